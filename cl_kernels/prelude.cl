@@ -1,0 +1,72 @@
+/* Before every program: storage and compute types, and how kernels take tensors. OpenCL C 1.2.
+ *
+ * A kernel file is compiled once per set of parameters, many copies in one program. So names at file scope go through
+ * KERNEL() and FN(), and every macro that a file defines is undefined at its end.
+ *
+ *   KERNEL(softmax_forward_ref)(ARG(STORAGE(T), x), ARG(STORAGE(T), y), const index_t rows, …)
+ *   {
+ *     USE(STORAGE(T), x);
+ *
+ * With all scalar arguments zero a kernel touches no memory: that is how programs are warmed. */
+#define CLADE_PASTE_(a, b) a##b
+#define CLADE_PASTE(a, b)  CLADE_PASTE_(a, b)
+#define KERNEL(name)       __kernel void CLADE_PASTE(name, SUFFIX)
+#define FN(name)           CLADE_PASTE(name, SUFFIX)
+
+/* index_t is 64 bits wide where an operand has 2^31 elements or more; INDEX64 is 0 or 1 in every set of parameters. */
+#define CLADE_INDEX_0  int
+#define CLADE_INDEX_1  long
+#define CLADE_INDEX8_0 int8
+#define CLADE_INDEX8_1 long8
+#define index_t        CLADE_PASTE(CLADE_INDEX_, INDEX64)
+#define index8_t       CLADE_PASTE(CLADE_INDEX8_, INDEX64)
+
+/* A tensor argument is a buffer and an offset in elements. */
+#define ARG(type, name) __global type *name##_base, const index_t name##_at
+#define USE(type, name) __global type *name = name##_base + name##_at
+
+/* Element types by name: f32 f16 bf16 i8 u8 i32 i64 bool. Half formats are stored in 16 bits and computed in float. */
+#define CLADE_STORAGE_f32  float
+#define CLADE_STORAGE_f16  ushort
+#define CLADE_STORAGE_bf16 ushort
+#define CLADE_STORAGE_i8   char
+#define CLADE_STORAGE_u8   uchar
+#define CLADE_STORAGE_i32  int
+#define CLADE_STORAGE_i64  long
+#define CLADE_STORAGE_bool uchar
+#define CLADE_COMPUTE_f32  float
+#define CLADE_COMPUTE_f16  float
+#define CLADE_COMPUTE_bf16 float
+#define CLADE_COMPUTE_i8   int
+#define CLADE_COMPUTE_u8   int
+#define CLADE_COMPUTE_i32  int
+#define CLADE_COMPUTE_i64  long
+#define CLADE_COMPUTE_bool int
+#define STORAGE(T)         CLADE_PASTE(CLADE_STORAGE_, T)
+#define COMPUTE(T)         CLADE_PASTE(CLADE_COMPUTE_, T)
+
+inline float clade_load_f16(const __global ushort *p, size_t i) { return vload_half(i, (const __global half *)p); }
+inline void clade_store_f16(__global ushort *p, size_t i, float v) { vstore_half_rte(v, i, (__global half *)p); }
+inline float clade_load_bf16(const __global ushort *p, size_t i) { return as_float((uint)p[i] << 16); }
+inline void clade_store_bf16(__global ushort *p, size_t i, float v) {
+  uint u = as_uint(v);
+  p[i] = (u & 0x7fffffffu) > 0x7f800000u ? (ushort)(u >> 16 | 64u) : (ushort)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
+}
+#define CLADE_LOAD_f32(p, i)      (p)[i]
+#define CLADE_LOAD_f16(p, i)      clade_load_f16(p, i)
+#define CLADE_LOAD_bf16(p, i)     clade_load_bf16(p, i)
+#define CLADE_LOAD_i8(p, i)       (p)[i]
+#define CLADE_LOAD_u8(p, i)       (p)[i]
+#define CLADE_LOAD_i32(p, i)      (p)[i]
+#define CLADE_LOAD_i64(p, i)      (p)[i]
+#define CLADE_LOAD_bool(p, i)     (p)[i]
+#define CLADE_STORE_f32(p, i, v)  (p)[i] = (v)
+#define CLADE_STORE_f16(p, i, v)  clade_store_f16(p, i, v)
+#define CLADE_STORE_bf16(p, i, v) clade_store_bf16(p, i, v)
+#define CLADE_STORE_i8(p, i, v)   (p)[i] = (char)(v)
+#define CLADE_STORE_u8(p, i, v)   (p)[i] = (uchar)(v)
+#define CLADE_STORE_i32(p, i, v)  (p)[i] = (int)(v)
+#define CLADE_STORE_i64(p, i, v)  (p)[i] = (long)(v)
+#define CLADE_STORE_bool(p, i, v) (p)[i] = (uchar)((v) != 0)
+#define LOAD(T, p, i)             CLADE_PASTE(CLADE_LOAD_, T)(p, i)
+#define STORE(T, p, i, v)         CLADE_PASTE(CLADE_STORE_, T)(p, i, v)

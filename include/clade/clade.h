@@ -1,0 +1,16 @@
+/* Everything but opencl.h. */
+#ifndef CLADE_CLADE_H
+#define CLADE_CLADE_H
+
+#include <clade/device.h>
+#include <clade/func.h>
+#include <clade/graph.h>
+#include <clade/init.h>
+#include <clade/op.h>
+#include <clade/ops.h>
+#include <clade/run.h>
+#include <clade/status.h>
+#include <clade/tensor.h>
+#include <clade/types.h>
+
+#endif

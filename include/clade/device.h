@@ -1,0 +1,61 @@
+/* Devices: what is there, what it can do, and how one is chosen. */
+#ifndef CLADE_DEVICE_H
+#define CLADE_DEVICE_H
+
+#include <clade/init.h>
+
+CLADE_BEGIN_DECLS
+
+typedef struct clade_device clade_device; /* counted; usable from every thread */
+
+typedef enum clade_device_class { CLADE_CPU = 1, CLADE_GPU, CLADE_ACCEL } clade_device_class;
+CLADE_API const char *clade_device_class_name(clade_device_class c); /* "cpu" */
+
+/* What a device said or showed. Nothing here comes from a name. Texts live as long as the process. */
+typedef struct clade_device_info {
+  size_t size;
+  const char *id; /* "0", "1", ...: position in the list, and a spec that always matches this device only */
+  const char *name, *vendor, *version, *driver, *platform, *platform_version;
+  clade_device_class device_class;
+  uint64_t global_bytes, max_buffer_bytes, local_bytes, constant_bytes, cache_bytes;
+  uint64_t budget_bytes;                                                /* what Clade allows itself */
+  uint32_t cache_line, compute_units, clock_mhz, vector_f32, alignment; /* alignment of buffers, in bytes */
+  uint64_t max_group, max_item[3];
+  bool compiler, fp16, fp64, images, unified_memory, out_of_order, software; /* software: a GPU computed by a CPU */
+  bool sources, binaries, bundles;                                           /* the programs it takes */
+} clade_device_info;
+
+/* A row of the quirk table that applies to a device. */
+typedef struct clade_quirk_info {
+  const char *flag, *reason, *link;
+} clade_quirk_info;
+
+/* The devices of all platforms, in a stable order. A platform that fails is skipped (clade doctor tells why). */
+CLADE_API clade_status clade_device_count(int *count);
+CLADE_API clade_status clade_device_describe(int index, clade_device_info *info); /* info->size set by the caller */
+CLADE_API int clade_device_quirks(int index, const clade_quirk_info **quirks);    /* how many apply */
+
+/* Opens the device that a spec names: [text|index][:cpu|gpu|accel][:n], see docs/devices.md. NULL: CLADE_DEVICE, and
+ * where that is unset the first GPU that computes a probe right, then PoCL, then any CPU. Never an accelerator or a
+ * software GPU unless it is asked for. No match and several matches are errors that list the candidates. */
+CLADE_API clade_status clade_device_find(const char *spec, clade_device **out);
+/* One CPU as several: `parts` devices of an equal share of its compute units each. out has room for `parts`. */
+CLADE_API clade_status clade_device_split(clade_device *device, int parts, clade_device **out);
+
+CLADE_API clade_device *clade_device_retain(clade_device *device);
+CLADE_API void clade_device_release(clade_device *device); /* NULL is fine */
+
+CLADE_API clade_status clade_device_get_info(const clade_device *device, clade_device_info *info);
+/* CLADE_OK, or CLADE_LOST / CLADE_FORKED with the first error's message. */
+CLADE_API clade_status clade_device_status(const clade_device *device);
+
+typedef struct clade_memory_use {
+  size_t size;
+  uint64_t used, peak, allowed, pooled; /* bytes; pooled counts in used */
+} clade_memory_use;
+CLADE_API clade_status clade_device_memory(const clade_device *device, clade_memory_use *use);
+/* The byte budget from here on; what is in use already stays. 0 restores the default. */
+CLADE_API clade_status clade_device_set_budget(clade_device *device, uint64_t bytes);
+
+CLADE_END_DECLS
+#endif

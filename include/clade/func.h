@@ -1,0 +1,80 @@
+/* From graph to func: compiled for devices, specialised for shapes, immutable and shared. And the variables it works
+ * on. */
+#ifndef CLADE_FUNC_H
+#define CLADE_FUNC_H
+
+#include <clade/graph.h>
+#include <clade/tensor.h>
+
+CLADE_BEGIN_DECLS
+
+typedef struct clade_func clade_func; /* counted */
+typedef struct clade_vars clade_vars; /* counted */
+
+typedef struct clade_compile_opt {
+  size_t size;
+  clade_func **out;
+  int n_devices; /* devices of clade_graph_place beyond the first; 0: one device */
+  clade_device *const *devices;
+  bool no_fusion;
+  const char *prefer; /* force implementations: "gemm=ref,softmax=ref"; an op that cannot is an error */
+} clade_compile_opt;
+
+/* clade_compile(graph, device, &func [, .option = …]). `device` is number 0; with n_devices, devices[0] is number 1.
+ * A graph without symbols is specialised (planned, its kernels ready) on return. */
+#define clade_compile(graph, device, ...) \
+  clade_compile_(graph, device, &(clade_compile_opt){.size = sizeof(clade_compile_opt), .out = __VA_ARGS__})
+CLADE_API clade_status clade_compile_(clade_graph *graph, clade_device *device, const clade_compile_opt *opt);
+
+typedef struct clade_dim_value {
+  const char *name;
+  int64_t value;
+} clade_dim_value;
+
+/* Plans for given sizes of all symbols; cached in the func. The result is retained for the caller.
+ *     clade_func_specialise(func, CLADE_DIMS({"batch", 64}), &s64); */
+CLADE_API clade_status clade_func_specialise(clade_func *func, int n, const clade_dim_value *dims, clade_func **out);
+#define CLADE_DIMS(...) \
+  (int)(sizeof((clade_dim_value[]){__VA_ARGS__}) / sizeof(clade_dim_value)), (clade_dim_value[]) { __VA_ARGS__ }
+
+CLADE_API clade_func *clade_func_retain(clade_func *func);
+CLADE_API void clade_func_release(clade_func *func); /* NULL is fine */
+
+/* For each node: implementation, who refused and why, the plan: to be given to clade_text_free. */
+CLADE_API clade_status clade_func_explain(const clade_func *func, char **out);
+/* The steps and where each operand lies, one per line, for tools; format in docs/architecture.md. */
+CLADE_API clade_status clade_func_steps(const clade_func *func, char **out);
+
+typedef struct clade_func_info {
+  size_t size;
+  int steps, segments, inputs, outputs, variables;
+  uint64_t arena_bytes;     /* of one run, all devices */
+  uint64_t live_peak_bytes; /* the largest sum of live values: no plan can be smaller */
+  bool writes;              /* assigns variables */
+  double compile_seconds;   /* graph to plan, kernels included */
+} clade_func_info;
+CLADE_API clade_status clade_func_get_info(const clade_func *func, clade_func_info *info);
+
+typedef struct clade_port_info {
+  size_t size;
+  const char *name; /* the func's */
+  clade_type type;
+} clade_port_info;
+CLADE_API clade_status clade_func_input(const clade_func *func, int index, clade_port_info *info);
+CLADE_API clade_status clade_func_output(const clade_func *func, int index, clade_port_info *info);
+
+/* All variables of the func's graph, filled by their initial values. Funcs whose variables have the same names and
+ * types share one clade_vars. */
+CLADE_API clade_status clade_vars_new(const clade_func *func, uint64_t seed, clade_vars **out);
+CLADE_API clade_vars *clade_vars_retain(clade_vars *vars);
+CLADE_API void clade_vars_release(clade_vars *vars); /* NULL is fine */
+CLADE_API int clade_vars_count(const clade_vars *vars);
+CLADE_API clade_status clade_vars_describe(const clade_vars *vars, int index, clade_port_info *info);
+/* Both wait; `bytes` must be the variable's. While a run that assigns holds the variables: CLADE_BUSY unless idle. */
+CLADE_API clade_status clade_vars_set(clade_vars *vars, const char *name, const void *src, size_t bytes);
+CLADE_API clade_status clade_vars_get(const clade_vars *vars, const char *name, void *dst, size_t bytes);
+/* A copy as of now, with its own memory. */
+CLADE_API clade_status clade_vars_snapshot(const clade_vars *vars, clade_vars **out);
+
+CLADE_END_DECLS
+#endif

@@ -1,0 +1,57 @@
+/* A model as a graph of ops on values. Built by one thread, immutable once compiled. Errors are sticky: the first one
+ * stays in the graph, later calls do nothing and return an invalid value, and compiling returns it. */
+#ifndef CLADE_GRAPH_H
+#define CLADE_GRAPH_H
+
+#include <clade/op.h>
+
+CLADE_BEGIN_DECLS
+
+CLADE_API clade_status clade_graph_new(clade_graph **out);
+CLADE_API clade_graph *clade_graph_retain(clade_graph *graph);
+CLADE_API void clade_graph_release(clade_graph *graph); /* NULL is fine; funcs keep what they need */
+CLADE_API clade_status clade_graph_status(const clade_graph *graph);
+CLADE_API const char *clade_graph_message(const clade_graph *graph); /* of the first error; "" */
+
+/* Names are unique within a graph and kind: letters, digits and _ . / - : @, at most 255 bytes. */
+CLADE_API clade_val clade_input(clade_graph *g, const char *name, clade_dtype dtype, clade_shape shape);
+CLADE_API clade_val clade_constant(clade_graph *g, clade_dtype dtype, clade_shape shape, const void *data); /* copied */
+CLADE_API clade_val clade_fill(clade_graph *g, clade_dtype dtype, clade_shape shape, double value);
+CLADE_API void clade_output(clade_graph *g, const char *name, clade_val value);
+
+/* How clade_vars_new fills a variable; random ones are keyed by (seed, name), so that adding one changes no other. */
+typedef enum clade_init_kind {
+  CLADE_INIT_ZERO = 0,
+  CLADE_INIT_FILL,    /* a */
+  CLADE_INIT_UNIFORM, /* [a, b) */
+  CLADE_INIT_NORMAL   /* mean a, deviation b */
+} clade_init_kind;
+typedef struct clade_initial {
+  clade_init_kind kind;
+  double a, b;
+} clade_initial;
+
+/* A variable's value as it is at the start of an execution; its contents live in clade_vars. Constant shapes only. */
+CLADE_API clade_val clade_variable(clade_graph *g, const char *name, clade_dtype dtype, clade_shape shape,
+                                   clade_initial initial);
+/* The variable's new value, from the next execution on. At most one per variable and graph. */
+CLADE_API void clade_assign(clade_graph *g, clade_val variable, clade_val value);
+
+/* Nodes built from here on run on device `index` of those that the graph is compiled for (0 at first). */
+CLADE_API void clade_graph_place(clade_graph *g, int index);
+
+CLADE_API bool clade_val_ok(clade_val value);
+CLADE_API clade_status clade_val_type(const clade_graph *g, clade_val value, clade_type *type);
+
+/* Adds the nodes of reverse-mode derivatives: dxs[i] = sum over outputs of dy * dy/dx[i]; dy invalid: ones. Where y
+ * does not depend on x the result is a fill of zeros. */
+CLADE_API clade_status clade_gradients(clade_graph *g, clade_val y, clade_val dy, int n, const clade_val *xs,
+                                       clade_val *dxs);
+
+typedef enum clade_print_format { CLADE_PRINT_TEXT, CLADE_PRINT_DOT } clade_print_format;
+/* A text to be given to clade_text_free. */
+CLADE_API clade_status clade_graph_print(const clade_graph *g, clade_print_format format, char **out);
+CLADE_API void clade_text_free(char *text);
+
+CLADE_END_DECLS
+#endif

@@ -1,0 +1,53 @@
+/* Process-wide settings, all optional: version, log, allocator, threads, cache directory. */
+#ifndef CLADE_INIT_H
+#define CLADE_INIT_H
+
+#include <clade/types.h>
+
+CLADE_BEGIN_DECLS
+
+typedef enum clade_log_level {
+  CLADE_LOG_ERROR = 1,
+  CLADE_LOG_WARNING,
+  CLADE_LOG_INFO,
+  CLADE_LOG_DEBUG
+} clade_log_level;
+
+typedef void clade_log_fn(void *user, clade_log_level level, const char *message);
+
+/* Every allocation of Clade's own goes through these. `align` is a power of two; `resize` may move. */
+typedef struct clade_allocator {
+  size_t size;
+  void *user;
+  void *(*allocate)(void *user, size_t bytes, size_t align);
+  void *(*resize)(void *user, void *old, size_t old_bytes, size_t bytes, size_t align);
+  void (*release)(void *user, void *memory, size_t bytes);
+} clade_allocator;
+
+typedef struct clade_init_opt {
+  size_t size;
+  clade_log_fn *log; /* unset: nothing is printed; a library does not print */
+  void *log_user;
+  clade_log_level log_level;        /* unset: warnings and worse */
+  const clade_allocator *allocator; /* copied; must outlive every object of Clade */
+  int cpu_threads;                  /* of CPU devices (PoCL); unset: the implementation's choice */
+  bool no_affinity;                 /* do not pin the threads of CPU devices */
+  const char *cache_dir;            /* unset: CLADE_CACHE_DIR, $XDG_CACHE_HOME/clade, ~/.cache/clade */
+  bool no_cache;
+} clade_init_opt;
+
+/* Optional; before any other call, else CLADE_BUSY. It is the only call that sets environment variables, and only those
+ * that are unset: POCL_AFFINITY=1 and, with cpu_threads, POCL_MAX_PTHREAD_COUNT. */
+#define clade_init(...) clade_init_(&(clade_init_opt){.size = sizeof(clade_init_opt), __VA_ARGS__})
+CLADE_API clade_status clade_init_(const clade_init_opt *opt);
+
+/* May be called at any time, from any thread; NULL stops it. */
+CLADE_API void clade_log_set(clade_log_fn *fn, void *user, clade_log_level level);
+
+#define CLADE_VERSION_MAJOR 0
+#define CLADE_VERSION_MINOR 1
+#define CLADE_VERSION_PATCH 0
+CLADE_API const char *clade_version(void); /* of the library that is loaded: "0.1.0" */
+
+CLADE_END_DECLS
+#endif

@@ -1,0 +1,129 @@
+/* The contract of an op: the same struct for Clade's own and for a user's, out of tree. An op sees its node as types
+ * and attributes; it says what comes out (infer), how it is derived (grad), and which implementations there are. What
+ * an implementation emits are steps: data, never a call into OpenCL. docs/adding-an-op.md builds one from nothing. */
+#ifndef CLADE_OP_H
+#define CLADE_OP_H
+
+#include <clade/device.h>
+
+CLADE_BEGIN_DECLS
+
+typedef struct clade_graph clade_graph;
+typedef struct clade_op clade_op;
+
+/* A value of a graph. All zero is invalid: "no value", and what a failed builder returns. */
+typedef struct clade_val {
+  uint32_t graph, id;
+} clade_val;
+
+enum { CLADE_MAX_OPERANDS = 16 };
+
+/* A node as its op sees it. In infer the dimensions may be symbols; everywhere else they are sizes. */
+typedef struct clade_node {
+  size_t size;
+  const clade_op *op;
+  const char *name;
+  const void *attrs; /* attr_bytes of the op's attribute struct */
+  int n_in, n_out;
+  const clade_type *in;
+  clade_type *out; /* infer writes them */
+} clade_node;
+
+/* Attributes are a plain struct, copied bytewise, zeroed where unset; this table describes it, for printing, hashing
+ * and files. */
+typedef enum clade_attr_kind {
+  CLADE_ATTR_BOOL = 1, /* bool */
+  CLADE_ATTR_I32,      /* int32_t */
+  CLADE_ATTR_I64,      /* int64_t */
+  CLADE_ATTR_F32,      /* float */
+  CLADE_ATTR_DTYPE,    /* clade_dtype */
+  CLADE_ATTR_SHAPE,    /* clade_shape */
+  CLADE_ATTR_BYTES     /* `count` bytes without a meaning here */
+} clade_attr_kind;
+typedef struct clade_attr {
+  const char *name; /* NULL ends a table */
+  clade_attr_kind kind;
+  uint32_t offset, count; /* count > 1: an array */
+} clade_attr;
+
+/* ---- derivatives ---- */
+typedef struct clade_grad {
+  size_t size;
+  clade_graph *graph;
+  const clade_node *node;
+  const clade_val *in, *out;
+  const clade_val *dout; /* gradients of the outputs; invalid where none flows */
+  clade_val *din;        /* to be filled; stays invalid where there is none */
+  const bool *wanted;    /* which of din anybody needs */
+} clade_grad;
+
+/* ---- implementations ---- */
+typedef struct clade_query {
+  size_t size;
+  const clade_node *node;
+  const clade_device_info *device;
+} clade_query;
+
+typedef struct clade_emit clade_emit;               /* where steps go */
+typedef struct clade_kernel_step clade_kernel_step; /* a launch being described; owned by the emit */
+
+typedef struct clade_impl {
+  const char *name;                            /* "ref", "vec", "simt", …; NULL ends a table */
+  const char *(*accept)(const clade_query *q); /* NULL: taken; else the reason, a static text. Unset: takes all */
+  void (*layouts)(const clade_query *q, clade_layout *in, clade_layout *out); /* wanted; unset: dense */
+  double (*cost)(const clade_query *q);      /* estimated seconds; unset: 1e9, so that order decides */
+  size_t (*workspace)(const clade_query *q); /* bytes of scratch memory; unset: none */
+  clade_status (*emit)(clade_emit *e, const clade_query *q);
+  const void *space; /* what a tuner may vary; reserved, NULL */
+} clade_impl;
+
+typedef enum clade_op_flag {
+  CLADE_OP_VIEW = 1,   /* output 0 is input 0's bytes under another type: no step */
+  CLADE_OP_EFFECT = 2, /* kept although nobody uses it, ordered by the token */
+} clade_op_flag;
+
+struct clade_op {
+  size_t size;
+  const char *name; /* also the stem of its kernel file; a user's must hold a dot: "acme.swirl" */
+  unsigned flags;
+  int min_in, max_in, n_out;
+  uint32_t attr_bytes;
+  const clade_attr *attrs;                   /* ends in a NULL name; NULL: none */
+  clade_status (*infer)(clade_node *n);      /* clade_fail() names argument and value */
+  clade_status (*grad)(clade_grad *g);       /* NULL: not differentiable; adds nodes */
+  uint32_t (*in_place)(const clade_node *n); /* mask of inputs whose memory output 0 may take over; NULL: none */
+  const clade_impl *impls;                   /* the cheapest that accepts wins; order breaks ties; ref comes last */
+  const char *source;                        /* a user's kernel source in OpenCL C 1.2; NULL: cl_kernels/<name>.cl */
+};
+
+/* Adds a node. `op` and everything it points to must outlive the graph's funcs. outs has room for op->n_out. The first
+ * output is returned too. `name` may be NULL. */
+CLADE_API clade_val clade_node_add(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
+                                   const clade_val *in, clade_val *outs);
+
+/* ---- emitting steps ---- */
+/* A launch of `kernel`, a function of the op's kernel file. The calls below describe it in any order, but arguments
+ * come in the kernel's order. The first failure is kept and returned by the emit as a whole. */
+CLADE_API clade_kernel_step *clade_emit_kernel(clade_emit *e, const char *kernel);
+/* Compile-time parameters: #define NAME value. Each set of them is a program variant of its own: shapes are arguments.
+ */
+CLADE_API void clade_emit_define(clade_kernel_step *s, const char *name, int64_t value);
+CLADE_API void clade_emit_define_text(clade_kernel_step *s, const char *name, const char *text);
+/* ARG(type, name) of the kernel: a pointer and an offset in elements. */
+CLADE_API void clade_emit_in(clade_kernel_step *s, int index);
+CLADE_API void clade_emit_out(clade_kernel_step *s, int index);
+CLADE_API void clade_emit_workspace(clade_kernel_step *s, size_t byte_offset, size_t element_bytes);
+CLADE_API void clade_emit_i32(clade_kernel_step *s, int32_t value);
+CLADE_API void clade_emit_u32(clade_kernel_step *s, uint32_t value);
+CLADE_API void clade_emit_f32(clade_kernel_step *s, float value);
+CLADE_API void clade_emit_index(clade_kernel_step *s, int64_t value);                /* index_t */
+CLADE_API void clade_emit_index8(clade_kernel_step *s, int n, const int64_t *value); /* index8_t, rest zero */
+CLADE_API void clade_emit_local(clade_kernel_step *s, size_t bytes);                 /* __local memory */
+/* Global and local size; a zero in `global` drops the step. `local` must match the kernel's reqd_work_group_size, if it
+ * has one, and be fixed: it is part of the variant. Global sizes are rounded up to it. */
+CLADE_API void clade_emit_range(clade_kernel_step *s, int dims, const size_t *global, const size_t *local);
+/* Output `out` becomes a copy of input `in` (same bytes). */
+CLADE_API void clade_emit_copy(clade_emit *e, int in, int out);
+
+CLADE_END_DECLS
+#endif

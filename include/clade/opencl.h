@@ -1,0 +1,31 @@
+/* For programs that use OpenCL themselves: their contexts, queues, buffers and events, retained but never finished or
+ * released for them. The only public header that needs OpenCL's. */
+#ifndef CLADE_OPENCL_H
+#define CLADE_OPENCL_H
+
+#ifndef CL_TARGET_OPENCL_VERSION
+#define CL_TARGET_OPENCL_VERSION 120
+#endif
+#include <CL/cl.h>
+#include <clade/run.h>
+
+CLADE_BEGIN_DECLS
+
+CLADE_API clade_status clade_device_adopt(cl_context context, cl_device_id id, clade_device **out);
+CLADE_API cl_context clade_device_context(const clade_device *device); /* borrowed */
+CLADE_API cl_device_id clade_device_cl_id(const clade_device *device);
+
+/* A tensor over a buffer of the device's context, from `offset` bytes on (a multiple of the element's size). */
+CLADE_API clade_status clade_tensor_wrap(clade_device *device, cl_mem memory, size_t offset, clade_dtype dtype,
+                                         clade_shape shape, clade_tensor **out);
+CLADE_API cl_mem clade_tensor_mem(const clade_tensor *tensor, size_t *offset); /* borrowed; NULL on the host */
+
+/* As clade_run_new, on the user's queue (in order, of the func's device). One-device funcs only. */
+CLADE_API clade_status clade_run_new_on(clade_func *func, clade_vars *vars, cl_command_queue queue,
+                                        const clade_run_opt *opt);
+/* As clade_execute: begins after `wait`; *done (may be NULL) is the user's to release. */
+CLADE_API clade_status clade_execute_after(clade_run *run, int n, const clade_feed *feeds, cl_uint n_wait,
+                                           const cl_event *wait, clade_ticket *ticket, cl_event *done);
+
+CLADE_END_DECLS
+#endif

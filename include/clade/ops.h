@@ -1,0 +1,107 @@
+/* Builders of Clade's ops. Where an op has options, the macro's last plain argument is followed by them:
+ * clade_gemm(g, a, b, .trans_b = true). Zero means unset. C++ fills the struct and calls the function. */
+#ifndef CLADE_OPS_H
+#define CLADE_OPS_H
+
+#include <clade/graph.h>
+
+CLADE_BEGIN_DECLS
+
+/* ---- elementwise: rows of src/op/eltwise.def ---- */
+/* Any row by name: operands are broadcast as in NumPy. Parameters as the row declares (leaky_relu: slope, clip: lo,
+ * hi); those beyond n are the row's defaults. */
+CLADE_API clade_val clade_eltwise(clade_graph *g, const char *fn, int n_in, const clade_val *in, int n,
+                                  const double *params);
+#define CLADE_UNARY_MAP(X)                                                                                          \
+  X(relu)                                                                                                           \
+  X(gelu)                                                                                                           \
+  X(gelu_tanh)                                                                                                      \
+  X(silu) X(sigmoid) X(hard_sigmoid) X(hard_swish) X(mish) X(tanh) X(softplus) X(softsign) X(selu) X(exp) X(log)    \
+      X(sqrt) X(rsqrt) X(reciprocal) X(abs) X(neg) X(erf) X(floor) X(ceil) X(round) X(sin) X(cos) X(sign) X(square) \
+          X(logical_not) X(isnan)
+#define CLADE_BINARY_MAP(X) \
+  X(add) X(sub) X(mul) X(div) X(pow) X(min) X(max) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(logical_and) X(logical_or)
+#define X(name) CLADE_API clade_val clade_##name(clade_graph *g, clade_val x);
+CLADE_UNARY_MAP(X)
+#undef X
+#define X(name) CLADE_API clade_val clade_##name(clade_graph *g, clade_val a, clade_val b);
+CLADE_BINARY_MAP(X)
+#undef X
+CLADE_API clade_val clade_leaky_relu(clade_graph *g, clade_val x, double slope);
+CLADE_API clade_val clade_elu(clade_graph *g, clade_val x, double alpha);
+CLADE_API clade_val clade_clip(clade_graph *g, clade_val x, double lo, double hi);
+/* condition (bool) ? a : b */
+CLADE_API clade_val clade_select(clade_graph *g, clade_val condition, clade_val a, clade_val b);
+CLADE_API clade_val clade_cast(clade_graph *g, clade_val x, clade_dtype dtype);
+
+/* ---- reductions ---- */
+typedef struct clade_reduce_opt {
+  size_t size;
+  clade_val x;
+  int n_axes; /* 0: all axes */
+  int axes[CLADE_MAX_RANK];
+  bool keep; /* reduced axes stay with size 1 */
+} clade_reduce_opt;
+#define CLADE_REDUCE_MAP(X) X(sum) X(mean) X(reduce_max) X(reduce_min)
+#define X(name)             CLADE_API clade_val clade_##name##_(clade_graph *g, const clade_reduce_opt *opt);
+CLADE_REDUCE_MAP(X)
+#undef X
+#define CLADE_REDUCE_OPT(...) \
+  &(clade_reduce_opt) { .size = sizeof(clade_reduce_opt), .x = __VA_ARGS__ }
+#define clade_sum(g, ...)        clade_sum_(g, CLADE_REDUCE_OPT(__VA_ARGS__))
+#define clade_mean(g, ...)       clade_mean_(g, CLADE_REDUCE_OPT(__VA_ARGS__))
+#define clade_reduce_max(g, ...) clade_reduce_max_(g, CLADE_REDUCE_OPT(__VA_ARGS__))
+#define clade_reduce_min(g, ...) clade_reduce_min_(g, CLADE_REDUCE_OPT(__VA_ARGS__))
+/* i32 index of the first largest element along one axis (negative: from the end); the axis goes. */
+CLADE_API clade_val clade_arg_max(clade_graph *g, clade_val x, int axis);
+CLADE_API clade_val clade_softmax(clade_graph *g, clade_val x, int axis);
+
+/* ---- shape ---- */
+/* One dimension may be CLADE_DIM_REST. */
+CLADE_API clade_val clade_reshape(clade_graph *g, clade_val x, clade_shape shape);
+CLADE_API clade_val clade_flatten(clade_graph *g, clade_val x,
+                                  int axis); /* to two dimensions: before axis, from axis */
+CLADE_API clade_val clade_transpose(clade_graph *g, clade_val x, int rank, const int *permutation);
+CLADE_API clade_val clade_broadcast(clade_graph *g, clade_val x, clade_shape shape);
+/* To and from a blocked layout. */
+CLADE_API clade_val clade_pack(clade_graph *g, clade_val x, clade_layout layout);
+CLADE_API clade_val clade_unpack(clade_graph *g, clade_val x);
+
+/* ---- matrices ---- */
+typedef struct clade_gemm_opt {
+  size_t size;
+  clade_val b;
+  bool trans_a, trans_b; /* the last two axes swapped */
+  clade_val bias;        /* broadcast against the result; invalid: none */
+  float alpha;           /* unset: 1 */
+} clade_gemm_opt;
+/* alpha * op(a) op(b) + bias over the last two axes; the axes before them are batches and broadcast. */
+#define clade_gemm(g, a, ...) clade_gemm_(g, a, &(clade_gemm_opt){.size = sizeof(clade_gemm_opt), .b = __VA_ARGS__})
+CLADE_API clade_val clade_gemm_(clade_graph *g, clade_val a, const clade_gemm_opt *opt);
+
+/* ---- random: Philox4x32-10 of (key, counter, element); the same bits everywhere ---- */
+/* `counter`: an i64 scalar value, usually a variable that the graph assigns counter + 1. */
+CLADE_API clade_val clade_random_uniform(clade_graph *g, clade_shape shape, uint64_t key,
+                                         clade_val counter); /* [0, 1) */
+CLADE_API clade_val clade_random_normal(clade_graph *g, clade_shape shape, uint64_t key, clade_val counter);
+
+/* ---- devices ---- */
+/* The value on device `index` of those that the graph is compiled for. Inserted where a node needs it; seldom called.
+ */
+CLADE_API clade_val clade_transfer(clade_graph *g, clade_val x, int index);
+
+/* ---- layers: a weight variable NAME.weight and a bias NAME.bias, and the op ---- */
+typedef struct clade_linear_opt {
+  size_t size;
+  clade_val x; /* [..., in] */
+  int64_t out;
+  bool no_bias;
+  clade_dtype dtype; /* of the variables; unset: f32 */
+} clade_linear_opt;
+/* clade_nn_linear(g, "fc", x, .out = 10) */
+#define clade_nn_linear(g, name, ...) \
+  clade_nn_linear_(g, name, &(clade_linear_opt){.size = sizeof(clade_linear_opt), .x = __VA_ARGS__})
+CLADE_API clade_val clade_nn_linear_(clade_graph *g, const char *name, const clade_linear_opt *opt);
+
+CLADE_END_DECLS
+#endif

@@ -1,0 +1,65 @@
+/* Runs: a func bound to variables. One per thread; executing only enqueues: it allocates, creates and compiles nothing.
+ */
+#ifndef CLADE_RUN_H
+#define CLADE_RUN_H
+
+#include <clade/func.h>
+
+CLADE_BEGIN_DECLS
+
+typedef struct clade_run clade_run;
+typedef uint64_t clade_ticket; /* 1, 2, 3, … for a run's executions */
+
+typedef struct clade_run_opt {
+  size_t size;
+  clade_run **out;
+  int slots;    /* executions under way at once; unset: 2 */
+  bool nowait;  /* clade_execute returns CLADE_BUSY instead of waiting for a slot */
+  bool profile; /* keep each step's time, for clade_run_trace */
+} clade_run_opt;
+
+/* clade_run_new(func, vars, &run [, .option = …]): everything that an execution needs is created here. Retains both;
+ * vars is NULL where the func has no variables. */
+#define clade_run_new(func, vars, ...) \
+  clade_run_new_(func, vars, &(clade_run_opt){.size = sizeof(clade_run_opt), .out = __VA_ARGS__})
+CLADE_API clade_status clade_run_new_(clade_func *func, clade_vars *vars, const clade_run_opt *opt);
+CLADE_API void clade_run_free(clade_run *run); /* waits for what is under way; NULL is fine */
+
+/* An input of an execution: host memory (copied before clade_execute returns) or a tensor (which must stay unchanged
+ * until the execution is done). */
+typedef struct clade_feed {
+  const char *name;
+  const void *data;
+  size_t bytes;
+  clade_tensor *tensor;
+} clade_feed;
+
+/* Every input must be fed. Returns as soon as all is enqueued. `ticket` may be NULL.
+ *     clade_execute(run, CLADE_FEEDS({"x", x, sizeof x}, {"y", y, sizeof y}), &ticket); */
+#define CLADE_FEEDS(...) \
+  (int)(sizeof((clade_feed[]){__VA_ARGS__}) / sizeof(clade_feed)), (clade_feed[]) { __VA_ARGS__ }
+CLADE_API clade_status clade_execute(clade_run *run, int n, const clade_feed *feeds, clade_ticket *ticket);
+/* Waits for that execution and copies its output. A ticket is readable until its slot is used again. */
+CLADE_API clade_status clade_read(clade_run *run, clade_ticket ticket, const char *name, void *dst, size_t bytes);
+CLADE_API clade_status clade_wait(clade_run *run, clade_ticket ticket); /* 0: all */
+/* Executions not begun on the device end with CLADE_CANCELLED. */
+CLADE_API clade_status clade_cancel(clade_run *run);
+CLADE_API clade_status clade_run_status(const clade_run *run); /* the first error that came after clade_execute */
+
+/* Steps of the executions so far as a Chrome trace (needs .profile). */
+CLADE_API clade_status clade_run_trace(clade_run *run, const char *path);
+
+/* Called on the thread that waits, once per finished step, when .profile is set. */
+typedef struct clade_step_time {
+  size_t size;
+  clade_ticket ticket;
+  int step;
+  const char *name;                                   /* of the node */
+  const char *kernel;                                 /* "" for copies and host steps */
+  uint64_t queued_ns, submitted_ns, start_ns, end_ns; /* the device's clock */
+} clade_step_time;
+typedef void clade_observer_fn(void *user, const clade_step_time *time);
+CLADE_API clade_status clade_run_observe(clade_run *run, clade_observer_fn *fn, void *user);
+
+CLADE_END_DECLS
+#endif

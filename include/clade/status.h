@@ -1,0 +1,51 @@
+/* What can go wrong, and how it is told. Every fallible function returns a clade_status; the message that names the
+ * thing, its value and what was expected is kept per thread until the next failure. */
+#ifndef CLADE_STATUS_H
+#define CLADE_STATUS_H
+
+#include <clade/export.h>
+
+CLADE_BEGIN_DECLS
+
+/* NAME, number (never reused), text */
+#define CLADE_STATUS_MAP(X)                    \
+  X(OK, 0, "success")                          \
+  X(INVALID, 1, "invalid argument")            \
+  X(SHAPE, 2, "shapes do not fit")             \
+  X(DTYPE, 3, "element types do not fit")      \
+  X(OVERFLOW, 4, "a size overflows")           \
+  X(NOT_FOUND, 5, "not found")                 \
+  X(AMBIGUOUS, 6, "several candidates match")  \
+  X(DUPLICATE, 7, "the name is taken")         \
+  X(UNSUPPORTED, 8, "not supported")           \
+  X(BUSY, 9, "busy")                           \
+  X(NO_MEMORY, 10, "out of host memory")       \
+  X(DEVICE_MEMORY, 11, "out of device memory") \
+  X(OPENCL, 12, "an OpenCL call failed")       \
+  X(BUILD, 13, "a kernel does not compile")    \
+  X(LOST, 14, "the device is lost")            \
+  X(FORKED, 15, "used in a child after fork")  \
+  X(IO, 16, "input or output failed")          \
+  X(CORRUPT, 17, "damaged data")               \
+  X(PERMISSION, 18, "not permitted")           \
+  X(CANCELLED, 19, "cancelled")                \
+  X(INTERNAL, 20, "internal error")
+
+typedef enum clade_status {
+#define X(name, number, text) CLADE_##name = number,
+  CLADE_STATUS_MAP(X)
+#undef X
+} clade_status;
+
+/* "CLADE_SHAPE" and "shapes do not fit"; both are static texts, also for numbers that do not exist. */
+CLADE_API const char *clade_status_name(clade_status status);
+CLADE_API const char *clade_status_text(clade_status status);
+
+/* The message of this thread's last failure, "" when there was none. Valid until the thread's next failure. */
+CLADE_API const char *clade_last_error(void);
+
+/* Records a message for this thread and returns `status`: for code that extends Clade (ops of users, callbacks). */
+CLADE_API clade_status clade_fail(clade_status status, const char *format, ...) CLADE_PRINTF(2, 3);
+
+CLADE_END_DECLS
+#endif

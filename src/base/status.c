@@ -1,0 +1,65 @@
+/* The thread's last failure, and the names of statuses. */
+#include "base/base.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+enum { MESSAGE_BYTES = 4096 };
+
+/* Grows with nothing: a failure to allocate must be tellable too. */
+static _Thread_local char message[MESSAGE_BYTES];
+
+const char *clade_status_name(clade_status status) {
+  switch (status) {
+#define X(name, number, text) \
+  case CLADE_##name: return "CLADE_" #name;
+    CLADE_STATUS_MAP(X)
+#undef X
+  }
+  return "CLADE_?";
+}
+
+const char *clade_status_text(clade_status status) {
+  switch (status) {
+#define X(name, number, text) \
+  case CLADE_##name: return text;
+    CLADE_STATUS_MAP(X)
+#undef X
+  }
+  return "unknown status";
+}
+
+const char *clade_last_error(void) { return message; }
+
+clade_status clade_fail(clade_status status, const char *format, ...) {
+  char text[MESSAGE_BYTES]; /* the arguments may point into the old message */
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  memcpy(message, text, strlen(text) + 1);
+  return status;
+}
+
+clade_status clade__fail_in(clade_status status, const char *format, ...) {
+  char prefix[512];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(prefix, sizeof prefix, format, args);
+  va_end(args);
+  return clade_fail(status, "%s: %s", prefix, message);
+}
+
+clade_status clade__fail_again(clade_status status, const char *text) { return clade_fail(status, "%s", text); }
+
+clade_status clade__opt_copy(void *dst, size_t dst_size, const void *opt, const char *function) {
+  memset(dst, 0, dst_size);
+  size_t given = dst_size;
+  if (opt) {
+    memcpy(&given, opt, sizeof given);
+    if (given < sizeof given) return CLADE_FAIL(INVALID, "%s: the options' size is %zu: set .size", function, given);
+    memcpy(dst, opt, CLADE_MIN(given, dst_size));
+  }
+  memcpy(dst, &dst_size, sizeof dst_size);
+  return CLADE_OK;
+}

@@ -1,0 +1,124 @@
+/* Element types and shapes: names, sizes, texts. */
+#include "base/base.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+typedef struct storage {
+  const char *name;
+  unsigned bits, elements, bytes;
+} storage;
+
+static const storage rows[] = {
+#define X(NAME, number, name, bits, elements, bytes) [number] = {#name, bits, elements, bytes},
+    CLADE_DTYPE_MAP(X)
+#undef X
+};
+
+static const storage *row(clade_dtype dtype) {
+  return (size_t)dtype < CLADE_COUNT(rows) && rows[dtype].name ? &rows[dtype] : NULL;
+}
+
+const char *clade_dtype_name(clade_dtype dtype) { return row(dtype) ? row(dtype)->name : "?"; }
+
+clade_status clade_dtype_bytes(clade_dtype dtype, int64_t elements, size_t *bytes) {
+  const storage *r = row(dtype);
+  if (!r) return CLADE_FAIL(DTYPE, "%d is not an element type", (int)dtype);
+  if (elements < 0) return CLADE_FAIL(SHAPE, "%" PRId64 " elements", elements);
+  size_t blocks = ((size_t)elements + r->elements - 1) / r->elements;
+  if (!clade__mul(blocks, r->bytes, bytes) || *bytes > (size_t)INT64_MAX)
+    return CLADE_FAIL(OVERFLOW, "%" PRId64 " elements of %s are more bytes than can be addressed", elements, r->name);
+  return CLADE_OK;
+}
+
+clade_shape clade_shape_of(size_t rank, const clade_dim *dims) {
+  clade_shape shape = {0};
+  shape.rank = rank > CLADE_MAX_RANK ? CLADE_MAX_RANK + 1 : (int)rank;
+  for (size_t i = 0; i < rank && i < CLADE_MAX_RANK; i++) shape.dim[i] = dims[i];
+  return shape;
+}
+
+bool clade_shape_equal(const clade_shape *a, const clade_shape *b) {
+  if (a->rank != b->rank) return false;
+  for (int i = 0; i < a->rank && i < CLADE_MAX_RANK; i++)
+    if (a->dim[i] != b->dim[i]) return false;
+  return true;
+}
+
+bool clade_shape_is_constant(const clade_shape *shape) {
+  for (int i = 0; i < shape->rank && i < CLADE_MAX_RANK; i++)
+    if (clade_dim_is_symbol(shape->dim[i])) return false;
+  return true;
+}
+
+clade_status clade_shape_elements(const clade_shape *shape, int64_t *elements) {
+  char text[256];
+  if (shape->rank < 0 || shape->rank > CLADE_MAX_RANK)
+    return CLADE_FAIL(SHAPE, "a shape has at most %d dimensions", CLADE_MAX_RANK);
+  int64_t product = 1;
+  bool zero = false, overflow = false;
+  for (int i = 0; i < shape->rank; i++) {
+    clade_dim d = shape->dim[i];
+    if (clade_dim_is_symbol(d))
+      return CLADE_FAIL(SHAPE, "dimension \"%s\" of %s has no value yet", clade_dim_name(d),
+                        clade_shape_text(shape, text, sizeof text));
+    if (d < 0)
+      return CLADE_FAIL(SHAPE, "dimension %d of %s is negative", i, clade_shape_text(shape, text, sizeof text));
+    zero |= d == 0;
+    overflow |= d && __builtin_mul_overflow(product, d, &product);
+  }
+  if (overflow) /* also beside a zero: strides are products of the others */
+    return CLADE_FAIL(OVERFLOW, "%s has more elements than can be counted", clade_shape_text(shape, text, sizeof text));
+  *elements = zero ? 0 : product;
+  return CLADE_OK;
+}
+
+char *clade_shape_text(const clade_shape *shape, char *text, size_t size) {
+  size_t at = 0;
+  if (size == 0) return text;
+  text[0] = '\0';
+  for (int i = 0; i <= shape->rank && i <= CLADE_MAX_RANK; i++) {
+    const char *open = i ? ", " : "[";
+    int n;
+    if (i == shape->rank || i == CLADE_MAX_RANK) {
+      n = snprintf(text + at, size - at, "%s]", i == 0 ? "[" : shape->rank > CLADE_MAX_RANK ? ", …" : "");
+    } else if (clade_dim_is_symbol(shape->dim[i])) {
+      n = snprintf(text + at, size - at, "%s%s", open, clade_dim_name(shape->dim[i]));
+    } else {
+      n = snprintf(text + at, size - at, "%s%" PRId64, open, shape->dim[i]);
+    }
+    if (n < 0 || (size_t)n >= size - at) break;
+    at += (size_t)n;
+  }
+  return text;
+}
+
+bool clade_type_equal(const clade_type *a, const clade_type *b) {
+  return a->dtype == b->dtype && a->layout.block == b->layout.block &&
+         (!a->layout.block || (a->layout.axis == b->layout.axis && a->layout.interleave == b->layout.interleave)) &&
+         clade_shape_equal(&a->shape, &b->shape);
+}
+
+clade_status clade_type_bytes(const clade_type *type, size_t *bytes) {
+  clade_shape stored = type->shape;
+  int64_t elements;
+  if (type->layout.block && type->layout.axis >= 0 && type->layout.axis < stored.rank) {
+    clade_dim *d = &stored.dim[type->layout.axis];
+    size_t padded;
+    if (!clade_dim_is_symbol(*d) && *d >= 0) {
+      if (!clade__round_up((size_t)*d, type->layout.block, &padded) || padded > (size_t)INT64_MAX)
+        return CLADE_FAIL(OVERFLOW, "dimension %d with its padding overflows", type->layout.axis);
+      *d = (clade_dim)padded;
+    }
+    if (type->layout.interleave > 1 && type->layout.axis > 0) {
+      clade_dim *before = &stored.dim[type->layout.axis - 1];
+      if (!clade_dim_is_symbol(*before) && *before >= 0) {
+        if (!clade__round_up((size_t)*before, type->layout.interleave, &padded) || padded > (size_t)INT64_MAX)
+          return CLADE_FAIL(OVERFLOW, "dimension %d with its padding overflows", type->layout.axis - 1);
+        *before = (clade_dim)padded;
+      }
+    }
+  }
+  CLADE_TRY(clade_shape_elements(&stored, &elements));
+  return clade_dtype_bytes(type->dtype, elements, bytes);
+}

@@ -1,0 +1,135 @@
+/* The only door to OpenCL. Rooms above use OpenCL's types, and call these instead of its functions: every call is
+ * checked, its failure named ("clEnqueueReadBuffer: CL_OUT_OF_RESOURCES (-5): …"), and a lost device remembered.
+ * OpenCL's loader is opened at the first use (never linked), so that its absence can be told. */
+#ifndef CLADE_CL_H
+#define CLADE_CL_H
+
+#define CL_TARGET_OPENCL_VERSION 120
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl.h>
+
+#include <clade/tensor.h>
+
+#include "base/base.h"
+
+/* ---- quirks (quirks.c) ---- */
+#define CLADE__QUIRK_MAP(X)                                                                           \
+  X(LOCK_COMPILE) /* processes that compile into one cache of the implementation's at once may die */ \
+  X(WARM)         /* compiles again at the first launch with a local size and grid class */           \
+  X(SOFTWARE)     /* a GPU that a CPU computes */                                                     \
+  X(NO_PROFILING) /* event times mean nothing */                                                      \
+  X(NO_BINARY)    /* binaries cannot be fetched or loaded back */
+typedef enum clade__quirk {
+#define X(name) CLADE__QUIRK_##name,
+  CLADE__QUIRK_MAP(X)
+#undef X
+      CLADE__QUIRK_COUNT
+} clade__quirk;
+bool clade__quirk_has(const clade_device *device, clade__quirk quirk);
+
+/* ---- devices ---- */
+/* What programs depend on: device, driver, platform, their versions. The store keys by it. */
+clade__hash clade__device_key(const clade_device *device);
+const clade_device_info *clade__device_info(const clade_device *device);
+cl_context clade__device_context(const clade_device *device);
+cl_device_id clade__device_id(const clade_device *device);
+/* CLADE_OK, CLADE_LOST or CLADE_FORKED: every entry point that uses a device asks first. */
+clade_status clade__device_check(const clade_device *device, const char *function);
+/* One slot for the room above (the program store), freed with the device. */
+void **clade__device_attachment(clade_device *device, void (*release)(void *));
+/* Serialises what is attached. */
+pthread_mutex_t *clade__device_lock(clade_device *device);
+
+/* ---- buffers: budgeted, backed when the call returns, pooled ---- */
+typedef struct clade__buffer clade__buffer; /* counted; retains its device */
+/* Contents are unspecified. Zero bytes give a valid, smallest buffer. `what` names the use in the refusal. */
+clade_status clade__buffer_new(clade_device *device, size_t bytes, const char *what, clade__buffer **out);
+clade_status clade__buffer_adopt(clade_device *device, cl_mem memory, clade__buffer **out); /* retained */
+clade__buffer *clade__buffer_retain(clade__buffer *buffer);
+void clade__buffer_release(clade__buffer *buffer);
+cl_mem clade__buffer_mem(const clade__buffer *buffer);
+size_t clade__buffer_bytes(const clade__buffer *buffer);
+clade_device *clade__buffer_device(const clade__buffer *buffer);
+clade__buffer *clade__tensor_buffer(const clade_tensor *tensor, size_t *offset); /* NULL on the host */
+
+/* Host memory that the device reaches fastest: mapped for good where that pays, else plain and aligned. */
+typedef struct clade__staging clade__staging;
+clade_status clade__staging_new(clade_device *device, size_t bytes, clade__staging **out);
+void *clade__staging_data(const clade__staging *staging);
+void clade__staging_free(clade__staging *staging);
+
+/* ---- queues (in order) ---- */
+typedef struct clade__queue clade__queue;
+clade_status clade__queue_new(clade_device *device, bool profile, clade__queue **out);
+clade_status clade__queue_adopt(clade_device *device, cl_command_queue queue, clade__queue **out); /* retained */
+void clade__queue_free(clade__queue *queue);                      /* waits, unless the queue is adopted */
+clade__queue *clade__device_transfer_queue(clade_device *device); /* borrowed, made at first use; NULL on failure */
+clade_device *clade__queue_device(const clade__queue *queue);
+
+typedef struct clade__wait {
+  cl_uint n;
+  const cl_event *events;
+} clade__wait;
+
+/* `event` may be NULL; else it is the caller's to release. Nothing here blocks unless it says so. */
+clade_status clade__queue_launch(clade__queue *q, cl_kernel kernel, cl_uint dims, const size_t *global,
+                                 const size_t *local, clade__wait wait, cl_event *event);
+clade_status clade__queue_write(clade__queue *q, clade__buffer *dst, size_t offset, const void *src, size_t bytes,
+                                bool blocking, clade__wait wait, cl_event *event);
+clade_status clade__queue_read(clade__queue *q, const clade__buffer *src, size_t offset, void *dst, size_t bytes,
+                               bool blocking, clade__wait wait, cl_event *event);
+clade_status clade__queue_copy(clade__queue *q, const clade__buffer *src, size_t src_offset, clade__buffer *dst,
+                               size_t dst_offset, size_t bytes, clade__wait wait, cl_event *event);
+/* pattern_bytes: a power of two up to 16 that divides offset and bytes. */
+clade_status clade__queue_fill(clade__queue *q, clade__buffer *dst, size_t offset, size_t bytes, const void *pattern,
+                               size_t pattern_bytes, clade__wait wait, cl_event *event);
+clade_status clade__queue_marker(clade__queue *q, clade__wait wait, cl_event *event);
+clade_status clade__queue_flush(clade__queue *q);
+clade_status clade__queue_finish(clade__queue *q); /* blocks */
+
+/* ---- events ---- */
+clade_status clade__event_wait(clade_device *device, cl_event event); /* blocks; the event's own error is returned */
+void clade__event_retain(cl_event event);
+void clade__event_release(cl_event event); /* NULL is fine */
+/* 1: finished, 0: not yet, and an error status when it failed. */
+clade_status clade__event_poll(clade_device *device, cl_event event, int *finished);
+/* fn runs once on a thread of the implementation's: it may only signal. */
+clade_status clade__event_notify(clade_device *device, cl_event event, void (*fn)(void *), void *user);
+typedef struct clade__event_times {
+  uint64_t queued, submitted, start, end; /* ns */
+} clade__event_times;
+clade_status clade__event_profile(clade_device *device, cl_event event, clade__event_times *times);
+clade_status clade__user_event_new(clade_device *device, cl_event *event);
+clade_status clade__user_event_set(clade_device *device, cl_event event, bool ok);
+
+/* ---- programs and kernels ---- */
+/* On CLADE_BUILD *log holds the compiler's words (the caller's, by clade__free); log may be NULL. */
+clade_status clade__program_build(clade_device *device, const char *source, size_t length, const char *options,
+                                  cl_program *out, char **log);
+clade_status clade__program_load(clade_device *device, const void *binary, size_t bytes, const char *options,
+                                 cl_program *out);
+clade_status clade__program_binary(clade_device *device, cl_program program, void **binary, size_t *bytes);
+void clade__program_release(cl_program program);
+clade_status clade__kernel_new(clade_device *device, cl_program program, const char *name, cl_kernel *out);
+void clade__kernel_release(cl_kernel kernel);
+clade_status clade__kernel_args(clade_device *device, cl_kernel kernel, cl_uint *count);
+clade_status clade__kernel_set(clade_device *device, cl_kernel kernel, cl_uint index, size_t bytes, const void *value);
+/* Limits of a kernel on its device; a launch beyond them kills some implementations, so they are checked before. */
+typedef struct clade__kernel_limits {
+  size_t group;         /* work-items */
+  uint64_t local_bytes; /* static use */
+  size_t required[3];   /* reqd_work_group_size; zeros: none */
+} clade__kernel_limits;
+clade_status clade__kernel_get_limits(clade_device *device, cl_kernel kernel, clade__kernel_limits *limits);
+
+/* ---- for the command `clade doctor`, without opening any device ---- */
+typedef struct clade__loader_report {
+  const char *path;  /* of the loader that was opened; NULL: none */
+  const char *error; /* why not */
+  cl_int platform_error;
+  int platforms;
+} clade__loader_report;
+void clade__loader_inspect(clade__loader_report *report);
+const char *clade__cl_error_name(cl_int code); /* "CL_OUT_OF_RESOURCES" */
+
+#endif

@@ -1,0 +1,101 @@
+/* The graph: nodes, values, names. Builders fill it, passes rewrite a copy of it. Values are numbers from 1 on; a
+ * node's outputs are consecutive values. Every node comes after what it uses. */
+#ifndef CLADE_IR_H
+#define CLADE_IR_H
+
+#include <clade/func.h>
+
+#include "base/base.h"
+#include "ir/elt.h"
+
+typedef uint32_t clade__id; /* of a node or a value; 0: none */
+
+typedef struct clade__value {
+  clade_type type;
+  clade__id node;
+  uint16_t out; /* which output of the node */
+} clade__value;
+
+typedef struct clade__node {
+  const clade_op *op;
+  const char *name; /* "" or unique; in the graph's arena, like everything a node points to */
+  void *attrs;
+  int n_in, n_out;
+  clade__id *in;       /* values */
+  clade__id first_out; /* value */
+  int device;
+  bool dead;
+  /* written by the select pass */
+  int impl;
+  const char **refusals; /* by implementation: reason, or NULL */
+} clade__node;
+
+typedef struct clade__port { /* an input or output of the graph, or a variable */
+  const char *name;
+  clade__id value;
+  clade_initial initial; /* variables */
+  clade__id assigned;    /* variables: the new value, 0: none */
+} clade__port;
+
+typedef struct clade__ports {
+  clade__port *at;
+  size_t count, capacity;
+  clade__map by_name;
+} clade__ports;
+
+struct clade_graph {
+  clade__ref ref;
+  uint32_t serial; /* of clade_val.graph; never 0 */
+  clade_status status;
+  char *message;
+  bool sealed; /* compiled once: builders refuse */
+  int device;
+  clade__arena arena;
+  clade__node *nodes; /* [0] unused */
+  clade__value *values;
+  size_t n_nodes, n_values, node_capacity, value_capacity;
+  clade__ports inputs, outputs, variables;
+  clade__map node_names;
+};
+
+/* Nodes that the graph itself knows. Their attrs: clade__constant_attrs, clade__transfer_attrs; the others have none.
+ */
+extern const clade_op clade__op_input, clade__op_variable, clade__op_constant, clade__op_assign, clade__op_transfer;
+typedef struct clade__constant_attrs { /* data lives in the graph's arena, dense */
+  const void *data;
+  size_t bytes;
+  size_t pattern; /* not 0: every element is these first bytes of data (a fill) */
+} clade__constant_attrs;
+typedef struct clade__transfer_attrs {
+  int32_t device; /* the input's is where its node runs */
+} clade__transfer_attrs;
+
+/* For builders: an invalid value with the graph's first error set to this thread's message, under `what`. */
+clade_val clade__graph_fail(clade_graph *g, clade_status status, const char *what);
+bool clade__graph_ok(clade_graph *g); /* not NULL, not sealed, no error so far */
+clade_status clade__graph_value(const clade_graph *g, clade_val v, const char *what, clade__id *id);
+clade_val clade__graph_val(const clade_graph *g, clade__id id);
+static inline clade_type *clade__type(const clade_graph *g, clade__id id) { return &g->values[id].type; }
+
+/* Adds a node without looking at names or stickiness: for passes. Infers. */
+clade_status clade__node_new(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
+                             const clade__id *in, clade__id *node);
+/* The view that an op gets. `in` and `out` have room for the node's operands. */
+void clade__node_view(const clade_graph *g, clade__id node, clade_type *in, clade_type *out, clade_node *view);
+
+/* ---- rewriting: passes read one graph and build the next, so that the order of nodes always holds ---- */
+/* Called for each node in order. map[v] is the new graph's value for the old graph's v (0: not there yet); the function
+ * sets it for all outputs of `node`, by clade__node_copy or by nodes of its own. */
+typedef clade_status clade__rewrite_fn(void *user, const clade_graph *old, clade__id node, clade_graph *g,
+                                       clade__id *map);
+/* fn NULL: a plain copy. Ports follow the map; a node whose outputs stay 0 was dropped. */
+clade_status clade__graph_rewrite(const clade_graph *old, clade__rewrite_fn *fn, void *user, clade_graph **out);
+clade_status clade__node_copy(const clade_graph *old, clade__id node, clade_graph *g, clade__id *map);
+/* A copy in which symbols have values; every shape is inferred again. Names symbols that are missing or unknown. */
+clade_status clade__graph_bind(const clade_graph *old, int n, const clade_dim_value *dims, clade_graph **out);
+/* How often each value is used, outputs and assignments included; an array of n_values, by clade__free. */
+clade_status clade__graph_uses(const clade_graph *g, uint32_t **uses);
+/* A hash of everything that decides what a graph computes; names included. */
+clade__hash clade__graph_hash(const clade_graph *g);
+
+#endif

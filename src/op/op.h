@@ -1,0 +1,114 @@
+/* The registry of Clade's ops and what they share: elementwise rows, generated expressions, emitted steps. */
+#ifndef CLADE_OP_ROOM_H
+#define CLADE_OP_ROOM_H
+
+#include "ir/ir.h"
+#include "program/request.h"
+
+#define CLADE_OP(NAME, name) extern const clade_op clade__op_##name;
+#include "op/ops.def"
+#undef CLADE_OP
+
+/* All rows of ops.def, in order; ends in NULL. */
+extern const clade_op *const clade__ops[];
+const clade_op *clade__op_find(const char *name); /* NULL: none */
+
+/* ---- eltwise.def as a table ---- */
+typedef enum clade__elt_kind {
+  CLADE__ELT_FLOAT,   /* floats to the same type */
+  CLADE__ELT_NUMBER,  /* any numbers to the same type */
+  CLADE__ELT_COMPARE, /* two numbers of one type to bool */
+  CLADE__ELT_TEST,    /* a float to bool */
+  CLADE__ELT_LOGIC,   /* bools to bool */
+  CLADE__ELT_SELECT,  /* bool, T, T to T */
+  CLADE__ELT_CAST     /* anything to the instruction's dtype */
+} clade__elt_kind;
+typedef struct clade__elt_row {
+  uint16_t number;
+  const char *name;
+  int arity, n_params;
+  clade__elt_kind kind;
+  const char *expression;    /* OpenCL C in a, b, c, p, q */
+  const char *derivative[3]; /* by a, b, c; NULL: none (a zero gradient) */
+  float param[CLADE__ELT_PARAMS];
+  double low, high;  /* where it is defined and tested */
+  int in_place_cost; /* rough cost of an element in multiply-adds, for the cost model */
+} clade__elt_row;
+extern const clade__elt_row clade__elt_rows[]; /* ends in a NULL name */
+const clade__elt_row *clade__elt_by_name(const char *name);
+const clade__elt_row *clade__elt_by_number(unsigned number);
+
+/* The OpenCL C statements that compute a program: inputs are variables i0, i1, … already in compute type (float, int,
+ * long); the result is in `r`, in the compute type of its dtype. */
+clade_status clade__elt_source(const clade__elt *program, clade__text *out);
+/* The dtype of the result. */
+clade_dtype clade__elt_dtype(const clade__elt *program);
+/* The value of a program in double: a reference for tests and for constant folding, not for devices. */
+double clade__elt_eval(const clade__elt *program, const double *in);
+
+/* The attributes of the op eltwise, and the builder that everything elementwise goes through. */
+typedef struct clade__eltwise_attrs {
+  clade__elt program;
+} clade__eltwise_attrs;
+clade_val clade__eltwise_program(clade_graph *g, const char *name, const clade__elt *program, const clade_val *in);
+
+/* NumPy's rule; `what` names the op in the refusal. */
+clade_status clade__broadcast_shape(const char *what, const clade_shape *a, const clade_shape *b, clade_shape *out);
+/* Sums `dy` down to the shape of x: the gradient of a broadcast. */
+clade_val clade__sum_to(clade_graph *g, clade_val dy, const clade_shape *shape);
+
+/* gemm's attributes; input 2… are the epilogue's inputs 1…, broadcast against the result. */
+typedef struct clade__gemm_attrs {
+  bool trans_a, trans_b;
+  float alpha;
+  clade__elt epilogue;
+} clade__gemm_attrs;
+
+/* ---- steps: what implementations emit, as data ---- */
+typedef enum clade__arg_kind {
+  CLADE__ARG_IN,
+  CLADE__ARG_OUT,
+  CLADE__ARG_WORKSPACE,
+  CLADE__ARG_BYTES,
+  CLADE__ARG_LOCAL
+} clade__arg_kind;
+
+/* A cl argument. IN, OUT and WORKSPACE are two: the buffer, then the offset in elements as index_t. */
+typedef struct clade__arg {
+  clade__arg_kind kind;
+  int operand;      /* IN, OUT: of the node */
+  size_t at;        /* WORKSPACE: bytes from its start; LOCAL: bytes */
+  uint32_t element; /* bytes of an element, for the offset */
+  uint32_t bytes;   /* BYTES */
+  unsigned char value[64];
+} clade__arg;
+
+typedef enum clade__step_kind { CLADE__STEP_KERNEL, CLADE__STEP_COPY } clade__step_kind;
+
+struct clade_kernel_step {
+  clade__step_kind kind;
+  clade_emit *emit;
+  const char *kernel; /* KERNEL; texts live in the emit's arena */
+  clade__define *defines;
+  size_t n_defines, define_capacity;
+  clade__arg *args;
+  size_t n_args, arg_capacity;
+  int dims;
+  size_t global[3], local[3]; /* global is rounded up to local */
+  bool dropped;               /* a zero in global */
+  int in, out;                /* COPY: operands */
+  struct clade_kernel_step *next;
+};
+
+struct clade_emit {
+  clade__arena *arena; /* where steps live: the caller's */
+  const clade_query *query;
+  bool wide; /* index_t has 64 bits: some operand has 2^31 elements or more */
+  clade_kernel_step *first, *last;
+  clade_status status;
+};
+
+/* Begins an emit for a query; INDEX64 is defined for each kernel step where it must be. */
+void clade__emit_begin(clade_emit *emit, clade__arena *arena, const clade_query *query);
+
+#endif

@@ -1,0 +1,32 @@
+/* Rewrites from the graph that a user built to the one that is lowered. pipeline.c shows their order. No OpenCL here.
+ */
+#ifndef CLADE_PASS_H
+#define CLADE_PASS_H
+
+#include "op/op.h"
+
+typedef struct clade__pass_ctx {
+  clade_graph *graph; /* replaced by each pass */
+  int n_devices;
+  const clade_device_info *devices; /* [n_devices] */
+  bool no_fusion;
+  const char *prefer; /* "gemm=ref,…" or NULL */
+} clade__pass_ctx;
+
+/* As built: checks that everything is well formed, canonicalises, places (inserting transfers), drops what is dead. */
+clade_status clade__passes_generic(clade__pass_ctx *ctx);
+/* Once shapes are known: fuses elementwise nodes and epilogues, selects implementations. */
+clade_status clade__passes_specific(clade__pass_ctx *ctx);
+
+/* The passes: each replaces ctx->graph or fails. */
+clade_status clade__pass_dead(clade__pass_ctx *ctx);
+clade_status
+clade__pass_fold(clade__pass_ctx *ctx); /* casts to the same type, double transposes, common subexpressions */
+clade_status clade__pass_place(clade__pass_ctx *ctx); /* transfers where a node's operand lives on another device */
+clade_status clade__pass_fuse(clade__pass_ctx *ctx);
+clade_status clade__pass_select(clade__pass_ctx *ctx); /* writes impl and refusals */
+
+/* What --explain prints for a graph after select: a line per node. */
+void clade__explain(const clade_graph *g, int n_devices, const clade_device_info *devices, clade__text *out);
+
+#endif

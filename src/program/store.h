@@ -1,0 +1,35 @@
+/* Where kernels come from. A request is a kernel of a source file with parameters; requests that are prepared together
+ * are compiled together; results are kept in memory and in the program cache. Knows nothing of ops or graphs. */
+#ifndef CLADE_STORE_H
+#define CLADE_STORE_H
+
+#include "cl/cl.h"
+#include "program/request.h"
+
+typedef struct clade__program_kernel {
+  cl_program program; /* the store's, as long as the device lives */
+  char name[96];      /* in the program */
+} clade__program_kernel;
+
+/* One result per request. Equal requests are built once. */
+clade_status clade__store_prepare(clade_device *device, size_t n, const clade__request *requests,
+                                  clade__program_kernel *out);
+
+typedef struct clade__store_stats {
+  uint64_t compiled, loaded, hits; /* kernels: compiled now, from the cache, from memory */
+} clade__store_stats;
+clade_status clade__store_get_stats(clade_device *device, clade__store_stats *stats);
+
+/* Waits until what was compiled is in the cache on disk. */
+void clade__store_flush(clade_device *device);
+
+/* The embedded files, "gemm.cl" by stem "gemm", and what is put before each program ("prelude"). */
+typedef struct clade__embedded {
+  const char *stem;
+  const char *text; /* zero-terminated */
+  size_t bytes;
+} clade__embedded;
+extern const clade__embedded clade__embedded_kernels[];                 /* ends in a NULL stem; generated */
+clade_status clade__kernel_source(const char *stem, const char **text); /* honours CLADE_KERNEL_DIR; for the process */
+
+#endif
