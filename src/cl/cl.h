@@ -130,6 +130,14 @@ typedef struct clade__loader_report {
   int platforms;
 } clade__loader_report;
 void clade__loader_inspect(clade__loader_report *report);
-const char *clade__cl_error_name(cl_int code); /* "CL_OUT_OF_RESOURCES" */
+/* A platform as enumeration met it. Texts live as long as the process. */
+typedef struct clade__platform_report {
+  const char *name, *version;
+  int devices;
+  cl_int error;       /* of the device query; CL_DEVICE_NOT_FOUND where there are none */
+  const char *remedy; /* from the quirk table: what makes its devices appear; NULL: nothing is known */
+} clade__platform_report;
+int clade__platforms_inspect(int room, clade__platform_report *reports); /* how many there are; writes at most `room` */
+const char *clade__cl_error_name(cl_int code);                           /* "CL_OUT_OF_RESOURCES" */
 
 #endif
