@@ -7,6 +7,8 @@
  *   {
  *     USE(STORAGE(T), x);
  *
+ * A file of several kernels may put each between #ifdef WANT_<name> and #endif: a copy is for one of them.
+ *
  * With all scalar arguments zero a kernel touches no memory: that is how programs are warmed. */
 #define CLADE_PASTE_(a, b) a##b
 #define CLADE_PASTE(a, b)  CLADE_PASTE_(a, b)

@@ -38,6 +38,17 @@ clade_status clade__opt_copy(void *dst, size_t dst_size, const void *opt, const 
 /* ---- logging ---- */
 void clade__log(clade_log_level level, const char *format, ...) CLADE_PRINTF(2, 3);
 
+/* ---- what clade_init was told, for the rooms above ---- */
+typedef struct clade__settings {
+  const char *cache_dir; /* NULL: unset */
+  bool no_cache;
+  int cpu_threads; /* 0: unset */
+  bool no_affinity;
+} clade__settings;
+/* By clade_init alone, before any other call: readers do not lock. cache_dir is copied. */
+clade_status clade__settings_set(const clade__settings *settings);
+const clade__settings *clade__settings_get(void);
+
 /* ---- allocating ---- */
 /* NULL when there is no memory, with the message recorded; zero bytes give a valid pointer. Zeroed. */
 void *clade__new(size_t count, size_t size);

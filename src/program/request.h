@@ -8,6 +8,18 @@ typedef struct clade__define {
   const char *name, *text;
 } clade__define;
 
+/* An argument of the kernel, in its order, as far as warming must know it: a tensor is two, BUFFER and BYTES (4 or 8,
+ * its offset). */
+typedef enum clade__launch_arg_kind {
+  CLADE__LAUNCH_BUFFER,
+  CLADE__LAUNCH_BYTES,
+  CLADE__LAUNCH_LOCAL
+} clade__launch_arg_kind;
+typedef struct clade__launch_arg {
+  clade__launch_arg_kind kind;
+  uint32_t bytes; /* BYTES (at most 128), LOCAL */
+} clade__launch_arg;
+
 typedef struct clade__request {
   const char *file;    /* stem of an embedded kernel file, and the name that the compiler's log shows */
   const char *source;  /* the file's text where it is a user's; NULL: embedded, or CLADE_KERNEL_DIR/<file>.cl */
@@ -15,11 +27,15 @@ typedef struct clade__request {
   const char *options; /* of the compiler; "" mostly */
   int n_defines;
   const clade__define *defines; /* in order */
-  size_t local[3];              /* the launch to warm */
-  bool large_grid;              /* some global size is above 65,535 */
+  /* The launch that is prepared for. It is no part of the hash, but checked against the kernel's limits, and warmed
+   * where a device compiles again for it. */
+  size_t local[3]; /* zeros behind the last dimension */
+  bool large_grid; /* some global size is above 65,535 */
+  int n_args;
+  const clade__launch_arg *args; /* NULL: nothing is checked or warmed */
 } clade__request;
 
-/* What everything above keys by: all of the request but local and grid, and the source's text. */
+/* What everything above keys by: all of the request but its launch, and the texts of the source and the prelude. */
 clade_status clade__request_hash(const clade__request *request, clade__hash *hash);
 
 #endif
