@@ -2,6 +2,8 @@
 #ifndef CLADE_PLAN_H
 #define CLADE_PLAN_H
 
+#include <clade/run.h>
+
 #include "op/op.h"
 #include "pass/pass.h"
 #include "program/store.h"
@@ -82,6 +84,13 @@ struct clade_func {
 clade_status clade__lower(clade_func *func);
 /* Places for every value and workspace: slabs, aliasing, in-place, variables written directly where that is safe. */
 clade_status clade__memory_plan(clade_func *func);
+
+/* For tests. Funcs specialised while this is not 0 keep so many bytes free before and after each place in the arena, in
+ * variables and in inputs and outputs, share no arena memory among values but by views and in-place, and their runs
+ * begin with all of it filled by 0xff (NaN in every float format). */
+extern size_t clade__plan_guard_bytes;
+/* Waits for everything; CLADE_CORRUPT, naming the value, when a byte of a guard was written to. */
+clade_status clade__run_check_guards(clade_run *run);
 
 struct clade_vars {
   clade__ref ref;

@@ -1,0 +1,290 @@
+/* Steps as data: what an implementation's emit describes, checked as it is described. Makes no OpenCL call. */
+#include "op/op.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+/* OpenCL promises this many bytes of arguments; a launch beyond it fails on some device. */
+enum { MAX_ARG_BYTES = 1024 };
+
+static const char *op_name(const clade_emit *e) { return e->query->node->op ? e->query->node->op->name : "op"; }
+
+static bool wide_type(const clade_type *type) {
+  size_t bytes;
+  int64_t elements = 0;
+  clade_shape stored = type->shape;
+  if (type->layout.block) return clade_type_bytes(type, &bytes) != CLADE_OK || bytes > INT32_MAX;
+  return clade_shape_elements(&stored, &elements) != CLADE_OK || elements > INT32_MAX;
+}
+
+void clade__emit_begin(clade_emit *emit, clade__arena *arena, const clade_query *query) {
+  const clade_node *n = query->node;
+  *emit = (clade_emit){.arena = arena, .query = query};
+  for (int i = 0; i < n->n_in; i++) emit->wide |= wide_type(&n->in[i]);
+  for (int i = 0; i < n->n_out; i++) emit->wide |= wide_type(&n->out[i]);
+}
+
+/* The first failure stays. */
+static void keep(clade_emit *e, clade_status status) {
+  if (e->status == CLADE_OK) e->status = status;
+}
+
+/* Makes room for one more in an array that lives in the arena. */
+static bool room(clade_emit *e, void *array, size_t count, size_t *capacity, size_t size) {
+  void *old, *larger;
+  if (count < *capacity) return true;
+  size_t want = *capacity ? *capacity * 2 : 8;
+  memcpy(&old, array, sizeof old);
+  if (!(larger = clade__arena_new(e->arena, want * size))) {
+    keep(e, CLADE_NO_MEMORY);
+    return false;
+  }
+  if (count) memcpy(larger, old, count * size);
+  memcpy(array, &larger, sizeof larger);
+  *capacity = want;
+  return true;
+}
+
+static clade_kernel_step *step_new(clade_emit *e, clade__step_kind kind) {
+  clade_kernel_step *s = clade__arena_new(e->arena, sizeof *s);
+  if (!s) {
+    keep(e, CLADE_NO_MEMORY);
+    return NULL;
+  }
+  s->kind = kind;
+  s->emit = e;
+  *(e->last ? &e->last->next : &e->first) = s;
+  e->last = s;
+  return s;
+}
+
+static bool identifier(const char *text) {
+  if (!text || !*text || isdigit((unsigned char)*text)) return false;
+  for (; *text; text++)
+    if (!isalnum((unsigned char)*text) && *text != '_') return false;
+  return true;
+}
+
+clade_kernel_step *clade_emit_kernel(clade_emit *e, const char *kernel) {
+  if (!e) {
+    CLADE_FAIL(INVALID, "clade_emit_kernel: the emit is NULL");
+    return NULL;
+  }
+  if (!identifier(kernel)) {
+    keep(e, CLADE_FAIL(INVALID, "%s: \"%s\" is no name of a kernel", op_name(e), kernel ? kernel : "(null)"));
+    return NULL;
+  }
+  clade_kernel_step *s = step_new(e, CLADE__STEP_KERNEL);
+  if (!s) return NULL;
+  if (!(s->kernel = clade__arena_text(e->arena, kernel))) keep(e, CLADE_NO_MEMORY);
+  clade_emit_define(s, "INDEX64", e->wide);
+  return s;
+}
+
+/* ---- compile-time parameters ---- */
+void clade_emit_define_text(clade_kernel_step *s, const char *name, const char *text) {
+  if (!s || s->emit->status != CLADE_OK) return;
+  clade_emit *e = s->emit;
+  if (!identifier(name) || !text || strpbrk(text, "\r\n")) {
+    keep(e, CLADE_FAIL(INVALID, "%s: #define %s %s: expected an identifier and one line of text", op_name(e),
+                       name ? name : "(null)", text ? text : "(null)"));
+    return;
+  }
+  for (size_t i = 0; i < s->n_defines; i++)
+    if (strcmp(s->defines[i].name, name) == 0) {
+      keep(e, CLADE_FAIL(DUPLICATE, "%s: kernel %s defines %s twice", op_name(e), s->kernel, name));
+      return;
+    }
+  if (!room(e, &s->defines, s->n_defines, &s->define_capacity, sizeof *s->defines)) return;
+  clade__define d = {clade__arena_text(e->arena, name), clade__arena_text(e->arena, text)};
+  if (!d.name || !d.text)
+    keep(e, CLADE_NO_MEMORY);
+  else
+    s->defines[s->n_defines++] = d;
+}
+
+void clade_emit_define(clade_kernel_step *s, const char *name, int64_t value) {
+  char text[48];
+  if (value == INT64_MIN)
+    snprintf(text, sizeof text, "(-%" PRId64 "L - 1)", INT64_MAX); /* its digits alone are no literal */
+  else
+    snprintf(text, sizeof text, value < 0 ? "(%" PRId64 ")" : "%" PRId64, value);
+  clade_emit_define_text(s, name, text);
+}
+
+/* ---- arguments ---- */
+static size_t arg_bytes(const clade__arg *arg, bool wide) {
+  if (arg->kind == CLADE__ARG_BYTES) return arg->bytes;
+  return arg->kind == CLADE__ARG_LOCAL ? sizeof(void *) : sizeof(void *) + (wide ? 8 : 4);
+}
+
+static void add_arg(clade_kernel_step *s, const clade__arg *arg) {
+  clade_emit *e = s->emit;
+  size_t total = arg_bytes(arg, e->wide);
+  for (size_t i = 0; i < s->n_args; i++) total += arg_bytes(&s->args[i], e->wide);
+  if (total > MAX_ARG_BYTES) {
+    keep(e, CLADE_FAIL(UNSUPPORTED, "%s: the arguments of kernel %s are %zu bytes; devices promise %d", op_name(e),
+                       s->kernel, total, MAX_ARG_BYTES));
+    return;
+  }
+  if (room(e, &s->args, s->n_args, &s->arg_capacity, sizeof *s->args)) s->args[s->n_args++] = *arg;
+}
+
+static void add_operand(clade_kernel_step *s, clade__arg_kind kind, int index) {
+  if (!s || s->emit->status != CLADE_OK) return;
+  clade_emit *e = s->emit;
+  const clade_node *n = e->query->node;
+  int count = kind == CLADE__ARG_IN ? n->n_in : n->n_out;
+  size_t element;
+  if (index < 0 || index >= count) {
+    keep(e, CLADE_FAIL(INVALID, "%s: kernel %s takes %s %d, but the node has %d", op_name(e), s->kernel,
+                       kind == CLADE__ARG_IN ? "input" : "output", index, count));
+    return;
+  }
+  const clade_type *type = kind == CLADE__ARG_IN ? &n->in[index] : &n->out[index];
+  clade_status status = clade_dtype_bytes(type->dtype, 1, &element);
+  if (status != CLADE_OK)
+    keep(e, status);
+  else
+    add_arg(s, &(clade__arg){.kind = kind, .operand = index, .element = (uint32_t)element});
+}
+
+void clade_emit_in(clade_kernel_step *s, int index) { add_operand(s, CLADE__ARG_IN, index); }
+void clade_emit_out(clade_kernel_step *s, int index) { add_operand(s, CLADE__ARG_OUT, index); }
+
+void clade_emit_workspace(clade_kernel_step *s, size_t byte_offset, size_t element_bytes) {
+  if (!s || s->emit->status != CLADE_OK) return;
+  clade_emit *e = s->emit;
+  if (element_bytes == 0 || element_bytes > UINT32_MAX || byte_offset % element_bytes)
+    keep(e, CLADE_FAIL(INVALID, "%s: kernel %s: a workspace at byte %zu cannot hold elements of %zu bytes", op_name(e),
+                       s->kernel, byte_offset, element_bytes));
+  else
+    add_arg(s, &(clade__arg){.kind = CLADE__ARG_WORKSPACE, .at = byte_offset, .element = (uint32_t)element_bytes});
+}
+
+static void add_bytes(clade_kernel_step *s, const void *value, size_t bytes) {
+  if (!s || s->emit->status != CLADE_OK) return;
+  clade__arg arg = {.kind = CLADE__ARG_BYTES, .bytes = (uint32_t)bytes};
+  memcpy(arg.value, value, bytes);
+  add_arg(s, &arg);
+}
+
+void clade_emit_i32(clade_kernel_step *s, int32_t value) { add_bytes(s, &value, sizeof value); }
+void clade_emit_u32(clade_kernel_step *s, uint32_t value) { add_bytes(s, &value, sizeof value); }
+void clade_emit_f32(clade_kernel_step *s, float value) { add_bytes(s, &value, sizeof value); }
+
+/* An index_t of 32 bits holds it, or there is a failure. */
+static bool fits(clade_kernel_step *s, int64_t value) {
+  if (s->emit->wide || (value >= INT32_MIN && value <= INT32_MAX)) return true;
+  keep(s->emit, CLADE_FAIL(OVERFLOW, "%s: kernel %s: %" PRId64 " does not fit the index type of 32 bits",
+                           op_name(s->emit), s->kernel, value));
+  return false;
+}
+
+void clade_emit_index(clade_kernel_step *s, int64_t value) {
+  if (!s || s->emit->status != CLADE_OK || !fits(s, value)) return;
+  int32_t narrow = (int32_t)value;
+  if (s->emit->wide)
+    add_bytes(s, &value, sizeof value);
+  else
+    add_bytes(s, &narrow, sizeof narrow);
+}
+
+void clade_emit_index8(clade_kernel_step *s, int n, const int64_t *value) {
+  int64_t wide[8] = {0};
+  int32_t narrow[8] = {0};
+  if (!s || s->emit->status != CLADE_OK) return;
+  if (n < 0 || n > 8 || (n && !value)) {
+    keep(s->emit, CLADE_FAIL(INVALID, "%s: kernel %s: %d values for 8 indices", op_name(s->emit), s->kernel, n));
+    return;
+  }
+  for (int i = 0; i < n; i++) {
+    if (!fits(s, value[i])) return;
+    wide[i] = value[i];
+    narrow[i] = (int32_t)value[i];
+  }
+  if (s->emit->wide)
+    add_bytes(s, wide, sizeof wide);
+  else
+    add_bytes(s, narrow, sizeof narrow);
+}
+
+void clade_emit_local(clade_kernel_step *s, size_t bytes) {
+  if (!s || s->emit->status != CLADE_OK) return;
+  clade_emit *e = s->emit;
+  size_t total = bytes;
+  for (size_t i = 0; i < s->n_args; i++)
+    if (s->args[i].kind == CLADE__ARG_LOCAL && !clade__add(total, s->args[i].at, &total)) total = SIZE_MAX;
+  if (bytes == 0 || total > e->query->device->local_bytes) /* some implementations die of it at the launch */
+    keep(e, CLADE_FAIL(UNSUPPORTED, "%s: kernel %s asks for %zu bytes of local memory; the device has %" PRIu64,
+                       op_name(e), s->kernel, total, e->query->device->local_bytes));
+  else
+    add_arg(s, &(clade__arg){.kind = CLADE__ARG_LOCAL, .at = bytes});
+}
+
+void clade_emit_range(clade_kernel_step *s, int dims, const size_t *global, const size_t *local) {
+  if (!s || s->emit->status != CLADE_OK) return;
+  clade_emit *e = s->emit;
+  size_t group = 1;
+  if (dims < 1 || dims > 3 || !global || !local) {
+    keep(e, CLADE_FAIL(INVALID, "%s: kernel %s: a range has 1 to 3 dimensions with global and local sizes", op_name(e),
+                       s->kernel));
+    return;
+  }
+  s->dims = dims;
+  s->dropped = false;
+  for (int i = 0; i < 3; i++) {
+    s->global[i] = i < dims ? global[i] : 1;
+    s->local[i] = i < dims ? local[i] : 1;
+    if (s->local[i] == 0 || !clade__mul(group, s->local[i], &group) || group > e->query->device->max_group ||
+        s->local[i] > e->query->device->max_item[i]) {
+      keep(e,
+           CLADE_FAIL(UNSUPPORTED, "%s: kernel %s: a local size of %zu in dimension %d; groups have at most %" PRIu64,
+                      op_name(e), s->kernel, s->local[i], i, e->query->device->max_group));
+      return;
+    }
+    if (!clade__round_up(s->global[i], s->local[i], &s->global[i])) {
+      keep(e, CLADE_FAIL(OVERFLOW, "%s: kernel %s: the range overflows in dimension %d", op_name(e), s->kernel, i));
+      return;
+    }
+    s->dropped |= s->global[i] == 0;
+  }
+}
+
+void clade_emit_copy(clade_emit *e, int in, int out) {
+  if (!e) {
+    CLADE_FAIL(INVALID, "clade_emit_copy: the emit is NULL");
+    return;
+  }
+  if (e->status != CLADE_OK) return;
+  const clade_node *n = e->query->node;
+  size_t from = 0, to = 0;
+  clade_status status;
+  if (in < 0 || in >= n->n_in || out < 0 || out >= n->n_out) {
+    keep(e, CLADE_FAIL(INVALID, "%s: a copy of input %d to output %d; the node has %d and %d", op_name(e), in, out,
+                       n->n_in, n->n_out));
+    return;
+  }
+  if ((status = clade_type_bytes(&n->in[in], &from)) != CLADE_OK ||
+      (status = clade_type_bytes(&n->out[out], &to)) != CLADE_OK) {
+    keep(e, status);
+    return;
+  }
+  if (from != to) {
+    keep(e, CLADE_FAIL(SHAPE, "%s: a copy of %zu bytes to %zu", op_name(e), from, to));
+    return;
+  }
+  clade_kernel_step *s = step_new(e, CLADE__STEP_COPY);
+  if (!s) return;
+  s->in = in;
+  s->out = out;
+  s->dropped = from == 0;
+}
+
+clade_status clade__emit_end(clade_emit *e) {
+  for (const clade_kernel_step *s = e->first; s && e->status == CLADE_OK; s = s->next)
+    if (s->kind == CLADE__STEP_KERNEL && s->dims == 0)
+      keep(e, CLADE_FAIL(INVALID, "%s: kernel %s has no range", op_name(e), s->kernel));
+  return e->status;
+}

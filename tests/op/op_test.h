@@ -1,0 +1,87 @@
+/* The test of all ops. An op brings a way to draw random cases, the nodes of a case, and a reference in double; the
+ * harness (op_test.c) feeds each case to a device between guard zones of NaN, compares every result within its bound,
+ * and compares gradients with central differences. */
+#ifndef CLADE_OP_TEST_H
+#define CLADE_OP_TEST_H
+
+#include "op/op.h"
+
+enum { OP_INPUTS = 8, OP_OUTPUTS = 96 };
+
+/* ---- random choices; the same seed gives the same case ---- */
+typedef struct op_random {
+  uint64_t seed, count;
+} op_random;
+double op_uniform(op_random *r, double low, double high);
+int64_t op_integer(op_random *r, int64_t low, int64_t high); /* both included */
+bool op_chance(op_random *r, double probability);
+
+/* ---- cases ---- */
+typedef struct op_input {
+  clade_dtype dtype;
+  clade_shape shape;
+  double low, high; /* of the values; both 0: the harness' choice for the dtype */
+  int64_t ties;     /* not 0: values are multiples of 1/ties, so that equal ones occur */
+} op_input;
+
+typedef struct op_case {
+  /* given to draw */
+  clade_dtype dtype; /* one of the test's */
+  int number;        /* 0, 1, 2, … of that dtype: for rows that are gone through in turn */
+  bool small;        /* no axis above 8 and few elements: this one runs under Oclgrind */
+  bool gradient;     /* derivatives are wanted: few elements, away from kinks */
+  bool fp64;         /* the device has doubles, and so correctly rounded libraries */
+  /* written by draw */
+  int n_in, n_out; /* n_out is 1 at first */
+  op_input in[OP_INPUTS];
+  uint32_t differentiable; /* mask of inputs whose gradients are compared; all float ones at first */
+  int i[32];               /* the test's own: axes, flags, rows */
+  double f[8];
+  char note[96]; /* printed when the case fails */
+} op_case;
+
+/* What an input holds, or what a result must be. */
+typedef struct op_array {
+  clade_dtype dtype;
+  clade_shape shape;
+  int64_t n;
+  double *v;     /* of inputs: representable in the dtype */
+  double *bound; /* of results: how far off a device may be, besides half a unit in the last place of the dtype; 0 at
+                    first. HUGE_VAL: anything (where the definition leaves it open) */
+} op_array;
+
+typedef struct op_test {
+  const char *name;          /* of the row in ops.def */
+  const clade_dtype *dtypes; /* that the op claims; ends in CLADE_DTYPE_NONE */
+  void (*draw)(op_case *c, op_random *r);
+  /* Sets n_out values; an error shows in the graph. */
+  void (*build)(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out);
+  /* Gives each output its type by op_result, and its values. */
+  void (*reference)(const op_case *c, const op_array *in, op_array *out);
+  void (*fill)(const op_case *c, op_random *r, op_array *in); /* after the harness' filling; may be NULL */
+  double gradient_bound;                                      /* relative to the sum of absolute terms; 0: 1e-4 */
+} op_test;
+
+/* tests/op/<name>.c defines, for each row of ops.def: */
+#define CLADE_OP(NAME, name) extern const op_test op_test_##name;
+#include "op/ops.def"
+#undef CLADE_OP
+
+/* ---- for draw ---- */
+/* A shape of 0 to 5 axes: zeros, ones, primes, powers of two and their neighbours; at most `elements` of them. */
+clade_shape op_draw_shape(op_random *r, const op_case *c, int min_rank, int max_rank, int64_t elements);
+int64_t op_draw_extent(op_random *r, const op_case *c, int64_t most); /* one such extent */
+/* A shape that broadcasts to `shape`: axes become 1 or, in front, go. */
+clade_shape op_draw_broadcast(op_random *r, const clade_shape *shape);
+bool op_is_float(clade_dtype dtype);
+
+/* ---- for reference ---- */
+void op_result(op_array *out, clade_dtype dtype, clade_shape shape); /* allocates v and bound, zeroed */
+double op_round(clade_dtype dtype, double value);                    /* as storing it and loading it again */
+double op_epsilon(clade_dtype dtype);                                /* of the compute type: 2^-24 for floats, else 0 */
+/* Where in an array of `shape` the element is that broadcasts to `index` (a multi-index of `to`). */
+int64_t op_broadcast_at(const clade_shape *shape, const clade_shape *to, const int64_t *index);
+void op_unravel(const clade_shape *shape, int64_t at, int64_t index[CLADE_MAX_RANK]);
+int64_t op_elements(const clade_shape *shape); /* of a constant shape */
+
+#endif
