@@ -85,6 +85,9 @@ bool clade__mul(size_t a, size_t b, size_t *out); /* false: overflow */
 bool clade__add(size_t a, size_t b, size_t *out);
 bool clade__round_up(size_t value, size_t multiple, size_t *out);
 
+/* What a derived symbol was computed from: "(a*b)". false: no symbol, or one that a user named. */
+bool clade__dim_parts(clade_dim dim, char *op, clade_dim *a, clade_dim *b);
+
 /* ---- hashing (XXH3, 128 bits) ---- */
 typedef struct clade__hash {
   uint64_t lo, hi;

@@ -11,7 +11,11 @@
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static clade__map by_name;
-static char **names;
+static struct symbol {
+  char *name;
+  char op; /* of a derived one; 0: none */
+  clade_dim a, b;
+} * symbols;
 static size_t count, capacity;
 
 bool clade_dim_is_symbol(clade_dim dim) { return dim >= FIRST && dim < FIRST + UINT32_MAX; }
@@ -20,24 +24,36 @@ const char *clade_dim_name(clade_dim dim) {
   if (!clade_dim_is_symbol(dim)) return NULL;
   size_t index = (size_t)(dim - FIRST);
   pthread_rwlock_rdlock(&lock);
-  const char *name = index < count ? names[index] : NULL;
+  const char *name = index < count ? symbols[index].name : NULL;
   pthread_rwlock_unlock(&lock);
   return name;
 }
 
-static clade_dim intern(const char *name) {
+bool clade__dim_parts(clade_dim dim, char *op, clade_dim *a, clade_dim *b) {
+  if (!clade_dim_is_symbol(dim)) return false;
+  size_t index = (size_t)(dim - FIRST);
+  pthread_rwlock_rdlock(&lock);
+  struct symbol s = index < count ? symbols[index] : (struct symbol){0};
+  pthread_rwlock_unlock(&lock);
+  *op = s.op, *a = s.a, *b = s.b;
+  return s.op != 0;
+}
+
+static clade_dim intern(const char *name, char op, clade_dim a, clade_dim b) {
   clade__hash key = clade__hash_bytes(name, strlen(name));
   clade_dim dim = CLADE_DIM_ERROR;
   size_t index;
   pthread_rwlock_wrlock(&lock);
   if (clade__map_get(&by_name, key, &index)) {
     dim = FIRST + (clade_dim)index;
-  } else if (clade__grow(&names, &capacity, count + 1, sizeof *names) == CLADE_OK &&
-             (names[count] = clade__copy_text(name)) != NULL) {
-    if (clade__map_put(&by_name, key, count) == CLADE_OK)
+  } else if (clade__grow(&symbols, &capacity, count + 1, sizeof *symbols) == CLADE_OK) {
+    struct symbol s = {clade__copy_text(name), op, a, b};
+    if (s.name && clade__map_put(&by_name, key, count) == CLADE_OK) {
+      symbols[count] = s;
       dim = FIRST + (clade_dim)count++;
-    else
-      clade__free(names[count]);
+    } else {
+      clade__free(s.name);
+    }
   }
   pthread_rwlock_unlock(&lock);
   return dim;
@@ -49,7 +65,7 @@ clade_dim clade_dim_symbol(const char *name) {
   for (size_t i = 0; ok && i < n; i++)
     ok = (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') ||
          (name[i] >= '0' && name[i] <= '9') || name[i] == '_';
-  if (ok) return intern(name);
+  if (ok) return intern(name, 0, 0, 0);
   CLADE_FAIL(INVALID, "dimension \"%.64s\": a name has letters, digits and _, and begins with no digit",
              name ? name : "(null)");
   return CLADE_DIM_ERROR;
@@ -69,10 +85,10 @@ static clade_dim derived(clade_dim a, char op, clade_dim b) {
       snprintf(text[i], sizeof text[i], "%" PRId64, side[i]);
   }
   snprintf(name, sizeof name, "(%s%c%s)", text[0], op, text[1]);
-  if (strlen(name) <= MAX_NAME) return intern(name);
+  if (strlen(name) <= MAX_NAME) return intern(name, op, a, b);
   char digest[33]; /* a long expression goes by its hash */
   snprintf(text[0], sizeof text[0], "(%s)", clade__hash_text(clade__hash_bytes(name, strlen(name)), digest));
-  return intern(text[0]);
+  return intern(text[0], op, a, b);
 }
 
 clade_dim clade_dim_add(clade_dim a, clade_dim b) {
