@@ -23,10 +23,9 @@ typedef struct clade__node {
   int n_in, n_out;
   clade__id *in;       /* values */
   clade__id first_out; /* value */
-  int device;
-  bool dead;
+  int device;          /* where its outputs live */
   /* written by the select pass */
-  int impl;
+  int impl;              /* number among op->impls; -1: none is needed (ports, constants, transfers, views) */
   const char **refusals; /* by implementation: reason, or NULL */
 } clade__node;
 
@@ -43,6 +42,13 @@ typedef struct clade__ports {
   clade__map by_name;
 } clade__ports;
 
+/* A constant's bytes: shared by the graphs that a rewrite makes of one another. */
+typedef struct clade__blob {
+  clade__ref ref;
+  size_t bytes;
+  _Alignas(64) unsigned char data[];
+} clade__blob;
+
 struct clade_graph {
   clade__ref ref;
   uint32_t serial; /* of clade_val.graph; never 0 */
@@ -56,30 +62,43 @@ struct clade_graph {
   size_t n_nodes, n_values, node_capacity, value_capacity;
   clade__ports inputs, outputs, variables;
   clade__map node_names;
+  clade__blob **blobs;
+  size_t n_blobs, blob_capacity;
 };
 
 /* Nodes that the graph itself knows. Their attrs: clade__constant_attrs, clade__transfer_attrs; the others have none.
- */
+ * Inputs, variables and constants have no operands and no infer: their type is that of their value. An assign has the
+ * operands (variable, new value) and no output; clade__port.assigned is always its second operand. A transfer runs, as
+ * its device says, where its output lives. None of them has implementations. */
 extern const clade_op clade__op_input, clade__op_variable, clade__op_constant, clade__op_assign, clade__op_transfer;
-typedef struct clade__constant_attrs { /* data lives in the graph's arena, dense */
+typedef struct clade__constant_attrs { /* data lives as long as a graph with the node, dense */
   const void *data;
-  size_t bytes;
+  size_t bytes;   /* of data */
   size_t pattern; /* not 0: every element is these first bytes of data (a fill) */
+  clade__blob *blob;
 } clade__constant_attrs;
 typedef struct clade__transfer_attrs {
-  int32_t device; /* the input's is where its node runs */
+  int32_t device; /* of the output; the input's is its own node's */
 } clade__transfer_attrs;
 
-/* For builders: an invalid value with the graph's first error set to this thread's message, under `what`. */
+/* For builders: an invalid value with the graph's first error set to this thread's message, under `what` (NULL: as it
+ * is). A sealed graph is left alone: only the message is set. */
 clade_val clade__graph_fail(clade_graph *g, clade_status status, const char *what);
-bool clade__graph_ok(clade_graph *g); /* not NULL, not sealed, no error so far */
+bool clade__graph_ok(clade_graph *g); /* not NULL, not sealed, no error so far; else the message says which */
 clade_status clade__graph_value(const clade_graph *g, clade_val v, const char *what, clade__id *id);
 clade_val clade__graph_val(const clade_graph *g, clade__id id);
 static inline clade_type *clade__type(const clade_graph *g, clade__id id) { return &g->values[id].type; }
 
-/* Adds a node without looking at names or stickiness: for passes. Infers. */
+char *clade__type_text(const clade_type *type, char *text, size_t size); /* "f32[batch, 10]"; returns text */
+/* A dtype, at most 8 dimensions that are sizes or symbols (`constant`: sizes only), bytes that can be counted. */
+clade_status clade__type_check(const clade_type *type, bool constant);
+
+/* Adds a node on g->device without looking at names or stickiness: for passes. Infers. */
 clade_status clade__node_new(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
                              const clade__id *in, clade__id *node);
+/* As clade__node_new for inputs, variables and constants: the output's type is given. */
+clade_status clade__source_new(clade_graph *g, const clade_op *op, const char *name, const void *attrs,
+                               const clade_type *type, clade__id *node);
 /* The view that an op gets. `in` and `out` have room for the node's operands. */
 void clade__node_view(const clade_graph *g, clade__id node, clade_type *in, clade_type *out, clade_node *view);
 
@@ -88,13 +107,16 @@ void clade__node_view(const clade_graph *g, clade__id node, clade_type *in, clad
  * sets it for all outputs of `node`, by clade__node_copy or by nodes of its own. */
 typedef clade_status clade__rewrite_fn(void *user, const clade_graph *old, clade__id node, clade_graph *g,
                                        clade__id *map);
-/* fn NULL: a plain copy. Ports follow the map; a node whose outputs stay 0 was dropped. */
+/* fn NULL: a plain copy. `old` stays as it is. Ports follow the map; a node whose outputs stay 0 was dropped. */
 clade_status clade__graph_rewrite(const clade_graph *old, clade__rewrite_fn *fn, void *user, clade_graph **out);
 clade_status clade__node_copy(const clade_graph *old, clade__id node, clade_graph *g, clade__id *map);
 /* A copy in which symbols have values; every shape is inferred again. Names symbols that are missing or unknown. */
 clade_status clade__graph_bind(const clade_graph *old, int n, const clade_dim_value *dims, clade_graph **out);
-/* How often each value is used, outputs and assignments included; an array of n_values, by clade__free. */
+/* How often each value is used, outputs and assigned values included (that a variable is assigned is no use of it); an
+ * array of n_values, by clade__free. */
 clade_status clade__graph_uses(const clade_graph *g, uint32_t **uses);
+/* One of attrs as its table describes it, symbols by name; `hash` goes on from what was before. */
+clade__hash clade__attrs_hash(clade__hash hash, const clade_op *op, const void *attrs);
 /* A hash of everything that decides what a graph computes; names included. */
 clade__hash clade__graph_hash(const clade_graph *g);
 

@@ -6,7 +6,8 @@
 #include "op/op.h"
 
 typedef struct clade__pass_ctx {
-  clade_graph *graph; /* replaced by each pass */
+  clade_graph *graph; /* a reference of the context's own: a pass that replaces it releases it; when one fails it is
+                         still there, and the caller's to release. Never written to: it may be shared */
   int n_devices;
   const clade_device_info *devices; /* [n_devices] */
   bool no_fusion;
