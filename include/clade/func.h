@@ -45,6 +45,16 @@ CLADE_API clade_status clade_func_explain(const clade_func *func, char **out);
 /* The steps and where each operand lies, one per line, for tools; format in docs/architecture.md. */
 CLADE_API clade_status clade_func_steps(const clade_func *func, char **out);
 
+/* The nodes that were given an implementation, in their order; those that fusion joined are one. Of a specialised func;
+ * texts live as long as it does. */
+typedef struct clade_impl_info {
+  size_t size;
+  const char *node, *op, *impl; /* node: its name, "" where it has none */
+  int device;
+} clade_impl_info;
+CLADE_API clade_status clade_func_impl_count(const clade_func *func, int *count);
+CLADE_API clade_status clade_func_impl(const clade_func *func, int index, clade_impl_info *info);
+
 typedef struct clade_func_info {
   size_t size;
   int steps, segments, inputs, outputs, variables;
