@@ -1,7 +1,8 @@
-# clade_add_test(NAME [SERIAL] [LONG] [LAYER] [ALL_ICDS] [TIMEOUT seconds] [ENVIRONMENT VAR=value…] COMMAND …)
+# clade_add_test(NAME [SERIAL] [LONG] [SANITIZED] [LAYER] [ALL_ICDS] [TIMEOUT seconds] [ENVIRONMENT VAR=value…] COMMAND …)
 # A test with directories of its own: processes that share a cache of PoCL's can kill each other.
 #   SERIAL    runs alone: it measures time
 #   LONG      too long for CI: only in the preset `long`
+#   SANITIZED runs in the builds of tests/builds as well: clang, and each sanitizer
 #   LAYER     OpenCL goes through tests/layer
 #   ALL_ICDS  every OpenCL implementation of the machine, rusticl enabled; else PoCL alone. Not under a sanitizer, where
 #             only PoCL can be loaded
@@ -9,7 +10,7 @@ option(CLADE_TESTS_LONG "Add the tests that are too long for CI" OFF)
 set(CLADE_POCL_ICD /etc/OpenCL/vendors/pocl.icd CACHE FILEPATH "The .icd file of PoCL, for the tests")
 
 function(clade_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "SERIAL;LONG;LAYER;ALL_ICDS" "TIMEOUT" "ENVIRONMENT;COMMAND")
+  cmake_parse_arguments(PARSE_ARGV 1 test "SERIAL;LONG;SANITIZED;LAYER;ALL_ICDS" "TIMEOUT" "ENVIRONMENT;COMMAND")
   if((test_LONG AND NOT CLADE_TESTS_LONG) OR (test_ALL_ICDS AND CLADE_SANITIZE))
     return()
   endif()
@@ -25,15 +26,26 @@ function(clade_add_test name)
   if(test_LAYER)
     list(APPEND environment OPENCL_LAYERS=$<TARGET_FILE:clade_layer>)
   endif()
-  add_test(NAME ${name} COMMAND ${test_COMMAND})
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment};${test_ENVIRONMENT}" TIMEOUT 600)
-  if(test_SERIAL)
-    set_tests_properties(${name} PROPERTIES RUN_SERIAL TRUE LABELS serial)
+  if(CLADE_SANITIZE)
+    list(APPEND environment LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/lsan.supp:print_suppressions=0
+      UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1)
   endif()
+  set(timeout 600)
+  set(labels "")
   if(test_LONG)
-    set_tests_properties(${name} PROPERTIES LABELS long TIMEOUT 3600)
+    set(timeout 3600)
+    list(APPEND labels long)
   endif()
   if(test_TIMEOUT)
-    set_tests_properties(${name} PROPERTIES TIMEOUT ${test_TIMEOUT})
+    set(timeout ${test_TIMEOUT})
   endif()
+  if(test_SERIAL)
+    list(APPEND labels serial)
+  endif()
+  if(test_SANITIZED)
+    list(APPEND labels sanitized)
+  endif()
+  add_test(NAME ${name} COMMAND ${test_COMMAND})
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment};${test_ENVIRONMENT}" TIMEOUT ${timeout}
+    LABELS "${labels}" RUN_SERIAL ${test_SERIAL})
 endfunction()

@@ -1,0 +1,37 @@
+# What `cmake --install` brings: headers, both libraries, the CMake package and clade.pc.
+include(CMakePackageConfigHelpers)
+
+install(DIRECTORY include/clade DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
+install(TARGETS clade clade_static EXPORT clade_targets
+  RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(EXPORT clade_targets NAMESPACE clade:: FILE cladeTargets.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/clade)
+configure_package_config_file(cmake/cladeConfig.cmake.in ${PROJECT_BINARY_DIR}/cladeConfig.cmake
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/clade)
+# Before 1.0 a minor version may change the interface.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/cladeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/cladeConfig.cmake ${PROJECT_BINARY_DIR}/cladeConfigVersion.cmake
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/clade)
+
+# clade.pc finds its prefix from where it lies, so that an installation can be moved; paths that were given as absolute
+# stay.
+set(CLADE_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
+  file(RELATIVE_PATH up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+  string(REGEX REPLACE "/$" "" up "${up}")
+  set(CLADE_PC_PREFIX "\${pcfiledir}/${up}")
+endif()
+foreach(kind LIBDIR INCLUDEDIR)
+  if(IS_ABSOLUTE "${CMAKE_INSTALL_${kind}}")
+    set(CLADE_PC_${kind} "${CMAKE_INSTALL_${kind}}")
+  else()
+    set(CLADE_PC_${kind} "\${prefix}/${CMAKE_INSTALL_${kind}}")
+  endif()
+endforeach()
+configure_file(cmake/clade.pc.in ${PROJECT_BINARY_DIR}/clade.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/clade.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+if(TARGET clade_command)
+  install(TARGETS clade_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()

@@ -1,0 +1,10 @@
+// A user's program in C++17.
+#include <clade/clade.h>
+#include <cstdio>
+
+int main() {
+  clade_shape shape = CLADE_SHAPE(CLADE_DIM("batch"), 3);
+  char text[64];
+  std::printf("clade %s %s\n", clade_status_text(CLADE_OK), clade_shape_text(&shape, text, sizeof text));
+  return 0;
+}

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Installs a build of Clade into a prefix of its own, and builds and runs programs against it, away from its tree: by
+# CMake (shared, static, C++17) and by pkg-config (shared, static).
+#   run.sh BUILD SOURCE VERSION CC
+set -euo pipefail
+build=$1 source=$2 version=$3 cc=$4
+room=$(mktemp -d)
+trap 'rm -rf "$room"' EXIT
+prefix=$room/prefix
+cp "$source"/consumer.c "$source"/consumer.cpp "$room"
+mkdir "$room/cmake"
+cp "$source/project.cmake" "$room/cmake/CMakeLists.txt"
+cmake --install "$build" --prefix "$prefix" >"$room/install.log"
+warnings="-Wall -Wextra -Wpedantic -Werror"
+
+cmake -S "$room/cmake" -B "$room/out" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DVERSION="$version" -DCMAKE_C_COMPILER="$cc" \
+  -DCMAKE_C_FLAGS="$warnings" -DCMAKE_CXX_FLAGS="$warnings" >"$room/configure.log" || { cat "$room/configure.log"; exit 1; }
+cmake --build "$room/out"
+for program in shared static cxx; do
+  echo "== CMake, $program"
+  "$room/out/$program"
+done
+
+# A version that nobody has must be refused.
+if cmake -S "$room/cmake" -B "$room/refused" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DVERSION=99.0 >"$room/refused.log" 2>&1
+then echo "version 99.0 was found" >&2; exit 1; fi
+
+PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name clade.pc)")
+export PKG_CONFIG_PATH
+libdir=$(pkg-config --variable=libdir clade)
+[ "$(pkg-config --modversion clade)" = "$version" ]
+echo "== pkg-config, shared"
+# shellcheck disable=SC2046,SC2086 # flags are words
+$cc -std=c11 $warnings "$room/consumer.c" $(pkg-config --cflags --libs clade) -o "$room/shared"
+LD_LIBRARY_PATH=$libdir "$room/shared"
+echo "== pkg-config, static"
+# shellcheck disable=SC2046,SC2086
+$cc -std=c11 $warnings "$room/consumer.c" $(pkg-config --cflags clade) "$libdir/libclade.a" \
+  $(pkg-config --static --libs-only-l clade | sed 's/-lclade//') -o "$room/static"
+"$room/static"
+
+echo "== who needs what"
+needed() { readelf -d "$1" | sed -n 's/.*NEEDED.*\[\(.*\)\].*/\1/p' | sort | tr '\n' ' '; }
+[[ "$(needed "$room/shared")" == *libclade.so.0* ]]
+for file in "$libdir/libclade.so" "$room/static" "$room/out/static"; do
+  echo "$(basename "$file"): $(needed "$file")"
+  for library in $(needed "$file"); do
+    case $library in
+      libc.so.6 | libm.so.6 | libdl.so.2 | libpthread.so.0 | ld-linux*) ;;
+      *) echo "$file needs $library" >&2; exit 1 ;;
+    esac
+  done
+done
