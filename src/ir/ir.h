@@ -4,6 +4,7 @@
 #define CLADE_IR_H
 
 #include <clade/func.h>
+#include <clade/ops.h>
 
 #include "base/base.h"
 #include "ir/elt.h"
@@ -18,7 +19,8 @@ typedef struct clade__value {
 
 typedef struct clade__node {
   const clade_op *op;
-  const char *name; /* "" or unique; in the graph's arena, like everything a node points to */
+  const char *name; /* "", or unique among ports of its kind or other nodes; in the graph's arena, like everything a
+                       node points to */
   void *attrs;
   int n_in, n_out;
   clade__id *in;       /* values */
@@ -89,6 +91,11 @@ clade_status clade__graph_value(const clade_graph *g, clade_val v, const char *w
 clade_val clade__graph_val(const clade_graph *g, clade__id id);
 static inline clade_type *clade__type(const clade_graph *g, clade__id id) { return &g->values[id].type; }
 
+/* `what` names the kind of thing in the refusal. */
+clade_status clade__name_check(const char *what, const char *name);
+/* Appends; the name was checked. */
+clade_status clade__port_add(clade_graph *g, clade__ports *ports, const char *name, clade__id value,
+                             clade_initial initial);
 char *clade__type_text(const clade_type *type, char *text, size_t size); /* "f32[batch, 10]"; returns text */
 /* A dtype, at most 8 dimensions that are sizes or symbols (`constant`: sizes only), bytes that can be counted. */
 clade_status clade__type_check(const clade_type *type, bool constant);
@@ -110,11 +117,15 @@ typedef clade_status clade__rewrite_fn(void *user, const clade_graph *old, clade
 /* fn NULL: a plain copy. `old` stays as it is. Ports follow the map; a node whose outputs stay 0 was dropped. */
 clade_status clade__graph_rewrite(const clade_graph *old, clade__rewrite_fn *fn, void *user, clade_graph **out);
 clade_status clade__node_copy(const clade_graph *old, clade__id node, clade_graph *g, clade__id *map);
+/* With other attributes, and for inputs, variables and constants another type. */
+clade_status clade__node_copy_as(const clade_graph *old, clade__id node, const void *attrs, const clade_type *type,
+                                 clade_graph *g, clade__id *map);
 /* A copy in which symbols have values; every shape is inferred again. Names symbols that are missing or unknown. */
 clade_status clade__graph_bind(const clade_graph *old, int n, const clade_dim_value *dims, clade_graph **out);
 /* How often each value is used, outputs and assigned values included (that a variable is assigned is no use of it); an
  * array of n_values, by clade__free. */
 clade_status clade__graph_uses(const clade_graph *g, uint32_t **uses);
+size_t clade__attr_size(clade_attr_kind kind); /* of one element */
 /* One of attrs as its table describes it, symbols by name; `hash` goes on from what was before. */
 clade__hash clade__attrs_hash(clade__hash hash, const clade_op *op, const void *attrs);
 /* A hash of everything that decides what a graph computes; names included. */

@@ -1,0 +1,160 @@
+/* Adding nodes: operands checked, attributes copied, types inferred. And the ops that the graph itself knows. */
+#include "ir/ir.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+char *clade__type_text(const clade_type *type, char *text, size_t size) {
+  char shape[512], layout[48] = "";
+  if (type->layout.block)
+    snprintf(layout, sizeof layout, "{%d:%u:%u}", type->layout.axis, type->layout.block, type->layout.interleave);
+  snprintf(text, size, "%s%s%s", clade_dtype_name(type->dtype), clade_shape_text(&type->shape, shape, sizeof shape),
+           layout);
+  return text;
+}
+
+clade_status clade__type_check(const clade_type *type, bool constant) {
+  const clade_shape *shape = &type->shape;
+  char text[512];
+  size_t bytes;
+  CLADE_TRY(clade_dtype_bytes(type->dtype, 0, &bytes));
+  if (shape->rank < 0 || shape->rank > CLADE_MAX_RANK)
+    return CLADE_FAIL(SHAPE, "a shape has 0 to %d dimensions", CLADE_MAX_RANK);
+  for (int i = 0; i < shape->rank; i++) {
+    clade_dim d = shape->dim[i];
+    if (clade_dim_is_symbol(d)) {
+      if (constant) return CLADE_FAIL(SHAPE, "dimension %d is \"%s\": sizes are expected", i, clade_dim_name(d));
+    } else if (d == CLADE_DIM_ERROR) {
+      return CLADE_FAIL(SHAPE, "dimension %d is no size: a bad name, an overflow or a negative difference", i);
+    } else if (d < 0) {
+      return CLADE_FAIL(SHAPE, "dimension %d of %s is negative", i, clade_shape_text(shape, text, sizeof text));
+    }
+  }
+  return clade_shape_is_constant(shape) ? clade_type_bytes(type, &bytes) : CLADE_OK;
+}
+
+/* Puts the op and the node's name before this thread's message; the op may have begun with its own name. */
+static clade_status blame(clade_status status, const clade_op *op, const char *name) {
+  const char *message = clade_last_error();
+  size_t n = strlen(op->name);
+  bool begun = strncmp(message, op->name, n) == 0 && message[n] == ':' && message[n + 1] == ' ';
+  if (!*name) return begun ? status : clade__fail_in(status, "%.64s", op->name);
+  return clade_fail(status, "%.64s \"%s\": %s", op->name, name, begun ? message + n + 2 : message);
+}
+
+void clade__node_view(const clade_graph *g, clade__id node, clade_type *in, clade_type *out, clade_node *view) {
+  const clade__node *n = &g->nodes[node];
+  for (int i = 0; i < n->n_in; i++) in[i] = g->values[n->in[i]].type;
+  for (int i = 0; i < n->n_out; i++) out[i] = g->values[n->first_out + (clade__id)i].type;
+  *view = (clade_node){sizeof *view, n->op, n->name, n->attrs, n->n_in, n->n_out, in, out};
+}
+
+static clade_status infer(const clade_graph *g, const clade__node *n, clade_type *out) {
+  clade_type in[CLADE_MAX_OPERANDS];
+  for (int i = 0; i < n->n_in; i++) in[i] = g->values[n->in[i]].type;
+  clade_node view = {sizeof view, n->op, n->name, n->attrs, n->n_in, n->n_out, in, out};
+  clade_status status = n->op->infer(&view);
+  for (int i = 0; i < n->n_out && status == CLADE_OK; i++) {
+    status = clade__type_check(&out[i], false);
+    if (status) clade__fail_in(status, "output %d", i);
+  }
+  return status ? blame(status, n->op, n->name) : CLADE_OK;
+}
+
+/* Room for one more node with its outputs. */
+static clade_status reserve(clade_graph *g, int n_out) {
+  size_t values = g->n_values + (size_t)n_out;
+  if (values >= UINT32_MAX || g->n_nodes >= UINT32_MAX - 1)
+    return CLADE_FAIL(OVERFLOW, "a graph has fewer than 2^32 values");
+  CLADE_TRY(clade__grow(&g->nodes, &g->node_capacity, g->n_nodes + 1, sizeof *g->nodes));
+  return clade__grow(&g->values, &g->value_capacity, values, sizeof *g->values);
+}
+
+static clade_status add(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
+                        const clade__id *in, const clade_type *type, clade__id *node) {
+  clade_type out[CLADE_MAX_OPERANDS] = {0};
+  clade__node n = {.op = op, .name = "", .n_in = n_in, .n_out = op->n_out, .device = g->device, .impl = -1};
+  CLADE_TRY(reserve(g, n.n_out));
+  if (name && *name && !(n.name = clade__arena_text(&g->arena, name))) return CLADE_NO_MEMORY;
+  if (op->attr_bytes) {
+    if (!(n.attrs = clade__arena_new(&g->arena, op->attr_bytes))) return CLADE_NO_MEMORY;
+    if (attrs) memcpy(n.attrs, attrs, op->attr_bytes);
+  }
+  if (n_in) {
+    if (!(n.in = clade__arena_new(&g->arena, (size_t)n_in * sizeof *in))) return CLADE_NO_MEMORY;
+    memcpy(n.in, in, (size_t)n_in * sizeof *in);
+  }
+  if (type)
+    out[0] = *type;
+  else
+    CLADE_TRY(infer(g, &n, out));
+  clade__id id = (clade__id)g->n_nodes++;
+  if (n.n_out) n.first_out = (clade__id)g->n_values;
+  for (int i = 0; i < n.n_out; i++) g->values[g->n_values++] = (clade__value){out[i], id, (uint16_t)i};
+  g->nodes[id] = n;
+  *node = id;
+  return CLADE_OK;
+}
+
+clade_status clade__node_new(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
+                             const clade__id *in, clade__id *node) {
+  if (!op->infer) return CLADE_FAIL(INVALID, "%.64s: such a node has no infer", op->name);
+  return add(g, op, name, attrs, n_in, in, NULL, node);
+}
+
+clade_status clade__source_new(clade_graph *g, const clade_op *op, const char *name, const void *attrs,
+                               const clade_type *type, clade__id *node) {
+  return add(g, op, name, attrs, 0, NULL, type, node);
+}
+
+/* ---- for builders ---- */
+static clade_status check_op(const clade_op *op) {
+  if (!op) return CLADE_FAIL(INVALID, "clade_node_add: the op is NULL");
+  if (op->size < sizeof *op)
+    return CLADE_FAIL(INVALID, "clade_node_add: the op's size is %zu, %zu is expected: set .size", op->size,
+                      sizeof *op);
+  if (!op->name || !*op->name || strlen(op->name) > 64)
+    return CLADE_FAIL(INVALID, "clade_node_add: an op has a name of at most 64 bytes");
+  if (op->source && !strchr(op->name, '.'))
+    return CLADE_FAIL(INVALID, "%s: the name of an op with its own source holds a dot, as in \"acme.swirl\"", op->name);
+  if (!op->infer) return CLADE_FAIL(INVALID, "%s: the op has no infer", op->name);
+  if (op->n_out < 0 || op->n_out > CLADE_MAX_OPERANDS || op->min_in < 0 || op->max_in > CLADE_MAX_OPERANDS)
+    return CLADE_FAIL(INVALID, "%s: a node has at most %d operands and outputs", op->name, CLADE_MAX_OPERANDS);
+  if (op->n_out == 0 && !(op->flags & CLADE_OP_EFFECT))
+    return CLADE_FAIL(INVALID, "%s: an op without outputs is an effect", op->name);
+  return CLADE_OK;
+}
+
+static clade_status add_checked(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
+                                const clade_val *in, clade__id *node) {
+  clade__id ids[CLADE_MAX_OPERANDS];
+  if (n_in < op->min_in || n_in > op->max_in)
+    return CLADE_FAIL(INVALID, "%s: %d operands, %d to %d are expected", op->name, n_in, op->min_in, op->max_in);
+  if (n_in && !in) return CLADE_FAIL(INVALID, "%s: the operands are NULL", op->name);
+  for (int i = 0; i < n_in; i++) {
+    char what[96];
+    snprintf(what, sizeof what, "%s: operand %d", op->name, i);
+    CLADE_TRY(clade__graph_value(g, in[i], what, &ids[i]));
+  }
+  if (!name || !*name) return clade__node_new(g, op, "", attrs, n_in, ids, node);
+  clade__hash key = clade__hash_bytes(name, strlen(name));
+  size_t other;
+  if (clade__name_check(op->name, name)) return CLADE_INVALID;
+  if (clade__map_get(&g->node_names, key, &other))
+    return CLADE_FAIL(DUPLICATE, "%s \"%s\": the name is another node's (%s)", op->name, name,
+                      g->nodes[other].op->name);
+  CLADE_TRY(clade__node_new(g, op, name, attrs, n_in, ids, node));
+  return clade__map_put(&g->node_names, key, *node);
+}
+
+clade_val clade_node_add(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
+                         const clade_val *in, clade_val *outs) {
+  clade__id node = 0;
+  for (int i = 0; outs && op && i < op->n_out && i < CLADE_MAX_OPERANDS; i++) outs[i] = (clade_val){0};
+  if (!clade__graph_ok(g)) return (clade_val){0};
+  clade_status status = check_op(op);
+  if (status == CLADE_OK) status = add_checked(g, op, name, attrs, n_in, in, &node);
+  if (status) return clade__graph_fail(g, status, NULL);
+  for (int i = 0; outs && i < op->n_out; i++) outs[i] = clade__graph_val(g, g->nodes[node].first_out + (clade__id)i);
+  return clade__graph_val(g, g->nodes[node].first_out);
+}

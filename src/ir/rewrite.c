@@ -1,0 +1,107 @@
+/* Making one graph of another: node by node, in order, with a map from old values to new ones. */
+#include "ir/ir.h"
+
+/* The constant's bytes are shared, not copied. */
+static clade_status share(clade_graph *g, const clade__constant_attrs *attrs) {
+  CLADE_TRY(clade__grow(&g->blobs, &g->blob_capacity, g->n_blobs + 1, sizeof *g->blobs));
+  clade__ref_up(&attrs->blob->ref);
+  g->blobs[g->n_blobs++] = attrs->blob;
+  return CLADE_OK;
+}
+
+static bool is_source(const clade_op *op) {
+  return op == &clade__op_input || op == &clade__op_variable || op == &clade__op_constant;
+}
+
+clade_status clade__node_copy_as(const clade_graph *old, clade__id node, const void *attrs, const clade_type *type,
+                                 clade_graph *g, clade__id *map) {
+  const clade__node *n = &old->nodes[node];
+  clade__id in[CLADE_MAX_OPERANDS], id = 0;
+  for (int i = 0; i < n->n_in; i++) {
+    in[i] = map[n->in[i]];
+    if (!in[i]) return CLADE_FAIL(INTERNAL, "%s: operand %d was dropped by a rewrite", n->op->name, i);
+  }
+  if (n->op == &clade__op_constant) CLADE_TRY(share(g, attrs));
+  int device = g->device;
+  g->device = n->device;
+  clade_status status = is_source(n->op) ? clade__source_new(g, n->op, n->name, attrs, type, &id)
+                                         : clade__node_new(g, n->op, n->name, attrs, n->n_in, in, &id);
+  g->device = device;
+  if (status) return status;
+  for (int i = 0; i < n->n_out; i++) map[n->first_out + (clade__id)i] = g->nodes[id].first_out + (clade__id)i;
+  return CLADE_OK;
+}
+
+clade_status clade__node_copy(const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
+  const clade__node *n = &old->nodes[node];
+  const clade_type *type = is_source(n->op) ? clade__type(old, n->first_out) : NULL;
+  return clade__node_copy_as(old, node, n->attrs, type, g, map);
+}
+
+static clade_status follow_ports(const clade__ports *from, const clade__id *map, clade_graph *g, clade__ports *to) {
+  for (size_t i = 0; i < from->count; i++) {
+    const clade__port *p = &from->at[i];
+    if (map[p->value]) CLADE_TRY(clade__port_add(g, to, p->name, map[p->value], p->initial));
+  }
+  return CLADE_OK;
+}
+
+/* The node says what is assigned: a pass may have given it another operand. */
+static void follow_assigns(clade_graph *g) {
+  for (size_t i = 1; i < g->n_nodes; i++) {
+    const clade__node *n = &g->nodes[i];
+    if (n->op != &clade__op_assign) continue;
+    const char *name = g->nodes[g->values[n->in[0]].node].name;
+    size_t index;
+    if (clade__map_get(&g->variables.by_name, clade__hash_bytes(name, strlen(name)), &index))
+      g->variables.at[index].assigned = n->in[1];
+  }
+}
+
+static clade_status follow(const clade_graph *old, const clade__id *map, clade_graph *g) {
+  CLADE_TRY(follow_ports(&old->inputs, map, g, &g->inputs));
+  CLADE_TRY(follow_ports(&old->variables, map, g, &g->variables));
+  for (size_t i = 0; i < old->outputs.count; i++)
+    if (!map[old->outputs.at[i].value])
+      return CLADE_FAIL(INTERNAL, "output \"%s\" was dropped by a rewrite", old->outputs.at[i].name);
+  CLADE_TRY(follow_ports(&old->outputs, map, g, &g->outputs));
+  follow_assigns(g);
+  return CLADE_OK;
+}
+
+clade_status clade__graph_rewrite(const clade_graph *old, clade__rewrite_fn *fn, void *user, clade_graph **out) {
+  clade_status status = CLADE_OK;
+  clade_graph *g = NULL;
+  clade__id *map = NULL;
+  *out = NULL;
+  CLADE_TRY(clade_graph_status(old));
+  CLADE_GOTO(clade_graph_new(&g));
+  CLADE_GOTO(clade__grow(&g->nodes, &g->node_capacity, old->n_nodes, sizeof *g->nodes));
+  CLADE_GOTO(clade__grow(&g->values, &g->value_capacity, old->n_values, sizeof *g->values));
+  map = clade__new(old->n_values, sizeof *map);
+  CLADE_GOTO(map ? CLADE_OK : CLADE_NO_MEMORY);
+  for (clade__id id = 1; id < old->n_nodes; id++)
+    CLADE_GOTO(fn ? fn(user, old, id, g, map) : clade__node_copy(old, id, g, map));
+  CLADE_GOTO(clade_graph_status(g)); /* fn may have used builders */
+  g->device = old->device;
+  CLADE_GOTO(follow(old, map, g));
+  clade__free(map);
+  *out = g;
+  return CLADE_OK;
+fail:
+  clade__free(map);
+  clade_graph_release(g);
+  return status;
+}
+
+clade_status clade__graph_uses(const clade_graph *g, uint32_t **uses) {
+  uint32_t *n = clade__new(g->n_values, sizeof *n);
+  if (!n) return CLADE_NO_MEMORY;
+  for (size_t i = 1; i < g->n_nodes; i++) {
+    const clade__node *node = &g->nodes[i];
+    for (int k = node->op == &clade__op_assign ? 1 : 0; k < node->n_in; k++) n[node->in[k]]++;
+  }
+  for (size_t i = 0; i < g->outputs.count; i++) n[g->outputs.at[i].value]++;
+  *uses = n;
+  return CLADE_OK;
+}
