@@ -54,6 +54,15 @@ inline void clade_store_bf16(__global ushort *p, size_t i, float v) {
   uint u = as_uint(v);
   p[i] = (u & 0x7fffffffu) > 0x7f800000u ? (ushort)(u >> 16 | 64u) : (ushort)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
+inline float clade_round_f16(float v) {
+  ushort h = 0;
+  vstore_half_rte(v, 0, (half *)&h);
+  return vload_half(0, (const half *)&h);
+}
+inline float clade_round_bf16(float v) {
+  uint u = as_uint(v);
+  return as_float((u & 0x7fffffffu) > 0x7f800000u ? u : (u + 0x7fffu + (u >> 16 & 1u)) & 0xffff0000u);
+}
 #define CLADE_LOAD_f32(p, i)      (p)[i]
 #define CLADE_LOAD_f16(p, i)      clade_load_f16(p, i)
 #define CLADE_LOAD_bf16(p, i)     clade_load_bf16(p, i)

@@ -20,6 +20,7 @@ typedef enum clade__elt_kind {
   CLADE__ELT_COMPARE, /* two numbers of one type to bool */
   CLADE__ELT_TEST,    /* a float to bool */
   CLADE__ELT_LOGIC,   /* bools to bool */
+  CLADE__ELT_INTEGER, /* integers to the same type */
   CLADE__ELT_SELECT,  /* bool, T, T to T */
   CLADE__ELT_CAST     /* anything to the instruction's dtype */
 } clade__elt_kind;
@@ -28,22 +29,29 @@ typedef struct clade__elt_row {
   const char *name;
   int arity, n_params;
   clade__elt_kind kind;
-  const char *expression;    /* OpenCL C in a, b, c, p, q */
-  const char *derivative[3]; /* by a, b, c; NULL: none (a zero gradient) */
+  const char *expression, *integer; /* OpenCL C in a, b, c, p, q, for floats and for integers; NULL: no such type */
+  const char *derivative[3];        /* by a, b, c; NULL: none (a zero gradient) */
   float param[CLADE__ELT_PARAMS];
   double low, high;  /* where it is defined and tested */
-  int in_place_cost; /* rough cost of an element in multiply-adds, for the cost model */
+  double ulp, floor; /* a device may be off by ulp * 2^-23 * max(|result|, floor) */
+  int cost;          /* of an element in multiply-adds, roughly */
 } clade__elt_row;
 extern const clade__elt_row clade__elt_rows[]; /* ends in a NULL name */
 const clade__elt_row *clade__elt_by_name(const char *name);
 const clade__elt_row *clade__elt_by_number(unsigned number);
 
-/* The OpenCL C statements that compute a program: inputs are variables i0, i1, … already in compute type (float, int,
- * long); the result is in `r`, in the compute type of its dtype. */
+/* That rows, operands and element types fit each other; the refusal names function and operand. */
+clade_status clade__elt_check(const clade__elt *program);
+/* The dtype that a row gives for operands of these, or a refusal. `want` is a cast's. */
+clade_status clade__elt_result(const clade__elt_row *row, const clade_dtype *in, clade_dtype want, clade_dtype *out);
+/* The OpenCL C statements, on one line, that compute a program: inputs are variables i0, i1, … already in compute type
+ * (float, int, long); the result is in `r`, in the compute type of its dtype. Intermediate halves stay floats, but a
+ * cast to a half rounds; intermediate integers wrap. */
 clade_status clade__elt_source(const clade__elt *program, clade__text *out);
 /* The dtype of the result. */
 clade_dtype clade__elt_dtype(const clade__elt *program);
-/* The value of a program in double: a reference for tests and for constant folding, not for devices. */
+/* The value of a program in double, not rounded to float: a reference for tests and for folding constants, not for
+ * devices. Integers are exact up to 2^53 in magnitude. */
 double clade__elt_eval(const clade__elt *program, const double *in);
 
 /* The attributes of the op eltwise, and the builder that everything elementwise goes through. */

@@ -1,0 +1,127 @@
+/* Elementwise programs in C's double, made from the same rows: a reference, and what folding of constants uses. */
+#include "op/op.h"
+
+#include <math.h>
+
+typedef int64_t T; /* the names that integer expressions use */
+typedef uint64_t U;
+
+#define E(...) (__VA_ARGS__)
+
+static double rsqrt(double a) { return 1 / sqrt(a); }
+
+typedef struct operands {
+  double a, b, c, p, q;
+} operands;
+
+#define OPERANDS                                                 \
+  const double a = o->a, b = o->b, c = o->c, p = o->p, q = o->q; \
+  (void)a, (void)b, (void)c, (void)p, (void)q
+
+static double real_value(unsigned number, const operands *o) {
+  OPERANDS;
+#define NO NAN
+  switch (number) {
+#define ELT(number, name, arity, n_params, kind, real, integer, reference, ...) \
+  case number:                                                                  \
+    return reference;
+#include "op/eltwise.def"
+#undef ELT
+  default: return NAN;
+  }
+}
+
+static double derivative(unsigned number, int by, const operands *o) {
+  OPERANDS;
+  switch (number) {
+#define ELT(number, name, arity, n_params, kind, real, integer, reference, by_a, by_b, by_c, ...) \
+  case number:                                                                                    \
+    return by == 1 ? by_a : by == 2 ? by_b : by_c;
+#include "op/eltwise.def"
+#undef ELT
+  default: return NAN;
+  }
+#undef NO
+}
+
+static T integer_value(unsigned number, T a, T b, T c, T P, T Q) {
+  (void)b, (void)c, (void)P, (void)Q;
+#define NO 0
+  switch (number) {
+#define ELT(number, name, arity, n_params, kind, real, integer, ...) \
+  case number:                                                       \
+    return integer;
+#include "op/eltwise.def"
+#undef ELT
+  default: return 0;
+  }
+#undef NO
+}
+
+static bool is_float(clade_dtype t) { return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16; }
+
+static int64_t wrap(clade_dtype t, int64_t v) {
+  if (t == CLADE_I8) return (int8_t)v;
+  if (t == CLADE_U8) return (uint8_t)v;
+  return t == CLADE_I32 ? (int32_t)v : v;
+}
+
+static int64_t saturate(double v, int64_t low, int64_t high) {
+  if (isnan(v)) return 0;
+  return v <= (double)low ? low : v >= (double)high ? high : (int64_t)v;
+}
+
+/* As a half format would keep it. */
+static double rounded(clade_dtype t, double v) {
+  float f = (float)v;
+  uint16_t h;
+  (void)clade_convert(t, &h, CLADE_F32, &f, 1); /* one element of a known type cannot fail */
+  (void)clade_convert(CLADE_F32, &f, t, &h, 1);
+  return (double)f;
+}
+
+static double cast(clade_dtype from, clade_dtype to, double v) {
+  if (from == CLADE_BOOL) v = v != 0;
+  switch (to) {
+  case CLADE_BOOL: return v != 0;
+  case CLADE_F16: return rounded(CLADE_F16, v);
+  case CLADE_BF16: return rounded(CLADE_BF16, v);
+  case CLADE_F32: return (double)(float)v;
+  default: break;
+  }
+  if (!is_float(from)) return (double)wrap(to, saturate(v, INT64_MIN, INT64_MAX));
+  return (double)(to == CLADE_I8    ? saturate(v, INT8_MIN, INT8_MAX)
+                  : to == CLADE_U8  ? saturate(v, 0, UINT8_MAX)
+                  : to == CLADE_I32 ? saturate(v, INT32_MIN, INT32_MAX)
+                                    : saturate(v, INT64_MIN, INT64_MAX));
+}
+
+static double insn_value(const clade__elt_insn *insn, clade_dtype of, const double *value) {
+  const clade__elt_row *row = clade__elt_by_number(insn->fn);
+  operands o = {0, 0, 0, (double)insn->param[0], (double)insn->param[1]};
+  double *operand[3] = {&o.a, &o.b, &o.c};
+  if (!row) return NAN;
+  for (int i = 0; i < row->arity; i++) *operand[i] = value[insn->arg[i]];
+  if (insn->wrt) return row->kind == CLADE__ELT_CAST ? 1 : derivative(insn->fn, insn->wrt, &o);
+  if (row->kind == CLADE__ELT_CAST) return cast(of, (clade_dtype)insn->dtype, o.a);
+  if (is_float(of) || !(row->kind == CLADE__ELT_NUMBER || row->kind == CLADE__ELT_INTEGER))
+    return real_value(insn->fn, &o);
+  T v[5];
+  const double d[5] = {o.a, o.b, o.c, ceil(o.p), floor(o.q)};
+  for (int i = 0; i < 5; i++) v[i] = saturate(d[i], INT64_MIN, INT64_MAX);
+  return (double)wrap(of, integer_value(insn->fn, v[0], v[1], v[2], v[3], v[4]));
+}
+
+double clade__elt_eval(const clade__elt *p, const double *in) {
+  double value[CLADE__ELT_INPUTS + CLADE__ELT_INSNS] = {0};
+  uint8_t dtype[CLADE__ELT_INPUTS + CLADE__ELT_INSNS] = {0};
+  for (int i = 0; i < p->n_in; i++) {
+    value[i] = in[i];
+    dtype[i] = p->in_dtype[i];
+  }
+  for (int k = 0; k < p->n_insn; k++) {
+    value[p->n_in + k] = insn_value(&p->insn[k], (clade_dtype)dtype[p->insn[k].arg[0]], value);
+    dtype[p->n_in + k] = p->insn[k].dtype;
+  }
+  return p->n_insn ? value[p->n_in + p->n_insn - 1] : value[0];
+}

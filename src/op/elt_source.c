@@ -1,0 +1,143 @@
+/* Elementwise programs as OpenCL C: each instruction becomes one constant, its row's expression with names put in. */
+#include "op/op.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+static const char *compute_type(clade_dtype t) {
+  if (t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16) return "float";
+  return t == CLADE_I64 ? "long" : "int";
+}
+
+typedef struct names { /* what stands for the row's names */
+  char operand[3][8];
+  char real[CLADE__ELT_PARAMS][48], integer[CLADE__ELT_PARAMS][48];
+  const char *type; /* of the operands: T */
+} names;
+
+static void real_literal(char text[48], float value) {
+  if (isinf(value))
+    snprintf(text, 48, value < 0 ? "(-INFINITY)" : "INFINITY");
+  else
+    snprintf(text, 48, value < 0 ? "(%af)" : "%af", (double)value);
+}
+
+/* The nearest integer inside the bound, within the type. */
+static void integer_literal(char text[48], double value, bool wide) {
+  int64_t low = wide ? INT64_MIN : INT32_MIN, high = wide ? INT64_MAX : INT32_MAX;
+  int64_t v = value <= (double)low ? low : value >= (double)high ? high : (int64_t)value;
+  const char *suffix = wide ? "L" : "";
+  if (v == low) /* its digits alone are no literal of the type */
+    snprintf(text, 48, "(-%" PRId64 "%s - 1)", high, suffix);
+  else
+    snprintf(text, 48, "(%" PRId64 "%s)", v, suffix);
+}
+
+static const char *stands_for(const names *n, const char *token, size_t length) {
+  if (length != 1) return NULL;
+  switch (*token) {
+  case 'a': return n->operand[0];
+  case 'b': return n->operand[1];
+  case 'c': return n->operand[2];
+  case 'p': return n->real[0];
+  case 'q': return n->real[1];
+  case 'P': return n->integer[0];
+  case 'Q': return n->integer[1];
+  case 'T': return n->type;
+  case 'U': return n->type[0] == 'l' ? "ulong" : "uint";
+  default: return NULL;
+  }
+}
+
+static void substitute(const char *expression, const names *n, clade__text *out) {
+  for (const char *at = expression; *at;) {
+    const char *end = at + 1;
+    const char *name = NULL;
+    if (isalpha((unsigned char)*at) || *at == '_') {
+      while (isalnum((unsigned char)*end) || *end == '_') end++;
+      name = stands_for(n, at, (size_t)(end - at));
+    } else if (isdigit((unsigned char)*at)) { /* a number with its suffix */
+      while (isalnum((unsigned char)*end) || *end == '.') end++;
+    }
+    if (name)
+      clade__text_add(out, "%s", name);
+    else
+      clade__text_add_bytes(out, at, (size_t)(end - at));
+    at = end;
+  }
+}
+
+static clade_dtype value_dtype(const clade__elt *p, int value) {
+  return (clade_dtype)(value < p->n_in ? p->in_dtype[value] : p->insn[value - p->n_in].dtype);
+}
+
+/* Floats are cut towards zero and saturate, NaN becomes 0; integers wrap; halves are rounded. */
+static void cast(const char *a, clade_dtype from, clade_dtype to, clade__text *out) {
+  static const struct {
+    clade_dtype to;
+    const char *low, *high, *least, *most;
+  } limits[] = {{CLADE_I8, "-128.0f", "127.0f", "-128", "127"},
+                {CLADE_U8, "0.0f", "255.0f", "0", "255"},
+                {CLADE_I32, "-2147483648.0f", "2147483648.0f", "(-2147483647 - 1)", "2147483647"},
+                {CLADE_I64, "-9223372036854775808.0f", "9223372036854775808.0f", "(-9223372036854775807L - 1)",
+                 "9223372036854775807L"}};
+  if (to == CLADE_BOOL) {
+    clade__text_add(out, "%s != 0", a);
+  } else if (from == CLADE_BOOL) {
+    clade__text_add(out, "(%s)(%s != 0)", compute_type(to), a);
+  } else if (to == CLADE_F16 && from != CLADE_F16) {
+    clade__text_add(out, "clade_round_f16((float)%s)", a);
+  } else if (to == CLADE_BF16 && from != CLADE_BF16) {
+    clade__text_add(out, "clade_round_bf16((float)%s)", a);
+  } else if (strcmp(compute_type(from), "float") != 0 || strcmp(compute_type(to), "float") == 0) {
+    clade__text_add(out, "(%s)%s%s", compute_type(to), to == CLADE_I8 ? "(char)" : to == CLADE_U8 ? "(uchar)" : "", a);
+  } else {
+    for (size_t i = 0; i < CLADE_COUNT(limits); i++)
+      if (limits[i].to == to)
+        clade__text_add(out, "%s != %s ? 0 : %s <= %s ? %s : %s >= %s ? %s : (%s)%s", a, a, a, limits[i].low,
+                        limits[i].least, a, limits[i].high, limits[i].most, compute_type(to), a);
+  }
+}
+
+/* The expression of one instruction. */
+static clade_status expression(const clade__elt *p, const clade__elt_insn *insn, clade__text *out) {
+  const clade__elt_row *row = clade__elt_by_number(insn->fn);
+  names n = {0};
+  clade_dtype of = value_dtype(p, insn->arg[row->kind == CLADE__ELT_SELECT]);
+  bool real = strcmp(compute_type(of), "float") == 0;
+  n.type = compute_type(of);
+  for (int i = 0; i < row->arity; i++) {
+    bool input = insn->arg[i] < p->n_in;
+    snprintf(n.operand[i], sizeof n.operand[i], input ? "i%d" : "v%d", insn->arg[i] - (input ? 0 : p->n_in));
+  }
+  for (int i = 0; i < CLADE__ELT_PARAMS; i++) {
+    real_literal(n.real[i], insn->param[i]);
+    integer_literal(n.integer[i], i ? floor((double)insn->param[i]) : ceil((double)insn->param[i]), of == CLADE_I64);
+  }
+  if (row->kind == CLADE__ELT_CAST && !insn->wrt) {
+    cast(n.operand[0], of, (clade_dtype)insn->dtype, out);
+    return CLADE_OK;
+  }
+  const char *text = insn->wrt ? row->derivative[insn->wrt - 1] : real ? row->expression : row->integer;
+  if (!text) return CLADE_FAIL(UNSUPPORTED, "%s has no expression for %s", row->name, clade_dtype_name(of));
+  bool wraps = row->kind == CLADE__ELT_NUMBER || row->kind == CLADE__ELT_INTEGER;
+  const char *wrap = wraps && of == CLADE_I8 ? "(int)(char)(" : wraps && of == CLADE_U8 ? "(int)(uchar)(" : "(";
+  clade__text_add(out, "%s", wrap);
+  substitute(text, &n, out);
+  clade__text_add(out, ")");
+  return CLADE_OK;
+}
+
+clade_status clade__elt_source(const clade__elt *p, clade__text *out) {
+  CLADE_TRY(clade__elt_check(p));
+  for (int k = 0; k < p->n_insn; k++) {
+    clade__text_add(out, "const %s v%d = ", compute_type((clade_dtype)p->insn[k].dtype), k);
+    CLADE_TRY(expression(p, &p->insn[k], out));
+    clade__text_add(out, "; ");
+  }
+  clade__text_add(out, "const %s r = ", compute_type(clade__elt_dtype(p)));
+  clade__text_add(out, p->n_insn ? "v%d;" : "i%d;", p->n_insn ? p->n_insn - 1 : 0);
+  return CLADE_OK;
+}
