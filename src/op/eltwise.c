@@ -1,0 +1,240 @@
+/* The op eltwise: one elementwise program over operands that broadcast. */
+#include <clade/ops.h>
+
+#include "op/op.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static const clade__elt *program_of(const clade_node *n) { return &((const clade__eltwise_attrs *)n->attrs)->program; }
+
+/* How refusals call the node: by its function, where it is a single one. */
+static const char *label(const clade__elt *p) {
+  const clade__elt_row *row = p->n_insn == 1 ? clade__elt_by_number(p->insn[0].fn) : NULL;
+  return row ? row->name : "eltwise";
+}
+
+static clade_status infer(clade_node *n) {
+  const clade__elt *p = program_of(n);
+  CLADE_TRY(clade__elt_check(p));
+  if (n->n_in != p->n_in) return CLADE_FAIL(INVALID, "%s: %d operands; its program has %d", label(p), n->n_in, p->n_in);
+  clade_shape shape = CLADE_SCALAR;
+  for (int i = 0; i < n->n_in; i++) {
+    if (n->in[i].dtype != (clade_dtype)p->in_dtype[i])
+      return CLADE_FAIL(DTYPE, "%s: operand %d is %s; its program expects %s", label(p), i,
+                        clade_dtype_name(n->in[i].dtype), clade_dtype_name((clade_dtype)p->in_dtype[i]));
+    if (n->in[i].layout.block)
+      return CLADE_FAIL(UNSUPPORTED, "%s: operand %d has a blocked layout; expected dense: unpack it", label(p), i);
+    CLADE_TRY(clade__broadcast_shape(label(p), &shape, &n->in[i].shape, &shape));
+  }
+  n->out[0] = (clade_type){.dtype = clade__elt_dtype(p), .shape = shape};
+  return CLADE_OK;
+}
+
+/* ---- derivatives ---- */
+/* Whether an expression uses an operand, which is one letter that stands alone. */
+static bool mentions(const char *expression, char operand) {
+  bool before = false;
+  for (const char *at = expression; *at; at++) {
+    bool word = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || (*at >= '0' && *at <= '9') || *at == '_';
+    bool next = (at[1] >= 'a' && at[1] <= 'z') || (at[1] >= '0' && at[1] <= '9') || at[1] == '_' || at[1] == '.';
+    if (*at == operand && !before && !next) return true;
+    before = word;
+  }
+  return false;
+}
+
+/* dy times the derivative by operand `by`, in one program that reads only what the derivative depends on. */
+static clade_val derive(clade_grad *g, const clade__elt_row *row, const clade__elt *p, int by) {
+  const char *text = row->derivative[by];
+  const clade__elt_row *mul = clade__elt_by_name("mul");
+  uint8_t result = p->insn[0].dtype;
+  clade__elt d = {.n_in = 1, .n_insn = 2, .in_dtype = {result}};
+  clade_val in[CLADE__ELT_INPUTS] = {g->dout[0]};
+  uint8_t at[3] = {0};
+  if (strcmp(text, "1.0f") == 0) return g->dout[0];
+  if (strcmp(text, "-1.0f") == 0) return clade_neg(g->graph, g->dout[0]);
+  for (int i = 0; i < row->arity; i++)
+    if (mentions(text, (char)('a' + i))) {
+      at[i] = d.n_in;
+      d.in_dtype[d.n_in] = p->in_dtype[p->insn[0].arg[i]];
+      in[d.n_in++] = g->in[p->insn[0].arg[i]];
+    }
+  if (text[1] == '\0') return clade_mul(g->graph, g->dout[0], in[1]); /* one operand alone */
+  d.insn[0] = p->insn[0];
+  d.insn[0].wrt = (uint8_t)(by + 1);
+  memcpy(d.insn[0].arg, at, sizeof at);
+  d.insn[1] = (clade__elt_insn){.fn = mul->number, .dtype = result, .arg = {0, d.n_in}};
+  return clade__eltwise_program(g->graph, NULL, &d, in);
+}
+
+static bool is_float(clade_dtype t) { return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16; }
+
+static clade_status grad(clade_grad *g) {
+  const clade__elt *p = program_of(g->node);
+  const clade__elt_row *row = clade__elt_by_number(p->insn[0].fn);
+  if (!clade_val_ok(g->dout[0])) return CLADE_OK;
+  if (p->n_insn != 1 || p->insn[0].wrt || !row)
+    return CLADE_FAIL(UNSUPPORTED, "%s: only single functions are differentiated", label(p));
+  for (int i = 0; i < row->arity; i++) {
+    int operand = p->insn[0].arg[i];
+    const clade_type *type = &g->node->in[operand];
+    if (!g->wanted[operand] || !is_float(type->dtype) || !is_float(g->node->out[0].dtype)) continue;
+    clade_val d = {0};
+    if (row->kind == CLADE__ELT_CAST)
+      d = clade_cast(g->graph, g->dout[0], type->dtype);
+    else if (row->derivative[i])
+      d = derive(g, row, p, i);
+    else
+      continue;
+    g->din[operand] = clade__sum_to(g->graph, d, &type->shape);
+    CLADE_TRY(clade_graph_status(g->graph));
+  }
+  return CLADE_OK;
+}
+
+/* Each element is read before the same place is written: an operand of the result's shape may give its memory. */
+static uint32_t in_place(const clade_node *n) {
+  uint32_t mask = 0;
+  size_t out, in;
+  if (clade_dtype_bytes(n->out[0].dtype, 1, &out) != CLADE_OK) return 0;
+  for (int i = 0; i < n->n_in; i++)
+    if (clade_shape_equal(&n->in[i].shape, &n->out[0].shape) && clade_dtype_bytes(n->in[i].dtype, 1, &in) == CLADE_OK &&
+        in == out)
+      mask |= 1u << i;
+  return mask;
+}
+
+/* ---- the reference implementation ---- */
+/* Axes that every operand walks through alike, innermost first; neighbours are merged where all strides allow. */
+typedef struct walk {
+  int rank;
+  int64_t dim[CLADE_MAX_RANK], stride[CLADE__ELT_INPUTS][CLADE_MAX_RANK];
+} walk;
+
+static void strides_of(const clade_shape *in, const clade_shape *out, int64_t stride[CLADE_MAX_RANK]) {
+  int64_t step = 1;
+  for (int i = 0; i < out->rank; i++) { /* from the last axis on */
+    int axis = in->rank - 1 - i;
+    int64_t d = axis >= 0 ? in->dim[axis] : 1;
+    stride[i] = d == 1 ? 0 : step;
+    step *= d;
+  }
+}
+
+static bool continues(const walk *w, const walk *raw, int axis, int n_in) {
+  if (w->rank == 0) return false;
+  for (int i = 0; i < n_in; i++)
+    if (raw->stride[i][axis] != w->stride[i][w->rank - 1] * w->dim[w->rank - 1]) return false;
+  return true;
+}
+
+static void plan_walk(const clade_node *n, walk *w) {
+  const clade_shape *out = &n->out[0].shape;
+  walk raw = {0};
+  *w = raw;
+  for (int i = 0; i < n->n_in; i++) strides_of(&n->in[i].shape, out, raw.stride[i]);
+  for (int axis = 0; axis < out->rank; axis++) {
+    int64_t d = out->dim[out->rank - 1 - axis];
+    if (d == 1) continue;
+    if (continues(w, &raw, axis, n->n_in)) {
+      w->dim[w->rank - 1] *= d;
+      continue;
+    }
+    w->dim[w->rank] = d;
+    for (int i = 0; i < n->n_in; i++) w->stride[i][w->rank] = raw.stride[i][axis];
+    w->rank++;
+  }
+}
+
+/* Every operand has the result's shape: one index serves all. */
+static bool is_flat(const clade_node *n) {
+  for (int i = 0; i < n->n_in; i++) {
+    int64_t in, out;
+    if (clade_shape_elements(&n->in[i].shape, &in) != CLADE_OK ||
+        clade_shape_elements(&n->out[0].shape, &out) != CLADE_OK || in != out)
+      return false;
+  }
+  return true;
+}
+
+static const char *compute_type(clade_dtype t) { return is_float(t) ? "float" : t == CLADE_I64 ? "long" : "int"; }
+
+/* The parts of the kernel that depend on the program: its tensors, what is loaded where, and what is computed. */
+static clade_status describe(clade_kernel_step *s, const clade__elt *p, bool flat) {
+  clade__text args = {0}, use = {0}, load = {0}, strides = {0}, body = {0};
+  clade_status status = CLADE_OK;
+  for (int i = 0; i < p->n_in; i++) {
+    const char *t = clade_dtype_name((clade_dtype)p->in_dtype[i]);
+    clade__text_add(&args, "ARG(STORAGE(%s), x%d), ", t, i);
+    clade__text_add(&use, "USE(STORAGE(%s), x%d); ", t, i);
+    clade__text_add(&load, "const %s i%d = LOAD(%s, x%d, ", compute_type((clade_dtype)p->in_dtype[i]), i, t, i);
+    clade__text_add(&load, flat ? "at); " : "AT(s%d)); ", i);
+    clade__text_add(&strides, "const index8_t s%d, ", i);
+  }
+  CLADE_GOTO(clade__elt_source(p, &body));
+  if (args.failed || use.failed || load.failed || strides.failed || body.failed)
+    CLADE_GOTO(CLADE_FAIL(NO_MEMORY, "eltwise: no memory"));
+  clade_emit_define_text(s, "ELT_ARGS", args.data);
+  clade_emit_define_text(s, "ELT_USE", use.data);
+  clade_emit_define_text(s, "ELT_LOAD", load.data);
+  if (!flat) clade_emit_define_text(s, "ELT_STRIDES", strides.data);
+  clade_emit_define_text(s, "ELT_BODY", body.data);
+  clade_emit_define_text(s, "ELT_OUT", clade_dtype_name(clade__elt_dtype(p)));
+fail:
+  clade__text_free(&args);
+  clade__text_free(&use);
+  clade__text_free(&load);
+  clade__text_free(&strides);
+  clade__text_free(&body);
+  return status;
+}
+
+/* Few variants: how many merged axes there are decides, in three classes; sizes never do. */
+static int rank_class(int rank) { return rank <= 2 ? 2 : rank <= 4 ? 4 : 8; }
+
+static clade_status ref_emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  const clade__elt *p = program_of(n);
+  bool flat = is_flat(n);
+  int64_t elements;
+  walk w;
+  CLADE_TRY(clade_shape_elements(&n->out[0].shape, &elements));
+  plan_walk(n, &w);
+  clade_kernel_step *s = clade_emit_kernel(e, flat ? "eltwise_flat_ref" : "eltwise_strided_ref");
+  clade_emit_define(s, "RANK", flat ? 0 : rank_class(w.rank));
+  CLADE_TRY(describe(s, p, flat));
+  for (int i = 0; i < n->n_in; i++) clade_emit_in(s, i);
+  clade_emit_out(s, 0);
+  size_t group = flat ? 256 : 64;
+  while (group > q->device->max_group) group /= 2;
+  if (flat) {
+    clade_emit_index(s, elements);
+    clade_emit_range(s, 1, &(size_t){(size_t)elements}, &group);
+    return CLADE_OK;
+  }
+  for (int i = w.rank; i < CLADE_MAX_RANK; i++) w.dim[i] = 1;
+  size_t row = ((size_t)w.dim[0] + group - 1) / group, global;
+  if (!clade__mul(elements ? (size_t)(elements / w.dim[0]) * row : 0, group, &global))
+    return CLADE_FAIL(OVERFLOW, "%s: %" PRId64 " elements are too many work-items", label(p), elements);
+  clade_emit_index8(s, CLADE_MAX_RANK, w.dim);
+  for (int i = 0; i < n->n_in; i++) clade_emit_index8(s, CLADE_MAX_RANK, w.stride[i]);
+  clade_emit_index(s, (int64_t)row);
+  clade_emit_range(s, 1, &global, &group);
+  return CLADE_OK;
+}
+
+static const clade_attr attrs[] = {
+    {"program", CLADE_ATTR_BYTES, offsetof(clade__eltwise_attrs, program), sizeof(clade__elt)}, {.name = NULL}};
+static const clade_impl impls[] = {{.name = "ref", .emit = ref_emit}, {.name = NULL}};
+const clade_op clade__op_eltwise = {.size = sizeof(clade_op),
+                                    .name = "eltwise",
+                                    .min_in = 1,
+                                    .max_in = CLADE__ELT_INPUTS,
+                                    .n_out = 1,
+                                    .attr_bytes = sizeof(clade__eltwise_attrs),
+                                    .attrs = attrs,
+                                    .infer = infer,
+                                    .grad = grad,
+                                    .in_place = in_place,
+                                    .impls = impls};
