@@ -1,0 +1,144 @@
+/* What was compiled goes to disk on a thread of its own: fetching binaries is slow and the first result must not wait
+ * for it. The lock across processes is held until the files are there, so that others find them. */
+#include "program/parts.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+typedef struct piece { /* a program */
+  size_t at;
+  cl_program program;
+  clade__hash before, after; /* its binary in the cache */
+  clade__index_record *records;
+  size_t n, capacity;
+} piece;
+
+typedef struct clade__writer {
+  pthread_t thread;
+  bool threaded;
+  clade_device *device;
+  clade__hash device_key;
+  const clade__cache *cache;
+  int lock;
+  piece *pieces;
+  size_t n;
+} writer;
+
+static void release(writer *w) {
+  for (size_t i = 0; i < w->n && w->pieces; i++) clade__free(w->pieces[i].records);
+  clade__free(w->pieces);
+  clade__free(w);
+}
+
+static clade_status put(const writer *w, piece *p, clade__index *index) {
+  void *binary = NULL;
+  size_t bytes;
+  CLADE_TRY(clade__program_binary(w->device, p->program, &binary, &bytes));
+  clade__hash address = clade__cache_address(w->device_key, binary, bytes);
+  clade_status status = clade__cache_write(w->cache, CLADE__CACHE_BINARY, w->device_key, address, binary, bytes);
+  clade__free(binary);
+  CLADE_TRY(status);
+  for (size_t i = 0; i < p->n; i++) {
+    p->records[i].binary = address;
+    CLADE_TRY(clade__index_put(index, &p->records[i]));
+  }
+  p->after = address;
+  return CLADE_OK;
+}
+
+/* A program that was written again, with more launches in it, leaves its older binary behind. */
+static void drop_old(const writer *w, const clade__index *index) {
+  for (size_t i = 0; i < w->n; i++) {
+    const piece *p = &w->pieces[i];
+    bool used = clade__hash_equal(p->before, (clade__hash){0}) || clade__hash_equal(p->before, p->after);
+    for (size_t k = 0; k < index->n && !used; k++) used = clade__hash_equal(index->records[k].binary, p->before);
+    char file[CLADE__CACHE_NAME];
+    clade__cache_file_name(CLADE__CACHE_BINARY, p->before, file);
+    if (!used) unlinkat(w->cache->dir, file, 0);
+  }
+}
+
+static clade_status write_all(writer *w) {
+  clade__index index = {0};
+  clade_status status;
+  clade__cache_sweep(w->cache);
+  CLADE_GOTO(clade__index_refresh(&index, w->cache, w->device_key));
+  for (size_t i = 0; i < w->n; i++) CLADE_GOTO(put(w, &w->pieces[i], &index));
+  clade__cache_evict(w->cache);
+  CLADE_GOTO(clade__index_save(&index, w->cache, w->device_key));
+  drop_old(w, &index);
+fail:
+  clade__index_free(&index);
+  return status;
+}
+
+static void *run(void *argument) {
+  writer *w = argument;
+  if (write_all(w) != CLADE_OK)
+    clade__log(CLADE_LOG_WARNING, "%s: kernels will be compiled again by other processes", clade_last_error());
+  clade__cache_unlock(w->lock);
+  return NULL;
+}
+
+/* Every launch that the program is ready for, under the key that a load asks by. */
+static clade_status collect(const clade__store *store, piece *p) {
+  for (size_t i = 0; i < store->n_launches; i++) {
+    const clade__entry *entry = &store->entries[store->launches[i].entry];
+    if (entry->program != p->at) continue;
+    clade__index_record record = {.key = store->warms ? store->launches[i].key : entry->key};
+    memcpy(record.name, entry->name, sizeof record.name);
+    CLADE_TRY(clade__grow(&p->records, &p->capacity, p->n + 1, sizeof record));
+    p->records[p->n++] = record;
+  }
+  return CLADE_OK;
+}
+
+static clade_status prepare(clade__store *store, int lock, size_t n, const size_t *programs, writer **out) {
+  clade_status status = CLADE_NO_MEMORY;
+  writer *w = clade__new(1, sizeof *w);
+  if (!w) return CLADE_NO_MEMORY;
+  w->device = store->device;
+  w->device_key = store->device_key;
+  w->cache = &store->cache;
+  w->lock = lock;
+  w->pieces = clade__new(n, sizeof *w->pieces);
+  if (!w->pieces) goto fail;
+  w->n = n;
+  for (size_t i = 0; i < n; i++) {
+    const clade__built *built = &store->programs[programs[i]];
+    w->pieces[i] = (piece){.at = programs[i], .program = built->program, .before = built->binary};
+    CLADE_GOTO(collect(store, &w->pieces[i]));
+  }
+  *out = w;
+  return CLADE_OK;
+fail:
+  release(w);
+  return status;
+}
+
+void clade__writer_start(clade__store *store, int lock, size_t n, const size_t *programs) {
+  writer *w;
+  if (prepare(store, lock, n, programs, &w) != CLADE_OK) {
+    clade__log(CLADE_LOG_WARNING, "program cache: nothing is written: %s", clade_last_error());
+    clade__cache_unlock(lock);
+    return;
+  }
+  store->writer = w;
+  sigset_t all, before; /* signals are the program's business */
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  w->threaded = !pthread_create(&w->thread, NULL, run, w);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (!w->threaded) run(w);
+}
+
+void clade__writer_join(clade__store *store) {
+  writer *w = store->writer;
+  if (!w) return;
+  store->writer = NULL;
+  if (w->threaded) pthread_join(w->thread, NULL);
+  for (size_t i = 0; i < w->n; i++)
+    if (!clade__hash_equal(w->pieces[i].after, (clade__hash){0}))
+      store->programs[w->pieces[i].at].binary = w->pieces[i].after;
+  release(w);
+}
