@@ -18,6 +18,7 @@
   X(WARM)         /* compiles again at the first launch with a local size and grid class */           \
   X(SOFTWARE)     /* a GPU that a CPU computes */                                                     \
   X(NO_PROFILING) /* event times mean nothing */                                                      \
+  X(GROUP_LIMIT)  /* the limit of a kernel's group that it reports is not one */                      \
   X(NO_BINARY)    /* binaries cannot be fetched or loaded back */
 typedef enum clade__quirk {
 #define X(name) CLADE__QUIRK_##name,
@@ -40,12 +41,18 @@ void **clade__device_attachment(clade_device *device, void (*release)(void *));
 /* Serialises what is attached. */
 pthread_mutex_t *clade__device_lock(clade_device *device);
 
+/* Compiles a tiny kernel, runs it and compares: CLADE_OK, or what went wrong. Once it computed right, that is
+ * remembered where the device is one of the list. */
+clade_status clade__device_probe(clade_device *device);
+
 /* ---- buffers: budgeted, backed when the call returns, pooled ---- */
 typedef struct clade__buffer clade__buffer; /* counted; retains its device */
 /* Contents are unspecified. Zero bytes give a valid, smallest buffer. `what` names the use in the refusal. */
 clade_status clade__buffer_new(clade_device *device, size_t bytes, const char *what, clade__buffer **out);
 clade_status clade__buffer_adopt(clade_device *device, cl_mem memory, clade__buffer **out); /* retained */
 clade__buffer *clade__buffer_retain(clade__buffer *buffer);
+/* The last release puts the memory into the device's pool, from where somebody else may get it at once: release when
+ * the commands that use it are done, or when its next user's commands come after them. */
 void clade__buffer_release(clade__buffer *buffer);
 cl_mem clade__buffer_mem(const clade__buffer *buffer);
 size_t clade__buffer_bytes(const clade__buffer *buffer);
@@ -62,8 +69,10 @@ void clade__staging_free(clade__staging *staging);
 typedef struct clade__queue clade__queue;
 clade_status clade__queue_new(clade_device *device, bool profile, clade__queue **out);
 clade_status clade__queue_adopt(clade_device *device, cl_command_queue queue, clade__queue **out); /* retained */
-void clade__queue_free(clade__queue *queue);                      /* waits, unless the queue is adopted */
-clade__queue *clade__device_transfer_queue(clade_device *device); /* borrowed, made at first use; NULL on failure */
+void clade__queue_free(clade__queue *queue); /* waits, unless the queue is adopted */
+/* Borrowed, made at first use; NULL on failure. Shared by all that copy and allocate: no command on it may wait for
+ * something that the host has yet to do. */
+clade__queue *clade__device_transfer_queue(clade_device *device);
 clade_device *clade__queue_device(const clade__queue *queue);
 
 typedef struct clade__wait {
@@ -71,7 +80,9 @@ typedef struct clade__wait {
   const cl_event *events;
 } clade__wait;
 
-/* `event` may be NULL; else it is the caller's to release. Nothing here blocks unless it says so. */
+/* A launch checks its range against the device's limits. Local memory it cannot see: whoever prepares the launch asks
+ * clade__kernel_fits once. `event` may be NULL; else it is the caller's to release. Nothing here blocks unless it says
+ * so. */
 clade_status clade__queue_launch(clade__queue *q, cl_kernel kernel, cl_uint dims, const size_t *global,
                                  const size_t *local, clade__wait wait, cl_event *event);
 clade_status clade__queue_write(clade__queue *q, clade__buffer *dst, size_t offset, const void *src, size_t bytes,
@@ -121,6 +132,10 @@ typedef struct clade__kernel_limits {
   size_t required[3];   /* reqd_work_group_size; zeros: none */
 } clade__kernel_limits;
 clade_status clade__kernel_get_limits(clade_device *device, cl_kernel kernel, clade__kernel_limits *limits);
+/* Whether a launch with this local size and `local_args` bytes of __local arguments is within the limits; else
+ * CLADE_UNSUPPORTED with the numbers. For the time when a launch is prepared, not for each launch. */
+clade_status clade__kernel_fits(clade_device *device, const clade__kernel_limits *limits, const char *name,
+                                cl_uint dims, const size_t *local, uint64_t local_args);
 
 /* ---- for the command `clade doctor`, without opening any device ---- */
 typedef struct clade__loader_report {
@@ -134,8 +149,9 @@ void clade__loader_inspect(clade__loader_report *report);
 typedef struct clade__platform_report {
   const char *name, *version;
   int devices;
-  cl_int error;       /* of the device query; CL_DEVICE_NOT_FOUND where there are none */
-  const char *remedy; /* from the quirk table: what makes its devices appear; NULL: nothing is known */
+  cl_int error;        /* of the device query; CL_DEVICE_NOT_FOUND where there are none */
+  const char *message; /* why it, or a device of it, was left out; NULL: nothing was */
+  const char *remedy;  /* from the quirk table: what makes its devices appear; NULL: nothing is known */
 } clade__platform_report;
 int clade__platforms_inspect(int room, clade__platform_report *reports); /* how many there are; writes at most `room` */
 const char *clade__cl_error_name(cl_int code);                           /* "CL_OUT_OF_RESOURCES" */

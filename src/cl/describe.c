@@ -1,0 +1,199 @@
+/* What a device says of itself, asked once. Texts are kept for the life of the process. */
+#include "cl/room.h"
+
+#include <ctype.h>
+#include <stdio.h>
+
+/* ---- texts that are never freed ---- */
+typedef struct kept {
+  struct kept *next;
+  char text[];
+} kept;
+static pthread_mutex_t texts_lock = PTHREAD_MUTEX_INITIALIZER;
+static kept *texts;
+
+static kept *intern_locked(const char *text) {
+  for (kept *k = texts; k; k = k->next)
+    if (strcmp(k->text, text) == 0) return k;
+  size_t bytes = strlen(text) + 1;
+  kept *k = clade__new(1, sizeof *k + bytes);
+  if (!k) return NULL;
+  memcpy(k->text, text, bytes);
+  k->next = texts;
+  texts = k;
+  return k;
+}
+
+clade_status clade__intern(const char *text, const char **out) {
+  pthread_mutex_lock(&texts_lock);
+  kept *k = intern_locked(text);
+  pthread_mutex_unlock(&texts_lock);
+  if (!k) return CLADE_NO_MEMORY;
+  *out = k->text;
+  return CLADE_OK;
+}
+
+static clade_status intern_trimmed(char *text, const char **out) {
+  while (isspace((unsigned char)*text)) text++;
+  size_t length = strlen(text);
+  while (length && isspace((unsigned char)text[length - 1])) length--;
+  text[length] = '\0';
+  return clade__intern(text, out);
+}
+
+/* ---- queries ---- */
+clade_status clade__platform_text(cl_platform_id platform, cl_platform_info what, const char **out) {
+  size_t bytes = 0;
+  CLADE__CALL(NULL, clGetPlatformInfo, platform, what, 0, NULL, &bytes);
+  char *text = clade__new(bytes + 1, 1);
+  if (!text) return CLADE_NO_MEMORY;
+  cl_int e = clade__cl.clGetPlatformInfo(platform, what, bytes, text, NULL);
+  clade_status status = e ? clade__cl_error(NULL, "clGetPlatformInfo", e) : intern_trimmed(text, out);
+  clade__free(text);
+  return status;
+}
+
+static clade_status device_text(cl_device_id id, cl_device_info what, const char **out) {
+  size_t bytes = 0;
+  CLADE__CALL(NULL, clGetDeviceInfo, id, what, 0, NULL, &bytes);
+  char *text = clade__new(bytes + 1, 1);
+  if (!text) return CLADE_NO_MEMORY;
+  cl_int e = clade__cl.clGetDeviceInfo(id, what, bytes, text, NULL);
+  clade_status status = e ? clade__cl_error(NULL, "clGetDeviceInfo", e) : intern_trimmed(text, out);
+  clade__free(text);
+  return status;
+}
+
+/* Integers of whatever width the query has. */
+static clade_status device_number(cl_device_id id, cl_device_info what, uint64_t *out) {
+  unsigned char raw[8] = {0};
+  size_t bytes = 0;
+  CLADE__CALL(NULL, clGetDeviceInfo, id, what, sizeof raw, raw, &bytes);
+  uint32_t narrow;
+  if (bytes == sizeof narrow) {
+    memcpy(&narrow, raw, sizeof narrow);
+    *out = narrow;
+  } else {
+    memcpy(out, raw, sizeof *out);
+  }
+  return CLADE_OK;
+}
+
+static const struct {
+  cl_device_info what;
+  size_t at;
+} text_queries[] = {
+    {CL_DEVICE_NAME, offsetof(clade_device_info, name)},
+    {CL_DEVICE_VENDOR, offsetof(clade_device_info, vendor)},
+    {CL_DEVICE_VERSION, offsetof(clade_device_info, version)},
+    {CL_DRIVER_VERSION, offsetof(clade_device_info, driver)},
+};
+static const struct {
+  cl_device_info what;
+  size_t at, bytes;
+} number_queries[] = {
+#define NUMBER(what, member) \
+  { CL_DEVICE_##what, offsetof(clade_device_info, member), sizeof(((clade_device_info *)0)->member) }
+    NUMBER(GLOBAL_MEM_SIZE, global_bytes),         NUMBER(MAX_MEM_ALLOC_SIZE, max_buffer_bytes),
+    NUMBER(LOCAL_MEM_SIZE, local_bytes),           NUMBER(MAX_CONSTANT_BUFFER_SIZE, constant_bytes),
+    NUMBER(GLOBAL_MEM_CACHE_SIZE, cache_bytes),    NUMBER(GLOBAL_MEM_CACHELINE_SIZE, cache_line),
+    NUMBER(MAX_COMPUTE_UNITS, compute_units),      NUMBER(MAX_CLOCK_FREQUENCY, clock_mhz),
+    NUMBER(NATIVE_VECTOR_WIDTH_FLOAT, vector_f32), NUMBER(MEM_BASE_ADDR_ALIGN, alignment),
+    NUMBER(MAX_WORK_GROUP_SIZE, max_group),
+};
+static const struct {
+  cl_device_info what;
+  size_t at;
+} bool_queries[] = {
+    {CL_DEVICE_COMPILER_AVAILABLE, offsetof(clade_device_info, compiler)},
+    {CL_DEVICE_IMAGE_SUPPORT, offsetof(clade_device_info, images)},
+    {CL_DEVICE_HOST_UNIFIED_MEMORY, offsetof(clade_device_info, unified_memory)},
+    {CL_DEVICE_DOUBLE_FP_CONFIG, offsetof(clade_device_info, fp64)},
+};
+
+static clade_status ask_all(cl_device_id id, clade_device_info *info) {
+  for (size_t i = 0; i < CLADE_COUNT(text_queries); i++) {
+    const char *text;
+    CLADE_TRY(device_text(id, text_queries[i].what, &text));
+    memcpy((char *)info + text_queries[i].at, &text, sizeof text);
+  }
+  for (size_t i = 0; i < CLADE_COUNT(number_queries); i++) {
+    uint64_t value = 0;
+    CLADE_TRY(device_number(id, number_queries[i].what, &value));
+    uint32_t narrow = (uint32_t)CLADE_MIN(value, UINT32_MAX);
+    char *at = (char *)info + number_queries[i].at;
+    if (number_queries[i].bytes == sizeof narrow)
+      memcpy(at, &narrow, sizeof narrow);
+    else
+      memcpy(at, &value, sizeof value);
+  }
+  for (size_t i = 0; i < CLADE_COUNT(bool_queries); i++) {
+    uint64_t value = 0;
+    CLADE_TRY(device_number(id, bool_queries[i].what, &value));
+    bool yes = value != 0;
+    memcpy((char *)info + bool_queries[i].at, &yes, sizeof yes);
+  }
+  return CLADE_OK;
+}
+
+static clade_status ask_item_sizes(cl_device_id id, uint64_t out[3]) {
+  size_t size[16] = {0};
+  CLADE__CALL(NULL, clGetDeviceInfo, id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof size, size, NULL);
+  for (int i = 0; i < 3; i++) out[i] = size[i];
+  return CLADE_OK;
+}
+
+/* Some report several classes at once; those are CPUs that imitate. */
+static clade_status ask_class(cl_device_id id, clade_device_class *out) {
+  uint64_t type = 0;
+  CLADE_TRY(device_number(id, CL_DEVICE_TYPE, &type));
+  *out = type & CL_DEVICE_TYPE_CPU ? CLADE_CPU : type & CL_DEVICE_TYPE_GPU ? CLADE_GPU : CLADE_ACCEL;
+  return CLADE_OK;
+}
+
+static clade_status ask_rest(cl_device_id id, clade_device_info *info) {
+  const char *extensions;
+  uint64_t properties = 0;
+  CLADE_TRY(device_text(id, CL_DEVICE_EXTENSIONS, &extensions));
+  CLADE_TRY(device_number(id, CL_DEVICE_QUEUE_PROPERTIES, &properties));
+  info->fp16 = strstr(extensions, "cl_khr_fp16") != NULL;
+  info->out_of_order = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+  info->alignment = CLADE_MAX(info->alignment / 8, 64u); /* reported in bits */
+  return CLADE_OK;
+}
+
+/* A CPU's own figure of global memory is often only a number: what the machine has is what counts. */
+static uint64_t default_budget(const clade_device_info *info) {
+  uint64_t host = clade__host_memory() / 4 * 3, own = info->global_bytes / 16 * 15;
+  if (info->device_class == CLADE_CPU) return host;
+  return info->unified_memory ? CLADE_MIN(own, host) : own;
+}
+
+/* Programs are written for 1.2, and the entry points of 1.2 are called. FPGA boards claim 1.0 and have them. */
+static clade_status check_version(const clade_device_info *info) {
+  int major = 0, minor = 0;
+  if (info->device_class == CLADE_ACCEL) return CLADE_OK;
+  if (sscanf(info->version, "OpenCL %d.%d", &major, &minor) == 2 && (major > 1 || (major == 1 && minor >= 2)))
+    return CLADE_OK;
+  return CLADE_FAIL(UNSUPPORTED, "%s: version \"%s\"; OpenCL 1.2 is needed", info->name, info->version);
+}
+
+clade_status clade__describe(cl_platform_id platform, cl_device_id id, clade__facts *facts) {
+  clade_device_info *info = &facts->info;
+  memset(facts, 0, sizeof *facts);
+  info->size = sizeof *info;
+  info->id = "";
+  CLADE_TRY(clade__platform_text(platform, CL_PLATFORM_NAME, &info->platform));
+  CLADE_TRY(clade__platform_text(platform, CL_PLATFORM_VERSION, &info->platform_version));
+  CLADE_TRY(ask_class(id, &info->device_class));
+  CLADE_TRY(ask_all(id, info));
+  CLADE_TRY(ask_item_sizes(id, info->max_item));
+  CLADE_TRY(ask_rest(id, info));
+  CLADE_TRY(check_version(info));
+  clade__quirks_apply(facts);
+  info->budget_bytes = default_budget(info);
+  info->software = facts->quirks >> CLADE__QUIRK_SOFTWARE & 1u;
+  info->sources = info->compiler;
+  info->binaries = info->bundles = !(facts->quirks >> CLADE__QUIRK_NO_BINARY & 1u);
+  return CLADE_OK;
+}

@@ -1,0 +1,120 @@
+/* Events: waiting, asking, being told, times, and events that the host sets. */
+#include "cl/room.h"
+
+/* The command's own status: 0 finished, positive on its way, negative its error. */
+static clade_status state_of(clade_device *device, cl_event event, cl_int *state) {
+  CLADE__CALL(device, clGetEventInfo, event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *state, state, NULL);
+  return CLADE_OK;
+}
+
+static clade_status check(clade_device *device, cl_event event, const char *function) {
+  CLADE_TRY(clade__device_check(device, function));
+  return event ? CLADE_OK : CLADE_FAIL(INVALID, "%s: the event is NULL", function);
+}
+
+clade_status clade__event_wait(clade_device *device, cl_event event) {
+  cl_int state = 0;
+  CLADE_TRY(check(device, event, "clade__event_wait"));
+  cl_int e = clade__cl.clWaitForEvents(1, &event);
+  if (e == CL_SUCCESS) return CLADE_OK;
+  if (e != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) return clade__cl_error(device, "clWaitForEvents", e);
+  CLADE_TRY(state_of(device, event, &state));
+  return clade__cl_error(device, "a command failed", state < 0 ? state : e);
+}
+
+clade_status clade__event_poll(clade_device *device, cl_event event, int *finished) {
+  cl_int state = 0;
+  *finished = 0;
+  CLADE_TRY(check(device, event, "clade__event_poll"));
+  CLADE_TRY(state_of(device, event, &state));
+  if (state < 0) return clade__cl_error(device, "a command failed", state);
+  *finished = state == CL_COMPLETE;
+  return CLADE_OK;
+}
+
+void clade__event_retain(cl_event event) {
+  if (event && !atomic_load(&clade__forked)) clade__cl.clRetainEvent(event);
+}
+
+void clade__event_release(cl_event event) {
+  if (event && !atomic_load(&clade__forked)) clade__cl.clReleaseEvent(event);
+}
+
+/* ---- being told ---- */
+/* Kept for the life of the process and used again, so that a steady state allocates nothing. */
+typedef struct notice {
+  void (*fn)(void *);
+  void *user;
+  struct notice *next;
+} notice;
+static pthread_mutex_t notices_lock = PTHREAD_MUTEX_INITIALIZER;
+static notice *free_notices;
+
+static notice *take_notice(void) {
+  pthread_mutex_lock(&notices_lock);
+  notice *n = free_notices;
+  if (n) free_notices = n->next;
+  pthread_mutex_unlock(&notices_lock);
+  return n ? n : clade__new(1, sizeof(notice));
+}
+
+static void give_notice(notice *n) {
+  pthread_mutex_lock(&notices_lock);
+  n->next = free_notices;
+  free_notices = n;
+  pthread_mutex_unlock(&notices_lock);
+}
+
+static void CL_CALLBACK told(cl_event event, cl_int state, void *user) {
+  (void)event, (void)state;
+  notice *n = user, copy = *n;
+  give_notice(n);
+  copy.fn(copy.user);
+}
+
+clade_status clade__event_notify(clade_device *device, cl_event event, void (*fn)(void *), void *user) {
+  CLADE_TRY(check(device, event, "clade__event_notify"));
+  notice *n = take_notice();
+  if (!n) return CLADE_NO_MEMORY;
+  n->fn = fn;
+  n->user = user;
+  cl_int e = clade__cl.clSetEventCallback(event, CL_COMPLETE, told, n);
+  if (e == CL_SUCCESS) return CLADE_OK;
+  give_notice(n);
+  return clade__cl_error(device, "clSetEventCallback", e);
+}
+
+/* ---- times ---- */
+clade_status clade__event_profile(clade_device *device, cl_event event, clade__event_times *times) {
+  static const struct {
+    cl_profiling_info what;
+    size_t at;
+  } rows[] = {{CL_PROFILING_COMMAND_QUEUED, offsetof(clade__event_times, queued)},
+              {CL_PROFILING_COMMAND_SUBMIT, offsetof(clade__event_times, submitted)},
+              {CL_PROFILING_COMMAND_START, offsetof(clade__event_times, start)},
+              {CL_PROFILING_COMMAND_END, offsetof(clade__event_times, end)}};
+  CLADE_TRY(check(device, event, "clade__event_profile"));
+  for (size_t i = 0; i < CLADE_COUNT(rows); i++) {
+    cl_ulong ns = 0;
+    CLADE__CALL(device, clGetEventProfilingInfo, event, rows[i].what, sizeof ns, &ns, NULL);
+    memcpy((char *)times + rows[i].at, &ns, sizeof ns);
+  }
+  return CLADE_OK;
+}
+
+/* ---- set by the host ---- */
+clade_status clade__user_event_new(clade_device *device, cl_event *event) {
+  cl_int e = CL_SUCCESS;
+  *event = NULL;
+  CLADE_TRY(clade__device_check(device, "clade__user_event_new"));
+  cl_event made = clade__cl.clCreateUserEvent(device->context, &e);
+  CLADE_TRY(clade__cl_made(device, "clCreateUserEvent", e ? NULL : made, e));
+  *event = made;
+  return CLADE_OK;
+}
+
+clade_status clade__user_event_set(clade_device *device, cl_event event, bool ok) {
+  CLADE_TRY(check(device, event, "clade__user_event_set"));
+  CLADE__CALL(device, clSetUserEventStatus, event, ok ? CL_COMPLETE : CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
+  return CLADE_OK;
+}

@@ -1,0 +1,111 @@
+/* Programs from source and from binaries. */
+#include "cl/room.h"
+
+void clade__program_release(cl_program program) {
+  if (program && !atomic_load(&clade__forked)) clade__cl.clReleaseProgram(program);
+}
+
+/* The compiler's words; a failure to get them must not hide the failure to build. */
+static char *build_log(clade_device *device, cl_program program) {
+  size_t bytes = 0;
+  if (clade__cl.clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes)) return NULL;
+  char *log = clade__new(bytes + 1, 1);
+  if (log && clade__cl.clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, bytes, log, NULL)) {
+    clade__free(log);
+    return NULL;
+  }
+  return log;
+}
+
+static clade_status build(clade_device *device, cl_program program, const char *options, char **log) {
+  cl_int e = clade__cl.clBuildProgram(program, 1, &device->id, options ? options : "", NULL, NULL);
+  if (e == CL_SUCCESS) return CLADE_OK;
+  if (log) *log = build_log(device, program);
+  return clade__cl_error(device, "clBuildProgram", e);
+}
+
+clade_status clade__program_build(clade_device *device, const char *source, size_t length, const char *options,
+                                  cl_program *out, char **log) {
+  cl_int e = CL_SUCCESS;
+  *out = NULL;
+  if (log) *log = NULL;
+  CLADE_TRY(clade__device_check(device, "clade__program_build"));
+  cl_program program = clade__cl.clCreateProgramWithSource(device->context, 1, &source, &length, &e);
+  CLADE_TRY(clade__cl_made(device, "clCreateProgramWithSource", e ? NULL : program, e));
+  clade_status status = build(device, program, options, log);
+  if (status != CLADE_OK) {
+    clade__program_release(program);
+    return status;
+  }
+  *out = program;
+  return CLADE_OK;
+}
+
+clade_status clade__program_load(clade_device *device, const void *binary, size_t bytes, const char *options,
+                                 cl_program *out) {
+  cl_int e = CL_SUCCESS, state = CL_SUCCESS;
+  const unsigned char *data = binary;
+  *out = NULL;
+  CLADE_TRY(clade__device_check(device, "clade__program_load"));
+  cl_program program = clade__cl.clCreateProgramWithBinary(device->context, 1, &device->id, &bytes, &data, &state, &e);
+  if (e == CL_SUCCESS && program && state != CL_SUCCESS) {
+    clade__program_release(program);
+    return clade__cl_error(device, "clCreateProgramWithBinary", state);
+  }
+  CLADE_TRY(clade__cl_made(device, "clCreateProgramWithBinary", e ? NULL : program, e));
+  clade_status status = build(device, program, options, NULL);
+  if (status != CLADE_OK) {
+    clade__program_release(program);
+    return status;
+  }
+  *out = program;
+  return CLADE_OK;
+}
+
+/* A program of an adopted context belongs to all of its devices: which of them is ours, and how large is each binary?
+ */
+typedef struct parts {
+  size_t n, ours;
+  cl_device_id *ids;
+  size_t *sizes;
+  unsigned char **binaries;
+} parts;
+
+static clade_status ask_parts(clade_device *device, cl_program program, parts *p) {
+  CLADE__CALL(device, clGetProgramInfo, program, CL_PROGRAM_DEVICES, p->n * sizeof *p->ids, p->ids, NULL);
+  CLADE__CALL(device, clGetProgramInfo, program, CL_PROGRAM_BINARY_SIZES, p->n * sizeof *p->sizes, p->sizes, NULL);
+  while (p->ours < p->n && p->ids[p->ours] != device->id) p->ours++;
+  if (p->ours == p->n || p->sizes[p->ours] == 0)
+    return CLADE_FAIL(UNSUPPORTED, "device \"%s\" gives no binary of its program", device->facts.info.name);
+  return CLADE_OK;
+}
+
+static clade_status fetch(clade_device *device, cl_program program, parts *p, void **binary) {
+  p->binaries[p->ours] = *binary = clade__new(p->sizes[p->ours], 1);
+  if (!*binary) return CLADE_NO_MEMORY;
+  cl_int e =
+      clade__cl.clGetProgramInfo(program, CL_PROGRAM_BINARIES, p->n * sizeof *p->binaries, (void *)p->binaries, NULL);
+  if (e == CL_SUCCESS) return CLADE_OK;
+  clade__free(*binary);
+  *binary = NULL;
+  return clade__cl_error(device, "clGetProgramInfo", e);
+}
+
+clade_status clade__program_binary(clade_device *device, cl_program program, void **binary, size_t *bytes) {
+  cl_uint n = 0;
+  *binary = NULL;
+  *bytes = 0;
+  CLADE_TRY(clade__device_check(device, "clade__program_binary"));
+  CLADE__CALL(device, clGetProgramInfo, program, CL_PROGRAM_NUM_DEVICES, sizeof n, &n, NULL);
+  parts p = {.n = n};
+  p.ids = clade__new(n, sizeof *p.ids);
+  p.sizes = clade__new(n, sizeof *p.sizes);
+  p.binaries = clade__new(n, sizeof *p.binaries);
+  clade_status status = p.ids && p.sizes && p.binaries ? ask_parts(device, program, &p) : CLADE_NO_MEMORY;
+  if (status == CLADE_OK) status = fetch(device, program, &p, binary);
+  if (status == CLADE_OK) *bytes = p.sizes[p.ours];
+  clade__free(p.ids);
+  clade__free(p.sizes);
+  clade__free(p.binaries);
+  return status;
+}

@@ -1,0 +1,123 @@
+/* The one place where platforms, vendors and devices are known by name: what is peculiar to them and why, the names
+ * that a device may be asked for by, and what makes a platform's devices appear. */
+#include "cl/room.h"
+
+#include <strings.h>
+
+#define AT(field) offsetof(clade_device_info, field)
+#define POCL      "Portable Computing Language"
+
+static const char *field(const clade_device_info *info, size_t at) {
+  const char *text;
+  memcpy(&text, (const char *)info + at, sizeof text);
+  return text ? text : "";
+}
+
+/* A row applies where the field contains the text, whatever its case. */
+typedef struct quirk_row {
+  clade__quirk quirk;
+  size_t at;
+  const char *text, *reason, *link;
+} quirk_row;
+static const quirk_row quirk_rows[] = {
+    {CLADE__QUIRK_LOCK_COMPILE, AT(platform), POCL, "processes that compile into one empty cache at once may crash",
+     "http://portablecl.org/docs/html/env_variables.html"},
+    {CLADE__QUIRK_WARM, AT(platform), POCL,
+     "a kernel is specialised when it is first launched with a local size, and again for grids above 65535",
+     "http://portablecl.org/docs/html/kernel_compiler.html"},
+    {CLADE__QUIRK_SOFTWARE, AT(name), "llvmpipe", "a rasteriser that runs on the CPU",
+     "https://docs.mesa3d.org/drivers/llvmpipe.html"},
+    {CLADE__QUIRK_GROUP_LIMIT, AT(name), "llvmpipe",
+     "a kernel's limit is reported as a multiple of the vector width; groups up to the device's limit are computed "
+     "right",
+     "https://docs.mesa3d.org/rusticl.html"},
+    {CLADE__QUIRK_SOFTWARE, AT(name), "softpipe", "a rasteriser that runs on the CPU",
+     "https://docs.mesa3d.org/drivers/llvmpipe.html"},
+    {CLADE__QUIRK_SOFTWARE, AT(name), "swiftshader", "a GPU that the CPU imitates",
+     "https://swiftshader.googlesource.com/SwiftShader"},
+    {CLADE__QUIRK_NO_PROFILING, AT(platform), "rusticl", "times of events mean nothing",
+     "https://docs.mesa3d.org/rusticl.html"},
+    {CLADE__QUIRK_NO_PROFILING, AT(platform), "oclgrind", "the device is simulated: its times mean nothing",
+     "https://github.com/jrprice/Oclgrind"},
+};
+static const char *const flags[] = {
+#define X(name) [CLADE__QUIRK_##name] = #name,
+    CLADE__QUIRK_MAP(X)
+#undef X
+};
+
+void clade__quirks_apply(clade__facts *facts) {
+  facts->quirks = 0;
+  facts->n_rows = 0;
+  for (size_t i = 0; i < CLADE_COUNT(quirk_rows); i++) {
+    const quirk_row *row = &quirk_rows[i];
+    if (!strcasestr(field(&facts->info, row->at), row->text)) continue;
+    facts->quirks |= 1u << row->quirk;
+    if (facts->n_rows < CLADE__MAX_QUIRKS)
+      facts->rows[facts->n_rows++] = (clade_quirk_info){flags[row->quirk], row->reason, row->link};
+  }
+}
+
+/* Names to ask by: of a class, or of whatever has the text in the field. `preferred`: the CPU that is taken first. */
+typedef struct alias_row {
+  const char *alias;
+  clade_device_class device_class; /* 0: by text */
+  size_t at;
+  const char *text;
+  bool preferred;
+} alias_row;
+static const alias_row alias_rows[] = {
+    {"cpu", CLADE_CPU, 0, NULL, false},
+    {"gpu", CLADE_GPU, 0, NULL, false},
+    {"accel", CLADE_ACCEL, 0, NULL, false},
+    {"fpga", CLADE_ACCEL, 0, NULL, false},
+    {"pocl", 0, AT(platform), POCL, true},
+    {"rusticl", 0, AT(platform), "rusticl", false},
+    {"oclgrind", 0, AT(platform), "oclgrind", false},
+    {"emulated", 0, AT(name), "emulat", false},
+    {"emulated", 0, AT(name), "_sw_emu", false},
+    {"emulated", 0, AT(name), "_hw_emu", false},
+};
+
+static bool alias_fits(const alias_row *row, const clade_device_info *info) {
+  if (row->device_class) return row->device_class == info->device_class;
+  return strcasestr(field(info, row->at), row->text) != NULL;
+}
+
+bool clade__alias(const char *text, const clade_device_info *info, bool *match) {
+  bool known = false;
+  *match = false;
+  for (size_t i = 0; i < CLADE_COUNT(alias_rows); i++) {
+    if (strcasecmp(text, alias_rows[i].alias) != 0) continue;
+    known = true;
+    *match |= alias_fits(&alias_rows[i], info);
+  }
+  return known;
+}
+
+bool clade__cpu_preferred(const clade_device_info *info) {
+  for (size_t i = 0; i < CLADE_COUNT(alias_rows); i++)
+    if (alias_rows[i].preferred && alias_fits(&alias_rows[i], info)) return true;
+  return false;
+}
+
+static const struct {
+  const char *platform, *remedy;
+} remedies[] = {
+    {POCL, "give it a writable HOME, or set POCL_CACHE_DIR to a writable folder"},
+    {"rusticl", "set RUSTICL_ENABLE to the drivers to use, for example RUSTICL_ENABLE=llvmpipe"},
+    {"Clover", "nothing to do: it serves old AMD GPUs only; rusticl, from the same package, is its successor"},
+    {"NVIDIA", "check that nvidia-smi works and that the driver's version is the OpenCL library's"},
+    {"AMD", "add the user to the groups render and video, so that /dev/dri and /dev/kfd can be opened"},
+    {"Intel", "add the user to the group render, so that /dev/dri can be opened"},
+};
+
+const char *clade__platform_remedy(const char *platform) {
+  for (size_t i = 0; i < CLADE_COUNT(remedies); i++)
+    if (strcasestr(platform, remedies[i].platform)) return remedies[i].remedy;
+  return NULL;
+}
+
+bool clade__quirk_has(const clade_device *device, clade__quirk quirk) {
+  return device && device->facts.quirks >> quirk & 1u;
+}
