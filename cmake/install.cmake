@@ -1,4 +1,4 @@
-# What `cmake --install` brings: headers, both libraries, the CMake package and clade.pc.
+# What `cmake --install` brings besides the command: headers, both libraries, the CMake package and clade.pc.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/clade DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
@@ -32,6 +32,3 @@ foreach(kind LIBDIR INCLUDEDIR)
 endforeach()
 configure_file(cmake/clade.pc.in ${PROJECT_BINARY_DIR}/clade.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/clade.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-if(TARGET clade_command)
-  install(TARGETS clade_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-endif()

@@ -1,0 +1,71 @@
+"""The rules that headers and libraries obey, from the outside: as compilers, the linker and readers of files see them."""
+
+import os
+import re
+import subprocess
+
+from tree import files
+
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+COMPILERS = [["gcc", "-std=c11", "-xc"], ["clang", "-std=c11", "-xc"],
+             ["g++", "-std=c++17", "-xc++"], ["clang++", "-std=c++17", "-xc++"]]
+
+
+def output(command, text=None):
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout
+
+
+def headers_alone(root):
+    """Each public header compiles with nothing before it, and twice."""
+    bad = []
+    for path in files(os.path.join(root, "include"), ".h"):
+        program = f"#include <{path}>\n#include <{path}>\nint nothing;\n"
+        for compiler in COMPILERS:
+            run = subprocess.run([*compiler, *WARNINGS, f"-I{root}/include", "-fsyntax-only", "-"], input=program,
+                                 capture_output=True, text=True, check=False)
+            if run.returncode != 0:
+                first = next((line for line in run.stderr.splitlines() if "error:" in line), run.stderr)
+                bad.append(f"include/{path}:1: {' '.join(compiler[:2])}: {first}")
+    return bad
+
+
+def declared(root):
+    """The functions that the public headers declare, X-macros expanded."""
+    program = "#include <clade/clade.h>\n#include <clade/opencl.h>\n"
+    text = output(["gcc", "-std=c11", "-E", "-P", f"-I{root}/include", "-xc", "-"], program)
+    text = " ".join(text.split())
+    return set(re.findall(r'__attribute__\(\(visibility\("default"\)\)\)[^;(]*?\b(clade_\w+)\(', text))
+
+
+def exported_names(root, library):
+    """What the shared library shows: what the headers declare, and the node of its version."""
+    bad = []
+    shown = set()
+    for line in output(["nm", "-D", "--defined-only", library]).splitlines():
+        name, _, version = line.split()[-1].partition("@@")
+        if line.split()[-2] == "A" and name.startswith("CLADE_"):
+            continue
+        shown.add(name)
+        if not name.startswith("clade_") or name.startswith("clade__"):
+            bad.append(f"{library}: shows {name}")
+        elif not version.startswith("CLADE_"):
+            bad.append(f"{library}: {name} has no version node")
+    wanted = declared(root)
+    bad += [f"{library}: lacks {name}, which the headers declare" for name in sorted(wanted - shown)]
+    bad += [f"{library}: shows {name}, which no header declares" for name in sorted(shown - wanted)
+            if name.startswith("clade_") and not name.startswith("clade__")]
+    return bad
+
+
+def shared_object_name(library):
+    found = re.search(r"SONAME.*\[(.*)\]", output(["readelf", "-d", library]))
+    if found and re.fullmatch(r"libclade\.so\.\d+", found.group(1)):
+        return []
+    return [f"{library}: its SONAME is {found.group(1) if found else 'missing'}"]
+
+
+def no_build_path(library, *places):
+    """No path of the machine that built it."""
+    with open(library, "rb") as f:
+        data = f.read()
+    return [f"{library}: holds the path {place}" for place in places if place.encode() in data]

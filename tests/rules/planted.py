@@ -1,0 +1,186 @@
+"""Each rule finds a violation that is planted for it, and nothing in a small tree that obeys: a check that cannot fail is
+none."""
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import binary_rules
+import docs_rules
+import source_rules
+
+OP = '''/* Twice its input. */
+static const clade_impl impls[] = {
+    {.name = "ref", .emit = emit},
+};
+static clade_status emit(clade_emit *e, const clade_query *q) { clade_emit_kernel(e, "twice_forward_ref"); }
+const clade_op clade__op_twice = {.name = "twice", .grad = grad, .impls = impls};
+'''
+# Comments and strings that look like violations are none.
+GOOD = {
+    "src/op/ops.def": "/* Rows. */\nCLADE_OP(TWICE, twice)\n",
+    "src/op/eltwise.def": "/* Rows. */\nELT(1, relu, 1, 0, NUMBER, E(max(a, 0)), NO, E(a), NO, NO, NO, 0, 0, -9, 9, 0, 0, 1)\n",
+    "src/op/twice.c": OP,
+    "tests/op/twice.c": "/* Cases. */\n",
+    "cl_kernels/twice.cl": "/* Twice. */\n",
+    "cl_kernels/prelude.cl": "/* Before all. */\n",
+    "src/base/base.h": "/* Base. */\n#include <clade/status.h>\n",
+    "src/cl/cl.h": '/* The door. */\n#include <CL/cl.h>\n#include "base/base.h"\n',
+    "src/cl/door.c": '/* Calls. */\n#include "cl/cl.h"\nvoid f(void) { clFinish(0); }\n',
+    "src/cl/quirks.c": '/* The table. */\nint f(const char *n) { return strstr(n, "NVIDIA") != 0; }\n',
+    "src/cl/match.c": "/* What a user typed. */\nint f(const char *n, const char *t) { return strstr(n, t) != 0; }\n",
+    "src/program/request.h": '/* A request. */\n#include "base/base.h"\n',
+    "src/program/store.h": '/* The store. */\n#include "cl/cl.h"\n#include "program/request.h"\n',
+    "src/ir/ir.h": '/* The graph: clFinish(x) is not called here. */\n#include "base/base.h"\n',
+    "src/pass/fold.c": '/* A pass. */\n#include "ir/ir.h"\nconst char *f(void) { return "clFinish(q) on NVIDIA"; }\n',
+    "include/clade/status.h": "/* Statuses. */\n",
+    "include/clade/opencl.h": "/* OpenCL. */\n#include <CL/cl.h>\n",
+}
+# rule, file, what is put into it (None: the file is taken away), what the report must hold
+PLANTED = [
+    (source_rules.downward_includes, "src/cl/a.c", '/* A. */\n#include "program/request.h"\n', "src/cl/a.c:2"),
+    (source_rules.downward_includes, "src/base/a.c", '/* A. */\n#include "cl/cl.h"\n', "src/base/a.c:2"),
+    (source_rules.downward_includes, "src/ir/a.c", '/* A. */\n#include "op/op.h"\n', "src/ir/a.c:2"),
+    (source_rules.downward_includes, "src/ir/a.c", "/* A. */\n#include <CL/cl.h>\n", "src/ir/a.c:2"),
+    (source_rules.downward_includes, "src/pass/a.c", '/* A. */\n#include "program/store.h"\n', "store.h -> cl/cl.h"),
+    (source_rules.downward_includes, "src/op/a.c", '/* A. */\n#include "cl/cl.h"\n', "src/op/a.c:2"),
+    (source_rules.downward_includes, "src/op/a.c", "/* A. */\n#include <clade/opencl.h>\n", "src/op/a.c:2"),
+    (source_rules.downward_includes, "src/train/a.c", '/* A. */\n#include "io/io.h"\n', "src/train/a.c:2"),
+    (source_rules.downward_includes, "src/nowhere/a.c", "/* A. */\n", "nowhere"),
+    (source_rules.downward_includes, "include/clade/a.h", '/* A. */\n#include "base/base.h"\n', "a.h:2"),
+    (source_rules.downward_includes, "include/clade/a.h", "/* A. */\n#include <CL/cl.h>\n", "a.h:2"),
+    (source_rules.opencl_behind_one_door, "src/plan/a.c", "/* A. */\nvoid f(void) {\n  clFinish (0);\n}\n", "a.c:3"),
+    (source_rules.opencl_behind_one_door, "src/cli/a.c", "/* A. */\nint f(void) { return clFlush(0); }\n", "a.c:2"),
+    (source_rules.names_in_one_table, "src/op/a.c", '/* A. */\nint f(char *n) { return strstr(n, "Intel(R)") != 0; }\n',
+     "a.c:2"),
+    (source_rules.names_in_one_table, "src/cl/a.c", '/* A. */\nint f(char *n) {\n  return strncasecmp(n, "pocl", 4);\n}\n',
+     "a.c:3"),
+    (source_rules.names_in_one_table, "src/cli/a.c", '/* A. */\nint f(char *n) { return matches("rusticl", n); }\n',
+     "a.c:2"),
+    (source_rules.names_in_one_table, "cl_kernels/twice.cl", "/* A. */\n#ifdef __NV_CL_C_VERSION\n#endif\n", ".cl:2"),
+    (source_rules.short_files, "docs/long.md", "line\n" * 601, "601 lines"),
+    (source_rules.nothing_unfinished, "docs/a.md", "a\nTO" "DO: b\n", "docs/a.md:2"),
+    (source_rules.nothing_unfinished, "src/op/a.c", "/* A. FIX" "ME */\n", "src/op/a.c:1"),
+    (source_rules.opening_comments, "src/op/a.c", "int a;\n", "src/op/a.c:1"),
+    (source_rules.opening_comments, "tests/a.sh", "#!/bin/sh\necho a\n", "tests/a.sh:1"),
+    (source_rules.complete_ops, "src/op/twice.c", None, "twice has no src/op/twice.c"),
+    (source_rules.complete_ops, "cl_kernels/twice.cl", None, "no cl_kernels/twice.cl"),
+    (source_rules.complete_ops, "tests/op/twice.c", None, "no tests/op/twice.c"),
+    (source_rules.complete_ops, "src/op/twice.c", OP.replace('"ref"', '"vec"'), 'no implementation "ref"'),
+    (source_rules.complete_ops, "cl_kernels/orphan.cl", "/* A. */\n", "no row of ops.def"),
+    (source_rules.formatted, "src/op/a.c", "/* A. */\nint   a;\n", "src/op/a.c:2"),
+    (docs_rules.ops_page, "src/op/ops.def", "/* Rows. */\n", "docs/ops.md"),
+    (docs_rules.ops_page, "src/op/twice.c", OP.replace("Twice its", "Thrice its"), "docs/ops.md"),
+    (docs_rules.ops_page, "docs/ops.md", None, "docs/ops.md"),
+    (binary_rules.headers_alone, "include/clade/a.h", "/* A. */\nint f(size_t);\n", "a.h"),
+    (binary_rules.headers_alone, "include/clade/a.h", "/* A. */\nstruct a { int class; };\n", "g++"),
+    (binary_rules.headers_alone, "include/clade/a.h", "/* A. */\ntypedef struct b { int c; } b;\n", "redefinition"),
+]
+
+
+@contextlib.contextmanager
+def small_tree(path=None, text=None):
+    with tempfile.TemporaryDirectory() as root:
+        def put(name, content):
+            os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+            with open(os.path.join(root, name), "w", encoding="utf-8") as f:
+                f.write(content)
+
+        for name, content in GOOD.items():
+            put(name, content)
+        with open(os.path.join(top(), ".clang-format"), encoding="utf-8") as f:
+            put("docs/../.clang-format", f.read())
+        put("docs/ops.md", docs_rules.page(root))
+        if path and text is None:
+            os.remove(os.path.join(root, path))
+        elif path:
+            put(path, text)
+        yield root
+
+
+def top():
+    return os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+class Planted(unittest.TestCase):
+    def test_good_tree(self):
+        with small_tree() as root:
+            for rule in {row[0] for row in PLANTED}:
+                self.assertEqual(rule(root), [], rule.__name__)
+
+    def test_each_is_found(self):
+        for rule, path, text, expected in PLANTED:
+            with self.subTest(rule=rule.__name__, path=path, text=text), small_tree(path, text) as root:
+                found = rule(root)
+                self.assertTrue(any(expected in line for line in found), found)
+
+    def test_every_source_rule_has_a_plant(self):
+        import run
+        self.assertEqual(set(run.SOURCE) - {row[0] for row in PLANTED}, set())
+
+
+HEADER = '''/* A. */
+#define API __attribute__((visibility("default")))
+API int clade_shown(void);
+API int clade_other(
+    void);
+'''
+SOURCE = "int clade_shown(void) { return 1; } int clade_other(void) { return 2; }\n"
+MAP = "CLADE_0 { global: clade_*; local: *; };\n"
+
+
+class Libraries(unittest.TestCase):
+    def build(self, root, source=SOURCE, version_map=MAP, soname="libclade.so.0"):
+        for name, text in (("include/clade/clade.h", HEADER), ("include/clade/opencl.h", "/* B. */\n"),
+                           ("a.c", source), ("a.map", version_map)):
+            os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
+            with open(os.path.join(root, name), "w", encoding="utf-8") as f:
+                f.write(text)
+        library = os.path.join(root, "libclade.so")
+        subprocess.run(["gcc", "-shared", "-fPIC", f"-Wl,-soname,{soname}", os.path.join(root, "a.c"), "-o", library]
+                       + ([f"-Wl,--version-script={root}/a.map"] if version_map else []), check=True)
+        return library
+
+    def check(self, expected, **plant):
+        with tempfile.TemporaryDirectory() as root:
+            library = self.build(root, **plant)
+            found = binary_rules.exported_names(root, library) + binary_rules.shared_object_name(library) \
+                + binary_rules.no_build_path(library, root)
+            if expected is None:
+                self.assertEqual(found, [])
+            else:
+                self.assertTrue(any(expected in line for line in found), found)
+
+    def test_good(self):
+        self.check(None)
+
+    def test_internal_name(self):
+        self.check("shows clade__inner", source=SOURCE + "int clade__inner(void) { return 3; }\n")
+
+    def test_foreign_name(self):
+        self.check("shows helper", source=SOURCE + "int helper(void) { return 3; }\n",
+                   version_map=MAP.replace("clade_*", "clade_*; helper"))
+
+    def test_undeclared(self):
+        self.check("which no header declares", source=SOURCE + "int clade_extra(void) { return 3; }\n")
+
+    def test_lacking(self):
+        self.check("lacks clade_other", source="int clade_shown(void) { return 1; }\n")
+
+    def test_no_version(self):
+        self.check("no version node", version_map="")
+
+    def test_soname(self):
+        self.check("SONAME", soname="libother.so")
+
+    def test_path(self):
+        with tempfile.TemporaryDirectory() as root:
+            library = self.build(root, source=SOURCE + f'const char *clade_path = "{root}/a.c";\n')
+            self.assertEqual(len(binary_rules.no_build_path(library, root, "/nowhere/else")), 1)
+
+
+if __name__ == "__main__":
+    sys.exit(unittest.main())

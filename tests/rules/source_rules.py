@@ -1,0 +1,173 @@
+"""The rules that sources obey. Each is a function from the tree's root to a list of violations, "file:line: what"."""
+
+import os
+import re
+import subprocess
+
+from tree import code, files, includes, line_of, op_code, read, rows
+
+# A room may include itself and those of smaller rank.
+RANK = {"base": 0, "cl": 1, "program": 2, "ir": 3, "op": 4, "pass": 5, "plan": 6,
+        "train": 7, "data": 7, "io": 7, "cli": 8}
+# Rooms that know no OpenCL, by whatever way.
+WITHOUT_OPENCL = ("base", "ir", "op", "pass")
+
+
+def room_of(path):
+    parts = path.split("/")
+    return parts[1] if parts[0] == "src" and len(parts) > 2 else None
+
+
+def downward_includes(root):
+    bad = []
+    for path in files(root, ".c", ".h", ".def"):
+        room = room_of(path)
+        if path.startswith("include/"):
+            for line, header, angled in includes(root, path):
+                if not angled or (header.startswith("CL/") and path != "include/clade/opencl.h"):
+                    bad.append(f"{path}:{line}: a public header includes {header}")
+        if room is None:
+            continue
+        if room not in RANK:
+            bad.append(f"{path}:1: no room is called {room}")
+            continue
+        for line, header, angled in includes(root, path):
+            other = header.split("/")[0]
+            if not angled and other not in RANK:
+                continue
+            if not angled and (RANK[other] > RANK[room] or (RANK[other] == RANK[room] and other != room)):
+                bad.append(f"{path}:{line}: {room} includes {header}, which is not below it")
+            elif room in WITHOUT_OPENCL:
+                way = reaches_opencl(root, header, ())
+                if way:
+                    bad.append(f"{path}:{line}: {room} reaches OpenCL by {' -> '.join(way)}")
+    return bad
+
+
+def reaches_opencl(root, header, seen):
+    """The chain of headers from here to OpenCL's or to src/cl, or None."""
+    if header.startswith(("CL/", "cl/")) or header == "clade/opencl.h":
+        return [header]
+    path = ("include/" if header.startswith("clade/") else "src/") + header
+    if header in seen or not os.path.exists(os.path.join(root, path)):
+        return None
+    for _, other, _ in includes(root, path):
+        way = reaches_opencl(root, other, seen + (header,))
+        if way:
+            return [header] + way
+    return None
+
+
+def opencl_behind_one_door(root):
+    bad = []
+    for path in files(root, ".c", ".h"):
+        if not path.startswith("src/") or path.startswith("src/cl/"):
+            continue
+        text = code(read(root, path), strings=False)
+        for m in re.finditer(r"\bcl[A-Z]\w*\s*\(", text):
+            bad.append(f"{path}:{line_of(text, m.start())}: calls {m.group(0)}…) outside src/cl")
+    return bad
+
+
+MAKERS = (r"nvidia|geforce|tesla|amd\b|radeon|advanced micro|intel|pocl|portable computing|rusticl|clover|mesa\b|llvmpipe"
+          r"|oclgrind|qualcomm|adreno|\barm\b|mali|xilinx|altera|apple|imagination|powervr|broadcom|samsung")
+COMPARES = re.compile(r"\b(?:str\w*cmp|str\w*str|mem\w*cmp|fnmatch|reg\w*exec|\w*(?:match|contains|equal|begins|is_name)\w*)"
+                      r"\s*\(", re.I)
+TARGET_MACRO = re.compile(r"\b(?:__NV\w*|__AMD\w*|__INTEL\w*|__POCL\w*|POCL_\w+|cl_nv_\w+|cl_amd_\w+|cl_intel_\w+)\b")
+
+
+def arguments_at(text, at):
+    depth, end = 1, at
+    while end < len(text) and depth:
+        depth += (text[end] == "(") - (text[end] == ")")
+        end += 1
+    return text[at:end]
+
+
+def names_in_one_table(root):
+    """Names of makers are compared in quirks.c alone. That a name holds what a user typed is no such comparison."""
+    bad = []
+    for path in files(root, ".c", ".h", ".cl"):
+        if path == "src/cl/quirks.c" or not path.startswith(("src/", "cl_kernels/")):
+            continue
+        text = code(read(root, path))
+        for m in COMPARES.finditer(text):
+            maker = re.search(r'"[^"]*(?:' + MAKERS + r')[^"]*"', arguments_at(text, m.end()), re.I)
+            if maker:
+                bad.append(f"{path}:{line_of(text, m.start())}: compares with {maker.group(0)} outside src/cl/quirks.c")
+        if path.endswith(".cl"):
+            for m in TARGET_MACRO.finditer(text):
+                bad.append(f"{path}:{line_of(text, m.start())}: asks for {m.group(0)}: a capability, not a maker")
+    return bad
+
+
+def short_files(root, limit=600):
+    bad = []
+    for path in files(root):
+        with open(os.path.join(root, path), "rb") as f:
+            data = f.read()
+        lines = data.count(b"\n")
+        if b"\0" not in data and lines > limit:
+            bad.append(f"{path}:1: {lines} lines, more than {limit}")
+    return bad
+
+
+UNFINISHED = re.compile(r"\b(?:TO" r"DO|FIX" r"ME|X" r"XX|HA" r"CK)\b")
+
+
+def nothing_unfinished(root):
+    bad = []
+    for path in files(root):
+        for number, line in enumerate(read(root, path).splitlines(), 1):
+            if UNFINISHED.search(line):
+                bad.append(f"{path}:{number}: {UNFINISHED.search(line).group(0)}")
+    return bad
+
+
+def opening_comments(root):
+    """Each source begins by saying what it holds."""
+    bad = []
+    for path in files(root, ".c", ".h", ".def", ".cl", ".cmake", "CMakeLists.txt", ".py", ".sh"):
+        text = read(root, path)
+        if text.startswith("#!"):
+            text = text.split("\n", 1)[-1]
+        if not text.startswith(("/*", "# ", '"""')):
+            bad.append(f"{path}:1: does not begin with a comment that says what it holds")
+    return bad
+
+
+def complete_ops(root):
+    """A row of ops.def has its source, its kernel unless it launches none, its test, and an implementation "ref"."""
+    bad = []
+    names = [r[1] for r in rows(root, "src/op/ops.def", "CLADE_OP")]
+    for name in names:
+        source = f"src/op/{name}.c"
+        if not os.path.exists(os.path.join(root, source)):
+            bad.append(f"src/op/ops.def:1: {name} has no {source}")
+            continue
+        text = op_code(root, name)
+        if "CLADE_OP_VIEW" not in text:
+            if not re.search(r'\{\s*(?:\.name\s*=\s*)?"ref"', text):
+                bad.append(f'{source}:1: {name} has no implementation "ref"')
+            launches = "clade_emit_kernel" in text or "clade_emit_copy" not in text
+            if launches and not os.path.exists(os.path.join(root, f"cl_kernels/{name}.cl")):
+                bad.append(f"{source}:1: {name} has no cl_kernels/{name}.cl")
+        if not os.path.exists(os.path.join(root, f"tests/op/{name}.c")):
+            bad.append(f"{source}:1: {name} has no tests/op/{name}.c")
+    for path in files(root, ".cl"):
+        stem = os.path.basename(path)[:-3]
+        if path.startswith("cl_kernels/") and stem != "prelude" and stem not in names:
+            bad.append(f"{path}:1: belongs to no row of ops.def")
+    return bad
+
+
+def formatted(root):
+    sources = [p for p in files(root, ".c", ".h", ".cpp") if not p.startswith("fpga/")]
+    if not sources:
+        return []
+    run = subprocess.run(["clang-format", "--dry-run", "-Werror", "--ferror-limit=1", *sources], cwd=root,
+                         capture_output=True, text=True, check=False)
+    if run.returncode == 0:
+        return []
+    found = re.findall(r"^([^:\s]+:\d+):\d+: error:", run.stderr, re.M)
+    return [f"{at}: clang-format would change it" for at in found] or [run.stderr.strip() or "clang-format failed"]

@@ -1,0 +1,73 @@
+"""Reading the tree for the rules: its files, and C sources without comments or without strings."""
+
+import os
+import re
+
+SKIPPED = (".git", "__pycache__")
+
+
+def files(root, *endings):
+    """Paths relative to root of all files that are the project's, in order; of these endings, if any are given."""
+    found = []
+    for folder, folders, names in os.walk(root):
+        folders[:] = [f for f in folders if f not in SKIPPED and not (folder == root and f.startswith("build"))]
+        for name in names:
+            if not endings or name.endswith(endings):
+                found.append(os.path.relpath(os.path.join(folder, name), root))
+    return sorted(found)
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding="utf-8", errors="replace") as f:
+        return f.read()
+
+
+TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+
+
+def code(text, strings=True):
+    """C source with comments blanked, and strings too unless they are wanted; lines stay where they are."""
+
+    def blank(match):
+        token = match.group(0)
+        if strings and token[0] in "\"'":
+            return token
+        return re.sub(r"[^\n]", " ", token)
+
+    return TOKEN.sub(blank, text)
+
+
+def line_of(text, at):
+    return text.count("\n", 0, at) + 1
+
+
+def includes(root, path):
+    """(line, header, is it <…>) of each include of a source."""
+    text = code(read(root, path))
+    for m in re.finditer(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', text, re.M):
+        yield line_of(text, m.start()), m.group(2), m.group(1) == "<"
+
+
+def op_code(root, name):
+    """The code of an op: src/op/NAME.c and, where it was split, src/op/NAME_….c."""
+    paths = [p for p in files(root, ".c") if p == f"src/op/{name}.c" or p.startswith(f"src/op/{name}_")]
+    return "\n".join(code(read(root, p)) for p in paths)
+
+
+def rows(root, path, macro):
+    """The arguments of each row MACRO(…) of a table, as texts; commas inside parentheses do not count."""
+    text = code(read(root, path))
+    found = []
+    for m in re.finditer(r"^" + macro + r"\(", text, re.M):
+        depth, at, start, arguments = 1, m.end(), m.end(), []
+        while depth and at < len(text):
+            c = text[at]
+            if c == '"':
+                at = re.compile(r'"(?:\\.|[^"\\])*"').match(text, at).end() - 1
+            depth += (c == "(") - (c == ")")
+            if depth == 0 or (c == "," and depth == 1):
+                arguments.append(" ".join(text[start:at].split()))
+                start = at + 1
+            at += 1
+        found.append(arguments)
+    return found
