@@ -12,14 +12,24 @@ CLADE_BEGIN_DECLS
  * hi); those beyond n are the row's defaults. */
 CLADE_API clade_val clade_eltwise(clade_graph *g, const char *fn, int n_in, const clade_val *in, int n,
                                   const double *params);
-#define CLADE_UNARY_MAP(X)                                                                                       \
-  X(relu)                                                                                                        \
-  X(gelu)                                                                                                        \
-  X(gelu_tanh)                                                                                                   \
-  X(silu)                                                                                                        \
-  X(sigmoid) X(hard_sigmoid) X(hard_swish) X(mish) X(tanh) X(softplus) X(softsign) X(selu) X(exp) X(log) X(sqrt) \
-      X(rsqrt) X(reciprocal) X(abs) X(neg) X(erf) X(floor) X(ceil) X(round) X(sin) X(cos) X(sign) X(square)      \
-          X(logical_not) X(isnan)
+#define CLADE_UNARY_MAP(X) \
+  X(relu)                  \
+  X(gelu)                  \
+  X(gelu_tanh)             \
+  X(silu)                  \
+  X(sigmoid)               \
+  X(hard_sigmoid)          \
+  X(hard_swish)            \
+  X(mish)                  \
+  X(tanh)                  \
+  X(softplus)              \
+  X(softsign)              \
+  X(selu)                  \
+  X(exp)                   \
+  X(log)                   \
+  X(sqrt)                  \
+  X(rsqrt)                 \
+  X(reciprocal) X(abs) X(neg) X(erf) X(floor) X(ceil) X(round) X(sin) X(cos) X(sign) X(square) X(logical_not) X(isnan)
 #define CLADE_BINARY_MAP(X) \
   X(add) X(sub) X(mul) X(div) X(pow) X(min) X(max) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(logical_and) X(logical_or)
 #define X(name) CLADE_API clade_val clade_##name(clade_graph *g, clade_val x);
