@@ -1,0 +1,61 @@
+/* clade cache path|clear: the directory of compiled programs. */
+#include "cli/cli.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+#include "program/cache.h"
+
+static int path(const cli_args *args) {
+  char *directory = NULL;
+  clade_status status = clade__cache_path(&directory);
+  int result = CLI_DONE;
+  if (status)
+    result = cli_failed_status(status);
+  else if (args->json)
+    result = cli_json_end(json_pack("{s:o}", "path", cli_json_text(directory)));
+  else
+    puts(directory);
+  clade__free(directory);
+  return result;
+}
+
+static int clear(const cli_args *args) {
+  uint64_t files = 0, bytes = 0;
+  char *directory = NULL;
+  clade_status status = clade__cache_path(&directory);
+  if (!status) status = clade__cache_clear(&files, &bytes);
+  int result = CLI_DONE;
+  if (status)
+    result = cli_failed_status(status);
+  else if (args->json)
+    result = cli_json_end(json_pack("{s:o, s:I, s:I}", "path", cli_json_text(directory), "files", (json_int_t)files,
+                                    "bytes", (json_int_t)bytes));
+  else
+    printf("removed %llu files, %llu bytes from %s\n", (unsigned long long)files, (unsigned long long)bytes, directory);
+  clade__free(directory);
+  return result;
+}
+
+static const cli_args description = {
+    .command = "cache",
+    .synopsis = "path|clear",
+    .about = "path prints the directory where compiled programs are kept; clear removes them from it.",
+    .device_help = "accepted, without effect: one directory serves all devices",
+    .many_devices = true,
+};
+
+int cli_cache(int argc, char **argv) {
+  cli_args args = description;
+  const char *value;
+  int next = cli_next(&args, argc, argv, &value);
+  if (next == CLI_NEXT_HELP) return CLI_DONE;
+  if (next == CLI_NEXT_WRONG) return CLI_USAGE;
+  if (optind == argc) return cli_wrong(&args, "path or clear is missing");
+  const char *what = argv[optind];
+  bool is_path = !strcmp(what, "path");
+  if (!is_path && strcmp(what, "clear")) return cli_wrong(&args, "'%s' is neither path nor clear", what);
+  if (optind + 1 < argc) return cli_wrong(&args, "unexpected argument '%s'", argv[optind + 1]);
+  if (args.json && !cli_json_begin()) return CLI_FAILED;
+  return is_path ? path(&args) : clear(&args);
+}

@@ -1,0 +1,82 @@
+/* What the sub-commands share: options, errors, JSON on standard output, child processes. */
+#ifndef CLADE_CLI_H
+#define CLADE_CLI_H
+
+#include <jansson.h>
+
+#include <clade/clade.h>
+
+#include "base/base.h"
+
+/* Exit statuses. */
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+
+/* ---- sub-commands ---- */
+typedef struct cli_command {
+  const char *name, *summary; /* summary NULL: not listed, for the command itself */
+  int (*run)(int argc, char **argv);
+} cli_command;
+int cli_cache(int argc, char **argv);
+int cli_child(int argc, char **argv);
+int cli_devices(int argc, char **argv);
+int cli_doctor(int argc, char **argv);
+int cli_infer(int argc, char **argv);
+
+/* ---- options ---- */
+typedef struct cli_option {
+  const char *name;
+  const char *argument; /* NULL: takes none */
+  const char *help;     /* NULL name ends a table */
+} cli_option;
+
+enum { CLI_MAX_DEVICES = 16 };
+
+/* What a sub-command takes and, once parsed, got. --help, --device and --json are everyone's. */
+typedef struct cli_args {
+  const char *command;
+  const char *synopsis;    /* after the options: "path|clear"; "" */
+  const char *about;       /* one or two lines */
+  const char *device_help; /* what --device means here */
+  bool many_devices;       /* --device may be repeated */
+  const cli_option *options;
+  bool json;
+  int n_devices;
+  const char *device[CLI_MAX_DEVICES];
+} cli_args;
+
+/* The next option: its index in `options` with *value set, or one of these. Common ones are dealt with here. */
+enum { CLI_NEXT_END = -1, CLI_NEXT_HELP = -2, CLI_NEXT_WRONG = -3 };
+int cli_next(cli_args *args, int argc, char **argv, const char **value);
+/* A whole number within [low, high], or false with the usage error told. */
+bool cli_number(const cli_args *args, const char *option, const char *text, int64_t low, int64_t high, int64_t *out);
+
+/* ---- errors: "clade: what and what to do" on standard error ---- */
+int cli_wrong(const cli_args *args, const char *format, ...) CLADE_PRINTF(2, 3); /* CLI_USAGE */
+int cli_failed(const char *format, ...) CLADE_PRINTF(1, 2);                      /* CLI_FAILED */
+int cli_failed_status(clade_status status); /* this thread's message, and what to do about the status */
+
+/* ---- output ---- */
+/* From here on standard output is for JSON alone: what libraries print there goes to standard error. */
+bool cli_json_begin(void);
+/* Prints the document, with "schema": 1 first, and releases it. CLI_FAILED where it cannot be written or is NULL. */
+int cli_json_end(json_t *document);
+json_t *cli_json_text(const char *text); /* null for NULL; bytes that are not UTF-8 become '?' */
+/* object[name] = value, which is released; false: no memory. */
+bool cli_json_set(json_t *object, const char *name, json_t *value);
+
+/* ---- children: this program, run again, so that a library that aborts takes only the child with it ---- */
+typedef struct cli_child_result {
+  bool started, timed_out;
+  int status;      /* exit status, when signal is 0 */
+  int signal;      /* what killed it */
+  json_t *json;    /* what it printed; NULL: nothing or no JSON */
+  char words[512]; /* the last line it wrote to standard error */
+} cli_child_result;
+/* clade __child <arguments…>; `environment`: NULL or a NAME=value that is added. */
+void cli_child_run(const char *const *arguments, const char *environment, int seconds, cli_child_result *result);
+void cli_child_free(cli_child_result *result);
+
+/* ---- devices ---- */
+json_t *cli_device_json(int index); /* NULL: could not be described, or no memory */
+
+#endif

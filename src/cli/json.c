@@ -1,0 +1,45 @@
+/* JSON on standard output, and nothing else there. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static FILE *out;
+
+bool cli_json_begin(void) {
+  fflush(stdout);
+  int kept = dup(STDOUT_FILENO);
+  if (kept < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0 || !(out = fdopen(kept, "w"))) {
+    cli_failed("cannot set standard output aside for JSON: %s", strerror(errno));
+    return false;
+  }
+  return true;
+}
+
+int cli_json_end(json_t *document) {
+  json_t *whole = json_pack("{s:i}", "schema", 1);
+  bool written = whole && document && !json_object_update(whole, document) &&
+                 !json_dumpf(whole, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) && fputc('\n', out) != EOF;
+  json_decref(whole);
+  json_decref(document);
+  int error = errno;
+  if (fclose(out)) written = false;
+  return written ? CLI_DONE : cli_failed("cannot write JSON to standard output: %s", strerror(error));
+}
+
+json_t *cli_json_text(const char *text) {
+  if (!text) return json_null();
+  json_t *value = json_string(text);
+  if (value) return value;
+  char *ascii = clade__copy_text(text);
+  for (char *c = ascii; c && *c; ++c)
+    if ((unsigned char)*c > 126 || (unsigned char)*c < 32) *c = '?';
+  value = ascii ? json_string(ascii) : NULL;
+  clade__free(ascii);
+  return value;
+}
+
+bool cli_json_set(json_t *object, const char *name, json_t *value) {
+  return value && !json_object_set_new(object, name, value);
+}

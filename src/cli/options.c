@@ -1,0 +1,107 @@
+/* Options by getopt_long from a table, their help, and how errors are told. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { MAX_OPTIONS = 24, HELP = 1000, DEVICE, JSON };
+
+static void print_option(const char *name, const char *argument, const char *text) {
+  char left[64];
+  snprintf(left, sizeof left, "--%s%s%s", name, argument ? " " : "", argument ? argument : "");
+  printf("  %-20s %s\n", left, text);
+}
+
+static void print_help(const cli_args *args) {
+  printf("usage: clade %s [options]%s%s\n\n%s\n\noptions:\n", args->command, *args->synopsis ? " " : "", args->synopsis,
+         args->about);
+  for (const cli_option *o = args->options; o && o->name; ++o) print_option(o->name, o->argument, o->help);
+  print_option("device", "SPEC", args->device_help);
+  print_option("json", NULL, "print one JSON document to standard output, everything else to standard error");
+  print_option("help", NULL, "print this");
+}
+
+static int take_device(cli_args *args, const char *spec) {
+  if (args->n_devices && !args->many_devices)
+    return cli_wrong(args, "--device is given twice ('%s' and '%s'): this command uses one", args->device[0], spec);
+  if (args->n_devices == CLI_MAX_DEVICES) return cli_wrong(args, "more than %d --device", CLI_MAX_DEVICES);
+  args->device[args->n_devices++] = spec;
+  return CLI_DONE;
+}
+
+int cli_next(cli_args *args, int argc, char **argv, const char **value) {
+  struct option table[MAX_OPTIONS] = {{"help", no_argument, NULL, HELP},
+                                      {"device", required_argument, NULL, DEVICE},
+                                      {"json", no_argument, NULL, JSON}};
+  size_t n = 3;
+  for (int i = 0; args->options && args->options[i].name && n + 1 < MAX_OPTIONS; ++i)
+    table[n++] =
+        (struct option){args->options[i].name, args->options[i].argument ? required_argument : no_argument, NULL, i};
+  opterr = 0;
+  for (;;) {
+    int at = optind;
+    int found = getopt_long(argc, argv, ":h", table, NULL);
+    switch (found) {
+    case -1: return CLI_NEXT_END;
+    case 'h':
+    case HELP: print_help(args); return CLI_NEXT_HELP;
+    case JSON: args->json = true; break;
+    case DEVICE:
+      if (take_device(args, optarg)) return CLI_NEXT_WRONG;
+      break;
+    case ':': cli_wrong(args, "%s needs a value", argv[optind - 1]); return CLI_NEXT_WRONG;
+    case '?': cli_wrong(args, "unknown option '%s'", argv[at]); return CLI_NEXT_WRONG;
+    default: *value = optarg; return found;
+    }
+  }
+}
+
+bool cli_number(const cli_args *args, const char *option, const char *text, int64_t low, int64_t high, int64_t *out) {
+  char *end;
+  errno = 0;
+  long long number = strtoll(text, &end, 10);
+  if (errno || end == text || *end || number < low || number > high) {
+    cli_wrong(args, "--%s %s: expected a whole number from %lld to %lld", option, text, (long long)low,
+              (long long)high);
+    return false;
+  }
+  *out = number;
+  return true;
+}
+
+int cli_wrong(const cli_args *args, const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  fprintf(stderr, "clade %s: ", args->command);
+  vfprintf(stderr, format, list);
+  fprintf(stderr, ": clade %s --help tells how it is used\n", args->command);
+  va_end(list);
+  return CLI_USAGE;
+}
+
+int cli_failed(const char *format, ...) {
+  va_list list;
+  va_start(list, format);
+  fputs("clade: ", stderr);
+  vfprintf(stderr, format, list);
+  fputc('\n', stderr);
+  va_end(list);
+  return CLI_FAILED;
+}
+
+static const char *what_to_do(clade_status status) {
+  switch (status) {
+  case CLADE_OPENCL:
+  case CLADE_LOST: return "; `clade doctor` checks this machine's OpenCL";
+  case CLADE_DEVICE_MEMORY: return "; use a smaller --batch or another --device";
+  default: return "";
+  }
+}
+
+int cli_failed_status(clade_status status) {
+  const char *message = clade_last_error();
+  return cli_failed("%s%s", *message ? message : clade_status_text(status), what_to_do(status));
+}
