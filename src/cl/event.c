@@ -7,6 +7,15 @@ static clade_status state_of(clade_device *device, cl_event event, cl_int *state
   return CLADE_OK;
 }
 
+/* The state is an error code, but not always one that says much: -1 where another command failed before it. */
+static clade_status failed(clade_device *device, cl_int state) {
+  if (state == CL_DEVICE_NOT_FOUND || state == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
+    return CLADE_FAIL(OPENCL, "a command failed because one that it waited for had failed (%d) [%s]", (int)state,
+                      device->facts.info.name);
+  clade_status status = clade__cl_error(device, "a command failed", state);
+  return status == CLADE_LOST || status == CLADE_DEVICE_MEMORY || status == CLADE_NO_MEMORY ? status : CLADE_OPENCL;
+}
+
 static clade_status check(clade_device *device, cl_event event, const char *function) {
   CLADE_TRY(clade__device_check(device, function));
   return event ? CLADE_OK : CLADE_FAIL(INVALID, "%s: the event is NULL", function);
@@ -19,7 +28,7 @@ clade_status clade__event_wait(clade_device *device, cl_event event) {
   if (e == CL_SUCCESS) return CLADE_OK;
   if (e != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) return clade__cl_error(device, "clWaitForEvents", e);
   CLADE_TRY(state_of(device, event, &state));
-  return clade__cl_error(device, "a command failed", state < 0 ? state : e);
+  return failed(device, state < 0 ? state : e);
 }
 
 clade_status clade__event_poll(clade_device *device, cl_event event, int *finished) {
@@ -27,7 +36,7 @@ clade_status clade__event_poll(clade_device *device, cl_event event, int *finish
   *finished = 0;
   CLADE_TRY(check(device, event, "clade__event_poll"));
   CLADE_TRY(state_of(device, event, &state));
-  if (state < 0) return clade__cl_error(device, "a command failed", state);
+  if (state < 0) return failed(device, state);
   *finished = state == CL_COMPLETE;
   return CLADE_OK;
 }
