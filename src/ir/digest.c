@@ -13,7 +13,7 @@ static clade__hash more_shape(clade__hash h, const clade_shape *shape) {
   return h;
 }
 
-static clade__hash more_type(clade__hash h, const clade_type *type) {
+clade__hash clade__type_hash(clade__hash h, const clade_type *type) {
   const int32_t head[4] = {(int32_t)type->dtype, type->layout.axis, type->layout.block, type->layout.interleave};
   return more_shape(clade__hash_more(h, head, sizeof head), &type->shape);
 }
@@ -77,7 +77,7 @@ clade__hash clade__graph_hash(const clade_graph *g) {
     h = clade__hash_more(h, head, sizeof head);
     if (n->n_in) h = clade__hash_more(h, n->in, (size_t)n->n_in * sizeof *n->in);
     h = clade__attrs_hash(h, n->op, n->attrs);
-    for (int k = 0; k < n->n_out; k++) h = more_type(h, &g->values[n->first_out + (clade__id)k].type);
+    for (int k = 0; k < n->n_out; k++) h = clade__type_hash(h, &g->values[n->first_out + (clade__id)k].type);
   }
   return more_ports(more_ports(more_ports(h, &g->inputs), &g->outputs), &g->variables);
 }

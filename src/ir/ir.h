@@ -125,6 +125,7 @@ clade_status clade__graph_bind(const clade_graph *old, int n, const clade_dim_va
 /* How often each value is used, outputs and assigned values included (that a variable is assigned is no use of it); an
  * array of n_values, by clade__free. */
 clade_status clade__graph_uses(const clade_graph *g, uint32_t **uses);
+clade__hash clade__type_hash(clade__hash hash, const clade_type *type);
 size_t clade__attr_size(clade_attr_kind kind); /* of one element */
 /* One of attrs as its table describes it, symbols by name; `hash` goes on from what was before. */
 clade__hash clade__attrs_hash(clade__hash hash, const clade_op *op, const void *attrs);

@@ -19,6 +19,9 @@ clade_status clade__passes_generic(clade__pass_ctx *ctx);
 /* Once shapes are known: fuses elementwise nodes and epilogues, selects implementations. */
 clade_status clade__passes_specific(clade__pass_ctx *ctx);
 
+/* clade__graph_rewrite from ctx->graph to ctx->graph. */
+clade_status clade__pass_rewrite(clade__pass_ctx *ctx, clade__rewrite_fn *fn, void *user);
+
 /* The passes: each replaces ctx->graph or fails. */
 clade_status clade__pass_dead(clade__pass_ctx *ctx);
 clade_status
@@ -26,6 +29,9 @@ clade__pass_fold(clade__pass_ctx *ctx); /* casts to the same type, double transp
 clade_status clade__pass_place(clade__pass_ctx *ctx); /* transfers where a node's operand lives on another device */
 clade_status clade__pass_fuse(clade__pass_ctx *ctx);
 clade_status clade__pass_select(clade__pass_ctx *ctx); /* writes impl and refusals */
+
+bool clade__needs_impl(const clade_op *op); /* false: views and what the graph itself knows */
+double clade__impl_cost(const clade_impl *impl, const clade_query *q);
 
 /* What --explain prints for a graph after select: a line per node. */
 void clade__explain(const clade_graph *g, int n_devices, const clade_device_info *devices, clade__text *out);

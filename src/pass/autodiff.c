@@ -1,0 +1,152 @@
+/* Reverse-mode derivatives, as nodes added to the graph that is being built. */
+#include "pass/pass.h"
+
+#include <stdio.h>
+
+typedef struct tape {
+  clade_graph *g;
+  size_t n_nodes, n_values; /* before anything was added */
+  bool *depends;            /* by value: on one of the xs */
+  clade_val *grad;          /* by value: what has flowed in so far */
+} tape;
+
+static bool is_float(const clade_graph *g, clade__id value) {
+  clade_dtype t = clade__type(g, value)->dtype;
+  return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16;
+}
+
+static clade_status want_float(const clade_graph *g, const char *what, int index, clade__id value) {
+  char text[640];
+  if (is_float(g, value)) return CLADE_OK;
+  return CLADE_FAIL(DTYPE, "gradients: %s[%d] is %s: only floats have derivatives", what, index,
+                    clade__type_text(clade__type(g, value), text, sizeof text));
+}
+
+/* Everything is put where the value lives. */
+static clade_status accumulate(tape *t, clade__id value, clade_val dx) {
+  clade_val *sum = &t->grad[value];
+  t->g->device = t->g->nodes[t->g->values[value].node].device;
+  *sum = clade_val_ok(*sum) ? clade_add(t->g, *sum, dx) : dx;
+  return clade_graph_status(t->g);
+}
+
+static clade_val filled(tape *t, clade__id like, double value) {
+  clade_type type = *clade__type(t->g, like);
+  t->g->device = t->g->nodes[t->g->values[like].node].device;
+  return clade_fill(t->g, type.dtype, type.shape, value);
+}
+
+static void find_dependents(tape *t) {
+  for (size_t i = 1; i < t->n_nodes; i++) {
+    const clade__node *n = &t->g->nodes[i];
+    bool any = false;
+    for (int k = 0; k < n->n_in; k++) any |= t->depends[n->in[k]];
+    for (int k = 0; any && k < n->n_out; k++) {
+      clade__id v = n->first_out + (clade__id)k;
+      t->depends[v] |= is_float(t->g, v);
+    }
+  }
+}
+
+/* What an op sees of its node while the graph grows under it. */
+typedef struct frame {
+  clade_type in_type[CLADE_MAX_OPERANDS], out_type[CLADE_MAX_OPERANDS];
+  clade_val in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS], dout[CLADE_MAX_OPERANDS], din[CLADE_MAX_OPERANDS];
+  bool wanted[CLADE_MAX_OPERANDS];
+  clade_node view;
+} frame;
+
+/* Whether a gradient arrives at the node and somebody behind it wants it. */
+static bool open_frame(const tape *t, const clade__node *n, frame *f) {
+  bool arrives = false, wanted = false;
+  for (int i = 0; i < n->n_out; i++) {
+    clade__id v = n->first_out + (clade__id)i;
+    f->out[i] = clade__graph_val(t->g, v);
+    f->dout[i] = t->grad[v];
+    arrives |= clade_val_ok(f->dout[i]);
+  }
+  for (int i = 0; i < n->n_in; i++) {
+    f->in[i] = clade__graph_val(t->g, n->in[i]);
+    f->din[i] = (clade_val){0};
+    f->wanted[i] = t->depends[n->in[i]];
+    wanted |= f->wanted[i];
+  }
+  return arrives && wanted;
+}
+
+static clade_status take(tape *t, const clade__node *n, const frame *f) {
+  char have[640], want[640];
+  for (int i = 0; i < n->n_in; i++) {
+    clade_type type;
+    if (!f->wanted[i] || !clade_val_ok(f->din[i])) continue;
+    CLADE_TRY(clade_val_type(t->g, f->din[i], &type));
+    if (!clade_type_equal(&type, &f->in_type[i]))
+      return CLADE_FAIL(INTERNAL, "operand %d is %s, its gradient %s", i,
+                        clade__type_text(&f->in_type[i], want, sizeof want),
+                        clade__type_text(&type, have, sizeof have));
+    CLADE_TRY(accumulate(t, n->in[i], f->din[i]));
+  }
+  return CLADE_OK;
+}
+
+static clade_status differentiate(tape *t, clade__id id) {
+  const clade__node n = t->g->nodes[id]; /* the array may move */
+  frame f;
+  char what[400];
+  if (!open_frame(t, &n, &f)) return CLADE_OK;
+  snprintf(what, sizeof what, "gradient of %.64s%s%s%s", n.op->name, *n.name ? " \"" : "", n.name, *n.name ? "\"" : "");
+  if (!n.op->grad) return CLADE_FAIL(UNSUPPORTED, "%s: the op has no derivative", what);
+  clade__node_view(t->g, id, f.in_type, f.out_type, &f.view);
+  clade_grad call = {sizeof call, t->g, &f.view, f.in, f.out, f.dout, f.din, f.wanted};
+  t->g->device = n.device;
+  clade_status status = n.op->grad(&call);
+  if (status == CLADE_OK) status = clade_graph_status(t->g);
+  if (status == CLADE_OK) status = take(t, &n, &f);
+  return status ? clade__fail_in(status, "%s", what) : CLADE_OK;
+}
+
+static clade_status run(tape *t, clade_val y, clade_val dy, int n, const clade_val *xs, clade_val *dxs) {
+  clade__id to, id, seed;
+  clade_graph *g = t->g;
+  if (n < 0 || (n && (!xs || !dxs))) return CLADE_FAIL(INVALID, "gradients: %d values, xs or dxs is NULL", n);
+  CLADE_TRY(clade__graph_value(g, y, "gradients: y", &to));
+  CLADE_TRY(want_float(g, "y", 0, to));
+  t->depends = clade__new(t->n_values, sizeof *t->depends);
+  t->grad = clade__new(t->n_values, sizeof *t->grad);
+  if (!t->depends || !t->grad) return CLADE_NO_MEMORY;
+  for (int i = 0; i < n; i++) {
+    CLADE_TRY(clade__graph_value(g, xs[i], "gradients: xs", &id));
+    CLADE_TRY(want_float(g, "xs", i, id));
+    t->depends[id] = true;
+  }
+  if (clade_val_ok(dy)) {
+    CLADE_TRY(clade__graph_value(g, dy, "gradients: dy", &seed));
+    if (!clade_type_equal(clade__type(g, seed), clade__type(g, to)))
+      return CLADE_FAIL(SHAPE, "gradients: dy has another type than y");
+  }
+  find_dependents(t);
+  if (t->depends[to]) t->grad[to] = clade_val_ok(dy) ? dy : filled(t, to, 1);
+  for (clade__id node = g->values[to].node; node > 0; node--) CLADE_TRY(differentiate(t, node));
+  for (int i = 0; i < n; i++) {
+    id = xs[i].id;
+    if (!clade_val_ok(t->grad[id])) t->grad[id] = filled(t, id, 0);
+    dxs[i] = t->grad[id];
+  }
+  return clade_graph_status(g);
+}
+
+clade_status clade_gradients(clade_graph *g, clade_val y, clade_val dy, int n, const clade_val *xs, clade_val *dxs) {
+  for (int i = 0; dxs && i < n; i++) dxs[i] = (clade_val){0};
+  if (!clade__graph_ok(g)) return g && !g->sealed ? g->status : CLADE_INVALID;
+  tape t = {.g = g, .n_nodes = g->n_nodes, .n_values = g->n_values};
+  int device = g->device;
+  clade_status status = run(&t, y, dy, n, xs, dxs);
+  g->device = device;
+  clade__free(t.depends);
+  clade__free(t.grad);
+  if (status) {
+    clade__graph_fail(g, status, NULL);
+    for (int i = 0; dxs && i < n; i++) dxs[i] = (clade_val){0};
+  }
+  return status;
+}

@@ -1,0 +1,130 @@
+/* Nodes that change nothing, pairs that undo one another, and nodes that compute what another one has computed. */
+#include "pass/pass.h"
+
+/* Until these ops are rows of ops.def. */
+extern const clade_op clade__op_broadcast;
+#pragma weak clade__op_broadcast
+extern const clade_op clade__op_reshape;
+#pragma weak clade__op_reshape
+extern const clade_op clade__op_transpose;
+#pragma weak clade__op_transpose
+extern const clade_op clade__op_pack;
+#pragma weak clade__op_pack
+extern const clade_op clade__op_unpack;
+#pragma weak clade__op_unpack
+
+/* Casts to the same type, reshapes and broadcasts to the same shape, transfers to where the value is. */
+static bool changes_nothing(const clade_graph *g, const clade__node *n) {
+  if (n->op == &clade__op_transfer) return true; /* when it stays on its device, which the caller asks */
+  if (n->n_in != 1 || n->n_out != 1 || !clade_type_equal(clade__type(g, n->in[0]), clade__type(g, n->first_out)))
+    return false;
+  if ((n->op->flags & CLADE_OP_VIEW) || n->op == &clade__op_broadcast) return true;
+  if (n->op != &clade__op_eltwise) return false;
+  const clade__elt *p = &((const clade__eltwise_attrs *)n->attrs)->program;
+  if (p->n_insn == 0) return true;
+  const clade__elt_row *row = clade__elt_by_number(p->insn[0].fn);
+  return p->n_insn == 1 && row && row->kind == CLADE__ELT_CAST && !p->insn[0].wrt;
+}
+
+static int device_of(const clade_graph *g, clade__id value) { return g->nodes[g->values[value].node].device; }
+
+static const clade__node *producer(const clade_graph *g, clade__id value) { return &g->nodes[g->values[value].node]; }
+
+/* The permutation of a transpose, by its attribute table. */
+static bool permutation(const clade__node *n, int32_t axes[CLADE_MAX_RANK]) {
+  for (const clade_attr *a = n->op->attrs; a && a->name; a++)
+    if (strcmp(a->name, "axes") == 0 && a->kind == CLADE_ATTR_I32 && a->count == CLADE_MAX_RANK) {
+      memcpy(axes, (const char *)n->attrs + a->offset, CLADE_MAX_RANK * sizeof *axes);
+      return true;
+    }
+  return false;
+}
+
+static bool undone(const clade__node *outer, const clade__node *inner, int rank) {
+  int32_t a[CLADE_MAX_RANK], b[CLADE_MAX_RANK];
+  if (!permutation(outer, a) || !permutation(inner, b)) return false;
+  for (int i = 0; i < rank; i++)
+    if (b[a[i]] != i) return false;
+  return true;
+}
+
+/* The value that n, whose operand `inner` made, comes to; 0: none that is there. */
+static clade__id cancelled(const clade_graph *g, const clade__node *n, const clade__node *inner,
+                           const clade_type *type) {
+  bool both = (n->op == &clade__op_transpose && inner->op == n->op && undone(n, inner, type->shape.rank)) ||
+              (n->op == &clade__op_unpack && inner->op == &clade__op_pack) ||
+              (n->op == &clade__op_pack && inner->op == &clade__op_unpack);
+  return both && inner->device == n->device && clade_type_equal(clade__type(g, inner->in[0]), type) ? inner->in[0] : 0;
+}
+
+/* A reshape of a reshape is one of what the first one reshaped. With symbols that may not be told: then nothing is
+ * done. */
+static clade_status shorten(const clade_graph *old, const clade__node *n, const clade__node *inner, clade_graph *g,
+                            clade__id *out) {
+  clade__id node;
+  if (n->op != &clade__op_reshape || inner->op != n->op || inner->device != n->device) return CLADE_OK;
+  clade__id in = inner->in[0]; /* adding a node moves `inner` */
+  g->device = n->device;
+  clade_status status = clade__node_new(g, n->op, n->name, n->attrs, 1, &in, &node);
+  if (status == CLADE_NO_MEMORY) return status;
+  if (status == CLADE_OK && clade_type_equal(clade__type(g, g->nodes[node].first_out), clade__type(old, n->first_out)))
+    *out = g->nodes[node].first_out;
+  return CLADE_OK;
+}
+
+/* ---- common subexpressions ---- */
+static bool mergeable(const clade__node *n) {
+  return !(n->op->flags & CLADE_OP_EFFECT) && n->op != &clade__op_input && n->op != &clade__op_variable;
+}
+
+static clade__hash key_of(const clade_graph *g, const clade__node *n) {
+  const struct {
+    const clade_op *op;
+    int64_t device, n_in;
+  } head = {n->op, n->device, n->n_in};
+  clade__hash h = clade__hash_bytes(&head, sizeof head);
+  if (n->n_in) h = clade__hash_more(h, n->in, (size_t)n->n_in * sizeof *n->in);
+  if (n->op == &clade__op_constant) h = clade__type_hash(h, clade__type(g, n->first_out));
+  return clade__attrs_hash(h, n->op, n->attrs);
+}
+
+/* The newest node of g: merged into an equal one, if there is any, and then taken back. */
+static clade_status merge(clade__map *seen, clade_graph *g, clade__id *out) {
+  clade__id id = (clade__id)g->n_nodes - 1;
+  clade__node *n = &g->nodes[id];
+  size_t first;
+  *out = n->first_out;
+  if (!mergeable(n)) return CLADE_OK;
+  clade__hash key = key_of(g, n);
+  if (!clade__map_get(seen, key, &first)) return clade__map_put(seen, key, id);
+  *out = g->nodes[first].first_out;
+  g->n_nodes--;
+  g->n_values -= (size_t)n->n_out;
+  return CLADE_OK;
+}
+
+static clade_status fold(void *user, const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
+  const clade__node *n = &old->nodes[node];
+  clade__id out = 0;
+  if (n->n_in == 1 && n->n_out == 1) {
+    clade__id in = map[n->in[0]];
+    if (device_of(g, in) == n->device && changes_nothing(old, n))
+      out = in;
+    else
+      out = cancelled(g, n, producer(g, in), clade__type(old, n->first_out));
+    if (!out) CLADE_TRY(shorten(old, n, producer(g, in), g, &out));
+  }
+  if (!out) {
+    CLADE_TRY(clade__node_copy(old, node, g, map));
+    CLADE_TRY(merge(user, g, &out));
+  }
+  for (int i = 0; i < n->n_out; i++) map[n->first_out + (clade__id)i] = out + (clade__id)i;
+  return CLADE_OK;
+}
+
+clade_status clade__pass_fold(clade__pass_ctx *ctx) {
+  clade__map seen = {0};
+  clade_status status = clade__pass_rewrite(ctx, fold, &seen);
+  clade__map_free(&seen);
+  return status;
+}

@@ -1,0 +1,186 @@
+/* Puts elementwise nodes into one program, and such programs into the ops that can compute them in their store. */
+#include "pass/pass.h"
+
+/* Until these ops are rows of ops.def. */
+extern const clade_op clade__op_gemm;
+#pragma weak clade__op_gemm
+
+/* Ops with an epilogue: where it is in their attributes, and how many operands are not its own. */
+static const struct host {
+  const clade_op *op;
+  size_t epilogue;
+  int operands;
+} hosts[] = {{&clade__op_gemm, offsetof(clade__gemm_attrs, epilogue), 2}};
+
+/* What an elementwise node is to become. */
+typedef struct draft {
+  bool active, changed;
+  clade__elt program;
+  clade__id in[CLADE__ELT_INPUTS];
+  uint32_t refs[CLADE__ELT_INPUTS]; /* how many uses of in[i] the program stands for */
+  clade__id host;                   /* the node whose epilogue it becomes */
+} draft;
+
+typedef struct fusion {
+  draft *drafts;  /* by node */
+  bool *absorbed; /* by node: another one computes it */
+  uint32_t *uses; /* by value */
+} fusion;
+
+static void drop_input(draft *d, int first, int again) {
+  clade__elt *p = &d->program;
+  for (int i = 0; i < p->n_insn; i++)
+    for (int k = 0; k < 3; k++) {
+      uint8_t *arg = &p->insn[i].arg[k];
+      if (*arg == again)
+        *arg = (uint8_t)first;
+      else if (*arg > again)
+        (*arg)--;
+    }
+  d->refs[first] += d->refs[again];
+  p->n_in--;
+  for (int i = again; i < p->n_in; i++) {
+    d->in[i] = d->in[i + 1];
+    d->refs[i] = d->refs[i + 1];
+    p->in_dtype[i] = p->in_dtype[i + 1];
+  }
+  p->in_dtype[p->n_in] = 0;
+}
+
+/* From `own` on; an epilogue's input 0 is no value. */
+static void merge_inputs(draft *d, int own) {
+  for (int i = own; i < d->program.n_in; i++)
+    for (int k = i + 1; k < d->program.n_in; k++)
+      if (d->in[i] == d->in[k]) {
+        drop_input(d, i, k--);
+        d->changed = true;
+      }
+}
+
+/* The single use of in[at], or all of them, are this program's; and it is as large as the result. */
+static bool ours(const fusion *f, const clade_graph *g, clade__id node, const draft *d, int at) {
+  const clade__node *n = &g->nodes[node], *from = &g->nodes[g->values[d->in[at]].node];
+  const clade_type *have = clade__type(g, d->in[at]), *want = clade__type(g, n->first_out);
+  return f->uses[d->in[at]] == d->refs[at] && from->device == n->device && from->n_out == 1 && !have->layout.block &&
+         !want->layout.block && clade_shape_equal(&have->shape, &want->shape);
+}
+
+static bool absorb(draft *d, int at, const draft *inner) {
+  draft next = {.active = true, .changed = true};
+  uint8_t map[CLADE__ELT_INPUTS];
+  if (!clade__elt_compose(&d->program, at, &inner->program, &next.program, map)) return false;
+  for (int i = 0; i < next.program.n_in; i++) {
+    const draft *from = map[i] < CLADE__ELT_INPUTS ? d : inner;
+    next.in[i] = from->in[map[i] % CLADE__ELT_INPUTS];
+    next.refs[i] = from->refs[map[i] % CLADE__ELT_INPUTS];
+  }
+  *d = next;
+  merge_inputs(d, 0);
+  return true;
+}
+
+static void plan_chain(fusion *f, const clade_graph *g, clade__id node) {
+  const clade__node *n = &g->nodes[node];
+  draft *d = &f->drafts[node];
+  if (n->op != &clade__op_eltwise) return;
+  d->active = true;
+  d->program = ((const clade__eltwise_attrs *)n->attrs)->program;
+  for (int i = 0; i < n->n_in; i++) d->in[i] = n->in[i], d->refs[i] = 1;
+  merge_inputs(d, 0);
+  for (int i = 0; i < d->program.n_in;) {
+    clade__id from = g->values[d->in[i]].node;
+    bool done =
+        f->drafts[from].active && !f->absorbed[from] && ours(f, g, node, d, i) && absorb(d, i, &f->drafts[from]);
+    if (done) f->absorbed[from] = true;
+    i = done ? 0 : i + 1; /* its operands are ours now: look again */
+  }
+}
+
+static const struct host *host_of(const clade_op *op) {
+  for (size_t i = 0; i < CLADE_COUNT(hosts); i++)
+    if (hosts[i].op == op) return &hosts[i];
+  return NULL;
+}
+
+/* A host's epilogue as a draft; input 0 is the op's own result. */
+static draft epilogue_of(const clade_graph *g, const clade__node *n, const struct host *host) {
+  draft d = {.active = true};
+  memcpy(&d.program, (const char *)n->attrs + host->epilogue, sizeof d.program);
+  if (!d.program.n_in) { /* none so far */
+    d.program.n_in = 1;
+    d.program.in_dtype[0] = (uint8_t)clade__type(g, n->first_out)->dtype;
+  }
+  for (int i = 1; i < d.program.n_in; i++) d.in[i] = n->in[host->operands + i - 1], d.refs[i] = 1;
+  return d;
+}
+
+static void plan_epilogue(fusion *f, const clade_graph *g, clade__id node) {
+  draft *d = &f->drafts[node];
+  for (int i = 0; d->active && !d->host && i < d->program.n_in; i++) {
+    clade__id from = g->values[d->in[i]].node;
+    const struct host *host = host_of(g->nodes[from].op);
+    if (!host || f->absorbed[from] || !ours(f, g, node, d, i)) continue;
+    draft inner = epilogue_of(g, &g->nodes[from], host);
+    uint8_t map[CLADE__ELT_INPUTS];
+    draft next = {.active = true, .changed = true, .host = from};
+    if (!clade__elt_compose(&d->program, i, &inner.program, &next.program, map)) continue;
+    for (int k = 1; k < next.program.n_in; k++) /* the composed program begins with the epilogue's inputs */
+      next.in[k] = (map[k] < CLADE__ELT_INPUTS ? d : &inner)->in[map[k] % CLADE__ELT_INPUTS];
+    merge_inputs(&next, 1);
+    f->absorbed[from] = true;
+    *d = next;
+  }
+}
+
+static clade_status build_host(const clade_graph *old, const clade__node *n, const draft *d, clade_graph *g,
+                               const clade__id *map, clade__id *id) {
+  const clade__node *from = &old->nodes[d->host];
+  const struct host *host = host_of(from->op);
+  clade__id in[CLADE_MAX_OPERANDS];
+  int n_in = host->operands;
+  for (int i = 0; i < host->operands; i++) in[i] = map[from->in[i]];
+  for (int i = 1; i < d->program.n_in; i++) in[n_in++] = map[d->in[i]];
+  char *attrs = clade__new(from->op->attr_bytes, 1);
+  if (!attrs) return CLADE_NO_MEMORY;
+  memcpy(attrs, from->attrs, from->op->attr_bytes);
+  memcpy(attrs + host->epilogue, &d->program, sizeof d->program);
+  clade_status status = clade__node_new(g, from->op, *from->name ? from->name : n->name, attrs, n_in, in, id);
+  clade__free(attrs);
+  return status;
+}
+
+static clade_status build(void *user, const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
+  const fusion *f = user;
+  const draft *d = &f->drafts[node];
+  const clade__node *n = &old->nodes[node];
+  clade__id in[CLADE__ELT_INPUTS], id;
+  if (f->absorbed[node]) return CLADE_OK;
+  if (!d->changed) return clade__node_copy(old, node, g, map);
+  g->device = n->device;
+  if (d->host) {
+    CLADE_TRY(build_host(old, n, d, g, map, &id));
+  } else {
+    const clade__eltwise_attrs attrs = {d->program};
+    for (int i = 0; i < d->program.n_in; i++) in[i] = map[d->in[i]];
+    CLADE_TRY(clade__node_new(g, n->op, n->name, &attrs, d->program.n_in, in, &id));
+  }
+  map[n->first_out] = g->nodes[id].first_out;
+  return CLADE_OK;
+}
+
+clade_status clade__pass_fuse(clade__pass_ctx *ctx) {
+  const clade_graph *g = ctx->graph;
+  clade_status status = CLADE_OK;
+  fusion f = {clade__new(g->n_nodes, sizeof *f.drafts), clade__new(g->n_nodes, sizeof *f.absorbed), NULL};
+  CLADE_GOTO(f.drafts && f.absorbed ? CLADE_OK : CLADE_NO_MEMORY);
+  CLADE_GOTO(clade__graph_uses(g, &f.uses));
+  for (clade__id id = 1; id < g->n_nodes; id++) plan_chain(&f, g, id);
+  for (clade__id id = 1; id < g->n_nodes; id++)
+    if (!f.absorbed[id]) plan_epilogue(&f, g, id);
+  CLADE_GOTO(clade__pass_rewrite(ctx, build, &f));
+fail:
+  clade__free(f.drafts);
+  clade__free(f.absorbed);
+  clade__free(f.uses);
+  return status;
+}

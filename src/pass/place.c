@@ -1,0 +1,59 @@
+/* Inserts transfers where a node's operand lives on another device: one for each value and device. */
+#include "pass/pass.h"
+
+typedef struct places {
+  int n_devices;
+  clade__id *at; /* [new value * n_devices + device]: the value there, 0: not yet */
+  size_t capacity;
+} places;
+
+static clade_status room(places *p, const clade_graph *g) {
+  return clade__grow(&p->at, &p->capacity, g->n_values * (size_t)p->n_devices, sizeof *p->at);
+}
+
+static clade__id *cell(places *p, clade__id value, int device) {
+  return &p->at[(size_t)value * (size_t)p->n_devices + (size_t)device];
+}
+
+/* The value `v` of g as it is found on `device`. */
+static clade_status on_device(places *p, clade_graph *g, clade__id v, int device, clade__id *out) {
+  *out = v;
+  if (g->nodes[g->values[v].node].device == device) return CLADE_OK;
+  CLADE_TRY(room(p, g));
+  *out = *cell(p, v, device);
+  if (*out) return CLADE_OK;
+  clade__id node;
+  const clade__node *from = &g->nodes[g->values[v].node];
+  g->device = device;
+  if (from->op == &clade__op_constant) { /* made there; the graph holds its bytes already */
+    clade_type type = *clade__type(g, v);
+    CLADE_TRY(clade__source_new(g, from->op, NULL, from->attrs, &type, &node));
+  } else {
+    CLADE_TRY(clade__node_new(g, &clade__op_transfer, NULL, &(clade__transfer_attrs){device}, 1, &v, &node));
+  }
+  *out = *cell(p, v, device) = g->nodes[node].first_out;
+  return CLADE_OK;
+}
+
+static clade_status place(void *user, const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
+  places *p = user;
+  const clade__node *n = &old->nodes[node];
+  clade__id in[CLADE_MAX_OPERANDS], id;
+  if (n->op == &clade__op_transfer) { /* a user's: others may share it */
+    CLADE_TRY(on_device(p, g, map[n->in[0]], n->device, &map[n->first_out]));
+    return CLADE_OK;
+  }
+  if (!n->n_in) return clade__node_copy(old, node, g, map);
+  for (int i = 0; i < n->n_in; i++) CLADE_TRY(on_device(p, g, map[n->in[i]], n->device, &in[i]));
+  g->device = n->device;
+  CLADE_TRY(clade__node_new(g, n->op, n->name, n->attrs, n->n_in, in, &id));
+  for (int i = 0; i < n->n_out; i++) map[n->first_out + (clade__id)i] = g->nodes[id].first_out + (clade__id)i;
+  return CLADE_OK;
+}
+
+clade_status clade__pass_place(clade__pass_ctx *ctx) {
+  places p = {.n_devices = ctx->n_devices};
+  clade_status status = clade__pass_rewrite(ctx, place, &p);
+  clade__free(p.at);
+  return status;
+}

@@ -1,0 +1,121 @@
+/* Chooses each node's implementation: the cheapest that accepts; order breaks ties; who refuses says why. */
+#include "pass/pass.h"
+
+/* "gemm=ref,softmax=ref": the text after `op=`, not terminated; NULL: no preference. */
+static const char *preferred(const char *prefer, const char *op, size_t *length) {
+  size_t n = strlen(op);
+  for (const char *at = prefer; at && *at; at += *at == ',') {
+    size_t end = strcspn(at, ",");
+    if (end > n && strncmp(at, op, n) == 0 && at[n] == '=') {
+      *length = end - n - 1;
+      return at + n + 1;
+    }
+    at += end;
+  }
+  return NULL;
+}
+
+static bool op_in_graph(const clade_graph *g, const char *name, size_t n) {
+  for (size_t i = 1; i < g->n_nodes; i++)
+    if (strlen(g->nodes[i].op->name) == n && strncmp(g->nodes[i].op->name, name, n) == 0) return true;
+  return false;
+}
+
+/* A word that names no op would be silently ignored. */
+static clade_status check_prefer(const clade_graph *g, const char *prefer) {
+  for (const char *at = prefer; at && *at; at += *at == ',') {
+    size_t end = strcspn(at, ","), n = strcspn(at, "=");
+    if (n == 0 || n + 1 >= end)
+      return CLADE_FAIL(INVALID, "prefer: \"%.*s\": op=implementation is expected", (int)CLADE_MIN(end, 64u), at);
+    bool known = op_in_graph(g, at, n);
+    for (const clade_op *const *op = clade__ops; *op && !known; op++)
+      known = strlen((*op)->name) == n && strncmp((*op)->name, at, n) == 0;
+    if (!known) return CLADE_FAIL(NOT_FOUND, "prefer: there is no op \"%.*s\"", (int)CLADE_MIN(n, 64u), at);
+    at += end;
+  }
+  return CLADE_OK;
+}
+
+bool clade__needs_impl(const clade_op *op) {
+  return op != &clade__op_input && op != &clade__op_variable && op != &clade__op_constant && op != &clade__op_assign &&
+         op != &clade__op_transfer && !(op->flags & CLADE_OP_VIEW);
+}
+
+static bool same_layout(clade_layout a, clade_layout b) {
+  return a.block == b.block && (!a.block || (a.axis == b.axis && a.interleave == b.interleave));
+}
+
+/* Operands come in the layouts that they have: nothing is packed on the way. */
+static bool layouts_fit(const clade_impl *impl, const clade_query *q) {
+  clade_layout in[CLADE_MAX_OPERANDS] = {0}, out[CLADE_MAX_OPERANDS] = {0};
+  if (!impl->layouts) return true;
+  impl->layouts(q, in, out);
+  for (int i = 0; i < q->node->n_in; i++)
+    if (!same_layout(in[i], q->node->in[i].layout)) return false;
+  for (int i = 0; i < q->node->n_out; i++)
+    if (!same_layout(out[i], q->node->out[i].layout)) return false;
+  return true;
+}
+
+static const char *refusal(const clade_impl *impl, const clade_query *q, const char *want, size_t want_length) {
+  if (want && !(strlen(impl->name) == want_length && strncmp(impl->name, want, want_length) == 0))
+    return "another one was asked for";
+  const char *reason = impl->accept ? impl->accept(q) : NULL;
+  if (!reason && !layouts_fit(impl, q)) reason = "wants other layouts than its operands have";
+  return reason;
+}
+
+static clade_status nobody(const clade_graph *g, const clade__node *n, const clade_device_info *device,
+                           const char *want, size_t want_length) {
+  clade__text text = {0};
+  char type[640];
+  clade__text_add(&text, "%s", n->op->name);
+  if (*n->name) clade__text_add(&text, " \"%s\"", n->name);
+  clade__text_add(&text, " (");
+  for (int i = 0; i < n->n_in; i++)
+    clade__text_add(&text, "%s%s", i ? ", " : "", clade__type_text(clade__type(g, n->in[i]), type, sizeof type));
+  clade__text_add(&text, ") on %s: no implementation takes it", device->name);
+  if (want) clade__text_add(&text, ", \"%.*s\" is asked for", (int)CLADE_MIN(want_length, 64u), want);
+  for (int i = 0; n->op->impls && n->op->impls[i].name; i++)
+    clade__text_add(&text, "; %s: %s", n->op->impls[i].name, n->refusals[i]);
+  clade_status status = clade_fail(want ? CLADE_NOT_FOUND : CLADE_UNSUPPORTED, "%s", text.failed ? "" : text.data);
+  if (text.failed) status = CLADE_FAIL(NO_MEMORY, "no memory for a message");
+  clade__text_free(&text);
+  return status;
+}
+
+double clade__impl_cost(const clade_impl *impl, const clade_query *q) { return impl->cost ? impl->cost(q) : 1e9; }
+
+static clade_status choose(const clade__pass_ctx *ctx, clade_graph *g, clade__id id) {
+  clade__node *n = &g->nodes[id];
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  clade_node view;
+  clade_query q = {sizeof q, &view, &ctx->devices[n->device]};
+  int count = 0;
+  size_t want_length = 0;
+  const char *want = preferred(ctx->prefer, n->op->name, &want_length);
+  while (n->op->impls && n->op->impls[count].name) count++;
+  clade__node_view(g, id, in, out, &view);
+  n->refusals = clade__arena_new(&g->arena, ((size_t)count + 1) * sizeof *n->refusals);
+  if (!n->refusals) return CLADE_NO_MEMORY;
+  double best = 0;
+  n->impl = -1;
+  for (int i = 0; i < count; i++) {
+    const clade_impl *impl = &n->op->impls[i];
+    n->refusals[i] = refusal(impl, &q, want, want_length);
+    if (n->refusals[i]) continue;
+    double cost = clade__impl_cost(impl, &q);
+    if (n->impl < 0 || cost < best) n->impl = i, best = cost;
+  }
+  return n->impl < 0 ? nobody(g, n, q.device, want, want_length) : CLADE_OK;
+}
+
+static clade_status select_node(void *user, const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
+  CLADE_TRY(clade__node_copy(old, node, g, map));
+  return clade__needs_impl(old->nodes[node].op) ? choose(user, g, (clade__id)g->n_nodes - 1) : CLADE_OK;
+}
+
+clade_status clade__pass_select(clade__pass_ctx *ctx) {
+  CLADE_TRY(check_prefer(ctx->graph, ctx->prefer));
+  return clade__pass_rewrite(ctx, select_node, ctx);
+}
