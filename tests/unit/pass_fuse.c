@@ -1,0 +1,194 @@
+/* Fusion: what is fused, what must not be, and that random graphs compute the same afterwards. */
+#include "toy.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include <clade/ops.h>
+
+#include "pass/pass.h"
+
+static clade_device_info device = {.size = sizeof(clade_device_info), .name = "first"};
+
+static clade_graph *fused(clade_graph *g) {
+  clade__pass_ctx ctx = {.graph = clade_graph_retain(g), .n_devices = 2, .devices = &device};
+  assert_error(clade__pass_fuse(&ctx), CLADE_OK, "");
+  return ctx.graph;
+}
+
+static size_t count(const clade_graph *g, const clade_op *op) {
+  size_t n = 0;
+  for (size_t i = 1; i < g->n_nodes; i++) n += g->nodes[i].op == op;
+  return n;
+}
+
+static const clade__elt *program_at(const clade_graph *g, clade__id node) {
+  return &((const clade__eltwise_attrs *)g->nodes[node].attrs)->program;
+}
+
+static clade_val input(clade_graph *g, const char *name) { return clade_input(g, name, CLADE_F32, CLADE_SHAPE(2, 2)); }
+
+/* The graph after fusion holds `nodes` elementwise nodes. */
+static void assert_fused(clade_graph *g, size_t nodes) {
+  assert_int_equal(clade_graph_status(g), CLADE_OK);
+  clade_graph *f = fused(g);
+  assert_int_equal(count(f, &clade__op_eltwise), nodes);
+  clade_graph_release(f);
+  clade_graph_release(g);
+}
+
+static void test_chain(void **state) {
+  (void)state;
+  clade_graph *g = new_graph();
+  clade_val x = input(g, "x"), y = x;
+  for (int i = 0; i < 20; i++) y = clade_exp(g, y);
+  clade_output(g, "y", y);
+  assert_fused(g, 3); /* 8, 8 and 4 instructions */
+  g = new_graph();
+  x = input(g, "x");
+  clade_output(g, "y", clade_relu(g, clade_add(g, clade_mul(g, x, input(g, "a")), input(g, "b"))));
+  clade_graph *f = fused(g);
+  const clade__elt *p = program_at(f, (clade__id)f->n_nodes - 1);
+  assert_true(p->n_in == 3 && p->n_insn == 3);
+  clade_graph_release(f);
+  clade_graph_release(g);
+}
+
+static void test_merged(void **state) {
+  (void)state;
+  clade_graph *g = new_graph();
+  clade_val x = input(g, "x");
+  clade_output(g, "y", clade_mul(g, x, x)); /* one operand */
+  clade_graph *f = fused(g);
+  assert_true(program_at(f, 2)->n_in == 1 && f->nodes[2].n_in == 1);
+  clade_graph_release(f);
+  clade_graph_release(g);
+  g = new_graph(); /* both uses of e end in one program, and so does e */
+  x = input(g, "x");
+  clade_val e = clade_exp(g, x);
+  clade_output(g, "y", clade_add(g, clade_neg(g, e), e));
+  assert_fused(g, 1);
+}
+
+static void test_apart(void **state) {
+  (void)state;
+  clade_graph *g = new_graph();
+  clade_val e = clade_exp(g, input(g, "x")); /* used twice */
+  clade_output(g, "y", clade_relu(g, e));
+  clade_output(g, "z", clade_neg(g, e));
+  assert_fused(g, 3);
+  g = new_graph();
+  e = clade_exp(g, input(g, "x")); /* an output itself */
+  clade_output(g, "e", e);
+  clade_output(g, "y", clade_relu(g, e));
+  assert_fused(g, 2);
+  g = new_graph();
+  e = clade_exp(g, clade_input(g, "x", CLADE_F32, CLADE_SHAPE(2))); /* smaller: computed once, read often */
+  clade_output(g, "y", clade_add(g, e, input(g, "a")));
+  assert_fused(g, 2);
+  g = new_graph();
+  e = clade_exp(g, input(g, "x"));
+  clade_graph_place(g, 1); /* elsewhere */
+  clade_output(g, "y", clade_relu(g, e));
+  assert_fused(g, 2);
+  g = new_graph();
+  clade_val sum = input(g, "x0");
+  for (int i = 1; i < 12; i++) {
+    char name[8];
+    snprintf(name, sizeof name, "x%d", i);
+    sum = clade_add(g, sum, input(g, name));
+  }
+  clade_output(g, "y", sum);
+  assert_fused(g, 2); /* eight inputs are seven sums */
+}
+
+/* ---- random graphs: every value is the same number in all its elements, so that a graph is evaluated in scalars ----
+ */
+enum { ROUNDS = 300, MOST = 60 };
+
+static uint32_t dice(uint64_t key, uint64_t *at, uint32_t sides) {
+  uint32_t out[4];
+  clade__philox(key, (*at)++, 0, out);
+  return out[0] % sides;
+}
+
+static double *evaluate(const clade_graph *g) {
+  double *value = calloc(g->n_values, sizeof *value);
+  assert_non_null(value);
+  for (clade__id i = 1; i < g->n_nodes; i++) {
+    const clade__node *n = &g->nodes[i];
+    double in[CLADE_MAX_OPERANDS], result = 0;
+    for (int k = 0; k < n->n_in; k++) in[k] = value[n->in[k]];
+    if (n->op == &clade__op_input)
+      result = 0.25 + 0.5 * (n->name[1] - 'a');
+    else if (n->op == &clade__op_eltwise)
+      result = clade__elt_eval(program_at(g, i), in);
+    else
+      fail_msg("no way to evaluate %s", n->op->name);
+    value[n->first_out] = result;
+  }
+  return value;
+}
+
+static clade_val random_node(clade_graph *g, uint64_t key, uint64_t *at, clade_val a, clade_val b) {
+  switch (dice(key, at, 7)) {
+  case 0: return clade_add(g, a, b);
+  case 1: return clade_sub(g, a, b);
+  case 2: return clade_max(g, a, b);
+  case 3: return clade_select(g, clade_lt(g, a, b), b, a);
+  case 4: return clade_leaky_relu(g, a, 0.25);
+  case 5: return clade_sigmoid(g, a);
+  default: return clade_clip(g, a, -0.5, 1.5);
+  }
+}
+
+static clade_graph *random_graph(uint64_t key) {
+  clade_graph *g = new_graph();
+  clade_val v[MOST + 3];
+  uint64_t at = 0;
+  int n = 3;
+  v[0] = input(g, "xa");
+  v[1] = clade_input(g, "xb", CLADE_F32, CLADE_SHAPE(2));
+  v[2] = clade_input(g, "xc", CLADE_F32, CLADE_SCALAR);
+  int size = 1 + (int)dice(key, &at, MOST);
+  for (int i = 0; i < size; i++, n++) { /* mostly of what is new, so that chains grow */
+    clade_val a = v[dice(key, &at, 3) ? n - 1 - (int)dice(key, &at, 2) : (int)dice(key, &at, (uint32_t)n)];
+    v[n] = random_node(g, key, &at, a, v[dice(key, &at, (uint32_t)n)]);
+  }
+  clade_output(g, "last", v[n - 1]);
+  for (int i = 0; i < 3; i++) {
+    char name[8];
+    snprintf(name, sizeof name, "y%d", i);
+    clade_output(g, name, v[dice(key, &at, (uint32_t)n)]);
+  }
+  assert_int_equal(clade_graph_status(g), CLADE_OK);
+  return g;
+}
+
+static void test_random(void **state) {
+  (void)state;
+  size_t before = 0, after = 0;
+  for (uint64_t key = 1; key <= ROUNDS; key++) {
+    clade_graph *g = random_graph(key), *f = fused(g);
+    double *want = evaluate(g), *have = evaluate(f);
+    assert_int_equal(f->outputs.count, g->outputs.count);
+    for (size_t i = 0; i < g->outputs.count; i++) {
+      assert_true(clade_type_equal(clade__type(g, g->outputs.at[i].value), clade__type(f, f->outputs.at[i].value)));
+      double w = want[g->outputs.at[i].value], h = have[f->outputs.at[i].value];
+      if (!(fabs(w - h) <= 1e-12)) fail_msg("graph %d: output %zu is %g instead of %g", (int)key, i, h, w);
+    }
+    before += g->n_nodes;
+    after += f->n_nodes;
+    free(want);
+    free(have);
+    clade_graph_release(f);
+    clade_graph_release(g);
+  }
+  assert_true(after < before * 3 / 4); /* otherwise nothing was tried */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain), cmocka_unit_test(test_merged),
+                                     cmocka_unit_test(test_apart), cmocka_unit_test(test_random)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
