@@ -3,10 +3,6 @@
 
 #include "op/op.h"
 
-/* These two arrive with their ops; until then nothing is derived. */
-#pragma weak clade_sum_
-#pragma weak clade_reshape
-
 clade_status clade__broadcast_shape(const char *what, const clade_shape *a, const clade_shape *b, clade_shape *out) {
   clade_shape result = {.rank = CLADE_MAX(a->rank, b->rank)};
   if (result.rank > CLADE_MAX_RANK)

@@ -1,0 +1,19 @@
+/* The index of the first largest element along the middle axis of (outer, n, inner). */
+KERNEL(arg_max_forward_ref)
+(ARG(const STORAGE(T), x), ARG(int, y), const index_t outer, const int n, const index_t inner) {
+  const long item = (long)get_global_id(0);
+  if (item >= (long)outer * inner) return;
+  USE(const STORAGE(T), x);
+  USE(int, y);
+  const index_t base = (index_t)(item / inner) * n * inner + (index_t)(item % inner);
+  COMPUTE(T) best = LOAD(T, x, base);
+  int at = 0;
+  for (int i = 1; i < n; i++) {
+    const COMPUTE(T) v = LOAD(T, x, base + i * inner);
+    if (v > best || (v != v && best == best)) {
+      best = v;
+      at = i;
+    }
+  }
+  y[item] = at;
+}

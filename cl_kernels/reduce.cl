@@ -1,0 +1,156 @@
+/* Sum, mean, maximum and minimum. Sums keep the rounding error of every addition beside the sum (Knuth's two-sum), so
+ * that the result is off by a few units of 2^-24 of the sum of absolute values, however many elements there are. NaN
+ * wins in maximum and minimum.
+ *
+ * T: stored type. ACC: what is accumulated (float, or integers; unsigned ones for sums, which wrap). FLOAT: ACC is
+ * float. KIND: 0 sum, 1 mean, 2 maximum, 3 minimum. EMPTY: the result over nothing. */
+#if KIND == 2
+#define BETTER(v, s) ((v) > (s))
+#else
+#define BETTER(v, s) ((v) < (s))
+#endif
+
+inline void FN(take)(ACC *s, ACC *c, ACC v) {
+#if KIND >= 2
+  *s = BETTER(v, *s) || v != v ? v : *s;
+#elif FLOAT
+  const float sum = *s + v, back = sum - *s;
+  *c += (*s - (sum - back)) + (v - back);
+  *s = sum;
+#else
+  *s += v;
+#endif
+}
+
+/* The correction is NaN where the sum has met an infinity: then the plain sum is right. */
+inline ACC FN(total)(ACC s, ACC c) {
+#if FLOAT && KIND < 2
+  return isnan(c) ? s : s + c;
+#else
+  return s;
+#endif
+}
+
+#if KIND == 1
+#define FINISH(v, n) ((v) / (n))
+#else
+#define FINISH(v, n) (v)
+#endif
+
+#ifdef WANT_reduce_forward_ref
+/* Any axes: four kept extents and four reduced ones, from slow to fast. */
+KERNEL(reduce_forward_ref)
+(ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outputs, const index8_t dims, const index8_t strides,
+ const float count) {
+  const long item = (long)get_global_id(0);
+  if (item >= outputs) return;
+  USE(const STORAGE(T), x);
+  USE(STORAGE(T), y);
+  index_t rest = (index_t)item, from = rest % dims.s3 * strides.s3;
+  rest /= dims.s3;
+  from += rest % dims.s2 * strides.s2;
+  rest /= dims.s2;
+  from += rest % dims.s1 * strides.s1 + rest / dims.s1 * strides.s0;
+  ACC s = EMPTY, c = 0;
+  for (index_t i = 0; i < dims.s4; i++)
+    for (index_t j = 0; j < dims.s5; j++)
+      for (index_t k = 0; k < dims.s6; k++) {
+        const index_t row = from + i * strides.s4 + j * strides.s5 + k * strides.s6;
+        for (index_t l = 0; l < dims.s7; l++) FN(take)(&s, &c, (ACC)LOAD(T, x, row + l * strides.s7));
+      }
+  STORE(T, y, item, FINISH(FN(total)(s, c), count));
+}
+#endif
+
+#ifdef WANT_reduce_forward_split
+/* (outer, reduced, inner) in chunks of the middle axis. MODE 0: a work-item does one column of a chunk; 1: the same
+ * where inner is 1, 16 elements at once; 2: 16 columns at once. DIRECT: there is one chunk, and `out` is the result. */
+#if DIRECT
+#define OUT              STORAGE(T)
+#define PUT(p, at, v, n) STORE(T, p, at, FINISH(v, n))
+#else
+#define OUT              ACC
+#define PUT(p, at, v, n) (p)[at] = (v)
+#endif
+
+#if MODE > 0
+inline void FN(take16)(float16 *s, float16 *c, float16 v) {
+#if KIND >= 2
+  *s = select(*s, v, BETTER(v, *s) || v != v);
+#else
+  const float16 sum = *s + v, back = sum - *s;
+  *c += (*s - (sum - back)) + (v - back);
+  *s = sum;
+#endif
+}
+#endif
+
+KERNEL(reduce_forward_split)
+(ARG(const STORAGE(T), x), ARG(OUT, out), const index_t outer, const index_t reduced, const index_t inner,
+ const index_t chunks, const index_t chunk, const float count) {
+  const index_t blocks = MODE == 2 ? (inner + 15) / 16 : inner;
+  const long item = (long)get_global_id(0);
+  if (item >= (long)outer * chunks * blocks) return;
+  USE(const STORAGE(T), x);
+  USE(OUT, out);
+  const index_t part = (index_t)(item / blocks);
+  const index_t begin = part % chunks * chunk, end = min(begin + chunk, reduced);
+  const index_t base = part / chunks * reduced * inner;
+#if MODE == 1
+  float16 s16 = EMPTY, c16 = 0;
+  index_t r = begin;
+  for (; r + 16 <= end; r += 16) FN(take16)(&s16, &c16, LOAD16(T, x, base + r));
+  float lane[16];
+  vstore16(s16, 0, lane);
+  ACC s = EMPTY, c = 0;
+#if KIND < 2
+  float lost[16];
+  vstore16(c16, 0, lost);
+  for (int l = 0; l < 16; l++) c += lost[l];
+#endif
+  for (int l = 0; l < 16; l++) FN(take)(&s, &c, lane[l]);
+  for (; r < end; r++) FN(take)(&s, &c, LOAD(T, x, base + r));
+  PUT(out, part, FN(total)(s, c), count);
+#else
+#if MODE == 2
+  const index_t column = (index_t)(item % blocks) * 16, columns = min((index_t)16, inner - column);
+  if (columns == 16) {
+    float16 s16 = EMPTY, c16 = 0;
+    for (index_t r = begin; r < end; r++) FN(take16)(&s16, &c16, LOAD16(T, x, base + r * inner + column));
+    float lane[16], lost[16];
+    vstore16(s16, 0, lane);
+    vstore16(c16, 0, lost);
+    for (int l = 0; l < 16; l++) PUT(out, part * inner + column + l, FN(total)(lane[l], lost[l]), count);
+    return;
+  }
+#else
+  const index_t column = (index_t)(item % blocks), columns = 1;
+#endif
+  for (index_t j = column; j < column + columns; j++) {
+    ACC s = EMPTY, c = 0;
+    for (index_t r = begin; r < end; r++) FN(take)(&s, &c, (ACC)LOAD(T, x, base + r * inner + j));
+    PUT(out, part * inner + j, FN(total)(s, c), count);
+  }
+#endif
+}
+#undef OUT
+#undef PUT
+#endif
+
+#ifdef WANT_reduce_forward_join
+/* Joins the chunks of each output, always in their order. */
+KERNEL(reduce_forward_join)
+(ARG(const ACC, part), ARG(STORAGE(T), y), const index_t outputs, const index_t inner, const index_t chunks,
+ const float count) {
+  const long item = (long)get_global_id(0);
+  if (item >= outputs) return;
+  USE(const ACC, part);
+  USE(STORAGE(T), y);
+  const index_t row = (index_t)item / inner, column = (index_t)item % inner;
+  ACC s = EMPTY, c = 0;
+  for (index_t i = 0; i < chunks; i++) FN(take)(&s, &c, part[(row * chunks + i) * inner + column]);
+  STORE(T, y, item, FINISH(FN(total)(s, c), count));
+}
+#endif
+#undef BETTER
+#undef FINISH

@@ -1,0 +1,68 @@
+/* Softmax: maximum, sum, division. The element is read three times, so that nothing is kept between the passes; the
+ * sum keeps the rounding errors of its additions beside it. */
+#ifdef WANT_softmax_forward_ref
+KERNEL(softmax_forward_ref)
+(ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n, const index_t inner) {
+  const long item = (long)get_global_id(0);
+  if (item >= (long)outer * inner) return;
+  USE(const STORAGE(T), x);
+  USE(STORAGE(T), y);
+  const index_t base = (index_t)(item / inner) * n * inner + (index_t)(item % inner);
+  float top = -INFINITY, s = 0, c = 0;
+  for (index_t i = 0; i < n; i++) {
+    const float v = LOAD(T, x, base + i * inner);
+    top = v > top || v != v ? v : top;
+  }
+  for (index_t i = 0; i < n; i++) {
+    const float v = exp(LOAD(T, x, base + i * inner) - top), sum = s + v, back = sum - s;
+    c += (s - (sum - back)) + (v - back);
+    s = sum;
+  }
+  const float scale = s + c;
+  for (index_t i = 0; i < n; i++) {
+    const float v = exp(LOAD(T, x, base + i * inner) - top) / scale;
+    STORE(T, y, base + i * inner, v);
+  }
+}
+#endif
+
+#ifdef WANT_softmax_forward_vec
+/* A row at once, 16 elements at a time. */
+KERNEL(softmax_forward_vec)
+(ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n) {
+  const long item = (long)get_global_id(0);
+  if (item >= outer) return;
+  USE(const STORAGE(T), x);
+  USE(STORAGE(T), y);
+  const index_t base = (index_t)item * n, whole = n - n % 16;
+  float16 top16 = -INFINITY, s16 = 0;
+  for (index_t i = 0; i < whole; i += 16) {
+    const float16 v = LOAD16(T, x, base + i);
+    top16 = select(top16, v, v > top16 || v != v);
+  }
+  float lane[16], top = -INFINITY, s = 0;
+  vstore16(top16, 0, lane);
+  for (int l = 0; l < 16; l++) top = lane[l] > top || lane[l] != lane[l] ? lane[l] : top;
+  for (index_t i = whole; i < n; i++) {
+    const float v = LOAD(T, x, base + i);
+    top = v > top || v != v ? v : top;
+  }
+  float16 c16 = 0;
+  for (index_t i = 0; i < whole; i += 16) {
+    const float16 v = exp(LOAD16(T, x, base + i) - top), sum = s16 + v, back = sum - s16;
+    c16 += (s16 - (sum - back)) + (v - back);
+    s16 = sum;
+  }
+  vstore16(s16 + c16, 0, lane);
+  for (int l = 0; l < 16; l++) s += lane[l];
+  for (index_t i = whole; i < n; i++) s += exp(LOAD(T, x, base + i) - top);
+  for (index_t i = 0; i < whole; i += 16) {
+    const float16 v = exp(LOAD16(T, x, base + i) - top) / s;
+    STORE16(T, y, base + i, v);
+  }
+  for (index_t i = whole; i < n; i++) {
+    const float v = exp(LOAD(T, x, base + i) - top) / s;
+    STORE(T, y, base + i, v);
+  }
+}
+#endif

@@ -1,0 +1,37 @@
+/* Transpose: each work-item writes a piece of the output and gathers for it from the input. */
+KERNEL(transpose_forward_ref)
+(ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t total, const index_t piece, const int rank,
+ const index8_t dims, const index8_t strides) {
+  const long begin = (long)get_global_id(0) * piece;
+  if (begin >= total) return;
+  USE(const STORAGE(T), x);
+  USE(STORAGE(T), y);
+  index_t dim[8], stride[8], index[8];
+  vstore8(dims, 0, dim);
+  vstore8(strides, 0, stride);
+  index_t at = (index_t)begin, left = min(piece, total - at), from = 0;
+  for (index_t d = rank - 1, rest = at; d >= 0; d--) {
+    index[d] = rest % dim[d];
+    rest /= dim[d];
+    from += index[d] * stride[d];
+  }
+  const int last = rank - 1;
+  while (left > 0) {
+    const index_t run = min(left, dim[last] - index[last]), step = stride[last];
+    if (step == 1) {
+      for (index_t i = 0; i < run; i++) y[at + i] = x[from + i];
+    } else {
+      for (index_t i = 0; i < run; i++) y[at + i] = x[from + i * step];
+    }
+    at += run;
+    left -= run;
+    from -= index[last] * step;
+    index[last] = 0;
+    for (int d = last - 1; d >= 0 && left > 0; d--) {
+      from += stride[d];
+      if (++index[d] < dim[d]) break;
+      from -= dim[d] * stride[d];
+      index[d] = 0;
+    }
+  }
+}

@@ -1,0 +1,75 @@
+/* The i32 index of the first largest element along an axis; a NaN is larger than all. */
+#include <clade/ops.h>
+
+#include <inttypes.h>
+
+#include "op/dims.h"
+
+typedef struct attrs {
+  int32_t axis; /* from 0 on */
+} attrs;
+static const clade_attr table[] = {{"axis", CLADE_ATTR_I32, offsetof(attrs, axis), 1}, {0}};
+
+static clade_status infer(clade_node *n) {
+  const attrs *a = n->attrs;
+  const clade_shape *x = &n->in[0].shape;
+  clade_shape y = {0};
+  int axis;
+  CLADE_TRY(clade__want_dense(n));
+  CLADE_TRY(clade__axis("arg_max", a->axis, x->rank, &axis));
+  if (x->dim[axis] == 0) return CLADE_FAIL(SHAPE, "arg_max: axis %d of x has no elements", axis);
+  if (!clade_dim_is_symbol(x->dim[axis]) && x->dim[axis] > INT32_MAX)
+    return CLADE_FAIL(SHAPE, "arg_max: axis %d of x has %" PRId64 " elements, which an i32 does not count", axis,
+                      x->dim[axis]);
+  for (int i = 0; i < x->rank; i++)
+    if (i != axis) y.dim[y.rank++] = x->dim[i];
+  n->out[0] = (clade_type){.dtype = CLADE_I32, .shape = y};
+  return CLADE_OK;
+}
+
+static double cost(const clade_query *q) {
+  const clade_shape *x = &q->node->in[0].shape;
+  return clade__cost(q->device, 2.0 * (double)clade__product(x, 0, x->rank), clade__node_bytes(q->node), 0.03);
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  const attrs *a = q->node->attrs;
+  const clade_type *x = &q->node->in[0];
+  int64_t outer = clade__product(&x->shape, 0, a->axis);
+  int64_t inner = clade__product(&x->shape, a->axis + 1, x->shape.rank);
+  clade_kernel_step *s = clade_emit_kernel(e, "arg_max_forward_ref");
+  clade_emit_define_text(s, "T", clade_dtype_name(x->dtype));
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, outer);
+  clade_emit_i32(s, (int32_t)x->shape.dim[a->axis]);
+  clade_emit_index(s, inner);
+  clade__emit_flat(s, q->device, outer * inner);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {{.name = "ref", .cost = cost, .emit = emit}, {0}};
+
+const clade_op clade__op_arg_max = {
+    .size = sizeof(clade_op),
+    .name = "arg_max",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .attr_bytes = sizeof(attrs),
+    .attrs = table,
+    .infer = infer,
+    .impls = impls,
+};
+
+clade_val clade_arg_max(clade_graph *g, clade_val x, int axis) {
+  clade_type type;
+  attrs a;
+  memset(&a, 0, sizeof a);
+  clade_status status = clade_val_type(g, x, &type);
+  int at = 0;
+  if (status == CLADE_OK) status = clade__axis("x", axis, type.shape.rank, &at);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, "arg_max");
+  a.axis = at;
+  return clade_node_add(g, &clade__op_arg_max, NULL, &a, 1, &x, NULL);
+}

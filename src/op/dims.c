@@ -1,0 +1,104 @@
+/* Axes, strides and costs: arithmetic on shapes that several ops need. */
+#include "op/dims.h"
+
+clade_status clade__axis(const char *what, int axis, int rank, int *out) {
+  if (axis < -rank || axis >= rank)
+    return CLADE_FAIL(INVALID, "%s: axis %d is out of range for a value of rank %d", what, axis, rank);
+  *out = axis < 0 ? axis + rank : axis;
+  return CLADE_OK;
+}
+
+clade_status clade__want_dense(const clade_node *n) {
+  for (int i = 0; i < n->n_in; i++)
+    if (n->in[i].layout.block)
+      return CLADE_FAIL(INVALID, "%s: operand %d is in a blocked layout (axis %d, block %d): unpack it first",
+                        n->op->name, i, n->in[i].layout.axis, n->in[i].layout.block);
+  return CLADE_OK;
+}
+
+clade_status clade__want_float(const clade_node *n, int operand, const char *name) {
+  clade_dtype t = n->in[operand].dtype;
+  if (t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16) return CLADE_OK;
+  return CLADE_FAIL(DTYPE, "%s: %s is %s; expected f32, f16 or bf16", n->op->name, name, clade_dtype_name(t));
+}
+
+int64_t clade__product(const clade_shape *shape, int from, int to) {
+  int64_t product = 1;
+  for (int i = from; i < to; i++) product *= shape->dim[i];
+  return product;
+}
+
+void clade__strides(const clade_shape *shape, int64_t stride[CLADE_MAX_RANK]) {
+  int64_t s = 1;
+  for (int i = shape->rank - 1; i >= 0; i--) {
+    stride[i] = s;
+    s *= shape->dim[i];
+  }
+}
+
+void clade__broadcast_strides(const clade_shape *in, const clade_shape *out, int64_t stride[CLADE_MAX_RANK]) {
+  int64_t own[CLADE_MAX_RANK] = {0};
+  int shift = out->rank - in->rank;
+  clade__strides(in, own);
+  for (int i = 0; i < out->rank; i++) stride[i] = i < shift || in->dim[i - shift] == 1 ? 0 : own[i - shift];
+}
+
+int clade__collapse(int rank, int64_t *dim, int n_sets, int64_t (*const *strides)[CLADE_MAX_RANK]) {
+  int n = 0;
+  for (int i = 0; i < rank; i++) {
+    if (dim[i] == 1) continue;
+    bool join = n > 0;
+    for (int k = 0; k < n_sets && join; k++) join = (*strides[k])[n - 1] == (*strides[k])[i] * dim[i];
+    int at = join ? n - 1 : n++;
+    dim[at] = join ? dim[at] * dim[i] : dim[i];
+    for (int k = 0; k < n_sets; k++) (*strides[k])[at] = (*strides[k])[i];
+  }
+  if (n > 0) return n;
+  dim[0] = 1;
+  for (int k = 0; k < n_sets; k++) (*strides[k])[0] = 0;
+  return 1;
+}
+
+double clade__cost(const clade_device_info *device, double flops, double bytes, double efficiency) {
+  bool cpu = device->device_class == CLADE_CPU;
+  double units = CLADE_MAX(device->compute_units, 1u), mhz = device->clock_mhz ? device->clock_mhz : 1000;
+  /* what a unit of a GPU does at once is not told by OpenCL: 64 is the least that is sold */
+  double lanes = CLADE_MAX(device->vector_f32, cpu ? 1u : 64u);
+  double peak = units * mhz * 1e6 * lanes * 2;
+  double bandwidth = cpu ? 2e10 : 2e11;
+  return 5e-6 + flops / (peak * efficiency) + bytes / bandwidth;
+}
+
+double clade__node_bytes(const clade_node *n) {
+  double sum = 0;
+  for (int i = 0; i < n->n_in + n->n_out; i++) {
+    const clade_type *t = i < n->n_in ? &n->in[i] : &n->out[i - n->n_in];
+    sum += (double)clade__product(&t->shape, 0, t->shape.rank) * (double)clade__element_bytes(t->dtype);
+  }
+  return sum;
+}
+
+size_t clade__element_bytes(clade_dtype dtype) {
+  size_t bytes = 0;
+  return clade_dtype_bytes(dtype, 1, &bytes) == CLADE_OK ? bytes : 1;
+}
+
+const char *clade__raw_name(clade_dtype dtype) {
+  switch (clade__element_bytes(dtype)) {
+  case 1: return "u8";
+  case 2: return "f16";
+  case 4: return "i32";
+  default: return "i64";
+  }
+}
+
+void clade__emit_flat(clade_kernel_step *s, const clade_device_info *device, int64_t n) {
+  size_t global = (size_t)n, local = device->device_class == CLADE_CPU ? 1 : 64;
+  clade_emit_range(s, 1, &global, &local);
+}
+
+int64_t clade__piece(const clade_device_info *device, int64_t n, int64_t few, int64_t most) {
+  if (device->device_class != CLADE_CPU) return few;
+  int64_t items = 4 * (int64_t)CLADE_MAX(device->compute_units, 1u), share = (n + items - 1) / items;
+  return CLADE_MIN(CLADE_MAX(share, CLADE_MIN(most, 256)), most);
+}

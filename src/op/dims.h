@@ -1,0 +1,39 @@
+/* What ops share about shapes: axes, strides, products, rough costs, launches over a flat range. */
+#ifndef CLADE_DIMS_H
+#define CLADE_DIMS_H
+
+#include "op/op.h"
+
+/* Makes an axis that may count from the end one from 0 on; the refusal names `what`. */
+clade_status clade__axis(const char *what, int axis, int rank, int *out);
+/* Refuses operands in a blocked layout. */
+clade_status clade__want_dense(const clade_node *n);
+clade_status clade__want_float(const clade_node *n, int operand, const char *name);
+/* The product of dimensions [from, to); of sizes, not symbols. */
+int64_t clade__product(const clade_shape *shape, int from, int to);
+/* Row-major strides; for axes of size 1 too. */
+void clade__strides(const clade_shape *shape, int64_t stride[CLADE_MAX_RANK]);
+/* Strides that read `in` as if it had been broadcast to `out`: 0 along axes that are repeated or not there. */
+void clade__broadcast_strides(const clade_shape *in, const clade_shape *out, int64_t stride[CLADE_MAX_RANK]);
+/* Drops axes of size 1 and joins neighbours that all of the `n_sets` of strides walk through without a gap. The rank
+ * that is left; at least 1. */
+int clade__collapse(int rank, int64_t *dim, int n_sets, int64_t (*const *strides)[CLADE_MAX_RANK]);
+
+/* A broadcast that divides by the number of repetitions: the adjoint of a mean. */
+clade_val clade__broadcast_mean(clade_graph *g, clade_val x, const clade_shape *shape);
+
+/* Seconds for work in floating-point operations and bytes, at a fraction `efficiency` of the device's peak. */
+double clade__cost(const clade_device_info *device, double flops, double bytes, double efficiency);
+double clade__node_bytes(const clade_node *n); /* of all operands */
+
+/* The name of the dtype that moves elements of the same size. */
+const char *clade__raw_name(clade_dtype dtype);
+size_t clade__element_bytes(clade_dtype dtype);
+/* A launch over `n` pieces of work, in one dimension: groups of one work-item on CPUs, where a work-item does a lot, of
+ * 64 elsewhere. */
+void clade__emit_flat(clade_kernel_step *s, const clade_device_info *device, int64_t n);
+/* How many elements a work-item should do, of `n`: enough for all units of a CPU to be busy; `most` at the most and,
+ * elsewhere, `few`. */
+int64_t clade__piece(const clade_device_info *device, int64_t n, int64_t few, int64_t most);
+
+#endif

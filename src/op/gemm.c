@@ -1,0 +1,137 @@
+/* Matrix products over the last two axes, batched over the others, with an elementwise program at the end. Each result
+ * is within (K + 4) 2^-24 of alpha * sum |a b|, before the program, besides the rounding to the stored type. */
+#include <clade/ops.h>
+
+#include "op/gemm.h"
+
+static const clade_attr table[] = {
+    {"trans_a", CLADE_ATTR_BOOL, offsetof(clade__gemm_attrs, trans_a), 1},
+    {"trans_b", CLADE_ATTR_BOOL, offsetof(clade__gemm_attrs, trans_b), 1},
+    {"alpha", CLADE_ATTR_F32, offsetof(clade__gemm_attrs, alpha), 1},
+    {"epilogue", CLADE_ATTR_BYTES, offsetof(clade__gemm_attrs, epilogue), sizeof(clade__elt)},
+    {0}};
+
+static clade_status matrices(const clade_node *n, clade_dim *m, clade_dim *k, clade_dim *cols) {
+  const clade__gemm_attrs *a = n->attrs;
+  const clade_shape *x = &n->in[0].shape, *y = &n->in[1].shape;
+  char s[200], t[200];
+  for (int i = 0; i < 2; i++)
+    if (n->in[i].shape.rank < 2)
+      return CLADE_FAIL(SHAPE, "gemm: %s is %s; expected at least two dimensions", i ? "b" : "a",
+                        clade_shape_text(&n->in[i].shape, s, sizeof s));
+  *m = x->dim[x->rank - (a->trans_a ? 1 : 2)];
+  *k = x->dim[x->rank - (a->trans_a ? 2 : 1)];
+  *cols = y->dim[y->rank - (a->trans_b ? 2 : 1)];
+  if (*k == y->dim[y->rank - (a->trans_b ? 1 : 2)]) return CLADE_OK;
+  return CLADE_FAIL(SHAPE, "gemm: the inner dimensions differ: a is %s%s, b is %s%s", clade_shape_text(x, s, sizeof s),
+                    a->trans_a ? " transposed" : "", clade_shape_text(y, t, sizeof t), a->trans_b ? " transposed" : "");
+}
+
+/* The epilogue's inputs must fit the result without making it larger. */
+static clade_status fits(const char *what, const clade_shape *x, const clade_shape *result) {
+  char s[200], t[200];
+  bool ok = x->rank <= result->rank;
+  for (int i = 0; ok && i < x->rank; i++) ok = x->dim[i] == 1 || x->dim[i] == result->dim[i + result->rank - x->rank];
+  if (ok) return CLADE_OK;
+  return CLADE_FAIL(SHAPE, "gemm: %s is %s and cannot be broadcast to the result %s", what,
+                    clade_shape_text(x, s, sizeof s), clade_shape_text(result, t, sizeof t));
+}
+
+static clade_status infer_epilogue(const clade_node *n, clade_type *out) {
+  const clade__elt *p = &((const clade__gemm_attrs *)n->attrs)->epilogue;
+  int inputs = p->n_in ? p->n_in - 1 : 0;
+  char name[32] = "epilogue input";
+  if (inputs != n->n_in - 2)
+    return CLADE_FAIL(INVALID, "gemm: the epilogue takes %d operands beside the product, but the node has %d", inputs,
+                      n->n_in - 2);
+  for (int i = 2; i < n->n_in; i++) {
+    if (n->in[i].dtype != (clade_dtype)p->in_dtype[i - 1])
+      return CLADE_FAIL(DTYPE, "gemm: operand %d is %s; the epilogue expects %s", i, clade_dtype_name(n->in[i].dtype),
+                        clade_dtype_name((clade_dtype)p->in_dtype[i - 1]));
+    CLADE_TRY(fits(name, &n->in[i].shape, &out->shape));
+  }
+  if (p->n_insn) {
+    if ((clade_dtype)p->in_dtype[0] != out->dtype)
+      return CLADE_FAIL(DTYPE, "gemm: the epilogue expects a product of %s, but it is %s",
+                        clade_dtype_name((clade_dtype)p->in_dtype[0]), clade_dtype_name(out->dtype));
+    CLADE_TRY(clade__elt_check(p));
+    out->dtype = clade__elt_dtype(p);
+  }
+  return CLADE_OK;
+}
+
+static clade_status infer(clade_node *n) {
+  const clade__gemm_attrs *a = n->attrs;
+  clade_dtype t = n->in[0].dtype;
+  clade_dim m = 0, k = 0, cols = 0;
+  CLADE_TRY(clade__want_dense(n));
+  if (t != n->in[1].dtype)
+    return CLADE_FAIL(DTYPE, "gemm: a is %s and b is %s; expected the same type", clade_dtype_name(t),
+                      clade_dtype_name(n->in[1].dtype));
+  if (t != CLADE_I32) CLADE_TRY(clade__want_float(n, 0, "a"));
+  if (t == CLADE_I32 && (a->alpha < 1 || a->alpha > 1))
+    return CLADE_FAIL(INVALID, "gemm: alpha is %g; with i32 operands it is 1", (double)a->alpha);
+  CLADE_TRY(matrices(n, &m, &k, &cols));
+  clade_shape batch[2] = {n->in[0].shape, n->in[1].shape};
+  clade_type out = {.dtype = t};
+  for (int i = 0; i < 2; i++) batch[i].rank -= 2;
+  CLADE_TRY(clade__broadcast_shape("gemm", &batch[0], &batch[1], &out.shape));
+  out.shape.dim[out.shape.rank++] = m;
+  out.shape.dim[out.shape.rank++] = cols;
+  CLADE_TRY(infer_epilogue(n, &out));
+  n->out[0] = out;
+  return CLADE_OK;
+}
+
+static clade_val product(clade_graph *g, clade_val a, bool trans_a, clade_val b, bool trans_b, float alpha) {
+  clade__gemm_attrs at;
+  memset(&at, 0, sizeof at);
+  at.trans_a = trans_a;
+  at.trans_b = trans_b;
+  at.alpha = alpha;
+  return clade_node_add(g, &clade__op_gemm, NULL, &at, 2, (clade_val[]){a, b}, NULL);
+}
+
+static clade_status grad(clade_grad *g) {
+  const clade__gemm_attrs *at = g->node->attrs;
+  clade_val a = g->in[0], b = g->in[1], dy = g->dout[0];
+  bool ta = at->trans_a, tb = at->trans_b;
+  if (at->epilogue.n_insn || g->node->n_in > 2)
+    return CLADE_FAIL(UNSUPPORTED, "gemm: derivatives are taken before an epilogue is fused in");
+  if (g->wanted[0]) {
+    clade_val da = ta ? product(g->graph, b, tb, dy, true, at->alpha) : product(g->graph, dy, false, b, !tb, at->alpha);
+    g->din[0] = clade__sum_to(g->graph, da, &g->node->in[0].shape);
+  }
+  if (g->wanted[1]) {
+    clade_val db = tb ? product(g->graph, dy, true, a, ta, at->alpha) : product(g->graph, a, !ta, dy, false, at->alpha);
+    g->din[1] = clade__sum_to(g->graph, db, &g->node->in[1].shape);
+  }
+  return CLADE_OK;
+}
+
+const clade_op clade__op_gemm = {
+    .size = sizeof(clade_op),
+    .name = "gemm",
+    .min_in = 2,
+    .max_in = 2 + CLADE__ELT_INPUTS - 1,
+    .n_out = 1,
+    .attr_bytes = sizeof(clade__gemm_attrs),
+    .attrs = table,
+    .infer = infer,
+    .grad = grad,
+    .impls = clade__gemm_impls,
+};
+
+clade_val clade_gemm_(clade_graph *g, clade_val a, const clade_gemm_opt *given) {
+  clade_gemm_opt opt;
+  clade_type bias, result;
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "gemm");
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  clade_val y = product(g, a, opt.trans_a, opt.b, opt.trans_b, opt.alpha < 0 || opt.alpha > 0 ? opt.alpha : 1);
+  if (!clade_val_ok(y) || (!opt.bias.graph && !opt.bias.id)) return y;
+  status = clade_val_type(g, opt.bias, &bias);
+  if (status == CLADE_OK) status = clade_val_type(g, y, &result);
+  if (status == CLADE_OK) status = fits(".bias", &bias.shape, &result.shape);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  return clade_add(g, y, opt.bias);
+}

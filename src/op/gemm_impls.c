@@ -1,0 +1,210 @@
+/* How a gemm is computed: `vec` on CPUs, `simt` on GPUs, `ref` anywhere. The kernels differ in how they walk; what they
+ * are told is the same: extents, strides of both operands, and the epilogue. */
+#include "op/gemm.h"
+
+#include <stdio.h>
+
+enum { BATCH_AXES = 6, ROW = 6, COLUMN = 7, OPERANDS = 2 + CLADE__ELT_INPUTS };
+
+/* Batch axes are the first six of each set; then rows and columns (of an operand as the product reads it). */
+typedef struct problem {
+  int64_t m, n, k, batches;
+  int64_t dim[CLADE_MAX_RANK];
+  int64_t stride[OPERANDS][CLADE_MAX_RANK]; /* a, b, and the epilogue's */
+  double padded;                            /* multiply-adds with whole tiles */
+} problem;
+
+static problem problem_of(const clade_node *node) {
+  const clade__gemm_attrs *at = node->attrs;
+  const clade_shape *y = &node->out[0].shape, *a = &node->in[0].shape;
+  int rank = y->rank, batch = rank - 2;
+  problem p = {.m = y->dim[rank - 2], .n = y->dim[rank - 1], .k = a->dim[a->rank - (at->trans_a ? 2 : 1)]};
+  int64_t dim[CLADE_MAX_RANK] = {0}, full[OPERANDS][CLADE_MAX_RANK] = {{0}};
+  int64_t(*sets[OPERANDS])[CLADE_MAX_RANK];
+  p.batches = clade__product(y, 0, batch);
+  for (int i = 0; i < batch; i++) dim[i] = y->dim[i];
+  for (int i = 0; i < node->n_in; i++) {
+    const clade_shape *x = &node->in[i].shape;
+    int64_t own[CLADE_MAX_RANK] = {0};
+    sets[i] = &full[i];
+    if (i < 2) { /* only the batch axes are broadcast */
+      bool trans = i ? at->trans_b : at->trans_a;
+      clade__strides(x, own);
+      for (int j = 0; j < x->rank - 2; j++) full[i][j + rank - x->rank] = x->dim[j] == 1 ? 0 : own[j];
+      p.stride[i][ROW] = own[x->rank - (trans ? 1 : 2)];
+      p.stride[i][COLUMN] = own[x->rank - (trans ? 2 : 1)];
+    } else {
+      clade__broadcast_strides(x, y, full[i]);
+      p.stride[i][ROW] = full[i][rank - 2];
+      p.stride[i][COLUMN] = full[i][rank - 1];
+    }
+  }
+  int axes = clade__collapse(batch, dim, node->n_in, sets);
+  for (int i = 0; i < BATCH_AXES; i++) {
+    int from = i - (BATCH_AXES - axes);
+    p.dim[i] = from < 0 ? 1 : dim[from];
+    for (int j = 0; j < node->n_in; j++) p.stride[j][i] = from < 0 ? 0 : full[j][from];
+  }
+  p.dim[ROW] = p.m;
+  p.dim[COLUMN] = p.n;
+  return p;
+}
+
+/* ---- the epilogue as text: arguments, pointers, and the value `r` of a result `i0` at (row, column) ---- */
+static clade_status define_epilogue(clade_kernel_step *s, const clade_node *node) {
+  const clade__elt *e = &((const clade__gemm_attrs *)node->attrs)->epilogue;
+  clade__text args = {0}, use = {0}, body = {0};
+  clade_status status = CLADE_OK;
+  for (int i = 2; i < node->n_in; i++) {
+    const char *t = clade_dtype_name(node->in[i].dtype);
+    clade__text_add(&args, ", ARG(const STORAGE(%s), e%d), const index8_t e%d_s", t, i, i);
+    clade__text_add(&use, "USE(const STORAGE(%s), e%d); e%d += FN(offset)(dims, e%d_s, batch); ", t, i, i, i);
+    clade__text_add(&body, "const COMPUTE(%s) i%d = LOAD(%s, e%d, row * e%d_s.s6 + column * e%d_s.s7); ", t, i - 1, t,
+                    i, i, i);
+  }
+  if (e->n_insn)
+    CLADE_GOTO(clade__elt_source(e, &body));
+  else
+    clade__text_add(&body, "const COMPUTE(T) r = i0;");
+  char *text[3] = {NULL, NULL, NULL};
+  static const char *const names[3] = {"EPILOGUE_ARGS", "EPILOGUE_USE", "EPILOGUE"};
+  clade__text *from[3] = {&args, &use, &body};
+  for (int i = 0; i < 3; i++) {
+    if (status == CLADE_OK) status = clade__text_take(from[i], &text[i]);
+    for (char *c = text[i]; c && *c; c++)
+      if (*c == '\n') *c = ' ';
+    if (status == CLADE_OK) clade_emit_define_text(s, names[i], text[i]);
+    clade__free(text[i]);
+  }
+fail:
+  clade__text_free(&args);
+  clade__text_free(&use);
+  clade__text_free(&body);
+  return status;
+}
+
+static clade_status begin(clade_emit *e, const clade_node *node, const problem *p, const char *kernel,
+                          clade_kernel_step **out) {
+  const clade__gemm_attrs *at = node->attrs;
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
+  clade_emit_define_text(s, "T", clade_dtype_name(node->in[0].dtype));
+  clade_emit_define_text(s, "OUT", clade_dtype_name(node->out[0].dtype));
+  CLADE_TRY(define_epilogue(s, node));
+  clade_emit_in(s, 0);
+  clade_emit_in(s, 1);
+  clade_emit_out(s, 0);
+  clade_emit_index8(s, 8, p->dim);
+  clade_emit_index(s, p->k);
+  clade_emit_index8(s, 8, p->stride[0]);
+  clade_emit_index8(s, 8, p->stride[1]);
+  clade_emit_f32(s, at->alpha);
+  *out = s;
+  return CLADE_OK;
+}
+
+static void end(clade_kernel_step *s, const clade_node *node, const problem *p) {
+  for (int i = 2; i < node->n_in; i++) {
+    clade_emit_in(s, i);
+    clade_emit_index8(s, 8, p->stride[i]);
+  }
+}
+
+static int64_t up(int64_t n, int64_t tile) { return (n + tile - 1) / tile * tile; }
+
+static double cost(const clade_query *q, int64_t row_tile, int64_t column_tile, double efficiency, double extra) {
+  problem p = problem_of(q->node);
+  double flops = 2.0 * (double)p.batches * (double)up(p.m, row_tile) * (double)up(p.n, column_tile) * (double)p.k;
+  return clade__cost(q->device, flops, clade__node_bytes(q->node), efficiency) + extra;
+}
+
+static bool on_cpu(const clade_query *q) { return q->device->device_class == CLADE_CPU; }
+static const char *floats_only(const clade_query *q) {
+  return q->node->in[0].dtype == CLADE_I32 ? "made for floats, not for i32" : NULL;
+}
+
+/* ---- ref: a work-item per result ---- */
+static double ref_cost(const clade_query *q) { return cost(q, 1, 1, on_cpu(q) ? 0.02 : 0.05, 0); }
+
+static clade_status ref_emit(clade_emit *e, const clade_query *q) {
+  problem p = problem_of(q->node);
+  clade_kernel_step *s;
+  CLADE_TRY(begin(e, q->node, &p, "gemm_forward_ref", &s));
+  clade_emit_define_text(s, "ACC", q->node->in[0].dtype == CLADE_I32 ? "uint" : "float");
+  end(s, q->node, &p);
+  clade_emit_range(s, 3, (size_t[]){(size_t)p.n, (size_t)p.m, (size_t)p.batches}, (size_t[]){16, 1, 1});
+  return CLADE_OK;
+}
+
+/* ---- vec: a work-item does a block of rows and columns by a tile of vector registers ---- */
+typedef struct tile {
+  int width, rows, columns; /* lanes; of the register tile; of a block */
+} tile;
+static tile vec_tile(const clade_query *q) {
+  if (q->device->vector_f32 >= 16) return (tile){16, 8, 128};
+  if (q->device->vector_f32 >= 8) return (tile){8, 6, 64};
+  return (tile){4, 6, 64};
+}
+enum { VEC_BLOCK_ROWS = 96, VEC_DEPTH = 256 };
+
+static const char *vec_accept(const clade_query *q) { return on_cpu(q) ? floats_only(q) : "made for CPUs"; }
+static double vec_cost(const clade_query *q) {
+  tile t = vec_tile(q);
+  return cost(q, t.rows, 2 * t.width, 0.5, 1e-6);
+}
+
+static clade_status vec_emit(clade_emit *e, const clade_query *q) {
+  problem p = problem_of(q->node);
+  tile t = vec_tile(q);
+  const clade__gemm_attrs *at = q->node->attrs;
+  int64_t across = up(p.n, t.columns) / t.columns * p.batches;
+  int64_t want = 4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u), down = across ? (want + across - 1) / across : 1;
+  int64_t rows = up((p.m + down - 1) / down, t.rows);
+  rows = CLADE_MAX(CLADE_MIN(rows, up(VEC_BLOCK_ROWS - t.rows + 1, t.rows)), t.rows);
+  clade_kernel_step *s;
+  CLADE_TRY(begin(e, q->node, &p, "gemm_forward_vec", &s));
+  clade_emit_define(s, "WIDTH", t.width);
+  clade_emit_define(s, "ROWS", t.rows);
+  clade_emit_define(s, "BLOCK_ROWS", VEC_BLOCK_ROWS);
+  clade_emit_define(s, "BLOCK_COLUMNS", t.columns);
+  clade_emit_define(s, "DEPTH", VEC_DEPTH);
+  clade_emit_define(s, "TRANS_A", at->trans_a);
+  clade_emit_define(s, "TRANS_B", at->trans_b);
+  clade_emit_index(s, rows);
+  end(s, q->node, &p);
+  size_t global = (size_t)(across * ((p.m + rows - 1) / rows)), local = 1;
+  clade_emit_range(s, 1, &global, &local);
+  return CLADE_OK;
+}
+
+/* ---- simt: a work-group does a tile of 64 x 64 from local memory ---- */
+enum { SIMT_TILE = 64, SIMT_GROUP = 16 };
+
+static const char *simt_accept(const clade_query *q) {
+  if (q->device->max_group < SIMT_GROUP * SIMT_GROUP) return "needs groups of 256 work-items";
+  if (q->device->local_bytes < 16 << 10) return "needs 16 KiB of local memory";
+  return floats_only(q);
+}
+static double simt_cost(const clade_query *q) {
+  return cost(q, SIMT_TILE, SIMT_TILE, on_cpu(q) || q->device->software ? 0.01 : 0.3, 1e-6);
+}
+
+static clade_status simt_emit(clade_emit *e, const clade_query *q) {
+  problem p = problem_of(q->node);
+  const clade__gemm_attrs *at = q->node->attrs;
+  clade_kernel_step *s;
+  CLADE_TRY(begin(e, q->node, &p, "gemm_forward_simt", &s));
+  clade_emit_define(s, "TRANS_A", at->trans_a);
+  clade_emit_define(s, "TRANS_B", at->trans_b);
+  end(s, q->node, &p);
+  size_t global[3] = {(size_t)(up(p.n, SIMT_TILE) / SIMT_TILE * SIMT_GROUP),
+                      (size_t)(up(p.m, SIMT_TILE) / SIMT_TILE * SIMT_GROUP), (size_t)p.batches};
+  clade_emit_range(s, 3, global, (size_t[]){SIMT_GROUP, SIMT_GROUP, 1});
+  return CLADE_OK;
+}
+
+const clade_impl clade__gemm_impls[] = {
+    {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit},
+    {.name = "simt", .accept = simt_accept, .cost = simt_cost, .emit = simt_emit},
+    {.name = "ref", .cost = ref_cost, .emit = ref_emit},
+    {0},
+};

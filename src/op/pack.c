@@ -1,0 +1,106 @@
+/* To a blocked layout: the axis in blocks, elements of the axis before it interleaved. Padding lanes become zero. */
+#include <clade/ops.h>
+
+#include "op/pack.h"
+
+typedef struct attrs {
+  int32_t axis, block, interleave;
+} attrs;
+static const clade_attr table[] = {{"axis", CLADE_ATTR_I32, offsetof(attrs, axis), 1},
+                                   {"block", CLADE_ATTR_I32, offsetof(attrs, block), 1},
+                                   {"interleave", CLADE_ATTR_I32, offsetof(attrs, interleave), 1},
+                                   {0}};
+
+static clade_status infer(clade_node *n) {
+  const attrs *a = n->attrs;
+  int axis;
+  CLADE_TRY(clade__want_dense(n));
+  CLADE_TRY(clade__axis("pack", a->axis, n->in[0].shape.rank, &axis));
+  if (a->block < 1 || a->block > UINT16_MAX)
+    return CLADE_FAIL(INVALID, "pack: block is %d; expected 1 to %d", a->block, UINT16_MAX);
+  if (a->interleave < 0 || a->interleave > UINT16_MAX)
+    return CLADE_FAIL(INVALID, "pack: interleave is %d; expected 0 to %d", a->interleave, UINT16_MAX);
+  if (a->interleave > 1 && axis == 0)
+    return CLADE_FAIL(INVALID, "pack: interleave is %d, but there is no axis before axis 0", a->interleave);
+  n->out[0] = n->in[0];
+  n->out[0].layout = (clade_layout){(int16_t)axis, (uint16_t)a->block, (uint16_t)a->interleave};
+  return CLADE_OK;
+}
+
+static clade_status grad(clade_grad *g) {
+  g->din[0] = clade_unpack(g->graph, g->dout[0]);
+  return CLADE_OK;
+}
+
+clade__packed clade__packed_of(const clade_type *t) {
+  const clade_shape *s = &t->shape;
+  int axis = t->layout.axis;
+  int64_t interleave = CLADE_MAX(t->layout.interleave, 1);
+  clade__packed p = {.outer = 1, .before = 1, .block = t->layout.block, .interleave = interleave};
+  if (interleave > 1) p.before = s->dim[axis - 1];
+  p.outer = clade__product(s, 0, interleave > 1 ? axis - 1 : axis);
+  p.axis = s->dim[axis];
+  p.inner = clade__product(s, axis + 1, s->rank);
+  return p;
+}
+
+void clade__packed_args(clade_kernel_step *s, const clade__packed *p) {
+  clade_emit_index(s, p->outer);
+  clade_emit_index(s, p->before);
+  clade_emit_index(s, p->axis);
+  clade_emit_index(s, p->inner);
+  clade_emit_i32(s, (int32_t)p->block);
+  clade_emit_i32(s, (int32_t)p->interleave);
+}
+
+int64_t clade__packed_blocks(const clade__packed *p) {
+  int64_t rows = (p->before + p->interleave - 1) / p->interleave, blocks = (p->axis + p->block - 1) / p->block;
+  return p->outer * rows * blocks * p->inner;
+}
+
+static double cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 0.5); }
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  clade__packed p = clade__packed_of(&q->node->out[0]);
+  clade_kernel_step *s = clade_emit_kernel(e, "pack_forward_ref");
+  clade_emit_define_text(s, "T", clade__raw_name(q->node->in[0].dtype));
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade__packed_args(s, &p);
+  clade__emit_flat(s, q->device, clade__packed_blocks(&p));
+  return CLADE_OK;
+}
+
+static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  in[0] = (clade_layout){0};
+  out[0] = q->node->out[0].layout;
+}
+
+static const clade_impl impls[] = {{.name = "ref", .layouts = layouts, .cost = cost, .emit = emit}, {0}};
+
+const clade_op clade__op_pack = {
+    .size = sizeof(clade_op),
+    .name = "pack",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .attr_bytes = sizeof(attrs),
+    .attrs = table,
+    .infer = infer,
+    .grad = grad,
+    .impls = impls,
+};
+
+clade_val clade_pack(clade_graph *g, clade_val x, clade_layout layout) {
+  clade_type type;
+  attrs a;
+  memset(&a, 0, sizeof a);
+  clade_status status = clade_val_type(g, x, &type);
+  int axis = 0;
+  if (status == CLADE_OK) status = clade__axis("x", layout.axis, type.shape.rank, &axis);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, "pack");
+  a.axis = axis;
+  a.block = layout.block;
+  a.interleave = layout.interleave;
+  return clade_node_add(g, &clade__op_pack, NULL, &a, 1, &x, NULL);
+}

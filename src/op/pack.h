@@ -1,0 +1,16 @@
+/* A blocked value as its kernels see it; shared by pack and unpack. */
+#ifndef CLADE_PACK_H
+#define CLADE_PACK_H
+
+#include "op/dims.h"
+
+/* Dense: (outer, before, axis, inner). Packed: (outer, before / interleave, axis / block, inner, block, interleave). */
+typedef struct clade__packed {
+  int64_t outer, before, axis, inner, block, interleave;
+} clade__packed;
+
+clade__packed clade__packed_of(const clade_type *type);
+void clade__packed_args(clade_kernel_step *s, const clade__packed *p);
+int64_t clade__packed_blocks(const clade__packed *p); /* pieces of block x interleave elements, the last ones padded */
+
+#endif

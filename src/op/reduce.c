@@ -1,0 +1,285 @@
+/* Sum, mean, maximum and minimum over any axes. Sums of floats are within 2^-22 of the sum of absolute values, for any
+ * number of elements, besides the rounding to the stored type. Over nothing: sum 0, mean NaN, maximum the lowest value
+ * of the type, minimum the highest. The gradient of a maximum goes in equal parts to all elements that equal it. */
+#include <clade/ops.h>
+
+#include "op/dims.h"
+
+enum { SUM, MEAN, MAX, MIN };
+static const char *const names[] = {"sum", "mean", "reduce_max", "reduce_min"};
+
+typedef struct attrs {
+  int32_t kind, axes; /* a bit per axis */
+  bool keep;
+} attrs;
+static const clade_attr table[] = {{"kind", CLADE_ATTR_I32, offsetof(attrs, kind), 1},
+                                   {"axes", CLADE_ATTR_I32, offsetof(attrs, axes), 1},
+                                   {"keep", CLADE_ATTR_BOOL, offsetof(attrs, keep), 1},
+                                   {0}};
+
+static bool reduces(const attrs *a, int axis) { return a->axes >> axis & 1; }
+static bool is_float(clade_dtype t) { return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16; }
+
+static clade_shape shape_of(const clade_shape *x, const attrs *a, bool keep) {
+  clade_shape y = {0};
+  for (int i = 0; i < x->rank; i++)
+    if (!reduces(a, i))
+      y.dim[y.rank++] = x->dim[i];
+    else if (keep)
+      y.dim[y.rank++] = 1;
+  return y;
+}
+
+static clade_status infer(clade_node *n) {
+  const attrs *a = n->attrs;
+  clade_dtype t = n->in[0].dtype;
+  int rank = n->in[0].shape.rank;
+  CLADE_TRY(clade__want_dense(n));
+  if (a->kind < SUM || a->kind > MIN) return CLADE_FAIL(INVALID, "reduce: kind is %d; expected 0 to 3", a->kind);
+  if (a->axes < 0 || a->axes >> rank)
+    return CLADE_FAIL(INVALID, "%s: axes 0x%x name one out of range for x of rank %d", names[a->kind],
+                      (unsigned)a->axes, rank);
+  if (a->kind == MEAN && !is_float(t))
+    return CLADE_FAIL(DTYPE, "mean: x is %s; expected f32, f16 or bf16", clade_dtype_name(t));
+  if (a->kind == SUM && t == CLADE_BOOL) return CLADE_FAIL(DTYPE, "sum: x is bool; cast it to a number first");
+  n->out[0] = (clade_type){.dtype = t, .shape = shape_of(&n->in[0].shape, a, a->keep)};
+  return CLADE_OK;
+}
+
+static clade_status grad(clade_grad *g) {
+  const attrs *a = g->node->attrs;
+  const clade_type *x = &g->node->in[0];
+  clade_shape kept = shape_of(&x->shape, a, true);
+  clade_val dy = clade_reshape(g->graph, g->dout[0], kept);
+  if (a->kind == MEAN) {
+    g->din[0] = clade__broadcast_mean(g->graph, dy, &x->shape);
+  } else if (a->kind == SUM) {
+    g->din[0] = clade_broadcast(g->graph, dy, x->shape);
+  } else {
+    clade_val y = clade_reshape(g->graph, g->out[0], kept);
+    clade_val hit = clade_cast(g->graph, clade_eq(g->graph, g->in[0], y), x->dtype);
+    clade_reduce_opt opt = {.size = sizeof opt, .x = hit, .keep = true};
+    for (int i = 0; i < x->shape.rank; i++)
+      if (reduces(a, i)) opt.axes[opt.n_axes++] = i;
+    clade_val share = opt.n_axes ? clade_div(g->graph, dy, clade_sum_(g->graph, &opt)) : dy;
+    g->din[0] = clade_mul(g->graph, hit, share);
+  }
+  return CLADE_OK;
+}
+
+/* ---- the shape as alternating groups of kept and reduced axes ---- */
+typedef struct groups {
+  int n;
+  bool reduced[CLADE_MAX_RANK];
+  int64_t size[CLADE_MAX_RANK], stride[CLADE_MAX_RANK];
+  int64_t outputs, count; /* kept and reduced elements */
+} groups;
+
+static groups group(const clade_node *n) {
+  const attrs *a = n->attrs;
+  const clade_shape *x = &n->in[0].shape;
+  groups g = {.outputs = 1, .count = 1};
+  int64_t stride[CLADE_MAX_RANK] = {0};
+  clade__strides(x, stride);
+  for (int i = 0; i < x->rank; i++) {
+    bool r = reduces(a, i);
+    *(r ? &g.count : &g.outputs) *= x->dim[i];
+    if (x->dim[i] == 1) continue;
+    if (g.n == 0 || g.reduced[g.n - 1] != r) {
+      g.reduced[g.n] = r;
+      g.size[g.n++] = 1;
+    }
+    g.size[g.n - 1] *= x->dim[i];
+    g.stride[g.n - 1] = stride[i];
+  }
+  return g;
+}
+
+/* What nothing gives: the kernel starts from it. */
+static const char *empty(int kind, clade_dtype t) {
+  if (kind <= MEAN) return "0";
+  bool max = kind == MAX;
+  switch (t) {
+  case CLADE_I8: return max ? "(-128)" : "127";
+  case CLADE_U8: return max ? "0" : "255";
+  case CLADE_BOOL: return max ? "0" : "1";
+  case CLADE_I32: return max ? "INT_MIN" : "INT_MAX";
+  case CLADE_I64: return max ? "LONG_MIN" : "LONG_MAX";
+  default: return max ? "-INFINITY" : "INFINITY";
+  }
+}
+
+static clade_kernel_step *kernel(clade_emit *e, const clade_query *q, const char *name) {
+  const attrs *a = q->node->attrs;
+  clade_dtype t = q->node->in[0].dtype;
+  bool f = is_float(t), sum = a->kind <= MEAN;
+  clade_kernel_step *s = clade_emit_kernel(e, name);
+  clade_emit_define_text(s, "T", clade_dtype_name(t));
+  clade_emit_define(s, "KIND", a->kind);
+  clade_emit_define(s, "FLOAT", f);
+  clade_emit_define_text(s, "ACC", f ? "float" : t == CLADE_I64 ? (sum ? "ulong" : "long") : sum ? "uint" : "int");
+  clade_emit_define_text(s, "EMPTY", empty(a->kind, t));
+  return s;
+}
+
+/* ---- ref: a work-item per output, any axes ---- */
+static double ref_cost(const clade_query *q) {
+  groups g = group(q->node);
+  double parallel = q->device->device_class == CLADE_CPU ? 0.02 : 0.1;
+  return clade__cost(q->device, 6.0 * (double)g.outputs * (double)g.count, clade__node_bytes(q->node), parallel);
+}
+
+static clade_status ref_emit(clade_emit *e, const clade_query *q) {
+  groups g = group(q->node);
+  int64_t dim[8] = {1, 1, 1, 1, 1, 1, 1, 1}, stride[8] = {0};
+  int kept = 3, reduced = 7;
+  for (int i = g.n - 1; i >= 0; i--) {
+    int at = g.reduced[i] ? reduced-- : kept--;
+    dim[at] = g.size[i];
+    stride[at] = g.stride[i];
+  }
+  clade_kernel_step *s = kernel(e, q, "reduce_forward_ref");
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, g.outputs);
+  clade_emit_index8(s, 8, dim);
+  clade_emit_index8(s, 8, stride);
+  clade_emit_f32(s, (float)g.count);
+  clade__emit_flat(s, q->device, g.outputs);
+  return CLADE_OK;
+}
+
+/* ---- split: neighbouring axes, in chunks that are joined by a second launch ---- */
+typedef struct split {
+  int64_t outer, reduced, inner, chunks, chunk, items;
+  int mode;
+} split;
+
+static bool plan(const clade_query *q, split *p) {
+  groups g = group(q->node);
+  *p = (split){.outer = 1, .reduced = 1, .inner = 1};
+  int n_reduced = 0;
+  for (int i = 0; i < g.n; i++) {
+    if (g.reduced[i]) {
+      n_reduced++;
+      p->reduced = g.size[i];
+    } else {
+      *(n_reduced ? &p->inner : &p->outer) *= g.size[i];
+    }
+  }
+  if (n_reduced != 1 || g.outputs == 0) return false;
+  bool cpu = q->device->device_class == CLADE_CPU, wide = is_float(q->node->in[0].dtype) && cpu;
+  p->mode = !wide ? 0 : p->inner == 1 ? 1 : p->inner >= 16 ? 2 : 0;
+  int64_t columns = p->outer * (p->mode == 2 ? (p->inner + 15) / 16 : p->inner);
+  int64_t units = CLADE_MAX(q->device->compute_units, 1u), want = units * (cpu ? 4 : 1024), least = cpu ? 4096 : 128;
+  int64_t chunks = CLADE_MIN((want + columns - 1) / columns, p->reduced / least);
+  chunks = CLADE_MAX(chunks, 1);
+  p->chunk = (p->reduced + chunks - 1) / chunks;
+  p->chunk = CLADE_MAX((p->chunk + 15) / 16 * 16, 16);
+  p->chunks = CLADE_MAX((p->reduced + p->chunk - 1) / p->chunk, 1);
+  p->items = columns * p->chunks;
+  return true;
+}
+
+static const char *split_accept(const clade_query *q) {
+  split p;
+  return plan(q, &p) ? NULL : "the reduced axes are not one run of neighbours, or there is no output";
+}
+
+static double split_cost(const clade_query *q) {
+  split p;
+  if (!plan(q, &p)) return 1e9;
+  double efficiency = p.mode ? 0.3 : 0.03, flops = 6.0 * (double)p.outer * (double)p.reduced * (double)p.inner;
+  return clade__cost(q->device, flops, clade__node_bytes(q->node), efficiency) + (p.chunks > 1 ? 5e-6 : 0);
+}
+
+static size_t acc_bytes(const clade_query *q) { return q->node->in[0].dtype == CLADE_I64 ? 8 : 4; }
+
+static size_t split_workspace(const clade_query *q) {
+  split p;
+  return plan(q, &p) && p.chunks > 1 ? (size_t)(p.outer * p.inner * p.chunks) * acc_bytes(q) : 0;
+}
+
+static clade_status split_emit(clade_emit *e, const clade_query *q) {
+  split p;
+  if (!plan(q, &p)) return CLADE_FAIL(INTERNAL, "reduce: split was emitted for axes that it refuses");
+  clade_kernel_step *s = kernel(e, q, "reduce_forward_split");
+  clade_emit_define(s, "MODE", p.mode);
+  clade_emit_define(s, "DIRECT", p.chunks == 1);
+  clade_emit_in(s, 0);
+  if (p.chunks == 1)
+    clade_emit_out(s, 0);
+  else
+    clade_emit_workspace(s, 0, acc_bytes(q));
+  clade_emit_index(s, p.outer);
+  clade_emit_index(s, p.reduced);
+  clade_emit_index(s, p.inner);
+  clade_emit_index(s, p.chunks);
+  clade_emit_index(s, p.chunk);
+  clade_emit_f32(s, (float)p.reduced);
+  clade__emit_flat(s, q->device, p.items);
+  if (p.chunks == 1) return CLADE_OK;
+  s = kernel(e, q, "reduce_forward_join");
+  clade_emit_workspace(s, 0, acc_bytes(q));
+  clade_emit_out(s, 0);
+  clade_emit_index(s, p.outer * p.inner);
+  clade_emit_index(s, p.inner);
+  clade_emit_index(s, p.chunks);
+  clade_emit_f32(s, (float)p.reduced);
+  clade__emit_flat(s, q->device, p.outer * p.inner);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {
+    {.name = "split", .accept = split_accept, .cost = split_cost, .workspace = split_workspace, .emit = split_emit},
+    {.name = "ref", .cost = ref_cost, .emit = ref_emit},
+    {0},
+};
+
+const clade_op clade__op_reduce = {
+    .size = sizeof(clade_op),
+    .name = "reduce",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .attr_bytes = sizeof(attrs),
+    .attrs = table,
+    .infer = infer,
+    .grad = grad,
+    .impls = impls,
+};
+
+static clade_status axes_of(const clade_graph *g, const clade_reduce_opt *opt, int32_t *axes) {
+  clade_type type;
+  CLADE_TRY(clade_val_type(g, opt->x, &type));
+  int rank = type.shape.rank;
+  if (opt->n_axes < 0 || opt->n_axes > CLADE_MAX_RANK)
+    return CLADE_FAIL(INVALID, ".n_axes is %d; expected 0 to %d", opt->n_axes, CLADE_MAX_RANK);
+  *axes = opt->n_axes ? 0 : (1 << rank) - 1;
+  for (int i = 0; i < opt->n_axes; i++) {
+    int axis = opt->axes[i];
+    if (axis < -rank || axis >= rank)
+      return CLADE_FAIL(INVALID, ".axes[%d] is %d: out of range for x of rank %d", i, axis, rank);
+    if (axis < 0) axis += rank;
+    if (*axes >> axis & 1) return CLADE_FAIL(INVALID, ".axes[%d] is %d: axis %d is named twice", i, opt->axes[i], axis);
+    *axes |= 1 << axis;
+  }
+  return CLADE_OK;
+}
+
+static clade_val build(clade_graph *g, int kind, const clade_reduce_opt *given) {
+  clade_reduce_opt opt;
+  attrs a;
+  memset(&a, 0, sizeof a);
+  a.kind = kind;
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, names[kind]);
+  if (status == CLADE_OK) status = axes_of(g, &opt, &a.axes);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, names[kind]);
+  a.keep = opt.keep;
+  return clade_node_add(g, &clade__op_reduce, NULL, &a, 1, &opt.x, NULL);
+}
+
+clade_val clade_sum_(clade_graph *g, const clade_reduce_opt *opt) { return build(g, SUM, opt); }
+clade_val clade_mean_(clade_graph *g, const clade_reduce_opt *opt) { return build(g, MEAN, opt); }
+clade_val clade_reduce_max_(clade_graph *g, const clade_reduce_opt *opt) { return build(g, MAX, opt); }
+clade_val clade_reduce_min_(clade_graph *g, const clade_reduce_opt *opt) { return build(g, MIN, opt); }

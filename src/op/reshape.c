@@ -1,0 +1,169 @@
+/* Reshape and flatten: the same bytes under another shape. */
+#include <clade/ops.h>
+
+#include "op/dims.h"
+
+typedef struct attrs {
+  clade_shape shape; /* one dimension may be CLADE_DIM_REST */
+} attrs;
+static const clade_attr table[] = {{"shape", CLADE_ATTR_SHAPE, offsetof(attrs, shape), 1}, {0}};
+
+/* A product as a number and the symbols in it, so that equal products are found to be equal in any order. */
+enum { MAX_SYMBOLS = 32 };
+typedef struct product {
+  int64_t number;
+  int n;
+  clade_dim symbol[MAX_SYMBOLS];
+} product;
+
+static bool multiply_dim(product *p, clade_dim d) {
+  clade_dim a, b;
+  char op = 0;
+  if (!clade_dim_is_symbol(d)) return !__builtin_mul_overflow(p->number, d, &p->number);
+  if (clade__dim_parts(d, &op, &a, &b) && op == '*') return multiply_dim(p, a) && multiply_dim(p, b);
+  if (p->n < MAX_SYMBOLS) p->symbol[p->n++] = d;
+  return p->n < MAX_SYMBOLS;
+}
+
+static clade_status multiply(product *p, const clade_shape *shape) {
+  *p = (product){.number = 1};
+  for (int i = 0; i < shape->rank; i++)
+    if (shape->dim[i] != CLADE_DIM_REST && !multiply_dim(p, shape->dim[i]))
+      return CLADE_FAIL(OVERFLOW, "reshape: the shape has more elements than can be counted");
+  return CLADE_OK;
+}
+
+static void cancel(product *a, product *b) {
+  for (int i = 0; i < a->n;) {
+    int j = 0;
+    while (j < b->n && b->symbol[j] != a->symbol[i]) j++;
+    if (j == b->n) {
+      i++;
+    } else {
+      a->symbol[i] = a->symbol[--a->n];
+      b->symbol[j] = b->symbol[--b->n];
+    }
+  }
+}
+
+static clade_dim dim_of(const product *p) {
+  clade_dim d = p->number;
+  for (int i = 0; i < p->n; i++) d = clade_dim_mul(d, p->symbol[i]);
+  return d;
+}
+
+static clade_status mismatch(const clade_shape *from, const clade_shape *to) {
+  char a[200], b[200];
+  for (int i = 0; i < to->rank; i++)
+    if (to->dim[i] == CLADE_DIM_REST)
+      return CLADE_FAIL(SHAPE, "reshape: x is %s; dimension %d of the new shape (CLADE_DIM_REST) is not a whole number",
+                        clade_shape_text(from, a, sizeof a), i);
+  return CLADE_FAIL(SHAPE, "reshape: x is %s and cannot become %s: the numbers of elements differ",
+                    clade_shape_text(from, a, sizeof a), clade_shape_text(to, b, sizeof b));
+}
+
+/* What is left for CLADE_DIM_REST. */
+static clade_status rest(const product *have, const product *given, clade_dim *out) {
+  if (given->number == 0)
+    return CLADE_FAIL(SHAPE, "reshape: CLADE_DIM_REST beside a dimension of 0 could be any size: give the size");
+  bool whole = have->n || given->n || have->number % given->number == 0;
+  if (given->n == 0 && given->number && have->number % given->number == 0) {
+    product left = *have;
+    left.number /= given->number;
+    *out = dim_of(&left);
+  } else {
+    *out = whole ? clade_dim_div(dim_of(have), dim_of(given)) : CLADE_DIM_ERROR;
+  }
+  return CLADE_OK;
+}
+
+static clade_status infer(clade_node *n) {
+  const attrs *at = n->attrs;
+  clade_shape shape = at->shape;
+  const clade_shape *from = &n->in[0].shape;
+  int open = -1;
+  CLADE_TRY(clade__want_dense(n));
+  if (shape.rank < 0 || shape.rank > CLADE_MAX_RANK)
+    return CLADE_FAIL(SHAPE, "reshape: the new shape has more than %d dimensions", CLADE_MAX_RANK);
+  for (int i = 0; i < shape.rank; i++) {
+    clade_dim d = shape.dim[i];
+    if (d == CLADE_DIM_REST) {
+      if (open >= 0)
+        return CLADE_FAIL(SHAPE, "reshape: dimensions %d and %d of the new shape are CLADE_DIM_REST; one may be", open,
+                          i);
+      open = i;
+    } else if (d < 0 && !clade_dim_is_symbol(d)) {
+      return CLADE_FAIL(SHAPE, "reshape: dimension %d of the new shape is negative or no size", i);
+    }
+  }
+  product have, want;
+  CLADE_TRY(multiply(&have, from));
+  CLADE_TRY(multiply(&want, &shape));
+  bool known = !have.n && !want.n;
+  cancel(&have, &want);
+  if (open >= 0) {
+    CLADE_TRY(rest(&have, &want, &shape.dim[open]));
+    if (shape.dim[open] == CLADE_DIM_ERROR) {
+      shape.dim[open] = CLADE_DIM_REST;
+      return mismatch(from, &shape);
+    }
+  } else if (have.number != want.number && (known || (!have.n && !want.n && have.number && want.number))) {
+    return mismatch(from, &at->shape);
+  }
+  /* symbols that do not cancel are judged when they have values: infer runs again */
+  n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = shape};
+  return CLADE_OK;
+}
+
+static clade_status grad(clade_grad *g) {
+  g->din[0] = clade_reshape(g->graph, g->dout[0], g->node->in[0].shape);
+  return CLADE_OK;
+}
+
+static double cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  (void)q;
+  clade_emit_copy(e, 0, 0);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {{.name = "ref", .cost = cost, .emit = emit}, {0}};
+
+const clade_op clade__op_reshape = {
+    .size = sizeof(clade_op),
+    .name = "reshape",
+    .flags = CLADE_OP_VIEW,
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .attr_bytes = sizeof(attrs),
+    .attrs = table,
+    .infer = infer,
+    .grad = grad,
+    .impls = impls,
+};
+
+clade_val clade_reshape(clade_graph *g, clade_val x, clade_shape shape) {
+  attrs a;
+  memset(&a, 0, sizeof a);
+  a.shape.rank = shape.rank;
+  for (int i = 0; i < shape.rank && i < CLADE_MAX_RANK; i++) a.shape.dim[i] = shape.dim[i];
+  return clade_node_add(g, &clade__op_reshape, NULL, &a, 1, &x, NULL);
+}
+
+clade_val clade_flatten(clade_graph *g, clade_val x, int axis) {
+  clade_type type;
+  clade_status status = clade_val_type(g, x, &type);
+  if (status == CLADE_OK && (axis < -type.shape.rank || axis > type.shape.rank))
+    status = CLADE_FAIL(INVALID, "axis %d is out of range for a value of rank %d", axis, type.shape.rank);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, "flatten");
+  if (axis < 0) axis += type.shape.rank;
+  clade_dim before = 1, after = 1;
+  for (int i = 0; i < type.shape.rank; i++)
+    if (i < axis)
+      before = clade_dim_mul(before, type.shape.dim[i]);
+    else
+      after = clade_dim_mul(after, type.shape.dim[i]);
+  return clade_reshape(g, x, CLADE_SHAPE(before, after));
+}

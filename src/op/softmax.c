@@ -1,0 +1,109 @@
+/* Softmax along one axis: exp(x - max) / sum of them. Each result is off by (16 + max - x) 2^-23 of itself at the most,
+ * besides the rounding to the stored type. A row with NaN or without a finite element becomes NaN. */
+#include <clade/ops.h>
+
+#include "op/dims.h"
+
+typedef struct attrs {
+  int32_t axis; /* from 0 on */
+} attrs;
+static const clade_attr table[] = {{"axis", CLADE_ATTR_I32, offsetof(attrs, axis), 1}, {0}};
+
+static clade_status infer(clade_node *n) {
+  const attrs *a = n->attrs;
+  int axis;
+  CLADE_TRY(clade__want_dense(n));
+  CLADE_TRY(clade__axis("softmax", a->axis, n->in[0].shape.rank, &axis));
+  CLADE_TRY(clade__want_float(n, 0, "x"));
+  n->out[0] = n->in[0];
+  return CLADE_OK;
+}
+
+/* dx = (dy - sum(dy * y)) * y */
+static clade_status grad(clade_grad *g) {
+  const attrs *a = g->node->attrs;
+  clade_val dy = g->dout[0], y = g->out[0];
+  clade_reduce_opt opt = {.size = sizeof opt, .n_axes = 1, .axes = {a->axis}, .keep = true};
+  opt.x = clade_mul(g->graph, dy, y);
+  g->din[0] = clade_mul(g->graph, clade_sub(g->graph, dy, clade_sum_(g->graph, &opt)), y);
+  return CLADE_OK;
+}
+
+typedef struct extent {
+  int64_t outer, n, inner;
+} extent;
+static extent extent_of(const clade_query *q) {
+  const clade_shape *x = &q->node->in[0].shape;
+  int axis = ((const attrs *)q->node->attrs)->axis;
+  return (extent){clade__product(x, 0, axis), x->dim[axis], clade__product(x, axis + 1, x->rank)};
+}
+
+static double work(const clade_query *q) {
+  extent x = extent_of(q);
+  return 40.0 * (double)x.outer * (double)x.n * (double)x.inner;
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q, bool wide) {
+  extent x = extent_of(q);
+  if (x.n == 0) return CLADE_OK;
+  clade_kernel_step *s = clade_emit_kernel(e, wide ? "softmax_forward_vec" : "softmax_forward_ref");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, x.outer);
+  clade_emit_index(s, x.n);
+  if (!wide) clade_emit_index(s, x.inner);
+  clade__emit_flat(s, q->device, x.outer * x.inner);
+  return CLADE_OK;
+}
+
+static const char *vec_accept(const clade_query *q) {
+  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
+  return extent_of(q).inner == 1 ? NULL : "the axis is not the last one";
+}
+static double vec_cost(const clade_query *q) {
+  return clade__cost(q->device, work(q), clade__node_bytes(q->node), extent_of(q).n < 16 ? 0.02 : 0.2);
+}
+static clade_status vec_emit(clade_emit *e, const clade_query *q) { return emit(e, q, true); }
+static double ref_cost(const clade_query *q) {
+  return clade__cost(q->device, work(q), clade__node_bytes(q->node), 0.03);
+}
+static clade_status ref_emit(clade_emit *e, const clade_query *q) { return emit(e, q, false); }
+
+static const clade_impl impls[] = {
+    {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit},
+    {.name = "ref", .cost = ref_cost, .emit = ref_emit},
+    {0},
+};
+
+/* The kernels read a whole row before they write it. */
+static uint32_t in_place(const clade_node *n) {
+  (void)n;
+  return 1;
+}
+
+const clade_op clade__op_softmax = {
+    .size = sizeof(clade_op),
+    .name = "softmax",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .attr_bytes = sizeof(attrs),
+    .attrs = table,
+    .infer = infer,
+    .grad = grad,
+    .in_place = in_place,
+    .impls = impls,
+};
+
+clade_val clade_softmax(clade_graph *g, clade_val x, int axis) {
+  clade_type type;
+  attrs a;
+  memset(&a, 0, sizeof a);
+  clade_status status = clade_val_type(g, x, &type);
+  int at = 0;
+  if (status == CLADE_OK) status = clade__axis("x", axis, type.shape.rank, &at);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, "softmax");
+  a.axis = at;
+  return clade_node_add(g, &clade__op_softmax, NULL, &a, 1, &x, NULL);
+}

@@ -1,0 +1,51 @@
+/* From a blocked layout to the dense one. */
+#include <clade/ops.h>
+
+#include "op/pack.h"
+
+static clade_status infer(clade_node *n) {
+  if (!n->in[0].layout.block) return CLADE_FAIL(INVALID, "unpack: x is dense; expected a blocked layout");
+  n->out[0] = n->in[0];
+  n->out[0].layout = (clade_layout){0};
+  return CLADE_OK;
+}
+
+static clade_status grad(clade_grad *g) {
+  g->din[0] = clade_pack(g->graph, g->dout[0], g->node->in[0].layout);
+  return CLADE_OK;
+}
+
+static double cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 0.5); }
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  clade__packed p = clade__packed_of(&q->node->in[0]);
+  clade_kernel_step *s = clade_emit_kernel(e, "unpack_forward_ref");
+  clade_emit_define_text(s, "T", clade__raw_name(q->node->in[0].dtype));
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade__packed_args(s, &p);
+  clade__emit_flat(s, q->device, clade__packed_blocks(&p));
+  return CLADE_OK;
+}
+
+static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  in[0] = q->node->in[0].layout;
+  out[0] = (clade_layout){0};
+}
+
+static const clade_impl impls[] = {{.name = "ref", .layouts = layouts, .cost = cost, .emit = emit}, {0}};
+
+const clade_op clade__op_unpack = {
+    .size = sizeof(clade_op),
+    .name = "unpack",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .infer = infer,
+    .grad = grad,
+    .impls = impls,
+};
+
+clade_val clade_unpack(clade_graph *g, clade_val x) {
+  return clade_node_add(g, &clade__op_unpack, NULL, NULL, 1, &x, NULL);
+}

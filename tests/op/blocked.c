@@ -1,0 +1,83 @@
+/* Blocked layouts as their definition says, element by element. */
+#include "blocked.h"
+
+clade_layout blocked_draw(op_random *r, const clade_shape *shape) {
+  static const int blocks[] = {1, 2, 3, 8, 16};
+  int axis = (int)op_integer(r, 0, shape->rank - 1);
+  uint16_t interleave = (uint16_t)(axis > 0 ? (int)op_integer(r, 0, 4) : 0);
+  return (clade_layout){(int16_t)axis, (uint16_t)blocks[op_integer(r, 0, 4)], interleave};
+}
+
+clade_shape blocked_shape(const clade_shape *shape, clade_layout layout) {
+  clade_shape s = *shape;
+  s.dim[layout.axis] = (s.dim[layout.axis] + layout.block - 1) / layout.block;
+  s.dim[s.rank++] = layout.block;
+  if (layout.interleave > 1) {
+    clade_dim *before = &s.dim[layout.axis - 1];
+    *before = (*before + layout.interleave - 1) / layout.interleave;
+    s.dim[s.rank++] = layout.interleave;
+  }
+  return s;
+}
+
+int64_t blocked_at(const clade_shape *shape, clade_layout layout, const int64_t *index) {
+  int64_t at = 0, own[CLADE_MAX_RANK];
+  for (int i = 0; i < shape->rank; i++) own[i] = index[i];
+  own[layout.axis] = index[layout.axis] * layout.block + index[shape->rank];
+  if (layout.interleave > 1) own[layout.axis - 1] = index[layout.axis - 1] * layout.interleave + index[shape->rank + 1];
+  for (int i = 0; i < shape->rank; i++) {
+    if (own[i] >= shape->dim[i]) return -1;
+    at = at * shape->dim[i] + own[i];
+  }
+  return at;
+}
+
+static clade_status infer_dense(clade_node *n) {
+  n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = blocked_shape(&n->in[0].shape, n->in[0].layout)};
+  return CLADE_OK;
+}
+
+static clade_status infer_blocked(clade_node *n) {
+  const blocked_attrs *a = n->attrs;
+  clade_layout layout = {(int16_t)a->axis, (uint16_t)a->block, (uint16_t)a->interleave};
+  n->out[0] = (clade_type){n->in[0].dtype, layout, a->shape};
+  return CLADE_OK;
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  (void)q;
+  clade_emit_copy(e, 0, 0);
+  return CLADE_OK;
+}
+static void keep_input(const clade_query *q, clade_layout *in, clade_layout *out) {
+  in[0] = q->node->in[0].layout;
+  out[0] = q->node->out[0].layout;
+}
+static const clade_impl impls[] = {{.name = "ref", .layouts = keep_input, .emit = emit}, {0}};
+
+static const clade_attr table[] = {{"shape", CLADE_ATTR_SHAPE, offsetof(blocked_attrs, shape), 1},
+                                   {"axis", CLADE_ATTR_I32, offsetof(blocked_attrs, axis), 1},
+                                   {"block", CLADE_ATTR_I32, offsetof(blocked_attrs, block), 1},
+                                   {"interleave", CLADE_ATTR_I32, offsetof(blocked_attrs, interleave), 1},
+                                   {0}};
+
+const clade_op blocked_to_dense = {.size = sizeof(clade_op),
+                                   .name = "test.to_dense",
+                                   .flags = CLADE_OP_VIEW,
+                                   .min_in = 1,
+                                   .max_in = 1,
+                                   .n_out = 1,
+                                   .infer = infer_dense,
+                                   .impls = impls,
+                                   .source = ""};
+const clade_op blocked_from_dense = {.size = sizeof(clade_op),
+                                     .name = "test.from_dense",
+                                     .flags = CLADE_OP_VIEW,
+                                     .min_in = 1,
+                                     .max_in = 1,
+                                     .n_out = 1,
+                                     .attr_bytes = sizeof(blocked_attrs),
+                                     .attrs = table,
+                                     .infer = infer_blocked,
+                                     .impls = impls,
+                                     .source = ""};

@@ -1,0 +1,122 @@
+/* Matrix products: transposed, batched with broadcasting, scaled, with a bias, and with a program at the end. */
+#include <clade/ops.h>
+
+#include <math.h>
+#include <stdio.h>
+
+#include "op_test.h"
+
+static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I32, CLADE_DTYPE_NONE};
+enum { TRANS_A, TRANS_B, BIAS, EPILOGUE }; /* BIAS: a third input, through clade_gemm; EPILOGUE: in the node itself */
+enum { ALPHA };
+
+static clade_shape matrix(clade_shape batch, int64_t rows, int64_t columns, bool trans) {
+  batch.dim[batch.rank++] = trans ? columns : rows;
+  batch.dim[batch.rank++] = trans ? rows : columns;
+  return batch;
+}
+
+static void draw(op_case *c, op_random *r) {
+  bool real = op_is_float(c->dtype);
+  int64_t most = c->small ? 8 : c->gradient ? 5 : 150;
+  int64_t m = op_draw_extent(r, c, most), k = op_draw_extent(r, c, most), n = op_draw_extent(r, c, most);
+  if (!c->small && !c->gradient && c->number % 16 == 7) k = op_integer(r, 500, 700); /* more than one slice */
+  clade_shape batch = {0}, a = {0}, b = {0};
+  if (c->number % 3 == 0) {
+    batch = op_draw_shape(r, c, 1, 4, c->gradient ? 4 : 12);
+    a = op_draw_broadcast(r, &batch);
+    b = op_chance(r, 0.5) ? batch : op_draw_broadcast(r, &batch);
+    if (op_chance(r, 0.5)) a = batch;
+  }
+  c->i[TRANS_A] = op_chance(r, 0.5);
+  c->i[TRANS_B] = op_chance(r, 0.5);
+  c->f[ALPHA] = real && c->number % 4 == 1 ? -0.75 : 1;
+  c->n_in = 2;
+  c->in[0] = (op_input){.dtype = c->dtype, .shape = matrix(a, m, k, c->i[TRANS_A]), .low = -2, .high = 2};
+  c->in[1] = (op_input){.dtype = c->dtype, .shape = matrix(b, k, n, c->i[TRANS_B]), .low = -2, .high = 2};
+  c->i[BIAS] = c->number % 5 == 1;
+  c->i[EPILOGUE] = real && !c->gradient && c->number % 5 == 2;
+  if (c->i[BIAS] || c->i[EPILOGUE]) {
+    clade_shape both = {0}, bias;
+    if (clade__broadcast_shape("test", &a, &b, &both) == CLADE_OK) bias = matrix(both, m, n, false);
+    c->in[c->n_in++] = (op_input){.dtype = c->dtype, .shape = op_draw_broadcast(r, &bias), .low = -2, .high = 2};
+  }
+  snprintf(c->note, sizeof c->note, "trans %d %d bias %d epilogue %d", c->i[TRANS_A], c->i[TRANS_B], c->i[BIAS],
+           c->i[EPILOGUE]);
+}
+
+/* relu(product + input 1) */
+static clade__elt program(clade_dtype t) {
+  clade__elt p;
+  memset(&p, 0, sizeof p);
+  p.n_in = 2;
+  p.n_insn = 2;
+  p.in_dtype[0] = p.in_dtype[1] = (uint8_t)t;
+  p.insn[0] = (clade__elt_insn){.fn = clade__elt_by_name("add")->number, .dtype = (uint8_t)t, .arg = {0, 1}};
+  p.insn[1] = (clade__elt_insn){.fn = clade__elt_by_name("relu")->number, .dtype = (uint8_t)t, .arg = {2}};
+  return p;
+}
+
+static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
+  if (c->i[EPILOGUE]) {
+    clade__gemm_attrs at;
+    memset(&at, 0, sizeof at);
+    at.trans_a = c->i[TRANS_A];
+    at.trans_b = c->i[TRANS_B];
+    at.alpha = (float)c->f[ALPHA];
+    at.epilogue = program(c->dtype);
+    out[0] = clade_node_add(g, &clade__op_gemm, NULL, &at, 3, in, NULL);
+    return;
+  }
+  clade_gemm_opt opt = {.size = sizeof opt, .b = in[1], .trans_a = c->i[TRANS_A], .trans_b = c->i[TRANS_B]};
+  opt.alpha = c->f[ALPHA] < 0 ? (float)c->f[ALPHA] : 0;
+  if (c->i[BIAS]) opt.bias = in[2];
+  out[0] = clade_gemm_(g, in[0], &opt);
+}
+
+/* The element at (row, column) of the matrix that belongs to `index` of the result. */
+static double element(const op_array *x, const clade_shape *y, const int64_t *index, int64_t row, int64_t column,
+                      bool trans) {
+  clade_shape own = x->shape, to = *y;
+  int64_t at[CLADE_MAX_RANK];
+  int rank = y->rank;
+  for (int i = 0; i < rank - 2; i++) at[i] = index[i];
+  at[rank - 2] = trans ? column : row;
+  at[rank - 1] = trans ? row : column;
+  to.dim[rank - 2] = own.dim[own.rank - 2];
+  to.dim[rank - 1] = own.dim[own.rank - 1];
+  return x->v[op_broadcast_at(&own, &to, at)];
+}
+
+static double stored_epsilon(clade_dtype t) { return t == CLADE_F16 ? 0x1p-11 : t == CLADE_BF16 ? 0x1p-8 : 0; }
+
+static void reference(const op_case *c, const op_array *in, op_array *out) {
+  bool ta = c->i[TRANS_A], tb = c->i[TRANS_B], real = op_is_float(c->dtype);
+  clade_shape a = in[0].shape, b = in[1].shape, y = {0};
+  int64_t m = a.dim[a.rank - (ta ? 1 : 2)], k = a.dim[a.rank - (ta ? 2 : 1)], n = b.dim[b.rank - (tb ? 2 : 1)];
+  a.rank -= 2, b.rank -= 2;
+  clade__broadcast_shape("test", &a, &b, &y);
+  y = matrix(y, m, n, false);
+  op_result(out, c->dtype, y);
+  for (int64_t o = 0; o < out->n; o++) {
+    int64_t index[CLADE_MAX_RANK];
+    double sum = 0, absolute = 0;
+    op_unravel(&y, o, index);
+    for (int64_t i = 0; i < k; i++) {
+      double term = element(&in[0], &y, index, index[y.rank - 2], i, ta) *
+                    element(&in[1], &y, index, i, index[y.rank - 1], tb) * c->f[ALPHA];
+      sum += term, absolute += fabs(term);
+    }
+    out->v[o] = sum;
+    out->bound[o] = real ? (double)(k + 4) * 0x1p-24 * absolute : 0;
+    if (c->n_in < 3) continue;
+    double bias = in[2].v[op_broadcast_at(&in[2].shape, &y, index)];
+    if (c->i[BIAS])
+      out->bound[o] += stored_epsilon(c->dtype) * (fabs(sum) + 1e-4); /* the product may be stored first */
+    if (real) out->bound[o] += 0x1p-23 * (fabs(sum) + fabs(bias));
+    out->v[o] = sum + bias;
+    if (c->i[EPILOGUE]) out->v[o] = fmax(0, out->v[o]);
+  }
+}
+
+const op_test op_test_gemm = {"gemm", dtypes, draw, build, reference, NULL, 0};

@@ -1,0 +1,54 @@
+/* What pack writes, padding aside, element by element; its gradient through unpack. */
+#include <clade/ops.h>
+
+#include <math.h>
+#include <stdio.h>
+
+#include "blocked.h"
+
+static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,        CLADE_U8,
+                                     CLADE_I32, CLADE_I64, CLADE_BOOL, CLADE_DTYPE_NONE};
+enum { AXIS, BLOCK, INTERLEAVE, RANK, DIMS };
+
+static clade_layout layout_of(const op_case *c) {
+  return (clade_layout){(int16_t)c->i[AXIS], (uint16_t)c->i[BLOCK], (uint16_t)c->i[INTERLEAVE]};
+}
+static clade_shape shape_of(const op_case *c) {
+  clade_shape shape = {.rank = c->i[RANK]};
+  for (int i = 0; i < shape.rank; i++) shape.dim[i] = c->i[DIMS + i];
+  return shape;
+}
+
+static void draw(op_case *c, op_random *r) {
+  clade_shape shape = op_draw_shape(r, c, 1, 5, c->gradient ? 60 : 5000);
+  clade_layout layout = blocked_draw(r, &shape);
+  c->i[AXIS] = layout.axis;
+  c->i[BLOCK] = layout.block;
+  c->i[INTERLEAVE] = layout.interleave;
+  c->i[RANK] = shape.rank;
+  for (int i = 0; i < shape.rank; i++) c->i[DIMS + i] = (int)shape.dim[i];
+  c->n_in = 1;
+  c->in[0] = (op_input){.dtype = c->dtype, .shape = shape};
+  snprintf(c->note, sizeof c->note, "axis %d block %d interleave %d", layout.axis, layout.block, layout.interleave);
+}
+
+static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
+  clade_val packed = clade_pack(g, in[0], layout_of(c));
+  out[0] = c->gradient ? clade_unpack(g, packed) : clade_node_add(g, &blocked_to_dense, NULL, NULL, 1, &packed, NULL);
+}
+
+static void reference(const op_case *c, const op_array *in, op_array *out) {
+  clade_shape dense = shape_of(c), blocked = blocked_shape(&dense, layout_of(c));
+  op_result(out, c->dtype, c->gradient ? dense : blocked);
+  for (int64_t o = 0; o < out->n; o++) {
+    int64_t index[CLADE_MAX_RANK];
+    op_unravel(&blocked, o, index);
+    int64_t from = c->gradient ? o : blocked_at(&dense, layout_of(c), index);
+    if (from < 0)
+      out->bound[o] = HUGE_VAL;
+    else
+      out->v[o] = in->v[from];
+  }
+}
+
+const op_test op_test_pack = {"pack", dtypes, draw, build, reference, NULL, 0};

@@ -1,0 +1,112 @@
+/* Sum, mean, maximum and minimum over random axes, and long ones. */
+#include <clade/ops.h>
+
+#include <math.h>
+#include <stdio.h>
+
+#include "op_test.h"
+
+static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,        CLADE_U8,
+                                     CLADE_I32, CLADE_I64, CLADE_BOOL, CLADE_DTYPE_NONE};
+enum { SUM, MEAN, MAX, MIN };
+enum { KIND, AXES, KEEP };
+
+static void draw(op_case *c, op_random *r) {
+  bool real = op_is_float(c->dtype), truth = c->dtype == CLADE_BOOL;
+  int kind = real ? c->number % 4 : truth ? MAX + c->number % 2 : c->number % 3 == 1 ? MIN : c->number % 3;
+  clade_shape shape = op_draw_shape(r, c, 0, 5, c->gradient ? 60 : 20000);
+  int axes = (int)op_integer(r, 0, (1 << shape.rank) - 1);
+  if (!c->small && !c->gradient && c->number % 12 < 3) { /* long ones: whole, along rows, along columns */
+    int64_t n = c->number == 12 && real ? 1000003 : op_integer(r, 5000, 60000);
+    shape = c->number % 12 == 0   ? CLADE_SHAPE(n)
+            : c->number % 12 == 1 ? CLADE_SHAPE(3, n)
+                                  : CLADE_SHAPE(n, op_integer(r, 1, 40));
+    axes = c->number % 12 == 1 ? 2 : 1;
+  }
+  c->n_in = 1;
+  c->in[0] = (op_input){.dtype = c->dtype, .shape = shape};
+  if (real) c->in[0].low = -1, c->in[0].high = 2;
+  c->i[KIND] = kind;
+  c->i[AXES] = axes;
+  c->i[KEEP] = op_chance(r, 0.5);
+  snprintf(c->note, sizeof c->note, "kind %d axes 0x%x keep %d", kind, (unsigned)axes, c->i[KEEP]);
+}
+
+/* Near a tie the maximum has a kink: all values apart. */
+static void fill(const op_case *c, op_random *r, op_array *in) {
+  if (!c->gradient || c->i[KIND] < MAX) return;
+  for (int64_t i = 0; i < in->n; i++) in->v[i] = (double)i * 0.25 - 4;
+  for (int64_t i = in->n - 1; i > 0; i--) {
+    int64_t j = op_integer(r, 0, i);
+    double v = in->v[i];
+    in->v[i] = in->v[j];
+    in->v[j] = v;
+  }
+}
+
+static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
+  clade_reduce_opt opt = {.size = sizeof opt, .x = in[0], .keep = c->i[KEEP]};
+  for (int i = 0; i < CLADE_MAX_RANK; i++)
+    if (c->i[AXES] >> i & 1) opt.axes[opt.n_axes++] = i;
+  if (opt.n_axes == 0 && c->in[0].shape.rank > 0) { /* no axes named means all */
+    out[0] = in[0];
+    return;
+  }
+  switch (c->i[KIND]) {
+  case SUM: out[0] = clade_sum_(g, &opt); break;
+  case MEAN: out[0] = clade_mean_(g, &opt); break;
+  case MAX: out[0] = clade_reduce_max_(g, &opt); break;
+  default: out[0] = clade_reduce_min_(g, &opt); break;
+  }
+}
+
+static double nothing(int kind, clade_dtype t) {
+  if (kind == SUM) return 0;
+  if (kind == MEAN) return NAN;
+  bool max = kind == MAX;
+  switch (t) {
+  case CLADE_I8: return max ? -128 : 127;
+  case CLADE_U8: return max ? 0 : 255;
+  case CLADE_BOOL: return max ? 0 : 1;
+  case CLADE_I32: return max ? INT32_MIN : INT32_MAX;
+  case CLADE_I64: return max ? (double)INT64_MIN : (double)INT64_MAX;
+  default: return max ? -INFINITY : INFINITY;
+  }
+}
+
+/* Integer sums wrap. */
+static double wrap(clade_dtype t, double sum) {
+  int64_t whole = (int64_t)sum, stored = 0;
+  clade_convert(t, &stored, CLADE_I64, &whole, 1);
+  clade_convert(CLADE_I64, &whole, t, &stored, 1);
+  return (double)whole;
+}
+
+static void reference(const op_case *c, const op_array *in, op_array *out) {
+  clade_shape x = in->shape, kept = x, y = {0};
+  for (int i = 0; i < x.rank; i++) {
+    bool reduced = c->i[AXES] >> i & 1;
+    if (reduced) kept.dim[i] = 1;
+    if (!reduced || c->i[KEEP]) y.dim[y.rank++] = kept.dim[i];
+  }
+  op_result(out, c->dtype, y);
+  for (int64_t o = 0; o < out->n; o++) out->v[o] = c->i[KIND] < MAX ? 0 : nothing(c->i[KIND], c->dtype);
+  for (int64_t i = 0; i < in->n; i++) {
+    int64_t index[CLADE_MAX_RANK];
+    op_unravel(&x, i, index);
+    int64_t o = op_broadcast_at(&kept, &x, index);
+    double v = in->v[i];
+    if (c->i[KIND] < MAX)
+      out->v[o] += v, out->bound[o] += fabs(v);
+    else if (isnan(v) || (c->i[KIND] == MAX ? v > out->v[o] : v < out->v[o]))
+      out->v[o] = v;
+  }
+  double count = out->n ? (double)in->n / (double)out->n : 0;
+  for (int64_t o = 0; o < out->n; o++) {
+    out->bound[o] *= op_is_float(c->dtype) ? 0x1p-22 : 0;
+    if (c->i[KIND] == MEAN) out->v[o] /= count, out->bound[o] = count > 0 ? out->bound[o] / count : 0;
+    if (c->i[KIND] == SUM && !op_is_float(c->dtype)) out->v[o] = wrap(c->dtype, out->v[o]);
+  }
+}
+
+const op_test op_test_reduce = {"reduce", dtypes, draw, build, reference, fill, 0};

@@ -1,0 +1,44 @@
+/* Softmax along random axes. */
+#include <clade/ops.h>
+
+#include <math.h>
+#include <stdio.h>
+
+#include "op_test.h"
+
+static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
+
+static void draw(op_case *c, op_random *r) {
+  clade_shape shape = op_draw_shape(r, c, 1, 4, c->gradient ? 40 : 10000);
+  int axis = (int)op_integer(r, 0, shape.rank - 1);
+  if (c->number % 2) axis = shape.rank - 1;
+  double range = c->gradient ? 2 : c->number % 4 == 0 ? 40 : 5;
+  c->n_in = 1;
+  c->in[0] = (op_input){.dtype = c->dtype, .shape = shape, .low = -range, .high = range};
+  c->i[0] = axis;
+  snprintf(c->note, sizeof c->note, "axis %d", axis);
+}
+
+static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
+  out[0] = clade_softmax(g, in[0], c->i[0] - (c->number % 3 == 0 ? c->in[0].shape.rank : 0));
+}
+
+static void reference(const op_case *c, const op_array *in, op_array *out) {
+  int axis = c->i[0];
+  int64_t inner = 1, n = in->shape.dim[axis];
+  for (int i = axis + 1; i < in->shape.rank; i++) inner *= in->shape.dim[i];
+  op_result(out, c->dtype, in->shape);
+  for (int64_t row = 0; n && row < in->n / n; row++) {
+    int64_t base = row / inner * n * inner + row % inner;
+    double top = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++) top = fmax(top, in->v[base + i * inner]);
+    for (int64_t i = 0; i < n; i++) sum += exp(in->v[base + i * inner] - top);
+    for (int64_t i = 0; i < n; i++) {
+      double v = in->v[base + i * inner], y = exp(v - top) / sum;
+      out->v[base + i * inner] = y;
+      out->bound[base + i * inner] = (16 + top - v) * 0x1p-23 * y + 1e-37;
+    }
+  }
+}
+
+const op_test op_test_softmax = {"softmax", dtypes, draw, build, reference, NULL, 0};

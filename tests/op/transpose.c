@@ -1,0 +1,41 @@
+/* Random permutations of the axes. */
+#include <clade/ops.h>
+
+#include <stdio.h>
+
+#include "op_test.h"
+
+static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,        CLADE_U8,
+                                     CLADE_I32, CLADE_I64, CLADE_BOOL, CLADE_DTYPE_NONE};
+
+static void draw(op_case *c, op_random *r) {
+  clade_shape shape = op_draw_shape(r, c, 0, c->number % 5 == 0 ? 8 : 5, c->gradient ? 60 : 20000);
+  c->n_in = 1;
+  c->in[0] = (op_input){.dtype = c->dtype, .shape = shape};
+  for (int i = 0; i < shape.rank; i++) c->i[i] = i;
+  for (int i = shape.rank - 1; i > 0; i--) {
+    int j = (int)op_integer(r, 0, i), t = c->i[i];
+    c->i[i] = c->i[j];
+    c->i[j] = t;
+  }
+  for (int i = 0, at = 0; i < shape.rank; i++)
+    at += snprintf(c->note + at, sizeof c->note - (size_t)at, "%d ", c->i[i]);
+}
+
+static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
+  out[0] = clade_transpose(g, in[0], c->in[0].shape.rank, c->i);
+}
+
+static void reference(const op_case *c, const op_array *in, op_array *out) {
+  clade_shape y = {.rank = in->shape.rank};
+  for (int i = 0; i < y.rank; i++) y.dim[i] = in->shape.dim[c->i[i]];
+  op_result(out, c->dtype, y);
+  for (int64_t o = 0; o < out->n; o++) {
+    int64_t to[CLADE_MAX_RANK], from[CLADE_MAX_RANK] = {0};
+    op_unravel(&y, o, to);
+    for (int i = 0; i < y.rank; i++) from[c->i[i]] = to[i];
+    out->v[o] = in->v[op_broadcast_at(&in->shape, &in->shape, from)];
+  }
+}
+
+const op_test op_test_transpose = {"transpose", dtypes, draw, build, reference, NULL, 0};
