@@ -35,7 +35,7 @@ typedef struct clade_feed {
 } clade_feed;
 
 /* Every input must be fed. Returns as soon as all is enqueued. `ticket` may be NULL.
- *     clade_execute(run, CLADE_FEEDS({"x", x, sizeof x}, {"y", y, sizeof y}), &ticket); */
+ *     clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}, {"y", y, sizeof y, NULL}), &ticket); */
 #define CLADE_FEEDS(...) \
   (int)(sizeof((clade_feed[]){__VA_ARGS__}) / sizeof(clade_feed)), (clade_feed[]) { __VA_ARGS__ }
 CLADE_API clade_status clade_execute(clade_run *run, int n, const clade_feed *feeds, clade_ticket *ticket);

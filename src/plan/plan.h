@@ -1,4 +1,5 @@
-/* From a selected graph to a func: steps over memory that is laid out beforehand; and runs that execute it. */
+/* From a selected graph to a func: steps over memory that is laid out beforehand. Runs, which execute it, are in
+ * plan/run.h. */
 #ifndef CLADE_PLAN_H
 #define CLADE_PLAN_H
 
@@ -11,12 +12,13 @@
 /* Where bytes lie. Each space is its own buffers. */
 typedef enum clade__space {
   CLADE__NOWHERE,
-  CLADE__ARENA,    /* of the run, per device: slab `index` */
+  CLADE__ARENA,    /* of the run: slab `index` */
   CLADE__VARIABLE, /* variable `index` of the func */
-  CLADE__CONSTANT, /* constants of the func, per device */
+  CLADE__CONSTANT, /* of the func: constant slab `index` */
   CLADE__INPUT,    /* input `index`, per slot */
   CLADE__OUTPUT    /* output `index`, per slot */
 } clade__space;
+const char *clade__space_name(clade__space space);
 
 typedef struct clade__place {
   clade__space space;
@@ -25,88 +27,148 @@ typedef struct clade__place {
   size_t offset, bytes;
 } clade__place;
 
+/* What needs memory: a value that is no view, a node's workspace, a value kept aside. Alive from time `birth` to time
+ * `death`, both included. Times are ids of nodes; 0 is before all of them, and n_nodes after. */
+typedef struct clade__cell {
+  clade__id value; /* 0: a workspace, or kept aside */
+  uint32_t birth, death;
+  int32_t taken; /* the cell whose memory this one takes over in place; -1: none */
+  clade__place place;
+} clade__cell;
+
 typedef enum clade__fstep_kind {
   CLADE__FSTEP_KERNEL,
   CLADE__FSTEP_COPY,    /* on one device */
-  CLADE__FSTEP_FILL,    /* a pattern, on one device */
   CLADE__FSTEP_TRANSFER /* between devices: a host step, ends a segment */
 } clade__fstep_kind;
 
+typedef struct clade__operand {
+  int32_t cell; /* -1: an argument that is no memory */
+  bool read, write;
+  clade__place place;
+} clade__operand;
+
 typedef struct clade__fstep {
   clade__fstep_kind kind;
-  int device;
-  clade__id node;
-  int request;               /* KERNEL: in the func's table, and so its kernel */
-  clade_kernel_step *launch; /* KERNEL: arguments and range */
-  clade__place *operand;     /* KERNEL: by argument; others: [0] source, [1] destination */
-  clade__place workspace;
+  bool wide;         /* KERNEL: index_t has 64 bits */
+  bool per_slot;     /* touches an input or output: a kernel for each slot */
+  int device;        /* TRANSFER: where it goes */
   int source_device; /* TRANSFER */
-  unsigned char pattern[16];
-  size_t pattern_bytes;
-  bool per_slot; /* touches an input or output: own kernel for each slot */
+  clade__id node;    /* 0: a copy that the plan needs */
+  uint32_t time;     /* of liveness */
+  size_t request;    /* KERNEL: in the func's table, and so its kernel */
+  clade_kernel_step *launch;
+  int n_operands; /* KERNEL: one for each argument; others: [0] source, [1] destination */
+  clade__operand *operand;
 } clade__fstep;
+
+typedef struct clade__slab {
+  int device;
+  size_t bytes;
+} clade__slab;
+typedef struct clade__slabs {
+  clade__slab *at;
+  size_t count, capacity;
+} clade__slabs;
 
 struct clade_func {
   clade__ref ref;
-  clade_func *generic; /* what it was specialised from; NULL: itself */
-  clade_graph *graph;  /* selected (specialised) or generic */
+  clade_graph *graph; /* selected (shaped) or as built */
   int n_devices;
   clade_device **devices;
   bool shaped; /* planned: has steps */
   bool no_fusion;
   char *prefer;
   double seconds;
-  /* generic: the cache of specialisations */
+  /* with symbols: the specialisations so far, by the hash of their sizes */
   pthread_mutex_t lock;
   clade_func **shaped_funcs;
   size_t n_shaped, shaped_capacity;
-  clade__hash dims_hash;
+  clade__map by_dims;
   /* shaped */
   clade__arena arena;
+  size_t guard; /* bytes around each cell, for tests */
   clade__fstep *steps;
-  size_t n_steps;
-  size_t *segments; /* first step of each; a segment ends before a TRANSFER's completion */
-  size_t n_segments;
-  size_t n_requests;
+  size_t n_steps, step_capacity, n_transfers;
+  clade__cell *cells;
+  size_t n_cells, cell_capacity;
+  int32_t *cell_of; /* [n_values] through views; -1: none */
+  clade__request *requests;
   int *request_device;
-  clade__program_kernel *kernels;
-  size_t *slabs; /* bytes of each arena slab */
-  int *slab_device;
-  size_t n_slabs;
+  size_t n_requests, request_capacity;
+  clade__program_kernel *kernels; /* [n_requests] */
+  clade__slabs slabs, constant_slabs;
   uint64_t live_peak;
-  clade__buffer **constants; /* per device */
-  size_t *constant_bytes;
-  clade__place *output_place; /* where each output is to be read */
-  int *variable_device;
+  clade__buffer **constants; /* [constant_slabs.count] */
+  int32_t *output_cell;      /* where each output is to be read */
+  bool writes;
 };
 
-/* The steps of a selected graph, in order, their requests, and what they use. */
+/* ---- compiling (lower.c, request.c, assign.c, memory_plan.c, pack.c, constant.c) ---- */
+/* The steps of a selected graph, in order, and their cells. */
 clade_status clade__lower(clade_func *func);
-/* Places for every value and workspace: slabs, aliasing, in-place, variables written directly where that is safe. */
+clade_status clade__cell_new(clade_func *func, clade__id value, int device, size_t bytes, uint32_t time, int32_t *out);
+/* A step that copies one cell to another, between devices where theirs differ. */
+clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade__id node, uint32_t time);
+/* The requests of all kernel steps, each once, and their kernels: per device one batch. */
+clade_status clade__prepare(clade_func *func);
+/* Decides where outputs and assigned variables lie, and adds the copies that are left. Steps are in order after it. */
+clade_status clade__place_ports(clade_func *func);
+/* Output 0 of the node may be written into `cell`, which the node reads, as far as its op is concerned. */
+bool clade__may_take(const clade_func *func, clade__id node, int32_t cell);
+/* Places for every cell. */
 clade_status clade__memory_plan(clade_func *func);
+clade_status clade__constants_upload(clade_func *func);
 
-/* For tests. Funcs specialised while this is not 0 keep so many bytes free before and after each place in the arena, in
- * variables and in inputs and outputs, share no arena memory among values but by views and in-place, and their runs
- * begin with all of it filled by 0xff (NaN in every float format). */
+/* Packing: intervals that are alive together get bytes that do not overlap. O(n log n). */
+typedef struct clade__interval {
+  size_t bytes; /* a multiple of the alignment, not 0 */
+  uint32_t birth, death;
+  size_t slab, offset; /* the result */
+} clade__interval;
+/* `end`: no time is later. `limit`: of one slab. *sizes: bytes of each slab, by clade__free. */
+clade_status clade__pack(size_t n, clade__interval *at, uint32_t end, size_t limit, size_t **sizes, size_t *n_slabs);
+/* The largest sum of bytes that are alive at once. */
+clade_status clade__pack_bound(size_t n, const clade__interval *at, uint32_t end, uint64_t *bound);
+
+/* ---- for tests ---- */
+/* Bytes of 0xFF before and after every placed value, in funcs and variables that are made from here on; no memory is
+ * reused then. A multiple of every device's alignment; 0: none. */
 extern size_t clade__plan_guard_bytes;
-/* Waits for everything; CLADE_CORRUPT, naming the value, when a byte of a guard was written to. */
+/* The largest slab, where it is smaller than the device's largest buffer; 0: the device's. */
+extern size_t clade__plan_slab_bytes;
+/* CLADE_CORRUPT where a byte outside all values was written by what the run has executed; waits. */
 clade_status clade__run_check_guards(clade_run *run);
+
+/* ---- variables ---- */
+typedef struct clade__var {
+  char *name;
+  clade_type type;
+  int device;       /* of vars->devices */
+  uint64_t version; /* counts writes */
+  size_t bytes, offset;
+  clade__buffer *buffer;
+} clade__var;
 
 struct clade_vars {
   clade__ref ref;
   pthread_mutex_t lock;
   size_t n;
-  struct clade__var {
-    char *name;
-    clade_type type;
-    int device;
-    uint64_t version; /* counts writes */
-    clade__buffer *buffer;
-  } * at;
+  clade__var *at;
   clade__map by_name;
   int n_devices;
   clade_device **devices;
-  int writer; /* runs that assign: at most one */
+  size_t guard;
+  clade_run *writer; /* the one run that assigns, or NULL; it clears this before it goes */
 };
+/* The variables that a func works on: index[i] is variable i of the func in vars. Names what does not fit. */
+clade_status clade__vars_match(const clade_vars *vars, const clade_func *func, int *index);
+/* CLADE_BUSY while executions of a run that assigns are under way, other than `self`. Needs vars->lock. */
+clade_status clade__vars_idle(const clade_vars *vars, const clade_run *self);
+bool clade__run_idle(clade_run *run);
+
+/* Text for a cell's place: "arena:0:256:64". */
+void clade__place_print(const clade__place *place, clade__text *out);
+const char *clade__step_name(const clade_func *func, const clade__fstep *step, char room[32]);
 
 #endif

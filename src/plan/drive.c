@@ -1,0 +1,198 @@
+/* Enqueuing: each lane takes the executions in turn, and stops only where a transfer has not arrived yet. Nothing here
+ * blocks, allocates or sets an argument, but for what follows a failure. */
+#include <stdio.h>
+
+#include "plan/run.h"
+
+static const clade__wait none;
+
+void clade__slot_fail(clade__slot *slot, clade_status status) {
+  if (slot->status != CLADE_OK) return;
+  slot->status = status;
+  snprintf(slot->message, sizeof slot->message, "%s", clade_last_error());
+}
+
+static clade_status feed(const clade__lane *lane, const clade__slot *slot, const clade__cmd *cmd, cl_event *event) {
+  const clade__fed *fed = &slot->fed[cmd->port];
+  if (fed->buffer)
+    return clade__queue_copy(lane->queue, fed->buffer, fed->offset, cmd->as.move.to, cmd->as.move.to_at,
+                             cmd->as.move.bytes, none, event);
+  return clade__queue_write(lane->queue, cmd->as.move.to, cmd->as.move.to_at,
+                            clade__staging_data(slot->staging[cmd->port]), cmd->as.move.bytes, false, none, event);
+}
+
+static clade_status send(clade_run *run, const clade__lane *lane, clade__slot *slot, const clade__cmd *cmd,
+                         cl_event *event) {
+  cl_event *sent = &slot->sent[cmd->port];
+  CLADE_TRY(clade__queue_read(lane->queue, cmd->as.move.from, cmd->as.move.from_at,
+                              clade__staging_data(slot->parcels[cmd->port]), cmd->as.move.bytes, false, none, sent));
+  if (event) {
+    clade__event_retain(*sent);
+    *event = *sent;
+  }
+  CLADE_TRY(clade__queue_flush(lane->queue)); /* another queue waits for it */
+  clade__progress_watch(run, lane->device, *sent);
+  return CLADE_OK;
+}
+
+/* The host step: done, again, or an error. */
+static clade_status receive(clade_run *run, const clade__lane *lane, clade__slot *slot, const clade__cmd *cmd,
+                            cl_event *event, bool *again) {
+  int source = run->func->steps[cmd->step].source_device, finished = 0;
+  if (slot->sent[cmd->port]) CLADE_TRY(clade__event_poll(run->lanes[source].device, slot->sent[cmd->port], &finished));
+  *again = !finished;
+  if (!finished) return CLADE_OK;
+  return clade__queue_write(lane->queue, cmd->as.move.to, cmd->as.move.to_at,
+                            clade__staging_data(slot->parcels[cmd->port]), cmd->as.move.bytes, false, none, event);
+}
+
+/* From lane->at on. Stops at a host step that must be asked again. */
+static clade_status enqueue(clade_run *run, clade__lane *lane, clade__slot *slot, cl_event *done, bool *again) {
+  const clade__cmd *cmds = lane->cmds[slot - run->slots];
+  cl_event *times = run->profile ? slot->times + lane->first_time : NULL;
+  size_t n = lane->n_cmds;
+  *again = false;
+  for (size_t i = lane->at; i < n; i++) {
+    const clade__cmd *cmd = &cmds[i];
+    clade_status status = CLADE_OK;
+    cl_event *event = times ? &times[i] : i + 1 == n ? done : NULL;
+    switch (cmd->kind) {
+    case CLADE__CMD_LAUNCH:
+      status = clade__queue_launch(lane->queue, cmd->as.launch.kernel, cmd->dims, cmd->as.launch.global,
+                                   cmd->as.launch.local, none, event);
+      break;
+    case CLADE__CMD_COPY:
+      status = clade__queue_copy(lane->queue, cmd->as.move.from, cmd->as.move.from_at, cmd->as.move.to,
+                                 cmd->as.move.to_at, cmd->as.move.bytes, none, event);
+      break;
+    case CLADE__CMD_FEED: status = feed(lane, slot, cmd, event); break;
+    case CLADE__CMD_SEND: status = send(run, lane, slot, cmd, event); break;
+    case CLADE__CMD_RECEIVE: status = receive(run, lane, slot, cmd, event, again); break;
+    }
+    if (status != CLADE_OK || *again) {
+      lane->at = i;
+      return status;
+    }
+  }
+  lane->at = n;
+  if (times && n && times[n - 1]) {
+    clade__event_retain(times[n - 1]);
+    *done = times[n - 1];
+  }
+  return CLADE_OK;
+}
+
+/* The lane is through with this execution: *done covers all that it enqueued for it. */
+static void leave(clade_run *run, clade__lane *lane, clade__slot *slot, cl_event *done) {
+  clade_status status = CLADE_OK;
+  if (!*done && lane->n_cmds && slot->status != CLADE_OK) status = clade__queue_marker(lane->queue, none, done);
+  if (!*done && !lane->n_cmds && run->wait.n) status = clade__queue_marker(lane->queue, run->wait, done);
+  if (status == CLADE_OK) status = clade__queue_flush(lane->queue);
+  if (status != CLADE_OK) {
+    clade__slot_fail(slot, status);
+    /* Without a marker nothing less tells when the slot's memory is free again. */
+    if (!*done && !run->adopted) (void)clade__queue_finish(lane->queue);
+  }
+  lane->next++;
+  lane->at = 0;
+  if (--slot->lanes_left == 0) pthread_cond_broadcast(&run->enqueued);
+}
+
+static void begin(clade_run *run, clade__lane *lane, clade__slot *slot) {
+  if (!lane->n_cmds) return;
+  slot->begun = true;
+  if (!run->wait.n) return; /* on an in-order queue a marker that waits holds up what follows */
+  clade_status status = clade__queue_marker(lane->queue, run->wait, NULL);
+  if (status != CLADE_OK) clade__slot_fail(slot, status);
+}
+
+/* true: it went as far as it could and waits for a host step. */
+static bool advance(clade_run *run, int index, bool *moved) {
+  clade__lane *lane = &run->lanes[index];
+  while (lane->next <= run->submitted) {
+    clade__slot *slot = clade__slot_of(run, lane->next);
+    size_t before = lane->at;
+    bool again = false;
+    if (slot->status == CLADE_OK && before == 0) begin(run, lane, slot);
+    if (slot->status == CLADE_OK) {
+      clade_status status = enqueue(run, lane, slot, &slot->done[index], &again);
+      if (status != CLADE_OK) clade__slot_fail(slot, status);
+    }
+    if (again) {
+      *moved |= lane->at != before;
+      if (lane->at != before) {
+        clade_status status = clade__queue_flush(lane->queue);
+        if (status != CLADE_OK) clade__slot_fail(slot, status);
+      }
+      if (slot->status == CLADE_OK) return true;
+    }
+    leave(run, lane, slot, &slot->done[index]);
+    *moved = true;
+  }
+  return false;
+}
+
+bool clade__run_drive(clade_run *run) {
+  bool waiting, moved;
+  do { /* what one lane sent another may receive at once */
+    waiting = moved = false;
+    for (int l = 0; l < run->n_lanes; l++) waiting |= advance(run, l, &moved);
+  } while (waiting && moved);
+  return waiting;
+}
+
+/* ---- ends ---- */
+int clade__slot_poll(clade_run *run, clade__slot *slot) {
+  if (slot->lanes_left) return 0;
+  for (int l = 0; l < run->n_lanes; l++) {
+    int finished = 1;
+    if (slot->done[l] && clade__event_poll(run->lanes[l].device, slot->done[l], &finished) != CLADE_OK) finished = 1;
+    if (!finished) return 0;
+  }
+  return 1;
+}
+
+static void free_held(clade_run *run, clade__slot *slot) {
+  for (int l = 0; l < run->n_lanes; l++) {
+    clade__event_release(slot->done[l]);
+    slot->done[l] = NULL;
+  }
+  for (size_t t = 0; t < run->func->n_transfers; t++) {
+    clade__event_release(slot->sent[t]);
+    slot->sent[t] = NULL;
+  }
+  for (size_t i = 0; i < run->func->graph->inputs.count; i++) {
+    if (slot->fed[i].buffer) clade__buffer_release(slot->fed[i].buffer);
+    slot->fed[i].buffer = NULL;
+  }
+}
+
+static void settle(clade_run *run, clade__slot *slot) {
+  if (run->profile) clade__profile_collect(run, slot);
+  free_held(run, slot);
+  slot->busy = false;
+  if (slot->status == CLADE_OK || slot->reported || run->status != CLADE_OK) return;
+  run->status = slot->status;
+  snprintf(run->message, sizeof run->message, "%s", slot->message);
+}
+
+void clade__slot_wait(clade_run *run, clade__slot *slot) {
+  clade_ticket ticket = slot->ticket;
+  while (slot->busy && slot->ticket == ticket && slot->lanes_left) pthread_cond_wait(&run->enqueued, &run->lock);
+  for (int l = 0; l < run->n_lanes && slot->busy && slot->ticket == ticket; l++) {
+    cl_event done = slot->done[l];
+    if (!done) continue;
+    clade__event_retain(done);
+    pthread_mutex_unlock(&run->lock);
+    clade_status status = clade__event_wait(run->lanes[l].device, done);
+    clade__event_release(done);
+    pthread_mutex_lock(&run->lock);
+    if (status != CLADE_OK && slot->busy && slot->ticket == ticket) clade__slot_fail(slot, status);
+  }
+  if (!slot->busy || slot->ticket != ticket) return;
+  settle(run, slot);
+  if (!run->profile || !run->observer) return;
+  pthread_mutex_unlock(&run->lock);
+  clade__profile_observe(run);
+  pthread_mutex_lock(&run->lock);
+}

@@ -1,0 +1,262 @@
+/* Funcs: compiling a graph, specialising it for sizes, and what a func tells about itself. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "plan/plan.h"
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+clade_func *clade_func_retain(clade_func *func) {
+  if (func) clade__ref_up(&func->ref);
+  return func;
+}
+
+static void free_shape(clade_func *func) {
+  for (size_t i = 0; func->constants && i < func->constant_slabs.count; i++) clade__buffer_release(func->constants[i]);
+  clade__free(func->constants);
+  clade__free(func->constant_slabs.at);
+  clade__free(func->slabs.at);
+  clade__free(func->steps);
+  clade__free(func->cells);
+  clade__free(func->cell_of);
+  clade__free(func->output_cell);
+  clade__free(func->requests);
+  clade__free(func->request_device);
+  clade__free(func->kernels);
+  clade__arena_free(&func->arena);
+}
+
+void clade_func_release(clade_func *func) {
+  if (!func || !clade__ref_down(&func->ref)) return;
+  for (size_t i = 0; i < func->n_shaped; i++) clade_func_release(func->shaped_funcs[i]);
+  clade__free(func->shaped_funcs);
+  clade__map_free(&func->by_dims);
+  free_shape(func);
+  for (int i = 0; func->devices && i < func->n_devices; i++) clade_device_release(func->devices[i]);
+  clade__free(func->devices);
+  clade__free(func->prefer);
+  clade_graph_release(func->graph);
+  pthread_mutex_destroy(&func->lock);
+  clade__free(func);
+}
+
+/* An empty func for a graph, which it retains. */
+static clade_status func_new(clade_graph *graph, int n, clade_device *const *devices, bool no_fusion,
+                             const char *prefer, clade_func **out) {
+  clade_func *func = clade__new(1, sizeof *func);
+  if (!func) return CLADE_NO_MEMORY;
+  clade__ref_init(&func->ref);
+  pthread_mutex_init(&func->lock, NULL);
+  func->graph = clade_graph_retain(graph);
+  func->no_fusion = no_fusion;
+  func->devices = clade__new((size_t)n, sizeof *func->devices);
+  func->prefer = prefer ? clade__copy_text(prefer) : NULL;
+  if (!func->devices || (prefer && !func->prefer)) {
+    clade_func_release(func);
+    return CLADE_NO_MEMORY;
+  }
+  for (; func->n_devices < n; func->n_devices++)
+    func->devices[func->n_devices] = clade_device_retain(devices[func->n_devices]);
+  *out = func;
+  return CLADE_OK;
+}
+
+typedef clade_status passes_fn(clade__pass_ctx *ctx);
+
+static clade_status run_passes(clade_func *func, passes_fn *passes) {
+  clade_device_info *infos = clade__new((size_t)func->n_devices, sizeof *infos);
+  if (!infos) return CLADE_NO_MEMORY;
+  for (int i = 0; i < func->n_devices; i++) infos[i] = *clade__device_info(func->devices[i]);
+  clade__pass_ctx ctx = {func->graph, func->n_devices, infos, func->no_fusion, func->prefer};
+  clade_status status = passes(&ctx);
+  func->graph = ctx.graph;
+  clade__free(infos);
+  return status;
+}
+
+static clade_status shape(clade_func *func) {
+  CLADE_TRY(run_passes(func, clade__passes_specific));
+  func->guard = clade__plan_guard_bytes;
+  CLADE_TRY(clade__lower(func));
+  CLADE_TRY(clade__place_ports(func));
+  CLADE_TRY(clade__memory_plan(func));
+  CLADE_TRY(clade__prepare(func));
+  CLADE_TRY(clade__constants_upload(func));
+  func->shaped = true;
+  return CLADE_OK;
+}
+
+static bool has_symbols(const clade_graph *g) {
+  for (clade__id v = 1; v < g->n_values; v++)
+    if (!clade_shape_is_constant(&g->values[v].type.shape)) return true;
+  return false;
+}
+
+static clade_status check_devices(int n, clade_device *const *devices, const char *function) {
+  for (int i = 0; i < n; i++) {
+    if (!devices[i]) return CLADE_FAIL(INVALID, "%s: device %d is NULL", function, i);
+    CLADE_TRY(clade__device_check(devices[i], function));
+  }
+  return CLADE_OK;
+}
+
+static clade_status compile(clade_graph *graph, int n, clade_device *const *devices, const clade_compile_opt *opt) {
+  double start = now();
+  clade_func *func;
+  clade_status status = check_devices(n, devices, "clade_compile");
+  CLADE_TRY(status);
+  status = clade_graph_status(graph);
+  if (status != CLADE_OK) return clade__fail_again(status, clade_graph_message(graph));
+  /* Builders of other threads there are none, but compiling threads there may be several. */
+  if (!__atomic_load_n(&graph->sealed, __ATOMIC_RELAXED)) __atomic_store_n(&graph->sealed, true, __ATOMIC_RELAXED);
+  CLADE_TRY(func_new(graph, n, devices, opt->no_fusion, opt->prefer, &func));
+  CLADE_GOTO(run_passes(func, clade__passes_generic));
+  if (!has_symbols(func->graph)) CLADE_GOTO(shape(func));
+  func->seconds = now() - start;
+  *opt->out = func;
+  return CLADE_OK;
+fail:
+  clade_func_release(func);
+  return status;
+}
+
+clade_status clade_compile_(clade_graph *graph, clade_device *device, const clade_compile_opt *given) {
+  clade_compile_opt opt;
+  CLADE_TRY(clade__opt_copy(&opt, sizeof opt, given, "clade_compile"));
+  if (!opt.out) return CLADE_FAIL(INVALID, "clade_compile: there is no place for the func (NULL)");
+  *opt.out = NULL;
+  if (!graph) return CLADE_FAIL(INVALID, "clade_compile: the graph is NULL");
+  if (!device) return CLADE_FAIL(INVALID, "clade_compile: the device is NULL");
+  if (opt.n_devices < 0 || opt.n_devices > 1024 || (opt.n_devices && !opt.devices))
+    return CLADE_FAIL(INVALID, "clade_compile: .n_devices is %d, .devices is %s", opt.n_devices,
+                      opt.devices ? "given" : "NULL");
+  clade_device **all = clade__new((size_t)opt.n_devices + 1, sizeof(clade_device *));
+  if (!all) return CLADE_NO_MEMORY;
+  all[0] = device;
+  for (int i = 0; i < opt.n_devices; i++) all[i + 1] = opt.devices[i];
+  clade_status status = compile(graph, opt.n_devices + 1, all, &opt);
+  clade__free(all);
+  return status;
+}
+
+/* ---- specialising ---- */
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const clade_dim_value *)a)->name, ((const clade_dim_value *)b)->name);
+}
+
+static clade_status key_of(int n, const clade_dim_value *dims, clade__hash *key) {
+  clade_dim_value *sorted = clade__new((size_t)n, sizeof *sorted);
+  if (!sorted) return CLADE_NO_MEMORY;
+  if (n) {
+    memcpy(sorted, dims, (size_t)n * sizeof *sorted);
+    qsort(sorted, (size_t)n, sizeof *sorted, by_name);
+  }
+  *key = clade__hash_bytes("dims", 4);
+  for (int i = 0; i < n; i++) {
+    *key = clade__hash_more_text(*key, sorted[i].name);
+    *key = clade__hash_more(*key, &sorted[i].value, sizeof sorted[i].value);
+  }
+  clade__free(sorted);
+  return CLADE_OK;
+}
+
+static clade_status specialise(clade_func *func, int n, const clade_dim_value *dims, clade_func **out) {
+  double start = now();
+  clade_graph *bound;
+  CLADE_TRY(clade__graph_bind(func->graph, n, dims, &bound));
+  clade_status status = func_new(bound, func->n_devices, func->devices, func->no_fusion, func->prefer, out);
+  clade_graph_release(bound);
+  CLADE_TRY(status);
+  status = shape(*out);
+  (*out)->seconds = now() - start;
+  if (status != CLADE_OK) clade_func_release(*out);
+  return status;
+}
+
+static clade_status specialise_cached(clade_func *func, int n, const clade_dim_value *dims, clade_func **out) {
+  clade__hash key;
+  clade_func *made;
+  size_t at;
+  CLADE_TRY(key_of(n, dims, &key));
+  if (!clade__map_get(&func->by_dims, key, &at)) {
+    at = func->n_shaped;
+    CLADE_TRY(clade__grow(&func->shaped_funcs, &func->shaped_capacity, at + 1, sizeof(clade_func *)));
+    CLADE_TRY(specialise(func, n, dims, &made));
+    clade_status status = clade__map_put(&func->by_dims, key, at);
+    if (status != CLADE_OK) {
+      clade_func_release(made);
+      return status;
+    }
+    func->shaped_funcs[func->n_shaped++] = made;
+  }
+  *out = clade_func_retain(func->shaped_funcs[at]);
+  return CLADE_OK;
+}
+
+clade_status clade_func_specialise(clade_func *func, int n, const clade_dim_value *dims, clade_func **out) {
+  if (!out) return CLADE_FAIL(INVALID, "clade_func_specialise: there is no place for the func (NULL)");
+  *out = NULL;
+  if (!func) return CLADE_FAIL(INVALID, "clade_func_specialise: the func is NULL");
+  if (n < 0 || (n && !dims)) return CLADE_FAIL(INVALID, "clade_func_specialise: %d sizes, the array is NULL", n);
+  for (int i = 0; i < n; i++)
+    if (!dims[i].name) return CLADE_FAIL(INVALID, "clade_func_specialise: the name of size %d is NULL", i);
+  CLADE_TRY(check_devices(func->n_devices, func->devices, "clade_func_specialise"));
+  if (func->shaped) {
+    if (n)
+      return CLADE_FAIL(INVALID, "clade_func_specialise: dimension %s: the func has no symbols left", dims[0].name);
+    *out = clade_func_retain(func);
+    return CLADE_OK;
+  }
+  pthread_mutex_lock(&func->lock);
+  clade_status status = specialise_cached(func, n, dims, out);
+  pthread_mutex_unlock(&func->lock);
+  return status;
+}
+
+/* ---- telling ---- */
+clade_status clade_func_get_info(const clade_func *func, clade_func_info *info) {
+  clade_func_info all = {0};
+  if (!func || !info) return CLADE_FAIL(INVALID, "clade_func_get_info: %s is NULL", func ? "info" : "the func");
+  if (info->size < sizeof info->size)
+    return CLADE_FAIL(INVALID, "clade_func_get_info: info->size is %zu: set it", info->size);
+  all.steps = (int)func->n_steps;
+  all.segments = func->shaped ? (int)func->n_transfers + 1 : 0;
+  all.inputs = (int)func->graph->inputs.count;
+  all.outputs = (int)func->graph->outputs.count;
+  all.variables = (int)func->graph->variables.count;
+  for (size_t i = 0; i < func->slabs.count; i++) all.arena_bytes += func->slabs.at[i].bytes;
+  all.live_peak_bytes = func->live_peak;
+  for (size_t i = 0; i < func->graph->variables.count; i++) all.writes |= func->graph->variables.at[i].assigned != 0;
+  all.compile_seconds = func->seconds;
+  all.size = CLADE_MIN(info->size, sizeof all);
+  memcpy(info, &all, all.size);
+  return CLADE_OK;
+}
+
+static clade_status port_info(const clade_func *func, const clade__ports *ports, int index, const char *what,
+                              clade_port_info *info) {
+  clade_port_info all = {0};
+  if (!info || info->size < sizeof info->size)
+    return CLADE_FAIL(INVALID, "clade_func_%s: info is NULL, or its size unset", what);
+  if (index < 0 || (size_t)index >= ports->count)
+    return CLADE_FAIL(NOT_FOUND, "clade_func_%s: index %d, but the func has %zu", what, index, ports->count);
+  all.name = ports->at[index].name;
+  all.type = *clade__type(func->graph, ports->at[index].value);
+  all.size = CLADE_MIN(info->size, sizeof all);
+  memcpy(info, &all, all.size);
+  return CLADE_OK;
+}
+
+clade_status clade_func_input(const clade_func *func, int index, clade_port_info *info) {
+  if (!func) return CLADE_FAIL(INVALID, "clade_func_input: the func is NULL");
+  return port_info(func, &func->graph->inputs, index, "input", info);
+}
+
+clade_status clade_func_output(const clade_func *func, int index, clade_port_info *info) {
+  if (!func) return CLADE_FAIL(INVALID, "clade_func_output: the func is NULL");
+  return port_info(func, &func->graph->outputs, index, "output", info);
+}

@@ -1,0 +1,116 @@
+/* What a func prints: its steps for tools, and the explanation for people. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "plan/plan.h"
+
+const char *clade__space_name(clade__space space) {
+  switch (space) {
+  case CLADE__NOWHERE: break;
+  case CLADE__ARENA: return "arena";
+  case CLADE__VARIABLE: return "variable";
+  case CLADE__CONSTANT: return "constant";
+  case CLADE__INPUT: return "input";
+  case CLADE__OUTPUT: return "output";
+  }
+  return "nowhere";
+}
+
+void clade__place_print(const clade__place *place, clade__text *out) {
+  clade__text_add(out, "%s:%d:%zu:%zu", clade__space_name(place->space), place->index, place->offset, place->bytes);
+}
+
+const char *clade__step_name(const clade_func *func, const clade__fstep *step, char room[32]) {
+  if (!step->node) return "copy";
+  const clade__node *node = &func->graph->nodes[step->node];
+  if (*node->name) return node->name;
+  snprintf(room, 32, "#%" PRIu32, step->node);
+  return room;
+}
+
+typedef enum part { READS, WRITES, WORKSPACE } part;
+
+static bool belongs(const clade_func *func, const clade__fstep *step, const clade__operand *o, part part) {
+  if (o->cell < 0) return false;
+  bool scratch = step->node && !func->cells[o->cell].value && o->read && o->write;
+  if (part == WORKSPACE) return scratch;
+  return !scratch && (part == READS ? o->read : o->write);
+}
+
+/* " reads c3@arena:0:0:64,…", each cell once; "-" when there is none. */
+static void print_part(const clade_func *func, const clade__fstep *step, part part, const char *title,
+                       clade__text *out) {
+  bool any = false;
+  clade__text_add(out, " %s ", title);
+  for (int i = 0; i < step->n_operands; i++) {
+    const clade__operand *o = &step->operand[i];
+    bool again = !belongs(func, step, o, part);
+    for (int k = 0; k < i && !again; k++)
+      again = step->operand[k].cell == o->cell && belongs(func, step, &step->operand[k], part);
+    if (again) continue;
+    clade__text_add(out, "%sc%d@", any ? "," : "", (int)o->cell);
+    clade__place_print(&o->place, out);
+    any = true;
+  }
+  if (!any) clade__text_add(out, "-");
+}
+
+static void print_step(const clade_func *func, size_t index, clade__text *out) {
+  static const char *const kinds[] = {"kernel", "copy", "transfer"};
+  const clade__fstep *step = &func->steps[index];
+  const clade_kernel_step *launch = step->launch;
+  char room[32];
+  clade__text_add(out, "%zu %s device %d", index, kinds[step->kind], step->device);
+  if (step->kind == CLADE__FSTEP_TRANSFER) clade__text_add(out, " from %d", step->source_device);
+  clade__text_add(out, " node %s", clade__step_name(func, step, room));
+  if (launch)
+    clade__text_add(out, " kernel %s global %zux%zux%zu local %zux%zux%zu", launch->kernel, launch->global[0],
+                    launch->global[1], launch->global[2], launch->local[0], launch->local[1], launch->local[2]);
+  print_part(func, step, READS, "reads", out);
+  print_part(func, step, WRITES, "writes", out);
+  print_part(func, step, WORKSPACE, "workspace", out);
+  clade__text_add(out, "\n");
+}
+
+static clade_status check(const clade_func *func, char **out, const char *function) {
+  if (!out) return CLADE_FAIL(INVALID, "%s: there is no place for the text (NULL)", function);
+  *out = NULL;
+  if (!func) return CLADE_FAIL(INVALID, "%s: the func is NULL", function);
+  return CLADE_OK;
+}
+
+clade_status clade_func_steps(const clade_func *func, char **out) {
+  clade__text text = {0};
+  CLADE_TRY(check(func, out, "clade_func_steps"));
+  if (!func->shaped)
+    return CLADE_FAIL(INVALID, "clade_func_steps: the func has symbols: give them sizes (clade_func_specialise)");
+  for (size_t i = 0; i < func->n_steps; i++) print_step(func, i, &text);
+  return clade__text_take(&text, out);
+}
+
+static void print_plan(const clade_func *func, clade__text *out) {
+  size_t constants = 0, arena = 0, shared = 0;
+  for (size_t i = 0; i < func->slabs.count; i++) arena += func->slabs.at[i].bytes;
+  for (size_t i = 0; i < func->constant_slabs.count; i++) constants += func->constant_slabs.at[i].bytes;
+  for (size_t i = 0; i < func->n_cells; i++) shared += func->cells[i].taken >= 0;
+  clade__text_add(out, "plan: %zu steps, %zu kernels, %zu transfers between devices\n", func->n_steps, func->n_requests,
+                  func->n_transfers);
+  clade__text_add(out, "plan: arena %zu bytes in %zu slabs (live at most %" PRIu64 "), %zu values in place\n", arena,
+                  func->slabs.count, func->live_peak, shared);
+  clade__text_add(out, "plan: constants %zu bytes; %s\n", constants,
+                  func->writes ? "assigns variables" : "assigns no variable");
+}
+
+clade_status clade_func_explain(const clade_func *func, char **out) {
+  clade__text text = {0};
+  CLADE_TRY(check(func, out, "clade_func_explain"));
+  if (!func->shaped)
+    return CLADE_FAIL(INVALID, "clade_func_explain: the func has symbols: give them sizes (clade_func_specialise)");
+  clade_device_info *infos = clade__new((size_t)func->n_devices, sizeof *infos);
+  if (!infos) return CLADE_NO_MEMORY;
+  for (int i = 0; i < func->n_devices; i++) infos[i] = *clade__device_info(func->devices[i]);
+  clade__explain(func->graph, func->n_devices, infos, &text);
+  clade__free(infos);
+  print_plan(func, &text);
+  return clade__text_take(&text, out);
+}

@@ -1,0 +1,206 @@
+/* Lowering: from a selected graph to steps and the cells that they read and write. Knows nothing of where cells lie. */
+#include "plan/plan.h"
+
+clade_status clade__cell_new(clade_func *func, clade__id value, int device, size_t bytes, uint32_t time, int32_t *out) {
+  if (func->n_cells >= INT32_MAX) return CLADE_FAIL(OVERFLOW, "a func has at most %d values", INT32_MAX);
+  CLADE_TRY(clade__grow(&func->cells, &func->cell_capacity, func->n_cells + 1, sizeof *func->cells));
+  *out = (int32_t)func->n_cells++;
+  func->cells[*out] = (clade__cell){
+      .value = value, .birth = time, .death = time, .taken = -1, .place = {.device = device, .bytes = bytes}};
+  return CLADE_OK;
+}
+
+static clade_status step_new(clade_func *func, clade__fstep_kind kind, clade__id node, uint32_t time, size_t operands,
+                             clade__fstep **out) {
+  CLADE_TRY(clade__grow(&func->steps, &func->step_capacity, func->n_steps + 1, sizeof *func->steps));
+  clade__fstep *step = &func->steps[func->n_steps];
+  *step = (clade__fstep){.kind = kind, .node = node, .time = time, .n_operands = (int)operands};
+  step->operand = clade__arena_new(&func->arena, operands * sizeof *step->operand);
+  if (!step->operand) return CLADE_NO_MEMORY;
+  func->n_steps++;
+  *out = step;
+  return CLADE_OK;
+}
+
+/* The step touches the cell at its time, which keeps it alive. */
+static void touch(clade_func *func, clade__fstep *step, size_t i, int32_t cell, bool write) {
+  clade__cell *c = &func->cells[cell];
+  step->operand[i] = (clade__operand){.cell = cell, .read = !write, .write = write};
+  c->death = CLADE_MAX(c->death, step->time);
+}
+
+clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade__id node, uint32_t time) {
+  clade__fstep *step;
+  int source = func->cells[from].place.device, device = func->cells[to].place.device;
+  CLADE_TRY(step_new(func, source == device ? CLADE__FSTEP_COPY : CLADE__FSTEP_TRANSFER, node, time, 2, &step));
+  step->source_device = source;
+  step->device = device;
+  touch(func, step, 0, from, false);
+  touch(func, step, 1, to, true);
+  return CLADE_OK;
+}
+
+/* What is known of a node while it is lowered. */
+typedef struct lowering {
+  clade_func *func;
+  clade__id id;
+  const clade__node *node;
+  int32_t workspace;
+} lowering;
+
+static int32_t operand_cell(const lowering *l, const clade__arg *arg) {
+  switch (arg->kind) {
+  case CLADE__ARG_IN: return l->func->cell_of[l->node->in[arg->operand]];
+  case CLADE__ARG_OUT: return l->func->cell_of[l->node->first_out + (clade__id)arg->operand];
+  case CLADE__ARG_WORKSPACE: return l->workspace;
+  case CLADE__ARG_BYTES:
+  case CLADE__ARG_LOCAL: break;
+  }
+  return -1;
+}
+
+static clade_status kernel_step(const lowering *l, clade_kernel_step *launch, bool wide) {
+  clade_func *func = l->func;
+  clade__fstep *step;
+  CLADE_TRY(step_new(func, CLADE__FSTEP_KERNEL, l->id, l->id, launch->n_args, &step));
+  step->device = l->node->device;
+  step->launch = launch;
+  step->wide = wide;
+  for (size_t i = 0; i < launch->n_args; i++) {
+    const clade__arg *arg = &launch->args[i];
+    int32_t cell = operand_cell(l, arg);
+    step->operand[i].cell = cell;
+    if (cell >= 0) {
+      touch(func, step, i, cell, arg->kind != CLADE__ARG_IN);
+      step->operand[i].read |= arg->kind == CLADE__ARG_WORKSPACE;
+    } else if (arg->kind == CLADE__ARG_WORKSPACE) {
+      return CLADE_FAIL(INVALID, "%s: kernel %s takes a workspace, but the implementation asks for none",
+                        l->node->op->name, launch->kernel);
+    }
+  }
+  launch->emit = NULL; /* it lives no longer than the emitting */
+  return CLADE_OK;
+}
+
+static clade_status take_steps(const lowering *l, const clade_emit *emit) {
+  for (clade_kernel_step *s = emit->first; s; s = s->next) {
+    if (s->dropped) continue;
+    if (s->kind == CLADE__STEP_KERNEL)
+      CLADE_TRY(kernel_step(l, s, emit->wide));
+    else
+      CLADE_TRY(clade__copy_step(l->func, l->func->cell_of[l->node->in[s->in]],
+                                 l->func->cell_of[l->node->first_out + (clade__id)s->out], l->id, l->id));
+  }
+  return CLADE_OK;
+}
+
+static clade_status emit_node(lowering *l, const clade_impl *impl, const clade_query *query) {
+  clade_func *func = l->func;
+  clade_emit emit;
+  l->workspace = -1;
+  size_t bytes = impl->workspace ? impl->workspace(query) : 0;
+  if (bytes) CLADE_TRY(clade__cell_new(func, 0, l->node->device, bytes, l->id, &l->workspace));
+  if (l->workspace >= 0) func->cells[l->workspace].place.space = CLADE__ARENA;
+  clade__emit_begin(&emit, &func->arena, query);
+  CLADE_TRY(impl->emit(&emit, query));
+  CLADE_TRY(clade__emit_end(&emit));
+  return take_steps(l, &emit);
+}
+
+static const clade_impl *implementation(const clade__node *node) {
+  const clade_impl *impl = node->op->impls;
+  for (int i = 0; impl && impl->name; impl++, i++)
+    if (i == node->impl) return impl->emit ? impl : NULL;
+  return NULL;
+}
+
+/* The cells of a node's outputs. *elements: some output has any. */
+static clade_status output_cells(lowering *l, clade__space space, int index, int device, bool *elements) {
+  const clade__node *node = l->node;
+  *elements = false;
+  for (int i = 0; i < node->n_out; i++) {
+    clade__id value = node->first_out + (clade__id)i;
+    size_t bytes;
+    int32_t cell = -1;
+    CLADE_TRY(clade_type_bytes(clade__type(l->func->graph, value), &bytes));
+    CLADE_TRY(clade__cell_new(l->func, value, device, bytes, l->id, &cell));
+    l->func->cells[cell].place.space = space;
+    l->func->cells[cell].place.index = index;
+    l->func->cell_of[value] = cell;
+    *elements |= bytes > 0;
+  }
+  return CLADE_OK;
+}
+
+static clade_status lower_op(lowering *l) {
+  const clade__node *node = l->node;
+  clade_func *func = l->func;
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  clade_node view;
+  bool elements;
+  if (node->op->flags & CLADE_OP_VIEW) {
+    func->cell_of[node->first_out] = func->cell_of[node->in[0]];
+    return CLADE_OK;
+  }
+  CLADE_TRY(output_cells(l, CLADE__ARENA, 0, node->device, &elements));
+  if (!elements && node->n_out) return CLADE_OK;
+  const clade_impl *impl = implementation(node);
+  if (!impl) return CLADE_FAIL(INTERNAL, "%s: no implementation was selected", node->op->name);
+  clade__node_view(func->graph, l->id, in, out, &view);
+  clade_query query = {sizeof query, &view, clade__device_info(func->devices[node->device])};
+  return emit_node(l, impl, &query);
+}
+
+static clade_status lower_transfer(lowering *l) {
+  const clade__transfer_attrs *attrs = l->node->attrs;
+  clade_func *func = l->func;
+  bool elements;
+  int device = attrs->device;
+  if (device < 0 || device >= func->n_devices)
+    return CLADE_FAIL(INVALID, "transfer: device %d, but the func has %d", device, func->n_devices);
+  int32_t from = func->cell_of[l->node->in[0]];
+  if (func->cells[from].place.device == device) {
+    func->cell_of[l->node->first_out] = from;
+    return CLADE_OK;
+  }
+  CLADE_TRY(output_cells(l, CLADE__ARENA, 0, device, &elements));
+  return elements ? clade__copy_step(func, from, func->cell_of[l->node->first_out], l->id, l->id) : CLADE_OK;
+}
+
+/* Until its node is met, an input's or variable's cell_of holds the number of its port. */
+static int32_t mark(size_t port) { return -2 - (int32_t)port; }
+static clade_status lower_port(lowering *l, clade__space space) {
+  bool elements;
+  int32_t port = -2 - l->func->cell_of[l->node->first_out];
+  if (port < 0) return CLADE_FAIL(INTERNAL, "%s: a node without its port", l->node->op->name);
+  return output_cells(l, space, port, l->node->device, &elements);
+}
+
+static clade_status lower_node(lowering *l) {
+  const clade_op *op = l->node->op;
+  bool elements;
+  if (op == &clade__op_input) return lower_port(l, CLADE__INPUT);
+  if (op == &clade__op_variable) return lower_port(l, CLADE__VARIABLE);
+  if (op == &clade__op_constant) return output_cells(l, CLADE__CONSTANT, 0, l->node->device, &elements);
+  if (op == &clade__op_transfer) return lower_transfer(l);
+  if (op == &clade__op_assign) return CLADE_OK; /* the variable's port says it */
+  return lower_op(l);
+}
+
+clade_status clade__lower(clade_func *func) {
+  clade_graph *g = func->graph;
+  func->cell_of = clade__new(g->n_values + 1, sizeof *func->cell_of);
+  if (!func->cell_of) return CLADE_NO_MEMORY;
+  for (size_t i = 0; i <= g->n_values; i++) func->cell_of[i] = -1;
+  for (size_t i = 0; i < g->inputs.count; i++) func->cell_of[g->inputs.at[i].value] = mark(i);
+  for (size_t i = 0; i < g->variables.count; i++) func->cell_of[g->variables.at[i].value] = mark(i);
+  for (clade__id id = 1; id < g->n_nodes; id++) {
+    lowering l = {func, id, &g->nodes[id], -1};
+    if (l.node->device < 0 || l.node->device >= func->n_devices)
+      return CLADE_FAIL(INVALID, "%s: placed on device %d, but the func has %d", l.node->op->name, l.node->device,
+                        func->n_devices);
+    clade_status status = lower_node(&l);
+    if (status != CLADE_OK) return clade__fail_in(status, "%s", *l.node->name ? l.node->name : l.node->op->name);
+  }
+  return CLADE_OK;
+}

@@ -1,0 +1,94 @@
+/* The kernels that a func needs: its requests, each once, prepared in one batch per device. */
+#include "plan/plan.h"
+
+static bool large_grid(const clade_kernel_step *launch) {
+  for (int i = 0; i < launch->dims; i++)
+    if (launch->global[i] > 65535) return true;
+  return false;
+}
+
+/* What two steps must share for one kernel to serve both, but for the texts. */
+static clade_status key_of(const clade__request *request, int device, clade__hash *key) {
+  CLADE_TRY(clade__request_hash(request, key));
+  uint64_t rest[5] = {request->local[0], request->local[1], request->local[2], request->large_grid, (uint64_t)device};
+  *key = clade__hash_more(*key, rest, sizeof rest);
+  return CLADE_OK;
+}
+
+static clade_status launch_args(clade_func *func, const clade__fstep *step, clade__request *request) {
+  const clade_kernel_step *launch = step->launch;
+  clade__launch_arg *args = clade__arena_new(&func->arena, 2 * launch->n_args * sizeof *args);
+  if (!args) return CLADE_NO_MEMORY;
+  request->args = args;
+  for (size_t i = 0; i < launch->n_args; i++) {
+    const clade__arg *arg = &launch->args[i];
+    if (arg->kind == CLADE__ARG_BYTES) {
+      args[request->n_args++] = (clade__launch_arg){CLADE__LAUNCH_BYTES, arg->bytes};
+    } else if (arg->kind == CLADE__ARG_LOCAL) {
+      args[request->n_args++] = (clade__launch_arg){CLADE__LAUNCH_LOCAL, (uint32_t)arg->at};
+    } else {
+      args[request->n_args++] = (clade__launch_arg){CLADE__LAUNCH_BUFFER, 0};
+      args[request->n_args++] = (clade__launch_arg){CLADE__LAUNCH_BYTES, step->wide ? 8 : 4};
+    }
+  }
+  return CLADE_OK;
+}
+
+static clade_status request_of(clade_func *func, clade__fstep *step, clade__map *known) {
+  const clade_kernel_step *launch = step->launch;
+  const clade_op *op = func->graph->nodes[step->node].op;
+  clade__request request = {.file = op->name,
+                            .source = op->source,
+                            .kernel = launch->kernel,
+                            .options = "",
+                            .n_defines = (int)launch->n_defines,
+                            .defines = launch->defines,
+                            .large_grid = large_grid(launch)};
+  clade__hash key;
+  for (int i = 0; i < launch->dims; i++) request.local[i] = launch->local[i];
+  CLADE_TRY(key_of(&request, step->device, &key));
+  if (clade__map_get(known, key, &step->request)) return CLADE_OK;
+  CLADE_TRY(launch_args(func, step, &request));
+  size_t n = func->n_requests, capacity = func->request_capacity;
+  CLADE_TRY(clade__grow(&func->request_device, &capacity, n + 1, sizeof *func->request_device));
+  CLADE_TRY(clade__grow(&func->requests, &func->request_capacity, n + 1, sizeof *func->requests));
+  CLADE_TRY(clade__map_put(known, key, n));
+  func->requests[n] = request;
+  func->request_device[n] = step->device;
+  step->request = func->n_requests++;
+  return CLADE_OK;
+}
+
+/* The requests of one device, side by side for the store. */
+static clade_status prepare_device(clade_func *func, int device, clade__request *batch, clade__program_kernel *got) {
+  size_t n = 0;
+  for (size_t i = 0; i < func->n_requests; i++)
+    if (func->request_device[i] == device) batch[n++] = func->requests[i];
+  if (!n) return CLADE_OK;
+  CLADE_TRY(clade__store_prepare(func->devices[device], n, batch, got));
+  n = 0;
+  for (size_t i = 0; i < func->n_requests; i++)
+    if (func->request_device[i] == device) func->kernels[i] = got[n++];
+  return CLADE_OK;
+}
+
+clade_status clade__prepare(clade_func *func) {
+  clade__map known = {0};
+  clade__request *batch = NULL;
+  clade__program_kernel *got = NULL;
+  clade_status status = CLADE_OK;
+  for (size_t i = 0; i < func->n_steps; i++)
+    if (func->steps[i].kind == CLADE__FSTEP_KERNEL) CLADE_GOTO(request_of(func, &func->steps[i], &known));
+  status = CLADE_NO_MEMORY;
+  batch = clade__new(func->n_requests, sizeof *batch);
+  got = clade__new(func->n_requests, sizeof *got);
+  func->kernels = clade__new(func->n_requests, sizeof *func->kernels);
+  if (!batch || !got || !func->kernels) goto fail;
+  status = CLADE_OK;
+  for (int d = 0; d < func->n_devices; d++) CLADE_GOTO(prepare_device(func, d, batch, got));
+fail:
+  clade__map_free(&known);
+  clade__free(batch);
+  clade__free(got);
+  return status;
+}

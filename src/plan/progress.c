@@ -1,0 +1,107 @@
+/* The progress thread of a run with transfers: woken when one has arrived, it enqueues what waited for it. */
+#include <time.h>
+
+#include "plan/run.h"
+
+/* Callbacks may still come when the run is gone, so that each holds a reference of its own. */
+struct clade__waker {
+  clade__ref ref;
+  pthread_mutex_t lock;
+  pthread_cond_t cond;
+  bool woken;
+};
+
+enum { POLL_NS = 2000000 }; /* for implementations that forget a callback */
+
+static void waker_release(clade__waker *waker) {
+  if (!waker || !clade__ref_down(&waker->ref)) return;
+  pthread_cond_destroy(&waker->cond);
+  pthread_mutex_destroy(&waker->lock);
+  clade__free(waker);
+}
+
+static clade_status waker_new(clade__waker **out) {
+  pthread_condattr_t attr;
+  clade__waker *waker = clade__new(1, sizeof *waker);
+  if (!waker) return CLADE_NO_MEMORY;
+  clade__ref_init(&waker->ref);
+  pthread_mutex_init(&waker->lock, NULL);
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(&waker->cond, &attr);
+  pthread_condattr_destroy(&attr);
+  *out = waker;
+  return CLADE_OK;
+}
+
+static void wake(clade__waker *waker) {
+  pthread_mutex_lock(&waker->lock);
+  waker->woken = true;
+  pthread_cond_signal(&waker->cond);
+  pthread_mutex_unlock(&waker->lock);
+}
+
+static void on_event(void *user) {
+  wake(user);
+  waker_release(user);
+}
+
+static void doze(clade__waker *waker, bool poll) {
+  struct timespec until;
+  clock_gettime(CLOCK_MONOTONIC, &until);
+  until.tv_nsec += POLL_NS;
+  if (until.tv_nsec >= 1000000000) {
+    until.tv_nsec -= 1000000000;
+    until.tv_sec++;
+  }
+  pthread_mutex_lock(&waker->lock);
+  if (poll && !waker->woken)
+    pthread_cond_timedwait(&waker->cond, &waker->lock, &until);
+  else
+    while (!poll && !waker->woken) pthread_cond_wait(&waker->cond, &waker->lock);
+  waker->woken = false;
+  pthread_mutex_unlock(&waker->lock);
+}
+
+static void *progress(void *user) {
+  clade_run *run = user;
+  for (;;) {
+    pthread_mutex_lock(&run->lock);
+    bool waiting = clade__run_drive(run), stop = run->stop;
+    pthread_mutex_unlock(&run->lock);
+    if (stop && !waiting) return NULL;
+    doze(run->waker, waiting);
+  }
+}
+
+clade_status clade__progress_start(clade_run *run) {
+  if (!run->func->n_transfers) return CLADE_OK;
+  CLADE_TRY(waker_new(&run->waker));
+  if (pthread_create(&run->thread, NULL, progress, run) != 0)
+    return CLADE_FAIL(NO_MEMORY, "clade_run_new: the progress thread cannot be started");
+  run->threaded = true;
+  return CLADE_OK;
+}
+
+void clade__progress_stop(clade_run *run) {
+  if (run->threaded) {
+    pthread_mutex_lock(&run->lock);
+    run->stop = true;
+    pthread_mutex_unlock(&run->lock);
+    wake(run->waker);
+    pthread_join(run->thread, NULL);
+    run->threaded = false;
+  }
+  waker_release(run->waker);
+  run->waker = NULL;
+}
+
+void clade__progress_wake(clade_run *run) {
+  if (run->waker) wake(run->waker);
+}
+
+void clade__progress_watch(clade_run *run, clade_device *device, cl_event event) {
+  clade__ref_up(&run->waker->ref);
+  /* Where it cannot call back, the thread's polling finds out. */
+  if (clade__event_notify(device, event, on_event, run->waker) != CLADE_OK) waker_release(run->waker);
+}

@@ -1,0 +1,139 @@
+/* Runs: a func bound to variables, with everything that an execution needs made beforehand. */
+#ifndef CLADE_RUN_ROOM_H
+#define CLADE_RUN_ROOM_H
+
+#include <clade/opencl.h>
+
+#include "plan/plan.h"
+
+/* What a lane enqueues, resolved for one slot. */
+typedef enum clade__cmd_kind {
+  CLADE__CMD_LAUNCH,
+  CLADE__CMD_COPY,
+  CLADE__CMD_FEED,   /* input `port` into its slot */
+  CLADE__CMD_SEND,   /* transfer `port`: from its device to the host */
+  CLADE__CMD_RECEIVE /* and on to the other device, once it has arrived: a host step, polled */
+} clade__cmd_kind;
+
+typedef struct clade__cmd {
+  clade__cmd_kind kind;
+  int step; /* of the func; -1: a feed */
+  int port;
+  cl_uint dims;
+  union {
+    struct {
+      cl_kernel kernel;
+      size_t global[3], local[3];
+    } launch;
+    struct { /* FEED: `to`. SEND: `from`. RECEIVE: `to` */
+      clade__buffer *from, *to;
+      size_t from_at, to_at, bytes;
+    } move;
+  } as;
+} clade__cmd;
+
+/* What one device does, in order. Executions follow one another on it. */
+typedef struct clade__lane {
+  clade__queue *queue;
+  clade_device *device;
+  size_t n_cmds;
+  clade__cmd **cmds; /* [slots] */
+  size_t first_time; /* of its commands in a slot's `times` */
+  clade_ticket next; /* the execution that it enqueues */
+  size_t at;         /* and the command of it */
+} clade__lane;
+
+typedef struct clade__fed {
+  clade__buffer *buffer; /* of a tensor, retained; NULL: from the staging */
+  size_t offset;
+} clade__fed;
+
+typedef struct clade__slot {
+  clade_ticket ticket;
+  bool busy;      /* submitted, and nobody has waited for it yet */
+  bool begun;     /* some lane has enqueued something of it */
+  bool reported;  /* its error went to the caller of clade_execute */
+  int lanes_left; /* that have not enqueued all of it */
+  clade_status status;
+  char message[512];
+  clade__fed *fed; /* [inputs] */
+  clade__buffer **inputs, **outputs;
+  clade__staging **staging; /* [inputs] */
+  clade__staging **parcels; /* [transfers] */
+  cl_event *sent;           /* [transfers] */
+  cl_event *done;           /* [lanes] */
+  cl_event *times;          /* by command of all lanes, with .profile */
+} clade__slot;
+
+typedef struct clade__waker clade__waker; /* wakes the progress thread; outlives the run for late callbacks */
+
+struct clade_run {
+  clade_func *func;
+  clade_vars *vars;
+  int *var_index; /* [variables of the func]: in vars */
+  bool nowait, profile, adopted, writer;
+  pthread_mutex_t lock;
+  pthread_cond_t enqueued; /* some slot has lanes_left 0 */
+  clade__map input_names, output_names;
+  int *feed_of; /* [inputs]: scratch of clade_execute */
+  size_t *input_bytes;
+  int n_slots, n_lanes;
+  clade__slot *slots;
+  clade__lane *lanes;
+  clade__buffer **arena; /* [func->slabs] */
+  cl_kernel *kernels;    /* by step, one or n_slots each */
+  size_t n_kernels;
+  clade_ticket submitted;
+  uint64_t cancels;
+  clade_status status; /* the first error that came later */
+  char message[512];
+  clade__wait wait; /* of the execution that is being submitted: the user's events */
+  /* the progress thread, where there are transfers */
+  clade__waker *waker;
+  pthread_t thread;
+  bool threaded, stop;
+  /* profile */
+  clade_step_time *ring;
+  size_t ring_size;
+  uint64_t ring_count; /* ever written */
+  uint64_t ring_first; /* of the execution that ended last */
+  size_t n_times;      /* commands of one execution */
+  clade_observer_fn *observer;
+  void *observer_user;
+  clade_status profile_status;
+};
+
+static inline clade__slot *clade__slot_of(clade_run *run, clade_ticket ticket) {
+  return &run->slots[(ticket - 1) % (unsigned)run->n_slots];
+}
+
+/* ---- making (run.c, run_build.c) ---- */
+/* Buffers, kernels and commands; run->func and run->vars are set. What was made before a failure is the run's. */
+clade_status clade__run_build(clade_run *run, cl_command_queue user_queue);
+void clade__run_unbuild(clade_run *run);
+/* Where a place is for an execution in `slot`. */
+clade__buffer *clade__run_buffer(const clade_run *run, int slot, const clade__place *place);
+
+/* ---- enqueuing (drive.c, progress.c); all need run->lock ---- */
+/* Enqueues whatever can be, of all executions submitted. true: some lane waits for a host step. */
+bool clade__run_drive(clade_run *run);
+/* The first failure of an execution stays. */
+void clade__slot_fail(clade__slot *slot, clade_status status);
+/* Waits until the slot's execution has ended, and frees what it held. Gives up the lock meanwhile. */
+void clade__slot_wait(clade_run *run, clade__slot *slot);
+/* 1: ended, 0: not yet. */
+int clade__slot_poll(clade_run *run, clade__slot *slot);
+
+clade_status clade__progress_start(clade_run *run);
+void clade__progress_stop(clade_run *run); /* without the lock */
+void clade__progress_wake(clade_run *run);
+/* Has the progress thread look again when the event ends. */
+void clade__progress_watch(clade_run *run, clade_device *device, cl_event event);
+
+/* ---- profile (trace.c) ---- */
+clade_status clade__profile_new(clade_run *run);
+/* Times of the slot's execution into the ring. Needs the lock. */
+void clade__profile_collect(clade_run *run, clade__slot *slot);
+void clade__profile_observe(clade_run *run); /* without the lock: the last execution's */
+
+#endif

@@ -1,0 +1,327 @@
+/* What a run is made of: buffers, kernels with their arguments set once, and the commands of each lane. */
+#include <stdio.h>
+
+#include "plan/run.h"
+
+clade__buffer *clade__run_buffer(const clade_run *run, int slot, const clade__place *place) {
+  switch (place->space) {
+  case CLADE__NOWHERE: break;
+  case CLADE__ARENA: return run->arena[place->index];
+  case CLADE__VARIABLE: return run->vars->at[run->var_index[place->index]].buffer;
+  case CLADE__CONSTANT: return run->func->constants[place->index];
+  case CLADE__INPUT: return run->slots[slot].inputs[place->index];
+  case CLADE__OUTPUT: return run->slots[slot].outputs[place->index];
+  }
+  return NULL;
+}
+
+/* ---- buffers ---- */
+/* With guards, all of it is 0xFF at first. */
+static clade_status buffer(clade_run *run, int device, size_t bytes, const char *what, clade__buffer **out) {
+  const uint32_t ones = UINT32_MAX;
+  CLADE_TRY(clade__buffer_new(run->func->devices[device], bytes, what, out));
+  if (!run->func->guard) return CLADE_OK;
+  clade__queue *queue = clade__device_transfer_queue(run->func->devices[device]);
+  if (!queue) return CLADE_OPENCL;
+  CLADE_TRY(clade__queue_fill(queue, *out, 0, bytes & ~(size_t)3, &ones, sizeof ones, (clade__wait){0}, NULL));
+  return clade__queue_finish(queue);
+}
+
+static clade_status port_buffer(clade_run *run, const clade__place *place, const char *what, clade__buffer **out) {
+  size_t bytes;
+  if (!clade__round_up(CLADE_MAX(place->bytes, (size_t)1), sizeof(uint32_t), &bytes) ||
+      !clade__add(bytes, 2 * run->func->guard, &bytes))
+    return CLADE_FAIL(OVERFLOW, "%s: %zu bytes", what, place->bytes);
+  return buffer(run, place->device, bytes, what, out);
+}
+
+static clade_status slot_buffers(clade_run *run, clade__slot *slot) {
+  const clade_func *func = run->func;
+  const clade_graph *g = func->graph;
+  for (size_t i = 0; i < g->inputs.count; i++) {
+    const clade__place *place = &func->cells[func->cell_of[g->inputs.at[i].value]].place;
+    CLADE_TRY(port_buffer(run, place, g->inputs.at[i].name, &slot->inputs[i]));
+    CLADE_TRY(clade__staging_new(func->devices[place->device], CLADE_MAX(place->bytes, (size_t)1), &slot->staging[i]));
+  }
+  for (size_t i = 0; i < g->outputs.count; i++) {
+    const clade__place *place = &func->cells[func->output_cell[i]].place;
+    if (place->space == CLADE__OUTPUT && place->index == (int)i)
+      CLADE_TRY(port_buffer(run, place, g->outputs.at[i].name, &slot->outputs[i]));
+  }
+  for (size_t s = 0, t = 0; s < func->n_steps; s++) {
+    const clade__fstep *step = &func->steps[s];
+    if (step->kind != CLADE__FSTEP_TRANSFER) continue;
+    CLADE_TRY(
+        clade__staging_new(func->devices[step->source_device], step->operand[0].place.bytes, &slot->parcels[t++]));
+  }
+  return CLADE_OK;
+}
+
+static clade_status slot_new(clade_run *run, clade__slot *slot) {
+  const clade_func *func = run->func;
+  size_t inputs = func->graph->inputs.count, outputs = func->graph->outputs.count;
+  slot->fed = clade__new(inputs, sizeof *slot->fed);
+  slot->inputs = clade__new(inputs, sizeof *slot->inputs);
+  slot->staging = clade__new(inputs, sizeof *slot->staging);
+  slot->outputs = clade__new(outputs, sizeof *slot->outputs);
+  slot->parcels = clade__new(func->n_transfers, sizeof *slot->parcels);
+  slot->sent = clade__new(func->n_transfers, sizeof *slot->sent);
+  slot->done = clade__new((size_t)run->n_lanes, sizeof *slot->done);
+  if (!slot->fed || !slot->inputs || !slot->staging || !slot->outputs || !slot->parcels || !slot->sent || !slot->done)
+    return CLADE_NO_MEMORY;
+  return slot_buffers(run, slot);
+}
+
+/* ---- kernels ---- */
+static clade_status set_operand(const clade_run *run, cl_kernel kernel, const clade__fstep *step, int i, int slot,
+                                cl_uint index) {
+  const clade__arg *arg = &step->launch->args[i];
+  const clade__place *place = &step->operand[i].place;
+  clade_device *device = run->func->devices[step->device];
+  size_t at = place->offset + (arg->kind == CLADE__ARG_WORKSPACE ? arg->at : 0);
+  if (place->space == CLADE__VARIABLE) at = at - place->offset + run->vars->at[run->var_index[place->index]].offset;
+  cl_mem memory = clade__buffer_mem(clade__run_buffer(run, slot, place));
+  int64_t wide = (int64_t)(at / arg->element);
+  int32_t narrow = (int32_t)wide;
+  if (!step->wide && wide > INT32_MAX)
+    return CLADE_FAIL(OVERFLOW, "kernel %s: argument %u lies at element %lld, its index type has 32 bits",
+                      step->launch->kernel, index, (long long)wide);
+  CLADE_TRY(clade__kernel_set(device, kernel, index, sizeof memory, &memory));
+  return step->wide ? clade__kernel_set(device, kernel, index + 1, sizeof wide, &wide)
+                    : clade__kernel_set(device, kernel, index + 1, sizeof narrow, &narrow);
+}
+
+static clade_status set_args(const clade_run *run, cl_kernel kernel, const clade__fstep *step, int slot) {
+  clade_device *device = run->func->devices[step->device];
+  cl_uint index = 0, count;
+  for (int i = 0; i < step->n_operands; i++) index += step->operand[i].cell >= 0 ? 2 : 1;
+  CLADE_TRY(clade__kernel_args(device, kernel, &count));
+  if (index != count)
+    return CLADE_FAIL(INVALID, "kernel %s takes %u arguments, its implementation gives %u (a tensor is two)",
+                      step->launch->kernel, count, index);
+  index = 0;
+  for (int i = 0; i < step->n_operands; i++) {
+    const clade__arg *arg = &step->launch->args[i];
+    if (step->operand[i].cell >= 0) {
+      CLADE_TRY(set_operand(run, kernel, step, i, slot, index));
+      index += 2;
+    } else if (arg->kind == CLADE__ARG_LOCAL) {
+      CLADE_TRY(clade__kernel_set(device, kernel, index++, arg->at, NULL));
+    } else {
+      CLADE_TRY(clade__kernel_set(device, kernel, index++, arg->bytes, arg->value));
+    }
+  }
+  return CLADE_OK;
+}
+
+/* One kernel, or one for each slot, after those that are there. */
+static clade_status kernels_of(clade_run *run, const clade__fstep *step) {
+  const clade__program_kernel *from = &run->func->kernels[step->request];
+  char name[32];
+  for (int slot = 0; slot < (step->per_slot ? run->n_slots : 1); slot++) {
+    cl_kernel *kernel = &run->kernels[run->n_kernels];
+    CLADE_TRY(clade__kernel_new(run->func->devices[step->device], from->program, from->name, kernel));
+    run->n_kernels++;
+    clade_status status = set_args(run, *kernel, step, slot);
+    if (status != CLADE_OK) return clade__fail_in(status, "%s", clade__step_name(run->func, step, name));
+  }
+  return CLADE_OK;
+}
+
+static clade_status kernels_new(clade_run *run) {
+  size_t n = 0;
+  for (size_t s = 0; s < run->func->n_steps; s++)
+    if (run->func->steps[s].kind == CLADE__FSTEP_KERNEL) n += run->func->steps[s].per_slot ? (size_t)run->n_slots : 1;
+  run->kernels = clade__new(n, sizeof *run->kernels);
+  if (!run->kernels) return CLADE_NO_MEMORY;
+  for (size_t s = 0; s < run->func->n_steps; s++)
+    if (run->func->steps[s].kind == CLADE__FSTEP_KERNEL) CLADE_TRY(kernels_of(run, &run->func->steps[s]));
+  return CLADE_OK;
+}
+
+/* ---- commands ---- */
+static size_t offset_of(const clade_run *run, const clade__place *place) {
+  return place->space == CLADE__VARIABLE ? run->vars->at[run->var_index[place->index]].offset : place->offset;
+}
+
+static clade__cmd *next_cmd(clade_run *run, int lane, int slot, size_t *used) {
+  clade__lane *l = &run->lanes[lane];
+  return &l->cmds[slot][used[lane]++];
+}
+
+static void move_cmd(clade_run *run, int slot, const clade__fstep *step, size_t s, int transfer, size_t *used) {
+  const clade__place *from = &step->operand[0].place, *to = &step->operand[1].place;
+  clade__cmd cmd = {.kind = CLADE__CMD_COPY, .step = (int)s, .port = transfer};
+  cmd.as.move.from = clade__run_buffer(run, slot, from);
+  cmd.as.move.to = clade__run_buffer(run, slot, to);
+  cmd.as.move.from_at = offset_of(run, from);
+  cmd.as.move.to_at = offset_of(run, to);
+  cmd.as.move.bytes = to->bytes;
+  if (step->kind == CLADE__FSTEP_TRANSFER) {
+    cmd.kind = CLADE__CMD_SEND;
+    *next_cmd(run, step->source_device, slot, used) = cmd;
+    cmd.kind = CLADE__CMD_RECEIVE;
+  }
+  *next_cmd(run, step->device, slot, used) = cmd;
+}
+
+static void launch_cmd(clade_run *run, int slot, const clade__fstep *step, size_t s, cl_kernel kernel, size_t *used) {
+  clade__cmd *cmd = next_cmd(run, step->device, slot, used);
+  *cmd = (clade__cmd){.kind = CLADE__CMD_LAUNCH, .step = (int)s, .dims = (cl_uint)step->launch->dims};
+  cmd->as.launch.kernel = kernel;
+  memcpy(cmd->as.launch.global, step->launch->global, sizeof cmd->as.launch.global);
+  memcpy(cmd->as.launch.local, step->launch->local, sizeof cmd->as.launch.local);
+}
+
+static void slot_cmds(clade_run *run, int slot, size_t *used) {
+  const clade_func *func = run->func;
+  size_t kernel = 0;
+  int transfer = 0;
+  memset(used, 0, (size_t)run->n_lanes * sizeof *used);
+  for (size_t i = 0; i < func->graph->inputs.count; i++) {
+    const clade__place *place = &func->cells[func->cell_of[func->graph->inputs.at[i].value]].place;
+    if (!place->bytes) continue;
+    clade__cmd *cmd = next_cmd(run, place->device, slot, used);
+    *cmd = (clade__cmd){.kind = CLADE__CMD_FEED, .step = -1, .port = (int)i};
+    cmd->as.move.to = run->slots[slot].inputs[i];
+    cmd->as.move.to_at = place->offset;
+    cmd->as.move.bytes = place->bytes;
+  }
+  for (size_t s = 0; s < func->n_steps; s++) {
+    const clade__fstep *step = &func->steps[s];
+    if (step->kind != CLADE__FSTEP_KERNEL) {
+      move_cmd(run, slot, step, s, transfer, used);
+      transfer += step->kind == CLADE__FSTEP_TRANSFER;
+      continue;
+    }
+    launch_cmd(run, slot, step, s, run->kernels[kernel + (step->per_slot ? (size_t)slot : 0)], used);
+    kernel += step->per_slot ? (size_t)run->n_slots : 1;
+  }
+}
+
+static void count_cmds(clade_run *run) {
+  const clade_func *func = run->func;
+  for (size_t i = 0; i < func->graph->inputs.count; i++) {
+    const clade__place *place = &func->cells[func->cell_of[func->graph->inputs.at[i].value]].place;
+    run->lanes[place->device].n_cmds += place->bytes > 0;
+  }
+  for (size_t s = 0; s < func->n_steps; s++) {
+    const clade__fstep *step = &func->steps[s];
+    run->lanes[step->device].n_cmds++;
+    if (step->kind == CLADE__FSTEP_TRANSFER) run->lanes[step->source_device].n_cmds++;
+  }
+  for (int l = 0; l < run->n_lanes; l++) {
+    run->lanes[l].first_time = run->n_times;
+    run->n_times += run->lanes[l].n_cmds;
+  }
+}
+
+static clade_status cmds_new(clade_run *run) {
+  size_t *used = clade__new((size_t)run->n_lanes, sizeof *used);
+  if (!used) return CLADE_NO_MEMORY;
+  clade_status status = CLADE_OK;
+  for (int l = 0; l < run->n_lanes && status == CLADE_OK; l++)
+    for (int slot = 0; slot < run->n_slots && status == CLADE_OK; slot++) {
+      run->lanes[l].cmds[slot] = clade__new(run->lanes[l].n_cmds, sizeof(clade__cmd));
+      if (!run->lanes[l].cmds[slot]) status = CLADE_NO_MEMORY;
+    }
+  for (int slot = 0; slot < run->n_slots && status == CLADE_OK; slot++) slot_cmds(run, slot, used);
+  clade__free(used);
+  return status;
+}
+
+/* ---- all of it ---- */
+static clade_status lanes_new(clade_run *run, cl_command_queue user_queue) {
+  run->lanes = clade__new((size_t)run->func->n_devices, sizeof *run->lanes);
+  if (!run->lanes) return CLADE_NO_MEMORY;
+  for (; run->n_lanes < run->func->n_devices; run->n_lanes++) {
+    clade__lane *lane = &run->lanes[run->n_lanes];
+    lane->device = run->func->devices[run->n_lanes];
+    lane->next = 1;
+    lane->cmds = clade__new((size_t)run->n_slots, sizeof *lane->cmds);
+    if (!lane->cmds) return CLADE_NO_MEMORY;
+    clade_status status = user_queue ? clade__queue_adopt(lane->device, user_queue, &lane->queue)
+                                     : clade__queue_new(lane->device, run->profile, &lane->queue);
+    if (status != CLADE_OK) {
+      clade__free(lane->cmds);
+      return status;
+    }
+  }
+  return CLADE_OK;
+}
+
+static clade_status names_new(clade__map *map, const clade__ports *ports) {
+  for (size_t i = 0; i < ports->count; i++)
+    CLADE_TRY(clade__map_put(map, clade__hash_bytes(ports->at[i].name, strlen(ports->at[i].name)), i));
+  return CLADE_OK;
+}
+
+static clade_status inputs_new(clade_run *run) {
+  const clade_graph *g = run->func->graph;
+  CLADE_TRY(names_new(&run->input_names, &g->inputs));
+  CLADE_TRY(names_new(&run->output_names, &g->outputs));
+  run->feed_of = clade__new(g->inputs.count, sizeof *run->feed_of);
+  run->input_bytes = clade__new(g->inputs.count, sizeof *run->input_bytes);
+  if (!run->feed_of || !run->input_bytes) return CLADE_NO_MEMORY;
+  for (size_t i = 0; i < g->inputs.count; i++)
+    CLADE_TRY(clade_type_bytes(clade__type(g, g->inputs.at[i].value), &run->input_bytes[i]));
+  return CLADE_OK;
+}
+
+clade_status clade__run_build(clade_run *run, cl_command_queue user_queue) {
+  const clade_func *func = run->func;
+  char what[32];
+  CLADE_TRY(inputs_new(run));
+  CLADE_TRY(lanes_new(run, user_queue));
+  run->arena = clade__new(func->slabs.count, sizeof *run->arena);
+  if (!run->arena) return CLADE_NO_MEMORY;
+  for (size_t i = 0; i < func->slabs.count; i++) {
+    snprintf(what, sizeof what, "arena slab %zu", i);
+    CLADE_TRY(buffer(run, func->slabs.at[i].device, func->slabs.at[i].bytes, what, &run->arena[i]));
+  }
+  for (int s = 0; s < run->n_slots; s++) CLADE_TRY(slot_new(run, &run->slots[s]));
+  CLADE_TRY(kernels_new(run));
+  count_cmds(run);
+  return cmds_new(run);
+}
+
+static void slot_free(clade_run *run, clade__slot *slot) {
+  for (size_t i = 0; i < run->func->graph->inputs.count; i++) {
+    if (slot->fed) clade__buffer_release(slot->fed[i].buffer);
+    if (slot->inputs) clade__buffer_release(slot->inputs[i]);
+    if (slot->staging) clade__staging_free(slot->staging[i]);
+  }
+  for (size_t i = 0; slot->outputs && i < run->func->graph->outputs.count; i++) clade__buffer_release(slot->outputs[i]);
+  for (size_t i = 0; i < run->func->n_transfers; i++) {
+    if (slot->parcels) clade__staging_free(slot->parcels[i]);
+    if (slot->sent) clade__event_release(slot->sent[i]);
+  }
+  for (int l = 0; slot->done && l < run->n_lanes; l++) clade__event_release(slot->done[l]);
+  for (size_t i = 0; slot->times && i < run->n_times; i++) clade__event_release(slot->times[i]);
+  clade__free(slot->fed);
+  clade__free(slot->inputs);
+  clade__free(slot->staging);
+  clade__free(slot->outputs);
+  clade__free(slot->parcels);
+  clade__free(slot->sent);
+  clade__free(slot->done);
+  clade__free(slot->times);
+}
+
+void clade__run_unbuild(clade_run *run) {
+  for (int l = 0; l < run->n_lanes; l++) { /* queues first: they wait for what uses the rest */
+    clade__queue_free(run->lanes[l].queue);
+    for (int s = 0; s < run->n_slots; s++) clade__free(run->lanes[l].cmds[s]);
+    clade__free(run->lanes[l].cmds);
+  }
+  for (size_t i = 0; i < run->n_kernels; i++) clade__kernel_release(run->kernels[i]);
+  for (int s = 0; run->slots && s < run->n_slots; s++) slot_free(run, &run->slots[s]);
+  for (size_t i = 0; run->arena && i < run->func->slabs.count; i++) clade__buffer_release(run->arena[i]);
+  clade__free(run->lanes);
+  clade__free(run->kernels);
+  clade__free(run->arena);
+  clade__free(run->feed_of);
+  clade__free(run->input_bytes);
+  clade__map_free(&run->input_names);
+  clade__map_free(&run->output_names);
+}

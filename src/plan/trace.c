@@ -1,0 +1,153 @@
+/* The profile of a run: times of its steps, told to an observer and written as a Chrome trace. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "plan/run.h"
+
+enum { LEAST_RING = 4096, MOST_RING = 1 << 18, RING_EXECUTIONS = 64 };
+
+clade_status clade__profile_new(clade_run *run) {
+  run->ring_size = CLADE_MIN(CLADE_MAX(run->n_times * RING_EXECUTIONS, (size_t)LEAST_RING), (size_t)MOST_RING);
+  run->ring_size = CLADE_MAX(run->ring_size, run->n_times); /* one execution always fits */
+  run->ring = clade__new(run->ring_size, sizeof *run->ring);
+  if (!run->ring) return CLADE_NO_MEMORY;
+  for (int s = 0; s < run->n_slots; s++)
+    if (!(run->slots[s].times = clade__new(run->n_times, sizeof(cl_event)))) return CLADE_NO_MEMORY;
+  return CLADE_OK;
+}
+
+static const char *name_of(const clade_run *run, const clade__cmd *cmd) {
+  const clade_func *func = run->func;
+  if (cmd->step < 0) return func->graph->inputs.at[cmd->port].name;
+  const clade__fstep *step = &func->steps[cmd->step];
+  if (!step->node) return "copy";
+  const clade__node *node = &func->graph->nodes[step->node];
+  return *node->name ? node->name : node->op->name;
+}
+
+static const char *kernel_of(const clade_run *run, const clade__cmd *cmd) {
+  return cmd->kind == CLADE__CMD_LAUNCH ? run->func->steps[cmd->step].launch->kernel : "";
+}
+
+/* The times of a lane's commands; an event without any keeps its error for clade_run_trace. */
+static void collect_lane(clade_run *run, clade__slot *slot, const clade__lane *lane) {
+  const clade__cmd *cmds = lane->cmds[slot - run->slots];
+  for (size_t i = 0; i < lane->n_cmds; i++) {
+    cl_event *event = &slot->times[lane->first_time + i];
+    clade__event_times t;
+    if (!*event) continue;
+    clade_status status = clade__event_profile(lane->device, *event, &t);
+    clade__event_release(*event);
+    *event = NULL;
+    if (status != CLADE_OK) {
+      run->profile_status = status;
+      continue;
+    }
+    run->ring[run->ring_count++ % run->ring_size] = (clade_step_time){.size = sizeof(clade_step_time),
+                                                                      .ticket = slot->ticket,
+                                                                      .step = cmds[i].step,
+                                                                      .name = name_of(run, &cmds[i]),
+                                                                      .kernel = kernel_of(run, &cmds[i]),
+                                                                      .queued_ns = t.queued,
+                                                                      .submitted_ns = t.submitted,
+                                                                      .start_ns = t.start,
+                                                                      .end_ns = t.end};
+  }
+}
+
+void clade__profile_collect(clade_run *run, clade__slot *slot) {
+  run->ring_first = run->ring_count;
+  for (int l = 0; l < run->n_lanes; l++) collect_lane(run, slot, &run->lanes[l]);
+}
+
+void clade__profile_observe(clade_run *run) {
+  for (uint64_t i = run->ring_first; i < run->ring_count; i++)
+    run->observer(run->observer_user, &run->ring[i % run->ring_size]);
+}
+
+/* ---- the trace ---- */
+static void add_quoted(clade__text *out, const char *text) {
+  clade__text_add(out, "\"");
+  for (; *text; text++) {
+    unsigned char c = (unsigned char)*text;
+    if (c == '"' || c == '\\')
+      clade__text_add(out, "\\%c", c);
+    else if (c < 0x20)
+      clade__text_add(out, "\\u%04x", c);
+    else
+      clade__text_add_bytes(out, text, 1);
+  }
+  clade__text_add(out, "\"");
+}
+
+static const char *impl_of(const clade_run *run, const clade_step_time *t) {
+  if (t->step < 0 || !run->func->steps[t->step].node) return "";
+  const clade__node *node = &run->func->graph->nodes[run->func->steps[t->step].node];
+  return node->impl >= 0 && node->op->impls ? node->op->impls[node->impl].name : "";
+}
+
+static int device_of(const clade_run *run, const clade_step_time *t) {
+  if (t->step >= 0) return run->func->steps[t->step].device;
+  for (size_t i = 0; i < run->func->graph->inputs.count; i++) {
+    const clade__port *port = &run->func->graph->inputs.at[i];
+    if (port->name == t->name) return run->func->cells[run->func->cell_of[port->value]].place.device;
+  }
+  return 0;
+}
+
+/* Microseconds, as the format wants them. */
+static void add_event(const clade_run *run, const clade_step_time *t, clade__text *out) {
+  clade__text_add(out, ",\n{\"name\":");
+  add_quoted(out, t->name);
+  clade__text_add(out, ",\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"ts\":%" PRIu64 ".%03u,\"dur\":%" PRIu64 ".%03u,\"args\":{",
+                  device_of(run, t), t->start_ns / 1000, (unsigned)(t->start_ns % 1000),
+                  (t->end_ns - t->start_ns) / 1000, (unsigned)((t->end_ns - t->start_ns) % 1000));
+  clade__text_add(out, "\"ticket\":%" PRIu64 ",\"step\":%d,\"kernel\":", t->ticket, t->step);
+  add_quoted(out, t->kernel);
+  clade__text_add(out, ",\"impl\":");
+  add_quoted(out, impl_of(run, t));
+  clade__text_add(out, "}}");
+}
+
+static void add_all(const clade_run *run, clade__text *out) {
+  uint64_t first = run->ring_count > run->ring_size ? run->ring_count - run->ring_size : 0;
+  clade__text_add(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+  for (int l = 0; l < run->n_lanes; l++) {
+    clade__text_add(out, "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":", l ? ",\n" : "", l);
+    add_quoted(out, clade__device_info(run->lanes[l].device)->name);
+    clade__text_add(
+        out, "}},\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":0,\"args\":{\"name\":\"queue\"}}", l);
+  }
+  for (uint64_t i = first; i < run->ring_count; i++) add_event(run, &run->ring[i % run->ring_size], out);
+  clade__text_add(out, "\n]}\n");
+}
+
+static clade_status write_file(const char *path, const char *text) {
+  FILE *file = fopen(path, "w");
+  if (!file) return CLADE_FAIL(IO, "clade_run_trace: %s: %s", path, strerror(errno));
+  bool ok = fputs(text, file) >= 0;
+  ok = fclose(file) == 0 && ok;
+  return ok ? CLADE_OK : CLADE_FAIL(IO, "clade_run_trace: %s: %s", path, strerror(errno));
+}
+
+clade_status clade_run_trace(clade_run *run, const char *path) {
+  clade__text text = {0};
+  char *json;
+  if (!run || !path) return CLADE_FAIL(INVALID, "clade_run_trace: %s is NULL", run ? "the path" : "the run");
+  if (!run->profile) return CLADE_FAIL(INVALID, "clade_run_trace: the run was made without .profile");
+  clade_status status = clade_wait(run, 0);
+  if (status != CLADE_OK) clade__log(CLADE_LOG_WARNING, "clade_run_trace: %s", clade_last_error());
+  pthread_mutex_lock(&run->lock);
+  add_all(run, &text);
+  status = run->profile_status;
+  pthread_mutex_unlock(&run->lock);
+  if (status != CLADE_OK) {
+    clade__text_free(&text);
+    return CLADE_FAIL(UNSUPPORTED, "clade_run_trace: the queue keeps no times of its commands");
+  }
+  CLADE_TRY(clade__text_take(&text, &json));
+  status = write_file(path, json);
+  clade__free(json);
+  return status;
+}

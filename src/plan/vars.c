@@ -1,0 +1,282 @@
+/* Variables: their memory, initial values, and copies. */
+#include <math.h>
+
+#include "plan/plan.h"
+
+enum { PIECE = 1 << 16 };
+
+clade_vars *clade_vars_retain(clade_vars *vars) {
+  if (vars) clade__ref_up(&vars->ref);
+  return vars;
+}
+
+void clade_vars_release(clade_vars *vars) {
+  if (!vars || !clade__ref_down(&vars->ref)) return;
+  for (size_t i = 0; vars->at && i < vars->n; i++) {
+    clade__buffer_release(vars->at[i].buffer);
+    clade__free(vars->at[i].name);
+  }
+  clade__free(vars->at);
+  clade__map_free(&vars->by_name);
+  for (int i = 0; vars->devices && i < vars->n_devices; i++) clade_device_release(vars->devices[i]);
+  clade__free(vars->devices);
+  pthread_mutex_destroy(&vars->lock);
+  clade__free(vars);
+}
+
+static clade_status vars_alloc(size_t n, int n_devices, clade_device *const *devices, clade_vars **out) {
+  clade_vars *vars = clade__new(1, sizeof *vars);
+  if (!vars) return CLADE_NO_MEMORY;
+  clade__ref_init(&vars->ref);
+  pthread_mutex_init(&vars->lock, NULL);
+  vars->guard = clade__plan_guard_bytes;
+  vars->at = clade__new(n, sizeof *vars->at);
+  vars->devices = clade__new((size_t)n_devices, sizeof *vars->devices);
+  if (!vars->at || !vars->devices) {
+    clade_vars_release(vars);
+    return CLADE_NO_MEMORY;
+  }
+  for (; vars->n_devices < n_devices; vars->n_devices++)
+    vars->devices[vars->n_devices] = clade_device_retain(devices[vars->n_devices]);
+  *out = vars;
+  return CLADE_OK;
+}
+
+static clade_status queue_of(const clade_vars *vars, const clade__var *var, clade__queue **queue) {
+  *queue = clade__device_transfer_queue(vars->devices[var->device]);
+  return *queue ? CLADE_OK : CLADE_OPENCL;
+}
+
+/* Counts as a variable only when it is whole. */
+static clade_status var_new(clade_vars *vars, const char *name, const clade_type *type, int device) {
+  clade__var *var = &vars->at[vars->n];
+  clade__queue *queue;
+  const uint32_t ones = UINT32_MAX;
+  size_t room;
+  *var = (clade__var){.type = *type, .device = device, .offset = vars->guard};
+  CLADE_TRY(clade_type_bytes(type, &var->bytes));
+  if (!clade__round_up(var->bytes, sizeof ones, &room) || !clade__add(room, 2 * vars->guard, &room))
+    return CLADE_FAIL(OVERFLOW, "variable %s: %zu bytes", name, var->bytes);
+  var->name = clade__copy_text(name);
+  if (!var->name) return CLADE_NO_MEMORY;
+  vars->n++;
+  CLADE_TRY(clade__map_put(&vars->by_name, clade__hash_bytes(name, strlen(name)), vars->n - 1));
+  CLADE_TRY(clade__buffer_new(vars->devices[device], room, name, &var->buffer));
+  if (!vars->guard) return CLADE_OK;
+  CLADE_TRY(queue_of(vars, var, &queue));
+  CLADE_TRY(clade__queue_fill(queue, var->buffer, 0, room, &ones, sizeof ones, (clade__wait){0}, NULL));
+  return clade__queue_finish(queue);
+}
+
+/* ---- initial values ---- */
+/* Element `i` of what the variable begins with. */
+static double initial_value(const clade_initial *how, uint64_t key, uint64_t i) {
+  const double pi = 3.14159265358979323846;
+  uint32_t x[4];
+  switch (how->kind) {
+  case CLADE_INIT_ZERO: break;
+  case CLADE_INIT_FILL: return how->a;
+  case CLADE_INIT_UNIFORM: return how->a + (how->b - how->a) * clade__uniform(key, 0, i);
+  case CLADE_INIT_NORMAL: /* Box and Muller; the first uniform number is never 0 */
+    clade__philox(key, 0, i, x);
+    return how->a + how->b * sqrt(-2 * log(((double)x[0] + 0.5) * 0x1p-32)) * cos(2 * pi * ((double)x[1] * 0x1p-32));
+  }
+  return 0;
+}
+
+typedef struct piece {
+  float real[PIECE];
+  int64_t whole[PIECE];
+  _Alignas(64) unsigned char data[8 * PIECE];
+} piece;
+
+static bool is_float(clade_dtype dtype) { return dtype == CLADE_F32 || dtype == CLADE_F16 || dtype == CLADE_BF16; }
+
+static clade_status fill_piece(piece *p, clade_dtype dtype, const clade_initial *how, uint64_t key, uint64_t first,
+                               size_t n) {
+  for (size_t i = 0; i < n; i++) {
+    double value = initial_value(how, key, first + i);
+    p->real[i] = (float)value;
+    p->whole[i] = value >= 0x1p63 ? INT64_MAX : value <= -0x1p63 ? INT64_MIN : value == value ? (int64_t)value : 0;
+    if (dtype == CLADE_BOOL) p->whole[i] = value != 0;
+  }
+  if (is_float(dtype)) return clade_convert(dtype, p->data, CLADE_F32, p->real, n);
+  return clade_convert(dtype, p->data, CLADE_I64, p->whole, n);
+}
+
+static clade_status fill_zero(clade_vars *vars, clade__var *var) {
+  const unsigned char zero = 0;
+  clade__queue *queue;
+  CLADE_TRY(queue_of(vars, var, &queue));
+  CLADE_TRY(clade__queue_fill(queue, var->buffer, var->offset, var->bytes, &zero, 1, (clade__wait){0}, NULL));
+  return clade__queue_finish(queue);
+}
+
+static clade_status fill_var(clade_vars *vars, clade__var *var, const clade_initial *how, uint64_t seed, piece *p) {
+  int64_t elements;
+  size_t element;
+  clade__queue *queue;
+  /* Keyed by the name too, so that a variable more changes no other one. */
+  uint64_t key = clade__hash_more_text(clade__hash_bytes(&seed, sizeof seed), var->name).lo;
+  if (!var->bytes) return CLADE_OK;
+  if (how->kind == CLADE_INIT_ZERO) return fill_zero(vars, var);
+  CLADE_TRY(clade_shape_elements(&var->type.shape, &elements));
+  CLADE_TRY(clade_dtype_bytes(var->type.dtype, 1, &element));
+  CLADE_TRY(queue_of(vars, var, &queue));
+  for (size_t first = 0; first < (size_t)elements; first += PIECE) {
+    size_t n = CLADE_MIN((size_t)PIECE, (size_t)elements - first);
+    CLADE_TRY(fill_piece(p, var->type.dtype, how, key, first, n));
+    CLADE_TRY(clade__queue_write(queue, var->buffer, var->offset + first * element, p->data, n * element, true,
+                                 (clade__wait){0}, NULL));
+  }
+  return CLADE_OK;
+}
+
+static clade_status fill_all(clade_vars *vars, const clade_func *func, uint64_t seed, piece *p) {
+  const clade_graph *g = func->graph;
+  for (size_t i = 0; i < g->variables.count; i++) {
+    const clade__port *port = &g->variables.at[i];
+    CLADE_TRY(var_new(vars, port->name, clade__type(g, port->value), g->nodes[g->values[port->value].node].device));
+    CLADE_TRY(fill_var(vars, &vars->at[i], &port->initial, seed, p));
+  }
+  return CLADE_OK;
+}
+
+clade_status clade_vars_new(const clade_func *func, uint64_t seed, clade_vars **out) {
+  clade_vars *vars = NULL;
+  clade_status status;
+  if (!out) return CLADE_FAIL(INVALID, "clade_vars_new: there is no place for the variables (NULL)");
+  *out = NULL;
+  if (!func) return CLADE_FAIL(INVALID, "clade_vars_new: the func is NULL");
+  for (int i = 0; i < func->n_devices; i++) CLADE_TRY(clade__device_check(func->devices[i], "clade_vars_new"));
+  piece *p = clade__new(1, sizeof *p);
+  if (!p) return CLADE_NO_MEMORY;
+  CLADE_GOTO(vars_alloc(func->graph->variables.count, func->n_devices, func->devices, &vars));
+  CLADE_GOTO(fill_all(vars, func, seed, p));
+  *out = vars;
+  vars = NULL;
+fail:
+  clade_vars_release(vars);
+  clade__free(p);
+  return status;
+}
+
+/* ---- reading and writing ---- */
+int clade_vars_count(const clade_vars *vars) { return vars ? (int)vars->n : 0; }
+
+clade_status clade_vars_describe(const clade_vars *vars, int index, clade_port_info *info) {
+  clade_port_info all = {0};
+  if (!vars || !info || info->size < sizeof info->size)
+    return CLADE_FAIL(INVALID, "clade_vars_describe: vars or info is NULL, or info->size unset");
+  if (index < 0 || (size_t)index >= vars->n)
+    return CLADE_FAIL(NOT_FOUND, "clade_vars_describe: variable %d of %zu", index, vars->n);
+  all.name = vars->at[index].name;
+  all.type = vars->at[index].type;
+  all.size = CLADE_MIN(info->size, sizeof all);
+  memcpy(info, &all, all.size);
+  return CLADE_OK;
+}
+
+static clade_status find(const clade_vars *vars, const char *name, const void *data, size_t bytes, const char *function,
+                         size_t *index) {
+  if (!vars || !name || (!data && bytes))
+    return CLADE_FAIL(INVALID, "%s: %s is NULL", function, !vars ? "vars" : !name ? "the name" : "the memory");
+  if (!clade__map_get(&vars->by_name, clade__hash_bytes(name, strlen(name)), index))
+    return CLADE_FAIL(NOT_FOUND, "%s: there is no variable \"%s\"", function, name);
+  const clade__var *var = &vars->at[*index];
+  if (bytes != var->bytes)
+    return CLADE_FAIL(INVALID, "%s: variable %s has %zu bytes, given were %zu", function, name, var->bytes, bytes);
+  return clade__device_check(vars->devices[var->device], function);
+}
+
+clade_status clade__vars_idle(const clade_vars *vars, const clade_run *self) {
+  if (!vars->writer || vars->writer == self || clade__run_idle(vars->writer)) return CLADE_OK;
+  return CLADE_FAIL(BUSY, "variables are being written by another run: wait for its executions");
+}
+
+clade_status clade_vars_set(clade_vars *vars, const char *name, const void *src, size_t bytes) {
+  clade__queue *queue;
+  size_t index;
+  CLADE_TRY(find(vars, name, src, bytes, "clade_vars_set", &index));
+  clade__var *var = &vars->at[index];
+  CLADE_TRY(queue_of(vars, var, &queue));
+  pthread_mutex_lock(&vars->lock);
+  clade_status status = clade__vars_idle(vars, NULL);
+  if (status == CLADE_OK && bytes)
+    status = clade__queue_write(queue, var->buffer, var->offset, src, bytes, true, (clade__wait){0}, NULL);
+  if (status == CLADE_OK) var->version++;
+  pthread_mutex_unlock(&vars->lock);
+  return status;
+}
+
+clade_status clade_vars_get(const clade_vars *given, const char *name, void *dst, size_t bytes) {
+  clade_vars *vars = (clade_vars *)(uintptr_t)given; /* locked, not changed */
+  clade__queue *queue;
+  size_t index;
+  CLADE_TRY(find(vars, name, dst, bytes, "clade_vars_get", &index));
+  const clade__var *var = &vars->at[index];
+  CLADE_TRY(queue_of(vars, var, &queue));
+  pthread_mutex_lock(&vars->lock);
+  clade_status status = clade__vars_idle(vars, NULL);
+  if (status == CLADE_OK && bytes)
+    status = clade__queue_read(queue, var->buffer, var->offset, dst, bytes, true, (clade__wait){0}, NULL);
+  pthread_mutex_unlock(&vars->lock);
+  return status;
+}
+
+static clade_status copy_all(const clade_vars *from, clade_vars *to) {
+  clade__queue *queue;
+  for (size_t i = 0; i < from->n; i++) {
+    const clade__var *var = &from->at[i];
+    CLADE_TRY(var_new(to, var->name, &var->type, var->device));
+    to->at[i].version = var->version;
+    if (!var->bytes) continue;
+    CLADE_TRY(queue_of(from, var, &queue));
+    CLADE_TRY(clade__queue_copy(queue, var->buffer, var->offset, to->at[i].buffer, to->at[i].offset, var->bytes,
+                                (clade__wait){0}, NULL));
+  }
+  for (int d = 0; d < from->n_devices; d++)
+    if ((queue = clade__device_transfer_queue(from->devices[d]))) CLADE_TRY(clade__queue_finish(queue));
+  return CLADE_OK;
+}
+
+clade_status clade_vars_snapshot(const clade_vars *given, clade_vars **out) {
+  clade_vars *vars = (clade_vars *)(uintptr_t)given, *copy; /* locked, not changed */
+  if (!out) return CLADE_FAIL(INVALID, "clade_vars_snapshot: there is no place for the copy (NULL)");
+  *out = NULL;
+  if (!vars) return CLADE_FAIL(INVALID, "clade_vars_snapshot: vars is NULL");
+  for (int i = 0; i < vars->n_devices; i++) CLADE_TRY(clade__device_check(vars->devices[i], "clade_vars_snapshot"));
+  CLADE_TRY(vars_alloc(vars->n, vars->n_devices, vars->devices, &copy));
+  pthread_mutex_lock(&vars->lock);
+  clade_status status = clade__vars_idle(vars, NULL);
+  if (status == CLADE_OK) status = copy_all(vars, copy);
+  pthread_mutex_unlock(&vars->lock);
+  if (status == CLADE_OK)
+    *out = copy;
+  else
+    clade_vars_release(copy);
+  return status;
+}
+
+clade_status clade__vars_match(const clade_vars *vars, const clade_func *func, int *index) {
+  const clade_graph *g = func->graph;
+  char want[320], have[320];
+  for (size_t i = 0; i < g->variables.count; i++) {
+    const clade__port *port = &g->variables.at[i];
+    const clade_type *type = clade__type(g, port->value);
+    int device = g->nodes[g->values[port->value].node].device;
+    size_t at;
+    if (!clade__map_get(&vars->by_name, clade__hash_bytes(port->name, strlen(port->name)), &at))
+      return CLADE_FAIL(NOT_FOUND, "variable %s: func expects it, variables do not hold it", port->name);
+    if (!clade_type_equal(&vars->at[at].type, type))
+      return CLADE_FAIL(SHAPE, "variable %s: func expects %s, variables hold %s", port->name,
+                        clade__type_text(type, want, sizeof want),
+                        clade__type_text(&vars->at[at].type, have, sizeof have));
+    if (vars->devices[vars->at[at].device] != func->devices[device])
+      return CLADE_FAIL(INVALID, "variable %s: func expects it on its device %d (%s), variables hold it on %s",
+                        port->name, device, clade__device_info(func->devices[device])->name,
+                        clade__device_info(vars->devices[vars->at[at].device])->name);
+    index[i] = (int)at;
+  }
+  return CLADE_OK;
+}
