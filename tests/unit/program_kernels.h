@@ -40,8 +40,8 @@ static inline clade_device *probe_device(void) {
   return device;
 }
 
-/* What the kernel stores, or -1. */
-static inline int probe_run(clade_device *device, const clade__program_kernel *k) {
+/* What the kernel stores. */
+static inline clade_status probe_try(clade_device *device, const clade__program_kernel *k, int *value) {
   cl_kernel kernel = NULL;
   clade__buffer *buffer = NULL;
   clade__queue *queue = NULL;
@@ -61,7 +61,14 @@ fail:
   clade__queue_free(queue);
   clade__buffer_release(buffer);
   clade__kernel_release(kernel);
-  return status == CLADE_OK && result[0] == result[3] ? result[0] : -1;
+  *value = result[0] == result[3] ? result[0] : -1;
+  return status;
+}
+
+/* The same, or -1. */
+static inline int probe_run(clade_device *device, const clade__program_kernel *k) {
+  int value;
+  return probe_try(device, k, &value) == CLADE_OK ? value : -1;
 }
 
 #endif
