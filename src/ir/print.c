@@ -2,8 +2,26 @@
 #include "ir/ir.h"
 
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 
-static void add_float(clade__text *t, double value) { clade__text_add(t, "%.9g", value); }
+/* As few digits as tell the number from its neighbours. */
+static void add_double(clade__text *t, double value) {
+  char text[40];
+  for (int digits = 6; digits <= 17; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, value);
+    if (strtod(text, NULL) == value) break;
+  }
+  clade__text_add(t, "%s", text);
+}
+static void add_float(clade__text *t, float value) {
+  char text[40];
+  for (int digits = 6; digits <= 9; digits++) {
+    snprintf(text, sizeof text, "%.*g", digits, (double)value);
+    if (strtof(text, NULL) == value) break;
+  }
+  clade__text_add(t, "%s", text);
+}
 
 static bool is_zero(const void *data, size_t bytes) {
   const unsigned char *c = data;
@@ -31,7 +49,7 @@ static void add_element(clade__text *t, clade_attr_kind kind, const char *at) {
   case CLADE_ATTR_BOOL: memcpy(&u.b, at, sizeof u.b), clade__text_add(t, "%s", u.b ? "true" : "false"); break;
   case CLADE_ATTR_I32: memcpy(&u.i, at, sizeof u.i), clade__text_add(t, "%" PRId32, u.i); break;
   case CLADE_ATTR_I64: memcpy(&u.l, at, sizeof u.l), clade__text_add(t, "%" PRId64, u.l); break;
-  case CLADE_ATTR_F32: memcpy(&u.f, at, sizeof u.f), add_float(t, (double)u.f); break;
+  case CLADE_ATTR_F32: memcpy(&u.f, at, sizeof u.f), add_float(t, u.f); break;
   case CLADE_ATTR_DTYPE:
     memcpy(&u.dtype, at, sizeof u.dtype), clade__text_add(t, "%s", clade_dtype_name(u.dtype));
     break;
@@ -79,8 +97,7 @@ static void add_constant(clade__text *t, const clade__constant_attrs *a, clade_d
     clade__text_add(t, " data=");
     add_digest(t, a->data, a->bytes);
   } else if (dtype == CLADE_F32 || dtype == CLADE_F16 || dtype == CLADE_BF16) {
-    if (clade_convert(CLADE_F32, &f, dtype, a->data, 1) == CLADE_OK)
-      clade__text_add(t, " fill="), add_float(t, (double)f);
+    if (clade_convert(CLADE_F32, &f, dtype, a->data, 1) == CLADE_OK) clade__text_add(t, " fill="), add_float(t, f);
   } else if (clade_convert(CLADE_I64, &i, dtype, a->data, 1) == CLADE_OK) {
     clade__text_add(t, " fill=%" PRId64, i);
   }
@@ -90,8 +107,8 @@ static void add_initial(clade__text *t, const clade__port *p) {
   static const char *const kinds[] = {"zero", "fill", "uniform", "normal"};
   clade__text_add(t, " initial=%s", kinds[p->initial.kind]);
   if (p->initial.kind == CLADE_INIT_ZERO) return;
-  clade__text_add(t, "("), add_float(t, p->initial.a);
-  if (p->initial.kind != CLADE_INIT_FILL) clade__text_add(t, ", "), add_float(t, p->initial.b);
+  clade__text_add(t, "("), add_double(t, p->initial.a);
+  if (p->initial.kind != CLADE_INIT_FILL) clade__text_add(t, ", "), add_double(t, p->initial.b);
   clade__text_add(t, ")");
 }
 
