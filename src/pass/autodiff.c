@@ -15,11 +15,22 @@ static bool is_float(const clade_graph *g, clade__id value) {
   return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16;
 }
 
-static clade_status want_float(const clade_graph *g, const char *what, int index, clade__id value) {
+/* The value's number; only floats have derivatives. */
+static clade_status take_float(const clade_graph *g, clade_val v, const char *what, clade__id *id) {
   char text[640];
-  if (is_float(g, value)) return CLADE_OK;
-  return CLADE_FAIL(DTYPE, "gradients: %s[%d] is %s: only floats have derivatives", what, index,
-                    clade__type_text(clade__type(g, value), text, sizeof text));
+  CLADE_TRY(clade__graph_value(g, v, what, id));
+  if (is_float(g, *id)) return CLADE_OK;
+  return CLADE_FAIL(DTYPE, "%s is %s: only floats have derivatives", what,
+                    clade__type_text(clade__type(g, *id), text, sizeof text));
+}
+
+static clade_status take_seed(const clade_graph *g, clade_val dy, clade__id y) {
+  char have[640], want[640];
+  clade__id id;
+  CLADE_TRY(take_float(g, dy, "gradients: dy", &id));
+  if (clade_type_equal(clade__type(g, id), clade__type(g, y))) return CLADE_OK;
+  return CLADE_FAIL(SHAPE, "gradients: dy is %s, y %s", clade__type_text(clade__type(g, id), have, sizeof have),
+                    clade__type_text(clade__type(g, y), want, sizeof want));
 }
 
 /* Everything is put where the value lives. */
@@ -106,24 +117,20 @@ static clade_status differentiate(tape *t, clade__id id) {
 }
 
 static clade_status run(tape *t, clade_val y, clade_val dy, int n, const clade_val *xs, clade_val *dxs) {
-  clade__id to, id, seed;
+  clade__id to, id;
   clade_graph *g = t->g;
   if (n < 0 || (n && (!xs || !dxs))) return CLADE_FAIL(INVALID, "gradients: %d values, xs or dxs is NULL", n);
-  CLADE_TRY(clade__graph_value(g, y, "gradients: y", &to));
-  CLADE_TRY(want_float(g, "y", 0, to));
+  CLADE_TRY(take_float(g, y, "gradients: y", &to));
   t->depends = clade__new(t->n_values, sizeof *t->depends);
   t->grad = clade__new(t->n_values, sizeof *t->grad);
   if (!t->depends || !t->grad) return CLADE_NO_MEMORY;
   for (int i = 0; i < n; i++) {
-    CLADE_TRY(clade__graph_value(g, xs[i], "gradients: xs", &id));
-    CLADE_TRY(want_float(g, "xs", i, id));
+    char what[40];
+    snprintf(what, sizeof what, "gradients: xs[%d]", i);
+    CLADE_TRY(take_float(g, xs[i], what, &id));
     t->depends[id] = true;
   }
-  if (clade_val_ok(dy)) {
-    CLADE_TRY(clade__graph_value(g, dy, "gradients: dy", &seed));
-    if (!clade_type_equal(clade__type(g, seed), clade__type(g, to)))
-      return CLADE_FAIL(SHAPE, "gradients: dy has another type than y");
-  }
+  if (clade_val_ok(dy)) CLADE_TRY(take_seed(g, dy, to));
   find_dependents(t);
   if (t->depends[to]) t->grad[to] = clade_val_ok(dy) ? dy : filled(t, to, 1);
   for (clade__id node = g->values[to].node; node > 0; node--) CLADE_TRY(differentiate(t, node));

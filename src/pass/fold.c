@@ -1,18 +1,6 @@
 /* Nodes that change nothing, pairs that undo one another, and nodes that compute what another one has computed. */
 #include "pass/pass.h"
 
-/* Until these ops are rows of ops.def. */
-extern const clade_op clade__op_broadcast;
-#pragma weak clade__op_broadcast
-extern const clade_op clade__op_reshape;
-#pragma weak clade__op_reshape
-extern const clade_op clade__op_transpose;
-#pragma weak clade__op_transpose
-extern const clade_op clade__op_pack;
-#pragma weak clade__op_pack
-extern const clade_op clade__op_unpack;
-#pragma weak clade__op_unpack
-
 /* Casts to the same type, reshapes and broadcasts to the same shape, transfers to where the value is. */
 static bool changes_nothing(const clade_graph *g, const clade__node *n) {
   if (n->op == &clade__op_transfer) return true; /* when it stays on its device, which the caller asks */

@@ -1,10 +1,6 @@
 /* Puts elementwise nodes into one program, and such programs into the ops that can compute them in their store. */
 #include "pass/pass.h"
 
-/* Until these ops are rows of ops.def. */
-extern const clade_op clade__op_gemm;
-#pragma weak clade__op_gemm
-
 /* Ops with an epilogue: where it is in their attributes, and how many operands are not its own. */
 static const struct host {
   const clade_op *op;

@@ -102,6 +102,44 @@ static void test_apart(void **state) {
   assert_fused(g, 2); /* eight inputs are seven sums */
 }
 
+/* ---- epilogues ---- */
+static void test_epilogue(void **state) {
+  (void)state;
+  clade_graph *g = new_graph(), *f;
+  clade_val a = input(g, "a"), b = input(g, "b"), bias = clade_input(g, "bias", CLADE_F32, CLADE_SHAPE(2));
+  clade_val rest = input(g, "rest"), y = clade_gemm(g, a, b, .trans_b = true, .bias = bias);
+  clade_output(g, "y", clade_add(g, clade_relu(g, y), clade_exp(g, rest)));
+  f = fused(g);
+  assert_int_equal(count(f, &clade__op_eltwise), 0);
+  assert_int_equal(count(f, &clade__op_gemm), 1);
+  const clade__node *n = &f->nodes[f->n_nodes - 1];
+  const clade__gemm_attrs *at = n->attrs;
+  assert_true(n->n_in == 4 && at->trans_b && at->epilogue.n_in == 3 && at->epilogue.n_insn == 4);
+  assert_string_equal(f->nodes[f->values[n->in[2]].node].name, "rest");
+  assert_string_equal(f->nodes[f->values[n->in[3]].node].name, "bias");
+  clade_graph_release(f);
+  clade_graph_release(g);
+  g = new_graph(); /* the product is larger than what it is added to, or smaller: only the former can be */
+  y = clade_gemm(g, input(g, "a"), input(g, "b"));
+  clade_output(g, "y", clade_add(g, y, clade_input(g, "c", CLADE_F32, CLADE_SHAPE(3, 2, 2))));
+  assert_fused(g, 1);
+  g = new_graph(); /* used twice */
+  y = clade_gemm(g, input(g, "a"), input(g, "b"));
+  clade_output(g, "y", clade_relu(g, y));
+  clade_output(g, "z", clade_exp(g, y));
+  assert_fused(g, 2);
+  g = new_graph(); /* a residual that is computed after the product; squares of it */
+  a = input(g, "a");
+  y = clade_gemm(g, a, input(g, "b"));
+  rest = clade_gemm(g, a, a);
+  clade_output(g, "y", clade_mul(g, clade_add(g, y, rest), rest));
+  f = fused(g);
+  assert_int_equal(count(f, &clade__op_gemm), 2);
+  assert_int_equal(count(f, &clade__op_eltwise), 0);
+  clade_graph_release(f);
+  clade_graph_release(g);
+}
+
 /* ---- random graphs: every value is the same number in all its elements, so that a graph is evaluated in scalars ----
  */
 enum { ROUNDS = 300, MOST = 60 };
@@ -110,6 +148,13 @@ static uint32_t dice(uint64_t key, uint64_t *at, uint32_t sides) {
   uint32_t out[4];
   clade__philox(key, (*at)++, 0, out);
   return out[0] % sides;
+}
+
+static double product(const clade__node *n, const double *in) {
+  const clade__gemm_attrs *at = n->attrs;
+  double own[CLADE__ELT_INPUTS] = {2 * (double)at->alpha * in[0] * in[1]};
+  for (int i = 2; i < n->n_in; i++) own[i - 1] = in[i];
+  return at->epilogue.n_insn ? clade__elt_eval(&at->epilogue, own) : own[0];
 }
 
 static double *evaluate(const clade_graph *g) {
@@ -123,6 +168,8 @@ static double *evaluate(const clade_graph *g) {
       result = 0.25 + 0.5 * (n->name[1] - 'a');
     else if (n->op == &clade__op_eltwise)
       result = clade__elt_eval(program_at(g, i), in);
+    else if (n->op == &clade__op_gemm)
+      result = product(n, in);
     else
       fail_msg("no way to evaluate %s", n->op->name);
     value[n->first_out] = result;
@@ -131,7 +178,13 @@ static double *evaluate(const clade_graph *g) {
 }
 
 static clade_val random_node(clade_graph *g, uint64_t key, uint64_t *at, clade_val a, clade_val b) {
-  switch (dice(key, at, 7)) {
+  clade_type left, right;
+  clade_val_type(g, a, &left);
+  clade_val_type(g, b, &right);
+  bool matrices = left.shape.rank == 2 && right.shape.rank == 2;
+  switch (dice(key, at, matrices ? 9 : 7)) {
+  case 7:
+  case 8: return clade_gemm(g, clade_softsign(g, a), b, .trans_a = true, .alpha = 0.25f);
   case 0: return clade_add(g, a, b);
   case 1: return clade_sub(g, a, b);
   case 2: return clade_max(g, a, b);
@@ -189,6 +242,7 @@ static void test_random(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain), cmocka_unit_test(test_merged),
-                                     cmocka_unit_test(test_apart), cmocka_unit_test(test_random)};
+                                     cmocka_unit_test(test_apart), cmocka_unit_test(test_epilogue),
+                                     cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,191 @@
+/* Derivatives: random scalar graphs against central differences, and what has none. */
+#include "toy.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include <clade/ops.h>
+
+#include "pass/pass.h"
+
+enum { ROUNDS = 200, XS = 3, MOST = 25 };
+
+static uint32_t dice(uint64_t key, uint64_t *at, uint32_t sides) {
+  uint32_t out[4];
+  clade__philox(key, (*at)++, 1, out);
+  return out[0] % sides;
+}
+
+static clade_val random_node(clade_graph *g, uint64_t key, uint64_t *at, clade_val a, clade_val b) {
+  switch (dice(key, at, 6)) {
+  case 0: return clade_add(g, a, b);
+  case 1: return clade_mul(g, clade_tanh(g, a), b);
+  case 2: return clade_sub(g, a, clade_sigmoid(g, b));
+  case 3: return clade_softplus(g, a);
+  case 4: return clade_cast(g, clade_sin(g, a), CLADE_F32);
+  default: return clade_div(g, a, clade_add(g, clade_square(g, b), clade_fill(g, CLADE_F32, CLADE_SCALAR, 1)));
+  }
+}
+
+/* A graph's values for its inputs x0, x1, …, everything a scalar. */
+static double *evaluate(const clade_graph *g, const double *x) {
+  double *value = calloc(g->n_values, sizeof *value);
+  assert_non_null(value);
+  for (clade__id i = 1; i < g->n_nodes; i++) {
+    const clade__node *n = &g->nodes[i];
+    double in[CLADE_MAX_OPERANDS];
+    for (int k = 0; k < n->n_in; k++) in[k] = value[n->in[k]];
+    if (n->op == &clade__op_input)
+      value[n->first_out] = x[n->name[1] - '0'];
+    else if (n->op == &clade__op_constant)
+      value[n->first_out] = (double)*(const float *)((const clade__constant_attrs *)n->attrs)->data;
+    else if (n->op == &clade__op_eltwise)
+      value[n->first_out] = clade__elt_eval(&((const clade__eltwise_attrs *)n->attrs)->program, in);
+    else
+      fail_msg("no way to evaluate %s", n->op->name);
+  }
+  return value;
+}
+
+static double value_at(const clade_graph *g, const double *x, clade_val v) {
+  double *values = evaluate(g, x), y = values[v.id];
+  free(values);
+  return y;
+}
+
+static void test_random(void **state) {
+  (void)state;
+  for (uint64_t key = 1; key <= ROUNDS; key++) {
+    clade_graph *g = new_graph();
+    clade_val v[MOST + XS], dx[XS];
+    uint64_t at = 0;
+    double x[XS];
+    int n = 0;
+    for (; n < XS; n++) {
+      char name[8];
+      snprintf(name, sizeof name, "x%d", n);
+      v[n] = clade_input(g, name, CLADE_F32, CLADE_SCALAR);
+      x[n] = 2 * clade__uniform(key, (uint64_t)n, 7) - 1;
+    }
+    for (int size = 1 + (int)dice(key, &at, MOST); size > 0; size--, n++)
+      v[n] = random_node(g, key, &at, v[n - 1 - (int)dice(key, &at, 3)], v[dice(key, &at, (uint32_t)n)]);
+    assert_error(clade_gradients(g, v[n - 1], (clade_val){0}, XS, v, dx), CLADE_OK, "");
+    for (int i = 0; i < XS; i++) {
+      const double h = 1e-5;
+      double up[XS], down[XS];
+      memcpy(up, x, sizeof x), memcpy(down, x, sizeof x);
+      up[i] += h, down[i] -= h;
+      double want = (value_at(g, up, v[n - 1]) - value_at(g, down, v[n - 1])) / (2 * h), have = value_at(g, x, dx[i]);
+      if (!(fabs(want - have) <= 1e-5 * (1 + fabs(want))))
+        fail_msg("graph %d: dy/dx%d is %g instead of %g", (int)key, i, have, want);
+    }
+    clade_graph_release(g);
+  }
+}
+
+static clade_val scalar(clade_graph *g, const char *name) { return clade_input(g, name, CLADE_F32, CLADE_SCALAR); }
+
+static void test_given(void **state) {
+  (void)state;
+  const double at[] = {3, 5};
+  clade_graph *g = new_graph();
+  clade_val x[2] = {scalar(g, "x0"), scalar(g, "x1")}, dx[2], same;
+  clade_val y = clade_square(g, x[0]);
+  assert_error(clade_gradients(g, y, x[1], 2, x, dx), CLADE_OK, "");
+  assert_true(value_at(g, at, dx[0]) == 2 * 3 * 5);
+  assert_true(value_at(g, at, dx[1]) == 0); /* y does not depend on it */
+  assert_error(clade_gradients(g, y, (clade_val){0}, 1, &y, &same), CLADE_OK, "");
+  assert_true(value_at(g, at, same) == 1);
+  assert_error(clade_gradients(g, y, (clade_val){0}, 0, NULL, NULL), CLADE_OK, "");
+  clade_graph_release(g);
+}
+
+/* An integer way and a comparison end the flow; an inner value gets its own. */
+static void test_flow(void **state) {
+  (void)state;
+  const double at[] = {3};
+  clade_graph *g = new_graph();
+  clade_val x = scalar(g, "x0"), h = clade_square(g, x), of[2] = {x, h}, d[2];
+  clade_val whole = clade_cast(g, clade_cast(g, h, CLADE_I32), CLADE_F32);
+  clade_val y = clade_add(g, clade_select(g, clade_gt(g, h, x), clade_mul(g, h, whole), x), whole);
+  assert_error(clade_gradients(g, y, (clade_val){0}, 2, of, d), CLADE_OK, "");
+  assert_true(value_at(g, at, d[1]) == 9 && value_at(g, at, d[0]) == 54);
+  clade_graph_release(g);
+}
+
+static clade_status grad_wrong(clade_grad *g) {
+  g->din[0] = clade_fill(g->graph, CLADE_F32, CLADE_SHAPE(7), 0);
+  return CLADE_OK;
+}
+static clade_status grad_fails(clade_grad *g) {
+  (void)g;
+  return CLADE_FAIL(UNSUPPORTED, "the moon is full");
+}
+
+static void test_refused(void **state) {
+  (void)state;
+  clade_graph *g = new_graph(), *other = new_graph();
+  clade_val x = scalar(g, "x0"), dx = x, i = clade_input(g, "i", CLADE_I32, CLADE_SCALAR);
+  assert_error(clade_gradients(NULL, x, x, 1, &x, &dx), CLADE_INVALID, "the graph is NULL");
+  assert_false(clade_val_ok(dx));
+  assert_error(clade_gradients(g, toy1(g, "hard", x), (clade_val){0}, 1, &x, &dx), CLADE_UNSUPPORTED,
+               "gradient of toy \"hard\": the op has no derivative");
+  assert_refused(g, CLADE_UNSUPPORTED, "toy \"hard\"");
+  const struct {
+    clade_status (*grad)(clade_grad *);
+    clade_status status;
+    const char *part;
+  } bad[] = {{grad_wrong, CLADE_INTERNAL, "gradient of toy \"t\": operand 0 is f32[], its gradient f32[7]"},
+             {grad_fails, CLADE_UNSUPPORTED, "gradient of toy \"t\": the moon is full"}};
+  for (size_t k = 0; k < CLADE_COUNT(bad); k++) {
+    clade_op op = toy;
+    op.grad = bad[k].grad;
+    g = new_graph();
+    x = scalar(g, "x0");
+    clade_val y = clade_node_add(g, &op, "t", NULL, 1, &x, NULL);
+    assert_error(clade_gradients(g, y, (clade_val){0}, 1, &x, &dx), bad[k].status, bad[k].part);
+    assert_refused(g, bad[k].status, bad[k].part);
+  }
+  g = new_graph();
+  x = scalar(g, "x0"), i = clade_input(g, "i", CLADE_I32, CLADE_SCALAR);
+  clade_gradients(g, x, (clade_val){0}, 1, &i, &dx);
+  assert_refused(g, CLADE_DTYPE, "gradients: xs[0] is i32[]: only floats");
+  g = new_graph();
+  i = clade_input(g, "i", CLADE_I32, CLADE_SCALAR);
+  clade_gradients(g, i, (clade_val){0}, 0, NULL, NULL);
+  assert_refused(g, CLADE_DTYPE, "gradients: y is i32[]: only floats");
+  g = new_graph();
+  x = scalar(g, "x0");
+  clade_gradients(g, x, clade_input(g, "wide", CLADE_F32, CLADE_SHAPE(2)), 1, &x, &dx);
+  assert_refused(g, CLADE_SHAPE, "dy is f32[2], y f32[]");
+  g = new_graph();
+  x = scalar(g, "x0");
+  clade_gradients(g, x, (clade_val){0}, 1, NULL, &dx);
+  assert_refused(g, CLADE_INVALID, "xs or dxs is NULL");
+  g = new_graph();
+  x = scalar(other, "x0");
+  clade_gradients(g, x, (clade_val){0}, 0, NULL, NULL);
+  assert_refused(g, CLADE_INVALID, "gradients: y: value 1 belongs to another graph");
+  clade_graph_release(other);
+}
+
+static void test_devices(void **state) {
+  (void)state;
+  clade_graph *g = new_graph();
+  clade_val x = scalar(g, "x0"), dx;
+  clade_graph_place(g, 1);
+  clade_val y = clade_exp(g, clade_transfer(g, x, 1));
+  clade_graph_place(g, 2);
+  assert_error(clade_gradients(g, y, (clade_val){0}, 1, &x, &dx), CLADE_OK, "");
+  assert_int_equal(g->nodes[g->values[dx.id].node].device, 0);
+  assert_int_equal(g->device, 2);
+  for (size_t i = 1; i < g->n_nodes; i++) assert_true(g->nodes[i].device < 2);
+  clade_graph_release(g);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_given),
+                                     cmocka_unit_test(test_flow), cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_devices)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
