@@ -1,0 +1,73 @@
+/* Graphs of 10,000 and 20,000 nodes are built, derived and passed in a time that grows with their size. */
+#include "toy.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include <clade/ops.h>
+
+#include "pass/pass.h"
+
+static double seconds(void) { /* of this process alone: others share the machine */
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Layers of eight nodes: a product, what follows it, a residual, and something said twice. */
+static clade_graph *build(size_t nodes) {
+  clade_graph *g = new_graph();
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(CLADE_DIM("batch"), 4)), y = x;
+  while (g->n_nodes < nodes) {
+    char name[32];
+    snprintf(name, sizeof name, "w%zu", g->n_nodes);
+    clade_val w = clade_variable(g, name, CLADE_F32, CLADE_SHAPE(4, 4), (clade_initial){CLADE_INIT_NORMAL, 0, 1});
+    clade_val h = clade_relu(g, clade_gemm(g, y, w, .bias = clade_fill(g, CLADE_F32, CLADE_SHAPE(4), 0.5)));
+    y = clade_mul(g, clade_add(g, y, h), clade_add(g, y, h));
+  }
+  clade_output(g, "y", y);
+  clade_output(g, "x", x);
+  return g;
+}
+
+static void pass(clade_graph *g) {
+  static const clade_device_info device = {.size = sizeof device, .name = "first", .vector_f32 = 8, .compute_units = 2};
+  clade__pass_ctx ctx = {.graph = g, .n_devices = 1, .devices = &device};
+  clade_graph *bound;
+  assert_error(clade__passes_generic(&ctx), CLADE_OK, "");
+  assert_error(clade__graph_bind(ctx.graph, CLADE_DIMS({"batch", 16}), &bound), CLADE_OK, "");
+  clade_graph_release(ctx.graph);
+  ctx.graph = bound;
+  assert_error(clade__passes_specific(&ctx), CLADE_OK, "");
+  clade_graph_release(ctx.graph);
+}
+
+static double best(size_t nodes, bool derive) {
+  double least = 1e9;
+  for (int i = 0; i < 5; i++) {
+    double start = seconds();
+    clade_graph *g = build(nodes);
+    if (derive) {
+      clade_val x = clade__graph_val(g, g->inputs.at[0].value), y = clade__graph_val(g, g->outputs.at[0].value), dx;
+      assert_error(clade_gradients(g, y, (clade_val){0}, 1, &x, &dx), CLADE_OK, "");
+      clade_output(g, "dx", dx);
+    }
+    pass(g);
+    least = CLADE_MIN(least, seconds() - start);
+  }
+  return least;
+}
+
+static void test_linear(void **state) {
+  (void)state;
+  for (int derive = 0; derive < 2; derive++) {
+    double one = best(10000, derive), two = best(20000, derive);
+    print_message("%s10,000 nodes: %.3f s, 20,000: %.3f s\n", derive ? "derived, " : "", one, two);
+    assert_true(two <= 3 * one + 0.02); /* 4 where anything is quadratic */
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
