@@ -34,11 +34,11 @@ static clade_status place_output(clade_func *func, size_t i) {
     place->index = (int)i;
   } else if (place->space == CLADE__VARIABLE) { /* it may change before the output is read */
     size_t bytes = place->bytes;
-    CLADE_TRY(clade__cell_new(func, 0, place->device, bytes, 0, &copy));
+    CLADE_TRY(clade__cell_new(func, 0, place->device, bytes, &copy));
     func->cells[copy].place.space = CLADE__OUTPUT;
     func->cells[copy].place.index = (int)i;
     func->output_cell[i] = copy;
-    if (bytes) CLADE_TRY(clade__copy_step(func, cell, copy, 0, 0));
+    if (bytes) CLADE_TRY(clade__copy_step(func, cell, copy, 0, true));
   }
   return CLADE_OK;
 }
@@ -53,10 +53,10 @@ static clade_status keep_aside(clade_func *func, int32_t *cell) {
   int32_t copy, from = *cell;
   if (c->place.space != CLADE__VARIABLE || producer(func, from)->op != &clade__op_variable) return CLADE_OK;
   if (!c->place.bytes || !assigns(func, &func->graph->variables.at[c->place.index])) return CLADE_OK;
-  CLADE_TRY(clade__cell_new(func, 0, c->place.device, c->place.bytes, 0, &copy));
+  CLADE_TRY(clade__cell_new(func, 0, c->place.device, c->place.bytes, &copy));
   func->cells[copy].place.space = CLADE__ARENA;
   *cell = copy;
-  return clade__copy_step(func, from, copy, 0, 0);
+  return clade__copy_step(func, from, copy, 0, true);
 }
 
 /* The cell of each variable's new value: its own, or one to be copied from at the end (-1: nothing to do). */
@@ -82,8 +82,8 @@ static bool direct(const clade_func *func, int32_t cell, int32_t variable) {
   if (c->place.space != CLADE__ARENA || !c->value || c->place.device != v->place.device) return false;
   if (c->place.bytes != v->place.bytes || !c->place.bytes) return false;
   clade__id node = func->graph->values[c->value].node;
-  if (v->death < node) return true;
-  return v->death == node && func->graph->values[c->value].out == 0 && clade__may_take(func, node, variable);
+  if (v->death < c->birth) return true;
+  return v->death == c->birth && func->graph->values[c->value].out == 0 && clade__may_take(func, node, variable);
 }
 
 static clade_status back(clade_func *func, const int32_t *source) {
@@ -101,7 +101,7 @@ static clade_status back(clade_func *func, const int32_t *source) {
     if (source[i] < 0 || !func->cells[variable].place.bytes) continue;
     const clade__place *place = &func->cells[source[i]].place;
     if (place->space == CLADE__VARIABLE && place->index == (int)i) continue;
-    CLADE_TRY(clade__copy_step(func, source[i], variable, 0, (uint32_t)g->n_nodes + 1));
+    CLADE_TRY(clade__copy_step(func, source[i], variable, 0, false));
   }
   return CLADE_OK;
 }

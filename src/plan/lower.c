@@ -1,12 +1,12 @@
 /* Lowering: from a selected graph to steps and the cells that they read and write. Knows nothing of where cells lie. */
 #include "plan/plan.h"
 
-clade_status clade__cell_new(clade_func *func, clade__id value, int device, size_t bytes, uint32_t time, int32_t *out) {
+clade_status clade__cell_new(clade_func *func, clade__id value, int device, size_t bytes, int32_t *out) {
   if (func->n_cells >= INT32_MAX) return CLADE_FAIL(OVERFLOW, "a func has at most %d values", INT32_MAX);
   CLADE_TRY(clade__grow(&func->cells, &func->cell_capacity, func->n_cells + 1, sizeof *func->cells));
   *out = (int32_t)func->n_cells++;
-  func->cells[*out] = (clade__cell){
-      .value = value, .birth = time, .death = time, .taken = -1, .place = {.device = device, .bytes = bytes}};
+  func->cells[*out] =
+      (clade__cell){.value = value, .birth = UINT32_MAX, .taken = -1, .place = {.device = device, .bytes = bytes}};
   return CLADE_OK;
 }
 
@@ -22,15 +22,17 @@ static clade_status step_new(clade_func *func, clade__fstep_kind kind, clade__id
   return CLADE_OK;
 }
 
-/* The step touches the cell at its time, which keeps it alive. */
+/* The step touches the cell at its time: it is alive then. */
 static void touch(clade_func *func, clade__fstep *step, size_t i, int32_t cell, bool write) {
   clade__cell *c = &func->cells[cell];
   step->operand[i] = (clade__operand){.cell = cell, .read = !write, .write = write};
+  c->birth = CLADE_MIN(c->birth, step->time);
   c->death = CLADE_MAX(c->death, step->time);
 }
 
-clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade__id node, uint32_t time) {
+clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade__id node, bool first) {
   clade__fstep *step;
+  uint32_t time = first ? 0 : (uint32_t)func->n_steps + 1;
   int source = func->cells[from].place.device, device = func->cells[to].place.device;
   CLADE_TRY(step_new(func, source == device ? CLADE__FSTEP_COPY : CLADE__FSTEP_TRANSFER, node, time, 2, &step));
   step->source_device = source;
@@ -62,7 +64,7 @@ static int32_t operand_cell(const lowering *l, const clade__arg *arg) {
 static clade_status kernel_step(const lowering *l, clade_kernel_step *launch, bool wide) {
   clade_func *func = l->func;
   clade__fstep *step;
-  CLADE_TRY(step_new(func, CLADE__FSTEP_KERNEL, l->id, l->id, launch->n_args, &step));
+  CLADE_TRY(step_new(func, CLADE__FSTEP_KERNEL, l->id, (uint32_t)func->n_steps + 1, launch->n_args, &step));
   step->device = l->node->device;
   step->launch = launch;
   step->wide = wide;
@@ -89,7 +91,7 @@ static clade_status take_steps(const lowering *l, const clade_emit *emit) {
       CLADE_TRY(kernel_step(l, s, emit->wide));
     else
       CLADE_TRY(clade__copy_step(l->func, l->func->cell_of[l->node->in[s->in]],
-                                 l->func->cell_of[l->node->first_out + (clade__id)s->out], l->id, l->id));
+                                 l->func->cell_of[l->node->first_out + (clade__id)s->out], l->id, false));
   }
   return CLADE_OK;
 }
@@ -99,7 +101,7 @@ static clade_status emit_node(lowering *l, const clade_impl *impl, const clade_q
   clade_emit emit;
   l->workspace = -1;
   size_t bytes = impl->workspace ? impl->workspace(query) : 0;
-  if (bytes) CLADE_TRY(clade__cell_new(func, 0, l->node->device, bytes, l->id, &l->workspace));
+  if (bytes) CLADE_TRY(clade__cell_new(func, 0, l->node->device, bytes, &l->workspace));
   if (l->workspace >= 0) func->cells[l->workspace].place.space = CLADE__ARENA;
   clade__emit_begin(&emit, &func->arena, query);
   CLADE_TRY(impl->emit(&emit, query));
@@ -123,7 +125,7 @@ static clade_status output_cells(lowering *l, clade__space space, int index, int
     size_t bytes;
     int32_t cell = -1;
     CLADE_TRY(clade_type_bytes(clade__type(l->func->graph, value), &bytes));
-    CLADE_TRY(clade__cell_new(l->func, value, device, bytes, l->id, &cell));
+    CLADE_TRY(clade__cell_new(l->func, value, device, bytes, &cell));
     l->func->cells[cell].place.space = space;
     l->func->cells[cell].place.index = index;
     l->func->cell_of[value] = cell;
@@ -164,7 +166,7 @@ static clade_status lower_transfer(lowering *l) {
     return CLADE_OK;
   }
   CLADE_TRY(output_cells(l, CLADE__ARENA, 0, device, &elements));
-  return elements ? clade__copy_step(func, from, func->cell_of[l->node->first_out], l->id, l->id) : CLADE_OK;
+  return elements ? clade__copy_step(func, from, func->cell_of[l->node->first_out], l->id, false) : CLADE_OK;
 }
 
 /* Until its node is met, an input's or variable's cell_of holds the number of its port. */

@@ -24,7 +24,7 @@ static clade_status room_of(const clade_func *func, const clade__cell *cell, siz
   return CLADE_OK;
 }
 
-/* An input's memory that dies with this node and is large enough. */
+/* An input's memory that dies where this cell is first written, and is large enough. */
 static int32_t taker(const clade_func *func, const clade__cell *cell) {
   const clade__value *value = &func->graph->values[cell->value];
   const clade__node *node = &func->graph->nodes[value->node];
@@ -34,8 +34,8 @@ static int32_t taker(const clade_func *func, const clade__cell *cell) {
     if (c >= 0 && func->cells[c].taken >= 0) c = func->cells[c].taken;
     if (c < 0 || cell == &func->cells[c]) continue;
     const clade__cell *in = &func->cells[c];
-    if (in->place.space == CLADE__ARENA && in->place.device == cell->place.device && in->death == value->node &&
-        in->birth < value->node && in->place.bytes >= cell->place.bytes && clade__may_take(func, value->node, c))
+    if (in->place.space == CLADE__ARENA && in->place.device == cell->place.device && in->death == cell->birth &&
+        in->birth < cell->birth && in->place.bytes >= cell->place.bytes && clade__may_take(func, value->node, c))
       return c;
   }
   return -1;
@@ -61,11 +61,12 @@ static clade_status slab_new(clade__slabs *slabs, int device, size_t bytes) {
 }
 
 static bool wants_arena(const clade__cell *cell, int device) {
-  return cell->place.space == CLADE__ARENA && cell->place.device == device && cell->taken < 0;
+  return cell->place.space == CLADE__ARENA && cell->place.device == device && cell->taken < 0 &&
+         cell->birth != UINT32_MAX; /* some step touches it */
 }
 
 static clade_status intervals_of(clade_func *func, int device, clade__interval *at, size_t *n) {
-  uint32_t end = (uint32_t)func->graph->n_nodes + 1;
+  uint32_t end = (uint32_t)func->n_steps + 1;
   *n = 0;
   for (size_t i = 0; i < func->n_cells; i++) {
     const clade__cell *cell = &func->cells[i];
@@ -79,7 +80,7 @@ static clade_status intervals_of(clade_func *func, int device, clade__interval *
 
 /* The arena of one device. `at` has room for all cells. */
 static clade_status plan_device(clade_func *func, int device, clade__interval *at) {
-  uint32_t end = (uint32_t)func->graph->n_nodes + 1;
+  uint32_t end = (uint32_t)func->n_steps + 1;
   size_t n, n_slabs, first = func->slabs.count, *sizes;
   uint64_t bound;
   CLADE_TRY(intervals_of(func, device, at, &n));

@@ -28,7 +28,7 @@ typedef struct clade__place {
 } clade__place;
 
 /* What needs memory: a value that is no view, a node's workspace, a value kept aside. Alive from time `birth` to time
- * `death`, both included. Times are ids of nodes; 0 is before all of them, and n_nodes after. */
+ * `death`, both included. Times count steps from 1 on; copies that precede them all are at 0. */
 typedef struct clade__cell {
   clade__id value; /* 0: a workspace, or kept aside */
   uint32_t birth, death;
@@ -107,9 +107,9 @@ struct clade_func {
 /* ---- compiling (lower.c, request.c, assign.c, memory_plan.c, pack.c, constant.c) ---- */
 /* The steps of a selected graph, in order, and their cells. */
 clade_status clade__lower(clade_func *func);
-clade_status clade__cell_new(clade_func *func, clade__id value, int device, size_t bytes, uint32_t time, int32_t *out);
-/* A step that copies one cell to another, between devices where theirs differ. */
-clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade__id node, uint32_t time);
+clade_status clade__cell_new(clade_func *func, clade__id value, int device, size_t bytes, int32_t *out);
+/* A step that copies one cell to another, between devices where theirs differ; `first`: before all others. */
+clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade__id node, bool first);
 /* The requests of all kernel steps, each once, and their kernels: per device one batch. */
 clade_status clade__prepare(clade_func *func);
 /* Decides where outputs and assigned variables lie, and adds the copies that are left. Steps are in order after it. */

@@ -36,6 +36,11 @@ static const char kit_source[] =
     "  index_t i = (index_t)get_global_id(0);\n"
     "  if (i < n) { y[i] = w[n - 1 - i]; z[i] = w[i] + 1.0f; }\n"
     "}\n"
+    "KERNEL(kit_fit)(ARG(float, x), ARG(float, y), const index_t m, const index_t n) {\n"
+    "  USE(float, x); USE(float, y);\n"
+    "  index_t i = (index_t)get_global_id(0);\n"
+    "  if (i < n) y[i] = x[i % m];\n"
+    "}\n"
     "KERNEL(kit_past)(ARG(float, x), ARG(float, y), const index_t n) {\n"
     "  USE(float, x); USE(float, y);\n"
     "  index_t i = (index_t)get_global_id(0);\n"
@@ -162,6 +167,36 @@ static const clade_op kit_row = {.size = sizeof(clade_op),
                                  .n_out = 1,
                                  .infer = kit_row_infer};
 
+/* x repeated, or its beginning, as `n` elements */
+typedef struct kit_fit_attrs {
+  int64_t n;
+} kit_fit_attrs;
+static const clade_attr kit_fit_table[] = {{"n", CLADE_ATTR_I64, offsetof(kit_fit_attrs, n), 1}, {0}};
+static inline clade_status kit_fit_infer(clade_node *n) {
+  n->out[0] = (clade_type){.dtype = CLADE_F32, .shape = CLADE_SHAPE(((const kit_fit_attrs *)n->attrs)->n)};
+  return CLADE_OK;
+}
+static inline clade_status kit_fit_emit(clade_emit *e, const clade_query *q) {
+  clade_kernel_step *s = clade_emit_kernel(e, "kit_fit");
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, q->node->in[0].shape.dim[0]);
+  clade_emit_index(s, kit_count(q));
+  kit_range(s, kit_count(q));
+  return CLADE_OK;
+}
+static const clade_impl kit_fit_impls[] = {{.name = "ref", .emit = kit_fit_emit}, {0}};
+static const clade_op kit_fit = {.size = sizeof(clade_op),
+                                 .name = "kit.fit",
+                                 .min_in = 1,
+                                 .max_in = 1,
+                                 .n_out = 1,
+                                 .attr_bytes = sizeof(kit_fit_attrs),
+                                 .attrs = kit_fit_table,
+                                 .infer = kit_fit_infer,
+                                 .impls = kit_fit_impls,
+                                 .source = kit_source};
+
 /* writes one element behind its output's end */
 static inline clade_status kit_past_emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s = clade_emit_kernel(e, "kit_past");
@@ -189,6 +224,10 @@ static inline clade_val affine(clade_graph *g, const char *name, clade_val x, fl
 }
 static inline clade_val fresh(clade_graph *g, clade_val x, float k, float c) {
   return clade_node_add(g, &kit_fresh, NULL, &(kit_attrs){k, c}, 1, &x, NULL);
+}
+
+static inline clade_val fit(clade_graph *g, clade_val x, int64_t n) {
+  return clade_node_add(g, &kit_fit, NULL, &(kit_fit_attrs){n}, 1, &x, NULL);
 }
 
 /* ---- shorthands ---- */
