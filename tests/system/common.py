@@ -1,0 +1,73 @@
+"""What the drivers of the system tests share: private caches, and running first_result."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+
+
+class Caches:
+    """Empty cache directories of Clade and PoCL, and the environment that names them."""
+
+    def __init__(self, top=None):
+        self.own = None if top else tempfile.TemporaryDirectory(prefix="clade-test-")
+        self.top = pathlib.Path(top or self.own.name)
+        self.clade, self.pocl = self.top / "clade", self.top / "pocl"
+        for folder in (self.clade, self.pocl):
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+    def environment(self, **more):
+        env = dict(os.environ, CLADE_CACHE_DIR=str(self.clade), POCL_CACHE_DIR=str(self.pocl))
+        env.update({name: str(value) for name, value in more.items()})
+        return env
+
+    def files(self):
+        return {str(f.relative_to(self.top)) for f in self.top.rglob("*") if f.is_file()}
+
+
+class Result:
+    """How a process ended: exit status, and the JSON line that it printed."""
+
+    def __init__(self, process):
+        self.status = process.returncode
+        self.stderr = process.stderr
+        lines = process.stdout.strip().splitlines()
+        self.json = json.loads(lines[-1]) if lines else {}
+
+    def __str__(self):
+        return f"exit status {self.status}, {self.json}\n{self.stderr[-2000:]}"
+
+
+def command(program, *arguments, prefix=()):
+    return [*prefix, str(program), "--start", str(time.monotonic_ns()), *arguments]
+
+
+def run(program, *arguments, env=None, prefix=(), timeout=120):
+    return Result(subprocess.run(command(program, *arguments, prefix=prefix), env=env, timeout=timeout,
+                                 capture_output=True, text=True, stdin=subprocess.DEVNULL))
+
+
+def start(program, *arguments, env=None):
+    return subprocess.Popen(command(program, *arguments), env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, stdin=subprocess.DEVNULL)
+
+
+def finish(process, timeout=120):
+    process.stdout_text, process.stderr_text = process.communicate(timeout=timeout)
+    return Result(subprocess.CompletedProcess(process.args, process.returncode, process.stdout_text,
+                                              process.stderr_text))
+
+
+class Checks:
+    """Counts what was checked; the exit status says whether all held."""
+
+    def __init__(self):
+        self.failed = 0
+
+    def that(self, ok, what):
+        print(("ok   " if ok else "FAIL ") + what, flush=True)
+        self.failed += not ok
+
+    def exit(self):
+        raise SystemExit(1 if self.failed else 0)

@@ -1,0 +1,108 @@
+/* One process of the system tests: opens devices, computes, says how it went, as one JSON line.
+ *
+ *   first_result [--two] [--start NANOSECONDS] [--repeat N] [SPEC]
+ *
+ * Exit status: 0 the right answer, 3 an error status (its message is in "error"), 4 a wrong answer. "again" tells
+ * how a second try in the same process ended after an error. --start is the monotonic time at which
+ * the caller started the process. */
+#include "perceptron.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static long long now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (long long)t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static int warnings;
+static void on_log(void *user, clade_log_level level, const char *message) {
+  (void)user;
+  if (level <= CLADE_LOG_WARNING) warnings++;
+  fprintf(stderr, "log %d: %s\n", (int)level, message);
+}
+
+static unsigned long long hash(const void *data, size_t n) {
+  unsigned long long h = 1469598103934665603ULL;
+  for (size_t i = 0; i < n; i++) h = (h ^ ((const unsigned char *)data)[i]) * 1099511628211ULL;
+  return h;
+}
+
+static void print_text(const char *text) {
+  putchar('"');
+  for (; *text; text++) {
+    if (*text == '"' || *text == '\\')
+      printf("\\%c", *text);
+    else if ((unsigned char)*text < 32)
+      printf("\\u%04x", (unsigned)(unsigned char)*text);
+    else
+      putchar(*text);
+  }
+  putchar('"');
+}
+
+/* The right answer, an error, or (with CLADE_OK and *wrong) a wrong answer. */
+static clade_status compute(const char *spec, bool two, int repeat, unsigned long long *bits, bool *wrong) {
+  clade_device *device = NULL, *parts[2] = {NULL, NULL};
+  perceptron p = {0};
+  float output[PERCEPTRON_BATCH * PERCEPTRON_OUT];
+  double error = 0;
+  clade_status s = clade_device_find(spec, &device);
+  if (s == CLADE_OK && two) {
+    float y = 0;
+    s = clade_device_split(device, 2, parts);
+    if (s == CLADE_OK) s = two_devices_compute(parts[0], parts[1], 3, &y);
+    if (s == CLADE_OK) {
+      *wrong = y != 7;
+      *bits = hash(&y, sizeof y);
+    }
+  } else if (s == CLADE_OK) {
+    s = perceptron_new(device, &p);
+    for (int i = 0; s == CLADE_OK && i < repeat; i++) s = perceptron_compute(&p, 1, output);
+    if (s == CLADE_OK) s = perceptron_error(&p, 1, output, &error);
+    if (s == CLADE_OK) {
+      *wrong = !(error < 1e-4);
+      *bits = hash(output, sizeof output);
+    }
+  }
+  perceptron_free(&p);
+  clade_device_release(parts[0]);
+  clade_device_release(parts[1]);
+  clade_device_release(device);
+  return s;
+}
+
+int main(int argc, char **argv) {
+  long long start = now();
+  bool two = false, wrong = false;
+  int repeat = 1;
+  const char *spec = NULL;
+  for (int i = 1; i < argc; i++) {
+    if (!strcmp(argv[i], "--two"))
+      two = true;
+    else if (!strcmp(argv[i], "--start") && i + 1 < argc)
+      start = atoll(argv[++i]);
+    else if (!strcmp(argv[i], "--repeat") && i + 1 < argc)
+      repeat = atoi(argv[++i]);
+    else
+      spec = argv[i];
+  }
+  unsigned long long bits = 0;
+  char message[4096] = "";
+  clade_status s = clade_init(.log = on_log);
+  if (s == CLADE_OK) s = compute(spec, two, repeat, &bits, &wrong);
+  double seconds = (double)(now() - start) * 1e-9;
+  if (s != CLADE_OK) snprintf(message, sizeof message, "%s", clade_last_error());
+
+  /* After an error: once more. Right, or a status: never a wrong answer. */
+  bool again_wrong = false;
+  clade_status again = s == CLADE_OK ? CLADE_OK : compute(spec, two, repeat, &bits, &again_wrong);
+  printf("{\"status\":\"%s\",\"error\":", clade_status_name(s));
+  print_text(message);
+  printf(",\"again\":\"%s\",\"seconds\":%.6f,\"bits\":\"%016llx\",\"right\":%s,\"warnings\":%d}\n",
+         clade_status_name(again), seconds, bits, wrong || again_wrong ? "false" : "true", warnings);
+  return wrong || again_wrong ? 4 : s == CLADE_OK ? 0 : 3;
+}

@@ -1,0 +1,44 @@
+"""Cold and warm starts: time to the first result of the perceptron, and what a warm start may not do.
+
+    start.py FIRST_RESULT
+"""
+import shutil
+import sys
+import tempfile
+
+from common import Caches, Checks, run
+
+program = sys.argv[1]
+check = Checks()
+
+# Cold: the best of three, since the machine may be busy; every one must be right.
+cold, bits = [], set()
+for _ in range(3):
+    caches = Caches()
+    result = run(program, env=caches.environment())
+    check.that(result.status == 0, f"cold start is right: {result if result.status else 'yes'}")
+    cold.append(result.json.get("seconds", 99))
+    bits.add(result.json.get("bits"))
+check.that(min(cold) <= 2.0, f"cold start: {min(cold):.3f} s (<= 2), of {', '.join(f'{s:.3f}' for s in cold)}")
+
+# Warm: the last cold one's caches.
+warm, before = [], caches.files()
+check.that(any(name.startswith("clade/") for name in before), "the cold start left files in the cache")
+for _ in range(5):
+    result = run(program, env=caches.environment())
+    check.that(result.status == 0, f"warm start is right: {result if result.status else 'yes'}")
+    warm.append(result.json.get("seconds", 99))
+    bits.add(result.json.get("bits"))
+check.that(min(warm) <= 0.1, f"warm start: {min(warm):.3f} s (<= 0.1), of {', '.join(f'{s:.3f}' for s in warm)}")
+check.that(len(bits) == 1, f"the same bits cold and warm: {bits}")
+check.that(caches.files() == before, f"no new file in the caches: {sorted(caches.files() - before)}")
+
+# No compiler, no linker: every program that is executed is seen.
+strace = shutil.which("strace")
+check.that(strace is not None, "strace is installed")
+if strace:
+    with tempfile.NamedTemporaryFile(mode="r", suffix=".strace") as log:
+        result = run(program, env=caches.environment(), prefix=[strace, "-f", "-e", "trace=execve", "-o", log.name])
+        calls = [line for line in log if "execve(" in line]
+    check.that(result.status == 0 and len(calls) == 1, f"a warm start executes nothing else: {calls}")
+check.exit()
