@@ -1,10 +1,11 @@
 /* One process of the system tests: opens devices, computes, says how it went, as one JSON line.
  *
- *   first_result [--two] [--start NANOSECONDS] [--repeat N] [SPEC]
+ *   first_result [--two] [--start NANOSECONDS] [--repeat N] [--fail-allocation N[+]] [--allocation-sites FILE] [SPEC]
  *
  * Exit status: 0 the right answer, 3 an error status (its message is in "error"), 4 a wrong answer. "again" tells
  * how a second try in the same process ended after an error. --start is the monotonic time at which
  * the caller started the process. */
+#include "failing_allocator.h"
 #include "perceptron.h"
 
 #include <stdio.h>
@@ -79,7 +80,7 @@ int main(int argc, char **argv) {
   long long start = now();
   bool two = false, wrong = false;
   int repeat = 1;
-  const char *spec = NULL;
+  const char *spec = NULL, *plan = NULL, *sites = NULL;
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--two"))
       two = true;
@@ -87,12 +88,17 @@ int main(int argc, char **argv) {
       start = atoll(argv[++i]);
     else if (!strcmp(argv[i], "--repeat") && i + 1 < argc)
       repeat = atoi(argv[++i]);
+    else if (!strcmp(argv[i], "--fail-allocation") && i + 1 < argc)
+      plan = argv[++i];
+    else if (!strcmp(argv[i], "--allocation-sites") && i + 1 < argc)
+      sites = argv[++i];
     else
       spec = argv[i];
   }
+  clade_allocator hook = failing_allocator(plan, sites);
   unsigned long long bits = 0;
   char message[4096] = "";
-  clade_status s = clade_init(.log = on_log);
+  clade_status s = clade_init(.log = on_log, .allocator = &hook);
   if (s == CLADE_OK) s = compute(spec, two, repeat, &bits, &wrong);
   double seconds = (double)(now() - start) * 1e-9;
   if (s != CLADE_OK) snprintf(message, sizeof message, "%s", clade_last_error());
@@ -102,7 +108,9 @@ int main(int argc, char **argv) {
   clade_status again = s == CLADE_OK ? CLADE_OK : compute(spec, two, repeat, &bits, &again_wrong);
   printf("{\"status\":\"%s\",\"error\":", clade_status_name(s));
   print_text(message);
-  printf(",\"again\":\"%s\",\"seconds\":%.6f,\"bits\":\"%016llx\",\"right\":%s,\"warnings\":%d}\n",
-         clade_status_name(again), seconds, bits, wrong || again_wrong ? "false" : "true", warnings);
+  printf(",\"again\":\"%s\",\"seconds\":%.6f,\"bits\":\"%016llx\",\"right\":%s,\"warnings\":%d,\"allocation_failed\":%"
+         "s}\n",
+         clade_status_name(again), seconds, bits, wrong || again_wrong ? "false" : "true", warnings,
+         failing_allocator_failed() ? "true" : "false");
   return wrong || again_wrong ? 4 : s == CLADE_OK ? 0 : 3;
 }

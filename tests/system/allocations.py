@@ -1,0 +1,74 @@
+"""Fails Clade's own allocations in a warm run of the perceptron and of a copy between two devices, and in a cold run.
+
+    allocations.py [--every] FIRST_RESULT
+
+One process per fault, each once and for good. By default one allocation per call site; --every fails every one of the
+warm runs. Each must end in an error status with a message, or in the right answer with a logged warning.
+"""
+import concurrent.futures
+import pathlib
+import shutil
+import sys
+import tempfile
+
+from common import Caches, Checks, run
+
+every = "--every" in sys.argv
+program = [a for a in sys.argv[1:] if a != "--every"][0]
+check = Checks()
+
+
+def copy(caches):
+    new = Caches()
+    shutil.copytree(caches.top, new.top, dirs_exist_ok=True)
+    return new
+
+
+def verdict(caches, arguments, plan):
+    try:
+        result = run(program, *arguments, "--fail-allocation", plan, env=caches.environment(), timeout=60)
+    except Exception as error:  # a time-out is a hang
+        return f"{error}"
+    if result.status not in (0, 3):
+        return f"ended badly: {result}"
+    if result.status == 3 and not result.json["error"]:
+        return f"an error without a message: {result}"
+    if result.status == 0 and result.json["allocation_failed"] and not result.json["warnings"]:
+        return "a failed allocation without an error or a warning"
+    return None
+
+
+def sites(caches, arguments):
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "sites"
+        result = run(program, *arguments, "--allocation-sites", str(path), env=caches.environment())
+        return result, path.read_text().split()
+
+
+def sweep(what, arguments, warm, known):
+    caches = Caches()
+    result, calls = sites(caches, arguments)
+    if warm:
+        result, calls = sites(caches, arguments)
+    check.that(result.status == 0, f"{what}: without a fault right: {result if result.status else 'yes'}")
+    plans = []
+    for number, site in enumerate(calls, 1):
+        if (every and warm) or site not in known:
+            known.add(site)
+            plans += [f"{number}", f"{number}+"]
+
+    def judge(plan):
+        return plan, verdict(copy(caches) if warm else Caches(), arguments, plan)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        bad = [(plan, wrong) for plan, wrong in pool.map(judge, plans) if wrong]
+    for plan, wrong in bad:
+        print(f"     {what}: allocation {plan}: {wrong}")
+    check.that(not bad, f"{what}: {len(calls)} allocations, {len(plans)} faults, {len(bad)} of them badly met")
+
+
+seen = set()
+sweep("warm perceptron", [], True, seen)
+sweep("warm copy between two devices", ["--two"], True, seen)
+sweep("cold perceptron", [], False, seen)
+check.exit()

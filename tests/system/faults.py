@@ -1,0 +1,113 @@
+"""Fails OpenCL calls of a cold and a warm run of the perceptron and of a copy between two devices, each once and for good.
+
+    faults.py [--every] FIRST_RESULT LAYER
+
+One process per fault. By default one call per call site; --every fails every call of the warm runs with four errors and
+every call of the cold one. Each must end in an error status whose message names the call, or in the right answer with a
+logged warning; never in a crash, a hang or a wrong answer, and every object is released as often as it was made.
+"""
+import concurrent.futures
+import shutil
+import sys
+import tempfile
+import pathlib
+
+from common import Caches, Checks, run
+
+ERRORS = ["CL_OUT_OF_RESOURCES", "CL_OUT_OF_HOST_MEMORY", "CL_DEVICE_NOT_AVAILABLE",
+          "CL_MEM_OBJECT_ALLOCATION_FAILURE"]
+every = "--every" in sys.argv
+program, layer = [a for a in sys.argv[1:] if a != "--every"]
+check = Checks()
+
+
+class Report:
+    """What the layer wrote when the process ended."""
+
+    def __init__(self, path):
+        self.calls, self.unbalanced, self.failed = [], [], 0
+        for line in pathlib.Path(path).read_text().splitlines():
+            word = line.split()
+            if word[0] == "call":
+                self.calls.append((word[2], word[3]))
+            elif word[0] in ("live", "over") and word[2] != "0":
+                self.unbalanced.append(line)
+            elif word[0] == "left":
+                self.unbalanced.append(line)
+            elif word[0] == "failed":
+                self.failed = int(word[1])
+
+
+def once(caches, arguments, fault=None, record=False):
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report"
+        env = caches.environment(OPENCL_LAYERS=layer, CLADE_LAYER_REPORT=report)
+        if fault:
+            env["CLADE_LAYER_FAIL"] = fault
+        if record:
+            env["CLADE_LAYER_RECORD"] = "1"
+        result = run(program, *arguments, env=env, timeout=60)
+        return result, Report(report) if report.exists() else None
+
+
+def verdict(caches, arguments, name, fault):
+    """None, or what is wrong."""
+    try:
+        result, report = once(caches, arguments, fault)
+    except Exception as error:  # a time-out is a hang
+        return f"{error}"
+    if result.status not in (0, 3):
+        return f"ended badly: {result}"
+    if report is None:
+        return f"the layer wrote no report: {result}"
+    if result.status == 3 and name not in result.json["error"]:
+        return f"the message does not name the call: {result.json['error']}"
+    if result.status == 0 and report.failed and not result.json["warnings"]:
+        return "a failed call without an error or a warning"
+    if report.unbalanced:
+        return f"not released: {report.unbalanced}, after {result.json}"
+    return None
+
+
+def faults(calls, errors):
+    """(entry point, fault) for each call site, or for each call."""
+    for number, (name, site) in enumerate(calls, 1):
+        if every:
+            for error in errors:
+                yield name, f"*:{number}:{error}"
+        elif (name, site) not in calls[:number - 1]:
+            yield name, f"{name}@{site}:1"
+            yield name, f"{name}@{site}:1+"
+
+
+def sweep(what, arguments, warm, known):
+    caches = Caches()
+    result, report = once(caches, arguments, record=True)
+    if warm:
+        result, report = once(caches, arguments, record=True)
+    check.that(result.status == 0 and report and not report.unbalanced,
+               f"{what}: without a fault right and balanced: {report.unbalanced if report else result}")
+    calls = report.calls
+    todo = [f for f in faults(calls, ERRORS if warm else ERRORS[:1]) if every or f[1] not in known]
+    known.update(f for _, f in todo)
+
+    def judge(job):
+        name, fault = job
+        if warm:  # a fault may make it write
+            with tempfile.TemporaryDirectory(prefix="clade-test-") as folder:
+                shutil.copytree(caches.top, folder, dirs_exist_ok=True)
+                return fault, verdict(Caches(folder), arguments, name, fault)
+        return fault, verdict(Caches(), arguments, name, fault)
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        bad = [(fault, wrong) for fault, wrong in pool.map(judge, todo) if wrong]
+    for fault, wrong in bad:
+        print(f"     {what}: {fault}: {wrong}")
+    check.that(not bad, f"{what}: {len(calls)} calls, {len(todo)} faults, {len(bad)} of them badly met")
+
+
+seen = set()
+sweep("warm perceptron", [], True, seen)
+sweep("warm copy between two devices", ["--two"], True, seen)
+sweep("cold perceptron", [], False, seen)
+check.exit()
