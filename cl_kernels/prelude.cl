@@ -83,15 +83,15 @@ inline float clade_round_bf16(float v) {
 #define STORE(T, p, i, v)         CLADE_PASTE(CLADE_STORE_, T)(p, i, v)
 
 /* Sixteen consecutive elements of the float types, in float. */
-#define CLADE_LOAD16_f32(p, i)     vload16(0, (p) + (i))
-#define CLADE_LOAD16_f16(p, i)     vload_half16(0, (const __global half *)((p) + (i)))
-#define CLADE_LOAD16_bf16(p, i)    as_float16(convert_uint16(vload16(0, (p) + (i))) << 16)
-#define LOAD16(T, p, i)            CLADE_PASTE(CLADE_LOAD16_, T)(p, i)
-inline void clade_store16_bf16(__global ushort *p, float16 v) {
-  const uint16 u = as_uint16(v), even = u + 0x7fffu + (u >> 16 & 1u);
-  vstore16(convert_ushort16(select(even, u | 0x400000u, (u & 0x7fffffffu) > 0x7f800000u) >> 16), 0, p);
+#define CLADE_LOAD16_f32(p, i)  vload16(0, (p) + (i))
+#define CLADE_LOAD16_f16(p, i)  vload_half16(0, (const __global half *)((p) + (i)))
+#define CLADE_LOAD16_bf16(p, i) as_float16(convert_uint16(vload16(0, (p) + (i))) << 16)
+#define LOAD16(T, p, i)         CLADE_PASTE(CLADE_LOAD16_, T)(p, i)
+inline void clade_store8_bf16(__global ushort *p, float8 v) {
+  const uint8 u = as_uint8(v), even = u + 0x7fffu + (u >> 16 & 1u);
+  vstore8(convert_ushort8(select(even, u | 0x400000u, (u & 0x7fffffffu) > 0x7f800000u) >> 16), 0, p);
 }
 #define CLADE_STORE16_f32(p, i, v)  vstore16(v, 0, (p) + (i))
 #define CLADE_STORE16_f16(p, i, v)  vstore_half16_rte(v, 0, (__global half *)((p) + (i)))
-#define CLADE_STORE16_bf16(p, i, v) clade_store16_bf16((p) + (i), v)
+#define CLADE_STORE16_bf16(p, i, v) (clade_store8_bf16((p) + (i), (v).lo), clade_store8_bf16((p) + (i) + 8, (v).hi))
 #define STORE16(T, p, i, v)         CLADE_PASTE(CLADE_STORE16_, T)(p, i, v)

@@ -74,7 +74,8 @@ typedef struct parts {
 static clade_status ask_parts(clade_device *device, cl_program program, parts *p) {
   CLADE__CALL(device, clGetProgramInfo, program, CL_PROGRAM_DEVICES, p->n * sizeof *p->ids, p->ids, NULL);
   CLADE__CALL(device, clGetProgramInfo, program, CL_PROGRAM_BINARY_SIZES, p->n * sizeof *p->sizes, p->sizes, NULL);
-  while (p->ours < p->n && p->ids[p->ours] != device->id) p->ours++;
+  /* A program of one device is ours whatever it is called: PoCL names the root device where it means a part of it. */
+  while (p->n > 1 && p->ours < p->n && p->ids[p->ours] != device->id) p->ours++;
   if (p->ours == p->n || p->sizes[p->ours] == 0)
     return CLADE_FAIL(UNSUPPORTED, "device \"%s\" gives no binary of its program", device->facts.info.name);
   return CLADE_OK;

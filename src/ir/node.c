@@ -150,10 +150,11 @@ static clade_status add_checked(clade_graph *g, const clade_op *op, const char *
 clade_val clade_node_add(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
                          const clade_val *in, clade_val *outs) {
   clade__id node = 0;
+  clade_status status = clade__graph_ok(g) ? check_op(op) : CLADE_INVALID;
+  if (status == CLADE_OK) status = add_checked(g, op, name, attrs, n_in, in, &node);
+  /* Not before: `outs` may be `in`. */
   for (int i = 0; outs && op && i < op->n_out && i < CLADE_MAX_OPERANDS; i++) outs[i] = (clade_val){0};
   if (!clade__graph_ok(g)) return (clade_val){0};
-  clade_status status = check_op(op);
-  if (status == CLADE_OK) status = add_checked(g, op, name, attrs, n_in, in, &node);
   if (status) return clade__graph_fail(g, status, NULL);
   for (int i = 0; outs && i < op->n_out; i++) outs[i] = clade__graph_val(g, g->nodes[node].first_out + (clade__id)i);
   return clade__graph_val(g, g->nodes[node].first_out);
