@@ -27,6 +27,17 @@ static clade_status describe(const clade__store *store, const clade__request *r,
   return status;
 }
 
+/* Without warnings: some implementations print how many there were, and a library does not print. */
+static clade_status build(clade__store *store, const clade__text *text, const char *options, cl_program *program,
+                          char **log) {
+  clade__text all = {0};
+  clade_status status = CLADE_NO_MEMORY;
+  clade__text_add(&all, "-w %s", options);
+  if (!all.failed) status = clade__program_build(store->device, text->data, text->length, all.data, program, log);
+  clade__text_free(&all);
+  return status;
+}
+
 static clade_status compile(clade__store *store, const batch *b) {
   clade__text text = {0};
   char *log = NULL;
@@ -34,8 +45,7 @@ static clade_status compile(clade__store *store, const batch *b) {
   size_t at;
   clade_status status;
   CLADE_GOTO(clade__program_text(b->n, b->requests, b->keys, &text));
-  status = clade__program_build(store->device, text.data, text.length, clade__request_options(b->requests[0]), &program,
-                                &log);
+  status = build(store, &text, clade__request_options(b->requests[0]), &program, &log);
   if (status == CLADE_BUILD && b->n == 1) status = describe(store, b->requests[0], log);
   CLADE_GOTO(status);
   CLADE_GOTO(clade__store_add_program(store, program, (clade__hash){0}, &at));

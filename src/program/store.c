@@ -206,9 +206,20 @@ clade_status clade__store_prepare(clade_device *device, size_t n, const clade__r
   return status;
 }
 
+/* NULL: nothing was prepared yet. */
+static clade__store *existing(clade_device *device) {
+  pthread_mutex_lock(clade__device_lock(device));
+  clade__store *store = *clade__device_attachment(device, release);
+  pthread_mutex_unlock(clade__device_lock(device));
+  return store;
+}
+
 clade_status clade__store_get_stats(clade_device *device, clade__store_stats *stats) {
-  clade__store *store = NULL;
-  CLADE_TRY(store_of(device, "clade__store_get_stats", &store));
+  *stats = (clade__store_stats){0};
+  if (!device) return CLADE_FAIL(INVALID, "the statistics of kernels: the device is NULL");
+  CLADE_TRY(clade__device_check(device, "the statistics of kernels"));
+  clade__store *store = existing(device);
+  if (!store) return CLADE_OK;
   pthread_mutex_lock(&store->mutex);
   *stats = store->stats;
   pthread_mutex_unlock(&store->mutex);
@@ -216,8 +227,8 @@ clade_status clade__store_get_stats(clade_device *device, clade__store_stats *st
 }
 
 void clade__store_flush(clade_device *device) {
-  clade__store *store = NULL;
-  if (store_of(device, "clade__store_flush", &store) != CLADE_OK) return;
+  clade__store *store = device ? existing(device) : NULL;
+  if (!store || store->process != (long)getpid()) return;
   pthread_mutex_lock(&store->mutex);
   clade__writer_join(store);
   pthread_mutex_unlock(&store->mutex);

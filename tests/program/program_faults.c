@@ -92,13 +92,17 @@ static void sweep(arm_fn *arm, reached_fn *reached, bool cold, bool for_good) {
     if (work() != CLADE_OK) fail_msg("after call %ld: %s", n, clade_last_error());
   }
   print_message("%ld points of failure\n", n - 1);
-  assert_true(n > 20);
+  assert_true(n > 15);
   assert_int_equal(layer.over(NULL), 0);
 }
 
 static void arm_call(long n, bool for_good) {
   layer.reset();
   layer.arm(&(clade_layer_fault){.nth = (uint64_t)n, .for_good = for_good});
+}
+static void arm_loss(long n, bool for_good) {
+  layer.reset();
+  layer.arm(&(clade_layer_fault){.nth = (uint64_t)n, .for_good = for_good, .error = CL_DEVICE_NOT_AVAILABLE});
 }
 static bool call_reached(long n) {
   (void)n;
@@ -121,6 +125,21 @@ static void cold_calls_fail_for_good(void **state) {
 static void warm_calls_fail(void **state) {
   (void)state;
   sweep(arm_call, call_reached, false, false);
+}
+static void device_is_lost(void **state) {
+  (void)state;
+  sweep(arm_loss, call_reached, false, false);
+}
+static void warm_start_has_no_source(void **state) {
+  (void)state;
+  arm_call(0, false);
+  empty_cache();
+  assert_int_equal(work(), CLADE_OK);
+  assert_int_equal(layer.calls("clCreateProgramWithSource"), 1);
+  layer.reset();
+  assert_int_equal(work(), CLADE_OK);
+  assert_int_equal(layer.calls("clCreateProgramWithSource"), 0);
+  assert_int_equal(layer.calls("clCreateProgramWithBinary"), 1);
 }
 static void cold_allocations_fail(void **state) {
   (void)state;
@@ -154,9 +173,10 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(cold_calls_fail),       cmocka_unit_test(cold_calls_fail_for_good),
-      cmocka_unit_test(warm_calls_fail),       cmocka_unit_test(cold_allocations_fail),
-      cmocka_unit_test(warm_allocations_fail), cmocka_unit_test(warm_allocations_fail_for_good),
+      cmocka_unit_test(cold_calls_fail),          cmocka_unit_test(cold_calls_fail_for_good),
+      cmocka_unit_test(warm_calls_fail),          cmocka_unit_test(device_is_lost),
+      cmocka_unit_test(warm_start_has_no_source), cmocka_unit_test(cold_allocations_fail),
+      cmocka_unit_test(warm_allocations_fail),    cmocka_unit_test(warm_allocations_fail_for_good),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
