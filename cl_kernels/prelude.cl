@@ -12,8 +12,8 @@
  * With all scalar arguments zero a kernel touches no memory: that is how programs are warmed. */
 #define CLADE_PASTE_(a, b) a##b
 #define CLADE_PASTE(a, b)  CLADE_PASTE_(a, b)
-#define KERNEL(name)       __kernel void CLADE_PASTE(name, SUFFIX)
-#define FN(name)           CLADE_PASTE(name, SUFFIX)
+#define FN(name)           CLADE_PASTE(name##_, SUFFIX) /* name##_: some implementations make `step` a macro */
+#define KERNEL(name)       __kernel void CLADE_PASTE(name##_, SUFFIX)
 
 /* index_t is 64 bits wide where an operand has 2^31 elements or more; INDEX64 is 0 or 1 in every set of parameters. */
 #define CLADE_INDEX_0  int

@@ -34,7 +34,7 @@ clade_status clade__program_text(size_t n, const clade__request *const *requests
     const clade__request *r = requests[i];
     CLADE_TRY(clade__request_source(r, &text));
     for (int k = 0; k < r->n_defines; k++) define(out, &r->defines[k]);
-    clade__text_add(out, "#define SUFFIX _%016" PRIx64 "\n#define WANT_%s\n", hashes[i].hi, r->kernel);
+    clade__text_add(out, "#define SUFFIX %016" PRIx64 "\n#define WANT_%s\n", hashes[i].hi, r->kernel);
     file(out, r->file, text);
     for (int k = 0; k < r->n_defines; k++) clade__text_add(out, "#undef %s\n", r->defines[k].name);
     clade__text_add(out, "#undef SUFFIX\n#undef WANT_%s\n", r->kernel);
