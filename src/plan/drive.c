@@ -101,7 +101,8 @@ static void leave(clade_run *run, clade__lane *lane, clade__slot *slot, cl_event
 static void begin(clade_run *run, clade__lane *lane, clade__slot *slot) {
   if (!lane->n_cmds) return;
   slot->begun = true;
-  if (!run->wait.n) return; /* on an in-order queue a marker that waits holds up what follows */
+  if (!run->wait.n) return;
+  /* On an in-order queue a marker that waits holds up what follows. */
   clade_status status = clade__queue_marker(lane->queue, run->wait, NULL);
   if (status != CLADE_OK) clade__slot_fail(slot, status);
 }

@@ -1,0 +1,149 @@
+/* Funcs on several devices: transfers as host steps, their errors, many executions at once, and runs in threads. */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "run_ping_pong.h"
+
+enum { THREADS = 4 };
+
+static clade_device *part[2];
+
+static int split(void **state) {
+  if (open_device(state) != 0) return -1;
+  if (clade_device_split(*state, 2, part) == CLADE_OK) return 0;
+  print_error("%s\n", clade_last_error());
+  return -1;
+}
+static int join(void **state) {
+  clade_device_release(part[0]);
+  clade_device_release(part[1]);
+  return close_device(state);
+}
+
+static void transfers(void **state) {
+  (void)state;
+  clade_func_info info = {.size = sizeof info};
+  clade_func *func = ping_pong(part[0], part[1]);
+  OK(clade_func_get_info(func, &info));
+  assert_true(info.segments >= 3);
+  for (int slots = 1; slots <= 4; slots++) check_ping_pong(func, 40, slots);
+  clade_func_release(func);
+}
+
+/* Freed at once, with everything still on its way. */
+static void freed_while_busy(void **state) {
+  float x[N] = {0};
+  (void)state;
+  clade_func *func = ping_pong(part[0], part[1]);
+  for (int i = 0; i < 20; i++) {
+    clade_run *run;
+    clade_vars *vars;
+    OK(clade_vars_new(func, 0, &vars));
+    OK(clade_run_new(func, vars, &run, .slots = 3));
+    for (int k = 0; k < i % 4; k++) OK(clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), NULL));
+    if (i % 2) OK(clade_cancel(run));
+    clade_run_free(run);
+    clade_vars_release(vars);
+  }
+  clade_func_release(func);
+}
+
+/* An execution that has not begun anywhere ends as cancelled; those before it do not. */
+static void cancels(void **state) {
+  float x[N] = {0}, out[N];
+  clade_run *run;
+  clade_func *func = NULL;
+  clade_ticket ticket[3];
+  (void)state;
+  clade_graph *g = graph_new();
+  clade_val a = fresh(g, clade_fill(g, CLADE_F32, CLADE_SHAPE(N), 3), 1, 1);
+  clade_graph_place(g, 1);
+  clade_val b = fresh(g, a, 2, 0);
+  clade_graph_place(g, 0);
+  clade_output(g, "y", fresh(g, b, 1, 0));
+  OK(clade_compile(g, part[0], &func, .n_devices = 1, .devices = &part[1]));
+  clade_graph_release(g);
+  OK(clade_run_new(func, NULL, &run, .slots = 3));
+  pthread_mutex_lock(&run->lock); /* hold the progress thread off until the cancel is through */
+  for (int l = 0; l < run->n_lanes; l++) assert_int_equal(run->lanes[l].next, 1);
+  pthread_mutex_unlock(&run->lock);
+  for (int i = 0; i < 3; i++) OK(clade_execute(run, 0, NULL, &ticket[i]));
+  OK(clade_cancel(run));
+  OK(clade_read(run, ticket[0], "y", out, sizeof out)); /* had begun */
+  assert_floats(out, N, 8, 0);
+  for (int i = 1; i < 3; i++) { /* either way, but never a hang */
+    clade_status s = clade_read(run, ticket[i], "y", out, sizeof out);
+    assert_true(s == CLADE_OK || s == CLADE_CANCELLED);
+  }
+  OK(clade_execute(run, 0, NULL, &ticket[0]));
+  OK(clade_read(run, ticket[0], "y", x, sizeof x));
+  assert_floats(x, N, 8, 0);
+  clade_run_free(run);
+  clade_func_release(func);
+}
+
+/* ---- threads ---- */
+typedef struct worker {
+  clade_func *func;
+  int number;
+  bool failed;
+  char message[256];
+} worker;
+
+static clade_status work(const worker *w) {
+  float x[N], out[N];
+  clade_run *run;
+  clade_ticket ticket;
+  clade_func *shaped;
+  for (int round = 0; round < 6; round++) {
+    int64_t batch = 1 + (w->number + round) % 5;
+    size_t bytes = (size_t)batch * 100 * sizeof(float);
+    CLADE_TRY(clade_func_specialise(w->func, CLADE_DIMS({"batch", batch}), &shaped));
+    CLADE_TRY(clade_run_new(shaped, NULL, &run));
+    clade_func_release(shaped);
+    for (int i = 0; i < 20; i++) {
+      for (int k = 0; k < N; k++) x[k] = (float)(w->number * 100 + i);
+      CLADE_TRY(clade_execute(run, CLADE_FEEDS({"x", x, bytes, NULL}), &ticket));
+      CLADE_TRY(clade_read(run, ticket, "y", out, bytes));
+      for (size_t k = 0; k < bytes / sizeof(float); k++)
+        if (out[k] != 2 * x[0] + 1) return CLADE_FAIL(CORRUPT, "worker %d: %g", w->number, (double)out[k]);
+    }
+    clade_run_free(run);
+  }
+  return CLADE_OK;
+}
+
+static void *run_worker(void *user) {
+  worker *w = user;
+  w->failed = work(w) != CLADE_OK;
+  if (w->failed) snprintf(w->message, sizeof w->message, "%s", clade_last_error());
+  return NULL;
+}
+
+static void threads(void **state) {
+  pthread_t thread[THREADS];
+  worker workers[THREADS];
+  clade_graph *g = graph_new();
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(CLADE_DIM("batch"), 100));
+  clade_output(g, "y", affine(g, NULL, fresh(g, x, 2, 0), 1, 1));
+  clade_func *func = compiled(g, *state);
+  for (int i = 0; i < THREADS; i++) {
+    workers[i] = (worker){.func = func, .number = i};
+    assert_int_equal(pthread_create(&thread[i], NULL, run_worker, &workers[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(thread[i], NULL);
+    if (workers[i].failed) fail_msg("%s", workers[i].message);
+  }
+  clade_func_release(func);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(transfers),
+      cmocka_unit_test(freed_while_busy),
+      cmocka_unit_test(cancels),
+      cmocka_unit_test(threads),
+  };
+  return cmocka_run_group_tests_name("run_devices", tests, split, join);
+}
