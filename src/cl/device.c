@@ -2,6 +2,7 @@
 #include "cl/room.h"
 
 #include <stdio.h>
+#include <time.h>
 
 pthread_mutex_t clade__devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -39,12 +40,26 @@ static clade_device *alloc(const clade__facts *facts, cl_device_id id) {
   return d;
 }
 
+/* A worker of the implementation's may still be letting go of the last command, and look at the part of the device that
+ * it ran on (PoCL 3.1 crashes then). The command holds its queue, and that its context: so wait until the context is
+ * ours alone, but not for long, because a user may hold it as well. */
+static void settle(const clade_device *d) {
+  const struct timespec moment = {0, 100000};
+  for (int i = 0; i < 1000; i++) {
+    cl_uint holders = 0;
+    if (clade__cl.clGetContextInfo(d->context, CL_CONTEXT_REFERENCE_COUNT, sizeof holders, &holders, NULL)) return;
+    if (holders <= 1) return;
+    nanosleep(&moment, NULL);
+  }
+}
+
 /* In a forked child nothing can be given back: its threads are gone, and OpenCL would wait for them. */
 static void destroy(clade_device *d) {
   if (atomic_load(&clade__forked)) return;
   if (d->attachment && d->release_attachment) d->release_attachment(d->attachment);
   clade__queue_free(d->transfer);
   clade__pool_trim(d, UINT64_MAX);
+  if (d->context && d->part) settle(d);
   if (d->context) clade__cl.clReleaseContext(d->context);
   if (d->holds_id) clade__cl.clReleaseDevice(d->id);
   pthread_mutex_destroy(&d->lost_lock);
@@ -122,7 +137,7 @@ static clade_status make_part(clade_device *whole, cl_device_id id, int index, i
     destroy(d);
     return status;
   }
-  d->holds_id = true;
+  d->holds_id = d->part = true;
   *out = d;
   return CLADE_OK;
 }

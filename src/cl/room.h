@@ -135,6 +135,7 @@ struct clade_device {
   cl_context context;
   cl_device_id id;
   bool holds_id; /* retained or made by clCreateSubDevices */
+  bool part;     /* made by clCreateSubDevices */
 
   atomic_bool lost;
   pthread_mutex_t lost_lock;
