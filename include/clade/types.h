@@ -102,7 +102,8 @@ CLADE_API bool clade_type_equal(const clade_type *a, const clade_type *b);
 /* Bytes in memory, padding included. */
 CLADE_API clade_status clade_type_bytes(const clade_type *type, size_t *bytes);
 
-/* Converts `n` elements on the host: to nearest even, floats saturate to integers (NaN becomes 0), integers wrap. */
+/* Converts `n` elements on the host, as clade_cast does on a device: to floats to nearest even; floats are cut towards
+ * zero and saturate to integers (NaN becomes 0); integers wrap. */
 CLADE_API clade_status clade_convert(clade_dtype to, void *dst, clade_dtype from, const void *src, size_t n);
 
 CLADE_END_DECLS

@@ -53,7 +53,7 @@ static float sticky(int64_t v) {
 
 static int64_t to_integer(float f, double low, double high) {
   if (isnan(f)) return 0;
-  double r = rint((double)f);
+  double r = trunc((double)f); /* as the cast of devices does */
   if (r <= low) return (int64_t)low;
   if (r >= high) return high >= 0x1p63 ? INT64_MAX : (int64_t)high;
   return (int64_t)r;
