@@ -21,8 +21,13 @@ static const char *env(const char *name) {
 }
 
 /* ---- vendor libraries ---- */
+static const char *last_part(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash ? slash + 1 : path;
+}
+
 static bool vendor(json_t *checks, json_t *libraries, const char *file, const char *library) {
-  const char *thing = strrchr(file, '/') ? strrchr(file, '/') + 1 : file;
+  const char *thing = last_part(file);
   cli_child_result child;
   cli_child_run((const char *[]){"vendor", library, NULL}, NULL, VENDOR_SECONDS, &child);
   const char *error = json_string_value(json_object_get(child.json, "error"));
@@ -47,13 +52,13 @@ static bool icd_file(json_t *checks, json_t *libraries, const char *path) {
   char line[PATH_BYTES] = "";
   FILE *file = fopen(path, "r");
   if (!file)
-    return doctor_check(checks, "vendor", path, false, "make the file readable, or correct OCL_ICD_VENDORS",
+    return doctor_check(checks, "vendor", last_part(path), false, "make the file readable, or correct OCL_ICD_VENDORS",
                         "%s cannot be read: %s", path, strerror(errno));
   if (!fgets(line, sizeof line, file)) line[0] = 0;
   fclose(file);
   line[strcspn(line, "\r\n")] = 0;
   if (!*line)
-    return doctor_check(checks, "vendor", path, false, "reinstall the package that holds the file",
+    return doctor_check(checks, "vendor", last_part(path), false, "reinstall the package that holds the file",
                         "%s is empty: it should hold the name of a library", path);
   return vendor(checks, libraries, path, line);
 }

@@ -7,6 +7,7 @@
 static const cli_command commands[] = {
     {"doctor", "say what is wrong with this machine's OpenCL, and how to mend it", cli_doctor},
     {"devices", "list every device and what it can do", cli_devices},
+    {"infer", "run a model's forward pass", cli_infer},
     {"cache", "print or empty the directory of compiled programs", cli_cache},
     {"__child", NULL, cli_child},
 };

@@ -1,0 +1,108 @@
+/* An op of one's own, out of Clade's tree: y = x sin(f x), with its kernel's source and its derivative.
+ *     own_op [device] */
+#include <math.h>
+#include <stddef.h>
+
+#include "check.h"
+
+typedef struct swirl_attrs {
+  float f;
+} swirl_attrs;
+
+static clade_status infer(clade_node *n) {
+  if (n->in[0].dtype != CLADE_F32) return clade_fail(CLADE_DTYPE, "x is %s, not f32", clade_dtype_name(n->in[0].dtype));
+  n->out[0] = n->in[0];
+  return CLADE_OK;
+}
+
+/* dx = dy (sin(f x) + f x cos(f x)), built of Clade's own ops. */
+static clade_status grad(clade_grad *g) {
+  const swirl_attrs *a = g->node->attrs;
+  clade_val f = clade_fill(g->graph, CLADE_F32, CLADE_SCALAR, (double)a->f);
+  clade_val fx = clade_mul(g->graph, g->in[0], f);
+  clade_val slope = clade_add(g->graph, clade_sin(g->graph, fx), clade_mul(g->graph, fx, clade_cos(g->graph, fx)));
+  g->din[0] = clade_mul(g->graph, g->dout[0], slope);
+  return clade_graph_status(g->graph);
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  const swirl_attrs *a = q->node->attrs;
+  int64_t n;
+  clade_status status = clade_shape_elements(&q->node->in[0].shape, &n);
+  if (status != CLADE_OK) return status;
+  clade_kernel_step *s = clade_emit_kernel(e, "swirl_forward_ref");
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_f32(s, a->f);
+  clade_emit_index(s, n);
+  clade_emit_range(s, 1, (size_t[]){(size_t)n}, (size_t[]){64}); /* the shape is an argument, the group's size fixed */
+  return CLADE_OK;
+}
+
+/* cl_kernels/prelude.cl goes before it: KERNEL, ARG, USE and index_t come from there. */
+static const char source[] = "KERNEL(swirl_forward_ref)(ARG(float, x), ARG(float, y), const float f, const index_t n)\n"
+                             "{\n"
+                             "  USE(float, x);\n"
+                             "  USE(float, y);\n"
+                             "  const index_t i = (index_t)get_global_id(0);\n"
+                             "  if (i < n) y[i] = x[i] * sin(f * x[i]);\n"
+                             "}\n";
+
+static const clade_attr attrs[] = {{"f", CLADE_ATTR_F32, offsetof(swirl_attrs, f), 1}, {0}};
+static const clade_impl impls[] = {{.name = "ref", .emit = emit}, {0}};
+static const clade_op swirl = {.size = sizeof swirl,
+                               .name = "acme.swirl", /* with a dot: not Clade's */
+                               .min_in = 1,
+                               .max_in = 1,
+                               .n_out = 1,
+                               .attr_bytes = sizeof(swirl_attrs),
+                               .attrs = attrs,
+                               .infer = infer,
+                               .grad = grad,
+                               .impls = impls,
+                               .source = source};
+
+static clade_val acme_swirl(clade_graph *g, clade_val x, float f) {
+  clade_val y;
+  return clade_node_add(g, &swirl, NULL, &(swirl_attrs){f}, 1, &x, &y);
+}
+
+enum { N = 1000 };
+
+int main(int argc, char **argv) {
+  clade_device *device;
+  clade_graph *g;
+  clade_func *func;
+  clade_run *run;
+  clade_ticket ticket;
+  clade_val dx;
+  CHECK(clade_device_find(argc > 1 ? argv[1] : NULL, &device));
+  CHECK(clade_graph_new(&g));
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(N));
+  clade_val y = acme_swirl(g, x, 3);
+  CHECK(clade_gradients(g, y, (clade_val){0}, 1, &x, &dx));
+  clade_output(g, "y", y);
+  clade_output(g, "dx", dx);
+  CHECK(clade_compile(g, device, &func));
+  CHECK(clade_run_new(func, NULL, &run));
+
+  float in[N], out[N], slope[N];
+  for (int i = 0; i < N; ++i) in[i] = (float)(i - N / 2) * 0.01f;
+  CHECK(clade_execute(run, CLADE_FEEDS({.name = "x", .data = in, .bytes = sizeof in}), &ticket));
+  CHECK(clade_read(run, ticket, "y", out, sizeof out));
+  CHECK(clade_read(run, ticket, "dx", slope, sizeof slope));
+  double worst = 0;
+  for (int i = 0; i < N; ++i) {
+    double v = in[i], fv = 3 * v;
+    worst = fmax(worst, fabs(out[i] - v * sin(fv)));
+    worst = fmax(worst, fabs(slope[i] - (sin(fv) + fv * cos(fv))));
+  }
+  printf("acme.swirl and its derivative: at most %.2g from the C reference\n", worst);
+  EXPECT(worst < 2e-5);
+
+  clade_run_free(run);
+  clade_func_release(func);
+  clade_graph_release(g);
+  clade_device_release(device);
+  return 0;
+}

@@ -1,0 +1,35 @@
+"""Runs the command for the tests, and begins them."""
+
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+CLADE = ROOT = ""
+SKIPPED = 77
+
+
+def run(*args, env=None, unset=(), before=(), timeout=300):
+    """The finished process. `env` adds to the environment, `unset` takes from it, `before` is a command in front."""
+    whole = {k: v for k, v in os.environ.items() if k not in unset}
+    whole.update(env or {})
+    return subprocess.run([*before, CLADE, *args], env=whole, capture_output=True, text=True, timeout=timeout,
+                          check=False)
+
+
+def document(done):
+    """The JSON on standard output: one document and nothing else."""
+    found = json.loads(done.stdout)
+    assert found["schema"] == 1, found
+    return found
+
+
+def main():
+    """PROGRAM.py CLADE ROOT. A case that could not run makes the whole test read as skipped, never as passed."""
+    global CLADE, ROOT
+    CLADE, ROOT = sys.argv[1], sys.argv[2]
+    result = unittest.main(module="__main__", argv=sys.argv[:1], exit=False, verbosity=2).result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(SKIPPED if result.skipped else 0)

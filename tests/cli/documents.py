@@ -1,0 +1,115 @@
+"""Compares docs/json.md with what the command really prints: every field is documented, everything documented is there,
+and the types are right."""
+
+import os
+import re
+import tempfile
+import unittest
+
+import clade
+from clade import document, run
+
+TYPES = {"string": str, "object": dict, "array": list, "boolean": bool, "null": type(None)}
+KINDS = {"integer", "number", *TYPES}
+
+
+def tables():
+    """By heading, from field to its type: `clade devices` → {"devices[].id": "string", …}"""
+    found, heading = {}, None
+    with open(os.path.join(clade.ROOT, "docs", "json.md"), encoding="utf-8") as page:
+        for line in page:
+            if line.startswith("## "):
+                heading = line[3:].strip()
+            row = re.match(r"\| `([a-z0-9_.\[\]]+)` \| ([a-z ]+) \|", line)
+            if row and heading and set(row[2].split(" or ")) <= KINDS:
+                found.setdefault(heading, {})[row[1]] = row[2].strip()
+    for field, kind in list(found["clade devices"].items()):
+        if field.startswith("devices[]."):
+            found["clade doctor"].setdefault(field, kind)
+    return found
+
+
+def is_a(value, kind):
+    for one in kind.split(" or "):
+        if one in ("integer", "number"):
+            if isinstance(value, int if one == "integer" else (int, float)) and not isinstance(value, bool):
+                return True
+        elif isinstance(value, TYPES[one]):
+            return True
+    return False
+
+
+def compare(value, path, table, seen, wrong):
+    if path:
+        if path not in table:
+            wrong.append(f"{path} is not documented")
+            return
+        seen.add(path)
+        if not is_a(value, table[path]):
+            wrong.append(f"{path} is {value!r}, not {table[path]}")
+    if isinstance(value, dict):
+        start = path + "." if path else ""
+        for name, inner in value.items():
+            compare(inner, start + name, table, seen, wrong)
+        for field in table:
+            if re.fullmatch(re.escape(start) + "[a-z0-9_]+", field) and field[len(start):] not in value:
+                wrong.append(f"{field} is documented and not there")
+    elif isinstance(value, list):
+        for inner in value:
+            if isinstance(inner, dict):
+                compare_element(inner, path + "[]", table, seen, wrong)
+
+
+def compare_element(value, path, table, seen, wrong):
+    compare(value, path, {**table, path: "object"}, seen, wrong)
+    seen.discard(path)
+
+
+class Documents(unittest.TestCase):
+    def check(self, heading, *runs):
+        table, seen, wrong = tables()[heading], set(), []
+        for done in runs:
+            compare(document(done), "", table, seen, wrong)
+        self.assertEqual(wrong, [])
+        self.assertEqual(set(table) - seen, set(), "documented and never seen")
+
+    def test_doctor(self):
+        with tempfile.TemporaryDirectory() as empty:
+            self.check("clade doctor", run("doctor", "--json"), run("doctor", "--json", "--device", "none such"),
+                       run("doctor", "--json", env={"OCL_ICD_VENDORS": empty}))
+
+    def test_devices(self):
+        self.check("clade devices", run("devices", "--json"))
+
+    def test_infer(self):
+        self.check("clade infer", run("infer", "--demo", "mlp", "--json"),
+                   run("infer", "--demo", "mlp", "--json", "--explain", "--batch", "3"))
+
+    def test_cache(self):
+        with tempfile.TemporaryDirectory() as room:
+            for what in ["path", "clear"]:
+                self.check(f"clade cache {what}", run("cache", what, "--json", env={"CLADE_CACHE_DIR": room}))
+
+    def test_checks_that_are_listed(self):
+        """The page's second table names every kind of check that the doctor makes."""
+        with open(os.path.join(clade.ROOT, "docs", "json.md"), encoding="utf-8") as page:
+            listed = set(re.findall(r"`([a-z]+)(?::[A-Z]+)?`", page.read()))
+        source = ""
+        for name in ["doctor_system.c", "doctor_opencl.c"]:
+            with open(os.path.join(clade.ROOT, "src", "cli", name), encoding="utf-8") as file:
+                source += file.read()
+        made = set(re.findall(r'doctor_check\(checks, "([a-z]+)"', source))
+        self.assertGreaterEqual(len(made), 10)
+        self.assertEqual(made - listed, set())
+
+    def test_that_a_difference_is_found(self):
+        table, wrong = {"a": "integer", "b": "array", "b[].c": "string or null"}, []
+        compare({"a": 1, "b": [{"c": None}]}, "", table, set(), wrong)
+        self.assertEqual(wrong, [])
+        compare({"a": 1.5, "b": [{"c": 1, "d": 1}], "e": 0}, "", table, set(), wrong)
+        compare({"a": True}, "", table, set(), wrong)
+        self.assertEqual(len(wrong), 6, wrong)
+
+
+if __name__ == "__main__":
+    clade.main()

@@ -1,0 +1,81 @@
+"""clade infer --demo mlp: the same bits twice, a trace that tools read, and an explanation that names things."""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+import unittest
+
+import clade
+from clade import document, run
+
+MLP = ["infer", "--demo", "mlp"]
+
+
+class Infer(unittest.TestCase):
+    def infer(self, *args, **more):
+        done = run(*MLP, "--json", *args, **more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return document(done)
+
+    def test_same_bits(self):
+        with tempfile.TemporaryDirectory() as cold:
+            first = self.infer(env={"CLADE_CACHE_DIR": cold})
+            second = self.infer(env={"CLADE_CACHE_DIR": cold})
+        self.assertRegex(first["output_sha256"], "^[0-9a-f]{64}$")
+        self.assertEqual(first["output_sha256"], second["output_sha256"])
+        self.assertLessEqual(first["max_error"], first["error_bound"])
+        self.assertLess(first["error_bound"], 1e-3)
+        self.assertGreater(first["seconds"], 0)
+        self.assertGreater(first["first_result_seconds"], first["seconds"])
+
+    def test_seed_and_batch_matter(self):
+        found = [self.infer(*args)["output_sha256"]
+                 for args in [[], ["--seed", "7"], ["--batch", "1"], ["--batch", "7"], ["--batch", "300"]]]
+        self.assertEqual(len(set(found)), len(found))
+        self.assertNotIn(hashlib.sha256(b"").hexdigest(), found)
+
+    def test_impls(self):
+        impls = self.infer()["impls"]
+        self.assertEqual([row["op"] for row in impls].count("gemm"), 3, impls)
+        self.assertTrue(all(row["impl"] for row in impls), impls)
+
+    def test_trace(self):
+        with tempfile.TemporaryDirectory() as room:
+            path = os.path.join(room, "trace.json")
+            self.infer("--trace", path)
+            with open(path, encoding="utf-8") as file:
+                trace = json.load(file)
+        events = trace["traceEvents"] if isinstance(trace, dict) else trace
+        kernels = [event for event in events if event["ph"] == "X"]
+        self.assertGreaterEqual(len(kernels), 4)
+        for event in kernels:
+            self.assertGreaterEqual(event["dur"], 0)
+            self.assertTrue(event["name"])
+            self.assertIn("ts", event)
+
+    def test_trace_that_cannot_be_written(self):
+        done = run(*MLP, "--trace", "/nonexistent/trace.json")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/nonexistent/trace.json", done.stderr)
+
+    def test_explain(self):
+        done = run(*MLP, "--explain")
+        self.assertEqual(done.returncode, 0)
+        self.assertRegex(done.stdout, r"gemm")
+        for row in self.infer()["impls"]:
+            self.assertRegex(done.stdout, rf"\b{re.escape(row['impl'])}\b")
+        aside = run(*MLP, "--explain", "--json")
+        document(aside)
+        self.assertIn("gemm", aside.stderr)
+
+    def test_for_people(self):
+        done = run(*MLP)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("sha256 " + self.infer()["output_sha256"], done.stdout)
+        self.assertIn("right: ", done.stdout)
+
+
+if __name__ == "__main__":
+    clade.main()

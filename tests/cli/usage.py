@@ -1,0 +1,116 @@
+"""Help, wrong usage, unknown devices, and the cache directory: exit statuses and who gets what on which stream."""
+
+import os
+import tempfile
+import unittest
+
+import clade
+from clade import document, run
+
+COMMANDS = ["doctor", "devices", "infer", "cache"]
+
+
+class Usage(unittest.TestCase):
+    def wrong(self, *args):
+        done = run(*args)
+        self.assertEqual(done.returncode, 2, done)
+        self.assertEqual(done.stdout, "")
+        self.assertTrue(done.stderr)
+        return done.stderr
+
+    def test_help(self):
+        listing = run("--help")
+        self.assertEqual(listing.returncode, 0)
+        for command in COMMANDS:
+            self.assertIn(f"\n  {command} ", listing.stdout)
+            done = run(command, "--help")
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            for option in ["--help", "--device SPEC", "--json"]:
+                self.assertIn(option, done.stdout)
+        self.assertRegex(run("--version").stdout, r"^clade \d+\.\d+\.\d+\n$")
+
+    def test_wrong_usage(self):
+        self.wrong()
+        self.assertIn("'zork'", self.wrong("zork"))
+        self.assertIn("__child", self.wrong("__child"))
+        for command in COMMANDS:
+            self.assertIn("--zork", self.wrong(command, "--zork"))
+            self.assertIn("needs a value", self.wrong(command, "--device"))
+        for command in ["doctor", "devices"]:
+            self.assertIn("'extra'", self.wrong(command, "extra"))
+        self.wrong("cache")
+        self.assertIn("'zork'", self.wrong("cache", "zork"))
+        self.assertIn("'more'", self.wrong("cache", "path", "more"))
+
+    def test_wrong_usage_of_infer(self):
+        self.assertIn("--demo", self.wrong("infer"))
+        self.assertIn("zork", self.wrong("infer", "--demo", "zork"))
+        self.assertIn("twice", self.wrong("infer", "--demo", "mlp", "--device", "0", "--device", "1"))
+        for batch in ["0", "-1", "x", "1x", "", "99999999999999999999"]:
+            self.assertIn("--batch", self.wrong("infer", "--demo", "mlp", "--batch", batch))
+        self.assertIn("--seed", self.wrong("infer", "--demo", "mlp", "--seed", "-1"))
+
+    def test_unknown_device(self):
+        candidate = document(run("devices", "--json"))["devices"][0]["name"]
+        for args in [["devices"], ["infer", "--demo", "mlp"]]:
+            for json in [[], ["--json"]]:
+                done = run(*args, *json, "--device", "no such device")
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertRegex(done.stderr, r"^clade: [^\n]*no such device[^\n]*\n$")
+                self.assertIn(candidate, done.stderr)
+        done = run("infer", "--demo", "mlp", env={"CLADE_DEVICE": "no such device"})
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(candidate, done.stderr)
+
+    def test_ambiguous_device(self):
+        every = document(run("devices", "--json"))["devices"]
+        done = run("devices", "--device", "")
+        if len(every) == 1:
+            self.assertEqual(done.returncode, 0, done)  # everything matches, and that is one
+        else:
+            self.assertEqual(done.returncode, 1, done)
+            for device in every:
+                self.assertIn(device["name"], done.stderr)
+
+    def test_chosen_devices(self):
+        chosen = document(run("devices", "--json", "--device", "0", "--device", "0"))["devices"]
+        self.assertEqual([device["id"] for device in chosen], ["0"])
+
+    def test_output_that_cannot_be_written(self):
+        done = run("devices", "--json", before=["sh", "-c", 'exec "$@" >/dev/full', "-"])
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output", done.stderr)
+
+
+class Cache(unittest.TestCase):
+    def test_path_follows_the_environment(self):
+        unset = ["CLADE_CACHE_DIR", "XDG_CACHE_HOME"]
+        self.assertEqual(run("cache", "path", env={"CLADE_CACHE_DIR": "/a b"}).stdout, "/a b\n")
+        self.assertEqual(run("cache", "path", env={"XDG_CACHE_HOME": "/x"}, unset=unset[:1]).stdout, "/x/clade\n")
+        self.assertEqual(run("cache", "path", env={"HOME": "/h"}, unset=unset).stdout, "/h/.cache/clade\n")
+        self.assertEqual(document(run("cache", "path", "--json"))["path"], os.environ["CLADE_CACHE_DIR"])
+
+    def test_clear(self):
+        with tempfile.TemporaryDirectory() as room:
+            env = {"CLADE_CACHE_DIR": room}
+            self.assertEqual(run("infer", "--demo", "mlp", env=env).returncode, 0)
+            with open(os.path.join(room, "someone's file"), "w", encoding="ascii"):
+                pass
+            held = len(os.listdir(room))
+            self.assertGreater(held, 1)
+            found = document(run("cache", "clear", "--json", env=env))
+            self.assertEqual(found["path"], room)
+            self.assertGreater(found["files"], 0)
+            self.assertGreater(found["bytes"], 0)
+            self.assertEqual(len(os.listdir(room)), held - found["files"])
+            self.assertIn("someone's file", os.listdir(room))
+            self.assertEqual(document(run("cache", "clear", "--json", env=env))["files"], 0)
+
+    def test_clear_of_nothing(self):
+        done = run("cache", "clear", env={"CLADE_CACHE_DIR": "/nonexistent/clade"})
+        self.assertEqual(done.returncode, 0, done)
+        self.assertFalse(os.path.exists("/nonexistent"))
+
+
+if __name__ == "__main__":
+    clade.main()

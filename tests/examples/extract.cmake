@@ -1,0 +1,12 @@
+# Writes the first block of C in README to OUT: at most 30 lines, as the page promises.
+file(READ ${README} text)
+if(NOT text MATCHES "```c\n([^`]*)```")
+  message(FATAL_ERROR "${README} holds no block of C")
+endif()
+set(program "${CMAKE_MATCH_1}")
+string(REGEX MATCHALL "\n" lines "${program}")
+list(LENGTH lines count)
+if(count GREATER 30)
+  message(FATAL_ERROR "the program in ${README} has ${count} lines, more than 30")
+endif()
+file(WRITE ${OUT} "${program}")
