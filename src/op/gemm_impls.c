@@ -146,7 +146,12 @@ static tile vec_tile(const clade_query *q) {
 }
 enum { VEC_BLOCK_ROWS = 96, VEC_DEPTH = 256 };
 
-static const char *vec_accept(const clade_query *q) { return on_cpu(q) ? floats_only(q) : "made for CPUs"; }
+/* A CPU without vectors of its own runs work-items as the lanes of one (llvmpipe): it is slow with blocks in private
+ * memory, and Mesa's gives wrong results there. */
+static const char *vec_accept(const clade_query *q) {
+  if (!on_cpu(q)) return "made for CPUs";
+  return q->device->vector_f32 < 4 ? "made for vectors of 4 floats or more" : floats_only(q);
+}
 static double vec_cost(const clade_query *q) {
   tile t = vec_tile(q);
   return cost(q, t.rows, 2 * t.width, 0.5, 1e-6);
