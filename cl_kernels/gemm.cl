@@ -65,11 +65,10 @@ inline void FN(copy_a)(const __global STORAGE(T) *a, const index8_t a_s, index_t
     if (r >= rows) {
       for (index_t k = 0; k < depth; k++) line[k] = 0;
     } else {
-#if TRANS_A
-      for (index_t k = 0; k < depth; k++) line[k] = LOAD(T, a, r + k * a_s.s7);
-#else
-      for (index_t k = 0; k < depth; k++) line[k] = LOAD(T, a, r * a_s.s6 + k);
-#endif
+      if (a_s.s7 == 1)
+        for (index_t k = 0; k < depth; k++) line[k] = LOAD(T, a, r * a_s.s6 + k);
+      else
+        for (index_t k = 0; k < depth; k++) line[k] = LOAD(T, a, r * a_s.s6 + k * a_s.s7);
     }
   }
 }
@@ -77,21 +76,16 @@ inline void FN(copy_a)(const __global STORAGE(T) *a, const index8_t a_s, index_t
 inline void FN(copy_b)(const __global STORAGE(T) *b, const index8_t b_s, index_t columns, index_t depth, float *to) {
   for (index_t c = 0; c < columns; c += PANEL, to += DEPTH * PANEL) {
     const index_t n = min((index_t)PANEL, columns - c);
-#if TRANS_B
-    for (index_t l = 0; l < PANEL; l++)
-      if (l < n) {
-        for (index_t k = 0; k < depth; k++) to[k * PANEL + l] = LOAD(T, b, (c + l) * b_s.s7 + k);
-      } else {
-        for (index_t k = 0; k < depth; k++) to[k * PANEL + l] = 0;
-      }
-#else
-    for (index_t k = 0; k < depth; k++) {
-      if (n == PANEL)
+    if (n == PANEL && b_s.s7 == 1) {
+      for (index_t k = 0; k < depth; k++)
         for (int l = 0; l < PANEL; l++) to[k * PANEL + l] = LOAD(T, b, k * b_s.s6 + c + l);
-      else
-        for (int l = 0; l < PANEL; l++) to[k * PANEL + l] = l < n ? LOAD(T, b, k * b_s.s6 + c + l) : 0.0f;
+    } else {
+      for (index_t l = 0; l < PANEL; l++)
+        if (l < n)
+          for (index_t k = 0; k < depth; k++) to[k * PANEL + l] = LOAD(T, b, (c + l) * b_s.s7 + k * b_s.s6);
+        else
+          for (index_t k = 0; k < depth; k++) to[k * PANEL + l] = 0;
     }
-#endif
   }
 }
 
@@ -167,8 +161,8 @@ __attribute__((reqd_work_group_size(16, 16, 1))) KERNEL(gemm_forward_simt)(GEMM_
   for (index_t k0 = 0; k0 < depth; k0 += SLICE) {
     for (int i = id; i < TILE * SLICE; i += 256) {
       /* neighbours read what is contiguous */
-      const int ka = TRANS_A ? i / TILE : i % SLICE, m = TRANS_A ? i % TILE : i / SLICE;
-      const int kb = TRANS_B ? i % SLICE : i / TILE, n = TRANS_B ? i / SLICE : i % TILE;
+      const int ka = a_s.s7 == 1 ? i % SLICE : i / TILE, m = a_s.s7 == 1 ? i / SLICE : i % TILE;
+      const int kb = b_s.s7 == 1 ? i / TILE : i % SLICE, n = b_s.s7 == 1 ? i % TILE : i / SLICE;
       const bool a_in = row0 + m < dims.s6 && k0 + ka < depth, b_in = column0 + n < dims.s7 && k0 + kb < depth;
       a_tile[ka][m] = a_in ? LOAD(T, a, (row0 + m) * a_s.s6 + (k0 + ka) * a_s.s7) : 0.0f;
       b_tile[kb][n] = b_in ? LOAD(T, b, (k0 + kb) * b_s.s6 + (column0 + n) * b_s.s7) : 0.0f;

@@ -160,7 +160,6 @@ static double vec_cost(const clade_query *q) {
 static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   problem p = problem_of(q->node);
   tile t = vec_tile(q);
-  const clade__gemm_attrs *at = q->node->attrs;
   int64_t across = up(p.n, t.columns) / t.columns * p.batches;
   int64_t want = 4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u), down = across ? (want + across - 1) / across : 1;
   int64_t rows = up((p.m + down - 1) / down, t.rows);
@@ -172,8 +171,6 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "BLOCK_ROWS", VEC_BLOCK_ROWS);
   clade_emit_define(s, "BLOCK_COLUMNS", t.columns);
   clade_emit_define(s, "DEPTH", VEC_DEPTH);
-  clade_emit_define(s, "TRANS_A", at->trans_a);
-  clade_emit_define(s, "TRANS_B", at->trans_b);
   clade_emit_index(s, rows);
   end(s, q->node, &p);
   size_t global = (size_t)(across * ((p.m + rows - 1) / rows)), local = 1;
@@ -195,11 +192,8 @@ static double simt_cost(const clade_query *q) {
 
 static clade_status simt_emit(clade_emit *e, const clade_query *q) {
   problem p = problem_of(q->node);
-  const clade__gemm_attrs *at = q->node->attrs;
   clade_kernel_step *s;
   CLADE_TRY(begin(e, q->node, &p, "gemm_forward_simt", &s));
-  clade_emit_define(s, "TRANS_A", at->trans_a);
-  clade_emit_define(s, "TRANS_B", at->trans_b);
   end(s, q->node, &p);
   size_t global[3] = {(size_t)(up(p.n, SIMT_TILE) / SIMT_TILE * SIMT_GROUP),
                       (size_t)(up(p.m, SIMT_TILE) / SIMT_TILE * SIMT_GROUP), (size_t)p.batches};

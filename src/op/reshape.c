@@ -120,16 +120,6 @@ static clade_status grad(clade_grad *g) {
   return CLADE_OK;
 }
 
-static double cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }
-
-static clade_status emit(clade_emit *e, const clade_query *q) {
-  (void)q;
-  clade_emit_copy(e, 0, 0);
-  return CLADE_OK;
-}
-
-static const clade_impl impls[] = {{.name = "ref", .cost = cost, .emit = emit}, {0}};
-
 const clade_op clade__op_reshape = {
     .size = sizeof(clade_op),
     .name = "reshape",
@@ -141,7 +131,6 @@ const clade_op clade__op_reshape = {
     .attrs = table,
     .infer = infer,
     .grad = grad,
-    .impls = impls,
 };
 
 clade_val clade_reshape(clade_graph *g, clade_val x, clade_shape shape) {

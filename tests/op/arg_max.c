@@ -15,13 +15,13 @@ static void draw(op_case *c, op_random *r) {
   if (shape.dim[axis] == 0) shape.dim[axis] = 1;
   c->n_in = 1;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = shape};
-  if (c->number % 2) c->in[0].low = op_is_float(c->dtype) ? -2 : 0, c->in[0].high = 3, c->in[0].ties = 1;
+  if (op_chance(r, 0.5)) c->in[0].low = op_is_float(c->dtype) ? -2 : 0, c->in[0].high = 3, c->in[0].ties = 1;
   c->i[0] = axis;
   snprintf(c->note, sizeof c->note, "axis %d", axis);
 }
 
 static void fill(const op_case *c, op_random *r, op_array *in) {
-  if (op_is_float(c->dtype) && in->n > 3 && c->number % 8 == 0) in->v[op_integer(r, 0, in->n - 1)] = NAN;
+  if (op_is_float(c->dtype) && in->n > 3 && op_chance(r, 0.1)) in->v[op_integer(r, 0, in->n - 1)] = NAN;
 }
 
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {

@@ -44,17 +44,6 @@ static clade_status infer_blocked(clade_node *n) {
   return CLADE_OK;
 }
 
-static clade_status emit(clade_emit *e, const clade_query *q) {
-  (void)q;
-  clade_emit_copy(e, 0, 0);
-  return CLADE_OK;
-}
-static void keep_input(const clade_query *q, clade_layout *in, clade_layout *out) {
-  in[0] = q->node->in[0].layout;
-  out[0] = q->node->out[0].layout;
-}
-static const clade_impl impls[] = {{.name = "ref", .layouts = keep_input, .emit = emit}, {0}};
-
 static const clade_attr table[] = {{"shape", CLADE_ATTR_SHAPE, offsetof(blocked_attrs, shape), 1},
                                    {"axis", CLADE_ATTR_I32, offsetof(blocked_attrs, axis), 1},
                                    {"block", CLADE_ATTR_I32, offsetof(blocked_attrs, block), 1},
@@ -67,9 +56,7 @@ const clade_op blocked_to_dense = {.size = sizeof(clade_op),
                                    .min_in = 1,
                                    .max_in = 1,
                                    .n_out = 1,
-                                   .infer = infer_dense,
-                                   .impls = impls,
-                                   .source = ""};
+                                   .infer = infer_dense};
 const clade_op blocked_from_dense = {.size = sizeof(clade_op),
                                      .name = "test.from_dense",
                                      .flags = CLADE_OP_VIEW,
@@ -78,6 +65,4 @@ const clade_op blocked_from_dense = {.size = sizeof(clade_op),
                                      .n_out = 1,
                                      .attr_bytes = sizeof(blocked_attrs),
                                      .attrs = table,
-                                     .infer = infer_blocked,
-                                     .impls = impls,
-                                     .source = ""};
+                                     .infer = infer_blocked};

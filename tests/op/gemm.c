@@ -20,9 +20,9 @@ static void draw(op_case *c, op_random *r) {
   bool real = op_is_float(c->dtype);
   int64_t most = c->small ? 8 : c->gradient ? 5 : 150;
   int64_t m = op_draw_extent(r, c, most), k = op_draw_extent(r, c, most), n = op_draw_extent(r, c, most);
-  if (!c->small && !c->gradient && c->number % 16 == 7) k = op_integer(r, 500, 700); /* more than one slice */
+  if (!c->small && !c->gradient && op_chance(r, 0.08)) k = op_integer(r, 500, 700); /* more than one slice */
   clade_shape batch = {0}, a = {0}, b = {0};
-  if (c->number % 3 == 0) {
+  if (op_chance(r, 0.33)) {
     batch = op_draw_shape(r, c, 1, 4, c->gradient ? 4 : 12);
     a = op_draw_broadcast(r, &batch);
     b = op_chance(r, 0.5) ? batch : op_draw_broadcast(r, &batch);
@@ -30,12 +30,12 @@ static void draw(op_case *c, op_random *r) {
   }
   c->i[TRANS_A] = op_chance(r, 0.5);
   c->i[TRANS_B] = op_chance(r, 0.5);
-  c->f[ALPHA] = real && c->number % 4 == 1 ? -0.75 : 1;
+  c->f[ALPHA] = real && op_chance(r, 0.25) ? -0.75 : 1;
   c->n_in = 2;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = matrix(a, m, k, c->i[TRANS_A]), .low = -2, .high = 2};
   c->in[1] = (op_input){.dtype = c->dtype, .shape = matrix(b, k, n, c->i[TRANS_B]), .low = -2, .high = 2};
-  c->i[BIAS] = c->number % 5 == 1;
-  c->i[EPILOGUE] = real && !c->gradient && c->number % 5 == 2;
+  c->i[BIAS] = op_chance(r, 0.25);
+  c->i[EPILOGUE] = real && !c->gradient && !c->i[BIAS] && op_chance(r, 0.3);
   if (c->i[BIAS] || c->i[EPILOGUE]) {
     clade_shape both = {0}, bias;
     if (clade__broadcast_shape("test", &a, &b, &both) == CLADE_OK) bias = matrix(both, m, n, false);

@@ -13,15 +13,14 @@ enum { KIND, AXES, KEEP };
 
 static void draw(op_case *c, op_random *r) {
   bool real = op_is_float(c->dtype), truth = c->dtype == CLADE_BOOL;
-  int kind = real ? c->number % 4 : truth ? MAX + c->number % 2 : c->number % 3 == 1 ? MIN : c->number % 3;
+  int kind = (int)(truth ? op_integer(r, MAX, MIN) : op_integer(r, SUM, MIN));
+  if (kind == MEAN && !real) kind = SUM;
   clade_shape shape = op_draw_shape(r, c, 0, 5, c->gradient ? 60 : 20000);
   int axes = (int)op_integer(r, 0, (1 << shape.rank) - 1);
-  if (!c->small && !c->gradient && c->number % 12 < 3) { /* long ones: whole, along rows, along columns */
-    int64_t n = c->number == 12 && real ? 1000003 : op_integer(r, 5000, 60000);
-    shape = c->number % 12 == 0   ? CLADE_SHAPE(n)
-            : c->number % 12 == 1 ? CLADE_SHAPE(3, n)
-                                  : CLADE_SHAPE(n, op_integer(r, 1, 40));
-    axes = c->number % 12 == 1 ? 2 : 1;
+  if (!c->small && !c->gradient && op_chance(r, 0.25)) { /* long ones: whole, along rows, along columns */
+    int64_t n = real && op_chance(r, 0.1) ? 1000003 : op_integer(r, 5000, 60000), way = op_integer(r, 0, 2);
+    shape = way == 0 ? CLADE_SHAPE(n) : way == 1 ? CLADE_SHAPE(3, n) : CLADE_SHAPE(n, op_integer(r, 1, 40));
+    axes = way == 1 ? 2 : 1;
   }
   c->n_in = 1;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = shape};

@@ -21,7 +21,7 @@ static void draw(op_case *c, op_random *r) {
   int rank = (int)op_integer(r, 1, 6);
   c->n_in = 1;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = shape};
-  c->i[FLATTEN] = c->number % 4 == 0;
+  c->i[FLATTEN] = op_chance(r, 0.25);
   c->i[AXIS] = (int)op_integer(r, 0, shape.rank);
   c->i[RANK] = rank;
   factors(r, n, rank, c->i + DIMS);

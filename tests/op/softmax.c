@@ -11,8 +11,8 @@ static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTY
 static void draw(op_case *c, op_random *r) {
   clade_shape shape = op_draw_shape(r, c, 1, 4, c->gradient ? 40 : 10000);
   int axis = (int)op_integer(r, 0, shape.rank - 1);
-  if (c->number % 2) axis = shape.rank - 1;
-  double range = c->gradient ? 2 : c->number % 4 == 0 ? 40 : 5;
+  if (op_chance(r, 0.5)) axis = shape.rank - 1;
+  double range = c->gradient ? 2 : op_chance(r, 0.25) ? 40 : 5;
   c->n_in = 1;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = shape, .low = -range, .high = range};
   c->i[0] = axis;

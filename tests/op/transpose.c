@@ -9,7 +9,7 @@ static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,
                                      CLADE_I32, CLADE_I64, CLADE_BOOL, CLADE_DTYPE_NONE};
 
 static void draw(op_case *c, op_random *r) {
-  clade_shape shape = op_draw_shape(r, c, 0, c->number % 5 == 0 ? 8 : 5, c->gradient ? 60 : 20000);
+  clade_shape shape = op_draw_shape(r, c, 0, op_chance(r, 0.2) ? 8 : 5, c->gradient ? 60 : 20000);
   c->n_in = 1;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = shape};
   for (int i = 0; i < shape.rank; i++) c->i[i] = i;
