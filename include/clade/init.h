@@ -32,7 +32,8 @@ typedef struct clade_init_opt {
   const clade_allocator *allocator; /* copied; must outlive every object of Clade */
   int cpu_threads;                  /* of CPU devices (PoCL); unset: the implementation's choice */
   bool no_affinity;                 /* do not pin the threads of CPU devices */
-  const char *cache_dir;            /* unset: CLADE_CACHE_DIR, $XDG_CACHE_HOME/clade, ~/.cache/clade */
+  const char *cache_dir;            /* unset: CLADE_CACHE_DIR, $XDG_CACHE_HOME/clade, ~/.cache/clade. It keeps itself
+                                       below CLADE_CACHE_MIB MiB, 1024 where that is unset */
   bool no_cache;
 } clade_init_opt;
 

@@ -209,47 +209,77 @@ static void launches_beyond_the_limits_are_refused(void **state) {
 }
 
 /* ---- a cache that cannot be trusted, or not be written ---- */
-static void flip(const char *path) {
+enum { DAMAGES = 20 };
+static int part; /* of DAMAGES */
+
+static off_t size_of(const char *path) {
   struct stat st;
-  if (!strstr(path, ".bin")) return;
+  assert_int_equal(stat(path, &st), 0);
+  return st.st_size;
+}
+static void flip(const char *path, off_t at) {
   int fd = open(path, O_RDWR);
   char byte;
-  assert_int_equal(fstat(fd, &st), 0);
-  assert_int_equal(pread(fd, &byte, 1, st.st_size / 2), 1);
+  assert_int_equal(pread(fd, &byte, 1, at), 1);
   byte ^= 4;
-  assert_int_equal(pwrite(fd, &byte, 1, st.st_size / 2), 1);
+  assert_int_equal(pwrite(fd, &byte, 1, at), 1);
   close(fd);
 }
-static void truncate_index(const char *path) {
-  if (strstr(path, ".index")) assert_int_equal(truncate(path, 100), 0);
+static void flip_header(const char *path) {
+  if (strstr(path, ".bin")) flip(path, part * CLADE__CACHE_HEADER / DAMAGES);
+}
+static void cut(const char *path) {
+  if (strstr(path, ".bin")) assert_int_equal(truncate(path, part * size_of(path) / DAMAGES), 0);
+}
+static void cut_index(const char *path) {
+  if (strstr(path, ".index")) assert_int_equal(truncate(path, part * size_of(path) / DAMAGES), 0);
+}
+
+static void prepare_one(uint64_t compiled) {
+  clade__request r;
+  clade__program_kernel k;
+  probe_request(0, &r);
+  clade_device *device = probe_device();
+  assert_int_equal(clade__store_prepare(device, 1, &r, &k), CLADE_OK);
+  assert_int_equal(probe_run(device, &k), 2);
+  expect_stats(device, compiled, 1 - compiled, 0);
+  clade_device_release(device);
 }
 
 static void damaged_files_are_compiled_again(void **state) {
   (void)state;
-  void (*const damage[])(const char *) = {flip, truncate_index};
-  clade__request r;
-  clade__program_kernel k;
-  probe_request(0, &r);
-  for (int i = 0; i < 2; i++) {
+  void (*const damage[])(const char *) = {cut, flip_header, cut_index};
+  prepare_one(1);
+  for (size_t i = 0; i < CLADE_COUNT(damage); i++)
+    for (part = 0; part < DAMAGES; part++) {
+      each_file(damage[i]);
+      warnings = 0;
+      prepare_one(1);
+      assert_true(warnings > 0);
+      assert_non_null(strstr(last_warning, root));
+      warnings = 0;
+      prepare_one(0); /* mended */
+      assert_int_equal(warnings, 0);
+    }
+}
+
+static void cache_stays_below_its_limit(void **state) {
+  (void)state;
+  clade__cache_stats stats;
+  setenv("CLADE_CACHE_MIB", "0", 1); /* nothing but the newest binary */
+  for (int i = 0; i < 4; i++) {
+    clade__request r;
+    clade__program_kernel k;
+    probe_request(i, &r);
     clade_device *device = probe_device();
     assert_int_equal(clade__store_prepare(device, 1, &r, &k), CLADE_OK);
     clade_device_release(device);
-    each_file(damage[i]);
-    warnings = 0;
-    device = probe_device();
-    assert_int_equal(clade__store_prepare(device, 1, &r, &k), CLADE_OK);
-    assert_int_equal(probe_run(device, &k), 2);
-    expect_stats(device, 1, 0, 0);
-    clade_device_release(device);
-    assert_true(warnings > 0);
-    assert_non_null(strstr(last_warning, root));
-    warnings = 0;
-    device = probe_device(); /* mended */
-    assert_int_equal(clade__store_prepare(device, 1, &r, &k), CLADE_OK);
-    expect_stats(device, 0, 1, 0);
-    clade_device_release(device);
-    assert_int_equal(warnings, 0);
+    assert_int_equal(clade__cache_get_stats(&stats), CLADE_OK);
+    assert_int_equal(stats.files, 2); /* and the index */
   }
+  unsetenv("CLADE_CACHE_MIB");
+  prepare_one(1); /* evicted: compiled again without a word */
+  assert_int_equal(warnings, 0);
 }
 
 /* Whole for us, nonsense for the implementation: it must be one that says so and lives, as those do that see at once
@@ -338,6 +368,7 @@ int main(void) {
       TEST(failing_kernel_is_named_with_file_and_line),
       TEST(launches_beyond_the_limits_are_refused),
       TEST(damaged_files_are_compiled_again),
+      TEST(cache_stays_below_its_limit),
       TEST(refused_binary_is_compiled_again),
       TEST(unsafe_directory_is_not_used),
       TEST(threads_share_a_store),
