@@ -45,6 +45,12 @@ CLADE_API clade_status clade_init_(const clade_init_opt *opt);
 /* May be called at any time, from any thread; NULL stops it. */
 CLADE_API void clade_log_set(clade_log_fn *fn, void *user, clade_log_level level);
 
+/* The directory of compiled programs, as a text that ends in a zero; it need not exist. CLADE_OVERFLOW: `size` is too
+ * small. */
+CLADE_API clade_status clade_cache_path(char *path, size_t size);
+/* Removes what was compiled; both counts may be NULL. Other files in the directory stay. */
+CLADE_API clade_status clade_cache_clear(uint64_t *files, uint64_t *bytes);
+
 #define CLADE_VERSION_MAJOR 0
 #define CLADE_VERSION_MINOR 1
 #define CLADE_VERSION_PATCH 0

@@ -4,11 +4,11 @@
 #include <getopt.h>
 #include <stdio.h>
 
-#include "program/cache.h"
+enum { PATH_BYTES = 4096 };
 
 static int path(const cli_args *args) {
-  char *directory = NULL;
-  clade_status status = clade__cache_path(&directory);
+  char directory[PATH_BYTES];
+  clade_status status = clade_cache_path(directory, sizeof directory);
   int result = CLI_DONE;
   if (status)
     result = cli_failed_status(status);
@@ -16,15 +16,14 @@ static int path(const cli_args *args) {
     result = cli_json_end(json_pack("{s:o}", "path", cli_json_text(directory)));
   else
     puts(directory);
-  clade__free(directory);
   return result;
 }
 
 static int clear(const cli_args *args) {
   uint64_t files = 0, bytes = 0;
-  char *directory = NULL;
-  clade_status status = clade__cache_path(&directory);
-  if (!status) status = clade__cache_clear(&files, &bytes);
+  char directory[PATH_BYTES];
+  clade_status status = clade_cache_path(directory, sizeof directory);
+  if (!status) status = clade_cache_clear(&files, &bytes);
   int result = CLI_DONE;
   if (status)
     result = cli_failed_status(status);
@@ -33,7 +32,6 @@ static int clear(const cli_args *args) {
                                     "bytes", (json_int_t)bytes));
   else
     printf("removed %llu files, %llu bytes from %s\n", (unsigned long long)files, (unsigned long long)bytes, directory);
-  clade__free(directory);
   return result;
 }
 

@@ -135,7 +135,8 @@ class Doctor(unittest.TestCase):
         checks = self.examine(True, args=["--device", "0"])
         self.assertTrue(checks["probe:0"]["ok"])
         checks = self.examine(False, args=["--device", "no such device"])
-        self.failed(checks, "device:no such device", "there are")
+        candidate = document(run("devices", "--json"))["devices"][0]["name"]
+        self.failed(checks, "device:no such device", candidate)
         self.assertNotIn("probe:0", checks)
 
 
