@@ -100,7 +100,7 @@ clade_status clade__queue_finish(clade__queue *q); /* blocks */
 
 /* ---- events ---- */
 clade_status clade__event_wait(clade_device *device, cl_event event); /* blocks; the event's own error is returned */
-void clade__event_retain(cl_event event);
+clade_status clade__event_retain(clade_device *device, cl_event event);
 void clade__event_release(cl_event event); /* NULL is fine */
 /* 1: finished, 0: not yet, and an error status when it failed. */
 clade_status clade__event_poll(clade_device *device, cl_event event, int *finished);

@@ -28,7 +28,7 @@ clade_status clade__event_wait(clade_device *device, cl_event event) {
   if (e == CL_SUCCESS) return CLADE_OK;
   if (e != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) return clade__cl_error(device, "clWaitForEvents", e);
   CLADE_TRY(state_of(device, event, &state));
-  return failed(device, state < 0 ? state : e);
+  return clade__fail_in(failed(device, state < 0 ? state : e), "clWaitForEvents");
 }
 
 clade_status clade__event_poll(clade_device *device, cl_event event, int *finished) {
@@ -41,8 +41,10 @@ clade_status clade__event_poll(clade_device *device, cl_event event, int *finish
   return CLADE_OK;
 }
 
-void clade__event_retain(cl_event event) {
-  if (event && !atomic_load(&clade__forked)) clade__cl.clRetainEvent(event);
+clade_status clade__event_retain(clade_device *device, cl_event event) {
+  CLADE_TRY(check(device, event, "clade__event_retain"));
+  CLADE__CALL(device, clRetainEvent, event);
+  return CLADE_OK;
 }
 
 void clade__event_release(cl_event event) {
