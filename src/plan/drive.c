@@ -21,15 +21,21 @@ static clade_status feed(const clade__lane *lane, const clade__slot *slot, const
                             clade__staging_data(slot->staging[cmd->port]), cmd->as.move.bytes, false, none, event);
 }
 
+/* A second reference, where one is wanted. Without it there is no time of that command, or a marker in its place. */
+static void share(const clade__lane *lane, cl_event event, cl_event *also) {
+  if (!also) return;
+  if (clade__event_retain(lane->device, event) == CLADE_OK)
+    *also = event;
+  else
+    clade__log(CLADE_LOG_WARNING, "an event is not shared: %s", clade_last_error());
+}
+
 static clade_status send(clade_run *run, const clade__lane *lane, clade__slot *slot, const clade__cmd *cmd,
                          cl_event *event) {
   cl_event *sent = &slot->sent[cmd->port];
   CLADE_TRY(clade__queue_read(lane->queue, cmd->as.move.from, cmd->as.move.from_at,
                               clade__staging_data(slot->parcels[cmd->port]), cmd->as.move.bytes, false, none, sent));
-  if (event) {
-    clade__event_retain(*sent);
-    *event = *sent;
-  }
+  share(lane, *sent, event);
   CLADE_TRY(clade__queue_flush(lane->queue)); /* another queue waits for it */
   clade__progress_watch(run, lane->device, *sent);
   return CLADE_OK;
@@ -75,17 +81,14 @@ static clade_status enqueue(clade_run *run, clade__lane *lane, clade__slot *slot
     }
   }
   lane->at = n;
-  if (times && n && times[n - 1]) {
-    clade__event_retain(times[n - 1]);
-    *done = times[n - 1];
-  }
+  if (times && n && times[n - 1]) share(lane, times[n - 1], done);
   return CLADE_OK;
 }
 
 /* The lane is through with this execution: *done covers all that it enqueued for it. */
 static void leave(clade_run *run, clade__lane *lane, clade__slot *slot, cl_event *done) {
   clade_status status = CLADE_OK;
-  if (!*done && lane->n_cmds && slot->status != CLADE_OK) status = clade__queue_marker(lane->queue, none, done);
+  if (!*done && lane->n_cmds) status = clade__queue_marker(lane->queue, none, done);
   if (!*done && !lane->n_cmds && run->wait.n) status = clade__queue_marker(lane->queue, run->wait, done);
   if (status == CLADE_OK) status = clade__queue_flush(lane->queue);
   if (status != CLADE_OK) {
@@ -181,12 +184,10 @@ void clade__slot_wait(clade_run *run, clade__slot *slot) {
   clade_ticket ticket = slot->ticket;
   while (slot->busy && slot->ticket == ticket && slot->lanes_left) pthread_cond_wait(&run->enqueued, &run->lock);
   for (int l = 0; l < run->n_lanes && slot->busy && slot->ticket == ticket; l++) {
-    cl_event done = slot->done[l];
+    cl_event done = slot->done[l]; /* stays: whoever waits for it releases it, and that is one thread */
     if (!done) continue;
-    clade__event_retain(done);
     pthread_mutex_unlock(&run->lock);
     clade_status status = clade__event_wait(run->lanes[l].device, done);
-    clade__event_release(done);
     pthread_mutex_lock(&run->lock);
     if (status != CLADE_OK && slot->busy && slot->ticket == ticket) clade__slot_fail(slot, status);
   }

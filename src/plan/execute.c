@@ -108,7 +108,7 @@ static clade_status submit(clade_run *run, clade__slot *slot, const clade_feed *
   }
   if (ticket) *ticket = slot->ticket;
   if (done) {
-    clade__event_retain(slot->done[0]);
+    CLADE_TRY(clade__event_retain(run->lanes[0].device, slot->done[0]));
     *done = slot->done[0];
   }
   return CLADE_OK;
