@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import tempfile
 import unittest
 
@@ -29,6 +30,21 @@ class Infer(unittest.TestCase):
         self.assertLess(first["error_bound"], 1e-3)
         self.assertGreater(first["seconds"], 0)
         self.assertGreater(first["first_result_seconds"], first["seconds"])
+
+    def test_wrong_result_is_found(self):
+        """A kernel that is off by one part in a thousand fails the command."""
+        with tempfile.TemporaryDirectory() as room:
+            kernels = shutil.copytree(os.path.join(clade.ROOT, "cl_kernels"), os.path.join(room, "kernels"))
+            path = os.path.join(kernels, "gemm.cl")
+            with open(path, encoding="utf-8") as file:
+                text = file.read()
+            wrong = re.sub(r"(STORE\(OUT, y, row \* dims\.s7 \+ column, )r\)", r"\1r * 1.001f)", text)
+            self.assertNotEqual(text, wrong)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(wrong)
+            done = run(*MLP, "--json", env={"CLADE_KERNEL_DIR": kernels, "CLADE_CACHE_DIR": room})
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertIn("the output is wrong", done.stderr)
 
     def test_seed_and_batch_matter(self):
         found = [self.infer(*args)["output_sha256"]
