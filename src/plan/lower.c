@@ -196,6 +196,9 @@ clade_status clade__lower(clade_func *func) {
   for (size_t i = 0; i <= g->n_values; i++) func->cell_of[i] = -1;
   for (size_t i = 0; i < g->inputs.count; i++) func->cell_of[g->inputs.at[i].value] = mark(i);
   for (size_t i = 0; i < g->variables.count; i++) func->cell_of[g->variables.at[i].value] = mark(i);
+  /* Mostly a cell for each value and a step for each node. */
+  CLADE_TRY(clade__grow(&func->cells, &func->cell_capacity, g->n_values, sizeof *func->cells));
+  CLADE_TRY(clade__grow(&func->steps, &func->step_capacity, g->n_nodes, sizeof *func->steps));
   for (clade__id id = 1; id < g->n_nodes; id++) {
     lowering l = {func, id, &g->nodes[id], -1};
     if (l.node->device < 0 || l.node->device >= func->n_devices)
