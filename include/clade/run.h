@@ -19,7 +19,9 @@ typedef struct clade_run_opt {
 } clade_run_opt;
 
 /* clade_run_new(func, vars, &run [, .option = …]): everything that an execution needs is created here. Retains both;
- * vars is NULL where the func has no variables. */
+ * vars is NULL where the func has no variables. At most one run that assigns per vars, else CLADE_BUSY. A run that only
+ * reads them refuses to execute (CLADE_BUSY) while executions of the assigning one are under way; before that one goes
+ * on, wait for the reader, or let it read a snapshot. */
 #define clade_run_new(func, vars, ...) \
   clade_run_new_(func, vars, &(clade_run_opt){.size = sizeof(clade_run_opt), .out = __VA_ARGS__})
 CLADE_API clade_status clade_run_new_(clade_func *func, clade_vars *vars, const clade_run_opt *opt);
@@ -42,7 +44,8 @@ CLADE_API clade_status clade_execute(clade_run *run, int n, const clade_feed *fe
 /* Waits for that execution and copies its output. A ticket is readable until its slot is used again. */
 CLADE_API clade_status clade_read(clade_run *run, clade_ticket ticket, const char *name, void *dst, size_t bytes);
 CLADE_API clade_status clade_wait(clade_run *run, clade_ticket ticket); /* 0: all */
-/* Executions not begun on the device end with CLADE_CANCELLED. */
+/* Executions of which nothing is enqueued yet, and one that waits for a slot, end with CLADE_CANCELLED; may be called
+ * from any thread. (A func of one device is enqueued whole by clade_execute.) */
 CLADE_API clade_status clade_cancel(clade_run *run);
 CLADE_API clade_status clade_run_status(const clade_run *run); /* the first error that came after clade_execute */
 
