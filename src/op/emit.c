@@ -236,7 +236,8 @@ void clade_emit_range(clade_kernel_step *s, int dims, const size_t *global, cons
   s->dropped = false;
   for (int i = 0; i < 3; i++) {
     s->global[i] = i < dims ? global[i] : 1;
-    s->local[i] = i < dims ? local[i] : 1;
+    s->local[i] = i < dims ? local[i] : 0;
+    if (i >= dims) continue;
     if (s->local[i] == 0 || !clade__mul(group, s->local[i], &group) || group > e->query->device->max_group ||
         s->local[i] > e->query->device->max_item[i]) {
       keep(e,

@@ -1,0 +1,31 @@
+# Runs small cases of one op under Oclgrind, whose exit status says nothing: its log must be empty.
+#   cmake -D OP_TEST=program -D ICD=liboclgrind-rt-icd.so -D OP=name -D LOG=file [-D KERNELS=dir] [-D FINDS=text] -P …
+# With FINDS the kernels in KERNELS hold a planted defect: the log must report it by that text.
+if(NOT EXISTS ${ICD})
+  message(FATAL_ERROR "Oclgrind is not installed: ${ICD} is missing (package oclgrind)")
+endif()
+file(REMOVE ${LOG})
+# Its detector of uninitialised values stays off: version 21.10 takes what any work-group but the first one stored for
+# uninitialised. Values that were never written show as the NaN that guarded runs fill memory with.
+set(environment OCL_ICD_VENDORS=${ICD} OCLGRIND_LOG=${LOG} OCLGRIND_DATA_RACES=1 OCLGRIND_CHECK_API=1 OCLGRIND_MAX_ERRORS=100000 OCLGRIND_NUM_THREADS=1
+  OCLGRIND_BUILD_OPTIONS=-cl-opt-disable) # optimised code has instructions that its detector does not know
+if(KERNELS)
+  list(APPEND environment CLADE_KERNEL_DIR=${KERNELS})
+endif()
+execute_process(COMMAND ${CMAKE_COMMAND} -E env ${environment} ${OP_TEST} --op ${OP} --device oclgrind --small
+  RESULT_VARIABLE result)
+set(report "")
+if(EXISTS ${LOG})
+  file(READ ${LOG} report)
+endif()
+string(SUBSTRING "${report}" 0 4000 beginning)
+if(FINDS)
+  string(FIND "${report}" "${FINDS}" found)
+  if(found LESS 0)
+    message(FATAL_ERROR "Oclgrind did not find the planted defect: expected \"${FINDS}\" in its log:\n${beginning}")
+  endif()
+elseif(NOT report STREQUAL "")
+  message(FATAL_ERROR "Oclgrind reports:\n${beginning}")
+elseif(NOT result EQUAL 0)
+  message(FATAL_ERROR "${OP}: the op test failed: ${result}")
+endif()

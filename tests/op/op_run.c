@@ -1,0 +1,315 @@
+/* One case of the op test: its graph, its execution between guard zones, and what is compared. */
+#include <clade/run.h>
+
+#include "op_run.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "plan/plan.h"
+
+enum { OP_SLOPES = 12 }; /* derivatives compared per input and output */
+
+typedef struct outcome { /* of one output of the graph */
+  char name[32];
+  size_t bytes;
+  void *data, *again;
+} outcome;
+
+typedef struct trial {
+  const op_target *target;
+  const op_case *c;
+  op_tally *tally;
+  op_array in[OP_INPUTS], seed[OP_OUTPUTS], want[OP_OUTPUTS]; /* seed: the gradients of the outputs */
+  clade_graph *graph;
+  clade_val x[OP_INPUTS], y[OP_OUTPUTS], dy[OP_OUTPUTS];
+  outcome out[OP_OUTPUTS], slope[OP_OUTPUTS][OP_INPUTS];
+} trial;
+
+static bool failed(const char *what) {
+  fprintf(stderr, "  %s: %s\n", what, clade_last_error());
+  return false;
+}
+
+/* ---- the graph ---- */
+static bool typed_as_wanted(trial *t, int k) {
+  clade_type type;
+  char got[256], want[256];
+  if (clade_val_type(t->graph, t->y[k], &type) != CLADE_OK) return failed("an output");
+  if (type.dtype == t->want[k].dtype && clade_shape_equal(&type.shape, &t->want[k].shape)) return true;
+  fprintf(stderr, "  output %d is %s%s, want %s%s\n", k, clade_dtype_name(type.dtype),
+          clade_shape_text(&type.shape, got, sizeof got), clade_dtype_name(t->want[k].dtype),
+          clade_shape_text(&t->want[k].shape, want, sizeof want));
+  return false;
+}
+
+static bool add_slopes(trial *t, int k) {
+  clade_val xs[OP_INPUTS], dxs[OP_INPUTS];
+  int at[OP_INPUTS], n = 0;
+  char name[32];
+  if (!op_is_float(t->want[k].dtype)) return true;
+  for (int j = 0; j < t->c->n_in; j++)
+    if (t->c->differentiable >> j & 1) {
+      xs[n] = t->x[j];
+      at[n++] = j;
+    }
+  snprintf(name, sizeof name, "dy%d", k);
+  t->dy[k] = clade_input(t->graph, name, t->want[k].dtype, t->want[k].shape);
+  if (clade_gradients(t->graph, t->y[k], t->dy[k], n, xs, dxs) != CLADE_OK) return failed("clade_gradients");
+  for (int i = 0; i < n; i++) {
+    outcome *o = &t->slope[k][at[i]];
+    snprintf(o->name, sizeof o->name, "dx%d_%d", k, at[i]);
+    clade_output(t->graph, o->name, dxs[i]);
+    o->bytes = op_array_bytes(&t->in[at[i]]);
+  }
+  return true;
+}
+
+static bool build(trial *t) {
+  char name[32];
+  if (clade_graph_new(&t->graph) != CLADE_OK) return failed("clade_graph_new");
+  for (int j = 0; j < t->c->n_in; j++) {
+    snprintf(name, sizeof name, "x%d", j);
+    t->x[j] = clade_input(t->graph, name, t->in[j].dtype, t->in[j].shape);
+  }
+  t->target->test->build(t->c, t->graph, t->x, t->y);
+  if (clade_graph_status(t->graph) != CLADE_OK) return failed("building");
+  for (int k = 0; k < t->c->n_out; k++) {
+    if (!typed_as_wanted(t, k)) return false;
+    snprintf(t->out[k].name, sizeof t->out[k].name, "y%d", k);
+    clade_output(t->graph, t->out[k].name, t->y[k]);
+    t->out[k].bytes = op_array_bytes(&t->want[k]);
+    if (t->c->gradient && !add_slopes(t, k)) return false;
+  }
+  return clade_graph_status(t->graph) == CLADE_OK || failed("building");
+}
+
+/* ---- the execution ---- */
+static void feed(clade_feed *feeds, int *n, const char *name, const op_array *a) {
+  size_t bytes = op_array_bytes(a);
+  void *data = op_alloc(bytes, 1);
+  op_array_pack(a, data);
+  feeds[(*n)++] = (clade_feed){.name = name, .data = data, .bytes = bytes};
+}
+
+static bool each_outcome(trial *t, bool (*fn)(trial *, outcome *, void *), void *user) {
+  for (int k = 0; k < t->c->n_out; k++) {
+    if (t->out[k].name[0] && !fn(t, &t->out[k], user)) return false;
+    for (int j = 0; j < t->c->n_in; j++)
+      if (t->slope[k][j].name[0] && !fn(t, &t->slope[k][j], user)) return false;
+  }
+  return true;
+}
+
+typedef struct reading {
+  clade_run *run;
+  clade_ticket ticket;
+  bool again;
+} reading;
+
+static bool read_outcome(trial *t, outcome *o, void *user) {
+  reading *r = user;
+  void **data = r->again ? &o->again : &o->data;
+  (void)t;
+  *data = op_alloc(o->bytes, 1);
+  return clade_read(r->run, r->ticket, o->name, *data, o->bytes) == CLADE_OK || failed("clade_read");
+}
+
+static bool same_bits(trial *t, outcome *o, void *user) {
+  (void)t, (void)user;
+  if (memcmp(o->data, o->again, o->bytes) == 0) return true;
+  fprintf(stderr, "  %s: a second execution gave other bits\n", o->name);
+  return false;
+}
+
+/* Twice: the second execution finds what the first one left behind. */
+static bool execute(trial *t, clade_run *run) {
+  static const char *const names[OP_INPUTS] = {"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"};
+  clade_feed feeds[OP_INPUTS + OP_OUTPUTS];
+  char dy[OP_OUTPUTS][32];
+  int n = 0;
+  bool ok = true;
+  for (int j = 0; j < t->c->n_in; j++) feed(feeds, &n, names[j], &t->in[j]);
+  for (int k = 0; k < t->c->n_out; k++)
+    if (t->dy[k].id) {
+      snprintf(dy[k], sizeof dy[k], "dy%d", k);
+      feed(feeds, &n, dy[k], &t->seed[k]);
+    }
+  for (int round = 0; ok && round < 2; round++) {
+    reading r = {.run = run, .again = round == 1};
+    ok = clade_execute(run, n, feeds, &r.ticket) == CLADE_OK || failed("clade_execute");
+    ok = ok && each_outcome(t, read_outcome, &r);
+  }
+  for (int i = 0; i < n; i++) free((void *)(uintptr_t)feeds[i].data);
+  if (ok && clade__plan_guard_bytes && clade__run_check_guards(run) != CLADE_OK) ok = failed("guard zones");
+  return ok && each_outcome(t, same_bits, NULL);
+}
+
+static void count_impls(trial *t, const clade_func *func) {
+  int count = 0;
+  if (clade_func_impl_count(func, &count) != CLADE_OK) return;
+  for (int i = 0; t->target->op->impls && i < count; i++) {
+    clade_impl_info info = {.size = sizeof info};
+    if (clade_func_impl(func, i, &info) != CLADE_OK || strcmp(info.op, t->target->op->name) != 0) continue;
+    for (int k = 0; k < OP_IMPLS && t->target->op->impls[k].name; k++)
+      if (strcmp(info.impl, t->target->op->impls[k].name) == 0) t->tally->impl[k]++;
+  }
+}
+
+/* With the implementation that is this case's turn, or, where it refuses, with the one that selection takes. */
+static bool compile(trial *t, int impl, clade_func **func) {
+  char prefer[96];
+  if (!t->target->op->impls)
+    return clade_compile(t->graph, t->target->device, func) == CLADE_OK || failed("clade_compile");
+  snprintf(prefer, sizeof prefer, "%s=%s", t->target->op->name, t->target->op->impls[impl].name);
+  clade_status status = clade_compile(t->graph, t->target->device, func, .prefer = prefer);
+  if (status == CLADE_NOT_FOUND) {
+    snprintf(t->tally->refusal[impl], sizeof t->tally->refusal[impl], "%s", clade_last_error());
+    status = clade_compile(t->graph, t->target->device, func);
+  }
+  return status == CLADE_OK || failed("clade_compile");
+}
+
+static bool run(trial *t, int impl) {
+  clade_func *func = NULL;
+  clade_run *r = NULL;
+  bool ok = compile(t, impl, &func);
+  if (ok) count_impls(t, func);
+  ok = ok && (clade_run_new(func, NULL, &r) == CLADE_OK || failed("clade_run_new"));
+  ok = ok && execute(t, r);
+  clade_run_free(r);
+  clade_func_release(func);
+  return ok;
+}
+
+/* ---- derivatives ---- */
+typedef struct difference {
+  double slope, magnitude; /* of sum(dy * y); the sum of absolute terms */
+  bool kink;
+} difference;
+
+/* The results with input j's element i at x + offset. */
+static double *results(trial *t, int k, op_array *y, int j, int64_t i, double offset) {
+  double *v = &t->in[j].v[i], x = *v;
+  *v = x + offset;
+  t->target->test->reference(t->c, t->in, y);
+  *v = x;
+  double *copy = op_alloc((size_t)y[k].n, sizeof *copy);
+  if (y[k].n) memcpy(copy, y[k].v, (size_t)y[k].n * sizeof *copy);
+  return copy;
+}
+
+/* sum(dy * (to - from)): of differences, so that large results do not hide small ones. */
+static double change(const trial *t, int k, const double *to, const double *from, double *magnitude) {
+  double sum = 0;
+  for (int64_t e = 0; e < t->seed[k].n; e++) {
+    double term = t->seed[k].v[e] * (to[e] - from[e]);
+    sum += term;
+    if (magnitude) *magnitude += fabs(term);
+  }
+  return sum;
+}
+
+/* Central, where differences to either side agree; else the function has a kink there. */
+static difference differentiate(trial *t, int k, op_array *y, int j, int64_t i) {
+  double h = 1e-4 * CLADE_MAX(fabs(t->in[j].v[i]), 0.01), quarter = h / 4;
+  const double offsets[5] = {-h, -quarter, 0, quarter, h};
+  double *at[5];
+  difference d = {0};
+  for (int n = 0; n < 5; n++) at[n] = results(t, k, y, j, i, offsets[n]);
+  double coarse = change(t, k, at[4], at[0], NULL) / (2 * h);
+  double fine = change(t, k, at[3], at[1], &d.magnitude) / (2 * quarter);
+  double left = change(t, k, at[2], at[1], NULL) / quarter, right = change(t, k, at[3], at[2], NULL) / quarter;
+  for (int n = 0; n < 5; n++) free(at[n]);
+  d.magnitude /= 2 * quarter;
+  d.slope = (16 * fine - coarse) / 15; /* Richardson: what is left is of the fourth order */
+  d.kink = fabs(left - right) > 0.02 * CLADE_MAX(d.magnitude, 1e-6) ||
+           fabs(fine - coarse) > 0.002 * CLADE_MAX(d.magnitude, 1e-6);
+  return d;
+}
+
+static bool compare_slopes(trial *t, int k, int j, op_random *random) {
+  const outcome *o = &t->slope[k][j];
+  double relative = t->target->test->gradient_bound ? t->target->test->gradient_bound : 1e-4;
+  op_array y[OP_OUTPUTS] = {{0}};
+  bool ok = true;
+  for (int n = 0; ok && n < OP_SLOPES && t->in[j].n > 0; n++) {
+    int64_t i = t->in[j].n <= OP_SLOPES ? n : op_integer(random, 0, t->in[j].n - 1);
+    if (i >= t->in[j].n) break;
+    difference d = differentiate(t, k, y, j, i);
+    double got = op_array_get(t->in[j].dtype, o->data, i);
+    if (d.kink) {
+      t->tally->kinks++;
+      continue;
+    }
+    t->tally->slopes++;
+    ok = fabs(got - d.slope) <= relative * d.magnitude + 1e-6;
+    if (!ok)
+      fprintf(stderr,
+              "  derivative of output %d by input %d[%lld] = %.9g: got %.9g, central difference %.9g (of %.3g)\n", k, j,
+              (long long)i, t->in[j].v[i], got, d.slope, d.magnitude);
+  }
+  for (int e = 0; e < OP_OUTPUTS; e++) op_array_free(&y[e]);
+  return ok;
+}
+
+static bool compare(trial *t, op_random *random) {
+  for (int k = 0; k < t->c->n_out; k++) {
+    if (!op_array_compare(&t->want[k], t->out[k].data, t->out[k].name, &t->tally->worst)) {
+      fprintf(stderr, "  (output %d)\n", k);
+      return false;
+    }
+    t->tally->elements += t->want[k].n;
+    for (int j = 0; j < t->c->n_in; j++)
+      if (t->slope[k][j].name[0] && !compare_slopes(t, k, j, random)) return false;
+  }
+  return true;
+}
+
+/* ---- a case ---- */
+static void draw(trial *t, op_case *c, op_random *random) {
+  c->n_out = 1;
+  c->differentiable = UINT32_MAX;
+  t->target->test->draw(c, random);
+  for (int j = 0; j < c->n_in; j++) {
+    op_array_fill(&t->in[j], &c->in[j], random);
+    if (!op_is_float(c->in[j].dtype)) c->differentiable &= ~(1u << j);
+  }
+  if (t->target->test->fill) t->target->test->fill(c, random, t->in);
+  t->target->test->reference(c, t->in, t->want);
+  for (int k = 0; c->gradient && k < c->n_out; k++)
+    op_array_fill(&t->seed[k], &(op_input){.dtype = t->want[k].dtype, .shape = t->want[k].shape, .low = -2, .high = 2},
+                  random);
+}
+
+static void describe(const char *state, const op_case *c, uint64_t seed) {
+  fprintf(stderr, "%s %s case %d%s (seed %llu) %s:", state, clade_dtype_name(c->dtype), c->number,
+          c->gradient ? " with gradients" : "", (unsigned long long)seed, c->note);
+  for (int j = 0; j < c->n_in; j++) {
+    char text[256];
+    fprintf(stderr, " %s%s", clade_dtype_name(c->in[j].dtype), clade_shape_text(&c->in[j].shape, text, sizeof text));
+  }
+  fprintf(stderr, "\n");
+}
+
+bool op_case_run(const op_target *target, op_case *c, uint64_t seed, int impl, op_tally *tally) {
+  trial *t = op_alloc(1, sizeof *t);
+  op_random random = {.seed = seed};
+  t->target = target;
+  t->c = c;
+  t->tally = tally;
+  draw(t, c, &random);
+  if (target->verbose) describe("running", c, seed);
+  bool ok = build(t) && run(t, impl) && compare(t, &random);
+  if (!ok) describe("FAILED", c, seed);
+  for (int k = 0; k < OP_OUTPUTS; k++) {
+    free(t->out[k].data), free(t->out[k].again);
+    for (int j = 0; j < OP_INPUTS; j++) free(t->slope[k][j].data), free(t->slope[k][j].again);
+    op_array_free(&t->want[k]), op_array_free(&t->seed[k]);
+  }
+  for (int j = 0; j < OP_INPUTS; j++) op_array_free(&t->in[j]);
+  clade_graph_release(t->graph);
+  free(t);
+  return ok;
+}

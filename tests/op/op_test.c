@@ -1,0 +1,148 @@
+/* The test of one op on one device: as many random cases per element type as asked, each implementation in turn,
+ * gradients, and how many kernels that took. */
+#include "op_run.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "plan/plan.h"
+
+static const op_test *const tests[] = {
+#define CLADE_OP(NAME, name) &op_test_##name,
+#include "op/ops.def"
+#undef CLADE_OP
+    NULL};
+
+typedef struct options {
+  const char *op, *device, *variants;
+  int cases;
+  uint64_t seed;
+  bool small, verbose;
+} options;
+
+static int usage(const char *program) {
+  fprintf(stderr,
+          "usage: %s --op NAME [--device SPEC] [--cases N] [--seed N] [--small] [--variants FILE] [--verbose]\n"
+          "  --cases N        random cases per element type (100)\n"
+          "  --small          one small case per implementation and element type, without guard zones: for Oclgrind\n"
+          "  --variants FILE  fails where the op needs more kernels than its line there allows\n",
+          program);
+  return 2;
+}
+
+static bool parse(int argc, char **argv, options *o) {
+  static const struct option table[] = {{"op", required_argument, 0, 'o'},       {"device", required_argument, 0, 'd'},
+                                        {"cases", required_argument, 0, 'c'},    {"seed", required_argument, 0, 's'},
+                                        {"small", no_argument, 0, 'm'},          {"verbose", no_argument, 0, 'b'},
+                                        {"variants", required_argument, 0, 'v'}, {0, 0, 0, 0}};
+  *o = (options){.cases = 100, .seed = 1, .device = "pocl"};
+  for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
+    switch (c) {
+    case 'o': o->op = optarg; break;
+    case 'd': o->device = optarg; break;
+    case 'c': o->cases = atoi(optarg); break;
+    case 's': o->seed = strtoull(optarg, NULL, 0); break;
+    case 'm': o->small = true; break;
+    case 'b': o->verbose = true; break;
+    case 'v': o->variants = optarg; break;
+    default: return false;
+    }
+  }
+  return o->op && optind == argc && o->cases > 0;
+}
+
+static int count_impls(const clade_op *op) {
+  int n = 0;
+  while (n < OP_IMPLS && op->impls && op->impls[n].name) n++;
+  return n;
+}
+
+/* The line "name number" of a file; 0: none. */
+static uint64_t allowed_variants(const char *path, const char *name) {
+  char line[256], word[128];
+  uint64_t number, found = 0;
+  FILE *f = fopen(path, "r");
+  while (f && fgets(line, sizeof line, f))
+    if (sscanf(line, "%127s %" SCNu64, word, &number) == 2 && strcmp(word, name) == 0) found = number;
+  if (f) fclose(f);
+  return found;
+}
+
+static bool check_variants(const op_target *t, const char *path) {
+  clade__store_stats stats;
+  if (clade__store_get_stats(t->device, &stats) != CLADE_OK) {
+    fprintf(stderr, "%s: %s\n", t->op->name, clade_last_error());
+    return false;
+  }
+  uint64_t used = stats.compiled + stats.loaded, allowed = path ? allowed_variants(path, t->op->name) : used;
+  printf("%s: %" PRIu64 " kernels, %" PRIu64 " allowed\n", t->op->name, used, allowed);
+  if (used <= allowed) return true;
+  fprintf(stderr, "%s: %" PRIu64 " kernels were needed, %s allows %" PRIu64 "\n", t->op->name, used, path, allowed);
+  return false;
+}
+
+static bool check_coverage(const op_target *t, const op_tally *tally) {
+  for (int i = 0; i < count_impls(t->op); i++) {
+    printf("%s: %s computed %d nodes%s%s\n", t->op->name, t->op->impls[i].name, tally->impl[i],
+           tally->impl[i] || !tally->refusal[i][0] ? "" : "; refused: ", tally->impl[i] ? "" : tally->refusal[i]);
+  }
+  int last = count_impls(t->op) - 1;
+  bool view = t->op->flags & CLADE_OP_VIEW; /* no step */
+  if (last >= 0 && !view && !tally->impl[last]) {
+    fprintf(stderr, "%s: %s, which runs everywhere, was never used\n", t->op->name, t->op->impls[last].name);
+    return false;
+  }
+  if (tally->kinks > tally->slopes) {
+    fprintf(stderr, "%s: %" PRId64 " derivatives compared, but %" PRId64 " left out at kinks\n", t->op->name,
+            tally->slopes, tally->kinks);
+    return false;
+  }
+  if (t->op->grad && !tally->slopes) {
+    fprintf(stderr, "%s: is differentiable, but no derivative was compared\n", t->op->name);
+    return false;
+  }
+  return true;
+}
+
+static bool run_dtype(const op_target *t, const options *o, clade_dtype dtype, bool fp64, op_tally *tally) {
+  int failures = 0, impls = count_impls(t->op), cases = o->small ? CLADE_MAX(impls, 1) * 3 : o->cases;
+  for (int i = 0; i < cases && failures < 3; i++) {
+    op_case c = {.dtype = dtype, .number = i, .small = o->small, .fp64 = fp64};
+    uint64_t seed = o->seed * 1000003u + (uint64_t)dtype * 65536u + (uint64_t)i;
+    c.gradient = t->op->grad && dtype == CLADE_F32 && i % 4 == 3;
+    if (o->small && t->op->grad && dtype == CLADE_F32) c.gradient = i % 3 == 2;
+    failures += !op_case_run(t, &c, seed, impls ? i % impls : 0, tally);
+  }
+  return failures == 0;
+}
+
+static bool run(const options *o, const op_test *test) {
+  op_target t = {.test = test, .op = clade__op_find(test->name), .verbose = o->verbose};
+  op_tally tally = {0};
+  clade_device_info info = {.size = sizeof info};
+  bool ok = true;
+  clade__plan_guard_bytes = o->small ? 0 : 256; /* Oclgrind watches the ends of buffers itself */
+  if (clade_device_find(o->device, &t.device) != CLADE_OK || clade_device_get_info(t.device, &info) != CLADE_OK) {
+    fprintf(stderr, "%s: %s\n", o->device, clade_last_error());
+    return false;
+  }
+  printf("%s on %s\n", test->name, info.name);
+  for (const clade_dtype *d = test->dtypes; *d; d++) ok &= run_dtype(&t, o, *d, info.fp64, &tally);
+  printf("%s: %" PRId64 " elements, %" PRId64 " derivatives compared; at most %.2f of a bound used\n", test->name,
+         tally.elements, tally.slopes, tally.worst);
+  ok = ok && check_coverage(&t, &tally);
+  ok = check_variants(&t, o->variants) && ok;
+  clade_device_release(t.device);
+  return ok;
+}
+
+int main(int argc, char **argv) {
+  options o;
+  if (!parse(argc, argv, &o)) return usage(argv[0]);
+  for (const op_test *const *test = tests; *test; test++)
+    if (strcmp((*test)->name, o.op) == 0) return !run(&o, *test);
+  fprintf(stderr, "op_test: there is no op \"%s\"\n", o.op);
+  return 2;
+}

@@ -1,0 +1,23 @@
+# A check that cannot fail is a defect: plants an error in a copy of a kernel file, and runs the same commands, which
+# must find it.
+#   cmake -D OP_TEST=… -D ICD=… -D POCL=pocl.icd -D OP=name -D KERNELS=dir -D SOURCE=dir
+#     -D "TEXT=what stands there" -D "PLANT=what is planted" -P planted.cmake
+# and either -D LOG=file -D "FINDS=what Oclgrind's log says", or -D GUARDS=ON: the guard zones find it on PoCL.
+file(READ ${SOURCE}/cl_kernels/${OP}.cl text)
+string(FIND "${text}" "${TEXT}" at)
+if(at LESS 0)
+  message(FATAL_ERROR "cl_kernels/${OP}.cl has no \"${TEXT}\" to plant an error in: choose another place")
+endif()
+string(REPLACE "${TEXT}" "${PLANT}" text "${text}")
+file(MAKE_DIRECTORY ${KERNELS})
+file(WRITE ${KERNELS}/${OP}.cl "${text}")
+if(NOT GUARDS)
+  include(${CMAKE_CURRENT_LIST_DIR}/oclgrind.cmake)
+else()
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env OCL_ICD_VENDORS=${POCL} CLADE_KERNEL_DIR=${KERNELS}
+    ${OP_TEST} --op ${OP} --device pocl --cases 8 RESULT_VARIABLE result ERROR_VARIABLE error OUTPUT_QUIET)
+  string(FIND "${error}" "was written outside every value" found)
+  if(result EQUAL 0 OR found LESS 0)
+    message(FATAL_ERROR "the guard zones did not find the planted error: ${result}\n${error}")
+  endif()
+endif()
