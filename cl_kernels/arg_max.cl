@@ -5,7 +5,8 @@ KERNEL(arg_max_forward_ref)
   if (item >= (long)outer * inner) return;
   USE(const STORAGE(T), x);
   USE(int, y);
-  const index_t base = (index_t)(item / inner) * n * inner + (index_t)(item % inner);
+  const index_t row = (index_t)item / inner; /* no remainder: Oclgrind lacks an instruction that the pair becomes */
+  const index_t base = row * n * inner + (index_t)item - row * inner;
   COMPUTE(T) best = LOAD(T, x, base);
   int at = 0;
   for (int i = 1; i < n; i++) {

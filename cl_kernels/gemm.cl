@@ -3,7 +3,7 @@
  * dims: six batch extents, rows, columns. a_s: six batch strides, those of rows and of the inner axis. b_s: six batch
  * strides, those of the inner axis and of columns. ACC: float, or uint for integers, which wrap. OUT: the stored type of y. EPILOGUE computes r from i0 at (row,
  * column); EPILOGUE_ARGS and EPILOGUE_USE bring its operands in. */
-inline index_t FN(offset)(index8_t dims, index8_t strides, index_t at) {
+static inline index_t FN(offset)(index8_t dims, index8_t strides, index_t at) {
   index_t from = at % dims.s5 * strides.s5;
   at /= dims.s5;
   from += at % dims.s4 * strides.s4;
@@ -14,7 +14,7 @@ inline index_t FN(offset)(index8_t dims, index8_t strides, index_t at) {
   at /= dims.s2;
   return from + at % dims.s1 * strides.s1 + at / dims.s1 * strides.s0;
 }
-inline long FN(batches)(index8_t dims) { return (long)dims.s0 * dims.s1 * dims.s2 * dims.s3 * dims.s4 * dims.s5; }
+static inline long FN(batches)(index8_t dims) { return (long)dims.s0 * dims.s1 * dims.s2 * dims.s3 * dims.s4 * dims.s5; }
 
 #define GEMM_ARGS                                                                                              \
   ARG(const STORAGE(T), a), ARG(const STORAGE(T), b), ARG(STORAGE(OUT), y), const index8_t dims, const index_t depth, \
@@ -59,7 +59,7 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
 #define PANEL   (2 * WIDTH)
 #define A_PITCH (DEPTH + 16)
 
-inline void FN(copy_a)(const __global STORAGE(T) *a, const index8_t a_s, index_t rows, index_t depth, float *to) {
+static inline void FN(copy_a)(const __global STORAGE(T) *a, const index8_t a_s, index_t rows, index_t depth, float *to) {
   for (int r = 0; r < ROWS; r++) {
     float *line = to + r * A_PITCH;
     if (r >= rows) {
@@ -73,7 +73,7 @@ inline void FN(copy_a)(const __global STORAGE(T) *a, const index8_t a_s, index_t
   }
 }
 
-inline void FN(copy_b)(const __global STORAGE(T) *b, const index8_t b_s, index_t columns, index_t depth, float *to) {
+static inline void FN(copy_b)(const __global STORAGE(T) *b, const index8_t b_s, index_t columns, index_t depth, float *to) {
   for (index_t c = 0; c < columns; c += PANEL, to += DEPTH * PANEL) {
     const index_t n = min((index_t)PANEL, columns - c);
     if (n == PANEL && b_s.s7 == 1) {
@@ -89,7 +89,7 @@ inline void FN(copy_b)(const __global STORAGE(T) *b, const index8_t b_s, index_t
   }
 }
 
-inline void FN(multiply)(const float *a, const float *b, index_t depth, float *c) {
+static inline void FN(multiply)(const float *a, const float *b, index_t depth, float *c) {
   VECTOR left[ROWS], right[ROWS];
 #pragma unroll
   for (int r = 0; r < ROWS; r++) {

@@ -1,5 +1,5 @@
 /* Philox4x32-10 of (key, counter, element / 4): four numbers at a time. */
-inline uint4 FN(philox)(uint k0, uint k1, uint4 x) {
+static inline uint4 FN(philox)(uint k0, uint k1, uint4 x) {
   for (int round = 0; round < 10; round++) {
     const uint h0 = mul_hi(0xD2511F53u, x.s0), l0 = 0xD2511F53u * x.s0;
     const uint h1 = mul_hi(0xCD9E8D57u, x.s2), l1 = 0xCD9E8D57u * x.s2;
@@ -10,7 +10,7 @@ inline uint4 FN(philox)(uint k0, uint k1, uint4 x) {
   return x;
 }
 
-inline float4 FN(draw)(uint4 bits) {
+static inline float4 FN(draw)(uint4 bits) {
 #if NORMAL
   /* Box-Muller; 1 is added to keep the logarithm finite */
   const float2 radius = sqrt(-2.0f * log(convert_float2((bits.s02 >> 8) + 1u) * 0x1p-24f));

@@ -3,14 +3,14 @@
  * wins in maximum and minimum.
  *
  * T: stored type. ACC: what is accumulated (float, or integers; unsigned ones for sums, which wrap). FLOAT: ACC is
- * float. KIND: 0 sum, 1 mean, 2 maximum, 3 minimum. EMPTY: the result over nothing. */
+ * float. KIND: 0 a sum, which is divided by `count`, 2 maximum, 3 minimum. EMPTY: the result over nothing. */
 #if KIND == 2
 #define BETTER(v, s) ((v) > (s))
 #else
 #define BETTER(v, s) ((v) < (s))
 #endif
 
-inline void FN(take)(ACC *s, ACC *c, ACC v) {
+static inline void FN(take)(ACC *s, ACC *c, ACC v) {
 #if KIND >= 2
   *s = BETTER(v, *s) || v != v ? v : *s;
 #elif FLOAT
@@ -23,7 +23,7 @@ inline void FN(take)(ACC *s, ACC *c, ACC v) {
 }
 
 /* The correction is NaN where the sum has met an infinity: then the plain sum is right. */
-inline ACC FN(total)(ACC s, ACC c) {
+static inline ACC FN(total)(ACC s, ACC c) {
 #if FLOAT && KIND < 2
   return isnan(c) ? s : s + c;
 #else
@@ -31,7 +31,7 @@ inline ACC FN(total)(ACC s, ACC c) {
 #endif
 }
 
-#if KIND == 1
+#if FLOAT && KIND < 2
 #define FINISH(v, n) ((v) / (n))
 #else
 #define FINISH(v, n) (v)
@@ -74,7 +74,7 @@ KERNEL(reduce_forward_ref)
 #endif
 
 #if MODE > 0
-inline void FN(take16)(float16 *s, float16 *c, float16 v) {
+static inline void FN(take16)(float16 *s, float16 *c, float16 v) {
 #if KIND >= 2
   *s = select(*s, v, BETTER(v, *s) || v != v);
 #else
@@ -113,7 +113,7 @@ KERNEL(reduce_forward_split)
   PUT(out, part, FN(total)(s, c), count);
 #else
 #if MODE == 2
-  const index_t column = (index_t)(item % blocks) * 16, columns = min((index_t)16, inner - column);
+  const index_t column = (index_t)(item - part * (long)blocks) * 16, columns = min((index_t)16, inner - column);
   if (columns == 16) {
     float16 s16 = EMPTY, c16 = 0;
     for (index_t r = begin; r < end; r++) FN(take16)(&s16, &c16, LOAD16(T, x, base + r * inner + column));
@@ -124,7 +124,7 @@ KERNEL(reduce_forward_split)
     return;
   }
 #else
-  const index_t column = (index_t)(item % blocks), columns = 1;
+  const index_t column = (index_t)(item - part * (long)blocks), columns = 1;
 #endif
   for (index_t j = column; j < column + columns; j++) {
     ACC s = EMPTY, c = 0;
@@ -146,7 +146,7 @@ KERNEL(reduce_forward_join)
   if (item >= outputs) return;
   USE(const ACC, part);
   USE(STORAGE(T), y);
-  const index_t row = (index_t)item / inner, column = (index_t)item % inner;
+  const index_t row = (index_t)item / inner, column = (index_t)item - row * inner;
   ACC s = EMPTY, c = 0;
   for (index_t i = 0; i < chunks; i++) FN(take)(&s, &c, part[(row * chunks + i) * inner + column]);
   STORE(T, y, item, FINISH(FN(total)(s, c), count));

@@ -7,7 +7,8 @@ KERNEL(softmax_forward_ref)
   if (item >= (long)outer * inner) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
-  const index_t base = (index_t)(item / inner) * n * inner + (index_t)(item % inner);
+  const index_t row = (index_t)item / inner; /* no remainder: Oclgrind lacks an instruction that the pair becomes */
+  const index_t base = row * n * inner + (index_t)item - row * inner;
   float top = -INFINITY, s = 0, c = 0;
   for (index_t i = 0; i < n; i++) {
     const float v = LOAD(T, x, base + i * inner);

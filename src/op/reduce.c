@@ -109,13 +109,17 @@ static const char *empty(int kind, clade_dtype t) {
   }
 }
 
+static float divisor(const clade_query *q, int64_t count) {
+  return ((const attrs *)q->node->attrs)->kind == MEAN ? (float)count : 1.0f;
+}
+
 static clade_kernel_step *kernel(clade_emit *e, const clade_query *q, const char *name) {
   const attrs *a = q->node->attrs;
   clade_dtype t = q->node->in[0].dtype;
   bool f = is_float(t), sum = a->kind <= MEAN;
   clade_kernel_step *s = clade_emit_kernel(e, name);
   clade_emit_define_text(s, "T", clade_dtype_name(t));
-  clade_emit_define(s, "KIND", a->kind);
+  clade_emit_define(s, "KIND", sum ? SUM : a->kind); /* a mean divides a sum by its argument */
   clade_emit_define(s, "FLOAT", f);
   clade_emit_define_text(s, "ACC", f ? "float" : t == CLADE_I64 ? (sum ? "ulong" : "long") : sum ? "uint" : "int");
   clade_emit_define_text(s, "EMPTY", empty(a->kind, t));
@@ -144,7 +148,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, g.outputs);
   clade_emit_index8(s, 8, dim);
   clade_emit_index8(s, 8, stride);
-  clade_emit_f32(s, (float)g.count);
+  clade_emit_f32(s, divisor(q, g.count));
   clade__emit_flat(s, q->device, g.outputs);
   return CLADE_OK;
 }
@@ -216,7 +220,7 @@ static clade_status split_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, p.inner);
   clade_emit_index(s, p.chunks);
   clade_emit_index(s, p.chunk);
-  clade_emit_f32(s, (float)p.reduced);
+  clade_emit_f32(s, divisor(q, p.reduced));
   clade__emit_flat(s, q->device, p.items);
   if (p.chunks == 1) return CLADE_OK;
   s = kernel(e, q, "reduce_forward_join");
@@ -225,7 +229,7 @@ static clade_status split_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, p.outer * p.inner);
   clade_emit_index(s, p.inner);
   clade_emit_index(s, p.chunks);
-  clade_emit_f32(s, (float)p.reduced);
+  clade_emit_f32(s, divisor(q, p.reduced));
   clade__emit_flat(s, q->device, p.outer * p.inner);
   return CLADE_OK;
 }
