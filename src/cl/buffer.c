@@ -26,7 +26,7 @@ static bool class_of(const clade_device *device, size_t bytes, size_t *capacity)
 
 /* ---- the pool ---- */
 static void destroy(clade__buffer *buffer) {
-  if (buffer->memory) clade__cl.clReleaseMemObject(buffer->memory);
+  if (buffer->memory) CLADE__UNDO(clReleaseMemObject, buffer->memory);
   clade__free(buffer);
 }
 
@@ -135,7 +135,7 @@ static clade_status create(clade_device *device, clade__buffer *buffer) {
   clade_status status = clade__cl_made(device, "clCreateBuffer", buffer->memory, e);
   if (status == CLADE_OK) status = back(device, buffer);
   if (status != CLADE_OK && buffer->memory) {
-    clade__cl.clReleaseMemObject(buffer->memory);
+    CLADE__UNDO(clReleaseMemObject, buffer->memory);
     buffer->memory = NULL;
   }
   return status;

@@ -47,7 +47,7 @@ static void settle(const clade_device *d) {
   const struct timespec moment = {0, 100000};
   for (int i = 0; i < 1000; i++) {
     cl_uint holders = 0;
-    if (clade__cl.clGetContextInfo(d->context, CL_CONTEXT_REFERENCE_COUNT, sizeof holders, &holders, NULL)) return;
+    CLADE__UNDO(clGetContextInfo, d->context, CL_CONTEXT_REFERENCE_COUNT, sizeof holders, &holders, NULL);
     if (holders <= 1) return;
     nanosleep(&moment, NULL);
   }
@@ -60,8 +60,8 @@ static void destroy(clade_device *d) {
   clade__queue_free(d->transfer);
   clade__pool_trim(d, UINT64_MAX);
   if (d->context && d->part) settle(d);
-  if (d->context) clade__cl.clReleaseContext(d->context);
-  if (d->holds_id) clade__cl.clReleaseDevice(d->id);
+  if (d->context) CLADE__UNDO(clReleaseContext, d->context);
+  if (d->holds_id) CLADE__UNDO(clReleaseDevice, d->id);
   pthread_mutex_destroy(&d->lost_lock);
   pthread_mutex_destroy(&d->lock);
   pthread_mutex_destroy(&d->queue_lock);
@@ -157,7 +157,7 @@ static clade_status split(clade_device *whole, int parts, cl_device_id *ids, cl_
     if (out[i])
       clade_device_release(out[i]);
     else if (ids[i])
-      clade__cl.clReleaseDevice(ids[i]);
+      CLADE__UNDO(clReleaseDevice, ids[i]);
     out[i] = NULL;
   }
   return status;

@@ -106,6 +106,12 @@ clade_status clade__cl_error(const clade_device *device, const char *call, cl_in
   return status;
 }
 
+void clade__cl_undone(const char *call, cl_int code) {
+  if (code != CL_SUCCESS)
+    clade__log(CLADE_LOG_WARNING, "%s: %s (%d): %s: something may not have been given back", call,
+               clade__cl_error_name(code), (int)code, clade__cl_error_text(code));
+}
+
 clade_status clade__cl_made(const clade_device *device, const char *call, const void *object, cl_int code) {
   if (code == CL_SUCCESS && object) return CLADE_OK;
   if (code != CL_SUCCESS) return clade__cl_error(device, call, code);

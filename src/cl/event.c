@@ -48,7 +48,7 @@ clade_status clade__event_retain(clade_device *device, cl_event event) {
 }
 
 void clade__event_release(cl_event event) {
-  if (event && !atomic_load(&clade__forked)) clade__cl.clReleaseEvent(event);
+  if (event && !atomic_load(&clade__forked)) CLADE__UNDO(clReleaseEvent, event);
 }
 
 /* ---- being told ---- */

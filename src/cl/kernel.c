@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 void clade__kernel_release(cl_kernel kernel) {
-  if (kernel && !atomic_load(&clade__forked)) clade__cl.clReleaseKernel(kernel);
+  if (kernel && !atomic_load(&clade__forked)) CLADE__UNDO(clReleaseKernel, kernel);
 }
 
 clade_status clade__kernel_new(clade_device *device, cl_program program, const char *name, cl_kernel *out) {

@@ -2,7 +2,7 @@
 #include "cl/room.h"
 
 void clade__program_release(cl_program program) {
-  if (program && !atomic_load(&clade__forked)) clade__cl.clReleaseProgram(program);
+  if (program && !atomic_load(&clade__forked)) CLADE__UNDO(clReleaseProgram, program);
 }
 
 /* The compiler's words; a failure to get them must not hide the failure to build. */

@@ -71,8 +71,8 @@ clade_status clade__queue_adopt(clade_device *device, cl_command_queue queue, cl
 void clade__queue_free(clade__queue *queue) {
   if (!queue || atomic_load(&clade__forked)) return;
   clade_device *device = queue->holds_device ? queue->device : NULL;
-  if (!queue->adopted && !atomic_load(&queue->device->lost)) clade__cl.clFinish(queue->queue);
-  clade__cl.clReleaseCommandQueue(queue->queue);
+  if (!queue->adopted && !atomic_load(&queue->device->lost)) CLADE__UNDO(clFinish, queue->queue);
+  CLADE__UNDO(clReleaseCommandQueue, queue->queue);
   clade__free(queue);
   clade_device_release(device);
 }

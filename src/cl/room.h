@@ -84,6 +84,10 @@ const char *clade__cl_error_text(cl_int code);
     if (clade__e != CL_SUCCESS) return clade__cl_error((device), #function, clade__e); \
   } while (0)
 
+/* Giving back: a failure can only be told, and must not hide the error that led here. */
+void clade__cl_undone(const char *call, cl_int code); /* logs a failure, leaves the thread's message alone */
+#define CLADE__UNDO(function, ...) clade__cl_undone(#function, clade__cl.function(__VA_ARGS__))
+
 /* ---- the list of devices (enumerate.c, describe.c), made once ---- */
 enum { CLADE__MAX_QUIRKS = 8 };
 typedef struct clade__facts {

@@ -31,7 +31,7 @@ static clade_status make_mapped(clade__staging *s, size_t bytes) {
                                          CLADE_MAX(bytes, (size_t)1), 0, NULL, NULL, &e);
   clade_status status = clade__cl_made(s->device, "clEnqueueMapBuffer", e ? NULL : s->data, e);
   if (status != CLADE_OK) {
-    clade__cl.clReleaseMemObject(memory);
+    CLADE__UNDO(clReleaseMemObject, memory);
     s->data = NULL;
     return status;
   }
@@ -68,7 +68,7 @@ void clade__staging_free(clade__staging *staging) {
   if (staging->memory) {
     clade__queue *queue = clade__device_transfer_queue(device);
     if (queue) clade__cl.clEnqueueUnmapMemObject(clade__queue_cl(queue), staging->memory, staging->data, 0, NULL, NULL);
-    clade__cl.clReleaseMemObject(staging->memory);
+    CLADE__UNDO(clReleaseMemObject, staging->memory);
   }
   clade__free(staging->plain);
   clade__free(staging);
