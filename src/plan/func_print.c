@@ -65,7 +65,8 @@ static void print_step(const clade_func *func, size_t index, clade__text *out) {
   clade__text_add(out, " node %s", clade__step_name(func, step, room));
   if (launch)
     clade__text_add(out, " kernel %s global %zux%zux%zu local %zux%zux%zu", launch->kernel, launch->global[0],
-                    launch->global[1], launch->global[2], launch->local[0], launch->local[1], launch->local[2]);
+                    launch->global[1], launch->global[2], launch->local[0], CLADE_MAX(launch->local[1], (size_t)1),
+                    CLADE_MAX(launch->local[2], (size_t)1));
   print_part(func, step, READS, "reads", out);
   print_part(func, step, WRITES, "writes", out);
   print_part(func, step, WORKSPACE, "workspace", out);

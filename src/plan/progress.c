@@ -9,6 +9,7 @@ struct clade__waker {
   pthread_mutex_t lock;
   pthread_cond_t cond;
   bool woken;
+  bool deaf; /* an event could not call back: under the run's lock */
 };
 
 enum { POLL_NS = 2000000 }; /* for implementations that forget a callback */
@@ -102,6 +103,8 @@ void clade__progress_wake(clade_run *run) {
 
 void clade__progress_watch(clade_run *run, clade_device *device, cl_event event) {
   clade__ref_up(&run->waker->ref);
-  /* Where it cannot call back, the thread's polling finds out. */
-  if (clade__event_notify(device, event, on_event, run->waker) != CLADE_OK) waker_release(run->waker);
+  if (clade__event_notify(device, event, on_event, run->waker) == CLADE_OK) return;
+  if (!run->waker->deaf) clade__log(CLADE_LOG_WARNING, "%s: transfers of this run are polled", clade_last_error());
+  run->waker->deaf = true; /* said once */
+  waker_release(run->waker);
 }
