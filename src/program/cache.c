@@ -60,9 +60,16 @@ static clade_status list(const clade__cache *cache, items *out) {
   return status;
 }
 
+/* For house-keeping, which may wait for another time. */
+static bool listed(const clade__cache *cache, items *out) {
+  if (list(cache, out) == CLADE_OK) return true;
+  clade__log(CLADE_LOG_WARNING, "%s: nothing was cleared away", clade_last_error());
+  return false;
+}
+
 void clade__cache_sweep(const clade__cache *cache) {
   items all = {0};
-  if (list(cache, &all) != CLADE_OK) return;
+  if (!listed(cache, &all)) return;
   for (size_t i = 0; i < all.n; i++)
     if (all.at[i].temporary) unlinkat(cache->dir, all.at[i].name, 0);
   clade__free(all.at);
@@ -77,7 +84,7 @@ static int by_age(const void *a, const void *b) {
 void clade__cache_evict(const clade__cache *cache) {
   items all = {0};
   uint64_t total = 0;
-  if (list(cache, &all) != CLADE_OK) return;
+  if (!listed(cache, &all)) return;
   for (size_t i = 0; i < all.n; i++) total += all.at[i].bytes;
   if (total > cache->limit) {
     /* Some room beyond, so that not every write has to evict. The newest stays whatever its size. */

@@ -231,7 +231,7 @@ static difference differentiate(trial *t, int k, op_array *y, int j, int64_t i) 
 
 static bool compare_slopes(trial *t, int k, int j, op_random *random) {
   const outcome *o = &t->slope[k][j];
-  double relative = t->target->test->gradient_bound ? t->target->test->gradient_bound : 1e-4;
+  double relative = t->target->test->gradient_bound > 0 ? t->target->test->gradient_bound : 1e-4;
   op_array y[OP_OUTPUTS] = {{0}};
   bool ok = true;
   for (int n = 0; ok && n < OP_SLOPES && t->in[j].n > 0; n++) {
