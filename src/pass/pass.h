@@ -26,10 +26,13 @@ clade_status clade__pass_rewrite(clade__pass_ctx *ctx, clade__rewrite_fn *fn, vo
 clade_status clade__pass_dead(clade__pass_ctx *ctx);
 clade_status
 clade__pass_fold(clade__pass_ctx *ctx); /* casts to the same type, double transposes, common subexpressions */
-clade_status clade__pass_place(clade__pass_ctx *ctx); /* transfers where a node's operand lives on another device */
+clade_status clade__pass_place(clade__pass_ctx *ctx);  /* transfers where a node's operand lives on another device */
+clade_status clade__pass_prefer(clade__pass_ctx *ctx); /* only looks at ctx->prefer */
 clade_status clade__pass_fuse(clade__pass_ctx *ctx);
 clade_status clade__pass_select(clade__pass_ctx *ctx); /* writes impl and refusals */
 
+/* The implementation that is asked for: text of *length bytes, not terminated; NULL: any. */
+const char *clade__preferred(const char *prefer, const char *op, size_t *length);
 bool clade__needs_impl(const clade_op *op); /* false: views and what the graph itself knows */
 double clade__impl_cost(const clade_impl *impl, const clade_query *q);
 

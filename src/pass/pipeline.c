@@ -32,6 +32,7 @@ typedef struct step {
 
 static const step generic[] = {
     {check, false},
+    {clade__pass_prefer, false}, /* while all that the user named is there */
     {clade__pass_fold, false},
     {clade__pass_dead, false},
     {clade__pass_place, false}, /* after dead: nothing is transferred for nobody */

@@ -1,41 +1,6 @@
 /* Chooses each node's implementation: the cheapest that accepts; order breaks ties; who refuses says why. */
 #include "pass/pass.h"
 
-/* "gemm=ref,softmax=ref": the text after `op=`, not terminated; NULL: no preference. */
-static const char *preferred(const char *prefer, const char *op, size_t *length) {
-  size_t n = strlen(op);
-  for (const char *at = prefer; at && *at; at += *at == ',') {
-    size_t end = strcspn(at, ",");
-    if (end > n && strncmp(at, op, n) == 0 && at[n] == '=') {
-      *length = end - n - 1;
-      return at + n + 1;
-    }
-    at += end;
-  }
-  return NULL;
-}
-
-static bool op_in_graph(const clade_graph *g, const char *name, size_t n) {
-  for (size_t i = 1; i < g->n_nodes; i++)
-    if (strlen(g->nodes[i].op->name) == n && strncmp(g->nodes[i].op->name, name, n) == 0) return true;
-  return false;
-}
-
-/* A word that names no op would be silently ignored. */
-static clade_status check_prefer(const clade_graph *g, const char *prefer) {
-  for (const char *at = prefer; at && *at; at += *at == ',') {
-    size_t end = strcspn(at, ","), n = strcspn(at, "=");
-    if (n == 0 || n + 1 >= end)
-      return CLADE_FAIL(INVALID, "prefer: \"%.*s\": op=implementation is expected", (int)CLADE_MIN(end, 64u), at);
-    bool known = op_in_graph(g, at, n);
-    for (const clade_op *const *op = clade__ops; *op && !known; op++)
-      known = strlen((*op)->name) == n && strncmp((*op)->name, at, n) == 0;
-    if (!known) return CLADE_FAIL(NOT_FOUND, "prefer: there is no op \"%.*s\"", (int)CLADE_MIN(n, 64u), at);
-    at += end;
-  }
-  return CLADE_OK;
-}
-
 bool clade__needs_impl(const clade_op *op) {
   return op != &clade__op_input && op != &clade__op_variable && op != &clade__op_constant && op != &clade__op_assign &&
          op != &clade__op_transfer && !(op->flags & CLADE_OP_VIEW);
@@ -93,7 +58,7 @@ static clade_status choose(const clade__pass_ctx *ctx, clade_graph *g, clade__id
   clade_query q = {sizeof q, &view, &ctx->devices[n->device]};
   int count = 0;
   size_t want_length = 0;
-  const char *want = preferred(ctx->prefer, n->op->name, &want_length);
+  const char *want = clade__preferred(ctx->prefer, n->op->name, &want_length);
   while (n->op->impls && n->op->impls[count].name) count++;
   clade__node_view(g, id, in, out, &view);
   n->refusals = clade__arena_new(&g->arena, ((size_t)count + 1) * sizeof *n->refusals);
@@ -115,7 +80,4 @@ static clade_status select_node(void *user, const clade_graph *old, clade__id no
   return clade__needs_impl(old->nodes[node].op) ? choose(user, g, (clade__id)g->n_nodes - 1) : CLADE_OK;
 }
 
-clade_status clade__pass_select(clade__pass_ctx *ctx) {
-  CLADE_TRY(check_prefer(ctx->graph, ctx->prefer));
-  return clade__pass_rewrite(ctx, select_node, ctx);
-}
+clade_status clade__pass_select(clade__pass_ctx *ctx) { return clade__pass_rewrite(ctx, select_node, ctx); }

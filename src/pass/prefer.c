@@ -1,0 +1,62 @@
+/* The implementations that a user asks for: "gemm=ref,softmax=ref". A word that says nothing would be silently ignored,
+ * so each is checked when the graph is as it was built. */
+#include "pass/pass.h"
+
+const char *clade__preferred(const char *prefer, const char *op, size_t *length) {
+  size_t n = strlen(op);
+  for (const char *at = prefer; at && *at; at += *at == ',') {
+    size_t end = strcspn(at, ",");
+    if (end > n && strncmp(at, op, n) == 0 && at[n] == '=') {
+      *length = end - n - 1;
+      return at + n + 1;
+    }
+    at += end;
+  }
+  return NULL;
+}
+
+static bool is(const char *name, const char *text, size_t n) {
+  return strlen(name) == n && strncmp(name, text, n) == 0;
+}
+
+/* Clade's own ops, and those of users that the graph has. */
+static const clade_op *op_named(const clade_graph *g, const char *name, size_t n) {
+  for (const clade_op *const *op = clade__ops; *op; op++)
+    if (is((*op)->name, name, n)) return *op;
+  for (size_t i = 1; i < g->n_nodes; i++)
+    if (is(g->nodes[i].op->name, name, n)) return g->nodes[i].op;
+  return NULL;
+}
+
+static clade_status no_impl(const clade_op *op, const char *want, size_t n) {
+  clade__text names = {0};
+  for (const clade_impl *impl = op->impls; impl && impl->name; impl++)
+    clade__text_add(&names, "%s%s", names.length ? ", " : "", impl->name);
+  clade_status status = CLADE_FAIL(NOT_FOUND, "prefer: the op %s has no implementation \"%.*s\"; it has: %s", op->name,
+                                   (int)CLADE_MIN(n, 64u), want, names.length ? names.data : "none");
+  clade__text_free(&names);
+  return status;
+}
+
+/* `op` of `n` bytes, in `end` bytes of op=implementation. */
+static clade_status check_word(const clade__pass_ctx *ctx, const char *at, size_t n, size_t end) {
+  size_t length;
+  if (n == 0 || n + 1 >= end)
+    return CLADE_FAIL(INVALID, "prefer: \"%.*s\": op=implementation is expected", (int)CLADE_MIN(end, 64u), at);
+  const clade_op *op = op_named(ctx->graph, at, n);
+  if (!op) return CLADE_FAIL(NOT_FOUND, "prefer: there is no op \"%.*s\"", (int)CLADE_MIN(n, 64u), at);
+  if (clade__preferred(ctx->prefer, op->name, &length) != at + n + 1)
+    return CLADE_FAIL(DUPLICATE, "prefer: names the op \"%s\" twice", op->name);
+  for (const clade_impl *impl = op->impls; impl && impl->name; impl++)
+    if (is(impl->name, at + n + 1, end - n - 1)) return CLADE_OK;
+  return no_impl(op, at + n + 1, end - n - 1);
+}
+
+clade_status clade__pass_prefer(clade__pass_ctx *ctx) {
+  for (const char *at = ctx->prefer; at && *at; at += *at == ',') {
+    size_t end = strcspn(at, ",");
+    CLADE_TRY(check_word(ctx, at, CLADE_MIN(strcspn(at, "="), end), end));
+    at += end;
+  }
+  return CLADE_OK;
+}
