@@ -35,7 +35,10 @@ clade_status clade_fail(clade_status status, const char *format, ...) {
   char text[MESSAGE_BYTES]; /* the arguments may point into the old message */
   va_list args;
   va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
+  if (format)
+    vsnprintf(text, sizeof text, format, args);
+  else
+    snprintf(text, sizeof text, "%s", clade_status_text(status));
   va_end(args);
   memcpy(message, text, strlen(text) + 1);
   return status;

@@ -2,6 +2,7 @@
 #include "base/base.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 
 typedef struct storage {
@@ -23,6 +24,7 @@ const char *clade_dtype_name(clade_dtype dtype) { return row(dtype) ? row(dtype)
 
 clade_status clade_dtype_bytes(clade_dtype dtype, int64_t elements, size_t *bytes) {
   const storage *r = row(dtype);
+  if (!bytes) return CLADE_FAIL(INVALID, "clade_dtype_bytes: bytes is NULL");
   if (!r) return CLADE_FAIL(DTYPE, "%d is not an element type", (int)dtype);
   if (elements < 0) return CLADE_FAIL(SHAPE, "%" PRId64 " elements", elements);
   size_t blocks = ((size_t)elements + r->elements - 1) / r->elements;
@@ -33,19 +35,20 @@ clade_status clade_dtype_bytes(clade_dtype dtype, int64_t elements, size_t *byte
 
 clade_shape clade_shape_of(size_t rank, const clade_dim *dims) {
   clade_shape shape = {0};
-  shape.rank = rank > CLADE_MAX_RANK ? CLADE_MAX_RANK + 1 : (int)rank;
-  for (size_t i = 0; i < rank && i < CLADE_MAX_RANK; i++) shape.dim[i] = dims[i];
+  shape.rank = rank > INT_MAX ? INT_MAX : (int)rank;
+  for (size_t i = 0; i < rank && i < CLADE_MAX_RANK; i++) shape.dim[i] = dims ? dims[i] : CLADE_DIM_ERROR;
   return shape;
 }
 
 bool clade_shape_equal(const clade_shape *a, const clade_shape *b) {
-  if (a->rank != b->rank) return false;
+  if (!a || !b || a->rank != b->rank) return false;
   for (int i = 0; i < a->rank && i < CLADE_MAX_RANK; i++)
     if (a->dim[i] != b->dim[i]) return false;
   return true;
 }
 
 bool clade_shape_is_constant(const clade_shape *shape) {
+  if (!shape) return false;
   for (int i = 0; i < shape->rank && i < CLADE_MAX_RANK; i++)
     if (clade_dim_is_symbol(shape->dim[i])) return false;
   return true;
@@ -53,8 +56,10 @@ bool clade_shape_is_constant(const clade_shape *shape) {
 
 clade_status clade_shape_elements(const clade_shape *shape, int64_t *elements) {
   char text[256];
+  if (!shape || !elements)
+    return CLADE_FAIL(INVALID, "clade_shape_elements: %s is NULL", shape ? "elements" : "the shape");
   if (shape->rank < 0 || shape->rank > CLADE_MAX_RANK)
-    return CLADE_FAIL(SHAPE, "a shape has at most %d dimensions", CLADE_MAX_RANK);
+    return CLADE_FAIL(SHAPE, "a shape has 0 to %d dimensions, not %d", CLADE_MAX_RANK, shape->rank);
   int64_t product = 1;
   bool zero = false, overflow = false;
   for (int i = 0; i < shape->rank; i++) {
@@ -62,6 +67,8 @@ clade_status clade_shape_elements(const clade_shape *shape, int64_t *elements) {
     if (clade_dim_is_symbol(d))
       return CLADE_FAIL(SHAPE, "dimension \"%s\" of %s has no value yet", clade_dim_name(d),
                         clade_shape_text(shape, text, sizeof text));
+    if (d == CLADE_DIM_ERROR)
+      return CLADE_FAIL(SHAPE, "dimension %d is no size: a bad name, an overflow or a negative difference", i);
     if (d < 0)
       return CLADE_FAIL(SHAPE, "dimension %d of %s is negative", i, clade_shape_text(shape, text, sizeof text));
     zero |= d == 0;
@@ -75,9 +82,10 @@ clade_status clade_shape_elements(const clade_shape *shape, int64_t *elements) {
 
 char *clade_shape_text(const clade_shape *shape, char *text, size_t size) {
   size_t at = 0;
-  if (size == 0) return text;
+  if (size == 0 || !text) return text;
   text[0] = '\0';
-  for (int i = 0; i <= shape->rank && i <= CLADE_MAX_RANK; i++) {
+  if (!shape) snprintf(text, size, "?");
+  for (int i = 0; shape && i <= shape->rank && i <= CLADE_MAX_RANK; i++) {
     const char *open = i ? ", " : "[";
     int n;
     if (i == shape->rank || i == CLADE_MAX_RANK) {
@@ -94,30 +102,33 @@ char *clade_shape_text(const clade_shape *shape, char *text, size_t size) {
 }
 
 bool clade_type_equal(const clade_type *a, const clade_type *b) {
+  if (!a || !b) return false;
   return a->dtype == b->dtype && a->layout.block == b->layout.block &&
          (!a->layout.block || (a->layout.axis == b->layout.axis && a->layout.interleave == b->layout.interleave)) &&
          clade_shape_equal(&a->shape, &b->shape);
 }
 
+/* A dimension with what fills its last block up. */
+static clade_status pad(int axis, uint16_t multiple, clade_shape *stored) {
+  clade_dim *d = &stored->dim[axis];
+  size_t padded;
+  if (clade_dim_is_symbol(*d) || *d < 0) return CLADE_OK; /* the elements cannot be counted: told there */
+  if (!clade__round_up((size_t)*d, multiple, &padded) || padded > (size_t)INT64_MAX)
+    return CLADE_FAIL(OVERFLOW, "dimension %d with its padding to a multiple of %u overflows", axis, multiple);
+  *d = (clade_dim)padded;
+  return CLADE_OK;
+}
+
 clade_status clade_type_bytes(const clade_type *type, size_t *bytes) {
-  clade_shape stored = type->shape;
   int64_t elements;
-  if (type->layout.block && type->layout.axis >= 0 && type->layout.axis < stored.rank) {
-    clade_dim *d = &stored.dim[type->layout.axis];
-    size_t padded;
-    if (!clade_dim_is_symbol(*d) && *d >= 0) {
-      if (!clade__round_up((size_t)*d, type->layout.block, &padded) || padded > (size_t)INT64_MAX)
-        return CLADE_FAIL(OVERFLOW, "dimension %d with its padding overflows", type->layout.axis);
-      *d = (clade_dim)padded;
-    }
-    if (type->layout.interleave > 1 && type->layout.axis > 0) {
-      clade_dim *before = &stored.dim[type->layout.axis - 1];
-      if (!clade_dim_is_symbol(*before) && *before >= 0) {
-        if (!clade__round_up((size_t)*before, type->layout.interleave, &padded) || padded > (size_t)INT64_MAX)
-          return CLADE_FAIL(OVERFLOW, "dimension %d with its padding overflows", type->layout.axis - 1);
-        *before = (clade_dim)padded;
-      }
-    }
+  if (!type || !bytes) return CLADE_FAIL(INVALID, "clade_type_bytes: %s is NULL", type ? "bytes" : "the type");
+  clade_shape stored = type->shape;
+  const clade_layout *layout = &type->layout;
+  if (layout->block && stored.rank >= 0 && stored.rank <= CLADE_MAX_RANK) {
+    if (layout->axis < 0 || layout->axis >= stored.rank)
+      return CLADE_FAIL(SHAPE, "a layout blocks axis %d, the shape has %d dimensions", layout->axis, stored.rank);
+    CLADE_TRY(pad(layout->axis, layout->block, &stored));
+    if (layout->interleave > 1 && layout->axis > 0) CLADE_TRY(pad(layout->axis - 1, layout->interleave, &stored));
   }
   CLADE_TRY(clade_shape_elements(&stored, &elements));
   return clade_dtype_bytes(type->dtype, elements, bytes);

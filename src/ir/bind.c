@@ -140,7 +140,8 @@ static clade_status bind_node(void *user, const clade_graph *old, clade__id node
   if (n->n_out && !n->n_in) {
     type = *clade__type(old, n->first_out);
     CLADE_TRY(evaluate_shape(b, &type.shape));
-    CLADE_TRY(clade__type_check(&type, true)); /* the bytes can be counted now */
+    clade_status status = clade__type_check(&type, true); /* the bytes can be counted now */
+    if (status != CLADE_OK) return clade__fail_in(status, "%s \"%s\"", n->op->name, n->name);
   }
   if (!n->op->attrs) return clade__node_copy_as(old, node, n->attrs, &type, g, map);
   char *attrs = clade__new(n->op->attr_bytes, 1);

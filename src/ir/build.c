@@ -120,7 +120,9 @@ static clade_status assign(clade_graph *g, clade_val variable, clade_val value) 
   clade__id in[2], node;
   CLADE_TRY(clade__graph_value(g, variable, "assign: the variable", &in[0]));
   size_t index = variable_of(g, in[0]);
-  if (index == g->variables.count) return CLADE_FAIL(INVALID, "assign: value %u is not a variable", in[0]);
+  const clade__node *n = &g->nodes[g->values[in[0]].node];
+  if (index == g->variables.count)
+    return CLADE_FAIL(INVALID, "assign: value %u is not a variable but %s \"%s\"", in[0], n->op->name, n->name);
   const char *name = g->variables.at[index].name;
   if (g->variables.at[index].assigned)
     return CLADE_FAIL(DUPLICATE, "assign \"%s\": the variable is assigned already, and can be once", name);

@@ -102,7 +102,7 @@ bool clade_val_ok(clade_val value) { return value.graph && value.id; }
 clade_status clade_val_type(const clade_graph *g, clade_val value, clade_type *type) {
   clade__id id = 0;
   if (!g || !type) return CLADE_FAIL(INVALID, "clade_val_type: %s is NULL", g ? "type" : "the graph");
-  CLADE_TRY(clade__graph_value(g, value, "clade_val_type", &id));
+  CLADE_TRY(clade__graph_value(g, value, "", &id));
   *type = *clade__type(g, id);
   return CLADE_OK;
 }

@@ -19,7 +19,7 @@ clade_status clade__type_check(const clade_type *type, bool constant) {
   size_t bytes;
   CLADE_TRY(clade_dtype_bytes(type->dtype, 0, &bytes));
   if (shape->rank < 0 || shape->rank > CLADE_MAX_RANK)
-    return CLADE_FAIL(SHAPE, "a shape has 0 to %d dimensions", CLADE_MAX_RANK);
+    return CLADE_FAIL(SHAPE, "a shape has 0 to %d dimensions, not %d", CLADE_MAX_RANK, shape->rank);
   for (int i = 0; i < shape->rank; i++) {
     clade_dim d = shape->dim[i];
     if (clade_dim_is_symbol(d)) {

@@ -16,7 +16,8 @@ static clade_status make(clade_graph *g, const clade__elt_row *row, const clade_
   p->insn[0].fn = row->number;
   for (int i = 0; i < row->arity; i++) {
     clade_type type;
-    CLADE_TRY(clade_val_type(g, in[i], &type));
+    clade_status status = clade_val_type(g, in[i], &type);
+    if (status != CLADE_OK) return clade__fail_in(status, "%s: operand %d", row->name, i);
     dtype[i] = type.dtype;
     p->in_dtype[i] = (uint8_t)type.dtype;
     p->insn[0].arg[i] = (uint8_t)i;
@@ -75,7 +76,7 @@ clade_val clade_leaky_relu(clade_graph *g, clade_val x, double slope) {
 clade_val clade_elu(clade_graph *g, clade_val x, double alpha) { return clade_eltwise(g, "elu", 1, &x, 1, &alpha); }
 
 clade_val clade_clip(clade_graph *g, clade_val x, double lo, double hi) {
-  if (clade__graph_ok(g) && lo > hi)
+  if (clade__graph_ok(g) && !(lo <= hi))
     return clade__graph_fail(g, CLADE_FAIL(INVALID, "clip: lo is %g, hi is %g; expected lo <= hi", lo, hi), NULL);
   return clade_eltwise(g, "clip", 1, &x, 2, (double[]){lo, hi});
 }

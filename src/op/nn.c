@@ -20,10 +20,12 @@ static clade_val parameter(clade_graph *g, const char *layer, const char *part, 
 }
 
 static clade_status check(const clade_graph *g, const char *name, const clade_linear_opt *opt, clade_type *x) {
-  if (!name || !*name || strlen(name) > NAME_BYTES - 32)
-    return CLADE_FAIL(INVALID, "nn_linear: the name \"%.64s\" is empty or too long", name ? name : "(null)");
-  CLADE_TRY(clade_val_type(g, opt->x, x));
+  CLADE_TRY(clade__name_check("nn_linear", name));
+  clade_status status = clade_val_type(g, opt->x, x);
+  if (status != CLADE_OK) return clade__fail_in(status, "nn_linear \"%s\": x", name);
   if (x->shape.rank < 1) return CLADE_FAIL(SHAPE, "nn_linear \"%s\": x is a scalar; expected [..., in]", name);
+  if (x->dtype != CLADE_F32 && x->dtype != CLADE_F16 && x->dtype != CLADE_BF16) /* its weights would be cut to 0 */
+    return CLADE_FAIL(DTYPE, "nn_linear \"%s\": x is %s; expected f32, f16 or bf16", name, clade_dtype_name(x->dtype));
   clade_dim in = x->shape.dim[x->shape.rank - 1];
   if (clade_dim_is_symbol(in))
     return CLADE_FAIL(SHAPE, "nn_linear \"%s\": the last dimension of x is the symbol \"%s\"; a weight needs a size",

@@ -15,10 +15,14 @@ static clade_status check_feed(clade_run *run, const clade_feed *feed, size_t *i
     if (bytes && !feed->data) return CLADE_FAIL(INVALID, "clade_execute: the memory of input %s is NULL", feed->name);
     return CLADE_OK;
   }
+  if (feed->data || feed->bytes)
+    return CLADE_FAIL(INVALID, "clade_execute: input %s is given as memory and as a tensor; expected one of them",
+                      feed->name);
   clade_type type = clade_tensor_type(feed->tensor);
   const clade_type *expected = clade__type(g, g->inputs.at[*index].value);
   if (!clade_type_equal(&type, expected))
-    return CLADE_FAIL(SHAPE, "clade_execute: input %s takes %s, the tensor is %s", feed->name,
+    return clade_fail(type.dtype == expected->dtype ? CLADE_SHAPE : CLADE_DTYPE,
+                      "clade_execute: input %s takes %s, the tensor is %s", feed->name,
                       clade__type_text(expected, want, sizeof want), clade__type_text(&type, have, sizeof have));
   clade_device *device = clade_tensor_device(feed->tensor);
   int at = run->func->cells[run->func->cell_of[g->inputs.at[*index].value]].place.device;

@@ -222,7 +222,7 @@ clade_status clade_func_get_info(const clade_func *func, clade_func_info *info) 
   clade_func_info all = {0};
   if (!func || !info) return CLADE_FAIL(INVALID, "clade_func_get_info: %s is NULL", func ? "info" : "the func");
   if (info->size < sizeof info->size)
-    return CLADE_FAIL(INVALID, "clade_func_get_info: info->size is %zu: set it", info->size);
+    return CLADE_FAIL(INVALID, "clade_func_get_info: info->size is %zu; set it to sizeof(clade_func_info)", info->size);
   all.steps = (int)func->n_steps;
   all.segments = func->shaped ? (int)func->n_transfers + 1 : 0;
   all.inputs = (int)func->graph->inputs.count;
@@ -240,10 +240,11 @@ clade_status clade_func_get_info(const clade_func *func, clade_func_info *info) 
 static clade_status port_info(const clade_func *func, const clade__ports *ports, int index, const char *what,
                               clade_port_info *info) {
   clade_port_info all = {0};
-  if (!info || info->size < sizeof info->size)
-    return CLADE_FAIL(INVALID, "clade_func_%s: info is NULL, or its size unset", what);
+  if (!info) return CLADE_FAIL(INVALID, "clade_func_%s: info is NULL", what);
+  if (info->size < sizeof info->size)
+    return CLADE_FAIL(INVALID, "clade_func_%s: info->size is %zu; set it to sizeof(clade_port_info)", what, info->size);
   if (index < 0 || (size_t)index >= ports->count)
-    return CLADE_FAIL(NOT_FOUND, "clade_func_%s: index %d, but the func has %zu", what, index, ports->count);
+    return CLADE_FAIL(NOT_FOUND, "clade_func_%s: there is no %s %d; the func has %zu", what, what, index, ports->count);
   all.name = ports->at[index].name;
   all.type = *clade__type(func->graph, ports->at[index].value);
   all.size = CLADE_MIN(info->size, sizeof all);

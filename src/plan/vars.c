@@ -166,10 +166,11 @@ int clade_vars_count(const clade_vars *vars) { return vars ? (int)vars->n : 0; }
 
 clade_status clade_vars_describe(const clade_vars *vars, int index, clade_port_info *info) {
   clade_port_info all = {0};
-  if (!vars || !info || info->size < sizeof info->size)
-    return CLADE_FAIL(INVALID, "clade_vars_describe: vars or info is NULL, or info->size unset");
+  if (!vars || !info) return CLADE_FAIL(INVALID, "clade_vars_describe: %s is NULL", vars ? "info" : "vars");
+  if (info->size < sizeof info->size)
+    return CLADE_FAIL(INVALID, "clade_vars_describe: info->size is %zu; set it to sizeof(clade_port_info)", info->size);
   if (index < 0 || (size_t)index >= vars->n)
-    return CLADE_FAIL(NOT_FOUND, "clade_vars_describe: variable %d of %zu", index, vars->n);
+    return CLADE_FAIL(NOT_FOUND, "clade_vars_describe: there is no variable %d; there are %zu", index, vars->n);
   all.name = vars->at[index].name;
   all.type = vars->at[index].type;
   all.size = CLADE_MIN(info->size, sizeof all);
@@ -269,7 +270,8 @@ clade_status clade__vars_match(const clade_vars *vars, const clade_func *func, i
     if (!clade__map_get(&vars->by_name, clade__hash_bytes(port->name, strlen(port->name)), &at))
       return CLADE_FAIL(NOT_FOUND, "variable %s: func expects it, variables do not hold it", port->name);
     if (!clade_type_equal(&vars->at[at].type, type))
-      return CLADE_FAIL(SHAPE, "variable %s: func expects %s, variables hold %s", port->name,
+      return clade_fail(vars->at[at].type.dtype == type->dtype ? CLADE_SHAPE : CLADE_DTYPE,
+                        "variable %s: func expects %s, variables hold %s", port->name,
                         clade__type_text(type, want, sizeof want),
                         clade__type_text(&vars->at[at].type, have, sizeof have));
     if (vars->devices[vars->at[at].device] != func->devices[device])
