@@ -26,6 +26,8 @@
 clade_status clade__fail_in(clade_status status, const char *format, ...) CLADE_PRINTF(2, 3);
 /* Records a message that was kept (a sticky error, another thread's). */
 clade_status clade__fail_again(clade_status status, const char *message);
+/* How often this thread has recorded a failure: whether a user's function that failed said why. */
+unsigned clade__failures(void);
 
 #define CLADE_COUNT(array) (sizeof(array) / sizeof *(array))
 #define CLADE_MIN(a, b)    ((a) < (b) ? (a) : (b))

@@ -31,6 +31,10 @@ const char *clade_status_text(clade_status status) {
 
 const char *clade_last_error(void) { return message; }
 
+static _Thread_local unsigned failures;
+
+unsigned clade__failures(void) { return failures; }
+
 clade_status clade_fail(clade_status status, const char *format, ...) {
   char text[MESSAGE_BYTES]; /* the arguments may point into the old message */
   va_list args;
@@ -41,6 +45,7 @@ clade_status clade_fail(clade_status status, const char *format, ...) {
     snprintf(text, sizeof text, "%s", clade_status_text(status));
   va_end(args);
   memcpy(message, text, strlen(text) + 1);
+  failures++;
   return status;
 }
 

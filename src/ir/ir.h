@@ -99,6 +99,8 @@ clade_status clade__port_add(clade_graph *g, clade__ports *ports, const char *na
 char *clade__type_text(const clade_type *type, char *text, size_t size); /* "f32[batch, 10]"; returns text */
 /* A dtype, at most 8 dimensions that are sizes or symbols (`constant`: sizes only), bytes that can be counted. */
 clade_status clade__type_check(const clade_type *type, bool constant);
+/* Puts the op and the node's name before this thread's message; returns `status`. */
+clade_status clade__blame(clade_status status, const clade_op *op, const char *name);
 
 /* Adds a node on g->device without looking at names or stickiness: for passes. Infers. */
 clade_status clade__node_new(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,

@@ -33,8 +33,8 @@ clade_status clade__type_check(const clade_type *type, bool constant) {
   return clade_shape_is_constant(shape) ? clade_type_bytes(type, &bytes) : CLADE_OK;
 }
 
-/* Puts the op and the node's name before this thread's message; the op may have begun with its own name. */
-static clade_status blame(clade_status status, const clade_op *op, const char *name) {
+/* The op may have begun with its own name. */
+clade_status clade__blame(clade_status status, const clade_op *op, const char *name) {
   const char *message = clade_last_error();
   size_t n = strlen(op->name);
   bool begun = strncmp(message, op->name, n) == 0 && message[n] == ':' && message[n + 1] == ' ';
@@ -53,12 +53,14 @@ static clade_status infer(const clade_graph *g, const clade__node *n, clade_type
   clade_type in[CLADE_MAX_OPERANDS];
   for (int i = 0; i < n->n_in; i++) in[i] = g->values[n->in[i]].type;
   clade_node view = {sizeof view, n->op, n->name, n->attrs, n->n_in, n->n_out, in, out};
+  unsigned failures = clade__failures();
   clade_status status = n->op->infer(&view);
+  if (status && clade__failures() == failures) clade_fail(status, "infer: %s", clade_status_text(status));
   for (int i = 0; i < n->n_out && status == CLADE_OK; i++) {
     status = clade__type_check(&out[i], false);
     if (status) clade__fail_in(status, "output %d", i);
   }
-  return status ? blame(status, n->op, n->name) : CLADE_OK;
+  return status ? clade__blame(status, n->op, n->name) : CLADE_OK;
 }
 
 /* Room for one more node with its outputs. */
@@ -108,13 +110,53 @@ clade_status clade__source_new(clade_graph *g, const clade_op *op, const char *n
 }
 
 /* ---- for builders ---- */
+static size_t attr_size(clade_attr_kind kind) {
+  switch (kind) {
+  case CLADE_ATTR_BOOL: return sizeof(bool);
+  case CLADE_ATTR_I32: return sizeof(int32_t);
+  case CLADE_ATTR_I64: return sizeof(int64_t);
+  case CLADE_ATTR_F32: return sizeof(float);
+  case CLADE_ATTR_DTYPE: return sizeof(clade_dtype);
+  case CLADE_ATTR_SHAPE: return sizeof(clade_shape);
+  case CLADE_ATTR_BYTES: return 1;
+  }
+  return 0;
+}
+
+/* Every attribute lies inside the struct: it is read for printing, hashing and giving sizes to symbols. */
+static clade_status check_attrs(const clade_op *op) {
+  for (const clade_attr *a = op->attrs; a && a->name; a++) {
+    size_t size = attr_size(a->kind), count = CLADE_MAX(a->count, 1u);
+    if (!size)
+      return CLADE_FAIL(INVALID, "%s: the attribute \"%.64s\" has kind %d, which is none", op->name, a->name,
+                        (int)a->kind);
+    if (a->offset > op->attr_bytes || count > (op->attr_bytes - a->offset) / size)
+      return CLADE_FAIL(INVALID,
+                        "%s: the attribute \"%.64s\" (%zu bytes from byte %u on) lies outside of .attr_bytes, %u",
+                        op->name, a->name, size * count, a->offset, op->attr_bytes);
+  }
+  return CLADE_OK;
+}
+
+/* The name is part of a file's name, of messages and of what is printed. */
+static clade_status check_op_name(const clade_op *op) {
+  if (!op->name || !*op->name || strlen(op->name) > 64)
+    return CLADE_FAIL(INVALID, "clade_node_add: an op has a name of at most 64 bytes");
+  for (const char *c = op->name; *c; c++)
+    if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || *c == '_' || *c == '.' ||
+          *c == '-'))
+      return CLADE_FAIL(
+          INVALID, "clade_node_add: the name of an op, \"%s\", holds letters, digits and _ . -, not the byte 0x%02x",
+          op->name, (unsigned)(unsigned char)*c);
+  return CLADE_OK;
+}
+
 static clade_status check_op(const clade_op *op) {
   if (!op) return CLADE_FAIL(INVALID, "clade_node_add: the op is NULL");
   if (op->size < sizeof *op)
     return CLADE_FAIL(INVALID, "clade_node_add: the op's size is %zu, %zu is expected: set .size", op->size,
                       sizeof *op);
-  if (!op->name || !*op->name || strlen(op->name) > 64)
-    return CLADE_FAIL(INVALID, "clade_node_add: an op has a name of at most 64 bytes");
+  CLADE_TRY(check_op_name(op));
   if (op->source && !strchr(op->name, '.'))
     return CLADE_FAIL(INVALID, "%s: the name of an op with its own source holds a dot, as in \"acme.swirl\"", op->name);
   if (!op->infer) return CLADE_FAIL(INVALID, "%s: the op has no infer", op->name);
@@ -122,7 +164,9 @@ static clade_status check_op(const clade_op *op) {
     return CLADE_FAIL(INVALID, "%s: a node has at most %d operands and outputs", op->name, CLADE_MAX_OPERANDS);
   if (op->n_out == 0 && !(op->flags & CLADE_OP_EFFECT))
     return CLADE_FAIL(INVALID, "%s: an op without outputs is an effect", op->name);
-  return CLADE_OK;
+  if ((op->flags & CLADE_OP_VIEW) && (op->min_in < 1 || op->n_out != 1))
+    return CLADE_FAIL(INVALID, "%s: a view has an operand and one output", op->name);
+  return check_attrs(op);
 }
 
 static clade_status add_checked(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,

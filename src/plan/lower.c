@@ -96,6 +96,18 @@ static clade_status take_steps(const lowering *l, const clade_emit *emit) {
   return CLADE_OK;
 }
 
+/* A view is the same memory: it cannot be larger than what it looks at. */
+static clade_status lower_view(const lowering *l) {
+  const clade__node *node = l->node;
+  const clade_graph *g = l->func->graph;
+  size_t from, to;
+  CLADE_TRY(clade_type_bytes(clade__type(g, node->in[0]), &from));
+  CLADE_TRY(clade_type_bytes(clade__type(g, node->first_out), &to));
+  if (from != to) return CLADE_FAIL(SHAPE, "%s: a view of %zu bytes cannot have %zu", node->op->name, from, to);
+  l->func->cell_of[node->first_out] = l->func->cell_of[node->in[0]];
+  return CLADE_OK;
+}
+
 static clade_status emit_node(lowering *l, const clade_impl *impl, const clade_query *query) {
   clade_func *func = l->func;
   clade_emit emit;
@@ -104,7 +116,11 @@ static clade_status emit_node(lowering *l, const clade_impl *impl, const clade_q
   if (bytes) CLADE_TRY(clade__cell_new(func, 0, l->node->device, bytes, &l->workspace));
   if (l->workspace >= 0) func->cells[l->workspace].place.space = CLADE__ARENA;
   clade__emit_begin(&emit, &func->arena, query);
-  CLADE_TRY(impl->emit(&emit, query));
+  unsigned failures = clade__failures();
+  clade_status status = impl->emit(&emit, query);
+  if (status != CLADE_OK && clade__failures() == failures)
+    return clade_fail(status, "%s: the emit of %s: %s", l->node->op->name, impl->name, clade_status_text(status));
+  CLADE_TRY(status);
   CLADE_TRY(clade__emit_end(&emit));
   return take_steps(l, &emit);
 }
@@ -112,7 +128,7 @@ static clade_status emit_node(lowering *l, const clade_impl *impl, const clade_q
 static const clade_impl *implementation(const clade__node *node) {
   const clade_impl *impl = node->op->impls;
   for (int i = 0; impl && impl->name; impl++, i++)
-    if (i == node->impl) return impl->emit ? impl : NULL;
+    if (i == node->impl) return impl;
   return NULL;
 }
 
@@ -140,14 +156,12 @@ static clade_status lower_op(lowering *l) {
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   bool elements;
-  if (node->op->flags & CLADE_OP_VIEW) {
-    func->cell_of[node->first_out] = func->cell_of[node->in[0]];
-    return CLADE_OK;
-  }
+  if (node->op->flags & CLADE_OP_VIEW) return lower_view(l);
   CLADE_TRY(output_cells(l, CLADE__ARENA, 0, node->device, &elements));
   if (!elements && node->n_out) return CLADE_OK;
   const clade_impl *impl = implementation(node);
   if (!impl) return CLADE_FAIL(INTERNAL, "%s: no implementation was selected", node->op->name);
+  if (!impl->emit) return CLADE_FAIL(INVALID, "%s: the implementation %s has no emit", node->op->name, impl->name);
   clade__node_view(func->graph, l->id, in, out, &view);
   clade_query query = {sizeof query, &view, clade__device_info(func->devices[node->device])};
   return emit_node(l, impl, &query);
@@ -205,7 +219,7 @@ clade_status clade__lower(clade_func *func) {
       return CLADE_FAIL(INVALID, "%s: placed on device %d, but the func has %d", l.node->op->name, l.node->device,
                         func->n_devices);
     clade_status status = lower_node(&l);
-    if (status != CLADE_OK) return clade__fail_in(status, "%s", *l.node->name ? l.node->name : l.node->op->name);
+    if (status != CLADE_OK) return clade__blame(status, l.node->op, l.node->name);
   }
   return CLADE_OK;
 }
