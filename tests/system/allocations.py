@@ -2,7 +2,7 @@
 
     allocations.py [--every] FIRST_RESULT
 
-One process per fault, each once and for good. By default one allocation per call site; --every fails every one of the
+One process per fault, each once and, warm, for good. By default one allocation per call site; --every fails every one of the
 warm runs. Each must end in an error status with a message, or in the right answer with a logged warning.
 """
 import concurrent.futures
@@ -55,7 +55,7 @@ def sweep(what, arguments, warm, known):
     for number, site in enumerate(calls, 1):
         if (every and warm) or site not in known:
             known.add(site)
-            plans += [f"{number}", f"{number}+"]
+            plans += [f"{number}", f"{number}+"] if warm else [f"{number}"]
 
     def judge(plan):
         return plan, verdict(copy(caches) if warm else Caches(), arguments, plan)
