@@ -66,7 +66,7 @@ static const clade__elt_row *small_row(const op_case *c) {
 }
 
 static void draw_casts(op_case *c, op_random *r) {
-  c->i[CAST_TO] = dtypes[op_integer(r, 0, 7)];
+  c->i[CAST_TO] = (int)dtypes[op_integer(r, 0, 7)];
   if (c->i[CAST_TO] == (int)c->dtype) c->i[CAST_TO] = c->dtype == CLADE_F32 ? CLADE_I8 : CLADE_F32;
   if (c->gradient) c->i[CAST_TO] = CLADE_F32; /* of itself: the node disappears */
 }
