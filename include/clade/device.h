@@ -11,7 +11,8 @@ typedef struct clade_device clade_device; /* counted; usable from every thread *
 typedef enum clade_device_class { CLADE_CPU = 1, CLADE_GPU, CLADE_ACCEL } clade_device_class;
 CLADE_API const char *clade_device_class_name(clade_device_class c); /* "cpu" */
 
-/* What a device said or showed. Nothing here comes from a name. Texts live as long as the process. */
+/* What a device said or showed; only software and max_passes come from the quirk table. Texts live as long as the
+ * process. */
 typedef struct clade_device_info {
   size_t size;
   const char *id; /* "0", "1", ...: position in the list, and a spec that always matches this device only */
@@ -23,6 +24,7 @@ typedef struct clade_device_info {
   uint64_t max_group, max_item[3];
   bool compiler, fp16, fp64, images, unified_memory, out_of_order, software; /* software: a GPU computed by a CPU */
   bool sources, binaries, bundles;                                           /* the programs it takes */
+  uint32_t max_passes; /* through all loops of a work-item together, more are silently not made; 0: no limit */
 } clade_device_info;
 
 /* A row of the quirk table that applies to a device. */

@@ -18,6 +18,7 @@
   X(WARM)         /* compiles again at the first launch with a local size and grid class */           \
   X(SOFTWARE)     /* a GPU that a CPU computes */                                                     \
   X(NO_PROFILING) /* event times mean nothing */                                                      \
+  X(PASS_LIMIT)   /* loops end after CLADE__PASS_LIMIT passes */                                      \
   X(GROUP_LIMIT)  /* the limit of a kernel's group that it reports is not one */                      \
   X(NO_BINARY)    /* binaries cannot be fetched or loaded back */
 typedef enum clade__quirk {

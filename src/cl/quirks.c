@@ -27,6 +27,10 @@ static const quirk_row quirk_rows[] = {
      "http://portablecl.org/docs/html/kernel_compiler.html"},
     {CLADE__QUIRK_SOFTWARE, AT(name), "llvmpipe", "a rasteriser that runs on the CPU",
      "https://docs.mesa3d.org/drivers/llvmpipe.html"},
+    {CLADE__QUIRK_PASS_LIMIT, AT(name), "llvmpipe",
+     "after 65535 passes through all of its loops together a work-item leaves them, without an error "
+     "(LP_MAX_TGSI_LOOP_ITERATIONS)",
+     "https://gitlab.freedesktop.org/mesa/mesa/-/blob/main/src/gallium/auxiliary/gallivm/lp_bld_limits.h"},
     {CLADE__QUIRK_GROUP_LIMIT, AT(name), "llvmpipe",
      "a kernel's limit is reported as a multiple of the vector width; groups up to the device's limit are computed "
      "right",

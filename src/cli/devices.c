@@ -30,11 +30,11 @@ json_t *cli_device_json(int index) {
       json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "global", (json_int_t)i.global_bytes, "max_buffer",
                 (json_int_t)i.max_buffer_bytes, "local", (json_int_t)i.local_bytes, "constant",
                 (json_int_t)i.constant_bytes, "cache", (json_int_t)i.cache_bytes, "budget", (json_int_t)i.budget_bytes);
-  json_t *limits =
-      json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:[I,I,I]}", "cache_line", (json_int_t)i.cache_line, "compute_units",
-                (json_int_t)i.compute_units, "clock_mhz", (json_int_t)i.clock_mhz, "vector_f32",
-                (json_int_t)i.vector_f32, "alignment", (json_int_t)i.alignment, "max_group", (json_int_t)i.max_group,
-                "max_item", (json_int_t)i.max_item[0], (json_int_t)i.max_item[1], (json_int_t)i.max_item[2]);
+  json_t *limits = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:[I,I,I]}", "cache_line", (json_int_t)i.cache_line,
+                             "compute_units", (json_int_t)i.compute_units, "clock_mhz", (json_int_t)i.clock_mhz,
+                             "vector_f32", (json_int_t)i.vector_f32, "alignment", (json_int_t)i.alignment, "max_group",
+                             (json_int_t)i.max_group, "max_passes", (json_int_t)i.max_passes, "max_item",
+                             (json_int_t)i.max_item[0], (json_int_t)i.max_item[1], (json_int_t)i.max_item[2]);
   json_t *capabilities =
       json_pack("{s:b, s:b, s:b, s:b, s:b, s:b, s:b}", "compiler", i.compiler, "fp16", i.fp16, "fp64", i.fp64, "images",
                 i.images, "unified_memory", i.unified_memory, "out_of_order", i.out_of_order, "software", i.software);

@@ -27,6 +27,10 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
+static const char *accept(const clade_query *q) {
+  return clade__cut_short(q->device, (double)q->node->in[0].shape.dim[((const attrs *)q->node->attrs)->axis]);
+}
+
 static double cost(const clade_query *q) {
   const clade_shape *x = &q->node->in[0].shape;
   return clade__cost(q->device, 2.0 * (double)clade__product(x, 0, x->rank), clade__node_bytes(q->node), 0.03);
@@ -48,7 +52,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {{.name = "ref", .cost = cost, .emit = emit}, {0}};
+static const clade_impl impls[] = {{.name = "ref", .accept = accept, .cost = cost, .emit = emit}, {0}};
 
 const clade_op clade__op_arg_max = {
     .size = sizeof(clade_op),

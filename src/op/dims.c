@@ -92,6 +92,11 @@ const char *clade__raw_name(clade_dtype dtype) {
   }
 }
 
+const char *clade__cut_short(const clade_device_info *device, double passes) {
+  bool short_of = device->max_passes && passes > device->max_passes;
+  return short_of ? "the device cuts the loops of a work-item short before they are through" : NULL;
+}
+
 void clade__emit_flat(clade_kernel_step *s, const clade_device_info *device, int64_t n) {
   size_t global = (size_t)n, local = device->device_class == CLADE_CPU ? 1 : 64;
   clade_emit_range(s, 1, &global, &local);
@@ -99,6 +104,7 @@ void clade__emit_flat(clade_kernel_step *s, const clade_device_info *device, int
 
 int64_t clade__piece(const clade_device_info *device, int64_t n, int64_t few, int64_t most) {
   if (device->device_class != CLADE_CPU) return few;
+  if (device->max_passes) most = CLADE_MIN(most, CLADE_MAX(device->max_passes / 16, 1)); /* an element may take some */
   int64_t items = 4 * (int64_t)CLADE_MAX(device->compute_units, 1u), share = (n + items - 1) / items;
   return CLADE_MIN(CLADE_MAX(share, CLADE_MIN(most, 256)), most);
 }

@@ -123,6 +123,9 @@ static const char *floats_only(const clade_query *q) {
 }
 
 /* ---- ref: a work-item per result ---- */
+static const char *ref_accept(const clade_query *q) {
+  return clade__cut_short(q->device, (double)problem_of(q->node).k + 1);
+}
 static double ref_cost(const clade_query *q) { return cost(q, 1, 1, on_cpu(q) ? 0.02 : 0.05, 0); }
 
 static clade_status ref_emit(clade_emit *e, const clade_query *q) {
@@ -146,24 +149,41 @@ static tile vec_tile(const clade_query *q) {
 }
 enum { VEC_BLOCK_ROWS = 96, VEC_DEPTH = 256 };
 
-/* A CPU without vectors of its own runs work-items as the lanes of one (llvmpipe): it is slow with blocks in private
- * memory, and Mesa's gives wrong results there. */
+/* Rows of a work-item: few enough for all units to be busy, whole tiles. */
+static int64_t vec_rows(const clade_query *q, const problem *p) {
+  tile t = vec_tile(q);
+  int64_t across = up(p->n, t.columns) / t.columns * p->batches;
+  int64_t want = 4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u), down = across ? (want + across - 1) / across : 1;
+  int64_t rows = up((p->m + down - 1) / down, t.rows);
+  return CLADE_MAX(CLADE_MIN(rows, up(VEC_BLOCK_ROWS - t.rows + 1, t.rows)), t.rows);
+}
+
+/* Through all loops of a work-item: clearing, copying both operands, multiplying, storing. */
+static double vec_passes(const clade_query *q) {
+  problem p = problem_of(q->node);
+  tile t = vec_tile(q);
+  double rows = (double)vec_rows(q, &p), columns = t.columns, panels = columns / (2 * t.width);
+  double slices = (double)(up(p.k, VEC_DEPTH) / VEC_DEPTH), k = (double)p.k + 2 * slices;
+  double copy_b = k * (columns + 2 * panels) + 3 * columns * slices, copy_a = k * t.rows + 3 * t.rows * slices;
+  double multiply = panels * (k + 3.0 * t.rows * slices);
+  return rows * columns + copy_b + rows / t.rows * (copy_a + multiply) + rows * (columns + 2) + slices;
+}
+
 static const char *vec_accept(const clade_query *q) {
   if (!on_cpu(q)) return "made for CPUs";
-  return q->device->vector_f32 < 4 ? "made for vectors of 4 floats or more" : floats_only(q);
+  const char *reason = floats_only(q);
+  return reason ? reason : clade__cut_short(q->device, vec_passes(q));
 }
 static double vec_cost(const clade_query *q) {
   tile t = vec_tile(q);
-  return cost(q, t.rows, 2 * t.width, 0.5, 1e-6);
+  /* a CPU without vectors of its own runs work-items as the lanes of one: blocks in private memory are slow there */
+  return cost(q, t.rows, 2 * t.width, q->device->vector_f32 < 4 ? 0.005 : 0.5, 1e-6);
 }
 
 static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   problem p = problem_of(q->node);
   tile t = vec_tile(q);
-  int64_t across = up(p.n, t.columns) / t.columns * p.batches;
-  int64_t want = 4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u), down = across ? (want + across - 1) / across : 1;
-  int64_t rows = up((p.m + down - 1) / down, t.rows);
-  rows = CLADE_MAX(CLADE_MIN(rows, up(VEC_BLOCK_ROWS - t.rows + 1, t.rows)), t.rows);
+  int64_t across = up(p.n, t.columns) / t.columns * p.batches, rows = vec_rows(q, &p);
   clade_kernel_step *s;
   CLADE_TRY(begin(e, q->node, &p, "gemm_forward_vec", &s));
   clade_emit_define(s, "WIDTH", t.width);
@@ -179,12 +199,14 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
 }
 
 /* ---- simt: a work-group does a tile of 64 x 64 from local memory ---- */
-enum { SIMT_TILE = 64, SIMT_GROUP = 16 };
+enum { SIMT_TILE = 64, SIMT_GROUP = 16, SIMT_SLICE = 16 };
 
 static const char *simt_accept(const clade_query *q) {
+  double slices = (double)(problem_of(q->node).k / SIMT_SLICE + 1);
   if (q->device->max_group < SIMT_GROUP * SIMT_GROUP) return "needs groups of 256 work-items";
   if (q->device->local_bytes < 16 << 10) return "needs 16 KiB of local memory";
-  return floats_only(q);
+  const char *reason = floats_only(q);
+  return reason ? reason : clade__cut_short(q->device, slices * 32);
 }
 static double simt_cost(const clade_query *q) {
   return cost(q, SIMT_TILE, SIMT_TILE, on_cpu(q) || q->device->software ? 0.01 : 0.3, 1e-6);
@@ -204,6 +226,6 @@ static clade_status simt_emit(clade_emit *e, const clade_query *q) {
 const clade_impl clade__gemm_impls[] = {
     {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit},
     {.name = "simt", .accept = simt_accept, .cost = simt_cost, .emit = simt_emit},
-    {.name = "ref", .cost = ref_cost, .emit = ref_emit},
+    {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
     {0},
 };

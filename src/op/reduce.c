@@ -133,23 +133,38 @@ static double ref_cost(const clade_query *q) {
   return clade__cost(q->device, 6.0 * (double)g.outputs * (double)g.count, clade__node_bytes(q->node), parallel);
 }
 
-static clade_status ref_emit(clade_emit *e, const clade_query *q) {
+typedef struct nest { /* four kept extents and four reduced ones, from slow to fast */
+  int64_t dim[8], stride[8], outputs, count;
+} nest;
+static nest nest_of(const clade_query *q) {
   groups g = group(q->node);
-  int64_t dim[8] = {1, 1, 1, 1, 1, 1, 1, 1}, stride[8] = {0};
+  nest n = {.dim = {1, 1, 1, 1, 1, 1, 1, 1}, .outputs = g.outputs, .count = g.count};
   int kept = 3, reduced = 7;
   for (int i = g.n - 1; i >= 0; i--) {
     int at = g.reduced[i] ? reduced-- : kept--;
-    dim[at] = g.size[i];
-    stride[at] = g.stride[i];
+    n.dim[at] = g.size[i];
+    n.stride[at] = g.stride[i];
   }
+  return n;
+}
+
+static const char *ref_accept(const clade_query *q) {
+  nest n = nest_of(q);
+  double passes = 0;
+  for (int i = 7; i >= 4; i--) passes = (double)n.dim[i] * (passes + 1) + 1;
+  return clade__cut_short(q->device, passes);
+}
+
+static clade_status ref_emit(clade_emit *e, const clade_query *q) {
+  nest n = nest_of(q);
   clade_kernel_step *s = kernel(e, q, "reduce_forward_ref");
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
-  clade_emit_index(s, g.outputs);
-  clade_emit_index8(s, 8, dim);
-  clade_emit_index8(s, 8, stride);
-  clade_emit_f32(s, divisor(q, g.count));
-  clade__emit_flat(s, q->device, g.outputs);
+  clade_emit_index(s, n.outputs);
+  clade_emit_index8(s, 8, n.dim);
+  clade_emit_index8(s, 8, n.stride);
+  clade_emit_f32(s, divisor(q, n.count));
+  clade__emit_flat(s, q->device, n.outputs);
   return CLADE_OK;
 }
 
@@ -174,12 +189,14 @@ static bool plan(const clade_query *q, split *p) {
   if (n_reduced != 1 || g.outputs == 0) return false;
   bool cpu = q->device->device_class == CLADE_CPU, wide = is_float(q->node->in[0].dtype) && cpu;
   p->mode = !wide ? 0 : p->inner == 1 ? 1 : p->inner >= 16 ? 2 : 0;
+  /* of all that a work-item's loops may do; columns are done one by one where there are fewer than 16 */
+  int64_t most = q->device->max_passes ? (q->device->max_passes - 128) / (p->mode == 2 ? 256 : 16) * 16 : INT64_MAX;
   int64_t columns = p->outer * (p->mode == 2 ? (p->inner + 15) / 16 : p->inner);
   int64_t units = CLADE_MAX(q->device->compute_units, 1u), want = units * (cpu ? 4 : 1024), least = cpu ? 4096 : 128;
   int64_t chunks = CLADE_MIN((want + columns - 1) / columns, p->reduced / least);
   chunks = CLADE_MAX(chunks, 1);
   p->chunk = (p->reduced + chunks - 1) / chunks;
-  p->chunk = CLADE_MAX((p->chunk + 15) / 16 * 16, 16);
+  p->chunk = CLADE_MIN(CLADE_MAX((p->chunk + 15) / 16 * 16, 16), most);
   p->chunks = CLADE_MAX((p->reduced + p->chunk - 1) / p->chunk, 1);
   p->items = columns * p->chunks;
   return true;
@@ -187,7 +204,8 @@ static bool plan(const clade_query *q, split *p) {
 
 static const char *split_accept(const clade_query *q) {
   split p;
-  return plan(q, &p) ? NULL : "the reduced axes are not one run of neighbours, or there is no output";
+  if (!plan(q, &p)) return "the reduced axes are not one run of neighbours, or there is no output";
+  return clade__cut_short(q->device, (double)p.chunks + 1);
 }
 
 static double split_cost(const clade_query *q) {
@@ -236,7 +254,7 @@ static clade_status split_emit(clade_emit *e, const clade_query *q) {
 
 static const clade_impl impls[] = {
     {.name = "split", .accept = split_accept, .cost = split_cost, .workspace = split_workspace, .emit = split_emit},
-    {.name = "ref", .cost = ref_cost, .emit = ref_emit},
+    {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
     {0},
 };
 

@@ -59,12 +59,16 @@ static clade_status emit(clade_emit *e, const clade_query *q, bool wide) {
 
 static const char *vec_accept(const clade_query *q) {
   if (q->device->device_class != CLADE_CPU) return "made for CPUs";
-  return extent_of(q).inner == 1 ? NULL : "the axis is not the last one";
+  if (extent_of(q).inner != 1) return "the axis is not the last one";
+  return clade__cut_short(q->device, 3.0 * (double)(extent_of(q).n / 16) + 128);
 }
 static double vec_cost(const clade_query *q) {
   return clade__cost(q->device, work(q), clade__node_bytes(q->node), extent_of(q).n < 16 ? 0.02 : 0.2);
 }
 static clade_status vec_emit(clade_emit *e, const clade_query *q) { return emit(e, q, true); }
+static const char *ref_accept(const clade_query *q) {
+  return clade__cut_short(q->device, 3.0 * (double)extent_of(q).n + 3);
+}
 static double ref_cost(const clade_query *q) {
   return clade__cost(q->device, work(q), clade__node_bytes(q->node), 0.03);
 }
@@ -72,7 +76,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) { return emit(
 
 static const clade_impl impls[] = {
     {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit},
-    {.name = "ref", .cost = ref_cost, .emit = ref_emit},
+    {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
     {0},
 };
 

@@ -193,9 +193,49 @@ static void collapsed(void **state) {
   assert_int_equal(dense[0], 1);
 }
 
+/* The first implementation of y's op that takes it on a device whose work-items make so many passes; NULL: none. */
+static const char *taker(clade_graph *g, clade_val y, uint32_t max_passes) {
+  const clade_device_info device = {
+      .size = sizeof device, .device_class = CLADE_CPU, .compute_units = 2, .vector_f32 = 8, .max_passes = max_passes};
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  clade_node view;
+  const clade_op *op = g->nodes[g->n_nodes - 1].op;
+  assert_true(clade_val_ok(y));
+  clade__node_view(g, (clade__id)g->n_nodes - 1, in, out, &view);
+  const clade_query q = {sizeof q, &view, &device};
+  for (const clade_impl *impl = op->impls; impl->name; impl++)
+    if (!impl->accept || !impl->accept(&q)) return impl->name;
+  return NULL;
+}
+
+/* Loops that the device would cut short are refused, or made in more pieces. */
+static void long_loops(void **state) {
+  (void)state;
+  clade_graph *g = fresh();
+  clade_val x = input(g, "x", CLADE_F32, CLADE_SHAPE(3, 70000, 2)),
+            row = input(g, "row", CLADE_F32, CLADE_SHAPE(1, 70000));
+  clade_val split = clade_sum(g, x, .n_axes = 1, .axes = {1});
+  assert_string_equal(taker(g, split, 65535), "split");
+  clade_val apart = clade_sum(g, x, .n_axes = 2, .axes = {0, 2});
+  assert_string_equal(taker(g, apart, 65535), "ref");
+  assert_null(taker(g, apart, 8)); /* loops of 3 and 2, and their ends */
+  assert_string_equal(taker(g, apart, 0), "ref");
+  clade_val top = clade_arg_max(g, x, 1);
+  assert_null(taker(g, top, 65535));
+  assert_string_equal(taker(g, top, 0), "ref");
+  clade_val soft = clade_softmax(g, x, 1);
+  assert_null(taker(g, soft, 65535));
+  assert_string_equal(taker(g, soft, 0), "ref");
+  assert_string_equal(taker(g, clade_softmax(g, row, 1), 65535), "vec");
+  clade_val product = clade_gemm(g, row, row, .trans_b = true);
+  assert_null(taker(g, product, 65535));
+  assert_string_equal(taker(g, product, 0), "vec");
+  clade_graph_release(g);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(symbols), cmocka_unit_test(linear_variables),
-                                     cmocka_unit_test(refuses), cmocka_unit_test(specialised),
-                                     cmocka_unit_test(collapsed)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(symbols),   cmocka_unit_test(linear_variables),
+                                     cmocka_unit_test(refuses),   cmocka_unit_test(specialised),
+                                     cmocka_unit_test(collapsed), cmocka_unit_test(long_loops)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
