@@ -50,6 +50,7 @@ static void *no_memory(size_t bytes) {
 void *clade__new(size_t count, size_t size) {
   size_t bytes, whole;
   if (!clade__mul(count, size, &bytes) || !clade__add(bytes, ALIGN, &whole)) return no_memory(SIZE_MAX);
+  if (whole > PTRDIFF_MAX) return no_memory(bytes); /* no hook can have it */
   atomic_store_explicit(&used, true, memory_order_relaxed);
   char *memory = hook.allocate(hook.user, whole, ALIGN);
   if (!memory) return no_memory(bytes);

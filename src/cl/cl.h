@@ -102,6 +102,8 @@ clade_status clade__queue_finish(clade__queue *q); /* blocks */
 /* ---- events ---- */
 clade_status clade__event_wait(clade_device *device, cl_event event); /* blocks; the event's own error is returned */
 clade_status clade__event_retain(clade_device *device, cl_event event);
+/* Whether a user's events can be waited for on the device: none is NULL, all are of its context. */
+clade_status clade__events_check(clade_device *device, clade__wait wait, const char *function);
 void clade__event_release(cl_event event); /* NULL is fine */
 /* 1: finished, 0: not yet, and an error status when it failed. */
 clade_status clade__event_poll(clade_device *device, cl_event event, int *finished);

@@ -41,6 +41,18 @@ clade_status clade__event_poll(clade_device *device, cl_event event, int *finish
   return CLADE_OK;
 }
 
+clade_status clade__events_check(clade_device *device, clade__wait wait, const char *function) {
+  for (cl_uint i = 0; i < wait.n; i++) {
+    cl_context context = NULL;
+    if (!wait.events[i]) return CLADE_FAIL(INVALID, "%s: event %u is NULL", function, i);
+    CLADE__CALL(device, clGetEventInfo, wait.events[i], CL_EVENT_CONTEXT, sizeof(cl_context), &context, NULL);
+    if (context != device->context)
+      return CLADE_FAIL(INVALID, "%s: event %u belongs to another context than device \"%s\"", function, i,
+                        device->facts.info.name);
+  }
+  return CLADE_OK;
+}
+
 clade_status clade__event_retain(clade_device *device, cl_event event) {
   CLADE_TRY(check(device, event, "clade__event_retain"));
   CLADE__CALL(device, clRetainEvent, event);

@@ -149,5 +149,9 @@ clade_status clade_execute_after(clade_run *run, int n, const clade_feed *feeds,
                       run->n_lanes);
   if ((n_wait == 0) != (wait == NULL))
     return CLADE_FAIL(INVALID, "clade_execute_after: %u events, the list is %s", n_wait, wait ? "given" : "NULL");
+  if (ticket) *ticket = 0;
+  if (done) *done = NULL;
+  if (run) CLADE_TRY(clade__device_check(run->lanes[0].device, "clade_execute_after"));
+  if (run) CLADE_TRY(clade__events_check(run->lanes[0].device, (clade__wait){n_wait, wait}, "clade_execute_after"));
   return execute(run, n, feeds, (clade__wait){n_wait, wait}, ticket, done);
 }

@@ -1,4 +1,5 @@
 /* One func on two platforms: PoCL and rusticl, in one process, either way round. */
+#include "cl/room.h"
 #include "run_ping_pong.h"
 
 static void two_platforms(void **state) {
@@ -11,6 +12,32 @@ static void two_platforms(void **state) {
   check_ping_pong(func, 12, 3);
   clade_func_release(func);
   clade_device_release(other);
+}
+
+/* The same in contexts of the user's own, which are as they were afterwards. */
+static void two_contexts_of_the_users(void **state) {
+  clade_device *listed[2] = {*state, NULL}, *adopted[2];
+  cl_context context[2];
+  cl_int e;
+  OK(clade_device_find("rusticl", &listed[1]));
+  for (int i = 0; i < 2; i++) {
+    cl_device_id id = clade_device_cl_id(listed[i]);
+    context[i] = clade__cl.clCreateContext(NULL, 1, &id, NULL, NULL, &e);
+    assert_int_equal(e, CL_SUCCESS);
+    OK(clade_device_adopt(context[i], id, &adopted[i]));
+    assert_ptr_equal(clade_device_context(adopted[i]), context[i]);
+  }
+  clade_func *func = ping_pong(adopted[0], adopted[1]);
+  check_ping_pong(func, 6, 2);
+  clade_func_release(func);
+  for (int i = 0; i < 2; i++) {
+    clade_device_release(adopted[i]);
+    cl_mem memory = clade__cl.clCreateBuffer(context[i], CL_MEM_READ_WRITE, 64, NULL, &e);
+    assert_int_equal(e, CL_SUCCESS);
+    clade__cl.clReleaseMemObject(memory);
+    assert_int_equal(clade__cl.clReleaseContext(context[i]), CL_SUCCESS);
+  }
+  clade_device_release(listed[1]);
 }
 
 /* Devices of different drivers work on variables of their own: one clade_vars does not serve two places. */
@@ -31,6 +58,7 @@ static void variables_stay_on_their_device(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(two_platforms),
+      cmocka_unit_test(two_contexts_of_the_users),
       cmocka_unit_test(variables_stay_on_their_device),
   };
   return cmocka_run_group_tests_name("run_platforms_all", tests, open_device, close_device);
