@@ -112,7 +112,7 @@ static inline void FN(multiply)(const float *a, const float *b, index_t depth, f
   }
 }
 
-__attribute__((reqd_work_group_size(1, 1, 1))) KERNEL(gemm_forward_vec)(GEMM_ARGS, const index_t rows EPILOGUE_ARGS) {
+GROUP(1, 1, 1) KERNEL(gemm_forward_vec)(GEMM_ARGS, const index_t rows EPILOGUE_ARGS) {
   const long across = ((long)dims.s7 + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
   if (rows == 0 || across == 0) return;
   const long down = ((long)dims.s6 + rows - 1) / rows, item = (long)get_global_id(0);
@@ -146,7 +146,7 @@ __attribute__((reqd_work_group_size(1, 1, 1))) KERNEL(gemm_forward_vec)(GEMM_ARG
 /* A group of 16 x 16 work-items does 64 x 64 results, each work-item 4 x 4 of them, 16 apart. */
 #define TILE  64
 #define SLICE 16
-__attribute__((reqd_work_group_size(16, 16, 1))) KERNEL(gemm_forward_simt)(GEMM_ARGS EPILOGUE_ARGS) {
+GROUP(16, 16, 1) KERNEL(gemm_forward_simt)(GEMM_ARGS EPILOGUE_ARGS) {
   __local float a_tile[SLICE][TILE + 1], b_tile[SLICE][TILE + 1];
   const index_t batch = (index_t)get_group_id(2);
   if (batch >= FN(batches)(dims)) return; /* the whole group */

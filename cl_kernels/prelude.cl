@@ -15,6 +15,13 @@
 #define FN(name)           CLADE_PASTE(name##_, SUFFIX) /* name##_: some implementations make `step` a macro */
 #define KERNEL(name)       __kernel void CLADE_PASTE(name##_, SUFFIX)
 
+/* Before KERNEL: the only work-group size that it is launched with. Some devices take it at the launch instead. */
+#ifdef CLADE_FREE_GROUP
+#define GROUP(x, y, z)
+#else
+#define GROUP(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
+#endif
+
 /* index_t is 64 bits wide where an operand has 2^31 elements or more; INDEX64 is 0 or 1 in every set of parameters. */
 #define CLADE_INDEX_0  int
 #define CLADE_INDEX_1  long

@@ -119,8 +119,8 @@ CLADE_API void clade_emit_f32(clade_kernel_step *s, float value);
 CLADE_API void clade_emit_index(clade_kernel_step *s, int64_t value);                /* index_t */
 CLADE_API void clade_emit_index8(clade_kernel_step *s, int n, const int64_t *value); /* index8_t, rest zero */
 CLADE_API void clade_emit_local(clade_kernel_step *s, size_t bytes);                 /* __local memory */
-/* Global and local size; a zero in `global` drops the step. `local` must match the kernel's reqd_work_group_size, if it
- * has one, and be fixed: it is part of the variant. Global sizes are rounded up to it. */
+/* Global and local size; a zero in `global` drops the step. `local` must be what the kernel says by GROUP(x, y, z),
+ * where it says it, and be fixed: it is part of the variant. Global sizes are rounded up to it. */
 CLADE_API void clade_emit_range(clade_kernel_step *s, int dims, const size_t *global, const size_t *local);
 /* Output `out` becomes a copy of input `in` (same bytes). */
 CLADE_API void clade_emit_copy(clade_emit *e, int in, int out);

@@ -25,6 +25,10 @@ static const quirk_row quirk_rows[] = {
     {CLADE__QUIRK_WARM, AT(platform), POCL,
      "a kernel is specialised when it is first launched with a local size, and again for grids above 65535",
      "http://portablecl.org/docs/html/kernel_compiler.html"},
+    {CLADE__QUIRK_FREE_GROUP, AT(platform), POCL,
+     "fetching the binary of a kernel that requires a work-group size, while that kernel runs, aborts the process "
+     "(pocl_release_dlhandle_cache: ref_count > 0)",
+     "https://github.com/pocl/pocl/blob/v3.1/lib/CL/devices/common_driver.c"},
     {CLADE__QUIRK_SOFTWARE, AT(name), "llvmpipe", "a rasteriser that runs on the CPU",
      "https://docs.mesa3d.org/drivers/llvmpipe.html"},
     {CLADE__QUIRK_PASS_LIMIT, AT(name), "llvmpipe",

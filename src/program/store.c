@@ -47,6 +47,7 @@ static clade__store *create(clade_device *device) {
   store->device_key = clade__device_key(device);
   store->process = (long)getpid();
   store->warms = clade__quirk_has(device, CLADE__QUIRK_WARM);
+  store->free_group = clade__quirk_has(device, CLADE__QUIRK_FREE_GROUP);
   store->binaries = !clade__quirk_has(device, CLADE__QUIRK_NO_BINARY);
   open_cache(store);
   return store;

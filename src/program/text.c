@@ -26,8 +26,9 @@ static void file(clade__text *out, const char *stem, const char *text) {
 }
 
 clade_status clade__program_text(size_t n, const clade__request *const *requests, const clade__hash *hashes,
-                                 clade__text *out) {
+                                 bool free_group, clade__text *out) {
   const char *text;
+  if (free_group) clade__text_add(out, "#define CLADE_FREE_GROUP\n");
   CLADE_TRY(clade__kernel_source("prelude", &text));
   file(out, "prelude", text);
   for (size_t i = 0; i < n; i++) {
