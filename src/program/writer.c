@@ -3,7 +3,12 @@
 #include "program/parts.h"
 
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
+
+/* Some implementations let nobody create a kernel of a program whose binary is being fetched, and fetching takes longer
+ * than compiling: so the first result is let pass. */
+enum { LET_PASS_MS = 500 };
 
 typedef struct piece { /* a program */
   size_t at;
@@ -15,7 +20,9 @@ typedef struct piece { /* a program */
 
 typedef struct clade__writer {
   pthread_t thread;
-  bool threaded;
+  bool threaded, hurried; /* hurried: somebody waits for it */
+  pthread_mutex_t mutex;
+  pthread_cond_t hurry;
   clade_device *device;
   clade__hash device_key;
   const clade__cache *cache;
@@ -26,6 +33,8 @@ typedef struct clade__writer {
 
 static void release(writer *w) {
   for (size_t i = 0; i < w->n && w->pieces; i++) clade__free(w->pieces[i].records);
+  pthread_cond_destroy(&w->hurry);
+  pthread_mutex_destroy(&w->mutex);
   clade__free(w->pieces);
   clade__free(w);
 }
@@ -72,8 +81,20 @@ fail:
   return status;
 }
 
+static void let_pass(writer *w) {
+  struct timespec until;
+  clock_gettime(CLOCK_REALTIME, &until);
+  until.tv_nsec += LET_PASS_MS * 1000000L;
+  until.tv_sec += until.tv_nsec / 1000000000L;
+  until.tv_nsec %= 1000000000L;
+  pthread_mutex_lock(&w->mutex);
+  while (!w->hurried && !pthread_cond_timedwait(&w->hurry, &w->mutex, &until)) {}
+  pthread_mutex_unlock(&w->mutex);
+}
+
 static void *run(void *argument) {
   writer *w = argument;
+  if (w->threaded) let_pass(w);
   if (write_all(w) != CLADE_OK)
     clade__log(CLADE_LOG_WARNING, "%s: kernels will be compiled again by other processes", clade_last_error());
   clade__cache_unlock(w->lock);
@@ -97,6 +118,8 @@ static clade_status prepare(clade__store *store, int lock, size_t n, const size_
   clade_status status = CLADE_NO_MEMORY;
   writer *w = clade__new(1, sizeof *w);
   if (!w) return CLADE_NO_MEMORY;
+  pthread_mutex_init(&w->mutex, NULL);
+  pthread_cond_init(&w->hurry, NULL);
   w->device = store->device;
   w->device_key = store->device_key;
   w->cache = &store->cache;
@@ -127,16 +150,25 @@ void clade__writer_start(clade__store *store, int lock, size_t n, const size_t *
   sigset_t all, before; /* signals are the program's business */
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  w->threaded = !pthread_create(&w->thread, NULL, run, w);
+  w->threaded = true; /* before the thread reads it */
+  bool failed = pthread_create(&w->thread, NULL, run, w) != 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
-  if (!w->threaded) run(w);
+  if (!failed) return;
+  w->threaded = false;
+  run(w);
 }
 
 void clade__writer_join(clade__store *store) {
   writer *w = store->writer;
   if (!w) return;
   store->writer = NULL;
-  if (w->threaded) pthread_join(w->thread, NULL);
+  if (w->threaded) {
+    pthread_mutex_lock(&w->mutex);
+    w->hurried = true;
+    pthread_cond_signal(&w->hurry);
+    pthread_mutex_unlock(&w->mutex);
+    pthread_join(w->thread, NULL);
+  }
   for (size_t i = 0; i < w->n; i++)
     if (!clade__hash_equal(w->pieces[i].after, (clade__hash){0}))
       store->programs[w->pieces[i].at].binary = w->pieces[i].after;
