@@ -83,7 +83,7 @@ fail:
 
 static void let_pass(writer *w) {
   struct timespec until;
-  clock_gettime(CLOCK_REALTIME, &until);
+  clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_nsec += LET_PASS_MS * 1000000L;
   until.tv_sec += until.tv_nsec / 1000000000L;
   until.tv_nsec %= 1000000000L;
@@ -119,7 +119,11 @@ static clade_status prepare(clade__store *store, int lock, size_t n, const size_
   writer *w = clade__new(1, sizeof *w);
   if (!w) return CLADE_NO_MEMORY;
   pthread_mutex_init(&w->mutex, NULL);
-  pthread_cond_init(&w->hurry, NULL);
+  pthread_condattr_t attr; /* a clock that is set back must not hold the lock for longer */
+  pthread_condattr_init(&attr);
+  pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+  pthread_cond_init(&w->hurry, &attr);
+  pthread_condattr_destroy(&attr);
   w->device = store->device;
   w->device_key = store->device_key;
   w->cache = &store->cache;
