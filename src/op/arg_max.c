@@ -5,13 +5,8 @@
 
 #include "op/dims.h"
 
-typedef struct attrs {
-  int32_t axis; /* from 0 on */
-} attrs;
-static const clade_attr table[] = {{"axis", CLADE_ATTR_I32, offsetof(attrs, axis), 1}, {0}};
-
 static clade_status infer(clade_node *n) {
-  const attrs *a = n->attrs;
+  const clade__axis_attrs *a = n->attrs;
   const clade_shape *x = &n->in[0].shape;
   clade_shape y = {0};
   int axis;
@@ -28,7 +23,8 @@ static clade_status infer(clade_node *n) {
 }
 
 static const char *accept(const clade_query *q) {
-  return clade__cut_short(q->device, (double)q->node->in[0].shape.dim[((const attrs *)q->node->attrs)->axis]);
+  return clade__cut_short(q->device,
+                          (double)q->node->in[0].shape.dim[((const clade__axis_attrs *)q->node->attrs)->axis]);
 }
 
 static double cost(const clade_query *q) {
@@ -37,7 +33,7 @@ static double cost(const clade_query *q) {
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
-  const attrs *a = q->node->attrs;
+  const clade__axis_attrs *a = q->node->attrs;
   const clade_type *x = &q->node->in[0];
   int64_t outer = clade__product(&x->shape, 0, a->axis);
   int64_t inner = clade__product(&x->shape, a->axis + 1, x->shape.rank);
@@ -60,20 +56,12 @@ const clade_op clade__op_arg_max = {
     .min_in = 1,
     .max_in = 1,
     .n_out = 1,
-    .attr_bytes = sizeof(attrs),
-    .attrs = table,
+    .attr_bytes = sizeof(clade__axis_attrs),
+    .attrs = clade__axis_table,
     .infer = infer,
     .impls = impls,
 };
 
 clade_val clade_arg_max(clade_graph *g, clade_val x, int axis) {
-  clade_type type;
-  attrs a;
-  memset(&a, 0, sizeof a);
-  clade_status status = clade_val_type(g, x, &type);
-  int at = 0;
-  if (status == CLADE_OK) status = clade__axis("x", axis, type.shape.rank, &at);
-  if (status != CLADE_OK) return clade__graph_fail(g, status, "arg_max");
-  a.axis = at;
-  return clade_node_add(g, &clade__op_arg_max, NULL, &a, 1, &x, NULL);
+  return clade__axis_node(g, &clade__op_arg_max, x, axis);
 }

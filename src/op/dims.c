@@ -108,3 +108,17 @@ int64_t clade__piece(const clade_device_info *device, int64_t n, int64_t few, in
   int64_t items = 4 * (int64_t)CLADE_MAX(device->compute_units, 1u), share = (n + items - 1) / items;
   return CLADE_MIN(CLADE_MAX(share, CLADE_MIN(most, 256)), most);
 }
+
+const clade_attr clade__axis_table[] = {{"axis", CLADE_ATTR_I32, offsetof(clade__axis_attrs, axis), 1}, {0}};
+
+clade_val clade__axis_node(clade_graph *g, const clade_op *op, clade_val x, int axis) {
+  clade_type type;
+  clade__axis_attrs attrs;
+  memset(&attrs, 0, sizeof attrs);
+  int at = 0;
+  clade_status status = clade_val_type(g, x, &type);
+  if (status == CLADE_OK) status = clade__axis("x", axis, type.shape.rank, &at);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, op->name);
+  attrs.axis = at;
+  return clade_node_add(g, op, NULL, &attrs, 1, &x, NULL);
+}

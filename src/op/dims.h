@@ -6,6 +6,12 @@
 
 /* Makes an axis that may count from the end one from 0 on; the refusal names `what`. */
 clade_status clade__axis(const char *what, int axis, int rank, int *out);
+/* The attributes of ops along one axis, and the builder that makes a node of them. */
+typedef struct clade__axis_attrs {
+  int32_t axis; /* from 0 on */
+} clade__axis_attrs;
+extern const clade_attr clade__axis_table[];
+clade_val clade__axis_node(clade_graph *g, const clade_op *op, clade_val x, int axis);
 /* Refuses operands in a blocked layout. */
 clade_status clade__want_dense(const clade_node *n);
 clade_status clade__want_float(const clade_node *n, int operand, const char *name);

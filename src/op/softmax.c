@@ -4,13 +4,8 @@
 
 #include "op/dims.h"
 
-typedef struct attrs {
-  int32_t axis; /* from 0 on */
-} attrs;
-static const clade_attr table[] = {{"axis", CLADE_ATTR_I32, offsetof(attrs, axis), 1}, {0}};
-
 static clade_status infer(clade_node *n) {
-  const attrs *a = n->attrs;
+  const clade__axis_attrs *a = n->attrs;
   int axis;
   CLADE_TRY(clade__want_dense(n));
   CLADE_TRY(clade__axis("softmax", a->axis, n->in[0].shape.rank, &axis));
@@ -21,7 +16,7 @@ static clade_status infer(clade_node *n) {
 
 /* dx = (dy - sum(dy * y)) * y */
 static clade_status grad(clade_grad *g) {
-  const attrs *a = g->node->attrs;
+  const clade__axis_attrs *a = g->node->attrs;
   clade_val dy = g->dout[0], y = g->out[0];
   clade_reduce_opt opt = {.size = sizeof opt, .n_axes = 1, .axes = {a->axis}, .keep = true};
   opt.x = clade_mul(g->graph, dy, y);
@@ -34,7 +29,7 @@ typedef struct extent {
 } extent;
 static extent extent_of(const clade_query *q) {
   const clade_shape *x = &q->node->in[0].shape;
-  int axis = ((const attrs *)q->node->attrs)->axis;
+  int axis = ((const clade__axis_attrs *)q->node->attrs)->axis;
   return (extent){clade__product(x, 0, axis), x->dim[axis], clade__product(x, axis + 1, x->rank)};
 }
 
@@ -92,8 +87,8 @@ const clade_op clade__op_softmax = {
     .min_in = 1,
     .max_in = 1,
     .n_out = 1,
-    .attr_bytes = sizeof(attrs),
-    .attrs = table,
+    .attr_bytes = sizeof(clade__axis_attrs),
+    .attrs = clade__axis_table,
     .infer = infer,
     .grad = grad,
     .in_place = in_place,
@@ -101,13 +96,5 @@ const clade_op clade__op_softmax = {
 };
 
 clade_val clade_softmax(clade_graph *g, clade_val x, int axis) {
-  clade_type type;
-  attrs a;
-  memset(&a, 0, sizeof a);
-  clade_status status = clade_val_type(g, x, &type);
-  int at = 0;
-  if (status == CLADE_OK) status = clade__axis("x", axis, type.shape.rank, &at);
-  if (status != CLADE_OK) return clade__graph_fail(g, status, "softmax");
-  a.axis = at;
-  return clade_node_add(g, &clade__op_softmax, NULL, &a, 1, &x, NULL);
+  return clade__axis_node(g, &clade__op_softmax, x, axis);
 }
