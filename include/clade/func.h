@@ -69,6 +69,7 @@ typedef struct clade_port_info {
   size_t size;
   const char *name; /* the func's */
   clade_type type;
+  bool parameter; /* a variable made by clade_parameter */
 } clade_port_info;
 CLADE_API clade_status clade_func_input(const clade_func *func, int index, clade_port_info *info);
 CLADE_API clade_status clade_func_output(const clade_func *func, int index, clade_port_info *info);

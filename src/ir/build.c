@@ -93,6 +93,13 @@ clade_val clade_variable(clade_graph *g, const char *name, clade_dtype dtype, cl
   return add_port(g, &g->variables, &clade__op_variable, name, &(clade_type){.dtype = dtype, .shape = shape}, initial);
 }
 
+clade_val clade_parameter(clade_graph *g, const char *name, clade_dtype dtype, clade_shape shape,
+                          clade_initial initial) {
+  clade_val v = clade_variable(g, name, dtype, shape, initial);
+  if (clade_val_ok(v)) g->variables.at[g->variables.count - 1].parameter = true;
+  return v;
+}
+
 void clade_output(clade_graph *g, const char *name, clade_val value) {
   char what[320];
   clade__id id;

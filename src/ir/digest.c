@@ -57,7 +57,7 @@ static clade__hash more_ports(clade__hash h, const clade__ports *ports) {
   h = clade__hash_more(h, &ports->count, sizeof ports->count);
   for (size_t i = 0; i < ports->count; i++) {
     const clade__port *p = &ports->at[i];
-    const double initial[3] = {(double)p->initial.kind, p->initial.a, p->initial.b};
+    const double initial[4] = {(double)p->initial.kind, p->initial.a, p->initial.b, p->parameter};
     h = clade__hash_more_text(h, p->name);
     h = clade__hash_more(h, &p->value, sizeof p->value);
     h = clade__hash_more(h, &p->assigned, sizeof p->assigned);

@@ -115,4 +115,10 @@ void clade_graph_place(clade_graph *g, int index) {
     g->device = index;
 }
 
+void clade_graph_train(clade_graph *g, bool train) {
+  if (clade__graph_ok(g)) g->trains = train;
+}
+
+bool clade_graph_trains(const clade_graph *g) { return g && g->trains; }
+
 void clade_text_free(char *text) { clade__free(text); }

@@ -36,6 +36,7 @@ typedef struct clade__port { /* an input or output of the graph, or a variable *
   clade__id value;
   clade_initial initial; /* variables */
   clade__id assigned;    /* variables: the new value, 0: none */
+  bool parameter;        /* variables: training learns it */
 } clade__port;
 
 typedef struct clade__ports {
@@ -57,6 +58,7 @@ struct clade_graph {
   clade_status status;
   char *message;
   bool sealed; /* compiled once: builders refuse */
+  bool trains; /* layers are built for training */
   int device;
   clade__arena arena;
   clade__node *nodes; /* [0] unused */

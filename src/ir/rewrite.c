@@ -41,7 +41,9 @@ clade_status clade__node_copy(const clade_graph *old, clade__id node, clade_grap
 static clade_status follow_ports(const clade__ports *from, const clade__id *map, clade_graph *g, clade__ports *to) {
   for (size_t i = 0; i < from->count; i++) {
     const clade__port *p = &from->at[i];
-    if (map[p->value]) CLADE_TRY(clade__port_add(g, to, p->name, map[p->value], p->initial));
+    if (!map[p->value]) continue;
+    CLADE_TRY(clade__port_add(g, to, p->name, map[p->value], p->initial));
+    to->at[to->count - 1].parameter = p->parameter;
   }
   return CLADE_OK;
 }
@@ -84,6 +86,7 @@ clade_status clade__graph_rewrite(const clade_graph *old, clade__rewrite_fn *fn,
     CLADE_GOTO(fn ? fn(user, old, id, g, map) : clade__node_copy(old, id, g, map));
   CLADE_GOTO(clade_graph_status(g)); /* fn may have used builders */
   g->device = old->device;
+  g->trains = old->trains;
   CLADE_GOTO(follow(old, map, g));
   clade__free(map);
   *out = g;

@@ -15,7 +15,7 @@ static clade_val parameter(clade_graph *g, const char *layer, const char *part, 
   char name[NAME_BYTES];
   double bound = in > 0 ? 1 / sqrt((double)in) : 0;
   snprintf(name, sizeof name, "%s.%s", layer, part);
-  clade_val v = clade_variable(g, name, stored, shape, (clade_initial){CLADE_INIT_UNIFORM, -bound, bound});
+  clade_val v = clade_parameter(g, name, stored, shape, (clade_initial){CLADE_INIT_UNIFORM, -bound, bound});
   return stored == used ? v : clade_cast(g, v, used);
 }
 

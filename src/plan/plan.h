@@ -144,6 +144,7 @@ clade_status clade__run_check_guards(clade_run *run);
 typedef struct clade__var {
   char *name;
   clade_type type;
+  bool parameter;
   int device;       /* of vars->devices */
   uint64_t version; /* counts writes */
   size_t bytes, offset;

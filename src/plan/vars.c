@@ -137,6 +137,7 @@ static clade_status fill_all(clade_vars *vars, const clade_func *func, uint64_t 
   for (size_t i = 0; i < g->variables.count; i++) {
     const clade__port *port = &g->variables.at[i];
     CLADE_TRY(var_new(vars, port->name, clade__type(g, port->value), g->nodes[g->values[port->value].node].device));
+    vars->at[i].parameter = port->parameter;
     CLADE_TRY(fill_var(vars, &vars->at[i], &port->initial, seed, p));
   }
   return CLADE_OK;
@@ -173,6 +174,7 @@ clade_status clade_vars_describe(const clade_vars *vars, int index, clade_port_i
     return CLADE_FAIL(NOT_FOUND, "clade_vars_describe: there is no variable %d; there are %zu", index, vars->n);
   all.name = vars->at[index].name;
   all.type = vars->at[index].type;
+  all.parameter = vars->at[index].parameter;
   all.size = CLADE_MIN(info->size, sizeof all);
   memcpy(info, &all, all.size);
   return CLADE_OK;
@@ -231,6 +233,7 @@ static clade_status copy_all(const clade_vars *from, clade_vars *to) {
     const clade__var *var = &from->at[i];
     CLADE_TRY(var_new(to, var->name, &var->type, var->device));
     to->at[i].version = var->version;
+    to->at[i].parameter = var->parameter;
     if (!var->bytes) continue;
     CLADE_TRY(queue_of(from, var, &queue));
     CLADE_TRY(clade__queue_copy(queue, var->buffer, var->offset, to->at[i].buffer, to->at[i].offset, var->bytes,

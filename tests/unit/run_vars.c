@@ -16,6 +16,28 @@ static void expect(clade_vars *vars, const char *name, float first) {
   assert_floats(have, N, first, 0);
 }
 
+/* What is learned is told apart, in copies too. */
+static void parameters(void **state) {
+  clade_vars *vars, *copy;
+  clade_port_info info = {.size = sizeof info};
+  clade_graph *g = graph_new();
+  assert_false(clade_graph_trains(g));
+  clade_graph_train(g, true);
+  assert_true(clade_graph_trains(g));
+  clade_val a = variable(g, "a", filled(1)), b = clade_parameter(g, "b", CLADE_F32, CLADE_SHAPE(N), filled(2));
+  clade_output(g, "sum", add(g, a, b));
+  clade_func *func = compiled(g, *state);
+  OK(clade_vars_new(func, 0, &vars));
+  OK(clade_vars_snapshot(vars, &copy));
+  for (int i = 0; i < 2; i++) {
+    OK(clade_vars_describe(copy, i, &info));
+    assert_int_equal(info.parameter, info.name[0] == 'b');
+  }
+  clade_vars_release(copy);
+  clade_vars_release(vars);
+  clade_func_release(func);
+}
+
 /* a, b = b, a; and c becomes the old a. */
 static void exchanges(void **state) {
   clade_run *run;
@@ -219,9 +241,13 @@ static void refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(exchanges),      cmocka_unit_test(reads_are_of_the_start),
-      cmocka_unit_test(initial_values), cmocka_unit_test(an_update_needs_no_copy),
-      cmocka_unit_test(one_writer),     cmocka_unit_test(refusals),
+      cmocka_unit_test(parameters),
+      cmocka_unit_test(exchanges),
+      cmocka_unit_test(reads_are_of_the_start),
+      cmocka_unit_test(initial_values),
+      cmocka_unit_test(an_update_needs_no_copy),
+      cmocka_unit_test(one_writer),
+      cmocka_unit_test(refusals),
   };
   return cmocka_run_group_tests_name("run_vars", tests, open_device, close_device);
 }
