@@ -47,6 +47,11 @@ CLADE_API void clade_assign(clade_graph *g, clade_val variable, clade_val value)
 /* Nodes built from here on run on device `index` of those that the graph is compiled for (0 at first). */
 CLADE_API void clade_graph_place(clade_graph *g, int index);
 
+/* What is built from here on is share `index` of a batch, 0 at first: the same model again, on another part of it. In
+ * shares beyond the first a variable that is there already may be named again, by the same type, and is the same one;
+ * assignments are those of the first share and ignored here, so that running statistics are the first share's. */
+CLADE_API void clade_graph_share(clade_graph *g, int index);
+
 CLADE_API bool clade_val_ok(clade_val value);
 CLADE_API clade_status clade_val_type(const clade_graph *g, clade_val value, clade_type *type);
 

@@ -82,6 +82,30 @@ static clade_status check_initial(clade_dtype dtype, clade_initial initial) {
   return CLADE_OK;
 }
 
+/* The number of the variable whose value this is, or the count of variables. */
+static size_t variable_of(const clade_graph *g, clade__id value) {
+  const clade__node *n = &g->nodes[g->values[value].node];
+  size_t index = g->variables.count;
+  if (n->op == &clade__op_variable)
+    clade__map_get(&g->variables.by_name, clade__hash_bytes(n->name, strlen(n->name)), &index);
+  return index;
+}
+
+/* In a share beyond the first: the variable that an earlier one made, invalid where none did. */
+static clade_val shared_variable(clade_graph *g, const char *name, const clade_type *type) {
+  char want[640], have[640];
+  size_t index;
+  if (!g->share || !clade__map_get(&g->variables.by_name, clade__hash_bytes(name, strlen(name)), &index))
+    return (clade_val){0};
+  clade__id value = g->variables.at[index].value;
+  if (clade_type_equal(clade__type(g, value), type)) return clade__graph_val(g, value);
+  return clade__graph_fail(g,
+                           CLADE_FAIL(DUPLICATE, "variable \"%s\": %s here, %s in an earlier share", name,
+                                      clade__type_text(type, want, sizeof want),
+                                      clade__type_text(clade__type(g, value), have, sizeof have)),
+                           NULL);
+}
+
 clade_val clade_variable(clade_graph *g, const char *name, clade_dtype dtype, clade_shape shape,
                          clade_initial initial) {
   char what[320];
@@ -90,13 +114,16 @@ clade_val clade_variable(clade_graph *g, const char *name, clade_dtype dtype, cl
   if (status) return clade__graph_fail(g, status, NULL);
   status = check_initial(dtype, initial);
   if (status) return clade__graph_fail(g, status, title(what, "variable", name));
-  return add_port(g, &g->variables, &clade__op_variable, name, &(clade_type){.dtype = dtype, .shape = shape}, initial);
+  clade_type type = {.dtype = dtype, .shape = shape};
+  clade_val shared = shared_variable(g, name, &type);
+  if (clade_val_ok(shared) || !clade__graph_ok(g)) return shared;
+  return add_port(g, &g->variables, &clade__op_variable, name, &type, initial);
 }
 
 clade_val clade_parameter(clade_graph *g, const char *name, clade_dtype dtype, clade_shape shape,
                           clade_initial initial) {
   clade_val v = clade_variable(g, name, dtype, shape, initial);
-  if (clade_val_ok(v)) g->variables.at[g->variables.count - 1].parameter = true;
+  if (clade_val_ok(v)) g->variables.at[variable_of(g, v.id)].parameter = true;
   return v;
 }
 
@@ -112,15 +139,6 @@ void clade_output(clade_graph *g, const char *name, clade_val value) {
   status = clade__graph_value(g, value, title(what, "output", name), &id);
   if (status == CLADE_OK) status = clade__port_add(g, &g->outputs, name, id, (clade_initial){0});
   if (status) clade__graph_fail(g, status, what);
-}
-
-/* The number of the variable whose value this is, or the count of variables. */
-static size_t variable_of(const clade_graph *g, clade__id value) {
-  const clade__node *n = &g->nodes[g->values[value].node];
-  size_t index = g->variables.count;
-  if (n->op == &clade__op_variable)
-    clade__map_get(&g->variables.by_name, clade__hash_bytes(n->name, strlen(n->name)), &index);
-  return index;
 }
 
 static clade_status assign(clade_graph *g, clade_val variable, clade_val value) {
@@ -145,7 +163,7 @@ static clade_status assign(clade_graph *g, clade_val variable, clade_val value) 
 }
 
 void clade_assign(clade_graph *g, clade_val variable, clade_val value) {
-  if (!clade__graph_ok(g)) return;
+  if (!clade__graph_ok(g) || g->share) return;
   clade_status status = assign(g, variable, value);
   if (status) clade__graph_fail(g, status, NULL);
 }

@@ -115,6 +115,14 @@ void clade_graph_place(clade_graph *g, int index) {
     g->device = index;
 }
 
+void clade_graph_share(clade_graph *g, int index) {
+  if (!clade__graph_ok(g)) return;
+  if (index < 0)
+    clade__graph_fail(g, CLADE_FAIL(INVALID, "share %d: the first one is 0", index), "clade_graph_share");
+  else
+    g->share = index;
+}
+
 void clade_graph_train(clade_graph *g, bool train) {
   if (clade__graph_ok(g)) g->trains = train;
 }

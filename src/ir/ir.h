@@ -59,6 +59,7 @@ struct clade_graph {
   char *message;
   bool sealed; /* compiled once: builders refuse */
   bool trains; /* layers are built for training */
+  int share;   /* of the batch; layers with noise of their own draw by it */
   int device;
   clade__arena arena;
   clade__node *nodes; /* [0] unused */

@@ -87,6 +87,7 @@ clade_status clade__graph_rewrite(const clade_graph *old, clade__rewrite_fn *fn,
   CLADE_GOTO(clade_graph_status(g)); /* fn may have used builders */
   g->device = old->device;
   g->trains = old->trains;
+  g->share = old->share;
   CLADE_GOTO(follow(old, map, g));
   clade__free(map);
   *out = g;

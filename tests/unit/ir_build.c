@@ -222,6 +222,27 @@ static void test_assign(void **state) {
   assert_refused(g, CLADE_DTYPE, "the value is f16[2]");
 }
 
+/* A second share finds the first one's variables, by the same type, and assigns nothing. */
+static void test_shares(void **state) {
+  (void)state;
+  clade_graph *g = new_graph();
+  clade_val w = clade_parameter(g, "w", CLADE_F32, CLADE_SHAPE(2), zero);
+  clade_assign(g, w, clade_relu(g, w));
+  clade_graph_share(g, 1);
+  clade_val again = clade_parameter(g, "w", CLADE_F32, CLADE_SHAPE(2), zero);
+  assert_int_equal(again.id, w.id);
+  clade_assign(g, again, clade_neg(g, again));
+  assert_int_equal(clade_graph_status(g), CLADE_OK);
+  assert_int_equal(g->variables.count, 1);
+  clade_variable(g, "v", CLADE_F32, CLADE_SHAPE(2), zero);
+  assert_int_equal(g->variables.count, 2);
+  clade_variable(g, "w", CLADE_F32, CLADE_SHAPE(3), zero);
+  assert_refused(g, CLADE_DUPLICATE, "variable \"w\": f32[3] here, f32[2] in an earlier share");
+  g = new_graph();
+  clade_graph_share(g, -1);
+  assert_refused(g, CLADE_INVALID, "share -1");
+}
+
 static void test_initial(void **state) {
   (void)state;
   const struct {
@@ -306,9 +327,10 @@ static void test_devices(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_values),    cmocka_unit_test(test_null),    cmocka_unit_test(test_sticky),
-      cmocka_unit_test(test_names),     cmocka_unit_test(test_foreign), cmocka_unit_test(test_shapes),
-      cmocka_unit_test(test_ops),       cmocka_unit_test(test_assign),  cmocka_unit_test(test_initial),
-      cmocka_unit_test(test_constants), cmocka_unit_test(test_sealed),  cmocka_unit_test(test_devices)};
+      cmocka_unit_test(test_values), cmocka_unit_test(test_null),      cmocka_unit_test(test_sticky),
+      cmocka_unit_test(test_names),  cmocka_unit_test(test_foreign),   cmocka_unit_test(test_shapes),
+      cmocka_unit_test(test_ops),    cmocka_unit_test(test_assign),    cmocka_unit_test(test_initial),
+      cmocka_unit_test(test_shares), cmocka_unit_test(test_constants), cmocka_unit_test(test_sealed),
+      cmocka_unit_test(test_devices)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
