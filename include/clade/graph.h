@@ -60,6 +60,9 @@ CLADE_API clade_status clade_val_type(const clade_graph *g, clade_val value, cla
 CLADE_API clade_status clade_gradients(clade_graph *g, clade_val y, clade_val dy, int n, const clade_val *xs,
                                        clade_val *dxs);
 
+/* x, as a value on which no derivative depends. */
+CLADE_API clade_val clade_stop_gradient(clade_graph *g, clade_val x);
+
 typedef enum clade_print_format { CLADE_PRINT_TEXT, CLADE_PRINT_DOT } clade_print_format;
 /* A text to be given to clade_text_free. */
 CLADE_API clade_status clade_graph_print(const clade_graph *g, clade_print_format format, char **out);

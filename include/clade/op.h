@@ -16,7 +16,7 @@ typedef struct clade_val {
   uint32_t graph, id;
 } clade_val;
 
-enum { CLADE_MAX_OPERANDS = 16 };
+enum { CLADE_MAX_OPERANDS = 64 }; /* and outputs, of a node */
 
 /* A node as its op sees it. In infer the dimensions may be symbols; everywhere else they are sizes. */
 typedef struct clade_node {
@@ -80,24 +80,31 @@ typedef struct clade_impl {
 typedef enum clade_op_flag {
   CLADE_OP_VIEW = 1,   /* output 0 is input 0's bytes under another type: no step */
   CLADE_OP_EFFECT = 2, /* kept although nobody uses it, ordered by the token */
+  CLADE_OP_STOP = 4,   /* derivatives end here: none flows to its operands */
 } clade_op_flag;
 
 struct clade_op {
   size_t size;
   const char *name; /* also the stem of its kernel file; a user's must hold a dot: "acme.swirl" */
   unsigned flags;
-  int min_in, max_in, n_out;
+  int min_in, max_in, n_out; /* n_out: see .outputs */
   uint32_t attr_bytes;
-  const clade_attr *attrs;                   /* ends in a NULL name; NULL: none */
-  clade_status (*infer)(clade_node *n);      /* clade_fail() names argument and value */
-  clade_status (*grad)(clade_grad *g);       /* NULL: not differentiable; adds nodes */
-  uint32_t (*in_place)(const clade_node *n); /* mask of inputs whose memory output 0 may take over; NULL: none */
-  const clade_impl *impls;                   /* the cheapest that accepts wins; order breaks ties; ref comes last */
-  const char *source;                        /* a user's kernel source in OpenCL C 1.2; NULL: cl_kernels/<name>.cl */
+  const clade_attr *attrs;              /* ends in a NULL name; NULL: none */
+  clade_status (*infer)(clade_node *n); /* clade_fail() names argument and value */
+  clade_status (*grad)(clade_grad *g);  /* NULL: not differentiable; adds nodes */
+  /* The inputs whose memory output `out` may take over, as a mask; NULL: none. It is: whoever writes an element there
+   * has read what it needs of the old one, and nobody else reads that, also where other outputs take over other inputs.
+   * The plan gives no input to two outputs. */
+  uint64_t (*in_place)(const clade_node *n, int out);
+  const clade_impl *impls; /* the cheapest that accepts wins; order breaks ties; ref comes last */
+  const char *source;      /* a user's kernel source in OpenCL C 1.2; NULL: cl_kernels/<name>.cl */
+  /* For an op whose nodes have different numbers of outputs: how many a node has, by what clade_node_add was given
+   * (attrs may be NULL, n_in out of range), shapes aside. NULL: n_out, which is ignored otherwise. */
+  int (*outputs)(const void *attrs, int n_in);
 };
 
-/* Adds a node. `op` and everything it points to must outlive the graph's funcs. outs has room for op->n_out. The first
- * output is returned too. `name` may be NULL. */
+/* Adds a node. `op` and everything it points to must outlive the graph's funcs. outs has room for the node's outputs.
+ * The first one is returned too. `name` may be NULL. */
 CLADE_API clade_val clade_node_add(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
                                    const clade_val *in, clade_val *outs);
 

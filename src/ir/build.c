@@ -235,6 +235,10 @@ clade_val clade_fill(clade_graph *g, clade_dtype dtype, clade_shape shape, doubl
   return status ? clade__graph_fail(g, status, "fill") : add_constant(g, "fill", &type, data, bytes, bytes);
 }
 
+clade_val clade_stop_gradient(clade_graph *g, clade_val x) {
+  return clade_node_add(g, &clade__op_stop_gradient, NULL, NULL, 1, &x, NULL);
+}
+
 /* ---- devices ---- */
 clade_val clade_transfer(clade_graph *g, clade_val x, int index) {
   clade__id in;

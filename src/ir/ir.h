@@ -75,7 +75,8 @@ struct clade_graph {
  * Inputs, variables and constants have no operands and no infer: their type is that of their value. An assign has the
  * operands (variable, new value) and no output; clade__port.assigned is always its second operand. A transfer runs, as
  * its device says, where its output lives. None of them has implementations. */
-extern const clade_op clade__op_input, clade__op_variable, clade__op_constant, clade__op_assign, clade__op_transfer;
+extern const clade_op clade__op_input, clade__op_variable, clade__op_constant, clade__op_assign, clade__op_transfer,
+    clade__op_stop_gradient;
 typedef struct clade__constant_attrs { /* data lives as long as a graph with the node, dense */
   const void *data;
   size_t bytes;   /* of data */
@@ -125,6 +126,8 @@ clade_status clade__node_copy(const clade_graph *old, clade__id node, clade_grap
 /* With other attributes, and for inputs, variables and constants another type. */
 clade_status clade__node_copy_as(const clade_graph *old, clade__id node, const void *attrs, const clade_type *type,
                                  clade_graph *g, clade__id *map);
+/* map[] of all outputs of `from`, which `to` of g was made of. */
+clade_status clade__map_outputs(const clade__node *from, const clade_graph *g, clade__id to, clade__id *map);
 /* A copy in which symbols have values; every shape is inferred again. Names symbols that are missing or unknown. */
 clade_status clade__graph_bind(const clade_graph *old, int n, const clade_dim_value *dims, clade_graph **out);
 /* How often each value is used, outputs and assigned values included (that a variable is assigned is no use of it); an

@@ -63,6 +63,16 @@ static clade_status infer(const clade_graph *g, const clade__node *n, clade_type
   return status ? clade__blame(status, n->op, n->name) : CLADE_OK;
 }
 
+static int outputs_of(const clade_op *op, const void *attrs, int n_in) {
+  return op->outputs ? op->outputs(attrs, n_in) : op->n_out;
+}
+
+static clade_status check_outputs(const clade_op *op, int n_out) {
+  if (n_out < 0 || n_out > CLADE_MAX_OPERANDS)
+    return CLADE_FAIL(INVALID, "%s: a node has at most %d outputs, not %d", op->name, CLADE_MAX_OPERANDS, n_out);
+  return CLADE_OK;
+}
+
 /* Room for one more node with its outputs. */
 static clade_status reserve(clade_graph *g, int n_out) {
   size_t values = g->n_values + (size_t)n_out;
@@ -75,7 +85,9 @@ static clade_status reserve(clade_graph *g, int n_out) {
 static clade_status add(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
                         const clade__id *in, const clade_type *type, clade__id *node) {
   clade_type out[CLADE_MAX_OPERANDS] = {0};
-  clade__node n = {.op = op, .name = "", .n_in = n_in, .n_out = op->n_out, .device = g->device, .impl = -1};
+  int n_out = outputs_of(op, attrs, n_in);
+  clade__node n = {.op = op, .name = "", .n_in = n_in, .n_out = n_out, .device = g->device, .impl = -1};
+  CLADE_TRY(check_outputs(op, n_out)); /* it may say another number each time */
   CLADE_TRY(reserve(g, n.n_out));
   if (name && *name && !(n.name = clade__arena_text(&g->arena, name))) return CLADE_NO_MEMORY;
   if (op->attr_bytes) {
@@ -151,7 +163,7 @@ static clade_status check_op_name(const clade_op *op) {
   return CLADE_OK;
 }
 
-static clade_status check_op(const clade_op *op) {
+static clade_status check_op(const clade_op *op, int n_out) {
   if (!op) return CLADE_FAIL(INVALID, "clade_node_add: the op is NULL");
   if (op->size < sizeof *op)
     return CLADE_FAIL(INVALID, "clade_node_add: the op's size is %zu, %zu is expected: set .size", op->size,
@@ -160,11 +172,12 @@ static clade_status check_op(const clade_op *op) {
   if (op->source && !strchr(op->name, '.'))
     return CLADE_FAIL(INVALID, "%s: the name of an op with its own source holds a dot, as in \"acme.swirl\"", op->name);
   if (!op->infer) return CLADE_FAIL(INVALID, "%s: the op has no infer", op->name);
-  if (op->n_out < 0 || op->n_out > CLADE_MAX_OPERANDS || op->min_in < 0 || op->max_in > CLADE_MAX_OPERANDS)
-    return CLADE_FAIL(INVALID, "%s: a node has at most %d operands and outputs", op->name, CLADE_MAX_OPERANDS);
-  if (op->n_out == 0 && !(op->flags & CLADE_OP_EFFECT))
+  CLADE_TRY(check_outputs(op, n_out));
+  if (op->min_in < 0 || op->max_in > CLADE_MAX_OPERANDS)
+    return CLADE_FAIL(INVALID, "%s: a node has at most %d operands", op->name, CLADE_MAX_OPERANDS);
+  if (n_out == 0 && !(op->flags & CLADE_OP_EFFECT))
     return CLADE_FAIL(INVALID, "%s: an op without outputs is an effect", op->name);
-  if ((op->flags & CLADE_OP_VIEW) && (op->min_in < 1 || op->n_out != 1))
+  if ((op->flags & CLADE_OP_VIEW) && (op->min_in < 1 || n_out != 1))
     return CLADE_FAIL(INVALID, "%s: a view has an operand and one output", op->name);
   return check_attrs(op);
 }
@@ -193,13 +206,14 @@ static clade_status add_checked(clade_graph *g, const clade_op *op, const char *
 
 clade_val clade_node_add(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
                          const clade_val *in, clade_val *outs) {
+  int n_out = op && op->size >= sizeof *op ? outputs_of(op, attrs, n_in) : 0;
   clade__id node = 0;
-  clade_status status = clade__graph_ok(g) ? check_op(op) : CLADE_INVALID;
+  clade_status status = clade__graph_ok(g) ? check_op(op, n_out) : CLADE_INVALID;
   if (status == CLADE_OK) status = add_checked(g, op, name, attrs, n_in, in, &node);
   /* Not before: `outs` may be `in`. */
-  for (int i = 0; outs && op && i < op->n_out && i < CLADE_MAX_OPERANDS; i++) outs[i] = (clade_val){0};
+  for (int i = 0; outs && i < n_out && i < CLADE_MAX_OPERANDS; i++) outs[i] = (clade_val){0};
   if (!clade__graph_ok(g)) return (clade_val){0};
   if (status) return clade__graph_fail(g, status, NULL);
-  for (int i = 0; outs && i < op->n_out; i++) outs[i] = clade__graph_val(g, g->nodes[node].first_out + (clade__id)i);
+  for (int i = 0; outs && i < n_out; i++) outs[i] = clade__graph_val(g, g->nodes[node].first_out + (clade__id)i);
   return clade__graph_val(g, g->nodes[node].first_out);
 }

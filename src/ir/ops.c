@@ -25,6 +25,11 @@ static clade_status grad_transfer(clade_grad *g) {
 static const clade_attr transfer_attrs[] = {{"device", CLADE_ATTR_I32, offsetof(clade__transfer_attrs, device), 1},
                                             {0}};
 
+static clade_status infer_stop_gradient(clade_node *n) {
+  n->out[0] = n->in[0];
+  return CLADE_OK;
+}
+
 const clade_op clade__op_input = {.size = sizeof(clade_op), .name = "input", .n_out = 1};
 const clade_op clade__op_variable = {.size = sizeof(clade_op), .name = "variable", .n_out = 1};
 const clade_op clade__op_constant = {
@@ -44,3 +49,10 @@ const clade_op clade__op_transfer = {.size = sizeof(clade_op),
                                      .attrs = transfer_attrs,
                                      .infer = infer_transfer,
                                      .grad = grad_transfer};
+const clade_op clade__op_stop_gradient = {.size = sizeof(clade_op),
+                                          .name = "stop_gradient",
+                                          .flags = CLADE_OP_VIEW | CLADE_OP_STOP,
+                                          .min_in = 1,
+                                          .max_in = 1,
+                                          .n_out = 1,
+                                          .infer = infer_stop_gradient};

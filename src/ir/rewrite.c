@@ -13,6 +13,15 @@ static bool is_source(const clade_op *op) {
   return op == &clade__op_input || op == &clade__op_variable || op == &clade__op_constant;
 }
 
+clade_status clade__map_outputs(const clade__node *from, const clade_graph *g, clade__id to, clade__id *map) {
+  const clade__node *n = &g->nodes[to];
+  if (n->n_out != from->n_out)
+    return CLADE_FAIL(INVALID, "%s: .outputs says %d, and %d for the same node later", n->op->name, from->n_out,
+                      n->n_out);
+  for (int i = 0; i < n->n_out; i++) map[from->first_out + (clade__id)i] = n->first_out + (clade__id)i;
+  return CLADE_OK;
+}
+
 clade_status clade__node_copy_as(const clade_graph *old, clade__id node, const void *attrs, const clade_type *type,
                                  clade_graph *g, clade__id *map) {
   const clade__node *n = &old->nodes[node];
@@ -27,9 +36,7 @@ clade_status clade__node_copy_as(const clade_graph *old, clade__id node, const v
   clade_status status = is_source(n->op) ? clade__source_new(g, n->op, n->name, attrs, type, &id)
                                          : clade__node_new(g, n->op, n->name, attrs, n->n_in, in, &id);
   g->device = device;
-  if (status) return status;
-  for (int i = 0; i < n->n_out; i++) map[n->first_out + (clade__id)i] = g->nodes[id].first_out + (clade__id)i;
-  return CLADE_OK;
+  return status ? status : clade__map_outputs(n, g, id, map);
 }
 
 clade_status clade__node_copy(const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {

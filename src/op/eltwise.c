@@ -94,14 +94,14 @@ static clade_status grad(clade_grad *g) {
 }
 
 /* Each element is read before the same place is written: an operand of the result's shape may give its memory. */
-static uint32_t in_place(const clade_node *n) {
-  uint32_t mask = 0;
+static uint64_t in_place(const clade_node *n, int k) {
+  uint64_t mask = 0;
   size_t out, in;
-  if (clade_dtype_bytes(n->out[0].dtype, 1, &out) != CLADE_OK) return 0;
+  if (clade_dtype_bytes(n->out[k].dtype, 1, &out) != CLADE_OK) return 0;
   for (int i = 0; i < n->n_in; i++)
-    if (clade_shape_equal(&n->in[i].shape, &n->out[0].shape) && clade_dtype_bytes(n->in[i].dtype, 1, &in) == CLADE_OK &&
+    if (clade_shape_equal(&n->in[i].shape, &n->out[k].shape) && clade_dtype_bytes(n->in[i].dtype, 1, &in) == CLADE_OK &&
         in == out)
-      mask |= 1u << i;
+      mask |= UINT64_C(1) << i;
   return mask;
 }
 

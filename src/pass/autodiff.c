@@ -51,6 +51,7 @@ static void find_dependents(tape *t) {
   for (size_t i = 1; i < t->n_nodes; i++) {
     const clade__node *n = &t->g->nodes[i];
     bool any = false;
+    if (n->op->flags & CLADE_OP_STOP) continue;
     for (int k = 0; k < n->n_in; k++) any |= t->depends[n->in[k]];
     for (int k = 0; any && k < n->n_out; k++) {
       clade__id v = n->first_out + (clade__id)k;

@@ -47,8 +47,7 @@ static clade_status place(void *user, const clade_graph *old, clade__id node, cl
   for (int i = 0; i < n->n_in; i++) CLADE_TRY(on_device(p, g, map[n->in[i]], n->device, &in[i]));
   g->device = n->device;
   CLADE_TRY(clade__node_new(g, n->op, n->name, n->attrs, n->n_in, in, &id));
-  for (int i = 0; i < n->n_out; i++) map[n->first_out + (clade__id)i] = g->nodes[id].first_out + (clade__id)i;
-  return CLADE_OK;
+  return clade__map_outputs(n, g, id, map);
 }
 
 clade_status clade__pass_place(clade__pass_ctx *ctx) {

@@ -8,13 +8,14 @@ static const clade__node *producer(const clade_func *func, int32_t cell) {
   return &g->nodes[g->values[func->cells[cell].value].node];
 }
 
-bool clade__may_take(const clade_func *func, clade__id id, int32_t cell) {
-  const clade__node *node = &func->graph->nodes[id];
+bool clade__may_take(const clade_func *func, clade__id value, int32_t cell) {
+  const clade__value *made = &func->graph->values[value];
+  const clade__node *node = &func->graph->nodes[made->node];
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   if (!node->op->in_place) return false;
-  clade__node_view(func->graph, id, in, out, &view);
-  uint32_t mask = node->op->in_place(&view);
+  clade__node_view(func->graph, made->node, in, out, &view);
+  uint64_t mask = node->op->in_place(&view, made->out);
   for (int i = 0; i < node->n_in; i++) {
     int32_t c = func->cell_of[node->in[i]];
     if (c >= 0 && func->cells[c].taken >= 0) c = func->cells[c].taken;
@@ -81,9 +82,8 @@ static bool direct(const clade_func *func, int32_t cell, int32_t variable) {
   const clade__cell *c = &func->cells[cell], *v = &func->cells[variable];
   if (c->place.space != CLADE__ARENA || !c->value || c->place.device != v->place.device) return false;
   if (c->place.bytes != v->place.bytes || !c->place.bytes) return false;
-  clade__id node = func->graph->values[c->value].node;
   if (v->death < c->birth) return true;
-  return v->death == c->birth && func->graph->values[c->value].out == 0 && clade__may_take(func, node, variable);
+  return v->death == c->birth && clade__may_take(func, c->value, variable);
 }
 
 static clade_status back(clade_func *func, const int32_t *source) {

@@ -24,18 +24,26 @@ static clade_status room_of(const clade_func *func, const clade__cell *cell, siz
   return CLADE_OK;
 }
 
+/* Another output of the value's node, an earlier one, has taken the cell. */
+static bool is_taken(const clade_func *func, clade__id value, int32_t cell) {
+  for (clade__id v = value - func->graph->values[value].out; v < value; v++)
+    if (func->cells[func->cell_of[v]].taken == cell) return true;
+  return false;
+}
+
 /* An input's memory that dies where this cell is first written, and is large enough. */
 static int32_t taker(const clade_func *func, const clade__cell *cell) {
   const clade__value *value = &func->graph->values[cell->value];
   const clade__node *node = &func->graph->nodes[value->node];
-  if (value->out != 0 || !node->op->in_place || !cell->place.bytes) return -1;
+  if (!node->op->in_place || !cell->place.bytes) return -1;
   for (int i = 0; i < node->n_in; i++) {
     int32_t c = func->cell_of[node->in[i]];
     if (c >= 0 && func->cells[c].taken >= 0) c = func->cells[c].taken;
     if (c < 0 || cell == &func->cells[c]) continue;
     const clade__cell *in = &func->cells[c];
     if (in->place.space == CLADE__ARENA && in->place.device == cell->place.device && in->death == cell->birth &&
-        in->birth < cell->birth && in->place.bytes >= cell->place.bytes && clade__may_take(func, value->node, c))
+        in->birth < cell->birth && in->place.bytes >= cell->place.bytes && !is_taken(func, cell->value, c) &&
+        clade__may_take(func, cell->value, c))
       return c;
   }
   return -1;

@@ -114,8 +114,8 @@ clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade_
 clade_status clade__prepare(clade_func *func);
 /* Decides where outputs and assigned variables lie, and adds the copies that are left. Steps are in order after it. */
 clade_status clade__place_ports(clade_func *func);
-/* Output 0 of the node may be written into `cell`, which the node reads, as far as its op is concerned. */
-bool clade__may_take(const clade_func *func, clade__id node, int32_t cell);
+/* The value may be written into `cell`, which its node reads, as far as its op is concerned. */
+bool clade__may_take(const clade_func *func, clade__id value, int32_t cell);
 /* Places for every cell. */
 clade_status clade__memory_plan(clade_func *func);
 clade_status clade__constants_upload(clade_func *func);

@@ -120,9 +120,9 @@ static void structs(void **state) {
   BROKEN(op.name = "bad.\"op\n", CLADE_INVALID, "the name of an op");
   BROKEN(op.name = "../bad.op", CLADE_INVALID, "the name of an op");
   BROKEN(op.infer = NULL, CLADE_INVALID, "bad.op: the op has no infer");
-  BROKEN(op.n_out = 17, CLADE_INVALID, "bad.op: a node has at most 16");
-  BROKEN(op.n_out = -1, CLADE_INVALID, "bad.op: a node has at most 16");
-  BROKEN(op.max_in = 17, CLADE_INVALID, "bad.op: a node has at most 16");
+  BROKEN(op.n_out = 65, CLADE_INVALID, "bad.op: a node has at most 64");
+  BROKEN(op.n_out = -1, CLADE_INVALID, "bad.op: a node has at most 64");
+  BROKEN(op.max_in = 65, CLADE_INVALID, "bad.op: a node has at most 64");
   BROKEN(op.min_in = 2, CLADE_INVALID, "bad.op: 1 operands, 2 to 1 are expected");
   BROKEN(op.n_out = 0, CLADE_INVALID, "bad.op: an op without outputs is an effect");
   BROKEN(op.attrs = beyond, CLADE_INVALID, "bad.op: the attribute \"far\"");

@@ -2,6 +2,7 @@
 #include "toy.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static const clade_initial zero = {CLADE_INIT_ZERO, 0, 0};
 
@@ -179,10 +180,10 @@ static void test_ops(void **state) {
   g = new_graph();
   clade_node_add(g, &op, NULL, NULL, 0, NULL, NULL);
   assert_refused(g, CLADE_INVALID, "no infer");
-  op = toy, op.n_out = 17;
+  op = toy, op.n_out = 65;
   g = new_graph();
   clade_node_add(g, &op, NULL, NULL, 0, NULL, NULL);
-  assert_refused(g, CLADE_INVALID, "at most 16");
+  assert_refused(g, CLADE_INVALID, "at most 64");
   op = toy, op.n_out = 0;
   g = new_graph();
   clade_node_add(g, &op, NULL, NULL, 0, NULL, NULL);
@@ -325,12 +326,51 @@ static void test_devices(void **state) {
   assert_refused(g, CLADE_INVALID, "clade_graph_place: device -1");
 }
 
+/* Each operand comes out; an odd number is refused by what `outputs` says of it. */
+static int each(const void *attrs, int n_in) {
+  (void)attrs;
+  return n_in % 2 ? 65 : n_in;
+}
+static clade_status infer_each(clade_node *n) {
+  for (int i = 0; i < n->n_out; i++) n->out[i] = n->in[i];
+  return CLADE_OK;
+}
+static void test_outputs_by_node(void **state) {
+  (void)state;
+  static const clade_op op = {
+      .size = sizeof op, .name = "toy.each", .min_in = 1, .max_in = 64, .outputs = each, .infer = infer_each};
+  clade_graph *g = new_graph(), *copy;
+  clade_val x[64], y[64];
+  for (int i = 0; i < 64; i++) {
+    char name[8];
+    snprintf(name, sizeof name, "x%d", i);
+    x[i] = clade_input(g, name, CLADE_F32, CLADE_SHAPE(i + 1));
+  }
+  clade_node_add(g, &op, "all", NULL, 64, x, y);
+  clade_val two = clade_node_add(g, &op, "two", NULL, 2, y + 62, x);
+  clade_type type;
+  for (int i = 0; i < 64; i++) {
+    assert_int_equal(clade_val_type(g, y[i], &type), CLADE_OK);
+    assert_int_equal(type.shape.dim[0], i + 1);
+  }
+  assert_true(two.id == x[0].id && x[1].id == two.id + 1);
+  clade_output(g, "y", x[1]);
+  assert_int_equal(clade__graph_rewrite(g, NULL, NULL, &copy), CLADE_OK);
+  assert_int_equal(copy->n_values, g->n_values);
+  clade_graph_release(copy);
+  y[0] = y[1] = x[1];
+  clade_node_add(g, &op, NULL, NULL, 1, x, y);
+  assert_false(clade_val_ok(y[0]) || clade_val_ok(y[63]));
+  assert_refused(g, CLADE_INVALID, "toy.each: a node has at most 64 outputs, not 65");
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_values), cmocka_unit_test(test_null),      cmocka_unit_test(test_sticky),
-      cmocka_unit_test(test_names),  cmocka_unit_test(test_foreign),   cmocka_unit_test(test_shapes),
-      cmocka_unit_test(test_ops),    cmocka_unit_test(test_assign),    cmocka_unit_test(test_initial),
-      cmocka_unit_test(test_shares), cmocka_unit_test(test_constants), cmocka_unit_test(test_sealed),
-      cmocka_unit_test(test_devices)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_values),  cmocka_unit_test(test_null),
+                                     cmocka_unit_test(test_sticky),  cmocka_unit_test(test_names),
+                                     cmocka_unit_test(test_foreign), cmocka_unit_test(test_shapes),
+                                     cmocka_unit_test(test_ops),     cmocka_unit_test(test_outputs_by_node),
+                                     cmocka_unit_test(test_assign),  cmocka_unit_test(test_initial),
+                                     cmocka_unit_test(test_shares),  cmocka_unit_test(test_constants),
+                                     cmocka_unit_test(test_sealed),  cmocka_unit_test(test_devices)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,8 @@ static double *evaluate(const clade_graph *g, const double *x) {
       value[n->first_out] = x[n->name[1] - '0'];
     else if (n->op == &clade__op_constant)
       value[n->first_out] = (double)*(const float *)((const clade__constant_attrs *)n->attrs)->data;
+    else if (n->op == &clade__op_stop_gradient)
+      value[n->first_out] = in[0];
     else if (n->op == &clade__op_eltwise)
       value[n->first_out] = clade__elt_eval(&((const clade__eltwise_attrs *)n->attrs)->program, in);
     else
@@ -113,6 +115,22 @@ static void test_flow(void **state) {
   clade_graph_release(g);
 }
 
+/* What stands behind it counts as a constant, and needs no derivative. */
+static void test_stop(void **state) {
+  (void)state;
+  const double at[] = {3};
+  clade_graph *g = new_graph();
+  clade_val x = scalar(g, "x0"), h = clade_square(g, x), of[2] = {x, h}, d[2], none;
+  assert_error(clade_gradients(g, clade_mul(g, clade_stop_gradient(g, h), x), (clade_val){0}, 2, of, d), CLADE_OK, "");
+  assert_true(value_at(g, at, d[0]) == 9 && value_at(g, at, d[1]) == 0);
+  clade_graph_release(g);
+  g = new_graph();
+  x = scalar(g, "x0");
+  clade_val y = clade_stop_gradient(g, toy1(g, "hard", x));
+  assert_error(clade_gradients(g, y, (clade_val){0}, 1, &x, &none), CLADE_OK, "");
+  clade_graph_release(g);
+}
+
 static clade_status grad_wrong(clade_grad *g) {
   g->din[0] = clade_fill(g->graph, CLADE_F32, CLADE_SHAPE(7), 0);
   return CLADE_OK;
@@ -184,8 +202,8 @@ static void test_devices(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_given),
-                                     cmocka_unit_test(test_flow), cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_devices)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random),  cmocka_unit_test(test_given),
+                                     cmocka_unit_test(test_flow),    cmocka_unit_test(test_stop),
+                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_devices)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,8 +106,9 @@ static inline void check_write(check *c, const check_use *u) {
 }
 
 static inline void check_line(check *c, const char *line) {
-  check_use reads[32], writes[32], scratch[4];
-  int n_reads = check_uses(line, " reads ", reads, 32), n_writes = check_uses(line, " writes ", writes, 32);
+  check_use reads[CLADE_MAX_OPERANDS], writes[CLADE_MAX_OPERANDS], scratch[4];
+  int n_reads = check_uses(line, " reads ", reads, CLADE_MAX_OPERANDS),
+      n_writes = check_uses(line, " writes ", writes, CLADE_MAX_OPERANDS);
   int n_scratch = check_uses(line, " workspace ", scratch, 4);
   const char *named = strstr(line, " node fresh"); /* by the test: never in place */
   bool fresh = named && named < line + strcspn(line, "\n");

@@ -61,7 +61,10 @@ static inline clade_status kit_same(clade_node *n) {
   for (int i = 0; i < n->n_out; i++) n->out[i] = n->in[0];
   return CLADE_OK;
 }
-static inline uint32_t kit_all(const clade_node *n) { return (1u << n->n_in) - 1; }
+static inline uint64_t kit_all(const clade_node *n, int out) {
+  (void)out;
+  return (UINT64_C(1) << n->n_in) - 1;
+}
 
 /* a + b, in place of either */
 static inline clade_status kit_add_emit(clade_emit *e, const clade_query *q) {
