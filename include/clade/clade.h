@@ -6,6 +6,7 @@
 #include <clade/func.h>
 #include <clade/graph.h>
 #include <clade/init.h>
+#include <clade/io.h>
 #include <clade/nn.h>
 #include <clade/op.h>
 #include <clade/ops.h>

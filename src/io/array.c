@@ -1,0 +1,112 @@
+/* Arrays on the host: made for what a file states, taken out of its bytes, their elements converted. */
+#include <inttypes.h>
+
+#include "io/io.h"
+
+void clade_array_free(clade_array *array) {
+  if (!array) return;
+  clade__free(array->owner);
+  *array = (clade_array){0};
+}
+
+static clade_status measure(const char *path, clade_dtype dtype, const clade_shape *shape, clade_array *out) {
+  int64_t elements;
+  *out = (clade_array){.dtype = dtype, .shape = *shape};
+  clade_status status = clade_shape_elements(shape, &elements);
+  if (status == CLADE_OK) status = clade_dtype_bytes(dtype, elements, &out->bytes);
+  return status == CLADE_OK ? CLADE_OK : clade__fail_in(status, "%s", path);
+}
+
+clade_status clade__array_new(const char *path, clade_dtype dtype, const clade_shape *shape, clade_array *out) {
+  CLADE_TRY(measure(path, dtype, shape, out));
+  out->data = out->owner = clade__new(out->bytes, 1);
+  return out->data ? CLADE_OK : clade__fail_in(CLADE_NO_MEMORY, "%s", path);
+}
+
+/* The bytes from `offset` on are exactly as many as are wanted. */
+static clade_status fits(const char *path, const clade__bytes *file, size_t offset, size_t bytes) {
+  const unsigned char *data;
+  clade__cursor c = {path, file->data, file->n, offset};
+  CLADE_TRY(clade__take(&c, bytes, "data", &data));
+  return clade__take_end(&c);
+}
+
+/* A truth is 0 or 1 to every kernel: other values would be neither. */
+static clade_status check_truths(const char *path, const unsigned char *data, size_t n, size_t offset) {
+  for (size_t i = 0; i < n; i++)
+    if (data[i] > 1)
+      return CLADE_FAIL(CORRUPT, "%s: byte %zu is %u, which is no truth value: 0 or 1", path, offset + i, data[i]);
+  return CLADE_OK;
+}
+
+clade_status clade__array_over(const char *path, clade__bytes *file, size_t offset, clade_dtype dtype,
+                               const clade_shape *shape, clade_array *out) {
+  enum { ALIGN = 16 };
+  clade_status status;
+  CLADE_GOTO(measure(path, dtype, shape, out));
+  CLADE_GOTO(fits(path, file, offset, out->bytes));
+  if (dtype == CLADE_BOOL) CLADE_GOTO(check_truths(path, file->data + offset, out->bytes, offset));
+  if (offset % ALIGN) {
+    memmove(file->data, file->data + offset, out->bytes);
+    offset = 0;
+  }
+  out->owner = file->data;
+  out->data = file->data + offset;
+  *file = (clade__bytes){0};
+  return CLADE_OK;
+fail:
+  clade__free(file->data);
+  *file = (clade__bytes){0};
+  *out = (clade_array){0};
+  return status;
+}
+
+clade_dtype clade__number_dtype(clade__number number) {
+  static const clade_dtype types[][9] = {
+      [CLADE__SIGNED] = {[1] = CLADE_I8, [2] = CLADE_I32, [4] = CLADE_I32, [8] = CLADE_I64},
+      [CLADE__UNSIGNED] = {[1] = CLADE_U8, [2] = CLADE_I32, [4] = CLADE_I64},
+      [CLADE__REAL] = {[2] = CLADE_F16, [4] = CLADE_F32, [8] = CLADE_F32},
+      [CLADE__TRUTH] = {[1] = CLADE_BOOL},
+  };
+  return number.bytes <= 8 ? types[number.kind][number.bytes] : CLADE_DTYPE_NONE;
+}
+
+/* One element from the file's bits to Clade's. */
+static void convert(clade__number number, const unsigned char *from, size_t element, unsigned char *to) {
+  uint64_t bits = number.big ? clade__big(from, number.bytes) : clade__little(from, number.bytes);
+  if (number.kind == CLADE__REAL && number.bytes == 8) {
+    double wide;
+    memcpy(&wide, &bits, sizeof wide);
+    float real = (float)wide;
+    memcpy(to, &real, sizeof real);
+    return;
+  }
+  if (number.kind == CLADE__SIGNED && number.bytes < 8) {
+    uint64_t sign = (uint64_t)1 << (8 * number.bytes - 1);
+    bits = (bits ^ sign) - sign;
+  }
+  clade__put_little(to, bits, element);
+}
+
+clade_status clade__array_convert(const char *path, clade__bytes *file, size_t offset, clade__number number,
+                                  const clade_shape *shape, clade_array *out) {
+  clade_dtype dtype = clade__number_dtype(number);
+  clade_status status;
+  size_t element, bytes;
+  *out = (clade_array){0};
+  CLADE_GOTO(clade_dtype_bytes(dtype, 1, &element));
+  if (element == number.bytes && (!number.big || element == 1))
+    return clade__array_over(path, file, offset, dtype, shape, out);
+  CLADE_GOTO(measure(path, dtype, shape, out));
+  if (!clade__mul(out->bytes / element, number.bytes, &bytes))
+    CLADE_GOTO(CLADE_FAIL(OVERFLOW, "%s: its elements are more bytes than can be addressed", path));
+  CLADE_GOTO(fits(path, file, offset, bytes)); /* before memory is taken for what a header claims */
+  CLADE_GOTO(clade__array_new(path, dtype, shape, out));
+  for (size_t i = 0; i < out->bytes / element; i++)
+    convert(number, file->data + offset + i * number.bytes, element, (unsigned char *)out->data + i * element);
+fail:
+  clade__free(file->data);
+  *file = (clade__bytes){0};
+  if (status != CLADE_OK) clade_array_free(out);
+  return status;
+}

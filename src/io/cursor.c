@@ -1,0 +1,33 @@
+/* A cursor over the bytes of a file: nothing is read beyond their end. */
+#include "io/io.h"
+
+clade_status clade__take(clade__cursor *c, size_t bytes, const char *what, const unsigned char **out) {
+  size_t left = c->n - c->at;
+  if (bytes > left)
+    return CLADE_FAIL(CORRUPT, "%s ends in its %s: %zu bytes are wanted from byte %zu on, %zu are there", c->path, what,
+                      bytes, c->at, left);
+  *out = c->data + c->at;
+  c->at += bytes;
+  return CLADE_OK;
+}
+
+clade_status clade__take_end(const clade__cursor *c) {
+  if (c->at == c->n) return CLADE_OK;
+  return CLADE_FAIL(CORRUPT, "%s has %zu bytes more than the %zu that its header tells", c->path, c->n - c->at, c->at);
+}
+
+uint64_t clade__little(const unsigned char *from, size_t bytes) {
+  uint64_t value = 0;
+  for (size_t i = bytes; i-- > 0;) value = value << 8 | from[i];
+  return value;
+}
+
+uint64_t clade__big(const unsigned char *from, size_t bytes) {
+  uint64_t value = 0;
+  for (size_t i = 0; i < bytes; i++) value = value << 8 | from[i];
+  return value;
+}
+
+void clade__put_little(unsigned char *to, uint64_t value, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++) to[i] = (unsigned char)(value >> 8 * i);
+}

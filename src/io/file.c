@@ -1,0 +1,164 @@
+/* Files as a whole: read with a cap; written beside their place, synced, renamed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/io.h"
+
+clade_status clade__file_fail(const char *what, const char *path) {
+  int error = errno;
+  clade_status status = error == ENOENT || error == ENOTDIR                   ? CLADE_NOT_FOUND
+                        : error == EACCES || error == EPERM || error == EROFS ? CLADE_PERMISSION
+                        : error == ENOMEM                                     ? CLADE_NO_MEMORY
+                                                                              : CLADE_IO;
+  return clade_fail(status, "cannot %s %s: %s", what, path, strerror(error));
+}
+
+/* ---- reading ---- */
+static clade_status read_open(int fd, const char *path, uint64_t cap, clade__bytes *out) {
+  struct stat st;
+  if (fstat(fd, &st)) return clade__file_fail("read", path);
+  if (!S_ISREG(st.st_mode)) return CLADE_FAIL(INVALID, "cannot read %s: it is no regular file", path);
+  if ((uint64_t)st.st_size > cap || (uint64_t)st.st_size > PTRDIFF_MAX)
+    return CLADE_FAIL(OVERFLOW, "%s has %" PRIu64 " bytes; at most %" PRIu64 " are read", path, (uint64_t)st.st_size,
+                      cap);
+  out->data = clade__new((size_t)st.st_size, 1);
+  if (!out->data) return clade__fail_in(CLADE_NO_MEMORY, "%s", path);
+  for (out->n = (size_t)st.st_size; st.st_size > 0;) {
+    ssize_t n = read(fd, out->data + (out->n - (size_t)st.st_size), (size_t)st.st_size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return clade__file_fail("read", path);
+    if (n == 0) return CLADE_FAIL(IO, "%s became shorter while it was read", path);
+    st.st_size -= n;
+  }
+  return CLADE_OK;
+}
+
+clade_status clade__file_read(const char *path, uint64_t cap, clade__bytes *out) {
+  *out = (clade__bytes){0};
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY); /* a pipe must not hang */
+  if (fd < 0) return clade__file_fail("read", path);
+  clade_status status = read_open(fd, path, cap, out);
+  close(fd);
+  if (status == CLADE_OK) return CLADE_OK;
+  clade__free(out->data);
+  *out = (clade__bytes){0};
+  return status;
+}
+
+/* ---- directories ---- */
+clade_status clade__directory_make(const char *path) {
+  struct stat st;
+  char *copy = clade__copy_text(path);
+  if (!copy) return CLADE_NO_MEMORY;
+  int failed = *copy ? 0 : ENOENT;
+  for (char *slash = copy; slash && *copy;) {
+    slash = strchr(slash + 1, '/');
+    if (slash) *slash = '\0';
+    failed = mkdir(copy, 0777) && errno != EEXIST ? errno : 0;
+    if (slash) *slash = '/';
+  }
+  clade__free(copy);
+  errno = failed; /* of the last one: those before may be there and forbid writing */
+  if (failed) return clade__file_fail("make the directory", path);
+  if (stat(path, &st)) return clade__file_fail("use the directory", path);
+  if (!S_ISDIR(st.st_mode)) return CLADE_FAIL(INVALID, "%s is no directory", path);
+  return CLADE_OK;
+}
+
+clade_status clade__directory_sync(const char *path) {
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return clade__file_fail("open the directory", path);
+  /* EINVAL: a file system that has nothing to sync here. */
+  clade_status status = fsync(fd) && errno != EINVAL ? clade__file_fail("sync the directory", path) : CLADE_OK;
+  close(fd);
+  return status;
+}
+
+/* ---- writing ---- */
+static clade_status draft_names(const char *path, clade__draft *out) {
+  static atomic_uint count;
+  clade__text text = {0};
+  const char *slash = strrchr(path, '/');
+  out->path = clade__copy_text(path);
+  if (!out->path) return CLADE_NO_MEMORY;
+  if (slash == path)
+    clade__text_add(&text, "/");
+  else if (slash)
+    clade__text_add_bytes(&text, path, (size_t)(slash - path));
+  else
+    clade__text_add(&text, ".");
+  CLADE_TRY(clade__text_take(&text, &out->directory));
+  clade__text_add(&text, "%s/.clade-%ld-%u.tmp", out->directory, (long)getpid(), atomic_fetch_add(&count, 1u));
+  return clade__text_take(&text, &out->temporary);
+}
+
+clade_status clade__draft_open(const char *path, clade__draft *out) {
+  struct stat st;
+  clade_status status;
+  *out = (clade__draft){.fd = -1};
+  /* A rename would put a file in the place of a device or of a link. */
+  if (!lstat(path, &st) && !S_ISREG(st.st_mode))
+    return CLADE_FAIL(INVALID, "cannot write %s: it is there and no regular file", path);
+  CLADE_GOTO(draft_names(path, out));
+  out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  if (out->fd >= 0) return CLADE_OK;
+  status = clade__file_fail("write", path);
+  clade__free(out->temporary); /* not this one's to remove */
+  out->temporary = NULL;
+fail:
+  clade__draft_close(out);
+  return status;
+}
+
+clade_status clade__draft_write(clade__draft *draft, const void *data, size_t bytes) {
+  for (const char *at = data; bytes;) {
+    ssize_t n = write(draft->fd, at, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return clade__file_fail("write", draft->path);
+    at += n;
+    bytes -= (size_t)n;
+  }
+  return CLADE_OK;
+}
+
+clade_status clade__draft_write_at(clade__draft *draft, uint64_t offset, const void *data, size_t bytes) {
+  if (lseek(draft->fd, (off_t)offset, SEEK_SET) < 0) return clade__file_fail("write", draft->path);
+  return clade__draft_write(draft, data, bytes);
+}
+
+clade_status clade__draft_sync(clade__draft *draft) {
+  if (fsync(draft->fd)) return clade__file_fail("write", draft->path);
+  int fd = draft->fd;
+  draft->fd = -1;
+  return close(fd) ? clade__file_fail("write", draft->path) : CLADE_OK;
+}
+
+clade_status clade__draft_place(clade__draft *draft) {
+  if (rename(draft->temporary, draft->path)) return clade__file_fail("write", draft->path);
+  clade__free(draft->temporary);
+  draft->temporary = NULL;
+  return clade__directory_sync(draft->directory);
+}
+
+void clade__draft_close(clade__draft *draft) {
+  if (draft->fd >= 0) close(draft->fd);
+  if (draft->temporary) unlink(draft->temporary);
+  clade__free(draft->temporary);
+  clade__free(draft->directory);
+  clade__free(draft->path);
+  *draft = (clade__draft){.fd = -1};
+}
+
+bool clade__draft_is_temporary(const char *name) {
+  const char *digits = "0123456789", *at = name + strlen(".clade-");
+  if (strncmp(name, ".clade-", strlen(".clade-"))) return false;
+  size_t process = strspn(at, digits);
+  if (!process || at[process] != '-') return false;
+  at += process + 1;
+  size_t number = strspn(at, digits);
+  return number && !strcmp(at + number, ".tmp");
+}
