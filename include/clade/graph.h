@@ -63,6 +63,10 @@ CLADE_API clade_status clade_gradients(clade_graph *g, clade_val y, clade_val dy
 /* x, as a value on which no derivative depends. */
 CLADE_API clade_val clade_stop_gradient(clade_graph *g, clade_val x);
 
+/* For every float that is computed so far an f32 output "watch:NUMBER:OP:NAME", in the order of the nodes, and one
+ * "watch" for all: 0, or NaN where an element is not finite. For finding where a training went wrong; slow. */
+CLADE_API clade_status clade_graph_watch(clade_graph *g);
+
 typedef enum clade_print_format { CLADE_PRINT_TEXT, CLADE_PRINT_DOT } clade_print_format;
 /* A text to be given to clade_text_free. */
 CLADE_API clade_status clade_graph_print(const clade_graph *g, clade_print_format format, char **out);
