@@ -54,6 +54,9 @@
 #define STORAGE(T)         CLADE_PASTE(CLADE_STORAGE_, T)
 #define COMPUTE(T)         CLADE_PASTE(CLADE_COMPUTE_, T)
 
+/* The lowest byte with its sign. A cast to char says the same, and is the same machine code elsewhere; but where a `?:`
+ * has nothing but such chars and constants in its branches, Mesa computes it in 8 bits, and its llvmpipe crashes there. */
+inline int clade_wrap_i8(int v) { return (int)((uint)v << 24) >> 24; }
 inline float clade_load_f16(const __global ushort *p, size_t i) { return vload_half(i, (const __global half *)p); }
 inline void clade_store_f16(__global ushort *p, size_t i, float v) { vstore_half_rte(v, i, (__global half *)p); }
 inline float clade_load_bf16(const __global ushort *p, size_t i) { return as_float((uint)p[i] << 16); }
@@ -73,7 +76,7 @@ inline float clade_round_bf16(float v) {
 #define CLADE_LOAD_f32(p, i)      (p)[i]
 #define CLADE_LOAD_f16(p, i)      clade_load_f16(p, i)
 #define CLADE_LOAD_bf16(p, i)     clade_load_bf16(p, i)
-#define CLADE_LOAD_i8(p, i)       (p)[i]
+#define CLADE_LOAD_i8(p, i)       clade_wrap_i8((p)[i])
 #define CLADE_LOAD_u8(p, i)       (p)[i]
 #define CLADE_LOAD_i32(p, i)      (p)[i]
 #define CLADE_LOAD_i64(p, i)      (p)[i]

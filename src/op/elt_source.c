@@ -92,7 +92,11 @@ static void cast(const char *a, clade_dtype from, clade_dtype to, clade__text *o
   } else if (to == CLADE_BF16 && from != CLADE_BF16) {
     clade__text_add(out, "clade_round_bf16((float)%s)", a);
   } else if (strcmp(compute_type(from), "float") != 0 || strcmp(compute_type(to), "float") == 0) {
-    clade__text_add(out, "(%s)%s%s", compute_type(to), to == CLADE_I8 ? "(char)" : to == CLADE_U8 ? "(uchar)" : "", a);
+    clade__text_add(out, "(%s)%s(%s)", compute_type(to),
+                    to == CLADE_I8   ? "clade_wrap_i8"
+                    : to == CLADE_U8 ? "(uchar)"
+                                     : "",
+                    a);
   } else {
     for (size_t i = 0; i < CLADE_COUNT(limits); i++)
       if (limits[i].to == to)
@@ -123,7 +127,7 @@ static clade_status expression(const clade__elt *p, const clade__elt_insn *insn,
   const char *text = insn->wrt ? row->derivative[insn->wrt - 1] : real ? row->expression : row->integer;
   if (!text) return CLADE_FAIL(UNSUPPORTED, "%s has no expression for %s", row->name, clade_dtype_name(of));
   bool wraps = row->kind == CLADE__ELT_NUMBER || row->kind == CLADE__ELT_INTEGER;
-  const char *wrap = wraps && of == CLADE_I8 ? "(int)(char)(" : wraps && of == CLADE_U8 ? "(int)(uchar)(" : "(";
+  const char *wrap = wraps && of == CLADE_I8 ? "clade_wrap_i8(" : wraps && of == CLADE_U8 ? "(int)(uchar)(" : "(";
   clade__text_add(out, "%s", wrap);
   substitute(text, &n, out);
   clade__text_add(out, ")");

@@ -55,11 +55,44 @@ static void variables_stay_on_their_device(void **state) {
   clade_device_release(other);
 }
 
+/* Small integers wrap between functions that were fused into one kernel, on either. */
+static void fused_bytes(void **state) {
+  clade_device *device[2] = {*state, NULL};
+  int8_t x[256], y[256];
+  for (int i = 0; i < 256; i++) x[i] = (int8_t)(i - 128);
+  OK(clade_device_find("rusticl", &device[1]));
+  for (int d = 0; d < 2; d++) {
+    clade_graph *g;
+    clade_func *func;
+    clade_run *run;
+    clade_ticket ticket;
+    clade_func_info info = {.size = sizeof info};
+    OK(clade_graph_new(&g));
+    clade_val v = clade_input(g, "x", CLADE_I8, CLADE_SHAPE(256));
+    clade_output(g, "y", clade_clip(g, clade_relu(g, clade_add(g, v, v)), 3, 100));
+    OK(clade_compile(g, device[d], &func));
+    OK(clade_func_get_info(func, &info));
+    assert_int_equal(info.steps, 1);
+    OK(clade_run_new(func, NULL, &run));
+    OK(clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket));
+    OK(clade_read(run, ticket, "y", y, sizeof y));
+    for (int i = 0; i < 256; i++) {
+      int twice = (int8_t)(x[i] + x[i]);
+      assert_int_equal(y[i], twice < 3 ? 3 : twice > 100 ? 100 : twice);
+    }
+    clade_run_free(run);
+    clade_func_release(func);
+    clade_graph_release(g);
+  }
+  clade_device_release(device[1]);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(two_platforms),
       cmocka_unit_test(two_contexts_of_the_users),
       cmocka_unit_test(variables_stay_on_their_device),
+      cmocka_unit_test(fused_bytes),
   };
   return cmocka_run_group_tests_name("run_platforms_all", tests, open_device, close_device);
 }
