@@ -71,3 +71,16 @@ clade_status clade__opt_copy(void *dst, size_t dst_size, const void *opt, const 
   memcpy(dst, &dst_size, sizeof dst_size);
   return CLADE_OK;
 }
+
+clade_status clade__info_give(void *info, const void *from, size_t size, const char *function) {
+  size_t room;
+  if (!info) return CLADE_FAIL(INVALID, "%s: info is NULL", function);
+  memcpy(&room, info, sizeof room);
+  if (room < sizeof room || room > 1 << 20)
+    return CLADE_FAIL(INVALID, "%s: info->size is %zu; set it to the size of the struct, which is %zu", function, room,
+                      size);
+  memset(info, 0, room);
+  memcpy(info, from, CLADE_MIN(room, size));
+  memcpy(info, &room, sizeof room);
+  return CLADE_OK;
+}

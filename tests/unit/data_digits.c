@@ -1,0 +1,139 @@
+/* The generated set: the same bits everywhere and every time, all digits alike, and fast enough to make at once. */
+#include "data_unit.h"
+
+#include <math.h>
+#include <time.h>
+
+static clade_dataset_info info_of(const clade_dataset *set) {
+  clade_dataset_info info = {.size = sizeof info};
+  check_ok(clade_dataset_describe(set, &info));
+  return info;
+}
+
+static void test_describes(void **state) {
+  (void)state;
+  for (int train = 0; train < 2; train++) {
+    clade_dataset *set;
+    check_ok(clade_dataset_open("digits", train, &set));
+    clade_dataset_info info = info_of(set);
+    assert_string_equal(info.name, "digits");
+    assert_int_equal(info.count, train ? 12000 : 2000);
+    assert_int_equal(info.classes, 10);
+    clade_shape shape = CLADE_SHAPE(1, 28, 28);
+    assert_true(clade_shape_equal(&info.shape, &shape));
+    assert_string_equal(info.class_names[7], "7");
+    clade_dataset_release(set);
+  }
+}
+
+/* All pixels of both parts by their hash: whoever changes one changes what people compare their results with. */
+static void test_bits(void **state) {
+  (void)state;
+  clade__hash hash = {0};
+  unsigned char pixel[CLADE__DIGIT_PIXELS];
+  for (uint64_t i = 0; i < 14000; i++) {
+    assert_int_equal(clade__digit_draw(20, i, pixel), (int)(i % 10));
+    hash = clade__hash_more(hash, pixel, sizeof pixel);
+  }
+  char text[33];
+  assert_string_equal(clade__hash_text(hash, text), "3b5da15385089e9e17aedb8a89baf87f");
+}
+
+/* The set holds exactly what is drawn, its test part what follows the training part. */
+static void test_samples(void **state) {
+  (void)state;
+  float x[CLADE__DIGIT_PIXELS];
+  unsigned char pixel[CLADE__DIGIT_PIXELS];
+  for (int train = 0; train < 2; train++) {
+    clade_dataset *set;
+    check_ok(clade_dataset_open("digits", train, &set));
+    for (int i = 0; i < 2000; i += 37) {
+      int32_t label;
+      check_ok(clade_dataset_get(set, i, x, &label));
+      assert_int_equal(label, clade__digit_draw(20, (uint64_t)(i + (train ? 0 : 12000)), pixel));
+      for (int k = 0; k < CLADE__DIGIT_PIXELS; k++) assert_true(x[k] == (float)pixel[k] / 255.0f);
+    }
+    clade_dataset_release(set);
+  }
+}
+
+/* Another seed, another set; neighbours differ. */
+static void test_seeds(void **state) {
+  (void)state;
+  unsigned char a[CLADE__DIGIT_PIXELS], b[CLADE__DIGIT_PIXELS];
+  clade__digit_draw(20, 5, a);
+  clade__digit_draw(21, 5, b);
+  assert_memory_not_equal(a, b, sizeof a);
+  clade__digit_draw(20, 15, b);
+  assert_memory_not_equal(a, b, sizeof a);
+}
+
+/* The ink is in the image, not beside it: each image has bright pixels, and the border is nearly empty. */
+static void test_ink(void **state) {
+  (void)state;
+  enum { SIDE = CLADE__DIGIT_SIDE, N = 3000 };
+  double border = 0, inner = 0;
+  unsigned char pixel[CLADE__DIGIT_PIXELS];
+  for (uint64_t i = 0; i < N; i++) {
+    int bright = 0;
+    clade__digit_draw(20, i, pixel);
+    for (int y = 0; y < SIDE; y++) {
+      for (int x = 0; x < SIDE; x++) {
+        bool edge = y == 0 || x == 0 || y == SIDE - 1 || x == SIDE - 1;
+        *(edge ? &border : &inner) += pixel[y * SIDE + x];
+        bright += pixel[y * SIDE + x] > 110;
+      }
+    }
+    if (bright < 15 || bright > 400) fail_msg("image %d has %d bright pixels", (int)i, bright);
+  }
+  assert_true(border / (N * 4 * (SIDE - 1)) < 0.5 * inner / (N * (SIDE - 2) * (SIDE - 2)));
+}
+
+/* What the set says of its mean and deviation is so. */
+static void test_moments(void **state) {
+  (void)state;
+  clade_dataset *set;
+  double sum = 0, square = 0;
+  check_ok(clade_dataset_open("digits", true, &set));
+  clade_dataset_info info = info_of(set);
+  for (int64_t i = 0; i < info.count; i++) {
+    float x[CLADE__DIGIT_PIXELS];
+    int32_t label;
+    check_ok(clade_dataset_get(set, i, x, &label));
+    for (int k = 0; k < CLADE__DIGIT_PIXELS; k++) sum += (double)x[k], square += (double)x[k] * (double)x[k];
+  }
+  double n = (double)info.count * CLADE__DIGIT_PIXELS, mean = sum / n, variance = square / n - mean * mean;
+  assert_float_equal((float)mean, info.mean[0], 1e-4f);
+  assert_float_equal((float)sqrt(variance), info.std[0], 1e-4f);
+  clade_dataset_release(set);
+}
+
+static void test_speed(void **state) {
+  (void)state;
+  unsigned char pixel[CLADE__DIGIT_PIXELS];
+  clock_t since = clock();
+  for (uint64_t i = 0; i < 2000; i++) clade__digit_draw(20, i, pixel);
+  printf("%.0f images/s on one core\n", 2000 / ((double)(clock() - since) / CLOCKS_PER_SEC));
+}
+
+static clade_status open_and_close(void *user) {
+  (void)user;
+  clade_dataset *set = NULL;
+  clade_status status = clade_dataset_open("digits", false, &set);
+  clade_dataset_release(set);
+  return status;
+}
+static void test_no_memory(void **state) {
+  (void)state;
+  check_failing_allocations(open_and_close, NULL);
+}
+
+int main(void) {
+  count_allocations();
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_describes), cmocka_unit_test(test_bits),      cmocka_unit_test(test_samples),
+      cmocka_unit_test(test_seeds),     cmocka_unit_test(test_ink),       cmocka_unit_test(test_moments),
+      cmocka_unit_test(test_speed),     cmocka_unit_test(test_no_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
