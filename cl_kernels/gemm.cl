@@ -19,6 +19,7 @@ static inline long FN(batches)(index8_t dims) { return (long)dims.s0 * dims.s1 *
 #define GEMM_ARGS                                                                                              \
   ARG(const STORAGE(T), a), ARG(const STORAGE(T), b), ARG(STORAGE(OUT), y), const index8_t dims, const index_t depth, \
       const index8_t a_s, const index8_t b_s, const float alpha
+#define EPILOGUE_AT(strides) FN(offset)(dims, strides, batch)
 /* Pointers to the batch's matrices. */
 #define GEMM_USE                          \
   USE(const STORAGE(T), a);               \
@@ -189,4 +190,5 @@ GROUP(16, 16, 1) KERNEL(gemm_forward_simt)(GEMM_ARGS EPILOGUE_ARGS) {
 #endif
 #undef GEMM_ARGS
 #undef GEMM_USE
+#undef EPILOGUE_AT
 #undef GEMM_STORE

@@ -98,6 +98,7 @@ struct clade_op {
   uint64_t (*in_place)(const clade_node *n, int out);
   const clade_impl *impls; /* the cheapest that accepts wins; order breaks ties; ref comes last */
   const char *source;      /* a user's kernel source in OpenCL C 1.2; NULL: cl_kernels/<name>.cl */
+  const char *file;        /* the kernel file that it shares, instead of <name>.cl; NULL: its own */
   /* For an op whose nodes have different numbers of outputs: how many a node has, by what clade_node_add was given
    * (attrs may be NULL, n_in out of range), shapes aside. NULL: n_out, which is ignored otherwise. */
   int (*outputs)(const void *attrs, int n_in);

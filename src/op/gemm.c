@@ -2,6 +2,7 @@
  * is within (K + 4) 2^-24 of alpha * sum |a b|, before the program, besides the rounding to the stored type. */
 #include <clade/ops.h>
 
+#include "op/epilogue.h"
 #include "op/gemm.h"
 
 static const clade_attr table[] = {
@@ -27,39 +28,6 @@ static clade_status matrices(const clade_node *n, clade_dim *m, clade_dim *k, cl
                     a->trans_a ? " transposed" : "", clade_shape_text(y, t, sizeof t), a->trans_b ? " transposed" : "");
 }
 
-/* The epilogue's inputs must fit the result without making it larger. */
-static clade_status fits(const char *what, const clade_shape *x, const clade_shape *result) {
-  char s[200], t[200];
-  bool ok = x->rank <= result->rank;
-  for (int i = 0; ok && i < x->rank; i++) ok = x->dim[i] == 1 || x->dim[i] == result->dim[i + result->rank - x->rank];
-  if (ok) return CLADE_OK;
-  return CLADE_FAIL(SHAPE, "gemm: %s is %s and cannot be broadcast to the result %s", what,
-                    clade_shape_text(x, s, sizeof s), clade_shape_text(result, t, sizeof t));
-}
-
-static clade_status infer_epilogue(const clade_node *n, clade_type *out) {
-  const clade__elt *p = &((const clade__gemm_attrs *)n->attrs)->epilogue;
-  int inputs = p->n_in ? p->n_in - 1 : 0;
-  char name[32] = "epilogue input";
-  if (inputs != n->n_in - 2)
-    return CLADE_FAIL(INVALID, "gemm: the epilogue takes %d operands beside the product, but the node has %d", inputs,
-                      n->n_in - 2);
-  for (int i = 2; i < n->n_in; i++) {
-    if (n->in[i].dtype != (clade_dtype)p->in_dtype[i - 1])
-      return CLADE_FAIL(DTYPE, "gemm: operand %d is %s; the epilogue expects %s", i, clade_dtype_name(n->in[i].dtype),
-                        clade_dtype_name((clade_dtype)p->in_dtype[i - 1]));
-    CLADE_TRY(fits(name, &n->in[i].shape, &out->shape));
-  }
-  if (p->n_insn) {
-    if ((clade_dtype)p->in_dtype[0] != out->dtype)
-      return CLADE_FAIL(DTYPE, "gemm: the epilogue expects a product of %s, but it is %s",
-                        clade_dtype_name((clade_dtype)p->in_dtype[0]), clade_dtype_name(out->dtype));
-    CLADE_TRY(clade__elt_check(p));
-    out->dtype = clade__elt_dtype(p);
-  }
-  return CLADE_OK;
-}
-
 static clade_status infer(clade_node *n) {
   const clade__gemm_attrs *a = n->attrs;
   clade_dtype t = n->in[0].dtype;
@@ -78,7 +46,7 @@ static clade_status infer(clade_node *n) {
   CLADE_TRY(clade__broadcast_shape("gemm", &batch[0], &batch[1], &out.shape));
   out.shape.dim[out.shape.rank++] = m;
   out.shape.dim[out.shape.rank++] = cols;
-  CLADE_TRY(infer_epilogue(n, &out));
+  CLADE_TRY(clade__epilogue_infer(n, &out));
   n->out[0] = out;
   return CLADE_OK;
 }
@@ -122,6 +90,14 @@ const clade_op clade__op_gemm = {
     .impls = clade__gemm_impls,
 };
 
+static clade_status fits(const clade_shape *bias, const clade_shape *result) {
+  char s[200], t[200];
+  const char *reason = clade__host_refuses(clade__host_of(&clade__op_gemm), bias, result);
+  if (!reason) return CLADE_OK;
+  return CLADE_FAIL(SHAPE, "gemm: .bias is %s and %s %s", clade_shape_text(bias, s, sizeof s), reason,
+                    clade_shape_text(result, t, sizeof t));
+}
+
 clade_val clade_gemm_(clade_graph *g, clade_val a, const clade_gemm_opt *given) {
   clade_gemm_opt opt;
   clade_type bias, result;
@@ -131,7 +107,7 @@ clade_val clade_gemm_(clade_graph *g, clade_val a, const clade_gemm_opt *given) 
   if (!clade_val_ok(y) || (!opt.bias.graph && !opt.bias.id)) return y;
   status = clade_val_type(g, opt.bias, &bias);
   if (status == CLADE_OK) status = clade_val_type(g, y, &result);
-  if (status == CLADE_OK) status = fits(".bias", &bias.shape, &result.shape);
+  if (status == CLADE_OK) status = fits(&bias.shape, &result.shape);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   return clade_add(g, y, opt.bias);
 }

@@ -1,8 +1,7 @@
 /* How a gemm is computed: `vec` on CPUs, `simt` on GPUs, `ref` anywhere. The kernels differ in how they walk; what they
  * are told is the same: extents, strides of both operands, and the epilogue. */
+#include "op/epilogue.h"
 #include "op/gemm.h"
-
-#include <stdio.h>
 
 enum { BATCH_AXES = 6, ROW = 6, COLUMN = 7, OPERANDS = 2 + CLADE__ELT_INPUTS };
 
@@ -50,46 +49,13 @@ static problem problem_of(const clade_node *node) {
   return p;
 }
 
-/* ---- the epilogue as text: arguments, pointers, and the value `r` of a result `i0` at (row, column) ---- */
-static clade_status define_epilogue(clade_kernel_step *s, const clade_node *node) {
-  const clade__elt *e = &((const clade__gemm_attrs *)node->attrs)->epilogue;
-  clade__text args = {0}, use = {0}, body = {0};
-  clade_status status = CLADE_OK;
-  for (int i = 2; i < node->n_in; i++) {
-    const char *t = clade_dtype_name(node->in[i].dtype);
-    clade__text_add(&args, ", ARG(const STORAGE(%s), e%d), const index8_t e%d_s", t, i, i);
-    clade__text_add(&use, "USE(const STORAGE(%s), e%d); e%d += FN(offset)(dims, e%d_s, batch); ", t, i, i, i);
-    clade__text_add(&body, "const COMPUTE(%s) i%d = LOAD(%s, e%d, row * e%d_s.s6 + column * e%d_s.s7); ", t, i - 1, t,
-                    i, i, i);
-  }
-  if (e->n_insn)
-    CLADE_GOTO(clade__elt_source(e, &body));
-  else
-    clade__text_add(&body, "const COMPUTE(T) r = i0;");
-  char *text[3] = {NULL, NULL, NULL};
-  static const char *const names[3] = {"EPILOGUE_ARGS", "EPILOGUE_USE", "EPILOGUE"};
-  clade__text *from[3] = {&args, &use, &body};
-  for (int i = 0; i < 3; i++) {
-    if (status == CLADE_OK) status = clade__text_take(from[i], &text[i]);
-    for (char *c = text[i]; c && *c; c++)
-      if (*c == '\n') *c = ' ';
-    if (status == CLADE_OK) clade_emit_define_text(s, names[i], text[i]);
-    clade__free(text[i]);
-  }
-fail:
-  clade__text_free(&args);
-  clade__text_free(&use);
-  clade__text_free(&body);
-  return status;
-}
-
 static clade_status begin(clade_emit *e, const clade_node *node, const problem *p, const char *kernel,
                           clade_kernel_step **out) {
   const clade__gemm_attrs *at = node->attrs;
   clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", clade_dtype_name(node->in[0].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(node->out[0].dtype));
-  CLADE_TRY(define_epilogue(s, node));
+  CLADE_TRY(clade__epilogue_define(s, node));
   clade_emit_in(s, 0);
   clade_emit_in(s, 1);
   clade_emit_out(s, 0);
@@ -100,13 +66,6 @@ static clade_status begin(clade_emit *e, const clade_node *node, const problem *
   clade_emit_f32(s, at->alpha);
   *out = s;
   return CLADE_OK;
-}
-
-static void end(clade_kernel_step *s, const clade_node *node, const problem *p) {
-  for (int i = 2; i < node->n_in; i++) {
-    clade_emit_in(s, i);
-    clade_emit_index8(s, 8, p->stride[i]);
-  }
 }
 
 static int64_t up(int64_t n, int64_t tile) { return (n + tile - 1) / tile * tile; }
@@ -133,7 +92,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s;
   CLADE_TRY(begin(e, q->node, &p, "gemm_forward_ref", &s));
   clade_emit_define_text(s, "ACC", q->node->in[0].dtype == CLADE_I32 ? "uint" : "float");
-  end(s, q->node, &p);
+  clade__epilogue_args(s, q->node, &p.stride[2]);
   clade_emit_range(s, 3, (size_t[]){(size_t)p.n, (size_t)p.m, (size_t)p.batches}, (size_t[]){16, 1, 1});
   return CLADE_OK;
 }
@@ -192,7 +151,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "BLOCK_COLUMNS", t.columns);
   clade_emit_define(s, "DEPTH", VEC_DEPTH);
   clade_emit_index(s, rows);
-  end(s, q->node, &p);
+  clade__epilogue_args(s, q->node, &p.stride[2]);
   size_t global = (size_t)(across * ((p.m + rows - 1) / rows)), local = 1;
   clade_emit_range(s, 1, &global, &local);
   return CLADE_OK;
@@ -216,7 +175,7 @@ static clade_status simt_emit(clade_emit *e, const clade_query *q) {
   problem p = problem_of(q->node);
   clade_kernel_step *s;
   CLADE_TRY(begin(e, q->node, &p, "gemm_forward_simt", &s));
-  end(s, q->node, &p);
+  clade__epilogue_args(s, q->node, &p.stride[2]);
   size_t global[3] = {(size_t)(up(p.n, SIMT_TILE) / SIMT_TILE * SIMT_GROUP),
                       (size_t)(up(p.m, SIMT_TILE) / SIMT_TILE * SIMT_GROUP), (size_t)p.batches};
   clade_emit_range(s, 3, global, (size_t[]){SIMT_GROUP, SIMT_GROUP, 1});

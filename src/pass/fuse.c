@@ -1,12 +1,6 @@
 /* Puts elementwise nodes into one program, and such programs into the ops that can compute them in their store. */
+#include "op/epilogue.h"
 #include "pass/pass.h"
-
-/* Ops with an epilogue: where it is in their attributes, and how many operands are not its own. */
-static const struct host {
-  const clade_op *op;
-  size_t epilogue;
-  int operands;
-} hosts[] = {{&clade__op_gemm, offsetof(clade__gemm_attrs, epilogue), 2}};
 
 /* What an elementwise node is to become. */
 typedef struct draft {
@@ -92,29 +86,31 @@ static void plan_chain(fusion *f, const clade_graph *g, clade__id node) {
   }
 }
 
-static const struct host *host_of(const clade_op *op) {
-  for (size_t i = 0; i < CLADE_COUNT(hosts); i++)
-    if (hosts[i].op == op) return &hosts[i];
-  return NULL;
-}
-
 /* A host's epilogue as a draft; input 0 is the op's own result. */
-static draft epilogue_of(const clade_graph *g, const clade__node *n, const struct host *host) {
+static draft epilogue_of(const clade_graph *g, const clade__node *n, const clade__host *host) {
   draft d = {.active = true};
   memcpy(&d.program, (const char *)n->attrs + host->epilogue, sizeof d.program);
   if (!d.program.n_in) { /* none so far */
     d.program.n_in = 1;
     d.program.in_dtype[0] = (uint8_t)clade__type(g, n->first_out)->dtype;
   }
-  for (int i = 1; i < d.program.n_in; i++) d.in[i] = n->in[host->operands + i - 1], d.refs[i] = 1;
+  for (int i = 1; i < d.program.n_in; i++) d.in[i] = n->in[host->own + i - 1], d.refs[i] = 1;
   return d;
+}
+
+/* The host can take all operands of the program in its store. */
+static bool host_takes(const clade_graph *g, const clade__host *host, const draft *d) {
+  const clade_shape *result = &clade__type(g, g->nodes[d->host].first_out)->shape;
+  for (int i = 1; i < d->program.n_in; i++)
+    if (clade__host_refuses(host, &clade__type(g, d->in[i])->shape, result)) return false;
+  return true;
 }
 
 static void plan_epilogue(fusion *f, const clade_graph *g, clade__id node) {
   draft *d = &f->drafts[node];
   for (int i = 0; d->active && !d->host && i < d->program.n_in; i++) {
     clade__id from = g->values[d->in[i]].node;
-    const struct host *host = host_of(g->nodes[from].op);
+    const clade__host *host = clade__host_of(g->nodes[from].op);
     if (!host || f->absorbed[from] || !ours(f, g, node, d, i)) continue;
     draft inner = epilogue_of(g, &g->nodes[from], host);
     uint8_t map[CLADE__ELT_INPUTS];
@@ -122,6 +118,7 @@ static void plan_epilogue(fusion *f, const clade_graph *g, clade__id node) {
     if (!clade__elt_compose(&d->program, i, &inner.program, &next.program, map)) continue;
     for (int k = 1; k < next.program.n_in; k++) /* the composed program begins with the epilogue's inputs */
       next.in[k] = (map[k] < CLADE__ELT_INPUTS ? d : &inner)->in[map[k] % CLADE__ELT_INPUTS];
+    if (!host_takes(g, host, &next)) continue;
     merge_inputs(&next, 1);
     f->absorbed[from] = true;
     *d = next;
@@ -131,10 +128,10 @@ static void plan_epilogue(fusion *f, const clade_graph *g, clade__id node) {
 static clade_status build_host(const clade_graph *old, const clade__node *n, const draft *d, clade_graph *g,
                                const clade__id *map, clade__id *id) {
   const clade__node *from = &old->nodes[d->host];
-  const struct host *host = host_of(from->op);
+  const clade__host *host = clade__host_of(from->op);
   clade__id in[CLADE_MAX_OPERANDS];
-  int n_in = host->operands;
-  for (int i = 0; i < host->operands; i++) in[i] = map[from->in[i]];
+  int n_in = host->own;
+  for (int i = 0; i < host->own; i++) in[i] = map[from->in[i]];
   for (int i = 1; i < d->program.n_in; i++) in[n_in++] = map[d->in[i]];
   char *attrs = clade__new(from->op->attr_bytes, 1);
   if (!attrs) return CLADE_NO_MEMORY;

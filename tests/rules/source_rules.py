@@ -150,8 +150,10 @@ def complete_ops(root):
             if not re.search(r'\{\s*(?:\.name\s*=\s*)?"ref"', text):
                 bad.append(f'{source}:1: {name} has no implementation "ref"')
             launches = "clade_emit_kernel" in text or "clade_emit_copy" not in text
-            if launches and not os.path.exists(os.path.join(root, f"cl_kernels/{name}.cl")):
-                bad.append(f"{source}:1: {name} has no cl_kernels/{name}.cl")
+            shared = re.search(r'\.file\s*=\s*"(\w+)"', code(read(root, source)))
+            stem = shared.group(1) if shared else name
+            if launches and not os.path.exists(os.path.join(root, f"cl_kernels/{stem}.cl")):
+                bad.append(f"{source}:1: {name} has no cl_kernels/{stem}.cl")
         if not os.path.exists(os.path.join(root, f"tests/op/{name}.c")):
             bad.append(f"{source}:1: {name} has no tests/op/{name}.c")
     for path in files(root, ".cl"):

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include <clade/ops.h>
+#include <clade/nn.h>
 
 #include "pass/pass.h"
 
@@ -140,6 +140,33 @@ static void test_epilogue(void **state) {
   clade_graph_release(g);
 }
 
+/* Bias, residual and activation end in a convolution's store; the activation's derivative in that of its data pass. */
+static void test_convolution(void **state) {
+  (void)state;
+  clade_graph *g = new_graph(), *f;
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(2, 3, 8, 8)), h, dx;
+  clade_val w = clade_input(g, "w", CLADE_F32, CLADE_SHAPE(3, 3, 3, 3));
+  clade_val bias = clade_input(g, "bias", CLADE_F32, CLADE_SHAPE(3));
+  h = clade_relu(g, clade_conv2d(g, x, w, .bias = bias, .pad = {1, 1}));
+  h = clade_relu(g, clade_add(g, clade_conv2d(g, h, w, .bias = bias, .pad = {1, 1}), x));
+  clade_gradients(g, h, (clade_val){0, 0}, 1, &x, &dx);
+  clade_output(g, "h", h);
+  clade_output(g, "dx", dx);
+  assert_int_equal(clade_graph_status(g), CLADE_OK);
+  f = fused(g);
+  assert_int_equal(count(f, &clade__op_conv2d), 2);
+  assert_int_equal(count(f, &clade__op_conv2d_data), 2);
+  assert_int_equal(count(f, &clade__op_eltwise),
+                   3); /* two sums are used twice; so is the gradient behind the last relu */
+  clade_graph_release(f);
+  clade_graph_release(g);
+  g = new_graph(); /* one value per column: not along height and width alike */
+  x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(2, 3, 8, 8));
+  w = clade_input(g, "w", CLADE_F32, CLADE_SHAPE(3, 3, 1, 1));
+  clade_output(g, "y", clade_add(g, clade_conv2d(g, x, w), clade_input(g, "line", CLADE_F32, CLADE_SHAPE(8))));
+  assert_fused(g, 1);
+}
+
 /* ---- random graphs: every value is the same number in all its elements, so that a graph is evaluated in scalars ----
  */
 enum { ROUNDS = 300, MOST = 60 };
@@ -241,8 +268,8 @@ static void test_random(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain), cmocka_unit_test(test_merged),
-                                     cmocka_unit_test(test_apart), cmocka_unit_test(test_epilogue),
-                                     cmocka_unit_test(test_random)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain),       cmocka_unit_test(test_merged),
+                                     cmocka_unit_test(test_apart),       cmocka_unit_test(test_epilogue),
+                                     cmocka_unit_test(test_convolution), cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,46 @@
+/* Between convolution's three passes and their implementations. y = conv2d(x, w) is linear in both operands, so that
+ * the derivative of each pass is made of the other two. */
+#ifndef CLADE_CONV_H
+#define CLADE_CONV_H
+
+#include "op/window.h"
+
+/* Attributes of conv2d (x, w), conv2d_data (y, w) and conv2d_weights (x, y). Operands behind them are the epilogue's,
+ * broadcast against the result along height and width together or not at all. */
+typedef struct clade__conv_attrs {
+  clade__window window;
+  int32_t groups;
+  clade_shape shape; /* of the result, which y does not tell: of x in conv2d_data, of w in conv2d_weights */
+  clade__elt epilogue;
+} clade__conv_attrs;
+extern const clade_attr clade__conv_table[];
+
+/* Checks the shapes of y = conv2d(x, w); `y` NULL: writes the shape to *out. */
+clade_status clade__conv_check(const clade_node *n, const clade_shape *x, const clade_shape *w, const clade_shape *y,
+                               clade_shape *out);
+/* Two dense float operands of one type; then clade__conv_check and, for what has one, the epilogue. */
+clade_status clade__conv_operands(const clade_node *n);
+clade_val clade__conv_node(clade_graph *g, const clade_op *op, const clade__conv_attrs *like, clade_val a, clade_val b,
+                           const clade_shape *shape);
+/* That a node has no epilogue yet: derivatives are taken before fusion. */
+clade_status clade__conv_plain(const clade_grad *g);
+
+/* ---- implementations ---- */
+/* conv2d and conv2d_data are one computation, which gathers: each result (n, group, row, place) is the sum over
+ * `inner` channels and taps of source(n, group, channel, map(place, tap)) * weight(group, row, channel, tap). */
+typedef struct clade__gather {
+  int64_t n, groups, rows, inner, source[2], result[2], kernel[2];
+  int64_t w_group, w_row, w_inner; /* strides of the weights */
+  clade__map_1d (*map)(const clade__window *, int axis);
+} clade__gather;
+clade__gather clade__gather_of(const clade_node *n);
+/* The kernel of a family up to its epilogue's arguments, which follow. */
+clade_status clade__gather_begin(clade_emit *e, const clade_node *n, const clade__gather *p, const char *kernel,
+                                 clade_kernel_step **out);
+void clade__gather_end(clade_kernel_step *s, const clade_node *n);
+
+const char *clade__gather_ref_accept(const clade_query *q);
+double clade__gather_ref_cost(const clade_query *q);
+clade_status clade__gather_ref_emit(clade_emit *e, const clade_query *q);
+
+#endif

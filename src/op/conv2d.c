@@ -1,0 +1,153 @@
+/* Convolution over height and width, as cross-correlation: NCHW, with stride, padding, dilation and groups, and an
+ * elementwise program at the end. Each result is within (K + 4) 2^-24 of sum |x w| over its K products, before the
+ * program, besides the rounding to the stored type. */
+#include <clade/nn.h>
+
+#include "op/conv.h"
+#include "op/epilogue.h"
+
+#include <inttypes.h>
+
+const clade_attr clade__conv_table[] = {
+    CLADE__WINDOW_ROWS(clade__conv_attrs),
+    {"groups", CLADE_ATTR_I32, offsetof(clade__conv_attrs, groups), 1},
+    {"shape", CLADE_ATTR_SHAPE, offsetof(clade__conv_attrs, shape), 1},
+    {"epilogue", CLADE_ATTR_BYTES, offsetof(clade__conv_attrs, epilogue), sizeof(clade__elt)},
+    {0}};
+
+clade_status clade__conv_check(const clade_node *n, const clade_shape *x, const clade_shape *w, const clade_shape *y,
+                               clade_shape *out) {
+  const clade__conv_attrs *a = n->attrs;
+  const char *op = n->op->name;
+  char s[200], t[200];
+  if (w->rank != 4)
+    return CLADE_FAIL(SHAPE, "%s: w is %s; expected [out, in / groups, height, width]", op,
+                      clade_shape_text(w, s, sizeof s));
+  for (int i = 0; i < 2; i++)
+    if (w->dim[2 + i] != a->window.kernel[i])
+      return CLADE_FAIL(SHAPE, "%s: w is %s; expected a kernel of %d x %d", op, clade_shape_text(w, s, sizeof s),
+                        a->window.kernel[0], a->window.kernel[1]);
+  if (a->groups < 1) return CLADE_FAIL(INVALID, "%s: .groups is %d; expected at least 1", op, a->groups);
+  if (!clade_dim_is_symbol(w->dim[0]) && w->dim[0] % a->groups)
+    return CLADE_FAIL(SHAPE, "%s: w is %s: its %" PRId64 " output channels are not divisible by .groups, which is %d",
+                      op, clade_shape_text(w, s, sizeof s), w->dim[0], a->groups);
+  CLADE_TRY(clade__window_slide(op, &a->window, x, w->dim[0], out));
+  if (x->dim[1] != clade_dim_mul(w->dim[1], a->groups))
+    return CLADE_FAIL(SHAPE, "%s: x is %s and w %s: with .groups %d, x has %d times the channels of w", op,
+                      clade_shape_text(x, s, sizeof s), clade_shape_text(w, t, sizeof t), a->groups, a->groups);
+  if (y && !clade_shape_equal(y, out))
+    return CLADE_FAIL(SHAPE, "%s: y is %s; expected %s", op, clade_shape_text(y, s, sizeof s),
+                      clade_shape_text(out, t, sizeof t));
+  return CLADE_OK;
+}
+
+clade_status clade__conv_operands(const clade_node *n) {
+  clade_dtype a = n->in[0].dtype, b = n->in[1].dtype;
+  CLADE_TRY(clade__want_dense(n));
+  CLADE_TRY(clade__want_float(n, 0, "the first operand"));
+  if (a == b) return CLADE_OK;
+  return CLADE_FAIL(DTYPE, "%s: the operands are %s and %s; expected the same type", n->op->name, clade_dtype_name(a),
+                    clade_dtype_name(b));
+}
+
+clade_val clade__conv_node(clade_graph *g, const clade_op *op, const clade__conv_attrs *like, clade_val a, clade_val b,
+                           const clade_shape *shape) {
+  clade__conv_attrs at;
+  memset(&at, 0, sizeof at); /* attributes are compared and hashed by their bytes */
+  at.window = like->window;
+  at.groups = like->groups;
+  if (shape) {
+    at.shape.rank = shape->rank;
+    for (int i = 0; i < shape->rank; i++) at.shape.dim[i] = shape->dim[i];
+  }
+  return clade_node_add(g, op, NULL, &at, 2, (clade_val[]){a, b}, NULL);
+}
+
+clade_status clade__conv_plain(const clade_grad *g) {
+  if (g->node->n_in == 2 && !((const clade__conv_attrs *)g->node->attrs)->epilogue.n_insn) return CLADE_OK;
+  return CLADE_FAIL(UNSUPPORTED, "%s: derivatives are taken before an epilogue is fused in", g->node->op->name);
+}
+
+static clade_status infer(clade_node *n) {
+  clade_type out = {.dtype = n->in[0].dtype};
+  CLADE_TRY(clade__conv_operands(n));
+  CLADE_TRY(clade__conv_check(n, &n->in[0].shape, &n->in[1].shape, NULL, &out.shape));
+  CLADE_TRY(clade__epilogue_infer(n, &out));
+  n->out[0] = out;
+  return CLADE_OK;
+}
+
+static clade_status grad(clade_grad *g) {
+  const clade__conv_attrs *a = g->node->attrs;
+  clade_val x = g->in[0], w = g->in[1], dy = g->dout[0];
+  CLADE_TRY(clade__conv_plain(g));
+  if (g->wanted[0]) g->din[0] = clade__conv_node(g->graph, &clade__op_conv2d_data, a, dy, w, &g->node->in[0].shape);
+  if (g->wanted[1]) g->din[1] = clade__conv_node(g->graph, &clade__op_conv2d_weights, a, x, dy, &g->node->in[1].shape);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {
+    {.name = "ref", .accept = clade__gather_ref_accept, .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit},
+    {0},
+};
+
+const clade_op clade__op_conv2d = {
+    .size = sizeof(clade_op),
+    .name = "conv2d",
+    .min_in = 2,
+    .max_in = 2 + CLADE__ELT_INPUTS - 1,
+    .n_out = 1,
+    .attr_bytes = sizeof(clade__conv_attrs),
+    .attrs = clade__conv_table,
+    .infer = infer,
+    .grad = grad,
+    .impls = impls,
+};
+
+/* ---- builder ---- */
+static clade_status attrs_of(const clade_graph *g, const clade_conv2d_opt *opt, clade__conv_attrs *at) {
+  clade_type w;
+  char text[200];
+  int kernel[2];
+  memset(at, 0, sizeof *at);
+  clade_status status = clade_val_type(g, opt->w, &w);
+  if (status != CLADE_OK) return clade__fail_in(status, "conv2d: w");
+  for (int i = 0; i < 2; i++) {
+    if (w.shape.rank != 4 || w.shape.dim[2 + i] < 1 || w.shape.dim[2 + i] > INT32_MAX)
+      return CLADE_FAIL(SHAPE,
+                        "conv2d: w is %s; expected [out, in / groups, height, width] with a kernel of 1 x 1 at least",
+                        clade_shape_text(&w.shape, text, sizeof text));
+    kernel[i] = (int)w.shape.dim[2 + i];
+  }
+  const clade__window_opt window = {kernel, opt->stride, opt->pad, opt->pads, opt->dilation};
+  at->groups = opt->groups ? opt->groups : 1;
+  return clade__window_make("conv2d", &window, false, &at->window);
+}
+
+/* One value per output channel, as a shape that is broadcast against the result. */
+static clade_status bias_of(clade_graph *g, clade_val bias, const clade_shape *y, clade_val *out) {
+  clade_type type;
+  char text[200];
+  clade_status status = clade_val_type(g, bias, &type);
+  if (status != CLADE_OK) return clade__fail_in(status, "conv2d: .bias");
+  if (type.shape.rank != 1 || type.shape.dim[0] != y->dim[1])
+    return CLADE_FAIL(SHAPE, "conv2d: .bias is %s; expected one value per channel of the result %s",
+                      clade_shape_text(&type.shape, text, sizeof text), clade_shape_text(y, (char[200]){0}, 200));
+  *out = clade_reshape(g, bias, CLADE_SHAPE(y->dim[1], 1, 1));
+  return CLADE_OK;
+}
+
+clade_val clade_conv2d_(clade_graph *g, clade_val x, const clade_conv2d_opt *given) {
+  clade_conv2d_opt opt;
+  clade__conv_attrs at;
+  clade_type y;
+  clade_val bias;
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "conv2d");
+  if (status == CLADE_OK) status = attrs_of(g, &opt, &at);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  clade_val product = clade__conv_node(g, &clade__op_conv2d, &at, x, opt.w, NULL);
+  if (!clade_val_ok(product) || (!opt.bias.graph && !opt.bias.id)) return product;
+  status = clade_val_type(g, product, &y);
+  if (status == CLADE_OK) status = bias_of(g, opt.bias, &y.shape, &bias);
+  return status == CLADE_OK ? clade_add(g, product, bias) : clade__graph_fail(g, status, NULL);
+}

@@ -1,0 +1,43 @@
+/* The derivative of a convolution by its input: what each pixel gave to the results whose windows cover it. It gathers,
+ * so that sums have a fixed order; the bound is that of conv2d. */
+#include "op/conv.h"
+#include "op/epilogue.h"
+
+static clade_status infer(clade_node *n) {
+  const clade__conv_attrs *a = n->attrs;
+  clade_type out = {.dtype = n->in[0].dtype, .shape = a->shape};
+  clade_shape y;
+  CLADE_TRY(clade__conv_operands(n));
+  CLADE_TRY(clade__conv_check(n, &a->shape, &n->in[1].shape, &n->in[0].shape, &y));
+  CLADE_TRY(clade__epilogue_infer(n, &out));
+  n->out[0] = out;
+  return CLADE_OK;
+}
+
+static clade_status grad(clade_grad *g) {
+  const clade__conv_attrs *a = g->node->attrs;
+  clade_val y = g->in[0], w = g->in[1], dx = g->dout[0];
+  CLADE_TRY(clade__conv_plain(g));
+  if (g->wanted[0]) g->din[0] = clade__conv_node(g->graph, &clade__op_conv2d, a, dx, w, NULL);
+  if (g->wanted[1]) g->din[1] = clade__conv_node(g->graph, &clade__op_conv2d_weights, a, dx, y, &g->node->in[1].shape);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {
+    {.name = "ref", .accept = clade__gather_ref_accept, .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit},
+    {0},
+};
+
+const clade_op clade__op_conv2d_data = {
+    .size = sizeof(clade_op),
+    .name = "conv2d_data",
+    .min_in = 2,
+    .max_in = 2 + CLADE__ELT_INPUTS - 1,
+    .n_out = 1,
+    .attr_bytes = sizeof(clade__conv_attrs),
+    .attrs = clade__conv_table,
+    .infer = infer,
+    .grad = grad,
+    .impls = impls,
+    .file = "conv2d",
+};

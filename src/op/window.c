@@ -1,0 +1,87 @@
+/* Windows over height and width: their options, how often they fit, and which pixels belong together. */
+#include "op/window.h"
+
+#include <inttypes.h>
+
+/* Far below what 32 bits hold, so that kernels compute places without overflow. */
+enum { MOST = 1 << 28 };
+static const char *const axes[] = {"height", "width"};
+
+static clade_status within(const char *op, const char *name, int i, int value, int least) {
+  if (value >= least && value <= MOST) return CLADE_OK;
+  return CLADE_FAIL(INVALID, "%s: .%s[%d] is %d; expected %d to %d", op, name, i, value, least, MOST);
+}
+
+static clade_status take(const char *op, const char *name, const int *from, int n, int least, int unset, int32_t *to) {
+  for (int i = 0; i < n; i++) {
+    to[i] = from[i] ? from[i] : unset;
+    CLADE_TRY(within(op, name, i, to[i], least));
+  }
+  return CLADE_OK;
+}
+
+clade_status clade__window_make(const char *op, const clade__window_opt *opt, bool stride_of_kernel, clade__window *w) {
+  bool symmetric = opt->pad[0] || opt->pad[1];
+  bool free = opt->pads[0] || opt->pads[1] || opt->pads[2] || opt->pads[3];
+  memset(w, 0, sizeof *w);
+  if (symmetric && free) return CLADE_FAIL(INVALID, "%s: .pad and .pads are both set; expected one of them", op);
+  CLADE_TRY(take(op, "kernel", opt->kernel, 2, 1, 0, w->kernel));
+  CLADE_TRY(take(op, "stride", opt->stride, 2, 1, 1, w->stride));
+  for (int i = 0; stride_of_kernel && i < 2; i++)
+    if (!opt->stride[i]) w->stride[i] = w->kernel[i];
+  CLADE_TRY(take(op, "dilation", opt->dilation, 2, 1, 1, w->dilation));
+  CLADE_TRY(take(op, "pads", opt->pads, 4, 0, 0, w->pad));
+  if (!symmetric) return CLADE_OK;
+  CLADE_TRY(take(op, "pad", opt->pad, 2, 0, 0, w->pad));
+  w->pad[2] = w->pad[0];
+  w->pad[3] = w->pad[1];
+  return CLADE_OK;
+}
+
+static clade_status slide_axis(const char *op, const clade__window *w, int axis, clade_dim in, clade_dim *out) {
+  int64_t extent = ((int64_t)w->kernel[axis] - 1) * w->dilation[axis] + 1,
+          pad = (int64_t)w->pad[axis] + w->pad[axis + 2];
+  if (w->kernel[axis] < 1 || w->stride[axis] < 1 || w->dilation[axis] < 1 || pad < 0)
+    return CLADE_FAIL(INVALID, "%s: along the %s the kernel is %d, the stride %d, the dilation %d; expected at least 1",
+                      op, axes[axis], w->kernel[axis], w->stride[axis], w->dilation[axis]);
+  if (!clade_dim_is_symbol(in)) {
+    if (in == 0) return CLADE_FAIL(SHAPE, "%s: the %s of x is 0; expected at least 1", op, axes[axis]);
+    if (in > MOST || in + pad > MOST)
+      return CLADE_FAIL(OVERFLOW, "%s: the %s of x is %" PRId64 " and its padding %" PRId64 "; together at most %d", op,
+                        axes[axis], in, pad, MOST);
+    if (extent > in + pad)
+      return CLADE_FAIL(SHAPE,
+                        "%s: the kernel covers %" PRId64 " along the %s (%d with dilation %d), but x has %" PRId64
+                        " and a padding of %" PRId64,
+                        op, extent, axes[axis], w->kernel[axis], w->dilation[axis], in, pad);
+  }
+  int64_t more = pad - extent;
+  clade_dim room = more < 0 ? clade_dim_sub(in, -more) : clade_dim_add(in, more);
+  *out = clade_dim_add(clade_dim_div(room, w->stride[axis]), 1);
+  if (*out == CLADE_DIM_ERROR) return CLADE_FAIL(OVERFLOW, "%s: the %s of the result cannot be told", op, axes[axis]);
+  return CLADE_OK;
+}
+
+clade_status clade__window_slide(const char *op, const clade__window *w, const clade_shape *x, clade_dim channels,
+                                 clade_shape *y) {
+  char text[200];
+  if (x->rank != 4)
+    return CLADE_FAIL(SHAPE, "%s: x is %s; expected [n, channels, height, width]", op,
+                      clade_shape_text(x, text, sizeof text));
+  *y = (clade_shape){.rank = 4, .dim = {x->dim[0], channels}};
+  for (int axis = 0; axis < 2; axis++) CLADE_TRY(slide_axis(op, w, axis, x->dim[2 + axis], &y->dim[2 + axis]));
+  return CLADE_OK;
+}
+
+clade__map_1d clade__window_covers(const clade__window *w, int axis) {
+  return (clade__map_1d){w->stride[axis], -w->pad[axis], w->dilation[axis], 1};
+}
+
+clade__map_1d clade__window_covered_by(const clade__window *w, int axis) {
+  return (clade__map_1d){1, w->pad[axis], -w->dilation[axis], w->stride[axis]};
+}
+
+void clade__emit_maps(clade_kernel_step *s, const clade__window *w, clade__map_1d (*map)(const clade__window *, int)) {
+  clade__map_1d y = map(w, 0), x = map(w, 1);
+  clade_emit_index8(s, 8, (int64_t[]){y.mul, y.add, y.delta, y.div, x.mul, x.add, x.delta, x.div});
+}

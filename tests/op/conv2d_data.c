@@ -1,0 +1,25 @@
+/* The derivative of random convolutions by their input, as an op of its own. */
+#include <clade/nn.h>
+
+#include "conv_kit.h"
+
+static void draw(op_case *c, op_random *r) {
+  conv v = conv_draw(c, r);
+  c->n_in = 2;
+  c->in[0] = (op_input){.dtype = c->dtype, .shape = v.y, .low = -2, .high = 2};
+  c->in[1] = (op_input){.dtype = c->dtype, .shape = v.w, .low = -2, .high = 2};
+}
+
+static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
+  conv v = conv_of(c);
+  clade__conv_attrs at = conv_attrs(&v);
+  out[0] = clade__conv_node(g, &clade__op_conv2d_data, &at, in[0], in[1], &v.x);
+}
+
+static void reference(const op_case *c, const op_array *in, op_array *out) {
+  conv v = conv_of(c);
+  op_result(out, c->dtype, v.x);
+  conv_reference(&v, CONV_X, NULL, in[1].v, in[0].v, out);
+}
+
+const op_test op_test_conv2d_data = {"conv2d_data", conv_dtypes, draw, build, reference, NULL, 0};

@@ -1,0 +1,27 @@
+/* What the tests of convolution's three passes share: random windows, shapes and a reference in double. */
+#ifndef CONV_KIT_H
+#define CONV_KIT_H
+
+#include "op/conv.h"
+
+#include "op_test.h"
+
+/* A random convolution: operands a and b of the pass, by their shapes here. */
+typedef struct conv {
+  clade__window window;
+  int64_t groups;
+  clade_shape x, w, y;
+} conv;
+/* Draws one, and keeps it in the case's numbers. */
+conv conv_draw(op_case *c, op_random *r);
+conv conv_of(const op_case *c);
+/* Attributes without an epilogue. */
+clade__conv_attrs conv_attrs(const conv *v);
+extern const clade_dtype conv_dtypes[];
+
+/* Adds one operand's product to a sum, or a sum of absolute values. */
+enum { CONV_X, CONV_W, CONV_Y };
+/* The pass that computes `want` from the two others; `bound` is filled too. */
+void conv_reference(const conv *v, int want, const double *x, const double *w, const double *y, op_array *out);
+
+#endif
