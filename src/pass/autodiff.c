@@ -135,20 +135,21 @@ static clade_status run(tape *t, clade_val y, clade_val dy, int n, const clade_v
   find_dependents(t);
   if (t->depends[to]) t->grad[to] = clade_val_ok(dy) ? dy : filled(t, to, 1);
   for (clade__id node = g->values[to].node; node > 0; node--) CLADE_TRY(differentiate(t, node));
-  for (int i = 0; i < n; i++) {
-    id = xs[i].id;
-    if (!clade_val_ok(t->grad[id])) t->grad[id] = filled(t, id, 0);
-    dxs[i] = t->grad[id];
-  }
+  for (int i = 0; i < n; i++) dxs[i] = t->grad[xs[i].id];
   return clade_graph_status(g);
 }
 
-clade_status clade_gradients(clade_graph *g, clade_val y, clade_val dy, int n, const clade_val *xs, clade_val *dxs) {
+/* `zeros`: where y does not depend on x, instead of nothing. */
+static clade_status gradients(clade_graph *g, clade_val y, clade_val dy, int n, const clade_val *xs, clade_val *dxs,
+                              bool zeros) {
   for (int i = 0; dxs && i < n; i++) dxs[i] = (clade_val){0};
   if (!clade__graph_ok(g)) return g && !g->sealed ? g->status : CLADE_INVALID;
   tape t = {.g = g, .n_nodes = g->n_nodes, .n_values = g->n_values};
   int device = g->device;
   clade_status status = run(&t, y, dy, n, xs, dxs);
+  for (int i = 0; zeros && status == CLADE_OK && i < n; i++)
+    if (!clade_val_ok(dxs[i])) dxs[i] = filled(&t, xs[i].id, 0);
+  if (status == CLADE_OK) status = clade_graph_status(g);
   g->device = device;
   clade__free(t.depends);
   clade__free(t.grad);
@@ -157,4 +158,12 @@ clade_status clade_gradients(clade_graph *g, clade_val y, clade_val dy, int n, c
     for (int i = 0; dxs && i < n; i++) dxs[i] = (clade_val){0};
   }
   return status;
+}
+
+clade_status clade_gradients(clade_graph *g, clade_val y, clade_val dy, int n, const clade_val *xs, clade_val *dxs) {
+  return gradients(g, y, dy, n, xs, dxs, true);
+}
+
+clade_status clade__gradients(clade_graph *g, clade_val y, clade_val dy, int n, const clade_val *xs, clade_val *dxs) {
+  return gradients(g, y, dy, n, xs, dxs, false);
 }

@@ -14,6 +14,9 @@ typedef struct clade__pass_ctx {
   const char *prefer; /* "gemm=ref,…" or NULL */
 } clade__pass_ctx;
 
+/* As clade_gradients; invalid where y does not depend on x. */
+clade_status clade__gradients(clade_graph *g, clade_val y, clade_val dy, int n, const clade_val *xs, clade_val *dxs);
+
 /* As built: checks that everything is well formed, canonicalises, places (inserting transfers), drops what is dead. */
 clade_status clade__passes_generic(clade__pass_ctx *ctx);
 /* Once shapes are known: fuses elementwise nodes and epilogues, selects implementations. */
