@@ -11,6 +11,7 @@
 #include <clade/nn.h>
 #include <clade/op.h>
 #include <clade/ops.h>
+#include <clade/optim.h>
 #include <clade/run.h>
 #include <clade/status.h>
 #include <clade/tensor.h>

@@ -125,12 +125,14 @@ static bool same_bits(trial *t, outcome *o, void *user) {
 
 /* Twice: the second execution finds what the first one left behind. */
 static bool execute(trial *t, clade_run *run) {
-  static const char *const names[OP_INPUTS] = {"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"};
   clade_feed feeds[OP_INPUTS + OP_OUTPUTS];
-  char dy[OP_OUTPUTS][32];
+  char x[OP_INPUTS][32], dy[OP_OUTPUTS][32];
   int n = 0;
   bool ok = true;
-  for (int j = 0; j < t->c->n_in; j++) feed(feeds, &n, names[j], &t->in[j]);
+  for (int j = 0; j < t->c->n_in; j++) {
+    snprintf(x[j], sizeof x[j], "x%d", j);
+    feed(feeds, &n, x[j], &t->in[j]);
+  }
   for (int k = 0; k < t->c->n_out; k++)
     if (t->dy[k].id) {
       snprintf(dy[k], sizeof dy[k], "dy%d", k);

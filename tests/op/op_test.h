@@ -6,7 +6,7 @@
 
 #include "op/op.h"
 
-enum { OP_INPUTS = 8, OP_OUTPUTS = 96 };
+enum { OP_INPUTS = 32, OP_OUTPUTS = 96 };
 
 /* ---- random choices; the same seed gives the same case ---- */
 typedef struct op_random {

@@ -1,0 +1,71 @@
+/* The sum of the squares of up to seven tensors and of what came before, in two launches of a fixed order: a work-item
+ * sums a piece of one tensor, sixteen elements at a time; then one of them joins the pieces. Pieces are those of
+ * update.cl. Elements are multiplied by `before` and cut at `clip` first. */
+#ifdef WANT_square_sum_part_ref
+#define TENSOR(k)  ARG(const STORAGE(T), x##k)
+#define AT(k)      (x##k##_base + x##k##_at)
+
+KERNEL(square_sum_part_ref)
+(ARG(const float, before), TENSOR(0), TENSOR(1), TENSOR(2), TENSOR(3), TENSOR(4), TENSOR(5), TENSOR(6),
+ ARG(float, part), const index8_t begin, const index8_t length, const index_t piece, const float clip) {
+  const long item = (long)get_global_id(0);
+  if (item >= (long)begin.s7) return;
+  const int k = (item >= begin.s1) + (item >= begin.s2) + (item >= begin.s3) + (item >= begin.s4) +
+                (item >= begin.s5) + (item >= begin.s6);
+  const __global STORAGE(T) *x = k == 0   ? AT(0)
+                                 : k == 1 ? AT(1)
+                                 : k == 2 ? AT(2)
+                                 : k == 3 ? AT(3)
+                                 : k == 4 ? AT(4)
+                                 : k == 5 ? AT(5)
+                                          : AT(6);
+  index_t begins[8], lengths[8];
+  vstore8(begin, 0, begins);
+  vstore8(length, 0, lengths);
+  USE(const float, before);
+  USE(float, part);
+  const float scale = before[0];
+  const index_t from = ((index_t)item - begins[k]) * piece, to = min(from + piece, lengths[k]);
+  float16 sum = 0;
+  index_t i = from;
+  while (i + 16 <= to) { /* sums of sums: what is added is never much smaller than the sum */
+    const index_t stop = min(i + 512, to);
+    float16 some = 0;
+    for (; i + 16 <= stop; i += 16) {
+      float16 v = LOAD16(T, x, i) * scale;
+      v = v < -clip ? (float16)-clip : v > clip ? (float16)clip : v; /* NaN stays */
+      some += v * v;
+    }
+    sum += some;
+  }
+  const float8 s8 = sum.lo + sum.hi;
+  const float4 s4 = s8.lo + s8.hi;
+  float rest = (s4.s0 + s4.s1) + (s4.s2 + s4.s3);
+  for (; i < to; i++) {
+    float v = LOAD(T, x, i) * scale;
+    v = v < -clip ? -clip : v > clip ? clip : v;
+    rest += v * v;
+  }
+  part[item] = rest;
+}
+#undef TENSOR
+#undef AT
+#endif
+
+#ifdef WANT_square_sum_join_ref
+/* With what additions lose kept beside the sum: there may be many pieces. */
+KERNEL(square_sum_join_ref)
+(ARG(const float, carry), ARG(const float, part), ARG(float, y), const index_t n) {
+  if (get_global_id(0) != 0 || n == 0) return;
+  USE(const float, carry);
+  USE(const float, part);
+  USE(float, y);
+  float sum = carry[0], lost = 0.0f;
+  for (index_t i = 0; i < n; i++) {
+    const float v = part[i], next = sum + v, back = next - sum;
+    lost += (sum - (next - back)) + (v - back);
+    sum = next;
+  }
+  y[0] = isnan(lost) ? sum : sum + lost; /* NaN where the sum has met an infinity */
+}
+#endif

@@ -1,0 +1,168 @@
+/* One step of an optimiser on up to seven tensors at once: a work-item does a piece of one of them, sixteen elements at
+ * a time. A piece is at most `piece` elements, a multiple of 16; tensor k has pieces begin[k] to begin[k + 1] and
+ * length[k] elements. Tensors that are not there have no piece.
+ *
+ * RULE: which one (src/op/update.h). T: the stored type of what is updated, a; G: of the gradient. b and c, where the
+ * rule has them, are floats. Each element is read before the same place is written: old and new may be one memory. */
+#if RULE == 2 || RULE == 4
+#define STATES 3
+#elif RULE == 1 || RULE == 3
+#define STATES 2
+#else
+#define STATES 1
+#endif
+
+#if STATES >= 2
+#define ARG_B(k) , ARG(const float, b##k), ARG(float, new_b##k)
+#else
+#define ARG_B(k)
+#endif
+#if STATES >= 3
+#define ARG_C(k) , ARG(const float, c##k), ARG(float, new_c##k)
+#else
+#define ARG_C(k)
+#endif
+#define TENSOR(k) \
+  ARG(const STORAGE(G), g##k), ARG(const STORAGE(T), a##k), ARG(STORAGE(T), new_a##k) ARG_B(k) ARG_C(k)
+#define AT(name, k) (name##k##_base + name##k##_at)
+#define PICK(type, name)                                                                               \
+  __global type *name = k == 0   ? AT(name, 0)                                                         \
+                        : k == 1 ? AT(name, 1)                                                         \
+                        : k == 2 ? AT(name, 2)                                                         \
+                        : k == 3 ? AT(name, 3)                                                         \
+                        : k == 4 ? AT(name, 4)                                                         \
+                        : k == 5 ? AT(name, 5)                                                         \
+                                 : AT(name, 6)
+
+/* What is the same for all elements. */
+typedef struct FN(numbers) {
+  float lr, before, after, clip, l2, decay, p, q, r, bias1, bias2;
+  int first;
+} FN(numbers);
+
+/* The elements of one place: the gradient, and what changes. */
+typedef struct FN(place) {
+  float16 g, a, b, c;
+} FN(place);
+
+static inline void FN(change)(FN(place) *x, FN(numbers) n) {
+  float16 g = x->g * n.before;
+  g = g < -n.clip ? (float16)-n.clip : g > n.clip ? (float16)n.clip : g; /* NaN stays */
+  g *= n.after;
+#if RULE <= 4
+  g += n.l2 * x->a;
+  float16 a = x->a - n.decay * x->a;
+#endif
+#if RULE == 0 /* gradient descent */
+  x->a = a - n.lr * g;
+#elif RULE == 1 /* with momentum p; r: Nesterov's */
+  x->b = n.p * x->b + g;
+  x->a = a - n.lr * (n.r != 0.0f ? g + n.p * x->b : x->b);
+#elif RULE == 2 /* Adam: p and q are 1 - beta, r is epsilon */
+  x->b += (g - x->b) * n.p;
+  x->c += (g * g - x->c) * n.q;
+  x->a = a - n.lr * n.bias1 * x->b / (sqrt(x->c * n.bias2) + n.r);
+#elif RULE == 3 || RULE == 4 /* RMSProp: q is 1 - alpha, r is epsilon, p momentum */
+  x->b += (g * g - x->b) * n.q;
+  const float16 d = g / (sqrt(x->b) + n.r);
+#if RULE == 3
+  x->a = a - n.lr * d;
+#else
+  x->c = n.p * x->c + d;
+  x->a = a - n.lr * x->c;
+#endif
+#elif RULE == 5 /* average: p is 1 - decay */
+  x->a = n.first ? g : x->a + (g - x->a) * n.p;
+#else /* sum */
+  x->a = n.first ? g : x->a + g;
+#endif
+}
+
+KERNEL(update_forward_ref)
+(ARG(const float, lr), ARG(const long, count), ARG(const float, before), ARG(const float, after), TENSOR(0), TENSOR(1),
+ TENSOR(2), TENSOR(3), TENSOR(4), TENSOR(5), TENSOR(6), const index8_t begin, const index8_t length,
+ const index_t piece, const int decays, const float clip, const float l2, const float decay, const float p,
+ const float q, const float r, const float log1, const float log2) {
+  const long item = (long)get_global_id(0);
+  if (item >= (long)begin.s7) return;
+  const int k = (item >= begin.s1) + (item >= begin.s2) + (item >= begin.s3) + (item >= begin.s4) +
+                (item >= begin.s5) + (item >= begin.s6);
+  index_t begins[8], lengths[8];
+  vstore8(begin, 0, begins);
+  vstore8(length, 0, lengths);
+  PICK(const STORAGE(G), g);
+  PICK(const STORAGE(T), a);
+  PICK(STORAGE(T), new_a);
+#if STATES >= 2
+  PICK(const float, b);
+  PICK(float, new_b);
+#endif
+#if STATES >= 3
+  PICK(const float, c);
+  PICK(float, new_c);
+#endif
+  USE(const float, lr);
+  USE(const long, count);
+  USE(const float, before);
+  USE(const float, after);
+  const float t = (float)count[0];
+  const bool decaying = decays >> k & 1;
+  const FN(numbers) n = {lr[0],
+                         before[0],
+                         after[0],
+                         clip,
+                         decaying ? l2 : 0.0f,
+                         decaying ? lr[0] * decay : 0.0f,
+                         p,
+                         q,
+                         r,
+                         -1.0f / expm1(t * log1),
+                         -1.0f / expm1(t * log2),
+                         count[0] == 1};
+  const index_t from = ((index_t)item - begins[k]) * piece, to = min(from + piece, lengths[k]);
+  index_t i = from;
+  for (; i + 16 <= to; i += 16) {
+    FN(place) x;
+    x.g = LOAD16(G, g, i);
+    x.a = LOAD16(T, a, i);
+#if STATES >= 2
+    x.b = vload16(0, b + i);
+#endif
+#if STATES >= 3
+    x.c = vload16(0, c + i);
+#endif
+    FN(change)(&x, n);
+    STORE16(T, new_a, i, x.a);
+#if STATES >= 2
+    vstore16(x.b, 0, new_b + i);
+#endif
+#if STATES >= 3
+    vstore16(x.c, 0, new_c + i);
+#endif
+  }
+  for (; i < to; i++) {
+    FN(place) x;
+    x.g = LOAD(G, g, i);
+    x.a = LOAD(T, a, i);
+#if STATES >= 2
+    x.b = b[i];
+#endif
+#if STATES >= 3
+    x.c = c[i];
+#endif
+    FN(change)(&x, n);
+    STORE(T, new_a, i, x.a.s0);
+#if STATES >= 2
+    new_b[i] = x.b.s0;
+#endif
+#if STATES >= 3
+    new_c[i] = x.c.s0;
+#endif
+  }
+}
+#undef STATES
+#undef ARG_B
+#undef ARG_C
+#undef TENSOR
+#undef AT
+#undef PICK

@@ -1,0 +1,163 @@
+/* Optimisers as nodes of the graph: gradients, clipping, the update and its schedule. One func is one step of training,
+ * and all that it remembers is in clade_vars, under names that begin with "optimizer.", which no parameter may have:
+ *
+ *   optimizer.step              i64: steps done
+ *   optimizer.lr                f32: the rate that the schedule multiplies; may be set between executions
+ *   optimizer.<moment>:<name>   f32, of the shape of the parameter <name>: momentum, mean, square
+ *   optimizer.average:<name>    f32: the moving average of the parameter
+ *   optimizer.sum:<name>        f32: what clade_accumulate summed; optimizer.count (i64): how many times */
+#ifndef CLADE_OPTIM_H
+#define CLADE_OPTIM_H
+
+#include <clade/graph.h>
+
+CLADE_BEGIN_DECLS
+
+/* ---- optimisers ---- */
+typedef struct clade_rule clade_rule;
+/* A rule and its numbers, made by the functions below. */
+typedef struct clade_optimizer {
+  const clade_rule *rule; /* NULL: clade_adam() */
+  double lr;              /* what optimizer.lr begins with */
+  double weight_decay;
+  double number[8]; /* the rule's own */
+} clade_optimizer;
+
+/* Zero means unset: what stands behind a number is taken; a tiny one serves as 0. */
+typedef struct clade_sgd_opt {
+  size_t size;
+  double lr;           /* 0.01 */
+  double momentum;     /* 0 */
+  bool nesterov;       /* needs a momentum */
+  double weight_decay; /* 0; times the parameter, added to the gradient */
+} clade_sgd_opt;
+/* m = momentum m + g, p -= lr m; Nesterov: p -= lr (g + momentum m). clade_sgd(.lr = 0.1, .momentum = 0.9) */
+#define clade_sgd(...) clade_sgd_(&(clade_sgd_opt){.size = sizeof(clade_sgd_opt), __VA_ARGS__})
+CLADE_API clade_optimizer clade_sgd_(const clade_sgd_opt *opt);
+
+typedef struct clade_adam_opt {
+  size_t size;
+  double lr;           /* 0.001 */
+  double beta1, beta2; /* 0.9, 0.999 */
+  double eps;          /* 1e-8 */
+  double weight_decay; /* Adam: 0, added to the gradient; AdamW: 0.01, p -= lr weight_decay p beside it */
+} clade_adam_opt;
+/* p -= lr mean / (sqrt(square) + eps), both without their bias towards 0. */
+#define clade_adam(...)  clade_adam_(&(clade_adam_opt){.size = sizeof(clade_adam_opt), __VA_ARGS__})
+#define clade_adamw(...) clade_adamw_(&(clade_adam_opt){.size = sizeof(clade_adam_opt), __VA_ARGS__})
+CLADE_API clade_optimizer clade_adam_(const clade_adam_opt *opt);
+CLADE_API clade_optimizer clade_adamw_(const clade_adam_opt *opt);
+
+typedef struct clade_rmsprop_opt {
+  size_t size;
+  double lr;           /* 0.01 */
+  double alpha;        /* 0.99 */
+  double eps;          /* 1e-8 */
+  double momentum;     /* 0 */
+  double weight_decay; /* 0; added to the gradient */
+} clade_rmsprop_opt;
+/* square = alpha square + (1 - alpha) g g, m = momentum m + g / (sqrt(square) + eps), p -= lr m. */
+#define clade_rmsprop(...) clade_rmsprop_(&(clade_rmsprop_opt){.size = sizeof(clade_rmsprop_opt), __VA_ARGS__})
+CLADE_API clade_optimizer clade_rmsprop_(const clade_rmsprop_opt *opt);
+
+/* ---- schedules: what the rate is multiplied by, from the number of steps done ---- */
+typedef enum clade_schedule_kind {
+  CLADE_SCHEDULE_CONSTANT = 0,
+  CLADE_SCHEDULE_STEP,  /* factor, each `every` steps once more */
+  CLADE_SCHEDULE_COSINE /* from start up to 1 until `peak`, then down to `end` until `steps`; half waves both */
+} clade_schedule_kind;
+/* Made by the macros below; all zero is constant. In the first `warmup` steps it is multiplied by 1/warmup, 2/warmup,
+ * up to 1. */
+typedef struct clade_schedule {
+  clade_schedule_kind kind;
+  int64_t warmup;
+  int64_t every;       /* STEP */
+  double factor;       /* STEP; unset: 0.1 */
+  int64_t steps, peak; /* COSINE */
+  double start, end;   /* COSINE */
+} clade_schedule;
+
+typedef struct clade_cosine_opt {
+  int64_t steps;  /* of the whole training, warm-up included */
+  int64_t warmup; /* 0; the cosine begins after it */
+  double floor;   /* 0: what it ends at */
+} clade_cosine_opt;
+typedef struct clade_one_cycle_opt {
+  int64_t steps;     /* of the whole training */
+  double peak_at;    /* 0.3: where in them it is 1 */
+  double start, end; /* 0.04, 4e-6: what it begins and ends at */
+  int64_t warmup;    /* 0 */
+} clade_one_cycle_opt;
+#define clade_constant_rate(...) ((clade_schedule){.kind = CLADE_SCHEDULE_CONSTANT, __VA_ARGS__}) /* .warmup */
+#define clade_step_decay(...) \
+  ((clade_schedule){.kind = CLADE_SCHEDULE_STEP, __VA_ARGS__}) /* .every, .factor, .warmup */
+#define clade_cosine(...)    clade_cosine_(&(clade_cosine_opt){__VA_ARGS__})
+#define clade_one_cycle(...) clade_one_cycle_(&(clade_one_cycle_opt){__VA_ARGS__})
+CLADE_API clade_schedule clade_cosine_(const clade_cosine_opt *opt);
+CLADE_API clade_schedule clade_one_cycle_(const clade_one_cycle_opt *opt);
+/* The factor of the step before which `step` were done; what the graph computes in f32. NULL: 1. */
+CLADE_API double clade_schedule_at(const clade_schedule *schedule, int64_t step);
+
+/* ---- a step of training ---- */
+typedef struct clade_minimise_opt {
+  size_t size;
+  clade_val loss;           /* clade_minimise */
+  const clade_graph *model; /* clade_minimise_sums */
+  clade_optimizer optimizer;
+  clade_schedule schedule;
+  double clip_value; /* unset: none; elements of gradients are cut at this and its negative */
+  double clip_norm;  /* unset: none; gradients are scaled so that the norm of all together is at most this */
+  double ema;        /* unset: none; the decay of the parameters' moving average, as 0.999 */
+  bool decay_all;    /* weight decay for parameters of fewer than two dimensions (biases, scales) too */
+  bool report;       /* outputs "lr" and "grad_norm", f32 scalars: this step's rate, the norm before it was clipped */
+} clade_minimise_opt;
+/* clade_minimise(g, loss, .optimizer = clade_adam(.lr = 1e-3), .schedule = clade_cosine(.steps = 10000)) adds to the
+ * graph: the gradients of the scalar `loss` by all parameters that it depends on, clipping, and the update that
+ * assigns them. Other parameters stay as they are. Once per graph. */
+#define clade_minimise(g, ...) \
+  clade_minimise_(g, &(clade_minimise_opt){.size = sizeof(clade_minimise_opt), .loss = __VA_ARGS__})
+CLADE_API clade_status clade_minimise_(clade_graph *g, const clade_minimise_opt *opt);
+
+/* Gradients of several batches, then one update: two funcs over one clade_vars. The first one's graph holds the model;
+ * each of its executions adds the gradients of its batch to the sums, in f32. The second one's graph, new and empty,
+ * gets all variables of the first (so that clade_vars_new of its func makes those of both) and an update by the mean of
+ * the gradients since the last one, of which there must be one at least.
+ *     clade_accumulate(g, loss);
+ *     clade_minimise_sums(u, g, .optimizer = …); */
+CLADE_API clade_status clade_accumulate(clade_graph *g, clade_val loss);
+#define clade_minimise_sums(g, ...) \
+  clade_minimise_(g, &(clade_minimise_opt){.size = sizeof(clade_minimise_opt), .model = __VA_ARGS__})
+
+/* ---- a rule of one's own ---- */
+/* What a rule gets: n parameters on one device and of one element type, with gradients of one type. */
+typedef struct clade_update {
+  size_t size;
+  clade_graph *graph;
+  const clade_optimizer *optimizer;
+  int n;
+  const clade_val *parameters;
+  const clade_val *gradients;  /* as they come: clade_update_gradient gives those to be used */
+  const clade_val *moments;    /* the rule's moments of the first parameter, of the second, … */
+  const bool *decays;          /* [n]: weight decay is for this one */
+  clade_val lr;                /* f32 scalar: this step's rate */
+  clade_val step;              /* i64 scalar: this step's number, from 1 on */
+  clade_val scale, clip_scale; /* f32 scalars: gradients are multiplied by one, cut, and multiplied by the other */
+  double clip_value;           /* 0: not cut */
+  clade_val *new_parameters, *new_moments; /* to be filled */
+} clade_update;
+/* The i-th gradient, scaled and clipped, in the type of the parameter. */
+CLADE_API clade_val clade_update_gradient(const clade_update *update, int i);
+
+enum { CLADE_MAX_MOMENTS = 4 };
+/* Must outlive the graph's building. Clade's own are the same table. */
+struct clade_rule {
+  size_t size;
+  const char *name;
+  const char *moments[CLADE_MAX_MOMENTS]; /* NULL ends them; each is a variable, f32, of the parameter's shape, 0 at
+                                             first */
+  clade_status (*check)(const clade_optimizer *optimizer); /* refuses numbers; NULL: takes all */
+  clade_status (*update)(const clade_update *update);      /* adds nodes */
+};
+
+CLADE_END_DECLS
+#endif
