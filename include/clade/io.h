@@ -1,4 +1,4 @@
-/* Files: arrays of NPY, variables as safetensors, checkpoints, and what a training tells (event files and CSV). What is
+/* Files: arrays of NPY, variables as safetensors, checkpoints. What is
  * read may come from anywhere: every byte is checked, and a refusal names the file and what is wrong in it. Files are
  * written beside their place, synced and renamed: whole or not at all. docs/formats.md states the formats. */
 #ifndef CLADE_IO_H
@@ -24,6 +24,66 @@ CLADE_API void clade_array_free(clade_array *array); /* empty afterwards; NULL i
 CLADE_API clade_status clade_npy_read(const char *path, clade_array *out);
 /* bf16, which NPY does not know, is written as f4. */
 CLADE_API clade_status clade_npy_write(const char *path, const clade_array *array);
+
+/* ---- variables as safetensors ---- */
+typedef struct clade_vars_file_opt {
+  size_t size;
+  const char *path;
+  bool weights_only; /* what begins with "optimizer." is left out of the file, or stays as it is in the variables */
+} clade_vars_file_opt;
+
+/* clade_vars_save(vars, path [, .option = …]): a file that every reader of safetensors reads. */
+#define clade_vars_save(vars, ...) \
+  clade_vars_save_(vars, &(clade_vars_file_opt){.size = sizeof(clade_vars_file_opt), .path = __VA_ARGS__})
+CLADE_API clade_status clade_vars_save_(const clade_vars *vars, const clade_vars_file_opt *opt);
+
+/* clade_vars_load(vars, path [, .option = …]): every variable has its tensor in the file, of its type, and every tensor
+ * its variable, but for those that begin with "optimizer."; what does not fit is listed by name. The file may be any
+ * tool's; one that Clade wrote has checksums, which are checked. Nothing is changed unless the whole file is right. */
+#define clade_vars_load(vars, ...) \
+  clade_vars_load_(vars, &(clade_vars_file_opt){.size = sizeof(clade_vars_file_opt), .path = __VA_ARGS__})
+CLADE_API clade_status clade_vars_load_(clade_vars *vars, const clade_vars_file_opt *opt);
+
+/* SHA-256 over the parameters (clade_parameter), dense and little-endian, in the order of their names' bytes; as 64
+ * hexadecimal digits and a zero. */
+CLADE_API clade_status clade_vars_sha256(const clade_vars *vars, char text[65]);
+
+/* ---- checkpoints: all variables, and a text of the trainer's ---- */
+/* A directory that this process writes to: made where it is missing, locked against others (CLADE_BUSY), freed of what
+ * dead writers left. */
+typedef struct clade_checkpoint_dir clade_checkpoint_dir;
+CLADE_API clade_status clade_checkpoint_dir_open(const char *path, clade_checkpoint_dir **out);
+CLADE_API void clade_checkpoint_dir_close(clade_checkpoint_dir *dir); /* NULL is fine */
+
+typedef struct clade_checkpoint_opt {
+  size_t size;
+  const char *text; /* UTF-8, of any meaning; NULL: none */
+  int keep;         /* checkpoints of single steps that stay: 3 where unset */
+  bool best;        /* this one becomes best.safetensors */
+} clade_checkpoint_opt;
+
+/* clade_checkpoint_save(dir, vars, step, text [, .option = …]): writes "step-<step>.safetensors". When it fails, the
+ * checkpoints that were there are there. When it succeeded, those of older steps beyond `keep` are removed, and those
+ * of later steps, which belong to a course that this one replaces. */
+#define clade_checkpoint_save(dir, vars, step, ...) \
+  clade_checkpoint_save_(dir, vars, step,           \
+                         &(clade_checkpoint_opt){.size = sizeof(clade_checkpoint_opt), .text = __VA_ARGS__})
+CLADE_API clade_status clade_checkpoint_save_(clade_checkpoint_dir *dir, const clade_vars *vars, int64_t step,
+                                              const clade_checkpoint_opt *opt);
+
+/* Reads and checks one, also while another process writes: the newest, or the best. One that is damaged is told by the
+ * log, and the next older one is taken; where there is no best, the newest is taken. CLADE_NOT_FOUND: there is no
+ * directory, or no checkpoint in it. */
+typedef enum clade_checkpoint_which { CLADE_CHECKPOINT_LATEST, CLADE_CHECKPOINT_BEST } clade_checkpoint_which;
+typedef struct clade_checkpoint clade_checkpoint;
+CLADE_API clade_status clade_checkpoint_open(const char *directory, clade_checkpoint_which which,
+                                             clade_checkpoint **out);
+CLADE_API void clade_checkpoint_free(clade_checkpoint *checkpoint); /* NULL is fine */
+CLADE_API int64_t clade_checkpoint_step(const clade_checkpoint *checkpoint);
+CLADE_API const char *clade_checkpoint_path(const clade_checkpoint *checkpoint); /* texts live as long as it does */
+CLADE_API const char *clade_checkpoint_text(const clade_checkpoint *checkpoint); /* "" where there is none */
+/* As clade_vars_load. */
+CLADE_API clade_status clade_checkpoint_apply(const clade_checkpoint *checkpoint, clade_vars *vars);
 
 CLADE_END_DECLS
 #endif

@@ -31,8 +31,7 @@ static clade_status fits(const char *path, const clade__bytes *file, size_t offs
   return clade__take_end(&c);
 }
 
-/* A truth is 0 or 1 to every kernel: other values would be neither. */
-static clade_status check_truths(const char *path, const unsigned char *data, size_t n, size_t offset) {
+clade_status clade__truths_check(const char *path, const unsigned char *data, size_t n, size_t offset) {
   for (size_t i = 0; i < n; i++)
     if (data[i] > 1)
       return CLADE_FAIL(CORRUPT, "%s: byte %zu is %u, which is no truth value: 0 or 1", path, offset + i, data[i]);
@@ -45,7 +44,7 @@ clade_status clade__array_over(const char *path, clade__bytes *file, size_t offs
   clade_status status;
   CLADE_GOTO(measure(path, dtype, shape, out));
   CLADE_GOTO(fits(path, file, offset, out->bytes));
-  if (dtype == CLADE_BOOL) CLADE_GOTO(check_truths(path, file->data + offset, out->bytes, offset));
+  if (dtype == CLADE_BOOL) CLADE_GOTO(clade__truths_check(path, file->data + offset, out->bytes, offset));
   if (offset % ALIGN) {
     memmove(file->data, file->data + offset, out->bytes);
     offset = 0;

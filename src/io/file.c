@@ -1,8 +1,7 @@
-/* Files as a whole: read with a cap; written beside their place, synced, renamed. */
+/* Files read whole, with a cap, and directories. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -76,89 +75,4 @@ clade_status clade__directory_sync(const char *path) {
   clade_status status = fsync(fd) && errno != EINVAL ? clade__file_fail("sync the directory", path) : CLADE_OK;
   close(fd);
   return status;
-}
-
-/* ---- writing ---- */
-static clade_status draft_names(const char *path, clade__draft *out) {
-  static atomic_uint count;
-  clade__text text = {0};
-  const char *slash = strrchr(path, '/');
-  out->path = clade__copy_text(path);
-  if (!out->path) return CLADE_NO_MEMORY;
-  if (slash == path)
-    clade__text_add(&text, "/");
-  else if (slash)
-    clade__text_add_bytes(&text, path, (size_t)(slash - path));
-  else
-    clade__text_add(&text, ".");
-  CLADE_TRY(clade__text_take(&text, &out->directory));
-  clade__text_add(&text, "%s/.clade-%ld-%u.tmp", out->directory, (long)getpid(), atomic_fetch_add(&count, 1u));
-  return clade__text_take(&text, &out->temporary);
-}
-
-clade_status clade__draft_open(const char *path, clade__draft *out) {
-  struct stat st;
-  clade_status status;
-  *out = (clade__draft){.fd = -1};
-  /* A rename would put a file in the place of a device or of a link. */
-  if (!lstat(path, &st) && !S_ISREG(st.st_mode))
-    return CLADE_FAIL(INVALID, "cannot write %s: it is there and no regular file", path);
-  CLADE_GOTO(draft_names(path, out));
-  out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-  if (out->fd >= 0) return CLADE_OK;
-  status = clade__file_fail("write", path);
-  clade__free(out->temporary); /* not this one's to remove */
-  out->temporary = NULL;
-fail:
-  clade__draft_close(out);
-  return status;
-}
-
-clade_status clade__draft_write(clade__draft *draft, const void *data, size_t bytes) {
-  for (const char *at = data; bytes;) {
-    ssize_t n = write(draft->fd, at, bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return clade__file_fail("write", draft->path);
-    at += n;
-    bytes -= (size_t)n;
-  }
-  return CLADE_OK;
-}
-
-clade_status clade__draft_write_at(clade__draft *draft, uint64_t offset, const void *data, size_t bytes) {
-  if (lseek(draft->fd, (off_t)offset, SEEK_SET) < 0) return clade__file_fail("write", draft->path);
-  return clade__draft_write(draft, data, bytes);
-}
-
-clade_status clade__draft_sync(clade__draft *draft) {
-  if (fsync(draft->fd)) return clade__file_fail("write", draft->path);
-  int fd = draft->fd;
-  draft->fd = -1;
-  return close(fd) ? clade__file_fail("write", draft->path) : CLADE_OK;
-}
-
-clade_status clade__draft_place(clade__draft *draft) {
-  if (rename(draft->temporary, draft->path)) return clade__file_fail("write", draft->path);
-  clade__free(draft->temporary);
-  draft->temporary = NULL;
-  return clade__directory_sync(draft->directory);
-}
-
-void clade__draft_close(clade__draft *draft) {
-  if (draft->fd >= 0) close(draft->fd);
-  if (draft->temporary) unlink(draft->temporary);
-  clade__free(draft->temporary);
-  clade__free(draft->directory);
-  clade__free(draft->path);
-  *draft = (clade__draft){.fd = -1};
-}
-
-bool clade__draft_is_temporary(const char *name) {
-  const char *digits = "0123456789", *at = name + strlen(".clade-");
-  if (strncmp(name, ".clade-", strlen(".clade-"))) return false;
-  size_t process = strspn(at, digits);
-  if (!process || at[process] != '-') return false;
-  at += process + 1;
-  size_t number = strspn(at, digits);
-  return number && !strcmp(at + number, ".tmp");
 }

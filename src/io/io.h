@@ -24,7 +24,7 @@ clade_status clade__file_read(const char *path, uint64_t cap, clade__bytes *out)
 clade_status clade__directory_make(const char *path);
 clade_status clade__directory_sync(const char *path);
 
-/* A file that is not yet in its place: it lies beside it, as ".clade-PROCESS-NUMBER.tmp". */
+/* A file that is not yet in its place (draft.c): it lies beside it, as ".clade-PROCESS-NUMBER.tmp". */
 typedef struct clade__draft {
   int fd; /* -1: none */
   char *path, *temporary, *directory;
@@ -32,7 +32,10 @@ typedef struct clade__draft {
 clade_status clade__draft_open(const char *path, clade__draft *out);
 clade_status clade__draft_write(clade__draft *draft, const void *data, size_t bytes);
 clade_status clade__draft_write_at(clade__draft *draft, uint64_t offset, const void *data, size_t bytes);
-clade_status clade__draft_sync(clade__draft *draft);  /* on disk; no writing afterwards */
+clade_status clade__draft_sync(clade__draft *draft); /* on disk; no writing afterwards */
+/* Synced, it appears in the same directory under a name more, in place of what had that name: as a link of the same
+ * file or, where there are no links, as a copy. */
+clade_status clade__draft_link(clade__draft *draft, const char *path);
 clade_status clade__draft_place(clade__draft *draft); /* in its place, and the directory on disk */
 /* Removes what was not placed. After a failure as well as at the end. */
 void clade__draft_close(clade__draft *draft);
@@ -58,6 +61,9 @@ clade_status clade__array_new(const char *path, clade_dtype dtype, const clade_s
 /* The array that lies in a file's bytes from `offset` to their end: takes them over, also when it fails. */
 clade_status clade__array_over(const char *path, clade__bytes *file, size_t offset, clade_dtype dtype,
                                const clade_shape *shape, clade_array *out);
+
+/* A truth is 0 or 1 to every kernel: other values would be neither. `offset` is for the message. */
+clade_status clade__truths_check(const char *path, const unsigned char *data, size_t n, size_t offset);
 
 /* What numbers look like in files that are not Clade's. */
 typedef enum clade__number_kind { CLADE__SIGNED, CLADE__UNSIGNED, CLADE__REAL, CLADE__TRUTH } clade__number_kind;
@@ -91,5 +97,49 @@ clade_status clade__cifar_parse(const char *path, clade__bytes *file, int label_
  * exactly as many. UNSUPPORTED in a build without zlib. */
 bool clade__is_gzip(const clade__bytes *file);
 clade_status clade__inflate(const char *path, const clade__bytes *file, size_t bytes, bool all, clade__bytes *out);
+
+/* ---- safetensors (tensors.c) ---- */
+typedef struct clade__tensor {
+  const char *name, *type; /* the type as the file calls it */
+  clade_dtype dtype;       /* NONE: Clade has no such type */
+  clade_shape shape;
+  const unsigned char *data;
+  size_t bytes;
+} clade__tensor;
+typedef struct clade__tensors {
+  clade__bytes file;
+  struct json_t *header; /* owns the names */
+  clade__tensor *at;     /* as they lie in the file */
+  size_t n;
+  clade__map by_name;
+} clade__tensors;
+/* Takes over the file's bytes, also when it fails. */
+clade_status clade__tensors_parse(const char *path, clade__bytes *file, clade__tensors *out);
+void clade__tensors_free(clade__tensors *tensors);
+const clade__tensor *clade__tensors_find(const clade__tensors *tensors, const char *name); /* NULL: none */
+const char *clade__tensors_metadata(const clade__tensors *tensors, const char *key);       /* NULL: none */
+
+/* What Clade writes into __metadata__ (tensors_check.c). The first of them is the checksum of the header, computed with
+ * its own digits as zeros; each tensor has one of its bytes. */
+#define CLADE__META_CHECK  "clade.check"
+#define CLADE__META_FORMAT "clade.format"
+#define CLADE__META_STEP   "clade.step"
+#define CLADE__META_TEXT   "clade.text"
+#define CLADE__META_TENSOR "clade.xxh3:"
+#define CLADE__FORMAT      "1"
+enum { CLADE__DIGITS = 32 };
+/* Fills in the digits, which are zeros; `header` is all of it, without its length. */
+void clade__tensors_seal(unsigned char *header, size_t bytes);
+/* CORRUPT where a file that Clade wrote is not what it was. `ours`: Clade wrote it. */
+clade_status clade__tensors_verify(const char *path, const clade__tensors *tensors, bool *ours);
+
+/* Variables to and from files (tensors_write.c, vars.c). */
+#define CLADE__OPTIMIZER "optimizer."
+typedef struct clade__pair {
+  const char *key, *value;
+} clade__pair;
+clade_status clade__vars_write(const clade_vars *vars, clade__draft *draft, bool weights_only, size_t n_pairs,
+                               const clade__pair *pairs);
+clade_status clade__vars_apply(const char *path, const clade__tensors *tensors, clade_vars *vars, bool weights_only);
 
 #endif

@@ -1,0 +1,176 @@
+/* safetensors: eight bytes of length, a JSON header of names, types, shapes and places, and the data without holes. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include "io/io.h"
+
+enum { LARGEST_HEADER = 100000000, SMALLEST_HEADER = 2 };
+static const char METADATA[] = "__metadata__";
+
+typedef struct storage {
+  const char *name;
+  clade_dtype dtype;
+  size_t bytes;
+} storage;
+static const storage types[] = {
+    {"F32", CLADE_F32, 4}, {"F16", CLADE_F16, 2}, {"BF16", CLADE_BF16, 2}, {"I8", CLADE_I8, 1}, {"U8", CLADE_U8, 1},
+    {"I32", CLADE_I32, 4}, {"I64", CLADE_I64, 8}, {"BOOL", CLADE_BOOL, 1}, {"F64", 0, 8},       {"I16", 0, 2},
+    {"U16", 0, 2},         {"U32", 0, 4},         {"U64", 0, 8},           {"F8_E5M2", 0, 1},   {"F8_E4M3", 0, 1},
+};
+
+/* ---- one entry of the header ---- */
+typedef struct entry {
+  const char *path, *name;
+  json_t *value;
+} entry;
+
+static clade_status wrong(const entry *e, const char *what) {
+  return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\": %s", e->path, e->name, what);
+}
+
+/* A list of `*n` sizes, or of at most `most` where it is larger. */
+static clade_status sizes(const entry *e, const char *key, size_t most, int64_t *out, size_t *n) {
+  json_t *list = json_object_get(e->value, key);
+  *n = json_array_size(list);
+  if (!json_is_array(list) || *n > most)
+    return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\": \"%s\" is no list of at most %zu sizes", e->path, e->name, key,
+                      most);
+  for (size_t i = 0; i < *n; i++) {
+    json_t *size = json_array_get(list, i);
+    if (!json_is_integer(size) || json_integer_value(size) < 0)
+      return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\": number %zu of \"%s\" is no size", e->path, e->name, i, key);
+    out[i] = json_integer_value(size);
+  }
+  return CLADE_OK;
+}
+
+static clade_status find_type(const entry *e, const storage **out) {
+  const char *name = json_string_value(json_object_get(e->value, "dtype"));
+  if (!name) return wrong(e, "\"dtype\" is no text");
+  for (*out = types; *out < types + CLADE_COUNT(types); ++*out)
+    if (!strcmp((*out)->name, name)) return CLADE_OK;
+  return CLADE_FAIL(DTYPE, "%s: tensor \"%s\": nothing is known of the type \"%.32s\"", e->path, e->name, name);
+}
+
+static clade_status read_entry(const entry *e, const unsigned char *data, size_t bytes, clade__tensor *out) {
+  const storage *type;
+  int64_t place[2], elements;
+  size_t n, rank, want;
+  if (!json_is_object(e->value)) return wrong(e, "it is described by no object");
+  CLADE_TRY(find_type(e, &type));
+  *out = (clade__tensor){.name = e->name, .type = type->name, .dtype = type->dtype};
+  CLADE_TRY(sizes(e, "shape", CLADE_MAX_RANK, out->shape.dim, &rank));
+  CLADE_TRY(sizes(e, "data_offsets", 2, place, &n));
+  if (n != 2 || place[0] > place[1] || (uint64_t)place[1] > bytes)
+    return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\": \"data_offsets\" is no range of the %zu bytes of data", e->path,
+                      e->name, bytes);
+  out->shape.rank = (int)rank;
+  out->data = data + place[0];
+  out->bytes = (size_t)(place[1] - place[0]);
+  clade_status status = clade_shape_elements(&out->shape, &elements);
+  if (status != CLADE_OK) return clade__fail_in(status, "%s: tensor \"%s\"", e->path, e->name);
+  if (!clade__mul((size_t)elements, type->bytes, &want) || want != out->bytes)
+    return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\": %zu bytes of data, and %" PRId64 " elements of %s", e->path, e->name,
+                      out->bytes, elements, type->name);
+  if (out->dtype == CLADE_BOOL) return clade__truths_check(e->path, out->data, want, (size_t)place[0]);
+  return CLADE_OK;
+}
+
+/* ---- the whole ---- */
+static int by_place(const void *a, const void *b) {
+  const clade__tensor *x = a, *y = b;
+  if (x->data != y->data) return x->data < y->data ? -1 : 1;
+  return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+static clade_status check_places(const char *path, const clade__tensors *t, const unsigned char *data, size_t bytes) {
+  const unsigned char *at = data;
+  for (size_t i = 0; i < t->n; i++) {
+    if (t->at[i].data != at)
+      return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\" begins at byte %td of the data, where %td %s", path, t->at[i].name,
+                        t->at[i].data - data, at - data,
+                        t->at[i].data < at ? "are taken by those before" : "would leave no hole");
+    at += t->at[i].bytes;
+  }
+  if (at == data + bytes) return CLADE_OK;
+  return CLADE_FAIL(CORRUPT, "%s: its tensors take %td bytes, and %zu follow its header", path, at - data, bytes);
+}
+
+static clade_status check_metadata(const char *path, json_t *metadata) {
+  const char *key;
+  json_t *value;
+  if (!json_is_object(metadata)) return CLADE_FAIL(CORRUPT, "%s: \"%s\" is no object", path, METADATA);
+  json_object_foreach(metadata, key, value) {
+    if (!json_is_string(value))
+      return CLADE_FAIL(CORRUPT, "%s: \"%s\": the value of \"%.64s\" is no text", path, METADATA, key);
+  }
+  return CLADE_OK;
+}
+
+static clade_status read_entries(const char *path, clade__tensors *t, const unsigned char *data, size_t bytes) {
+  const char *name;
+  json_t *value;
+  t->at = clade__new(json_object_size(t->header), sizeof *t->at);
+  if (!t->at) return clade__fail_in(CLADE_NO_MEMORY, "%s", path);
+  json_object_foreach(t->header, name, value) {
+    if (!strcmp(name, METADATA)) {
+      CLADE_TRY(check_metadata(path, value));
+      continue;
+    }
+    CLADE_TRY(read_entry(&(entry){path, name, value}, data, bytes, &t->at[t->n]));
+    t->n++;
+  }
+  qsort(t->at, t->n, sizeof *t->at, by_place);
+  for (size_t i = 0; i < t->n; i++)
+    CLADE_TRY(clade__map_put(&t->by_name, clade__hash_bytes(t->at[i].name, strlen(t->at[i].name)), i));
+  return check_places(path, t, data, bytes);
+}
+
+static clade_status read_header(clade__cursor *c, json_t **out) {
+  const unsigned char *length, *text;
+  json_error_t error;
+  CLADE_TRY(clade__take(c, 8, "header's length", &length));
+  uint64_t bytes = clade__little(length, 8);
+  if (bytes < SMALLEST_HEADER || bytes > LARGEST_HEADER)
+    return CLADE_FAIL(CORRUPT, "%s: a header of %" PRIu64 " bytes; safetensors has %d to %d", c->path, bytes,
+                      SMALLEST_HEADER, LARGEST_HEADER);
+  CLADE_TRY(clade__take(c, (size_t)bytes, "header", &text));
+  if (*text != '{') return CLADE_FAIL(CORRUPT, "%s: its header does not begin with '{'", c->path);
+  *out = json_loadb((const char *)text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error);
+  if (*out) return CLADE_OK;
+  if (json_error_code(&error) == json_error_out_of_memory)
+    return CLADE_FAIL(NO_MEMORY, "%s: no memory for its header of %" PRIu64 " bytes", c->path, bytes);
+  return CLADE_FAIL(CORRUPT, "%s: its header is no JSON: %s (byte %d)", c->path, error.text, error.position);
+}
+
+clade_status clade__tensors_parse(const char *path, clade__bytes *file, clade__tensors *out) {
+  clade_status status;
+  *out = (clade__tensors){.file = *file};
+  clade__cursor c = {path, file->data, file->n, 0};
+  *file = (clade__bytes){0};
+  CLADE_GOTO(read_header(&c, &out->header));
+  CLADE_GOTO(read_entries(path, out, c.data + c.at, c.n - c.at));
+  return CLADE_OK;
+fail:
+  clade__tensors_free(out);
+  return status;
+}
+
+void clade__tensors_free(clade__tensors *t) {
+  clade__free(t->at);
+  clade__map_free(&t->by_name);
+  json_decref(t->header);
+  clade__free(t->file.data);
+  *t = (clade__tensors){0};
+}
+
+const clade__tensor *clade__tensors_find(const clade__tensors *t, const char *name) {
+  size_t i;
+  return clade__map_get(&t->by_name, clade__hash_bytes(name, strlen(name)), &i) ? &t->at[i] : NULL;
+}
+
+const char *clade__tensors_metadata(const clade__tensors *t, const char *key) {
+  return json_string_value(json_object_get(json_object_get(t->header, METADATA), key));
+}

@@ -1,0 +1,155 @@
+/* Variables as a safetensors file: the data in one pass, one variable at a time, and then the header with their
+ * checksums. */
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include "io/io.h"
+
+enum { ALIGN = 8, LENGTH = 8 };
+
+typedef struct item {
+  const char *name;
+  clade_type type;
+  size_t element, bytes, offset;
+  char digits[CLADE__DIGITS + 1];
+} item;
+typedef struct plan {
+  item *at;
+  size_t n, largest;
+} plan;
+
+static const char *type_name(clade_dtype dtype) {
+  static const char *const names[] = {
+      [CLADE_F32] = "F32", [CLADE_F16] = "F16", [CLADE_BF16] = "BF16", [CLADE_I8] = "I8",
+      [CLADE_U8] = "U8",   [CLADE_I32] = "I32", [CLADE_I64] = "I64",   [CLADE_BOOL] = "BOOL"};
+  return (size_t)dtype < CLADE_COUNT(names) ? names[dtype] : NULL;
+}
+
+/* Larger elements first, so that all lie aligned; then by name. */
+static int by_element(const void *a, const void *b) {
+  const item *x = a, *y = b;
+  if (x->element != y->element) return x->element > y->element ? -1 : 1;
+  return strcmp(x->name, y->name);
+}
+
+static clade_status make_plan(const clade_vars *vars, bool weights_only, plan *out) {
+  int count = clade_vars_count(vars);
+  size_t offset = 0;
+  out->at = clade__new((size_t)count, sizeof *out->at);
+  if (!out->at) return CLADE_NO_MEMORY;
+  for (int i = 0; i < count; i++) {
+    clade_port_info info = {.size = sizeof info};
+    CLADE_TRY(clade_vars_describe(vars, i, &info));
+    if (weights_only && !strncmp(info.name, CLADE__OPTIMIZER, strlen(CLADE__OPTIMIZER))) continue;
+    if (!strcmp(info.name, "__metadata__"))
+      return CLADE_FAIL(INVALID,
+                        "a variable with the name __metadata__ cannot be written: safetensors means another thing");
+    if (!type_name(info.type.dtype))
+      return CLADE_FAIL(DTYPE, "variable %s: safetensors has no name for %s", info.name,
+                        clade_dtype_name(info.type.dtype));
+    item *one = &out->at[out->n++];
+    *one = (item){.name = info.name, .type = info.type};
+    memset(one->digits, '0', CLADE__DIGITS);
+    CLADE_TRY(clade_type_bytes(&info.type, &one->bytes));
+    CLADE_TRY(clade_dtype_bytes(info.type.dtype, 1, &one->element));
+    out->largest = CLADE_MAX(out->largest, one->bytes);
+  }
+  qsort(out->at, out->n, sizeof *out->at, by_element);
+  for (size_t i = 0; i < out->n; offset += out->at[i++].bytes) out->at[i].offset = offset;
+  return CLADE_OK;
+}
+
+/* ---- the header ---- */
+/* Jansson answers NULL and -1 where memory is short, and where a text is no UTF-8. */
+static bool set(json_t *object, const char *key, json_t *value) { return !json_object_set_new(object, key, value); }
+
+static bool add_metadata(json_t *root, const plan *p, size_t n_pairs, const clade__pair *pairs) {
+  static const char zeros[] = "00000000000000000000000000000000";
+  _Static_assert(sizeof zeros == CLADE__DIGITS + 1, "as many as a checksum has");
+  json_t *metadata = json_object();
+  bool good = set(root, "__metadata__", metadata) && set(metadata, CLADE__META_CHECK, json_string(zeros)) &&
+              set(metadata, CLADE__META_FORMAT, json_string(CLADE__FORMAT));
+  for (size_t i = 0; good && i < n_pairs; i++) good = set(metadata, pairs[i].key, json_string(pairs[i].value));
+  for (size_t i = 0; good && i < p->n; i++) {
+    clade__text key = {0};
+    clade__text_add(&key, CLADE__META_TENSOR "%s", p->at[i].name);
+    good = !key.failed && set(metadata, key.data, json_string(p->at[i].digits));
+    clade__text_free(&key);
+  }
+  return good;
+}
+
+static bool add_item(json_t *root, const item *one) {
+  json_t *shape = json_array();
+  bool good = shape != NULL;
+  for (int i = 0; good && i < one->type.shape.rank; i++)
+    good = !json_array_append_new(shape, json_integer(one->type.shape.dim[i]));
+  json_t *value = json_pack("{s:s, s:o, s:[I, I]}", "dtype", type_name(one->type.dtype), "shape", shape, "data_offsets",
+                            (json_int_t)one->offset, (json_int_t)(one->offset + one->bytes));
+  if (good) return set(root, one->name, value);
+  json_decref(value);
+  return false;
+}
+
+/* Its length before it, blanks after it; without the seal. Its size does not depend on the checksums. */
+static clade_status make_header(const plan *p, size_t n_pairs, const clade__pair *pairs, clade__text *out) {
+  unsigned char length[LENGTH];
+  json_t *root = json_object();
+  bool good = root && add_metadata(root, p, n_pairs, pairs);
+  for (size_t i = 0; good && i < p->n; i++) good = add_item(root, &p->at[i]);
+  char *text = good ? json_dumps(root, JSON_COMPACT) : NULL;
+  json_decref(root);
+  if (!text) return CLADE_FAIL(NO_MEMORY, "no memory for a header of %zu tensors", p->n);
+  clade__text_add_bytes(out, "        ", LENGTH);
+  clade__text_add_bytes(out, text, strlen(text));
+  free(text);
+  while (out->length % ALIGN && !out->failed) clade__text_add_bytes(out, " ", 1);
+  if (out->failed) return CLADE_NO_MEMORY;
+  clade__put_little(length, out->length - LENGTH, LENGTH);
+  memcpy(out->data, length, LENGTH);
+  return CLADE_OK;
+}
+
+static clade_status check_pairs(size_t n, const clade__pair *pairs) {
+  for (size_t i = 0; i < n; i++) {
+    json_t *text = json_string(pairs[i].value);
+    if (!text) return CLADE_FAIL(INVALID, "the text of %s is no UTF-8", pairs[i].key);
+    json_decref(text);
+  }
+  return CLADE_OK;
+}
+
+/* ---- the whole ---- */
+static clade_status write_data(const clade_vars *vars, clade__draft *draft, uint64_t start, plan *p, void *room) {
+  for (size_t i = 0; i < p->n; i++) {
+    item *one = &p->at[i];
+    CLADE_TRY(clade_vars_get(vars, one->name, room, one->bytes));
+    clade__hash_text(clade__hash_bytes(room, one->bytes), one->digits);
+    CLADE_TRY(clade__draft_write_at(draft, start + one->offset, room, one->bytes));
+  }
+  return CLADE_OK;
+}
+
+clade_status clade__vars_write(const clade_vars *vars, clade__draft *draft, bool weights_only, size_t n_pairs,
+                               const clade__pair *pairs) {
+  clade_status status;
+  clade__text first = {0}, last = {0};
+  plan p = {0};
+  void *room = NULL;
+  CLADE_GOTO(check_pairs(n_pairs, pairs));
+  CLADE_GOTO(make_plan(vars, weights_only, &p));
+  CLADE_GOTO(make_header(&p, n_pairs, pairs, &first));
+  room = clade__new(p.largest, 1);
+  if (!room) CLADE_GOTO(CLADE_NO_MEMORY);
+  CLADE_GOTO(write_data(vars, draft, first.length, &p, room));
+  CLADE_GOTO(make_header(&p, n_pairs, pairs, &last));
+  clade__tensors_seal((unsigned char *)last.data + LENGTH, last.length - LENGTH);
+  CLADE_GOTO(clade__draft_write_at(draft, 0, last.data, last.length));
+fail:
+  clade__text_free(&first);
+  clade__text_free(&last);
+  clade__free(p.at);
+  clade__free(room);
+  return status;
+}
