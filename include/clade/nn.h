@@ -22,6 +22,20 @@ typedef struct clade_conv2d_opt {
 #define clade_conv2d(g, x, ...) \
   clade_conv2d_(g, x, &(clade_conv2d_opt){.size = sizeof(clade_conv2d_opt), .w = __VA_ARGS__})
 CLADE_API clade_val clade_conv2d_(clade_graph *g, clade_val x, const clade_conv2d_opt *opt);
+/* ---- losses: f32 scalars, means over all elements or samples, whatever the type of what is compared ---- */
+typedef struct clade_cross_entropy_opt {
+  size_t size;
+  clade_val labels; /* i32 [...], classes from 0 on; another label makes the loss NaN */
+  float smoothing;  /* this part of the target is spread over all classes */
+  bool ignore;      /* samples whose label is ignore_index count for nothing; over no samples the mean is 0 */
+  int32_t ignore_index;
+  bool per_sample; /* the losses [...] instead of their mean; 0 for ignored ones */
+} clade_cross_entropy_opt;
+/* Of softmax over the last axis of logits [..., classes]: clade_cross_entropy(g, logits, labels, .smoothing = 0.1f) */
+#define clade_cross_entropy(g, logits, ...) \
+  clade_cross_entropy_(g, logits,           \
+                       &(clade_cross_entropy_opt){.size = sizeof(clade_cross_entropy_opt), .labels = __VA_ARGS__})
+CLADE_API clade_val clade_cross_entropy_(clade_graph *g, clade_val logits, const clade_cross_entropy_opt *opt);
 
 CLADE_END_DECLS
 #endif
