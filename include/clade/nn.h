@@ -22,6 +22,7 @@ typedef struct clade_conv2d_opt {
 #define clade_conv2d(g, x, ...) \
   clade_conv2d_(g, x, &(clade_conv2d_opt){.size = sizeof(clade_conv2d_opt), .w = __VA_ARGS__})
 CLADE_API clade_val clade_conv2d_(clade_graph *g, clade_val x, const clade_conv2d_opt *opt);
+
 /* ---- normalisation: parameters NAME.weight and NAME.bias, f32 whatever the type of x ---- */
 typedef struct clade_batch_norm_opt {
   size_t size;
