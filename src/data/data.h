@@ -5,7 +5,7 @@
 
 #include <clade/data.h>
 
-#include "base/base.h"
+#include "io/io.h"
 
 /* ---- draws (draw.c): a stream of random numbers for each (key, purpose, epoch, index) ---- */
 typedef enum clade__purpose { CLADE__DRAW_DIGIT = 1, CLADE__DRAW_ORDER, CLADE__DRAW_AUGMENT } clade__purpose;
@@ -21,24 +21,34 @@ int clade__draw_int(clade__draw *draw, int low, int high); /* both included */
 /* Where `position` of the epoch's permutation of 0 to n - 1 points. */
 int64_t clade__shuffled(uint64_t key, int64_t epoch, int64_t n, int64_t position);
 
+/* ---- sets that Clade knows by name (open.c) ---- */
+typedef struct clade__source {
+  const char *name;
+  const char *directory; /* where it is when the spec names none; NULL: it must */
+  const char *layout;    /* what the directory holds, for the message where something is missing; NULL: generated */
+  int classes;           /* 0: as many as the labels say */
+  const char *const *class_names;
+  float mean[3], std[3];
+  clade_status (*open)(const struct clade__source *source, const char *directory, bool train, clade_dataset **out);
+} clade__source;
+clade_status clade__open_digits(const clade__source *source, const char *directory, bool train, clade_dataset **out);
+clade_status clade__open_mnist(const clade__source *source, const char *directory, bool train, clade_dataset **out);
+clade_status clade__open_cifar(const clade__source *source, const char *directory, bool train, clade_dataset **out);
+clade_status clade__open_npy(const clade__source *source, const char *directory, bool train, clade_dataset **out);
+
 /* ---- sets held in memory (samples.c) ---- */
 typedef struct clade__samples {
-  int64_t count;
-  size_t elements;            /* of a sample */
-  const unsigned char *bytes; /* images of bytes, or */
-  const float *floats;        /* of floats */
-  const int32_t *labels;
-  void *owner[3]; /* the allocations that they lie in */
+  clade_array x;   /* u8 or f32; [count, height, width], with channels after the count, or without the height */
+  int32_t *labels; /* one for each */
 } clade__samples;
-/* Makes a set of `def` and takes over what the samples own, also when it fails. */
-clade_status clade__samples_set(const clade_dataset_def *def, clade__samples *samples, clade_dataset **out);
+/* Makes the set, and takes over the samples, also when it fails. `classes` is for a source that leaves it open. */
+clade_status clade__samples_set(const clade__source *source, int classes, clade__samples *samples, clade_dataset **out);
 void clade__samples_free(clade__samples *samples);
 
 /* ---- the generated set (digits.c) ---- */
 enum { CLADE__DIGIT_SIDE = 28, CLADE__DIGIT_PIXELS = 28 * 28 };
 /* Image `index` of all that there are for a seed: integers only, so the same on every machine. Returns its label. */
 int clade__digit_draw(uint64_t seed, uint64_t index, unsigned char pixel[CLADE__DIGIT_PIXELS]);
-clade_status clade__digits_open(bool train, clade_dataset **out);
 
 /* Strokes of a way to write a digit (digits_shapes.c): points from (0, 0) to (100, 100), joined by smooth curves; a
  * point that is there twice is a corner. */

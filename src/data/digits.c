@@ -174,23 +174,18 @@ static void draw_all(job *j) {
   while (n > 0) pthread_join(threads[--n], NULL);
 }
 
-clade_status clade__digits_open(bool train, clade_dataset **out) {
-  static const char *const names[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
-  static const float mean = 0.1163f, std = 0.2345f;
-  job j = {.first = train ? 0 : TRAIN, .count = train ? TRAIN : TEST};
-  j.pixels = clade__new((size_t)j.count, PIXELS);
-  j.labels = clade__new((size_t)j.count, sizeof *j.labels);
-  clade__samples samples = {.count = j.count, .elements = PIXELS, .bytes = j.pixels, .labels = j.labels};
-  samples.owner[0] = j.pixels;
-  samples.owner[1] = j.labels;
-  if (!j.pixels || !j.labels) {
+clade_status clade__open_digits(const clade__source *source, const char *directory, bool train, clade_dataset **out) {
+  (void)directory;
+  int64_t count = train ? TRAIN : TEST;
+  const clade_shape shape = CLADE_SHAPE(count, SIDE, SIDE);
+  clade__samples samples = {0};
+  CLADE_TRY(clade__array_new(source->name, CLADE_U8, &shape, &samples.x));
+  samples.labels = clade__new((size_t)count, sizeof *samples.labels);
+  if (!samples.labels) {
     clade__samples_free(&samples);
     return CLADE_NO_MEMORY;
   }
+  job j = {samples.x.data, samples.labels, train ? 0 : TRAIN, count, 0};
   draw_all(&j);
-  clade_dataset_def def = {.name = "digits", .classes = 10, .channels = 1, .height = SIDE, .width = SIDE};
-  def.class_names = names;
-  def.mean = &mean;
-  def.std = &std;
-  return clade__samples_set(&def, &samples, out);
+  return clade__samples_set(source, 0, &samples, out);
 }
