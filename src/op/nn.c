@@ -1,20 +1,18 @@
 /* Layers: variables and the op that uses them. */
-#include <clade/ops.h>
-
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
-#include "op/op.h"
+#include "op/nn.h"
 
 enum { NAME_BYTES = 300 };
 
-/* As PyTorch initialises a linear layer: both uniform within 1 / sqrt(in). The variable comes in the dtype of x. */
-static clade_val parameter(clade_graph *g, const char *layer, const char *part, clade_dtype stored, clade_dtype used,
-                           clade_shape shape, int64_t in) {
+clade_val clade__nn_parameter(clade_graph *g, const char *layer, const char *part, clade_dtype stored, clade_dtype used,
+                              clade_shape shape, int64_t in) {
   char name[NAME_BYTES];
   double bound = in > 0 ? 1 / sqrt((double)in) : 0;
   snprintf(name, sizeof name, "%s.%s", layer, part);
+  if (!stored) stored = CLADE_F32;
   clade_val v = clade_parameter(g, name, stored, shape, (clade_initial){CLADE_INIT_UNIFORM, -bound, bound});
   return stored == used ? v : clade_cast(g, v, used);
 }
@@ -42,12 +40,11 @@ clade_val clade_nn_linear_(clade_graph *g, const char *name, const clade_linear_
   clade_status status = clade__opt_copy(&opt, sizeof opt, given, "nn_linear");
   if (status == CLADE_OK) status = check(g, name, &opt, &x);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
-  clade_dtype stored = opt.dtype ? opt.dtype : CLADE_F32;
   int64_t in = x.shape.dim[x.shape.rank - 1];
-  clade_val weight = parameter(g, name, "weight", stored, x.dtype, CLADE_SHAPE(opt.out, in), in);
+  clade_val weight = clade__nn_parameter(g, name, "weight", opt.dtype, x.dtype, CLADE_SHAPE(opt.out, in), in);
   clade_val rows = x.shape.rank == 2 ? opt.x : clade_flatten(g, opt.x, x.shape.rank - 1);
   clade_gemm_opt product = {.size = sizeof product, .b = weight, .trans_b = true};
-  if (!opt.no_bias) product.bias = parameter(g, name, "bias", stored, x.dtype, CLADE_SHAPE(opt.out), in);
+  if (!opt.no_bias) product.bias = clade__nn_parameter(g, name, "bias", opt.dtype, x.dtype, CLADE_SHAPE(opt.out), in);
   clade_val y = clade_gemm_(g, rows, &product);
   if (x.shape.rank == 2) return y;
   x.shape.dim[x.shape.rank - 1] = opt.out;

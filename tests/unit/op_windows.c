@@ -34,7 +34,19 @@ static void shapes(void **state) {
   expect(g, clade_conv2d(g, x, w, .stride = {2, 3}, .pads = {0, 1, 3, 2}), CLADE_SHAPE(batch, 16, 7, 10));
   expect(g, clade_conv2d(g, x, w, .dilation = {3, 4}), CLADE_SHAPE(batch, 16, 2, 20));
   expect(g, clade_conv2d(g, x, input(g, "v", CLADE_SHAPE(4, 3, 1, 1)), .groups = 2), CLADE_SHAPE(batch, 4, 14, 28));
+  expect(g, clade_max_pool2d(g, x, .kernel = {2, 3}), CLADE_SHAPE(batch, 6, 7, 9));
+  expect(g, clade_max_pool2d(g, x, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}), CLADE_SHAPE(batch, 6, 7, 14));
+  expect(g, clade_avg_pool2d(g, x, .kernel = {3, 3}, .stride = {1, 0}, .pads = {0, 0, 2, 1}, .dilation = {2, 1}),
+         CLADE_SHAPE(batch, 6, 12, 9));
+  expect(g, clade_global_avg_pool2d(g, x), CLADE_SHAPE(batch, 6));
+  expect(g, clade_nn_conv2d(g, "c1", x, .out = 8, .kernel = {5, 5}, .pad = {2, 2}), CLADE_SHAPE(batch, 8, 14, 28));
+  expect(g, clade_nn_conv2d(g, "c2", x, .out = 9, .kernel = {3, 3}, .groups = 3, .stride = {2, 2}, .no_bias = true),
+         CLADE_SHAPE(batch, 9, 6, 13));
   assert_int_equal(clade_graph_status(g), CLADE_OK);
+  assert_int_equal(g->variables.count, 3); /* one of the layers has no bias */
+  const clade_shape weight = {4, {9, 2, 3, 3}};
+  assert_string_equal(g->variables.at[2].name, "c2.weight");
+  assert_true(clade_shape_equal(&clade__type(g, g->variables.at[2].value)->shape, &weight));
   clade_graph_release(g);
 }
 
@@ -80,6 +92,16 @@ ATTEMPT(large, clade_conv2d(g, x, w, .dilation = {1, 4}))
 ATTEMPT(far, clade_conv2d(g, x, w, .pad = {1 << 28, 0}))
 ATTEMPT(nothing, clade_conv2d(g, input(g, "u", CLADE_SHAPE(1, 4, 0, 8)), w, .pad = {4, 4}))
 ATTEMPT(bias, clade_conv2d(g, x, w, .bias = input(g, "b", CLADE_SHAPE(4))))
+ATTEMPT(pool_kernel, clade_max_pool2d(g, x, .kernel = {2, 0}))
+ATTEMPT(pool_rank, clade_avg_pool2d(g, clade_flatten(g, x, 2), .kernel = {2, 2}))
+ATTEMPT(pool_integers, clade_max_pool2d(g, clade_cast(g, x, CLADE_I32), .kernel = {2, 2}))
+ATTEMPT(pool_large, clade_avg_pool2d(g, x, .kernel = {2, 9}))
+ATTEMPT(global_rank, clade_global_avg_pool2d(g, clade_flatten(g, x, 1)))
+ATTEMPT(layer_out, clade_nn_conv2d(g, "c", x, .kernel = {3, 3}))
+ATTEMPT(layer_kernel, clade_nn_conv2d(g, "c", x, .out = 4, .kernel = {3}))
+ATTEMPT(layer_groups, clade_nn_conv2d(g, "c", x, .out = 6, .kernel = {3, 3}, .groups = 3))
+ATTEMPT(layer_channels, clade_nn_conv2d(g, "c", input(g, "u", CLADE_SHAPE(1, CLADE_DIM("c"), 4, 4)), .out = 1))
+ATTEMPT(layer_name, clade_nn_conv2d(g, "", x, .out = 1, .kernel = {1, 1}))
 ATTEMPT(missing, clade_conv2d(g, x, (clade_val){0, 0}))
 
 static const struct {
@@ -105,6 +127,16 @@ static const struct {
     {far, CLADE_OVERFLOW, "the height of x is 7 and its padding 536870912; together at most 268435456"},
     {nothing, CLADE_SHAPE, "the height of x is 0; expected at least 1"},
     {bias, CLADE_SHAPE, ".bias is [4]; expected one value per channel of the result [2, 6, 5, 6]"},
+    {pool_kernel, CLADE_INVALID, "max_pool2d: .kernel[1] is 0; expected 1 to"},
+    {pool_rank, CLADE_SHAPE, "avg_pool2d: x is [8, 56]; expected [n, channels, height, width]"},
+    {pool_integers, CLADE_DTYPE, "max_pool2d: x is i32"},
+    {pool_large, CLADE_SHAPE, "avg_pool2d: the kernel covers 9 along the width"},
+    {global_rank, CLADE_SHAPE, "global_avg_pool2d: x is [2, 224]"},
+    {layer_out, CLADE_INVALID, "nn_conv2d \"c\": .out is 0; expected at least 1"},
+    {layer_kernel, CLADE_INVALID, "nn_conv2d \"c\": .kernel[1] is 0; expected at least 1"},
+    {layer_groups, CLADE_SHAPE, "its channels are not divisible by .groups, which is 3"},
+    {layer_channels, CLADE_SHAPE, "x is [1, c, 4, 4]; expected"},
+    {layer_name, CLADE_INVALID, "name"},
     {missing, CLADE_INVALID, "conv2d: w"},
 };
 

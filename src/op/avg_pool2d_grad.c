@@ -1,0 +1,42 @@
+/* The derivative of avg_pool2d: each pixel gathers its share of the windows that cover it. Within (K + 3) 2^-24 of the
+ * sum of absolute shares of its K windows. */
+#include "op/pool.h"
+
+static clade_status infer(clade_node *n) {
+  const clade__pool_attrs *a = n->attrs;
+  clade_shape y;
+  char s[200], t[200];
+  CLADE_TRY(clade__pool_check(n, &a->shape, &y));
+  if (!clade_shape_equal(&n->in[0].shape, &y))
+    return CLADE_FAIL(SHAPE, "avg_pool2d_grad: y is %s; expected %s", clade_shape_text(&n->in[0].shape, s, sizeof s),
+                      clade_shape_text(&y, t, sizeof t));
+  n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = a->shape};
+  return CLADE_OK;
+}
+
+static clade_status grad(clade_grad *g) { /* linear */
+  g->din[0] = clade__pool_node(g->graph, &clade__op_avg_pool2d, g->node->attrs, 1, g->dout, NULL);
+  return CLADE_OK;
+}
+
+static const char *accept(const clade_query *q) { return clade__pool_accept(q, 1); }
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  const clade__pool_attrs *a = q->node->attrs;
+  int64_t size = (int64_t)a->window.kernel[0] * a->window.kernel[1];
+  return clade__pool_emit(e, q, "avg_pool2d_backward_ref", true, a->count_pad ? size : 0);
+}
+static const clade_impl impls[] = {{.name = "ref", .accept = accept, .cost = clade__pool_cost, .emit = emit}, {0}};
+
+const clade_op clade__op_avg_pool2d_grad = {
+    .size = sizeof(clade_op),
+    .name = "avg_pool2d_grad",
+    .min_in = 1,
+    .max_in = 1,
+    .n_out = 1,
+    .attr_bytes = sizeof(clade__pool_attrs),
+    .attrs = clade__pool_table,
+    .infer = infer,
+    .grad = grad,
+    .impls = impls,
+    .file = "avg_pool2d",
+};
