@@ -23,7 +23,7 @@ typedef struct clade_device_info {
   uint32_t cache_line, compute_units, clock_mhz, vector_f32, alignment; /* alignment of buffers, in bytes */
   uint64_t max_group, max_item[3];
   bool compiler, fp16, fp64, images, unified_memory, out_of_order, software; /* software: a GPU computed by a CPU */
-  bool sources, binaries, bundles;                                           /* the programs it takes */
+  bool sources, binaries;                                                    /* the programs it takes */
   uint32_t max_passes; /* through all loops of a work-item together, more are silently not made; 0: no limit */
 } clade_device_info;
 

@@ -8,7 +8,7 @@
 CLADE_BEGIN_DECLS
 
 typedef struct clade_run clade_run;
-typedef uint64_t clade_ticket; /* 1, 2, 3, … for a run's executions */
+typedef uint64_t clade_ticket; /* names one execution of one run; never 0 */
 
 typedef struct clade_run_opt {
   size_t size;

@@ -46,6 +46,7 @@ static clade_status add_platform(clade__list *list, cl_platform_id platform, cla
   CLADE_TRY(clade__platform_text(platform, CL_PLATFORM_NAME, &report->name));
   report->remedy = clade__platform_remedy(report->name);
   CLADE_TRY(clade__platform_text(platform, CL_PLATFORM_VERSION, &report->version));
+  CLADE_TRY(clade__platform_check(report->name));
   report->error = clade__cl.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n);
   if (report->error == CL_SUCCESS && n == 0) report->error = CL_DEVICE_NOT_FOUND;
   if (report->error) return clade__cl_error(NULL, "clGetDeviceIDs", report->error);

@@ -2,6 +2,7 @@
  * that a device may be asked for by, and what makes a platform's devices appear. */
 #include "cl/room.h"
 
+#include <stdlib.h>
 #include <strings.h>
 
 #define AT(field) offsetof(clade_device_info, field)
@@ -119,6 +120,21 @@ static const struct {
     {"AMD", "add the user to the groups render and video, so that /dev/dri and /dev/kfd can be opened"},
     {"Intel", "add the user to the group render, so that /dev/dri can be opened"},
 };
+
+/* What makes a platform end the process that lists its devices. */
+static const struct {
+  const char *platform, *variable, *reason;
+} deadly[] = {
+    {POCL, "POCL_CACHE_DIR", "is set but empty, and PoCL aborts a process that lists its devices then; unset it"},
+};
+
+clade_status clade__platform_check(const char *platform) {
+  for (size_t i = 0; i < CLADE_COUNT(deadly); i++) {
+    const char *value = strcasestr(platform, deadly[i].platform) ? getenv(deadly[i].variable) : NULL;
+    if (value && !*value) return CLADE_FAIL(UNSUPPORTED, "%s %s", deadly[i].variable, deadly[i].reason);
+  }
+  return CLADE_OK;
+}
 
 const char *clade__platform_remedy(const char *platform) {
   for (size_t i = 0; i < CLADE_COUNT(remedies); i++)

@@ -124,6 +124,8 @@ void clade__quirks_apply(clade__facts *facts);
 /* Whether `text` is an alias; then *match tells whether it means this device. */
 bool clade__alias(const char *text, const clade_device_info *info, bool *match);
 bool clade__cpu_preferred(const clade_device_info *info);
+/* Before a platform is asked for its devices: refuses where that would end the process. */
+clade_status clade__platform_check(const char *platform);
 const char *clade__platform_remedy(const char *platform); /* for one without devices; NULL: nothing is known */
 
 /* memory.c */

@@ -19,7 +19,6 @@ static json_t *programs_json(const clade_device_info *info) {
   json_t *list = json_array();
   if (info->sources) json_array_append_new(list, json_string("source"));
   if (info->binaries) json_array_append_new(list, json_string("cached"));
-  if (info->bundles) json_array_append_new(list, json_string("bundle"));
   return list;
 }
 
@@ -62,8 +61,7 @@ static void print_device(int index) {
          i.compute_units, (unsigned long long)i.max_group, i.vector_f32, i.alignment);
   printf("   capabilities %s%s%s%s%s%s\n", have(i.compiler, " compiler"), have(i.fp16, " fp16"), have(i.fp64, " fp64"),
          have(i.images, " images"), have(i.unified_memory, " unified-memory"), have(i.out_of_order, " out-of-order"));
-  printf("   programs     %s%s%s\n", have(i.sources, " source"), have(i.binaries, " cached"),
-         have(i.bundles, " bundle"));
+  printf("   programs     %s%s\n", have(i.sources, " source"), have(i.binaries, " cached"));
   const clade_quirk_info *quirks = NULL;
   int n = clade_device_quirks(index, &quirks);
   for (int q = 0; q < n; ++q) printf("   quirk         %s: %s\n", quirks[q].flag, quirks[q].reason);
@@ -111,7 +109,7 @@ int cli_devices(int argc, char **argv) {
   if (args.json && !cli_json_begin()) return CLI_FAILED;
   int n = 0;
   clade_status status = clade_device_count(&n);
-  if (!status && !n) status = clade_fail(CLADE_NOT_FOUND, "no OpenCL platform has a device");
+  if (!status && !n) status = clade_fail(CLADE_NOT_FOUND, "no OpenCL platform has a device: clade doctor tells why");
   bool *wanted = status ? NULL : clade__new((size_t)n, sizeof *wanted);
   if (!status) status = wanted ? choose(&args, n, wanted) : CLADE_NO_MEMORY;
   int result = CLI_DONE;

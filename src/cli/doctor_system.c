@@ -131,7 +131,7 @@ bool doctor_home(json_t *checks) {
   char path[PATH_BYTES], nearest[PATH_BYTES];
   if (getenv("POCL_CACHE_DIR") && !env("POCL_CACHE_DIR"))
     return doctor_check(checks, "home", NULL, false, "unset POCL_CACHE_DIR",
-                        "POCL_CACHE_DIR is set but empty: PoCL aborts any process that lists its devices");
+                        "POCL_CACHE_DIR is set but empty: PoCL would abort the process, so its device is left out");
   if (!pocl_directory(path))
     return doctor_check(checks, "home", NULL, false, remedy,
                         "HOME, XDG_CACHE_HOME and POCL_CACHE_DIR are unset: PoCL has no place of its own for kernels");

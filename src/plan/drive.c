@@ -181,17 +181,17 @@ static void settle(clade_run *run, clade__slot *slot) {
 }
 
 void clade__slot_wait(clade_run *run, clade__slot *slot) {
-  clade_ticket ticket = slot->ticket;
-  while (slot->busy && slot->ticket == ticket && slot->lanes_left) pthread_cond_wait(&run->enqueued, &run->lock);
-  for (int l = 0; l < run->n_lanes && slot->busy && slot->ticket == ticket; l++) {
+  const uint64_t execution = slot->execution;
+  while (slot->busy && slot->execution == execution && slot->lanes_left) pthread_cond_wait(&run->enqueued, &run->lock);
+  for (int l = 0; l < run->n_lanes && slot->busy && slot->execution == execution; l++) {
     cl_event done = slot->done[l]; /* stays: whoever waits for it releases it, and that is one thread */
     if (!done) continue;
     pthread_mutex_unlock(&run->lock);
     clade_status status = clade__event_wait(run->lanes[l].device, done);
     pthread_mutex_lock(&run->lock);
-    if (status != CLADE_OK && slot->busy && slot->ticket == ticket) clade__slot_fail(slot, status);
+    if (status != CLADE_OK && slot->busy && slot->execution == execution) clade__slot_fail(slot, status);
   }
-  if (!slot->busy || slot->ticket != ticket) return;
+  if (!slot->busy || slot->execution != execution) return;
   settle(run, slot);
   if (!run->profile || !run->observer) return;
   pthread_mutex_unlock(&run->lock);

@@ -54,7 +54,7 @@ static clade_status take_slot(clade_run *run, clade__slot **out) {
   clade__slot *slot = clade__slot_of(run, run->submitted + 1);
   if (slot->busy && run->nowait && !clade__slot_poll(run, slot))
     return CLADE_FAIL(BUSY, "clade_execute: all %d slots are busy; the oldest is execution %llu", run->n_slots,
-                      (unsigned long long)slot->ticket);
+                      (unsigned long long)slot->execution);
   if (slot->busy) clade__slot_wait(run, slot);
   if (run->cancels != cancels) return CLADE_FAIL(CANCELLED, "clade_execute: cancelled while it waited for a slot");
   *out = slot;
@@ -95,7 +95,7 @@ static clade_status check_vars(clade_run *run) {
 static clade_status submit(clade_run *run, clade__slot *slot, const clade_feed *feeds, clade_ticket *ticket,
                            cl_event *done) {
   take_feeds(run, slot, feeds);
-  slot->ticket = ++run->submitted;
+  slot->execution = ++run->submitted;
   slot->busy = true;
   slot->begun = slot->reported = false;
   slot->status = CLADE_OK;
@@ -110,7 +110,7 @@ static clade_status submit(clade_run *run, clade__slot *slot, const clade_feed *
     slot->reported = true;
     return clade__fail_again(slot->status, slot->message);
   }
-  if (ticket) *ticket = slot->ticket;
+  if (ticket) *ticket = run->serial | slot->execution;
   if (done) {
     CLADE_TRY(clade__event_retain(run->lanes[0].device, slot->done[0]));
     *done = slot->done[0];

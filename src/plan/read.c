@@ -1,10 +1,14 @@
 /* Waiting for executions and reading what they put out. */
 #include "plan/run.h"
 
-static clade_status check_ticket(const clade_run *run, clade_ticket ticket, const char *function) {
-  if (ticket >= 1 && ticket <= run->submitted) return CLADE_OK;
+/* Which execution of this run the ticket is for. */
+static clade_status execution_of(const clade_run *run, clade_ticket ticket, const char *function, uint64_t *execution) {
+  *execution = clade__ticket_execution(ticket);
+  if (!ticket) return CLADE_FAIL(NOT_FOUND, "%s: the ticket is 0: no execution has it", function);
+  if (ticket - *execution != run->serial) return CLADE_FAIL(NOT_FOUND, "%s: the ticket is of another run", function);
+  if (*execution >= 1 && *execution <= run->submitted) return CLADE_OK;
   return CLADE_FAIL(NOT_FOUND, "%s: there is no execution %llu; the run has begun %llu so far", function,
-                    (unsigned long long)ticket, (unsigned long long)run->submitted);
+                    (unsigned long long)*execution, (unsigned long long)run->submitted);
 }
 
 /* Of the execution, while it still has its slot. */
@@ -14,21 +18,22 @@ static clade_status slot_status(const clade__slot *slot) {
 
 static clade_status wait_all(clade_run *run) {
   clade_status status = CLADE_OK;
-  clade_ticket last = run->submitted;
-  clade_ticket first = last > (unsigned)run->n_slots ? last - (unsigned)run->n_slots + 1 : 1;
-  for (clade_ticket t = first; t <= last; t++) {
-    clade__slot *slot = clade__slot_of(run, t);
+  uint64_t last = run->submitted;
+  uint64_t first = last > (unsigned)run->n_slots ? last - (unsigned)run->n_slots + 1 : 1;
+  for (uint64_t e = first; e <= last; e++) {
+    clade__slot *slot = clade__slot_of(run, e);
     if (slot->busy) clade__slot_wait(run, slot);
-    if (status == CLADE_OK && slot->ticket == t && !slot->reported) status = slot_status(slot);
+    if (status == CLADE_OK && slot->execution == e && !slot->reported) status = slot_status(slot);
   }
   return status;
 }
 
 static clade_status wait_one(clade_run *run, clade_ticket ticket) {
-  CLADE_TRY(check_ticket(run, ticket, "clade_wait"));
-  clade__slot *slot = clade__slot_of(run, ticket);
-  if (slot->ticket == ticket && slot->busy) clade__slot_wait(run, slot);
-  if (slot->ticket == ticket) return slot_status(slot);
+  uint64_t execution;
+  CLADE_TRY(execution_of(run, ticket, "clade_wait", &execution));
+  clade__slot *slot = clade__slot_of(run, execution);
+  if (slot->execution == execution && slot->busy) clade__slot_wait(run, slot);
+  if (slot->execution == execution) return slot_status(slot);
   /* Its slot was used again, so it has ended; an error of its is the run's. */
   return run->status == CLADE_OK ? CLADE_OK : clade__fail_again(run->status, run->message);
 }
@@ -58,14 +63,15 @@ static clade_status find_output(const clade_run *run, const char *name, const vo
 }
 
 static clade_status slot_for(clade_run *run, clade_ticket ticket, clade__slot **slot) {
-  CLADE_TRY(check_ticket(run, ticket, "clade_read"));
-  *slot = clade__slot_of(run, ticket);
-  if ((*slot)->ticket == ticket && (*slot)->busy) clade__slot_wait(run, *slot);
-  if ((*slot)->ticket != ticket)
+  uint64_t execution;
+  CLADE_TRY(execution_of(run, ticket, "clade_read", &execution));
+  *slot = clade__slot_of(run, execution);
+  if ((*slot)->execution == execution && (*slot)->busy) clade__slot_wait(run, *slot);
+  if ((*slot)->execution != execution)
     return CLADE_FAIL(NOT_FOUND,
                       "clade_read: execution %llu cannot be read any more: the run has %d slots, and has "
                       "begun execution %llu",
-                      (unsigned long long)ticket, run->n_slots, (unsigned long long)run->submitted);
+                      (unsigned long long)execution, run->n_slots, (unsigned long long)run->submitted);
   return slot_status(*slot);
 }
 

@@ -1,4 +1,5 @@
 /* Making runs, ending them, and what they say about themselves. */
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "plan/run.h"
@@ -48,6 +49,13 @@ static clade_status check_func(const clade_func *func, cl_command_queue queue) {
   return CLADE_OK;
 }
 
+/* Never 0, and the same again only after a million runs. */
+static clade_ticket next_serial(void) {
+  static atomic_uint made;
+  const clade_ticket most = (UINT64_C(1) << (64 - CLADE__EXECUTION_BITS)) - 1;
+  return (atomic_fetch_add(&made, 1) % most + 1) << CLADE__EXECUTION_BITS;
+}
+
 static clade_status run_new(clade_func *func, clade_vars *vars, cl_command_queue queue, const clade_run_opt *given) {
   clade_run_opt opt;
   clade_status status;
@@ -61,6 +69,7 @@ static clade_status run_new(clade_func *func, clade_vars *vars, cl_command_queue
   if (!run) return CLADE_NO_MEMORY;
   pthread_mutex_init(&run->lock, NULL);
   pthread_cond_init(&run->enqueued, NULL);
+  run->serial = next_serial();
   run->func = clade_func_retain(func);
   run->vars = clade_vars_retain(vars);
   run->nowait = opt.nowait;
@@ -144,7 +153,7 @@ clade_status clade_cancel(clade_run *run) {
     clade__slot *slot = &run->slots[s];
     if (!slot->busy || slot->begun || !slot->lanes_left) continue;
     slot->status = CLADE_CANCELLED;
-    snprintf(slot->message, sizeof slot->message, "execution %llu was cancelled", (unsigned long long)slot->ticket);
+    snprintf(slot->message, sizeof slot->message, "execution %llu was cancelled", (unsigned long long)slot->execution);
   }
   pthread_mutex_unlock(&run->lock);
   clade__progress_wake(run);

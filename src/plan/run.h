@@ -6,6 +6,8 @@
 
 #include "plan/plan.h"
 
+enum { CLADE__EXECUTION_BITS = 44 }; /* of a ticket; above them is the run's serial */
+
 /* What a lane enqueues, resolved for one slot. */
 typedef enum clade__cmd_kind {
   CLADE__CMD_LAUNCH,
@@ -39,7 +41,7 @@ typedef struct clade__lane {
   size_t n_cmds;
   clade__cmd **cmds; /* [slots] */
   size_t first_time; /* of its commands in a slot's `times` */
-  clade_ticket next; /* the execution that it enqueues */
+  uint64_t next;     /* the execution that it enqueues */
   size_t at;         /* and the command of it */
 } clade__lane;
 
@@ -49,7 +51,7 @@ typedef struct clade__fed {
 } clade__fed;
 
 typedef struct clade__slot {
-  clade_ticket ticket;
+  uint64_t execution;
   bool busy;      /* submitted, and nobody has waited for it yet */
   bool begun;     /* some lane has enqueued something of it */
   bool reported;  /* its error went to the caller of clade_execute */
@@ -83,7 +85,8 @@ struct clade_run {
   clade__buffer **arena; /* [func->slabs] */
   cl_kernel *kernels;    /* by step, one or n_slots each */
   size_t n_kernels;
-  clade_ticket submitted;
+  clade_ticket serial; /* of this run, where it stands in its tickets */
+  uint64_t submitted;  /* executions: 1, 2, 3, … */
   uint64_t cancels;
   clade_status status; /* the first error that came later */
   char message[512];
@@ -103,8 +106,12 @@ struct clade_run {
   clade_status profile_status;
 };
 
-static inline clade__slot *clade__slot_of(clade_run *run, clade_ticket ticket) {
-  return &run->slots[(ticket - 1) % (unsigned)run->n_slots];
+static inline clade__slot *clade__slot_of(clade_run *run, uint64_t execution) {
+  return &run->slots[(execution - 1) % (unsigned)run->n_slots];
+}
+
+static inline uint64_t clade__ticket_execution(clade_ticket ticket) {
+  return ticket & ((UINT64_C(1) << CLADE__EXECUTION_BITS) - 1);
 }
 
 /* ---- making (run.c, run_build.c) ---- */

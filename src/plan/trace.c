@@ -45,7 +45,7 @@ static void collect_lane(clade_run *run, clade__slot *slot, const clade__lane *l
       continue;
     }
     run->ring[run->ring_count++ % run->ring_size] = (clade_step_time){.size = sizeof(clade_step_time),
-                                                                      .ticket = slot->ticket,
+                                                                      .ticket = run->serial | slot->execution,
                                                                       .step = cmds[i].step,
                                                                       .name = name_of(run, &cmds[i]),
                                                                       .kernel = kernel_of(run, &cmds[i]),
@@ -103,7 +103,8 @@ static void add_event(const clade_run *run, const clade_step_time *t, clade__tex
   clade__text_add(out, ",\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"ts\":%" PRIu64 ".%03u,\"dur\":%" PRIu64 ".%03u,\"args\":{",
                   device_of(run, t), t->start_ns / 1000, (unsigned)(t->start_ns % 1000),
                   (t->end_ns - t->start_ns) / 1000, (unsigned)((t->end_ns - t->start_ns) % 1000));
-  clade__text_add(out, "\"ticket\":%" PRIu64 ",\"step\":%d,\"kernel\":", t->ticket, t->step);
+  clade__text_add(out, "\"execution\":%" PRIu64 ",\"step\":%d,\"kernel\":", clade__ticket_execution(t->ticket),
+                  t->step);
   add_quoted(out, t->kernel);
   clade__text_add(out, ",\"impl\":");
   add_quoted(out, impl_of(run, t));

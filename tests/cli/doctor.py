@@ -121,6 +121,8 @@ class Doctor(unittest.TestCase):
         self.assertTrue(checks["home"]["ok"])
         checks = self.examine(False, {"POCL_CACHE_DIR": ""})
         self.failed(checks, "home", "empty", "unset POCL_CACHE_DIR")
+        self.failed(checks, "platform:Portable Computing Language", "POCL_CACHE_DIR is set but empty")
+        self.assertNotIn("enumerate", checks)  # nothing aborted
 
     def test_cache_that_others_may_write(self):
         path = os.path.join(self.room, "cache")

@@ -186,6 +186,18 @@ static void variables(void **state) {
   REFUSED_STATEMENT(CLADE_INVALID, "is not a variable", clade_assign(b.g, clade_relu(b.g, W), b.x));
 }
 
+static void variable_of_another_graph(void **state) {
+  (void)state;
+  clade_graph *g;
+  check_ok(clade_graph_new(&g));
+  const clade_val foreign = clade_variable(g, "w", CLADE_F32, CLADE_SHAPE(2, 3), zero);
+  assert_true(clade_val_ok(foreign));
+  REFUSED_STATEMENT(CLADE_INVALID, "assign: the variable: value 1 belongs to another graph",
+                    clade_assign(b.g, foreign, b.x));
+  REFUSED(CLADE_INVALID, "relu: operand 0: value 1 belongs to another graph", clade_relu(b.g, foreign));
+  clade_graph_release(g);
+}
+
 static void options(void **state) {
   (void)state;
   clade_linear_opt linear = {.size = 4, .out = 1};
@@ -218,8 +230,15 @@ static void places(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(names),  cmocka_unit_test(shapes),    cmocka_unit_test(axes),    cmocka_unit_test(types),
-      cmocka_unit_test(values), cmocka_unit_test(variables), cmocka_unit_test(options), cmocka_unit_test(places),
+      cmocka_unit_test(names),
+      cmocka_unit_test(shapes),
+      cmocka_unit_test(axes),
+      cmocka_unit_test(types),
+      cmocka_unit_test(values),
+      cmocka_unit_test(variables),
+      cmocka_unit_test(variable_of_another_graph),
+      cmocka_unit_test(options),
+      cmocka_unit_test(places),
   };
   return cmocka_run_group_tests_name("bad_graph", tests, NULL, NULL);
 }

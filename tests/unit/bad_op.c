@@ -45,7 +45,8 @@ static clade_status silent(clade_node *n) {
 static clade_status emit(clade_emit *e, const clade_query *q) {
   const attrs *a = q->node->attrs;
   const int64_t how = a->far;
-  const size_t one = 1, zero = 0, huge = SIZE_MAX;
+  const size_t one = 1, two = 2, zero = 0, huge = SIZE_MAX;
+  const int64_t far[2] = {1, INT64_C(1) << 40};
   clade_kernel_step *s = clade_emit_kernel(e, how == 1 ? "no name" : how == 2 ? "not_there" : "bad_copy");
   if (how == 3) clade_emit_in(s, 7);
   if (how == 4) clade_emit_out(s, -1);
@@ -61,6 +62,18 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   if (how == 14) return CLADE_OK; /* no range */
   if (how == 15) return clade_fail(CLADE_UNSUPPORTED, "not today");
   if (how == 16) clade_emit_define(s, "INDEX64", 0);
+  for (int i = 0; how == 19 && i < 300; i++) clade_emit_i32(s, i);
+  if (how == 20) clade_emit_workspace(s, 2, 4);
+  if (how == 21) clade_emit_index(s, INT64_MAX);
+  if (how == 22) clade_emit_index8(s, 2, far);
+  if (how == 23) clade_emit_local(s, 0);
+  if (how == 24) clade_emit_range(s, 1, &huge, &two);
+  if (how == 25) clade_emit_range(s, 1, NULL, &one);
+  if (how == 26) clade_emit_local(s, 4), clade_emit_local(s, huge);
+  if (how == 27) clade_emit_copy(e, 0, 0);
+  if (how == 28) clade_emit_workspace(s, 0, 0);
+  if (how == 29) clade_emit_index8(s, -1, far);
+  if (how == 30) clade_emit_define_text(s, "A", NULL);
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
   if (how != 17) clade_emit_index(s, N); /* 17: one argument too few */
@@ -169,6 +182,17 @@ static void emitting(void **state) {
       {16, CLADE_DUPLICATE, "defines INDEX64 twice"},
       {17, CLADE_INVALID, "bad_copy"},
       {18, CLADE_INVALID, "bad_copy"},
+      {19, CLADE_UNSUPPORTED, "the arguments of kernel bad_copy are 1028 bytes; devices promise 1024"},
+      {20, CLADE_INVALID, "a workspace at byte 2 cannot hold elements of 4 bytes"},
+      {21, CLADE_OVERFLOW, "9223372036854775807 does not fit the index type of 32 bits"},
+      {22, CLADE_OVERFLOW, "1099511627776 does not fit the index type of 32 bits"},
+      {23, CLADE_UNSUPPORTED, "asks for 0 bytes of local memory"},
+      {24, CLADE_OVERFLOW, "the range overflows in dimension 0"},
+      {25, CLADE_INVALID, "1 to 3 dimensions with global and local sizes"},
+      {26, CLADE_UNSUPPORTED, "asks for 18446744073709551615 bytes of local memory"},
+      {28, CLADE_INVALID, "cannot hold elements of 0 bytes"},
+      {29, CLADE_INVALID, "-1 values for 8 indices"},
+      {30, CLADE_INVALID, "#define A (null)"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     attrs a = {.far = cases[i].how};
@@ -177,6 +201,20 @@ static void emitting(void **state) {
         (!strstr(clade_last_error(), "bad.op") && !strstr(clade_last_error(), "kernel bad_copy")))
       fail_msg("case %d: %s: %s", (int)cases[i].how, clade_status_name(status), clade_last_error());
   }
+}
+
+static void copying(void **state) {
+  attrs a = {.far = 27};
+  clade_op op;
+  BROKEN(op.infer = larger, CLADE_SHAPE, "bad.op \"n\": a copy of 32 bytes to 4000000");
+}
+
+static void without_an_emit(void **state) {
+  (void)state;
+  assert_null(clade_emit_kernel(NULL, "bad_copy"));
+  assert_non_null(strstr(clade_last_error(), "clade_emit_kernel: the emit is NULL"));
+  clade_emit_copy(NULL, 0, 0);
+  assert_non_null(strstr(clade_last_error(), "clade_emit_copy: the emit is NULL"));
 }
 
 static void sources(void **state) {
@@ -195,10 +233,8 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(structs),
-      cmocka_unit_test(inferring),
-      cmocka_unit_test(emitting),
-      cmocka_unit_test(sources),
+      cmocka_unit_test(structs), cmocka_unit_test(inferring),       cmocka_unit_test(emitting),
+      cmocka_unit_test(copying), cmocka_unit_test(without_an_emit), cmocka_unit_test(sources),
   };
   return cmocka_run_group_tests_name("bad_op", tests, set_up, tear_down);
 }

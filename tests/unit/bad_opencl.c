@@ -128,7 +128,7 @@ static void events(void **state) {
   check_fails(clade_execute_after(run, 0, NULL, 0, NULL, &ticket, &done), CLADE_INVALID, "input x is not fed");
   check_ok(clade_run_status(run)); /* none of it was an execution */
   check_ok(clade_execute_after(run, 1, &feed, 0, NULL, &ticket, &done));
-  assert_int_equal(ticket, 1);
+  assert_true(ticket != 0);
   check_ok(clade_read(run, ticket, "y", y, sizeof y));
   assert_true(y[0] == 0 && y[1] == 1);
   clade__cl.clReleaseEvent(done);

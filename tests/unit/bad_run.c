@@ -251,17 +251,24 @@ static void feeding(void **state) {
 static void reading(void **state) {
   kit *k = *state;
   float x[6] = {0}, y[4];
-  clade_ticket first, last = 0;
+  clade_ticket first, last = 0, foreign;
   check_ok(clade_execute(k->run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &first));
   check_fails(clade_read(k->run, first, "z", y, sizeof y), CLADE_NOT_FOUND, "no output \"z\"");
   check_fails(clade_read(k->run, first, NULL, y, sizeof y), CLADE_INVALID, "the name is NULL");
   check_fails(clade_read(k->run, first, "y", y, 4), CLADE_INVALID, "output y has 16 bytes, room is for 4");
   check_fails(clade_read(k->run, first, "y", NULL, sizeof y), CLADE_INVALID, "output y is NULL");
-  check_fails(clade_read(k->run, 0, "y", y, sizeof y), CLADE_NOT_FOUND, "no execution 0");
+  check_fails(clade_read(k->run, 0, "y", y, sizeof y), CLADE_NOT_FOUND, "the ticket is 0");
   check_fails(clade_read(k->run, first + 1, "y", y, sizeof y), CLADE_NOT_FOUND, "there is no execution");
-  check_fails(clade_read(k->run, UINT64_MAX, "y", y, sizeof y), CLADE_NOT_FOUND, "18446744073709551615");
+  check_fails(clade_read(k->run, UINT64_MAX, "y", y, sizeof y), CLADE_NOT_FOUND, "the ticket is of another run");
   check_fails(clade_wait(k->run, first + 1), CLADE_NOT_FOUND, "there is no execution");
   for (int i = 0; i < 2; i++) check_ok(clade_execute(k->run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &last));
+  clade_run *other;
+  check_ok(clade_run_new(k->shaped, k->vars, &other));
+  check_ok(clade_execute(other, CLADE_FEEDS({"x", x, sizeof x, NULL}), &foreign));
+  check_fails(clade_read(k->run, foreign, "y", y, sizeof y), CLADE_NOT_FOUND, "the ticket is of another run");
+  check_fails(clade_wait(k->run, foreign), CLADE_NOT_FOUND, "the ticket is of another run");
+  check_fails(clade_read(other, last, "y", y, sizeof y), CLADE_NOT_FOUND, "the ticket is of another run");
+  clade_run_free(other);
   check_fails(clade_read(k->run, first, "y", y, sizeof y), CLADE_NOT_FOUND, "cannot be read any more: the run has 2");
   check_ok(clade_read(k->run, last, "y", y, sizeof y));
   check_fails(clade_run_trace(k->run, "/tmp"), CLADE_INVALID, "without .profile");

@@ -59,10 +59,28 @@ static void survives_all_calls_failing_from_one_on(void **state) {
   sweep(true, 7);
 }
 
+/* A PoCL that would abort the process is left out, and why is told. */
+static void leaves_out_what_would_abort(void **state) {
+  (void)state;
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    clade_device *d = NULL;
+    setenv("POCL_CACHE_DIR", "", 1);
+    clade_status status = clade_device_find("pocl", &d);
+    _exit(status == CLADE_NOT_FOUND && strstr(clade_last_error(), "POCL_CACHE_DIR is set but empty") ? RIGHT : LEFT);
+  }
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), RIGHT);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(survives_each_call_failing),
       cmocka_unit_test(survives_all_calls_failing_from_one_on),
+      cmocka_unit_test(leaves_out_what_would_abort),
   };
   if (!clade_layer_open(&layer)) {
     fprintf(stderr, "OPENCL_LAYERS does not name the layer\n");

@@ -84,7 +84,7 @@ static void a_late_failure(void **state) {
   OK(clade_run_status(run));
   pthread_mutex_lock(&run->lock); /* what a command that fails later leaves behind */
   clade_fail(CLADE_OPENCL, "a command failed: planted");
-  clade__slot_fail(clade__slot_of(run, ticket), CLADE_OPENCL);
+  clade__slot_fail(clade__slot_of(run, clade__ticket_execution(ticket)), CLADE_OPENCL);
   pthread_mutex_unlock(&run->lock);
   refused(clade_read(run, ticket, "y", out, sizeof out), CLADE_OPENCL, "planted");
   refused(clade_run_status(run), CLADE_OPENCL, "planted");
