@@ -121,9 +121,8 @@ CLADE_API clade_status clade_minimise_(clade_graph *g, const clade_minimise_opt 
 /* Gradients of several batches, then one update: two funcs over one clade_vars. The first one's graph holds the model;
  * each of its executions adds the gradients of its batch to the sums, in f32. The second one's graph, new and empty,
  * gets all variables of the first (so that clade_vars_new of its func makes those of both) and an update by the mean of
- * the gradients since the last one, of which there must be one at least.
- *     clade_accumulate(g, loss);
- *     clade_minimise_sums(u, g, .optimizer = …); */
+ * the gradients since the last one, of which there must be one at least. Their runs take turns: wait for one's
+ * executions before the other one goes on. clade_accumulate(g, loss); clade_minimise_sums(u, g, .optimizer = …); */
 CLADE_API clade_status clade_accumulate(clade_graph *g, clade_val loss);
 #define clade_minimise_sums(g, ...) \
   clade_minimise_(g, &(clade_minimise_opt){.size = sizeof(clade_minimise_opt), .model = __VA_ARGS__})

@@ -19,9 +19,9 @@ typedef struct clade_run_opt {
 } clade_run_opt;
 
 /* clade_run_new(func, vars, &run [, .option = …]): everything that an execution needs is created here. Retains both;
- * vars is NULL where the func has no variables. At most one run that assigns per vars, else CLADE_BUSY. A run that only
- * reads them refuses to execute (CLADE_BUSY) while executions of the assigning one are under way; before that one goes
- * on, wait for the reader, or let it read a snapshot. */
+ * vars is NULL where the func has no variables. Runs that share vars take turns: one refuses to execute (CLADE_BUSY)
+ * while executions of another one that assigns are under way: wait for them. Before one that assigns goes on, wait for
+ * those that read, or let them read a snapshot. */
 #define clade_run_new(func, vars, ...) \
   clade_run_new_(func, vars, &(clade_run_opt){.size = sizeof(clade_run_opt), .out = __VA_ARGS__})
 CLADE_API clade_status clade_run_new_(clade_func *func, clade_vars *vars, const clade_run_opt *opt);

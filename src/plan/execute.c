@@ -75,21 +75,28 @@ static void take_feeds(clade_run *run, clade__slot *slot, const clade_feed *feed
   }
 }
 
-/* Executions of a func that assigns count as writes. */
-static void count_writes(clade_run *run) {
-  const clade__ports *variables = &run->func->graph->variables;
-  pthread_mutex_lock(&run->vars->lock);
-  for (size_t i = 0; i < variables->count; i++)
-    if (variables->at[i].assigned) run->vars->at[run->var_index[i]].version++;
-  pthread_mutex_unlock(&run->vars->lock);
-}
-
-static clade_status check_vars(clade_run *run) {
+/* Executions of one run that assigns at a time, and none that reads meanwhile. */
+static clade_status enter_vars(clade_run *run) {
   if (!run->vars) return CLADE_OK;
   pthread_mutex_lock(&run->vars->lock);
   clade_status status = clade__vars_idle(run->vars, run);
+  if (status == CLADE_OK && run->func->writes) {
+    run->vars->writer = run;
+    run->vars->entering = true;
+  }
   pthread_mutex_unlock(&run->vars->lock);
   return status;
+}
+
+/* Executions of a func that assigns count as writes. */
+static void leave_vars(clade_run *run, bool executed) {
+  const clade__ports *variables = &run->func->graph->variables;
+  if (!run->vars || !run->func->writes) return;
+  pthread_mutex_lock(&run->vars->lock);
+  run->vars->entering = false;
+  for (size_t i = 0; executed && i < variables->count; i++)
+    if (variables->at[i].assigned) run->vars->at[run->var_index[i]].version++;
+  pthread_mutex_unlock(&run->vars->lock);
 }
 
 static clade_status submit(clade_run *run, clade__slot *slot, const clade_feed *feeds, clade_ticket *ticket,
@@ -125,7 +132,7 @@ static clade_status execute(clade_run *run, int n, const clade_feed *feeds, clad
   if (done) *done = NULL;
   if (!run) return CLADE_FAIL(INVALID, "clade_execute: the run is NULL");
   for (int l = 0; l < run->n_lanes; l++) CLADE_TRY(clade__device_check(run->lanes[l].device, "clade_execute"));
-  CLADE_TRY(check_vars(run));
+  CLADE_TRY(enter_vars(run));
   pthread_mutex_lock(&run->lock);
   clade_status status = check_feeds(run, n, feeds);
   if (status == CLADE_OK) status = take_slot(run, &slot);
@@ -134,7 +141,7 @@ static clade_status execute(clade_run *run, int n, const clade_feed *feeds, clad
     status = submit(run, slot, feeds, ticket, done);
   }
   pthread_mutex_unlock(&run->lock);
-  if (status == CLADE_OK && run->writer) count_writes(run);
+  leave_vars(run, status == CLADE_OK);
   return status;
 }
 

@@ -160,7 +160,8 @@ struct clade_vars {
   int n_devices;
   clade_device **devices;
   size_t guard;
-  clade_run *writer; /* the one run that assigns, or NULL; it clears this before it goes */
+  clade_run *writer; /* the run that assigned last, or NULL; it clears this before it goes */
+  bool entering;     /* the writer is inside clade_execute */
 };
 /* The variables that a func works on: index[i] is variable i of the func in vars. Names what does not fit. */
 clade_status clade__vars_match(const clade_vars *vars, const clade_func *func, int *index);

@@ -6,22 +6,10 @@
 
 enum { DEFAULT_SLOTS = 2, MOST_SLOTS = 64 };
 
-/* At most one run that assigns for each clade_vars. */
-static clade_status claim(clade_run *run) {
-  if (!run->func->writes) return CLADE_OK;
-  pthread_mutex_lock(&run->vars->lock);
-  bool taken = run->vars->writer != NULL;
-  if (!taken) run->vars->writer = run;
-  pthread_mutex_unlock(&run->vars->lock);
-  if (taken) return CLADE_FAIL(BUSY, "clade_run_new: variables are being written by another run");
-  run->writer = true;
-  return CLADE_OK;
-}
-
 static void disclaim(clade_run *run) {
-  if (!run->writer) return;
+  if (!run->func->writes || !run->vars) return;
   pthread_mutex_lock(&run->vars->lock);
-  run->vars->writer = NULL;
+  if (run->vars->writer == run) run->vars->writer = NULL;
   pthread_mutex_unlock(&run->vars->lock);
 }
 
@@ -79,7 +67,6 @@ static clade_status run_new(clade_func *func, clade_vars *vars, cl_command_queue
   status = CLADE_NO_MEMORY;
   if (!(run->slots = clade__new((size_t)run->n_slots, sizeof *run->slots))) goto fail;
   CLADE_GOTO(match(run));
-  CLADE_GOTO(claim(run));
   CLADE_GOTO(clade__run_build(run, queue));
   if (run->profile) CLADE_GOTO(clade__profile_new(run));
   CLADE_GOTO(clade__progress_start(run));

@@ -73,7 +73,7 @@ struct clade_run {
   clade_func *func;
   clade_vars *vars;
   int *var_index; /* [variables of the func]: in vars */
-  bool nowait, profile, adopted, writer;
+  bool nowait, profile, adopted;
   pthread_mutex_t lock;
   pthread_cond_t enqueued; /* some slot has lanes_left 0 */
   clade__map input_names, output_names;

@@ -120,13 +120,6 @@ static void close_session(session *s) {
   clade_func_release(s->func);
 }
 
-/* A func that assigns may have one run: they take turns. */
-static void take_turn(session *s) { OK(clade_run_new(s->func, s->vars, &s->run)); }
-static void end_turn(session *s) {
-  clade_run_free(s->run);
-  s->run = NULL;
-}
-
 static void assert_same_weights(const session *a, const session *b) {
   double w[IN * OUT];
   vars_take(a->vars, "fc.weight", IN * OUT, w);
@@ -142,20 +135,18 @@ static void test_accumulate(void **state) {
   OK(clade_accumulate(parts, model(parts, PART)));
   OK(clade_minimise_sums(apply, parts, .optimizer = clade_adam(.lr = 0.05), .clip_norm = 0.1));
   session once = open_session(whole, *state, NULL), update = open_session(apply, *state, NULL);
-  end_turn(&update);
   session sum = open_session(parts, *state, update.vars);
   for (int round = 0; round < ROUNDS; round++) {
     int64_t count = -1;
     draw_batch(round, x, y);
     feed(once.run, PARTS * PART, x, y);
-    if (round) take_turn(&sum);
     for (int i = 0; i < PARTS; i++) feed(sum.run, PART, x + i * PART * IN, y + i * PART * OUT);
-    end_turn(&sum);
+    OK(clade_wait(sum.run, 0)); /* the other one's turn */
     OK(clade_vars_get(sum.vars, "optimizer.count", &count, sizeof count));
     assert_int_equal(count, PARTS);
-    take_turn(&update);
     OK(clade_execute(update.run, 0, NULL, NULL));
-    end_turn(&update);
+    OK(clade_wait(update.run, 0));
+    OK(clade_wait(once.run, 0));
     OK(clade_vars_get(sum.vars, "optimizer.count", &count, sizeof count));
     assert_int_equal(count, 0);
     assert_same_weights(&once, &update);
