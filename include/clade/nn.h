@@ -55,6 +55,50 @@ CLADE_API clade_val clade_max_pool2d_(clade_graph *g, const clade_pool2d_opt *op
 CLADE_API clade_val clade_avg_pool2d_(clade_graph *g, const clade_pool2d_opt *opt);
 /* The mean of each channel: [n, channels], as what follows is a linear layer. */
 CLADE_API clade_val clade_global_avg_pool2d(clade_graph *g, clade_val x);
+/* ---- normalisation: parameters NAME.weight and NAME.bias, f32 whatever the type of x ---- */
+typedef struct clade_batch_norm_opt {
+  size_t size;
+  clade_val x;    /* [samples, channels, ...] */
+  float eps;      /* unset: 1e-5 */
+  float momentum; /* how far the running statistics go towards the batch's; unset: 0.1 */
+} clade_batch_norm_opt;
+/* Each channel by its mean and variance: in a graph for training those of the batch, which also move the variables
+ * NAME.running_mean and NAME.running_var (unbiased), else those: clade_nn_batch_norm(g, "bn1", x) */
+#define clade_nn_batch_norm(g, name, ...) \
+  clade_nn_batch_norm_(g, name, &(clade_batch_norm_opt){.size = sizeof(clade_batch_norm_opt), .x = __VA_ARGS__})
+CLADE_API clade_val clade_nn_batch_norm_(clade_graph *g, const char *name, const clade_batch_norm_opt *opt);
+
+/* ---- losses: f32 scalars, means over all elements or samples, whatever the type of what is compared ---- */
+typedef struct clade_cross_entropy_opt {
+  size_t size;
+  clade_val labels; /* i32 [...], classes from 0 on; another label makes the loss NaN */
+  float smoothing;  /* this part of the target is spread over all classes */
+  bool ignore;      /* samples whose label is ignore_index count for nothing; over no samples the mean is 0 */
+  int32_t ignore_index;
+  bool per_sample; /* the losses [...] instead of their mean; 0 for ignored ones */
+} clade_cross_entropy_opt;
+/* Of softmax over the last axis of logits [..., classes]: clade_cross_entropy(g, logits, labels, .smoothing = 0.1f) */
+#define clade_cross_entropy(g, logits, ...) \
+  clade_cross_entropy_(g, logits,           \
+                       &(clade_cross_entropy_opt){.size = sizeof(clade_cross_entropy_opt), .labels = __VA_ARGS__})
+CLADE_API clade_val clade_cross_entropy_(clade_graph *g, clade_val logits, const clade_cross_entropy_opt *opt);
+/* i32 scalar: how many samples have the logit of their label among the k largest of the last axis. Of equal logits the
+ * one with the smaller index is the larger, as for clade_arg_max. A label that names no class counts as wrong. */
+CLADE_API clade_val clade_top_k_count(clade_graph *g, clade_val logits, clade_val labels, int k);
+
+/* ---- dropout: x / (1 - p), or 0 with probability p ---- */
+/* Which elements are dropped is a pure function of key, counter (an i64 scalar) and element. */
+CLADE_API clade_val clade_dropout(clade_graph *g, clade_val x, double p, uint64_t key, clade_val counter);
+typedef struct clade_dropout_opt {
+  size_t size;
+  clade_val x;
+  float p; /* unset: nothing is dropped */
+} clade_dropout_opt;
+/* In a graph for training, else x: clade_nn_dropout(g, "d1", x, .p = 0.5f). The key is the name's, the counter a
+ * variable of all such layers, "dropout.counter", which begins at a number of the variables' seed. */
+#define clade_nn_dropout(g, name, ...) \
+  clade_nn_dropout_(g, name, &(clade_dropout_opt){.size = sizeof(clade_dropout_opt), .x = __VA_ARGS__})
+CLADE_API clade_val clade_nn_dropout_(clade_graph *g, const char *name, const clade_dropout_opt *opt);
 
 CLADE_END_DECLS
 #endif

@@ -71,7 +71,8 @@ static clade_status check_initial(clade_dtype dtype, clade_initial initial) {
   bool random = initial.kind == CLADE_INIT_UNIFORM || initial.kind == CLADE_INIT_NORMAL;
   if ((unsigned)initial.kind > CLADE_INIT_NORMAL)
     return CLADE_FAIL(INVALID, "%d is no kind of initial value", (int)initial.kind);
-  if (random && dtype != CLADE_F32 && dtype != CLADE_F16 && dtype != CLADE_BF16)
+  bool whole = initial.kind == CLADE_INIT_UNIFORM && dtype == CLADE_I64; /* counters that begin by the seed */
+  if (random && !whole && dtype != CLADE_F32 && dtype != CLADE_F16 && dtype != CLADE_BF16)
     return CLADE_FAIL(DTYPE, "random initial values are floats, not %s", clade_dtype_name(dtype));
   if (random && !(isfinite(initial.a) && isfinite(initial.b)))
     return CLADE_FAIL(INVALID, "random initial values of %g and %g", initial.a, initial.b);

@@ -1,0 +1,98 @@
+/* The derivatives of batch normalisation: for each channel the sums of dy and of dy (x - mean), chunk by chunk, then
+ * every element: dx = weight rstd (dy - (sum dy + xhat sum(dy xhat)) / count), xhat = (x - mean) rstd. */
+
+#ifdef WANT_batch_norm_grad_sums
+static inline float FN(total)(float16 v16, float rest) {
+  float lane[16];
+  vstore16(v16, 0, lane);
+  for (int l = 0; l < 16; l++) rest += lane[l];
+  return rest;
+}
+
+KERNEL(batch_norm_grad_sums)
+(ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(float, sums),
+ const index_t channels, const index_t inner, const index_t count, const index_t chunk, const index_t chunks) {
+  const long item = (long)get_global_id(0);
+  if (item >= (long)channels * chunks) return;
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(T), dy);
+  USE(const float, mean);
+  USE(float, sums);
+  const index_t channel = (index_t)item / chunks, begin = ((index_t)item - channel * chunks) * chunk;
+  const index_t end = min(begin + chunk, count);
+  const float m = mean[channel];
+  float16 s16 = 0, q16 = 0;
+  float s = 0, q = 0;
+  for (index_t k = begin; k < end;) {
+    const index_t sample = k / inner, first = k - sample * inner, run = min(inner - first, end - k);
+    const index_t base = (sample * channels + channel) * inner + first;
+    index_t i = 0;
+    for (; i + 16 <= run; i += 16) {
+      const float16 d = LOAD16(T, dy, base + i);
+      s16 += d;
+      q16 += d * (LOAD16(T, x, base + i) - m);
+    }
+    for (; i < run; i++) {
+      const float d = LOAD(T, dy, base + i);
+      s += d;
+      q += d * (LOAD(T, x, base + i) - m);
+    }
+    k += run;
+  }
+  sums[2 * item] = FN(total)(s16, s);
+  sums[2 * item + 1] = FN(total)(q16, q);
+}
+#endif
+
+#ifdef WANT_batch_norm_grad_join
+KERNEL(batch_norm_grad_join)
+(ARG(const float, sums), ARG(const float, rstd), ARG(float, dweight), ARG(float, dbias), const index_t channels,
+ const index_t chunks) {
+  const long c = (long)get_global_id(0);
+  if (c >= channels) return;
+  USE(const float, sums);
+  USE(const float, rstd);
+  USE(float, dweight);
+  USE(float, dbias);
+  float2 s = 0, lost = 0;
+  for (index_t k = 0; k < chunks; k++) { /* Knuth's two-sum */
+    const float2 v = vload2(c * chunks + k, sums), sum = s + v, back = sum - s;
+    lost += (s - (sum - back)) + (v - back);
+    s = sum;
+  }
+  dbias[c] = s.s0 + lost.s0;
+  dweight[c] = (s.s1 + lost.s1) * rstd[c];
+}
+#endif
+
+#ifdef WANT_batch_norm_grad_spread
+KERNEL(batch_norm_grad_spread)
+(ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean),
+ ARG(const float, rstd), ARG(const float, dweight), ARG(const float, dbias), ARG(STORAGE(T), dx),
+ const index_t total, const index_t piece, const index_t channels, const index_t inner, const float count) {
+  const long begin = (long)get_global_id(0) * piece;
+  if (begin >= total) return;
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(T), dy);
+  USE(const float, weight);
+  USE(const float, mean);
+  USE(const float, rstd);
+  USE(const float, dweight);
+  USE(const float, dbias);
+  USE(STORAGE(T), dx);
+  const index_t end = (index_t)min(begin + piece, (long)total);
+  for (index_t at = (index_t)begin; at < end;) {
+    const index_t row = at / inner, c = row - row / channels * channels, stop = min((row + 1) * inner, end);
+    const float m = mean[c], scale = rstd[c] * weight[c];
+    const float even = dbias[c] / count, slope = rstd[c] * dweight[c] / count;
+    for (; at + 16 <= stop; at += 16) {
+      const float16 v = (LOAD16(T, dy, at) - even - (LOAD16(T, x, at) - m) * slope) * scale;
+      STORE16(T, dx, at, v);
+    }
+    for (; at < stop; at++) {
+      const float v = (LOAD(T, dy, at) - even - (LOAD(T, x, at) - m) * slope) * scale;
+      STORE(T, dx, at, v);
+    }
+  }
+}
+#endif

@@ -1,0 +1,36 @@
+/* How many samples have their label's logit among the k largest: a work-item does a row, then one counts. */
+#ifdef WANT_top_k_count_forward_rows
+KERNEL(top_k_count_forward_rows)
+(ARG(const STORAGE(T), x), ARG(const int, labels), ARG(int, right), const index_t rows, const int classes,
+ const int k) {
+  const long row = (long)get_global_id(0);
+  if (row >= rows) return;
+  USE(const STORAGE(T), x);
+  USE(const int, labels);
+  USE(int, right);
+  const index_t base = (index_t)row * classes;
+  const int label = labels[row];
+  int before = classes;
+  if (label >= 0 && label < classes) {
+    const float own = LOAD(T, x, base + label);
+    before = own != own ? classes : 0;
+    for (int i = 0; i < classes; i++) {
+      const float v = LOAD(T, x, base + i);
+      before += v > own || v != v || (v == own && i < label) ? 1 : 0;
+    }
+  }
+  right[row] = before < min(k, classes) ? 1 : 0;
+}
+#endif
+
+#ifdef WANT_top_k_count_forward_join
+KERNEL(top_k_count_forward_join)
+(ARG(const int, right), ARG(int, y), const index_t results, const index_t rows) {
+  if ((long)get_global_id(0) >= results) return;
+  USE(const int, right);
+  USE(int, y);
+  int n = 0;
+  for (index_t i = 0; i < rows; i++) n += right[i];
+  y[0] = n;
+}
+#endif

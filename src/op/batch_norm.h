@@ -1,0 +1,26 @@
+/* How batch normalisation and its derivative go through a value [samples, channels, …]. */
+#ifndef CLADE_BATCH_NORM_H
+#define CLADE_BATCH_NORM_H
+
+#include <clade/nn.h>
+
+#include "op/dims.h"
+
+/* A channel's elements in chunks, each a work-item's; how many depends on shapes alone, so that the sums come out the
+ * same on devices of any number of units. */
+typedef struct clade__channels {
+  int64_t samples, channels, inner; /* inner: elements of a channel that lie together */
+  int64_t count;                    /* of a channel */
+  int64_t chunk, chunks;
+} clade__channels;
+clade__channels clade__channels_of(const clade_shape *x);
+const char *clade__channels_accept(const clade_query *q);
+size_t clade__channels_workspace(const clade_query *q); /* two floats for each channel and chunk */
+
+/* That the operands from `first` on are f32 [channels] of x, operand 0. */
+clade_status clade__want_channels(const clade_node *n, int first, int count, const char *const *names);
+
+/* The op, of (x, weight, bias, running mean, running variance); next: what the running ones become. */
+clade_val clade__batch_norm(clade_graph *g, const clade_val in[5], float eps, float momentum, clade_val next[2]);
+
+#endif

@@ -1,0 +1,102 @@
+/* The derivatives of batch normalisation by its operand, weight and bias, from the gradient of its result. Sums over a
+ * channel are within 2^-19 of the sum of absolute terms, and go into the gradient of each of its elements. */
+#include "op/batch_norm.h"
+
+enum { X, DY, WEIGHT, MEAN, RSTD };
+static const char *const names[] = {"weight", "mean", "rstd"};
+
+static clade_status infer(clade_node *n) {
+  CLADE_TRY(clade__want_dense(n));
+  CLADE_TRY(clade__want_float(n, X, "x"));
+  if (n->in[X].shape.rank < 2)
+    return CLADE_FAIL(SHAPE, "batch_norm_grad: x has %d dimensions; expected [samples, channels, …]",
+                      n->in[X].shape.rank);
+  if (!clade_type_equal(&n->in[X], &n->in[DY])) {
+    char a[200], b[200];
+    return CLADE_FAIL(SHAPE, "batch_norm_grad: dy is %s%s, x %s%s; expected the same",
+                      clade_dtype_name(n->in[DY].dtype), clade_shape_text(&n->in[DY].shape, a, sizeof a),
+                      clade_dtype_name(n->in[X].dtype), clade_shape_text(&n->in[X].shape, b, sizeof b));
+  }
+  CLADE_TRY(clade__want_channels(n, WEIGHT, 3, names));
+  n->out[0] = n->in[X];
+  n->out[1] = n->out[2] = n->in[WEIGHT];
+  return CLADE_OK;
+}
+
+static double cost(const clade_query *q) {
+  clade__channels c = clade__channels_of(&q->node->in[X].shape);
+  return clade__cost(q->device, 12.0 * (double)c.channels * (double)c.count, 2 * clade__node_bytes(q->node), 0.3);
+}
+
+static void emit_sums(clade_emit *e, const clade_query *q, const clade__channels *c) {
+  clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_grad_sums");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
+  clade_emit_in(s, X);
+  clade_emit_in(s, DY);
+  clade_emit_in(s, MEAN);
+  clade_emit_workspace(s, 0, sizeof(float));
+  clade_emit_index(s, c->channels);
+  clade_emit_index(s, c->inner);
+  clade_emit_index(s, c->count);
+  clade_emit_index(s, c->chunk);
+  clade_emit_index(s, c->chunks);
+  clade__emit_flat(s, q->device, c->channels * c->chunks);
+}
+
+static void emit_join(clade_emit *e, const clade_query *q, const clade__channels *c) {
+  clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_grad_join");
+  clade_emit_workspace(s, 0, sizeof(float));
+  clade_emit_in(s, RSTD);
+  clade_emit_out(s, 1);
+  clade_emit_out(s, 2);
+  clade_emit_index(s, c->channels);
+  clade_emit_index(s, c->chunks);
+  clade__emit_flat(s, q->device, c->channels);
+}
+
+static void emit_spread(clade_emit *e, const clade_query *q, const clade__channels *c) {
+  int64_t total = c->channels * c->count, piece = clade__piece(q->device, total, 16, 1 << 14);
+  clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_grad_spread");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
+  for (int i = X; i <= RSTD; i++) clade_emit_in(s, i);
+  for (int i = 1; i <= 2; i++) clade_emit_out(s, i);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, total);
+  clade_emit_index(s, piece);
+  clade_emit_index(s, c->channels);
+  clade_emit_index(s, c->inner);
+  clade_emit_f32(s, (float)c->count);
+  clade__emit_flat(s, q->device, (total + piece - 1) / piece);
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  clade__channels c = clade__channels_of(&q->node->in[X].shape);
+  emit_sums(e, q, &c);
+  emit_join(e, q, &c);
+  emit_spread(e, q, &c);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {{.name = "ref",
+                                    .accept = clade__channels_accept,
+                                    .cost = cost,
+                                    .workspace = clade__channels_workspace,
+                                    .emit = emit},
+                                   {0}};
+
+/* The sums are done before the first element of dx is written, and that where those of x and dy were read. */
+static uint64_t in_place(const clade_node *n, int out) {
+  (void)n;
+  return out == 0 ? 1u << X | 1u << DY : 0;
+}
+
+const clade_op clade__op_batch_norm_grad = {
+    .size = sizeof(clade_op),
+    .name = "batch_norm_grad",
+    .min_in = 5,
+    .max_in = 5,
+    .n_out = 3,
+    .infer = infer,
+    .in_place = in_place,
+    .impls = impls,
+};

@@ -1,0 +1,123 @@
+/* Softmax cross-entropy of logits and labels, with smoothing and an ignored label. The loss of a row with a label that
+ * names no class is NaN. A row's loss is off by (20 + range of its logits) 2^-23 of itself and 2^-21 of the difference
+ * between its largest logit and those that the target weighs; the mean adds 2^-22. Also gives what its derivative
+ * needs: for each row its largest logit and the sum of exp(x - largest) over the others, and how many labels are not
+ * ignored. */
+#include "op/cross_entropy.h"
+
+#include <inttypes.h>
+
+const clade_attr clade__cross_entropy_table[] = {
+    {"smoothing", CLADE_ATTR_F32, offsetof(clade__cross_entropy_attrs, smoothing), 1},
+    {"ignore", CLADE_ATTR_BOOL, offsetof(clade__cross_entropy_attrs, ignore), 1},
+    {"ignore_index", CLADE_ATTR_I32, offsetof(clade__cross_entropy_attrs, ignore_index), 1},
+    {"per_sample", CLADE_ATTR_BOOL, offsetof(clade__cross_entropy_attrs, per_sample), 1},
+    {0}};
+
+static clade_status infer(clade_node *n) {
+  const clade__cross_entropy_attrs *a = n->attrs;
+  clade_shape rows;
+  CLADE_TRY(clade__want_dense(n));
+  CLADE_TRY(clade__want_labels(n, &rows));
+  if (!(a->smoothing >= 0 && a->smoothing <= 1))
+    return CLADE_FAIL(INVALID, "cross_entropy: .smoothing is %g; expected 0 to 1", (double)a->smoothing);
+  n->out[0] = (clade_type){.dtype = CLADE_F32, .shape = a->per_sample ? rows : CLADE_SCALAR};
+  n->out[1] = n->out[2] = (clade_type){.dtype = CLADE_F32};
+  n->out[1].shape = rows;
+  n->out[1].shape.dim[n->out[1].shape.rank++] = 2;
+  return CLADE_OK;
+}
+
+static clade_status grad(clade_grad *g) {
+  clade_val in[] = {g->in[0], g->in[1], g->out[1], g->out[2], g->dout[0]};
+  g->din[0] = clade_node_add(g->graph, &clade__op_cross_entropy_grad, NULL, g->node->attrs, 5, in, NULL);
+  return CLADE_OK;
+}
+
+static int64_t classes(const clade_query *q) {
+  const clade_shape *x = &q->node->in[0].shape;
+  return x->dim[x->rank - 1];
+}
+static int64_t rows_of(const clade_query *q) {
+  const clade_shape *labels = &q->node->in[1].shape;
+  return clade__product(labels, 0, labels->rank);
+}
+
+static const char *accept(const clade_query *q) {
+  return clade__cut_short(q->device, CLADE_MAX(3.0 * (double)(classes(q) / 16) + 64, (double)rows_of(q) / 16 + 64));
+}
+
+static double cost(const clade_query *q) {
+  return clade__cost(q->device, 40.0 * (double)rows_of(q) * (double)classes(q), clade__node_bytes(q->node), 0.1);
+}
+
+/* The losses of the rows, where their mean is wanted. */
+static size_t workspace(const clade_query *q) {
+  return ((const clade__cross_entropy_attrs *)q->node->attrs)->per_sample ? 0 : (size_t)rows_of(q) * sizeof(float);
+}
+
+static void emit_losses(clade_kernel_step *s, const clade__cross_entropy_attrs *a, int64_t rows) {
+  if (a->per_sample || !rows)
+    clade_emit_out(s, 0);
+  else
+    clade_emit_workspace(s, 0, sizeof(float));
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  const clade__cross_entropy_attrs *a = q->node->attrs;
+  int64_t rows = rows_of(q);
+  clade_kernel_step *s = clade_emit_kernel(e, "cross_entropy_forward_rows");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  clade_emit_in(s, 0);
+  clade_emit_in(s, 1);
+  emit_losses(s, a, rows);
+  clade_emit_out(s, 1);
+  clade_emit_index(s, rows);
+  clade_emit_i32(s, (int32_t)classes(q));
+  clade_emit_f32(s, a->smoothing);
+  clade_emit_i32(s, a->ignore);
+  clade_emit_i32(s, a->ignore_index);
+  clade__emit_flat(s, q->device, rows);
+  s = clade_emit_kernel(e, "cross_entropy_forward_join");
+  emit_losses(s, a, rows);
+  clade_emit_in(s, 1);
+  clade_emit_out(s, 0);
+  clade_emit_out(s, 2);
+  clade_emit_index(s, 1);
+  clade_emit_index(s, rows);
+  clade_emit_i32(s, !a->per_sample);
+  clade_emit_i32(s, a->ignore);
+  clade_emit_i32(s, a->ignore_index);
+  clade__emit_flat(s, q->device, 1);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {
+    {.name = "ref", .accept = accept, .cost = cost, .workspace = workspace, .emit = emit}, {0}};
+
+const clade_op clade__op_cross_entropy = {
+    .size = sizeof(clade_op),
+    .name = "cross_entropy",
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 3,
+    .attr_bytes = sizeof(clade__cross_entropy_attrs),
+    .attrs = clade__cross_entropy_table,
+    .infer = infer,
+    .grad = grad,
+    .impls = impls,
+};
+
+clade_val clade_cross_entropy_(clade_graph *g, clade_val logits, const clade_cross_entropy_opt *given) {
+  clade_cross_entropy_opt opt;
+  clade__cross_entropy_attrs a;
+  clade_val out[3];
+  memset(&a, 0, sizeof a);
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "cross_entropy");
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  a.smoothing = opt.smoothing;
+  a.ignore = opt.ignore;
+  a.ignore_index = opt.ignore ? opt.ignore_index : 0;
+  a.per_sample = opt.per_sample;
+  return clade_node_add(g, &clade__op_cross_entropy, NULL, &a, 2, (clade_val[]){logits, opt.labels}, out);
+}

@@ -1,0 +1,78 @@
+/* The derivative of the softmax cross-entropy: (softmax - target) times the gradient of the loss, which for a mean is
+ * divided by the number of labels that are not ignored. Each element is off by (20 + range of the row's logits) 2^-23
+ * of its softmax and 2^-22 of its target, times that gradient. A row whose label names no class becomes NaN. */
+#include "op/cross_entropy.h"
+
+static clade_status infer(clade_node *n) {
+  const clade__cross_entropy_attrs *a = n->attrs;
+  static const char *const names[] = {"stats", "count", "dy"};
+  clade_shape rows, stats;
+  char text[200];
+  CLADE_TRY(clade__want_dense(n));
+  CLADE_TRY(clade__want_labels(n, &rows));
+  stats = rows;
+  stats.dim[stats.rank++] = 2;
+  const clade_shape want[] = {stats, CLADE_SCALAR, a->per_sample ? rows : CLADE_SCALAR};
+  for (int i = 0; i < 3; i++) {
+    const clade_type *t = &n->in[2 + i];
+    if (t->dtype != CLADE_F32)
+      return CLADE_FAIL(DTYPE, "cross_entropy_grad: %s is %s; expected f32", names[i], clade_dtype_name(t->dtype));
+    if (!clade_shape_equal(&t->shape, &want[i]))
+      return CLADE_FAIL(SHAPE, "cross_entropy_grad: %s is %s, which does not fit the labels", names[i],
+                        clade_shape_text(&t->shape, text, sizeof text));
+  }
+  n->out[0] = n->in[0];
+  return CLADE_OK;
+}
+
+static int64_t classes(const clade_query *q) {
+  const clade_shape *x = &q->node->in[0].shape;
+  return x->dim[x->rank - 1];
+}
+static int64_t rows_of(const clade_query *q) {
+  const clade_shape *labels = &q->node->in[1].shape;
+  return clade__product(labels, 0, labels->rank);
+}
+
+static const char *accept(const clade_query *q) { return clade__cut_short(q->device, (double)(classes(q) / 16) + 64); }
+
+static double cost(const clade_query *q) {
+  return clade__cost(q->device, 20.0 * (double)rows_of(q) * (double)classes(q), clade__node_bytes(q->node), 0.1);
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  const clade__cross_entropy_attrs *a = q->node->attrs;
+  clade_kernel_step *s = clade_emit_kernel(e, "cross_entropy_grad_ref");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  for (int i = 0; i < 5; i++) clade_emit_in(s, i);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, rows_of(q));
+  clade_emit_i32(s, (int32_t)classes(q));
+  clade_emit_i32(s, a->per_sample);
+  clade_emit_f32(s, a->smoothing);
+  clade_emit_i32(s, a->ignore);
+  clade_emit_i32(s, a->ignore_index);
+  clade__emit_flat(s, q->device, rows_of(q));
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {{.name = "ref", .accept = accept, .cost = cost, .emit = emit}, {0}};
+
+/* Each element is read before it is written. */
+static uint64_t in_place(const clade_node *n, int out) {
+  (void)n, (void)out;
+  return 1;
+}
+
+const clade_op clade__op_cross_entropy_grad = {
+    .size = sizeof(clade_op),
+    .name = "cross_entropy_grad",
+    .min_in = 5,
+    .max_in = 5,
+    .n_out = 1,
+    .attr_bytes = sizeof(clade__cross_entropy_attrs),
+    .attrs = clade__cross_entropy_table,
+    .infer = infer,
+    .in_place = in_place,
+    .impls = impls,
+};

@@ -1,0 +1,132 @@
+/* Dropout: an element is 0 with probability p, else x / (1 - p), by random numbers that are a pure function of key,
+ * counter and element (Philox4x32-10), so that the derivative draws them again and nothing is kept. */
+#include <clade/nn.h>
+
+#include <math.h>
+
+#include "op/dims.h"
+
+typedef struct attrs {
+  int64_t key;
+  float p;
+} attrs;
+static const clade_attr table[] = {
+    {"key", CLADE_ATTR_I64, offsetof(attrs, key), 1}, {"p", CLADE_ATTR_F32, offsetof(attrs, p), 1}, {0}};
+
+static clade_status infer(clade_node *n) {
+  const attrs *a = n->attrs;
+  const clade_type *counter = &n->in[1];
+  char text[200];
+  CLADE_TRY(clade__want_dense(n));
+  CLADE_TRY(clade__want_float(n, 0, "x"));
+  if (!(a->p >= 0 && a->p < 1))
+    return CLADE_FAIL(INVALID, "dropout: p is %g; expected 0 or more, and less than 1", (double)a->p);
+  if (counter->dtype != CLADE_I64)
+    return CLADE_FAIL(DTYPE, "dropout: counter is %s; expected i64", clade_dtype_name(counter->dtype));
+  if (counter->shape.rank != 0)
+    return CLADE_FAIL(SHAPE, "dropout: counter is %s; expected a scalar",
+                      clade_shape_text(&counter->shape, text, sizeof text));
+  n->out[0] = n->in[0];
+  return CLADE_OK;
+}
+
+static clade_val add(clade_graph *g, clade_val x, const attrs *a, clade_val counter) {
+  return clade_node_add(g, &clade__op_dropout, NULL, a, 2, (clade_val[]){x, counter}, NULL);
+}
+
+/* The same elements are dropped. */
+static clade_status grad(clade_grad *g) {
+  if (g->wanted[0]) g->din[0] = add(g->graph, g->dout[0], g->node->attrs, g->in[1]);
+  return CLADE_OK;
+}
+
+static int64_t elements(const clade_query *q) {
+  const clade_shape *x = &q->node->in[0].shape;
+  return clade__product(x, 0, x->rank);
+}
+
+static double cost(const clade_query *q) {
+  return clade__cost(q->device, 60.0 * (double)elements(q), clade__node_bytes(q->node), 0.2);
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  enum { BLOCK = 64 }; /* elements for which a work-item draws at once */
+  const attrs *a = q->node->attrs;
+  int64_t n = elements(q), blocks = (n + BLOCK - 1) / BLOCK, piece = clade__piece(q->device, blocks, 1, 1 << 8);
+  clade_kernel_step *s = clade_emit_kernel(e, "dropout_forward_ref");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  clade_emit_in(s, 0);
+  clade_emit_in(s, 1);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, n);
+  clade_emit_index(s, piece);
+  clade_emit_u32(s, (uint32_t)((uint64_t)a->key & 0xffffffffu));
+  clade_emit_u32(s, (uint32_t)((uint64_t)a->key >> 32));
+  clade_emit_u32(s, (uint32_t)(a->p * 0x1p32)); /* numbers below it drop */
+  clade_emit_f32(s, 1 / (1 - a->p));
+  clade__emit_flat(s, q->device, (blocks + piece - 1) / piece);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {{.name = "ref", .cost = cost, .emit = emit}, {0}};
+
+/* Each element is read before it is written. */
+static uint64_t in_place(const clade_node *n, int out) {
+  (void)n, (void)out;
+  return 1;
+}
+
+const clade_op clade__op_dropout = {
+    .size = sizeof(clade_op),
+    .name = "dropout",
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .attr_bytes = sizeof(attrs),
+    .attrs = table,
+    .infer = infer,
+    .grad = grad,
+    .in_place = in_place,
+    .impls = impls,
+};
+
+clade_val clade_dropout(clade_graph *g, clade_val x, double p, uint64_t key, clade_val counter) {
+  attrs a;
+  memset(&a, 0, sizeof a);
+  memcpy(&a.key, &key, sizeof key);
+  a.p = (float)p;
+  return add(g, x, &a, counter);
+}
+
+/* The graph's counter of executions, which all its layers share and each execution counts on. It begins at a number
+ * that depends on the seed of the variables, and so do the elements that are dropped. */
+static clade_val counter_of(clade_graph *g) {
+  static const char name[] = "dropout.counter";
+  size_t index;
+  if (clade__map_get(&g->variables.by_name, clade__hash_bytes(name, sizeof name - 1), &index))
+    return clade__graph_val(g, g->variables.at[index].value);
+  clade_val counter = clade_variable(g, name, CLADE_I64, CLADE_SCALAR,
+                                     (clade_initial){CLADE_INIT_UNIFORM, 0, 0x1p62}); /* in steps of 2^38 */
+  clade_assign(g, counter, clade_add(g, counter, clade_fill(g, CLADE_I64, CLADE_SCALAR, 1)));
+  return counter;
+}
+
+clade_val clade_nn_dropout_(clade_graph *g, const char *name, const clade_dropout_opt *given) {
+  clade_dropout_opt opt;
+  if (!clade__graph_ok(g)) return (clade_val){0};
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "nn_dropout");
+  if (status == CLADE_OK) status = clade__name_check("nn_dropout", name);
+  if (status == CLADE_OK && !(opt.p >= 0 && opt.p < 1))
+    status =
+        CLADE_FAIL(INVALID, "nn_dropout \"%s\": .p is %g; expected 0 or more, and less than 1", name, (double)opt.p);
+  if (status == CLADE_OK) {
+    clade_type x;
+    status = clade_val_type(g, opt.x, &x);
+    if (status != CLADE_OK) clade__fail_in(status, "nn_dropout \"%s\": x", name);
+  }
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  if (!clade_graph_trains(g) || opt.p == 0) return opt.x;
+  int32_t share = g->share; /* each has noise of its own */
+  clade__hash key = clade__hash_more_text(clade__hash_bytes(&share, sizeof share), name);
+  return clade_dropout(g, opt.x, opt.p, key.lo, counter_of(g));
+}

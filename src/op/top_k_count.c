@@ -1,0 +1,83 @@
+/* How many samples have the logit of their label among the k largest of the row. Of equal logits the one with the
+ * smaller index is the larger; NaN is larger than all. A label that names no class, or whose own logit is NaN, counts
+ * as wrong. */
+#include "op/cross_entropy.h"
+
+typedef struct attrs {
+  int32_t k;
+} attrs;
+static const clade_attr table[] = {{"k", CLADE_ATTR_I32, offsetof(attrs, k), 1}, {0}};
+
+static clade_status infer(clade_node *n) {
+  const attrs *a = n->attrs;
+  clade_shape rows;
+  CLADE_TRY(clade__want_dense(n));
+  CLADE_TRY(clade__want_labels(n, &rows));
+  if (a->k < 1) return CLADE_FAIL(INVALID, "top_k_count: k is %d; expected at least 1", a->k);
+  n->out[0] = (clade_type){.dtype = CLADE_I32, .shape = CLADE_SCALAR};
+  return CLADE_OK;
+}
+
+static int64_t classes(const clade_query *q) {
+  const clade_shape *x = &q->node->in[0].shape;
+  return x->dim[x->rank - 1];
+}
+static int64_t rows_of(const clade_query *q) {
+  const clade_shape *labels = &q->node->in[1].shape;
+  return clade__product(labels, 0, labels->rank);
+}
+
+static const char *accept(const clade_query *q) {
+  return clade__cut_short(q->device, (double)CLADE_MAX(classes(q), rows_of(q)) + 1);
+}
+
+static double cost(const clade_query *q) {
+  return clade__cost(q->device, 4.0 * (double)rows_of(q) * (double)classes(q), clade__node_bytes(q->node), 0.05);
+}
+
+static size_t workspace(const clade_query *q) { return (size_t)rows_of(q) * sizeof(int32_t); }
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  int64_t rows = rows_of(q);
+  clade_kernel_step *s;
+  if (rows) {
+    s = clade_emit_kernel(e, "top_k_count_forward_rows");
+    clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+    clade_emit_in(s, 0);
+    clade_emit_in(s, 1);
+    clade_emit_workspace(s, 0, sizeof(int32_t));
+    clade_emit_index(s, rows);
+    clade_emit_i32(s, (int32_t)classes(q));
+    clade_emit_i32(s, ((const attrs *)q->node->attrs)->k);
+    clade__emit_flat(s, q->device, rows);
+  }
+  s = clade_emit_kernel(e, "top_k_count_forward_join");
+  if (rows)
+    clade_emit_workspace(s, 0, sizeof(int32_t));
+  else
+    clade_emit_in(s, 1);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, 1);
+  clade_emit_index(s, rows);
+  clade__emit_flat(s, q->device, 1);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {
+    {.name = "ref", .accept = accept, .cost = cost, .workspace = workspace, .emit = emit}, {0}};
+
+const clade_op clade__op_top_k_count = {
+    .size = sizeof(clade_op),
+    .name = "top_k_count",
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .attr_bytes = sizeof(attrs),
+    .attrs = table,
+    .infer = infer,
+    .impls = impls,
+};
+
+clade_val clade_top_k_count(clade_graph *g, clade_val logits, clade_val labels, int k) {
+  return clade_node_add(g, &clade__op_top_k_count, NULL, &(attrs){k}, 2, (clade_val[]){logits, labels}, NULL);
+}

@@ -1,0 +1,84 @@
+/* Batch normalisation of random shapes, also where the mean is large beside the deviation, and its running statistics.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "op/batch_norm.h"
+#include "op_test.h"
+
+static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
+enum { EPS, MOMENTUM };
+
+static void draw(op_case *c, op_random *r) {
+  clade_shape x = op_draw_shape(r, c, 2, 4, c->gradient ? 40 : 8000), channels = {.rank = 1};
+  bool large = !c->small && !c->gradient && op_chance(r, 0.1); /* more than one chunk */
+  if (large && op_chance(r, 0.5))
+    x = CLADE_SHAPE(op_integer(r, 300, 900), op_integer(r, 1, 20));
+  else if (large)
+    x = CLADE_SHAPE(op_integer(r, 1, 9), op_integer(r, 1, 5), op_integer(r, 20, 40), op_integer(r, 20, 40));
+  channels.dim[0] = x.dim[1];
+  double centre = c->gradient || op_chance(r, 0.5) ? 0 : op_uniform(r, -100, 100);
+  c->n_in = 5;
+  c->n_out = c->gradient ? 1 : 3; /* only the first has a derivative */
+  c->in[0] = (op_input){.dtype = c->dtype, .shape = x, .low = centre - 2, .high = centre + 2};
+  for (int i = 1; i < 5; i++) c->in[i] = (op_input){.dtype = CLADE_F32, .shape = channels, .low = -1.5, .high = 2};
+  c->in[4].low = 0.1;
+  c->differentiable = 7;
+  c->f[EPS] = c->gradient ? 0.1 : op_chance(r, 0.5) ? 1e-5 : 1e-2;
+  c->f[MOMENTUM] = op_chance(r, 0.2) ? 1 : 0.1;
+  snprintf(c->note, sizeof c->note, "centre %g eps %g", centre, c->f[EPS]);
+}
+
+static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
+  clade_val next[2];
+  out[0] = clade__batch_norm(g, in, (float)c->f[EPS], (float)c->f[MOMENTUM], next);
+  if (c->n_out == 3) out[1] = next[0], out[2] = next[1];
+}
+
+typedef struct moments {
+  double mean, var, size; /* size: the mean of absolute values */
+} moments;
+
+static moments moments_of(const op_array *x, int64_t channel, int64_t inner, int64_t count) {
+  moments m = {0};
+  int64_t channels = x->shape.dim[1];
+  for (int pass = 0; pass < 2; pass++)
+    for (int64_t k = 0; k < count; k++) {
+      double v = x->v[(k / inner * channels + channel) * inner + k % inner];
+      if (pass == 0)
+        m.mean += v / (double)count, m.size += fabs(v) / (double)count;
+      else
+        m.var += (v - m.mean) * (v - m.mean) / (double)count;
+    }
+  return m;
+}
+
+static void reference(const op_case *c, const op_array *in, op_array *out) {
+  const clade_shape *x = &in->shape;
+  int64_t channels = x->dim[1], inner = 1;
+  for (int i = 2; i < x->rank; i++) inner *= x->dim[i];
+  int64_t count = x->dim[0] * inner;
+  double eps = (double)(float)c->f[EPS], move = count ? (double)(float)c->f[MOMENTUM] : 0;
+  op_result(&out[0], c->dtype, *x);
+  for (int i = 1; i < c->n_out; i++) op_result(&out[i], CLADE_F32, in[1].shape);
+  for (int64_t ch = 0; ch < channels; ch++) {
+    moments m = moments_of(in, ch, inner, count);
+    double rstd = 1 / sqrt(m.var + eps), w = in[1].v[ch], b = in[2].v[ch];
+    double off_mean = 0x1p-20 * sqrt(m.var) + 0x1p-22 * m.size, off_var = 0x1p-17 * m.var + 4 * off_mean * off_mean;
+    for (int64_t k = 0; k < count; k++) {
+      int64_t at = (k / inner * channels + ch) * inner + k % inner;
+      double hat = (in->v[at] - m.mean) * rstd;
+      out[0].v[at] = hat * w + b;
+      out[0].bound[at] =
+          fabs(w) * rstd * (off_mean + fabs(hat) * (off_var * rstd + 0x1p-21 / rstd)) + 0x1p-22 * fabs(b);
+    }
+    if (c->n_out < 3) continue;
+    double unbiased = count > 1 ? (double)count / (double)(count - 1) : 0;
+    out[1].v[ch] = (1 - move) * in[3].v[ch] + move * m.mean;
+    out[1].bound[ch] = 0x1p-22 * fabs(in[3].v[ch]) + move * off_mean + 0x1p-22 * fabs(m.mean);
+    out[2].v[ch] = (1 - move) * in[4].v[ch] + move * m.var * unbiased;
+    out[2].bound[ch] = 0x1p-22 * in[4].v[ch] + (move * off_var + 0x1p-22 * m.var) * unbiased;
+  }
+}
+
+const op_test op_test_batch_norm = {"batch_norm", dtypes, draw, build, reference, NULL, 0};
