@@ -1,6 +1,6 @@
-/* Files: arrays of NPY, variables as safetensors, checkpoints. What is
- * read may come from anywhere: every byte is checked, and a refusal names the file and what is wrong in it. Files are
- * written beside their place, synced and renamed: whole or not at all. docs/formats.md states the formats. */
+/* Files: arrays of NPY, variables as safetensors, checkpoints, and what a training tells. What is read may come from
+ * anywhere: every byte is checked, and a refusal names the file and what is wrong in it. Files are written beside their
+ * place, synced and renamed: whole or not at all. docs/formats.md states the formats. */
 #ifndef CLADE_IO_H
 #define CLADE_IO_H
 
@@ -84,6 +84,19 @@ CLADE_API const char *clade_checkpoint_path(const clade_checkpoint *checkpoint);
 CLADE_API const char *clade_checkpoint_text(const clade_checkpoint *checkpoint); /* "" where there is none */
 /* As clade_vars_load. */
 CLADE_API clade_status clade_checkpoint_apply(const clade_checkpoint *checkpoint, clade_vars *vars);
+
+/* ---- what a training tells: event files for TensorBoard, and the same scalars as a table ---- */
+/* A log directory, which is made where it is missing: begins "events.out.tfevents.<time>.<host>" there and goes on with
+ * "scalars.csv". Steps from `step` on are told by this one: what others told of them is cut from the table, and
+ * TensorBoard is told to drop it. 0: a new course. By one thread at a time. What was told is in the files when a call
+ * returns; a call that fails (a full disk) leaves whole records, and later ones may succeed. */
+typedef struct clade_events clade_events;
+CLADE_API clade_status clade_events_open(const char *directory, int64_t step, clade_events **out);
+CLADE_API void clade_events_close(clade_events *events); /* NULL is fine */
+CLADE_API clade_status clade_events_scalar(clade_events *events, int64_t step, const char *tag, double value);
+/* Of the finite ones among the values, into 30 buckets of one width. */
+CLADE_API clade_status clade_events_histogram(clade_events *events, int64_t step, const char *tag, const float *values,
+                                              size_t n);
 
 CLADE_END_DECLS
 #endif

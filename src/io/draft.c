@@ -8,7 +8,6 @@
 #include "io/io.h"
 
 static clade_status draft_names(const char *path, clade__draft *out) {
-  static atomic_uint count;
   clade__text text = {0};
   const char *slash = strrchr(path, '/');
   out->path = clade__copy_text(path);
@@ -19,9 +18,35 @@ static clade_status draft_names(const char *path, clade__draft *out) {
     clade__text_add_bytes(&text, path, (size_t)(slash - path));
   else
     clade__text_add(&text, ".");
-  CLADE_TRY(clade__text_take(&text, &out->directory));
-  clade__text_add(&text, "%s/.clade-%ld-%u.tmp", out->directory, (long)getpid(), atomic_fetch_add(&count, 1u));
-  return clade__text_take(&text, &out->temporary);
+  return clade__text_take(&text, &out->directory);
+}
+
+/* A name that this process did not give before. */
+static clade_status draft_temporary(clade__draft *draft) {
+  static atomic_uint count;
+  clade__text text = {0};
+  clade__text_add(&text, "%s/.clade-%ld-%u.tmp", draft->directory, (long)getpid(), atomic_fetch_add(&count, 1u));
+  return clade__text_take(&text, &draft->temporary);
+}
+
+static void forget_temporary(clade__draft *draft) {
+  clade__free(draft->temporary);
+  draft->temporary = NULL;
+}
+
+/* A process that died may have had this one's number, and left a file of the name. */
+static clade_status draft_create(clade__draft *draft) {
+  enum { TRIES = 1000 };
+  clade_status status = CLADE_OK;
+  for (int i = 0; i < TRIES; i++) {
+    CLADE_TRY(draft_temporary(draft));
+    draft->fd = open(draft->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (draft->fd >= 0) return CLADE_OK;
+    status = clade__file_fail("write", draft->path);
+    forget_temporary(draft); /* not this one's to remove */
+    if (status != CLADE_DUPLICATE) break;
+  }
+  return status;
 }
 
 clade_status clade__draft_open(const char *path, clade__draft *out) {
@@ -32,11 +57,8 @@ clade_status clade__draft_open(const char *path, clade__draft *out) {
   if (!lstat(path, &st) && !S_ISREG(st.st_mode))
     return CLADE_FAIL(INVALID, "cannot write %s: it is there and no regular file", path);
   CLADE_GOTO(draft_names(path, out));
-  out->fd = open(out->temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-  if (out->fd >= 0) return CLADE_OK;
-  status = clade__file_fail("write", path);
-  clade__free(out->temporary); /* not this one's to remove */
-  out->temporary = NULL;
+  CLADE_GOTO(draft_create(out));
+  return CLADE_OK;
 fail:
   clade__draft_close(out);
   return status;
@@ -85,16 +107,15 @@ clade_status clade__draft_link(clade__draft *draft, const char *path) {
   clade__draft other = {.fd = -1};
   clade_status status;
   CLADE_GOTO(draft_names(path, &other));
+  CLADE_GOTO(draft_temporary(&other));
   if (link(draft->temporary, other.temporary)) {
     bool impossible = errno == EPERM || errno == EOPNOTSUPP || errno == ENOSYS || errno == EMLINK;
     status = impossible ? copy(draft, path) : clade__file_fail("write", path);
-    clade__free(other.temporary); /* is not there */
-    other.temporary = NULL;
+    forget_temporary(&other); /* is not there */
   } else if (rename(other.temporary, path)) {
     status = clade__file_fail("write", path);
   } else {
-    clade__free(other.temporary);
-    other.temporary = NULL;
+    forget_temporary(&other);
   }
 fail:
   clade__draft_close(&other);
@@ -103,8 +124,7 @@ fail:
 
 clade_status clade__draft_place(clade__draft *draft) {
   if (rename(draft->temporary, draft->path)) return clade__file_fail("write", draft->path);
-  clade__free(draft->temporary);
-  draft->temporary = NULL;
+  forget_temporary(draft);
   return clade__directory_sync(draft->directory);
 }
 
@@ -118,11 +138,12 @@ void clade__draft_close(clade__draft *draft) {
 }
 
 bool clade__draft_is_temporary(const char *name) {
-  const char *digits = "0123456789", *at = name + strlen(".clade-");
-  if (strncmp(name, ".clade-", strlen(".clade-"))) return false;
-  size_t process = strspn(at, digits);
-  if (!process || at[process] != '-') return false;
-  at += process + 1;
-  size_t number = strspn(at, digits);
-  return number && !strcmp(at + number, ".tmp");
+  static const char start[] = ".clade-", digits[] = "0123456789";
+  if (strncmp(name, start, strlen(start))) return false;
+  name += strlen(start);
+  size_t process = strspn(name, digits);
+  if (!process || name[process] != '-') return false;
+  name += process + 1;
+  size_t number = strspn(name, digits);
+  return number && !strcmp(name + number, ".tmp");
 }

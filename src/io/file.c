@@ -11,6 +11,7 @@ clade_status clade__file_fail(const char *what, const char *path) {
   int error = errno;
   clade_status status = error == ENOENT || error == ENOTDIR                   ? CLADE_NOT_FOUND
                         : error == EACCES || error == EPERM || error == EROFS ? CLADE_PERMISSION
+                        : error == EEXIST                                     ? CLADE_DUPLICATE
                         : error == ENOMEM                                     ? CLADE_NO_MEMORY
                                                                               : CLADE_IO;
   return clade_fail(status, "cannot %s %s: %s", what, path, strerror(error));

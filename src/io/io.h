@@ -10,7 +10,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "data of files lie in memory as they are: little-endian");
 
 /* ---- files (file.c) ---- */
-/* By errno: NOT_FOUND, PERMISSION, NO_MEMORY or IO: "cannot <what> <path>: <why>". */
+/* By errno: NOT_FOUND, PERMISSION, DUPLICATE, NO_MEMORY or IO: "cannot <what> <path>: <why>". */
 clade_status clade__file_fail(const char *what, const char *path);
 
 typedef struct clade__bytes { /* of one file */
@@ -141,5 +141,25 @@ typedef struct clade__pair {
 clade_status clade__vars_write(const clade_vars *vars, clade__draft *draft, bool weights_only, size_t n_pairs,
                                const clade__pair *pairs);
 clade_status clade__vars_apply(const char *path, const clade__tensors *tensors, clade_vars *vars, bool weights_only);
+
+/* ---- what a training tells ---- */
+uint32_t clade__crc32c(const void *data, size_t bytes); /* crc32c.c */
+bool clade__is_utf8(const char *text);                  /* false also where memory is short */
+
+/* A file that grows by whole records (record_file.c). */
+typedef struct clade__record_file {
+  int fd; /* -1: none */
+  char *path;
+  uint64_t bytes; /* that are whole */
+} clade__record_file;
+/* To be made anew (DUPLICATE: it is there), or to go on with. */
+clade_status clade__records_open(const char *path, bool anew, clade__record_file *out);
+/* All of it or, if that fails, nothing. */
+clade_status clade__records_add(clade__record_file *file, const void *data, size_t bytes);
+void clade__records_close(clade__record_file *file);
+
+/* The table of scalars (scalars.c). */
+clade_status clade__scalars_open(const char *directory, int64_t step, clade__record_file *out);
+clade_status clade__scalars_add(clade__record_file *file, double time, int64_t step, const char *tag, double value);
 
 #endif

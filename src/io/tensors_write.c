@@ -111,12 +111,15 @@ static clade_status make_header(const plan *p, size_t n_pairs, const clade__pair
   return CLADE_OK;
 }
 
+bool clade__is_utf8(const char *text) {
+  json_t *value = json_string(text);
+  json_decref(value);
+  return value != NULL;
+}
+
 static clade_status check_pairs(size_t n, const clade__pair *pairs) {
-  for (size_t i = 0; i < n; i++) {
-    json_t *text = json_string(pairs[i].value);
-    if (!text) return CLADE_FAIL(INVALID, "the text of %s is no UTF-8", pairs[i].key);
-    json_decref(text);
-  }
+  for (size_t i = 0; i < n; i++)
+    if (!clade__is_utf8(pairs[i].value)) return CLADE_FAIL(INVALID, "the text of %s is no UTF-8", pairs[i].key);
   return CLADE_OK;
 }
 
