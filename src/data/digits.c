@@ -28,6 +28,13 @@ static int around(clade__draw *d, int most) {
   return (clade__draw_int(d, -most, most) + clade__draw_int(d, -most, most)) / 2;
 }
 
+/* Draws are made one statement after the other: in a list or a call, compilers choose their order. */
+static vec around_point(clade__draw *d, int most, vec p) {
+  p.x += around(d, most);
+  p.y += around(d, most);
+  return p;
+}
+
 /* A turn by the angle whose half has the tangent t, after slanting and scaling. */
 static void draw_affine(hand *h, clade__draw *d) {
   int64_t t = around(d, 560), norm = (int64_t)ONE * ONE + t * t; /* ±15.6 degrees */
@@ -40,13 +47,13 @@ static void draw_affine(hand *h, clade__draw *d) {
   h->yx = (int)(s * ax / ONE);
   h->xy = (int)((c * bx - s * by) / ONE);
   h->yy = (int)((s * bx + c * by) / ONE);
-  h->centre = (vec){SIDE * PX / 2 + around(d, PX * 7 / 2), SIDE * PX / 2 + around(d, PX * 7 / 2)};
+  h->centre = around_point(d, PX * 7 / 2, (vec){SIDE * PX / 2, SIDE * PX / 2});
 }
 
 static void draw_hand(hand *h, clade__draw *d) {
   draw_affine(h, d);
   for (int i = 0; i <= GRID; i++)
-    for (int k = 0; k <= GRID; k++) h->warp[i][k] = (vec){around(d, PX * 3 / 2), around(d, PX * 3 / 2)};
+    for (int k = 0; k <= GRID; k++) h->warp[i][k] = around_point(d, PX * 3 / 2, (vec){0, 0});
   h->jitter = 16 * 5;
   h->radius = clade__draw_int(d, PX * 5 / 8, PX * 3 / 2);
   h->taper = clade__draw_int(d, -PX / 3, PX / 3);
@@ -110,9 +117,12 @@ static void draw_curve(unsigned char *pixel, const vec *p, int n, int radius, in
 
 /* A short straight stroke that belongs to no digit, thinner and paler. */
 static void draw_stray(unsigned char *pixel, clade__draw *d) {
-  vec from = {clade__draw_int(d, 0, SIDE * PX), clade__draw_int(d, 0, SIDE * PX)};
-  vec p[2] = {from, {from.x + around(d, 10 * PX), from.y + around(d, 10 * PX)}};
-  draw_curve(pixel, p, 2, clade__draw_int(d, PX / 4, PX * 3 / 4), 0, clade__draw_int(d, 60, 160));
+  vec p[2];
+  p[0].x = clade__draw_int(d, 0, SIDE * PX);
+  p[0].y = clade__draw_int(d, 0, SIDE * PX);
+  p[1] = around_point(d, 10 * PX, p[0]);
+  int radius = clade__draw_int(d, PX / 4, PX * 3 / 4), ink = clade__draw_int(d, 60, 160);
+  draw_curve(pixel, p, 2, radius, 0, ink);
 }
 
 static void draw_noise(unsigned char *pixel, clade__draw *d) {

@@ -209,6 +209,20 @@ static void test_order(void **state) {
   }
 }
 
+/* The same bits by every compiler and on every machine. */
+static void test_bits(void **state) {
+  (void)state;
+  clade__hash hash = {0};
+  for (uint64_t i = 0; i < 500; i++) {
+    float x[N];
+    fill(x);
+    augmented(&(clade_augment){.crop = 2, .shift = 1, .rotate = 170, .cutout = 3, .normalise = true}, i, x);
+    hash = clade__hash_more(hash, x, sizeof x);
+  }
+  char text[33];
+  assert_string_equal(clade__hash_text(hash, text), "ad8ccea2d5d97dfda7185da29cab8da5");
+}
+
 /* The loader augments by (seed, epoch, index), and nothing else. */
 static void test_key(void **state) {
   (void)state;
@@ -248,7 +262,7 @@ int main(void) {
       cmocka_unit_test(test_nothing),       cmocka_unit_test(test_shift), cmocka_unit_test(test_crop),
       cmocka_unit_test(test_cutout),        cmocka_unit_test(test_flip),  cmocka_unit_test(test_normalise),
       cmocka_unit_test(test_rotate),        cmocka_unit_test(test_order), cmocka_unit_test(test_key),
-      cmocka_unit_test(test_rotate_angles),
+      cmocka_unit_test(test_rotate_angles), cmocka_unit_test(test_bits),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
