@@ -24,12 +24,22 @@ typedef enum clade_init_kind {
   CLADE_INIT_ZERO = 0,
   CLADE_INIT_FILL,    /* a */
   CLADE_INIT_UNIFORM, /* [a, b) */
-  CLADE_INIT_NORMAL   /* mean a, deviation b */
+  CLADE_INIT_NORMAL,  /* mean a, deviation b */
+  /* a times a matrix of the first dimension by all others, whose rows, or columns where they are fewer, are orthonormal
+   */
+  CLADE_INIT_ORTHOGONAL
 } clade_init_kind;
 typedef struct clade_initial {
   clade_init_kind kind;
   double a, b;
 } clade_initial;
+/* By how many elements go into a result, `in`, and how many results an element goes into, `out`: a linear layer's
+ * sizes; a convolution's channels times the pixels of its window. He's for relu, Glorot's for tanh and the like. */
+CLADE_API clade_initial clade_he_normal(int64_t in);
+CLADE_API clade_initial clade_he_uniform(int64_t in);
+CLADE_API clade_initial clade_glorot_normal(int64_t in, int64_t out);
+CLADE_API clade_initial clade_glorot_uniform(int64_t in, int64_t out);
+CLADE_API clade_initial clade_orthogonal(double gain);
 
 /* A variable's value as it is at the start of an execution; its contents live in clade_vars. Constant shapes only. */
 CLADE_API clade_val clade_variable(clade_graph *g, const char *name, clade_dtype dtype, clade_shape shape,

@@ -29,7 +29,8 @@ typedef struct clade_nn_conv2d_opt {
   int64_t out;
   int kernel[2], stride[2], pad[2], pads[4], dilation[2], groups; /* as in clade_conv2d_opt */
   bool no_bias;
-  clade_dtype dtype; /* of the variables; unset: f32 */
+  clade_dtype dtype;         /* of the variables; unset: f32 */
+  clade_initial weight_init; /* unset: as PyTorch, uniform within 1 / sqrt(elements that go into a result) */
 } clade_nn_conv2d_opt;
 /* A weight parameter NAME.weight, a bias NAME.bias, and the op: clade_nn_conv2d(g, "c1", x, .out = 6, .kernel = {5, 5})
  */

@@ -107,7 +107,8 @@ typedef struct clade_linear_opt {
   clade_val x; /* [..., in] */
   int64_t out;
   bool no_bias;
-  clade_dtype dtype; /* of the variables; unset: f32 */
+  clade_dtype dtype;         /* of the variables; unset: f32 */
+  clade_initial weight_init; /* unset: as PyTorch, uniform within 1 / sqrt(elements that go into a result) */
 } clade_linear_opt;
 /* clade_nn_linear(g, "fc", x, .out = 10) */
 #define clade_nn_linear(g, name, ...) \

@@ -67,9 +67,9 @@ clade_val clade_input(clade_graph *g, const char *name, clade_dtype dtype, clade
                   (clade_initial){0});
 }
 
-static clade_status check_initial(clade_dtype dtype, clade_initial initial) {
-  bool random = initial.kind == CLADE_INIT_UNIFORM || initial.kind == CLADE_INIT_NORMAL;
-  if ((unsigned)initial.kind > CLADE_INIT_NORMAL)
+static clade_status check_initial(clade_dtype dtype, const clade_shape *shape, clade_initial initial) {
+  bool random = initial.kind != CLADE_INIT_ZERO && initial.kind != CLADE_INIT_FILL;
+  if ((unsigned)initial.kind > CLADE_INIT_ORTHOGONAL)
     return CLADE_FAIL(INVALID, "%d is no kind of initial value", (int)initial.kind);
   bool whole = initial.kind == CLADE_INIT_UNIFORM && dtype == CLADE_I64; /* counters that begin by the seed */
   if (random && !whole && dtype != CLADE_F32 && dtype != CLADE_F16 && dtype != CLADE_BF16)
@@ -80,6 +80,8 @@ static clade_status check_initial(clade_dtype dtype, clade_initial initial) {
     return CLADE_FAIL(INVALID, "initial values from %g up to %g", initial.a, initial.b);
   if (initial.kind == CLADE_INIT_NORMAL && initial.b < 0)
     return CLADE_FAIL(INVALID, "initial values of deviation %g", initial.b);
+  if (initial.kind == CLADE_INIT_ORTHOGONAL && shape->rank < 2)
+    return CLADE_FAIL(SHAPE, "orthogonal initial values need two dimensions, not %d", shape->rank);
   return CLADE_OK;
 }
 
@@ -113,7 +115,7 @@ clade_val clade_variable(clade_graph *g, const char *name, clade_dtype dtype, cl
   if (!clade__graph_ok(g)) return (clade_val){0};
   clade_status status = clade__name_check("variable", name);
   if (status) return clade__graph_fail(g, status, NULL);
-  status = check_initial(dtype, initial);
+  status = check_initial(dtype, &shape, initial);
   if (status) return clade__graph_fail(g, status, title(what, "variable", name));
   clade_type type = {.dtype = dtype, .shape = shape};
   clade_val shared = shared_variable(g, name, &type);

@@ -7,14 +7,25 @@
 
 enum { NAME_BYTES = 300 };
 
-clade_val clade__nn_parameter(clade_graph *g, const char *layer, const char *part, clade_dtype stored, clade_dtype used,
-                              clade_shape shape, int64_t in) {
+static clade_val parameter(clade_graph *g, const char *layer, const char *part, clade_dtype stored, clade_dtype used,
+                           clade_shape shape, clade_initial initial) {
   char name[NAME_BYTES];
-  double bound = in > 0 ? 1 / sqrt((double)in) : 0;
   snprintf(name, sizeof name, "%s.%s", layer, part);
   if (!stored) stored = CLADE_F32;
-  clade_val v = clade_parameter(g, name, stored, shape, (clade_initial){CLADE_INIT_UNIFORM, -bound, bound});
+  clade_val v = clade_parameter(g, name, stored, shape, initial);
   return stored == used ? v : clade_cast(g, v, used);
+}
+
+clade_val clade__nn_parameter(clade_graph *g, const char *layer, const char *part, clade_dtype stored, clade_dtype used,
+                              clade_shape shape, int64_t in) {
+  double bound = in > 0 ? 1 / sqrt((double)in) : 0;
+  return parameter(g, layer, part, stored, used, shape, (clade_initial){CLADE_INIT_UNIFORM, -bound, bound});
+}
+
+clade_val clade__nn_weight(clade_graph *g, const char *layer, clade_dtype stored, clade_dtype used, clade_shape shape,
+                           int64_t in, clade_initial initial) {
+  if (initial.kind == CLADE_INIT_ZERO) return clade__nn_parameter(g, layer, "weight", stored, used, shape, in);
+  return parameter(g, layer, "weight", stored, used, shape, initial);
 }
 
 static clade_status check(const clade_graph *g, const char *name, const clade_linear_opt *opt, clade_type *x) {
@@ -41,7 +52,7 @@ clade_val clade_nn_linear_(clade_graph *g, const char *name, const clade_linear_
   if (status == CLADE_OK) status = check(g, name, &opt, &x);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   int64_t in = x.shape.dim[x.shape.rank - 1];
-  clade_val weight = clade__nn_parameter(g, name, "weight", opt.dtype, x.dtype, CLADE_SHAPE(opt.out, in), in);
+  clade_val weight = clade__nn_weight(g, name, opt.dtype, x.dtype, CLADE_SHAPE(opt.out, in), in, opt.weight_init);
   clade_val rows = x.shape.rank == 2 ? opt.x : clade_flatten(g, opt.x, x.shape.rank - 1);
   clade_gemm_opt product = {.size = sizeof product, .b = weight, .trans_b = true};
   if (!opt.no_bias) product.bias = clade__nn_parameter(g, name, "bias", opt.dtype, x.dtype, CLADE_SHAPE(opt.out), in);

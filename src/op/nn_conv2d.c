@@ -39,7 +39,7 @@ clade_val clade_nn_conv2d_(clade_graph *g, const char *name, const clade_nn_conv
   memcpy(conv.pad, opt.pad, sizeof conv.pad);
   memcpy(conv.pads, opt.pads, sizeof conv.pads);
   memcpy(conv.dilation, opt.dilation, sizeof conv.dilation);
-  conv.w = clade__nn_parameter(g, name, "weight", opt.dtype, x.dtype, weight, elements);
+  conv.w = clade__nn_weight(g, name, opt.dtype, x.dtype, weight, elements, opt.weight_init);
   if (!opt.no_bias)
     conv.bias = clade__nn_parameter(g, name, "bias", opt.dtype, x.dtype, CLADE_SHAPE(opt.out), elements);
   return clade_conv2d_(g, opt.x, &conv);

@@ -163,6 +163,17 @@ struct clade_vars {
   clade_run *writer; /* the run that assigned last, or NULL; it clears this before it goes */
   bool entering;     /* the writer is inside clade_execute */
 };
+/* What a variable of constant shape begins with; what was opened is to be closed, also where it failed. */
+typedef struct clade__initial {
+  clade_initial how;
+  uint64_t key;
+  size_t rows, columns; /* of a matrix that is made as a whole */
+  double *matrix;
+} clade__initial;
+clade_status clade__initial_open(const clade_initial *how, const clade_shape *shape, uint64_t key, clade__initial *out);
+double clade__initial_at(const clade__initial *initial, uint64_t element);
+void clade__initial_close(clade__initial *initial);
+
 /* The variables that a func works on: index[i] is variable i of the func in vars. Names what does not fit. */
 clade_status clade__vars_match(const clade_vars *vars, const clade_func *func, int *index);
 /* CLADE_BUSY while executions of a run that assigns are under way, other than `self`. Needs vars->lock. */

@@ -1,6 +1,4 @@
 /* Variables: their memory, initial values, and copies. */
-#include <math.h>
-
 #include "plan/plan.h"
 
 enum { PIECE = 1 << 16 };
@@ -69,21 +67,6 @@ static clade_status var_new(clade_vars *vars, const char *name, const clade_type
 }
 
 /* ---- initial values ---- */
-/* Element `i` of what the variable begins with. */
-static double initial_value(const clade_initial *how, uint64_t key, uint64_t i) {
-  const double pi = 3.14159265358979323846;
-  uint32_t x[4];
-  switch (how->kind) {
-  case CLADE_INIT_ZERO: break;
-  case CLADE_INIT_FILL: return how->a;
-  case CLADE_INIT_UNIFORM: return how->a + (how->b - how->a) * clade__uniform(key, 0, i);
-  case CLADE_INIT_NORMAL: /* Box and Muller; the first uniform number is never 0 */
-    clade__philox(key, 0, i, x);
-    return how->a + how->b * sqrt(-2 * log(((double)x[0] + 0.5) * 0x1p-32)) * cos(2 * pi * ((double)x[1] * 0x1p-32));
-  }
-  return 0;
-}
-
 typedef struct piece {
   float real[PIECE];
   int64_t whole[PIECE];
@@ -92,10 +75,9 @@ typedef struct piece {
 
 static bool is_float(clade_dtype dtype) { return dtype == CLADE_F32 || dtype == CLADE_F16 || dtype == CLADE_BF16; }
 
-static clade_status fill_piece(piece *p, clade_dtype dtype, const clade_initial *how, uint64_t key, uint64_t first,
-                               size_t n) {
+static clade_status fill_piece(piece *p, clade_dtype dtype, const clade__initial *initial, uint64_t first, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    double value = initial_value(how, key, first + i);
+    double value = clade__initial_at(initial, first + i);
     p->real[i] = (float)value;
     p->whole[i] = value >= 0x1p63 ? INT64_MAX : value <= -0x1p63 ? INT64_MIN : value == value ? (int64_t)value : 0;
     if (dtype == CLADE_BOOL) p->whole[i] = value != 0;
@@ -112,24 +94,32 @@ static clade_status fill_zero(clade_vars *vars, clade__var *var) {
   return clade__queue_finish(queue);
 }
 
-static clade_status fill_var(clade_vars *vars, clade__var *var, const clade_initial *how, uint64_t seed, piece *p) {
+static clade_status fill_pieces(clade_vars *vars, clade__var *var, const clade__initial *initial, piece *p) {
   int64_t elements;
   size_t element;
   clade__queue *queue;
-  /* Keyed by the name too, so that a variable more changes no other one. */
-  uint64_t key = clade__hash_more_text(clade__hash_bytes(&seed, sizeof seed), var->name).lo;
-  if (!var->bytes) return CLADE_OK;
-  if (how->kind == CLADE_INIT_ZERO) return fill_zero(vars, var);
   CLADE_TRY(clade_shape_elements(&var->type.shape, &elements));
   CLADE_TRY(clade_dtype_bytes(var->type.dtype, 1, &element));
   CLADE_TRY(queue_of(vars, var, &queue));
   for (size_t first = 0; first < (size_t)elements; first += PIECE) {
     size_t n = CLADE_MIN((size_t)PIECE, (size_t)elements - first);
-    CLADE_TRY(fill_piece(p, var->type.dtype, how, key, first, n));
+    CLADE_TRY(fill_piece(p, var->type.dtype, initial, first, n));
     CLADE_TRY(clade__queue_write(queue, var->buffer, var->offset + first * element, p->data, n * element, true,
                                  (clade__wait){0}, NULL));
   }
   return CLADE_OK;
+}
+
+static clade_status fill_var(clade_vars *vars, clade__var *var, const clade_initial *how, uint64_t seed, piece *p) {
+  /* Keyed by the name too, so that a variable more changes no other one. */
+  uint64_t key = clade__hash_more_text(clade__hash_bytes(&seed, sizeof seed), var->name).lo;
+  clade__initial initial;
+  if (!var->bytes) return CLADE_OK;
+  if (how->kind == CLADE_INIT_ZERO) return fill_zero(vars, var);
+  clade_status status = clade__initial_open(how, &var->type.shape, key, &initial);
+  if (status == CLADE_OK) status = fill_pieces(vars, var, &initial, p);
+  clade__initial_close(&initial);
+  return status;
 }
 
 static clade_status fill_all(clade_vars *vars, const clade_func *func, uint64_t seed, piece *p) {
