@@ -42,5 +42,8 @@ void clade__gather_end(clade_kernel_step *s, const clade_node *n);
 const char *clade__gather_ref_accept(const clade_query *q);
 double clade__gather_ref_cost(const clade_query *q);
 clade_status clade__gather_ref_emit(clade_emit *e, const clade_query *q);
+const char *clade__conv_vec_accept(const clade_query *q);
+double clade__gather_vec_cost(const clade_query *q);
+clade_status clade__gather_vec_emit(clade_emit *e, const clade_query *q);
 
 #endif

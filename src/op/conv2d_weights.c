@@ -123,7 +123,49 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- vec: a work-item does a block of weights, for the strips of pixels of one part ---- */
+enum { VEC_BLOCK = 48, VEC_STRIP = 256 };
+
+typedef struct cut {
+  int64_t blocks, strips, parts; /* strips of a part */
+} cut;
+static cut vec_cut(const clade_query *q) {
+  problem p = problem_of(q->node);
+  int64_t blocks = p.groups * ((p.rows + VEC_BLOCK - 1) / VEC_BLOCK) * ((p.columns + VEC_BLOCK - 1) / VEC_BLOCK);
+  int64_t strips = CLADE_MAX((p.n * p.result[0] * p.result[1] + VEC_STRIP - 1) / VEC_STRIP, 1);
+  int64_t items = 4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u);
+  int64_t parts = CLADE_MIN((items + blocks - 1) / CLADE_MAX(blocks, 1), strips);
+  cut c = {.blocks = blocks, .strips = (strips + parts - 1) / CLADE_MAX(parts, 1)};
+  c.parts = (strips + c.strips - 1) / CLADE_MAX(c.strips, 1);
+  return c;
+}
+
+static double vec_cost(const clade_query *q) {
+  problem p = problem_of(q->node);
+  double rows = (double)(clade__up(p.rows, 4) + 8), columns = (double)(clade__up(p.columns, 4) + 8);
+  double pixels = (double)clade__up(p.n * p.result[0] * p.result[1], VEC_STRIP);
+  return clade__cost(q->device, 2 * (double)p.groups * rows * columns * pixels, clade__node_bytes(q->node), 0.4);
+}
+static size_t vec_workspace(const clade_query *q) { return scratch(q, vec_cut(q).parts); }
+
+static clade_status vec_emit(clade_emit *e, const clade_query *q) {
+  cut c = vec_cut(q);
+  bool wide = q->device->vector_f32 >= 16; /* 32 registers, or 16 */
+  clade_kernel_step *s = begin(e, q, "conv2d_weights_vec", c.parts);
+  clade_emit_define(s, "WIDTH", wide ? 16 : 8);
+  clade_emit_define(s, "ROWS", wide ? 4 : 3);
+  clade_emit_define(s, "COLUMNS", wide ? 6 : 4);
+  clade_emit_define(s, "BLOCK", VEC_BLOCK);
+  clade_emit_define(s, "STRIP", VEC_STRIP);
+  clade_emit_index(s, c.strips);
+  size_t global = (size_t)(c.blocks * c.parts), local = 1;
+  clade_emit_range(s, 1, &global, &local);
+  join(e, q, c.parts);
+  return CLADE_OK;
+}
+
 static const clade_impl impls[] = {
+    {.name = "vec", .accept = clade__conv_vec_accept, .cost = vec_cost, .workspace = vec_workspace, .emit = vec_emit},
     {.name = "ref", .accept = ref_accept, .cost = ref_cost, .workspace = ref_workspace, .emit = ref_emit},
     {0},
 };

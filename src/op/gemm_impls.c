@@ -68,11 +68,10 @@ static clade_status begin(clade_emit *e, const clade_node *node, const problem *
   return CLADE_OK;
 }
 
-static int64_t up(int64_t n, int64_t tile) { return (n + tile - 1) / tile * tile; }
-
 static double cost(const clade_query *q, int64_t row_tile, int64_t column_tile, double efficiency, double extra) {
   problem p = problem_of(q->node);
-  double flops = 2.0 * (double)p.batches * (double)up(p.m, row_tile) * (double)up(p.n, column_tile) * (double)p.k;
+  double flops =
+      2.0 * (double)p.batches * (double)clade__up(p.m, row_tile) * (double)clade__up(p.n, column_tile) * (double)p.k;
   return clade__cost(q->device, flops, clade__node_bytes(q->node), efficiency) + extra;
 }
 
@@ -111,10 +110,10 @@ enum { VEC_BLOCK_ROWS = 96, VEC_DEPTH = 256 };
 /* Rows of a work-item: few enough for all units to be busy, whole tiles. */
 static int64_t vec_rows(const clade_query *q, const problem *p) {
   tile t = vec_tile(q);
-  int64_t across = up(p->n, t.columns) / t.columns * p->batches;
+  int64_t across = clade__up(p->n, t.columns) / t.columns * p->batches;
   int64_t want = 4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u), down = across ? (want + across - 1) / across : 1;
-  int64_t rows = up((p->m + down - 1) / down, t.rows);
-  return CLADE_MAX(CLADE_MIN(rows, up(VEC_BLOCK_ROWS - t.rows + 1, t.rows)), t.rows);
+  int64_t rows = clade__up((p->m + down - 1) / down, t.rows);
+  return CLADE_MAX(CLADE_MIN(rows, clade__up(VEC_BLOCK_ROWS - t.rows + 1, t.rows)), t.rows);
 }
 
 /* Through all loops of a work-item: clearing, copying both operands, multiplying, storing. */
@@ -122,7 +121,7 @@ static double vec_passes(const clade_query *q) {
   problem p = problem_of(q->node);
   tile t = vec_tile(q);
   double rows = (double)vec_rows(q, &p), columns = t.columns, panels = columns / (2 * t.width);
-  double slices = (double)(up(p.k, VEC_DEPTH) / VEC_DEPTH), k = (double)p.k + 2 * slices;
+  double slices = (double)(clade__up(p.k, VEC_DEPTH) / VEC_DEPTH), k = (double)p.k + 2 * slices;
   double copy_b = k * (columns + 2 * panels) + 3 * columns * slices, copy_a = k * t.rows + 3 * t.rows * slices;
   double multiply = panels * (k + 3.0 * t.rows * slices);
   return rows * columns + copy_b + rows / t.rows * (copy_a + multiply) + rows * (columns + 2) + slices;
@@ -142,7 +141,7 @@ static double vec_cost(const clade_query *q) {
 static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   problem p = problem_of(q->node);
   tile t = vec_tile(q);
-  int64_t across = up(p.n, t.columns) / t.columns * p.batches, rows = vec_rows(q, &p);
+  int64_t across = clade__up(p.n, t.columns) / t.columns * p.batches, rows = vec_rows(q, &p);
   clade_kernel_step *s;
   CLADE_TRY(begin(e, q->node, &p, "gemm_forward_vec", &s));
   clade_emit_define(s, "WIDTH", t.width);
@@ -176,8 +175,8 @@ static clade_status simt_emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s;
   CLADE_TRY(begin(e, q->node, &p, "gemm_forward_simt", &s));
   clade__epilogue_args(s, q->node, &p.stride[2]);
-  size_t global[3] = {(size_t)(up(p.n, SIMT_TILE) / SIMT_TILE * SIMT_GROUP),
-                      (size_t)(up(p.m, SIMT_TILE) / SIMT_TILE * SIMT_GROUP), (size_t)p.batches};
+  size_t global[3] = {(size_t)(clade__up(p.n, SIMT_TILE) / SIMT_TILE * SIMT_GROUP),
+                      (size_t)(clade__up(p.m, SIMT_TILE) / SIMT_TILE * SIMT_GROUP), (size_t)p.batches};
   clade_emit_range(s, 3, global, (size_t[]){SIMT_GROUP, SIMT_GROUP, 1});
   return CLADE_OK;
 }
