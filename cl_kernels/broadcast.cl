@@ -5,10 +5,10 @@
 #define MOVE(x, i, y, j, by) (y)[j] = (x)[i]
 #endif
 
-KERNEL(broadcast_forward_ref)
-(ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t total, const index_t piece, const int rank,
- const index8_t dims, const index8_t strides, const float by) {
-  const long begin = (long)get_global_id(0) * piece;
+#define ARGS                                                                                               \
+  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t total, const index_t piece, const int rank,  \
+  const index8_t dims, const index8_t strides, const float by
+BODY(piece)(const long begin, ARGS) {
   if (begin >= total) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
@@ -43,4 +43,9 @@ KERNEL(broadcast_forward_ref)
     }
   }
 }
+
+KERNEL(broadcast_forward_ref)(ARGS) {
+  FN(piece)((long)get_global_id(0) * piece, PASS(x), PASS(y), total, piece, rank, dims, strides, by);
+}
+#undef ARGS
 #undef MOVE

@@ -22,6 +22,16 @@
 #define GROUP(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
 #endif
 
+/* What a work-item does once it knows its place: KERNEL() finds the place and calls it, with PASS(name) for ARG(…, name).
+ * Some compilers go through a kernel three times and through a function that it calls once, which is most of the time
+ * until a first result. It neither asks for its ids nor declares local memory. Not for kernels whose work-items are to
+ * become lanes of vectors: those are kept whole. */
+#ifdef CLADE_CALL_BODY
+#define BODY(name) __attribute__((noinline)) static void FN(name)
+#else
+#define BODY(name) static inline void FN(name)
+#endif
+
 /* index_t is 64 bits wide where an operand has 2^31 elements or more; INDEX64 is 0 or 1 in every set of parameters. */
 #define CLADE_INDEX_0  int
 #define CLADE_INDEX_1  long
@@ -33,6 +43,7 @@
 /* A tensor argument is a buffer and an offset in elements. */
 #define ARG(type, name) __global type *name##_base, const index_t name##_at
 #define USE(type, name) __global type *name = name##_base + name##_at
+#define PASS(name)      name##_base, name##_at
 
 /* Element types by name: f32 f16 bf16 i8 u8 i32 i64 bool. Half formats are stored in 16 bits and computed in float. */
 #define CLADE_STORAGE_f32  float
@@ -92,11 +103,13 @@ inline float clade_round_bf16(float v) {
 #define LOAD(T, p, i)             CLADE_PASTE(CLADE_LOAD_, T)(p, i)
 #define STORE(T, p, i, v)         CLADE_PASTE(CLADE_STORE_, T)(p, i, v)
 
-/* Sixteen consecutive elements of the float types, in float. */
-#define CLADE_LOAD16_f32(p, i)  vload16(0, (p) + (i))
-#define CLADE_LOAD16_f16(p, i)  vload_half16(0, (const __global half *)((p) + (i)))
-#define CLADE_LOAD16_bf16(p, i) as_float16(convert_uint16(vload16(0, (p) + (i))) << 16)
-#define LOAD16(T, p, i)         CLADE_PASTE(CLADE_LOAD16_, T)(p, i)
+/* N consecutive elements of the float types, in float: N is 4, 8 or 16. */
+#define CLADE_LOADN_f32(n, p, i) CLADE_PASTE(vload, n)(0, (p) + (i))
+#define CLADE_LOADN_f16(n, p, i) CLADE_PASTE(vload_half, n)(0, (const __global half *)((p) + (i)))
+#define CLADE_LOADN_bf16(n, p, i) \
+  CLADE_PASTE(as_float, n)(CLADE_PASTE(convert_uint, n)(CLADE_PASTE(vload, n)(0, (p) + (i))) << 16)
+#define LOADN(n, T, p, i) CLADE_PASTE(CLADE_LOADN_, T)(n, p, i)
+#define LOAD16(T, p, i)   LOADN(16, T, p, i)
 inline void clade_store8_bf16(__global ushort *p, float8 v) {
   const uint8 u = as_uint8(v), even = u + 0x7fffu + (u >> 16 & 1u);
   vstore8(convert_ushort8(select(even, u | 0x400000u, (u & 0x7fffffffu) > 0x7f800000u) >> 16), 0, p);

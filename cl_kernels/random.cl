@@ -22,9 +22,8 @@ static inline float4 FN(draw)(uint4 bits) {
 #endif
 }
 
-KERNEL(random_forward_ref)
-(ARG(const long, counter), ARG(float, y), const index_t n, const index_t piece, const uint k0, const uint k1) {
-  const long begin = (long)get_global_id(0) * piece;
+#define ARGS ARG(const long, counter), ARG(float, y), const index_t n, const index_t piece, const uint k0, const uint k1
+BODY(piece)(const long begin, ARGS) {
   if (begin * 4 >= n) return;
   USE(const long, counter);
   USE(float, y);
@@ -39,3 +38,8 @@ KERNEL(random_forward_ref)
     if (to + 3 < n) y[to + 3] = v.s3;
   }
 }
+
+KERNEL(random_forward_ref)(ARGS) {
+  FN(piece)((long)get_global_id(0) * piece, PASS(counter), PASS(y), n, piece, k0, k1);
+}
+#undef ARGS

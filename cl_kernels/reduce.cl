@@ -39,10 +39,10 @@ static inline ACC FN(total)(ACC s, ACC c) {
 
 #ifdef WANT_reduce_forward_ref
 /* Any axes: four kept extents and four reduced ones, from slow to fast. */
-KERNEL(reduce_forward_ref)
-(ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outputs, const index8_t dims, const index8_t strides,
- const float count) {
-  const long item = (long)get_global_id(0);
+#define ARGS                                                                                 \
+  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outputs, const index8_t dims,  \
+  const index8_t strides, const float count
+BODY(result)(const long item, ARGS) {
   if (item >= outputs) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
@@ -60,6 +60,11 @@ KERNEL(reduce_forward_ref)
       }
   STORE(T, y, item, FINISH(FN(total)(s, c), count));
 }
+
+KERNEL(reduce_forward_ref)(ARGS) {
+  FN(result)((long)get_global_id(0), PASS(x), PASS(y), outputs, dims, strides, count);
+}
+#undef ARGS
 #endif
 
 #ifdef WANT_reduce_forward_split
@@ -85,11 +90,11 @@ static inline void FN(take16)(float16 *s, float16 *c, float16 v) {
 }
 #endif
 
-KERNEL(reduce_forward_split)
-(ARG(const STORAGE(T), x), ARG(OUT, out), const index_t outer, const index_t reduced, const index_t inner,
- const index_t chunks, const index_t chunk, const float count) {
+#define ARGS                                                                                                 \
+  ARG(const STORAGE(T), x), ARG(OUT, out), const index_t outer, const index_t reduced, const index_t inner,  \
+  const index_t chunks, const index_t chunk, const float count
+BODY(part)(const long item, ARGS) {
   const index_t blocks = MODE == 2 ? (inner + 15) / 16 : inner;
-  const long item = (long)get_global_id(0);
   if (item >= (long)outer * chunks * blocks) return;
   USE(const STORAGE(T), x);
   USE(OUT, out);
@@ -133,16 +138,21 @@ KERNEL(reduce_forward_split)
   }
 #endif
 }
+
+KERNEL(reduce_forward_split)(ARGS) {
+  FN(part)((long)get_global_id(0), PASS(x), PASS(out), outer, reduced, inner, chunks, chunk, count);
+}
+#undef ARGS
 #undef OUT
 #undef PUT
 #endif
 
 #ifdef WANT_reduce_forward_join
 /* Joins the chunks of each output, always in their order. */
-KERNEL(reduce_forward_join)
-(ARG(const ACC, part), ARG(STORAGE(T), y), const index_t outputs, const index_t inner, const index_t chunks,
- const float count) {
-  const long item = (long)get_global_id(0);
+#define ARGS                                                                                                   \
+  ARG(const ACC, part), ARG(STORAGE(T), y), const index_t outputs, const index_t inner, const index_t chunks,  \
+  const float count
+BODY(result)(const long item, ARGS) {
   if (item >= outputs) return;
   USE(const ACC, part);
   USE(STORAGE(T), y);
@@ -151,6 +161,11 @@ KERNEL(reduce_forward_join)
   for (index_t i = 0; i < chunks; i++) FN(take)(&s, &c, part[(row * chunks + i) * inner + column]);
   STORE(T, y, item, FINISH(FN(total)(s, c), count));
 }
+
+KERNEL(reduce_forward_join)(ARGS) {
+  FN(result)((long)get_global_id(0), PASS(part), PASS(y), outputs, inner, chunks, count);
+}
+#undef ARGS
 #endif
 #undef BETTER
 #undef FINISH

@@ -1,9 +1,8 @@
 /* Softmax: maximum, sum, division. The element is read three times, so that nothing is kept between the passes; the
  * sum keeps the rounding errors of its additions beside it. */
 #ifdef WANT_softmax_forward_ref
-KERNEL(softmax_forward_ref)
-(ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n, const index_t inner) {
-  const long item = (long)get_global_id(0);
+#define ARGS ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n, const index_t inner
+BODY(line)(const long item, ARGS) {
   if (item >= (long)outer * inner) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
@@ -25,13 +24,17 @@ KERNEL(softmax_forward_ref)
     STORE(T, y, base + i * inner, v);
   }
 }
+
+KERNEL(softmax_forward_ref)(ARGS) {
+  FN(line)((long)get_global_id(0), PASS(x), PASS(y), outer, n, inner);
+}
+#undef ARGS
 #endif
 
 #ifdef WANT_softmax_forward_vec
 /* A row at once, 16 elements at a time. */
-KERNEL(softmax_forward_vec)
-(ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n) {
-  const long item = (long)get_global_id(0);
+#define ARGS ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n
+BODY(row)(const long item, ARGS) {
   if (item >= outer) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
@@ -66,4 +69,9 @@ KERNEL(softmax_forward_vec)
     STORE(T, y, base + i, v);
   }
 }
+
+KERNEL(softmax_forward_vec)(ARGS) {
+  FN(row)((long)get_global_id(0), PASS(x), PASS(y), outer, n);
+}
+#undef ARGS
 #endif

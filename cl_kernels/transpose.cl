@@ -1,8 +1,8 @@
 /* Transpose: each work-item writes a piece of the output and gathers for it from the input. */
-KERNEL(transpose_forward_ref)
-(ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t total, const index_t piece, const int rank,
- const index8_t dims, const index8_t strides) {
-  const long begin = (long)get_global_id(0) * piece;
+#define ARGS                                                                                               \
+  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t total, const index_t piece, const int rank,  \
+  const index8_t dims, const index8_t strides
+BODY(piece)(const long begin, ARGS) {
   if (begin >= total) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
@@ -35,3 +35,8 @@ KERNEL(transpose_forward_ref)
     }
   }
 }
+
+KERNEL(transpose_forward_ref)(ARGS) {
+  FN(piece)((long)get_global_id(0) * piece, PASS(x), PASS(y), total, piece, rank, dims, strides);
+}
+#undef ARGS

@@ -21,6 +21,7 @@
   X(PASS_LIMIT)   /* loops end after CLADE__PASS_LIMIT passes */                                      \
   X(GROUP_LIMIT)  /* the limit of a kernel's group that it reports is not one */                      \
   X(FREE_GROUP)   /* kernels must not require a work-group size */                                    \
+  X(CALL_BODY)    /* compiles a kernel several times, and once what it calls */                       \
   X(NO_BINARY)    /* binaries cannot be fetched or loaded back */
 typedef enum clade__quirk {
 #define X(name) CLADE__QUIRK_##name,

@@ -30,6 +30,10 @@ static const quirk_row quirk_rows[] = {
      "fetching the binary of a kernel that requires a work-group size, while that kernel runs, aborts the process "
      "(pocl_release_dlhandle_cache: ref_count > 0)",
      "https://github.com/pocl/pocl/blob/v3.1/lib/CL/devices/common_driver.c"},
+    {CLADE__QUIRK_CALL_BODY, AT(platform), POCL,
+     "a kernel is compiled as itself and as two launchers that hold copies of it; a function that is not inlined is "
+     "compiled once",
+     "https://github.com/pocl/pocl/blob/v3.1/lib/llvmopencl/Workgroup.cc"},
     {CLADE__QUIRK_SOFTWARE, AT(name), "llvmpipe", "a rasteriser that runs on the CPU",
      "https://docs.mesa3d.org/drivers/llvmpipe.html"},
     {CLADE__QUIRK_PASS_LIMIT, AT(name), "llvmpipe",

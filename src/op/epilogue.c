@@ -66,11 +66,12 @@ clade_status clade__epilogue_infer(const clade_node *n, clade_type *out) {
 clade_status clade__epilogue_define(clade_kernel_step *s, const clade_node *n) {
   const clade__host *host = clade__host_of(n->op);
   const clade__elt *p = program_of(n, host);
-  clade__text args = {0}, use = {0}, body = {0};
+  clade__text args = {0}, pass = {0}, use = {0}, body = {0};
   clade_status status = CLADE_OK;
   for (int i = host->own; i < n->n_in; i++) {
     const char *t = clade_dtype_name(n->in[i].dtype);
     clade__text_add(&args, ", ARG(const STORAGE(%s), e%d), const index8_t e%d_s", t, i, i);
+    clade__text_add(&pass, ", PASS(e%d), e%d_s", i, i);
     clade__text_add(&use, "USE(const STORAGE(%s), e%d); e%d += EPILOGUE_AT(e%d_s); ", t, i, i, i);
     clade__text_add(&body, "const COMPUTE(%s) i%d = LOAD(%s, e%d, row * e%d_s.s6 + column * e%d_s.s7); ", t,
                     i - host->own + 1, t, i, i, i);
@@ -79,18 +80,19 @@ clade_status clade__epilogue_define(clade_kernel_step *s, const clade_node *n) {
     CLADE_GOTO(clade__elt_source(p, &body));
   else
     clade__text_add(&body, "const COMPUTE(T) r = i0;");
-  char *text[3] = {NULL, NULL, NULL};
-  static const char *const names[3] = {"EPILOGUE_ARGS", "EPILOGUE_USE", "EPILOGUE"};
-  clade__text *from[3] = {&args, &use, &body};
-  for (int i = 0; i < 3; i++) {
-    if (status == CLADE_OK) status = clade__text_take(from[i], &text[i]);
-    for (char *c = text[i]; c && *c; c++)
+  static const char *const names[] = {"EPILOGUE_ARGS", "EPILOGUE_PASS", "EPILOGUE_USE", "EPILOGUE"};
+  clade__text *from[] = {&args, &pass, &use, &body};
+  for (int i = 0; i < 4; i++) {
+    char *text = NULL;
+    if (status == CLADE_OK) status = clade__text_take(from[i], &text);
+    for (char *c = text; c && *c; c++)
       if (*c == '\n') *c = ' ';
-    if (status == CLADE_OK) clade_emit_define_text(s, names[i], text[i]);
-    clade__free(text[i]);
+    if (status == CLADE_OK) clade_emit_define_text(s, names[i], text);
+    clade__free(text);
   }
 fail:
   clade__text_free(&args);
+  clade__text_free(&pass);
   clade__text_free(&use);
   clade__text_free(&body);
   return status;

@@ -19,8 +19,9 @@ const char *clade__host_refuses(const clade__host *host, const clade_shape *oper
 /* For infer: checks program and operands against the op's own result, which becomes the program's. */
 clade_status clade__epilogue_infer(const clade_node *n, clade_type *out);
 
-/* For emit. Defines EPILOGUE_ARGS, EPILOGUE_USE and EPILOGUE, which computes `r` of a result `i0` at (row, column); the
- * kernel file defines EPILOGUE_AT(strides), where an operand's matrix begins. `row` and `column` are strides s6, s7. */
+/* For emit. Defines EPILOGUE_ARGS, EPILOGUE_PASS (the same as arguments of a call, for BODY), EPILOGUE_USE and
+ * EPILOGUE, which computes `r` of a result `i0` at (row, column); the kernel file defines EPILOGUE_AT(strides), where
+ * an operand's matrix begins. `row` and `column` are strides s6, s7. */
 clade_status clade__epilogue_define(clade_kernel_step *s, const clade_node *n);
 /* The arguments, in order: eight strides per operand. */
 void clade__epilogue_args(clade_kernel_step *s, const clade_node *n, int64_t (*strides)[CLADE_MAX_RANK]);

@@ -44,7 +44,7 @@ static clade_status compile(clade__store *store, const batch *b) {
   cl_program program;
   size_t at;
   clade_status status;
-  CLADE_GOTO(clade__program_text(b->n, b->requests, b->keys, store->free_group, &text));
+  CLADE_GOTO(clade__program_text(b->n, b->requests, b->keys, store->head, &text));
   status = build(store, &text, clade__request_options(b->requests[0]), &program, &log);
   if (status == CLADE_BUILD && b->n == 1) status = describe(store, b->requests[0], log);
   CLADE_GOTO(status);

@@ -19,8 +19,9 @@ static inline const char *clade__request_options(const clade__request *request) 
 }
 
 /* ---- the text of a program (text.c) ---- */
+/* `head` comes first: what the prelude is told of the device. */
 clade_status clade__program_text(size_t n, const clade__request *const *requests, const clade__hash *hashes,
-                                 bool free_group, clade__text *out);
+                                 const char *head, clade__text *out);
 
 /* ---- the cache's directory (cache_dir.c) ---- */
 typedef struct clade__cache {
@@ -105,7 +106,8 @@ typedef struct clade__store {
   clade_device *device;  /* not retained: the store is the device's */
   clade__hash device_key;
   long process; /* a child after fork has no writer to wait for */
-  bool warms, binaries, cached, free_group;
+  bool warms, binaries, cached;
+  char head[80]; /* of every program */
   clade__cache cache;
   clade__index index;
   clade__built *programs;

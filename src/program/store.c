@@ -1,6 +1,7 @@
 /* The program store of a device: what is in memory, and the order in which a request is served from elsewhere. */
 #include "program/parts.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 /* ---- life ---- */
@@ -47,7 +48,9 @@ static clade__store *create(clade_device *device) {
   store->device_key = clade__device_key(device);
   store->process = (long)getpid();
   store->warms = clade__quirk_has(device, CLADE__QUIRK_WARM);
-  store->free_group = clade__quirk_has(device, CLADE__QUIRK_FREE_GROUP);
+  snprintf(store->head, sizeof store->head, "%s%s",
+           clade__quirk_has(device, CLADE__QUIRK_FREE_GROUP) ? "#define CLADE_FREE_GROUP\n" : "",
+           clade__quirk_has(device, CLADE__QUIRK_CALL_BODY) ? "#define CLADE_CALL_BODY\n" : "");
   store->binaries = !clade__quirk_has(device, CLADE__QUIRK_NO_BINARY);
   open_cache(store);
   return store;

@@ -1,4 +1,5 @@
-/* The text of a program: the prelude, then a copy of its file for each request, with its parameters around it. */
+/* The text of a program: its head, the prelude, then a copy of its file for each request, with its parameters around
+ * it. */
 #include "program/parts.h"
 
 #include <inttypes.h>
@@ -26,9 +27,9 @@ static void file(clade__text *out, const char *stem, const char *text) {
 }
 
 clade_status clade__program_text(size_t n, const clade__request *const *requests, const clade__hash *hashes,
-                                 bool free_group, clade__text *out) {
+                                 const char *head, clade__text *out) {
   const char *text;
-  if (free_group) clade__text_add(out, "#define CLADE_FREE_GROUP\n");
+  clade__text_add(out, "%s", head);
   CLADE_TRY(clade__kernel_source("prelude", &text));
   file(out, "prelude", text);
   for (size_t i = 0; i < n; i++) {
