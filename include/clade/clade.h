@@ -15,6 +15,7 @@
 #include <clade/run.h>
 #include <clade/status.h>
 #include <clade/tensor.h>
+#include <clade/train.h>
 #include <clade/types.h>
 
 #endif

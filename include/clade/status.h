@@ -29,7 +29,8 @@ CLADE_BEGIN_DECLS
   X(CORRUPT, 17, "damaged data")               \
   X(PERMISSION, 18, "not permitted")           \
   X(CANCELLED, 19, "cancelled")                \
-  X(INTERNAL, 20, "internal error")
+  X(INTERNAL, 20, "internal error")            \
+  X(NOT_FINITE, 21, "a number is not finite")
 
 typedef enum clade_status {
 #define X(name, number, text) CLADE_##name = number,

@@ -21,6 +21,7 @@ int cli_child(int argc, char **argv);
 int cli_devices(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_infer(int argc, char **argv);
+int cli_train(int argc, char **argv);
 
 /* ---- options ---- */
 typedef struct cli_option {
@@ -50,6 +51,8 @@ int cli_next(cli_args *args, int argc, char **argv, const char **value);
 /* A whole number within [low, high], or false with the usage error told. */
 bool cli_number(const cli_args *args, const char *option, const char *text, int64_t low, int64_t high, int64_t *out);
 
+extern const char *cli_program; /* how the command was called, for commands that are told to be tried next */
+
 /* ---- errors: "clade: what and what to do" on standard error ---- */
 int cli_wrong(const cli_args *args, const char *format, ...) CLADE_PRINTF(2, 3); /* CLI_USAGE */
 int cli_failed(const char *format, ...) CLADE_PRINTF(1, 2);                      /* CLI_FAILED */
@@ -60,6 +63,8 @@ int cli_failed_status(clade_status status); /* this thread's message, and what t
 bool cli_json_begin(void);
 /* Prints the document, with "schema": 1 first, and releases it. CLI_FAILED where it cannot be written or is NULL. */
 int cli_json_end(json_t *document);
+/* For commands that tell what goes on: prints the object on a line of its own, at once, and releases it. */
+bool cli_json_line(json_t *object);
 json_t *cli_json_text(const char *text); /* null for NULL; bytes that are not UTF-8 become '?' */
 /* object[name] = value, which is released; false: no memory. */
 bool cli_json_set(json_t *object, const char *name, json_t *value);

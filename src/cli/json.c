@@ -28,6 +28,14 @@ int cli_json_end(json_t *document) {
   return written ? CLI_DONE : cli_failed("cannot write JSON to standard output: %s", strerror(error));
 }
 
+bool cli_json_line(json_t *object) {
+  bool written = object && !json_dumpf(object, out, JSON_COMPACT | JSON_REAL_PRECISION(9)) && fputc('\n', out) != EOF &&
+                 !fflush(out);
+  json_decref(object);
+  if (!written) cli_failed("cannot write JSON to standard output: %s", strerror(errno));
+  return written;
+}
+
 json_t *cli_json_text(const char *text) {
   if (!text) return json_null();
   json_t *value = json_string(text);

@@ -7,10 +7,13 @@
 static const cli_command commands[] = {
     {"doctor", "say what is wrong with this machine's OpenCL, and how to mend it", cli_doctor},
     {"devices", "list every device and what it can do", cli_devices},
+    {"train", "train a model on images", cli_train},
     {"infer", "run a model's forward pass", cli_infer},
     {"cache", "print or empty the directory of compiled programs", cli_cache},
     {"__child", NULL, cli_child},
 };
+
+const char *cli_program = "clade";
 
 static void help(FILE *to) {
   fprintf(to, "usage: clade COMMAND [options]\n\ncommands:\n");
@@ -37,6 +40,7 @@ int main(int argc, char **argv) {
     help(stderr);
     return CLI_USAGE;
   }
+  cli_program = argv[0];
   const char *name = argv[1];
   if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
     help(stdout);

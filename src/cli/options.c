@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_OPTIONS = 24, HELP = 1000, DEVICE, JSON };
+enum { MAX_OPTIONS = 40, HELP = 1000, DEVICE, JSON };
 
 static void print_option(const char *name, const char *argument, const char *text) {
   char left[64];

@@ -1,13 +1,17 @@
 """Compares docs/json.md with what the command really prints: every field is documented, everything documented is there,
 and the types are right."""
 
+import json
 import os
 import re
+import signal
+import subprocess
 import tempfile
 import unittest
 
 import clade
 from clade import document, run
+from images import images
 
 TYPES = {"string": str, "object": dict, "array": list, "boolean": bool, "null": type(None)}
 KINDS = {"integer", "number", *TYPES}
@@ -19,7 +23,9 @@ def tables():
     with open(os.path.join(clade.ROOT, "docs", "json.md"), encoding="utf-8") as page:
         for line in page:
             if line.startswith("## "):
-                heading = line[3:].strip()
+                chapter = heading = line[3:].strip()
+            elif line.startswith("### "):
+                heading = f"{chapter} {line[4:].strip()}"
             row = re.match(r"\| `([a-z0-9_.\[\]]+)` \| ([a-z ]+) \|", line)
             if row and heading and set(row[2].split(" or ")) <= KINDS:
                 found.setdefault(heading, {})[row[1]] = row[2].strip()
@@ -65,6 +71,14 @@ def compare_element(value, path, table, seen, wrong):
     seen.discard(path)
 
 
+def stopped(command):
+    """The lines of a training that is interrupted after a step."""
+    with subprocess.Popen([clade.CLADE, *command], stdout=subprocess.PIPE, text=True) as process:
+        lines = [json.loads(process.stdout.readline()) for _ in range(2)]
+        process.send_signal(signal.SIGINT)
+        return lines + [json.loads(line) for line in process.communicate(timeout=120)[0].splitlines()]
+
+
 class Documents(unittest.TestCase):
     def check(self, heading, *runs):
         table, seen, wrong = tables()[heading], set(), []
@@ -82,8 +96,27 @@ class Documents(unittest.TestCase):
         self.check("clade devices", run("devices", "--json"))
 
     def test_infer(self):
-        self.check("clade infer", run("infer", "--demo", "mlp", "--json"),
+        with tempfile.TemporaryDirectory() as room:
+            run("train", "--model", "mlp", "--data", images(room), "--epochs", "1", "--checkpoint-dir", room + "/run")
+            files = ["--input", room + "/x_test.npy", "--output", room + "/y.npy"]
+            self.check("clade infer", run("infer", room + "/run", "--model", "mlp", *files, "--json"))
+
+    def test_demo(self):
+        self.check("clade infer --demo", run("infer", "--demo", "mlp", "--json"),
                    run("infer", "--demo", "mlp", "--json", "--explain", "--batch", "3"))
+
+    def test_train(self):
+        with tempfile.TemporaryDirectory() as room:
+            command = ["train", "--json", "--model", "mlp", "--data", images(room), "--epochs", "2",
+                       "--checkpoint-dir", os.path.join(room, "run")]
+            lines = [json.loads(line) for line in run(*command).stdout.splitlines()]
+            lines += stopped(command + ["--resume", "--epochs", "1000"])
+        known = {heading.split()[-1]: table for heading, table in tables().items() if heading.startswith("clade train ")}
+        self.assertEqual({line["event"] for line in lines}, set(known))
+        for line in lines:
+            wrong = []
+            compare(line, "", known[line["event"]], set(), wrong)
+            self.assertEqual(wrong, [])
 
     def test_cache(self):
         with tempfile.TemporaryDirectory() as room:

@@ -1,0 +1,96 @@
+/* Training a classifier: the loop over data, optimiser, tests, checkpoints and logs. docs/training.md tells how it
+ * works; a program that wants another loop writes it over clade_execute. */
+#ifndef CLADE_TRAIN_H
+#define CLADE_TRAIN_H
+
+#include <clade/data.h>
+#include <clade/optim.h>
+#include <clade/run.h>
+
+CLADE_BEGIN_DECLS
+
+/* Builds a model's nodes: from images x [batch, channels, height, width] to logits [batch, classes]. Called for each
+ * graph that training needs, always to build the same variables. */
+typedef clade_val clade_model_fn(clade_graph *g, clade_val x, int classes, void *user);
+
+typedef enum clade_train_event_kind {
+  CLADE_TRAIN_BEGIN,      /* compiled; `resumed` says whether a checkpoint goes on */
+  CLADE_TRAIN_STEP,       /* loss, accuracy of a step's images; of the step before the one under way */
+  CLADE_TRAIN_EPOCH,      /* after an epoch's test: means over the epoch, test_loss, test_accuracy */
+  CLADE_TRAIN_CHECKPOINT, /* one was written: path */
+  CLADE_TRAIN_STOPPED,    /* *stop was set; a checkpoint was written where there is a directory for it */
+  CLADE_TRAIN_DONE
+} clade_train_event_kind;
+
+typedef struct clade_train_event {
+  size_t size;
+  clade_train_event_kind kind;
+  bool resumed;
+  int epoch, epochs;                  /* from 1 on */
+  int64_t step, steps;                /* done so far, and in all */
+  int64_t epoch_step, epoch_steps;    /* of this epoch */
+  double loss, accuracy;              /* accuracies are fractions */
+  double test_loss, test_accuracy;    /* NaN before the first test */
+  double learning_rate, images_per_s; /* of this process, compiling left out */
+  double seconds, seconds_left;       /* since this process began; expected */
+  double waited;                      /* seconds that the loop waited for the loader */
+  const char *path;
+} clade_train_event;
+typedef void clade_train_observer(void *user, const clade_train_event *event);
+
+enum { CLADE_TRAIN_MAX_CLASSES = 1000 };
+typedef struct clade_train_result {
+  size_t size;
+  bool stopped;
+  int epochs;
+  int64_t steps;
+  double test_accuracy, test_loss;
+  double seconds, images_per_s, first_step_seconds; /* first step: from the call to its end, compiling included */
+  double waited;
+  char weights_sha256[65]; /* of the parameters: clade_vars_sha256 */
+  int classes;
+  int64_t *confusion; /* [classes][classes]: row: label, column: answer, of the last test; clade_train_result_free */
+} clade_train_result;
+CLADE_API void clade_train_result_free(clade_train_result *result); /* NULL is fine */
+
+typedef struct clade_trainer {
+  size_t size;
+  clade_model_fn *model;
+  void *model_user;
+  const char *model_name; /* kept in checkpoints: another model's is refused */
+  clade_dataset *train, *test;
+  int n_devices; /* unset: one, by clade_device_find(NULL) */
+  clade_device *const *devices;
+  const double *split; /* n_devices shares of a batch; unset: equal ones */
+  int epochs, batch;   /* unset: 3, 64 */
+  int threads;         /* of the loader; unset: 1 */
+  uint64_t seed;
+  clade_optimizer optimizer; /* unset: Adam, 0.001 */
+  clade_schedule schedule;   /* unset: constant */
+  double clip_norm, clip_value, smoothing, ema;
+  clade_augment augment;
+  const char *checkpoint_dir; /* created where it is missing; unset: no checkpoints */
+  int64_t checkpoint_steps;   /* one every so many steps besides those after an epoch; unset: none */
+  int keep;                   /* checkpoints beside the best; unset: 3 */
+  bool resume;                /* goes on from the newest checkpoint; afresh where there is none */
+  const char *log_dir;        /* TensorBoard's event file and a CSV; unset: none */
+  bool detect_anomaly;        /* a loss that is not finite: find the node that made it */
+  const char *trace;          /* Chrome trace of steps trace_from to trace_to; unset: 2 to 6 */
+  int64_t trace_from, trace_to;
+  const char *prefer;            /* as in clade_compile */
+  const volatile int *stop;      /* not 0: stop after the step under way (a signal handler may set it) */
+  clade_train_observer *observe; /* on the calling thread */
+  void *observe_user;
+} clade_trainer;
+
+/* Steps of an epoch and of the whole training: for schedules. Of `trainer`, .train, .batch and .epochs are looked at.
+ */
+CLADE_API clade_status clade_train_steps(const clade_trainer *trainer, int64_t *epoch_steps, int64_t *steps);
+
+/* Trains as `trainer` says. Variables, if wanted, are the trained ones, to be released. `result` or `vars` may be NULL.
+ *     clade_train(&(clade_trainer){.size = sizeof(clade_trainer), .model = lenet5, .train = train, .test = test},
+ *                 &result, NULL); */
+CLADE_API clade_status clade_train(const clade_trainer *trainer, clade_train_result *result, clade_vars **vars);
+
+CLADE_END_DECLS
+#endif

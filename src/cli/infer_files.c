@@ -1,0 +1,169 @@
+/* clade infer DIR|FILE.safetensors: a trained model's answers to the images of an NPY file, written to another. */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "cli/infer.h"
+#include "models/models.h"
+
+typedef struct files {
+  clade_array x, y;
+  clade_shape image;
+  size_t sample; /* elements of an image */
+  int64_t count, batch;
+  clade_checkpoint *checkpoint; /* NULL: the weights are a file */
+  int64_t classes;
+  clade_device *device;
+  clade_graph *graph;
+  clade_func *func;
+  clade_vars *vars;
+  clade_run *run;
+  float *rows; /* a batch */
+  double seconds;
+  char sha[65];
+} files;
+
+/* [n, height, width] are images of one channel, [n, values] are vectors. */
+static clade_status read_input(const infer_job *job, files *f) {
+  char text[128];
+  CLADE_TRY(clade_npy_read(job->input, &f->x));
+  const clade_shape *s = &f->x.shape;
+  if (s->rank < 2 || s->rank > 4)
+    return CLADE_FAIL(SHAPE,
+                      "%s: its shape is %s; images are [n, channels, height, width], [n, height, width] or [n, values]",
+                      job->input, clade_shape_text(s, text, sizeof text));
+  if (f->x.dtype != CLADE_F32 && f->x.dtype != CLADE_U8)
+    return CLADE_FAIL(DTYPE, "%s: its numbers are %s; f4, or u1 from 0 to 255, are expected", job->input,
+                      clade_dtype_name(f->x.dtype));
+  f->count = s->dim[0];
+  f->image = (clade_shape){.rank = 3, .dim = {1, 1, 1}};
+  for (int i = 1; i < s->rank; ++i) f->image.dim[3 - s->rank + i] = s->dim[i];
+  int64_t elements;
+  CLADE_TRY(clade_shape_elements(&f->image, &elements)); /* where there are no images, no bytes bound it */
+  f->sample = (size_t)elements;
+  return f->sample ? CLADE_OK
+                   : CLADE_FAIL(SHAPE, "%s: its images have no pixels: %s", job->input,
+                                clade_shape_text(s, text, sizeof text));
+}
+
+/* A checkpoint says of how many classes and for which images its model was made. */
+static clade_status check_state(const infer_job *job, files *f) {
+  json_t *state = json_loads(clade_checkpoint_text(f->checkpoint), 0, NULL), *shape = json_object_get(state, "shape");
+  const char *model = json_string_value(json_object_get(json_object_get(state, "course"), "model"));
+  const char *path = clade_checkpoint_path(f->checkpoint);
+  char text[128];
+  clade_status status = CLADE_OK;
+  f->classes = json_integer_value(json_object_get(state, "classes"));
+  bool same = json_array_size(shape) == 3;
+  for (size_t i = 0; same && i < 3; ++i) same = json_integer_value(json_array_get(shape, i)) == f->image.dim[i];
+  if (!model || f->classes < 1 || f->classes > CLADE_TRAIN_MAX_CLASSES)
+    status = CLADE_FAIL(CORRUPT, "%s: it does not say which model it holds", path);
+  else if (strcmp(model, job->model))
+    status = CLADE_FAIL(INVALID, "%s: it holds the model %s, not %s", path, model, job->model);
+  else if (!same)
+    status = CLADE_FAIL(SHAPE, "%s: its images are %s, the model in %s was trained on others", job->input,
+                        clade_shape_text(&f->image, text, sizeof text), path);
+  json_decref(state);
+  return status;
+}
+
+static clade_status open_weights(const infer_job *job, files *f) {
+  struct stat at;
+  f->classes = job->classes;
+  if (stat(job->weights, &at) || !S_ISDIR(at.st_mode)) return CLADE_OK; /* a file: read when there are variables */
+  CLADE_TRY(clade_checkpoint_open(job->weights, CLADE_CHECKPOINT_BEST, &f->checkpoint));
+  return check_state(job, f);
+}
+
+static clade_status build(const infer_job *job, files *f) {
+  clade_shape shape = {.rank = 4, .dim = {f->batch, f->image.dim[0], f->image.dim[1], f->image.dim[2]}};
+  CLADE_TRY(clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, &f->device));
+  CLADE_TRY(clade_graph_new(&f->graph));
+  clade_val x = clade_input(f->graph, "x", CLADE_F32, shape);
+  clade_val logits = model_by_name(job->model)(f->graph, x, (int)f->classes, NULL);
+  clade_output(f->graph, "p", clade_softmax(f->graph, logits, -1));
+  CLADE_TRY(clade_compile(f->graph, f->device, &f->func));
+  CLADE_TRY(clade_vars_new(f->func, 0, &f->vars));
+  CLADE_TRY(f->checkpoint ? clade_checkpoint_apply(f->checkpoint, f->vars)
+                          : clade_vars_load(f->vars, job->weights, .weights_only = true));
+  return clade_run_new(f->func, f->vars, &f->run);
+}
+
+/* Images `first` to `first + n` as floats; bytes become 0 to 1. What fills the batch is 0. */
+static void take_rows(files *f, int64_t first, int64_t n) {
+  size_t at = (size_t)first * f->sample, count = (size_t)n * f->sample;
+  memset(f->rows, 0, (size_t)f->batch * f->sample * sizeof *f->rows);
+  if (f->x.dtype == CLADE_F32)
+    memcpy(f->rows, (const float *)f->x.data + at, count * sizeof *f->rows);
+  else
+    for (size_t i = 0; i < count; ++i) f->rows[i] = (float)((const uint8_t *)f->x.data)[at + i] / 255;
+}
+
+static clade_status compute(files *f) {
+  size_t row = (size_t)f->classes, batch = (size_t)f->batch;
+  float *p = clade__new(batch * row, sizeof *p), *y = f->y.data;
+  if (!p) return CLADE_NO_MEMORY;
+  clade_status status = CLADE_OK;
+  double begun = infer_now();
+  for (int64_t first = 0; first < f->count; first += f->batch) {
+    int64_t n = CLADE_MIN(f->batch, f->count - first);
+    clade_ticket ticket;
+    take_rows(f, first, n);
+    CLADE_GOTO(clade_execute(f->run, CLADE_FEEDS({"x", f->rows, batch * f->sample * sizeof *f->rows, NULL}), &ticket));
+    CLADE_GOTO(clade_read(f->run, ticket, "p", p, batch * row * sizeof *p));
+    memcpy(y + (size_t)first * row, p, (size_t)n * row * sizeof *p);
+  }
+  f->seconds = infer_now() - begun;
+fail:
+  clade__free(p);
+  return status;
+}
+
+static clade_status work(const infer_job *job, files *f) {
+  CLADE_TRY(read_input(job, f));
+  CLADE_TRY(open_weights(job, f));
+  f->batch = CLADE_MAX(CLADE_MIN(job->batch, f->count), (int64_t)1);
+  CLADE_TRY(build(job, f));
+  f->y.dtype = CLADE_F32;
+  f->y.shape = CLADE_SHAPE(f->count, f->classes);
+  CLADE_TRY(clade_type_bytes(&(clade_type){.dtype = CLADE_F32, .shape = f->y.shape}, &f->y.bytes));
+  f->y.data = clade__new(CLADE_MAX(f->y.bytes, (size_t)1), 1);
+  f->rows = clade__new((size_t)f->batch * f->sample, sizeof *f->rows);
+  if (!f->y.data || !f->rows) return CLADE_NO_MEMORY;
+  CLADE_TRY(compute(f));
+  CLADE_TRY(infer_digest(f->y.data, f->y.bytes, f->sha));
+  CLADE_TRY(clade_npy_write(job->output, &f->y));
+  return job->explain ? infer_explain(job, f->func) : CLADE_OK;
+}
+
+static int report(const infer_job *job, const files *f) {
+  double speed = f->seconds > 0 ? (double)f->count / f->seconds : 0;
+  const char *from = f->checkpoint ? clade_checkpoint_path(f->checkpoint) : job->weights;
+  if (!job->args.json) {
+    printf("%s with %s: %lld images of %s in %.3f s, %.0f images/s\nprobabilities of %lld classes in %s\nsha256 %s\n",
+           job->model, from, (long long)f->count, job->input, f->seconds, speed, (long long)f->classes, job->output,
+           f->sha);
+    return CLI_DONE;
+  }
+  return cli_json_end(json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:f, s:f, s:s, s:o}", "model", job->model,
+                                "weights", cli_json_text(from), "input", cli_json_text(job->input), "output",
+                                cli_json_text(job->output), "count", (json_int_t)f->count, "classes",
+                                (json_int_t)f->classes, "device", infer_device_json(f->device), "batch",
+                                (json_int_t)f->batch, "seconds", f->seconds, "images_per_s", speed, "output_sha256",
+                                f->sha, "impls", infer_impls_json(f->func)));
+}
+
+int infer_files(const infer_job *job) {
+  files f = {.batch = 0};
+  clade_status status = work(job, &f);
+  int result = status ? cli_failed_status(status) : report(job, &f);
+  clade_run_free(f.run);
+  clade_vars_release(f.vars);
+  clade_func_release(f.func);
+  clade_graph_release(f.graph);
+  clade_device_release(f.device);
+  clade_checkpoint_free(f.checkpoint);
+  clade_array_free(&f.x);
+  clade__free(f.y.data);
+  clade__free(f.rows);
+  return result;
+}

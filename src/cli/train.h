@@ -1,0 +1,39 @@
+/* clade train: what its options, its progress and its report share. */
+#ifndef CLADE_CLI_TRAIN_H
+#define CLADE_CLI_TRAIN_H
+
+#include <stdio.h>
+
+#include "cli/cli.h"
+
+typedef struct train_job {
+  cli_args args;
+  clade_trainer trainer;
+  const char *data, *optimizer, *schedule, *split_text, *augment_text;
+  double lr, momentum, weight_decay;
+  int64_t warmup;
+  double split[CLI_MAX_DEVICES];
+  clade_device *device[CLI_MAX_DEVICES];
+  clade_train_result result;
+  /* of the progress */
+  FILE *to; /* for people */
+  bool terminal, bar_shown;
+  double told; /* seconds, when a plain line was last printed */
+  char checkpoint[4096];
+} train_job;
+
+/* ---- train_options.c ---- */
+extern const cli_args train_description;
+/* CLI_DONE, CLI_USAGE, or -1: help was printed. */
+int train_parse(train_job *job, int argc, char **argv);
+clade_status train_schedule(train_job *job); /* as long as the training: once the data is open */
+
+/* ---- train_show.c: an observer for people and one for programs ---- */
+void train_show_begin(train_job *job);
+void train_show(void *user, const clade_train_event *event);
+
+/* ---- train_report.c ---- */
+int train_report(train_job *job); /* the exit status */
+void train_stopped(const train_job *job);
+
+#endif

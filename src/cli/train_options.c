@@ -1,0 +1,245 @@
+/* The options of clade train, and what they mean to the trainer. */
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "cli/train.h"
+#include "models/models.h"
+
+enum {
+  MODEL,
+  DATA,
+  EPOCHS,
+  BATCH,
+  LR,
+  OPTIMIZER,
+  MOMENTUM,
+  SCHEDULE,
+  WARMUP,
+  WEIGHT_DECAY,
+  CLIP_NORM,
+  CLIP_VALUE,
+  SMOOTHING,
+  AUGMENT,
+  SEED,
+  THREADS,
+  SPLIT,
+  CHECKPOINT_DIR,
+  CHECKPOINT_STEPS,
+  KEEP,
+  RESUME,
+  LOG_DIR,
+  TRACE,
+  TRACE_STEPS,
+  DETECT_ANOMALY
+};
+static const cli_option options[] = {
+    [MODEL] = {"model", "NAME", "mlp, lenet5 or resnet18 (lenet5)"},
+    [DATA] = {"data", "SET", "digits, fashion-mnist, mnist:DIR, cifar10:DIR, cifar100:DIR or npy:DIR (digits)"},
+    [EPOCHS] = {"epochs", "N", "passes over the training images (3)"},
+    [BATCH] = {"batch", "N", "images of a step (64)"},
+    [LR] = {"lr", "X", "learning rate (0.001)"},
+    [OPTIMIZER] = {"optimizer", "NAME", "sgd, adam, adamw or rmsprop (adam)"},
+    [MOMENTUM] = {"momentum", "X", "of sgd and rmsprop (0.9 and 0)"},
+    [SCHEDULE] = {"schedule", "NAME", "constant, step, cosine or one-cycle (constant)"},
+    [WARMUP] = {"warmup", "N", "steps in which the rate grows to its value (0)"},
+    [WEIGHT_DECAY] = {"weight-decay", "X", "decoupled, not of biases and normalisations (0; adamw: 0.01)"},
+    [CLIP_NORM] = {"clip-norm", "X", "largest norm of all gradients together (none)"},
+    [CLIP_VALUE] = {"clip-value", "X", "largest magnitude of a gradient's element (none)"},
+    [SMOOTHING] = {"smoothing", "X", "of labels (0)"},
+    [AUGMENT] = {"augment", "LIST", "of shift=N, crop=N, rotate=DEGREES, cutout=N, flip, normalise, with commas"},
+    [SEED] = {"seed", "N", "of weights, order and augmentation (42)"},
+    [THREADS] = {"threads", "N", "of the loader (1)"},
+    [SPLIT] = {"split", "A:B", "shares of a batch where --device is repeated (equal ones)"},
+    [CHECKPOINT_DIR] = {"checkpoint-dir", "DIR", "where checkpoints go, after each epoch (none)"},
+    [CHECKPOINT_STEPS] = {"checkpoint-steps", "N", "and one every so many steps"},
+    [KEEP] = {"keep", "N", "checkpoints to keep besides the best (3)"},
+    [RESUME] = {"resume", NULL, "go on from the newest checkpoint; afresh where there is none"},
+    [LOG_DIR] = {"log-dir", "DIR", "where TensorBoard's event file and a CSV go (none)"},
+    [TRACE] = {"trace", "FILE", "write the times of some steps as a Chrome trace"},
+    [TRACE_STEPS] = {"trace-steps", "A:B", "of these steps (2:6)"},
+    [DETECT_ANOMALY] = {"detect-anomaly", NULL, "find the node that made a number that is not finite (slow)"},
+    {0},
+};
+const cli_args train_description = {
+    .command = "train",
+    .synopsis = "",
+    .about = "Trains a model on images: a step of forward, backward and update at a time, a test after each epoch.",
+    .device_help = "where to train; repeated, each takes a share of the batch",
+    .many_devices = true,
+    .options = options,
+};
+
+/* A number within [low, high], or false with the usage error told. */
+static bool real(const cli_args *args, const char *option, const char *text, double low, double high, double *out) {
+  char *end;
+  errno = 0;
+  double number = strtod(text, &end);
+  if (errno || end == text || *end || !(number >= low && number <= high)) {
+    cli_wrong(args, "--%s %s: expected a number from %g to %g", option, text, low, high);
+    return false;
+  }
+  *out = number;
+  return true;
+}
+
+static bool count(train_job *job, int option, const char *text, int64_t low, int64_t high, int *out) {
+  int64_t number;
+  if (!cli_number(&job->args, options[option].name, text, low, high, &number)) return false;
+  *out = (int)number;
+  return true;
+}
+
+/* "2:6" */
+static bool take_trace_steps(train_job *job, const char *text) {
+  char *end;
+  clade_trainer *t = &job->trainer;
+  t->trace_from = strtoll(text, &end, 10);
+  t->trace_to = *end == ':' ? strtoll(end + 1, &end, 10) : t->trace_from;
+  if (!*end && t->trace_from > 0 && t->trace_to >= t->trace_from) return true;
+  return cli_wrong(&job->args, "--trace-steps %s: expected the first and the last step, like 2:6", text), false;
+}
+
+static bool take(train_job *job, int option, const char *value) {
+  clade_trainer *t = &job->trainer;
+  const char *name = options[option].name;
+  int64_t number;
+  switch (option) {
+  case MODEL: t->model_name = value; return true;
+  case DATA: job->data = value; return true;
+  case EPOCHS: return count(job, option, value, 1, 1000000, &t->epochs);
+  case BATCH: return count(job, option, value, 1, 1 << 20, &t->batch);
+  case LR: return real(&job->args, name, value, 0, 1e30, &job->lr);
+  case OPTIMIZER: job->optimizer = value; return true;
+  case MOMENTUM: return real(&job->args, name, value, 0, 1, &job->momentum);
+  case SCHEDULE: job->schedule = value; return true;
+  case WARMUP: return cli_number(&job->args, name, value, 0, INT32_MAX, &job->warmup);
+  case WEIGHT_DECAY: return real(&job->args, name, value, 0, 1e6, &job->weight_decay);
+  case CLIP_NORM: return real(&job->args, name, value, 0, 1e30, &t->clip_norm);
+  case CLIP_VALUE: return real(&job->args, name, value, 0, 1e30, &t->clip_value);
+  case SMOOTHING: return real(&job->args, name, value, 0, 1, &t->smoothing);
+  case AUGMENT: job->augment_text = value; return true;
+  case SEED:
+    if (!cli_number(&job->args, name, value, 0, INT64_MAX, &number)) return false;
+    t->seed = (uint64_t)number;
+    return true;
+  case THREADS: return count(job, option, value, 1, 256, &t->threads);
+  case SPLIT: job->split_text = value; return true;
+  case CHECKPOINT_DIR: t->checkpoint_dir = value; return true;
+  case CHECKPOINT_STEPS: return cli_number(&job->args, name, value, 1, INT32_MAX, &t->checkpoint_steps);
+  case KEEP: return count(job, option, value, 1, 1000000, &t->keep);
+  case RESUME: t->resume = true; return true;
+  case LOG_DIR: t->log_dir = value; return true;
+  case TRACE: t->trace = value; return true;
+  case TRACE_STEPS: return take_trace_steps(job, value);
+  default: t->detect_anomaly = true; return true;
+  }
+}
+
+/* "3:1" */
+static bool take_split(train_job *job) {
+  const char *at = job->split_text;
+  int n = 0;
+  for (;; at++) {
+    char *end;
+    double part = strtod(at, &end);
+    if (end == at || !(part > 0 && part < 1e6) || n == CLI_MAX_DEVICES || (*end && *end != ':')) break;
+    job->split[n++] = part;
+    at = end;
+    if (*at) continue;
+    if (n != job->args.n_devices) {
+      cli_wrong(&job->args, "--split %s: %d shares for %d --device", job->split_text, n, job->args.n_devices);
+      return false;
+    }
+    job->trainer.split = job->split;
+    return true;
+  }
+  cli_wrong(&job->args, "--split %s: expected positive numbers with colons between, one for each --device",
+            job->split_text);
+  return false;
+}
+
+static bool take_augment(train_job *job) {
+  clade_augment *a = &job->trainer.augment;
+  const struct {
+    const char *name;
+    int *number;
+    bool *flag;
+    float *real;
+  } parts[] = {{"shift", &a->shift, NULL, NULL},   {"crop", &a->crop, NULL, NULL},
+               {"cutout", &a->cutout, NULL, NULL}, {"rotate", NULL, NULL, &a->rotate},
+               {"flip", NULL, &a->flip, NULL},     {"normalise", NULL, &a->normalise, NULL}};
+  for (const char *at = job->augment_text; *at;) {
+    size_t length = strcspn(at, ",="), i = 0;
+    while (i < CLADE_COUNT(parts) && (strlen(parts[i].name) != length || strncmp(parts[i].name, at, length))) i++;
+    if (i == CLADE_COUNT(parts)) break;
+    char *end = (char *)(uintptr_t)at + length;
+    if (parts[i].flag) *parts[i].flag = true;
+    if (!parts[i].flag && *end != '=') break;
+    double value = parts[i].flag ? 0 : strtod(end + 1, &end);
+    if (!(value >= 0 && value <= 10000) || (*end && *end != ',')) break;
+    if (parts[i].number) *parts[i].number = (int)value;
+    if (parts[i].real) *parts[i].real = (float)value;
+    at = *end ? end + 1 : end;
+    if (!*at) return true;
+  }
+  cli_wrong(&job->args, "--augment %s: expected a list like shift=2,rotate=10,flip", job->augment_text);
+  return false;
+}
+
+static bool take_optimizer(train_job *job) {
+  clade_optimizer *o = &job->trainer.optimizer;
+  double lr = job->lr, decay = job->weight_decay, momentum = job->momentum;
+  if (!strcmp(job->optimizer, "sgd"))
+    *o = clade_sgd(.lr = lr, .momentum = momentum < 0 ? 0.9 : momentum, .weight_decay = CLADE_MAX(decay, 0.0));
+  else if (!strcmp(job->optimizer, "adam"))
+    *o = clade_adam(.lr = lr, .weight_decay = CLADE_MAX(decay, 0.0));
+  else if (!strcmp(job->optimizer, "adamw"))
+    *o = clade_adamw(.lr = lr, .weight_decay = decay < 0 ? 0.01 : decay);
+  else if (!strcmp(job->optimizer, "rmsprop"))
+    *o = clade_rmsprop(.lr = lr, .momentum = CLADE_MAX(momentum, 0.0), .weight_decay = CLADE_MAX(decay, 0.0));
+  else
+    return cli_wrong(&job->args, "--optimizer %s: expected sgd, adam, adamw or rmsprop", job->optimizer), false;
+  return true;
+}
+
+static bool known_schedule(const train_job *job) {
+  static const char *const names[] = {"constant", "step", "cosine", "one-cycle"};
+  for (size_t i = 0; i < CLADE_COUNT(names); ++i)
+    if (!strcmp(names[i], job->schedule)) return true;
+  return cli_wrong(&job->args, "--schedule %s: expected constant, step, cosine or one-cycle", job->schedule), false;
+}
+
+/* The rate falls to a tenth after each third under `step`. */
+clade_status train_schedule(train_job *job) {
+  clade_schedule *s = &job->trainer.schedule;
+  int64_t warmup = job->warmup, epoch_steps, steps;
+  CLADE_TRY(clade_train_steps(&job->trainer, &epoch_steps, &steps));
+  if (!strcmp(job->schedule, "step"))
+    *s = clade_step_decay(.warmup = warmup, .every = CLADE_MAX(steps / 3, (int64_t)1));
+  else if (!strcmp(job->schedule, "cosine"))
+    *s = clade_cosine(.warmup = warmup, .steps = steps);
+  else if (!strcmp(job->schedule, "one-cycle"))
+    *s = clade_one_cycle(.warmup = warmup, .steps = steps);
+  else
+    *s = clade_constant_rate(.warmup = warmup);
+  return CLADE_OK;
+}
+
+int train_parse(train_job *job, int argc, char **argv) {
+  const char *value;
+  for (int next; (next = cli_next(&job->args, argc, argv, &value)) != CLI_NEXT_END;) {
+    if (next < 0) return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
+    if (!take(job, next, value)) return CLI_USAGE;
+  }
+  if (optind < argc) return cli_wrong(&job->args, "unexpected argument '%s'", argv[optind]);
+  job->trainer.model = model_by_name(job->trainer.model_name);
+  if (!job->trainer.model)
+    return cli_wrong(&job->args, "--model %s: expected mlp, lenet5 or resnet18", job->trainer.model_name);
+  if (job->trainer.resume && !job->trainer.checkpoint_dir)
+    return cli_wrong(&job->args, "--resume needs --checkpoint-dir: where should it look?");
+  if (job->split_text && !take_split(job)) return CLI_USAGE;
+  if (job->augment_text && !take_augment(job)) return CLI_USAGE;
+  return take_optimizer(job) && known_schedule(job) ? CLI_DONE : CLI_USAGE;
+}

@@ -1,0 +1,73 @@
+/* What clade train says at its end. */
+#include "cli/train.h"
+
+static json_t *confusion_json(const clade_train_result *r) {
+  json_t *rows = json_array();
+  for (int i = 0; i < r->classes; ++i) {
+    json_t *row = json_array();
+    for (int k = 0; k < r->classes; ++k) json_array_append_new(row, json_integer(r->confusion[i * r->classes + k]));
+    json_array_append_new(rows, row);
+  }
+  return rows;
+}
+
+static json_t *done_json(const train_job *job) {
+  const clade_train_result *r = &job->result;
+  return json_pack("{s:s, s:f, s:f, s:I, s:i, s:f, s:f, s:f, s:f, s:s, s:o}", "event", "done", "test_accuracy",
+                   r->test_accuracy, "test_loss", r->test_loss, "steps", (json_int_t)r->steps, "epochs", r->epochs,
+                   "seconds", r->seconds, "images_per_s", r->images_per_s, "first_step_seconds", r->first_step_seconds,
+                   "waited_seconds", r->waited, "weights_sha256", r->weights_sha256, "confusion", confusion_json(r));
+}
+
+enum { WIDEST_TABLE = 20 };
+
+static void print_confusion(const train_job *job) {
+  const clade_train_result *r = &job->result;
+  if (r->classes > WIDEST_TABLE) return; /* nobody would read it; --json has it */
+  fprintf(job->to, "\nlabel   answered as\n     ");
+  for (int k = 0; k < r->classes; ++k) fprintf(job->to, " %5d", k);
+  for (int i = 0; i < r->classes; ++i) {
+    fprintf(job->to, "\n%5d", i);
+    for (int k = 0; k < r->classes; ++k) fprintf(job->to, " %5lld", (long long)r->confusion[i * r->classes + k]);
+  }
+  fputs("\n\n", job->to);
+}
+
+/* The three that are worth trying next. */
+static void print_next(const train_job *job) {
+  const clade_trainer *t = &job->trainer;
+  const char *p = cli_program, *directory = t->checkpoint_dir;
+  fprintf(job->to, "\nnext:\n");
+  if (directory) {
+    fprintf(job->to, "  %s train --model %s --data %s --epochs %d --checkpoint-dir %s --resume\n", p, t->model_name,
+            job->data, 2 * job->result.epochs, directory);
+    fprintf(job->to, "  %s infer %s --model %s --input x.npy --output y.npy\n", p, directory, t->model_name);
+  } else {
+    fprintf(job->to, "  %s train --model %s --data %s --checkpoint-dir run\n", p, t->model_name, job->data);
+    fprintf(job->to, "  %s train --model mlp --data %s --json\n", p, job->data);
+  }
+  fprintf(job->to, "  %s devices\n", p);
+}
+
+int train_report(train_job *job) {
+  const clade_train_result *r = &job->result;
+  const clade_trainer *t = &job->trainer;
+  print_confusion(job);
+  fprintf(job->to, "test accuracy %.2f %%, test loss %.4f\n", 100 * r->test_accuracy, r->test_loss);
+  fprintf(job->to, "%lld steps in %.1f s, %.0f images/s; the first step after %.1f s; %.1f s spent waiting for data\n",
+          (long long)r->steps, r->seconds, r->images_per_s, r->first_step_seconds, r->waited);
+  fprintf(job->to, "weights sha256 %s\n", r->weights_sha256);
+  if (t->checkpoint_dir) fprintf(job->to, "checkpoints in %s\n", t->checkpoint_dir);
+  if (t->log_dir) fprintf(job->to, "logs in %s: tensorboard --logdir %s\n", t->log_dir, t->log_dir);
+  if (t->trace) fprintf(job->to, "trace in %s\n", t->trace);
+  print_next(job);
+  return job->args.json && !cli_json_line(done_json(job)) ? CLI_FAILED : CLI_DONE;
+}
+
+void train_stopped(const train_job *job) {
+  long long step = (long long)job->result.steps;
+  if (job->trainer.checkpoint_dir)
+    cli_failed("interrupted after step %lld; the same command with --resume goes on from there", step);
+  else
+    cli_failed("interrupted after step %lld; nothing was kept: --checkpoint-dir keeps what was reached", step);
+}

@@ -1,0 +1,102 @@
+/* How a training is shown: a line that is drawn over itself on a terminal, plain lines elsewhere, JSON for programs. */
+#include <math.h>
+#include <unistd.h>
+
+#include "cli/train.h"
+
+enum { BAR = 24, QUIET_SECONDS = 5 };
+
+void train_show_begin(train_job *job) {
+  job->to = job->args.json ? stderr : stdout;
+  job->terminal = isatty(fileno(job->to)) == 1;
+  job->trainer.observe = train_show;
+  job->trainer.observe_user = job;
+}
+
+/* ---- for people ---- */
+static void draw_bar(train_job *job, const clade_train_event *e) {
+  char bar[BAR + 1];
+  int done = (int)(e->epoch_step * BAR / e->epoch_steps);
+  for (int i = 0; i < BAR; ++i) bar[i] = i < done ? '=' : i == done ? '>' : ' ';
+  bar[BAR] = 0;
+  fprintf(job->to, "\r\033[Kepoch %d/%d [%s] %lld/%lld  %.0f images/s  loss %.4f  accuracy %.3f  %.0f s left", e->epoch,
+          e->epochs, bar, (long long)e->epoch_step, (long long)e->epoch_steps, e->images_per_s, e->loss, e->accuracy,
+          e->seconds_left);
+  fflush(job->to);
+  job->bar_shown = true;
+}
+
+static void clear_bar(train_job *job) {
+  if (job->bar_shown) fputs("\r\033[K", job->to);
+  job->bar_shown = false;
+}
+
+static void plain_step(train_job *job, const clade_train_event *e) {
+  if (e->seconds - job->told < QUIET_SECONDS) return;
+  job->told = e->seconds;
+  fprintf(job->to, "epoch %d/%d step %lld/%lld: %.0f images/s, loss %.4f, accuracy %.3f, %.0f s left\n", e->epoch,
+          e->epochs, (long long)e->epoch_step, (long long)e->epoch_steps, e->images_per_s, e->loss, e->accuracy,
+          e->seconds_left);
+  fflush(job->to);
+}
+
+static void people(train_job *job, const clade_train_event *e) {
+  switch (e->kind) {
+  case CLADE_TRAIN_BEGIN:
+    fprintf(job->to, "%s on %s: %lld steps of %d images%s", job->trainer.model_name, job->data, (long long)e->steps,
+            job->trainer.batch ? job->trainer.batch : 64, e->resumed ? "" : "\n");
+    if (e->resumed) fprintf(job->to, ", going on after step %lld\n", (long long)e->step);
+    break;
+  case CLADE_TRAIN_STEP:
+    if (job->terminal)
+      draw_bar(job, e);
+    else
+      plain_step(job, e);
+    break;
+  case CLADE_TRAIN_EPOCH:
+    clear_bar(job);
+    fprintf(job->to, "epoch %d/%d: loss %.4f, accuracy %.4f; test loss %.4f, test accuracy %.4f\n", e->epoch, e->epochs,
+            e->loss, e->accuracy, e->test_loss, e->test_accuracy);
+    break;
+  case CLADE_TRAIN_CHECKPOINT: snprintf(job->checkpoint, sizeof job->checkpoint, "%s", e->path); break;
+  case CLADE_TRAIN_STOPPED:
+  case CLADE_TRAIN_DONE: clear_bar(job); break;
+  }
+  fflush(job->to);
+}
+
+/* ---- for programs ---- */
+static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+static json_t *step_json(const clade_train_event *e) {
+  return json_pack("{s:s, s:i, s:I, s:o, s:o, s:o, s:o}", "event", "step", "epoch", e->epoch, "step",
+                   (json_int_t)e->step, "loss", number(e->loss), "accuracy", number(e->accuracy), "learning_rate",
+                   number(e->learning_rate), "images_per_s", number(e->images_per_s));
+}
+
+static json_t *event_json(const train_job *job, const clade_train_event *e) {
+  switch (e->kind) {
+  case CLADE_TRAIN_BEGIN:
+    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:b}", "event", "begin", "schema", 1, "model",
+                     job->trainer.model_name, "data", job->data, "step", (json_int_t)e->step, "steps",
+                     (json_int_t)e->steps, "resumed", e->resumed);
+  case CLADE_TRAIN_STEP: return step_json(e);
+  case CLADE_TRAIN_EPOCH:
+    return json_pack("{s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:o}", "event", "epoch", "epoch", e->epoch, "step",
+                     (json_int_t)e->step, "loss", number(e->loss), "accuracy", number(e->accuracy), "test_loss",
+                     number(e->test_loss), "test_accuracy", number(e->test_accuracy), "seconds", number(e->seconds));
+  case CLADE_TRAIN_CHECKPOINT:
+    return json_pack("{s:s, s:I, s:o}", "event", "checkpoint", "step", (json_int_t)e->step, "path",
+                     cli_json_text(e->path));
+  case CLADE_TRAIN_STOPPED: return json_pack("{s:s, s:I}", "event", "stopped", "step", (json_int_t)e->step);
+  case CLADE_TRAIN_DONE: break; /* it is told with the result */
+  }
+  return NULL;
+}
+
+void train_show(void *user, const clade_train_event *event) {
+  train_job *job = user;
+  json_t *line = job->args.json ? event_json(job, event) : NULL;
+  if (line) cli_json_line(line);
+  people(job, event);
+}

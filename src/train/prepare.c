@@ -1,0 +1,210 @@
+/* Before the first step: options with what was unset, refusals, and the two funcs with their runs and loaders. */
+#include <math.h>
+#include <stdio.h>
+
+#include <clade/nn.h>
+
+#include "train/room.h"
+
+enum { TEST_BATCH = 256, DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3, LOADER_QUEUE = 4 };
+
+/* ---- options ---- */
+/* Rows of each share, in proportion, so that they add up: what rounding leaves goes to the first ones. */
+static clade_status cut(clade__training *tr) {
+  double sum = 0;
+  int given = 0;
+  for (int i = 0; i < tr->n_shares; i++) {
+    double part = tr->t.split ? tr->t.split[i] : 1;
+    if (!(part > 0 && isfinite(part))) return CLADE_FAIL(INVALID, "clade_train: share %d of the batch is %g", i, part);
+    sum += part;
+  }
+  for (int i = 0; i < tr->n_shares; i++) {
+    tr->share[i].rows = (int)((tr->t.split ? tr->t.split[i] : 1) / sum * tr->t.batch);
+    given += tr->share[i].rows;
+    snprintf(tr->share[i].x, sizeof tr->share[i].x, i ? "x%d" : "x", i);
+    snprintf(tr->share[i].y, sizeof tr->share[i].y, i ? "y%d" : "y", i);
+  }
+  for (int i = 0; given < tr->t.batch; i = (i + 1) % tr->n_shares, given++) tr->share[i].rows++;
+  for (int i = 0; i < tr->n_shares; i++)
+    if (!tr->share[i].rows)
+      return CLADE_FAIL(INVALID, "clade_train: a batch of %d leaves nothing for device %d of %d", tr->t.batch, i,
+                        tr->n_shares);
+  return CLADE_OK;
+}
+
+static clade_status check_data(clade__training *tr) {
+  char train[128], test[128];
+  const clade_dataset_info *a = &tr->data, *b = &tr->test_data;
+  tr->data.size = tr->test_data.size = sizeof tr->data;
+  if (!tr->t.train || !tr->t.test)
+    return CLADE_FAIL(INVALID, "clade_train: .%s is NULL: there is no data", tr->t.train ? "test" : "train");
+  CLADE_TRY(clade_dataset_describe(tr->t.train, &tr->data));
+  CLADE_TRY(clade_dataset_describe(tr->t.test, &tr->test_data));
+  if (!clade_shape_equal(&a->shape, &b->shape) || a->classes != b->classes)
+    return CLADE_FAIL(SHAPE, "clade_train: training images are %s of %d classes, test images %s of %d",
+                      clade_shape_text(&a->shape, train, sizeof train), a->classes,
+                      clade_shape_text(&b->shape, test, sizeof test), b->classes);
+  if (a->classes < 1 || a->classes > CLADE_TRAIN_MAX_CLASSES)
+    return CLADE_FAIL(INVALID, "clade_train: %d classes; from 1 to %d are expected", a->classes,
+                      CLADE_TRAIN_MAX_CLASSES);
+  if (a->count < tr->t.batch)
+    return CLADE_FAIL(INVALID, "clade_train: %lld training images fill no batch of %d: use a smaller batch",
+                      (long long)a->count, tr->t.batch);
+  if (b->count < 1) return CLADE_FAIL(INVALID, "clade_train: there are no test images");
+  int64_t elements;
+  CLADE_TRY(clade_shape_elements(&a->shape, &elements));
+  tr->sample = (size_t)elements;
+  return CLADE_OK;
+}
+
+clade_status clade_train_steps(const clade_trainer *trainer, int64_t *epoch_steps, int64_t *steps) {
+  clade_dataset_info data = {.size = sizeof data};
+  if (!trainer || !epoch_steps || !steps) return CLADE_FAIL(INVALID, "clade_train_steps: an argument is NULL");
+  CLADE_TRY(clade_dataset_describe(trainer->train, &data));
+  int epochs = trainer->epochs ? trainer->epochs : DEFAULT_EPOCHS,
+      batch = trainer->batch ? trainer->batch : DEFAULT_BATCH;
+  if (epochs < 0 || batch < 0) return CLADE_FAIL(INVALID, "clade_train: %d epochs, batches of %d", epochs, batch);
+  *epoch_steps = data.count / batch;
+  if (*epoch_steps > INT64_MAX / epochs)
+    return CLADE_FAIL(OVERFLOW, "clade_train: %d epochs of %lld steps", epochs, (long long)*epoch_steps);
+  *steps = *epoch_steps * epochs;
+  return CLADE_OK;
+}
+
+clade_status clade__train_options(const clade_trainer *given, clade__training *tr) {
+  clade_trainer *t = &tr->t;
+  CLADE_TRY(clade__opt_copy(t, sizeof *t, given, "clade_train"));
+  if (!t->model) return CLADE_FAIL(INVALID, "clade_train: .model is NULL");
+  if (!t->model_name) t->model_name = "user";
+  if (!t->epochs) t->epochs = DEFAULT_EPOCHS;
+  if (!t->batch) t->batch = DEFAULT_BATCH;
+  if (!t->threads) t->threads = 1;
+  if (!t->keep) t->keep = DEFAULT_KEEP;
+  if (!t->optimizer.rule) t->optimizer = clade_adam();
+  if (!t->trace_from && !t->trace_to) t->trace_from = 2, t->trace_to = 6;
+  if (t->trace_from < 1 || t->trace_to < t->trace_from)
+    return CLADE_FAIL(INVALID, "clade_train: a trace of steps %lld to %lld", (long long)t->trace_from,
+                      (long long)t->trace_to);
+  if (t->epochs < 0 || t->batch < 0 || t->threads < 0 || t->keep < 0 || t->checkpoint_steps < 0)
+    return CLADE_FAIL(INVALID,
+                      "clade_train: epochs %d, batch %d, threads %d, keep %d, checkpoint_steps %lld: none may "
+                      "be negative",
+                      t->epochs, t->batch, t->threads, t->keep, (long long)t->checkpoint_steps);
+  if (t->n_devices < 0 || t->n_devices > CLADE__MAX_SHARES || (t->n_devices && !t->devices))
+    return CLADE_FAIL(INVALID, "clade_train: %d devices; up to %d are expected", t->n_devices, CLADE__MAX_SHARES);
+  tr->n_shares = t->n_devices ? t->n_devices : 1;
+  for (int i = 0; i < t->n_devices; i++) tr->devices[i] = clade_device_retain(t->devices[i]);
+  if (!t->n_devices) CLADE_TRY(clade_device_find(NULL, &tr->devices[0]));
+  CLADE_TRY(check_data(tr));
+  CLADE_TRY(clade_train_steps(t, &tr->epoch_steps, &tr->steps));
+  tr->test_batch = (int)CLADE_MIN(tr->test_data.count, (int64_t)TEST_BATCH);
+  tr->test_loss = tr->test_accuracy = NAN;
+  tr->best = -1;
+  return cut(tr);
+}
+
+/* ---- graphs ---- */
+clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, const clade__share *share, int rows,
+                                 double smoothing) {
+  const clade_shape *image = &tr->data.shape;
+  clade_shape shape = {.rank = image->rank + 1, .dim = {rows}};
+  for (int i = 0; i < image->rank; i++) shape.dim[i + 1] = image->dim[i];
+  clade_val x = clade_input(g, share->x, CLADE_F32, shape), y = clade_input(g, share->y, CLADE_I32, CLADE_SHAPE(rows));
+  clade__outcome o;
+  o.logits = tr->t.model(g, x, tr->data.classes, tr->t.model_user);
+  o.loss = clade_cross_entropy(g, o.logits, y, .smoothing = (float)smoothing, .ignore = true, .ignore_index = -1);
+  o.right = clade_sum(g, clade_cast(g, clade_eq(g, clade_arg_max(g, o.logits, 1), y), CLADE_F32));
+  return o;
+}
+
+/* The mean loss over the batch, weighted by the shares' rows, and all right answers. */
+static clade__outcome build_shares(const clade__training *tr, clade_graph *g) {
+  clade__outcome all = {{0}, {0}, {0}};
+  for (int i = 0; i < tr->n_shares; i++) {
+    clade_graph_share(g, i);
+    clade_graph_place(g, i);
+    clade__outcome one = clade__train_loss(tr, g, &tr->share[i], tr->share[i].rows, tr->t.smoothing);
+    clade_graph_place(g, 0);
+    if (tr->n_shares > 1) {
+      clade_val weight = clade_fill(g, CLADE_F32, CLADE_SCALAR, (double)tr->share[i].rows / tr->t.batch);
+      one.loss = clade_mul(g, clade_transfer(g, one.loss, 0), weight);
+      one.right = clade_transfer(g, one.right, 0);
+    }
+    all.loss = i ? clade_add(g, all.loss, one.loss) : one.loss;
+    all.right = i ? clade_add(g, all.right, one.right) : one.right;
+  }
+  clade_graph_share(g, 0);
+  return all;
+}
+
+static clade_status compile(const clade__training *tr, clade_graph *g, int n_devices, clade_func **out) {
+  return clade_compile(g, tr->devices[0], out, .n_devices = n_devices - 1, .devices = tr->devices + 1,
+                       .prefer = tr->t.prefer);
+}
+
+static clade_status build_step(clade__training *tr) {
+  clade_graph *g;
+  clade_status status;
+  CLADE_TRY(clade_graph_new(&g));
+  clade_graph_train(g, true);
+  clade__outcome all = build_shares(tr, g);
+  clade_output(g, "loss", all.loss);
+  clade_output(g, "right", all.right);
+  tr->backward = all.loss.id + 1;
+  CLADE_GOTO(clade_minimise(g, all.loss, .optimizer = tr->t.optimizer, .schedule = tr->t.schedule,
+                            .clip_norm = tr->t.clip_norm, .clip_value = tr->t.clip_value, .ema = tr->t.ema));
+  if (tr->t.detect_anomaly) CLADE_GOTO(clade_graph_watch(g));
+  CLADE_GOTO(compile(tr, g, tr->n_shares, &tr->step_func));
+fail:
+  clade_graph_release(g);
+  return status;
+}
+
+static clade_status build_test(clade__training *tr) {
+  clade_graph *g;
+  CLADE_TRY(clade_graph_new(&g));
+  clade__outcome o = clade__train_loss(tr, g, &tr->share[0], tr->test_batch, 0);
+  clade_output(g, "loss", o.loss);
+  clade_output(g, "answer", clade_arg_max(g, o.logits, 1));
+  clade_status status = compile(tr, g, 1, &tr->test_func);
+  clade_graph_release(g);
+  return status;
+}
+
+/* ---- runs and loaders ---- */
+static clade_status build_loaders(clade__training *tr) {
+  const clade_trainer *t = &tr->t;
+  clade_augment none = {.normalise = t->augment.normalise};
+  CLADE_TRY(clade_loader_new(t->train, &tr->loader, .batch = t->batch, .threads = t->threads, .queue = LOADER_QUEUE,
+                             .seed = t->seed, .shuffle = true, .drop_last = true, .augment = t->augment));
+  return clade_loader_new(t->test, &tr->test_loader, .batch = tr->test_batch, .threads = t->threads,
+                          .queue = LOADER_QUEUE, .augment = none);
+}
+
+clade_status clade__train_build(clade__training *tr) {
+  CLADE_TRY(build_step(tr));
+  CLADE_TRY(clade_vars_new(tr->step_func, tr->t.seed, &tr->vars));
+  CLADE_TRY(clade__train_resume(tr));
+  CLADE_TRY(clade__train_open_logs(tr));
+  CLADE_TRY(build_test(tr));
+  CLADE_TRY(clade_run_new(tr->step_func, tr->vars, &tr->step_run));
+  CLADE_TRY(clade_run_new(tr->test_func, tr->vars, &tr->test_run));
+  tr->confusion = clade__new((size_t)tr->data.classes * (size_t)tr->data.classes, sizeof *tr->confusion);
+  if (!tr->confusion) return CLADE_NO_MEMORY;
+  CLADE_TRY(build_loaders(tr));
+  return clade_loader_seek(tr->loader, tr->at / tr->epoch_steps, tr->at % tr->epoch_steps);
+}
+
+void clade__train_release(clade__training *tr) {
+  clade_loader_free(tr->loader);
+  clade_loader_free(tr->test_loader);
+  clade__train_close_logs(tr);
+  clade_run_free(tr->step_run);
+  clade_run_free(tr->test_run);
+  clade_func_release(tr->step_func);
+  clade_func_release(tr->test_func);
+  clade_vars_release(tr->vars);
+  clade_checkpoint_dir_close(tr->directory);
+  for (int i = 0; i < tr->n_shares; i++) clade_device_release(tr->devices[i]);
+  clade__free(tr->confusion);
+}

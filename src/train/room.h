@@ -1,0 +1,85 @@
+/* What the parts of a training share. */
+#ifndef CLADE_TRAIN_ROOM_H
+#define CLADE_TRAIN_ROOM_H
+
+#include <clade/io.h>
+#include <clade/train.h>
+
+#include "base/base.h"
+
+enum { CLADE__MAX_SHARES = 16 };
+
+/* A share's inputs: which rows of a batch go where, and under which names. */
+typedef struct clade__share {
+  int rows;
+  char x[16], y[16];
+} clade__share;
+
+typedef struct clade__training {
+  clade_trainer t; /* with everything that was unset */
+  clade_dataset_info data, test_data;
+  int n_shares, test_batch;
+  clade__share share[CLADE__MAX_SHARES];
+  clade_device *devices[CLADE__MAX_SHARES];
+  size_t sample; /* elements of an image */
+
+  clade_func *step_func, *test_func;
+  clade_vars *vars;
+  clade_run *step_run, *test_run;
+  clade_func *gradient_func; /* for the logs, when they are first wanted */
+  clade_run *gradient_run;
+  clade_events *events; /* NULL: no logs */
+  clade_batch batch;    /* the last one */
+  clade_loader *loader, *test_loader;
+  clade_checkpoint_dir *directory; /* NULL: no checkpoints are written */
+
+  int64_t steps, epoch_steps, at; /* in all, of an epoch, done */
+  int64_t begun_at;               /* what this process began with */
+  bool resumed, stopped, traced;  /* traced: the run keeps times */
+  clade_ticket pending;           /* the step whose loss is not read yet; 0: none */
+  double loss, right;             /* of the last step that was read */
+  double loss_sum, right_sum;
+  int64_t summed; /* steps of this epoch that the sums hold */
+  double test_loss, test_accuracy, best;
+  int64_t *confusion;
+  uint64_t began_ns, trained_ns; /* the call; the end of the first step */
+  double first_step_seconds, tested_seconds;
+  uint32_t backward; /* the number of the step graph's first value that is no part of the forward pass */
+} clade__training;
+
+double clade__train_seconds(const clade__training *tr); /* since the call */
+
+/* ---- anomaly.c: refuses a loss that is not finite, naming the first value that is not where that is asked for ---- */
+clade_status clade__train_check(clade__training *tr, float loss);
+
+/* ---- prepare.c: defaults and refusals; graphs, funcs, runs, loaders ---- */
+clade_status clade__train_options(const clade_trainer *given, clade__training *tr);
+typedef struct clade__outcome {
+  clade_val logits, loss, right;
+} clade__outcome;
+/* The model over `rows` images, its loss, and how many answers are right (a float: counts are exact up to 2^24). */
+clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, const clade__share *share, int rows,
+                                 double smoothing);
+clade_status clade__train_build(clade__training *tr);
+void clade__train_release(clade__training *tr);
+
+/* ---- test.c: loss, accuracy and confusion over the test images ---- */
+clade_status clade__train_test(clade__training *tr);
+
+/* ---- resume.c: what a checkpoint says beside the variables ---- */
+/* Takes the newest one where .resume says so. */
+clade_status clade__train_resume(clade__training *tr);
+clade_status clade__train_save(clade__training *tr, bool best);
+
+/* ---- logs.c ---- */
+clade_status clade__train_open_logs(clade__training *tr);
+void clade__train_log(clade__training *tr, const clade_train_event *event);
+void clade__train_log_histograms(clade__training *tr); /* of weights and gradients, after an epoch */
+void clade__train_close_logs(clade__training *tr);
+
+/* ---- tell.c: the observer and the logs ---- */
+double clade__train_waited(const clade__training *tr); /* seconds, for the loader */
+double clade__train_speed(const clade__training *tr);  /* images a second */
+void clade__train_tell(clade__training *tr, clade_train_event_kind kind, const char *path);
+
+#endif

@@ -1,0 +1,51 @@
+/* What a training tells: events for the observer, and the same numbers for the logs. */
+#include "train/room.h"
+
+double clade__train_waited(const clade__training *tr) {
+  clade_loader_info info = {.size = sizeof info};
+  return tr->loader && clade_loader_stats(tr->loader, &info) == CLADE_OK ? info.waited : 0;
+}
+
+/* The first step is left out: kernels are compiled or loaded in it. */
+double clade__train_speed(const clade__training *tr) {
+  double images = (double)(tr->at - tr->begun_at - 1) * tr->t.batch;
+  double seconds = clade__train_seconds(tr) - tr->first_step_seconds - tr->tested_seconds;
+  return tr->trained_ns && images > 0 && seconds > 0 ? images / seconds : 0;
+}
+
+static double seconds_left(const clade__training *tr) {
+  int64_t done = tr->at - tr->begun_at;
+  if (done < 2) return 0;
+  double pace = (clade__train_seconds(tr) - tr->first_step_seconds) / (double)(done - 1);
+  return pace * (double)(tr->steps - tr->at);
+}
+
+void clade__train_tell(clade__training *tr, clade_train_event_kind kind, const char *path) {
+  if (!tr->t.observe && !tr->events) return;
+  bool mean = kind != CLADE_TRAIN_STEP;
+  double n = (double)CLADE_MAX(tr->summed, (int64_t)1);
+  int64_t inside = tr->at ? (tr->at - 1) % tr->epoch_steps + 1 : 0; /* the last step of an epoch belongs to it */
+  clade_train_event event = {
+      .size = sizeof event,
+      .kind = kind,
+      .resumed = tr->resumed,
+      .epoch = (int)(CLADE_MAX(tr->at - 1, (int64_t)0) / tr->epoch_steps) + 1,
+      .epochs = tr->t.epochs,
+      .step = tr->at,
+      .steps = tr->steps,
+      .epoch_step = inside,
+      .epoch_steps = tr->epoch_steps,
+      .loss = mean ? tr->loss_sum / n : tr->loss,
+      .accuracy = (mean ? tr->right_sum / n : tr->right) / tr->t.batch,
+      .test_loss = tr->test_loss,
+      .test_accuracy = tr->test_accuracy,
+      .learning_rate = tr->t.optimizer.lr * clade_schedule_at(&tr->t.schedule, tr->at ? tr->at - 1 : 0),
+      .images_per_s = clade__train_speed(tr),
+      .seconds = clade__train_seconds(tr),
+      .seconds_left = seconds_left(tr),
+      .waited = clade__train_waited(tr),
+      .path = path,
+  };
+  clade__train_log(tr, &event);
+  if (tr->t.observe) tr->t.observe(tr->t.observe_user, &event);
+}

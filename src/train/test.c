@@ -1,0 +1,39 @@
+/* The test after an epoch: loss, accuracy and confusion over the test images. */
+#include "train/room.h"
+
+enum { PARTS = 256 };
+
+/* Labels beyond the last image are -1: they count for nothing. */
+static void count(clade__training *tr, const int32_t *label, const int32_t *answer, int n, int64_t *right) {
+  for (int i = 0; i < n; i++) {
+    *right += label[i] == answer[i];
+    tr->confusion[label[i] * tr->data.classes + answer[i]]++;
+  }
+}
+
+clade_status clade__train_test(clade__training *tr) {
+  int64_t classes = tr->data.classes, right = 0, tested = 0;
+  double loss_sum = 0;
+  int32_t answer[PARTS];
+  memset(tr->confusion, 0, (size_t)(classes * classes) * sizeof *tr->confusion);
+  CLADE_TRY(clade_loader_seek(tr->test_loader, 0, 0));
+  while (tested < tr->test_data.count) {
+    clade_batch batch = {.size = sizeof batch};
+    clade_ticket ticket;
+    float loss;
+    size_t rows = (size_t)tr->test_batch;
+    CLADE_TRY(clade_loader_next(tr->test_loader, &batch));
+    CLADE_TRY(clade_execute(tr->test_run,
+                            CLADE_FEEDS({"x", batch.x, rows * tr->sample * sizeof *batch.x, NULL},
+                                        {"y", batch.y, rows * sizeof *batch.y, NULL}),
+                            &ticket));
+    CLADE_TRY(clade_read(tr->test_run, ticket, "loss", &loss, sizeof loss));
+    CLADE_TRY(clade_read(tr->test_run, ticket, "answer", answer, rows * sizeof *answer));
+    loss_sum += (double)loss * batch.n;
+    count(tr, batch.y, answer, batch.n, &right);
+    tested += batch.n;
+  }
+  tr->test_loss = loss_sum / (double)tested;
+  tr->test_accuracy = (double)right / (double)tested;
+  return CLADE_OK;
+}

@@ -1,0 +1,152 @@
+/* The loop: a step is enqueued before the loss of the one before is read, so that the device never waits for it. */
+#include <time.h>
+
+#include "train/room.h"
+
+static uint64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+double clade__train_seconds(const clade__training *tr) { return 1e-9 * (double)(now_ns() - tr->began_ns); }
+
+/* Reads the loss of the step that is pending: waits for its end. */
+static clade_status settle(clade__training *tr) {
+  float loss, right;
+  if (!tr->pending) return CLADE_OK;
+  CLADE_TRY(clade_read(tr->step_run, tr->pending, "loss", &loss, sizeof loss));
+  CLADE_TRY(clade_read(tr->step_run, tr->pending, "right", &right, sizeof right));
+  CLADE_TRY(clade__train_check(tr, loss));
+  tr->pending = 0;
+  if (!tr->trained_ns) {
+    tr->trained_ns = now_ns();
+    tr->first_step_seconds = clade__train_seconds(tr);
+  }
+  tr->loss = (double)loss;
+  tr->right = (double)right;
+  tr->loss_sum += tr->loss;
+  tr->right_sum += tr->right;
+  tr->summed++;
+  clade__train_tell(tr, CLADE_TRAIN_STEP, NULL);
+  return CLADE_OK;
+}
+
+static clade_status step(clade__training *tr) {
+  clade_feed feed[2 * CLADE__MAX_SHARES];
+  const clade_batch *batch = &tr->batch;
+  clade_ticket ticket;
+  size_t row = 0;
+  tr->batch.size = sizeof tr->batch;
+  CLADE_TRY(clade_loader_next(tr->loader, &tr->batch));
+  for (int i = 0; i < tr->n_shares; i++) {
+    const clade__share *s = &tr->share[i];
+    size_t rows = (size_t)s->rows;
+    feed[2 * i] = (clade_feed){s->x, batch->x + row * tr->sample, rows * tr->sample * sizeof *batch->x, NULL};
+    feed[2 * i + 1] = (clade_feed){s->y, batch->y + row, rows * sizeof *batch->y, NULL};
+    row += rows;
+  }
+  CLADE_TRY(clade_execute(tr->step_run, 2 * tr->n_shares, feed, &ticket));
+  CLADE_TRY(settle(tr));
+  tr->pending = ticket;
+  tr->at++;
+  return CLADE_OK;
+}
+
+/* Before the first step that is traced a run is made that keeps times; after the last one its trace is written, and
+ * times are kept no longer. */
+static clade_status trace(clade__training *tr) {
+  const clade_trainer *t = &tr->t;
+  bool begin = t->trace && tr->at + 1 == t->trace_from, end = t->trace && tr->at == t->trace_to;
+  if (!begin && !(end && tr->traced)) return CLADE_OK;
+  CLADE_TRY(settle(tr));
+  if (tr->traced) CLADE_TRY(clade_run_trace(tr->step_run, t->trace));
+  clade_run_free(tr->step_run);
+  tr->step_run = NULL;
+  tr->traced = begin;
+  return clade_run_new(tr->step_func, tr->vars, &tr->step_run, .profile = begin);
+}
+
+/* To the end of the epoch that `at` lies in, or until it is asked to stop. */
+static clade_status run_epoch(clade__training *tr) {
+  const clade_trainer *t = &tr->t;
+  tr->loss_sum = tr->right_sum = 0;
+  tr->summed = 0;
+  do {
+    CLADE_TRY(trace(tr));
+    CLADE_TRY(step(tr));
+    if (!tr->trained_ns) CLADE_TRY(settle(tr)); /* the first one is timed by itself */
+    if (t->stop && *t->stop) tr->stopped = true;
+    bool end = tr->at % tr->epoch_steps == 0, due = t->checkpoint_steps && tr->at % t->checkpoint_steps == 0;
+    if (end || due || tr->stopped) CLADE_TRY(settle(tr));
+    if (!end && (due || tr->stopped)) CLADE_TRY(clade__train_save(tr, false));
+  } while (tr->at % tr->epoch_steps && !tr->stopped);
+  return CLADE_OK;
+}
+
+static clade_status finish_epoch(clade__training *tr) {
+  double begun = clade__train_seconds(tr);
+  CLADE_TRY(clade__train_test(tr));
+  clade__train_log_histograms(tr);
+  tr->tested_seconds += clade__train_seconds(tr) - begun;
+  bool best = tr->test_accuracy > tr->best;
+  if (best) tr->best = tr->test_accuracy;
+  clade__train_tell(tr, CLADE_TRAIN_EPOCH, NULL);
+  return clade__train_save(tr, best);
+}
+
+static clade_status run(clade__training *tr) {
+  clade__train_tell(tr, CLADE_TRAIN_BEGIN, NULL);
+  while (tr->at < tr->steps && !tr->stopped) {
+    CLADE_TRY(run_epoch(tr));
+    if (tr->at % tr->epoch_steps == 0) CLADE_TRY(finish_epoch(tr));
+  }
+  if (tr->traced) CLADE_TRY(clade_run_trace(tr->step_run, tr->t.trace)); /* it ended before the last of them */
+  if (tr->at == tr->begun_at)
+    CLADE_TRY(clade__train_test(tr)); /* there was nothing left to do: the same answer again */
+  return CLADE_OK;
+}
+
+static clade_status result_of(clade__training *tr, clade_train_result *result) {
+  clade_train_result all = {0};
+  all.stopped = tr->stopped;
+  all.epochs = (int)(tr->at / tr->epoch_steps);
+  all.steps = tr->at;
+  all.test_accuracy = tr->test_accuracy;
+  all.test_loss = tr->test_loss;
+  all.seconds = clade__train_seconds(tr);
+  all.images_per_s = clade__train_speed(tr);
+  all.first_step_seconds = tr->first_step_seconds;
+  all.waited = clade__train_waited(tr);
+  all.classes = tr->data.classes;
+  CLADE_TRY(clade_vars_sha256(tr->vars, all.weights_sha256));
+  if (result->size < sizeof result->size)
+    return CLADE_FAIL(INVALID, "clade_train: result->size is %zu; set it to sizeof(clade_train_result)", result->size);
+  all.confusion = tr->confusion;
+  tr->confusion = NULL;
+  all.size = CLADE_MIN(result->size, sizeof all);
+  memcpy(result, &all, all.size);
+  return CLADE_OK;
+}
+
+void clade_train_result_free(clade_train_result *result) {
+  if (!result) return;
+  clade__free(result->confusion);
+  result->confusion = NULL;
+}
+
+clade_status clade_train(const clade_trainer *trainer, clade_train_result *result, clade_vars **vars) {
+  clade__training tr = {.began_ns = now_ns()};
+  clade_status status;
+  if (vars) *vars = NULL;
+  if (!trainer) return CLADE_FAIL(INVALID, "clade_train: the trainer is NULL");
+  CLADE_GOTO(clade__train_options(trainer, &tr));
+  CLADE_GOTO(clade__train_build(&tr));
+  CLADE_GOTO(run(&tr));
+  if (result) CLADE_GOTO(result_of(&tr, result));
+  clade__train_tell(&tr, tr.stopped ? CLADE_TRAIN_STOPPED : CLADE_TRAIN_DONE, NULL);
+  if (vars) *vars = clade_vars_retain(tr.vars);
+fail:
+  clade__train_release(&tr);
+  return status;
+}

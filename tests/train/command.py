@@ -1,0 +1,132 @@
+"""What clade train prints and leaves, and that nothing of it is left to chance."""
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from common import CLADE, events, result, train
+from images import images
+
+
+class Command(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.room = tempfile.TemporaryDirectory(prefix="clade-test-")
+        cls.data = images(cls.room.name)
+        cls.small = ["--model", "mlp", "--data", cls.data, "--batch", 32]
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.room.cleanup()
+
+    def path(self, name):
+        return os.path.join(self.room.name, name)
+
+    def test_events(self):
+        done = train(*self.small, "--epochs", 2)
+        lines = events(done)
+        end = result(done)
+        self.assertEqual([e["event"] for e in lines if e["event"] != "step"], ["begin", "epoch", "epoch", "done"])
+        self.assertEqual([e["step"] for e in lines if e["event"] == "step"], list(range(1, 21)))
+        self.assertEqual(end["steps"], 20)
+        self.assertGreater(end["test_accuracy"], 0.9)
+        self.assertLessEqual(end["test_accuracy"], 1)
+        self.assertRegex(end["weights_sha256"], "^[0-9a-f]{64}$")
+        self.assertEqual(sum(map(sum, end["confusion"])), 100)
+        self.assertAlmostEqual(sum(row[i] for i, row in enumerate(end["confusion"])) / 100, end["test_accuracy"])
+        self.assertGreater(end["images_per_s"], 0)
+
+    def test_same_bits(self):
+        """Twice, with another number of threads, and from several processes at once."""
+        first = result(train(*self.small))
+        hashes = {result(train(*self.small, "--threads", n))["weights_sha256"] for n in (1, 2, 4)}
+        command = [CLADE, "train", "--json", *map(str, self.small)]
+        running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+                   for _ in range(3)]
+        for process in running:
+            hashes.add(re.search('"weights_sha256":"([0-9a-f]+)"', process.communicate(timeout=300)[0])[1])
+        self.assertEqual(hashes, {first["weights_sha256"]})
+        self.assertNotEqual(result(train(*self.small, "--seed", 7))["weights_sha256"], first["weights_sha256"])
+
+    def test_resume(self):
+        """Afresh where there is nothing; on where there is something; a finished one says its end again."""
+        folder = self.path("resume/on/the/way")
+        options = [*self.small, "--checkpoint-dir", folder, "--resume"]
+        whole = result(train(*self.small, "--epochs", 4))
+        half = result(train(*options, "--epochs", 2))
+        self.assertEqual(half["steps"], 20)
+        rest = train(*options, "--epochs", 4)
+        self.assertTrue(events(rest)[0]["resumed"])
+        self.assertEqual(events(rest)[0]["step"], 20)
+        self.assertEqual(result(rest)["weights_sha256"], whole["weights_sha256"])
+        again = result(train(*options, "--epochs", 4))
+        for field in ("test_accuracy", "test_loss", "steps", "weights_sha256"):
+            self.assertEqual(again[field], whole[field])
+        self.assertTrue(any(name.endswith(".safetensors") for name in os.listdir(folder)))
+
+    def test_another_training_is_refused(self):
+        folder = self.path("mine")
+        result(train(*self.small, "--epochs", 1, "--checkpoint-dir", folder))
+        for other, word in (["--batch", 16], "batch"), (["--seed", 5], "seed"), (["--optimizer", "sgd"], "optimizer"):
+            done = train(*self.small, "--epochs", 2, "--checkpoint-dir", folder, "--resume", *other)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn(word, done.stderr)
+
+    def test_interrupt(self):
+        folder = self.path("interrupted")
+        options = [*self.small, "--epochs", 400, "--checkpoint-dir", folder, "--resume"]
+        command = [CLADE, "train", "--json", *map(str, options)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            while '"step"' not in process.stdout.readline():
+                pass
+            process.send_signal(signal.SIGINT)
+            out, words = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, words)
+        self.assertIn("--resume", words)
+        self.assertIn('"event":"stopped"', out.splitlines()[-1])
+        done = train(*self.small, "--epochs", 1, "--checkpoint-dir", folder, "--resume")
+        self.assertTrue(events(done)[0]["resumed"])
+
+    def test_optimisers_and_schedules(self):
+        for optimizer in ("sgd", "adam", "adamw", "rmsprop"):
+            end = result(train(*self.small, "--optimizer", optimizer, "--lr", 0.01 if optimizer == "sgd" else 0.001))
+            self.assertGreater(end["test_accuracy"], 0.8, optimizer)
+        for schedule in ("step", "cosine", "one-cycle"):
+            done = train(*self.small, "--schedule", schedule, "--warmup", 3, "--clip-norm", 1, "--weight-decay", 0.01)
+            rates = [e["learning_rate"] for e in events(done) if e["event"] == "step"]
+            self.assertLess(rates[0], max(rates))
+            self.assertLess(rates[-1], max(rates))
+            result(done)
+
+    def test_wrong_usage(self):
+        for options, word in ((["--model", "vgg"], "vgg"), (["--data", "mnist:/nonexistent"], "/nonexistent"),
+                              (["--batch", "0"], "--batch"), (["--batch", "100000"], "100000"),
+                              (["--optimizer", "lion"], "lion"), (["--resume"], "--checkpoint-dir"),
+                              (["--augment", "blur=3"], "blur"), (["--split", "1:x"], "--split")):
+            done = train("--data", self.data, *options)
+            self.assertIn(done.returncode, (1, 2), done)
+            self.assertIn(word, done.stderr)
+            self.assertEqual(done.stdout, "")
+
+    def test_loss_that_is_not_finite(self):
+        done = train(*self.small, "--optimizer", "sgd", "--lr", 1e30, "--detect-anomaly")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"step \d+")
+        self.assertRegex(done.stderr, r"fc\d")
+
+    def test_for_people(self):
+        done = subprocess.run([CLADE, "train", *map(str, self.small), "--checkpoint-dir", self.path("people")],
+                              capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for word in ("epoch 3/3", "test accuracy", "images/s", "label", "next:", self.path("people")):
+            self.assertIn(word, done.stdout)
+        self.assertNotIn("\r", done.stdout)  # no terminal: no bar
+
+
+if __name__ == "__main__":
+    sys.argv = sys.argv[:1]
+    unittest.main(verbosity=2)
