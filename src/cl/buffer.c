@@ -146,8 +146,11 @@ static clade_status create_fresh(clade_device *device, size_t capacity, clade__b
   if (!buffer) return CLADE_NO_MEMORY;
   buffer->capacity = capacity;
   clade_status status = create(device, buffer);
-  if (status != CLADE_OK && status != CLADE_LOST && clade__pool_trim(device, UINT64_MAX))
-    status = create(device, buffer); /* what was pooled may have been what was missing */
+  if (status != CLADE_OK && status != CLADE_LOST && clade__pool_trim(device, UINT64_MAX)) {
+    /* What was pooled may have been what was missing. */
+    clade__log(CLADE_LOG_WARNING, "%s; pooled memory was given back, and it is tried again", clade_last_error());
+    status = create(device, buffer);
+  }
   if (status != CLADE_OK) {
     clade__free(buffer);
     return status;

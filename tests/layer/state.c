@@ -25,7 +25,7 @@ typedef struct record {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool initialised, recording;
-static uint64_t calls[ENTRIES], failures, matched;
+static uint64_t calls[ENTRIES], failed[ENTRIES], failures, matched;
 static clade_layer_fault fault;
 static char fault_name[64];
 static object *objects[BUCKETS];
@@ -100,6 +100,7 @@ cl_int layer_enter(int entry, cl_int natural, uint64_t *site) {
     if (matched == fault.nth || (fault.for_good && matched > fault.nth)) {
       error = fault.error ? fault.error : natural;
       failures++;
+      failed[entry]++;
     }
   }
   if (recording) {
@@ -182,6 +183,7 @@ EXPORT uint64_t clade_layer_calls(const char *name) {
 EXPORT void clade_layer_reset(void) {
   pthread_mutex_lock(&lock);
   memset(calls, 0, sizeof calls);
+  memset(failed, 0, sizeof failed);
   memset(over, 0, sizeof over);
   fault = (clade_layer_fault){0};
   failures = matched = 0;
@@ -253,6 +255,8 @@ EXPORT bool clade_layer_report(const char *path) {
     for (const object *o = objects[b]; o; o = o->next)
       fprintf(f, "left %s %s %016" PRIx64 "\n", kind_names[o->kind], entry_names[o->entry], o->site);
   fprintf(f, "failed %" PRIu64 "\n", failures);
+  for (int i = 0; i < ENTRIES; i++)
+    if (failed[i]) fprintf(f, "fault %s %" PRIu64 "\n", entry_names[i], failed[i]);
   for (size_t i = 0; i < n_records; i++)
     fprintf(f, "call %zu %s %016" PRIx64 "\n", i + 1, entry_names[records[i].entry], records[i].site);
   pthread_mutex_unlock(&lock);
