@@ -1,0 +1,124 @@
+/* The readers of files under libFuzzer. One program for all: CLADE_FUZZ names the format. Variables are a pretence, so
+ * that loading goes its whole way without a device. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "io/checkpoint.h"
+
+/* ---- what becomes of an array ---- */
+static volatile unsigned char sink;
+
+/* Memory that is not there is found by AddressSanitizer. */
+static void look_at(const void *data, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++) sink ^= ((const unsigned char *)data)[i];
+}
+
+/* Shape and memory agree whatever was read. */
+static void use(clade_array *array) {
+  int64_t elements;
+  size_t bytes;
+  if (clade_shape_elements(&array->shape, &elements) || clade_dtype_bytes(array->dtype, elements, &bytes) ||
+      bytes != array->bytes)
+    abort();
+  look_at(array->data, array->bytes);
+  clade_array_free(array);
+}
+
+/* ---- a model of two variables, and one of an optimiser's ---- */
+static const clade_port_info model[] = {
+    {sizeof(clade_port_info), "w", {CLADE_F32, {0}, {2, {3, 4}}}, true},
+    {sizeof(clade_port_info), "optimizer.step", {CLADE_I64, {0}, {0, {0}}}, false},
+};
+struct clade_vars {
+  int unused;
+};
+static clade_vars pretended;
+
+int clade_vars_count(const clade_vars *vars) { return vars ? (int)CLADE_COUNT(model) : 0; }
+clade_status clade_vars_describe(const clade_vars *vars, int index, clade_port_info *info) {
+  (void)vars;
+  *info = model[index];
+  return CLADE_OK;
+}
+clade_status clade_vars_get(const clade_vars *vars, const char *name, void *dst, size_t bytes) {
+  (void)vars, (void)name;
+  memset(dst, 0, bytes);
+  return CLADE_OK;
+}
+clade_status clade_vars_set(clade_vars *vars, const char *name, const void *src, size_t bytes) {
+  (void)vars;
+  size_t want = 0;
+  for (size_t i = 0; i < CLADE_COUNT(model); i++)
+    if (!strcmp(model[i].name, name) && clade_type_bytes(&model[i].type, &want)) abort();
+  if (bytes != want) abort();
+  look_at(src, bytes);
+  return CLADE_OK;
+}
+
+/* ---- formats ---- */
+static void npy(clade__bytes *file) {
+  clade_array array;
+  if (clade__npy_parse("x.npy", file, &array) == CLADE_OK) use(&array);
+}
+
+static void idx(clade__bytes *file) {
+  clade_array array;
+  if (clade__idx_parse("x.idx", file, 1 << 20, &array) == CLADE_OK) use(&array);
+}
+
+static void cifar(clade__bytes *file) {
+  clade_array images, labels;
+  if (clade__cifar_parse("x.bin", file, file->n % 2 ? 1 : 2, &images, &labels) != CLADE_OK) return;
+  use(&images);
+  use(&labels);
+}
+
+static void safetensors(clade__bytes *file) {
+  clade__tensors tensors;
+  bool ours;
+  if (clade__tensors_parse("x.safetensors", file, &tensors) != CLADE_OK) return;
+  for (size_t i = 0; i < tensors.n; i++) look_at(tensors.at[i].data, tensors.at[i].bytes);
+  if (clade__tensors_verify("x.safetensors", &tensors, &ours) == CLADE_OK)
+    (void)!clade__vars_apply("x.safetensors", &tensors, &pretended, false);
+  clade__tensors_free(&tensors);
+}
+
+/* The checksum of the header is made right, or nothing behind it would ever be reached. */
+static void checkpoint(clade__bytes *file) {
+  enum { SMALLEST = 80 };
+  clade_checkpoint *c;
+  uint64_t header = file->n > 8 ? clade__little(file->data, 8) : 0;
+  if (header >= SMALLEST && header <= file->n - 8) clade__tensors_seal(file->data + 8, (size_t)header);
+  if (clade__checkpoint_parse("step.safetensors", file, &c) != CLADE_OK) return;
+  look_at(clade_checkpoint_text(c), strlen(clade_checkpoint_text(c)));
+  (void)!clade_checkpoint_apply(c, &pretended);
+  clade_checkpoint_free(c);
+}
+
+static const struct {
+  const char *name;
+  void (*read)(clade__bytes *file);
+} formats[] = {{"npy", npy}, {"idx", idx}, {"cifar", cifar}, {"safetensors", safetensors}, {"checkpoint", checkpoint}};
+
+static void (*reader)(clade__bytes *file);
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerInitialize(int *argc, char ***argv) {
+  (void)argc, (void)argv;
+  const char *name = getenv("CLADE_FUZZ");
+  for (size_t i = 0; name && i < CLADE_COUNT(formats); i++)
+    if (!strcmp(formats[i].name, name)) reader = formats[i].read;
+  if (reader) return 0;
+  fprintf(stderr, "CLADE_FUZZ names no format\n");
+  exit(2);
+}
+
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t bytes);
+int LLVMFuzzerTestOneInput(const unsigned char *data, size_t bytes) {
+  clade__bytes file = {clade__new(bytes, 1), bytes};
+  if (!file.data) return 0;
+  memcpy(file.data, data, bytes);
+  reader(&file);
+  if (file.data) abort(); /* every reader takes it over */
+  return 0;
+}

@@ -1,0 +1,46 @@
+"""Lets libFuzzer look for files that break a reader. Reads as skipped where clang cannot build it.
+    fuzz.py build PROGRAM COMMAND…          builds the program
+    fuzz.py run PROGRAM TELL FORMAT SECONDS"""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+import corpus
+
+SKIPPED = 77
+# A file of some bytes must not take a gigabyte; what was found is printed, not written beside the corpus.
+LIMITS = ["-max_len=8192", "-rss_limit_mb=1024", "-malloc_limit_mb=256", "-timeout=10", "-seed=1", "-print_final_stats=1"]
+
+
+def build(program, *command):
+    probe = subprocess.run([command[0], "-fsanitize=fuzzer,address", "-xc", "-", "-o", os.devnull], capture_output=True,
+                           text=True, check=False,
+                           input="int LLVMFuzzerTestOneInput(const char *data, long size) { return !data && size; }")
+    if probe.returncode:
+        print(f"NOT RUN: {command[0]} has no libFuzzer: {probe.stderr[-300:]}")
+        return SKIPPED
+    return subprocess.run([*command, "-o", program], check=False).returncode
+
+
+def run(program, tell, name, seconds):
+    if not os.path.exists(program):
+        print(f"NOT RUN: {program} was not built")
+        return SKIPPED
+    with tempfile.TemporaryDirectory() as room:
+        corpus.main(tell, room)
+        seeds = os.path.join(room, name)
+        count = len(os.listdir(seeds))
+        done = subprocess.run([program, seeds, f"-artifact_prefix={room}/", f"-max_total_time={seconds}", *LIMITS],
+                              env=dict(os.environ, CLADE_FUZZ=name), capture_output=True, text=True, check=False)
+        print(done.stderr[-4000:])
+        executed = int(done.stderr.split("stat::number_of_executed_units:")[1].split()[0]) if not done.returncode else 0
+        if done.returncode == 0 and executed <= count:
+            print(f"only {executed} inputs were tried")
+            return 1
+        return done.returncode
+
+
+if __name__ == "__main__":
+    sys.exit({"build": build, "run": run}[sys.argv[1]](*sys.argv[2:]))
