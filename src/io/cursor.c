@@ -1,4 +1,4 @@
-/* A cursor over the bytes of a file: nothing is read beyond their end. */
+/* A cursor over the bytes of a file: nothing is read beyond their end. Numbers and texts in bytes. */
 #include "io/io.h"
 
 clade_status clade__take(clade__cursor *c, size_t bytes, const char *what, const unsigned char **out) {
@@ -30,4 +30,21 @@ uint64_t clade__big(const unsigned char *from, size_t bytes) {
 
 void clade__put_little(unsigned char *to, uint64_t value, size_t bytes) {
   for (size_t i = 0; i < bytes; i++) to[i] = (unsigned char)(value >> 8 * i);
+}
+
+/* As RFC 3629 wants it: the shortest form, no surrogates, nothing above 0x10ffff. */
+bool clade__is_utf8(const char *text) {
+  static const uint32_t smallest[] = {0, 0x80, 0x800, 0x10000};
+  for (const unsigned char *c = (const unsigned char *)text; *c;) {
+    int more = *c < 0x80 ? 0 : *c >> 5 == 6 ? 1 : *c >> 4 == 14 ? 2 : *c >> 3 == 30 ? 3 : -1;
+    if (more < 0) return false;
+    uint32_t code = more ? *c & (0x3fu >> more) : *c;
+    c++;
+    for (int i = 0; i < more; i++, c++) {
+      if ((*c & 0xc0) != 0x80) return false;
+      code = code << 6 | (*c & 0x3f);
+    }
+    if (code < smallest[more] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return false;
+  }
+  return true;
 }

@@ -54,6 +54,7 @@ clade_status clade__take_end(const clade__cursor *cursor);
 uint64_t clade__little(const unsigned char *from, size_t bytes);
 uint64_t clade__big(const unsigned char *from, size_t bytes);
 void clade__put_little(unsigned char *to, uint64_t value, size_t bytes);
+bool clade__is_utf8(const char *text);
 
 /* ---- arrays (array.c) ---- */
 /* Room for a shape that a file states: refused by SHAPE, OVERFLOW with the path before it. */
@@ -144,7 +145,6 @@ clade_status clade__vars_apply(const char *path, const clade__tensors *tensors, 
 
 /* ---- what a training tells ---- */
 uint32_t clade__crc32c(const void *data, size_t bytes); /* crc32c.c */
-bool clade__is_utf8(const char *text);                  /* false also where memory is short */
 
 /* A file that grows by whole records (record_file.c). */
 typedef struct clade__record_file {

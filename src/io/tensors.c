@@ -140,7 +140,7 @@ static clade_status read_header(clade__cursor *c, json_t **out) {
   if (*text != '{') return CLADE_FAIL(CORRUPT, "%s: its header does not begin with '{'", c->path);
   *out = json_loadb((const char *)text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error);
   if (*out) return CLADE_OK;
-  if (json_error_code(&error) == json_error_out_of_memory)
+  if (!*error.text || json_error_code(&error) == json_error_out_of_memory) /* not always told from bad text */
     return CLADE_FAIL(NO_MEMORY, "%s: no memory for its header of %" PRIu64 " bytes", c->path, bytes);
   return CLADE_FAIL(CORRUPT, "%s: its header is no JSON: %s (byte %d)", c->path, error.text, error.position);
 }

@@ -80,16 +80,25 @@ static bool add_metadata(json_t *root, const plan *p, size_t n_pairs, const clad
   return good;
 }
 
+/* A list of sizes that belongs to an object already: jansson frees what it cannot take. */
+static bool add_sizes(json_t *object, const char *key, int n, const int64_t *sizes) {
+  json_t *list = json_array();
+  bool good = set(object, key, list);
+  for (int i = 0; good && i < n; i++) good = !json_array_append_new(list, json_integer(sizes[i]));
+  return good;
+}
+
 static bool add_item(json_t *root, const item *one) {
-  json_t *shape = json_array();
-  bool good = shape != NULL;
-  for (int i = 0; good && i < one->type.shape.rank; i++)
-    good = !json_array_append_new(shape, json_integer(one->type.shape.dim[i]));
-  json_t *value = json_pack("{s:s, s:o, s:[I, I]}", "dtype", type_name(one->type.dtype), "shape", shape, "data_offsets",
-                            (json_int_t)one->offset, (json_int_t)(one->offset + one->bytes));
-  if (good) return set(root, one->name, value);
-  json_decref(value);
-  return false;
+  const int64_t place[] = {(int64_t)one->offset, (int64_t)(one->offset + one->bytes)};
+  json_t *value = json_object();
+  return set(root, one->name, value) && set(value, "dtype", json_string(type_name(one->type.dtype))) &&
+         add_sizes(value, "shape", one->type.shape.rank, one->type.shape.dim) &&
+         add_sizes(value, "data_offsets", CLADE_COUNT(place), place);
+}
+
+static int add_text(const char *bytes, size_t n, void *text) {
+  clade__text_add_bytes(text, bytes, n);
+  return ((clade__text *)text)->failed ? -1 : 0;
 }
 
 /* Its length before it, blanks after it; without the seal. Its size does not depend on the checksums. */
@@ -98,23 +107,15 @@ static clade_status make_header(const plan *p, size_t n_pairs, const clade__pair
   json_t *root = json_object();
   bool good = root && add_metadata(root, p, n_pairs, pairs);
   for (size_t i = 0; good && i < p->n; i++) good = add_item(root, &p->at[i]);
-  char *text = good ? json_dumps(root, JSON_COMPACT) : NULL;
-  json_decref(root);
-  if (!text) return CLADE_FAIL(NO_MEMORY, "no memory for a header of %zu tensors", p->n);
   clade__text_add_bytes(out, "        ", LENGTH);
-  clade__text_add_bytes(out, text, strlen(text));
-  free(text);
+  good = good && !json_dump_callback(root, add_text, out, JSON_COMPACT);
+  json_decref(root);
+  if (!good) return CLADE_FAIL(NO_MEMORY, "no memory for a header of %zu tensors", p->n);
   while (out->length % ALIGN && !out->failed) clade__text_add_bytes(out, " ", 1);
   if (out->failed) return CLADE_NO_MEMORY;
   clade__put_little(length, out->length - LENGTH, LENGTH);
   memcpy(out->data, length, LENGTH);
   return CLADE_OK;
-}
-
-bool clade__is_utf8(const char *text) {
-  json_t *value = json_string(text);
-  json_decref(value);
-  return value != NULL;
 }
 
 static clade_status check_pairs(size_t n, const clade__pair *pairs) {

@@ -272,11 +272,38 @@ static void cifar(void **state) {
   REFUSED(NOT_FOUND, clade__cifar_read(io_path("none"), 1, &images, &labels), "none");
 }
 
+/* ---- texts ---- */
+static void utf8(void **state) {
+  (void)state;
+  const char *good[] = {"",
+                        "abc",
+                        "\x7f",
+                        "\xc2\x80",
+                        "\xdf\xbf",
+                        "\xe0\xa0\x80",
+                        "\xed\x9f\xbf",
+                        "\xf0\x90\x80\x80",
+                        "\xf4\x8f\xbf\xbf"};
+  const char *bad[] = {"\x80",
+                       "\xc1\xbf",
+                       "\xc2",
+                       "\xc2 ",
+                       "\xe0\x9f\xbf",
+                       "\xed\xa0\x80",
+                       "\xe2\x82",
+                       "\xf0\x8f\xbf\xbf",
+                       "\xf4\x90\x80\x80",
+                       "\xf8\x88\x80\x80\x80",
+                       "a\xff"};
+  for (size_t i = 0; i < CLADE_COUNT(good); i++) assert_true(clade__is_utf8(good[i]));
+  for (size_t i = 0; i < CLADE_COUNT(bad); i++) assert_false(clade__is_utf8(bad[i]));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(npy_types),      cmocka_unit_test(npy_shapes), cmocka_unit_test(npy_written),
       cmocka_unit_test(npy_refused),    cmocka_unit_test(idx_types),  cmocka_unit_test(idx_refused),
-      cmocka_unit_test(idx_compressed), cmocka_unit_test(cifar),
+      cmocka_unit_test(idx_compressed), cmocka_unit_test(cifar),      cmocka_unit_test(utf8),
   };
   return cmocka_run_group_tests(tests, io_set_up, io_tear_down);
 }
