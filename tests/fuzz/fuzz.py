@@ -11,7 +11,8 @@ import corpus
 
 SKIPPED = 77
 # A file of some bytes must not take a gigabyte; what was found is printed, not written beside the corpus.
-LIMITS = ["-max_len=8192", "-rss_limit_mb=1024", "-malloc_limit_mb=256", "-timeout=10", "-seed=1", "-print_final_stats=1"]
+LIMITS = ["-max_len=8192", "-rss_limit_mb=1024", "-malloc_limit_mb=256", "-timeout=10", "-seed=1",
+          "-print_final_stats=1", "-dict=" + os.path.join(os.path.dirname(os.path.abspath(__file__)), "words.dict")]
 
 
 def build(program, *command):
