@@ -2,8 +2,8 @@
 
     start.py FIRST_RESULT
 
-The aim for a cold start is 2 s. It is not reached on every CPU: PoCL's compiler alone takes 0.9 s for a program of one
-empty kernel on a Zen 3 core, and 0.4 s for each matrix product. The gate finds what makes it worse; the aim is printed.
+A cold start has 2 s. PoCL's compiler takes 0.8 s of them for a program of one empty kernel on a Zen 3 core, and the
+perceptron's kernels about 0.5 s.
 """
 import shutil
 import sys
@@ -11,19 +11,18 @@ import tempfile
 
 from common import Caches, Checks, run
 
-AIM, GATE = 2.0, 3.5
+GATE = 2.0
 program = sys.argv[1]
 check = Checks()
 
-# Cold: the best of three, since the machine may be busy; every one must be right.
+# Cold: the best of three, of six where the machine is busy; every one must be right.
 cold, bits = [], set()
-for _ in range(3):
+while len(cold) < 3 or (len(cold) < 6 and min(cold) > GATE):
     caches = Caches()
     result = run(program, env=caches.environment())
     check.that(result.status == 0, f"cold start is right: {result if result.status else 'yes'}")
     cold.append(result.json.get("seconds", 99))
     bits.add(result.json.get("bits"))
-print(f"cold start: the aim of 2 s is {'reached' if min(cold) <= AIM else 'NOT reached'}")
 check.that(min(cold) <= GATE, f"cold start: {min(cold):.3f} s (<= {GATE}), of {', '.join(f'{s:.3f}' for s in cold)}")
 
 # Warm: the last cold one's caches.
