@@ -4,7 +4,7 @@
  *   optimizer.step              i64: steps done
  *   optimizer.lr                f32: the rate that the schedule multiplies; may be set between executions
  *   optimizer.<moment>:<name>   f32, of the shape of the parameter <name>: momentum, mean, square
- *   optimizer.average:<name>    f32: the moving average of the parameter
+ *   optimizer.ema:<name>    f32: the moving average of the parameter
  *   optimizer.sum:<name>        f32: what clade_accumulate summed; optimizer.count (i64): how many times */
 #ifndef CLADE_OPTIM_H
 #define CLADE_OPTIM_H

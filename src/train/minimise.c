@@ -170,7 +170,7 @@ static clade_status fold_into(task *t, const char *kind, clade__update_attrs att
 }
 
 static clade_status average(task *t, int first, int n) {
-  return fold_into(t, "average", (clade__update_attrs){.rule = CLADE__UPDATE_AVERAGE, .p = (float)(1 - t->opt->ema)},
+  return fold_into(t, "ema", (clade__update_attrs){.rule = CLADE__UPDATE_AVERAGE, .p = (float)(1 - t->opt->ema)},
                    t->next, t->new_parameters, first, n);
 }
 

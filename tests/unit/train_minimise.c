@@ -232,7 +232,7 @@ static void test_halves(void **state) {
   OK(clade_convert(CLADE_BF16, &half, CLADE_F32, &p, 1));
   for (int i = 0; i < 3; i++) assert_int_equal(all[i], half);
   vars_near(s.vars, "halves", "optimizer.momentum:a", 3, (const double[]){0.5, 0.5, 0.5}, 1e-6);
-  vars_near(s.vars, "halves", "optimizer.average:a", 3, (const double[]){0.75, 0.75, 0.75}, 1e-3);
+  vars_near(s.vars, "halves", "optimizer.ema:a", 3, (const double[]){0.75, 0.75, 0.75}, 1e-3);
   close_session(&s);
 }
 

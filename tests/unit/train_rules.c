@@ -61,7 +61,7 @@ static void compare(const trial *c, clade_vars *vars, const ref_tensor *t) {
     if (c->first) vars_near(vars, c->name, state_name(name, c->first, t[k].name), t[k].n, rms ? t[k].v : t[k].m, 5e-6);
     if (c->second)
       vars_near(vars, c->name, state_name(name, c->second, t[k].name), t[k].n, rms ? t[k].m : t[k].v, 5e-6);
-    if (c->ref.ema > 0) vars_near(vars, c->name, state_name(name, "average", t[k].name), t[k].n, t[k].average, 2e-6);
+    if (c->ref.ema > 0) vars_near(vars, c->name, state_name(name, "ema", t[k].name), t[k].n, t[k].average, 2e-6);
   }
 }
 
