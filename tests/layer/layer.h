@@ -4,10 +4,10 @@
  *   NAME[@SITE]:N[+][:ERROR]  NAME an entry point or * for all; SITE as in the report; N counts from 1; + for good;
  *                             ERROR a name such as CL_OUT_OF_RESOURCES, else the entry point's natural error
  * CLADE_LAYER_REPORT          a file that is written when the process ends: lines of "calls NAME N", "live KIND N",
- *                             "over KIND N", "left KIND NAME SITE", "failed N", "fault NAME N" for each entry point that
- *                             was made to fail, and, with CLADE_LAYER_RECORD=1, "call N NAME SITE"
- * Calls that wait or give something up (clFinish, clWaitForEvents, clSetUserEventStatus, releases) are carried out even
- * when they are made to fail: what an implementation leaves undone in them, no caller could do better. */
+ *                             "over KIND N", "left KIND NAME SITE", "failed N", "fault NAME N" for each entry point
+ * that was made to fail, and, with CLADE_LAYER_RECORD=1, "call N NAME SITE" Calls that wait or give something up
+ * (clFinish, clWaitForEvents, clSetUserEventStatus, releases) are carried out even when they are made to fail: what an
+ * implementation leaves undone in them, no caller could do better. */
 #ifndef CLADE_TESTS_LAYER_H
 #define CLADE_TESTS_LAYER_H
 
