@@ -56,10 +56,11 @@ CLADE_API clade_status clade_run_trace(clade_run *run, const char *path);
 typedef struct clade_step_time {
   size_t size;
   clade_ticket ticket;
-  int step;
-  const char *name;                                   /* of the node */
+  int step;                                           /* -1: an input on its way, beside the steps */
+  const char *name;                                   /* of the node, or the input */
   const char *kernel;                                 /* "" for copies and host steps */
   uint64_t queued_ns, submitted_ns, start_ns, end_ns; /* the device's clock */
+  int device;                                         /* of the func */
 } clade_step_time;
 typedef void clade_observer_fn(void *user, const clade_step_time *time);
 CLADE_API clade_status clade_run_observe(clade_run *run, clade_observer_fn *fn, void *user);

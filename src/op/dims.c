@@ -83,6 +83,16 @@ size_t clade__element_bytes(clade_dtype dtype) {
   return clade_dtype_bytes(dtype, 1, &bytes) == CLADE_OK ? bytes : 1;
 }
 
+uint64_t clade__elementwise(const clade_node *n, int out, int first) {
+  const clade_type *y = &n->out[out];
+  uint64_t mask = 0;
+  for (int i = first; i < n->n_in; i++)
+    if (clade_shape_equal(&n->in[i].shape, &y->shape) &&
+        clade__element_bytes(n->in[i].dtype) == clade__element_bytes(y->dtype))
+      mask |= UINT64_C(1) << i;
+  return mask;
+}
+
 const char *clade__raw_name(clade_dtype dtype) {
   switch (clade__element_bytes(dtype)) {
   case 1: return "u8";

@@ -34,6 +34,11 @@ clade_val clade__broadcast_mean(clade_graph *g, clade_val x, const clade_shape *
 double clade__cost(const clade_device_info *device, double flops, double bytes, double efficiency);
 double clade__node_bytes(const clade_node *n); /* of all operands */
 
+/* For in_place: those of the operands from `first` on that have as many elements as the output, of the same size, in
+ * the same order. Where an element of such an operand is read only by who then writes it, its memory may be taken over.
+ */
+uint64_t clade__elementwise(const clade_node *n, int out, int first);
+
 /* The name of the dtype that moves elements of the same size. */
 const char *clade__raw_name(clade_dtype dtype);
 size_t clade__element_bytes(clade_dtype dtype);

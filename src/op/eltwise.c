@@ -1,7 +1,7 @@
 /* The op eltwise: one elementwise program over operands that broadcast. */
 #include <clade/ops.h>
 
-#include "op/op.h"
+#include "op/dims.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -93,17 +93,7 @@ static clade_status grad(clade_grad *g) {
   return CLADE_OK;
 }
 
-/* Each element is read before the same place is written: an operand of the result's shape may give its memory. */
-static uint64_t in_place(const clade_node *n, int k) {
-  uint64_t mask = 0;
-  size_t out, in;
-  if (clade_dtype_bytes(n->out[k].dtype, 1, &out) != CLADE_OK) return 0;
-  for (int i = 0; i < n->n_in; i++)
-    if (clade_shape_equal(&n->in[i].shape, &n->out[k].shape) && clade_dtype_bytes(n->in[i].dtype, 1, &in) == CLADE_OK &&
-        in == out)
-      mask |= UINT64_C(1) << i;
-  return mask;
-}
+static uint64_t in_place(const clade_node *n, int out) { return clade__elementwise(n, out, 0); }
 
 /* ---- the reference implementation ---- */
 /* Axes that every operand walks through alike, innermost first; neighbours are merged where all strides allow. */

@@ -77,6 +77,9 @@ static clade_status grad(clade_grad *g) {
   return CLADE_OK;
 }
 
+/* Whoever stores an element has read what the epilogue makes of it. */
+static uint64_t in_place(const clade_node *n, int out) { return clade__elementwise(n, out, 2); }
+
 const clade_op clade__op_gemm = {
     .size = sizeof(clade_op),
     .name = "gemm",
@@ -87,6 +90,7 @@ const clade_op clade__op_gemm = {
     .attrs = table,
     .infer = infer,
     .grad = grad,
+    .in_place = in_place,
     .impls = clade__gemm_impls,
 };
 

@@ -12,17 +12,20 @@ void clade__slot_fail(clade__slot *slot, clade_status status) {
   snprintf(slot->message, sizeof slot->message, "%s", clade_last_error());
 }
 
-static clade_status feed(const clade__lane *lane, const clade__slot *slot, const clade__cmd *cmd, cl_event *event) {
-  const clade__fed *fed = &slot->fed[cmd->port];
-  if (fed->buffer)
-    return clade__queue_copy(lane->queue, fed->buffer, fed->offset, cmd->as.move.to, cmd->as.move.to_at,
-                             cmd->as.move.bytes, none, event);
-  return clade__queue_write(lane->queue, cmd->as.move.to, cmd->as.move.to_at,
-                            clade__staging_data(slot->staging[cmd->port]), cmd->as.move.bytes, false, none, event);
+/* What is to be waited for before the slot's inputs are read. */
+static clade__wait uploads(const clade_run *run, const clade__lane *lane, const clade__slot *slot) {
+  const cl_event *event = &slot->uploaded[lane - run->lanes];
+  return *event ? (clade__wait){1, event} : none;
 }
 
-/* A second reference, where one is wanted. Without it there is no time of that command, or a marker in its place. */
-static void share(const clade__lane *lane, cl_event event, cl_event *also) {
+static clade_status feed(const clade__lane *lane, const clade__slot *slot, const clade__cmd *cmd, cl_event *event) {
+  const clade__fed *fed = &slot->fed[cmd->port];
+  if (!fed->buffer) return CLADE_OK;
+  return clade__queue_copy(lane->queue, fed->buffer, fed->offset, cmd->as.move.to, cmd->as.move.to_at,
+                           cmd->as.move.bytes, none, event);
+}
+
+void clade__event_share(const clade__lane *lane, cl_event event, cl_event *also) {
   if (!also) return;
   if (clade__event_retain(lane->device, event) == CLADE_OK)
     *also = event;
@@ -31,11 +34,11 @@ static void share(const clade__lane *lane, cl_event event, cl_event *also) {
 }
 
 static clade_status send(clade_run *run, const clade__lane *lane, clade__slot *slot, const clade__cmd *cmd,
-                         cl_event *event) {
+                         clade__wait wait, cl_event *event) {
   cl_event *sent = &slot->sent[cmd->port];
   CLADE_TRY(clade__queue_read(lane->queue, cmd->as.move.from, cmd->as.move.from_at,
-                              clade__staging_data(slot->parcels[cmd->port]), cmd->as.move.bytes, false, none, sent));
-  share(lane, *sent, event);
+                              clade__staging_data(slot->parcels[cmd->port]), cmd->as.move.bytes, false, wait, sent));
+  clade__event_share(lane, *sent, event);
   CLADE_TRY(clade__queue_flush(lane->queue)); /* another queue waits for it */
   clade__progress_watch(run, lane->device, *sent);
   return CLADE_OK;
@@ -43,13 +46,13 @@ static clade_status send(clade_run *run, const clade__lane *lane, clade__slot *s
 
 /* The host step: done, again, or an error. */
 static clade_status receive(clade_run *run, const clade__lane *lane, clade__slot *slot, const clade__cmd *cmd,
-                            cl_event *event, bool *again) {
+                            clade__wait wait, cl_event *event, bool *again) {
   int source = run->func->steps[cmd->step].source_device, finished = 0;
   if (slot->sent[cmd->port]) CLADE_TRY(clade__event_poll(run->lanes[source].device, slot->sent[cmd->port], &finished));
   *again = !finished;
   if (!finished) return CLADE_OK;
   return clade__queue_write(lane->queue, cmd->as.move.to, cmd->as.move.to_at,
-                            clade__staging_data(slot->parcels[cmd->port]), cmd->as.move.bytes, false, none, event);
+                            clade__staging_data(slot->parcels[cmd->port]), cmd->as.move.bytes, false, wait, event);
 }
 
 /* From lane->at on. Stops at a host step that must be asked again. */
@@ -61,19 +64,20 @@ static clade_status enqueue(clade_run *run, clade__lane *lane, clade__slot *slot
   for (size_t i = lane->at; i < n; i++) {
     const clade__cmd *cmd = &cmds[i];
     clade_status status = CLADE_OK;
-    cl_event *event = times ? &times[i] : i + 1 == n ? done : NULL;
+    clade__wait wait = i == lane->n_feeds ? uploads(run, lane, slot) : none; /* what follows comes after it */
+    cl_event *event = times ? &times[i] : i + 1 == n && i >= lane->n_feeds ? done : NULL;
     switch (cmd->kind) {
     case CLADE__CMD_LAUNCH:
       status = clade__queue_launch(lane->queue, cmd->as.launch.kernel, cmd->dims, cmd->as.launch.global,
-                                   cmd->as.launch.local, none, event);
+                                   cmd->as.launch.local, wait, event);
       break;
     case CLADE__CMD_COPY:
       status = clade__queue_copy(lane->queue, cmd->as.move.from, cmd->as.move.from_at, cmd->as.move.to,
-                                 cmd->as.move.to_at, cmd->as.move.bytes, none, event);
+                                 cmd->as.move.to_at, cmd->as.move.bytes, wait, event);
       break;
     case CLADE__CMD_FEED: status = feed(lane, slot, cmd, event); break;
-    case CLADE__CMD_SEND: status = send(run, lane, slot, cmd, event); break;
-    case CLADE__CMD_RECEIVE: status = receive(run, lane, slot, cmd, event, again); break;
+    case CLADE__CMD_SEND: status = send(run, lane, slot, cmd, wait, event); break;
+    case CLADE__CMD_RECEIVE: status = receive(run, lane, slot, cmd, wait, event, again); break;
     }
     if (status != CLADE_OK || *again) {
       lane->at = i;
@@ -81,19 +85,20 @@ static clade_status enqueue(clade_run *run, clade__lane *lane, clade__slot *slot
     }
   }
   lane->at = n;
-  if (times && n && times[n - 1]) share(lane, times[n - 1], done);
+  if (times && n > lane->n_feeds && times[n - 1]) clade__event_share(lane, times[n - 1], done);
   return CLADE_OK;
 }
 
 /* The lane is through with this execution: *done covers all that it enqueued for it. */
 static void leave(clade_run *run, clade__lane *lane, clade__slot *slot, cl_event *done) {
   clade_status status = CLADE_OK;
-  if (!*done && lane->n_cmds) status = clade__queue_marker(lane->queue, none, done);
+  if (!*done && lane->n_cmds) status = clade__queue_marker(lane->queue, uploads(run, lane, slot), done);
   if (!*done && !lane->n_cmds && run->wait.n) status = clade__queue_marker(lane->queue, run->wait, done);
   if (status == CLADE_OK) status = clade__queue_flush(lane->queue);
   if (status != CLADE_OK) {
     clade__slot_fail(slot, status);
     /* Without a marker nothing less tells when the slot's memory is free again. */
+    if (!*done && lane->uploads) (void)clade__queue_finish(lane->uploads);
     if (!*done && !run->adopted) (void)clade__queue_finish(lane->queue);
   }
   lane->next++;
@@ -159,7 +164,8 @@ int clade__slot_poll(clade_run *run, clade__slot *slot) {
 static void free_held(clade_run *run, clade__slot *slot) {
   for (int l = 0; l < run->n_lanes; l++) {
     clade__event_release(slot->done[l]);
-    slot->done[l] = NULL;
+    clade__event_release(slot->uploaded[l]);
+    slot->done[l] = slot->uploaded[l] = NULL;
   }
   for (size_t t = 0; t < run->func->n_transfers; t++) {
     clade__event_release(slot->sent[t]);

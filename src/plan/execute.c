@@ -107,6 +107,7 @@ static clade_status submit(clade_run *run, clade__slot *slot, const clade_feed *
   slot->begun = slot->reported = false;
   slot->status = CLADE_OK;
   slot->lanes_left = run->n_lanes;
+  clade__run_upload(run, slot);
   if (clade__run_drive(run)) clade__progress_wake(run);
   run->wait = (clade__wait){0};
   if (slot->status == CLADE_OK && done && !slot->done[0]) { /* there was nothing to enqueue */

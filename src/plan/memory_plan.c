@@ -31,7 +31,8 @@ static bool is_taken(const clade_func *func, clade__id value, int32_t cell) {
   return false;
 }
 
-/* An input's memory that dies where this cell is first written, and is large enough. */
+/* An input's memory that dies where this cell is first written, and is as large. (What is larger would be kept whole
+ * for as long as this cell lives.) */
 static int32_t taker(const clade_func *func, const clade__cell *cell) {
   const clade__value *value = &func->graph->values[cell->value];
   const clade__node *node = &func->graph->nodes[value->node];
@@ -42,7 +43,7 @@ static int32_t taker(const clade_func *func, const clade__cell *cell) {
     if (c < 0 || cell == &func->cells[c]) continue;
     const clade__cell *in = &func->cells[c];
     if (in->place.space == CLADE__ARENA && in->place.device == cell->place.device && in->death == cell->birth &&
-        in->birth < cell->birth && in->place.bytes >= cell->place.bytes && !is_taken(func, cell->value, c) &&
+        in->birth < cell->birth && in->place.bytes == cell->place.bytes && !is_taken(func, cell->value, c) &&
         clade__may_take(func, cell->value, c))
       return c;
   }

@@ -1,10 +1,8 @@
-/* Packing intervals of memory: best fit along time, with a treap of the free blocks; and, where they are few, the
- * largest first, which is often tighter. */
-#include <stdlib.h>
-
+/* Packing intervals of memory: best fit along time, with a treap of the free blocks. Where they are few, orders that
+ * look at all of them do better (pack_order.c). */
 #include "plan/plan.h"
 
-enum { NONE = -1, FEW = 2048 };
+enum { NONE = -1 };
 /* Kernels take offsets as 32-bit numbers unless an operand is larger than that: nothing begins behind it. */
 static const size_t last_offset = INT32_MAX;
 
@@ -243,61 +241,6 @@ clade_status clade__pack_bound(size_t n, const clade__interval *at, uint32_t end
   return CLADE_OK;
 }
 
-/* ---- the largest first, each at the lowest gap among those that live with it; one slab ---- */
-typedef struct sorted {
-  const clade__interval *from;
-  size_t offset;
-} sorted;
-
-static int larger_first(const void *a, const void *b) {
-  const clade__interval *x = ((const sorted *)a)->from, *y = ((const sorted *)b)->from;
-  if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
-  return x < y ? -1 : x > y;
-}
-
-static size_t lowest_gap(const sorted *const *placed, size_t n, const clade__interval *want) {
-  size_t offset = 0;
-  for (size_t i = 0; i < n; i++) {
-    const clade__interval *other = placed[i]->from;
-    if (other->death < want->birth || want->death < other->birth) continue;
-    if (placed[i]->offset >= offset && placed[i]->offset - offset >= want->bytes) break;
-    offset = CLADE_MAX(offset, placed[i]->offset + other->bytes);
-  }
-  return offset;
-}
-
-/* *total: what it needs. `order` keeps the offsets. */
-static void largest_first(size_t n, sorted *order, sorted **placed, size_t *total) {
-  *total = 0;
-  qsort(order, n, sizeof *order, larger_first);
-  for (size_t i = 0; i < n; i++) {
-    order[i].offset = lowest_gap((const sorted *const *)placed, i, order[i].from);
-    *total = CLADE_MAX(*total, order[i].offset + order[i].from->bytes);
-    size_t at = i;
-    for (; at > 0 && placed[at - 1]->offset > order[i].offset; at--) placed[at] = placed[at - 1];
-    placed[at] = &order[i];
-  }
-}
-
-/* Takes the other order's result where it is smaller. */
-static clade_status improve(packer *p, size_t n, clade__interval *at) {
-  size_t total;
-  clade_status status = CLADE_NO_MEMORY;
-  sorted *order = clade__new(n, sizeof *order), **placed = clade__new(n, sizeof *placed);
-  if (!order || !placed) goto fail;
-  for (size_t i = 0; i < n; i++) order[i].from = &at[i];
-  largest_first(n, order, placed, &total);
-  if (total < p->sizes[0] && total <= p->limit) {
-    for (size_t i = 0; i < n; i++) at[order[i].from - at].offset = order[i].offset;
-    p->sizes[0] = total;
-  }
-  status = CLADE_OK;
-fail:
-  clade__free(order);
-  clade__free(placed);
-  return status;
-}
-
 clade_status clade__pack(size_t n, clade__interval *at, uint32_t end, size_t limit, size_t **sizes, size_t *n_slabs) {
   packer p = {.unused = NONE, .root = NONE, .limit = CLADE_MIN(limit, last_offset)};
   times t;
@@ -308,7 +251,7 @@ clade_status clade__pack(size_t n, clade__interval *at, uint32_t end, size_t lim
                         at[i].bytes, limit);
   CLADE_TRY(times_new(&t, n, at, end));
   CLADE_GOTO(along_time(&p, &t, at, end));
-  if (p.n_slabs == 1 && n <= FEW && p.sizes[0] > sum_at_worst(&t, at, end)) CLADE_GOTO(improve(&p, n, at));
+  if (p.n_slabs == 1) CLADE_GOTO(clade__pack_orders(n, at, sum_at_worst(&t, at, end), p.limit, &p.sizes[0]));
   *sizes = p.sizes;
   *n_slabs = p.n_slabs;
   p.sizes = NULL;

@@ -128,6 +128,9 @@ typedef struct clade__interval {
 } clade__interval;
 /* `end`: no time is later. `limit`: of one slab. *sizes: bytes of each slab, by clade__free. */
 clade_status clade__pack(size_t n, clade__interval *at, uint32_t end, size_t limit, size_t **sizes, size_t *n_slabs);
+/* Where all of it lies in one slab of *total bytes: packed anew by other orders, if that takes less. A total of `bound`
+ * cannot be bettered. */
+clade_status clade__pack_orders(size_t n, clade__interval *at, uint64_t bound, size_t limit, size_t *total);
 /* The largest sum of bytes that are alive at once. */
 clade_status clade__pack_bound(size_t n, const clade__interval *at, uint32_t end, uint64_t *bound);
 

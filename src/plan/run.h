@@ -12,7 +12,7 @@ enum { CLADE__EXECUTION_BITS = 44 }; /* of a ticket; above them is the run's ser
 typedef enum clade__cmd_kind {
   CLADE__CMD_LAUNCH,
   CLADE__CMD_COPY,
-  CLADE__CMD_FEED,   /* input `port` into its slot */
+  CLADE__CMD_FEED,   /* input `port` into its slot: a tensor's bytes; those of the host are uploaded before */
   CLADE__CMD_SEND,   /* transfer `port`: from its device to the host */
   CLADE__CMD_RECEIVE /* and on to the other device, once it has arrived: a host step, polled */
 } clade__cmd_kind;
@@ -37,12 +37,13 @@ typedef struct clade__cmd {
 /* What one device does, in order. Executions follow one another on it. */
 typedef struct clade__lane {
   clade__queue *queue;
+  clade__queue *uploads; /* of inputs, beside what the device computes; NULL: it has no inputs */
   clade_device *device;
-  size_t n_cmds;
-  clade__cmd **cmds; /* [slots] */
-  size_t first_time; /* of its commands in a slot's `times` */
-  uint64_t next;     /* the execution that it enqueues */
-  size_t at;         /* and the command of it */
+  size_t n_cmds, n_feeds; /* the feeds come first */
+  clade__cmd **cmds;      /* [slots] */
+  size_t first_time;      /* of its commands in a slot's `times` */
+  uint64_t next;          /* the execution that it enqueues */
+  size_t at;              /* and the command of it */
 } clade__lane;
 
 typedef struct clade__fed {
@@ -62,6 +63,7 @@ typedef struct clade__slot {
   clade__buffer **inputs, **outputs;
   clade__staging **staging; /* [inputs] */
   clade__staging **parcels; /* [transfers] */
+  cl_event *uploaded;       /* [lanes]: the inputs that come from the host; NULL: there are none */
   cl_event *sent;           /* [transfers] */
   cl_event *done;           /* [lanes] */
   cl_event *times;          /* by command of all lanes, with .profile */
@@ -121,9 +123,13 @@ void clade__run_unbuild(clade_run *run);
 /* Where a place is for an execution in `slot`. */
 clade__buffer *clade__run_buffer(const clade_run *run, int slot, const clade__place *place);
 
-/* ---- enqueuing (drive.c, progress.c); all need run->lock ---- */
+/* ---- enqueuing (upload.c, drive.c, progress.c); all need run->lock ---- */
+/* The inputs in the slot's staging, on their way. Nobody reads the slot's memory any more: its execution has ended. */
+void clade__run_upload(clade_run *run, clade__slot *slot);
 /* Enqueues whatever can be, of all executions submitted. true: some lane waits for a host step. */
 bool clade__run_drive(clade_run *run);
+/* A second reference, where one is wanted. Without it there is no time of that command, or a marker in its place. */
+void clade__event_share(const clade__lane *lane, cl_event event, cl_event *also);
 /* The first failure of an execution stays. */
 void clade__slot_fail(clade__slot *slot, clade_status status);
 /* Waits until the slot's execution has ended, and frees what it held. Gives up the lock meanwhile. */

@@ -65,9 +65,11 @@ static clade_status slot_new(clade_run *run, clade__slot *slot) {
   slot->staging = clade__new(inputs, sizeof *slot->staging);
   slot->outputs = clade__new(outputs, sizeof *slot->outputs);
   slot->parcels = clade__new(func->n_transfers, sizeof *slot->parcels);
+  slot->uploaded = clade__new((size_t)run->n_lanes, sizeof *slot->uploaded);
   slot->sent = clade__new(func->n_transfers, sizeof *slot->sent);
   slot->done = clade__new((size_t)run->n_lanes, sizeof *slot->done);
-  if (!slot->fed || !slot->inputs || !slot->staging || !slot->outputs || !slot->parcels || !slot->sent || !slot->done)
+  if (!slot->fed || !slot->inputs || !slot->staging || !slot->outputs || !slot->parcels || !slot->uploaded ||
+      !slot->sent || !slot->done)
     return CLADE_NO_MEMORY;
   return slot_buffers(run, slot);
 }
@@ -203,8 +205,9 @@ static void count_cmds(clade_run *run) {
   const clade_func *func = run->func;
   for (size_t i = 0; i < func->graph->inputs.count; i++) {
     const clade__place *place = &func->cells[func->cell_of[func->graph->inputs.at[i].value]].place;
-    run->lanes[place->device].n_cmds += place->bytes > 0;
+    run->lanes[place->device].n_feeds += place->bytes > 0;
   }
+  for (int l = 0; l < run->n_lanes; l++) run->lanes[l].n_cmds = run->lanes[l].n_feeds;
   for (size_t s = 0; s < func->n_steps; s++) {
     const clade__fstep *step = &func->steps[s];
     run->lanes[step->device].n_cmds++;
@@ -250,6 +253,12 @@ static clade_status lanes_new(clade_run *run, cl_command_queue user_queue) {
   return CLADE_OK;
 }
 
+static clade_status uploads_new(clade_run *run) {
+  for (int l = 0; l < run->n_lanes; l++)
+    if (run->lanes[l].n_feeds) CLADE_TRY(clade__queue_new(run->lanes[l].device, run->profile, &run->lanes[l].uploads));
+  return CLADE_OK;
+}
+
 static clade_status names_new(clade__map *map, const clade__ports *ports) {
   for (size_t i = 0; i < ports->count; i++)
     CLADE_TRY(clade__map_put(map, clade__hash_bytes(ports->at[i].name, strlen(ports->at[i].name)), i));
@@ -282,6 +291,7 @@ clade_status clade__run_build(clade_run *run, cl_command_queue user_queue) {
   for (int s = 0; s < run->n_slots; s++) CLADE_TRY(slot_new(run, &run->slots[s]));
   CLADE_TRY(kernels_new(run));
   count_cmds(run);
+  CLADE_TRY(uploads_new(run));
   return cmds_new(run);
 }
 
@@ -296,7 +306,10 @@ static void slot_free(clade_run *run, clade__slot *slot) {
     if (slot->parcels) clade__staging_free(slot->parcels[i]);
     if (slot->sent) clade__event_release(slot->sent[i]);
   }
-  for (int l = 0; slot->done && l < run->n_lanes; l++) clade__event_release(slot->done[l]);
+  for (int l = 0; l < run->n_lanes; l++) {
+    if (slot->done) clade__event_release(slot->done[l]);
+    if (slot->uploaded) clade__event_release(slot->uploaded[l]);
+  }
   for (size_t i = 0; slot->times && i < run->n_times; i++) clade__event_release(slot->times[i]);
   clade__free(slot->fed);
   clade__free(slot->inputs);
@@ -304,12 +317,14 @@ static void slot_free(clade_run *run, clade__slot *slot) {
   clade__free(slot->outputs);
   clade__free(slot->parcels);
   clade__free(slot->sent);
+  clade__free(slot->uploaded);
   clade__free(slot->done);
   clade__free(slot->times);
 }
 
 void clade__run_unbuild(clade_run *run) {
   for (int l = 0; l < run->n_lanes; l++) { /* queues first: they wait for what uses the rest */
+    clade__queue_free(run->lanes[l].uploads);
     clade__queue_free(run->lanes[l].queue);
     for (int s = 0; s < run->n_slots; s++) clade__free(run->lanes[l].cmds[s]);
     clade__free(run->lanes[l].cmds);

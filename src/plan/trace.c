@@ -52,7 +52,8 @@ static void collect_lane(clade_run *run, clade__slot *slot, const clade__lane *l
                                                                       .queued_ns = t.queued,
                                                                       .submitted_ns = t.submitted,
                                                                       .start_ns = t.start,
-                                                                      .end_ns = t.end};
+                                                                      .end_ns = t.end,
+                                                                      .device = (int)(lane - run->lanes)};
   }
 }
 
@@ -87,21 +88,13 @@ static const char *impl_of(const clade_run *run, const clade_step_time *t) {
   return node->impl >= 0 && node->op->impls ? node->op->impls[node->impl].name : "";
 }
 
-static int device_of(const clade_run *run, const clade_step_time *t) {
-  if (t->step >= 0) return run->func->steps[t->step].device;
-  for (size_t i = 0; i < run->func->graph->inputs.count; i++) {
-    const clade__port *port = &run->func->graph->inputs.at[i];
-    if (port->name == t->name) return run->func->cells[run->func->cell_of[port->value]].place.device;
-  }
-  return 0;
-}
-
 /* Microseconds, as the format wants them. */
 static void add_event(const clade_run *run, const clade_step_time *t, clade__text *out) {
   clade__text_add(out, ",\n{\"name\":");
   add_quoted(out, t->name);
-  clade__text_add(out, ",\"ph\":\"X\",\"pid\":%d,\"tid\":0,\"ts\":%" PRIu64 ".%03u,\"dur\":%" PRIu64 ".%03u,\"args\":{",
-                  device_of(run, t), t->start_ns / 1000, (unsigned)(t->start_ns % 1000),
+  clade__text_add(out,
+                  ",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%" PRIu64 ".%03u,\"dur\":%" PRIu64 ".%03u,\"args\":{",
+                  t->device, t->step < 0, t->start_ns / 1000, (unsigned)(t->start_ns % 1000),
                   (t->end_ns - t->start_ns) / 1000, (unsigned)((t->end_ns - t->start_ns) % 1000));
   clade__text_add(out, "\"execution\":%" PRIu64 ",\"step\":%d,\"kernel\":", clade__ticket_execution(t->ticket),
                   t->step);
@@ -117,8 +110,11 @@ static void add_all(const clade_run *run, clade__text *out) {
   for (int l = 0; l < run->n_lanes; l++) {
     clade__text_add(out, "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":", l ? ",\n" : "", l);
     add_quoted(out, clade__device_info(run->lanes[l].device)->name);
-    clade__text_add(
-        out, "}},\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":0,\"args\":{\"name\":\"queue\"}}", l);
+    clade__text_add(out, "}}");
+    for (int row = 0; row < 2; row++)
+      clade__text_add(out,
+                      ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}}", l,
+                      row, row ? "inputs" : "queue");
   }
   for (uint64_t i = first; i < run->ring_count; i++) add_event(run, &run->ring[i % run->ring_size], out);
   clade__text_add(out, "\n]}\n");

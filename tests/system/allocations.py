@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 
-from common import Caches, Checks, run
+from common import Caches, Checks, finds_leaks, run
 
 every = "--every" in sys.argv
 program = [a for a in sys.argv[1:] if a != "--every"][0]
@@ -26,7 +26,7 @@ def copy(caches):
 
 def verdict(caches, arguments, plan):
     try:
-        result = run(program, *arguments, "--fail-allocation", plan, env=caches.environment(), timeout=60)
+        result = run(program, *arguments, "--fail-allocation", plan, env=caches.environment())
     except Exception as error:  # a time-out is a hang
         return f"{error}"
     if result.status not in (0, 3):
@@ -67,6 +67,8 @@ def sweep(what, arguments, warm, known):
     check.that(not bad, f"{what}: {len(calls)} allocations, {len(plans)} faults, {len(bad)} of them badly met")
 
 
+if finds_leaks(program):
+    print("leaks are looked for")
 seen = set()
 sweep("warm perceptron", [], True, seen)
 sweep("warm copy between two devices", ["--two"], True, seen)

@@ -45,7 +45,7 @@ def command(program, *arguments, prefix=()):
     return [*prefix, str(program), "--start", str(time.monotonic_ns()), *arguments]
 
 
-def run(program, *arguments, env=None, prefix=(), timeout=120):
+def run(program, *arguments, env=None, prefix=(), timeout=300):
     return Result(subprocess.run(command(program, *arguments, prefix=prefix), env=env, timeout=timeout,
                                  capture_output=True, text=True, stdin=subprocess.DEVNULL))
 
@@ -59,6 +59,14 @@ def finish(process, timeout=120):
     process.stdout_text, process.stderr_text = process.communicate(timeout=timeout)
     return Result(subprocess.CompletedProcess(process.args, process.returncode, process.stdout_text,
                                               process.stderr_text))
+
+
+def finds_leaks(program):
+    """Whether the program was built with LeakSanitizer; then it has to find what is lost on purpose."""
+    lost = run(program, "--leak")
+    if lost.json["leak_sanitizer"] and lost.status == 0:
+        raise SystemExit(f"lost memory was not found: {lost}")
+    return lost.json["leak_sanitizer"]
 
 
 class Checks:

@@ -1,10 +1,11 @@
-"""Fails OpenCL calls of a cold and a warm run of the perceptron and of a copy between two devices, each once and for good.
+"""Fails OpenCL calls of a warm run of the perceptron and of a copy between two devices, and of a cold run.
 
     faults.py [--every] FIRST_RESULT LAYER [warm] [two] [cold]
 
-One process per fault. By default one call per call site; --every fails every call of the warm runs with four errors and
-every call of the cold one. Each must end in an error status whose message names the call, or in the right answer with a
-logged warning; never in a crash, a hang or a wrong answer, and every object is released as often as it was made.
+One process per fault. By default one call per call site, warm ones once and for good, cold ones once; --every fails
+every call once, warm ones with each of four errors, cold ones with the first of them. Each must end in an error
+status whose message names the call, or in the right answer with a logged warning; never in a crash, a hang or a
+wrong answer, and every object is released as often as it was made.
 """
 import concurrent.futures
 import shutil
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import pathlib
 
-from common import Caches, Checks, run
+from common import Caches, Checks, finds_leaks, run
 
 ERRORS = ["CL_OUT_OF_RESOURCES", "CL_OUT_OF_HOST_MEMORY", "CL_DEVICE_NOT_AVAILABLE",
           "CL_MEM_OBJECT_ALLOCATION_FAILURE"]
@@ -48,7 +49,7 @@ def once(caches, arguments, fault=None, record=False):
             env["CLADE_LAYER_FAIL"] = fault
         if record:
             env["CLADE_LAYER_RECORD"] = "1"
-        result = run(program, *arguments, env=env, timeout=60)
+        result = run(program, *arguments, env=env)
         return result, Report(report) if report.exists() else None
 
 
@@ -109,6 +110,8 @@ def sweep(what, arguments, warm, known):
     check.that(not bad, f"{what}: {len(calls)} calls, {len(todo)} faults, {len(bad)} of them badly met")
 
 
+if finds_leaks(program):
+    print("leaks are looked for")
 seen = set()
 for word, what, arguments, warm in (("warm", "warm perceptron", [], True),
                                     ("two", "warm copy between two devices", ["--two"], True),

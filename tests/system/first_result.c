@@ -1,10 +1,11 @@
 /* One process of the system tests: opens devices, computes, says how it went, as one JSON line.
  *
  *   first_result [--two] [--start NANOSECONDS] [--repeat N] [--fail-allocation N[+]] [--allocation-sites FILE] [SPEC]
+ *   first_result --leak
  *
  * Exit status: 0 the right answer, 3 an error status (its message is in "error"), 4 a wrong answer. "again" tells
  * how a second try in the same process ended after an error. --start is the monotonic time at which
- * the caller started the process. */
+ * the caller started the process. With --leak it only loses memory. */
 #include "failing_allocator.h"
 #include "perceptron.h"
 
@@ -43,6 +44,20 @@ static void print_text(const char *text) {
       putchar(*text);
   }
   putchar('"');
+}
+
+/* Loses memory, and says whether somebody looks for it. */
+static int leak(void) {
+  static void *volatile lost;
+  for (int i = 0; i < 4; i++) lost = malloc(1000);
+  if (lost) lost = NULL;
+#ifdef __SANITIZE_ADDRESS__
+  puts("{\"leak_sanitizer\":true}");
+#else
+  puts("{\"leak_sanitizer\":false}");
+#endif
+  fflush(stdout); /* LeakSanitizer ends the process before exit would do it */
+  return 0;
 }
 
 static long long first; /* when the first result was there */
@@ -97,6 +112,8 @@ int main(int argc, char **argv) {
       plan = argv[++i];
     else if (!strcmp(argv[i], "--allocation-sites") && i + 1 < argc)
       sites = argv[++i];
+    else if (!strcmp(argv[i], "--leak"))
+      return leak();
     else
       spec = argv[i];
   }

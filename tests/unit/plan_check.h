@@ -135,6 +135,31 @@ static inline void check_line(check *c, const char *line) {
   }
 }
 
+/* How many of the elementwise steps leave memory of their result's size to die beside it, instead of taking it over. */
+static inline int check_not_in_place(const char *text) {
+  static int last[CHECK_CELLS];
+  check_use reads[CLADE_MAX_OPERANDS], writes[CLADE_MAX_OPERANDS];
+  int number = 0, wrong = 0;
+  for (const char *line = text; *line; line = strchr(line, '\n') + 1, number++)
+    for (int n = check_uses(line, " reads ", reads, CLADE_MAX_OPERANDS), i = 0; i < n; i++)
+      last[reads[i].cell] = number;
+  number = 0;
+  for (const char *line = text; *line; line = strchr(line, '\n') + 1, number++) {
+    const char *kernel = strstr(line, " kernel eltwise");
+    bool dies = false, taken = false;
+    if (!kernel || kernel > line + strcspn(line, "\n")) continue;
+    int n = check_uses(line, " reads ", reads, CLADE_MAX_OPERANDS);
+    assert_int_equal(check_uses(line, " writes ", writes, CLADE_MAX_OPERANDS), 1);
+    for (int i = 0; i < n; i++) {
+      dies |=
+          strcmp(reads[i].space, "arena") == 0 && last[reads[i].cell] == number && reads[i].bytes == writes[0].bytes;
+      taken |= check_overlap(&reads[i], &writes[0]);
+    }
+    wrong += strcmp(writes[0].space, "arena") == 0 && dies && !taken;
+  }
+  return wrong;
+}
+
 /* The largest sum of what is alive at a line; a cell that takes another's memory over counts once at that line. */
 static inline size_t check_bound(const check *c) {
   size_t most = 0;

@@ -41,7 +41,7 @@ static void packing(void **state) {
       sum += sizes[i];
     }
     assert_true(sum >= bound);
-    if (limit > 1 << 20 && n < 2000 && (double)sum > 1.25 * (double)bound)
+    if (limit > 1 << 20 && n < 2000 && (double)sum > 1.1 * (double)bound)
       fail_msg("%zu intervals: %zu bytes, the bound is %zu", n, sum, (size_t)bound);
     clade__free(sizes);
   }

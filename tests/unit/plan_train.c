@@ -1,6 +1,13 @@
 /* Plans of training steps: new values of variables are made in their places, also by an op that makes many of them. */
 #include "plan_check.h"
 
+static uint64_t seed_state;
+static unsigned draw(unsigned n) {
+  uint32_t x[4];
+  clade__philox(2, seed_state++, 0, x);
+  return x[0] % n;
+}
+
 /* (p, g, m) for each variable, then a rate: m' = m + g, p' = p + rate m'. One launch each. */
 static int update_outputs(const void *attrs, int n_in) {
   (void)attrs;
@@ -200,11 +207,262 @@ static void both_in_their_places(void **state) {
   clade_func_release(func);
 }
 
+/* Views of what dies, derivatives of elementwise functions and sums of gradients take over the memory of an operand. */
+static void in_place(void **state) {
+  enum { N = 4096 };
+  for (int fused = 0; fused < 2; fused++) {
+    clade_graph *g = graph_new();
+    clade_val v = clade_variable(g, "v", CLADE_F32, CLADE_SHAPE(N), (clade_initial){0}), dv;
+    clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(N));
+    clade_val h = clade_reshape(g, clade_mul(g, clade_mul(g, v, x), x), CLADE_SHAPE(64, N / 64));
+    clade_val t = clade_tanh(g, h), s = clade_softmax(g, clade_add(g, clade_mul(g, t, t), t), 1); /* t three times */
+    s = clade_softmax(g, clade_reshape(g, s, CLADE_SHAPE(N / 64, 64)), 1);
+    OK(clade_gradients(g, clade_relu(g, s), (clade_val){0}, 1, &v, &dv));
+    clade_assign(g, v, clade_sub(g, v, dv));
+    clade_func *func = NULL;
+    char *steps;
+    OK(clade_compile(g, *state, &func, .no_fusion = !fused));
+    OK(clade_func_steps(func, &steps));
+    assert_int_equal(check_not_in_place(steps), 0);
+    assert_true(writes_variable(steps, 0));
+    assert_null(strstr(steps, " copy "));
+    assert_true(check_plan(func, *state) <= 1.0);
+    clade_text_free(steps);
+    clade_func_release(func);
+    clade_graph_release(g);
+  }
+  assert_int_equal(check_not_in_place("0 kernel eltwise_x reads - writes c1@arena:0:0:64 workspace -\n"
+                                      "1 kernel eltwise_x reads c1@arena:0:0:64 writes c2@arena:0:64:64 workspace -\n"),
+                   1);
+}
+
+/* ---- whole steps: forward, backward, update ---- */
+/* An op of which only the memory matters: `n` elements out of any operands, by way of a workspace. Its derivative reads
+ * what `needs` says. These graphs are planned and never run, so that their kernels are empty. */
+enum { NEEDS_NOTHING, NEEDS_IN, NEEDS_OUT };
+typedef struct any_attrs {
+  int64_t n, workspace;
+  int32_t needs, take; /* take: the operand whose memory may be taken over; -1: none */
+} any_attrs;
+static const clade_attr any_table[] = {{"n", CLADE_ATTR_I64, offsetof(any_attrs, n), 1},
+                                       {"workspace", CLADE_ATTR_I64, offsetof(any_attrs, workspace), 1},
+                                       {"needs", CLADE_ATTR_I32, offsetof(any_attrs, needs), 1},
+                                       {"take", CLADE_ATTR_I32, offsetof(any_attrs, take), 1},
+                                       {0}};
+static clade_val any(clade_graph *g, const any_attrs *attrs, int n, const clade_val *in);
+
+static clade_status any_infer(clade_node *n) {
+  n->out[0] = (clade_type){.dtype = CLADE_F32, .shape = CLADE_SHAPE(((const any_attrs *)n->attrs)->n)};
+  return CLADE_OK;
+}
+static clade_status any_grad(clade_grad *g) {
+  const any_attrs *a = g->node->attrs;
+  for (int i = 0; i < g->node->n_in; i++) {
+    clade_val in[CLADE_MAX_OPERANDS] = {g->dout[0]};
+    int n = 1;
+    if (!g->wanted[i]) continue;
+    if (a->needs == NEEDS_OUT) in[n++] = g->out[0];
+    for (int k = 0; a->needs == NEEDS_IN && k < g->node->n_in; k++) /* dw of x, dx of w */
+      if (k != i || g->node->n_in == 1) in[n++] = g->in[k];
+    any_attrs own = {.n = g->node->in[i].shape.dim[0], .workspace = a->workspace, .take = -1};
+    if (own.n == a->n && a->needs != NEEDS_IN) own.take = 0;
+    g->din[i] = a->needs == NEEDS_NOTHING && own.n == a->n ? g->dout[0] : any(g->graph, &own, n, in);
+  }
+  return CLADE_OK;
+}
+static uint64_t any_in_place(const clade_node *n, int out) {
+  (void)out;
+  int32_t take = ((const any_attrs *)n->attrs)->take;
+  return take < 0 ? 0 : UINT64_C(1) << take;
+}
+static size_t any_workspace(const clade_query *q) { return (size_t)((const any_attrs *)q->node->attrs)->workspace; }
+static clade_status any_emit(clade_emit *e, const clade_query *q) {
+  static const char *const kernels[] = {"any2", "any3", "any4", "any5"}; /* by what they touch */
+  clade_kernel_step *s = clade_emit_kernel(e, kernels[q->node->n_in - 1 + (any_workspace(q) > 0)]);
+  for (int i = 0; i < q->node->n_in; i++) clade_emit_in(s, i);
+  clade_emit_out(s, 0);
+  if (any_workspace(q)) clade_emit_workspace(s, 0, 1);
+  kit_range(s, 16);
+  return CLADE_OK;
+}
+static const clade_impl any_impls[] = {{.name = "ref", .workspace = any_workspace, .emit = any_emit}, {0}};
+static const clade_op any_op = {.size = sizeof(clade_op),
+                                .name = "train.any",
+                                .min_in = 1,
+                                .max_in = CLADE_MAX_OPERANDS,
+                                .n_out = 1,
+                                .attr_bytes = sizeof(any_attrs),
+                                .attrs = any_table,
+                                .infer = any_infer,
+                                .grad = any_grad,
+                                .in_place = any_in_place,
+                                .impls = any_impls,
+                                .source =
+                                    "KERNEL(any2)(ARG(float, a), ARG(float, b)) {}\n"
+                                    "KERNEL(any3)(ARG(float, a), ARG(float, b), ARG(float, c)) {}\n"
+                                    "KERNEL(any4)(ARG(float, a), ARG(float, b), ARG(float, c), ARG(float, d)) {}\n"
+                                    "KERNEL(any5)(ARG(float, a), ARG(float, b), ARG(float, c), ARG(float, d),\n"
+                                    "             ARG(float, e)) {}\n"};
+static clade_val any(clade_graph *g, const any_attrs *attrs, int n, const clade_val *in) {
+  return clade_node_add(g, &any_op, NULL, attrs, n, in, NULL);
+}
+
+/* A model being built, with its parameters. */
+enum { MOST_PARAMETERS = 400 };
+typedef struct network {
+  clade_graph *g;
+  clade_val parameter[MOST_PARAMETERS];
+  int n;
+} network;
+
+static clade_val parameter(network *m, int64_t n) {
+  char name[16];
+  snprintf(name, sizeof name, "p%d", m->n);
+  assert_true(m->n < MOST_PARAMETERS);
+  return m->parameter[m->n++] = clade_variable(m->g, name, CLADE_F32, CLADE_SHAPE(n), (clade_initial){0});
+}
+static clade_val layer(network *m, clade_val x, int64_t weights, int64_t n, int64_t workspace) {
+  clade_val in[2] = {x, parameter(m, weights)};
+  return any(m->g, &(any_attrs){.n = n, .workspace = workspace, .needs = NEEDS_IN, .take = -1}, 2, in);
+}
+static int64_t length(const network *m, clade_val x) {
+  clade_type type;
+  OK(clade_val_type(m->g, x, &type));
+  return type.shape.dim[0];
+}
+static clade_val activation(network *m, clade_val x) {
+  return any(m->g, &(any_attrs){.n = length(m, x), .needs = NEEDS_OUT}, 1, &x);
+}
+static clade_val normal(network *m, clade_val x, int64_t channels) {
+  clade_val in[2] = {x, parameter(m, channels)};
+  return any(m->g, &(any_attrs){.n = length(m, x), .needs = NEEDS_IN, .take = -1}, 2, in);
+}
+static clade_val sum_of(network *m, clade_val a, clade_val b) {
+  return any(m->g, &(any_attrs){.n = length(m, a), .needs = NEEDS_NOTHING}, 2, (clade_val[]){a, b});
+}
+
+/* Momentum over groups of all parameters, in their places. */
+static void learn(network *m, clade_val loss) {
+  static clade_val grads[MOST_PARAMETERS];
+  enum { GROUP = (CLADE_MAX_OPERANDS - 1) / 3 };
+  clade_val rate = clade_variable(m->g, "rate", CLADE_F32, CLADE_SHAPE(1), (clade_initial){0});
+  OK(clade_gradients(m->g, loss, (clade_val){0}, m->n, m->parameter, grads));
+  for (int first = 0; first < m->n; first += GROUP) {
+    clade_val in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+    int n = m->n - first < GROUP ? m->n - first : GROUP;
+    for (int i = 0; i < n; i++) {
+      char name[16];
+      snprintf(name, sizeof name, "m%d", first + i);
+      in[3 * i] = m->parameter[first + i];
+      in[3 * i + 1] = grads[first + i];
+      in[3 * i + 2] = clade_variable(m->g, name, CLADE_F32, CLADE_SHAPE(length(m, in[3 * i])), (clade_initial){0});
+    }
+    in[3 * n] = rate;
+    clade_node_add(m->g, &update, NULL, NULL, 3 * n + 1, in, out);
+    for (int i = 0; i < n; i++) {
+      clade_assign(m->g, in[3 * i], out[2 * i]);
+      clade_assign(m->g, in[3 * i + 2], out[2 * i + 1]);
+    }
+  }
+  clade_output(m->g, "loss", loss);
+}
+
+static double plan_step(network *m, clade_device *device, const char *what) {
+  clade_func *func = compiled(m->g, device);
+  double ratio = check_plan(func, device);
+  clade_func_info info = {.size = sizeof info};
+  OK(clade_func_get_info(func, &info));
+  if (what)
+    print_message("%s: %d steps, arena %" PRIu64 ", %.3f of the bound\n", what, info.steps, info.arena_bytes, ratio);
+  clade_func_release(func);
+  return ratio;
+}
+
+static network network_new(int64_t n, clade_val *x) {
+  network m = {.g = graph_new()};
+  *x = clade_input(m.g, "x", CLADE_F32, CLADE_SHAPE(n));
+  return m;
+}
+
+static void perceptron(clade_device *device, int batch, int depth) {
+  clade_val x;
+  network m = network_new(batch * 784, &x);
+  for (int i = 0; i < depth; i++) x = activation(&m, layer(&m, x, i ? 256 * 256 : 784 * 256, batch * 256, 0));
+  learn(&m, layer(&m, x, 2560, 1, 0));
+  char what[48];
+  snprintf(what, sizeof what, "perceptron of %d layers, batch %d", depth, batch);
+  double ratio = plan_step(&m, device, what);
+  assert_true(ratio <= 1.1);
+}
+
+/* The shape of ResNet-18 for 32x32 images. */
+static void residual(clade_device *device, int batch) {
+  int64_t channels = 64, size = 32 * 32;
+  clade_val x;
+  network m = network_new(batch * 3 * 32 * 32, &x);
+  x = activation(&m, normal(&m, layer(&m, x, 3 * 64 * 9, batch * channels * size, 0), channels));
+  for (int stage = 0; stage < 4; stage++)
+    for (int block = 0; block < 2; block++) {
+      int64_t from = channels;
+      clade_val skip = x;
+      if (stage && !block) channels *= 2, size /= 4;
+      int64_t n = batch * channels * size;
+      x = activation(&m, normal(&m, layer(&m, x, from * channels * 9, n, channels * from * 36), channels));
+      x = normal(&m, layer(&m, x, channels * channels * 9, n, channels * channels * 36), channels);
+      if (from != channels) skip = normal(&m, layer(&m, skip, from * channels, n, 0), channels);
+      x = activation(&m, sum_of(&m, x, skip));
+    }
+  x = any(m.g, &(any_attrs){.n = batch * channels, .take = -1}, 1, &x);
+  learn(&m, layer(&m, x, channels * 10, 1, 0));
+  char what[48];
+  snprintf(what, sizeof what, "ResNet-18, batch %d", batch);
+  double ratio = plan_step(&m, device, what);
+  assert_true(ratio <= 1.1);
+}
+
+static void training_steps(void **state) {
+  perceptron(*state, 64, 3);
+  perceptron(*state, 512, 12);
+  for (int batch = 1; batch <= 64; batch *= 4) residual(*state, batch);
+}
+
+static void random_steps(void **state) {
+  double worst = 0;
+  for (int round = 0; round < 150; round++) {
+    clade_val x, at[40];
+    network m = network_new(1 + draw(3000), &x);
+    int n = 4 + (int)draw(36);
+    at[0] = x;
+    for (int i = 1; i < n; i++) {
+      clade_val from = at[draw(4) ? i - 1 : (int)draw((unsigned)i)];
+      int64_t size = draw(2) ? length(&m, from) : 1 + (int64_t)draw(draw(4) ? 500 : 20000);
+      switch (draw(6)) {
+      case 0: at[i] = activation(&m, from); break;
+      case 1: at[i] = normal(&m, from, 16); break;
+      case 2:
+      case 3:
+        for (int k = i - 1; k >= 0; k--)
+          if (at[k].id != from.id && length(&m, at[k]) == length(&m, from)) {
+            from = sum_of(&m, from, at[k]);
+            break;
+          }
+        at[i] = activation(&m, from);
+        break;
+      default: at[i] = layer(&m, from, 1 + draw(3000), size, draw(3) ? 0 : 4 * (int64_t)draw(3000)); break;
+      }
+    }
+    learn(&m, layer(&m, at[n - 1], 64, 1, 0));
+    double ratio = plan_step(&m, *state, NULL);
+    worst = ratio > worst ? ratio : worst;
+  }
+  print_message("worst of 150 random steps: %.3f of the bound\n", worst);
+  assert_true(worst <= 1.1);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(many_at_once),
-      cmocka_unit_test(one_taker),
-      cmocka_unit_test(both_in_their_places),
+      cmocka_unit_test(many_at_once), cmocka_unit_test(one_taker),      cmocka_unit_test(both_in_their_places),
+      cmocka_unit_test(in_place),     cmocka_unit_test(training_steps), cmocka_unit_test(random_steps),
   };
   return cmocka_run_group_tests_name("plan_train", tests, open_device, close_device);
 }
