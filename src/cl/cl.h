@@ -36,7 +36,6 @@ bool clade__quirk_has(const clade_device *device, clade__quirk quirk);
 clade__hash clade__device_key(const clade_device *device);
 const clade_device_info *clade__device_info(const clade_device *device);
 cl_context clade__device_context(const clade_device *device);
-cl_device_id clade__device_id(const clade_device *device);
 /* CLADE_OK, CLADE_LOST or CLADE_FORKED: every entry point that uses a device asks first. */
 clade_status clade__device_check(const clade_device *device, const char *function);
 /* One slot for the room above (the program store), freed with the device. */
@@ -76,7 +75,6 @@ void clade__queue_free(clade__queue *queue); /* waits, unless the queue is adopt
 /* Borrowed, made at first use; NULL on failure. Shared by all that copy and allocate: no command on it may wait for
  * something that the host has yet to do. */
 clade__queue *clade__device_transfer_queue(clade_device *device);
-clade_device *clade__queue_device(const clade__queue *queue);
 
 typedef struct clade__wait {
   cl_uint n;

@@ -77,7 +77,6 @@ void clade__queue_free(clade__queue *queue) {
   clade_device_release(device);
 }
 
-clade_device *clade__queue_device(const clade__queue *queue) { return queue->device; }
 cl_command_queue clade__queue_cl(const clade__queue *queue) { return queue->queue; }
 
 static const cl_event *events(clade__wait wait) { return wait.n ? wait.events : NULL; }

@@ -22,7 +22,6 @@ clade_status clade_device_get_info(const clade_device *device, clade_device_info
 const clade_device_info *clade__device_info(const clade_device *device) { return &device->facts.info; }
 clade__hash clade__device_key(const clade_device *device) { return device->key; }
 cl_context clade__device_context(const clade_device *device) { return device->context; }
-cl_device_id clade__device_id(const clade_device *device) { return device->id; }
 cl_context clade_device_context(const clade_device *device) { return device ? device->context : NULL; }
 cl_device_id clade_device_cl_id(const clade_device *device) { return device ? device->id : NULL; }
 
