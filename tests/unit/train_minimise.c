@@ -154,6 +154,55 @@ static void test_accumulate(void **state) {
   close_session(&once), close_session(&sum), close_session(&update);
 }
 
+/* ---- shares of a batch on two devices: gradients come to where the parameters are ---- */
+static clade_val share(clade_graph *g, int index, int device) {
+  char x[8], y[8];
+  clade_graph_share(g, index);
+  clade_graph_place(g, device);
+  snprintf(x, sizeof x, "x%d", index);
+  snprintf(y, sizeof y, "y%d", index);
+  clade_val in = clade_input(g, x, CLADE_F32, CLADE_SHAPE(PART, IN));
+  clade_val want = clade_input(g, y, CLADE_F32, CLADE_SHAPE(PART, OUT));
+  clade_val miss = clade_sub(g, clade_nn_linear(g, "fc", in, .out = OUT), want);
+  return clade_mul(g, clade_mean(g, clade_square(g, miss)), clade_fill(g, CLADE_F32, CLADE_SCALAR, 0.5));
+}
+
+static void shared_steps(clade_device *const part[2], bool both, float weights[OUT * IN]) {
+  float x[PARTS * PART * IN], y[PARTS * PART * OUT];
+  clade_graph *g = graph_new();
+  session s;
+  clade_val first = share(g, 0, 0), second = share(g, 1, both ? 1 : 0);
+  clade_graph_place(g, 0);
+  OK(clade_minimise(g, clade_add(g, first, second), .optimizer = clade_adam(.lr = 0.1), .clip_norm = 1));
+  OK(clade_compile(g, part[0], &s.func, .n_devices = both ? 1 : 0, .devices = &part[1]));
+  clade_graph_release(g);
+  OK(clade_vars_new(s.func, 11, &s.vars));
+  OK(clade_run_new(s.func, s.vars, &s.run));
+  for (int round = 0; round < ROUNDS; round++) {
+    draw_batch(round, x, y);
+    OK(clade_execute(s.run,
+                     CLADE_FEEDS({"x0", x, sizeof(float) * PART * IN, NULL},
+                                 {"y0", y, sizeof(float) * PART * OUT, NULL},
+                                 {"x1", x + PART * IN, sizeof(float) * PART * IN, NULL},
+                                 {"y1", y + PART * OUT, sizeof(float) * PART * OUT, NULL}),
+                     NULL));
+  }
+  OK(clade_wait(s.run, 0));
+  OK(clade_vars_get(s.vars, "fc.weight", weights, sizeof(float) * OUT * IN));
+  close_session(&s);
+}
+
+static void test_shares(void **state) {
+  clade_device *part[2];
+  float one[OUT * IN], two[OUT * IN];
+  OK(clade_device_split(*state, 2, part));
+  shared_steps(part, false, one);
+  shared_steps(part, true, two);
+  assert_memory_equal(one, two, sizeof one);
+  clade_device_release(part[0]);
+  clade_device_release(part[1]);
+}
+
 /* ---- rules of others ---- */
 /* p -= lr sign(m), m = number[0] m + g: elementwise nodes alone. */
 static clade_status sign_update(const clade_update *u) {
@@ -252,9 +301,9 @@ static void test_in_place(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_schedules), cmocka_unit_test(test_factors),   cmocka_unit_test(test_accumulate),
-      cmocka_unit_test(test_own_rule),  cmocka_unit_test(test_untouched), cmocka_unit_test(test_halves),
-      cmocka_unit_test(test_in_place),
+      cmocka_unit_test(test_schedules), cmocka_unit_test(test_factors),  cmocka_unit_test(test_accumulate),
+      cmocka_unit_test(test_shares),    cmocka_unit_test(test_own_rule), cmocka_unit_test(test_untouched),
+      cmocka_unit_test(test_halves),    cmocka_unit_test(test_in_place),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }
