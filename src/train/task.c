@@ -1,0 +1,109 @@
+/* What the files of clade_minimise share: parameters with what belongs to them, groups, variables of optimisers. */
+#include "train/task.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include <clade/ops.h>
+
+enum { NAME_BYTES = 320 };
+
+clade_status clade__task_alloc(clade__task *t, size_t n) {
+  size_t moments = CLADE_MAX_MOMENTS * n;
+  t->parameters = clade__new(6 * n + 2 * moments, sizeof *t->parameters);
+  t->names = clade__new(n, sizeof *t->names);
+  t->decays = clade__new(n, sizeof *t->decays);
+  if (!t->parameters || !t->names || !t->decays) return CLADE_NO_MEMORY;
+  t->gradients = t->parameters + n;
+  t->new_parameters = t->gradients + n;
+  t->state = t->new_parameters + n;
+  t->new_state = t->state + n;
+  t->moments = t->new_state + n;
+  t->new_moments = t->moments + moments;
+  return CLADE_OK;
+}
+
+void clade__task_free(clade__task *t) {
+  clade__free(t->parameters);
+  clade__free(t->names);
+  clade__free(t->decays);
+}
+
+void clade__task_list(clade__task *t) {
+  for (size_t i = 0; i < t->g->variables.count; i++) {
+    const clade__port *port = &t->g->variables.at[i];
+    clade_dtype dtype = clade__type(t->g, port->value)->dtype;
+    if (!port->parameter || (dtype != CLADE_F32 && dtype != CLADE_F16 && dtype != CLADE_BF16)) continue;
+    t->parameters[t->n] = clade__graph_val(t->g, port->value);
+    t->names[t->n++] = port->name;
+  }
+}
+
+clade_val clade__find_variable(const clade_graph *g, const char *name) {
+  size_t index;
+  if (!clade__map_get(&g->variables.by_name, clade__hash_bytes(name, strlen(name)), &index)) return (clade_val){0};
+  return clade__graph_val(g, g->variables.at[index].value);
+}
+
+clade_val clade__scalar_variable(clade_graph *g, const char *name, clade_dtype dtype, double value) {
+  return clade_variable(g, name, dtype, CLADE_SCALAR, (clade_initial){CLADE_INIT_FILL, value, 0});
+}
+
+clade_val clade__task_state(clade__task *t, const char *kind, int i) {
+  char name[NAME_BYTES];
+  t->g->device = clade__task_device(t, t->parameters[i]);
+  snprintf(name, sizeof name, "optimizer.%s:%s", kind, t->names[i]);
+  return clade_variable(t->g, name, CLADE_F32, clade__task_type(t, t->parameters[i]).shape, (clade_initial){0});
+}
+
+clade_val clade__one_more(clade_graph *g, clade_val count) {
+  return clade_add(g, count, clade_fill(g, CLADE_I64, CLADE_SCALAR, 1));
+}
+
+/* ---- groups of parameters of one device and type ---- */
+static bool together(const clade__task *t, int i, int k) {
+  return clade__task_device(t, t->parameters[i]) == clade__task_device(t, t->parameters[k]) &&
+         clade__task_type(t, t->parameters[i]).dtype == clade__task_type(t, t->parameters[k]).dtype &&
+         clade__task_type(t, t->gradients[i]).dtype == clade__task_type(t, t->gradients[k]).dtype;
+}
+
+static void swap_parameters(clade__task *t, int i, int k) {
+  clade_val p = t->parameters[i], dx = t->gradients[i];
+  const char *name = t->names[i];
+  t->parameters[i] = t->parameters[k], t->parameters[k] = p;
+  t->gradients[i] = t->gradients[k], t->gradients[k] = dx;
+  t->names[i] = t->names[k], t->names[k] = name;
+}
+
+/* How many, from `first` on, belong to one group; brings them there. */
+static int group(clade__task *t, int first) {
+  int end = first + 1;
+  for (int i = end; i < t->n; i++)
+    if (together(t, first, i)) swap_parameters(t, i, end++);
+  return end - first;
+}
+
+clade_status clade__task_groups(clade__task *t, clade_status (*fn)(clade__task *t, int first, int n)) {
+  for (int i = 0, n; i < t->n; i += n) {
+    n = group(t, i);
+    t->g->device = clade__task_device(t, t->parameters[i]);
+    CLADE_TRY(fn(t, i, n));
+    CLADE_TRY(clade_graph_status(t->g));
+  }
+  t->g->device = clade__task_device(t, t->parameters[0]);
+  return CLADE_OK;
+}
+
+clade_status clade__task_fold(clade__task *t, const char *kind, clade__update_attrs attrs, clade_val count,
+                              const clade_val *from, int first, int n) {
+  attrs.clip = INFINITY;
+  for (int i = first; i < first + n; i++) t->state[i] = clade__task_state(t, kind, i);
+  CLADE_TRY(clade__update_add(t->g, &(clade__update_call){.attrs = attrs,
+                                                          .n = n,
+                                                          .scalar = {{0}, count, {0}, {0}},
+                                                          .gradients = from + first,
+                                                          .states = t->state + first,
+                                                          .out = t->new_state + first}));
+  for (int i = first; i < first + n; i++) clade_assign(t->g, t->state[i], t->new_state[i]);
+  return CLADE_OK;
+}

@@ -1,0 +1,48 @@
+/* What clade_minimise works on while it adds nodes, and what its files share. */
+#ifndef CLADE_TRAIN_TASK_H
+#define CLADE_TRAIN_TASK_H
+
+#include "op/update.h"
+#include "train/optim.h"
+
+/* Parameters that are learnt, with what belongs to each; those of one device and type stand together. */
+typedef struct clade__task {
+  clade_graph *g;
+  const clade_minimise_opt *opt;
+  const char *what; /* the function, for messages */
+  int n, n_moments;
+  const clade_rule *rule;
+  clade_val *parameters, *gradients, *moments, *new_parameters, *new_moments, *state, *new_state;
+  const char **names;
+  bool *decays;
+  clade_val step, next, lr, scale, clip_scale; /* step: done before this one; next: with it */
+} clade__task;
+
+/* Room for n parameters; to be freed also where it failed. */
+clade_status clade__task_alloc(clade__task *t, size_t n);
+void clade__task_free(clade__task *t);
+static inline clade_type clade__task_type(const clade__task *t, clade_val v) { return *clade__type(t->g, v.id); }
+static inline int clade__task_device(const clade__task *t, clade_val v) {
+  return t->g->nodes[t->g->values[v.id].node].device;
+}
+/* The parameters of the graph that may have gradients. */
+void clade__task_list(clade__task *t);
+/* Calls fn for each group of parameters of one device and type, on its device; the graph is on the first one's after.
+ */
+clade_status clade__task_groups(clade__task *t, clade_status (*fn)(clade__task *t, int first, int n));
+
+clade_val clade__find_variable(const clade_graph *g, const char *name); /* invalid: there is none */
+clade_val clade__scalar_variable(clade_graph *g, const char *name, clade_dtype dtype, double value);
+clade_val clade__one_more(clade_graph *g, clade_val count); /* of i64 */
+/* optimizer.KIND:PARAMETER, where the parameter is; moves the graph there. */
+clade_val clade__task_state(clade__task *t, const char *kind, int i);
+/* Averages and sums of `from` in one such state each, of a group: count is 1 the first time. */
+clade_status clade__task_fold(clade__task *t, const char *kind, clade__update_attrs attrs, clade_val count,
+                              const clade_val *from, int first, int n);
+
+/* Adds the gradients to sums. */
+clade_status clade__task_sum(clade__task *t);
+/* Parameters and gradients from the sums of the graph t->opt->model. */
+clade_status clade__task_take_sums(clade__task *t);
+
+#endif
