@@ -68,6 +68,32 @@ typedef struct clade_batch_norm_opt {
 #define clade_nn_batch_norm(g, name, ...) \
   clade_nn_batch_norm_(g, name, &(clade_batch_norm_opt){.size = sizeof(clade_batch_norm_opt), .x = __VA_ARGS__})
 CLADE_API clade_val clade_nn_batch_norm_(clade_graph *g, const char *name, const clade_batch_norm_opt *opt);
+/* Each row of the last n_axes dimensions by its own mean and variance; weight and bias have their shape. */
+CLADE_API clade_val clade_layer_norm(clade_graph *g, clade_val x, clade_val weight, clade_val bias, int n_axes,
+                                     double eps);
+typedef struct clade_layer_norm_opt {
+  size_t size;
+  clade_val x;
+  int n_axes; /* the last ones; unset: 1 */
+  float eps;  /* unset: 1e-5 */
+} clade_layer_norm_opt;
+/* clade_nn_layer_norm(g, "ln", x, .n_axes = 2) */
+#define clade_nn_layer_norm(g, name, ...) \
+  clade_nn_layer_norm_(g, name, &(clade_layer_norm_opt){.size = sizeof(clade_layer_norm_opt), .x = __VA_ARGS__})
+CLADE_API clade_val clade_nn_layer_norm_(clade_graph *g, const char *name, const clade_layer_norm_opt *opt);
+
+/* ---- embedding ---- */
+typedef struct clade_embedding_opt {
+  size_t size;
+  clade_val ids; /* i32 [...]; numbers that name no row give zeros */
+  int64_t count, width;
+  clade_dtype dtype; /* of the parameter and the result; unset: f32 */
+} clade_embedding_opt;
+/* [..., width]: rows of the parameter NAME.weight [count, width], normal at first: clade_nn_embedding(g, "e", ids,
+ * .count = 1000, .width = 64) */
+#define clade_nn_embedding(g, name, ...) \
+  clade_nn_embedding_(g, name, &(clade_embedding_opt){.size = sizeof(clade_embedding_opt), .ids = __VA_ARGS__})
+CLADE_API clade_val clade_nn_embedding_(clade_graph *g, const char *name, const clade_embedding_opt *opt);
 
 /* ---- losses: f32 scalars, means over all elements or samples, whatever the type of what is compared ---- */
 typedef struct clade_cross_entropy_opt {
@@ -83,6 +109,11 @@ typedef struct clade_cross_entropy_opt {
   clade_cross_entropy_(g, logits,           \
                        &(clade_cross_entropy_opt){.size = sizeof(clade_cross_entropy_opt), .labels = __VA_ARGS__})
 CLADE_API clade_val clade_cross_entropy_(clade_graph *g, clade_val logits, const clade_cross_entropy_opt *opt);
+/* Means over all elements of (x - target)^2, of |x - target|, and of what a sigmoid of logits misses of targets from 0
+ * to 1: log(1 + exp(x)) - x target, without overflow. */
+CLADE_API clade_val clade_mse(clade_graph *g, clade_val x, clade_val target);
+CLADE_API clade_val clade_l1(clade_graph *g, clade_val x, clade_val target);
+CLADE_API clade_val clade_binary_cross_entropy(clade_graph *g, clade_val logits, clade_val target);
 /* i32 scalar: how many samples have the logit of their label among the k largest of the last axis. Of equal logits the
  * one with the smaller index is the larger, as for clade_arg_max. A label that names no class counts as wrong. */
 CLADE_API clade_val clade_top_k_count(clade_graph *g, clade_val logits, clade_val labels, int k);

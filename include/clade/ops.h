@@ -74,6 +74,14 @@ CLADE_API clade_val clade_flatten(clade_graph *g, clade_val x,
                                   int axis); /* to two dimensions: before axis, from axis */
 CLADE_API clade_val clade_transpose(clade_graph *g, clade_val x, int rank, const int *permutation);
 CLADE_API clade_val clade_broadcast(clade_graph *g, clade_val x, clade_shape shape);
+/* The part of x that begins at `begin` in each dimension; one of `size` may be CLADE_DIM_REST: to the end. */
+CLADE_API clade_val clade_slice(clade_graph *g, clade_val x, clade_shape begin, clade_shape size);
+/* x with so many elements of `value` before and after it in each dimension. */
+CLADE_API clade_val clade_pad(clade_graph *g, clade_val x, clade_shape before, clade_shape after, double value);
+/* Side by side along an axis (negative: from the end); at most 64. */
+CLADE_API clade_val clade_concat(clade_graph *g, int n, const clade_val *xs, int axis);
+/* x[ids[...], ...]: rows by their i32 numbers; a number that names no row gives zeros. */
+CLADE_API clade_val clade_gather(clade_graph *g, clade_val x, clade_val ids);
 /* To and from a blocked layout. */
 CLADE_API clade_val clade_pack(clade_graph *g, clade_val x, clade_layout layout);
 CLADE_API clade_val clade_unpack(clade_graph *g, clade_val x);

@@ -5,6 +5,11 @@
 
 enum { NAME_BYTES = 300 };
 
+static clade_status check_float(const char *layer, const char *name, clade_dtype t) {
+  if (t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16) return CLADE_OK;
+  return CLADE_FAIL(DTYPE, "%s \"%s\": x is %s; expected f32, f16 or bf16", layer, name, clade_dtype_name(t));
+}
+
 static clade_status channels_of(const clade_graph *g, const char *name, const clade_batch_norm_opt *opt,
                                 clade_type *x) {
   CLADE_TRY(clade__name_check("nn_batch_norm", name));
@@ -16,10 +21,7 @@ static clade_status channels_of(const clade_graph *g, const char *name, const cl
   if (clade_dim_is_symbol(x->shape.dim[1]))
     return CLADE_FAIL(SHAPE, "nn_batch_norm \"%s\": the channels of x are the symbol \"%s\"; a weight needs a size",
                       name, clade_dim_name(x->shape.dim[1]));
-  if (x->dtype != CLADE_F32 && x->dtype != CLADE_F16 && x->dtype != CLADE_BF16)
-    return CLADE_FAIL(DTYPE, "nn_batch_norm \"%s\": x is %s; expected f32, f16 or bf16", name,
-                      clade_dtype_name(x->dtype));
-  return CLADE_OK;
+  return check_float("nn_batch_norm", name, x->dtype);
 }
 
 /* NAME.PART: a parameter, or a variable that no optimiser updates. */
@@ -61,4 +63,34 @@ clade_val clade_nn_batch_norm_(clade_graph *g, const char *name, const clade_bat
   clade_val y = clade__batch_norm(g, in, eps, momentum, next);
   for (int i = 0; i < 2; i++) clade_assign(g, in[3 + i], next[i]);
   return y;
+}
+
+static clade_status row_of(const clade_graph *g, const char *name, const clade_layer_norm_opt *opt, clade_shape *row) {
+  clade_type x;
+  CLADE_TRY(clade__name_check("nn_layer_norm", name));
+  clade_status status = clade_val_type(g, opt->x, &x);
+  if (status != CLADE_OK) return clade__fail_in(status, "nn_layer_norm \"%s\": x", name);
+  CLADE_TRY(check_float("nn_layer_norm", name, x.dtype));
+  int n = opt->n_axes ? opt->n_axes : 1;
+  if (n < 1 || n > x.shape.rank)
+    return CLADE_FAIL(INVALID, "nn_layer_norm \"%s\": .n_axes is %d; expected 1 to %d, the rank of x", name, n,
+                      x.shape.rank);
+  *row = (clade_shape){.rank = n};
+  for (int i = 0; i < n; i++) {
+    row->dim[i] = x.shape.dim[x.shape.rank - n + i];
+    if (clade_dim_is_symbol(row->dim[i]))
+      return CLADE_FAIL(SHAPE, "nn_layer_norm \"%s\": dimension %d of x is the symbol \"%s\"; a weight needs a size",
+                        name, x.shape.rank - n + i, clade_dim_name(row->dim[i]));
+  }
+  return CLADE_OK;
+}
+
+clade_val clade_nn_layer_norm_(clade_graph *g, const char *name, const clade_layer_norm_opt *given) {
+  clade_layer_norm_opt opt;
+  clade_shape row;
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "nn_layer_norm");
+  if (status == CLADE_OK) status = row_of(g, name, &opt, &row);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  clade_val weight = variable(g, name, "weight", row, 1, true), bias = variable(g, name, "bias", row, 0, true);
+  return clade_layer_norm(g, opt.x, weight, bias, row.rank, opt.eps != 0 ? (double)opt.eps : 1e-5);
 }

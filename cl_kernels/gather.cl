@@ -1,0 +1,22 @@
+/* Rows of a table by their numbers: each work-item writes a piece of the result, row by row. */
+KERNEL(gather_forward_ref)
+(ARG(const STORAGE(T), x), ARG(const int, ids), ARG(STORAGE(T), y), const index_t total, const index_t piece,
+ const index_t width, const int rows) {
+  const long begin = (long)get_global_id(0) * piece;
+  if (begin >= total) return;
+  USE(const STORAGE(T), x);
+  USE(const int, ids);
+  USE(STORAGE(T), y);
+  const index_t end = (index_t)min(begin + piece, (long)total);
+  for (index_t at = (index_t)begin; at < end;) {
+    const index_t row = at / width, column = at - row * width, run = min(width - column, end - at);
+    const int id = ids[row];
+    if (id >= 0 && id < rows) {
+      const index_t from = (index_t)id * width + column;
+      for (index_t i = 0; i < run; i++) y[at + i] = x[from + i];
+    } else {
+      for (index_t i = 0; i < run; i++) y[at + i] = 0;
+    }
+    at += run;
+  }
+}

@@ -1,0 +1,274 @@
+/* Slice, pad and concatenation: parts of operands in a frame that is filled elsewhere. Operand 0's element `begin`
+ * comes to `at` in the frame, what follows it behind; along one axis the operands stand side by side. Each derivative
+ * is a frame again, with `begin` and `at` exchanged. */
+#include <clade/ops.h>
+
+#include "op/dims.h"
+
+typedef struct attrs {
+  clade_shape shape, begin, at; /* of the result; where in an operand and in the result its part begins */
+  int32_t axis;                 /* of several operands */
+  bool inside;                  /* an operand must fill the result from `at` on: a slice reads no more than there is */
+  int64_t fill;                 /* the bytes of an element, in its lowest ones */
+} attrs;
+static const clade_attr table[] = {{"shape", CLADE_ATTR_SHAPE, offsetof(attrs, shape), 1},
+                                   {"begin", CLADE_ATTR_SHAPE, offsetof(attrs, begin), 1},
+                                   {"at", CLADE_ATTR_SHAPE, offsetof(attrs, at), 1},
+                                   {"axis", CLADE_ATTR_I32, offsetof(attrs, axis), 1},
+                                   {"inside", CLADE_ATTR_BOOL, offsetof(attrs, inside), 1},
+                                   {"fill", CLADE_ATTR_I64, offsetof(attrs, fill), 1},
+                                   {0}};
+
+static bool is_size(clade_dim d) { return d >= 0; }
+
+static clade_status check_attrs(const attrs *a, int rank) {
+  const clade_shape *shapes[] = {&a->shape, &a->begin, &a->at};
+  for (int i = 0; i < 3; i++)
+    if (shapes[i]->rank != rank)
+      return CLADE_FAIL(SHAPE, "frame: x has %d dimensions, its result or a corner of it %d", rank, shapes[i]->rank);
+  for (int i = 0; i < rank; i++)
+    for (int k = 0; k < 3; k++)
+      if (!is_size(shapes[k]->dim[i]) && !clade_dim_is_symbol(shapes[k]->dim[i]))
+        return CLADE_FAIL(SHAPE, "frame: dimension %d of the result or a corner of it is negative or no size", i);
+  return CLADE_OK;
+}
+
+/* A slice ends where its operand ends, or before. */
+static clade_status check_inside(const attrs *a, const clade_shape *x) {
+  char text[2][200];
+  for (int i = 0; i < x->rank; i++) {
+    clade_dim begin = a->begin.dim[i], end = clade_dim_add(begin, a->shape.dim[i]);
+    bool known = is_size(end) && is_size(x->dim[i]), beyond = known && end > x->dim[i];
+    if (beyond || (is_size(begin) && is_size(x->dim[i]) && begin > x->dim[i]))
+      return CLADE_FAIL(SHAPE, "slice: x is %s, which has no %s from %lld on in dimension %d",
+                        clade_shape_text(x, text[0], sizeof text[0]),
+                        clade_shape_text(&a->shape, text[1], sizeof text[1]), (long long)begin, i);
+  }
+  return CLADE_OK;
+}
+
+static clade_status check_sides(const clade_node *n) {
+  const attrs *a = n->attrs;
+  clade_dim sum = 0;
+  char text[2][200];
+  for (int k = 0; k < n->n_in; k++) {
+    const clade_type *t = &n->in[k];
+    bool fits = t->shape.rank == a->shape.rank;
+    for (int i = 0; fits && i < a->shape.rank; i++) fits = i == a->axis || t->shape.dim[i] == a->shape.dim[i];
+    if (!fits)
+      return CLADE_FAIL(SHAPE, "concat: operand %d is %s, operand 0 %s; they may differ in dimension %d alone", k,
+                        clade_shape_text(&t->shape, text[0], sizeof text[0]),
+                        clade_shape_text(&n->in[0].shape, text[1], sizeof text[1]), a->axis);
+    if (t->dtype != n->in[0].dtype)
+      return CLADE_FAIL(DTYPE, "concat: operand %d is %s, operand 0 %s", k, clade_dtype_name(t->dtype),
+                        clade_dtype_name(n->in[0].dtype));
+    sum = clade_dim_add(sum, t->shape.dim[a->axis]);
+  }
+  if (sum == a->shape.dim[a->axis]) return CLADE_OK;
+  return CLADE_FAIL(SHAPE, "concat: the operands' sizes in dimension %d are not those of the result, %s", a->axis,
+                    clade_shape_text(&a->shape, text[0], sizeof text[0]));
+}
+
+static clade_status infer(clade_node *n) {
+  const attrs *a = n->attrs;
+  int rank = n->in[0].shape.rank;
+  CLADE_TRY(clade__want_dense(n));
+  CLADE_TRY(check_attrs(a, rank));
+  if (a->axis < 0 || (n->n_in > 1 && a->axis >= rank))
+    return CLADE_FAIL(INVALID, "concat: axis %d is out of range for operands of rank %d", a->axis, rank);
+  if (n->n_in > 1) CLADE_TRY(check_sides(n));
+  if (a->inside) CLADE_TRY(check_inside(a, &n->in[0].shape));
+  n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = a->shape};
+  return CLADE_OK;
+}
+
+static clade_val add(clade_graph *g, const attrs *a, int n, const clade_val *in) {
+  return clade_node_add(g, &clade__op_frame, NULL, a, n, in, NULL);
+}
+
+/* What of dy lies where the operand's part went; the rest of the operand was not used. */
+static clade_status grad(clade_grad *g) {
+  const attrs *own = g->node->attrs;
+  attrs a;
+  memset(&a, 0, sizeof a);
+  a.begin = own->at;
+  a.at = own->begin;
+  for (int k = 0; k < g->node->n_in; k++) {
+    a.shape = g->node->in[k].shape;
+    if (g->wanted[k]) g->din[k] = add(g->graph, &a, 1, g->dout);
+    if (k + 1 < g->node->n_in) a.begin.dim[own->axis] = clade_dim_add(a.begin.dim[own->axis], a.shape.dim[own->axis]);
+  }
+  return CLADE_OK;
+}
+
+static double cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }
+
+/* One operand's part: extents and strides from slow to fast, the last ones filled up with extents of 1 in front. */
+typedef struct part {
+  int64_t dim[CLADE_MAX_RANK], from[CLADE_MAX_RANK], to[CLADE_MAX_RANK];
+  int64_t first_from, first_to, total;
+} part;
+
+static part part_of(const clade_node *n, int operand, int64_t side) {
+  const attrs *a = n->attrs;
+  const clade_shape *x = &n->in[operand].shape, *y = &n->out[0].shape;
+  part raw = {.total = 1}, p;
+  clade__strides(x, raw.from);
+  clade__strides(y, raw.to);
+  for (int i = 0; i < x->rank; i++) {
+    int64_t at = a->at.dim[i] + (n->n_in > 1 && i == a->axis ? side : 0);
+    raw.dim[i] = CLADE_MAX(CLADE_MIN(x->dim[i] - a->begin.dim[i], y->dim[i] - at), 0);
+    raw.total *= raw.dim[i];
+    raw.first_from += a->begin.dim[i] * raw.from[i];
+    raw.first_to += at * raw.to[i];
+  }
+  int rank = clade__collapse(x->rank, raw.dim, 2, (int64_t(*const[])[CLADE_MAX_RANK]){&raw.from, &raw.to});
+  p = (part){.first_from = raw.first_from, .first_to = raw.first_to, .total = raw.total};
+  for (int i = 0; i < CLADE_MAX_RANK; i++) {
+    int k = i - (CLADE_MAX_RANK - rank);
+    p.dim[i] = k < 0 ? 1 : raw.dim[k];
+    p.from[i] = k < 0 ? 0 : raw.from[k];
+    p.to[i] = k < 0 ? 0 : raw.to[k];
+  }
+  return p;
+}
+
+static void emit_fill(clade_emit *e, const clade_query *q, int64_t total) {
+  const clade_node *n = q->node;
+  uint64_t fill = (uint64_t)((const attrs *)n->attrs)->fill;
+  int64_t piece = clade__piece(q->device, total, 1, 1 << 14);
+  clade_kernel_step *s = clade_emit_kernel(e, "frame_fill_ref");
+  clade_emit_define_text(s, "T", clade__raw_name(n->out[0].dtype));
+  clade_emit_out(s, 0);
+  clade_emit_index(s, total);
+  clade_emit_index(s, piece);
+  clade_emit_u32(s, (uint32_t)(fill & 0xffffffffu));
+  clade_emit_u32(s, (uint32_t)(fill >> 32));
+  clade__emit_flat(s, q->device, (total + piece - 1) / piece);
+}
+
+static void emit_part(clade_emit *e, const clade_query *q, int operand, const part *p) {
+  int64_t row = p->dim[CLADE_MAX_RANK - 1], chunk = clade__piece(q->device, row, 1, 1 << 14);
+  int64_t chunks = (row + chunk - 1) / chunk, items = p->total / row * chunks;
+  clade_kernel_step *s = clade_emit_kernel(e, "frame_part_ref");
+  clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
+  clade_emit_in(s, operand);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, items);
+  clade_emit_index(s, chunk);
+  clade_emit_index(s, chunks);
+  clade_emit_index8(s, CLADE_MAX_RANK, p->dim);
+  clade_emit_index8(s, CLADE_MAX_RANK, p->from);
+  clade_emit_index8(s, CLADE_MAX_RANK, p->to);
+  clade_emit_index(s, p->first_from);
+  clade_emit_index(s, p->first_to);
+  clade__emit_flat(s, q->device, items);
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  int axis = ((const attrs *)n->attrs)->axis;
+  int64_t total = clade__product(&n->out[0].shape, 0, n->out[0].shape.rank), side = 0;
+  if (n->n_in == 1 && part_of(n, 0, 0).total < total) emit_fill(e, q, total);
+  for (int k = 0; k < n->n_in; k++) {
+    part p = part_of(n, k, side);
+    if (p.total) emit_part(e, q, k, &p);
+    if (n->n_in > 1) side += n->in[k].shape.dim[axis];
+  }
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {{.name = "ref", .cost = cost, .emit = emit}, {0}};
+
+const clade_op clade__op_frame = {
+    .size = sizeof(clade_op),
+    .name = "frame",
+    .min_in = 1,
+    .max_in = CLADE_MAX_OPERANDS,
+    .n_out = 1,
+    .attr_bytes = sizeof(attrs),
+    .attrs = table,
+    .infer = infer,
+    .grad = grad,
+    .impls = impls,
+};
+
+/* ---- builders ---- */
+static void copy_shape(clade_shape *to, const clade_shape *from) {
+  to->rank = from->rank;
+  for (int i = 0; i < from->rank && i < CLADE_MAX_RANK; i++) to->dim[i] = from->dim[i];
+}
+
+clade_val clade_slice(clade_graph *g, clade_val x, clade_shape begin, clade_shape size) {
+  clade_type type;
+  attrs a;
+  memset(&a, 0, sizeof a);
+  if (!clade__graph_ok(g)) return (clade_val){0};
+  clade_status status = clade_val_type(g, x, &type);
+  if (status == CLADE_OK && (begin.rank != type.shape.rank || size.rank != type.shape.rank))
+    status = CLADE_FAIL(SHAPE, "begin has %d dimensions and size %d; expected %d, as x", begin.rank, size.rank,
+                        type.shape.rank);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, "slice");
+  copy_shape(&a.begin, &begin);
+  copy_shape(&a.shape, &size);
+  a.at.rank = type.shape.rank;
+  a.inside = true;
+  for (int i = 0; i < size.rank; i++) {
+    clade_dim rest = clade_dim_sub(type.shape.dim[i], begin.dim[i]);
+    if (size.dim[i] == CLADE_DIM_REST)
+      a.shape.dim[i] = rest == CLADE_DIM_ERROR ? 0 : rest; /* behind its end: refused */
+  }
+  return add(g, &a, 1, &x);
+}
+
+/* The bytes of one element. */
+static clade_status element(clade_dtype dtype, double value, int64_t *bytes) {
+  float f = (float)value;
+  int64_t whole = value >= -0x1p62 && value <= 0x1p62 ? (int64_t)value : 0;
+  bool real = dtype == CLADE_F32 || dtype == CLADE_F16 || dtype == CLADE_BF16;
+  *bytes = 0;
+  if (!real && ((double)whole != value || (dtype == CLADE_BOOL && whole != 0 && whole != 1)))
+    return CLADE_FAIL(INVALID, "value %g is none of %s", value, clade_dtype_name(dtype));
+  return real ? clade_convert(dtype, bytes, CLADE_F32, &f, 1) : clade_convert(dtype, bytes, CLADE_I64, &whole, 1);
+}
+
+clade_val clade_pad(clade_graph *g, clade_val x, clade_shape before, clade_shape after, double value) {
+  clade_type type;
+  attrs a;
+  memset(&a, 0, sizeof a);
+  if (!clade__graph_ok(g)) return (clade_val){0};
+  clade_status status = clade_val_type(g, x, &type);
+  if (status == CLADE_OK && (before.rank != type.shape.rank || after.rank != type.shape.rank))
+    status = CLADE_FAIL(SHAPE, "before has %d dimensions and after %d; expected %d, as x", before.rank, after.rank,
+                        type.shape.rank);
+  if (status == CLADE_OK) status = element(type.dtype, value, &a.fill);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, "pad");
+  copy_shape(&a.at, &before);
+  a.begin.rank = a.shape.rank = type.shape.rank;
+  for (int i = 0; i < type.shape.rank; i++)
+    a.shape.dim[i] = clade_dim_add(clade_dim_add(before.dim[i], type.shape.dim[i]), after.dim[i]);
+  return add(g, &a, 1, &x);
+}
+
+clade_val clade_concat(clade_graph *g, int n, const clade_val *xs, int axis) {
+  clade_type type;
+  attrs a;
+  memset(&a, 0, sizeof a);
+  if (!clade__graph_ok(g)) return (clade_val){0};
+  clade_status status = CLADE_OK;
+  if (n < 1 || n > CLADE_MAX_OPERANDS || !xs)
+    status = CLADE_FAIL(INVALID, "%d values; expected 1 to %d", xs ? n : 0, CLADE_MAX_OPERANDS);
+  for (int k = 0; k < n && status == CLADE_OK; k++) {
+    status = clade_val_type(g, xs[k], &type);
+    if (status != CLADE_OK) clade__fail_in(status, "operand %d", k);
+    if (status == CLADE_OK && k == 0) status = clade__axis("operand 0", axis, type.shape.rank, &axis);
+    if (status == CLADE_OK && k == 0) copy_shape(&a.shape, &type.shape);
+    if (status == CLADE_OK && k > 0 && type.shape.rank == a.shape.rank)
+      a.shape.dim[axis] = clade_dim_add(a.shape.dim[axis], type.shape.dim[axis]);
+  }
+  if (status != CLADE_OK) return clade__graph_fail(g, status, "concat");
+  if (n == 1) return xs[0];
+  a.axis = axis;
+  a.begin.rank = a.at.rank = a.shape.rank;
+  return add(g, &a, n, xs);
+}

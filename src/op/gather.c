@@ -1,0 +1,96 @@
+/* Rows of a table by their numbers; a number that names no row gives zeros. */
+#include <clade/nn.h>
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "op/gather.h"
+
+enum { TABLE, IDS };
+
+static clade_status infer(clade_node *n) {
+  const clade_shape *x = &n->in[TABLE].shape, *ids = &n->in[IDS].shape;
+  clade_shape y = *ids;
+  char a[200], b[200];
+  CLADE_TRY(clade__want_dense(n));
+  if (x->rank < 1) return CLADE_FAIL(SHAPE, "gather: x is a scalar; expected [rows, ...]");
+  if (!clade_dim_is_symbol(x->dim[0]) && x->dim[0] > INT32_MAX)
+    return CLADE_FAIL(SHAPE, "gather: x has %" PRId64 " rows, which an i32 does not count", x->dim[0]);
+  if (n->in[IDS].dtype != CLADE_I32)
+    return CLADE_FAIL(DTYPE, "gather: ids are %s; expected i32", clade_dtype_name(n->in[IDS].dtype));
+  if (ids->rank + x->rank - 1 > CLADE_MAX_RANK)
+    return CLADE_FAIL(SHAPE, "gather: rows of %s by ids of %s have more than %d dimensions",
+                      clade_shape_text(x, a, sizeof a), clade_shape_text(ids, b, sizeof b), CLADE_MAX_RANK);
+  for (int i = 1; i < x->rank; i++) y.dim[y.rank++] = x->dim[i];
+  n->out[0] = (clade_type){.dtype = n->in[TABLE].dtype, .shape = y};
+  return CLADE_OK;
+}
+
+static clade_status grad(clade_grad *g) {
+  clade__gather_grad_attrs a;
+  memset(&a, 0, sizeof a);
+  a.shape = g->node->in[TABLE].shape;
+  g->din[TABLE] =
+      clade_node_add(g->graph, &clade__op_gather_grad, NULL, &a, 2, (clade_val[]){g->dout[0], g->in[IDS]}, NULL);
+  return CLADE_OK;
+}
+
+static double cost(const clade_query *q) {
+  const clade_shape *y = &q->node->out[0].shape;
+  double bytes = 2 * (double)clade__product(y, 0, y->rank) * (double)clade__element_bytes(q->node->out[0].dtype);
+  return clade__cost(q->device, 0, bytes, 1);
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  const clade_shape *x = &q->node->in[TABLE].shape, *y = &q->node->out[0].shape;
+  int64_t width = clade__product(x, 1, x->rank), total = clade__product(y, 0, y->rank);
+  int64_t piece = clade__piece(q->device, total, 1, 1 << 14);
+  clade_kernel_step *s = clade_emit_kernel(e, "gather_forward_ref");
+  clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
+  clade_emit_in(s, TABLE);
+  clade_emit_in(s, IDS);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, total);
+  clade_emit_index(s, piece);
+  clade_emit_index(s, width);
+  clade_emit_i32(s, (int32_t)x->dim[0]);
+  clade__emit_flat(s, q->device, (total + piece - 1) / piece);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {{.name = "ref", .cost = cost, .emit = emit}, {0}};
+
+const clade_op clade__op_gather = {
+    .size = sizeof(clade_op),
+    .name = "gather",
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .infer = infer,
+    .grad = grad,
+    .impls = impls,
+};
+
+clade_val clade_gather(clade_graph *g, clade_val x, clade_val ids) {
+  return clade_node_add(g, &clade__op_gather, NULL, NULL, 2, (clade_val[]){x, ids}, NULL);
+}
+
+clade_val clade_nn_embedding_(clade_graph *g, const char *name, const clade_embedding_opt *given) {
+  clade_embedding_opt opt;
+  clade_type ids;
+  char weight[300];
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "nn_embedding");
+  if (status == CLADE_OK) status = clade__name_check("nn_embedding", name);
+  if (status == CLADE_OK && (opt.count < 1 || opt.width < 1))
+    status = CLADE_FAIL(INVALID, "nn_embedding \"%s\": .count is %" PRId64 ", .width %" PRId64 "; expected at least 1",
+                        name, opt.count, opt.width);
+  if (status == CLADE_OK) {
+    status = clade_val_type(g, opt.ids, &ids);
+    if (status != CLADE_OK) clade__fail_in(status, "nn_embedding \"%s\": ids", name);
+  }
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  snprintf(weight, sizeof weight, "%s.weight", name);
+  clade_val table = clade_parameter(g, weight, opt.dtype ? opt.dtype : CLADE_F32, CLADE_SHAPE(opt.count, opt.width),
+                                    (clade_initial){CLADE_INIT_NORMAL, 0, 1});
+  return clade_gather(g, table, opt.ids);
+}

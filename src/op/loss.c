@@ -1,0 +1,41 @@
+/* Losses that other ops make up: a function of two elements, in f32, and its mean. */
+#include <clade/nn.h>
+
+#include "op/op.h"
+
+static clade_status check(const clade_graph *g, const char *name, clade_val a, clade_val b) {
+  const clade_val v[] = {a, b};
+  clade_type type[2];
+  char text[2][200];
+  for (int i = 0; i < 2; i++) {
+    clade_status status = clade_val_type(g, v[i], &type[i]);
+    if (status != CLADE_OK) return clade__fail_in(status, "%s: operand %d", name, i);
+    if (type[i].dtype != CLADE_F32 && type[i].dtype != CLADE_F16 && type[i].dtype != CLADE_BF16)
+      return CLADE_FAIL(DTYPE, "%s: operand %d is %s; expected f32, f16 or bf16", name, i,
+                        clade_dtype_name(type[i].dtype));
+  }
+  if (clade_shape_equal(&type[0].shape, &type[1].shape)) return CLADE_OK;
+  return CLADE_FAIL(SHAPE, "%s: the operands are %s and %s; expected the same shape", name,
+                    clade_shape_text(&type[0].shape, text[0], sizeof text[0]),
+                    clade_shape_text(&type[1].shape, text[1], sizeof text[1]));
+}
+
+/* The mean of outer(inner(a, b)). */
+static clade_val mean_of(clade_graph *g, const char *name, clade_val a, clade_val b, const char *inner,
+                         const char *outer) {
+  if (!clade__graph_ok(g)) return (clade_val){0};
+  clade_status status = check(g, name, a, b);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  clade_val in[] = {clade_cast(g, a, CLADE_F32), clade_cast(g, b, CLADE_F32)};
+  clade_val each = clade_eltwise(g, inner, 2, in, 0, NULL);
+  if (outer) each = clade_eltwise(g, outer, 1, &each, 0, NULL);
+  return clade_mean(g, each);
+}
+
+clade_val clade_mse(clade_graph *g, clade_val x, clade_val target) {
+  return mean_of(g, "mse", x, target, "sub", "square");
+}
+clade_val clade_l1(clade_graph *g, clade_val x, clade_val target) { return mean_of(g, "l1", x, target, "sub", "abs"); }
+clade_val clade_binary_cross_entropy(clade_graph *g, clade_val logits, clade_val target) {
+  return mean_of(g, "binary_cross_entropy", logits, target, "bce", NULL);
+}
