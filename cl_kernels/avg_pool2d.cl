@@ -42,13 +42,11 @@ KERNEL(avg_pool2d_backward_ref)
   dy += plane * dims.s3 * dims.s4;
   const index_t py = at / dims.s2 - map.s1, px = at % dims.s2 - map.s5;
   float sum = 0;
-  for (index_t ky = 0; ky < dims.s5; ky++) {
-    const index_t wy = (py - ky * map.s2) / map.s0;
-    if (wy < 0 || wy >= dims.s3 || wy * map.s0 != py - ky * map.s2) continue;
+  for (index_t wy = py / map.s0; wy >= 0 && py - wy * map.s0 <= (dims.s5 - 1) * map.s2; wy--) {
+    if (wy >= dims.s3 || (py - wy * map.s0) % map.s2) continue;
     const index_t high = FN(covered)(wy * map.s0 + map.s1, map.s2, dims.s5, dims.s1);
-    for (index_t kx = 0; kx < dims.s6; kx++) {
-      const index_t wx = (px - kx * map.s6) / map.s4;
-      if (wx < 0 || wx >= dims.s4 || wx * map.s4 != px - kx * map.s6) continue;
+    for (index_t wx = px / map.s4; wx >= 0 && px - wx * map.s4 <= (dims.s6 - 1) * map.s6; wx--) {
+      if (wx >= dims.s4 || (px - wx * map.s4) % map.s6) continue;
       const index_t count = dims.s7 ? dims.s7 : high * FN(covered)(wx * map.s4 + map.s5, map.s6, dims.s6, dims.s2);
       sum += LOAD(T, dy, wy * dims.s4 + wx) / (float)count;
     }

@@ -27,53 +27,72 @@
 #define LINE(k, q) ((q) * LANES / PANEL * DEPTH * PANEL + (k) * PANEL + (q) * LANES % PANEL)
 #endif
 
-/* For the columns from `first` on: where their image begins in the source, and their own place times `mul`. */
-APART static void FN(places)(int first, int2 grid, int image, int2 mul, int *base, int *py, int *px) {
-  int2 at = (int2)(first / grid.y % grid.x, first % grid.y);
-  int begin = first / grid.y / grid.x * image;
+/* Where the columns of a strip lie in the source, for a tap that does not move them. LANES neighbours are mostly a few
+ * runs of it: run r begins at lane `begin` and would be at `from` for lane 0. One of `runs` above RUNS: read one by one. */
+#define RUNS  4
+#define STRIP_PLACES                                                                     \
+  int at[STRIP], py[STRIP], px[STRIP], runs[STRIP / LANES], begin[STRIP / LANES * RUNS], \
+      from[STRIP / LANES * RUNS]
+#define PLACES at, py, px, runs, begin, from
+#define PLACES_ARGS(type) type *at, type *py, type *px, type *runs, type *begin, type *from
+
+/* From column `first` on: the source's image, and there the column's own place times `mul`. */
+APART static void FN(places)(int first, int2 grid, int image, int wide, int2 mul, PLACES_ARGS(int)) {
+  int2 own = (int2)(first / grid.y % grid.x, first % grid.y);
+  int start = first / grid.y / grid.x * image;
 #pragma clang loop vectorize(disable) unroll(disable)
   for (int c = 0; c < STRIP; c++) {
-    base[c] = begin;
-    py[c] = at.x * mul.x;
-    px[c] = at.y * mul.y;
-    if (++at.y < grid.y) continue;
-    at.y = 0;
-    if (++at.x < grid.x) continue;
-    at.x = 0;
-    begin += image;
+    const int q = c / LANES, lane = c % LANES;
+    py[c] = own.x * mul.x;
+    px[c] = own.y * mul.y;
+    at[c] = start + py[c] * wide + px[c];
+    if (lane == 0) runs[q] = 0;
+    if (lane == 0 || at[c] != at[c - 1] + 1) {
+      const int r = q * RUNS + min(runs[q]++, RUNS - 1);
+      begin[r] = lane;
+      from[r] = at[c] - lane;
+    }
+    if (++own.y < grid.y) continue;
+    own.y = 0;
+    if (++own.x < grid.x) continue;
+    own.x = 0;
+    start += image;
   }
 }
 
 /* Line `k` of a slice that begins at `k0` is the source's channel k / taps, moved by the shift of tap k % taps:
  * shift + (tap / wide, tap % wide) * delta. `total` is how many elements the source has. */
-APART static void FN(copy_lines)(const __global STORAGE(T) *x, int2 size, int total, const int *base, const int *py,
-                           const int *px, int columns, int2 shift, int2 delta, int taps, int wide, int k0, int count,
-                           float *to) {
+APART static void FN(copy_lines)(const __global STORAGE(T) *x, int2 size, int total, PLACES_ARGS(const int),
+                                 int columns, int2 shift, int2 delta, int taps, int wide, int k0, int count, float *to) {
   const int plane = size.x * size.y;
-  int at[STRIP], mask[STRIP], whole[STRIP / LANES];
+  int mask[STRIP];
   for (int tap = 0; tap < taps; tap++) {
     int channel = k0 / taps + (tap < k0 % taps), k = channel * taps + tap - k0;
     if (k >= count) continue;
     const int dy = shift.x + tap / wide * delta.x, dx = shift.y + tap % wide * delta.y;
     for (int q = 0; q < STRIP / LANES; q++) {
-      const int16 y = vload16(q, py) + dy, z = vload16(q, px) + dx, from = vload16(q, base) + y * size.y + z;
-      const int16 in = (y >= 0) & (y < size.x) & (z >= 0) & (z < size.y) & (IOTA + q * LANES < columns);
-      whole[q] = all(from == from.s0 + IOTA); /* one run of the source, masked */
-      vstore16(from & (whole[q] ? (int16)(-1) : in), q, at);
-      vstore16(in, q, mask);
+      const int16 y = vload16(q, py) + dy, z = vload16(q, px) + dx;
+      vstore16((y >= 0) & (y < size.x) & (z >= 0) & (z < size.y) & (IOTA + q * LANES < columns), q, mask);
     }
     for (; k < count; k += taps, channel++) {
-      const int move = channel * plane;
+      const int move = dy * size.y + dx + channel * plane;
       for (int q = 0; q < STRIP / LANES; q++) {
         float *out = to + LINE(k, q);
-        const int from = at[q * LANES] + move, run = whole[q] && from >= 0 && from <= total - LANES;
-        if (run)
-          vstore16(LOAD16(T, x, from), 0, out);
-        else
+        bool near = runs[q] <= RUNS;
+        for (int r = q * RUNS; near && r < q * RUNS + runs[q]; r++)
+          near = from[r] + move >= 0 && from[r] + move <= total - LANES;
+        if (near) {
+          float16 v = LOAD16(T, x, from[q * RUNS] + move);
+          for (int r = q * RUNS + 1; r < q * RUNS + runs[q]; r++)
+            v = select(v, LOAD16(T, x, from[r] + move), IOTA >= begin[r]);
+          vstore16(as_float16(as_int16(v) & vload16(q, mask)), 0, out);
+        } else {
 #pragma clang loop vectorize(disable) unroll_count(4)
-          for (int l = 0; l < LANES; l++) /* what is masked reads the first element */
-            out[l] = LOAD(T, x, mask[q * LANES + l] & (at[q * LANES + l] + move));
-        vstore16(as_float16(as_int16(vload16(0, out)) & vload16(q, mask)), 0, out);
+          for (int l = 0; l < LANES; l++) { /* what is masked reads the first element */
+            const int in = mask[q * LANES + l];
+            out[l] = as_float(as_int(LOAD(T, x, in & (at[q * LANES + l] + move))) & in);
+          }
+        }
       }
     }
   }
@@ -127,29 +146,30 @@ GROUP(1, 1, 1) KERNEL(conv2d_gather_vec)
   const int phase = item / (across * down * dims.s1), group = item / (across * down) % dims.s1;
   if (phase >= map.s3 * map.s7) return;
   const int2 div = (int2)(map.s3, map.s7), delta = (int2)(map.s2, map.s6), mul = (int2)(map.s0, map.s4);
-  const int2 begin = (int2)(phase / div.y, phase % div.y), grid = ((int2)(dims.s6, dims.s7) - begin + div - 1) / div;
+  const int2 first = (int2)(phase / div.y, phase % div.y), grid = ((int2)(dims.s6, dims.s7) - first + div - 1) / div;
   const int columns = dims.s0 * grid.x * grid.y, column0 = item % across * STRIP, row0 = item / across % down * rows;
   if (column0 >= columns) return;
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), w);
   USE(STORAGE(OUT), y);
   const int n_rows = min((int)rows, (int)dims.s2 - row0), n_columns = min(STRIP, columns - column0);
-  const int2 size = (int2)(dims.s4, dims.s5), from = begin * mul + (int2)(map.s1, map.s5);
-  const int2 tap0 = (int2)(FN(skipped)(from.x, delta.x, div.x, taps.s0), FN(skipped)(from.y, delta.y, div.y, taps.s1));
+  const int2 size = (int2)(dims.s4, dims.s5), origin = first * mul + (int2)(map.s1, map.s5);
+  const int2 tap0 = (int2)(FN(skipped)(origin.x, delta.x, div.x, taps.s0), FN(skipped)(origin.y, delta.y, div.y, taps.s1));
   const int2 left = (int2)(taps.s0, taps.s1) - tap0;
-  const int2 step = 1 + (int2)(FN(skipped)(from.x + (tap0.x + 1) * delta.x, delta.x, div.x, left.x - 1),
-                               FN(skipped)(from.y + (tap0.y + 1) * delta.y, delta.y, div.y, left.y - 1));
+  const int2 step = 1 + (int2)(FN(skipped)(origin.x + (tap0.x + 1) * delta.x, delta.x, div.x, left.x - 1),
+                               FN(skipped)(origin.y + (tap0.y + 1) * delta.y, delta.y, div.y, left.y - 1));
   const int2 count = (left + step - 1) / step;
   const int n_taps = count.x * count.y, depth = dims.s3 * n_taps, plane = size.x * size.y;
   const int image = dims.s1 * dims.s3 * plane, skip = group * dims.s3 * plane;
   float w_part[ROWS * W_PITCH], x_part[DEPTH * STRIP], block[BLOCK_ROWS * STRIP];
-  int base[STRIP], py[STRIP], px[STRIP], weight_at[DEPTH];
-  FN(places)(column0, grid, image, mul, base, py, px);
+  int weight_at[DEPTH];
+  STRIP_PLACES;
+  FN(places)(column0, grid, image, size.y, mul, PLACES);
   for (int i = 0; i < (n_rows + ROWS - 1) / ROWS * ROWS * STRIP; i++) block[i] = 0;
   w += group * taps.s2 + row0 * taps.s3;
   for (int k0 = 0; k0 < depth; k0 += DEPTH) {
     const int part = min(DEPTH, depth - k0);
-    FN(copy_lines)(x + skip, size, dims.s0 * image - skip, base, py, px, n_columns, (from + tap0 * delta) / div,
+    FN(copy_lines)(x + skip, size, dims.s0 * image - skip, PLACES, n_columns, (origin + tap0 * delta) / div,
                    step * delta / div, n_taps, count.y, k0, part, x_part);
 #pragma clang loop vectorize(disable) unroll(disable)
     for (int k = 0; k < part; k++) {
@@ -167,9 +187,9 @@ GROUP(1, 1, 1) KERNEL(conv2d_gather_vec)
   const bool flat = div.x == 1 && div.y == 1; /* then an image is one line of pixels */
   const int2 lines = flat ? (int2)(1, grid.x * grid.y) : grid;
   for (int c = 0; c < n_columns;) {
-    const int line = (column0 + c) / lines.y, at = (column0 + c) % lines.y, batch = line / lines.x;
-    const int run = min(n_columns - c, lines.y - at);
-    const int pixel = (begin.x + line % lines.x * div.x) * dims.s7 + begin.y + at * div.y;
+    const int line = (column0 + c) / lines.y, spot = (column0 + c) % lines.y, batch = line / lines.x;
+    const int run = min(n_columns - c, lines.y - spot);
+    const int pixel = (first.x + line % lines.x * div.x) * dims.s7 + first.y + spot * div.y;
     EPILOGUE_USE
     for (int j = 0; j < n_rows; j++)
       for (int i = 0; i < run; i++) {
@@ -294,18 +314,18 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)
   const int2 grid = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), mul = (int2)(map.s0, map.s4);
   const int x_image = dims.s1 * dims.s3 * size.x * size.y, x_skip = group * dims.s3 * size.x * size.y;
   const int y_image = all_rows * grid.x * grid.y, y_skip = (group * dims.s2 + row0) * grid.x * grid.y;
-  const int pixels = dims.s0 * grid.x * grid.y, begin = part * strips * STRIP, end = min(begin + strips * STRIP, pixels);
+  const int pixels = dims.s0 * grid.x * grid.y, start = part * strips * STRIP, end = min(start + strips * STRIP, pixels);
   float x_lines[BLOCK * STRIP], y_lines[BLOCK * STRIP], sums[BLOCK * BLOCK * WIDTH];
-  int base[STRIP], py[STRIP], px[STRIP];
+  STRIP_PLACES;
   for (int i = 0; i < BLOCK * BLOCK * WIDTH; i++) sums[i] = 0;
   for (int i = 0; i < BLOCK * STRIP; i++) x_lines[i] = y_lines[i] = 0;
-  for (int j = begin; j < end; j += STRIP) {
+  for (int j = start; j < end; j += STRIP) {
     const int n = min(STRIP, end - j);
-    FN(places)(j, grid, x_image, mul, base, py, px);
-    FN(copy_lines)(x + x_skip, size, dims.s0 * x_image - x_skip, base, py, px, n, (int2)(map.s1, map.s5),
+    FN(places)(j, grid, x_image, size.y, mul, PLACES);
+    FN(copy_lines)(x + x_skip, size, dims.s0 * x_image - x_skip, PLACES, n, (int2)(map.s1, map.s5),
                    (int2)(map.s2, map.s6), n_taps, taps.s1, column0, n_columns, x_lines);
-    FN(places)(j, grid, y_image, (int2)(1), base, py, px);
-    FN(copy_lines)(y + y_skip, grid, dims.s0 * y_image - y_skip, base, py, px, n, (int2)(0), (int2)(0), 1, 1, 0, n_rows,
+    FN(places)(j, grid, y_image, grid.y, (int2)(1), PLACES);
+    FN(copy_lines)(y + y_skip, grid, dims.s0 * y_image - y_skip, PLACES, n, (int2)(0), (int2)(0), 1, 1, 0, n_rows,
                    y_lines);
     for (int c = 0; c < n_columns; c += COLUMNS)
       for (int r = 0; r < n_rows; r += ROWS)
@@ -339,5 +359,9 @@ KERNEL(conv2d_weights_join)
 #undef VSTORE
 #undef LANES
 #undef IOTA
+#undef RUNS
+#undef STRIP_PLACES
+#undef PLACES
+#undef PLACES_ARGS
 #undef LINE
 #undef PANEL

@@ -1,5 +1,6 @@
 /* Maxima of windows, and which pixels they are. dims: planes, height and width of x, of y, of the kernel. map: along the
- * height, then the width, tap k of window p is the pixel p * mul + add + k * delta (mul, add, delta, unused). */
+ * height, then the width, tap k of window p is the pixel p * mul + add + k * delta (mul, add, delta, unused). Backwards,
+ * a pixel goes through the windows that cover it. */
 #ifdef WANT_max_pool2d_forward_ref
 KERNEL(max_pool2d_forward_ref)
 (ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index8_t dims, const index8_t map) {
@@ -49,13 +50,12 @@ KERNEL(max_pool2d_backward_ref)
   const index_t py = at / dims.s2 - map.s1, px = at % dims.s2 - map.s5, windows = plane * dims.s3 * dims.s4;
   const float own = LOAD(T, x, at);
   float sum = 0;
-  for (index_t ky = 0; ky < dims.s5; ky++) {
-    const index_t wy = (py - ky * map.s2) / map.s0;
-    if (wy < 0 || wy >= dims.s3 || wy * map.s0 != py - ky * map.s2) continue;
-    for (index_t kx = 0; kx < dims.s6; kx++) {
-      const index_t wx = (px - kx * map.s6) / map.s4;
-      if (wx < 0 || wx >= dims.s4 || wx * map.s4 != px - kx * map.s6) continue;
-      const index_t window = windows + wy * dims.s4 + wx;
+  for (index_t wy = py / map.s0; wy >= 0 && py - wy * map.s0 <= (dims.s5 - 1) * map.s2; wy--) {
+    const index_t ky = (py - wy * map.s0) / map.s2;
+    if (wy >= dims.s3 || wy * map.s0 + ky * map.s2 != py) continue;
+    for (index_t wx = px / map.s4; wx >= 0 && px - wx * map.s4 <= (dims.s6 - 1) * map.s6; wx--) {
+      const index_t kx = (px - wx * map.s4) / map.s6, window = windows + wy * dims.s4 + wx;
+      if (wx >= dims.s4 || wx * map.s4 + kx * map.s6 != px) continue;
       if (FN(same)(own, LOAD(T, y, window)) &&
           !FN(earlier)(x, dims, map, wy * map.s0 + map.s1, wx * map.s4 + map.s5, ky, kx, own))
         sum += LOAD(T, dy, window);
