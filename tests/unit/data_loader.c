@@ -1,6 +1,7 @@
 /* The loader: the same batches whatever the threads do, from any place on, in memory that was there before. */
 #include "data_unit.h"
 
+#include <sys/wait.h>
 #include <time.h>
 
 /* ---- the order of an epoch ---- */
@@ -221,6 +222,29 @@ static void test_cancel(void **state) {
   clade_dataset_release(set);
 }
 
+/* In a child the threads are not there: it is told so, instead of waiting for them. */
+static void test_fork(void **state) {
+  (void)state;
+  telling t = {.bad = -1};
+  clade_dataset *set;
+  check_ok(telling_new(&t, COUNT, &set));
+  clade_loader *l = loader_of(set, 2, 2);
+  pid_t child = fork();
+  if (child == 0) {
+    clade_batch b = {.size = sizeof b};
+    bool told = clade_loader_next(l, &b) == CLADE_FORKED && clade_loader_seek(l, 0, 0) == CLADE_FORKED &&
+                clade_loader_cancel(l) == CLADE_FORKED;
+    clade_loader_free(l);
+    _exit(told ? 0 : 1);
+  }
+  int status = -1;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  next_of(l);
+  clade_loader_free(l);
+  clade_dataset_release(set);
+}
+
 /* ---- memory, time ---- */
 static void test_steady(void **state) {
   (void)state;
@@ -364,6 +388,7 @@ int main(void) {
       cmocka_unit_test(test_failing_sample),
       cmocka_unit_test(test_free_at_any_time),
       cmocka_unit_test(test_cancel),
+      cmocka_unit_test(test_fork),
       cmocka_unit_test(test_steady),
       cmocka_unit_test(test_bounded),
       cmocka_unit_test(test_waited),
