@@ -47,17 +47,17 @@ static void draw_affine(hand *h, clade__draw *d) {
   h->yx = (int)(s * ax / ONE);
   h->xy = (int)((c * bx - s * by) / ONE);
   h->yy = (int)((s * bx + c * by) / ONE);
-  h->centre = around_point(d, PX * 7 / 2, (vec){SIDE * PX / 2, SIDE * PX / 2});
+  h->centre = around_point(d, PX * 10 / 3, (vec){SIDE * PX / 2, SIDE * PX / 2});
 }
 
 static void draw_hand(hand *h, clade__draw *d) {
   draw_affine(h, d);
   for (int i = 0; i <= GRID; i++)
     for (int k = 0; k <= GRID; k++) h->warp[i][k] = around_point(d, PX * 3 / 2, (vec){0, 0});
-  h->jitter = 16 * 5;
-  h->radius = clade__draw_int(d, PX * 5 / 8, PX * 3 / 2);
+  h->jitter = 16 * 4;
+  h->radius = clade__draw_int(d, PX * 3 / 4, PX * 7 / 4);
   h->taper = clade__draw_int(d, -PX / 3, PX / 3);
-  h->ink = clade__draw_int(d, 140, 255);
+  h->ink = clade__draw_int(d, 190, 255);
 }
 
 static vec between(vec a, vec b, int t, int whole) {
@@ -126,7 +126,7 @@ static void draw_stray(unsigned char *pixel, clade__draw *d) {
 }
 
 static void draw_noise(unsigned char *pixel, clade__draw *d) {
-  int most = clade__draw_int(d, 4, 32);
+  int most = clade__draw_int(d, 4, 28);
   for (int i = 0; i < PIXELS; i += 2) {
     uint32_t bits = clade__draw_bits(d);
     for (int k = 0; k < 2; k++, bits >>= 16) {
