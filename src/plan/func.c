@@ -84,8 +84,10 @@ static clade_status shape(clade_func *func) {
   CLADE_TRY(clade__lower(func));
   CLADE_TRY(clade__place_ports(func));
   CLADE_TRY(clade__memory_plan(func));
-  CLADE_TRY(clade__prepare(func));
-  CLADE_TRY(clade__constants_upload(func));
+  if (!clade__plan_only) {
+    CLADE_TRY(clade__prepare(func));
+    CLADE_TRY(clade__constants_upload(func));
+  }
   func->shaped = true;
   return CLADE_OK;
 }

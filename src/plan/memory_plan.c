@@ -2,6 +2,7 @@
 #include "plan/plan.h"
 
 size_t clade__plan_guard_bytes, clade__plan_slab_bytes;
+bool clade__plan_only;
 
 enum { LEAST_ALIGNMENT = 64 };
 

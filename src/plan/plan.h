@@ -140,6 +140,8 @@ clade_status clade__pack_bound(size_t n, const clade__interval *at, uint32_t end
 extern size_t clade__plan_guard_bytes;
 /* The largest slab, where it is smaller than the device's largest buffer; 0: the device's. */
 extern size_t clade__plan_slab_bytes;
+/* Funcs are planned, but get no kernels: they are to be looked at and not run. */
+extern bool clade__plan_only;
 /* CLADE_CORRUPT where a byte outside all values was written by what the run has executed; waits. */
 clade_status clade__run_check_guards(clade_run *run);
 

@@ -184,7 +184,7 @@ static clade_status find(const clade_vars *vars, const char *name, const void *d
 
 clade_status clade__vars_idle(const clade_vars *vars, const clade_run *self) {
   if (!vars->writer || vars->writer == self || (!vars->entering && clade__run_idle(vars->writer))) return CLADE_OK;
-  return CLADE_FAIL(BUSY, "variables are being written by another run: wait for its executions");
+  return CLADE_FAIL(BUSY, "variables are being written by another run: wait for its last execution first (clade_wait)");
 }
 
 clade_status clade_vars_set(clade_vars *vars, const char *name, const void *src, size_t bytes) {

@@ -72,5 +72,6 @@ if finds_leaks(program):
 seen = set()
 sweep("warm perceptron", [], True, seen)
 sweep("warm copy between two devices", ["--two"], True, seen)
+sweep("warm steps of training", ["--train"], True, seen)
 sweep("cold perceptron", [], False, seen)
 check.exit()

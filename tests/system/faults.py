@@ -1,6 +1,7 @@
-"""Fails OpenCL calls of a warm run of the perceptron and of a copy between two devices, and of a cold run.
+"""Fails OpenCL calls of warm runs of the perceptron, of a copy between two devices and of steps of training, and of a
+cold run.
 
-    faults.py [--every] FIRST_RESULT LAYER [warm] [two] [cold]
+    faults.py [--every] FIRST_RESULT LAYER [warm] [two] [train] [cold]
 
 One process per fault. By default one call per call site, warm ones once and for good, cold ones once; --every fails
 every call once, warm ones with each of four errors, cold ones with the first of them. Each must end in an error
@@ -115,6 +116,7 @@ if finds_leaks(program):
 seen = set()
 for word, what, arguments, warm in (("warm", "warm perceptron", [], True),
                                     ("two", "warm copy between two devices", ["--two"], True),
+                                    ("train", "warm steps of training", ["--train"], True),
                                     ("cold", "cold perceptron", [], False)):
     if not wanted or word in wanted:
         sweep(what, arguments, warm, seen)

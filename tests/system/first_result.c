@@ -1,14 +1,17 @@
 /* One process of the system tests: opens devices, computes, says how it went, as one JSON line.
  *
- *   first_result [--two] [--start NANOSECONDS] [--repeat N] [--fail-allocation N[+]] [--allocation-sites FILE] [SPEC]
+ *   first_result [--two | --train] [--start NANOSECONDS] [--repeat N] [--fail-allocation N[+]]
+ *                [--allocation-sites FILE] [SPEC]
  *   first_result --leak
  *
  * Exit status: 0 the right answer, 3 an error status (its message is in "error"), 4 a wrong answer. "again" tells
  * how a second try in the same process ended after an error. --start is the monotonic time at which
  * the caller started the process. With --leak it only loses memory. */
 #include "failing_allocator.h"
+#include "learner.h"
 #include "perceptron.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +65,29 @@ static int leak(void) {
 
 static long long first; /* when the first result was there */
 
+/* Three steps of training; the loss of the last one against the host's. */
+static clade_status train(clade_device *device, unsigned long long *bits, bool *wrong) {
+  enum { STEPS = 3 };
+  const learner_size size = {.batch = 12, .in = 10, .hidden = 9, .out = 4};
+  const clade_run_opt opt = {.size = sizeof opt};
+  learner l;
+  clade_ticket ticket = 0;
+  double want = 0;
+  float loss = 0;
+  clade_status s = learner_new(device, size, &opt, &l);
+  for (int i = 0; s == CLADE_OK && i < STEPS; i++) s = learner_step(&l, &ticket);
+  if (s == CLADE_OK) s = learner_loss(&l, ticket, &loss);
+  if (s == CLADE_OK) s = learner_expect(&l, STEPS - 1, &want);
+  if (s == CLADE_OK) {
+    *wrong = !(fabs((double)loss - want) <= 1e-5 * want);
+    *bits = hash(&loss, sizeof loss);
+  }
+  learner_free(&l);
+  return s;
+}
+
 /* The right answer, an error, or (with CLADE_OK and *wrong) a wrong answer. */
-static clade_status compute(const char *spec, bool two, int repeat, unsigned long long *bits, bool *wrong) {
+static clade_status compute(const char *spec, bool two, bool learn, int repeat, unsigned long long *bits, bool *wrong) {
   clade_device *device = NULL, *parts[2] = {NULL, NULL};
   perceptron p = {0};
   float output[PERCEPTRON_BATCH * PERCEPTRON_OUT];
@@ -77,6 +101,8 @@ static clade_status compute(const char *spec, bool two, int repeat, unsigned lon
       *wrong = y != 7;
       *bits = hash(&y, sizeof y);
     }
+  } else if (s == CLADE_OK && learn) {
+    s = train(device, bits, wrong);
   } else if (s == CLADE_OK) {
     s = perceptron_new(device, &p);
     for (int i = 0; s == CLADE_OK && i < repeat; i++) {
@@ -98,12 +124,14 @@ static clade_status compute(const char *spec, bool two, int repeat, unsigned lon
 
 int main(int argc, char **argv) {
   long long start = now();
-  bool two = false, wrong = false;
+  bool two = false, learn = false, wrong = false;
   int repeat = 1;
   const char *spec = NULL, *plan = NULL, *sites = NULL;
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--two"))
       two = true;
+    else if (!strcmp(argv[i], "--train"))
+      learn = true;
     else if (!strcmp(argv[i], "--start") && i + 1 < argc)
       start = atoll(argv[++i]);
     else if (!strcmp(argv[i], "--repeat") && i + 1 < argc)
@@ -121,13 +149,13 @@ int main(int argc, char **argv) {
   unsigned long long bits = 0;
   char message[4096] = "";
   clade_status s = clade_init(.log = on_log, .allocator = &hook);
-  if (s == CLADE_OK) s = compute(spec, two, repeat, &bits, &wrong);
+  if (s == CLADE_OK) s = compute(spec, two, learn, repeat, &bits, &wrong);
   double seconds = (double)((first ? first : now()) - start) * 1e-9;
   if (s != CLADE_OK) snprintf(message, sizeof message, "%s", clade_last_error());
 
   /* After an error: once more. Right, or a status: never a wrong answer. */
   bool again_wrong = false;
-  clade_status again = s == CLADE_OK ? CLADE_OK : compute(spec, two, repeat, &bits, &again_wrong);
+  clade_status again = s == CLADE_OK ? CLADE_OK : compute(spec, two, learn, repeat, &bits, &again_wrong);
   printf("{\"status\":\"%s\",\"error\":", clade_status_name(s));
   print_text(message);
   printf(",\"again\":\"%s\",\"seconds\":%.6f,\"bits\":\"%016llx\",\"right\":%s,\"warnings\":%d,\"allocation_failed\":%"

@@ -1,6 +1,7 @@
-/* The steady state of a func: executions 3 to 100 of the perceptron allocate nothing, create nothing, set no argument
- * and wait only in clade_read. Counted by the OpenCL layer and by the allocation hook. */
+/* The steady state of a func: executions 3 to 100 of a perceptron, and of one that learns, allocate nothing, create
+ * nothing, set no argument and wait only in clade_read. Counted by the OpenCL layer and by the allocation hook. */
 #include "layer/layer.h"
+#include "learner.h"
 #include "perceptron.h"
 
 #include <stdatomic.h>
@@ -49,55 +50,109 @@ static int count_never(const clade_layer *layer, const char *when) {
   return bad;
 }
 
+/* ---- what goes on and on ---- */
+typedef struct endless {
+  const char *what;
+  clade_run *run;
+  void *user;
+  clade_status (*execute)(void *user, clade_ticket *ticket);
+  clade_status (*read)(void *user, clade_ticket ticket);
+  int behind; /* what is read: the execution that many before */
+} endless;
+
+/* Two slots: after a read one is free, so that no execution may wait. */
+static int hundred(const clade_layer *layer, const endless *e) {
+  unsigned long long waits = 0;
+  long before = 0;
+  clade_ticket ticket[101] = {0};
+  for (int i = 1; i <= 100; i++) {
+    if (i == 3) {
+      check(clade_wait(e->run, 0) == CLADE_OK, "wait");
+      before = atomic_load(&allocations);
+      layer->reset();
+    }
+    unsigned long long enqueues = layer->calls("clEnqueueNDRangeKernel"), waiting = layer->calls("clWaitForEvents");
+    check(e->execute(e->user, &ticket[i]) == CLADE_OK, "execute");
+    if (i >= 3 && layer->calls("clWaitForEvents") != waiting) waits++;
+    check(layer->calls("clEnqueueNDRangeKernel") > enqueues, "an execution launches kernels");
+    if (i > e->behind) check(e->read(e->user, ticket[i - e->behind]) == CLADE_OK, "read");
+    check(i == 1 || ticket[i] == ticket[i - 1] + 1, "tickets count");
+  }
+  long made = atomic_load(&allocations) - before;
+  int bad = count_never(layer, e->what) + (waits != 0) + (made != 0);
+  if (waits) fprintf(stderr, "steady: %s: %llu executions waited although a slot was free\n", e->what, waits);
+  if (made) fprintf(stderr, "steady: %s: %ld allocations\n", e->what, made);
+  printf("%s, executions 3 to 100: %ld allocations, %d kinds of call that must not happen, %llu waits\n", e->what, made,
+         bad, waits);
+  check(clade_wait(e->run, 0) == CLADE_OK, "wait");
+  return bad;
+}
+
+/* ---- inference ---- */
+static float input[PERCEPTRON_BATCH * PERCEPTRON_IN], output[PERCEPTRON_BATCH * PERCEPTRON_OUT];
+
+static clade_status infer(void *user, clade_ticket *ticket) {
+  perceptron *p = user;
+  return clade_execute(p->run, CLADE_FEEDS({"x", input, sizeof input, NULL}), ticket);
+}
+static clade_status answer(void *user, clade_ticket ticket) {
+  perceptron *p = user;
+  return clade_read(p->run, ticket, "p", output, sizeof output);
+}
+
+static int inference(clade_device *device, const clade_layer *layer) {
+  perceptron p;
+  double error = 1;
+  check(perceptron_new(device, &p) == CLADE_OK, "perceptron");
+  check(layer->loaded(), "OpenCL does not go through the layer");
+  perceptron_input(7, input);
+  int bad = hundred(layer, &(endless){"inference", p.run, &p, infer, answer, 0});
+  check(perceptron_error(&p, 7, output, &error) == CLADE_OK && error < 1e-4, "the answer");
+  perceptron_free(&p);
+  return bad;
+}
+
+/* ---- training: the loss of a step is read when the next one is under way ---- */
+static const learner_size size = {.batch = 12, .in = 10, .hidden = 9, .out = 4};
+static const clade_run_opt defaults = {.size = sizeof defaults};
+
+static clade_status learn(void *user, clade_ticket *ticket) { return learner_step(user, ticket); }
+static clade_status loss(void *user, clade_ticket ticket) {
+  float value;
+  return learner_loss(user, ticket, &value);
+}
+
+static int training(clade_device *device, const clade_layer *layer) {
+  learner l;
+  clade_ticket ticket;
+  float have = 0;
+  double want = 1;
+  check(learner_new(device, size, &defaults, &l) == CLADE_OK, "learner");
+  int bad = hundred(layer, &(endless){"training", l.run, &l, learn, loss, 1});
+  check(learner_step(&l, &ticket) == CLADE_OK && learner_loss(&l, ticket, &have) == CLADE_OK, "one step more");
+  check(learner_expect(&l, 100, &want) == CLADE_OK && (double)have <= 1.05 * want && (double)have >= 0.95 * want,
+        "the loss");
+  learner_free(&l);
+  return bad;
+}
+
 int main(void) {
   clade_layer layer;
   check(clade_layer_open(&layer), "the layer was not loaded");
   clade_allocator hook = {sizeof hook, NULL, allocate, resize, release};
   clade_device *device = NULL;
-  perceptron p;
-  float output[PERCEPTRON_BATCH * PERCEPTRON_OUT], input[PERCEPTRON_BATCH * PERCEPTRON_IN];
-  double error = 1;
   check(clade_init(.allocator = &hook) == CLADE_OK && clade_device_find(NULL, &device) == CLADE_OK, "device");
   /* Once before, and the device given back: what a cold start still writes to the cache is no part of the steady state.
    */
-  check(perceptron_new(device, &p) == CLADE_OK, "perceptron");
+  perceptron p;
+  learner l;
+  check(perceptron_new(device, &p) == CLADE_OK && learner_new(device, size, &defaults, &l) == CLADE_OK, "a cold start");
   perceptron_free(&p);
+  learner_free(&l);
   clade_device_release(device);
   check(clade_device_find(NULL, &device) == CLADE_OK, "device");
-  check(perceptron_new(device, &p) == CLADE_OK, "perceptron");
-  check(layer.loaded(), "OpenCL does not go through the layer");
-  perceptron_input(7, input);
-
-  int bad = 0;
-  unsigned long long waits = 0;
-  long before = 0;
-  clade_ticket ticket = 0, last = 0;
-  for (int i = 1; i <= 100; i++) {
-    if (i == 3) {
-      check(clade_wait(p.run, 0) == CLADE_OK, "wait");
-      before = atomic_load(&allocations);
-      layer.reset();
-    }
-    unsigned long long enqueues = layer.calls("clEnqueueNDRangeKernel"), waiting = layer.calls("clWaitForEvents");
-    check(clade_execute(p.run, CLADE_FEEDS({"x", input, sizeof input, NULL}), &ticket) == CLADE_OK, "execute");
-    /* Two slots: an execution right after a read finds one free, so nothing may be waited for. */
-    if (i >= 3 && layer.calls("clWaitForEvents") != waiting) waits++;
-    check(layer.calls("clEnqueueNDRangeKernel") > enqueues, "an execution launches kernels");
-    check(clade_read(p.run, ticket, "p", output, sizeof output) == CLADE_OK, "read");
-    check(!last || ticket == last + 1, "tickets count");
-    last = ticket;
-  }
-  bad += count_never(&layer, "executions 3 to 100");
-  if (waits) fprintf(stderr, "steady: %llu executions waited although a slot was free\n", waits);
-  bad += waits != 0;
-  long made = atomic_load(&allocations) - before;
-  if (made) fprintf(stderr, "steady: %ld allocations\n", made);
-  bad += made != 0;
-
-  check(perceptron_error(&p, 7, output, &error) == CLADE_OK && error < 1e-4, "the answer");
-  perceptron_free(&p);
+  int bad = inference(device, &layer) + training(device, &layer);
   clade_device_release(device);
   check(atomic_load(&allocations) > 0, "the hook was never called");
-  printf("executions 3 to 100: %ld allocations, %d kinds of call that must not happen, %llu waits\n", made, bad, waits);
   return bad ? 1 : 0;
 }

@@ -219,6 +219,51 @@ static const clade_op kit_past = {.size = sizeof(clade_op),
                                   .impls = kit_past_impls,
                                   .source = kit_source};
 
+/* (p, g, m) for each variable, then a rate: m' = m + g, p' = p + rate m'. One launch each. */
+static inline int kit_update_outputs(const void *attrs, int n_in) {
+  (void)attrs;
+  return n_in / 3 * 2;
+}
+static inline clade_status kit_update_infer(clade_node *n) {
+  for (int i = 0; i < n->n_out; i++) n->out[i] = n->in[i / 2 * 3];
+  return CLADE_OK;
+}
+static inline uint64_t kit_update_in_place(const clade_node *n, int out) {
+  (void)n;
+  return UINT64_C(1) << (out / 2 * 3 + (out % 2 ? 2 : 0));
+}
+static inline clade_status kit_update_emit(clade_emit *e, const clade_query *q) {
+  for (int i = 0; i < q->node->n_out / 2; i++) {
+    int64_t n = q->node->in[3 * i].shape.dim[0];
+    clade_kernel_step *s = clade_emit_kernel(e, "update");
+    for (int k = 0; k < 3; k++) clade_emit_in(s, 3 * i + k);
+    clade_emit_in(s, q->node->n_in - 1);
+    for (int k = 0; k < 2; k++) clade_emit_out(s, 2 * i + k);
+    clade_emit_index(s, n);
+    kit_range(s, n);
+  }
+  return CLADE_OK;
+}
+static const clade_impl kit_update_impls[] = {{.name = "ref", .emit = kit_update_emit}, {0}};
+static const clade_op kit_update = {
+    .size = sizeof(clade_op),
+    .name = "kit.update",
+    .min_in = 4,
+    .max_in = CLADE_MAX_OPERANDS,
+    .infer = kit_update_infer,
+    .in_place = kit_update_in_place,
+    .impls = kit_update_impls,
+    .outputs = kit_update_outputs,
+    .source = "KERNEL(update)(ARG(float, p), ARG(float, g), ARG(float, m), ARG(float, rate), ARG(float, p2),\n"
+              "               ARG(float, m2), const index_t n) {\n"
+              "  USE(float, p); USE(float, g); USE(float, m); USE(float, rate); USE(float, p2); USE(float, m2);\n"
+              "  index_t i = (index_t)get_global_id(0);\n"
+              "  if (i >= n) return;\n"
+              "  const float moment = m[i] + g[i];\n"
+              "  m2[i] = moment;\n"
+              "  p2[i] = p[i] + rate[0] * moment;\n"
+              "}\n"};
+
 static inline clade_val add(clade_graph *g, clade_val a, clade_val b) {
   return clade_node_add(g, &kit_add, NULL, NULL, 2, (clade_val[]){a, b}, NULL);
 }

@@ -180,7 +180,7 @@ static void one_writer(void **state) {
   refused(clade_vars_get(vars, "a", out, sizeof out), CLADE_BUSY, "being written");
   refused(clade_vars_set(vars, "a", x, sizeof x), CLADE_BUSY, "being written");
   refused(clade_vars_snapshot(vars, &copy), CLADE_BUSY, "being written");
-  refused(clade_execute(reader, 0, NULL, NULL), CLADE_BUSY, "being written");
+  refused(clade_execute(reader, 0, NULL, NULL), CLADE_BUSY, "wait for its last execution first");
   refused(clade_execute(second, 0, NULL, NULL), CLADE_BUSY, "being written");
   OK(clade__user_event_set(*state, gate, true));
   clade__event_release(gate);
@@ -211,6 +211,36 @@ static void one_writer(void **state) {
   clade_vars_release(vars);
   clade_func_release(reading);
   clade_func_release(func);
+}
+
+/* Training and testing by turns: each waits for its last execution only. */
+static void in_turns(void **state) {
+  float out[N];
+  clade_run *train, *test;
+  clade_vars *vars;
+  clade_ticket ticket;
+  clade_func *writing = counting(*state);
+  clade_graph *g = graph_new();
+  clade_output(g, "y", fresh(g, variable(g, "a", filled(0)), 10, 0));
+  clade_func *reading = compiled(g, *state);
+  OK(clade_vars_new(writing, 0, &vars));
+  OK(clade_run_new(writing, vars, &train, .slots = 3));
+  OK(clade_run_new(reading, vars, &test));
+  for (int round = 1; round <= 20; round++) {
+    for (int i = 0; i < 4; i++) OK(clade_execute(train, 0, NULL, &ticket));
+    if (round % 2)
+      OK(clade_wait(train, ticket));
+    else
+      OK(clade_read(train, ticket, "a", out, sizeof out));
+    for (int i = 0; i < 3; i++) OK(clade_execute(test, 0, NULL, &ticket));
+    OK(clade_read(test, ticket, "y", out, sizeof out));
+    assert_floats(out, N, (float)(40 * round), 0);
+  }
+  clade_run_free(train);
+  clade_run_free(test);
+  clade_vars_release(vars);
+  clade_func_release(reading);
+  clade_func_release(writing);
 }
 
 static void refusals(void **state) {
@@ -250,6 +280,7 @@ int main(void) {
       cmocka_unit_test(initial_values),
       cmocka_unit_test(an_update_needs_no_copy),
       cmocka_unit_test(one_writer),
+      cmocka_unit_test(in_turns),
       cmocka_unit_test(refusals),
   };
   return cmocka_run_group_tests_name("run_vars", tests, open_device, close_device);
