@@ -10,10 +10,10 @@ static inline float FN(total)(float16 v16, float rest) {
 }
 
 /* The second pass finds the chunk in the cache, and corrects the first one's mean too. */
-KERNEL(batch_norm_forward_moments)
-(ARG(const STORAGE(T), x), ARG(float, moments), const index_t channels, const index_t inner, const index_t count,
- const index_t chunk, const index_t chunks) {
-  const long item = (long)get_global_id(0);
+#define ARGS                                                                                  \
+  ARG(const STORAGE(T), x), ARG(float, moments), const index_t channels, const index_t inner, \
+  const index_t count, const index_t chunk, const index_t chunks
+BODY(chunk_moments)(const long item, ARGS) {
   if (item >= (long)channels * chunks) return;
   USE(const STORAGE(T), x);
   USE(float, moments);
@@ -47,6 +47,11 @@ KERNEL(batch_norm_forward_moments)
   moments[2 * item] = mean;
   moments[2 * item + 1] = square;
 }
+
+KERNEL(batch_norm_forward_moments)(ARGS) {
+  FN(chunk_moments)((long)get_global_id(0), PASS(x), PASS(moments), channels, inner, count, chunk, chunks);
+}
+#undef ARGS
 #endif
 
 #ifdef WANT_batch_norm_forward_join
@@ -86,11 +91,11 @@ KERNEL(batch_norm_forward_join)
 #endif
 
 #ifdef WANT_batch_norm_forward_scale
-KERNEL(batch_norm_forward_scale)
-(ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(const float, mean),
- ARG(const float, rstd), ARG(STORAGE(T), y), const index_t total, const index_t piece, const index_t channels,
- const index_t inner) {
-  const long begin = (long)get_global_id(0) * piece;
+#define ARGS                                                                                                    \
+  ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(const float, mean),           \
+  ARG(const float, rstd), ARG(STORAGE(T), y), const index_t total, const index_t piece, const index_t channels, \
+  const index_t inner
+BODY(piece)(const long begin, ARGS) {
   if (begin >= total) return;
   USE(const STORAGE(T), x);
   USE(const float, weight);
@@ -109,4 +114,10 @@ KERNEL(batch_norm_forward_scale)
     for (; at < stop; at++) STORE(T, y, at, (LOAD(T, x, at) - m) * scale + shift);
   }
 }
+
+KERNEL(batch_norm_forward_scale)(ARGS) {
+  FN(piece)((long)get_global_id(0) * piece, PASS(x), PASS(weight), PASS(bias), PASS(mean), PASS(rstd), PASS(y),
+            total, piece, channels, inner);
+}
+#undef ARGS
 #endif

@@ -9,10 +9,10 @@ static inline float FN(total)(float16 v16, float rest) {
   return rest;
 }
 
-KERNEL(batch_norm_grad_sums)
-(ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(float, sums),
- const index_t channels, const index_t inner, const index_t count, const index_t chunk, const index_t chunks) {
-  const long item = (long)get_global_id(0);
+#define ARGS                                                                                                  \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(float, sums),              \
+  const index_t channels, const index_t inner, const index_t count, const index_t chunk, const index_t chunks
+BODY(chunk_sums)(const long item, ARGS) {
   if (item >= (long)channels * chunks) return;
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), dy);
@@ -42,6 +42,12 @@ KERNEL(batch_norm_grad_sums)
   sums[2 * item] = FN(total)(s16, s);
   sums[2 * item + 1] = FN(total)(q16, q);
 }
+
+KERNEL(batch_norm_grad_sums)(ARGS) {
+  FN(chunk_sums)((long)get_global_id(0), PASS(x), PASS(dy), PASS(mean), PASS(sums), channels, inner, count, chunk,
+                 chunks);
+}
+#undef ARGS
 #endif
 
 #ifdef WANT_batch_norm_grad_join
@@ -66,11 +72,11 @@ KERNEL(batch_norm_grad_join)
 #endif
 
 #ifdef WANT_batch_norm_grad_spread
-KERNEL(batch_norm_grad_spread)
-(ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean),
- ARG(const float, rstd), ARG(const float, dweight), ARG(const float, dbias), ARG(STORAGE(T), dx),
- const index_t total, const index_t piece, const index_t channels, const index_t inner, const float count) {
-  const long begin = (long)get_global_id(0) * piece;
+#define ARGS                                                                                               \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean),   \
+  ARG(const float, rstd), ARG(const float, dweight), ARG(const float, dbias), ARG(STORAGE(T), dx),         \
+  const index_t total, const index_t piece, const index_t channels, const index_t inner, const float count
+BODY(piece)(const long begin, ARGS) {
   if (begin >= total) return;
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), dy);
@@ -95,4 +101,10 @@ KERNEL(batch_norm_grad_spread)
     }
   }
 }
+
+KERNEL(batch_norm_grad_spread)(ARGS) {
+  FN(piece)((long)get_global_id(0) * piece, PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dweight),
+            PASS(dbias), PASS(dx), total, piece, channels, inner, count);
+}
+#undef ARGS
 #endif
