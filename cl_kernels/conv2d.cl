@@ -21,7 +21,8 @@
 
 /* Where LANES columns of a line go: lines as long as the strip, or panels two vectors wide. */
 #ifdef WANT_conv2d_weights_vec
-#define LINE(k, q) ((k) * STRIP + (q) * LANES)
+#define PITCH      (STRIP + 16) /* no power of two, so that lines do not meet in a cache */
+#define LINE(k, q) ((k) * PITCH + (q) * LANES)
 #else
 #define PANEL      (2 * WIDTH)
 #define LINE(k, q) ((q) * LANES / PANEL * DEPTH * PANEL + (k) * PANEL + (q) * LANES % PANEL)
@@ -284,10 +285,10 @@ APART static void FN(multiply)(const float *y, const float *x, float *sums) {
   for (int k = 0; k < STRIP / WIDTH; k++) {
     VECTOR left[ROWS];
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) left[r] = VLOAD(k, y + r * STRIP);
+    for (int r = 0; r < ROWS; r++) left[r] = VLOAD(k, y + r * PITCH);
 #pragma unroll
     for (int c = 0; c < COLUMNS; c++) {
-      const VECTOR right = VLOAD(k, x + c * STRIP);
+      const VECTOR right = VLOAD(k, x + c * PITCH);
 #pragma unroll
       for (int r = 0; r < ROWS; r++) sum[r][c] = left[r] * right + sum[r][c];
     }
@@ -315,10 +316,10 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)
   const int x_image = dims.s1 * dims.s3 * size.x * size.y, x_skip = group * dims.s3 * size.x * size.y;
   const int y_image = all_rows * grid.x * grid.y, y_skip = (group * dims.s2 + row0) * grid.x * grid.y;
   const int pixels = dims.s0 * grid.x * grid.y, start = part * strips * STRIP, end = min(start + strips * STRIP, pixels);
-  float x_lines[BLOCK * STRIP], y_lines[BLOCK * STRIP], sums[BLOCK * BLOCK * WIDTH];
+  float x_lines[BLOCK * PITCH], y_lines[BLOCK * PITCH], sums[BLOCK * BLOCK * WIDTH];
   STRIP_PLACES;
   for (int i = 0; i < BLOCK * BLOCK * WIDTH; i++) sums[i] = 0;
-  for (int i = 0; i < BLOCK * STRIP; i++) x_lines[i] = y_lines[i] = 0;
+  for (int i = 0; i < BLOCK * PITCH; i++) x_lines[i] = y_lines[i] = 0;
   for (int j = start; j < end; j += STRIP) {
     const int n = min(STRIP, end - j);
     FN(places)(j, grid, x_image, size.y, mul, PLACES);
@@ -329,7 +330,7 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)
                    y_lines);
     for (int c = 0; c < n_columns; c += COLUMNS)
       for (int r = 0; r < n_rows; r += ROWS)
-        FN(multiply)(y_lines + r * STRIP, x_lines + c * STRIP, sums + (r * BLOCK + c) * WIDTH);
+        FN(multiply)(y_lines + r * PITCH, x_lines + c * PITCH, sums + (r * BLOCK + c) * WIDTH);
   }
   for (int r = 0; r < n_rows; r++)
     for (int c = 0; c < n_columns; c++) {
@@ -365,3 +366,4 @@ KERNEL(conv2d_weights_join)
 #undef PLACES_ARGS
 #undef LINE
 #undef PANEL
+#undef PITCH
