@@ -127,7 +127,7 @@ typedef struct clade_dropout_opt {
   float p; /* unset: nothing is dropped */
 } clade_dropout_opt;
 /* In a graph for training, else x: clade_nn_dropout(g, "d1", x, .p = 0.5f). The key is the name's, the counter a
- * variable of all such layers, "dropout.counter", which begins at a number of the variables' seed. */
+ * variable of all such layers, "optimizer.dropout", which begins at a number of the variables' seed. */
 #define clade_nn_dropout(g, name, ...) \
   clade_nn_dropout_(g, name, &(clade_dropout_opt){.size = sizeof(clade_dropout_opt), .x = __VA_ARGS__})
 CLADE_API clade_val clade_nn_dropout_(clade_graph *g, const char *name, const clade_dropout_opt *opt);

@@ -101,7 +101,7 @@ clade_val clade_dropout(clade_graph *g, clade_val x, double p, uint64_t key, cla
 /* The graph's counter of executions, which all its layers share and each execution counts on. It begins at a number
  * that depends on the seed of the variables, and so do the elements that are dropped. */
 static clade_val counter_of(clade_graph *g) {
-  static const char name[] = "dropout.counter";
+  static const char name[] = "optimizer.dropout";
   size_t index;
   if (clade__map_get(&g->variables.by_name, clade__hash_bytes(name, sizeof name - 1), &index))
     return clade__graph_val(g, g->variables.at[index].value);
