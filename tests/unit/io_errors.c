@@ -1,5 +1,5 @@
-/* Checkpoints on a disk that fails: this program stands between Clade and the C library, and lets the n-th call of a
- * kind that concerns the checkpoints' directory fail, for every n. */
+/* Checkpoints and logs on a disk that fails: this program stands between Clade and the C library, and lets the n-th
+ * call of a kind that concerns the test's directory fail, for every n. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include "io_vars_kit.h"
 
 /* ---- in between ---- */
-typedef enum kind { NOTHING, OPEN, READ, WRITE, SHORT, SEEK, SYNC, CLOSE, RENAME, LINK, UNLINK, LIST } kind;
+typedef enum kind { NOTHING, OPEN, READ, WRITE, SHORT, HALF, SEEK, SYNC, CLOSE, RENAME, LINK, UNLINK, LIST } kind;
 
 static struct {
   kind kind;
@@ -54,6 +54,14 @@ ssize_t read(int fd, void *to, size_t bytes) {
 ssize_t write(int fd, const void *from, size_t bytes) {
   NEXT(ssize_t, write, (int, const void *, size_t));
   if (plan.kind == WRITE && of_room_fd(fd) && fails(WRITE)) return -1;
+  if (plan.kind == HALF && of_room_fd(fd)) {
+    if (plan.fired && plan.error) { /* the one after */
+      errno = plan.error;
+      plan.error = 0;
+      return -1;
+    }
+    if (fails(HALF)) bytes /= 2;
+  }
   if (plan.kind == SHORT && of_room_fd(fd) && fails(SHORT)) bytes = (bytes + 1) / 2;
   return next(fd, from, bytes);
 }
@@ -255,6 +263,81 @@ static void a_directory_that_cannot_be_used(void **state) {
   }
 }
 
+/* ---- logs ---- */
+static clade__bytes contents(const char *path) {
+  clade__bytes file;
+  OK(clade__file_read(path, 1 << 20, &file));
+  return file;
+}
+static const char *event_file(void) {
+  static char path[512];
+  DIR *logs = opendir(io_path("logs"));
+  assert_non_null(logs);
+  *path = '\0';
+  for (struct dirent *e; (e = readdir(logs));)
+    if (strstr(e->d_name, "tfevents")) snprintf(path, sizeof path, "%s/%.200s", io_path("logs"), e->d_name);
+  closedir(logs);
+  assert_true(*path);
+  return path;
+}
+
+/* Half a record would hide all that follow it. */
+static void logs_hold_whole_records(void **state) {
+  (void)state;
+  clade_events *events;
+  OK(clade_events_open(io_path("logs"), 0, &events));
+  OK(clade_events_scalar(events, 1, "a", 1));
+  clade__bytes before = contents(event_file()), rows = contents(io_path("logs/scalars.csv"));
+  arm(HALF, 1, ENOSPC);
+  REFUSED(IO, clade_events_scalar(events, 2, "a", 2), strerror(ENOSPC));
+  assert_true(disarm());
+  clade__bytes after = contents(event_file());
+  assert_int_equal(after.n, before.n);
+  arm(HALF, 2, ENOSPC); /* the row */
+  REFUSED(IO, clade_events_scalar(events, 2, "a", 2), "scalars.csv");
+  assert_true(disarm());
+  clade__bytes same = contents(io_path("logs/scalars.csv"));
+  assert_int_equal(same.n, rows.n);
+  arm(SHORT, 1, EINTR);
+  OK(clade_events_scalar(events, 2, "a", 2));
+  assert_true(disarm());
+  clade__bytes more = contents(io_path("logs/scalars.csv"));
+  assert_int_equal(more.n > rows.n, 1);
+  clade_events_close(events);
+  clade__bytes *all[] = {&before, &rows, &after, &same, &more};
+  for (size_t i = 0; i < CLADE_COUNT(all); i++) clade__free(all[i]->data);
+}
+
+static void tables_of_others(void **state) {
+  (void)state;
+  clade_events *events;
+  OK(clade__directory_make(io_path("theirs")));
+  io_file("theirs/scalars.csv", "a,b\n", 4);
+  REFUSED(CORRUPT, clade_events_open(io_path("theirs"), 0, &events), "theirs/scalars.csv");
+  const char rows[] = "time,step,tag,value\n1.0,4,a,1\n1.0,9,a,1\nnonsense\n1.0,5,\"a\",1\n1.0,6,a";
+  io_file("theirs/scalars.csv", rows, sizeof rows - 1);
+  OK(clade_events_open(io_path("theirs"), 6, &events));
+  clade_events_close(events);
+  clade__bytes left = contents(io_path("theirs/scalars.csv"));
+  const char want[] = "time,step,tag,value\n1.0,4,a,1\n1.0,5,\"a\",1\n";
+  assert_int_equal(left.n, sizeof want - 1);
+  assert_memory_equal(left.data, want, left.n);
+  clade__free(left.data);
+  REFUSED(INVALID, clade_events_open(NULL, 0, &events), "directory");
+  REFUSED(INVALID, clade_events_open("x", -1, &events), "negative");
+  REFUSED(INVALID, clade_events_open("x", 0, NULL), "NULL");
+  OK(clade_events_open(io_path("theirs"), 0, &events)); /* within the same second: another file */
+  REFUSED(INVALID, clade_events_scalar(NULL, 0, "a", 0), "events");
+  REFUSED(INVALID, clade_events_scalar(events, 0, NULL, 0), "tag");
+  REFUSED(INVALID, clade_events_scalar(events, 0, "", 0), "tag");
+  REFUSED(INVALID, clade_events_scalar(events, 0, "\xff", 0), "UTF-8");
+  REFUSED(INVALID, clade_events_scalar(events, -1, "a", 0), "step -1");
+  REFUSED(INVALID, clade_events_histogram(events, 0, "a", NULL, 1), "NULL");
+  clade_events_close(events);
+  clade_events_close(NULL);
+  assert_int_equal(io_entries(io_path("theirs")), 3);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nothing_is_lost),
@@ -263,6 +346,8 @@ int main(void) {
       cmocka_unit_test(clearing_away_may_fail),
       cmocka_unit_test(reading_fails),
       cmocka_unit_test(a_directory_that_cannot_be_used),
+      cmocka_unit_test(logs_hold_whole_records),
+      cmocka_unit_test(tables_of_others),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
