@@ -25,7 +25,7 @@ static void test_schedules(void **state) {
   clade_graph *g = graph_new();
   clade_val step = clade_input(g, "step", CLADE_I64, CLADE_SCALAR);
   clade_run *run;
-  char name[8];
+  char name[16];
   for (int i = 0; i < n; i++) {
     snprintf(name, sizeof name, "f%d", i);
     clade_output(g, name, clade__schedule_node(g, &s[i], step));
@@ -156,7 +156,7 @@ static void test_accumulate(void **state) {
 
 /* ---- shares of a batch on two devices: gradients come to where the parameters are ---- */
 static clade_val share(clade_graph *g, int index, int device) {
-  char x[8], y[8];
+  char x[16], y[16];
   clade_graph_share(g, index);
   clade_graph_place(g, device);
   snprintf(x, sizeof x, "x%d", index);
