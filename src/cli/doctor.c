@@ -7,6 +7,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <xxhash.h>
+#ifdef CLADE_WITH_ZLIB
+#include <zlib.h>
+#endif
 
 bool doctor_check(json_t *checks, const char *id, const char *thing, bool ok, const char *remedy, const char *format,
                   ...) {
@@ -33,9 +36,14 @@ static json_t *build_json(void) {
 #endif
   snprintf(hash, sizeof hash, "%d.%d.%d", XXH_VERSION_MAJOR, XXH_VERSION_MINOR, XXH_VERSION_RELEASE);
   snprintf(opencl, sizeof opencl, "%d.%d", CLADE_CLI_OPENCL / 100, CLADE_CLI_OPENCL / 10 % 10);
-  return json_pack("{s:s, s:s, s:s, s:{s:s, s:s, s:s}}", "clade", clade_version(), "compiler", compiler, "opencl",
+#ifdef CLADE_WITH_ZLIB
+  const char *zlib = zlibVersion();
+#else
+  const char *zlib = NULL;
+#endif
+  return json_pack("{s:s, s:s, s:s, s:{s:s, s:s, s:s, s:s?}}", "clade", clade_version(), "compiler", compiler, "opencl",
                    opencl, "libraries", "jansson", jansson_version_str(), "libcrypto",
-                   OpenSSL_version(OPENSSL_VERSION_STRING), "xxhash", hash);
+                   OpenSSL_version(OPENSSL_VERSION_STRING), "xxhash", hash, "zlib", zlib);
 }
 
 static void print_report(const json_t *checks, const json_t *devices, bool ok) {
