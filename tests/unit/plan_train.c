@@ -1,4 +1,5 @@
 /* Plans of whole training steps stay near the lower bound: perceptrons, residual nets, random ones, and real models. */
+#include "models/models.h"
 #include "plan_check.h"
 
 static uint64_t seed_state;
@@ -197,55 +198,16 @@ static void training_steps(void **state) {
   for (int batch = 1; batch <= 64; batch *= 4) residual(*state, batch);
 }
 
-/* ---- the real thing: ResNet-18 and LeNet-5 with their layers and Adam ---- */
-static clade_val norm_relu(clade_graph *g, const char *name, int number, clade_val x, bool relu) {
-  char text[64];
-  snprintf(text, sizeof text, "%s.bn%d", name, number);
-  x = clade_nn_batch_norm(g, text, x);
-  return relu ? clade_relu(g, x) : x;
-}
-static clade_val convolve(clade_graph *g, const char *name, int number, clade_val x, int out, int kernel, int stride) {
-  char text[64];
-  snprintf(text, sizeof text, "%s.conv%d", name, number);
-  return clade_nn_conv2d(g, text, x, .out = out, .kernel = {kernel, kernel}, .stride = {stride, stride},
-                         .pad = {kernel / 2, kernel / 2}, .no_bias = true);
-}
-
-static clade_val resnet18(clade_graph *g, clade_val x) {
-  int channels = 64;
-  x = norm_relu(g, "stem", 1, convolve(g, "stem", 1, x, channels, 3, 1), true);
-  for (int stage = 0; stage < 4; stage++)
-    for (int block = 0; block < 2; block++) {
-      char name[32];
-      int stride = stage && !block ? 2 : 1;
-      clade_val skip = x;
-      snprintf(name, sizeof name, "layer%d.%d", stage + 1, block);
-      channels *= stride;
-      x = norm_relu(g, name, 1, convolve(g, name, 1, x, channels, 3, stride), true);
-      x = norm_relu(g, name, 2, convolve(g, name, 2, x, channels, 3, 1), false);
-      if (stride > 1) skip = norm_relu(g, name, 3, convolve(g, name, 3, skip, channels, 1, stride), false);
-      x = clade_relu(g, clade_add(g, x, skip));
-    }
-  return clade_nn_linear(g, "fc", clade_global_avg_pool2d(g, x), .out = 10);
-}
-static clade_val lenet5(clade_graph *g, clade_val x) {
-  x = clade_relu(g, clade_nn_conv2d(g, "c1", x, .out = 6, .kernel = {5, 5}, .pad = {2, 2}));
-  x = clade_max_pool2d(g, x, .kernel = {2, 2});
-  x = clade_relu(g, clade_nn_conv2d(g, "c2", x, .out = 16, .kernel = {5, 5}));
-  x = clade_flatten(g, clade_max_pool2d(g, x, .kernel = {2, 2}), 1);
-  x = clade_relu(g, clade_nn_linear(g, "f1", x, .out = 120));
-  return clade_nn_linear(g, "f3", clade_relu(g, clade_nn_linear(g, "f2", x, .out = 84)), .out = 10);
-}
-
-static double plan_model(clade_val (*model)(clade_graph *, clade_val), int64_t channels, int64_t side, int64_t batch,
-                         clade_device *device, const char *what) {
+/* ---- the models of the examples, with Adam ---- */
+static double plan_model(clade_model_fn *model, int64_t channels, int64_t side, int64_t batch, clade_device *device,
+                         const char *what) {
   clade_graph *g = graph_new();
   clade_func *func, *shaped;
   clade_func_info info = {.size = sizeof info};
   clade_graph_train(g, true);
   clade_dim n = CLADE_DIM("batch");
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(n, channels, side, side));
-  clade_val loss = clade_cross_entropy(g, model(g, x), clade_input(g, "y", CLADE_I32, CLADE_SHAPE(n)));
+  clade_val loss = clade_cross_entropy(g, model(g, x, 10, NULL), clade_input(g, "y", CLADE_I32, CLADE_SHAPE(n)));
   clade_output(g, "loss", loss);
   OK(clade_minimise(g, loss, .optimizer = clade_adam(.lr = 1e-3)));
   func = compiled(g, device);
