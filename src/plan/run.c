@@ -95,8 +95,13 @@ void clade_run_free(clade_run *run) {
   if (!run) return;
   if (!forked(run)) {
     pthread_mutex_lock(&run->lock);
-    for (int s = 0; run->slots && s < run->n_slots; s++)
-      if (run->slots[s].busy) clade__slot_wait(run, &run->slots[s]);
+    for (int s = 0; run->slots && s < run->n_slots; s++) {
+      clade__slot *slot = &run->slots[s];
+      if (!slot->busy) continue;
+      clade__slot_wait(run, slot);
+      if (slot->status != CLADE_OK && !slot->reported)
+        clade__log(CLADE_LOG_WARNING, "clade_run_free: an execution that nobody waited for: %s", slot->message);
+    }
     pthread_mutex_unlock(&run->lock);
     clade__progress_stop(run);
   }
