@@ -1,9 +1,10 @@
-"""Fails Clade's own allocations in a warm run of the perceptron and of a copy between two devices, and in a cold run.
+"""Fails Clade's own allocations in warm runs of the perceptron, of a copy between two devices and of steps of training,
+and in a cold run.
 
     allocations.py [--every] FIRST_RESULT
 
-One process per fault, each once and, warm, for good. By default one allocation per call site; --every fails every one of the
-warm runs. Each must end in an error status with a message, or in the right answer with a logged warning.
+One process per fault, each once and, warm, for good (of training only with --every). By default one allocation per call
+site; --every fails every one of the warm runs. Each must end in an error status with a message, or in the right answer with a logged warning.
 """
 import concurrent.futures
 import pathlib
@@ -45,7 +46,7 @@ def sites(caches, arguments):
         return result, path.read_text().split()
 
 
-def sweep(what, arguments, warm, known):
+def sweep(what, arguments, warm, for_good, known):
     caches = Caches()
     result, calls = sites(caches, arguments)
     if warm:
@@ -55,7 +56,7 @@ def sweep(what, arguments, warm, known):
     for number, site in enumerate(calls, 1):
         if (every and warm) or site not in known:
             known.add(site)
-            plans += [f"{number}", f"{number}+"] if warm else [f"{number}"]
+            plans += [f"{number}", f"{number}+"] if for_good else [f"{number}"]
 
     def judge(plan):
         return plan, verdict(copy(caches) if warm else Caches(), arguments, plan)
@@ -70,8 +71,8 @@ def sweep(what, arguments, warm, known):
 if finds_leaks(program):
     print("leaks are looked for")
 seen = set()
-sweep("warm perceptron", [], True, seen)
-sweep("warm copy between two devices", ["--two"], True, seen)
-sweep("warm steps of training", ["--train"], True, seen)
-sweep("cold perceptron", [], False, seen)
+sweep("warm perceptron", [], True, True, seen)
+sweep("warm copy between two devices", ["--two"], True, True, seen)
+sweep("warm steps of training", ["--train"], True, every, seen)
+sweep("cold perceptron", [], False, False, seen)
 check.exit()
