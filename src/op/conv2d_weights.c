@@ -88,7 +88,7 @@ static double flops(const problem *p) {
 
 /* ---- ref: a work-item per weight and part; a part is so many lines of pixels, of all images ---- */
 static int64_t ref_lines(const clade_query *q, const problem *p) {
-  int64_t want = 512 * (int64_t)CLADE_MAX(q->device->compute_units, 1u), lines = CLADE_MAX(p->n * p->result[0], 1);
+  int64_t want = 512 * CLADE__SUM_UNITS, lines = CLADE_MAX(p->n * p->result[0], 1);
   int64_t parts = CLADE_MIN(CLADE_MAX(want / CLADE_MAX(p->outputs, 1), 1), lines);
   int64_t most = q->device->max_passes ? CLADE_MAX(q->device->max_passes / (p->result[1] + 2) - 1, 1) : INT64_MAX;
   return CLADE_MIN((lines + parts - 1) / parts, most);
@@ -133,7 +133,7 @@ static cut vec_cut(const clade_query *q) {
   problem p = problem_of(q->node);
   int64_t blocks = p.groups * ((p.rows + VEC_BLOCK - 1) / VEC_BLOCK) * ((p.columns + VEC_BLOCK - 1) / VEC_BLOCK);
   int64_t strips = CLADE_MAX((p.n * p.result[0] * p.result[1] + VEC_STRIP - 1) / VEC_STRIP, 1);
-  int64_t items = 4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u);
+  int64_t items = 4 * CLADE__SUM_UNITS;
   int64_t parts = CLADE_MIN((items + blocks - 1) / CLADE_MAX(blocks, 1), strips);
   cut c = {.blocks = blocks, .strips = (strips + parts - 1) / CLADE_MAX(parts, 1)};
   c.parts = (strips + c.strips - 1) / CLADE_MAX(c.strips, 1);

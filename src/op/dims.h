@@ -45,6 +45,9 @@ size_t clade__element_bytes(clade_dtype dtype);
 /* NULL, or why a kernel whose work-items make that many passes through their loops, all loops together, would be cut
  * short by the device. A loop's last look at its condition counts as a pass. */
 const char *clade__cut_short(const clade_device_info *device, double passes);
+/* Long sums are cut for so many compute units, whatever the device has: a part of a CPU adds in the order of the whole
+ * one, and gives its bits. */
+enum { CLADE__SUM_UNITS = 16 };
 /* A launch over `n` pieces of work, in one dimension: groups of one work-item on CPUs, where a work-item does a lot, of
  * 64 elsewhere. */
 void clade__emit_flat(clade_kernel_step *s, const clade_device_info *device, int64_t n);

@@ -192,7 +192,7 @@ static bool plan(const clade_query *q, split *p) {
   /* of all that a work-item's loops may do; columns are done one by one where there are fewer than 16 */
   int64_t most = q->device->max_passes ? (q->device->max_passes - 128) / (p->mode == 2 ? 256 : 16) * 16 : INT64_MAX;
   int64_t columns = p->outer * (p->mode == 2 ? (p->inner + 15) / 16 : p->inner);
-  int64_t units = CLADE_MAX(q->device->compute_units, 1u), want = units * (cpu ? 4 : 1024), least = cpu ? 4096 : 128;
+  int64_t want = CLADE__SUM_UNITS * (cpu ? 4 : 1024), least = cpu ? 4096 : 128;
   int64_t chunks = CLADE_MIN((want + columns - 1) / columns, p->reduced / least);
   chunks = CLADE_MAX(chunks, 1);
   p->chunk = (p->reduced + chunks - 1) / chunks;
