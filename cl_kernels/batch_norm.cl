@@ -55,11 +55,11 @@ KERNEL(batch_norm_forward_moments)(ARGS) {
 #endif
 
 #ifdef WANT_batch_norm_forward_join
-KERNEL(batch_norm_forward_join)
-(ARG(const float, moments), ARG(const float, running_mean), ARG(const float, running_var), ARG(float, mean),
- ARG(float, rstd), ARG(float, next_mean), ARG(float, next_var), const index_t channels, const index_t count,
- const index_t chunk, const index_t chunks, const float eps, const float momentum) {
-  const long c = (long)get_global_id(0);
+#define ARGS                                                                                                  \
+  ARG(const float, moments), ARG(const float, running_mean), ARG(const float, running_var), ARG(float, mean), \
+  ARG(float, rstd), ARG(float, next_mean), ARG(float, next_var), const index_t channels, const index_t count, \
+  const index_t chunk, const index_t chunks, const float eps, const float momentum
+BODY(channel)(const long c, ARGS) {
   if (c >= channels) return;
   USE(const float, moments);
   USE(const float, running_mean);
@@ -88,6 +88,12 @@ KERNEL(batch_norm_forward_join)
   next_mean[c] = (1.0f - move) * old_mean + move * m;
   next_var[c] = (1.0f - move) * old_var + move * (square / (float)max(count - 1, (index_t)1));
 }
+
+KERNEL(batch_norm_forward_join)(ARGS) {
+  FN(channel)((long)get_global_id(0), PASS(moments), PASS(running_mean), PASS(running_var), PASS(mean), PASS(rstd),
+              PASS(next_mean), PASS(next_var), channels, count, chunk, chunks, eps, momentum);
+}
+#undef ARGS
 #endif
 
 #ifdef WANT_batch_norm_forward_scale

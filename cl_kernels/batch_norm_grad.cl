@@ -51,10 +51,10 @@ KERNEL(batch_norm_grad_sums)(ARGS) {
 #endif
 
 #ifdef WANT_batch_norm_grad_join
-KERNEL(batch_norm_grad_join)
-(ARG(const float, sums), ARG(const float, rstd), ARG(float, dweight), ARG(float, dbias), const index_t channels,
- const index_t chunks) {
-  const long c = (long)get_global_id(0);
+#define ARGS                                                                              \
+  ARG(const float, sums), ARG(const float, rstd), ARG(float, dweight), ARG(float, dbias), \
+  const index_t channels, const index_t chunks
+BODY(channel)(const long c, ARGS) {
   if (c >= channels) return;
   USE(const float, sums);
   USE(const float, rstd);
@@ -69,6 +69,11 @@ KERNEL(batch_norm_grad_join)
   dbias[c] = s.s0 + lost.s0;
   dweight[c] = (s.s1 + lost.s1) * rstd[c];
 }
+
+KERNEL(batch_norm_grad_join)(ARGS) {
+  FN(channel)((long)get_global_id(0), PASS(sums), PASS(rstd), PASS(dweight), PASS(dbias), channels, chunks);
+}
+#undef ARGS
 #endif
 
 #ifdef WANT_batch_norm_grad_spread

@@ -139,11 +139,12 @@ APART static void FN(multiply)(const float *w, const float *x, int depth, float 
   }
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_gather_vec)
-(ARG(const STORAGE(T), x), ARG(const STORAGE(T), w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t taps,
- const index8_t map, const index_t rows, const index_t across EPILOGUE_ARGS) {
+#define ARGS                                                                                     \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), w), ARG(STORAGE(OUT), y), const index8_t dims, \
+  const index8_t taps, const index8_t map, const index_t rows, const index_t across EPILOGUE_ARGS
+BODY(block)(const int item, ARGS) {
   if (rows == 0 || across == 0) return;
-  const int down = (dims.s2 + rows - 1) / rows, item = get_global_id(0);
+  const int down = (dims.s2 + rows - 1) / rows;
   const int phase = item / (across * down * dims.s1), group = item / (across * down) % dims.s1;
   if (phase >= map.s3 * map.s7) return;
   const int2 div = (int2)(map.s3, map.s7), delta = (int2)(map.s2, map.s6), mul = (int2)(map.s0, map.s4);
@@ -202,6 +203,11 @@ GROUP(1, 1, 1) KERNEL(conv2d_gather_vec)
     c += run;
   }
 }
+
+GROUP(1, 1, 1) KERNEL(conv2d_gather_vec)(ARGS) {
+  FN(block)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, taps, map, rows, across EPILOGUE_PASS);
+}
+#undef ARGS
 #undef W_PITCH
 #endif
 
@@ -299,12 +305,13 @@ APART static void FN(multiply)(const float *y, const float *x, float *sums) {
     for (int c = 0; c < COLUMNS; c++) VSTORE(sum[r][c], r * BLOCK + c, sums);
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)
-(ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps,
- const index8_t map, const index_t strips) {
+#define ARGS                                                                                                     \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \
+  const index8_t map, const index_t strips
+BODY(block)(const int item, ARGS) {
   if (strips == 0) return;
   const int n_taps = taps.s0 * taps.s1, columns = dims.s3 * n_taps, all_rows = dims.s1 * dims.s2;
-  const int across = (columns + BLOCK - 1) / BLOCK, down = (dims.s2 + BLOCK - 1) / BLOCK, item = get_global_id(0);
+  const int across = (columns + BLOCK - 1) / BLOCK, down = (dims.s2 + BLOCK - 1) / BLOCK;
   const int group = item / (across * down) % dims.s1, part = item / (across * down * dims.s1);
   if (part >= taps.s2) return;
   USE(const STORAGE(T), x);
@@ -339,6 +346,11 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)
       out[(part * all_rows + group * dims.s2 + row0 + r) * columns + column0 + c] = sum;
     }
 }
+
+GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)(ARGS) {
+  FN(block)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, strips);
+}
+#undef ARGS
 #endif
 
 #ifdef WANT_conv2d_weights_join

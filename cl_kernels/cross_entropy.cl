@@ -13,10 +13,10 @@ static inline float16 FN(some)(const __global STORAGE(T) *x, index_t at, int lef
 /* The sum of exp(x - top) keeps the rounding errors of its additions (Knuth's two-sum), so that the 1 of the largest
  * logit can be taken off it: what is left is as exact as it is small, and so is the loss of a row that is nearly
  * certain. */
-KERNEL(cross_entropy_forward_rows)
-(ARG(const STORAGE(T), x), ARG(const int, labels), ARG(float, losses), ARG(float, stats), const index_t rows,
- const int classes, const float smoothing, const int ignore, const int ignored) {
-  const long row = (long)get_global_id(0);
+#define ARGS                                                                                                   \
+  ARG(const STORAGE(T), x), ARG(const int, labels), ARG(float, losses), ARG(float, stats), const index_t rows, \
+  const int classes, const float smoothing, const int ignore, const int ignored
+BODY(row)(const long row, ARGS) {
   if (row >= rows) return;
   USE(const STORAGE(T), x);
   USE(const int, labels);
@@ -62,13 +62,20 @@ KERNEL(cross_entropy_forward_rows)
   stats[2 * row] = top;
   stats[2 * row + 1] = others;
 }
+
+KERNEL(cross_entropy_forward_rows)(ARGS) {
+  FN(row)((long)get_global_id(0), PASS(x), PASS(labels), PASS(losses), PASS(stats), rows, classes, smoothing, ignore,
+          ignored);
+}
+#undef ARGS
 #endif
 
 #ifdef WANT_cross_entropy_forward_join
-KERNEL(cross_entropy_forward_join)
-(ARG(const float, losses), ARG(const int, labels), ARG(float, y), ARG(float, count), const index_t results,
- const index_t rows, const int mean, const int ignore, const int ignored) {
-  if ((long)get_global_id(0) >= results) return;
+#define ARGS                                                                                                 \
+  ARG(const float, losses), ARG(const int, labels), ARG(float, y), ARG(float, count), const index_t results, \
+  const index_t rows, const int mean, const int ignore, const int ignored
+BODY(result)(const long item, ARGS) {
+  if (item >= results) return;
   USE(const float, losses);
   USE(const int, labels);
   USE(float, y);
@@ -104,4 +111,10 @@ KERNEL(cross_entropy_forward_join)
   if (mean) y[0] = (isnan(c) ? s : s + c) / (float)max(n, 1L);
   count[0] = (float)n;
 }
+
+KERNEL(cross_entropy_forward_join)(ARGS) {
+  FN(result)((long)get_global_id(0), PASS(losses), PASS(labels), PASS(y), PASS(count), results, rows, mean, ignore,
+             ignored);
+}
+#undef ARGS
 #endif

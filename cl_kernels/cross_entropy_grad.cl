@@ -1,9 +1,9 @@
 /* (softmax - target) times the gradient of the loss, by what the forward pass kept of each row. */
-KERNEL(cross_entropy_grad_ref)
-(ARG(const STORAGE(T), x), ARG(const int, labels), ARG(const float, stats), ARG(const float, count),
- ARG(const float, dy), ARG(STORAGE(T), dx), const index_t rows, const int classes, const int per_sample,
- const float smoothing, const int ignore, const int ignored) {
-  const long row = (long)get_global_id(0);
+#define ARGS                                                                                              \
+  ARG(const STORAGE(T), x), ARG(const int, labels), ARG(const float, stats), ARG(const float, count),     \
+  ARG(const float, dy), ARG(STORAGE(T), dx), const index_t rows, const int classes, const int per_sample, \
+  const float smoothing, const int ignore, const int ignored
+BODY(row)(const long row, ARGS) {
   if (row >= rows) return;
   USE(const STORAGE(T), x);
   USE(const int, labels);
@@ -34,3 +34,9 @@ KERNEL(cross_entropy_grad_ref)
   }
   if (!skip && known) STORE(T, dx, base + label, at_label);
 }
+
+KERNEL(cross_entropy_grad_ref)(ARGS) {
+  FN(row)((long)get_global_id(0), PASS(x), PASS(labels), PASS(stats), PASS(count), PASS(dy), PASS(dx), rows, classes,
+          per_sample, smoothing, ignore, ignored);
+}
+#undef ARGS

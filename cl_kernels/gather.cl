@@ -1,8 +1,9 @@
 /* Rows of a table by their numbers: each work-item writes a piece of the result, row by row. */
-KERNEL(gather_forward_ref)
-(ARG(const STORAGE(T), x), ARG(const int, ids), ARG(STORAGE(T), y), const index_t total, const index_t piece,
- const index_t width, const int rows) {
-  const long begin = (long)get_global_id(0) * piece;
+#define ARGS                                                                                                   \
+  ARG(const STORAGE(T), x), ARG(const int, ids), ARG(STORAGE(T), y), const index_t total, const index_t piece, \
+  const index_t width, const int rows
+BODY(piece)(const long item, ARGS) {
+  const long begin = item * piece;
   if (begin >= total) return;
   USE(const STORAGE(T), x);
   USE(const int, ids);
@@ -20,3 +21,8 @@ KERNEL(gather_forward_ref)
     at += run;
   }
 }
+
+KERNEL(gather_forward_ref)(ARGS) {
+  FN(piece)((long)get_global_id(0), PASS(x), PASS(ids), PASS(y), total, piece, width, rows);
+}
+#undef ARGS

@@ -1,18 +1,25 @@
 /* The derivative of gather. The row numbers are sorted with their positions, as keys of both; then the first of each
  * number sums up for its row, in the order of the positions. */
 #ifdef WANT_gather_grad_zero
-KERNEL(gather_grad_zero)(ARG(STORAGE(T), y), const index_t total, const index_t piece) {
-  const long begin = (long)get_global_id(0) * piece;
+#define ARGS ARG(STORAGE(T), y), const index_t total, const index_t piece
+BODY(piece)(const long item, ARGS) {
+  const long begin = item * piece;
   if (begin >= total) return;
   USE(STORAGE(T), y);
   const index_t end = (index_t)min(begin + piece, (long)total);
   for (index_t i = (index_t)begin; i < end; i++) y[i] = 0;
 }
+
+KERNEL(gather_grad_zero)(ARGS) {
+  FN(piece)((long)get_global_id(0), PASS(y), total, piece);
+}
+#undef ARGS
 #endif
 
 #ifdef WANT_gather_grad_runs
-KERNEL(gather_grad_runs)(ARG(const int, ids), ARG(long, keys), const index_t n) {
-  const long first = (long)get_global_id(0) * RUN;
+#define ARGS ARG(const int, ids), ARG(long, keys), const index_t n
+BODY(run)(const long item, ARGS) {
+  const long first = item * RUN;
   if (first >= n) return;
   USE(const int, ids);
   USE(long, keys);
@@ -26,13 +33,18 @@ KERNEL(gather_grad_runs)(ARG(const int, ids), ARG(long, keys), const index_t n) 
   }
   for (int i = 0; i < count; i++) keys[first + i] = own[i];
 }
+
+KERNEL(gather_grad_runs)(ARGS) {
+  FN(run)((long)get_global_id(0), PASS(ids), PASS(keys), n);
+}
+#undef ARGS
 #endif
 
 #ifdef WANT_gather_grad_merge
 /* Pairs of sorted runs of `width`: a key goes as far behind its place in its own run as the other one has smaller keys.
  * No two are the same. */
-KERNEL(gather_grad_merge)(ARG(const long, from), ARG(long, to), const index_t n, const index_t width) {
-  const long i = (long)get_global_id(0);
+#define ARGS ARG(const long, from), ARG(long, to), const index_t n, const index_t width
+BODY(element)(const long i, ARGS) {
   if (i >= n) return;
   USE(const long, from);
   USE(long, to);
@@ -49,13 +61,18 @@ KERNEL(gather_grad_merge)(ARG(const long, from), ARG(long, to), const index_t n,
   }
   to[pair + (right ? i - middle : i - pair) + (low - other)] = key;
 }
+
+KERNEL(gather_grad_merge)(ARGS) {
+  FN(element)((long)get_global_id(0), PASS(from), PASS(to), n, width);
+}
+#undef ARGS
 #endif
 
 #ifdef WANT_gather_grad_sum
-KERNEL(gather_grad_sum)
-(ARG(const long, keys), ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index_t n, const index_t width,
- const index_t blocks, const int rows) {
-  const long item = (long)get_global_id(0);
+#define ARGS                                                                                                   \
+  ARG(const long, keys), ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index_t n, const index_t width, \
+  const index_t blocks, const int rows
+BODY(line)(const long item, ARGS) {
   if (item >= (long)n * blocks) return;
   USE(const long, keys);
   USE(const STORAGE(T), dy);
@@ -89,4 +106,9 @@ KERNEL(gather_grad_sum)
     STORE(T, dx, (index_t)id * width + i, s + lost);
   }
 }
+
+KERNEL(gather_grad_sum)(ARGS) {
+  FN(line)((long)get_global_id(0), PASS(keys), PASS(dy), PASS(dx), n, width, blocks, rows);
+}
+#undef ARGS
 #endif

@@ -13,10 +13,10 @@ static inline void FN(take)(float *s, float *lost, float v) {
 }
 
 /* The second pass corrects the mean of the first one too. */
-KERNEL(layer_norm_forward_ref)
-(ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(STORAGE(T), y), ARG(float, means),
- ARG(float, rstds), const index_t rows, const index_t n, const float eps) {
-  const long row = (long)get_global_id(0);
+#define ARGS                                                                                      \
+  ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(STORAGE(T), y), \
+  ARG(float, means), ARG(float, rstds), const index_t rows, const index_t n, const float eps
+BODY(row)(const long row, ARGS) {
   if (row >= rows) return;
   USE(const STORAGE(T), x);
   USE(const float, weight);
@@ -64,3 +64,8 @@ KERNEL(layer_norm_forward_ref)
   means[row] = mean;
   rstds[row] = rstd;
 }
+
+KERNEL(layer_norm_forward_ref)(ARGS) {
+  FN(row)((long)get_global_id(0), PASS(x), PASS(weight), PASS(bias), PASS(y), PASS(means), PASS(rstds), rows, n, eps);
+}
+#undef ARGS

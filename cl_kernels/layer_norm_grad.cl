@@ -2,11 +2,11 @@
  * at once, joined in their order. For x: rstd (g - (sum g + xhat sum(g xhat)) / n) with g = dy weight, row by row. */
 
 #ifdef WANT_layer_norm_grad_sums
-KERNEL(layer_norm_grad_sums)
-(ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(const float, rstd),
- ARG(float, sums), const index_t rows, const index_t n, const index_t chunk, const index_t chunks) {
+#define ARGS                                                                                           \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(const float, rstd), \
+  ARG(float, sums), const index_t rows, const index_t n, const index_t chunk, const index_t chunks
+BODY(chunk)(const long item, ARGS) {
   const index_t blocks = (n + 15) / 16;
-  const long item = (long)get_global_id(0);
   if (item >= (long)blocks * chunks) return;
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), dy);
@@ -37,12 +37,16 @@ KERNEL(layer_norm_grad_sums)
     sums[(chunks + part) * n + i] = q;
   }
 }
+
+KERNEL(layer_norm_grad_sums)(ARGS) {
+  FN(chunk)((long)get_global_id(0), PASS(x), PASS(dy), PASS(mean), PASS(rstd), PASS(sums), rows, n, chunk, chunks);
+}
+#undef ARGS
 #endif
 
 #ifdef WANT_layer_norm_grad_join
-KERNEL(layer_norm_grad_join)
-(ARG(const float, sums), ARG(float, dweight), ARG(float, dbias), const index_t n, const index_t chunks) {
-  const long i = (long)get_global_id(0);
+#define ARGS ARG(const float, sums), ARG(float, dweight), ARG(float, dbias), const index_t n, const index_t chunks
+BODY(result)(const long i, ARGS) {
   if (i >= n) return;
   USE(const float, sums);
   USE(float, dweight);
@@ -56,6 +60,11 @@ KERNEL(layer_norm_grad_join)
   dbias[i] = s.s0 + lost.s0;
   dweight[i] = s.s1 + lost.s1;
 }
+
+KERNEL(layer_norm_grad_join)(ARGS) {
+  FN(result)((long)get_global_id(0), PASS(sums), PASS(dweight), PASS(dbias), n, chunks);
+}
+#undef ARGS
 #endif
 
 #ifdef WANT_layer_norm_grad_rows
@@ -72,10 +81,10 @@ static inline void FN(take)(float *s, float *lost, float v) {
   *s = sum;
 }
 
-KERNEL(layer_norm_grad_rows)
-(ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean),
- ARG(const float, rstd), ARG(STORAGE(T), dx), const index_t rows, const index_t n) {
-  const long row = (long)get_global_id(0);
+#define ARGS                                                                                             \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean), \
+  ARG(const float, rstd), ARG(STORAGE(T), dx), const index_t rows, const index_t n
+BODY(row)(const long row, ARGS) {
   if (row >= rows) return;
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), dy);
@@ -116,4 +125,9 @@ KERNEL(layer_norm_grad_rows)
     STORE(T, dx, base + i, v);
   }
 }
+
+KERNEL(layer_norm_grad_rows)(ARGS) {
+  FN(row)((long)get_global_id(0), PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dx), rows, n);
+}
+#undef ARGS
 #endif

@@ -2,13 +2,14 @@
  * sums a piece of one tensor, sixteen elements at a time; then one of them joins the pieces. Pieces are those of
  * update.cl. Elements are multiplied by `before` and cut at `clip` first. */
 #ifdef WANT_square_sum_part_ref
-#define TENSOR(k)  ARG(const STORAGE(T), x##k)
-#define AT(k)      (x##k##_base + x##k##_at)
+#define TENSOR(k)      ARG(const STORAGE(T), x##k)
+#define PASS_TENSOR(k) PASS(x##k)
+#define AT(k)          (x##k##_base + x##k##_at)
 
-KERNEL(square_sum_part_ref)
-(ARG(const float, before), TENSOR(0), TENSOR(1), TENSOR(2), TENSOR(3), TENSOR(4), TENSOR(5), TENSOR(6),
- ARG(float, part), const index8_t begin, const index8_t length, const index_t piece, const float clip) {
-  const long item = (long)get_global_id(0);
+#define ARGS                                                                                             \
+  ARG(const float, before), TENSOR(0), TENSOR(1), TENSOR(2), TENSOR(3), TENSOR(4), TENSOR(5), TENSOR(6), \
+  ARG(float, part), const index8_t begin, const index8_t length, const index_t piece, const float clip
+BODY(piece)(const long item, ARGS) {
   if (item >= (long)begin.s7) return;
   const int k = (item >= begin.s1) + (item >= begin.s2) + (item >= begin.s3) + (item >= begin.s4) +
                 (item >= begin.s5) + (item >= begin.s6);
@@ -48,15 +49,22 @@ KERNEL(square_sum_part_ref)
   }
   part[item] = rest;
 }
+
+KERNEL(square_sum_part_ref)(ARGS) {
+  FN(piece)((long)get_global_id(0), PASS(before), PASS_TENSOR(0), PASS_TENSOR(1), PASS_TENSOR(2), PASS_TENSOR(3),
+            PASS_TENSOR(4), PASS_TENSOR(5), PASS_TENSOR(6), PASS(part), begin, length, piece, clip);
+}
+#undef ARGS
 #undef TENSOR
+#undef PASS_TENSOR
 #undef AT
 #endif
 
 #ifdef WANT_square_sum_join_ref
 /* With what additions lose kept beside the sum: there may be many pieces. */
-KERNEL(square_sum_join_ref)
-(ARG(const float, carry), ARG(const float, part), ARG(float, y), const index_t n) {
-  if (get_global_id(0) != 0 || n == 0) return;
+#define ARGS ARG(const float, carry), ARG(const float, part), ARG(float, y), const index_t n
+BODY(result)(const long item, ARGS) {
+  if (item != 0 || n == 0) return;
   USE(const float, carry);
   USE(const float, part);
   USE(float, y);
@@ -68,4 +76,9 @@ KERNEL(square_sum_join_ref)
   }
   y[0] = isnan(lost) ? sum : sum + lost; /* NaN where the sum has met an infinity */
 }
+
+KERNEL(square_sum_join_ref)(ARGS) {
+  FN(result)((long)get_global_id(0), PASS(carry), PASS(part), PASS(y), n);
+}
+#undef ARGS
 #endif

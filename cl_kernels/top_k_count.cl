@@ -1,9 +1,9 @@
 /* How many samples have their label's logit among the k largest: a work-item does a row, then one counts. */
 #ifdef WANT_top_k_count_forward_rows
-KERNEL(top_k_count_forward_rows)
-(ARG(const STORAGE(T), x), ARG(const int, labels), ARG(int, right), const index_t rows, const int classes,
- const int k) {
-  const long row = (long)get_global_id(0);
+#define ARGS                                                                                                \
+  ARG(const STORAGE(T), x), ARG(const int, labels), ARG(int, right), const index_t rows, const int classes, \
+  const int k
+BODY(row)(const long row, ARGS) {
   if (row >= rows) return;
   USE(const STORAGE(T), x);
   USE(const int, labels);
@@ -21,16 +21,26 @@ KERNEL(top_k_count_forward_rows)
   }
   right[row] = before < min(k, classes) ? 1 : 0;
 }
+
+KERNEL(top_k_count_forward_rows)(ARGS) {
+  FN(row)((long)get_global_id(0), PASS(x), PASS(labels), PASS(right), rows, classes, k);
+}
+#undef ARGS
 #endif
 
 #ifdef WANT_top_k_count_forward_join
-KERNEL(top_k_count_forward_join)
-(ARG(const int, right), ARG(int, y), const index_t results, const index_t rows) {
-  if ((long)get_global_id(0) >= results) return;
+#define ARGS ARG(const int, right), ARG(int, y), const index_t results, const index_t rows
+BODY(result)(const long item, ARGS) {
+  if (item >= results) return;
   USE(const int, right);
   USE(int, y);
   int n = 0;
   for (index_t i = 0; i < rows; i++) n += right[i];
   y[0] = n;
 }
+
+KERNEL(top_k_count_forward_join)(ARGS) {
+  FN(result)((long)get_global_id(0), PASS(right), PASS(y), results, rows);
+}
+#undef ARGS
 #endif

@@ -13,17 +13,22 @@
 #endif
 
 #if STATES >= 2
-#define ARG_B(k) , ARG(const float, b##k), ARG(float, new_b##k)
+#define ARG_B(k)  , ARG(const float, b##k), ARG(float, new_b##k)
+#define PASS_B(k) , PASS(b##k), PASS(new_b##k)
 #else
 #define ARG_B(k)
+#define PASS_B(k)
 #endif
 #if STATES >= 3
-#define ARG_C(k) , ARG(const float, c##k), ARG(float, new_c##k)
+#define ARG_C(k)  , ARG(const float, c##k), ARG(float, new_c##k)
+#define PASS_C(k) , PASS(c##k), PASS(new_c##k)
 #else
 #define ARG_C(k)
+#define PASS_C(k)
 #endif
 #define TENSOR(k) \
   ARG(const STORAGE(G), g##k), ARG(const STORAGE(T), a##k), ARG(STORAGE(T), new_a##k) ARG_B(k) ARG_C(k)
+#define PASS_TENSOR(k) PASS(g##k), PASS(a##k), PASS(new_a##k) PASS_B(k) PASS_C(k)
 #define AT(name, k) (name##k##_base + name##k##_at)
 #define PICK(type, name)                                                                               \
   __global type *name = k == 0   ? AT(name, 0)                                                         \
@@ -78,12 +83,12 @@ static inline void FN(change)(FN(place) *x, FN(numbers) n) {
 #endif
 }
 
-KERNEL(update_forward_ref)
-(ARG(const float, lr), ARG(const long, count), ARG(const float, before), ARG(const float, after), TENSOR(0), TENSOR(1),
- TENSOR(2), TENSOR(3), TENSOR(4), TENSOR(5), TENSOR(6), const index8_t begin, const index8_t length,
- const index_t piece, const int decays, const float clip, const float l2, const float decay, const float p,
- const float q, const float r, const float log1, const float log2) {
-  const long item = (long)get_global_id(0);
+#define ARGS                                                                                                     \
+  ARG(const float, lr), ARG(const long, count), ARG(const float, before), ARG(const float, after), TENSOR(0),    \
+  TENSOR(1), TENSOR(2), TENSOR(3), TENSOR(4), TENSOR(5), TENSOR(6), const index8_t begin, const index8_t length, \
+  const index_t piece, const int decays, const float clip, const float l2, const float decay, const float p,     \
+  const float q, const float r, const float log1, const float log2
+BODY(piece)(const long item, ARGS) {
   if (item >= (long)begin.s7) return;
   const int k = (item >= begin.s1) + (item >= begin.s2) + (item >= begin.s3) + (item >= begin.s4) +
                 (item >= begin.s5) + (item >= begin.s6);
@@ -160,9 +165,19 @@ KERNEL(update_forward_ref)
 #endif
   }
 }
+
+KERNEL(update_forward_ref)(ARGS) {
+  FN(piece)((long)get_global_id(0), PASS(lr), PASS(count), PASS(before), PASS(after), PASS_TENSOR(0), PASS_TENSOR(1),
+            PASS_TENSOR(2), PASS_TENSOR(3), PASS_TENSOR(4), PASS_TENSOR(5), PASS_TENSOR(6), begin, length, piece,
+            decays, clip, l2, decay, p, q, r, log1, log2);
+}
+#undef ARGS
 #undef STATES
 #undef ARG_B
 #undef ARG_C
+#undef PASS_B
+#undef PASS_C
 #undef TENSOR
+#undef PASS_TENSOR
 #undef AT
 #undef PICK
