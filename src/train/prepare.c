@@ -1,4 +1,4 @@
-/* Before the first step: options with what was unset, refusals, and the two funcs with their runs and loaders. */
+/* Before the first step: options with what was unset, refusals, and the step's func with its run and loader. */
 #include <math.h>
 #include <stdio.h>
 
@@ -6,7 +6,7 @@
 
 #include "train/room.h"
 
-enum { TEST_BATCH = 256, DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3, LOADER_QUEUE = 4 };
+enum { TEST_BATCH = 256, DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3 };
 
 /* ---- options ---- */
 /* Rows of each share, in proportion, so that they add up: what rounding leaves goes to the first ones. */
@@ -160,38 +160,15 @@ fail:
   return status;
 }
 
-static clade_status build_test(clade__training *tr) {
-  clade_graph *g;
-  CLADE_TRY(clade_graph_new(&g));
-  clade__outcome o = clade__train_loss(tr, g, &tr->share[0], tr->test_batch, 0);
-  clade_output(g, "loss", o.loss);
-  clade_output(g, "answer", clade_arg_max(g, o.logits, 1));
-  clade_status status = compile(tr, g, 1, &tr->test_func);
-  clade_graph_release(g);
-  return status;
-}
-
-/* ---- runs and loaders ---- */
-static clade_status build_loaders(clade__training *tr) {
-  const clade_trainer *t = &tr->t;
-  clade_augment none = {.normalise = t->augment.normalise};
-  CLADE_TRY(clade_loader_new(t->train, &tr->loader, .batch = t->batch, .threads = t->threads, .queue = LOADER_QUEUE,
-                             .seed = t->seed, .shuffle = true, .drop_last = true, .augment = t->augment));
-  return clade_loader_new(t->test, &tr->test_loader, .batch = tr->test_batch, .threads = t->threads,
-                          .queue = LOADER_QUEUE, .augment = none);
-}
-
 clade_status clade__train_build(clade__training *tr) {
   CLADE_TRY(build_step(tr));
   CLADE_TRY(clade_vars_new(tr->step_func, tr->t.seed, &tr->vars));
   CLADE_TRY(clade__train_resume(tr));
   CLADE_TRY(clade__train_open_logs(tr));
-  CLADE_TRY(build_test(tr));
   CLADE_TRY(clade_run_new(tr->step_func, tr->vars, &tr->step_run));
-  CLADE_TRY(clade_run_new(tr->test_func, tr->vars, &tr->test_run));
-  tr->confusion = clade__new((size_t)tr->data.classes * (size_t)tr->data.classes, sizeof *tr->confusion);
-  if (!tr->confusion) return CLADE_NO_MEMORY;
-  CLADE_TRY(build_loaders(tr));
+  CLADE_TRY(clade_loader_new(tr->t.train, &tr->loader, .batch = tr->t.batch, .threads = tr->t.threads,
+                             .queue = CLADE__LOADER_QUEUE, .seed = tr->t.seed, .shuffle = true, .drop_last = true,
+                             .augment = tr->t.augment));
   return clade_loader_seek(tr->loader, tr->at / tr->epoch_steps, tr->at % tr->epoch_steps);
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-enum { CLADE__MAX_SHARES = 16 };
+enum { CLADE__MAX_SHARES = 16, CLADE__LOADER_QUEUE = 4 };
 
 /* A share's inputs: which rows of a batch go where, and under which names. */
 typedef struct clade__share {
@@ -64,6 +64,9 @@ clade_status clade__train_build(clade__training *tr);
 void clade__train_release(clade__training *tr);
 
 /* ---- test.c: loss, accuracy and confusion over the test images ---- */
+/* Builds what the test needs, if it is not there yet: after the first step, which need not wait for it, and long before
+ * the test, so that what cannot be tested is not trained for an epoch. */
+clade_status clade__train_test_ready(clade__training *tr);
 clade_status clade__train_test(clade__training *tr);
 
 /* ---- resume.c: what a checkpoint says beside the variables ---- */

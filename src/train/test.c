@@ -1,4 +1,6 @@
 /* The test after an epoch: loss, accuracy and confusion over the test images. */
+#include <clade/ops.h>
+
 #include "train/room.h"
 
 enum { PARTS = 256 };
@@ -11,10 +13,36 @@ static void count(clade__training *tr, const int32_t *label, const int32_t *answ
   }
 }
 
+static clade_status build(clade__training *tr) {
+  clade_graph *g;
+  CLADE_TRY(clade_graph_new(&g));
+  clade__outcome o = clade__train_loss(tr, g, &tr->share[0], tr->test_batch, 0);
+  clade_output(g, "loss", o.loss);
+  clade_output(g, "answer", clade_arg_max(g, o.logits, 1));
+  clade_status status = clade_compile(g, tr->devices[0], &tr->test_func, .prefer = tr->t.prefer);
+  clade_graph_release(g);
+  return status;
+}
+
+clade_status clade__train_test_ready(clade__training *tr) {
+  size_t classes = (size_t)tr->data.classes;
+  if (tr->test_loader) return CLADE_OK;
+  double begun = clade__train_seconds(tr);
+  CLADE_TRY(build(tr));
+  CLADE_TRY(clade_run_new(tr->test_func, tr->vars, &tr->test_run));
+  tr->confusion = clade__new(classes * classes, sizeof *tr->confusion);
+  if (!tr->confusion) return CLADE_NO_MEMORY;
+  CLADE_TRY(clade_loader_new(tr->t.test, &tr->test_loader, .batch = tr->test_batch, .threads = tr->t.threads,
+                             .queue = CLADE__LOADER_QUEUE, .augment = {.normalise = tr->t.augment.normalise}));
+  tr->tested_seconds += clade__train_seconds(tr) - begun;
+  return CLADE_OK;
+}
+
 clade_status clade__train_test(clade__training *tr) {
   int64_t classes = tr->data.classes, right = 0, tested = 0;
   double loss_sum = 0;
   int32_t answer[PARTS];
+  CLADE_TRY(clade__train_test_ready(tr));
   memset(tr->confusion, 0, (size_t)(classes * classes) * sizeof *tr->confusion);
   CLADE_TRY(clade_loader_seek(tr->test_loader, 0, 0));
   while (tested < tr->test_data.count) {

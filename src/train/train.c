@@ -76,6 +76,7 @@ static clade_status run_epoch(clade__training *tr) {
     CLADE_TRY(trace(tr));
     CLADE_TRY(step(tr));
     if (!tr->trained_ns) CLADE_TRY(settle(tr)); /* the first one is timed by itself */
+    CLADE_TRY(clade__train_test_ready(tr));
     if (t->stop && *t->stop) tr->stopped = true;
     bool end = tr->at % tr->epoch_steps == 0, due = t->checkpoint_steps && tr->at % t->checkpoint_steps == 0;
     if (end || due || tr->stopped) CLADE_TRY(settle(tr));
