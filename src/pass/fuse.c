@@ -47,6 +47,20 @@ static void merge_inputs(draft *d, int own) {
       }
 }
 
+/* Sums and products are the same from either side: in one order there are fewer programs to compile. */
+static void settle_order(clade__elt *p) {
+  const unsigned add = clade__elt_by_name("add")->number, mul = clade__elt_by_name("mul")->number;
+  for (int i = 0; i < p->n_insn; i++) {
+    clade__elt_insn *insn = &p->insn[i];
+    bool either = (insn->fn == add || insn->fn == mul) && !insn->wrt;
+    if (either && insn->arg[0] > insn->arg[1]) {
+      uint8_t first = insn->arg[1];
+      insn->arg[1] = insn->arg[0];
+      insn->arg[0] = first;
+    }
+  }
+}
+
 /* The single use of in[at], or all of them, are this program's; and it is as large as the result. */
 static bool ours(const fusion *f, const clade_graph *g, clade__id node, const draft *d, int at) {
   const clade__node *n = &g->nodes[node], *from = &g->nodes[g->values[d->in[at]].node];
@@ -149,6 +163,7 @@ static clade_status build(void *user, const clade_graph *old, clade__id node, cl
   clade__id in[CLADE__ELT_INPUTS], id;
   if (f->absorbed[node]) return CLADE_OK;
   if (!d->changed) return clade__node_copy(old, node, g, map);
+  settle_order(&f->drafts[node].program);
   g->device = n->device;
   if (d->host) {
     CLADE_TRY(build_host(old, n, d, g, map, &id));

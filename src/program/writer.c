@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 /* Some implementations let nobody create a kernel of a program whose binary is being fetched, and fetching takes longer
- * than compiling: so the first result is let pass. */
-enum { LET_PASS_MS = 500 };
+ * than compiling: so the first result is let pass, that of a large model too, whose variables have to be filled. */
+enum { LET_PASS_MS = 3000 };
 
 typedef struct piece { /* a program */
   size_t at;

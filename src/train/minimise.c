@@ -54,7 +54,7 @@ static clade_status average(clade__task *t, int first, int n) {
 /* ---- clipping ---- */
 static clade_status add_squares(clade__task *t, int first, int n) {
   clade_val one = clade_fill(t->g, CLADE_F32, CLADE_SCALAR, 1);
-  float clip = t->opt->clip_value ? (float)t->opt->clip_value : INFINITY;
+  float clip = t->opt->clip_value != 0 ? (float)t->opt->clip_value : INFINITY;
   t->clip_scale =
       clade__square_sum(t->g, n, t->gradients + first, clade_val_ok(t->scale) ? t->scale : one, clip, t->clip_scale);
   return CLADE_OK;
@@ -63,13 +63,13 @@ static clade_status add_squares(clade__task *t, int first, int n) {
 /* The norm of all gradients together, and from it what they are multiplied by. */
 static clade_status clip(clade__task *t) {
   clade_graph *g = t->g;
-  if (!t->opt->clip_norm && !t->opt->report) return CLADE_OK;
+  if (t->opt->clip_norm == 0 && !t->opt->report) return CLADE_OK;
   t->clip_scale = clade_fill(g, CLADE_F32, CLADE_SCALAR, 0);
   CLADE_TRY(clade__task_groups(t, add_squares));
   clade_val norm = clade_sqrt(g, t->clip_scale), one = clade_fill(g, CLADE_F32, CLADE_SCALAR, 1);
   if (t->opt->report) clade_output(g, "grad_norm", norm);
   t->clip_scale = (clade_val){0};
-  if (t->opt->clip_norm) /* the small number keeps a norm of 0 from dividing */
+  if (t->opt->clip_norm != 0) /* the small number keeps a norm of 0 from dividing */
     t->clip_scale = clade_min(g, one,
                               clade_div(g, clade_fill(g, CLADE_F32, CLADE_SCALAR, t->opt->clip_norm),
                                         clade_add(g, norm, clade_fill(g, CLADE_F32, CLADE_SCALAR, 1e-6))));
@@ -120,7 +120,7 @@ clade_val clade_update_gradient(const clade_update *u, int i) {
   clade_graph *g = u->graph;
   clade_val dx = clade_cast(g, u->gradients[i], CLADE_F32);
   if (clade_val_ok(u->scale)) dx = clade_mul(g, dx, u->scale);
-  if (u->clip_value) dx = clade_clip(g, dx, -u->clip_value, u->clip_value);
+  if (u->clip_value != 0) dx = clade_clip(g, dx, -u->clip_value, u->clip_value);
   if (clade_val_ok(u->clip_scale)) dx = clade_mul(g, dx, u->clip_scale);
   if (clade_val_type(g, u->parameters[i], &type) != CLADE_OK) return (clade_val){0};
   return clade_cast(g, dx, type.dtype);
@@ -139,7 +139,7 @@ static clade_status add_update(clade__task *t) {
   if (t->opt->report) clade_output(g, "lr", t->lr);
   CLADE_TRY(clip(t));
   CLADE_TRY(clade__task_groups(t, update));
-  return t->opt->ema ? clade__task_groups(t, average) : CLADE_OK;
+  return t->opt->ema != 0 ? clade__task_groups(t, average) : CLADE_OK;
 }
 
 /* ---- the calls ---- */

@@ -21,12 +21,12 @@ static double take(void *to, size_t size, const void *given, const char *name, d
 
 /* One kernel serves all: only the numbers differ. */
 static clade_status add(const clade_update *u, clade__update_rule rule, clade__update_attrs attrs) {
-  int states = clade__update_states(rule), moments = states - 1;
+  int states = clade__update_states((int)rule), moments = states - 1;
   size_t n = (size_t)u->n * (size_t)states;
   clade_val *in = clade__new(2 * n, sizeof *in), *out = in + n;
   if (!in) return CLADE_NO_MEMORY;
   attrs.rule = (int32_t)rule;
-  attrs.clip = u->clip_value ? (float)u->clip_value : INFINITY;
+  attrs.clip = u->clip_value != 0 ? (float)u->clip_value : INFINITY;
   for (int i = 0; i < u->n; i++) {
     in[i * states] = u->parameters[i];
     for (int k = 0; k < moments; k++) in[i * states + 1 + k] = u->moments[i * moments + k];
@@ -69,7 +69,7 @@ clade_optimizer clade_sgd_(const clade_sgd_opt *given) {
   clade_sgd_opt o;
   double lr = take(&o, sizeof o, given, "clade_sgd", 0.01);
   return (clade_optimizer){.rule = o.momentum != 0 ? &sgd_momentum : &sgd,
-                           .lr = o.lr ? o.lr : lr,
+                           .lr = clade__given(o.lr, lr),
                            .weight_decay = o.weight_decay,
                            .number = {o.momentum, o.nesterov}};
 }
@@ -101,9 +101,9 @@ static clade_optimizer adam_like(const clade_adam_opt *given, const clade_rule *
   double lr = take(&o, sizeof o, given, rule->name, 1e-3);
   return (clade_optimizer){
       .rule = rule,
-      .lr = o.lr ? o.lr : lr,
-      .weight_decay = o.weight_decay ? o.weight_decay : decay,
-      .number = {o.beta1 ? o.beta1 : 0.9, o.beta2 ? o.beta2 : 0.999, o.eps ? o.eps : 1e-8, decoupled}};
+      .lr = clade__given(o.lr, lr),
+      .weight_decay = clade__given(o.weight_decay, decay),
+      .number = {clade__given(o.beta1, 0.9), clade__given(o.beta2, 0.999), clade__given(o.eps, 1e-8), decoupled}};
 }
 
 clade_optimizer clade_adam_(const clade_adam_opt *opt) { return adam_like(opt, &adam, 0, false); }
@@ -133,9 +133,9 @@ clade_optimizer clade_rmsprop_(const clade_rmsprop_opt *given) {
   clade_rmsprop_opt o;
   double lr = take(&o, sizeof o, given, "clade_rmsprop", 0.01);
   return (clade_optimizer){.rule = o.momentum != 0 ? &rmsprop_momentum : &rmsprop,
-                           .lr = o.lr ? o.lr : lr,
+                           .lr = clade__given(o.lr, lr),
                            .weight_decay = o.weight_decay,
-                           .number = {o.alpha ? o.alpha : 0.99, o.eps ? o.eps : 1e-8, o.momentum}};
+                           .number = {clade__given(o.alpha, 0.99), clade__given(o.eps, 1e-8), o.momentum}};
 }
 
 /* ---- all rules ---- */

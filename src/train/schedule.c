@@ -18,13 +18,13 @@ clade_schedule clade_cosine_(const clade_cosine_opt *opt) {
 }
 
 clade_schedule clade_one_cycle_(const clade_one_cycle_opt *opt) {
-  double at = opt->peak_at ? opt->peak_at : 0.3;
+  double at = clade__given(opt->peak_at, 0.3);
   return (clade_schedule){.kind = CLADE_SCHEDULE_COSINE,
                           .warmup = opt->warmup,
                           .steps = opt->steps,
                           .peak = at > 0 && at <= 1 ? (int64_t)(at * (double)opt->steps) : -1,
-                          .start = opt->start ? opt->start : 0.04,
-                          .end = opt->end ? opt->end : 4e-6};
+                          .start = clade__given(opt->start, 0.04),
+                          .end = clade__given(opt->end, 4e-6)};
 }
 
 clade_status clade__schedule_check(const clade_schedule *s) {
@@ -51,7 +51,7 @@ clade_status clade__schedule_check(const clade_schedule *s) {
   return CLADE_FAIL(INVALID, "schedule: %d is no kind", (int)s->kind);
 }
 
-static double factor_of(const clade_schedule *s) { return s->factor ? s->factor : 0.1; }
+static double factor_of(const clade_schedule *s) { return clade__given(s->factor, 0.1); }
 /* Never 0, where nothing is divided by it. */
 static double rise_of(const clade_schedule *s) { return (double)CLADE_MAX(s->peak, 1); }
 static double fall_of(const clade_schedule *s) { return (double)CLADE_MAX(s->steps - s->peak, 1); }

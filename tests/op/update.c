@@ -86,7 +86,7 @@ static number over(number a, number b) {
 }
 static number root(number a) {
   double v = sqrt(a.v);
-  return (number){v, a.off ? a.off / (v + sqrt(fmax(a.v - a.off, 0))) + few * v : 0};
+  return (number){v, a.off != 0 ? a.off / (v + sqrt(fmax(a.v - a.off, 0))) + few * v : 0};
 }
 
 typedef struct scene { /* what is the same for all elements */

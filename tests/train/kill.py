@@ -53,6 +53,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
         data = images(room)
         whole, changes = count_changes(options(data, f"{room}/whole"), f"{room}/whole", room)
+        assert changes > 100, f"only {changes} changes were seen: the killer is not loaded"
         begun = time.monotonic()
         again = result(train(*options(data, f"{room}/again")))
         seconds = time.monotonic() - begun
