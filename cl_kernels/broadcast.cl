@@ -5,25 +5,36 @@
 #define MOVE(x, i, y, j, by) (y)[j] = (x)[i]
 #endif
 
-#define ARGS                                                                                               \
-  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t total, const index_t piece, const int rank,  \
-  const index8_t dims, const index8_t strides, const float by
+/* The next axis of a place; `rest` counts what is before it. Written out: arrays that are indexed by a variable cost
+ * some compilers minutes. */
+#define STEP(k)                                 \
+  {                                             \
+    const index_t next = rest / dims.k;         \
+    from += (rest - next * dims.k) * strides.k; \
+    rest = next;                                \
+  }
+#define PLACE            \
+  if (rank > 1) STEP(s6) \
+  if (rank > 2) STEP(s5) \
+  if (rank > 3) STEP(s4) \
+  if (rank > 4) STEP(s3) \
+  if (rank > 5) STEP(s2) \
+  if (rank > 6) STEP(s1) \
+  if (rank > 7) STEP(s0)
+
+#define ARGS                                                                                              \
+  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t total, const index_t piece, const int rank, \
+      const index8_t dims, const index8_t strides, const float by
 BODY(piece)(const long begin, ARGS) {
   if (begin >= total) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
-  index_t dim[8], stride[8], index[8];
-  vstore8(dims, 0, dim);
-  vstore8(strides, 0, stride);
-  index_t at = (index_t)begin, left = min(piece, total - at), from = 0;
-  for (index_t d = rank - 1, rest = at; d >= 0; d--) {
-    index[d] = rest % dim[d];
-    rest /= dim[d];
-    from += index[d] * stride[d];
-  }
-  const int last = rank - 1;
-  while (left > 0) {
-    const index_t run = min(left, dim[last] - index[last]), step = stride[last];
+  const index_t end = (index_t)min(begin + piece, (long)total), step = strides.s7;
+  for (index_t at = (index_t)begin; at < end;) {
+    index_t rest = at / dims.s7;
+    const index_t inside = at - rest * dims.s7, run = min(end - at, dims.s7 - inside);
+    index_t from = inside * step;
+    PLACE
     if (step == 0) {
       for (index_t i = 0; i < run; i++) MOVE(x, from, y, at + i, by);
     } else if (step == 1) {
@@ -32,15 +43,6 @@ BODY(piece)(const long begin, ARGS) {
       for (index_t i = 0; i < run; i++) MOVE(x, from + i * step, y, at + i, by);
     }
     at += run;
-    left -= run;
-    from -= index[last] * step;
-    index[last] = 0;
-    for (int d = last - 1; d >= 0 && left > 0; d--) {
-      from += stride[d];
-      if (++index[d] < dim[d]) break;
-      from -= dim[d] * stride[d];
-      index[d] = 0;
-    }
   }
 }
 
@@ -49,3 +51,5 @@ KERNEL(broadcast_forward_ref)(ARGS) {
 }
 #undef ARGS
 #undef MOVE
+#undef PLACE
+#undef STEP

@@ -7,6 +7,7 @@
 #   ALL_ICDS  every OpenCL implementation of the machine, rusticl enabled; else PoCL alone. Not under a sanitizer, where
 #             only PoCL can be loaded
 option(CLADE_TESTS_LONG "Add the tests that are too long for CI" OFF)
+set(CLADE_TEST_HOMES ${PROJECT_BINARY_DIR}/homes CACHE PATH "Where tests have their directories, caches among them")
 set(CLADE_POCL_ICD /etc/OpenCL/vendors/pocl.icd CACHE FILEPATH "The .icd file of PoCL, for the tests")
 
 function(clade_add_test name)
@@ -14,7 +15,7 @@ function(clade_add_test name)
   if((test_LONG AND NOT CLADE_TESTS_LONG) OR (test_ALL_ICDS AND CLADE_SANITIZE))
     return()
   endif()
-  set(home ${PROJECT_BINARY_DIR}/homes/${name})
+  set(home ${CLADE_TEST_HOMES}/${name})
   file(MAKE_DIRECTORY ${home}/pocl ${home}/clade)
   file(CHMOD ${home}/clade PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
   set(environment HOME=${home} XDG_CACHE_HOME=${home} POCL_CACHE_DIR=${home}/pocl CLADE_CACHE_DIR=${home}/clade)

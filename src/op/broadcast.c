@@ -82,8 +82,8 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, total);
   clade_emit_index(s, piece);
   clade_emit_i32(s, rank);
-  clade_emit_index8(s, rank, to.dim);
-  clade_emit_index8(s, rank, stride);
+  clade__emit_last(s, rank, to.dim, 1);
+  clade__emit_last(s, rank, stride, 0);
   clade_emit_f32(s, (float)repeats);
   clade__emit_flat(s, q->device, (total + piece - 1) / piece);
   return CLADE_OK;

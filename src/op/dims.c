@@ -112,6 +112,15 @@ void clade__emit_flat(clade_kernel_step *s, const clade_device_info *device, int
   clade_emit_range(s, 1, &global, &local);
 }
 
+void clade__emit_last(clade_kernel_step *s, int rank, const int64_t *value, int64_t none) {
+  int64_t all[CLADE_MAX_RANK];
+  for (int i = 0; i < CLADE_MAX_RANK; i++) {
+    int at = i - (CLADE_MAX_RANK - rank);
+    all[i] = at < 0 ? none : value[at];
+  }
+  clade_emit_index8(s, CLADE_MAX_RANK, all);
+}
+
 int64_t clade__piece(const clade_device_info *device, int64_t n, int64_t few, int64_t most) {
   if (device->device_class != CLADE_CPU) return few;
   if (device->max_passes) most = CLADE_MIN(most, CLADE_MAX(device->max_passes / 16, 1)); /* an element may take some */
