@@ -6,7 +6,7 @@ double clade__train_waited(const clade__training *tr) {
   return tr->loader && clade_loader_stats(tr->loader, &info) == CLADE_OK ? info.waited : 0;
 }
 
-/* The first step is left out: kernels are compiled or loaded in it. */
+/* The first step and tests are left out: kernels are compiled or loaded in them. */
 double clade__train_speed(const clade__training *tr) {
   double images = (double)(tr->at - tr->begun_at - 1) * tr->t.batch;
   double seconds = clade__train_seconds(tr) - tr->first_step_seconds - tr->tested_seconds;
@@ -14,10 +14,8 @@ double clade__train_speed(const clade__training *tr) {
 }
 
 static double seconds_left(const clade__training *tr) {
-  int64_t done = tr->at - tr->begun_at;
-  if (done < 2) return 0;
-  double pace = (clade__train_seconds(tr) - tr->first_step_seconds) / (double)(done - 1);
-  return pace * (double)(tr->steps - tr->at);
+  double speed = clade__train_speed(tr);
+  return speed > 0 ? (double)(tr->steps - tr->at) * tr->t.batch / speed : 0;
 }
 
 void clade__train_tell(clade__training *tr, clade_train_event_kind kind, const char *path) {
