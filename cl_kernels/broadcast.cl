@@ -1,4 +1,5 @@
-/* Broadcast: each work-item writes a piece of the output, run by run along the last axis. */
+/* A result read by strides, for broadcasts (a stride of 0 repeats) and transposes: each work-item writes a piece of it,
+ * run by run along the last axis. */
 #if MEAN
 #define MOVE(x, i, y, j, by) STORE(T, y, j, LOAD(T, x, i) / (by))
 #else

@@ -69,23 +69,13 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   const attrs *at = n->attrs;
   clade_shape to = n->out[0].shape;
-  int64_t stride[CLADE_MAX_RANK] = {0}, total = clade__product(&to, 0, to.rank);
-  int64_t repeats = total ? total / clade__product(&n->in[0].shape, 0, n->in[0].shape.rank) : 1;
+  int64_t stride[CLADE_MAX_RANK] = {0}, repeats = 1, total = clade__product(&to, 0, to.rank);
+  if (at->mean && total) repeats = total / clade__product(&n->in[0].shape, 0, n->in[0].shape.rank);
   clade__broadcast_strides(&n->in[0].shape, &to, stride);
   int rank = clade__collapse(to.rank, to.dim, 1, (int64_t(*const[])[CLADE_MAX_RANK]){&stride});
-  int64_t piece = clade__piece(q->device, total, 1, 1 << 14);
-  clade_kernel_step *s = clade_emit_kernel(e, "broadcast_forward_ref");
-  clade_emit_define_text(s, "T", at->mean ? clade_dtype_name(n->out[0].dtype) : clade__raw_name(n->out[0].dtype));
-  clade_emit_define(s, "MEAN", at->mean);
-  clade_emit_in(s, 0);
-  clade_emit_out(s, 0);
-  clade_emit_index(s, total);
-  clade_emit_index(s, piece);
-  clade_emit_i32(s, rank);
-  clade__emit_last(s, rank, to.dim, 1);
-  clade__emit_last(s, rank, stride, 0);
-  clade_emit_f32(s, (float)repeats);
-  clade__emit_flat(s, q->device, (total + piece - 1) / piece);
+  clade_dtype dtype = n->out[0].dtype;
+  clade__emit_strided(e, q, repeats != 1 ? clade_dtype_name(dtype) : clade__raw_name(dtype), repeats, rank, to.dim,
+                      stride);
   return CLADE_OK;
 }
 

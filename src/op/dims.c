@@ -112,7 +112,15 @@ void clade__emit_flat(clade_kernel_step *s, const clade_device_info *device, int
   clade_emit_range(s, 1, &global, &local);
 }
 
-void clade__emit_last(clade_kernel_step *s, int rank, const int64_t *value, int64_t none) {
+int64_t clade__piece(const clade_device_info *device, int64_t n, int64_t few, int64_t most) {
+  if (device->device_class != CLADE_CPU) return few;
+  if (device->max_passes) most = CLADE_MIN(most, CLADE_MAX(device->max_passes / 16, 1)); /* an element may take some */
+  int64_t items = 4 * (int64_t)CLADE_MAX(device->compute_units, 1u), share = (n + items - 1) / items;
+  return CLADE_MIN(CLADE_MAX(share, CLADE_MIN(most, 256)), most);
+}
+
+/* Eight numbers: the last `rank` are given, and `none` stands for axes that there are not. */
+static void emit_last(clade_kernel_step *s, int rank, const int64_t *value, int64_t none) {
   int64_t all[CLADE_MAX_RANK];
   for (int i = 0; i < CLADE_MAX_RANK; i++) {
     int at = i - (CLADE_MAX_RANK - rank);
@@ -121,11 +129,23 @@ void clade__emit_last(clade_kernel_step *s, int rank, const int64_t *value, int6
   clade_emit_index8(s, CLADE_MAX_RANK, all);
 }
 
-int64_t clade__piece(const clade_device_info *device, int64_t n, int64_t few, int64_t most) {
-  if (device->device_class != CLADE_CPU) return few;
-  if (device->max_passes) most = CLADE_MIN(most, CLADE_MAX(device->max_passes / 16, 1)); /* an element may take some */
-  int64_t items = 4 * (int64_t)CLADE_MAX(device->compute_units, 1u), share = (n + items - 1) / items;
-  return CLADE_MIN(CLADE_MAX(share, CLADE_MIN(most, 256)), most);
+void clade__emit_strided(clade_emit *e, const clade_query *q, const char *T, int64_t divisor, int rank,
+                         const int64_t *dim, const int64_t *stride) {
+  int64_t total = 1, piece;
+  for (int i = 0; i < rank; i++) total *= dim[i];
+  piece = clade__piece(q->device, total, 1, 1 << 14);
+  clade_kernel_step *s = clade_emit_kernel(e, "broadcast_forward_ref");
+  clade_emit_define_text(s, "T", T);
+  clade_emit_define(s, "MEAN", divisor != 1);
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, total);
+  clade_emit_index(s, piece);
+  clade_emit_i32(s, rank);
+  emit_last(s, rank, dim, 1);
+  emit_last(s, rank, stride, 0);
+  clade_emit_f32(s, (float)divisor);
+  clade__emit_flat(s, q->device, (total + piece - 1) / piece);
 }
 
 const clade_attr clade__axis_table[] = {{"axis", CLADE_ATTR_I32, offsetof(clade__axis_attrs, axis), 1}, {0}};

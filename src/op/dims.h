@@ -45,8 +45,11 @@ size_t clade__element_bytes(clade_dtype dtype);
 /* NULL, or why a kernel whose work-items make that many passes through their loops, all loops together, would be cut
  * short by the device. A loop's last look at its condition counts as a pass. */
 const char *clade__cut_short(const clade_device_info *device, double passes);
-/* Eight numbers, of which the last `rank` are given and those before them, of axes that there are not, are `none`. */
-void clade__emit_last(clade_kernel_step *s, int rank, const int64_t *value, int64_t none);
+/* A result of axes `dim` whose elements are the operand's by strides along them (0 repeats one), by the kernel of
+ * broadcast.cl. Elements of the type named T are divided by `divisor`; at 1 they are only moved. Begin with axes
+ * joined. */
+void clade__emit_strided(clade_emit *e, const clade_query *q, const char *T, int64_t divisor, int rank,
+                         const int64_t *dim, const int64_t *stride);
 /* Long sums are cut for so many compute units, whatever the device has: a part of a CPU adds in the order of the whole
  * one, and gives its bits. */
 enum { CLADE__SUM_UNITS = 16 };

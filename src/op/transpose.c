@@ -45,7 +45,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   const attrs *at = n->attrs;
   clade_shape to = n->out[0].shape;
-  int64_t own[CLADE_MAX_RANK] = {0}, stride[CLADE_MAX_RANK] = {0}, total = clade__product(&to, 0, to.rank);
+  int64_t own[CLADE_MAX_RANK] = {0}, stride[CLADE_MAX_RANK] = {0};
   clade__strides(&n->in[0].shape, own);
   for (int i = 0; i < to.rank; i++) stride[i] = own[at->axis[i]];
   int rank = clade__collapse(to.rank, to.dim, 1, (int64_t(*const[])[CLADE_MAX_RANK]){&stride});
@@ -53,17 +53,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
     clade_emit_copy(e, 0, 0);
     return CLADE_OK;
   }
-  int64_t piece = clade__piece(q->device, total, 1, 1 << 14);
-  clade_kernel_step *s = clade_emit_kernel(e, "transpose_forward_ref");
-  clade_emit_define_text(s, "T", clade__raw_name(n->out[0].dtype));
-  clade_emit_in(s, 0);
-  clade_emit_out(s, 0);
-  clade_emit_index(s, total);
-  clade_emit_index(s, piece);
-  clade_emit_i32(s, rank);
-  clade__emit_last(s, rank, to.dim, 1);
-  clade__emit_last(s, rank, stride, 0);
-  clade__emit_flat(s, q->device, (total + piece - 1) / piece);
+  clade__emit_strided(e, q, clade__raw_name(n->out[0].dtype), 1, rank, to.dim, stride);
   return CLADE_OK;
 }
 
@@ -80,6 +70,7 @@ const clade_op clade__op_transpose = {
     .infer = infer,
     .grad = grad,
     .impls = impls,
+    .file = "broadcast",
 };
 
 clade_val clade_transpose(clade_graph *g, clade_val x, int rank, const int *permutation) {
