@@ -6,7 +6,7 @@
 
 #include "train/room.h"
 
-enum { TEST_BATCH = 256, DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3 };
+enum { DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3 };
 
 /* ---- options ---- */
 /* Rows of each share, in proportion, so that they add up: what rounding leaves goes to the first ones. */
@@ -97,7 +97,7 @@ clade_status clade__train_options(const clade_trainer *given, clade__training *t
   if (!t->n_devices) CLADE_TRY(clade_device_find(NULL, &tr->devices[0]));
   CLADE_TRY(check_data(tr));
   CLADE_TRY(clade_train_steps(t, &tr->epoch_steps, &tr->steps));
-  tr->test_batch = (int)CLADE_MIN(tr->test_data.count, (int64_t)TEST_BATCH);
+  tr->test_batch = (int)CLADE_MIN(tr->test_data.count, (int64_t)CLADE__TEST_BATCH);
   tr->test_loss = tr->test_accuracy = NAN;
   tr->best = -1;
   return cut(tr);
@@ -137,11 +137,6 @@ static clade__outcome build_shares(const clade__training *tr, clade_graph *g) {
   return all;
 }
 
-static clade_status compile(const clade__training *tr, clade_graph *g, int n_devices, clade_func **out) {
-  return clade_compile(g, tr->devices[0], out, .n_devices = n_devices - 1, .devices = tr->devices + 1,
-                       .prefer = tr->t.prefer);
-}
-
 static clade_status build_step(clade__training *tr) {
   clade_graph *g;
   clade_status status;
@@ -154,7 +149,8 @@ static clade_status build_step(clade__training *tr) {
   CLADE_GOTO(clade_minimise(g, all.loss, .optimizer = tr->t.optimizer, .schedule = tr->t.schedule,
                             .clip_norm = tr->t.clip_norm, .clip_value = tr->t.clip_value, .ema = tr->t.ema));
   if (tr->t.detect_anomaly) CLADE_GOTO(clade_graph_watch(g));
-  CLADE_GOTO(compile(tr, g, tr->n_shares, &tr->step_func));
+  CLADE_GOTO(clade_compile(g, tr->devices[0], &tr->step_func, .n_devices = tr->n_shares - 1, .devices = tr->devices + 1,
+                           .prefer = tr->t.prefer));
 fail:
   clade_graph_release(g);
   return status;

@@ -7,7 +7,7 @@
 
 #include "base/base.h"
 
-enum { CLADE__MAX_SHARES = 16, CLADE__LOADER_QUEUE = 4 };
+enum { CLADE__MAX_SHARES = 16, CLADE__LOADER_QUEUE = 4, CLADE__TEST_BATCH = 256 };
 
 /* A share's inputs: which rows of a batch go where, and under which names. */
 typedef struct clade__share {
@@ -42,8 +42,8 @@ typedef struct clade__training {
   int64_t summed; /* steps of this epoch that the sums hold */
   double test_loss, test_accuracy, best;
   int64_t *confusion;
-  uint64_t began_ns, trained_ns; /* the call; the end of the first step */
-  double first_step_seconds, tested_seconds;
+  uint64_t began_ns;                         /* the call */
+  double first_step_seconds, tested_seconds; /* first step: until its end; 0 before */
   uint32_t backward; /* the number of the step graph's first value that is no part of the forward pass */
 } clade__training;
 

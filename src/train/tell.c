@@ -10,7 +10,7 @@ double clade__train_waited(const clade__training *tr) {
 double clade__train_speed(const clade__training *tr) {
   double images = (double)(tr->at - tr->begun_at - 1) * tr->t.batch;
   double seconds = clade__train_seconds(tr) - tr->first_step_seconds - tr->tested_seconds;
-  return tr->trained_ns && images > 0 && seconds > 0 ? images / seconds : 0;
+  return tr->first_step_seconds > 0 && images > 0 && seconds > 0 ? images / seconds : 0;
 }
 
 static double seconds_left(const clade__training *tr) {

@@ -3,8 +3,6 @@
 
 #include "train/room.h"
 
-enum { PARTS = 256 };
-
 /* Labels beyond the last image are -1: they count for nothing. */
 static void count(clade__training *tr, const int32_t *label, const int32_t *answer, int n, int64_t *right) {
   for (int i = 0; i < n; i++) {
@@ -41,7 +39,7 @@ clade_status clade__train_test_ready(clade__training *tr) {
 clade_status clade__train_test(clade__training *tr) {
   int64_t classes = tr->data.classes, right = 0, tested = 0;
   double loss_sum = 0;
-  int32_t answer[PARTS];
+  int32_t answer[CLADE__TEST_BATCH];
   CLADE_TRY(clade__train_test_ready(tr));
   memset(tr->confusion, 0, (size_t)(classes * classes) * sizeof *tr->confusion);
   CLADE_TRY(clade_loader_seek(tr->test_loader, 0, 0));

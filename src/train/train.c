@@ -19,10 +19,7 @@ static clade_status settle(clade__training *tr) {
   CLADE_TRY(clade_read(tr->step_run, tr->pending, "right", &right, sizeof right));
   CLADE_TRY(clade__train_check(tr, loss));
   tr->pending = 0;
-  if (!tr->trained_ns) {
-    tr->trained_ns = now_ns();
-    tr->first_step_seconds = clade__train_seconds(tr);
-  }
+  if (tr->first_step_seconds == 0) tr->first_step_seconds = clade__train_seconds(tr);
   tr->loss = (double)loss;
   tr->right = (double)right;
   tr->loss_sum += tr->loss;
@@ -75,7 +72,7 @@ static clade_status run_epoch(clade__training *tr) {
   do {
     CLADE_TRY(trace(tr));
     CLADE_TRY(step(tr));
-    if (!tr->trained_ns) CLADE_TRY(settle(tr)); /* the first one is timed by itself */
+    if (tr->first_step_seconds == 0) CLADE_TRY(settle(tr)); /* the first one is timed by itself */
     CLADE_TRY(clade__train_test_ready(tr));
     if (t->stop && *t->stop) tr->stopped = true;
     bool end = tr->at % tr->epoch_steps == 0, due = t->checkpoint_steps && tr->at % t->checkpoint_steps == 0;
@@ -121,8 +118,6 @@ static clade_status result_of(clade__training *tr, clade_train_result *result) {
   all.waited = clade__train_waited(tr);
   all.classes = tr->data.classes;
   CLADE_TRY(clade_vars_sha256(tr->vars, all.weights_sha256));
-  if (result->size < sizeof result->size)
-    return CLADE_FAIL(INVALID, "clade_train: result->size is %zu; set it to sizeof(clade_train_result)", result->size);
   all.confusion = tr->confusion;
   tr->confusion = NULL;
   all.size = CLADE_MIN(result->size, sizeof all);
@@ -141,6 +136,8 @@ clade_status clade_train(const clade_trainer *trainer, clade_train_result *resul
   clade_status status;
   if (vars) *vars = NULL;
   if (!trainer) return CLADE_FAIL(INVALID, "clade_train: the trainer is NULL");
+  if (result && result->size < sizeof result->size)
+    return CLADE_FAIL(INVALID, "clade_train: result->size is %zu; set it to sizeof(clade_train_result)", result->size);
   CLADE_GOTO(clade__train_options(trainer, &tr));
   CLADE_GOTO(clade__train_build(&tr));
   CLADE_GOTO(run(&tr));
