@@ -62,10 +62,30 @@ typedef struct clade_query {
   size_t size;
   const clade_node *node;
   const clade_device_info *device;
+  /* The implementation's parameters, in the order of its space: what accept, layouts, cost, workspace and emit are to
+   * go by. NULL where it has no space. */
+  const int32_t *row;
 } clade_query;
 
 typedef struct clade_emit clade_emit;               /* where steps go */
 typedef struct clade_kernel_step clade_kernel_step; /* a launch being described; owned by the emit */
+
+/* What a tuner may vary of an implementation: whole numbers with names. A row holds one for each. The row in force is
+ * chosen with the implementation, by a record that was measured (docs/tuning.md), else by `start`, and then kept: every
+ * function of the implementation gets it in its query, and nowhere else. */
+enum { CLADE_MAX_PARAMS = 16 };
+typedef struct clade_space {
+  size_t size;
+  const char *const *params; /* names; ends in NULL, at most CLADE_MAX_PARAMS. Records go by them */
+  /* Fills the row where nobody tuned: from the device's capabilities and the problem's sizes, in microseconds. It is
+   * asked before accept, so also of what will be refused. What
+   * changes the order of a sum must not follow from compute_units: a part of a CPU gives the bits of the whole one. */
+  void (*start)(const clade_query *q, int32_t *row);
+  /* Row number i of those worth timing for this device and problem, the likeliest first; false behind the last one. A
+   * row that `accept` refuses is passed over, and so is one that was there before. A record's row counts only while it
+   * is one of these, or the start. NULL: none but the start. */
+  bool (*rows)(const clade_query *q, int i, int32_t *row);
+} clade_space;
 
 typedef struct clade_impl {
   const char *name;                            /* "ref", "vec", "simt", …; NULL ends a table */
@@ -74,7 +94,7 @@ typedef struct clade_impl {
   double (*cost)(const clade_query *q);      /* estimated seconds; unset: 1e9, so that order decides */
   size_t (*workspace)(const clade_query *q); /* bytes of scratch memory; unset: none */
   clade_status (*emit)(clade_emit *e, const clade_query *q);
-  const void *space; /* what a tuner may vary; reserved, NULL */
+  const clade_space *space; /* what a tuner may vary; NULL: nothing */
 } clade_impl;
 
 typedef enum clade_op_flag {

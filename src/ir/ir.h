@@ -28,6 +28,7 @@ typedef struct clade__node {
   int device;          /* where its outputs live */
   /* written by the select pass */
   int impl;              /* number among op->impls; -1: none is needed (ports, constants, transfers, views) */
+  const int32_t *row;    /* the implementation's parameters; NULL: it has none */
   const char **refusals; /* by implementation: reason, or NULL */
 } clade__node;
 

@@ -97,34 +97,49 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
 }
 
 /* ---- vec: a work-item does a block of rows and columns by a tile of vector registers ---- */
-typedef struct tile {
-  int width, rows, columns; /* lanes; of the register tile; of a block */
-} tile;
-static tile vec_tile(const clade_query *q) {
-  if (q->device->vector_f32 >= 16) return (tile){16, 8, 128};
-  if (q->device->vector_f32 >= 8) return (tile){8, 6, 64};
-  return (tile){4, 6, 64};
+enum { VEC_ROWS, VEC_BLOCK_ROWS, VEC_BLOCK_COLUMNS, VEC_DEPTH, VEC_ITEM_ROWS };
+static const char *const vec_params[] = {"rows", "block_rows", "block_columns", "depth", "item_rows", NULL};
+
+static int vec_width(const clade_query *q) {
+  return q->device->vector_f32 >= 16 ? 16 : q->device->vector_f32 >= 8 ? 8 : 4; /* lanes */
 }
-enum { VEC_BLOCK_ROWS = 96, VEC_DEPTH = 256 };
 
 /* Rows of a work-item: few enough for all units to be busy, whole tiles. */
-static int64_t vec_rows(const clade_query *q, const problem *p) {
-  tile t = vec_tile(q);
-  int64_t across = clade__up(p->n, t.columns) / t.columns * p->batches;
+static void vec_item_rows(const clade_query *q, int32_t *row) {
+  problem p = problem_of(q->node);
+  int64_t across = clade__up(p.n, row[VEC_BLOCK_COLUMNS]) / row[VEC_BLOCK_COLUMNS] * p.batches, tile = row[VEC_ROWS];
   int64_t want = 4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u), down = across ? (want + across - 1) / across : 1;
-  int64_t rows = clade__up((p->m + down - 1) / down, t.rows);
-  return CLADE_MAX(CLADE_MIN(rows, clade__up(VEC_BLOCK_ROWS - t.rows + 1, t.rows)), t.rows);
+  int64_t rows = clade__up((p.m + down - 1) / down, tile);
+  row[VEC_ITEM_ROWS] = (int32_t)CLADE_MAX(CLADE_MIN(rows, row[VEC_BLOCK_ROWS] / tile * tile), tile);
 }
+
+static void vec_start(const clade_query *q, int32_t *row) {
+  int width = vec_width(q);
+  memcpy(row, (int32_t[]){width == 16 ? 8 : 6, 96, width == 16 ? 128 : 64, 256}, VEC_ITEM_ROWS * sizeof *row);
+  vec_item_rows(q, row);
+}
+
+static bool vec_rows(const clade_query *q, int i, int32_t *row) {
+  static const int32_t rows[][VEC_ITEM_ROWS] = {{6, 96, 64, 256}, {6, 96, 128, 256}, {4, 96, 64, 256},
+                                                {8, 96, 64, 256}, {6, 48, 64, 256},  {6, 192, 64, 256},
+                                                {6, 96, 64, 128}, {4, 96, 128, 128}, {8, 96, 128, 256}};
+  if (i >= (int)CLADE_COUNT(rows)) return false;
+  memcpy(row, rows[i], sizeof rows[i]);
+  vec_item_rows(q, row);
+  return true;
+}
+static const clade_space vec_space = {sizeof vec_space, vec_params, vec_start, vec_rows};
 
 /* Through all loops of a work-item: clearing, copying both operands, multiplying, storing. */
 static double vec_passes(const clade_query *q) {
   problem p = problem_of(q->node);
-  tile t = vec_tile(q);
-  double rows = (double)vec_rows(q, &p), columns = t.columns, panels = columns / (2 * t.width);
-  double slices = (double)(clade__up(p.k, VEC_DEPTH) / VEC_DEPTH), k = (double)p.k + 2 * slices;
-  double copy_b = k * (columns + 2 * panels) + 3 * columns * slices, copy_a = k * t.rows + 3 * t.rows * slices;
-  double multiply = panels * (k + 3.0 * t.rows * slices);
-  return rows * columns + copy_b + rows / t.rows * (copy_a + multiply) + rows * (columns + 2) + slices;
+  const int32_t *v = q->row;
+  double tile = v[VEC_ROWS], rows = v[VEC_ITEM_ROWS], columns = v[VEC_BLOCK_COLUMNS];
+  double panels = columns / (2 * vec_width(q));
+  double slices = (double)(clade__up(p.k, v[VEC_DEPTH]) / v[VEC_DEPTH]), k = (double)p.k + 2 * slices;
+  double copy_b = k * (columns + 2 * panels) + 3 * columns * slices, copy_a = k * tile + 3 * tile * slices;
+  double multiply = panels * (k + 3.0 * tile * slices);
+  return rows * columns + copy_b + rows / tile * (copy_a + multiply) + rows * (columns + 2) + slices;
 }
 
 static const char *vec_accept(const clade_query *q) {
@@ -133,22 +148,21 @@ static const char *vec_accept(const clade_query *q) {
   return reason ? reason : clade__cut_short(q->device, vec_passes(q));
 }
 static double vec_cost(const clade_query *q) {
-  tile t = vec_tile(q);
   /* a CPU without vectors of its own runs work-items as the lanes of one: blocks in private memory are slow there */
-  return cost(q, t.rows, 2 * t.width, q->device->vector_f32 < 4 ? 0.005 : 0.5, 1e-6);
+  return cost(q, q->row[VEC_ROWS], 2 * vec_width(q), q->device->vector_f32 < 4 ? 0.005 : 0.5, 1e-6);
 }
 
 static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   problem p = problem_of(q->node);
-  tile t = vec_tile(q);
-  int64_t across = clade__up(p.n, t.columns) / t.columns * p.batches, rows = vec_rows(q, &p);
+  const int32_t *v = q->row;
+  int64_t across = clade__up(p.n, v[VEC_BLOCK_COLUMNS]) / v[VEC_BLOCK_COLUMNS] * p.batches, rows = v[VEC_ITEM_ROWS];
   clade_kernel_step *s;
   CLADE_TRY(begin(e, q->node, &p, "gemm_forward_vec", &s));
-  clade_emit_define(s, "WIDTH", t.width);
-  clade_emit_define(s, "ROWS", t.rows);
-  clade_emit_define(s, "BLOCK_ROWS", VEC_BLOCK_ROWS);
-  clade_emit_define(s, "BLOCK_COLUMNS", t.columns);
-  clade_emit_define(s, "DEPTH", VEC_DEPTH);
+  clade_emit_define(s, "WIDTH", vec_width(q));
+  clade_emit_define(s, "ROWS", v[VEC_ROWS]);
+  clade_emit_define(s, "BLOCK_ROWS", v[VEC_BLOCK_ROWS]);
+  clade_emit_define(s, "BLOCK_COLUMNS", v[VEC_BLOCK_COLUMNS]);
+  clade_emit_define(s, "DEPTH", v[VEC_DEPTH]);
   clade_emit_index(s, rows);
   clade__epilogue_args(s, q->node, &p.stride[2]);
   size_t global = (size_t)(across * ((p.m + rows - 1) / rows)), local = 1;
@@ -182,7 +196,7 @@ static clade_status simt_emit(clade_emit *e, const clade_query *q) {
 }
 
 const clade_impl clade__gemm_impls[] = {
-    {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit},
+    {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit, .space = &vec_space},
     {.name = "simt", .accept = simt_accept, .cost = simt_cost, .emit = simt_emit},
     {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
     {0},

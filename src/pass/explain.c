@@ -6,16 +6,17 @@ static void explain_impls(const clade_graph *g, clade__id id, const clade_device
   clade_type in[CLADE_MAX_OPERANDS], types[CLADE_MAX_OPERANDS];
   clade_node view;
   clade__node_view(g, id, in, types, &view);
-  const clade_query q = {sizeof q, &view, device};
+  clade_query q = {sizeof q, &view, device, n->row};
+  int32_t row[CLADE_MAX_PARAMS];
+  double cost = clade__impl_cost(&n->op->impls[n->impl], &q);
   for (int i = 0; n->op->impls[i].name; i++) {
     const clade_impl *impl = &n->op->impls[i];
     if (i == n->impl) continue;
-    if (n->refusals[i])
-      clade__text_add(out, "; %s: %s", impl->name, n->refusals[i]);
-    else
-      clade__text_add(out, "; %s: %s", impl->name,
-                      clade__impl_cost(impl, &q) > clade__impl_cost(&n->op->impls[n->impl], &q) ? "is dearer"
-                                                                                                : "comes later");
+    clade__query_start(&q, impl, row);
+    clade__text_add(out, "; %s: %s", impl->name,
+                    n->refusals[i]                      ? n->refusals[i]
+                    : clade__impl_cost(impl, &q) > cost ? "is dearer"
+                                                        : "comes later");
   }
 }
 

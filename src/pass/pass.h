@@ -38,6 +38,8 @@ clade_status clade__pass_select(clade__pass_ctx *ctx); /* writes impl and refusa
 const char *clade__preferred(const char *prefer, const char *op, size_t *length);
 bool clade__needs_impl(const clade_op *op); /* false: views and what the graph itself knows */
 double clade__impl_cost(const clade_impl *impl, const clade_query *q);
+/* Makes q one of this implementation, with the row that it starts from; `row` holds it. */
+void clade__query_start(clade_query *q, const clade_impl *impl, int32_t row[CLADE_MAX_PARAMS]);
 
 /* What --explain prints for a graph after select: a line per node. */
 void clade__explain(const clade_graph *g, int n_devices, const clade_device_info *devices, clade__text *out);

@@ -49,13 +49,30 @@ static clade_status nobody(const clade_graph *g, const clade__node *n, const cla
   return status;
 }
 
+void clade__query_start(clade_query *q, const clade_impl *impl, int32_t row[CLADE_MAX_PARAMS]) {
+  q->row = NULL;
+  if (!impl->space) return;
+  memset(row, 0, CLADE_MAX_PARAMS * sizeof *row);
+  impl->space->start(q, row);
+  q->row = row;
+}
+
 double clade__impl_cost(const clade_impl *impl, const clade_query *q) { return impl->cost ? impl->cost(q) : 1e9; }
+
+static clade_status keep_row(clade_graph *g, clade__node *n, const int32_t *row) {
+  int32_t *copy = clade__arena_new(&g->arena, CLADE_MAX_PARAMS * sizeof *copy);
+  if (!copy) return CLADE_NO_MEMORY;
+  memcpy(copy, row, CLADE_MAX_PARAMS * sizeof *copy);
+  n->row = copy;
+  return CLADE_OK;
+}
 
 static clade_status choose(const clade__pass_ctx *ctx, clade_graph *g, clade__id id) {
   clade__node *n = &g->nodes[id];
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
-  clade_query q = {sizeof q, &view, &ctx->devices[n->device]};
+  clade_query q = {sizeof q, &view, &ctx->devices[n->device], NULL};
+  int32_t row[CLADE_MAX_PARAMS], kept[CLADE_MAX_PARAMS] = {0};
   int count = 0;
   size_t want_length = 0;
   const char *want = clade__preferred(ctx->prefer, n->op->name, &want_length);
@@ -67,12 +84,16 @@ static clade_status choose(const clade__pass_ctx *ctx, clade_graph *g, clade__id
   n->impl = -1;
   for (int i = 0; i < count; i++) {
     const clade_impl *impl = &n->op->impls[i];
+    clade__query_start(&q, impl, row);
     n->refusals[i] = refusal(impl, &q, want, want_length);
     if (n->refusals[i]) continue;
     double cost = clade__impl_cost(impl, &q);
-    if (n->impl < 0 || cost < best) n->impl = i, best = cost;
+    if (n->impl >= 0 && cost >= best) continue;
+    n->impl = i, best = cost;
+    memcpy(kept, row, sizeof kept);
   }
-  return n->impl < 0 ? nobody(g, n, q.device, want, want_length) : CLADE_OK;
+  if (n->impl < 0) return nobody(g, n, q.device, want, want_length);
+  return n->op->impls[n->impl].space ? keep_row(g, n, kept) : CLADE_OK;
 }
 
 static clade_status select_node(void *user, const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {

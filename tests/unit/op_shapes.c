@@ -8,6 +8,7 @@
 #include <clade/ops.h>
 
 #include "op/dims.h"
+#include "pass/pass.h"
 
 static clade_graph *fresh(void) {
   clade_graph *g = NULL;
@@ -202,9 +203,12 @@ static const char *taker(clade_graph *g, clade_val y, uint32_t max_passes) {
   const clade_op *op = g->nodes[g->n_nodes - 1].op;
   assert_true(clade_val_ok(y));
   clade__node_view(g, (clade__id)g->n_nodes - 1, in, out, &view);
-  const clade_query q = {sizeof q, &view, &device};
-  for (const clade_impl *impl = op->impls; impl->name; impl++)
+  clade_query q = {sizeof q, &view, &device, NULL};
+  for (const clade_impl *impl = op->impls; impl->name; impl++) {
+    int32_t params[CLADE_MAX_PARAMS];
+    clade__query_start(&q, impl, params);
     if (!impl->accept || !impl->accept(&q)) return impl->name;
+  }
   return NULL;
 }
 
