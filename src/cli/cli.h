@@ -16,6 +16,7 @@ typedef struct cli_command {
   const char *name, *summary; /* summary NULL: not listed, for the command itself */
   int (*run)(int argc, char **argv);
 } cli_command;
+int cli_bench(int argc, char **argv);
 int cli_cache(int argc, char **argv);
 int cli_child(int argc, char **argv);
 int cli_devices(int argc, char **argv);

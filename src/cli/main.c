@@ -9,6 +9,7 @@ static const cli_command commands[] = {
     {"devices", "list every device and what it can do", cli_devices},
     {"train", "train a model on images", cli_train},
     {"infer", "run a model's forward pass", cli_infer},
+    {"bench", "measure how fast a device is, beside other libraries", cli_bench},
     {"cache", "print or empty the directory of compiled programs", cli_cache},
     {"__child", NULL, cli_child},
 };

@@ -1,0 +1,101 @@
+/* clade bench: how fast this device does what networks are made of, and how fast others do it. */
+#include "cli/bench.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+enum { SHAPES, SET, CHAIN, DTYPE, PEERS, ROUNDS, EXPLAIN, CSV };
+static const cli_option options[] = {
+    [SHAPES] = {"shapes", "FILE", "works, one a line: NAME key=value … (docs/bench.md)"},
+    [SET] = {"set", "NAME", "works by name; gemm: squares, small or networks (squares)"},
+    [CHAIN] = {"chain", "N", "calls in a row, timed together (squares and --shapes: 1, else 10)"},
+    [DTYPE] = {"dtype", "NAME", "f32, f16 or bf16 (f32)"},
+    [PEERS] = {"peers", NULL, "let libraries that are installed do the same, in turns: OpenBLAS"},
+    [ROUNDS] = {"rounds", "N", "turns that each has (7)"},
+    [EXPLAIN] = {"explain", NULL, "print why each implementation was chosen"},
+    [CSV] = {"csv", NULL, "print CSV to standard output, everything else to standard error"},
+    {0},
+};
+static const cli_args description = {
+    .command = "bench",
+    .synopsis = "gemm",
+    .about = "Measures how fast the device is, against its own limits and, with --peers, against other libraries.",
+    .device_help = "what to measure (unset: CLADE_DEVICE, or the best)",
+    .options = options,
+};
+
+static bool take_dtype(bench_job *job, const char *text) {
+  static const clade_dtype types[] = {CLADE_F32, CLADE_F16, CLADE_BF16};
+  for (size_t i = 0; i < CLADE_COUNT(types); i++)
+    if (!strcmp(text, clade_dtype_name(types[i]))) {
+      job->dtype = types[i];
+      return true;
+    }
+  return cli_wrong(&job->args, "--dtype %s: expected f32, f16 or bf16", text), false;
+}
+
+static int parse_options(bench_job *job, int argc, char **argv) {
+  const char *value;
+  for (int next; (next = cli_next(&job->args, argc, argv, &value)) != CLI_NEXT_END;) switch (next) {
+    case SHAPES: job->shapes = value; break;
+    case SET: job->set = value; break;
+    case CHAIN:
+      if (!cli_number(&job->args, "chain", value, 1, 1000, &job->chain)) return CLI_USAGE;
+      break;
+    case DTYPE:
+      if (!take_dtype(job, value)) return CLI_USAGE;
+      break;
+    case PEERS: job->peers = true; break;
+    case ROUNDS:
+      if (!cli_number(&job->args, "rounds", value, 1, BENCH_MAX_ROUNDS / 2, &job->rounds)) return CLI_USAGE;
+      break;
+    case EXPLAIN: job->explain = true; break;
+    case CSV: job->csv = true; break;
+    default: return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
+    }
+  return CLI_DONE;
+}
+
+static const struct {
+  const char *name;
+  clade_status (*run)(bench_job *job);
+  const char *sets[4];
+} works[] = {{"gemm", bench_gemm, {"squares", "small", "networks"}}};
+
+static int check(bench_job *job, size_t *work) {
+  if (!job->what) return cli_wrong(&job->args, "what is to be measured? expected gemm");
+  for (*work = 0; *work < CLADE_COUNT(works) && strcmp(works[*work].name, job->what);) ++*work;
+  if (*work == CLADE_COUNT(works)) return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm", job->what);
+  if (job->set && job->shapes) return cli_wrong(&job->args, "--set and --shapes both say what to measure: give one");
+  if (job->csv && job->args.json) return cli_wrong(&job->args, "--csv and --json both want standard output: give one");
+  bool known = !job->set;
+  for (int i = 0; i < 4 && works[*work].sets[i] && !known; i++) known = !strcmp(works[*work].sets[i], job->set);
+  return known ? CLI_DONE : cli_wrong(&job->args, "--set %s: %s has no such set", job->set, job->what);
+}
+
+static clade_status measure(bench_job *job, size_t work) {
+  CLADE_TRY(clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, &job->device));
+  job->info.size = sizeof job->info;
+  CLADE_TRY(clade_device_get_info(job->device, &job->info));
+  CLADE_TRY(bench_probe(job));
+  bench_show_device(job);
+  return works[work].run(job);
+}
+
+int cli_bench(int argc, char **argv) {
+  bench_job job = {.args = description, .dtype = CLADE_F32, .rounds = 7, .to = stdout};
+  int result = parse_options(&job, argc, argv);
+  size_t work = 0;
+  if (result) return result < 0 ? CLI_DONE : result;
+  if (optind < argc) job.what = argv[optind++];
+  if (optind < argc) return cli_wrong(&job.args, "unexpected argument '%s'", argv[optind]);
+  if ((result = check(&job, &work))) return result;
+  if (job.args.json && !cli_json_begin()) return CLI_FAILED;
+  if (job.args.json || job.csv) job.to = stderr;
+  clade_status status = measure(&job, work);
+  result = status == CLADE_OK ? bench_report(&job) : cli_failed_status(status);
+  for (size_t i = 0; i < job.n_rows; i++) clade__free(job.rows[i].why);
+  clade__free(job.rows);
+  clade_device_release(job.device);
+  return result;
+}

@@ -1,0 +1,163 @@
+/* clade bench: what its options, works, contestants, clock and reports share. */
+#ifndef CLADE_CLI_BENCH_H
+#define CLADE_CLI_BENCH_H
+
+#include "cli/cli.h"
+
+typedef struct bench_job bench_job;
+enum { BENCH_MAX_SIDES = 8, BENCH_MAX_ROUNDS = 200, BENCH_KEYS = 16 };
+
+/* ---- bench_shapes.c: works as lines of text, "NAME key=value …"; # begins a comment ---- */
+typedef struct bench_key {
+  const char *name; /* NULL ends a table */
+  int64_t low, high;
+  int64_t unset; /* what a line that does not say has; below `low`: it must say */
+} bench_key;
+typedef struct bench_shape {
+  char name[48];
+  int64_t value[BENCH_KEYS]; /* in the order of the keys */
+} bench_shape;
+typedef struct bench_shapes {
+  bench_shape *at;
+  size_t count, capacity;
+} bench_shapes;
+typedef struct bench_set {
+  const char *name; /* NULL ends a table */
+  const char *lines;
+} bench_set;
+/* Appends the shapes of a text, or of a file; a refusal names source and line. */
+clade_status bench_shapes_parse(const char *source, const char *text, const bench_key *keys, bench_shapes *out);
+clade_status bench_shapes_read(const char *path, const bench_key *keys, bench_shapes *out);
+/* What the job asks for: its file, its set, or the set `usual`. */
+clade_status bench_shapes_of(const bench_job *job, const char *usual, const bench_key *keys, const bench_set *sets,
+                             bench_shapes *out);
+char *bench_shape_text(const bench_shape *shape, const bench_key *keys, char *text, size_t size); /* without the name */
+void bench_shapes_free(bench_shapes *shapes);
+
+/* ---- what was found ---- */
+typedef struct bench_stat {
+  double median, min, max; /* seconds */
+} bench_stat;
+typedef struct bench_peer_row {
+  const char *name;
+  char kernel[96], isa[96];
+  int threads, kept, thrown; /* rounds */
+  bench_stat seconds;
+  double ratio; /* above 1: Clade is faster; of medians over the rounds that were kept */
+} bench_peer_row;
+typedef struct bench_row {
+  char group[16], work[48], shape[160], dtype[8], pass[16], impl[64];
+  char *why; /* clade__free; NULL: nothing to tell */
+  int chain, rounds;
+  double flops, bytes; /* of a call: those that the work needs, whoever does it; 0: does not count */
+  double bound;        /* of bytes: the seconds of a copy of as many, measured now; 0: the device's */
+  bench_stat seconds;  /* of a call */
+  int n_peers;
+  bench_peer_row peer[BENCH_MAX_SIDES];
+} bench_row;
+
+struct bench_job {
+  cli_args args;
+  const char *what, *set, *shapes, *pass, *google;
+  clade_dtype dtype;
+  int64_t batch, chain, rounds; /* batch, chain 0: unset */
+  bool peers, csv, explain;
+  FILE *to; /* for people */
+  clade_device *device;
+  clade_device_info info;
+  double peak_flops, copy_bytes; /* a second, of the device */
+  const char *copy_by;           /* which copy was the fastest */
+  bench_row *rows;
+  size_t n_rows, row_capacity;
+  int columns;                       /* of peers in the table that is being printed */
+  const char *told[BENCH_MAX_SIDES]; /* peers that were said to be missing */
+};
+
+/* ---- bench_time.c: the clock, and contestants that take turns ---- */
+/* One who does the work. */
+typedef struct bench_side {
+  const char *name;
+  void *state;
+  clade_status (*refresh)(void *state); /* not timed, before each call: operands as if just computed; NULL: nothing */
+  clade_status (*call)(void *state);    /* returns when it is done */
+  clade_status (*read)(void *state, int index, float *result); /* result `index` of the last call */
+  void (*free)(void *state);
+  char kernel[96], isa[96];
+  int threads;
+  double seconds[BENCH_MAX_ROUNDS]; /* of a call, each round's median */
+} bench_side;
+double bench_now(void);
+bench_stat bench_stat_of(int n, const double *seconds);
+/* Rounds in which each side has a turn, with pauses between them. sides[0] is Clade. Fills the row's figures. */
+clade_status bench_race(const bench_job *job, int n, bench_side *sides, bench_row *row);
+void bench_sides_free(int n, bench_side *sides);
+
+/* ---- bench_clade.c: a graph without inputs: all it reads are variables, so that nothing is copied in ---- */
+typedef struct bench_value {
+  char name[24];
+  const void *data; /* borrowed, in the variable's type */
+  size_t bytes;
+  bool fresh; /* not a weight: written anew before each call */
+} bench_value;
+typedef struct bench_clade {
+  clade_graph *graph;
+  clade_func *func;
+  clade_vars *vars;
+  clade_run *run;
+  clade_ticket ticket;
+  bench_value *values;
+  size_t n_values, capacity;
+  clade_dtype out;     /* of the results "y0", "y1", … */
+  size_t out_elements; /* of one */
+  void *raw;
+} bench_clade;
+clade_val bench_variable(bench_clade *c, const char *name, clade_dtype dtype, clade_shape shape, const void *data,
+                         bool fresh);
+/* Compiles the graph and makes a side of it; the side owns `c` then, also where this fails. */
+clade_status bench_clade_side(const bench_job *job, bench_clade *c, bench_side *side);
+/* Implementation, and explanation, of the first node of an op. */
+clade_status bench_clade_row(const bench_clade *c, const char *op, bench_row *row);
+
+/* ---- bench_data.c: numbers, the same for the same seed, and what checks need ---- */
+void bench_random(uint64_t seed, size_t n, double scale, float *x); /* uniform in [-scale, scale) */
+double bench_sign(uint64_t seed, uint64_t i);                       /* 1 or -1 */
+double bench_unit(clade_dtype dtype);                               /* the largest relative error of a rounding */
+/* Rounds floats to a type: `raw` has its bytes, x what they mean. */
+clade_status bench_round(clade_dtype dtype, size_t n, float *x, void *raw);
+
+/* ---- bench_probe.c ---- */
+clade_status bench_probe(bench_job *job);
+typedef enum bench_copy { BENCH_COPY_STEP, BENCH_COPY_KERNEL, BENCH_COPY_STREAM, BENCH_COPIES } bench_copy;
+
+/* ---- bench_gemm.c and its peers ---- */
+clade_status bench_gemm(bench_job *job);
+/* C = op(A) op(B), `batch` times, in a chain. */
+typedef struct bench_gemm_work {
+  int64_t batch, m, n, k, chain;
+  bool trans_a, trans_b, frozen_a, frozen_b;
+  bool linked;                               /* each call's A is the result before it */
+  int n_a, n_b;                              /* how many there are: one for each call, or one */
+  float *a, *b;                              /* one after another */
+  size_t a_elements, b_elements, c_elements; /* of one */
+} bench_gemm_work;
+
+/* ---- bench_peers.c: libraries that are opened where they are ---- */
+typedef struct bench_symbol {
+  const char *name;
+  void *to; /* where the pointer to the function goes */
+} bench_symbol;
+/* Opens a library and looks its functions up. A reason that ends in how to get it, or NULL. */
+const char *bench_library(const char *file, const char *package, int n, const bench_symbol *symbols);
+int bench_threads(const bench_job *job); /* that peers are to have: the device's, where it is a CPU */
+/* How many processors, and what the system calls them. */
+int bench_processors(char *name, size_t size);
+/* NULL, or why OpenBLAS cannot take part in this. */
+const char *bench_openblas(const bench_job *job, const bench_gemm_work *work, bench_side *side);
+
+/* ---- bench_report.c ---- */
+clade_status bench_row_add(bench_job *job, const bench_row *row);         /* and tells it; takes `why` */
+void bench_missing(bench_job *job, const char *peer, const char *reason); /* tells it once */
+void bench_show_device(const bench_job *job);
+int bench_report(bench_job *job); /* the documents that were asked for; the exit status */
+
+#endif
