@@ -1,4 +1,5 @@
 /* clade infer DIR|FILE.safetensors: a trained model's answers to the images of an NPY file, written to another. */
+#include <math.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -17,7 +18,8 @@ typedef struct files {
   clade_func *func;
   clade_vars *vars;
   clade_run *run;
-  float *rows; /* a batch */
+  float *rows;    /* a batch */
+  float *channel; /* mean of each channel, then its deviation, by which training normalised; NULL: it did not */
   double seconds;
   char sha[65];
 } files;
@@ -45,6 +47,32 @@ static clade_status read_input(const infer_job *job, files *f) {
                                 clade_shape_text(s, text, sizeof text));
 }
 
+/* `name` of the state's "normalise": a number for each channel. */
+static bool read_channels(const json_t *normalise, const char *name, int64_t channels, float *to) {
+  const json_t *values = json_object_get(normalise, name);
+  if ((int64_t)json_array_size(values) != channels) return false;
+  for (int64_t i = 0; i < channels; ++i) {
+    const json_t *value = json_array_get(values, (size_t)i);
+    to[i] = (float)json_number_value(value);
+    if (!json_is_number(value) || !isfinite(to[i])) return false;
+  }
+  return true;
+}
+
+static clade_status read_normalise(const json_t *state, files *f) {
+  const json_t *normalise = json_object_get(state, "normalise");
+  int64_t channels = f->image.dim[0];
+  if (!normalise || json_is_null(normalise)) return CLADE_OK;
+  f->channel = clade__new(2 * (size_t)channels, sizeof *f->channel);
+  if (!f->channel) return CLADE_NO_MEMORY;
+  bool right = read_channels(normalise, "mean", channels, f->channel) &&
+               read_channels(normalise, "std", channels, f->channel + channels);
+  for (int64_t i = channels; right && i < 2 * channels; ++i) right = f->channel[i] > 0;
+  return right ? CLADE_OK
+               : CLADE_FAIL(CORRUPT, "%s: its means and deviations of %lld channels are not to be understood",
+                            clade_checkpoint_path(f->checkpoint), (long long)channels);
+}
+
 /* A checkpoint says of how many classes and for which images its model was made. */
 static clade_status check_state(const infer_job *job, files *f) {
   json_t *state = json_loads(clade_checkpoint_text(f->checkpoint), 0, NULL), *shape = json_object_get(state, "shape");
@@ -62,6 +90,8 @@ static clade_status check_state(const infer_job *job, files *f) {
   else if (!same)
     status = CLADE_FAIL(SHAPE, "%s: its images are %s, the model in %s was trained on others", job->input,
                         clade_shape_text(&f->image, text, sizeof text), path);
+  else
+    status = read_normalise(state, f);
   json_decref(state);
   return status;
 }
@@ -88,6 +118,15 @@ static clade_status build(const infer_job *job, files *f) {
   return clade_run_new(f->func, f->vars, &f->run);
 }
 
+/* What training did to every image. */
+static void normalise_rows(files *f, int64_t n) {
+  size_t channels = (size_t)f->image.dim[0], pixels = f->sample / channels;
+  for (size_t i = 0; i < (size_t)n * f->sample; ++i) {
+    size_t c = i / pixels % channels;
+    f->rows[i] = (f->rows[i] - f->channel[c]) / f->channel[channels + c];
+  }
+}
+
 /* Images `first` to `first + n` as floats; bytes become 0 to 1. What fills the batch is 0. */
 static void take_rows(files *f, int64_t first, int64_t n) {
   size_t at = (size_t)first * f->sample, count = (size_t)n * f->sample;
@@ -96,6 +135,7 @@ static void take_rows(files *f, int64_t first, int64_t n) {
     memcpy(f->rows, (const float *)f->x.data + at, count * sizeof *f->rows);
   else
     for (size_t i = 0; i < count; ++i) f->rows[i] = (float)((const uint8_t *)f->x.data)[at + i] / 255;
+  if (f->channel) normalise_rows(f, n);
 }
 
 static clade_status compute(files *f) {
@@ -165,5 +205,6 @@ int infer_files(const infer_job *job) {
   clade_array_free(&f.x);
   clade__free(f.y.data);
   clade__free(f.rows);
+  clade__free(f.channel);
   return result;
 }

@@ -40,7 +40,10 @@ clade_status clade__open_npy(const clade__source *source, const char *directory,
 typedef struct clade__samples {
   clade_array x;   /* u8 or f32; [count, height, width], with channels after the count, or without the height */
   int32_t *labels; /* one for each */
+  float *moments;  /* mean of each channel of the training part, then its deviation; NULL: the source knows them */
 } clade__samples;
+/* Their mean and standard deviation for each channel, as `moments` above; 0 and 1 where there is none. */
+clade_status clade__samples_moments(const clade_array *x, float **moments);
 /* Makes the set, and takes over the samples, also when it fails. `classes` is for a source that leaves it open. */
 clade_status clade__samples_set(const clade__source *source, int classes, clade__samples *samples, clade_dataset **out);
 void clade__samples_free(clade__samples *samples);

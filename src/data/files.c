@@ -100,9 +100,20 @@ static clade_status check_images(const clade__source *source, const part *images
   return CLADE_OK;
 }
 
-/* A set of images and labels that are there in two files. */
-static clade_status pair(const clade__source *source, part *images, const part *labels, int classes,
-                         clade_dataset **out) {
+/* That samples to test with are like those to train with. */
+static clade_status check_alike(const clade__source *source, const part *images, const part *trained) {
+  clade_shape a = images->x.shape, b = trained->x.shape;
+  char s[256], t[256];
+  a.dim[0] = b.dim[0];
+  if (clade_shape_equal(&a, &b)) return CLADE_OK;
+  return CLADE_FAIL(SHAPE, "%s: %s is %s and %s %s; expected samples of one shape", source->name, images->path,
+                    clade_shape_text(&images->x.shape, s, sizeof s), trained->path, clade_shape_text(&b, t, sizeof t));
+}
+
+/* A set of images and labels that are there in two files. `trained`: the training part's images, where means are theirs
+ * and not the source's. */
+static clade_status pair(const clade__source *source, part *images, const part *labels, const part *trained,
+                         int classes, clade_dataset **out) {
   int64_t n = images->x.shape.dim[0], m = labels->x.shape.dim[0];
   if (n != m)
     return CLADE_FAIL(CORRUPT, "%s: %s holds %" PRId64 " samples, but %s %" PRId64 " labels", source->name,
@@ -110,6 +121,7 @@ static clade_status pair(const clade__source *source, part *images, const part *
   clade__samples samples = {.labels = clade__new((size_t)m, sizeof *samples.labels)};
   if (!samples.labels) return CLADE_NO_MEMORY;
   clade_status status = take_labels(source, labels->path, &labels->x, samples.labels, &classes);
+  if (status == CLADE_OK && trained) status = clade__samples_moments(&trained->x, &samples.moments);
   if (status != CLADE_OK) {
     clade__samples_free(&samples);
     return status;
@@ -129,7 +141,7 @@ clade_status clade__open_mnist(const clade__source *source, const char *director
       find(source, directory, train ? "train-labels-idx1-ubyte" : "t10k-labels-idx1-ubyte", ".gz", read_idx, &labels));
   CLADE_GOTO(check_images(source, &images, 3, 3, false));
   CLADE_GOTO(check_labels(source, &labels));
-  CLADE_GOTO(pair(source, &images, &labels, 0, out));
+  CLADE_GOTO(pair(source, &images, &labels, NULL, 0, out));
 fail:
   drop(&images);
   drop(&labels);
@@ -138,7 +150,8 @@ fail:
 
 /* There are as many classes as the labels of both parts say. */
 clade_status clade__open_npy(const clade__source *source, const char *directory, bool train, clade_dataset **out) {
-  part images = {0}, labels = {0}, others = {0};
+  part images = {0}, labels = {0}, others = {0}, rest = {0};
+  const part *trained = train ? &images : &rest;
   clade_status status;
   int classes = 0;
   CLADE_GOTO(find(source, directory, train ? "x_train.npy" : "x_test.npy", NULL, read_npy, &images));
@@ -148,11 +161,17 @@ clade_status clade__open_npy(const clade__source *source, const char *directory,
   CLADE_GOTO(check_labels(source, &labels));
   CLADE_GOTO(check_labels(source, &others));
   CLADE_GOTO(take_labels(source, others.path, &others.x, NULL, &classes));
-  CLADE_GOTO(pair(source, &images, &labels, classes, out));
+  if (!train) {
+    CLADE_GOTO(find(source, directory, "x_train.npy", NULL, read_npy, &rest));
+    CLADE_GOTO(check_images(source, &rest, 2, 4, true));
+    CLADE_GOTO(check_alike(source, &images, &rest));
+  }
+  CLADE_GOTO(pair(source, &images, &labels, trained, classes, out));
 fail:
   drop(&images);
   drop(&labels);
   drop(&others);
+  drop(&rest);
   return status;
 }
 

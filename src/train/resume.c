@@ -27,9 +27,22 @@ static json_t *course_json(const clade__training *tr) {
                    (double)a->rotate, a->cutout, a->normalise);
 }
 
+static json_t *channels_json(const clade__training *tr, const float *values) {
+  json_t *array = json_array();
+  for (int64_t i = 0; i < tr->data.shape.dim[0]; i++) json_array_append_new(array, json_real((double)values[i]));
+  return array;
+}
+
+/* What was done to every image, so that whoever uses the weights does it too; null: nothing. */
+static json_t *normalise_json(const clade__training *tr) {
+  if (!tr->t.augment.normalise) return json_null();
+  return json_pack("{s:o, s:o}", "mean", channels_json(tr, tr->data.mean), "std", channels_json(tr, tr->data.std));
+}
+
 static char *state_text(const clade__training *tr) {
-  json_t *root = json_pack("{s:i, s:o, s:I, s:i, s:o, s:f}", "format", 1, "course", course_json(tr), "step",
-                           (json_int_t)tr->at, "classes", tr->data.classes, "shape", shape_json(tr), "best", tr->best);
+  json_t *root = json_pack("{s:i, s:o, s:I, s:i, s:o, s:f, s:o}", "format", 1, "course", course_json(tr), "step",
+                           (json_int_t)tr->at, "classes", tr->data.classes, "shape", shape_json(tr), "best", tr->best,
+                           "normalise", normalise_json(tr));
   char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(17));
   json_decref(root);
   return text;

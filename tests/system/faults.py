@@ -3,10 +3,10 @@ cold run.
 
     faults.py [--every] FIRST_RESULT LAYER [warm] [two] [train] [cold]
 
-One process per fault. By default one call per call site, warm ones once and for good, cold ones once; --every fails
-every call once, warm ones with each of four errors, cold ones with the first of them. Each must end in an error
-status whose message names the call, or in the right answer with a logged warning; never in a crash, a hang or a
-wrong answer, and every object is released as often as it was made.
+One process per fault. By default one call per call site, once and for good; --every fails every call once, warm ones
+with each of four errors, cold ones with the first of them. Each must end in an error status whose message names the
+call, or in the right answer with a logged warning; never in a crash, a hang or a wrong answer, and every object is
+released as often as it was made.
 """
 import concurrent.futures
 import shutil
@@ -74,16 +74,15 @@ def verdict(caches, arguments, fault):
     return None
 
 
-def faults(calls, errors, warm):
-    """Faults as the layer takes them: for each call site, or for each call. Cold ones are slow: there each fails once."""
+def faults(calls, errors):
+    """Faults as the layer takes them: for each call site, or for each call."""
     for number, (name, site) in enumerate(calls, 1):
         if every:
             for error in errors:
                 yield f"*:{number}:{error}"
         elif (name, site) not in calls[:number - 1]:
             yield f"{name}@{site}:1"
-            if warm:
-                yield f"{name}@{site}:1+"
+            yield f"{name}@{site}:1+"
 
 
 def sweep(what, arguments, warm, known):
@@ -94,7 +93,7 @@ def sweep(what, arguments, warm, known):
     check.that(result.status == 0 and report and not report.unbalanced,
                f"{what}: without a fault right and balanced: {report.unbalanced if report else result}")
     calls = report.calls
-    todo = [f for f in faults(calls, ERRORS if warm else ERRORS[:1], warm) if every or f not in known]
+    todo = [f for f in faults(calls, ERRORS if warm else ERRORS[:1]) if every or f not in known]
     known.update(todo)
 
     def judge(fault):

@@ -1,7 +1,10 @@
 """What clade train prints and leaves, and that nothing of it is left to chance."""
+import json
 import os
+import pathlib
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -9,7 +12,10 @@ import time
 import unittest
 
 from common import CLADE, events, result, train
-from images import images
+from images import images, npy
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "io"))
+from formats import safetensors
 
 
 class Command(unittest.TestCase):
@@ -67,6 +73,29 @@ class Command(unittest.TestCase):
         for field in ("test_accuracy", "test_loss", "steps", "weights_sha256"):
             self.assertEqual(again[field], whole[field])
         self.assertTrue(any(name.endswith(".safetensors") for name in os.listdir(folder)))
+
+    def infer(self, weights, images):
+        answers = self.path("answers.npy")
+        done = subprocess.run([CLADE, "infer", weights, "--model", "mlp", "--classes", "4", "--input", images, "--output",
+                               answers], capture_output=True, text=True, timeout=300, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return list(struct.iter_unpack("<4f", pathlib.Path(answers).read_bytes()[-100 * 16:]))
+
+    def test_infer_normalises_as_training_did(self):
+        """What infer makes of a directory is what it makes of the plain weights and normalised images."""
+        folder, plain = self.path("normalised"), self.path("normalised.npy")
+        result(train(*self.small, "--augment", "normalise", "--checkpoint-dir", folder))
+        best = pathlib.Path(folder, "best.safetensors").read_bytes()
+        text = json.loads(safetensors(best)[1]["clade.text"])["normalise"]
+        mean, std = text["mean"][0], text["std"][0]
+        pixels = pathlib.Path(self.path("x_test.npy")).read_bytes()[-100 * 64:]
+        values = struct.pack("<6400f", *((value / 255 - mean) / std for value in pixels))
+        npy(plain, "<f4", (100, 1, 8, 8), values)
+        of_weights = self.infer(os.path.join(folder, "best.safetensors"), plain)
+        for ours, theirs in zip(self.infer(folder, self.path("x_test.npy")), of_weights):
+            for p, q in zip(ours, theirs):
+                self.assertAlmostEqual(p, q, places=5)
+        self.assertNotAlmostEqual(self.infer(folder, plain)[0][0], of_weights[0][0], places=5)
 
     def test_another_training_is_refused(self):
         folder = self.path("mine")

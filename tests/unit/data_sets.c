@@ -1,6 +1,8 @@
 /* Sets of the user's own, sets by their specs, and directories of files: in the true formats, and hostile. */
 #include "data_unit.h"
 
+#include <math.h>
+
 #include "io_kit.h"
 
 #ifdef CLADE_WITH_ZLIB
@@ -316,13 +318,35 @@ static void test_npy(void **state) {
   assert_true(x[7] == 150.0f / 255.0f && label == 4);
   clade_dataset_release(set);
   write_npy("x_test.npy", CLADE_F32, CLADE_SHAPE(3, 8), floats, sizeof floats);
+  check_fails(clade_dataset_open(spec_of("npy"), false, &set), CLADE_SHAPE, "expected samples of one shape");
+  write_npy("x_train.npy", CLADE_U8, CLADE_SHAPE(3, 8), bytes, sizeof bytes);
   set = open_checked("npy", false, 3, 7, CLADE_SHAPE(1, 1, 8));
   check_ok(clade_dataset_get(set, 2, x, &label));
   assert_memory_equal(x, floats + 16, sizeof x);
   clade_dataset_release(set);
   write_npy("x_test.npy", CLADE_F32, CLADE_SHAPE(3, 4, 2), floats, sizeof floats);
+  write_npy("x_train.npy", CLADE_U8, CLADE_SHAPE(3, 4, 2), bytes, sizeof bytes);
   set = open_checked("npy", false, 3, 7, CLADE_SHAPE(1, 4, 2));
   clade_dataset_release(set);
+}
+
+/* Means and deviations are the training part's, channel by channel, whichever part is opened. */
+static void test_npy_moments(void **state) {
+  (void)state;
+  float trained[8] = {1, 3, 5, 5, 3, 5, 5, 5}, tested[4] = {9, 9, 9, 9}; /* [2, 2, 1, 2] and [1, 2, 1, 2] */
+  write_npy("y_train.npy", CLADE_U8, CLADE_SHAPE(2), (unsigned char[]){0, 1}, 2);
+  write_npy("y_test.npy", CLADE_U8, CLADE_SHAPE(1), (unsigned char[]){0}, 1);
+  write_npy("x_train.npy", CLADE_F32, CLADE_SHAPE(2, 2, 1, 2), trained, sizeof trained);
+  write_npy("x_test.npy", CLADE_F32, CLADE_SHAPE(1, 2, 1, 2), tested, sizeof tested);
+  for (int train = 0; train < 2; train++) {
+    clade_dataset *set;
+    clade_dataset_info info = {.size = sizeof info};
+    check_ok(clade_dataset_open(spec_of("npy"), train, &set));
+    check_ok(clade_dataset_describe(set, &info));
+    assert_true(info.mean[0] == 3 && info.std[0] == sqrtf(2)); /* 1 3 3 5 */
+    assert_true(info.mean[1] == 0 && info.std[1] == 1);        /* all the same: there is nothing to divide by */
+    clade_dataset_release(set);
+  }
 }
 
 static void test_npy_hostile(void **state) {
@@ -418,6 +442,7 @@ int main(void) {
       cmocka_unit_test(test_mnist_hostile),
       cmocka_unit_test(test_cifar),
       cmocka_unit_test(test_npy),
+      cmocka_unit_test(test_npy_moments),
       cmocka_unit_test(test_npy_hostile),
       cmocka_unit_test(test_no_memory),
       cmocka_unit_test(test_fashion),
