@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* ---- texts that are never freed ---- */
 typedef struct kept {
@@ -169,6 +170,17 @@ static uint64_t default_budget(const clade_device_info *info) {
   return info->unified_memory ? CLADE_MIN(own, host) : own;
 }
 
+/* OpenCL knows one cache; what a tile should fit into, the host knows. */
+static void ask_host(clade_device_info *info) {
+#ifdef _SC_LEVEL1_DCACHE_SIZE
+  if (info->device_class != CLADE_CPU) return;
+  info->l1_bytes = (uint64_t)CLADE_MAX(sysconf(_SC_LEVEL1_DCACHE_SIZE), 0L);
+  info->l2_bytes = (uint64_t)CLADE_MAX(sysconf(_SC_LEVEL2_CACHE_SIZE), 0L);
+#else
+  (void)info;
+#endif
+}
+
 /* Programs are written for 1.2, and the entry points of 1.2 are called. FPGA boards claim 1.0 and have them. */
 static clade_status check_version(const clade_device_info *info) {
   int major = 0, minor = 0;
@@ -190,6 +202,7 @@ clade_status clade__describe(cl_platform_id platform, cl_device_id id, clade__fa
   CLADE_TRY(ask_item_sizes(id, info->max_item));
   CLADE_TRY(ask_rest(id, info));
   CLADE_TRY(check_version(info));
+  ask_host(info);
   clade__quirks_apply(facts);
   info->budget_bytes = default_budget(info);
   info->software = facts->quirks >> CLADE__QUIRK_SOFTWARE & 1u;

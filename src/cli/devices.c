@@ -26,9 +26,10 @@ json_t *cli_device_json(int index) {
   clade_device_info i = {.size = sizeof i};
   if (clade_device_describe(index, &i)) return NULL;
   json_t *memory =
-      json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "global", (json_int_t)i.global_bytes, "max_buffer",
+      json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "global", (json_int_t)i.global_bytes, "max_buffer",
                 (json_int_t)i.max_buffer_bytes, "local", (json_int_t)i.local_bytes, "constant",
-                (json_int_t)i.constant_bytes, "cache", (json_int_t)i.cache_bytes, "budget", (json_int_t)i.budget_bytes);
+                (json_int_t)i.constant_bytes, "cache", (json_int_t)i.cache_bytes, "l1", (json_int_t)i.l1_bytes, "l2",
+                (json_int_t)i.l2_bytes, "budget", (json_int_t)i.budget_bytes);
   json_t *limits = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:[I,I,I]}", "cache_line", (json_int_t)i.cache_line,
                              "compute_units", (json_int_t)i.compute_units, "clock_mhz", (json_int_t)i.clock_mhz,
                              "vector_f32", (json_int_t)i.vector_f32, "alignment", (json_int_t)i.alignment, "max_group",
