@@ -4,13 +4,16 @@
 #include <getopt.h>
 #include <stdio.h>
 
-enum { SHAPES, SET, CHAIN, DTYPE, PEERS, ROUNDS, EXPLAIN, CSV };
+enum { SHAPES, SET, CHAIN, DTYPE, PASS, BATCH, PEERS, ROUNDS, EXPLAIN, CSV };
 static const cli_option options[] = {
     [SHAPES] = {"shapes", "FILE", "works, one a line: NAME key=value … (docs/bench.md)"},
-    [SET] = {"set", "NAME", "works by name; gemm: squares, small or networks (squares)"},
+    [SET] = {"set", "NAME",
+             "works by name; gemm: squares, small or networks (squares); conv: resnet50, vgg16 or mobilenetv2"},
     [CHAIN] = {"chain", "N", "calls in a row, timed together (squares and --shapes: 1, else 10)"},
     [DTYPE] = {"dtype", "NAME", "f32, f16 or bf16 (f32)"},
-    [PEERS] = {"peers", NULL, "let libraries that are installed do the same, in turns: OpenBLAS"},
+    [PASS] = {"pass", "NAME", "of conv: fwd, bwd-data or bwd-weights (all three)"},
+    [BATCH] = {"batch", "N", "images of conv (1)"},
+    [PEERS] = {"peers", NULL, "let libraries that are installed do the same, in turns: OpenBLAS; oneDNN for conv"},
     [ROUNDS] = {"rounds", "N", "turns that each has (7)"},
     [EXPLAIN] = {"explain", NULL, "print why each implementation was chosen"},
     [CSV] = {"csv", NULL, "print CSV to standard output, everything else to standard error"},
@@ -18,7 +21,7 @@ static const cli_option options[] = {
 };
 static const cli_args description = {
     .command = "bench",
-    .synopsis = "gemm",
+    .synopsis = "gemm|conv",
     .about = "Measures how fast the device is, against its own limits and, with --peers, against other libraries.",
     .device_help = "what to measure (unset: CLADE_DEVICE, or the best)",
     .options = options,
@@ -45,6 +48,10 @@ static int parse_options(bench_job *job, int argc, char **argv) {
     case DTYPE:
       if (!take_dtype(job, value)) return CLI_USAGE;
       break;
+    case PASS: job->pass = value; break;
+    case BATCH:
+      if (!cli_number(&job->args, "batch", value, 1, 4096, &job->batch)) return CLI_USAGE;
+      break;
     case PEERS: job->peers = true; break;
     case ROUNDS:
       if (!cli_number(&job->args, "rounds", value, 1, BENCH_MAX_ROUNDS / 2, &job->rounds)) return CLI_USAGE;
@@ -59,24 +66,35 @@ static int parse_options(bench_job *job, int argc, char **argv) {
 static const struct {
   const char *name;
   clade_status (*run)(bench_job *job);
-  const char *sets[4];
-} works[] = {{"gemm", bench_gemm, {"squares", "small", "networks"}}};
+  const char *sets[4], *passes[4];
+} works[] = {{"gemm", bench_gemm, {"squares", "small", "networks"}, {NULL}},
+             {"conv", bench_conv, {"resnet50", "vgg16", "mobilenetv2"}, {"fwd", "bwd-data", "bwd-weights"}}};
+
+static bool among(const char *name, const char *const names[4]) {
+  for (int i = 0; i < 4 && names[i]; i++)
+    if (!strcmp(names[i], name)) return true;
+  return false;
+}
 
 static int check(bench_job *job, size_t *work) {
-  if (!job->what) return cli_wrong(&job->args, "what is to be measured? expected gemm");
+  if (!job->what) return cli_wrong(&job->args, "what is to be measured? expected gemm or conv");
   for (*work = 0; *work < CLADE_COUNT(works) && strcmp(works[*work].name, job->what);) ++*work;
-  if (*work == CLADE_COUNT(works)) return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm", job->what);
+  if (*work == CLADE_COUNT(works))
+    return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm or conv", job->what);
   if (job->set && job->shapes) return cli_wrong(&job->args, "--set and --shapes both say what to measure: give one");
   if (job->csv && job->args.json) return cli_wrong(&job->args, "--csv and --json both want standard output: give one");
-  bool known = !job->set;
-  for (int i = 0; i < 4 && works[*work].sets[i] && !known; i++) known = !strcmp(works[*work].sets[i], job->set);
-  return known ? CLI_DONE : cli_wrong(&job->args, "--set %s: %s has no such set", job->set, job->what);
+  if (job->set && !among(job->set, works[*work].sets))
+    return cli_wrong(&job->args, "--set %s: %s has no such set", job->set, job->what);
+  if (job->pass && !among(job->pass, works[*work].passes))
+    return cli_wrong(&job->args, "--pass %s: %s has no such pass", job->pass, job->what);
+  return CLI_DONE;
 }
 
 static clade_status measure(bench_job *job, size_t work) {
   CLADE_TRY(clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, &job->device));
   job->info.size = sizeof job->info;
   CLADE_TRY(clade_device_get_info(job->device, &job->info));
+  job->busy = bench_busy();
   CLADE_TRY(bench_probe(job));
   bench_show_device(job);
   return works[work].run(job);

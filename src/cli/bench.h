@@ -67,6 +67,7 @@ struct bench_job {
   clade_device_info info;
   double peak_flops, copy_bytes; /* a second, of the device */
   const char *copy_by;           /* which copy was the fastest */
+  double busy;                   /* bench_busy, before it began */
   bench_row *rows;
   size_t n_rows, row_capacity;
   int columns;                       /* of peers in the table that is being printed */
@@ -87,6 +88,7 @@ typedef struct bench_side {
   double seconds[BENCH_MAX_ROUNDS]; /* of a call, each round's median */
 } bench_side;
 double bench_now(void);
+void bench_pause(double seconds); /* below one */
 bench_stat bench_stat_of(int n, const double *seconds);
 /* Rounds in which each side has a turn, with pauses between them. sides[0] is Clade. Fills the row's figures. */
 clade_status bench_race(const bench_job *job, int n, bench_side *sides, bench_row *row);
@@ -141,6 +143,9 @@ typedef struct bench_gemm_work {
   size_t a_elements, b_elements, c_elements; /* of one */
 } bench_gemm_work;
 
+/* ---- bench_conv.c ---- */
+clade_status bench_conv(bench_job *job);
+
 /* ---- bench_peers.c: libraries that are opened where they are ---- */
 typedef struct bench_symbol {
   const char *name;
@@ -151,6 +156,7 @@ const char *bench_library(const char *file, const char *package, int n, const be
 int bench_threads(const bench_job *job); /* that peers are to have: the device's, where it is a CPU */
 /* How many processors, and what the system calls them. */
 int bench_processors(char *name, size_t size);
+double bench_busy(void); /* the part of all processors that others use just now; 0 where that is unknown */
 /* NULL, or why OpenBLAS cannot take part in this. */
 const char *bench_openblas(const bench_job *job, const bench_gemm_work *work, bench_side *side);
 

@@ -29,6 +29,27 @@ int bench_threads(const bench_job *job) {
   return job->info.device_class == CLADE_CPU ? (int)job->info.compute_units : bench_processors(NULL, 0);
 }
 
+/* Ticks of all processors since the start: all, and idle ones. */
+static bool ticks(double *all, double *idle) {
+  double t[8] = {0};
+  FILE *file = fopen("/proc/stat", "r");
+  if (!file) return false;
+  int n = fscanf(file, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &t[0], &t[1], &t[2], &t[3], &t[4], &t[5], &t[6], &t[7]);
+  fclose(file);
+  *all = *idle = 0;
+  for (int i = 0; i < 8; i++) *all += t[i];
+  *idle = t[3] + t[4];
+  return n == 8;
+}
+
+double bench_busy(void) {
+  double all, idle, all_then, idle_then;
+  if (!ticks(&all_then, &idle_then)) return 0;
+  bench_pause(0.3);
+  if (!ticks(&all, &idle) || all <= all_then) return 0;
+  return 1 - (idle - idle_then) / (all - all_then);
+}
+
 int bench_processors(char *name, size_t size) {
   char line[256];
   FILE *file = size ? fopen("/proc/cpuinfo", "r") : NULL;

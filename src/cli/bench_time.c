@@ -15,7 +15,7 @@ double bench_now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static void pause_for(double seconds) {
+void bench_pause(double seconds) {
   struct timespec t = {.tv_nsec = (long)(seconds * 1e9)};
   nanosleep(&t, NULL);
 }
@@ -99,7 +99,7 @@ clade_status bench_race(const bench_job *job, int n, bench_side *sides, bench_ro
   for (; rounds < most && (rounds < wanted || !enough(rounds, wanted, n, sides)); rounds++)
     for (int i = 0; i < n; i++) {
       CLADE_TRY(turn(&sides[i], &sides[i].seconds[rounds]));
-      if (n > 1) pause_for(pause_seconds);
+      if (n > 1) bench_pause(pause_seconds);
     }
   row->rounds = rounds;
   row->seconds = bench_stat_of(rounds, sides[0].seconds);

@@ -1,0 +1,179 @@
+/* clade bench conv: convolutions and their derivatives, against libraries for them. */
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/bench_conv.h"
+
+/* Of all operands and results of a chain; of its work, where --chain does not say its length: what takes long gains
+ * nothing from company. */
+enum { MOST_ELEMENTS = 1 << 27 };
+static const double most_flops = 2e10;
+
+static const char *const pass_names[] = {"fwd", "bwd-data", "bwd-weights"};
+static const char *const ops[] = {"conv2d", "conv2d_data", "conv2d_weights"};
+
+static bool is_result(const bench_conv_work *w, int role) { return role == (int)bench_conv_result(w); }
+static bool is_weight(int role) { return role == BENCH_W; }
+
+static double flops_of(const bench_conv_work *w) {
+  return 2.0 * (double)(w->n * w->out * w->oh * w->ow) * (double)(w->c / w->groups * w->kernel * w->kernel);
+}
+
+static clade_status work_of(const bench_job *job, const bench_shape *shape, bench_pass pass, bench_conv_work *w) {
+  const int64_t *v = shape->value;
+  *w = (bench_conv_work){.pass = pass,
+                         .n = job->batch ? job->batch : 1,
+                         .c = v[CONV_C],
+                         .h = v[CONV_H],
+                         .w = v[CONV_W],
+                         .out = v[CONV_OUT],
+                         .kernel = v[CONV_KERNEL],
+                         .stride = v[CONV_STRIDE],
+                         .pad = v[CONV_PAD],
+                         .groups = v[CONV_GROUPS]};
+  if (w->c % w->groups || w->out % w->groups)
+    return CLADE_FAIL(INVALID, "c=%lld and out=%lld are not divisible by groups=%lld", (long long)w->c,
+                      (long long)w->out, (long long)w->groups);
+  if (w->h + 2 * w->pad < w->kernel || w->w + 2 * w->pad < w->kernel)
+    return CLADE_FAIL(INVALID, "the kernel is larger than the padded image");
+  w->oh = (w->h + 2 * w->pad - w->kernel) / w->stride + 1;
+  w->ow = (w->w + 2 * w->pad - w->kernel) / w->stride + 1;
+  w->shape[BENCH_X] = CLADE_SHAPE(w->n, w->c, w->h, w->w);
+  w->shape[BENCH_W] = CLADE_SHAPE(w->out, w->c / w->groups, w->kernel, w->kernel);
+  w->shape[BENCH_Y] = CLADE_SHAPE(w->n, w->out, w->oh, w->ow);
+  size_t each = 0;
+  for (int i = 0; i < BENCH_ROLES; i++) {
+    int64_t elements;
+    CLADE_TRY(clade_shape_elements(&w->shape[i], &elements));
+    w->elements[i] = (size_t)elements;
+    each += is_weight(i) && !is_result(w, i) ? 0 : w->elements[i];
+  }
+  double fits = floor((double)MOST_ELEMENTS / (double)each);
+  w->chain = job->chain ? job->chain : (int64_t)CLADE_MIN(10.0, ceil(most_flops / flops_of(w)));
+  w->chain = CLADE_MAX(CLADE_MIN(w->chain, (int64_t)fits), 1);
+  return CLADE_OK;
+}
+
+static int64_t count_of(const bench_conv_work *w, int role) { return is_weight(role) ? 1 : w->chain; }
+
+/* Operands, and what they are in the job's type. */
+static clade_status numbers(const bench_job *job, bench_conv_work *w, void *raw[BENCH_ROLES]) {
+  double spread = sqrt(3.0 / (double)(w->c / w->groups * w->kernel * w->kernel));
+  for (int i = 0; i < BENCH_ROLES; i++) {
+    if (is_result(w, i)) continue;
+    size_t n = w->elements[i] * (size_t)count_of(w, i);
+    w->data[i] = clade__new(n, sizeof(float));
+    raw[i] = clade__new(n, sizeof(float));
+    if (!w->data[i] || !raw[i]) return CLADE_NO_MEMORY;
+    bench_random(31 + (uint64_t)i, n, is_weight(i) ? spread : 1, w->data[i]);
+    CLADE_TRY(bench_round(job->dtype, n, w->data[i], raw[i]));
+  }
+  return CLADE_OK;
+}
+
+static clade_val convolve(bench_clade *c, const bench_conv_work *w, clade_val x, clade_val weight) {
+  int stride = (int)w->stride, pad = (int)w->pad;
+  return clade_conv2d(c->graph, x, weight, .stride = {stride, stride}, .pad = {pad, pad}, .groups = (int)w->groups);
+}
+
+/* The operand of one call. What is no operand of this pass is a variable all the same, which nothing reads. */
+static clade_val operand(const bench_job *job, bench_clade *c, const bench_conv_work *w, int role, int call,
+                         void *raw[BENCH_ROLES]) {
+  static const char letter[] = "xwy";
+  char name[24];
+  size_t bytes;
+  snprintf(name, sizeof name, "%c%d", letter[role], call);
+  if (clade_dtype_bytes(job->dtype, (int64_t)w->elements[role], &bytes)) return (clade_val){0};
+  if (is_result(w, role))
+    return clade_variable(c->graph, name, job->dtype, w->shape[role], (clade_initial){CLADE_INIT_ZERO, 0, 0});
+  return bench_variable(c, name, job->dtype, w->shape[role], (char *)raw[role] + (size_t)call * bytes,
+                        !is_weight(role));
+}
+
+static clade_status build(const bench_job *job, const bench_conv_work *w, void *raw[BENCH_ROLES], bench_clade *c) {
+  clade_val v[BENCH_ROLES] = {{0}}, result;
+  char name[24];
+  CLADE_TRY(clade_graph_new(&c->graph));
+  for (int i = 0; i < (int)w->chain; i++) {
+    for (int role = 0; role < BENCH_ROLES; role++) {
+      bool once = is_weight(role) || is_result(w, role);
+      if (!(once && i) && !(w->pass == BENCH_FORWARD && role == BENCH_Y)) v[role] = operand(job, c, w, role, i, raw);
+    }
+    result = convolve(c, w, v[BENCH_X], v[BENCH_W]);
+    if (w->pass != BENCH_FORWARD)
+      CLADE_TRY(clade_gradients(c->graph, result, v[BENCH_Y], 1, &v[bench_conv_result(w)], &result));
+    snprintf(name, sizeof name, "y%d", i);
+    clade_output(c->graph, name, result);
+  }
+  return CLADE_OK;
+}
+
+static clade_status clade_side(const bench_job *job, const bench_conv_work *w, void *raw[BENCH_ROLES],
+                               bench_side *side) {
+  bench_clade *c = clade__new(1, sizeof *c);
+  if (!c) return CLADE_NO_MEMORY;
+  c->out = job->dtype;
+  c->out_elements = w->elements[bench_conv_result(w)];
+  clade_status status = build(job, w, raw, c);
+  clade_status made = bench_clade_side(job, c, side);
+  return status == CLADE_OK ? made : status;
+}
+
+static clade_status compete(bench_job *job, const bench_conv_work *w, void *raw[BENCH_ROLES], bench_row *row,
+                            bench_side *sides, int *n) {
+  static const char *const names[] = {"onednn", "onednn_nchw"};
+  *n = 1;
+  CLADE_TRY(clade_side(job, w, raw, &sides[0]));
+  CLADE_TRY(bench_clade_row(sides[0].state, ops[w->pass], row));
+  for (int i = 0; i < 2 && job->peers; i++) {
+    const char *reason = bench_onednn_conv(job, w, i == 1, &sides[*n]);
+    if (reason) bench_missing(job, names[i], reason);
+    *n += !reason;
+  }
+  for (int i = 0; i < *n; i++) CLADE_TRY(bench_conv_check(job, w, &sides[i]));
+  return bench_race(job, *n, sides, row);
+}
+
+static clade_status measure(bench_job *job, bench_conv_work *w, bench_row *row) {
+  bench_side sides[BENCH_MAX_SIDES] = {{0}};
+  void *raw[BENCH_ROLES] = {NULL};
+  int n = 0;
+  clade_status status = numbers(job, w, raw);
+  if (status == CLADE_OK) status = compete(job, w, raw, row, sides, &n);
+  bench_sides_free(n, sides);
+  for (int i = 0; i < BENCH_ROLES; i++) {
+    clade__free(raw[i]);
+    clade__free(w->data[i]);
+  }
+  return status;
+}
+
+static clade_status one(bench_job *job, const bench_shape *shape, bench_pass pass) {
+  bench_conv_work w;
+  bench_row row = {.group = "conv"};
+  size_t bytes = 0;
+  CLADE_TRY(work_of(job, shape, pass, &w));
+  CLADE_TRY(clade_dtype_bytes(job->dtype, (int64_t)(w.elements[0] + w.elements[1] + w.elements[2]), &bytes));
+  snprintf(row.work, sizeof row.work, "%s", shape->name);
+  snprintf(row.pass, sizeof row.pass, "%s", pass_names[pass]);
+  snprintf(row.dtype, sizeof row.dtype, "%s", clade_dtype_name(job->dtype));
+  int at = snprintf(row.shape, sizeof row.shape, "n=%lld ", (long long)w.n);
+  bench_shape_text(shape, bench_conv_keys, row.shape + at, sizeof row.shape - (size_t)at);
+  row.chain = (int)w.chain;
+  row.flops = flops_of(&w);
+  row.bytes = (double)bytes;
+  clade_status status = measure(job, &w, &row);
+  if (status == CLADE_OK) return bench_row_add(job, &row);
+  clade__free(row.why);
+  return clade__fail_in(status, "conv %s, %s", shape->name, pass_names[pass]);
+}
+
+clade_status bench_conv(bench_job *job) {
+  bench_shapes shapes = {0};
+  clade_status status = bench_shapes_of(job, "resnet50", bench_conv_keys, bench_conv_sets, &shapes);
+  for (int pass = 0; pass < 3; pass++)
+    for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++)
+      if (!job->pass || !strcmp(job->pass, pass_names[pass])) status = one(job, &shapes.at[i], (bench_pass)pass);
+  bench_shapes_free(&shapes);
+  return status;
+}
