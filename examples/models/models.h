@@ -4,9 +4,10 @@
 
 #include <clade/clade.h>
 
-clade_model_fn mlp, lenet5, resnet18;
+clade_model_fn mlp, lenet5, resnet18, resnet50, vgg16, mobilenetv2;
 
-/* "mlp", "lenet5", "resnet18"; NULL: no such model. */
+#define MODEL_NAMES "mlp, lenet5, resnet18, resnet50, vgg16 or mobilenetv2"
+/* By one of these names; NULL: no such model. */
 clade_model_fn *model_by_name(const char *name);
 
 #endif

@@ -51,7 +51,7 @@ json_t *infer_impls_json(const clade_func *func) {
 
 enum { MODEL, INPUT, OUTPUT, CLASSES, DEMO, BATCH, SEED, EXPLAIN, TRACE };
 static const cli_option options[] = {
-    [MODEL] = {"model", "NAME", "what the weights are of: mlp, lenet5 or resnet18"},
+    [MODEL] = {"model", "NAME", "what the weights are of: " MODEL_NAMES},
     [INPUT] = {"input", "X.npy", "images: [n, channels, height, width], [n, height, width] or [n, values]"},
     [OUTPUT] = {"output", "Y.npy", "where their probabilities go: [n, classes]"},
     [CLASSES] = {"classes", "N", "of the model in a FILE (10); a DIR says it itself"},
@@ -105,8 +105,7 @@ static int check_files(const infer_job *job) {
     return cli_wrong(&job->args, "no weights: name a directory of checkpoints or a file, or --demo mlp");
   const char *missing = !job->model ? "model" : !job->input ? "input" : !job->output ? "output" : NULL;
   if (missing) return cli_wrong(&job->args, "--%s is missing", missing);
-  if (!model_by_name(job->model))
-    return cli_wrong(&job->args, "--model %s: expected mlp, lenet5 or resnet18", job->model);
+  if (!model_by_name(job->model)) return cli_wrong(&job->args, "--model %s: expected " MODEL_NAMES, job->model);
   if (job->trace) return cli_wrong(&job->args, "--trace is for --demo");
   return CLI_DONE;
 }

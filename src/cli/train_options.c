@@ -35,7 +35,7 @@ enum {
   DETECT_ANOMALY
 };
 static const cli_option options[] = {
-    [MODEL] = {"model", "NAME", "mlp, lenet5 or resnet18 (lenet5)"},
+    [MODEL] = {"model", "NAME", MODEL_NAMES " (lenet5)"},
     [DATA] = {"data", "SET", "digits, fashion-mnist, mnist:DIR, cifar10:DIR, cifar100:DIR or npy:DIR (digits)"},
     [EPOCHS] = {"epochs", "N", "passes over the training images (3)"},
     [BATCH] = {"batch", "N", "images of a step (64)"},
@@ -235,8 +235,7 @@ int train_parse(train_job *job, int argc, char **argv) {
   }
   if (optind < argc) return cli_wrong(&job->args, "unexpected argument '%s'", argv[optind]);
   job->trainer.model = model_by_name(job->trainer.model_name);
-  if (!job->trainer.model)
-    return cli_wrong(&job->args, "--model %s: expected mlp, lenet5 or resnet18", job->trainer.model_name);
+  if (!job->trainer.model) return cli_wrong(&job->args, "--model %s: expected " MODEL_NAMES, job->trainer.model_name);
   if (job->trainer.resume && !job->trainer.checkpoint_dir)
     return cli_wrong(&job->args, "--resume needs --checkpoint-dir: where should it look?");
   if (job->split_text && !take_split(job)) return CLI_USAGE;

@@ -228,6 +228,9 @@ static void models(void **state) {
   assert_true(plan_model(lenet5, 1, 28, 64, *state, "LeNet-5") <= 1.1);
   assert_true(plan_model(resnet18, 3, 32, 4, *state, "ResNet-18") <= 1.1);
   assert_true(plan_model(resnet18, 3, 32, 32, *state, "ResNet-18") <= 1.1);
+  assert_true(plan_model(resnet50, 3, 224, 8, *state, "ResNet-50") <= 1.1);
+  assert_true(plan_model(vgg16, 3, 224, 8, *state, "VGG-16") <= 1.1);
+  assert_true(plan_model(mobilenetv2, 3, 224, 8, *state, "MobileNetV2") <= 1.1);
 }
 
 static void random_steps(void **state) {
