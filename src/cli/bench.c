@@ -4,7 +4,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
-enum { SHAPES, SET, CHAIN, DTYPE, PASS, BATCH, PEERS, ROUNDS, EXPLAIN, CSV };
+enum { SHAPES, SET, CHAIN, DTYPE, PASS, BATCH, PEERS, ROUNDS, EXPLAIN, CSV, GOOGLE };
 static const cli_option options[] = {
     [SHAPES] = {"shapes", "FILE", "works, one a line: NAME key=value … (docs/bench.md)"},
     [SET] = {"set", "NAME",
@@ -17,11 +17,12 @@ static const cli_option options[] = {
     [ROUNDS] = {"rounds", "N", "turns that each has (7)"},
     [EXPLAIN] = {"explain", NULL, "print why each implementation was chosen"},
     [CSV] = {"csv", NULL, "print CSV to standard output, everything else to standard error"},
+    [GOOGLE] = {"google", "FILE", "also write the JSON of Google Benchmark, for tools that compare"},
     {0},
 };
 static const cli_args description = {
     .command = "bench",
-    .synopsis = "gemm|conv",
+    .synopsis = "gemm|conv|op",
     .about = "Measures how fast the device is, against its own limits and, with --peers, against other libraries.",
     .device_help = "what to measure (unset: CLADE_DEVICE, or the best)",
     .options = options,
@@ -58,6 +59,7 @@ static int parse_options(bench_job *job, int argc, char **argv) {
       break;
     case EXPLAIN: job->explain = true; break;
     case CSV: job->csv = true; break;
+    case GOOGLE: job->google = value; break;
     default: return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
     }
   return CLI_DONE;
@@ -68,6 +70,7 @@ static const struct {
   clade_status (*run)(bench_job *job);
   const char *sets[4], *passes[4];
 } works[] = {{"gemm", bench_gemm, {"squares", "small", "networks"}, {NULL}},
+             {"op", bench_ops, {"64mib"}, {NULL}},
              {"conv", bench_conv, {"resnet50", "vgg16", "mobilenetv2"}, {"fwd", "bwd-data", "bwd-weights"}}};
 
 static bool among(const char *name, const char *const names[4]) {
@@ -77,10 +80,10 @@ static bool among(const char *name, const char *const names[4]) {
 }
 
 static int check(bench_job *job, size_t *work) {
-  if (!job->what) return cli_wrong(&job->args, "what is to be measured? expected gemm or conv");
+  if (!job->what) return cli_wrong(&job->args, "what is to be measured? expected gemm, conv or op");
   for (*work = 0; *work < CLADE_COUNT(works) && strcmp(works[*work].name, job->what);) ++*work;
   if (*work == CLADE_COUNT(works))
-    return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm or conv", job->what);
+    return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm, conv or op", job->what);
   if (job->set && job->shapes) return cli_wrong(&job->args, "--set and --shapes both say what to measure: give one");
   if (job->csv && job->args.json) return cli_wrong(&job->args, "--csv and --json both want standard output: give one");
   if (job->set && !among(job->set, works[*work].sets))
@@ -90,14 +93,15 @@ static int check(bench_job *job, size_t *work) {
   return CLI_DONE;
 }
 
-static clade_status measure(bench_job *job, size_t work) {
+clade_status bench_ready(bench_job *job) {
+  if (job->device) return CLADE_OK;
   CLADE_TRY(clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, &job->device));
   job->info.size = sizeof job->info;
   CLADE_TRY(clade_device_get_info(job->device, &job->info));
-  job->busy = bench_busy();
+  bench_watch(&job->watcher);
   CLADE_TRY(bench_probe(job));
   bench_show_device(job);
-  return works[work].run(job);
+  return CLADE_OK;
 }
 
 int cli_bench(int argc, char **argv) {
@@ -110,7 +114,7 @@ int cli_bench(int argc, char **argv) {
   if ((result = check(&job, &work))) return result;
   if (job.args.json && !cli_json_begin()) return CLI_FAILED;
   if (job.args.json || job.csv) job.to = stderr;
-  clade_status status = measure(&job, work);
+  clade_status status = works[work].run(&job);
   result = status == CLADE_OK ? bench_report(&job) : cli_failed_status(status);
   for (size_t i = 0; i < job.n_rows; i++) clade__free(job.rows[i].why);
   clade__free(job.rows);

@@ -56,6 +56,11 @@ typedef struct bench_row {
   bench_peer_row peer[BENCH_MAX_SIDES];
 } bench_row;
 
+typedef struct bench_watcher {
+  bool known;
+  double all, idle, own; /* ticks of all processors; seconds */
+} bench_watcher;
+
 struct bench_job {
   cli_args args;
   const char *what, *set, *shapes, *pass, *google;
@@ -66,8 +71,9 @@ struct bench_job {
   clade_device *device;
   clade_device_info info;
   double peak_flops, copy_bytes; /* a second, of the device */
-  const char *copy_by;           /* which copy was the fastest */
-  double busy;                   /* bench_busy, before it began */
+  int copy;                      /* the fastest of the probe's */
+  const char *copy_by;           /* its name */
+  bench_watcher watcher;
   bench_row *rows;
   size_t n_rows, row_capacity;
   int columns;                       /* of peers in the table that is being printed */
@@ -109,12 +115,15 @@ typedef struct bench_clade {
   clade_ticket ticket;
   bench_value *values;
   size_t n_values, capacity;
-  clade_dtype out;     /* of the results "y0", "y1", … */
-  size_t out_elements; /* of one */
+  const char *assigned; /* a variable that the graph gives a new value, which is the result; NULL: outputs are */
+  clade_dtype out;      /* of the results "y0", "y1", … */
+  size_t out_elements;  /* of one */
   void *raw;
 } bench_clade;
 clade_val bench_variable(bench_clade *c, const char *name, clade_dtype dtype, clade_shape shape, const void *data,
                          bool fresh);
+/* The same as a parameter, which an update in the graph gives its results. */
+clade_val bench_parameter(bench_clade *c, const char *name, clade_dtype dtype, clade_shape shape, const void *data);
 /* Compiles the graph and makes a side of it; the side owns `c` then, also where this fails. */
 clade_status bench_clade_side(const bench_job *job, bench_clade *c, bench_side *side);
 /* Implementation, and explanation, of the first node of an op. */
@@ -127,9 +136,14 @@ double bench_unit(clade_dtype dtype);                               /* the large
 /* Rounds floats to a type: `raw` has its bytes, x what they mean. */
 clade_status bench_round(clade_dtype dtype, size_t n, float *x, void *raw);
 
+/* ---- bench.c ---- */
+/* Finds the device and measures its limits, once: after what is asked for was understood. */
+clade_status bench_ready(bench_job *job);
+
 /* ---- bench_probe.c ---- */
 clade_status bench_probe(bench_job *job);
-typedef enum bench_copy { BENCH_COPY_STEP, BENCH_COPY_KERNEL, BENCH_COPY_STREAM, BENCH_COPIES } bench_copy;
+/* The fastest copy that the probe found, of so many bytes. */
+clade_status bench_copy_side(const bench_job *job, size_t bytes, bench_side *side);
 
 /* ---- bench_gemm.c and its peers ---- */
 clade_status bench_gemm(bench_job *job);
@@ -142,6 +156,9 @@ typedef struct bench_gemm_work {
   float *a, *b;                              /* one after another */
   size_t a_elements, b_elements, c_elements; /* of one */
 } bench_gemm_work;
+
+/* ---- bench_op.c ---- */
+clade_status bench_ops(bench_job *job);
 
 /* ---- bench_conv.c ---- */
 clade_status bench_conv(bench_job *job);
@@ -156,13 +173,16 @@ const char *bench_library(const char *file, const char *package, int n, const be
 int bench_threads(const bench_job *job); /* that peers are to have: the device's, where it is a CPU */
 /* How many processors, and what the system calls them. */
 int bench_processors(char *name, size_t size);
-double bench_busy(void); /* the part of all processors that others use just now; 0 where that is unknown */
+void bench_watch(bench_watcher *watcher);
+/* The part of all processors that other processes used since then; 0 where that is unknown. */
+double bench_busy(const bench_watcher *watcher);
 /* NULL, or why OpenBLAS cannot take part in this. */
 const char *bench_openblas(const bench_job *job, const bench_gemm_work *work, bench_side *side);
 
 /* ---- bench_report.c ---- */
 clade_status bench_row_add(bench_job *job, const bench_row *row);         /* and tells it; takes `why` */
 void bench_missing(bench_job *job, const char *peer, const char *reason); /* tells it once */
+bool bench_google(const bench_job *job); /* writes the file that --google names; false: it cannot, and that is told */
 void bench_show_device(const bench_job *job);
 int bench_report(bench_job *job); /* the documents that were asked for; the exit status */
 

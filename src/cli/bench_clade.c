@@ -3,17 +3,29 @@
 
 #include "cli/bench.h"
 
-clade_val bench_variable(bench_clade *c, const char *name, clade_dtype dtype, clade_shape shape, const void *data,
-                         bool fresh) {
+/* Its name, kept; NULL where there is no memory, which compiling a graph without it tells. */
+static const char *keep(bench_clade *c, const char *name, clade_dtype dtype, clade_shape shape, const void *data,
+                        bool fresh) {
   clade_type type = {.dtype = dtype, .shape = shape};
   size_t bytes;
-  if (clade_type_bytes(&type, &bytes) ||
-      clade__grow(&c->values, &c->capacity, c->n_values + 1, sizeof *c->values)) /* compiling tells the first */
-    return (clade_val){0};
+  if (clade_type_bytes(&type, &bytes) || clade__grow(&c->values, &c->capacity, c->n_values + 1, sizeof *c->values))
+    return NULL;
   bench_value *v = &c->values[c->n_values++];
   *v = (bench_value){.data = data, .bytes = bytes, .fresh = fresh};
   snprintf(v->name, sizeof v->name, "%s", name);
-  return clade_variable(c->graph, v->name, dtype, shape, (clade_initial){CLADE_INIT_ZERO, 0, 0});
+  return name;
+}
+
+static const clade_initial zeros = {CLADE_INIT_ZERO, 0, 0};
+
+clade_val bench_variable(bench_clade *c, const char *name, clade_dtype dtype, clade_shape shape, const void *data,
+                         bool fresh) {
+  return clade_variable(c->graph, keep(c, name, dtype, shape, data, fresh), dtype, shape, zeros);
+}
+
+clade_val bench_parameter(bench_clade *c, const char *name, clade_dtype dtype, clade_shape shape, const void *data) {
+  c->assigned = name;
+  return clade_parameter(c->graph, keep(c, name, dtype, shape, data, false), dtype, shape, zeros);
 }
 
 static clade_status refresh(void *state) {
@@ -36,7 +48,10 @@ static clade_status read_result(void *state, int index, float *result) {
   size_t bytes;
   snprintf(name, sizeof name, "y%d", index);
   CLADE_TRY(clade_dtype_bytes(c->out, (int64_t)c->out_elements, &bytes));
-  CLADE_TRY(clade_read(c->run, c->ticket, name, c->raw, bytes));
+  if (c->assigned)
+    CLADE_TRY(clade_vars_get(c->vars, c->assigned, c->raw, bytes));
+  else
+    CLADE_TRY(clade_read(c->run, c->ticket, name, c->raw, bytes));
   return clade_convert(CLADE_F32, result, c->out, c->raw, c->out_elements);
 }
 

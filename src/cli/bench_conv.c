@@ -171,6 +171,7 @@ static clade_status one(bench_job *job, const bench_shape *shape, bench_pass pas
 clade_status bench_conv(bench_job *job) {
   bench_shapes shapes = {0};
   clade_status status = bench_shapes_of(job, "resnet50", bench_conv_keys, bench_conv_sets, &shapes);
+  if (status == CLADE_OK) status = bench_ready(job);
   for (int pass = 0; pass < 3; pass++)
     for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++)
       if (!job->pass || !strcmp(job->pass, pass_names[pass])) status = one(job, &shapes.at[i], (bench_pass)pass);

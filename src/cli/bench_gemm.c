@@ -130,6 +130,7 @@ static clade_status one(bench_job *job, const bench_shape *shape) {
 clade_status bench_gemm(bench_job *job) {
   bench_shapes shapes = {0};
   clade_status status = bench_shapes_of(job, "squares", bench_gemm_keys, bench_gemm_sets, &shapes);
+  if (status == CLADE_OK) status = bench_ready(job);
   for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++) status = one(job, &shapes.at[i]);
   bench_shapes_free(&shapes);
   return status;

@@ -1,6 +1,7 @@
 /* Libraries that others made, opened where they are installed: nothing of them is needed to build or to run Clade. */
 #include <dlfcn.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cli/bench.h"
@@ -42,12 +43,21 @@ static bool ticks(double *all, double *idle) {
   return n == 8;
 }
 
-double bench_busy(void) {
-  double all, idle, all_then, idle_then;
-  if (!ticks(&all_then, &idle_then)) return 0;
-  bench_pause(0.3);
-  if (!ticks(&all, &idle) || all <= all_then) return 0;
-  return 1 - (idle - idle_then) / (all - all_then);
+static double own_seconds(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void bench_watch(bench_watcher *w) {
+  w->known = ticks(&w->all, &w->idle);
+  w->own = own_seconds();
+}
+
+double bench_busy(const bench_watcher *w) {
+  double all, idle, own = (own_seconds() - w->own) * (double)sysconf(_SC_CLK_TCK);
+  if (!w->known || !ticks(&all, &idle) || all <= w->all) return 0;
+  return CLADE_MAX(1 - (idle - w->idle + own) / (all - w->all), 0.0);
 }
 
 int bench_processors(char *name, size_t size) {

@@ -60,6 +60,7 @@ static const char source[] =
     "#undef PUT\n"
     "#endif\n";
 
+enum { COPY_STEP, COPY_KERNEL, COPY_STREAM, COPIES };
 enum { CHAINS = 12, UNITS_EACH = 4, GROUP = 64, SAMPLES = 7, COPY_BYTES = 64 << 20, COPY_EACH = 16 };
 static const float scale = 0.5f, add = 1; /* every chain ends at 2 */
 
@@ -110,20 +111,20 @@ static const clade_op fma_op = {.size = sizeof(clade_op),
 
 /* ---- copies ---- */
 typedef struct copy_attrs {
-  int32_t by; /* bench_copy */
+  int32_t by; /* COPY_… */
 } copy_attrs;
 static const clade_attr copy_table[] = {{"by", CLADE_ATTR_I32, offsetof(copy_attrs, by), 1}, {0}};
 
 static clade_status emit_copy(clade_emit *e, const clade_query *q) {
   int32_t by = ((const copy_attrs *)q->node->attrs)->by;
-  if (by == BENCH_COPY_STEP) {
+  if (by == COPY_STEP) {
     clade_emit_copy(e, 0, 0);
     return CLADE_OK;
   }
   int64_t n = q->node->in[0].shape.dim[0] / 16, each = 1, units = CLADE_MAX(q->device->compute_units, 1u) * COPY_EACH;
   if (on_cpu(q->device)) each = (n + units - 1) / units;
   clade_kernel_step *s = clade_emit_kernel(e, "bench_copy");
-  clade_emit_define(s, "STREAM", by == BENCH_COPY_STREAM);
+  clade_emit_define(s, "STREAM", by == COPY_STREAM);
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
   clade_emit_index(s, n);
@@ -152,17 +153,20 @@ typedef struct probe {
   double seconds[SAMPLES];
 } probe;
 
-static clade_status sample(const bench_job *job, probe *p, bench_side *side) {
+static clade_status probe_side(const bench_job *job, const probe *p, bench_side *side) {
   bench_clade *c = clade__new(1, sizeof *c);
   if (!c) return CLADE_NO_MEMORY;
-  *side = (bench_side){0};
   c->out = CLADE_F32;
   c->out_elements = p->elements;
   clade_status status = clade_graph_new(&c->graph);
   clade_val x = bench_variable(c, "x", CLADE_F32, CLADE_SHAPE((int64_t)p->elements), p->x, false);
   clade_output(c->graph, "y0", clade_node_add(c->graph, p->op, NULL, p->attrs, 1, &x, NULL));
-  if (status == CLADE_OK) status = bench_clade_side(job, c, side);
-  CLADE_TRY(status);
+  clade_status made = bench_clade_side(job, c, side);
+  return status == CLADE_OK ? made : status;
+}
+
+static clade_status sample(const bench_job *job, probe *p, bench_side *side) {
+  CLADE_TRY(probe_side(job, p, side));
   for (int i = -1; i < SAMPLES; i++) {
     double start = bench_now();
     CLADE_TRY(side->call(side->state));
@@ -208,14 +212,15 @@ static clade_status fma_peak(const bench_job *job, probe *p, rounds_attrs *attrs
 }
 
 static clade_status copy_speed(bench_job *job, probe *p, copy_attrs *attrs) {
-  static const char *const names[BENCH_COPIES] = {"a copy step", "a kernel", "a kernel with streaming stores"};
-  for (attrs->by = 0; attrs->by < BENCH_COPIES; attrs->by++) {
+  static const char *const names[COPIES] = {"a copy step", "a kernel", "a kernel with streaming stores"};
+  for (attrs->by = 0; attrs->by < COPIES; attrs->by++) {
     CLADE_TRY(run_probe(job, p));
     if (memcmp(p->x, p->y, p->elements * sizeof *p->x))
       return CLADE_FAIL(INTERNAL, "a copy of 64 MiB by %s is not like its source", names[attrs->by]);
     double speed = 2.0 * (double)(p->elements * sizeof *p->x) / bench_stat_of(SAMPLES, p->seconds).median;
     if (speed <= job->copy_bytes) continue;
     job->copy_bytes = speed;
+    job->copy = attrs->by;
     job->copy_by = names[attrs->by];
   }
   return CLADE_OK;
@@ -231,6 +236,18 @@ clade_status bench_probe(bench_job *job) {
   CLADE_TRY(status);
   status = probe_new(&p, &copy_op, &by, COPY_BYTES / sizeof(float));
   if (status == CLADE_OK) status = copy_speed(job, &p, &by);
+  probe_free(&p);
+  return status;
+}
+
+clade_status bench_copy_side(const bench_job *job, size_t bytes, bench_side *side) {
+  copy_attrs by = {job->copy};
+  probe p;
+  /* its contents do not matter, but pages that were never written are all the same one */
+  clade_status status = probe_new(&p, &copy_op, &by, CLADE_MAX(bytes / sizeof(float) / 16 * 16, (size_t)16));
+  if (status == CLADE_OK) status = probe_side(job, &p, side);
+  side->name = "copy";
+  snprintf(side->kernel, sizeof side->kernel, "%s", job->copy_by);
   probe_free(&p);
   return status;
 }

@@ -114,7 +114,7 @@ static json_t *machine_json(const bench_job *job) {
   int processors = bench_processors(cpu, sizeof cpu);
   uname(&system);
   return json_pack("{s:o, s:i, s:s, s:s, s:f}", "cpu", cli_json_text(cpu), "processors", processors, "system",
-                   system.sysname, "architecture", system.machine, "busy", job->busy);
+                   system.sysname, "architecture", system.machine, "busy", bench_busy(&job->watcher));
 }
 
 static json_t *device_json(const bench_job *job) {
@@ -187,7 +187,12 @@ static int report_csv(const bench_job *job) {
 }
 
 int bench_report(bench_job *job) {
+  double busy = bench_busy(&job->watcher);
   show_summary(job);
+  if (busy > 0.1)
+    fprintf(stderr, "clade: other processes used %.0f %% of the processors: these figures are not worth quoting\n",
+            100 * busy);
+  if (job->google && !bench_google(job)) return CLI_FAILED;
   if (job->csv) return report_csv(job);
   return job->args.json ? report_json(job) : CLI_DONE;
 }

@@ -101,6 +101,22 @@ class Documents(unittest.TestCase):
             files = ["--input", room + "/x_test.npy", "--output", room + "/y.npy"]
             self.check("clade infer", run("infer", room + "/run", "--model", "mlp", *files, "--json"))
 
+    def test_bench(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as shapes:
+            shapes.write("tiny m=5 n=7 k=9\n")
+            shapes.flush()
+            done = run("bench", "gemm", "--shapes", shapes.name, "--rounds", "1", "--peers", "--json")
+        found, known, wrong = document(done), tables(), []
+        parts = [("clade bench peer", row["peers"]) for row in found["rows"]] + [("clade bench summary", found["summary"])]
+        if not all(part for _, part in parts):
+            self.skipTest("no peer is installed: " + done.stderr)
+        for heading, by_name in parts:
+            for part in by_name.values():
+                compare(part, "", known[heading], set(), wrong)
+            by_name.clear()
+        compare(found, "", known["clade bench"], set(), wrong)
+        self.assertEqual(wrong, [])
+
     def test_demo(self):
         self.check("clade infer --demo", run("infer", "--demo", "mlp", "--json"),
                    run("infer", "--demo", "mlp", "--json", "--explain", "--batch", "3"))

@@ -7,7 +7,7 @@ import unittest
 import clade
 from clade import document, run
 
-COMMANDS = ["doctor", "devices", "infer", "cache"]
+COMMANDS = ["doctor", "devices", "infer", "bench", "cache"]
 
 
 class Usage(unittest.TestCase):

@@ -1,0 +1,121 @@
+"""clade bench: wrong usage, small shapes of everything, and peers that are not installed. Figures are not looked at."""
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import tempfile
+import unittest
+
+import clade
+from clade import document, run
+
+GEMM = "tiny m=5 n=7 k=9\nbatched m=4 n=6 k=5 batch=3 trans_a trans_b # a comment\n\nlinked m=3 n=8 k=8\n" \
+       "row m=1 n=20 k=30 trans_b frozen_b\ncolumn m=20 n=1 k=30 trans_a frozen_a\n"
+CONV = "grouped c=6 h=9 w=8 out=4 kernel=3 pad=1 groups=2\nstrided c=5 h=12 w=11 out=7 kernel=3 stride=2 pad=1\n"
+
+
+class Bench(unittest.TestCase):
+    def setUp(self):
+        self.room = tempfile.TemporaryDirectory()
+        self.addCleanup(self.room.cleanup)
+
+    def file(self, text, name="shapes"):
+        path = os.path.join(self.room.name, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def bench(self, *args, **more):
+        done = run("bench", *args, **more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def test_wrong_usage(self):
+        shapes = self.file(GEMM)
+        for args, word in [([], "what"), (["zork"], "zork"), (["gemm", "more"], "more"),
+                           (["gemm", "--set", "vgg16"], "vgg16"), (["conv", "--set", "squares"], "squares"),
+                           (["gemm", "--pass", "fwd"], "--pass"), (["conv", "--pass", "up"], "up"),
+                           (["gemm", "--dtype", "f8"], "f8"), (["gemm", "--rounds", "0"], "--rounds"),
+                           (["gemm", "--chain", "0"], "--chain"), (["conv", "--batch", "-1"], "--batch"),
+                           (["gemm", "--csv", "--json"], "--csv"), (["gemm", "--set", "small", "--shapes", shapes], "one")]:
+            done = run("bench", *args)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), args)
+            self.assertIn(word, done.stderr)
+
+    def test_wrong_shapes(self):
+        for text, word in [("a m=1 n=2\n", "no k="), ("ok m=1 n=1 k=1\na m=1 n=x k=3\n", "line 2"), ("a m=0 n=1 k=1", "m is 0"),
+                           ("a q=1", "'q'"), ("# nothing\n", "no shape"), ("m=1 n=1 k=1", "no name"), ("a" * 600, "too long"),
+                           ("a m=99999999999999999999 n=1 k=1", "line 1")]:
+            done = run("bench", "gemm", "--shapes", self.file(text))
+            self.assertEqual((done.returncode, done.stdout.count("\n") < 2), (1, True), text)
+            self.assertIn(word, done.stderr)
+        done = run("bench", "gemm", "--shapes", os.path.join(self.room.name, "none"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("none cannot be read", done.stderr)
+        done = run("bench", "conv", "--shapes", self.file("a c=5 h=8 w=8 out=4 kernel=3 groups=2"))
+        self.assertIn("not divisible", done.stderr)
+
+    def test_products(self):
+        for dtype in ["f32", "bf16"]:
+            rows = document(self.bench("gemm", "--shapes", self.file(GEMM), "--chain", "3", "--rounds", "1", "--dtype", dtype,
+                                       "--json"))["rows"]
+            self.assertEqual([row["work"] for row in rows], ["tiny", "batched", "linked", "row", "column"])
+            for row in rows:
+                self.assertEqual((row["chain"], row["dtype"], row["peers"]), (3, dtype, {}))
+                self.assertGreater(row["gflops"], 0)
+                self.assertTrue(row["impl"] and row["impl"] in row["why"], row)
+
+    def test_convolutions(self):
+        found = self.bench("conv", "--shapes", self.file(CONV), "--batch", "2", "--chain", "2", "--rounds", "1", "--peers",
+                           "--json")
+        rows = document(found)["rows"]
+        self.assertEqual([(row["pass"], row["work"]) for row in rows],
+                         [(p, w) for p in ["fwd", "bwd-data", "bwd-weights"] for w in ["grouped", "strided"]])
+
+    def test_ops(self):
+        with open(os.path.join(clade.ROOT, "src", "cli", "bench_op_table.c"), encoding="utf-8") as table:
+            names = re.findall(r'"(\w+) (?:n|h)=\d+ ', table.read())
+        self.assertGreater(len(names), 20)
+        shapes = self.file("".join(f"{name} n=2 c=6 h=10 w=12\n" for name in names))
+        rows = document(self.bench("op", "--shapes", shapes, "--rounds", "1", "--json"))["rows"]
+        self.assertEqual([row["work"] for row in rows], names)
+        for row in rows:
+            self.assertEqual(list(row["peers"]), ["copy"])
+            self.assertTrue(row["impl"], row)
+
+    def test_csv(self):
+        done = self.bench("gemm", "--shapes", self.file("tiny m=5 n=7 k=9\n"), "--rounds", "1", "--csv")
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))
+        self.assertEqual([(row["work"], row["who"], row["shape"]) for row in rows], [("tiny", "clade", "m=5 n=7 k=9")])
+        self.assertGreater(float(rows[0]["gflops"]), 0)
+
+    def test_a_peer_that_is_not_there(self):
+        """A library without its functions stands where it would be found."""
+        for name in ["libopenblas.so.0", "libdnnl.so.2"]:
+            shutil.copy(os.environ["CLADE_ABORTING_ICD"], os.path.join(self.room.name, name))
+        for what, text, package in [("gemm", "tiny m=2 n=2 k=2", "libopenblas0-pthread"),
+                                    ("conv", "tiny c=1 h=3 w=3 out=1 kernel=3 pad=1", "libdnnl2")]:
+            done = self.bench(what, "--shapes", self.file(text), "--rounds", "1", "--peers", "--json",
+                              env={"LD_LIBRARY_PATH": self.room.name})
+            self.assertIn(f"apt-get install -y --no-install-recommends {package}", done.stderr)
+            self.assertEqual((document(done)["rows"][0]["peers"], document(done)["summary"]), ({}, {}))
+
+    def test_google(self):
+        path = os.path.join(self.room.name, "google.json")
+        self.bench("gemm", "--shapes", self.file("tiny m=5 n=7 k=9\n"), "--rounds", "1", "--google", path)
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)
+        self.assertEqual([b["name"] for b in found["benchmarks"]], ["gemm/forward/f32/tiny/clade"])
+        self.assertEqual(found["benchmarks"][0]["time_unit"], "ns")
+        self.assertGreater(found["benchmarks"][0]["real_time"], 0)
+        done = run("bench", "gemm", "--shapes", self.file("tiny m=5 n=7 k=9\n"), "--rounds", "1", "--google",
+                   os.path.join(self.room.name, "no", "such"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("such", done.stderr)
+
+
+if __name__ == "__main__":
+    clade.main()
