@@ -1,8 +1,9 @@
 /* Matrix products: y = epilogue(alpha * a b), over batches.
  *
  * dims: six batch extents, rows, columns. a_s: six batch strides, those of rows and of the inner axis. b_s: six batch
- * strides, those of the inner axis and of columns. ACC: float, or uint for integers, which wrap. OUT: the stored type of y. EPILOGUE computes r from i0 at (row,
- * column); EPILOGUE_ARGS, EPILOGUE_PASS and EPILOGUE_USE bring its operands in. */
+ * strides, those of the inner axis and of columns. ACC: float, or uint for integers, which wrap. OUT: the stored type
+ * of y. EPILOGUE computes r from i0 at (row, column); EPILOGUE_ARGS, EPILOGUE_PASS and EPILOGUE_USE bring its operands
+ * in. */
 static inline index_t FN(offset)(index8_t dims, index8_t strides, index_t at) {
   index_t from = at % dims.s5 * strides.s5;
   at /= dims.s5;
@@ -14,28 +15,32 @@ static inline index_t FN(offset)(index8_t dims, index8_t strides, index_t at) {
   at /= dims.s2;
   return from + at % dims.s1 * strides.s1 + at / dims.s1 * strides.s0;
 }
-static inline long FN(batches)(index8_t dims) { return (long)dims.s0 * dims.s1 * dims.s2 * dims.s3 * dims.s4 * dims.s5; }
+static inline long FN(batches)(index8_t dims) {
+  return (long)dims.s0 * dims.s1 * dims.s2 * dims.s3 * dims.s4 * dims.s5;
+}
 
-#define GEMM_ARGS                                                                                              \
+#define GEMM_ARGS                                                                                                     \
   ARG(const STORAGE(T), a), ARG(const STORAGE(T), b), ARG(STORAGE(OUT), y), const index8_t dims, const index_t depth, \
       const index8_t a_s, const index8_t b_s, const float alpha
-#define GEMM_PASS PASS(a), PASS(b), PASS(y), dims, depth, a_s, b_s, alpha
+#define GEMM_PASS            PASS(a), PASS(b), PASS(y), dims, depth, a_s, b_s, alpha
 #define EPILOGUE_AT(strides) FN(offset)(dims, strides, batch)
 /* Pointers to the batch's matrices. */
-#define GEMM_USE                          \
-  USE(const STORAGE(T), a);               \
-  USE(const STORAGE(T), b);               \
-  USE(STORAGE(OUT), y);                   \
-  a += FN(offset)(dims, a_s, batch);       \
-  b += FN(offset)(dims, b_s, batch);       \
-  y += batch * (index_t)dims.s6 * dims.s7; \
+#define GEMM_USE_MATRICES            \
+  USE(const STORAGE(T), a);          \
+  USE(const STORAGE(T), b);          \
+  USE(STORAGE(OUT), y);              \
+  a += FN(offset)(dims, a_s, batch); \
+  b += FN(offset)(dims, b_s, batch); \
+  y += batch * (index_t)dims.s6 * dims.s7;
+#define GEMM_USE    \
+  GEMM_USE_MATRICES \
   EPILOGUE_USE
 #define GEMM_STORE(result, row_, column_)           \
   {                                                 \
     const index_t row = (row_), column = (column_); \
     const COMPUTE(T) i0 = (result);                 \
     EPILOGUE                                        \
-    STORE(OUT, y, row * dims.s7 + column, r);       \
+    STORE(OUT, y, row *dims.s7 + column, r);        \
   }
 
 #ifdef WANT_gemm_forward_ref
@@ -56,101 +61,298 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
 #endif
 
 #ifdef WANT_gemm_forward_vec
-/* For a core with vectors of WIDTH floats. A block of `rows` x BLOCK_COLUMNS is one work-item's. For every DEPTH of the
- * inner axis the slice of b is copied to private memory in panels two vectors wide, and for every ROWS rows that of a.
- * Beyond the edges the last row and column are copied again, so that the inner loop knows whole tiles only; what comes
- * of them is not stored. */
-#define VECTOR  CLADE_PASTE(float, WIDTH)
-#define VLOAD   CLADE_PASTE(vload, WIDTH)
-#define VSTORE  CLADE_PASTE(vstore, WIDTH)
-#define PANEL   (2 * WIDTH)
-#define A_PITCH (DEPTH + 16)
+/* For a core with vectors of WIDTH floats. Registers hold a tile of ROWS rows by VECTORS vectors; a panel is what a
+ * tile reads of an operand: for each step of the inner axis its ROWS rows of a, its columns of b, side by side.
+ *
+ * A work-item does one of plan.s0 x plan.s1 parts of a matrix. Of plan.s2 of the inner axis and plan.s3 rows it copies
+ * the panels of a, which stay in the second cache; then, for every plan.s4 columns, those of b, one of which stays in
+ * the first cache while all panels of a go by. The copies are in `space`, plan.s5 floats for each work-item. Sums that
+ * the next part of the inner axis goes on with are in `sums`, which may be y itself. */
+#define VECTOR CLADE_PASTE(float, WIDTH)
+#define VLOAD  CLADE_PASTE(vload, WIDTH)
+#define VSTORE CLADE_PASTE(vstore, WIDTH)
+#define PANEL  (VECTORS * WIDTH)
+#define HIGH   ((2 * ROWS + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
+#define LOW    ((ROWS + 2) / 3)
 
-/* The elements from k on, of a row or a column. */
-static inline void FN(copy)(const __global STORAGE(T) *from, index_t stride, index_t k, index_t depth, float *to, int step) {
-#pragma clang loop vectorize(disable)
-  for (; k < depth; k++) to[k * step] = LOAD(T, from, k * stride);
-}
-
-static inline void FN(copy_a)(const __global STORAGE(T) *a, const index8_t a_s, index_t rows, index_t depth, float *to) {
-  for (int r = 0; r < ROWS; r++, to += A_PITCH) {
-    const __global STORAGE(T) *row = a + min((index_t)r, rows - 1) * a_s.s6;
-    index_t k = 0;
-    if (a_s.s7 == 1)
-      for (; k + WIDTH <= depth; k += WIDTH) VSTORE(LOADN(WIDTH, T, row, k), 0, to + k);
-    FN(copy)(row, a_s.s7, k, depth, to, 1);
+/* A panel of an operand whose neighbours lie side by side; there are `n`, and what is not there counts as 0. Where
+ * eight at once are more than the panel is wide, what was written too far is written again. */
+static inline void FN(copy)(const __global STORAGE(T) * from, index_t stride, index_t n, index_t depth,
+                            __global float *to, const int width) {
+  if (n >= (width + 7) / 8 * 8) {
+    for (; depth; depth--, from += stride, to += width)
+#pragma unroll
+      for (int i = 0; i < width; i += 8) vstore8(LOADN(8, T, from, i), 0, to + i);
+  } else {
+    for (; depth; depth--, from += stride, to += width)
+      for (int i = 0; i < width; i++) to[i] = i < n ? LOAD(T, from, i) : 0.0f;
   }
 }
 
-static inline void FN(copy_b)(const __global STORAGE(T) *b, const index8_t b_s, index_t columns, index_t depth, float *to) {
-  for (index_t c = 0; c < columns; c += PANEL, to += DEPTH * PANEL) {
-    if (c + PANEL <= columns && b_s.s7 == 1) {
-      for (index_t k = 0; k < depth; k++) {
-        VSTORE(LOADN(WIDTH, T, b, k * b_s.s6 + c), 0, to + k * PANEL);
-        VSTORE(LOADN(WIDTH, T, b, k * b_s.s6 + c + WIDTH), 1, to + k * PANEL);
+/* The same of an operand whose inner axis lies side by side: eight by eight are transposed in registers. */
+static inline void FN(turn)(const __global STORAGE(T) * from, index_t stride, index_t n, index_t depth,
+                            __global float *to, const int width) {
+  index_t k = 0;
+  for (; k + 8 <= depth; k += 8, from += 8, to += 8 * width) {
+    for (int i = 0; i < width; i += 8) {
+      float8 x[8], y[8];
+#pragma unroll
+      for (int l = 0; l < 8; l++) x[l] = LOADN(8, T, from, min((index_t)(i + l), n - 1) * stride);
+#pragma unroll
+      for (int l = 0; l < 8; l += 2) {
+        y[l] = (float8)(x[l].s0, x[l + 1].s0, x[l].s1, x[l + 1].s1, x[l].s4, x[l + 1].s4, x[l].s5, x[l + 1].s5);
+        y[l + 1] = (float8)(x[l].s2, x[l + 1].s2, x[l].s3, x[l + 1].s3, x[l].s6, x[l + 1].s6, x[l].s7, x[l + 1].s7);
       }
-    } else {
-      for (int l = 0; l < PANEL; l++)
-        FN(copy)(b + min(c + l, columns - 1) * b_s.s7, b_s.s6, 0, depth, to + l, PANEL);
+#pragma unroll
+      for (int l = 0; l < 8; l += 4)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          x[l + 2 * h] = (float8)(y[l + h].s01, y[l + 2 + h].s01, y[l + h].s45, y[l + 2 + h].s45);
+          x[l + 2 * h + 1] = (float8)(y[l + h].s23, y[l + 2 + h].s23, y[l + h].s67, y[l + 2 + h].s67);
+        }
+#pragma unroll
+      for (int l = 0; l < 4; l++) vstore8((float8)(x[l].lo, x[l + 4].lo), 0, to + l * width + i);
+#pragma unroll
+      for (int l = 0; l < 4; l++) vstore8((float8)(x[l].hi, x[l + 4].hi), 0, to + (l + 4) * width + i);
+    }
+  }
+  for (; k < depth; k++, from++, to += width)
+    for (int i = 0; i < width; i++) to[i] = LOAD(T, from, min((index_t)i, n - 1) * stride);
+}
+
+/* One step across and one along the inner axis are `across` and `along` elements: one of them is 1, or its axis is. */
+BODY(pack_a)
+(const __global STORAGE(T) * from, index_t across, index_t along, index_t n, index_t depth, __global float *to) {
+  if (along == 1)
+    FN(turn)(from, across, n, depth, to, ROWS);
+  else
+    FN(copy)(from, along, n, depth, to, ROWS);
+}
+BODY(pack_b)
+(const __global STORAGE(T) * from, index_t across, index_t along, index_t n, index_t depth, __global float *to) {
+  if (across == 1)
+    FN(copy)(from, along, n, depth, to, PANEL);
+  else
+    FN(turn)(from, across, n, depth, to, PANEL);
+}
+
+/* What is known of a tile besides its panels: the matrices that it belongs to, its place and the part that is there. */
+#define TILE_ARGS                                                                                               \
+  __global STORAGE(OUT) * y, __global float *sums, const index8_t dims, const float alpha, const index_t batch, \
+      const index_t row0, const index_t column0, const index_t rows, const index_t columns, const bool first,   \
+      const bool last
+#define TILE_PASS y, sums, dims, alpha, batch, row0, column0, rows, columns, first, last
+
+/* One that is not whole, or has an epilogue: element by element. */
+BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
+  EPILOGUE_USE
+  for (index_t r = 0; r < rows; r++, part += PANEL)
+    for (index_t c = 0; c < columns; c++) {
+      const index_t at = (row0 + r) * dims.s7 + column0 + c;
+      const float sum = first ? part[c] : sums[at] + part[c];
+      if (last)
+        GEMM_STORE(sum * alpha, row0 + r, column0 + c)
+      else
+        sums[at] = sum;
+    }
+}
+
+__attribute__((always_inline)) static inline void
+FN(tile)(const int height, const __global float *a, const __global float *b, index_t depth, TILE_ARGS EPILOGUE_ARGS) {
+  VECTOR sum[ROWS][VECTORS];
+#pragma unroll
+  for (int r = 0; r < height; r++)
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) sum[r][v] = 0;
+#pragma unroll 4
+  for (; depth; depth--, a += ROWS, b += PANEL) {
+    VECTOR right[VECTORS];
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) right[v] = VLOAD(v, b);
+#pragma unroll
+    for (int r = 0; r < height; r++) {
+      const VECTOR left = a[r];
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++) sum[r][v] = fma(left, right[v], sum[r][v]);
+    }
+  }
+  if (columns == PANEL && (PLAIN || !last)) {
+#pragma unroll
+    for (int r = 0; r < height; r++)
+      if (r < rows) {
+        const index_t at = (row0 + r) * dims.s7 + column0;
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++) {
+          if (!first) sum[r][v] += VLOAD(v, sums + at);
+#if PLAIN
+          if (last)
+            STOREN(WIDTH, OUT, y, at + v * WIDTH, sum[r][v] * alpha);
+          else
+#endif
+            VSTORE(sum[r][v], v, sums + at);
+        }
+      }
+  } else {
+    float part[ROWS * PANEL];
+#pragma unroll
+    for (int r = 0; r < height; r++)
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], v, part + r * PANEL);
+    FN(finish)(part, TILE_PASS EPILOGUE_PASS);
+  }
+}
+
+BODY(block)(const long item, GEMM_ARGS, ARG(float, space), ARG(float, sums), const index8_t plan EPILOGUE_ARGS) {
+  const index_t down = plan.s0, across = plan.s1;
+  if (down == 0 || item >= down * across * FN(batches)(dims)) return;
+  const index_t batch = (index_t)(item / (down * across)), tiles = (dims.s6 + ROWS - 1) / ROWS;
+  const index_t panels = (dims.s7 + PANEL - 1) / PANEL, down_at = (index_t)(item % down);
+  const index_t across_at = (index_t)(item / down % across);
+  const index_t row0 = (index_t)((long)tiles * down_at / down) * ROWS;
+  const index_t row1 = min((index_t)((long)tiles * (down_at + 1) / down) * ROWS, dims.s6);
+  const index_t column0 = (index_t)((long)panels * across_at / across) * PANEL;
+  const index_t column1 = min((index_t)((long)panels * (across_at + 1) / across) * PANEL, dims.s7);
+  GEMM_USE_MATRICES
+  USE(float, space);
+  USE(float, sums);
+  sums += batch * dims.s6 * dims.s7;
+  space += item * plan.s5;
+  for (index_t k = 0; k == 0 || k < depth; k += plan.s2) {
+    const index_t part = min(plan.s2, depth - k);
+    const bool first = k == 0, last = k + part == depth;
+    for (index_t i = row0; i < row1; i += plan.s3) {
+      const index_t end = min(i + plan.s3, row1), count = (end - i + ROWS - 1) / ROWS,
+                    height = (end - i + count - 1) / count;
+      __global float *a_part = space, *b_part = space + count * part * ROWS + 8;
+      for (index_t r = 0; r < count; r++) FN(pack_a)
+      (a + (i + r * height) * a_s.s6 + k * a_s.s7, a_s.s6, a_s.s7, dims.s6 - i - r * height, part,
+       a_part + r * part * ROWS);
+      for (index_t j = column0; j < column1; j += plan.s4) {
+        const index_t to = min(j + plan.s4, column1);
+        for (index_t c = j; c < to; c += PANEL)
+          FN(pack_b)(b + k * b_s.s6 + c * b_s.s7, b_s.s7, b_s.s6, dims.s7 - c, part, b_part + (c - j) * part);
+        for (index_t c = j; c < to; c += PANEL) {
+          const index_t columns = min((index_t)PANEL, column1 - c);
+          const __global float *left = a_part, *right = b_part + (c - j) * part;
+          for (index_t r = i; r < end; r += height, left += part * ROWS) {
+            const index_t rows = min(height, end - r);
+            if (rows > HIGH) FN(tile)
+            (ROWS, left, right, part, y, sums, dims, alpha, batch, r, c, rows, columns, first, last EPILOGUE_PASS);
+            else if (rows > LOW) FN(tile)(HIGH, left, right, part, y, sums, dims, alpha, batch, r, c, rows, columns,
+                                          first, last EPILOGUE_PASS);
+            else FN(tile)(LOW, left, right, part, y, sums, dims, alpha, batch, r, c, rows, columns, first,
+                          last EPILOGUE_PASS);
+          }
+        }
+      }
     }
   }
 }
 
-static inline void FN(multiply)(const float *a, const float *b, index_t depth, float *c) {
-  VECTOR left[ROWS], right[ROWS];
-#pragma unroll
-  for (int r = 0; r < ROWS; r++) {
-    left[r] = VLOAD(0, c + r * BLOCK_COLUMNS);
-    right[r] = VLOAD(1, c + r * BLOCK_COLUMNS);
-  }
-  for (index_t k = 0; k < depth; k++) {
-    const VECTOR b0 = VLOAD(0, b + k * PANEL), b1 = VLOAD(1, b + k * PANEL);
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-      const VECTOR one = a[r * A_PITCH + k];
-      left[r] = one * b0 + left[r];
-      right[r] = one * b1 + right[r];
-    }
-  }
-#pragma unroll
-  for (int r = 0; r < ROWS; r++) {
-    VSTORE(left[r], 0, c + r * BLOCK_COLUMNS);
-    VSTORE(right[r], 1, c + r * BLOCK_COLUMNS);
-  }
+GROUP(1, 1, 1)
+KERNEL(gemm_forward_vec)(GEMM_ARGS, ARG(float, space), ARG(float, sums), const index8_t plan EPILOGUE_ARGS) {
+  FN(block)((long)get_global_id(0), GEMM_PASS, PASS(space), PASS(sums), plan EPILOGUE_PASS);
 }
-
-BODY(block)(const long item, GEMM_ARGS, const index_t rows EPILOGUE_ARGS) {
-  const long across = ((long)dims.s7 + BLOCK_COLUMNS - 1) / BLOCK_COLUMNS;
-  if (rows == 0 || across == 0) return;
-  const long down = ((long)dims.s6 + rows - 1) / rows;
-  if (item >= across * down * FN(batches)(dims)) return;
-  const index_t batch = (index_t)(item / (across * down));
-  const index_t row0 = (index_t)(item / across % down) * rows, column0 = (index_t)(item % across) * BLOCK_COLUMNS;
-  const index_t n_rows = min(rows, dims.s6 - row0), n_columns = min((index_t)BLOCK_COLUMNS, dims.s7 - column0);
-  GEMM_USE
-  float a_part[ROWS * A_PITCH], b_part[DEPTH * BLOCK_COLUMNS], result[BLOCK_ROWS * BLOCK_COLUMNS];
-  for (index_t i = 0; i < (n_rows + ROWS - 1) / ROWS * ROWS * BLOCK_COLUMNS; i++) result[i] = 0;
-  for (index_t k = 0; k < depth; k += DEPTH) {
-    const index_t part = min((index_t)DEPTH, depth - k);
-    FN(copy_b)(b + k * b_s.s6 + column0 * b_s.s7, b_s, n_columns, part, b_part);
-    for (index_t r = 0; r < n_rows; r += ROWS) {
-      FN(copy_a)(a + (row0 + r) * a_s.s6 + k * a_s.s7, a_s, n_rows - r, part, a_part);
-      for (index_t c = 0; c < n_columns; c += PANEL)
-        FN(multiply)(a_part, b_part + c * DEPTH, part, result + r * BLOCK_COLUMNS + c);
-    }
-  }
-  for (index_t r = 0; r < n_rows; r++)
-    for (index_t c = 0; c < n_columns; c++) GEMM_STORE(result[r * BLOCK_COLUMNS + c] * alpha, row0 + r, column0 + c)
-}
-
-GROUP(1, 1, 1) KERNEL(gemm_forward_vec)(GEMM_ARGS, const index_t rows EPILOGUE_ARGS) {
-  FN(block)((long)get_global_id(0), GEMM_PASS, rows EPILOGUE_PASS);
-}
+#undef HIGH
+#undef LOW
 #undef VECTOR
 #undef VLOAD
 #undef VSTORE
 #undef PANEL
-#undef A_PITCH
+#undef TILE_ARGS
+#undef TILE_PASS
+#endif
+
+#ifdef WANT_gemm_forward_dot
+/* For few rows, where both operands lie along the inner axis: nothing is copied. A work-item does some columns at a
+ * time with each of at most MOST_ROWS rows; partial sums stay apart in the lanes of a vector until the end. Of plan.s0
+ * parts of a matrix it does one. Results lie plan.s1 from row to row and plan.s2 from column to column. */
+#define VECTOR    CLADE_PASTE(float, WIDTH)
+#define SLICE     512
+#define MOST_SUMS (4 * MOST_ROWS)
+#define ADD_4(v)  (((v).s0 + (v).s2) + ((v).s1 + (v).s3))
+#define ADD_8(v)  ADD_4((v).lo + (v).hi)
+#define ADD_16(v) ADD_8((v).lo + (v).hi)
+#define ADD(v)    CLADE_PASTE(ADD_, WIDTH)(v)
+
+/* Adds the products of `n` elements to the sums of `height` rows and `wide` columns, a row's side by side. */
+__attribute__((always_inline)) static inline void FN(add)(const int height, const int wide,
+                                                          const __global STORAGE(T) * a, const index_t a_row,
+                                                          const __global STORAGE(T) * b, const index_t b_column,
+                                                          index_t n, VECTOR *total) {
+  VECTOR sum[3][8];
+#pragma unroll
+  for (int r = 0; r < height; r++)
+#pragma unroll
+    for (int c = 0; c < wide; c++) sum[r][c] = total[wide * r + c];
+  for (; n > 0; n -= WIDTH, a += WIDTH, b += WIDTH) {
+    VECTOR left[3];
+#pragma unroll
+    for (int r = 0; r < height; r++) left[r] = LOADN(WIDTH, T, a, r * a_row);
+#pragma unroll
+    for (int c = 0; c < wide; c++) {
+      const VECTOR right = LOADN(WIDTH, T, b, c * b_column);
+#pragma unroll
+      for (int r = 0; r < height; r++) sum[r][c] = fma(left[r], right, sum[r][c]);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < height; r++)
+#pragma unroll
+    for (int c = 0; c < wide; c++) total[wide * r + c] = sum[r][c];
+}
+
+/* Where one row is all, eight columns at a time keep more of b on its way; the last ones alone. */
+BODY(dots)(const long item, GEMM_ARGS, const index8_t plan EPILOGUE_ARGS) {
+  const index_t parts = plan.s0;
+  if (parts == 0 || item >= parts * FN(batches)(dims)) return;
+  const index_t batch = (index_t)(item / parts), part = (index_t)(item % parts), most = dims.s6 == 1 ? 8 : 4;
+  const index_t steps = (dims.s7 + most - 1) / most, whole = depth / WIDTH * WIDTH;
+  const index_t column1 = min((index_t)((long)steps * (part + 1) / parts) * most, dims.s7);
+  GEMM_USE
+  for (index_t c = (index_t)((long)steps * part / parts) * most, wide; c < column1; c += wide) {
+    VECTOR total[MOST_SUMS];
+    wide = column1 - c >= most ? most : 1;
+    for (index_t i = 0; i < wide * dims.s6; i++) total[i] = 0.0f;
+    for (index_t k = 0, n; k < whole; k += n) {
+      const __global STORAGE(T) *left = a + k, *right = b + c * b_s.s7 + k;
+      VECTOR *sums = total;
+      index_t rows = dims.s6;
+      n = dims.s6 == 1 ? whole : min((index_t)SLICE, whole - k);
+      if (wide == 8) {
+        FN(add)(1, 8, left, a_s.s6, right, b_s.s7, n, sums);
+      } else if (wide == 4) {
+        for (; rows >= 3; rows -= 3, left += 3 * a_s.s6, sums += 12)
+          FN(add)(3, 4, left, a_s.s6, right, b_s.s7, n, sums);
+        if (rows == 2)
+          FN(add)(2, 4, left, a_s.s6, right, b_s.s7, n, sums);
+        else if (rows == 1)
+          FN(add)(1, 4, left, a_s.s6, right, b_s.s7, n, sums);
+      } else {
+        for (; rows; rows--, left += a_s.s6, sums++) FN(add)(1, 1, left, a_s.s6, right, b_s.s7, n, sums);
+      }
+    }
+    for (index_t i = 0; i < wide * dims.s6; i++) {
+      const index_t row = i / wide, column = c + i % wide;
+      float sum = ADD(total[i]);
+      for (index_t k = whole; k < depth; k++) sum += LOAD(T, a, row * a_s.s6 + k) * LOAD(T, b, column * b_s.s7 + k);
+      const COMPUTE(T) i0 = sum * alpha;
+      EPILOGUE
+      STORE(OUT, y, row * plan.s1 + column * plan.s2, r);
+    }
+  }
+}
+
+GROUP(1, 1, 1) KERNEL(gemm_forward_dot)(GEMM_ARGS, const index8_t plan EPILOGUE_ARGS) {
+  FN(dots)((long)get_global_id(0), GEMM_PASS, plan EPILOGUE_PASS);
+}
+#undef VECTOR
+#undef SLICE
+#undef MOST_SUMS
+#undef ADD_4
+#undef ADD_8
+#undef ADD_16
+#undef ADD
 #endif
 
 #ifdef WANT_gemm_forward_simt
@@ -200,6 +402,7 @@ GROUP(16, 16, 1) KERNEL(gemm_forward_simt)(GEMM_ARGS EPILOGUE_ARGS) {
 #endif
 #undef GEMM_ARGS
 #undef GEMM_PASS
+#undef GEMM_USE_MATRICES
 #undef GEMM_USE
 #undef EPILOGUE_AT
 #undef GEMM_STORE

@@ -22,10 +22,10 @@
 #define GROUP(x, y, z) __attribute__((reqd_work_group_size(x, y, z)))
 #endif
 
-/* What a work-item does once it knows its place: KERNEL() finds the place and calls it, with PASS(name) for ARG(…, name).
- * Some compilers go through a kernel three times and through a function that it calls once, which is most of the time
- * until a first result. It neither asks for its ids nor declares local memory. Not for kernels whose work-items are to
- * become lanes of vectors: those are kept whole. */
+/* What a work-item does once it knows its place: KERNEL() finds the place and calls it, with PASS(name) for ARG(…,
+ * name). Some compilers go through a kernel three times and through a function that it calls once, which is most of the
+ * time until a first result. It neither asks for its ids nor declares local memory. Not for kernels whose work-items
+ * are to become lanes of vectors: those are kept whole. */
 #ifdef CLADE_CALL_BODY
 #define BODY(name) __attribute__((noinline)) static void FN(name)
 #else
@@ -66,7 +66,8 @@
 #define COMPUTE(T)         CLADE_PASTE(CLADE_COMPUTE_, T)
 
 /* The lowest byte with its sign. A cast to char says the same, and is the same machine code elsewhere; but where a `?:`
- * has nothing but such chars and constants in its branches, Mesa computes it in 8 bits, and its llvmpipe crashes there. */
+ * has nothing but such chars and constants in its branches, Mesa computes it in 8 bits, and its llvmpipe crashes there.
+ */
 inline int clade_wrap_i8(int v) { return (int)((uint)v << 24) >> 24; }
 inline float clade_load_f16(const __global ushort *p, size_t i) { return vload_half(i, (const __global half *)p); }
 inline void clade_store_f16(__global ushort *p, size_t i, float v) { vstore_half_rte(v, i, (__global half *)p); }
@@ -110,11 +111,20 @@ inline float clade_round_bf16(float v) {
   CLADE_PASTE(as_float, n)(CLADE_PASTE(convert_uint, n)(CLADE_PASTE(vload, n)(0, (p) + (i))) << 16)
 #define LOADN(n, T, p, i) CLADE_PASTE(CLADE_LOADN_, T)(n, p, i)
 #define LOAD16(T, p, i)   LOADN(16, T, p, i)
-inline void clade_store8_bf16(__global ushort *p, float8 v) {
-  const uint8 u = as_uint8(v), even = u + 0x7fffu + (u >> 16 & 1u);
-  vstore8(convert_ushort8(select(even, u | 0x400000u, (u & 0x7fffffffu) > 0x7f800000u) >> 16), 0, p);
+#define CLADE_ROUND_BF16(n)                                                                                     \
+  inline void CLADE_PASTE(CLADE_PASTE(clade_store, n), _bf16)(__global ushort * p, CLADE_PASTE(float, n) v) {   \
+    const CLADE_PASTE(uint, n) u = CLADE_PASTE(as_uint, n)(v), even = u + 0x7fffu + (u >> 16 & 1u);             \
+    CLADE_PASTE(vstore, n)                                                                                      \
+    (CLADE_PASTE(convert_ushort, n)(select(even, u | 0x400000u, (u & 0x7fffffffu) > 0x7f800000u) >> 16), 0, p); \
+  }
+CLADE_ROUND_BF16(4)
+CLADE_ROUND_BF16(8)
+inline void clade_store16_bf16(__global ushort *p, float16 v) { /* halves: wide vectors compile slowly */
+  clade_store8_bf16(p, v.lo);
+  clade_store8_bf16(p + 8, v.hi);
 }
-#define CLADE_STORE16_f32(p, i, v)  vstore16(v, 0, (p) + (i))
-#define CLADE_STORE16_f16(p, i, v)  vstore_half16_rte(v, 0, (__global half *)((p) + (i)))
-#define CLADE_STORE16_bf16(p, i, v) (clade_store8_bf16((p) + (i), (v).lo), clade_store8_bf16((p) + (i) + 8, (v).hi))
-#define STORE16(T, p, i, v)         CLADE_PASTE(CLADE_STORE16_, T)(p, i, v)
+#define CLADE_STOREN_f32(n, p, i, v)  CLADE_PASTE(vstore, n)(v, 0, (p) + (i))
+#define CLADE_STOREN_f16(n, p, i, v)  CLADE_PASTE(CLADE_PASTE(vstore_half, n), _rte)(v, 0, (__global half *)((p) + (i)))
+#define CLADE_STOREN_bf16(n, p, i, v) CLADE_PASTE(CLADE_PASTE(clade_store, n), _bf16)((p) + (i), v)
+#define STOREN(n, T, p, i, v)         CLADE_PASTE(CLADE_STOREN_, T)(n, p, i, v)
+#define STORE16(T, p, i, v)           STOREN(16, T, p, i, v)

@@ -1,9 +1,36 @@
-/* Between gemm's definition and its implementations. */
+/* Between gemm's definition and its implementations: what all of them are told, and those of a file of their own. */
 #ifndef CLADE_GEMM_H
 #define CLADE_GEMM_H
 
 #include "op/dims.h"
 
+enum { CLADE__GEMM_OPERANDS = 2 + CLADE__ELT_INPUTS };
+
+/* Batch axes are the first six of each set; then rows and columns (of an operand as the product reads it). */
+typedef struct clade__gemm_problem {
+  int64_t m, n, k, batches;
+  int64_t dim[CLADE_MAX_RANK];
+  int64_t stride[CLADE__GEMM_OPERANDS][CLADE_MAX_RANK]; /* a, b, and the epilogue's */
+} clade__gemm_problem;
+clade__gemm_problem clade__gemm_problem_of(const clade_node *node);
+
+/* Begins a step with the arguments and parameters that all kernels take. `swapped`: a and b change places. */
+clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const clade__gemm_problem *p, const char *kernel,
+                               bool swapped, clade_kernel_step **out);
+int clade__gemm_width(const clade_query *q); /* lanes of a vector of floats: 4, 8 or 16 */
+bool clade__gemm_on_cpu(const clade_query *q);
+const char *clade__gemm_floats(const clade_query *q); /* NULL, or that the operands are integers */
+
 extern const clade_impl clade__gemm_impls[];
+
+const char *clade__gemm_vec_accept(const clade_query *q);
+double clade__gemm_vec_cost(const clade_query *q);
+size_t clade__gemm_vec_workspace(const clade_query *q);
+clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q);
+extern const clade_space clade__gemm_vec_space;
+
+const char *clade__gemm_dot_accept(const clade_query *q);
+double clade__gemm_dot_cost(const clade_query *q);
+clade_status clade__gemm_dot_emit(clade_emit *e, const clade_query *q);
 
 #endif

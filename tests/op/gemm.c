@@ -30,6 +30,10 @@ static void draw(op_case *c, op_random *r) {
   }
   c->i[TRANS_A] = op_chance(r, 0.5);
   c->i[TRANS_B] = op_chance(r, 0.5);
+  if (op_chance(r, 0.3)) { /* few rows or columns, and both operands along the inner axis */
+    *(op_chance(r, 0.5) ? &m : &n) = op_integer(r, 1, c->small || c->gradient ? 4 : 32);
+    c->i[TRANS_A] = false, c->i[TRANS_B] = true;
+  }
   c->f[ALPHA] = real && op_chance(r, 0.25) ? -0.75 : 1;
   c->n_in = 2;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = matrix(a, m, k, c->i[TRANS_A]), .low = -2, .high = 2};

@@ -1,0 +1,61 @@
+/* The matrix product of CPUs for few rows or few columns, where both operands lie along the inner axis, as weights and
+ * one sample do: dot products by vectors, without copies. */
+#include "op/epilogue.h"
+#include "op/gemm.h"
+
+enum { MOST_ROWS = 32, ROW = 6, COLUMN = 7 };
+
+static void swap(int64_t *x, int64_t *y) {
+  int64_t z = *x;
+  *x = *y;
+  *y = z;
+}
+
+/* The problem with the shorter side as its rows; `swapped`: that is the transposed one. */
+static clade__gemm_problem lying(const clade_query *q, bool *swapped) {
+  clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  *swapped = p.n < p.m;
+  if (!*swapped) return p;
+  swap(&p.m, &p.n);
+  swap(&p.dim[ROW], &p.dim[COLUMN]);
+  for (int i = 0; i < CLADE_MAX_RANK; i++) swap(&p.stride[0][i], &p.stride[1][i]);
+  for (int i = 0; i < q->node->n_in; i++) swap(&p.stride[i][ROW], &p.stride[i][COLUMN]);
+  return p;
+}
+
+static double passes(const clade__gemm_problem *p) { return (double)((p->n + 4) * (p->m + 8)) * ((double)p->k + 8); }
+
+const char *clade__gemm_dot_accept(const clade_query *q) {
+  bool swapped;
+  clade__gemm_problem p = lying(q, &swapped);
+  const char *reason = clade__gemm_floats(q);
+  if (!clade__gemm_on_cpu(q)) return "made for CPUs";
+  if (reason) return reason;
+  if (p.m > MOST_ROWS) return "made for at most 32 rows or columns";
+  if (p.k > 1 && (p.stride[0][COLUMN] != 1 || p.stride[1][ROW] != 1))
+    return "made for operands whose inner axes lie side by side";
+  return clade__cut_short(q->device, passes(&p));
+}
+
+double clade__gemm_dot_cost(const clade_query *q) {
+  bool swapped;
+  clade__gemm_problem p = lying(q, &swapped);
+  double flops = 2.0 * (double)p.batches * (double)(p.m + 1) * (double)clade__up(p.n, 4) * ((double)p.k + 40);
+  return clade__cost(q->device, flops, clade__node_bytes(q->node), q->device->vector_f32 < 4 ? 0.004 : 0.4) + 1e-6;
+}
+
+clade_status clade__gemm_dot_emit(clade_emit *e, const clade_query *q) {
+  bool swapped;
+  clade__gemm_problem p = lying(q, &swapped);
+  int64_t units = CLADE_MAX(q->device->compute_units, 1u), parts = 1;
+  clade_kernel_step *s;
+  if (p.batches * p.m * p.n == 0) return CLADE_OK;
+  while (parts * p.batches % units && parts < units) parts++;
+  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_dot", swapped, &s));
+  clade_emit_define(s, "WIDTH", clade__gemm_width(q));
+  clade_emit_define(s, "MOST_ROWS", MOST_ROWS);
+  clade_emit_index8(s, 3, (int64_t[]){parts, swapped ? 1 : p.n, swapped ? p.m : 1});
+  clade__epilogue_args(s, q->node, &p.stride[2]);
+  clade_emit_range(s, 1, (size_t[]){(size_t)(p.batches * parts)}, (size_t[]){1});
+  return CLADE_OK;
+}

@@ -1,0 +1,138 @@
+/* The matrix product of CPUs: tiles of vector registers over copies of the operands that fit the caches. Here are the
+ * sizes of both, and how the work is divided among the compute units. */
+#include "op/epilogue.h"
+#include "op/gemm.h"
+
+#include <math.h>
+
+/* rows, vectors: of the register tile. depth: how much of the inner axis goes by at a time. block_rows, block_columns:
+ * how much of the operands is copied at a time. parts: into how many a unit's share of the work is cut. */
+enum { ROWS, VECTORS, DEPTH, BLOCK_ROWS, BLOCK_COLUMNS, PARTS, PARAMS };
+static const char *const params[] = {"rows", "vectors", "depth", "block_rows", "block_columns", "parts", NULL};
+
+static void start(const clade_query *q, int32_t *row) {
+  int lanes = clade__gemm_width(q);
+  row[ROWS] = lanes == 16 ? 8 : 6;
+  row[VECTORS] = lanes == 16 ? 3 : 2; /* 24 sums of 32 registers, 12 of 16 */
+  row[DEPTH] = lanes == 16 ? 128 : 256;
+  row[BLOCK_ROWS] = 240;
+  row[BLOCK_COLUMNS] = 4 * row[VECTORS] * lanes;
+  row[PARTS] = 1;
+}
+
+static bool rows(const clade_query *q, int i, int32_t *row) {
+  static const int32_t all[][PARAMS] = {{6, 2, 256, 240, 64, 1}, {6, 2, 256, 240, 64, 2}, {6, 2, 384, 192, 64, 1},
+                                        {6, 2, 256, 120, 64, 1}, {6, 2, 256, 240, 16, 1}, {4, 3, 256, 240, 96, 1},
+                                        {8, 2, 256, 240, 64, 1}, {8, 3, 256, 240, 96, 1}};
+  if (i >= (int)CLADE_COUNT(all)) return false;
+  memcpy(row, all[i], sizeof all[i]);
+  row[BLOCK_COLUMNS] = row[BLOCK_COLUMNS] / 8 * clade__gemm_width(q);
+  return true;
+}
+const clade_space clade__gemm_vec_space = {sizeof clade__gemm_vec_space, params, start, rows};
+
+/* ---- division among compute units ---- */
+typedef struct division {
+  clade__gemm_problem p;
+  int64_t down, across, depth, item_floats; /* parts of a matrix; of the inner axis; room of a work-item */
+  bool apart;                               /* the sums cannot wait in y */
+} division;
+
+/* Cycles of a work-item for one step of the inner axis, roughly: tiles, and copies of both operands. */
+static double steps(const clade_query *q, const clade__gemm_problem *p, int64_t down, int64_t across) {
+  const int32_t *v = q->row;
+  int64_t panel = (int64_t)v[VECTORS] * clade__gemm_width(q), tiles = (p->m + v[ROWS] - 1) / v[ROWS],
+          panels = (p->n + panel - 1) / panel;
+  double high = (double)((tiles + down - 1) / down), wide = (double)((panels + across - 1) / across);
+  double blocks = ceil(high * v[ROWS] / v[BLOCK_ROWS]);
+  double pack = high * v[ROWS] * 0.35 + wide * (double)panel * blocks * (p->stride[1][7] == 1 ? 0.2 : 0.4);
+  return high * wide * v[ROWS] * v[VECTORS] / 2 + pack;
+}
+
+/* The parts of each matrix whose work-items are through first: as many for each unit, of equal size, few copies. */
+static void divide(const clade_query *q, division *d) {
+  const clade__gemm_problem *p = &d->p;
+  int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 2 * units * q->row[PARTS];
+  double best = INFINITY;
+  d->down = d->across = 1;
+  for (int64_t down = 1; down <= most; down++)
+    for (int64_t across = 1; down * across <= most; across++) {
+      int64_t items = down * across * p->batches, turns = (items + units - 1) / units;
+      double time = (double)turns * (steps(q, p, down, across) + 2) * (double)CLADE_MAX(p->k, 1) +
+                    (double)items / (double)units * 50;
+      if (turns < q->row[PARTS]) time *= 1.5;
+      if (time >= best) continue;
+      best = time;
+      d->down = down;
+      d->across = across;
+    }
+}
+
+static division division_of(const clade_query *q) {
+  division d = {.p = clade__gemm_problem_of(q->node)};
+  const int32_t *v = q->row;
+  int64_t panel = (int64_t)v[VECTORS] * clade__gemm_width(q);
+  divide(q, &d);
+  d.depth = CLADE_MIN(CLADE_MAX(d.p.k, 1), v[DEPTH]);
+  int64_t high = CLADE_MIN(clade__up(d.p.m, v[ROWS]), clade__up(v[BLOCK_ROWS], v[ROWS]));
+  int64_t wide = CLADE_MIN(clade__up(d.p.n, panel), clade__up(v[BLOCK_COLUMNS], panel));
+  d.item_floats = clade__up(d.depth * (high + wide) + 32, 16);
+  /* who takes over an operand's memory for y would find sums there instead */
+  d.apart = d.p.k > d.depth && (q->node->out[0].dtype != CLADE_F32 || q->node->op->in_place(q->node, 0));
+  return d;
+}
+
+size_t clade__gemm_vec_workspace(const clade_query *q) {
+  division d = division_of(q);
+  int64_t items = d.down * d.across * d.p.batches;
+  return (size_t)(items * d.item_floats + (d.apart ? d.p.batches * d.p.m * d.p.n : 0)) * sizeof(float);
+}
+
+/* Through all loops of a work-item. */
+static double passes(const clade_query *q) {
+  clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  return (double)(p.k + 1) * (double)(p.m + 8) * (double)(p.n + 8);
+}
+
+const char *clade__gemm_vec_accept(const clade_query *q) {
+  if (!clade__gemm_on_cpu(q)) return "made for CPUs";
+  const char *reason = clade__gemm_floats(q);
+  return reason ? reason : clade__cut_short(q->device, passes(q));
+}
+
+/* Tiles, and the copies of both operands: an element that is copied costs as much as 12 operations. */
+double clade__gemm_vec_cost(const clade_query *q) {
+  clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  double k = (double)p.batches * (double)p.k, m = (double)clade__up(p.m, 2);
+  double n = (double)clade__up(p.n, (int64_t)q->row[VECTORS] * clade__gemm_width(q));
+  double flops = k * (2 * m * n + 12 * (m + n * ceil(m / (q->row[BLOCK_ROWS] * 2))));
+  /* a CPU without vectors of its own runs work-items as the lanes of one: copies of operands are slow there */
+  return clade__cost(q->device, flops, clade__node_bytes(q->node), q->device->vector_f32 < 4 ? 0.005 : 0.45) + 1e-6;
+}
+
+clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q) {
+  division d = division_of(q);
+  const int32_t *v = q->row;
+  const clade_node *node = q->node;
+  const clade__gemm_attrs *at = node->attrs;
+  int64_t items = d.down * d.across * d.p.batches;
+  clade_kernel_step *s;
+  if (d.p.m == 0 || d.p.n == 0 || items == 0) return CLADE_OK;
+  CLADE_TRY(clade__gemm_begin(e, node, &d.p, "gemm_forward_vec", false, &s));
+  clade_emit_define(s, "WIDTH", clade__gemm_width(q));
+  clade_emit_define(s, "ROWS", v[ROWS]);
+  clade_emit_define(s, "VECTORS", v[VECTORS]);
+  clade_emit_define(s, "PLAIN", at->epilogue.n_insn == 0);
+  clade_emit_workspace(s, 0, sizeof(float));
+  if (d.apart)
+    clade_emit_workspace(s, (size_t)(items * d.item_floats) * sizeof(float), sizeof(float));
+  else
+    clade_emit_out(s, 0);
+  clade_emit_index8(s, 6,
+                    (int64_t[]){d.down, d.across, d.depth, clade__up(v[BLOCK_ROWS], v[ROWS]),
+                                clade__up(v[BLOCK_COLUMNS], (int64_t)v[VECTORS] * clade__gemm_width(q)),
+                                d.item_floats});
+  clade__epilogue_args(s, node, &d.p.stride[2]);
+  clade_emit_range(s, 1, (size_t[]){(size_t)items}, (size_t[]){1});
+  return CLADE_OK;
+}
