@@ -19,14 +19,6 @@ static clade_status grad(clade_grad *g) { /* linear */
   return CLADE_OK;
 }
 
-static const char *accept(const clade_query *q) { return clade__pool_accept(q, 1); }
-static clade_status emit(clade_emit *e, const clade_query *q) {
-  const clade__pool_attrs *a = q->node->attrs;
-  int64_t size = (int64_t)a->window.kernel[0] * a->window.kernel[1];
-  return clade__pool_emit(e, q, "avg_pool2d_backward_ref", true, a->count_pad ? size : 0);
-}
-static const clade_impl impls[] = {{.name = "ref", .accept = accept, .cost = clade__pool_cost, .emit = emit}, {0}};
-
 const clade_op clade__op_avg_pool2d_grad = {
     .size = sizeof(clade_op),
     .name = "avg_pool2d_grad",
@@ -37,6 +29,6 @@ const clade_op clade__op_avg_pool2d_grad = {
     .attrs = clade__pool_table,
     .infer = infer,
     .grad = grad,
-    .impls = impls,
-    .file = "avg_pool2d",
+    .impls = clade__pool_impls,
+    .file = "pool2d",
 };

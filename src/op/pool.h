@@ -20,12 +20,8 @@ clade_val clade__pool_build(clade_graph *g, const clade_op *op, const clade_pool
 clade_val clade__pool_node(clade_graph *g, const clade_op *op, const clade__pool_attrs *like, int n_in,
                            const clade_val *in, const clade_shape *shape);
 
-/* ---- ref: a work-item per element of output 0 ---- */
-/* A launch of `kernel` with all inputs, the output, planes, both sizes of the pixels of x and of y, the kernel, the map
- * and `divisor` (0: what a window covers). */
-clade_status clade__pool_emit(clade_emit *e, const clade_query *q, const char *kernel, bool back, int64_t divisor);
-/* `passes` times through a window. */
-const char *clade__pool_accept(const clade_query *q, double passes);
-double clade__pool_cost(const clade_query *q);
+/* The infer of pooling itself, and the implementations of all four ops. */
+clade_status clade__pool_infer(clade_node *n);
+extern const clade_impl clade__pool_impls[];
 
 #endif

@@ -12,10 +12,9 @@ static void draw(op_case *c, op_random *r) {
 }
 
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
-  clade_pool2d_opt opt = pool_opt(c, in[0]);
   clade__pool_attrs at = pool_attrs(c);
-  const clade_val operands[] = {in[0], clade_max_pool2d_(g, &opt), in[1]};
-  out[0] = clade__pool_node(g, &clade__op_max_pool2d_grad, &at, 3, operands, NULL);
+  const clade_val operands[] = {in[0], in[1]};
+  out[0] = clade__pool_node(g, &clade__op_max_pool2d_grad, &at, 2, operands, NULL);
 }
 
 typedef struct first {

@@ -140,6 +140,7 @@ def complete_ops(root):
     """A row of ops.def has its source, its kernel unless it launches none, its test, and an implementation "ref"."""
     bad = []
     names = [r[1] for r in rows(root, "src/op/ops.def", "CLADE_OP")]
+    stems = set(names)
     for name in names:
         source = f"src/op/{name}.c"
         if not os.path.exists(os.path.join(root, source)):
@@ -152,13 +153,14 @@ def complete_ops(root):
             launches = "clade_emit_kernel" in text or "clade_emit_copy" not in text
             shared = re.search(r'\.file\s*=\s*"(\w+)"', code(read(root, source)))
             stem = shared.group(1) if shared else name
+            stems.add(stem)
             if launches and not os.path.exists(os.path.join(root, f"cl_kernels/{stem}.cl")):
                 bad.append(f"{source}:1: {name} has no cl_kernels/{stem}.cl")
         if not os.path.exists(os.path.join(root, f"tests/op/{name}.c")):
             bad.append(f"{source}:1: {name} has no tests/op/{name}.c")
     for path in files(root, ".cl"):
         stem = os.path.basename(path)[:-3]
-        if path.startswith("cl_kernels/") and stem != "prelude" and stem not in names:
+        if path.startswith("cl_kernels/") and stem != "prelude" and stem not in stems:
             bad.append(f"{path}:1: belongs to no row of ops.def")
     return bad
 

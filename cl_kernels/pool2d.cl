@@ -1,0 +1,398 @@
+/* Pooling: the largest pixel or the mean of each window, and what that sends back to the pixels. dims: planes, height and
+ * width of x, of y, of the kernel, and, of means, what sums are divided by (0: by the number of pixels that a window
+ * covers). map: along the height, then the width, tap k of window p is the pixel p * mul + add + k * delta (mul, add,
+ * delta, unused). Backwards, a pixel goes through the windows that cover it. */
+#ifdef WANT_max_pool2d_forward_ref
+KERNEL(max_pool2d_forward_ref)
+(ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index8_t dims, const index8_t map) {
+  const index_t at = get_global_id(0), plane = get_global_id(1);
+  if (at >= dims.s3 * dims.s4 || plane >= dims.s0) return;
+  USE(const STORAGE(T), x);
+  USE(STORAGE(T), y);
+  x += plane * dims.s1 * dims.s2;
+  const index_t y0 = at / dims.s4 * map.s0 + map.s1, x0 = at % dims.s4 * map.s4 + map.s5;
+  float top = -INFINITY;
+  for (index_t ky = 0; ky < dims.s5; ky++)
+    for (index_t kx = 0; kx < dims.s6; kx++) {
+      const index_t py = y0 + ky * map.s2, px = x0 + kx * map.s6;
+      const bool in = py >= 0 && py < dims.s1 && px >= 0 && px < dims.s2;
+      const float v = LOAD(T, x, in ? py * dims.s2 + px : 0);
+      top = in && (v > top || v != v) ? v : top;
+    }
+  STORE(T, y, plane * dims.s3 * dims.s4 + at, top);
+}
+#endif
+
+#ifdef WANT_max_pool2d_backward_ref
+/* Whether tap (ky, kx) is the first of the largest pixels in the window that begins at (y0, x0); `own` is its pixel. */
+static bool FN(first)(const __global STORAGE(T) *x, const index8_t dims, const index8_t map, index_t y0, index_t x0,
+                      index_t ky, index_t kx, float own) {
+  for (index_t j = 0; j < dims.s5; j++)
+    for (index_t i = 0; i < dims.s6; i++) {
+      const index_t py = y0 + j * map.s2, px = x0 + i * map.s6;
+      if (py < 0 || py >= dims.s1 || px < 0 || px >= dims.s2) continue;
+      const float v = LOAD(T, x, py * dims.s2 + px);
+      const bool same = v == own || (v != v && own != own), before = j < ky || (j == ky && i < kx);
+      if (same ? before : v > own || v != v) return false;
+    }
+  return true;
+}
+
+KERNEL(max_pool2d_backward_ref)
+(ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index8_t dims, const index8_t map) {
+  const index_t at = get_global_id(0), plane = get_global_id(1);
+  if (at >= dims.s1 * dims.s2 || plane >= dims.s0) return;
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(T), dy);
+  USE(STORAGE(T), dx);
+  x += plane * dims.s1 * dims.s2;
+  const index_t py = at / dims.s2 - map.s1, px = at % dims.s2 - map.s5, windows = plane * dims.s3 * dims.s4;
+  const float own = LOAD(T, x, at);
+  float sum = 0;
+  for (index_t wy = py / map.s0; wy >= 0 && py - wy * map.s0 <= (dims.s5 - 1) * map.s2; wy--) {
+    const index_t ky = (py - wy * map.s0) / map.s2;
+    if (wy >= dims.s3 || wy * map.s0 + ky * map.s2 != py) continue;
+    for (index_t wx = px / map.s4; wx >= 0 && px - wx * map.s4 <= (dims.s6 - 1) * map.s6; wx--) {
+      const index_t kx = (px - wx * map.s4) / map.s6;
+      if (wx >= dims.s4 || wx * map.s4 + kx * map.s6 != px) continue;
+      if (FN(first)(x, dims, map, wy * map.s0 + map.s1, wx * map.s4 + map.s5, ky, kx, own))
+        sum += LOAD(T, dy, windows + wy * dims.s4 + wx);
+    }
+  }
+  STORE(T, dx, plane * dims.s1 * dims.s2 + at, sum);
+}
+#endif
+
+#ifdef WANT_avg_pool2d_forward_ref
+KERNEL(avg_pool2d_forward_ref)
+(ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index8_t dims, const index8_t map) {
+  const index_t at = get_global_id(0), plane = get_global_id(1);
+  if (at >= dims.s3 * dims.s4 || plane >= dims.s0) return;
+  USE(const STORAGE(T), x);
+  USE(STORAGE(T), y);
+  x += plane * dims.s1 * dims.s2;
+  const index_t y0 = at / dims.s4 * map.s0 + map.s1, x0 = at % dims.s4 * map.s4 + map.s5;
+  float sum = 0;
+  index_t count = 0;
+  for (index_t ky = 0; ky < dims.s5; ky++)
+    for (index_t kx = 0; kx < dims.s6; kx++) {
+      const index_t py = y0 + ky * map.s2, px = x0 + kx * map.s6;
+      const bool in = py >= 0 && py < dims.s1 && px >= 0 && px < dims.s2;
+      const float v = LOAD(T, x, in ? py * dims.s2 + px : 0);
+      sum += in ? v : 0.0f;
+      count += in;
+    }
+  if (dims.s7) count = dims.s7;
+  STORE(T, y, plane * dims.s3 * dims.s4 + at, sum / (float)max(count, (index_t)1));
+}
+#endif
+
+#ifdef WANT_avg_pool2d_backward_ref
+/* How many taps of the window that begins at `start` are pixels. */
+static inline index_t FN(covered)(index_t start, index_t delta, index_t taps, index_t size) {
+  const index_t first = start < 0 ? (delta - 1 - start) / delta : 0;
+  const index_t end = start < size ? min(taps, (size - 1 - start) / delta + 1) : 0;
+  return max(end - first, (index_t)0);
+}
+
+KERNEL(avg_pool2d_backward_ref)
+(ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index8_t dims, const index8_t map) {
+  const index_t at = get_global_id(0), plane = get_global_id(1);
+  if (at >= dims.s1 * dims.s2 || plane >= dims.s0) return;
+  USE(const STORAGE(T), dy);
+  USE(STORAGE(T), dx);
+  dy += plane * dims.s3 * dims.s4;
+  const index_t py = at / dims.s2 - map.s1, px = at % dims.s2 - map.s5;
+  float sum = 0;
+  for (index_t wy = py / map.s0; wy >= 0 && py - wy * map.s0 <= (dims.s5 - 1) * map.s2; wy--) {
+    if (wy >= dims.s3 || (py - wy * map.s0) % map.s2) continue;
+    const index_t high = FN(covered)(wy * map.s0 + map.s1, map.s2, dims.s5, dims.s1);
+    for (index_t wx = px / map.s4; wx >= 0 && px - wx * map.s4 <= (dims.s6 - 1) * map.s6; wx--) {
+      if (wx >= dims.s4 || (px - wx * map.s4) % map.s6) continue;
+      const index_t count = dims.s7 ? dims.s7 : high * FN(covered)(wx * map.s4 + map.s5, map.s6, dims.s6, dims.s2);
+      sum += LOAD(T, dy, wy * dims.s4 + wx) / (float)count;
+    }
+  }
+  STORE(T, dx, plane * dims.s1 * dims.s2 + at, sum);
+}
+#endif
+
+/* ---- vec: rows of windows, sixteen pixels or eight windows at a time; no dilation ---- */
+#if defined WANT_pool2d_forward_vec || defined WANT_pool2d_backward_vec
+/* MAX: maxima, else sums. TAPS and STEP: size and stride of the window along both axes where they are common ones, so
+ * that loops over taps are unrolled; else 0. */
+#if TAPS
+#define KH TAPS
+#define KW TAPS
+#define SY STEP
+#define SX STEP
+#else
+#define KH dims.s5
+#define KW dims.s6
+#define SY map.s0
+#define SX map.s4
+#endif
+#if MAX
+#define NONE       (-INFINITY)
+#define TAKE(s, v) ((v) > (s) || (v) != (v) ? (v) : (s))
+#else
+#define NONE       0.0f
+#define TAKE(s, v) ((s) + (v))
+#endif
+
+/* line[0, span) becomes what TAKE makes of `count` rows of pixels from p on, columns from `first` on; beyond the edges it
+ * is NONE. Of `left` elements from p on more may be read than is needed. */
+static inline void FN(down)(const __global STORAGE(T) *p, const long left, const index_t count, const index_t width,
+                            const index_t first, const index_t span, float *line) {
+  const index_t begin = min(max(-first, (index_t)0), span), end = max(min(span, width - first), begin);
+  for (index_t i = 0; i < begin; i++) line[i] = NONE;
+  for (index_t i = begin; i < end; i += 16) {
+    const long last = (long)(count - 1) * width + first + i;
+    if (last + 16 <= left) {
+      float16 v = NONE;
+      for (index_t k = 0; k < count; k++) {
+        const float16 next = LOAD16(T, p, k * width + first + i);
+        v = TAKE(v, next);
+      }
+      vstore16(v, 0, line + i);
+    } else {
+      for (index_t j = i; j < min(i + 16, end); j++) {
+        float v = NONE;
+        for (index_t k = 0; k < count; k++) {
+          const float next = LOAD(T, p, k * width + first + j);
+          v = TAKE(v, next);
+        }
+        line[j] = v;
+      }
+    }
+  }
+  for (index_t i = end; i < span + 16; i++) line[i] = NONE;
+}
+
+/* Eight elements, `step` apart. */
+static inline float8 FN(every)(const float *line, const index_t step) {
+  if (step == 1) return vload8(0, line);
+  if (step == 2) return vload16(0, line).even;
+  return (float8)(line[0], line[step], line[2 * step], line[3 * step], line[4 * step], line[5 * step],
+                  line[6 * step], line[7 * step]);
+}
+
+#if !MAX
+/* How many of a window's pixels eight windows cover along a row of `size`, the first from `start` on, `step` apart. */
+static inline float8 FN(covered)(const index_t start, const index_t step, const index_t taps, const index_t size) {
+  const int8 from = (int)start + (int)step * (int8)(0, 1, 2, 3, 4, 5, 6, 7);
+  return convert_float8(max(min(from + (int)taps, (int8)(int)size) - max(from, (int8)0), (int8)0));
+}
+
+/* What the sums of eight windows are divided by. */
+static inline float8 FN(divisor)(const index8_t dims, const index8_t map, const index_t rows, const index_t column) {
+  if (dims.s7) return (float8)(float)dims.s7;
+  return max(FN(covered)(column * SX + map.s5, SX, KW, dims.s2) * (float)rows, (float8)1.0f);
+}
+#endif
+#endif
+
+#ifdef WANT_pool2d_forward_vec
+/* A work-item does `piece` rows of y in pieces of `tile` windows. JOINED rows are done as one, where windows lie side by
+ * side and leave no pixel of a row out; then `tile` is the width of y. */
+#define ARGS                                                                                           \
+  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index8_t dims, const index8_t map,               \
+      const index_t piece, const index_t tile, const index_t joined
+BODY(rows)(const long item, ARGS) {
+  const long rows = (long)dims.s0 * dims.s3, begin = item * piece;
+  if (begin >= rows) return;
+  USE(const STORAGE(T), x);
+  USE(STORAGE(T), y);
+  const index_t end = (index_t)min(begin + piece, rows), pixels = dims.s1 * dims.s2;
+  float line[LINE + 32];
+  for (index_t row = (index_t)begin; row < end; row += joined) {
+    const index_t count = min(joined, end - row);
+    for (index_t c = 0; c < dims.s4; c += tile) {
+      const index_t n = min(tile, dims.s4 - c), first = c * SX + map.s5;
+      const index_t span = joined > 1 ? dims.s2 : (n - 1) * SX + KW;
+      index_t high = 1;
+      for (index_t r = 0; r < count; r++) {
+        const index_t plane = (row + r) / dims.s3, top = (row + r - plane * dims.s3) * SY + map.s1;
+        const index_t from = max(top, (index_t)0), at = plane * pixels + from * dims.s2;
+        high = max(min(top + KH, dims.s1) - from, (index_t)0);
+        FN(down)(x + at, (long)dims.s0 * pixels - at, high, dims.s2, first, span, line + r * dims.s2);
+      }
+      const index_t all = n * count, to = row * dims.s4 + c, room = end * dims.s4 - to;
+      for (index_t o = 0; o < all; o += 8) {
+        float8 v = NONE;
+        for (index_t k = 0; k < KW; k++) {
+          const float8 next = FN(every)(line + o * SX + k, SX);
+          v = TAKE(v, next);
+        }
+#if !MAX
+        v /= FN(divisor)(dims, map, high, joined > 1 ? 0 : c + o);
+#endif
+        if (o + 8 <= room) { /* what is too much is written again */
+          STOREN(8, T, y, to + o, v);
+        } else {
+          float lane[8];
+          vstore8(v, 0, lane);
+          for (index_t l = 0; o + l < all; l++) STORE(T, y, to + o + l, lane[l]);
+        }
+      }
+    }
+  }
+}
+
+KERNEL(pool2d_forward_vec)(ARGS) {
+  FN(rows)((long)get_global_id(0), PASS(x), PASS(y), dims, map, piece, tile, joined);
+}
+#undef ARGS
+#endif
+
+#ifdef WANT_pool2d_backward_vec
+#if MAX
+#define ARG_X  ARG(const STORAGE(T), x),
+#define PASS_X PASS(x),
+#else
+#define ARG_X
+#define PASS_X
+#endif
+/* What eight places get from the windows that reach band m by row `ry` and column `rx` of their steps. */
+static inline float8 FN(gather)(const float *g, const int *hit, const index8_t dims, const index8_t map,
+                                const index_t m, const index_t ring, const index_t pitch, const index_t at,
+                                const index_t ry, const index_t rx) {
+  const index_t slot = m % ring;
+  float8 sum = 0;
+  for (index_t j = 0, ky = ry; ky < KH; j++, ky += SY) {
+    if (m < j || m - j >= dims.s3) continue;
+    const index_t row = (slot < j ? slot - j + ring : slot - j) * pitch + at;
+    for (index_t i = 0, kx = rx; kx < KW; i++, kx += SX) {
+      const float8 v = vload8(0, g + row - i);
+#if MAX
+      sum += select((float8)0, v, vload8(0, hit + row - i) == (int)(ky * KW + kx));
+#else
+      sum += v;
+#endif
+    }
+  }
+  return sum;
+}
+#define GATHER(rx) FN(gather)(g, hit, dims, map, m, ring, pitch, at, ry, rx)
+
+/* dx in bands of as many rows as windows are apart, and the same along a row: band m and place o are reached by the
+ * windows m - j and o - i. A work-item does `piece` of the `bands` of each plane, in pieces of `tile` places. The rows of
+ * windows that reach a band are kept in a ring: their gradients and, of maxima, which tap each one chose. */
+#define ARGS                                                                                                   \
+  ARG_X ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index8_t dims, const index8_t map,               \
+      const index_t bands, const index_t piece, const index_t tile
+BODY(bands)(const long item, ARGS) {
+  const long all = (long)dims.s0 * bands, begin = item * piece, end = min(begin + piece, all);
+  if (begin >= all) return;
+#if MAX
+  USE(const STORAGE(T), x);
+  float lines[LINE + 32];
+  int hit[RING + 32];
+#else
+  const int *hit = 0;
+#endif
+  USE(const STORAGE(T), dy);
+  USE(STORAGE(T), dx);
+  float g[RING + 32], out[LINE + 32];
+  const index_t pixels = dims.s1 * dims.s2, windows = dims.s3 * dims.s4;
+  const index_t more = (KW - 1) / SX, ring = (KH - 1) / SY + 1, places = (dims.s2 - 1 - map.s5) / SX + 1;
+  for (index_t c = 0; c < places; c += tile) {
+    const index_t n = min(tile, places - c), pitch = tile + more + 16, o0 = c - more;
+    index_t plane = -1, next = 0;
+    for (long b = begin; b < end; b++) {
+      const index_t p = (index_t)(b / bands), m = (index_t)(b - (long)p * bands);
+      if (p != plane) next = max(m - ring + 1, (index_t)0);
+      plane = p;
+      for (; next <= min(m, dims.s3 - 1); next++) { /* a row of windows joins the ring */
+        const index_t top = next * SY + map.s1, a = max(top, (index_t)0), e = min(top + KH, dims.s1);
+        const index_t low = max(-o0, (index_t)0), high = max(min(n + more, dims.s4 - o0), low);
+        const index_t from = p * windows + next * dims.s4 + o0;
+        float *row = g + next % ring * pitch;
+        for (index_t i = 0; i < low; i++) row[i] = 0;
+        for (index_t i = low; i < high; i += 8) {
+          if ((long)from + i + 8 <= (long)dims.s0 * windows) {
+            float8 v = LOADN(8, T, dy, from + i);
+#if !MAX
+            v /= FN(divisor)(dims, map, e - a, o0 + i);
+#endif
+            vstore8(v, 0, row + i);
+          } else {
+            for (index_t l = i; l < high; l++) {
+              float v = LOAD(T, dy, from + l);
+#if !MAX
+              v /= FN(divisor)(dims, map, e - a, o0 + l).s0;
+#endif
+              row[l] = v;
+            }
+          }
+        }
+        for (index_t i = high; i < pitch; i++) row[i] = 0;
+#if MAX
+        const index_t first = o0 * SX + map.s5, span = (n + more - 1) * SX + KW, step = span + 16;
+        for (index_t k = a; k < e; k++) {
+          const index_t at = p * pixels + k * dims.s2;
+          FN(down)(x + at, (long)dims.s0 * pixels - at, 1, dims.s2, first, span, lines + (k - a) * step);
+        }
+        int *chosen = hit + next % ring * pitch;
+        for (index_t i = 0; i < n + more; i += 8) { /* at first the first tap that is a pixel: it may be -infinity */
+          const int8 start = (int)((o0 + i) * SX + map.s5) + (int)SX * (int8)(0, 1, 2, 3, 4, 5, 6, 7);
+          int8 which = (int)(a - top) * (int)KW + max(-start, (int8)0);
+          float8 best = -INFINITY;
+          for (index_t k = a; k < e; k++)
+            for (index_t t = 0; t < KW; t++) {
+              const float8 v = FN(every)(lines + (k - a) * step + i * SX + t, SX);
+              const int8 better = v > best || (v != v && best == best);
+              best = select(best, v, better);
+              which = select(which, (int8)(int)((k - top) * KW + t), better);
+            }
+          vstore8(which, 0, chosen + i);
+        }
+#endif
+      }
+      for (index_t ry = 0; ry < SY; ry++) {
+        const index_t py = m * SY + ry + map.s1;
+        if (py < 0 || py >= dims.s1) continue;
+        for (index_t k = 0; k < n; k += 8) {
+          const index_t at = more + k;
+          if (SX == 1) {
+            vstore8(GATHER(0), 0, out + k);
+          } else if (SX == 2) {
+            float16 v;
+            v.even = GATHER(0);
+            v.odd = GATHER(1);
+            vstore16(v, 0, out + 2 * k);
+          } else {
+            for (index_t rx = 0; rx < SX; rx++) {
+              float lane[8];
+              vstore8(GATHER(rx), 0, lane);
+              for (int l = 0; l < 8; l++) out[(k + l) * SX + rx] = lane[l];
+            }
+          }
+        }
+        const index_t left = c * SX + map.s5, skip = max(-left, (index_t)0), stop = min(n * SX, dims.s2 - left);
+        const index_t to = p * pixels + py * dims.s2 + left;
+        index_t i = skip;
+        for (; i + 16 <= stop; i += 16) {
+          const float16 v = vload16(0, out + i);
+          STORE16(T, dx, to + i, v);
+        }
+        for (; i < stop; i++) STORE(T, dx, to + i, out[i]);
+      }
+    }
+  }
+}
+
+KERNEL(pool2d_backward_vec)(ARGS) {
+  FN(bands)((long)get_global_id(0), PASS_X PASS(dy), PASS(dx), dims, map, bands, piece, tile);
+}
+#undef ARGS
+#undef GATHER
+#undef ARG_X
+#undef PASS_X
+#endif
+#undef NONE
+#undef TAKE
+#undef KH
+#undef KW
+#undef SY
+#undef SX

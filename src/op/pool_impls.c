@@ -1,0 +1,138 @@
+/* The implementations of pooling: ref, a work-item for each result, and vec, which goes along rows. */
+#include "op/pool.h"
+
+/* Of the kernels: floats of a row of pixels, or of the rows of a window, and of the windows that reach a pixel. */
+enum { LINE = 4096, RING = 2048 };
+
+typedef struct task {
+  clade_shape x, y;
+  const clade__window *w;
+  bool max, back;
+  int64_t planes, divisor;
+} task;
+
+static task task_of(const clade_query *q) {
+  const clade_node *n = q->node;
+  bool max = n->op == &clade__op_max_pool2d || n->op == &clade__op_max_pool2d_grad;
+  bool back = n->op == &clade__op_max_pool2d_grad || n->op == &clade__op_avg_pool2d_grad;
+  const clade__pool_attrs *a = n->attrs;
+  const clade_shape *in = &n->in[n->n_in - 1].shape, *out = &n->out[0].shape;
+  task t = {.x = back ? *out : *in, .y = back ? *in : *out, .w = &a->window, .max = max, .back = back};
+  t.planes = t.x.dim[0] * t.x.dim[1];
+  t.divisor = !max && a->count_pad ? (int64_t)t.w->kernel[0] * t.w->kernel[1] : 0;
+  return t;
+}
+
+/* The kernel with its operands, shapes and map. */
+static clade_kernel_step *begin(clade_emit *e, const clade_query *q, const task *t, const char *kernel) {
+  const clade_node *n = q->node;
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
+  clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
+  for (int i = 0; i < n->n_in; i++) clade_emit_in(s, i);
+  clade_emit_out(s, 0);
+  clade_emit_index8(s, 8,
+                    (int64_t[]){t->planes, t->x.dim[2], t->x.dim[3], t->y.dim[2], t->y.dim[3], t->w->kernel[0],
+                                t->w->kernel[1], t->divisor});
+  clade__emit_maps(s, t->w, clade__window_covers);
+  return s;
+}
+
+static double taps(const task *t) { return (double)t->w->kernel[0] * (t->w->kernel[1] + 2.0) + 2; }
+static double elements(const clade_query *q) { return (double)clade__product(&q->node->out[0].shape, 0, 4); }
+
+/* ---- ref ---- */
+static const char *ref_accept(const clade_query *q) { /* back, a window for each that covers the pixel */
+  task t = task_of(q);
+  return clade__cut_short(q->device, t.max && t.back ? taps(&t) * taps(&t) : taps(&t));
+}
+
+static double ref_cost(const clade_query *q) {
+  task t = task_of(q);
+  return clade__cost(q->device, 8 * elements(q) * taps(&t), clade__node_bytes(q->node), 0.02);
+}
+
+static clade_status ref_emit(clade_emit *e, const clade_query *q) {
+  task t = task_of(q);
+  static const char *const kernels[2][2] = {{"avg_pool2d_forward_ref", "avg_pool2d_backward_ref"},
+                                            {"max_pool2d_forward_ref", "max_pool2d_backward_ref"}};
+  const clade_shape *to = &q->node->out[0].shape;
+  clade_kernel_step *s = begin(e, q, &t, kernels[t.max][t.back]);
+  clade_emit_range(s, 2, (size_t[]){(size_t)(to->dim[2] * to->dim[3]), (size_t)t.planes}, (size_t[]){16, 1});
+  return CLADE_OK;
+}
+
+/* ---- vec ---- */
+typedef struct plan {
+  int64_t tile, joined; /* windows, or places, of a piece of a row; rows that are done as one */
+  int64_t rows, piece;  /* of y or, back, of bands in all planes */
+  int64_t bands;
+} plan;
+
+/* The windows of a row, and the rows, lie side by side without a gap. */
+static bool side_by_side(const task *t) {
+  return t->w->kernel[1] <= t->w->stride[1] && !t->w->pad[0] && !t->w->pad[1] && !t->w->pad[2] && !t->w->pad[3] &&
+         t->y.dim[3] * t->w->stride[1] == t->x.dim[3];
+}
+
+/* How many windows of a row fit into a work-item's memory, a multiple of 8. */
+static int64_t tile_of(const task *t) {
+  int64_t kh = t->w->kernel[0], kw = t->w->kernel[1], sy = t->w->stride[0], sx = t->w->stride[1];
+  int64_t tile = (LINE - kw - 16) / sx - 8;
+  if (t->back) {
+    int64_t more = (kw - 1) / sx, ring = (kh - 1) / sy + 1;
+    tile = CLADE_MIN(tile, RING / ring - more - 16);
+    if (t->max) tile = CLADE_MIN(tile, ((LINE - 8 * sx - 16) / kh - kw - 16) / sx - more);
+  }
+  return tile / 8 * 8;
+}
+
+static plan plan_of(const clade_query *q, const task *t) {
+  plan p = {.tile = tile_of(t), .joined = 1};
+  int64_t width = t->y.dim[3];
+  p.bands = (t->x.dim[2] - 1 + t->w->pad[0]) / t->w->stride[0] + 1;
+  p.rows = t->planes * (t->back ? p.bands : t->y.dim[2]);
+  int64_t row = t->x.dim[3] * t->w->stride[0];
+  p.piece = CLADE_MAX(clade__piece(q->device, p.rows * row, row, 1 << 15) / row, 1);
+  if (!t->back && side_by_side(t)) p.joined = CLADE_MAX(CLADE_MIN(p.tile / CLADE_MAX(width, 1), p.piece), 1);
+  if (p.joined > 1) p.tile = width;
+  return p;
+}
+
+static const char *vec_accept(const clade_query *q) {
+  task t = task_of(q);
+  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
+  if (t.w->dilation[0] > 1 || t.w->dilation[1] > 1) return "the window is dilated";
+  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
+  return tile_of(&t) < 8 ? "the window is too large for a work-item's memory" : NULL;
+}
+
+static double vec_cost(const clade_query *q) {
+  task t = task_of(q);
+  return clade__cost(q->device, 8 * elements(q) * taps(&t), clade__node_bytes(q->node), 0.2);
+}
+
+static clade_status vec_emit(clade_emit *e, const clade_query *q) {
+  task t = task_of(q);
+  plan p = plan_of(q, &t);
+  clade_kernel_step *s = begin(e, q, &t, t.back ? "pool2d_backward_vec" : "pool2d_forward_vec");
+  clade_emit_define(s, "MAX", t.max);
+  clade_emit_define(s, "LINE", LINE);
+  const clade__window *w = t.w;
+  bool common = w->stride[0] == 2 && w->stride[1] == 2 && w->kernel[0] == w->kernel[1] &&
+                (w->kernel[0] == 2 || w->kernel[0] == 3);
+  clade_emit_define(s, "TAPS", common ? w->kernel[0] : 0);
+  clade_emit_define(s, "STEP", 2);
+  if (t.back) clade_emit_define(s, "RING", RING);
+  if (t.back) clade_emit_index(s, p.bands);
+  clade_emit_index(s, p.piece);
+  clade_emit_index(s, p.tile);
+  if (!t.back) clade_emit_index(s, p.joined);
+  clade__emit_flat(s, q->device, (p.rows + p.piece - 1) / p.piece);
+  return CLADE_OK;
+}
+
+const clade_impl clade__pool_impls[] = {
+    {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit},
+    {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
+    {0},
+};
