@@ -7,10 +7,12 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic(clade__list *) made; /* for the life of the process */
 static size_t capacity;
 
-/* A platform or device that fails is left out, and why is kept; only a lack of memory of ours ends the enumeration. */
+/* A platform or device that fails is left out, and why is kept; only a lack of memory of ours ends the enumeration. To
+ * be without devices, or too old, is no failure to warn of. */
 static clade_status leave_out(clade__platform_report *report, clade_status why) {
   if (why == CLADE_NO_MEMORY) return why;
-  clade__log(CLADE_LOG_INFO, "left out: %s", clade_last_error());
+  bool usual = why == CLADE_NOT_FOUND || why == CLADE_UNSUPPORTED;
+  clade__log(usual ? CLADE_LOG_INFO : CLADE_LOG_WARNING, "left out: %s", clade_last_error());
   return report->message ? CLADE_OK : clade__intern(clade_last_error(), &report->message);
 }
 

@@ -59,6 +59,29 @@ static void survives_all_calls_failing_from_one_on(void **state) {
   sweep(true, 7);
 }
 
+static void note_warning(void *user, clade_log_level level, const char *message) {
+  *(bool *)user |= level == CLADE_LOG_WARNING && strstr(message, "left out: ") && strstr(message, "clGetDeviceIDs");
+}
+
+/* It may be another platform than the one that is wanted: then nobody fails, and the log alone tells. */
+static void warns_of_a_platform_that_fails(void **state) {
+  (void)state;
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    const clade_layer_fault fault = {.name = "clGetDeviceIDs", .nth = 1, .error = CL_OUT_OF_RESOURCES};
+    bool warned = false;
+    clade_device *d = NULL;
+    clade_log_set(note_warning, &warned, CLADE_LOG_WARNING);
+    layer.arm(&fault);
+    _exit(clade_device_find("pocl", &d) == CLADE_NOT_FOUND && warned ? RIGHT : LEFT);
+  }
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status));
+  assert_int_equal(WEXITSTATUS(status), RIGHT);
+}
+
 /* A PoCL that would abort the process is left out, and why is told. */
 static void leaves_out_what_would_abort(void **state) {
   (void)state;
@@ -80,6 +103,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(survives_each_call_failing),
       cmocka_unit_test(survives_all_calls_failing_from_one_on),
+      cmocka_unit_test(warns_of_a_platform_that_fails),
       cmocka_unit_test(leaves_out_what_would_abort),
   };
   if (!clade_layer_open(&layer)) {
