@@ -90,11 +90,18 @@ typedef struct clade_space {
 typedef struct clade_impl {
   const char *name;                            /* "ref", "vec", "simt", …; NULL ends a table */
   const char *(*accept)(const clade_query *q); /* NULL: taken; else the reason, a static text. Unset: takes all */
-  void (*layouts)(const clade_query *q, clade_layout *in, clade_layout *out); /* wanted; unset: dense */
+  /* The layouts that it takes operands in and gives outputs in, where it wants others than the node was built with:
+   * dense ones, mostly. Both arrays are all dense before. accept and layouts see the node as it was built; cost,
+   * workspace and emit see it in these layouts. What the graph has otherwise is packed or unpacked on the way. */
+  void (*layouts)(const clade_query *q, clade_layout *in, clade_layout *out);
   double (*cost)(const clade_query *q);      /* estimated seconds; unset: 1e9, so that order decides */
   size_t (*workspace)(const clade_query *q); /* bytes of scratch memory; unset: none */
   clade_status (*emit)(clade_emit *e, const clade_query *q);
   const clade_space *space; /* what a tuner may vary; NULL: nothing */
+  /* Each element of an output comes from the operands' elements at the same place (repeated where they broadcast), so
+   * that it works in any layout that all share: an operand that is as long as the outputs along the blocked axis is
+   * blocked as they are, others stay dense. Padding lanes may hold anything and become anything. `layouts` is unset. */
+  bool any_layout;
 } clade_impl;
 
 typedef enum clade_op_flag {

@@ -29,7 +29,7 @@ typedef struct clade__node {
   /* written by the select pass */
   int impl;              /* number among op->impls; -1: none is needed (ports, constants, transfers, views) */
   const int32_t *row;    /* the implementation's parameters; NULL: it has none */
-  const char **refusals; /* by implementation: reason, or NULL */
+  const char **refusals; /* by implementation: why it is not the one */
 } clade__node;
 
 typedef struct clade__port { /* an input or output of the graph, or a variable */
@@ -110,6 +110,10 @@ clade_status clade__blame(clade_status status, const clade_op *op, const char *n
 /* Adds a node on g->device without looking at names or stickiness: for passes. Infers. */
 clade_status clade__node_new(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
                              const clade__id *in, clade__id *node);
+/* A copy of another graph's node, whose operands may lie in other layouts than its infer has seen: the types of its
+ * outputs are given. */
+clade_status clade__node_relaid(clade_graph *g, const clade__node *from, const clade__id *in, const clade_type *out,
+                                clade__id *node);
 /* As clade__node_new for inputs, variables and constants: the output's type is given. */
 clade_status clade__source_new(clade_graph *g, const clade_op *op, const char *name, const void *attrs,
                                const clade_type *type, clade__id *node);

@@ -82,12 +82,12 @@ static clade_status reserve(clade_graph *g, int n_out) {
   return clade__grow(&g->values, &g->value_capacity, values, sizeof *g->values);
 }
 
+/* `types`: of the outputs; NULL: the op infers them. */
 static clade_status add(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
-                        const clade__id *in, const clade_type *type, clade__id *node) {
+                        const clade__id *in, int n_out, const clade_type *types, clade__id *node) {
   clade_type out[CLADE_MAX_OPERANDS] = {0};
-  int n_out = outputs_of(op, attrs, n_in);
   clade__node n = {.op = op, .name = "", .n_in = n_in, .n_out = n_out, .device = g->device, .impl = -1};
-  CLADE_TRY(check_outputs(op, n_out)); /* it may say another number each time */
+  CLADE_TRY(check_outputs(op, n_out));
   CLADE_TRY(reserve(g, n.n_out));
   if (name && *name && !(n.name = clade__arena_text(&g->arena, name))) return CLADE_NO_MEMORY;
   if (op->attr_bytes) {
@@ -98,9 +98,9 @@ static clade_status add(clade_graph *g, const clade_op *op, const char *name, co
     if (!(n.in = clade__arena_new(&g->arena, (size_t)n_in * sizeof *in))) return CLADE_NO_MEMORY;
     memcpy(n.in, in, (size_t)n_in * sizeof *in);
   }
-  if (type)
-    out[0] = *type;
-  else
+  if (types && n_out)
+    memcpy(out, types, (size_t)n_out * sizeof *out);
+  else if (!types)
     CLADE_TRY(infer(g, &n, out));
   clade__id id = (clade__id)g->n_nodes++;
   if (n.n_out) n.first_out = (clade__id)g->n_values;
@@ -113,12 +113,18 @@ static clade_status add(clade_graph *g, const clade_op *op, const char *name, co
 clade_status clade__node_new(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
                              const clade__id *in, clade__id *node) {
   if (!op->infer) return CLADE_FAIL(INVALID, "%.64s: such a node has no infer", op->name);
-  return add(g, op, name, attrs, n_in, in, NULL, node);
+  return add(g, op, name, attrs, n_in, in, outputs_of(op, attrs, n_in), NULL, node);
+}
+
+clade_status clade__node_relaid(clade_graph *g, const clade__node *from, const clade__id *in, const clade_type *out,
+                                clade__id *node) {
+  g->device = from->device;
+  return add(g, from->op, from->name, from->attrs, from->n_in, in, from->n_out, out, node);
 }
 
 clade_status clade__source_new(clade_graph *g, const clade_op *op, const char *name, const void *attrs,
                                const clade_type *type, clade__id *node) {
-  return add(g, op, name, attrs, 0, NULL, type, node);
+  return add(g, op, name, attrs, 0, NULL, 1, type, node);
 }
 
 /* ---- for builders ---- */

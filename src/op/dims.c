@@ -83,11 +83,36 @@ size_t clade__element_bytes(clade_dtype dtype) {
   return clade_dtype_bytes(dtype, 1, &bytes) == CLADE_OK ? bytes : 1;
 }
 
+static clade_type stored(const clade_type *t) {
+  clade_type dense = *t;
+  clade_shape *s = &dense.shape;
+  int64_t block = t->layout.block, interleave = CLADE_MAX(t->layout.interleave, 1);
+  dense.layout = (clade_layout){0};
+  if (block) s->dim[t->layout.axis] = clade__up(s->dim[t->layout.axis], block) / block;
+  if (interleave > 1) s->dim[t->layout.axis - 1] = clade__up(s->dim[t->layout.axis - 1], interleave) / interleave;
+  s->dim[s->rank++] = block ? block : 1;
+  s->dim[s->rank++] = interleave;
+  return dense;
+}
+
+void clade__node_stored(const clade_node *n, clade_type *in, clade_type *out, clade_node *as) {
+  *as = *n;
+  if (!n->out[0].layout.block) return;
+  for (int i = 0; i < n->n_in; i++) in[i] = stored(&n->in[i]);
+  for (int i = 0; i < n->n_out; i++) out[i] = stored(&n->out[i]);
+  as->in = in;
+  as->out = out;
+}
+
+static bool same_layout(clade_layout a, clade_layout b) {
+  return a.block == b.block && (!a.block || (a.axis == b.axis && a.interleave == b.interleave));
+}
+
 uint64_t clade__elementwise(const clade_node *n, int out, int first) {
   const clade_type *y = &n->out[out];
   uint64_t mask = 0;
   for (int i = first; i < n->n_in; i++)
-    if (clade_shape_equal(&n->in[i].shape, &y->shape) &&
+    if (clade_shape_equal(&n->in[i].shape, &y->shape) && same_layout(n->in[i].layout, y->layout) &&
         clade__element_bytes(n->in[i].dtype) == clade__element_bytes(y->dtype))
       mask |= UINT64_C(1) << i;
   return mask;

@@ -34,6 +34,11 @@ clade_val clade__broadcast_mean(clade_graph *g, clade_val x, const clade_shape *
 double clade__cost(const clade_device_info *device, double flops, double bytes, double efficiency);
 double clade__node_bytes(const clade_node *n); /* of all operands */
 
+/* The node as its operands lie in memory, all dense: where the output is blocked, the blocked axis counts blocks, and
+ * what stands inside of a block comes as two axes more, of size 1 for operands that stay dense. For implementations
+ * that work in any layout. `in` and `out` have room for the node's operands. */
+void clade__node_stored(const clade_node *n, clade_type *in, clade_type *out, clade_node *stored);
+
 /* For in_place: those of the operands from `first` on that have as many elements as the output, of the same size, in
  * the same order. Where an element of such an operand is read only by who then writes it, its memory may be taken over.
  */

@@ -184,8 +184,11 @@ fail:
 static int rank_class(int rank) { return rank <= 2 ? 2 : rank <= 4 ? 4 : 8; }
 
 static clade_status ref_emit(clade_emit *e, const clade_query *q) {
-  const clade_node *n = q->node;
-  const clade__elt *p = program_of(n);
+  clade_type in[CLADE__ELT_INPUTS], out;
+  clade_node stored;
+  const clade_node *n = &stored;
+  const clade__elt *p = program_of(q->node);
+  clade__node_stored(q->node, in, &out, &stored);
   bool flat = is_flat(n);
   int64_t elements;
   walk w;
@@ -216,7 +219,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
 
 static const clade_attr attrs[] = {
     {"program", CLADE_ATTR_BYTES, offsetof(clade__eltwise_attrs, program), sizeof(clade__elt)}, {.name = NULL}};
-static const clade_impl impls[] = {{.name = "ref", .emit = ref_emit}, {.name = NULL}};
+static const clade_impl impls[] = {{.name = "ref", .emit = ref_emit, .any_layout = true}, {.name = NULL}};
 const clade_op clade__op_eltwise = {.size = sizeof(clade_op),
                                     .name = "eltwise",
                                     .min_in = 1,

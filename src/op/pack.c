@@ -3,9 +3,7 @@
 
 #include "op/pack.h"
 
-typedef struct attrs {
-  int32_t axis, block, interleave;
-} attrs;
+typedef clade__pack_attrs attrs;
 static const clade_attr table[] = {{"axis", CLADE_ATTR_I32, offsetof(attrs, axis), 1},
                                    {"block", CLADE_ATTR_I32, offsetof(attrs, block), 1},
                                    {"interleave", CLADE_ATTR_I32, offsetof(attrs, interleave), 1},

@@ -9,6 +9,10 @@ typedef struct clade__packed {
   int64_t outer, before, axis, inner, block, interleave;
 } clade__packed;
 
+typedef struct clade__pack_attrs { /* of pack; unpack has none */
+  int32_t axis, block, interleave;
+} clade__pack_attrs;
+
 clade__packed clade__packed_of(const clade_type *type);
 void clade__packed_args(clade_kernel_step *s, const clade__packed *p);
 int64_t clade__packed_blocks(const clade__packed *p); /* pieces of block x interleave elements, the last ones padded */

@@ -1,26 +1,34 @@
 /* What was chosen for each node, and who refused and why. */
 #include "pass/pass.h"
 
-static void explain_impls(const clade_graph *g, clade__id id, const clade_device_info *device, clade__text *out) {
-  const clade__node *n = &g->nodes[id];
-  clade_type in[CLADE_MAX_OPERANDS], types[CLADE_MAX_OPERANDS];
-  clade_node view;
-  clade__node_view(g, id, in, types, &view);
-  clade_query q = {sizeof q, &view, device, n->row};
-  int32_t row[CLADE_MAX_PARAMS];
-  double cost = clade__impl_cost(&n->op->impls[n->impl], &q);
-  for (int i = 0; n->op->impls[i].name; i++) {
-    const clade_impl *impl = &n->op->impls[i];
-    if (i == n->impl) continue;
-    clade__query_start(&q, impl, row);
-    clade__text_add(out, "; %s: %s", impl->name,
-                    n->refusals[i]                      ? n->refusals[i]
-                    : clade__impl_cost(impl, &q) > cost ? "is dearer"
-                                                        : "comes later");
-  }
+static void explain_impls(const clade__node *n, clade__text *out) {
+  for (int i = 0; n->op->impls[i].name; i++)
+    if (i != n->impl) clade__text_add(out, "; %s: %s", n->op->impls[i].name, n->refusals[i]);
 }
 
-static void explain_node(const clade_graph *g, clade__id id, const clade_device_info *device, clade__text *out) {
+/* Of a value: where, and as which operand, it is first used. */
+typedef struct use {
+  clade__id node;
+  int operand;
+} use;
+
+/* Why a value is converted: for whom. */
+static void explain_conversion(const clade_graph *g, const clade__node *n, const use *uses, clade__text *out) {
+  const use *to = &uses[n->first_out];
+  const clade__node *from = &g->nodes[g->values[n->in[0]].node], *user = &g->nodes[to->node];
+  clade__text_add(out, "; of %s", from->op->name);
+  if (*from->name) clade__text_add(out, " \"%s\"", from->name);
+  if (!to->node) {
+    clade__text_add(out, ", for an output");
+    return;
+  }
+  clade__text_add(out, ", for operand %d of %s", to->operand, user->op->name);
+  if (*user->name) clade__text_add(out, " \"%s\"", user->name);
+  if (user->impl >= 0) clade__text_add(out, " (%s)", user->op->impls[user->impl].name);
+}
+
+static void explain_node(const clade_graph *g, clade__id id, const clade_device_info *device, const use *uses,
+                         clade__text *out) {
   const clade__node *n = &g->nodes[id];
   char type[640];
   clade__text_add(out, "%s", n->op->name);
@@ -33,14 +41,21 @@ static void explain_node(const clade_graph *g, clade__id id, const clade_device_
     return;
   }
   clade__text_add(out, " on %s: %s", device->name, n->impl < 0 ? "not chosen yet" : n->op->impls[n->impl].name);
-  if (n->impl >= 0) explain_impls(g, id, device, out);
+  if (n->impl >= 0) explain_impls(n, out);
+  if (n->op == &clade__op_pack || n->op == &clade__op_unpack) explain_conversion(g, n, uses, out);
   clade__text_add(out, "\n");
 }
 
 void clade__explain(const clade_graph *g, int n_devices, const clade_device_info *devices, clade__text *out) {
-  for (clade__id id = 1; id < g->n_nodes; id++) {
+  use *uses = clade__new(g->n_values, sizeof *uses);
+  out->failed |= !uses;
+  for (clade__id id = (clade__id)g->n_nodes; uses && id-- > 1;)
+    for (int i = g->nodes[id].n_in; i-- > 0;) uses[g->nodes[id].in[i]] = (use){id, i};
+  for (clade__id id = 1; uses && id < g->n_nodes; id++) {
     const clade__node *n = &g->nodes[id];
     bool port = !n->n_in && !clade__needs_impl(n->op);
-    if (!port && n->op != &clade__op_assign && n->device < n_devices) explain_node(g, id, &devices[n->device], out);
+    if (!port && n->op != &clade__op_assign && n->device < n_devices)
+      explain_node(g, id, &devices[n->device], uses, out);
   }
+  clade__free(uses);
 }

@@ -32,7 +32,7 @@ clade__pass_fold(clade__pass_ctx *ctx); /* casts to the same type, double transp
 clade_status clade__pass_place(clade__pass_ctx *ctx);  /* transfers where a node's operand lives on another device */
 clade_status clade__pass_prefer(clade__pass_ctx *ctx); /* only looks at ctx->prefer */
 clade_status clade__pass_fuse(clade__pass_ctx *ctx);
-clade_status clade__pass_select(clade__pass_ctx *ctx); /* writes impl and refusals */
+clade_status clade__pass_select(clade__pass_ctx *ctx); /* writes impl, row and refusals; converts layouts */
 
 /* The implementation that is asked for: text of *length bytes, not terminated; NULL: any. */
 const char *clade__preferred(const char *prefer, const char *op, size_t *length);

@@ -106,7 +106,7 @@ static const char *never(const clade_query *q) {
 static const char *vectors(const clade_query *q) { return q->device->vector_f32 < 4 ? "needs vectors of 4" : NULL; }
 static void blocked(const clade_query *q, clade_layout *in, clade_layout *out) {
   (void)q;
-  in[0] = out[0] = (clade_layout){.block = 8};
+  in[0] = out[0] = (clade_layout){.axis = 2, .block = 8}; /* of what has two axes at most */
 }
 static double cheap(const clade_query *q) {
   (void)q;
@@ -136,11 +136,11 @@ static void test_select(void **state) {
     const char *prefer, *name, *explained;
   } cases[] = {
       {1, NULL, "slow",
-       "toy \"n\" f32[2] on first: slow; no: never does; packed: wants other layouts than its operands have; vec: "
+       "toy \"n\" f32[2] on first: slow; no: never does; packed: asks for layouts that cannot be had; vec: "
        "needs "
        "vectors of 4; ref: comes later\n"},
       {8, NULL, "vec",
-       "toy \"n\" f32[2] on first: vec; no: never does; packed: wants other layouts than its operands have; slow: is "
+       "toy \"n\" f32[2] on first: vec; no: never does; packed: asks for layouts that cannot be had; slow: is "
        "dearer; ref: is dearer\n"},
       {8, "eltwise=ref,toy=ref", "ref",
        "toy \"n\" f32[2] on first: ref; no: another one was asked for; packed: another one was asked for; slow: "

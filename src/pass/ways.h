@@ -1,0 +1,65 @@
+/* What select weighs: the ways to compute each node, and the layouts in which each value may lie. */
+#ifndef CLADE_WAYS_H
+#define CLADE_WAYS_H
+
+#include "pass/pass.h"
+
+enum { CLADE__MOST_FORMS = 5, CLADE__MOST_WAYS = 32 };
+
+/* The layouts in which a value may lie. [0] is what its node was built with. */
+typedef struct clade__forms {
+  uint8_t count;
+  bool frozen; /* a packed copy of it is made once and kept: it costs nothing */
+  clade_layout at[CLADE__MOST_FORMS];
+} clade__forms;
+
+typedef struct clade__way {
+  int impl; /* -1: the node needs none */
+  double cost;
+  const int32_t *row;
+  uint8_t *form; /* of the operands, then of the outputs: which one of the value's */
+} clade__way;
+
+typedef struct clade__ways {
+  int count, chosen;
+  clade__way *at;
+  const char **refusals; /* by implementation */
+} clade__ways;
+
+/* A value that pack or unpack made is its operand in another layout: all are told by the one that they go back to. */
+typedef struct clade__choice {
+  const clade__pass_ctx *ctx;
+  const clade_graph *g;
+  clade__arena arena;
+  clade__ways *ways;   /* by node; of what only changes a layout there are none */
+  clade__id *root;     /* by value */
+  clade__forms *forms; /* by root */
+} clade__choice;
+
+/* A form of the value; -1: it has too many already. */
+int clade__form(clade__choice *c, clade__id value, clade_layout layout);
+/* The form that the value was built with. */
+int clade__form_built(const clade__choice *c, clade__id value);
+/* The node as the implementation would see it that goes this way. in and out have room for its operands. */
+void clade__way_view(const clade__choice *c, clade__id node, const clade__way *way, clade_type *in, clade_type *out,
+                     clade_node *view);
+/* All of them, for every node; and roots and forms. */
+clade_status clade__ways_find(clade__choice *c);
+/* The ways of nodes that work in any layout, in those that their neighbours have. */
+clade_status clade__ways_spread(clade__choice *c);
+clade_status clade__way_add(clade__choice *c, clade__id node, const clade__way *way);
+/* Sets `chosen` of every node: the least that implementations and conversions take together. */
+clade_status clade__ways_choose(clade__choice *c);
+/* Why the implementation is not taken, or a static text. Unset: it is taken. */
+const char *clade__impl_refuses(const clade__pass_ctx *ctx, const clade_impl *impl, const clade_query *q);
+
+/* Seconds that it takes to bring a value of the type into `layout`, or from there into dense. */
+double clade__pack_cost(const clade_device_info *device, const clade_type *type, clade_layout layout);
+double clade__unpack_cost(const clade_device_info *device, const clade_type *type, clade_layout layout);
+bool clade__same_layout(clade_layout a, clade_layout b);
+
+/* The graph with the chosen implementations, and a conversion wherever a value is wanted in another layout than it has:
+ * one for each value and layout. */
+clade_status clade__ways_apply(clade__choice *c, clade__pass_ctx *ctx);
+
+#endif
