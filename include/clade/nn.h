@@ -23,6 +23,59 @@ typedef struct clade_conv2d_opt {
   clade_conv2d_(g, x, &(clade_conv2d_opt){.size = sizeof(clade_conv2d_opt), .w = __VA_ARGS__})
 CLADE_API clade_val clade_conv2d_(clade_graph *g, clade_val x, const clade_conv2d_opt *opt);
 
+/* ---- transposed: the derivative of a convolution by its input, with x for the derivative by its result ---- */
+typedef struct clade_conv2d_transpose_opt {
+  size_t size;
+  clade_val w;                                         /* [in, out / groups, height, width] */
+  clade_val bias;                                      /* [out]; invalid: none */
+  int stride[2], pad[2], pads[4], dilation[2], groups; /* as in clade_conv2d_opt; padding is taken off the result */
+  int output_pad[2]; /* so much is added behind the result's height and width; less than the stride */
+} clade_conv2d_transpose_opt;
+/* [n, out, (height - 1) stride - pads + dilation (kernel - 1) + 1 + output_pad, …]:
+ * clade_conv2d_transpose(g, x, w, .stride = {2, 2}, .pad = {1, 1}) */
+#define clade_conv2d_transpose(g, x, ...) \
+  clade_conv2d_transpose_(g, x,           \
+                          &(clade_conv2d_transpose_opt){.size = sizeof(clade_conv2d_transpose_opt), .w = __VA_ARGS__})
+CLADE_API clade_val clade_conv2d_transpose_(clade_graph *g, clade_val x, const clade_conv2d_transpose_opt *opt);
+
+/* ---- windows along one axis; values are [n, channels, length] ---- */
+typedef struct clade_conv1d_opt {
+  size_t size;
+  clade_val w;    /* [out, in / groups, kernel]; transposed: [in, out / groups, kernel] */
+  clade_val bias; /* [out]; invalid: none */
+  int stride;     /* unset: 1 */
+  int pad;        /* zeros on both sides */
+  int pads[2];    /* instead: before, after */
+  int dilation;   /* unset: 1 */
+  int groups;     /* unset: 1 */
+  int output_pad; /* of the transposed one alone */
+} clade_conv1d_opt;
+/* clade_conv1d(g, x, w, .pad = 2) */
+#define clade_conv1d(g, x, ...) \
+  clade_conv1d_(g, x, &(clade_conv1d_opt){.size = sizeof(clade_conv1d_opt), .w = __VA_ARGS__})
+#define clade_conv1d_transpose(g, x, ...) \
+  clade_conv1d_transpose_(g, x, &(clade_conv1d_opt){.size = sizeof(clade_conv1d_opt), .w = __VA_ARGS__})
+CLADE_API clade_val clade_conv1d_(clade_graph *g, clade_val x, const clade_conv1d_opt *opt);
+CLADE_API clade_val clade_conv1d_transpose_(clade_graph *g, clade_val x, const clade_conv1d_opt *opt);
+
+/* ---- windows over depth, height and width; values are [n, channels, depth, height, width] ---- */
+typedef struct clade_conv3d_opt {
+  size_t size;
+  clade_val w;    /* [out, in / groups, depth, height, width] */
+  clade_val bias; /* [out]; invalid: none */
+  int stride[3];  /* of depth, height and width, as all triples here; unset: 1 */
+  int pad[3];
+  int pads[6];     /* instead: before each of the axes, after each of them */
+  int dilation[3]; /* unset: 1 */
+  int groups;      /* unset: 1 */
+} clade_conv3d_opt;
+/* It copies x as often as its kernel is deep, but where that is 1 and so is the height, or where it is as deep as x:
+ * clade_conv3d(g, x, w, .pad = {1, 1, 1}) */
+#define clade_conv3d(g, x, ...) \
+  clade_conv3d_(g, x, &(clade_conv3d_opt){.size = sizeof(clade_conv3d_opt), .w = __VA_ARGS__})
+CLADE_API clade_val clade_conv3d_(clade_graph *g, clade_val x, const clade_conv3d_opt *opt);
+
+/* ---- their layers: a weight parameter NAME.weight, a bias NAME.bias, and the op ---- */
 typedef struct clade_nn_conv2d_opt {
   size_t size;
   clade_val x;
@@ -32,12 +85,56 @@ typedef struct clade_nn_conv2d_opt {
   clade_dtype dtype;         /* of the variables; unset: f32 */
   clade_initial weight_init; /* unset: as PyTorch, uniform within 1 / sqrt(elements that go into a result) */
 } clade_nn_conv2d_opt;
-/* A weight parameter NAME.weight, a bias NAME.bias, and the op: clade_nn_conv2d(g, "c1", x, .out = 6, .kernel = {5, 5})
- */
+/* clade_nn_conv2d(g, "c1", x, .out = 6, .kernel = {5, 5}) */
 #define clade_nn_conv2d(g, name, ...) \
   clade_nn_conv2d_(g, name, &(clade_nn_conv2d_opt){.size = sizeof(clade_nn_conv2d_opt), .x = __VA_ARGS__})
 CLADE_API clade_val clade_nn_conv2d_(clade_graph *g, const char *name, const clade_nn_conv2d_opt *opt);
 
+typedef struct clade_nn_conv2d_transpose_opt {
+  size_t size;
+  clade_val x;
+  int64_t out;
+  int kernel[2], stride[2], pad[2], pads[4], dilation[2], groups, output_pad[2]; /* as in clade_conv2d_transpose_opt */
+  bool no_bias;
+  clade_dtype dtype; /* as in clade_nn_conv2d_opt */
+  clade_initial weight_init;
+} clade_nn_conv2d_transpose_opt;
+/* clade_nn_conv2d_transpose(g, "up1", x, .out = 16, .kernel = {4, 4}, .stride = {2, 2}, .pad = {1, 1}) */
+#define clade_nn_conv2d_transpose(g, name, ...) \
+  clade_nn_conv2d_transpose_(                   \
+      g, name, &(clade_nn_conv2d_transpose_opt){.size = sizeof(clade_nn_conv2d_transpose_opt), .x = __VA_ARGS__})
+CLADE_API clade_val clade_nn_conv2d_transpose_(clade_graph *g, const char *name,
+                                               const clade_nn_conv2d_transpose_opt *opt);
+
+typedef struct clade_nn_conv1d_opt {
+  size_t size;
+  clade_val x;
+  int64_t out;
+  int kernel, stride, pad, pads[2], dilation, groups; /* as in clade_conv1d_opt */
+  bool no_bias;
+  clade_dtype dtype; /* as in clade_nn_conv2d_opt */
+  clade_initial weight_init;
+} clade_nn_conv1d_opt;
+/* clade_nn_conv1d(g, "c1", x, .out = 32, .kernel = 9, .stride = 2) */
+#define clade_nn_conv1d(g, name, ...) \
+  clade_nn_conv1d_(g, name, &(clade_nn_conv1d_opt){.size = sizeof(clade_nn_conv1d_opt), .x = __VA_ARGS__})
+CLADE_API clade_val clade_nn_conv1d_(clade_graph *g, const char *name, const clade_nn_conv1d_opt *opt);
+
+typedef struct clade_nn_conv3d_opt {
+  size_t size;
+  clade_val x;
+  int64_t out;
+  int kernel[3], stride[3], pad[3], pads[6], dilation[3], groups; /* as in clade_conv3d_opt */
+  bool no_bias;
+  clade_dtype dtype; /* as in clade_nn_conv2d_opt */
+  clade_initial weight_init;
+} clade_nn_conv3d_opt;
+/* clade_nn_conv3d(g, "c1", x, .out = 32, .kernel = {3, 3, 3}, .pad = {1, 1, 1}) */
+#define clade_nn_conv3d(g, name, ...) \
+  clade_nn_conv3d_(g, name, &(clade_nn_conv3d_opt){.size = sizeof(clade_nn_conv3d_opt), .x = __VA_ARGS__})
+CLADE_API clade_val clade_nn_conv3d_(clade_graph *g, const char *name, const clade_nn_conv3d_opt *opt);
+
+/* ---- pooling ---- */
 typedef struct clade_pool2d_opt {
   size_t size;
   clade_val x;

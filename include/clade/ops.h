@@ -98,6 +98,28 @@ typedef struct clade_gemm_opt {
 #define clade_gemm(g, a, ...) clade_gemm_(g, a, &(clade_gemm_opt){.size = sizeof(clade_gemm_opt), .b = __VA_ARGS__})
 CLADE_API clade_val clade_gemm_(clade_graph *g, clade_val a, const clade_gemm_opt *opt);
 
+/* ---- Fourier transforms, f32; a complex value is a last axis of 2: its real and its imaginary part ---- */
+typedef struct clade_fft_opt {
+  size_t size;
+  clade_val x;
+  int n_axes;                   /* 0: the last one of values, which is before the axis of parts */
+  int axes[CLADE_MAX_RANK - 1]; /* of values, from 0 on or, negative, from the end; all different; sizes, not symbols */
+  int64_t n;                    /* irfft: how long the last of the axes becomes; 0: 2 (its length in x - 1) */
+} clade_fft_opt;
+/* fft and ifft: complex to complex. rfft: real values to the first n / 2 + 1 along the last of the axes, which the
+ * others mirror; irfft: back, from these alone. The inverse ones are divided by the number of values. clade_rfft(g,
+ * image, .n_axes = 2, .axes = {-2, -1}) */
+#define CLADE_FFT_MAP(X) X(fft) X(ifft) X(rfft) X(irfft)
+#define X(name)          CLADE_API clade_val clade_##name##_(clade_graph *g, const clade_fft_opt *opt);
+CLADE_FFT_MAP(X)
+#undef X
+#define CLADE_FFT_OPT(...) \
+  &(clade_fft_opt) { .size = sizeof(clade_fft_opt), .x = __VA_ARGS__ }
+#define clade_fft(g, ...)   clade_fft_(g, CLADE_FFT_OPT(__VA_ARGS__))
+#define clade_ifft(g, ...)  clade_ifft_(g, CLADE_FFT_OPT(__VA_ARGS__))
+#define clade_rfft(g, ...)  clade_rfft_(g, CLADE_FFT_OPT(__VA_ARGS__))
+#define clade_irfft(g, ...) clade_irfft_(g, CLADE_FFT_OPT(__VA_ARGS__))
+
 /* ---- random: Philox4x32-10 of (key, counter, element); the same bits everywhere ---- */
 /* `counter`: an i64 scalar value, usually a variable that the graph assigns counter + 1. */
 CLADE_API clade_val clade_random_uniform(clade_graph *g, clade_shape shape, uint64_t key,

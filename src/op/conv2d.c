@@ -1,8 +1,6 @@
 /* Convolution over height and width, as cross-correlation: NCHW, with stride, padding, dilation and groups, and an
  * elementwise program at the end. Each result is within (K + 4) 2^-24 of sum |x w| over its K products, before the
  * program, besides the rounding to the stored type. */
-#include <clade/nn.h>
-
 #include "op/conv.h"
 #include "op/epilogue.h"
 
@@ -104,51 +102,3 @@ const clade_op clade__op_conv2d = {
     .grad = grad,
     .impls = impls,
 };
-
-/* ---- builder ---- */
-static clade_status attrs_of(const clade_graph *g, const clade_conv2d_opt *opt, clade__conv_attrs *at) {
-  clade_type w;
-  char text[200];
-  int kernel[2];
-  memset(at, 0, sizeof *at);
-  clade_status status = clade_val_type(g, opt->w, &w);
-  if (status != CLADE_OK) return clade__fail_in(status, "conv2d: w");
-  for (int i = 0; i < 2; i++) {
-    if (w.shape.rank != 4 || w.shape.dim[2 + i] < 1 || w.shape.dim[2 + i] > INT32_MAX)
-      return CLADE_FAIL(SHAPE,
-                        "conv2d: w is %s; expected [out, in / groups, height, width] with a kernel of 1 x 1 at least",
-                        clade_shape_text(&w.shape, text, sizeof text));
-    kernel[i] = (int)w.shape.dim[2 + i];
-  }
-  const clade__window_opt window = {kernel, opt->stride, opt->pad, opt->pads, opt->dilation};
-  at->groups = opt->groups ? opt->groups : 1;
-  return clade__window_make("conv2d", &window, false, &at->window);
-}
-
-/* One value per output channel, as a shape that is broadcast against the result. */
-static clade_status bias_of(clade_graph *g, clade_val bias, const clade_shape *y, clade_val *out) {
-  clade_type type;
-  char text[200];
-  clade_status status = clade_val_type(g, bias, &type);
-  if (status != CLADE_OK) return clade__fail_in(status, "conv2d: .bias");
-  if (type.shape.rank != 1 || type.shape.dim[0] != y->dim[1])
-    return CLADE_FAIL(SHAPE, "conv2d: .bias is %s; expected one value per channel of the result %s",
-                      clade_shape_text(&type.shape, text, sizeof text), clade_shape_text(y, (char[200]){0}, 200));
-  *out = clade_reshape(g, bias, CLADE_SHAPE(y->dim[1], 1, 1));
-  return CLADE_OK;
-}
-
-clade_val clade_conv2d_(clade_graph *g, clade_val x, const clade_conv2d_opt *given) {
-  clade_conv2d_opt opt;
-  clade__conv_attrs at;
-  clade_type y;
-  clade_val bias;
-  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "conv2d");
-  if (status == CLADE_OK) status = attrs_of(g, &opt, &at);
-  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
-  clade_val product = clade__conv_node(g, &clade__op_conv2d, &at, x, opt.w, NULL);
-  if (!clade_val_ok(product) || (!opt.bias.graph && !opt.bias.id)) return product;
-  status = clade_val_type(g, product, &y);
-  if (status == CLADE_OK) status = bias_of(g, opt.bias, &y.shape, &bias);
-  return status == CLADE_OK ? clade_add(g, product, bias) : clade__graph_fail(g, status, NULL);
-}

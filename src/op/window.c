@@ -3,19 +3,19 @@
 
 #include <inttypes.h>
 
-/* Far below what 32 bits hold, so that kernels compute places without overflow. */
-enum { MOST = 1 << 28 };
+enum { MOST = CLADE__WINDOW_MOST };
 static const char *const axes[] = {"height", "width"};
 
-static clade_status within(const char *op, const char *name, int i, int value, int least) {
+clade_status clade__window_number(const char *op, const char *name, int i, int value, int least) {
   if (value >= least && value <= MOST) return CLADE_OK;
+  if (i < 0) return CLADE_FAIL(INVALID, "%s: .%s is %d; expected %d to %d", op, name, value, least, MOST);
   return CLADE_FAIL(INVALID, "%s: .%s[%d] is %d; expected %d to %d", op, name, i, value, least, MOST);
 }
 
 static clade_status take(const char *op, const char *name, const int *from, int n, int least, int unset, int32_t *to) {
   for (int i = 0; i < n; i++) {
     to[i] = from[i] ? from[i] : unset;
-    CLADE_TRY(within(op, name, i, to[i], least));
+    CLADE_TRY(clade__window_number(op, name, i, to[i], least));
   }
   return CLADE_OK;
 }

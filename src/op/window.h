@@ -17,6 +17,11 @@ typedef struct clade__window {
     "dilation", CLADE_ATTR_I32, offsetof(type, window.dilation), 2  \
   }
 
+/* Sizes and options of windows are far below what 32 bits hold, so that kernels compute places without overflow. */
+enum { CLADE__WINDOW_MOST = 1 << 28 };
+/* That option i (negative: not one of several) is at least `least` and not too large. */
+clade_status clade__window_number(const char *op, const char *name, int i, int value, int least);
+
 /* From a builder's options, where zero means unset: a stride of `stride` or, if that is NULL, of 1. */
 typedef struct clade__window_opt {
   const int *kernel, *stride, *pad, *pads, *dilation;

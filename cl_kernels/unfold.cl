@@ -1,0 +1,58 @@
+/* Windows along axis 2 of x [n, c, size, width], unfolded as y [n, windows, c, kernel, width]. A work-item does `chunk`
+ * elements of a row of `width`. sizes: c, size, windows, kernel, stride, dilation, padding before. */
+#define ARGS(from, to)                                                                                         \
+  ARG(const STORAGE(T), from), ARG(STORAGE(T), to), const index_t items, const index_t chunk, const index_t chunks, \
+      const index_t width, const index8_t sizes
+
+#ifdef WANT_unfold_forward_ref
+BODY(cover)(const long item, ARGS(x, y)) {
+  if (item >= items) return;
+  USE(const STORAGE(T), x);
+  USE(STORAGE(T), y);
+  const index_t row = (index_t)item / chunks, begin = ((index_t)item - row * chunks) * chunk;
+  const index_t end = min(begin + chunk, width);
+  const index_t k = row % sizes.s3, c = row / sizes.s3 % sizes.s0, window = row / sizes.s3 / sizes.s0;
+  const index_t at = window % sizes.s2 * sizes.s4 + k * sizes.s5 - sizes.s6;
+  y += row * width;
+  if (at >= 0 && at < sizes.s1) {
+    x += ((window / sizes.s2 * sizes.s0 + c) * sizes.s1 + at) * width;
+    for (index_t i = begin; i < end; i++) y[i] = x[i];
+  } else {
+    for (index_t i = begin; i < end; i++) y[i] = 0;
+  }
+}
+
+KERNEL(unfold_forward_ref)(ARGS(x, y)) {
+  FN(cover)((long)get_global_id(0), PASS(x), PASS(y), items, chunk, chunks, width, sizes);
+}
+#endif
+
+#ifdef WANT_fold_forward_ref
+#define PART 64
+BODY(sum)(const long item, ARGS(y, x)) {
+  if (item >= items) return;
+  USE(const STORAGE(T), y);
+  USE(STORAGE(T), x);
+  const index_t row = (index_t)item / chunks, first = ((index_t)item - row * chunks) * chunk;
+  const index_t end = min(first + chunk, width);
+  const index_t place = row % sizes.s1 + sizes.s6, c = row / sizes.s1 % sizes.s0, n = row / sizes.s1 / sizes.s0;
+  for (index_t begin = first; begin < end; begin += PART) {
+    const int count = (int)min((index_t)PART, end - begin);
+    float sum[PART];
+    for (int i = 0; i < count; i++) sum[i] = 0;
+    for (index_t k = 0; k < sizes.s3; k++) {
+      const index_t start = place - k * sizes.s5, window = start / sizes.s4;
+      if (start < 0 || window >= sizes.s2 || window * sizes.s4 != start) continue;
+      const index_t from = (((n * sizes.s2 + window) * sizes.s0 + c) * sizes.s3 + k) * width + begin;
+      for (int i = 0; i < count; i++) sum[i] += LOAD(T, y, from + i);
+    }
+    for (int i = 0; i < count; i++) STORE(T, x, row * width + begin + i, sum[i]);
+  }
+}
+
+KERNEL(fold_forward_ref)(ARGS(y, x)) {
+  FN(sum)((long)get_global_id(0), PASS(y), PASS(x), items, chunk, chunks, width, sizes);
+}
+#undef PART
+#endif
+#undef ARGS

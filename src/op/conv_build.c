@@ -1,0 +1,191 @@
+/* Builders of convolutions over height and width and over one axis, and of transposed ones, which are a convolution's
+ * derivative by its input. */
+#include "op/conv_build.h"
+
+#include <inttypes.h>
+
+clade_status clade__conv_shapes(const clade_graph *g, const char *op, clade_val x, clade_val w, int rank, int free,
+                                clade_type *x_type, clade_type *w_type) {
+  const clade_val values[] = {x, w};
+  clade_type *types[] = {x_type, w_type};
+  for (int i = 0; i < 2; i++) {
+    const char *name = i ? "w" : "x";
+    char text[200];
+    clade_status status = clade_val_type(g, values[i], types[i]);
+    if (status != CLADE_OK) return clade__fail_in(status, "%s: %s", op, name);
+    const clade_shape *shape = &types[i]->shape;
+    bool fits = shape->rank == rank;
+    for (int axis = i ? 0 : free; fits && axis < rank; axis++)
+      fits = shape->dim[axis] >= 1 && shape->dim[axis] <= CLADE__WINDOW_MOST;
+    if (!fits)
+      return CLADE_FAIL(SHAPE, "%s: %s is %s; expected %d dimensions with sizes from 1 to %d%s", op, name,
+                        clade_shape_text(shape, text, sizeof text), rank, CLADE__WINDOW_MOST,
+                        !i && free ? " behind the images" : "");
+  }
+  return CLADE_OK;
+}
+
+clade_val clade__conv_bias(clade_graph *g, const char *op, clade_val y, clade_val bias) {
+  clade_type type, result;
+  char text[2][200];
+  if (!clade_val_ok(y) || (!bias.graph && !bias.id)) return y;
+  clade_status status = clade_val_type(g, y, &result);
+  if (status == CLADE_OK && (status = clade_val_type(g, bias, &type)) != CLADE_OK)
+    clade__fail_in(status, "%s: .bias", op);
+  if (status == CLADE_OK && (type.shape.rank != 1 || type.shape.dim[0] != result.shape.dim[1]))
+    status = CLADE_FAIL(SHAPE, "%s: .bias is %s; expected one value per channel of the result %s", op,
+                        clade_shape_text(&type.shape, text[0], sizeof text[0]),
+                        clade_shape_text(&result.shape, text[1], sizeof text[1]));
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  clade_shape channel = {.rank = result.shape.rank - 1, .dim = {result.shape.dim[1]}};
+  for (int i = 1; i < channel.rank; i++) channel.dim[i] = 1;
+  return clade_add(g, y, clade_reshape(g, bias, channel));
+}
+
+clade_status clade__conv_pads(const char *op, int axes, const int *pad, const int *pads, int *both) {
+  bool symmetric = false, free = false;
+  for (int i = 0; i < 2 * axes; i++) {
+    symmetric = symmetric || pad[i % axes];
+    free = free || pads[i];
+  }
+  if (symmetric && free) return CLADE_FAIL(INVALID, "%s: .pad and .pads are both set; expected one of them", op);
+  for (int i = 0; i < 2 * axes; i++) {
+    both[i] = symmetric ? pad[i % axes] : pads[i];
+    CLADE_TRY(clade__window_number(op, symmetric ? "pad" : "pads", axes > 1 || !symmetric ? i : -1, both[i], 0));
+  }
+  return CLADE_OK;
+}
+
+/* ---- over height and width ---- */
+static clade_status attrs_of(const clade_graph *g, const clade_conv2d_opt *opt, clade__conv_attrs *at) {
+  clade_type w;
+  char text[200];
+  int kernel[2];
+  memset(at, 0, sizeof *at);
+  clade_status status = clade_val_type(g, opt->w, &w);
+  if (status != CLADE_OK) return clade__fail_in(status, "conv2d: w");
+  for (int i = 0; i < 2; i++) {
+    if (w.shape.rank != 4 || w.shape.dim[2 + i] < 1 || w.shape.dim[2 + i] > INT32_MAX)
+      return CLADE_FAIL(SHAPE,
+                        "conv2d: w is %s; expected [out, in / groups, height, width] with a kernel of 1 x 1 at least",
+                        clade_shape_text(&w.shape, text, sizeof text));
+    kernel[i] = (int)w.shape.dim[2 + i];
+  }
+  const clade__window_opt window = {kernel, opt->stride, opt->pad, opt->pads, opt->dilation};
+  at->groups = opt->groups ? opt->groups : 1;
+  return clade__window_make("conv2d", &window, false, &at->window);
+}
+
+clade_val clade_conv2d_(clade_graph *g, clade_val x, const clade_conv2d_opt *given) {
+  clade_conv2d_opt opt;
+  clade__conv_attrs at;
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "conv2d");
+  if (status == CLADE_OK) status = attrs_of(g, &opt, &at);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  return clade__conv_bias(g, "conv2d", clade__conv_node(g, &clade__op_conv2d, &at, x, opt.w, NULL), opt.bias);
+}
+
+/* ---- transposed ---- */
+/* What the result has along an axis: as many as a convolution would need to give what x has. */
+static clade_status widen(const clade__window *w, const int *output_pad, int axis, clade_dim in, clade_dim *out) {
+  static const char *const axes[] = {"height", "width"};
+  CLADE_TRY(clade__window_number("conv2d_transpose", "output_pad", axis, output_pad[axis], 0));
+  if (output_pad[axis] >= w->stride[axis])
+    return CLADE_FAIL(INVALID, "conv2d_transpose: .output_pad[%d] is %d; expected less than .stride[%d], which is %d",
+                      axis, output_pad[axis], axis, w->stride[axis]);
+  int64_t extent = ((int64_t)w->kernel[axis] - 1) * w->dilation[axis] + 1,
+          pad = (int64_t)w->pad[axis] + w->pad[axis + 2];
+  int64_t size = (in - 1) * w->stride[axis] + extent - pad + output_pad[axis];
+  if (size < 1 || size > CLADE__WINDOW_MOST - pad)
+    return CLADE_FAIL(SHAPE,
+                      "conv2d_transpose: the %s of the result would be %" PRId64 ", of %" PRId64
+                      " with stride %d, an extent of the kernel of %" PRId64 " and a padding of %" PRId64
+                      "; expected 1 to %" PRId64,
+                      axes[axis], size, in, w->stride[axis], extent, pad, CLADE__WINDOW_MOST - pad);
+  *out = size;
+  return CLADE_OK;
+}
+
+static clade_status transposed(const clade_graph *g, clade_val x, const clade_conv2d_transpose_opt *opt,
+                               clade__conv_attrs *at, clade_shape *out) {
+  clade_type x_type, w;
+  memset(at, 0, sizeof *at);
+  CLADE_TRY(clade__conv_shapes(g, "conv2d_transpose", x, opt->w, 4, 1, &x_type, &w));
+  const clade_dim *in = x_type.shape.dim;
+  const int kernel[] = {(int)w.shape.dim[2], (int)w.shape.dim[3]};
+  const clade__window_opt window = {kernel, opt->stride, opt->pad, opt->pads, opt->dilation};
+  CLADE_TRY(clade__window_make("conv2d_transpose", &window, false, &at->window));
+  at->groups = opt->groups ? opt->groups : 1;
+  if (at->groups < 1 || in[1] % at->groups)
+    return CLADE_FAIL(INVALID, "conv2d_transpose: .groups is %d; expected a divisor of the %" PRId64 " channels of x",
+                      at->groups, in[1]);
+  if (w.shape.dim[0] != in[1])
+    return CLADE_FAIL(SHAPE,
+                      "conv2d_transpose: w is for %" PRId64 " channels and x has %" PRId64
+                      "; expected w as [in, out / groups, height, width]",
+                      w.shape.dim[0], in[1]);
+  *out = CLADE_SHAPE(in[0], w.shape.dim[1] * at->groups, 0, 0);
+  for (int axis = 0; axis < 2; axis++)
+    CLADE_TRY(widen(&at->window, opt->output_pad, axis, in[2 + axis], &out->dim[2 + axis]));
+  return CLADE_OK;
+}
+
+clade_val clade_conv2d_transpose_(clade_graph *g, clade_val x, const clade_conv2d_transpose_opt *given) {
+  clade_conv2d_transpose_opt opt;
+  clade__conv_attrs at;
+  clade_shape shape;
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "conv2d_transpose");
+  if (status == CLADE_OK) status = transposed(g, x, &opt, &at, &shape);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  clade_val y = clade__conv_node(g, &clade__op_conv2d_data, &at, x, opt.w, &shape);
+  return clade__conv_bias(g, "conv2d_transpose", y, opt.bias);
+}
+
+/* ---- over one axis: the width of a height of 1 ---- */
+typedef struct line {
+  clade_val x, w;
+  int stride, dilation, both[2];
+} line;
+
+static clade_status line_of(clade_graph *g, const char *op, clade_val x, const clade_conv1d_opt *opt, line *l) {
+  clade_type x_type, w;
+  CLADE_TRY(clade__conv_shapes(g, op, x, opt->w, 3, 3, &x_type, &w));
+  l->stride = opt->stride ? opt->stride : 1;
+  l->dilation = opt->dilation ? opt->dilation : 1;
+  CLADE_TRY(clade__window_number(op, "stride", -1, l->stride, 1));
+  CLADE_TRY(clade__window_number(op, "dilation", -1, l->dilation, 1));
+  CLADE_TRY(clade__conv_pads(op, 1, &opt->pad, opt->pads, l->both));
+  const clade_dim *a = x_type.shape.dim, *b = w.shape.dim;
+  l->x = clade_reshape(g, x, CLADE_SHAPE(a[0], a[1], 1, a[2]));
+  l->w = clade_reshape(g, opt->w, CLADE_SHAPE(b[0], b[1], 1, b[2]));
+  return CLADE_OK;
+}
+
+static clade_val flat(clade_graph *g, clade_val y) {
+  clade_type type;
+  if (!clade_val_ok(y) || clade_val_type(g, y, &type) != CLADE_OK) return y;
+  return clade_reshape(g, y, CLADE_SHAPE(type.shape.dim[0], type.shape.dim[1], type.shape.dim[3]));
+}
+
+clade_val clade_conv1d_(clade_graph *g, clade_val x, const clade_conv1d_opt *given) {
+  clade_conv1d_opt opt;
+  line l;
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "conv1d");
+  if (status == CLADE_OK && opt.output_pad)
+    status = CLADE_FAIL(INVALID, "conv1d: .output_pad is %d; only conv1d_transpose takes it", opt.output_pad);
+  if (status == CLADE_OK) status = line_of(g, "conv1d", x, &opt, &l);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  return flat(g, clade_conv2d(g, l.x, l.w, .bias = opt.bias, .stride = {1, l.stride}, .dilation = {1, l.dilation},
+                              .pads = {0, l.both[0], 0, l.both[1]}, .groups = opt.groups));
+}
+
+clade_val clade_conv1d_transpose_(clade_graph *g, clade_val x, const clade_conv1d_opt *given) {
+  clade_conv1d_opt opt;
+  line l;
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "conv1d_transpose");
+  if (status == CLADE_OK) status = line_of(g, "conv1d_transpose", x, &opt, &l);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  return flat(g, clade_conv2d_transpose(g, l.x, l.w, .bias = opt.bias, .stride = {1, l.stride},
+                                        .dilation = {1, l.dilation}, .pads = {0, l.both[0], 0, l.both[1]},
+                                        .output_pad = {0, opt.output_pad}, .groups = opt.groups));
+}

@@ -1,0 +1,18 @@
+/* What the builders of convolutions share. */
+#ifndef CLADE_CONV_BUILD_H
+#define CLADE_CONV_BUILD_H
+
+#include <clade/nn.h>
+
+#include "op/conv.h"
+
+/* That x and w have `rank` dimensions, all of them sizes from 1 on that windows can have, but for the `free` first of
+ * x. Their types are written. */
+clade_status clade__conv_shapes(const clade_graph *g, const char *op, clade_val x, clade_val w, int rank, int free,
+                                clade_type *x_type, clade_type *w_type);
+/* y plus one value per channel, which is axis 1; an invalid bias: none. */
+clade_val clade__conv_bias(clade_graph *g, const char *op, clade_val y, clade_val bias);
+/* That one of .pad and .pads is set; *pads becomes both sides of each of the axes: all beginnings, then all ends. */
+clade_status clade__conv_pads(const char *op, int axes, const int *pad, const int *pads, int *both);
+
+#endif

@@ -1,0 +1,202 @@
+/* Discrete Fourier transforms along one axis, by passes over the prime factors of its length (Stockham's algorithm;
+ * fours, twos, threes, fives, then each other prime by its sums). A complex value is a last axis of 2. Each result is
+ * within sum of 2 (r + 4) 2^-24, over the prime factors r of the length, of the sum of absolute values that it is made
+ * of; so a prime of n costs n^2. */
+#include "op/fft.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "op/dims.h"
+
+typedef struct attrs {
+  int64_t n; /* how long the axis is, of complex or real values; of a half spectrum there are n / 2 + 1 */
+  int32_t axis, kind;
+  bool inverse; /* by exp(+2 pi i / n) */
+  bool divided; /* by n */
+  bool doubled; /* in a half spectrum what stands for two, itself and its mirror image, counts twice */
+} attrs;
+static const clade_attr table[] = {
+    {"n", CLADE_ATTR_I64, offsetof(attrs, n), 1},
+    {"axis", CLADE_ATTR_I32, offsetof(attrs, axis), 1},
+    {"kind", CLADE_ATTR_I32, offsetof(attrs, kind), 1},
+    {"inverse", CLADE_ATTR_BOOL, offsetof(attrs, inverse), 1},
+    {"divided", CLADE_ATTR_BOOL, offsetof(attrs, divided), 1},
+    {"doubled", CLADE_ATTR_BOOL, offsetof(attrs, doubled), 1},
+    {0},
+};
+
+enum { X, ROOTS };
+
+static clade_status infer(clade_node *n) {
+  const attrs *a = n->attrs;
+  const clade_shape *x = &n->in[X].shape, *roots = &n->in[ROOTS].shape;
+  clade_shape y = *x;
+  bool real = a->kind == CLADE__FFT_HALF_OF_REAL;
+  int rank = x->rank - !real;
+  char text[200];
+  CLADE_TRY(clade__want_dense(n));
+  for (int i = 0; i < 2; i++)
+    if (n->in[i].dtype != CLADE_F32)
+      return CLADE_FAIL(DTYPE, "fft: %s is %s; expected f32", i == X ? "x" : "its table of roots",
+                        clade_dtype_name(n->in[i].dtype));
+  if (a->kind < 0 || a->kind > CLADE__FFT_REAL_OF_HALF || a->n < 1 || a->n > CLADE__FFT_MOST)
+    return CLADE_FAIL(INVALID, "fft: kind %d and length %" PRId64, a->kind, a->n);
+  if (roots->rank != 2 || roots->dim[0] != a->n || roots->dim[1] != 2)
+    return CLADE_FAIL(SHAPE, "fft: the table of roots is %s; expected [%" PRId64 ", 2]",
+                      clade_shape_text(roots, text, sizeof text), a->n);
+  if (a->axis < 0 || a->axis >= rank || (!real && x->dim[rank] != 2) || (real && rank == CLADE_MAX_RANK))
+    return CLADE_FAIL(SHAPE, "fft: x is %s, to be transformed along axis %d; expected %s",
+                      clade_shape_text(x, text, sizeof text), a->axis,
+                      real ? "real values of 7 dimensions at most" : "complex values: a last axis of 2");
+  int64_t half = a->n / 2 + 1, want = a->kind == CLADE__FFT_REAL_OF_HALF ? half : a->n;
+  if (x->dim[a->axis] != want)
+    return CLADE_FAIL(SHAPE, "fft: x is %s; expected %" PRId64 " along axis %d", clade_shape_text(x, text, sizeof text),
+                      want, a->axis);
+  y.rank = a->kind == CLADE__FFT_REAL_OF_HALF ? rank : rank + 1;
+  y.dim[a->axis] = real ? half : a->n;
+  if (y.rank > rank) y.dim[rank] = 2;
+  n->out[0] = (clade_type){.dtype = CLADE_F32, .shape = y};
+  return CLADE_OK;
+}
+
+static clade_val add(clade_graph *g, const attrs *like, int kind, bool inverse, clade_val x, clade_val roots) {
+  attrs a;
+  memset(&a, 0, sizeof a); /* attributes are compared and hashed by their bytes */
+  a.n = like->n;
+  a.axis = like->axis;
+  a.kind = kind;
+  a.inverse = inverse;
+  a.divided = like->divided;
+  a.doubled = like->doubled;
+  return clade_node_add(g, &clade__op_fft, NULL, &a, 2, (clade_val[]){x, roots}, NULL);
+}
+
+/* Linear: the derivative is the transposed transform, which goes the other way. */
+static clade_status grad(clade_grad *g) {
+  static const int back[] = {CLADE__FFT_COMPLEX, CLADE__FFT_REAL_OF_HALF, CLADE__FFT_HALF_OF_REAL};
+  const attrs *a = g->node->attrs;
+  g->din[X] = add(g->graph, a, back[a->kind], !a->inverse, g->dout[0], g->in[ROOTS]);
+  return CLADE_OK;
+}
+
+/* ---- ref: a launch for each factor, between two halves of the workspace ---- */
+enum { MOST_FACTORS = 28, UNROLLED = 5 }; /* CLADE__FFT_MOST is 2^28; what a kernel has its own arithmetic for */
+
+static int factors(int64_t n, int64_t *of) {
+  static const int small[] = {4, 2, 3, 5};
+  int count = 0;
+  for (int i = 0; i < 4; i++)
+    for (; n % small[i] == 0; n /= small[i]) of[count++] = small[i];
+  for (int64_t p = 7; p * p <= n; p += 2)
+    for (; n % p == 0; n /= p) of[count++] = p;
+  if (n > 1 || !count) of[count++] = n;
+  return count;
+}
+
+typedef struct plan {
+  int count;
+  int64_t radix[MOST_FACTORS], outer, inner;
+} plan;
+
+static plan plan_of(const clade_node *n) {
+  const attrs *a = n->attrs;
+  const clade_shape *x = &n->in[X].shape;
+  plan p = {.outer = clade__product(x, 0, a->axis),
+            .inner = clade__product(x, a->axis + 1, x->rank - (a->kind != CLADE__FFT_HALF_OF_REAL))};
+  p.count = factors(a->n, p.radix);
+  return p;
+}
+
+static const char *accept(const clade_query *q) {
+  plan p = plan_of(q->node);
+  return clade__cut_short(q->device, 2 * (double)p.radix[p.count - 1] + 4);
+}
+
+static double cost(const clade_query *q) {
+  plan p = plan_of(q->node);
+  double values = (double)p.outer * (double)p.inner * (double)((const attrs *)q->node->attrs)->n, sum = 0;
+  for (int i = 0; i < p.count; i++) sum += (double)p.radix[i];
+  return clade__cost(q->device, 8 * values * sum, 16 * values * p.count, 0.05);
+}
+
+static size_t workspace(const clade_query *q) {
+  plan p = plan_of(q->node);
+  size_t bytes = (size_t)CLADE_MIN(p.count - 1, 2) * 2 * sizeof(float);
+  size_t outer = (size_t)p.outer, inner = (size_t)p.inner, n = (size_t)((const attrs *)q->node->attrs)->n;
+  bool fits = clade__mul(bytes, n, &bytes) && clade__mul(bytes, inner, &bytes) && clade__mul(bytes, outer, &bytes);
+  return fits ? bytes : SIZE_MAX;
+}
+
+/* A work-item does butterflies of up to UNROLLED inputs, or single results of more. */
+static void emit_pass(clade_emit *e, const clade_query *q, const plan *p, int number, int64_t done) {
+  enum { WHOLE, REAL, HALF, DOUBLED }; /* what a row of x or y holds; the kernel's numbers */
+  const attrs *a = q->node->attrs;
+  const int half = a->doubled ? DOUBLED : HALF;
+  const int64_t radix = p->radix[number], values = p->outer * a->n * p->inner;
+  bool first = number == 0, last = number == p->count - 1, unrolled = radix <= UNROLLED;
+  int64_t items = unrolled ? values / radix : values, most = unrolled ? 1 << 12 : CLADE_MAX((1 << 12) / radix, 1);
+  int64_t piece = clade__piece(q->device, items, 1, !unrolled && q->device->max_passes ? 1 : most);
+  size_t bytes = (size_t)values * 2 * sizeof(float);
+  clade_kernel_step *s = clade_emit_kernel(e, unrolled ? "fft_butterfly_ref" : "fft_sum_ref");
+  if (first)
+    clade_emit_in(s, X);
+  else
+    clade_emit_workspace(s, number % 2 ? 0 : bytes, sizeof(float));
+  if (last)
+    clade_emit_out(s, 0);
+  else
+    clade_emit_workspace(s, number % 2 ? bytes : 0, sizeof(float));
+  clade_emit_in(s, ROOTS);
+  clade_emit_index(s, items);
+  clade_emit_index(s, piece);
+  clade_emit_index8(s, 4, (int64_t[]){a->n, p->inner, done, radix});
+  clade_emit_i32(s, !first || a->kind == CLADE__FFT_COMPLEX ? WHOLE : a->kind == CLADE__FFT_HALF_OF_REAL ? REAL : half);
+  clade_emit_i32(s, !last || a->kind == CLADE__FFT_COMPLEX ? WHOLE : a->kind == CLADE__FFT_HALF_OF_REAL ? half : REAL);
+  clade_emit_f32(s, a->inverse ? -1 : 1);
+  clade_emit_f32(s, a->divided && last ? (float)(1 / (double)a->n) : 1);
+  clade__emit_flat(s, q->device, (items + piece - 1) / piece);
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  plan p = plan_of(q->node);
+  if (p.outer == 0 || p.inner == 0) return CLADE_OK;
+  for (int64_t i = 0, done = 1; i < p.count; done *= p.radix[i++]) emit_pass(e, q, &p, (int)i, done);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {
+    {.name = "ref", .accept = accept, .cost = cost, .workspace = workspace, .emit = emit}, {0}};
+
+const clade_op clade__op_fft = {
+    .size = sizeof(clade_op),
+    .name = "fft",
+    .min_in = 2,
+    .max_in = 2,
+    .n_out = 1,
+    .attr_bytes = sizeof(attrs),
+    .attrs = table,
+    .infer = infer,
+    .grad = grad,
+    .impls = impls,
+};
+
+/* ---- one transform, with its table ---- */
+/* exp(-2 pi i k / n): exact at the quarters, else of an angle up to an eighth of a turn. */
+static void root(int64_t k, int64_t n, float *out) {
+  int64_t quarter = (8 * k + n) / (2 * n), rest = 4 * k - quarter * n;
+  double angle = 1.57079632679489661923 * (double)rest / (double)n, c = cos(angle), s = sin(angle);
+  const double re[] = {c, -s, -c, s}, im[] = {s, c, -s, -c};
+  out[0] = (float)re[quarter % 4];
+  out[1] = (float)-im[quarter % 4];
+}
+
+clade_val clade__fft(clade_graph *g, clade_val x, int kind, int axis, int64_t n, bool inverse) {
+  attrs a = {.n = n, .axis = axis, .divided = inverse, .doubled = kind == CLADE__FFT_REAL_OF_HALF};
+  float *table_of = clade__new((size_t)n * 2, sizeof *table_of);
+  if (!table_of) return clade__graph_fail(g, CLADE_NO_MEMORY, "fft");
+  for (int64_t k = 0; k < n; k++) root(k, n, table_of + 2 * k);
+  clade_val roots = clade_constant(g, CLADE_F32, CLADE_SHAPE(n, 2), table_of);
+  clade__free(table_of);
+  return add(g, &a, kind, inverse, x, roots);
+}
