@@ -9,7 +9,14 @@
 
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_DTYPE_NONE};
 enum { FFT, IFFT, RFFT, IRFFT };
-enum { KIND, RANK, N_AXES, AXES, SIZES = AXES + 2 }; /* sizes of the values that are transformed, or come back */
+enum {
+  KIND,
+  RANK,
+  FROM_END,
+  N_AXES,
+  AXES,
+  SIZES = AXES + 2
+}; /* sizes of the values that are transformed, or come back */
 
 static int length(op_random *r, const op_case *c) {
   static const int few[] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -21,7 +28,8 @@ static int length(op_random *r, const op_case *c) {
 static void draw(op_case *c, op_random *r) {
   int rank = (int)op_integer(r, 1, 4), *size = c->i + SIZES;
   int64_t most = c->gradient ? 60 : c->small ? 400 : 20000, total = 1;
-  c->i[KIND] = c->number % 4;
+  c->i[KIND] = (int)op_integer(r, 0, 3);
+  c->i[FROM_END] = op_chance(r, 0.5);
   c->i[RANK] = rank;
   c->i[N_AXES] = rank > 1 && op_chance(r, 0.4) ? 2 : 1;
   c->i[AXES] = (int)op_integer(r, 0, rank - 1);
@@ -47,7 +55,7 @@ static void draw(op_case *c, op_random *r) {
 
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
   clade_fft_opt opt = {.size = sizeof opt, .x = in[0], .n_axes = c->i[N_AXES]};
-  for (int i = 0; i < opt.n_axes; i++) opt.axes[i] = c->i[AXES + i] - (c->number / 4 % 2 ? c->i[RANK] : 0);
+  for (int i = 0; i < opt.n_axes; i++) opt.axes[i] = c->i[AXES + i] - (c->i[FROM_END] ? c->i[RANK] : 0);
   if (c->i[KIND] == IRFFT) opt.n = c->i[SIZES + c->i[AXES + opt.n_axes - 1]];
   switch (c->i[KIND]) {
   case FFT: out[0] = clade_fft_(g, &opt); break;

@@ -25,7 +25,7 @@ typedef struct options {
 static int usage(const char *program) {
   fprintf(stderr,
           "usage: %s --op NAME [--device SPEC] [--cases N] [--seed N] [--small] [--variants FILE] [--verbose]\n"
-          "  --cases N        random cases per element type (100)\n"
+          "  --cases N        random cases per element type (100); twice as many where there is one\n"
           "  --small          one small case per implementation and element type, without guard zones: for Oclgrind\n"
           "  --variants FILE  fails where the op needs more kernels than its line there allows\n",
           program);
@@ -107,7 +107,8 @@ static bool check_coverage(const op_target *t, const op_tally *tally) {
 }
 
 static bool run_dtype(const op_target *t, const options *o, clade_dtype dtype, bool fp64, op_tally *tally) {
-  int failures = 0, impls = count_impls(t->op), cases = o->small ? CLADE_MAX(impls, 1) * 3 : o->cases;
+  int failures = 0, impls = count_impls(t->op), all = t->test->dtypes[1] ? o->cases : 2 * o->cases;
+  int cases = o->small ? CLADE_MAX(impls, 1) * 3 : all;
   for (int i = 0; i < cases && failures < 3; i++) {
     op_case c = {.dtype = dtype, .number = i, .small = o->small, .fp64 = fp64};
     uint64_t seed = o->seed * 1000003u + (uint64_t)dtype * 65536u + (uint64_t)i;
