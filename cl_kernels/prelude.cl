@@ -128,3 +128,81 @@ inline void clade_store16_bf16(__global ushort *p, float16 v) { /* halves: wide 
 #define CLADE_STOREN_bf16(n, p, i, v) CLADE_PASTE(CLADE_PASTE(clade_store, n), _bf16)((p) + (i), v)
 #define STOREN(n, T, p, i, v)         CLADE_PASTE(CLADE_STOREN_, T)(n, p, i, v)
 #define STORE16(T, p, i, v)           STOREN(16, T, p, i, v)
+
+/* ---- lines of images, for convolutions on CPUs ----
+ * Places of the result are numbered along lines of `pitch` and images of `high` lines, with so many more than there are
+ * that a tap moves all of them by the same distance: what lies between the lines of the source is zeros, and places
+ * between those of the result count for nothing. So the lines of the source that a strip of places needs are copied to
+ * private memory once, whatever the number of taps (those of a stride above 1 apart by their remainder), and what a tap
+ * needs is there at a distance. Offsets are of 32 bits. */
+/* Rounded down, and what is left, for a positive divisor. */
+static inline int clade_line_down(int a, int b) { return (a >= 0 ? a : a - b + 1) / b; }
+static inline int clade_line_rest(int a, int b) { return a - clade_line_down(a, b) * b; }
+
+/* Along one axis, taps [tap, tap + n) move by shift + tap * delta, in steps of `mul`: how many remainders there are,
+ * the least place, the span of them. */
+typedef struct {
+  int kinds, least, span;
+} clade_line_reach;
+static inline clade_line_reach clade_line_reach_of(int shift, int delta, int mul, int tap, int n) {
+  const int a = clade_line_down(shift + tap * delta, mul), b = clade_line_down(shift + (tap + n - 1) * delta, mul);
+  clade_line_reach r = {1, min(a, b), max(a, b) - min(a, b)};
+  while (r.kinds < n && r.kinds * delta % mul) r.kinds++;
+  return r;
+}
+
+/* Places from the beginning of a line to that of the next. Zeros at a line's end serve as those at the next one's
+ * beginning. */
+static inline int clade_line_pitch_of(int grid, int size, int shift, int delta, int mul, int taps) {
+  if (taps <= 0) return grid;
+  const clade_line_reach r = clade_line_reach_of(shift, delta, mul, 0, taps);
+  const int zeros = min(-r.least, grid + r.least + r.span - (size - 1) / mul - 1);
+  return grid + r.span - clamp(zeros, 0, r.span);
+}
+
+/* Of `length` places from `first` on, those that the source has, as pieces that lie behind each other there. */
+__attribute__((noinline)) static int clade_line_pieces(int first, int length, int pitch, int high, int2 least,
+                                                       int2 rest, int2 mul, int2 size, int images, int image, int count,
+                                                       int *to, int *from, int *many) {
+  const int wide = size.y > rest.y ? (size.y - 1 - rest.y) / mul.y + 1 : 0;
+  const int left = max(-least.y, 0), right = min(pitch, wide - least.y);
+  int line = first / pitch, n = line / high, y = line % high;
+  for (int p = first - first % pitch; p < first + length && n < images; p += pitch) {
+    const int row = (y + least.x) * mul.x + rest.x;
+    const int begin = max(left, first - p), end = min(right, first + length - p);
+    if (row >= 0 && row < size.x && begin < end) {
+      to[count] = p + begin - first;
+      from[count] = n * image + row * size.y + (begin + least.y) * mul.y + rest.y;
+      many[count++] = end - begin;
+    }
+    if (++y < high) continue;
+    y = 0;
+    n++;
+  }
+  return count;
+}
+
+/* The pieces of all kinds of lines, by the remainders of their first taps' moves `e`; the lines of a channel lie behind
+ * each other. */
+static inline int clade_line_pieces_of_kinds(int first, int length, int pitch, int high, clade_line_reach ry,
+                                             clade_line_reach rx, int2 e, int2 move, int2 mul, int2 size, int images,
+                                             int image, int *to, int *from, int *many) {
+  int count = 0;
+  for (int i = 0; i < ry.kinds * rx.kinds; i++) {
+    const int2 own = e + (int2)(i / rx.kinds, i % rx.kinds) * move;
+    const int before = count;
+    count = clade_line_pieces(first, length, pitch, high, (int2)(ry.least, rx.least),
+                              (int2)(clade_line_rest(own.x, mul.x), clade_line_rest(own.y, mul.y)), mul, size, images,
+                              image, count, to, from, many);
+    for (int p = before; p < count; p++) to[p] += i * length;
+  }
+  return count;
+}
+
+/* Where tap (a, b) of those that move by e + (a, b) * move begins, among the lines of a channel. */
+static inline int clade_line_distance(int a, int b, int2 e, int2 move, int2 mul, clade_line_reach ry,
+                                      clade_line_reach rx, int length, int pitch) {
+  return (a % ry.kinds * rx.kinds + b % rx.kinds) * length +
+         (clade_line_down(e.x + a * move.x, mul.x) - ry.least) * pitch + clade_line_down(e.y + b * move.y, mul.y) -
+         rx.least;
+}

@@ -42,7 +42,17 @@ void clade__gather_end(clade_kernel_step *s, const clade_node *n);
 const char *clade__gather_ref_accept(const clade_query *q);
 double clade__gather_ref_cost(const clade_query *q);
 clade_status clade__gather_ref_emit(clade_emit *e, const clade_query *q);
+/* ---- vec, for CPUs ---- */
 const char *clade__conv_vec_accept(const clade_query *q);
+/* Along one axis, in the phase that begins at `first`: places of a line or lines of an image as the kernels number
+ * them; taps, how far apart the places that they reach are, and how many remainders a stride leaves of them. */
+typedef struct clade__conv_axis {
+  int64_t pitch, taps, span, kinds;
+} clade__conv_axis;
+clade__conv_axis clade__conv_axis_of(clade__map_1d map, int64_t result, int64_t source, int64_t kernel, int64_t first);
+/* Parameters: places of a strip, rows of a block, groups of a work-item. */
+enum { CLADE__CONV_STRIP, CLADE__CONV_ROWS, CLADE__CONV_GROUPS, CLADE__CONV_PARAMS };
+extern const clade_space clade__gather_vec_space;
 double clade__gather_vec_cost(const clade_query *q);
 clade_status clade__gather_vec_emit(clade_emit *e, const clade_query *q);
 

@@ -24,7 +24,11 @@ static clade_status grad(clade_grad *g) {
 }
 
 static const clade_impl impls[] = {
-    {.name = "vec", .accept = clade__conv_vec_accept, .cost = clade__gather_vec_cost, .emit = clade__gather_vec_emit},
+    {.name = "vec",
+     .accept = clade__conv_vec_accept,
+     .cost = clade__gather_vec_cost,
+     .emit = clade__gather_vec_emit,
+     .space = &clade__gather_vec_space},
     {.name = "ref", .accept = clade__gather_ref_accept, .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit},
     {0},
 };

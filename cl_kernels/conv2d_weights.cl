@@ -1,0 +1,327 @@
+/* The derivative of convolutions by their weights: a sum over all places of images.
+ *
+ * map: (mul, add, delta, div) of height, then of width: to a place p of y and a tap k belongs the place
+ * p * mul + add + k * delta of x, where that is inside of it.
+ *
+ * x is the convolution's source and y its result; dims: images, groups, rows (channels of y per group), inner (of x),
+ * height and width of x and of y. taps: height and width of the kernel, and how many parts the sums are cut into; `out`
+ * holds them all, part by part. */
+#ifdef WANT_conv2d_weights_ref
+KERNEL(conv2d_weights_ref)
+(ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps,
+ const index8_t map, const index_t lines) {
+  const index_t column = get_global_id(0), row = get_global_id(1), part = get_global_id(2);
+  const index_t tap_count = taps.s0 * taps.s1, columns = dims.s3 * tap_count, rows = dims.s1 * dims.s2;
+  if (column >= columns || row >= rows || part >= taps.s2) return;
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(T), y);
+  USE(float, out);
+  const index_t tap = column % tap_count, channel = row / dims.s2 * dims.s3 + column / tap_count;
+  const index_t y0 = tap / taps.s1 * map.s2 + map.s1, x0 = tap % taps.s1 * map.s6 + map.s5;
+  const index_t end = min((part + 1) * lines, dims.s0 * dims.s6);
+  float sum = 0;
+  for (index_t line = part * lines; line < end; line++) {
+    const index_t batch = line / dims.s6, oy = line % dims.s6, sy = oy * map.s0 + y0;
+    const bool in_y = sy >= 0 && sy < dims.s4;
+    const index_t from = in_y ? ((batch * dims.s1 * dims.s3 + channel) * dims.s4 + sy) * dims.s5 : 0;
+    const index_t by = ((batch * rows + row) * dims.s6 + oy) * dims.s7;
+    for (index_t ox = 0; ox < dims.s7; ox++) {
+      const index_t sx = ox * map.s4 + x0;
+      const bool in = in_y && sx >= 0 && sx < dims.s5;
+      const float product = LOAD(T, x, in ? from + sx : 0) * LOAD(T, y, by + ox);
+      sum += in ? product : 0.0f;
+    }
+  }
+  out[(part * rows + row) * columns + column] = sum;
+}
+#endif
+
+#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_lanes)
+/* For a core with vectors of WIDTH floats. */
+#define APART     __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
+#define ALIGNED   __attribute__((aligned(64)))
+#define VECTOR    CLADE_PASTE(float, WIDTH)
+#define VLOAD     CLADE_PASTE(vload, WIDTH)
+#define VSTORE    CLADE_PASTE(vstore, WIDTH)
+#define PANEL     (VECTORS * WIDTH)
+#define TILE      (ROWS * PANEL)
+#define SPACED(n) (((n) + 31) / 32 * 32 + 16) /* no power of two, so that lines do not meet in a cache */
+
+/* `room` is how many elements there are from x on. */
+APART static void FN(copy)(const __global STORAGE(T) * x, int room, int step, int count, const int *to, const int *from,
+                           const int *many, float *out) {
+  for (int i = 0; i < count; i++) {
+    const int n = many[i], at = from[i];
+    float *line = out + to[i];
+    int l = 0;
+    if (step == 1 && n >= 8) { /* the last vector ends with the piece */
+      for (; l + 8 < n; l += 8) vstore8(LOADN(8, T, x, at + l), 0, line + l);
+      vstore8(LOADN(8, T, x, at + n - 8), 0, line + n - 8);
+      continue;
+    }
+    if (step == 2)
+      for (; l + 8 <= n && at + 2 * l + 16 <= room; l += 8) vstore8(LOAD16(T, x, at + 2 * l).even, 0, line + l);
+#pragma clang loop vectorize(disable)
+    for (; l < n; l++) line[l] = LOAD(T, x, at + l * step);
+  }
+}
+
+/* part: places of a strip, strips of a part, rows and channels of a block, lines of taps and taps of a line of a block,
+ * groups of a work-item. */
+#define ARGS                                                                                                     \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \
+      const index8_t map, const index8_t part
+#endif
+
+#ifdef WANT_conv2d_weights_vec
+/* A block of rows x (channels and taps) is one work-item's, for the strips of one part. y is copied by places, PANEL
+ * rows beside each other; a column, which is a channel and a tap, reads x from its own beginning among the lines. */
+#define EACH8(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+
+/* 8 places of 8 rows, from `pitch` apart to PANEL apart. */
+static inline void FN(turn)(const __global STORAGE(T) * y, int pitch, int rows, float *to) {
+#define READ(i) const float8 r##i = LOADN(8, T, y + min(i, rows - 1) * pitch, 0);
+  EACH8(READ)
+#undef READ
+#define LOW(a, b)  ((float8)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5))
+#define HIGH(a, b) ((float8)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7))
+  const float8 p0 = LOW(r0, r1), p1 = HIGH(r0, r1), p2 = LOW(r2, r3), p3 = HIGH(r2, r3);
+  const float8 p4 = LOW(r4, r5), p5 = HIGH(r4, r5), p6 = LOW(r6, r7), p7 = HIGH(r6, r7);
+#undef LOW
+#undef HIGH
+#define LOW(a, b)  ((float8)(a.s01, b.s01, a.s45, b.s45))
+#define HIGH(a, b) ((float8)(a.s23, b.s23, a.s67, b.s67))
+  const float8 q0 = LOW(p0, p2), q1 = HIGH(p0, p2), q2 = LOW(p1, p3), q3 = HIGH(p1, p3);
+  const float8 q4 = LOW(p4, p6), q5 = HIGH(p4, p6), q6 = LOW(p5, p7), q7 = HIGH(p5, p7);
+#undef LOW
+#undef HIGH
+  vstore8((float8)(q0.lo, q4.lo), 0, to);
+  vstore8((float8)(q1.lo, q5.lo), 0, to + PANEL);
+  vstore8((float8)(q2.lo, q6.lo), 0, to + 2 * PANEL);
+  vstore8((float8)(q3.lo, q7.lo), 0, to + 3 * PANEL);
+  vstore8((float8)(q0.hi, q4.hi), 0, to + 4 * PANEL);
+  vstore8((float8)(q1.hi, q5.hi), 0, to + 5 * PANEL);
+  vstore8((float8)(q2.hi, q6.hi), 0, to + 6 * PANEL);
+  vstore8((float8)(q3.hi, q7.hi), 0, to + 7 * PANEL);
+}
+#undef EACH8
+
+/* Beyond the last row it is copied again; beyond the last place there is room for 8. `room` is how many elements there
+ * are from y on. */
+APART static void FN(copy_rows)(const __global STORAGE(T) * y, int room, int pitch, int rows, int many, float *to) {
+  int l = 0;
+  for (; l < many && (min(rows, PANEL) - 1) * pitch + l + 8 <= room; l += 8)
+    for (int b = 0; b < PANEL; b += 8)
+      FN(turn)(y + min(b, rows - 1) * pitch + l, pitch, max(rows - b, 1), to + l * PANEL + b);
+#pragma clang loop vectorize(disable)
+  for (; l < many; l++)
+    for (int r = 0; r < PANEL; r++) to[l * PANEL + r] = LOAD(T, y, min(r, rows - 1) * pitch + l);
+}
+
+APART static void FN(multiply)(const float *x, const int *at, const int *place, int n, const float *y, float *c) {
+  VECTOR sum[ROWS][VECTORS];
+  const float *column[ROWS];
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    column[r] = x + at[r];
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) sum[r][v] = VLOAD(r * VECTORS + v, c);
+  }
+#pragma clang loop unroll(disable)
+  for (int p = 0; p < n; p++) {
+    const int i = place[p];
+    VECTOR one[VECTORS];
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, y + p * PANEL);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++) sum[r][v] = fma((VECTOR)(column[r][i]), one[v], sum[r][v]);
+  }
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], r * VECTORS + v, c);
+}
+
+BODY(block)(const int item, ARGS) {
+  const int strip = part.s0, rows = part.s2, channels = part.s3;
+  const int2 some = (int2)(part.s4, part.s5), kernel_size = (int2)(taps.s0, taps.s1);
+  if (strip == 0 || rows == 0 || channels == 0 || some.x == 0 || some.y == 0) return;
+  const int down = (dims.s2 + rows - 1) / rows, across = (dims.s3 + channels - 1) / channels;
+  const int2 cuts = (kernel_size + some - 1) / some;
+  const int row0 = item % down * rows, c0 = item / down % across * channels,
+            cut = item / (down * across) % (cuts.x * cuts.y);
+  const int group = item / (down * across * cuts.x * cuts.y) % dims.s1,
+            own = item / (down * across * cuts.x * cuts.y) / dims.s1;
+  if (own >= taps.s2) return;
+  const int2 tap0 = (int2)(cut / cuts.y, cut % cuts.y) * some, n_tap = min(some, kernel_size - tap0);
+  const int2 grid = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), mul = (int2)(map.s0, map.s4);
+  const int2 move = (int2)(map.s2, map.s6), shift = (int2)(map.s1, map.s5), e = shift + tap0 * move;
+  const int pitch = clade_line_pitch_of(grid.y, size.y, shift.y, move.y, mul.y, kernel_size.y);
+  const int high = clade_line_pitch_of(grid.x, size.x, shift.x, move.x, mul.x, kernel_size.x);
+  const clade_line_reach ry = clade_line_reach_of(e.x, move.x, mul.x, 0, n_tap.x),
+                         rx = clade_line_reach_of(e.y, move.y, mul.y, 0, n_tap.y);
+  const int kinds = ry.kinds * rx.kinds, length = SPACED(strip + ry.span * pitch + rx.span);
+  const int n_rows = min(rows, (int)dims.s2 - row0), n_channels = min(channels, (int)dims.s3 - c0);
+  const int n_taps = n_tap.x * n_tap.y, columns = n_channels * n_taps, all_rows = dims.s1 * dims.s2;
+  const int panels = (n_rows + PANEL - 1) / PANEL, tiles = (columns + ROWS - 1) / ROWS;
+  const int plane = size.x * size.y, image = dims.s1 * dims.s3 * plane, y_plane = grid.x * grid.y;
+  const int x_skip = (group * dims.s3 + c0) * plane, y_skip = (group * dims.s2 + row0) * y_plane;
+  const int y_room = dims.s0 * all_rows * y_plane - y_skip;
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(T), y);
+  USE(float, out);
+  float lines[LINES] ALIGNED, turned[TURNED] ALIGNED, sums[BLOCK] ALIGNED;
+  int at[COLUMNS], place[STRIP], to[PIECES], from[PIECES], many[PIECES];
+  for (int k = 0; k < tiles * ROWS; k++) {
+    const int column = min(k, columns - 1), tap = column % n_taps;
+    at[k] = column / n_taps * kinds * length +
+            clade_line_distance(tap / n_tap.y, tap % n_tap.y, e, move, mul, ry, rx, length, pitch);
+  }
+  for (int i = 0; i < panels * tiles * TILE / 8; i++) vstore8((float8)(0), i, sums);
+  const int places = dims.s0 * high * pitch, end = min((own + 1) * (int)part.s1 * strip, places);
+  const bool gaps = any(kernel_size != 1) || any(mul != 1) || any(shift != 0) || any(grid != size);
+  for (int first = own * part.s1 * strip; first < end; first += strip) {
+    const int n = min(strip, end - first);
+    int pieces = clade_line_pieces_of_kinds(first, length, pitch, high, ry, rx, e, move, mul, size, dims.s0, image, to,
+                                            from, many);
+    int n_places = 0;
+    if (gaps)
+      for (int i = 0; i < n_channels * kinds * length / 8; i++) vstore8((float8)(0), i, lines);
+    for (int c = 0; c < n_channels; c++) FN(copy)
+    (x + x_skip + c * plane, dims.s0 * image - x_skip - c * plane, mul.y, pieces, to, from, many,
+     lines + c * kinds * length);
+    pieces = clade_line_pieces(first, n, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0,
+                               all_rows * y_plane, 0, to, from, many);
+    for (int p = 0; p < pieces; p++) {
+      for (int b = 0; b < panels; b++) FN(copy_rows)
+      (y + y_skip + b * PANEL * y_plane + from[p], y_room - b * PANEL * y_plane - from[p], y_plane, n_rows - b * PANEL,
+       many[p], turned + (b * (strip + 8) + n_places) * PANEL);
+      for (int i = 0; i < many[p]; i++) place[n_places++] = to[p] + i;
+    }
+    for (int b = 0; b < panels; b++)
+      for (int t = 0; t < tiles; t++) FN(multiply)
+    (lines, at + t * ROWS, place, n_places, turned + b * (strip + 8) * PANEL, sums + (b * tiles + t) * TILE);
+  }
+  const int all_columns = dims.s3 * taps.s0 * taps.s1;
+  for (int r = 0; r < n_rows; r++) {
+    const float *from_row = sums + r / PANEL * tiles * TILE + r % PANEL;
+    const int base = (own * all_rows + group * dims.s2 + row0 + r) * all_columns;
+    if (n_taps == taps.s0 * taps.s1) {
+      __global float *to_row = out + base + c0 * n_taps;
+      for (int t = 0; t < tiles; t++)
+        for (int k = 0; k < min(ROWS, columns - t * ROWS); k++) to_row[t * ROWS + k] = from_row[t * TILE + k * PANEL];
+    } else
+      for (int k = 0; k < columns; k++) {
+        const int tap = k % n_taps, ky = tap0.x + tap / n_tap.y, kx = tap0.y + tap % n_tap.y;
+        out[base + ((c0 + k / n_taps) * taps.s0 + ky) * taps.s1 + kx] = from_row[k / ROWS * TILE + k % ROWS * PANEL];
+      }
+  }
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)(ARGS) {
+  FN(block)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
+}
+#endif
+
+#ifdef WANT_conv2d_weights_lanes
+/* For groups of one row and one channel: a work-item does some of them, for the strips of one part. y is copied to
+ * lines of the same places, with zeros between; each tap has PANEL partial sums. */
+APART static void FN(multiply)(const float *y, const float *x, const int *at, int n, float *c) {
+  VECTOR sum[ROWS][VECTORS];
+  const float *tap[ROWS];
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    tap[r] = x + at[r];
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) sum[r][v] = VLOAD(r * VECTORS + v, c);
+  }
+#pragma clang loop unroll(disable)
+  for (int p = 0; p < n; p += PANEL)
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) {
+      const VECTOR one = VLOAD(v, y + p);
+#pragma unroll
+      for (int r = 0; r < ROWS; r++) sum[r][v] = fma(VLOAD(v, tap[r] + p), one, sum[r][v]);
+    }
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], r * VECTORS + v, c);
+}
+
+BODY(block)(const int item, ARGS) {
+  const int strip = part.s0, batch = part.s6, n_taps = taps.s0 * taps.s1;
+  if (strip == 0 || batch == 0) return;
+  const int batches = (dims.s1 + batch - 1) / batch, own = item / batches, group0 = item % batches * batch;
+  if (own >= taps.s2) return;
+  const int2 grid = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), mul = (int2)(map.s0, map.s4);
+  const int2 move = (int2)(map.s2, map.s6), shift = (int2)(map.s1, map.s5);
+  const int pitch = clade_line_pitch_of(grid.y, size.y, shift.y, move.y, mul.y, taps.s1);
+  const int high = clade_line_pitch_of(grid.x, size.x, shift.x, move.x, mul.x, taps.s0);
+  const clade_line_reach ry = clade_line_reach_of(shift.x, move.x, mul.x, 0, taps.s0),
+                         rx = clade_line_reach_of(shift.y, move.y, mul.y, 0, taps.s1);
+  const int kinds = ry.kinds * rx.kinds, length = SPACED(strip + ry.span * pitch + rx.span);
+  const int plane = size.x * size.y, y_plane = grid.x * grid.y, n_groups = min(batch, (int)dims.s1 - group0);
+  const int tiles = (n_taps + ROWS - 1) / ROWS;
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(T), y);
+  USE(float, out);
+  float lines[LINES] ALIGNED, y_line[STRIP] ALIGNED, sums[BLOCK] ALIGNED;
+  int at[TAPS], to[PIECES], from[PIECES], many[PIECES], y_to[PIECES], y_from[PIECES], y_many[PIECES];
+  for (int k = 0; k < tiles * ROWS; k++) {
+    const int tap = min(k, n_taps - 1);
+    at[k] = clade_line_distance(tap / (int)taps.s1, tap % (int)taps.s1, shift, move, mul, ry, rx, length, pitch);
+  }
+  for (int i = 0; i < n_groups * tiles * TILE; i++) sums[i] = 0;
+  const int places = dims.s0 * high * pitch, end = min((own + 1) * (int)part.s1 * strip, places);
+  for (int first = own * part.s1 * strip; first < end; first += strip) {
+    const int n = min(strip, end - first);
+    const int pieces = clade_line_pieces_of_kinds(first, length, pitch, high, ry, rx, shift, move, mul, size, dims.s0,
+                                                  dims.s1 * plane, to, from, many);
+    const int y_pieces = clade_line_pieces(first, n, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0,
+                                           dims.s1 * y_plane, 0, y_to, y_from, y_many);
+    for (int i = 0; i < kinds * length; i++) lines[i] = 0;
+    for (int i = 0; i < STRIP; i++) y_line[i] = 0;
+    for (int g = 0; g < n_groups; g++) {
+      const int x_skip = (group0 + g) * plane, y_skip = (group0 + g) * y_plane;
+      FN(copy)(x + x_skip, dims.s0 * dims.s1 * plane - x_skip, mul.y, pieces, to, from, many, lines);
+      FN(copy)(y + y_skip, dims.s0 * dims.s1 * y_plane - y_skip, 1, y_pieces, y_to, y_from, y_many, y_line);
+      for (int t = 0; t < tiles; t++) FN(multiply)(y_line, lines, at + t * ROWS, n, sums + (g * tiles + t) * TILE);
+    }
+  }
+  for (int i = 0; i < n_groups * n_taps; i++) {
+    float sum = 0;
+    const float *lane = sums + (i / n_taps * tiles * ROWS + i % n_taps) * PANEL;
+    for (int l = 0; l < PANEL; l++) sum += lane[l];
+    out[(own * (int)dims.s1 + group0) * n_taps + i] = sum;
+  }
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_weights_lanes)(ARGS) {
+  FN(block)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
+}
+#endif
+#undef ARGS
+
+#ifdef WANT_conv2d_weights_join
+KERNEL(conv2d_weights_join)
+(ARG(const float, parts), ARG(STORAGE(T), w), const index_t outputs, const index_t count) {
+  const index_t i = get_global_id(0);
+  if (i >= outputs) return;
+  USE(const float, parts);
+  USE(STORAGE(T), w);
+  float sum = 0;
+  for (index_t part = 0; part < count; part++) sum += parts[part * outputs + i];
+  STORE(T, w, i, sum);
+}
+#endif
+#undef APART
+#undef ALIGNED
+#undef VECTOR
+#undef VLOAD
+#undef VSTORE
+#undef PANEL
+#undef TILE
+#undef SPACED
