@@ -1,9 +1,9 @@
 /* Matrix products: y = epilogue(alpha * a b), over batches.
  *
  * dims: six batch extents, rows, columns. a_s: six batch strides, those of rows and of the inner axis. b_s: six batch
- * strides, those of the inner axis and of columns. ACC: float, or uint for integers, which wrap. OUT: the stored type
- * of y. EPILOGUE computes r from i0 at (row, column); EPILOGUE_ARGS, EPILOGUE_PASS and EPILOGUE_USE bring its operands
- * in. */
+ * strides, those of the inner axis and of columns. TB: the type of b, where it may differ from T. ACC: float, or uint
+ * for integers, which wrap. OUT: the stored type of y. EPILOGUE computes r from i0 at (row, column); EPILOGUE_ARGS,
+ * EPILOGUE_PASS and EPILOGUE_USE bring its operands in. */
 static inline index_t FN(offset)(index8_t dims, index8_t strides, index_t at) {
   index_t from = at % dims.s5 * strides.s5;
   at /= dims.s5;
@@ -19,15 +19,15 @@ static inline long FN(batches)(index8_t dims) {
   return (long)dims.s0 * dims.s1 * dims.s2 * dims.s3 * dims.s4 * dims.s5;
 }
 
-#define GEMM_ARGS                                                                                                     \
-  ARG(const STORAGE(T), a), ARG(const STORAGE(T), b), ARG(STORAGE(OUT), y), const index8_t dims, const index_t depth, \
+#define GEMM_ARGS                                                                                                      \
+  ARG(const STORAGE(T), a), ARG(const STORAGE(TB), b), ARG(STORAGE(OUT), y), const index8_t dims, const index_t depth, \
       const index8_t a_s, const index8_t b_s, const float alpha
 #define GEMM_PASS            PASS(a), PASS(b), PASS(y), dims, depth, a_s, b_s, alpha
 #define EPILOGUE_AT(strides) FN(offset)(dims, strides, batch)
 /* Pointers to the batch's matrices. */
 #define GEMM_USE_MATRICES            \
   USE(const STORAGE(T), a);          \
-  USE(const STORAGE(T), b);          \
+  USE(const STORAGE(TB), b);         \
   USE(STORAGE(OUT), y);              \
   a += FN(offset)(dims, a_s, batch); \
   b += FN(offset)(dims, b_s, batch); \
@@ -49,7 +49,7 @@ BODY(result)(const index_t row0, const index_t column0, const index_t batch, GEM
   a += row0 * a_s.s6;
   b += column0 * b_s.s7;
   ACC sum = 0;
-  for (index_t k = 0; k < depth; k++) sum += (ACC)LOAD(T, a, k * a_s.s7) * (ACC)LOAD(T, b, k * b_s.s6);
+  for (index_t k = 0; k < depth; k++) sum += (ACC)LOAD(T, a, k * a_s.s7) * (ACC)LOAD(TB, b, k * b_s.s6);
   GEMM_STORE((COMPUTE(T))(sum * (ACC)alpha), row0, column0)
 }
 
@@ -75,29 +75,57 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
 #define HIGH   ((2 * ROWS + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
 #define LOW    ((ROWS + 2) / 3)
 
+/* Bytes are multiplied as floats, exactly: the sums of one part of the inner axis stay below 2^24. Further they are
+ * added as integers. A byte with a sign is one without, whose highest bit is turned over, less 128. */
+#if INTEGER
+#define RAW                uchar
+#define FLIP_u8            0
+#define FLIP_i8            128
+#define FLIP(T)            CLADE_PASTE(FLIP_, T)
+#define EIGHT(p, i)        convert_float8((convert_int8(vload8(0, (p) + (i))) ^ (int8)(flip)) - (int8)(flip))
+#define ONE(p, i)          (float)(((int)(p)[i] ^ flip) - flip)
+#define SUM                uint
+#define TOTAL              CLADE_PASTE(uint, WIDTH)
+#define TOTAL_OF(v)        CLADE_PASTE(convert_uint, WIDTH)(CLADE_PASTE(convert_int, WIDTH)(v))
+#define SUM_OF(x)          (uint)(int)(x)
+#define RESULT(x)          (int)(x)
+#define STORE_TOTAL(at, v) CLADE_PASTE(vstore, WIDTH)(CLADE_PASTE(as_int, WIDTH)(v), 0, y + (at))
+#else
+#define RAW                STORAGE(T)
+#define FLIP(T)            0
+#define EIGHT(p, i)        LOADN(8, T, p, i)
+#define ONE(p, i)          LOAD(T, p, i)
+#define SUM                float
+#define TOTAL              VECTOR
+#define TOTAL_OF(v)        (v)
+#define SUM_OF(x)          (x)
+#define RESULT(x)          ((x)*alpha)
+#define STORE_TOTAL(at, v) STOREN(WIDTH, OUT, y, at, (v)*alpha)
+#endif
+
 /* A panel of an operand whose neighbours lie side by side; there are `n`, and what is not there counts as 0. Where
  * eight at once are more than the panel is wide, what was written too far is written again. */
-static inline void FN(copy)(const __global STORAGE(T) * from, index_t stride, index_t n, index_t depth,
+static inline void FN(copy)(const __global RAW *from, const int flip, index_t stride, index_t n, index_t depth,
                             __global float *to, const int width) {
   if (n >= (width + 7) / 8 * 8) {
     for (; depth; depth--, from += stride, to += width)
 #pragma unroll
-      for (int i = 0; i < width; i += 8) vstore8(LOADN(8, T, from, i), 0, to + i);
+      for (int i = 0; i < width; i += 8) vstore8(EIGHT(from, i), 0, to + i);
   } else {
     for (; depth; depth--, from += stride, to += width)
-      for (int i = 0; i < width; i++) to[i] = i < n ? LOAD(T, from, i) : 0.0f;
+      for (int i = 0; i < width; i++) to[i] = i < n ? ONE(from, i) : 0.0f;
   }
 }
 
 /* The same of an operand whose inner axis lies side by side: eight by eight are transposed in registers. */
-static inline void FN(turn)(const __global STORAGE(T) * from, index_t stride, index_t n, index_t depth,
+static inline void FN(turn)(const __global RAW *from, const int flip, index_t stride, index_t n, index_t depth,
                             __global float *to, const int width) {
   index_t k = 0;
   for (; k + 8 <= depth; k += 8, from += 8, to += 8 * width) {
     for (int i = 0; i < width; i += 8) {
       float8 x[8], y[8];
 #pragma unroll
-      for (int l = 0; l < 8; l++) x[l] = LOADN(8, T, from, min((index_t)(i + l), n - 1) * stride);
+      for (int l = 0; l < 8; l++) x[l] = EIGHT(from, min((index_t)(i + l), n - 1) * stride);
 #pragma unroll
       for (int l = 0; l < 8; l += 2) {
         y[l] = (float8)(x[l].s0, x[l + 1].s0, x[l].s1, x[l + 1].s1, x[l].s4, x[l + 1].s4, x[l].s5, x[l + 1].s5);
@@ -117,29 +145,31 @@ static inline void FN(turn)(const __global STORAGE(T) * from, index_t stride, in
     }
   }
   for (; k < depth; k++, from++, to += width)
-    for (int i = 0; i < width; i++) to[i] = LOAD(T, from, min((index_t)i, n - 1) * stride);
+    for (int i = 0; i < width; i++) to[i] = ONE(from, min((index_t)i, n - 1) * stride);
 }
 
 /* One step across and one along the inner axis are `across` and `along` elements: one of them is 1, or its axis is. */
 BODY(pack_a)
-(const __global STORAGE(T) * from, index_t across, index_t along, index_t n, index_t depth, __global float *to) {
+(const __global RAW *from, const int flip, index_t across, index_t along, index_t n, index_t depth,
+ __global float *to) {
   if (along == 1)
-    FN(turn)(from, across, n, depth, to, ROWS);
+    FN(turn)(from, flip, across, n, depth, to, ROWS);
   else
-    FN(copy)(from, along, n, depth, to, ROWS);
+    FN(copy)(from, flip, along, n, depth, to, ROWS);
 }
 BODY(pack_b)
-(const __global STORAGE(T) * from, index_t across, index_t along, index_t n, index_t depth, __global float *to) {
+(const __global RAW *from, const int flip, index_t across, index_t along, index_t n, index_t depth,
+ __global float *to) {
   if (across == 1)
-    FN(copy)(from, along, n, depth, to, PANEL);
+    FN(copy)(from, flip, along, n, depth, to, PANEL);
   else
-    FN(turn)(from, across, n, depth, to, PANEL);
+    FN(turn)(from, flip, across, n, depth, to, PANEL);
 }
 
 /* What is known of a tile besides its panels: the matrices that it belongs to, its place and the part that is there. */
-#define TILE_ARGS                                                                                               \
-  __global STORAGE(OUT) * y, __global float *sums, const index8_t dims, const float alpha, const index_t batch, \
-      const index_t row0, const index_t column0, const index_t rows, const index_t columns, const bool first,   \
+#define TILE_ARGS                                                                                             \
+  __global STORAGE(OUT) * y, __global SUM *sums, const index8_t dims, const float alpha, const index_t batch, \
+      const index_t row0, const index_t column0, const index_t rows, const index_t columns, const bool first, \
       const bool last
 #define TILE_PASS y, sums, dims, alpha, batch, row0, column0, rows, columns, first, last
 
@@ -149,9 +179,9 @@ BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
   for (index_t r = 0; r < rows; r++, part += PANEL)
     for (index_t c = 0; c < columns; c++) {
       const index_t at = (row0 + r) * dims.s7 + column0 + c;
-      const float sum = first ? part[c] : sums[at] + part[c];
+      const SUM sum = first ? SUM_OF(part[c]) : sums[at] + SUM_OF(part[c]);
       if (last)
-        GEMM_STORE(sum * alpha, row0 + r, column0 + c)
+        GEMM_STORE(RESULT(sum), row0 + r, column0 + c)
       else
         sums[at] = sum;
     }
@@ -183,13 +213,14 @@ FN(tile)(const int height, const __global float *a, const __global float *b, ind
         const index_t at = (row0 + r) * dims.s7 + column0;
 #pragma unroll
         for (int v = 0; v < VECTORS; v++) {
-          if (!first) sum[r][v] += VLOAD(v, sums + at);
+          TOTAL total = TOTAL_OF(sum[r][v]);
+          if (!first) total += VLOAD(v, sums + at);
 #if PLAIN
           if (last)
-            STOREN(WIDTH, OUT, y, at + v * WIDTH, sum[r][v] * alpha);
+            STORE_TOTAL(at + v * WIDTH, total);
           else
 #endif
-            VSTORE(sum[r][v], v, sums + at);
+            VSTORE(total, v, sums + at);
         }
       }
   } else {
@@ -202,7 +233,7 @@ FN(tile)(const int height, const __global float *a, const __global float *b, ind
   }
 }
 
-BODY(block)(const long item, GEMM_ARGS, ARG(float, space), ARG(float, sums), const index8_t plan EPILOGUE_ARGS) {
+BODY(block)(const long item, GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
   const index_t down = plan.s0, across = plan.s1;
   if (down == 0 || item >= down * across * FN(batches)(dims)) return;
   const index_t batch = (index_t)(item / (down * across)), tiles = (dims.s6 + ROWS - 1) / ROWS;
@@ -214,7 +245,7 @@ BODY(block)(const long item, GEMM_ARGS, ARG(float, space), ARG(float, sums), con
   const index_t column1 = min((index_t)((long)panels * (across_at + 1) / across) * PANEL, dims.s7);
   GEMM_USE_MATRICES
   USE(float, space);
-  USE(float, sums);
+  USE(SUM, sums);
   sums += batch * dims.s6 * dims.s7;
   space += item * plan.s5;
   for (index_t k = 0; k == 0 || k < depth; k += plan.s2) {
@@ -225,12 +256,13 @@ BODY(block)(const long item, GEMM_ARGS, ARG(float, space), ARG(float, sums), con
                     height = (end - i + count - 1) / count;
       __global float *a_part = space, *b_part = space + count * part * ROWS + 8;
       for (index_t r = 0; r < count; r++) FN(pack_a)
-      (a + (i + r * height) * a_s.s6 + k * a_s.s7, a_s.s6, a_s.s7, dims.s6 - i - r * height, part,
-       a_part + r * part * ROWS);
+      ((const __global RAW *)(a + (i + r * height) * a_s.s6 + k * a_s.s7), FLIP(T), a_s.s6, a_s.s7,
+       dims.s6 - i - r * height, part, a_part + r * part * ROWS);
       for (index_t j = column0; j < column1; j += plan.s4) {
         const index_t to = min(j + plan.s4, column1);
-        for (index_t c = j; c < to; c += PANEL)
-          FN(pack_b)(b + k * b_s.s6 + c * b_s.s7, b_s.s7, b_s.s6, dims.s7 - c, part, b_part + (c - j) * part);
+        for (index_t c = j; c < to; c += PANEL) FN(pack_b)
+        ((const __global RAW *)(b + k * b_s.s6 + c * b_s.s7), FLIP(TB), b_s.s7, b_s.s6, dims.s7 - c, part,
+         b_part + (c - j) * part);
         for (index_t c = j; c < to; c += PANEL) {
           const index_t columns = min((index_t)PANEL, column1 - c);
           const __global float *left = a_part, *right = b_part + (c - j) * part;
@@ -250,10 +282,22 @@ BODY(block)(const long item, GEMM_ARGS, ARG(float, space), ARG(float, sums), con
 }
 
 GROUP(1, 1, 1)
-KERNEL(gemm_forward_vec)(GEMM_ARGS, ARG(float, space), ARG(float, sums), const index8_t plan EPILOGUE_ARGS) {
+KERNEL(gemm_forward_vec)(GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
   FN(block)((long)get_global_id(0), GEMM_PASS, PASS(space), PASS(sums), plan EPILOGUE_PASS);
 }
 #undef HIGH
+#undef RAW
+#undef FLIP_u8
+#undef FLIP_i8
+#undef FLIP
+#undef EIGHT
+#undef ONE
+#undef SUM
+#undef TOTAL
+#undef TOTAL_OF
+#undef SUM_OF
+#undef RESULT
+#undef STORE_TOTAL
 #undef LOW
 #undef VECTOR
 #undef VLOAD
@@ -264,9 +308,10 @@ KERNEL(gemm_forward_vec)(GEMM_ARGS, ARG(float, space), ARG(float, sums), const i
 #endif
 
 #ifdef WANT_gemm_forward_dot
-/* For few rows, where both operands lie along the inner axis: nothing is copied. A work-item does some columns at a
- * time with each of at most MOST_ROWS rows; partial sums stay apart in the lanes of a vector until the end. Of plan.s0
- * parts of a matrix it does one. Results lie plan.s1 from row to row and plan.s2 from column to column. */
+/* For few rows, where b lies along the inner axis: only the rows are copied, plan.s3 elements, where they do not. A
+ * work-item does some columns at a time with each of at most MOST_ROWS rows; partial sums stay apart in the lanes of a
+ * vector until the end. Of plan.s0 parts of a matrix it does one. Results lie plan.s1 from row to row and plan.s2 from
+ * column to column. */
 #define VECTOR    CLADE_PASTE(float, WIDTH)
 #define SLICE     512
 #define MOST_SUMS (4 * MOST_ROWS)
@@ -285,13 +330,16 @@ __attribute__((always_inline)) static inline void FN(add)(const int height, cons
   for (int r = 0; r < height; r++)
 #pragma unroll
     for (int c = 0; c < wide; c++) sum[r][c] = total[wide * r + c];
-  for (; n > 0; n -= WIDTH, a += WIDTH, b += WIDTH) {
+  const __global STORAGE(T) * column[8]; /* by strides from one pointer, loads are cut to pieces */
+#pragma unroll
+  for (int c = 0; c < wide; c++) column[c] = b + c * b_column;
+  for (index_t k = 0; k < n; k += WIDTH) {
     VECTOR left[3];
 #pragma unroll
-    for (int r = 0; r < height; r++) left[r] = LOADN(WIDTH, T, a, r * a_row);
+    for (int r = 0; r < height; r++) left[r] = LOADN(WIDTH, T, a, r * a_row + k);
 #pragma unroll
     for (int c = 0; c < wide; c++) {
-      const VECTOR right = LOADN(WIDTH, T, b, c * b_column);
+      const VECTOR right = LOADN(WIDTH, T, column[c], k);
 #pragma unroll
       for (int r = 0; r < height; r++) sum[r][c] = fma(left[r], right, sum[r][c]);
     }
@@ -303,13 +351,22 @@ __attribute__((always_inline)) static inline void FN(add)(const int height, cons
 }
 
 /* Where one row is all, eight columns at a time keep more of b on its way; the last ones alone. */
-BODY(dots)(const long item, GEMM_ARGS, const index8_t plan EPILOGUE_ARGS) {
+BODY(dots)(const long item, GEMM_ARGS, ARG(STORAGE(T), space), const index8_t plan EPILOGUE_ARGS) {
   const index_t parts = plan.s0;
   if (parts == 0 || item >= parts * FN(batches)(dims)) return;
   const index_t batch = (index_t)(item / parts), part = (index_t)(item % parts), most = dims.s6 == 1 ? 8 : 4;
   const index_t steps = (dims.s7 + most - 1) / most, whole = depth / WIDTH * WIDTH;
   const index_t column1 = min((index_t)((long)steps * (part + 1) / parts) * most, dims.s7);
   GEMM_USE
+  index_t a_row = a_s.s6;
+  if (plan.s3) {
+    USE(STORAGE(T), space);
+    space += item * plan.s3;
+    a_row = depth;
+    for (index_t i = 0; i < dims.s6; i++)
+      for (index_t k = 0; k < depth; k++) space[i * depth + k] = a[i * a_s.s6 + k * a_s.s7];
+    a = space;
+  }
   for (index_t c = (index_t)((long)steps * part / parts) * most, wide; c < column1; c += wide) {
     VECTOR total[MOST_SUMS];
     wide = column1 - c >= most ? most : 1;
@@ -320,22 +377,21 @@ BODY(dots)(const long item, GEMM_ARGS, const index8_t plan EPILOGUE_ARGS) {
       index_t rows = dims.s6;
       n = dims.s6 == 1 ? whole : min((index_t)SLICE, whole - k);
       if (wide == 8) {
-        FN(add)(1, 8, left, a_s.s6, right, b_s.s7, n, sums);
+        FN(add)(1, 8, left, a_row, right, b_s.s7, n, sums);
       } else if (wide == 4) {
-        for (; rows >= 3; rows -= 3, left += 3 * a_s.s6, sums += 12)
-          FN(add)(3, 4, left, a_s.s6, right, b_s.s7, n, sums);
+        for (; rows >= 3; rows -= 3, left += 3 * a_row, sums += 12) FN(add)(3, 4, left, a_row, right, b_s.s7, n, sums);
         if (rows == 2)
-          FN(add)(2, 4, left, a_s.s6, right, b_s.s7, n, sums);
+          FN(add)(2, 4, left, a_row, right, b_s.s7, n, sums);
         else if (rows == 1)
-          FN(add)(1, 4, left, a_s.s6, right, b_s.s7, n, sums);
+          FN(add)(1, 4, left, a_row, right, b_s.s7, n, sums);
       } else {
-        for (; rows; rows--, left += a_s.s6, sums++) FN(add)(1, 1, left, a_s.s6, right, b_s.s7, n, sums);
+        for (; rows; rows--, left += a_row, sums++) FN(add)(1, 1, left, a_row, right, b_s.s7, n, sums);
       }
     }
     for (index_t i = 0; i < wide * dims.s6; i++) {
       const index_t row = i / wide, column = c + i % wide;
       float sum = ADD(total[i]);
-      for (index_t k = whole; k < depth; k++) sum += LOAD(T, a, row * a_s.s6 + k) * LOAD(T, b, column * b_s.s7 + k);
+      for (index_t k = whole; k < depth; k++) sum += LOAD(T, a, row * a_row + k) * LOAD(T, b, column * b_s.s7 + k);
       const COMPUTE(T) i0 = sum * alpha;
       EPILOGUE
       STORE(OUT, y, row * plan.s1 + column * plan.s2, r);
@@ -343,8 +399,8 @@ BODY(dots)(const long item, GEMM_ARGS, const index8_t plan EPILOGUE_ARGS) {
   }
 }
 
-GROUP(1, 1, 1) KERNEL(gemm_forward_dot)(GEMM_ARGS, const index8_t plan EPILOGUE_ARGS) {
-  FN(dots)((long)get_global_id(0), GEMM_PASS, plan EPILOGUE_PASS);
+GROUP(1, 1, 1) KERNEL(gemm_forward_dot)(GEMM_ARGS, ARG(STORAGE(T), space), const index8_t plan EPILOGUE_ARGS) {
+  FN(dots)((long)get_global_id(0), GEMM_PASS, PASS(space), plan EPILOGUE_PASS);
 }
 #undef VECTOR
 #undef SLICE

@@ -1,5 +1,6 @@
 /* Matrix products over the last two axes, batched over the others, with an elementwise program at the end. Each result
- * is within (K + 4) 2^-24 of alpha * sum |a b|, before the program, besides the rounding to the stored type. */
+ * is within (K + 4) 2^-24 of alpha * sum |a b|, before the program, besides the rounding to the stored type. Bytes
+ * (i8 by i8, u8 by i8) give i32, exactly; integers wrap. */
 #include <clade/ops.h>
 
 #include "op/epilogue.h"
@@ -28,20 +29,28 @@ static clade_status matrices(const clade_node *n, clade_dim *m, clade_dim *k, cl
                     a->trans_a ? " transposed" : "", clade_shape_text(y, t, sizeof t), a->trans_b ? " transposed" : "");
 }
 
-static clade_status infer(clade_node *n) {
+/* Operands of one type; bytes of the first one may lack a sign. */
+static clade_status types(const clade_node *n, clade_dtype *out) {
   const clade__gemm_attrs *a = n->attrs;
-  clade_dtype t = n->in[0].dtype;
+  clade_dtype t = n->in[0].dtype, b = n->in[1].dtype;
+  bool bytes = t == CLADE_I8 || t == CLADE_U8;
+  if (bytes ? b != CLADE_I8 : t != b)
+    return CLADE_FAIL(DTYPE, "gemm: a is %s and b is %s; expected %s", clade_dtype_name(t), clade_dtype_name(b),
+                      bytes ? "b in i8" : "the same type");
+  if (!clade__gemm_integer(t)) CLADE_TRY(clade__want_float(n, 0, "a"));
+  if (clade__gemm_integer(t) && (a->alpha < 1 || a->alpha > 1))
+    return CLADE_FAIL(INVALID, "gemm: alpha is %g; with %s operands it is 1", (double)a->alpha, clade_dtype_name(t));
+  *out = bytes ? CLADE_I32 : t;
+  return CLADE_OK;
+}
+
+static clade_status infer(clade_node *n) {
   clade_dim m = 0, k = 0, cols = 0;
+  clade_type out = {0};
   CLADE_TRY(clade__want_dense(n));
-  if (t != n->in[1].dtype)
-    return CLADE_FAIL(DTYPE, "gemm: a is %s and b is %s; expected the same type", clade_dtype_name(t),
-                      clade_dtype_name(n->in[1].dtype));
-  if (t != CLADE_I32) CLADE_TRY(clade__want_float(n, 0, "a"));
-  if (t == CLADE_I32 && (a->alpha < 1 || a->alpha > 1))
-    return CLADE_FAIL(INVALID, "gemm: alpha is %g; with i32 operands it is 1", (double)a->alpha);
+  CLADE_TRY(types(n, &out.dtype));
   CLADE_TRY(matrices(n, &m, &k, &cols));
   clade_shape batch[2] = {n->in[0].shape, n->in[1].shape};
-  clade_type out = {.dtype = t};
   for (int i = 0; i < 2; i++) batch[i].rank -= 2;
   CLADE_TRY(clade__broadcast_shape("gemm", &batch[0], &batch[1], &out.shape));
   out.shape.dim[out.shape.rank++] = m;

@@ -18,6 +18,7 @@ clade__gemm_problem clade__gemm_problem_of(const clade_node *node);
 clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const clade__gemm_problem *p, const char *kernel,
                                bool swapped, clade_kernel_step **out);
 int clade__gemm_width(const clade_query *q); /* lanes of a vector of floats: 4, 8 or 16 */
+static inline bool clade__gemm_integer(clade_dtype t) { return t == CLADE_I32 || t == CLADE_I8 || t == CLADE_U8; }
 bool clade__gemm_on_cpu(const clade_query *q);
 const char *clade__gemm_floats(const clade_query *q); /* NULL, or that the operands are integers */
 
@@ -31,6 +32,7 @@ extern const clade_space clade__gemm_vec_space;
 
 const char *clade__gemm_dot_accept(const clade_query *q);
 double clade__gemm_dot_cost(const clade_query *q);
+size_t clade__gemm_dot_workspace(const clade_query *q);
 clade_status clade__gemm_dot_emit(clade_emit *e, const clade_query *q);
 
 #endif

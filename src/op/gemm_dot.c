@@ -1,5 +1,5 @@
-/* The matrix product of CPUs for few rows or few columns, where both operands lie along the inner axis, as weights and
- * one sample do: dot products by vectors, without copies. */
+/* The matrix product of CPUs for few rows or few columns, where the larger operand lies along the inner axis, as
+ * weights do: dot products by vectors, without a copy of it. */
 #include "op/epilogue.h"
 #include "op/gemm.h"
 
@@ -32,8 +32,7 @@ const char *clade__gemm_dot_accept(const clade_query *q) {
   if (!clade__gemm_on_cpu(q)) return "made for CPUs";
   if (reason) return reason;
   if (p.m > MOST_ROWS) return "made for at most 32 rows or columns";
-  if (p.k > 1 && (p.stride[0][COLUMN] != 1 || p.stride[1][ROW] != 1))
-    return "made for operands whose inner axes lie side by side";
+  if (p.k > 1 && p.stride[1][ROW] != 1) return "made for a larger operand whose inner axis lies side by side";
   return clade__cut_short(q->device, passes(&p));
 }
 
@@ -44,17 +43,36 @@ double clade__gemm_dot_cost(const clade_query *q) {
   return clade__cost(q->device, flops, clade__node_bytes(q->node), q->device->vector_f32 < 4 ? 0.004 : 0.4) + 1e-6;
 }
 
+/* Into how many parts each matrix is cut; and the elements of its rows that each of them copies. */
+static int64_t parts_of(const clade_query *q, const clade__gemm_problem *p, int64_t *copied) {
+  int64_t units = CLADE_MAX(q->device->compute_units, 1u), parts = 1;
+  while (parts * p->batches % units && parts < units) parts++;
+  /* units that begin late shall find their share smaller */
+  while (parts < 8 * units && p->batches * parts < 8 * units && p->n / parts >= 64) parts *= 2;
+  *copied = p->k > 1 && p->stride[0][COLUMN] != 1 ? clade__up(p->m * p->k, 64) : 0;
+  return parts;
+}
+
+size_t clade__gemm_dot_workspace(const clade_query *q) {
+  bool swapped;
+  int64_t copied;
+  clade__gemm_problem p = lying(q, &swapped);
+  int64_t parts = parts_of(q, &p, &copied);
+  return (size_t)(CLADE_MAX(p.batches * parts * copied, 64)) * clade__element_bytes(q->node->in[0].dtype);
+}
+
 clade_status clade__gemm_dot_emit(clade_emit *e, const clade_query *q) {
   bool swapped;
+  int64_t copied;
   clade__gemm_problem p = lying(q, &swapped);
-  int64_t units = CLADE_MAX(q->device->compute_units, 1u), parts = 1;
+  int64_t parts = parts_of(q, &p, &copied);
   clade_kernel_step *s;
   if (p.batches * p.m * p.n == 0) return CLADE_OK;
-  while (parts * p.batches % units && parts < units) parts++;
   CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_dot", swapped, &s));
   clade_emit_define(s, "WIDTH", clade__gemm_width(q));
   clade_emit_define(s, "MOST_ROWS", MOST_ROWS);
-  clade_emit_index8(s, 3, (int64_t[]){parts, swapped ? 1 : p.n, swapped ? p.m : 1});
+  clade_emit_workspace(s, 0, clade__element_bytes(q->node->in[0].dtype));
+  clade_emit_index8(s, 4, (int64_t[]){parts, swapped ? 1 : p.n, swapped ? p.m : 1, copied});
   clade__epilogue_args(s, q->node, &p.stride[2]);
   clade_emit_range(s, 1, (size_t[]){(size_t)(p.batches * parts)}, (size_t[]){1});
   return CLADE_OK;

@@ -47,6 +47,7 @@ clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const prob
   const clade__gemm_attrs *at = node->attrs;
   clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", clade_dtype_name(node->in[0].dtype));
+  clade_emit_define_text(s, "TB", clade_dtype_name(node->in[!swapped].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(node->out[0].dtype));
   CLADE_TRY(clade__epilogue_define(s, node));
   clade_emit_in(s, swapped);
@@ -73,7 +74,7 @@ int clade__gemm_width(const clade_query *q) {
   return q->device->vector_f32 >= 16 ? 16 : q->device->vector_f32 >= 8 ? 8 : 4;
 }
 const char *clade__gemm_floats(const clade_query *q) {
-  return q->node->in[0].dtype == CLADE_I32 ? "made for floats, not for i32" : NULL;
+  return clade__gemm_integer(q->node->in[0].dtype) ? "made for floats, not for integers" : NULL;
 }
 
 /* ---- ref: a work-item per result ---- */
@@ -86,7 +87,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   problem p = clade__gemm_problem_of(q->node);
   clade_kernel_step *s;
   CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_ref", false, &s));
-  clade_emit_define_text(s, "ACC", q->node->in[0].dtype == CLADE_I32 ? "uint" : "float");
+  clade_emit_define_text(s, "ACC", clade__gemm_integer(q->node->in[0].dtype) ? "uint" : "float");
   clade__epilogue_args(s, q->node, &p.stride[2]);
   clade_emit_range(s, 3, (size_t[]){(size_t)p.n, (size_t)p.m, (size_t)p.batches}, (size_t[]){16, 1, 1});
   return CLADE_OK;
@@ -124,7 +125,11 @@ const clade_impl clade__gemm_impls[] = {
      .workspace = clade__gemm_vec_workspace,
      .emit = clade__gemm_vec_emit,
      .space = &clade__gemm_vec_space},
-    {.name = "dot", .accept = clade__gemm_dot_accept, .cost = clade__gemm_dot_cost, .emit = clade__gemm_dot_emit},
+    {.name = "dot",
+     .accept = clade__gemm_dot_accept,
+     .cost = clade__gemm_dot_cost,
+     .workspace = clade__gemm_dot_workspace,
+     .emit = clade__gemm_dot_emit},
     {.name = "simt", .accept = simt_accept, .cost = simt_cost, .emit = simt_emit},
     {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
     {0},

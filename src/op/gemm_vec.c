@@ -10,14 +10,22 @@
 enum { ROWS, VECTORS, DEPTH, BLOCK_ROWS, BLOCK_COLUMNS, PARTS, PARAMS };
 static const char *const params[] = {"rows", "vectors", "depth", "block_rows", "block_columns", "parts", NULL};
 
+/* Half of the first cache for a panel of b, half of the second one for those of a. Where the result is low, b goes by
+ * once and from afar: pieces of its rows are then copied that are long enough for whoever fetches ahead. */
 static void start(const clade_query *q, int32_t *row) {
+  clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
+  int64_t l2 = q->device->l2_bytes ? (int64_t)q->device->l2_bytes : 512 << 10;
   int lanes = clade__gemm_width(q);
+  double flops = 2.0 * (double)p.batches * (double)p.m * (double)p.n * (double)p.k;
   row[ROWS] = lanes == 16 ? 8 : 6;
   row[VECTORS] = lanes == 16 ? 3 : 2; /* 24 sums of 32 registers, 12 of 16 */
-  row[DEPTH] = lanes == 16 ? 128 : 256;
-  row[BLOCK_ROWS] = 240;
-  row[BLOCK_COLUMNS] = 4 * row[VECTORS] * lanes;
-  row[PARTS] = 1;
+  int64_t panel = (int64_t)row[VECTORS] * lanes, depth = l1 / 2 / (4 * panel);
+  row[DEPTH] = (int32_t)CLADE_MAX(CLADE_MIN(depth / 64 * 64, 512), 64);
+  row[BLOCK_ROWS] = (int32_t)CLADE_MAX(CLADE_MIN(l2 / 2 / (4 * row[DEPTH]), 480) / 24 * 24, 24);
+  row[BLOCK_COLUMNS] = (int32_t)(panel * (p.m >= 256 ? 4 : p.m >= 64 ? 8 : 16));
+  /* the other units may begin late: what is soon done is cut finer, and they do less of it */
+  row[PARTS] = flops / CLADE_MAX(q->device->compute_units, 1u) < 2e7 ? 2 : 1;
 }
 
 static bool rows(const clade_query *q, int i, int32_t *row) {
@@ -30,6 +38,8 @@ static bool rows(const clade_query *q, int i, int32_t *row) {
   return true;
 }
 const clade_space clade__gemm_vec_space = {sizeof clade__gemm_vec_space, params, start, rows};
+
+static bool bytes(const clade_query *q) { return q->node->in[1].dtype == CLADE_I8; }
 
 /* ---- division among compute units ---- */
 typedef struct division {
@@ -74,11 +84,13 @@ static division division_of(const clade_query *q) {
   int64_t panel = (int64_t)v[VECTORS] * clade__gemm_width(q);
   divide(q, &d);
   d.depth = CLADE_MIN(CLADE_MAX(d.p.k, 1), v[DEPTH]);
+  if (bytes(q)) d.depth = CLADE_MIN(d.depth, 512); /* so much of u8 by i8 a float holds */
   int64_t high = CLADE_MIN(clade__up(d.p.m, v[ROWS]), clade__up(v[BLOCK_ROWS], v[ROWS]));
   int64_t wide = CLADE_MIN(clade__up(d.p.n, panel), clade__up(v[BLOCK_COLUMNS], panel));
   d.item_floats = clade__up(d.depth * (high + wide) + 32, 16);
   /* who takes over an operand's memory for y would find sums there instead */
-  d.apart = d.p.k > d.depth && (q->node->out[0].dtype != CLADE_F32 || q->node->op->in_place(q->node, 0));
+  d.apart = d.p.k > d.depth &&
+            (q->node->out[0].dtype != (bytes(q) ? CLADE_I32 : CLADE_F32) || q->node->op->in_place(q->node, 0));
   return d;
 }
 
@@ -96,8 +108,8 @@ static double passes(const clade_query *q) {
 
 const char *clade__gemm_vec_accept(const clade_query *q) {
   if (!clade__gemm_on_cpu(q)) return "made for CPUs";
-  const char *reason = clade__gemm_floats(q);
-  return reason ? reason : clade__cut_short(q->device, passes(q));
+  if (q->node->in[0].dtype == CLADE_I32) return "made for floats and bytes";
+  return clade__cut_short(q->device, passes(q));
 }
 
 /* Tiles, and the copies of both operands: an element that is copied costs as much as 12 operations. */
@@ -122,6 +134,7 @@ clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "WIDTH", clade__gemm_width(q));
   clade_emit_define(s, "ROWS", v[ROWS]);
   clade_emit_define(s, "VECTORS", v[VECTORS]);
+  clade_emit_define(s, "INTEGER", bytes(q));
   clade_emit_define(s, "PLAIN", at->epilogue.n_insn == 0);
   clade_emit_workspace(s, 0, sizeof(float));
   if (d.apart)

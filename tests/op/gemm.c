@@ -6,9 +6,11 @@
 
 #include "op_test.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I32, CLADE_DTYPE_NONE};
+static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I32, CLADE_I8, CLADE_U8, CLADE_DTYPE_NONE};
 enum { TRANS_A, TRANS_B, BIAS, EPILOGUE }; /* BIAS: a third input, through clade_gemm; EPILOGUE: in the node itself */
 enum { ALPHA };
+
+static clade_dtype result_type(clade_dtype t) { return t == CLADE_I8 || t == CLADE_U8 ? CLADE_I32 : t; }
 
 static clade_shape matrix(clade_shape batch, int64_t rows, int64_t columns, bool trans) {
   batch.dim[batch.rank++] = trans ? columns : rows;
@@ -30,20 +32,26 @@ static void draw(op_case *c, op_random *r) {
   }
   c->i[TRANS_A] = op_chance(r, 0.5);
   c->i[TRANS_B] = op_chance(r, 0.5);
-  if (op_chance(r, 0.3)) { /* few rows or columns, and both operands along the inner axis */
+  if (c->number % 4 == 1) { /* for `dot`: few rows or columns, and both operands along the inner axis */
     *(op_chance(r, 0.5) ? &m : &n) = op_integer(r, 1, c->small || c->gradient ? 4 : 32);
-    c->i[TRANS_A] = false, c->i[TRANS_B] = true;
+    c->i[TRANS_A] = op_chance(r, 0.2), c->i[TRANS_B] = true;
   }
   c->f[ALPHA] = real && op_chance(r, 0.25) ? -0.75 : 1;
   c->n_in = 2;
+  bool bytes = result_type(c->dtype) != c->dtype;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = matrix(a, m, k, c->i[TRANS_A]), .low = -2, .high = 2};
   c->in[1] = (op_input){.dtype = c->dtype, .shape = matrix(b, k, n, c->i[TRANS_B]), .low = -2, .high = 2};
+  if (bytes) { /* the whole range */
+    c->in[0].low = c->dtype == CLADE_U8 ? 0 : -128, c->in[0].high = c->in[0].low + 255;
+    c->in[1].dtype = CLADE_I8, c->in[1].low = -128, c->in[1].high = 127;
+  }
   c->i[BIAS] = op_chance(r, 0.25);
   c->i[EPILOGUE] = real && !c->gradient && !c->i[BIAS] && op_chance(r, 0.3);
   if (c->i[BIAS] || c->i[EPILOGUE]) {
     clade_shape both = {0}, bias;
     if (clade__broadcast_shape("test", &a, &b, &both) == CLADE_OK) bias = matrix(both, m, n, false);
-    c->in[c->n_in++] = (op_input){.dtype = c->dtype, .shape = op_draw_broadcast(r, &bias), .low = -2, .high = 2};
+    c->in[c->n_in++] =
+        (op_input){.dtype = result_type(c->dtype), .shape = op_draw_broadcast(r, &bias), .low = -2, .high = 2};
   }
   snprintf(c->note, sizeof c->note, "trans %d %d bias %d epilogue %d", c->i[TRANS_A], c->i[TRANS_B], c->i[BIAS],
            c->i[EPILOGUE]);
@@ -101,7 +109,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   a.rank -= 2, b.rank -= 2;
   clade__broadcast_shape("test", &a, &b, &y);
   y = matrix(y, m, n, false);
-  op_result(out, c->dtype, y);
+  op_result(out, result_type(c->dtype), y);
   for (int64_t o = 0; o < out->n; o++) {
     int64_t index[CLADE_MAX_RANK];
     double sum = 0, absolute = 0;
