@@ -60,6 +60,31 @@ bool clade__pool_trim(clade_device *device, uint64_t bytes) {
   return destroy_all(taken);
 }
 
+/* ---- what others can do without ---- */
+void clade__spare_add(clade_device *device, clade__spare *spare) {
+  pthread_mutex_lock(&device->spare_lock);
+  spare->next = device->spares;
+  device->spares = spare;
+  pthread_mutex_unlock(&device->spare_lock);
+}
+
+void clade__spare_remove(clade_device *device, clade__spare *spare) {
+  pthread_mutex_lock(&device->spare_lock);
+  clade__spare **at = &device->spares;
+  while (*at && *at != spare) at = &(*at)->next;
+  if (*at) *at = spare->next;
+  pthread_mutex_unlock(&device->spare_lock);
+}
+
+/* Into the pool. */
+static bool drop_spares(clade_device *device) {
+  bool any = false;
+  pthread_mutex_lock(&device->spare_lock);
+  for (clade__spare *s = device->spares; s; s = s->next) any |= s->drop(s->user, device);
+  pthread_mutex_unlock(&device->spare_lock);
+  return any;
+}
+
 /* The smallest that fits without wasting more than an eighth; the lock is held. */
 static clade__buffer *reuse(clade_device *device, size_t capacity) {
   clade__buffer **best = NULL;
@@ -146,7 +171,7 @@ static clade_status create_fresh(clade_device *device, size_t capacity, clade__b
   if (!buffer) return CLADE_NO_MEMORY;
   buffer->capacity = capacity;
   clade_status status = create(device, buffer);
-  if (status != CLADE_OK && status != CLADE_LOST && clade__pool_trim(device, UINT64_MAX)) {
+  if (status != CLADE_OK && status != CLADE_LOST && (drop_spares(device) | clade__pool_trim(device, UINT64_MAX))) {
     /* What was pooled may have been what was missing. */
     clade__log(CLADE_LOG_WARNING, "%s; pooled memory was given back, and it is tried again", clade_last_error());
     status = create(device, buffer);
@@ -180,7 +205,10 @@ clade_status clade__buffer_new(clade_device *device, size_t bytes, const char *w
   *out = NULL;
   CLADE_TRY(clade__device_check(device, what));
   CLADE_TRY(size_of(device, bytes, what, &capacity));
-  CLADE_TRY(reserve(device, bytes, capacity, what, &buffer));
+  clade_status reserved = reserve(device, bytes, capacity, what, &buffer);
+  if (reserved == CLADE_DEVICE_MEMORY && drop_spares(device))
+    reserved = reserve(device, bytes, capacity, what, &buffer);
+  CLADE_TRY(reserved);
   if (!buffer) {
     clade_status status = create_fresh(device, capacity, &buffer);
     if (status != CLADE_OK) {

@@ -61,6 +61,17 @@ size_t clade__buffer_bytes(const clade__buffer *buffer);
 clade_device *clade__buffer_device(const clade__buffer *buffer);
 clade__buffer *clade__tensor_buffer(const clade_tensor *tensor, size_t *offset); /* NULL on the host */
 
+/* Whoever holds buffers that can be made again. `drop` gives them up, where it can without waiting, when memory is
+ * short on the device; false: there was nothing. It may be called by any thread that asks for memory, whatever locks
+ * that thread holds, until it is removed. */
+typedef struct clade__spare {
+  bool (*drop)(void *user, clade_device *device);
+  void *user;
+  struct clade__spare *next;
+} clade__spare;
+void clade__spare_add(clade_device *device, clade__spare *spare);
+void clade__spare_remove(clade_device *device, clade__spare *spare);
+
 /* Host memory that the device reaches fastest: mapped for good where that pays, else plain and aligned. */
 typedef struct clade__staging clade__staging;
 clade_status clade__staging_new(clade_device *device, size_t bytes, clade__staging **out);

@@ -33,6 +33,7 @@ static clade_device *alloc(const clade__facts *facts, cl_device_id id) {
   pthread_mutex_init(&d->lock, NULL);
   pthread_mutex_init(&d->queue_lock, NULL);
   pthread_mutex_init(&d->memory_lock, NULL);
+  pthread_mutex_init(&d->spare_lock, NULL);
   d->facts = *facts;
   d->key = key_of(&facts->info);
   d->id = id;
@@ -66,6 +67,7 @@ static void destroy(clade_device *d) {
   pthread_mutex_destroy(&d->lock);
   pthread_mutex_destroy(&d->queue_lock);
   pthread_mutex_destroy(&d->memory_lock);
+  pthread_mutex_destroy(&d->spare_lock);
   clade__free(d);
 }
 

@@ -157,6 +157,8 @@ struct clade_device {
   pthread_mutex_t memory_lock;
   uint64_t used, peak, allowed, pooled;
   clade__buffer *pool;
+  pthread_mutex_t spare_lock;
+  clade__spare *spares;
 };
 extern pthread_mutex_t clade__devices_lock; /* the entries' `opened` and the counts of devices */
 clade_status clade__device_open(clade__entry *entry, clade_device **out);

@@ -135,6 +135,8 @@ clade_status clade__node_copy_as(const clade_graph *old, clade__id node, const v
 clade_status clade__map_outputs(const clade__node *from, const clade_graph *g, clade__id to, clade__id *map);
 /* A copy in which symbols have values; every shape is inferred again. Names symbols that are missing or unknown. */
 clade_status clade__graph_bind(const clade_graph *old, int n, const clade_dim_value *dims, clade_graph **out);
+/* A constant, or a variable that the graph does not assign: the same in all executions until somebody sets it. */
+bool clade__graph_frozen(const clade_graph *g, clade__id value);
 /* How often each value is used, outputs and assigned values included (that a variable is assigned is no use of it); an
  * array of n_values, by clade__free. */
 clade_status clade__graph_uses(const clade_graph *g, uint32_t **uses);

@@ -105,6 +105,15 @@ fail:
   return status;
 }
 
+bool clade__graph_frozen(const clade_graph *g, clade__id value) {
+  const clade__node *n = &g->nodes[g->values[value].node];
+  size_t index;
+  if (n->op == &clade__op_constant) return true;
+  return n->op == &clade__op_variable &&
+         clade__map_get(&g->variables.by_name, clade__hash_bytes(n->name, strlen(n->name)), &index) &&
+         !g->variables.at[index].assigned;
+}
+
 clade_status clade__graph_uses(const clade_graph *g, uint32_t **uses) {
   uint32_t *n = clade__new(g->n_values, sizeof *n);
   if (!n) return CLADE_NO_MEMORY;

@@ -18,6 +18,7 @@ static void explain_conversion(const clade_graph *g, const clade__node *n, const
   const clade__node *from = &g->nodes[g->values[n->in[0]].node], *user = &g->nodes[to->node];
   clade__text_add(out, "; of %s", from->op->name);
   if (*from->name) clade__text_add(out, " \"%s\"", from->name);
+  if (n->op == &clade__op_pack && clade__graph_frozen(g, n->in[0])) clade__text_add(out, ", once for each value of it");
   if (!to->node) {
     clade__text_add(out, ", for an output");
     return;

@@ -166,6 +166,7 @@ static clade_status find_node(clade__choice *c, clade__id id) {
     c->forms[v].at[0] = clade__type(c->g, v)->layout;
   }
   if (clade__needs_impl(n->op)) return find_impls(c, id);
+  if (n->n_out == 1) c->forms[n->first_out].frozen = clade__graph_frozen(c->g, n->first_out);
   built_forms(c, n, form);
   return clade__way_add(c, id, &(clade__way){.impl = -1, .form = form});
 }

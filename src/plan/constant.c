@@ -10,10 +10,11 @@ static clade_status fill_guards(clade_func *func, clade__queue *queue, clade__bu
 
 static clade_status upload(clade_func *func, const clade__cell *cell, clade__queue *queue) {
   const clade_graph *g = func->graph;
-  const clade__constant_attrs *attrs = g->nodes[g->values[cell->value].node].attrs;
+  const clade__node *node = &g->nodes[g->values[cell->value].node];
+  const clade__constant_attrs *attrs = node->attrs;
   const clade__place *place = &cell->place;
   clade__buffer *buffer = func->constants[place->index];
-  if (!place->bytes) return CLADE_OK;
+  if (!place->bytes || node->op != &clade__op_constant) return CLADE_OK; /* packed of another one, later */
   if (attrs->pattern)
     return clade__queue_fill(queue, buffer, place->offset, place->bytes, attrs->data, attrs->pattern, (clade__wait){0},
                              NULL);

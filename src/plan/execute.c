@@ -75,11 +75,48 @@ static void take_feeds(clade_run *run, clade__slot *slot, const clade_feed *feed
   }
 }
 
-/* Executions of one run that assigns at a time, and none that reads meanwhile. */
+/* What was packed is no longer so: new copies, once nothing reads the old ones. *done: they are bound. */
+static clade_status pack_again(clade_run *run, bool *done) {
+  clade_status status = CLADE_OK;
+  *done = true;
+  pthread_mutex_lock(&run->lock);
+  for (int s = 0; s < run->n_slots; s++) *done &= !run->slots[s].busy;
+  if (*done) status = clade__packed_bind(run);
+  pthread_mutex_unlock(&run->lock);
+  return status;
+}
+
+static clade_status wait_for_slots(clade_run *run) {
+  clade_status status = CLADE_OK;
+  pthread_mutex_lock(&run->lock);
+  for (int s = 0; s < run->n_slots && status == CLADE_OK; s++) {
+    clade__slot *slot = &run->slots[s];
+    if (slot->busy && run->nowait && !clade__slot_poll(run, slot))
+      status = CLADE_FAIL(BUSY, "clade_execute: variables have changed, and execution %llu still reads the old ones",
+                          (unsigned long long)slot->execution);
+    else if (slot->busy)
+      clade__slot_wait(run, slot);
+  }
+  pthread_mutex_unlock(&run->lock);
+  return status;
+}
+
+/* Executions of one run that assigns at a time, and none that reads meanwhile; with packed copies of what the variables
+ * hold. */
 static clade_status enter_vars(clade_run *run) {
   if (!run->vars) return CLADE_OK;
+  bool packed = false;
   pthread_mutex_lock(&run->vars->lock);
   clade_status status = clade__vars_idle(run->vars, run);
+  while (status == CLADE_OK && !packed && clade__packed_stale(run)) {
+    status = pack_again(run, &packed);
+    if (packed) continue;
+    pthread_mutex_unlock(&run->vars->lock); /* not held while an observer of the program's is called */
+    status = wait_for_slots(run);
+    pthread_mutex_lock(&run->vars->lock);
+    if (status == CLADE_OK) status = clade__vars_idle(run->vars, run);
+  }
+  run->entered = status == CLADE_OK;
   if (status == CLADE_OK && run->func->writes) {
     run->vars->writer = run;
     run->vars->entering = true;
@@ -88,13 +125,14 @@ static clade_status enter_vars(clade_run *run) {
   return status;
 }
 
-/* Executions of a func that assigns count as writes. */
-static void leave_vars(clade_run *run, bool executed) {
+/* Executions of a func that assigns count as writes, also those that failed on the way. */
+static void leave_vars(clade_run *run) {
   const clade__ports *variables = &run->func->graph->variables;
-  if (!run->vars || !run->func->writes) return;
+  if (!run->vars || !(run->func->writes || run->func->n_packs)) return;
   pthread_mutex_lock(&run->vars->lock);
-  run->vars->entering = false;
-  for (size_t i = 0; executed && i < variables->count; i++)
+  run->entered = false;
+  if (run->func->writes) run->vars->entering = false;
+  for (size_t i = 0; i < variables->count; i++)
     if (variables->at[i].assigned) run->vars->at[run->var_index[i]].version++;
   pthread_mutex_unlock(&run->vars->lock);
 }
@@ -142,7 +180,7 @@ static clade_status execute(clade_run *run, int n, const clade_feed *feeds, clad
     status = submit(run, slot, feeds, ticket, done);
   }
   pthread_mutex_unlock(&run->lock);
-  leave_vars(run, status == CLADE_OK);
+  leave_vars(run);
   return status;
 }
 

@@ -23,6 +23,7 @@ static void free_shape(clade_func *func) {
   clade__free(func->steps);
   clade__free(func->cells);
   clade__free(func->cell_of);
+  clade__free(func->packs);
   clade__free(func->output_cell);
   clade__free(func->requests);
   clade__free(func->request_device);
@@ -87,6 +88,7 @@ static clade_status shape(clade_func *func) {
   if (!clade__plan_only) {
     CLADE_TRY(clade__prepare(func));
     CLADE_TRY(clade__constants_upload(func));
+    CLADE_TRY(clade__packed_constants(func));
   }
   func->shaped = true;
   return CLADE_OK;

@@ -12,6 +12,7 @@ const char *clade__space_name(clade__space space) {
   case CLADE__CONSTANT: return "constant";
   case CLADE__INPUT: return "input";
   case CLADE__OUTPUT: return "output";
+  case CLADE__PACKED: return "packed";
   }
   return "nowhere";
 }
@@ -90,7 +91,7 @@ clade_status clade_func_steps(const clade_func *func, char **out) {
 }
 
 static void print_plan(const clade_func *func, clade__text *out) {
-  size_t constants = 0, arena = 0, shared = 0;
+  size_t constants = 0, arena = 0, shared = 0, packed = 0;
   for (size_t i = 0; i < func->slabs.count; i++) arena += func->slabs.at[i].bytes;
   for (size_t i = 0; i < func->constant_slabs.count; i++) constants += func->constant_slabs.at[i].bytes;
   for (size_t i = 0; i < func->n_cells; i++) shared += func->cells[i].taken >= 0;
@@ -98,6 +99,10 @@ static void print_plan(const clade_func *func, clade__text *out) {
                   func->n_transfers);
   clade__text_add(out, "plan: arena %zu bytes in %zu slabs (live at most %" PRIu64 "), %zu values in place\n", arena,
                   func->slabs.count, func->live_peak, shared);
+  for (size_t i = 0; i < func->n_packs; i++) packed += func->cells[func->packs[i].cell].place.bytes;
+  if (func->n_packs)
+    clade__text_add(out, "plan: %zu packed copies of what does not change, %zu bytes, made once and kept\n",
+                    func->n_packs, packed);
   clade__text_add(out, "plan: constants %zu bytes; %s\n", constants,
                   func->writes ? "assigns variables" : "assigns no variable");
 }

@@ -66,6 +66,7 @@ clade_status clade__run_check_guards(clade_run *run) {
     CLADE_TRY(inspect(run, func->constants[i], CLADE__CONSTANT, (int)i));
   for (size_t i = 0; i < func->graph->variables.count; i++)
     CLADE_TRY(inspect(run, run->vars->at[run->var_index[i]].buffer, CLADE__VARIABLE, (int)i));
+  for (size_t i = 0; i < func->n_packs; i++) CLADE_TRY(inspect(run, run->packs[i].buffer, CLADE__PACKED, (int)i));
   for (int s = 0; s < run->n_slots; s++) {
     for (size_t i = 0; i < func->graph->inputs.count; i++)
       CLADE_TRY(inspect(run, run->slots[s].inputs[i], CLADE__INPUT, (int)i));

@@ -167,6 +167,37 @@ static clade_status lower_op(lowering *l) {
   return emit_node(l, impl, &query);
 }
 
+static bool is_output(const clade_graph *g, clade__id value) {
+  for (size_t i = 0; i < g->outputs.count; i++)
+    if (g->outputs.at[i].value == value) return true;
+  return false;
+}
+
+/* The single step of a conversion leaves the steps of executions where its source is the same in all of them. */
+static clade_status keep_pack(lowering *l, size_t steps) {
+  clade_func *func = l->func;
+  const clade__node *node = l->node, *from = &func->graph->nodes[func->graph->values[node->in[0]].node];
+  clade__cell *cell = &func->cells[func->cell_of[node->first_out]];
+  if (!clade__graph_frozen(func->graph, node->in[0]) || is_output(func->graph, node->first_out)) return CLADE_OK;
+  if (func->n_steps != steps + 1 || func->steps[steps].kind != CLADE__FSTEP_KERNEL || l->workspace >= 0)
+    return CLADE_OK;
+  CLADE_TRY(clade__grow(&func->packs, &func->pack_capacity, func->n_packs + 1, sizeof *func->packs));
+  int variable = from->op == &clade__op_variable ? func->cells[func->cell_of[node->in[0]]].place.index : -1;
+  cell->place.space = variable >= 0 ? CLADE__PACKED : CLADE__CONSTANT;
+  cell->place.index = (int)func->n_packs;
+  func->packs[func->n_packs++] = (clade__fpack){.variable = variable,
+                                                .cell = func->cell_of[node->first_out],
+                                                .layout = clade__type(func->graph, node->first_out)->layout,
+                                                .step = func->steps[--func->n_steps]};
+  return CLADE_OK;
+}
+
+static clade_status lower_pack(lowering *l) {
+  size_t steps = l->func->n_steps;
+  CLADE_TRY(lower_op(l));
+  return keep_pack(l, steps);
+}
+
 static clade_status lower_transfer(lowering *l) {
   const clade__transfer_attrs *attrs = l->node->attrs;
   clade_func *func = l->func;
@@ -200,7 +231,7 @@ static clade_status lower_node(lowering *l) {
   if (op == &clade__op_constant) return output_cells(l, CLADE__CONSTANT, 0, l->node->device, &elements);
   if (op == &clade__op_transfer) return lower_transfer(l);
   if (op == &clade__op_assign) return CLADE_OK; /* the variable's port says it */
-  return lower_op(l);
+  return op == &clade__op_pack ? lower_pack(l) : lower_op(l);
 }
 
 clade_status clade__lower(clade_func *func) {

@@ -138,8 +138,18 @@ static clade_status plan_constants(clade_func *func, int device) {
 static void place_alone(clade_func *func) {
   for (size_t i = 0; i < func->n_cells; i++) {
     clade__place *place = &func->cells[i].place;
-    if (place->space == CLADE__INPUT || place->space == CLADE__OUTPUT || place->space == CLADE__VARIABLE)
+    if (place->space == CLADE__INPUT || place->space == CLADE__OUTPUT || place->space == CLADE__VARIABLE ||
+        place->space == CLADE__PACKED)
       place->offset = func->guard;
+  }
+}
+
+static void place_step(const clade_func *func, clade__fstep *step) {
+  for (int i = 0; i < step->n_operands; i++) {
+    if (step->operand[i].cell < 0) continue;
+    step->operand[i].place = func->cells[step->operand[i].cell].place;
+    clade__space space = step->operand[i].place.space;
+    step->per_slot |= space == CLADE__INPUT || space == CLADE__OUTPUT;
   }
 }
 
@@ -152,15 +162,10 @@ static void place_operands(clade_func *func) {
     cell->place.bytes = bytes;
   }
   for (size_t s = 0; s < func->n_steps; s++) {
-    clade__fstep *step = &func->steps[s];
-    func->n_transfers += step->kind == CLADE__FSTEP_TRANSFER;
-    for (int i = 0; i < step->n_operands; i++) {
-      if (step->operand[i].cell < 0) continue;
-      step->operand[i].place = func->cells[step->operand[i].cell].place;
-      clade__space space = step->operand[i].place.space;
-      step->per_slot |= space == CLADE__INPUT || space == CLADE__OUTPUT;
-    }
+    func->n_transfers += func->steps[s].kind == CLADE__FSTEP_TRANSFER;
+    place_step(func, &func->steps[s]);
   }
+  for (size_t i = 0; i < func->n_packs; i++) place_step(func, &func->packs[i].step);
 }
 
 clade_status clade__memory_plan(clade_func *func) {

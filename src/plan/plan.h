@@ -16,7 +16,8 @@ typedef enum clade__space {
   CLADE__VARIABLE, /* variable `index` of the func */
   CLADE__CONSTANT, /* of the func: constant slab `index` */
   CLADE__INPUT,    /* input `index`, per slot */
-  CLADE__OUTPUT    /* output `index`, per slot */
+  CLADE__OUTPUT,   /* output `index`, per slot */
+  CLADE__PACKED    /* of the variables: the copy that pack `index` of the func makes */
 } clade__space;
 const char *clade__space_name(clade__space space);
 
@@ -62,6 +63,14 @@ typedef struct clade__fstep {
   clade__operand *operand;
 } clade__fstep;
 
+/* A conversion that is no step of executions, because its source does not change in them (packed.c). */
+typedef struct clade__fpack {
+  int variable; /* of the func; -1: it is of a constant, and made with the func */
+  int32_t cell;
+  clade_layout layout;
+  clade__fstep step;
+} clade__fpack;
+
 typedef struct clade__slab {
   int device;
   size_t bytes;
@@ -90,6 +99,8 @@ struct clade_func {
   size_t guard; /* bytes around each cell, for tests */
   clade__fstep *steps;
   size_t n_steps, step_capacity, n_transfers;
+  clade__fpack *packs;
+  size_t n_packs, pack_capacity;
   clade__cell *cells;
   size_t n_cells, cell_capacity;
   int32_t *cell_of; /* [n_values] through views; -1: none */
@@ -119,6 +130,8 @@ bool clade__may_take(const clade_func *func, clade__id value, int32_t cell);
 /* Places for every cell. */
 clade_status clade__memory_plan(clade_func *func);
 clade_status clade__constants_upload(clade_func *func);
+/* What is packed of constants; after their upload. */
+clade_status clade__packed_constants(clade_func *func);
 
 /* Packing: intervals that are alive together get bytes that do not overlap. O(n log n). */
 typedef struct clade__interval {
@@ -156,6 +169,14 @@ typedef struct clade__var {
   clade__buffer *buffer;
 } clade__var;
 
+/* A variable in another layout, as it was at a version. Its buffer is never written again: whoever reads it holds it.
+ */
+typedef struct clade__packed {
+  int variable;
+  uint64_t version;
+  clade__buffer *buffer; /* NULL: given up, or not made yet */
+} clade__packed;
+
 struct clade_vars {
   clade__ref ref;
   pthread_mutex_t lock;
@@ -167,7 +188,16 @@ struct clade_vars {
   size_t guard;
   clade_run *writer; /* the run that assigned last, or NULL; it clears this before it goes */
   bool entering;     /* the writer is inside clade_execute */
+  clade__packed *packed;
+  size_t n_packed, packed_capacity;
+  clade__map packed_by; /* variable and layout */
+  clade_run *readers;   /* the runs that have packed copies */
+  clade__spare *spares; /* [n_devices]: what the devices may ask back */
+  uint64_t packings;    /* ever made, for tests */
 };
+/* Gives up the packed copies on the device that nobody reads just now. false: there were none, or somebody else has the
+ * variables. */
+bool clade__packed_drop(void *vars, clade_device *device);
 /* What a variable of constant shape begins with; what was opened is to be closed, also where it failed. */
 typedef struct clade__initial {
   clade_initial how;

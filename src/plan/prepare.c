@@ -79,6 +79,7 @@ clade_status clade__prepare(clade_func *func) {
   clade_status status = CLADE_OK;
   for (size_t i = 0; i < func->n_steps; i++)
     if (func->steps[i].kind == CLADE__FSTEP_KERNEL) CLADE_GOTO(request_of(func, &func->steps[i], &known));
+  for (size_t i = 0; i < func->n_packs; i++) CLADE_GOTO(request_of(func, &func->packs[i].step, &known));
   status = CLADE_NO_MEMORY;
   batch = clade__new(func->n_requests, sizeof *batch);
   got = clade__new(func->n_requests, sizeof *got);

@@ -7,6 +7,7 @@
 enum { DEFAULT_SLOTS = 2, MOST_SLOTS = 64 };
 
 static void disclaim(clade_run *run) {
+  clade__packed_part(run);
   if (!run->func->writes || !run->vars) return;
   pthread_mutex_lock(&run->vars->lock);
   if (run->vars->writer == run) run->vars->writer = NULL;
@@ -67,6 +68,7 @@ static clade_status run_new(clade_func *func, clade_vars *vars, cl_command_queue
   status = CLADE_NO_MEMORY;
   if (!(run->slots = clade__new((size_t)run->n_slots, sizeof *run->slots))) goto fail;
   CLADE_GOTO(match(run));
+  CLADE_GOTO(clade__packed_join(run));
   CLADE_GOTO(clade__run_build(run, queue));
   if (run->profile) CLADE_GOTO(clade__profile_new(run));
   CLADE_GOTO(clade__progress_start(run));

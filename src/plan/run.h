@@ -71,11 +71,20 @@ typedef struct clade__slot {
 
 typedef struct clade__waker clade__waker; /* wakes the progress thread; outlives the run for late callbacks */
 
+typedef struct clade__bound { /* a packed copy that the kernels' arguments name */
+  clade__buffer *buffer;
+  uint64_t version; /* of the variable, from 1 on; 0: none */
+} clade__bound;
+
 struct clade_run {
   clade_func *func;
   clade_vars *vars;
   int *var_index; /* [variables of the func]: in vars */
   bool nowait, profile, adopted;
+  /* under vars->lock */
+  clade__bound *packs; /* [packs of the func] */
+  clade_run *next_reader;
+  bool entered; /* inside clade_execute, with what is bound */
   pthread_mutex_t lock;
   pthread_cond_t enqueued; /* some slot has lanes_left 0 */
   clade__map input_names, output_names;
@@ -120,6 +129,20 @@ static inline uint64_t clade__ticket_execution(clade_ticket ticket) {
 /* Buffers, kernels and commands; run->func and run->vars are set. What was made before a failure is the run's. */
 clade_status clade__run_build(clade_run *run, cl_command_queue user_queue);
 void clade__run_unbuild(clade_run *run);
+/* Memory for a value that lies alone in its buffer, with the func's guards. */
+clade_status clade__run_port_buffer(clade_run *run, const clade__place *place, const char *what, clade__buffer **out);
+/* All arguments of a step's kernel, but for packed copies that are not there yet. */
+clade_status clade__run_set_args(const clade_run *run, cl_kernel kernel, const clade__fstep *step, int slot);
+/* Has kernels and commands name the packed copies that are there now. Nothing is under way. */
+clade_status clade__run_rebind(clade_run *run);
+
+/* ---- packed copies of variables (packed.c); those with a run need vars->lock but for join and part ---- */
+clade_status clade__packed_join(clade_run *run);
+void clade__packed_part(clade_run *run);
+bool clade__packed_stale(const clade_run *run);
+/* Also needs run->lock, and nothing under way. */
+clade_status clade__packed_bind(clade_run *run);
+
 /* Where a place is for an execution in `slot`. */
 clade__buffer *clade__run_buffer(const clade_run *run, int slot, const clade__place *place);
 

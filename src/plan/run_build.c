@@ -11,6 +11,7 @@ clade__buffer *clade__run_buffer(const clade_run *run, int slot, const clade__pl
   case CLADE__CONSTANT: return run->func->constants[place->index];
   case CLADE__INPUT: return run->slots[slot].inputs[place->index];
   case CLADE__OUTPUT: return run->slots[slot].outputs[place->index];
+  case CLADE__PACKED: return run->packs[place->index].buffer;
   }
   return NULL;
 }
@@ -27,7 +28,7 @@ static clade_status buffer(clade_run *run, int device, size_t bytes, const char 
   return clade__queue_finish(queue);
 }
 
-static clade_status port_buffer(clade_run *run, const clade__place *place, const char *what, clade__buffer **out) {
+clade_status clade__run_port_buffer(clade_run *run, const clade__place *place, const char *what, clade__buffer **out) {
   size_t bytes;
   if (!clade__round_up(CLADE_MAX(place->bytes, (size_t)1), sizeof(uint32_t), &bytes) ||
       !clade__add(bytes, 2 * run->func->guard, &bytes))
@@ -40,13 +41,13 @@ static clade_status slot_buffers(clade_run *run, clade__slot *slot) {
   const clade_graph *g = func->graph;
   for (size_t i = 0; i < g->inputs.count; i++) {
     const clade__place *place = &func->cells[func->cell_of[g->inputs.at[i].value]].place;
-    CLADE_TRY(port_buffer(run, place, g->inputs.at[i].name, &slot->inputs[i]));
+    CLADE_TRY(clade__run_port_buffer(run, place, g->inputs.at[i].name, &slot->inputs[i]));
     CLADE_TRY(clade__staging_new(func->devices[place->device], CLADE_MAX(place->bytes, (size_t)1), &slot->staging[i]));
   }
   for (size_t i = 0; i < g->outputs.count; i++) {
     const clade__place *place = &func->cells[func->output_cell[i]].place;
     if (place->space == CLADE__OUTPUT && place->index == (int)i)
-      CLADE_TRY(port_buffer(run, place, g->outputs.at[i].name, &slot->outputs[i]));
+      CLADE_TRY(clade__run_port_buffer(run, place, g->outputs.at[i].name, &slot->outputs[i]));
   }
   for (size_t s = 0, t = 0; s < func->n_steps; s++) {
     const clade__fstep *step = &func->steps[s];
@@ -82,7 +83,9 @@ static clade_status set_operand(const clade_run *run, cl_kernel kernel, const cl
   clade_device *device = run->func->devices[step->device];
   size_t at = place->offset + (arg->kind == CLADE__ARG_WORKSPACE ? arg->at : 0);
   if (place->space == CLADE__VARIABLE) at = at - place->offset + run->vars->at[run->var_index[place->index]].offset;
-  cl_mem memory = clade__buffer_mem(clade__run_buffer(run, slot, place));
+  clade__buffer *buffer = clade__run_buffer(run, slot, place);
+  if (!buffer && place->space == CLADE__PACKED) return CLADE_OK; /* bound before the first execution */
+  cl_mem memory = clade__buffer_mem(buffer);
   int64_t wide = (int64_t)(at / arg->element);
   int32_t narrow = (int32_t)wide;
   if (!step->wide && wide > INT32_MAX)
@@ -93,7 +96,7 @@ static clade_status set_operand(const clade_run *run, cl_kernel kernel, const cl
                     : clade__kernel_set(device, kernel, index + 1, sizeof narrow, &narrow);
 }
 
-static clade_status set_args(const clade_run *run, cl_kernel kernel, const clade__fstep *step, int slot) {
+clade_status clade__run_set_args(const clade_run *run, cl_kernel kernel, const clade__fstep *step, int slot) {
   clade_device *device = run->func->devices[step->device];
   cl_uint index = 0, count;
   for (int i = 0; i < step->n_operands; i++) index += step->operand[i].cell >= 0 ? 2 : 1;
@@ -124,7 +127,7 @@ static clade_status kernels_of(clade_run *run, const clade__fstep *step) {
     cl_kernel *kernel = &run->kernels[run->n_kernels];
     CLADE_TRY(clade__kernel_new(run->func->devices[step->device], from->program, from->name, kernel));
     run->n_kernels++;
-    clade_status status = set_args(run, *kernel, step, slot);
+    clade_status status = clade__run_set_args(run, *kernel, step, slot);
     if (status != CLADE_OK) return clade__fail_in(status, "%s", clade__step_name(run->func, step, name));
   }
   return CLADE_OK;
@@ -138,6 +141,33 @@ static clade_status kernels_new(clade_run *run) {
   if (!run->kernels) return CLADE_NO_MEMORY;
   for (size_t s = 0; s < run->func->n_steps; s++)
     if (run->func->steps[s].kind == CLADE__FSTEP_KERNEL) CLADE_TRY(kernels_of(run, &run->func->steps[s]));
+  return CLADE_OK;
+}
+
+static clade_status rebind_kernel(const clade_run *run, cl_kernel kernel, const clade__fstep *step, int slot) {
+  cl_uint index = 0;
+  for (int i = 0; i < step->n_operands; i++) {
+    if (step->operand[i].place.space == CLADE__PACKED) CLADE_TRY(set_operand(run, kernel, step, i, slot, index));
+    index += step->operand[i].cell >= 0 ? 2 : 1;
+  }
+  return CLADE_OK;
+}
+
+clade_status clade__run_rebind(clade_run *run) {
+  size_t kernel = 0;
+  for (size_t s = 0; s < run->func->n_steps; s++) {
+    const clade__fstep *step = &run->func->steps[s];
+    if (step->kind != CLADE__FSTEP_KERNEL) continue;
+    for (int slot = 0; slot < (step->per_slot ? run->n_slots : 1); slot++)
+      CLADE_TRY(rebind_kernel(run, run->kernels[kernel++], step, slot));
+  }
+  for (int l = 0; l < run->n_lanes; l++)
+    for (int slot = 0; slot < run->n_slots; slot++)
+      for (size_t i = run->lanes[l].n_feeds; i < run->lanes[l].n_cmds; i++) {
+        clade__cmd *cmd = &run->lanes[l].cmds[slot][i];
+        if (cmd->kind == CLADE__CMD_COPY || cmd->kind == CLADE__CMD_SEND)
+          cmd->as.move.from = clade__run_buffer(run, slot, &run->func->steps[cmd->step].operand[0].place);
+      }
   return CLADE_OK;
 }
 

@@ -10,6 +10,11 @@ clade_vars *clade_vars_retain(clade_vars *vars) {
 
 void clade_vars_release(clade_vars *vars) {
   if (!vars || !clade__ref_down(&vars->ref)) return;
+  for (int i = 0; vars->spares && i < vars->n_devices; i++) clade__spare_remove(vars->devices[i], &vars->spares[i]);
+  clade__free(vars->spares);
+  for (size_t i = 0; i < vars->n_packed; i++) clade__buffer_release(vars->packed[i].buffer);
+  clade__free(vars->packed);
+  clade__map_free(&vars->packed_by);
   for (size_t i = 0; vars->at && i < vars->n; i++) {
     clade__buffer_release(vars->at[i].buffer);
     clade__free(vars->at[i].name);
@@ -30,12 +35,17 @@ static clade_status vars_alloc(size_t n, int n_devices, clade_device *const *dev
   vars->guard = clade__plan_guard_bytes;
   vars->at = clade__new(n, sizeof *vars->at);
   vars->devices = clade__new((size_t)n_devices, sizeof *vars->devices);
-  if (!vars->at || !vars->devices) {
+  vars->spares = clade__new((size_t)n_devices, sizeof *vars->spares);
+  if (!vars->at || !vars->devices || !vars->spares) {
     clade_vars_release(vars);
     return CLADE_NO_MEMORY;
   }
-  for (; vars->n_devices < n_devices; vars->n_devices++)
-    vars->devices[vars->n_devices] = clade_device_retain(devices[vars->n_devices]);
+  for (; vars->n_devices < n_devices; vars->n_devices++) {
+    int d = vars->n_devices;
+    vars->devices[d] = clade_device_retain(devices[d]);
+    vars->spares[d] = (clade__spare){.drop = clade__packed_drop, .user = vars};
+    clade__spare_add(vars->devices[d], &vars->spares[d]);
+  }
   *out = vars;
   return CLADE_OK;
 }
@@ -195,9 +205,10 @@ clade_status clade_vars_set(clade_vars *vars, const char *name, const void *src,
   CLADE_TRY(queue_of(vars, var, &queue));
   pthread_mutex_lock(&vars->lock);
   clade_status status = clade__vars_idle(vars, NULL);
-  if (status == CLADE_OK && bytes)
-    status = clade__queue_write(queue, var->buffer, var->offset, src, bytes, true, (clade__wait){0}, NULL);
-  if (status == CLADE_OK) var->version++;
+  if (status == CLADE_OK) {
+    var->version++; /* also where it fails: some of it may be there */
+    if (bytes) status = clade__queue_write(queue, var->buffer, var->offset, src, bytes, true, (clade__wait){0}, NULL);
+  }
   pthread_mutex_unlock(&vars->lock);
   return status;
 }

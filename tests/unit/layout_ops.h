@@ -2,6 +2,8 @@
 #ifndef LAYOUT_OPS_H
 #define LAYOUT_OPS_H
 
+#include <stdio.h>
+
 #include "plan_kit.h"
 
 static const char lay_source[] =
