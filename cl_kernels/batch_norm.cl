@@ -2,13 +2,6 @@
  * then every element. A chunk's elements lie in runs of `inner`, one for each sample. */
 
 #ifdef WANT_batch_norm_forward_moments
-static inline float FN(total)(float16 v16, float rest) {
-  float lane[16];
-  vstore16(v16, 0, lane);
-  for (int l = 0; l < 16; l++) rest += lane[l];
-  return rest;
-}
-
 /* The second pass finds the chunk in the cache, and corrects the first one's mean too. */
 #define ARGS                                                                                  \
   ARG(const STORAGE(T), x), ARG(float, moments), const index_t channels, const index_t inner, \
@@ -40,8 +33,8 @@ BODY(chunk_moments)(const long item, ARGS) {
       }
       k += run;
     }
-    s = FN(total)(s16, s);
-    square = FN(total)(q16, q) - s * (s / n); /* the first pass' is not used */
+    s = clade_lanes(s16, s);
+    square = clade_lanes(q16, q) - s * (s / n); /* the first pass' is not used */
     mean += s / n;
   }
   moments[2 * item] = mean;

@@ -2,13 +2,6 @@
  * every element: dx = weight rstd (dy - (sum dy + xhat sum(dy xhat)) / count), xhat = (x - mean) rstd. */
 
 #ifdef WANT_batch_norm_grad_sums
-static inline float FN(total)(float16 v16, float rest) {
-  float lane[16];
-  vstore16(v16, 0, lane);
-  for (int l = 0; l < 16; l++) rest += lane[l];
-  return rest;
-}
-
 #define ARGS                                                                                                  \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(float, sums),              \
   const index_t channels, const index_t inner, const index_t count, const index_t chunk, const index_t chunks
@@ -39,8 +32,8 @@ BODY(chunk_sums)(const long item, ARGS) {
     }
     k += run;
   }
-  sums[2 * item] = FN(total)(s16, s);
-  sums[2 * item + 1] = FN(total)(q16, q);
+  sums[2 * item] = clade_lanes(s16, s);
+  sums[2 * item + 1] = clade_lanes(q16, q);
 }
 
 KERNEL(batch_norm_grad_sums)(ARGS) {

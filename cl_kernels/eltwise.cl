@@ -2,6 +2,23 @@
  * elements i0, i1, … at an index, and the result r. RANK 0: all operands have the result's shape. Otherwise it is the
  * number of axes that are told apart; operands repeat along those where their stride is 0. An operand and the result
  * may be the same memory. */
+#if RANK
+#if RANK == 2
+#define AT(s) (x * (size_t)(s).s0 + c1 * (size_t)(s).s1)
+#elif RANK == 4
+#define AT(s) (x * (size_t)(s).s0 + c1 * (size_t)(s).s1 + c2 * (size_t)(s).s2 + c3 * (size_t)(s).s3)
+#else
+#define AT(s)                                                                                      \
+  (x * (size_t)(s).s0 + c1 * (size_t)(s).s1 + c2 * (size_t)(s).s2 + c3 * (size_t)(s).s3 +          \
+   c4 * (size_t)(s).s4 + c5 * (size_t)(s).s5 + c6 * (size_t)(s).s6 + c7 * (size_t)(s).s7)
+#endif
+#define SPLIT(c, rest, d)                               \
+  const size_t c = rest % (size_t)max(d, (index_t)1); \
+  rest /= (size_t)max(d, (index_t)1);
+
+#endif
+
+#ifndef WANT_eltwise_forward_vec
 #if RANK == 0
 KERNEL(eltwise_flat_ref)(ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t n) {
   ELT_USE
@@ -16,19 +33,6 @@ KERNEL(eltwise_flat_ref)(ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t n) {
 #else
 
 /* One work-group computes a piece of a row; the other axes' indices are the same for all of it. */
-#if RANK == 2
-#define AT(s) (x * (size_t)(s).s0 + c1 * (size_t)(s).s1)
-#elif RANK == 4
-#define AT(s) (x * (size_t)(s).s0 + c1 * (size_t)(s).s1 + c2 * (size_t)(s).s2 + c3 * (size_t)(s).s3)
-#else
-#define AT(s)                                                                                      \
-  (x * (size_t)(s).s0 + c1 * (size_t)(s).s1 + c2 * (size_t)(s).s2 + c3 * (size_t)(s).s3 +          \
-   c4 * (size_t)(s).s4 + c5 * (size_t)(s).s5 + c6 * (size_t)(s).s6 + c7 * (size_t)(s).s7)
-#endif
-#define SPLIT(c, rest, d)                               \
-  const size_t c = rest % (size_t)max(d, (index_t)1); \
-  rest /= (size_t)max(d, (index_t)1);
-
 KERNEL(eltwise_strided_ref)
 (ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index8_t dim, ELT_STRIDES const index_t groups_per_row) {
   ELT_USE
@@ -58,6 +62,72 @@ KERNEL(eltwise_strided_ref)
     STORE(ELT_OUT, y, row * (size_t)dim.s0 + x, r);
   }
 }
+#endif
+#else
+
+/* Floats alone: a work-item computes a piece of the result, sixteen elements at a time along runs of the innermost axis.
+ * ELT_ROW: where each operand's run begins, o0, o1, …, and what is the same along it. STREAM: past the caches. */
+#if RANK
+#define ARGS                                                                                               \
+  ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index8_t dim, ELT_STRIDES const index_t total, const index_t piece
+#define PASS_STRIDES dim, ELT_PASS_STRIDES
+#else
+#define ARGS ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t total, const index_t piece
+#define PASS_STRIDES
+#endif
+BODY(piece)(const long item, ARGS) {
+  if (item * piece >= total) return;
+  ELT_USE
+  USE(STORAGE(ELT_OUT), y);
+  const size_t end = (size_t)min((item + 1) * piece, (long)total);
+  for (size_t at = (size_t)(item * piece), run; at < end; at += run) {
+#if RANK
+    const size_t row = at / (size_t)dim.s0, x = at - row * (size_t)dim.s0;
+    run = min((size_t)dim.s0 - x, end - at);
+#if RANK == 2
+    const size_t c1 = row;
+#else
+    size_t rest = row;
+    SPLIT(c1, rest, dim.s1)
+    SPLIT(c2, rest, dim.s2)
+#if RANK == 4
+    const size_t c3 = rest;
+#else
+    SPLIT(c3, rest, dim.s3)
+    SPLIT(c4, rest, dim.s4)
+    SPLIT(c5, rest, dim.s5)
+    SPLIT(c6, rest, dim.s6)
+    const size_t c7 = rest;
+#endif
+#endif
+#else
+    run = end - at;
+#endif
+    ELT_ROW
+    for (size_t i = 0; i < run; i += 16) {
+      const size_t n = run - i;
+      ELT_LOAD
+      ELT_BODY
+      if (n < 16) {
+        PUT16(ELT_OUT, y, at + i, n, r);
+      } else {
+#if STREAM
+        clade_stream16_f32(y + at + i, r);
+#else
+        STORE16(ELT_OUT, y, at + i, r);
+#endif
+      }
+    }
+  }
+}
+
+KERNEL(eltwise_forward_vec)(ARGS) {
+  FN(piece)((long)get_global_id(0), ELT_PASS PASS(y), PASS_STRIDES total, piece);
+}
+#undef ARGS
+#undef PASS_STRIDES
+#endif
+#if RANK
 #undef AT
 #undef SPLIT
 #endif

@@ -1,17 +1,4 @@
 /* Layer normalisation: a work-item does a row. Sums of pieces of it keep the rounding errors of their additions. */
-static inline float FN(lanes)(float16 v16, float rest) {
-  float lane[16];
-  vstore16(v16, 0, lane);
-  for (int l = 0; l < 16; l++) rest += lane[l];
-  return rest;
-}
-
-static inline void FN(take)(float *s, float *lost, float v) {
-  const float sum = *s + v, back = sum - *s;
-  *lost += (*s - (sum - back)) + (v - back);
-  *s = sum;
-}
-
 /* The second pass corrects the mean of the first one too. */
 #define ARGS                                                                                      \
   ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(STORAGE(T), y), \
@@ -44,8 +31,8 @@ BODY(row)(const long row, ARGS) {
         s1 += d;
         q1 += d * d;
       }
-      FN(take)(&s, &s_lost, FN(lanes)(s16, s1));
-      FN(take)(&q, &q_lost, FN(lanes)(q16, q1));
+      clade_take(&s, &s_lost, clade_lanes(s16, s1));
+      clade_take(&q, &q_lost, clade_lanes(q16, q1));
     }
     s = (s + s_lost) / count;
     square = (q + q_lost) / count - s * s; /* the first pass' is not used */

@@ -68,19 +68,6 @@ KERNEL(layer_norm_grad_join)(ARGS) {
 #endif
 
 #ifdef WANT_layer_norm_grad_rows
-static inline float FN(lanes)(float16 v16, float rest) {
-  float lane[16];
-  vstore16(v16, 0, lane);
-  for (int l = 0; l < 16; l++) rest += lane[l];
-  return rest;
-}
-
-static inline void FN(take)(float *s, float *lost, float v) {
-  const float sum = *s + v, back = sum - *s;
-  *lost += (*s - (sum - back)) + (v - back);
-  *s = sum;
-}
-
 #define ARGS                                                                                             \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean), \
   ARG(const float, rstd), ARG(STORAGE(T), dx), const index_t rows, const index_t n
@@ -110,8 +97,8 @@ BODY(row)(const long row, ARGS) {
       s1 += d;
       q1 += d * (LOAD(T, x, base + i) - m);
     }
-    FN(take)(&s, &s_lost, FN(lanes)(s16, s1));
-    FN(take)(&q, &q_lost, FN(lanes)(q16, q1));
+    clade_take(&s, &s_lost, clade_lanes(s16, s1));
+    clade_take(&q, &q_lost, clade_lanes(q16, q1));
   }
   const float even = (s + s_lost) / (float)n, slope = (q + q_lost) * r * r / (float)n;
   index_t i = 0;

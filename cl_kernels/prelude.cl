@@ -206,3 +206,59 @@ static inline int clade_line_distance(int a, int b, int2 e, int2 move, int2 mul,
          (clade_line_down(e.x + a * move.x, mul.x) - ry.least) * pitch + clade_line_down(e.y + b * move.y, mul.y) -
          rx.least;
 }
+
+/* The first n of sixteen elements, n < 16; the others are the first one again. And how so few are stored. */
+#define CLADE_PART(T)                                                                                \
+  inline float16 CLADE_PASTE(clade_some_, T)(const __global STORAGE(T) * p, size_t i, size_t n) {    \
+    float lane[16];                                                                                  \
+    for (size_t l = 0; l < 16; l++) lane[l] = LOAD(T, p, i + (l < n ? l : 0));                       \
+    return vload16(0, lane);                                                                         \
+  }                                                                                                  \
+  inline void CLADE_PASTE(clade_put_, T)(__global STORAGE(T) * p, size_t i, size_t n, float16 v) {   \
+    float lane[16];                                                                                  \
+    vstore16(v, 0, lane);                                                                            \
+    for (size_t l = 0; l < n; l++) STORE(T, p, i + l, lane[l]);                                      \
+  }
+CLADE_PART(f32)
+CLADE_PART(f16)
+CLADE_PART(bf16)
+#define SOME16(T, p, i, n)    CLADE_PASTE(clade_some_, T)(p, i, n)
+#define PUT16(T, p, i, n, v)  CLADE_PASTE(clade_put_, T)(p, i, n, v)
+inline float16 clade_round16_f16(float16 v) {
+  ushort h[16];
+  vstore_half16_rte(v, 0, (half *)h);
+  return vload_half16(0, (const half *)h);
+}
+inline float16 clade_round16_bf16(float16 v) {
+  const uint16 u = as_uint16(v), even = u + 0x7fffu + (u >> 16 & 1u);
+  return as_float16(select(even, u, (u & 0x7fffffffu) > 0x7f800000u) & 0xffff0000u);
+}
+/* Sixteen floats past the caches, where the compiler can and they are aligned: for results that are larger than these. */
+#if defined __has_builtin
+#if __has_builtin(__builtin_nontemporal_store)
+#define CLADE_STREAMS
+#endif
+#endif
+inline void clade_stream16_f32(__global float *p, float16 v) {
+#ifdef CLADE_STREAMS
+  if (((size_t)p & 31) == 0) {
+    __builtin_nontemporal_store(v.lo, (__global float8 *)p);
+    __builtin_nontemporal_store(v.hi, (__global float8 *)p + 1);
+    return;
+  }
+#endif
+  vstore16(v, 0, p);
+}
+
+/* Sums: of sixteen lanes and a rest, in their order; and of one more number, with what is lost beside it (Knuth). */
+inline float clade_lanes(float16 v, float rest) {
+  float lane[16];
+  vstore16(v, 0, lane);
+  for (int l = 0; l < 16; l++) rest += lane[l];
+  return rest;
+}
+inline void clade_take(float *s, float *lost, float v) {
+  const float sum = *s + v, back = sum - *s;
+  *lost += (*s - (sum - back)) + (v - back);
+  *s = sum;
+}

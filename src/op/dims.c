@@ -118,6 +118,11 @@ uint64_t clade__elementwise(const clade_node *n, int out, int first) {
   return mask;
 }
 
+uint64_t clade__dx_in_place(const clade_node *n, int out) {
+  (void)n;
+  return out == 0 ? 3 : 0;
+}
+
 const char *clade__raw_name(clade_dtype dtype) {
   switch (clade__element_bytes(dtype)) {
   case 1: return "u8";

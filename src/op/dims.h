@@ -44,6 +44,10 @@ void clade__node_stored(const clade_node *n, clade_type *in, clade_type *out, cl
  */
 uint64_t clade__elementwise(const clade_node *n, int out, int first);
 
+/* The in_place of what derives normalisations: dx, output 0, over x or dy, operands 0 and 1. All sums are done before
+ * the first element of dx is written, and that where those of x and dy were read. */
+uint64_t clade__dx_in_place(const clade_node *n, int out);
+
 /* The name of the dtype that moves elements of the same size. */
 const char *clade__raw_name(clade_dtype dtype);
 size_t clade__element_bytes(clade_dtype dtype);

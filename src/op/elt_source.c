@@ -6,10 +6,13 @@
 #include <math.h>
 #include <stdio.h>
 
-static const char *compute_type(clade_dtype t) {
-  if (t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16) return "float";
-  return t == CLADE_I64 ? "long" : "int";
+/* The type of a value, of sixteen of them where `wide`. */
+static const char *value_type(clade_dtype t, bool wide) {
+  if (t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16) return wide ? "float16" : "float";
+  return wide ? "int16" : t == CLADE_I64 ? "long" : "int";
 }
+
+static const char *compute_type(clade_dtype t) { return value_type(t, false); }
 
 typedef struct names { /* what stands for the row's names */
   char operand[3][8];
@@ -105,8 +108,14 @@ static void cast(const char *a, clade_dtype from, clade_dtype to, clade__text *o
   }
 }
 
+/* Between floats; a vector is rounded by functions of its own. */
+static void wide_cast(const char *a, clade_dtype from, clade_dtype to, clade__text *out) {
+  bool rounds = to != from && to != CLADE_F32;
+  clade__text_add(out, "%s(%s)", !rounds ? "" : to == CLADE_F16 ? "clade_round16_f16" : "clade_round16_bf16", a);
+}
+
 /* The expression of one instruction. */
-static clade_status expression(const clade__elt *p, const clade__elt_insn *insn, clade__text *out) {
+static clade_status expression(const clade__elt *p, const clade__elt_insn *insn, bool wide, clade__text *out) {
   const clade__elt_row *row = clade__elt_by_number(insn->fn);
   names n = {0};
   clade_dtype of = value_dtype(p, insn->arg[row->kind == CLADE__ELT_SELECT]);
@@ -121,7 +130,7 @@ static clade_status expression(const clade__elt *p, const clade__elt_insn *insn,
     integer_literal(n.integer[i], i ? floor((double)insn->param[i]) : ceil((double)insn->param[i]), of == CLADE_I64);
   }
   if (row->kind == CLADE__ELT_CAST && !insn->wrt) {
-    cast(n.operand[0], of, (clade_dtype)insn->dtype, out);
+    (wide ? wide_cast : cast)(n.operand[0], of, (clade_dtype)insn->dtype, out);
     return CLADE_OK;
   }
   const char *text = insn->wrt ? row->derivative[insn->wrt - 1] : real ? row->expression : row->integer;
@@ -134,14 +143,32 @@ static clade_status expression(const clade__elt *p, const clade__elt_insn *insn,
   return CLADE_OK;
 }
 
-clade_status clade__elt_source(const clade__elt *p, clade__text *out) {
+static clade_status source(const clade__elt *p, bool wide, clade__text *out) {
   CLADE_TRY(clade__elt_check(p));
   for (int k = 0; k < p->n_insn; k++) {
-    clade__text_add(out, "const %s v%d = ", compute_type((clade_dtype)p->insn[k].dtype), k);
-    CLADE_TRY(expression(p, &p->insn[k], out));
+    clade__text_add(out, "const %s v%d = ", value_type((clade_dtype)p->insn[k].dtype, wide), k);
+    CLADE_TRY(expression(p, &p->insn[k], wide, out));
     clade__text_add(out, "; ");
   }
-  clade__text_add(out, "const %s r = ", compute_type(clade__elt_dtype(p)));
+  clade__text_add(out, "const %s r = ", value_type(clade__elt_dtype(p), wide));
   clade__text_add(out, p->n_insn ? "v%d;" : "i%d;", p->n_insn ? p->n_insn - 1 : 0);
   return CLADE_OK;
+}
+
+clade_status clade__elt_source(const clade__elt *p, clade__text *out) { return source(p, false, out); }
+clade_status clade__elt_source16(const clade__elt *p, clade__text *out) { return source(p, true, out); }
+
+static bool real(unsigned t) { return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16; }
+
+bool clade__elt_wide(const clade__elt *p) {
+  for (int i = 0; i < p->n_in; i++)
+    if (!real(p->in_dtype[i])) return false;
+  for (int k = 0; k < p->n_insn; k++) {
+    const clade__elt_insn *insn = &p->insn[k];
+    const clade__elt_row *row = clade__elt_by_number(insn->fn);
+    bool tests = insn->dtype == CLADE_BOOL && (row->kind == CLADE__ELT_COMPARE || row->kind == CLADE__ELT_TEST);
+    if (!real(insn->dtype) && !tests) return false;
+    if (row->kind == CLADE__ELT_CAST && !insn->wrt && !real(value_dtype(p, insn->arg[0]))) return false;
+  }
+  return real(clade__elt_dtype(p));
 }

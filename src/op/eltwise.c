@@ -151,32 +151,53 @@ static bool is_flat(const clade_node *n) {
 static const char *compute_type(clade_dtype t) { return is_float(t) ? "float" : t == CLADE_I64 ? "long" : "int"; }
 
 /* The parts of the kernel that depend on the program: its tensors, what is loaded where, and what is computed. */
-static clade_status describe(clade_kernel_step *s, const clade__elt *p, bool flat) {
-  clade__text args = {0}, use = {0}, load = {0}, strides = {0}, body = {0};
-  clade_status status = CLADE_OK;
-  for (int i = 0; i < p->n_in; i++) {
-    const char *t = clade_dtype_name((clade_dtype)p->in_dtype[i]);
-    clade__text_add(&args, "ARG(STORAGE(%s), x%d), ", t, i);
-    clade__text_add(&use, "USE(STORAGE(%s), x%d); ", t, i);
-    clade__text_add(&load, "const %s i%d = LOAD(%s, x%d, ", compute_type((clade_dtype)p->in_dtype[i]), i, t, i);
-    clade__text_add(&load, flat ? "at); " : "AT(s%d)); ", i);
-    clade__text_add(&strides, "const index8_t s%d, ", i);
+typedef struct parts {
+  clade__text args, use, load, strides, body, row, pass, pass_strides;
+} parts;
+
+static void describe_operand(parts *t, const clade__elt *p, const walk *w, int i, bool flat, bool wide) {
+  const char *name = clade_dtype_name((clade_dtype)p->in_dtype[i]);
+  clade__text_add(&t->args, "ARG(STORAGE(%s), x%d), ", name, i);
+  clade__text_add(&t->use, "USE(STORAGE(%s), x%d); ", name, i);
+  clade__text_add(&t->strides, "const index8_t s%d, ", i);
+  clade__text_add(&t->pass, "PASS(x%d), ", i);
+  clade__text_add(&t->pass_strides, "s%d, ", i);
+  if (!wide) {
+    clade__text_add(&t->load, "const %s i%d = LOAD(%s, x%d, ", compute_type((clade_dtype)p->in_dtype[i]), i, name, i);
+    clade__text_add(&t->load, flat ? "at); " : "AT(s%d)); ", i);
+    return;
   }
-  CLADE_GOTO(clade__elt_source(p, &body));
-  if (args.failed || use.failed || load.failed || strides.failed || body.failed)
-    CLADE_GOTO(CLADE_FAIL(NO_MEMORY, "eltwise: no memory"));
-  clade_emit_define_text(s, "ELT_ARGS", args.data);
-  clade_emit_define_text(s, "ELT_USE", use.data);
-  clade_emit_define_text(s, "ELT_LOAD", load.data);
-  if (!flat) clade_emit_define_text(s, "ELT_STRIDES", strides.data);
-  clade_emit_define_text(s, "ELT_BODY", body.data);
+  clade__text_add(&t->row, flat ? "const size_t o%d = at; " : "const size_t o%d = AT(s%d); ", i, i);
+  if (flat || w->stride[i][0])
+    clade__text_add(&t->load, "const float16 i%d = n < 16 ? SOME16(%s, x%d, o%d + i, n) : LOAD16(%s, x%d, o%d + i); ",
+                    i, name, i, i, name, i, i);
+  else
+    clade__text_add(&t->row, "const float16 i%d = LOAD(%s, x%d, o%d); ", i, name, i, i);
+}
+
+static clade_status describe(clade_kernel_step *s, const clade__elt *p, const walk *w, bool flat, bool wide) {
+  parts t;
+  memset(&t, 0, sizeof t);
+  clade__text *const all[] = {&t.args,
+                              &t.use,
+                              &t.load,
+                              flat ? NULL : &t.strides,
+                              &t.body,
+                              wide ? &t.row : NULL,
+                              wide ? &t.pass : NULL,
+                              wide && !flat ? &t.pass_strides : NULL};
+  static const char *const names[] = {"ELT_ARGS", "ELT_USE", "ELT_LOAD", "ELT_STRIDES",
+                                      "ELT_BODY", "ELT_ROW", "ELT_PASS", "ELT_PASS_STRIDES"};
+  clade_status status = CLADE_OK;
+  for (int i = 0; i < p->n_in; i++) describe_operand(&t, p, w, i, flat, wide);
+  CLADE_GOTO(wide ? clade__elt_source16(p, &t.body) : clade__elt_source(p, &t.body));
+  for (size_t i = 0; i < CLADE_COUNT(all); i++)
+    if (all[i] && all[i]->failed) CLADE_GOTO(CLADE_FAIL(NO_MEMORY, "eltwise: no memory"));
+  for (size_t i = 0; i < CLADE_COUNT(all); i++)
+    if (all[i]) clade_emit_define_text(s, names[i], all[i]->data ? all[i]->data : "");
   clade_emit_define_text(s, "ELT_OUT", clade_dtype_name(clade__elt_dtype(p)));
 fail:
-  clade__text_free(&args);
-  clade__text_free(&use);
-  clade__text_free(&load);
-  clade__text_free(&strides);
-  clade__text_free(&body);
+  for (clade__text *x = &t.args; x <= &t.pass_strides; x++) clade__text_free(x);
   return status;
 }
 
@@ -196,7 +217,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   plan_walk(n, &w);
   clade_kernel_step *s = clade_emit_kernel(e, flat ? "eltwise_flat_ref" : "eltwise_strided_ref");
   clade_emit_define(s, "RANK", flat ? 0 : rank_class(w.rank));
-  CLADE_TRY(describe(s, p, flat));
+  CLADE_TRY(describe(s, p, &w, flat, false));
   for (int i = 0; i < n->n_in; i++) clade_emit_in(s, i);
   clade_emit_out(s, 0);
   size_t group = flat ? 256 : 64;
@@ -217,9 +238,61 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- vec: sixteen floats at a time ---- */
+enum { PIECE = 1 << 14 };
+
+static const char *vec_accept(const clade_query *q) {
+  clade_type in[CLADE__ELT_INPUTS], out;
+  clade_node stored;
+  walk w;
+  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
+  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
+  if (!clade__elt_wide(program_of(q->node))) return "there are values that are no floats";
+  clade__node_stored(q->node, in, &out, &stored);
+  plan_walk(&stored, &w);
+  return is_flat(&stored) || w.dim[0] >= 16 ? NULL : "the innermost axis is shorter than sixteen elements";
+}
+
+static double vec_cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }
+
+static clade_status vec_emit(clade_emit *e, const clade_query *q) {
+  clade_type in[CLADE__ELT_INPUTS], out;
+  clade_node stored;
+  const clade_node *n = &stored;
+  const clade__elt *p = program_of(q->node);
+  clade__node_stored(q->node, in, &out, &stored);
+  bool flat = is_flat(n);
+  int64_t elements;
+  walk w;
+  CLADE_TRY(clade_shape_elements(&n->out[0].shape, &elements));
+  plan_walk(n, &w);
+  int64_t piece = (clade__piece(q->device, elements, 16, PIECE) + 15) / 16 * 16;
+  clade_kernel_step *s = clade_emit_kernel(e, "eltwise_forward_vec");
+  clade_emit_define(s, "RANK", flat ? 0 : rank_class(w.rank));
+  clade_emit_define(s, "STREAM",
+                    n->out[0].dtype == CLADE_F32 &&
+                        (uint64_t)elements * 4 > CLADE_MAX(q->device->cache_bytes, 1u << 22));
+  CLADE_TRY(describe(s, p, &w, flat, true));
+  for (int i = 0; i < n->n_in; i++) clade_emit_in(s, i);
+  clade_emit_out(s, 0);
+  for (int i = w.rank; i < CLADE_MAX_RANK; i++) w.dim[i] = 1;
+  if (!flat) clade_emit_index8(s, CLADE_MAX_RANK, w.dim);
+  for (int i = 0; !flat && i < n->n_in; i++) clade_emit_index8(s, CLADE_MAX_RANK, w.stride[i]);
+  clade_emit_index(s, elements);
+  clade_emit_index(s, piece);
+  clade__emit_flat(s, q->device, (elements + piece - 1) / piece);
+  return CLADE_OK;
+}
+
+static double ref_cost(const clade_query *q) { return 4 * vec_cost(q); }
+
 static const clade_attr attrs[] = {
     {"program", CLADE_ATTR_BYTES, offsetof(clade__eltwise_attrs, program), sizeof(clade__elt)}, {.name = NULL}};
-static const clade_impl impls[] = {{.name = "ref", .emit = ref_emit, .any_layout = true}, {.name = NULL}};
+static const clade_impl impls[] = {
+    {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit, .any_layout = true},
+    {.name = "ref", .cost = ref_cost, .emit = ref_emit, .any_layout = true},
+    {.name = NULL},
+};
 const clade_op clade__op_eltwise = {.size = sizeof(clade_op),
                                     .name = "eltwise",
                                     .min_in = 1,

@@ -95,13 +95,6 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
 static const clade_impl impls[] = {
     {.name = "ref", .accept = accept, .cost = cost, .workspace = workspace, .emit = emit}, {0}};
 
-/* The parameters' sums are done before the first element of dx is written, and that where those of x and dy were read.
- */
-static uint64_t in_place(const clade_node *n, int out) {
-  (void)n;
-  return out == 0 ? 1u << X | 1u << DY : 0;
-}
-
 const clade_op clade__op_layer_norm_grad = {
     .size = sizeof(clade_op),
     .name = "layer_norm_grad",
@@ -109,6 +102,6 @@ const clade_op clade__op_layer_norm_grad = {
     .max_in = 5,
     .n_out = 3,
     .infer = infer,
-    .in_place = in_place,
+    .in_place = clade__dx_in_place,
     .impls = impls,
 };

@@ -48,6 +48,10 @@ clade_status clade__elt_result(const clade__elt_row *row, const clade_dtype *in,
  * (float, int, long); the result is in `r`, in the compute type of its dtype. Intermediate halves stay floats, but a
  * cast to a half rounds; intermediate integers wrap. */
 clade_status clade__elt_source(const clade__elt *program, clade__text *out);
+/* The same for sixteen elements at once, as float16, of a program for which clade__elt_wide holds: of floats alone,
+ * besides what is tested in between. */
+clade_status clade__elt_source16(const clade__elt *program, clade__text *out);
+bool clade__elt_wide(const clade__elt *program);
 /* The dtype of the result. */
 clade_dtype clade__elt_dtype(const clade__elt *program);
 /* The value of a program in double, not rounded to float: a reference for tests and for folding constants, not for

@@ -168,25 +168,39 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- split: neighbouring axes, in chunks that are joined by a second launch ---- */
+/* ---- split: neighbouring axes, in chunks that are joined by a second launch; or the last axes and others, one after
+ * the other, as biases of channels are derived ---- */
 typedef struct split {
   int64_t outer, reduced, inner, chunks, chunk, items;
+  int64_t joined, join_inner; /* parts that are joined; 1: none. Results that lie together */
   int mode;
 } split;
 
+/* (…, reduced, kept, reduced): rows of the last axes first, then what is left of them. */
+static void plan_join(const groups *g, split *p) {
+  p->join_inner = g->size[g->n - 2];
+  for (int i = 0; i + 1 < g->n; i++) {
+    p->outer *= g->size[i];
+    if (g->reduced[i]) p->joined = g->size[i];
+  }
+  p->reduced = g->size[g->n - 1];
+}
+
 static bool plan(const clade_query *q, split *p) {
   groups g = group(q->node);
-  *p = (split){.outer = 1, .reduced = 1, .inner = 1};
+  *p = (split){.outer = 1, .reduced = 1, .inner = 1, .joined = 1};
   int n_reduced = 0;
-  for (int i = 0; i < g.n; i++) {
-    if (g.reduced[i]) {
-      n_reduced++;
+  for (int i = 0; i < g.n; i++) n_reduced += g.reduced[i];
+  bool twice = n_reduced == 2 && g.reduced[g.n - 1];
+  if ((n_reduced != 1 && !twice) || g.outputs == 0 || (twice && g.count == 0)) return false;
+  if (twice) plan_join(&g, p);
+  for (int i = 0, after = 0; i < g.n && !twice; i++) {
+    if (g.reduced[i])
       p->reduced = g.size[i];
-    } else {
-      *(n_reduced ? &p->inner : &p->outer) *= g.size[i];
-    }
+    else
+      *(after ? &p->inner : &p->outer) *= g.size[i];
+    after |= g.reduced[i];
   }
-  if (n_reduced != 1 || g.outputs == 0) return false;
   bool cpu = q->device->device_class == CLADE_CPU, wide = is_float(q->node->in[0].dtype) && cpu;
   p->mode = !wide ? 0 : p->inner == 1 ? 1 : p->inner >= 16 ? 2 : 0;
   /* of all that a work-item's loops may do; columns are done one by one where there are fewer than 16 */
@@ -194,32 +208,37 @@ static bool plan(const clade_query *q, split *p) {
   int64_t columns = p->outer * (p->mode == 2 ? (p->inner + 15) / 16 : p->inner);
   int64_t want = CLADE__SUM_UNITS * (cpu ? 4 : 1024), least = cpu ? 4096 : 128;
   int64_t chunks = CLADE_MIN((want + columns - 1) / columns, p->reduced / least);
-  chunks = CLADE_MAX(chunks, 1);
+  chunks = twice ? 1 : CLADE_MAX(chunks, 1);
   p->chunk = (p->reduced + chunks - 1) / chunks;
   p->chunk = CLADE_MIN(CLADE_MAX((p->chunk + 15) / 16 * 16, 16), most);
   p->chunks = CLADE_MAX((p->reduced + p->chunk - 1) / p->chunk, 1);
   p->items = columns * p->chunks;
-  return true;
+  if (!twice) {
+    p->joined = p->chunks;
+    p->join_inner = p->inner;
+  }
+  return !twice || p->chunks == 1;
 }
 
 static const char *split_accept(const clade_query *q) {
   split p;
-  if (!plan(q, &p)) return "the reduced axes are not one run of neighbours, or there is no output";
-  return clade__cut_short(q->device, (double)p.chunks + 1);
+  if (!plan(q, &p))
+    return "the reduced axes are neither neighbours nor the last ones and one run more, or there is no output";
+  return clade__cut_short(q->device, (double)p.joined + 1);
 }
 
 static double split_cost(const clade_query *q) {
   split p;
   if (!plan(q, &p)) return 1e9;
   double efficiency = p.mode ? 0.3 : 0.03, flops = 6.0 * (double)p.outer * (double)p.reduced * (double)p.inner;
-  return clade__cost(q->device, flops, clade__node_bytes(q->node), efficiency) + (p.chunks > 1 ? 5e-6 : 0);
+  return clade__cost(q->device, flops, clade__node_bytes(q->node), efficiency) + (p.joined > 1 ? 5e-6 : 0);
 }
 
 static size_t acc_bytes(const clade_query *q) { return q->node->in[0].dtype == CLADE_I64 ? 8 : 4; }
 
 static size_t split_workspace(const clade_query *q) {
   split p;
-  return plan(q, &p) && p.chunks > 1 ? (size_t)(p.outer * p.inner * p.chunks) * acc_bytes(q) : 0;
+  return plan(q, &p) && p.joined > 1 ? (size_t)(p.outer * p.inner * p.chunks) * acc_bytes(q) : 0;
 }
 
 static clade_status split_emit(clade_emit *e, const clade_query *q) {
@@ -227,9 +246,9 @@ static clade_status split_emit(clade_emit *e, const clade_query *q) {
   if (!plan(q, &p)) return CLADE_FAIL(INTERNAL, "reduce: split was emitted for axes that it refuses");
   clade_kernel_step *s = kernel(e, q, "reduce_forward_split");
   clade_emit_define(s, "MODE", p.mode);
-  clade_emit_define(s, "DIRECT", p.chunks == 1);
+  clade_emit_define(s, "DIRECT", p.joined == 1);
   clade_emit_in(s, 0);
-  if (p.chunks == 1)
+  if (p.joined == 1)
     clade_emit_out(s, 0);
   else
     clade_emit_workspace(s, 0, acc_bytes(q));
@@ -238,17 +257,18 @@ static clade_status split_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, p.inner);
   clade_emit_index(s, p.chunks);
   clade_emit_index(s, p.chunk);
-  clade_emit_f32(s, divisor(q, p.reduced));
+  clade_emit_f32(s, divisor(q, group(q->node).count));
   clade__emit_flat(s, q->device, p.items);
-  if (p.chunks == 1) return CLADE_OK;
+  if (p.joined == 1) return CLADE_OK;
+  int64_t outputs = group(q->node).outputs;
   s = kernel(e, q, "reduce_forward_join");
   clade_emit_workspace(s, 0, acc_bytes(q));
   clade_emit_out(s, 0);
-  clade_emit_index(s, p.outer * p.inner);
-  clade_emit_index(s, p.inner);
-  clade_emit_index(s, p.chunks);
-  clade_emit_f32(s, divisor(q, p.reduced));
-  clade__emit_flat(s, q->device, p.outer * p.inner);
+  clade_emit_index(s, outputs);
+  clade_emit_index(s, p.join_inner);
+  clade_emit_index(s, p.joined);
+  clade_emit_f32(s, divisor(q, group(q->node).count));
+  clade__emit_flat(s, q->device, outputs);
   return CLADE_OK;
 }
 

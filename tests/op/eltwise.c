@@ -14,10 +14,11 @@ enum { LEADER, DEEP, SPECIALS, CAST_TO }; /* of op_case.i */
 
 static bool is_integer(clade_dtype t) { return t == CLADE_I8 || t == CLADE_U8 || t == CLADE_I32 || t == CLADE_I64; }
 
-/* The half formats share float's arithmetic, and differ in loading and storing: each goes through half of the rows. */
+/* The half formats share float's arithmetic, and differ in loading and storing: each goes through a quarter of the
+ * rows. */
 static bool takes(const clade__elt_row *row, clade_dtype t) {
-  if ((t == CLADE_F16 && row->number % 2) || (t == CLADE_BF16 && row->number % 2 == 0 && row->kind == CLADE__ELT_FLOAT))
-    return false;
+  bool half = t == CLADE_F16 || t == CLADE_BF16;
+  if (half && row->kind == CLADE__ELT_FLOAT && row->number % 4 != (t == CLADE_F16 ? 0u : 1u)) return false;
   switch (row->kind) {
   case CLADE__ELT_FLOAT:
   case CLADE__ELT_TEST: return op_is_float(t);
