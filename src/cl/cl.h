@@ -82,7 +82,8 @@ void clade__staging_free(clade__staging *staging);
 typedef struct clade__queue clade__queue;
 clade_status clade__queue_new(clade_device *device, bool profile, clade__queue **out);
 clade_status clade__queue_adopt(clade_device *device, cl_command_queue queue, clade__queue **out); /* retained */
-void clade__queue_free(clade__queue *queue); /* waits, unless the queue is adopted */
+cl_command_queue clade__queue_handle(const clade__queue *queue); /* borrowed, for a library that takes one */
+void clade__queue_free(clade__queue *queue);                     /* waits, unless the queue is adopted */
 /* Borrowed, made at first use; NULL on failure. Shared by all that copy and allocate: no command on it may wait for
  * something that the host has yet to do. */
 clade__queue *clade__device_transfer_queue(clade_device *device);

@@ -50,6 +50,8 @@ static clade_status check_adopted(clade_device *device, cl_command_queue queue) 
   return CLADE_OK;
 }
 
+cl_command_queue clade__queue_handle(const clade__queue *queue) { return queue->queue; }
+
 clade_status clade__queue_adopt(clade_device *device, cl_command_queue queue, clade__queue **out) {
   *out = NULL;
   CLADE_TRY(clade__device_check(device, "clade__queue_adopt"));

@@ -4,16 +4,18 @@
 #include <getopt.h>
 #include <stdio.h>
 
-enum { SHAPES, SET, CHAIN, DTYPE, PASS, BATCH, PEERS, ROUNDS, EXPLAIN, CSV, GOOGLE };
+enum { SHAPES, SET, CHAIN, DTYPE, PASS, BATCH, PEERS, PEER, ROUNDS, EXPLAIN, CSV, GOOGLE };
 static const cli_option options[] = {
     [SHAPES] = {"shapes", "FILE", "works, one a line: NAME key=value … (docs/bench.md)"},
     [SET] = {"set", "NAME",
              "works by name; gemm: squares, small or networks (squares); conv: resnet50, vgg16 or mobilenetv2"},
     [CHAIN] = {"chain", "N", "calls in a row, timed together (squares and --shapes: 1, else 10)"},
     [DTYPE] = {"dtype", "NAME", "f32, f16 or bf16 (f32)"},
-    [PASS] = {"pass", "NAME", "of conv: fwd, bwd-data or bwd-weights (all three)"},
-    [BATCH] = {"batch", "N", "images of conv (1)"},
-    [PEERS] = {"peers", NULL, "let libraries that are installed do the same, in turns: OpenBLAS; oneDNN for conv"},
+    [PASS] = {"pass", "NAME", "of conv: fwd, bwd-data or bwd-weights; of model: train or infer (all)"},
+    [BATCH] = {"batch", "N", "images of conv (1) and model (as its set says)"},
+    [PEERS] = {"peers", NULL,
+               "let libraries that are installed do the same, in turns: OpenBLAS, CLBlast, oneDNN, PyTorch"},
+    [PEER] = {"peer", "NAME", "only that one: openblas, clblast, onednn, onednn_nchw or pytorch"},
     [ROUNDS] = {"rounds", "N", "turns that each has (7)"},
     [EXPLAIN] = {"explain", NULL, "print why each implementation was chosen"},
     [CSV] = {"csv", NULL, "print CSV to standard output, everything else to standard error"},
@@ -22,7 +24,7 @@ static const cli_option options[] = {
 };
 static const cli_args description = {
     .command = "bench",
-    .synopsis = "gemm|conv|op",
+    .synopsis = "gemm|conv|op|model|all",
     .about = "Measures how fast the device is, against its own limits and, with --peers, against other libraries.",
     .device_help = "what to measure (unset: CLADE_DEVICE, or the best)",
     .options = options,
@@ -36,6 +38,14 @@ static bool take_dtype(bench_job *job, const char *text) {
       return true;
     }
   return cli_wrong(&job->args, "--dtype %s: expected f32, f16 or bf16", text), false;
+}
+
+static bool take_peer(bench_job *job, const char *text) {
+  static const char *const names[] = {"openblas", "clblast", "onednn", "onednn_nchw", "pytorch"};
+  job->peer = text;
+  for (size_t i = 0; i < CLADE_COUNT(names); i++)
+    if (!strcmp(names[i], text)) return true;
+  return cli_wrong(&job->args, "--peer %s: expected openblas, clblast, onednn, onednn_nchw or pytorch", text), false;
 }
 
 static int parse_options(bench_job *job, int argc, char **argv) {
@@ -54,6 +64,9 @@ static int parse_options(bench_job *job, int argc, char **argv) {
       if (!cli_number(&job->args, "batch", value, 1, 4096, &job->batch)) return CLI_USAGE;
       break;
     case PEERS: job->peers = true; break;
+    case PEER:
+      if (!take_peer(job, value)) return CLI_USAGE;
+      break;
     case ROUNDS:
       if (!cli_number(&job->args, "rounds", value, 1, BENCH_MAX_ROUNDS / 2, &job->rounds)) return CLI_USAGE;
       break;
@@ -70,8 +83,21 @@ static const struct {
   clade_status (*run)(bench_job *job);
   const char *sets[4], *passes[4];
 } works[] = {{"gemm", bench_gemm, {"squares", "small", "networks"}, {NULL}},
+             {"conv", bench_conv, {"resnet50", "vgg16", "mobilenetv2"}, {"fwd", "bwd-data", "bwd-weights"}},
              {"op", bench_ops, {"64mib"}, {NULL}},
-             {"conv", bench_conv, {"resnet50", "vgg16", "mobilenetv2"}, {"fwd", "bwd-data", "bwd-weights"}}};
+             {"model", bench_models, {"networks"}, {"train", "infer"}}};
+enum { ALL = CLADE_COUNT(works) };
+
+/* Every set of everything, one after another, where it is all. */
+static clade_status run(bench_job *job, size_t work) {
+  if (work < ALL) return works[work].run(job);
+  for (size_t i = 0; i < ALL; i++)
+    for (int set = 0; set < 4 && works[i].sets[set]; set++) {
+      job->set = works[i].sets[set];
+      CLADE_TRY(works[i].run(job));
+    }
+  return CLADE_OK;
+}
 
 static bool among(const char *name, const char *const names[4]) {
   for (int i = 0; i < 4 && names[i]; i++)
@@ -80,12 +106,15 @@ static bool among(const char *name, const char *const names[4]) {
 }
 
 static int check(bench_job *job, size_t *work) {
-  if (!job->what) return cli_wrong(&job->args, "what is to be measured? expected gemm, conv or op");
-  for (*work = 0; *work < CLADE_COUNT(works) && strcmp(works[*work].name, job->what);) ++*work;
-  if (*work == CLADE_COUNT(works))
-    return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm, conv or op", job->what);
+  if (!job->what) return cli_wrong(&job->args, "what is to be measured? expected gemm, conv, op, model or all");
+  for (*work = 0; *work < ALL && strcmp(works[*work].name, job->what);) ++*work;
+  if (*work == ALL && strcmp(job->what, "all"))
+    return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm, conv, op, model or all", job->what);
+  if (*work == ALL && (job->set || job->shapes || job->pass))
+    return cli_wrong(&job->args, "all has its own works: no --set, --shapes or --pass");
   if (job->set && job->shapes) return cli_wrong(&job->args, "--set and --shapes both say what to measure: give one");
   if (job->csv && job->args.json) return cli_wrong(&job->args, "--csv and --json both want standard output: give one");
+  if (*work == ALL) return CLI_DONE;
   if (job->set && !among(job->set, works[*work].sets))
     return cli_wrong(&job->args, "--set %s: %s has no such set", job->set, job->what);
   if (job->pass && !among(job->pass, works[*work].passes))
@@ -114,7 +143,7 @@ int cli_bench(int argc, char **argv) {
   if ((result = check(&job, &work))) return result;
   if (job.args.json && !cli_json_begin()) return CLI_FAILED;
   if (job.args.json || job.csv) job.to = stderr;
-  clade_status status = works[work].run(&job);
+  clade_status status = run(&job, work);
   result = status == CLADE_OK ? bench_report(&job) : cli_failed_status(status);
   for (size_t i = 0; i < job.n_rows; i++) clade__free(job.rows[i].why);
   clade__free(job.rows);

@@ -50,6 +50,7 @@ typedef struct bench_row {
   char *why; /* clade__free; NULL: nothing to tell */
   int chain, rounds;
   double flops, bytes; /* of a call: those that the work needs, whoever does it; 0: does not count */
+  double items;        /* images of a call of a model; 0: there are none */
   double bound;        /* of bytes: the seconds of a copy of as many, measured now; 0: the device's */
   bench_stat seconds;  /* of a call */
   int n_peers;
@@ -63,7 +64,7 @@ typedef struct bench_watcher {
 
 struct bench_job {
   cli_args args;
-  const char *what, *set, *shapes, *pass, *google;
+  const char *what, *set, *shapes, *pass, *google, *peer;
   clade_dtype dtype;
   int64_t batch, chain, rounds; /* batch, chain 0: unset */
   bool peers, csv, explain;
@@ -89,6 +90,7 @@ typedef struct bench_side {
   clade_status (*call)(void *state);    /* returns when it is done */
   clade_status (*read)(void *state, int index, float *result); /* result `index` of the last call */
   void (*free)(void *state);
+  double (*seconds_of_call)(void *state); /* by its own clock, where that is another process's; NULL: by ours */
   char kernel[96], isa[96];
   int threads;
   double seconds[BENCH_MAX_ROUNDS]; /* of a call, each round's median */
@@ -157,6 +159,9 @@ typedef struct bench_gemm_work {
   size_t a_elements, b_elements, c_elements; /* of one */
 } bench_gemm_work;
 
+/* ---- bench_model.c ---- */
+clade_status bench_models(bench_job *job);
+
 /* ---- bench_op.c ---- */
 clade_status bench_ops(bench_job *job);
 
@@ -177,7 +182,9 @@ void bench_watch(bench_watcher *watcher);
 /* The part of all processors that other processes used since then; 0 where that is unknown. */
 double bench_busy(const bench_watcher *watcher);
 /* NULL, or why OpenBLAS cannot take part in this. */
+bool bench_wants(const bench_job *job, const char *peer); /* --peers, or --peer that names it */
 const char *bench_openblas(const bench_job *job, const bench_gemm_work *work, bench_side *side);
+const char *bench_clblast(const bench_job *job, const bench_gemm_work *work, bench_side *side);
 
 /* ---- bench_report.c ---- */
 clade_status bench_row_add(bench_job *job, const bench_row *row);         /* and tells it; takes `why` */

@@ -125,7 +125,8 @@ static clade_status compete(bench_job *job, const bench_conv_work *w, void *raw[
   *n = 1;
   CLADE_TRY(clade_side(job, w, raw, &sides[0]));
   CLADE_TRY(bench_clade_row(sides[0].state, ops[w->pass], row));
-  for (int i = 0; i < 2 && job->peers; i++) {
+  for (int i = 0; i < 2; i++) {
+    if (!bench_wants(job, names[i])) continue;
     const char *reason = bench_onednn_conv(job, w, i == 1, &sides[*n]);
     if (reason) bench_missing(job, names[i], reason);
     *n += !reason;

@@ -78,14 +78,20 @@ static clade_status clade_side(const bench_job *job, const bench_gemm_work *w, c
   return status == CLADE_OK ? made : status;
 }
 
+static const struct {
+  const char *name;
+  const char *(*join)(const bench_job *job, const bench_gemm_work *work, bench_side *side);
+} peers[] = {{"openblas", bench_openblas}, {"clblast", bench_clblast}};
+
 static clade_status compete(bench_job *job, const bench_gemm_work *w, const char *raw_a, const char *raw_b,
                             bench_row *row, bench_side *sides, int *n) {
   *n = 1;
   CLADE_TRY(clade_side(job, w, raw_a, raw_b, &sides[0]));
   CLADE_TRY(bench_clade_row(sides[0].state, "gemm", row));
-  if (job->peers) {
-    const char *reason = bench_openblas(job, w, &sides[*n]);
-    if (reason) bench_missing(job, "openblas", reason);
+  for (size_t i = 0; i < CLADE_COUNT(peers); i++) {
+    if (!bench_wants(job, peers[i].name)) continue;
+    const char *reason = peers[i].join(job, w, &sides[*n]);
+    if (reason) bench_missing(job, peers[i].name, reason);
     *n += !reason;
   }
   for (int i = 0; i < *n; i++) CLADE_TRY(bench_gemm_check(job, w, &sides[i]));

@@ -26,6 +26,8 @@ const char *bench_library(const char *file, const char *package, int n, const be
   return NULL;
 }
 
+bool bench_wants(const bench_job *job, const char *peer) { return job->peer ? !strcmp(job->peer, peer) : job->peers; }
+
 int bench_threads(const bench_job *job) {
   return job->info.device_class == CLADE_CPU ? (int)job->info.compute_units : bench_processors(NULL, 0);
 }

@@ -8,12 +8,22 @@
 static double per_second(double amount, double seconds) { return seconds > 0 ? amount / seconds * 1e-9 : 0; }
 static double gflops(const bench_row *row) { return per_second(row->flops, row->seconds.median); }
 static double gbs(const bench_row *row) { return per_second(row->bytes, row->seconds.median); }
+static double images(const bench_row *row, double seconds) { return per_second(row->items * 1e9, seconds); }
 static double of_peak(const bench_job *job, const bench_row *row) { return gflops(row) * 1e9 / job->peak_flops; }
 static double of_copy(const bench_job *job, const bench_row *row) {
   return row->bound > 0 ? row->bound / row->seconds.median : gbs(row) * 1e9 / job->copy_bytes;
 }
 
 /* ---- for people ---- */
+/* What is told of a row: operations, images or bytes a second. */
+static double figure(const bench_row *row, double seconds) {
+  if (row->flops > 0) return per_second(row->flops, seconds);
+  return row->items > 0 ? images(row, seconds) : per_second(row->bytes, seconds);
+}
+static const char *unit(const bench_row *row) {
+  return row->flops > 0 ? "GFLOP/s" : row->items > 0 ? "images/s" : "GB/s";
+}
+
 void bench_show_device(const bench_job *job) {
   char cpu[128];
   int processors = bench_processors(cpu, sizeof cpu);
@@ -25,7 +35,10 @@ void bench_show_device(const bench_job *job) {
 static void show_head(bench_job *job, const bench_row *row) {
   job->columns = row->n_peers;
   fprintf(job->to, "\n%-20s %-5s %-12s %5s %11s %11s %11s %9s %6s", row->group, "dtype", "impl", "chain", "median ms",
-          "min", "max", row->flops > 0 ? "GFLOP/s" : "GB/s", row->flops > 0 ? "peak" : "copy");
+          "min", "max", unit(row),
+          row->flops > 0   ? "peak"
+          : row->items > 0 ? ""
+                           : "copy");
   for (int i = 0; i < row->n_peers; i++) fprintf(job->to, " %14s %6s", row->peer[i].name, "ratio");
   fputc('\n', job->to);
 }
@@ -33,13 +46,16 @@ static void show_head(bench_job *job, const bench_row *row) {
 static void show_row(bench_job *job, const bench_row *row) {
   const bench_row *last = job->n_rows ? &job->rows[job->n_rows - 1] : NULL;
   if (!last || strcmp(last->group, row->group) || job->columns != row->n_peers) show_head(job, row);
-  bool compute = row->flops > 0;
-  fprintf(job->to, "%-20s %-5s %-12s %5d %11.4f %11.4f %11.4f %9.2f %5.0f%%", row->work, row->dtype, row->impl,
+  fprintf(job->to, "%-20s %-5s %-12s %5d %11.4f %11.4f %11.4f %9.2f ", row->work, row->dtype, row->impl,
           CLADE_MAX(row->chain, 1), row->seconds.median * 1e3, row->seconds.min * 1e3, row->seconds.max * 1e3,
-          compute ? gflops(row) : gbs(row), 100 * (compute ? of_peak(job, row) : of_copy(job, row)));
+          figure(row, row->seconds.median));
+  if (row->flops > 0 || row->bytes > 0)
+    fprintf(job->to, "%5.0f%%", 100 * (row->flops > 0 ? of_peak(job, row) : of_copy(job, row)));
+  else
+    fprintf(job->to, "%6s", "");
   for (int i = 0; i < row->n_peers; i++) {
     const bench_peer_row *p = &row->peer[i];
-    fprintf(job->to, " %14.2f %6.3f", per_second(compute ? row->flops : row->bytes, p->seconds.median), p->ratio);
+    fprintf(job->to, " %14.2f %6.3f", figure(row, p->seconds.median), p->ratio);
     if (p->thrown) fprintf(job->to, " (%d of %d rounds thrown out)", p->thrown, p->thrown + p->kept);
   }
   fputc('\n', job->to);
@@ -140,12 +156,13 @@ static json_t *peers_json(const bench_row *row) {
 }
 
 static json_t *row_json(const bench_job *job, const bench_row *row) {
-  return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}", "group",
-                   row->group, "work", row->work, "shape", row->shape, "dtype", row->dtype, "pass", row->pass, "impl",
-                   row->impl, "why", cli_json_text(row->why), "chain", CLADE_MAX(row->chain, 1), "rounds", row->rounds,
-                   "seconds", row->seconds.median, "seconds_min", row->seconds.min, "seconds_max", row->seconds.max,
-                   "gflops", gflops(row), "gbs", gbs(row), "fraction_of_peak", of_peak(job, row), "fraction_of_copy",
-                   of_copy(job, row), "peers", peers_json(row));
+  return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}",
+                   "group", row->group, "work", row->work, "shape", row->shape, "dtype", row->dtype, "pass", row->pass,
+                   "impl", row->impl, "why", cli_json_text(row->why), "chain", CLADE_MAX(row->chain, 1), "rounds",
+                   row->rounds, "seconds", row->seconds.median, "seconds_min", row->seconds.min, "seconds_max",
+                   row->seconds.max, "gflops", gflops(row), "gbs", gbs(row), "fraction_of_peak", of_peak(job, row),
+                   "fraction_of_copy", of_copy(job, row), "images_per_s", images(row, row->seconds.median), "peers",
+                   peers_json(row));
 }
 
 static json_t *summary_json(const bench_job *job) {

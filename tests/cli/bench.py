@@ -40,7 +40,8 @@ class Bench(unittest.TestCase):
                            (["gemm", "--pass", "fwd"], "--pass"), (["conv", "--pass", "up"], "up"),
                            (["gemm", "--dtype", "f8"], "f8"), (["gemm", "--rounds", "0"], "--rounds"),
                            (["gemm", "--chain", "0"], "--chain"), (["conv", "--batch", "-1"], "--batch"),
-                           (["gemm", "--csv", "--json"], "--csv"), (["gemm", "--set", "small", "--shapes", shapes], "one")]:
+                           (["gemm", "--csv", "--json"], "--csv"), (["gemm", "--peer", "zork"], "zork"),
+                           (["all", "--set", "small"], "--set"), (["model", "--pass", "fwd"], "fwd"), (["gemm", "--set", "small", "--shapes", shapes], "one")]:
             done = run("bench", *args)
             self.assertEqual((done.returncode, done.stdout), (2, ""), args)
             self.assertIn(word, done.stderr)
@@ -86,6 +87,17 @@ class Bench(unittest.TestCase):
             self.assertEqual(list(row["peers"]), ["copy"])
             self.assertTrue(row["impl"], row)
 
+    def test_models(self):
+        lines = "lenet5@train batch=2 channels=1 side=28 classes=10 train\nlenet5@infer batch=2 channels=1 side=28 classes=10\n"
+        for passes, args in [(["train", "infer"], []), (["infer"], ["--pass", "infer", "--batch", "3"])]:
+            rows = document(self.bench("model", "--shapes", self.file(lines), "--rounds", "1", "--json", *args))["rows"]
+            self.assertEqual([row["pass"] for row in rows], passes)
+            for row in rows:
+                self.assertGreater(row["images_per_s"], 0)
+        done = run("bench", "model", "--shapes", self.file("lenet6@1 side=28"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("lenet6", done.stderr)
+
     def test_csv(self):
         done = self.bench("gemm", "--shapes", self.file("tiny m=5 n=7 k=9\n"), "--rounds", "1", "--csv")
         rows = list(csv.DictReader(io.StringIO(done.stdout)))
@@ -94,13 +106,14 @@ class Bench(unittest.TestCase):
 
     def test_a_peer_that_is_not_there(self):
         """A library without its functions stands where it would be found."""
-        for name in ["libopenblas.so.0", "libdnnl.so.2"]:
+        for name in ["libopenblas.so.0", "libdnnl.so.2", "libclblast.so.1"]:
             shutil.copy(os.environ["CLADE_ABORTING_ICD"], os.path.join(self.room.name, name))
-        for what, text, package in [("gemm", "tiny m=2 n=2 k=2", "libopenblas0-pthread"),
-                                    ("conv", "tiny c=1 h=3 w=3 out=1 kernel=3 pad=1", "libdnnl2")]:
+        for what, text, packages in [("gemm", "tiny m=2 n=2 k=2", ["libopenblas0-pthread", "libclblast1"]),
+                                    ("conv", "tiny c=1 h=3 w=3 out=1 kernel=3 pad=1", ["libdnnl2"])]:
             done = self.bench(what, "--shapes", self.file(text), "--rounds", "1", "--peers", "--json",
                               env={"LD_LIBRARY_PATH": self.room.name})
-            self.assertIn(f"apt-get install -y --no-install-recommends {package}", done.stderr)
+            for package in packages:
+                self.assertIn(f"apt-get install -y --no-install-recommends {package}", done.stderr)
             self.assertEqual((document(done)["rows"][0]["peers"], document(done)["summary"]), ({}, {}))
 
     def test_google(self):

@@ -1,0 +1,6 @@
+# Writes a C file that holds a text as an array of characters:
+#   cmake -D IN=file -D OUT=file.c -D NAME=array -D HEADER=header.h -P embed_text.cmake
+file(READ ${IN} hex HEX)
+string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
+string(REGEX REPLACE "(................................................................................)" "\\1\n" hex "${hex}")
+file(WRITE ${OUT} "/* Made by cmake/embed_text.cmake. */\n#include \"${HEADER}\"\n\nconst char ${NAME}[] = {\n${hex}0};\n")

@@ -1,0 +1,22 @@
+/* Between the parts of clade bench model. */
+#ifndef CLADE_CLI_BENCH_MODEL_H
+#define CLADE_CLI_BENCH_MODEL_H
+
+#include "cli/bench.h"
+
+typedef struct bench_model_work {
+  char model[32];
+  int64_t batch, channels, side, classes;
+  bool train;
+  float *x;
+  int32_t *labels;
+  size_t results; /* logits, or the loss */
+} bench_model_work;
+
+/* ---- bench_torch.c ---- */
+/* NULL, or why PyTorch cannot take part. The variables are saved for it. */
+const char *bench_torch(const bench_job *job, const bench_model_work *work, const clade_vars *vars, bench_side *side);
+
+extern const char bench_model_script[]; /* src/cli/bench_model.py */
+
+#endif
