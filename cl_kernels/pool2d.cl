@@ -225,7 +225,7 @@ BODY(rows)(const long item, ARGS) {
           v = TAKE(v, next);
         }
 #if !MAX
-        v /= FN(divisor)(dims, map, high, joined > 1 ? 0 : c + o);
+        v /= joined > 1 ? (float8)((float)high * KW) : FN(divisor)(dims, map, high, c + o);
 #endif
         if (o + 8 <= room) { /* what is too much is written again */
           STOREN(8, T, y, to + o, v);
