@@ -149,7 +149,6 @@ BODY(block)(const int item, ARGS) {
   for (int group = group0; group < min(group0 + (int)part.s4, (int)dims.s1); group++) {
     const int skip = group * dims.s3 * plane;
     const __global STORAGE(T) *w0 = w + group * taps.s2 + row0 * taps.s3;
-    for (int i = 0; i < panels * tiles * TILE / 8; i++) vstore8((float8)(0), i, block);
     for (int ty = 0; ty < max(count.x, 1); ty += some.x)
       for (int tx = 0; tx < max(count.y, 1); tx += some.y) {
         if (!whole || group == group0) {
@@ -173,6 +172,10 @@ BODY(block)(const int item, ARGS) {
           }
           for (int i = 0; i < channels * kinds * length / 8; i++) vstore8((float8)(0), i, lines);
         }
+        /* In one pass a single tile serves all: it stays in the nearest cache. */
+        const bool single = whole && channels >= dims.s3;
+        if (!single && ty == 0 && tx == 0)
+          for (int i = 0; i < panels * tiles * TILE / 8; i++) vstore8((float8)(0), i, block);
         int c0 = 0;
         do { /* without taps or channels there is one pass of no depth */
           const int now = min(channels, (int)dims.s3 - c0), depth = now * depth0;
@@ -188,7 +191,9 @@ BODY(block)(const int item, ARGS) {
             int result1 = result0;
             while (result1 < results && result_from[result1] < (p + 1) * PANEL) result1++;
             for (int t = 0; t < tiles; t++) {
-              float *tile = block + (p * tiles + t) * TILE;
+              float *tile = block + (single ? 0 : (p * tiles + t) * TILE);
+              if (single)
+                for (int i = 0; i < TILE / 8; i++) vstore8((float8)(0), i, tile);
               FN(multiply)(weights + t * ROWS * depth, lines + p * PANEL, at, depth, tile);
               for (int j = 0; last && j < min(ROWS, n_rows - t * ROWS); j++) /* while others are being multiplied */
                 for (int q = result0; q < result1; q++) {
