@@ -217,10 +217,13 @@ static void long_loops(void **state) {
   (void)state;
   clade_graph *g = fresh();
   clade_val x = input(g, "x", CLADE_F32, CLADE_SHAPE(3, 70000, 2)),
-            row = input(g, "row", CLADE_F32, CLADE_SHAPE(1, 70000));
+            row = input(g, "row", CLADE_F32, CLADE_SHAPE(1, 70000)),
+            wide = input(g, "wide", CLADE_F32, CLADE_SHAPE(3, 700, 2, 5));
   clade_val split = clade_sum(g, x, .n_axes = 1, .axes = {1});
   assert_string_equal(taker(g, split, 65535), "split");
-  clade_val apart = clade_sum(g, x, .n_axes = 2, .axes = {0, 2});
+  clade_val rows = clade_sum(g, x, .n_axes = 2, .axes = {0, 2}); /* the last axis first, then the other one */
+  assert_string_equal(taker(g, rows, 65535), "split");
+  clade_val apart = clade_sum(g, wide, .n_axes = 2, .axes = {0, 2});
   assert_string_equal(taker(g, apart, 65535), "ref");
   assert_null(taker(g, apart, 8)); /* loops of 3 and 2, and their ends */
   assert_string_equal(taker(g, apart, 0), "ref");
