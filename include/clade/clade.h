@@ -16,6 +16,7 @@
 #include <clade/status.h>
 #include <clade/tensor.h>
 #include <clade/train.h>
+#include <clade/tune.h>
 #include <clade/types.h>
 
 #endif

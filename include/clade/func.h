@@ -18,6 +18,10 @@ typedef struct clade_compile_opt {
   clade_device *const *devices;
   bool no_fusion;
   const char *prefer; /* force implementations: "gemm=ref,softmax=ref"; an op that cannot is an error */
+  /* What clade_func_choices gave: its implementations and parameters are taken again wherever they hold, whatever was
+   * tuned since. */
+  const char *choices;
+  bool untuned; /* without tuning records: what each implementation starts from */
 } clade_compile_opt;
 
 /* clade_compile(graph, device, &func [, .option = …]). `device` is number 0; with n_devices, devices[0] is number 1.
@@ -51,9 +55,13 @@ typedef struct clade_impl_info {
   size_t size;
   const char *node, *op, *impl; /* node: its name, "" where it has none */
   int device;
+  const char *why; /* "cheapest", by its own estimate; "asked for"; "measured", by a tuning record; "pinned" */
 } clade_impl_info;
 CLADE_API clade_status clade_func_impl_count(const clade_func *func, int *count);
 CLADE_API clade_status clade_func_impl(const clade_func *func, int index, clade_impl_info *info);
+
+/* The choices of a specialised func, as a text for clade_compile(.choices); to be given to clade_text_free. */
+CLADE_API clade_status clade_func_choices(const clade_func *func, char **out);
 
 typedef struct clade_func_info {
   size_t size;

@@ -35,6 +35,7 @@ typedef struct clade_init_opt {
   const char *cache_dir;            /* unset: CLADE_CACHE_DIR, $XDG_CACHE_HOME/clade, ~/.cache/clade. It keeps itself
                                        below CLADE_CACHE_MIB MiB, 1024 where that is unset */
   bool no_cache;
+  const char *tuning; /* files of tuning records that come with the program, with colons between: docs/tuning.md */
 } clade_init_opt;
 
 /* Optional; before any other call, else CLADE_BUSY. It is the only call that sets environment variables, and only those

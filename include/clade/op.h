@@ -129,6 +129,9 @@ struct clade_op {
   /* For an op whose nodes have different numbers of outputs: how many a node has, by what clade_node_add was given
    * (attrs may be NULL, n_in out of range), shapes aside. NULL: n_out, which is ignored otherwise. */
   int (*outputs)(const void *attrs, int n_in);
+  /* How many of its inputs, from the first, decide how fast a node is (an epilogue's do not), for tuning records. 0:
+   * all. */
+  int problem_in;
 };
 
 /* Adds a node. `op` and everything it points to must outlive the graph's funcs. outs has room for the node's outputs.

@@ -46,7 +46,8 @@ void clade__log(clade_log_level level, const char *format, ...) CLADE_PRINTF(2, 
 typedef struct clade__settings {
   const char *cache_dir; /* NULL: unset */
   bool no_cache;
-  int cpu_threads; /* 0: unset */
+  const char *tuning; /* files of records, with colons; NULL: unset */
+  int cpu_threads;    /* 0: unset */
   bool no_affinity;
 } clade__settings;
 /* By clade_init alone, before any other call: readers do not lock. cache_dir is copied. */

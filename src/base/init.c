@@ -33,8 +33,11 @@ static clade_status check(const clade_init_opt *o) {
 static clade_status apply(const clade_init_opt *o) {
   CLADE_TRY(check(o));
   if (o->allocator) CLADE_TRY(clade__allocator_set(o->allocator));
-  clade__settings settings = {
-      .cache_dir = o->cache_dir, .no_cache = o->no_cache, .cpu_threads = o->cpu_threads, .no_affinity = o->no_affinity};
+  clade__settings settings = {.cache_dir = o->cache_dir,
+                              .tuning = o->tuning,
+                              .no_cache = o->no_cache,
+                              .cpu_threads = o->cpu_threads,
+                              .no_affinity = o->no_affinity};
   CLADE_TRY(clade__settings_set(&settings));
   CLADE_TRY(set_threads(o));
   done = true;

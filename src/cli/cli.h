@@ -23,6 +23,7 @@ int cli_devices(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_infer(int argc, char **argv);
 int cli_train(int argc, char **argv);
+int cli_tune(int argc, char **argv);
 
 /* ---- options ---- */
 typedef struct cli_option {

@@ -10,6 +10,7 @@ static const cli_command commands[] = {
     {"train", "train a model on images", cli_train},
     {"infer", "run a model's forward pass", cli_infer},
     {"bench", "measure how fast a device is, beside other libraries", cli_bench},
+    {"tune", "measure which implementations are fast here, and keep it", cli_tune},
     {"cache", "print or empty the directory of compiled programs", cli_cache},
     {"__child", NULL, cli_child},
 };

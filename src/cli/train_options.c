@@ -32,7 +32,8 @@ enum {
   LOG_DIR,
   TRACE,
   TRACE_STEPS,
-  DETECT_ANOMALY
+  DETECT_ANOMALY,
+  TUNE
 };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", MODEL_NAMES " (lenet5)"},
@@ -60,6 +61,7 @@ static const cli_option options[] = {
     [TRACE] = {"trace", "FILE", "write the times of some steps as a Chrome trace"},
     [TRACE_STEPS] = {"trace-steps", "A:B", "of these steps (2:6)"},
     [DETECT_ANOMALY] = {"detect-anomaly", NULL, "find the node that made a number that is not finite (slow)"},
+    [TUNE] = {"tune", "MODE", "measure first what is fast here: off, quick or full (off)"},
     {0},
 };
 const cli_args train_description = {
@@ -101,6 +103,13 @@ static bool take_trace_steps(train_job *job, const char *text) {
   return cli_wrong(&job->args, "--trace-steps %s: expected the first and the last step, like 2:6", text), false;
 }
 
+static bool take_tune(train_job *job, const char *text) {
+  static const char *const modes[] = {"off", "quick", "full"};
+  for (size_t i = 0; i < CLADE_COUNT(modes); ++i)
+    if (!strcmp(modes[i], text)) return job->trainer.tune = (clade_tune_mode)i, true;
+  return cli_wrong(&job->args, "--tune %s: expected off, quick or full", text), false;
+}
+
 static bool take(train_job *job, int option, const char *value) {
   clade_trainer *t = &job->trainer;
   const char *name = options[option].name;
@@ -133,6 +142,7 @@ static bool take(train_job *job, int option, const char *value) {
   case LOG_DIR: t->log_dir = value; return true;
   case TRACE: t->trace = value; return true;
   case TRACE_STEPS: return take_trace_steps(job, value);
+  case TUNE: return take_tune(job, value);
   default: t->detect_anomaly = true; return true;
   }
 }

@@ -105,4 +105,5 @@ const clade_op clade__op_conv2d = {
     .infer = infer,
     .grad = grad,
     .impls = impls,
+    .problem_in = 2,
 };

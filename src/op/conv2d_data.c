@@ -45,4 +45,5 @@ const clade_op clade__op_conv2d_data = {
     .grad = grad,
     .impls = impls,
     .file = "conv2d",
+    .problem_in = 2,
 };

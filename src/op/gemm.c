@@ -101,6 +101,7 @@ const clade_op clade__op_gemm = {
     .grad = grad,
     .in_place = in_place,
     .impls = clade__gemm_impls,
+    .problem_in = 2,
 };
 
 static clade_status fits(const clade_shape *bias, const clade_shape *result) {

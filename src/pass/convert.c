@@ -92,6 +92,7 @@ static clade_status convert(const clade__choice *c, clade_graph *g, const clade_
   clade__node_view(g, id, &in, &type, &view);
   clade_query q = {sizeof q, &view, info, NULL};
   clade__query_start(&q, &op->impls[impl], row);
+  n->why = "cheapest";
   return keep_impl(g, n, impl, q.row, NULL);
 }
 
@@ -134,7 +135,12 @@ static clade_status write_way(writer *w, const clade_graph *old, clade__id node,
     clade__id v = n->first_out + (clade__id)i;
     w->there[v][way->form[n->n_in + i]] = map[v];
   }
-  return way->impl < 0 ? CLADE_OK : keep_impl(g, &g->nodes[id], way->impl, way->row, ways->refusals);
+  if (way->impl < 0) return CLADE_OK;
+  size_t length;
+  g->nodes[id].why = ways->pick.impl >= 0                                     ? ways->pick.why
+                     : clade__preferred(c->ctx->prefer, n->op->name, &length) ? "asked for"
+                                                                              : "cheapest";
+  return keep_impl(g, &g->nodes[id], way->impl, way->row, ways->refusals);
 }
 
 static clade_status write(void *user, const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {

@@ -1,7 +1,18 @@
 /* What was chosen for each node, and who refused and why. */
 #include "pass/pass.h"
 
+/* By what row, where it was not the estimates that decided. */
+static void explain_row(const clade__node *n, clade__text *out) {
+  const clade_space *space = n->op->impls[n->impl].space;
+  if (strcmp(n->why, "measured") != 0 && strcmp(n->why, "pinned") != 0) return;
+  clade__text_add(out, " (%s", n->why);
+  for (int i = 0; n->row && space->params[i]; i++)
+    clade__text_add(out, "%s%s=%d", i ? " " : ": ", space->params[i], (int)n->row[i]);
+  clade__text_add(out, ")");
+}
+
 static void explain_impls(const clade__node *n, clade__text *out) {
+  explain_row(n, out);
   for (int i = 0; n->op->impls[i].name; i++)
     if (i != n->impl) clade__text_add(out, "; %s: %s", n->op->impls[i].name, n->refusals[i]);
 }

@@ -4,6 +4,7 @@
 #define CLADE_PASS_H
 
 #include "op/op.h"
+#include "program/records.h"
 
 typedef struct clade__pass_ctx {
   clade_graph *graph; /* a reference of the context's own: a pass that replaces it releases it; when one fails it is
@@ -11,7 +12,10 @@ typedef struct clade__pass_ctx {
   int n_devices;
   const clade_device_info *devices; /* [n_devices] */
   bool no_fusion;
-  const char *prefer; /* "gemm=ref,…" or NULL */
+  const char *prefer;                 /* "gemm=ref,…" or NULL */
+  const clade__records *pins;         /* choices by exact problems; NULL: none */
+  bool trusted;                       /* the pins' rows are taken as they are */
+  const clade__tuning *const *tuning; /* [n_devices]; NULL: nothing is known of any */
 } clade__pass_ctx;
 
 /* As clade_gradients; invalid where y does not depend on x. */
@@ -40,6 +44,21 @@ bool clade__needs_impl(const clade_op *op); /* false: views and what the graph i
 double clade__impl_cost(const clade_impl *impl, const clade_query *q);
 /* Makes q one of this implementation, with the row that it starts from; `row` holds it. */
 void clade__query_start(clade_query *q, const clade_impl *impl, int32_t row[CLADE_MAX_PARAMS]);
+
+/* ---- tuning records (pick.c) ---- */
+typedef struct clade__pick {
+  int impl; /* -1: no record holds */
+  const char *why;
+  int32_t row[CLADE_MAX_PARAMS];
+} clade__pick;
+/* What a record says of q's node as it was built. */
+clade_status clade__pick_find(const clade__pass_ctx *ctx, clade_query *q, int device, clade__pick *out);
+/* Makes q one of this implementation: with the pick's row, or one that records or the space start from. */
+void clade__pick_query(const clade__pass_ctx *ctx, clade_query *q, int device, const clade__pick *pick, int impl,
+                       int32_t row[CLADE_MAX_PARAMS]);
+void clade__pick_device(int device, clade__text *text); /* before the exact problem, in pins */
+/* Row i of those that a space lists; false behind the last. */
+bool clade__space_row(const clade_space *space, const clade_query *q, int i, int32_t row[CLADE_MAX_PARAMS]);
 
 /* What --explain prints for a graph after select: a line per node. */
 void clade__explain(const clade_graph *g, int n_devices, const clade_device_info *devices, clade__text *out);

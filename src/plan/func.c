@@ -40,23 +40,28 @@ void clade_func_release(clade_func *func) {
   for (int i = 0; func->devices && i < func->n_devices; i++) clade_device_release(func->devices[i]);
   clade__free(func->devices);
   clade__free(func->prefer);
+  clade__records_release(func->pins);
+  for (int i = 0; func->tuning && i < func->n_devices; i++) clade__tuning_release(func->tuning[i]);
+  clade__free(func->tuning);
   clade_graph_release(func->graph);
   pthread_mutex_destroy(&func->lock);
   clade__free(func);
 }
 
 /* An empty func for a graph, which it retains. */
-static clade_status func_new(clade_graph *graph, int n, clade_device *const *devices, bool no_fusion,
-                             const char *prefer, clade_func **out) {
+static clade_status func_new(clade_graph *graph, int n, clade_device *const *devices, const clade__how *how,
+                             clade_func **out) {
   clade_func *func = clade__new(1, sizeof *func);
   if (!func) return CLADE_NO_MEMORY;
   clade__ref_init(&func->ref);
   pthread_mutex_init(&func->lock, NULL);
   func->graph = clade_graph_retain(graph);
-  func->no_fusion = no_fusion;
+  func->no_fusion = how->no_fusion;
+  func->pins = clade__records_retain(how->pins);
+  func->trusted = how->trusted;
   func->devices = clade__new((size_t)n, sizeof *func->devices);
-  func->prefer = prefer ? clade__copy_text(prefer) : NULL;
-  if (!func->devices || (prefer && !func->prefer)) {
+  func->prefer = how->prefer ? clade__copy_text(how->prefer) : NULL;
+  if (!func->devices || (how->prefer && !func->prefer)) {
     clade_func_release(func);
     return CLADE_NO_MEMORY;
   }
@@ -66,26 +71,47 @@ static clade_status func_new(clade_graph *graph, int n, clade_device *const *dev
   return CLADE_OK;
 }
 
+/* Read once: whatever is specialised from the func goes by the same records. */
+static clade_status take_tuning(clade_func *func, const clade_func *generic) {
+  if (generic && !generic->tuning) return CLADE_OK;
+  func->tuning = clade__new((size_t)func->n_devices, sizeof(clade__tuning *));
+  if (!func->tuning) return CLADE_NO_MEMORY;
+  for (int i = 0; i < func->n_devices; i++) {
+    if (!generic)
+      CLADE_TRY(clade__tuning_get(func->devices[i], &func->tuning[i]));
+    else
+      clade__ref_up(&(func->tuning[i] = generic->tuning[i])->ref);
+  }
+  return CLADE_OK;
+}
+
 typedef clade_status passes_fn(clade__pass_ctx *ctx);
 
 static clade_status run_passes(clade_func *func, passes_fn *passes) {
   clade_device_info *infos = clade__new((size_t)func->n_devices, sizeof *infos);
   if (!infos) return CLADE_NO_MEMORY;
   for (int i = 0; i < func->n_devices; i++) infos[i] = *clade__device_info(func->devices[i]);
-  clade__pass_ctx ctx = {func->graph, func->n_devices, infos, func->no_fusion, func->prefer};
+  clade__pass_ctx ctx = {.graph = func->graph,
+                         .n_devices = func->n_devices,
+                         .devices = infos,
+                         .no_fusion = func->no_fusion,
+                         .prefer = func->prefer,
+                         .pins = func->pins,
+                         .trusted = func->trusted,
+                         .tuning = (const clade__tuning *const *)func->tuning};
   clade_status status = passes(&ctx);
   func->graph = ctx.graph;
   clade__free(infos);
   return status;
 }
 
-static clade_status shape(clade_func *func) {
+static clade_status shape(clade_func *func, bool kernels) {
   CLADE_TRY(run_passes(func, clade__passes_specific));
   func->guard = clade__plan_guard_bytes;
   CLADE_TRY(clade__lower(func));
   CLADE_TRY(clade__place_ports(func));
   CLADE_TRY(clade__memory_plan(func));
-  if (!clade__plan_only) {
+  if (kernels && !clade__plan_only) {
     CLADE_TRY(clade__prepare(func));
     CLADE_TRY(clade__constants_upload(func));
     CLADE_TRY(clade__packed_constants(func));
@@ -108,7 +134,8 @@ static clade_status check_devices(int n, clade_device *const *devices, const cha
   return CLADE_OK;
 }
 
-static clade_status compile(clade_graph *graph, int n, clade_device *const *devices, const clade_compile_opt *opt) {
+clade_status clade__compile(clade_graph *graph, int n, clade_device *const *devices, const clade__how *how,
+                            clade_func **out) {
   double start = now();
   clade_func *func;
   clade_status status = check_devices(n, devices, "clade_compile");
@@ -117,14 +144,39 @@ static clade_status compile(clade_graph *graph, int n, clade_device *const *devi
   if (status != CLADE_OK) return clade__fail_again(status, clade_graph_message(graph));
   /* Builders of other threads there are none, but compiling threads there may be several. */
   if (!__atomic_load_n(&graph->sealed, __ATOMIC_RELAXED)) __atomic_store_n(&graph->sealed, true, __ATOMIC_RELAXED);
-  CLADE_TRY(func_new(graph, n, devices, opt->no_fusion, opt->prefer, &func));
+  CLADE_TRY(func_new(graph, n, devices, how, &func));
+  if (!how->untuned) CLADE_GOTO(take_tuning(func, NULL));
   CLADE_GOTO(run_passes(func, clade__passes_generic));
-  if (!has_symbols(func->graph)) CLADE_GOTO(shape(func));
+  if (!has_symbols(func->graph)) CLADE_GOTO(shape(func, how->kernels));
   func->seconds = now() - start;
-  *opt->out = func;
+  *out = func;
   return CLADE_OK;
 fail:
   clade_func_release(func);
+  return status;
+}
+
+/* The sets of a text of choices as one: which device they are of makes no difference to exact problems. */
+static clade_status read_choices(const char *text, clade__records **out) {
+  clade__record_sets sets;
+  size_t bad = 0;
+  clade_status status = clade__records_parse(text, strlen(text), &sets, &bad);
+  if (status != CLADE_OK) return clade__fail_in(status, "clade_compile: .choices");
+  clade__tuned_device any = {0};
+  status = clade__records_new(&any, out);
+  for (size_t i = 0; i < sets.n && status == CLADE_OK; i++)
+    for (size_t k = 0; k < sets.at[i]->n && status == CLADE_OK; k++)
+      status = clade__records_put(*out, &sets.at[i]->at[k]);
+  clade__record_sets_free(&sets);
+  return status;
+}
+
+static clade_status compile_with(clade_graph *graph, int n, clade_device *const *devices,
+                                 const clade_compile_opt *opt) {
+  clade__how how = {.no_fusion = opt->no_fusion, .untuned = opt->untuned, .kernels = true, .prefer = opt->prefer};
+  clade_status status = opt->choices ? read_choices(opt->choices, &how.pins) : CLADE_OK;
+  if (status == CLADE_OK) status = clade__compile(graph, n, devices, &how, opt->out);
+  clade__records_release(how.pins);
   return status;
 }
 
@@ -142,7 +194,7 @@ clade_status clade_compile_(clade_graph *graph, clade_device *device, const clad
   if (!all) return CLADE_NO_MEMORY;
   all[0] = device;
   for (int i = 0; i < opt.n_devices; i++) all[i + 1] = opt.devices[i];
-  clade_status status = compile(graph, opt.n_devices + 1, all, &opt);
+  clade_status status = compile_with(graph, opt.n_devices + 1, all, &opt);
   clade__free(all);
   return status;
 }
@@ -172,10 +224,13 @@ static clade_status specialise(clade_func *func, int n, const clade_dim_value *d
   double start = now();
   clade_graph *bound;
   CLADE_TRY(clade__graph_bind(func->graph, n, dims, &bound));
-  clade_status status = func_new(bound, func->n_devices, func->devices, func->no_fusion, func->prefer, out);
+  const clade__how how = {
+      .no_fusion = func->no_fusion, .prefer = func->prefer, .pins = func->pins, .trusted = func->trusted};
+  clade_status status = func_new(bound, func->n_devices, func->devices, &how, out);
   clade_graph_release(bound);
   CLADE_TRY(status);
-  status = shape(*out);
+  status = take_tuning(*out, func);
+  if (status == CLADE_OK) status = shape(*out, true);
   (*out)->seconds = now() - start;
   if (status != CLADE_OK) clade_func_release(*out);
   return status;

@@ -10,6 +10,45 @@ static clade_status check(const clade_func *func, const char *function) {
   return CLADE_OK;
 }
 
+static clade_status put_choice(clade__records *choices, const clade_graph *g, clade__id id) {
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  const clade__node *node = &g->nodes[id];
+  clade_node view;
+  clade__text problem = {0};
+  if (!has_impl(node) || !clade__tunable(node->op)) return CLADE_OK;
+  clade__node_view(g, id, in, out, &view);
+  clade__pick_device(node->device, &problem);
+  clade__problem_text(&view, true, &problem);
+  const clade_impl *impl = &node->op->impls[node->impl];
+  clade__record record = {.op = node->op->name, .problem = problem.data, .impl = impl->name};
+  for (; node->row && record.n_params < CLADE_MAX_PARAMS && impl->space->params[record.n_params]; record.n_params++) {
+    record.param[record.n_params] = impl->space->params[record.n_params];
+    record.value[record.n_params] = node->row[record.n_params];
+  }
+  clade_status status = problem.failed ? CLADE_NO_MEMORY : clade__records_put(choices, &record);
+  clade__text_free(&problem);
+  return status;
+}
+
+/* Of no one device: they go wherever the func goes. */
+clade_status clade_func_choices(const clade_func *func, char **out) {
+  if (!out) return CLADE_FAIL(INVALID, "clade_func_choices: there is no place for the text (NULL)");
+  *out = NULL;
+  CLADE_TRY(check(func, "clade_func_choices"));
+  clade__record_sets sets = {0};
+  clade__records *choices;
+  clade__tuned_device any = {.device_class = CLADE_CPU};
+  CLADE_TRY(clade__records_new(&any, &choices));
+  clade_status status = CLADE_OK;
+  for (clade__id id = 1; id < func->graph->n_nodes && status == CLADE_OK; id++)
+    status = put_choice(choices, func->graph, id);
+  if (status == CLADE_OK) status = clade__record_sets_add(&sets, clade__records_retain(choices));
+  if (status == CLADE_OK) status = clade__records_print(&sets, out);
+  clade__record_sets_free(&sets);
+  clade__records_release(choices);
+  return status;
+}
+
 clade_status clade_func_impl_count(const clade_func *func, int *count) {
   CLADE_TRY(check(func, "clade_func_impl_count"));
   if (!count) return CLADE_FAIL(INVALID, "clade_func_impl_count: count is NULL");
@@ -32,6 +71,7 @@ clade_status clade_func_impl(const clade_func *func, int index, clade_impl_info 
     whole.op = node->op->name;
     whole.impl = node->op->impls[node->impl].name;
     whole.device = node->device;
+    whole.why = node->why;
     memcpy(info, &whole, CLADE_MIN(size, sizeof whole));
     info->size = size;
     return CLADE_OK;

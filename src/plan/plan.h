@@ -8,6 +8,7 @@
 #include "op/op.h"
 #include "pass/pass.h"
 #include "program/store.h"
+#include "program/tuning.h"
 
 /* Where bytes lie. Each space is its own buffers. */
 typedef enum clade__space {
@@ -88,6 +89,9 @@ struct clade_func {
   bool shaped; /* planned: has steps */
   bool no_fusion;
   char *prefer;
+  clade__records *pins;   /* choices that were given; NULL: none */
+  bool trusted;           /* their rows are */
+  clade__tuning **tuning; /* [n_devices]: what each went by when the func was compiled; NULL: untuned */
   double seconds;
   /* with symbols: the specialisations so far, by the hash of their sizes */
   pthread_mutex_t lock;
@@ -115,6 +119,16 @@ struct clade_func {
   bool writes;
 };
 
+/* As clade_compile does, for the tuner too. Without `kernels` it gets none: clade__prepare is to follow. */
+typedef struct clade__how {
+  bool no_fusion, untuned, kernels;
+  bool trusted; /* rows of pins need not be listed by their spaces: the tuner's own */
+  const char *prefer;
+  clade__records *pins;
+} clade__how;
+clade_status clade__compile(clade_graph *graph, int n, clade_device *const *devices, const clade__how *how,
+                            clade_func **out);
+
 /* ---- compiling (lower.c, request.c, assign.c, memory_plan.c, pack.c, constant.c) ---- */
 /* The steps of a selected graph, in order, and their cells. */
 clade_status clade__lower(clade_func *func);
@@ -123,6 +137,7 @@ clade_status clade__cell_new(clade_func *func, clade__id value, int device, size
 clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade__id node, bool first);
 /* The requests of all kernel steps, each once, and their kernels: per device one batch. */
 clade_status clade__prepare(clade_func *func);
+clade_status clade__list_requests(clade_func *func); /* the first half of it */
 /* Decides where outputs and assigned variables lie, and adds the copies that are left. Steps are in order after it. */
 clade_status clade__place_ports(clade_func *func);
 /* The value may be written into `cell`, which its node reads, as far as its op is concerned. */

@@ -72,23 +72,24 @@ static clade_status prepare_device(clade_func *func, int device, clade__request 
   return CLADE_OK;
 }
 
-clade_status clade__prepare(clade_func *func) {
+clade_status clade__list_requests(clade_func *func) {
   clade__map known = {0};
-  clade__request *batch = NULL;
-  clade__program_kernel *got = NULL;
   clade_status status = CLADE_OK;
   for (size_t i = 0; i < func->n_steps; i++)
     if (func->steps[i].kind == CLADE__FSTEP_KERNEL) CLADE_GOTO(request_of(func, &func->steps[i], &known));
   for (size_t i = 0; i < func->n_packs; i++) CLADE_GOTO(request_of(func, &func->packs[i].step, &known));
-  status = CLADE_NO_MEMORY;
-  batch = clade__new(func->n_requests, sizeof *batch);
-  got = clade__new(func->n_requests, sizeof *got);
-  func->kernels = clade__new(func->n_requests, sizeof *func->kernels);
-  if (!batch || !got || !func->kernels) goto fail;
-  status = CLADE_OK;
-  for (int d = 0; d < func->n_devices; d++) CLADE_GOTO(prepare_device(func, d, batch, got));
 fail:
   clade__map_free(&known);
+  return status;
+}
+
+clade_status clade__prepare(clade_func *func) {
+  if (!func->n_requests) CLADE_TRY(clade__list_requests(func));
+  clade__request *batch = clade__new(func->n_requests, sizeof *batch);
+  clade__program_kernel *got = clade__new(func->n_requests, sizeof *got);
+  func->kernels = clade__new(func->n_requests, sizeof *func->kernels);
+  clade_status status = batch && got && func->kernels ? CLADE_OK : CLADE_NO_MEMORY;
+  for (int d = 0; d < func->n_devices && status == CLADE_OK; d++) status = prepare_device(func, d, batch, got);
   clade__free(batch);
   clade__free(got);
   return status;

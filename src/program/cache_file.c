@@ -72,18 +72,66 @@ static bool read_all(int fd, char *to, size_t bytes) {
   return true;
 }
 
-static clade_status read_checked(int fd, clade__cache_kind kind, clade__hash device, clade__hash name,
-                                 clade__cache_blob *out) {
+static clade_status read_open(int fd, bool own, uint64_t least, uint64_t most, clade__cache_blob *out) {
   struct stat st;
   if (fstat(fd, &st)) return CLADE_FAIL(IO, "%s", strerror(errno));
-  if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
+  if (own && (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH))))
     return CLADE_FAIL(PERMISSION, "it is not a file that only this user can write");
-  if (st.st_size < (off_t)sizeof(header) || (uint64_t)st.st_size > LARGEST)
+  if (!S_ISREG(st.st_mode)) return CLADE_FAIL(INVALID, "it is no regular file");
+  if (st.st_size < 0 || (uint64_t)st.st_size < least || (uint64_t)st.st_size > most)
     return CLADE_FAIL(CORRUPT, "its size is %lld bytes", (long long)st.st_size);
   out->file = clade__new((size_t)st.st_size, 1);
   if (!out->file) return CLADE_NO_MEMORY;
-  if (!read_all(fd, out->file, (size_t)st.st_size)) return CLADE_FAIL(IO, "%s", strerror(errno));
-  CLADE_TRY(clade__cache_verify(out->file, (size_t)st.st_size, kind, device, out));
+  out->data = out->file;
+  out->bytes = (size_t)st.st_size;
+  return read_all(fd, out->file, out->bytes) ? CLADE_OK : CLADE_FAIL(IO, "%s", strerror(errno));
+}
+
+/* Of the cache's own making, between `least` and `most` bytes; what is in it is for the caller to check. */
+static clade_status fetch(const clade__cache *cache, const char *file, uint64_t least, uint64_t most,
+                          clade__cache_blob *out) {
+  *out = (clade__cache_blob){0};
+  int fd = openat(cache->dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (fd < 0) return clade_fail(errno == ENOENT ? CLADE_NOT_FOUND : CLADE_IO, "%s", strerror(errno));
+  clade_status status = read_open(fd, true, least, most, out);
+  close(fd);
+  return status;
+}
+
+static clade_status let_go(clade_status status, const clade__cache *cache, const char *file, clade__cache_blob *out) {
+  if (status == CLADE_OK) return CLADE_OK;
+  clade__free(out->file);
+  *out = (clade__cache_blob){0};
+  return clade__fail_in(status, "program cache: %s/%s", cache->path, file);
+}
+
+void clade__cache_stamp(const clade__cache *cache, const char *file, clade__stamp *out) {
+  struct stat st;
+  memset(out, 0, sizeof *out);
+  if (fstatat(cache->dir, file, &st, AT_SYMLINK_NOFOLLOW)) return;
+  *out = (clade__stamp){(uint64_t)st.st_ino, (uint64_t)st.st_size, st.st_mtim.tv_sec, st.st_mtim.tv_nsec};
+}
+
+clade_status clade__cache_fetch(const clade__cache *cache, const char *file, uint64_t most, clade__cache_blob *out) {
+  return let_go(fetch(cache, file, 0, most, out), cache, file, out);
+}
+
+clade_status clade__file_fetch(const char *path, uint64_t most, clade__cache_blob *out) {
+  *out = (clade__cache_blob){0};
+  int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY); /* a pipe must not hang */
+  if (fd < 0) return clade_fail(errno == ENOENT ? CLADE_NOT_FOUND : CLADE_IO, "%s: %s", path, strerror(errno));
+  clade_status status = read_open(fd, false, 0, most, out);
+  close(fd);
+  if (status == CLADE_OK) return CLADE_OK;
+  clade__free(out->file);
+  *out = (clade__cache_blob){0};
+  return clade__fail_in(status, "%s", path);
+}
+
+static clade_status read_checked(const clade__cache *cache, const char *file, clade__cache_kind kind,
+                                 clade__hash device, clade__hash name, clade__cache_blob *out) {
+  CLADE_TRY(fetch(cache, file, sizeof(header), LARGEST, out));
+  CLADE_TRY(clade__cache_verify(out->file, out->bytes, kind, device, out));
   if (kind == CLADE__CACHE_BINARY && !clade__hash_equal(name, clade__cache_address(device, out->data, out->bytes)))
     return CLADE_FAIL(CORRUPT, "it holds what another file should");
   return CLADE_OK;
@@ -92,20 +140,8 @@ static clade_status read_checked(int fd, clade__cache_kind kind, clade__hash dev
 clade_status clade__cache_read(const clade__cache *cache, clade__cache_kind kind, clade__hash device, clade__hash name,
                                clade__cache_blob *out) {
   char file[CLADE__CACHE_NAME];
-  *out = (clade__cache_blob){0};
   clade__cache_file_name(kind, name, file);
-  int fd = openat(cache->dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) {
-    bool absent = errno == ENOENT;
-    return clade_fail(absent ? CLADE_NOT_FOUND : CLADE_IO, "program cache: %s/%s: %s", cache->path, file,
-                      strerror(errno));
-  }
-  clade_status status = read_checked(fd, kind, device, name, out);
-  close(fd);
-  if (status == CLADE_OK) return CLADE_OK;
-  clade__free(out->file);
-  *out = (clade__cache_blob){0};
-  return clade__fail_in(status, "program cache: %s/%s", cache->path, file);
+  return let_go(read_checked(cache, file, kind, device, name, out), cache, file, out);
 }
 
 static bool write_all(int fd, const void *data, size_t bytes) {
@@ -119,17 +155,14 @@ static bool write_all(int fd, const void *data, size_t bytes) {
   return true;
 }
 
-clade_status clade__cache_write(const clade__cache *cache, clade__cache_kind kind, clade__hash device, clade__hash name,
-                                const void *data, size_t bytes) {
+clade_status clade__cache_replace(const clade__cache *cache, const char *file, const void *head, size_t head_bytes,
+                                  const void *data, size_t bytes) {
   static atomic_uint count;
-  char file[CLADE__CACHE_NAME], temporary[64];
-  if (bytes > LARGEST - sizeof(header)) return CLADE_FAIL(OVERFLOW, "program cache: %zu bytes are too many", bytes);
-  clade__cache_file_name(kind, name, file);
+  char temporary[64];
   snprintf(temporary, sizeof temporary, "tmp.%ld.%u", (long)getpid(), atomic_fetch_add(&count, 1u));
   int fd = openat(cache->dir, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return CLADE_FAIL(IO, "program cache: cannot write to %s: %s", cache->path, strerror(errno));
-  header h = header_of(kind, device, data, bytes);
-  bool ok = write_all(fd, &h, sizeof h) && write_all(fd, data, bytes) && !fsync(fd);
+  bool ok = write_all(fd, head, head_bytes) && write_all(fd, data, bytes) && !fsync(fd);
   int error = errno;
   if (close(fd) && ok) ok = false, error = errno;
   if (ok && renameat(cache->dir, temporary, cache->dir, file)) ok = false, error = errno;
@@ -139,4 +172,13 @@ clade_status clade__cache_write(const clade__cache *cache, clade__cache_kind kin
   }
   fsync(cache->dir); /* only the name may be lost */
   return CLADE_OK;
+}
+
+clade_status clade__cache_write(const clade__cache *cache, clade__cache_kind kind, clade__hash device, clade__hash name,
+                                const void *data, size_t bytes) {
+  char file[CLADE__CACHE_NAME];
+  if (bytes > LARGEST - sizeof(header)) return CLADE_FAIL(OVERFLOW, "program cache: %zu bytes are too many", bytes);
+  clade__cache_file_name(kind, name, file);
+  header h = header_of(kind, device, data, bytes);
+  return clade__cache_replace(cache, file, &h, sizeof h, data, bytes);
 }

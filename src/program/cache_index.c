@@ -2,7 +2,6 @@
 #include "program/parts.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 _Static_assert(sizeof(clade__index_record) == 128, "a record has no padding");
@@ -43,15 +42,14 @@ static clade_status take(clade__index *index, const clade__cache_blob *blob) {
 
 clade_status clade__index_refresh(clade__index *index, const clade__cache *cache, clade__hash device) {
   char file[CLADE__CACHE_NAME];
-  struct stat st;
+  clade__stamp stamp, none = {0};
   clade__cache_file_name(CLADE__CACHE_INDEX, device, file);
-  if (fstatat(cache->dir, file, &st, AT_SYMLINK_NOFOLLOW)) {
+  clade__cache_stamp(cache, file, &stamp);
+  if (!memcmp(&stamp, &none, sizeof stamp)) {
     clade__index_free(index);
     return CLADE_OK;
   }
-  if (index->stamp.inode == (uint64_t)st.st_ino && index->stamp.bytes == (uint64_t)st.st_size &&
-      index->stamp.seconds == st.st_mtim.tv_sec && index->stamp.nanoseconds == st.st_mtim.tv_nsec)
-    return CLADE_OK;
+  if (!memcmp(&stamp, &index->stamp, sizeof stamp)) return CLADE_OK;
   clade__index_free(index);
   clade__cache_blob blob = {0};
   clade_status status = clade__cache_read(cache, CLADE__CACHE_INDEX, device, device, &blob);
@@ -61,10 +59,7 @@ clade_status clade__index_refresh(clade__index *index, const clade__cache *cache
   if (status == CLADE_NO_MEMORY) return status;
   if (status != CLADE_OK && status != CLADE_NOT_FOUND)
     clade__log(CLADE_LOG_WARNING, "%s: kernels are compiled again", clade_last_error());
-  index->stamp.inode = (uint64_t)st.st_ino;
-  index->stamp.bytes = (uint64_t)st.st_size;
-  index->stamp.seconds = st.st_mtim.tv_sec;
-  index->stamp.nanoseconds = st.st_mtim.tv_nsec;
+  index->stamp = stamp;
   return CLADE_OK;
 }
 

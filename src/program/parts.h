@@ -4,6 +4,7 @@
 
 #include "program/cache.h"
 #include "program/store.h"
+#include "program/tuning.h"
 
 enum { CLADE__KERNEL_NAME = 96 }; /* bytes of clade__program_kernel.name */
 
@@ -58,6 +59,17 @@ clade_status clade__cache_read(const clade__cache *cache, clade__cache_kind kind
 clade_status clade__cache_write(const clade__cache *cache, clade__cache_kind kind, clade__hash device, clade__hash name,
                                 const void *data, size_t bytes);
 clade__hash clade__cache_address(clade__hash device, const void *data, size_t bytes);
+/* Other files of the directory: as safe to read, as whole when written; `head` may be NULL. */
+clade_status clade__cache_fetch(const clade__cache *cache, const char *file, uint64_t most, clade__cache_blob *out);
+clade_status clade__cache_replace(const clade__cache *cache, const char *file, const void *head, size_t head_bytes,
+                                  const void *data, size_t bytes);
+typedef struct clade__stamp { /* tells whether a file is still the one that was read; all zero where there is none */
+  uint64_t inode, bytes;
+  int64_t seconds, nanoseconds;
+} clade__stamp;
+void clade__cache_stamp(const clade__cache *cache, const char *file, clade__stamp *out);
+/* One that a user names, wherever it lies and whosever it is. */
+clade_status clade__file_fetch(const char *path, uint64_t most, clade__cache_blob *out);
 enum { CLADE__CACHE_NAME = 48 };
 void clade__cache_file_name(clade__cache_kind kind, clade__hash name, char text[CLADE__CACHE_NAME]);
 
@@ -70,10 +82,7 @@ typedef struct clade__index {
   clade__index_record *records;
   size_t n, capacity;
   clade__map map;
-  struct {
-    uint64_t inode, bytes;
-    int64_t seconds, nanoseconds;
-  } stamp; /* of the file that was read */
+  clade__stamp stamp; /* of the file that was read */
 } clade__index;
 /* As it is on disk now; read again only when the file changed. One that is absent or damaged is empty. */
 clade_status clade__index_refresh(clade__index *index, const clade__cache *cache, clade__hash device);
@@ -82,6 +91,12 @@ clade_status clade__index_put(clade__index *index, const clade__index_record *re
 /* Without the records whose binaries are gone. */
 clade_status clade__index_save(clade__index *index, const clade__cache *cache, clade__hash device);
 void clade__index_free(clade__index *index);
+
+/* ---- the tuning records in it (tuning_file.c) ---- */
+void clade__tuning_stamp(const clade__cache *cache, clade__hash device, clade__stamp *out);
+/* The device's own file, whose failure is returned, and those of other devices, where it is only told. */
+clade_status clade__tuning_files(const clade__cache *cache, clade__hash device, clade__record_sets *own,
+                                 clade__record_sets *others, size_t *bad);
 
 /* ---- keeping house in it (cache.c); all under the lock ---- */
 void clade__cache_sweep(const clade__cache *cache); /* temporary files of writers that died */
@@ -118,7 +133,12 @@ typedef struct clade__store {
   size_t passes; /* over the cache */
   clade__store_stats stats;
   struct clade__writer *writer; /* NULL: none under way */
+  pthread_mutex_t tuning_mutex;
+  clade__tuning *tuning; /* NULL: not asked for yet */
+  clade__stamp tuning_stamp;
+  clade__records *measured; /* what no file could take; NULL: nothing */
 } clade__store;
+clade_status clade__store_of(clade_device *device, const char *function, clade__store **out);
 
 /* One request on its way. Equal ones may come several times. */
 typedef struct clade__wanted {

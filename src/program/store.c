@@ -18,6 +18,9 @@ static void release(void *argument) {
   clade__map_free(&store->by_binary);
   clade__index_free(&store->index);
   clade__cache_close(&store->cache);
+  clade__tuning_release(store->tuning);
+  clade__records_release(store->measured);
+  pthread_mutex_destroy(&store->tuning_mutex);
   pthread_mutex_destroy(&store->mutex);
   clade__free(store);
 }
@@ -39,7 +42,7 @@ static void open_cache(clade__store *store) {
 static clade__store *create(clade_device *device) {
   clade__store *store = clade__new(1, sizeof *store);
   if (!store) return NULL;
-  if (pthread_mutex_init(&store->mutex, NULL)) {
+  if (pthread_mutex_init(&store->mutex, NULL) || pthread_mutex_init(&store->tuning_mutex, NULL)) {
     clade__free(store);
     CLADE_FAIL(NO_MEMORY, "no memory for a mutex");
     return NULL;
@@ -56,7 +59,7 @@ static clade__store *create(clade_device *device) {
   return store;
 }
 
-static clade_status store_of(clade_device *device, const char *function, clade__store **out) {
+clade_status clade__store_of(clade_device *device, const char *function, clade__store **out) {
   if (!device) return CLADE_FAIL(INVALID, "%s: the device is NULL", function);
   CLADE_TRY(clade__device_check(device, function));
   pthread_mutex_lock(clade__device_lock(device));
@@ -198,7 +201,7 @@ static clade_status serve(clade__store *store, size_t n, const clade__request *r
 clade_status clade__store_prepare(clade_device *device, size_t n, const clade__request *requests,
                                   clade__program_kernel *out) {
   clade__store *store = NULL;
-  CLADE_TRY(store_of(device, "preparing kernels", &store));
+  CLADE_TRY(clade__store_of(device, "preparing kernels", &store));
   size_t room;
   if (!clade__mul(n, 2, &room)) return CLADE_FAIL(OVERFLOW, "%zu kernels are too many", n);
   clade__wanted *wanted = clade__new(room, sizeof *wanted);

@@ -90,6 +90,8 @@ clade_status clade__train_options(const clade_trainer *given, clade__training *t
                       "clade_train: epochs %d, batch %d, threads %d, keep %d, checkpoint_steps %lld: none may "
                       "be negative",
                       t->epochs, t->batch, t->threads, t->keep, (long long)t->checkpoint_steps);
+  if (t->tune < CLADE_TUNE_OFF || t->tune > CLADE_TUNE_FULL)
+    return CLADE_FAIL(INVALID, "clade_train: .tune is %d; expected off, quick or full", (int)t->tune);
   if (t->n_devices < 0 || t->n_devices > CLADE__MAX_SHARES || (t->n_devices && !t->devices))
     return CLADE_FAIL(INVALID, "clade_train: %d devices; up to %d are expected", t->n_devices, CLADE__MAX_SHARES);
   tr->n_shares = t->n_devices ? t->n_devices : 1;
@@ -137,6 +139,20 @@ static clade__outcome build_shares(const clade__training *tr, clade_graph *g) {
   return all;
 }
 
+static clade_status compile_step(clade__training *tr, clade_graph *g) {
+  return clade_compile(g, tr->devices[0], &tr->step_func, .n_devices = tr->n_shares - 1, .devices = tr->devices + 1,
+                       .prefer = tr->t.prefer, .choices = tr->choices[0]);
+}
+
+/* What is resumed goes by its own choices. */
+static clade_status tune_step(clade__training *tr, clade_graph *g) {
+  if (tr->t.tune == CLADE_TUNE_OFF || tr->choices[0]) return CLADE_OK;
+  CLADE_TRY(clade_tune(tr->step_func, tr->t.tune, .stop = tr->t.stop));
+  clade_func_release(tr->step_func);
+  tr->step_func = NULL;
+  return compile_step(tr, g);
+}
+
 static clade_status build_step(clade__training *tr) {
   clade_graph *g;
   clade_status status;
@@ -149,14 +165,15 @@ static clade_status build_step(clade__training *tr) {
   CLADE_GOTO(clade_minimise(g, all.loss, .optimizer = tr->t.optimizer, .schedule = tr->t.schedule,
                             .clip_norm = tr->t.clip_norm, .clip_value = tr->t.clip_value, .ema = tr->t.ema));
   if (tr->t.detect_anomaly) CLADE_GOTO(clade_graph_watch(g));
-  CLADE_GOTO(clade_compile(g, tr->devices[0], &tr->step_func, .n_devices = tr->n_shares - 1, .devices = tr->devices + 1,
-                           .prefer = tr->t.prefer));
+  CLADE_GOTO(compile_step(tr, g));
+  CLADE_GOTO(tune_step(tr, g));
 fail:
   clade_graph_release(g);
   return status;
 }
 
 clade_status clade__train_build(clade__training *tr) {
+  CLADE_TRY(clade__train_find(tr));
   CLADE_TRY(build_step(tr));
   CLADE_TRY(clade_vars_new(tr->step_func, tr->t.seed, &tr->vars));
   CLADE_TRY(clade__train_resume(tr));
@@ -177,6 +194,8 @@ void clade__train_release(clade__training *tr) {
   clade_func_release(tr->step_func);
   clade_func_release(tr->test_func);
   clade_vars_release(tr->vars);
+  clade_checkpoint_free(tr->checkpoint);
+  for (size_t i = 0; i < CLADE_COUNT(tr->choices); i++) clade__free(tr->choices[i]);
   clade_checkpoint_dir_close(tr->directory);
   for (int i = 0; i < tr->n_shares; i++) clade_device_release(tr->devices[i]);
   clade__free(tr->confusion);

@@ -39,10 +39,24 @@ static json_t *normalise_json(const clade__training *tr) {
   return json_pack("{s:o, s:o}", "mean", channels_json(tr, tr->data.mean), "std", channels_json(tr, tr->data.std));
 }
 
+/* Of a func; one that is not there yet will be compiled with what was read. */
+static json_t *choices_of(const clade_func *func, const char *before) {
+  char *text = NULL;
+  if (!func) return before ? json_string(before) : json_null();
+  json_t *json = clade_func_choices(func, &text) == CLADE_OK ? json_string(text) : NULL;
+  clade_text_free(text);
+  return json;
+}
+
+static json_t *choices_json(const clade__training *tr) {
+  json_t *step = choices_of(tr->step_func, tr->choices[0]), *test = choices_of(tr->test_func, tr->choices[1]);
+  return json_pack("[o, o]", step, test);
+}
+
 static char *state_text(const clade__training *tr) {
-  json_t *root = json_pack("{s:i, s:o, s:I, s:i, s:o, s:f, s:o}", "format", 1, "course", course_json(tr), "step",
+  json_t *root = json_pack("{s:i, s:o, s:I, s:i, s:o, s:f, s:o, s:o}", "format", 1, "course", course_json(tr), "step",
                            (json_int_t)tr->at, "classes", tr->data.classes, "shape", shape_json(tr), "best", tr->best,
-                           "normalise", normalise_json(tr));
+                           "normalise", normalise_json(tr), "choices", choices_json(tr));
   char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(17));
   json_decref(root);
   return text;
@@ -100,20 +114,40 @@ fail:
   return status;
 }
 
-clade_status clade__train_resume(clade__training *tr) {
-  clade_checkpoint *checkpoint = NULL;
+/* Texts; whatever else stands there is none. */
+static clade_status read_choices(clade__training *tr) {
+  json_t *state = json_loads(clade_checkpoint_text(tr->checkpoint), 0, NULL);
+  const json_t *list = json_object_get(state, "choices");
+  clade_status status = CLADE_OK;
+  for (size_t i = 0; i < CLADE_COUNT(tr->choices) && status == CLADE_OK; i++) {
+    const char *text = json_string_value(json_array_get(list, i));
+    tr->choices[i] = text ? clade__copy_text(text) : NULL;
+    if (text && !tr->choices[i]) status = CLADE_NO_MEMORY;
+  }
+  json_decref(state);
+  return status;
+}
+
+clade_status clade__train_find(clade__training *tr) {
   const char *path = tr->t.checkpoint_dir;
   if (!path) return tr->t.resume ? CLADE_FAIL(INVALID, "clade_train: .resume without a .checkpoint_dir") : CLADE_OK;
   CLADE_TRY(clade_checkpoint_dir_open(path, &tr->directory));
-  clade_status status = clade_checkpoint_open(path, CLADE_CHECKPOINT_LATEST, &checkpoint);
+  clade_status status = clade_checkpoint_open(path, CLADE_CHECKPOINT_LATEST, &tr->checkpoint);
   if (status == CLADE_NOT_FOUND) return CLADE_OK;
   CLADE_TRY(status);
+  return tr->t.resume ? read_choices(tr) : CLADE_OK;
+}
+
+clade_status clade__train_resume(clade__training *tr) {
+  clade_status status = CLADE_OK;
+  if (!tr->checkpoint) return CLADE_OK;
   if (tr->t.resume)
-    status = take_state(tr, checkpoint);
+    status = take_state(tr, tr->checkpoint);
   else
     clade__log(CLADE_LOG_WARNING,
                "%s holds checkpoints up to step %" PRId64 ": this training begins afresh, and its own replace them",
-               path, clade_checkpoint_step(checkpoint));
-  clade_checkpoint_free(checkpoint);
+               tr->t.checkpoint_dir, clade_checkpoint_step(tr->checkpoint));
+  clade_checkpoint_free(tr->checkpoint);
+  tr->checkpoint = NULL;
   return status;
 }

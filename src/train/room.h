@@ -32,6 +32,8 @@ typedef struct clade__training {
   clade_batch batch;    /* the last one */
   clade_loader *loader, *test_loader;
   clade_checkpoint_dir *directory; /* NULL: no checkpoints are written */
+  clade_checkpoint *checkpoint;    /* that was there, until it is taken or left; NULL: none */
+  char *choices[2];                /* that it holds: of the step and of the test; NULL: none */
 
   int64_t steps, epoch_steps, at; /* in all, of an epoch, done */
   int64_t begun_at;               /* what this process began with */
@@ -70,7 +72,9 @@ clade_status clade__train_test_ready(clade__training *tr);
 clade_status clade__train_test(clade__training *tr);
 
 /* ---- resume.c: what a checkpoint says beside the variables ---- */
-/* Takes the newest one where .resume says so. */
+/* Looks for the newest one, and what it says of choices, which the funcs are compiled with. */
+clade_status clade__train_find(clade__training *tr);
+/* Takes it where .resume says so. */
 clade_status clade__train_resume(clade__training *tr);
 clade_status clade__train_save(clade__training *tr, bool best);
 

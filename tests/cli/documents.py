@@ -134,6 +134,14 @@ class Documents(unittest.TestCase):
             compare(line, "", known[line["event"]], set(), wrong)
             self.assertEqual(wrong, [])
 
+    def test_tune(self):
+        with tempfile.TemporaryDirectory() as room:
+            os.chmod(room, 0o700)
+            env, file = {"CLADE_CACHE_DIR": room}, os.path.join(room, "records.json")
+            self.check("clade tune", run("tune", "--json", "--budget", "1", "40x40x40", env=env))
+            self.check("clade tune export", run("tune", "export", file, "--json", env=env))
+            self.check("clade tune merge", run("tune", "merge", file, "--json", env=env))
+
     def test_cache(self):
         with tempfile.TemporaryDirectory() as room:
             for what in ["path", "clear"]:

@@ -7,7 +7,7 @@ import unittest
 import clade
 from clade import document, run
 
-COMMANDS = ["doctor", "devices", "infer", "bench", "cache"]
+COMMANDS = ["doctor", "devices", "infer", "bench", "tune", "cache"]
 
 
 class Usage(unittest.TestCase):
@@ -49,6 +49,17 @@ class Usage(unittest.TestCase):
         for batch in ["0", "-1", "x", "1x", "", "99999999999999999999"]:
             self.assertIn("--batch", self.wrong("infer", "--demo", "mlp", "--batch", batch))
         self.assertIn("--seed", self.wrong("infer", "--demo", "mlp", "--seed", "-1"))
+
+    def test_wrong_usage_of_tune(self):
+        self.assertIn("512x512x512", self.wrong("tune"))
+        for target in ["zork", "12x12", "0x1x1", "1x2x3x4", "1x2x99999999"]:
+            self.assertIn(target, self.wrong("tune", target))
+        self.assertIn("--mode", self.wrong("tune", "--mode", "fast", "mlp"))
+        self.assertIn("--pass", self.wrong("tune", "--pass", "both", "mlp"))
+        for budget in ["0", "-1", "x", "nan", ""]:
+            self.assertIn("--budget", self.wrong("tune", "--budget", budget, "mlp"))
+        self.assertIn("FILE", self.wrong("tune", "export"))
+        self.assertIn("FILE", self.wrong("tune", "merge"))
 
     def test_unknown_device(self):
         candidate = document(run("devices", "--json"))["devices"][0]["name"]

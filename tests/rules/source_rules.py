@@ -8,7 +8,7 @@ from tree import code, files, includes, line_of, op_code, read, rows
 
 # A room may include itself and those of smaller rank.
 RANK = {"base": 0, "cl": 1, "program": 2, "ir": 3, "op": 4, "pass": 5, "plan": 6,
-        "io": 7, "data": 8, "train": 9, "cli": 10}
+        "tune": 7, "io": 8, "data": 9, "train": 10, "cli": 11}
 # Rooms that know no OpenCL, by whatever way.
 WITHOUT_OPENCL = ("base", "ir", "op", "pass", "io")
 

@@ -58,6 +58,34 @@ class Command(unittest.TestCase):
         self.assertEqual(hashes, {first["weights_sha256"]})
         self.assertNotEqual(result(train(*self.small, "--seed", 7))["weights_sha256"], first["weights_sha256"])
 
+    def test_resume_by_the_same_choices(self):
+        """Records that came meanwhile change a training that begins, and none that goes on."""
+        room, file = pathlib.Path(self.path("tuned")), self.path("other.json")
+        room.mkdir(0o700)
+        tuned = result(train(*self.small, "--epochs", 1, "--tune", "quick", env={"CLADE_CACHE_DIR": str(room)}))
+        self.assertEqual(tuned["steps"], 10)
+        (found,) = room.glob("tuning-*.json")
+        records = json.loads(found.read_text())
+        for record in records["devices"][0]["records"]: # another implementation of every product, by whatever kernels
+            if record["op"] == "gemm":
+                record.update(impl="ref", params={})
+                del record["kernel"]
+        self.assertIn("gemm", {r["op"] for r in records["devices"][0]["records"]})
+        pathlib.Path(file).write_text(json.dumps(records))
+        env, folder, afresh = {"CLADE_TUNING": file}, self.path("pinned"), self.path("afresh")
+        whole = result(train(*self.small, "--epochs", 2))["weights_sha256"]
+        result(train(*self.small, "--epochs", 1, "--checkpoint-dir", folder))
+        rest = train(*self.small, "--epochs", 2, "--checkpoint-dir", folder, "--resume", env=env)
+        self.assertEqual(result(rest)["weights_sha256"], whole)
+        result(train(*self.small, "--epochs", 1, "--checkpoint-dir", afresh, env=env))
+        self.assertEqual(self.choices(folder, 10), self.choices(folder, 20))
+        self.assertNotEqual(self.choices(folder, 10), self.choices(afresh, 10))
+
+    def choices(self, folder, step):
+        """What a checkpoint holds: of the step, of the test."""
+        file, = pathlib.Path(folder).glob(f"step-*{step}.safetensors")
+        return json.loads(safetensors(file.read_bytes())[1]["clade.text"])["choices"]
+
     def test_resume(self):
         """Afresh where there is nothing; on where there is something; a finished one says its end again."""
         folder = self.path("resume/on/the/way")

@@ -1,0 +1,78 @@
+/* How a tuning is shown: a bar while it goes on, a table of what was gained, or JSON. */
+#include <unistd.h>
+
+#include "cli/infer.h"
+#include "cli/tune.h"
+
+enum { BAR = 24 };
+
+void tune_show_begin(tune_job *job) {
+  job->to = job->args.json ? stderr : stdout;
+  job->terminal = isatty(fileno(job->to)) == 1;
+  job->rows = job->args.json ? json_array() : NULL;
+  job->begun = infer_now();
+}
+
+static void clear_bar(tune_job *job) {
+  if (job->bar_shown) fputs("\r\033[K", job->to);
+  job->bar_shown = false;
+}
+
+static void draw_bar(tune_job *job, const clade_tune_row *row) {
+  char bar[BAR + 1];
+  int done = row->done * BAR / row->total;
+  if (!job->terminal) return;
+  for (int i = 0; i < BAR; ++i) bar[i] = i < done ? '=' : i == done ? '>' : ' ';
+  bar[BAR] = 0;
+  fprintf(job->to, "%s [%s] %d/%d problems, %.1f s", job->target, bar, row->done, row->total, row->seconds);
+  job->bar_shown = true;
+}
+
+static void print_row(tune_job *job, const clade_tune_row *row) {
+  if (row->known || row->after_seconds <= 0) return;
+  if (!job->told) fprintf(job->to, "%10s %10s %6s  %s\n", "before", "after", "gain", "problem: what is taken");
+  job->told = true;
+  fprintf(job->to, "%8.1fus %8.1fus %5.2fx  %s %s: %s%s\n", row->before_seconds * 1e6, row->after_seconds * 1e6,
+          row->before_seconds > 0 ? row->before_seconds / row->after_seconds : 1, row->op, row->problem, row->after,
+          strcmp(row->before, row->after) == 0 ? ", as before" : "");
+}
+
+static json_t *row_json(const tune_job *job, const clade_tune_row *row) {
+  return json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:f, s:f, s:i, s:i, s:b}", "target", job->target, "op", row->op,
+                   "problem", row->problem, "nodes", row->nodes, "before", row->before, "after", row->after,
+                   "before_seconds", row->before_seconds, "after_seconds", row->after_seconds, "candidates",
+                   row->candidates, "wrong", row->wrong, "known", row->known);
+}
+
+void tune_show(void *user, const clade_tune_row *row) {
+  tune_job *job = user;
+  clear_bar(job);
+  print_row(job, row);
+  draw_bar(job, row);
+  fflush(job->to);
+  if (row->done == row->total) clear_bar(job);
+  if (job->rows) json_array_append_new(job->rows, row_json(job, row));
+  job->problems++;
+  job->known += row->known;
+  if (row->after_seconds <= 0) return;
+  job->measured++;
+  job->before += row->nodes * (row->before_seconds > 0 ? row->before_seconds : row->after_seconds);
+  job->after += row->nodes * row->after_seconds;
+}
+
+int tune_report(tune_job *job) {
+  clear_bar(job);
+  double seconds = infer_now() - job->begun;
+  if (job->args.json) {
+    json_t *summary = json_pack("{s:i, s:i, s:i, s:f, s:f}", "problems", job->problems, "measured", job->measured,
+                                "known", job->known, "before_seconds", job->before, "after_seconds", job->after);
+    return cli_json_end(json_pack("{s:o, s:s, s:f, s:o, s:o}", "device", infer_device_json(job->device), "mode",
+                                  job->mode == CLADE_TUNE_FULL ? "full" : "quick", "seconds", seconds, "rows",
+                                  job->rows, "summary", summary));
+  }
+  fprintf(job->to, "%d problems looked at in %.1f s: %d measured, %d known already\n", job->problems, seconds,
+          job->measured, job->known);
+  if (job->measured)
+    fprintf(job->to, "what was measured took %.3f ms and takes %.3f ms\n", job->before * 1e3, job->after * 1e3);
+  return CLI_DONE;
+}

@@ -1,0 +1,111 @@
+/* The kind of a CPU's core, without its clock: how many multiply-adds it begins while one is on its way. */
+#include <math.h>
+#include <stddef.h>
+
+#include "tune/room.h"
+
+/* CHAINS of dependent multiply-adds. One takes its latency for each; enough of them take what the units allow. */
+static const char source[] = "#ifdef WANT_tune_chains\n"
+                             "#define V CLADE_PASTE(float, WIDTH)\n"
+                             "#define VSTORE CLADE_PASTE(vstore, WIDTH)\n"
+                             "GROUP(1, 1, 1) KERNEL(tune_chains)(ARG(float, y), const float scale, const float more,\n"
+                             "                                   const int rounds) {\n"
+                             "  if (rounds == 0) return;\n"
+                             "  USE(float, y);\n"
+                             "  const V a = (V)(scale), b = (V)(more);\n"
+                             "  V c[CHAINS];\n"
+                             "#pragma unroll\n"
+                             "  for (int k = 0; k < CHAINS; k++) c[k] = (V)((float)k);\n"
+                             "  for (int i = 0; i < rounds; i++) {\n"
+                             "#pragma unroll\n"
+                             "    for (int k = 0; k < CHAINS; k++) c[k] = fma(c[k], a, b);\n"
+                             "  }\n"
+                             "  V sum = c[0];\n"
+                             "#pragma unroll\n"
+                             "  for (int k = 1; k < CHAINS; k++) sum += c[k];\n"
+                             "  VSTORE(sum, get_global_id(0), y);\n"
+                             "}\n"
+                             "#undef V\n"
+                             "#undef VSTORE\n"
+                             "#endif\n";
+
+enum { MANY = 12, ROUNDS = 60000, LATENCY = 4, SAMPLES = 5 };
+
+typedef struct attrs {
+  int32_t chains, rounds;
+} attrs;
+static const clade_attr table[] = {{"chains", CLADE_ATTR_I32, offsetof(attrs, chains), 1},
+                                   {"rounds", CLADE_ATTR_I32, offsetof(attrs, rounds), 1},
+                                   {0}};
+
+static int width_of(const clade_device_info *device) {
+  int width = 4;
+  while (width < 16 && width < (int)device->vector_f32) width *= 2;
+  return width;
+}
+
+static clade_status infer(clade_node *n) {
+  n->out[0] = (clade_type){.dtype = CLADE_F32, .shape = CLADE_SHAPE(16)};
+  return CLADE_OK;
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  const attrs *a = q->node->attrs;
+  clade_kernel_step *s = clade_emit_kernel(e, "tune_chains");
+  clade_emit_define(s, "WIDTH", width_of(q->device));
+  clade_emit_define(s, "CHAINS", a->chains);
+  clade_emit_out(s, 0);
+  clade_emit_f32(s, 0.5f);
+  clade_emit_f32(s, 1.0f);
+  clade_emit_i32(s, a->rounds);
+  clade_emit_range(s, 1, (size_t[]){1}, (size_t[]){1});
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {{.name = "ref", .emit = emit}, {0}};
+static const clade_op op = {.size = sizeof(clade_op),
+                            .name = "tune.chains",
+                            .n_out = 1,
+                            .attr_bytes = sizeof(attrs),
+                            .attrs = table,
+                            .infer = infer,
+                            .impls = impls,
+                            .source = source};
+
+/* Seconds of a multiply-add of all chains together, the fastest of some. */
+static clade_status measure(clade_device *device, int chains, double *seconds) {
+  const attrs a = {chains, ROUNDS};
+  clade_graph *g = NULL;
+  clade_func *func = NULL;
+  clade_run *run = NULL;
+  clade_status status;
+  *seconds = INFINITY;
+  CLADE_GOTO(clade_graph_new(&g));
+  clade_output(g, "y", clade_node_add(g, &op, NULL, &a, 0, NULL, NULL));
+  CLADE_GOTO(clade_compile(g, device, &func, .untuned = true));
+  CLADE_GOTO(clade_run_new(func, NULL, &run));
+  for (int i = 0; i < SAMPLES; i++) {
+    double start = clade__tune_now();
+    CLADE_GOTO(clade_execute(run, 0, NULL, NULL));
+    CLADE_GOTO(clade_wait(run, 0));
+    *seconds = fmin(*seconds, clade__tune_now() - start);
+  }
+  *seconds /= ROUNDS;
+fail:
+  clade_run_free(run);
+  clade_func_release(func);
+  clade_graph_release(g);
+  return status;
+}
+
+clade_status clade__probe_core(clade_device *device, uint32_t *units) {
+  const clade_device_info *info = clade__device_info(device);
+  double one, many;
+  *units = 0;
+  if (info->device_class != CLADE_CPU || !info->sources || info->max_passes || info->vector_f32 < 4) return CLADE_OK;
+  CLADE_TRY(measure(device, 1, &one));
+  CLADE_TRY(measure(device, MANY, &many));
+  double begun = one * MANY / many / LATENCY; /* in a cycle */
+  if (begun > 0.5 && begun < 4.5) *units = (uint32_t)lround(begun);
+  return CLADE_OK;
+}

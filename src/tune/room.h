@@ -1,0 +1,90 @@
+/* What the files of the tuner share: a problem, its candidates, and the small funcs that they are tried in. */
+#ifndef CLADE_TUNE_ROOM_H
+#define CLADE_TUNE_ROOM_H
+
+#include <clade/tune.h>
+
+#include "plan/plan.h"
+
+double clade__tune_now(void);
+
+/* A node of a func, away from it. Types and attributes are the func's. */
+typedef struct clade__problem {
+  clade_device *device;
+  const clade_op *op;
+  const void *attrs;
+  int n_in, n_out;
+  clade_type in[CLADE_MAX_OPERANDS];
+  int impl;           /* what would be taken now */
+  const int32_t *row; /* NULL: it has none */
+  char *text;
+  int nodes;
+  double weight; /* seconds that it takes in the func, by estimate */
+} clade__problem;
+
+typedef enum clade__candidate_state {
+  CLADE__CANDIDATE_OPEN,
+  CLADE__CANDIDATE_RIGHT,
+  CLADE__CANDIDATE_REFUSED, /* does not take the problem, or its kernels do not compile */
+  CLADE__CANDIDATE_WRONG
+} clade__candidate_state;
+
+enum { CLADE__TUNE_ROUNDS = 9 };
+typedef struct clade__candidate {
+  int impl;
+  bool has_row;
+  int32_t row[CLADE_MAX_PARAMS];
+  clade__candidate_state state;
+  clade_func *func[2]; /* by clade__scale */
+  clade_run *run;
+  int rounds;
+  double seconds[CLADE__TUNE_ROUNDS], median; /* median: of an execution; 0: not timed */
+} clade__candidate;
+void clade__candidate_close(clade__candidate *c);                                /* what it holds of the device */
+char *clade__candidate_text(const clade__problem *p, const clade__candidate *c); /* "vec rows=6"; by clade__free */
+
+/* A problem at one size: its graph of one node, whose operands are variables. */
+typedef enum clade__scale { CLADE__TAILS, CLADE__WHOLE } clade__scale;
+typedef struct clade__stage {
+  clade_graph *graph;
+  clade_type out[CLADE_MAX_OPERANDS];
+  size_t out_bytes[CLADE_MAX_OPERANDS];
+  clade_vars *vars; /* made with the first candidate */
+  void **right;     /* [n_out]: the answer that is to be given; NULL: not known yet */
+} clade__stage;
+
+/* ---- stages (stage.c) ---- */
+/* The sizes of a small problem that divide nothing, as far as the op lets them change; others are as they were. */
+void clade__tails(const clade__problem *p, clade_type in[CLADE_MAX_OPERANDS]);
+clade_status clade__stage_open(const clade__problem *p, const clade_type *in, clade__stage *out);
+void clade__stage_close(const clade__problem *p, clade__stage *s);
+/* A func of this candidate, without kernels; CLADE_UNSUPPORTED: it does not take it. */
+clade_status clade__stage_func(const clade__problem *p, const clade__stage *s, const clade__candidate *c,
+                               clade_func **out);
+/* Random operands, the same in every process; `positive`: for those who take roots. */
+clade_status clade__stage_fill(const clade__problem *p, clade__stage *s, clade_func *func, bool positive);
+
+/* ---- answers (check.c) ---- */
+/* A run whose memory is filled with NaN, executed once; *out: its results on the host. */
+clade_status clade__answer(const clade__problem *p, const clade__stage *s, clade_func *func, clade_run **run,
+                           void ***out);
+void clade__answer_free(const clade__problem *p, void **answer);
+bool clade__answers_agree(const clade__problem *p, const clade__stage *s, void *const *right, void *const *given);
+bool clade__answer_has_nan(const clade__problem *p, const clade__stage *s, void *const *answer);
+
+/* ---- time (time.c) ---- */
+/* Rounds in which those that are right take turns, until `deadline`; medians. `round_seconds` of each one's turn. */
+clade_status clade__take_turns(clade__candidate **at, int n, int rounds, double round_seconds, double deadline);
+
+/* ---- the search (search.c) ---- */
+typedef struct clade__found {
+  clade__candidate before, after; /* without device objects */
+  int candidates, wrong;
+  bool complete; /* every candidate was tried */
+} clade__found;
+clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, clade__found *out);
+
+/* Multiply-adds that a core begins in a cycle; 0: not told, as of devices that are no CPUs (probe.c). */
+clade_status clade__probe_core(clade_device *device, uint32_t *units);
+
+#endif

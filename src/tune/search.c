@@ -1,0 +1,287 @@
+/* The search for one problem: its candidates, in batches that are compiled together, checked, and timed in turns. */
+#include <stdio.h>
+
+#include "tune/room.h"
+
+enum { BATCH = 6, MOST_CANDIDATES = 1024 };
+static const double BETTER = 0.97;   /* of the time before: less is noise */
+static const double HOPELESS = 30.0; /* times the estimate of the cheapest: not tried in a hurry */
+
+typedef struct search {
+  const clade__problem *p;
+  clade_tune_mode mode;
+  double deadline;
+  clade__stage stage[2]; /* by clade__scale */
+  clade__candidate *at;  /* [0]: what would be taken now */
+  size_t n, capacity;
+  size_t best;
+} search;
+
+void clade__candidate_close(clade__candidate *c) {
+  clade_run_free(c->run);
+  clade_func_release(c->func[CLADE__TAILS]);
+  clade_func_release(c->func[CLADE__WHOLE]);
+  c->run = NULL;
+  c->func[CLADE__TAILS] = c->func[CLADE__WHOLE] = NULL;
+}
+
+char *clade__candidate_text(const clade__problem *p, const clade__candidate *c) {
+  const clade_impl *impl = &p->op->impls[c->impl];
+  clade__text t = {0};
+  char *text = NULL;
+  clade__text_add(&t, "%s", impl->name);
+  for (int i = 0; c->has_row && impl->space->params[i]; i++)
+    clade__text_add(&t, " %s=%d", impl->space->params[i], (int)c->row[i]);
+  return clade__text_take(&t, &text) == CLADE_OK ? text : NULL;
+}
+
+/* ---- candidates ---- */
+static clade_status add(search *s, int impl, const int32_t *row) {
+  const clade_space *space = s->p->op->impls[impl].space;
+  clade__candidate c = {.impl = impl, .has_row = space != NULL};
+  if (row && space) memcpy(c.row, row, sizeof c.row);
+  for (size_t i = 0; i < s->n; i++)
+    if (s->at[i].impl == impl && !memcmp(s->at[i].row, c.row, sizeof c.row)) return CLADE_OK;
+  if (s->n >= MOST_CANDIDATES) return CLADE_OK;
+  CLADE_TRY(clade__grow(&s->at, &s->capacity, s->n + 1, sizeof *s->at));
+  s->at[s->n++] = c;
+  return CLADE_OK;
+}
+
+static clade_status add_rows(search *s, clade_query *q, int impl) {
+  const clade_space *space = s->p->op->impls[impl].space;
+  int32_t row[CLADE_MAX_PARAMS];
+  for (int i = 0; space; i++) {
+    q->row = NULL;
+    if (!clade__space_row(space, q, i, row)) break;
+    CLADE_TRY(add(s, impl, row));
+  }
+  return CLADE_OK;
+}
+
+/* What is taken now; what every implementation starts from; the rows of the one that is taken now, then of the others.
+ */
+static clade_status list(search *s) {
+  const clade__problem *p = s->p;
+  clade_type out[CLADE_MAX_OPERANDS];
+  clade_node n = {sizeof n, p->op, "", p->attrs, p->n_in, p->n_out, p->in, out};
+  clade_query q = {sizeof q, &n, clade__device_info(p->device), NULL};
+  int32_t row[CLADE_MAX_PARAMS];
+  const clade_impl *now = &p->op->impls[p->impl];
+  bool tried[64] = {false};
+  double cost[64], cheapest = 1e300;
+  int count = 0;
+  memcpy(out, s->stage[CLADE__WHOLE].out, (size_t)p->n_out * sizeof *out);
+  CLADE_TRY(add(s, p->impl, p->row));
+  for (; p->op->impls[count].name && count < 64; count++) {
+    const clade_impl *impl = &p->op->impls[count];
+    clade__query_start(&q, impl, row);
+    tried[count] = (!impl->accept || !impl->accept(&q)) && (count == p->impl || (!now->layouts && !impl->layouts));
+    cost[count] = clade__impl_cost(impl, &q);
+    if (tried[count] && cost[count] < cheapest) cheapest = cost[count];
+  }
+  for (int i = 0; i < count; i++) {
+    if (s->mode == CLADE_TUNE_QUICK && cost[i] > HOPELESS * cheapest) tried[i] = false;
+    if (!tried[i]) continue;
+    clade__query_start(&q, &p->op->impls[i], row);
+    CLADE_TRY(add(s, i, row));
+  }
+  CLADE_TRY(add_rows(s, &q, p->impl));
+  for (int i = 0; i < count; i++)
+    if (tried[i]) CLADE_TRY(add_rows(s, &q, i));
+  return CLADE_OK;
+}
+
+/* ---- compiling ---- */
+/* What is the candidate's own fault, and no reason to give up. */
+static bool own_fault(clade_status status) {
+  return status != CLADE_OK && status != CLADE_LOST && status != CLADE_FORKED && status != CLADE_NO_MEMORY;
+}
+
+static clade_status drop(clade__candidate *c, clade_status status) {
+  if (!own_fault(status)) return status;
+  clade__log(CLADE_LOG_DEBUG, "a candidate is left out: %s", clade_last_error());
+  c->state = CLADE__CANDIDATE_REFUSED;
+  clade__candidate_close(c);
+  return CLADE_OK;
+}
+
+static clade_status plan(const search *s, clade__candidate *c) {
+  CLADE_TRY(clade__stage_func(s->p, &s->stage[CLADE__WHOLE], c, &c->func[CLADE__WHOLE]));
+  CLADE_TRY(clade__list_requests(c->func[CLADE__WHOLE]));
+  clade_status status = clade__stage_func(s->p, &s->stage[CLADE__TAILS], c, &c->func[CLADE__TAILS]);
+  if (status == CLADE_UNSUPPORTED) return CLADE_OK; /* it takes no tails: then it has none */
+  return status == CLADE_OK ? clade__list_requests(c->func[CLADE__TAILS]) : status;
+}
+
+/* All kernels of the batch in one go, as far as that works; what did not is found when each is asked for its own. */
+static clade_status compile(const search *s, clade__candidate **batch, int n) {
+  size_t count = 0;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < 2; k++) count += batch[i]->func[k] ? batch[i]->func[k]->n_requests : 0;
+  clade__request *all = clade__new(count, sizeof *all);
+  clade__program_kernel *got = clade__new(count, sizeof *got);
+  clade_status status = all && got ? CLADE_OK : CLADE_NO_MEMORY;
+  count = 0;
+  for (int i = 0; i < n && status == CLADE_OK; i++)
+    for (int k = 0; k < 2; k++)
+      for (size_t r = 0; batch[i]->func[k] && r < batch[i]->func[k]->n_requests; r++)
+        all[count++] = batch[i]->func[k]->requests[r];
+  if (status == CLADE_OK && count) status = clade__store_prepare(s->p->device, count, all, got);
+  clade__free(all);
+  clade__free(got);
+  if (status != CLADE_OK && !own_fault(status)) return status;
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < 2; k++)
+      if (batch[i]->func[k] && !batch[i]->func[k]->kernels)
+        CLADE_TRY(drop(batch[i], clade__prepare(batch[i]->func[k])));
+  return CLADE_OK;
+}
+
+/* ---- checking ---- */
+/* The answer that others are compared with; with operands that it has no NaN for, where there are such. */
+static clade_status trust(search *s, clade__scale scale, clade_func *func) {
+  clade__stage *stage = &s->stage[scale];
+  for (int positive = 0; positive < 2; positive++) {
+    clade_run *run = NULL;
+    clade__answer_free(s->p, stage->right);
+    stage->right = NULL;
+    CLADE_TRY(clade__stage_fill(s->p, stage, func, positive));
+    clade_status status = clade__answer(s->p, stage, func, &run, &stage->right);
+    clade_run_free(run);
+    CLADE_TRY(status);
+    if (!clade__answer_has_nan(s->p, stage, stage->right)) break;
+  }
+  return CLADE_OK;
+}
+
+/* The last implementation runs everywhere, and is what all others are tested against. */
+static clade_status trust_ref(search *s) {
+  clade__candidate ref = {0};
+  clade_query q = {0};
+  clade_type out[CLADE_MAX_OPERANDS], in[CLADE_MAX_OPERANDS];
+  const clade_impl *impls = s->p->op->impls;
+  while (impls[ref.impl + 1].name) ref.impl++;
+  if ((ref.has_row = impls[ref.impl].space != NULL)) {
+    clade_node view;
+    clade__node_view(s->stage[CLADE__TAILS].graph, (clade__id)s->stage[CLADE__TAILS].graph->n_nodes - 1, in, out,
+                     &view);
+    q = (clade_query){sizeof q, &view, clade__device_info(s->p->device), NULL};
+    clade__query_start(&q, &impls[ref.impl], ref.row);
+  }
+  clade_func *func = NULL;
+  clade_status status = clade__stage_func(s->p, &s->stage[CLADE__TAILS], &ref, &func);
+  if (status == CLADE_OK) status = clade__prepare(func);
+  if (status == CLADE_OK) status = trust(s, CLADE__TAILS, func);
+  clade_func_release(func);
+  return status;
+}
+
+static clade_status compare(search *s, clade__scale scale, clade__candidate *c, clade_run **run) {
+  void **answer = NULL;
+  CLADE_TRY(clade__answer(s->p, &s->stage[scale], c->func[scale], run, &answer));
+  bool agree = clade__answers_agree(s->p, &s->stage[scale], s->stage[scale].right, answer);
+  clade__answer_free(s->p, answer);
+  if (agree) return CLADE_OK;
+  char *text = clade__candidate_text(s->p, c);
+  clade__log(CLADE_LOG_WARNING, "%s (%s): %s gives a wrong answer%s, and is not used", s->p->op->name, s->p->text,
+             text ? text : "a candidate", scale == CLADE__TAILS ? " on a shape with tails" : "");
+  clade__free(text);
+  c->state = CLADE__CANDIDATE_WRONG;
+  return CLADE_OK;
+}
+
+static clade_status check(search *s, clade__candidate *c) {
+  clade_run *run = NULL;
+  if (c->func[CLADE__TAILS]) {
+    clade_status status = compare(s, CLADE__TAILS, c, &run);
+    clade_run_free(run);
+    CLADE_TRY(status);
+    if (c->state == CLADE__CANDIDATE_WRONG) return CLADE_OK;
+  }
+  if (!s->stage[CLADE__WHOLE].right) CLADE_TRY(trust(s, CLADE__WHOLE, c->func[CLADE__WHOLE]));
+  CLADE_TRY(compare(s, CLADE__WHOLE, c, &c->run));
+  if (c->state == CLADE__CANDIDATE_OPEN) c->state = CLADE__CANDIDATE_RIGHT;
+  return CLADE_OK;
+}
+
+/* ---- a batch ---- */
+static clade_status open_candidate(search *s, clade__candidate *c) {
+  if (c->state == CLADE__CANDIDATE_OPEN && !c->func[CLADE__WHOLE]) return drop(c, plan(s, c));
+  return CLADE_OK;
+}
+
+static clade_status run_batch(search *s, clade__candidate **batch, int n) {
+  for (int i = 0; i < n; i++) CLADE_TRY(open_candidate(s, batch[i]));
+  CLADE_TRY(compile(s, batch, n));
+  for (int i = 0; i < n; i++)
+    if (batch[i]->state == CLADE__CANDIDATE_OPEN) CLADE_TRY(drop(batch[i], check(s, batch[i])));
+  bool full = s->mode == CLADE_TUNE_FULL;
+  return clade__take_turns(batch, n, full ? 9 : 5, full ? 10e-3 : 3e-3, s->deadline);
+}
+
+/* The fastest of a batch, measured in the same turns as the first candidate. */
+static void judge(search *s, clade__candidate **batch, int n) {
+  const clade__candidate *first = &s->at[0];
+  for (int i = 0; i < n; i++) {
+    size_t k = (size_t)(batch[i] - s->at);
+    if (batch[i]->state != CLADE__CANDIDATE_RIGHT || batch[i]->median <= 0) continue;
+    const clade__candidate *best = &s->at[s->best];
+    bool first_right = first->state == CLADE__CANDIDATE_RIGHT;
+    if (s->best == 0 && first_right ? batch[i]->median < BETTER * first->median
+                                    : best->state != CLADE__CANDIDATE_RIGHT || batch[i]->median < best->median)
+      s->best = k;
+  }
+}
+
+/* Those that are tried again hold what they have; the others let it go. */
+static void close_batch(search *s, clade__candidate **batch, int n) {
+  for (int i = 0; i < n; i++)
+    if (batch[i] != &s->at[0] && batch[i] != &s->at[s->best]) clade__candidate_close(batch[i]);
+}
+
+static clade_status search_all(search *s, bool *complete) {
+  *complete = false;
+  for (size_t next = 0; next < s->n;) {
+    clade__candidate *batch[BATCH + 2];
+    int n = 0;
+    size_t before = s->best;
+    batch[n++] = &s->at[0];
+    if (s->best) batch[n++] = &s->at[s->best];
+    for (next = CLADE_MAX(next, (size_t)1); next < s->n && n < BATCH; next++) batch[n++] = &s->at[next];
+    CLADE_TRY(run_batch(s, batch, n));
+    judge(s, batch, n);
+    close_batch(s, batch, n);
+    if (before && before != s->best) clade__candidate_close(&s->at[before]);
+    if (next < s->n && clade__tune_now() > s->deadline) return CLADE_OK;
+  }
+  *complete = true;
+  return CLADE_OK;
+}
+
+clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, clade__found *out) {
+  clade_type tails[CLADE_MAX_OPERANDS];
+  search s = {.p = p, .mode = mode, .deadline = deadline};
+  clade_status status;
+  *out = (clade__found){0};
+  CLADE_GOTO(clade__stage_open(p, p->in, &s.stage[CLADE__WHOLE]));
+  clade__tails(p, tails);
+  CLADE_GOTO(clade__stage_open(p, tails, &s.stage[CLADE__TAILS]));
+  CLADE_GOTO(list(&s));
+  CLADE_GOTO(trust_ref(&s));
+  CLADE_GOTO(search_all(&s, &out->complete));
+  for (size_t i = 0; i < s.n; i++) {
+    out->candidates += s.at[i].state != CLADE__CANDIDATE_OPEN;
+    out->wrong += s.at[i].state == CLADE__CANDIDATE_WRONG;
+    clade__candidate_close(&s.at[i]);
+  }
+  if (s.at[0].state == CLADE__CANDIDATE_RIGHT && s.at[s.best].median > BETTER * s.at[0].median) s.best = 0;
+  out->before = s.at[0];
+  out->after = s.at[s.best];
+fail:
+  for (size_t i = 0; i < s.n; i++) clade__candidate_close(&s.at[i]);
+  clade__free(s.at);
+  clade__stage_close(p, &s.stage[CLADE__TAILS]);
+  clade__stage_close(p, &s.stage[CLADE__WHOLE]);
+  return status;
+}

@@ -1,0 +1,151 @@
+/* A problem at one size, as a graph of one node whose operands are variables: so nothing is uploaded when it runs. */
+#include <stdio.h>
+
+#include "tune/room.h"
+
+/* ---- sizes with tails ---- */
+static clade_status infer(const clade__problem *p, const clade_type *in, clade_type *out) {
+  clade_node n = {sizeof n, p->op, "", p->attrs, p->n_in, p->n_out, in, out};
+  memset(out, 0, (size_t)p->n_out * sizeof *out);
+  return p->op->infer ? p->op->infer(&n) : CLADE_UNSUPPORTED;
+}
+
+static int replace(const clade__problem *p, clade_type *in, int64_t from, int64_t to) {
+  int n = 0;
+  for (int i = 0; i < p->n_in; i++)
+    for (int k = 0; k < in[i].shape.rank; k++)
+      if (in[i].shape.dim[k] == from) in[i].shape.dim[k] = to, n++;
+  return n;
+}
+
+void clade__tails(const clade__problem *p, clade_type in[CLADE_MAX_OPERANDS]) {
+  static const int64_t primes[] = {61, 37, 53, 29, 41, 47, 31, 43};
+  clade_type trial[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  size_t used = 0;
+  memcpy(in, p->in, (size_t)p->n_in * sizeof *in);
+  for (int i = 0; i < p->n_in; i++)
+    for (int k = 0; k < p->in[i].shape.rank && used < CLADE_COUNT(primes); k++) {
+      int64_t size = p->in[i].shape.dim[k];
+      memcpy(trial, in, (size_t)p->n_in * sizeof *in);
+      /* equal sizes change together, and only where the op goes on to take them: groups must divide channels, … */
+      if (size <= 16 || !replace(p, trial, size, primes[used]) || infer(p, trial, out) != CLADE_OK) continue;
+      memcpy(in, trial, (size_t)p->n_in * sizeof *in);
+      used++;
+    }
+}
+
+/* ---- the graph ---- */
+clade_status clade__stage_open(const clade__problem *p, const clade_type *in, clade__stage *s) {
+  clade_val x[CLADE_MAX_OPERANDS], y[CLADE_MAX_OPERANDS] = {{0}};
+  char name[16];
+  CLADE_TRY(clade_graph_new(&s->graph));
+  for (int i = 0; i < p->n_in; i++) {
+    snprintf(name, sizeof name, "x%d", i);
+    x[i] = clade_variable(s->graph, name, in[i].dtype, in[i].shape, (clade_initial){CLADE_INIT_ZERO, 0, 0});
+  }
+  clade_node_add(s->graph, p->op, "tuned", p->attrs, p->n_in, x, y);
+  CLADE_TRY(clade_graph_status(s->graph));
+  for (int i = 0; i < p->n_out; i++) {
+    snprintf(name, sizeof name, "y%d", i);
+    clade_output(s->graph, name, y[i]);
+    CLADE_TRY(clade_val_type(s->graph, y[i], &s->out[i]));
+    CLADE_TRY(clade_type_bytes(&s->out[i], &s->out_bytes[i]));
+  }
+  return clade_graph_status(s->graph);
+}
+
+void clade__stage_close(const clade__problem *p, clade__stage *s) {
+  clade__answer_free(p, s->right);
+  clade_vars_release(s->vars);
+  clade_graph_release(s->graph);
+  *s = (clade__stage){0};
+}
+
+/* ---- a candidate's func ---- */
+static clade_status pin(const clade__problem *p, const clade_graph *g, const clade__candidate *c, clade__records *set) {
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  clade_node view;
+  clade__text problem = {0};
+  const clade_impl *impl = &p->op->impls[c->impl];
+  clade__node_view(g, (clade__id)g->n_nodes - 1, in, out, &view);
+  clade__problem_text(&view, true, &problem);
+  clade__record r = {.op = p->op->name, .problem = problem.data, .impl = impl->name};
+  for (; c->has_row && r.n_params < CLADE_MAX_PARAMS && impl->space->params[r.n_params]; r.n_params++) {
+    r.param[r.n_params] = impl->space->params[r.n_params];
+    r.value[r.n_params] = c->row[r.n_params];
+  }
+  clade_status status = problem.failed ? CLADE_NO_MEMORY : clade__records_put(set, &r);
+  clade__text_free(&problem);
+  return status;
+}
+
+/* It was compiled as the candidate says, and not as something else that takes the problem. */
+static bool is_candidate(const clade_func *func, const clade__problem *p, const clade__candidate *c) {
+  for (clade__id id = 1; id < func->graph->n_nodes; id++) {
+    const clade__node *n = &func->graph->nodes[id];
+    if (n->op == p->op) return n->impl == c->impl && n->why && strcmp(n->why, "pinned") == 0;
+  }
+  return false;
+}
+
+clade_status clade__stage_func(const clade__problem *p, const clade__stage *s, const clade__candidate *c,
+                               clade_func **out) {
+  clade__tuned_device any = {0};
+  clade__how how = {.untuned = true, .trusted = true};
+  CLADE_TRY(clade__records_new(&any, &how.pins));
+  clade_status status = pin(p, s->graph, c, how.pins);
+  if (status == CLADE_OK) status = clade__compile(s->graph, 1, &p->device, &how, out);
+  clade__records_release(how.pins);
+  CLADE_TRY(status);
+  if (is_candidate(*out, p, c)) return CLADE_OK;
+  clade_func_release(*out);
+  *out = NULL;
+  return CLADE_FAIL(UNSUPPORTED, "%s: %s does not take it", p->op->name, p->op->impls[c->impl].name);
+}
+
+/* ---- its operands ---- */
+enum { PERIOD = 4093 }; /* a prime: rows are not alike */
+
+static void draw(clade_dtype dtype, bool positive, unsigned char *to, size_t size) {
+  float f;
+  uint32_t bits = 0x9e3779b9u;
+  for (size_t i = 0; i < PERIOD; i++, to += size) {
+    bits ^= bits << 13, bits ^= bits >> 17, bits ^= bits << 5;
+    memset(to, 0, size);
+    f = (float)(bits >> 8) / (float)(1 << 23) - 1;
+    if (positive) f = f / 2 + 0.75f;
+    switch (dtype) {
+    case CLADE_F32:
+    case CLADE_F16:
+    case CLADE_BF16: (void)clade_convert(dtype, to, CLADE_F32, &f, 1); break;
+    case CLADE_I8: *(signed char *)to = (signed char)((int)(bits >> 8) % 7 - 3); break;
+    case CLADE_U8: *to = (unsigned char)((bits >> 8) % 7); break;
+    default: *to = bits >> 8 & 1; /* counts, labels and indices that are small enough for anything; little-endian */
+    }
+  }
+}
+
+static clade_status fill(clade_vars *vars, int i, const clade_type *type, bool positive) {
+  unsigned char table[PERIOD * 8], *data;
+  size_t element, bytes;
+  char name[16];
+  snprintf(name, sizeof name, "x%d", i);
+  CLADE_TRY(clade_dtype_bytes(type->dtype, 1, &element));
+  CLADE_TRY(clade_type_bytes(type, &bytes));
+  draw(type->dtype, positive, table, element);
+  data = clade__new(bytes, 1);
+  if (!data) return CLADE_NO_MEMORY;
+  for (size_t at = 0, piece = PERIOD * element; at < bytes; at += piece)
+    memcpy(data + at, table, CLADE_MIN(piece, bytes - at));
+  clade_status status = clade_vars_set(vars, name, data, bytes);
+  clade__free(data);
+  return status;
+}
+
+clade_status clade__stage_fill(const clade__problem *p, clade__stage *s, clade_func *func, bool positive) {
+  const clade__ports *variables = &func->graph->variables;
+  if (!s->vars && p->n_in) CLADE_TRY(clade_vars_new(func, 1, &s->vars));
+  for (size_t i = 0; i < variables->count; i++)
+    CLADE_TRY(fill(s->vars, (int)i, clade__type(func->graph, variables->at[i].value), positive));
+  return CLADE_OK;
+}

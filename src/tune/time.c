@@ -1,0 +1,68 @@
+/* Timing candidates: in turns, so that whatever else the machine does hits all of them, and by medians. */
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "tune/room.h"
+
+enum { MOST_EXECUTIONS = 1 << 14 };
+static const double FAR_BEHIND = 2.5; /* times the fastest: it takes no further turns */
+
+double clade__tune_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static clade_status execute(clade_run *run, int n, double *seconds) {
+  double start = clade__tune_now();
+  for (int i = 0; i < n; i++) CLADE_TRY(clade_execute(run, 0, NULL, NULL));
+  CLADE_TRY(clade_wait(run, 0));
+  *seconds = (clade__tune_now() - start) / n;
+  return CLADE_OK;
+}
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(const double *at, int n) {
+  double sorted[CLADE__TUNE_ROUNDS];
+  memcpy(sorted, at, (size_t)n * sizeof *at);
+  qsort(sorted, (size_t)n, sizeof *sorted, ascending);
+  return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
+}
+
+static bool runs(const clade__candidate *c) { return c->state == CLADE__CANDIDATE_RIGHT && c->run; }
+
+static double fastest(clade__candidate **at, int n) {
+  double best = INFINITY;
+  for (int i = 0; i < n; i++)
+    if (runs(at[i]) && at[i]->median > 0) best = fmin(best, at[i]->median);
+  return best;
+}
+
+clade_status clade__take_turns(clade__candidate **at, int n, int rounds, double round_seconds, double deadline) {
+  double once;
+  for (int i = 0; i < n; i++) /* warm, and a first estimate */
+    if (runs(at[i])) {
+      at[i]->rounds = 0;
+      CLADE_TRY(execute(at[i]->run, 1, &once));
+      CLADE_TRY(execute(at[i]->run, 1, &at[i]->median));
+    }
+  double best = fastest(at, n);
+  for (int r = 0; r < CLADE_MIN(rounds, CLADE__TUNE_ROUNDS); r++) {
+    if (r > 0 && clade__tune_now() > deadline) break;
+    for (int i = 0; i < n; i++) {
+      clade__candidate *c = at[i];
+      /* the first one is what the others are measured against */
+      if (!runs(c) || (i > 0 && c->median > FAR_BEHIND * best)) continue;
+      int times = (int)fmin(fmax(round_seconds / fmax(c->median, 1e-7), 1), MOST_EXECUTIONS);
+      CLADE_TRY(execute(c->run, times, &c->seconds[c->rounds]));
+      c->median = median(c->seconds, ++c->rounds);
+    }
+    best = fastest(at, n);
+  }
+  return CLADE_OK;
+}

@@ -1,0 +1,265 @@
+/* clade_tune: which problems a func has, what each may take of the budget, and what is kept of the answers. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "tune/room.h"
+
+static const double QUICK_SECONDS = 5;
+
+typedef struct tuning {
+  clade_func *func;
+  clade_tune_opt opt;
+  clade__problem *at; /* the heaviest first */
+  size_t n, capacity;
+  clade__map known; /* problems, by device, op and text */
+  double start, deadline;
+  uint32_t *fma_units; /* [n_devices]; 0: not told */
+} tuning;
+
+/* ---- the problems of a func ---- */
+/* Estimated seconds. Where the order of implementations decides and nobody estimates, bytes do. */
+static double weight_of(const clade__problem *p, const clade_query *q) {
+  double cost = clade__impl_cost(&p->op->impls[p->impl], q), bytes = 0;
+  size_t n;
+  if (cost < 1e6) return cost;
+  for (int i = 0; i < p->n_in; i++)
+    if (clade_type_bytes(&p->in[i], &n) == CLADE_OK) bytes += (double)n;
+  return 1e-6 + bytes * 1e-10;
+}
+
+static bool has_elements(const clade_node *n) {
+  int64_t count;
+  for (int i = 0; i < n->n_in; i++)
+    if (clade_shape_elements(&n->in[i].shape, &count) != CLADE_OK || !count) return false;
+  return true;
+}
+
+static clade_status add_problem(tuning *t, clade__id id) {
+  const clade__node *node = &t->func->graph->nodes[id];
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  clade_node view;
+  clade__text text = {0};
+  size_t at;
+  if (!clade__needs_impl(node->op) || !clade__tunable(node->op) || (node->op->flags & CLADE_OP_EFFECT)) return CLADE_OK;
+  clade__node_view(t->func->graph, id, in, out, &view);
+  if (node->op == &clade__op_pack || node->op == &clade__op_unpack || !has_elements(&view)) return CLADE_OK;
+  clade__problem p = {.device = t->func->devices[node->device],
+                      .op = node->op,
+                      .attrs = node->attrs,
+                      .n_in = node->n_in,
+                      .n_out = node->n_out,
+                      .impl = node->impl,
+                      .row = node->row,
+                      .nodes = 1};
+  const clade_query q = {sizeof q, &view, clade__device_info(p.device), node->row};
+  memcpy(p.in, in, (size_t)p.n_in * sizeof *in);
+  for (int i = 0; i < p.n_in; i++) p.in[i].layout = (clade_layout){0}; /* as it was built: conversions are its own */
+  p.weight = weight_of(&p, &q);
+  clade__problem_text(&view, false, &text);
+  CLADE_TRY(clade__text_take(&text, &p.text));
+  clade__hash key = clade__hash_more(clade__device_key(p.device), &node->op, sizeof node->op);
+  key = clade__hash_more_text(key, p.text);
+  if (clade__map_get(&t->known, key, &at)) {
+    t->at[at].nodes++;
+    t->at[at].weight += p.weight;
+    clade__free(p.text);
+    return CLADE_OK;
+  }
+  clade_status status = clade__grow(&t->at, &t->capacity, t->n + 1, sizeof *t->at);
+  if (status == CLADE_OK) status = clade__map_put(&t->known, key, t->n);
+  if (status == CLADE_OK)
+    t->at[t->n++] = p;
+  else
+    clade__free(p.text);
+  return status;
+}
+
+static int heaviest_first(const void *a, const void *b) {
+  const clade__problem *x = a, *y = b;
+  if (x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
+  return strcmp(x->text, y->text);
+}
+
+/* ---- what is known already ---- */
+/* The device's own records alone. */
+static clade_status is_known(const tuning *t, const clade__problem *p, bool *known) {
+  clade__tuning *all, own = {0};
+  clade_type out[CLADE_MAX_OPERANDS];
+  clade_node n = {sizeof n, p->op, "", p->attrs, p->n_in, p->n_out, p->in, out};
+  clade_query q = {sizeof q, &n, clade__device_info(p->device), NULL};
+  const clade__tuning *one = &own;
+  clade__pass_ctx ctx = {.n_devices = 1, .devices = q.device, .tuning = &one};
+  clade__pick pick = {.impl = -1};
+  memset(out, 0, sizeof out);
+  *known = false;
+  CLADE_TRY(p->op->infer(&n));
+  CLADE_TRY(clade__tuning_get(p->device, &all));
+  for (int k = 0; k < all->n; k++) {
+    const clade__records *set = all->layer[k];
+    const clade__record *r = clade__records_find(set, p->op->name, p->text, "");
+    bool enough = r && (r->full || t->opt.mode == CLADE_TUNE_QUICK);
+    if (enough && clade__hash_equal(set->device.key, clade__device_key(p->device))) own.layer[own.n++] = all->layer[k];
+  }
+  clade_status status = clade__pick_find(&ctx, &q, 0, &pick);
+  clade__tuning_release(all);
+  *known = pick.impl >= 0;
+  return status;
+}
+
+/* ---- keeping ---- */
+static clade_status keep(const tuning *t, const clade__problem *p, const clade__found *found) {
+  clade__tuned_device device;
+  clade__records *set;
+  const clade__candidate *c = &found->after;
+  const clade_impl *impl = &p->op->impls[c->impl];
+  clade__record r = {.op = p->op->name,
+                     .problem = p->text,
+                     .impl = impl->name,
+                     .seconds = c->median,
+                     .start_seconds = found->before.median,
+                     .full = found->complete && t->opt.mode == CLADE_TUNE_FULL};
+  for (; c->has_row && impl->space->params[r.n_params]; r.n_params++) {
+    r.param[r.n_params] = impl->space->params[r.n_params];
+    r.value[r.n_params] = c->row[r.n_params];
+  }
+  CLADE_TRY(clade__impl_hash(p->op, impl, &r.kernel));
+  clade__tuned_describe(p->device, &device);
+  for (int i = 0; i < t->func->n_devices; i++)
+    if (t->func->devices[i] == p->device) device.fma_units = t->fma_units[i];
+  CLADE_TRY(clade__records_new(&device, &set));
+  clade_status status = clade__records_put(set, &r);
+  if (status == CLADE_OK) status = clade__tuning_keep(p->device, set);
+  clade__records_release(set);
+  return status;
+}
+
+/* ---- one after the other ---- */
+static void tell(const tuning *t, const clade__problem *p, const clade__found *found, bool known, size_t done) {
+  if (!t->opt.observe) return;
+  const clade__candidate now = {.impl = p->impl, .has_row = p->row != NULL};
+  clade__candidate before = found ? found->before : now, after = found ? found->after : now;
+  if (!found && p->row) memcpy(before.row, p->row, sizeof before.row), after = before;
+  char *texts[2] = {clade__candidate_text(p, &before), clade__candidate_text(p, &after)};
+  const clade_tune_row row = {.size = sizeof row,
+                              .op = p->op->name,
+                              .problem = p->text,
+                              .nodes = p->nodes,
+                              .before = texts[0] ? texts[0] : "",
+                              .after = texts[1] ? texts[1] : "",
+                              .before_seconds = before.median,
+                              .after_seconds = after.median,
+                              .candidates = found ? found->candidates : 0,
+                              .wrong = found ? found->wrong : 0,
+                              .known = known,
+                              .done = (int)done,
+                              .total = (int)t->n,
+                              .seconds = clade__tune_now() - t->start};
+  t->opt.observe(t->opt.observe_user, &row);
+  clade__free(texts[0]);
+  clade__free(texts[1]);
+}
+
+/* Each problem gets the share of what is left that its weight is of the rest. */
+static double share(const tuning *t, size_t i) {
+  double rest = 0, now = clade__tune_now();
+  for (size_t k = i; k < t->n; k++) rest += t->at[k].weight;
+  return isinf(t->deadline) ? INFINITY : now + (t->deadline - now) * (rest > 0 ? t->at[i].weight / rest : 1);
+}
+
+static clade_status tune_one(const tuning *t, size_t i) {
+  const clade__problem *p = &t->at[i];
+  clade__found found;
+  bool known = false;
+  if (!t->opt.again) CLADE_TRY(is_known(t, p, &known));
+  if (known) {
+    tell(t, p, NULL, true, i + 1);
+    return CLADE_OK;
+  }
+  clade_status status = clade__search(p, t->opt.mode, share(t, i), &found);
+  if (status == CLADE_DEVICE_MEMORY || status == CLADE_UNSUPPORTED) { /* too large to be tried beside what is there */
+    clade__log(CLADE_LOG_WARNING, "%s (%s) is not tuned: %s", p->op->name, p->text, clade_last_error());
+    tell(t, p, NULL, false, i + 1);
+    return CLADE_OK;
+  }
+  CLADE_TRY(status);
+  if (found.after.median > 0) CLADE_TRY(keep(t, p, &found));
+  tell(t, p, &found, false, i + 1);
+  return CLADE_OK;
+}
+
+/* What the devices' own records say of their cores. */
+static clade_status known_cores(const tuning *t, bool *all) {
+  *all = true;
+  for (int i = 0; i < t->func->n_devices; i++) {
+    clade__tuning *known;
+    CLADE_TRY(clade__tuning_get(t->func->devices[i], &known));
+    for (int k = 0; k < known->n; k++)
+      if (clade__hash_equal(known->layer[k]->device.key, clade__device_key(t->func->devices[i])))
+        t->fma_units[i] = CLADE_MAX(t->fma_units[i], known->layer[k]->device.fma_units);
+    clade__tuning_release(known);
+    *all = *all && t->fma_units[i];
+  }
+  return CLADE_OK;
+}
+
+/* Kept without a problem: they tell which other records are near. */
+static clade_status probe_cores(const tuning *t) {
+  for (int i = 0; i < t->func->n_devices; i++) {
+    clade__tuned_device device;
+    clade__records *none;
+    if (t->fma_units[i]) continue;
+    CLADE_TRY(clade__probe_core(t->func->devices[i], &t->fma_units[i]));
+    if (!t->fma_units[i]) continue;
+    clade__tuned_describe(t->func->devices[i], &device);
+    device.fma_units = t->fma_units[i];
+    CLADE_TRY(clade__records_new(&device, &none));
+    clade_status status = clade__tuning_keep(t->func->devices[i], none);
+    clade__records_release(none);
+    CLADE_TRY(status);
+  }
+  return CLADE_OK;
+}
+
+static bool stopped(const tuning *t) { return t->opt.stop && *t->opt.stop; }
+
+static clade_status run(tuning *t) {
+  bool known;
+  double end = t->deadline;
+  for (clade__id id = 1; id < t->func->graph->n_nodes; id++) CLADE_TRY(add_problem(t, id));
+  if (!t->n) return CLADE_OK;
+  qsort(t->at, t->n, sizeof *t->at, heaviest_first);
+  CLADE_TRY(known_cores(t, &known));
+  if (!known && isfinite(end)) t->deadline -= (end - t->start) / 5; /* left for the probe */
+  for (size_t i = 0; i < t->n && !stopped(t); i++) {
+    if (i > 0 && clade__tune_now() > t->deadline) break; /* one at least */
+    CLADE_TRY(tune_one(t, i));
+  }
+  return known || stopped(t) || clade__tune_now() > end ? CLADE_OK : probe_cores(t);
+}
+
+static clade_status check(clade_func *func, const clade_tune_opt *opt) {
+  if (!func) return CLADE_FAIL(INVALID, "clade_tune: the func is NULL");
+  if (!func->shaped)
+    return CLADE_FAIL(INVALID, "clade_tune: the func has symbols: clade_func_specialise gives the one that runs");
+  if (opt->mode < CLADE_TUNE_OFF || opt->mode > CLADE_TUNE_FULL)
+    return CLADE_FAIL(INVALID, "clade_tune: .mode is %d; expected off, quick or full", (int)opt->mode);
+  if (!(opt->seconds >= 0)) return CLADE_FAIL(INVALID, "clade_tune: .seconds is %g", opt->seconds);
+  for (int i = 0; i < func->n_devices; i++) CLADE_TRY(clade__device_check(func->devices[i], "clade_tune"));
+  return CLADE_OK;
+}
+
+clade_status clade_tune_(clade_func *func, const clade_tune_opt *given) {
+  tuning t = {.func = func, .start = clade__tune_now()};
+  CLADE_TRY(clade__opt_copy(&t.opt, sizeof t.opt, given, "clade_tune"));
+  CLADE_TRY(check(func, &t.opt));
+  if (t.opt.mode == CLADE_TUNE_OFF) return CLADE_OK;
+  double seconds = t.opt.seconds > 0 ? t.opt.seconds : t.opt.mode == CLADE_TUNE_QUICK ? QUICK_SECONDS : INFINITY;
+  t.deadline = t.start + seconds;
+  t.fma_units = clade__new((size_t)func->n_devices, sizeof *t.fma_units);
+  clade_status status = t.fma_units ? run(&t) : CLADE_NO_MEMORY;
+  for (size_t i = 0; i < t.n; i++) clade__free(t.at[i].text);
+  clade__free(t.at);
+  clade__free(t.fma_units);
+  clade__map_free(&t.known);
+  return status;
+}

@@ -1,0 +1,168 @@
+/* Which tuning records hold, over toy ops: only what the space offers, the kernels have and `accept` takes. */
+#include <stdio.h>
+
+#include "toy.h"
+
+#include "pass/pass.h"
+
+static clade_device_info device = {.size = sizeof(clade_device_info), .name = "dev", .device_class = CLADE_CPU};
+
+static const char *const params[] = {"rows", "depth", NULL};
+static void start(const clade_query *q, int32_t *row) {
+  (void)q;
+  row[0] = 4, row[1] = 64;
+}
+static bool rows(const clade_query *q, int i, int32_t *row) {
+  static const int32_t all[][2] = {{6, 64}, {8, 128}, {9, 9}};
+  (void)q;
+  if (i >= 3) return false;
+  memcpy(row, all[i], sizeof all[i]);
+  return true;
+}
+static const clade_space space = {sizeof space, params, start, rows};
+static const char *no_nines(const clade_query *q) { return q->row[0] == 9 ? "no nines" : NULL; }
+static double cheap(const clade_query *q) { return q->row[0] == 4 ? 1e-6 : 1e-3; }
+static double dear(const clade_query *q) {
+  (void)q;
+  return 1e-4;
+}
+static const clade_impl impls[] = {{.name = "vec", .accept = no_nines, .cost = cheap, .space = &space},
+                                   {.name = "mid", .cost = dear},
+                                   {.name = "ref"},
+                                   {0}};
+
+static clade_op op;
+static clade__records *set;
+static const clade__tuning *tuning;
+
+static int set_up(void **state) {
+  (void)state;
+  op = toy;
+  op.impls = impls;
+  op.name = "toy.tuned";
+  op.source = "kernel";
+  return clade__records_new(&(clade__tuned_device){.device_class = CLADE_CPU}, &set) != CLADE_OK;
+}
+static int tear_down(void **state) {
+  (void)state;
+  clade__records_release(set);
+  return 0;
+}
+
+static void put(const char *problem, const char *impl, int32_t a, int32_t b, clade__hash kernel) {
+  bool has_row = strcmp(impl, "vec") == 0;
+  clade__record r = {.op = "toy.tuned",
+                     .problem = problem,
+                     .impl = impl,
+                     .kernel = kernel,
+                     .n_params = has_row ? 2 : 0,
+                     .param = {"depth", "rows"}, /* in whatever order */
+                     .value = {b, a}};
+  assert_int_equal(clade__records_put(set, &r), CLADE_OK);
+}
+
+/* What a node f32[100] is given: "vec 4 64 cheapest". */
+static const char *chosen(const clade__records *pins, const char *prefer) {
+  static char text[80];
+  clade_graph *g = new_graph();
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(100)), y = clade_node_add(g, &op, "n", NULL, 1, &x, NULL);
+  clade__tuning layers = {.n = 1, .layer = {set}};
+  tuning = &layers;
+  clade_output(g, "y", y);
+  clade__pass_ctx ctx = {
+      .graph = g, .n_devices = 1, .devices = &device, .prefer = prefer, .pins = pins, .tuning = &tuning};
+  assert_error(clade__pass_select(&ctx), CLADE_OK, "");
+  const clade__node *n = &ctx.graph->nodes[2];
+  if (n->row)
+    snprintf(text, sizeof text, "%s %d %d %s", n->op->impls[n->impl].name, (int)n->row[0], (int)n->row[1], n->why);
+  else
+    snprintf(text, sizeof text, "%s %s", n->op->impls[n->impl].name, n->why);
+  clade_graph_release(ctx.graph);
+  return text;
+}
+
+static const clade__hash any = {0, 0};
+#define BUCKET "f32[112] -> f32"
+
+static void records_choose(void **state) {
+  (void)state;
+  assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
+  put("f32[128] -> f32", "ref", 0, 0, any); /* another bucket */
+  assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
+  put(BUCKET, "ref", 0, 0, any);
+  assert_string_equal(chosen(NULL, NULL), "ref measured");
+  put(BUCKET, "vec", 8, 128, any);
+  assert_string_equal(chosen(NULL, NULL), "vec 8 128 measured");
+  assert_string_equal(chosen(NULL, "toy.tuned=mid"), "mid asked for");
+  assert_string_equal(chosen(NULL, "toy.tuned=vec"), "vec 8 128 measured");
+}
+
+static void what_does_not_hold_is_ignored(void **state) {
+  (void)state;
+  clade__hash kernel;
+  put(BUCKET, "vec", 7, 64, any); /* no row of the space */
+  assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
+  put(BUCKET, "vec", 8, 64, any); /* values that are no row together */
+  assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
+  put(BUCKET, "vec", 9, 9, any); /* a row that accept refuses */
+  assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
+  put(BUCKET, "gone", 0, 0, any);
+  assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
+  put(BUCKET, "vec", 8, 128, (clade__hash){1, 2}); /* other kernels */
+  assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
+  assert_int_equal(clade__impl_hash(&op, &impls[0], &kernel), CLADE_OK);
+  put(BUCKET, "vec", 8, 128, kernel);
+  assert_string_equal(chosen(NULL, NULL), "vec 8 128 measured");
+  op.source = "kernel, changed";
+  assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
+  clade__record r = {
+      .op = "toy.tuned", .problem = BUCKET, .impl = "vec", .n_params = 1, .param = {"rows"}, .value = {6}};
+  assert_int_equal(clade__records_put(set, &r), CLADE_OK); /* parameters of another version */
+  assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
+}
+
+static void starts_come_from_records_too(void **state) {
+  (void)state;
+  put("*", "vec", 6, 64, any); /* vec starts there, and is dearer then: mid is taken */
+  assert_string_equal(chosen(NULL, NULL), "mid cheapest");
+  assert_string_equal(chosen(NULL, "toy.tuned=vec"), "vec 6 64 asked for");
+  put("*", "vec", 5, 5, any);
+  assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
+}
+
+static void pins_come_first(void **state) {
+  (void)state;
+  clade__records *pins;
+  clade__text exact = {0};
+  const clade_type type = {.dtype = CLADE_F32, .shape = CLADE_SHAPE(100)};
+  clade_type out = type;
+  const clade_node n = {sizeof n, &op, "", NULL, 1, 1, &type, &out};
+  clade__problem_text(&n, true, &exact);
+  assert_string_equal(exact.data, "f32[100] -> f32[100]");
+  put(BUCKET, "ref", 0, 0, any);
+  assert_int_equal(clade__records_new(&(clade__tuned_device){.device_class = CLADE_CPU}, &pins), CLADE_OK);
+  clade__record r = {.op = "toy.tuned",
+                     .problem = exact.data,
+                     .impl = "vec",
+                     .n_params = 2,
+                     .param = {"rows", "depth"},
+                     .value = {6, 64}};
+  assert_int_equal(clade__records_put(pins, &r), CLADE_OK);
+  assert_string_equal(chosen(pins, NULL), "vec 6 64 pinned");
+  assert_string_equal(chosen(pins, "toy.tuned=mid"), "mid asked for");
+  r.value[0] = 7; /* not offered: as if it were not there */
+  assert_int_equal(clade__records_put(pins, &r), CLADE_OK);
+  assert_string_equal(chosen(pins, NULL), "ref measured");
+  clade__records_release(pins);
+  clade__text_free(&exact);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(records_choose, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_does_not_hold_is_ignored, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(starts_come_from_records_too, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(pins_come_first, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,326 @@
+/* The tuner from end to end, on an op whose space holds a wrong row, a slow one and a good one: what is measured is
+ * kept, taken by who compiles next, passed over where it is pinned otherwise, and measured again where it went bad. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <clade/clade.h>
+
+#include "program/store.h"
+#include "program/tuning.h"
+
+/* y = 2 x, adding and taking away `extra` times something, so that the last bits tell how it was computed. */
+static const char source[] =
+    "#ifdef WANT_acme_double\n"
+    "KERNEL(acme_double)(ARG(const float, x), ARG(float, y), const index_t n) {\n"
+    "  USE(const float, x);\n"
+    "  USE(float, y);\n"
+    "  const index_t i = (index_t)get_global_id(0);\n"
+    "  if (i >= n) return;\n"
+    "  float r = x[i];\n"
+    "  for (int k = 0; k < EXTRA; k++) r = r * 1.0009765625f + 0.0001f * (float)(k & 1);\n"
+    "  for (int k = 0; k < EXTRA; k++) r = (r - 0.0001f * (float)(k & 1 ^ 1)) / 1.0009765625f;\n"
+    "  y[i] = x[i] * 2 + (r - x[i]) * 1e-6f;\n"
+    "  if (WRONG && i >= n / 32 * 32) y[i] = x[i];\n"
+    "}\n"
+    "#endif\n";
+
+static clade_status infer(clade_node *n) {
+  n->out[0] = n->in[0];
+  return CLADE_OK;
+}
+
+static const char *const params[] = {"extra", "wrong", NULL};
+static void start(const clade_query *q, int32_t *row) {
+  (void)q;
+  row[0] = 60, row[1] = 0;
+}
+static int listed = 3;
+static bool rows(const clade_query *q, int i, int32_t *row) {
+  static const int32_t all[][2] = {{0, 1}, {600, 0}, {1, 0}};
+  (void)q;
+  if (i >= listed) return false;
+  memcpy(row, all[i], sizeof all[i]);
+  return true;
+}
+static const clade_space space = {sizeof space, params, start, rows};
+
+static clade_status emit_with(clade_emit *e, const clade_query *q, int extra, int wrong) {
+  clade_kernel_step *s = clade_emit_kernel(e, "acme_double");
+  int64_t n = 1;
+  for (int i = 0; i < q->node->in[0].shape.rank; i++) n *= q->node->in[0].shape.dim[i];
+  clade_emit_define(s, "EXTRA", extra);
+  clade_emit_define(s, "WRONG", wrong);
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, n);
+  clade_emit_range(s, 1, &(size_t){(size_t)n}, &(size_t){32});
+  return CLADE_OK;
+}
+static clade_status emit(clade_emit *e, const clade_query *q) { return emit_with(e, q, q->row[0], q->row[1]); }
+static clade_status emit_ref(clade_emit *e, const clade_query *q) { return emit_with(e, q, 45, 0); }
+static double cheap(const clade_query *q) {
+  (void)q;
+  return 1e-3;
+}
+static const clade_impl impls[] = {
+    {.name = "vec", .cost = cheap, .emit = emit, .space = &space}, {.name = "ref", .emit = emit_ref}, {0}};
+static const clade_op op = {.size = sizeof(clade_op),
+                            .name = "acme.double",
+                            .min_in = 1,
+                            .max_in = 1,
+                            .n_out = 1,
+                            .infer = infer,
+                            .impls = impls,
+                            .source = source};
+
+/* ---- the kit ---- */
+enum { N = 1 << 18 }; /* divides by 32: on its own size the wrong row is right */
+static char root[64];
+static clade_device *device;
+static char words[4096];
+
+static void remember(void *user, clade_log_level level, const char *message) {
+  (void)user, (void)level;
+  size_t used = strlen(words);
+  snprintf(words + used, sizeof words - used, "%s\n", message);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  strcpy(root, "/tmp/clade-tune-XXXXXX");
+  if (!mkdtemp(root) || setenv("CLADE_CACHE_DIR", root, 1)) return -1;
+  words[0] = '\0';
+  listed = 3;
+  clade_log_set(remember, NULL, CLADE_LOG_WARNING);
+  return clade_device_find(NULL, &device);
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  char command[128];
+  clade_device_release(device);
+  clade_log_set(NULL, NULL, 0);
+  snprintf(command, sizeof command, "rm -rf %s", root);
+  return system(command);
+}
+
+static clade_func *compiled(const char *choices) {
+  clade_graph *g;
+  clade_func *func;
+  assert_int_equal(clade_graph_new(&g), CLADE_OK);
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(N));
+  clade_output(g, "y", clade_node_add(g, &op, "double", NULL, 1, &x, NULL));
+  assert_int_equal(clade_compile(g, device, &func, .choices = choices), CLADE_OK);
+  clade_graph_release(g);
+  return func;
+}
+
+static clade__hash bits(clade_func *func) {
+  static float x[N], y[N];
+  clade_run *run;
+  clade_ticket ticket;
+  for (int i = 0; i < N; i++) x[i] = (float)(i % 97) / 31;
+  assert_int_equal(clade_run_new(func, NULL, &run), CLADE_OK);
+  assert_int_equal(clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket), CLADE_OK);
+  assert_int_equal(clade_read(run, ticket, "y", y, sizeof y), CLADE_OK);
+  clade_run_free(run);
+  for (int i = 0; i < N; i++) assert_true(y[i] > 1.999f * x[i] - 1e-3f && y[i] < 2.001f * x[i] + 1e-3f);
+  return clade__hash_bytes(y, sizeof y);
+}
+
+static const char *why(const clade_func *func) {
+  clade_impl_info info = {.size = sizeof info};
+  assert_int_equal(clade_func_impl(func, 0, &info), CLADE_OK);
+  return info.why;
+}
+
+typedef struct seen {
+  int calls, known, wrong, candidates;
+  char before[64], after[64];
+  double before_seconds, after_seconds;
+} seen;
+static void observe(void *user, const clade_tune_row *row) {
+  seen *s = user;
+  s->calls++;
+  s->known += row->known;
+  s->wrong = row->wrong;
+  s->candidates = row->candidates;
+  s->before_seconds = row->before_seconds;
+  s->after_seconds = row->after_seconds;
+  snprintf(s->before, sizeof s->before, "%s", row->before);
+  snprintf(s->after, sizeof s->after, "%s", row->after);
+  assert_int_equal(row->done, row->total);
+  assert_string_equal(row->problem, "f32[262144] -> f32");
+}
+static seen tune(clade_func *func, bool again) {
+  seen s = {0};
+  assert_int_equal(clade_tune(func, CLADE_TUNE_FULL, .again = again, .observe = observe, .observe_user = &s), CLADE_OK);
+  assert_int_equal(s.calls, 1);
+  return s;
+}
+
+static const clade__record *recorded(clade__tuning **tuning) {
+  assert_int_equal(clade__tuning_get(device, tuning), CLADE_OK);
+  for (int k = 0; k < (*tuning)->n; k++) {
+    const clade__record *r = clade__records_find((*tuning)->layer[k], "acme.double", "f32[262144] -> f32", "");
+    if (r) return r;
+  }
+  return NULL;
+}
+
+/* ---- what is promised ---- */
+static void the_wrong_row_is_refused_and_the_slow_one_not_taken(void **state) {
+  (void)state;
+  clade__tuning *tuning;
+  clade_func *before = compiled(NULL);
+  assert_string_equal(why(before), "cheapest");
+  seen s = tune(before, false);
+  assert_string_equal(s.before, "vec extra=60 wrong=0");
+  assert_string_equal(s.after, "vec extra=1 wrong=0");
+  assert_int_equal(s.wrong, 1);
+  assert_int_equal(s.candidates, 5); /* the four rows and ref */
+  assert_true(s.after_seconds > 0 && s.after_seconds < s.before_seconds);
+  assert_non_null(strstr(words, "vec extra=0 wrong=1 gives a wrong answer on a shape with tails"));
+  const clade__record *r = recorded(&tuning);
+  assert_non_null(r);
+  assert_true(r->full && r->seconds > 0 && r->start_seconds > r->seconds);
+  clade__tuning_release(tuning);
+
+  clade_func *after = compiled(NULL);
+  char *text;
+  assert_string_equal(why(after), "measured");
+  assert_int_equal(clade_func_explain(after, &text), CLADE_OK);
+  assert_non_null(strstr(text, "(measured"));
+  clade_text_free(text);
+  assert_false(clade__hash_equal(bits(before), bits(after)));
+  s = tune(after, false); /* it is known now */
+  assert_int_equal(s.known, 1);
+  assert_int_equal(s.candidates, 0);
+  clade_func_release(before);
+  clade_func_release(after);
+}
+
+static void pins_hold_whatever_is_tuned(void **state) {
+  (void)state;
+  char *choices;
+  clade_func *func = compiled(NULL);
+  clade__hash first = bits(func);
+  assert_int_equal(clade_func_choices(func, &choices), CLADE_OK);
+  tune(func, false);
+  clade_func *pinned = compiled(choices), *free_ = compiled(NULL);
+  assert_string_equal(why(pinned), "pinned");
+  assert_true(clade__hash_equal(bits(pinned), first));
+  assert_false(clade__hash_equal(bits(free_), first));
+  tune(pinned, true); /* and again, with the pins in force */
+  clade_func *still = compiled(choices), *same = compiled(NULL);
+  assert_true(clade__hash_equal(bits(still), first));
+  assert_string_equal(why(same), "measured");
+  clade_func *const all[] = {func, pinned, free_, still, same};
+  for (size_t i = 0; i < CLADE_COUNT(all); i++) clade_func_release(all[i]);
+
+  /* a choice that does not hold: chosen anew, and said */
+  clade_graph *g;
+  char *edited = strstr(choices, "\"extra\": 60");
+  assert_non_null(edited);
+  memcpy(edited, "\"extra\": 61", strlen("\"extra\": 61"));
+  words[0] = '\0';
+  func = compiled(choices);
+  assert_string_equal(why(func), "measured");
+  assert_non_null(strstr(words, "does not hold"));
+  clade_func_release(func);
+  clade_text_free(choices);
+  assert_int_equal(clade_graph_new(&g), CLADE_OK);
+  clade_output(g, "y", clade_fill(g, CLADE_F32, CLADE_SHAPE(2), 1));
+  assert_int_equal(clade_compile(g, device, &func, .choices = "{\"clade_tuning\": 2}"), CLADE_CORRUPT);
+  assert_null(func);
+  clade_graph_release(g);
+}
+
+static void bad_rows_are_measured_again(void **state) {
+  (void)state;
+  clade__tuning *tuning;
+  clade_func *func = compiled(NULL);
+  tune(func, false);
+  listed = 2; /* a version whose space has lost what won */
+  clade_func *later = compiled(NULL);
+  assert_string_equal(why(later), "cheapest");
+  seen s = tune(later, false);
+  assert_int_equal(s.known, 0);
+  const clade__record *r = recorded(&tuning);
+  assert_non_null(r);
+  assert_string_equal(r->impl, "ref");
+  clade__tuning_release(tuning);
+  clade_func_release(func);
+  clade_func_release(later);
+}
+
+static void records_travel(void **state) {
+  (void)state;
+  char path[128], other[128];
+  int count = 0;
+  clade_func *func = compiled(NULL);
+  snprintf(path, sizeof path, "%s/shipped.json", root);
+  assert_int_equal(clade_tune_export(device, path), CLADE_NOT_FOUND);
+  tune(func, false);
+  assert_int_equal(clade_tune_export(device, path), CLADE_OK);
+  clade_func_release(func);
+  clade_device_release(device);
+
+  snprintf(other, sizeof other, "%s/elsewhere", root); /* a machine that has nothing but the file */
+  assert_int_equal(mkdir(other, 0700), 0);
+  setenv("CLADE_CACHE_DIR", other, 1);
+  setenv("CLADE_TUNING", path, 1);
+  assert_int_equal(clade_device_find(NULL, &device), CLADE_OK);
+  func = compiled(NULL);
+  assert_string_equal(why(func), "measured");
+  clade_func_release(func);
+  unsetenv("CLADE_TUNING");
+  assert_int_equal(clade_tune_merge(path, &count), CLADE_OK);
+  assert_int_equal(count, 1);
+  assert_int_equal(clade_tune_merge(path, &count), CLADE_OK);
+  assert_int_equal(count, 0); /* no faster than itself */
+  func = compiled(NULL);
+  assert_string_equal(why(func), "measured");
+  clade_func_release(func);
+  setenv("CLADE_TUNING", "off", 1);
+  clade_device_release(device);
+  assert_int_equal(clade_device_find(NULL, &device), CLADE_OK);
+  func = compiled(NULL);
+  assert_string_equal(why(func), "cheapest");
+  clade_func_release(func);
+  unsetenv("CLADE_TUNING");
+}
+
+static void off_and_wrong_arguments(void **state) {
+  (void)state;
+  clade__tuning *tuning;
+  clade_func *func = compiled(NULL);
+  assert_int_equal(clade_tune(func, CLADE_TUNE_OFF), CLADE_OK);
+  assert_null(recorded(&tuning));
+  clade__tuning_release(tuning);
+  assert_int_equal(clade_tune(NULL, CLADE_TUNE_QUICK), CLADE_INVALID);
+  assert_int_equal(clade_tune(func, (clade_tune_mode)7), CLADE_INVALID);
+  assert_non_null(strstr(clade_last_error(), "7"));
+  assert_int_equal(clade_tune(func, CLADE_TUNE_QUICK, .seconds = -1), CLADE_INVALID);
+  assert_int_equal(clade_tune_export(NULL, NULL), CLADE_INVALID);
+  assert_int_equal(clade_tune_merge("/nowhere/at/all", NULL), CLADE_NOT_FOUND);
+  clade_func_release(func);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(the_wrong_row_is_refused_and_the_slow_one_not_taken, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(pins_hold_whatever_is_tuned, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(bad_rows_are_measured_again, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(records_travel, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(off_and_wrong_arguments, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
