@@ -1,6 +1,7 @@
 /* The kind of a CPU's core, without its clock: how many multiply-adds it begins while one is on its way. */
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 #include "tune/room.h"
 
@@ -29,7 +30,7 @@ static const char source[] = "#ifdef WANT_tune_chains\n"
                              "#undef VSTORE\n"
                              "#endif\n";
 
-enum { MANY = 12, ROUNDS = 60000, LATENCY = 4, SAMPLES = 5 };
+enum { MANY = 12, ROUNDS = 1 << 21, LATENCY = 4, SAMPLES = 9 };
 
 typedef struct attrs {
   int32_t chains, rounds;
@@ -72,40 +73,65 @@ static const clade_op op = {.size = sizeof(clade_op),
                             .impls = impls,
                             .source = source};
 
-/* Seconds of a multiply-add of all chains together, the fastest of some. */
-static clade_status measure(clade_device *device, int chains, double *seconds) {
+static clade_status open_run(clade_device *device, int chains, clade_run **out) {
   const attrs a = {chains, ROUNDS};
   clade_graph *g = NULL;
   clade_func *func = NULL;
-  clade_run *run = NULL;
   clade_status status;
-  *seconds = INFINITY;
   CLADE_GOTO(clade_graph_new(&g));
   clade_output(g, "y", clade_node_add(g, &op, NULL, &a, 0, NULL, NULL));
   CLADE_GOTO(clade_compile(g, device, &func, .untuned = true));
-  CLADE_GOTO(clade_run_new(func, NULL, &run));
-  for (int i = 0; i < SAMPLES; i++) {
-    double start = clade__tune_now();
-    CLADE_GOTO(clade_execute(run, 0, NULL, NULL));
-    CLADE_GOTO(clade_wait(run, 0));
-    *seconds = fmin(*seconds, clade__tune_now() - start);
-  }
-  *seconds /= ROUNDS;
+  status = clade_run_new(func, NULL, out);
 fail:
-  clade_run_free(run);
-  clade_func_release(func);
+  clade_func_release(func); /* the run keeps it */
   clade_graph_release(g);
   return status;
 }
 
+/* Milliseconds, beside which a launch is short. */
+static clade_status seconds_of(clade_run *run, double *seconds) {
+  double start = clade__tune_now();
+  CLADE_TRY(clade_execute(run, 0, NULL, NULL));
+  CLADE_TRY(clade_wait(run, 0));
+  *seconds = clade__tune_now() - start;
+  return CLADE_OK;
+}
+
+static int ascending(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Multiply-adds that are begun while one is on its way: the median of turns right after one another, since clocks and
+ * neighbours change. */
+static clade_status begun_in_one(clade_run *one, clade_run *many, double *out) {
+  double ratio[SAMPLES], a, b;
+  CLADE_TRY(seconds_of(one, &a));
+  CLADE_TRY(seconds_of(many, &b));
+  for (int i = 0; i < SAMPLES; i++) {
+    CLADE_TRY(seconds_of(one, &a));
+    CLADE_TRY(seconds_of(many, &b));
+    ratio[i] = MANY * a / b;
+  }
+  qsort(ratio, SAMPLES, sizeof *ratio, ascending);
+  *out = ratio[SAMPLES / 2];
+  return CLADE_OK;
+}
+
 clade_status clade__probe_core(clade_device *device, uint32_t *units) {
   const clade_device_info *info = clade__device_info(device);
-  double one, many;
+  clade_run *one = NULL, *many = NULL;
+  double begun = 0;
+  clade_status status;
   *units = 0;
   if (info->device_class != CLADE_CPU || !info->sources || info->max_passes || info->vector_f32 < 4) return CLADE_OK;
-  CLADE_TRY(measure(device, 1, &one));
-  CLADE_TRY(measure(device, MANY, &many));
-  double begun = one * MANY / many / LATENCY; /* in a cycle */
+  CLADE_GOTO(open_run(device, 1, &one));
+  CLADE_GOTO(open_run(device, MANY, &many));
+  CLADE_GOTO(begun_in_one(one, many, &begun));
+  begun /= LATENCY;
   if (begun > 0.5 && begun < 4.5) *units = (uint32_t)lround(begun);
-  return CLADE_OK;
+fail:
+  clade_run_free(one);
+  clade_run_free(many);
+  return status;
 }

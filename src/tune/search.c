@@ -246,6 +246,7 @@ static clade_status search_all(search *s, bool *complete) {
     clade__candidate *batch[BATCH + 2];
     int n = 0;
     size_t before = s->best;
+    double begun = clade__tune_now();
     batch[n++] = &s->at[0];
     if (s->best) batch[n++] = &s->at[s->best];
     for (next = CLADE_MAX(next, (size_t)1); next < s->n && n < BATCH; next++) batch[n++] = &s->at[next];
@@ -253,7 +254,8 @@ static clade_status search_all(search *s, bool *complete) {
     judge(s, batch, n);
     close_batch(s, batch, n);
     if (before && before != s->best) clade__candidate_close(&s->at[before]);
-    if (next < s->n && clade__tune_now() > s->deadline) return CLADE_OK;
+    double end = clade__tune_now(); /* another batch takes as long as this one */
+    if (next < s->n && end + (end - begun) > s->deadline) return CLADE_OK;
   }
   *complete = true;
   return CLADE_OK;
