@@ -171,8 +171,12 @@ static clade_status create_fresh(clade_device *device, size_t capacity, clade__b
   if (!buffer) return CLADE_NO_MEMORY;
   buffer->capacity = capacity;
   clade_status status = create(device, buffer);
-  if (status != CLADE_OK && status != CLADE_LOST && (drop_spares(device) | clade__pool_trim(device, UINT64_MAX))) {
-    /* What was pooled may have been what was missing. */
+  bool again = status != CLADE_OK && status != CLADE_LOST;
+  if (again) { /* what was pooled or spare may have been what was missing: both are given back */
+    bool spared = drop_spares(device);
+    again = clade__pool_trim(device, UINT64_MAX) || spared;
+  }
+  if (again) {
     clade__log(CLADE_LOG_WARNING, "%s; pooled memory was given back, and it is tried again", clade_last_error());
     status = create(device, buffer);
   }

@@ -191,8 +191,8 @@ static clade_status describe(clade_kernel_step *s, const clade__elt *p, const wa
   clade_status status = CLADE_OK;
   for (int i = 0; i < p->n_in; i++) describe_operand(&t, p, w, i, flat, wide);
   CLADE_GOTO(wide ? clade__elt_source16(p, &t.body) : clade__elt_source(p, &t.body));
-  for (size_t i = 0; i < CLADE_COUNT(all); i++)
-    if (all[i] && all[i]->failed) CLADE_GOTO(CLADE_FAIL(NO_MEMORY, "eltwise: no memory"));
+  for (const clade__text *x = &t.args; x <= &t.pass_strides; x++)
+    if (x->failed) CLADE_GOTO(CLADE_FAIL(NO_MEMORY, "eltwise: no memory"));
   for (size_t i = 0; i < CLADE_COUNT(all); i++)
     if (all[i]) clade_emit_define_text(s, names[i], all[i]->data ? all[i]->data : "");
   clade_emit_define_text(s, "ELT_OUT", clade_dtype_name(clade__elt_dtype(p)));

@@ -99,7 +99,7 @@ static int set_up(void **state) {
   words[0] = '\0';
   listed = 3;
   clade_log_set(remember, NULL, CLADE_LOG_WARNING);
-  return clade_device_find(NULL, &device);
+  return clade_device_find(NULL, &device) == CLADE_OK ? 0 : -1;
 }
 
 static int tear_down(void **state) {
