@@ -1,5 +1,7 @@
-/* The derivatives of layer normalisation. For the parameters: sums of dy and dy xhat over chunks of rows, sixteen columns
- * at once, joined in their order. For x: rstd (g - (sum g + xhat sum(g xhat)) / n) with g = dy weight, row by row. */
+/* The derivatives of the normalisation of rows. For the parameters: sums of dy and dy xhat over chunks of rows, sixteen
+ * columns at once, or over chunks of the samples of a channel, joined in their order. For x: rstd (g - (sum g + xhat
+ * sum(g xhat)) / n) with g = dy weight, row by row; without a mean (rms) sum g is not in it. `inner` and `period` are
+ * those of layer_norm.cl. */
 
 #ifdef WANT_layer_norm_grad_sums
 #define ARGS                                                                                           \
@@ -44,6 +46,54 @@ KERNEL(layer_norm_grad_sums)(ARGS) {
 #undef ARGS
 #endif
 
+#ifdef WANT_layer_norm_grad_runs
+#define ARGS                                                                                                  \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(const float, rstd),        \
+  ARG(float, sums), const index_t samples, const index_t channels, const index_t chunk, const index_t chunks, \
+  const index_t inner, const index_t period
+BODY(run)(const long item, ARGS) {
+  if (item >= (long)channels * chunks) return;
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(T), dy);
+  USE(const float, mean);
+  USE(const float, rstd);
+  USE(float, sums);
+  const index_t part = (index_t)(item / channels), channel = (index_t)(item - part * (long)channels);
+  const index_t first = part * chunk, last = min(first + chunk, samples), group = channel / (channels / period);
+  float s = 0, s_lost = 0, q = 0, q_lost = 0;
+  for (index_t sample = first; sample < last; sample++) {
+    const index_t base = (sample * channels + channel) * inner;
+    const float m = mean[sample * period + group], r = rstd[sample * period + group];
+    for (index_t begin = 0; begin < inner; begin += 1024) {
+      const index_t end = min(begin + 1024, inner);
+      float16 s16 = 0, q16 = 0;
+      float s1 = 0, q1 = 0;
+      index_t i = begin;
+      for (; i + 16 <= end; i += 16) {
+        const float16 d = LOAD16(T, dy, base + i);
+        s16 += d;
+        q16 += d * (LOAD16(T, x, base + i) - m);
+      }
+      for (; i < end; i++) {
+        const float d = LOAD(T, dy, base + i);
+        s1 += d;
+        q1 += d * (LOAD(T, x, base + i) - m);
+      }
+      clade_take(&s, &s_lost, clade_lanes(s16, s1));
+      clade_take(&q, &q_lost, clade_lanes(q16, q1) * r);
+    }
+  }
+  sums[part * channels + channel] = s + s_lost;
+  sums[(chunks + part) * channels + channel] = q + q_lost;
+}
+
+KERNEL(layer_norm_grad_runs)(ARGS) {
+  FN(run)((long)get_global_id(0), PASS(x), PASS(dy), PASS(mean), PASS(rstd), PASS(sums), samples, channels, chunk,
+          chunks, inner, period);
+}
+#undef ARGS
+#endif
+
 #ifdef WANT_layer_norm_grad_join
 #define ARGS ARG(const float, sums), ARG(float, dweight), ARG(float, dbias), const index_t n, const index_t chunks
 BODY(result)(const long i, ARGS) {
@@ -70,7 +120,8 @@ KERNEL(layer_norm_grad_join)(ARGS) {
 #ifdef WANT_layer_norm_grad_rows
 #define ARGS                                                                                             \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean), \
-  ARG(const float, rstd), ARG(STORAGE(T), dx), const index_t rows, const index_t n
+  ARG(const float, rstd), ARG(STORAGE(T), dx), const index_t rows, const index_t n, const index_t inner, \
+      const index_t period, const int rms
 BODY(row)(const long row, ARGS) {
   if (row >= rows) return;
   USE(const STORAGE(T), x);
@@ -81,40 +132,53 @@ BODY(row)(const long row, ARGS) {
   USE(STORAGE(T), dx);
   const index_t base = (index_t)row * n;
   const float m = mean[row], r = rstd[row];
+  const index_t first = (index_t)row % max(period, (index_t)1) * (n / max(inner, (index_t)1));
   float s = 0, s_lost = 0, q = 0, q_lost = 0;
-  for (index_t begin = 0; begin < n; begin += 1024) {
-    const index_t end = min(begin + 1024, n);
+  for (index_t begin = 0, run = 0, w = first; begin < n;) {
+    if (inner > 1 && begin == run + inner) {
+      run = begin;
+      w++;
+    }
+    const index_t end = min(begin + 1024, inner > 1 ? run + inner : n);
+    const float scale = weight[w];
     float16 s16 = 0, q16 = 0;
     float s1 = 0, q1 = 0;
     index_t i = begin;
     for (; i + 16 <= end; i += 16) {
-      const float16 d = LOAD16(T, dy, base + i) * vload16(0, weight + i);
+      const float16 d = LOAD16(T, dy, base + i) * (inner > 1 ? (float16)scale : vload16(0, weight + first + i));
       s16 += d;
       q16 += d * (LOAD16(T, x, base + i) - m);
     }
     for (; i < end; i++) {
-      const float d = LOAD(T, dy, base + i) * weight[i];
+      const float d = LOAD(T, dy, base + i) * weight[inner > 1 ? w : first + i];
       s1 += d;
       q1 += d * (LOAD(T, x, base + i) - m);
     }
     clade_take(&s, &s_lost, clade_lanes(s16, s1));
     clade_take(&q, &q_lost, clade_lanes(q16, q1));
+    begin = end;
   }
-  const float even = (s + s_lost) / (float)n, slope = (q + q_lost) * r * r / (float)n;
-  index_t i = 0;
-  for (; i + 16 <= n; i += 16) {
-    const float16 d = LOAD16(T, dy, base + i) * vload16(0, weight + i);
-    const float16 v = (d - even - (LOAD16(T, x, base + i) - m) * slope) * r;
-    STORE16(T, dx, base + i, v);
-  }
-  for (; i < n; i++) {
-    const float v = (LOAD(T, dy, base + i) * weight[i] - even - (LOAD(T, x, base + i) - m) * slope) * r;
-    STORE(T, dx, base + i, v);
+  const float even = rms ? 0.0f : (s + s_lost) / (float)n, slope = (q + q_lost) * r * r / (float)n;
+  for (index_t begin = 0, w = first; begin < n; w++) {
+    const index_t end = inner > 1 ? begin + inner : n;
+    const float scale = weight[w];
+    index_t i = begin;
+    for (; i + 16 <= end; i += 16) {
+      const float16 d = LOAD16(T, dy, base + i) * (inner > 1 ? (float16)scale : vload16(0, weight + first + i));
+      const float16 v = (d - even - (LOAD16(T, x, base + i) - m) * slope) * r;
+      STORE16(T, dx, base + i, v);
+    }
+    for (; i < end; i++) {
+      const float d = LOAD(T, dy, base + i) * weight[inner > 1 ? w : first + i];
+      STORE(T, dx, base + i, (d - even - (LOAD(T, x, base + i) - m) * slope) * r);
+    }
+    begin = end;
   }
 }
 
 KERNEL(layer_norm_grad_rows)(ARGS) {
-  FN(row)((long)get_global_id(0), PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dx), rows, n);
+  FN(row)((long)get_global_id(0), PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dx), rows, n, inner,
+          period, rms);
 }
 #undef ARGS
 #endif

@@ -1,5 +1,13 @@
-/* Softmax: maximum, sum, division. The element is read three times, so that nothing is kept between the passes; the
- * sum keeps the rounding errors of its additions beside it. */
+/* Softmax: maximum, sum, division (LOG: its logarithm, by a subtraction). The element is read three times, so that
+ * nothing is kept between the passes; the sum keeps the rounding errors of its additions beside it. */
+#if LOG
+#define BY(sum)            log(sum)
+#define RESULT(v, top, by) ((v) - (top) - (by))
+#else
+#define BY(sum)            (sum)
+#define RESULT(v, top, by) (exp((v) - (top)) / (by))
+#endif
+
 #ifdef WANT_softmax_forward_ref
 #define ARGS ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n, const index_t inner
 BODY(line)(const long item, ARGS) {
@@ -18,9 +26,9 @@ BODY(line)(const long item, ARGS) {
     c += (s - (sum - back)) + (v - back);
     s = sum;
   }
-  const float scale = s + c;
+  const float by = BY(s + c);
   for (index_t i = 0; i < n; i++) {
-    const float v = exp(LOAD(T, x, base + i * inner) - top) / scale;
+    const float v = RESULT(LOAD(T, x, base + i * inner), top, by);
     STORE(T, y, base + i * inner, v);
   }
 }
@@ -60,12 +68,13 @@ BODY(row)(const long item, ARGS) {
   vstore16(s16 + c16, 0, lane);
   for (int l = 0; l < 16; l++) s += lane[l];
   for (index_t i = whole; i < n; i++) s += exp(LOAD(T, x, base + i) - top);
+  const float by = BY(s);
   for (index_t i = 0; i < whole; i += 16) {
-    const float16 v = exp(LOAD16(T, x, base + i) - top) / s;
+    const float16 v = RESULT(LOAD16(T, x, base + i), top, by);
     STORE16(T, y, base + i, v);
   }
   for (index_t i = whole; i < n; i++) {
-    const float v = exp(LOAD(T, x, base + i) - top) / s;
+    const float v = RESULT(LOAD(T, x, base + i), top, by);
     STORE(T, y, base + i, v);
   }
 }
@@ -75,3 +84,5 @@ KERNEL(softmax_forward_vec)(ARGS) {
 }
 #undef ARGS
 #endif
+#undef BY
+#undef RESULT

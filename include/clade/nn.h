@@ -165,9 +165,17 @@ typedef struct clade_batch_norm_opt {
 #define clade_nn_batch_norm(g, name, ...) \
   clade_nn_batch_norm_(g, name, &(clade_batch_norm_opt){.size = sizeof(clade_batch_norm_opt), .x = __VA_ARGS__})
 CLADE_API clade_val clade_nn_batch_norm_(clade_graph *g, const char *name, const clade_batch_norm_opt *opt);
-/* Each row of the last n_axes dimensions by its own mean and variance; weight and bias have their shape. */
+/* Each row of the last n_axes dimensions by its own mean and variance; weight and bias have their shape. Here and
+ * below, an invalid weight stands for ones, an invalid bias for zeros. */
 CLADE_API clade_val clade_layer_norm(clade_graph *g, clade_val x, clade_val weight, clade_val bias, int n_axes,
                                      double eps);
+/* x weight / sqrt(mean of x^2 + eps), the mean over the last n_axes dimensions. */
+CLADE_API clade_val clade_rms_norm(clade_graph *g, clade_val x, clade_val weight, int n_axes, double eps);
+/* x is [samples, channels, ...]: of each sample, each of so many groups of channels on end by its own mean and variance
+ * over them and what follows; then by channels, [channels]. Instance normalisation: each channel is a group. */
+CLADE_API clade_val clade_group_norm(clade_graph *g, clade_val x, clade_val weight, clade_val bias, int groups,
+                                     double eps);
+CLADE_API clade_val clade_instance_norm(clade_graph *g, clade_val x, clade_val weight, clade_val bias, double eps);
 typedef struct clade_layer_norm_opt {
   size_t size;
   clade_val x;
@@ -178,6 +186,23 @@ typedef struct clade_layer_norm_opt {
 #define clade_nn_layer_norm(g, name, ...) \
   clade_nn_layer_norm_(g, name, &(clade_layer_norm_opt){.size = sizeof(clade_layer_norm_opt), .x = __VA_ARGS__})
 CLADE_API clade_val clade_nn_layer_norm_(clade_graph *g, const char *name, const clade_layer_norm_opt *opt);
+/* Without a bias: clade_nn_rms_norm(g, "rms", x) */
+#define clade_nn_rms_norm(g, name, ...) \
+  clade_nn_rms_norm_(g, name, &(clade_layer_norm_opt){.size = sizeof(clade_layer_norm_opt), .x = __VA_ARGS__})
+CLADE_API clade_val clade_nn_rms_norm_(clade_graph *g, const char *name, const clade_layer_norm_opt *opt);
+typedef struct clade_group_norm_opt {
+  size_t size;
+  clade_val x; /* [samples, channels, ...] */
+  int groups;  /* a divisor of the channels; of clade_nn_instance_norm unset: each channel is one */
+  float eps;   /* unset: 1e-5 */
+} clade_group_norm_opt;
+/* clade_nn_group_norm(g, "gn", x, .groups = 8); clade_nn_instance_norm(g, "in", x) */
+#define clade_nn_group_norm(g, name, ...) \
+  clade_nn_group_norm_(g, name, &(clade_group_norm_opt){.size = sizeof(clade_group_norm_opt), .x = __VA_ARGS__})
+#define clade_nn_instance_norm(g, name, ...) \
+  clade_nn_instance_norm_(g, name, &(clade_group_norm_opt){.size = sizeof(clade_group_norm_opt), .x = __VA_ARGS__})
+CLADE_API clade_val clade_nn_group_norm_(clade_graph *g, const char *name, const clade_group_norm_opt *opt);
+CLADE_API clade_val clade_nn_instance_norm_(clade_graph *g, const char *name, const clade_group_norm_opt *opt);
 
 /* ---- embedding ---- */
 typedef struct clade_embedding_opt {

@@ -65,7 +65,9 @@ CLADE_REDUCE_MAP(X)
 #define clade_reduce_min(g, ...) clade_reduce_min_(g, CLADE_REDUCE_OPT(__VA_ARGS__))
 /* i32 index of the first largest element along one axis (negative: from the end); the axis goes. */
 CLADE_API clade_val clade_arg_max(clade_graph *g, clade_val x, int axis);
+/* exp(x) along an axis (negative: from the end) by its sum there; and the logarithm of that, without overflow. */
 CLADE_API clade_val clade_softmax(clade_graph *g, clade_val x, int axis);
+CLADE_API clade_val clade_log_softmax(clade_graph *g, clade_val x, int axis);
 
 /* ---- shape ---- */
 /* One dimension may be CLADE_DIM_REST. */

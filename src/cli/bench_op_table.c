@@ -19,10 +19,13 @@ const char bench_op_lines[] = "relu n=16 c=64 h=128 w=128\n"
                               "avg_pool n=16 c=64 h=128 w=128\n"
                               "global_avg_pool n=16 c=64 h=128 w=128\n"
                               "softmax h=16384 w=1024\n"
+                              "log_softmax h=16384 w=1024\n"
                               "batch_norm n=16 c=64 h=128 w=128\n"
                               "batch_norm_train n=16 c=64 h=128 w=128\n"
                               "batch_norm_grad n=16 c=64 h=128 w=128\n"
                               "layer_norm h=16384 w=1024\n"
+                              "rms_norm h=16384 w=1024\n"
+                              "group_norm n=16 c=64 h=128 w=128\n"
                               "sum n=16 c=64 h=128 w=128\n"
                               "sum_rows h=16384 w=1024\n"
                               "sum_columns h=16384 w=1024\n"
@@ -147,6 +150,10 @@ static double softmax_of(bench_op_work *w, int64_t i) {
   for (int64_t j = i / w->w * w->w; j < (i / w->w + 1) * w->w; j++) sum += exp(a_at(w, j));
   return exp(a_at(w, i)) / sum;
 }
+static clade_val log_softmax(const bench_op_work *w, bench_clade *c) {
+  return clade_log_softmax(c->graph, first(w, c, matrix(w)), -1);
+}
+static double log_softmax_of(bench_op_work *w, int64_t i) { return log(softmax_of(w, i)); }
 static clade_val layer_norm(const bench_op_work *w, bench_clade *c) {
   return clade_nn_layer_norm(c->graph, "ln", first(w, c, matrix(w)));
 }
@@ -155,6 +162,26 @@ static double layer_norm_of(bench_op_work *w, int64_t i) {
   double mean = sum_of(row, w->w) / (double)w->w, square = 0;
   for (int64_t j = 0; j < w->w; j++) square += ((double)row[j] - mean) * ((double)row[j] - mean);
   return (a_at(w, i) - mean) / sqrt(square / (double)w->w + 1e-5);
+}
+
+static clade_val rms_norm(const bench_op_work *w, bench_clade *c) {
+  return clade_nn_rms_norm(c->graph, "rms", first(w, c, matrix(w)));
+}
+static double rms_norm_of(bench_op_work *w, int64_t i) {
+  double square = 0;
+  for (int64_t j = i / w->w * w->w; j < (i / w->w + 1) * w->w; j++) square += a_at(w, j) * a_at(w, j);
+  return a_at(w, i) / sqrt(square / (double)w->w + 1e-5);
+}
+static int64_t group_of(const bench_op_work *w) { return w->c % 8 == 0 ? w->c / 8 : w->c; } /* channels in one */
+static clade_val group_norm(const bench_op_work *w, bench_clade *c) {
+  return clade_nn_group_norm(c->graph, "gn", first(w, c, image(w)), .groups = (int)(w->c / group_of(w)));
+}
+static double group_norm_of(bench_op_work *w, int64_t i) {
+  int64_t n = group_of(w) * w->h * w->w;
+  const float *row = w->a + i / n * n;
+  double mean = sum_of(row, n) / (double)n, square = 0;
+  for (int64_t j = 0; j < n; j++) square += ((double)row[j] - mean) * ((double)row[j] - mean);
+  return (a_at(w, i) - mean) / sqrt(square / (double)n + 1e-5);
 }
 
 /* ---- batch normalisation; its weights begin as ones and zeros ---- */
@@ -296,10 +323,13 @@ const bench_op bench_op_table[] = {{"relu", "eltwise", 2, relu, relu_of, 0},
                                    {"avg_pool", "avg_pool2d", 1.25, avg_pool, avg_pool_of, 1e-6},
                                    {"global_avg_pool", "reduce", 1, global_avg_pool, global_avg_pool_of, 1e-5},
                                    {"softmax", "softmax", 2, softmax, softmax_of, 1e-6},
+                                   {"log_softmax", "softmax", 2, log_softmax, log_softmax_of, 1e-5},
                                    {"batch_norm", "eltwise", 2, batch_norm, batch_norm_of, 1e-5},
                                    {"batch_norm_train", "batch_norm", 3, batch_norm_train, batch_norm_train_of, 1e-4},
                                    {"batch_norm_grad", "batch_norm_grad", 6, batch_norm_grad, batch_norm_grad_of, 1e-3},
                                    {"layer_norm", "layer_norm", 2, layer_norm, layer_norm_of, 1e-4},
+                                   {"rms_norm", "layer_norm", 2, rms_norm, rms_norm_of, 1e-4},
+                                   {"group_norm", "layer_norm", 2, group_norm, group_norm_of, 1e-4},
                                    {"sum", "reduce", 1, sum, whole_sum, 0.1},
                                    {"sum_rows", "reduce", 1, sum_rows, row_sum, 1e-3},
                                    {"sum_columns", "reduce", 1, sum_columns, column_sum, 1e-2},

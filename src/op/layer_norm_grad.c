@@ -1,94 +1,109 @@
-/* The derivatives of layer normalisation by its operand, weight and bias, from the gradient of its result. Sums are
- * within 2^-17 of the sum of absolute terms. */
-#include "op/dims.h"
+/* The derivatives of layer, group, instance and RMS normalisation by operand, weight and bias, from the gradient of the
+ * result. Sums are within 2^-17 of the sum of absolute terms. */
+#include "op/layer_norm.h"
 
 enum { X, DY, WEIGHT, MEAN, RSTD };
-enum { ROWS = 64, MOST_CHUNKS = 256 }; /* of rows whose contributions to the parameters are added by one work-item */
+/* Rows, or samples of a channel, whose contributions to the parameters are added by one work-item. */
+enum { ROWS = 64, MOST_CHUNKS = 256 };
 
 static clade_status infer(clade_node *n) {
   static const char *const names[] = {"x", "dy", "weight", "mean", "rstd"};
-  const clade_shape *x = &n->in[X].shape, *row = &n->in[WEIGHT].shape;
+  clade_shape want[RSTD + 1];
   CLADE_TRY(clade__want_dense(n));
   CLADE_TRY(clade__want_float(n, X, "x"));
-  bool fits = clade_type_equal(&n->in[X], &n->in[DY]) && row->rank >= 1 && row->rank <= x->rank;
+  CLADE_TRY(clade__norm_shapes(n->attrs, &n->in[X].shape, &want[WEIGHT], &want[RSTD]));
+  want[MEAN] = want[RSTD];
+  bool fits = clade_type_equal(&n->in[X], &n->in[DY]);
   for (int i = WEIGHT; i <= RSTD; i++) {
-    const clade_shape *s = &n->in[i].shape;
     if (n->in[i].dtype != CLADE_F32)
       return CLADE_FAIL(DTYPE, "layer_norm_grad: %s is %s; expected f32", names[i], clade_dtype_name(n->in[i].dtype));
-    int first = i == WEIGHT ? x->rank - row->rank : 0;
-    fits = fits && s->rank == (i == WEIGHT ? row->rank : x->rank - row->rank);
-    for (int k = 0; fits && k < s->rank; k++) fits = s->dim[k] == x->dim[first + k];
+    fits = fits && clade_shape_equal(&n->in[i].shape, &want[i]);
   }
   if (!fits)
-    return CLADE_FAIL(SHAPE, "layer_norm_grad: dy, weight, mean and rstd do not fit x: expected its type, its last "
-                             "dimensions and the others");
+    return CLADE_FAIL(SHAPE, "layer_norm_grad: dy, weight, mean and rstd do not fit x: expected its type, one weight "
+                             "for each element of a row or each channel, and one number for each row");
   n->out[0] = n->in[X];
   n->out[1] = n->out[2] = n->in[WEIGHT];
   return CLADE_OK;
 }
 
+/* What is added for the parameters: `slices` of `width` numbers, in `chunks` of them. */
 typedef struct plan {
-  int64_t rows, row, chunk, chunks;
+  clade__norm_rows row;
+  int64_t slices, width, chunk, chunks;
+  bool groups;
 } plan;
 /* By shapes alone: the same sums on devices of any number of units. */
 static plan plan_of(const clade_query *q) {
-  const clade_shape *rows = &q->node->in[MEAN].shape, *row = &q->node->in[WEIGHT].shape;
-  plan p = {clade__product(rows, 0, rows->rank), clade__product(row, 0, row->rank), ROWS, 0};
-  while (p.chunk < p.rows / MOST_CHUNKS) p.chunk *= 2;
-  p.chunks = CLADE_MAX((p.rows + p.chunk - 1) / p.chunk, 1);
+  const clade_shape *x = &q->node->in[X].shape, *weight = &q->node->in[WEIGHT].shape;
+  plan p = {.row = clade__norm_rows_of(q), .groups = ((const clade__norm_attrs *)q->node->attrs)->groups};
+  p.width = clade__product(weight, 0, weight->rank);
+  p.slices = p.groups ? x->dim[0] : p.row.rows;
+  p.chunk = p.groups ? 1 : ROWS;
+  while (p.chunk < p.slices / MOST_CHUNKS) p.chunk *= 2;
+  p.chunks = CLADE_MAX((p.slices + p.chunk - 1) / p.chunk, 1);
   return p;
 }
 
 static const char *accept(const clade_query *q) {
   plan p = plan_of(q);
-  double row = 2.0 * (double)(p.row / 16 + p.row / 1024) + 64;
-  return clade__cut_short(q->device, CLADE_MAX(row, 16.0 * (double)CLADE_MAX(p.chunk, p.chunks) + 16));
+  double run = (double)p.row.inner / 16 + (double)p.row.inner / 1024 + 18;
+  double sums = p.groups ? (double)p.chunk * run : 16.0 * (double)p.chunk;
+  double most = CLADE_MAX(sums, 16.0 * (double)p.chunks) + 16;
+  return clade__cut_short(q->device, CLADE_MAX(2 * clade__norm_passes(&p.row) + 64, most));
 }
 
 static double cost(const clade_query *q) {
   plan p = plan_of(q);
-  return clade__cost(q->device, 16.0 * (double)p.rows * (double)p.row, 2 * clade__node_bytes(q->node), 0.3);
+  return clade__cost(q->device, 16.0 * (double)p.row.rows * (double)p.row.n, 2 * clade__node_bytes(q->node), 0.3);
 }
 
 static size_t workspace(const clade_query *q) {
   plan p = plan_of(q);
-  return (size_t)(p.chunks * p.row) * 2 * sizeof(float);
+  return (size_t)(p.chunks * p.width) * 2 * sizeof(float);
 }
 
 static void emit_sums(clade_emit *e, const clade_query *q, const plan *p) {
-  int64_t blocks = (p->row + 15) / 16;
-  clade_kernel_step *s = clade_emit_kernel(e, "layer_norm_grad_sums");
+  int64_t items = p->groups ? p->width : (p->width + 15) / 16;
+  clade_kernel_step *s = clade_emit_kernel(e, p->groups ? "layer_norm_grad_runs" : "layer_norm_grad_sums");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
   clade_emit_in(s, X);
   clade_emit_in(s, DY);
   clade_emit_in(s, MEAN);
   clade_emit_in(s, RSTD);
   clade_emit_workspace(s, 0, sizeof(float));
-  clade_emit_index(s, p->rows);
-  clade_emit_index(s, p->row);
+  clade_emit_index(s, p->slices);
+  clade_emit_index(s, p->width);
   clade_emit_index(s, p->chunk);
   clade_emit_index(s, p->chunks);
-  clade__emit_flat(s, q->device, blocks * p->chunks);
+  if (p->groups) {
+    clade_emit_index(s, p->row.n ? p->row.inner : 0);
+    clade_emit_index(s, p->row.period);
+  }
+  clade__emit_flat(s, q->device, items * p->chunks);
   s = clade_emit_kernel(e, "layer_norm_grad_join");
   clade_emit_workspace(s, 0, sizeof(float));
   clade_emit_out(s, 1);
   clade_emit_out(s, 2);
-  clade_emit_index(s, p->row);
+  clade_emit_index(s, p->width);
   clade_emit_index(s, p->chunks);
-  clade__emit_flat(s, q->device, p->row);
+  clade__emit_flat(s, q->device, p->width);
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
   plan p = plan_of(q);
-  if (p.row == 0) return CLADE_OK;
+  if (p.width == 0) return CLADE_OK;
   emit_sums(e, q, &p);
   clade_kernel_step *s = clade_emit_kernel(e, "layer_norm_grad_rows");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
   for (int i = X; i <= RSTD; i++) clade_emit_in(s, i);
   clade_emit_out(s, 0);
-  clade_emit_index(s, p.rows);
-  clade_emit_index(s, p.row);
-  clade__emit_flat(s, q->device, p.rows);
+  clade_emit_index(s, p.row.rows);
+  clade_emit_index(s, p.row.n);
+  clade_emit_index(s, p.row.inner);
+  clade_emit_index(s, p.row.period);
+  clade_emit_i32(s, ((const clade__norm_attrs *)q->node->attrs)->rms);
+  clade__emit_flat(s, q->device, p.row.n ? p.row.rows : 0);
   return CLADE_OK;
 }
 
@@ -101,6 +116,8 @@ const clade_op clade__op_layer_norm_grad = {
     .min_in = 5,
     .max_in = 5,
     .n_out = 3,
+    .attr_bytes = sizeof(clade__norm_attrs),
+    .attrs = clade__norm_table,
     .infer = infer,
     .in_place = clade__dx_in_place,
     .impls = impls,

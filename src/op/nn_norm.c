@@ -1,4 +1,5 @@
 /* Layers that normalise: their variables, and the nodes for training or inference. */
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "op/batch_norm.h"
@@ -10,18 +11,17 @@ static clade_status check_float(const char *layer, const char *name, clade_dtype
   return CLADE_FAIL(DTYPE, "%s \"%s\": x is %s; expected f32, f16 or bf16", layer, name, clade_dtype_name(t));
 }
 
-static clade_status channels_of(const clade_graph *g, const char *name, const clade_batch_norm_opt *opt,
-                                clade_type *x) {
-  CLADE_TRY(clade__name_check("nn_batch_norm", name));
-  clade_status status = clade_val_type(g, opt->x, x);
-  if (status != CLADE_OK) return clade__fail_in(status, "nn_batch_norm \"%s\": x", name);
+static clade_status channels_of(const clade_graph *g, const char *layer, const char *name, clade_val v, clade_type *x) {
+  CLADE_TRY(clade__name_check(layer, name));
+  clade_status status = clade_val_type(g, v, x);
+  if (status != CLADE_OK) return clade__fail_in(status, "%s \"%s\": x", layer, name);
   if (x->shape.rank < 2)
-    return CLADE_FAIL(SHAPE, "nn_batch_norm \"%s\": x has %d dimensions; expected [samples, channels, …]", name,
+    return CLADE_FAIL(SHAPE, "%s \"%s\": x has %d dimensions; expected [samples, channels, …]", layer, name,
                       x->shape.rank);
   if (clade_dim_is_symbol(x->shape.dim[1]))
-    return CLADE_FAIL(SHAPE, "nn_batch_norm \"%s\": the channels of x are the symbol \"%s\"; a weight needs a size",
-                      name, clade_dim_name(x->shape.dim[1]));
-  return check_float("nn_batch_norm", name, x->dtype);
+    return CLADE_FAIL(SHAPE, "%s \"%s\": the channels of x are the symbol \"%s\"; a weight needs a size", layer, name,
+                      clade_dim_name(x->shape.dim[1]));
+  return check_float(layer, name, x->dtype);
 }
 
 /* NAME.PART: a parameter, or a variable that no optimiser updates. */
@@ -52,7 +52,7 @@ clade_val clade_nn_batch_norm_(clade_graph *g, const char *name, const clade_bat
   clade_type x;
   clade_val next[2];
   clade_status status = clade__opt_copy(&opt, sizeof opt, given, "nn_batch_norm");
-  if (status == CLADE_OK) status = channels_of(g, name, &opt, &x);
+  if (status == CLADE_OK) status = channels_of(g, "nn_batch_norm", name, opt.x, &x);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   const clade_shape channels = CLADE_SHAPE(x.shape.dim[1]);
   const float eps = opt.eps != 0 ? opt.eps : 1e-5f, momentum = opt.momentum != 0 ? opt.momentum : 0.1f;
@@ -65,32 +65,72 @@ clade_val clade_nn_batch_norm_(clade_graph *g, const char *name, const clade_bat
   return y;
 }
 
-static clade_status row_of(const clade_graph *g, const char *name, const clade_layer_norm_opt *opt, clade_shape *row) {
+/* ---- rows ---- */
+static clade_status row_of(const clade_graph *g, const char *layer, const char *name, const clade_layer_norm_opt *opt,
+                           clade_shape *row) {
   clade_type x;
-  CLADE_TRY(clade__name_check("nn_layer_norm", name));
+  CLADE_TRY(clade__name_check(layer, name));
   clade_status status = clade_val_type(g, opt->x, &x);
-  if (status != CLADE_OK) return clade__fail_in(status, "nn_layer_norm \"%s\": x", name);
-  CLADE_TRY(check_float("nn_layer_norm", name, x.dtype));
+  if (status != CLADE_OK) return clade__fail_in(status, "%s \"%s\": x", layer, name);
+  CLADE_TRY(check_float(layer, name, x.dtype));
   int n = opt->n_axes ? opt->n_axes : 1;
   if (n < 1 || n > x.shape.rank)
-    return CLADE_FAIL(INVALID, "nn_layer_norm \"%s\": .n_axes is %d; expected 1 to %d, the rank of x", name, n,
+    return CLADE_FAIL(INVALID, "%s \"%s\": .n_axes is %d; expected 1 to %d, the rank of x", layer, name, n,
                       x.shape.rank);
   *row = (clade_shape){.rank = n};
   for (int i = 0; i < n; i++) {
     row->dim[i] = x.shape.dim[x.shape.rank - n + i];
     if (clade_dim_is_symbol(row->dim[i]))
-      return CLADE_FAIL(SHAPE, "nn_layer_norm \"%s\": dimension %d of x is the symbol \"%s\"; a weight needs a size",
-                        name, x.shape.rank - n + i, clade_dim_name(row->dim[i]));
+      return CLADE_FAIL(SHAPE, "%s \"%s\": dimension %d of x is the symbol \"%s\"; a weight needs a size", layer, name,
+                        x.shape.rank - n + i, clade_dim_name(row->dim[i]));
   }
   return CLADE_OK;
 }
 
-clade_val clade_nn_layer_norm_(clade_graph *g, const char *name, const clade_layer_norm_opt *given) {
+static double eps_of(float eps) { return eps != 0 ? (double)eps : 1e-5; }
+
+static clade_val rows(clade_graph *g, const char *layer, const char *name, const clade_layer_norm_opt *given,
+                      bool rms) {
   clade_layer_norm_opt opt;
   clade_shape row;
-  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "nn_layer_norm");
-  if (status == CLADE_OK) status = row_of(g, name, &opt, &row);
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, layer);
+  if (status == CLADE_OK) status = row_of(g, layer, name, &opt, &row);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
-  clade_val weight = variable(g, name, "weight", row, 1, true), bias = variable(g, name, "bias", row, 0, true);
-  return clade_layer_norm(g, opt.x, weight, bias, row.rank, opt.eps != 0 ? (double)opt.eps : 1e-5);
+  clade_val weight = variable(g, name, "weight", row, 1, true);
+  if (rms) return clade_rms_norm(g, opt.x, weight, row.rank, eps_of(opt.eps));
+  return clade_layer_norm(g, opt.x, weight, variable(g, name, "bias", row, 0, true), row.rank, eps_of(opt.eps));
+}
+
+clade_val clade_nn_layer_norm_(clade_graph *g, const char *name, const clade_layer_norm_opt *opt) {
+  return rows(g, "nn_layer_norm", name, opt, false);
+}
+clade_val clade_nn_rms_norm_(clade_graph *g, const char *name, const clade_layer_norm_opt *opt) {
+  return rows(g, "nn_rms_norm", name, opt, true);
+}
+
+/* ---- groups of channels ---- */
+static clade_val groups(clade_graph *g, const char *layer, const char *name, const clade_group_norm_opt *given,
+                        bool each) {
+  clade_group_norm_opt opt;
+  clade_type x;
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, layer);
+  if (status == CLADE_OK) status = channels_of(g, layer, name, opt.x, &x);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  const clade_dim channels = x.shape.dim[1];
+  if (each && !opt.groups && channels <= INT32_MAX) opt.groups = (int)channels;
+  if (opt.groups < 1 || channels % opt.groups || (each && opt.groups != channels))
+    return clade__graph_fail(g,
+                             CLADE_FAIL(INVALID, "%s \"%s\": .groups is %d; expected %s the %" PRId64 " channels of x",
+                                        layer, name, opt.groups, each ? "0, for" : "a divisor of", channels),
+                             NULL);
+  clade_val weight = variable(g, name, "weight", CLADE_SHAPE(channels), 1, true);
+  clade_val bias = variable(g, name, "bias", CLADE_SHAPE(channels), 0, true);
+  return clade_group_norm(g, opt.x, weight, bias, opt.groups, eps_of(opt.eps));
+}
+
+clade_val clade_nn_group_norm_(clade_graph *g, const char *name, const clade_group_norm_opt *opt) {
+  return groups(g, "nn_group_norm", name, opt, false);
+}
+clade_val clade_nn_instance_norm_(clade_graph *g, const char *name, const clade_group_norm_opt *opt) {
+  return groups(g, "nn_instance_norm", name, opt, true);
 }

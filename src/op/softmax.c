@@ -1,11 +1,19 @@
-/* Softmax along one axis: exp(x - max) / sum of them. Each result is off by (16 + max - x) 2^-23 of itself at the most,
- * besides the rounding to the stored type. A row with NaN or without a finite element becomes NaN. */
+/* Softmax along one axis, exp(x - max) / sum of them, or its logarithm. Each result is off by (16 + max - x) 2^-23 of
+ * itself at the most, a logarithm by that much, besides the rounding to the stored type. A row with NaN or without a
+ * finite element becomes NaN. */
 #include <clade/ops.h>
 
 #include "op/dims.h"
 
+typedef struct attrs {
+  int32_t axis; /* from 0 on */
+  bool log;
+} attrs;
+static const clade_attr table[] = {
+    {"axis", CLADE_ATTR_I32, offsetof(attrs, axis), 1}, {"log", CLADE_ATTR_BOOL, offsetof(attrs, log), 1}, {0}};
+
 static clade_status infer(clade_node *n) {
-  const clade__axis_attrs *a = n->attrs;
+  const attrs *a = n->attrs;
   int axis;
   CLADE_TRY(clade__want_dense(n));
   CLADE_TRY(clade__axis("softmax", a->axis, n->in[0].shape.rank, &axis));
@@ -14,13 +22,15 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-/* dx = (dy - sum(dy * y)) * y */
+/* dx = (dy - sum(dy * y)) * y; of the logarithm: dy - sum(dy) * exp(y) */
 static clade_status grad(clade_grad *g) {
-  const clade__axis_attrs *a = g->node->attrs;
+  const attrs *a = g->node->attrs;
   clade_val dy = g->dout[0], y = g->out[0];
   clade_reduce_opt opt = {.size = sizeof opt, .n_axes = 1, .axes = {a->axis}, .keep = true};
-  opt.x = clade_mul(g->graph, dy, y);
-  g->din[0] = clade_mul(g->graph, clade_sub(g->graph, dy, clade_sum_(g->graph, &opt)), y);
+  opt.x = a->log ? dy : clade_mul(g->graph, dy, y);
+  clade_val sum = clade_sum_(g->graph, &opt);
+  g->din[0] = a->log ? clade_sub(g->graph, dy, clade_mul(g->graph, sum, clade_exp(g->graph, y)))
+                     : clade_mul(g->graph, clade_sub(g->graph, dy, sum), y);
   return CLADE_OK;
 }
 
@@ -29,7 +39,7 @@ typedef struct extent {
 } extent;
 static extent extent_of(const clade_query *q) {
   const clade_shape *x = &q->node->in[0].shape;
-  int axis = ((const clade__axis_attrs *)q->node->attrs)->axis;
+  int axis = ((const attrs *)q->node->attrs)->axis;
   return (extent){clade__product(x, 0, axis), x->dim[axis], clade__product(x, axis + 1, x->rank)};
 }
 
@@ -43,6 +53,7 @@ static clade_status emit(clade_emit *e, const clade_query *q, bool wide) {
   if (x.n == 0) return CLADE_OK;
   clade_kernel_step *s = clade_emit_kernel(e, wide ? "softmax_forward_vec" : "softmax_forward_ref");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  clade_emit_define(s, "LOG", ((const attrs *)q->node->attrs)->log);
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
   clade_emit_index(s, x.outer);
@@ -87,14 +98,25 @@ const clade_op clade__op_softmax = {
     .min_in = 1,
     .max_in = 1,
     .n_out = 1,
-    .attr_bytes = sizeof(clade__axis_attrs),
-    .attrs = clade__axis_table,
+    .attr_bytes = sizeof(attrs),
+    .attrs = table,
     .infer = infer,
     .grad = grad,
     .in_place = in_place,
     .impls = impls,
 };
 
-clade_val clade_softmax(clade_graph *g, clade_val x, int axis) {
-  return clade__axis_node(g, &clade__op_softmax, x, axis);
+static clade_val build(clade_graph *g, clade_val x, int axis, bool log) {
+  clade_type type;
+  attrs a;
+  memset(&a, 0, sizeof a); /* attributes are compared and hashed by their bytes */
+  clade_status status = clade_val_type(g, x, &type);
+  if (status == CLADE_OK) status = clade__axis("x", axis, type.shape.rank, &axis);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, log ? "log_softmax" : "softmax");
+  a.axis = axis;
+  a.log = log;
+  return clade_node_add(g, &clade__op_softmax, NULL, &a, 1, &x, NULL);
 }
+
+clade_val clade_softmax(clade_graph *g, clade_val x, int axis) { return build(g, x, axis, false); }
+clade_val clade_log_softmax(clade_graph *g, clade_val x, int axis) { return build(g, x, axis, true); }

@@ -1,4 +1,4 @@
-/* Softmax along random axes. */
+/* Softmax and its logarithm along random axes. */
 #include <clade/ops.h>
 
 #include <math.h>
@@ -8,6 +8,8 @@
 
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 
+enum { AXIS, LOG };
+
 static void draw(op_case *c, op_random *r) {
   clade_shape shape = op_draw_shape(r, c, 1, 4, c->gradient ? 40 : 10000);
   int axis = (int)op_integer(r, 0, shape.rank - 1);
@@ -15,16 +17,18 @@ static void draw(op_case *c, op_random *r) {
   double range = c->gradient ? 2 : op_chance(r, 0.25) ? 40 : 5;
   c->n_in = 1;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = shape, .low = -range, .high = range};
-  c->i[0] = axis;
-  snprintf(c->note, sizeof c->note, "axis %d", axis);
+  c->i[AXIS] = axis;
+  c->i[LOG] = op_chance(r, 0.5);
+  snprintf(c->note, sizeof c->note, "axis %d%s", axis, c->i[LOG] ? ", logarithm" : "");
 }
 
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
-  out[0] = clade_softmax(g, in[0], c->i[0] - (c->number % 3 == 0 ? c->in[0].shape.rank : 0));
+  int axis = c->i[AXIS] - (c->number % 3 == 0 ? c->in[0].shape.rank : 0);
+  out[0] = c->i[LOG] ? clade_log_softmax(g, in[0], axis) : clade_softmax(g, in[0], axis);
 }
 
 static void reference(const op_case *c, const op_array *in, op_array *out) {
-  int axis = c->i[0];
+  int axis = c->i[AXIS];
   int64_t inner = 1, n = in->shape.dim[axis];
   for (int i = axis + 1; i < in->shape.rank; i++) inner *= in->shape.dim[i];
   op_result(out, c->dtype, in->shape);
@@ -34,9 +38,9 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
     for (int64_t i = 0; i < n; i++) top = fmax(top, in->v[base + i * inner]);
     for (int64_t i = 0; i < n; i++) sum += exp(in->v[base + i * inner] - top);
     for (int64_t i = 0; i < n; i++) {
-      double v = in->v[base + i * inner], y = exp(v - top) / sum;
-      out->v[base + i * inner] = y;
-      out->bound[base + i * inner] = (16 + top - v) * 0x1p-23 * y + 1e-37;
+      double v = in->v[base + i * inner], y = exp(v - top) / sum, off = (16 + top - v) * 0x1p-23;
+      out->v[base + i * inner] = c->i[LOG] ? v - top - log(sum) : y;
+      out->bound[base + i * inner] = c->i[LOG] ? off : off * y + 1e-37;
     }
   }
 }

@@ -205,6 +205,11 @@ static void symbols(void **state) {
   expect(g, clade_top_k_count(g, x, labels, 3), CLADE_SCALAR);
   expect(g, clade_nn_batch_norm(g, "bn", x), CLADE_SHAPE(batch, 4, 6));
   expect(g, clade_nn_layer_norm(g, "ln", x, .n_axes = 2), CLADE_SHAPE(batch, 4, 6));
+  expect(g, clade_nn_rms_norm(g, "rms", x, .n_axes = 2), CLADE_SHAPE(batch, 4, 6));
+  expect(g, clade_nn_group_norm(g, "gn", x, .groups = 2), CLADE_SHAPE(batch, 4, 6));
+  expect(g, clade_nn_instance_norm(g, "in", x), CLADE_SHAPE(batch, 4, 6));
+  expect(g, clade_layer_norm(g, x, (clade_val){0}, (clade_val){0}, 3, 0), CLADE_SHAPE(batch, 4, 6));
+  expect(g, clade_log_softmax(g, x, 0), CLADE_SHAPE(batch, 4, 6));
   expect(g, clade_nn_dropout(g, "d", x, .p = 0.1f), CLADE_SHAPE(batch, 4, 6));
   expect(g, clade_nn_embedding(g, "e", labels, .count = 9, .width = 5), CLADE_SHAPE(batch, 4, 5));
   expect(g, clade_mse(g, x, x), CLADE_SCALAR);
@@ -251,6 +256,18 @@ static clade_val first(clade_graph *g, clade_val x, clade_val i, int row) {
   case 24: return clade_concat(g, 2, (clade_val[]){x, x}, 3);
   case 25: return clade_mse(g, x, i);
   case 26: return clade_binary_cross_entropy(g, x, s);
+  case 27: return clade_rms_norm(g, x, none, 0, 0);
+  case 28: return clade_group_norm(g, x, none, none, 2, 0);
+  case 29: return clade_group_norm(g, x, none, none, 0, 0);
+  case 30: return clade_group_norm(g, x, none, x, 3, 0);
+  case 31: return clade_instance_norm(g, s, none, none, 0);
+  case 32: return clade_instance_norm(g, x, none, none, -1);
+  case 33: return clade_nn_rms_norm(g, "rms", x, .n_axes = -1);
+  case 34: return clade_nn_group_norm(g, "gn", x);
+  case 35: return clade_nn_group_norm(g, "gn", x, .groups = 2);
+  case 36: return clade_nn_instance_norm(g, "in", x, .groups = 1);
+  case 37: return clade_nn_instance_norm(g, "in", i);
+  case 38: return clade_log_softmax(g, x, 3);
   default: return clade_gather(g, x, x);
   }
 }
@@ -284,6 +301,18 @@ static void refusals(void **state) {
                                       "axis 3 is out of range",
                                       "operand 1 is i32",
                                       "expected the same shape",
+                                      "rms_norm: n_axes is 0",
+                                      "group_norm: groups is 2; expected a divisor",
+                                      "group_norm: groups is 0",
+                                      "group_norm: bias is [2, 3, 4]; expected the channels",
+                                      "instance_norm: x is [batch, batch]",
+                                      "group_norm: eps is -1",
+                                      "nn_rms_norm \"rms\": .n_axes is -1",
+                                      "nn_group_norm \"gn\": .groups is 0",
+                                      "nn_group_norm \"gn\": .groups is 2; expected a divisor of the 3",
+                                      "nn_instance_norm \"in\": .groups is 1",
+                                      "nn_instance_norm \"in\": x is i32",
+                                      "log_softmax: x: axis 3 is out of range",
                                       "ids are f32"};
   for (int row = 0; row < (int)CLADE_COUNT(words); row++) {
     clade_graph *g = graph_new();
@@ -315,6 +344,13 @@ static void without_a_graph(void **state) {
   no_value(clade_nn_batch_norm(NULL, "bn", v));
   no_value(clade_layer_norm(NULL, v, v, v, 1, 0));
   no_value(clade_nn_layer_norm(NULL, "ln", v));
+  no_value(clade_rms_norm(NULL, v, v, 1, 0));
+  no_value(clade_group_norm(NULL, v, v, v, 1, 0));
+  no_value(clade_instance_norm(NULL, v, v, v, 0));
+  no_value(clade_log_softmax(NULL, v, 0));
+  no_value(clade_nn_rms_norm(NULL, "rms", v));
+  no_value(clade_nn_group_norm(NULL, "gn", v));
+  no_value(clade_nn_instance_norm(NULL, "in", v));
   no_value(clade_gather(NULL, v, v));
   no_value(clade_nn_embedding(NULL, "e", v, .count = 1, .width = 1));
   no_value(clade_slice(NULL, v, CLADE_SCALAR, CLADE_SCALAR));
