@@ -39,12 +39,16 @@ typedef struct bench_stat {
   double median, min, max; /* seconds */
 } bench_stat;
 typedef struct bench_peer_row {
-  const char *name;
+  const char *name, *against; /* a peer, and which of Clade's contestants its partner is */
   char kernel[96], isa[96];
   int threads, kept, thrown; /* rounds */
   bench_stat seconds;
   double ratio; /* above 1: Clade is faster; of medians over the rounds that were kept */
 } bench_peer_row;
+typedef struct bench_own_row { /* Clade with operands and results in the layouts that its implementation likes best */
+  char impl[64], layouts[96];  /* impl "": there is none, they are dense */
+  bench_stat seconds;
+} bench_own_row;
 typedef struct bench_row {
   char group[16], work[48], shape[160], dtype[8], pass[16], impl[64];
   char *why; /* clade__free; NULL: nothing to tell */
@@ -53,6 +57,7 @@ typedef struct bench_row {
   double items;        /* images of a call of a model; 0: there are none */
   double bound;        /* of bytes: the seconds of a copy of as many, measured now; 0: the device's */
   bench_stat seconds;  /* of a call */
+  bench_own_row own;
   int n_peers;
   bench_peer_row peer[BENCH_MAX_SIDES];
 } bench_row;
@@ -93,21 +98,29 @@ typedef struct bench_side {
   double (*seconds_of_call)(void *state); /* by its own clock, where that is another process's; NULL: by ours */
   char kernel[96], isa[96];
   int threads;
+  int partner;                      /* a peer's: the side of Clade's that it is compared with */
+  bool ours;                        /* Clade itself, once more: no peer */
   double seconds[BENCH_MAX_ROUNDS]; /* of a call, each round's median */
 } bench_side;
 double bench_now(void);
 void bench_pause(double seconds); /* below one */
 bench_stat bench_stat_of(int n, const double *seconds);
-/* Rounds in which each side has a turn, with pauses between them. sides[0] is Clade. Fills the row's figures. */
+/* Rounds in which each side has a turn, with pauses between them. sides[0] is Clade, and others may be. Fills the row's
+ * figures. */
 clade_status bench_race(const bench_job *job, int n, bench_side *sides, bench_row *row);
 void bench_sides_free(int n, bench_side *sides);
 
 /* ---- bench_clade.c: a graph without inputs: all it reads are variables, so that nothing is copied in ---- */
+typedef enum bench_kind {
+  BENCH_WEIGHT,  /* what is packed of it is kept */
+  BENCH_OPERAND, /* as if another node had computed it: its packing is part of the work */
+  BENCH_FRESH    /* the same, and written anew before each call */
+} bench_kind;
 typedef struct bench_value {
   char name[24];
   const void *data; /* borrowed, in the variable's type */
   size_t bytes;
-  bool fresh; /* not a weight: written anew before each call */
+  bench_kind kind;
 } bench_value;
 typedef struct bench_clade {
   clade_graph *graph;
@@ -117,19 +130,26 @@ typedef struct bench_clade {
   clade_ticket ticket;
   bench_value *values;
   size_t n_values, capacity;
+  const char *prefer;   /* implementations that are asked for; NULL: none */
   const char *assigned; /* a variable that the graph gives a new value, which is the result; NULL: outputs are */
-  clade_dtype out;      /* of the results "y0", "y1", … */
+  clade_type out;       /* of the results "y0", "y1", … */
   size_t out_elements;  /* of one */
-  void *raw;
+  void *raw, *dense;
 } bench_clade;
 clade_val bench_variable(bench_clade *c, const char *name, clade_dtype dtype, clade_shape shape, const void *data,
-                         bool fresh);
+                         bench_kind kind);
+/* An operand whose data lie in the type's layout; the value is dense, for whoever does not want it as it is. */
+clade_val bench_laid(bench_clade *c, const char *name, const clade_type *type, const void *data);
 /* The same as a parameter, which an update in the graph gives its results. */
 clade_val bench_parameter(bench_clade *c, const char *name, clade_dtype dtype, clade_shape shape, const void *data);
 /* Compiles the graph and makes a side of it; the side owns `c` then, also where this fails. */
 clade_status bench_clade_side(const bench_job *job, bench_clade *c, bench_side *side);
 /* Implementation, and explanation, of the first node of an op. */
 clade_status bench_clade_row(const bench_clade *c, const char *op, bench_row *row);
+
+/* ---- bench_layout.c: between dense and blocked, on the host ---- */
+void bench_pack(const clade_type *type, const void *dense, void *packed); /* by type.layout; lanes that pad: zero */
+void bench_unpack(const clade_type *type, const void *packed, void *dense);
 
 /* ---- bench_data.c: numbers, the same for the same seed, and what checks need ---- */
 void bench_random(uint64_t seed, size_t n, double scale, float *x); /* uniform in [-scale, scale) */

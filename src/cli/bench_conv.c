@@ -10,7 +10,6 @@ enum { MOST_ELEMENTS = 1 << 27 };
 static const double most_flops = 2e10;
 
 static const char *const pass_names[] = {"fwd", "bwd-data", "bwd-weights"};
-static const char *const ops[] = {"conv2d", "conv2d_data", "conv2d_weights"};
 
 static bool is_result(const bench_conv_work *w, int role) { return role == (int)bench_conv_result(w); }
 static bool is_weight(int role) { return role == BENCH_W; }
@@ -54,14 +53,12 @@ static clade_status work_of(const bench_job *job, const bench_shape *shape, benc
   return CLADE_OK;
 }
 
-static int64_t count_of(const bench_conv_work *w, int role) { return is_weight(role) ? 1 : w->chain; }
-
 /* Operands, and what they are in the job's type. */
 static clade_status numbers(const bench_job *job, bench_conv_work *w, void *raw[BENCH_ROLES]) {
   double spread = sqrt(3.0 / (double)(w->c / w->groups * w->kernel * w->kernel));
   for (int i = 0; i < BENCH_ROLES; i++) {
     if (is_result(w, i)) continue;
-    size_t n = w->elements[i] * (size_t)count_of(w, i);
+    size_t n = w->elements[i] * (size_t)bench_conv_count(w, i);
     w->data[i] = clade__new(n, sizeof(float));
     raw[i] = clade__new(n, sizeof(float));
     if (!w->data[i] || !raw[i]) return CLADE_NO_MEMORY;
@@ -71,79 +68,35 @@ static clade_status numbers(const bench_job *job, bench_conv_work *w, void *raw[
   return CLADE_OK;
 }
 
-static clade_val convolve(bench_clade *c, const bench_conv_work *w, clade_val x, clade_val weight) {
-  int stride = (int)w->stride, pad = (int)w->pad;
-  return clade_conv2d(c->graph, x, weight, .stride = {stride, stride}, .pad = {pad, pad}, .groups = (int)w->groups);
-}
-
-/* The operand of one call. What is no operand of this pass is a variable all the same, which nothing reads. */
-static clade_val operand(const bench_job *job, bench_clade *c, const bench_conv_work *w, int role, int call,
-                         void *raw[BENCH_ROLES]) {
-  static const char letter[] = "xwy";
-  char name[24];
-  size_t bytes;
-  snprintf(name, sizeof name, "%c%d", letter[role], call);
-  if (clade_dtype_bytes(job->dtype, (int64_t)w->elements[role], &bytes)) return (clade_val){0};
-  if (is_result(w, role))
-    return clade_variable(c->graph, name, job->dtype, w->shape[role], (clade_initial){CLADE_INIT_ZERO, 0, 0});
-  return bench_variable(c, name, job->dtype, w->shape[role], (char *)raw[role] + (size_t)call * bytes,
-                        !is_weight(role));
-}
-
-static clade_status build(const bench_job *job, const bench_conv_work *w, void *raw[BENCH_ROLES], bench_clade *c) {
-  clade_val v[BENCH_ROLES] = {{0}}, result;
-  char name[24];
-  CLADE_TRY(clade_graph_new(&c->graph));
-  for (int i = 0; i < (int)w->chain; i++) {
-    for (int role = 0; role < BENCH_ROLES; role++) {
-      bool once = is_weight(role) || is_result(w, role);
-      if (!(once && i) && !(w->pass == BENCH_FORWARD && role == BENCH_Y)) v[role] = operand(job, c, w, role, i, raw);
-    }
-    result = convolve(c, w, v[BENCH_X], v[BENCH_W]);
-    if (w->pass != BENCH_FORWARD)
-      CLADE_TRY(clade_gradients(c->graph, result, v[BENCH_Y], 1, &v[bench_conv_result(w)], &result));
-    snprintf(name, sizeof name, "y%d", i);
-    clade_output(c->graph, name, result);
-  }
-  return CLADE_OK;
-}
-
-static clade_status clade_side(const bench_job *job, const bench_conv_work *w, void *raw[BENCH_ROLES],
-                               bench_side *side) {
-  bench_clade *c = clade__new(1, sizeof *c);
-  if (!c) return CLADE_NO_MEMORY;
-  c->out = job->dtype;
-  c->out_elements = w->elements[bench_conv_result(w)];
-  clade_status status = build(job, w, raw, c);
-  clade_status made = bench_clade_side(job, c, side);
-  return status == CLADE_OK ? made : status;
-}
-
-static clade_status compete(bench_job *job, const bench_conv_work *w, void *raw[BENCH_ROLES], bench_row *row,
-                            bench_side *sides, int *n) {
+static clade_status compete(bench_job *job, const bench_conv_data *d, bench_conv_data *own, bench_row *row,
+                            bench_side *sides) {
   static const char *const names[] = {"onednn", "onednn_nchw"};
-  *n = 1;
-  CLADE_TRY(clade_side(job, w, raw, &sides[0]));
-  CLADE_TRY(bench_clade_row(sides[0].state, ops[w->pass], row));
+  int n = 1;
+  CLADE_TRY(bench_conv_clade(job, d, &sides[0]));
+  CLADE_TRY(bench_conv_row(&sides[0], d->work->pass, row));
+  CLADE_TRY(bench_conv_own(job, d, &sides[0], own, &sides[1], row));
+  n += *row->own.impl != 0;
+  int partner = n - 1; /* of a peer in layouts of its own */
   for (int i = 0; i < 2; i++) {
     if (!bench_wants(job, names[i])) continue;
-    const char *reason = bench_onednn_conv(job, w, i == 1, &sides[*n]);
+    const char *reason = bench_onednn_conv(job, d->work, i == 1, &sides[n]);
     if (reason) bench_missing(job, names[i], reason);
-    *n += !reason;
+    sides[n].partner = i == 0 ? partner : 0;
+    n += !reason;
   }
-  for (int i = 0; i < *n; i++) CLADE_TRY(bench_conv_check(job, w, &sides[i]));
-  return bench_race(job, *n, sides, row);
+  for (int i = 0; i < n; i++) CLADE_TRY(bench_conv_check(job, d->work, &sides[i]));
+  return bench_race(job, n, sides, row);
 }
 
 static clade_status measure(bench_job *job, bench_conv_work *w, bench_row *row) {
   bench_side sides[BENCH_MAX_SIDES] = {{0}};
-  void *raw[BENCH_ROLES] = {NULL};
-  int n = 0;
-  clade_status status = numbers(job, w, raw);
-  if (status == CLADE_OK) status = compete(job, w, raw, row, sides, &n);
-  bench_sides_free(n, sides);
+  bench_conv_data data = {.work = w}, own = {0};
+  clade_status status = numbers(job, w, data.raw);
+  if (status == CLADE_OK) status = compete(job, &data, &own, row, sides);
+  bench_sides_free(BENCH_MAX_SIDES, sides);
+  bench_conv_own_free(&own);
   for (int i = 0; i < BENCH_ROLES; i++) {
-    clade__free(raw[i]);
+    clade__free(data.raw[i]);
     clade__free(w->data[i]);
   }
   return status;

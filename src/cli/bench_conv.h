@@ -26,6 +26,26 @@ typedef struct bench_conv_work {
 static inline bench_role bench_conv_result(const bench_conv_work *w) {
   return w->pass == BENCH_FORWARD ? BENCH_Y : w->pass == BENCH_BACKWARD_DATA ? BENCH_X : BENCH_W;
 }
+static inline int64_t bench_conv_count(const bench_conv_work *w, int role) { /* how many of them a chain has */
+  return role == BENCH_W && bench_conv_result(w) != BENCH_W ? 1 : w->chain;
+}
+/* The same with its operands' values in the job's type, and, for Clade's graphs, in some layout. */
+typedef struct bench_conv_data {
+  const bench_conv_work *work;
+  clade_layout layout[BENCH_ROLES]; /* of all but a weight that is read, which stays dense and is packed once */
+  void *raw[BENCH_ROLES];
+} bench_conv_data;
+
+/* ---- bench_conv_clade.c ---- */
+/* Clade from and to NCHW. */
+clade_status bench_conv_clade(const bench_job *job, const bench_conv_data *data, bench_side *side);
+clade_status bench_conv_row(const bench_side *side, bench_pass pass, bench_row *row); /* implementation, and why */
+/* Clade in the layouts in which it is fastest, of all that an implementation asks for, where it is faster so than from
+ * and to NCHW; else row->own.impl stays empty and the side unmade. `own` holds the operands, for bench_conv_own_free.
+ */
+clade_status bench_conv_own(const bench_job *job, const bench_conv_data *dense, const bench_side *nchw,
+                            bench_conv_data *own, bench_side *side, bench_row *row);
+void bench_conv_own_free(bench_conv_data *own);
 
 /* ---- bench_conv_check.c ---- */
 clade_status bench_conv_check(const bench_job *job, const bench_conv_work *work, bench_side *side);

@@ -43,7 +43,7 @@ static clade_val operand(const bench_job *job, bench_clade *c, const char *name,
                          const char *raw, bool frozen) {
   char text[24];
   snprintf(text, sizeof text, "%s%d", name, i);
-  return bench_variable(c, text, job->dtype, shape, raw, !frozen);
+  return bench_variable(c, text, job->dtype, shape, raw, frozen ? BENCH_WEIGHT : BENCH_FRESH);
 }
 
 static clade_status build(const bench_job *job, const bench_gemm_work *w, const char *raw_a, const char *raw_b,
@@ -71,7 +71,7 @@ static clade_status clade_side(const bench_job *job, const bench_gemm_work *w, c
                                bench_side *side) {
   bench_clade *c = clade__new(1, sizeof *c);
   if (!c) return CLADE_NO_MEMORY;
-  c->out = job->dtype;
+  c->out = (clade_type){.dtype = job->dtype};
   c->out_elements = w->c_elements;
   clade_status status = build(job, w, raw_a, raw_b, c);
   clade_status made = bench_clade_side(job, c, side); /* a graph that was not built says so again */

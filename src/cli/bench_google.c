@@ -26,6 +26,7 @@ static json_t *document(const bench_job *job) {
   for (size_t i = 0; i < job->n_rows; i++) {
     const bench_row *row = &job->rows[i];
     json_array_append_new(list, benchmark(row, "clade", row->seconds, row->rounds));
+    if (*row->own.impl) json_array_append_new(list, benchmark(row, "clade_own", row->own.seconds, row->rounds));
     for (int p = 0; p < row->n_peers; p++)
       json_array_append_new(list, benchmark(row, row->peer[p].name, row->peer[p].seconds, row->peer[p].kept));
   }

@@ -41,10 +41,10 @@ static clade_status build(const bench_model_work *w, bench_clade *c) {
   CLADE_TRY(clade_graph_new(&c->graph));
   clade_graph_train(c->graph, w->train);
   clade_val x =
-      bench_variable(c, "bench.x", CLADE_F32, CLADE_SHAPE(w->batch, w->channels, w->side, w->side), w->x, true);
+      bench_variable(c, "bench.x", CLADE_F32, CLADE_SHAPE(w->batch, w->channels, w->side, w->side), w->x, BENCH_FRESH);
   clade_val y = model_by_name(w->model)(c->graph, x, (int)w->classes, NULL);
   if (w->train) {
-    clade_val labels = bench_variable(c, "bench.labels", CLADE_I32, CLADE_SHAPE(w->batch), w->labels, true);
+    clade_val labels = bench_variable(c, "bench.labels", CLADE_I32, CLADE_SHAPE(w->batch), w->labels, BENCH_FRESH);
     y = clade_cross_entropy(c->graph, y, labels);
     (void)clade_minimise(c->graph, y, .optimizer = clade_sgd(.lr = 0.01, .momentum = 0.9));
   }
@@ -55,7 +55,7 @@ static clade_status build(const bench_model_work *w, bench_clade *c) {
 static clade_status clade_side(const bench_job *job, const bench_model_work *w, bench_side *side) {
   bench_clade *c = clade__new(1, sizeof *c);
   if (!c) return CLADE_NO_MEMORY;
-  c->out = CLADE_F32;
+  c->out = (clade_type){.dtype = CLADE_F32};
   c->out_elements = w->results;
   clade_status status = build(w, c);
   clade_status made = bench_clade_side(job, c, side);

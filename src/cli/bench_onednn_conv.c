@@ -12,11 +12,8 @@ typedef struct contestant {
   dnn_tensor *tensors[BENCH_ROLES]; /* one for each call; a weight that is read is one */
 } contestant;
 
-static int64_t count_of(const bench_conv_work *w, int role) {
-  return role == BENCH_W && bench_conv_result(w) != BENCH_W ? 1 : w->chain;
-}
 static dnn_tensor *tensor_of(const contestant *s, int role, int64_t call) {
-  return &s->tensors[role][count_of(s->work, role) > 1 ? call : 0];
+  return &s->tensors[role][bench_conv_count(s->work, role) > 1 ? call : 0];
 }
 
 /* What each pass calls x, w and y: arguments and queries. */
@@ -64,9 +61,9 @@ static bool make_tensors(contestant *s) {
   for (int role = 0; role < BENCH_ROLES; role++) {
     dnn_md plain;
     const dnn_md *own = bench_dnn.query_md(s->desc, queries[w->pass][role], 0);
-    s->tensors[role] = clade__new((size_t)count_of(w, role), sizeof(dnn_tensor));
+    s->tensors[role] = clade__new((size_t)bench_conv_count(w, role), sizeof(dnn_tensor));
     if (!own || !s->tensors[role] || !describe(w, role, DNN_ABCD, DNN_ABCDE, &plain)) return false;
-    for (int64_t i = 0; i < count_of(w, role); i++) {
+    for (int64_t i = 0; i < bench_conv_count(w, role); i++) {
       const float *from = w->data[role] ? w->data[role] + (size_t)i * w->elements[role] : NULL;
       if (!bench_dnn_tensor(&s->tensors[role][i], &plain, own, w->elements[role], from)) return false;
     }
@@ -77,7 +74,7 @@ static bool make_tensors(contestant *s) {
 static void release(void *state) {
   contestant *s = state;
   for (int role = 0; role < BENCH_ROLES; role++) {
-    for (int64_t i = 0; s->tensors[role] && i < count_of(s->work, role); i++)
+    for (int64_t i = 0; s->tensors[role] && i < bench_conv_count(s->work, role); i++)
       bench_dnn_tensor_free(&s->tensors[role][i]);
     clade__free(s->tensors[role]);
   }
@@ -102,7 +99,7 @@ static contestant *contestant_new(const bench_conv_work *w, bool plain, bool pla
 static clade_status refresh(void *state) {
   contestant *s = state;
   for (int role = 0; role < BENCH_ROLES; role++)
-    for (int64_t i = 0; role != BENCH_W && i < count_of(s->work, role); i++) {
+    for (int64_t i = 0; role != BENCH_W && i < bench_conv_count(s->work, role); i++) {
       dnn_tensor *t = &s->tensors[role][i];
       if (t->from) memcpy(t->data, t->from, t->elements * sizeof *t->data);
       if (t->from && !s->plain && !bench_dnn_move(t->in, t->plain, t->own))

@@ -43,7 +43,7 @@ static clade_status clade_side(const bench_job *job, const bench_op_work *w, ben
     if (status == CLADE_OK && !c->assigned) clade_output(c->graph, "y0", result);
     if (clade_graph_status(c->graph)) status = CLADE_OK; /* compiling tells that one */
   }
-  c->out = w->dtype;
+  c->out = (clade_type){.dtype = w->dtype};
   c->out_elements = (size_t)elements;
   clade_status made = bench_clade_side(job, c, side);
   return status == CLADE_OK ? made : status;

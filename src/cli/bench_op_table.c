@@ -44,10 +44,10 @@ static clade_shape image(const bench_op_work *w) { return CLADE_SHAPE(w->n, w->c
 static int64_t rows_of(const bench_op_work *w) { return w->n * w->c * w->h; }
 static clade_shape matrix(const bench_op_work *w) { return CLADE_SHAPE(rows_of(w), w->w); }
 static clade_val first(const bench_op_work *w, bench_clade *c, clade_shape shape) {
-  return bench_variable(c, "a", w->dtype, shape, w->raw_a, false);
+  return bench_variable(c, "a", w->dtype, shape, w->raw_a, BENCH_OPERAND);
 }
 static clade_val second(const bench_op_work *w, bench_clade *c, clade_shape shape) {
-  return bench_variable(c, "b", w->dtype, shape, w->raw_b, false);
+  return bench_variable(c, "b", w->dtype, shape, w->raw_b, BENCH_OPERAND);
 }
 static double a_at(const bench_op_work *w, int64_t i) { return (double)w->a[i]; }
 static double b_at(const bench_op_work *w, int64_t i) { return (double)w->b[i]; }
@@ -279,7 +279,7 @@ static double pad_of(bench_op_work *w, int64_t i) {
   return x < 0 || y < 0 || x >= w->w || y >= w->h ? 0 : a_at(w, (plane * w->h + y) * w->w + x);
 }
 static clade_val numbers(const bench_op_work *w, bench_clade *c) {
-  return bench_variable(c, "ids", CLADE_I32, CLADE_SHAPE(rows_of(w)), w->ids, false);
+  return bench_variable(c, "ids", CLADE_I32, CLADE_SHAPE(rows_of(w)), w->ids, BENCH_OPERAND);
 }
 static clade_val gather(const bench_op_work *w, bench_clade *c) {
   return clade_gather(c->graph, first(w, c, matrix(w)), numbers(w, c));

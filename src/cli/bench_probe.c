@@ -156,10 +156,10 @@ typedef struct probe {
 static clade_status probe_side(const bench_job *job, const probe *p, bench_side *side) {
   bench_clade *c = clade__new(1, sizeof *c);
   if (!c) return CLADE_NO_MEMORY;
-  c->out = CLADE_F32;
+  c->out = (clade_type){.dtype = CLADE_F32};
   c->out_elements = p->elements;
   clade_status status = clade_graph_new(&c->graph);
-  clade_val x = bench_variable(c, "x", CLADE_F32, CLADE_SHAPE((int64_t)p->elements), p->x, false);
+  clade_val x = bench_variable(c, "x", CLADE_F32, CLADE_SHAPE((int64_t)p->elements), p->x, BENCH_OPERAND);
   clade_output(c->graph, "y0", clade_node_add(c->graph, p->op, NULL, p->attrs, 1, &x, NULL));
   clade_status made = bench_clade_side(job, c, side);
   return status == CLADE_OK ? made : status;

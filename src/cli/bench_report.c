@@ -32,6 +32,8 @@ void bench_show_device(const bench_job *job) {
           job->copy_by);
 }
 
+static bool has_own(const bench_row *row) { return !strcmp(row->group, "conv"); }
+
 static void show_head(bench_job *job, const bench_row *row) {
   job->columns = row->n_peers;
   fprintf(job->to, "\n%-20s %-5s %-12s %5s %11s %11s %11s %9s %6s", row->group, "dtype", "impl", "chain", "median ms",
@@ -39,6 +41,7 @@ static void show_head(bench_job *job, const bench_row *row) {
           row->flops > 0   ? "peak"
           : row->items > 0 ? ""
                            : "copy");
+  if (has_own(row)) fprintf(job->to, " %11s", "own layouts");
   for (int i = 0; i < row->n_peers; i++) fprintf(job->to, " %14s %6s", row->peer[i].name, "ratio");
   fputc('\n', job->to);
 }
@@ -53,6 +56,8 @@ static void show_row(bench_job *job, const bench_row *row) {
     fprintf(job->to, "%5.0f%%", 100 * (row->flops > 0 ? of_peak(job, row) : of_copy(job, row)));
   else
     fprintf(job->to, "%6s", "");
+  if (has_own(row) && *row->own.impl) fprintf(job->to, " %11.2f", figure(row, row->own.seconds.median));
+  if (has_own(row) && !*row->own.impl) fprintf(job->to, " %11s", "the same");
   for (int i = 0; i < row->n_peers; i++) {
     const bench_peer_row *p = &row->peer[i];
     fprintf(job->to, " %14.2f %6.3f", figure(row, p->seconds.median), p->ratio);
@@ -60,6 +65,8 @@ static void show_row(bench_job *job, const bench_row *row) {
   }
   fputc('\n', job->to);
   if (job->explain && row->why) fprintf(job->to, "    %s\n", row->why);
+  if (job->explain && *row->own.impl)
+    fprintf(job->to, "    in its own layouts: %s, %s\n", row->own.impl, row->own.layouts);
   fflush(job->to);
 }
 
@@ -145,24 +152,33 @@ static json_t *peers_json(const bench_row *row) {
   json_t *peers = json_object();
   for (int i = 0; i < row->n_peers; i++) {
     const bench_peer_row *p = &row->peer[i];
-    json_t *peer = json_pack(
-        "{s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:o, s:o}", "gflops", per_second(row->flops, p->seconds.median),
-        "gbs", per_second(row->bytes, p->seconds.median), "ratio", p->ratio, "seconds", p->seconds.median,
-        "seconds_min", p->seconds.min, "seconds_max", p->seconds.max, "rounds_kept", p->kept, "rounds_thrown",
-        p->thrown, "threads", p->threads, "kernel", cli_json_text(p->kernel), "isa", cli_json_text(p->isa));
+    json_t *peer =
+        json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:i, s:i, s:i, s:o, s:o}", "against", p->against, "gflops",
+                  per_second(row->flops, p->seconds.median), "gbs", per_second(row->bytes, p->seconds.median), "ratio",
+                  p->ratio, "seconds", p->seconds.median, "seconds_min", p->seconds.min, "seconds_max", p->seconds.max,
+                  "rounds_kept", p->kept, "rounds_thrown", p->thrown, "threads", p->threads, "kernel",
+                  cli_json_text(p->kernel), "isa", cli_json_text(p->isa));
     cli_json_set(peers, p->name, peer);
   }
   return peers;
 }
 
+static json_t *own_json(const bench_row *row) {
+  const bench_own_row *own = &row->own;
+  if (!*own->impl) return json_null();
+  return json_pack("{s:s, s:s, s:f, s:f, s:f, s:f}", "impl", own->impl, "layouts", own->layouts, "gflops",
+                   per_second(row->flops, own->seconds.median), "seconds", own->seconds.median, "seconds_min",
+                   own->seconds.min, "seconds_max", own->seconds.max);
+}
+
 static json_t *row_json(const bench_job *job, const bench_row *row) {
-  return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o}",
+  return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}",
                    "group", row->group, "work", row->work, "shape", row->shape, "dtype", row->dtype, "pass", row->pass,
                    "impl", row->impl, "why", cli_json_text(row->why), "chain", CLADE_MAX(row->chain, 1), "rounds",
                    row->rounds, "seconds", row->seconds.median, "seconds_min", row->seconds.min, "seconds_max",
                    row->seconds.max, "gflops", gflops(row), "gbs", gbs(row), "fraction_of_peak", of_peak(job, row),
-                   "fraction_of_copy", of_copy(job, row), "images_per_s", images(row, row->seconds.median), "peers",
-                   peers_json(row));
+                   "fraction_of_copy", of_copy(job, row), "images_per_s", images(row, row->seconds.median), "own",
+                   own_json(row), "peers", peers_json(row));
 }
 
 static json_t *summary_json(const bench_job *job) {
@@ -197,6 +213,7 @@ static int report_csv(const bench_job *job) {
   for (size_t i = 0; i < job->n_rows; i++) {
     const bench_row *row = &job->rows[i];
     csv_line(job, row, "clade", row->impl, row->seconds, 0);
+    if (*row->own.impl) csv_line(job, row, "clade_own", row->own.impl, row->own.seconds, 0);
     for (int p = 0; p < row->n_peers; p++)
       csv_line(job, row, row->peer[p].name, row->peer[p].kernel, row->peer[p].seconds, row->peer[p].ratio);
   }

@@ -76,13 +76,18 @@ static int keep(int rounds, const bench_side *us, const bench_side *peer, double
 static bool enough(int rounds, int wanted, int n, const bench_side *sides) {
   double ours[BENCH_MAX_ROUNDS], theirs[BENCH_MAX_ROUNDS];
   for (int i = 1; i < n; i++)
-    if (keep(rounds, &sides[0], &sides[i], ours, theirs) < wanted) return false;
+    if (!sides[i].ours && keep(rounds, &sides[sides[i].partner], &sides[i], ours, theirs) < wanted) return false;
   return true;
+}
+
+static bench_stat each(bench_stat s, double calls) {
+  return (bench_stat){s.median / calls, s.min / calls, s.max / calls};
 }
 
 static void compare(int rounds, const bench_side *us, const bench_side *peer, double calls, bench_peer_row *row) {
   double ours[BENCH_MAX_ROUNDS], theirs[BENCH_MAX_ROUNDS];
   row->name = peer->name;
+  row->against = us->name;
   memcpy(row->kernel, peer->kernel, sizeof row->kernel);
   memcpy(row->isa, peer->isa, sizeof row->isa);
   row->threads = peer->threads;
@@ -90,7 +95,7 @@ static void compare(int rounds, const bench_side *us, const bench_side *peer, do
   row->thrown = rounds - row->kept;
   row->seconds = bench_stat_of(row->kept, theirs);
   row->ratio = row->seconds.median / bench_stat_of(row->kept, ours).median;
-  row->seconds.median /= calls, row->seconds.min /= calls, row->seconds.max /= calls;
+  row->seconds = each(row->seconds, calls);
 }
 
 clade_status bench_race(const bench_job *job, int n, bench_side *sides, bench_row *row) {
@@ -102,10 +107,13 @@ clade_status bench_race(const bench_job *job, int n, bench_side *sides, bench_ro
       if (n > 1) bench_pause(pause_seconds);
     }
   row->rounds = rounds;
-  row->seconds = bench_stat_of(rounds, sides[0].seconds);
-  row->seconds.median /= calls, row->seconds.min /= calls, row->seconds.max /= calls;
-  row->n_peers = n - 1;
-  for (int i = 1; i < n; i++) compare(rounds, &sides[0], &sides[i], calls, &row->peer[i - 1]);
+  row->seconds = each(bench_stat_of(rounds, sides[0].seconds), calls);
+  row->n_peers = 0;
+  for (int i = 1; i < n; i++)
+    if (sides[i].ours)
+      row->own.seconds = each(bench_stat_of(rounds, sides[i].seconds), calls);
+    else
+      compare(rounds, &sides[sides[i].partner], &sides[i], calls, &row->peer[row->n_peers++]);
   return CLADE_OK;
 }
 

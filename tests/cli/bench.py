@@ -75,6 +75,11 @@ class Bench(unittest.TestCase):
         rows = document(found)["rows"]
         self.assertEqual([(row["pass"], row["work"]) for row in rows],
                          [(p, w) for p in ["fwd", "bwd-data", "bwd-weights"] for w in ["grouped", "strided"]])
+        for row in rows:
+            if row["own"]:
+                self.assertIn("in blocks of", row["own"]["layouts"])
+            for name, peer in row["peers"].items():
+                self.assertEqual(peer["against"], "clade_own" if row["own"] and name == "onednn" else "clade")
 
     def test_ops(self):
         with open(os.path.join(clade.ROOT, "src", "cli", "bench_op_table.c"), encoding="utf-8") as table:
