@@ -8,41 +8,228 @@
  * and inner channel. EPILOGUE computes r from i0 at (row, column): a channel and a pixel of the image `batch`. */
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 
-#ifdef WANT_conv2d_gather_vec
-/* For a core with vectors of WIDTH floats. */
-#define APART     __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
-#define ALIGNED   __attribute__((aligned(64)))
-#define VECTOR    CLADE_PASTE(float, WIDTH)
-#define VLOAD     CLADE_PASTE(vload, WIDTH)
-#define VSTORE    CLADE_PASTE(vstore, WIDTH)
-#define PANEL     (VECTORS * WIDTH)
-#define TILE      (ROWS * PANEL)
-#define SPACED(n) (((n) + 31) / 32 * 32 + 16) /* no power of two, so that lines do not meet in a cache */
+#ifdef WANT_conv2d_gather_direct
+/* For a core with vectors of WIDTH floats, which lie along the channels of the result. Registers hold a tile of PLACES
+ * places by a panel of channels: a step of the inner axis is a broadcast for each place and a vector of weights for
+ * each vector of the panel.
+ *
+ * A work-item does a box of the result: images, lines, columns and channels. Of some channels of the source at a time
+ * it copies what the box needs, the channels of a place side by side and zeros around; then, panel by panel, the
+ * weights of these channels, which stay in the first cache while all places go by. So neither edges nor the layout of
+ * the source matter to the tiles. With DEPTHWISE the channels of x are those of the result: they are copied panel by
+ * panel.
+ *
+ * Where div is above 1 the places of the result fall into phases, p = phase + div * place: all places of a phase have
+ * the same taps, and to neighbours belong neighbours of the source.
+ *
+ * taps: height and width of the kernel; the weights' strides of group, panel, row inside of it, inner channel and tap.
+ * part: images, lines, columns and channels of a box; inner channels at a time; taps at a time: all, a line of them (1)
+ * or one (2); what lies in blocks of 16 channels: the source (1), the result (2); 4: the
+ * weights lie in panels. */
+#define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
+#define ALIGNED __attribute__((aligned(64)))
+#define VECTOR  CLADE_PASTE(float, WIDTH)
+#define VLOAD   CLADE_PASTE(vload, WIDTH)
+#define VSTORE  CLADE_PASTE(vstore, WIDTH)
+#define PANEL   (VECTORS * WIDTH)
+#define TILE    (PLACES * PANEL)
 
-/* `room` is how many elements there are from x on. */
-APART static void FN(copy)(const __global STORAGE(T) * x, int room, int step, int count, const int *to, const int *from,
-                           const int *many, float *out) {
-  for (int i = 0; i < count; i++) {
-    const int n = many[i], at = from[i];
-    float *line = out + to[i];
-    int l = 0;
-    if (step == 1 && n >= 8) { /* the last vector ends with the piece */
-      for (; l + 8 < n; l += 8) vstore8(LOADN(8, T, x, at + l), 0, line + l);
-      vstore8(LOADN(8, T, x, at + n - 8), 0, line + n - 8);
-      continue;
-    }
-    if (step == 2)
-      for (; l + 8 <= n && at + 2 * l + 16 <= room; l += 8) vstore8(LOAD16(T, x, at + 2 * l).even, 0, line + l);
+APART static void FN(zero)(float *to, int n) {
+  int i = 0;
+  for (; i + 8 <= n; i += 8) vstore8((float8)(0), 0, to + i);
 #pragma clang loop vectorize(disable)
-    for (; l < n; l++) line[l] = LOAD(T, x, at + l * step);
+  for (; i < n; i++) to[i] = 0;
+}
+
+/* Eight vectors of eight are transposed in registers. */
+__attribute__((always_inline)) static inline void FN(turn)(float8 *x) {
+  float8 y[8];
+#pragma unroll
+  for (int l = 0; l < 8; l += 2) {
+    y[l] = (float8)(x[l].s0, x[l + 1].s0, x[l].s1, x[l + 1].s1, x[l].s4, x[l + 1].s4, x[l].s5, x[l + 1].s5);
+    y[l + 1] = (float8)(x[l].s2, x[l + 1].s2, x[l].s3, x[l + 1].s3, x[l].s6, x[l + 1].s6, x[l].s7, x[l + 1].s7);
+  }
+#pragma unroll
+  for (int l = 0; l < 8; l += 4)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      x[l + 2 * h] = (float8)(y[l + h].s01, y[l + 2 + h].s01, y[l + h].s45, y[l + 2 + h].s45);
+      x[l + 2 * h + 1] = (float8)(y[l + h].s23, y[l + 2 + h].s23, y[l + h].s67, y[l + 2 + h].s67);
+    }
+#pragma unroll
+  for (int l = 0; l < 4; l++) {
+    const float8 low = x[l], high = x[l + 4];
+    x[l] = (float8)(low.lo, high.lo);
+    x[l + 4] = (float8)(low.hi, high.hi);
   }
 }
 
-/* A block of `rows` channels x `strip` places is one work-item's, for `batch` groups after each other: to (channel,
- * tap) k belongs what begins at at[k] of the lines.
- *
- * Where div is above 1 the places of the result fall into phases, p = phase + div * place: all places of a phase have
- * the same taps, and to neighbours belong neighbours of the source. */
+/* Of `many` places, `step` apart, n channels each, to places `pitch` apart: from blocks of 16 channels, `block` apart,
+ * or from planes of one. */
+APART static void FN(copy_blocked)(const __global STORAGE(T) * x, int block, int step, int many, int n, int pitch,
+                                   float *to) {
+  for (int c = 0; c < n; c += 16, x += block, to += 16) {
+    const int lanes = min(n - c, 16);
+    if (lanes == 16)
+      for (int i = 0; i < many; i++)
+#pragma unroll
+        for (int v = 0; v < 16 / WIDTH; v++)
+          VSTORE(LOADN(WIDTH, T, x, i * step * 16 + v * WIDTH), 0, to + i * pitch + v * WIDTH);
+    else
+      for (int i = 0; i < many; i++)
+#pragma clang loop vectorize(disable)
+        for (int l = 0; l < lanes; l++) to[i * pitch + l] = LOAD(T, x, i * step * 16 + l);
+  }
+}
+APART static void FN(copy_dense)(const __global STORAGE(T) * x, int plane, int step, int many, int n, int pitch,
+                                 float *to) {
+  int c = 0;
+  for (; c + 8 <= n && step == 1 && many >= 8; c += 8, x += 8 * plane)
+    for (int i = 0; i < many; i += 8) { /* the last eight end with the line */
+      const int at = min(i, many - 8);
+      float8 eight[8];
+#pragma unroll
+      for (int l = 0; l < 8; l++) eight[l] = LOADN(8, T, x, l * plane + at);
+      FN(turn)(eight);
+#pragma unroll
+      for (int l = 0; l < 8; l++) vstore8(eight[l], 0, to + (at + l) * pitch + c);
+    }
+  for (; c + 8 <= n && step == 2 && many > 8; c += 8, x += 8 * plane) {
+    for (int l = 0; l < 8; l++) to[(many - 1) * pitch + c + l] = LOAD(T, x, l * plane + 2 * (many - 1));
+    for (int i = 0; i < many - 1; i += 8) {
+      const int at = min(i, many - 9); /* nothing behind the last place is read */
+      float8 eight[8];
+#pragma unroll
+      for (int l = 0; l < 8; l++) eight[l] = LOADN(16, T, x, l * plane + 2 * at).even;
+      FN(turn)(eight);
+#pragma unroll
+      for (int l = 0; l < 8; l++) vstore8(eight[l], 0, to + (at + l) * pitch + c);
+    }
+  }
+  for (; c < n; c++, x += plane)
+#pragma clang loop vectorize(disable)
+    for (int i = 0; i < many; i++) to[i * pitch + c] = LOAD(T, x, i * step);
+}
+
+/* The weights of a panel: for each tap its n channels. Where the rows of a panel do not lie side by side, there may be
+ * fewer than it has: the last one again. */
+APART static void FN(copy_weights)(const __global STORAGE(T) * w, int lane, int rows, int inner, int down, int across,
+                                   int2 count, int n, float *to) {
+  for (int c = 0; c < n; c++, w += inner)
+    for (int y = 0; y < count.x; y++)
+      for (int x = 0; x < count.y; x++) {
+        const __global STORAGE(T) *from = w + y * down + x * across;
+        float *panel = to + ((y * count.y + x) * n + c) * PANEL;
+        if (lane == 1 && rows >= PANEL)
+#pragma unroll
+          for (int v = 0; v < VECTORS; v++) VSTORE(LOADN(WIDTH, T, from, v * WIDTH), v, panel);
+        else
+#pragma clang loop vectorize(disable)
+          for (int l = 0; l < PANEL; l++) panel[l] = LOAD(T, from, min(l, rows - 1) * lane);
+      }
+}
+
+/* Adds to a tile, or begins it: of each place the products of `runs` pieces of `length` floats. With DEPTHWISE each
+ * channel of a place has a weight of its own. */
+#if DEPTHWISE
+#define STRIDE        PANEL
+#define LEFT(p, k, v) VLOAD(v, from[p] + k)
+#else
+#define STRIDE        1
+#define LEFT(p, k, v) (VECTOR)(from[p][k])
+#endif
+APART static void FN(multiply)(const float *w, const float *x, const int *place, const int *skip, int runs, int length,
+                               bool first, float *tile) {
+  VECTOR sum[PLACES][VECTORS];
+  const float *from[PLACES];
+#pragma unroll
+  for (int p = 0; p < PLACES; p++) {
+    from[p] = x + place[p];
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) sum[p][v] = first ? (VECTOR)(0) : VLOAD(p * VECTORS + v, tile);
+  }
+  for (int r = 0; r < runs; r++) {
+    const long begin = skip[r], end = begin + length;
+#pragma unroll 2
+    for (long k = begin; k < end; k += STRIDE, w += PANEL) {
+      VECTOR one[VECTORS];
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, w);
+#pragma unroll
+      for (int p = 0; p < PLACES; p++)
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++) sum[p][v] = fma(LEFT(p, k, v), one[v], sum[p][v]);
+    }
+  }
+#pragma unroll
+  for (int p = 0; p < PLACES; p++)
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) VSTORE(sum[p][v], p * VECTORS + v, tile);
+}
+
+/* ---- the result ----
+ * An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
+#undef EPILOGUE_ELEMENT
+#define EPILOGUE_ELEMENT(s) ((row >> 4) * (s).s4 + (row & 15) * (s).s6 + column * (s).s7)
+#define EPILOGUE_LOAD16(T, e, s) \
+  ((down ? (s).s6 : (s).s7) ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
+#define OUT_ARGS                                                                          \
+  __global STORAGE(OUT) * y, const index8_t y_s, const index_t batch, const index_t row0, \
+      const index_t column0 EPILOGUE_ARGS
+#define OUT_PASS y, y_s, batch, row0, column0 EPILOGUE_PASS
+
+/* Some of a panel's rows, of `n` places whose columns are `step` apart, one by one. */
+APART static void FN(finish_some)(const float *tile, int from, int rows, int n, int step, OUT_ARGS) {
+  EPILOGUE_USE
+  for (int r = from; r < rows; r++)
+#pragma clang loop vectorize(disable)
+    for (int i = 0; i < n; i++) {
+      const index_t row = row0 + r, column = column0 + i * step;
+      const COMPUTE(T) i0 = tile[i * PANEL + r];
+      EPILOGUE
+      STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
+    }
+}
+
+/* The rows of a panel, of `n` places after each other, `down`: into blocks. */
+APART static void FN(finish)(const float *tile, int rows, int n, int step, const bool down, OUT_ARGS) {
+  int done = 0;
+#if WIDE
+  EPILOGUE_USE
+  if (down) {
+    for (; done + 16 <= rows; done += 16)
+      for (int i = 0; i < n; i++) {
+        const index_t row = row0 + done, column = column0 + i * step;
+        const float16 i0 = vload16(0, tile + i * PANEL + done);
+        EPILOGUE16
+        STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
+      }
+  } else if (step == 1 && n >= 16) {
+    for (; done < rows; done += 8)
+      for (int i = 0; i < n; i += 16) { /* the last sixteen end with the line */
+        const int at = min(i, n - 16);
+        float8 low[8], high[8];
+#pragma unroll
+        for (int l = 0; l < 8; l++) {
+          low[l] = vload8(0, tile + (at + l) * PANEL + done);
+          high[l] = vload8(0, tile + (at + l + 8) * PANEL + done);
+        }
+        FN(turn)(low);
+        FN(turn)(high);
+        const index_t column = column0 + at;
+#pragma unroll
+        for (int l = 0; l < 8; l++)
+          if (done + l < rows) {
+            const index_t row = row0 + done + l;
+            const float16 i0 = (float16)(low[l], high[l]);
+            EPILOGUE16
+            STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
+          }
+      }
+  }
+#endif
+  if (done < rows) FN(finish_some)(tile, done, rows, n, step, OUT_PASS);
+}
 
 /* How many taps are before the first that a phase has. */
 APART static int FN(skipped)(int from, int delta, int div, int taps) {
@@ -50,198 +237,155 @@ APART static int FN(skipped)(int from, int delta, int div, int taps) {
   while (k < taps && (from + k * delta) % div) k++;
   return k;
 }
+/* The greatest distance of which both are multiples, for b >= 0. */
+static inline int FN(common)(int a, int b) {
+  while (b) {
+    const int rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+/* Which of `held` places, from `base` on and `unit` apart, a source of `size` has. */
+static inline int2 FN(inside)(int base, int unit, int held, int size) {
+  const int from = base < 0 ? (unit - 1 - base) / unit : 0, to = size > base ? (size - 1 - base) / unit + 1 : 0;
+  return (int2)(min(from, held), max(min(to, held), min(from, held)));
+}
 
-/* The weights of ROWS rows, one beside the other. */
-APART static void FN(copy_weights)(const __global STORAGE(T) * w, int pitch, int rows, const int *at, int depth,
-                                   float *to) {
-  const __global STORAGE(T) * row[ROWS];
-#pragma unroll
-  for (int r = 0; r < ROWS; r++) row[r] = w + min(r, rows - 1) * pitch; /* beyond the last it is copied again */
-#pragma clang loop vectorize(disable) unroll(disable)
-  for (int k = 0; k < depth; k++) {
-    const int i = at[k];
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) to[k * ROWS + r] = LOAD(T, row[r], i);
+/* What a box needs of n channels from c0 on, with zeros where the source ends. */
+APART static void FN(copy_box)(const __global STORAGE(T) * x, int c0, int n, int pitch, bool blocked, int x_channel,
+                               int x_image, int images, int2 base, int2 unit, int2 held, int2 size, float *to) {
+  const int2 high = FN(inside)(base.x, unit.x, held.x, size.x), wide = FN(inside)(base.y, unit.y, held.y, size.y);
+  const int side = blocked ? 16 : 1;
+  x += c0 / side * x_channel + (base.y + wide.x * unit.y) * side;
+  for (int i = 0; i < images * held.x; i++, to += held.y * pitch) {
+    const int line = i % held.x;
+    const bool there = line >= high.x && line < high.y && wide.x < wide.y;
+    const __global STORAGE(T) *from = x + i / held.x * x_image + (base.x + line * unit.x) * size.y * side;
+    if (!there || n < pitch) FN(zero)(to, held.y * pitch);
+    if (!there) continue;
+    FN(zero)(to, wide.x * pitch);
+    if (blocked)
+      FN(copy_blocked)(from, x_channel, unit.y, wide.y - wide.x, n, pitch, to + wide.x * pitch);
+    else
+      FN(copy_dense)(from, x_channel, unit.y, wide.y - wide.x, n, pitch, to + wide.x * pitch);
+    FN(zero)(to + wide.y * pitch, (held.y - wide.y) * pitch);
   }
 }
 
-APART static void FN(multiply)(const float *w, const float *x, const int *at, int depth, float *c) {
-  VECTOR sum[ROWS][VECTORS];
-#pragma unroll
-  for (int r = 0; r < ROWS; r++)
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) sum[r][v] = VLOAD(r * VECTORS + v, c);
-#pragma clang loop unroll(disable)
-  for (int k = 0; k < depth; k++) {
-    VECTOR one[VECTORS];
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, x + at[k]);
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-#pragma unroll
-      for (int v = 0; v < VECTORS; v++) sum[r][v] = fma((VECTOR)(w[k * ROWS + r]), one[v], sum[r][v]);
-  }
-#pragma unroll
-  for (int r = 0; r < ROWS; r++)
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], r * VECTORS + v, c);
-}
-
-/* part: places of a strip, rows of a block, how many strips and blocks there are, groups of a work-item;
- * whether the first phase alone has taps, and stores the zeros of the others. */
 #define ARGS                                                                                                          \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t taps, \
-      const index8_t map, const index8_t part EPILOGUE_ARGS
-BODY(block)(const int item, ARGS) {
-  const int strip = part.s0, rows = part.s1, across = part.s2, down = part.s3;
-  if (strip == 0 || across == 0 || down == 0 || part.s4 == 0) return;
-  const int batches = (dims.s1 + part.s4 - 1) / part.s4;
-  const int phase = item / (across * down * batches), group0 = item / (across * down) % batches * part.s4;
-  if (phase >= (part.s5 ? 1 : map.s3 * map.s7)) return;
+      const index8_t map, const index8_t part, const index8_t y_s EPILOGUE_ARGS
+BODY(box)(const int item, ARGS) {
+  if (part.s0 == 0 || dims.s0 == 0) return;
   const int2 div = (int2)(map.s3, map.s7), delta = (int2)(map.s2, map.s6), mul = (int2)(map.s0, map.s4);
-  const int2 first = (int2)(phase / div.y, phase % div.y), grid = ((int2)(dims.s6, dims.s7) - first + div - 1) / div;
-  const int2 size = (int2)(dims.s4, dims.s5), origin = first * mul + (int2)(map.s1, map.s5);
-  const int2 tap0 =
-      (int2)(FN(skipped)(origin.x, delta.x, div.x, taps.s0), FN(skipped)(origin.y, delta.y, div.y, taps.s1));
+  const int2 result = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), lines = (int2)(part.s1, part.s2);
+  const int2 boxes = ((result + div - 1) / div + lines - 1) / lines;
+  const int channels = (dims.s2 + part.s3 - 1) / part.s3;
+  int rest = item;
+  const int column0 = rest % boxes.y * lines.y;
+  rest /= boxes.y;
+  const int line0 = rest % boxes.x * lines.x;
+  rest /= boxes.x;
+  const int image0 = rest % ((dims.s0 + part.s0 - 1) / part.s0) * part.s0;
+  rest /= (dims.s0 + part.s0 - 1) / part.s0;
+  const int row0 = rest % channels * part.s3;
+  rest /= channels;
+  const int group = rest % dims.s1, phase = rest / dims.s1;
+  if (phase >= div.x * div.y) return;
+  const int2 first = (int2)(phase / div.y, phase % div.y), grid = (result - first + div - 1) / div;
+  const int2 place0 = (int2)(line0, column0), many = min(lines, grid - place0);
+  const int images = min((int)part.s0, (int)dims.s0 - image0), rows = min((int)part.s3, (int)dims.s2 - row0);
+  if (many.x <= 0 || many.y <= 0) return;
+  const int2 origin = first * mul + (int2)(map.s1, map.s5);
+  int2 tap0 = (int2)(FN(skipped)(origin.x, delta.x, div.x, taps.s0), FN(skipped)(origin.y, delta.y, div.y, taps.s1));
   const int2 left = (int2)(taps.s0, taps.s1) - tap0;
-  const int2 step = 1 + (int2)(FN(skipped)(origin.x + (tap0.x + 1) * delta.x, delta.x, div.x, left.x - 1),
-                               FN(skipped)(origin.y + (tap0.y + 1) * delta.y, delta.y, div.y, left.y - 1));
-  int2 count = (left + step - 1) / step;
-  const int2 shift = (origin + tap0 * delta) / div, move = step * delta / div;
-  const bool taps_left = count.x > 0 && count.y > 0 && dims.s3 > 0;
-  if (!taps_left) count = 0;
-  const int pitch = clade_line_pitch_of(grid.y, size.y, shift.y, move.y, mul.y, count.y);
-  const int high = clade_line_pitch_of(grid.x, size.x, shift.x, move.x, mul.x, count.x);
-  const int place0 = item % across * strip, row0 = item / across % down * rows;
-  const int n_rows = min(rows, (int)dims.s2 - row0), n = min(strip, (int)dims.s0 * high * pitch - place0);
-  if (n <= 0 || n_rows <= 0) return;
+  int2 step = 1 + (int2)(FN(skipped)(origin.x + (tap0.x + 1) * delta.x, delta.x, div.x, left.x - 1),
+                         FN(skipped)(origin.y + (tap0.y + 1) * delta.y, delta.y, div.y, left.y - 1));
+  int2 count = (left + step - 1) / step, shift = (origin + tap0 * delta) / div, move = step * delta / div;
+  if (count.x <= 0 || count.y <= 0 || dims.s3 == 0) count = 0;
+  if (delta.x < 0 || delta.y < 0) { /* the other way round: both are */
+    shift += (count - 1) * move;
+    tap0 += (count - 1) * step;
+    move = -move;
+    step = -step;
+  }
+  const int2 some = part.s5 == 0 ? count : part.s5 == 1 ? (int2)(min(count.x, 1), count.y) : min(count, 1);
+  const int2 unit =
+      (int2)(some.x > 1 ? FN(common)(mul.x, move.x) : mul.x, some.y > 1 ? FN(common)(mul.y, move.y) : mul.y);
+  const int2 apart = mul / unit, next = move / unit, held = (many - 1) * apart + (some - 1) * next + 1;
+  const bool joined = next.y == 1;
+  const int runs = joined ? some.x : some.x * some.y, places = images * many.x * many.y;
+  const int tiles = (places + PLACES - 1) / PLACES, panels = (rows + PANEL - 1) / PANEL;
+  const int x_plane = size.x * size.y, blocked = part.s6 & 1;
+  const int x_channel = blocked ? 16 * x_plane : x_plane, x_channels = DEPTHWISE ? dims.s2 : dims.s1 * dims.s3;
+  const int x_image = blocked ? (x_channels + 15) / 16 * x_channel : x_channels * x_plane;
+  const bool single = part.s5 == 0 && part.s4 >= dims.s3; /* one pass: a panel's tiles serve the next one too */
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), w);
   USE(STORAGE(OUT), y);
-  const int plane = size.x * size.y, image = dims.s1 * dims.s3 * plane;
-  const int panels = (n + PANEL - 1) / PANEL, tiles = (n_rows + ROWS - 1) / ROWS;
-  float lines[LINES] ALIGNED, weights[WEIGHTS] ALIGNED, block[BLOCK] ALIGNED;
-  int at[DEPTH], weight_at[DEPTH], to[PIECES], from[PIECES], many[PIECES];
-  int result_to[STRIP], result_from[STRIP], result_many[STRIP], result_batch[STRIP], results = 0;
-  for (int c = 0; c < n;) { /* pieces of the result, each inside of a line and a panel */
-    const int spot = (place0 + c) % pitch, line = (place0 + c) / pitch, up = line % high;
-    const int run = min(n - c, pitch - spot), inside = up < grid.x ? min(run, grid.y - spot) : 0;
-    for (int i = 0; i < inside; i += result_many[results++]) {
-      const int p = c + i;
-      result_to[results] = (first.x + up * div.x) * dims.s7 + first.y + (spot + i) * div.y;
-      result_batch[results] = line / high;
-      result_from[results] = p;
-      result_many[results] = min(inside - i, PANEL - p % PANEL);
-    }
-    c += run;
-  }
-  /* Taps at once: all, those of a line, or one. Nothing here follows from how the work is cut up, as it orders sums. */
-  int2 some = max(count, 1);
-  for (int i = 0; i < 2; i++) {
-    const clade_line_reach ry = clade_line_reach_of(shift.x, move.x, mul.x, 0, some.x),
-                           rx = clade_line_reach_of(shift.y, move.y, mul.y, 0, some.y);
-    const int length = SPACED(STRIP + ry.span * pitch + rx.span), kinds = ry.kinds * rx.kinds;
-    if (some.x * some.y <= TAPS && kinds * length <= LINES && kinds * (length / pitch + 2) <= PIECES) break;
-    some = i ? (int2)(1) : (int2)(1, some.y);
-  }
-  const bool whole = some.x >= count.x && some.y >= count.y; /* then lines are alike in all groups */
-  int depth0 = 0, channels = 1, kinds = 0, length = 0, pieces = 0;
-  for (int group = group0; group < min(group0 + (int)part.s4, (int)dims.s1); group++) {
-    const int skip = group * dims.s3 * plane;
-    const __global STORAGE(T) *w0 = w + group * taps.s2 + row0 * taps.s3;
-    for (int ty = 0; ty < max(count.x, 1); ty += some.x)
-      for (int tx = 0; tx < max(count.y, 1); tx += some.y) {
-        if (!whole || group == group0) {
-          const clade_line_reach ry = clade_line_reach_of(shift.x, move.x, mul.x, ty, some.x);
-          const clade_line_reach rx = clade_line_reach_of(shift.y, move.y, mul.y, tx, some.y);
-          const int2 e = shift + (int2)(ty, tx) * move;
-          depth0 = some.x * some.y;
-          kinds = ry.kinds * rx.kinds;
-          length = SPACED(panels * PANEL + ry.span * pitch + rx.span);
-          pieces = clade_line_pieces_of_kinds(place0, length, pitch, high, ry, rx, e, move, mul, size, dims.s0, image,
-                                              to, from, many);
-          if (taps_left)
-            channels = min(min(LINES / (kinds * length), DEPTH / depth0),
-                           min(WEIGHTS / (tiles * ROWS * depth0), (int)dims.s3));
-          else
-            depth0 = kinds = pieces = 0, channels = max((int)dims.s3, 1);
-          for (int k = 0; k < channels * depth0; k++) {
-            const int c = k / depth0, a = k % depth0 / some.y, b = k % some.y;
-            at[k] = c * kinds * length + clade_line_distance(a, b, e, move, mul, ry, rx, length, pitch);
-            weight_at[k] = c * taps.s4 + (tap0.x + (ty + a) * step.x) * taps.s1 + tap0.y + (tx + b) * step.y;
-          }
-          for (int i = 0; i < channels * kinds * length / 8; i++) vstore8((float8)(0), i, lines);
-        }
-        /* In one pass a single tile serves all: it stays in the nearest cache. */
-        const bool single = whole && channels >= dims.s3;
-        if (!single && ty == 0 && tx == 0)
-          for (int i = 0; i < panels * tiles * TILE / 8; i++) vstore8((float8)(0), i, block);
-        int c0 = 0;
-        do { /* without taps or channels there is one pass of no depth */
-          const int now = min(channels, (int)dims.s3 - c0), depth = now * depth0;
-          for (int c = 0; c < now; c++) {
-            const int skipped = skip + (c0 + c) * plane;
-            FN(copy)(x + skipped, dims.s0 * image - skipped, mul.y, pieces, to, from, many, lines + c * kinds * length);
-          }
-          for (int t = 0; t < tiles; t++) FN(copy_weights)
-          (w0 + t * ROWS * taps.s3 + c0 * taps.s4, taps.s3, n_rows - t * ROWS, weight_at, depth,
-           weights + t * ROWS * depth);
-          const bool last = ty + some.x >= count.x && tx + some.y >= count.y && c0 + channels >= dims.s3;
-          for (int p = 0, result0 = 0; p < panels; p++) {
-            int result1 = result0;
-            while (result1 < results && result_from[result1] < (p + 1) * PANEL) result1++;
-            for (int t = 0; t < tiles; t++) {
-              float *tile = block + (single ? 0 : (p * tiles + t) * TILE);
-              if (single)
-                for (int i = 0; i < TILE / 8; i++) vstore8((float8)(0), i, tile);
-              FN(multiply)(weights + t * ROWS * depth, lines + p * PANEL, at, depth, tile);
-              for (int j = 0; last && j < min(ROWS, n_rows - t * ROWS); j++) /* while others are being multiplied */
-                for (int q = result0; q < result1; q++) {
-                  const int batch = result_batch[q], pixel = result_to[q], many = result_many[q];
-                  const index_t row = group * dims.s2 + row0 + t * ROWS + j;
-                  const float *from_tile = tile + j * PANEL + result_from[q] % PANEL;
-                  __global STORAGE(OUT) *out = y + (batch * dims.s1 * dims.s2 + row) * dims.s6 * dims.s7;
-                  EPILOGUE_USE
-                  int i = 0;
-                  if (div.y == 1)
-                    for (; i + 8 <= many; i += 8)
-                      for (int l = 0; l < 8; l++) {
-                        const index_t column = pixel + i + l;
-                        const COMPUTE(T) i0 = from_tile[i + l];
-                        EPILOGUE
-                        STORE(OUT, out, column, r);
-                      }
-                  if (part.s5 == 0)
-#pragma clang loop vectorize(disable)
-                    for (; i < many; i++) {
-                      const index_t column = pixel + i * div.y;
-                      const COMPUTE(T) i0 = from_tile[i];
-                      EPILOGUE
-                      STORE(OUT, out, column, r);
-                    }
-                  else /* what no tap reaches is zero: up to the next place and line */
-                    for (int dy = 0; dy < min(div.x, (int)dims.s6 - pixel / (int)dims.s7); dy++)
-                      for (i = 0; i < many; i++)
-                        for (int dx = 0; dx < min(div.y, (int)dims.s7 - pixel % (int)dims.s7 - i * div.y); dx++) {
-                          const index_t column = pixel + dy * dims.s7 + i * div.y + dx;
-                          const COMPUTE(T) i0 = dy || dx ? 0.0f : from_tile[i];
-                          EPILOGUE
-                          STORE(OUT, out, column, r);
-                        }
-                }
-            }
-            result0 = result1;
-          }
-          c0 += channels;
-        } while (c0 < dims.s3);
+  float source[SOURCE] ALIGNED, weights[WEIGHTS] ALIGNED, block[BLOCK] ALIGNED;
+  int place[MOST_PLACES], skip[MOST_TAPS];
+  x += image0 * x_image + (blocked ? group * dims.s3 / 16 : group * dims.s3) * x_channel;
+  w += group * taps.s2 + row0 / PANEL * taps.s3;
+  if (some.x == 0) FN(zero)(block, (single ? 1 : panels) * tiles * TILE);
+  int ty = 0, tx = 0, c0 = 0, known = 0;
+  bool last = false;
+  for (bool begin = true; !last; begin = false) {
+    const int n = min((int)part.s4, (int)dims.s3 - c0), pitch = DEPTHWISE ? PANEL : n;
+    const int2 base = place0 * mul + shift + (int2)(ty, tx) * move;
+    last = some.x == 0 || (c0 + n >= dims.s3 && tx + some.y >= count.y && ty + some.x >= count.x);
+    if (some.x && n != known) {
+      known = n;
+      for (int i = 0; i < tiles * PLACES; i++) { /* the last place again behind the last one */
+        const int p = min(i, places - 1), line = p / many.y;
+        place[i] = ((line / many.x * held.x + line % many.x * apart.x) * held.y + p % many.y * apart.y) * pitch;
       }
+      for (int r = 0; r < runs; r++)
+        skip[r] = (joined ? r * next.x * held.y : r / some.y * next.x * held.y + r % some.y * next.y) * pitch;
+    }
+    if (some.x && !DEPTHWISE)
+      FN(copy_box)(x, c0, n, pitch, blocked, x_channel, x_image, images, base, unit, held, size, source);
+    for (int p = 0; p < panels; p++) {
+      float *tile = block + (single ? 0 : p * tiles * TILE);
+      const int n_rows = min(rows - p * PANEL, PANEL);
+      if (some.x && DEPTHWISE) FN(copy_box)
+      (x, row0 + p * PANEL, blocked ? PANEL : n_rows, pitch, blocked, x_channel, x_image, images, base, unit, held,
+       size, source);
+      if (some.x) {
+        const int2 tap = tap0 + (int2)(ty, tx) * step;
+        FN(copy_weights)
+        (w + p * taps.s3 + c0 * taps.s5 + (tap.x * taps.s1 + tap.y) * taps.s6, taps.s4, part.s6 & 4 ? PANEL : n_rows,
+         taps.s5, step.x * taps.s1 * taps.s6, step.y * taps.s6, some, n, weights);
+        for (int t = 0; t < tiles; t++) FN(multiply)
+        (weights, source, place + t * PLACES, skip, runs, joined ? some.y * pitch : pitch, begin, tile + t * TILE);
+      }
+      if (!last) continue;
+      /* Lines that follow each other are one. */
+      const bool whole = many.y == result.y && div.x == 1 && div.y == 1;
+      const int pieces = whole ? 1 : many.x, piece = whole ? many.x * many.y : many.y;
+      for (int i = 0; i < images * pieces; i++) {
+        const int line = first.x + (line0 + i % pieces) * div.x;
+        FN(finish)
+        (tile + i * piece * PANEL, n_rows, piece, div.y, part.s6 & 2, y + (image0 + i / pieces) * y_s.s5, y_s,
+         image0 + i / pieces, group * dims.s2 + row0 + p * PANEL,
+         line * result.y + first.y + column0 * div.y EPILOGUE_PASS);
+      }
+    }
+    if ((c0 += n) < dims.s3) continue;
+    c0 = 0;
+    if ((tx += max(some.y, 1)) < count.y) continue;
+    tx = 0;
+    ty += max(some.x, 1);
   }
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_gather_vec)(ARGS) {
-  FN(block)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, taps, map, part EPILOGUE_PASS);
+GROUP(1, 1, 1) KERNEL(conv2d_gather_direct)(ARGS) {
+  FN(box)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, taps, map, part, y_s EPILOGUE_PASS);
 }
 #undef ARGS
+#undef EPILOGUE_ELEMENT
+#define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
 #endif
 
 #ifdef WANT_conv2d_gather_ref
@@ -278,6 +422,11 @@ KERNEL(conv2d_gather_ref)
 }
 #endif
 #undef EPILOGUE_AT
+#undef EPILOGUE_LOAD16
+#undef OUT_ARGS
+#undef OUT_PASS
+#undef STRIDE
+#undef LEFT
 #undef APART
 #undef ALIGNED
 #undef VECTOR
@@ -285,4 +434,3 @@ KERNEL(conv2d_gather_ref)
 #undef VSTORE
 #undef PANEL
 #undef TILE
-#undef SPACED

@@ -104,6 +104,10 @@ inline float clade_round_bf16(float v) {
 #define LOAD(T, p, i)             CLADE_PASTE(CLADE_LOAD_, T)(p, i)
 #define STORE(T, p, i, v)         CLADE_PASTE(CLADE_STORE_, T)(p, i, v)
 
+/* Where an epilogue's operand has the element for (row, column); a kernel file may say it otherwise. */
+#define CLADE_EPILOGUE_ELEMENT(s) (row * (s).s6 + column * (s).s7)
+#define EPILOGUE_ELEMENT(s)       CLADE_EPILOGUE_ELEMENT(s)
+
 /* N consecutive elements of the float types, in float: N is 4, 8 or 16. */
 #define CLADE_LOADN_f32(n, p, i) CLADE_PASTE(vload, n)(0, (p) + (i))
 #define CLADE_LOADN_f16(n, p, i) CLADE_PASTE(vload_half, n)(0, (const __global half *)((p) + (i)))

@@ -34,11 +34,6 @@ typedef struct clade__gather {
   clade__map_1d (*map)(const clade__window *, int axis);
 } clade__gather;
 clade__gather clade__gather_of(const clade_node *n);
-/* The kernel of a family up to its epilogue's arguments, which follow. */
-clade_status clade__gather_begin(clade_emit *e, const clade_node *n, const clade__gather *p, const char *kernel,
-                                 clade_kernel_step **out);
-void clade__gather_end(clade_kernel_step *s, const clade_node *n);
-
 const char *clade__gather_ref_accept(const clade_query *q);
 double clade__gather_ref_cost(const clade_query *q);
 clade_status clade__gather_ref_emit(clade_emit *e, const clade_query *q);
@@ -50,10 +45,21 @@ typedef struct clade__conv_axis {
   int64_t pitch, taps, span, kinds;
 } clade__conv_axis;
 clade__conv_axis clade__conv_axis_of(clade__map_1d map, int64_t result, int64_t source, int64_t kernel, int64_t first);
-/* Parameters: places of a strip, rows of a block, groups of a work-item. */
-enum { CLADE__CONV_STRIP, CLADE__CONV_ROWS, CLADE__CONV_GROUPS, CLADE__CONV_PARAMS };
-extern const clade_space clade__gather_vec_space;
-double clade__gather_vec_cost(const clade_query *q);
-clade_status clade__gather_vec_emit(clade_emit *e, const clade_query *q);
+
+/* ---- direct, for CPUs: images in blocks of channels, or dense ---- */
+extern const clade_space clade__gather_direct_space;
+const char *clade__gather_direct_accept(const clade_query *q);
+const char *clade__gather_blocked_accept(const clade_query *q);
+/* Weights in panels; also the result in blocks; also the source. */
+void clade__gather_direct_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
+void clade__gather_to_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
+void clade__gather_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
+double clade__gather_direct_cost(const clade_query *q);
+clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q);
+#define CLADE__GATHER_DIRECT(NAME, ACCEPT, LAYOUTS)                                                            \
+  {                                                                                                            \
+    .name = NAME, .accept = clade__gather_##ACCEPT##_accept, .layouts = clade__gather_##LAYOUTS##_layouts,     \
+    .cost = clade__gather_direct_cost, .emit = clade__gather_direct_emit, .space = &clade__gather_direct_space \
+  }
 
 #endif

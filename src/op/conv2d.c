@@ -85,11 +85,9 @@ static clade_status grad(clade_grad *g) {
 }
 
 static const clade_impl impls[] = {
-    {.name = "vec",
-     .accept = clade__conv_vec_accept,
-     .cost = clade__gather_vec_cost,
-     .emit = clade__gather_vec_emit,
-     .space = &clade__gather_vec_space},
+    CLADE__GATHER_DIRECT("direct", blocked, blocked),
+    CLADE__GATHER_DIRECT("direct_to_blocked", blocked, to_blocked),
+    CLADE__GATHER_DIRECT("direct_dense", direct, direct),
     {.name = "ref", .accept = clade__gather_ref_accept, .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit},
     {0},
 };

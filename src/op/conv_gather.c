@@ -22,10 +22,10 @@ clade__gather clade__gather_of(const clade_node *n) {
   return p;
 }
 
-clade_status clade__gather_begin(clade_emit *e, const clade_node *n, const clade__gather *p, const char *kernel,
-                                 clade_kernel_step **out) {
+/* The kernel up to its epilogue's arguments, which follow. */
+static clade_status begin(clade_emit *e, const clade_node *n, const clade__gather *p, clade_kernel_step **out) {
   const clade__conv_attrs *a = n->attrs;
-  clade_kernel_step *s = clade_emit_kernel(e, kernel);
+  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_gather_ref");
   clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
   CLADE_TRY(clade__epilogue_define(s, n));
@@ -40,7 +40,7 @@ clade_status clade__gather_begin(clade_emit *e, const clade_node *n, const clade
   return CLADE_OK;
 }
 
-void clade__gather_end(clade_kernel_step *s, const clade_node *n) {
+static void end(clade_kernel_step *s, const clade_node *n) {
   const clade_shape *y = &n->out[0].shape;
   int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}};
   for (int i = 2; i < n->n_in; i++) { /* images, channels, pixels */
@@ -70,8 +70,8 @@ double clade__gather_ref_cost(const clade_query *q) {
 clade_status clade__gather_ref_emit(clade_emit *e, const clade_query *q) {
   clade__gather p = clade__gather_of(q->node);
   clade_kernel_step *s;
-  CLADE_TRY(clade__gather_begin(e, q->node, &p, "conv2d_gather_ref", &s));
-  clade__gather_end(s, q->node);
+  CLADE_TRY(begin(e, q->node, &p, &s));
+  end(s, q->node);
   size_t global[3] = {(size_t)(p.result[0] * p.result[1]), (size_t)(p.groups * p.rows), (size_t)p.n};
   clade_emit_range(s, 3, global, (size_t[]){16, 1, 1});
   return CLADE_OK;

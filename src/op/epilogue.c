@@ -73,8 +73,8 @@ clade_status clade__epilogue_define(clade_kernel_step *s, const clade_node *n) {
     clade__text_add(&args, ", ARG(const STORAGE(%s), e%d), const index8_t e%d_s", t, i, i);
     clade__text_add(&pass, ", PASS(e%d), e%d_s", i, i);
     clade__text_add(&use, "USE(const STORAGE(%s), e%d); e%d += EPILOGUE_AT(e%d_s); ", t, i, i, i);
-    clade__text_add(&body, "const COMPUTE(%s) i%d = LOAD(%s, e%d, row * e%d_s.s6 + column * e%d_s.s7); ", t,
-                    i - host->own + 1, t, i, i, i);
+    clade__text_add(&body, "const COMPUTE(%s) i%d = LOAD(%s, e%d, EPILOGUE_ELEMENT(e%d_s)); ", t, i - host->own + 1, t,
+                    i, i);
   }
   if (p->n_insn)
     CLADE_GOTO(clade__elt_source(p, &body));
@@ -94,6 +94,30 @@ fail:
   clade__text_free(&args);
   clade__text_free(&pass);
   clade__text_free(&use);
+  clade__text_free(&body);
+  return status;
+}
+
+clade_status clade__epilogue_define16(clade_kernel_step *s, const clade_node *n) {
+  const clade__host *host = clade__host_of(n->op);
+  const clade__elt *p = program_of(n, host);
+  bool wide = !p->n_insn || clade__elt_wide(p);
+  clade__text body = {0};
+  char *text = NULL;
+  clade_emit_define(s, "WIDE", wide);
+  if (!wide) return CLADE_OK;
+  clade_status status = CLADE_OK;
+  for (int i = host->own; i < n->n_in; i++)
+    clade__text_add(&body, "const float16 i%d = EPILOGUE_LOAD16(%s, e%d, e%d_s); ", i - host->own + 1,
+                    clade_dtype_name(n->in[i].dtype), i, i);
+  if (p->n_insn)
+    CLADE_GOTO(clade__elt_source16(p, &body));
+  else
+    clade__text_add(&body, "const float16 r = i0;");
+  CLADE_GOTO(clade__text_take(&body, &text));
+  clade_emit_define_text(s, "EPILOGUE16", text);
+fail:
+  clade__free(text);
   clade__text_free(&body);
   return status;
 }

@@ -21,8 +21,12 @@ clade_status clade__epilogue_infer(const clade_node *n, clade_type *out);
 
 /* For emit. Defines EPILOGUE_ARGS, EPILOGUE_PASS (the same as arguments of a call, for BODY), EPILOGUE_USE and
  * EPILOGUE, which computes `r` of a result `i0` at (row, column); the kernel file defines EPILOGUE_AT(strides), where
- * an operand's matrix begins. `row` and `column` are strides s6, s7. */
+ * an operand's matrix begins. `row` and `column` are strides s6, s7, unless it defines EPILOGUE_ELEMENT(strides) too.
+ */
 clade_status clade__epilogue_define(clade_kernel_step *s, const clade_node *n);
+/* Also for kernels that store sixteen results at once: WIDE says whether the program can, and EPILOGUE16 computes the
+ * float16 `r` of a float16 `i0`; the kernel file defines EPILOGUE_LOAD16(T, operand, strides). */
+clade_status clade__epilogue_define16(clade_kernel_step *s, const clade_node *n);
 /* The arguments, in order: eight strides per operand. */
 void clade__epilogue_args(clade_kernel_step *s, const clade_node *n, int64_t (*strides)[CLADE_MAX_RANK]);
 

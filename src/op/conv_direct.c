@@ -1,0 +1,330 @@
+/* conv2d and conv2d_data on CPUs with vectors along the result's channels: layouts, how the work is cut up, what it
+ * costs. */
+#include "op/conv.h"
+#include "op/epilogue.h"
+
+#include <math.h>
+
+/* Channels of images in blocks of so many; what the kernel keeps in private memory, in floats, and how much it numbers.
+ */
+enum { LANES = 16, SOURCE = 57344, WEIGHTS = 32768, BLOCK = 32768, MOST_PLACES = 400, MOST_TAPS = 128 };
+/* Parameters: a box of the result; a tile's places and vectors; inner channels at a time. */
+enum { IMAGES, LINES, COLUMNS, CHANNELS, PLACES, VECTORS, DEPTH, PARAMS };
+enum { ALL, LINE, ONE }; /* taps at a time */
+
+/* ---- the problem ---- */
+/* Places of the largest phase and, along each axis, what taps add to what is held of the source: `apart` and `next`
+ * from place to place and tap to tap. */
+typedef struct problem {
+  clade__gather g;
+  int64_t grid[2], taps[2], phases, apart[2], next[2];
+  double mean_taps; /* of a phase */
+  int kind;
+  bool x_blocked, y_blocked, packed, depthwise;
+} problem;
+
+static int width_of(const clade_query *q) {
+  return q->device->vector_f32 >= 16 ? 16 : q->device->vector_f32 >= 8 ? 8 : 4;
+}
+static int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
+
+/* Where each place has one tap, its own, an image is one line. */
+static void join_lines(const clade_node *n, clade__gather *g) {
+  const clade__conv_attrs *a = n->attrs;
+  for (int i = 0; i < 2; i++)
+    if (g->kernel[i] != 1 || a->window.stride[i] != 1 || g->source[i] != g->result[i] || a->window.pad[i]) return;
+  g->source[1] = g->result[1] = g->source[0] * g->source[1];
+  g->source[0] = g->result[0] = 1;
+}
+
+static int64_t held(const problem *p, int axis, int64_t places, int64_t taps) {
+  return (places - 1) * p->apart[axis] + (taps - 1) * p->next[axis] + 1;
+}
+
+/* Taps at a time, by the problem alone: it orders sums. */
+static void settle_taps(problem *p) {
+  int64_t some = CLADE_MIN(p->g.inner, LANES);
+  for (p->kind = ALL; p->kind < ONE; p->kind++) {
+    int64_t y = p->kind == ALL ? p->taps[0] : 1, x = p->taps[1];
+    double source = (double)held(p, 0, 1, y) * (double)held(p, 1, 16, x) * (double)some;
+    if (y * x <= MOST_TAPS && y * x * some * 32 <= WEIGHTS && source <= SOURCE / 4) return;
+  }
+}
+
+static bool depthwise(const clade__gather *g) { return g->groups > 1 && g->rows == 1 && g->inner == 1; }
+
+static problem problem_of(const clade_node *n) {
+  const clade__window *w = &((const clade__conv_attrs *)n->attrs)->window;
+  problem p = {.g = clade__gather_of(n), .phases = 1, .mean_taps = 1};
+  join_lines(n, &p.g);
+  for (int i = 0; i < 2; i++) {
+    clade__map_1d m = p.g.map(w, i);
+    int64_t delta = m.delta < 0 ? -m.delta : m.delta, period = m.div / common(m.div, delta),
+            move = delta * period / m.div;
+    p.grid[i] = (p.g.result[i] + m.div - 1) / m.div;
+    p.taps[i] = (p.g.kernel[i] + period - 1) / period;
+    int64_t unit = p.taps[i] > 1 ? common(m.mul, move) : m.mul;
+    p.apart[i] = m.mul / unit;
+    p.next[i] = move / unit;
+    p.phases *= m.div;
+    p.mean_taps *= (double)p.g.kernel[i] / (double)m.div;
+  }
+  if ((p.depthwise = depthwise(&p.g))) { /* a panel of groups is one */
+    p.g.w_row = p.g.w_group;
+    p.g.rows = p.g.groups;
+    p.g.groups = 1;
+  }
+  p.x_blocked = n->in[0].layout.block > 0;
+  p.y_blocked = n->out[0].layout.block > 0;
+  p.packed = n->in[1].layout.block > 0;
+  settle_taps(&p);
+  return p;
+}
+
+/* ---- boxes ---- */
+static int64_t depth_of(const clade_query *q, const problem *p, int panel) {
+  uint64_t l1 = q->device->l1_bytes ? CLADE_MIN(q->device->l1_bytes, 65536u) : 32768;
+  int64_t y = p->kind == ALL ? p->taps[0] : 1, x = p->kind == ONE ? 1 : p->taps[1];
+  int64_t room = SOURCE / (held(p, 0, 1, y) * held(p, 1, 16, x)); /* for sixteen places at least */
+  int64_t most = CLADE_MAX(CLADE_MIN((int64_t)(l1 / 2) / (4 * panel * y * x), room * 6 / 10), 1);
+  int64_t parts = CLADE_MAX((p->g.inner + most / 4) / most, 1);
+  return clade__up(CLADE_MAX((p->g.inner + parts - 1) / parts, 1), LANES);
+}
+
+static double held_of(const problem *p, const int32_t *row) {
+  int64_t y = p->kind == ALL ? p->taps[0] : 1, x = p->kind == ONE ? 1 : p->taps[1];
+  return (double)row[IMAGES] * (double)held(p, 0, row[LINES], y) * (double)held(p, 1, row[COLUMNS], x);
+}
+
+static bool single_pass(const problem *p, const int32_t *row) { return p->kind == ALL && p->g.inner <= row[DEPTH]; }
+
+/* Cuts it into one more part until the kernel has room for it. */
+static void fit(const problem *p, int width, int32_t *row) {
+  int64_t panel = row[VECTORS] * width, depth = p->depthwise ? LANES : CLADE_MIN((int64_t)row[DEPTH], p->g.inner);
+  const int64_t total[] = {p->g.n, p->grid[0], p->grid[1]};
+  for (int i = IMAGES; i <= COLUMNS; i++)
+    while (row[i] > 1 && (held_of(p, row) * (double)depth > SOURCE ||
+                          (int64_t)row[IMAGES] * row[LINES] * row[COLUMNS] > MOST_PLACES - 16)) {
+      int64_t parts = (total[i] + row[i] - 1) / row[i] + 1, part = (total[i] + parts - 1) / parts;
+      if (i == COLUMNS && part > 4 * row[PLACES] && clade__up(part, row[PLACES]) < row[i])
+        part = clade__up(part, row[PLACES]);
+      row[i] = (int32_t)CLADE_MIN(part, row[i] - 1);
+    }
+  int64_t places = clade__up((int64_t)row[IMAGES] * row[LINES] * row[COLUMNS], row[PLACES]);
+  int64_t channels = single_pass(p, row) ? row[CHANNELS] : CLADE_MIN(row[CHANNELS], BLOCK / places / panel * panel);
+  row[CHANNELS] = (int32_t)clade__up(CLADE_MAX(channels, 1), panel);
+}
+
+/* Cycles of a core that begins two vector operations in each. */
+static double cycles(const clade_query *q, const problem *p, const int32_t *row) {
+  const clade__gather *g = &p->g;
+  int width = width_of(q);
+  double panel = row[VECTORS] * width, places = (double)row[IMAGES] * row[LINES] * row[COLUMNS];
+  double tiles = ceil(places / row[PLACES]), panels = ceil((double)CLADE_MIN(row[CHANNELS], g->rows) / panel);
+  double inner = (double)g->inner, depth = inner * p->mean_taps, l2 = (double)CLADE_MAX(q->device->l2_bytes, 1u << 18);
+  double at_once = p->kind == ALL ? 1 : p->kind == LINE ? (double)p->taps[0] : p->mean_taps;
+  double passes = ceil(inner / row[DEPTH]) * at_once;
+  double step = CLADE_MAX(row[PLACES] * row[VECTORS], row[PLACES] + row[VECTORS]) / 2.0 * 1.04;
+  if (p->depthwise) step *= 1.2, inner *= panels * panel; /* loads; channels of the source */
+  double multiply = tiles * panels * (depth * step + passes * 45);
+  double load = p->packed ? 1.5 : 1.5 * width;
+  if (p->packed && (double)g->rows * depth * 4 > l2 / 2) load += width * 4 / 10.0;
+  double weights = panels * depth * row[VECTORS] * load;
+  double element = p->x_blocked ? 0.2 : inner >= 8 && p->apart[1] * p->next[1] == 1 ? 0.5 : 1.5;
+  double source = held_of(p, row) * inner * at_once * element;
+  double finish = places * panels * panel * (p->y_blocked ? 0.25 : p->phases > 1 ? 2 : 0.6);
+  double item = multiply + weights + source + finish + 3000;
+  double items = ceil((double)g->n / row[IMAGES]) * ceil((double)p->grid[0] / row[LINES]) *
+                 ceil((double)p->grid[1] / row[COLUMNS]) * ceil((double)g->rows / row[CHANNELS]) *
+                 (double)(g->groups * p->phases);
+  return ceil(items / CLADE_MAX(q->device->compute_units, 1u)) * item;
+}
+
+/* ---- parameters ---- */
+enum { SHAPES = 20, SPLITS = 8 };
+static bool nth(const clade_query *q, const problem *p, int i, int32_t *row) {
+  static const int splits[SPLITS] = {1, 2, 3, 4, 6, 8, 12, 16};
+  int width = width_of(q), a = i % SHAPES, b = i / SHAPES, vectors = width == 4 ? 4 : p->depthwise ? LANES / width : 2;
+  int64_t panel = vectors * width, panels = (p->g.rows + panel - 1) / panel, most = MOST_PLACES - 16;
+  if (b >= SPLITS || (b && splits[b] > panels)) return false;
+  int64_t n = CLADE_MAX(p->g.n, 1), y = CLADE_MAX(p->grid[0], 1), x = CLADE_MAX(p->grid[1], 1);
+  int64_t box[] = {1, y, x};
+  if (y * x <= most / 2 && a < SHAPES / 2) { /* several images */
+    box[0] = CLADE_MIN((n + a) / (a + 1), most / (y * x));
+  } else if (x > most) { /* a part of a line */
+    int64_t parts = (x + most - 1) / most;
+    parts += a + parts * a / 8;
+    box[1] = 1;
+    box[2] = clade__up((x + parts - 1) / parts, width == 16 ? 12 : 6);
+  } else {
+    int64_t parts = (y * x + most - 1) / most;
+    parts += a + parts * a / 8;
+    box[1] = (y + parts - 1) / parts;
+  }
+  row[IMAGES] = (int32_t)box[0];
+  row[LINES] = (int32_t)box[1];
+  row[COLUMNS] = (int32_t)box[2];
+  row[CHANNELS] = (int32_t)CLADE_MIN((panels + splits[b] - 1) / splits[b] * panel, INT32_MAX / 2);
+  row[PLACES] = width == 16 ? 12 : width == 8 ? 6 : 3;
+  row[VECTORS] = vectors;
+  row[DEPTH] = (int32_t)CLADE_MIN(depth_of(q, p, (int)panel), INT32_MAX / 2);
+  fit(p, width, row);
+  return true;
+}
+
+static void start(const clade_query *q, int32_t *row) {
+  problem p = problem_of(q->node);
+  int32_t own[PARAMS];
+  double best = INFINITY;
+  for (int i = 0; nth(q, &p, i, own); i++) {
+    double now = cycles(q, &p, own);
+    if (now >= best) continue;
+    best = now;
+    memcpy(row, own, PARAMS * sizeof *row);
+  }
+}
+
+static bool rows(const clade_query *q, int i, int32_t *row) {
+  problem p = problem_of(q->node);
+  return nth(q, &p, i, row);
+}
+
+static const char *const params[] = {"images", "lines", "columns", "channels", "places", "vectors", "depth", NULL};
+const clade_space clade__gather_direct_space = {sizeof(clade_space), params, start, rows};
+
+/* ---- layouts ---- */
+const char *clade__gather_direct_accept(const clade_query *q) {
+  const clade_node *n = q->node;
+  const char *reason = clade__conv_vec_accept(q);
+  if (reason) return reason;
+  for (int i = 0; i < n->n_in + n->n_out; i++) {
+    clade_shape s = i < n->n_in ? n->in[i].shape : n->out[i - n->n_in].shape;
+    for (int k = 0; k < s.rank && k < 2; k++) s.dim[k] = clade__up(s.dim[k], 2 * LANES);
+    if (clade__product(&s, 0, s.rank) > INT32_MAX / 2) return "made for fewer than 2^30 elements, padding counted";
+  }
+  return NULL;
+}
+
+const char *clade__gather_blocked_accept(const clade_query *q) {
+  clade__gather g = clade__gather_of(q->node);
+  if (g.groups > 1 && !depthwise(&g) && (g.inner % LANES || g.rows % LANES))
+    return "groups end inside of a block of channels";
+  return clade__gather_direct_accept(q);
+}
+
+/* Where the rows of a group are whole panels. */
+static clade_layout weights_layout(const clade_query *q) {
+  clade__gather g = clade__gather_of(q->node);
+  int panel = q->row[VECTORS] * width_of(q);
+  bool forward = q->node->op == &clade__op_conv2d;
+  if (depthwise(&g) || (forward && g.groups > 1 && g.rows % panel)) return (clade_layout){0};
+  return (clade_layout){.axis = forward ? 0 : 1, .block = (uint16_t)panel};
+}
+
+void clade__gather_direct_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  (void)out;
+  in[1] = weights_layout(q);
+}
+
+static bool whole(const clade_shape *operand, const clade_shape *y) {
+  int first = operand->rank - 3;
+  if (first < 0 || (first == 0 && y->dim[2] * y->dim[3] == 1)) return false;
+  for (int i = 0; i < 3; i++)
+    if (operand->dim[first + i] != y->dim[1 + i]) return false;
+  return true;
+}
+
+void clade__gather_to_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  const clade_node *n = q->node;
+  in[1] = weights_layout(q);
+  out[0] = (clade_layout){.axis = 1, .block = LANES};
+  for (int i = 2; i < n->n_in; i++)
+    if (whole(&n->in[i].shape, &n->out[0].shape))
+      in[i] = (clade_layout){.axis = (int16_t)(n->in[i].shape.rank - 3), .block = LANES};
+}
+
+void clade__gather_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  clade__gather_to_blocked_layouts(q, in, out);
+  in[0] = out[0];
+}
+
+/* ---- steps ---- */
+double clade__gather_direct_cost(const clade_query *q) {
+  problem p = problem_of(q->node);
+  double flops = cycles(q, &p, q->row) * 2 * 2 * q->device->vector_f32 * q->device->compute_units;
+  return clade__cost(q->device, flops, clade__node_bytes(q->node), 2);
+}
+
+/* What the weights' strides are: group, panel, row, inner channel, tap. */
+static void weights_strides(const problem *p, bool forward, int64_t panel, int64_t *s) {
+  const clade__gather *g = &p->g;
+  int64_t taps = g->kernel[0] * g->kernel[1], panels = (g->rows + panel - 1) / panel;
+  if (!p->packed) {
+    memcpy(s, (int64_t[]){g->w_group, panel * g->w_row, g->w_row, g->w_inner, 1}, 5 * sizeof *s);
+  } else if (forward) {
+    memcpy(s, (int64_t[]){panels * g->inner * taps * panel, g->inner * taps * panel, 1, taps * panel, panel},
+           5 * sizeof *s);
+  } else {
+    memcpy(s, (int64_t[]){g->inner * panels * taps * panel, taps * panel, 1, panels * taps * panel, panel},
+           5 * sizeof *s);
+  }
+}
+
+/* An element is at image * s5 + channel / 16 * s4 + channel % 16 * s6 + pixel * s7. */
+static void strides_of(const clade_type *t, const clade_shape *y, int64_t s[CLADE_MAX_RANK]) {
+  int64_t own[CLADE_MAX_RANK] = {0}, pixels = y->dim[2] * y->dim[3];
+  clade__broadcast_strides(&t->shape, y, own);
+  int64_t image = own[0], channel = own[1], pixel = y->dim[3] == 1 ? own[2] : own[3];
+  bool blocked = t->layout.block > 0;
+  s[4] = blocked ? LANES * pixels : LANES * channel;
+  s[5] = blocked && image ? clade__up(y->dim[1], LANES) * pixels : image;
+  s[6] = blocked ? 1 : channel;
+  s[7] = blocked ? LANES : pixel;
+}
+
+static void emit_defines(clade_kernel_step *s, const clade_query *q, bool depthwise) {
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  clade_emit_define_text(s, "OUT", clade_dtype_name(q->node->out[0].dtype));
+  clade_emit_define(s, "WIDTH", width_of(q));
+  clade_emit_define(s, "PLACES", q->row[PLACES]);
+  clade_emit_define(s, "VECTORS", q->row[VECTORS]);
+  clade_emit_define(s, "DEPTHWISE", depthwise);
+  clade_emit_define(s, "SOURCE", SOURCE);
+  clade_emit_define(s, "WEIGHTS", WEIGHTS);
+  clade_emit_define(s, "BLOCK", BLOCK);
+  clade_emit_define(s, "MOST_PLACES", MOST_PLACES);
+  clade_emit_define(s, "MOST_TAPS", MOST_TAPS);
+}
+
+clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  const clade_shape *y = &n->out[0].shape;
+  const int32_t *row = q->row;
+  problem p = problem_of(n);
+  const clade__gather *g = &p.g;
+  int64_t taps[8] = {g->kernel[0], g->kernel[1]}, strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}};
+  int64_t y_strides[CLADE_MAX_RANK] = {0};
+  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_gather_direct");
+  emit_defines(s, q, p.depthwise);
+  CLADE_TRY(clade__epilogue_define(s, n));
+  CLADE_TRY(clade__epilogue_define16(s, n));
+  weights_strides(&p, n->op == &clade__op_conv2d, row[VECTORS] * width_of(q), taps + 2);
+  clade_emit_in(s, 0);
+  clade_emit_in(s, 1);
+  clade_emit_out(s, 0);
+  clade_emit_index8(
+      s, 8, (int64_t[]){g->n, g->groups, g->rows, g->inner, g->source[0], g->source[1], g->result[0], g->result[1]});
+  clade_emit_index8(s, 7, taps);
+  clade__emit_maps(s, &((const clade__conv_attrs *)n->attrs)->window, g->map);
+  clade_emit_index8(s, 7,
+                    (int64_t[]){row[IMAGES], row[LINES], row[COLUMNS], row[CHANNELS], row[DEPTH], p.kind,
+                                p.x_blocked + 2 * p.y_blocked + 4 * p.packed});
+  strides_of(&n->out[0], y, y_strides);
+  clade_emit_index8(s, 8, y_strides);
+  for (int i = 2; i < n->n_in; i++) strides_of(&n->in[i], y, strides[i - 2]);
+  clade__epilogue_args(s, n, strides);
+  int64_t items = (g->n + row[IMAGES] - 1) / row[IMAGES] * ((p.grid[0] + row[LINES] - 1) / row[LINES]) *
+                  ((p.grid[1] + row[COLUMNS] - 1) / row[COLUMNS]) * ((g->rows + row[CHANNELS] - 1) / row[CHANNELS]);
+  clade_emit_range(s, 1, &(size_t){(size_t)(items * g->groups * p.phases)}, &(size_t){1});
+  return CLADE_OK;
+}
