@@ -82,8 +82,26 @@ CLADE_API clade_val clade_slice(clade_graph *g, clade_val x, clade_shape begin, 
 CLADE_API clade_val clade_pad(clade_graph *g, clade_val x, clade_shape before, clade_shape after, double value);
 /* Side by side along an axis (negative: from the end); at most 64. */
 CLADE_API clade_val clade_concat(clade_graph *g, int n, const clade_val *xs, int axis);
-/* x[ids[...], ...]: rows by their i32 numbers; a number that names no row gives zeros. */
-CLADE_API clade_val clade_gather(clade_graph *g, clade_val x, clade_val ids);
+typedef struct clade_gather_opt {
+  size_t size;
+  clade_val ids; /* i32 */
+  int axis;      /* of x; negative: from the end */
+} clade_gather_opt;
+/* x[ids[...], ...], or with an axis x[..., ids[...], ...]: rows by their numbers; a number that names no row gives
+ * zeros. clade_gather(g, x, ids, .axis = -1) */
+#define clade_gather(g, x, ...) \
+  clade_gather_(g, x, &(clade_gather_opt){.size = sizeof(clade_gather_opt), .ids = __VA_ARGS__})
+CLADE_API clade_val clade_gather_(clade_graph *g, clade_val x, const clade_gather_opt *opt);
+typedef struct clade_scatter_add_opt {
+  size_t size;
+  clade_val updates; /* as clade_gather(g, x, ids, .axis = axis) */
+  int axis;          /* of x; negative: from the end */
+} clade_scatter_add_opt;
+/* x with row after row of `updates` added to the row that its number in ids names, in their order, so that sums have
+ * the same bits each time; a number that names no row adds nothing. clade_scatter_add(g, x, ids, updates, .axis = 1) */
+#define clade_scatter_add(g, x, ids, ...) \
+  clade_scatter_add_(g, x, ids, &(clade_scatter_add_opt){.size = sizeof(clade_scatter_add_opt), .updates = __VA_ARGS__})
+CLADE_API clade_val clade_scatter_add_(clade_graph *g, clade_val x, clade_val ids, const clade_scatter_add_opt *opt);
 /* To and from a blocked layout. */
 CLADE_API clade_val clade_pack(clade_graph *g, clade_val x, clade_layout layout);
 CLADE_API clade_val clade_unpack(clade_graph *g, clade_val x);

@@ -339,7 +339,7 @@ const bench_op bench_op_table[] = {{"relu", "eltwise", 2, relu, relu_of, 0},
                                    {"slice", "frame", 1, slice, slice_of, 0},
                                    {"pad", "frame", 2, pad, pad_of, 0},
                                    {"gather", "gather", 2, gather, gather_of, 0},
-                                   {"gather_grad", "gather_grad", 2, gather_grad, gather_grad_of, 1e-5},
+                                   {"gather_grad", "scatter_add", 2, gather_grad, gather_grad_of, 1e-5},
                                    {"sgd", "update", 3, sgd, sgd_of, 1e-6},
                                    {"adam", "update", 7, adam, adam_of, 1e-5},
                                    {0}};

@@ -1,4 +1,4 @@
-/* Rows of a table by their numbers; a number that names no row gives zeros. */
+/* Rows of a table, along any axis, by their numbers; a number that names no row gives zeros. */
 #include <clade/nn.h>
 
 #include <inttypes.h>
@@ -8,30 +8,43 @@
 
 enum { TABLE, IDS };
 
-static clade_status infer(clade_node *n) {
-  const clade_shape *x = &n->in[TABLE].shape, *ids = &n->in[IDS].shape;
-  clade_shape y = *ids;
+clade_status clade__gather_shape(const char *op, const clade_shape *table, const clade_type *ids, int axis,
+                                 clade_shape *out) {
+  clade_shape y = {.rank = table->rank - 1 + ids->shape.rank};
   char a[200], b[200];
+  if (table->rank < 1) return CLADE_FAIL(SHAPE, "%s: x is a scalar; expected at least one dimension", op);
+  if (axis < 0 || axis >= table->rank)
+    return CLADE_FAIL(INVALID, "%s: axis %d is out of range for a value of rank %d", op, axis, table->rank);
+  if (!clade_dim_is_symbol(table->dim[axis]) && table->dim[axis] > INT32_MAX)
+    return CLADE_FAIL(SHAPE, "%s: x has %" PRId64 " rows, which an i32 does not count", op, table->dim[axis]);
+  if (ids->dtype != CLADE_I32)
+    return CLADE_FAIL(DTYPE, "%s: ids are %s; expected i32", op, clade_dtype_name(ids->dtype));
+  if (y.rank > CLADE_MAX_RANK)
+    return CLADE_FAIL(SHAPE, "%s: rows of %s by ids of %s have more than %d dimensions", op,
+                      clade_shape_text(table, a, sizeof a), clade_shape_text(&ids->shape, b, sizeof b), CLADE_MAX_RANK);
+  for (int i = 0; i < axis; i++) y.dim[i] = table->dim[i];
+  for (int i = 0; i < ids->shape.rank; i++) y.dim[axis + i] = ids->shape.dim[i];
+  for (int i = axis + 1; i < table->rank; i++) y.dim[ids->shape.rank + i - 1] = table->dim[i];
+  *out = y;
+  return CLADE_OK;
+}
+
+static clade_status infer(clade_node *n) {
+  const clade__axis_attrs *a = n->attrs;
+  clade_shape y;
   CLADE_TRY(clade__want_dense(n));
-  if (x->rank < 1) return CLADE_FAIL(SHAPE, "gather: x is a scalar; expected [rows, ...]");
-  if (!clade_dim_is_symbol(x->dim[0]) && x->dim[0] > INT32_MAX)
-    return CLADE_FAIL(SHAPE, "gather: x has %" PRId64 " rows, which an i32 does not count", x->dim[0]);
-  if (n->in[IDS].dtype != CLADE_I32)
-    return CLADE_FAIL(DTYPE, "gather: ids are %s; expected i32", clade_dtype_name(n->in[IDS].dtype));
-  if (ids->rank + x->rank - 1 > CLADE_MAX_RANK)
-    return CLADE_FAIL(SHAPE, "gather: rows of %s by ids of %s have more than %d dimensions",
-                      clade_shape_text(x, a, sizeof a), clade_shape_text(ids, b, sizeof b), CLADE_MAX_RANK);
-  for (int i = 1; i < x->rank; i++) y.dim[y.rank++] = x->dim[i];
+  CLADE_TRY(clade__gather_shape("gather", &n->in[TABLE].shape, &n->in[IDS], a->axis, &y));
   n->out[0] = (clade_type){.dtype = n->in[TABLE].dtype, .shape = y};
   return CLADE_OK;
 }
 
 static clade_status grad(clade_grad *g) {
-  clade__gather_grad_attrs a;
+  clade__scatter_attrs a;
   memset(&a, 0, sizeof a);
   a.shape = g->node->in[TABLE].shape;
+  a.axis = ((const clade__axis_attrs *)g->node->attrs)->axis;
   g->din[TABLE] =
-      clade_node_add(g->graph, &clade__op_gather_grad, NULL, &a, 2, (clade_val[]){g->dout[0], g->in[IDS]}, NULL);
+      clade_node_add(g->graph, &clade__op_scatter_add, NULL, &a, 2, (clade_val[]){g->dout[0], g->in[IDS]}, NULL);
   return CLADE_OK;
 }
 
@@ -42,8 +55,9 @@ static double cost(const clade_query *q) {
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
-  const clade_shape *x = &q->node->in[TABLE].shape, *y = &q->node->out[0].shape;
-  int64_t width = clade__product(x, 1, x->rank), total = clade__product(y, 0, y->rank);
+  const clade_shape *x = &q->node->in[TABLE].shape, *y = &q->node->out[0].shape, *ids = &q->node->in[IDS].shape;
+  int axis = ((const clade__axis_attrs *)q->node->attrs)->axis;
+  int64_t width = clade__product(x, axis + 1, x->rank), total = clade__product(y, 0, y->rank);
   int64_t piece = clade__piece(q->device, total, 1, 1 << 14);
   clade_kernel_step *s = clade_emit_kernel(e, "gather_forward_ref");
   clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
@@ -53,7 +67,8 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, total);
   clade_emit_index(s, piece);
   clade_emit_index(s, width);
-  clade_emit_i32(s, (int32_t)x->dim[0]);
+  clade_emit_index(s, clade__product(ids, 0, ids->rank));
+  clade_emit_i32(s, (int32_t)x->dim[axis]);
   clade__emit_flat(s, q->device, (total + piece - 1) / piece);
   return CLADE_OK;
 }
@@ -66,13 +81,26 @@ const clade_op clade__op_gather = {
     .min_in = 2,
     .max_in = 2,
     .n_out = 1,
+    .attr_bytes = sizeof(clade__axis_attrs),
+    .attrs = clade__axis_table,
     .infer = infer,
     .grad = grad,
     .impls = impls,
 };
 
-clade_val clade_gather(clade_graph *g, clade_val x, clade_val ids) {
-  return clade_node_add(g, &clade__op_gather, NULL, NULL, 2, (clade_val[]){x, ids}, NULL);
+clade_val clade_gather_(clade_graph *g, clade_val x, const clade_gather_opt *given) {
+  clade_gather_opt opt;
+  clade_type type;
+  clade__axis_attrs a;
+  int axis = 0;
+  memset(&a, 0, sizeof a);
+  if (!clade__graph_ok(g)) return (clade_val){0};
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "gather");
+  if (status == CLADE_OK && (status = clade_val_type(g, x, &type)) != CLADE_OK) clade__fail_in(status, "gather: x");
+  if (status == CLADE_OK && opt.axis) status = clade__axis("gather: x", opt.axis, type.shape.rank, &axis);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  a.axis = axis;
+  return clade_node_add(g, &clade__op_gather, NULL, &a, 2, (clade_val[]){x, opt.ids}, NULL);
 }
 
 clade_val clade_nn_embedding_(clade_graph *g, const char *name, const clade_embedding_opt *given) {

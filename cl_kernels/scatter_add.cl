@@ -1,22 +1,25 @@
-/* The derivative of gather. The row numbers are sorted with their positions, as keys of both; then the first of each
+/* Rows added to a table. The row numbers are sorted with their positions, as keys of both; then the first of each
  * number sums up for its row, in the order of the positions. */
-#ifdef WANT_gather_grad_zero
-#define ARGS ARG(STORAGE(T), y), const index_t total, const index_t piece
+#ifdef WANT_scatter_add_start
+/* What the sums begin with: another value, or zeros. */
+#define ARGS \
+  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const int given, const index_t total, const index_t piece
 BODY(piece)(const long item, ARGS) {
   const long begin = item * piece;
   if (begin >= total) return;
+  USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
   const index_t end = (index_t)min(begin + piece, (long)total);
-  for (index_t i = (index_t)begin; i < end; i++) y[i] = 0;
+  for (index_t i = (index_t)begin; i < end; i++) y[i] = given ? x[i] : 0;
 }
 
-KERNEL(gather_grad_zero)(ARGS) {
-  FN(piece)((long)get_global_id(0), PASS(y), total, piece);
+KERNEL(scatter_add_start)(ARGS) {
+  FN(piece)((long)get_global_id(0), PASS(x), PASS(y), given, total, piece);
 }
 #undef ARGS
 #endif
 
-#ifdef WANT_gather_grad_runs
+#ifdef WANT_scatter_add_runs
 #define ARGS ARG(const int, ids), ARG(long, keys), const index_t n
 BODY(run)(const long item, ARGS) {
   const long first = item * RUN;
@@ -34,13 +37,13 @@ BODY(run)(const long item, ARGS) {
   for (int i = 0; i < count; i++) keys[first + i] = own[i];
 }
 
-KERNEL(gather_grad_runs)(ARGS) {
+KERNEL(scatter_add_runs)(ARGS) {
   FN(run)((long)get_global_id(0), PASS(ids), PASS(keys), n);
 }
 #undef ARGS
 #endif
 
-#ifdef WANT_gather_grad_merge
+#ifdef WANT_scatter_add_merge
 /* Pairs of sorted runs of `width`: a key goes as far behind its place in its own run as the other one has smaller keys.
  * No two are the same. */
 #define ARGS ARG(const long, from), ARG(long, to), const index_t n, const index_t width
@@ -62,53 +65,54 @@ BODY(element)(const long i, ARGS) {
   to[pair + (right ? i - middle : i - pair) + (low - other)] = key;
 }
 
-KERNEL(gather_grad_merge)(ARGS) {
+KERNEL(scatter_add_merge)(ARGS) {
   FN(element)((long)get_global_id(0), PASS(from), PASS(to), n, width);
 }
 #undef ARGS
 #endif
 
-#ifdef WANT_gather_grad_sum
+#ifdef WANT_scatter_add_sum
 #define ARGS                                                                                                   \
   ARG(const long, keys), ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index_t n, const index_t width, \
-  const index_t blocks, const int rows
+  const index_t blocks, const index_t outer, const int rows, const int given
 BODY(line)(const long item, ARGS) {
-  if (item >= (long)n * blocks) return;
+  if (item >= (long)n * blocks * outer) return;
   USE(const long, keys);
   USE(const STORAGE(T), dy);
   USE(STORAGE(T), dx);
-  const index_t first = (index_t)(item / blocks), column = (index_t)(item - first * (long)blocks) * COLUMNS;
+  const index_t line = (index_t)(item / blocks), column = (index_t)(item - line * (long)blocks) * COLUMNS;
+  const index_t block = line / n, first = line - block * n;
   const long id = keys[first] >> 32;
   if (id < 0 || id >= rows || (first > 0 && keys[first - 1] >> 32 == id)) return;
   index_t end = first + 1;
   while (end < n && keys[end] >> 32 == id) end++;
-  const index_t stop = min(column + COLUMNS, width);
+  const index_t stop = min(column + COLUMNS, width), to = (block * rows + (index_t)id) * width;
   index_t i = column;
   for (; i + 16 <= stop; i += 16) {
-    float16 s = 0, lost = 0;
+    float16 s = given ? LOAD16(T, dx, to + i) : (float16)0, lost = 0;
     for (index_t k = first; k < end; k++) { /* Knuth's two-sum */
-      const index_t row = (index_t)(keys[k] & 0xffffffff);
+      const index_t row = block * n + (index_t)(keys[k] & 0xffffffff);
       const float16 v = LOAD16(T, dy, row * width + i), sum = s + v, back = sum - s;
       lost += (s - (sum - back)) + (v - back);
       s = sum;
     }
     const float16 v = s + lost;
-    STORE16(T, dx, (index_t)id * width + i, v);
+    STORE16(T, dx, to + i, v);
   }
   for (; i < stop; i++) {
-    float s = 0, lost = 0;
+    float s = given ? LOAD(T, dx, to + i) : 0.0f, lost = 0;
     for (index_t k = first; k < end; k++) {
-      const index_t row = (index_t)(keys[k] & 0xffffffff);
+      const index_t row = block * n + (index_t)(keys[k] & 0xffffffff);
       const float v = LOAD(T, dy, row * width + i), sum = s + v, back = sum - s;
       lost += (s - (sum - back)) + (v - back);
       s = sum;
     }
-    STORE(T, dx, (index_t)id * width + i, s + lost);
+    STORE(T, dx, to + i, s + lost);
   }
 }
 
-KERNEL(gather_grad_sum)(ARGS) {
-  FN(line)((long)get_global_id(0), PASS(keys), PASS(dy), PASS(dx), n, width, blocks, rows);
+KERNEL(scatter_add_sum)(ARGS) {
+  FN(line)((long)get_global_id(0), PASS(keys), PASS(dy), PASS(dx), n, width, blocks, outer, rows, given);
 }
 #undef ARGS
 #endif

@@ -1,0 +1,164 @@
+/* Rows added to a table at their numbers: for each row of it the sum of what was there, or zero, and of the rows with
+ * its number in their order, found by sorting the numbers with their positions. Sums are within 2^-22 of the sum of
+ * absolute values, besides the rounding to the stored type. */
+#include <clade/ops.h>
+
+#include "op/gather.h"
+
+static const clade_attr table[] = {{"shape", CLADE_ATTR_SHAPE, offsetof(clade__scatter_attrs, shape), 1},
+                                   {"axis", CLADE_ATTR_I32, offsetof(clade__scatter_attrs, axis), 1},
+                                   {0}};
+
+enum { UPDATES, IDS, START };    /* START: what was there; as an operand it may be missing */
+enum { RUN = 32, COLUMNS = 64 }; /* what a work-item sorts alone; columns that one sums up */
+
+static clade_status infer(clade_node *n) {
+  const clade__scatter_attrs *a = n->attrs;
+  const clade_shape *given = &n->in[UPDATES].shape;
+  const clade_type *x = &n->in[START];
+  clade_shape want;
+  char text[3][200];
+  CLADE_TRY(clade__want_dense(n));
+  CLADE_TRY(clade__want_float(n, UPDATES, "what is added"));
+  if (a->shape.rank < 0 || a->shape.rank > CLADE_MAX_RANK)
+    return CLADE_FAIL(SHAPE, "scatter_add: the table has %d dimensions", a->shape.rank);
+  CLADE_TRY(clade__gather_shape("scatter_add", &a->shape, &n->in[IDS], a->axis, &want));
+  if (!clade_shape_equal(given, &want))
+    return CLADE_FAIL(
+        SHAPE, "scatter_add: what is added is %s; ids of %s along axis %d of %s expect %s",
+        clade_shape_text(given, text[0], sizeof text[0]), clade_shape_text(&n->in[IDS].shape, text[1], sizeof text[1]),
+        a->axis, clade_shape_text(&a->shape, text[2], sizeof text[2]), clade_shape_text(&want, (char[200]){0}, 200));
+  n->out[0] = (clade_type){.dtype = n->in[UPDATES].dtype, .shape = a->shape};
+  if (n->n_in > START && (x->dtype != n->out[0].dtype || !clade_shape_equal(&x->shape, &a->shape)))
+    return CLADE_FAIL(SHAPE, "scatter_add: x is %s%s; expected %s%s, by what is added", clade_dtype_name(x->dtype),
+                      clade_shape_text(&x->shape, text[0], sizeof text[0]), clade_dtype_name(n->out[0].dtype),
+                      clade_shape_text(&a->shape, text[1], sizeof text[1]));
+  return CLADE_OK;
+}
+
+static clade_status grad(clade_grad *g) {
+  clade_gather_opt opt = {.size = sizeof opt, .ids = g->in[IDS]};
+  opt.axis = ((const clade__scatter_attrs *)g->node->attrs)->axis;
+  g->din[UPDATES] = clade_gather_(g->graph, g->dout[0], &opt);
+  if (g->node->n_in > START) g->din[START] = g->dout[0];
+  return CLADE_OK;
+}
+
+static int64_t count_of(const clade_query *q) {
+  const clade_shape *ids = &q->node->in[IDS].shape;
+  return clade__product(ids, 0, ids->rank);
+}
+
+/* All numbers may be the same. */
+static const char *accept(const clade_query *q) {
+  return clade__cut_short(q->device, (COLUMNS / 16 + 16) * ((double)count_of(q) + 2) + RUN * RUN);
+}
+
+static double cost(const clade_query *q) { return clade__cost(q->device, 0, 2 * clade__node_bytes(q->node), 1); }
+
+/* The sorted numbers, twice: merging reads one and writes the other. */
+static size_t workspace(const clade_query *q) { return 2 * (size_t)count_of(q) * sizeof(int64_t); }
+
+static void emit_start(clade_emit *e, const clade_query *q) {
+  const clade_shape *y = &q->node->out[0].shape;
+  int64_t total = clade__product(y, 0, y->rank), piece = clade__piece(q->device, total, 1, 1 << 14);
+  clade_kernel_step *s = clade_emit_kernel(e, "scatter_add_start");
+  clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
+  if (q->node->n_in > START)
+    clade_emit_in(s, START);
+  else
+    clade_emit_out(s, 0); /* it is not looked at */
+  clade_emit_out(s, 0);
+  clade_emit_i32(s, q->node->n_in > START);
+  clade_emit_index(s, total);
+  clade_emit_index(s, piece);
+  clade__emit_flat(s, q->device, (total + piece - 1) / piece);
+}
+
+/* Where the sorted numbers are in the end: bytes into the workspace. */
+static size_t emit_sort(clade_emit *e, const clade_query *q, int64_t n) {
+  size_t from = 0, to = (size_t)n * sizeof(int64_t);
+  clade_kernel_step *s = clade_emit_kernel(e, "scatter_add_runs");
+  clade_emit_define(s, "RUN", RUN);
+  clade_emit_in(s, IDS);
+  clade_emit_workspace(s, from, sizeof(int64_t));
+  clade_emit_index(s, n);
+  clade__emit_flat(s, q->device, (n + RUN - 1) / RUN);
+  for (int64_t width = RUN; width < n; width *= 2) {
+    s = clade_emit_kernel(e, "scatter_add_merge");
+    clade_emit_workspace(s, from, sizeof(int64_t));
+    clade_emit_workspace(s, to, sizeof(int64_t));
+    clade_emit_index(s, n);
+    clade_emit_index(s, width);
+    clade__emit_flat(s, q->device, n);
+    size_t other = from;
+    from = to;
+    to = other;
+  }
+  return from;
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  const clade_shape *shape = &q->node->out[0].shape;
+  int axis = ((const clade__scatter_attrs *)q->node->attrs)->axis;
+  int64_t n = count_of(q), width = clade__product(shape, axis + 1, shape->rank), outer = clade__product(shape, 0, axis);
+  emit_start(e, q);
+  if (n == 0 || width == 0 || outer == 0) return CLADE_OK;
+  size_t sorted = emit_sort(e, q, n);
+  int64_t blocks = (width + COLUMNS - 1) / COLUMNS;
+  clade_kernel_step *s = clade_emit_kernel(e, "scatter_add_sum");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->out[0].dtype));
+  clade_emit_define(s, "COLUMNS", COLUMNS);
+  clade_emit_workspace(s, sorted, sizeof(int64_t));
+  clade_emit_in(s, UPDATES);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, n);
+  clade_emit_index(s, width);
+  clade_emit_index(s, blocks);
+  clade_emit_index(s, outer);
+  clade_emit_i32(s, (int32_t)shape->dim[axis]);
+  clade_emit_i32(s, q->node->n_in > START);
+  clade__emit_flat(s, q->device, n * outer * blocks);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {
+    {.name = "ref", .accept = accept, .cost = cost, .workspace = workspace, .emit = emit}, {0}};
+
+/* Each element is read by who writes it. */
+static uint64_t in_place(const clade_node *n, int out) {
+  (void)out;
+  return n->n_in > START ? 1u << START : 0;
+}
+
+const clade_op clade__op_scatter_add = {
+    .size = sizeof(clade_op),
+    .name = "scatter_add",
+    .min_in = 2,
+    .max_in = 3,
+    .n_out = 1,
+    .attr_bytes = sizeof(clade__scatter_attrs),
+    .attrs = table,
+    .infer = infer,
+    .grad = grad,
+    .in_place = in_place,
+    .impls = impls,
+};
+
+clade_val clade_scatter_add_(clade_graph *g, clade_val x, clade_val ids, const clade_scatter_add_opt *given) {
+  clade_scatter_add_opt opt;
+  clade_type type;
+  clade__scatter_attrs a;
+  int axis = 0;
+  memset(&a, 0, sizeof a);
+  if (!clade__graph_ok(g)) return (clade_val){0};
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "scatter_add");
+  if (status == CLADE_OK && (status = clade_val_type(g, x, &type)) != CLADE_OK)
+    clade__fail_in(status, "scatter_add: x");
+  if (status == CLADE_OK && opt.axis) status = clade__axis("scatter_add: x", opt.axis, type.shape.rank, &axis);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  a.shape.rank = type.shape.rank;
+  for (int i = 0; i < type.shape.rank; i++) a.shape.dim[i] = type.shape.dim[i];
+  a.axis = axis;
+  return clade_node_add(g, &clade__op_scatter_add, NULL, &a, 3, (clade_val[]){opt.updates, ids, x}, NULL);
+}
