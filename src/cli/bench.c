@@ -13,9 +13,10 @@ static const cli_option options[] = {
     [DTYPE] = {"dtype", "NAME", "f32, f16 or bf16 (f32)"},
     [PASS] = {"pass", "NAME", "of conv: fwd, bwd-data or bwd-weights; of model: train or infer (all)"},
     [BATCH] = {"batch", "N", "images of conv (1) and model (as its set says)"},
-    [PEERS] = {"peers", NULL,
-               "let libraries that are installed do the same, in turns: OpenBLAS, CLBlast, oneDNN, PyTorch"},
-    [PEER] = {"peer", "NAME", "only that one: openblas, clblast, onednn, onednn_nchw or pytorch"},
+    [PEERS] =
+        {"peers", NULL,
+         "let libraries that are installed do the same, in turns: OpenBLAS, CLBlast, oneDNN, PyTorch, ONNX Runtime"},
+    [PEER] = {"peer", "NAME", "only that one: openblas, clblast, onednn, onednn_nchw, pytorch or onnxruntime"},
     [ROUNDS] = {"rounds", "N", "turns that each has (7)"},
     [EXPLAIN] = {"explain", NULL, "print why each implementation was chosen"},
     [CSV] = {"csv", NULL, "print CSV to standard output, everything else to standard error"},
@@ -41,11 +42,13 @@ static bool take_dtype(bench_job *job, const char *text) {
 }
 
 static bool take_peer(bench_job *job, const char *text) {
-  static const char *const names[] = {"openblas", "clblast", "onednn", "onednn_nchw", "pytorch"};
+  static const char *const names[] = {"openblas", "clblast", "onednn", "onednn_nchw", "pytorch", "onnxruntime"};
   job->peer = text;
   for (size_t i = 0; i < CLADE_COUNT(names); i++)
     if (!strcmp(names[i], text)) return true;
-  return cli_wrong(&job->args, "--peer %s: expected openblas, clblast, onednn, onednn_nchw or pytorch", text), false;
+  return cli_wrong(&job->args, "--peer %s: expected openblas, clblast, onednn, onednn_nchw, pytorch or onnxruntime",
+                   text),
+         false;
 }
 
 static int parse_options(bench_job *job, int argc, char **argv) {

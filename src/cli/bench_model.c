@@ -1,4 +1,5 @@
-/* clade bench model: whole networks, a training step or an inference, beside PyTorch where it is installed. */
+/* clade bench model: whole networks, a training step or an inference, beside PyTorch and ONNX Runtime where they are
+ * installed. */
 #include <math.h>
 #include <stdio.h>
 
@@ -82,14 +83,17 @@ static clade_status check(const bench_model_work *w, int n, bench_side *sides) {
   return status;
 }
 
+static const char *const peers[] = {"pytorch", "onnxruntime"};
+
 static clade_status compete(bench_job *job, const bench_model_work *w, bench_row *row, bench_side *sides, int *n) {
   *n = 1;
   CLADE_TRY(clade_side(job, w, &sides[0]));
   bench_clade *c = sides[0].state;
   CLADE_TRY(bench_clade_row(c, "conv2d", row));
-  if (bench_wants(job, "pytorch")) {
-    const char *reason = bench_torch(job, w, c->vars, &sides[1]);
-    if (reason) bench_missing(job, "pytorch", reason);
+  for (size_t i = 0; i < CLADE_COUNT(peers); i++) {
+    if (!bench_wants(job, peers[i]) || (w->train && !strcmp(peers[i], "onnxruntime"))) continue;
+    const char *reason = bench_python(job, w, c->vars, peers[i], &sides[*n]);
+    if (reason) bench_missing(job, peers[i], reason);
     *n += !reason;
   }
   CLADE_TRY(check(w, *n, sides));
@@ -98,7 +102,7 @@ static clade_status compete(bench_job *job, const bench_model_work *w, bench_row
 
 static clade_status one(bench_job *job, const bench_shape *shape) {
   bench_model_work w;
-  bench_side sides[2] = {{0}};
+  bench_side sides[BENCH_MAX_SIDES] = {{0}};
   bench_row row = {.group = "model", .dtype = "f32", .chain = 1};
   int n = 0;
   bool train = shape->value[TRAIN];

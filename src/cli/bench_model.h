@@ -13,9 +13,10 @@ typedef struct bench_model_work {
   size_t results; /* logits, or the loss */
 } bench_model_work;
 
-/* ---- bench_torch.c ---- */
-/* NULL, or why PyTorch cannot take part. The variables are saved for it. */
-const char *bench_torch(const bench_job *job, const bench_model_work *work, const clade_vars *vars, bench_side *side);
+/* ---- bench_python.c ---- */
+/* NULL, or why "pytorch" or "onnxruntime" cannot take part. The variables are saved for it. */
+const char *bench_python(const bench_job *job, const bench_model_work *work, const clade_vars *vars, const char *peer,
+                         bench_side *side);
 
 extern const char bench_model_script[]; /* src/cli/bench_model.py */
 

@@ -1,4 +1,5 @@
-/* PyTorch as a contestant: a Python process that takes a step whenever it is told to, and sleeps between. */
+/* PyTorch and ONNX Runtime as contestants: a Python process that takes a step whenever it is told to, and sleeps
+ * between. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,11 +13,16 @@
 
 extern char **environ;
 
-static const char get_it[] = "apt-get install -y --no-install-recommends python3-torch";
-static const char *const files[] = {"weights.safetensors", "x.f32", "labels.i32", "result.f32"};
+static const struct {
+  const char *name, *module, *get_it;
+} peers[] = {{"pytorch", "torch", "apt-get install -y --no-install-recommends python3-torch"},
+             {"onnxruntime", "onnxruntime",
+              "python3 -m venv ort && ort/bin/pip install numpy onnxruntime; then CLADE_BENCH_PYTHON=ort/bin/python"}};
+static const char *const files[] = {"weights.safetensors", "x.f32", "labels.i32", "result.f32", "model.onnx"};
 
 typedef struct contestant {
   char room[64], path[128];
+  const char *name;
   FILE *to, *from;
   pid_t pid;
   size_t results;
@@ -47,7 +53,7 @@ static bool answer(contestant *s, const char *question, char *line, size_t size)
 static clade_status call(void *state) {
   contestant *s = state;
   char line[200];
-  if (!answer(s, "step", line, sizeof line)) return CLADE_FAIL(INTERNAL, "PyTorch's process ended");
+  if (!answer(s, "step", line, sizeof line)) return CLADE_FAIL(INTERNAL, "%s: its process ended", s->name);
   s->seconds = strtod(line, NULL);
   return CLADE_OK;
 }
@@ -59,7 +65,7 @@ static clade_status read_result(void *state, int index, float *result) {
   char line[200];
   (void)index;
   if (!answer(s, "result", line, sizeof line) || strtoull(line, NULL, 10) != s->results)
-    return CLADE_FAIL(INTERNAL, "PyTorch's result is not %zu numbers", s->results);
+    return CLADE_FAIL(INTERNAL, "%s: its result is not %zu numbers", s->name, s->results);
   FILE *file = fopen(in_room(s, "result.f32"), "rb");
   size_t n = file ? fread(result, sizeof *result, s->results, file) : 0;
   if (file) fclose(file);
@@ -92,14 +98,26 @@ static bool start(contestant *s, const char *python, char *const *argv) {
   return ok && s->to && s->from;
 }
 
-/* Debian's own Python first: it is the one that knows Debian's packages. */
-static const char *python_with_torch(void) {
-  static const char *const names[] = {"/usr/bin/python3", "python3"};
-  static char command[128];
-  for (size_t i = 0; i < CLADE_COUNT(names); i++) {
-    snprintf(command, sizeof command, "%s -c 'import numpy, torch' >/dev/null 2>&1", names[i]);
-    if (!system(command)) return names[i];
-  }
+static bool imports(const char *python, const char *module) {
+  char text[64], *argv[] = {(char *)(uintptr_t)python, (char *)(uintptr_t) "-c", text, NULL};
+  posix_spawn_file_actions_t actions;
+  pid_t pid;
+  int status = 1;
+  snprintf(text, sizeof text, "import numpy, %s", module);
+  if (posix_spawn_file_actions_init(&actions)) return false;
+  bool ok = !posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) &&
+            !posix_spawnp(&pid, python, &actions, NULL, argv, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  if (!ok) return false;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+  return WIFEXITED(status) && !WEXITSTATUS(status);
+}
+
+/* The one that the user names; else Debian's own first, which knows Debian's packages. */
+static const char *python_with(const char *module) {
+  const char *names[] = {getenv("CLADE_BENCH_PYTHON"), "/usr/bin/python3", "python3"};
+  for (size_t i = 0; i < CLADE_COUNT(names); i++)
+    if (names[i] && *names[i] && imports(names[i], module)) return names[i];
   return NULL;
 }
 
@@ -120,34 +138,37 @@ static const char *prepare(contestant *s, const bench_model_work *w, const clade
 static const char *begin(contestant *s, const bench_job *job, const bench_model_work *w, const char *python,
                          bench_side *side) {
   char number[5][24], line[200],
-      *argv[12] = {(char *)(uintptr_t)python,
+      *argv[13] = {(char *)(uintptr_t)python,
                    (char *)(uintptr_t) "-c",
                    (char *)(uintptr_t)bench_model_script,
+                   (char *)(uintptr_t)s->name,
                    s->room,
                    (char *)(uintptr_t)w->model,
                    (char *)(uintptr_t)(w->train ? "train" : "infer")};
   const int64_t numbers[5] = {bench_threads(job), w->batch, w->channels, w->side, w->classes};
   for (int i = 0; i < 5; i++) {
     snprintf(number[i], sizeof number[i], "%lld", (long long)numbers[i]);
-    argv[6 + i] = number[i];
+    argv[7 + i] = number[i];
   }
   if (!start(s, python, argv)) return "its process cannot be started";
-  char version[96] = "";
-  if (!answer(s, NULL, line, sizeof line) || sscanf(line, "ready %60s %d", version, &side->threads) != 2)
+  if (!answer(s, NULL, line, sizeof line) || sscanf(line, "ready %d %90[^\n]", &side->threads, side->kernel) != 2)
     return "its process ended before it was ready; what it said is above";
-  snprintf(side->kernel, sizeof side->kernel, "PyTorch %.60s", version);
   snprintf(side->isa, sizeof side->isa, "its own");
   return NULL;
 }
 
-const char *bench_torch(const bench_job *job, const bench_model_work *work, const clade_vars *vars, bench_side *side) {
-  const char *python = python_with_torch();
-  if (!python) return get_it;
+const char *bench_python(const bench_job *job, const bench_model_work *work, const clade_vars *vars, const char *peer,
+                         bench_side *side) {
+  size_t i = 0;
+  while (strcmp(peers[i].name, peer)) i++;
+  const char *python = python_with(peers[i].module);
+  if (!python) return peers[i].get_it;
   contestant *s = clade__new(1, sizeof *s);
   if (!s) return "there is no memory for it";
   signal(SIGPIPE, SIG_IGN); /* where it ends early, writing fails */
+  s->name = peers[i].name;
   s->results = work->results;
-  *side = (bench_side){.name = "pytorch",
+  *side = (bench_side){.name = peers[i].name,
                        .state = s,
                        .call = call,
                        .read = read_result,
