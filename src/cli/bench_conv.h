@@ -53,5 +53,6 @@ clade_status bench_conv_check(const bench_job *job, const bench_conv_work *work,
 /* ---- bench_onednn_conv.c ---- */
 /* NULL, or why oneDNN cannot take part: in its own layouts, or from and to plain ones. */
 const char *bench_onednn_conv(const bench_job *job, const bench_conv_work *work, bool plain, bench_side *side);
+bool bench_dnn_conv_desc(const bench_conv_work *work, void *desc); /* a dnn_object, of its best primitive's */
 
 #endif

@@ -70,6 +70,7 @@ static clade_status check(const bench_model_work *w, int n, bench_side *sides) {
   double largest = 0;
   for (int i = 0; i < n && status == CLADE_OK; i++) {
     float *result = i ? theirs : ours;
+    if (!sides[i].read) continue; /* layers alone, each for itself */
     if ((status = sides[i].call(sides[i].state)) != CLADE_OK) break;
     if ((status = sides[i].read(sides[i].state, 0, result)) != CLADE_OK) break;
     for (size_t k = 0; k < w->results; k++) largest = fmax(largest, fabs((double)ours[k]));
@@ -94,6 +95,11 @@ static clade_status compete(bench_job *job, const bench_model_work *w, bench_row
     if (!bench_wants(job, peers[i]) || (w->train && !strcmp(peers[i], "onnxruntime"))) continue;
     const char *reason = bench_python(job, w, c->vars, peers[i], &sides[*n]);
     if (reason) bench_missing(job, peers[i], reason);
+    *n += !reason;
+  }
+  if (bench_wants(job, "onednn")) {
+    const char *reason = bench_onednn_model(job, w, c->graph, &sides[*n]);
+    if (reason) bench_missing(job, "onednn", reason);
     *n += !reason;
   }
   CLADE_TRY(check(w, *n, sides));

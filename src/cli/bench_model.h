@@ -18,6 +18,11 @@ typedef struct bench_model_work {
 const char *bench_python(const bench_job *job, const bench_model_work *work, const clade_vars *vars, const char *peer,
                          bench_side *side);
 
+/* ---- bench_onednn_model.c ---- */
+/* NULL, or why oneDNN's layers cannot be summed up. */
+const char *bench_onednn_model(const bench_job *job, const bench_model_work *work, const clade_graph *graph,
+                               bench_side *side);
+
 extern const char bench_model_script[]; /* src/cli/bench_model.py */
 
 #endif

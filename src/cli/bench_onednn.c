@@ -42,6 +42,16 @@ const char *bench_dnn_load(const bench_job *job) {
                                   {"dnnl_dilated_convolution_forward_desc_init", &d->conv_forward},
                                   {"dnnl_dilated_convolution_backward_data_desc_init", &d->conv_data},
                                   {"dnnl_dilated_convolution_backward_weights_desc_init", &d->conv_weights},
+                                  {"dnnl_batch_normalization_forward_desc_init", &d->norm_forward},
+                                  {"dnnl_batch_normalization_backward_desc_init", &d->norm_backward},
+                                  {"dnnl_eltwise_forward_desc_init", &d->eltwise_forward},
+                                  {"dnnl_eltwise_backward_desc_init", &d->eltwise_backward},
+                                  {"dnnl_pooling_forward_desc_init", &d->pool_forward},
+                                  {"dnnl_pooling_backward_desc_init", &d->pool_backward},
+                                  {"dnnl_binary_desc_init", &d->binary},
+                                  {"dnnl_inner_product_forward_desc_init", &d->product_forward},
+                                  {"dnnl_memory_desc_get_size", &d->md_size},
+                                  {"dnnl_memory_get_data_handle", &d->memory_data},
                                   {"omp_set_num_threads", &d->set_threads},
                                   {"omp_get_max_threads", &d->threads}};
   const char *reason = bench_library("libdnnl.so.2", "libdnnl2", (int)CLADE_COUNT(symbols), symbols);

@@ -28,7 +28,12 @@ enum {
   DNN_ABC = 4,
   DNN_ABCD = 5,
   DNN_ABCDE = 7,
+  DNN_ACDB = 20,
+  DNN_ABCD16B = 69,
+  DNN_ABCD8B = 93,
+  DNN_TRAINING = 64,
   DNN_INFERENCE = 96,
+  DNN_BACKWARD = 128,
   DNN_DIRECT = 1,
   DNN_AUTO = 3,
   DNN_SRC = 1,
@@ -43,7 +48,14 @@ enum {
   DNN_Q_WEIGHTS,
   DNN_Q_DIFF_WEIGHTS,
   DNN_Q_DST,
-  DNN_Q_DIFF_DST
+  DNN_Q_DIFF_DST,
+  DNN_Q_ARG = 255, /* its index: an argument */
+  DNN_RELU = 0x1f,
+  DNN_POOL_MAX = 0x1ff,
+  DNN_POOL_MEAN = 0x3ff,
+  DNN_ADD = 0x1fff0,
+  DNN_GLOBAL_STATS_FLAG = 1,
+  DNN_SCALE_SHIFT_FLAG = 2
 };
 #define DNN_ALLOCATE ((void *)-1)
 
@@ -74,6 +86,19 @@ typedef struct dnn_functions {
   int (*conv_weights)(dnn_desc *, int algorithm, const dnn_md *src, const dnn_md *diff_weights, const dnn_md *bias,
                       const dnn_md *diff_dst, const int64_t *strides, const int64_t *dilates, const int64_t *before,
                       const int64_t *after);
+  int (*norm_forward)(dnn_desc *, int kind, const dnn_md *, float epsilon, unsigned flags);
+  int (*norm_backward)(dnn_desc *, int kind, const dnn_md *diff, const dnn_md *, float epsilon, unsigned flags);
+  int (*eltwise_forward)(dnn_desc *, int kind, int algorithm, const dnn_md *, float alpha, float beta);
+  int (*eltwise_backward)(dnn_desc *, int algorithm, const dnn_md *diff, const dnn_md *, float alpha, float beta);
+  int (*pool_forward)(dnn_desc *, int kind, int algorithm, const dnn_md *src, const dnn_md *dst, const int64_t *strides,
+                      const int64_t *kernel, const int64_t *before, const int64_t *after);
+  int (*pool_backward)(dnn_desc *, int algorithm, const dnn_md *src, const dnn_md *dst, const int64_t *strides,
+                       const int64_t *kernel, const int64_t *before, const int64_t *after);
+  int (*binary)(dnn_desc *, int algorithm, const dnn_md *, const dnn_md *, const dnn_md *dst);
+  int (*product_forward)(dnn_desc *, int kind, const dnn_md *src, const dnn_md *weights, const dnn_md *bias,
+                         const dnn_md *dst);
+  size_t (*md_size)(const dnn_md *);
+  int (*memory_data)(dnn_object, void **);
   void (*set_threads)(int);
   int (*threads)(void);
   dnn_object engine, stream;

@@ -56,6 +56,10 @@ static bool make_desc(const bench_conv_work *w, bool plain_images, int algorithm
   return !failed;
 }
 
+bool bench_dnn_conv_desc(const bench_conv_work *w, void *out) {
+  return make_desc(w, false, DNN_AUTO, out) || make_desc(w, false, DNN_DIRECT, out);
+}
+
 static bool make_tensors(contestant *s) {
   const bench_conv_work *w = s->work;
   for (int role = 0; role < BENCH_ROLES; role++) {
