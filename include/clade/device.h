@@ -11,6 +11,21 @@ typedef struct clade_device clade_device; /* counted; usable from every thread *
 typedef enum clade_device_class { CLADE_CPU = 1, CLADE_GPU, CLADE_ACCEL } clade_device_class;
 CLADE_API const char *clade_device_class_name(clade_device_class c); /* "cpu" */
 
+/* What multiplies matrices faster than vectors do, in kernels that say so by inline assembly. */
+typedef enum clade_unit {
+  CLADE_UNIT_VNNI,        /* products of four bytes, summed: AVX-512 */
+  CLADE_UNIT_AVX512_BF16, /* products of two bf16, summed */
+  CLADE_UNIT_AMX_INT8,    /* tiles of bytes */
+  CLADE_UNIT_AMX_BF16,    /* tiles of bf16 */
+  CLADE_UNITS
+} clade_unit;
+enum { CLADE_MAX_UNITS = 8 };
+typedef struct clade_unit_info {
+  const char *name; /* "vnni"; NULL: devices of this class have none */
+  bool used;
+  const char *reason; /* why not, its name before it: "vnni: the processor does not have it" */
+} clade_unit_info;
+
 /* What a device said or showed; only software and max_passes come from the quirk table. Texts live as long as the
  * process. */
 typedef struct clade_device_info {
@@ -26,6 +41,7 @@ typedef struct clade_device_info {
   bool sources, binaries;                                                    /* the programs it takes */
   uint32_t max_passes;         /* through all loops of a work-item together, more are silently not made; 0: no limit */
   uint64_t l1_bytes, l2_bytes; /* data caches of a core, of CPU devices whose host tells; 0: unknown */
+  clade_unit_info unit[CLADE_MAX_UNITS]; /* by clade_unit; see clade_device_ask_units */
 } clade_device_info;
 
 /* A row of the quirk table that applies to a device. */
@@ -49,6 +65,10 @@ CLADE_API clade_device *clade_device_retain(clade_device *device);
 CLADE_API void clade_device_release(clade_device *device); /* NULL is fine */
 
 CLADE_API clade_status clade_device_get_info(const clade_device *device, clade_device_info *info);
+/* Asks once for each matrix unit: the processor, the operating system (which for AMX changes the process; CLADE_AMX=off
+ * prevents it), and a probe kernel, which must compute right on this device. clade_device_get_info tells what came out.
+ * Compiling asks where the graph has a product that may use one. */
+CLADE_API clade_status clade_device_ask_units(clade_device *device);
 /* CLADE_OK, or CLADE_LOST / CLADE_FORKED with the first error's message. */
 CLADE_API clade_status clade_device_status(const clade_device *device);
 

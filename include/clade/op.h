@@ -102,6 +102,10 @@ typedef struct clade_impl {
    * that it works in any layout that all share: an operand that is as long as the outputs along the blocked axis is
    * blocked as they are, others stay dense. Padding lanes may hold anything and become anything. `layouts` is unset. */
   bool any_layout;
+  const char *file; /* the kernel file that its kernels are in; NULL: the op's */
+  /* Whether it may use a matrix unit for such a node: then the device is asked for them before `accept` is. NULL: none.
+   * Layouts and shapes are not yet known. */
+  bool (*units)(const clade_node *n);
 } clade_impl;
 
 typedef enum clade_op_flag {

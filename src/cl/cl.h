@@ -22,7 +22,8 @@
   X(GROUP_LIMIT)  /* the limit of a kernel's group that it reports is not one */                      \
   X(FREE_GROUP)   /* kernels must not require a work-group size */                                    \
   X(CALL_BODY)    /* compiles a kernel several times, and once what it calls */                       \
-  X(NO_BINARY)    /* binaries cannot be fetched or loaded back */
+  X(NO_BINARY)    /* binaries cannot be fetched or loaded back */                                     \
+  X(NO_ASM)       /* inline assembly ends the process */
 typedef enum clade__quirk {
 #define X(name) CLADE__QUIRK_##name,
   CLADE__QUIRK_MAP(X)
@@ -46,6 +47,17 @@ pthread_mutex_t *clade__device_lock(clade_device *device);
 /* Compiles a tiny kernel, runs it and compares: CLADE_OK, or what went wrong. Once it computed right, that is
  * remembered where the device is one of the list. */
 clade_status clade__device_probe(clade_device *device);
+
+/* ---- matrix units (units.c) ---- */
+/* For tests: a unit that is not there counts as used, with its reason beside it, and kernels imitate it. Set before
+ * anybody asks. */
+extern bool clade__units_imitated;
+/* NULL where the unit is used on the device, else why not. */
+const char *clade__unit_refuses(const clade_device_info *info, clade_unit unit);
+/* Whether kernels are to imitate it. */
+static inline bool clade__unit_imitated(const clade_device_info *info, clade_unit unit) {
+  return info->unit[unit].used && info->unit[unit].reason;
+}
 
 /* ---- buffers: budgeted, backed when the call returns, pooled ---- */
 typedef struct clade__buffer clade__buffer; /* counted; retains its device */

@@ -209,5 +209,5 @@ clade_status clade__describe(cl_platform_id platform, cl_device_id id, clade__fa
   info->max_passes = facts->quirks >> CLADE__QUIRK_PASS_LIMIT & 1u ? CLADE__PASS_LIMIT : 0;
   info->sources = info->compiler;
   info->binaries = !(facts->quirks >> CLADE__QUIRK_NO_BINARY & 1u);
-  return CLADE_OK;
+  return clade__units_name(info);
 }

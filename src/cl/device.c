@@ -34,7 +34,9 @@ static clade_device *alloc(const clade__facts *facts, cl_device_id id) {
   pthread_mutex_init(&d->queue_lock, NULL);
   pthread_mutex_init(&d->memory_lock, NULL);
   pthread_mutex_init(&d->spare_lock, NULL);
+  pthread_mutex_init(&d->unit_lock, NULL);
   d->facts = *facts;
+  atomic_init(&d->info, &d->facts.info);
   d->key = key_of(&facts->info);
   d->id = id;
   d->allowed = facts->info.budget_bytes;
@@ -66,6 +68,7 @@ static void destroy(clade_device *d) {
   pthread_mutex_destroy(&d->lost_lock);
   pthread_mutex_destroy(&d->lock);
   pthread_mutex_destroy(&d->queue_lock);
+  pthread_mutex_destroy(&d->unit_lock);
   pthread_mutex_destroy(&d->memory_lock);
   pthread_mutex_destroy(&d->spare_lock);
   clade__free(d);

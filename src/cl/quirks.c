@@ -50,6 +50,9 @@ static const quirk_row quirk_rows[] = {
      "https://swiftshader.googlesource.com/SwiftShader"},
     {CLADE__QUIRK_NO_PROFILING, AT(platform), "rusticl", "times of events mean nothing",
      "https://docs.mesa3d.org/rusticl.html"},
+    {CLADE__QUIRK_NO_ASM, AT(platform), "oclgrind",
+     "kernels are interpreted, and inline assembly in one is a segmentation fault while it is built",
+     "https://github.com/jrprice/Oclgrind"},
     {CLADE__QUIRK_NO_PROFILING, AT(platform), "oclgrind", "the device is simulated: its times mean nothing",
      "https://github.com/jrprice/Oclgrind"},
 };

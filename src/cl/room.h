@@ -128,6 +128,24 @@ bool clade__cpu_preferred(const clade_device_info *info);
 clade_status clade__platform_check(const char *platform);
 const char *clade__platform_remedy(const char *platform); /* for one without devices; NULL: nothing is known */
 
+/* ---- matrix units (units.c, unit_probes.c) ---- */
+/* A unit that a device may have. The probe's kernel is `clade_unit` of `source`: one work-item reads the words of `in`
+ * and writes those of `out`, which must be what `want` makes of the same. */
+enum { CLADE__UNIT_WORDS = 1024 };
+typedef struct clade__unit_row {
+  const char *name;
+  bool (*there)(char *why, size_t bytes); /* false: the host does not have it, or refuses it */
+  uint32_t lanes;                         /* floats of the vectors that kernels must be compiled for */
+  bool floats;                            /* the words are pairs of bf16, the accumulators floats */
+  int n_out;
+  const char *source;
+  void (*want)(const uint32_t *in, uint32_t *out);
+} clade__unit_row;
+extern const clade__unit_row clade__unit_rows[CLADE_UNITS];
+/* The gate: whether the device may use it; else `why`. */
+bool clade__unit_pass(clade_device *device, const clade__unit_row *row, char *why, size_t bytes);
+clade_status clade__units_name(clade_device_info *info); /* before anybody asked */
+
 /* memory.c */
 uint64_t clade__host_memory(void);    /* physical, or the container's limit */
 uint64_t clade__host_available(void); /* now; UINT64_MAX where nobody tells */
@@ -150,6 +168,10 @@ struct clade_device {
   pthread_mutex_t lock; /* what is attached */
   void *attachment;
   void (*release_attachment)(void *);
+
+  pthread_mutex_t unit_lock;
+  clade_device_info proven; /* the facts', and the units that were asked for; then `info` points here */
+  _Atomic(const clade_device_info *) info;
 
   pthread_mutex_t queue_lock;
   clade__queue *transfer;

@@ -16,10 +16,12 @@ clade_status clade_device_status(const clade_device *device) {
 
 clade_status clade_device_get_info(const clade_device *device, clade_device_info *info) {
   if (!device) return CLADE_FAIL(INVALID, "clade_device_get_info: %s is NULL", none);
-  return clade__info_copy(&device->facts.info, info, "clade_device_get_info");
+  return clade__info_copy(clade__device_info(device), info, "clade_device_get_info");
 }
 
-const clade_device_info *clade__device_info(const clade_device *device) { return &device->facts.info; }
+const clade_device_info *clade__device_info(const clade_device *device) {
+  return atomic_load_explicit(&device->info, memory_order_acquire);
+}
 clade__hash clade__device_key(const clade_device *device) { return device->key; }
 cl_context clade__device_context(const clade_device *device) { return device->context; }
 cl_context clade_device_context(const clade_device *device) { return device ? device->context : NULL; }

@@ -22,9 +22,28 @@ static json_t *programs_json(const clade_device_info *info) {
   return list;
 }
 
+/* The device as it is once it was asked for its matrix units; what cannot be opened stays as it was described. */
+static void ask_units(clade_device_info *info) {
+  clade_device *device = NULL;
+  if (!info->unit[0].name || clade_device_find(info->id, &device)) return;
+  if (!clade_device_ask_units(device)) (void)!clade_device_get_info(device, info);
+  clade_device_release(device);
+}
+
+static json_t *units_json(const clade_device_info *info) {
+  json_t *list = json_array();
+  for (int i = 0; i < CLADE_MAX_UNITS && info->unit[i].name; ++i) {
+    const clade_unit_info *u = &info->unit[i];
+    json_array_append_new(list, json_pack("{s:s, s:b, s:o}", "name", u->name, "used", u->used, "reason",
+                                          u->reason ? cli_json_text(u->reason) : json_null()));
+  }
+  return list;
+}
+
 json_t *cli_device_json(int index) {
   clade_device_info i = {.size = sizeof i};
   if (clade_device_describe(index, &i)) return NULL;
+  ask_units(&i);
   json_t *memory =
       json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "global", (json_int_t)i.global_bytes, "max_buffer",
                 (json_int_t)i.max_buffer_bytes, "local", (json_int_t)i.local_bytes, "constant",
@@ -38,12 +57,12 @@ json_t *cli_device_json(int index) {
   json_t *capabilities =
       json_pack("{s:b, s:b, s:b, s:b, s:b, s:b, s:b}", "compiler", i.compiler, "fp16", i.fp16, "fp64", i.fp64, "images",
                 i.images, "unified_memory", i.unified_memory, "out_of_order", i.out_of_order, "software", i.software);
-  return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "id", i.id, "name",
+  return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "id", i.id, "name",
                    cli_json_text(i.name), "vendor", cli_json_text(i.vendor), "platform", cli_json_text(i.platform),
                    "platform_version", cli_json_text(i.platform_version), "version", cli_json_text(i.version), "driver",
                    cli_json_text(i.driver), "class", clade_device_class_name(i.device_class), "memory", memory,
-                   "limits", limits, "capabilities", capabilities, "programs", programs_json(&i), "quirks",
-                   quirks_json(index));
+                   "limits", limits, "capabilities", capabilities, "programs", programs_json(&i), "units",
+                   units_json(&i), "quirks", quirks_json(index));
 }
 
 static const char *have(bool it, const char *name) { return it ? name : ""; }
@@ -51,6 +70,7 @@ static const char *have(bool it, const char *name) { return it ? name : ""; }
 static void print_device(int index) {
   clade_device_info i = {.size = sizeof i};
   if (clade_device_describe(index, &i)) return;
+  ask_units(&i);
   printf("%s  %s\n", i.id, i.name);
   printf("   platform      %s, %s\n", i.platform, i.platform_version);
   printf("   driver        %s, %s, %s\n", i.driver, i.version, i.vendor);
@@ -63,6 +83,9 @@ static void print_device(int index) {
   printf("   capabilities %s%s%s%s%s%s\n", have(i.compiler, " compiler"), have(i.fp16, " fp16"), have(i.fp64, " fp64"),
          have(i.images, " images"), have(i.unified_memory, " unified-memory"), have(i.out_of_order, " out-of-order"));
   printf("   programs     %s%s\n", have(i.sources, " source"), have(i.binaries, " cached"));
+  for (int u = 0; u < CLADE_MAX_UNITS && i.unit[u].name; ++u)
+    printf("   matrix unit   %s%s\n", i.unit[u].used ? i.unit[u].name : i.unit[u].reason,
+           have(i.unit[u].used, ": used"));
   const clade_quirk_info *quirks = NULL;
   int n = clade_device_quirks(index, &quirks);
   for (int q = 0; q < n; ++q) printf("   quirk         %s: %s\n", quirks[q].flag, quirks[q].reason);

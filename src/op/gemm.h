@@ -30,6 +30,18 @@ size_t clade__gemm_vec_workspace(const clade_query *q);
 clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q);
 extern const clade_space clade__gemm_vec_space;
 
+/* By matrix units (gemm_mma.c), in vectors and in tiles. */
+bool clade__gemm_mma_units(const clade_node *node);
+const char *clade__gemm_mma_accept(const clade_query *q);
+double clade__gemm_mma_cost(const clade_query *q);
+size_t clade__gemm_mma_workspace(const clade_query *q);
+clade_status clade__gemm_mma_emit(clade_emit *e, const clade_query *q);
+extern const clade_space clade__gemm_mma_space;
+const char *clade__gemm_mma_tile_accept(const clade_query *q);
+double clade__gemm_mma_tile_cost(const clade_query *q);
+clade_status clade__gemm_mma_tile_emit(clade_emit *e, const clade_query *q);
+extern const clade_space clade__gemm_mma_tile_space;
+
 const char *clade__gemm_dot_accept(const clade_query *q);
 double clade__gemm_dot_cost(const clade_query *q);
 size_t clade__gemm_dot_workspace(const clade_query *q);

@@ -119,6 +119,22 @@ static clade_status simt_emit(clade_emit *e, const clade_query *q) {
 }
 
 const clade_impl clade__gemm_impls[] = {
+    {.name = "mma_tile",
+     .accept = clade__gemm_mma_tile_accept,
+     .cost = clade__gemm_mma_tile_cost,
+     .workspace = clade__gemm_mma_workspace,
+     .emit = clade__gemm_mma_tile_emit,
+     .space = &clade__gemm_mma_tile_space,
+     .file = "gemm_mma",
+     .units = clade__gemm_mma_units},
+    {.name = "mma",
+     .accept = clade__gemm_mma_accept,
+     .cost = clade__gemm_mma_cost,
+     .workspace = clade__gemm_mma_workspace,
+     .emit = clade__gemm_mma_emit,
+     .space = &clade__gemm_mma_space,
+     .file = "gemm_mma",
+     .units = clade__gemm_mma_units},
     {.name = "vec",
      .accept = clade__gemm_vec_accept,
      .cost = clade__gemm_vec_cost,

@@ -87,7 +87,25 @@ static clade_status take_tuning(clade_func *func, const clade_func *generic) {
 
 typedef clade_status passes_fn(clade__pass_ctx *ctx);
 
+/* Before implementations are asked whether they accept. */
+static clade_status ask_units(const clade_func *func) {
+  const clade_graph *g = func->graph;
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  clade_node view;
+  for (clade__id id = 1; id < g->n_nodes; id++) {
+    const clade__node *node = &g->nodes[id];
+    if (node->device < 0 || node->device >= func->n_devices) continue; /* refused where nodes are placed */
+    for (const clade_impl *impl = node->op->impls; impl && impl->name; impl++) {
+      if (!impl->units) continue;
+      clade__node_view(g, id, in, out, &view);
+      if (impl->units(&view)) CLADE_TRY(clade_device_ask_units(func->devices[node->device]));
+    }
+  }
+  return CLADE_OK;
+}
+
 static clade_status run_passes(clade_func *func, passes_fn *passes) {
+  CLADE_TRY(ask_units(func));
   clade_device_info *infos = clade__new((size_t)func->n_devices, sizeof *infos);
   if (!infos) return CLADE_NO_MEMORY;
   for (int i = 0; i < func->n_devices; i++) infos[i] = *clade__device_info(func->devices[i]);

@@ -36,8 +36,9 @@ static clade_status launch_args(clade_func *func, const clade__fstep *step, clad
 
 static clade_status request_of(clade_func *func, clade__fstep *step, clade__map *known) {
   const clade_kernel_step *launch = step->launch;
-  const clade_op *op = func->graph->nodes[step->node].op;
-  clade__request request = {.file = op->file ? op->file : op->name,
+  const clade__node *node = &func->graph->nodes[step->node];
+  const clade_op *op = node->op;
+  clade__request request = {.file = clade__kernel_file(op, &op->impls[node->impl]),
                             .source = op->source,
                             .kernel = launch->kernel,
                             .options = "",

@@ -1,0 +1,179 @@
+/* The matrix units that processors may have: how the host is asked for each, its probe kernel, and what that kernel
+ * must give. In the code, because what looks for the kernel files lies above this room. */
+#include "cl/room.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+#ifdef __linux__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+/* ---- the host ---- */
+enum { LEAF_7_0_B, LEAF_7_0_C, LEAF_7_0_D, LEAF_7_1_A };
+enum { ZMM_STATE = 0xe6, TILE_STATE = 0x60000 }; /* of XCR0: what the operating system keeps for each thread */
+
+#ifdef __x86_64__
+static uint32_t feature_word(int leaf) {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid_count(7, leaf == LEAF_7_1_A, &a, &b, &c, &d)) return 0;
+  return leaf == LEAF_7_0_B ? b : leaf == LEAF_7_0_C ? c : leaf == LEAF_7_0_D ? d : a;
+}
+static uint32_t kept_state(void) {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1u)) return 0; /* OSXSAVE */
+  __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+  return a;
+}
+#else
+static uint32_t feature_word(int leaf) { return leaf < 0; }
+static uint32_t kept_state(void) { return 0; }
+#endif
+
+static bool has(int leaf, unsigned bit) { return feature_word(leaf) >> bit & 1u; }
+
+static bool host_has(bool processor, uint32_t state, char *why, size_t bytes) {
+  if (!processor)
+    snprintf(why, bytes, "the processor does not have it");
+  else if ((kept_state() & state) != state)
+    snprintf(why, bytes, "the operating system does not keep its registers");
+  else
+    return true;
+  return false;
+}
+
+static bool vnni(char *why, size_t bytes) {
+  return host_has(has(LEAF_7_0_B, 16) && has(LEAF_7_0_C, 11), ZMM_STATE, why, bytes);
+}
+static bool avx512_bf16(char *why, size_t bytes) {
+  return host_has(has(LEAF_7_0_B, 16) && has(LEAF_7_1_A, 5), ZMM_STATE, why, bytes);
+}
+
+/* Linux gives a process its larger state where it asks, for all of its threads and for good; not where a thread has a
+ * signal stack that is too small for it. So it is asked late, once, and never where the user says no. */
+static int permission; /* 0, or errno */
+static void ask_permission(void) {
+#if defined __linux__ && defined __x86_64__
+  enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+  permission = syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0 ? 0 : errno;
+#else
+  permission = ENOSYS;
+#endif
+}
+
+static bool amx(bool processor, char *why, size_t bytes) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  const char *wish = getenv("CLADE_AMX");
+  if (!host_has(processor && has(LEAF_7_0_D, 24), TILE_STATE, why, bytes)) return false;
+  if (wish && strcasecmp(wish, "off") == 0) {
+    snprintf(why, bytes, "switched off by CLADE_AMX=%s", wish);
+    return false;
+  }
+  pthread_once(&once, ask_permission);
+  if (!permission) return true;
+  snprintf(why, bytes, "the operating system refused (errno %d: %s)", permission, strerror(permission));
+  return false;
+}
+static bool amx_int8(char *why, size_t bytes) { return amx(has(LEAF_7_0_D, 25), why, bytes); }
+static bool amx_bf16(char *why, size_t bytes) { return amx(has(LEAF_7_0_D, 22), why, bytes); }
+
+/* ---- what they must give: words hold four bytes, or two bf16 that are small whole numbers ---- */
+static int32_t byte_of(uint32_t word, int i, bool sign) {
+  uint32_t byte = word >> 8 * i & 0xffu;
+  return sign && byte > 127 ? (int32_t)byte - 256 : (int32_t)byte;
+}
+static float half_of(uint32_t word, int i) {
+  uint32_t bits = i ? word & 0xffff0000u : word << 16;
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+typedef uint32_t dot_fn(uint32_t sum, uint32_t a, uint32_t b);
+static uint32_t dot_bytes(uint32_t sum, uint32_t a, uint32_t b, bool sign) {
+  for (int i = 0; i < 4; i++) sum += (uint32_t)(byte_of(a, i, sign) * byte_of(b, i, true));
+  return sum;
+}
+static uint32_t dot_u8(uint32_t sum, uint32_t a, uint32_t b) { return dot_bytes(sum, a, b, false); }
+static uint32_t dot_s8(uint32_t sum, uint32_t a, uint32_t b) { return dot_bytes(sum, a, b, true); }
+static uint32_t dot_bf16(uint32_t sum, uint32_t a, uint32_t b) {
+  float total;
+  memcpy(&total, &sum, sizeof total);
+  for (int i = 0; i < 2; i++) total += half_of(a, i) * half_of(b, i);
+  memcpy(&sum, &total, sizeof sum);
+  return sum;
+}
+
+/* ---- vectors of sixteen words: two products after each other ---- */
+#define VECTOR_PROBE(instruction, type, start)                                               \
+  "__kernel void clade_unit(__global const uint *in, __global uint *out) {\n"                \
+  "  " type "16 c = " start ";\n"                                                            \
+  "  for (int i = 0; i < 2; i++) {\n"                                                        \
+  "    uint16 a = vload16(2 * i, in), b = vload16(2 * i + 1, in);\n"                         \
+  "    __asm__ volatile(\"" instruction " %2, %1, %0\" : \"+v\"(c) : \"v\"(a), \"v\"(b));\n" \
+  "  }\n"                                                                                    \
+  "  vstore16(as_uint16(c), 0, out);\n"                                                      \
+  "}\n"
+
+static void want_vector(const uint32_t *in, uint32_t *out, dot_fn *dot, bool zero) {
+  for (int i = 0; i < 16; i++) out[i] = dot(dot(zero ? 0 : in[64 + i], in[i], in[16 + i]), in[32 + i], in[48 + i]);
+}
+static void want_vnni(const uint32_t *in, uint32_t *out) { want_vector(in, out, dot_u8, false); }
+static void want_avx512_bf16(const uint32_t *in, uint32_t *out) { want_vector(in, out, dot_bf16, true); }
+
+/* ---- tiles: whole ones, then 5 x 7 results of 3 words ---- */
+#define TILE_PROBE(whole, part, start)                                                                    \
+  "#define TILE(t, rows, words) cfg[16 + 2 * t] = 4 * (words), cfg[48 + t] = (rows)\n"                    \
+  "__kernel void clade_unit(__global const uint *in, __global uint *out) {\n"                             \
+  "  const size_t line = 64;\n"                                                                           \
+  "  uchar cfg[64];\n"                                                                                    \
+  "  for (int turn = 0; turn < 2; turn++, out += 256) {\n"                                                \
+  "    for (int i = 0; i < 64; i++) cfg[i] = i == 0;\n"                                                   \
+  "    for (int i = 0; i < 256; i++) out[i] = 0;\n"                                                       \
+  "    TILE(0, turn ? 5 : 16, turn ? 7 : 16);\n"                                                          \
+  "    TILE(1, turn ? 5 : 16, turn ? 3 : 16);\n"                                                          \
+  "    TILE(2, turn ? 3 : 16, turn ? 7 : 16);\n"                                                          \
+  "    __asm__ volatile(\"ldtilecfg (%0)\" :: \"r\"(cfg) : \"memory\");\n"                                \
+  "    " start "\n"                                                                                       \
+  "    __asm__ volatile(\"tileloadd (%0,%1,1), %%tmm1\" :: \"r\"(in), \"r\"(line) : \"memory\");\n"       \
+  "    __asm__ volatile(\"tileloadd (%0,%1,1), %%tmm2\" :: \"r\"(in + 256), \"r\"(line) : \"memory\");\n" \
+  "    if (turn)\n"                                                                                       \
+  "      __asm__ volatile(\"" part " %%tmm2, %%tmm1, %%tmm0\" ::: \"memory\");\n"                         \
+  "    else\n"                                                                                            \
+  "      __asm__ volatile(\"" whole " %%tmm2, %%tmm1, %%tmm0\" ::: \"memory\");\n"                        \
+  "    __asm__ volatile(\"tilestored %%tmm0, (%0,%1,1)\" :: \"r\"(out), \"r\"(line) : \"memory\");\n"     \
+  "    __asm__ volatile(\"tilerelease\" ::: \"memory\");\n"                                               \
+  "  }\n"                                                                                                 \
+  "}\n"
+#define TILE_START "__asm__ volatile(\"tileloadd (%0,%1,1), %%tmm0\" :: \"r\"(in + 512), \"r\"(line) : \"memory\");"
+#define TILE_ZERO  "__asm__ volatile(\"tilezero %%tmm0\" ::: \"memory\");"
+
+static void want_tiles(const uint32_t *in, uint32_t *out, dot_fn *whole, dot_fn *part, bool zero) {
+  for (int turn = 0; turn < 2; turn++, out += 256) {
+    int rows = turn ? 5 : 16, columns = turn ? 7 : 16, words = turn ? 3 : 16;
+    for (int r = 0; r < rows; r++)
+      for (int c = 0; c < columns; c++) {
+        uint32_t sum = zero ? 0 : in[512 + 16 * r + c];
+        for (int k = 0; k < words; k++) sum = (turn ? part : whole)(sum, in[16 * r + k], in[256 + 16 * k + c]);
+        out[16 * r + c] = sum;
+      }
+  }
+}
+static void want_amx_int8(const uint32_t *in, uint32_t *out) { want_tiles(in, out, dot_u8, dot_s8, false); }
+static void want_amx_bf16(const uint32_t *in, uint32_t *out) { want_tiles(in, out, dot_bf16, dot_bf16, true); }
+
+const clade__unit_row clade__unit_rows[CLADE_UNITS] = {
+    [CLADE_UNIT_VNNI] = {"vnni", vnni, 16, false, 16, VECTOR_PROBE("vpdpbusd", "int", "as_int16(vload16(4, in))"),
+                         want_vnni},
+    [CLADE_UNIT_AVX512_BF16] = {"avx512_bf16", avx512_bf16, 16, true, 16, VECTOR_PROBE("vdpbf16ps", "float", "0.0f"),
+                                want_avx512_bf16},
+    [CLADE_UNIT_AMX_INT8] = {"amx_int8", amx_int8, 0, false, 512, TILE_PROBE("tdpbusd", "tdpbssd", TILE_START),
+                             want_amx_int8},
+    [CLADE_UNIT_AMX_BF16] = {"amx_bf16", amx_bf16, 0, true, 512, TILE_PROBE("tdpbf16ps", "tdpbf16ps", TILE_ZERO),
+                             want_amx_bf16},
+};

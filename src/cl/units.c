@@ -1,0 +1,132 @@
+/* The gate before matrix units: the processor has it, the operating system allows it, and a probe kernel computes right
+ * with it on the device. */
+#include "cl/room.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+bool clade__units_imitated;
+
+/* Bytes of any value; or numbers from -8 to 8, whose sums of products floats hold exactly. */
+static void fill(const clade__unit_row *row, uint32_t *in) {
+  uint32_t x = 12345;
+  for (int i = 0; i < CLADE__UNIT_WORDS; i++) {
+    uint32_t half[2];
+    for (int h = 0; h < 2; h++) {
+      x = x * 1664525u + 1013904223u;
+      float number = (float)(int)(x >> 16) / 4096 - 8;
+      number = (float)(int)number;
+      memcpy(&half[h], &number, sizeof number);
+      half[h] = row->floats ? half[h] >> 16 : x >> 16;
+    }
+    in[i] = half[1] << 16 | half[0];
+  }
+}
+
+static clade_status launch(clade_device *device, cl_kernel kernel, clade__buffer *in, clade__buffer *out) {
+  const size_t one = 1;
+  cl_mem memory[] = {clade__buffer_mem(in), clade__buffer_mem(out)};
+  clade__queue *queue;
+  CLADE_TRY(clade__transfer(device, &queue));
+  for (cl_uint i = 0; i < 2; i++) CLADE_TRY(clade__kernel_set(device, kernel, i, sizeof(cl_mem), &memory[i]));
+  return clade__queue_launch(queue, kernel, 1, &one, &one, (clade__wait){0}, NULL);
+}
+
+static clade_status compute(clade_device *device, const clade__unit_row *row, const uint32_t *words, uint32_t *got) {
+  const size_t bytes = CLADE__UNIT_WORDS * sizeof *words;
+  cl_program program = NULL;
+  cl_kernel kernel = NULL;
+  clade__buffer *in = NULL, *out = NULL;
+  clade__queue *queue;
+  clade_status status;
+  CLADE_GOTO(clade__transfer(device, &queue));
+  CLADE_GOTO(clade__program_build(device, row->source, strlen(row->source), "", &program, NULL));
+  CLADE_GOTO(clade__kernel_new(device, program, "clade_unit", &kernel));
+  CLADE_GOTO(clade__buffer_new(device, bytes, "the probe of a unit", &in));
+  CLADE_GOTO(clade__buffer_new(device, bytes, "the probe of a unit", &out));
+  CLADE_GOTO(clade__queue_write(queue, in, 0, words, bytes, true, (clade__wait){0}, NULL));
+  CLADE_GOTO(launch(device, kernel, in, out));
+  CLADE_GOTO(clade__queue_read(queue, out, 0, got, (size_t)row->n_out * sizeof *got, true, (clade__wait){0}, NULL));
+fail:
+  clade__buffer_release(in);
+  clade__buffer_release(out);
+  clade__kernel_release(kernel);
+  clade__program_release(program);
+  return status;
+}
+
+static bool probe(clade_device *device, const clade__unit_row *row, char *why, size_t bytes) {
+  uint32_t in[CLADE__UNIT_WORDS], want[CLADE__UNIT_WORDS] = {0}, got[CLADE__UNIT_WORDS] = {0};
+  fill(row, in);
+  row->want(in, want);
+  if (compute(device, row, in, got) != CLADE_OK) {
+    snprintf(why, bytes, "the probe kernel failed: %s", clade_last_error());
+    return false;
+  }
+  if (memcmp(got, want, (size_t)row->n_out * sizeof *got) == 0) return true;
+  snprintf(why, bytes, "the probe kernel gave a wrong answer");
+  return false;
+}
+
+bool clade__unit_pass(clade_device *device, const clade__unit_row *row, char *why, size_t bytes) {
+  const clade_device_info *info = &device->facts.info;
+  const char *reason = NULL;
+  if (!info->sources) reason = "the device has no compiler";
+  if (info->vector_f32 < row->lanes) reason = "the device's compiler does not go by such long vectors";
+  if (clade__quirk_has(device, CLADE__QUIRK_NO_ASM)) reason = "inline assembly ends the process there";
+  if (reason) snprintf(why, bytes, "%s", reason);
+  /* what the processor lacks is told before what else is in the way */
+  char host[256];
+  if (!row->there(host, sizeof host)) {
+    snprintf(why, bytes, "%s", host);
+    return false;
+  }
+  return !reason && probe(device, row, why, bytes);
+}
+
+/* ---- what is known of a device's units ---- */
+static clade_status refused(clade_unit_info *unit, const char *why) {
+  char text[640];
+  snprintf(text, sizeof text, "%s: %s", unit->name, why);
+  return clade__intern(text, &unit->reason);
+}
+
+clade_status clade__units_name(clade_device_info *info) {
+  if (info->device_class != CLADE_CPU) return CLADE_OK;
+  for (int i = 0; i < CLADE_UNITS; i++) {
+    info->unit[i] = (clade_unit_info){.name = clade__unit_rows[i].name};
+    CLADE_TRY(refused(&info->unit[i], "nobody has asked for it yet"));
+  }
+  return CLADE_OK;
+}
+
+static clade_status ask(clade_device *device, clade_device_info *info) {
+  char why[512];
+  *info = device->facts.info;
+  for (int i = 0; i < CLADE_UNITS && info->unit[i].name; i++) {
+    clade_unit_info *unit = &info->unit[i];
+    unit->used = clade__unit_pass(device, &clade__unit_rows[i], why, sizeof why);
+    unit->reason = NULL;
+    if (unit->used) continue;
+    CLADE_TRY(refused(unit, why));
+    unit->used = clade__units_imitated;
+  }
+  return CLADE_OK;
+}
+
+clade_status clade_device_ask_units(clade_device *device) {
+  CLADE_TRY(clade__device_check(device, "clade_device_ask_units"));
+  clade_status status = CLADE_OK;
+  pthread_mutex_lock(&device->unit_lock);
+  if (atomic_load(&device->info) != &device->proven) {
+    status = ask(device, &device->proven);
+    if (status == CLADE_OK) atomic_store_explicit(&device->info, &device->proven, memory_order_release);
+  }
+  pthread_mutex_unlock(&device->unit_lock);
+  return status;
+}
+
+const char *clade__unit_refuses(const clade_device_info *info, clade_unit unit) {
+  if (info->unit[unit].used) return NULL;
+  return info->unit[unit].reason ? info->unit[unit].reason : "devices of this class have no such unit";
+}

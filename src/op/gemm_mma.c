@@ -1,0 +1,156 @@
+/* The matrix products of CPUs with matrix units: bytes and bf16, by vectors (mma) or by tiles (mma_tile) of words.
+ * Copies of both operands lie as the units read them. Here are the sizes, the division of the work, and the gate. */
+#include "cl/cl.h"
+#include "op/epilogue.h"
+#include "op/gemm.h"
+
+#include <math.h>
+
+/* rows: of the tile of registers. depth: bytes of the inner axis that go by at a time. block_rows, block_columns: how
+ * much of the operands is copied at a time. parts: into how many a unit's share of the work is cut. */
+enum { ROWS, DEPTH, BLOCK_ROWS, BLOCK_COLUMNS, PARTS, PARAMS };
+static const char *const params[] = {"rows", "depth", "block_rows", "block_columns", "parts", NULL};
+enum { PANEL = 32, TILE_ROWS = 32, VECTOR_ROWS = 14, TILE_BYTES = 64 };
+
+static bool bytes(const clade_node *n) { return n->in[1].dtype == CLADE_I8; }
+bool clade__gemm_mma_units(const clade_node *n) { return bytes(n) || n->in[0].dtype == CLADE_BF16; }
+
+/* ---- the gate ---- */
+static clade_unit unit_of(const clade_query *q, bool tiles) {
+  if (tiles) return bytes(q->node) ? CLADE_UNIT_AMX_INT8 : CLADE_UNIT_AMX_BF16;
+  return bytes(q->node) ? CLADE_UNIT_VNNI : CLADE_UNIT_AVX512_BF16;
+}
+
+static const char *accept(const clade_query *q, bool tiles) {
+  clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  if (!clade__gemm_on_cpu(q)) return "made for CPUs";
+  if (!clade__gemm_mma_units(q->node)) return "made for bytes and bf16";
+  const char *reason = clade__unit_refuses(q->device, unit_of(q, tiles));
+  return reason ? reason : clade__cut_short(q->device, (double)(p.k + 1) * (double)(p.m + 8) * (double)(p.n + 8));
+}
+const char *clade__gemm_mma_accept(const clade_query *q) { return accept(q, false); }
+const char *clade__gemm_mma_tile_accept(const clade_query *q) { return accept(q, true); }
+
+/* ---- parameters ---- */
+/* A panel of b takes half of the first cache, those of a half of the second one. */
+static void start(const clade_query *q, int32_t *row, int rows) {
+  int64_t m = clade__gemm_problem_of(q->node).m;
+  int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
+  int64_t l2 = q->device->l2_bytes ? (int64_t)q->device->l2_bytes : 512 << 10;
+  row[ROWS] = rows;
+  row[DEPTH] = (int32_t)CLADE_MAX(CLADE_MIN(l1 / 2 / PANEL / TILE_BYTES * TILE_BYTES, 1024), 256);
+  row[BLOCK_ROWS] = (int32_t)(CLADE_MAX(CLADE_MIN(l2 / 2 / row[DEPTH], 512) / rows, 1) * rows);
+  row[BLOCK_COLUMNS] = PANEL * (m >= 256 ? 4 : 8);
+  row[PARTS] = 1;
+}
+static void vector_start(const clade_query *q, int32_t *row) { start(q, row, VECTOR_ROWS); }
+static void tile_start(const clade_query *q, int32_t *row) { start(q, row, TILE_ROWS); }
+
+static bool offer(int i, int32_t *row, int rows) {
+  static const int32_t all[][PARAMS] = {{0, 512, 16, 128, 1}, {0, 1024, 16, 128, 1}, {0, 512, 8, 64, 1},
+                                        {0, 512, 16, 256, 2}, {0, 2048, 8, 64, 1},   {0, 256, 32, 256, 1}};
+  if (i >= (int)CLADE_COUNT(all)) return false;
+  memcpy(row, all[i], sizeof all[i]);
+  row[ROWS] = rows;
+  row[BLOCK_ROWS] *= rows;
+  return true;
+}
+static bool vector_rows(const clade_query *q, int i, int32_t *row) {
+  (void)q;
+  return offer(i, row, VECTOR_ROWS);
+}
+static bool tile_rows(const clade_query *q, int i, int32_t *row) {
+  (void)q;
+  return offer(i, row, TILE_ROWS);
+}
+const clade_space clade__gemm_mma_space = {sizeof clade__gemm_mma_space, params, vector_start, vector_rows};
+const clade_space clade__gemm_mma_tile_space = {sizeof clade__gemm_mma_tile_space, params, tile_start, tile_rows};
+
+/* ---- division among compute units ---- */
+typedef struct division {
+  clade__gemm_problem p;
+  int64_t down, across, depth, item_words; /* parts of a matrix; elements of the inner axis; room of a work-item */
+  bool apart;                              /* the sums cannot wait in y */
+} division;
+
+/* As many parts for each unit, of equal size, with few copies. What a sum is made of does not follow from it. */
+static void divide(const clade_query *q, division *d) {
+  int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 2 * units * q->row[PARTS];
+  int64_t tiles = (d->p.m + q->row[ROWS] - 1) / q->row[ROWS], panels = (d->p.n + PANEL - 1) / PANEL;
+  double best = INFINITY;
+  d->down = d->across = 1;
+  for (int64_t down = 1; down <= CLADE_MIN(most, CLADE_MAX(tiles, 1)); down++)
+    for (int64_t across = 1; down * across <= most && across <= CLADE_MAX(panels, 1); across++) {
+      int64_t turns = (down * across * d->p.batches + units - 1) / units;
+      double high = (double)((tiles + down - 1) / down * q->row[ROWS]);
+      double wide = (double)((panels + across - 1) / across * PANEL);
+      double time = (double)turns * (high * wide + 24 * (high + wide) + 64);
+      if (turns < q->row[PARTS]) time *= 1.5;
+      if (time >= best) continue;
+      best = time;
+      d->down = down;
+      d->across = across;
+    }
+}
+
+static division division_of(const clade_query *q) {
+  const clade_node *node = q->node;
+  division d = {.p = clade__gemm_problem_of(node)};
+  int64_t size = (int64_t)clade__element_bytes(node->in[0].dtype), whole = TILE_BYTES / size;
+  divide(q, &d);
+  d.depth = CLADE_MIN(clade__up(CLADE_MAX(d.p.k, 1), whole), q->row[DEPTH] / size);
+  int64_t words = d.depth * size / 4;
+  int64_t high = CLADE_MIN(clade__up(d.p.m, q->row[ROWS]), q->row[BLOCK_ROWS]);
+  int64_t wide = CLADE_MIN(clade__up(d.p.n, PANEL), q->row[BLOCK_COLUMNS]);
+  d.item_words = clade__up(high * words, 16) + wide * (words + 1);
+  /* who takes over an operand's memory for y would find sums there instead */
+  d.apart =
+      d.p.k > d.depth && (node->out[0].dtype != (bytes(node) ? CLADE_I32 : CLADE_F32) || node->op->in_place(node, 0));
+  return d;
+}
+
+size_t clade__gemm_mma_workspace(const clade_query *q) {
+  division d = division_of(q);
+  int64_t items = d.down * d.across * d.p.batches;
+  return (size_t)(items * d.item_words + (d.apart ? d.p.batches * d.p.m * d.p.n : 0)) * sizeof(uint32_t);
+}
+
+/* A word takes part in as many products as it has elements, in one instruction; an element that is copied costs as much
+ * as 12 floating-point operations. `speed`: beside products of floats. */
+static double cost(const clade_query *q, double speed) {
+  clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  double k = (double)p.batches * (double)p.k, m = (double)clade__up(p.m, 2), n = (double)clade__up(p.n, PANEL);
+  double flops = k * (2 * m * n / speed + 12 * (m + n * ceil(m / q->row[BLOCK_ROWS])));
+  double efficiency = q->device->vector_f32 < 4 ? 0.005 : 0.45;
+  return clade__cost(q->device, flops, clade__node_bytes(q->node), efficiency) + 1e-6;
+}
+/* vdpbf16ps runs at half the rate of a float's product on some cores: twice the products, no gain over floats. */
+double clade__gemm_mma_cost(const clade_query *q) { return cost(q, bytes(q->node) ? 3 : 1.2); }
+double clade__gemm_mma_tile_cost(const clade_query *q) { return cost(q, bytes(q->node) ? 10 : 5); }
+
+static clade_status emit(clade_emit *e, const clade_query *q, bool tiles) {
+  division d = division_of(q);
+  const clade_node *node = q->node;
+  const clade__gemm_attrs *at = node->attrs;
+  int64_t items = d.down * d.across * d.p.batches;
+  clade_kernel_step *s;
+  if (d.p.m == 0 || d.p.n == 0 || items == 0) return CLADE_OK;
+  CLADE_TRY(clade__gemm_begin(e, node, &d.p, "gemm_forward_mma", false, &s));
+  clade_emit_define(s, "ROWS", q->row[ROWS]);
+  clade_emit_define(s, "TILES", tiles);
+  clade_emit_define(s, "INTEGER", bytes(node));
+  clade_emit_define(s, "IMITATE", clade__unit_imitated(q->device, unit_of(q, tiles)));
+  clade_emit_define(s, "PLAIN", at->epilogue.n_insn == 0);
+  clade_emit_workspace(s, 0, sizeof(uint32_t));
+  if (d.apart)
+    clade_emit_workspace(s, (size_t)(items * d.item_words) * sizeof(uint32_t), sizeof(uint32_t));
+  else
+    clade_emit_out(s, 0);
+  clade_emit_index8(s, 6,
+                    (int64_t[]){d.down, d.across, d.depth, q->row[BLOCK_ROWS], q->row[BLOCK_COLUMNS], d.item_words});
+  clade__epilogue_args(s, node, &d.p.stride[2]);
+  clade_emit_range(s, 1, (size_t[]){(size_t)items}, (size_t[]){1});
+  return CLADE_OK;
+}
+clade_status clade__gemm_mma_emit(clade_emit *e, const clade_query *q) { return emit(e, q, false); }
+clade_status clade__gemm_mma_tile_emit(clade_emit *e, const clade_query *q) { return emit(e, q, true); }

@@ -1,0 +1,153 @@
+/* The gate before matrix units: what it asks, in which order, and what it says. On PoCL, whatever the processor has. */
+#include "cl_unit.h"
+
+#include <stdlib.h>
+
+#include <clade/clade.h>
+
+#include "cl/room.h"
+
+static bool yes(char *why, size_t bytes) {
+  (void)why, (void)bytes;
+  return true;
+}
+static bool no(char *why, size_t bytes) {
+  snprintf(why, bytes, "the processor does not have it");
+  return false;
+}
+
+static const char right[] = "__kernel void clade_unit(__global const uint *in, __global uint *out) {\n"
+                            "  for (int i = 0; i < 16; i++) out[i] = 3 * in[i] + i;\n"
+                            "}\n";
+static void want(const uint32_t *in, uint32_t *out) {
+  for (uint32_t i = 0; i < 16; i++) out[i] = 3 * in[i] + i;
+}
+static void want_more(const uint32_t *in, uint32_t *out) {
+  want(in, out);
+  out[15]++;
+}
+
+static clade_device *device;
+static int open_device(void **state) {
+  (void)state;
+  return clade_device_find("pocl", &device);
+}
+static int close_device(void **state) {
+  (void)state;
+  clade_device_release(device);
+  return 0;
+}
+
+static void check_gate(const clade__unit_row *row, const char *reason) {
+  char why[512] = "";
+  bool passes = clade__unit_pass(device, row, why, sizeof why);
+  if (passes != !reason || (reason && !strstr(why, reason))) fail_msg("%d: \"%s\"", passes, why);
+}
+
+static void lets_through_what_computes_right(void **state) {
+  (void)state;
+  clade__unit_row row = {"imagined", yes, 0, false, 16, right, want};
+  check_gate(&row, NULL);
+  row.floats = true; /* other words */
+  check_gate(&row, NULL);
+}
+
+static void says_why_not(void **state) {
+  (void)state;
+  clade__unit_row row = {"imagined", no, 0, false, 16, right, want};
+  check_gate(&row, "the processor does not have it");
+  row = (clade__unit_row){"imagined", yes, 0, false, 16, right, want_more};
+  check_gate(&row, "the probe kernel gave a wrong answer");
+  row.source = "__kernel void clade_unit(__global const uint *in, __global uint *out) { nonsense }\n";
+  check_gate(&row, "the probe kernel failed: ");
+  row = (clade__unit_row){"imagined", yes, 1u << 20, false, 16, right, want};
+  check_gate(&row, "vectors");
+}
+
+/* Each unit that the processor lacks has its reason, and is refused by name. */
+static void devices_know_their_units(void **state) {
+  (void)state;
+  clade_device_info info = {.size = sizeof info};
+  check_ok(clade_device_ask_units(device));
+  check_ok(clade_device_ask_units(device));
+  check_ok(clade_device_get_info(device, &info));
+  for (int i = 0; i < CLADE_UNITS; i++) {
+    const char *name = clade__unit_rows[i].name;
+    char start[64], why[512];
+    snprintf(start, sizeof start, "%s: ", name);
+    assert_string_equal(info.unit[i].name, name);
+    bool there = clade__unit_rows[i].there(why, sizeof why);
+    assert_true(there || !info.unit[i].used);
+    assert_int_equal(info.unit[i].used, !info.unit[i].reason);
+    if (!info.unit[i].used) assert_true(strncmp(info.unit[i].reason, start, strlen(start)) == 0);
+    if (!there) assert_string_equal(info.unit[i].reason + strlen(start), why);
+    assert_true(clade__unit_refuses(&info, (clade_unit)i) == info.unit[i].reason);
+    assert_false(clade__unit_imitated(&info, (clade_unit)i));
+  }
+  assert_null(info.unit[CLADE_UNITS].name);
+}
+
+static clade_status compile(clade_dtype a, clade_dtype b, const char *prefer) {
+  clade_graph *g;
+  clade_func *func = NULL;
+  check_ok(clade_graph_new(&g));
+  clade_val x = clade_input(g, "x", a, CLADE_SHAPE(5, 7)), y = clade_input(g, "y", b, CLADE_SHAPE(7, 3));
+  clade_output(g, "z", clade_gemm(g, x, y));
+  clade_status status = clade_compile(g, device, &func, .prefer = prefer);
+  clade_func_release(func);
+  clade_graph_release(g);
+  return status;
+}
+
+/* A product that is asked to go by a unit that is not used is refused with the unit's reason; not asked, it is computed
+ * otherwise. A product of floats asks for no unit. */
+static void products_ask_first(void **state) {
+  (void)state;
+  static const struct {
+    clade_dtype a, b;
+    clade_unit vectors, tiles;
+  } rows[] = {{CLADE_U8, CLADE_I8, CLADE_UNIT_VNNI, CLADE_UNIT_AMX_INT8},
+              {CLADE_I8, CLADE_I8, CLADE_UNIT_VNNI, CLADE_UNIT_AMX_INT8},
+              {CLADE_BF16, CLADE_BF16, CLADE_UNIT_AVX512_BF16, CLADE_UNIT_AMX_BF16}};
+  clade_device_info info = {.size = sizeof info};
+  check_ok(compile(CLADE_F32, CLADE_F32, NULL));
+  check_ok(clade_device_get_info(device, &info));
+  for (int i = 0; i < CLADE_UNITS; i++) assert_true(strstr(info.unit[i].reason, "nobody has asked"));
+  check_fails(compile(CLADE_F32, CLADE_F32, "gemm=mma"), CLADE_NOT_FOUND, "made for bytes and bf16");
+  for (size_t r = 0; r < CLADE_COUNT(rows); r++)
+    for (int tiles = 0; tiles < 2; tiles++) {
+      clade_status status = compile(rows[r].a, rows[r].b, tiles ? "gemm=mma_tile" : "gemm=mma");
+      check_ok(clade_device_get_info(device, &info));
+      const clade_unit_info *unit = &info.unit[tiles ? rows[r].tiles : rows[r].vectors];
+      if (unit->used)
+        check_ok(status);
+      else
+        check_fails(status, CLADE_NOT_FOUND, unit->reason);
+      check_ok(compile(rows[r].a, rows[r].b, NULL));
+    }
+}
+
+/* Where the processor has tiles, the user's word comes before the operating system's. */
+static void tiles_can_be_switched_off(void **state) {
+  (void)state;
+  char without[512] = "", with[512] = "";
+  for (int i = CLADE_UNIT_AMX_INT8; i <= CLADE_UNIT_AMX_BF16; i++) {
+    setenv("CLADE_AMX", "off", 1);
+    assert_false(clade__unit_rows[i].there(with, sizeof with));
+    unsetenv("CLADE_AMX");
+    bool there = clade__unit_rows[i].there(without, sizeof without);
+    bool asked = there || strstr(without, "refused");
+    assert_string_equal(with, asked ? "switched off by CLADE_AMX=off" : without);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(products_ask_first), /* first: nobody has asked */
+      cmocka_unit_test(lets_through_what_computes_right),
+      cmocka_unit_test(says_why_not),
+      cmocka_unit_test(devices_know_their_units),
+      cmocka_unit_test(tiles_can_be_switched_off),
+  };
+  return cmocka_run_group_tests(tests, open_device, close_device);
+}
