@@ -52,12 +52,6 @@ clade_status clade__device_probe(clade_device *device);
 /* For tests: a unit that is not there counts as used, with its reason beside it, and kernels imitate it. Set before
  * anybody asks. */
 extern bool clade__units_imitated;
-/* NULL where the unit is used on the device, else why not. */
-const char *clade__unit_refuses(const clade_device_info *info, clade_unit unit);
-/* Whether kernels are to imitate it. */
-static inline bool clade__unit_imitated(const clade_device_info *info, clade_unit unit) {
-  return info->unit[unit].used && info->unit[unit].reason;
-}
 
 /* ---- buffers: budgeted, backed when the call returns, pooled ---- */
 typedef struct clade__buffer clade__buffer; /* counted; retains its device */

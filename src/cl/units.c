@@ -125,8 +125,3 @@ clade_status clade_device_ask_units(clade_device *device) {
   pthread_mutex_unlock(&device->unit_lock);
   return status;
 }
-
-const char *clade__unit_refuses(const clade_device_info *info, clade_unit unit) {
-  if (info->unit[unit].used) return NULL;
-  return info->unit[unit].reason ? info->unit[unit].reason : "devices of this class have no such unit";
-}

@@ -1,6 +1,5 @@
 /* The matrix products of CPUs with matrix units: bytes and bf16, by vectors (mma) or by tiles (mma_tile) of words.
  * Copies of both operands lie as the units read them. Here are the sizes, the division of the work, and the gate. */
-#include "cl/cl.h"
 #include "op/epilogue.h"
 #include "op/gemm.h"
 
@@ -16,17 +15,18 @@ static bool bytes(const clade_node *n) { return n->in[1].dtype == CLADE_I8; }
 bool clade__gemm_mma_units(const clade_node *n) { return bytes(n) || n->in[0].dtype == CLADE_BF16; }
 
 /* ---- the gate ---- */
-static clade_unit unit_of(const clade_query *q, bool tiles) {
-  if (tiles) return bytes(q->node) ? CLADE_UNIT_AMX_INT8 : CLADE_UNIT_AMX_BF16;
-  return bytes(q->node) ? CLADE_UNIT_VNNI : CLADE_UNIT_AVX512_BF16;
+static const clade_unit_info *unit_of(const clade_query *q, bool tiles) {
+  if (tiles) return &q->device->unit[bytes(q->node) ? CLADE_UNIT_AMX_INT8 : CLADE_UNIT_AMX_BF16];
+  return &q->device->unit[bytes(q->node) ? CLADE_UNIT_VNNI : CLADE_UNIT_AVX512_BF16];
 }
 
 static const char *accept(const clade_query *q, bool tiles) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   if (!clade__gemm_on_cpu(q)) return "made for CPUs";
   if (!clade__gemm_mma_units(q->node)) return "made for bytes and bf16";
-  const char *reason = clade__unit_refuses(q->device, unit_of(q, tiles));
-  return reason ? reason : clade__cut_short(q->device, (double)(p.k + 1) * (double)(p.m + 8) * (double)(p.n + 8));
+  const clade_unit_info *unit = unit_of(q, tiles);
+  if (!unit->used) return unit->reason ? unit->reason : "the device was not asked for its matrix units";
+  return clade__cut_short(q->device, (double)(p.k + 1) * (double)(p.m + 8) * (double)(p.n + 8));
 }
 const char *clade__gemm_mma_accept(const clade_query *q) { return accept(q, false); }
 const char *clade__gemm_mma_tile_accept(const clade_query *q) { return accept(q, true); }
@@ -139,7 +139,7 @@ static clade_status emit(clade_emit *e, const clade_query *q, bool tiles) {
   clade_emit_define(s, "ROWS", q->row[ROWS]);
   clade_emit_define(s, "TILES", tiles);
   clade_emit_define(s, "INTEGER", bytes(node));
-  clade_emit_define(s, "IMITATE", clade__unit_imitated(q->device, unit_of(q, tiles)));
+  clade_emit_define(s, "IMITATE", unit_of(q, tiles)->reason != NULL); /* used, although it is not there */
   clade_emit_define(s, "PLAIN", at->epilogue.n_insn == 0);
   clade_emit_workspace(s, 0, sizeof(uint32_t));
   if (d.apart)

@@ -30,7 +30,7 @@ static void want_more(const uint32_t *in, uint32_t *out) {
 static clade_device *device;
 static int open_device(void **state) {
   (void)state;
-  return clade_device_find("pocl", &device);
+  return clade_device_find("pocl", &device) != CLADE_OK;
 }
 static int close_device(void **state) {
   (void)state;
@@ -81,8 +81,6 @@ static void devices_know_their_units(void **state) {
     assert_int_equal(info.unit[i].used, !info.unit[i].reason);
     if (!info.unit[i].used) assert_true(strncmp(info.unit[i].reason, start, strlen(start)) == 0);
     if (!there) assert_string_equal(info.unit[i].reason + strlen(start), why);
-    assert_true(clade__unit_refuses(&info, (clade_unit)i) == info.unit[i].reason);
-    assert_false(clade__unit_imitated(&info, (clade_unit)i));
   }
   assert_null(info.unit[CLADE_UNITS].name);
 }
