@@ -50,6 +50,8 @@ static const quirk_row quirk_rows[] = {
      "https://swiftshader.googlesource.com/SwiftShader"},
     {CLADE__QUIRK_NO_PROFILING, AT(platform), "rusticl", "times of events mean nothing",
      "https://docs.mesa3d.org/rusticl.html"},
+    {CLADE__QUIRK_NO_ASM, AT(platform), "rusticl", "kernels go through SPIR-V, and inline assembly ends the process",
+     "https://docs.mesa3d.org/rusticl.html"},
     {CLADE__QUIRK_NO_ASM, AT(platform), "oclgrind",
      "kernels are interpreted, and inline assembly in one is a segmentation fault while it is built",
      "https://github.com/jrprice/Oclgrind"},

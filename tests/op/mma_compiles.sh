@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# The kernels of matrix units with their instructions, not imitated, to machine code, on whatever machine.
+#   mma_compiles.sh ROOT CLANG
+set -euo pipefail
+root=$1 clang=$2
+epilogue='-DEPILOGUE_ARGS= -DEPILOGUE_PASS= -DEPILOGUE_USE='
+for kind in "0 14" "1 32"; do
+  read -r tiles rows <<<"$kind"
+  for types in "u8 i8 i32 1" "i8 i8 i32 1" "bf16 bf16 bf16 0"; do
+    read -r a b out integer <<<"$types"
+    for plain in 0 1; do
+      # shellcheck disable=SC2086
+      code=$(cat "$root/cl_kernels/prelude.cl" "$root/cl_kernels/gemm_mma.cl" |
+        "$clang" -x cl -cl-std=CL1.2 -Xclang -finclude-default-header --target=x86_64-linux-gnu -march=skylake-avx512 \
+          -O1 -S -o - -DSUFFIX=test -DINDEX64=0 -DWANT_gemm_forward_mma -DIMITATE=0 -DTILES="$tiles" -DROWS="$rows" \
+          -DINTEGER="$integer" -DPLAIN="$plain" -DT="$a" -DTB="$b" -DOUT="$out" $epilogue \
+          '-DEPILOGUE=const COMPUTE(T) r = i0;' -w -)
+      case $tiles$a in
+      0u8 | 0i8) want='vpdpbusd.*%zmm' ;;
+      0bf16) want='vdpbf16ps.*%zmm' ;;
+      1u8) want='tdpbusd.*%tmm' ;;
+      1i8) want='tdpbssd.*%tmm' ;;
+      1bf16) want='tdpbf16ps.*%tmm' ;;
+      esac
+      found=$(grep -cE "$want" <<<"$code" || true)
+      echo "tiles $tiles, $a by $b, plain $plain: $found times ${want%%.*}"
+      [ "$found" -gt 0 ]
+      # the assembler itself
+      "$clang" --target=x86_64-linux-gnu -march=skylake-avx512 -c -x assembler - -o /dev/null <<<"$code"
+    done
+  done
+done
