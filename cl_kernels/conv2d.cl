@@ -33,6 +33,14 @@
 #define VSTORE  CLADE_PASTE(vstore, WIDTH)
 #define PANEL   (VECTORS * WIDTH)
 #define TILE    (PLACES * PANEL)
+/* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
+typedef VECTOR FN(vector) __attribute__((aligned(4)));
+typedef float16 FN(sixteen) __attribute__((aligned(4)));
+#define PUT(v, p)   (*(FN(vector) *)(p) = (v))
+#define GET_f32(p)  (*(const __global FN(vector) *)(p))
+#define GET_f16(p)  LOADN(WIDTH, f16, p, 0)
+#define GET_bf16(p) LOADN(WIDTH, bf16, p, 0)
+#define GET(p)      CLADE_PASTE(GET_, T)(p)
 
 APART static void FN(zero)(float *to, int n) {
   int i = 0;
@@ -73,8 +81,7 @@ APART static void FN(copy_blocked)(const __global STORAGE(T) * x, int block, int
     if (lanes == 16)
       for (int i = 0; i < many; i++)
 #pragma unroll
-        for (int v = 0; v < 16 / WIDTH; v++)
-          VSTORE(LOADN(WIDTH, T, x, i * step * 16 + v * WIDTH), 0, to + i * pitch + v * WIDTH);
+        for (int v = 0; v < 16 / WIDTH; v++) PUT(GET(x + i * step * 16 + v * WIDTH), to + i * pitch + v * WIDTH);
     else
       for (int i = 0; i < many; i++)
 #pragma clang loop vectorize(disable)
@@ -111,22 +118,23 @@ APART static void FN(copy_dense)(const __global STORAGE(T) * x, int plane, int s
     for (int i = 0; i < many; i++) to[i * pitch + c] = LOAD(T, x, i * step);
 }
 
-/* The weights of a panel: for each tap its n channels. Where the rows of a panel do not lie side by side, there may be
- * fewer than it has: the last one again. */
-APART static void FN(copy_weights)(const __global STORAGE(T) * w, int lane, int rows, int inner, int down, int across,
-                                   int2 count, int n, float *to) {
-  for (int c = 0; c < n; c++, w += inner)
-    for (int y = 0; y < count.x; y++)
-      for (int x = 0; x < count.y; x++) {
-        const __global STORAGE(T) *from = w + y * down + x * across;
-        float *panel = to + ((y * count.y + x) * n + c) * PANEL;
-        if (lane == 1 && rows >= PANEL)
+/* The weights of some panels, one behind the other: for each tap its n channels. Where the rows of a panel do not lie
+ * side by side, there may be fewer than the panels have: the last one again. */
+APART static void FN(copy_weights)(const __global STORAGE(T) * w, int panels, int apart, int lane, int rows, int inner,
+                                   int down, int across, int2 count, int n, float *to) {
+  for (int c = 0; c < n; c++, w += inner, to += PANEL)
+    for (int p = 0; p < panels; p++)
+      for (int y = 0; y < count.x; y++)
+        for (int x = 0; x < count.y; x++) {
+          const __global STORAGE(T) *from = w + p * apart + y * down + x * across;
+          float *panel = to + ((p * count.x + y) * count.y + x) * n * PANEL;
+          if (lane == 1 && rows >= (p + 1) * PANEL)
 #pragma unroll
-          for (int v = 0; v < VECTORS; v++) VSTORE(LOADN(WIDTH, T, from, v * WIDTH), v, panel);
-        else
+            for (int v = 0; v < VECTORS; v++) PUT(GET(from + v * WIDTH), panel + v * WIDTH);
+          else
 #pragma clang loop vectorize(disable)
-          for (int l = 0; l < PANEL; l++) panel[l] = LOAD(T, from, min(l, rows - 1) * lane);
-      }
+            for (int l = 0; l < PANEL; l++) panel[l] = LOAD(T, from, min(l, rows - 1 - p * PANEL) * lane);
+        }
 }
 
 /* Adds to a tile, or begins it: of each place the products of `runs` pieces of `length` floats. With DEPTHWISE each
@@ -200,7 +208,7 @@ APART static void FN(finish)(const float *tile, int rows, int n, int step, const
     for (; done + 16 <= rows; done += 16)
       for (int i = 0; i < n; i++) {
         const index_t row = row0 + done, column = column0 + i * step;
-        const float16 i0 = vload16(0, tile + i * PANEL + done);
+        const float16 i0 = *(const FN(sixteen) *)(tile + i * PANEL + done);
         EPILOGUE16
         STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
       }
@@ -282,17 +290,16 @@ BODY(box)(const int item, ARGS) {
   const int2 result = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), lines = (int2)(part.s1, part.s2);
   const int2 boxes = ((result + div - 1) / div + lines - 1) / lines;
   const int channels = (dims.s2 + part.s3 - 1) / part.s3;
-  int rest = item;
+  const int phases = div.x * div.y, phase = item % phases; /* side by side, as their work differs */
+  int rest = item / phases;
   const int column0 = rest % boxes.y * lines.y;
   rest /= boxes.y;
   const int line0 = rest % boxes.x * lines.x;
   rest /= boxes.x;
   const int image0 = rest % ((dims.s0 + part.s0 - 1) / part.s0) * part.s0;
   rest /= (dims.s0 + part.s0 - 1) / part.s0;
-  const int row0 = rest % channels * part.s3;
-  rest /= channels;
-  const int group = rest % dims.s1, phase = rest / dims.s1;
-  if (phase >= div.x * div.y) return;
+  const int row0 = rest % channels * part.s3, group = rest / channels;
+  if (group >= dims.s1) return;
   const int2 first = (int2)(phase / div.y, phase % div.y), grid = (result - first + div - 1) / div;
   const int2 place0 = (int2)(line0, column0), many = min(lines, grid - place0);
   const int images = min((int)part.s0, (int)dims.s0 - image0), rows = min((int)part.s3, (int)dims.s2 - row0);
@@ -353,12 +360,16 @@ BODY(box)(const int item, ARGS) {
       (x, row0 + p * PANEL, blocked ? PANEL : n_rows, pitch, blocked, x_channel, x_image, images, base, unit, held,
        size, source);
       if (some.x) {
+        /* Of several panels at once where a channel's weights for all of them lie together. */
+        const int slice = some.x * some.y * n * PANEL, at_once = taps.s5 > taps.s3 ? max(WEIGHTS / slice, 1) : 1;
         const int2 tap = tap0 + (int2)(ty, tx) * step;
-        FN(copy_weights)
-        (w + p * taps.s3 + c0 * taps.s5 + (tap.x * taps.s1 + tap.y) * taps.s6, taps.s4, part.s6 & 4 ? PANEL : n_rows,
-         taps.s5, step.x * taps.s1 * taps.s6, step.y * taps.s6, some, n, weights);
+        if (p % at_once == 0) FN(copy_weights)
+        (w + p * taps.s3 + c0 * taps.s5 + (tap.x * taps.s1 + tap.y) * taps.s6, min(panels - p, at_once), taps.s3,
+         taps.s4, part.s6 & 4 ? panels * PANEL : rows - p * PANEL, taps.s5, step.x * taps.s1 * taps.s6,
+         step.y * taps.s6, some, n, weights);
         for (int t = 0; t < tiles; t++) FN(multiply)
-        (weights, source, place + t * PLACES, skip, runs, joined ? some.y * pitch : pitch, begin, tile + t * TILE);
+        (weights + p % at_once * slice, source, place + t * PLACES, skip, runs, joined ? some.y * pitch : pitch, begin,
+         tile + t * TILE);
       }
       if (!last) continue;
       /* Lines that follow each other are one. */
@@ -434,3 +445,8 @@ KERNEL(conv2d_gather_ref)
 #undef VSTORE
 #undef PANEL
 #undef TILE
+#undef PUT
+#undef GET_f32
+#undef GET_f16
+#undef GET_bf16
+#undef GET
