@@ -4,11 +4,12 @@
 #include <getopt.h>
 #include <stdio.h>
 
-enum { SHAPES, SET, CHAIN, DTYPE, PASS, BATCH, PEERS, PEER, ROUNDS, EXPLAIN, CSV, GOOGLE };
+enum { SHAPES, SET, ONLY, CHAIN, DTYPE, PASS, BATCH, PEERS, PEER, ROUNDS, EXPLAIN, CSV, GOOGLE };
 static const cli_option options[] = {
     [SHAPES] = {"shapes", "FILE", "works, one a line: NAME key=value … (docs/bench.md)"},
     [SET] = {"set", "NAME",
              "works by name; gemm: squares, small or networks (squares); conv: resnet50, vgg16 or mobilenetv2"},
+    [ONLY] = {"only", "NAMES", "of the set or file only works of these names, with commas between"},
     [CHAIN] = {"chain", "N", "calls in a row, timed together (squares and --shapes: 1, else 10)"},
     [DTYPE] = {"dtype", "NAME", "f32, f16 or bf16 (f32)"},
     [PASS] = {"pass", "NAME", "of conv: fwd, bwd-data or bwd-weights; of model: train or infer (all)"},
@@ -56,6 +57,7 @@ static int parse_options(bench_job *job, int argc, char **argv) {
   for (int next; (next = cli_next(&job->args, argc, argv, &value)) != CLI_NEXT_END;) switch (next) {
     case SHAPES: job->shapes = value; break;
     case SET: job->set = value; break;
+    case ONLY: job->only = value; break;
     case CHAIN:
       if (!cli_number(&job->args, "chain", value, 1, 1000, &job->chain)) return CLI_USAGE;
       break;
@@ -84,18 +86,19 @@ static int parse_options(bench_job *job, int argc, char **argv) {
 static const struct {
   const char *name;
   clade_status (*run)(bench_job *job);
+  int quick; /* of the sets, the first so many */
   const char *sets[4], *passes[4];
-} works[] = {{"gemm", bench_gemm, {"squares", "small", "networks"}, {NULL}},
-             {"conv", bench_conv, {"resnet50", "vgg16", "mobilenetv2"}, {"fwd", "bwd-data", "bwd-weights"}},
-             {"op", bench_ops, {"64mib"}, {NULL}},
-             {"model", bench_models, {"networks"}, {"train", "infer"}}};
+} works[] = {{"gemm", bench_gemm, 3, {"squares", "small", "networks"}, {NULL}},
+             {"conv", bench_conv, 1, {"resnet50", "vgg16", "mobilenetv2"}, {"fwd", "bwd-data", "bwd-weights"}},
+             {"op", bench_ops, 1, {"64mib"}, {NULL}},
+             {"model", bench_models, 1, {"networks"}, {"train", "infer"}}};
 enum { ALL = CLADE_COUNT(works) };
 
-/* Every set of everything, one after another, where it is all. */
+/* Of everything the sets that are quick enough, one after another, where it is all. */
 static clade_status run(bench_job *job, size_t work) {
   if (work < ALL) return works[work].run(job);
   for (size_t i = 0; i < ALL; i++)
-    for (int set = 0; set < 4 && works[i].sets[set]; set++) {
+    for (int set = 0; set < works[i].quick; set++) {
       job->set = works[i].sets[set];
       CLADE_TRY(works[i].run(job));
     }
@@ -113,8 +116,8 @@ static int check(bench_job *job, size_t *work) {
   for (*work = 0; *work < ALL && strcmp(works[*work].name, job->what);) ++*work;
   if (*work == ALL && strcmp(job->what, "all"))
     return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm, conv, op, model or all", job->what);
-  if (*work == ALL && (job->set || job->shapes || job->pass))
-    return cli_wrong(&job->args, "all has its own works: no --set, --shapes or --pass");
+  if (*work == ALL && (job->set || job->shapes || job->only || job->pass))
+    return cli_wrong(&job->args, "all has its own works: no --set, --shapes, --only or --pass");
   if (job->set && job->shapes) return cli_wrong(&job->args, "--set and --shapes both say what to measure: give one");
   if (job->csv && job->args.json) return cli_wrong(&job->args, "--csv and --json both want standard output: give one");
   if (*work == ALL) return CLI_DONE;

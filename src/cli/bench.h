@@ -69,7 +69,7 @@ typedef struct bench_watcher {
 
 struct bench_job {
   cli_args args;
-  const char *what, *set, *shapes, *pass, *google, *peer;
+  const char *what, *set, *shapes, *only, *pass, *google, *peer;
   clade_dtype dtype;
   int64_t batch, chain, rounds; /* batch, chain 0: unset */
   bool peers, csv, explain;

@@ -71,12 +71,33 @@ clade_status bench_shapes_read(const char *path, const bench_key *keys, bench_sh
   return out->count ? CLADE_OK : CLADE_FAIL(INVALID, "%s holds no shape: a line is NAME key=value …", path);
 }
 
-clade_status bench_shapes_of(const bench_job *job, const char *usual, const bench_key *keys, const bench_set *sets,
-                             bench_shapes *out) {
+static clade_status all_of(const bench_job *job, const char *usual, const bench_key *keys, const bench_set *sets,
+                           bench_shapes *out) {
   if (job->shapes) return bench_shapes_read(job->shapes, keys, out);
   for (const char *name = job->set ? job->set : usual; sets->name; sets++)
     if (!strcmp(sets->name, name)) return bench_shapes_parse(name, sets->lines, keys, out);
   return CLADE_FAIL(NOT_FOUND, "there is no set '%s' of such works", job->set);
+}
+
+/* The names are a text with commas. */
+static clade_status keep_only(const char *names, bench_shapes *out) {
+  size_t kept = 0;
+  for (const char *at = names; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+    size_t length = strcspn(at, ","), i = kept;
+    while (i < out->count && (strncmp(out->at[i].name, at, length) || out->at[i].name[length])) i++;
+    if (i == out->count) return CLADE_FAIL(NOT_FOUND, "--only: there is no work '%.*s'", (int)length, at);
+    bench_shape found = out->at[i];
+    out->at[i] = out->at[kept];
+    out->at[kept++] = found;
+  }
+  out->count = kept;
+  return kept ? CLADE_OK : CLADE_FAIL(INVALID, "--only names no work");
+}
+
+clade_status bench_shapes_of(const bench_job *job, const char *usual, const bench_key *keys, const bench_set *sets,
+                             bench_shapes *out) {
+  CLADE_TRY(all_of(job, usual, keys, sets, out));
+  return job->only ? keep_only(job->only, out) : CLADE_OK;
 }
 
 char *bench_shape_text(const bench_shape *shape, const bench_key *keys, char *text, size_t size) {

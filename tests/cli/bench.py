@@ -56,6 +56,9 @@ class Bench(unittest.TestCase):
         done = run("bench", "gemm", "--shapes", os.path.join(self.room.name, "none"))
         self.assertEqual(done.returncode, 1)
         self.assertIn("none cannot be read", done.stderr)
+        done = run("bench", "gemm", "--shapes", self.file(GEMM), "--only", "row,nobody")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nobody", done.stderr)
         done = run("bench", "conv", "--shapes", self.file("a c=5 h=8 w=8 out=4 kernel=3 groups=2"))
         self.assertIn("not divisible", done.stderr)
 
@@ -87,6 +90,8 @@ class Bench(unittest.TestCase):
         self.assertGreater(len(names), 20)
         shapes = self.file("".join(f"{name} n=2 c=6 h=10 w=12\n" for name in names))
         rows = document(self.bench("op", "--shapes", shapes, "--rounds", "1", "--json"))["rows"]
+        two = document(self.bench("op", "--shapes", shapes, "--rounds", "1", "--json", "--only", "add,relu"))["rows"]
+        self.assertEqual([row["work"] for row in two], ["add", "relu"])
         self.assertEqual([row["work"] for row in rows], names)
         for row in rows:
             self.assertEqual(list(row["peers"]), ["copy"])
