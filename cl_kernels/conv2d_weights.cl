@@ -36,19 +36,21 @@ KERNEL(conv2d_weights_ref)
 }
 #endif
 
-#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_lanes)
+#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_lanes) || defined(WANT_conv2d_weights_flat)
 /* For a core with vectors of WIDTH floats. */
-#define APART     __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
-#define ALIGNED   __attribute__((aligned(64)))
-#define VECTOR    CLADE_PASTE(float, WIDTH)
-#define VLOAD     CLADE_PASTE(vload, WIDTH)
-#define VSTORE    CLADE_PASTE(vstore, WIDTH)
-#define PANEL     (VECTORS * WIDTH)
-#define TILE      (ROWS * PANEL)
+#define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
+#define ALIGNED __attribute__((aligned(64)))
+#define VECTOR  CLADE_PASTE(float, WIDTH)
+#define VLOAD   CLADE_PASTE(vload, WIDTH)
+#define VSTORE  CLADE_PASTE(vstore, WIDTH)
+#define PANEL   (VECTORS * WIDTH)
+#define TILE    (ROWS * PANEL)
+#ifndef STRIDE
+#define STRIDE 1
+#endif
 #define SPACED(n) (((n) + 31) / 32 * 32 + 16) /* no power of two, so that lines do not meet in a cache */
 
-/* `room` is how many elements there are from x on. */
-APART static void FN(copy)(const __global STORAGE(T) * x, int room, int step, int count, const int *to, const int *from,
+APART static void FN(copy)(const __global STORAGE(T) * x, int step, int count, const int *to, const int *from,
                            const int *many, float *out) {
   for (int i = 0; i < count; i++) {
     const int n = many[i], at = from[i];
@@ -59,8 +61,13 @@ APART static void FN(copy)(const __global STORAGE(T) * x, int room, int step, in
       vstore8(LOADN(8, T, x, at + n - 8), 0, line + n - 8);
       continue;
     }
-    if (step == 2)
-      for (; l + 8 <= n && at + 2 * l + 16 <= room; l += 8) vstore8(LOAD16(T, x, at + 2 * l).even, 0, line + l);
+    if (step == 2 && n >= 8) {
+      for (; l < n; l += 8) {
+        const int k = min(l, n - 8);
+        vstore8((float8)(LOADN(8, T, x, at + 2 * k).even, LOADN(8, T, x, at + 2 * k + 7).odd), 0, line + k);
+      }
+      continue;
+    }
 #pragma clang loop vectorize(disable)
     for (; l < n; l++) line[l] = LOAD(T, x, at + l * step);
   }
@@ -73,20 +80,13 @@ APART static void FN(copy)(const __global STORAGE(T) * x, int room, int step, in
       const index8_t map, const index8_t part
 #endif
 
-#ifdef WANT_conv2d_weights_vec
-/* A block of rows x (channels and taps) is one work-item's, for the strips of one part. y is copied by places, PANEL
- * rows beside each other; a column, which is a channel and a tap, reads x from its own beginning among the lines. */
-#define EACH8(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
-
-/* 8 places of 8 rows, from `pitch` apart to PANEL apart. */
-static inline void FN(turn)(const __global STORAGE(T) * y, int pitch, int rows, float *to) {
-#define READ(i) const float8 r##i = LOADN(8, T, y + min(i, rows - 1) * pitch, 0);
-  EACH8(READ)
-#undef READ
+#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_flat)
+/* Eight vectors of eight become those of the other axis. */
+static inline void FN(turn)(float8 *r) {
 #define LOW(a, b)  ((float8)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5))
 #define HIGH(a, b) ((float8)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7))
-  const float8 p0 = LOW(r0, r1), p1 = HIGH(r0, r1), p2 = LOW(r2, r3), p3 = HIGH(r2, r3);
-  const float8 p4 = LOW(r4, r5), p5 = HIGH(r4, r5), p6 = LOW(r6, r7), p7 = HIGH(r6, r7);
+  const float8 p0 = LOW(r[0], r[1]), p1 = HIGH(r[0], r[1]), p2 = LOW(r[2], r[3]), p3 = HIGH(r[2], r[3]);
+  const float8 p4 = LOW(r[4], r[5]), p5 = HIGH(r[4], r[5]), p6 = LOW(r[6], r[7]), p7 = HIGH(r[6], r[7]);
 #undef LOW
 #undef HIGH
 #define LOW(a, b)  ((float8)(a.s01, b.s01, a.s45, b.s45))
@@ -95,29 +95,46 @@ static inline void FN(turn)(const __global STORAGE(T) * y, int pitch, int rows, 
   const float8 q4 = LOW(p4, p6), q5 = HIGH(p4, p6), q6 = LOW(p5, p7), q7 = HIGH(p5, p7);
 #undef LOW
 #undef HIGH
-  vstore8((float8)(q0.lo, q4.lo), 0, to);
-  vstore8((float8)(q1.lo, q5.lo), 0, to + PANEL);
-  vstore8((float8)(q2.lo, q6.lo), 0, to + 2 * PANEL);
-  vstore8((float8)(q3.lo, q7.lo), 0, to + 3 * PANEL);
-  vstore8((float8)(q0.hi, q4.hi), 0, to + 4 * PANEL);
-  vstore8((float8)(q1.hi, q5.hi), 0, to + 5 * PANEL);
-  vstore8((float8)(q2.hi, q6.hi), 0, to + 6 * PANEL);
-  vstore8((float8)(q3.hi, q7.hi), 0, to + 7 * PANEL);
+  r[0] = (float8)(q0.lo, q4.lo);
+  r[1] = (float8)(q1.lo, q5.lo);
+  r[2] = (float8)(q2.lo, q6.lo);
+  r[3] = (float8)(q3.lo, q7.lo);
+  r[4] = (float8)(q0.hi, q4.hi);
+  r[5] = (float8)(q1.hi, q5.hi);
+  r[6] = (float8)(q2.hi, q6.hi);
+  r[7] = (float8)(q3.hi, q7.hi);
 }
-#undef EACH8
+
+/* Eight places from p on; nothing behind the last of them is read. */
+#if STRIDE == 2
+#define READ8(p) ((float8)(LOADN(8, T, p, 0).even, LOADN(8, T, p, 7).odd))
+#else
+#define READ8(p) LOADN(8, T, p, 0)
+#endif
 
 /* Beyond the last row it is copied again; beyond the last place there is room for 8. `room` is how many elements there
  * are from y on. */
 APART static void FN(copy_rows)(const __global STORAGE(T) * y, int room, int pitch, int rows, int many, float *to) {
   int l = 0;
-  for (; l < many && (min(rows, PANEL) - 1) * pitch + l + 8 <= room; l += 8)
-    for (int b = 0; b < PANEL; b += 8)
-      FN(turn)(y + min(b, rows - 1) * pitch + l, pitch, max(rows - b, 1), to + l * PANEL + b);
+  for (; l < many && (min(rows, PANEL) - 1) * pitch + STRIDE * (l + 7) + 1 <= room; l += 8)
+    for (int b = 0; b < PANEL; b += 8) {
+      float8 r[8];
+#pragma unroll
+      for (int k = 0; k < 8; k++) r[k] = READ8(y + min(b + k, rows - 1) * pitch + l * STRIDE);
+      FN(turn)(r);
+#pragma unroll
+      for (int k = 0; k < 8; k++) vstore8(r[k], 0, to + (l + k) * PANEL + b);
+    }
 #pragma clang loop vectorize(disable)
   for (; l < many; l++)
-    for (int r = 0; r < PANEL; r++) to[l * PANEL + r] = LOAD(T, y, min(r, rows - 1) * pitch + l);
+    for (int r = 0; r < PANEL; r++) to[l * PANEL + r] = LOAD(T, y, min(r, rows - 1) * pitch + l * STRIDE);
 }
 
+#endif
+
+#ifdef WANT_conv2d_weights_vec
+/* A block of rows x (channels and taps) is one work-item's, for the strips of one part. y is copied by places, PANEL
+ * rows beside each other; a column, which is a channel and a tap, reads x from its own beginning among the lines. */
 APART static void FN(multiply)(const float *x, const int *at, const int *place, int n, const float *y, float *c) {
   VECTOR sum[ROWS][VECTORS];
   const float *column[ROWS];
@@ -190,8 +207,7 @@ BODY(block)(const int item, ARGS) {
     if (gaps)
       for (int i = 0; i < n_channels * kinds * length / 8; i++) vstore8((float8)(0), i, lines);
     for (int c = 0; c < n_channels; c++) FN(copy)
-    (x + x_skip + c * plane, dims.s0 * image - x_skip - c * plane, mul.y, pieces, to, from, many,
-     lines + c * kinds * length);
+    (x + x_skip + c * plane, mul.y, pieces, to, from, many, lines + c * kinds * length);
     pieces = clade_line_pieces(first, n, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0,
                                all_rows * y_plane, 0, to, from, many);
     for (int p = 0; p < pieces; p++) {
@@ -205,23 +221,154 @@ BODY(block)(const int item, ARGS) {
     (lines, at + t * ROWS, place, n_places, turned + b * (strip + 8) * PANEL, sums + (b * tiles + t) * TILE);
   }
   const int all_columns = dims.s3 * taps.s0 * taps.s1;
-  for (int r = 0; r < n_rows; r++) {
-    const float *from_row = sums + r / PANEL * tiles * TILE + r % PANEL;
-    const int base = (own * all_rows + group * dims.s2 + row0 + r) * all_columns;
-    if (n_taps == taps.s0 * taps.s1) {
-      __global float *to_row = out + base + c0 * n_taps;
-      for (int t = 0; t < tiles; t++)
-        for (int k = 0; k < min(ROWS, columns - t * ROWS); k++) to_row[t * ROWS + k] = from_row[t * TILE + k * PANEL];
-    } else
-      for (int k = 0; k < columns; k++) {
-        const int tap = k % n_taps, ky = tap0.x + tap / n_tap.y, kx = tap0.y + tap % n_tap.y;
-        out[base + ((c0 + k / n_taps) * taps.s0 + ky) * taps.s1 + kx] = from_row[k / ROWS * TILE + k % ROWS * PANEL];
+  const bool whole = n_taps == taps.s0 * taps.s1; /* then columns lie side by side */
+  for (int r = 0; r < n_rows; r += 8) {
+    const float *from_rows = sums + r / PANEL * tiles * TILE + r % PANEL;
+    __global float *to = out + (own * all_rows + group * (int)dims.s2 + row0 + r) * all_columns;
+    int k = 0;
+    if (whole && r + 8 <= n_rows)
+      for (; k + 8 <= columns; k += 8) {
+        float8 v[8];
+#pragma unroll
+        for (int i = 0; i < 8; i++) v[i] = vload8(0, from_rows + (k + i) * PANEL);
+        FN(turn)(v);
+#pragma unroll
+        for (int i = 0; i < 8; i++) vstore8(v[i], 0, to + i * all_columns + c0 * n_taps + k);
       }
+    for (; k < columns; k++) {
+      const int tap = k % n_taps, ky = tap0.x + tap / n_tap.y, kx = tap0.y + tap % n_tap.y;
+      for (int i = 0; i < min(8, n_rows - r); i++)
+        to[i * all_columns + ((c0 + k / n_taps) * taps.s0 + ky) * taps.s1 + kx] = from_rows[k * PANEL + i];
+    }
   }
 }
 
 GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)(ARGS) {
   FN(block)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
+}
+#endif
+
+#ifdef WANT_conv2d_weights_flat
+/* For windows of one place without padding: a product of two matrices that both lie along the places, which are summed.
+ * Channels of one operand, `b`, become lanes: a run of its places is copied, PANEL channels beside each other. Channels
+ * of the other, `a`, are rows, read where they are. Runs are pieces of a line, or lines that are one step apart;
+ * without a stride an image is one line. A block of rows x channels is one work-item's, for the runs of one part. */
+APART static void FN(multiply)(const __global STORAGE(T) * a, int pitch, int rows, int by, int n, int lines, int step,
+                               const float *b, bool add, int lanes, int columns, __global float *out) {
+  VECTOR sum[ROWS][VECTORS];
+  const __global STORAGE(T) * row[ROWS];
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    row[r] = a + min(r, rows - 1) * pitch;
+    CLADE_ASK(out + min(r, rows - 1) * columns);
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) sum[r][v] = (VECTOR)(0);
+  }
+  for (int line = 0; line < lines; line++) {
+#pragma clang loop unroll(disable)
+    for (int p = 0; p < n; p++) {
+      VECTOR one[VECTORS];
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, b + p * PANEL);
+#pragma unroll
+      for (int r = 0; r < ROWS; r++) {
+        const VECTOR other = (VECTOR)(LOAD(T, row[r], p * by));
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++) sum[r][v] = fma(other, one[v], sum[r][v]);
+      }
+    }
+    b += n * PANEL;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) row[r] += step;
+  }
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    if (r >= rows) continue;
+    __global float *to = out + r * columns;
+    float part[PANEL];
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++)
+      if (lanes == PANEL)
+        VSTORE(add ? VLOAD(v, to) + sum[r][v] : sum[r][v], v, to);
+      else
+        VSTORE(sum[r][v], v, part);
+    if (lanes < PANEL)
+      for (int l = 0; l < lanes; l++) to[l] = add ? to[l] + part[l] : part[l];
+  }
+}
+
+/* Of a run: image, line, place. */
+static inline int4 FN(place)(int run, int lines, int span, int cuts, int strips) {
+  return (int4)(run / (strips * cuts), run / strips % cuts * lines, run % strips * span, 0);
+}
+
+/* Lines of a later tile or run are asked for while this one is multiplied: they lie too far apart to be foreseen. */
+static inline void FN(ask)(const __global STORAGE(T) * p, int n, int lines, int step) {
+  for (int line = 0; line < lines; line++)
+    for (int i = 0; i < n; i += 16) CLADE_ASK(p + line * step + i);
+}
+
+/* sizes: images, groups, rows, channels, lines of an image, places of a line; a_by and b_by: the distances of images,
+ * channels, lines and places; part: rows and channels of a block, places and lines of a run, runs of a part, parts. */
+BODY(block)
+(const int item, ARG(const STORAGE(T), a), ARG(const STORAGE(T), b), ARG(float, out), const index8_t sizes,
+ const index8_t by, const index8_t part) {
+  const int rows = part.s0, channels = part.s1, span = part.s2, lines = part.s3, runs = part.s4;
+  if (rows == 0 || channels == 0 || span == 0 || lines == 0) return;
+  const int down = (sizes.s2 + rows - 1) / rows, across = (sizes.s3 + channels - 1) / channels;
+  const int row0 = item % down * rows, c0 = item / down % across * channels;
+  const int group = item / (down * across) % sizes.s1, own = item / (down * across * sizes.s1);
+  if (own >= part.s5) return;
+  const bool whole = sizes.s4 == 1; /* then lines of different images are one step apart */
+  const int step = whole ? by.s0 : by.s2, b_step = whole ? by.s4 : by.s6;
+  const int n_rows = min(rows, (int)sizes.s2 - row0), n_channels = min(channels, (int)sizes.s3 - c0);
+  const int all = whole ? sizes.s0 : sizes.s4, cuts = (all + lines - 1) / lines, strips = (sizes.s5 + span - 1) / span;
+  const int room = sizes.s0 * by.s4;
+  const int a0 = (group * sizes.s2 + row0) * by.s1, b0 = (group * sizes.s3 + c0) * by.s5;
+  const int tiles = (n_rows + ROWS - 1) / ROWS * ((n_channels + PANEL - 1) / PANEL);
+  const int share = (n_rows + n_channels + tiles - 1) / tiles; /* of rows and channels to come, for each tile */
+  USE(const STORAGE(T), a);
+  USE(const STORAGE(T), b);
+  USE(float, out);
+  float turned[TURNED] ALIGNED;
+  out += (own * sizes.s1 * sizes.s2 + group * sizes.s2 + row0) * sizes.s3 + c0;
+  const int last = min((own + 1) * runs, (whole ? 1 : (int)sizes.s0) * cuts * strips);
+  for (int i = own * runs; i < last; i++) {
+    const int4 now = FN(place)(i, lines, span, cuts, strips),
+               next = FN(place)(min(i + 1, last - 1), lines, span, cuts, strips);
+    const int n = min(span, (int)sizes.s5 - now.s2), n_lines = min(lines, all - now.s1);
+    const int space = (n * n_lines + 8) * PANEL, next_n = min(span, (int)sizes.s5 - next.s2);
+    const int at = a0 + now.s0 * by.s0 + now.s1 * step + now.s2 * by.s3;
+    const int b_at = b0 + now.s0 * by.s4 + now.s1 * b_step + now.s2 * by.s7;
+    const int next_at = a0 + next.s0 * by.s0 + next.s1 * step + next.s2 * by.s3;
+    const int next_b = b0 + next.s0 * by.s4 + next.s1 * b_step + next.s2 * by.s7;
+    for (int c = 0; c < n_channels; c += PANEL)
+      for (int l = 0; l < n_lines; l++) FN(copy_rows)
+    (b + b_at + c * by.s5 + l * b_step, room - b_at - c * by.s5 - l * b_step, by.s5, n_channels - c, n,
+     turned + c / PANEL * space + l * n * PANEL);
+    int asked = 0;
+    for (int c = 0; c < n_channels; c += PANEL)
+      for (int r = 0; r < n_rows; r += ROWS) {
+        for (int k = 0; k < share && i + 1 < last && asked < n_rows + n_channels; k++, asked++)
+          if (asked < n_rows)
+            FN(ask)(a + next_at + asked * by.s1, next_n * by.s3, min(lines, all - next.s1), step);
+          else
+            FN(ask)(b + next_b + (asked - n_rows) * by.s5, next_n * by.s7, min(lines, all - next.s1), b_step);
+        if (i == own * runs && c == 0)
+          for (int k = r + ROWS; k < min(r + 2 * ROWS, n_rows); k++)
+            FN(ask)(a + at + k * by.s1, n * by.s3, n_lines, step);
+        FN(multiply)
+        (a + at + r * by.s1, by.s1, min(ROWS, n_rows - r), by.s3, n, n_lines, step, turned + c / PANEL * space,
+         i > own * runs, min(PANEL, n_channels - c), sizes.s3, out + r * sizes.s3 + c);
+      }
+  }
+}
+
+GROUP(1, 1, 1)
+KERNEL(conv2d_weights_flat)
+(ARG(const STORAGE(T), a), ARG(const STORAGE(T), b), ARG(float, out), const index8_t sizes, const index8_t by,
+ const index8_t part) {
+  FN(block)((int)get_global_id(0), PASS(a), PASS(b), PASS(out), sizes, by, part);
 }
 #endif
 
@@ -286,8 +433,8 @@ BODY(block)(const int item, ARGS) {
     for (int i = 0; i < STRIP; i++) y_line[i] = 0;
     for (int g = 0; g < n_groups; g++) {
       const int x_skip = (group0 + g) * plane, y_skip = (group0 + g) * y_plane;
-      FN(copy)(x + x_skip, dims.s0 * dims.s1 * plane - x_skip, mul.y, pieces, to, from, many, lines);
-      FN(copy)(y + y_skip, dims.s0 * dims.s1 * y_plane - y_skip, 1, y_pieces, y_to, y_from, y_many, y_line);
+      FN(copy)(x + x_skip, mul.y, pieces, to, from, many, lines);
+      FN(copy)(y + y_skip, 1, y_pieces, y_to, y_from, y_many, y_line);
       for (int t = 0; t < tiles; t++) FN(multiply)(y_line, lines, at + t * ROWS, n, sums + (g * tiles + t) * TILE);
     }
   }
@@ -306,15 +453,26 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_lanes)(ARGS) {
 #undef ARGS
 
 #ifdef WANT_conv2d_weights_join
+/* A work-item joins the parts of a piece of the results. Where `rows` are told, each group of parts has so many of
+ * `columns`, and the results have them the other way round. */
 KERNEL(conv2d_weights_join)
-(ARG(const float, parts), ARG(STORAGE(T), w), const index_t outputs, const index_t count) {
-  const index_t i = get_global_id(0);
-  if (i >= outputs) return;
+(ARG(const float, parts), ARG(STORAGE(T), w), const index_t outputs, const index_t count, const index_t piece,
+ const index_t rows, const index_t columns) {
+  const index_t begin = get_global_id(0) * piece, end = min(begin + piece, outputs);
   USE(const float, parts);
   USE(STORAGE(T), w);
-  float sum = 0;
-  for (index_t part = 0; part < count; part++) sum += parts[part * outputs + i];
-  STORE(T, w, i, sum);
+  index_t i = begin;
+  for (; rows == 0 && i + 16 <= end; i += 16) {
+    float16 sum = 0;
+    for (index_t part = 0; part < count; part++) sum += vload16(0, parts + part * outputs + i);
+    STORE16(T, w, i, sum);
+  }
+  for (; i < end; i++) {
+    float sum = 0;
+    const index_t from = rows ? (i / rows / columns * rows + i % rows) * columns + i / rows % columns : i;
+    for (index_t part = 0; part < count; part++) sum += parts[part * outputs + from];
+    STORE(T, w, i, sum);
+  }
 }
 #endif
 #undef APART
@@ -325,3 +483,5 @@ KERNEL(conv2d_weights_join)
 #undef PANEL
 #undef TILE
 #undef SPACED
+#undef STRIDE
+#undef READ8

@@ -243,6 +243,12 @@ inline float16 clade_round16_bf16(float16 v) {
 #define CLADE_STREAMS
 #endif
 #endif
+/* A hint that the line of the cache at p will be read soon. */
+#ifdef CLADE_STREAMS
+#define CLADE_ASK(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2)
+#else
+#define CLADE_ASK(p)
+#endif
 inline void clade_stream16_f32(__global float *p, float16 v) {
 #ifdef CLADE_STREAMS
   if (((size_t)p & 31) == 0) {

@@ -40,13 +40,14 @@ conv conv_draw(op_case *c, op_random *r) {
             : op_chance(r, 0.1) ? AMONG(r, 48, 65, 100)
                                 : AMONG(r, 1, 2, 6, 8, 9, 16, 17);
   if (op_chance(r, 0.1)) i[INNER] = i[ROWS] = 1; /* depthwise */
+  bool one = op_chance(r, 0.2);                  /* a window of one place, without padding */
   for (int k = 0; k < 2; k++) {
-    i[KERNEL + k] = few ? (int)op_integer(r, 1, 3) : AMONG(r, 1, 1, 2, 3, 3, 3, 5, 7);
+    i[KERNEL + k] = one ? 1 : few ? (int)op_integer(r, 1, 3) : AMONG(r, 1, 1, 2, 3, 3, 3, 5, 7);
     i[STRIDE + k] = op_chance(r, 0.5) ? 1 : (int)op_integer(r, 1, 4);
     i[DILATION + k] = op_chance(r, 0.7) ? 1 : (int)op_integer(r, 1, 4);
     i[SIZE + k] = few ? (int)op_integer(r, 1, 5) : AMONG(r, 1, 4, 7, 8, 10, 14, 16, 17, 28, 32, 33);
     for (int side = 0; side < 2; side++)
-      i[PAD + k + 2 * side] = op_chance(r, 0.3) ? 0 : (int)op_integer(r, 0, i[KERNEL + k] + 1);
+      i[PAD + k + 2 * side] = one || op_chance(r, 0.3) ? 0 : (int)op_integer(r, 0, i[KERNEL + k] + 1);
     if (op_chance(r, 0.3)) { /* "same" */
       i[STRIDE + k] = 1;
       i[PAD + k] = (i[KERNEL + k] - 1) / 2 * i[DILATION + k];

@@ -1,0 +1,50 @@
+/* Between the implementations of a convolution's derivative by its weights. */
+#ifndef CLADE_CONV_WEIGHTS_H
+#define CLADE_CONV_WEIGHTS_H
+
+#include "op/conv.h"
+
+typedef struct clade__weights {
+  int64_t n, groups, rows, inner, source[2], result[2], kernel[2];
+  int64_t columns, outputs; /* weights of a row; of all */
+} clade__weights;
+/* `flat`: where each place has one tap, its own, an image is one line. */
+clade__weights clade__weights_of(const clade_node *n, bool flat);
+double clade__weights_flops(const clade__weights *p);
+
+/* Parts of the sums: scratch memory for them; the launch that makes them, up to its operands, of which 0 or 1 comes
+ * first, and where they go; the same with x first, sizes, window and map; and the launch that joins them, in their
+ * order. Parts that are turned have columns of w as rows. One part of the stored type that is not is the result
+ * already.
+ */
+size_t clade__weights_scratch(const clade_query *q, int64_t parts, bool turned);
+clade_kernel_step *clade__weights_open(clade_emit *e, const clade_query *q, const char *kernel, int first,
+                                       int64_t parts, bool turned);
+clade_kernel_step *clade__weights_begin(clade_emit *e, const clade_query *q, const char *kernel,
+                                        const clade__weights *p, int64_t parts);
+void clade__weights_join(clade_emit *e, const clade_query *q, int64_t parts, bool turned);
+/* What that costs, in cycles of a core. */
+double clade__weights_join_cycles(const clade__weights *p, int64_t parts);
+
+/* Where work is cut depends on sizes alone, since it orders sums: the sum over all items, and the longest once for each
+ * of this many cores. */
+enum { CLADE__WEIGHTS_UNITS = 8 };
+
+/* ---- flat: windows of one place ---- */
+const char *clade__weights_flat_accept(const clade_query *q);
+double clade__weights_flat_cost(const clade_query *q);
+size_t clade__weights_flat_workspace(const clade_query *q);
+clade_status clade__weights_flat_emit(clade_emit *e, const clade_query *q);
+extern const clade_space clade__weights_flat_space;
+/* ---- vec: any window; lanes: groups of one row and one channel ---- */
+const char *clade__weights_vec_accept(const clade_query *q);
+double clade__weights_vec_cost(const clade_query *q);
+size_t clade__weights_vec_workspace(const clade_query *q);
+clade_status clade__weights_vec_emit(clade_emit *e, const clade_query *q);
+extern const clade_space clade__weights_vec_space;
+const char *clade__weights_lanes_accept(const clade_query *q);
+double clade__weights_lanes_cost(const clade_query *q);
+size_t clade__weights_lanes_workspace(const clade_query *q);
+clade_status clade__weights_lanes_emit(clade_emit *e, const clade_query *q);
+
+#endif

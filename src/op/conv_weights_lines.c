@@ -1,0 +1,225 @@
+/* The derivative of a convolution by its weights on CPUs, from lines that are copied once for all taps. How the work is
+ * cut follows from sizes alone, since it orders the sums. */
+#include "op/conv_weights.h"
+
+#include <math.h>
+
+/* What the kernels keep in private memory, in floats; columns of a block, pieces of lines. */
+enum { LINES = 32768, TURNED = 32768, BLOCK = 32768, COLUMNS = 512, STRIP = 256, PIECES = 512 };
+enum { LANE_ROWS = 9, LANE_TAPS = 63, LANE_STRIP = 3328, LANE_GROUPS = 32 };
+
+static int width_of(const clade_query *q) { return q->device->vector_f32 >= 16 ? 16 : 8; }
+static int tile_rows(const clade_query *q) { return width_of(q) == 16 ? 12 : 6; } /* of tiles two vectors wide */
+
+typedef struct cut {
+  int64_t strip, strips, parts;            /* strips of a part */
+  int64_t rows, channels, some[2], blocks; /* of a block: rows, channels, lines of taps and taps of a line */
+  double cycles;
+} cut;
+
+/* Along both axes, for taps at once: all, those of a line, or one. False: that is too much. */
+static bool reach(const clade_query *q, const clade__weights *p, int64_t strip, const int64_t some[2], int64_t *line) {
+  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  clade__conv_axis all[2], own[2];
+  for (int i = 0; i < 2; i++) {
+    clade__map_1d m = clade__window_covers(w, i);
+    all[i] = clade__conv_axis_of(m, p->result[i], p->source[i], p->kernel[i], 0);
+    own[i] = clade__conv_axis_of(m, p->result[i], p->source[i], some[i], 0);
+  }
+  int64_t kinds = own[0].kinds * own[1].kinds, taps = some[0] * some[1];
+  int64_t length = clade__up(strip + (own[0].span + (some[0] > 1)) * all[1].pitch + own[1].span + 1, 32) + 16;
+  *line = kinds * length;
+  return taps <= COLUMNS / 2 && *line <= LINES && kinds * (length / CLADE_MAX(all[1].pitch, 1) + 2) <= PIECES;
+}
+
+static int64_t places_of(const clade_query *q, const clade__weights *p) {
+  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  int64_t places = p->n;
+  for (int i = 0; i < 2; i++)
+    places *= clade__conv_axis_of(clade__window_covers(w, i), p->result[i], p->source[i], p->kernel[i], 0).pitch;
+  return places;
+}
+
+static void parts_of(cut *c, int64_t places, int64_t parts) {
+  int64_t strips = CLADE_MAX((places + c->strip - 1) / c->strip, 1);
+  c->strips = (strips + parts - 1) / parts;
+  c->parts = (strips + c->strips - 1) / c->strips;
+}
+
+static clade_kernel_step *begin(clade_emit *e, const clade_query *q, const char *kernel, const clade__weights *p,
+                                int64_t parts, int rows, int vectors, int strip) {
+  clade_kernel_step *s = clade__weights_begin(e, q, kernel, p, parts);
+  clade_emit_define(s, "WIDTH", width_of(q));
+  clade_emit_define(s, "VECTORS", vectors);
+  clade_emit_define(s, "ROWS", rows);
+  clade_emit_define(s, "LINES", LINES);
+  clade_emit_define(s, "BLOCK", BLOCK);
+  clade_emit_define(s, "STRIP", strip);
+  clade_emit_define(s, "PIECES", PIECES);
+  return s;
+}
+
+/* ---- vec: a work-item does a block of weights, for the strips of places of one part ---- */
+enum { BLOCK_ROWS, BLOCK_CHANNELS, PARTS, PARAMS };
+
+/* Of all blocks, in cycles of a core that begins two vector operations in each; the longest item counts once for each
+ * of some cores. */
+static double cycles_of(const clade_query *q, const clade__weights *p, const cut *c, int64_t line, int64_t places) {
+  double panel = 2 * width_of(q), tile = tile_rows(q), rows = (double)c->rows;
+  double taps = (double)(c->some[0] * c->some[1]), columns = (double)c->channels * taps;
+  double tiles = ceil(rows / panel) * ceil(columns / tile);
+  double dense = (double)(p->n * p->result[0] * p->result[1]) / CLADE_MAX((double)places, 1) * (double)c->strip;
+  double multiply = tiles * (dense * tile * 1.05 + 40);
+  double copy = 0.9 * rows * dense + 0.6 * (double)(c->channels * line) + 1500;
+  double item = (double)c->strips * (multiply + copy) + rows * columns * 1.2 + 2000;
+  return (double)(c->blocks * c->parts) * item + CLADE__WEIGHTS_UNITS * item + clade__weights_join_cycles(p, c->parts);
+}
+
+/* False: these rows and channels are too many at once. */
+static bool cut_of(const clade_query *q, const clade__weights *p, const int32_t *row, cut *c) {
+  int64_t panel = 2 * width_of(q), tile = tile_rows(q), places = places_of(q, p), line = 0;
+  *c = (cut){.strip = CLADE_MAX(CLADE_MIN(clade__up(places, panel), STRIP), panel)};
+  c->rows = row[BLOCK_ROWS];
+  c->channels = row[BLOCK_CHANNELS];
+  bool fits = false;
+  for (int i = 0; i < 3 && !fits; i++) {
+    c->some[0] = i ? 1 : p->kernel[0];
+    c->some[1] = i < 2 ? p->kernel[1] : 1;
+    fits = reach(q, p, c->strip, c->some, &line);
+  }
+  int64_t taps = c->some[0] * c->some[1], columns = clade__up(c->channels * taps, tile);
+  if (!fits || columns > COLUMNS || c->channels * line > LINES || c->rows * columns > BLOCK ||
+      c->rows * (c->strip + 8) > TURNED)
+    return false;
+  c->blocks = p->groups * ((p->rows + c->rows - 1) / c->rows) * ((p->inner + c->channels - 1) / c->channels);
+  for (int i = 0; i < 2; i++) c->blocks *= (p->kernel[i] + c->some[i] - 1) / c->some[i];
+  parts_of(c, places, row[PARTS]);
+  c->cycles = cycles_of(q, p, c, line, places);
+  return true;
+}
+
+/* Cuts of rows, of channels, of the sum. */
+static bool nth(const clade_query *q, const clade__weights *p, int i, int32_t *row) {
+  enum { DOWN = 6, ACROSS = 14, SUMS = 8 };
+  static const int sums[SUMS] = {1, 2, 4, 8, 12, 16, 32, 64};
+  int64_t panel = 2 * width_of(q), taps = CLADE_MAX(p->kernel[0] * p->kernel[1], 1);
+  if (i >= DOWN * ACROSS * SUMS) return false;
+  int64_t least = (p->inner + CLADE_MAX(COLUMNS / taps, 1) - 1) / CLADE_MAX(COLUMNS / taps, 1), n = i / DOWN % ACROSS;
+  int64_t down = (p->rows + 127) / 128 + i % DOWN, across = least + n + least * n / 4;
+  row[BLOCK_ROWS] = (int32_t)clade__up(CLADE_MAX((p->rows + down - 1) / CLADE_MAX(down, 1), 1), panel);
+  row[BLOCK_CHANNELS] = (int32_t)CLADE_MAX((p->inner + across - 1) / CLADE_MAX(across, 1), 1);
+  row[PARTS] = sums[i / (DOWN * ACROSS)];
+  return true;
+}
+
+static void start(const clade_query *q, int32_t *row) {
+  clade__weights p = clade__weights_of(q->node, true);
+  int32_t own[CLADE_MAX_PARAMS];
+  double best = INFINITY;
+  cut c;
+  row[BLOCK_ROWS] = 2 * width_of(q);
+  row[BLOCK_CHANNELS] = row[PARTS] = 1;
+  if (clade__conv_vec_accept(q)) return;
+  for (int i = 0; nth(q, &p, i, own); i++) {
+    if (!cut_of(q, &p, own, &c) || c.cycles >= best) continue;
+    best = c.cycles;
+    memcpy(row, own, PARAMS * sizeof *row);
+  }
+}
+
+static bool listed(const clade_query *q, int i, int32_t *row) {
+  clade__weights p = clade__weights_of(q->node, true);
+  return !clade__conv_vec_accept(q) && nth(q, &p, i, row);
+}
+
+static const char *const params[] = {"rows", "channels", "parts", NULL};
+const clade_space clade__weights_vec_space = {sizeof(clade_space), params, start, listed};
+
+const char *clade__weights_vec_accept(const clade_query *q) {
+  const char *reason = clade__conv_vec_accept(q);
+  clade__weights p = clade__weights_of(q->node, true);
+  cut c;
+  if (reason) return reason;
+  return cut_of(q, &p, q->row, &c) ? NULL : "the window or the block is too large to be cut up";
+}
+
+double clade__weights_vec_cost(const clade_query *q) {
+  clade__weights p = clade__weights_of(q->node, true);
+  cut c;
+  if (!cut_of(q, &p, q->row, &c)) return INFINITY;
+  return clade__cost(q->device, c.cycles * 2 * q->device->vector_f32, clade__node_bytes(q->node), 1);
+}
+
+size_t clade__weights_vec_workspace(const clade_query *q) {
+  clade__weights p = clade__weights_of(q->node, true);
+  cut c;
+  return cut_of(q, &p, q->row, &c) ? clade__weights_scratch(q, c.parts, false) : SIZE_MAX;
+}
+
+clade_status clade__weights_vec_emit(clade_emit *e, const clade_query *q) {
+  clade__weights p = clade__weights_of(q->node, true);
+  cut c;
+  if (!cut_of(q, &p, q->row, &c)) return CLADE_FAIL(INTERNAL, "conv2d_weights: a block that was not accepted");
+  clade_kernel_step *s = begin(e, q, "conv2d_weights_vec", &p, c.parts, tile_rows(q), 2, STRIP);
+  clade_emit_define(s, "TURNED", TURNED);
+  clade_emit_define(s, "COLUMNS", COLUMNS);
+  clade_emit_index8(s, 6, (int64_t[]){c.strip, c.strips, c.rows, c.channels, c.some[0], c.some[1]});
+  size_t global = (size_t)(c.blocks * c.parts), local = 1;
+  clade_emit_range(s, 1, &global, &local);
+  clade__weights_join(e, q, c.parts, false);
+  return CLADE_OK;
+}
+
+/* ---- lanes: a work-item does some groups of one row and one channel, for the strips of one part. A strip is as much
+ * of an image as stays near, so that each channel is read from its beginning to its end. Groups are `channels` here.
+ * ---- */
+static cut lanes_cut(const clade_query *q) {
+  clade__weights p = clade__weights_of(q->node, true);
+  int64_t places = places_of(q, &p), line = 0, kinds = 1, width = width_of(q), taps = p.kernel[0] * p.kernel[1];
+  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  cut c = {.some = {p.kernel[0], p.kernel[1]}, .cycles = INFINITY};
+  if (p.rows != 1 || p.inner != 1 || taps > LANE_TAPS) return c;
+  for (int i = 0; i < 2; i++)
+    kinds *= clade__conv_axis_of(clade__window_covers(w, i), p.result[i], p.source[i], p.kernel[i], 0).kinds;
+  int64_t most = 2 * LANE_STRIP / (kinds + 1);
+  bool fits = false;
+  for (; !fits && most >= width; most /= 2) {
+    int64_t strips = CLADE_MAX((places + most - 1) / most, 1);
+    c.strip = CLADE_MAX(clade__up((places + strips - 1) / strips, width), width);
+    fits = reach(q, &p, c.strip, c.some, &line) && c.strip <= LANE_STRIP;
+  }
+  if (!fits) return c;
+  c.channels = CLADE_MAX(CLADE_MIN((p.groups + CLADE__SUM_UNITS - 1) / CLADE__SUM_UNITS, LANE_GROUPS), 1);
+  c.blocks = (p.groups + c.channels - 1) / c.channels;
+  parts_of(&c, places, CLADE_MAX((CLADE__SUM_UNITS + c.blocks - 1) / CLADE_MAX(c.blocks, 1), 1));
+  double tiles = (double)((taps + LANE_ROWS - 1) / LANE_ROWS), strip = (double)c.strip;
+  double one = tiles * (strip / (double)width * 5.5 + 40) + 0.5 * (double)line + 0.4 * strip + 300;
+  c.cycles = one * (double)(p.groups * c.strips * c.parts) + clade__weights_join_cycles(&p, c.parts);
+  return c;
+}
+
+const char *clade__weights_lanes_accept(const clade_query *q) {
+  const char *reason = clade__conv_vec_accept(q);
+  if (reason) return reason;
+  return isinf(lanes_cut(q).cycles) ? "made for groups of one row and one channel, and small windows" : NULL;
+}
+
+double clade__weights_lanes_cost(const clade_query *q) {
+  return clade__cost(q->device, lanes_cut(q).cycles * 2 * q->device->vector_f32, clade__node_bytes(q->node), 1);
+}
+
+size_t clade__weights_lanes_workspace(const clade_query *q) {
+  return clade__weights_scratch(q, lanes_cut(q).parts, false);
+}
+
+clade_status clade__weights_lanes_emit(clade_emit *e, const clade_query *q) {
+  clade__weights p = clade__weights_of(q->node, true);
+  cut c = lanes_cut(q);
+  clade_kernel_step *s = begin(e, q, "conv2d_weights_lanes", &p, c.parts, LANE_ROWS, 1, LANE_STRIP);
+  clade_emit_define(s, "TAPS", LANE_TAPS + LANE_ROWS);
+  clade_emit_index8(s, 7, (int64_t[]){c.strip, c.strips, 0, 0, 0, 0, c.channels});
+  size_t global = (size_t)(c.blocks * c.parts), local = 1;
+  clade_emit_range(s, 1, &global, &local);
+  clade__weights_join(e, q, c.parts, false);
+  return CLADE_OK;
+}
