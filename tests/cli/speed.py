@@ -1,0 +1,77 @@
+"""How fast Clade is beside what others made, as far as a test can tell: a few works of each kind, in turns with libraries,
+must reach 0.6 of what is wanted of a CPU with AVX-512. What does not is measured once more. Elsewhere it does not
+apply; CLADE_SPEED=1 runs it all the same, CLADE_SPEED=FLOOR with another floor than 0.6."""
+
+import math
+import os
+import tempfile
+import time
+import unittest
+
+import clade
+from clade import document, run
+
+FLOOR = 0.6
+SQUARES = "512 m=512 n=512 k=512\n1024 m=1024 n=1024 k=1024\n"
+SMALL = "64 m=64 n=64 k=64\n128 m=128 n=128 k=128\n256 m=256 n=256 k=256\n"
+NETWORKS = "fc@1 m=1 n=1000 k=2048 trans_b frozen_b\nfc@8 m=8 n=3072 k=768 trans_b frozen_b\n" \
+           "fc@64 m=64 n=1000 k=2048 trans_b frozen_b\nscores m=128 n=128 k=64 batch=12 trans_b\nodd m=333 n=777 k=555\n"
+LAYERS = "3x3 c=64 h=56 w=56 out=64 kernel=3 pad=1\n1x1 c=256 h=14 w=14 out=1024 kernel=1\n" \
+         "strided c=128 h=56 w=56 out=128 kernel=3 stride=2 pad=1\n"
+OPS = "relu n=16 c=64 h=128 w=128\nadd n=16 c=64 h=128 w=128\nmax_pool n=16 c=64 h=128 w=128\nsoftmax h=16384 w=1024\n" \
+      "layer_norm h=16384 w=1024\ntranspose h=4096 w=4096\n"
+# What is run, and by peer the geometric mean of the ratios that is wanted.
+GROUPS = [
+    ("squares", "gemm", SQUARES, ["--peer", "openblas"], {"openblas": 1.0}),
+    ("small", "gemm", SMALL, ["--peer", "openblas", "--chain", "10"], {"openblas": (0.45 * 0.75 * 0.95) ** (1 / 3)}),
+    ("networks", "gemm", NETWORKS, ["--peer", "openblas", "--chain", "10"], {"openblas": 1.1}),
+    ("fwd", "conv", LAYERS, ["--pass", "fwd", "--peers"], {"onednn": 0.97, "onednn_nchw": 1.1}),
+    ("bwd-data", "conv", LAYERS, ["--pass", "bwd-data", "--peers"], {"onednn": 0.97, "onednn_nchw": 1.1}),
+    ("bwd-weights", "conv", LAYERS, ["--pass", "bwd-weights", "--peers"], {"onednn": 0.97, "onednn_nchw": 1.1}),
+    ("64 MiB", "op", OPS, [], {"copy": 0.9}),
+]
+
+
+def applies():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        return "avx512f" in file.read().split()
+
+
+def mean(ratios):
+    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+
+
+class Speed(unittest.TestCase):
+    def measure(self, group, room):
+        """What was too slow, as text."""
+        name, what, shapes, args, wanted = group
+        path = os.path.join(room, "shapes")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(shapes)
+        begin = time.monotonic()
+        done = run("bench", what, "--shapes", path, "--rounds", "3", "--json", *args)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        slow = []
+        for peer, want in wanted.items():
+            ratios = [row["peers"][peer]["ratio"] for row in document(done)["rows"] if peer in row["peers"]]
+            if not ratios:
+                self.skipTest(done.stderr)
+            text = f"{what} {name}: {mean(ratios):.2f} of {peer}, {want:.2f} is wanted"
+            print(f"{text}; {time.monotonic() - begin:.0f} s", flush=True)
+            if mean(ratios) < self.floor * want:
+                slow.append(text)
+        return slow
+
+    def test_floor(self):
+        asked = os.environ.get("CLADE_SPEED")
+        if not applies() and not asked:
+            self.skipTest("this CPU has no AVX-512: the floor is set for those that have (CLADE_SPEED=1 runs it here)")
+        self.floor = float(asked) if asked and asked != "1" else FLOOR
+        with tempfile.TemporaryDirectory() as room:
+            again = [group for group in GROUPS if self.measure(group, room)]
+            slow = [text for group in again for text in self.measure(group, room)]
+        self.assertEqual(slow, [], f"below {self.floor} of what is wanted, twice")
+
+
+if __name__ == "__main__":
+    clade.main()
