@@ -116,6 +116,7 @@ clade_val clade_gemm_(clade_graph *g, clade_val a, const clade_gemm_opt *given) 
   clade_gemm_opt opt;
   clade_type bias, result;
   clade_status status = clade__opt_copy(&opt, sizeof opt, given, "gemm");
+  if (status == CLADE_OK && opt.alpha != opt.alpha) status = CLADE_FAIL(INVALID, "gemm: .alpha is no number");
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   clade_val y = product(g, a, opt.trans_a, opt.b, opt.trans_b, opt.alpha < 0 || opt.alpha > 0 ? opt.alpha : 1);
   if (!clade_val_ok(y) || (!opt.bias.graph && !opt.bias.id)) return y;

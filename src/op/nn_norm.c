@@ -53,6 +53,9 @@ clade_val clade_nn_batch_norm_(clade_graph *g, const char *name, const clade_bat
   clade_val next[2];
   clade_status status = clade__opt_copy(&opt, sizeof opt, given, "nn_batch_norm");
   if (status == CLADE_OK) status = channels_of(g, "nn_batch_norm", name, opt.x, &x);
+  if (status == CLADE_OK && (!(opt.eps >= 0) || !(opt.momentum >= 0 && opt.momentum <= 1)))
+    status = CLADE_FAIL(INVALID, "nn_batch_norm \"%s\": .eps is %g, .momentum is %g; expected 0 or more, and 0 to 1",
+                        name, (double)opt.eps, (double)opt.momentum);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   const clade_shape channels = CLADE_SHAPE(x.shape.dim[1]);
   const float eps = opt.eps != 0 ? opt.eps : 1e-5f, momentum = opt.momentum != 0 ? opt.momentum : 0.1f;

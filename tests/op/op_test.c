@@ -16,27 +16,37 @@ static const op_test *const tests[] = {
     NULL};
 
 typedef struct options {
-  const char *op, *device, *variants;
+  const char *op, *device, *variants, *impl, *dtype;
   int cases;
   uint64_t seed;
-  bool small, verbose;
+  bool small, verbose, first;
 } options;
 
 static int usage(const char *program) {
   fprintf(stderr,
           "usage: %s --op NAME [--device SPEC] [--cases N] [--seed N] [--small] [--variants FILE] [--verbose]\n"
+          "       [--impl NAME] [--dtype NAME] [--first]\n"
           "  --cases N        random cases per element type (100); twice as many where there is one\n"
           "  --small          one small case per implementation and element type, without guard zones: for Oclgrind\n"
+          "  --impl NAME      this implementation alone, where it accepts; --dtype NAME: this element type alone\n"
+          "  --first          ends at the first case that fails\n"
           "  --variants FILE  fails where the op needs more kernels than its line there allows\n",
           program);
   return 2;
 }
 
 static bool parse(int argc, char **argv, options *o) {
-  static const struct option table[] = {{"op", required_argument, 0, 'o'},       {"device", required_argument, 0, 'd'},
-                                        {"cases", required_argument, 0, 'c'},    {"seed", required_argument, 0, 's'},
-                                        {"small", no_argument, 0, 'm'},          {"verbose", no_argument, 0, 'b'},
-                                        {"variants", required_argument, 0, 'v'}, {0, 0, 0, 0}};
+  static const struct option table[] = {{"op", required_argument, 0, 'o'},
+                                        {"device", required_argument, 0, 'd'},
+                                        {"cases", required_argument, 0, 'c'},
+                                        {"seed", required_argument, 0, 's'},
+                                        {"small", no_argument, 0, 'm'},
+                                        {"verbose", no_argument, 0, 'b'},
+                                        {"variants", required_argument, 0, 'v'},
+                                        {"impl", required_argument, 0, 'i'},
+                                        {"dtype", required_argument, 0, 't'},
+                                        {"first", no_argument, 0, 'f'},
+                                        {0, 0, 0, 0}};
   *o = (options){.cases = 100, .seed = 1, .device = "pocl"};
   for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
     switch (c) {
@@ -47,6 +57,9 @@ static bool parse(int argc, char **argv, options *o) {
     case 'm': o->small = true; break;
     case 'b': o->verbose = true; break;
     case 'v': o->variants = optarg; break;
+    case 'i': o->impl = optarg; break;
+    case 't': o->dtype = optarg; break;
+    case 'f': o->first = true; break;
     default: return false;
     }
   }
@@ -106,15 +119,23 @@ static bool check_coverage(const op_target *t, const op_tally *tally) {
   return true;
 }
 
+/* The number of the one that was asked for, else that of the case's turn. */
+static int impl_of(const op_target *t, const options *o, int number) {
+  int n = count_impls(t->op);
+  for (int i = 0; o->impl && i < n; i++)
+    if (strcmp(t->op->impls[i].name, o->impl) == 0) return i;
+  return n ? number % n : 0;
+}
+
 static bool run_dtype(const op_target *t, const options *o, clade_dtype dtype, bool fp64, op_tally *tally) {
   int failures = 0, impls = count_impls(t->op), all = t->test->dtypes[1] ? o->cases : 2 * o->cases;
   int cases = o->small ? CLADE_MAX(impls, 1) * 3 : all;
-  for (int i = 0; i < cases && failures < 3; i++) {
+  for (int i = 0; i < cases && failures < (o->first ? 1 : 3); i++) {
     op_case c = {.dtype = dtype, .number = i, .small = o->small, .fp64 = fp64};
     uint64_t seed = o->seed * 1000003u + (uint64_t)dtype * 65536u + (uint64_t)i;
     c.gradient = t->op->grad && dtype == CLADE_F32 && i % 4 == 3;
     if (o->small && t->op->grad && dtype == CLADE_F32) c.gradient = i % 3 == 2;
-    failures += !op_case_run(t, &c, seed, impls ? i % impls : 0, tally);
+    failures += !op_case_run(t, &c, seed, impl_of(t, o, i), tally);
   }
   return failures == 0;
 }
@@ -130,7 +151,8 @@ static bool run(const options *o, const op_test *test) {
     return false;
   }
   printf("%s on %s\n", test->name, info.name);
-  for (const clade_dtype *d = test->dtypes; *d; d++) ok &= run_dtype(&t, o, *d, info.fp64, &tally);
+  for (const clade_dtype *d = test->dtypes; *d && (ok || !o->first); d++)
+    if (!o->dtype || strcmp(o->dtype, clade_dtype_name(*d)) == 0) ok &= run_dtype(&t, o, *d, info.fp64, &tally);
   printf("%s: %" PRId64 " elements, %" PRId64 " derivatives compared; at most %.2f of a bound used\n", test->name,
          tally.elements, tally.slopes, tally.worst);
   ok = ok && check_coverage(&t, &tally);

@@ -1,0 +1,87 @@
+"""Plants errors in copies of kernels, one at a time, and in a copy of a C file (the program STALE was built with it): the
+op tests, and the test of packed weights, must find each of them. A planting whose text is not there any more fails.
+
+usage: mutation.py OP_TEST SOURCE_DIR POCL_ICD STALE [NAME]"""
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+# What is planted; op, element type and implementation whose test must find it; kernel file; the text, any white space
+# for a space; what comes instead.
+PLANTED = [
+    ("a dropped tail", "reduce", "f32", "split", "reduce",
+     "for (; r < end; r++) FN(take)(&s, &c, LOAD(T, x, base + r));", ""),
+    ("a swapped stride", "gemm", "f32", "ref", "gemm", "from += at % dims.s4 * strides.s4;",
+     "from += at % dims.s4 * strides.s5;"),
+    ("a missing edge", "conv2d", "f32", "ref", "conv2d", "px >= 0 && sx < dims.s5 &&", "px >= 0 &&"),
+    ("a wrong transposition", "gemm", "f32", "vec", "gemm", "(float8)(y[l + h].s23, y[l + 2 + h].s23,",
+     "(float8)(y[l + h].s32, y[l + 2 + h].s23,"),
+    ("a pad off by one", "unfold", "f32", "ref", "unfold", "k * sizes.s5 - sizes.s6;", "k * sizes.s5 - sizes.s6 + 1;"),
+    ("a lost epilogue", "conv2d", "f32", "ref", "conv2d", "const COMPUTE(T) i0 = sum; EPILOGUE",
+     "const COMPUTE(T) r = sum;"),
+    ("a dropped partial sum", "layer_norm_grad", "f32", "ref", "layer_norm_grad",
+     "for (index_t k = 0; k < chunks; k++) {", "for (index_t k = 0; k == 0 || k + 1 < chunks; k++) {"),
+    ("a wrong group", "conv2d", "f32", "ref", "conv2d", "w += group * taps.s2 +", "w +="),
+    ("a wrong accumulation type", "gemm", "f16", "ref", "gemm",
+     "sum += (ACC)LOAD(T, a, k * a_s.s7) * (ACC)LOAD(TB, b, k * b_s.s6);",
+     "sum = clade_round_f16(sum + LOAD(T, a, k * a_s.s7) * LOAD(TB, b, k * b_s.s6));"),
+    ("a row that is written twice", "scatter_add", "f32", "ref", "scatter_add",
+     "|| (first > 0 && keys[first - 1] >> 32 == id)", ""),
+]
+FINDINGS = r"got \S+, want|central difference|was written outside every value|a second execution gave other bits"
+
+
+def plant(source, folder, file, text, instead):
+    with open(os.path.join(source, "cl_kernels", file + ".cl")) as f:
+        kernel = f.read()
+    pattern = r"[\s\\]*".join(re.escape(word) for word in text.split())
+    planted, count = re.subn(pattern, lambda _: instead, kernel)
+    if count == 0:
+        return f"cl_kernels/{file}.cl has no \"{text}\" to plant an error in: choose another place"
+    with open(os.path.join(folder, file + ".cl"), "w") as f:
+        f.write(planted)
+    return None
+
+
+def look(op_test, source, environment, mutation):
+    what, op, dtype, impl, file, text, instead = mutation
+    with tempfile.TemporaryDirectory() as folder:
+        problem = plant(source, folder, file, text, instead)
+        if problem:
+            return f"{what}: {problem}"
+        done = subprocess.run([op_test, "--op", op, "--device", "pocl", "--impl", impl, "--dtype", dtype, "--first"],
+                              env={**environment, "CLADE_KERNEL_DIR": folder}, capture_output=True, text=True)
+    found = re.search(FINDINGS, done.stderr)
+    if done.returncode != 1 or not found or "clade_compile" in done.stderr:
+        return f"{what} in {file}.cl was not found ({done.returncode}):\n{done.stdout}{done.stderr}"
+    print(f"{what} in {file}.cl: found\n{done.stderr}", end="")
+    return None
+
+
+def stale(program, environment):
+    """Without its comparison of versions the cache of packed weights gives what it had."""
+    done = subprocess.run([program], env=environment, capture_output=True, text=True)
+    if done.returncode == 0 or "FAILED" not in done.stderr + done.stdout or "packed_after_training" not in done.stderr:
+        return f"a stale packed weight was not found ({done.returncode}):\n{done.stdout}{done.stderr}"
+    print("a stale packed weight: found")
+    return None
+
+
+def main():
+    op_test, source, icd, program = sys.argv[1:5]
+    environment = {**os.environ, "OCL_ICD_VENDORS": icd}
+    chosen = [m for m in PLANTED if len(sys.argv) < 6 or sys.argv[5] in m[0]]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(look, op_test, source, environment, m) for m in chosen]
+        if len(sys.argv) < 6:
+            jobs.append(pool.submit(stale, program, environment))
+        problems = [p for p in (job.result() for job in jobs) if p]
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+sys.exit(main())

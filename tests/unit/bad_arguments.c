@@ -1,0 +1,287 @@
+/* Bad input: arguments of builders that make no sense: negative and overflowing sizes, groups that do not divide,
+ * element types that do not fit. Each is refused with words that name the builder, the argument and its value. */
+#include <clade/clade.h>
+
+#include <limits.h>
+
+#include "cl_unit.h"
+
+typedef struct values {
+  clade_graph *g;
+  clade_val x, w, half, half_w;                 /* f32[2, 4, 8, 8] and [6, 2, 3, 3] for two groups; as f16 */
+  clade_val line, line_w, cube, cube_w;         /* f32[2, 4, 9], [6, 4, 3]; [1, 2, 5, 6, 7], [3, 2, 2, 2, 2] */
+  clade_val matrix, ids, yes, whole, scalar;    /* f32[3, 4], i32[3], bool[3, 4], i32[2, 4, 8, 8], f32[] */
+  clade_val four, counter, narrow, tall, named; /* f32[4], i64[], f16[4], f32[2^34, 1], f32[n, 4] */
+  clade_val six;                                /* f32[2, 6, 8, 8] */
+} values;
+
+static values begin(void) {
+  values v;
+  check_ok(clade_graph_new(&v.g));
+#define INPUT(name, dtype, ...) v.name = clade_input(v.g, #name, dtype, CLADE_SHAPE(__VA_ARGS__))
+  INPUT(x, CLADE_F32, 2, 4, 8, 8);
+  INPUT(w, CLADE_F32, 6, 2, 3, 3);
+  INPUT(half, CLADE_F16, 2, 4, 8, 8);
+  INPUT(half_w, CLADE_F16, 6, 2, 3, 3);
+  INPUT(line, CLADE_F32, 2, 4, 9);
+  INPUT(line_w, CLADE_F32, 6, 4, 3);
+  INPUT(cube, CLADE_F32, 1, 2, 5, 6, 7);
+  INPUT(cube_w, CLADE_F32, 3, 2, 2, 2, 2);
+  INPUT(matrix, CLADE_F32, 3, 4);
+  INPUT(ids, CLADE_I32, 3);
+  INPUT(yes, CLADE_BOOL, 3, 4);
+  INPUT(whole, CLADE_I32, 2, 4, 8, 8);
+  INPUT(four, CLADE_F32, 4);
+  INPUT(narrow, CLADE_F16, 4);
+  INPUT(tall, CLADE_F32, 1LL << 34, 1);
+  INPUT(six, CLADE_F32, 2, 6, 8, 8);
+  INPUT(named, CLADE_F32, CLADE_DIM("n"), 4);
+  v.scalar = clade_input(v.g, "scalar", CLADE_F32, CLADE_SCALAR);
+  v.counter = clade_input(v.g, "counter", CLADE_I64, CLADE_SCALAR);
+  check_ok(clade_graph_status(v.g));
+  return v;
+}
+
+static int accepted; /* told at the end, all of them */
+static void end(values *v, clade_status status, const char *words, const char *what) {
+  if (clade_graph_status(v->g) != status || !strstr(clade_graph_message(v->g), words)) {
+    print_error("%s: %s \"%s\", expected %s: \"…%s…\"\n", what, clade_status_name(clade_graph_status(v->g)),
+                clade_graph_message(v->g), clade_status_name(status), words);
+    accepted++;
+  }
+  clade_graph_release(v->g);
+}
+
+#define REFUSED(status, words, builder, ...)                       \
+  do {                                                             \
+    values v = begin();                                            \
+    (void)clade_##builder(v.g, __VA_ARGS__);                       \
+    end(&v, CLADE_##status, words, #builder "(" #__VA_ARGS__ ")"); \
+  } while (0)
+
+static void done(void) {
+  int count = accepted;
+  accepted = 0;
+  if (count) fail_msg("%d of them", count);
+}
+
+static void convolutions(void **state) {
+  (void)state;
+  REFUSED(INVALID, "conv2d: .stride[0] is -1", conv2d, v.x, v.w, .groups = 2, .stride = {-1, 1});
+  REFUSED(INVALID, "conv2d: .stride[1] is 536870912", conv2d, v.x, v.w, .groups = 2, .stride = {1, 1 << 29});
+  REFUSED(INVALID, "conv2d: .pad[1] is -1", conv2d, v.x, v.w, .groups = 2, .pad = {1, -1});
+  REFUSED(INVALID, "conv2d: .pads[3] is -2147483648", conv2d, v.x, v.w, .groups = 2, .pads = {0, 0, 0, INT_MIN});
+  REFUSED(INVALID, "conv2d: .pad and .pads", conv2d, v.x, v.w, .groups = 2, .pad = {1, 1}, .pads = {1, 1, 1, 1});
+  REFUSED(INVALID, "conv2d: .dilation[0] is -2", conv2d, v.x, v.w, .groups = 2, .dilation = {-2, 0});
+  REFUSED(SHAPE, "conv2d: the kernel covers 536870913", conv2d, v.x, v.w, .groups = 2, .dilation = {1 << 28, 1});
+  REFUSED(OVERFLOW, "conv2d: the height of x is 8 and its padding", conv2d, v.x, v.w, .groups = 2,
+          .pads = {1 << 28, 0, 1 << 28, 0});
+  REFUSED(INVALID, "groups is -2", conv2d, v.x, v.w, .groups = -2);
+  REFUSED(SHAPE, "with .groups 3", conv2d, v.x, v.w, .groups = 3);
+  REFUSED(SHAPE, "channels", conv2d, v.x, v.w, .groups = 1);
+  REFUSED(SHAPE, "conv2d", conv2d, v.x, v.w, .groups = 4);
+  REFUSED(DTYPE, "conv2d: the operands are f32 and f16", conv2d, v.x, v.half_w, .groups = 2);
+  REFUSED(DTYPE, "conv2d", conv2d, v.whole, v.w, .groups = 2);
+  REFUSED(SHAPE, "conv2d: w is [3, 4]", conv2d, v.x, v.matrix);
+  REFUSED(SHAPE, "conv2d: x is [3, 4]", conv2d, v.matrix, v.w, .groups = 2);
+  REFUSED(SHAPE, "conv2d: .bias is [4]", conv2d, v.x, v.w, .groups = 2, .bias = v.four);
+  REFUSED(INVALID, "conv2d_transpose: .output_pad[0] is 2", conv2d_transpose, v.six, v.w, .output_pad = {2, 0});
+  REFUSED(INVALID, "conv2d_transpose: .output_pad[1] is -1", conv2d_transpose, v.six, v.w, .output_pad = {0, -1});
+  REFUSED(INVALID, "conv2d_transpose: .groups is 3", conv2d_transpose, v.x, v.w, .groups = 3);
+  REFUSED(INVALID, "conv2d_transpose: .groups is -1", conv2d_transpose, v.x, v.w, .groups = -1);
+  REFUSED(SHAPE, "conv2d_transpose: w is for 6", conv2d_transpose, v.x, v.w);
+  REFUSED(INVALID, "conv2d_transpose: .stride[0] is -3", conv2d_transpose, v.x, v.w, .stride = {-3, 0});
+  REFUSED(INVALID, "conv1d: .stride is -1", conv1d, v.line, v.line_w, .stride = -1);
+  REFUSED(INVALID, "conv1d: .dilation is -1", conv1d, v.line, v.line_w, .dilation = -1);
+  REFUSED(INVALID, "conv1d: .pad is -1", conv1d, v.line, v.line_w, .pad = -1);
+  REFUSED(INVALID, "conv1d: .pads[1] is -1", conv1d, v.line, v.line_w, .pads = {0, -1});
+  REFUSED(SHAPE, "with .groups 3", conv1d, v.line, v.line_w, .groups = 3);
+  REFUSED(INVALID, "conv1d: .output_pad is 1", conv1d, v.line, v.line_w, .output_pad = 1);
+  REFUSED(SHAPE, "conv1d: x is [3, 4]", conv1d, v.matrix, v.line_w);
+  REFUSED(INVALID, "groups is -1", conv1d_transpose, v.line, v.line_w, .groups = -1);
+  REFUSED(INVALID, "conv3d: .stride[2] is -1", conv3d, v.cube, v.cube_w, .stride = {1, 1, -1});
+  REFUSED(INVALID, "conv3d: .dilation[0] is -1", conv3d, v.cube, v.cube_w, .dilation = {-1, 1, 1});
+  REFUSED(INVALID, "conv3d: .pads[5] is -1", conv3d, v.cube, v.cube_w, .pads = {0, 0, 0, 0, 0, -1});
+  REFUSED(INVALID, "conv3d: .pad[0] is -1", conv3d, v.cube, v.cube_w, .pad = {-1, 0, 0});
+  REFUSED(SHAPE, "with .groups 3", conv3d, v.cube, v.cube_w, .groups = 3);
+  REFUSED(INVALID, "groups is -1", conv3d, v.cube, v.cube_w, .groups = -1);
+  REFUSED(INVALID, "nn_conv2d \"c\": .out is 0", nn_conv2d, "c", v.x, .kernel = {3, 3});
+  REFUSED(INVALID, "nn_conv2d \"c\": .out is -1", nn_conv2d, "c", v.x, .out = -1, .kernel = {3, 3});
+  REFUSED(INVALID, "kernel[0] is 0", nn_conv2d, "c", v.x, .out = 4);
+  REFUSED(SHAPE, ".groups, which is 3", nn_conv2d, "c", v.x, .out = 6, .kernel = {3, 3}, .groups = 3);
+  REFUSED(SHAPE, ".groups, which is 4", nn_conv2d, "c", v.x, .out = 6, .kernel = {3, 3}, .groups = 4);
+  REFUSED(SHAPE, ".groups, which is -1", nn_conv2d, "c", v.x, .out = 6, .kernel = {3, 3}, .groups = -1);
+  REFUSED(DTYPE, "the first operand is i32", nn_conv2d, "c", v.whole, .out = 4, .kernel = {3, 3});
+  REFUSED(SHAPE, ".groups, which is 3", nn_conv2d_transpose, "c", v.x, .out = 6, .kernel = {3, 3}, .groups = 3);
+  REFUSED(INVALID, ".out is -6", nn_conv2d_transpose, "c", v.x, .out = -6, .kernel = {3, 3});
+  REFUSED(INVALID, ".kernel[0] is 0", nn_conv1d, "c", v.line, .out = 6);
+  REFUSED(INVALID, ".out is 0", nn_conv1d, "c", v.line, .kernel = 3);
+  REFUSED(SHAPE, ".groups, which is 3", nn_conv1d, "c", v.line, .out = 6, .kernel = 3, .groups = 3);
+  REFUSED(INVALID, "kernel[1] is -1", nn_conv3d, "c", v.cube, .out = 6, .kernel = {3, -1, 3});
+  REFUSED(SHAPE, ".groups, which is 3", nn_conv3d, "c", v.cube, .out = 6, .kernel = {3, 3, 3}, .groups = 3);
+  done();
+}
+
+static void pooling(void **state) {
+  (void)state;
+  REFUSED(INVALID, "max_pool2d: .kernel[0] is 0", max_pool2d, v.x);
+  REFUSED(INVALID, "max_pool2d: .kernel[1] is -2", max_pool2d, v.x, .kernel = {2, -2});
+  REFUSED(INVALID, "avg_pool2d: .stride[0] is -1", avg_pool2d, v.x, .kernel = {2, 2}, .stride = {-1, 1});
+  REFUSED(INVALID, "avg_pool2d: .pads[0] is -1", avg_pool2d, v.x, .kernel = {2, 2}, .pads = {-1, 0, 0, 0});
+  REFUSED(INVALID, "max_pool2d: .dilation[1] is -1", max_pool2d, v.x, .kernel = {2, 2}, .dilation = {0, -1});
+  REFUSED(SHAPE, "max_pool2d: the kernel covers 9", max_pool2d, v.x, .kernel = {9, 2});
+  REFUSED(SHAPE, "max_pool2d: x is [3, 4]", max_pool2d, v.matrix, .kernel = {1, 1});
+  REFUSED(DTYPE, "max_pool2d: x is i32", max_pool2d, v.whole, .kernel = {2, 2});
+  REFUSED(SHAPE, "global_avg_pool2d", global_avg_pool2d, v.matrix);
+  REFUSED(DTYPE, "i32", global_avg_pool2d, v.whole);
+  done();
+}
+
+static void rows(void **state) {
+  const clade_val none = {0};
+  (void)state;
+  REFUSED(INVALID, "sum: .n_axes is -1", sum, v.x, .n_axes = -1);
+  REFUSED(INVALID, "sum: .axes[1] is 0: axis 0 is named twice", sum, v.x, .n_axes = 5);
+  REFUSED(INVALID, "mean: .axes[0] is 4: out of range", mean, v.x, .n_axes = 1, .axes = {4});
+  REFUSED(INVALID, "reduce_max: .axes[0] is -5: out of range", reduce_max, v.x, .n_axes = 1, .axes = {-5});
+  REFUSED(INVALID, "axis 3", reduce_min, v.x, .n_axes = 2, .axes = {3, -1});
+  REFUSED(DTYPE, "mean", mean, v.ids);
+  REFUSED(DTYPE, "bool", sum, v.yes);
+  REFUSED(INVALID, "arg_max: x: axis 2", arg_max, v.matrix, 2);
+  REFUSED(INVALID, "softmax: x: axis -3", softmax, v.matrix, -3);
+  REFUSED(INVALID, "log_softmax: x: axis 2", log_softmax, v.matrix, 2);
+  REFUSED(DTYPE, "softmax: x is i32", log_softmax, v.ids, 0);
+  REFUSED(INVALID, "layer_norm: n_axes is 3", layer_norm, v.matrix, none, none, 3, 1e-5);
+  REFUSED(INVALID, "layer_norm: n_axes is -1", layer_norm, v.matrix, none, none, -1, 1e-5);
+  REFUSED(INVALID, "layer_norm: eps is -1", layer_norm, v.matrix, none, none, 1, -1);
+  REFUSED(INVALID, "rms_norm: eps is nan", rms_norm, v.matrix, none, 1, (double)__builtin_nanf(""));
+  REFUSED(SHAPE, "layer_norm: weight is [3, 4]", layer_norm, v.matrix, v.matrix, none, 1, 1e-5);
+  REFUSED(DTYPE, "rms_norm: weight is f16", rms_norm, v.matrix, v.narrow, 1, 1e-5);
+  REFUSED(DTYPE, "layer_norm: x is i32", rms_norm, v.ids, none, 1, 1e-5);
+  REFUSED(INVALID, "group_norm: groups is 3", group_norm, v.x, v.four, v.four, 3, 1e-5);
+  REFUSED(INVALID, "group_norm: groups is -1", group_norm, v.x, v.four, v.four, -1, 1e-5);
+  REFUSED(SHAPE, "group_norm: x is [4]", group_norm, v.four, none, none, 1, 1e-5);
+  REFUSED(SHAPE, "group_norm: bias is [3, 4]", group_norm, v.x, v.four, v.matrix, 2, 1e-5);
+  REFUSED(DTYPE, "group_norm: weight is f16", group_norm, v.x, v.narrow, v.four, 2, 1e-5);
+  REFUSED(INVALID, "group_norm: eps is -1", instance_norm, v.x, none, none, -1);
+  REFUSED(INVALID, "eps", nn_batch_norm, "b", v.x, .eps = -1);
+  REFUSED(INVALID, "momentum is -1", nn_batch_norm, "b", v.x, .momentum = -1);
+  REFUSED(INVALID, "eps is -1", nn_layer_norm, "l", v.x, .eps = -1);
+  REFUSED(INVALID, ".n_axes is 5", nn_rms_norm, "r", v.x, .n_axes = 5);
+  REFUSED(INVALID, ".groups is -4", nn_group_norm, "g", v.x, .groups = -4);
+  REFUSED(INVALID, ".groups is 2; expected 0", nn_instance_norm, "i", v.x, .groups = 2);
+  done();
+}
+
+static void shapes(void **state) {
+  (void)state;
+  const int64_t most = INT64_MAX;
+  REFUSED(SHAPE, "reshape: dimension 0", reshape, v.x, CLADE_SHAPE(-2, 4));
+  REFUSED(SHAPE, "reshape: x is [3, 4]", reshape, v.matrix, CLADE_SHAPE(5));
+  REFUSED(OVERFLOW, "reshape: the shape has more elements", reshape, v.x, CLADE_SHAPE(1LL << 62, 4));
+  REFUSED(SHAPE, "reshape: the new shape", reshape, v.x, (clade_shape){.rank = 9});
+  REFUSED(SHAPE, "reshape: the new shape", reshape, v.x, (clade_shape){.rank = -1});
+  REFUSED(INVALID, "flatten: axis 5", flatten, v.x, 5);
+  REFUSED(SHAPE, "transpose: the permutation has 3 axes", transpose, v.matrix, 3, (int[]){0, 1, 2});
+  REFUSED(INVALID, "transpose", transpose, v.matrix, 2, (int[]){0, 0});
+  REFUSED(INVALID, "transpose", transpose, v.matrix, 2, (int[]){0, 2});
+  REFUSED(INVALID, "transpose", transpose, v.matrix, 2, NULL);
+  REFUSED(SHAPE, "broadcast", broadcast, v.matrix, CLADE_SHAPE(3, 5));
+  REFUSED(SHAPE, "broadcast", broadcast, v.matrix, CLADE_SHAPE(-3, 3, 4));
+  REFUSED(OVERFLOW, "broadcast", broadcast, v.matrix, CLADE_SHAPE(1LL << 60, 3, 4));
+  REFUSED(SHAPE, "negative", slice, v.matrix, CLADE_SHAPE(-1, 0), CLADE_SHAPE(1, 1));
+  REFUSED(SHAPE, "negative", slice, v.matrix, CLADE_SHAPE(0, 0), CLADE_SHAPE(1, -3));
+  REFUSED(SHAPE, "slice: x is [3, 4]", slice, v.matrix, CLADE_SHAPE(0, 1), CLADE_SHAPE(3, 4));
+  REFUSED(SHAPE, "", slice, v.matrix, CLADE_SHAPE(most, 0), CLADE_SHAPE(most, 1));
+  REFUSED(SHAPE, "negative", pad, v.matrix, CLADE_SHAPE(0, -1), CLADE_SHAPE(0, 0), 0);
+  REFUSED(SHAPE, "negative", pad, v.matrix, CLADE_SHAPE(0, 0), CLADE_SHAPE(0, -5), 0);
+  REFUSED(SHAPE, "", pad, v.matrix, CLADE_SHAPE(0, most), CLADE_SHAPE(0, 0), 0);
+  REFUSED(OVERFLOW, "", pad, v.matrix, CLADE_SHAPE(0, 1LL << 61), CLADE_SHAPE(0, 0), 0);
+  REFUSED(INVALID, "pad: value 300", pad, clade_cast(v.g, v.four, CLADE_U8), CLADE_SHAPE(1), CLADE_SHAPE(1), 300);
+  REFUSED(DTYPE, "concat: operand 1 is i32", concat, 2, ((clade_val[]){v.x, v.whole}), 0);
+  REFUSED(INVALID, "concat: operand 0: axis -5", concat, 2, ((clade_val[]){v.x, v.x}), -5);
+  REFUSED(INVALID, "concat: -1 values", concat, -1, &v.x, 0);
+  REFUSED(DTYPE, "gather: ids are f32", gather, v.x, v.four);
+  REFUSED(INVALID, "gather: x: axis 4", gather, v.x, v.ids, .axis = 4);
+  REFUSED(INVALID, "gather: x: axis -5", gather, v.x, v.ids, .axis = -5);
+  REFUSED(SHAPE, "gather: x is a scalar", gather, v.scalar, v.ids);
+  REFUSED(DTYPE, "scatter_add: ids are f32", scatter_add, v.matrix, v.four, v.matrix);
+  REFUSED(SHAPE, "scatter_add: what is added is [3, 4]; ids of [3] along axis 1", scatter_add, v.matrix, v.ids,
+          v.matrix, .axis = 1);
+  REFUSED(DTYPE, "scatter_add: what is added is bool", scatter_add, v.matrix, v.ids, v.yes);
+  REFUSED(SHAPE, "scatter_add: x is f32[3, 4]; expected f16", scatter_add, v.matrix, v.ids,
+          clade_cast(v.g, v.matrix, CLADE_F16));
+  REFUSED(INVALID, "scatter_add: x: axis 2", scatter_add, v.matrix, v.ids, v.matrix, .axis = 2);
+  REFUSED(INVALID, "axis", pack, v.x, (clade_layout){.axis = 4, .block = 8});
+  REFUSED(INVALID, "", unpack, v.x);
+  done();
+}
+
+static void numbers(void **state) {
+  (void)state;
+  REFUSED(DTYPE, "f16", gemm, v.matrix, v.narrow);
+  REFUSED(SHAPE, "gemm", gemm, v.matrix, v.matrix);
+  REFUSED(SHAPE, "gemm", gemm, v.scalar, v.matrix);
+  REFUSED(SHAPE, "gemm", gemm, v.matrix, v.matrix, .trans_b = true, .bias = v.four);
+  REFUSED(OVERFLOW, "", gemm, v.tall, v.tall, .trans_b = true);
+  REFUSED(INVALID, "alpha", gemm, v.matrix, v.matrix, .trans_b = true, .alpha = __builtin_nanf(""));
+  REFUSED(DTYPE, "fft: x is f16", fft, v.half);
+  REFUSED(SHAPE, "fft: x is [3, 4]", fft, v.matrix);
+  REFUSED(INVALID, "rfft: .n_axes is -1", rfft, v.matrix, .n_axes = -1);
+  REFUSED(INVALID, "rfft: .n_axes is 3", rfft, v.matrix, .n_axes = 3);
+  REFUSED(INVALID, "rfft: .axes: axis 2", rfft, v.matrix, .n_axes = 1, .axes = {2});
+  REFUSED(INVALID, "rfft: .axes has axis 1 twice", rfft, v.matrix, .n_axes = 2, .axes = {1, -1});
+  REFUSED(INVALID, "rfft: .n is 4", rfft, v.matrix, .n = 4);
+  REFUSED(SHAPE, "symbol", rfft, v.named, .n_axes = 1, .axes = {0});
+  REFUSED(DTYPE, "counter", random_uniform, CLADE_SHAPE(4), 1, v.ids);
+  REFUSED(SHAPE, "", random_normal, CLADE_SHAPE(-4), 1, v.counter);
+  REFUSED(SHAPE, "counter", random_normal, CLADE_SHAPE(4), 1, clade_reshape(v.g, v.counter, CLADE_SHAPE(1)));
+  REFUSED(INVALID, "", transfer, v.x, -1);
+  REFUSED(DTYPE, "cast", cast, v.x, (clade_dtype)99);
+  REFUSED(DTYPE, "select", select, v.matrix, v.matrix, v.matrix);
+  REFUSED(DTYPE, "add", add, v.x, v.half);
+  REFUSED(SHAPE, "add", add, v.x, v.matrix);
+  REFUSED(INVALID, "leaky_relu: parameter 0", leaky_relu, v.x, (double)__builtin_nanf(""));
+  REFUSED(DTYPE, "relu", relu, v.yes);
+  REFUSED(DTYPE, "99", input, "y", (clade_dtype)99, CLADE_SHAPE(1));
+  REFUSED(SHAPE, "", input, "y", CLADE_F32, CLADE_SHAPE(-7));
+  REFUSED(OVERFLOW, "", input, "y", CLADE_F32, CLADE_SHAPE(1LL << 40, 1LL << 40));
+  REFUSED(SHAPE, "", fill, CLADE_F32, CLADE_SHAPE(-1), 0);
+  done();
+}
+
+static void layers(void **state) {
+  (void)state;
+  REFUSED(INVALID, "nn_linear \"l\": .out is 0", nn_linear, "l", v.matrix);
+  REFUSED(INVALID, "nn_linear \"l\": .out is -9", nn_linear, "l", v.matrix, .out = -9);
+  REFUSED(OVERFLOW, "", nn_linear, "l", v.matrix, .out = INT64_MAX / 2);
+  REFUSED(DTYPE, "nn_linear \"l\": x is i32", nn_linear, "l", v.ids, .out = 2);
+  REFUSED(DTYPE, "", nn_linear, "l", v.matrix, .out = 2, .dtype = (clade_dtype)99);
+  REFUSED(DTYPE, "", nn_linear, "l", v.matrix, .out = 2, .dtype = CLADE_BOOL);
+  REFUSED(INVALID, ".count is -1", nn_embedding, "e", v.ids, .count = -1, .width = 4);
+  REFUSED(INVALID, ".width 0", nn_embedding, "e", v.ids, .count = 4);
+  REFUSED(OVERFLOW, "", nn_embedding, "e", v.ids, .count = INT32_MAX, .width = 1LL << 40);
+  REFUSED(DTYPE, "ids are f32", nn_embedding, "e", v.four, .count = 4, .width = 4);
+  REFUSED(DTYPE, "", nn_embedding, "e", v.ids, .count = 4, .width = 4, .dtype = CLADE_I32);
+  REFUSED(DTYPE, "labels are f32", cross_entropy, v.matrix, v.four);
+  REFUSED(SHAPE, "labels", cross_entropy, v.x, v.ids);
+  REFUSED(INVALID, ".smoothing is -1", cross_entropy, v.matrix, v.ids, .smoothing = -1);
+  REFUSED(SHAPE, "expected the same shape", mse, v.matrix, v.four);
+  REFUSED(SHAPE, "expected the same shape", l1, v.matrix, v.four);
+  REFUSED(SHAPE, "expected the same shape", binary_cross_entropy, v.matrix, v.four);
+  REFUSED(INVALID, "k is -1", top_k_count, v.matrix, v.ids, -1);
+  REFUSED(INVALID, "p is -1", dropout, v.x, -1, 1, v.counter);
+  REFUSED(INVALID, "p is 1", dropout, v.x, 1, 1, v.counter);
+  REFUSED(DTYPE, "counter", dropout, v.x, 0.5, 1, v.scalar);
+  REFUSED(DTYPE, "dropout: x is i32", dropout, v.whole, 0.5, 1, v.counter);
+  REFUSED(INVALID, ".p is -0.5", nn_dropout, "d", v.x, .p = -0.5f);
+  done();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(convolutions), cmocka_unit_test(pooling), cmocka_unit_test(rows),
+      cmocka_unit_test(shapes),       cmocka_unit_test(numbers), cmocka_unit_test(layers),
+  };
+  return cmocka_run_group_tests_name("bad_arguments", tests, NULL, NULL);
+}
