@@ -1,48 +1,79 @@
 /* Batch normalisation: mean and squared deviations of each chunk of a channel, joined chunk by chunk in their order,
- * then every element. A chunk's elements lie in runs of `inner`, one for each sample. */
+ * then every element. BLOCK is how many channels lie side by side, 1 or 16; a chunk's elements lie in runs of `inner`
+ * pixels, one for each sample. */
 
 #ifdef WANT_batch_norm_forward_moments
-/* The second pass finds the chunk in the cache, and corrects the first one's mean too. */
+/* The sum of lanes, in all of them, where these are one channel's. */
+static inline float16 FN(fold)(float16 v, const index_t block) { return block == 1 ? (float16)(clade_lanes(v, 0)) : v; }
+
+/* Adds d = x - shift and its square over pixels [k, end) of a channel, or of sixteen. */
+static inline void FN(add)(const __global STORAGE(T) *x, index_t k, const index_t end, const index_t group,
+                           const index_t groups, const index_t inner, const index_t block, const long total,
+                           const float16 shift, float16 *sum, float16 *square) {
+  const int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const index_t step = 16 / block;
+  float16 s = 0, q = 0;
+  while (k < end) {
+    const index_t sample = k / inner, first = k - sample * inner, run = min(inner - first, end - k);
+    const index_t base = ((sample * groups + group) * inner + first) * block;
+    index_t i = 0;
+    for (; i + step <= run; i += step) {
+      const float16 d = LOAD16(T, x, base + i * block) - shift;
+      s += d;
+      q = fma(d, d, q);
+    }
+    if (i < run) { /* of one channel */
+      const int left = (int)(run - i);
+      const float16 v = base + i + 16 <= total ? LOAD16(T, x, base + i) : SOME16(T, x, base + i, left);
+      const float16 d = select((float16)(0.0f), v - shift, lanes < left);
+      s += d;
+      q = fma(d, d, q);
+    }
+    k += run;
+  }
+  *sum = FN(fold)(s, block);
+  *square = FN(fold)(q, block);
+}
+
+/* In pieces that grow as what is known of the mean: each is taken by its deviations from the mean of all before, so that
+ * nothing cancels though it is read once. The first one is read twice. */
 #define ARGS                                                                                  \
   ARG(const STORAGE(T), x), ARG(float, moments), const index_t channels, const index_t inner, \
-  const index_t count, const index_t chunk, const index_t chunks
+  const index_t count, const index_t chunk, const index_t chunks, const index_t block
 BODY(chunk_moments)(const long item, ARGS) {
-  if (item >= (long)channels * chunks) return;
+  const index_t groups = (channels + max(block, (index_t)1) - 1) / max(block, (index_t)1);
+  if (item >= (long)groups * chunks) return;
   USE(const STORAGE(T), x);
   USE(float, moments);
-  const index_t channel = (index_t)item / chunks, begin = ((index_t)item - channel * chunks) * chunk;
-  const index_t end = min(begin + chunk, count);
-  const float n = (float)max(end - begin, (index_t)1);
-  float mean = 0, square = 0;
-  for (int pass = 0; pass < 2; pass++) {
-    float16 s16 = 0, q16 = 0;
-    float s = 0, q = 0;
-    for (index_t k = begin; k < end;) {
-      const index_t sample = k / inner, first = k - sample * inner, run = min(inner - first, end - k);
-      const index_t base = (sample * channels + channel) * inner + first;
-      index_t i = 0;
-      for (; i + 16 <= run; i += 16) {
-        const float16 d = LOAD16(T, x, base + i) - mean;
-        s16 += d;
-        q16 += d * d;
-      }
-      for (; i < run; i++) {
-        const float d = LOAD(T, x, base + i) - mean;
-        s += d;
-        q += d * d;
-      }
-      k += run;
+  const index_t group = (index_t)item / chunks, part = (index_t)item - group * chunks;
+  const index_t begin = part * chunk, end = min(begin + chunk, count);
+  const long total = (long)channels * count;
+  float16 mean = 0, square = 0, s, q;
+  for (index_t k = begin, stop; k < end; k = stop) {
+    stop = min(k + max(k - begin, 128 / block), end);
+    const float n = (float)(stop - k), before = (float)(k - begin), all = before + n;
+    float16 shift = mean;
+    if (k == begin) {
+      FN(add)(x, k, stop, group, groups, inner, block, total, shift, &s, &q);
+      shift = s / n;
     }
-    s = clade_lanes(s16, s);
-    square = clade_lanes(q16, q) - s * (s / n); /* the first pass' is not used */
-    mean += s / n;
+    FN(add)(x, k, stop, group, groups, inner, block, total, shift, &s, &q);
+    const float16 off = s / n, move = shift + off - mean;
+    mean += move * (n / all);
+    square += q - s * off + move * move * (before * n / all);
   }
-  moments[2 * item] = mean;
-  moments[2 * item + 1] = square;
+  float m[16], d[16];
+  vstore16(mean, 0, m);
+  vstore16(square, 0, d);
+  for (index_t l = 0; l < min(block, channels - group * block); l++) {
+    const index_t to = 2 * ((group * block + l) * chunks + part);
+    moments[to] = m[l];
+    moments[to + 1] = d[l];
+  }
 }
 
 KERNEL(batch_norm_forward_moments)(ARGS) {
-  FN(chunk_moments)((long)get_global_id(0), PASS(x), PASS(moments), channels, inner, count, chunk, chunks);
+  FN(chunk_moments)((long)get_global_id(0), PASS(x), PASS(moments), channels, inner, count, chunk, chunks, block);
 }
 #undef ARGS
 #endif
@@ -93,7 +124,7 @@ KERNEL(batch_norm_forward_join)(ARGS) {
 #define ARGS                                                                                                    \
   ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(const float, mean),           \
   ARG(const float, rstd), ARG(STORAGE(T), y), const index_t total, const index_t piece, const index_t channels, \
-  const index_t inner
+  const index_t inner, const index_t block, const int stream
 BODY(piece)(const long begin, ARGS) {
   if (begin >= total) return;
   USE(const STORAGE(T), x);
@@ -102,21 +133,22 @@ BODY(piece)(const long begin, ARGS) {
   USE(const float, mean);
   USE(const float, rstd);
   USE(STORAGE(T), y);
-  const index_t end = (index_t)min(begin + piece, (long)total);
+  const index_t end = (index_t)min(begin + piece, (long)total), plane = inner * block;
   for (index_t at = (index_t)begin; at < end;) {
-    const index_t row = at / inner, c = row - row / channels * channels, stop = min((row + 1) * inner, end);
-    const float m = mean[c], scale = rstd[c] * weight[c], shift = bias[c];
+    const index_t row = at / plane, c = row % ((channels + block - 1) / block) * block;
+    const index_t stop = min((row + 1) * plane, end);
+    const float16 m = CHANNELS(mean, c), scale = CHANNELS(rstd, c) * CHANNELS(weight, c), shift = CHANNELS(bias, c);
     for (; at + 16 <= stop; at += 16) {
-      const float16 v = (LOAD16(T, x, at) - m) * scale + shift;
-      STORE16(T, y, at, v);
+      const float16 v = fma(LOAD16(T, x, at) - m, scale, shift);
+      STREAM16(T, y, at, v, stream);
     }
-    for (; at < stop; at++) STORE(T, y, at, (LOAD(T, x, at) - m) * scale + shift);
+    for (; at < stop; at++) STORE(T, y, at, fma(LOAD(T, x, at) - m.s0, scale.s0, shift.s0));
   }
 }
 
 KERNEL(batch_norm_forward_scale)(ARGS) {
   FN(piece)((long)get_global_id(0) * piece, PASS(x), PASS(weight), PASS(bias), PASS(mean), PASS(rstd), PASS(y),
-            total, piece, channels, inner);
+            total, piece, channels, inner, block, stream);
 }
 #undef ARGS
 #endif

@@ -1,44 +1,53 @@
 /* The derivatives of batch normalisation: for each channel the sums of dy and of dy (x - mean), chunk by chunk, then
- * every element: dx = weight rstd (dy - (sum dy + xhat sum(dy xhat)) / count), xhat = (x - mean) rstd. */
+ * every element: dx = weight rstd (dy - (sum dy + xhat sum(dy xhat)) / count), xhat = (x - mean) rstd. BLOCK is how many
+ * channels lie side by side, 1 or 16. */
 
 #ifdef WANT_batch_norm_grad_sums
 #define ARGS                                                                                                  \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(float, sums),              \
-  const index_t channels, const index_t inner, const index_t count, const index_t chunk, const index_t chunks
+  const index_t channels, const index_t inner, const index_t count, const index_t chunk, const index_t chunks, \
+  const index_t block
 BODY(chunk_sums)(const long item, ARGS) {
-  if (item >= (long)channels * chunks) return;
+  const index_t groups = (channels + max(block, (index_t)1) - 1) / max(block, (index_t)1);
+  if (item >= (long)groups * chunks) return;
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), dy);
   USE(const float, mean);
   USE(float, sums);
-  const index_t channel = (index_t)item / chunks, begin = ((index_t)item - channel * chunks) * chunk;
-  const index_t end = min(begin + chunk, count);
-  const float m = mean[channel];
+  const index_t group = (index_t)item / chunks, part = (index_t)item - group * chunks, step = 16 / block;
+  const index_t begin = part * chunk, end = min(begin + chunk, count);
+  const float16 m = CHANNELS(mean, group * block);
   float16 s16 = 0, q16 = 0;
   float s = 0, q = 0;
   for (index_t k = begin; k < end;) {
     const index_t sample = k / inner, first = k - sample * inner, run = min(inner - first, end - k);
-    const index_t base = (sample * channels + channel) * inner + first;
+    const index_t base = ((sample * groups + group) * inner + first) * block;
     index_t i = 0;
-    for (; i + 16 <= run; i += 16) {
-      const float16 d = LOAD16(T, dy, base + i);
+    for (; i + step <= run; i += step) {
+      const float16 d = LOAD16(T, dy, base + i * block);
       s16 += d;
-      q16 += d * (LOAD16(T, x, base + i) - m);
+      q16 = fma(d, LOAD16(T, x, base + i * block) - m, q16);
     }
-    for (; i < run; i++) {
+    for (; i < run; i++) { /* of one channel */
       const float d = LOAD(T, dy, base + i);
       s += d;
-      q += d * (LOAD(T, x, base + i) - m);
+      q = fma(d, LOAD(T, x, base + i) - m.s0, q);
     }
     k += run;
   }
-  sums[2 * item] = clade_lanes(s16, s);
-  sums[2 * item + 1] = clade_lanes(q16, q);
+  float a[16], b[16];
+  vstore16(block == 1 ? (float16)(clade_lanes(s16, s)) : s16, 0, a);
+  vstore16(block == 1 ? (float16)(clade_lanes(q16, q)) : q16, 0, b);
+  for (index_t l = 0; l < min(block, channels - group * block); l++) {
+    const index_t to = 2 * ((group * block + l) * chunks + part);
+    sums[to] = a[l];
+    sums[to + 1] = b[l];
+  }
 }
 
 KERNEL(batch_norm_grad_sums)(ARGS) {
   FN(chunk_sums)((long)get_global_id(0), PASS(x), PASS(dy), PASS(mean), PASS(sums), channels, inner, count, chunk,
-                 chunks);
+                 chunks, block);
 }
 #undef ARGS
 #endif
@@ -73,7 +82,8 @@ KERNEL(batch_norm_grad_join)(ARGS) {
 #define ARGS                                                                                               \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean),   \
   ARG(const float, rstd), ARG(const float, dweight), ARG(const float, dbias), ARG(STORAGE(T), dx),         \
-  const index_t total, const index_t piece, const index_t channels, const index_t inner, const float count
+  const index_t total, const index_t piece, const index_t channels, const index_t inner, const float count, \
+  const index_t block, const int stream
 BODY(piece)(const long begin, ARGS) {
   if (begin >= total) return;
   USE(const STORAGE(T), x);
@@ -84,17 +94,18 @@ BODY(piece)(const long begin, ARGS) {
   USE(const float, dweight);
   USE(const float, dbias);
   USE(STORAGE(T), dx);
-  const index_t end = (index_t)min(begin + piece, (long)total);
+  const index_t end = (index_t)min(begin + piece, (long)total), plane = inner * block;
   for (index_t at = (index_t)begin; at < end;) {
-    const index_t row = at / inner, c = row - row / channels * channels, stop = min((row + 1) * inner, end);
-    const float m = mean[c], scale = rstd[c] * weight[c];
-    const float even = dbias[c] / count, slope = rstd[c] * dweight[c] / count;
+    const index_t row = at / plane, c = row % ((channels + block - 1) / block) * block;
+    const index_t stop = min((row + 1) * plane, end);
+    const float16 m = CHANNELS(mean, c), r = CHANNELS(rstd, c), scale = r * CHANNELS(weight, c);
+    const float16 even = CHANNELS(dbias, c) / count, slope = r * CHANNELS(dweight, c) / count;
     for (; at + 16 <= stop; at += 16) {
       const float16 v = (LOAD16(T, dy, at) - even - (LOAD16(T, x, at) - m) * slope) * scale;
-      STORE16(T, dx, at, v);
+      STREAM16(T, dx, at, v, stream);
     }
     for (; at < stop; at++) {
-      const float v = (LOAD(T, dy, at) - even - (LOAD(T, x, at) - m) * slope) * scale;
+      const float v = (LOAD(T, dy, at) - even.s0 - (LOAD(T, x, at) - m.s0) * slope.s0) * scale.s0;
       STORE(T, dx, at, v);
     }
   }
@@ -102,7 +113,7 @@ BODY(piece)(const long begin, ARGS) {
 
 KERNEL(batch_norm_grad_spread)(ARGS) {
   FN(piece)((long)get_global_id(0) * piece, PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dweight),
-            PASS(dbias), PASS(dx), total, piece, channels, inner, count);
+            PASS(dbias), PASS(dx), total, piece, channels, inner, count, block, stream);
 }
 #undef ARGS
 #endif

@@ -237,6 +237,90 @@ inline float16 clade_round16_bf16(float16 v) {
   const uint16 u = as_uint16(v), even = u + 0x7fffu + (u >> 16 & 1u);
   return as_float16(select(even, u, (u & 0x7fffffffu) > 0x7f800000u) & 0xffff0000u);
 }
+/* ---- functions of sixteen floats at once, within 2 units in the last place, denormals, infinities and NaN included; erfc
+ * within 2^-20 of itself where it is above 0.001, and within 2^-31 below ----
+ * exp(x) = 2^k exp(r), |r| <= ln(2) / 2: what exp(r) is more than 1, and k in two halves, each of which is a float. */
+typedef struct {
+  float16 more, half, rest, lack; /* exp(r) - 1, 2^(k / 2), 2^(k - k / 2), 2^-(k - k / 2) */
+} clade_exp_parts;
+static inline float16 clade_power(int16 k) { return as_float16((k + 127) << 23); }
+static inline clade_exp_parts clade_exp_split(float16 x) {
+  const float16 t = fma(x, (float16)(1.44269504f), (float16)(12582912.0f)), k = t - 12582912.0f;
+  const float16 r = fma(k, (float16)(-1.42860677e-6f), fma(k, (float16)(-0.693145752f), x));
+  const int16 n = as_int16(t) - 0x4b400000, m = n >> 1;
+  float16 p = fma(r, (float16)(1.98412698e-4f), (float16)(1.38888889e-3f));
+  p = fma(p, r, (float16)(8.33333333e-3f));
+  p = fma(p, r, (float16)(4.16666667e-2f));
+  p = fma(p, r, (float16)(1.66666667e-1f));
+  p = fma(p, r, (float16)(0.5f));
+  return (clade_exp_parts){fma(p * r, r, r), clade_power(m), clade_power(n - m), clade_power(m - n)};
+}
+/* NaN stays. */
+static inline float16 clade_within(float16 x, float low, float high) {
+  x = x > high ? (float16)(high) : x;
+  return x < low ? (float16)(low) : x;
+}
+static inline float16 clade_exp(float16 x) {
+  const clade_exp_parts e = clade_exp_split(clade_within(x, -104.0f, 89.0f));
+  return fma(e.more, e.half, e.half) * e.rest;
+}
+static inline float16 clade_expm1(float16 x) {
+  const clade_exp_parts e = clade_exp_split(clade_within(x, -40.0f, 89.0f));
+  return fma(e.more, e.half, e.half - e.lack) * e.rest;
+}
+static inline float16 clade_tanh(float16 x) {
+  const float16 size = fabs(x), e = clade_expm1(2.0f * (size > 10.0f ? (float16)(10.0f) : size));
+  return copysign(e / (e + 2.0f), x);
+}
+static inline float16 clade_log(float16 x) {
+  const int16 tiny = x < 1.17549435e-38f, i = as_int16(tiny ? x * 8388608.0f : x) - 0x3f3504f3;
+  const float16 k = convert_float16((i >> 23) - (tiny & 23));
+  const float16 f = as_float16((i & 0x7fffff) + 0x3f3504f3) - 1.0f, z = f * f; /* of 0.7 to 1.4 */
+  float16 p = fma(f, (float16)(7.0376836292e-2f), (float16)(-1.1514610310e-1f));
+  p = fma(p, f, (float16)(1.1676998740e-1f));
+  p = fma(p, f, (float16)(-1.2420140846e-1f));
+  p = fma(p, f, (float16)(1.4249322787e-1f));
+  p = fma(p, f, (float16)(-1.6668057665e-1f));
+  p = fma(p, f, (float16)(2.0000714765e-1f));
+  p = fma(p, f, (float16)(-2.4999993993e-1f));
+  p = fma(p, f, (float16)(3.3333331174e-1f));
+  p = fma((float16)(-0.5f), z, fma(k, (float16)(-2.12194440e-4f), p * f * z));
+  const float16 y = fma(k, (float16)(0.693359375f), f + p);
+  return x > 0.0f ? (x == INFINITY ? x : y) : (x == 0.0f ? (float16)(-INFINITY) : (float16)(NAN));
+}
+static inline float16 clade_log1p(float16 x) {
+  const float16 u = x + 1.0f, y = clade_log(u), lost = (x - (u - 1.0f)) / u;
+  return u == 1.0f ? x : (u > 0.0f && u < INFINITY) ? y + lost : y;
+}
+static inline float16 clade_erf(float16 x) {
+  const float16 size = fabs(x), t = size > 4.0f ? (float16)(4.0f) : size, s = t * t;
+  float16 r = fma(t, (float16)(-1.72853470e-5f), (float16)(3.83197126e-4f));
+  r = fma(r, s, fma(t, (float16)(-3.88396438e-3f), (float16)(2.42546219e-2f)));
+  r = fma(r, t, (float16)(-1.06777877e-1f));
+  r = fma(r, t, (float16)(-6.34846687e-1f));
+  r = fma(r, t, (float16)(-1.28717512e-1f));
+  r = copysign(1.0f - clade_exp(fma(r, t, -t)), x);
+  float16 p = fma(s, (float16)(-5.96761703e-4f), (float16)(4.99119423e-3f));
+  p = fma(p, s, (float16)(-2.67681349e-2f));
+  p = fma(p, s, (float16)(1.12819925e-1f));
+  p = fma(p, s, (float16)(-3.76125336e-1f));
+  p = fma(p, s, (float16)(1.28379166e-1f));
+  return size > 0.927734375f ? r : fma(p, x, x);
+}
+/* exp of a polynomial; of a negative one 2 less that. */
+static inline float16 clade_erfc(float16 x) {
+  const float16 size = fabs(x), t = size > 10.06f ? (float16)(10.06f) : size;
+  float16 p = fma(t, (float16)(-7.31084499299e-6f), (float16)(8.19636677861e-5f));
+  p = fma(p, t, (float16)(-1.74609334439e-4f));
+  p = fma(p, t, (float16)(-2.2089466988e-3f));
+  p = fma(p, t, (float16)(2.13674150186e-2f));
+  p = fma(p, t, (float16)(-1.03933234653e-1f));
+  p = fma(p, t, (float16)(-6.3632572602e-1f));
+  p = fma(p, t, (float16)(-1.12840479668f));
+  const float16 e = clade_exp(p * t);
+  return x < 0.0f ? 2.0f - e : e;
+}
+
 /* Sixteen floats past the caches, where the compiler can and they are aligned: for results that are larger than these. */
 #if defined __has_builtin
 #if __has_builtin(__builtin_nontemporal_store)
@@ -260,12 +344,32 @@ inline void clade_stream16_f32(__global float *p, float16 v) {
   vstore16(v, 0, p);
 }
 
-/* Sums: of sixteen lanes and a rest, in their order; and of one more number, with what is lost beside it (Knuth). */
+/* Stores sixteen elements, floats past the caches where `past` says so. */
+inline void clade_past_f32(__global float *p, float16 v, int past) {
+  if (past)
+    clade_stream16_f32(p, v);
+  else
+    vstore16(v, 0, p);
+}
+#define CLADE_PAST_f32(p, i, v, past)  clade_past_f32((p) + (i), v, past)
+#define CLADE_PAST_f16(p, i, v, past)  CLADE_STOREN_f16(16, p, i, v)
+#define CLADE_PAST_bf16(p, i, v, past) CLADE_STOREN_bf16(16, p, i, v)
+#define STREAM16(T, p, i, v, past)     CLADE_PASTE(CLADE_PAST_, T)(p, i, v, past)
+
+/* What belongs to each lane, of an array with a number for each of so many channels: of channel c, or where channels
+ * lie in blocks of 16, of those from c on. */
+inline float16 clade_channels(const __global float *p, long c, long channels, long block) {
+  if (block == 1) return (float16)(p[c]);
+  return c + 16 <= channels ? vload16(0, p + c) : SOME16(f32, p, (size_t)c, (size_t)(channels - c));
+}
+#define CHANNELS(p, c) clade_channels(p, c, channels, block)
+
+/* Sums: of sixteen lanes and a rest, in a fixed order; and of one more number, with what is lost beside it (Knuth). */
 inline float clade_lanes(float16 v, float rest) {
-  float lane[16];
-  vstore16(v, 0, lane);
-  for (int l = 0; l < 16; l++) rest += lane[l];
-  return rest;
+  const float8 a = v.lo + v.hi;
+  const float4 b = a.lo + a.hi;
+  const float2 c = b.lo + b.hi;
+  return c.s0 + c.s1 + rest;
 }
 inline void clade_take(float *s, float *lost, float v) {
   const float sum = *s + v, back = sum - *s;

@@ -69,7 +69,8 @@ KERNEL(reduce_forward_ref)(ARGS) {
 
 #ifdef WANT_reduce_forward_split
 /* (outer, reduced, inner) in chunks of the middle axis. MODE 0: a work-item does one column of a chunk; 1: the same
- * where inner is 1, 16 elements at once; 2: 16 columns at once. DIRECT: there is one chunk, and `out` is the result. */
+ * where inner is 1, 16 elements at once; 2: 16 columns at once; 3: the inner axis lies in blocks of 16,
+ * (outer, inner / 16, reduced, 16), and a work-item does one. DIRECT: there is one chunk, and `out` is the result. */
 #if DIRECT
 #define OUT              STORAGE(T)
 #define PUT(p, at, v, n) STORE(T, p, at, FINISH(v, n))
@@ -94,7 +95,7 @@ static inline void FN(take16)(float16 *s, float16 *c, float16 v) {
   ARG(const STORAGE(T), x), ARG(OUT, out), const index_t outer, const index_t reduced, const index_t inner,  \
   const index_t chunks, const index_t chunk, const float count
 BODY(part)(const long item, ARGS) {
-  const index_t blocks = MODE == 2 ? (inner + 15) / 16 : inner;
+  const index_t blocks = MODE >= 2 ? (inner + 15) / 16 : inner;
   if (item >= (long)outer * chunks * blocks) return;
   USE(const STORAGE(T), x);
   USE(OUT, out);
@@ -117,6 +118,17 @@ BODY(part)(const long item, ARGS) {
   for (; r < end; r++) FN(take)(&s, &c, LOAD(T, x, base + r));
   PUT(out, part, FN(total)(s, c), count);
 #else
+#if MODE == 3
+  const index_t column = (index_t)(item - part * (long)blocks) * 16;
+  const index_t lie = (part / chunks * blocks + column / 16) * reduced * 16;
+  float16 s16 = EMPTY, c16 = 0;
+  for (index_t r = begin; r < end; r++) FN(take16)(&s16, &c16, LOAD16(T, x, lie + r * 16));
+  float lane[16], lost[16];
+  vstore16(s16, 0, lane);
+  vstore16(c16, 0, lost);
+  for (int l = 0; l < min((index_t)16, inner - column); l++)
+    PUT(out, part * inner + column + l, FN(total)(lane[l], lost[l]), count);
+#else
 #if MODE == 2
   const index_t column = (index_t)(item - part * (long)blocks) * 16, columns = min((index_t)16, inner - column);
   if (columns == 16) {
@@ -136,6 +148,7 @@ BODY(part)(const long item, ARGS) {
     for (index_t r = begin; r < end; r++) FN(take)(&s, &c, (ACC)LOAD(T, x, base + r * inner + j));
     PUT(out, part * inner + j, FN(total)(s, c), count);
   }
+#endif
 #endif
 }
 

@@ -41,11 +41,6 @@ static clade_status grad(clade_grad *g) {
   return CLADE_OK;
 }
 
-static double cost(const clade_query *q) {
-  clade__channels c = clade__channels_of(&q->node->in[X].shape);
-  return clade__cost(q->device, 8.0 * (double)c.channels * (double)c.count, 2 * clade__node_bytes(q->node), 0.3);
-}
-
 static void emit_moments(clade_emit *e, const clade_query *q, const clade__channels *c) {
   clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_forward_moments");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
@@ -56,7 +51,8 @@ static void emit_moments(clade_emit *e, const clade_query *q, const clade__chann
   clade_emit_index(s, c->count);
   clade_emit_index(s, c->chunk);
   clade_emit_index(s, c->chunks);
-  clade__emit_flat(s, q->device, c->channels * c->chunks);
+  clade_emit_index(s, c->block);
+  clade__emit_flat(s, q->device, c->groups * c->chunks);
 }
 
 static void emit_join(clade_emit *e, const clade_query *q, const clade__channels *c) {
@@ -76,7 +72,8 @@ static void emit_join(clade_emit *e, const clade_query *q, const clade__channels
 }
 
 static void emit_scale(clade_emit *e, const clade_query *q, const clade__channels *c) {
-  int64_t total = c->channels * c->count, piece = clade__piece(q->device, total, 16, 1 << 14);
+  int64_t total = c->groups * c->block * c->count;
+  int64_t piece = clade__up(clade__piece(q->device, total, 16, 1 << 14), CLADE__LANES);
   clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_forward_scale");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
   for (int i = X; i <= BIAS; i++) clade_emit_in(s, i);
@@ -87,20 +84,33 @@ static void emit_scale(clade_emit *e, const clade_query *q, const clade__channel
   clade_emit_index(s, piece);
   clade_emit_index(s, c->channels);
   clade_emit_index(s, c->inner);
+  clade_emit_index(s, c->block);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[Y]));
   clade__emit_flat(s, q->device, (total + piece - 1) / piece);
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
-  clade__channels c = clade__channels_of(&q->node->in[X].shape);
+  clade__channels c = clade__channels_of(&q->node->in[X]);
   emit_moments(e, q, &c);
   emit_join(e, q, &c);
   emit_scale(e, q, &c);
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {{.name = "ref",
+static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  (void)q;
+  in[X] = out[Y] = clade__channel_blocks();
+}
+
+static const clade_impl impls[] = {{.name = "blocked",
+                                    .accept = clade__channels_blocked,
+                                    .layouts = layouts,
+                                    .cost = clade__channels_cost,
+                                    .workspace = clade__channels_workspace,
+                                    .emit = emit},
+                                   {.name = "ref",
                                     .accept = clade__channels_accept,
-                                    .cost = cost,
+                                    .cost = clade__channels_cost,
                                     .workspace = clade__channels_workspace,
                                     .emit = emit},
                                    {0}};

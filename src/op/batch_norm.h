@@ -9,12 +9,16 @@
 /* A channel's elements in chunks, each a work-item's; how many depends on shapes alone, so that the sums come out the
  * same on devices of any number of units. */
 typedef struct clade__channels {
-  int64_t samples, channels, inner; /* inner: elements of a channel that lie together */
+  int64_t samples, channels, inner; /* inner: pixels of an image */
   int64_t count;                    /* of a channel */
   int64_t chunk, chunks;
+  int64_t block, groups; /* channels side by side, 1 or 16; blocks of them */
 } clade__channels;
-clade__channels clade__channels_of(const clade_shape *x);
+clade__channels clade__channels_of(const clade_type *x);
 const char *clade__channels_accept(const clade_query *q);
+/* For kernels with a channel in each lane. */
+const char *clade__channels_blocked(const clade_query *q);
+double clade__channels_cost(const clade_query *q);
 size_t clade__channels_workspace(const clade_query *q); /* two floats for each channel and chunk */
 
 /* That the operands from `first` on are f32 [channels] of x, operand 0. */

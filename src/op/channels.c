@@ -2,27 +2,44 @@
 #include "op/batch_norm.h"
 
 /* Elements that are summed one after the other, sixteen at a time or, where runs are short, alone. */
-enum { CHUNK = 2048, SHORT_CHUNK = 256, MOST_CHUNKS = 4096 };
+enum { CHUNK = 4096, SHORT_CHUNK = 256, MOST_CHUNKS = 4096 };
 
-clade__channels clade__channels_of(const clade_shape *x) {
+clade__channels clade__channels_of(const clade_type *type) {
+  const clade_shape *x = &type->shape;
   clade__channels c = {.samples = x->dim[0], .channels = x->dim[1], .inner = clade__product(x, 2, x->rank)};
+  c.block = CLADE_MAX(type->layout.block, 1);
+  c.groups = (c.channels + c.block - 1) / c.block;
   c.count = c.samples * c.inner;
-  c.chunk = c.inner < 16 ? SHORT_CHUNK : CHUNK;
+  c.chunk = c.block > 1 || c.inner < 16 ? SHORT_CHUNK : CHUNK;
   while (c.chunk < c.count / MOST_CHUNKS) c.chunk *= 2;
   c.chunks = CLADE_MAX((c.count + c.chunk - 1) / c.chunk, 1);
   return c;
 }
 
-/* Twice through a chunk, in runs of `inner`. */
+/* Once through a chunk, its beginning twice, in runs of `inner`. */
 const char *clade__channels_accept(const clade_query *q) {
-  clade__channels c = clade__channels_of(&q->node->in[0].shape);
+  clade__channels c = clade__channels_of(&q->node->in[0]);
   double runs = (double)c.chunk / (double)CLADE_MAX(c.inner, 1) + 2;
   double in_run = (double)CLADE_MIN(c.inner, c.chunk), passes = 2 * runs * (in_run / 16 + CLADE_MIN(in_run, 15) + 3);
   return clade__cut_short(q->device, CLADE_MAX(passes, 2 * (double)c.chunks + 2));
 }
 
+const char *clade__channels_blocked(const clade_query *q) {
+  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
+  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
+  return clade__channels_of(&q->node->in[0]).inner > 1 ? NULL : "there is one pixel: channels lie side by side";
+}
+
+/* Two rounds through all operands. */
+double clade__channels_cost(const clade_query *q) {
+  clade__channels c = clade__channels_of(&q->node->in[0]);
+  double bytes = 2 * clade__node_bytes(q->node);
+  double efficiency = c.block > 1 ? 0.5 : c.inner < 16 ? 0.05 : 0.3;
+  return clade__cost(q->device, 12.0 * (double)c.channels * (double)c.count, bytes, efficiency);
+}
+
 size_t clade__channels_workspace(const clade_query *q) {
-  clade__channels c = clade__channels_of(&q->node->in[0].shape);
+  clade__channels c = clade__channels_of(&q->node->in[0]);
   return (size_t)(c.channels * c.chunks) * 2 * sizeof(float);
 }
 

@@ -137,6 +137,11 @@ const char *clade__cut_short(const clade_device_info *device, double passes) {
   return short_of ? "the device cuts the loops of a work-item short before they are through" : NULL;
 }
 
+bool clade__streams(const clade_device_info *device, const clade_type *t) {
+  double bytes = (double)clade__product(&t->shape, 0, t->shape.rank) * (double)clade__element_bytes(t->dtype);
+  return device->device_class == CLADE_CPU && bytes > (double)CLADE_MAX(device->cache_bytes, 1u << 22);
+}
+
 void clade__emit_flat(clade_kernel_step *s, const clade_device_info *device, int64_t n) {
   size_t global = (size_t)n, local = device->device_class == CLADE_CPU ? 1 : 64;
   clade_emit_range(s, 1, &global, &local);

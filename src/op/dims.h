@@ -62,6 +62,13 @@ void clade__emit_strided(clade_emit *e, const clade_query *q, const char *T, int
 /* Long sums are cut for so many compute units, whatever the device has: a part of a CPU adds in the order of the whole
  * one, and gives its bits. */
 enum { CLADE__SUM_UNITS = 16 };
+/* Images with their channels in blocks of so many, for kernels that have a channel in each lane: {n, c / 16, pixels,
+ * 16}.
+ */
+enum { CLADE__LANES = 16 };
+static inline clade_layout clade__channel_blocks(void) { return (clade_layout){.axis = 1, .block = CLADE__LANES}; }
+/* Results so large that they do not stay in the caches are better written past them. */
+bool clade__streams(const clade_device_info *device, const clade_type *type);
 /* A launch over `n` pieces of work, in one dimension: groups of one work-item on CPUs, where a work-item does a lot, of
  * 64 elsewhere. */
 void clade__emit_flat(clade_kernel_step *s, const clade_device_info *device, int64_t n);

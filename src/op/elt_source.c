@@ -54,13 +54,22 @@ static const char *stands_for(const names *n, const char *token, size_t length) 
   }
 }
 
-static void substitute(const char *expression, const names *n, clade__text *out) {
+/* Functions that prelude.cl has for sixteen floats at once; compilers may call the library's for each lane. */
+static bool ours(const char *token, size_t length) {
+  static const char *const names[] = {"exp", "expm1", "log", "log1p", "tanh", "erf", "erfc"};
+  for (size_t i = 0; i < CLADE_COUNT(names); i++)
+    if (strlen(names[i]) == length && strncmp(names[i], token, length) == 0) return true;
+  return false;
+}
+
+static void substitute(const char *expression, const names *n, bool wide, clade__text *out) {
   for (const char *at = expression; *at;) {
     const char *end = at + 1;
     const char *name = NULL;
     if (isalpha((unsigned char)*at) || *at == '_') {
       while (isalnum((unsigned char)*end) || *end == '_') end++;
       name = stands_for(n, at, (size_t)(end - at));
+      if (wide && ours(at, (size_t)(end - at))) clade__text_add(out, "clade_");
     } else if (isdigit((unsigned char)*at)) { /* a number with its suffix */
       while (isalnum((unsigned char)*end) || *end == '.') end++;
     }
@@ -138,7 +147,7 @@ static clade_status expression(const clade__elt *p, const clade__elt_insn *insn,
   bool wraps = row->kind == CLADE__ELT_NUMBER || row->kind == CLADE__ELT_INTEGER;
   const char *wrap = wraps && of == CLADE_I8 ? "clade_wrap_i8(" : wraps && of == CLADE_U8 ? "(int)(uchar)(" : "(";
   clade__text_add(out, "%s", wrap);
-  substitute(text, &n, out);
+  substitute(text, &n, wide, out);
   clade__text_add(out, ")");
   return CLADE_OK;
 }

@@ -1,8 +1,11 @@
-/* The implementations of pooling: ref, a work-item for each result, and vec, which goes along rows. */
+/* The implementations of pooling: ref, a work-item for each result; vec, which goes along rows; blocked, which has a
+ * channel in each lane. */
 #include "op/pool.h"
 
 /* Of the kernels: floats of a row of pixels, or of the rows of a window, and of the windows that reach a pixel. */
 enum { LINE = 4096, RING = 2048 };
+/* Pixels, sixteen channels each, of a box of blocked gradients: at most, and its rows. */
+enum { BOX = 512, BOX_ROWS = 8 };
 
 typedef struct task {
   clade_shape x, y;
@@ -18,7 +21,8 @@ static task task_of(const clade_query *q) {
   const clade__pool_attrs *a = n->attrs;
   const clade_shape *in = &n->in[n->n_in - 1].shape, *out = &n->out[0].shape;
   task t = {.x = back ? *out : *in, .y = back ? *in : *out, .w = &a->window, .max = max, .back = back};
-  t.planes = t.x.dim[0] * t.x.dim[1];
+  int64_t block = CLADE_MAX(n->out[0].layout.block, 1);
+  t.planes = t.x.dim[0] * ((t.x.dim[1] + block - 1) / block);
   t.divisor = !max && a->count_pad ? (int64_t)t.w->kernel[0] * t.w->kernel[1] : 0;
   return t;
 }
@@ -131,7 +135,49 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- blocked ---- */
+static const char *blocked_accept(const clade_query *q) {
+  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
+  return q->device->max_passes ? "the device cuts long loops short: it is made for many short work-items" : NULL;
+}
+
+static void blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  for (int i = 0; i < q->node->n_in; i++) in[i] = clade__channel_blocks();
+  out[0] = clade__channel_blocks();
+}
+
+static double blocked_cost(const clade_query *q) {
+  task t = task_of(q);
+  return clade__cost(q->device, 4 * elements(q) * taps(&t), clade__node_bytes(q->node), 0.5);
+}
+
+static clade_status blocked_emit(clade_emit *e, const clade_query *q) {
+  task t = task_of(q);
+  clade_kernel_step *s = begin(e, q, &t, t.back ? "pool2d_backward_blocked" : "pool2d_forward_blocked");
+  clade_emit_define(s, "MAX", t.max);
+  int64_t rows = t.planes * t.y.dim[2], width = t.y.dim[3] * t.w->stride[1] * CLADE__LANES, items;
+  if (t.back) {
+    int64_t high = CLADE_MIN(t.x.dim[2], BOX_ROWS), wide = CLADE_MIN(t.x.dim[3], BOX / CLADE_MAX(high, 1));
+    clade_emit_define(s, "BOX", BOX * CLADE__LANES);
+    clade_emit_index(s, high);
+    clade_emit_index(s, wide);
+    items = high && wide ? t.planes * ((t.x.dim[2] + high - 1) / high) * ((t.x.dim[3] + wide - 1) / wide) : 0;
+  } else {
+    int64_t piece = CLADE_MAX(clade__piece(q->device, rows * width, width, 1 << 15) / CLADE_MAX(width, 1), 1);
+    clade_emit_index(s, piece);
+    items = (rows + piece - 1) / piece;
+  }
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  clade__emit_flat(s, q->device, items);
+  return CLADE_OK;
+}
+
 const clade_impl clade__pool_impls[] = {
+    {.name = "blocked",
+     .accept = blocked_accept,
+     .layouts = blocked_layouts,
+     .cost = blocked_cost,
+     .emit = blocked_emit},
     {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit},
     {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
     {0},

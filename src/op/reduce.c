@@ -186,7 +186,25 @@ static void plan_join(const groups *g, split *p) {
   p->reduced = g->size[g->n - 1];
 }
 
+/* Pixels of images whose channels lie in blocks, and perhaps samples: (n, c / 16, pixels, 16). */
+static bool plan_blocked(const clade_query *q, split *p) {
+  const clade_shape *x = &q->node->in[0].shape;
+  const attrs *a = q->node->attrs;
+  int64_t samples = x->dim[0], pixels = clade__product(x, 2, x->rank);
+  int64_t blocks = clade__up(x->dim[1], CLADE__LANES) / CLADE__LANES * samples;
+  *p = (split){.outer = samples, .reduced = pixels, .inner = x->dim[1], .joined = 1, .mode = 3};
+  if (!blocks || !pixels) return false;
+  int64_t chunks = CLADE_MIN((CLADE__SUM_UNITS * 4 + blocks - 1) / blocks, pixels / 256);
+  p->chunk = (pixels + CLADE_MAX(chunks, 1) - 1) / CLADE_MAX(chunks, 1);
+  p->chunks = (pixels + p->chunk - 1) / p->chunk;
+  p->items = blocks * p->chunks;
+  p->joined = p->chunks * (reduces(a, 0) ? samples : 1);
+  p->join_inner = p->inner;
+  return true;
+}
+
 static bool plan(const clade_query *q, split *p) {
+  if (q->node->in[0].layout.block) return plan_blocked(q, p);
   groups g = group(q->node);
   *p = (split){.outer = 1, .reduced = 1, .inner = 1, .joined = 1};
   int n_reduced = 0;
@@ -272,7 +290,31 @@ static clade_status split_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- blocked: the same, from channels that lie in blocks ---- */
+static const char *blocked_accept(const clade_query *q) {
+  const attrs *a = q->node->attrs;
+  const clade_shape *x = &q->node->in[0].shape;
+  split p;
+  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
+  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
+  if (!is_float(q->node->in[0].dtype) || a->kind > MEAN) return "it adds floats";
+  if (x->rank < 3 || reduces(a, 1) || (a->axes | 3) != (1 << x->rank) - 1)
+    return "it goes over all pixels of channels, x's axis 1";
+  return plan_blocked(q, &p) ? NULL : "there is nothing to add or no output";
+}
+
+static void blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  (void)q, (void)out;
+  in[0] = clade__channel_blocks();
+}
+
 static const clade_impl impls[] = {
+    {.name = "blocked",
+     .accept = blocked_accept,
+     .layouts = blocked_layouts,
+     .cost = split_cost,
+     .workspace = split_workspace,
+     .emit = split_emit},
     {.name = "split", .accept = split_accept, .cost = split_cost, .workspace = split_workspace, .emit = split_emit},
     {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
     {0},
