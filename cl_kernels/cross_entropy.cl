@@ -35,7 +35,7 @@ BODY(row)(const long row, ARGS) {
   float16 s16 = 0, c16 = 0, d16 = 0;
   for (int i = 0; i < classes; i += 16) {
     const float16 d = top - FN(some)(x, base + i, classes - i);
-    const float16 v = select((float16)(0.0f), exp(-d), lanes < classes - i), sum = s16 + v, back = sum - s16;
+    const float16 v = select((float16)(0.0f), clade_exp(-d), lanes < classes - i), sum = s16 + v, back = sum - s16;
     c16 += (s16 - (sum - back)) + (v - back);
     s16 = sum;
     d16 += select((float16)(0.0f), d, lanes < classes - i);

@@ -25,7 +25,7 @@ BODY(row)(const long row, ARGS) {
   }
   int i = 0;
   for (; i + 16 <= classes; i += 16) {
-    const float16 v = (exp(LOAD16(T, x, base + i) - top) * scale - even) * d;
+    const float16 v = (clade_exp(LOAD16(T, x, base + i) - top) * scale - even) * d;
     STORE16(T, dx, base + i, skip ? (float16)(0.0f) : v);
   }
   for (; i < classes; i++) {

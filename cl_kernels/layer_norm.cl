@@ -1,10 +1,11 @@
 /* Normalisation of rows: a work-item does one. Sums of pieces of it keep the rounding errors of their additions; the
  * second pass corrects the mean of the first one too. Without a mean (rms) there is one pass. A weight and a bias are
- * for `inner` elements on end, and rows go through all of them in `period` turns. */
+ * for `inner` elements on end, and rows go through all of them in `period` turns. While a row is
+ * written the next one is on its way. */
 #define ARGS                                                                                      \
   ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(STORAGE(T), y), \
   ARG(float, means), ARG(float, rstds), const index_t rows, const index_t n, const index_t inner, \
-      const index_t period, const int rms, const float eps
+      const index_t period, const int rms, const float eps, const int stream
 BODY(row)(const long row, ARGS) {
   if (row >= rows) return;
   USE(const STORAGE(T), x);
@@ -13,7 +14,7 @@ BODY(row)(const long row, ARGS) {
   USE(STORAGE(T), y);
   USE(float, means);
   USE(float, rstds);
-  const index_t base = (index_t)row * n;
+  const index_t base = (index_t)row * n, ahead = row + 1 < rows ? n : 0;
   const float count = (float)max(n, (index_t)1);
   float mean = 0, square = 0;
   for (int pass = rms; pass < 2; pass++) {
@@ -26,7 +27,7 @@ BODY(row)(const long row, ARGS) {
       for (; i + 16 <= end; i += 16) {
         const float16 d = LOAD16(T, x, base + i) - mean;
         s16 += d;
-        q16 += d * d;
+        q16 = fma(d, d, q16);
       }
       for (; i < end; i++) {
         const float d = LOAD(T, x, base + i) - mean;
@@ -50,7 +51,8 @@ BODY(row)(const long row, ARGS) {
       const float16 d = LOAD16(T, x, base + i) - mean;
       const float16 own = inner > 1 ? (float16)scale : rstd * vload16(0, weight + first + i);
       const float16 v = d * own + (inner > 1 ? (float16)shift : vload16(0, bias + first + i));
-      STORE16(T, y, base + i, v);
+      SOON(x + base + ahead + i);
+      STREAM16(T, y, base + i, v, stream);
     }
     for (; i < end; i++) {
       const index_t at = inner > 1 ? w : first + i;
@@ -65,6 +67,6 @@ BODY(row)(const long row, ARGS) {
 
 KERNEL(layer_norm_forward_ref)(ARGS) {
   FN(row)((long)get_global_id(0), PASS(x), PASS(weight), PASS(bias), PASS(y), PASS(means), PASS(rstds), rows, n, inner,
-          period, rms, eps);
+          period, rms, eps, stream);
 }
 #undef ARGS

@@ -1,42 +1,44 @@
-/* The derivatives of the normalisation of rows. For the parameters: sums of dy and dy xhat over chunks of rows, sixteen
- * columns at once, or over chunks of the samples of a channel, joined in their order. For x: rstd (g - (sum g + xhat
+/* The derivatives of the normalisation of rows. For the parameters: sums of dy and dy xhat over chunks of rows,
+ * or over chunks of the samples of a channel, joined in their order. For x: rstd (g - (sum g + xhat
  * sum(g xhat)) / n) with g = dy weight, row by row; without a mean (rms) sum g is not in it. `inner` and `period` are
  * those of layer_norm.cl. */
 
 #ifdef WANT_layer_norm_grad_sums
+/* A work-item does a chunk of rows, so many columns at a time. */
+#define WIDE 1024
 #define ARGS                                                                                           \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(const float, rstd), \
   ARG(float, sums), const index_t rows, const index_t n, const index_t chunk, const index_t chunks
 BODY(chunk)(const long item, ARGS) {
-  const index_t blocks = (n + 15) / 16;
-  if (item >= (long)blocks * chunks) return;
+  if (item >= chunks) return;
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), dy);
   USE(const float, mean);
   USE(const float, rstd);
   USE(float, sums);
-  const index_t part = (index_t)(item / blocks), column = (index_t)(item - part * (long)blocks) * 16;
-  const index_t begin = part * chunk, end = min(begin + chunk, rows), width = min((index_t)16, n - column);
-  if (width == 16) {
-    float16 s = 0, q = 0;
+  const index_t begin = (index_t)item * chunk, end = min(begin + chunk, rows);
+  float s[WIDE], q[WIDE];
+  for (index_t column = 0; column < n; column += WIDE) {
+    const index_t width = min((index_t)WIDE, n - column), whole = width - width % 16;
+    for (index_t i = 0; i < width; i++) s[i] = q[i] = 0;
     for (index_t r = begin; r < end; r++) {
-      const float16 d = LOAD16(T, dy, r * n + column);
-      s += d;
-      q += d * ((LOAD16(T, x, r * n + column) - mean[r]) * rstd[r]);
+      const index_t at = r * n + column;
+      const float m = mean[r], scale = rstd[r];
+      for (index_t i = 0; i < whole; i += 16) {
+        const float16 d = LOAD16(T, dy, at + i);
+        vstore16(vload16(0, s + i) + d, 0, s + i);
+        vstore16(fma(d, (LOAD16(T, x, at + i) - m) * scale, vload16(0, q + i)), 0, q + i);
+      }
+      for (index_t i = whole; i < width; i++) {
+        const float d = LOAD(T, dy, at + i);
+        s[i] += d;
+        q[i] = fma(d, (LOAD(T, x, at + i) - m) * scale, q[i]);
+      }
     }
-    vstore16(s, 0, sums + part * n + column);
-    vstore16(q, 0, sums + (chunks + part) * n + column);
-    return;
-  }
-  for (index_t i = column; i < column + width; i++) {
-    float s = 0, q = 0;
-    for (index_t r = begin; r < end; r++) {
-      const float d = LOAD(T, dy, r * n + i);
-      s += d;
-      q += d * ((LOAD(T, x, r * n + i) - mean[r]) * rstd[r]);
+    for (index_t i = 0; i < width; i++) {
+      sums[(index_t)item * n + column + i] = s[i];
+      sums[(chunks + (index_t)item) * n + column + i] = q[i];
     }
-    sums[part * n + i] = s;
-    sums[(chunks + part) * n + i] = q;
   }
 }
 
@@ -44,6 +46,7 @@ KERNEL(layer_norm_grad_sums)(ARGS) {
   FN(chunk)((long)get_global_id(0), PASS(x), PASS(dy), PASS(mean), PASS(rstd), PASS(sums), rows, n, chunk, chunks);
 }
 #undef ARGS
+#undef WIDE
 #endif
 
 #ifdef WANT_layer_norm_grad_runs
@@ -121,7 +124,7 @@ KERNEL(layer_norm_grad_join)(ARGS) {
 #define ARGS                                                                                             \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean), \
   ARG(const float, rstd), ARG(STORAGE(T), dx), const index_t rows, const index_t n, const index_t inner, \
-      const index_t period, const int rms
+      const index_t period, const int rms, const int stream
 BODY(row)(const long row, ARGS) {
   if (row >= rows) return;
   USE(const STORAGE(T), x);
@@ -130,7 +133,7 @@ BODY(row)(const long row, ARGS) {
   USE(const float, mean);
   USE(const float, rstd);
   USE(STORAGE(T), dx);
-  const index_t base = (index_t)row * n;
+  const index_t base = (index_t)row * n, ahead = row + 1 < rows ? n : 0;
   const float m = mean[row], r = rstd[row];
   const index_t first = (index_t)row % max(period, (index_t)1) * (n / max(inner, (index_t)1));
   float s = 0, s_lost = 0, q = 0, q_lost = 0;
@@ -166,7 +169,9 @@ BODY(row)(const long row, ARGS) {
     for (; i + 16 <= end; i += 16) {
       const float16 d = LOAD16(T, dy, base + i) * (inner > 1 ? (float16)scale : vload16(0, weight + first + i));
       const float16 v = (d - even - (LOAD16(T, x, base + i) - m) * slope) * r;
-      STORE16(T, dx, base + i, v);
+      SOON(x + base + ahead + i);
+      SOON(dy + base + ahead + i);
+      STREAM16(T, dx, base + i, v, stream);
     }
     for (; i < end; i++) {
       const float d = LOAD(T, dy, base + i) * weight[inner > 1 ? w : first + i];
@@ -178,7 +183,7 @@ BODY(row)(const long row, ARGS) {
 
 KERNEL(layer_norm_grad_rows)(ARGS) {
   FN(row)((long)get_global_id(0), PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dx), rows, n, inner,
-          period, rms);
+          period, rms, stream);
 }
 #undef ARGS
 #endif

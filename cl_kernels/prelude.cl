@@ -241,7 +241,7 @@ inline float16 clade_round16_bf16(float16 v) {
  * within 2^-20 of itself where it is above 0.001, and within 2^-31 below ----
  * exp(x) = 2^k exp(r), |r| <= ln(2) / 2: what exp(r) is more than 1, and k in two halves, each of which is a float. */
 typedef struct {
-  float16 more, half, rest, lack; /* exp(r) - 1, 2^(k / 2), 2^(k - k / 2), 2^-(k - k / 2) */
+  float16 more, one, other, lack; /* exp(r) - 1, 2^(k / 2), 2^(k - k / 2), 2^-(k - k / 2) */
 } clade_exp_parts;
 static inline float16 clade_power(int16 k) { return as_float16((k + 127) << 23); }
 static inline clade_exp_parts clade_exp_split(float16 x) {
@@ -262,11 +262,11 @@ static inline float16 clade_within(float16 x, float low, float high) {
 }
 static inline float16 clade_exp(float16 x) {
   const clade_exp_parts e = clade_exp_split(clade_within(x, -104.0f, 89.0f));
-  return fma(e.more, e.half, e.half) * e.rest;
+  return fma(e.more, e.one, e.one) * e.other;
 }
 static inline float16 clade_expm1(float16 x) {
   const clade_exp_parts e = clade_exp_split(clade_within(x, -40.0f, 89.0f));
-  return fma(e.more, e.half, e.half - e.lack) * e.rest;
+  return fma(e.more, e.one, e.one - e.lack) * e.other;
 }
 static inline float16 clade_tanh(float16 x) {
   const float16 size = fabs(x), e = clade_expm1(2.0f * (size > 10.0f ? (float16)(10.0f) : size));
@@ -355,6 +355,16 @@ inline void clade_past_f32(__global float *p, float16 v, int past) {
 #define CLADE_PAST_f16(p, i, v, past)  CLADE_STOREN_f16(16, p, i, v)
 #define CLADE_PAST_bf16(p, i, v, past) CLADE_STOREN_bf16(16, p, i, v)
 #define STREAM16(T, p, i, v, past)     CLADE_PASTE(CLADE_PAST_, T)(p, i, v, past)
+
+/* What lies there will be read soon. */
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+#define SOON(p) __builtin_prefetch((const void *)(size_t)(p))
+#endif
+#endif
+#ifndef SOON
+#define SOON(p)
+#endif
 
 /* What belongs to each lane, of an array with a number for each of so many channels: of channel c, or where channels
  * lie in blocks of 16, of those from c on. */

@@ -69,7 +69,7 @@ KERNEL(reduce_forward_ref)(ARGS) {
 
 #ifdef WANT_reduce_forward_split
 /* (outer, reduced, inner) in chunks of the middle axis. MODE 0: a work-item does one column of a chunk; 1: the same
- * where inner is 1, 16 elements at once; 2: 16 columns at once; 3: the inner axis lies in blocks of 16,
+ * where inner is 1, 16 elements at once; 2: WIDE columns of a chunk, row by row; 3: the inner axis lies in blocks of 16,
  * (outer, inner / 16, reduced, 16), and a work-item does one. DIRECT: there is one chunk, and `out` is the result. */
 #if DIRECT
 #define OUT              STORAGE(T)
@@ -95,7 +95,11 @@ static inline void FN(take16)(float16 *s, float16 *c, float16 v) {
   ARG(const STORAGE(T), x), ARG(OUT, out), const index_t outer, const index_t reduced, const index_t inner,  \
   const index_t chunks, const index_t chunk, const float count
 BODY(part)(const long item, ARGS) {
-  const index_t blocks = MODE >= 2 ? (inner + 15) / 16 : inner;
+#if MODE == 2
+  const index_t blocks = (inner + WIDE - 1) / WIDE;
+#else
+  const index_t blocks = MODE == 3 ? (inner + 15) / 16 : inner;
+#endif
   if (item >= (long)outer * chunks * blocks) return;
   USE(const STORAGE(T), x);
   USE(OUT, out);
@@ -130,20 +134,27 @@ BODY(part)(const long item, ARGS) {
     PUT(out, part * inner + column + l, FN(total)(lane[l], lost[l]), count);
 #else
 #if MODE == 2
-  const index_t column = (index_t)(item - part * (long)blocks) * 16, columns = min((index_t)16, inner - column);
-  if (columns == 16) {
-    float16 s16 = EMPTY, c16 = 0;
-    for (index_t r = begin; r < end; r++) FN(take16)(&s16, &c16, LOAD16(T, x, base + r * inner + column));
-    float lane[16], lost[16];
-    vstore16(s16, 0, lane);
-    vstore16(c16, 0, lost);
-    for (int l = 0; l < 16; l++) PUT(out, part * inner + column + l, FN(total)(lane[l], lost[l]), count);
-    return;
+  const index_t column = (index_t)(item - part * (long)blocks) * WIDE, columns = min((index_t)WIDE, inner - column);
+  const index_t whole = columns - columns % 16;
+  float s16[WIDE], c16[WIDE];
+  for (index_t j = 0; j < whole; j += 16) {
+    vstore16((float16)(EMPTY), 0, s16 + j);
+    vstore16((float16)(0.0f), 0, c16 + j);
   }
+  for (index_t r = begin; r < end; r += 4) {
+    const index_t rows = min((index_t)4, end - r), at = base + r * inner + column;
+    for (index_t j = 0; j < whole; j += 16) {
+      float16 s = vload16(0, s16 + j), c = vload16(0, c16 + j);
+      for (index_t k = 0; k < rows; k++) FN(take16)(&s, &c, LOAD16(T, x, at + k * inner + j));
+      vstore16(s, 0, s16 + j);
+      vstore16(c, 0, c16 + j);
+    }
+  }
+  for (index_t j = 0; j < whole; j++) PUT(out, part * inner + column + j, FN(total)(s16[j], c16[j]), count);
 #else
-  const index_t column = (index_t)(item - part * (long)blocks), columns = 1;
+  const index_t column = (index_t)(item - part * (long)blocks), columns = 1, whole = 0;
 #endif
-  for (index_t j = column; j < column + columns; j++) {
+  for (index_t j = column + whole; j < column + columns; j++) {
     ACC s = EMPTY, c = 0;
     for (index_t r = begin; r < end; r++) FN(take)(&s, &c, (ACC)LOAD(T, x, base + r * inner + j));
     PUT(out, part * inner + j, FN(total)(s, c), count);

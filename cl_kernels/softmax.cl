@@ -40,49 +40,73 @@ KERNEL(softmax_forward_ref)(ARGS) {
 #endif
 
 #ifdef WANT_softmax_forward_vec
-/* A row at once, 16 elements at a time. */
-#define ARGS ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n
-BODY(row)(const long item, ARGS) {
-  if (item >= outer) return;
+/* A row at once, 16 elements at a time. What exp gives for rows of up to KEPT elements is kept until the sum is known,
+ * and while it is computed the next row is on its way. */
+#define KEPT 4096
+static inline float16 FN(some)(const __global STORAGE(T) *x, index_t at, index_t left) {
+  if (left >= 16) return LOAD16(T, x, at);
+  float lane[16];
+  for (int l = 0; l < 16; l++) lane[l] = l < left ? LOAD(T, x, at + l) : -INFINITY;
+  return vload16(0, lane);
+}
+#define ARGS                                                                                                 \
+  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n, const index_t piece,   \
+      const int stream
+BODY(rows)(const long item, ARGS) {
+  if (item * piece >= outer) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
-  const index_t base = (index_t)item * n, whole = n - n % 16;
-  float16 top16 = -INFINITY, s16 = 0;
-  for (index_t i = 0; i < whole; i += 16) {
-    const float16 v = LOAD16(T, x, base + i);
-    top16 = select(top16, v, v > top16 || v != v);
-  }
-  float lane[16], top = -INFINITY, s = 0;
-  vstore16(top16, 0, lane);
-  for (int l = 0; l < 16; l++) top = lane[l] > top || lane[l] != lane[l] ? lane[l] : top;
-  for (index_t i = whole; i < n; i++) {
-    const float v = LOAD(T, x, base + i);
-    top = v > top || v != v ? v : top;
-  }
-  float16 c16 = 0;
-  for (index_t i = 0; i < whole; i += 16) {
-    const float16 v = exp(LOAD16(T, x, base + i) - top), sum = s16 + v, back = sum - s16;
-    c16 += (s16 - (sum - back)) + (v - back);
-    s16 = sum;
-  }
-  vstore16(s16 + c16, 0, lane);
-  for (int l = 0; l < 16; l++) s += lane[l];
-  for (index_t i = whole; i < n; i++) s += exp(LOAD(T, x, base + i) - top);
-  const float by = BY(s);
-  for (index_t i = 0; i < whole; i += 16) {
-    const float16 v = RESULT(LOAD16(T, x, base + i), top, by);
-    STORE16(T, y, base + i, v);
-  }
-  for (index_t i = whole; i < n; i++) {
-    const float v = RESULT(LOAD(T, x, base + i), top, by);
-    STORE(T, y, base + i, v);
+  const index_t end = (index_t)min((item + 1) * piece, (long)outer);
+#if !LOG
+  float kept[KEPT];
+#endif
+  for (index_t row = (index_t)(item * piece); row < end; row++) {
+    const index_t base = row * n, ahead = row + 1 < end ? n : 0;
+    float16 top16 = -INFINITY, s16 = 0, c16 = 0;
+    for (index_t i = 0; i < n; i += 16) {
+      const float16 v = FN(some)(x, base + i, n - i);
+      top16 = select(top16, v, (v > top16) | (v != v));
+    }
+    float lane[16], top = -INFINITY;
+    vstore16(top16, 0, lane);
+    for (int l = 0; l < 16; l++) top = lane[l] > top || lane[l] != lane[l] ? lane[l] : top;
+    for (index_t begin = 0; begin < n; begin += 256) { /* sums of pieces keep what is lost */
+      float16 part = 0;
+      for (index_t i = begin; i < min(begin + 256, n); i += 16) {
+        const float16 v = clade_exp(FN(some)(x, base + i, n - i) - top);
+        SOON(x + base + ahead + i);
+        part += v;
+#if !LOG
+        if (n <= KEPT) vstore16(v, 0, kept + i);
+#endif
+      }
+      const float16 sum = s16 + part, back = sum - s16;
+      c16 += (s16 - (sum - back)) + (part - back);
+      s16 = sum;
+    }
+    const float by = BY(clade_lanes(s16 + c16, 0));
+#if !LOG
+    const float scale = 1.0f / by;
+#endif
+    for (index_t i = 0; i < n; i += 16) {
+#if LOG
+      const float16 v = FN(some)(x, base + i, n - i) - top - by;
+#else
+      const float16 v = (n <= KEPT ? vload16(0, kept + i) : clade_exp(FN(some)(x, base + i, n - i) - top)) * scale;
+#endif
+      if (n - i < 16)
+        PUT16(T, y, base + i, n - i, v);
+      else
+        STREAM16(T, y, base + i, v, stream);
+    }
   }
 }
 
 KERNEL(softmax_forward_vec)(ARGS) {
-  FN(row)((long)get_global_id(0), PASS(x), PASS(y), outer, n);
+  FN(rows)((long)get_global_id(0), PASS(x), PASS(y), outer, n, piece, stream);
 }
 #undef ARGS
+#undef KEPT
 #endif
 #undef BY
 #undef RESULT

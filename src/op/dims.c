@@ -154,6 +154,11 @@ int64_t clade__piece(const clade_device_info *device, int64_t n, int64_t few, in
   return CLADE_MIN(CLADE_MAX(share, CLADE_MIN(most, 256)), most);
 }
 
+int64_t clade__rows(const clade_device_info *device, int64_t rows, int64_t row) {
+  if (device->device_class != CLADE_CPU || device->max_passes || row < 1) return 1;
+  return CLADE_MAX(clade__piece(device, rows * row, row, 1 << 14) / row, 1);
+}
+
 /* Eight numbers: the last `rank` are given, and `none` stands for axes that there are not. */
 static void emit_last(clade_kernel_step *s, int rank, const int64_t *value, int64_t none) {
   int64_t all[CLADE_MAX_RANK];

@@ -75,5 +75,7 @@ void clade__emit_flat(clade_kernel_step *s, const clade_device_info *device, int
 /* How many elements a work-item should do, of `n`: enough for all units of a CPU to be busy; `most` at the most and,
  * elsewhere, `few`. */
 int64_t clade__piece(const clade_device_info *device, int64_t n, int64_t few, int64_t most);
+/* The same in rows of so many elements; one where the device cuts long loops short. */
+int64_t clade__rows(const clade_device_info *device, int64_t rows, int64_t row);
 
 #endif

@@ -117,6 +117,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, r.period);
   clade_emit_i32(s, a->rms);
   clade_emit_f32(s, a->eps);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[Y]));
   clade__emit_flat(s, q->device, r.rows);
   return CLADE_OK;
 }

@@ -48,7 +48,7 @@ static plan plan_of(const clade_query *q) {
 static const char *accept(const clade_query *q) {
   plan p = plan_of(q);
   double run = (double)p.row.inner / 16 + (double)p.row.inner / 1024 + 18;
-  double sums = p.groups ? (double)p.chunk * run : 16.0 * (double)p.chunk;
+  double sums = p.groups ? (double)p.chunk * run : (double)p.chunk * ((double)p.width / 16 + 18) + 3 * (double)p.width;
   double most = CLADE_MAX(sums, 16.0 * (double)p.chunks) + 16;
   return clade__cut_short(q->device, CLADE_MAX(2 * clade__norm_passes(&p.row) + 64, most));
 }
@@ -64,7 +64,7 @@ static size_t workspace(const clade_query *q) {
 }
 
 static void emit_sums(clade_emit *e, const clade_query *q, const plan *p) {
-  int64_t items = p->groups ? p->width : (p->width + 15) / 16;
+  int64_t items = p->groups ? p->width : 1;
   clade_kernel_step *s = clade_emit_kernel(e, p->groups ? "layer_norm_grad_runs" : "layer_norm_grad_sums");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
   clade_emit_in(s, X);
@@ -103,6 +103,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, p.row.inner);
   clade_emit_index(s, p.row.period);
   clade_emit_i32(s, ((const clade__norm_attrs *)q->node->attrs)->rms);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
   clade__emit_flat(s, q->device, p.row.n ? p.row.rows : 0);
   return CLADE_OK;
 }

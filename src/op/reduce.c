@@ -170,6 +170,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
 
 /* ---- split: neighbouring axes, in chunks that are joined by a second launch; or the last axes and others, one after
  * the other, as biases of channels are derived ---- */
+enum { WIDE = 1024 }; /* columns that a work-item does at once */
 typedef struct split {
   int64_t outer, reduced, inner, chunks, chunk, items;
   int64_t joined, join_inner; /* parts that are joined; 1: none. Results that lie together */
@@ -222,9 +223,10 @@ static bool plan(const clade_query *q, split *p) {
   bool cpu = q->device->device_class == CLADE_CPU, wide = is_float(q->node->in[0].dtype) && cpu;
   p->mode = !wide ? 0 : p->inner == 1 ? 1 : p->inner >= 16 ? 2 : 0;
   /* of all that a work-item's loops may do; columns are done one by one where there are fewer than 16 */
-  int64_t most = q->device->max_passes ? (q->device->max_passes - 128) / (p->mode == 2 ? 256 : 16) * 16 : INT64_MAX;
-  int64_t columns = p->outer * (p->mode == 2 ? (p->inner + 15) / 16 : p->inner);
-  int64_t want = CLADE__SUM_UNITS * (cpu ? 4 : 1024), least = cpu ? 4096 : 128;
+  int64_t strip = p->mode == 2 ? CLADE_MIN(p->inner, WIDE) : 1, line = p->mode == 2 ? 2 * strip + 272 : 16;
+  int64_t most = q->device->max_passes ? (q->device->max_passes - 2 * strip - 128) / line * 16 : INT64_MAX;
+  int64_t columns = p->outer * ((p->inner + strip - 1) / strip);
+  int64_t want = CLADE__SUM_UNITS * (cpu ? 4 : 1024), least = cpu ? CLADE_MAX(4096 / strip, 64) : 128;
   int64_t chunks = CLADE_MIN((want + columns - 1) / columns, p->reduced / least);
   chunks = twice ? 1 : CLADE_MAX(chunks, 1);
   p->chunk = (p->reduced + chunks - 1) / chunks;
@@ -264,6 +266,7 @@ static clade_status split_emit(clade_emit *e, const clade_query *q) {
   if (!plan(q, &p)) return CLADE_FAIL(INTERNAL, "reduce: split was emitted for axes that it refuses");
   clade_kernel_step *s = kernel(e, q, "reduce_forward_split");
   clade_emit_define(s, "MODE", p.mode);
+  clade_emit_define(s, "WIDE", WIDE);
   clade_emit_define(s, "DIRECT", p.joined == 1);
   clade_emit_in(s, 0);
   if (p.joined == 1)

@@ -58,18 +58,25 @@ static clade_status emit(clade_emit *e, const clade_query *q, bool wide) {
   clade_emit_out(s, 0);
   clade_emit_index(s, x.outer);
   clade_emit_index(s, x.n);
-  if (!wide) clade_emit_index(s, x.inner);
-  clade__emit_flat(s, q->device, x.outer * x.inner);
+  if (!wide) {
+    clade_emit_index(s, x.inner);
+    clade__emit_flat(s, q->device, x.outer * x.inner);
+    return CLADE_OK;
+  }
+  int64_t piece = clade__rows(q->device, x.outer, x.n);
+  clade_emit_index(s, piece);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  clade__emit_flat(s, q->device, (x.outer + piece - 1) / piece);
   return CLADE_OK;
 }
 
 static const char *vec_accept(const clade_query *q) {
   if (q->device->device_class != CLADE_CPU) return "made for CPUs";
   if (extent_of(q).inner != 1) return "the axis is not the last one";
-  return clade__cut_short(q->device, 3.0 * (double)(extent_of(q).n / 16) + 128);
+  return clade__cut_short(q->device, 4.0 * (double)(extent_of(q).n / 16) + 128);
 }
 static double vec_cost(const clade_query *q) {
-  return clade__cost(q->device, work(q), clade__node_bytes(q->node), extent_of(q).n < 16 ? 0.02 : 0.2);
+  return clade__cost(q->device, work(q), clade__node_bytes(q->node), extent_of(q).n < 16 ? 0.02 : 0.4);
 }
 static clade_status vec_emit(clade_emit *e, const clade_query *q) { return emit(e, q, true); }
 static const char *ref_accept(const clade_query *q) {
