@@ -1,5 +1,6 @@
 /* A result read by strides, for broadcasts (a stride of 0 repeats) and transposes: each work-item writes a piece of it,
  * run by run along the last axis. */
+#ifdef WANT_broadcast_forward_ref
 #if MEAN
 #define MOVE(x, i, y, j, by) STORE(T, y, j, LOAD(T, x, i) / (by))
 #else
@@ -54,3 +55,47 @@ KERNEL(broadcast_forward_ref)(ARGS) {
 #undef MOVE
 #undef PLACE
 #undef STEP
+#endif
+
+#ifdef WANT_broadcast_forward_tiles
+/* The operand's last axis, of `wide` elements, becomes one of `to` places apart, and the result's last axis, of `high`, was
+ * one of `from` places apart: a work-item turns over BLOCK elements of each, tile by tile. Up to six more axes. */
+#define STEP(k)                                          \
+  {                                                      \
+    const index_t next = rest / max(dims.k, (index_t)1); \
+    i += (rest - next * dims.k) * x_strides.k;           \
+    j += (rest - next * dims.k) * y_strides.k;           \
+    rest = next;                                         \
+  }
+#define ARGS                                                                                             \
+  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t items, const index_t wide, const index_t high, \
+      const index_t from, const index_t to, const index8_t dims, const index8_t x_strides,                   \
+      const index8_t y_strides, const int stream
+BODY(block)(const long item, ARGS) {
+  if (item >= items) return;
+  USE(const STORAGE(T), x);
+  USE(STORAGE(T), y);
+  const index_t down = (high + BLOCK - 1) / BLOCK, across = (wide + BLOCK - 1) / BLOCK;
+  index_t rest = (index_t)item / (down * across), i = 0, j = 0;
+  const index_t block = (index_t)item - rest * down * across;
+  const index_t h0 = block / across * BLOCK, w0 = block % across * BLOCK;
+  STEP(s5) STEP(s4) STEP(s3) STEP(s2) STEP(s1) STEP(s0)
+  for (index_t h = h0; h < min(h0 + BLOCK, high); h += 16)
+    for (index_t w = w0; w < min(w0 + BLOCK, wide); w += 16) {
+      const index_t a = i + h * from + w, b = j + w * to + h;
+      if (h + 16 <= high && w + 16 <= wide) {
+        clade_tile(x + a, from, y + b, to, stream);
+      } else {
+        const index_t rows = min(high - h, (index_t)16), columns = min(wide - w, (index_t)16);
+        for (index_t c = 0; c < columns; c++)
+          for (index_t r = 0; r < rows; r++) y[b + c * to + r] = x[a + r * from + c];
+      }
+    }
+}
+
+KERNEL(broadcast_forward_tiles)(ARGS) {
+  FN(block)((long)get_global_id(0), PASS(x), PASS(y), items, wide, high, from, to, dims, x_strides, y_strides, stream);
+}
+#undef ARGS
+#undef STEP
+#endif

@@ -1,4 +1,5 @@
 /* Pack: each work-item writes one block, with zeros where the axes end inside it. */
+#ifdef WANT_pack_forward_ref
 #define ARGS                                                                                                    \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t before, const index_t axis,  \
   const index_t inner, const int block, const int interleave
@@ -26,3 +27,33 @@ KERNEL(pack_forward_ref)(ARGS) {
   FN(block)((long)get_global_id(0), PASS(x), PASS(y), outer, before, axis, inner, block, interleave);
 }
 #undef ARGS
+#endif
+
+#ifdef WANT_pack_forward_tiles
+/* Blocks of 16 elements of 32 bits, one after the other: a work-item turns over up to STRIP columns of a block. */
+#define ARGS                                                                                                      \
+  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t axis, const index_t inner,     \
+      const int stream
+BODY(strip)(const long item, ARGS) {
+  const index_t strips = (inner + STRIP - 1) / STRIP, blocks = (axis + 15) / 16;
+  if (item >= (long)outer * blocks * strips) return;
+  USE(const STORAGE(T), x);
+  USE(STORAGE(T), y);
+  const index_t place = (index_t)(item / strips), row = place / blocks, first = (place - row * blocks) * 16;
+  const index_t begin = (index_t)(item - place * (long)strips) * STRIP, end = min(begin + STRIP, inner);
+  const index_t from = (row * axis + first) * inner, to = place * inner * 16, lanes = min(axis - first, (index_t)16);
+  for (index_t c = begin; c < end; c += 16) {
+    if (lanes == 16 && c + 16 <= end) {
+      clade_tile(x + from + c, inner, y + to + c * 16, 16, stream);
+      continue;
+    }
+    for (index_t k = c; k < min(c + 16, end); k++)
+      for (index_t l = 0; l < 16; l++) y[to + k * 16 + l] = l < lanes ? x[from + l * inner + k] : (STORAGE(T))0;
+  }
+}
+
+KERNEL(pack_forward_tiles)(ARGS) {
+  FN(strip)((long)get_global_id(0), PASS(x), PASS(y), outer, axis, inner, stream);
+}
+#undef ARGS
+#endif

@@ -267,7 +267,7 @@ KERNEL(pool2d_backward_blocked)(ARGS) {
 #endif
 #if MAX
 #define NONE       (-INFINITY)
-#define TAKE(s, v) ((v) > (s) || (v) != (v) ? (v) : (s))
+#define TAKE(s, v) (((v) > (s)) | ((v) != (v)) ? (v) : (s))
 #else
 #define NONE       0.0f
 #define TAKE(s, v) ((s) + (v))
@@ -275,32 +275,42 @@ KERNEL(pool2d_backward_blocked)(ARGS) {
 
 /* line[0, span) becomes what TAKE makes of `count` rows of pixels from p on, columns from `first` on; beyond the edges it
  * is NONE. Of `left` elements from p on more may be read than is needed. */
-static inline void FN(down)(const __global STORAGE(T) *p, const long left, const index_t count, const index_t width,
-                            const index_t first, const index_t span, float *line) {
-  const index_t begin = min(max(-first, (index_t)0), span), end = max(min(span, width - first), begin);
-  for (index_t i = 0; i < begin; i++) line[i] = NONE;
-  for (index_t i = begin; i < end; i += 16) {
-    const long last = (long)(count - 1) * width + first + i;
-    if (last + 16 <= left) {
-      float16 v = NONE;
-      for (index_t k = 0; k < count; k++) {
-        const float16 next = LOAD16(T, p, k * width + first + i);
-        v = TAKE(v, next);
-      }
-      vstore16(v, 0, line + i);
-    } else {
-      for (index_t j = i; j < min(i + 16, end); j++) {
-        float v = NONE;
-        for (index_t k = 0; k < count; k++) {
-          const float next = LOAD(T, p, k * width + first + j);
-          v = TAKE(v, next);
-        }
-        line[j] = v;
-      }
-    }
+#define DOWN(more)                                         \
+  for (; i < whole; i += 16) {                             \
+    float16 v = LOAD16(T, p, i);                           \
+    for (index_t k = 1; k < more; k++) {                   \
+      const float16 next = LOAD16(T, p, k * width + i);    \
+      v = TAKE(v, next);                                   \
+    }                                                      \
+    vstore16(v, 0, line + i);                              \
   }
-  for (index_t i = end; i < span + 16; i++) line[i] = NONE;
+__attribute__((noinline)) static void FN(down)(const __global STORAGE(T) *p, const long left, const index_t count,
+                                               const index_t width, const index_t first, const index_t span,
+                                               float *line) {
+  const index_t begin = min(max(-first, (index_t)0), span), end = max(min(span, width - first), begin);
+  const long over = left - (long)(count - 1) * width - first; /* so many columns can be read in every row */
+  const index_t whole = count > 0 ? min(end, (index_t)min(over - 15, (long)end)) : begin;
+  index_t i = begin;
+  p += first;
+#pragma clang loop vectorize(disable)
+  for (index_t l = 0; l < begin; l++) line[l] = NONE;
+#if TAPS
+  if (count == TAPS) { DOWN(TAPS) } else
+#endif
+  { DOWN(count) }
+#pragma clang loop vectorize(disable)
+  for (; i < end; i++) {
+    float v = NONE;
+    for (index_t k = 0; k < count; k++) {
+      const float next = LOAD(T, p, k * width + i);
+      v = TAKE(v, next);
+    }
+    line[i] = v;
+  }
+#pragma clang loop vectorize(disable)
+  for (i = end; i < span + 16; i++) line[i] = NONE;
 }
+#undef DOWN
 
 /* Eight elements, `step` apart. */
 static inline float8 FN(every)(const float *line, const index_t step) {
@@ -352,11 +362,20 @@ BODY(rows)(const long item, ARGS) {
       }
       const index_t all = n * count, to = row * dims.s4 + c, room = end * dims.s4 - to;
       for (index_t o = 0; o < all; o += 8) {
+#if TAPS && STEP == 2
+        const float16 pairs = vload16(0, line + o * 2);
+        float8 v = TAKE(pairs.even, pairs.odd);
+#if TAPS == 3
+        const float8 third = vload16(0, line + o * 2 + 2).even;
+        v = TAKE(v, third);
+#endif
+#else
         float8 v = NONE;
         for (index_t k = 0; k < KW; k++) {
           const float8 next = FN(every)(line + o * SX + k, SX);
           v = TAKE(v, next);
         }
+#endif
 #if !MAX
         v /= joined > 1 ? (float8)((float)high * KW) : FN(divisor)(dims, map, high, c + o);
 #endif

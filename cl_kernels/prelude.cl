@@ -356,8 +356,8 @@ inline void clade_past_f32(__global float *p, float16 v, int past) {
 #define CLADE_PAST_bf16(p, i, v, past) CLADE_STOREN_bf16(16, p, i, v)
 #define STREAM16(T, p, i, v, past)     CLADE_PASTE(CLADE_PAST_, T)(p, i, v, past)
 
-/* What lies there will be read soon. */
-#ifdef __has_builtin
+/* What lies there will be read soon. SPIR-V has no word for it. */
+#if defined __has_builtin && !defined __SPIR__ && !defined __SPIRV__
 #if __has_builtin(__builtin_prefetch)
 #define SOON(p) __builtin_prefetch((const void *)(size_t)(p))
 #endif
@@ -365,6 +365,50 @@ inline void clade_past_f32(__global float *p, float16 v, int past) {
 #ifndef SOON
 #define SOON(p)
 #endif
+
+/* Tiles of 16 x 16 elements of 32 bits, turned over: y[j * to + i] = x[i * from + j]. Lines are read and written whole. */
+static inline void clade_turn(int8 *x) { /* eight vectors of eight, in registers */
+  int8 y[8];
+#pragma unroll
+  for (int l = 0; l < 8; l += 2) {
+    y[l] = (int8)(x[l].s0, x[l + 1].s0, x[l].s1, x[l + 1].s1, x[l].s4, x[l + 1].s4, x[l].s5, x[l + 1].s5);
+    y[l + 1] = (int8)(x[l].s2, x[l + 1].s2, x[l].s3, x[l + 1].s3, x[l].s6, x[l + 1].s6, x[l].s7, x[l + 1].s7);
+  }
+#pragma unroll
+  for (int l = 0; l < 8; l += 4)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      x[l + 2 * h] = (int8)(y[l + h].s01, y[l + 2 + h].s01, y[l + h].s45, y[l + 2 + h].s45);
+      x[l + 2 * h + 1] = (int8)(y[l + h].s23, y[l + 2 + h].s23, y[l + h].s67, y[l + 2 + h].s67);
+    }
+#pragma unroll
+  for (int l = 0; l < 4; l++) {
+    const int8 low = x[l], high = x[l + 4];
+    x[l] = (int8)(low.lo, high.lo);
+    x[l + 4] = (int8)(low.hi, high.hi);
+  }
+}
+__attribute__((noinline)) static void clade_tile(const __global int *x, size_t from, __global int *y, size_t to,
+                                                 int past) {
+  int tile[256];
+  for (int i = 0; i < 16; i += 8) {
+    int8 left[8], right[8];
+#pragma unroll
+    for (int l = 0; l < 8; l++) {
+      left[l] = vload8(0, x + (i + l) * from);
+      right[l] = vload8(1, x + (i + l) * from);
+    }
+    clade_turn(left);
+    clade_turn(right);
+#pragma unroll
+    for (int l = 0; l < 8; l++) {
+      vstore8(left[l], 0, tile + l * 16 + i);
+      vstore8(right[l], 0, tile + (l + 8) * 16 + i);
+    }
+  }
+  for (int j = 0; j < 16; j++)
+    clade_past_f32((__global float *)(y + j * to), as_float16(vload16(j, tile)), past);
+}
 
 /* What belongs to each lane, of an array with a number for each of so many channels: of channel c, or where channels
  * lie in blocks of 16, of those from c on. */

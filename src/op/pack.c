@@ -56,7 +56,44 @@ int64_t clade__packed_blocks(const clade__packed *p) {
   return p->outer * rows * blocks * p->inner;
 }
 
-static double cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 0.5); }
+/* ---- tiles ---- */
+enum { STRIP = 256 };
+
+const char *clade__packed_tiles(const clade_query *q, const clade_type *blocked) {
+  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
+  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
+  if (clade__element_bytes(blocked->dtype) != 4) return "it moves elements of 32 bits";
+  return blocked->layout.block != CLADE__LANES || blocked->layout.interleave > 1 ? "blocks are of 16 elements" : NULL;
+}
+
+double clade__packed_cost(const clade_query *q, bool tiles) {
+  return clade__cost(q->device, 0, (tiles ? 1 : 3) * clade__node_bytes(q->node), 1);
+}
+
+void clade__packed_emit_tiles(clade_emit *e, const clade_query *q, const clade_type *blocked, const char *kernel) {
+  clade__packed p = clade__packed_of(blocked);
+  int64_t strips = (p.inner + STRIP - 1) / STRIP, blocks = (p.axis + CLADE__LANES - 1) / CLADE__LANES;
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
+  clade_emit_define_text(s, "T", clade__raw_name(blocked->dtype));
+  clade_emit_define(s, "STRIP", STRIP);
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, p.outer);
+  clade_emit_index(s, p.axis);
+  clade_emit_index(s, p.inner);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  clade__emit_flat(s, q->device, p.outer * blocks * strips);
+}
+
+static const char *tiles_accept(const clade_query *q) { return clade__packed_tiles(q, &q->node->out[0]); }
+static double tiles_cost(const clade_query *q) { return clade__packed_cost(q, true); }
+static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
+  clade__packed_emit_tiles(e, q, &q->node->out[0], "pack_forward_tiles");
+  return CLADE_OK;
+}
+
+/* ---- ref ---- */
+static double cost(const clade_query *q) { return clade__packed_cost(q, false); }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
   clade__packed p = clade__packed_of(&q->node->out[0]);
@@ -74,7 +111,11 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   out[0] = q->node->out[0].layout;
 }
 
-static const clade_impl impls[] = {{.name = "ref", .layouts = layouts, .cost = cost, .emit = emit}, {0}};
+static const clade_impl impls[] = {
+    {.name = "tiles", .accept = tiles_accept, .layouts = layouts, .cost = tiles_cost, .emit = tiles_emit},
+    {.name = "ref", .layouts = layouts, .cost = cost, .emit = emit},
+    {0},
+};
 
 const clade_op clade__op_pack = {
     .size = sizeof(clade_op),

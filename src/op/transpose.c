@@ -39,25 +39,96 @@ static clade_status grad(clade_grad *g) {
   return CLADE_OK;
 }
 
-static double cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 0.5); }
-
-static clade_status emit(clade_emit *e, const clade_query *q) {
+/* The result's axes with what they step over in the operand; neighbours that both have on end are one. */
+typedef struct walk {
+  int rank;
+  clade_shape to;
+  int64_t stride[CLADE_MAX_RANK];
+} walk;
+static walk walk_of(const clade_query *q) {
   const clade_node *n = q->node;
   const attrs *at = n->attrs;
-  clade_shape to = n->out[0].shape;
-  int64_t own[CLADE_MAX_RANK] = {0}, stride[CLADE_MAX_RANK] = {0};
+  walk w = {.to = n->out[0].shape};
+  int64_t own[CLADE_MAX_RANK] = {0};
   clade__strides(&n->in[0].shape, own);
-  for (int i = 0; i < to.rank; i++) stride[i] = own[at->axis[i]];
-  int rank = clade__collapse(to.rank, to.dim, 1, (int64_t(*const[])[CLADE_MAX_RANK]){&stride});
-  if (rank == 1 && stride[0] <= 1) { /* only axes of size 1 have moved */
-    clade_emit_copy(e, 0, 0);
-    return CLADE_OK;
+  for (int i = 0; i < w.to.rank; i++) w.stride[i] = own[at->axis[i]];
+  w.rank = clade__collapse(w.to.rank, w.to.dim, 1, (int64_t(*const[])[CLADE_MAX_RANK]){&w.stride});
+  return w;
+}
+
+/* ---- tiles: where the operand's last axis is another one's place, both are walked through in tiles ---- */
+enum { BLOCK = 64 };
+
+/* The result's axis that is the operand's last one. */
+static int last_of(const walk *w) {
+  for (int i = 0; i + 1 < w->rank; i++)
+    if (w->stride[i] == 1) return i;
+  return -1;
+}
+
+static const char *tiles_accept(const clade_query *q) {
+  walk w = walk_of(q);
+  int last = last_of(&w);
+  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
+  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
+  if (clade__element_bytes(q->node->out[0].dtype) != 4) return "it moves elements of 32 bits";
+  if (last < 0) return "the last axis stays the last one";
+  return w.to.dim[last] < 16 || w.to.dim[w.rank - 1] < 16 ? "an axis is shorter than a tile" : NULL;
+}
+
+static double tiles_cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }
+
+static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
+  walk w = walk_of(q);
+  int last = last_of(&w), n = 0;
+  int64_t step[CLADE_MAX_RANK] = {0}, dim[6], from[6], to[6];
+  w.to.rank = w.rank;
+  clade__strides(&w.to, step);
+  int64_t wide = w.to.dim[last], high = w.to.dim[w.rank - 1];
+  int64_t items = ((wide + BLOCK - 1) / BLOCK) * ((high + BLOCK - 1) / BLOCK);
+  for (; n < 6 - (w.rank - 2); n++) dim[n] = 1, from[n] = to[n] = 0;
+  for (int i = 0; i + 1 < w.rank; i++) {
+    if (i == last) continue;
+    dim[n] = w.to.dim[i];
+    from[n] = w.stride[i];
+    to[n++] = step[i];
+    items *= w.to.dim[i];
   }
-  clade__emit_strided(e, q, clade__raw_name(n->out[0].dtype), 1, rank, to.dim, stride);
+  clade_kernel_step *s = clade_emit_kernel(e, "broadcast_forward_tiles");
+  clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
+  clade_emit_define(s, "BLOCK", BLOCK);
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, items);
+  clade_emit_index(s, wide);
+  clade_emit_index(s, high);
+  clade_emit_index(s, w.stride[w.rank - 1]);
+  clade_emit_index(s, step[last]);
+  clade_emit_index8(s, 6, dim);
+  clade_emit_index8(s, 6, from);
+  clade_emit_index8(s, 6, to);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  clade__emit_flat(s, q->device, items);
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {{.name = "ref", .cost = cost, .emit = emit}, {0}};
+/* ---- ref ---- */
+static double ref_cost(const clade_query *q) { return 2 * tiles_cost(q); }
+
+static clade_status ref_emit(clade_emit *e, const clade_query *q) {
+  walk w = walk_of(q);
+  if (w.rank == 1 && w.stride[0] <= 1) /* only axes of size 1 have moved */
+    clade_emit_copy(e, 0, 0);
+  else
+    clade__emit_strided(e, q, clade__raw_name(q->node->out[0].dtype), 1, w.rank, w.to.dim, w.stride);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {
+    {.name = "tiles", .accept = tiles_accept, .cost = tiles_cost, .emit = tiles_emit},
+    {.name = "ref", .cost = ref_cost, .emit = ref_emit},
+    {0},
+};
 
 const clade_op clade__op_transpose = {
     .size = sizeof(clade_op),

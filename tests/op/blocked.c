@@ -1,7 +1,12 @@
 /* Blocked layouts as their definition says, element by element. */
 #include "blocked.h"
 
-clade_layout blocked_draw(op_random *r, const clade_shape *shape) {
+clade_layout blocked_draw(const op_case *c, op_random *r, clade_shape *shape) {
+  if (!c->small && !c->gradient && op_chance(r, 0.2)) { /* channels of images */
+    *shape = CLADE_SHAPE(op_integer(r, 1, 2), op_integer(r, 0, 40), op_integer(r, 0, 60));
+    return (clade_layout){.axis = 1, .block = 16};
+  }
+  *shape = op_draw_shape(r, c, 1, 5, c->gradient ? 60 : 5000);
   static const int blocks[] = {1, 2, 3, 8, 16};
   int axis = (int)op_integer(r, 0, shape->rank - 1);
   uint16_t interleave = (uint16_t)(axis > 0 ? (int)op_integer(r, 0, 4) : 0);

@@ -12,8 +12,8 @@ typedef struct blocked_attrs { /* of blocked_from_dense: what the value is to be
   int32_t axis, block, interleave;
 } blocked_attrs;
 
-/* A random layout for `shape` (rank 1 at least). */
-clade_layout blocked_draw(op_random *r, const clade_shape *shape);
+/* A random shape and a layout for it; channels of images in blocks of 16 among them. */
+clade_layout blocked_draw(const op_case *c, op_random *r, clade_shape *shape);
 /* The array in memory: the axes before, block numbers, the axes behind, block, interleave. */
 clade_shape blocked_shape(const clade_shape *shape, clade_layout layout);
 /* Where in the dense value the element at `index` of that array lies; -1: in the padding. */

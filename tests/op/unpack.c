@@ -20,8 +20,8 @@ static clade_shape shape_of(const op_case *c) {
 }
 
 static void draw(op_case *c, op_random *r) {
-  clade_shape shape = op_draw_shape(r, c, 1, 5, c->gradient ? 60 : 5000);
-  clade_layout layout = blocked_draw(r, &shape);
+  clade_shape shape;
+  clade_layout layout = blocked_draw(c, r, &shape);
   c->i[AXIS] = layout.axis;
   c->i[BLOCK] = layout.block;
   c->i[INTERLEAVE] = layout.interleave;
