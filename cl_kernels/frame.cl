@@ -24,7 +24,7 @@ KERNEL(frame_fill_ref)
 KERNEL(frame_part_ref)
 (ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t items, const index_t chunk, const index_t chunks,
  const index8_t dims, const index8_t x_strides, const index8_t y_strides, const index_t x_first,
- const index_t y_first) {
+ const index_t y_first, const int stream) {
   const long item = (long)get_global_id(0);
   if (item >= items) return;
   USE(const STORAGE(T), x);
@@ -39,7 +39,7 @@ KERNEL(frame_part_ref)
   STEP(s1)
   STEP(s0)
   if (x_strides.s7 == 1 && y_strides.s7 == 1) {
-    for (index_t k = begin; k < end; k++) y[j + k] = x[i + k];
+    if (begin < end) COPY(T, x + i + begin, y + j + begin, (size_t)(end - begin), stream);
   } else {
     for (index_t k = begin; k < end; k++) y[j + k * y_strides.s7] = x[i + k * x_strides.s7];
   }

@@ -2,8 +2,8 @@
  * width of x, of y, of the kernel, and, of means, what sums are divided by (0: by the number of pixels that a window
  * covers). map: along the height, then the width, tap k of window p is the pixel p * mul + add + k * delta (mul, add,
  * delta, unused). Backwards, a pixel goes through the windows that cover it. */
-#ifdef WANT_max_pool2d_forward_ref
-KERNEL(max_pool2d_forward_ref)
+#ifdef WANT_pool2d_forward_ref
+KERNEL(pool2d_forward_ref)
 (ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index8_t dims, const index8_t map) {
   const index_t at = get_global_id(0), plane = get_global_id(1);
   if (at >= dims.s3 * dims.s4 || plane >= dims.s0) return;
@@ -11,15 +11,19 @@ KERNEL(max_pool2d_forward_ref)
   USE(STORAGE(T), y);
   x += plane * dims.s1 * dims.s2;
   const index_t y0 = at / dims.s4 * map.s0 + map.s1, x0 = at % dims.s4 * map.s4 + map.s5;
-  float top = -INFINITY;
+  float top = -INFINITY, sum = 0;
+  index_t count = 0;
   for (index_t ky = 0; ky < dims.s5; ky++)
     for (index_t kx = 0; kx < dims.s6; kx++) {
       const index_t py = y0 + ky * map.s2, px = x0 + kx * map.s6;
       const bool in = py >= 0 && py < dims.s1 && px >= 0 && px < dims.s2;
       const float v = LOAD(T, x, in ? py * dims.s2 + px : 0);
       top = in && (v > top || v != v) ? v : top;
+      sum += in ? v : 0.0f;
+      count += in;
     }
-  STORE(T, y, plane * dims.s3 * dims.s4 + at, top);
+  if (dims.s7) count = dims.s7;
+  STORE(T, y, plane * dims.s3 * dims.s4 + at, MAX ? top : sum / (float)max(count, (index_t)1));
 }
 #endif
 
@@ -63,30 +67,6 @@ KERNEL(max_pool2d_backward_ref)
 }
 #endif
 
-#ifdef WANT_avg_pool2d_forward_ref
-KERNEL(avg_pool2d_forward_ref)
-(ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index8_t dims, const index8_t map) {
-  const index_t at = get_global_id(0), plane = get_global_id(1);
-  if (at >= dims.s3 * dims.s4 || plane >= dims.s0) return;
-  USE(const STORAGE(T), x);
-  USE(STORAGE(T), y);
-  x += plane * dims.s1 * dims.s2;
-  const index_t y0 = at / dims.s4 * map.s0 + map.s1, x0 = at % dims.s4 * map.s4 + map.s5;
-  float sum = 0;
-  index_t count = 0;
-  for (index_t ky = 0; ky < dims.s5; ky++)
-    for (index_t kx = 0; kx < dims.s6; kx++) {
-      const index_t py = y0 + ky * map.s2, px = x0 + kx * map.s6;
-      const bool in = py >= 0 && py < dims.s1 && px >= 0 && px < dims.s2;
-      const float v = LOAD(T, x, in ? py * dims.s2 + px : 0);
-      sum += in ? v : 0.0f;
-      count += in;
-    }
-  if (dims.s7) count = dims.s7;
-  STORE(T, y, plane * dims.s3 * dims.s4 + at, sum / (float)max(count, (index_t)1));
-}
-#endif
-
 #ifdef WANT_avg_pool2d_backward_ref
 /* How many taps of the window that begins at `start` are pixels. */
 static inline index_t FN(covered)(index_t start, index_t delta, index_t taps, index_t size) {
@@ -117,6 +97,14 @@ KERNEL(avg_pool2d_backward_ref)
 }
 #endif
 
+#if MAX
+#define NONE       (-INFINITY)
+#define TAKE(s, v) (((v) > (s)) | ((v) != (v)) ? (v) : (s))
+#else
+#define NONE       0.0f
+#define TAKE(s, v) ((s) + (v))
+#endif
+
 /* ---- blocked: a channel in each of sixteen lanes; planes are blocks of channels ---- */
 #if defined WANT_pool2d_forward_blocked || defined WANT_pool2d_backward_blocked
 /* Taps [first, end) of a window along one axis are pixels, of those that begin at `start`, `delta` apart. */
@@ -144,19 +132,11 @@ BODY(rows)(const long item, ARGS) {
     const __global STORAGE(T) *line = x + (plane * dims.s1 + top) * dims.s2 * 16;
     for (index_t c = 0, left = map.s5; c < dims.s4; c++, left += map.s4) {
       const index_t t0 = FN(first_tap)(left, map.s6, dims.s6), t1 = FN(end_tap)(left, map.s6, dims.s6, dims.s2);
-#if MAX
-      float16 v = -INFINITY;
-#else
-      float16 v = 0;
-#endif
+      float16 v = NONE;
       for (index_t k = k0; k < k1; k++)
         for (index_t t = t0; t < t1; t++) {
           const float16 next = LOAD16(T, line, (k * map.s2 * dims.s2 + left + t * map.s6) * 16);
-#if MAX
-          v = select(v, next, (next > v) | (next != next));
-#else
-          v += next;
-#endif
+          v = TAKE(v, next);
         }
 #if !MAX
       v /= (float)(dims.s7 ? dims.s7 : max((k1 - k0) * (t1 - t0), (index_t)1));
@@ -264,13 +244,6 @@ KERNEL(pool2d_backward_blocked)(ARGS) {
 #define KW dims.s6
 #define SY map.s0
 #define SX map.s4
-#endif
-#if MAX
-#define NONE       (-INFINITY)
-#define TAKE(s, v) (((v) > (s)) | ((v) != (v)) ? (v) : (s))
-#else
-#define NONE       0.0f
-#define TAKE(s, v) ((s) + (v))
 #endif
 
 /* line[0, span) becomes what TAKE makes of `count` rows of pixels from p on, columns from `first` on; beyond the edges it
@@ -399,12 +372,17 @@ KERNEL(pool2d_forward_vec)(ARGS) {
 
 #ifdef WANT_pool2d_backward_vec
 #if MAX
-#define ARG_X  ARG(const STORAGE(T), x),
-#define PASS_X PASS(x),
+#define ARG_X   ARG(const STORAGE(T), x),
+#define PASS_X  PASS(x),
+#define ARG_PTR const __global STORAGE(T) *x,
+#define PTR(at) x + (at),
 #else
 #define ARG_X
 #define PASS_X
+#define ARG_PTR
+#define PTR(at)
 #endif
+#define BEATS(v, best) (((v) > (best)) | (((v) != (v)) & ((best) == (best))))
 /* What eight places get from the windows that reach band m by row `ry` and column `rx` of their steps. */
 static inline float8 FN(gather)(const float *g, const int *hit, const index8_t dims, const index8_t map,
                                 const index_t m, const index_t ring, const index_t pitch, const index_t at,
@@ -427,12 +405,66 @@ static inline float8 FN(gather)(const float *g, const int *hit, const index8_t d
 }
 #define GATHER(rx) FN(gather)(g, hit, dims, map, m, ring, pitch, at, ry, rx)
 
+#if TAPS == 2 && STEP == 2
+/* Windows of 2 x 2 side by side from the first pixel on: two rows of dx from a row of windows; what these leave over at
+ * the rows' ends gets nothing. */
+static inline void FN(pairs)(ARG_PTR const __global STORAGE(T) *dy, __global STORAGE(T) *dx, const index_t windows,
+                             const index_t width, const int stream) {
+  index_t i = 0;
+  for (; i + 8 <= windows; i += 8) {
+    const float8 g = LOADN(8, T, dy, i);
+    float16 up, down;
+#if MAX
+    const float16 a = LOAD16(T, x, 2 * i), b = LOAD16(T, x, width + 2 * i);
+    const int8 second = BEATS(a.odd, a.even);
+    float8 best = select(a.even, a.odd, second);
+    const int8 third = BEATS(b.even, best);
+    best = select(best, b.even, third);
+    const int8 last = BEATS(b.odd, best), below = third | last;
+    up.even = select(g, (float8)(0.0f), second | below);
+    up.odd = select((float8)(0.0f), g, second & ~below);
+    down.even = select((float8)(0.0f), g, third & ~last);
+    down.odd = select((float8)(0.0f), g, last);
+#else
+    up.even = up.odd = g * 0.25f;
+    down = up;
+#endif
+    STREAM16(T, dx, 2 * i, up, stream);
+    STREAM16(T, dx, width + 2 * i, down, stream);
+  }
+  for (; i < windows; i++) {
+    const float g = LOAD(T, dy, i);
+#if MAX
+    float best = LOAD(T, x, 2 * i);
+    int which = 0;
+    for (int k = 1; k < 4; k++) {
+      const float v = LOAD(T, x, (k >> 1) * width + 2 * i + (k & 1));
+      if (v > best || (v != v && best == best)) {
+        best = v;
+        which = k;
+      }
+    }
+#endif
+    for (int k = 0; k < 4; k++) {
+#if MAX
+      const float v = k == which ? g : 0.0f;
+#else
+      const float v = g * 0.25f;
+#endif
+      STORE(T, dx, (k >> 1) * width + 2 * i + (k & 1), v);
+    }
+  }
+  for (index_t r = 0; r < 2; r++)
+    for (i = 2 * windows; i < width; i++) STORE(T, dx, r * width + i, 0.0f);
+}
+#endif
+
 /* dx in bands of as many rows as windows are apart, and the same along a row: band m and place o are reached by the
  * windows m - j and o - i. A work-item does `piece` of the `bands` of each plane, in pieces of `tile` places. The rows of
  * windows that reach a band are kept in a ring: their gradients and, of maxima, which tap each one chose. */
 #define ARGS                                                                                                   \
   ARG_X ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index8_t dims, const index8_t map,               \
-      const index_t bands, const index_t piece, const index_t tile
+      const index_t bands, const index_t piece, const index_t tile, const int stream
 BODY(bands)(const long item, ARGS) {
   const long all = (long)dims.s0 * bands, begin = item * piece, end = min(begin + piece, all);
   if (begin >= all) return;
@@ -447,6 +479,18 @@ BODY(bands)(const long item, ARGS) {
   USE(STORAGE(T), dx);
   float g[RING + 32], out[LINE + 32];
   const index_t pixels = dims.s1 * dims.s2, windows = dims.s3 * dims.s4;
+#if TAPS == 2 && STEP == 2
+  if (!map.s1 && !map.s5 && 2 * dims.s3 <= dims.s1 && 2 * dims.s4 <= dims.s2) {
+    for (long b = begin; b < end; b++) {
+      const index_t p = (index_t)(b / bands), m = (index_t)(b - (long)p * bands), at = p * pixels + m * 2 * dims.s2;
+      if (m < dims.s3)
+        FN(pairs)(PTR(at) dy + p * windows + m * dims.s4, dx + at, dims.s4, dims.s2, stream);
+      else
+        for (index_t i = 0; i < min(2 * dims.s2, pixels - m * 2 * dims.s2); i++) STORE(T, dx, at + i, 0.0f);
+    }
+    return;
+  }
+#endif
   const index_t more = (KW - 1) / SX, ring = (KH - 1) / SY + 1, places = (dims.s2 - 1 - map.s5) / SX + 1;
   for (index_t c = 0; c < places; c += tile) {
     const index_t n = min(tile, places - c), pitch = tile + more + 16, o0 = c - more;
@@ -526,7 +570,7 @@ BODY(bands)(const long item, ARGS) {
         index_t i = skip;
         for (; i + 16 <= stop; i += 16) {
           const float16 v = vload16(0, out + i);
-          STORE16(T, dx, to + i, v);
+          STREAM16(T, dx, to + i, v, stream);
         }
         for (; i < stop; i++) STORE(T, dx, to + i, out[i]);
       }
@@ -535,12 +579,15 @@ BODY(bands)(const long item, ARGS) {
 }
 
 KERNEL(pool2d_backward_vec)(ARGS) {
-  FN(bands)((long)get_global_id(0), PASS_X PASS(dy), PASS(dx), dims, map, bands, piece, tile);
+  FN(bands)((long)get_global_id(0), PASS_X PASS(dy), PASS(dx), dims, map, bands, piece, tile, stream);
 }
 #undef ARGS
 #undef GATHER
+#undef BEATS
 #undef ARG_X
 #undef PASS_X
+#undef ARG_PTR
+#undef PTR
 #endif
 #undef NONE
 #undef TAKE

@@ -356,15 +356,31 @@ inline void clade_past_f32(__global float *p, float16 v, int past) {
 #define CLADE_PAST_bf16(p, i, v, past) CLADE_STOREN_bf16(16, p, i, v)
 #define STREAM16(T, p, i, v, past)     CLADE_PASTE(CLADE_PAST_, T)(p, i, v, past)
 
-/* What lies there will be read soon. SPIR-V has no word for it. */
-#if defined __has_builtin && !defined __SPIR__ && !defined __SPIRV__
-#if __has_builtin(__builtin_prefetch)
+/* What lies there will be read soon. Only where machine code is made at once: SPIR-V has no word for it. */
+#if defined __x86_64__ || defined __aarch64__ || defined __powerpc64__ || defined __riscv
 #define SOON(p) __builtin_prefetch((const void *)(size_t)(p))
-#endif
-#endif
-#ifndef SOON
+#else
 #define SOON(p)
 #endif
+
+/* Copies n elements; those of 32 bits past the caches where `past` says so and few lines are begun or ended. */
+static inline void clade_move_i32(const __global int *x, __global int *y, size_t n, int past) {
+  size_t i = 0;
+  if (past && (n >= 1024 || (((size_t)y & 63) == 0 && n % 16 == 0))) {
+    for (; (size_t)(y + i) & 31; i++) y[i] = x[i];
+    for (; i + 16 <= n; i += 16) clade_past_f32((__global float *)(y + i), as_float16(vload16(0, x + i)), 1);
+  }
+  for (; i < n; i++) y[i] = x[i];
+}
+#define CLADE_MOVES(T)                                                                                                \
+  static inline void CLADE_PASTE(clade_move_, T)(const __global STORAGE(T) * x, __global STORAGE(T) * y, size_t n,    \
+                                                 int past) {                                                          \
+    for (size_t i = 0; i < n; i++) y[i] = x[i];                                                                       \
+  }
+CLADE_MOVES(u8)
+CLADE_MOVES(f16)
+CLADE_MOVES(i64)
+#define COPY(T, x, y, n, past) CLADE_PASTE(clade_move_, T)(x, y, n, past)
 
 /* Tiles of 16 x 16 elements of 32 bits, turned over: y[j * to + i] = x[i * from + j]. Lines are read and written whole. */
 static inline void clade_turn(int8 *x) { /* eight vectors of eight, in registers */

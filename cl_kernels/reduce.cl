@@ -68,6 +68,7 @@ KERNEL(reduce_forward_ref)(ARGS) {
 #endif
 
 #ifdef WANT_reduce_forward_split
+#define AHEAD 512 /* elements: more than the processor looks ahead by itself */
 /* (outer, reduced, inner) in chunks of the middle axis. MODE 0: a work-item does one column of a chunk; 1: the same
  * where inner is 1, 16 elements at once; 2: WIDE columns of a chunk, row by row; 3: the inner axis lies in blocks of 16,
  * (outer, inner / 16, reduced, 16), and a work-item does one. DIRECT: there is one chunk, and `out` is the result. */
@@ -109,7 +110,10 @@ BODY(part)(const long item, ARGS) {
 #if MODE == 1
   float16 s16 = EMPTY, c16 = 0;
   index_t r = begin;
-  for (; r + 16 <= end; r += 16) FN(take16)(&s16, &c16, LOAD16(T, x, base + r));
+  for (; r + 16 <= end; r += 16) {
+    SOON(x + base + r + AHEAD);
+    FN(take16)(&s16, &c16, LOAD16(T, x, base + r));
+  }
   float lane[16];
   vstore16(s16, 0, lane);
   ACC s = EMPTY, c = 0;
@@ -167,6 +171,7 @@ KERNEL(reduce_forward_split)(ARGS) {
   FN(part)((long)get_global_id(0), PASS(x), PASS(out), outer, reduced, inner, chunks, chunk, count);
 }
 #undef ARGS
+#undef AHEAD
 #undef OUT
 #undef PUT
 #endif

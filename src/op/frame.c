@@ -162,6 +162,7 @@ static void emit_part(clade_emit *e, const clade_query *q, int operand, const pa
   clade_emit_index8(s, CLADE_MAX_RANK, p->to);
   clade_emit_index(s, p->first_from);
   clade_emit_index(s, p->first_to);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
   clade__emit_flat(s, q->device, items);
 }
 

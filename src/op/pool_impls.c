@@ -57,10 +57,10 @@ static double ref_cost(const clade_query *q) {
 
 static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   task t = task_of(q);
-  static const char *const kernels[2][2] = {{"avg_pool2d_forward_ref", "avg_pool2d_backward_ref"},
-                                            {"max_pool2d_forward_ref", "max_pool2d_backward_ref"}};
+  const char *kernel = !t.back ? "pool2d_forward_ref" : t.max ? "max_pool2d_backward_ref" : "avg_pool2d_backward_ref";
   const clade_shape *to = &q->node->out[0].shape;
-  clade_kernel_step *s = begin(e, q, &t, kernels[t.max][t.back]);
+  clade_kernel_step *s = begin(e, q, &t, kernel);
+  if (!t.back) clade_emit_define(s, "MAX", t.max);
   clade_emit_range(s, 2, (size_t[]){(size_t)(to->dim[2] * to->dim[3]), (size_t)t.planes}, (size_t[]){16, 1});
   return CLADE_OK;
 }
@@ -130,7 +130,10 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   if (t.back) clade_emit_index(s, p.bands);
   clade_emit_index(s, p.piece);
   clade_emit_index(s, p.tile);
-  if (!t.back) clade_emit_index(s, p.joined);
+  if (t.back)
+    clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  else
+    clade_emit_index(s, p.joined);
   clade__emit_flat(s, q->device, (p.rows + p.piece - 1) / p.piece);
   return CLADE_OK;
 }
