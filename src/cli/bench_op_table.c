@@ -217,8 +217,9 @@ static double batch_norm_train_of(bench_op_work *w, int64_t i) {
 }
 static clade_val batch_norm_grad(const bench_op_work *w, bench_clade *c) {
   clade_graph_train(c->graph, true);
-  clade_val x = first(w, c, image(w));
-  return derived(w, c, x, clade_nn_batch_norm(c->graph, "bn", x));
+  clade_val x = first(w, c, image(w)), y = clade_nn_batch_norm(c->graph, "bn", x);
+  clade_output(c->graph, "y", y); /* of a step of training: its result is wanted too */
+  return derived(w, c, x, y);
 }
 static double batch_norm_grad_of(bench_op_work *w, int64_t i) {
   int64_t ch = channel_of(w, i);
@@ -326,7 +327,7 @@ const bench_op bench_op_table[] = {{"relu", "eltwise", 2, relu, relu_of, 0},
                                    {"log_softmax", "softmax", 2, log_softmax, log_softmax_of, 1e-5},
                                    {"batch_norm", "eltwise", 2, batch_norm, batch_norm_of, 1e-5},
                                    {"batch_norm_train", "batch_norm", 3, batch_norm_train, batch_norm_train_of, 1e-4},
-                                   {"batch_norm_grad", "batch_norm_grad", 6, batch_norm_grad, batch_norm_grad_of, 1e-3},
+                                   {"batch_norm_grad", "batch_norm_grad", 8, batch_norm_grad, batch_norm_grad_of, 1e-3},
                                    {"layer_norm", "layer_norm", 2, layer_norm, layer_norm_of, 1e-4},
                                    {"rms_norm", "layer_norm", 2, rms_norm, rms_norm_of, 1e-4},
                                    {"group_norm", "layer_norm", 2, group_norm, group_norm_of, 1e-4},

@@ -65,6 +65,20 @@ conv conv_draw(op_case *c, op_random *r) {
   return conv_of(c);
 }
 
+void conv_common(op_case *c, op_random *r) {
+  int *i = c->i, taps = (int)op_integer(r, 2, 3), pad = op_chance(r, 0.6) ? 0 : 1;
+  for (int k = 0; k < 2; k++) {
+    i[KERNEL + k] = taps;
+    i[STRIDE + k] = 2;
+    i[DILATION + k] = 1;
+    i[PAD + k] = pad;
+    i[PAD + k + 2] = op_chance(r, 0.7) ? pad : 1;
+    i[SIZE + k] = (int)op_integer(r, 3, c->small || c->gradient ? 6 : 40);
+  }
+  snprintf(c->note, sizeof c->note, "%d x %d stride 2 pads %d %d %d %d", taps, taps, i[PAD], i[PAD + 1], i[PAD + 2],
+           i[PAD + 3]);
+}
+
 clade__conv_attrs conv_attrs(const conv *v) {
   clade__conv_attrs at;
   memset(&at, 0, sizeof at);

@@ -15,6 +15,8 @@ typedef struct conv {
 /* Draws one, and keeps it in the case's numbers. */
 conv conv_draw(op_case *c, op_random *r);
 conv conv_of(const op_case *c);
+/* Makes its window one of those by which networks pool. */
+void conv_common(op_case *c, op_random *r);
 /* Attributes without an epilogue. */
 clade__conv_attrs conv_attrs(const conv *v);
 extern const clade_dtype conv_dtypes[];

@@ -13,6 +13,7 @@ conv pool_of(const op_case *c) {
 
 conv pool_draw(op_case *c, op_random *r) {
   conv_draw(c, r);
+  if (op_chance(r, 0.4)) conv_common(c, r);
   conv v = pool_of(c);
   c->i[COUNT_PAD] = op_chance(r, 0.5);
   c->n_in = 1;
