@@ -248,12 +248,10 @@ static inline clade_exp_parts clade_exp_split(float16 x) {
   const float16 t = fma(x, (float16)(1.44269504f), (float16)(12582912.0f)), k = t - 12582912.0f;
   const float16 r = fma(k, (float16)(-1.42860677e-6f), fma(k, (float16)(-0.693145752f), x));
   const int16 n = as_int16(t) - 0x4b400000, m = n >> 1;
-  float16 p = fma(r, (float16)(1.98412698e-4f), (float16)(1.38888889e-3f));
-  p = fma(p, r, (float16)(8.33333333e-3f));
-  p = fma(p, r, (float16)(4.16666667e-2f));
-  p = fma(p, r, (float16)(1.66666667e-1f));
-  p = fma(p, r, (float16)(0.5f));
-  return (clade_exp_parts){fma(p * r, r, r), clade_power(m), clade_power(n - m), clade_power(m - n)};
+  const float16 s = r * r, high = fma(r, (float16)(1.98412698e-4f), (float16)(1.38888889e-3f));
+  const float16 middle = fma(r, (float16)(8.33333333e-3f), (float16)(4.16666667e-2f));
+  const float16 low = fma(r, (float16)(1.66666667e-1f), (float16)(0.5f));
+  return (clade_exp_parts){fma(fma(fma(high, s, middle), s, low), s, r), clade_power(m), clade_power(n - m), clade_power(m - n)};
 }
 /* NaN stays. */
 static inline float16 clade_within(float16 x, float low, float high) {
@@ -310,13 +308,12 @@ static inline float16 clade_erf(float16 x) {
 /* exp of a polynomial; of a negative one 2 less that. */
 static inline float16 clade_erfc(float16 x) {
   const float16 size = fabs(x), t = size > 10.06f ? (float16)(10.06f) : size;
-  float16 p = fma(t, (float16)(-7.31084499299e-6f), (float16)(8.19636677861e-5f));
-  p = fma(p, t, (float16)(-1.74609334439e-4f));
-  p = fma(p, t, (float16)(-2.2089466988e-3f));
-  p = fma(p, t, (float16)(2.13674150186e-2f));
-  p = fma(p, t, (float16)(-1.03933234653e-1f));
-  p = fma(p, t, (float16)(-6.3632572602e-1f));
-  p = fma(p, t, (float16)(-1.12840479668f));
+  const float16 s = t * t; /* in pairs: a short chain */
+  const float16 a = fma(t, (float16)(-6.3632572602e-1f), (float16)(-1.12840479668f));
+  const float16 b = fma(t, (float16)(2.13674150186e-2f), (float16)(-1.03933234653e-1f));
+  const float16 c = fma(t, (float16)(-1.74609334439e-4f), (float16)(-2.2089466988e-3f));
+  const float16 d = fma(t, (float16)(-7.31084499299e-6f), (float16)(8.19636677861e-5f));
+  const float16 p = fma(fma(d, s, c), s * s, fma(b, s, a));
   const float16 e = clade_exp(p * t);
   return x < 0.0f ? 2.0f - e : e;
 }

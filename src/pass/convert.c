@@ -91,9 +91,14 @@ static clade_status convert(const clade__choice *c, clade_graph *g, const clade_
   clade_node view;
   clade__node_view(g, id, &in, &type, &view);
   clade_query q = {sizeof q, &view, info, NULL};
+  const char *refusals[CLADE__MOST_WAYS] = {NULL};
+  for (int i = 0; i < CLADE__MOST_WAYS && op->impls[i].name; i++) {
+    clade__query_start(&q, &op->impls[i], row);
+    if (op->impls[i].accept) refusals[i] = op->impls[i].accept(&q);
+  }
   clade__query_start(&q, &op->impls[impl], row);
   n->why = "cheapest";
-  return keep_impl(g, n, impl, q.row, NULL);
+  return keep_impl(g, n, impl, q.row, refusals);
 }
 
 /* The value in one of its forms, made of what there is: blocked ones of the dense one. */
