@@ -4,8 +4,7 @@
  * those of layer_norm.cl. */
 
 #ifdef WANT_layer_norm_grad_sums
-/* A work-item does a chunk of rows, so many columns at a time. */
-#define WIDE 1024
+/* A work-item does a chunk of rows, WIDE columns at a time. */
 #define ARGS                                                                                           \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(const float, rstd), \
   ARG(float, sums), const index_t rows, const index_t n, const index_t chunk, const index_t chunks
@@ -46,7 +45,6 @@ KERNEL(layer_norm_grad_sums)(ARGS) {
   FN(chunk)((long)get_global_id(0), PASS(x), PASS(dy), PASS(mean), PASS(rstd), PASS(sums), rows, n, chunk, chunks);
 }
 #undef ARGS
-#undef WIDE
 #endif
 
 #ifdef WANT_layer_norm_grad_runs

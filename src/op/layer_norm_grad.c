@@ -48,7 +48,7 @@ static plan plan_of(const clade_query *q) {
 static const char *accept(const clade_query *q) {
   plan p = plan_of(q);
   double run = (double)p.row.inner / 16 + (double)p.row.inner / 1024 + 18;
-  double sums = p.groups ? (double)p.chunk * run : (double)p.chunk * ((double)p.width / 16 + 18) + 3 * (double)p.width;
+  double sums = p.groups ? (double)p.chunk * run : (double)p.chunk * ((double)p.width / 8 + 18) + 4 * (double)p.width;
   double most = CLADE_MAX(sums, 16.0 * (double)p.chunks) + 16;
   return clade__cut_short(q->device, CLADE_MAX(2 * clade__norm_passes(&p.row) + 64, most));
 }
@@ -67,6 +67,8 @@ static void emit_sums(clade_emit *e, const clade_query *q, const plan *p) {
   int64_t items = p->groups ? p->width : 1;
   clade_kernel_step *s = clade_emit_kernel(e, p->groups ? "layer_norm_grad_runs" : "layer_norm_grad_sums");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
+  /* few columns at a time where the compiler takes long over arrays */
+  if (!p->groups) clade_emit_define(s, "WIDE", q->device->max_passes ? CLADE__LANES : 1024);
   clade_emit_in(s, X);
   clade_emit_in(s, DY);
   clade_emit_in(s, MEAN);

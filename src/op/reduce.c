@@ -170,7 +170,9 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
 
 /* ---- split: neighbouring axes, in chunks that are joined by a second launch; or the last axes and others, one after
  * the other, as biases of channels are derived ---- */
-enum { WIDE = 1024 }; /* columns that a work-item does at once */
+/* Columns that a work-item does at once: few where the compiler takes long over arrays. */
+static int64_t columns_of(const clade_query *q) { return q->device->max_passes ? CLADE__LANES : 1024; }
+
 typedef struct split {
   int64_t outer, reduced, inner, chunks, chunk, items;
   int64_t joined, join_inner; /* parts that are joined; 1: none. Results that lie together */
@@ -223,7 +225,7 @@ static bool plan(const clade_query *q, split *p) {
   bool cpu = q->device->device_class == CLADE_CPU, wide = is_float(q->node->in[0].dtype) && cpu;
   p->mode = !wide ? 0 : p->inner == 1 ? 1 : p->inner >= 16 ? 2 : 0;
   /* of all that a work-item's loops may do; columns are done one by one where there are fewer than 16 */
-  int64_t strip = p->mode == 2 ? CLADE_MIN(p->inner, WIDE) : 1, line = p->mode == 2 ? 2 * strip + 272 : 16;
+  int64_t strip = p->mode == 2 ? CLADE_MIN(p->inner, columns_of(q)) : 1, line = p->mode == 2 ? 2 * strip + 272 : 16;
   int64_t most = q->device->max_passes ? (q->device->max_passes - 2 * strip - 128) / line * 16 : INT64_MAX;
   int64_t columns = p->outer * ((p->inner + strip - 1) / strip);
   int64_t want = CLADE__SUM_UNITS * (cpu ? 4 : 1024), least = cpu ? CLADE_MAX(4096 / strip, 64) : 128;
@@ -266,7 +268,7 @@ static clade_status split_emit(clade_emit *e, const clade_query *q) {
   if (!plan(q, &p)) return CLADE_FAIL(INTERNAL, "reduce: split was emitted for axes that it refuses");
   clade_kernel_step *s = kernel(e, q, "reduce_forward_split");
   clade_emit_define(s, "MODE", p.mode);
-  clade_emit_define(s, "WIDE", WIDE);
+  clade_emit_define(s, "WIDE", columns_of(q));
   clade_emit_define(s, "DIRECT", p.joined == 1);
   clade_emit_in(s, 0);
   if (p.joined == 1)

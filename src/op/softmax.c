@@ -72,8 +72,8 @@ static clade_status emit(clade_emit *e, const clade_query *q, bool wide) {
 
 static const char *vec_accept(const clade_query *q) {
   if (q->device->device_class != CLADE_CPU) return "made for CPUs";
-  if (extent_of(q).inner != 1) return "the axis is not the last one";
-  return clade__cut_short(q->device, 4.0 * (double)(extent_of(q).n / 16) + 128);
+  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
+  return extent_of(q).inner != 1 ? "the axis is not the last one" : NULL;
 }
 static double vec_cost(const clade_query *q) {
   return clade__cost(q->device, work(q), clade__node_bytes(q->node), extent_of(q).n < 16 ? 0.02 : 0.4);
