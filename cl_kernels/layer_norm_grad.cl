@@ -4,40 +4,40 @@
  * those of layer_norm.cl. */
 
 #ifdef WANT_layer_norm_grad_sums
-/* A work-item does a chunk of rows, WIDE columns at a time. */
+/* A work-item does WIDE columns of a chunk of rows. */
 #define ARGS                                                                                           \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(const float, rstd), \
   ARG(float, sums), const index_t rows, const index_t n, const index_t chunk, const index_t chunks
 BODY(chunk)(const long item, ARGS) {
-  if (item >= chunks) return;
+  const index_t strips = (n + WIDE - 1) / WIDE;
+  if (item >= (long)chunks * strips) return;
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), dy);
   USE(const float, mean);
   USE(const float, rstd);
   USE(float, sums);
-  const index_t begin = (index_t)item * chunk, end = min(begin + chunk, rows);
+  const index_t part = (index_t)(item / strips), column = (index_t)(item - part * (long)strips) * WIDE;
+  const index_t begin = part * chunk, end = min(begin + chunk, rows);
+  const index_t width = min((index_t)WIDE, n - column), whole = width - width % 16;
   float s[WIDE], q[WIDE];
-  for (index_t column = 0; column < n; column += WIDE) {
-    const index_t width = min((index_t)WIDE, n - column), whole = width - width % 16;
-    for (index_t i = 0; i < width; i++) s[i] = q[i] = 0;
-    for (index_t r = begin; r < end; r++) {
-      const index_t at = r * n + column;
-      const float m = mean[r], scale = rstd[r];
-      for (index_t i = 0; i < whole; i += 16) {
-        const float16 d = LOAD16(T, dy, at + i);
-        vstore16(vload16(0, s + i) + d, 0, s + i);
-        vstore16(fma(d, (LOAD16(T, x, at + i) - m) * scale, vload16(0, q + i)), 0, q + i);
-      }
-      for (index_t i = whole; i < width; i++) {
-        const float d = LOAD(T, dy, at + i);
-        s[i] += d;
-        q[i] = fma(d, (LOAD(T, x, at + i) - m) * scale, q[i]);
-      }
+  for (index_t i = 0; i < width; i++) s[i] = q[i] = 0;
+  for (index_t r = begin; r < end; r++) {
+    const index_t at = r * n + column;
+    const float m = mean[r], scale = rstd[r];
+    for (index_t i = 0; i < whole; i += 16) {
+      const float16 d = LOAD16(T, dy, at + i);
+      vstore16(vload16(0, s + i) + d, 0, s + i);
+      vstore16(fma(d, (LOAD16(T, x, at + i) - m) * scale, vload16(0, q + i)), 0, q + i);
     }
-    for (index_t i = 0; i < width; i++) {
-      sums[(index_t)item * n + column + i] = s[i];
-      sums[(chunks + (index_t)item) * n + column + i] = q[i];
+    for (index_t i = whole; i < width; i++) {
+      const float d = LOAD(T, dy, at + i);
+      s[i] += d;
+      q[i] = fma(d, (LOAD(T, x, at + i) - m) * scale, q[i]);
     }
+  }
+  for (index_t i = 0; i < width; i++) {
+    sums[part * n + column + i] = s[i];
+    sums[(chunks + part) * n + column + i] = q[i];
   }
 }
 

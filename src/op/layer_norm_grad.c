@@ -30,7 +30,7 @@ static clade_status infer(clade_node *n) {
 /* What is added for the parameters: `slices` of `width` numbers, in `chunks` of them. */
 typedef struct plan {
   clade__norm_rows row;
-  int64_t slices, width, chunk, chunks;
+  int64_t slices, width, strip, chunk, chunks; /* strip: columns that a work-item does */
   bool groups;
 } plan;
 /* By shapes alone: the same sums on devices of any number of units. */
@@ -39,6 +39,7 @@ static plan plan_of(const clade_query *q) {
   plan p = {.row = clade__norm_rows_of(q), .groups = ((const clade__norm_attrs *)q->node->attrs)->groups};
   p.width = clade__product(weight, 0, weight->rank);
   p.slices = p.groups ? x->dim[0] : p.row.rows;
+  p.strip = q->device->max_passes ? CLADE__LANES : 1024; /* few where the compiler takes long over arrays */
   p.chunk = p.groups ? 1 : ROWS;
   while (p.chunk < p.slices / MOST_CHUNKS) p.chunk *= 2;
   p.chunks = CLADE_MAX((p.slices + p.chunk - 1) / p.chunk, 1);
@@ -48,7 +49,7 @@ static plan plan_of(const clade_query *q) {
 static const char *accept(const clade_query *q) {
   plan p = plan_of(q);
   double run = (double)p.row.inner / 16 + (double)p.row.inner / 1024 + 18;
-  double sums = p.groups ? (double)p.chunk * run : (double)p.chunk * ((double)p.width / 8 + 18) + 4 * (double)p.width;
+  double sums = p.groups ? (double)p.chunk * run : (double)p.chunk * ((double)p.strip / 16 + 18) + 4 * (double)p.strip;
   double most = CLADE_MAX(sums, 16.0 * (double)p.chunks) + 16;
   return clade__cut_short(q->device, CLADE_MAX(2 * clade__norm_passes(&p.row) + 64, most));
 }
@@ -64,11 +65,10 @@ static size_t workspace(const clade_query *q) {
 }
 
 static void emit_sums(clade_emit *e, const clade_query *q, const plan *p) {
-  int64_t items = p->groups ? p->width : 1;
+  int64_t items = p->groups ? p->width : (p->width + p->strip - 1) / p->strip;
   clade_kernel_step *s = clade_emit_kernel(e, p->groups ? "layer_norm_grad_runs" : "layer_norm_grad_sums");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
-  /* few columns at a time where the compiler takes long over arrays */
-  if (!p->groups) clade_emit_define(s, "WIDE", q->device->max_passes ? CLADE__LANES : 1024);
+  if (!p->groups) clade_emit_define(s, "WIDE", p->strip);
   clade_emit_in(s, X);
   clade_emit_in(s, DY);
   clade_emit_in(s, MEAN);
