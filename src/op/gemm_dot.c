@@ -23,17 +23,16 @@ static clade__gemm_problem lying(const clade_query *q, bool *swapped) {
   return p;
 }
 
-static double passes(const clade__gemm_problem *p) { return (double)((p->n + 4) * (p->m + 8)) * ((double)p->k + 8); }
-
 const char *clade__gemm_dot_accept(const clade_query *q) {
   bool swapped;
   clade__gemm_problem p = lying(q, &swapped);
   const char *reason = clade__gemm_floats(q);
   if (!clade__gemm_on_cpu(q)) return "made for CPUs";
+  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
   if (reason) return reason;
   if (p.m > MOST_ROWS) return "made for at most 32 rows or columns";
   if (p.k > 1 && p.stride[1][ROW] != 1) return "made for a larger operand whose inner axis lies side by side";
-  return clade__cut_short(q->device, passes(&p));
+  return NULL;
 }
 
 double clade__gemm_dot_cost(const clade_query *q) {

@@ -100,16 +100,10 @@ size_t clade__gemm_vec_workspace(const clade_query *q) {
   return (size_t)(items * d.item_floats + (d.apart ? d.p.batches * d.p.m * d.p.n : 0)) * sizeof(float);
 }
 
-/* Through all loops of a work-item. */
-static double passes(const clade_query *q) {
-  clade__gemm_problem p = clade__gemm_problem_of(q->node);
-  return (double)(p.k + 1) * (double)(p.m + 8) * (double)(p.n + 8);
-}
-
 const char *clade__gemm_vec_accept(const clade_query *q) {
   if (!clade__gemm_on_cpu(q)) return "made for CPUs";
-  if (q->node->in[0].dtype == CLADE_I32) return "made for floats and bytes";
-  return clade__cut_short(q->device, passes(q));
+  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
+  return q->node->in[0].dtype == CLADE_I32 ? "made for floats and bytes" : NULL;
 }
 
 /* Tiles, and the copies of both operands: an element that is copied costs as much as 12 operations. */

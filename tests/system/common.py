@@ -2,20 +2,24 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import tempfile
 import time
 
 
 class Caches:
-    """Empty cache directories of Clade and PoCL, and the environment that names them."""
+    """Empty cache directories of Clade and PoCL, and the environment that names them. `compiled`: caches from whose
+    PoCL this one begins; a process that is cold makes the same calls then, and waits for no compiler."""
 
-    def __init__(self, top=None):
+    def __init__(self, top=None, compiled=None):
         self.own = None if top else tempfile.TemporaryDirectory(prefix="clade-test-")
         self.top = pathlib.Path(top or self.own.name)
         self.clade, self.pocl = self.top / "clade", self.top / "pocl"
         for folder in (self.clade, self.pocl):
             folder.mkdir(mode=0o700, exist_ok=True)
+        if compiled:
+            shutil.copytree(compiled.pocl, self.pocl, dirs_exist_ok=True)
 
     def environment(self, **more):
         env = dict(os.environ, CLADE_CACHE_DIR=str(self.clade), POCL_CACHE_DIR=str(self.pocl))

@@ -1,4 +1,5 @@
-"""Eight cold processes on one empty cache, many rounds: all right, the same bits, compiled once.
+"""Eight cold processes on one empty cache, many rounds: all right, the same bits, compiled once. In every fifth round
+PoCL's cache is empty too; in the others it holds the kernels, so that the processes meet in Clade's at more points of time.
 
     together.py FIRST_RESULT [ROUNDS]
 """
@@ -9,10 +10,12 @@ from common import Caches, Checks, finish, start
 program, rounds = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 20
 check = Checks()
 bits = set()
+compiled = None
 for number in range(rounds):
-    caches = Caches()
+    caches = Caches(compiled=compiled if number % 5 else None)
     processes = [start(program, env=caches.environment()) for _ in range(8)]
     results = [finish(p) for p in processes]
+    compiled = compiled or caches
     bits.update(r.json.get("bits") for r in results)
     bad = [r for r in results if r.status != 0]
     check.that(not bad, f"round {number}: eight processes are right{': ' + str(bad[0]) if bad else ''}")
