@@ -1,5 +1,6 @@
 /* Cases of elementwise functions: in each, one row of eltwise.def leads, and all rows that are defined where it is
- * join it, so that one graph tests many. */
+ * join it, so that one graph tests many. Where operands repeat along axes, few rows stand for all: kernels of two rows
+ * differ in what is computed, and not in how they walk. */
 #include "op_test.h"
 
 #include <math.h>
@@ -10,15 +11,18 @@
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,        CLADE_U8,
                                      CLADE_I32, CLADE_I64, CLADE_BOOL, CLADE_DTYPE_NONE};
 
-enum { LEADER, DEEP, SPECIALS, CAST_TO }; /* of op_case.i */
+enum { LEADER, ALONE, SPECIALS, CAST_TO }; /* of op_case.i */
 
 static bool is_integer(clade_dtype t) { return t == CLADE_I8 || t == CLADE_U8 || t == CLADE_I32 || t == CLADE_I64; }
 
-/* The half formats share float's arithmetic, and differ in loading and storing: each goes through a quarter of the
- * rows. */
+/* The half formats share float's arithmetic, the short integers i32's, and differ in loading and storing: each goes
+ * through a part of the rows. */
 static bool takes(const clade__elt_row *row, clade_dtype t) {
-  bool half = t == CLADE_F16 || t == CLADE_BF16;
-  if (half && row->kind == CLADE__ELT_FLOAT && row->number % 4 != (t == CLADE_F16 ? 0u : 1u)) return false;
+  static const struct {
+    unsigned part, rest;
+  } of[] = {[CLADE_F16] = {4, 0}, [CLADE_BF16] = {4, 1}, [CLADE_I8] = {2, 0}, [CLADE_U8] = {2, 1}};
+  bool all = row->kind == CLADE__ELT_CAST || row->kind == CLADE__ELT_SELECT;
+  if (!all && t < (clade_dtype)CLADE_COUNT(of) && of[t].part && row->number % of[t].part != of[t].rest) return false;
   switch (row->kind) {
   case CLADE__ELT_FLOAT:
   case CLADE__ELT_TEST: return op_is_float(t);
@@ -35,7 +39,7 @@ static bool joins(const op_case *c, const clade__elt_row *leader, const clade__e
   if (row->arity != leader->arity || row->kind == CLADE__ELT_CAST || leader->kind == CLADE__ELT_CAST ||
       !takes(row, c->dtype) || (row->kind == CLADE__ELT_SELECT) != (leader->kind == CLADE__ELT_SELECT))
     return false;
-  if (c->i[DEEP]) return false;
+  if (c->i[ALONE]) return false;
   return row->low <= leader->low && row->high >= leader->high;
 }
 
@@ -72,17 +76,25 @@ static void draw_casts(op_case *c, op_random *r) {
   if (c->gradient) c->i[CAST_TO] = CLADE_F32; /* of itself: the node disappears */
 }
 
+/* Stands for those of as many operands where these repeat along axes. */
+static const clade__elt_row *lone_row(const op_case *c, int arity) {
+  bool real = op_is_float(c->dtype);
+  if (arity > 2) return clade__elt_by_name("select");
+  return clade__elt_by_name(c->dtype == CLADE_BOOL ? "logical_and" : real && c->number % 3 == 0 ? "pow" : "sub");
+}
+
 static void draw(op_case *c, op_random *r) {
   const clade__elt_row *rows[OP_OUTPUTS];
-  c->i[DEEP] =
-      !c->small && !c->gradient && c->number % 8 == 7; /* many axes: only few rows, or there are too many kernels */
+  bool deep = !c->small && !c->gradient && c->number % 8 == 7; /* many axes */
   const clade__elt_row *leader = c->small ? small_row(c) : nth_row(c->dtype, c->number);
-  if (c->i[DEEP]) leader = clade__elt_by_name(c->dtype == CLADE_BOOL ? "logical_and" : "add");
+  bool repeats = deep || (leader->arity > 1 && op_chance(r, 0.6));
+  c->i[ALONE] = !c->small && repeats;
+  if (c->i[ALONE]) leader = lone_row(c, deep ? 2 : leader->arity);
   c->i[LEADER] = leader->number;
   c->i[SPECIALS] = !c->gradient && op_chance(r, 0.3);
   draw_casts(c, r);
   snprintf(c->note, sizeof c->note, "%s", leader->name);
-  clade_shape shape = op_draw_shape(r, c, c->i[DEEP] ? 4 : 0, c->i[DEEP] ? 8 : 3, c->i[DEEP] ? 2000 : 4000);
+  clade_shape shape = op_draw_shape(r, c, deep ? 4 : 0, deep ? 8 : 3, deep ? 2000 : 4000);
   c->n_in = leader->arity;
   c->n_out = rows_of(c, rows);
   for (int j = 0; j < c->n_in; j++) {
@@ -96,7 +108,7 @@ static void draw(op_case *c, op_random *r) {
   }
   int whole = (int)op_integer(r, 0, c->n_in - 1); /* this one keeps the shape; others may repeat along axes */
   for (int j = 0; j < c->n_in; j++)
-    if (j != whole && op_chance(r, 0.5)) c->in[j].shape = op_draw_broadcast(r, &shape);
+    if (repeats && j != whole && op_chance(r, 0.7)) c->in[j].shape = op_draw_broadcast(r, &shape);
 }
 
 /* Limits of the type, and what is no number. */

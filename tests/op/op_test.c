@@ -17,16 +17,17 @@ static const op_test *const tests[] = {
 
 typedef struct options {
   const char *op, *device, *variants, *impl, *dtype;
-  int cases;
+  int cases, total;
   uint64_t seed;
   bool small, verbose, first;
 } options;
 
 static int usage(const char *program) {
   fprintf(stderr,
-          "usage: %s --op NAME [--device SPEC] [--cases N] [--seed N] [--small] [--variants FILE] [--verbose]\n"
-          "       [--impl NAME] [--dtype NAME] [--first]\n"
+          "usage: %s --op NAME [--device SPEC] [--cases N | --total N] [--seed N] [--small]\n"
+          "       [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first]\n"
           "  --cases N        random cases per element type (100); twice as many where there is one\n"
+          "  --total N        random cases of all element types together, at least\n"
           "  --small          one small case per implementation and element type, without guard zones: for Oclgrind\n"
           "  --impl NAME      this implementation alone, where it accepts; --dtype NAME: this element type alone\n"
           "  --first          ends at the first case that fails\n"
@@ -36,23 +37,19 @@ static int usage(const char *program) {
 }
 
 static bool parse(int argc, char **argv, options *o) {
-  static const struct option table[] = {{"op", required_argument, 0, 'o'},
-                                        {"device", required_argument, 0, 'd'},
-                                        {"cases", required_argument, 0, 'c'},
-                                        {"seed", required_argument, 0, 's'},
-                                        {"small", no_argument, 0, 'm'},
-                                        {"verbose", no_argument, 0, 'b'},
-                                        {"variants", required_argument, 0, 'v'},
-                                        {"impl", required_argument, 0, 'i'},
-                                        {"dtype", required_argument, 0, 't'},
-                                        {"first", no_argument, 0, 'f'},
-                                        {0, 0, 0, 0}};
+  static const struct option table[] = {{"op", required_argument, 0, 'o'},    {"device", required_argument, 0, 'd'},
+                                        {"cases", required_argument, 0, 'c'}, {"total", required_argument, 0, 'n'},
+                                        {"seed", required_argument, 0, 's'},  {"small", no_argument, 0, 'm'},
+                                        {"verbose", no_argument, 0, 'b'},     {"variants", required_argument, 0, 'v'},
+                                        {"impl", required_argument, 0, 'i'},  {"dtype", required_argument, 0, 't'},
+                                        {"first", no_argument, 0, 'f'},       {0, 0, 0, 0}};
   *o = (options){.cases = 100, .seed = 1, .device = "pocl"};
   for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
     switch (c) {
     case 'o': o->op = optarg; break;
     case 'd': o->device = optarg; break;
     case 'c': o->cases = atoi(optarg); break;
+    case 'n': o->total = atoi(optarg); break;
     case 's': o->seed = strtoull(optarg, NULL, 0); break;
     case 'm': o->small = true; break;
     case 'b': o->verbose = true; break;
@@ -63,7 +60,7 @@ static bool parse(int argc, char **argv, options *o) {
     default: return false;
     }
   }
-  return o->op && optind == argc && o->cases > 0;
+  return o->op && optind == argc && o->cases > 0 && o->total >= 0;
 }
 
 static int count_impls(const clade_op *op) {
@@ -127,17 +124,38 @@ static int impl_of(const op_target *t, const options *o, int number) {
   return n ? number % n : 0;
 }
 
-static bool run_dtype(const op_target *t, const options *o, clade_dtype dtype, bool fp64, op_tally *tally) {
-  int failures = 0, impls = count_impls(t->op), all = t->test->dtypes[1] ? o->cases : 2 * o->cases;
-  int cases = o->small ? CLADE_MAX(impls, 1) * 3 : all;
-  for (int i = 0; i < cases && failures < (o->first ? 1 : 3); i++) {
-    op_case c = {.dtype = dtype, .number = i, .small = o->small, .fp64 = fp64};
-    uint64_t seed = o->seed * 1000003u + (uint64_t)dtype * 65536u + (uint64_t)i;
-    c.gradient = t->op->grad && dtype == CLADE_F32 && i % 4 == 3;
-    if (o->small && t->op->grad && dtype == CLADE_F32) c.gradient = i % 3 == 2;
-    failures += !op_case_run(t, &c, seed, impl_of(t, o, i), tally);
-  }
-  return failures == 0;
+/* Of each element type. */
+static int count_cases(const op_target *t, const options *o) {
+  int dtypes = 0;
+  while (t->test->dtypes[dtypes]) dtypes++;
+  if (o->small) return CLADE_MAX(count_impls(t->op), 1) * 3;
+  if (o->total) return (o->total + dtypes - 1) / dtypes;
+  return dtypes > 1 ? o->cases : 2 * o->cases;
+}
+
+static bool run_case(const op_target *t, const options *o, clade_dtype dtype, int i, bool fp64, op_tally *tally) {
+  op_case c = {.dtype = dtype, .number = i, .small = o->small, .fp64 = fp64};
+  uint64_t seed = o->seed * 1000003u + (uint64_t)dtype * 65536u + (uint64_t)i;
+  c.gradient = t->op->grad && dtype == CLADE_F32 && i % 4 == 3;
+  if (o->small && t->op->grad && dtype == CLADE_F32) c.gradient = i % 3 == 2;
+  return op_case_run(t, &c, seed, impl_of(t, o, i), tally);
+}
+
+/* All types' first cases come first, so that a run of few cases compiles the same programs as one of many: a build that
+ * runs few finds them in the cache of one that ran many. */
+static bool run_cases(const op_target *t, const options *o, bool fp64, op_tally *tally) {
+  const clade_dtype *dtypes = t->test->dtypes;
+  int failures[16] = {0}, all = count_cases(t, o);
+  bool ok = true;
+  for (int i = 0; i < all; i++)
+    for (int d = 0; dtypes[d]; d++) {
+      if (o->dtype && strcmp(clade_dtype_name(dtypes[d]), o->dtype) != 0) continue;
+      if (failures[d] == 3 || run_case(t, o, dtypes[d], i, fp64, tally)) continue;
+      failures[d]++;
+      ok = false;
+      if (o->first) return false;
+    }
+  return ok;
 }
 
 static bool run(const options *o, const op_test *test) {
@@ -151,8 +169,7 @@ static bool run(const options *o, const op_test *test) {
     return false;
   }
   printf("%s on %s\n", test->name, info.name);
-  for (const clade_dtype *d = test->dtypes; *d && (ok || !o->first); d++)
-    if (!o->dtype || strcmp(o->dtype, clade_dtype_name(*d)) == 0) ok &= run_dtype(&t, o, *d, info.fp64, &tally);
+  ok = run_cases(&t, o, info.fp64, &tally);
   printf("%s: %" PRId64 " elements, %" PRId64 " derivatives compared; at most %.2f of a bound used\n", test->name,
          tally.elements, tally.slopes, tally.worst);
   ok = ok && check_coverage(&t, &tally);

@@ -11,10 +11,24 @@ static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,
 enum { SUM, MEAN, MAX, MIN };
 enum { KIND, AXES, KEEP };
 
+/* The half formats compute as f32 does, the short integers as i32: between the two of each they go through all kinds.
+ */
+static int draw_kind(const op_case *c, op_random *r) {
+  switch (c->dtype) {
+  case CLADE_F16:
+  case CLADE_U8: return op_chance(r, 0.6) ? SUM : MAX;
+  case CLADE_BF16: return op_chance(r, 0.6) ? MEAN : MIN;
+  case CLADE_I8: return op_chance(r, 0.6) ? SUM : MIN;
+  case CLADE_BOOL: return (int)op_integer(r, MAX, MIN);
+  default: break;
+  }
+  int kind = (int)op_integer(r, SUM, MIN);
+  return kind == MEAN && !op_is_float(c->dtype) ? SUM : kind;
+}
+
 static void draw(op_case *c, op_random *r) {
-  bool real = op_is_float(c->dtype), truth = c->dtype == CLADE_BOOL;
-  int kind = (int)(truth ? op_integer(r, MAX, MIN) : op_integer(r, SUM, MIN));
-  if (kind == MEAN && !real) kind = SUM;
+  bool real = op_is_float(c->dtype);
+  int kind = draw_kind(c, r);
   clade_shape shape = op_draw_shape(r, c, 0, 5, c->gradient ? 60 : 20000);
   int axes = (int)op_integer(r, 0, (1 << shape.rank) - 1);
   if (!c->small && !c->gradient && op_chance(r, 0.25)) { /* long ones: whole, along rows, along columns */
