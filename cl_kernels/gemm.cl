@@ -65,9 +65,10 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
  * tile reads of an operand: for each step of the inner axis its ROWS rows of a, its columns of b, side by side.
  *
  * A work-item does one of plan.s0 x plan.s1 parts of a matrix. Of plan.s2 of the inner axis and plan.s3 rows it copies
- * the panels of a, which stay in the second cache; then, for every plan.s4 columns, those of b, one of which stays in
- * the first cache while all panels of a go by. The copies are in `space`, plan.s5 floats for each work-item. Sums that
- * the next part of the inner axis goes on with are in `sums`, which may be y itself. */
+ * the panels of a, which stay in the second cache; the first rows also copy those of b, plan.s4 columns at a time, one of
+ * which stays in the first cache while all panels of a go by. Copies of plan.s5 columns are kept for the rows that
+ * follow. The copies are in `space`, plan.s6 floats for each work-item. Sums that the next part of the inner axis goes on
+ * with are in `sums`, which may be y itself. */
 #define VECTOR CLADE_PASTE(float, WIDTH)
 #define VLOAD  CLADE_PASTE(vload, WIDTH)
 #define VSTORE CLADE_PASTE(vstore, WIDTH)
@@ -157,13 +158,23 @@ BODY(pack_a)
   else
     FN(copy)(from, flip, along, n, depth, to, ROWS);
 }
+/* `columns` of them, in panels; rows that lie side by side are read as long as they are. */
 BODY(pack_b)
-(const __global RAW *from, const int flip, index_t across, index_t along, index_t n, index_t depth,
+(const __global RAW *from, const int flip, index_t across, index_t along, index_t n, index_t columns, index_t depth,
  __global float *to) {
-  if (across == 1)
-    FN(copy)(from, flip, along, n, depth, to, PANEL);
-  else
-    FN(turn)(from, flip, across, n, depth, to, PANEL);
+  const index_t whole = across == 1 ? min(n, columns) / PANEL * PANEL : 0;
+  const __global RAW *row = from;
+  __global float *at = to;
+  for (index_t k = 0; k < depth; k++, row += along, at += PANEL)
+    for (index_t c = 0; c < whole; c += PANEL)
+#pragma unroll
+      for (int i = 0; i < PANEL; i += 8) vstore8(EIGHT(row, c + i), 0, at + c * depth + i);
+  for (index_t c = whole; c < columns; c += PANEL) {
+    if (across == 1)
+      FN(copy)(from + c, flip, along, n - c, depth, to + c * depth, PANEL);
+    else
+      FN(turn)(from + c * across, flip, across, n - c, depth, to + c * depth, PANEL);
+  }
 }
 
 /* What is known of a tile besides its panels: the matrices that it belongs to, its place and the part that is there. */
@@ -173,11 +184,22 @@ BODY(pack_b)
       const bool last
 #define TILE_PASS y, sums, dims, alpha, batch, row0, column0, rows, columns, first, last
 
-/* One that is not whole, or has an epilogue: element by element. */
+/* One that is not whole, or has an epilogue: sixteen elements at a time where the epilogue can, and each by itself. */
+#define EPILOGUE_LOAD16(T, p, s) \
+  ((s).s7 ? LOAD16(T, p, row *(s).s6 + column * (s).s7) : (float16)(LOAD(T, p, row *(s).s6)))
 BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
   EPILOGUE_USE
-  for (index_t r = 0; r < rows; r++, part += PANEL)
-    for (index_t c = 0; c < columns; c++) {
+  for (index_t r = 0; r < rows; r++, part += PANEL) {
+    index_t c = 0;
+#if WIDE && !INTEGER
+    for (; last && c + 16 <= columns; c += 16) {
+      const index_t row = row0 + r, column = column0 + c, at = row * dims.s7 + column;
+      const float16 i0 = (vload16(0, part + c) + (first ? (float16)(0.0f) : vload16(0, sums + at))) * alpha;
+      EPILOGUE16
+      STORE16(OUT, y, at, r);
+    }
+#endif
+    for (; c < columns; c++) {
       const index_t at = (row0 + r) * dims.s7 + column0 + c;
       const SUM sum = first ? SUM_OF(part[c]) : sums[at] + SUM_OF(part[c]);
       if (last)
@@ -185,15 +207,18 @@ BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
       else
         sums[at] = sum;
     }
+  }
 }
 
 __attribute__((always_inline)) static inline void
 FN(tile)(const int height, const __global float *a, const __global float *b, index_t depth, TILE_ARGS EPILOGUE_ARGS) {
   VECTOR sum[ROWS][VECTORS];
 #pragma unroll
-  for (int r = 0; r < height; r++)
+  for (int r = 0; r < height; r++) {
+    SOON(sums + (row0 + min((index_t)r, rows - 1)) * dims.s7 + column0);
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) sum[r][v] = 0;
+  }
 #pragma unroll 4
   for (; depth; depth--, a += ROWS, b += PANEL) {
     VECTOR right[VECTORS];
@@ -247,25 +272,26 @@ BODY(block)(const long item, GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const
   USE(float, space);
   USE(SUM, sums);
   sums += batch * dims.s6 * dims.s7;
-  space += item * plan.s5;
+  space += item * plan.s6;
   for (index_t k = 0; k == 0 || k < depth; k += plan.s2) {
     const index_t part = min(plan.s2, depth - k);
     const bool first = k == 0, last = k + part == depth;
-    for (index_t i = row0; i < row1; i += plan.s3) {
-      const index_t end = min(i + plan.s3, row1), count = (end - i + ROWS - 1) / ROWS,
-                    height = (end - i + count - 1) / count;
-      __global float *a_part = space, *b_part = space + count * part * ROWS + 8;
-      for (index_t r = 0; r < count; r++) FN(pack_a)
-      ((const __global RAW *)(a + (i + r * height) * a_s.s6 + k * a_s.s7), FLIP(T), a_s.s6, a_s.s7,
-       dims.s6 - i - r * height, part, a_part + r * part * ROWS);
-      for (index_t j = column0; j < column1; j += plan.s4) {
-        const index_t to = min(j + plan.s4, column1);
-        for (index_t c = j; c < to; c += PANEL) FN(pack_b)
-        ((const __global RAW *)(b + k * b_s.s6 + c * b_s.s7), FLIP(TB), b_s.s7, b_s.s6, dims.s7 - c, part,
-         b_part + (c - j) * part);
+    __global float *b_part = space + plan.s3 * part + 8;
+    for (index_t j = column0; j < column1; j += plan.s5) {
+      const index_t to = min(j + plan.s5, column1);
+      for (index_t i = row0; i < row1; i += plan.s3) {
+        const index_t end = min(i + plan.s3, row1), count = (end - i + ROWS - 1) / ROWS,
+                      height = (end - i + count - 1) / count;
+        if (j == column0 || row1 - row0 > plan.s3)
+          for (index_t r = 0; r < count; r++) FN(pack_a)
+        ((const __global RAW *)(a + (i + r * height) * a_s.s6 + k * a_s.s7), FLIP(T), a_s.s6, a_s.s7,
+         dims.s6 - i - r * height, part, space + r * part * ROWS);
         for (index_t c = j; c < to; c += PANEL) {
+          if (i == row0 && (c - j) % plan.s4 == 0) FN(pack_b)
+          ((const __global RAW *)(b + k * b_s.s6 + c * b_s.s7), FLIP(TB), b_s.s7, b_s.s6, dims.s7 - c,
+           min(plan.s4, to - c), part, b_part + (c - j) * part);
           const index_t columns = min((index_t)PANEL, column1 - c);
-          const __global float *left = a_part, *right = b_part + (c - j) * part;
+          const __global float *left = space, *right = b_part + (c - j) * part;
           for (index_t r = i; r < end; r += height, left += part * ROWS) {
             const index_t rows = min(height, end - r);
             if (rows > HIGH) FN(tile)
@@ -305,6 +331,7 @@ KERNEL(gemm_forward_vec)(GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const ind
 #undef PANEL
 #undef TILE_ARGS
 #undef TILE_PASS
+#undef EPILOGUE_LOAD16
 #endif
 
 #ifdef WANT_gemm_forward_dot
@@ -325,12 +352,12 @@ __attribute__((always_inline)) static inline void FN(add)(const int height, cons
                                                           const __global STORAGE(T) * a, const index_t a_row,
                                                           const __global STORAGE(T) * b, const index_t b_column,
                                                           index_t n, VECTOR *total) {
-  VECTOR sum[3][8];
+  VECTOR sum[3][4];
 #pragma unroll
   for (int r = 0; r < height; r++)
 #pragma unroll
     for (int c = 0; c < wide; c++) sum[r][c] = total[wide * r + c];
-  const __global STORAGE(T) * column[8]; /* by strides from one pointer, loads are cut to pieces */
+  const __global STORAGE(T) * column[4]; /* by strides from one pointer, loads are cut to pieces */
 #pragma unroll
   for (int c = 0; c < wide; c++) column[c] = b + c * b_column;
   for (index_t k = 0; k < n; k += WIDTH) {
@@ -350,13 +377,38 @@ __attribute__((always_inline)) static inline void FN(add)(const int height, cons
     for (int c = 0; c < wide; c++) total[wide * r + c] = sum[r][c];
 }
 
-/* Where one row is all, eight columns at a time keep more of b on its way; the last ones alone. */
+/* The same of one row, which is all: b goes by once, and so many sums keep pace with it. Of `wide` columns at most. */
+__attribute__((always_inline)) static inline void FN(line)(const __global STORAGE(T) * a, const __global STORAGE(T) * b,
+                                                           const index_t b_column, const index_t wide, const index_t n,
+                                                           VECTOR *total) {
+  VECTOR sum[4][2];
+  const __global STORAGE(T) * column[4];
+#pragma unroll
+  for (int c = 0; c < 4; c++) {
+    column[c] = b + min((index_t)c, wide - 1) * b_column;
+    sum[c][0] = sum[c][1] = 0.0f;
+  }
+  index_t k = 0;
+  for (; k + 2 * WIDTH <= n; k += 2 * WIDTH) {
+    const VECTOR left[2] = {LOADN(WIDTH, T, a, k), LOADN(WIDTH, T, a, k + WIDTH)};
+#pragma unroll
+    for (int c = 0; c < 4; c++)
+#pragma unroll
+      for (int h = 0; h < 2; h++) sum[c][h] = fma(left[h], LOADN(WIDTH, T, column[c], k + h * WIDTH), sum[c][h]);
+  }
+#pragma unroll
+  for (int c = 0; c < 4; c++) {
+    if (k < n) sum[c][0] = fma(LOADN(WIDTH, T, a, k), LOADN(WIDTH, T, column[c], k), sum[c][0]);
+    total[c] = sum[c][0] + sum[c][1];
+  }
+}
+
 BODY(dots)(const long item, GEMM_ARGS, ARG(STORAGE(T), space), const index8_t plan EPILOGUE_ARGS) {
   const index_t parts = plan.s0;
   if (parts == 0 || item >= parts * FN(batches)(dims)) return;
-  const index_t batch = (index_t)(item / parts), part = (index_t)(item % parts), most = dims.s6 == 1 ? 8 : 4;
-  const index_t steps = (dims.s7 + most - 1) / most, whole = depth / WIDTH * WIDTH;
-  const index_t column1 = min((index_t)((long)steps * (part + 1) / parts) * most, dims.s7);
+  const index_t batch = (index_t)(item / parts), part = (index_t)(item % parts);
+  const index_t steps = (dims.s7 + 3) / 4, whole = depth / WIDTH * WIDTH;
+  const index_t column1 = min((index_t)((long)steps * (part + 1) / parts) * 4, dims.s7);
   GEMM_USE
   index_t a_row = a_s.s6;
   if (plan.s3) {
@@ -367,25 +419,29 @@ BODY(dots)(const long item, GEMM_ARGS, ARG(STORAGE(T), space), const index8_t pl
       for (index_t k = 0; k < depth; k++) space[i * depth + k] = a[i * a_s.s6 + k * a_s.s7];
     a = space;
   }
-  for (index_t c = (index_t)((long)steps * part / parts) * most, wide; c < column1; c += wide) {
+  for (index_t c = (index_t)((long)steps * part / parts) * 4, wide; c < column1; c += wide) {
     VECTOR total[MOST_SUMS];
-    wide = column1 - c >= most ? most : 1;
-    for (index_t i = 0; i < wide * dims.s6; i++) total[i] = 0.0f;
-    for (index_t k = 0, n; k < whole; k += n) {
-      const __global STORAGE(T) *left = a + k, *right = b + c * b_s.s7 + k;
-      VECTOR *sums = total;
-      index_t rows = dims.s6;
-      n = dims.s6 == 1 ? whole : min((index_t)SLICE, whole - k);
-      if (wide == 8) {
-        FN(add)(1, 8, left, a_row, right, b_s.s7, n, sums);
-      } else if (wide == 4) {
-        for (; rows >= 3; rows -= 3, left += 3 * a_row, sums += 12) FN(add)(3, 4, left, a_row, right, b_s.s7, n, sums);
-        if (rows == 2)
-          FN(add)(2, 4, left, a_row, right, b_s.s7, n, sums);
-        else if (rows == 1)
-          FN(add)(1, 4, left, a_row, right, b_s.s7, n, sums);
-      } else {
-        for (; rows; rows--, left += a_row, sums++) FN(add)(1, 1, left, a_row, right, b_s.s7, n, sums);
+    const __global STORAGE(T) *right = b + c * b_s.s7;
+    wide = dims.s6 == 1 ? min((index_t)4, column1 - c) : column1 - c >= 4 ? 4 : 1;
+    if (dims.s6 == 1) {
+      FN(line)(a, right, b_s.s7, wide, whole, total);
+    } else {
+      for (index_t i = 0; i < wide * dims.s6; i++) total[i] = 0.0f;
+      for (index_t k = 0, n; k < whole; k += n, right += n) {
+        const __global STORAGE(T) *left = a + k;
+        VECTOR *sums = total;
+        index_t rows = dims.s6;
+        n = min((index_t)SLICE, whole - k);
+        if (wide == 4) {
+          for (; rows >= 3; rows -= 3, left += 3 * a_row, sums += 12)
+            FN(add)(3, 4, left, a_row, right, b_s.s7, n, sums);
+          if (rows == 2)
+            FN(add)(2, 4, left, a_row, right, b_s.s7, n, sums);
+          else if (rows == 1)
+            FN(add)(1, 4, left, a_row, right, b_s.s7, n, sums);
+        } else {
+          for (; rows; rows--, left += a_row, sums++) FN(add)(1, 1, left, a_row, right, b_s.s7, n, sums);
+        }
       }
     }
     for (index_t i = 0; i < wide * dims.s6; i++) {

@@ -6,32 +6,30 @@
 #include <math.h>
 
 /* rows, vectors: of the register tile. depth: how much of the inner axis goes by at a time. block_rows, block_columns:
- * how much of the operands is copied at a time. parts: into how many a unit's share of the work is cut. */
+ * how much of the operands is copied at a time. parts: into how many a unit's share of the work is cut at least. */
 enum { ROWS, VECTORS, DEPTH, BLOCK_ROWS, BLOCK_COLUMNS, PARTS, PARAMS };
 static const char *const params[] = {"rows", "vectors", "depth", "block_rows", "block_columns", "parts", NULL};
 
-/* Half of the first cache for a panel of b, half of the second one for those of a. Where the result is low, b goes by
- * once and from afar: pieces of its rows are then copied that are long enough for whoever fetches ahead. */
+/* Half of the first cache for a panel of b, three quarters of the second one for those of a. Where the result is low, b
+ * goes by once and from afar: pieces of its rows are then copied that are long enough for whoever fetches ahead. */
 static void start(const clade_query *q, int32_t *row) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
   int64_t l2 = q->device->l2_bytes ? (int64_t)q->device->l2_bytes : 512 << 10;
   int lanes = clade__gemm_width(q);
-  double flops = 2.0 * (double)p.batches * (double)p.m * (double)p.n * (double)p.k;
   row[ROWS] = lanes == 16 ? 8 : 6;
   row[VECTORS] = lanes == 16 ? 3 : 2; /* 24 sums of 32 registers, 12 of 16 */
   int64_t panel = (int64_t)row[VECTORS] * lanes, depth = l1 / 2 / (4 * panel);
   row[DEPTH] = (int32_t)CLADE_MAX(CLADE_MIN(depth / 64 * 64, 512), 64);
-  row[BLOCK_ROWS] = (int32_t)CLADE_MAX(CLADE_MIN(l2 / 2 / (4 * row[DEPTH]), 480) / 24 * 24, 24);
-  row[BLOCK_COLUMNS] = (int32_t)(panel * (p.m >= 256 ? 4 : p.m >= 64 ? 8 : 16));
-  /* the other units may begin late: what is soon done is cut finer, and they do less of it */
-  row[PARTS] = flops / CLADE_MAX(q->device->compute_units, 1u) < 2e7 ? 2 : 1;
+  row[BLOCK_ROWS] = (int32_t)CLADE_MAX(CLADE_MIN(l2 / 4 * 3 / (4 * row[DEPTH]), 480) / 24 * 24, 24);
+  row[BLOCK_COLUMNS] = (int32_t)(panel * (p.m >= 64 ? 8 : 16));
+  row[PARTS] = 1;
 }
 
 static bool rows(const clade_query *q, int i, int32_t *row) {
-  static const int32_t all[][PARAMS] = {{6, 2, 256, 240, 64, 1}, {6, 2, 256, 240, 64, 2}, {6, 2, 384, 192, 64, 1},
-                                        {6, 2, 256, 120, 64, 1}, {6, 2, 256, 240, 16, 1}, {4, 3, 256, 240, 96, 1},
-                                        {8, 2, 256, 240, 64, 1}, {8, 3, 256, 240, 96, 1}};
+  static const int32_t all[][PARAMS] = {{6, 2, 256, 384, 128, 1}, {6, 2, 256, 384, 128, 2}, {6, 2, 384, 240, 128, 1},
+                                        {6, 2, 256, 240, 64, 1},  {6, 2, 256, 384, 64, 4},  {4, 3, 256, 384, 96, 1},
+                                        {8, 2, 256, 240, 64, 1},  {8, 3, 256, 240, 96, 1}};
   if (i >= (int)CLADE_COUNT(all)) return false;
   memcpy(row, all[i], sizeof all[i]);
   row[BLOCK_COLUMNS] = row[BLOCK_COLUMNS] / 8 * clade__gemm_width(q);
@@ -44,32 +42,35 @@ static bool bytes(const clade_query *q) { return q->node->in[1].dtype == CLADE_I
 /* ---- division among compute units ---- */
 typedef struct division {
   clade__gemm_problem p;
-  int64_t down, across, depth, item_floats; /* parts of a matrix; of the inner axis; room of a work-item */
-  bool apart;                               /* the sums cannot wait in y */
+  int64_t down, across;               /* parts of a matrix */
+  int64_t depth, rows, columns, kept; /* of what is copied at a time, and of b's copies that are kept */
+  int64_t item_floats;                /* room of a work-item */
+  bool apart;                         /* the sums cannot wait in y */
 } division;
 
-/* Cycles of a work-item for one step of the inner axis, roughly: tiles, and copies of both operands. */
-static double steps(const clade_query *q, const clade__gemm_problem *p, int64_t down, int64_t across) {
+static int64_t panel_of(const clade_query *q) { return (int64_t)q->row[VECTORS] * clade__gemm_width(q); }
+
+/* Cycles of a work-item that has so many tiles below and beside each other, roughly: tiles, and copies of both
+ * operands. */
+static double cycles(const clade_query *q, const division *d, int64_t high, int64_t wide) {
   const int32_t *v = q->row;
-  int64_t panel = (int64_t)v[VECTORS] * clade__gemm_width(q), tiles = (p->m + v[ROWS] - 1) / v[ROWS],
-          panels = (p->n + panel - 1) / panel;
-  double high = (double)((tiles + down - 1) / down), wide = (double)((panels + across - 1) / across);
-  double blocks = ceil(high * v[ROWS] / v[BLOCK_ROWS]);
-  double pack = high * v[ROWS] * 0.35 + wide * (double)panel * blocks * (p->stride[1][7] == 1 ? 0.2 : 0.4);
-  return high * wide * v[ROWS] * v[VECTORS] / 2 + pack;
+  double k = (double)d->p.k, parts = ceil(k / (double)d->depth), tiles = (double)(high * wide);
+  double copies = (double)(high * v[ROWS]) * 0.35 + (double)(wide * panel_of(q)) * (d->p.stride[1][7] == 1 ? 0.2 : 0.4);
+  return tiles * (v[ROWS] * v[VECTORS] * 0.5 * k + 40 * parts) + copies * k;
 }
 
-/* The parts of each matrix whose work-items are through first: as many for each unit, of equal size, few copies. */
+/* The parts of each matrix whose work-items are through first. Another unit begins late, or takes less of the work
+ * where that is cut finely. */
 static void divide(const clade_query *q, division *d) {
-  const clade__gemm_problem *p = &d->p;
-  int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 2 * units * q->row[PARTS];
+  enum { LATE = 20000, BEGIN = 400 };
+  int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 4 * units;
+  int64_t tiles = (d->p.m + q->row[ROWS] - 1) / q->row[ROWS], panels = (d->p.n + panel_of(q) - 1) / panel_of(q);
   double best = INFINITY;
-  d->down = d->across = 1;
   for (int64_t down = 1; down <= most; down++)
     for (int64_t across = 1; down * across <= most; across++) {
-      int64_t items = down * across * p->batches, turns = (items + units - 1) / units;
-      double time = (double)turns * (steps(q, p, down, across) + 2) * (double)CLADE_MAX(p->k, 1) +
-                    (double)items / (double)units * 50;
+      int64_t items = down * across * d->p.batches, turns = (items + units - 1) / units;
+      double item = cycles(q, d, (tiles + down - 1) / down, (panels + across - 1) / across) + BEGIN;
+      double time = (double)turns * item + (items > 1 ? CLADE_MIN(item, LATE) : 0);
       if (turns < q->row[PARTS]) time *= 1.5;
       if (time >= best) continue;
       best = time;
@@ -78,16 +79,24 @@ static void divide(const clade_query *q, division *d) {
     }
 }
 
+/* A work-item has as many rows at a time, as equal as they can be; where it has others after them, copies of b are kept
+ * for those: as many as are its share of the last cache. */
 static division division_of(const clade_query *q) {
-  division d = {.p = clade__gemm_problem_of(q->node)};
   const int32_t *v = q->row;
-  int64_t panel = (int64_t)v[VECTORS] * clade__gemm_width(q);
-  divide(q, &d);
+  int64_t panel = panel_of(q), most = clade__up(v[BLOCK_ROWS], v[ROWS]);
+  division d = {.p = clade__gemm_problem_of(q->node), .down = 1, .across = 1};
   d.depth = CLADE_MIN(CLADE_MAX(d.p.k, 1), v[DEPTH]);
   if (bytes(q)) d.depth = CLADE_MIN(d.depth, 512); /* so much of u8 by i8 a float holds */
-  int64_t high = CLADE_MIN(clade__up(d.p.m, v[ROWS]), clade__up(v[BLOCK_ROWS], v[ROWS]));
-  int64_t wide = CLADE_MIN(clade__up(d.p.n, panel), clade__up(v[BLOCK_COLUMNS], panel));
-  d.item_floats = clade__up(d.depth * (high + wide) + 32, 16);
+  divide(q, &d);
+  int64_t tiles = (d.p.m + v[ROWS] - 1) / v[ROWS], panels = (d.p.n + panel - 1) / panel;
+  int64_t high = (tiles + d.down - 1) / d.down * v[ROWS], wide = (panels + d.across - 1) / d.across * panel;
+  int64_t blocks = CLADE_MAX((high + most - 1) / most, 1);
+  int64_t cache = CLADE_MAX((int64_t)q->device->cache_bytes, 1 << 20) / CLADE_MAX(q->device->compute_units, 1u);
+  d.rows = clade__up((high + blocks - 1) / blocks, v[ROWS]);
+  d.columns = CLADE_MIN(clade__up(v[BLOCK_COLUMNS], panel), wide);
+  d.kept = blocks == 1 ? d.columns : CLADE_MAX(cache / 4 / (4 * d.depth) / d.columns, 1) * d.columns;
+  d.kept = CLADE_MIN(d.kept, wide);
+  d.item_floats = clade__up(d.depth * (d.rows + d.kept) + 32, 16);
   /* who takes over an operand's memory for y would find sums there instead */
   d.apart = d.p.k > d.depth &&
             (q->node->out[0].dtype != (bytes(q) ? CLADE_I32 : CLADE_F32) || q->node->op->in_place(q->node, 0));
@@ -125,6 +134,10 @@ clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s;
   if (d.p.m == 0 || d.p.n == 0 || items == 0) return CLADE_OK;
   CLADE_TRY(clade__gemm_begin(e, node, &d.p, "gemm_forward_vec", false, &s));
+  if (q->device->vector_f32 >= 4)
+    CLADE_TRY(clade__epilogue_define16(s, node));
+  else
+    clade_emit_define(s, "WIDE", 0);
   clade_emit_define(s, "WIDTH", clade__gemm_width(q));
   clade_emit_define(s, "ROWS", v[ROWS]);
   clade_emit_define(s, "VECTORS", v[VECTORS]);
@@ -135,10 +148,7 @@ clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q) {
     clade_emit_workspace(s, (size_t)(items * d.item_floats) * sizeof(float), sizeof(float));
   else
     clade_emit_out(s, 0);
-  clade_emit_index8(s, 6,
-                    (int64_t[]){d.down, d.across, d.depth, clade__up(v[BLOCK_ROWS], v[ROWS]),
-                                clade__up(v[BLOCK_COLUMNS], (int64_t)v[VECTORS] * clade__gemm_width(q)),
-                                d.item_floats});
+  clade_emit_index8(s, 7, (int64_t[]){d.down, d.across, d.depth, d.rows, d.columns, d.kept, d.item_floats});
   clade__epilogue_args(s, node, &d.p.stride[2]);
   clade_emit_range(s, 1, (size_t[]){(size_t)items}, (size_t[]){1});
   return CLADE_OK;
