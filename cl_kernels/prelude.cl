@@ -237,9 +237,16 @@ inline float16 clade_round16_bf16(float16 v) {
   const uint16 u = as_uint16(v), even = u + 0x7fffu + (u >> 16 & 1u);
   return as_float16(select(even, u, (u & 0x7fffffffu) > 0x7f800000u) & 0xffff0000u);
 }
+/* Machine code is made at once, for a processor of this kind. Elsewhere the compiler's own functions are better: some
+ * take minutes over long expressions of vectors. */
+#if defined __x86_64__ || defined __aarch64__ || defined __powerpc64__ || defined __riscv
+#define CLADE_PROCESSOR
+#endif
+
 /* ---- functions of sixteen floats at once, within 2 units in the last place, denormals, infinities and NaN included; erfc
  * within 2^-20 of itself where it is above 0.001, and within 2^-31 below ----
  * exp(x) = 2^k exp(r), |r| <= ln(2) / 2: what exp(r) is more than 1, and k in two halves, each of which is a float. */
+#ifdef CLADE_PROCESSOR
 typedef struct {
   float16 more, one, other, lack; /* exp(r) - 1, 2^(k / 2), 2^(k - k / 2), 2^-(k - k / 2) */
 } clade_exp_parts;
@@ -317,6 +324,15 @@ static inline float16 clade_erfc(float16 x) {
   const float16 e = clade_exp(p * t);
   return x < 0.0f ? 2.0f - e : e;
 }
+#else
+#define clade_exp   exp
+#define clade_expm1 expm1
+#define clade_tanh  tanh
+#define clade_log   log
+#define clade_log1p log1p
+#define clade_erf   erf
+#define clade_erfc  erfc
+#endif
 
 /* Sixteen floats past the caches, where the compiler can and they are aligned: for results that are larger than these. */
 #if defined __has_builtin
@@ -353,8 +369,8 @@ inline void clade_past_f32(__global float *p, float16 v, int past) {
 #define CLADE_PAST_bf16(p, i, v, past) CLADE_STOREN_bf16(16, p, i, v)
 #define STREAM16(T, p, i, v, past)     CLADE_PASTE(CLADE_PAST_, T)(p, i, v, past)
 
-/* What lies there will be read soon. Only where machine code is made at once: SPIR-V has no word for it. */
-#if defined __x86_64__ || defined __aarch64__ || defined __powerpc64__ || defined __riscv
+/* What lies there will be read soon. SPIR-V has no word for it. */
+#ifdef CLADE_PROCESSOR
 #define SOON(p) __builtin_prefetch((const void *)(size_t)(p))
 #else
 #define SOON(p)
