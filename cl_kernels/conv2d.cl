@@ -49,29 +49,6 @@ APART static void FN(zero)(float *to, int n) {
   for (; i < n; i++) to[i] = 0;
 }
 
-/* Eight vectors of eight are transposed in registers. */
-__attribute__((always_inline)) static inline void FN(turn)(float8 *x) {
-  float8 y[8];
-#pragma unroll
-  for (int l = 0; l < 8; l += 2) {
-    y[l] = (float8)(x[l].s0, x[l + 1].s0, x[l].s1, x[l + 1].s1, x[l].s4, x[l + 1].s4, x[l].s5, x[l + 1].s5);
-    y[l + 1] = (float8)(x[l].s2, x[l + 1].s2, x[l].s3, x[l + 1].s3, x[l].s6, x[l + 1].s6, x[l].s7, x[l + 1].s7);
-  }
-#pragma unroll
-  for (int l = 0; l < 8; l += 4)
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      x[l + 2 * h] = (float8)(y[l + h].s01, y[l + 2 + h].s01, y[l + h].s45, y[l + 2 + h].s45);
-      x[l + 2 * h + 1] = (float8)(y[l + h].s23, y[l + 2 + h].s23, y[l + h].s67, y[l + 2 + h].s67);
-    }
-#pragma unroll
-  for (int l = 0; l < 4; l++) {
-    const float8 low = x[l], high = x[l + 4];
-    x[l] = (float8)(low.lo, high.lo);
-    x[l + 4] = (float8)(low.hi, high.hi);
-  }
-}
-
 /* Of `many` places, `step` apart, n channels each, to places `pitch` apart: from blocks of 16 channels, `block` apart,
  * or from planes of one. */
 APART static void FN(copy_blocked)(const __global STORAGE(T) * x, int block, int step, int many, int n, int pitch,
@@ -97,7 +74,7 @@ APART static void FN(copy_dense)(const __global STORAGE(T) * x, int plane, int s
       float8 eight[8];
 #pragma unroll
       for (int l = 0; l < 8; l++) eight[l] = LOADN(8, T, x, l * plane + at);
-      FN(turn)(eight);
+      clade_turn(eight);
 #pragma unroll
       for (int l = 0; l < 8; l++) vstore8(eight[l], 0, to + (at + l) * pitch + c);
     }
@@ -108,7 +85,7 @@ APART static void FN(copy_dense)(const __global STORAGE(T) * x, int plane, int s
       float8 eight[8];
 #pragma unroll
       for (int l = 0; l < 8; l++) eight[l] = LOADN(16, T, x, l * plane + 2 * at).even;
-      FN(turn)(eight);
+      clade_turn(eight);
 #pragma unroll
       for (int l = 0; l < 8; l++) vstore8(eight[l], 0, to + (at + l) * pitch + c);
     }
@@ -222,8 +199,8 @@ APART static void FN(finish)(const float *tile, int rows, int n, int step, const
           low[l] = vload8(0, tile + (at + l) * PANEL + done);
           high[l] = vload8(0, tile + (at + l + 8) * PANEL + done);
         }
-        FN(turn)(low);
-        FN(turn)(high);
+        clade_turn(low);
+        clade_turn(high);
         const index_t column = column0 + at;
 #pragma unroll
         for (int l = 0; l < 8; l++)

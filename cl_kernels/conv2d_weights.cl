@@ -36,6 +36,85 @@ KERNEL(conv2d_weights_ref)
 }
 #endif
 
+#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_lanes)
+/* ---- lines of images ----
+ * Places of the result are numbered along lines of `pitch` and images of `high` lines, with so many more than there are
+ * that a tap moves all of them by the same distance: what lies between the lines of the source is zeros, and places
+ * between those of the result count for nothing. So the lines of the source that a strip of places needs are copied to
+ * private memory once, whatever the number of taps (those of a stride above 1 apart by their remainder), and what a tap
+ * needs is there at a distance. Offsets are of 32 bits. */
+/* Rounded down, and what is left, for a positive divisor. */
+static inline int line_down(int a, int b) { return (a >= 0 ? a : a - b + 1) / b; }
+static inline int line_rest(int a, int b) { return a - line_down(a, b) * b; }
+
+/* Along one axis, taps [tap, tap + n) move by shift + tap * delta, in steps of `mul`: how many remainders there are,
+ * the least place, the span of them. */
+typedef struct {
+  int kinds, least, span;
+} line_reach;
+static inline line_reach line_reach_of(int shift, int delta, int mul, int tap, int n) {
+  const int a = line_down(shift + tap * delta, mul), b = line_down(shift + (tap + n - 1) * delta, mul);
+  line_reach r = {1, min(a, b), max(a, b) - min(a, b)};
+  while (r.kinds < n && r.kinds * delta % mul) r.kinds++;
+  return r;
+}
+
+/* Places from the beginning of a line to that of the next. Zeros at a line's end serve as those at the next one's
+ * beginning. */
+static inline int line_pitch_of(int grid, int size, int shift, int delta, int mul, int taps) {
+  if (taps <= 0) return grid;
+  const line_reach r = line_reach_of(shift, delta, mul, 0, taps);
+  const int zeros = min(-r.least, grid + r.least + r.span - (size - 1) / mul - 1);
+  return grid + r.span - clamp(zeros, 0, r.span);
+}
+
+/* Of `length` places from `first` on, those that the source has, as pieces that lie behind each other there. */
+__attribute__((noinline)) static int line_pieces(int first, int length, int pitch, int high, int2 least, int2 rest,
+                                                 int2 mul, int2 size, int images, int image, int count, int *to,
+                                                 int *from, int *many) {
+  const int wide = size.y > rest.y ? (size.y - 1 - rest.y) / mul.y + 1 : 0;
+  const int left = max(-least.y, 0), right = min(pitch, wide - least.y);
+  int line = first / pitch, n = line / high, y = line % high;
+  for (int p = first - first % pitch; p < first + length && n < images; p += pitch) {
+    const int row = (y + least.x) * mul.x + rest.x;
+    const int begin = max(left, first - p), end = min(right, first + length - p);
+    if (row >= 0 && row < size.x && begin < end) {
+      to[count] = p + begin - first;
+      from[count] = n * image + row * size.y + (begin + least.y) * mul.y + rest.y;
+      many[count++] = end - begin;
+    }
+    if (++y < high) continue;
+    y = 0;
+    n++;
+  }
+  return count;
+}
+
+/* The pieces of all kinds of lines, by the remainders of their first taps' moves `e`; the lines of a channel lie behind
+ * each other. */
+static inline int line_pieces_of_kinds(int first, int length, int pitch, int high, line_reach ry, line_reach rx, int2 e,
+                                       int2 move, int2 mul, int2 size, int images, int image, int *to, int *from,
+                                       int *many) {
+  int count = 0;
+  for (int i = 0; i < ry.kinds * rx.kinds; i++) {
+    const int2 own = e + (int2)(i / rx.kinds, i % rx.kinds) * move;
+    const int before = count;
+    count = line_pieces(first, length, pitch, high, (int2)(ry.least, rx.least),
+                        (int2)(line_rest(own.x, mul.x), line_rest(own.y, mul.y)), mul, size, images, image, count, to,
+                        from, many);
+    for (int p = before; p < count; p++) to[p] += i * length;
+  }
+  return count;
+}
+
+/* Where tap (a, b) of those that move by e + (a, b) * move begins, among the lines of a channel. */
+static inline int line_distance(int a, int b, int2 e, int2 move, int2 mul, line_reach ry, line_reach rx, int length,
+                                int pitch) {
+  return (a % ry.kinds * rx.kinds + b % rx.kinds) * length + (line_down(e.x + a * move.x, mul.x) - ry.least) * pitch +
+         line_down(e.y + b * move.y, mul.y) - rx.least;
+}
+#endif
+
 #if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_lanes) || defined(WANT_conv2d_weights_flat)
 /* For a core with vectors of WIDTH floats. */
 #define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
@@ -81,30 +160,6 @@ APART static void FN(copy)(const __global STORAGE(T) * x, int step, int count, c
 #endif
 
 #if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_flat)
-/* Eight vectors of eight become those of the other axis. */
-static inline void FN(turn)(float8 *r) {
-#define LOW(a, b)  ((float8)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5))
-#define HIGH(a, b) ((float8)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7))
-  const float8 p0 = LOW(r[0], r[1]), p1 = HIGH(r[0], r[1]), p2 = LOW(r[2], r[3]), p3 = HIGH(r[2], r[3]);
-  const float8 p4 = LOW(r[4], r[5]), p5 = HIGH(r[4], r[5]), p6 = LOW(r[6], r[7]), p7 = HIGH(r[6], r[7]);
-#undef LOW
-#undef HIGH
-#define LOW(a, b)  ((float8)(a.s01, b.s01, a.s45, b.s45))
-#define HIGH(a, b) ((float8)(a.s23, b.s23, a.s67, b.s67))
-  const float8 q0 = LOW(p0, p2), q1 = HIGH(p0, p2), q2 = LOW(p1, p3), q3 = HIGH(p1, p3);
-  const float8 q4 = LOW(p4, p6), q5 = HIGH(p4, p6), q6 = LOW(p5, p7), q7 = HIGH(p5, p7);
-#undef LOW
-#undef HIGH
-  r[0] = (float8)(q0.lo, q4.lo);
-  r[1] = (float8)(q1.lo, q5.lo);
-  r[2] = (float8)(q2.lo, q6.lo);
-  r[3] = (float8)(q3.lo, q7.lo);
-  r[4] = (float8)(q0.hi, q4.hi);
-  r[5] = (float8)(q1.hi, q5.hi);
-  r[6] = (float8)(q2.hi, q6.hi);
-  r[7] = (float8)(q3.hi, q7.hi);
-}
-
 /* Eight places from p on; nothing behind the last of them is read. */
 #if STRIDE == 2
 #define READ8(p) ((float8)(LOADN(8, T, p, 0).even, LOADN(8, T, p, 7).odd))
@@ -121,7 +176,7 @@ APART static void FN(copy_rows)(const __global STORAGE(T) * y, int room, int pit
       float8 r[8];
 #pragma unroll
       for (int k = 0; k < 8; k++) r[k] = READ8(y + min(b + k, rows - 1) * pitch + l * STRIDE);
-      FN(turn)(r);
+      clade_turn(r);
 #pragma unroll
       for (int k = 0; k < 8; k++) vstore8(r[k], 0, to + (l + k) * PANEL + b);
     }
@@ -175,10 +230,10 @@ BODY(block)(const int item, ARGS) {
   const int2 tap0 = (int2)(cut / cuts.y, cut % cuts.y) * some, n_tap = min(some, kernel_size - tap0);
   const int2 grid = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), mul = (int2)(map.s0, map.s4);
   const int2 move = (int2)(map.s2, map.s6), shift = (int2)(map.s1, map.s5), e = shift + tap0 * move;
-  const int pitch = clade_line_pitch_of(grid.y, size.y, shift.y, move.y, mul.y, kernel_size.y);
-  const int high = clade_line_pitch_of(grid.x, size.x, shift.x, move.x, mul.x, kernel_size.x);
-  const clade_line_reach ry = clade_line_reach_of(e.x, move.x, mul.x, 0, n_tap.x),
-                         rx = clade_line_reach_of(e.y, move.y, mul.y, 0, n_tap.y);
+  const int pitch = line_pitch_of(grid.y, size.y, shift.y, move.y, mul.y, kernel_size.y);
+  const int high = line_pitch_of(grid.x, size.x, shift.x, move.x, mul.x, kernel_size.x);
+  const line_reach ry = line_reach_of(e.x, move.x, mul.x, 0, n_tap.x),
+                   rx = line_reach_of(e.y, move.y, mul.y, 0, n_tap.y);
   const int kinds = ry.kinds * rx.kinds, length = SPACED(strip + ry.span * pitch + rx.span);
   const int n_rows = min(rows, (int)dims.s2 - row0), n_channels = min(channels, (int)dims.s3 - c0);
   const int n_taps = n_tap.x * n_tap.y, columns = n_channels * n_taps, all_rows = dims.s1 * dims.s2;
@@ -194,22 +249,22 @@ BODY(block)(const int item, ARGS) {
   for (int k = 0; k < tiles * ROWS; k++) {
     const int column = min(k, columns - 1), tap = column % n_taps;
     at[k] = column / n_taps * kinds * length +
-            clade_line_distance(tap / n_tap.y, tap % n_tap.y, e, move, mul, ry, rx, length, pitch);
+            line_distance(tap / n_tap.y, tap % n_tap.y, e, move, mul, ry, rx, length, pitch);
   }
   for (int i = 0; i < panels * tiles * TILE / 8; i++) vstore8((float8)(0), i, sums);
   const int places = dims.s0 * high * pitch, end = min((own + 1) * (int)part.s1 * strip, places);
   const bool gaps = any(kernel_size != 1) || any(mul != 1) || any(shift != 0) || any(grid != size);
   for (int first = own * part.s1 * strip; first < end; first += strip) {
     const int n = min(strip, end - first);
-    int pieces = clade_line_pieces_of_kinds(first, length, pitch, high, ry, rx, e, move, mul, size, dims.s0, image, to,
-                                            from, many);
+    int pieces =
+        line_pieces_of_kinds(first, length, pitch, high, ry, rx, e, move, mul, size, dims.s0, image, to, from, many);
     int n_places = 0;
     if (gaps)
       for (int i = 0; i < n_channels * kinds * length / 8; i++) vstore8((float8)(0), i, lines);
     for (int c = 0; c < n_channels; c++) FN(copy)
     (x + x_skip + c * plane, mul.y, pieces, to, from, many, lines + c * kinds * length);
-    pieces = clade_line_pieces(first, n, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0,
-                               all_rows * y_plane, 0, to, from, many);
+    pieces = line_pieces(first, n, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0, all_rows * y_plane, 0,
+                         to, from, many);
     for (int p = 0; p < pieces; p++) {
       for (int b = 0; b < panels; b++) FN(copy_rows)
       (y + y_skip + b * PANEL * y_plane + from[p], y_room - b * PANEL * y_plane - from[p], y_plane, n_rows - b * PANEL,
@@ -231,7 +286,7 @@ BODY(block)(const int item, ARGS) {
         float8 v[8];
 #pragma unroll
         for (int i = 0; i < 8; i++) v[i] = vload8(0, from_rows + (k + i) * PANEL);
-        FN(turn)(v);
+        clade_turn(v);
 #pragma unroll
         for (int i = 0; i < 8; i++) vstore8(v[i], 0, to + i * all_columns + c0 * n_taps + k);
       }
@@ -260,7 +315,7 @@ APART static void FN(multiply)(const __global STORAGE(T) * a, int pitch, int row
 #pragma unroll
   for (int r = 0; r < ROWS; r++) {
     row[r] = a + min(r, rows - 1) * pitch;
-    CLADE_ASK(out + min(r, rows - 1) * columns);
+    SOON(out + min(r, rows - 1) * columns);
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) sum[r][v] = (VECTOR)(0);
   }
@@ -305,7 +360,7 @@ static inline int4 FN(place)(int run, int lines, int span, int cuts, int strips)
 /* Lines of a later tile or run are asked for while this one is multiplied: they lie too far apart to be foreseen. */
 static inline void FN(ask)(const __global STORAGE(T) * p, int n, int lines, int step) {
   for (int line = 0; line < lines; line++)
-    for (int i = 0; i < n; i += 16) CLADE_ASK(p + line * step + i);
+    for (int i = 0; i < n; i += 16) SOON(p + line * step + i);
 }
 
 /* sizes: images, groups, rows, channels, lines of an image, places of a line; a_by and b_by: the distances of images,
@@ -405,10 +460,10 @@ BODY(block)(const int item, ARGS) {
   if (own >= taps.s2) return;
   const int2 grid = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), mul = (int2)(map.s0, map.s4);
   const int2 move = (int2)(map.s2, map.s6), shift = (int2)(map.s1, map.s5);
-  const int pitch = clade_line_pitch_of(grid.y, size.y, shift.y, move.y, mul.y, taps.s1);
-  const int high = clade_line_pitch_of(grid.x, size.x, shift.x, move.x, mul.x, taps.s0);
-  const clade_line_reach ry = clade_line_reach_of(shift.x, move.x, mul.x, 0, taps.s0),
-                         rx = clade_line_reach_of(shift.y, move.y, mul.y, 0, taps.s1);
+  const int pitch = line_pitch_of(grid.y, size.y, shift.y, move.y, mul.y, taps.s1);
+  const int high = line_pitch_of(grid.x, size.x, shift.x, move.x, mul.x, taps.s0);
+  const line_reach ry = line_reach_of(shift.x, move.x, mul.x, 0, taps.s0),
+                   rx = line_reach_of(shift.y, move.y, mul.y, 0, taps.s1);
   const int kinds = ry.kinds * rx.kinds, length = SPACED(strip + ry.span * pitch + rx.span);
   const int plane = size.x * size.y, y_plane = grid.x * grid.y, n_groups = min(batch, (int)dims.s1 - group0);
   const int tiles = (n_taps + ROWS - 1) / ROWS;
@@ -419,16 +474,16 @@ BODY(block)(const int item, ARGS) {
   int at[TAPS], to[PIECES], from[PIECES], many[PIECES], y_to[PIECES], y_from[PIECES], y_many[PIECES];
   for (int k = 0; k < tiles * ROWS; k++) {
     const int tap = min(k, n_taps - 1);
-    at[k] = clade_line_distance(tap / (int)taps.s1, tap % (int)taps.s1, shift, move, mul, ry, rx, length, pitch);
+    at[k] = line_distance(tap / (int)taps.s1, tap % (int)taps.s1, shift, move, mul, ry, rx, length, pitch);
   }
   for (int i = 0; i < n_groups * tiles * TILE; i++) sums[i] = 0;
   const int places = dims.s0 * high * pitch, end = min((own + 1) * (int)part.s1 * strip, places);
   for (int first = own * part.s1 * strip; first < end; first += strip) {
     const int n = min(strip, end - first);
-    const int pieces = clade_line_pieces_of_kinds(first, length, pitch, high, ry, rx, shift, move, mul, size, dims.s0,
-                                                  dims.s1 * plane, to, from, many);
-    const int y_pieces = clade_line_pieces(first, n, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0,
-                                           dims.s1 * y_plane, 0, y_to, y_from, y_many);
+    const int pieces = line_pieces_of_kinds(first, length, pitch, high, ry, rx, shift, move, mul, size, dims.s0,
+                                            dims.s1 * plane, to, from, many);
+    const int y_pieces = line_pieces(first, n, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0,
+                                     dims.s1 * y_plane, 0, y_to, y_from, y_many);
     for (int i = 0; i < kinds * length; i++) lines[i] = 0;
     for (int i = 0; i < STRIP; i++) y_line[i] = 0;
     for (int g = 0; g < n_groups; g++) {

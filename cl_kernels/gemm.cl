@@ -124,25 +124,12 @@ static inline void FN(turn)(const __global RAW *from, const int flip, index_t st
   index_t k = 0;
   for (; k + 8 <= depth; k += 8, from += 8, to += 8 * width) {
     for (int i = 0; i < width; i += 8) {
-      float8 x[8], y[8];
+      float8 x[8];
 #pragma unroll
       for (int l = 0; l < 8; l++) x[l] = EIGHT(from, min((index_t)(i + l), n - 1) * stride);
+      clade_turn(x);
 #pragma unroll
-      for (int l = 0; l < 8; l += 2) {
-        y[l] = (float8)(x[l].s0, x[l + 1].s0, x[l].s1, x[l + 1].s1, x[l].s4, x[l + 1].s4, x[l].s5, x[l + 1].s5);
-        y[l + 1] = (float8)(x[l].s2, x[l + 1].s2, x[l].s3, x[l + 1].s3, x[l].s6, x[l + 1].s6, x[l].s7, x[l + 1].s7);
-      }
-#pragma unroll
-      for (int l = 0; l < 8; l += 4)
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-          x[l + 2 * h] = (float8)(y[l + h].s01, y[l + 2 + h].s01, y[l + h].s45, y[l + 2 + h].s45);
-          x[l + 2 * h + 1] = (float8)(y[l + h].s23, y[l + 2 + h].s23, y[l + h].s67, y[l + 2 + h].s67);
-        }
-#pragma unroll
-      for (int l = 0; l < 4; l++) vstore8((float8)(x[l].lo, x[l + 4].lo), 0, to + l * width + i);
-#pragma unroll
-      for (int l = 0; l < 4; l++) vstore8((float8)(x[l].hi, x[l + 4].hi), 0, to + (l + 4) * width + i);
+      for (int l = 0; l < 8; l++) vstore8(x[l], 0, to + l * width + i);
     }
   }
   for (; k < depth; k++, from++, to += width)

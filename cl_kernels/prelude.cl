@@ -133,101 +133,23 @@ inline void clade_store16_bf16(__global ushort *p, float16 v) { /* halves: wide 
 #define STOREN(n, T, p, i, v)         CLADE_PASTE(CLADE_STOREN_, T)(n, p, i, v)
 #define STORE16(T, p, i, v)           STOREN(16, T, p, i, v)
 
-/* ---- lines of images, for convolutions on CPUs ----
- * Places of the result are numbered along lines of `pitch` and images of `high` lines, with so many more than there are
- * that a tap moves all of them by the same distance: what lies between the lines of the source is zeros, and places
- * between those of the result count for nothing. So the lines of the source that a strip of places needs are copied to
- * private memory once, whatever the number of taps (those of a stride above 1 apart by their remainder), and what a tap
- * needs is there at a distance. Offsets are of 32 bits. */
-/* Rounded down, and what is left, for a positive divisor. */
-static inline int clade_line_down(int a, int b) { return (a >= 0 ? a : a - b + 1) / b; }
-static inline int clade_line_rest(int a, int b) { return a - clade_line_down(a, b) * b; }
-
-/* Along one axis, taps [tap, tap + n) move by shift + tap * delta, in steps of `mul`: how many remainders there are,
- * the least place, the span of them. */
-typedef struct {
-  int kinds, least, span;
-} clade_line_reach;
-static inline clade_line_reach clade_line_reach_of(int shift, int delta, int mul, int tap, int n) {
-  const int a = clade_line_down(shift + tap * delta, mul), b = clade_line_down(shift + (tap + n - 1) * delta, mul);
-  clade_line_reach r = {1, min(a, b), max(a, b) - min(a, b)};
-  while (r.kinds < n && r.kinds * delta % mul) r.kinds++;
-  return r;
-}
-
-/* Places from the beginning of a line to that of the next. Zeros at a line's end serve as those at the next one's
- * beginning. */
-static inline int clade_line_pitch_of(int grid, int size, int shift, int delta, int mul, int taps) {
-  if (taps <= 0) return grid;
-  const clade_line_reach r = clade_line_reach_of(shift, delta, mul, 0, taps);
-  const int zeros = min(-r.least, grid + r.least + r.span - (size - 1) / mul - 1);
-  return grid + r.span - clamp(zeros, 0, r.span);
-}
-
-/* Of `length` places from `first` on, those that the source has, as pieces that lie behind each other there. */
-__attribute__((noinline)) static int clade_line_pieces(int first, int length, int pitch, int high, int2 least,
-                                                       int2 rest, int2 mul, int2 size, int images, int image, int count,
-                                                       int *to, int *from, int *many) {
-  const int wide = size.y > rest.y ? (size.y - 1 - rest.y) / mul.y + 1 : 0;
-  const int left = max(-least.y, 0), right = min(pitch, wide - least.y);
-  int line = first / pitch, n = line / high, y = line % high;
-  for (int p = first - first % pitch; p < first + length && n < images; p += pitch) {
-    const int row = (y + least.x) * mul.x + rest.x;
-    const int begin = max(left, first - p), end = min(right, first + length - p);
-    if (row >= 0 && row < size.x && begin < end) {
-      to[count] = p + begin - first;
-      from[count] = n * image + row * size.y + (begin + least.y) * mul.y + rest.y;
-      many[count++] = end - begin;
-    }
-    if (++y < high) continue;
-    y = 0;
-    n++;
-  }
-  return count;
-}
-
-/* The pieces of all kinds of lines, by the remainders of their first taps' moves `e`; the lines of a channel lie behind
- * each other. */
-static inline int clade_line_pieces_of_kinds(int first, int length, int pitch, int high, clade_line_reach ry,
-                                             clade_line_reach rx, int2 e, int2 move, int2 mul, int2 size, int images,
-                                             int image, int *to, int *from, int *many) {
-  int count = 0;
-  for (int i = 0; i < ry.kinds * rx.kinds; i++) {
-    const int2 own = e + (int2)(i / rx.kinds, i % rx.kinds) * move;
-    const int before = count;
-    count = clade_line_pieces(first, length, pitch, high, (int2)(ry.least, rx.least),
-                              (int2)(clade_line_rest(own.x, mul.x), clade_line_rest(own.y, mul.y)), mul, size, images,
-                              image, count, to, from, many);
-    for (int p = before; p < count; p++) to[p] += i * length;
-  }
-  return count;
-}
-
-/* Where tap (a, b) of those that move by e + (a, b) * move begins, among the lines of a channel. */
-static inline int clade_line_distance(int a, int b, int2 e, int2 move, int2 mul, clade_line_reach ry,
-                                      clade_line_reach rx, int length, int pitch) {
-  return (a % ry.kinds * rx.kinds + b % rx.kinds) * length +
-         (clade_line_down(e.x + a * move.x, mul.x) - ry.least) * pitch + clade_line_down(e.y + b * move.y, mul.y) -
-         rx.least;
-}
-
 /* The first n of sixteen elements, n < 16; the others are the first one again. And how so few are stored. */
-#define CLADE_PART(T)                                                                                \
-  inline float16 CLADE_PASTE(clade_some_, T)(const __global STORAGE(T) * p, size_t i, size_t n) {    \
-    float lane[16];                                                                                  \
-    for (size_t l = 0; l < 16; l++) lane[l] = LOAD(T, p, i + (l < n ? l : 0));                       \
-    return vload16(0, lane);                                                                         \
-  }                                                                                                  \
-  inline void CLADE_PASTE(clade_put_, T)(__global STORAGE(T) * p, size_t i, size_t n, float16 v) {   \
-    float lane[16];                                                                                  \
-    vstore16(v, 0, lane);                                                                            \
-    for (size_t l = 0; l < n; l++) STORE(T, p, i + l, lane[l]);                                      \
+#define CLADE_PART(T)                                                                              \
+  inline float16 CLADE_PASTE(clade_some_, T)(const __global STORAGE(T) * p, size_t i, size_t n) {  \
+    float lane[16];                                                                                \
+    for (size_t l = 0; l < 16; l++) lane[l] = LOAD(T, p, i + (l < n ? l : 0));                     \
+    return vload16(0, lane);                                                                       \
+  }                                                                                                \
+  inline void CLADE_PASTE(clade_put_, T)(__global STORAGE(T) * p, size_t i, size_t n, float16 v) { \
+    float lane[16];                                                                                \
+    vstore16(v, 0, lane);                                                                          \
+    for (size_t l = 0; l < n; l++) STORE(T, p, i + l, lane[l]);                                    \
   }
 CLADE_PART(f32)
 CLADE_PART(f16)
 CLADE_PART(bf16)
-#define SOME16(T, p, i, n)    CLADE_PASTE(clade_some_, T)(p, i, n)
-#define PUT16(T, p, i, n, v)  CLADE_PASTE(clade_put_, T)(p, i, n, v)
+#define SOME16(T, p, i, n)   CLADE_PASTE(clade_some_, T)(p, i, n)
+#define PUT16(T, p, i, n, v) CLADE_PASTE(clade_put_, T)(p, i, n, v)
 inline float16 clade_round16_f16(float16 v) {
   ushort h[16];
   vstore_half16_rte(v, 0, (half *)h);
@@ -243,8 +165,8 @@ inline float16 clade_round16_bf16(float16 v) {
 #define CLADE_PROCESSOR
 #endif
 
-/* ---- functions of sixteen floats at once, within 2 units in the last place, denormals, infinities and NaN included; erfc
- * within 2^-20 of itself where it is above 0.001, and within 2^-31 below ----
+/* ---- functions of sixteen floats at once, within 2 units in the last place, denormals, infinities and NaN ----
+ * erfc: within 2^-20 of itself where it is above 0.001, and within 2^-31 below.
  * exp(x) = 2^k exp(r), |r| <= ln(2) / 2: what exp(r) is more than 1, and k in two halves, each of which is a float. */
 #ifdef CLADE_PROCESSOR
 typedef struct {
@@ -258,7 +180,8 @@ static inline clade_exp_parts clade_exp_split(float16 x) {
   const float16 s = r * r, high = fma(r, (float16)(1.98412698e-4f), (float16)(1.38888889e-3f));
   const float16 middle = fma(r, (float16)(8.33333333e-3f), (float16)(4.16666667e-2f));
   const float16 low = fma(r, (float16)(1.66666667e-1f), (float16)(0.5f));
-  return (clade_exp_parts){fma(fma(fma(high, s, middle), s, low), s, r), clade_power(m), clade_power(n - m), clade_power(m - n)};
+  return (clade_exp_parts){fma(fma(fma(high, s, middle), s, low), s, r), clade_power(m), clade_power(n - m),
+                           clade_power(m - n)};
 }
 /* NaN stays. */
 static inline float16 clade_within(float16 x, float low, float high) {
@@ -334,17 +257,11 @@ static inline float16 clade_erfc(float16 x) {
 #define clade_erfc  erfc
 #endif
 
-/* Sixteen floats past the caches, where the compiler can and they are aligned: for results that are larger than these. */
+/* Sixteen floats past the caches, where the compiler can and they are aligned: for results larger than these. */
 #if defined __has_builtin
 #if __has_builtin(__builtin_nontemporal_store)
 #define CLADE_STREAMS
 #endif
-#endif
-/* A hint that the line of the cache at p will be read soon. */
-#ifdef CLADE_STREAMS
-#define CLADE_ASK(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2)
-#else
-#define CLADE_ASK(p)
 #endif
 inline void clade_stream16_f32(__global float *p, float16 v) {
 #ifdef CLADE_STREAMS
@@ -385,58 +302,59 @@ static inline void clade_move_i32(const __global int *x, __global int *y, size_t
   }
   for (; i < n; i++) y[i] = x[i];
 }
-#define CLADE_MOVES(T)                                                                                                \
-  static inline void CLADE_PASTE(clade_move_, T)(const __global STORAGE(T) * x, __global STORAGE(T) * y, size_t n,    \
-                                                 int past) {                                                          \
-    for (size_t i = 0; i < n; i++) y[i] = x[i];                                                                       \
+#define CLADE_MOVES(T)                                                                                             \
+  static inline void CLADE_PASTE(clade_move_, T)(const __global STORAGE(T) * x, __global STORAGE(T) * y, size_t n, \
+                                                 int past) {                                                       \
+    for (size_t i = 0; i < n; i++) y[i] = x[i];                                                                    \
   }
 CLADE_MOVES(u8)
 CLADE_MOVES(f16)
 CLADE_MOVES(i64)
 #define COPY(T, x, y, n, past) CLADE_PASTE(clade_move_, T)(x, y, n, past)
 
-/* Tiles of 16 x 16 elements of 32 bits, turned over: y[j * to + i] = x[i * from + j]. Lines are read and written whole. */
-static inline void clade_turn(int8 *x) { /* eight vectors of eight, in registers */
-  int8 y[8];
+/* Eight vectors of eight become those of the other axis, in registers. */
+__attribute__((always_inline)) static inline void clade_turn(float8 *x) {
+  float8 y[8];
 #pragma unroll
   for (int l = 0; l < 8; l += 2) {
-    y[l] = (int8)(x[l].s0, x[l + 1].s0, x[l].s1, x[l + 1].s1, x[l].s4, x[l + 1].s4, x[l].s5, x[l + 1].s5);
-    y[l + 1] = (int8)(x[l].s2, x[l + 1].s2, x[l].s3, x[l + 1].s3, x[l].s6, x[l + 1].s6, x[l].s7, x[l + 1].s7);
+    y[l] = (float8)(x[l].s0, x[l + 1].s0, x[l].s1, x[l + 1].s1, x[l].s4, x[l + 1].s4, x[l].s5, x[l + 1].s5);
+    y[l + 1] = (float8)(x[l].s2, x[l + 1].s2, x[l].s3, x[l + 1].s3, x[l].s6, x[l + 1].s6, x[l].s7, x[l + 1].s7);
   }
 #pragma unroll
   for (int l = 0; l < 8; l += 4)
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      x[l + 2 * h] = (int8)(y[l + h].s01, y[l + 2 + h].s01, y[l + h].s45, y[l + 2 + h].s45);
-      x[l + 2 * h + 1] = (int8)(y[l + h].s23, y[l + 2 + h].s23, y[l + h].s67, y[l + 2 + h].s67);
+      x[l + 2 * h] = (float8)(y[l + h].s01, y[l + 2 + h].s01, y[l + h].s45, y[l + 2 + h].s45);
+      x[l + 2 * h + 1] = (float8)(y[l + h].s23, y[l + 2 + h].s23, y[l + h].s67, y[l + 2 + h].s67);
     }
 #pragma unroll
   for (int l = 0; l < 4; l++) {
-    const int8 low = x[l], high = x[l + 4];
-    x[l] = (int8)(low.lo, high.lo);
-    x[l + 4] = (int8)(low.hi, high.hi);
+    const float8 low = x[l], high = x[l + 4];
+    x[l] = (float8)(low.lo, high.lo);
+    x[l + 4] = (float8)(low.hi, high.hi);
   }
 }
+
+/* Tiles of 16 x 16 elements of 32 bits, turned over: y[j * to + i] = x[i * from + j]. Whole lines go by. */
 __attribute__((noinline)) static void clade_tile(const __global int *x, size_t from, __global int *y, size_t to,
                                                  int past) {
   int tile[256];
   for (int i = 0; i < 16; i += 8) {
-    int8 left[8], right[8];
+    float8 left[8], right[8];
 #pragma unroll
     for (int l = 0; l < 8; l++) {
-      left[l] = vload8(0, x + (i + l) * from);
-      right[l] = vload8(1, x + (i + l) * from);
+      left[l] = as_float8(vload8(0, x + (i + l) * from));
+      right[l] = as_float8(vload8(1, x + (i + l) * from));
     }
     clade_turn(left);
     clade_turn(right);
 #pragma unroll
     for (int l = 0; l < 8; l++) {
-      vstore8(left[l], 0, tile + l * 16 + i);
-      vstore8(right[l], 0, tile + (l + 8) * 16 + i);
+      vstore8(as_int8(left[l]), 0, tile + l * 16 + i);
+      vstore8(as_int8(right[l]), 0, tile + (l + 8) * 16 + i);
     }
   }
-  for (int j = 0; j < 16; j++)
-    clade_past_f32((__global float *)(y + j * to), as_float16(vload16(j, tile)), past);
+  for (int j = 0; j < 16; j++) clade_past_f32((__global float *)(y + j * to), as_float16(vload16(j, tile)), past);
 }
 
 /* What belongs to each lane, of an array with a number for each of so many channels: of channel c, or where channels

@@ -17,7 +17,7 @@ PLANTED = [
     ("a swapped stride", "gemm", "f32", "ref", "gemm", "from += at % dims.s4 * strides.s4;",
      "from += at % dims.s4 * strides.s5;"),
     ("a missing edge", "conv2d", "f32", "ref", "conv2d", "px >= 0 && sx < dims.s5 &&", "px >= 0 &&"),
-    ("a wrong transposition", "gemm", "f32", "vec", "gemm", "(float8)(y[l + h].s23, y[l + 2 + h].s23,",
+    ("a wrong transposition", "gemm", "f32", "vec", "prelude", "(float8)(y[l + h].s23, y[l + 2 + h].s23,",
      "(float8)(y[l + h].s32, y[l + 2 + h].s23,"),
     ("a pad off by one", "unfold", "f32", "ref", "unfold", "k * sizes.s5 - sizes.s6;", "k * sizes.s5 - sizes.s6 + 1;"),
     ("a lost epilogue", "conv2d", "f32", "ref", "conv2d", "const COMPUTE(T) i0 = sum; EPILOGUE",
