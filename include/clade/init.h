@@ -35,7 +35,9 @@ typedef struct clade_init_opt {
   const char *cache_dir;            /* unset: CLADE_CACHE_DIR, $XDG_CACHE_HOME/clade, ~/.cache/clade. It keeps itself
                                        below CLADE_CACHE_MIB MiB, 1024 where that is unset */
   bool no_cache;
-  const char *tuning; /* files of tuning records that come with the program, with colons between: docs/tuning.md */
+  const char *tuning;    /* files of tuning records that come with the program, with colons between: docs/tuning.md */
+  const char *libraries; /* of others, that implementations may leave work to where they were measured to be faster:
+                            "clblast", "clfft", or both with a colon between. CLADE_LIBRARIES adds to them */
 } clade_init_opt;
 
 /* Optional; before any other call, else CLADE_BUSY. It is the only call that sets environment variables, and only those

@@ -166,6 +166,12 @@ CLADE_API void clade_emit_local(clade_kernel_step *s, size_t bytes);            
 CLADE_API void clade_emit_range(clade_kernel_step *s, int dims, const size_t *global, const size_t *local);
 /* Output `out` becomes a copy of input `in` (same bytes). */
 CLADE_API void clade_emit_copy(clade_emit *e, int in, int out);
+/* A step that another library enqueues (clade/opencl.h). Its operands follow, by clade_emit_in, _out and _workspace,
+ * and nothing else does. `work` is copied; `routine` is what the step is called where steps are listed. */
+typedef struct clade_library clade_library;
+enum { CLADE_MAX_LIBRARY_OPERANDS = 16 };
+CLADE_API clade_kernel_step *clade_emit_library(clade_emit *e, const char *routine, const clade_library *library,
+                                                const void *work, size_t work_bytes);
 
 CLADE_END_DECLS
 #endif

@@ -7,6 +7,7 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #endif
 #include <CL/cl.h>
+#include <clade/op.h>
 #include <clade/run.h>
 
 CLADE_BEGIN_DECLS
@@ -26,6 +27,31 @@ CLADE_API clade_status clade_run_new_on(clade_func *func, clade_vars *vars, cl_c
 /* As clade_execute: begins after `wait`; *done (may be NULL) is the user's to release. */
 CLADE_API clade_status clade_execute_after(clade_run *run, int n, const clade_feed *feeds, cl_uint n_wait,
                                            const cl_event *wait, clade_ticket *ticket, cl_event *done);
+
+/* ---- steps of other libraries ----
+ * An implementation may leave its work to a library that enqueues on OpenCL's queues itself, as CLBlast does: it emits
+ * a step of it (clade_emit_library). What such a library allocates or creates in there is its own. */
+typedef struct clade_library_call {
+  size_t size;
+  const void *work; /* what the emit gave */
+  void *state;      /* of prepare */
+  clade_device *device;
+  cl_command_queue queue; /* in order */
+  int n;                  /* operands, in the order of the emit */
+  const cl_mem *memory;
+  const size_t *offset; /* in bytes */
+  cl_event *event;      /* NULL: nobody asks; else it may be given, of the end of all, and is Clade's to release */
+} clade_library_call;
+
+/* Must outlive the funcs. A failure is told by clade_fail(). */
+struct clade_library {
+  size_t size;
+  /* When the func is compiled: whatever is to be compiled or planned. It may block. NULL: nothing. */
+  clade_status (*prepare)(const void *work, clade_device *device, void **state);
+  /* Enqueues and returns: it neither waits nor finishes. Runs of several threads call it at once. */
+  clade_status (*enqueue)(const clade_library_call *call);
+  void (*release)(void *state); /* with the func; NULL: nothing */
+};
 
 CLADE_END_DECLS
 #endif

@@ -49,8 +49,9 @@ typedef struct clade__settings {
   const char *tuning; /* files of records, with colons; NULL: unset */
   int cpu_threads;    /* 0: unset */
   bool no_affinity;
+  const char *libraries; /* of others, by name, with colons; NULL: unset */
 } clade__settings;
-/* By clade_init alone, before any other call: readers do not lock. cache_dir is copied. */
+/* By clade_init alone, before any other call: readers do not lock. Texts are copied. */
 clade_status clade__settings_set(const clade__settings *settings);
 const clade__settings *clade__settings_get(void);
 

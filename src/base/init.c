@@ -37,7 +37,8 @@ static clade_status apply(const clade_init_opt *o) {
                               .tuning = o->tuning,
                               .no_cache = o->no_cache,
                               .cpu_threads = o->cpu_threads,
-                              .no_affinity = o->no_affinity};
+                              .no_affinity = o->no_affinity,
+                              .libraries = o->libraries};
   CLADE_TRY(clade__settings_set(&settings));
   CLADE_TRY(set_threads(o));
   done = true;

@@ -3,24 +3,29 @@
 
 static clade__settings kept;
 
-static clade_status copy(const char *text, char **out) {
+static void free_texts(const clade__settings *s) {
+  clade__free((void *)(uintptr_t)s->cache_dir);
+  clade__free((void *)(uintptr_t)s->tuning);
+  clade__free((void *)(uintptr_t)s->libraries);
+}
+
+static clade_status copy(const char *text, const char **out) {
   *out = text ? clade__copy_text(text) : NULL;
   return text && !*out ? CLADE_NO_MEMORY : CLADE_OK;
 }
 
 clade_status clade__settings_set(const clade__settings *settings) {
-  char *cache_dir, *tuning;
-  CLADE_TRY(copy(settings->cache_dir, &cache_dir));
-  clade_status status = copy(settings->tuning, &tuning);
+  clade__settings own = *settings;
+  own.cache_dir = own.tuning = own.libraries = NULL;
+  clade_status status = copy(settings->cache_dir, &own.cache_dir);
+  if (status == CLADE_OK) status = copy(settings->tuning, &own.tuning);
+  if (status == CLADE_OK) status = copy(settings->libraries, &own.libraries);
   if (status != CLADE_OK) {
-    clade__free(cache_dir);
+    free_texts(&own);
     return status;
   }
-  clade__free((void *)(uintptr_t)kept.cache_dir);
-  clade__free((void *)(uintptr_t)kept.tuning);
-  kept = *settings;
-  kept.cache_dir = cache_dir;
-  kept.tuning = tuning;
+  free_texts(&kept);
+  kept = own;
   return CLADE_OK;
 }
 

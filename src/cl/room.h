@@ -25,6 +25,7 @@
   X(clReleaseCommandQueue)       \
   X(clGetCommandQueueInfo)       \
   X(clCreateBuffer)              \
+  X(clCreateSubBuffer)           \
   X(clRetainMemObject)           \
   X(clReleaseMemObject)          \
   X(clGetMemObjectInfo)          \

@@ -37,6 +37,9 @@ clade__gather clade__gather_of(const clade_node *n);
 const char *clade__gather_ref_accept(const clade_query *q);
 double clade__gather_ref_cost(const clade_query *q);
 clade_status clade__gather_ref_emit(clade_emit *e, const clade_query *q);
+/* ---- clblast: another library, where the user lets it ---- */
+const char *clade__conv_clblast_accept(const clade_query *q);
+clade_status clade__conv_clblast_emit(clade_emit *e, const clade_query *q);
 /* ---- vec, for CPUs ---- */
 const char *clade__conv_vec_accept(const clade_query *q);
 /* Along one axis, in the phase that begins at `first`: places of a line or lines of an image as the kernels number

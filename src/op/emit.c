@@ -82,9 +82,18 @@ clade_kernel_step *clade_emit_kernel(clade_emit *e, const char *kernel) {
   return s;
 }
 
+/* What only kernels have: the steps of libraries take operands alone. */
+static bool is_launch(clade_kernel_step *s, const char *what) {
+  if (!s || s->emit->status != CLADE_OK) return false;
+  if (s->kind == CLADE__STEP_KERNEL) return true;
+  keep(s->emit,
+       CLADE_FAIL(INVALID, "%s: %s, a library's, takes operands alone, and no %s", op_name(s->emit), s->kernel, what));
+  return false;
+}
+
 /* ---- compile-time parameters ---- */
 void clade_emit_define_text(clade_kernel_step *s, const char *name, const char *text) {
-  if (!s || s->emit->status != CLADE_OK) return;
+  if (!is_launch(s, "parameters")) return;
   clade_emit *e = s->emit;
   if (!identifier(name) || !text || strpbrk(text, "\r\n")) {
     keep(e, CLADE_FAIL(INVALID, "%s: #define %s %s: expected an identifier and one line of text", op_name(e),
@@ -121,6 +130,11 @@ static size_t arg_bytes(const clade__arg *arg, bool wide) {
 
 static void add_arg(clade_kernel_step *s, const clade__arg *arg) {
   clade_emit *e = s->emit;
+  if (s->kind == CLADE__STEP_LIBRARY && s->n_args == CLADE_MAX_LIBRARY_OPERANDS) {
+    keep(e, CLADE_FAIL(INVALID, "%s: %s, a library's, takes at most %d operands", op_name(e), s->kernel,
+                       CLADE_MAX_LIBRARY_OPERANDS));
+    return;
+  }
   size_t total = arg_bytes(arg, e->wide);
   for (size_t i = 0; i < s->n_args; i++) total += arg_bytes(&s->args[i], e->wide);
   if (total > MAX_ARG_BYTES) {
@@ -164,7 +178,7 @@ void clade_emit_workspace(clade_kernel_step *s, size_t byte_offset, size_t eleme
 }
 
 static void add_bytes(clade_kernel_step *s, const void *value, size_t bytes) {
-  if (!s || s->emit->status != CLADE_OK) return;
+  if (!is_launch(s, "values")) return;
   clade__arg arg = {.kind = CLADE__ARG_BYTES, .bytes = (uint32_t)bytes};
   memcpy(arg.value, value, bytes);
   add_arg(s, &arg);
@@ -211,7 +225,7 @@ void clade_emit_index8(clade_kernel_step *s, int n, const int64_t *value) {
 }
 
 void clade_emit_local(clade_kernel_step *s, size_t bytes) {
-  if (!s || s->emit->status != CLADE_OK) return;
+  if (!is_launch(s, "local memory")) return;
   clade_emit *e = s->emit;
   size_t total = bytes;
   for (size_t i = 0; i < s->n_args; i++)
@@ -224,7 +238,7 @@ void clade_emit_local(clade_kernel_step *s, size_t bytes) {
 }
 
 void clade_emit_range(clade_kernel_step *s, int dims, const size_t *global, const size_t *local) {
-  if (!s || s->emit->status != CLADE_OK) return;
+  if (!is_launch(s, "range")) return;
   clade_emit *e = s->emit;
   size_t group = 1;
   if (dims < 1 || dims > 3 || !global || !local) {
@@ -281,6 +295,31 @@ void clade_emit_copy(clade_emit *e, int in, int out) {
   s->in = in;
   s->out = out;
   s->dropped = from == 0;
+}
+
+clade_kernel_step *clade_emit_library(clade_emit *e, const char *routine, const clade_library *library,
+                                      const void *work, size_t work_bytes) {
+  if (!e) {
+    CLADE_FAIL(INVALID, "clade_emit_library: the emit is NULL");
+    return NULL;
+  }
+  if (e->status != CLADE_OK) return NULL;
+  if (!identifier(routine) || !library || (work_bytes && !work)) {
+    keep(e, CLADE_FAIL(INVALID, "%s: a step of a library: routine \"%s\", the library is %s, %zu bytes of work%s",
+                       op_name(e), routine ? routine : "(null)", library ? "given" : "NULL", work_bytes,
+                       work ? "" : " at NULL"));
+    return NULL;
+  }
+  clade_kernel_step *s = step_new(e, CLADE__STEP_LIBRARY);
+  void *copy = clade__arena_new(e->arena, CLADE_MAX(work_bytes, (size_t)1));
+  if (!s || !copy || !(s->kernel = clade__arena_text(e->arena, routine))) {
+    keep(e, CLADE_NO_MEMORY);
+    return NULL;
+  }
+  if (work_bytes) memcpy(copy, work, work_bytes);
+  s->library = library;
+  s->work = copy;
+  return s;
 }
 
 clade_status clade__emit_end(clade_emit *e) {

@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "op/dims.h"
+#include "program/libraries.h"
 
 typedef struct attrs {
   int64_t n; /* how long the axis is, of complex or real values; of a half spectrum there are n / 2 + 1 */
@@ -165,8 +166,48 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- clfft: another library, where the user lets it ---- */
+enum { CLFFT_MOST = 1 << 24, CLFFT_RADIX = 13 };
+
+static const char *clfft_accept(const clade_query *q) {
+  const attrs *a = q->node->attrs;
+  plan p = plan_of(q->node);
+  if (a->kind != CLADE__FFT_COMPLEX) return "made for complex values";
+  if (a->n > CLFFT_MOST || p.radix[p.count - 1] > CLFFT_RADIX)
+    return "made for lengths up to 2^24 with prime factors up to 13";
+  if (!p.outer || !p.inner) return "there is nothing to transform";
+  if (p.outer > 1 && p.inner > 1) return "the axis is between others";
+  return clade__clfft_missing();
+}
+
+/* It wants a copy, and some rows of long transforms more. */
+static size_t clfft_room(const clade_query *q) {
+  plan p = plan_of(q->node);
+  size_t bytes = 4 * sizeof(float), n = (size_t)((const attrs *)q->node->attrs)->n;
+  bool fits = clade__mul(bytes, n, &bytes) && clade__mul(bytes, (size_t)(p.inner * p.outer), &bytes);
+  return fits && clade__add(bytes, 1 << 16, &bytes) ? bytes : SIZE_MAX;
+}
+
+static clade_status clfft_emit(clade_emit *e, const clade_query *q) {
+  const attrs *a = q->node->attrs;
+  plan p = plan_of(q->node);
+  clade__clfft_transform work = {.n = (size_t)a->n,
+                                 .inner = (size_t)p.inner,
+                                 .outer = (size_t)p.outer,
+                                 .room = clfft_room(q),
+                                 .inverse = a->inverse,
+                                 .scale = a->divided ? (float)(1 / (double)a->n) : 1};
+  clade_kernel_step *s = clade_emit_library(e, "clfftEnqueueTransform", &clade__clfft, &work, sizeof work);
+  clade_emit_in(s, X);
+  clade_emit_out(s, 0);
+  clade_emit_workspace(s, 0, sizeof(float));
+  return CLADE_OK;
+}
+
 static const clade_impl impls[] = {
-    {.name = "ref", .accept = accept, .cost = cost, .workspace = workspace, .emit = emit}, {0}};
+    {.name = "clfft", .accept = clfft_accept, .workspace = clfft_room, .emit = clfft_emit},
+    {.name = "ref", .accept = accept, .cost = cost, .workspace = workspace, .emit = emit},
+    {0}};
 
 const clade_op clade__op_fft = {
     .size = sizeof(clade_op),

@@ -42,6 +42,10 @@ double clade__gemm_mma_tile_cost(const clade_query *q);
 clade_status clade__gemm_mma_tile_emit(clade_emit *e, const clade_query *q);
 extern const clade_space clade__gemm_mma_tile_space;
 
+/* By another library, where the user lets it. */
+const char *clade__gemm_clblast_accept(const clade_query *q);
+clade_status clade__gemm_clblast_emit(clade_emit *e, const clade_query *q);
+
 const char *clade__gemm_dot_accept(const clade_query *q);
 double clade__gemm_dot_cost(const clade_query *q);
 size_t clade__gemm_dot_workspace(const clade_query *q);

@@ -147,6 +147,7 @@ const clade_impl clade__gemm_impls[] = {
      .workspace = clade__gemm_dot_workspace,
      .emit = clade__gemm_dot_emit},
     {.name = "simt", .accept = simt_accept, .cost = simt_cost, .emit = simt_emit},
+    {.name = "clblast", .accept = clade__gemm_clblast_accept, .emit = clade__gemm_clblast_emit},
     {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
     {0},
 };

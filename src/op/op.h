@@ -105,20 +105,22 @@ typedef struct clade__arg {
   unsigned char value[64];
 } clade__arg;
 
-typedef enum clade__step_kind { CLADE__STEP_KERNEL, CLADE__STEP_COPY } clade__step_kind;
+typedef enum clade__step_kind { CLADE__STEP_KERNEL, CLADE__STEP_COPY, CLADE__STEP_LIBRARY } clade__step_kind;
 
 struct clade_kernel_step {
   clade__step_kind kind;
   clade_emit *emit;
-  const char *kernel; /* KERNEL; texts live in the emit's arena */
+  const char *kernel; /* or LIBRARY's routine; texts live in the emit's arena */
   clade__define *defines;
   size_t n_defines, define_capacity;
   clade__arg *args;
   size_t n_args, arg_capacity;
   int dims;
-  size_t global[3], local[3]; /* global is rounded up to local */
-  bool dropped;               /* a zero in global */
-  int in, out;                /* COPY: operands */
+  size_t global[3], local[3];   /* global is rounded up to local */
+  bool dropped;                 /* a zero in global */
+  int in, out;                  /* COPY: operands */
+  const clade_library *library; /* LIBRARY */
+  const void *work;
   struct clade_kernel_step *next;
 };
 

@@ -55,6 +55,35 @@ static clade_status receive(clade_run *run, const clade__lane *lane, clade__slot
                             clade__staging_data(slot->parcels[cmd->port]), cmd->as.move.bytes, false, wait, event);
 }
 
+/* Operands are looked up each time: packed copies may have moved. */
+static clade_status leave_to_library(clade_run *run, const clade__lane *lane, const clade__slot *slot,
+                                     const clade__cmd *cmd, clade__wait wait, cl_event *event) {
+  const clade__fstep *step = &run->func->steps[cmd->step];
+  cl_mem memory[CLADE_MAX_LIBRARY_OPERANDS];
+  size_t offset[CLADE_MAX_LIBRARY_OPERANDS];
+  for (int i = 0; i < step->n_operands; i++) {
+    const clade__place *place = &step->operand[i].place;
+    memory[i] = clade__buffer_mem(clade__run_buffer(run, (int)(slot - run->slots), place));
+    offset[i] = clade__run_offset(run, place) + step->launch->args[i].at;
+  }
+  clade_library_call call = {.size = sizeof call,
+                             .work = step->launch->work,
+                             .state = step->state,
+                             .device = lane->device,
+                             .queue = clade__queue_handle(lane->queue),
+                             .n = step->n_operands,
+                             .memory = memory,
+                             .offset = offset,
+                             .event = event};
+  /* On an in-order queue a marker that waits holds up what follows. */
+  if (wait.n) CLADE_TRY(clade__queue_marker(lane->queue, wait, NULL));
+  unsigned failures = clade__failures();
+  clade_status status = step->launch->library->enqueue(&call);
+  if (status != CLADE_OK && clade__failures() == failures)
+    return clade_fail(status, "%s: %s", step->launch->kernel, clade_status_text(status));
+  return status == CLADE_OK && event && !*event ? clade__queue_marker(lane->queue, none, event) : status;
+}
+
 /* From lane->at on. Stops at a host step that must be asked again. */
 static clade_status enqueue(clade_run *run, clade__lane *lane, clade__slot *slot, cl_event *done, bool *again) {
   const clade__cmd *cmds = lane->cmds[slot - run->slots];
@@ -71,6 +100,7 @@ static clade_status enqueue(clade_run *run, clade__lane *lane, clade__slot *slot
       status = clade__queue_launch(lane->queue, cmd->as.launch.kernel, cmd->dims, cmd->as.launch.global,
                                    cmd->as.launch.local, wait, event);
       break;
+    case CLADE__CMD_LIBRARY: status = leave_to_library(run, lane, slot, cmd, wait, event); break;
     case CLADE__CMD_COPY:
       status = clade__queue_copy(lane->queue, cmd->as.move.from, cmd->as.move.from_at, cmd->as.move.to,
                                  cmd->as.move.to_at, cmd->as.move.bytes, wait, event);

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include <clade/opencl.h>
+
 #include "plan/plan.h"
 
 static double now(void) {
@@ -16,6 +18,10 @@ clade_func *clade_func_retain(clade_func *func) {
 }
 
 static void free_shape(clade_func *func) {
+  for (size_t i = 0; i < func->n_steps; i++) {
+    const clade__fstep *step = &func->steps[i];
+    if (step->prepared && step->launch->library->release) step->launch->library->release(step->state);
+  }
   for (size_t i = 0; func->constants && i < func->constant_slabs.count; i++) clade__buffer_release(func->constants[i]);
   clade__free(func->constants);
   clade__free(func->constant_slabs.at);

@@ -57,14 +57,15 @@ static void print_part(const clade_func *func, const clade__fstep *step, part pa
 }
 
 static void print_step(const clade_func *func, size_t index, clade__text *out) {
-  static const char *const kinds[] = {"kernel", "copy", "transfer"};
+  static const char *const kinds[] = {"kernel", "library", "copy", "transfer"};
   const clade__fstep *step = &func->steps[index];
   const clade_kernel_step *launch = step->launch;
   char room[32];
   clade__text_add(out, "%zu %s device %d", index, kinds[step->kind], step->device);
   if (step->kind == CLADE__FSTEP_TRANSFER) clade__text_add(out, " from %d", step->source_device);
   clade__text_add(out, " node %s", clade__step_name(func, step, room));
-  if (launch)
+  if (step->kind == CLADE__FSTEP_LIBRARY) clade__text_add(out, " routine %s", launch->kernel);
+  if (step->kind == CLADE__FSTEP_KERNEL)
     clade__text_add(out, " kernel %s global %zux%zux%zu local %zux%zux%zu", launch->kernel, launch->global[0],
                     launch->global[1], launch->global[2], launch->local[0], CLADE_MAX(launch->local[1], (size_t)1),
                     CLADE_MAX(launch->local[2], (size_t)1));
@@ -91,12 +92,16 @@ clade_status clade_func_steps(const clade_func *func, char **out) {
 }
 
 static void print_plan(const clade_func *func, clade__text *out) {
-  size_t constants = 0, arena = 0, shared = 0, packed = 0;
+  size_t constants = 0, arena = 0, shared = 0, packed = 0, libraries = 0;
   for (size_t i = 0; i < func->slabs.count; i++) arena += func->slabs.at[i].bytes;
   for (size_t i = 0; i < func->constant_slabs.count; i++) constants += func->constant_slabs.at[i].bytes;
   for (size_t i = 0; i < func->n_cells; i++) shared += func->cells[i].taken >= 0;
   clade__text_add(out, "plan: %zu steps, %zu kernels, %zu transfers between devices\n", func->n_steps, func->n_requests,
                   func->n_transfers);
+  for (size_t i = 0; i < func->n_steps; i++) libraries += func->steps[i].kind == CLADE__FSTEP_LIBRARY;
+  if (libraries)
+    clade__text_add(out, "plan: %zu steps of other libraries, which may create objects whenever they are executed\n",
+                    libraries);
   clade__text_add(out, "plan: arena %zu bytes in %zu slabs (live at most %" PRIu64 "), %zu values in place\n", arena,
                   func->slabs.count, func->live_peak, shared);
   for (size_t i = 0; i < func->n_packs; i++) packed += func->cells[func->packs[i].cell].place.bytes;

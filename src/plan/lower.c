@@ -61,10 +61,11 @@ static int32_t operand_cell(const lowering *l, const clade__arg *arg) {
   return -1;
 }
 
-static clade_status kernel_step(const lowering *l, clade_kernel_step *launch, bool wide) {
+static clade_status launch_step(const lowering *l, clade_kernel_step *launch, bool wide) {
   clade_func *func = l->func;
   clade__fstep *step;
-  CLADE_TRY(step_new(func, CLADE__FSTEP_KERNEL, l->id, (uint32_t)func->n_steps + 1, launch->n_args, &step));
+  clade__fstep_kind kind = launch->kind == CLADE__STEP_LIBRARY ? CLADE__FSTEP_LIBRARY : CLADE__FSTEP_KERNEL;
+  CLADE_TRY(step_new(func, kind, l->id, (uint32_t)func->n_steps + 1, launch->n_args, &step));
   step->device = l->node->device;
   step->launch = launch;
   step->wide = wide;
@@ -76,8 +77,8 @@ static clade_status kernel_step(const lowering *l, clade_kernel_step *launch, bo
       touch(func, step, i, cell, arg->kind != CLADE__ARG_IN);
       step->operand[i].read |= arg->kind == CLADE__ARG_WORKSPACE;
     } else if (arg->kind == CLADE__ARG_WORKSPACE) {
-      return CLADE_FAIL(INVALID, "%s: kernel %s takes a workspace, but the implementation asks for none",
-                        l->node->op->name, launch->kernel);
+      return CLADE_FAIL(INVALID, "%s: %s takes a workspace, but the implementation asks for none", l->node->op->name,
+                        launch->kernel);
     }
   }
   launch->emit = NULL; /* it lives no longer than the emitting */
@@ -87,8 +88,8 @@ static clade_status kernel_step(const lowering *l, clade_kernel_step *launch, bo
 static clade_status take_steps(const lowering *l, const clade_emit *emit) {
   for (clade_kernel_step *s = emit->first; s; s = s->next) {
     if (s->dropped) continue;
-    if (s->kind == CLADE__STEP_KERNEL)
-      CLADE_TRY(kernel_step(l, s, emit->wide));
+    if (s->kind != CLADE__STEP_COPY)
+      CLADE_TRY(launch_step(l, s, emit->wide));
     else
       CLADE_TRY(clade__copy_step(l->func, l->func->cell_of[l->node->in[s->in]],
                                  l->func->cell_of[l->node->first_out + (clade__id)s->out], l->id, false));

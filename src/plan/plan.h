@@ -40,6 +40,7 @@ typedef struct clade__cell {
 
 typedef enum clade__fstep_kind {
   CLADE__FSTEP_KERNEL,
+  CLADE__FSTEP_LIBRARY, /* enqueued by another library */
   CLADE__FSTEP_COPY,    /* on one device */
   CLADE__FSTEP_TRANSFER /* between devices: a host step, ends a segment */
 } clade__fstep_kind;
@@ -52,15 +53,17 @@ typedef struct clade__operand {
 
 typedef struct clade__fstep {
   clade__fstep_kind kind;
-  bool wide;         /* KERNEL: index_t has 64 bits */
-  bool per_slot;     /* touches an input or output: a kernel for each slot */
-  int device;        /* TRANSFER: where it goes */
-  int source_device; /* TRANSFER */
-  clade__id node;    /* 0: a copy that the plan needs */
-  uint32_t time;     /* of liveness */
-  size_t request;    /* KERNEL: in the func's table, and so its kernel */
-  clade_kernel_step *launch;
-  int n_operands; /* KERNEL: one for each argument; others: [0] source, [1] destination */
+  bool wide;                 /* KERNEL: index_t has 64 bits */
+  bool per_slot;             /* touches an input or output: a kernel for each slot */
+  int device;                /* TRANSFER: where it goes */
+  int source_device;         /* TRANSFER */
+  clade__id node;            /* 0: a copy that the plan needs */
+  uint32_t time;             /* of liveness */
+  size_t request;            /* KERNEL: in the func's table, and so its kernel */
+  clade_kernel_step *launch; /* KERNEL, LIBRARY */
+  void *state;               /* LIBRARY: what it prepared */
+  bool prepared;
+  int n_operands; /* of a launch: one for each argument; others: [0] source, [1] destination */
   clade__operand *operand;
 } clade__fstep;
 
@@ -135,7 +138,7 @@ clade_status clade__lower(clade_func *func);
 clade_status clade__cell_new(clade_func *func, clade__id value, int device, size_t bytes, int32_t *out);
 /* A step that copies one cell to another, between devices where theirs differ; `first`: before all others. */
 clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade__id node, bool first);
-/* The requests of all kernel steps, each once, and their kernels: per device one batch. */
+/* The requests of all kernel steps, each once, and their kernels: per device one batch. Then what libraries prepare. */
 clade_status clade__prepare(clade_func *func);
 clade_status clade__list_requests(clade_func *func); /* the first half of it */
 /* Decides where outputs and assigned variables lie, and adds the copies that are left. Steps are in order after it. */

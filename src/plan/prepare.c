@@ -1,4 +1,7 @@
-/* The kernels that a func needs: its requests, each once, prepared in one batch per device. */
+/* The kernels that a func needs: its requests, each once, prepared in one batch per device; and what the libraries of
+ * others prepare. */
+#include <clade/opencl.h>
+
 #include "plan/plan.h"
 
 static bool large_grid(const clade_kernel_step *launch) {
@@ -73,6 +76,19 @@ static clade_status prepare_device(clade_func *func, int device, clade__request 
   return CLADE_OK;
 }
 
+static clade_status prepare_library(const clade_func *func, clade__fstep *step) {
+  const clade_library *library = step->launch->library;
+  char room[32];
+  unsigned failures = clade__failures();
+  clade_status status =
+      library->prepare ? library->prepare(step->launch->work, func->devices[step->device], &step->state) : CLADE_OK;
+  step->prepared = status == CLADE_OK;
+  if (status != CLADE_OK && clade__failures() == failures)
+    return clade_fail(status, "%s: %s cannot be prepared: %s", clade__step_name(func, step, room), step->launch->kernel,
+                      clade_status_text(status));
+  return status;
+}
+
 clade_status clade__list_requests(clade_func *func) {
   clade__map known = {0};
   clade_status status = CLADE_OK;
@@ -93,5 +109,7 @@ clade_status clade__prepare(clade_func *func) {
   for (int d = 0; d < func->n_devices && status == CLADE_OK; d++) status = prepare_device(func, d, batch, got);
   clade__free(batch);
   clade__free(got);
+  for (size_t i = 0; i < func->n_steps && status == CLADE_OK; i++)
+    if (func->steps[i].kind == CLADE__FSTEP_LIBRARY) status = prepare_library(func, &func->steps[i]);
   return status;
 }

@@ -11,6 +11,7 @@ enum { CLADE__EXECUTION_BITS = 44 }; /* of a ticket; above them is the run's ser
 /* What a lane enqueues, resolved for one slot. */
 typedef enum clade__cmd_kind {
   CLADE__CMD_LAUNCH,
+  CLADE__CMD_LIBRARY, /* another library enqueues it */
   CLADE__CMD_COPY,
   CLADE__CMD_FEED,   /* input `port` into its slot: a tensor's bytes; those of the host are uploaded before */
   CLADE__CMD_SEND,   /* transfer `port`: from its device to the host */
@@ -143,8 +144,9 @@ bool clade__packed_stale(const clade_run *run);
 /* Also needs run->lock, and nothing under way. */
 clade_status clade__packed_bind(clade_run *run);
 
-/* Where a place is for an execution in `slot`. */
+/* Where a place is for an execution in `slot`, and at what offset there. */
 clade__buffer *clade__run_buffer(const clade_run *run, int slot, const clade__place *place);
+size_t clade__run_offset(const clade_run *run, const clade__place *place);
 
 /* ---- enqueuing (upload.c, drive.c, progress.c); all need run->lock ---- */
 /* The inputs in the slot's staging, on their way. Nobody reads the slot's memory any more: its execution has ended. */

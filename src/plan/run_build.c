@@ -16,6 +16,10 @@ clade__buffer *clade__run_buffer(const clade_run *run, int slot, const clade__pl
   return NULL;
 }
 
+size_t clade__run_offset(const clade_run *run, const clade__place *place) {
+  return place->space == CLADE__VARIABLE ? run->vars->at[run->var_index[place->index]].offset : place->offset;
+}
+
 /* ---- buffers ---- */
 /* With guards, all of it is 0xFF at first. */
 static clade_status buffer(clade_run *run, int device, size_t bytes, const char *what, clade__buffer **out) {
@@ -81,8 +85,7 @@ static clade_status set_operand(const clade_run *run, cl_kernel kernel, const cl
   const clade__arg *arg = &step->launch->args[i];
   const clade__place *place = &step->operand[i].place;
   clade_device *device = run->func->devices[step->device];
-  size_t at = place->offset + (arg->kind == CLADE__ARG_WORKSPACE ? arg->at : 0);
-  if (place->space == CLADE__VARIABLE) at = at - place->offset + run->vars->at[run->var_index[place->index]].offset;
+  size_t at = clade__run_offset(run, place) + (arg->kind == CLADE__ARG_WORKSPACE ? arg->at : 0);
   clade__buffer *buffer = clade__run_buffer(run, slot, place);
   if (!buffer && place->space == CLADE__PACKED) return CLADE_OK; /* bound before the first execution */
   cl_mem memory = clade__buffer_mem(buffer);
@@ -172,10 +175,6 @@ clade_status clade__run_rebind(clade_run *run) {
 }
 
 /* ---- commands ---- */
-static size_t offset_of(const clade_run *run, const clade__place *place) {
-  return place->space == CLADE__VARIABLE ? run->vars->at[run->var_index[place->index]].offset : place->offset;
-}
-
 static clade__cmd *next_cmd(clade_run *run, int lane, int slot, size_t *used) {
   clade__lane *l = &run->lanes[lane];
   return &l->cmds[slot][used[lane]++];
@@ -186,8 +185,8 @@ static void move_cmd(clade_run *run, int slot, const clade__fstep *step, size_t 
   clade__cmd cmd = {.kind = CLADE__CMD_COPY, .step = (int)s, .port = transfer};
   cmd.as.move.from = clade__run_buffer(run, slot, from);
   cmd.as.move.to = clade__run_buffer(run, slot, to);
-  cmd.as.move.from_at = offset_of(run, from);
-  cmd.as.move.to_at = offset_of(run, to);
+  cmd.as.move.from_at = clade__run_offset(run, from);
+  cmd.as.move.to_at = clade__run_offset(run, to);
   cmd.as.move.bytes = to->bytes;
   if (step->kind == CLADE__FSTEP_TRANSFER) {
     cmd.kind = CLADE__CMD_SEND;
@@ -221,6 +220,10 @@ static void slot_cmds(clade_run *run, int slot, size_t *used) {
   }
   for (size_t s = 0; s < func->n_steps; s++) {
     const clade__fstep *step = &func->steps[s];
+    if (step->kind == CLADE__FSTEP_LIBRARY) {
+      *next_cmd(run, step->device, slot, used) = (clade__cmd){.kind = CLADE__CMD_LIBRARY, .step = (int)s};
+      continue;
+    }
     if (step->kind != CLADE__FSTEP_KERNEL) {
       move_cmd(run, slot, step, s, transfer, used);
       transfer += step->kind == CLADE__FSTEP_TRANSFER;

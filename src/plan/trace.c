@@ -27,7 +27,8 @@ static const char *name_of(const clade_run *run, const clade__cmd *cmd) {
 }
 
 static const char *kernel_of(const clade_run *run, const clade__cmd *cmd) {
-  return cmd->kind == CLADE__CMD_LAUNCH ? run->func->steps[cmd->step].launch->kernel : "";
+  return cmd->kind == CLADE__CMD_LAUNCH || cmd->kind == CLADE__CMD_LIBRARY ? run->func->steps[cmd->step].launch->kernel
+                                                                           : "";
 }
 
 /* The times of a lane's commands; an event without any keeps its error for clade_run_trace. */

@@ -93,11 +93,16 @@ static bool check_variants(const op_target *t, const char *path) {
   return false;
 }
 
-static bool check_coverage(const op_target *t, const op_tally *tally) {
+static bool check_coverage(const op_target *t, const op_tally *tally, const char *only) {
   for (int i = 0; i < count_impls(t->op); i++) {
     printf("%s: %s computed %d nodes%s%s\n", t->op->name, t->op->impls[i].name, tally->impl[i],
            tally->impl[i] || !tally->refusal[i][0] ? "" : "; refused: ", tally->impl[i] ? "" : tally->refusal[i]);
   }
+  for (int i = 0; i < count_impls(t->op); i++)
+    if (only && !tally->impl[i] && strcmp(t->op->impls[i].name, only) == 0) {
+      fprintf(stderr, "%s: %s computed nothing: %s\n", t->op->name, only, tally->refusal[i]);
+      return false;
+    }
   int last = count_impls(t->op) - 1;
   bool view = t->op->flags & CLADE_OP_VIEW; /* no step */
   if (last >= 0 && !view && !tally->impl[last]) {
@@ -172,7 +177,7 @@ static bool run(const options *o, const op_test *test) {
   ok = run_cases(&t, o, info.fp64, &tally);
   printf("%s: %" PRId64 " elements, %" PRId64 " derivatives compared; at most %.2f of a bound used\n", test->name,
          tally.elements, tally.slopes, tally.worst);
-  ok = ok && check_coverage(&t, &tally);
+  ok = ok && check_coverage(&t, &tally, o->impl);
   ok = check_variants(&t, o->variants) && ok;
   clade_device_release(t.device);
   return ok;

@@ -192,6 +192,7 @@ static void emitting(void **state) {
   clade_emit_local(NULL, 1);
   clade_emit_range(NULL, 1, &one, &one);
   clade_emit_copy(NULL, 0, 0);
+  assert_null(clade_emit_library(NULL, "routine", NULL, NULL, 0));
 }
 
 static void funcs(void **state) {

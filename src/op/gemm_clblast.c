@@ -1,0 +1,38 @@
+/* gemm by CLBlast, where the user lets it: plain products of floats. Nothing is said of what it costs, so it is taken
+ * where a tuning record or the user names it. */
+#include "op/gemm.h"
+#include "program/libraries.h"
+
+enum { BATCH = 5, ROW, COLUMN }; /* of a problem's axes; those before are joined into BATCH, or there are several */
+
+const char *clade__gemm_clblast_accept(const clade_query *q) {
+  const clade__gemm_attrs *at = q->node->attrs;
+  clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  if (q->node->in[0].dtype != CLADE_F32) return "made for f32";
+  if (at->epilogue.n_insn || q->node->n_in > 2) return "computes no epilogue";
+  if (!p.m || !p.n || !p.k || !p.batches) return "there is nothing to multiply";
+  for (int i = 0; i < BATCH; i++)
+    if (p.dim[i] != 1) return "walks along one axis of products, not several";
+  return clade__clblast_missing();
+}
+
+clade_status clade__gemm_clblast_emit(clade_emit *e, const clade_query *q) {
+  const clade__gemm_attrs *at = q->node->attrs;
+  clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  clade__clblast_product work = {.m = (size_t)p.m,
+                                 .n = (size_t)p.n,
+                                 .k = (size_t)p.k,
+                                 .batches = (size_t)p.batches,
+                                 .trans = {at->trans_a, at->trans_b},
+                                 .alpha = at->alpha};
+  for (int i = 0; i < 2; i++) {
+    const clade_shape *x = &q->node->in[i].shape;
+    work.ld[i] = (size_t)x->dim[x->rank - 1];
+    work.stride[i] = (size_t)p.stride[i][BATCH];
+  }
+  clade_kernel_step *s = clade_emit_library(e, "CLBlastSgemm", &clade__clblast_gemm, &work, sizeof work);
+  clade_emit_in(s, 0);
+  clade_emit_in(s, 1);
+  clade_emit_out(s, 0);
+  return CLADE_OK;
+}
