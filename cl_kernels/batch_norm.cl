@@ -3,16 +3,18 @@
  * pixels, one for each sample. */
 
 #ifdef WANT_batch_norm_forward_moments
-/* The sum of lanes, in all of them, where these are one channel's. */
-static inline float16 FN(fold)(float16 v, const index_t block) { return block == 1 ? (float16)(clade_lanes(v, 0)) : v; }
+/* The sum of lanes and of the rest, in all of them, where these are one channel's. */
+static inline float16 FN(fold)(float16 v, float rest, const index_t block) {
+  return block == 1 ? (float16)(clade_lanes(v, rest)) : v;
+}
 
 /* Adds d = x - shift and its square over pixels [k, end) of a channel, or of sixteen. */
 static inline void FN(add)(const __global STORAGE(T) *x, index_t k, const index_t end, const index_t group,
-                           const index_t groups, const index_t inner, const index_t block, const long total,
+                           const index_t groups, const index_t inner, const index_t block,
                            const float16 shift, float16 *sum, float16 *square) {
-  const int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   const index_t step = 16 / block;
   float16 s = 0, q = 0;
+  float s1 = 0, q1 = 0;
   while (k < end) {
     const index_t sample = k / inner, first = k - sample * inner, run = min(inner - first, end - k);
     const index_t base = ((sample * groups + group) * inner + first) * block;
@@ -22,17 +24,15 @@ static inline void FN(add)(const __global STORAGE(T) *x, index_t k, const index_
       s += d;
       q = fma(d, d, q);
     }
-    if (i < run) { /* of one channel */
-      const int left = (int)(run - i);
-      const float16 v = base + i + 16 <= total ? LOAD16(T, x, base + i) : SOME16(T, x, base + i, left);
-      const float16 d = select((float16)(0.0f), v - shift, lanes < left);
-      s += d;
-      q = fma(d, d, q);
+    for (; i < run; i++) { /* of one channel */
+      const float d = LOAD(T, x, base + i) - shift.s0;
+      s1 += d;
+      q1 = fma(d, d, q1);
     }
     k += run;
   }
-  *sum = FN(fold)(s, block);
-  *square = FN(fold)(q, block);
+  *sum = FN(fold)(s, s1, block);
+  *square = FN(fold)(q, q1, block);
 }
 
 /* In pieces that grow as what is known of the mean: each is taken by its deviations from the mean of all before, so that
@@ -47,17 +47,15 @@ BODY(chunk_moments)(const long item, ARGS) {
   USE(float, moments);
   const index_t group = (index_t)item / chunks, part = (index_t)item - group * chunks;
   const index_t begin = part * chunk, end = min(begin + chunk, count);
-  const long total = (long)channels * count;
   float16 mean = 0, square = 0, s, q;
   for (index_t k = begin, stop; k < end; k = stop) {
     stop = min(k + max(k - begin, 128 / block), end);
     const float n = (float)(stop - k), before = (float)(k - begin), all = before + n;
     float16 shift = mean;
-    if (k == begin) {
-      FN(add)(x, k, stop, group, groups, inner, block, total, shift, &s, &q);
-      shift = s / n;
+    for (int pass = k > begin; pass < 2; pass++) { /* one call: some compilers take long over each */
+      FN(add)(x, k, stop, group, groups, inner, block, shift, &s, &q);
+      if (!pass) shift = s / n;
     }
-    FN(add)(x, k, stop, group, groups, inner, block, total, shift, &s, &q);
     const float16 off = s / n, move = shift + off - mean;
     mean += move * (n / all);
     square += q - s * off + move * move * (before * n / all);

@@ -1,4 +1,5 @@
-# clade_add_test(NAME [SERIAL] [LONG] [SANITIZED] [LAYER] [ALL_ICDS] [TIMEOUT seconds] [ENVIRONMENT VAR=value…] COMMAND …)
+# clade_add_test(NAME [SERIAL] [LONG] [SANITIZED] [LAYER] [ALL_ICDS] [CACHED] [COST seconds] [TIMEOUT seconds]
+#                [ENVIRONMENT VAR=value…] COMMAND …)
 # A test with directories of its own: processes that share a cache of PoCL's can kill each other.
 #   SERIAL    runs alone: it measures time
 #   LONG      too long for CI: only in the preset `long`
@@ -6,19 +7,26 @@
 #   LAYER     OpenCL goes through tests/layer
 #   ALL_ICDS  every OpenCL implementation of the machine, rusticl enabled; else PoCL alone. Not under a sanitizer, where
 #             only PoCL can be loaded
+#   CACHED    with a program cache. It costs half as much again as compiling does, because PoCL compiles each kernel a
+#             second time for a file; of these tests, those have it that are about it or whose processes share it
+#   COST      those of most seconds begin first, so that none of them ends alone
 option(CLADE_TESTS_LONG "Add the tests that are too long for CI" OFF)
 set(CLADE_TEST_HOMES ${PROJECT_BINARY_DIR}/homes CACHE PATH "Where tests have their directories, caches among them")
 set(CLADE_POCL_ICD /etc/OpenCL/vendors/pocl.icd CACHE FILEPATH "The .icd file of PoCL, for the tests")
 
 function(clade_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "SERIAL;LONG;SANITIZED;LAYER;ALL_ICDS" "TIMEOUT" "ENVIRONMENT;COMMAND")
+  cmake_parse_arguments(PARSE_ARGV 1 test "SERIAL;LONG;SANITIZED;LAYER;ALL_ICDS;CACHED" "TIMEOUT;COST" "ENVIRONMENT;COMMAND")
   if((test_LONG AND NOT CLADE_TESTS_LONG) OR (test_ALL_ICDS AND CLADE_SANITIZE))
     return()
   endif()
   set(home ${CLADE_TEST_HOMES}/${name})
   file(MAKE_DIRECTORY ${home}/pocl ${home}/clade)
   file(CHMOD ${home}/clade PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
-  set(environment HOME=${home} XDG_CACHE_HOME=${home} POCL_CACHE_DIR=${home}/pocl CLADE_CACHE_DIR=${home}/clade)
+  set(cache off)
+  if(test_CACHED)
+    set(cache ${home}/clade)
+  endif()
+  set(environment HOME=${home} XDG_CACHE_HOME=${home} POCL_CACHE_DIR=${home}/pocl CLADE_CACHE_DIR=${cache})
   if(test_ALL_ICDS)
     list(APPEND environment RUSTICL_ENABLE=llvmpipe)
   else()
@@ -34,6 +42,9 @@ function(clade_add_test name)
   endif()
   set(timeout 600)
   set(labels "")
+  if(NOT test_COST)
+    set(test_COST 0)
+  endif()
   if(test_LONG)
     set(timeout 3600)
     list(APPEND labels long)
@@ -49,5 +60,5 @@ function(clade_add_test name)
   endif()
   add_test(NAME ${name} COMMAND ${test_COMMAND})
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment};${test_ENVIRONMENT}" TIMEOUT ${timeout}
-    LABELS "${labels}" RUN_SERIAL ${test_SERIAL})
+    LABELS "${labels}" RUN_SERIAL ${test_SERIAL} COST ${test_COST})
 endfunction()

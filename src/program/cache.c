@@ -108,7 +108,7 @@ static clade_status open_configured(clade__cache *cache) {
 clade_status clade__cache_get_stats(clade__cache_stats *stats) {
   clade__cache cache = {.dir = -1};
   items all = {0};
-  *stats = (clade__cache_stats){.enabled = !clade__settings_get()->no_cache};
+  *stats = (clade__cache_stats){.enabled = clade__cache_wanted()};
   clade_status status = open_configured(&cache);
   stats->limit = clade__cache_limit();
   stats->safe = status == CLADE_OK || status == CLADE_NOT_FOUND;

@@ -17,10 +17,23 @@ static const char *variable(const char *name) {
   return value && *value ? value : NULL;
 }
 
+/* What the program asks for, or else the environment. */
+static const char *given_path(void) {
+  const char *given = clade__settings_get()->cache_dir;
+  return given && *given ? given : variable("CLADE_CACHE_DIR");
+}
+
+static bool switched_off(void) {
+  const char *given = given_path();
+  return given && strcmp(given, "off") == 0;
+}
+
+bool clade__cache_wanted(void) { return !clade__settings_get()->no_cache && !switched_off(); }
+
 clade_status clade__cache_path(char **path) {
   clade__text text = {0};
-  const char *given = clade__settings_get()->cache_dir, *home = variable("HOME"), *xdg = variable("XDG_CACHE_HOME");
-  if (!given || !*given) given = variable("CLADE_CACHE_DIR");
+  const char *given = given_path(), *home = variable("HOME"), *xdg = variable("XDG_CACHE_HOME");
+  if (switched_off()) return CLADE_FAIL(NOT_FOUND, "CLADE_CACHE_DIR=off: there is no program cache");
   if (given)
     clade__text_add(&text, "%s", given);
   else if (xdg && *xdg == '/')
@@ -113,6 +126,7 @@ int clade__cache_lock(const clade__cache *cache) {
       close(fd);
       return -1;
     }
+    clade__writers_hurry(); /* it may be another device of this process that holds it */
     nanosleep(&(struct timespec){0, step * 1000000L}, NULL);
     waited += step;
     if (step < 16) step *= 2;

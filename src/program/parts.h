@@ -34,6 +34,7 @@ typedef struct clade__cache {
 /* CLADE_PERMISSION: not the user's alone. With `create`, the directory is made; without, it may be CLADE_NOT_FOUND. */
 clade_status clade__cache_open(const char *path, bool create, clade__cache *out);
 void clade__cache_close(clade__cache *cache);
+bool clade__cache_wanted(void);    /* neither clade_init nor CLADE_CACHE_DIR=off says no */
 uint64_t clade__cache_limit(void); /* bytes: CLADE_CACHE_MIB, or 1 GiB */
 /* Waits for the lock across processes; -1 where there is nothing to lock by, which is not an error: work goes on.
  * A cache that is not there is stood in for by the home directory. */
@@ -163,5 +164,6 @@ clade_status clade__store_warm(clade__store *store, size_t n, const clade__wante
 /* Writes the programs from here on in the background and gives up the lock afterwards, in every case (writer.c). */
 void clade__writer_start(clade__store *store, int lock, size_t n, const size_t *programs);
 void clade__writer_join(clade__store *store);
+void clade__writers_hurry(void); /* those of all devices that hold the lock and do not write yet */
 
 #endif

@@ -29,7 +29,7 @@ static void release(void *argument) {
 static void open_cache(clade__store *store) {
   char *path;
   store->cache.dir = -1;
-  if (clade__settings_get()->no_cache || !store->binaries) return;
+  if (!clade__cache_wanted() || !store->binaries) return;
   clade_status status = clade__cache_path(&path);
   if (status == CLADE_OK) {
     status = clade__cache_open(path, true, &store->cache);

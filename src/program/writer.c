@@ -21,8 +21,8 @@ typedef struct piece { /* a program */
 typedef struct clade__writer {
   pthread_t thread;
   bool threaded, hurried; /* hurried: somebody waits for it */
-  pthread_mutex_t mutex;
   pthread_cond_t hurry;
+  struct clade__writer *next; /* of those that let others pass */
   clade_device *device;
   clade__hash device_key;
   const clade__cache *cache;
@@ -31,10 +31,12 @@ typedef struct clade__writer {
   size_t n;
 } writer;
 
+static pthread_mutex_t passing_mutex = PTHREAD_MUTEX_INITIALIZER;
+static writer *passing; /* of all devices of this process: they hold one lock */
+
 static void release(writer *w) {
   for (size_t i = 0; i < w->n && w->pieces; i++) clade__free(w->pieces[i].records);
   pthread_cond_destroy(&w->hurry);
-  pthread_mutex_destroy(&w->mutex);
   clade__free(w->pieces);
   clade__free(w);
 }
@@ -87,9 +89,25 @@ static void let_pass(writer *w) {
   until.tv_nsec += LET_PASS_MS * 1000000L;
   until.tv_sec += until.tv_nsec / 1000000000L;
   until.tv_nsec %= 1000000000L;
-  pthread_mutex_lock(&w->mutex);
-  while (!w->hurried && !pthread_cond_timedwait(&w->hurry, &w->mutex, &until)) {}
-  pthread_mutex_unlock(&w->mutex);
+  pthread_mutex_lock(&passing_mutex);
+  w->next = passing;
+  passing = w;
+  while (!w->hurried && !pthread_cond_timedwait(&w->hurry, &passing_mutex, &until)) {}
+  writer **link = &passing;
+  while (*link != w) link = &(*link)->next;
+  *link = w->next;
+  pthread_mutex_unlock(&passing_mutex);
+}
+
+static void hurry(writer *w) {
+  w->hurried = true;
+  pthread_cond_signal(&w->hurry);
+}
+
+void clade__writers_hurry(void) {
+  pthread_mutex_lock(&passing_mutex);
+  for (writer *w = passing; w; w = w->next) hurry(w);
+  pthread_mutex_unlock(&passing_mutex);
 }
 
 static void *run(void *argument) {
@@ -118,7 +136,6 @@ static clade_status prepare(clade__store *store, int lock, size_t n, const size_
   clade_status status = CLADE_NO_MEMORY;
   writer *w = clade__new(1, sizeof *w);
   if (!w) return CLADE_NO_MEMORY;
-  pthread_mutex_init(&w->mutex, NULL);
   pthread_condattr_t attr; /* a clock that is set back must not hold the lock for longer */
   pthread_condattr_init(&attr);
   pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -167,10 +184,9 @@ void clade__writer_join(clade__store *store) {
   if (!w) return;
   store->writer = NULL;
   if (w->threaded) {
-    pthread_mutex_lock(&w->mutex);
-    w->hurried = true;
-    pthread_cond_signal(&w->hurry);
-    pthread_mutex_unlock(&w->mutex);
+    pthread_mutex_lock(&passing_mutex);
+    hurry(w);
+    pthread_mutex_unlock(&passing_mutex);
     pthread_join(w->thread, NULL);
   }
   for (size_t i = 0; i < w->n; i++)

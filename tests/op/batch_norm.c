@@ -11,7 +11,7 @@ enum { EPS, MOMENTUM };
 
 static void draw(op_case *c, op_random *r) {
   clade_shape x = op_draw_shape(r, c, 2, 4, c->gradient ? 40 : 8000), channels = {.rank = 1};
-  bool large = !c->small && !c->gradient && op_chance(r, 0.1); /* more than one chunk */
+  bool large = !c->small && !c->gradient && op_chance(r, c->light ? 0.04 : 0.1); /* more than one chunk */
   if (large && op_chance(r, 0.5))
     x = CLADE_SHAPE(op_integer(r, 300, 900), op_integer(r, 1, 20));
   else if (large)

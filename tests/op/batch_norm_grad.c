@@ -9,7 +9,7 @@ enum { X, DY, WEIGHT, MEAN, RSTD };
 
 static void draw(op_case *c, op_random *r) {
   clade_shape x = op_draw_shape(r, c, 2, 4, 8000), channels = {.rank = 1};
-  bool large = !c->small && op_chance(r, 0.1); /* more than one chunk */
+  bool large = !c->small && op_chance(r, c->light ? 0.04 : 0.1); /* more than one chunk */
   if (large && op_chance(r, 0.5))
     x = CLADE_SHAPE(op_integer(r, 300, 900), op_integer(r, 1, 20));
   else if (large)

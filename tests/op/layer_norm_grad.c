@@ -11,7 +11,7 @@ enum { AXES, GROUPS, WITHOUT_MEAN };
 
 static clade_shape rows_of_axes(op_case *c, op_random *r, clade_shape *row, clade_shape *rows) {
   clade_shape x = op_draw_shape(r, c, 1, 4, 8000);
-  bool large = !c->small && op_chance(r, 0.1); /* more than one chunk, long rows */
+  bool large = !c->small && op_chance(r, c->light ? 0.04 : 0.1); /* more than one chunk, long rows */
   if (large && op_chance(r, 0.5))
     x = CLADE_SHAPE(op_integer(r, 100, 400), op_integer(r, 1, 40));
   else if (large)

@@ -26,6 +26,7 @@ int64_t op_draw_extent(op_random *r, const op_case *c, int64_t most) {
 
 clade_shape op_draw_shape(op_random *r, const op_case *c, int min_rank, int max_rank, int64_t elements) {
   clade_shape shape = {.rank = (int)op_integer(r, min_rank, max_rank)};
+  if (c->light) elements = CLADE_MAX(elements / 4, CLADE_MIN(elements, 100));
   int64_t left = c->small ? CLADE_MIN(elements, 64) : c->gradient ? CLADE_MIN(elements, 96) : elements;
   int first = shape.rank ? (int)op_integer(r, 0, shape.rank - 1) : 0; /* so that any axis may be the long one */
   for (int k = 0; k < shape.rank; k++) {

@@ -118,13 +118,14 @@ static bool read_outcome(trial *t, outcome *o, void *user) {
 
 static bool same_bits(trial *t, outcome *o, void *user) {
   (void)t, (void)user;
-  if (memcmp(o->data, o->again, o->bytes) == 0) return true;
+  if (!o->again || memcmp(o->data, o->again, o->bytes) == 0) return true;
   fprintf(stderr, "  %s: a second execution gave other bits\n", o->name);
   return false;
 }
 
-/* Twice: the second execution finds what the first one left behind. */
+/* Twice: the second execution finds what the first one left behind. Of light cases few, of all implementations. */
 static bool execute(trial *t, clade_run *run) {
+  int rounds = t->c->light && t->c->number % 7 > 1 ? 1 : 2;
   clade_feed feeds[OP_INPUTS + OP_OUTPUTS];
   char x[OP_INPUTS][32], dy[OP_OUTPUTS][32];
   int n = 0;
@@ -138,7 +139,7 @@ static bool execute(trial *t, clade_run *run) {
       snprintf(dy[k], sizeof dy[k], "dy%d", k);
       feed(feeds, &n, dy[k], &t->seed[k]);
     }
-  for (int round = 0; ok && round < 2; round++) {
+  for (int round = 0; ok && round < rounds; round++) {
     reading r = {.run = run, .again = round == 1};
     ok = clade_execute(run, n, feeds, &r.ticket) == CLADE_OK || failed("clade_execute");
     ok = ok && each_outcome(t, read_outcome, &r);

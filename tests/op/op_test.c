@@ -23,16 +23,18 @@ typedef struct options {
 } options;
 
 static int usage(const char *program) {
-  fprintf(stderr,
-          "usage: %s --op NAME [--device SPEC] [--cases N | --total N] [--seed N] [--small]\n"
-          "       [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first]\n"
-          "  --cases N        random cases per element type (100); twice as many where there is one\n"
-          "  --total N        random cases of all element types together, at least\n"
-          "  --small          one small case per implementation and element type, without guard zones: for Oclgrind\n"
-          "  --impl NAME      this implementation alone, where it accepts; --dtype NAME: this element type alone\n"
-          "  --first          ends at the first case that fails\n"
-          "  --variants FILE  fails where the op needs more kernels than its line there allows\n",
-          program);
+  fprintf(
+      stderr,
+      "usage: %s --op NAME [--device SPEC] [--cases N | --total N] [--seed N] [--small]\n"
+      "       [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first]\n"
+      "  --cases N        random cases per element type (100); twice as many where there is one\n"
+      "  --total N        random cases of all element types together, at least, most of them executed once, and of a\n"
+      "                   quarter of the size: for devices that are slow at both\n"
+      "  --small          one small case per implementation and element type, without guard zones: for Oclgrind\n"
+      "  --impl NAME      this implementation alone, where it accepts; --dtype NAME: this element type alone\n"
+      "  --first          ends at the first case that fails\n"
+      "  --variants FILE  fails where the op needs more kernels than its line there allows\n",
+      program);
   return 2;
 }
 
@@ -139,7 +141,7 @@ static int count_cases(const op_target *t, const options *o) {
 }
 
 static bool run_case(const op_target *t, const options *o, clade_dtype dtype, int i, bool fp64, op_tally *tally) {
-  op_case c = {.dtype = dtype, .number = i, .small = o->small, .fp64 = fp64};
+  op_case c = {.dtype = dtype, .number = i, .small = o->small, .light = o->total > 0, .fp64 = fp64};
   uint64_t seed = o->seed * 1000003u + (uint64_t)dtype * 65536u + (uint64_t)i;
   c.gradient = t->op->grad && dtype == CLADE_F32 && i % 4 == 3;
   if (o->small && t->op->grad && dtype == CLADE_F32) c.gradient = i % 3 == 2;

@@ -29,6 +29,7 @@ typedef struct op_case {
   clade_dtype dtype; /* one of the test's */
   int number;        /* 0, 1, 2, … of that dtype: for rows that are gone through in turn */
   bool small;        /* no axis above 8 and few elements: this one runs under Oclgrind */
+  bool light;        /* fewer elements, on a device that is slow at them */
   bool gradient;     /* derivatives are wanted: few elements, away from kinks */
   bool fp64;         /* the device has doubles, and so correctly rounded libraries */
   /* written by draw */

@@ -32,8 +32,11 @@ static void draw(op_case *c, op_random *r) {
   clade_shape shape = op_draw_shape(r, c, 0, 5, c->gradient ? 60 : 20000);
   int axes = (int)op_integer(r, 0, (1 << shape.rank) - 1);
   if (!c->small && !c->gradient && op_chance(r, 0.25)) { /* long ones: whole, along rows, along columns */
-    int64_t n = real && op_chance(r, 0.1) ? 1000003 : op_integer(r, 5000, 60000), way = op_integer(r, 0, 2);
-    shape = way == 0 ? CLADE_SHAPE(n) : way == 1 ? CLADE_SHAPE(3, n) : CLADE_SHAPE(n, op_integer(r, 1, 40));
+    int64_t n = real && op_chance(r, 0.1) ? 1000003 : op_integer(r, 5000, c->light ? 20000 : 60000),
+            way = op_integer(r, 0, 2);
+    shape = way == 0   ? CLADE_SHAPE(n)
+            : way == 1 ? CLADE_SHAPE(3, n)
+                       : CLADE_SHAPE(n, op_integer(r, 1, n > 60000 ? 2 : 40));
     axes = way == 1 ? 2 : 1;
   }
   c->n_in = 1;

@@ -3,8 +3,9 @@ and in a cold run (Clade's cache is empty then; PoCL has compiled the kernels be
 
     allocations.py [--every] FIRST_RESULT
 
-One process per fault, each once and, warm, for good (of training only with --every). By default one allocation per call
-site; --every fails every one of the warm runs. Each must end in an error status with a message, or in the right answer with a logged warning.
+One process per fault. By default one allocation per call site, in turn once and, warm, for good (of training only
+once); --every fails every one of the warm runs both ways. Each must end in an error status with a message, or in the
+right answer with a logged warning.
 """
 import concurrent.futures
 import pathlib
@@ -55,7 +56,8 @@ def sweep(what, arguments, warm, for_good, known):
     for number, site in enumerate(calls, 1):
         if (every and warm) or site not in known:
             known.add(site)
-            plans += [f"{number}", f"{number}+"] if for_good else [f"{number}"]
+            ways = [f"{number}", f"{number}+"] if for_good else [f"{number}"]
+            plans += ways if every else [ways[len(known) % len(ways)]]
 
     def judge(plan):
         return plan, verdict(copy(caches) if warm else Caches(compiled=caches), arguments, plan)
