@@ -1,14 +1,74 @@
-/* Frames: a frame is filled, then parts are put into it. */
-#ifdef WANT_frame_fill_ref
-KERNEL(frame_fill_ref)
-(ARG(STORAGE(T), y), const index_t total, const index_t piece, const uint low, const uint high) {
-  const long begin = (long)get_global_id(0) * piece;
-  if (begin >= total) return;
+/* Frames around parts of operands. */
+#ifdef WANT_frame_whole_ref
+/* A frame around a part of one operand, or that part alone: work-items write pieces of the result from end to end, so
+ * that all of it can go past the caches. LINE elements are put together before they are written; longer runs are copied
+ * from where they lie. Elements from `low` to `high` of each of `rank` axes are x's, by its strides; the axes stand last. */
+#define STEP(k)                                    \
+  {                                                \
+    const index_t next = rest / dims.k;            \
+    const index_t place = rest - next * dims.k;    \
+    inside &= place >= low.k && place < high.k;    \
+    from += place * strides.k;                     \
+    rest = next;                                   \
+  }
+#define ARGS                                                                                                   \
+  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t total, const index_t piece, const int rank,      \
+      const index8_t dims, const index8_t low, const index8_t high, const index8_t strides,                    \
+      const index_t first, const uint fill_low, const uint fill_high, const int stream
+BODY(piece)(const long item, ARGS) {
+  if (item * piece >= total) return;
+  USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
-  const STORAGE(T) v = (STORAGE(T))((ulong)high << 32 | low);
-  const index_t end = (index_t)min(begin + piece, (long)total);
-  for (index_t i = (index_t)begin; i < end; i++) y[i] = v;
+  const STORAGE(T) fill = (STORAGE(T))((ulong)fill_high << 32 | fill_low);
+  const index_t end = (index_t)min((item + 1) * piece, (long)total), step = strides.s7;
+  STORAGE(T) line[LINE];
+  for (index_t at = (index_t)(item * piece), done; at < end; at += done) {
+    const index_t count = min(end - at, (index_t)LINE);
+    done = 0;
+    for (index_t k = 0; k < count;) {
+      index_t rest = (at + k) / dims.s7, from = first;
+      const index_t column = at + k - rest * dims.s7;
+      bool inside = true;
+      if (rank > 1) STEP(s6)
+      if (rank > 2) STEP(s5)
+      if (rank > 3) STEP(s4)
+      if (rank > 4) STEP(s3)
+      if (rank > 5) STEP(s2)
+      if (rank > 6) STEP(s1)
+      if (rank > 7) STEP(s0)
+      const index_t long_run = min(end - at - k, dims.s7 - column), run = min(long_run, count - k);
+      const index_t begins = inside ? max(low.s7 - column, (index_t)0) : run, ends = inside ? high.s7 - column : run;
+      from += column * step;
+      if (k == 0 && begins == 0 && step == 1 && min(ends, long_run) >= LINE) {
+        done = min(ends, long_run) / LINE * LINE;
+        COPY(T, x + from, y + at, (size_t)done, stream);
+        break;
+      }
+      index_t i = 0;
+      for (; i < min(begins, run); i++) line[k + i] = fill;
+      if (step == 1)
+        for (; i < min(ends, run); i++) line[k + i] = x[from + i];
+      else
+        for (; i < min(ends, run); i++) line[k + i] = x[from + i * step];
+      for (; i < run; i++) line[k + i] = fill;
+      k += run;
+    }
+    if (done) continue;
+    done = count;
+    index_t i = 0;
+#if LINE >= 16
+    for (; i + 16 <= count; i += 16) PASS16(T, y + at + i, line + i, stream);
+#endif
+    for (; i < count; i++) y[at + i] = line[i];
+  }
 }
+
+KERNEL(frame_whole_ref)(ARGS) {
+  FN(piece)((long)get_global_id(0), PASS(x), PASS(y), total, piece, rank, dims, low, high, strides, first, fill_low,
+            fill_high, stream);
+}
+#undef ARGS
+#undef STEP
 #endif
 
 #ifdef WANT_frame_part_ref
@@ -20,7 +80,7 @@ KERNEL(frame_fill_ref)
     rest = next;                                        \
   }
 
-/* A work-item does `chunk` elements along the last axis; the extents of axes that there are not are 1. */
+/* One of several operands, side by side: a work-item does `chunk` elements along the last axis; the extents of axes that there are not are 1. */
 KERNEL(frame_part_ref)
 (ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t items, const index_t chunk, const index_t chunks,
  const index8_t dims, const index8_t x_strides, const index8_t y_strides, const index_t x_first,

@@ -310,11 +310,24 @@ static inline void clade_move_i32(const __global int *x, __global int *y, size_t
 CLADE_MOVES(u8)
 CLADE_MOVES(f16)
 CLADE_MOVES(i64)
+/* Sixteen elements from private memory, those of 32 bits past the caches where `past` says so. */
+#define CLADE_PASS_i32(y, x, past) clade_past_f32((__global float *)(y), as_float16(vload16(0, x)), past)
+#define CLADE_PASS_u8(y, x, past)  vstore16(vload16(0, x), 0, y)
+#define CLADE_PASS_f16             CLADE_PASS_u8
+#define CLADE_PASS_i64             CLADE_PASS_u8
+#define PASS16(T, y, x, past)      CLADE_PASTE(CLADE_PASS_, T)(y, x, past)
 #define COPY(T, x, y, n, past) CLADE_PASTE(clade_move_, T)(x, y, n, past)
 
-/* Eight vectors of eight become those of the other axis, in registers. */
+/* Eight vectors of eight become those of the other axis, in registers. Halves change places first: what ends in
+ * an exchange of halves is stored by halves, and whole vectors then wait for both to arrive in the cache. */
 __attribute__((always_inline)) static inline void clade_turn(float8 *x) {
   float8 y[8];
+#pragma unroll
+  for (int l = 0; l < 4; l++) {
+    const float8 low = x[l], high = x[l + 4];
+    x[l] = (float8)(low.lo, high.lo);
+    x[l + 4] = (float8)(low.hi, high.hi);
+  }
 #pragma unroll
   for (int l = 0; l < 8; l += 2) {
     y[l] = (float8)(x[l].s0, x[l + 1].s0, x[l].s1, x[l + 1].s1, x[l].s4, x[l + 1].s4, x[l].s5, x[l + 1].s5);
@@ -327,33 +340,21 @@ __attribute__((always_inline)) static inline void clade_turn(float8 *x) {
       x[l + 2 * h] = (float8)(y[l + h].s01, y[l + 2 + h].s01, y[l + h].s45, y[l + 2 + h].s45);
       x[l + 2 * h + 1] = (float8)(y[l + h].s23, y[l + 2 + h].s23, y[l + h].s67, y[l + 2 + h].s67);
     }
-#pragma unroll
-  for (int l = 0; l < 4; l++) {
-    const float8 low = x[l], high = x[l + 4];
-    x[l] = (float8)(low.lo, high.lo);
-    x[l + 4] = (float8)(low.hi, high.hi);
-  }
 }
 
 /* Tiles of 16 x 16 elements of 32 bits, turned over: y[j * to + i] = x[i * from + j]. Whole lines go by. */
 __attribute__((noinline)) static void clade_tile(const __global int *x, size_t from, __global int *y, size_t to,
                                                  int past) {
-  int tile[256];
-  for (int i = 0; i < 16; i += 8) {
-    float8 left[8], right[8];
+  int tile[256] __attribute__((aligned(64)));
+  for (int i = 0; i < 16; i += 8)
+    for (int j = 0; j < 2; j++) {
+      float8 v[8];
 #pragma unroll
-    for (int l = 0; l < 8; l++) {
-      left[l] = as_float8(vload8(0, x + (i + l) * from));
-      right[l] = as_float8(vload8(1, x + (i + l) * from));
-    }
-    clade_turn(left);
-    clade_turn(right);
+      for (int l = 0; l < 8; l++) v[l] = as_float8(vload8(j, x + (i + l) * from));
+      clade_turn(v);
 #pragma unroll
-    for (int l = 0; l < 8; l++) {
-      vstore8(as_int8(left[l]), 0, tile + l * 16 + i);
-      vstore8(as_int8(right[l]), 0, tile + (l + 8) * 16 + i);
+      for (int l = 0; l < 8; l++) vstore8(as_int8(v[l]), 0, tile + (j * 8 + l) * 16 + i);
     }
-  }
   for (int j = 0; j < 16; j++) clade_past_f32((__global float *)(y + j * to), as_float16(vload16(j, tile)), past);
 }
 

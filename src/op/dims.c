@@ -159,8 +159,7 @@ int64_t clade__rows(const clade_device_info *device, int64_t rows, int64_t row) 
   return CLADE_MAX(clade__piece(device, rows * row, row, 1 << 14) / row, 1);
 }
 
-/* Eight numbers: the last `rank` are given, and `none` stands for axes that there are not. */
-static void emit_last(clade_kernel_step *s, int rank, const int64_t *value, int64_t none) {
+void clade__emit_last(clade_kernel_step *s, int rank, const int64_t *value, int64_t none) {
   int64_t all[CLADE_MAX_RANK];
   for (int i = 0; i < CLADE_MAX_RANK; i++) {
     int at = i - (CLADE_MAX_RANK - rank);
@@ -182,8 +181,8 @@ void clade__emit_strided(clade_emit *e, const clade_query *q, const char *T, int
   clade_emit_index(s, total);
   clade_emit_index(s, piece);
   clade_emit_i32(s, rank);
-  emit_last(s, rank, dim, 1);
-  emit_last(s, rank, stride, 0);
+  clade__emit_last(s, rank, dim, 1);
+  clade__emit_last(s, rank, stride, 0);
   clade_emit_f32(s, (float)divisor);
   clade__emit_flat(s, q->device, (total + piece - 1) / piece);
 }

@@ -54,6 +54,8 @@ size_t clade__element_bytes(clade_dtype dtype);
 /* NULL, or why a kernel whose work-items make that many passes through their loops, all loops together, would be cut
  * short by the device. A loop's last look at its condition counts as a pass. */
 const char *clade__cut_short(const clade_device_info *device, double passes);
+/* Eight numbers: the last `rank` are given, and `none` stands for axes that there are not. */
+void clade__emit_last(clade_kernel_step *s, int rank, const int64_t *value, int64_t none);
 /* A result of axes `dim` whose elements are the operand's by strides along them (0 repeats one), by the kernel of
  * broadcast.cl. Elements of the type named T are divided by `divisor`; at 1 they are only moved. Begin with axes
  * joined. */

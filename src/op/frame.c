@@ -103,7 +103,8 @@ static clade_status grad(clade_grad *g) {
 
 static double cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }
 
-/* One operand's part: extents and strides from slow to fast, the last ones filled up with extents of 1 in front. */
+/* The part of one of several operands: extents and strides from slow to fast, the last ones filled up with extents of 1
+ * in front. */
 typedef struct part {
   int64_t dim[CLADE_MAX_RANK], from[CLADE_MAX_RANK], to[CLADE_MAX_RANK];
   int64_t first_from, first_to, total;
@@ -116,7 +117,7 @@ static part part_of(const clade_node *n, int operand, int64_t side) {
   clade__strides(x, raw.from);
   clade__strides(y, raw.to);
   for (int i = 0; i < x->rank; i++) {
-    int64_t at = a->at.dim[i] + (n->n_in > 1 && i == a->axis ? side : 0);
+    int64_t at = a->at.dim[i] + (i == a->axis ? side : 0);
     raw.dim[i] = CLADE_MAX(CLADE_MIN(x->dim[i] - a->begin.dim[i], y->dim[i] - at), 0);
     raw.total *= raw.dim[i];
     raw.first_from += a->begin.dim[i] * raw.from[i];
@@ -133,17 +134,61 @@ static part part_of(const clade_node *n, int operand, int64_t side) {
   return p;
 }
 
-static void emit_fill(clade_emit *e, const clade_query *q, int64_t total) {
+/* The frame around the part of a single operand: axes from slow to fast, neighbours joined where the part goes through
+ * all of the faster one. */
+enum { LINE = 1024 };
+typedef struct whole {
+  int rank;
+  int64_t dim[CLADE_MAX_RANK], low[CLADE_MAX_RANK], high[CLADE_MAX_RANK], stride[CLADE_MAX_RANK], first;
+} whole;
+
+static whole whole_of(const clade_node *n) {
+  const attrs *a = n->attrs;
+  const clade_shape *x = &n->in[0].shape, *y = &n->out[0].shape;
+  int64_t own[CLADE_MAX_RANK] = {0};
+  whole w = {.dim = {1}, .high = {1}};
+  clade__strides(x, own);
+  for (int i = 0; i < x->rank; i++) {
+    int64_t d = y->dim[i], low = a->at.dim[i];
+    int64_t high = low + CLADE_MAX(CLADE_MIN(x->dim[i] - a->begin.dim[i], d - low), 0);
+    bool all = low == 0 && high == d;
+    w.first += (a->begin.dim[i] - low) * own[i];
+    if (all && d == 1) continue;
+    bool join = w.rank && all && w.stride[w.rank - 1] == own[i] * d;
+    int at = join ? w.rank - 1 : w.rank++;
+    int64_t scale = join ? d : 1;
+    w.dim[at] = join ? w.dim[at] * d : d;
+    w.low[at] = join ? w.low[at] * scale : low;
+    w.high[at] = join ? w.high[at] * scale : high;
+    w.stride[at] = own[i];
+  }
+  w.rank = CLADE_MAX(w.rank, 1);
+  return w;
+}
+
+static void emit_whole(clade_emit *e, const clade_query *q, int64_t total) {
   const clade_node *n = q->node;
   uint64_t fill = (uint64_t)((const attrs *)n->attrs)->fill;
   int64_t piece = clade__piece(q->device, total, 1, 1 << 14);
-  clade_kernel_step *s = clade_emit_kernel(e, "frame_fill_ref");
+  whole w = whole_of(n);
+  bool cpu = q->device->device_class == CLADE_CPU;
+  if (cpu) piece = clade__up(piece, 16);
+  clade_kernel_step *s = clade_emit_kernel(e, "frame_whole_ref");
   clade_emit_define_text(s, "T", clade__raw_name(n->out[0].dtype));
+  clade_emit_define(s, "LINE", cpu ? LINE : 1);
+  clade_emit_in(s, 0);
   clade_emit_out(s, 0);
   clade_emit_index(s, total);
   clade_emit_index(s, piece);
+  clade_emit_i32(s, w.rank);
+  clade__emit_last(s, w.rank, w.dim, 1);
+  clade__emit_last(s, w.rank, w.low, 0);
+  clade__emit_last(s, w.rank, w.high, 1);
+  clade__emit_last(s, w.rank, w.stride, 0);
+  clade_emit_index(s, w.first);
   clade_emit_u32(s, (uint32_t)(fill & 0xffffffffu));
   clade_emit_u32(s, (uint32_t)(fill >> 32));
+  clade_emit_i32(s, clade__streams(q->device, &n->out[0]));
   clade__emit_flat(s, q->device, (total + piece - 1) / piece);
 }
 
@@ -170,11 +215,14 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   int axis = ((const attrs *)n->attrs)->axis;
   int64_t total = clade__product(&n->out[0].shape, 0, n->out[0].shape.rank), side = 0;
-  if (n->n_in == 1 && part_of(n, 0, 0).total < total) emit_fill(e, q, total);
+  if (n->n_in == 1) {
+    emit_whole(e, q, total);
+    return CLADE_OK;
+  }
   for (int k = 0; k < n->n_in; k++) {
     part p = part_of(n, k, side);
     if (p.total) emit_part(e, q, k, &p);
-    if (n->n_in > 1) side += n->in[k].shape.dim[axis];
+    side += n->in[k].shape.dim[axis];
   }
   return CLADE_OK;
 }

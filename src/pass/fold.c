@@ -60,6 +60,56 @@ static clade_status shorten(const clade_graph *old, const clade__node *n, const 
   return CLADE_OK;
 }
 
+/* ---- operands of elementwise nodes ---- */
+/* What a value repeats, which elementwise ops do by themselves; else the value. */
+static clade__id repeated(const clade_graph *g, clade__id value, int device) {
+  const clade__node *n = producer(g, value);
+  if (n->op != &clade__op_broadcast || n->device != device) return value;
+  for (const clade_attr *a = n->op->attrs; a && a->name; a++)
+    if (strcmp(a->name, "mean") == 0 && *((const bool *)((const char *)n->attrs + a->offset))) return value;
+  return n->in[0];
+}
+
+static bool is_one(const clade_graph *g, clade__id value) {
+  const clade__node *n = producer(g, value);
+  float f;
+  while (n->op->flags & CLADE_OP_VIEW && n->n_in == 1) n = producer(g, value = n->in[0]);
+  const clade__constant_attrs *a = n->attrs;
+  return n->op == &clade__op_constant && a->pattern &&
+         clade_convert(CLADE_F32, &f, clade__type(g, value)->dtype, a->data, 1) == CLADE_OK && f == 1;
+}
+
+/* A product with ones is the other factor. */
+static clade__id times_one(const clade_graph *g, const clade__elt *p, const clade__id *in, const clade_type *type) {
+  const clade__elt_insn *insn = &p->insn[0];
+  if (p->n_insn != 1 || insn->wrt || insn->fn != clade__elt_by_name("mul")->number) return 0;
+  for (int i = 0; i < 2; i++)
+    if (is_one(g, in[insn->arg[i]]) && clade_type_equal(clade__type(g, in[insn->arg[1 - i]]), type))
+      return in[insn->arg[1 - i]];
+  return 0;
+}
+
+/* The same node of smaller operands, where its result stays as large. */
+static clade_status look_through(const clade_graph *old, const clade__node *n, clade_graph *g, const clade__id *map,
+                                 clade__id *out) {
+  const clade_type *type = clade__type(old, n->first_out);
+  clade__id in[CLADE__ELT_INPUTS], node;
+  bool any = false;
+  for (int i = 0; i < n->n_in; i++) {
+    in[i] = repeated(g, map[n->in[i]], n->device);
+    any |= in[i] != map[n->in[i]];
+  }
+  *out = times_one(g, &((const clade__eltwise_attrs *)n->attrs)->program, in, type);
+  if (*out && device_of(g, *out) != n->device) *out = 0;
+  if (*out || !any) return CLADE_OK;
+  g->device = n->device;
+  clade_status status = clade__node_new(g, n->op, n->name, n->attrs, n->n_in, in, &node);
+  if (status == CLADE_NO_MEMORY) return status;
+  if (status == CLADE_OK && clade_type_equal(clade__type(g, g->nodes[node].first_out), type))
+    *out = g->nodes[node].first_out;
+  return CLADE_OK;
+}
+
 /* ---- common subexpressions ---- */
 static bool mergeable(const clade__node *n) {
   return !(n->op->flags & CLADE_OP_EFFECT) && n->op != &clade__op_input && n->op != &clade__op_variable;
@@ -102,6 +152,7 @@ static clade_status fold(void *user, const clade_graph *old, clade__id node, cla
       out = cancelled(g, n, producer(g, in), clade__type(old, n->first_out));
     if (!out) CLADE_TRY(shorten(old, n, producer(g, in), g, &out));
   }
+  if (!out && n->op == &clade__op_eltwise) CLADE_TRY(look_through(old, n, g, map, &out));
   if (!out) {
     CLADE_TRY(clade__node_copy(old, node, g, map));
     CLADE_TRY(merge(user, g, &out));

@@ -87,9 +87,36 @@ static void test_common(void **state) {
   assert_int_equal(left_of(g), 3);
 }
 
+/* Elementwise ops repeat their operands by themselves, and leave factors of one alone. */
+static void test_operands(void **state) {
+  (void)state;
+  const clade_shape shape = CLADE_SHAPE(4, 6);
+  clade_graph *g = new_graph();
+  clade_val x = matrix(g), row = clade_input(g, "row", CLADE_F32, CLADE_SHAPE(6));
+  clade_output(g, "y", clade_add(g, x, clade_broadcast(g, row, shape)));
+  assert_int_equal(left_of(g), 1);
+  g = new_graph();
+  row = clade_input(g, "row", CLADE_F32, CLADE_SHAPE(6)); /* it makes the result as large as it is */
+  clade_output(g, "y", clade_add(g, row, clade_broadcast(g, row, shape)));
+  assert_int_equal(left_of(g), 2);
+  g = new_graph();
+  x = matrix(g);
+  clade_val one = clade_reshape(g, clade_fill(g, CLADE_F32, CLADE_SCALAR, 1), CLADE_SHAPE(1, 1));
+  clade_output(g, "y", clade_mul(g, clade_broadcast(g, one, shape), x));
+  assert_int_equal(left_of(g), 0);
+  g = new_graph();
+  x = matrix(g);
+  clade_output(g, "y", clade_mul(g, x, clade_fill(g, CLADE_F32, CLADE_SCALAR, 2)));
+  assert_int_equal(left_of(g), 2);
+  g = new_graph();
+  x = matrix(g);
+  clade_output(g, "y", clade_div(g, clade_fill(g, CLADE_F32, CLADE_SCALAR, 1), x));
+  assert_int_equal(left_of(g), 2);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing), cmocka_unit_test(test_reshape),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing),   cmocka_unit_test(test_reshape),
                                      cmocka_unit_test(test_transpose), cmocka_unit_test(test_pack),
-                                     cmocka_unit_test(test_common)};
+                                     cmocka_unit_test(test_common),    cmocka_unit_test(test_operands)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
