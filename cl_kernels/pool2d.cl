@@ -309,6 +309,26 @@ static inline float8 FN(divisor)(const index8_t dims, const index8_t map, const 
 #endif
 
 #ifdef WANT_pool2d_forward_vec
+#if TAPS == 2 && STEP == 2
+/* Sixteen and more windows of 2 x 2 side by side, straight from two rows; the last sixteen may be done again in part. */
+static inline void FN(pairs)(const __global STORAGE(T) *x, __global STORAGE(T) *y, const index_t windows,
+                             const index_t width) {
+  for (index_t at = 0; at < windows; at += 16) {
+    const index_t i = min(at, windows - 16);
+    const float16 a = LOAD16(T, x, 2 * i), b = LOAD16(T, x, 2 * i + 16);
+    const float16 c = LOAD16(T, x, width + 2 * i), d = LOAD16(T, x, width + 2 * i + 16);
+    const float16 left = TAKE(a, c), right = TAKE(b, d);
+    const float16 even = (float16)(left.even, right.even), odd = (float16)(left.odd, right.odd);
+#if MAX
+    const float16 v = TAKE(even, odd);
+#else
+    const float16 v = TAKE(even, odd) * 0.25f;
+#endif
+    STORE16(T, y, i, v);
+  }
+}
+#endif
+
 /* A work-item does `piece` rows of y in pieces of `tile` windows. JOINED rows are done as one, where windows lie side by
  * side and leave no pixel of a row out; then `tile` is the width of y. */
 #define ARGS                                                                                           \
@@ -320,6 +340,15 @@ BODY(rows)(const long item, ARGS) {
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
   const index_t end = (index_t)min(begin + piece, rows), pixels = dims.s1 * dims.s2;
+#if TAPS == 2 && STEP == 2
+  if (!map.s1 && !map.s5 && 2 * dims.s3 <= dims.s1 && 2 * dims.s4 <= dims.s2 && dims.s4 >= 16) {
+    for (index_t row = (index_t)begin; row < end; row++) {
+      const index_t plane = row / dims.s3;
+      FN(pairs)(x + plane * pixels + (row - plane * dims.s3) * 2 * dims.s2, y + row * dims.s4, dims.s4, dims.s2);
+    }
+    return;
+  }
+#endif
   float line[LINE + 32];
   for (index_t row = (index_t)begin; row < end; row += joined) {
     const index_t count = min(joined, end - row);

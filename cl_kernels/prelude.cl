@@ -173,15 +173,21 @@ typedef struct {
   float16 more, one, other, lack; /* exp(r) - 1, 2^(k / 2), 2^(k - k / 2), 2^-(k - k / 2) */
 } clade_exp_parts;
 static inline float16 clade_power(int16 k) { return as_float16((k + 127) << 23); }
-static inline clade_exp_parts clade_exp_split(float16 x) {
+/* exp(r) - 1 and k. */
+static inline float16 clade_exp_more(float16 x, int16 *n) {
   const float16 t = fma(x, (float16)(1.44269504f), (float16)(12582912.0f)), k = t - 12582912.0f;
   const float16 r = fma(k, (float16)(-1.42860677e-6f), fma(k, (float16)(-0.693145752f), x));
-  const int16 n = as_int16(t) - 0x4b400000, m = n >> 1;
   const float16 s = r * r, high = fma(r, (float16)(1.98412698e-4f), (float16)(1.38888889e-3f));
   const float16 middle = fma(r, (float16)(8.33333333e-3f), (float16)(4.16666667e-2f));
   const float16 low = fma(r, (float16)(1.66666667e-1f), (float16)(0.5f));
-  return (clade_exp_parts){fma(fma(fma(high, s, middle), s, low), s, r), clade_power(m), clade_power(n - m),
-                           clade_power(m - n)};
+  *n = as_int16(t) - 0x4b400000;
+  return fma(fma(fma(high, s, middle), s, low), s, r);
+}
+static inline clade_exp_parts clade_exp_split(float16 x) {
+  int16 n;
+  const float16 more = clade_exp_more(x, &n);
+  const int16 m = n >> 1;
+  return (clade_exp_parts){more, clade_power(m), clade_power(n - m), clade_power(m - n)};
 }
 /* NaN stays. */
 static inline float16 clade_within(float16 x, float low, float high) {
@@ -191,6 +197,12 @@ static inline float16 clade_within(float16 x, float low, float high) {
 static inline float16 clade_exp(float16 x) {
   const clade_exp_parts e = clade_exp_split(clade_within(x, -104.0f, 89.0f));
   return fma(e.more, e.one, e.one) * e.other;
+}
+/* Of numbers that are not above 0; what would be below 2^-126.5 is 0. */
+static inline float16 clade_exp_below(float16 x) {
+  int16 n;
+  const float16 more = clade_exp_more(x < -88.0f ? (float16)(-88.0f) : x, &n), one = clade_power(n);
+  return fma(more, one, one);
 }
 static inline float16 clade_expm1(float16 x) {
   const clade_exp_parts e = clade_exp_split(clade_within(x, -40.0f, 89.0f));
@@ -249,6 +261,7 @@ static inline float16 clade_erfc(float16 x) {
 }
 #else
 #define clade_exp   exp
+#define clade_exp_below exp
 #define clade_expm1 expm1
 #define clade_tanh  tanh
 #define clade_log   log

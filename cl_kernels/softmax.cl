@@ -49,6 +49,14 @@ static inline float16 FN(some)(const __global STORAGE(T) *x, index_t at, index_t
   for (int l = 0; l < 16; l++) lane[l] = l < left ? LOAD(T, x, at + l) : -INFINITY;
   return vload16(0, lane);
 }
+/* NaN is left to the sum, which it makes NaN. */
+#define LARGER(v, top) ((v) > (top) ? (v) : (top))
+static inline float FN(largest)(float16 v) {
+  const float8 a = LARGER(v.hi, v.lo);
+  const float4 b = LARGER(a.hi, a.lo);
+  const float2 c = LARGER(b.hi, b.lo);
+  return LARGER(c.s1, c.s0);
+}
 #define ARGS                                                                                                 \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n, const index_t piece,   \
       const int stream
@@ -58,22 +66,21 @@ BODY(rows)(const long item, ARGS) {
   USE(STORAGE(T), y);
   const index_t end = (index_t)min((item + 1) * piece, (long)outer);
 #if !LOG
-  float kept[KEPT];
+  float kept[KEPT] __attribute__((aligned(64)));
 #endif
+  float16 top16 = -INFINITY;
+  for (index_t i = 0; i < n; i += 16) {
+    const float16 v = FN(some)(x, (index_t)(item * piece) * n + i, n - i);
+    top16 = LARGER(v, top16);
+  }
   for (index_t row = (index_t)(item * piece); row < end; row++) {
     const index_t base = row * n, ahead = row + 1 < end ? n : 0;
-    float16 top16 = -INFINITY, s16 = 0, c16 = 0;
-    for (index_t i = 0; i < n; i += 16) {
-      const float16 v = FN(some)(x, base + i, n - i);
-      top16 = select(top16, v, (v > top16) | (v != v));
-    }
-    float lane[16], top = -INFINITY;
-    vstore16(top16, 0, lane);
-    for (int l = 0; l < 16; l++) top = lane[l] > top || lane[l] != lane[l] ? lane[l] : top;
+    const float top = FN(largest)(top16);
+    float16 s16 = 0, c16 = 0;
     for (index_t begin = 0; begin < n; begin += 256) { /* sums of pieces keep what is lost */
       float16 part = 0;
       for (index_t i = begin; i < min(begin + 256, n); i += 16) {
-        const float16 v = clade_exp(FN(some)(x, base + i, n - i) - top);
+        const float16 v = clade_exp_below(FN(some)(x, base + i, n - i) - top);
         SOON(x + base + ahead + i);
         part += v;
 #if !LOG
@@ -88,12 +95,15 @@ BODY(rows)(const long item, ARGS) {
 #if !LOG
     const float scale = 1.0f / by;
 #endif
+    top16 = -INFINITY;
     for (index_t i = 0; i < n; i += 16) {
 #if LOG
       const float16 v = FN(some)(x, base + i, n - i) - top - by;
 #else
-      const float16 v = (n <= KEPT ? vload16(0, kept + i) : clade_exp(FN(some)(x, base + i, n - i) - top)) * scale;
+      const float16 v = (n <= KEPT ? vload16(0, kept + i) : clade_exp_below(FN(some)(x, base + i, n - i) - top)) * scale;
 #endif
+      const float16 next = FN(some)(x, base + ahead + i, n - i); /* the next row's largest, while this one is written */
+      top16 = LARGER(next, top16);
       if (n - i < 16)
         PUT16(T, y, base + i, n - i, v);
       else
@@ -106,6 +116,7 @@ KERNEL(softmax_forward_vec)(ARGS) {
   FN(rows)((long)get_global_id(0), PASS(x), PASS(y), outer, n, piece, stream);
 }
 #undef ARGS
+#undef LARGER
 #undef KEPT
 #endif
 #undef BY
