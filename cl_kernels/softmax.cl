@@ -42,7 +42,7 @@ KERNEL(softmax_forward_ref)(ARGS) {
 #ifdef WANT_softmax_forward_vec
 /* A row at once, 16 elements at a time. What exp gives for rows of up to KEPT elements is kept until the sum is known,
  * and while it is computed the next row is on its way. */
-#define KEPT 4096
+#define KEEPS (!LOG && KEPT)
 static inline float16 FN(some)(const __global STORAGE(T) *x, index_t at, index_t left) {
   if (left >= 16) return LOAD16(T, x, at);
   float lane[16];
@@ -65,7 +65,7 @@ BODY(rows)(const long item, ARGS) {
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
   const index_t end = (index_t)min((item + 1) * piece, (long)outer);
-#if !LOG
+#if KEEPS
   float kept[KEPT] __attribute__((aligned(64)));
 #endif
   float16 top16 = -INFINITY;
@@ -83,7 +83,7 @@ BODY(rows)(const long item, ARGS) {
         const float16 v = clade_exp_below(FN(some)(x, base + i, n - i) - top);
         SOON(x + base + ahead + i);
         part += v;
-#if !LOG
+#if KEEPS
         if (n <= KEPT) vstore16(v, 0, kept + i);
 #endif
       }
@@ -99,8 +99,10 @@ BODY(rows)(const long item, ARGS) {
     for (index_t i = 0; i < n; i += 16) {
 #if LOG
       const float16 v = FN(some)(x, base + i, n - i) - top - by;
-#else
+#elif KEEPS
       const float16 v = (n <= KEPT ? vload16(0, kept + i) : clade_exp_below(FN(some)(x, base + i, n - i) - top)) * scale;
+#else
+      const float16 v = clade_exp_below(FN(some)(x, base + i, n - i) - top) * scale;
 #endif
       const float16 next = FN(some)(x, base + ahead + i, n - i); /* the next row's largest, while this one is written */
       top16 = LARGER(next, top16);
@@ -117,7 +119,7 @@ KERNEL(softmax_forward_vec)(ARGS) {
 }
 #undef ARGS
 #undef LARGER
-#undef KEPT
+#undef KEEPS
 #endif
 #undef BY
 #undef RESULT

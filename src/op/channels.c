@@ -25,8 +25,8 @@ const char *clade__channels_accept(const clade_query *q) {
 }
 
 const char *clade__channels_blocked(const clade_query *q) {
-  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
-  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
+  const char *reason = clade__cpu_only(q->device);
+  if (reason) return reason;
   return clade__channels_of(&q->node->in[0]).inner > 1 ? NULL : "there is one pixel: channels lie side by side";
 }
 

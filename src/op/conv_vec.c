@@ -2,9 +2,9 @@
 #include "op/conv.h"
 
 const char *clade__conv_vec_accept(const clade_query *q) {
-  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
+  const char *reason = clade__cpu_only(q->device);
+  if (reason) return reason;
   if (q->device->vector_f32 < 4) return "made for CPUs with vectors of their own";
-  if (q->device->max_passes) return "the device cuts the loops of a work-item short before they are through";
   for (int i = 0; i < q->node->n_in + q->node->n_out; i++) {
     const clade_type *t = i < q->node->n_in ? &q->node->in[i] : &q->node->out[i - q->node->n_in];
     if (clade__product(&t->shape, 0, t->shape.rank) > INT32_MAX / 2) return "made for fewer than 2^30 elements";

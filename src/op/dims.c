@@ -137,6 +137,11 @@ const char *clade__cut_short(const clade_device_info *device, double passes) {
   return short_of ? "the device cuts the loops of a work-item short before they are through" : NULL;
 }
 
+const char *clade__cpu_only(const clade_device_info *device) {
+  if (device->device_class != CLADE_CPU) return "made for CPUs";
+  return device->max_passes ? "the device cuts long loops short: it is made for many short work-items" : NULL;
+}
+
 bool clade__streams(const clade_device_info *device, const clade_type *t) {
   double bytes = (double)clade__product(&t->shape, 0, t->shape.rank) * (double)clade__element_bytes(t->dtype);
   return device->device_class == CLADE_CPU && bytes > (double)CLADE_MAX(device->cache_bytes, 1u << 22);

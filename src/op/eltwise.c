@@ -245,8 +245,8 @@ static const char *vec_accept(const clade_query *q) {
   clade_type in[CLADE__ELT_INPUTS], out;
   clade_node stored;
   walk w;
-  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
-  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
+  const char *reason = clade__cpu_only(q->device);
+  if (reason) return reason;
   if (!clade__elt_wide(program_of(q->node))) return "there are values that are no floats";
   clade__node_stored(q->node, in, &out, &stored);
   plan_walk(&stored, &w);

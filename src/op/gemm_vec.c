@@ -110,8 +110,8 @@ size_t clade__gemm_vec_workspace(const clade_query *q) {
 }
 
 const char *clade__gemm_vec_accept(const clade_query *q) {
-  if (!clade__gemm_on_cpu(q)) return "made for CPUs";
-  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
+  const char *reason = clade__cpu_only(q->device);
+  if (reason) return reason;
   return q->node->in[0].dtype == CLADE_I32 ? "made for floats and bytes" : NULL;
 }
 

@@ -60,8 +60,8 @@ int64_t clade__packed_blocks(const clade__packed *p) {
 enum { STRIP = 256 };
 
 const char *clade__packed_tiles(const clade_query *q, const clade_type *blocked) {
-  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
-  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
+  const char *reason = clade__cpu_only(q->device);
+  if (reason) return reason;
   if (clade__element_bytes(blocked->dtype) != 4) return "it moves elements of 32 bits";
   return blocked->layout.block != CLADE__LANES || blocked->layout.interleave > 1 ? "blocks are of 16 elements" : NULL;
 }

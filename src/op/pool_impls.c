@@ -104,9 +104,9 @@ static plan plan_of(const clade_query *q, const task *t) {
 
 static const char *vec_accept(const clade_query *q) {
   task t = task_of(q);
-  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
+  const char *reason = clade__cpu_only(q->device);
+  if (reason) return reason;
   if (t.w->dilation[0] > 1 || t.w->dilation[1] > 1) return "the window is dilated";
-  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
   return tile_of(&t) < 8 ? "the window is too large for a work-item's memory" : NULL;
 }
 
@@ -139,10 +139,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
 }
 
 /* ---- blocked ---- */
-static const char *blocked_accept(const clade_query *q) {
-  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
-  return q->device->max_passes ? "the device cuts long loops short: it is made for many short work-items" : NULL;
-}
+static const char *blocked_accept(const clade_query *q) { return clade__cpu_only(q->device); }
 
 static void blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   for (int i = 0; i < q->node->n_in; i++) in[i] = clade__channel_blocks();

@@ -299,9 +299,9 @@ static clade_status split_emit(clade_emit *e, const clade_query *q) {
 static const char *blocked_accept(const clade_query *q) {
   const attrs *a = q->node->attrs;
   const clade_shape *x = &q->node->in[0].shape;
+  const char *reason = clade__cpu_only(q->device);
   split p;
-  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
-  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
+  if (reason) return reason;
   if (!is_float(q->node->in[0].dtype) || a->kind > MEAN) return "it adds floats";
   if (x->rank < 3 || reduces(a, 1) || (a->axes | 3) != (1 << x->rank) - 1)
     return "it goes over all pixels of channels, x's axis 1";

@@ -63,6 +63,8 @@ static clade_status emit(clade_emit *e, const clade_query *q, bool wide) {
     clade__emit_flat(s, q->device, x.outer * x.inner);
     return CLADE_OK;
   }
+  /* of what is kept between two passes; compilers of devices with a pass limit take long over arrays */
+  clade_emit_define(s, "KEPT", q->device->max_passes ? 0 : 4096);
   int64_t piece = clade__rows(q->device, x.outer, x.n);
   clade_emit_index(s, piece);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
@@ -72,8 +74,8 @@ static clade_status emit(clade_emit *e, const clade_query *q, bool wide) {
 
 static const char *vec_accept(const clade_query *q) {
   if (q->device->device_class != CLADE_CPU) return "made for CPUs";
-  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
-  return extent_of(q).inner != 1 ? "the axis is not the last one" : NULL;
+  if (extent_of(q).inner != 1) return "the axis is not the last one";
+  return clade__cut_short(q->device, (double)extent_of(q).n / 4 + 128);
 }
 static double vec_cost(const clade_query *q) {
   return clade__cost(q->device, work(q), clade__node_bytes(q->node), extent_of(q).n < 16 ? 0.02 : 0.4);

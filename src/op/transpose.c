@@ -69,8 +69,8 @@ static int last_of(const walk *w) {
 static const char *tiles_accept(const clade_query *q) {
   walk w = walk_of(q);
   int last = last_of(&w);
-  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
-  if (q->device->max_passes) return "the device cuts long loops short: it is made for many short work-items";
+  const char *reason = clade__cpu_only(q->device);
+  if (reason) return reason;
   if (clade__element_bytes(q->node->out[0].dtype) != 4) return "it moves elements of 32 bits";
   if (last < 0) return "the last axis stays the last one";
   return w.to.dim[last] < 16 || w.to.dim[w.rank - 1] < 16 ? "an axis is shorter than a tile" : NULL;

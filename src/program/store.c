@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+bool clade__store_closed = false;
+
 /* ---- life ---- */
 static void release(void *argument) {
   clade__store *store = argument;
@@ -189,7 +191,10 @@ static clade_status serve(clade__store *store, size_t n, const clade__request *r
   CLADE_TRY(lacking(store, n, wanted, open, &n_open));
   store->stats.hits += n - n_open;
   if (n_open) CLADE_TRY(without_compiler(store, n_open, open));
-  if (!all_ready(store, n_open, open)) CLADE_TRY(compile(store, n_open, open));
+  if (!all_ready(store, n_open, open)) {
+    if (clade__store_closed) return CLADE_FAIL(NOT_FOUND, "kernels would have to be compiled, which is closed");
+    CLADE_TRY(compile(store, n_open, open));
+  }
   for (size_t i = 0; i < n; i++) {
     const clade__entry *entry = clade__store_entry(store, wanted[i].key);
     out[i].program = store->programs[entry->program].program;

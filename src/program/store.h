@@ -20,6 +20,9 @@ typedef struct clade__store_stats {
 } clade__store_stats;
 clade_status clade__store_get_stats(clade_device *device, clade__store_stats *stats);
 
+/* For tests: nothing is compiled any more. Who wants a kernel that is not there is told CLADE_NOT_FOUND. */
+extern bool clade__store_closed;
+
 /* Waits until what was compiled is in the cache on disk. */
 void clade__store_flush(clade_device *device);
 

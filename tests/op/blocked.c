@@ -2,7 +2,7 @@
 #include "blocked.h"
 
 clade_layout blocked_draw(const op_case *c, op_random *r, clade_shape *shape) {
-  if (!c->small && !c->gradient && op_chance(r, 0.2)) { /* channels of images */
+  if (!c->small && !c->gradient && op_chance(r, c->more ? 0.8 : 0.2)) { /* channels of images */
     *shape = CLADE_SHAPE(op_integer(r, 1, 2), op_integer(r, 0, 40), op_integer(r, 0, 60));
     return (clade_layout){.axis = 1, .block = 16};
   }

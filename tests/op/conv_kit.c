@@ -58,7 +58,7 @@ conv conv_draw(op_case *c, op_random *r) {
   }
   while ((double)op_elements(&(clade_shape){4, {i[IMAGES], i[GROUPS] * i[ROWS], i[SIZE], i[SIZE + 1]}}) * i[INNER] *
              i[KERNEL] * i[KERNEL + 1] >
-         4e6)
+         (c->light ? 2e5 : 4e6))
     i[i[ROWS] > i[INNER] ? ROWS : INNER] /= 2;
   snprintf(c->note, sizeof c->note, "stride %d %d pads %d %d %d %d dilation %d %d groups %d", i[STRIDE], i[STRIDE + 1],
            i[PAD], i[PAD + 1], i[PAD + 2], i[PAD + 3], i[DILATION], i[DILATION + 1], i[GROUPS]);

@@ -13,6 +13,7 @@ enum { OP_SLOPES = 12 }; /* derivatives compared per input and output */
 
 typedef struct outcome { /* of one output of the graph */
   char name[32];
+  clade_type type;
   size_t bytes;
   void *data, *again;
 } outcome;
@@ -32,36 +33,36 @@ static bool failed(const char *what) {
   return false;
 }
 
+static op_verdict refused(const char *what) {
+  failed(what);
+  return OP_FAILED;
+}
+
 /* ---- the graph ---- */
-static bool typed_as_wanted(trial *t, int k) {
-  clade_type type;
-  char got[256], want[256];
-  if (clade_val_type(t->graph, t->y[k], &type) != CLADE_OK) return failed("an output");
-  if (type.dtype == t->want[k].dtype && clade_shape_equal(&type.shape, &t->want[k].shape)) return true;
-  fprintf(stderr, "  output %d is %s%s, want %s%s\n", k, clade_dtype_name(type.dtype),
-          clade_shape_text(&type.shape, got, sizeof got), clade_dtype_name(t->want[k].dtype),
-          clade_shape_text(&t->want[k].shape, want, sizeof want));
-  return false;
+static bool add_outcome(trial *t, outcome *o, const char *name, clade_val v) {
+  snprintf(o->name, sizeof o->name, "%s", name);
+  clade_output(t->graph, o->name, v);
+  if (clade_val_type(t->graph, v, &o->type) != CLADE_OK) return failed("an output");
+  return clade_dtype_bytes(o->type.dtype, op_elements(&o->type.shape), &o->bytes) == CLADE_OK;
 }
 
 static bool add_slopes(trial *t, int k) {
   clade_val xs[OP_INPUTS], dxs[OP_INPUTS];
   int at[OP_INPUTS], n = 0;
   char name[32];
-  if (!op_is_float(t->want[k].dtype)) return true;
+  const clade_type *type = &t->out[k].type;
+  if (!op_is_float(type->dtype)) return true;
   for (int j = 0; j < t->c->n_in; j++)
     if (t->c->differentiable >> j & 1) {
       xs[n] = t->x[j];
       at[n++] = j;
     }
   snprintf(name, sizeof name, "dy%d", k);
-  t->dy[k] = clade_input(t->graph, name, t->want[k].dtype, t->want[k].shape);
+  t->dy[k] = clade_input(t->graph, name, type->dtype, type->shape);
   if (clade_gradients(t->graph, t->y[k], t->dy[k], n, xs, dxs) != CLADE_OK) return failed("clade_gradients");
   for (int i = 0; i < n; i++) {
-    outcome *o = &t->slope[k][at[i]];
-    snprintf(o->name, sizeof o->name, "dx%d_%d", k, at[i]);
-    clade_output(t->graph, o->name, dxs[i]);
-    o->bytes = op_array_bytes(&t->in[at[i]]);
+    snprintf(name, sizeof name, "dx%d_%d", k, at[i]);
+    if (!add_outcome(t, &t->slope[k][at[i]], name, dxs[i])) return false;
   }
   return true;
 }
@@ -71,16 +72,13 @@ static bool build(trial *t) {
   if (clade_graph_new(&t->graph) != CLADE_OK) return failed("clade_graph_new");
   for (int j = 0; j < t->c->n_in; j++) {
     snprintf(name, sizeof name, "x%d", j);
-    t->x[j] = clade_input(t->graph, name, t->in[j].dtype, t->in[j].shape);
+    t->x[j] = clade_input(t->graph, name, t->c->in[j].dtype, t->c->in[j].shape);
   }
   t->target->test->build(t->c, t->graph, t->x, t->y);
   if (clade_graph_status(t->graph) != CLADE_OK) return failed("building");
   for (int k = 0; k < t->c->n_out; k++) {
-    if (!typed_as_wanted(t, k)) return false;
-    snprintf(t->out[k].name, sizeof t->out[k].name, "y%d", k);
-    clade_output(t->graph, t->out[k].name, t->y[k]);
-    t->out[k].bytes = op_array_bytes(&t->want[k]);
-    if (t->c->gradient && !add_slopes(t, k)) return false;
+    snprintf(name, sizeof name, "y%d", k);
+    if (!add_outcome(t, &t->out[k], name, t->y[k]) || (t->c->gradient && !add_slopes(t, k))) return false;
   }
   return clade_graph_status(t->graph) == CLADE_OK || failed("building");
 }
@@ -150,39 +148,38 @@ static bool execute(trial *t, clade_run *run) {
 }
 
 static void count_impls(trial *t, const clade_func *func) {
+  bool took[OP_IMPLS] = {false};
   int count = 0;
   if (clade_func_impl_count(func, &count) != CLADE_OK) return;
   for (int i = 0; t->target->op->impls && i < count; i++) {
     clade_impl_info info = {.size = sizeof info};
     if (clade_func_impl(func, i, &info) != CLADE_OK || strcmp(info.op, t->target->op->name) != 0) continue;
     for (int k = 0; k < OP_IMPLS && t->target->op->impls[k].name; k++)
-      if (strcmp(info.impl, t->target->op->impls[k].name) == 0) t->tally->impl[k]++;
+      if (strcmp(info.impl, t->target->op->impls[k].name) == 0) took[k] = true;
   }
+  for (int k = 0; k < OP_IMPLS; k++) t->tally->cases[k] += took[k];
 }
 
 /* With the implementation that is this case's turn, or, where it refuses, with the one that selection takes. */
-static bool compile(trial *t, int impl, clade_func **func) {
+static op_verdict compile(trial *t, int impl, clade_func **func) {
   char prefer[96];
   if (!t->target->op->impls)
-    return clade_compile(t->graph, t->target->device, func) == CLADE_OK || failed("clade_compile");
+    return clade_compile(t->graph, t->target->device, func) == CLADE_OK ? OP_PASSED : refused("clade_compile");
   snprintf(prefer, sizeof prefer, "%s=%s", t->target->op->name, t->target->op->impls[impl].name);
   clade_status status = clade_compile(t->graph, t->target->device, func, .prefer = prefer);
   if (status == CLADE_NOT_FOUND) {
     snprintf(t->tally->refusal[impl], sizeof t->tally->refusal[impl], "%s", clade_last_error());
+    if (t->c->more) return OP_NOT_RUN;
     status = clade_compile(t->graph, t->target->device, func);
   }
-  return status == CLADE_OK || failed("clade_compile");
+  return status == CLADE_OK ? OP_PASSED : refused("clade_compile");
 }
 
-static bool run(trial *t, int impl) {
-  clade_func *func = NULL;
+static bool run(trial *t, clade_func *func) {
   clade_run *r = NULL;
-  bool ok = compile(t, impl, &func);
-  if (ok) count_impls(t, func);
-  ok = ok && (clade_run_new(func, NULL, &r) == CLADE_OK || failed("clade_run_new"));
-  ok = ok && execute(t, r);
+  count_impls(t, func);
+  bool ok = (clade_run_new(func, NULL, &r) == CLADE_OK || failed("clade_run_new")) && execute(t, r);
   clade_run_free(r);
-  clade_func_release(func);
   return ok;
 }
 
@@ -257,6 +254,16 @@ static bool compare_slopes(trial *t, int k, int j, op_random *random) {
   return ok;
 }
 
+static bool typed_as_wanted(const trial *t, int k) {
+  const clade_type *type = &t->out[k].type;
+  char got[256], want[256];
+  if (type->dtype == t->want[k].dtype && clade_shape_equal(&type->shape, &t->want[k].shape)) return true;
+  fprintf(stderr, "  output %d is %s%s, want %s%s\n", k, clade_dtype_name(type->dtype),
+          clade_shape_text(&type->shape, got, sizeof got), clade_dtype_name(t->want[k].dtype),
+          clade_shape_text(&t->want[k].shape, want, sizeof want));
+  return false;
+}
+
 static bool compare(trial *t, op_random *random) {
   for (int k = 0; k < t->c->n_out; k++) {
     if (!op_array_compare(&t->want[k], t->out[k].data, t->out[k].name, &t->tally->worst)) {
@@ -271,19 +278,26 @@ static bool compare(trial *t, op_random *random) {
 }
 
 /* ---- a case ---- */
-static void draw(trial *t, op_case *c, op_random *random) {
+static void draw(const trial *t, op_case *c, op_random *random) {
   c->n_out = 1;
   c->differentiable = UINT32_MAX;
   t->target->test->draw(c, random);
-  for (int j = 0; j < c->n_in; j++) {
-    op_array_fill(&t->in[j], &c->in[j], random);
+  for (int j = 0; j < c->n_in; j++)
     if (!op_is_float(c->in[j].dtype)) c->differentiable &= ~(1u << j);
-  }
+}
+
+/* What goes in, and what must come out. */
+static bool fill(trial *t, op_random *random) {
+  const op_case *c = t->c;
+  for (int j = 0; j < c->n_in; j++) op_array_fill(&t->in[j], &c->in[j], random);
   if (t->target->test->fill) t->target->test->fill(c, random, t->in);
   t->target->test->reference(c, t->in, t->want);
+  for (int k = 0; k < c->n_out; k++)
+    if (!typed_as_wanted(t, k)) return false;
   for (int k = 0; c->gradient && k < c->n_out; k++)
     op_array_fill(&t->seed[k], &(op_input){.dtype = t->want[k].dtype, .shape = t->want[k].shape, .low = -2, .high = 2},
                   random);
+  return true;
 }
 
 static void describe(const char *state, const op_case *c, uint64_t seed) {
@@ -296,7 +310,7 @@ static void describe(const char *state, const op_case *c, uint64_t seed) {
   fprintf(stderr, "\n");
 }
 
-bool op_case_run(const op_target *target, op_case *c, uint64_t seed, int impl, op_tally *tally) {
+op_verdict op_case_run(const op_target *target, op_case *c, uint64_t seed, int impl, op_tally *tally) {
   trial *t = op_alloc(1, sizeof *t);
   op_random random = {.seed = seed};
   t->target = target;
@@ -304,8 +318,11 @@ bool op_case_run(const op_target *target, op_case *c, uint64_t seed, int impl, o
   t->tally = tally;
   draw(t, c, &random);
   if (target->verbose) describe("running", c, seed);
-  bool ok = build(t) && run(t, impl) && compare(t, &random);
-  if (!ok) describe("FAILED", c, seed);
+  clade_func *func = NULL;
+  op_verdict verdict = build(t) ? compile(t, impl, &func) : OP_FAILED;
+  if (verdict == OP_PASSED && !(fill(t, &random) && run(t, func) && compare(t, &random))) verdict = OP_FAILED;
+  if (verdict == OP_FAILED) describe("FAILED", c, seed);
+  clade_func_release(func);
   for (int k = 0; k < OP_OUTPUTS; k++) {
     free(t->out[k].data), free(t->out[k].again);
     for (int j = 0; j < OP_INPUTS; j++) free(t->slope[k][j].data), free(t->slope[k][j].again);
@@ -314,5 +331,5 @@ bool op_case_run(const op_target *target, op_case *c, uint64_t seed, int impl, o
   for (int j = 0; j < OP_INPUTS; j++) op_array_free(&t->in[j]);
   clade_graph_release(t->graph);
   free(t);
-  return ok;
+  return verdict;
 }

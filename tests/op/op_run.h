@@ -9,8 +9,8 @@ enum { OP_IMPLS = 8 };
 typedef struct op_tally {
   int64_t elements, slopes, kinks; /* compared; derivatives compared; left out for being at a kink */
   double worst;                    /* the largest part of a stated bound that was used */
-  int impl[OP_IMPLS];              /* nodes of the op computed by its implementations */
-  char refusal[OP_IMPLS][160];     /* why an implementation was never taken */
+  int cases[OP_IMPLS];             /* cases of which each implementation computed a node of the op */
+  char refusal[OP_IMPLS][160];     /* why an implementation was not taken the last time */
 } op_tally;
 
 typedef struct op_target {
@@ -20,7 +20,9 @@ typedef struct op_target {
   bool verbose; /* tell of each case before it runs */
 } op_target;
 
-/* Draws by `seed`, runs, compares. false: said why on standard error. `impl`: the one to prefer. */
-bool op_case_run(const op_target *target, op_case *c, uint64_t seed, int impl, op_tally *tally);
+/* Draws by `seed`, runs, compares. `impl`: the one to prefer; with c->more, the one without which, or without a kernel
+ * that is there already, nothing is run. */
+typedef enum op_verdict { OP_FAILED, OP_PASSED, OP_NOT_RUN } op_verdict; /* FAILED: said why on standard error */
+op_verdict op_case_run(const op_target *target, op_case *c, uint64_t seed, int impl, op_tally *tally);
 
 #endif

@@ -1,5 +1,5 @@
-/* The test of one op on one device: as many random cases per element type as asked, each implementation in turn,
- * gradients, and how many kernels that took. */
+/* The test of one op on one device: as many random cases per element type and implementation as asked, each
+ * implementation in turn, gradients, and how many kernels that took. */
 #include "op_run.h"
 
 #include <getopt.h>
@@ -17,7 +17,7 @@ static const op_test *const tests[] = {
 
 typedef struct options {
   const char *op, *device, *variants, *impl, *dtype;
-  int cases, total;
+  int cases, total, least;
   uint64_t seed;
   bool small, verbose, first;
 } options;
@@ -26,10 +26,11 @@ static int usage(const char *program) {
   fprintf(
       stderr,
       "usage: %s --op NAME [--device SPEC] [--cases N | --total N] [--seed N] [--small]\n"
-      "       [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first]\n"
+      "       [--least N] [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first]\n"
       "  --cases N        random cases per element type (100); twice as many where there is one\n"
       "  --total N        random cases of all element types together, at least, most of them executed once, and of a\n"
       "                   quarter of the size: for devices that are slow at both\n"
+      "  --least N        more cases of each implementation until there are N, of kernels that are compiled already\n"
       "  --small          one small case per implementation and element type, without guard zones: for Oclgrind\n"
       "  --impl NAME      this implementation alone, where it accepts; --dtype NAME: this element type alone\n"
       "  --first          ends at the first case that fails\n"
@@ -39,12 +40,19 @@ static int usage(const char *program) {
 }
 
 static bool parse(int argc, char **argv, options *o) {
-  static const struct option table[] = {{"op", required_argument, 0, 'o'},    {"device", required_argument, 0, 'd'},
-                                        {"cases", required_argument, 0, 'c'}, {"total", required_argument, 0, 'n'},
-                                        {"seed", required_argument, 0, 's'},  {"small", no_argument, 0, 'm'},
-                                        {"verbose", no_argument, 0, 'b'},     {"variants", required_argument, 0, 'v'},
-                                        {"impl", required_argument, 0, 'i'},  {"dtype", required_argument, 0, 't'},
-                                        {"first", no_argument, 0, 'f'},       {0, 0, 0, 0}};
+  static const struct option table[] = {{"op", required_argument, 0, 'o'},
+                                        {"device", required_argument, 0, 'd'},
+                                        {"cases", required_argument, 0, 'c'},
+                                        {"total", required_argument, 0, 'n'},
+                                        {"seed", required_argument, 0, 's'},
+                                        {"small", no_argument, 0, 'm'},
+                                        {"verbose", no_argument, 0, 'b'},
+                                        {"variants", required_argument, 0, 'v'},
+                                        {"impl", required_argument, 0, 'i'},
+                                        {"dtype", required_argument, 0, 't'},
+                                        {"first", no_argument, 0, 'f'},
+                                        {"least", required_argument, 0, 'l'},
+                                        {0, 0, 0, 0}};
   *o = (options){.cases = 100, .seed = 1, .device = "pocl"};
   for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
     switch (c) {
@@ -52,6 +60,7 @@ static bool parse(int argc, char **argv, options *o) {
     case 'd': o->device = optarg; break;
     case 'c': o->cases = atoi(optarg); break;
     case 'n': o->total = atoi(optarg); break;
+    case 'l': o->least = atoi(optarg); break;
     case 's': o->seed = strtoull(optarg, NULL, 0); break;
     case 'm': o->small = true; break;
     case 'b': o->verbose = true; break;
@@ -69,6 +78,18 @@ static int count_impls(const clade_op *op) {
   int n = 0;
   while (n < OP_IMPLS && op->impls && op->impls[n].name) n++;
   return n;
+}
+
+/* Who says no cost, as other libraries do, is asked for by name alone; the last one is taken without. */
+static bool takes_turns(const clade_op *op, int impl) { return op->impls[impl].cost || !op->impls[impl + 1].name; }
+
+static int nth_in_turn(const clade_op *op, int number) {
+  int turns = 0, all = count_impls(op);
+  for (int i = 0; i < all; i++) turns += takes_turns(op, i);
+  if (turns) number %= turns;
+  for (int i = 0; i < all; i++)
+    if (takes_turns(op, i) && number-- == 0) return i;
+  return 0;
 }
 
 /* The line "name number" of a file; 0: none. */
@@ -97,17 +118,17 @@ static bool check_variants(const op_target *t, const char *path) {
 
 static bool check_coverage(const op_target *t, const op_tally *tally, const char *only) {
   for (int i = 0; i < count_impls(t->op); i++) {
-    printf("%s: %s computed %d nodes%s%s\n", t->op->name, t->op->impls[i].name, tally->impl[i],
-           tally->impl[i] || !tally->refusal[i][0] ? "" : "; refused: ", tally->impl[i] ? "" : tally->refusal[i]);
+    printf("%s: %s computed %d cases%s%s\n", t->op->name, t->op->impls[i].name, tally->cases[i],
+           tally->cases[i] || !tally->refusal[i][0] ? "" : "; refused: ", tally->cases[i] ? "" : tally->refusal[i]);
   }
   for (int i = 0; i < count_impls(t->op); i++)
-    if (only && !tally->impl[i] && strcmp(t->op->impls[i].name, only) == 0) {
+    if (only && !tally->cases[i] && strcmp(t->op->impls[i].name, only) == 0) {
       fprintf(stderr, "%s: %s computed nothing: %s\n", t->op->name, only, tally->refusal[i]);
       return false;
     }
   int last = count_impls(t->op) - 1;
   bool view = t->op->flags & CLADE_OP_VIEW; /* no step */
-  if (last >= 0 && !view && !tally->impl[last]) {
+  if (last >= 0 && !view && !tally->cases[last]) {
     fprintf(stderr, "%s: %s, which runs everywhere, was never used\n", t->op->name, t->op->impls[last].name);
     return false;
   }
@@ -123,12 +144,13 @@ static bool check_coverage(const op_target *t, const op_tally *tally, const char
   return true;
 }
 
-/* The number of the one that was asked for, else that of the case's turn. */
-static int impl_of(const op_target *t, const options *o, int number) {
-  int n = count_impls(t->op);
+/* The number of the one that was asked for, else that of the case's turn: cases with gradients, which are every fourth
+ * one, take turns of their own. */
+static int impl_of(const op_target *t, const options *o, const op_case *c, bool gradients) {
+  int n = count_impls(t->op), quarter = c->number / 4;
   for (int i = 0; o->impl && i < n; i++)
     if (strcmp(t->op->impls[i].name, o->impl) == 0) return i;
-  return n ? number % n : 0;
+  return nth_in_turn(t->op, c->gradient ? quarter : gradients ? c->number - quarter : c->number);
 }
 
 /* Of each element type. */
@@ -140,12 +162,42 @@ static int count_cases(const op_target *t, const options *o) {
   return dtypes > 1 ? o->cases : 2 * o->cases;
 }
 
+static uint64_t seed_of(const options *o, const op_case *c) {
+  return o->seed * 1000003u + (uint64_t)c->dtype * 65536u + (uint64_t)c->number;
+}
+
 static bool run_case(const op_target *t, const options *o, clade_dtype dtype, int i, bool fp64, op_tally *tally) {
-  op_case c = {.dtype = dtype, .number = i, .small = o->small, .light = o->total > 0, .fp64 = fp64};
-  uint64_t seed = o->seed * 1000003u + (uint64_t)dtype * 65536u + (uint64_t)i;
-  c.gradient = t->op->grad && dtype == CLADE_F32 && i % 4 == 3;
-  if (o->small && t->op->grad && dtype == CLADE_F32) c.gradient = i % 3 == 2;
-  return op_case_run(t, &c, seed, impl_of(t, o, i), tally);
+  op_case c = {.dtype = dtype, .number = i, .small = o->small, .light = o->total > 0, .fp64 = fp64, .impl = ""};
+  bool gradients = t->op->grad && dtype == CLADE_F32;
+  c.gradient = gradients && (o->small ? i % 3 == 2 : i % 4 == 3);
+  int impl = impl_of(t, o, &c, gradients && !o->small);
+  if (count_impls(t->op)) c.impl = t->op->impls[impl].name;
+  return op_case_run(t, &c, seed_of(o, &c), impl, tally) != OP_FAILED;
+}
+
+/* Of an implementation that refuses many cases there are few until now. Others are drawn until it has as many as asked;
+ * nothing is compiled for them, since another shape costs microseconds and another kernel a second. */
+static bool run_more(const op_target *t, const options *o, int impl, bool fp64, op_tally *tally) {
+  const clade_dtype *dtypes = t->test->dtypes;
+  enum { MOST = 5000 };
+  for (int i = 0; i < MOST && tally->cases[impl] < o->least; i++)
+    for (int d = 0; dtypes[d] && tally->cases[impl] < o->least; d++) {
+      op_case c = {.dtype = dtypes[d], .number = count_cases(t, o) + i, .light = true, .more = true, .fp64 = fp64};
+      c.impl = t->op->impls[impl].name;
+      if (op_case_run(t, &c, seed_of(o, &c), impl, tally) == OP_FAILED) return false;
+    }
+  if (tally->cases[impl] >= o->least) return true;
+  fprintf(stderr, "%s: %s computed %d cases, and at least %d are wanted; it refused: %s\n", t->op->name,
+          t->op->impls[impl].name, tally->cases[impl], o->least, tally->refusal[impl]);
+  return false;
+}
+
+static bool run_least(const op_target *t, const options *o, bool fp64, op_tally *tally) {
+  bool ok = true;
+  clade__store_closed = true;
+  for (int i = 0; i < count_impls(t->op) && !(t->op->flags & CLADE_OP_VIEW); i++)
+    if (takes_turns(t->op, i)) ok = run_more(t, o, i, fp64, tally) && ok;
+  return ok;
 }
 
 /* All types' first cases come first, so that a run of few cases compiles the same programs as one of many: a build that
@@ -177,6 +229,7 @@ static bool run(const options *o, const op_test *test) {
   }
   printf("%s on %s\n", test->name, info.name);
   ok = run_cases(&t, o, info.fp64, &tally);
+  ok = ok && run_least(&t, o, info.fp64, &tally);
   printf("%s: %" PRId64 " elements, %" PRId64 " derivatives compared; at most %.2f of a bound used\n", test->name,
          tally.elements, tally.slopes, tally.worst);
   ok = ok && check_coverage(&t, &tally, o->impl);

@@ -31,6 +31,8 @@ typedef struct op_case {
   bool small;        /* no axis above 8 and few elements: this one runs under Oclgrind */
   bool light;        /* fewer elements, on a device that is slow at them */
   bool gradient;     /* derivatives are wanted: few elements, away from kinks */
+  bool more;         /* one of those that make up an implementation's number: not run by another one */
+  const char *impl;  /* whose turn it is; it may refuse the case. "": the op has none */
   bool fp64;         /* the device has doubles, and so correctly rounded libraries */
   /* written by draw */
   int n_in, n_out; /* n_out is 1 at first */

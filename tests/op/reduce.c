@@ -39,6 +39,12 @@ static void draw(op_case *c, op_random *r) {
                        : CLADE_SHAPE(n, op_integer(r, 1, n > 60000 ? 2 : 40));
     axes = way == 1 ? 2 : 1;
   }
+  if (real && kind < MAX && !c->gradient && strcmp(c->impl, "blocked") == 0) { /* all pixels of channels */
+    bool few = c->small;
+    shape = CLADE_SHAPE(op_integer(r, 1, 3), op_integer(r, 1, few ? 4 : 40), op_integer(r, 1, few ? 3 : 20),
+                        op_integer(r, 1, few ? 3 : 20));
+    axes = op_chance(r, 0.5) ? 0xc : 0xd;
+  }
   c->n_in = 1;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = shape};
   if (real) c->in[0].low = -1, c->in[0].high = 2;

@@ -12,6 +12,7 @@ enum { AXIS, LOG };
 
 static void draw(op_case *c, op_random *r) {
   clade_shape shape = op_draw_shape(r, c, 1, 4, c->gradient ? 40 : 10000);
+  if (!c->small && !c->gradient && !c->more && op_chance(r, 0.03)) shape = CLADE_SHAPE(2, op_integer(r, 65536, 250000));
   int axis = (int)op_integer(r, 0, shape.rank - 1);
   if (op_chance(r, 0.5)) axis = shape.rank - 1;
   double range = c->gradient ? 2 : op_chance(r, 0.25) ? 40 : 5;
