@@ -75,7 +75,7 @@ def main(root, cc):
         copy_tree(root, tree)
         with open(os.path.join(tree, PAGE), encoding="utf-8") as f:
             follow(f.read(), tree, room)
-        run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", f"-DCMAKE_C_COMPILER={cc}", "-DCMAKE_BUILD_TYPE=Debug",
+        run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", f"-DCMAKE_C_COMPILER={cc}", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O0",
              "-DCLADE_TESTS=ON", "-DCLADE_WERROR=ON", "-DCLADE_CLI=OFF", "-DCLADE_EXAMPLES=OFF"],
             quiet=True)
         run(["cmake", "--build", build, "--target", "clade", "clade_static", "op_test"], quiet=True)

@@ -218,7 +218,9 @@ static double plan_model(clade_model_fn *model, int64_t channels, int64_t side, 
   OK(clade_func_get_info(shaped, &info));
   print_message("%s, batch %d: %d steps, arena %" PRIu64 ", %.3f of the bound; planned in %.3f s\n", what, (int)batch,
                 info.steps, info.arena_bytes, ratio, info.compile_seconds);
+#ifndef __SANITIZE_ADDRESS__ /* it slows the planner down many times */
   assert_true(info.compile_seconds < 1);
+#endif
   clade_func_release(shaped);
   clade_func_release(func);
   return ratio;
