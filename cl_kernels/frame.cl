@@ -22,6 +22,7 @@ BODY(piece)(const long item, ARGS) {
   const STORAGE(T) fill = (STORAGE(T))((ulong)fill_high << 32 | fill_low);
   const index_t end = (index_t)min((item + 1) * piece, (long)total), step = strides.s7;
   STORAGE(T) line[LINE];
+  const __global STORAGE(T) *behind = x; /* what was read last: what comes next is on its way while a line is written */
   for (index_t at = (index_t)(item * piece), done; at < end; at += done) {
     const index_t count = min(end - at, (index_t)LINE);
     done = 0;
@@ -51,13 +52,17 @@ BODY(piece)(const long item, ARGS) {
       else
         for (; i < min(ends, run); i++) line[k + i] = x[from + i * step];
       for (; i < run; i++) line[k + i] = fill;
+      if (inside) behind = x + from + run * step;
       k += run;
     }
     if (done) continue;
     done = count;
     index_t i = 0;
 #if LINE >= 16
-    for (; i + 16 <= count; i += 16) PASS16(T, y + at + i, line + i, stream);
+    for (; i + 16 <= count; i += 16) {
+      SOON(behind + i);
+      PASS16(T, y + at + i, line + i, stream);
+    }
 #endif
     for (; i < count; i++) y[at + i] = line[i];
   }

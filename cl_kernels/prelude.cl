@@ -239,7 +239,7 @@ static inline float16 clade_erf(float16 x) {
   r = fma(r, t, (float16)(-1.06777877e-1f));
   r = fma(r, t, (float16)(-6.34846687e-1f));
   r = fma(r, t, (float16)(-1.28717512e-1f));
-  r = copysign(1.0f - clade_exp(fma(r, t, -t)), x);
+  r = copysign(1.0f - clade_exp_below(fma(r, t, -t)), x);
   float16 p = fma(s, (float16)(-5.96761703e-4f), (float16)(4.99119423e-3f));
   p = fma(p, s, (float16)(-2.67681349e-2f));
   p = fma(p, s, (float16)(1.12819925e-1f));
@@ -256,7 +256,7 @@ static inline float16 clade_erfc(float16 x) {
   const float16 c = fma(t, (float16)(-1.74609334439e-4f), (float16)(-2.2089466988e-3f));
   const float16 d = fma(t, (float16)(-7.31084499299e-6f), (float16)(8.19636677861e-5f));
   const float16 p = fma(fma(d, s, c), s * s, fma(b, s, a));
-  const float16 e = clade_exp(p * t);
+  const float16 e = clade_exp_below(p * t);
   return x < 0.0f ? 2.0f - e : e;
 }
 #else
