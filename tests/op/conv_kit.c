@@ -73,7 +73,7 @@ void conv_common(op_case *c, op_random *r) {
     i[DILATION + k] = 1;
     i[PAD + k] = pad;
     i[PAD + k + 2] = op_chance(r, 0.7) ? pad : 1;
-    i[SIZE + k] = (int)op_integer(r, 3, c->small || c->gradient ? 6 : 40);
+    i[SIZE + k] = (int)op_integer(r, 3, c->small || c->gradient ? 6 : 70);
   }
   snprintf(c->note, sizeof c->note, "%d x %d stride 2 pads %d %d %d %d", taps, taps, i[PAD], i[PAD + 1], i[PAD + 2],
            i[PAD + 3]);
