@@ -306,16 +306,27 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)(ARGS) {
 #ifdef WANT_conv2d_weights_flat
 /* For windows of one place without padding: a product of two matrices that both lie along the places, which are summed.
  * Channels of one operand, `b`, become lanes: a run of its places is copied, PANEL channels beside each other. Channels
- * of the other, `a`, are rows, read where they are. Runs are pieces of a line, or lines that are one step apart;
+ * of the other, `a`, are rows, read where they are. BLOCKED: both lie in blocks of 16 channels, which is what a panel is,
+ * and are read where they are. Runs are pieces of a line, or lines that are one step apart;
  * without a stride an image is one line. A block of rows x channels is one work-item's, for the runs of one part. */
-APART static void FN(multiply)(const __global STORAGE(T) * a, int pitch, int rows, int by, int n, int lines, int step,
-                               const float *b, bool add, int lanes, int columns, __global float *out) {
+#if BLOCKED
+#define AT(c, apart) ((c) / 16 * (apart) + (c) % 16)
+#define B            const __global STORAGE(T)
+#define LANES(p, v)  LOADN(WIDTH, T, b, (p) * b_by + (v) * WIDTH)
+#else
+#define AT(c, apart) ((c) * (apart))
+#define B            const float
+#define LANES(p, v)  VLOAD(v, b + (p) * b_by)
+#endif
+APART static void FN(multiply)(const __global STORAGE(T) * a, int first, int apart, int rows, int by, int n, int lines,
+                               int step, B *b, int b_by, int b_step, bool add, int lanes, int pitch,
+                               __global float *out) {
   VECTOR sum[ROWS][VECTORS];
   const __global STORAGE(T) * row[ROWS];
 #pragma unroll
   for (int r = 0; r < ROWS; r++) {
-    row[r] = a + min(r, rows - 1) * pitch;
-    SOON(out + min(r, rows - 1) * columns);
+    row[r] = a + AT(first + min(r, rows - 1), apart);
+    SOON(out + min(r, rows - 1) * pitch);
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) sum[r][v] = (VECTOR)(0);
   }
@@ -324,7 +335,7 @@ APART static void FN(multiply)(const __global STORAGE(T) * a, int pitch, int row
     for (int p = 0; p < n; p++) {
       VECTOR one[VECTORS];
 #pragma unroll
-      for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, b + p * PANEL);
+      for (int v = 0; v < VECTORS; v++) one[v] = LANES(p, v);
 #pragma unroll
       for (int r = 0; r < ROWS; r++) {
         const VECTOR other = (VECTOR)(LOAD(T, row[r], p * by));
@@ -332,14 +343,14 @@ APART static void FN(multiply)(const __global STORAGE(T) * a, int pitch, int row
         for (int v = 0; v < VECTORS; v++) sum[r][v] = fma(other, one[v], sum[r][v]);
       }
     }
-    b += n * PANEL;
+    b += b_step;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) row[r] += step;
   }
 #pragma unroll
   for (int r = 0; r < ROWS; r++) {
     if (r >= rows) continue;
-    __global float *to = out + r * columns;
+    __global float *to = out + r * pitch;
     float part[PANEL];
 #pragma unroll
     for (int v = 0; v < VECTORS; v++)
@@ -357,14 +368,17 @@ static inline int4 FN(place)(int run, int lines, int span, int cuts, int strips)
   return (int4)(run / (strips * cuts), run / strips % cuts * lines, run % strips * span, 0);
 }
 
+#if !BLOCKED
 /* Lines of a later tile or run are asked for while this one is multiplied: they lie too far apart to be foreseen. */
 static inline void FN(ask)(const __global STORAGE(T) * p, int n, int lines, int step) {
   for (int line = 0; line < lines; line++)
     for (int i = 0; i < n; i += 16) SOON(p + line * step + i);
 }
+#endif
 
 /* sizes: images, groups, rows, channels, lines of an image, places of a line; a_by and b_by: the distances of images,
- * channels, lines and places; part: rows and channels of a block, places and lines of a run, runs of a part, parts. */
+ * channels or blocks of them, lines and places; part: rows and channels of a block, places and lines of a run, runs of a
+ * part, parts, from row to row of `out`. */
 BODY(block)
 (const int item, ARG(const STORAGE(T), a), ARG(const STORAGE(T), b), ARG(float, out), const index8_t sizes,
  const index8_t by, const index8_t part) {
@@ -378,28 +392,37 @@ BODY(block)
   const int step = whole ? by.s0 : by.s2, b_step = whole ? by.s4 : by.s6;
   const int n_rows = min(rows, (int)sizes.s2 - row0), n_channels = min(channels, (int)sizes.s3 - c0);
   const int all = whole ? sizes.s0 : sizes.s4, cuts = (all + lines - 1) / lines, strips = (sizes.s5 + span - 1) / span;
-  const int room = sizes.s0 * by.s4;
-  const int a0 = (group * sizes.s2 + row0) * by.s1, b0 = (group * sizes.s3 + c0) * by.s5;
-  const int tiles = (n_rows + ROWS - 1) / ROWS * ((n_channels + PANEL - 1) / PANEL);
-  const int share = (n_rows + n_channels + tiles - 1) / tiles; /* of rows and channels to come, for each tile */
+  const int pitch = part.s6, first_row = group * sizes.s2 + row0, first_lane = group * sizes.s3 + c0;
   USE(const STORAGE(T), a);
   USE(const STORAGE(T), b);
   USE(float, out);
-  float turned[TURNED] ALIGNED;
-  out += (own * sizes.s1 * sizes.s2 + group * sizes.s2 + row0) * sizes.s3 + c0;
+  out += (own * sizes.s1 * sizes.s2 + first_row) * pitch + c0;
   const int last = min((own + 1) * runs, (whole ? 1 : (int)sizes.s0) * cuts * strips);
+#if !BLOCKED
+  const int room = sizes.s0 * by.s4, a0 = first_row * by.s1, b0 = first_lane * by.s5;
+  const int tiles = (n_rows + ROWS - 1) / ROWS * ((n_channels + PANEL - 1) / PANEL);
+  const int share = (n_rows + n_channels + tiles - 1) / tiles; /* of rows and channels to come, for each tile */
+  float turned[TURNED] ALIGNED;
+#endif
   for (int i = own * runs; i < last; i++) {
-    const int4 now = FN(place)(i, lines, span, cuts, strips),
-               next = FN(place)(min(i + 1, last - 1), lines, span, cuts, strips);
+    const int4 now = FN(place)(i, lines, span, cuts, strips);
     const int n = min(span, (int)sizes.s5 - now.s2), n_lines = min(lines, all - now.s1);
+    const int at = now.s0 * by.s0 + now.s1 * step + now.s2 * by.s3;
+    const int b_at = now.s0 * by.s4 + now.s1 * b_step + now.s2 * by.s7;
+#if BLOCKED
+    for (int c = 0; c < n_channels; c += PANEL)
+      for (int r = 0; r < n_rows; r += ROWS) FN(multiply)
+    (a + at, first_row + r, by.s1, min(ROWS, n_rows - r), by.s3, n, n_lines, step,
+     b + b_at + AT(first_lane + c, (int)by.s5), by.s7, b_step, i > own * runs, min(PANEL, n_channels - c), pitch,
+     out + r * pitch + c);
+#else
+    const int4 next = FN(place)(min(i + 1, last - 1), lines, span, cuts, strips);
     const int space = (n * n_lines + 8) * PANEL, next_n = min(span, (int)sizes.s5 - next.s2);
-    const int at = a0 + now.s0 * by.s0 + now.s1 * step + now.s2 * by.s3;
-    const int b_at = b0 + now.s0 * by.s4 + now.s1 * b_step + now.s2 * by.s7;
     const int next_at = a0 + next.s0 * by.s0 + next.s1 * step + next.s2 * by.s3;
     const int next_b = b0 + next.s0 * by.s4 + next.s1 * b_step + next.s2 * by.s7;
     for (int c = 0; c < n_channels; c += PANEL)
       for (int l = 0; l < n_lines; l++) FN(copy_rows)
-    (b + b_at + c * by.s5 + l * b_step, room - b_at - c * by.s5 - l * b_step, by.s5, n_channels - c, n,
+    (b + b0 + b_at + c * by.s5 + l * b_step, room - b0 - b_at - c * by.s5 - l * b_step, by.s5, n_channels - c, n,
      turned + c / PANEL * space + l * n * PANEL);
     int asked = 0;
     for (int c = 0; c < n_channels; c += PANEL)
@@ -411,11 +434,12 @@ BODY(block)
             FN(ask)(b + next_b + (asked - n_rows) * by.s5, next_n * by.s7, min(lines, all - next.s1), b_step);
         if (i == own * runs && c == 0)
           for (int k = r + ROWS; k < min(r + 2 * ROWS, n_rows); k++)
-            FN(ask)(a + at + k * by.s1, n * by.s3, n_lines, step);
+            FN(ask)(a + a0 + at + k * by.s1, n * by.s3, n_lines, step);
         FN(multiply)
-        (a + at + r * by.s1, by.s1, min(ROWS, n_rows - r), by.s3, n, n_lines, step, turned + c / PANEL * space,
-         i > own * runs, min(PANEL, n_channels - c), sizes.s3, out + r * sizes.s3 + c);
+        (a + at, first_row + r, by.s1, min(ROWS, n_rows - r), by.s3, n, n_lines, step, turned + c / PANEL * space,
+         PANEL, n * PANEL, i > own * runs, min(PANEL, n_channels - c), pitch, out + r * pitch + c);
       }
+#endif
   }
 }
 
@@ -508,25 +532,27 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_lanes)(ARGS) {
 #undef ARGS
 
 #ifdef WANT_conv2d_weights_join
-/* A work-item joins the parts of a piece of the results. Where `rows` are told, each group of parts has so many of
- * `columns`, and the results have them the other way round. */
+/* A work-item joins the parts of a piece of the results, whose rows are `pitch` apart in a part. Where `rows` are told,
+ * each group of parts has so many of `columns`, and the results have them the other way round. */
 KERNEL(conv2d_weights_join)
 (ARG(const float, parts), ARG(STORAGE(T), w), const index_t outputs, const index_t count, const index_t piece,
- const index_t rows, const index_t columns) {
-  const index_t begin = get_global_id(0) * piece, end = min(begin + piece, outputs);
+ const index_t rows, const index_t columns, const index_t pitch) {
+  const index_t begin = get_global_id(0) * piece, end = min(begin + piece, outputs), part = outputs / columns * pitch;
   USE(const float, parts);
   USE(STORAGE(T), w);
-  index_t i = begin;
-  for (; rows == 0 && i + 16 <= end; i += 16) {
-    float16 sum = 0;
-    for (index_t part = 0; part < count; part++) sum += vload16(0, parts + part * outputs + i);
-    STORE16(T, w, i, sum);
-  }
-  for (; i < end; i++) {
+  for (index_t i = begin; i < end;) {
+    const index_t from = rows ? (i / rows / columns * rows + i % rows) * pitch + i / rows % columns
+                              : i / columns * pitch + i % columns;
+    if (rows == 0 && i + 16 <= end && i % columns + 16 <= columns) {
+      float16 sum = 0;
+      for (index_t k = 0; k < count; k++) sum += vload16(0, parts + k * part + from);
+      STORE16(T, w, i, sum);
+      i += 16;
+      continue;
+    }
     float sum = 0;
-    const index_t from = rows ? (i / rows / columns * rows + i % rows) * columns + i / rows % columns : i;
-    for (index_t part = 0; part < count; part++) sum += parts[part * outputs + from];
-    STORE(T, w, i, sum);
+    for (index_t k = 0; k < count; k++) sum += parts[k * part + from];
+    STORE(T, w, i++, sum);
   }
 }
 #endif
@@ -540,3 +566,6 @@ KERNEL(conv2d_weights_join)
 #undef SPACED
 #undef STRIDE
 #undef READ8
+#undef AT
+#undef B
+#undef LANES

@@ -50,9 +50,20 @@ static bool direct(const clade_query *q, int64_t parts, bool turned) {
   return parts == 1 && !turned && q->node->out[0].dtype == CLADE_F32;
 }
 
+static int64_t columns_of(const clade__weights *p, bool turned) { return CLADE_MAX(turned ? p->rows : p->columns, 1); }
+
+int64_t clade__weights_pitch(const clade_query *q, int64_t parts, bool turned) {
+  clade__weights p = clade__weights_of(q->node, false);
+  int64_t columns = columns_of(&p, turned);
+  return columns % 256 || direct(q, parts, turned) ? columns : columns + 16;
+}
+
 size_t clade__weights_scratch(const clade_query *q, int64_t parts, bool turned) {
-  size_t bytes = 0, outputs = (size_t)clade__weights_of(q->node, false).outputs;
-  bool fits = direct(q, parts, turned) || clade__mul((size_t)parts * sizeof(float), outputs, &bytes);
+  clade__weights p = clade__weights_of(q->node, false);
+  int64_t lines = p.outputs / columns_of(&p, turned);
+  size_t bytes = 0, pitch = (size_t)clade__weights_pitch(q, parts, turned);
+  if (direct(q, parts, turned)) return 0;
+  bool fits = clade__mul((size_t)parts * sizeof(float) * pitch, (size_t)lines, &bytes);
   return fits ? bytes : SIZE_MAX;
 }
 
@@ -80,7 +91,7 @@ clade_kernel_step *clade__weights_begin(clade_emit *e, const clade_query *q, con
   return s;
 }
 
-void clade__weights_join(clade_emit *e, const clade_query *q, int64_t parts, bool turned) {
+void clade__weights_join(clade_emit *e, const clade_query *q, int64_t parts, bool turned, bool spaced) {
   if (direct(q, parts, turned)) return;
   clade__weights p = clade__weights_of(q->node, false);
   int64_t piece = q->device->max_passes ? 1 : clade__piece(q->device, p.outputs, 1, 1024);
@@ -92,7 +103,8 @@ void clade__weights_join(clade_emit *e, const clade_query *q, int64_t parts, boo
   clade_emit_index(s, parts);
   clade_emit_index(s, piece);
   clade_emit_index(s, turned ? p.columns : 0);
-  clade_emit_index(s, p.rows);
+  clade_emit_index(s, columns_of(&p, turned));
+  clade_emit_index(s, spaced ? clade__weights_pitch(q, parts, turned) : columns_of(&p, turned));
   clade__emit_flat(s, q->device, (p.outputs + piece - 1) / piece);
 }
 
@@ -133,11 +145,18 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, ref_lines(q, &p));
   size_t global[3] = {(size_t)p.columns, (size_t)(p.groups * p.rows), (size_t)parts};
   clade_emit_range(s, 3, global, (size_t[]){16, 1, 1});
-  clade__weights_join(e, q, parts, false);
+  clade__weights_join(e, q, parts, false, false);
   return CLADE_OK;
 }
 
 static const clade_impl impls[] = {
+    {.name = "flat_blocked",
+     .accept = clade__weights_flat_blocked_accept,
+     .layouts = clade__weights_blocked_layouts,
+     .cost = clade__weights_flat_cost,
+     .workspace = clade__weights_flat_workspace,
+     .emit = clade__weights_flat_emit,
+     .space = &clade__weights_flat_blocked_space},
     {.name = "flat",
      .accept = clade__weights_flat_accept,
      .cost = clade__weights_flat_cost,

@@ -22,7 +22,9 @@ clade_kernel_step *clade__weights_open(clade_emit *e, const clade_query *q, cons
                                        int64_t parts, bool turned);
 clade_kernel_step *clade__weights_begin(clade_emit *e, const clade_query *q, const char *kernel,
                                         const clade__weights *p, int64_t parts);
-void clade__weights_join(clade_emit *e, const clade_query *q, int64_t parts, bool turned);
+void clade__weights_join(clade_emit *e, const clade_query *q, int64_t parts, bool turned, bool spaced);
+/* From row to row of parts that are `spaced`: so that rows do not meet in one set of a cache. */
+int64_t clade__weights_pitch(const clade_query *q, int64_t parts, bool turned);
 /* What that costs, in cycles of a core. */
 double clade__weights_join_cycles(const clade__weights *p, int64_t parts);
 
@@ -30,7 +32,10 @@ double clade__weights_join_cycles(const clade__weights *p, int64_t parts);
  * of this many cores. */
 enum { CLADE__WEIGHTS_UNITS = 8 };
 
-/* ---- flat: windows of one place ---- */
+/* ---- flat: windows of one place; dense, or with channels in blocks ---- */
+const char *clade__weights_flat_blocked_accept(const clade_query *q);
+void clade__weights_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
+extern const clade_space clade__weights_flat_blocked_space;
 const char *clade__weights_flat_accept(const clade_query *q);
 double clade__weights_flat_cost(const clade_query *q);
 size_t clade__weights_flat_workspace(const clade_query *q);

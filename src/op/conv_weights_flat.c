@@ -3,11 +3,14 @@
 
 #include <math.h>
 
-enum { SPAN = 256, TURNED = 65536, VECTORS = 2, PLACES_BEYOND = 8 };
+enum { SPAN = 256, BLOCKED_SPAN = 128, TURNED = 65536, BLOCK = 16, PLACES_BEYOND = 8 };
 enum { BLOCK_ROWS, BLOCK_LANES, PARTS, TURN, PARAMS }; /* turn: channels of y are lanes, those of x are rows */
 
 static int width_of(const clade_query *q) { return q->device->vector_f32 >= 16 ? 16 : 8; }
-static int tile_rows(const clade_query *q) { return width_of(q) == 16 ? 12 : 6; }
+static bool is_blocked(const clade_query *q) { return q->node->in[0].layout.block > 0; }
+/* A block is a panel. */
+static int panel_of(const clade_query *q, bool blocked) { return blocked ? BLOCK : 2 * width_of(q); }
+static int tile_rows(const clade_query *q, bool blocked) { return width_of(q) == 8 ? 6 : blocked ? 24 : 12; }
 
 const char *clade__weights_flat_accept(const clade_query *q) {
   const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
@@ -20,17 +23,30 @@ const char *clade__weights_flat_accept(const clade_query *q) {
   return p.n * p.outputs < 1 ? "made for what is not empty" : NULL;
 }
 
+const char *clade__weights_flat_blocked_accept(const clade_query *q) {
+  clade__weights p = clade__weights_of(q->node, true);
+  if (p.groups > 1 && (p.rows % BLOCK || p.inner % BLOCK)) return "groups end inside of a block of channels";
+  return clade__weights_flat_accept(q);
+}
+
+void clade__weights_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  (void)q;
+  (void)out;
+  in[0] = in[1] = (clade_layout){.axis = 1, .block = BLOCK};
+}
+
 /* Runs: pieces of lines, or lines that are one step apart. */
 typedef struct runs {
   int64_t span, lines, strips, count;
 } runs;
-static runs runs_of(const clade__weights *p) {
+static runs runs_of(const clade__weights *p, bool blocked) {
   bool whole = p->result[0] == 1;
-  int64_t all = whole ? p->n : p->result[0], line = p->result[1], strips = (line + SPAN - 1) / SPAN;
+  int64_t longest = blocked ? BLOCKED_SPAN : SPAN;
+  int64_t all = whole ? p->n : p->result[0], line = p->result[1], strips = (line + longest - 1) / longest;
   runs r = {.span = clade__up((line + strips - 1) / strips, 8)};
   if (strips == 1) r.span = line;
   r.strips = (line + r.span - 1) / r.span;
-  int64_t most = CLADE_MAX(SPAN / line, 1), cuts = (all + most - 1) / most;
+  int64_t most = CLADE_MAX(longest / line, 1), cuts = (all + most - 1) / most;
   r.lines = (all + cuts - 1) / cuts;
   r.count = r.strips * ((all + r.lines - 1) / r.lines) * (whole ? 1 : p->n);
   return r;
@@ -42,68 +58,72 @@ static int64_t parts_of(const runs *r, int64_t parts) { /* none of them empty */
 }
 
 /* Of all items; the longest counts once for each of some cores. */
-static double cycles_of(const clade_query *q, const clade__weights *p, const runs *r, const int32_t *row) {
+static double cycles_of(const clade_query *q, const clade__weights *p, const runs *r, bool blocked,
+                        const int32_t *row) {
   double all_rows = (double)(row[TURN] ? p->inner : p->rows), all_lanes = (double)(row[TURN] ? p->rows : p->inner);
   double rows = fmin(row[BLOCK_ROWS], all_rows), lanes = fmin(row[BLOCK_LANES], all_lanes);
-  double tile = tile_rows(q), panel = VECTORS * width_of(q), parts = (double)parts_of(r, row[PARTS]);
+  double tile = tile_rows(q, blocked), panel = panel_of(q, blocked), parts = (double)parts_of(r, row[PARTS]);
   double blocks = ceil(all_rows / row[BLOCK_ROWS]) * ceil(all_lanes / row[BLOCK_LANES]);
   double places = (double)r->lines * fmin((double)r->span, (double)p->result[1]);
-  double multiply = ceil(rows / tile) * ceil(lanes / panel) * (places * tile * 1.04 + 80);
-  double copy = 0.8 * places * lanes + 0.3 * places * rows + 200;
+  double multiply = ceil(rows / tile) * ceil(lanes / panel) * (places * tile * panel / (2 * width_of(q)) * 1.04 + 80);
+  double copy = (blocked ? 0.2 : 0.8) * places * lanes + (blocked ? 0.1 : 0.3) * places * rows + 200;
   double item = ceil((double)r->count / parts) * (multiply + copy) + 2000;
   double join = clade__weights_join_cycles(p, (int64_t)parts) + (row[TURN] ? 20000 + 2 * (double)p->outputs : 0);
   return (double)p->groups * blocks * parts * item + CLADE__WEIGHTS_UNITS * item + join;
 }
 
 /* Cuts of rows, of lanes, of the sum, either way round. */
-static bool rows(const clade_query *q, int i, int32_t *row) {
+static bool rows(const clade_query *q, bool blocked, int i, int32_t *row) {
   enum { DOWN = 5, ACROSS = 5, SUMS = 9 };
   static const int sums[SUMS] = {1, 2, 4, 6, 8, 12, 16, 32, 64};
   clade__weights p = clade__weights_of(q->node, true);
-  runs r = runs_of(&p);
+  runs r = runs_of(&p, blocked);
   if (i >= 2 * DOWN * ACROSS * SUMS) return false;
   row[TURN] = i / (DOWN * ACROSS * SUMS);
   row[PARTS] = sums[i / (DOWN * ACROSS) % SUMS];
-  int64_t all = row[TURN] ? p.inner : p.rows, lanes = row[TURN] ? p.rows : p.inner, panel = VECTORS * width_of(q);
-  int64_t most = CLADE_MAX(TURNED / (r.lines * r.span + PLACES_BEYOND) / panel * panel, panel);
+  int64_t all = row[TURN] ? p.inner : p.rows, lanes = row[TURN] ? p.rows : p.inner, panel = panel_of(q, blocked);
+  int64_t most = blocked ? 256 : CLADE_MAX(TURNED / (r.lines * r.span + PLACES_BEYOND) / panel * panel, panel);
   int64_t down = (all + 255) / 256 + i % DOWN, across = (lanes + most - 1) / most + i / DOWN % ACROSS;
-  row[BLOCK_ROWS] = (int32_t)clade__up((all + down - 1) / down, tile_rows(q));
+  row[BLOCK_ROWS] = (int32_t)clade__up((all + down - 1) / down, tile_rows(q, blocked));
   row[BLOCK_LANES] = (int32_t)clade__up((lanes + across - 1) / across, panel);
   return true;
 }
 
-static void start(const clade_query *q, int32_t *row) {
+static void start(const clade_query *q, bool blocked, int32_t *row) {
   clade__weights p = clade__weights_of(q->node, true);
   int32_t own[CLADE_MAX_PARAMS];
   double best = INFINITY;
   memset(row, 0, PARAMS * sizeof *row);
   if (clade__weights_flat_accept(q)) return;
-  runs r = runs_of(&p);
-  for (int i = 0; rows(q, i, own); i++) {
-    double now = cycles_of(q, &p, &r, own);
+  runs r = runs_of(&p, blocked);
+  for (int i = 0; rows(q, blocked, i, own); i++) {
+    double now = cycles_of(q, &p, &r, blocked, own);
     if (now >= best) continue;
     best = now;
     memcpy(row, own, PARAMS * sizeof *row);
   }
 }
 
-static bool listed(const clade_query *q, int i, int32_t *row) {
-  return !clade__weights_flat_accept(q) && rows(q, i, row);
-}
-
 static const char *const params[] = {"rows", "lanes", "parts", "turn", NULL};
-const clade_space clade__weights_flat_space = {sizeof(clade_space), params, start, listed};
+#define SPACE(NAME, IS_BLOCKED)                                                               \
+  static void NAME##_start(const clade_query *q, int32_t *row) { start(q, IS_BLOCKED, row); } \
+  static bool NAME##_rows(const clade_query *q, int i, int32_t *row) {                        \
+    return !clade__weights_flat_accept(q) && rows(q, IS_BLOCKED, i, row);                     \
+  }                                                                                           \
+  const clade_space clade__weights_##NAME##_space = {sizeof(clade_space), params, NAME##_start, NAME##_rows};
+SPACE(flat, false)
+SPACE(flat_blocked, true)
 
 static int64_t own_parts(const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, true);
-  runs r = runs_of(&p);
+  runs r = runs_of(&p, is_blocked(q));
   return parts_of(&r, q->row[PARTS]);
 }
 
 double clade__weights_flat_cost(const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, true);
-  runs r = runs_of(&p);
-  double flops = cycles_of(q, &p, &r, q->row) * 2 * q->device->vector_f32;
+  runs r = runs_of(&p, is_blocked(q));
+  double flops = cycles_of(q, &p, &r, is_blocked(q), q->row) * 2 * q->device->vector_f32;
   return clade__cost(q->device, flops, clade__node_bytes(q->node), 1);
 }
 
@@ -114,27 +134,33 @@ size_t clade__weights_flat_workspace(const clade_query *q) {
 clade_status clade__weights_flat_emit(clade_emit *e, const clade_query *q) {
   const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
   clade__weights p = clade__weights_of(q->node, true);
-  runs r = runs_of(&p);
+  bool blocked = is_blocked(q);
+  runs r = runs_of(&p, blocked);
   bool turn = q->row[TURN], strided = p.result[1] > 1 && w->stride[1] == 2;
   int64_t parts = own_parts(q), x_plane = p.source[0] * p.source[1], y_plane = p.result[0] * p.result[1];
-  const int64_t x[4] = {p.groups * p.inner * x_plane, x_plane, w->stride[0] * p.source[1], strided ? 2 : 1};
-  const int64_t y[4] = {p.groups * p.rows * y_plane, y_plane, p.result[1], 1}, *a = turn ? x : y, *b = turn ? y : x;
+  int64_t side = blocked ? BLOCK : 1, x_blocks = (p.groups * p.inner + side - 1) / side,
+          y_blocks = (p.groups * p.rows + side - 1) / side;
+  const int64_t x[4] = {x_blocks * side * x_plane, side * x_plane, side * w->stride[0] * p.source[1],
+                        strided ? 2 * side : side};
+  const int64_t y[4] = {y_blocks * side * y_plane, side * y_plane, side * p.result[1], side};
+  const int64_t *a = turn ? x : y, *b = turn ? y : x;
   int64_t all_rows = turn ? p.inner : p.rows, all_lanes = turn ? p.rows : p.inner;
   clade_kernel_step *s = clade__weights_open(e, q, "conv2d_weights_flat", !turn, parts, turn);
   clade_emit_define(s, "WIDTH", width_of(q));
-  clade_emit_define(s, "VECTORS", VECTORS);
-  clade_emit_define(s, "ROWS", tile_rows(q));
+  clade_emit_define(s, "VECTORS", panel_of(q, blocked) / width_of(q));
+  clade_emit_define(s, "ROWS", tile_rows(q, blocked));
+  clade_emit_define(s, "BLOCKED", blocked);
   clade_emit_define(s, "TURNED", TURNED);
-  clade_emit_define(s, "STRIDE", b[3]);
+  clade_emit_define(s, "STRIDE", blocked ? 1 : b[3]);
   clade_emit_index8(s, 6, (int64_t[]){p.n, p.groups, all_rows, all_lanes, p.result[0], p.result[1]});
   clade_emit_index8(s, 8, (int64_t[]){a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]});
-  clade_emit_index8(
-      s, 6,
-      (int64_t[]){q->row[BLOCK_ROWS], q->row[BLOCK_LANES], r.span, r.lines, (r.count + parts - 1) / parts, parts});
+  clade_emit_index8(s, 7,
+                    (int64_t[]){q->row[BLOCK_ROWS], q->row[BLOCK_LANES], r.span, r.lines, (r.count + parts - 1) / parts,
+                                parts, clade__weights_pitch(q, parts, turn)});
   int64_t down = (all_rows + q->row[BLOCK_ROWS] - 1) / q->row[BLOCK_ROWS];
   int64_t across = (all_lanes + q->row[BLOCK_LANES] - 1) / q->row[BLOCK_LANES];
   size_t global = (size_t)(down * across * p.groups * parts), local = 1;
   clade_emit_range(s, 1, &global, &local);
-  clade__weights_join(e, q, parts, turn);
+  clade__weights_join(e, q, parts, turn, true);
   return CLADE_OK;
 }

@@ -166,7 +166,7 @@ clade_status clade__weights_vec_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index8(s, 6, (int64_t[]){c.strip, c.strips, c.rows, c.channels, c.some[0], c.some[1]});
   size_t global = (size_t)(c.blocks * c.parts), local = 1;
   clade_emit_range(s, 1, &global, &local);
-  clade__weights_join(e, q, c.parts, false);
+  clade__weights_join(e, q, c.parts, false, false);
   return CLADE_OK;
 }
 
@@ -220,6 +220,6 @@ clade_status clade__weights_lanes_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index8(s, 7, (int64_t[]){c.strip, c.strips, 0, 0, 0, 0, c.channels});
   size_t global = (size_t)(c.blocks * c.parts), local = 1;
   clade_emit_range(s, 1, &global, &local);
-  clade__weights_join(e, q, c.parts, false);
+  clade__weights_join(e, q, c.parts, false, false);
   return CLADE_OK;
 }
