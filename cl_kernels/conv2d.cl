@@ -117,40 +117,85 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int panels, in
 /* Adds to a tile, or begins it: of each place the products of `runs` pieces of `length` floats. With DEPTHWISE each
  * channel of a place has a weight of its own. */
 #if DEPTHWISE
-#define STRIDE        PANEL
-#define LEFT(p, k, v) VLOAD(v, from[p] + k)
+#define STRIDE         PANEL
+#define LEFT(p, k, v)  VLOAD(v, from[p] + k)
+#define THERE(p, k, v) LOADN(WIDTH, T, from[p], k + v * WIDTH)
 #else
 #define STRIDE        1
 #define LEFT(p, k, v) (VECTOR)(from[p][k])
 #endif
-APART static void FN(multiply)(const float *w, const float *x, const int *place, const int *skip, int runs, int length,
-                               bool first, float *tile) {
+#define MULTIPLY(NAME, X, LEFT)                                                                                    \
+  APART static void NAME(const float *w, X *x, const int *place, const int *skip, int runs, int length, bool first, \
+                         float *tile) {                                                                             \
+    VECTOR sum[PLACES][VECTORS];                                                                                    \
+    X *from[PLACES];                                                                                                \
+    _Pragma("unroll") for (int p = 0; p < PLACES; p++) {                                                            \
+      from[p] = x + place[p];                                                                                       \
+      _Pragma("unroll") for (int v = 0; v < VECTORS; v++) sum[p][v] =                                               \
+          first ? (VECTOR)(0) : VLOAD(p * VECTORS + v, tile);                                                       \
+    }                                                                                                               \
+    for (int r = 0; r < runs; r++) {                                                                                \
+      const long begin = skip[r], end = begin + length;                                                             \
+      _Pragma("unroll 2") for (long k = begin; k < end; k += STRIDE, w += PANEL) {                                  \
+        VECTOR one[VECTORS];                                                                                        \
+        _Pragma("unroll") for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, w);                                   \
+        _Pragma("unroll") for (int p = 0; p < PLACES; p++) _Pragma("unroll") for (int v = 0; v < VECTORS; v++)      \
+            sum[p][v] = fma(LEFT(p, k, v), one[v], sum[p][v]);                                                      \
+      }                                                                                                             \
+    }                                                                                                               \
+    _Pragma("unroll") for (int p = 0; p < PLACES; p++) _Pragma("unroll") for (int v = 0; v < VECTORS; v++)          \
+        VSTORE(sum[p][v], p *VECTORS + v, tile);                                                                    \
+  }
+MULTIPLY(FN(multiply), const float, LEFT)
+
+#if DEPTHWISE
+MULTIPLY(FN(multiply_in_place), const __global STORAGE(T), THERE)
+
+/* The same for PLACES places of a line, `by` apart, some of whose taps lie beyond its `size` places: those count for
+ * nothing. `x` is the line's first block, `column` where the first place's first tap is. */
+APART static void FN(multiply_edge)(const float *w, const __global STORAGE(T) * x, int column, int by, int2 move,
+                                    int2 count, int size, float *tile) {
   VECTOR sum[PLACES][VECTORS];
-  const float *from[PLACES];
 #pragma unroll
-  for (int p = 0; p < PLACES; p++) {
-    from[p] = x + place[p];
+  for (int p = 0; p < PLACES; p++)
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) sum[p][v] = first ? (VECTOR)(0) : VLOAD(p * VECTORS + v, tile);
-  }
-  for (int r = 0; r < runs; r++) {
-    const long begin = skip[r], end = begin + length;
-#pragma unroll 2
-    for (long k = begin; k < end; k += STRIDE, w += PANEL) {
-      VECTOR one[VECTORS];
+    for (int v = 0; v < VECTORS; v++) sum[p][v] = (VECTOR)(0);
+  for (int r = 0; r < count.x; r++)
+    for (int k = 0; k < count.y; k++, w += PANEL) {
+      const __global STORAGE(T) *line = x + r * move.x;
 #pragma unroll
-      for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, w);
+      for (int p = 0; p < PLACES; p++) {
+        const int at = column + p * by + k * move.y, known = clamp(at, 0, size - 1);
 #pragma unroll
-      for (int p = 0; p < PLACES; p++)
-#pragma unroll
-        for (int v = 0; v < VECTORS; v++) sum[p][v] = fma(LEFT(p, k, v), one[v], sum[p][v]);
+        for (int v = 0; v < VECTORS; v++) {
+          const VECTOR left = LOADN(WIDTH, T, line, known * PANEL + v * WIDTH);
+          sum[p][v] = fma(at == known ? left : (VECTOR)(0), VLOAD(v, w), sum[p][v]);
+        }
+      }
     }
-  }
 #pragma unroll
   for (int p = 0; p < PLACES; p++)
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) VSTORE(sum[p][v], p * VECTORS + v, tile);
 }
+
+/* `many` places of a line from blocks: taps that lie in other lines than there are have been left out. */
+APART static void FN(multiply_line)(const float *w, const __global STORAGE(T) * x, int column, int by, int2 move,
+                                    int2 count, int size, int many, float *line) {
+  int place[PLACES], skip[MOST_TAPS];
+  const bool joined = move.y == 1;
+  const int runs = joined ? count.x : count.x * count.y, reach = (count.y - 1) * move.y;
+  for (int p = 0; p < PLACES; p++) place[p] = p * by * PANEL;
+  for (int r = 0; r < runs; r++) skip[r] = joined ? r * move.x : r / count.y * move.x + r % count.y * move.y * PANEL;
+  for (int i = 0; i < many; i += PLACES) { /* the last tile ends with the line */
+    const int p = max(min(i, many - PLACES), 0), at = column + p * by;
+    if (at >= 0 && at + (PLACES - 1) * by + reach < size)
+      FN(multiply_in_place)
+    (w, x + at * PANEL, place, skip, runs, joined ? count.y * PANEL : PANEL, true, line + p * PANEL);
+    else FN(multiply_edge)(w, x, at, by, move, count, size, line + p * PANEL);
+  }
+}
+#endif
 
 /* ---- the result ----
  * An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
@@ -301,9 +346,10 @@ BODY(box)(const int item, ARGS) {
   const bool joined = next.y == 1;
   const int runs = joined ? some.x : some.x * some.y, places = images * many.x * many.y;
   const int tiles = (places + PLACES - 1) / PLACES, panels = (rows + PANEL - 1) / PANEL;
-  const int x_plane = size.x * size.y, blocked = part.s6 & 1;
+  const int x_plane = size.x * size.y, blocked = part.s6 & 1, down = part.s6 & 2;
   const int x_channel = blocked ? 16 * x_plane : x_plane, x_channels = DEPTHWISE ? dims.s2 : dims.s1 * dims.s3;
   const int x_image = blocked ? (x_channels + 15) / 16 * x_channel : x_channels * x_plane;
+  const bool by_line = DEPTHWISE && blocked && part.s5 == 0 && count.x > 0 && PANEL == 16;
   const bool single = part.s5 == 0 && part.s4 >= dims.s3; /* one pass: a panel's tiles serve the next one too */
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), w);
@@ -319,7 +365,7 @@ BODY(box)(const int item, ARGS) {
     const int n = min((int)part.s4, (int)dims.s3 - c0), pitch = DEPTHWISE ? PANEL : n;
     const int2 base = place0 * mul + shift + (int2)(ty, tx) * move;
     last = some.x == 0 || (c0 + n >= dims.s3 && tx + some.y >= count.y && ty + some.x >= count.x);
-    if (some.x && n != known) {
+    if (some.x && !by_line && n != known) {
       known = n;
       for (int i = 0; i < tiles * PLACES; i++) { /* the last place again behind the last one */
         const int p = min(i, places - 1), line = p / many.y;
@@ -333,7 +379,7 @@ BODY(box)(const int item, ARGS) {
     for (int p = 0; p < panels; p++) {
       float *tile = block + (single ? 0 : p * tiles * TILE);
       const int n_rows = min(rows - p * PANEL, PANEL);
-      if (some.x && DEPTHWISE) FN(copy_box)
+      if (some.x && DEPTHWISE && !by_line) FN(copy_box)
       (x, row0 + p * PANEL, blocked ? PANEL : n_rows, pitch, blocked, x_channel, x_image, images, base, unit, held,
        size, source);
       if (some.x) {
@@ -344,10 +390,26 @@ BODY(box)(const int item, ARGS) {
         (w + p * taps.s3 + c0 * taps.s5 + (tap.x * taps.s1 + tap.y) * taps.s6, min(panels - p, at_once), taps.s3,
          taps.s4, part.s6 & 4 ? panels * PANEL : rows - p * PANEL, taps.s5, step.x * taps.s1 * taps.s6,
          step.y * taps.s6, some, n, weights);
-        for (int t = 0; t < tiles; t++) FN(multiply)
+        for (int t = 0; t < tiles && !by_line; t++) FN(multiply)
         (weights + p % at_once * slice, source, place + t * PLACES, skip, runs, joined ? some.y * pitch : pitch, begin,
          tile + t * TILE);
       }
+#if DEPTHWISE
+      for (int i = 0; by_line && i < images * many.x; i++) { /* taps in lines that there are */
+        const int at = base.x + i % many.x * mul.x, line = first.x + (line0 + i % many.x) * div.x;
+        const int begin = at < 0 ? min((move.x - 1 - at) / move.x, count.x) : 0;
+        const int end = at < size.x ? min((size.x - 1 - at) / move.x + 1, count.x) : 0;
+        const int2 own = (int2)(max(end - begin, 0), count.y);
+        FN(multiply_line)
+        (weights + begin * count.y * PANEL,
+         x + i / many.x * x_image + (row0 / 16 + p) * x_channel + (at + begin * move.x) * size.y * 16, base.y, mul.y,
+         (int2)(move.x * size.y * 16, move.y), own, size.y, many.y, block);
+        FN(finish)
+        (block, n_rows, many.y, div.y, down, y + (image0 + i / many.x) * y_s.s5, y_s, image0 + i / many.x,
+         row0 + p * PANEL, line * result.y + first.y + column0 * div.y EPILOGUE_PASS);
+      }
+      if (by_line) continue;
+#endif
       if (!last) continue;
       /* Lines that follow each other are one. */
       const bool whole = many.y == result.y && div.x == 1 && div.y == 1;
@@ -355,7 +417,7 @@ BODY(box)(const int item, ARGS) {
       for (int i = 0; i < images * pieces; i++) {
         const int line = first.x + (line0 + i % pieces) * div.x;
         FN(finish)
-        (tile + i * piece * PANEL, n_rows, piece, div.y, part.s6 & 2, y + (image0 + i / pieces) * y_s.s5, y_s,
+        (tile + i * piece * PANEL, n_rows, piece, div.y, down, y + (image0 + i / pieces) * y_s.s5, y_s,
          image0 + i / pieces, group * dims.s2 + row0 + p * PANEL,
          line * result.y + first.y + column0 * div.y EPILOGUE_PASS);
       }

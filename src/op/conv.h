@@ -50,7 +50,7 @@ typedef struct clade__conv_axis {
 clade__conv_axis clade__conv_axis_of(clade__map_1d map, int64_t result, int64_t source, int64_t kernel, int64_t first);
 
 /* ---- direct, for CPUs: images in blocks of channels, or dense ---- */
-extern const clade_space clade__gather_direct_space;
+extern const clade_space clade__gather_direct_space, clade__gather_to_blocked_space, clade__gather_blocked_space;
 const char *clade__gather_direct_accept(const clade_query *q);
 const char *clade__gather_blocked_accept(const clade_query *q);
 /* Weights in panels; also the result in blocks; also the source. */
@@ -59,10 +59,10 @@ void clade__gather_to_blocked_layouts(const clade_query *q, clade_layout *in, cl
 void clade__gather_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 double clade__gather_direct_cost(const clade_query *q);
 clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q);
-#define CLADE__GATHER_DIRECT(NAME, ACCEPT, LAYOUTS)                                                            \
-  {                                                                                                            \
-    .name = NAME, .accept = clade__gather_##ACCEPT##_accept, .layouts = clade__gather_##LAYOUTS##_layouts,     \
-    .cost = clade__gather_direct_cost, .emit = clade__gather_direct_emit, .space = &clade__gather_direct_space \
+#define CLADE__GATHER_DIRECT(NAME, ACCEPT, LAYOUTS)                                                                 \
+  {                                                                                                                 \
+    .name = NAME, .accept = clade__gather_##ACCEPT##_accept, .layouts = clade__gather_##LAYOUTS##_layouts,          \
+    .cost = clade__gather_direct_cost, .emit = clade__gather_direct_emit, .space = &clade__gather_##LAYOUTS##_space \
   }
 
 #endif

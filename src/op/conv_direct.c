@@ -98,13 +98,18 @@ static double held_of(const problem *p, const int32_t *row) {
 
 static bool single_pass(const problem *p, const int32_t *row) { return p->kind == ALL && p->g.inner <= row[DEPTH]; }
 
+/* Channels of their own from blocks: lines are read where they lie. */
+static bool by_line(const problem *p) { return p->depthwise && p->x_blocked && p->kind == ALL; }
+
+static int64_t most_places(const problem *p) { return (by_line(p) ? BLOCK / LANES : MOST_PLACES) - 16; }
+
 /* Cuts it into one more part until the kernel has room for it. */
 static void fit(const problem *p, int width, int32_t *row) {
   int64_t panel = row[VECTORS] * width, depth = p->depthwise ? LANES : CLADE_MIN((int64_t)row[DEPTH], p->g.inner);
   const int64_t total[] = {p->g.n, p->grid[0], p->grid[1]};
   for (int i = IMAGES; i <= COLUMNS; i++)
-    while (row[i] > 1 && (held_of(p, row) * (double)depth > SOURCE ||
-                          (int64_t)row[IMAGES] * row[LINES] * row[COLUMNS] > MOST_PLACES - 16)) {
+    while (row[i] > 1 && ((!by_line(p) && held_of(p, row) * (double)depth > SOURCE) ||
+                          (int64_t)row[IMAGES] * row[LINES] * row[COLUMNS] > most_places(p))) {
       int64_t parts = (total[i] + row[i] - 1) / row[i] + 1, part = (total[i] + parts - 1) / parts;
       if (i == COLUMNS && part > 4 * row[PLACES] && clade__up(part, row[PLACES]) < row[i])
         part = clade__up(part, row[PLACES]);
@@ -120,7 +125,9 @@ static double cycles(const clade_query *q, const problem *p, const int32_t *row)
   const clade__gather *g = &p->g;
   int width = width_of(q);
   double panel = row[VECTORS] * width, places = (double)row[IMAGES] * row[LINES] * row[COLUMNS];
-  double tiles = ceil(places / row[PLACES]), panels = ceil((double)CLADE_MIN(row[CHANNELS], g->rows) / panel);
+  double tiles = by_line(p) ? (double)row[IMAGES] * row[LINES] * ceil((double)row[COLUMNS] / row[PLACES])
+                            : ceil(places / row[PLACES]);
+  double panels = ceil((double)CLADE_MIN(row[CHANNELS], g->rows) / panel);
   double inner = (double)g->inner, depth = inner * p->mean_taps, l2 = (double)CLADE_MAX(q->device->l2_bytes, 1u << 18);
   double at_once = p->kind == ALL ? 1 : p->kind == LINE ? (double)p->taps[0] : p->mean_taps;
   double passes = ceil(inner / row[DEPTH]) * at_once;
@@ -130,7 +137,7 @@ static double cycles(const clade_query *q, const problem *p, const int32_t *row)
   double load = p->packed ? 1.5 : 1.5 * width;
   if (p->packed && (double)g->rows * depth * 4 > l2 / 2) load += width * 4 / 10.0;
   double weights = panels * depth * row[VECTORS] * load;
-  double element = p->x_blocked ? 0.2 : inner >= 8 && p->apart[1] * p->next[1] == 1 ? 0.5 : 1.5;
+  double element = by_line(p) ? 0.1 : p->x_blocked ? 0.2 : inner >= 8 && p->apart[1] * p->next[1] == 1 ? 0.5 : 1.5;
   double source = held_of(p, row) * inner * at_once * element;
   double finish = places * panels * panel * (p->y_blocked ? 0.25 : p->phases > 1 ? 2 : 0.6);
   double item = multiply + weights + source + finish + 3000;
@@ -145,7 +152,7 @@ enum { SHAPES = 20, SPLITS = 8 };
 static bool nth(const clade_query *q, const problem *p, int i, int32_t *row) {
   static const int splits[SPLITS] = {1, 2, 3, 4, 6, 8, 12, 16};
   int width = width_of(q), a = i % SHAPES, b = i / SHAPES, vectors = width == 4 ? 4 : p->depthwise ? LANES / width : 2;
-  int64_t panel = vectors * width, panels = (p->g.rows + panel - 1) / panel, most = MOST_PLACES - 16;
+  int64_t panel = vectors * width, panels = (p->g.rows + panel - 1) / panel, most = most_places(p);
   if (b >= SPLITS || (b && splits[b] > panels)) return false;
   int64_t n = CLADE_MAX(p->g.n, 1), y = CLADE_MAX(p->grid[0], 1), x = CLADE_MAX(p->grid[1], 1);
   int64_t box[] = {1, y, x};
@@ -172,8 +179,16 @@ static bool nth(const clade_query *q, const problem *p, int i, int32_t *row) {
   return true;
 }
 
-static void start(const clade_query *q, int32_t *row) {
+/* As the node will be in an implementation's layouts. */
+static problem problem_in(const clade_query *q, bool x_blocked, bool y_blocked) {
   problem p = problem_of(q->node);
+  p.x_blocked = x_blocked;
+  p.y_blocked = y_blocked;
+  p.packed = !p.depthwise;
+  return p;
+}
+
+static void start(const clade_query *q, problem p, int32_t *row) {
   int32_t own[PARAMS];
   double best = INFINITY;
   for (int i = 0; nth(q, &p, i, own); i++) {
@@ -184,13 +199,17 @@ static void start(const clade_query *q, int32_t *row) {
   }
 }
 
-static bool rows(const clade_query *q, int i, int32_t *row) {
-  problem p = problem_of(q->node);
-  return nth(q, &p, i, row);
-}
-
 static const char *const params[] = {"images", "lines", "columns", "channels", "places", "vectors", "depth", NULL};
-const clade_space clade__gather_direct_space = {sizeof(clade_space), params, start, rows};
+#define SPACE(NAME, X_BLOCKED, Y_BLOCKED)                                                                              \
+  static void NAME##_start(const clade_query *q, int32_t *row) { start(q, problem_in(q, X_BLOCKED, Y_BLOCKED), row); } \
+  static bool NAME##_rows(const clade_query *q, int i, int32_t *row) {                                                 \
+    problem p = problem_in(q, X_BLOCKED, Y_BLOCKED);                                                                   \
+    return nth(q, &p, i, row);                                                                                         \
+  }                                                                                                                    \
+  const clade_space clade__gather_##NAME##_space = {sizeof(clade_space), params, NAME##_start, NAME##_rows};
+SPACE(direct, false, false)
+SPACE(to_blocked, false, true)
+SPACE(blocked, true, true)
 
 /* ---- layouts ---- */
 const char *clade__gather_direct_accept(const clade_query *q) {

@@ -39,8 +39,11 @@ conv conv_draw(op_case *c, op_random *r) {
   i[ROWS] = few                 ? (int)op_integer(r, 1, 3)
             : op_chance(r, 0.1) ? AMONG(r, 48, 65, 100)
                                 : AMONG(r, 1, 2, 6, 8, 9, 16, 17);
-  if (op_chance(r, 0.1)) i[INNER] = i[ROWS] = 1; /* depthwise */
-  bool one = op_chance(r, 0.2);                  /* a window of one place, without padding */
+  if (op_chance(r, 0.1)) { /* depthwise */
+    i[INNER] = i[ROWS] = 1;
+    if (!few) i[GROUPS] = AMONG(r, 3, 16, 33);
+  }
+  bool one = op_chance(r, 0.2); /* a window of one place, without padding */
   for (int k = 0; k < 2; k++) {
     i[KERNEL + k] = one ? 1 : few ? (int)op_integer(r, 1, 3) : AMONG(r, 1, 1, 2, 3, 3, 3, 5, 7);
     i[STRIDE + k] = op_chance(r, 0.5) ? 1 : (int)op_integer(r, 1, 4);
