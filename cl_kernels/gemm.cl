@@ -65,8 +65,9 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
  * tile reads of an operand: for each step of the inner axis its ROWS rows of a, its columns of b, side by side.
  *
  * A work-item does one of plan.s0 x plan.s1 parts of a matrix. Of plan.s2 of the inner axis and plan.s3 rows it copies
- * the panels of a, which stay in the second cache; the first rows also copy those of b, plan.s4 columns at a time, one of
- * which stays in the first cache while all panels of a go by. Copies of plan.s5 columns are kept for the rows that
+ * the panels of a, which stay in the second cache; the first rows also copy those of b, one of which stays in the first
+ * cache while all panels of a go by: the first tile does, where floats lie side by side in rows, or plan.s4 columns
+ * together before it. Copies of plan.s5 columns are kept for the rows that
  * follow. The copies are in `space`, plan.s6 floats for each work-item. Sums that the next part of the inner axis goes on
  * with are in `sums`, which may be y itself. */
 #define VECTOR CLADE_PASTE(float, WIDTH)
@@ -127,7 +128,8 @@ static inline void FN(turn)(const __global RAW *from, const int flip, index_t st
       float8 x[8];
 #pragma unroll
       for (int l = 0; l < 8; l++) x[l] = EIGHT(from, min((index_t)(i + l), n - 1) * stride);
-      clade_turn(x);
+      clade_turn_within(x);
+      clade_turn_apart(x); /* last: tiles read single floats of a, and panels of b much later */
 #pragma unroll
       for (int l = 0; l < 8; l++) vstore8(x[l], 0, to + l * width + i);
     }
@@ -145,11 +147,11 @@ BODY(pack_a)
   else
     FN(copy)(from, flip, along, n, depth, to, ROWS);
 }
-/* `columns` of them, in panels; rows that lie side by side are read as long as they are. */
+/* `columns` of them, in panels; bytes that lie side by side are read as long as rows are. */
 BODY(pack_b)
 (const __global RAW *from, const int flip, index_t across, index_t along, index_t n, index_t columns, index_t depth,
  __global float *to) {
-  const index_t whole = across == 1 ? min(n, columns) / PANEL * PANEL : 0;
+  const index_t whole = INTEGER && across == 1 ? min(n, columns) / PANEL * PANEL : 0;
   const __global RAW *row = from;
   __global float *at = to;
   for (index_t k = 0; k < depth; k++, row += along, at += PANEL)
@@ -197,8 +199,11 @@ BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
   }
 }
 
+/* `fresh`: the panel of b is not there yet. It is read where it lies, rows `along` apart, and put down for the tiles that
+ * follow, which costs the products nothing; and what the next panel needs of a row is asked for, from afar. */
 __attribute__((always_inline)) static inline void
-FN(tile)(const int height, const __global float *a, const __global float *b, index_t depth, TILE_ARGS EPILOGUE_ARGS) {
+FN(tile)(const int height, const bool fresh, const __global float *a, const __global RAW *from, const index_t along,
+         __global float *b, index_t depth, TILE_ARGS EPILOGUE_ARGS) {
   VECTOR sum[ROWS][VECTORS];
 #pragma unroll
   for (int r = 0; r < height; r++) {
@@ -209,8 +214,21 @@ FN(tile)(const int height, const __global float *a, const __global float *b, ind
 #pragma unroll 4
   for (; depth; depth--, a += ROWS, b += PANEL) {
     VECTOR right[VECTORS];
+#if !INTEGER
+    if (fresh) {
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) right[v] = VLOAD(v, b);
+      for (int v = 0; v < VECTORS; v++) {
+        right[v] = LOADN(WIDTH, T, from, v * WIDTH);
+        ((__global VECTOR *)b)[v] = right[v]; /* what VSTORE is given from memory it takes in halves, again */
+      }
+      LATER(from + 2 * PANEL - 1);
+      from += along;
+    } else
+#endif
+    {
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++) right[v] = VLOAD(v, b);
+    }
 #pragma unroll
     for (int r = 0; r < height; r++) {
       const VECTOR left = a[r];
@@ -260,10 +278,11 @@ BODY(block)(const long item, GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const
   USE(SUM, sums);
   sums += batch * dims.s6 * dims.s7;
   space += item * plan.s6;
+  const bool beside = !INTEGER && b_s.s7 == 1;
   for (index_t k = 0; k == 0 || k < depth; k += plan.s2) {
     const index_t part = min(plan.s2, depth - k);
     const bool first = k == 0, last = k + part == depth;
-    __global float *b_part = space + plan.s3 * part + 8;
+    __global float *b_part = space + (plan.s3 * part + 8 + 15) / 16 * 16; /* begins with a line, as `space` does */
     for (index_t j = column0; j < column1; j += plan.s5) {
       const index_t to = min(j + plan.s5, column1);
       for (index_t i = row0; i < row1; i += plan.s3) {
@@ -274,19 +293,25 @@ BODY(block)(const long item, GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const
         ((const __global RAW *)(a + (i + r * height) * a_s.s6 + k * a_s.s7), FLIP(T), a_s.s6, a_s.s7,
          dims.s6 - i - r * height, part, space + r * part * ROWS);
         for (index_t c = j; c < to; c += PANEL) {
-          if (i == row0 && (c - j) % plan.s4 == 0) FN(pack_b)
-          ((const __global RAW *)(b + k * b_s.s6 + c * b_s.s7), FLIP(TB), b_s.s7, b_s.s6, dims.s7 - c,
-           min(plan.s4, to - c), part, b_part + (c - j) * part);
+          const bool fresh = i == row0 && beside && c + PANEL <= dims.s7;
+          const __global RAW *from = (const __global RAW *)(b + k * b_s.s6 + c * b_s.s7);
+          if (i == row0 && !fresh && (beside || (c - j) % plan.s4 == 0)) FN(pack_b)
+          (from, FLIP(TB), b_s.s7, b_s.s6, dims.s7 - c, beside ? PANEL : min(plan.s4, to - c), part,
+           b_part + (c - j) * part);
           const index_t columns = min((index_t)PANEL, column1 - c);
-          const __global float *left = space, *right = b_part + (c - j) * part;
+          const __global float *left = space;
+          __global float *right = b_part + (c - j) * part;
           for (index_t r = i; r < end; r += height, left += part * ROWS) {
             const index_t rows = min(height, end - r);
-            if (rows > HIGH) FN(tile)
-            (ROWS, left, right, part, y, sums, dims, alpha, batch, r, c, rows, columns, first, last EPILOGUE_PASS);
-            else if (rows > LOW) FN(tile)(HIGH, left, right, part, y, sums, dims, alpha, batch, r, c, rows, columns,
-                                          first, last EPILOGUE_PASS);
-            else FN(tile)(LOW, left, right, part, y, sums, dims, alpha, batch, r, c, rows, columns, first,
-                          last EPILOGUE_PASS);
+            if (fresh && r == i) FN(tile)
+            (ROWS, true, left, from, b_s.s6, right, part, y, sums, dims, alpha, batch, r, c, rows, columns, first,
+             last EPILOGUE_PASS);
+            else if (rows > HIGH) FN(tile)(ROWS, false, left, from, 0, right, part, y, sums, dims, alpha, batch, r, c,
+                                           rows, columns, first, last EPILOGUE_PASS);
+            else if (rows > LOW) FN(tile)(HIGH, false, left, from, 0, right, part, y, sums, dims, alpha, batch, r, c,
+                                          rows, columns, first, last EPILOGUE_PASS);
+            else FN(tile)(LOW, false, left, from, 0, right, part, y, sums, dims, alpha, batch, r, c, rows, columns,
+                          first, last EPILOGUE_PASS);
           }
         }
       }

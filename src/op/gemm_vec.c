@@ -11,7 +11,8 @@ enum { ROWS, VECTORS, DEPTH, BLOCK_ROWS, BLOCK_COLUMNS, PARTS, PARAMS };
 static const char *const params[] = {"rows", "vectors", "depth", "block_rows", "block_columns", "parts", NULL};
 
 /* Half of the first cache for a panel of b, three quarters of the second one for those of a. Where the result is low, b
- * goes by once and from afar: pieces of its rows are then copied that are long enough for whoever fetches ahead. */
+ * goes by once and from afar: pieces of rows of bytes are then copied that are long enough for whoever fetches ahead.
+ * Floats are copied by tiles. */
 static void start(const clade_query *q, int32_t *row) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
