@@ -163,7 +163,7 @@ static void count_impls(trial *t, const clade_func *func) {
 /* With the implementation that is this case's turn, or, where it refuses, with the one that selection takes. */
 static op_verdict compile(trial *t, int impl, clade_func **func) {
   char prefer[96];
-  if (!t->target->op->impls)
+  if (!t->target->op->impls || t->target->chosen)
     return clade_compile(t->graph, t->target->device, func) == CLADE_OK ? OP_PASSED : refused("clade_compile");
   snprintf(prefer, sizeof prefer, "%s=%s", t->target->op->name, t->target->op->impls[impl].name);
   clade_status status = clade_compile(t->graph, t->target->device, func, .prefer = prefer);

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "plan/plan.h"
 
@@ -19,20 +20,23 @@ typedef struct options {
   const char *op, *device, *variants, *impl, *dtype;
   int cases, total, least;
   uint64_t seed;
-  bool small, verbose, first;
+  bool small, verbose, first, once;
 } options;
 
 static int usage(const char *program) {
   fprintf(
       stderr,
       "usage: %s --op NAME [--device SPEC] [--cases N | --total N] [--seed N] [--small]\n"
-      "       [--least N] [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first]\n"
+      "       [--least N] [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first] [--once]\n"
       "  --cases N        random cases per element type (100); twice as many where there is one\n"
       "  --total N        random cases of all element types together, at least, most of them executed once, and of a\n"
       "                   quarter of the size: for devices that are slow at both\n"
       "  --least N        more cases of each implementation until there are N, of kernels that are compiled already\n"
       "  --small          one small case per implementation and element type, without guard zones: for Oclgrind\n"
       "  --impl NAME      this implementation alone, where it accepts; --dtype NAME: this element type alone\n"
+      "  --once           the first case that needs a kernel, by the implementation that is chosen and with the "
+      "program\n"
+      "                   cache; prints how long the process took to the result\n"
       "  --first          ends at the first case that fails\n"
       "  --variants FILE  fails where the op needs more kernels than its line there allows\n",
       program);
@@ -40,19 +44,13 @@ static int usage(const char *program) {
 }
 
 static bool parse(int argc, char **argv, options *o) {
-  static const struct option table[] = {{"op", required_argument, 0, 'o'},
-                                        {"device", required_argument, 0, 'd'},
-                                        {"cases", required_argument, 0, 'c'},
-                                        {"total", required_argument, 0, 'n'},
-                                        {"seed", required_argument, 0, 's'},
-                                        {"small", no_argument, 0, 'm'},
-                                        {"verbose", no_argument, 0, 'b'},
-                                        {"variants", required_argument, 0, 'v'},
-                                        {"impl", required_argument, 0, 'i'},
-                                        {"dtype", required_argument, 0, 't'},
-                                        {"first", no_argument, 0, 'f'},
-                                        {"least", required_argument, 0, 'l'},
-                                        {0, 0, 0, 0}};
+  static const struct option table[] = {{"op", required_argument, 0, 'o'},    {"device", required_argument, 0, 'd'},
+                                        {"cases", required_argument, 0, 'c'}, {"total", required_argument, 0, 'n'},
+                                        {"seed", required_argument, 0, 's'},  {"small", no_argument, 0, 'm'},
+                                        {"verbose", no_argument, 0, 'b'},     {"variants", required_argument, 0, 'v'},
+                                        {"impl", required_argument, 0, 'i'},  {"dtype", required_argument, 0, 't'},
+                                        {"first", no_argument, 0, 'f'},       {"least", required_argument, 0, 'l'},
+                                        {"once", no_argument, 0, 'e'},        {0, 0, 0, 0}};
   *o = (options){.cases = 100, .seed = 1, .device = "pocl"};
   for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
     switch (c) {
@@ -68,6 +66,7 @@ static bool parse(int argc, char **argv, options *o) {
     case 'i': o->impl = optarg; break;
     case 't': o->dtype = optarg; break;
     case 'f': o->first = true; break;
+    case 'e': o->once = true; break;
     default: return false;
     }
   }
@@ -238,14 +237,38 @@ static bool run(const options *o, const op_test *test) {
   return ok;
 }
 
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool run_once(const options *o, const op_test *test, double start) {
+  op_target t = {.test = test, .op = clade__op_find(test->name), .chosen = true};
+  op_tally tally = {0};
+  clade__store_stats stats = {0};
+  bool ok = clade_device_find(o->device, &t.device) == CLADE_OK;
+  int most = t.op->flags & CLADE_OP_VIEW ? 1 : 20;
+  for (int i = 0; ok && i < most && !stats.compiled && !stats.loaded; i++) {
+    op_case c = {.dtype = test->dtypes[0], .number = i, .impl = ""};
+    ok = op_case_run(&t, &c, seed_of(o, &c), 0, &tally) == OP_PASSED &&
+         clade__store_get_stats(t.device, &stats) == CLADE_OK;
+  }
+  printf("{\"op\":\"%s\",\"seconds\":%.3f,\"compiled\":%" PRIu64 ",\"loaded\":%" PRIu64 "}\n", test->name,
+         now() - start, stats.compiled, stats.loaded);
+  clade_device_release(t.device);
+  return ok;
+}
+
 int main(int argc, char **argv) {
+  const double start = now();
   options o;
   if (!parse(argc, argv, &o)) return usage(argv[0]);
   /* PoCL compiles every kernel a second time for a binary that can be fetched; tests of the cache are elsewhere */
-  if (clade_init(.no_cache = true) != CLADE_OK) return 1;
+  if (clade_init(.no_cache = !o.once) != CLADE_OK) return 1;
   clade__units_imitated = true; /* matrix units that this machine lacks: their kernels, but for the instruction */
   for (const op_test *const *test = tests; *test; test++)
-    if (strcmp((*test)->name, o.op) == 0) return !run(&o, *test);
+    if (strcmp((*test)->name, o.op) == 0) return !(o.once ? run_once(&o, *test, start) : run(&o, *test));
   fprintf(stderr, "op_test: there is no op \"%s\"\n", o.op);
   return 2;
 }
