@@ -22,6 +22,9 @@ typedef struct clade_compile_opt {
    * tuned since. */
   const char *choices;
   bool untuned; /* without tuning records: what each implementation starts from */
+  /* Only implementations that keep the bound of error that their op states: no convolution by Winograd's algorithm
+   * (docs/layouts.md). The environment's CLADE_STRICT=1 asks it for every func. */
+  bool strict;
 } clade_compile_opt;
 
 /* clade_compile(graph, device, &func [, .option = …]). `device` is number 0; with n_devices, devices[0] is number 1.

@@ -103,6 +103,9 @@ typedef struct clade_impl {
    * blocked as they are, others stay dense. Padding lanes may hold anything and become anything. `layouts` is unset. */
   bool any_layout;
   const char *file; /* the kernel file that its kernels are in; NULL: the op's */
+  /* Its results may be further off than the op promises, within a bound of its own that docs/layouts.md states: not
+   * taken where clade_compile(.strict) asks for what ops promise. */
+  bool loose;
   /* Whether it may use a matrix unit for such a node: then the device is asked for them before `accept` is. NULL: none.
    * Layouts and shapes are not yet known. */
   bool (*units)(const clade_node *n);

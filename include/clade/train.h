@@ -78,6 +78,7 @@ typedef struct clade_trainer {
   const char *trace;          /* Chrome trace of steps trace_from to trace_to; unset: 2 to 6 */
   int64_t trace_from, trace_to;
   const char *prefer;            /* as in clade_compile */
+  bool strict;                   /* as in clade_compile */
   clade_tune_mode tune;          /* measure the step's problems first, where nothing was resumed; unset: off */
   const volatile int *stop;      /* not 0: stop after the step under way (a signal handler may set it) */
   clade_train_observer *observe; /* on the calling thread */

@@ -90,6 +90,9 @@ typedef struct clade_layout {
   int16_t axis;
   uint16_t block; /* 0: dense */
   uint16_t interleave;
+  /* Not 0: weights of 3 x 3, brought into a base of tile x tile, 4 or 6, in which Winograd's algorithm convolves
+   * (docs/layouts.md). Implementations ask for it; clade_pack does not take it. */
+  uint16_t tile;
 } clade_layout;
 
 typedef struct clade_type {

@@ -104,7 +104,8 @@ char *clade_shape_text(const clade_shape *shape, char *text, size_t size) {
 bool clade_type_equal(const clade_type *a, const clade_type *b) {
   if (!a || !b) return false;
   return a->dtype == b->dtype && a->layout.block == b->layout.block &&
-         (!a->layout.block || (a->layout.axis == b->layout.axis && a->layout.interleave == b->layout.interleave)) &&
+         (!a->layout.block || (a->layout.axis == b->layout.axis && a->layout.interleave == b->layout.interleave &&
+                               a->layout.tile == b->layout.tile)) &&
          clade_shape_equal(&a->shape, &b->shape);
 }
 
@@ -129,6 +130,8 @@ clade_status clade_type_bytes(const clade_type *type, size_t *bytes) {
       return CLADE_FAIL(SHAPE, "a layout blocks axis %d, the shape has %d dimensions", layout->axis, stored.rank);
     CLADE_TRY(pad(layout->axis, layout->block, &stored));
     if (layout->interleave > 1 && layout->axis > 0) CLADE_TRY(pad(layout->axis - 1, layout->interleave, &stored));
+    for (int i = CLADE_MAX(stored.rank - 2, 0); layout->tile && i < stored.rank; i++)
+      if (i != layout->axis) stored.dim[i] = layout->tile;
   }
   CLADE_TRY(clade_shape_elements(&stored, &elements));
   return clade_dtype_bytes(type->dtype, elements, bytes);

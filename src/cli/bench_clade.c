@@ -18,7 +18,8 @@ static const clade_attr laid_table[] = {{"shape", CLADE_ATTR_SHAPE, offsetof(lai
 static clade_status laid_infer(clade_node *n) {
   const laid_attrs *a = n->attrs;
   n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = a->shape};
-  n->out[0].layout = (clade_layout){(int16_t)a->axis, (uint16_t)a->block, (uint16_t)a->interleave};
+  n->out[0].layout =
+      (clade_layout){.axis = (int16_t)a->axis, .block = (uint16_t)a->block, .interleave = (uint16_t)a->interleave};
   return CLADE_OK;
 }
 static const clade_op laid_op = {.size = sizeof(clade_op),

@@ -14,7 +14,8 @@ static clade__hash more_shape(clade__hash h, const clade_shape *shape) {
 }
 
 clade__hash clade__type_hash(clade__hash h, const clade_type *type) {
-  const int32_t head[4] = {(int32_t)type->dtype, type->layout.axis, type->layout.block, type->layout.interleave};
+  const clade_layout *l = &type->layout;
+  const int32_t head[5] = {(int32_t)type->dtype, l->axis, l->block, l->interleave, l->tile};
   return more_shape(clade__hash_more(h, head, sizeof head), &type->shape);
 }
 

@@ -7,7 +7,8 @@
 char *clade__type_text(const clade_type *type, char *text, size_t size) {
   char shape[512], layout[48] = "";
   if (type->layout.block)
-    snprintf(layout, sizeof layout, "{%d:%u:%u}", type->layout.axis, type->layout.block, type->layout.interleave);
+    snprintf(layout, sizeof layout, type->layout.tile ? "{%d:%u:%u:%u}" : "{%d:%u:%u}", type->layout.axis,
+             type->layout.block, type->layout.interleave, type->layout.tile);
   snprintf(text, size, "%s%s%s", clade_dtype_name(type->dtype), clade_shape_text(&type->shape, shape, sizeof shape),
            layout);
   return text;

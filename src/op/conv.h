@@ -57,8 +57,26 @@ const char *clade__gather_blocked_accept(const clade_query *q);
 void clade__gather_direct_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 void clade__gather_to_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 void clade__gather_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
+/* Where an operand of the epilogue, or the result, has an element, blocked or not. */
+void clade__gather_strides(const clade_type *t, const clade_shape *y, int64_t s[CLADE_MAX_RANK]);
 double clade__gather_direct_cost(const clade_query *q);
 clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q);
+/* ---- winograd, for CPUs: windows of 3 x 3, images in blocks of channels (docs/layouts.md) ---- */
+extern const clade_space clade__gather_winograd_space;
+const char *clade__gather_winograd_accept(const clade_query *q);
+void clade__gather_winograd_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
+double clade__gather_winograd_cost(const clade_query *q);
+clade_status clade__gather_winograd_emit(clade_emit *e, const clade_query *q);
+#define CLADE__GATHER_WINOGRAD                                                                                        \
+  {                                                                                                                   \
+    .name = "winograd", .accept = clade__gather_winograd_accept, .layouts = clade__gather_winograd_layouts,           \
+    .cost = clade__gather_winograd_cost, .emit = clade__gather_winograd_emit, .space = &clade__gather_winograd_space, \
+    .file = "conv2d_winograd", .loose = true                                                                          \
+  }
+/* Of pack: weights brought into its base. */
+double clade__winograd_weights_cost(const clade_query *q);
+clade_status clade__winograd_weights_emit(clade_emit *e, const clade_query *q);
+
 #define CLADE__GATHER_DIRECT(NAME, ACCEPT, LAYOUTS)                                                                 \
   {                                                                                                                 \
     .name = NAME, .accept = clade__gather_##ACCEPT##_accept, .layouts = clade__gather_##LAYOUTS##_layouts,          \

@@ -1,6 +1,7 @@
 /* Convolution over height and width, as cross-correlation: NCHW, with stride, padding, dilation and groups, and an
  * elementwise program at the end. Each result is within (K + 4) 2^-24 of sum |x w| over its K products, before the
- * program, besides the rounding to the stored type. */
+ * program, besides the rounding to the stored type; `winograd`, not taken where .strict asks for this, has a bound of
+ * its own (docs/layouts.md). */
 #include "op/conv.h"
 #include "op/epilogue.h"
 
@@ -88,6 +89,7 @@ static const clade_impl impls[] = {
     CLADE__GATHER_DIRECT("direct", blocked, blocked),
     CLADE__GATHER_DIRECT("direct_to_blocked", blocked, to_blocked),
     CLADE__GATHER_DIRECT("direct_dense", direct, direct),
+    CLADE__GATHER_WINOGRAD,
     {.name = "clblast", .accept = clade__conv_clblast_accept, .emit = clade__conv_clblast_emit},
     {.name = "ref", .accept = clade__gather_ref_accept, .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit},
     {0},

@@ -290,7 +290,7 @@ static void weights_strides(const problem *p, bool forward, int64_t panel, int64
 }
 
 /* An element is at image * s5 + channel / 16 * s4 + channel % 16 * s6 + pixel * s7. */
-static void strides_of(const clade_type *t, const clade_shape *y, int64_t s[CLADE_MAX_RANK]) {
+void clade__gather_strides(const clade_type *t, const clade_shape *y, int64_t s[CLADE_MAX_RANK]) {
   int64_t own[CLADE_MAX_RANK] = {0}, pixels = y->dim[2] * y->dim[3];
   clade__broadcast_strides(&t->shape, y, own);
   int64_t image = own[0], channel = own[1], pixel = y->dim[3] == 1 ? own[2] : own[3];
@@ -338,9 +338,9 @@ clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index8(s, 7,
                     (int64_t[]){row[IMAGES], row[LINES], row[COLUMNS], row[CHANNELS], row[DEPTH], p.kind,
                                 p.x_blocked + 2 * p.y_blocked + 4 * p.packed});
-  strides_of(&n->out[0], y, y_strides);
+  clade__gather_strides(&n->out[0], y, y_strides);
   clade_emit_index8(s, 8, y_strides);
-  for (int i = 2; i < n->n_in; i++) strides_of(&n->in[i], y, strides[i - 2]);
+  for (int i = 2; i < n->n_in; i++) clade__gather_strides(&n->in[i], y, strides[i - 2]);
   clade__epilogue_args(s, n, strides);
   int64_t items = (g->n + row[IMAGES] - 1) / row[IMAGES] * ((p.grid[0] + row[LINES] - 1) / row[LINES]) *
                   ((p.grid[1] + row[COLUMNS] - 1) / row[COLUMNS]) * ((g->rows + row[CHANNELS] - 1) / row[CHANNELS]);

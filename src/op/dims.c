@@ -105,7 +105,7 @@ void clade__node_stored(const clade_node *n, clade_type *in, clade_type *out, cl
 }
 
 static bool same_layout(clade_layout a, clade_layout b) {
-  return a.block == b.block && (!a.block || (a.axis == b.axis && a.interleave == b.interleave));
+  return a.block == b.block && (!a.block || (a.axis == b.axis && a.interleave == b.interleave && a.tile == b.tile));
 }
 
 uint64_t clade__elementwise(const clade_node *n, int out, int first) {

@@ -1,13 +1,28 @@
 /* To a blocked layout: the axis in blocks, elements of the axis before it interleaved. Padding lanes become zero. */
 #include <clade/ops.h>
 
+#include "op/conv.h"
 #include "op/pack.h"
 
 typedef clade__pack_attrs attrs;
 static const clade_attr table[] = {{"axis", CLADE_ATTR_I32, offsetof(attrs, axis), 1},
                                    {"block", CLADE_ATTR_I32, offsetof(attrs, block), 1},
                                    {"interleave", CLADE_ATTR_I32, offsetof(attrs, interleave), 1},
+                                   {"tile", CLADE_ATTR_I32, offsetof(attrs, tile), 1},
                                    {0}};
+
+/* Weights for Winograd's algorithm: conversions make it, builders do not. */
+static clade_status check_tile(const clade_node *n, int axis) {
+  const attrs *a = n->attrs;
+  const clade_shape *w = &n->in[0].shape;
+  bool windows = w->rank == 4 && w->dim[2] == 3 && w->dim[3] == 3 && n->in[0].dtype == CLADE_F32;
+  if (!a->tile ||
+      (windows && axis < 2 && a->block % CLADE__LANES == 0 && a->interleave <= 1 && (a->tile == 4 || a->tile == 6)))
+    return CLADE_OK;
+  return CLADE_FAIL(
+      INVALID, "pack: tile is %d; expected 4 or 6 for f32 weights of 3 x 3 in blocks of %d along axis 0 or 1, else 0",
+      a->tile, CLADE__LANES);
+}
 
 static clade_status infer(clade_node *n) {
   const attrs *a = n->attrs;
@@ -20,8 +35,12 @@ static clade_status infer(clade_node *n) {
     return CLADE_FAIL(INVALID, "pack: interleave is %d; expected 0 to %d", a->interleave, UINT16_MAX);
   if (a->interleave > 1 && axis == 0)
     return CLADE_FAIL(INVALID, "pack: interleave is %d, but there is no axis before axis 0", a->interleave);
+  CLADE_TRY(check_tile(n, axis));
   n->out[0] = n->in[0];
-  n->out[0].layout = (clade_layout){(int16_t)axis, (uint16_t)a->block, (uint16_t)a->interleave};
+  n->out[0].layout = (clade_layout){.axis = (int16_t)axis,
+                                    .block = (uint16_t)a->block,
+                                    .interleave = (uint16_t)a->interleave,
+                                    .tile = (uint16_t)a->tile};
   return CLADE_OK;
 }
 
@@ -58,10 +77,12 @@ int64_t clade__packed_blocks(const clade__packed *p) {
 
 /* ---- tiles ---- */
 enum { STRIP = 256 };
+static const char other_base[] = "it moves elements, and computes none";
 
 const char *clade__packed_tiles(const clade_query *q, const clade_type *blocked) {
   const char *reason = clade__cpu_only(q->device);
   if (reason) return reason;
+  if (blocked->layout.tile) return other_base;
   if (clade__element_bytes(blocked->dtype) != 4) return "it moves elements of 32 bits";
   return blocked->layout.block != CLADE__LANES || blocked->layout.interleave > 1 ? "blocks are of 16 elements" : NULL;
 }
@@ -92,7 +113,13 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- winograd ---- */
+static const char *winograd_accept(const clade_query *q) {
+  return q->node->out[0].layout.tile ? NULL : "for weights in another base";
+}
+
 /* ---- ref ---- */
+static const char *ref_accept(const clade_query *q) { return q->node->out[0].layout.tile ? other_base : NULL; }
 static double cost(const clade_query *q) { return clade__packed_cost(q, false); }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
@@ -113,7 +140,13 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
 
 static const clade_impl impls[] = {
     {.name = "tiles", .accept = tiles_accept, .layouts = layouts, .cost = tiles_cost, .emit = tiles_emit},
-    {.name = "ref", .layouts = layouts, .cost = cost, .emit = emit},
+    {.name = "winograd",
+     .accept = winograd_accept,
+     .layouts = layouts,
+     .cost = clade__winograd_weights_cost,
+     .emit = clade__winograd_weights_emit,
+     .file = "conv2d_winograd"},
+    {.name = "ref", .accept = ref_accept, .layouts = layouts, .cost = cost, .emit = emit},
     {0},
 };
 
@@ -137,6 +170,8 @@ clade_val clade_pack(clade_graph *g, clade_val x, clade_layout layout) {
   clade_status status = clade_val_type(g, x, &type);
   int axis = 0;
   if (status == CLADE_OK) status = clade__axis("x", layout.axis, type.shape.rank, &axis);
+  if (status == CLADE_OK && layout.tile)
+    status = CLADE_FAIL(INVALID, "pack: .tile is %u; expected 0: implementations ask for it", layout.tile);
   if (status != CLADE_OK) return clade__graph_fail(g, status, "pack");
   a.axis = axis;
   a.block = layout.block;

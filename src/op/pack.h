@@ -10,7 +10,7 @@ typedef struct clade__packed {
 } clade__packed;
 
 typedef struct clade__pack_attrs { /* of pack; unpack has none */
-  int32_t axis, block, interleave;
+  int32_t axis, block, interleave, tile;
 } clade__pack_attrs;
 
 clade__packed clade__packed_of(const clade_type *type);

@@ -27,6 +27,7 @@ static clade__pack_attrs attrs_of(clade_layout layout) {
   attrs.axis = layout.axis;
   attrs.block = layout.block;
   attrs.interleave = layout.interleave;
+  attrs.tile = layout.tile;
   return attrs;
 }
 

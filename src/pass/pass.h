@@ -11,7 +11,7 @@ typedef struct clade__pass_ctx {
                          still there, and the caller's to release. Never written to: it may be shared */
   int n_devices;
   const clade_device_info *devices; /* [n_devices] */
-  bool no_fusion;
+  bool no_fusion, strict;
   const char *prefer;                 /* "gemm=ref,…" or NULL */
   const clade__records *pins;         /* choices by exact problems; NULL: none */
   bool trusted;                       /* the pins' rows are taken as they are */

@@ -12,6 +12,7 @@ const char *clade__impl_refuses(const clade__pass_ctx *ctx, const clade_impl *im
   const char *want = clade__preferred(ctx->prefer, q->node->op->name, &length);
   if (want && !(strlen(impl->name) == length && strncmp(impl->name, want, length) == 0))
     return "another one was asked for";
+  if (impl->loose && ctx->strict) return "its error has a bound of its own, and .strict was asked for";
   return impl->accept ? impl->accept(q) : NULL;
 }
 

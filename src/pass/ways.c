@@ -2,8 +2,8 @@
 #include "pass/ways.h"
 
 bool clade__same_layout(clade_layout a, clade_layout b) {
-  return a.block == b.block &&
-         (!a.block || (a.axis == b.axis && CLADE_MAX(a.interleave, 1) == CLADE_MAX(b.interleave, 1)));
+  return a.block == b.block && (!a.block || (a.axis == b.axis && a.tile == b.tile &&
+                                             CLADE_MAX(a.interleave, 1) == CLADE_MAX(b.interleave, 1)));
 }
 
 /* ---- forms ---- */
@@ -199,7 +199,7 @@ static bool carried(const clade_shape *out, clade_layout layout, const clade_sha
   int shift = out->rank - in->rank, axis = layout.axis - shift;
   bool pairs = layout.interleave > 1;
   *have = (clade_layout){0};
-  if (shift < 0 || out->rank + 2 > CLADE_MAX_RANK) return false;
+  if (shift < 0 || out->rank + 2 > CLADE_MAX_RANK || layout.tile) return false;
   if (whole(in, axis, out, layout.axis) && (!pairs || whole(in, axis - 1, out, layout.axis - 1))) {
     *have = layout;
     have->axis = (int16_t)axis;

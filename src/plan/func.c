@@ -63,6 +63,7 @@ static clade_status func_new(clade_graph *graph, int n, clade_device *const *dev
   pthread_mutex_init(&func->lock, NULL);
   func->graph = clade_graph_retain(graph);
   func->no_fusion = how->no_fusion;
+  func->strict = how->strict;
   func->pins = clade__records_retain(how->pins);
   func->trusted = how->trusted;
   func->devices = clade__new((size_t)n, sizeof *func->devices);
@@ -119,6 +120,7 @@ static clade_status run_passes(clade_func *func, passes_fn *passes) {
                          .n_devices = func->n_devices,
                          .devices = infos,
                          .no_fusion = func->no_fusion,
+                         .strict = func->strict,
                          .prefer = func->prefer,
                          .pins = func->pins,
                          .trusted = func->trusted,
@@ -197,7 +199,12 @@ static clade_status read_choices(const char *text, clade__records **out) {
 
 static clade_status compile_with(clade_graph *graph, int n, clade_device *const *devices,
                                  const clade_compile_opt *opt) {
-  clade__how how = {.no_fusion = opt->no_fusion, .untuned = opt->untuned, .kernels = true, .prefer = opt->prefer};
+  const char *strict = getenv("CLADE_STRICT");
+  clade__how how = {.no_fusion = opt->no_fusion,
+                    .untuned = opt->untuned,
+                    .strict = opt->strict || (strict && !strcmp(strict, "1")),
+                    .kernels = true,
+                    .prefer = opt->prefer};
   clade_status status = opt->choices ? read_choices(opt->choices, &how.pins) : CLADE_OK;
   if (status == CLADE_OK) status = clade__compile(graph, n, devices, &how, opt->out);
   clade__records_release(how.pins);
@@ -248,8 +255,11 @@ static clade_status specialise(clade_func *func, int n, const clade_dim_value *d
   double start = now();
   clade_graph *bound;
   CLADE_TRY(clade__graph_bind(func->graph, n, dims, &bound));
-  const clade__how how = {
-      .no_fusion = func->no_fusion, .prefer = func->prefer, .pins = func->pins, .trusted = func->trusted};
+  const clade__how how = {.no_fusion = func->no_fusion,
+                          .strict = func->strict,
+                          .prefer = func->prefer,
+                          .pins = func->pins,
+                          .trusted = func->trusted};
   clade_status status = func_new(bound, func->n_devices, func->devices, &how, out);
   clade_graph_release(bound);
   CLADE_TRY(status);

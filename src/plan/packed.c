@@ -85,7 +85,7 @@ bool clade__packed_stale(const clade_run *run) {
 }
 
 static clade_status find(clade_vars *vars, int variable, clade_layout layout, clade__packed **out) {
-  const int64_t name[4] = {variable, layout.axis, layout.block, CLADE_MAX(layout.interleave, 1)};
+  const int64_t name[5] = {variable, layout.axis, layout.block, CLADE_MAX(layout.interleave, 1), layout.tile};
   clade__hash key = clade__hash_bytes(name, sizeof name);
   size_t at;
   if (!clade__map_get(&vars->packed_by, key, &at)) {

@@ -90,7 +90,7 @@ struct clade_func {
   int n_devices;
   clade_device **devices;
   bool shaped; /* planned: has steps */
-  bool no_fusion;
+  bool no_fusion, strict;
   char *prefer;
   clade__records *pins;   /* choices that were given; NULL: none */
   bool trusted;           /* their rows are */
@@ -124,7 +124,7 @@ struct clade_func {
 
 /* As clade_compile does, for the tuner too. Without `kernels` it gets none: clade__prepare is to follow. */
 typedef struct clade__how {
-  bool no_fusion, untuned, kernels;
+  bool no_fusion, untuned, strict, kernels;
   bool trusted; /* rows of pins need not be listed by their spaces: the tuner's own */
   const char *prefer;
   clade__records *pins;

@@ -10,7 +10,8 @@ clade_layout blocked_draw(const op_case *c, op_random *r, clade_shape *shape) {
   static const int blocks[] = {1, 2, 3, 8, 16};
   int axis = (int)op_integer(r, 0, shape->rank - 1);
   uint16_t interleave = (uint16_t)(axis > 0 ? (int)op_integer(r, 0, 4) : 0);
-  return (clade_layout){(int16_t)axis, (uint16_t)blocks[op_integer(r, 0, 4)], interleave};
+  return (clade_layout){
+      .axis = (int16_t)axis, .block = (uint16_t)blocks[op_integer(r, 0, 4)], .interleave = interleave};
 }
 
 clade_shape blocked_shape(const clade_shape *shape, clade_layout layout) {
@@ -44,7 +45,7 @@ static clade_status infer_dense(clade_node *n) {
 
 static clade_status infer_blocked(clade_node *n) {
   const blocked_attrs *a = n->attrs;
-  clade_layout layout = {(int16_t)a->axis, (uint16_t)a->block, (uint16_t)a->interleave};
+  clade_layout layout = {.axis = (int16_t)a->axis, .block = (uint16_t)a->block, .interleave = (uint16_t)a->interleave};
   n->out[0] = (clade_type){n->in[0].dtype, layout, a->shape};
   return CLADE_OK;
 }

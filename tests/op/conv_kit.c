@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 const clade_dtype conv_dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 /* Where a convolution is kept in op_case.i. */
@@ -29,6 +30,22 @@ conv conv_of(const op_case *c) {
 
 static int among(op_random *r, int n, const int *of) { return of[op_integer(r, 0, n - 1)]; }
 #define AMONG(r, ...) among(r, (int)CLADE_COUNT(((int[]){__VA_ARGS__})), (int[]){__VA_ARGS__})
+
+/* What Winograd's algorithm takes: 3 x 3, step 1, one group. */
+static void winograd(op_case *c, op_random *r) {
+  bool few = c->small || c->gradient;
+  int *i = c->i;
+  i[GROUPS] = 1;
+  i[INNER] = few ? (int)op_integer(r, 1, 3) : AMONG(r, 1, 2, 3, 7, 16, 17, 33, 64);
+  i[ROWS] = few ? (int)op_integer(r, 1, 3) : AMONG(r, 1, 2, 8, 9, 16, 17, 33, 48);
+  for (int k = 0; k < 2; k++) {
+    i[KERNEL + k] = 3;
+    i[STRIDE + k] = i[DILATION + k] = 1;
+    i[SIZE + k] = few ? (int)op_integer(r, 1, 6) : AMONG(r, 1, 2, 3, 4, 5, 6, 7, 8, 10, 14, 17, 28, 33);
+    for (int side = 0; side < 2; side++) i[PAD + k + 2 * side] = (int)op_integer(r, 0, 2);
+    i[SIZE + k] = CLADE_MAX(i[SIZE + k], 3 - i[PAD + k] - i[PAD + k + 2]);
+  }
+}
 
 conv conv_draw(op_case *c, op_random *r) {
   bool few = c->small || c->gradient;
@@ -59,6 +76,7 @@ conv conv_draw(op_case *c, op_random *r) {
     int least = (i[KERNEL + k] - 1) * i[DILATION + k] + 1 - i[PAD + k] - i[PAD + k + 2];
     i[SIZE + k] = CLADE_MAX(i[SIZE + k], least);
   }
+  if (strcmp(c->impl, "winograd") == 0 && c->dtype == CLADE_F32) winograd(c, r);
   while ((double)op_elements(&(clade_shape){4, {i[IMAGES], i[GROUPS] * i[ROWS], i[SIZE], i[SIZE + 1]}}) * i[INNER] *
              i[KERNEL] * i[KERNEL + 1] >
          (c->light ? 2e5 : 4e6))
@@ -134,4 +152,101 @@ void conv_reference(const conv *v, int want, const double *x, const double *w, c
   each_product(v, add, &(sums){want, x, w, y, out, count});
   for (int64_t i = 0; i < out->n; i++) out->bound[i] *= (count[i] + 4) * 0x1p-24;
   free(count);
+}
+
+/* ---- Winograd's algorithm ---- */
+/* How places, weights and results go into a base of side + 2 and back: absolute values. */
+typedef struct base {
+  int side;
+  double places[6][6], weights[6][3], results[4][6];
+} base;
+
+/* Of polynomials at `n` points and infinity. */
+static base base_of(int side, const double *point) {
+  base b = {.side = side};
+  int n = side + 1;
+  for (int i = 0; i <= n; i++) { /* the product of x - q over all points q but the i-th, and its value there */
+    double product[6] = {1}, value = 1;
+    for (int j = 0, degree = 0; j < n; j++) {
+      if (j == i) continue;
+      if (i < n) value *= point[i] - point[j];
+      for (int k = ++degree; k >= 0; k--) product[k] = (k ? product[k - 1] : 0) - point[j] * product[k];
+    }
+    for (int k = 0; k <= n; k++) b.places[i][k] = fabs(product[k]);
+    for (int k = 0; k < 3; k++) b.weights[i][k] = i < n ? fabs(pow(point[i], k) / value) : k == 2;
+    for (int k = 0; k < side; k++) b.results[k][i] = i < n ? fabs(pow(point[i], k)) : k == side - 1;
+  }
+  return b;
+}
+
+/* m by a, then by b: both are rows of six. */
+static void both(const double *m, int rows, int cols, const double *a, int outs, int step, double *out) {
+  double some[36] = {0};
+  for (int i = 0; i < outs; i++)
+    for (int k = 0; k < rows; k++)
+      for (int j = 0; j < cols; j++) some[i * 6 + j] += a[i * step + k] * m[k * 6 + j];
+  for (int i = 0; i < outs; i++)
+    for (int j = 0; j < outs; j++) {
+      out[i * 6 + j] = 0;
+      for (int k = 0; k < cols; k++) out[i * 6 + j] += a[j * step + k] * some[i * 6 + k];
+    }
+}
+
+typedef struct operand {
+  const clade_shape *shape;
+  const double *v;
+} operand;
+
+static double source_at(operand s, int64_t image, int64_t channel, int64_t y, int64_t x) {
+  const clade_dim *d = s.shape->dim;
+  bool there = y >= 0 && y < d[2] && x >= 0 && x < d[3];
+  return there ? fabs(s.v[((image * d[1] + channel) * d[2] + y) * d[3] + x]) : 0;
+}
+
+/* A tile's products of all inner channels. `data`: weights are turned. */
+static void tile_sums(const base *b, operand s, operand w, bool data, int64_t row, const int64_t at[3], double *sum) {
+  int64_t inner = s.shape->dim[1], out = w.shape->dim[1];
+  for (int64_t c = 0; c < inner; c++) {
+    double d[36] = {0}, g[36] = {0}, v[36], u[36];
+    const double *one = w.v + (data ? c * out + row : row * out + c) * 9;
+    for (int i = 0; i < b->side + 2; i++)
+      for (int j = 0; j < b->side + 2; j++) d[i * 6 + j] = source_at(s, at[0], c, at[1] + i, at[2] + j);
+    for (int k = 0; k < 9; k++) g[k / 3 * 6 + k % 3] = fabs(one[data ? 8 - k : k]);
+    both(d, b->side + 2, b->side + 2, b->places[0], b->side + 2, 6, v);
+    both(g, 3, 3, b->weights[0], b->side + 2, 3, u);
+    for (int k = 0; k < 36; k++) sum[k] += v[k] * u[k];
+  }
+}
+
+static void bound_of(const base *b, const conv *v, bool data, operand s, operand w, op_array *out) {
+  const clade_dim *y = out->shape.dim;
+  const int *pad = v->window.pad;
+  for (int64_t i = 0; i < y[0] * y[1]; i++)
+    for (int64_t line = 0; line < y[2]; line += b->side)
+      for (int64_t place = 0; place < y[3]; place += b->side) {
+        int64_t at[3] = {i / y[1], line + (data ? pad[0] - 2 : -pad[0]), place + (data ? pad[1] - 2 : -pad[1])};
+        double sum[36] = {0}, result[36];
+        tile_sums(b, s, w, data, i % y[1], at, sum);
+        both(sum, b->side + 2, b->side + 2, b->results[0], b->side, 6, result);
+        for (int64_t p = line; p < CLADE_MIN(line + b->side, y[2]); p++)
+          for (int64_t q = place; q < CLADE_MIN(place + b->side, y[3]); q++) {
+            double *bound = &out->bound[(i * y[2] + p) * y[3] + q];
+            double own = result[(p - line) * 6 + q - place] * ((double)s.shape->dim[1] + 24) * 0x1p-24;
+            *bound = CLADE_MAX(*bound, own);
+          }
+      }
+}
+
+void conv_winograd_bound(const conv *v, int want, const double *source, const double *w, op_array *out) {
+  const base bases[] = {base_of(2, (double[]){0, 1, -1}), base_of(4, (double[]){0, 0.625, -0.625, 1.5, -1.5})};
+  bool data = want == CONV_X;
+  for (int i = 0; i < 2; i++)
+    bound_of(&bases[i], v, data, (operand){data ? &v->y : &v->x, source}, (operand){&v->w, w}, out);
+}
+
+bool conv_is_loose(const op_case *c) {
+  const int *i = c->i;
+  for (int k = 0; k < 2; k++)
+    if (i[KERNEL + k] != 3 || i[STRIDE + k] != 1 || i[DILATION + k] != 1) return false;
+  return strcmp(c->impl, "winograd") == 0 && c->dtype == CLADE_F32 && i[GROUPS] == 1;
 }

@@ -26,4 +26,9 @@ enum { CONV_X, CONV_W, CONV_Y };
 /* The pass that computes `want` from the two others; `bound` is filled too. */
 void conv_reference(const conv *v, int want, const double *x, const double *w, const double *y, op_array *out);
 
+/* The implementation whose turn it is may be Winograd's; then widens `bound` to what docs/layouts.md states: the same
+ * computation on absolute values, with as many roundings. `want` is CONV_Y or CONV_X, the source x or y. */
+bool conv_is_loose(const op_case *c);
+void conv_winograd_bound(const conv *v, int want, const double *source, const double *w, op_array *out);
+
 #endif

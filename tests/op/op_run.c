@@ -166,11 +166,12 @@ static op_verdict compile(trial *t, int impl, clade_func **func) {
   if (!t->target->op->impls || t->target->chosen)
     return clade_compile(t->graph, t->target->device, func) == CLADE_OK ? OP_PASSED : refused("clade_compile");
   snprintf(prefer, sizeof prefer, "%s=%s", t->target->op->name, t->target->op->impls[impl].name);
-  clade_status status = clade_compile(t->graph, t->target->device, func, .prefer = prefer);
+  const bool strict = !t->target->op->impls[impl].loose; /* a loose one takes nobody else's turn */
+  clade_status status = clade_compile(t->graph, t->target->device, func, .prefer = prefer, .strict = strict);
   if (status == CLADE_NOT_FOUND) {
     snprintf(t->tally->refusal[impl], sizeof t->tally->refusal[impl], "%s", clade_last_error());
     if (t->c->more) return OP_NOT_RUN;
-    status = clade_compile(t->graph, t->target->device, func);
+    status = clade_compile(t->graph, t->target->device, func, .strict = strict);
   }
   return status == CLADE_OK ? OP_PASSED : refused("clade_compile");
 }

@@ -11,7 +11,8 @@ static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,
 enum { AXIS, BLOCK, INTERLEAVE, RANK, DIMS };
 
 static clade_layout layout_of(const op_case *c) {
-  return (clade_layout){(int16_t)c->i[AXIS], (uint16_t)c->i[BLOCK], (uint16_t)c->i[INTERLEAVE]};
+  return (clade_layout){
+      .axis = (int16_t)c->i[AXIS], .block = (uint16_t)c->i[BLOCK], .interleave = (uint16_t)c->i[INTERLEAVE]};
 }
 static clade_shape shape_of(const op_case *c) {
   clade_shape shape = {.rank = c->i[RANK]};

@@ -105,6 +105,7 @@ ATTEMPT(broadcast_rank, clade_broadcast(g, x, CLADE_SHAPE(3, 4)))
 ATTEMPT(broadcast_size, clade_broadcast(g, x, CLADE_SHAPE(2, 5, 4)))
 ATTEMPT(pack_block, clade_pack(g, x, (clade_layout){.axis = 1}))
 ATTEMPT(pack_interleave, clade_pack(g, x, (clade_layout){.axis = 0, .block = 2, .interleave = 2}))
+ATTEMPT(pack_tile, clade_pack(g, x, (clade_layout){.axis = 0, .block = 16, .tile = 6}))
 ATTEMPT(unpack_dense, clade_unpack(g, x))
 ATTEMPT(sum_of_blocked, clade_sum(g, clade_pack(g, x, (clade_layout){.axis = 1, .block = 2})))
 ATTEMPT(gemm_inner, clade_gemm(g, x, x))
@@ -143,6 +144,7 @@ static const struct {
     {broadcast_size, CLADE_SHAPE, "its dimension 1 is neither 1"},
     {pack_block, CLADE_INVALID, "block is 0"},
     {pack_interleave, CLADE_INVALID, "no axis before axis 0"},
+    {pack_tile, CLADE_INVALID, ".tile is 6; expected 0"},
     {unpack_dense, CLADE_INVALID, "x is dense"},
     {sum_of_blocked, CLADE_INVALID, "blocked layout (axis 1, block 2)"},
     {gemm_inner, CLADE_SHAPE, "the inner dimensions differ: a is [2, 3, 4], b is [2, 3, 4]"},

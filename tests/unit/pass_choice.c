@@ -26,7 +26,7 @@ static double dear(const clade_query *q) {
   (void)q;
   return 1e-4;
 }
-static const clade_impl impls[] = {{.name = "vec", .accept = no_nines, .cost = cheap, .space = &space},
+static const clade_impl impls[] = {{.name = "vec", .accept = no_nines, .cost = cheap, .space = &space, .loose = true},
                                    {.name = "mid", .cost = dear},
                                    {.name = "ref"},
                                    {0}};
@@ -62,15 +62,20 @@ static void put(const char *problem, const char *impl, int32_t a, int32_t b, cla
 }
 
 /* What a node f32[100] is given: "vec 4 64 cheapest". */
-static const char *chosen(const clade__records *pins, const char *prefer) {
+static const char *choose(const clade__records *pins, const char *prefer, bool strict) {
   static char text[80];
   clade_graph *g = new_graph();
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(100)), y = clade_node_add(g, &op, "n", NULL, 1, &x, NULL);
   clade__tuning layers = {.n = 1, .layer = {set}};
   tuning = &layers;
   clade_output(g, "y", y);
-  clade__pass_ctx ctx = {
-      .graph = g, .n_devices = 1, .devices = &device, .prefer = prefer, .pins = pins, .tuning = &tuning};
+  clade__pass_ctx ctx = {.graph = g,
+                         .n_devices = 1,
+                         .devices = &device,
+                         .prefer = prefer,
+                         .strict = strict,
+                         .pins = pins,
+                         .tuning = &tuning};
   assert_error(clade__pass_select(&ctx), CLADE_OK, "");
   const clade__node *n = &ctx.graph->nodes[2];
   if (n->row)
@@ -80,6 +85,8 @@ static const char *chosen(const clade__records *pins, const char *prefer) {
   clade_graph_release(ctx.graph);
   return text;
 }
+
+static const char *chosen(const clade__records *pins, const char *prefer) { return choose(pins, prefer, false); }
 
 static const clade__hash any = {0, 0};
 #define BUCKET "f32[112] -> f32"
@@ -119,6 +126,15 @@ static void what_does_not_hold_is_ignored(void **state) {
       .op = "toy.tuned", .problem = BUCKET, .impl = "vec", .n_params = 1, .param = {"rows"}, .value = {6}};
   assert_int_equal(clade__records_put(set, &r), CLADE_OK); /* parameters of another version */
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
+}
+
+/* Whoever is further off than the op promises is not taken, whatever was measured. */
+static void strict_takes_none_that_is_loose(void **state) {
+  (void)state;
+  assert_string_equal(choose(NULL, NULL, true), "mid cheapest");
+  put(BUCKET, "vec", 8, 128, any);
+  assert_string_equal(choose(NULL, NULL, true), "mid cheapest");
+  assert_string_equal(choose(NULL, NULL, false), "vec 8 128 measured");
 }
 
 static void starts_come_from_records_too(void **state) {
@@ -162,6 +178,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(records_choose, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_does_not_hold_is_ignored, set_up, tear_down),
       cmocka_unit_test_setup_teardown(starts_come_from_records_too, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(strict_takes_none_that_is_loose, set_up, tear_down),
       cmocka_unit_test_setup_teardown(pins_come_first, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,6 +157,11 @@ static void test_types(void **state) {
   b.layout.interleave = 2; /* the axis before is padded too */
   assert_int_equal(clade_type_bytes(&b, &bytes), CLADE_OK);
   assert_int_equal(bytes, 4 * 8 * 4);
+  clade_type w = {CLADE_F32, {.axis = 0, .block = 16}, CLADE_SHAPE(5, 7, 3, 3)}, base = w;
+  base.layout.tile = 6; /* windows of 3 x 3 become 6 x 6 */
+  assert_false(clade_type_equal(&w, &base));
+  assert_int_equal(clade_type_bytes(&base, &bytes), CLADE_OK);
+  assert_int_equal(bytes, 16 * 7 * 6 * 6 * 4);
   clade_type huge = {CLADE_F32, {0}, CLADE_SHAPE(INT64_MAX / 2)};
   assert_int_equal(clade_type_bytes(&huge, &bytes), CLADE_OVERFLOW);
   huge.layout = (clade_layout){.axis = 0, .block = 16};

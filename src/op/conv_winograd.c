@@ -1,0 +1,180 @@
+/* conv2d and conv2d_data by Winograd's algorithm, windows of 3 x 3: what it takes, how the work is cut up, what it
+ * costs. */
+#include "op/conv.h"
+#include "op/epilogue.h"
+
+#include <math.h>
+
+/* What the kernel keeps in private memory, in floats: on a thread's stack, which may be no more than 2 MiB. */
+enum { SOURCE = 332800, BLOCK = 65536 };
+/* Parameters: a side of a tile's results; tiles of a strip; channels of an item; panels at a time; tiles and vectors in
+ * registers. */
+enum { SIDE, TILES, CHANNELS, AT_ONCE, PLACES, VECTORS, PARAMS };
+
+static int width_of(const clade_query *q) {
+  return q->device->vector_f32 >= 16 ? 16 : q->device->vector_f32 >= 8 ? 8 : 4;
+}
+static int places_of(const clade_query *q) { return width_of(q) == 16 ? 12 : width_of(q) == 8 ? 6 : 3; }
+static int64_t parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
+
+/* ---- what it takes ---- */
+const char *clade__gather_winograd_accept(const clade_query *q) {
+  const clade_node *n = q->node;
+  const clade__window *w = &((const clade__conv_attrs *)n->attrs)->window;
+  clade__gather g = clade__gather_of(n);
+  for (int i = 0; i < 2; i++)
+    if (g.kernel[i] != 3 || w->stride[i] != 1 || w->dilation[i] != 1) return "made for windows of 3 x 3, step 1";
+  if (g.groups != 1) return "made for one group";
+  if (n->in[0].dtype != CLADE_F32) return "its sums need operands of f32";
+  const char *reason = clade__gather_blocked_accept(q);
+  if (reason) return reason;
+  if (36 * (clade__up(g.inner, 16) * places_of(q) + 16) > SOURCE) return "a few tiles of so many channels have no room";
+  if (clade__up(g.rows, 32) * clade__up(g.inner, 16) > INT32_MAX / 36) return "made for fewer than 2^26 weights";
+  return NULL;
+}
+
+/* To the data weights are turned: axis 1. */
+static clade_layout weights_layout(const clade_query *q) {
+  return (clade_layout){.axis = q->node->op == &clade__op_conv2d ? 0 : 1,
+                        .block = (uint16_t)(q->row[VECTORS] * width_of(q)),
+                        .tile = (uint16_t)(q->row[SIDE] + 2)};
+}
+
+void clade__gather_winograd_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  clade__gather_blocked_layouts(q, in, out);
+  in[1] = weights_layout(q);
+}
+
+/* ---- parameters ---- */
+static int64_t tiles_of(const clade__gather *g, int side) {
+  return g->n * parts(g->result[0], side) * parts(g->result[1], side);
+}
+
+/* Cycles of a core that begins two vector operations in each, where `units` share the work. Measured: what a transform
+ * takes, and how fast weights come, from a shared cache or from memory. */
+static double cycles(const clade_query *q, const clade__gather *g, const int32_t *row, double units) {
+  int width = width_of(q), taps = (row[SIDE] + 2) * (row[SIDE] + 2);
+  double panel = row[VECTORS] * width, tiles = row[TILES], inner = (double)g->inner;
+  double groups = ceil(tiles / row[PLACES]), panels = ceil((double)CLADE_MIN(row[CHANNELS], g->rows) / panel);
+  double step = CLADE_MAX(row[PLACES] * row[VECTORS], row[PLACES] + row[VECTORS]) / 2.0 * 1.04;
+  double multiply = taps * panels * groups * (inner * step + 40);
+  double bytes = taps * inner * panel * 4, cache = (double)CLADE_MAX(q->device->cache_bytes, 1u << 20);
+  double weights = panels * bytes / (bytes * (double)g->rows / panel > cache / 2 ? 6 : 32);
+  double in = tiles * ceil(inner / 16) * 16 / width * taps * 4;
+  double out = tiles * panels * panel / width * (taps * 3 + row[SIDE] * row[SIDE] * 4);
+  double items = (double)parts(tiles_of(g, row[SIDE]), row[TILES]) * (double)parts(g->rows, row[CHANNELS]);
+  return ceil(items / units) * (multiply + weights + in + out + 3000);
+}
+
+enum { STRIPS = 6, SPLITS = 5 };
+static bool nth(const clade_query *q, const clade__gather *g, int i, int32_t *row) {
+  static const int strips[STRIPS] = {3, 2, 4, 6, 8, 1}, splits[SPLITS] = {1, 2, 4, 8, 16}; /* of PLACES; of panels */
+  int width = width_of(q), vectors = width == 4 ? 4 : 2, places = places_of(q), side = i % 2 ? 2 : 4;
+  int split = i / 2 % SPLITS, strip = i / 2 / SPLITS, taps = (side + 2) * (side + 2);
+  int64_t panel = vectors * width, panels = CLADE_MAX(parts(g->rows, panel), 1), all = CLADE_MAX(tiles_of(g, side), 1);
+  int64_t inner = CLADE_MAX(clade__up(g->inner, 16), 16), held = BLOCK / taps - 16;
+  if (strip >= STRIPS) return false;
+  int64_t most = CLADE_MIN((SOURCE / taps - 16) / inner, held / panel) / places * places;
+  int64_t tiles = CLADE_MIN((int64_t)strips[strip] * places, CLADE_MAX(most, places));
+  tiles = parts(all, parts(all, tiles));
+  panels = parts(panels, splits[split]);
+  memcpy(row,
+         (int32_t[]){side, (int32_t)tiles, (int32_t)CLADE_MIN(panels * panel, INT32_MAX / 2),
+                     (int32_t)CLADE_MAX(CLADE_MIN(held / (clade__up(tiles, places) * panel), panels), 1), places,
+                     vectors},
+         PARAMS * sizeof *row);
+  return true;
+}
+
+/* The best row of a side, or of any; the number of units decides no side, for sides differ in their sums. */
+static void best_of(const clade_query *q, const clade__gather *g, int side, double units, int32_t *row) {
+  int32_t own[PARAMS];
+  double best = INFINITY;
+  for (int i = 0; nth(q, g, i, own); i++) {
+    double now = side && own[SIDE] != side ? INFINITY : cycles(q, g, own, units);
+    if (now >= best) continue;
+    best = now;
+    memcpy(row, own, PARAMS * sizeof *row);
+  }
+}
+
+static void start(const clade_query *q, int32_t *row) {
+  clade__gather g = clade__gather_of(q->node);
+  best_of(q, &g, 0, 1, row);
+  best_of(q, &g, row[SIDE], CLADE_MAX(q->device->compute_units, 1u), row);
+}
+
+static bool rows(const clade_query *q, int i, int32_t *row) {
+  clade__gather g = clade__gather_of(q->node);
+  return nth(q, &g, i, row);
+}
+
+static const char *const params[] = {"side", "tiles", "channels", "at_once", "places", "vectors", NULL};
+const clade_space clade__gather_winograd_space = {sizeof(clade_space), params, start, rows};
+
+/* ---- steps ---- */
+double clade__gather_winograd_cost(const clade_query *q) {
+  clade__gather g = clade__gather_of(q->node);
+  double flops = cycles(q, &g, q->row, CLADE_MAX(q->device->compute_units, 1u)) * 2 * 2 * q->device->vector_f32 *
+                 q->device->compute_units;
+  return clade__cost(q->device, flops, clade__node_bytes(q->node), 2);
+}
+
+clade_status clade__gather_winograd_emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  const clade_shape *y = &n->out[0].shape;
+  const int32_t *row = q->row;
+  clade__gather g = clade__gather_of(n);
+  int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}, y_strides[CLADE_MAX_RANK] = {0}, first[2];
+  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_winograd");
+  clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
+  clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
+  clade_emit_define(s, "WIDTH", width_of(q));
+  clade_emit_define(s, "PLACES", row[PLACES]);
+  clade_emit_define(s, "VECTORS", row[VECTORS]);
+  clade_emit_define(s, "OUT_SIDE", row[SIDE]);
+  clade_emit_define(s, "SOURCE", SOURCE);
+  clade_emit_define(s, "BLOCK", BLOCK);
+  CLADE_TRY(clade__epilogue_define(s, n));
+  CLADE_TRY(clade__epilogue_define16(s, n));
+  clade_emit_in(s, 0);
+  clade_emit_in(s, 1);
+  clade_emit_out(s, 0);
+  clade_emit_index8(s, 7, (int64_t[]){g.n, g.rows, g.inner, g.source[0], g.source[1], g.result[0], g.result[1]});
+  for (int i = 0; i < 2; i++) {
+    clade__map_1d m = g.map(&((const clade__conv_attrs *)n->attrs)->window, i);
+    first[i] = m.delta < 0 ? m.add + 2 * m.delta : m.add;
+  }
+  clade_emit_index8(s, 5, (int64_t[]){row[TILES], row[CHANNELS], row[AT_ONCE], first[0], first[1]});
+  clade__gather_strides(&n->out[0], y, y_strides);
+  clade_emit_index8(s, 8, y_strides);
+  for (int i = 2; i < n->n_in; i++) clade__gather_strides(&n->in[i], y, strides[i - 2]);
+  clade__epilogue_args(s, n, strides);
+  int64_t items = parts(tiles_of(&g, row[SIDE]), row[TILES]) * parts(g.rows, row[CHANNELS]);
+  clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
+  return CLADE_OK;
+}
+
+/* ---- weights ---- */
+double clade__winograd_weights_cost(const clade_query *q) {
+  double weights = (double)clade__product(&q->node->in[0].shape, 0, 2);
+  return clade__cost(q->device, weights * 200, clade__node_bytes(q->node) * 3, 0.5);
+}
+
+clade_status clade__winograd_weights_emit(clade_emit *e, const clade_query *q) {
+  const clade_type *w = &q->node->out[0];
+  bool turned = w->layout.axis == 1;
+  int64_t rows = w->shape.dim[turned], inner = w->shape.dim[!turned], each = w->shape.dim[1] * 9;
+  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_winograd_weights");
+  clade_emit_define(s, "OUT_SIDE", w->layout.tile - 2);
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_i32(s, (int32_t)rows);
+  clade_emit_i32(s, (int32_t)inner);
+  clade_emit_i32(s, w->layout.block);
+  clade_emit_i32(s, (int32_t)(turned ? 9 : each));
+  clade_emit_i32(s, (int32_t)(turned ? each : 9));
+  clade_emit_i32(s, turned);
+  clade__emit_flat(s, q->device, parts(rows, w->layout.block) * (w->layout.block / 16) * inner);
+  return CLADE_OK;
+}
