@@ -161,19 +161,35 @@ typedef struct base {
   double places[6][6], weights[6][3], results[4][6];
 } base;
 
-/* Of polynomials at `n` points and infinity. */
-static base base_of(int side, const double *point) {
+/* Of polynomials at side + 1 points and infinity. */
+static const double *points_of(int side) {
+  static const double two[] = {0, 1, -1}, four[] = {0, 0.625, -0.625, 1.5, -1.5};
+  return side == 2 ? two : four;
+}
+
+void conv_winograd_weights(int side, double weights[6][3]) {
+  const double *point = points_of(side);
+  for (int i = 0; i < side + 2; i++) {
+    double value = 1;
+    for (int j = 0; j < side + 1 && i < side + 1; j++)
+      if (j != i) value *= point[i] - point[j];
+    for (int k = 0; k < 3; k++) weights[i][k] = i < side + 1 ? pow(point[i], k) / value : k == 2;
+  }
+}
+
+static base base_of(int side) {
   base b = {.side = side};
+  const double *point = points_of(side);
   int n = side + 1;
-  for (int i = 0; i <= n; i++) { /* the product of x - q over all points q but the i-th, and its value there */
-    double product[6] = {1}, value = 1;
+  conv_winograd_weights(side, b.weights);
+  for (int i = 0; i <= n; i++) { /* the product of x - q over all points q but the i-th */
+    double product[6] = {1};
     for (int j = 0, degree = 0; j < n; j++) {
       if (j == i) continue;
-      if (i < n) value *= point[i] - point[j];
       for (int k = ++degree; k >= 0; k--) product[k] = (k ? product[k - 1] : 0) - point[j] * product[k];
     }
     for (int k = 0; k <= n; k++) b.places[i][k] = fabs(product[k]);
-    for (int k = 0; k < 3; k++) b.weights[i][k] = i < n ? fabs(pow(point[i], k) / value) : k == 2;
+    for (int k = 0; k < 3; k++) b.weights[i][k] = fabs(b.weights[i][k]);
     for (int k = 0; k < side; k++) b.results[k][i] = i < n ? fabs(pow(point[i], k)) : k == side - 1;
   }
   return b;
@@ -238,7 +254,7 @@ static void bound_of(const base *b, const conv *v, bool data, operand s, operand
 }
 
 void conv_winograd_bound(const conv *v, int want, const double *source, const double *w, op_array *out) {
-  const base bases[] = {base_of(2, (double[]){0, 1, -1}), base_of(4, (double[]){0, 0.625, -0.625, 1.5, -1.5})};
+  const base bases[] = {base_of(2), base_of(4)};
   bool data = want == CONV_X;
   for (int i = 0; i < 2; i++)
     bound_of(&bases[i], v, data, (operand){data ? &v->y : &v->x, source}, (operand){&v->w, w}, out);

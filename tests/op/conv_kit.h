@@ -29,6 +29,8 @@ void conv_reference(const conv *v, int want, const double *x, const double *w, c
 /* The implementation whose turn it is may be Winograd's; then widens `bound` to what docs/layouts.md states: the same
  * computation on absolute values, with as many roundings. `want` is CONV_Y or CONV_X, the source x or y. */
 bool conv_is_loose(const op_case *c);
+/* How three weights in a line become those of the base with tiles of `side` results. */
+void conv_winograd_weights(int side, double weights[6][3]);
 void conv_winograd_bound(const conv *v, int want, const double *source, const double *w, op_array *out);
 
 #endif

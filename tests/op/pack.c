@@ -4,11 +4,16 @@
 #include <math.h>
 #include <stdio.h>
 
+#include <string.h>
+
+#include "op/pack.h"
+
 #include "blocked.h"
+#include "conv_kit.h"
 
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,        CLADE_U8,
                                      CLADE_I32, CLADE_I64, CLADE_BOOL, CLADE_DTYPE_NONE};
-enum { AXIS, BLOCK, INTERLEAVE, RANK, DIMS };
+enum { AXIS, BLOCK, INTERLEAVE, RANK, DIMS, TILE = 20 }; /* TILE: weights for Winograd's algorithm, else 0 */
 
 static clade_layout layout_of(const op_case *c) {
   return (clade_layout){
@@ -23,6 +28,11 @@ static clade_shape shape_of(const op_case *c) {
 static void draw(op_case *c, op_random *r) {
   clade_shape shape;
   clade_layout layout = blocked_draw(c, r, &shape);
+  if (strcmp(c->impl, "winograd") == 0 && c->dtype == CLADE_F32 && !c->gradient) {
+    layout = (clade_layout){.axis = (int16_t)op_integer(r, 0, 1), .block = (uint16_t)(16 * op_integer(r, 1, 2))};
+    shape = CLADE_SHAPE(op_integer(r, 1, 40), op_integer(r, 1, 40), 3, 3);
+    c->i[TILE] = 4 + 2 * (int)op_integer(r, 0, 1);
+  }
   c->i[AXIS] = layout.axis;
   c->i[BLOCK] = layout.block;
   c->i[INTERLEAVE] = layout.interleave;
@@ -34,11 +44,38 @@ static void draw(op_case *c, op_random *r) {
 }
 
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
-  clade_val packed = clade_pack(g, in[0], layout_of(c));
+  clade__pack_attrs base = {.axis = c->i[AXIS], .block = c->i[BLOCK], .tile = c->i[TILE]};
+  clade_val packed =
+      c->i[TILE] ? clade_node_add(g, &clade__op_pack, NULL, &base, 1, in, NULL) : clade_pack(g, in[0], layout_of(c));
   out[0] = c->gradient ? clade_unpack(g, packed) : clade_node_add(g, &blocked_to_dense, NULL, NULL, 1, &packed, NULL);
 }
 
+/* (panel, tap, inner channel, channel): windows by the base's matrix from both sides, turned along axis 1. */
+static void reference_base(const op_case *c, const op_array *in, op_array *out) {
+  clade_shape w = shape_of(c);
+  int tile = c->i[TILE], block = c->i[BLOCK], axis = c->i[AXIS];
+  int64_t rows = w.dim[axis], inner = w.dim[!axis];
+  double base[6][3];
+  conv_winograd_weights(tile - 2, base);
+  op_result(out, c->dtype, CLADE_SHAPE((rows + block - 1) / block, tile * tile, inner, block));
+  for (int64_t o = 0; o < out->n; o++) {
+    int64_t at[CLADE_MAX_RANK];
+    op_unravel(&out->shape, o, at);
+    int64_t row = at[0] * block + at[3], from = (axis ? at[2] * rows + row : row * inner + at[2]) * 9;
+    for (int k = 0; k < 9 && row < rows; k++) {
+      double product = base[at[1] / tile][k / 3] * base[at[1] % tile][k % 3] * in->v[from + (axis ? 8 - k : k)];
+      out->v[o] += product;
+      out->bound[o] += 0x1p-20 * fabs(product);
+    }
+    if (row >= rows) out->bound[o] = HUGE_VAL;
+  }
+}
+
 static void reference(const op_case *c, const op_array *in, op_array *out) {
+  if (c->i[TILE]) {
+    reference_base(c, in, out);
+    return;
+  }
   clade_shape dense = shape_of(c), blocked = blocked_shape(&dense, layout_of(c));
   op_result(out, c->dtype, c->gradient ? dense : blocked);
   for (int64_t o = 0; o < out->n; o++) {
