@@ -15,7 +15,7 @@ if(NOT GUARDS)
   include(${CMAKE_CURRENT_LIST_DIR}/oclgrind.cmake)
 else()
   execute_process(COMMAND ${CMAKE_COMMAND} -E env OCL_ICD_VENDORS=${POCL} CLADE_KERNEL_DIR=${KERNELS}
-    ${OP_TEST} --op ${OP} --device pocl --cases 8 RESULT_VARIABLE result ERROR_VARIABLE error OUTPUT_QUIET)
+    ${OP_TEST} --op ${OP} --device pocl --cases 8 --dtype f32 --first RESULT_VARIABLE result ERROR_VARIABLE error OUTPUT_QUIET)
   string(FIND "${error}" "was written outside every value" found)
   if(result EQUAL 0 OR found LESS 0)
     message(FATAL_ERROR "the guard zones did not find the planted error: ${result}\n${error}")

@@ -194,13 +194,13 @@ static void test_explain(void **state) {
   clade_output(g, "y", y);
   clade_graph *chosen = kit_select(g);
   clade__explain(chosen, 1, &kit_device, &text);
-  assert_string_equal(
-      text.data,
-      "pack f32[4, 20]{1:8:0} on first: ref; tiles: made for CPUs; of input \"x\", for operand 0 of toy \"n\" "
-      "(blocked)\n"
-      "toy \"n\" f32[4, 20]{1:8:0} on first: blocked; ref: is dearer, conversions of "
-      "layouts counted\n"
-      "unpack f32[4, 20] on first: ref; tiles: made for CPUs; of toy \"n\", for an output\n");
+  assert_string_equal(text.data,
+                      "pack f32[4, 20]{1:8:0} on first: ref; tiles: made for CPUs; winograd: for weights in another "
+                      "base; of input \"x\", for operand 0 of toy \"n\" "
+                      "(blocked)\n"
+                      "toy \"n\" f32[4, 20]{1:8:0} on first: blocked; ref: is dearer, conversions of "
+                      "layouts counted\n"
+                      "unpack f32[4, 20] on first: ref; tiles: made for CPUs; of toy \"n\", for an output\n");
   clade__text_free(&text);
   clade_graph_release(chosen);
   clade_graph_release(g);

@@ -64,7 +64,7 @@ static clade_status emit_with(clade_emit *e, const clade_query *q, int extra, in
   return CLADE_OK;
 }
 static clade_status emit(clade_emit *e, const clade_query *q) { return emit_with(e, q, q->row[0], q->row[1]); }
-static clade_status emit_ref(clade_emit *e, const clade_query *q) { return emit_with(e, q, 45, 0); }
+static clade_status emit_ref(clade_emit *e, const clade_query *q) { return emit_with(e, q, 15, 0); }
 static double cheap(const clade_query *q) {
   (void)q;
   return 1e-3;
