@@ -275,7 +275,9 @@ static void test_linear(void **state) {
   double one = best(10000), two = best(20000);
   print_message("layouts of 10,000 nodes: %.3f s, 20,000: %.3f s\n", one, two);
   assert_true(two <= 3 * one + 0.05);
+#ifndef __SANITIZE_ADDRESS__ /* it slows passes down many times */
   assert_true(one <= 1);
+#endif
 }
 
 int main(void) {

@@ -64,7 +64,9 @@ static void test_linear(void **state) {
     double one = best(10000, derive), two = best(20000, derive);
     print_message("%s10,000 nodes: %.3f s, 20,000: %.3f s\n", derive ? "derived, " : "", one, two);
     assert_true(two <= 3 * one + 0.02); /* 4 where anything is quadratic */
+#ifndef __SANITIZE_ADDRESS__            /* it slows passes down many times */
     assert_true(one <= 2);
+#endif
   }
 }
 
