@@ -55,6 +55,9 @@ typedef struct clade__settings {
 clade_status clade__settings_set(const clade__settings *settings);
 const clade__settings *clade__settings_get(void);
 
+/* Field by field; of dense ones nothing else counts. */
+bool clade__layout_equal(clade_layout a, clade_layout b);
+
 /* ---- allocating ---- */
 /* NULL when there is no memory, with the message recorded; zero bytes give a valid pointer. Zeroed. */
 void *clade__new(size_t count, size_t size);

@@ -101,12 +101,13 @@ char *clade_shape_text(const clade_shape *shape, char *text, size_t size) {
   return text;
 }
 
+bool clade__layout_equal(clade_layout a, clade_layout b) {
+  return a.block == b.block && (!a.block || (a.axis == b.axis && a.interleave == b.interleave && a.tile == b.tile));
+}
+
 bool clade_type_equal(const clade_type *a, const clade_type *b) {
   if (!a || !b) return false;
-  return a->dtype == b->dtype && a->layout.block == b->layout.block &&
-         (!a->layout.block || (a->layout.axis == b->layout.axis && a->layout.interleave == b->layout.interleave &&
-                               a->layout.tile == b->layout.tile)) &&
-         clade_shape_equal(&a->shape, &b->shape);
+  return a->dtype == b->dtype && clade__layout_equal(a->layout, b->layout) && clade_shape_equal(&a->shape, &b->shape);
 }
 
 /* A dimension with what fills its last block up. */

@@ -20,31 +20,32 @@ static bool has(const char *list, const char *name) {
   return false;
 }
 
-static bool resolve(clade__foreign *f, void *library) {
-  for (int i = 0; i < f->n_symbols; i++) {
-    void *function = dlsym(library, f->symbols[i].name);
-    if (!function) {
-      snprintf(f->reason, sizeof f->reason, "%s has no %s", f->file, f->symbols[i].name);
-      return false;
-    }
-    memcpy(f->symbols[i].to, &function, sizeof function);
+const char *clade__symbols_open(const char *file, int n, const clade__symbol *symbols, char *why, size_t size) {
+  void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char *error = dlerror();
+    snprintf(why, size, "%s", error ? error : file);
+    return why;
   }
-  return true;
+  for (int i = 0; i < n; i++) {
+    void *function = dlsym(library, symbols[i].name);
+    if (!function) {
+      snprintf(why, size, "%s has no %s", file, symbols[i].name);
+      return why;
+    }
+    memcpy(symbols[i].to, &function, sizeof function);
+  }
+  return NULL;
 }
 
-/* It stays open for good: it keeps programs that belong to implementations, which keep threads. */
 static void open_locked(clade__foreign *f) {
   if (!has(clade__settings_get()->libraries, f->name) && !has(getenv("CLADE_LIBRARIES"), f->name)) {
     snprintf(f->reason, sizeof f->reason, "nobody asked for it: CLADE_LIBRARIES=%s", f->name);
     return;
   }
-  void *library = dlopen(f->file, RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const char *why = dlerror();
-    snprintf(f->reason, sizeof f->reason, "%.200s (Debian: %s)", why ? why : f->file, f->package);
-  } else if (!resolve(f, library)) {
-    dlclose(library);
-  }
+  char why[200];
+  if (clade__symbols_open(f->file, f->n_symbols, f->symbols, why, sizeof why))
+    snprintf(f->reason, sizeof f->reason, "%s (Debian: %s)", why, f->package);
 }
 
 const char *clade__foreign_missing(clade__foreign *f) {

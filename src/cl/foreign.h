@@ -1,4 +1,4 @@
-/* For rooms that speak to other OpenCL libraries: opening them where the user names them, their errors, and buffers as
+/* For rooms that speak to other libraries: opening them where the user names them, their errors, and buffers as
  * they take them. */
 #ifndef CLADE_CL_FOREIGN_H
 #define CLADE_CL_FOREIGN_H
@@ -11,6 +11,9 @@ typedef struct clade__symbol {
   const char *name;
   void *to; /* the pointer to fill */
 } clade__symbol;
+/* Opens a library, for good (it may keep threads), and fills the pointers to its functions. NULL, or what is missing: a
+ * text in `why`. */
+const char *clade__symbols_open(const char *file, int n, const clade__symbol *symbols, char *why, size_t size);
 
 typedef struct clade__foreign {
   const char *name, *file, *package; /* package: Debian's */

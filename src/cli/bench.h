@@ -2,6 +2,7 @@
 #ifndef CLADE_CLI_BENCH_H
 #define CLADE_CLI_BENCH_H
 
+#include "cl/foreign.h"
 #include "cli/cli.h"
 
 typedef struct bench_job bench_job;
@@ -189,12 +190,8 @@ clade_status bench_ops(bench_job *job);
 clade_status bench_conv(bench_job *job);
 
 /* ---- bench_peers.c: libraries that are opened where they are ---- */
-typedef struct bench_symbol {
-  const char *name;
-  void *to; /* where the pointer to the function goes */
-} bench_symbol;
 /* Opens a library and looks its functions up. A reason that ends in how to get it, or NULL. */
-const char *bench_library(const char *file, const char *package, int n, const bench_symbol *symbols);
+const char *bench_library(const char *file, const char *package, int n, const clade__symbol *symbols);
 int bench_threads(const bench_job *job); /* that peers are to have: the device's, where it is a CPU */
 /* How many processors, and what the system calls them. */
 int bench_processors(char *name, size_t size);

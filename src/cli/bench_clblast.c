@@ -85,7 +85,7 @@ static clade_status buffers(contestant *s) {
 }
 
 const char *bench_clblast(const bench_job *job, const bench_gemm_work *work, bench_side *side) {
-  const bench_symbol symbols[] = {{"CLBlastSgemm", &clblast.sgemm}};
+  const clade__symbol symbols[] = {{"CLBlastSgemm", &clblast.sgemm}};
   const char *reason = bench_library("libclblast.so.1", "libclblast1", 1, symbols);
   if (reason) return reason;
   if (job->dtype != CLADE_F32) return "it is asked for f32";

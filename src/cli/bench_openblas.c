@@ -17,12 +17,12 @@ static struct {
 } blas;
 
 static const char *load(void) {
-  const bench_symbol symbols[] = {{"cblas_sgemm", &blas.sgemm},
-                                  {"cblas_sgemv", &blas.sgemv},
-                                  {"openblas_set_num_threads", &blas.set_threads},
-                                  {"openblas_get_num_threads", &blas.threads},
-                                  {"openblas_get_corename", &blas.core},
-                                  {"openblas_get_config", &blas.config}};
+  const clade__symbol symbols[] = {{"cblas_sgemm", &blas.sgemm},
+                                   {"cblas_sgemv", &blas.sgemv},
+                                   {"openblas_set_num_threads", &blas.set_threads},
+                                   {"openblas_get_num_threads", &blas.threads},
+                                   {"openblas_get_corename", &blas.core},
+                                   {"openblas_get_config", &blas.config}};
   return bench_library("libopenblas.so.0", "libopenblas0-pthread", (int)CLADE_COUNT(symbols), symbols);
 }
 

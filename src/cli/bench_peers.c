@@ -1,29 +1,16 @@
 /* Libraries that others made, opened where they are installed: nothing of them is needed to build or to run Clade. */
-#include <dlfcn.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/bench.h"
 
-const char *bench_library(const char *file, const char *package, int n, const bench_symbol *symbols) {
+const char *bench_library(const char *file, const char *package, int n, const clade__symbol *symbols) {
   static char reason[400];
-  void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL); /* stays: its threads may not end */
-  if (!library) {
-    const char *why = dlerror();
-    snprintf(reason, sizeof reason, "%.200s; apt-get install -y --no-install-recommends %s", why ? why : file, package);
-    return reason;
-  }
-  for (int i = 0; i < n; i++) {
-    void *function = dlsym(library, symbols[i].name);
-    if (!function) {
-      snprintf(reason, sizeof reason, "%s has no %s; apt-get install -y --no-install-recommends %s", file,
-               symbols[i].name, package);
-      return reason;
-    }
-    memcpy(symbols[i].to, &function, sizeof function);
-  }
-  return NULL;
+  char why[200];
+  if (!clade__symbols_open(file, n, symbols, why, sizeof why)) return NULL;
+  snprintf(reason, sizeof reason, "%s; apt-get install -y --no-install-recommends %s", why, package);
+  return reason;
 }
 
 bool bench_wants(const bench_job *job, const char *peer) { return job->peer ? !strcmp(job->peer, peer) : job->peers; }

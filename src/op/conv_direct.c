@@ -23,9 +23,7 @@ typedef struct problem {
   bool x_blocked, y_blocked, packed, depthwise;
 } problem;
 
-static int width_of(const clade_query *q) {
-  return q->device->vector_f32 >= 16 ? 16 : q->device->vector_f32 >= 8 ? 8 : 4;
-}
+static int width_of(const clade_query *q) { return clade__vector_width(q->device); }
 static int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
 
 /* Where each place has one tap, its own, an image is one line. */

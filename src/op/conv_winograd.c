@@ -11,9 +11,7 @@ enum { SOURCE = 332800, BLOCK = 65536 };
  * registers. */
 enum { SIDE, TILES, CHANNELS, AT_ONCE, PLACES, VECTORS, PARAMS };
 
-static int width_of(const clade_query *q) {
-  return q->device->vector_f32 >= 16 ? 16 : q->device->vector_f32 >= 8 ? 8 : 4;
-}
+static int width_of(const clade_query *q) { return clade__vector_width(q->device); }
 static int places_of(const clade_query *q) { return width_of(q) == 16 ? 12 : width_of(q) == 8 ? 6 : 3; }
 static int64_t parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
 

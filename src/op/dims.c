@@ -104,15 +104,11 @@ void clade__node_stored(const clade_node *n, clade_type *in, clade_type *out, cl
   as->out = out;
 }
 
-static bool same_layout(clade_layout a, clade_layout b) {
-  return a.block == b.block && (!a.block || (a.axis == b.axis && a.interleave == b.interleave && a.tile == b.tile));
-}
-
 uint64_t clade__elementwise(const clade_node *n, int out, int first) {
   const clade_type *y = &n->out[out];
   uint64_t mask = 0;
   for (int i = first; i < n->n_in; i++)
-    if (clade_shape_equal(&n->in[i].shape, &y->shape) && same_layout(n->in[i].layout, y->layout) &&
+    if (clade_shape_equal(&n->in[i].shape, &y->shape) && clade__layout_equal(n->in[i].layout, y->layout) &&
         clade__element_bytes(n->in[i].dtype) == clade__element_bytes(y->dtype))
       mask |= UINT64_C(1) << i;
   return mask;
@@ -135,6 +131,10 @@ const char *clade__raw_name(clade_dtype dtype) {
 const char *clade__cut_short(const clade_device_info *device, double passes) {
   bool short_of = device->max_passes && passes > device->max_passes;
   return short_of ? "the device cuts the loops of a work-item short before they are through" : NULL;
+}
+
+int clade__vector_width(const clade_device_info *device) {
+  return device->vector_f32 >= 16 ? 16 : device->vector_f32 >= 8 ? 8 : 4;
 }
 
 const char *clade__cpu_only(const clade_device_info *device) {

@@ -17,7 +17,6 @@ clade__gemm_problem clade__gemm_problem_of(const clade_node *node);
 /* Begins a step with the arguments and parameters that all kernels take. `swapped`: a and b change places. */
 clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const clade__gemm_problem *p, const char *kernel,
                                bool swapped, clade_kernel_step **out);
-int clade__gemm_width(const clade_query *q); /* lanes of a vector of floats: 4, 8 or 16 */
 static inline bool clade__gemm_integer(clade_dtype t) { return t == CLADE_I32 || t == CLADE_I8 || t == CLADE_U8; }
 bool clade__gemm_on_cpu(const clade_query *q);
 const char *clade__gemm_floats(const clade_query *q); /* NULL, or that the operands are integers */

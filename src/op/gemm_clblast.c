@@ -3,7 +3,7 @@
 #include "op/gemm.h"
 #include "program/libraries.h"
 
-enum { BATCH = 5, ROW, COLUMN }; /* of a problem's axes; those before are joined into BATCH, or there are several */
+enum { BATCH = 5 }; /* the last of a problem's batch axes: those before are joined into it, or there are several */
 
 const char *clade__gemm_clblast_accept(const clade_query *q) {
   const clade__gemm_attrs *at = q->node->attrs;

@@ -70,9 +70,6 @@ static double cost(const clade_query *q, int64_t row_tile, int64_t column_tile, 
 }
 
 bool clade__gemm_on_cpu(const clade_query *q) { return q->device->device_class == CLADE_CPU; }
-int clade__gemm_width(const clade_query *q) {
-  return q->device->vector_f32 >= 16 ? 16 : q->device->vector_f32 >= 8 ? 8 : 4;
-}
 const char *clade__gemm_floats(const clade_query *q) {
   return clade__gemm_integer(q->node->in[0].dtype) ? "made for floats, not for integers" : NULL;
 }

@@ -17,7 +17,7 @@ static void start(const clade_query *q, int32_t *row) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
   int64_t l2 = q->device->l2_bytes ? (int64_t)q->device->l2_bytes : 512 << 10;
-  int lanes = clade__gemm_width(q);
+  int lanes = clade__vector_width(q->device);
   row[ROWS] = lanes == 16 ? 8 : 6;
   row[VECTORS] = lanes == 16 ? 3 : 2; /* 24 sums of 32 registers, 12 of 16 */
   int64_t panel = (int64_t)row[VECTORS] * lanes, depth = l1 / 2 / (4 * panel);
@@ -33,7 +33,7 @@ static bool rows(const clade_query *q, int i, int32_t *row) {
                                         {8, 2, 256, 240, 64, 1},  {8, 3, 256, 240, 96, 1}};
   if (i >= (int)CLADE_COUNT(all)) return false;
   memcpy(row, all[i], sizeof all[i]);
-  row[BLOCK_COLUMNS] = row[BLOCK_COLUMNS] / 8 * clade__gemm_width(q);
+  row[BLOCK_COLUMNS] = row[BLOCK_COLUMNS] / 8 * clade__vector_width(q->device);
   return true;
 }
 const clade_space clade__gemm_vec_space = {sizeof clade__gemm_vec_space, params, start, rows};
@@ -49,7 +49,7 @@ typedef struct division {
   bool apart;                         /* the sums cannot wait in y */
 } division;
 
-static int64_t panel_of(const clade_query *q) { return (int64_t)q->row[VECTORS] * clade__gemm_width(q); }
+static int64_t panel_of(const clade_query *q) { return (int64_t)q->row[VECTORS] * clade__vector_width(q->device); }
 
 /* Cycles of a work-item that has so many tiles below and beside each other, roughly: tiles, and copies of both
  * operands. */
@@ -120,7 +120,7 @@ const char *clade__gemm_vec_accept(const clade_query *q) {
 double clade__gemm_vec_cost(const clade_query *q) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   double k = (double)p.batches * (double)p.k, m = (double)clade__up(p.m, 2);
-  double n = (double)clade__up(p.n, (int64_t)q->row[VECTORS] * clade__gemm_width(q));
+  double n = (double)clade__up(p.n, (int64_t)q->row[VECTORS] * clade__vector_width(q->device));
   double flops = k * (2 * m * n + 12 * (m + n * ceil(m / (q->row[BLOCK_ROWS] * 2))));
   /* a CPU without vectors of its own runs work-items as the lanes of one: copies of operands are slow there */
   return clade__cost(q->device, flops, clade__node_bytes(q->node), q->device->vector_f32 < 4 ? 0.005 : 0.45) + 1e-6;
@@ -139,7 +139,7 @@ clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q) {
     CLADE_TRY(clade__epilogue_define16(s, node));
   else
     clade_emit_define(s, "WIDE", 0);
-  clade_emit_define(s, "WIDTH", clade__gemm_width(q));
+  clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
   clade_emit_define(s, "ROWS", v[ROWS]);
   clade_emit_define(s, "VECTORS", v[VECTORS]);
   clade_emit_define(s, "INTEGER", bytes(q));

@@ -2,8 +2,9 @@
 #include "pass/ways.h"
 
 bool clade__same_layout(clade_layout a, clade_layout b) {
-  return a.block == b.block && (!a.block || (a.axis == b.axis && a.tile == b.tile &&
-                                             CLADE_MAX(a.interleave, 1) == CLADE_MAX(b.interleave, 1)));
+  a.interleave = CLADE_MAX(a.interleave, 1);
+  b.interleave = CLADE_MAX(b.interleave, 1);
+  return clade__layout_equal(a, b);
 }
 
 /* ---- forms ---- */

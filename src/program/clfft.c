@@ -2,14 +2,7 @@
 #include "cl/foreign.h"
 #include "program/libraries.h"
 
-enum {
-  SINGLE = 1,
-  ONE_DIMENSION = 1,
-  INTERLEAVED = 1,
-  OUT_OF_PLACE = 2,
-  FORWARD = -1,
-  BACKWARD = 1
-}; /* its headers' */
+enum { SINGLE = 1, ONE_DIMENSION = 1, INTERLEAVED = 1, OUT_OF_PLACE = 2, FORWARD = -1, BACKWARD = 1 }; /* headers' */
 typedef size_t plan_handle;
 typedef struct version {
   cl_uint major, minor, patch;
@@ -53,8 +46,8 @@ const char *clade__clfft_missing(void) { return clade__foreign_missing(&library)
 
 #define TRY(device, function, ...) CLADE_TRY(clade__foreign_check(device, #function, function(__VA_ARGS__)))
 
-/* ---- the library as a whole lives while there are plans: what it keeps beyond, it gives back after OpenCL is gone
- * ---- */
+/* ---- the library as a whole ----
+ * It lives while there are plans: what it keeps beyond, it gives back after OpenCL is gone. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int plans;
 
