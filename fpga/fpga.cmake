@@ -1,0 +1,44 @@
+# The array for FPGAs: its model in C and, where Verilator is, its simulation. Nothing of it is part of the library.
+add_library(fpga_model STATIC ${PROJECT_SOURCE_DIR}/fpga/model/array.c)
+target_link_libraries(fpga_model PRIVATE clade_flags)
+target_include_directories(fpga_model PUBLIC ${PROJECT_SOURCE_DIR}/fpga)
+
+find_program(VERILATOR verilator)
+if(NOT VERILATOR)
+  return()
+endif()
+enable_language(CXX)
+get_filename_component(root ${VERILATOR} DIRECTORY)
+find_path(VERILATOR_INCLUDE verilated.h HINTS ${root}/../share/verilator/include REQUIRED)
+set(verilator_includes ${VERILATOR_INCLUDE} ${VERILATOR_INCLUDE}/vltstd)
+
+# What all simulations share. Threads are not used; Verilator's sources want them nevertheless.
+add_library(verilated STATIC ${VERILATOR_INCLUDE}/verilated.cpp ${VERILATOR_INCLUDE}/verilated_threads.cpp)
+target_include_directories(verilated SYSTEM PUBLIC ${verilator_includes})
+target_link_libraries(verilated PUBLIC Threads::Threads)
+target_compile_options(verilated PRIVATE -O1 -w)
+
+# fpga_verilate(FOLDER TOP module SOURCES … [FLAGS …] [DEPENDS …]): FOLDER/all.cpp
+function(fpga_verilate folder)
+  cmake_parse_arguments(PARSE_ARGV 1 it "" "TOP" "SOURCES;FLAGS;DEPENDS")
+  add_custom_command(OUTPUT ${folder}/all.cpp
+    COMMAND ${CMAKE_COMMAND} -D VERILATOR=${VERILATOR} -D OUT=${folder} -D TOP=${it_TOP} "-DSOURCES=${it_SOURCES}"
+      "-DFLAGS=${it_FLAGS}" -P ${PROJECT_SOURCE_DIR}/fpga/sim/verilate.cmake
+    DEPENDS ${it_SOURCES} ${it_DEPENDS} ${PROJECT_SOURCE_DIR}/fpga/sim/verilate.cmake VERBATIM)
+endfunction()
+
+# fpga_simulation(NAME ROWS COLS LOG_DEPTH SOURCES … [FLAGS …]): a library of that name with the interface sim/sim.h
+function(fpga_simulation name rows cols log_depth)
+  cmake_parse_arguments(PARSE_ARGV 4 it "" "" "SOURCES;FLAGS")
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/${name})
+  fpga_verilate(${folder} TOP clade_array SOURCES ${it_SOURCES}
+    FLAGS -GROWS=${rows} -GCOLS=${cols} -GLOG_DEPTH=${log_depth} ${it_FLAGS})
+  add_library(${name} STATIC ${PROJECT_SOURCE_DIR}/fpga/sim/sim.cpp ${folder}/all.cpp)
+  target_include_directories(${name} PRIVATE ${folder})
+  target_compile_definitions(${name} PRIVATE SIM_ROWS=${rows} SIM_COLS=${cols} SIM_LOG_DEPTH=${log_depth})
+  set_source_files_properties(${folder}/all.cpp PROPERTIES COMPILE_OPTIONS -w)
+  target_compile_options(${name} PRIVATE -O1)
+  target_link_libraries(${name} PUBLIC fpga_model verilated)
+endfunction()
+
+file(GLOB FPGA_RTL CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fpga/rtl/*.sv)
