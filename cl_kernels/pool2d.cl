@@ -99,7 +99,7 @@ KERNEL(avg_pool2d_backward_ref)
 
 #if MAX
 #define NONE       (-INFINITY)
-#define TAKE(s, v) (((v) > (s)) | ((v) != (v)) ? (v) : (s))
+#define TAKE(s, v) ((v) != (v) ? (v) : (v) > (s) ? (v) : (s))
 #else
 #define NONE       0.0f
 #define TAKE(s, v) ((s) + (v))
@@ -187,7 +187,7 @@ static inline float8 FN(divisor)(const index8_t dims, const index8_t map, const 
 #if TAPS == 2 && STEP == 2
 /* Sixteen and more windows of 2 x 2 side by side, straight from two rows; the last sixteen may be done again in part. */
 static inline void FN(pairs)(const __global STORAGE(T) *x, __global STORAGE(T) *y, const index_t windows,
-                             const index_t width) {
+                             const index_t width, const int stream) {
   for (index_t at = 0; at < windows; at += 16) {
     const index_t i = min(at, windows - 16);
     const float16 a = LOAD16(T, x, 2 * i), b = LOAD16(T, x, 2 * i + 16);
@@ -199,7 +199,38 @@ static inline void FN(pairs)(const __global STORAGE(T) *x, __global STORAGE(T) *
 #else
     const float16 v = TAKE(even, odd) * 0.25f;
 #endif
-    STORE16(T, y, i, v);
+    STREAM16(T, y, i, v, stream);
+  }
+}
+#elif TAPS == 3 && STEP == 2
+/* Sixteen and more windows of 3 x 3, the first from pixel `first` on, which may be -1, straight from three rows; the last
+ * sixteen may be done again in part. */
+static inline void FN(triples)(const __global STORAGE(T) *x, __global STORAGE(T) *y, const index_t windows,
+                               const index_t width, const index_t first, const float by, const float edge,
+                               const int stream) {
+  for (index_t at = 0; at < windows; at += 16) {
+    const index_t i = min(at, windows - 16), p = 2 * i + first + 1, own = max(p - 1, (index_t)0);
+    float16 left = LOAD16(T, x, p), right = LOAD16(T, x, p + 16);
+    float before = LOAD(T, x, own);
+#pragma unroll
+    for (int k = 1; k < 3; k++) {
+      const float16 a = LOAD16(T, x, k * width + p), b = LOAD16(T, x, k * width + p + 16);
+      const float c = LOAD(T, x, k * width + own);
+      left = TAKE(left, a);
+      right = TAKE(right, b);
+      before = TAKE(before, c);
+    }
+    before = p > 0 ? before : NONE;
+    const float16 even = (float16)(left.even, right.even), odd = (float16)(left.odd, right.odd);
+    const float16 last = (float16)(before, odd.s0123, odd.s4567, odd.s89ab, odd.scde);
+    float16 v = TAKE(even, odd);
+    v = TAKE(v, last);
+#if !MAX
+    float16 divisor = by;
+    if (p == 0) divisor.s0 = edge;
+    v /= divisor;
+#endif
+    STREAM16(T, y, i, v, stream);
   }
 }
 #endif
@@ -208,7 +239,7 @@ static inline void FN(pairs)(const __global STORAGE(T) *x, __global STORAGE(T) *
  * side and leave no pixel of a row out; then `tile` is the width of y. */
 #define ARGS                                                                                           \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index8_t dims, const index8_t map,               \
-      const index_t piece, const index_t tile, const index_t joined
+      const index_t piece, const index_t tile, const index_t joined, const int stream
 BODY(rows)(const long item, ARGS) {
   const long rows = (long)dims.s0 * dims.s3, begin = item * piece;
   if (begin >= rows) return;
@@ -219,7 +250,8 @@ BODY(rows)(const long item, ARGS) {
   if (!map.s1 && !map.s5 && 2 * dims.s3 <= dims.s1 && 2 * dims.s4 <= dims.s2 && dims.s4 >= 16) {
     for (index_t row = (index_t)begin; row < end; row++) {
       const index_t plane = row / dims.s3;
-      FN(pairs)(x + plane * pixels + (row - plane * dims.s3) * 2 * dims.s2, y + row * dims.s4, dims.s4, dims.s2);
+      FN(pairs)(x + plane * pixels + (row - plane * dims.s3) * 2 * dims.s2, y + row * dims.s4, dims.s4, dims.s2,
+                stream);
     }
     return;
   }
@@ -227,7 +259,16 @@ BODY(rows)(const long item, ARGS) {
   float line[LINE + 32];
   for (index_t row = (index_t)begin; row < end; row += joined) {
     const index_t count = min(joined, end - row);
-    for (index_t c = 0; c < dims.s4; c += tile) {
+    index_t c = 0;
+#if TAPS == 3 && STEP == 2
+    const index_t whole = min((dims.s2 - 3 - map.s5) / 2 + 1, dims.s4), up = row % dims.s3 * 2 + map.s1;
+    if (map.s5 >= -1 && whole >= 16 && up >= 0 && up + 3 <= dims.s1) {
+      FN(triples)(x + row / dims.s3 * pixels + up * dims.s2, y + row * dims.s4, whole, dims.s2, map.s5,
+                  dims.s7 ? (float)dims.s7 : 9.0f, dims.s7 ? (float)dims.s7 : 6.0f, stream);
+      c = whole;
+    }
+#endif
+    for (; c < dims.s4; c += tile) {
       const index_t n = min(tile, dims.s4 - c), first = c * SX + map.s5;
       const index_t span = joined > 1 ? dims.s2 : (n - 1) * SX + KW;
       index_t high = 1;
@@ -269,7 +310,7 @@ BODY(rows)(const long item, ARGS) {
 }
 
 KERNEL(pool2d_forward_vec)(ARGS) {
-  FN(rows)((long)get_global_id(0), PASS(x), PASS(y), dims, map, piece, tile, joined);
+  FN(rows)((long)get_global_id(0), PASS(x), PASS(y), dims, map, piece, tile, joined, stream);
 }
 #undef ARGS
 #endif

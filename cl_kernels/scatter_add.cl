@@ -1,118 +1,135 @@
-/* Rows added to a table. The row numbers are sorted with their positions, as keys of both; then the first of each
- * number sums up for its row, in the order of the positions. */
-#ifdef WANT_scatter_add_start
-/* What the sums begin with: another value, or zeros. */
-#define ARGS \
-  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const int given, const index_t total, const index_t piece
-BODY(piece)(const long item, ARGS) {
-  const long begin = item * piece;
-  if (begin >= total) return;
-  USE(const STORAGE(T), x);
-  USE(STORAGE(T), y);
-  const index_t end = (index_t)min(begin + piece, (long)total);
-  for (index_t i = (index_t)begin; i < end; i++) y[i] = given ? x[i] : 0;
-}
+/* Rows added to a table. The row numbers are sorted with their positions, digit by digit from the lowest on, each time in
+ * parts: how often each part has each digit tells where its keys go, in their order. Then each row of the table sums up
+ * what has its number, in the order of the positions. A key is a row's number and a position below it; what names no row
+ * comes last. */
+#define DIGITS 1024
 
-KERNEL(scatter_add_start)(ARGS) {
-  FN(piece)((long)get_global_id(0), PASS(x), PASS(y), given, total, piece);
+#if defined WANT_scatter_add_count || defined WANT_scatter_add_place
+#define ARGS                                                                                                     \
+  ARG(const int, ids), ARG(const long, from), ARG(uint, counts), ARG(long, to), const index_t n, const int part, \
+  const int parts, const int rows, const int digit, const int sorted
+/* Key i: from the keys that are sorted by lower digits, or of the row numbers themselves. */
+static inline long FN(key)(const __global int *ids, const __global long *from, index_t i, int rows, int sorted) {
+  if (sorted) return from[i];
+  const int id = ids[i];
+  return (long)(id >= 0 && id < rows ? id : rows) * 0x100000000L + i;
 }
-#undef ARGS
+#define DIGIT(key) ((int)((key) >> (32 + 10 * digit)) & (DIGITS - 1))
 #endif
 
-#ifdef WANT_scatter_add_runs
-#define ARGS ARG(const int, ids), ARG(long, keys), const index_t n
-BODY(run)(const long item, ARGS) {
-  const long first = item * RUN;
-  if (first >= n) return;
+#ifdef WANT_scatter_add_count
+BODY(part)(const long item, ARGS) {
+  const long begin = item * part, end = min(begin + part, (long)n);
+  if (begin >= n) return;
   USE(const int, ids);
-  USE(long, keys);
-  long own[RUN];
-  const int count = (int)min((long)RUN, n - first);
-  for (int i = 0; i < count; i++) {
-    const long key = (long)ids[first + i] * 0x100000000L + (first + i);
-    int at = i;
-    for (; at > 0 && own[at - 1] > key; at--) own[at] = own[at - 1];
-    own[at] = key;
-  }
-  for (int i = 0; i < count; i++) keys[first + i] = own[i];
-}
-
-KERNEL(scatter_add_runs)(ARGS) {
-  FN(run)((long)get_global_id(0), PASS(ids), PASS(keys), n);
-}
-#undef ARGS
-#endif
-
-#ifdef WANT_scatter_add_merge
-/* Pairs of sorted runs of `width`: a key goes as far behind its place in its own run as the other one has smaller keys.
- * No two are the same. */
-#define ARGS ARG(const long, from), ARG(long, to), const index_t n, const index_t width
-BODY(element)(const long i, ARGS) {
-  if (i >= n) return;
   USE(const long, from);
-  USE(long, to);
-  const long pair = i / ((long)width * 2) * ((long)width * 2), middle = min(pair + width, (long)n);
-  const bool right = i >= middle;
-  const long key = from[i], other = right ? pair : middle;
-  long low = other, high = right ? middle : min(pair + 2 * (long)width, (long)n);
-  while (low < high) {
-    const long at = (low + high) / 2;
-    if (from[at] < key)
-      low = at + 1;
-    else
-      high = at;
-  }
-  to[pair + (right ? i - middle : i - pair) + (low - other)] = key;
+  USE(uint, counts);
+  uint count[DIGITS];
+  for (int d = 0; d < DIGITS; d++) count[d] = 0;
+  for (index_t i = (index_t)begin; i < end; i++) count[DIGIT(FN(key)(ids, from, i, rows, sorted))]++;
+  for (int d = 0; d < DIGITS; d++) counts[d * parts + (int)item] = count[d];
 }
 
-KERNEL(scatter_add_merge)(ARGS) {
-  FN(element)((long)get_global_id(0), PASS(from), PASS(to), n, width);
+KERNEL(scatter_add_count)(ARGS) {
+  FN(part)((long)get_global_id(0), PASS(ids), PASS(from), PASS(counts), PASS(to), n, part, parts, rows, digit, sorted);
 }
-#undef ARGS
 #endif
+
+#ifdef WANT_scatter_add_place
+BODY(part)(const long item, ARGS) {
+  const long begin = item * part, end = min(begin + part, (long)n);
+  if (begin >= n) return;
+  USE(const int, ids);
+  USE(const long, from);
+  USE(uint, counts);
+  USE(long, to);
+  uint next[DIGITS], before = 0;
+  for (int d = 0; d < DIGITS; d++)
+    for (int p = 0; p < parts; p++) {
+      if (p == (int)item) next[d] = before;
+      before += counts[d * parts + p];
+    }
+  for (index_t i = (index_t)begin; i < end; i++) {
+    const long key = FN(key)(ids, from, i, rows, sorted);
+    to[next[DIGIT(key)]++] = key;
+  }
+}
+
+KERNEL(scatter_add_place)(ARGS) {
+  FN(part)((long)get_global_id(0), PASS(ids), PASS(from), PASS(counts), PASS(to), n, part, parts, rows, digit, sorted);
+}
+#endif
+#undef ARGS
+#undef DIGIT
+#undef DIGITS
 
 #ifdef WANT_scatter_add_sum
-#define ARGS                                                                                                   \
-  ARG(const long, keys), ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index_t n, const index_t width, \
-  const index_t blocks, const index_t outer, const int rows, const int given
-BODY(line)(const long item, ARGS) {
-  if (item >= (long)n * blocks * outer) return;
+/* V: float or sixteen of them, from column i on, with what is lost beside the sum (Knuth's two-sum). An infinity makes
+ * that NaN; the sum is right then. While a row is added up those of the keys behind it are on their way. */
+#define ROW(k) (((index_t)(keys[k] & 0xffffffff) + block * n) * width)
+#define LINE   (64 / sizeof(STORAGE(T)))
+#define SUM(V, GET)                                                                    \
+  V s = 0, lost = 0;                                                                   \
+  index_t k = first;                                                                   \
+  if (given)                                                                           \
+    s = GET(T, x, to + i);                                                             \
+  else if (k < end)                                                                    \
+    s = GET(T, dy, ROW(k++) + i);                                                      \
+  for (; k < end; k++) {                                                               \
+    const V v = GET(T, dy, ROW(k) + i), sum = s + v, back = sum - s;                   \
+    lost += (s - (sum - back)) + (v - back);                                           \
+    s = sum;                                                                           \
+  }                                                                                    \
+  const V v = lost == lost ? s + lost : s;
+#define ARGS                                                                                                       \
+  ARG(const long, keys), ARG(const STORAGE(T), dy), ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t n, \
+  const index_t width, const index_t outer, const int rows, const int piece, const index_t columns,                \
+  const int given, const int stream
+BODY(lines)(const long item, ARGS) {
+  if (columns < 1) return;
+  const index_t blocks = (width + columns - 1) / columns, pieces = (rows - 1) / piece + 1;
+  const index_t line = (index_t)(item / blocks), column = (index_t)(item - line * (long)blocks) * columns;
+  const index_t block = line / pieces;
+  if (block >= outer) return;
   USE(const long, keys);
   USE(const STORAGE(T), dy);
-  USE(STORAGE(T), dx);
-  const index_t line = (index_t)(item / blocks), column = (index_t)(item - line * (long)blocks) * COLUMNS;
-  const index_t block = line / n, first = line - block * n;
-  const long id = keys[first] >> 32;
-  if (id < 0 || id >= rows || (first > 0 && keys[first - 1] >> 32 == id)) return;
-  index_t end = first + 1;
-  while (end < n && keys[end] >> 32 == id) end++;
-  const index_t stop = min(column + COLUMNS, width), to = (block * rows + (index_t)id) * width;
-  index_t i = column;
-  for (; i + 16 <= stop; i += 16) {
-    float16 s = given ? LOAD16(T, dx, to + i) : (float16)0, lost = 0;
-    for (index_t k = first; k < end; k++) { /* Knuth's two-sum */
-      const index_t row = block * n + (index_t)(keys[k] & 0xffffffff);
-      const float16 v = LOAD16(T, dy, row * width + i), sum = s + v, back = sum - s;
-      lost += (s - (sum - back)) + (v - back);
-      s = sum;
-    }
-    const float16 v = s + lost;
-    STORE16(T, dx, to + i, v);
+  USE(const STORAGE(T), x);
+  USE(STORAGE(T), y);
+  const index_t stop = min(column + columns, width);
+  long row = (long)(line - block * pieces) * piece;
+  const long last = min(row + piece, (long)rows);
+  index_t first = 0, end = n;
+  while (first < end) { /* the first key of these rows */
+    const index_t middle = first + (end - first) / 2;
+    if (keys[middle] >> 32 < row)
+      first = middle + 1;
+    else
+      end = middle;
   }
-  for (; i < stop; i++) {
-    float s = given ? LOAD(T, dx, to + i) : 0.0f, lost = 0;
-    for (index_t k = first; k < end; k++) {
-      const index_t row = block * n + (index_t)(keys[k] & 0xffffffff);
-      const float v = LOAD(T, dy, row * width + i), sum = s + v, back = sum - s;
-      lost += (s - (sum - back)) + (v - back);
-      s = sum;
+  for (; row < last; row++, first = end) {
+    for (end = first; end < n && keys[end] >> 32 == row; end++)
+      if (end + 2 < n && keys[end + 2] >> 32 < last)
+        for (index_t i = column; i < min(stop, column + (index_t)(64 * LINE)); i += LINE) SOON(dy + ROW(end + 2) + i);
+    if (given && x == y && end == first) continue;
+    const index_t to = (block * rows + (index_t)row) * width;
+    index_t i = column;
+    for (; i + 16 <= stop; i += 16) {
+      SUM(float16, LOAD16)
+      STREAM16(T, y, to + i, v, stream);
     }
-    STORE(T, dx, to + i, s + lost);
+    for (; i < stop; i++) {
+      SUM(float, LOAD)
+      STORE(T, y, to + i, v);
+    }
   }
 }
 
 KERNEL(scatter_add_sum)(ARGS) {
-  FN(line)((long)get_global_id(0), PASS(keys), PASS(dy), PASS(dx), n, width, blocks, outer, rows, given);
+  FN(lines)((long)get_global_id(0), PASS(keys), PASS(dy), PASS(x), PASS(y), n, width, outer, rows, piece, columns,
+            given, stream);
 }
 #undef ARGS
+#undef SUM
+#undef LINE
+#undef ROW
 #endif

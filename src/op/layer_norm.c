@@ -104,9 +104,17 @@ static double cost(const clade_query *q) {
   return clade__cost(q->device, 10.0 * (double)r.rows * (double)r.n, 2 * clade__node_bytes(q->node), 0.3);
 }
 
+/* Rows of a work-item: some, where all units have enough to do, so that one is read while another is written. */
+static int64_t rows_of(const clade_query *q, const clade__norm_rows *r) {
+  bool cpu = q->device->device_class == CLADE_CPU && !q->device->max_passes;
+  int64_t share = r->rows / (4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u));
+  return cpu ? CLADE_MAX(CLADE_MIN(share, 16), 1) : 1;
+}
+
 static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade__norm_attrs *a = q->node->attrs;
   clade__norm_rows r = clade__norm_rows_of(q);
+  int64_t piece = rows_of(q, &r);
   clade_kernel_step *s = clade_emit_kernel(e, "layer_norm_forward_ref");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
   for (int i = X; i <= BIAS; i++) clade_emit_in(s, i);
@@ -115,10 +123,11 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, r.n);
   clade_emit_index(s, r.inner);
   clade_emit_index(s, r.period);
+  clade_emit_index(s, piece);
   clade_emit_i32(s, a->rms);
   clade_emit_f32(s, a->eps);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[Y]));
-  clade__emit_flat(s, q->device, r.rows);
+  clade__emit_flat(s, q->device, (r.rows + piece - 1) / piece);
   return CLADE_OK;
 }
 

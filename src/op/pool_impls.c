@@ -130,10 +130,8 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   if (t.back) clade_emit_index(s, p.bands);
   clade_emit_index(s, p.piece);
   clade_emit_index(s, p.tile);
-  if (t.back)
-    clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
-  else
-    clade_emit_index(s, p.joined);
+  if (!t.back) clade_emit_index(s, p.joined);
+  clade_emit_i32(s, clade__streams(q->device, t.back ? &q->node->out[0] : &q->node->in[0]));
   clade__emit_flat(s, q->device, (p.rows + p.piece - 1) / p.piece);
   return CLADE_OK;
 }

@@ -9,8 +9,9 @@ static const clade_attr table[] = {{"shape", CLADE_ATTR_SHAPE, offsetof(clade__s
                                    {"axis", CLADE_ATTR_I32, offsetof(clade__scatter_attrs, axis), 1},
                                    {0}};
 
-enum { UPDATES, IDS, START };    /* START: what was there; as an operand it may be missing */
-enum { RUN = 32, COLUMNS = 64 }; /* what a work-item sorts alone; columns that one sums up */
+enum { UPDATES, IDS, START };           /* START: what was there; as an operand it may be missing */
+enum { BITS = 10, DIGITS = 1 << BITS }; /* of row numbers, as in the kernels */
+enum { PART = 256 };                    /* so many are sorted by one work-item at least */
 
 static clade_status infer(clade_node *n) {
   const clade__scatter_attrs *a = n->attrs;
@@ -49,48 +50,53 @@ static int64_t count_of(const clade_query *q) {
   return clade__product(ids, 0, ids->rank);
 }
 
+/* Row numbers are counted and put in order by parts of so many. */
+static int64_t part_of(const clade_query *q) {
+  int64_t most = q->device->device_class == CLADE_CPU ? 4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u) : 64;
+  return CLADE_MAX((count_of(q) + most - 1) / most, PART);
+}
+
+static int64_t parts_of(const clade_query *q) { return (count_of(q) + part_of(q) - 1) / part_of(q); }
+
+static int64_t columns_of(const clade_query *q) { return q->device->device_class == CLADE_CPU ? 256 : 16; }
+
+/* Rows of the table that a work-item sums up, in `width` columns. */
+static int64_t rows_of(const clade_query *q, int64_t rows, int64_t width) {
+  return CLADE_MIN(clade__rows(q->device, rows, CLADE_MIN(width, columns_of(q))), INT32_MAX);
+}
+
 /* All numbers may be the same. */
 static const char *accept(const clade_query *q) {
-  return clade__cut_short(q->device, (COLUMNS / 16 + 16) * ((double)count_of(q) + 2) + RUN * RUN);
+  double n = (double)count_of(q), place = DIGITS * (2.0 + (double)parts_of(q)) + (double)part_of(q);
+  double sum = ((double)columns_of(q) / 8 + 18) * (n + 4);
+  return clade__cut_short(q->device, CLADE_MAX(place, sum));
 }
 
 static double cost(const clade_query *q) { return clade__cost(q->device, 0, 2 * clade__node_bytes(q->node), 1); }
 
-/* The sorted numbers, twice: merging reads one and writes the other. */
-static size_t workspace(const clade_query *q) { return 2 * (size_t)count_of(q) * sizeof(int64_t); }
-
-static void emit_start(clade_emit *e, const clade_query *q) {
-  const clade_shape *y = &q->node->out[0].shape;
-  int64_t total = clade__product(y, 0, y->rank), piece = clade__piece(q->device, total, 1, 1 << 14);
-  clade_kernel_step *s = clade_emit_kernel(e, "scatter_add_start");
-  clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
-  if (q->node->n_in > START)
-    clade_emit_in(s, START);
-  else
-    clade_emit_out(s, 0); /* it is not looked at */
-  clade_emit_out(s, 0);
-  clade_emit_i32(s, q->node->n_in > START);
-  clade_emit_index(s, total);
-  clade_emit_index(s, piece);
-  clade__emit_flat(s, q->device, (total + piece - 1) / piece);
+/* The sorted keys, twice, for one is read and the other written; and how often each part has each digit. */
+static size_t workspace(const clade_query *q) {
+  return 2 * (size_t)count_of(q) * sizeof(int64_t) + (size_t)(parts_of(q) + 1) * DIGITS * sizeof(uint32_t);
 }
 
-/* Where the sorted numbers are in the end: bytes into the workspace. */
-static size_t emit_sort(clade_emit *e, const clade_query *q, int64_t n) {
-  size_t from = 0, to = (size_t)n * sizeof(int64_t);
-  clade_kernel_step *s = clade_emit_kernel(e, "scatter_add_runs");
-  clade_emit_define(s, "RUN", RUN);
-  clade_emit_in(s, IDS);
-  clade_emit_workspace(s, from, sizeof(int64_t));
-  clade_emit_index(s, n);
-  clade__emit_flat(s, q->device, (n + RUN - 1) / RUN);
-  for (int64_t width = RUN; width < n; width *= 2) {
-    s = clade_emit_kernel(e, "scatter_add_merge");
-    clade_emit_workspace(s, from, sizeof(int64_t));
-    clade_emit_workspace(s, to, sizeof(int64_t));
-    clade_emit_index(s, n);
-    clade_emit_index(s, width);
-    clade__emit_flat(s, q->device, n);
+/* Where the sorted keys are in the end: bytes into the workspace. */
+static size_t emit_sort(clade_emit *e, const clade_query *q, int64_t n, int64_t rows) {
+  size_t keys = (size_t)n * sizeof(int64_t), from = 0, to = keys;
+  for (int digit = 0; n > 0 && rows >> (BITS * digit); digit++) {
+    for (int place = 0; place < 2; place++) {
+      clade_kernel_step *s = clade_emit_kernel(e, place ? "scatter_add_place" : "scatter_add_count");
+      clade_emit_in(s, IDS);
+      clade_emit_workspace(s, from, sizeof(int64_t));
+      clade_emit_workspace(s, 2 * keys, sizeof(uint32_t));
+      clade_emit_workspace(s, to, sizeof(int64_t));
+      clade_emit_index(s, n);
+      clade_emit_i32(s, (int32_t)part_of(q));
+      clade_emit_i32(s, (int32_t)parts_of(q));
+      clade_emit_i32(s, (int32_t)rows);
+      clade_emit_i32(s, digit);
+      clade_emit_i32(s, digit > 0);
+      clade__emit_flat(s, q->device, parts_of(q));
+    }
     size_t other = from;
     from = to;
     to = other;
@@ -101,24 +107,29 @@ static size_t emit_sort(clade_emit *e, const clade_query *q, int64_t n) {
 static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade_shape *shape = &q->node->out[0].shape;
   int axis = ((const clade__scatter_attrs *)q->node->attrs)->axis;
+  bool given = q->node->n_in > START;
   int64_t n = count_of(q), width = clade__product(shape, axis + 1, shape->rank), outer = clade__product(shape, 0, axis);
-  emit_start(e, q);
-  if (n == 0 || width == 0 || outer == 0) return CLADE_OK;
-  size_t sorted = emit_sort(e, q, n);
-  int64_t blocks = (width + COLUMNS - 1) / COLUMNS;
+  int64_t rows = shape->dim[axis], columns = columns_of(q), piece = rows_of(q, rows, width);
+  if (rows == 0 || width == 0 || outer == 0) return CLADE_OK;
+  size_t sorted = emit_sort(e, q, n, rows);
   clade_kernel_step *s = clade_emit_kernel(e, "scatter_add_sum");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->out[0].dtype));
-  clade_emit_define(s, "COLUMNS", COLUMNS);
   clade_emit_workspace(s, sorted, sizeof(int64_t));
   clade_emit_in(s, UPDATES);
+  if (given)
+    clade_emit_in(s, START);
+  else
+    clade_emit_out(s, 0); /* it is not looked at */
   clade_emit_out(s, 0);
   clade_emit_index(s, n);
   clade_emit_index(s, width);
-  clade_emit_index(s, blocks);
   clade_emit_index(s, outer);
-  clade_emit_i32(s, (int32_t)shape->dim[axis]);
-  clade_emit_i32(s, q->node->n_in > START);
-  clade__emit_flat(s, q->device, n * outer * blocks);
+  clade_emit_i32(s, (int32_t)rows);
+  clade_emit_i32(s, (int32_t)piece);
+  clade_emit_index(s, columns);
+  clade_emit_i32(s, given);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  clade__emit_flat(s, q->device, outer * ((rows + piece - 1) / piece) * ((width + columns - 1) / columns));
   return CLADE_OK;
 }
 
