@@ -22,6 +22,7 @@ int cli_child(int argc, char **argv);
 int cli_devices(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_infer(int argc, char **argv);
+int cli_pack(int argc, char **argv);
 int cli_train(int argc, char **argv);
 int cli_tune(int argc, char **argv);
 

@@ -11,6 +11,7 @@ static const cli_command commands[] = {
     {"infer", "run a model's forward pass", cli_infer},
     {"bench", "measure how fast a device is, beside other libraries", cli_bench},
     {"tune", "measure which implementations are fast here, and keep it", cli_tune},
+    {"pack", "make, look at and sign bundles of offline-built programs", cli_pack},
     {"cache", "print or empty the directory of compiled programs", cli_cache},
     {"__child", NULL, cli_child},
 };

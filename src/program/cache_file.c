@@ -72,12 +72,11 @@ static bool read_all(int fd, char *to, size_t bytes) {
   return true;
 }
 
-static clade_status read_open(int fd, bool own, uint64_t least, uint64_t most, clade__cache_blob *out) {
+static clade_status read_open(int fd, uint64_t least, uint64_t most, clade__cache_blob *out) {
   struct stat st;
   if (fstat(fd, &st)) return CLADE_FAIL(IO, "%s", strerror(errno));
-  if (own && (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH))))
+  if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & (S_IWGRP | S_IWOTH)))
     return CLADE_FAIL(PERMISSION, "it is not a file that only this user can write");
-  if (!S_ISREG(st.st_mode)) return CLADE_FAIL(INVALID, "it is no regular file");
   if (st.st_size < 0 || (uint64_t)st.st_size < least || (uint64_t)st.st_size > most)
     return CLADE_FAIL(CORRUPT, "its size is %lld bytes", (long long)st.st_size);
   out->file = clade__new((size_t)st.st_size, 1);
@@ -93,7 +92,7 @@ static clade_status fetch(const clade__cache *cache, const char *file, uint64_t 
   *out = (clade__cache_blob){0};
   int fd = openat(cache->dir, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return clade_fail(errno == ENOENT ? CLADE_NOT_FOUND : CLADE_IO, "%s", strerror(errno));
-  clade_status status = read_open(fd, true, least, most, out);
+  clade_status status = read_open(fd, least, most, out);
   close(fd);
   return status;
 }
@@ -114,18 +113,6 @@ void clade__cache_stamp(const clade__cache *cache, const char *file, clade__stam
 
 clade_status clade__cache_fetch(const clade__cache *cache, const char *file, uint64_t most, clade__cache_blob *out) {
   return let_go(fetch(cache, file, 0, most, out), cache, file, out);
-}
-
-clade_status clade__file_fetch(const char *path, uint64_t most, clade__cache_blob *out) {
-  *out = (clade__cache_blob){0};
-  int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY); /* a pipe must not hang */
-  if (fd < 0) return clade_fail(errno == ENOENT ? CLADE_NOT_FOUND : CLADE_IO, "%s: %s", path, strerror(errno));
-  clade_status status = read_open(fd, false, 0, most, out);
-  close(fd);
-  if (status == CLADE_OK) return CLADE_OK;
-  clade__free(out->file);
-  *out = (clade__cache_blob){0};
-  return clade__fail_in(status, "%s", path);
 }
 
 static clade_status read_checked(const clade__cache *cache, const char *file, clade__cache_kind kind,

@@ -69,8 +69,6 @@ typedef struct clade__stamp { /* tells whether a file is still the one that was 
   int64_t seconds, nanoseconds;
 } clade__stamp;
 void clade__cache_stamp(const clade__cache *cache, const char *file, clade__stamp *out);
-/* One that a user names, wherever it lies and whosever it is. */
-clade_status clade__file_fetch(const char *path, uint64_t most, clade__cache_blob *out);
 enum { CLADE__CACHE_NAME = 48 };
 void clade__cache_file_name(clade__cache_kind kind, clade__hash name, char text[CLADE__CACHE_NAME]);
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "program/parts.h"
 
 enum { FILE_NAME = 64 };
@@ -82,11 +83,11 @@ clade_status clade__tuning_files(const clade__cache *cache, clade__hash device, 
 }
 
 clade_status clade__tuning_read(const char *path, clade__record_sets *out, size_t *bad) {
-  clade__cache_blob blob;
+  clade__bytes file;
   size_t left_out = 0;
-  CLADE_TRY(clade__file_fetch(path, CLADE__RECORDS_BYTES, &blob));
-  clade_status status = clade__records_parse(blob.data, blob.bytes, out, &left_out);
-  clade__free(blob.file);
+  CLADE_TRY(clade__file_read(path, CLADE__RECORDS_BYTES, &file));
+  clade_status status = clade__records_parse(file.data, file.n, out, &left_out);
+  clade__free(file.data);
   if (status != CLADE_OK) return clade__fail_in(status, "%s", path);
   *bad += left_out;
   return CLADE_OK;

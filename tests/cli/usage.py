@@ -7,7 +7,7 @@ import unittest
 import clade
 from clade import document, run
 
-COMMANDS = ["doctor", "devices", "infer", "bench", "tune", "cache"]
+COMMANDS = ["doctor", "devices", "infer", "bench", "tune", "pack", "cache"]
 
 
 class Usage(unittest.TestCase):

@@ -1,4 +1,4 @@
-"""Seeds for the fuzzer: a folder of small files for each format. corpus.py TELL FOLDER"""
+"""Seeds for the fuzzer: a folder of small files for each format. corpus.py TELL BUNDLES FOLDER"""
 
 import gzip
 import os
@@ -37,14 +37,17 @@ SEEDS = {
                     safetensors('{"__metadata__":{"format":"pt"},"b":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]},'
                                 '"f":{"dtype":"F8_E5M2","shape":[0],"data_offsets":[2,2]}}', b"\0\1"), safetensors("{}")],
     "checkpoint": [safetensors(EMPTY)],
+    "bundle": [], "manifest": [], "xclbin": [], "aocx": [], "poclbin": [],
 }
 
 
-def main(tell, folder):
+def main(tell, bundles, folder):
     shutil.rmtree(folder, ignore_errors=True)
     with tempfile.TemporaryDirectory() as room:
         subprocess.run([tell, room], check=True, stdout=subprocess.DEVNULL)
-        for name, own in ("safetensors", "weights.safetensors"), ("checkpoint", "checkpoints/best.safetensors"):
+        subprocess.run([bundles, room], check=True)
+        for name, own in (("safetensors", "weights.safetensors"), ("checkpoint", "checkpoints/best.safetensors"),
+                          *((name, name) for name, seeds in SEEDS.items() if not seeds)):
             with open(os.path.join(room, own), "rb") as f:
                 SEEDS[name].append(f.read())
     for name, seeds in SEEDS.items():

@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bundle/bundle.h"
+#include "bundle/header.h"
 #include "io/checkpoint.h"
 
 /* ---- what becomes of an array ---- */
@@ -95,10 +97,65 @@ static void checkpoint(clade__bytes *file) {
   clade_checkpoint_free(c);
 }
 
+/* ---- bundles ---- */
+/* The digest is made right, or the manifest would never be reached. */
+static void bundle(clade__bytes *file) {
+  clade__bundle b;
+  if (file->n > CLADE__HEADER_BYTES) {
+    uint64_t manifest = clade__little(file->data + CLADE__AT_MANIFEST, 8),
+             at = clade__little(file->data + CLADE__AT_BINARY, 8);
+    if (manifest <= file->n - CLADE__HEADER_BYTES && at <= file->n)
+      (void)!clade__bundle_digest(file->data + CLADE__HEADER_BYTES, (size_t)manifest, file->data + at,
+                                  file->n - (size_t)at, file->data + CLADE__AT_DIGEST);
+  }
+  if (clade__bundle_parse("x", file->data, file->n, &b) == CLADE_OK) {
+    look_at(b.manifest_text, b.manifest_bytes);
+    look_at(b.binary, b.binary_bytes);
+  }
+  clade__bundle_free(&b);
+  file->data = NULL;
+}
+
+static void manifest(clade__bytes *file) {
+  clade__arena arena = {0};
+  clade__manifest m;
+  char *text;
+  if (clade__manifest_parse("x", file->data, file->n, &arena, &m) == CLADE_OK) {
+    if (clade__manifest_print(&m, &text)) abort(); /* what was read can be written */
+    clade__free(text);
+  }
+  clade__arena_free(&arena);
+  clade__free(file->data);
+  file->data = NULL;
+}
+
+static void container(clade__bytes *file,
+                      clade_status check(const char *, const unsigned char *, size_t, clade__arena *, clade__facts *)) {
+  clade__arena arena = {0};
+  clade__facts facts;
+  if (check("x", file->data, file->n, &arena, &facts) == CLADE_OK)
+    for (size_t i = 0; i < facts.n_kernels; i++) look_at(facts.kernels[i], strlen(facts.kernels[i]) + 1);
+  clade__arena_free(&arena);
+  clade__free(file->data);
+  file->data = NULL;
+}
+static void xclbin(clade__bytes *file) { container(file, clade__xclbin_check); }
+static void aocx(clade__bytes *file) { container(file, clade__aocx_check); }
+static void poclbin(clade__bytes *file) { container(file, clade__poclbin_check); }
+
 static const struct {
   const char *name;
   void (*read)(clade__bytes *file);
-} formats[] = {{"npy", npy}, {"idx", idx}, {"cifar", cifar}, {"safetensors", safetensors}, {"checkpoint", checkpoint}};
+} formats[] = {{"npy", npy},
+               {"idx", idx},
+               {"cifar", cifar},
+               {"safetensors", safetensors},
+               {"checkpoint", checkpoint},
+               {"bundle", bundle},
+               {"manifest", manifest},
+               {"xclbin", xclbin},
+               {"aocx", aocx},
+               {"poclbin", poclbin}};
 
 static void (*reader)(clade__bytes *file);
 

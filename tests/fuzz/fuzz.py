@@ -1,8 +1,9 @@
 """Lets libFuzzer look for files that break a reader. Reads as skipped where clang cannot build it.
-    fuzz.py build PROGRAM COMMAND…          builds the program
-    fuzz.py run PROGRAM TELL FORMAT SECONDS"""
+    fuzz.py build PROGRAM TELL BUNDLES COMMAND…   builds the program, and its seeds beside it
+    fuzz.py run PROGRAM FORMAT LIMIT   -runs=… or -max_total_time=…"""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,25 +16,25 @@ LIMITS = ["-max_len=8192", "-rss_limit_mb=1024", "-malloc_limit_mb=256", "-timeo
           "-print_final_stats=1", "-dict=" + os.path.join(os.path.dirname(os.path.abspath(__file__)), "words.dict")]
 
 
-def build(program, *command):
+def build(program, tell, bundles, *command):
     probe = subprocess.run([command[0], "-fsanitize=fuzzer,address", "-xc", "-", "-o", os.devnull], capture_output=True,
                            text=True, check=False,
                            input="int LLVMFuzzerTestOneInput(const char *data, long size) { return !data && size; }")
     if probe.returncode:
         print(f"NOT RUN: {command[0]} has no libFuzzer: {probe.stderr[-300:]}")
         return SKIPPED
+    corpus.main(tell, bundles, program + ".seeds")
     return subprocess.run([*command, "-o", program], check=False).returncode
 
 
-def run(program, tell, name, seconds):
+def run(program, name, limit):
     if not os.path.exists(program):
         print(f"NOT RUN: {program} was not built")
         return SKIPPED
     with tempfile.TemporaryDirectory() as room:
-        corpus.main(tell, room)
-        seeds = os.path.join(room, name)
+        seeds = shutil.copytree(os.path.join(program + ".seeds", name), os.path.join(room, name))
         count = len(os.listdir(seeds))
-        done = subprocess.run([program, seeds, f"-artifact_prefix={room}/", f"-max_total_time={seconds}", *LIMITS],
+        done = subprocess.run([program, seeds, f"-artifact_prefix={room}/", limit, *LIMITS],
                               env=dict(os.environ, CLADE_FUZZ=name), capture_output=True, text=True, check=False)
         print(done.stderr[-4000:])
         executed = int(done.stderr.split("stat::number_of_executed_units:")[1].split()[0]) if not done.returncode else 0

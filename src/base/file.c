@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io/io.h"
+#include "base/file.h"
 
 clade_status clade__file_fail(const char *what, const char *path) {
   int error = errno;

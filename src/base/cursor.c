@@ -1,5 +1,5 @@
 /* A cursor over the bytes of a file: nothing is read beyond their end. Numbers and texts in bytes. */
-#include "io/io.h"
+#include "base/file.h"
 
 clade_status clade__take(clade__cursor *c, size_t bytes, const char *what, const unsigned char **out) {
   size_t left = c->n - c->at;

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "io/io.h"
+#include "base/file.h"
 
 static clade_status draft_names(const char *path, clade__draft *out) {
   clade__text text = {0};

@@ -1,0 +1,21 @@
+/* What the checks of the formats share. */
+#ifndef CLADE_BUNDLE_CONTAINER_H
+#define CLADE_BUNDLE_CONTAINER_H
+
+#include "base/file.h"
+#include "bundle/bundle.h"
+
+/* A text in an array of `bytes`, which must end inside; the arena's. */
+clade_status clade__container_text(const char *where, const char *what, const unsigned char *data, size_t bytes,
+                                   clade__arena *arena, const char **out);
+clade_status clade__container_hex(const unsigned char *data, size_t bytes, clade__arena *arena, const char **out);
+enum { CLADE__CONTAINER_KERNELS = 64 };
+clade_status clade__container_kernel(const char *where, const char *name, clade__arena *arena, clade__facts *facts);
+/* The names in the elements <kernel … name="…"> of a text. */
+clade_status clade__container_xml_kernels(const char *where, const unsigned char *data, size_t bytes,
+                                          clade__arena *arena, clade__facts *facts);
+/* CORRUPT unless [offset, offset + bytes) is inside [begin, end). */
+clade_status clade__container_inside(const char *where, const char *what, uint64_t offset, uint64_t bytes,
+                                     uint64_t begin, uint64_t end);
+
+#endif

@@ -1,0 +1,124 @@
+/* poclbin, of PoCL: files for its cache, which it writes where their names say, and what each kernel takes. PoCL
+ * believes every size and every path in it, so that all of them are walked through here first. */
+#include "bundle/container.h"
+
+enum { VERSION = 9, EXECUTABLE = 4, BUILD_HASH = 20, MOST_PATH = 512, MOST_ARGUMENTS = 64, MOST_LOCALS = 256 };
+
+static const char MAGIC[8] = "poclbin";
+
+static clade_status take_number(clade__cursor *c, size_t bytes, const char *what, uint64_t *out) {
+  const unsigned char *data;
+  CLADE_TRY(clade__take(c, bytes, what, &data));
+  *out = clade__little(data, bytes);
+  return CLADE_OK;
+}
+
+static clade_status take_string(clade__cursor *c, const char *what, const unsigned char **data, uint64_t *n) {
+  CLADE_TRY(take_number(c, 4, what, n));
+  return clade__take(c, (size_t)*n, what, data);
+}
+
+/* Below the program's own directory: "/program.bc", "/kernel/64-1-1/kernel.so". */
+static bool is_safe_path(const unsigned char *path, size_t n) {
+  if (n < 2 || n > MOST_PATH || *path != '/' || memchr(path, 0, n)) return false;
+  for (size_t at = 0; at < n;) { /* at a slash */
+    size_t part = at + 1, end = part;
+    while (end < n && path[end] != '/') end++;
+    if (end == part || end - part > 200 || path[part] == '.') return false;
+    at = end;
+  }
+  return true;
+}
+
+static clade_status take_files(clade__cursor *c, uint64_t bytes) {
+  const unsigned char *data, *files;
+  uint64_t n;
+  CLADE_TRY(clade__take(c, (size_t)bytes, "files", &files));
+  clade__cursor inside = {c->path, files, (size_t)bytes, 0};
+  while (inside.at < inside.n) {
+    CLADE_TRY(take_string(&inside, "file's name", &data, &n));
+    if (!is_safe_path(data, (size_t)n))
+      return CLADE_FAIL(CORRUPT, "%s: a file in its poclbin would be written outside of the program's directory",
+                        c->path);
+    CLADE_TRY(take_string(&inside, "file", &data, &n));
+  }
+  return CLADE_OK;
+}
+
+static clade_status take_argument(clade__cursor *c) {
+  const unsigned char *data;
+  uint64_t access, address, ignored, bytes, n;
+  CLADE_TRY(take_number(c, 4, "argument", &access));
+  CLADE_TRY(take_number(c, 4, "argument", &address));
+  CLADE_TRY(take_number(c, 8, "argument", &ignored));
+  CLADE_TRY(take_number(c, 4, "argument", &ignored));
+  CLADE_TRY(take_number(c, 4, "argument", &bytes));
+  CLADE_TRY(take_string(c, "argument's name", &data, &n));
+  CLADE_TRY(take_string(c, "argument's type", &data, &n));
+  /* CL_KERNEL_ARG_ACCESS_* and CL_KERNEL_ARG_ADDRESS_* */
+  if (access < 0x11a0 || access > 0x11a3 || address < 0x119b || address > 0x119e || bytes > 1024)
+    return CLADE_FAIL(CORRUPT, "%s: an argument in its poclbin is of no kind that there is", c->path);
+  return CLADE_OK;
+}
+
+static clade_status take_kernel(clade__cursor *c, clade__arena *arena, clade__facts *facts) {
+  const unsigned char *data;
+  size_t begin = c->at, arguments;
+  uint64_t whole, files, info, n, n_arguments, n_locals, local;
+  char name[65] = {0};
+  CLADE_TRY(take_number(c, 8, "kernel", &whole));
+  CLADE_TRY(take_number(c, 8, "kernel", &files));
+  CLADE_TRY(take_number(c, 4, "kernel", &info));
+  CLADE_TRY(take_string(c, "kernel's name", &data, &n));
+  if (n >= sizeof name)
+    return CLADE_FAIL(CORRUPT, "%s: a kernel's name has %llu letters", c->path, (unsigned long long)n);
+  memcpy(name, data, (size_t)n);
+  if (strlen(name) != n) *name = '\0';
+  CLADE_TRY(clade__container_kernel(c->path, name, arena, facts));
+  CLADE_TRY(take_number(c, 4, "kernel", &n_arguments));
+  CLADE_TRY(take_number(c, 4, "kernel", &n_locals));
+  if (n_arguments > MOST_ARGUMENTS || n_locals > MOST_LOCALS)
+    return CLADE_FAIL(CORRUPT, "%s: kernel %s has %llu arguments and %llu local arrays", c->path, name,
+                      (unsigned long long)n_arguments, (unsigned long long)n_locals);
+  CLADE_TRY(clade__take(c, 3 * 8, "work-group", &data));
+  for (uint64_t i = 0; i < n_locals; i++) {
+    CLADE_TRY(take_number(c, 8, "local array", &local));
+    if (local > 1 << 30) return CLADE_FAIL(CORRUPT, "%s: a local array of kernel %s is too large", c->path, name);
+  }
+  CLADE_TRY(take_string(c, "attributes", &data, &n));
+  CLADE_TRY(clade__take(c, 8, "kernel", &data));
+  arguments = c->at;
+  for (uint64_t i = 0; i < n_arguments; i++) CLADE_TRY(take_argument(c));
+  if (c->at - arguments != info)
+    return CLADE_FAIL(CORRUPT, "%s: the arguments of kernel %s do not have the size that is told", c->path, name);
+  CLADE_TRY(take_files(c, files));
+  if (c->at - begin != whole)
+    return CLADE_FAIL(CORRUPT, "%s: kernel %s does not have the size that is told", c->path, name);
+  return CLADE_OK;
+}
+
+clade_status clade__poclbin_check(const char *where, const unsigned char *data, size_t bytes, clade__arena *arena,
+                                  clade__facts *out) {
+  clade__cursor c = {where, data, bytes, 0};
+  const unsigned char *head;
+  uint64_t device, version, n_kernels, flags, entries, files;
+  *out = (clade__facts){0};
+  CLADE_TRY(clade__take(&c, 8, "poclbin", &head));
+  if (memcmp(head, MAGIC, sizeof MAGIC)) return CLADE_FAIL(CORRUPT, "%s: its binary is no poclbin", where);
+  CLADE_TRY(take_number(&c, 8, "header", &device));
+  CLADE_TRY(take_number(&c, 4, "header", &version));
+  CLADE_TRY(take_number(&c, 4, "header", &n_kernels));
+  CLADE_TRY(take_number(&c, 8, "header", &flags));
+  CLADE_TRY(take_number(&c, 4, "header", &entries));
+  CLADE_TRY(clade__take(&c, BUILD_HASH, "header", &head));
+  if (version != VERSION)
+    return CLADE_FAIL(UNSUPPORTED, "%s: its poclbin has version %llu; %d is read", where, (unsigned long long)version,
+                      VERSION);
+  if (flags >> 32 != EXECUTABLE || (uint32_t)flags > 1 || entries != 1 || !n_kernels)
+    return CLADE_FAIL(CORRUPT, "%s: its poclbin is no program with kernels", where);
+  CLADE_TRY(take_number(&c, 8, "files", &files));
+  if (!files) return CLADE_FAIL(CORRUPT, "%s: its poclbin has no program in it", where);
+  CLADE_TRY(take_files(&c, files));
+  for (uint64_t i = 0; i < n_kernels; i++) CLADE_TRY(take_kernel(&c, arena, out));
+  return clade__take_end(&c);
+}

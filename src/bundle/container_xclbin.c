@@ -1,0 +1,97 @@
+/* xclbin, of Xilinx' tools: a header, a table of sections, and in some of them tables whose counts the runtime
+ * believes. */
+#include "bundle/container.h"
+
+enum {
+  HEADER = 456, /* up to the table of sections */
+  AT_LENGTH = 304,
+  AT_VBNV = 352,
+  VBNV = 64,
+  AT_UUID = 416,
+  UUID = 16,
+  AT_SECTIONS = 448,
+  SECTION = 40,
+  MOST_SECTIONS = 256
+};
+
+enum { METADATA = 2, MEM_TOPOLOGY = 6, CONNECTIVITY = 7, IP_LAYOUT = 8, CLOCK_FREQ = 11 };
+
+/* A section that is a count and as many entries. */
+typedef struct table {
+  uint32_t kind;
+  const char *name;
+  size_t count_bytes, first, entry; /* the count's width; where the entries begin; how large one is */
+  size_t text_at, text_bytes;       /* a text in each; 0 bytes: none */
+} table;
+static const table tables[] = {{MEM_TOPOLOGY, "table of memories", 4, 8, 40, 24, 16},
+                               {CONNECTIVITY, "table of connections", 4, 4, 12, 0, 0},
+                               {IP_LAYOUT, "table of units", 4, 8, 80, 16, 64},
+                               {CLOCK_FREQ, "table of clocks", 2, 2, 136, 8, 128}};
+
+typedef struct xclbin {
+  const char *where;
+  const unsigned char *data;
+  uint64_t n_ips, n_memories; /* of the tables, which connections go by */
+} xclbin;
+
+static clade_status check_table(xclbin *x, const table *t, const unsigned char *section, uint64_t bytes) {
+  if (bytes < t->count_bytes) return CLADE_FAIL(CORRUPT, "%s: its %s is empty", x->where, t->name);
+  uint64_t count = clade__little(section, t->count_bytes);
+  if (count > (bytes < t->first ? 0 : (bytes - t->first) / t->entry))
+    return CLADE_FAIL(CORRUPT, "%s: its %s tells %llu entries in %llu bytes", x->where, t->name,
+                      (unsigned long long)count, (unsigned long long)bytes);
+  for (uint64_t i = 0; i < count && t->text_bytes; i++)
+    if (!memchr(section + t->first + i * t->entry + t->text_at, 0, t->text_bytes))
+      return CLADE_FAIL(CORRUPT, "%s: a name in its %s has no end", x->where, t->name);
+  if (t->kind == IP_LAYOUT) x->n_ips = count;
+  if (t->kind == MEM_TOPOLOGY) x->n_memories = count;
+  return CLADE_OK;
+}
+
+/* Which unit's argument lies in which memory, by numbers in the other two tables. */
+static clade_status check_connections(const xclbin *x, const unsigned char *section) {
+  uint64_t count = clade__little(section, 4);
+  for (uint64_t i = 0; i < count; i++) {
+    const unsigned char *one = section + 4 + 12 * i;
+    if (clade__little(one + 4, 4) >= x->n_ips || clade__little(one + 8, 4) >= x->n_memories)
+      return CLADE_FAIL(CORRUPT, "%s: connection %llu names a unit or a memory that is not there", x->where,
+                        (unsigned long long)i);
+  }
+  return CLADE_OK;
+}
+
+static clade_status check_section(xclbin *x, const unsigned char *header, uint64_t begin, uint64_t end) {
+  uint64_t offset = clade__little(header + 24, 8), bytes = clade__little(header + 32, 8);
+  uint32_t kind = (uint32_t)clade__little(header, 4);
+  if (!memchr(header + 4, 0, 16)) return CLADE_FAIL(CORRUPT, "%s: the name of a section has no end", x->where);
+  CLADE_TRY(clade__container_inside(x->where, "section", offset, bytes, begin, end));
+  for (size_t i = 0; i < CLADE_COUNT(tables); i++)
+    if (tables[i].kind == kind) return check_table(x, &tables[i], x->data + offset, bytes);
+  return CLADE_OK;
+}
+
+clade_status clade__xclbin_check(const char *where, const unsigned char *data, size_t bytes, clade__arena *arena,
+                                 clade__facts *out) {
+  xclbin x = {.where = where, .data = data};
+  *out = (clade__facts){0};
+  if (bytes < HEADER || memcmp(data, "xclbin2", 8)) return CLADE_FAIL(CORRUPT, "%s: its binary is no xclbin", where);
+  uint64_t length = clade__little(data + AT_LENGTH, 8), n = clade__little(data + AT_SECTIONS, 4);
+  if (length != bytes)
+    return CLADE_FAIL(CORRUPT, "%s: its xclbin tells %llu bytes and has %zu", where, (unsigned long long)length, bytes);
+  if (n > MOST_SECTIONS)
+    return CLADE_FAIL(CORRUPT, "%s: its xclbin tells %llu sections; at most %d are read", where, (unsigned long long)n,
+                      MOST_SECTIONS);
+  CLADE_TRY(clade__container_inside(where, "table of sections", HEADER, n * SECTION, HEADER, bytes));
+  CLADE_TRY(clade__container_text(where, "platform's name", data + AT_VBNV, VBNV, arena, &out->vbnv));
+  CLADE_TRY(clade__container_hex(data + AT_UUID, UUID, arena, &out->uuid));
+  for (uint64_t i = 0; i < n; i++)
+    CLADE_TRY(check_section(&x, data + HEADER + i * SECTION, HEADER + n * SECTION, bytes));
+  for (uint64_t i = 0; i < n; i++) {
+    const unsigned char *header = data + HEADER + i * SECTION, *section = data + clade__little(header + 24, 8);
+    uint64_t kind = clade__little(header, 4);
+    if (kind == CONNECTIVITY) CLADE_TRY(check_connections(&x, section));
+    if (kind == METADATA)
+      CLADE_TRY(clade__container_xml_kernels(where, section, (size_t)clade__little(header + 32, 8), arena, out));
+  }
+  return CLADE_OK;
+}

@@ -1,0 +1,22 @@
+/* The first bytes of a bundle that is a file; all numbers little-endian. docs/fpga.md has the same table. */
+#ifndef CLADE_BUNDLE_HEADER_H
+#define CLADE_BUNDLE_HEADER_H
+
+#define CLADE__BUNDLE_MAGIC "CLADEBDL"
+
+enum {
+  CLADE__AT_MAGIC = 0,
+  CLADE__AT_FORMAT = 8, /* 32 bits, as many zeros after it */
+  CLADE__AT_MANIFEST = 16,
+  CLADE__AT_BINARY = 24, /* where it begins */
+  CLADE__AT_BINARY_BYTES = 32,
+  CLADE__AT_DIGEST = 40,
+  CLADE__AT_SIGNED = 72, /* 32 bits: 0 not, 1 Ed25519; as many zeros after it */
+  CLADE__AT_KEY = 80,
+  CLADE__AT_SIGNATURE = 112,
+  CLADE__AT_ZEROS = 176,
+  CLADE__HEADER_BYTES = 256,
+  CLADE__BINARY_ALIGNMENT = 4096
+};
+
+#endif

@@ -1,0 +1,156 @@
+/* clade pack build|inspect|verify|sign: bundles of offline-built programs. */
+#include "cli/cli.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+#include "base/file.h"
+#include "cli/pack.h"
+
+typedef struct pack {
+  cli_args args;
+  const char *manifest, *binary, *output, *key, *keys;
+  bool directory;
+  int n_paths;
+  char **paths;
+} pack;
+
+/* ---- build: a bundle of a manifest and of what a tool made ---- */
+static clade_status build(const pack *p, clade__arena *arena, clade__bytes *manifest, clade__bytes *binary) {
+  clade__bundle_draft draft = {.key_path = p->key};
+  CLADE_TRY(clade__file_read(p->manifest, CLADE__BUNDLE_MANIFEST_BYTES, manifest));
+  CLADE_TRY(clade__manifest_parse(p->manifest, manifest->data, manifest->n, arena, &draft.manifest));
+  if (p->binary) CLADE_TRY(clade__file_read(p->binary, CLADE__BUNDLE_BINARY_BYTES, binary));
+  if (binary->n != draft.manifest.binary.bytes)
+    return CLADE_FAIL(INVALID, "%s has %zu bytes; %s tells %llu",
+                      p->binary ? p->binary : "the binary, which is not given,", binary->n, p->manifest,
+                      (unsigned long long)draft.manifest.binary.bytes);
+  draft.binary = binary->data;
+  draft.binary_bytes = binary->n;
+  return clade__bundle_write(p->output, p->directory, &draft);
+}
+
+static int run_build(const pack *p) {
+  clade__arena arena = {0};
+  clade__bytes manifest = {0}, binary = {0};
+  if (!p->manifest || !p->output) return cli_wrong(&p->args, "build needs --manifest and --output");
+  if (p->n_paths) return cli_wrong(&p->args, "unexpected argument '%s'", p->paths[0]);
+  clade_status status = build(p, &arena, &manifest, &binary);
+  clade__arena_free(&arena);
+  clade__free(manifest.data);
+  clade__free(binary.data);
+  return status ? cli_failed_status(status) : cli_pack_show(p->output, p->args.json);
+}
+
+/* ---- sign: the same bundle, with a signature ---- */
+static int run_sign(const pack *p) {
+  clade__bundle bundle;
+  if (!p->key || !p->output) return cli_wrong(&p->args, "sign needs --key and --output");
+  if (p->n_paths != 1) return cli_wrong(&p->args, "sign takes one bundle");
+  clade_status status = clade__bundle_read(p->paths[0], &bundle);
+  if (status == CLADE_OK) {
+    clade__bundle_draft draft = {bundle.manifest, bundle.binary, bundle.binary_bytes, p->key};
+    status = clade__bundle_write(p->output, p->directory, &draft);
+  }
+  clade__bundle_free(&bundle);
+  return status ? cli_failed_status(status) : cli_pack_show(p->output, p->args.json);
+}
+
+/* ---- verify: whether they might be used ---- */
+static clade_status verify(const char *path, clade__bundle_policy policy, const clade__keys *keys,
+                           clade__bundle *bundle) {
+  CLADE_TRY(clade__bundle_safe(path));
+  CLADE_TRY(clade__bundle_read(path, bundle));
+  return clade__bundle_trusted(bundle, policy, keys);
+}
+
+static json_t *verified(const char *path, clade_status status, const clade__bundle *bundle) {
+  bool ok = status == CLADE_OK;
+  json_t *digest = bundle->file ? cli_pack_hex(bundle->digest, sizeof bundle->digest) : json_null();
+  if (!ok && !json_is_null(digest)) json_decref(digest), digest = json_null();
+  return json_pack("{s:o, s:b, s:b, s:o, s:o}", "path", cli_json_text(path), "ok", ok, "signed",
+                   ok && bundle->is_signed, "digest", digest, "message", cli_json_text(ok ? NULL : clade_last_error()));
+}
+
+static int run_verify(const pack *p) {
+  clade__keys keys = {0};
+  json_t *list = json_array();
+  int result = CLI_DONE;
+  if (!p->n_paths) return cli_wrong(&p->args, "verify takes one bundle or more");
+  if (p->keys && clade__keys_read(p->keys, &keys)) return cli_failed_status(CLADE_INVALID);
+  for (int i = 0; i < p->n_paths; i++) {
+    clade__bundle bundle = {0};
+    clade_status status = verify(p->paths[i], p->keys ? CLADE__BUNDLES_SIGNED : CLADE__BUNDLES_ANY, &keys, &bundle);
+    if (list) json_array_append_new(list, verified(p->paths[i], status, &bundle));
+    if (status) result = cli_failed_status(status);
+    if (!status && !p->args.json) printf("%s: right%s\n", p->paths[i], bundle.is_signed ? ", and signed" : "");
+    clade__bundle_free(&bundle);
+  }
+  clade__keys_free(&keys);
+  if (!p->args.json)
+    json_decref(list);
+  else if (cli_json_end(json_pack("{s:o}", "bundles", list)))
+    result = CLI_FAILED;
+  return result;
+}
+
+static int run_inspect(const pack *p) {
+  if (p->n_paths != 1) return cli_wrong(&p->args, "inspect takes one bundle");
+  return cli_pack_show(p->paths[0], p->args.json);
+}
+
+/* ---- options ---- */
+enum { MANIFEST, BINARY, OUTPUT, DIRECTORY, KEY, KEYS };
+static const cli_option options[] = {
+    [MANIFEST] = {"manifest", "FILE", "build: the manifest, as docs/fpga.md states it"},
+    [BINARY] = {"binary", "FILE", "build: what the vendor's tool made"},
+    [OUTPUT] = {"output", "PATH", "build, sign: the bundle that is written"},
+    [DIRECTORY] = {"directory", NULL, "build, sign: as a directory, not as one file"},
+    [KEY] = {"key", "FILE", "build, sign: a private key of Ed25519 in PEM (openssl genpkey -algorithm ed25519)"},
+    [KEYS] = {"keys", "FILE", "verify: public keys in PEM, of which one must have signed"},
+    {NULL}};
+
+static const cli_args description = {
+    .command = "pack",
+    .synopsis = "build|inspect|verify|sign [BUNDLE…]",
+    .about = "build makes a bundle of a manifest and a binary; inspect tells what is in one; verify tells whether it "
+             "is whole,\n"
+             "safe from other users and, with --keys, trusted; sign writes it again with a signature.",
+    .device_help = "accepted, without effect: no device is asked",
+    .many_devices = true,
+    .options = options,
+};
+
+static void take(pack *p, int option, const char *value) {
+  switch (option) {
+  case MANIFEST: p->manifest = value; break;
+  case BINARY: p->binary = value; break;
+  case OUTPUT: p->output = value; break;
+  case DIRECTORY: p->directory = true; break;
+  case KEY: p->key = value; break;
+  case KEYS: p->keys = value; break;
+  default: break;
+  }
+}
+
+int cli_pack(int argc, char **argv) {
+  static const struct {
+    const char *name;
+    int (*run)(const pack *p);
+  } actions[] = {{"build", run_build}, {"inspect", run_inspect}, {"verify", run_verify}, {"sign", run_sign}};
+  pack p = {.args = description};
+  const char *value;
+  int next;
+  while ((next = cli_next(&p.args, argc, argv, &value)) >= 0) take(&p, next, value);
+  if (next == CLI_NEXT_HELP) return CLI_DONE;
+  if (next == CLI_NEXT_WRONG) return CLI_USAGE;
+  if (optind == argc) return cli_wrong(&p.args, "build, inspect, verify or sign is missing");
+  p.paths = argv + optind + 1;
+  p.n_paths = argc - optind - 1;
+  for (size_t i = 0; i < CLADE_COUNT(actions); i++) {
+    if (strcmp(argv[optind], actions[i].name)) continue;
+    if (p.args.json && !cli_json_begin()) return CLI_FAILED;
+    return actions[i].run(&p);
+  }
+  return cli_wrong(&p.args, "'%s' is none of build, inspect, verify and sign", argv[optind]);
+}

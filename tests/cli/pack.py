@@ -1,0 +1,115 @@
+"""Bundles by the command: built of a manifest and a binary, looked at, verified, signed, refused."""
+
+import json
+import os
+import tempfile
+import unittest
+
+import clade
+from clade import document, run
+
+KERNEL = {"name": "gemm_i8", "arguments": [{"type": "global char *", "name": "a", "access": "read"},
+                                           {"type": "int", "name": "n", "access": "value"}],
+          "work_group": [1, 1, 1], "compute_units": 1, "banks": ["0"],
+          "report": {"fmax_mhz": {"value": 35.2, "source": "routed", "from": "icetime"},
+                     "lut": {"value": 1064, "source": "routed"}}, "evidence": "simulated"}
+MANIFEST = {"format": 1, "interface": 1, "target": {"kind": "ice40", "device": "up5k"},
+            "tool": {"name": "nextpnr-ice40", "version": "0.4", "command": "nextpnr-ice40 --up5k"},
+            "source": {"sha256": "0" * 64}, "defines": {"ROWS": "2"},
+            "binary": {"format": "bitstream", "file": "array.bin", "bytes": 9}, "kernels": [KERNEL]}
+
+# Of Ed25519: a private key, its public half, and somebody else's.
+PRIVATE = """-----BEGIN PRIVATE KEY-----
+MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g
+-----END PRIVATE KEY-----
+"""
+PUBLIC = """-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
+-----END PUBLIC KEY-----
+"""
+OTHER = """-----BEGIN PUBLIC KEY-----
+MCowBQYDK2VwAyEAPUAXw+hDiVqStwqnTRt+vJyYLM8uxJaMwM1V8Sr0Zgw=
+-----END PUBLIC KEY-----
+"""
+
+
+class Pack(unittest.TestCase):
+    def setUp(self):
+        room = tempfile.TemporaryDirectory(dir=os.environ["HOME"])  # below /tmp's own mode
+        self.addCleanup(room.cleanup)
+        self.room = room.name
+        self.put("array.bin", b"some bits")
+        self.put("manifest.json", json.dumps(MANIFEST).encode())
+
+    def path(self, name):
+        return os.path.join(self.room, name)
+
+    def put(self, name, data):
+        with open(self.path(name), "wb") as f:
+            f.write(data)
+
+    def build(self, name, *more):
+        return run("pack", "build", "--manifest", self.path("manifest.json"), "--binary", self.path("array.bin"),
+                   "--output", self.path(name), *more)
+
+    def failed(self, done, words):
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn(words, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+    def test_both_forms(self):
+        for form, more in ("file", []), ("directory", ["--directory"]):
+            self.assertEqual(self.build(form, *more).returncode, 0)
+            found = document(run("pack", "inspect", self.path(form), "--json"))
+            self.assertEqual((found["form"], found["signed"], found["key"]), (form, False, None))
+            self.assertEqual(found["kernels"][0]["report"][0],
+                             {"figure": "fmax_mhz", "value": 35.2, "source": "routed", "from": "icetime"})
+            shown = run("pack", "inspect", self.path(form)).stdout
+            for words in "up5k", "gemm_i8(global char * a [read], int n [value])", "35.2 (routed, icetime)", "1064 (routed)":
+                self.assertIn(words, shown)
+        both = [document(run("pack", "inspect", self.path(form), "--json"))["digest"] for form in ("file", "directory")]
+        self.assertEqual(both[0], both[1])
+
+    def test_signatures(self):
+        private, public, other = (self.path(name) for name in ("private", "public", "other"))
+        for path, text in (private, PRIVATE), (public, PUBLIC), (other, OTHER):
+            self.put(path, text.encode())
+        self.assertEqual(self.build("plain").returncode, 0)
+        self.assertEqual(run("pack", "sign", self.path("plain"), "--key", private, "--output", self.path("it")).returncode, 0)
+        self.assertTrue(document(run("pack", "inspect", self.path("it"), "--json"))["signed"])
+        self.assertEqual(run("pack", "verify", self.path("plain"), self.path("it")).returncode, 0)
+        self.assertIn("signed", run("pack", "verify", "--keys", public, self.path("it")).stdout)
+        self.failed(run("pack", "verify", "--keys", other, self.path("it")), "none of the 1 trusted")
+        done = run("pack", "verify", "--keys", public, "--json", self.path("it"), self.path("plain"))
+        self.failed(done, "is not signed")
+        self.assertEqual([one["ok"] for one in document(done)["bundles"]], [True, False])
+
+    def test_damage(self):
+        self.assertEqual(self.build("it").returncode, 0)
+        with open(self.path("it"), "rb") as f:
+            data = f.read()
+        for at, words in (0, "no bundle"), (300, "digest"), (len(data) - 1, "digest"):
+            self.put("it", data[:at] + bytes([data[at] ^ 1]) + data[at + 1:])
+            self.failed(run("pack", "verify", self.path("it")), words)
+        self.put("it", data[:-1])
+        self.failed(run("pack", "inspect", self.path("it")), "its header tells")
+        self.put("it", data)
+        os.chmod(self.path("it"), 0o666)
+        self.failed(run("pack", "verify", self.path("it")), "others may write")
+        self.failed(run("pack", "inspect", self.path("nothing")), "nothing")
+
+    def test_what_is_refused(self):
+        self.put("array.bin", b"other bits")
+        self.failed(self.build("it"), "array.bin has 10 bytes")
+        self.put("manifest.json", json.dumps({**MANIFEST, "colour": 1}).encode())
+        self.failed(self.build("it"), "colour is not known")
+        self.assertFalse(os.path.exists(self.path("it")))
+        for words, arguments in (("missing", []), ("'zork'", ["zork"]), ("--manifest", ["build"]), ("one bundle", ["inspect"]),
+                                 ("--key", ["sign", "x"]), ("one bundle or more", ["verify"])):
+            done = run("pack", *arguments)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn(words, done.stderr)
+
+
+if __name__ == "__main__":
+    clade.main()
