@@ -99,6 +99,12 @@ APART static void FN(copy_dense)(const __global STORAGE(T) * x, int plane, int s
  * side by side, there may be fewer than the panels have: the last one again. */
 APART static void FN(copy_weights)(const __global STORAGE(T) * w, int panels, int apart, int lane, int rows, int inner,
                                    int down, int across, int2 count, int n, float *to) {
+  if (panels * count.x * count.y == 1 && lane == 1 && rows >= PANEL) {
+    for (int c = 0; c < n; c++, w += inner, to += PANEL)
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++) PUT(GET(w + v * WIDTH), to + v * WIDTH);
+    return;
+  }
   for (int c = 0; c < n; c++, w += inner, to += PANEL)
     for (int p = 0; p < panels; p++)
       for (int y = 0; y < count.x; y++)
@@ -115,7 +121,7 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int panels, in
 }
 
 /* Adds to a tile, or begins it: of each place the products of `runs` pieces of `length` floats. With DEPTHWISE each
- * channel of a place has a weight of its own. */
+ * channel of a place has a weight of its own. Meanwhile `soon` is asked for, `by` elements further in each step. */
 #if DEPTHWISE
 #define STRIDE         PANEL
 #define LEFT(p, k, v)  VLOAD(v, from[p] + k)
@@ -126,7 +132,7 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int panels, in
 #endif
 #define MULTIPLY(NAME, X, LEFT)                                                                                    \
   APART static void NAME(const float *w, X *x, const int *place, const int *skip, int runs, int length, bool first, \
-                         float *tile) {                                                                             \
+                         float *tile, const __global STORAGE(T) * soon, long by) {                                  \
     VECTOR sum[PLACES][VECTORS];                                                                                    \
     X *from[PLACES];                                                                                                \
     _Pragma("unroll") for (int p = 0; p < PLACES; p++) {                                                            \
@@ -136,8 +142,9 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int panels, in
     }                                                                                                               \
     for (int r = 0; r < runs; r++) {                                                                                \
       const long begin = skip[r], end = begin + length;                                                             \
-      _Pragma("unroll 2") for (long k = begin; k < end; k += STRIDE, w += PANEL) {                                  \
+      _Pragma("unroll 2") for (long k = begin; k < end; k += STRIDE, w += PANEL, soon += by) {                      \
         VECTOR one[VECTORS];                                                                                        \
+        SOON(soon);                                                                                                 \
         _Pragma("unroll") for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, w);                                   \
         _Pragma("unroll") for (int p = 0; p < PLACES; p++) _Pragma("unroll") for (int v = 0; v < VECTORS; v++)      \
             sum[p][v] = fma(LEFT(p, k, v), one[v], sum[p][v]);                                                      \
@@ -191,7 +198,7 @@ APART static void FN(multiply_line)(const float *w, const __global STORAGE(T) * 
     const int p = max(min(i, many - PLACES), 0), at = column + p * by;
     if (at >= 0 && at + (PLACES - 1) * by + reach < size)
       FN(multiply_in_place)
-    (w, x + at * PANEL, place, skip, runs, joined ? count.y * PANEL : PANEL, true, line + p * PANEL);
+    (w, x + at * PANEL, place, skip, runs, joined ? count.y * PANEL : PANEL, true, line + p * PANEL, x, 0);
     else FN(multiply_edge)(w, x, at, by, move, count, size, line + p * PANEL);
   }
 }
@@ -355,7 +362,7 @@ BODY(box)(const int item, ARGS) {
   USE(const STORAGE(T), w);
   USE(STORAGE(OUT), y);
   float source[SOURCE] ALIGNED, weights[WEIGHTS] ALIGNED, block[BLOCK] ALIGNED;
-  int place[MOST_PLACES], skip[MOST_TAPS];
+  int place[MOST_PLACES], goal[MOST_PLACES], skip[MOST_TAPS]; /* in the source, in the result */
   x += image0 * x_image + (blocked ? group * dims.s3 / 16 : group * dims.s3) * x_channel;
   w += group * taps.s2 + row0 / PANEL * taps.s3;
   if (some.x == 0) FN(zero)(block, (single ? 1 : panels) * tiles * TILE);
@@ -367,9 +374,20 @@ BODY(box)(const int item, ARGS) {
     last = some.x == 0 || (c0 + n >= dims.s3 && tx + some.y >= count.y && ty + some.x >= count.x);
     if (some.x && !by_line && n != known) {
       known = n;
-      for (int i = 0; i < tiles * PLACES; i++) { /* the last place again behind the last one */
-        const int p = min(i, places - 1), line = p / many.y;
-        place[i] = ((line / many.x * held.x + line % many.x * apart.x) * held.y + p % many.y * apart.y) * pitch;
+      int i = 0;
+      for (int line = 0; line < images * many.x; line++) {
+        const int high = line / many.x, low = line - high * many.x;
+        const int from = (high * held.x + low * apart.x) * held.y * pitch;
+        const int pixel = (first.x + (line0 + low) * div.x) * result.y + first.y + column0 * div.y;
+        const int to = high * y_s.s5 + pixel * y_s.s7;
+        for (int l = 0; l < many.y; l++, i++) {
+          place[i] = from + l * apart.y * pitch;
+          goal[i] = to + l * div.y * (int)y_s.s7;
+        }
+      }
+      for (; i < tiles * PLACES; i++) { /* the last place again behind the last one */
+        place[i] = place[i - 1];
+        goal[i] = goal[i - 1];
       }
       for (int r = 0; r < runs; r++)
         skip[r] = (joined ? r * next.x * held.y : r / some.y * next.x * held.y + r % some.y * next.y) * pitch;
@@ -390,9 +408,22 @@ BODY(box)(const int item, ARGS) {
         (w + p * taps.s3 + c0 * taps.s5 + (tap.x * taps.s1 + tap.y) * taps.s6, min(panels - p, at_once), taps.s3,
          taps.s4, part.s6 & 4 ? panels * PANEL : rows - p * PANEL, taps.s5, step.x * taps.s1 * taps.s6,
          step.y * taps.s6, some, n, weights);
-        for (int t = 0; t < tiles && !by_line; t++) FN(multiply)
-        (weights + p % at_once * slice, source, place + t * PLACES, skip, runs, joined ? some.y * pitch : pitch, begin,
-         tile + t * TILE);
+        /* What is copied next, and what the result is written over. */
+        const bool more = p + 1 < panels;
+        const __global STORAGE(T) *ahead =
+            w + (more ? (p + 1) * taps.s3 + c0 * taps.s5 : last ? 0 : (c0 + n) * taps.s5);
+        const long by = (PANEL + tiles - 1) / tiles;
+        const int row = group * dims.s2 + row0 + p * PANEL;
+        __global STORAGE(OUT) *out = y + image0 * y_s.s5 + (row >> 4) * y_s.s4 + (row & 15) * y_s.s6;
+        for (int t = 0; t < tiles && !by_line; t++) {
+          if (last && down)
+            for (int i = 0; i < PLACES; i++) SOON(out + goal[t * PLACES + i]);
+          else if (last)
+            for (int i = 0; i < n_rows; i++) SOON(out + i * y_s.s6 + goal[t * PLACES]);
+          FN(multiply)
+          (weights + p % at_once * slice, source, place + t * PLACES, skip, runs, joined ? some.y * pitch : pitch,
+           begin, tile + t * TILE, ahead + t * (slice / PANEL) * by, by);
+        }
       }
 #if DEPTHWISE
       for (int i = 0; by_line && i < images * many.x; i++) { /* taps in lines that there are */
