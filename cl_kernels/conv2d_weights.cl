@@ -36,7 +36,7 @@ KERNEL(conv2d_weights_ref)
 }
 #endif
 
-#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_lanes)
+#ifdef WANT_conv2d_weights_vec
 /* ---- lines of images ----
  * Places of the result are numbered along lines of `pitch` and images of `high` lines, with so many more than there are
  * that a tap moves all of them by the same distance: what lies between the lines of the source is zeros, and places
@@ -115,7 +115,7 @@ static inline int line_distance(int a, int b, int2 e, int2 move, int2 mul, line_
 }
 #endif
 
-#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_lanes) || defined(WANT_conv2d_weights_flat)
+#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_flat) || defined(WANT_conv2d_weights_channels)
 /* For a core with vectors of WIDTH floats. */
 #define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
 #define ALIGNED __attribute__((aligned(64)))
@@ -152,8 +152,7 @@ APART static void FN(copy)(const __global STORAGE(T) * x, int step, int count, c
   }
 }
 
-/* part: places of a strip, strips of a part, rows and channels of a block, lines of taps and taps of a line of a block,
- * groups of a work-item. */
+/* part: places of a strip, strips of a part, rows, channels, lines of taps and taps of a line of a block. */
 #define ARGS                                                                                                     \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \
       const index8_t map, const index8_t part
@@ -451,81 +450,81 @@ KERNEL(conv2d_weights_flat)
 }
 #endif
 
-#ifdef WANT_conv2d_weights_lanes
-/* For groups of one row and one channel: a work-item does some of them, for the strips of one part. y is copied to
- * lines of the same places, with zeros between; each tap has PANEL partial sums. */
-APART static void FN(multiply)(const float *y, const float *x, const int *at, int n, float *c) {
-  VECTOR sum[ROWS][VECTORS];
-  const float *tap[ROWS];
+#ifdef WANT_conv2d_weights_channels
+/* For groups of one row and one channel, images in blocks of 16 channels, which are lanes: nothing is copied, and what
+ * lies beside an image is left out. A work-item does a block of channels for part.s0 lines of the result. */
+/* Of three taps of a line adds the products of the places from begin to end, to which the source's from `from` on
+ * belong. */
+enum { AT_ONCE = 3 };
+APART static void FN(add_line)(const __global STORAGE(T) * x, const __global STORAGE(T) * y, const int *from,
+                               const int *begin, const int *end, int mul, float *sums) {
+  VECTOR sum[AT_ONCE][VECTORS];
+  const __global STORAGE(T) * place[AT_ONCE];
+  const int lo = max(max(begin[0], begin[1]), begin[2]), hi = min(min(end[0], end[1]), end[2]);
 #pragma unroll
-  for (int r = 0; r < ROWS; r++) {
-    tap[r] = x + at[r];
+  for (int k = 0; k < AT_ONCE; k++) {
+    place[k] = x + from[k] * PANEL;
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) sum[r][v] = VLOAD(r * VECTORS + v, c);
+    for (int v = 0; v < VECTORS; v++) sum[k][v] = VLOAD(k * VECTORS + v, sums);
   }
-#pragma clang loop unroll(disable)
-  for (int p = 0; p < n; p += PANEL)
+  for (int i = lo; i < hi; i++) /* places that have all of them */
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) {
-      const VECTOR one = VLOAD(v, y + p);
+      const VECTOR one = LOADN(WIDTH, T, y, i * PANEL + v * WIDTH);
 #pragma unroll
-      for (int r = 0; r < ROWS; r++) sum[r][v] = fma(VLOAD(v, tap[r] + p), one, sum[r][v]);
+      for (int k = 0; k < AT_ONCE; k++)
+        sum[k][v] = fma(LOADN(WIDTH, T, place[k], i * mul * PANEL + v * WIDTH), one, sum[k][v]);
     }
 #pragma unroll
-  for (int r = 0; r < ROWS; r++)
+  for (int k = 0; k < AT_ONCE; k++)
+    for (int i = begin[k]; i < end[k]; i++) {
+      if (i == lo && lo < hi) i = hi;
+      if (i >= end[k]) break;
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], r * VECTORS + v, c);
+      for (int v = 0; v < VECTORS; v++)
+        sum[k][v] = fma(LOADN(WIDTH, T, place[k], i * mul * PANEL + v * WIDTH),
+                        LOADN(WIDTH, T, y, i * PANEL + v * WIDTH), sum[k][v]);
+    }
+#pragma unroll
+  for (int k = 0; k < AT_ONCE; k++)
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) VSTORE(sum[k][v], k * VECTORS + v, sums);
 }
 
 BODY(block)(const int item, ARGS) {
-  const int strip = part.s0, batch = part.s6, n_taps = taps.s0 * taps.s1;
-  if (strip == 0 || batch == 0) return;
-  const int batches = (dims.s1 + batch - 1) / batch, own = item / batches, group0 = item % batches * batch;
+  const int blocks = (dims.s1 + PANEL - 1) / PANEL, n_taps = taps.s0 * taps.s1, block = item % blocks;
+  const int own = item / blocks, lines = dims.s0 * dims.s6;
+  const int last = min((own + 1) * (int)part.s0, lines);
   if (own >= taps.s2) return;
-  const int2 grid = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), mul = (int2)(map.s0, map.s4);
-  const int2 move = (int2)(map.s2, map.s6), shift = (int2)(map.s1, map.s5);
-  const int pitch = line_pitch_of(grid.y, size.y, shift.y, move.y, mul.y, taps.s1);
-  const int high = line_pitch_of(grid.x, size.x, shift.x, move.x, mul.x, taps.s0);
-  const line_reach ry = line_reach_of(shift.x, move.x, mul.x, 0, taps.s0),
-                   rx = line_reach_of(shift.y, move.y, mul.y, 0, taps.s1);
-  const int kinds = ry.kinds * rx.kinds, length = SPACED(strip + ry.span * pitch + rx.span);
-  const int plane = size.x * size.y, y_plane = grid.x * grid.y, n_groups = min(batch, (int)dims.s1 - group0);
-  const int tiles = (n_taps + ROWS - 1) / ROWS;
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), y);
   USE(float, out);
-  float lines[LINES] ALIGNED, y_line[STRIP] ALIGNED, sums[BLOCK] ALIGNED;
-  int at[TAPS], to[PIECES], from[PIECES], many[PIECES], y_to[PIECES], y_from[PIECES], y_many[PIECES];
-  for (int k = 0; k < tiles * ROWS; k++) {
-    const int tap = min(k, n_taps - 1);
-    at[k] = line_distance(tap / (int)taps.s1, tap % (int)taps.s1, shift, move, mul, ry, rx, length, pitch);
+  const int mul = map.s4, across = (taps.s1 + AT_ONCE - 1) / AT_ONCE * AT_ONCE;
+  float sums[TAPS * AT_ONCE * PANEL] ALIGNED;
+  int from[TAPS + AT_ONCE], begin[TAPS + AT_ONCE], end[TAPS + AT_ONCE];
+  for (int k = 0; k < across; k++) { /* behind the last tap the last one again, for nothing */
+    from[k] = map.s5 + min(k, (int)taps.s1 - 1) * map.s6;
+    begin[k] = from[k] < 0 ? (mul - 1 - from[k]) / mul : 0;
+    end[k] = dims.s5 > from[k] ? min((dims.s5 - 1 - from[k]) / mul + 1, dims.s7) : 0;
   }
-  for (int i = 0; i < n_groups * tiles * TILE; i++) sums[i] = 0;
-  const int places = dims.s0 * high * pitch, end = min((own + 1) * (int)part.s1 * strip, places);
-  for (int first = own * part.s1 * strip; first < end; first += strip) {
-    const int n = min(strip, end - first);
-    const int pieces = line_pieces_of_kinds(first, length, pitch, high, ry, rx, shift, move, mul, size, dims.s0,
-                                            dims.s1 * plane, to, from, many);
-    const int y_pieces = line_pieces(first, n, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0,
-                                     dims.s1 * y_plane, 0, y_to, y_from, y_many);
-    for (int i = 0; i < kinds * length; i++) lines[i] = 0;
-    for (int i = 0; i < STRIP; i++) y_line[i] = 0;
-    for (int g = 0; g < n_groups; g++) {
-      const int x_skip = (group0 + g) * plane, y_skip = (group0 + g) * y_plane;
-      FN(copy)(x + x_skip, mul.y, pieces, to, from, many, lines);
-      FN(copy)(y + y_skip, 1, y_pieces, y_to, y_from, y_many, y_line);
-      for (int t = 0; t < tiles; t++) FN(multiply)(y_line, lines, at + t * ROWS, n, sums + (g * tiles + t) * TILE);
+  for (int i = 0; i < taps.s0 * across * PANEL; i++) sums[i] = 0;
+  for (int line = own * part.s0; line < last; line++) {
+    const int plane = line / (int)dims.s6 * blocks + block, high = line % (int)dims.s6;
+    for (int r = 0; r < taps.s0; r++) {
+      const int low = high * map.s0 + map.s1 + r * map.s2;
+      for (int k = 0; low >= 0 && low < dims.s4 && k < across; k += AT_ONCE) FN(add_line)
+      (x + (plane * dims.s4 + low) * dims.s5 * PANEL, y + (plane * dims.s6 + high) * dims.s7 * PANEL, from + k,
+       begin + k, end + k, mul, sums + (r * across + k) * PANEL);
     }
   }
-  for (int i = 0; i < n_groups * n_taps; i++) {
-    float sum = 0;
-    const float *lane = sums + (i / n_taps * tiles * ROWS + i % n_taps) * PANEL;
-    for (int l = 0; l < PANEL; l++) sum += lane[l];
-    out[(own * (int)dims.s1 + group0) * n_taps + i] = sum;
-  }
+  const int group = block * PANEL, n_groups = min(PANEL, (int)dims.s1 - group);
+  out += (own * (int)dims.s1 + group) * n_taps;
+  for (int r = 0; r < taps.s0; r++)
+    for (int k = 0; k < taps.s1; k++, out++)
+      for (int g = 0; g < n_groups; g++) out[g * n_taps] = sums[(r * across + k) * PANEL + g];
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_weights_lanes)(ARGS) {
+GROUP(1, 1, 1) KERNEL(conv2d_weights_channels)(ARGS) {
   FN(block)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
 }
 #endif
@@ -533,17 +532,43 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_lanes)(ARGS) {
 
 #ifdef WANT_conv2d_weights_join
 /* A work-item joins the parts of a piece of the results, whose rows are `pitch` apart in a part. Where `rows` are told,
- * each group of parts has so many of `columns`, and the results have them the other way round. */
+ * each group of parts has so many of `columns`, and the results have them the other way round: a work-item does eight
+ * columns of a group. */
 KERNEL(conv2d_weights_join)
 (ARG(const float, parts), ARG(STORAGE(T), w), const index_t outputs, const index_t count, const index_t piece,
  const index_t rows, const index_t columns, const index_t pitch) {
   const index_t begin = get_global_id(0) * piece, end = min(begin + piece, outputs), part = outputs / columns * pitch;
   USE(const float, parts);
   USE(STORAGE(T), w);
+  if (rows) {
+    const index_t strips = (columns + 7) / 8, group = get_global_id(0) / strips;
+    const index_t first = get_global_id(0) % strips * 8, to = (group * columns + first) * rows;
+    const int many = min(columns - first, (index_t)8);
+    if ((group + 1) * columns * rows > outputs) return;
+    parts += group * rows * pitch + first;
+    index_t r = 0;
+    for (; many == 8 && r + 8 <= rows; r += 8) {
+      float8 sum[8];
+#pragma unroll
+      for (int l = 0; l < 8; l++) sum[l] = (float8)(0);
+      for (index_t k = 0; k < count; k++)
+#pragma unroll
+        for (int l = 0; l < 8; l++) sum[l] += vload8(0, parts + k * part + (r + l) * pitch);
+      clade_turn(sum);
+#pragma unroll
+      for (int l = 0; l < 8; l++) STOREN(8, T, w, to + l * rows + r, sum[l]);
+    }
+    for (; r < rows; r++)
+      for (int l = 0; l < many; l++) {
+        float sum = 0;
+        for (index_t k = 0; k < count; k++) sum += parts[k * part + r * pitch + l];
+        STORE(T, w, to + l * rows + r, sum);
+      }
+    return;
+  }
   for (index_t i = begin; i < end;) {
-    const index_t from = rows ? (i / rows / columns * rows + i % rows) * pitch + i / rows % columns
-                              : i / columns * pitch + i % columns;
-    if (rows == 0 && i + 16 <= end && i % columns + 16 <= columns) {
+    const index_t from = i / columns * pitch + i % columns;
+    if (i + 16 <= end && i % columns + 16 <= columns) {
       float16 sum = 0;
       for (index_t k = 0; k < count; k++) sum += vload16(0, parts + k * part + from);
       STORE16(T, w, i, sum);

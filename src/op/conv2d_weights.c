@@ -95,6 +95,7 @@ void clade__weights_join(clade_emit *e, const clade_query *q, int64_t parts, boo
   if (direct(q, parts, turned)) return;
   clade__weights p = clade__weights_of(q->node, false);
   int64_t piece = q->device->max_passes ? 1 : clade__piece(q->device, p.outputs, 1, 1024);
+  int64_t columns = turned || spaced ? columns_of(&p, turned) : CLADE_MAX(p.outputs, 1); /* else all is one row */
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_weights_join");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
   clade_emit_workspace(s, 0, sizeof(float));
@@ -103,9 +104,9 @@ void clade__weights_join(clade_emit *e, const clade_query *q, int64_t parts, boo
   clade_emit_index(s, parts);
   clade_emit_index(s, piece);
   clade_emit_index(s, turned ? p.columns : 0);
-  clade_emit_index(s, columns_of(&p, turned));
-  clade_emit_index(s, spaced ? clade__weights_pitch(q, parts, turned) : columns_of(&p, turned));
-  clade__emit_flat(s, q->device, (p.outputs + piece - 1) / piece);
+  clade_emit_index(s, columns);
+  clade_emit_index(s, spaced ? clade__weights_pitch(q, parts, turned) : columns);
+  clade__emit_flat(s, q->device, turned ? p.groups * ((columns + 7) / 8) : (p.outputs + piece - 1) / piece);
 }
 
 double clade__weights_join_cycles(const clade__weights *p, int64_t parts) {
@@ -169,11 +170,12 @@ static const clade_impl impls[] = {
      .workspace = clade__weights_vec_workspace,
      .emit = clade__weights_vec_emit,
      .space = &clade__weights_vec_space},
-    {.name = "lanes",
-     .accept = clade__weights_lanes_accept,
-     .cost = clade__weights_lanes_cost,
-     .workspace = clade__weights_lanes_workspace,
-     .emit = clade__weights_lanes_emit},
+    {.name = "channels",
+     .accept = clade__weights_channels_accept,
+     .layouts = clade__weights_blocked_layouts,
+     .cost = clade__weights_channels_cost,
+     .workspace = clade__weights_channels_workspace,
+     .emit = clade__weights_channels_emit},
     {.name = "ref", .accept = ref_accept, .cost = ref_cost, .workspace = ref_workspace, .emit = ref_emit},
     {0},
 };

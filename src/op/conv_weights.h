@@ -41,15 +41,16 @@ double clade__weights_flat_cost(const clade_query *q);
 size_t clade__weights_flat_workspace(const clade_query *q);
 clade_status clade__weights_flat_emit(clade_emit *e, const clade_query *q);
 extern const clade_space clade__weights_flat_space;
-/* ---- vec: any window; lanes: groups of one row and one channel ---- */
+/* ---- vec: any window ---- */
 const char *clade__weights_vec_accept(const clade_query *q);
 double clade__weights_vec_cost(const clade_query *q);
 size_t clade__weights_vec_workspace(const clade_query *q);
 clade_status clade__weights_vec_emit(clade_emit *e, const clade_query *q);
 extern const clade_space clade__weights_vec_space;
-const char *clade__weights_lanes_accept(const clade_query *q);
-double clade__weights_lanes_cost(const clade_query *q);
-size_t clade__weights_lanes_workspace(const clade_query *q);
-clade_status clade__weights_lanes_emit(clade_emit *e, const clade_query *q);
+/* ---- channels: groups of one row and one channel, images in blocks of channels ---- */
+const char *clade__weights_channels_accept(const clade_query *q);
+double clade__weights_channels_cost(const clade_query *q);
+size_t clade__weights_channels_workspace(const clade_query *q);
+clade_status clade__weights_channels_emit(clade_emit *e, const clade_query *q);
 
 #endif

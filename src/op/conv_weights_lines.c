@@ -1,12 +1,12 @@
-/* The derivative of a convolution by its weights on CPUs, from lines that are copied once for all taps. How the work is
- * cut follows from sizes alone, since it orders the sums. */
+/* The derivative of a convolution by its weights on CPUs, line by line: lines copied once for all taps, or channels as
+ * lanes. How the work is cut follows from sizes alone, since it orders the sums. */
 #include "op/conv_weights.h"
 
 #include <math.h>
 
 /* What the kernels keep in private memory, in floats; columns of a block, pieces of lines. */
 enum { LINES = 32768, TURNED = 32768, BLOCK = 32768, COLUMNS = 512, STRIP = 256, PIECES = 512 };
-enum { LANE_ROWS = 9, LANE_TAPS = 63, LANE_STRIP = 3328, LANE_GROUPS = 32 };
+enum { MOST_TAPS = 63 };
 
 static int width_of(const clade_query *q) { return q->device->vector_f32 >= 16 ? 16 : 8; }
 static int tile_rows(const clade_query *q) { return width_of(q) == 16 ? 12 : 6; } /* of tiles two vectors wide */
@@ -44,19 +44,6 @@ static void parts_of(cut *c, int64_t places, int64_t parts) {
   int64_t strips = CLADE_MAX((places + c->strip - 1) / c->strip, 1);
   c->strips = (strips + parts - 1) / parts;
   c->parts = (strips + c->strips - 1) / c->strips;
-}
-
-static clade_kernel_step *begin(clade_emit *e, const clade_query *q, const char *kernel, const clade__weights *p,
-                                int64_t parts, int rows, int vectors, int strip) {
-  clade_kernel_step *s = clade__weights_begin(e, q, kernel, p, parts);
-  clade_emit_define(s, "WIDTH", width_of(q));
-  clade_emit_define(s, "VECTORS", vectors);
-  clade_emit_define(s, "ROWS", rows);
-  clade_emit_define(s, "LINES", LINES);
-  clade_emit_define(s, "BLOCK", BLOCK);
-  clade_emit_define(s, "STRIP", strip);
-  clade_emit_define(s, "PIECES", PIECES);
-  return s;
 }
 
 /* ---- vec: a work-item does a block of weights, for the strips of places of one part ---- */
@@ -160,7 +147,14 @@ clade_status clade__weights_vec_emit(clade_emit *e, const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, true);
   cut c;
   if (!cut_of(q, &p, q->row, &c)) return CLADE_FAIL(INTERNAL, "conv2d_weights: a block that was not accepted");
-  clade_kernel_step *s = begin(e, q, "conv2d_weights_vec", &p, c.parts, tile_rows(q), 2, STRIP);
+  clade_kernel_step *s = clade__weights_begin(e, q, "conv2d_weights_vec", &p, c.parts);
+  clade_emit_define(s, "WIDTH", width_of(q));
+  clade_emit_define(s, "VECTORS", 2);
+  clade_emit_define(s, "ROWS", tile_rows(q));
+  clade_emit_define(s, "LINES", LINES);
+  clade_emit_define(s, "BLOCK", BLOCK);
+  clade_emit_define(s, "STRIP", STRIP);
+  clade_emit_define(s, "PIECES", PIECES);
   clade_emit_define(s, "TURNED", TURNED);
   clade_emit_define(s, "COLUMNS", COLUMNS);
   clade_emit_index8(s, 6, (int64_t[]){c.strip, c.strips, c.rows, c.channels, c.some[0], c.some[1]});
@@ -170,56 +164,50 @@ clade_status clade__weights_vec_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- lanes: a work-item does some groups of one row and one channel, for the strips of one part. A strip is as much
- * of an image as stays near, so that each channel is read from its beginning to its end. Groups are `channels` here.
- * ---- */
-static cut lanes_cut(const clade_query *q) {
-  clade__weights p = clade__weights_of(q->node, true);
-  int64_t places = places_of(q, &p), line = 0, kinds = 1, width = width_of(q), taps = p.kernel[0] * p.kernel[1];
-  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
-  cut c = {.some = {p.kernel[0], p.kernel[1]}, .cycles = INFINITY};
-  if (p.rows != 1 || p.inner != 1 || taps > LANE_TAPS) return c;
-  for (int i = 0; i < 2; i++)
-    kinds *= clade__conv_axis_of(clade__window_covers(w, i), p.result[i], p.source[i], p.kernel[i], 0).kinds;
-  int64_t most = 2 * LANE_STRIP / (kinds + 1);
-  bool fits = false;
-  for (; !fits && most >= width; most /= 2) {
-    int64_t strips = CLADE_MAX((places + most - 1) / most, 1);
-    c.strip = CLADE_MAX(clade__up((places + strips - 1) / strips, width), width);
-    fits = reach(q, &p, c.strip, c.some, &line) && c.strip <= LANE_STRIP;
-  }
-  if (!fits) return c;
-  c.channels = CLADE_MAX(CLADE_MIN((p.groups + CLADE__SUM_UNITS - 1) / CLADE__SUM_UNITS, LANE_GROUPS), 1);
-  c.blocks = (p.groups + c.channels - 1) / c.channels;
-  parts_of(&c, places, CLADE_MAX((CLADE__SUM_UNITS + c.blocks - 1) / CLADE_MAX(c.blocks, 1), 1));
-  double tiles = (double)((taps + LANE_ROWS - 1) / LANE_ROWS), strip = (double)c.strip;
-  double one = tiles * (strip / (double)width * 5.5 + 40) + 0.5 * (double)line + 0.4 * strip + 300;
-  c.cycles = one * (double)(p.groups * c.strips * c.parts) + clade__weights_join_cycles(&p, c.parts);
-  return c;
+/* ---- channels: a work-item does 16 of them, for so many lines of all images' results as a part has ---- */
+static int64_t channel_blocks(const clade__weights *p) { return (p->groups + 15) / 16; }
+
+static int64_t channel_lines(const clade__weights *p) { /* of a part */
+  int64_t blocks = CLADE_MAX(channel_blocks(p), 1), lines = CLADE_MAX(p->n * p->result[0], 1);
+  int64_t parts = CLADE_MIN((2 * CLADE__SUM_UNITS + blocks - 1) / blocks, lines);
+  return (lines + parts - 1) / parts;
 }
 
-const char *clade__weights_lanes_accept(const clade_query *q) {
+static int64_t channel_parts(const clade__weights *p) {
+  return CLADE_MAX((p->n * p->result[0] + channel_lines(p) - 1) / channel_lines(p), 1);
+}
+
+const char *clade__weights_channels_accept(const clade_query *q) {
   const char *reason = clade__conv_vec_accept(q);
+  clade__weights p = clade__weights_of(q->node, false);
   if (reason) return reason;
-  return isinf(lanes_cut(q).cycles) ? "made for groups of one row and one channel, and small windows" : NULL;
+  bool fits = p.rows == 1 && p.inner == 1 && p.groups > 1 && p.kernel[0] * p.kernel[1] <= MOST_TAPS;
+  return fits ? NULL : "made for groups of one row and one channel, and small windows";
 }
 
-double clade__weights_lanes_cost(const clade_query *q) {
-  return clade__cost(q->device, lanes_cut(q).cycles * 2 * q->device->vector_f32, clade__node_bytes(q->node), 1);
+double clade__weights_channels_cost(const clade_query *q) {
+  clade__weights p = clade__weights_of(q->node, false);
+  int64_t parts = channel_parts(&p), blocks = channel_blocks(&p), taps = p.kernel[0] * p.kernel[1];
+  double line = (double)p.kernel[0] * (double)((p.kernel[1] + 2) / 3) * ((double)p.result[1] * 4.2 + 40);
+  double cycles = (double)(blocks * p.n * p.result[0]) * line + (double)(blocks * parts) * (50 * (double)taps + 500) +
+                  clade__weights_join_cycles(&p, parts);
+  return clade__cost(q->device, cycles * 2 * q->device->vector_f32, clade__node_bytes(q->node), 1);
 }
 
-size_t clade__weights_lanes_workspace(const clade_query *q) {
-  return clade__weights_scratch(q, lanes_cut(q).parts, false);
+size_t clade__weights_channels_workspace(const clade_query *q) {
+  clade__weights p = clade__weights_of(q->node, false);
+  return clade__weights_scratch(q, channel_parts(&p), false);
 }
 
-clade_status clade__weights_lanes_emit(clade_emit *e, const clade_query *q) {
-  clade__weights p = clade__weights_of(q->node, true);
-  cut c = lanes_cut(q);
-  clade_kernel_step *s = begin(e, q, "conv2d_weights_lanes", &p, c.parts, LANE_ROWS, 1, LANE_STRIP);
-  clade_emit_define(s, "TAPS", LANE_TAPS + LANE_ROWS);
-  clade_emit_index8(s, 7, (int64_t[]){c.strip, c.strips, 0, 0, 0, 0, c.channels});
-  size_t global = (size_t)(c.blocks * c.parts), local = 1;
-  clade_emit_range(s, 1, &global, &local);
-  clade__weights_join(e, q, c.parts, false, false);
+clade_status clade__weights_channels_emit(clade_emit *e, const clade_query *q) {
+  clade__weights p = clade__weights_of(q->node, false);
+  int64_t parts = channel_parts(&p);
+  clade_kernel_step *s = clade__weights_begin(e, q, "conv2d_weights_channels", &p, parts);
+  clade_emit_define(s, "WIDTH", width_of(q));
+  clade_emit_define(s, "VECTORS", 16 / width_of(q));
+  clade_emit_define(s, "TAPS", MOST_TAPS);
+  clade_emit_index8(s, 1, (int64_t[]){channel_lines(&p)});
+  clade_emit_range(s, 1, &(size_t){(size_t)(channel_blocks(&p) * parts)}, &(size_t){1});
+  clade__weights_join(e, q, parts, false, false);
   return CLADE_OK;
 }
