@@ -178,4 +178,14 @@ static inline clade__manifest kit_manifest(clade__target_kind kind, clade__conta
   return m;
 }
 
+/* ---- a key of Ed25519, and its public half ---- */
+#define KIT_PRIVATE_KEY                                                \
+  "-----BEGIN PRIVATE KEY-----\n"                                      \
+  "MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n" \
+  "-----END PRIVATE KEY-----\n"
+#define KIT_PUBLIC_KEY                                             \
+  "-----BEGIN PUBLIC KEY-----\n"                                   \
+  "MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n" \
+  "-----END PUBLIC KEY-----\n"
+
 #endif

@@ -1,7 +1,7 @@
 /* A bundle's manifest: its fields, as one table that reads and writes, and what must hold between them. */
 #include <ctype.h>
-#include <stdlib.h>
 
+#include "base/json.h"
 #include "bundle/bundle.h"
 #include "bundle/schema.h"
 
@@ -199,9 +199,7 @@ clade_status clade__manifest_parse(const char *where, const void *text, size_t b
 
 clade_status clade__manifest_print(const clade__manifest *manifest, char **text) {
   json_t *root = clade__schema_write(manifest_fields, manifest);
-  char *printed = root ? json_dumps(root, JSON_INDENT(2)) : NULL;
+  clade_status status = clade__json_print(root, JSON_INDENT(2), text);
   json_decref(root);
-  *text = printed ? clade__copy_text(printed) : NULL;
-  free(printed);
-  return *text ? CLADE_OK : CLADE_FAIL(NO_MEMORY, "no memory to write a manifest");
+  return status;
 }

@@ -1,8 +1,8 @@
 /* Tuning records as JSON. What is read may come from anywhere: everything is bounded, and what is malformed left out.
  */
-#include <jansson.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "program/records.h"
 
 /* ---- reading ---- */
@@ -170,9 +170,7 @@ clade_status clade__records_print(const clade__record_sets *sets, char **text) {
     whole = one && !json_array_append_new(devices, one);
   }
   json_t *root = json_pack("{s:i, s:o}", "clade_tuning", 1, "devices", devices);
-  char *printed = whole && root ? json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) : NULL;
+  clade_status status = clade__json_print(whole ? root : NULL, JSON_INDENT(1) | JSON_REAL_PRECISION(6), text);
   json_decref(root);
-  *text = printed ? clade__copy_text(printed) : NULL;
-  free(printed);
-  return *text ? CLADE_OK : CLADE_FAIL(NO_MEMORY, "no memory to write tuning records");
+  return status;
 }

@@ -1,8 +1,8 @@
 /* Checkpoints: what they say beside the variables, and whether one belongs to this training. The text is JSON: what
  * decides the course of a training ("course", compared when it is resumed) and where it stands. */
 #include <inttypes.h>
-#include <jansson.h>
 
+#include "base/json.h"
 #include "train/room.h"
 
 static json_t *split_json(const clade__training *tr) {
@@ -53,21 +53,21 @@ static json_t *choices_json(const clade__training *tr) {
   return json_pack("[o, o]", step, test);
 }
 
-static char *state_text(const clade__training *tr) {
+static clade_status state_text(const clade__training *tr, char **text) {
   json_t *root = json_pack("{s:i, s:o, s:I, s:i, s:o, s:f, s:o, s:o}", "format", 1, "course", course_json(tr), "step",
                            (json_int_t)tr->at, "classes", tr->data.classes, "shape", shape_json(tr), "best", tr->best,
                            "normalise", normalise_json(tr), "choices", choices_json(tr));
-  char *text = json_dumps(root, JSON_COMPACT | JSON_REAL_PRECISION(17));
+  clade_status status = clade__json_print(root, JSON_COMPACT | JSON_REAL_PRECISION(17), text);
   json_decref(root);
-  return text;
+  return status;
 }
 
 clade_status clade__train_save(clade__training *tr, bool best) {
   if (!tr->directory) return CLADE_OK;
-  char *text = state_text(tr);
-  if (!text) return CLADE_NO_MEMORY;
+  char *text;
+  CLADE_TRY(state_text(tr, &text));
   clade_status status = clade_checkpoint_save(tr->directory, tr->vars, tr->at, text, .keep = tr->t.keep, .best = best);
-  free(text);
+  clade__free(text);
   CLADE_TRY(status);
   clade__train_tell(tr, CLADE_TRAIN_CHECKPOINT, tr->t.checkpoint_dir);
   return CLADE_OK;
@@ -80,14 +80,17 @@ static clade_status compare(const clade_checkpoint *checkpoint, const json_t *th
   json_object_foreach(ours, name, value) {
     const json_t *other = json_object_get(theirs, name);
     if (json_equal(value, other)) continue;
-    char *a = json_dumps(other, JSON_ENCODE_ANY | JSON_COMPACT), *b = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    clade_status status =
-        CLADE_FAIL(INVALID,
-                   "%s: it was trained with %s %s, this training has %s: a resumed one must be the same, or "
-                   "have a directory of its own",
-                   clade_checkpoint_path(checkpoint), name, a ? a : "none", b ? b : "");
-    free(a);
-    free(b);
+    const size_t flags = JSON_ENCODE_ANY | JSON_COMPACT;
+    char *a = NULL, *b = NULL;
+    clade_status status = other ? clade__json_print(other, flags, &a) : CLADE_OK;
+    if (status == CLADE_OK) status = clade__json_print(value, flags, &b);
+    if (status == CLADE_OK)
+      status = CLADE_FAIL(INVALID,
+                          "%s: it was trained with %s %s, this training has %s: a resumed one must be the same, or "
+                          "have a directory of its own",
+                          clade_checkpoint_path(checkpoint), name, a ? a : "none", b);
+    clade__free(a);
+    clade__free(b);
     return status;
   }
   return CLADE_OK;

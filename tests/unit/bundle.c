@@ -34,13 +34,7 @@ static clade_status write_kind(const char *path, bool as_directory, size_t kind,
   return status;
 }
 
-static const char KEY[] = "-----BEGIN PRIVATE KEY-----\n"
-                          "MC4CAQAwBQYDK2VwBCIEIJ1hsZ3v/VpguoRK9JLsLMREScVpezJpGXA7rAMcrn9g\n"
-                          "-----END PRIVATE KEY-----\n";
-/* Its public half, and another one. */
-static const char KEYS[] = "-----BEGIN PUBLIC KEY-----\n"
-                           "MCowBQYDK2VwAyEA11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n"
-                           "-----END PUBLIC KEY-----\n";
+/* Of somebody else. */
 static const char OTHER_KEYS[] = "-----BEGIN PUBLIC KEY-----\n"
                                  "MCowBQYDK2VwAyEAPUAXw+hDiVqStwqnTRt+vJyYLM8uxJaMwM1V8Sr0Zgw=\n"
                                  "-----END PUBLIC KEY-----\n";
@@ -48,7 +42,7 @@ static const char OTHER_KEYS[] = "-----BEGIN PUBLIC KEY-----\n"
 /* A private key's file; its path is the same for the whole test. */
 static const char *key_file(void) {
   static char path[256];
-  snprintf(path, sizeof path, "%s", io_file("key.pem", KEY, sizeof KEY - 1));
+  snprintf(path, sizeof path, "%s", io_file("key.pem", KIT_PRIVATE_KEY, strlen(KIT_PRIVATE_KEY)));
   return path;
 }
 
@@ -92,7 +86,7 @@ static void trust(void **state) {
   clade__bundle bundle;
   clade__keys keys, others;
   const char *key = key_file();
-  OK(clade__keys_read(io_file("keys.pem", KEYS, sizeof KEYS - 1), &keys));
+  OK(clade__keys_read(io_file("keys.pem", KIT_PUBLIC_KEY, strlen(KIT_PUBLIC_KEY)), &keys));
   OK(clade__keys_read(io_file("others.pem", OTHER_KEYS, sizeof OTHER_KEYS - 1), &others));
   OK(write_kind(io_path("signed"), false, 0, key));
   OK(clade__bundle_read(io_path("signed"), &bundle));
@@ -107,7 +101,8 @@ static void trust(void **state) {
   clade__keys_free(&keys);
   clade__keys_free(&others);
   REFUSED(INVALID, clade__keys_read(io_file("none.pem", "none", 4), &keys), "no public key");
-  REFUSED(INVALID, write_kind(io_path("x"), false, 0, io_file("wrong.pem", KEYS, sizeof KEYS - 1)), "no private key");
+  REFUSED(INVALID, write_kind(io_path("x"), false, 0, io_file("wrong.pem", KIT_PUBLIC_KEY, strlen(KIT_PUBLIC_KEY))),
+          "no private key");
 
   OK(clade__bundle_safe(io_path("signed")));
   assert_int_equal(chmod(io_path("signed"), 0666), 0);

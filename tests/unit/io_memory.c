@@ -1,5 +1,6 @@
 /* Every allocation that reading and writing files makes, Clade's and jansson's, fails in turn: it is told, nothing
  * stays behind, and nothing is changed that should not be. */
+#include "../bundle_kit.h"
 #include "io_vars_kit.h"
 
 #include <jansson.h>
@@ -106,6 +107,35 @@ static clade_status cifar(void) {
   return status;
 }
 
+/* ---- bundles; the binary is made before, since a text that grows has failures of its own ---- */
+static clade__text xclbin;
+static clade_status bundle_write(void) {
+  clade__bundle_draft draft = {kit_manifest(CLADE__TARGET_XILINX, CLADE__XCLBIN), xclbin.data, xclbin.length,
+                               io_path("key.pem")};
+  return clade__bundle_write(io_path("bundle"), false, &draft);
+}
+static clade_status bundle_directory(void) {
+  clade__bundle_draft draft = {kit_manifest(CLADE__TARGET_XILINX, CLADE__XCLBIN), xclbin.data, xclbin.length, NULL};
+  io_remove(io_path("bundles"));
+  clade_status status = clade__bundle_write(io_path("bundles"), true, &draft);
+  if (status != CLADE_OK && !access(io_path("bundles"), F_OK)) fail_msg("half a bundle is there");
+  return status;
+}
+static clade_status bundle_read_from(const char *name) {
+  clade__bundle bundle;
+  clade_status status = clade__bundle_read(io_path(name), &bundle);
+  clade__bundle_free(&bundle);
+  return status;
+}
+static clade_status bundle_read(void) { return bundle_read_from("bundle"); }
+static clade_status bundle_read_directory(void) { return bundle_read_from("bundles"); }
+static clade_status keys(void) {
+  clade__keys found;
+  clade_status status = clade__keys_read(io_path("keys.pem"), &found);
+  clade__keys_free(&found);
+  return status;
+}
+
 static void each(const char *name, clade_status (*act)(void)) {
   long failures = 0;
   for (long n = 1;; n++) {
@@ -153,6 +183,15 @@ static void all(void **state) {
   each("numpy_turned", numpy_turned);
   each("mnist", mnist);
   each("cifar", cifar);
+  xclbin = kit_xclbin();
+  io_file("key.pem", KIT_PRIVATE_KEY, strlen(KIT_PRIVATE_KEY));
+  io_file("keys.pem", KIT_PUBLIC_KEY, strlen(KIT_PUBLIC_KEY));
+  each("bundle_write", bundle_write);
+  each("bundle_directory", bundle_directory);
+  each("bundle_read", bundle_read);
+  each("bundle_read_directory", bundle_read_directory);
+  each("keys", keys);
+  clade__text_free(&xclbin);
   assert_true(io_same(vars, other));
   assert_int_equal(io_entries(io_path("checkpoints")), 3); /* step 2, the best, the lock */
   clade_vars_release(strange);
