@@ -185,11 +185,12 @@ static inline float8 FN(divisor)(const index8_t dims, const index8_t map, const 
 
 #ifdef WANT_pool2d_forward_vec
 #if TAPS == 2 && STEP == 2
-/* Sixteen and more windows of 2 x 2 side by side, straight from two rows; the last sixteen may be done again in part. */
+/* Windows of 2 x 2 side by side, straight from two rows: sixteen at a time, the last of which may be done again in part.
+ * Where there are fewer, y and what follows the rows have room for sixteen. */
 static inline void FN(pairs)(const __global STORAGE(T) *x, __global STORAGE(T) *y, const index_t windows,
                              const index_t width, const int stream) {
   for (index_t at = 0; at < windows; at += 16) {
-    const index_t i = min(at, windows - 16);
+    const index_t i = max(min(at, windows - 16), (index_t)0);
     const float16 a = LOAD16(T, x, 2 * i), b = LOAD16(T, x, 2 * i + 16);
     const float16 c = LOAD16(T, x, width + 2 * i), d = LOAD16(T, x, width + 2 * i + 16);
     const float16 left = TAKE(a, c), right = TAKE(b, d);
@@ -246,18 +247,19 @@ BODY(rows)(const long item, ARGS) {
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
   const index_t end = (index_t)min(begin + piece, rows), pixels = dims.s1 * dims.s2;
+  index_t row = (index_t)begin;
 #if TAPS == 2 && STEP == 2
-  if (!map.s1 && !map.s5 && 2 * dims.s3 <= dims.s1 && 2 * dims.s4 <= dims.s2 && dims.s4 >= 16) {
-    for (index_t row = (index_t)begin; row < end; row++) {
-      const index_t plane = row / dims.s3;
-      FN(pairs)(x + plane * pixels + (row - plane * dims.s3) * 2 * dims.s2, y + row * dims.s4, dims.s4, dims.s2,
-                stream);
+  if (!map.s1 && !map.s5 && 2 * dims.s3 <= dims.s1 && 2 * dims.s4 <= dims.s2) {
+    for (; row < end; row++) {
+      const index_t plane = row / dims.s3, at = plane * pixels + (row - plane * dims.s3) * 2 * dims.s2;
+      const bool room = !stream && (end - row) * dims.s4 >= 16 && at + dims.s2 + 32 <= dims.s0 * pixels;
+      if (dims.s4 < 16 && !room) break; /* what is too much the next rows write again */
+      FN(pairs)(x + at, y + row * dims.s4, dims.s4, dims.s2, stream);
     }
-    return;
   }
 #endif
   float line[LINE + 32];
-  for (index_t row = (index_t)begin; row < end; row += joined) {
+  for (; row < end; row += joined) {
     const index_t count = min(joined, end - row);
     index_t c = 0;
 #if TAPS == 3 && STEP == 2
@@ -351,12 +353,13 @@ static inline float8 FN(gather)(const float *g, const int *hit, const index8_t d
 #define GATHER(rx) FN(gather)(g, hit, dims, map, m, ring, pitch, at, ry, rx)
 
 #if TAPS == 2 && STEP == 2
-/* Windows of 2 x 2 side by side from the first pixel on: two rows of dx from a row of windows; what these leave over at
- * the rows' ends gets nothing. */
+/* Windows of 2 x 2 side by side from the first pixel on: two rows of dx from a row of windows, eight at a time, the last
+ * of which may be done again in part; what these leave over at the rows' ends gets nothing. `room`: fewer than eight may
+ * be done as eight. */
 static inline void FN(pairs)(ARG_PTR const __global STORAGE(T) *dy, __global STORAGE(T) *dx, const index_t windows,
-                             const index_t width, const int stream) {
-  index_t i = 0;
-  for (; i + 8 <= windows; i += 8) {
+                             const index_t width, const bool room, const int stream) {
+  for (index_t at = 0; at < windows && (windows >= 8 || room); at += 8) {
+    const index_t i = max(min(at, windows - 8), (index_t)0);
     const float8 g = LOADN(8, T, dy, i);
     float16 up, down;
 #if MAX
@@ -377,7 +380,7 @@ static inline void FN(pairs)(ARG_PTR const __global STORAGE(T) *dy, __global STO
     STREAM16(T, dx, 2 * i, up, stream);
     STREAM16(T, dx, width + 2 * i, down, stream);
   }
-  for (; i < windows; i++) {
+  for (index_t i = windows >= 8 || room ? windows : 0; i < windows; i++) {
     const float g = LOAD(T, dy, i);
 #if MAX
     float best = LOAD(T, x, 2 * i);
@@ -400,7 +403,7 @@ static inline void FN(pairs)(ARG_PTR const __global STORAGE(T) *dy, __global STO
     }
   }
   for (index_t r = 0; r < 2; r++)
-    for (i = 2 * windows; i < width; i++) STORE(T, dx, r * width + i, 0.0f);
+    for (index_t i = 2 * windows; i < width; i++) STORE(T, dx, r * width + i, 0.0f);
 }
 #endif
 
@@ -426,10 +429,13 @@ BODY(bands)(const long item, ARGS) {
   const index_t pixels = dims.s1 * dims.s2, windows = dims.s3 * dims.s4;
 #if TAPS == 2 && STEP == 2
   if (!map.s1 && !map.s5 && 2 * dims.s3 <= dims.s1 && 2 * dims.s4 <= dims.s2) {
+    const long stop = end / bands * pixels + end % bands * 2 * dims.s2; /* the next item's */
     for (long b = begin; b < end; b++) {
       const index_t p = (index_t)(b / bands), m = (index_t)(b - (long)p * bands), at = p * pixels + m * 2 * dims.s2;
-      if (m < dims.s3)
-        FN(pairs)(PTR(at) dy + p * windows + m * dims.s4, dx + at, dims.s4, dims.s2, stream);
+      const index_t from = p * windows + m * dims.s4;
+      const bool room = !stream && at + dims.s2 + 16 <= stop && from + 8 <= dims.s0 * windows;
+      if (m < dims.s3) /* what is too much the next bands write again */
+        FN(pairs)(PTR(at) dy + from, dx + at, dims.s4, dims.s2, room, stream);
       else
         for (index_t i = 0; i < min(2 * dims.s2, pixels - m * 2 * dims.s2); i++) STORE(T, dx, at + i, 0.0f);
     }

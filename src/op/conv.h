@@ -61,6 +61,15 @@ void clade__gather_blocked_layouts(const clade_query *q, clade_layout *in, clade
 void clade__gather_strides(const clade_type *t, const clade_shape *y, int64_t s[CLADE_MAX_RANK]);
 double clade__gather_direct_cost(const clade_query *q);
 clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q);
+/* ---- lines, for CPUs: dense, into few channels ---- */
+const char *clade__gather_lines_accept(const clade_query *q);
+double clade__gather_lines_cost(const clade_query *q);
+clade_status clade__gather_lines_emit(clade_emit *e, const clade_query *q);
+#define CLADE__GATHER_LINES                                                                  \
+  {                                                                                          \
+    .name = "lines", .accept = clade__gather_lines_accept, .cost = clade__gather_lines_cost, \
+    .emit = clade__gather_lines_emit, .file = "conv2d_lines"                                 \
+  }
 /* ---- winograd, for CPUs: windows of 3 x 3, images in blocks of channels (docs/layouts.md) ---- */
 extern const clade_space clade__gather_winograd_space;
 const char *clade__gather_winograd_accept(const clade_query *q);

@@ -89,6 +89,7 @@ static const clade_impl impls[] = {
     CLADE__GATHER_DIRECT("direct", blocked, blocked),
     CLADE__GATHER_DIRECT("direct_to_blocked", blocked, to_blocked),
     CLADE__GATHER_DIRECT("direct_dense", direct, direct),
+    CLADE__GATHER_LINES,
     CLADE__GATHER_WINOGRAD,
     {.name = "clblast", .accept = clade__conv_clblast_accept, .emit = clade__conv_clblast_emit},
     {.name = "ref", .accept = clade__gather_ref_accept, .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit},

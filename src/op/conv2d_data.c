@@ -27,6 +27,7 @@ static const clade_impl impls[] = {
     CLADE__GATHER_DIRECT("direct", blocked, blocked),
     CLADE__GATHER_DIRECT("direct_to_blocked", blocked, to_blocked),
     CLADE__GATHER_DIRECT("direct_dense", direct, direct),
+    CLADE__GATHER_LINES,
     CLADE__GATHER_WINOGRAD,
     {.name = "ref", .accept = clade__gather_ref_accept, .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit},
     {0},

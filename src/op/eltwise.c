@@ -44,10 +44,11 @@ static bool mentions(const char *expression, char operand) {
   return false;
 }
 
-/* dy times the derivative by operand `by`, in one program that reads only what the derivative depends on. */
+/* dy times the derivative by operand `by`, in one program that reads only what the derivative depends on. relu's is told
+ * by its result as well, so that what it was made of need not be kept and is computed in one step with it. */
 static clade_val derive(clade_grad *g, const clade__elt_row *row, const clade__elt *p, int by) {
   const char *text = row->derivative[by];
-  const clade__elt_row *mul = clade__elt_by_name("mul");
+  const clade__elt_row *mul = clade__elt_by_name("mul"), *relu = clade__elt_by_name("relu");
   uint8_t result = p->insn[0].dtype;
   clade__elt d = {.n_in = 1, .n_insn = 2, .in_dtype = {result}};
   clade_val in[CLADE__ELT_INPUTS] = {g->dout[0]};
@@ -58,7 +59,7 @@ static clade_val derive(clade_grad *g, const clade__elt_row *row, const clade__e
     if (mentions(text, (char)('a' + i))) {
       at[i] = d.n_in;
       d.in_dtype[d.n_in] = p->in_dtype[p->insn[0].arg[i]];
-      in[d.n_in++] = g->in[p->insn[0].arg[i]];
+      in[d.n_in++] = row == relu ? g->out[0] : g->in[p->insn[0].arg[i]];
     }
   if (text[1] == '\0') return clade_mul(g->graph, g->dout[0], in[1]); /* one operand alone */
   d.insn[0] = p->insn[0];

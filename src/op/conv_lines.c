@@ -1,0 +1,108 @@
+/* conv2d and conv2d_data into few channels on CPUs, with vectors along the columns of the result: what it takes, how
+ * the work is cut up, what it costs. */
+#include "op/conv.h"
+#include "op/epilogue.h"
+
+#include <math.h>
+
+/* What the kernel keeps in private memory, in floats; columns of a tile, and most images of a work-item. */
+enum { SOURCE = 32768, WEIGHTS = 16384, COLUMNS = 16, IMAGES = 16, FEW = 8 };
+
+static int rows_of(const clade_query *q) { return clade__vector_width(q->device) == 4 ? 2 : 6; }
+
+typedef struct plan {
+  clade__gather g;
+  int64_t images, lines, pitch, left; /* of a work-item; from line to line of its copy, and the zeros before each */
+  int64_t items;
+  double taps; /* lines of taps that count, of all lines of an image together */
+  bool fits;
+} plan;
+
+/* Lines of the source that so many lines of the result need. */
+static int64_t held(const plan *p, const clade__map_1d *m, int64_t lines) {
+  int64_t reach = (p->g.kernel[0] - 1) * m->delta;
+  return CLADE_MIN(lines + (reach < 0 ? -reach : reach), p->g.source[0]);
+}
+
+static plan plan_of(const clade_query *q) {
+  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  plan p = {.g = clade__gather_of(q->node), .images = 1};
+  const clade__gather *g = &p.g;
+  clade__map_1d down = g->map(w, 0), along = g->map(w, 1);
+  int64_t reach = (g->kernel[1] - 1) * along.delta, tiles = (g->rows + rows_of(q) - 1) / rows_of(q);
+  int64_t units = CLADE_MAX(q->device->compute_units, 1u);
+  p.left = CLADE_MAX(-(along.add + CLADE_MIN(reach, 0)), 0);
+  p.pitch = p.left + CLADE_MAX(g->source[1], g->result[1] + along.add + CLADE_MAX(reach, 0));
+  int64_t parts = 0;
+  do {
+    p.lines = (CLADE_MAX(g->result[0], 1) + parts) / (parts + 1);
+    parts += 1 + parts / 4;
+    p.fits = g->inner * held(&p, &down, p.lines) * p.pitch + 2 * COLUMNS <= SOURCE;
+  } while (p.lines > 1 && (!p.fits || parts * g->n * g->groups < 4 * units));
+  p.fits = p.fits && tiles * rows_of(q) * g->inner * g->kernel[0] * g->kernel[1] <= WEIGHTS;
+  int64_t blocks = g->groups * ((g->result[0] + p.lines - 1) / p.lines);
+  p.images = CLADE_MAX(CLADE_MIN(blocks * g->n / (8 * units), IMAGES), 1);
+  p.items = blocks * ((g->n + p.images - 1) / p.images);
+  for (int64_t k = 0; k < g->kernel[0]; k++) {
+    int64_t from = CLADE_MAX(-(down.add + k * down.delta), 0);
+    p.taps += (double)CLADE_MAX(CLADE_MIN(g->result[0], g->source[0] - (down.add + k * down.delta)) - from, 0);
+  }
+  return p;
+}
+
+const char *clade__gather_lines_accept(const clade_query *q) {
+  const clade_node *n = q->node;
+  const clade__window *w = &((const clade__conv_attrs *)n->attrs)->window;
+  const char *reason = clade__conv_vec_accept(q);
+  if (reason) return reason;
+  if (clade__gather_of(n).rows > FEW) return "made for few channels of the result";
+  if (w->stride[0] != 1 || w->stride[1] != 1) return "made for step 1";
+  if (n->in[0].dtype != CLADE_F32) return "its sums need operands of f32";
+  return plan_of(q).fits ? NULL : "its lines or its weights are too many for a work-item's memory";
+}
+
+/* In cycles of a core that begins two vector operations in each. */
+double clade__gather_lines_cost(const clade_query *q) {
+  plan p = plan_of(q);
+  const clade__gather *g = &p.g;
+  double rows = rows_of(q), vectors = (double)COLUMNS / clade__vector_width(q->device);
+  double tiles = ceil((double)g->rows / rows), across = ceil((double)g->result[1] / COLUMNS), inner = (double)g->inner;
+  double step = CLADE_MAX(rows * vectors, rows + vectors) / 2 * 1.1, lines = (double)g->result[0];
+  bool wide = g->result[1] >= COLUMNS;
+  double image = tiles * across * (p.taps * inner * ((double)g->kernel[1] * step + 4) + lines * (wide ? 90 : 400));
+  double copy = inner * (double)g->source[0] * ((double)g->source[1] * 0.2 + 10);
+  double weights = (double)(g->groups * g->rows * g->inner * g->kernel[0] * g->kernel[1]) * 2 + 3000;
+  double all = (double)(g->n * g->groups) * (image + copy) + (double)p.items * weights;
+  return clade__cost(q->device, all * 2 * 2 * q->device->vector_f32, clade__node_bytes(q->node), 2);
+}
+
+clade_status clade__gather_lines_emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  const clade_shape *y = &n->out[0].shape;
+  plan p = plan_of(q);
+  const clade__gather *g = &p.g;
+  int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}, y_strides[CLADE_MAX_RANK] = {0};
+  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_lines");
+  clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
+  clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
+  clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
+  clade_emit_define(s, "ROWS", rows_of(q));
+  clade_emit_define(s, "SOURCE", SOURCE);
+  clade_emit_define(s, "WEIGHTS", WEIGHTS);
+  CLADE_TRY(clade__epilogue_define(s, n));
+  CLADE_TRY(clade__epilogue_define16(s, n));
+  clade_emit_in(s, 0);
+  clade_emit_in(s, 1);
+  clade_emit_out(s, 0);
+  clade_emit_index8(
+      s, 8, (int64_t[]){g->n, g->groups, g->rows, g->inner, g->source[0], g->source[1], g->result[0], g->result[1]});
+  clade_emit_index8(s, 5, (int64_t[]){g->kernel[0], g->kernel[1], g->w_group, g->w_row, g->w_inner});
+  clade__emit_maps(s, &((const clade__conv_attrs *)n->attrs)->window, g->map);
+  clade_emit_index8(s, 4, (int64_t[]){p.images, p.lines, p.pitch, p.left});
+  clade__gather_strides(&n->out[0], y, y_strides);
+  clade_emit_index8(s, 8, y_strides);
+  for (int i = 2; i < n->n_in; i++) clade__gather_strides(&n->in[i], y, strides[i - 2]);
+  clade__epilogue_args(s, n, strides);
+  clade_emit_range(s, 1, &(size_t){(size_t)p.items}, &(size_t){1});
+  return CLADE_OK;
+}
