@@ -65,11 +65,6 @@ clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q);
 const char *clade__gather_lines_accept(const clade_query *q);
 double clade__gather_lines_cost(const clade_query *q);
 clade_status clade__gather_lines_emit(clade_emit *e, const clade_query *q);
-#define CLADE__GATHER_LINES                                                                  \
-  {                                                                                          \
-    .name = "lines", .accept = clade__gather_lines_accept, .cost = clade__gather_lines_cost, \
-    .emit = clade__gather_lines_emit, .file = "conv2d_lines"                                 \
-  }
 /* ---- winograd, for CPUs: windows of 3 x 3, images in blocks of channels (docs/layouts.md) ---- */
 extern const clade_space clade__gather_winograd_space;
 const char *clade__gather_winograd_accept(const clade_query *q);

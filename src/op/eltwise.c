@@ -44,8 +44,8 @@ static bool mentions(const char *expression, char operand) {
   return false;
 }
 
-/* dy times the derivative by operand `by`, in one program that reads only what the derivative depends on. relu's is told
- * by its result as well, so that what it was made of need not be kept and is computed in one step with it. */
+/* dy times the derivative by operand `by`, in one program that reads only what the derivative depends on. relu's is
+ * told by its result as well, so that what it was made of need not be kept and is computed in one step with it. */
 static clade_val derive(clade_grad *g, const clade__elt_row *row, const clade__elt *p, int by) {
   const char *text = row->derivative[by];
   const clade__elt_row *mul = clade__elt_by_name("mul"), *relu = clade__elt_by_name("relu");
