@@ -32,6 +32,7 @@ typedef struct xclbin {
   const char *where;
   const unsigned char *data;
   uint64_t n_ips, n_memories; /* of the tables, which connections go by */
+  bool seen[CLADE_COUNT(tables)];
 } xclbin;
 
 static clade_status check_table(xclbin *x, const table *t, const unsigned char *section, uint64_t bytes) {
@@ -65,8 +66,12 @@ static clade_status check_section(xclbin *x, const unsigned char *header, uint64
   uint32_t kind = (uint32_t)clade__little(header, 4);
   if (!memchr(header + 4, 0, 16)) return CLADE_FAIL(CORRUPT, "%s: the name of a section has no end", x->where);
   CLADE_TRY(clade__container_inside(x->where, "section", offset, bytes, begin, end));
-  for (size_t i = 0; i < CLADE_COUNT(tables); i++)
-    if (tables[i].kind == kind) return check_table(x, &tables[i], x->data + offset, bytes);
+  for (size_t i = 0; i < CLADE_COUNT(tables); i++) {
+    if (tables[i].kind != kind) continue;
+    if (x->seen[i]) return CLADE_FAIL(CORRUPT, "%s: its %s stands there twice", x->where, tables[i].name);
+    x->seen[i] = true;
+    return check_table(x, &tables[i], x->data + offset, bytes);
+  }
   return CLADE_OK;
 }
 

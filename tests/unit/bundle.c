@@ -310,6 +310,8 @@ static void xclbins(void **state) {
   CHANGED(section + 24, 100, 8, "section is told");
   CHANGED(at_memories, 1000000, 4, "table of memories tells 1000000 entries");
   CHANGED(at_units, 0xffffffff, 4, "table of units");
+  CHANGED(section, 6, 4, "table of memories"); /* the first section as another of that kind */
+  CHANGED(section + 200, 8, 4, "table of units stands there twice");
   CHANGED(at_connections + 4 + 4, 2, 4, "connection 0 names a unit");
   CHANGED(at_connections + 4 + 8, 1, 4, "connection 0 names a unit or a memory");
 #undef CHANGED
