@@ -37,7 +37,7 @@ module clade_control #(
   localparam int ROW_BITS = $clog2(ROWS + 1);
 
   logic busy, empty, keep;  // empty: k is 0; keep: a panel fits into the queue
-  logic [15:0] top_k, top_col, top_row;
+  logic fits;
   logic start, step, last_k, last_col, last_row, over, may, loaded;
   logic [2:0] load_unused;
   logic closed, final_tile;  // closed: a tile got its last beat and has not left
@@ -46,15 +46,16 @@ module clade_control #(
 
   assign command_ready = !busy && !clear;
   assign start = command_valid && command_ready;
+  assign fits = command_k >> LOG_DEPTH == 0;
 
   // What comes in: each panel once, or once for each of its tiles.
   clade_walk load (
       .clk,
       .start,
       .step(a_valid && a_ready),
-      .top_k,
-      .top_col(keep ? 16'd0 : top_col),
-      .top_row,
+      .count_k(command_k),
+      .count_col(fits ? 16'd1 : command_cols),
+      .count_row(command_rows),
       .last_k(load_unused[0]),
       .last_col(load_unused[1]),
       .last_row(load_unused[2]),
@@ -67,9 +68,9 @@ module clade_control #(
       .clk,
       .start,
       .step,
-      .top_k,
-      .top_col,
-      .top_row,
+      .count_k(command_k),
+      .count_col(command_cols),
+      .count_row(command_rows),
       .last_k,
       .last_col,
       .last_row,
@@ -102,11 +103,8 @@ module clade_control #(
       else if (sent) out_valid <= '0;
     end
     if (start) begin
-      empty   <= command_k == 0;
-      keep    <= command_k >> LOG_DEPTH == 0;
-      top_k   <= command_k == 0 ? '0 : command_k - 1'b1;
-      top_col <= command_cols - 1'b1;
-      top_row <= command_rows - 1'b1;
+      empty <= command_k == 0;
+      keep  <= fits;
     end
     if (ended) row <= '0;
     else if (out_valid && out_ready) row <= row + 1'b1;

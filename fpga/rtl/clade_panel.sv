@@ -21,18 +21,19 @@ module clade_panel #(
   logic [LOG_DEPTH:0] head, at, tail, following;  // one bit more than an address, which tells full from empty
 
   assign full = (head ^ tail) == {1'b1, {LOG_DEPTH{1'b0}}};
-  assign available = head != at;
   assign following = at + 1'b1;
 
   always_ff @(posedge clk) begin
     if (clear) begin
-      head <= '0;
-      at   <= '0;
-      tail <= '0;
+      head      <= '0;
+      at        <= '0;
+      tail      <= '0;
+      available <= '0;
     end else begin
       if (write) head <= head + 1'b1;
       if (read) at <= again ? tail : following;
       if (read && free) tail <= following;
+      available <= write || (read ? again || head != following : available);
     end
   end
 

@@ -1,0 +1,29 @@
+# cmake -D BOARD=… -D ROWS=… -D COLS=… -D OUT=… -D CXX=… -D CC=… -D VERILATOR=… -D INCLUDE=… -D CELLS=… -D RUNTIME=…
+#       [-D READ_BACK=ON] -P board.cmake
+# Routes the array for a board, simulates what came out at its pins, and compares with C.
+cmake_minimum_required(VERSION 3.21)
+set(root ${CMAKE_CURRENT_LIST_DIR}/../..)
+macro(step)
+  execute_process(COMMAND ${ARGN} COMMAND_ERROR_IS_FATAL ANY)
+endmacro()
+
+file(GLOB rtl ${root}/fpga/rtl/*.sv)
+step(${VERILATOR} --lint-only -Wall --top-module ${BOARD} ${rtl} ${root}/fpga/boards/clade_serial.sv
+  ${root}/fpga/boards/${BOARD}.sv)
+step(${CMAKE_COMMAND} -D BOARD=${BOARD} -D OUT=${OUT} -P ${root}/fpga/boards/route.cmake)
+set(top ${BOARD})
+set(verilog ${OUT}/${BOARD}.v)
+if(READ_BACK)
+  step(${CMAKE_COMMAND} -D BOARD=${BOARD} -D OUT=${OUT} -P ${root}/fpga/boards/read_back.cmake)
+  set(top chip)
+  set(verilog ${OUT}/${BOARD}_back.v)
+endif()
+# The tools wrote it, so how it looks is no matter.
+execute_process(COMMAND ${CMAKE_COMMAND} -D VERILATOR=${VERILATOR} -D OUT=${OUT}/model -D TOP=${top}
+    "-DSOURCES=${verilog};${CELLS}" "-DFLAGS=-Wno-lint;-Wno-style;-Wno-TIMESCALEMOD;-DNO_ICE40_DEFAULT_ASSIGNMENTS;-DICE40_U"
+    -P ${root}/fpga/sim/verilate.cmake COMMAND_ERROR_IS_FATAL ANY)
+step(${CC} -std=c11 -c ${root}/fpga/model/array.c -o ${OUT}/array.o)
+step(${CXX} -O0 -w -DBOARD_ROWS=${ROWS} -DBOARD_COLS=${COLS} -DBOARD_LOG_DEPTH=8 -I${OUT}/model -I${root}/fpga
+  -I${INCLUDE} -I${INCLUDE}/vltstd ${root}/tests/fpga/board_test.cpp ${OUT}/model/all.cpp ${OUT}/array.o ${RUNTIME}
+  -pthread -o ${OUT}/board_test)
+step(${OUT}/board_test)
