@@ -173,20 +173,19 @@ typedef struct {
   float16 more, one, other, lack; /* exp(r) - 1, 2^(k / 2), 2^(k - k / 2), 2^-(k - k / 2) */
 } clade_exp_parts;
 static inline float16 clade_power(int16 k) { return as_float16((k + 127) << 23); }
-/* exp(r) - 1 and k. */
-static inline float16 clade_exp_more(float16 x, int16 *n) {
-  const float16 t = fma(x, (float16)(1.44269504f), (float16)(12582912.0f)), k = t - 12582912.0f;
-  const float16 r = fma(k, (float16)(-1.42860677e-6f), fma(k, (float16)(-0.693145752f), x));
-  const float16 s = r * r, high = fma(r, (float16)(1.98412698e-4f), (float16)(1.38888889e-3f));
-  const float16 middle = fma(r, (float16)(8.33333333e-3f), (float16)(4.16666667e-2f));
-  const float16 low = fma(r, (float16)(1.66666667e-1f), (float16)(0.5f));
-  *n = as_int16(t) - 0x4b400000;
-  return fma(fma(fma(high, s, middle), s, low), s, r);
+/* exp(r) - 1, and k in the low bits of a float that was `low` more: 1.5 * 2^23, and what k shall be more. */
+#define CLADE_LOW 12582912.0f
+static inline float16 clade_exp_more(float16 x, float low, float16 *bits) {
+  const float16 t = fma(x, (float16)(1.44269504f), (float16)(low)), k = t - low;
+  const float16 r = fma(k, (float16)(-1.42860677e-6f), fma(k, (float16)(-0.693145752f), x)), s = r * r;
+  const float16 high = fma(s, (float16)(1.38824791e-3f), fma(r, (float16)(8.36673012e-3f), (float16)(4.16672066e-2f)));
+  *bits = t;
+  return fma(fma(high, s, fma(r, (float16)(1.66665421e-1f), (float16)(4.99999981e-1f))), s, r);
 }
 static inline clade_exp_parts clade_exp_split(float16 x) {
-  int16 n;
-  const float16 more = clade_exp_more(x, &n);
-  const int16 m = n >> 1;
+  float16 t;
+  const float16 more = clade_exp_more(x, CLADE_LOW, &t);
+  const int16 n = as_int16(t) - 0x4b400000, m = n >> 1;
   return (clade_exp_parts){more, clade_power(m), clade_power(n - m), clade_power(m - n)};
 }
 /* NaN stays. */
@@ -198,11 +197,15 @@ static inline float16 clade_exp(float16 x) {
   const clade_exp_parts e = clade_exp_split(clade_within(x, -104.0f, 89.0f));
   return fma(e.more, e.one, e.one) * e.other;
 }
+/* exp(x) 2^(by - 127) of numbers that are not above 0, and not so small that it is below 2^-126. */
+static inline float16 clade_exp_scaled(float16 x, float by) {
+  float16 t;
+  const float16 more = clade_exp_more(x, CLADE_LOW + by, &t), one = as_float16(as_int16(t) << 23);
+  return fma(more, one, one);
+}
 /* Of numbers that are not above 0; what would be below 2^-126.5 is 0. */
 static inline float16 clade_exp_below(float16 x) {
-  int16 n;
-  const float16 more = clade_exp_more(x < -88.0f ? (float16)(-88.0f) : x, &n), one = clade_power(n);
-  return fma(more, one, one);
+  return clade_exp_scaled(x < -88.0f ? (float16)(-88.0f) : x, 127.0f);
 }
 static inline float16 clade_expm1(float16 x) {
   const clade_exp_parts e = clade_exp_split(clade_within(x, -40.0f, 89.0f));
@@ -247,17 +250,24 @@ static inline float16 clade_erf(float16 x) {
   p = fma(p, s, (float16)(1.28379166e-1f));
   return size > 0.927734375f ? r : fma(p, x, x);
 }
-/* exp of a polynomial; of a negative one 2 less that. */
+/* A polynomial in t, whose exponential erfc(t / scale) is. */
+static inline float16 clade_log_erfc(float16 t, float scale) {
+  const float a1 = scale, a2 = a1 * scale, a3 = a2 * scale, a4 = a3 * scale; /* in pairs: a short chain */
+  const float16 s = t * t;
+  const float16 a = fma(t, (float16)(-6.3632572602e-1f * a2), (float16)(-1.12840479668f * a1));
+  const float16 b = fma(t, (float16)(2.13674150186e-2f * a4), (float16)(-1.03933234653e-1f * a3));
+  const float16 c = fma(t, (float16)(-1.74609334439e-4f * a3 * a3), (float16)(-2.2089466988e-3f * a3 * a2));
+  const float16 d = fma(t, (float16)(-7.31084499299e-6f * a4 * a4), (float16)(8.19636677861e-5f * a4 * a3));
+  return fma(fma(d, s, c), s * s, fma(b, s, a)) * t;
+}
 static inline float16 clade_erfc(float16 x) {
-  const float16 size = fabs(x), t = size > 10.06f ? (float16)(10.06f) : size;
-  const float16 s = t * t; /* in pairs: a short chain */
-  const float16 a = fma(t, (float16)(-6.3632572602e-1f), (float16)(-1.12840479668f));
-  const float16 b = fma(t, (float16)(2.13674150186e-2f), (float16)(-1.03933234653e-1f));
-  const float16 c = fma(t, (float16)(-1.74609334439e-4f), (float16)(-2.2089466988e-3f));
-  const float16 d = fma(t, (float16)(-7.31084499299e-6f), (float16)(8.19636677861e-5f));
-  const float16 p = fma(fma(d, s, c), s * s, fma(b, s, a));
-  const float16 e = clade_exp_below(p * t);
+  const float16 size = fabs(x), e = clade_exp_below(clade_log_erfc(size > 10.06f ? (float16)(10.06f) : size, 1.0f));
   return x < 0.0f ? 2.0f - e : e;
+}
+/* x where it is above 0, less |x| erfc(|x| / sqrt(2)) / 2. */
+static inline float16 clade_gelu(float16 x) {
+  const float16 size = fabs(x), t = size > 10.0f ? (float16)(10.0f) : size;
+  return fma(-t, clade_exp_scaled(clade_log_erfc(t, 0.70710678f), 126.0f), x > 0.0f ? x : (float16)(0.0f));
 }
 #else
 #define clade_exp   exp
@@ -268,7 +278,9 @@ static inline float16 clade_erfc(float16 x) {
 #define clade_log1p log1p
 #define clade_erf   erf
 #define clade_erfc  erfc
+#define clade_gelu  gelu
 #endif
+#define gelu(x) (0.5f * (x) * erfc((x) * -0.70710678f))
 
 /* Sixteen floats past the caches, where the compiler can and they are aligned: for results larger than these. */
 #if defined __has_builtin

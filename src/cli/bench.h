@@ -165,8 +165,10 @@ clade_status bench_ready(bench_job *job);
 
 /* ---- bench_probe.c ---- */
 clade_status bench_probe(bench_job *job);
-/* The fastest copy that the probe found, of so many bytes. */
-clade_status bench_copy_side(const bench_job *job, size_t bytes, bench_side *side);
+/* The fastest copy that the probe found, of so many bytes; or one of rows of so many, at least BENCH_LINE, that are
+ * read at random places. 0: no rows. */
+enum { BENCH_LINE = 64 };
+clade_status bench_copy_side(const bench_job *job, size_t bytes, size_t row, bench_side *side);
 
 /* ---- bench_gemm.c and its peers ---- */
 clade_status bench_gemm(bench_job *job);

@@ -50,12 +50,18 @@ static clade_status clade_side(const bench_job *job, const bench_op_work *w, ben
 }
 
 static clade_status compete(bench_job *job, bench_op_work *w, bench_row *row, bench_side *sides, int *n) {
+  size_t line;
   *n = 1;
   CLADE_TRY(clade_side(job, w, &sides[0]));
   CLADE_TRY(bench_clade_row(sides[0].state, w->op->node, row));
   CLADE_TRY(check(w, &sides[0]));
   ++*n;
-  CLADE_TRY(bench_copy_side(job, (size_t)(row->bytes / 2), &sides[1]));
+  CLADE_TRY(bench_copy_side(job, (size_t)(row->bytes / 2), 0, &sides[1]));
+  CLADE_TRY(clade_dtype_bytes(w->dtype, w->w, &line));
+  if (w->op->rows && line >= BENCH_LINE) {
+    ++*n;
+    CLADE_TRY(bench_copy_side(job, (size_t)(row->bytes / 2), line, &sides[2]));
+  }
   CLADE_TRY(bench_race(job, *n, sides, row));
   row->bound = row->peer[0].seconds.median;
   return CLADE_OK;
@@ -81,7 +87,7 @@ static clade_status numbers(bench_op_work *w) {
 }
 
 static clade_status measure(bench_job *job, bench_op_work *w, bench_row *row) {
-  bench_side sides[2] = {{0}};
+  bench_side sides[3] = {{0}};
   int n = 0;
   clade_status status = numbers(w);
   if (status == CLADE_OK) status = compete(job, w, row, sides, &n);

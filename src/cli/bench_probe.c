@@ -42,7 +42,7 @@ static const char source[] =
     "#undef VSTORE\n"
     "#undef STEP\n"
     "#endif\n"
-    "#ifdef WANT_bench_copy\n"
+    "#if defined WANT_bench_copy || defined WANT_bench_rows\n"
     "#if STREAM == 1 && defined(__has_builtin)\n"
     "#if __has_builtin(__builtin_nontemporal_store)\n"
     "#define PUT(v, p) __builtin_nontemporal_store(v, (__global float16 *)(p))\n"
@@ -51,14 +51,36 @@ static const char source[] =
     "#ifndef PUT\n"
     "#define PUT(v, p) vstore16(v, 0, p)\n"
     "#endif\n"
+    "#endif\n"
+    "#ifdef WANT_bench_copy\n"
     "KERNEL(bench_copy)(ARG(const float, x), ARG(float, y), const index_t n, const index_t each) {\n"
     "  USE(const float, x);\n"
     "  USE(float, y);\n"
     "  const index_t begin = (index_t)get_global_id(0) * each, end = min(begin + each, n);\n"
     "  for (index_t i = begin; i < end; i++) PUT(vload16(i, x), y + i * 16);\n"
     "}\n"
-    "#undef PUT\n"
-    "#endif\n";
+    "#endif\n"
+    "#ifdef WANT_bench_rows\n"
+    "static inline index_t FN(place)(index_t row, index_t rows) {\n"
+    "  uint h = (uint)row * 2654435761u;\n"
+    "  h = (h ^ h >> 15) * 2246822519u;\n"
+    "  return (index_t)((h ^ h >> 13) % (uint)rows);\n"
+    "}\n"
+    "KERNEL(bench_rows)\n"
+    "(ARG(const float, x), ARG(float, y), const index_t rows, const index_t each, const index_t width) {\n"
+    "  USE(const float, x);\n"
+    "  USE(float, y);\n"
+    "  const index_t begin = (index_t)get_global_id(0) * each, end = min(begin + each, rows);\n"
+    "  for (index_t row = begin; row < end; row++) {\n"
+    "    const index_t from = FN(place)(row, rows) * width, next = FN(place)(row + 1, rows) * width;\n"
+    "    for (index_t i = 0; i < width; i++) {\n"
+    "      SOON(x + (next + i) * 16);\n"
+    "      PUT(vload16(from + i, x), y + (row * width + i) * 16);\n"
+    "    }\n"
+    "  }\n"
+    "}\n"
+    "#endif\n"
+    "#undef PUT\n";
 
 enum { COPY_STEP, COPY_KERNEL, COPY_STREAM, COPIES };
 enum { CHAINS = 12, UNITS_EACH = 4, GROUP = 64, SAMPLES = 7, COPY_BYTES = 64 << 20, COPY_EACH = 16 };
@@ -111,24 +133,30 @@ static const clade_op fma_op = {.size = sizeof(clade_op),
 
 /* ---- copies ---- */
 typedef struct copy_attrs {
-  int32_t by; /* COPY_… */
+  int32_t by;    /* COPY_… */
+  int32_t width; /* of rows that lie at random, in vectors of 16; 0: in order */
 } copy_attrs;
-static const clade_attr copy_table[] = {{"by", CLADE_ATTR_I32, offsetof(copy_attrs, by), 1}, {0}};
+static const clade_attr copy_table[] = {{"by", CLADE_ATTR_I32, offsetof(copy_attrs, by), 1},
+                                        {"width", CLADE_ATTR_I32, offsetof(copy_attrs, width), 1},
+                                        {0}};
 
 static clade_status emit_copy(clade_emit *e, const clade_query *q) {
-  int32_t by = ((const copy_attrs *)q->node->attrs)->by;
-  if (by == COPY_STEP) {
+  const copy_attrs *a = q->node->attrs;
+  int32_t by = a->by, width = a->width;
+  if (by == COPY_STEP && !width) {
     clade_emit_copy(e, 0, 0);
     return CLADE_OK;
   }
-  int64_t n = q->node->in[0].shape.dim[0] / 16, each = 1, units = CLADE_MAX(q->device->compute_units, 1u) * COPY_EACH;
+  int64_t n = q->node->in[0].shape.dim[0] / 16 / CLADE_MAX(width, 1), each = 1;
+  int64_t units = CLADE_MAX(q->device->compute_units, 1u) * COPY_EACH;
   if (on_cpu(q->device)) each = (n + units - 1) / units;
-  clade_kernel_step *s = clade_emit_kernel(e, "bench_copy");
+  clade_kernel_step *s = clade_emit_kernel(e, width ? "bench_rows" : "bench_copy");
   clade_emit_define(s, "STREAM", by == COPY_STREAM);
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
   clade_emit_index(s, n);
   clade_emit_index(s, each);
+  if (width) clade_emit_index(s, width);
   clade_emit_range(s, 1, (size_t[]){(size_t)((n + each - 1) / each)}, (size_t[]){on_cpu(q->device) ? 1 : GROUP});
   return CLADE_OK;
 }
@@ -240,14 +268,14 @@ clade_status bench_probe(bench_job *job) {
   return status;
 }
 
-clade_status bench_copy_side(const bench_job *job, size_t bytes, bench_side *side) {
-  copy_attrs by = {job->copy};
+clade_status bench_copy_side(const bench_job *job, size_t bytes, size_t row, bench_side *side) {
+  copy_attrs by = {job->copy, (int32_t)(row / BENCH_LINE)};
   probe p;
   /* its contents do not matter, but pages that were never written are all the same one */
   clade_status status = probe_new(&p, &copy_op, &by, CLADE_MAX(bytes / sizeof(float) / 16 * 16, (size_t)16));
   if (status == CLADE_OK) status = probe_side(job, &p, side);
-  side->name = "copy";
-  snprintf(side->kernel, sizeof side->kernel, "%s", job->copy_by);
+  side->name = by.width ? "rows" : "copy";
+  snprintf(side->kernel, sizeof side->kernel, "%s", by.width ? "a kernel, rows at random" : job->copy_by);
   probe_free(&p);
   return status;
 }
