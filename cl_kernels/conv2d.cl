@@ -125,7 +125,6 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int panels, in
 #if DEPTHWISE
 #define STRIDE         PANEL
 #define LEFT(p, k, v)  VLOAD(v, from[p] + k)
-#define THERE(p, k, v) LOADN(WIDTH, T, from[p], k + v * WIDTH)
 #else
 #define STRIDE        1
 #define LEFT(p, k, v) (VECTOR)(from[p][k])
@@ -156,50 +155,57 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int panels, in
 MULTIPLY(FN(multiply), const float, LEFT)
 
 #if DEPTHWISE
-MULTIPLY(FN(multiply_in_place), const __global STORAGE(T), THERE)
-
-/* The same for PLACES places of a line, `by` apart, some of whose taps lie beyond its `size` places: those count for
- * nothing. `x` is the line's first block, `column` where the first place's first tap is. */
-APART static void FN(multiply_edge)(const float *w, const __global STORAGE(T) * x, int column, int by, int2 move,
-                                    int2 count, int size, float *tile) {
-  VECTOR sum[PLACES][VECTORS];
-#pragma unroll
-  for (int p = 0; p < PLACES; p++)
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) sum[p][v] = (VECTOR)(0);
-  for (int r = 0; r < count.x; r++)
-    for (int k = 0; k < count.y; k++, w += PANEL) {
-      const __global STORAGE(T) *line = x + r * move.x;
-#pragma unroll
-      for (int p = 0; p < PLACES; p++) {
-        const int at = column + p * by + k * move.y, known = clamp(at, 0, size - 1);
-#pragma unroll
-        for (int v = 0; v < VECTORS; v++) {
-          const VECTOR left = LOADN(WIDTH, T, line, known * PANEL + v * WIDTH);
-          sum[p][v] = fma(at == known ? left : (VECTOR)(0), VLOAD(v, w), sum[p][v]);
-        }
-      }
-    }
-#pragma unroll
-  for (int p = 0; p < PLACES; p++)
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) VSTORE(sum[p][v], p * VECTORS + v, tile);
-}
-
-/* `many` places of a line from blocks: taps that lie in other lines than there are have been left out. */
+/* `many` places of a line from blocks, `by` apart in the source from `column` on, read where they lie. `x` is the
+ * first line of the source that any tap needs, of `size` places. Where a place has all taps of a line PLACES of them
+ * are done at once; those at the ends one by one, without the taps that lie beyond. */
 APART static void FN(multiply_line)(const float *w, const __global STORAGE(T) * x, int column, int by, int2 move,
                                     int2 count, int size, int many, float *line) {
-  int place[PLACES], skip[MOST_TAPS];
-  const bool joined = move.y == 1;
-  const int runs = joined ? count.x : count.x * count.y, reach = (count.y - 1) * move.y;
-  for (int p = 0; p < PLACES; p++) place[p] = p * by * PANEL;
-  for (int r = 0; r < runs; r++) skip[r] = joined ? r * move.x : r / count.y * move.x + r % count.y * move.y * PANEL;
-  for (int i = 0; i < many; i += PLACES) { /* the last tile ends with the line */
-    const int p = max(min(i, many - PLACES), 0), at = column + p * by;
-    if (at >= 0 && at + (PLACES - 1) * by + reach < size)
-      FN(multiply_in_place)
-    (w, x + at * PANEL, place, skip, runs, joined ? count.y * PANEL : PANEL, true, line + p * PANEL, x, 0);
-    else FN(multiply_edge)(w, x, at, by, move, count, size, line + p * PANEL);
+  const int reach = (count.y - 1) * move.y, room = size - column - reach;
+  int lo = column < 0 ? min((by - 1 - column) / by, many) : 0, hi = room > 0 ? min((room - 1) / by + 1, many) : 0;
+  if (hi - lo < PLACES) lo = hi = many;
+  for (int i = lo; i < hi; i += PLACES) { /* the last tile ends with the last of them */
+    const int first = min(i, hi - PLACES);
+    const float *one = w;
+    const __global STORAGE(T) * from[PLACES];
+    VECTOR sum[PLACES][VECTORS];
+#pragma unroll
+    for (int p = 0; p < PLACES; p++) {
+      from[p] = x + (column + (first + p) * by) * PANEL;
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++) sum[p][v] = (VECTOR)(0);
+    }
+    for (int r = 0; r < count.x; r++) {
+      long k = r * move.x;
+#pragma clang loop unroll(disable)
+      for (int i = 0; i < count.y; i++, k += move.y * PANEL, one += PANEL)
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++) {
+          const VECTOR weight = VLOAD(v, one);
+#pragma unroll
+          for (int p = 0; p < PLACES; p++) sum[p][v] = fma(GET(from[p] + k + v * WIDTH), weight, sum[p][v]);
+        }
+    }
+#pragma unroll
+    for (int p = 0; p < PLACES; p++)
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++) PUT(sum[p][v], line + ((first + p) * VECTORS + v) * WIDTH);
+  }
+  for (int i = 0; i < many; i++) {
+    if (i == lo) i = hi;
+    if (i >= many) break;
+    VECTOR sum[VECTORS];
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) sum[v] = (VECTOR)(0);
+    for (int k = 0; k < count.y; k++) {
+      const int at = column + i * by + k * move.y;
+      for (int r = 0; at >= 0 && at < size && r < count.x; r++)
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++)
+          sum[v] = fma(LOADN(WIDTH, T, x, r * move.x + at * PANEL + v * WIDTH),
+                       VLOAD(v, w + (r * count.y + k) * PANEL), sum[v]);
+    }
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) PUT(sum[v], line + (i * VECTORS + v) * WIDTH);
   }
 }
 #endif
@@ -431,6 +437,9 @@ BODY(box)(const int item, ARGS) {
         const int begin = at < 0 ? min((move.x - 1 - at) / move.x, count.x) : 0;
         const int end = at < size.x ? min((size.x - 1 - at) / move.x + 1, count.x) : 0;
         const int2 own = (int2)(max(end - begin, 0), count.y);
+        __global STORAGE(OUT) *to = y + (image0 + i / many.x) * y_s.s5 + (row0 / 16 + p) * y_s.s4;
+        for (int k = 0; down && k < many.y; k++)
+          SOON(to + (line * result.y + first.y + (column0 + k) * div.y) * y_s.s7);
         FN(multiply_line)
         (weights + begin * count.y * PANEL,
          x + i / many.x * x_image + (row0 / 16 + p) * x_channel + (at + begin * move.x) * size.y * 16, base.y, mul.y,

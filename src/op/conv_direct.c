@@ -182,7 +182,7 @@ static problem problem_in(const clade_query *q, bool x_blocked, bool y_blocked) 
   problem p = problem_of(q->node);
   p.x_blocked = x_blocked;
   p.y_blocked = y_blocked;
-  p.packed = !p.depthwise;
+  p.packed = true;
   return p;
 }
 
@@ -234,7 +234,8 @@ static clade_layout weights_layout(const clade_query *q) {
   clade__gather g = clade__gather_of(q->node);
   int panel = q->row[VECTORS] * width_of(q);
   bool forward = q->node->op == &clade__op_conv2d;
-  if (depthwise(&g) || (forward && g.groups > 1 && g.rows % panel)) return (clade_layout){0};
+  if (depthwise(&g)) return (clade_layout){.axis = 0, .block = (uint16_t)panel};
+  if (forward && g.groups > 1 && g.rows % panel) return (clade_layout){0};
   return (clade_layout){.axis = forward ? 0 : 1, .block = (uint16_t)panel};
 }
 
@@ -278,7 +279,7 @@ static void weights_strides(const problem *p, bool forward, int64_t panel, int64
   int64_t taps = g->kernel[0] * g->kernel[1], panels = (g->rows + panel - 1) / panel;
   if (!p->packed) {
     memcpy(s, (int64_t[]){g->w_group, panel * g->w_row, g->w_row, g->w_inner, 1}, 5 * sizeof *s);
-  } else if (forward) {
+  } else if (forward || p->depthwise) {
     memcpy(s, (int64_t[]){panels * g->inner * taps * panel, g->inner * taps * panel, 1, taps * panel, panel},
            5 * sizeof *s);
   } else {
