@@ -1,16 +1,31 @@
-/* Convolution into few channels, and its derivative by the input, step 1: vectors lie along the columns of the result,
- * so that no lane is empty where there are fewer channels than lanes. dims and map are those of conv2d.cl.
- *
- * A tile is ROWS channels by COLUMNS columns of one line: a step of the inner axis is a broadcast for each channel and
- * a vector of places for each vector of columns. A work-item does some lines of some images. It copies the weights,
- * ROWS channels beside each other, and of each image the lines that it needs, with zeros at their ends; taps in lines
- * that there are not are left out. taps: height and width of the kernel; the weights' strides of group, row and inner
- * channel. part: images and lines of a work-item; from line to line of the copy, and the zeros before each. */
+/* Convolution into few channels and its derivatives, step 1: vectors lie along the columns of the result, or along the
+ * places that are summed, so that no lane is empty where there are fewer channels than lanes. */
 #define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
 #define ALIGNED __attribute__((aligned(64)))
 #define VECTOR  CLADE_PASTE(float, WIDTH)
 #define VLOAD   CLADE_PASTE(vload, WIDTH)
 #define VSTORE  CLADE_PASTE(vstore, WIDTH)
+
+#if defined(WANT_conv2d_lines) || defined(WANT_conv2d_weights_lines)
+/* A line of n places. */
+APART static void FN(copy)(const __global STORAGE(T) * x, int n, float *to) {
+  int i = 0;
+  for (; n >= 8 && i < n; i += 8) { /* the last eight end with the line */
+    const int at = min(i, n - 8);
+    vstore8(LOADN(8, T, x, at), 0, to + at);
+  }
+#pragma clang loop vectorize(disable)
+  for (; i < n; i++) to[i] = LOAD(T, x, i);
+}
+#endif
+
+#ifdef WANT_conv2d_lines
+/* Forward and to the data; dims and map are those of conv2d.cl. A tile is ROWS channels by COLUMNS columns of one line:
+ * a step of the inner axis is a broadcast for each channel and a vector of places for each vector of columns. A
+ * work-item does some lines of some images. It copies the weights, ROWS channels beside each other, and of each image
+ * the lines that it needs, with zeros at their ends; taps in lines that there are not are left out. taps: height and
+ * width of the kernel; the weights' strides of group, row and inner channel. part: images and lines of a work-item;
+ * from line to line of the copy, and the zeros before each. */
 #define COLUMNS 16
 #define VECTORS (COLUMNS / WIDTH)
 
@@ -75,17 +90,6 @@ APART static void FN(finish)(const float *tile, int rows, int n, __global STORAG
       EPILOGUE
       STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
     }
-}
-
-/* A line of n places. */
-APART static void FN(copy)(const __global STORAGE(T) * x, int n, float *to) {
-  int i = 0;
-  for (; n >= 8 && i < n; i += 8) { /* the last eight end with the line */
-    const int at = min(i, n - 8);
-    vstore8(LOADN(8, T, x, at), 0, to + at);
-  }
-#pragma clang loop vectorize(disable)
-  for (; i < n; i++) to[i] = LOAD(T, x, i);
 }
 
 /* The weights of a group: tile by tile, for each inner channel and tap ROWS of its rows, the last one again. */
@@ -159,10 +163,121 @@ GROUP(1, 1, 1) KERNEL(conv2d_lines)(ARGS) {
 #define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
 #undef EPILOGUE_AT
 #undef EPILOGUE_LOAD16
+#undef COLUMNS
+#undef VECTORS
+#endif
+
+#ifdef WANT_conv2d_weights_lines
+/* To the weights; arguments are those of conv2d_weights.cl. Lines of all rows of y and of a channel of x are copied,
+ * part.s2 apart, with zeros around, so that a tap reads x from a place of its own on; a tile is ROWS rows by two taps.
+ * part: lines at a time and how often in a work-item; from line to line of the copies; zeros before each line of x. */
+#define ARGS                                                                                                     \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \
+      const index8_t map, const index8_t part
+
+/* What vload8 reads compilers tear into halves; these they do not. */
+typedef VECTOR FN(vector) __attribute__((aligned(4)));
+#define HERE(p) (*(const FN(vector) *)(p))
+APART static void FN(add_taps)(const float *y, int apart, const float *a, const float *b, int n, float *sums) {
+  VECTOR sum[ROWS][2];
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+#pragma unroll
+    for (int k = 0; k < 2; k++) sum[r][k] = VLOAD(r * 2 + k, sums);
+#pragma clang loop unroll(disable)
+  for (long i = 0; i < n; i += WIDTH) {
+    const VECTOR first = HERE(a + i), second = HERE(b + i);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+      const VECTOR one = HERE(y + r * (long)apart + i);
+      sum[r][0] = fma(first, one, sum[r][0]);
+      sum[r][1] = fma(second, one, sum[r][1]);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+#pragma unroll
+    for (int k = 0; k < 2; k++) VSTORE(sum[r][k], r * 2 + k, sums);
+}
+
+BODY(block)(const int item, ARGS) {
+  if (part.s0 == 0 || dims.s1 == 0) return;
+  const int group = item % dims.s1, own = item / dims.s1, rows = dims.s2, inner = dims.s3;
+  if (own >= taps.s2) return;
+  const int2 grid = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5);
+  const int n_taps = taps.s0 * taps.s1, pairs = (n_taps + 1) / 2, tiles = (rows + ROWS - 1) / ROWS;
+  const int pitch = part.s2, reach = (taps.s0 - 1) * map.s2, apart = part.s0 * pitch + 16;
+  const int blocks = (grid.x + part.s0 - 1) / part.s0, end = min((own + 1) * (int)part.s1, (int)dims.s0 * blocks);
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(T), y);
+  USE(float, out);
+  float x_lines[X_LINES] ALIGNED, y_lines[Y_LINES] ALIGNED, sums[BLOCK] ALIGNED;
+  for (int i = 0; i < X_LINES; i += 8) vstore8((float8)(0), 0, x_lines + i);
+  for (int i = 0; i < tiles * ROWS * apart / 8; i++) vstore8((float8)(0), i, y_lines);
+  for (int i = 0; i < inner * pairs * tiles * ROWS * 2 * WIDTH; i++) sums[i] = 0;
+  for (int u = own * part.s1; u < end; u++) {
+    const int image = u / blocks, line0 = u % blocks * part.s0, many = min((int)part.s0, grid.x - line0);
+    for (int r = 0; r < rows; r++) {
+      const int from = (((image * (int)dims.s1 + group) * rows + r) * grid.x + line0) * grid.y;
+      for (int l = 0; l < many; l++)
+        FN(copy)(y + from + l * grid.y, grid.y, y_lines + r * apart + l * pitch);
+      vstore16((float16)(0), 0, y_lines + r * apart + many * pitch);
+    }
+    for (int c = 0; c < inner; c++) {
+      const int plane = ((image * (int)dims.s1 + group) * inner + c) * size.x * size.y;
+      for (int l = 0; l < many + reach; l++) {
+        const int line = line0 + map.s1 + l;
+        float *to = x_lines + l * pitch + part.s3;
+        if (line >= 0 && line < size.x)
+          FN(copy)(x + plane + line * size.y, size.y, to);
+        else
+          for (int i = 0; i < size.y; i++) to[i] = 0;
+      }
+      for (int k = 0; k < pairs; k++) {
+        const int first = 2 * k, second = min(first + 1, n_taps - 1), from = part.s3 + map.s5;
+        const float *a = x_lines + first / taps.s1 * map.s2 * pitch + first % taps.s1 * map.s6 + from;
+        const float *b = x_lines + second / taps.s1 * map.s2 * pitch + second % taps.s1 * map.s6 + from;
+        for (int t = 0; t < tiles; t++)
+          FN(add_taps)(y_lines + t * ROWS * apart, apart, a, b, many * pitch,
+                       sums + ((c * pairs + k) * tiles + t) * ROWS * 2 * WIDTH);
+      }
+    }
+  }
+  out += (own * (int)dims.s1 + group) * rows * inner * n_taps;
+  for (int r = 0; r < rows; r++)
+    for (int c = 0; c < inner; c++)
+      for (int k = 0; k < n_taps; k++) {
+        const float *lane = sums + ((((c * pairs + k / 2) * tiles + r / ROWS) * ROWS + r % ROWS) * 2 + k % 2) * WIDTH;
+        float sum = 0;
+        for (int l = 0; l < WIDTH; l++) sum += lane[l];
+        out[(r * inner + c) * n_taps + k] = sum;
+      }
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_weights_lines)(ARGS) {
+  FN(block)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
+}
+#undef ARGS
+#undef HERE
+#endif
+
+#ifdef WANT_conv2d_weights_join
+/* As in conv2d_weights.cl, of parts that lie as the result does. */
+KERNEL(conv2d_weights_join)
+(ARG(const float, parts), ARG(STORAGE(T), w), const index_t outputs, const index_t count, const index_t piece,
+ const index_t rows, const index_t columns, const index_t pitch) {
+  const index_t begin = get_global_id(0) * piece, end = min(begin + piece, outputs);
+  USE(const float, parts);
+  USE(STORAGE(T), w);
+  for (index_t i = begin; i < end; i++) {
+    float sum = 0;
+    for (index_t k = 0; k < count; k++) sum += parts[k * outputs + i];
+    STORE(T, w, i, sum);
+  }
+}
+#endif
 #undef APART
 #undef ALIGNED
 #undef VECTOR
 #undef VLOAD
 #undef VSTORE
-#undef COLUMNS
-#undef VECTORS

@@ -41,6 +41,11 @@ double clade__weights_flat_cost(const clade_query *q);
 size_t clade__weights_flat_workspace(const clade_query *q);
 clade_status clade__weights_flat_emit(clade_emit *e, const clade_query *q);
 extern const clade_space clade__weights_flat_space;
+/* ---- lines: few rows, step 1 ---- */
+const char *clade__weights_lines_accept(const clade_query *q);
+double clade__weights_lines_cost(const clade_query *q);
+size_t clade__weights_lines_workspace(const clade_query *q);
+clade_status clade__weights_lines_emit(clade_emit *e, const clade_query *q);
 /* ---- vec: any window ---- */
 const char *clade__weights_vec_accept(const clade_query *q);
 double clade__weights_vec_cost(const clade_query *q);

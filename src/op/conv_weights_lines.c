@@ -211,3 +211,68 @@ clade_status clade__weights_channels_emit(clade_emit *e, const clade_query *q) {
   clade__weights_join(e, q, parts, false, false);
   return CLADE_OK;
 }
+
+/* ---- lines: a work-item does so many lines at a time of so many images as a part has ---- */
+enum { FEW = 8, ROWS = 6, X_LINES = 16384, Y_LINES = 12 * 1200, SUMS = 16384 };
+
+typedef struct few {
+  int64_t lines, pitch, left, units, parts, tiles, pairs; /* lines at a time; units of them in a part */
+  double cycles;
+  bool fits;
+} few;
+
+static few few_of(const clade_query *q) {
+  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  clade__weights p = clade__weights_of(q->node, false);
+  clade__map_1d down = clade__window_covers(w, 0), along = clade__window_covers(w, 1);
+  int64_t taps = p.kernel[0] * p.kernel[1], reach = (p.kernel[0] - 1) * down.delta;
+  few f = {.left = CLADE_MAX(-along.add, 0), .tiles = (p.rows + ROWS - 1) / ROWS, .pairs = (taps + 1) / 2};
+  f.pitch = CLADE_MAX(f.left + p.source[1],
+                      p.result[1] + CLADE_MAX(along.add, -f.left) + f.left + (p.kernel[1] - 1) * along.delta);
+  f.lines = CLADE_MAX(CLADE_MIN((Y_LINES / 12 - 16) / CLADE_MAX(f.pitch, 1), p.result[0]), 1);
+  f.fits = f.lines * f.pitch + 16 <= Y_LINES / 12 && (f.lines + reach + 1) * f.pitch + 64 <= X_LINES &&
+           p.inner * f.pairs * f.tiles * ROWS * 2 * width_of(q) <= SUMS;
+  int64_t all = p.n * ((p.result[0] + f.lines - 1) / f.lines), parts = CLADE__SUM_UNITS / CLADE_MAX(p.groups, 1);
+  f.units = CLADE_MAX((all + CLADE_MAX(parts, 1) - 1) / CLADE_MAX(parts, 1), 1);
+  f.parts = CLADE_MAX((all + f.units - 1) / f.units, 1);
+  double places = (double)(f.lines * f.pitch), inner = (double)p.inner, tiles = (double)f.tiles;
+  double multiply = inner * (double)f.pairs * tiles * (places / width_of(q) * ROWS * 1.1 + 40);
+  double copy = ((double)p.rows + inner) * (places * 0.2 + 10 * (double)f.lines);
+  double item = (double)f.units * (multiply + copy) + (double)(p.rows * p.columns * width_of(q)) * 2 + 8000;
+  f.cycles = ((double)(p.groups * f.parts) + CLADE__WEIGHTS_UNITS) * item + clade__weights_join_cycles(&p, f.parts);
+  return f;
+}
+
+const char *clade__weights_lines_accept(const clade_query *q) {
+  const clade_node *n = q->node;
+  const clade__window *w = &((const clade__conv_attrs *)n->attrs)->window;
+  const char *reason = clade__conv_vec_accept(q);
+  if (reason) return reason;
+  if (clade__weights_of(n, false).rows > FEW) return "made for few rows";
+  if (w->stride[0] != 1 || w->stride[1] != 1) return "made for step 1";
+  if (n->in[0].dtype != CLADE_F32) return "made for operands of f32";
+  return few_of(q).fits ? NULL : "its lines or its weights are too many for a work-item's memory";
+}
+
+double clade__weights_lines_cost(const clade_query *q) {
+  return clade__cost(q->device, few_of(q).cycles * 2 * q->device->vector_f32, clade__node_bytes(q->node), 1);
+}
+
+size_t clade__weights_lines_workspace(const clade_query *q) {
+  return clade__weights_scratch(q, few_of(q).parts, false);
+}
+
+clade_status clade__weights_lines_emit(clade_emit *e, const clade_query *q) {
+  clade__weights p = clade__weights_of(q->node, false);
+  few f = few_of(q);
+  clade_kernel_step *s = clade__weights_begin(e, q, "conv2d_weights_lines", &p, f.parts);
+  clade_emit_define(s, "WIDTH", width_of(q));
+  clade_emit_define(s, "ROWS", ROWS);
+  clade_emit_define(s, "X_LINES", X_LINES);
+  clade_emit_define(s, "Y_LINES", Y_LINES);
+  clade_emit_define(s, "BLOCK", SUMS);
+  clade_emit_index8(s, 4, (int64_t[]){f.lines, f.units, f.pitch, f.left});
+  clade_emit_range(s, 1, &(size_t){(size_t)(p.groups * f.parts)}, &(size_t){1});
+  clade__weights_join(e, q, f.parts, false, false);
+  return CLADE_OK;
+}
