@@ -4,7 +4,7 @@ add_library(fpga_model STATIC ${PROJECT_SOURCE_DIR}/fpga/model/array.c)
 target_link_libraries(fpga_model PRIVATE clade_flags)
 target_include_directories(fpga_model PUBLIC ${PROJECT_SOURCE_DIR}/fpga)
 
-foreach(board up5k hx8k)
+foreach(board up5k hx8k ecp5)
   add_custom_target(bitstream_${board} COMMAND ${CMAKE_COMMAND} -D BOARD=${board}
     -D OUT=${PROJECT_BINARY_DIR}/fpga/${board} -P ${PROJECT_SOURCE_DIR}/fpga/boards/route.cmake USES_TERMINAL VERBATIM)
 endforeach()

