@@ -311,19 +311,16 @@ static void describe(const char *state, const op_case *c, uint64_t seed) {
   fprintf(stderr, "\n");
 }
 
-op_verdict op_case_run(const op_target *target, op_case *c, uint64_t seed, int impl, op_tally *tally) {
+static trial *trial_new(const op_target *target, op_case *c, op_random *random, op_tally *tally) {
   trial *t = op_alloc(1, sizeof *t);
-  op_random random = {.seed = seed};
   t->target = target;
   t->c = c;
   t->tally = tally;
-  draw(t, c, &random);
-  if (target->verbose) describe("running", c, seed);
-  clade_func *func = NULL;
-  op_verdict verdict = build(t) ? compile(t, impl, &func) : OP_FAILED;
-  if (verdict == OP_PASSED && !(fill(t, &random) && run(t, func) && compare(t, &random))) verdict = OP_FAILED;
-  if (verdict == OP_FAILED) describe("FAILED", c, seed);
-  clade_func_release(func);
+  draw(t, c, random);
+  return t;
+}
+
+static void trial_free(trial *t) {
   for (int k = 0; k < OP_OUTPUTS; k++) {
     free(t->out[k].data), free(t->out[k].again);
     for (int j = 0; j < OP_INPUTS; j++) free(t->slope[k][j].data), free(t->slope[k][j].again);
@@ -332,5 +329,29 @@ op_verdict op_case_run(const op_target *target, op_case *c, uint64_t seed, int i
   for (int j = 0; j < OP_INPUTS; j++) op_array_free(&t->in[j]);
   clade_graph_release(t->graph);
   free(t);
+}
+
+op_verdict op_case_run(const op_target *target, op_case *c, uint64_t seed, int impl, op_tally *tally) {
+  op_random random = {.seed = seed};
+  trial *t = trial_new(target, c, &random, tally);
+  if (target->verbose) describe("running", c, seed);
+  clade_func *func = NULL;
+  op_verdict verdict = build(t) ? compile(t, impl, &func) : OP_FAILED;
+  if (verdict == OP_PASSED && !(fill(t, &random) && run(t, func) && compare(t, &random))) verdict = OP_FAILED;
+  if (verdict == OP_FAILED) describe("FAILED", c, seed);
+  clade_func_release(func);
+  trial_free(t);
   return verdict;
+}
+
+clade_func *op_case_plan(const op_target *target, op_case *c, uint64_t seed, int impl) {
+  op_random random = {.seed = seed};
+  op_tally tally = {0};
+  trial *t = trial_new(target, c, &random, &tally);
+  clade_func *func = NULL;
+  clade__plan_only = true;
+  if (build(t)) compile(t, impl, &func);
+  clade__plan_only = false;
+  trial_free(t);
+  return func;
 }

@@ -26,4 +26,7 @@ typedef struct op_target {
 typedef enum op_verdict { OP_FAILED, OP_PASSED, OP_NOT_RUN } op_verdict; /* FAILED: said why on standard error */
 op_verdict op_case_run(const op_target *target, op_case *c, uint64_t seed, int impl, op_tally *tally);
 
+/* What that would run, planned and without kernels; NULL: it would refuse. */
+clade_func *op_case_plan(const op_target *target, op_case *c, uint64_t seed, int impl);
+
 #endif

@@ -16,6 +16,8 @@ static const op_test *const tests[] = {
 #undef CLADE_OP
     NULL};
 
+enum { FEW_CASES = 4 }; /* --cases of the builds with sanitizers */
+
 typedef struct options {
   const char *op, *device, *variants, *impl, *dtype;
   int cases, total, least;
@@ -165,12 +167,19 @@ static uint64_t seed_of(const options *o, const op_case *c) {
   return o->seed * 1000003u + (uint64_t)c->dtype * 65536u + (uint64_t)c->number;
 }
 
-static bool run_case(const op_target *t, const options *o, clade_dtype dtype, int i, bool fp64, op_tally *tally) {
+/* *impl: whose turn it is. */
+static op_case nth_case(const op_target *t, const options *o, clade_dtype dtype, int i, bool fp64, int *impl) {
   op_case c = {.dtype = dtype, .number = i, .small = o->small, .light = o->total > 0, .fp64 = fp64, .impl = ""};
   bool gradients = t->op->grad && dtype == CLADE_F32;
   c.gradient = gradients && (o->small ? i % 3 == 2 : i % 4 == 3);
-  int impl = impl_of(t, o, &c, gradients && !o->small);
-  if (count_impls(t->op)) c.impl = t->op->impls[impl].name;
+  *impl = impl_of(t, o, &c, gradients && !o->small);
+  if (count_impls(t->op)) c.impl = t->op->impls[*impl].name;
+  return c;
+}
+
+static bool run_case(const op_target *t, const options *o, clade_dtype dtype, int i, bool fp64, op_tally *tally) {
+  int impl;
+  op_case c = nth_case(t, o, dtype, i, fp64, &impl);
   return op_case_run(t, &c, seed_of(o, &c), impl, tally) != OP_FAILED;
 }
 
@@ -199,16 +208,58 @@ static bool run_least(const op_target *t, const options *o, bool fp64, op_tally 
   return ok;
 }
 
-/* All types' first cases come first, so that a run of few cases compiles the same programs as one of many: a build that
- * runs few finds them in the cache of one that ran many. */
+static bool wanted(const options *o, clade_dtype dtype) {
+  return !o->dtype || strcmp(clade_dtype_name(dtype), o->dtype) == 0;
+}
+
+/* The requests of a func, behind those that are there. */
+static bool add_requests(clade_func *func, clade__request **all, size_t *capacity, size_t *n) {
+  if (clade__list_requests(func) != CLADE_OK) return false;
+  if (clade__grow(all, capacity, *n + func->n_requests, sizeof **all) != CLADE_OK) return false;
+  if (func->n_requests) memcpy(*all + *n, func->requests, func->n_requests * sizeof **all);
+  *n += func->n_requests;
+  return true;
+}
+
+/* Compiles the kernels of cases together, which takes PoCL down to half as long as one by one. What fails here fails
+ * again in its case, which tells of it. */
+static void compile_cases(const op_target *t, const options *o, bool fp64, int from, int to) {
+  const clade_dtype *dtypes = t->test->dtypes;
+  clade_func **funcs = op_alloc((size_t)(to - from) * 16, sizeof *funcs);
+  clade__request *all = NULL;
+  size_t n_funcs = 0, n = 0, capacity = 0;
+  bool ok = true;
+  for (int i = from; i < to; i++)
+    for (int d = 0; dtypes[d]; d++) {
+      int impl;
+      op_case c = nth_case(t, o, dtypes[d], i, fp64, &impl);
+      clade_func *func = wanted(o, dtypes[d]) ? op_case_plan(t, &c, seed_of(o, &c), impl) : NULL;
+      if (!func) continue;
+      funcs[n_funcs++] = func;
+      ok = ok && add_requests(func, &all, &capacity, &n);
+    }
+  clade__program_kernel *got = op_alloc(n, sizeof *got);
+  if (ok && n) clade__store_prepare(t->device, n, all, got);
+  free(got);
+  clade__free(all);
+  while (n_funcs) clade_func_release(funcs[--n_funcs]);
+  free(funcs);
+}
+
+/* All types' first cases come first, and their kernels are programs of their own: a build that runs few cases finds
+ * them in the cache of one that ran many. */
 static bool run_cases(const op_target *t, const options *o, bool fp64, op_tally *tally) {
   const clade_dtype *dtypes = t->test->dtypes;
   int failures[16] = {0}, all = count_cases(t, o);
+  int few = CLADE_MIN(all, dtypes[1] ? FEW_CASES : 2 * FEW_CASES);
   bool ok = true;
+  if (!o->first && !o->total) { /* one may well end soon; rusticl gains nothing by it */
+    compile_cases(t, o, fp64, 0, few);
+    compile_cases(t, o, fp64, few, all);
+  }
   for (int i = 0; i < all; i++)
     for (int d = 0; dtypes[d]; d++) {
-      if (o->dtype && strcmp(clade_dtype_name(dtypes[d]), o->dtype) != 0) continue;
-      if (failures[d] == 3 || run_case(t, o, dtypes[d], i, fp64, tally)) continue;
+      if (!wanted(o, dtypes[d]) || failures[d] == 3 || run_case(t, o, dtypes[d], i, fp64, tally)) continue;
       failures[d]++;
       ok = false;
       if (o->first) return false;
