@@ -86,10 +86,12 @@ static void sweep(arm_fn *arm, reached_fn *reached, bool cold, bool for_good) {
     clade_status status = work();
     if (status != CLADE_OK && !*clade_last_error()) fail_msg("call %ld: status %d without a message", n, (int)status);
     more = reached(n);
+    if (status != CLADE_OK && !more) fail_msg("after call %ld: %s", n - 1, clade_last_error());
     arm(0, false);
     if (layer.live(NULL) != objects) fail_msg("call %ld: %ld objects stay", n, layer.live(NULL) - objects);
     if (atomic_load(&held) != before) fail_msg("call %ld: %ld pieces stay", n, atomic_load(&held) - before);
-    if (work() != CLADE_OK) fail_msg("after call %ld: %s", n, clade_last_error());
+    /* Cold, it takes as long as the rest, and the next round goes the same way up to its own fault. */
+    if ((!cold || n % 4 == 0) && work() != CLADE_OK) fail_msg("after call %ld: %s", n, clade_last_error());
   }
   print_message("%ld points of failure\n", n - 1);
   assert_true(n > 15);

@@ -41,10 +41,11 @@ static inline int *check_units(check *c, const check_use *u, size_t *n) {
   size_t end = check_round(u->offset + (u->bytes ? u->bytes : 1), CHECK_UNIT) / CHECK_UNIT;
   assert_true(u->index < CHECK_SLABS && u->offset % CHECK_UNIT == 0);
   if (end > s->units) {
-    s->owner = realloc(s->owner, end * sizeof *s->owner);
+    size_t units = end > 2 * s->units ? end : 2 * s->units;
+    s->owner = realloc(s->owner, units * sizeof *s->owner);
     assert_non_null(s->owner);
-    memset(s->owner + s->units, 0, (end - s->units) * sizeof *s->owner);
-    s->units = end;
+    memset(s->owner + s->units, 0, (units - s->units) * sizeof *s->owner);
+    s->units = units;
   }
   *n = end - u->offset / CHECK_UNIT;
   return s->owner + u->offset / CHECK_UNIT;
