@@ -45,7 +45,7 @@ typedef float16 FN(sixteen) __attribute__((aligned(4)));
 APART static void FN(zero)(float *to, int n) {
   int i = 0;
   for (; i + 8 <= n; i += 8) vstore8((float8)(0), 0, to + i);
-#pragma clang loop vectorize(disable)
+#pragma clang loop vectorize(disable) unroll(disable)
   for (; i < n; i++) to[i] = 0;
 }
 
@@ -61,7 +61,7 @@ APART static void FN(copy_blocked)(const __global STORAGE(T) * x, int block, int
         for (int v = 0; v < 16 / WIDTH; v++) PUT(GET(x + i * step * 16 + v * WIDTH), to + i * pitch + v * WIDTH);
     else
       for (int i = 0; i < many; i++)
-#pragma clang loop vectorize(disable)
+#pragma clang loop vectorize(disable) unroll(disable)
         for (int l = 0; l < lanes; l++) to[i * pitch + l] = LOAD(T, x, i * step * 16 + l);
   }
 }
@@ -91,7 +91,7 @@ APART static void FN(copy_dense)(const __global STORAGE(T) * x, int plane, int s
     }
   }
   for (; c < n; c++, x += plane)
-#pragma clang loop vectorize(disable)
+#pragma clang loop vectorize(disable) unroll(disable)
     for (int i = 0; i < many; i++) to[i * pitch + c] = LOAD(T, x, i * step);
 }
 
@@ -115,7 +115,7 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int panels, in
 #pragma unroll
             for (int v = 0; v < VECTORS; v++) PUT(GET(from + v * WIDTH), panel + v * WIDTH);
           else
-#pragma clang loop vectorize(disable)
+#pragma clang loop vectorize(disable) unroll(disable)
             for (int l = 0; l < PANEL; l++) panel[l] = LOAD(T, from, min(l, rows - 1 - p * PANEL) * lane);
         }
 }
@@ -225,7 +225,7 @@ APART static void FN(multiply_line)(const float *w, const __global STORAGE(T) * 
 APART static void FN(finish_some)(const float *tile, int from, int rows, int n, int step, OUT_ARGS) {
   EPILOGUE_USE
   for (int r = from; r < rows; r++)
-#pragma clang loop vectorize(disable)
+#pragma clang loop vectorize(disable) unroll(disable)
     for (int i = 0; i < n; i++) {
       const index_t row = row0 + r, column = column0 + i * step;
       const COMPUTE(T) i0 = tile[i * PANEL + r];
@@ -386,15 +386,18 @@ BODY(box)(const int item, ARGS) {
         const int from = (high * held.x + low * apart.x) * held.y * pitch;
         const int pixel = (first.x + (line0 + low) * div.x) * result.y + first.y + column0 * div.y;
         const int to = high * y_s.s5 + pixel * y_s.s7;
+#pragma clang loop vectorize(disable) unroll(disable)
         for (int l = 0; l < many.y; l++, i++) {
           place[i] = from + l * apart.y * pitch;
           goal[i] = to + l * div.y * (int)y_s.s7;
         }
       }
+#pragma clang loop vectorize(disable) unroll(disable)
       for (; i < tiles * PLACES; i++) { /* the last place again behind the last one */
         place[i] = place[i - 1];
         goal[i] = goal[i - 1];
       }
+#pragma clang loop vectorize(disable) unroll(disable)
       for (int r = 0; r < runs; r++)
         skip[r] = (joined ? r * next.x * held.y : r / some.y * next.x * held.y + r % some.y * next.y) * pitch;
     }
@@ -423,8 +426,10 @@ BODY(box)(const int item, ARGS) {
         __global STORAGE(OUT) *out = y + image0 * y_s.s5 + (row >> 4) * y_s.s4 + (row & 15) * y_s.s6;
         for (int t = 0; t < tiles && !by_line; t++) {
           if (last && down)
+#pragma clang loop unroll(disable)
             for (int i = 0; i < PLACES; i++) SOON(out + goal[t * PLACES + i]);
           else if (last)
+#pragma clang loop unroll(disable)
             for (int i = 0; i < n_rows; i++) SOON(out + i * y_s.s6 + goal[t * PLACES]);
           FN(multiply)
           (weights + p % at_once * slice, source, place + t * PLACES, skip, runs, joined ? some.y * pitch : pitch,

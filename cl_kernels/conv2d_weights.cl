@@ -537,7 +537,7 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_channels)(ARGS) {
 KERNEL(conv2d_weights_join)
 (ARG(const float, parts), ARG(STORAGE(T), w), const index_t outputs, const index_t count, const index_t piece,
  const index_t rows, const index_t columns, const index_t pitch) {
-  const index_t begin = get_global_id(0) * piece, end = min(begin + piece, outputs), part = outputs / columns * pitch;
+  const index_t begin = get_global_id(0) * piece, end = min(begin + piece, outputs), part = outputs / max(columns, (index_t)1) * pitch;
   USE(const float, parts);
   USE(STORAGE(T), w);
   if (rows) {
@@ -559,8 +559,10 @@ KERNEL(conv2d_weights_join)
       for (int l = 0; l < 8; l++) STOREN(8, T, w, to + l * rows + r, sum[l]);
     }
     for (; r < rows; r++)
+#pragma clang loop vectorize(disable) unroll(disable)
       for (int l = 0; l < many; l++) {
         float sum = 0;
+#pragma clang loop vectorize(disable) unroll(disable)
         for (index_t k = 0; k < count; k++) sum += parts[k * part + r * pitch + l];
         STORE(T, w, to + l * rows + r, sum);
       }
@@ -570,12 +572,14 @@ KERNEL(conv2d_weights_join)
     const index_t from = i / columns * pitch + i % columns;
     if (i + 16 <= end && i % columns + 16 <= columns) {
       float16 sum = 0;
+#pragma clang loop unroll(disable)
       for (index_t k = 0; k < count; k++) sum += vload16(0, parts + k * part + from);
       STORE16(T, w, i, sum);
       i += 16;
       continue;
     }
     float sum = 0;
+#pragma clang loop vectorize(disable) unroll(disable)
     for (index_t k = 0; k < count; k++) sum += parts[k * part + from];
     STORE(T, w, i++, sum);
   }

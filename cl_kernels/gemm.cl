@@ -135,6 +135,7 @@ static inline void FN(turn)(const __global RAW *from, const int flip, index_t st
     }
   }
   for (; k < depth; k++, from++, to += width)
+#pragma clang loop vectorize(disable) unroll(disable)
     for (int i = 0; i < width; i++) to[i] = ONE(from, min((index_t)i, n - 1) * stride);
 }
 
