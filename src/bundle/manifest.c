@@ -19,13 +19,13 @@ static const clade__field argument_fields[] = {
     {"type", CLADE__FIELD_TEXT, true, AT(clade__bundle_argument, type), .most = 64},
     {"name", CLADE__FIELD_TEXT, true, AT(clade__bundle_argument, name), .most = 64},
     {"access", CLADE__FIELD_CHOICE, true, AT(clade__bundle_argument, access), .choices = clade__access_names},
-    {NULL}};
+    {0}};
 
 static const clade__field figure_fields[] = {
     {"value", CLADE__FIELD_NUMBER, true, AT(clade__figure, value)},
     {"source", CLADE__FIELD_CHOICE, true, AT(clade__figure, source), .choices = clade__source_names},
     {"from", CLADE__FIELD_TEXT, false, AT(clade__figure, from)},
-    {NULL}};
+    {0}};
 
 #define FIGURE(field)                                                                                   \
   {                                                                                                     \
@@ -33,7 +33,7 @@ static const clade__field figure_fields[] = {
                                                                          .fields = figure_fields        \
   }
 static const clade__field report_fields[] = {FIGURE(ii),  FIGURE(fmax_mhz),      FIGURE(dsp), FIGURE(bram),
-                                             FIGURE(lut), FIGURE(bandwidth_gbs), {NULL}};
+                                             FIGURE(lut), FIGURE(bandwidth_gbs), {0}};
 
 static const clade__field kernel_fields[] = {
     {"name", CLADE__FIELD_TEXT, true, AT(clade__bundle_kernel, name), .most = 64},
@@ -46,7 +46,7 @@ static const clade__field kernel_fields[] = {
     {"report", CLADE__FIELD_OBJECT, false, AT(clade__bundle_kernel, report), .size = sizeof(clade__bundle_report),
      .fields = report_fields},
     {"evidence", CLADE__FIELD_CHOICE, true, AT(clade__bundle_kernel, evidence), .choices = clade__evidence_names},
-    {NULL}};
+    {0}};
 
 static const clade__field target_fields[] = {
     {"kind", CLADE__FIELD_CHOICE, true, AT(clade__manifest, target.kind), .choices = clade__target_names},
@@ -56,21 +56,21 @@ static const clade__field target_fields[] = {
     {"vbnv", CLADE__FIELD_TEXT, false, AT(clade__manifest, target.vbnv), .most = 64},
     {"uuid", CLADE__FIELD_HEX, false, AT(clade__manifest, target.uuid), .most = 32},
     {"hash", CLADE__FIELD_TEXT, false, AT(clade__manifest, target.hash), .most = 64},
-    {NULL}};
+    {0}};
 
 static const clade__field tool_fields[] = {{"name", CLADE__FIELD_TEXT, true, AT(clade__manifest, tool.name)},
                                            {"version", CLADE__FIELD_TEXT, true, AT(clade__manifest, tool.version)},
                                            {"command", CLADE__FIELD_TEXT, true, AT(clade__manifest, tool.command)},
-                                           {NULL}};
+                                           {0}};
 
 static const clade__field source_fields[] = {
-    {"sha256", CLADE__FIELD_HEX, true, AT(clade__manifest, source.sha256), .most = 64}, {NULL}};
+    {"sha256", CLADE__FIELD_HEX, true, AT(clade__manifest, source.sha256), .most = 64}, {0}};
 
 static const clade__field binary_fields[] = {
     {"format", CLADE__FIELD_CHOICE, true, AT(clade__manifest, binary.format), .choices = clade__container_names},
     {"file", CLADE__FIELD_TEXT, true, AT(clade__manifest, binary.file), .most = 255},
     {"bytes", CLADE__FIELD_COUNT, true, AT(clade__manifest, binary.bytes), .most = CLADE__BUNDLE_BINARY_BYTES},
-    {NULL}};
+    {0}};
 
 /* Parts of the manifest's own struct: their fields count from its beginning. */
 #define PART(name, table) \
@@ -85,11 +85,11 @@ static const clade__field manifest_fields[] = {
     PART(binary, binary_fields),
     {"kernels", CLADE__FIELD_LIST, true, LISTED(clade__manifest, kernels, clade__bundle_kernel), .most = 64,
      .fields = kernel_fields},
-    {NULL}};
+    {0}};
 
 /* The version comes first: of a later format nothing else can be said. */
 static const clade__field version_fields[] = {
-    {"format", CLADE__FIELD_COUNT, true, AT(clade__manifest, format), .most = UINT32_MAX}, {NULL}};
+    {"format", CLADE__FIELD_COUNT, true, AT(clade__manifest, format), .most = UINT32_MAX}, {0}};
 
 /* ---- what must hold between them ---- */
 bool clade__is_name(const char *text) {

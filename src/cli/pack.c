@@ -108,7 +108,7 @@ static const cli_option options[] = {
     [DIRECTORY] = {"directory", NULL, "build, sign: as a directory, not as one file"},
     [KEY] = {"key", "FILE", "build, sign: a private key of Ed25519 in PEM (openssl genpkey -algorithm ed25519)"},
     [KEYS] = {"keys", "FILE", "verify: public keys in PEM, of which one must have signed"},
-    {NULL}};
+    {0}};
 
 static const cli_args description = {
     .command = "pack",

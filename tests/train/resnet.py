@@ -1,5 +1,5 @@
-"""ResNet-18's first step on empty caches: 32 images of 3x32x32. A machine that others use too may need a second and a
-third try; all are printed.
+"""ResNet-18's first step on empty caches: 32 images of 3x32x32. A machine that others use too may need a second try and
+more, up to five; all are printed.
 
     resnet.py CLADE LIMIT
 """
@@ -20,7 +20,7 @@ with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
         npy(f"{room}/y_{part}.npy", "<i4", (count,), b"".join(struct.pack("<i", i % 10) for i in range(count)))
     options = ["--model", "resnet18", "--data", f"npy:{room}", "--batch", 32, "--epochs", 1]
     tries = []
-    while len(tries) < 3 and (not tries or min(tries) > limit):
+    while len(tries) < 5 and (not tries or min(tries) > limit):
         empty = {}
         for name in ("CLADE_CACHE_DIR", "POCL_CACHE_DIR"):
             empty[name] = f"{room}/{name}{len(tries)}"
