@@ -24,6 +24,7 @@ static inline void FN(add)(const __global STORAGE(T) *x, index_t k, const index_
       s += d;
       q = fma(d, d, q);
     }
+#pragma clang loop vectorize(disable) unroll(disable)
     for (; i < run; i++) { /* of one channel */
       const float d = LOAD(T, x, base + i) - shift.s0;
       s1 += d;
@@ -140,6 +141,7 @@ BODY(piece)(const long begin, ARGS) {
       const float16 v = fma(LOAD16(T, x, at) - m, scale, shift);
       STREAM16(T, y, at, v, stream);
     }
+#pragma clang loop vectorize(disable) unroll(disable)
     for (; at < stop; at++) STORE(T, y, at, fma(LOAD(T, x, at) - m.s0, scale.s0, shift.s0));
   }
 }

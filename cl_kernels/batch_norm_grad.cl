@@ -28,6 +28,7 @@ BODY(chunk_sums)(const long item, ARGS) {
       s16 += d;
       q16 = fma(d, LOAD16(T, x, base + i * block) - m, q16);
     }
+#pragma clang loop vectorize(disable) unroll(disable)
     for (; i < run; i++) { /* of one channel */
       const float d = LOAD(T, dy, base + i);
       s += d;
@@ -104,6 +105,7 @@ BODY(piece)(const long begin, ARGS) {
       const float16 v = (LOAD16(T, dy, at) - even - (LOAD16(T, x, at) - m) * slope) * scale;
       STREAM16(T, dx, at, v, stream);
     }
+#pragma clang loop vectorize(disable) unroll(disable)
     for (; at < stop; at++) {
       const float v = (LOAD(T, dy, at) - even.s0 - (LOAD(T, x, at) - m.s0) * slope.s0) * scale.s0;
       STORE(T, dx, at, v);

@@ -47,6 +47,7 @@ BODY(strip)(const long item, ARGS) {
       clade_tile(x + from + c, inner, y + to + c * 16, 16, stream);
       continue;
     }
+#pragma clang loop vectorize(disable) unroll(disable)
     for (index_t k = c; k < min(c + 16, end); k++)
       for (index_t l = 0; l < 16; l++) y[to + k * 16 + l] = l < lanes ? x[from + l * inner + k] : (STORAGE(T))0;
   }

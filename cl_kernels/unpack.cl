@@ -46,6 +46,7 @@ BODY(strip)(const long item, ARGS) {
       continue;
     }
     for (index_t l = 0; l < lanes; l++)
+#pragma clang loop vectorize(disable) unroll(disable)
       for (index_t k = c; k < min(c + 16, end); k++) y[to + l * inner + k] = x[from + k * 16 + l];
   }
 }

@@ -145,6 +145,7 @@ BODY(piece)(const long item, ARGS) {
     vstore16(x.c, 0, new_c + i);
 #endif
   }
+#pragma clang loop vectorize(disable) unroll(disable)
   for (; i < to; i++) {
     FN(place) x;
     x.g = LOAD(G, g, i);
