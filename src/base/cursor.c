@@ -32,6 +32,12 @@ void clade__put_little(unsigned char *to, uint64_t value, size_t bytes) {
   for (size_t i = 0; i < bytes; i++) to[i] = (unsigned char)(value >> 8 * i);
 }
 
+bool clade__are_zero(const void *data, size_t bytes) {
+  for (size_t i = 0; i < bytes; i++)
+    if (((const unsigned char *)data)[i]) return false;
+  return true;
+}
+
 /* As RFC 3629 wants it: the shortest form, no surrogates, nothing above 0x10ffff. */
 bool clade__is_utf8(const char *text) {
   static const uint32_t smallest[] = {0, 0x80, 0x800, 0x10000};

@@ -48,6 +48,7 @@ clade_status clade__take_end(const clade__cursor *cursor);
 uint64_t clade__little(const unsigned char *from, size_t bytes);
 uint64_t clade__big(const unsigned char *from, size_t bytes);
 void clade__put_little(unsigned char *to, uint64_t value, size_t bytes);
+bool clade__are_zero(const void *data, size_t bytes);
 bool clade__is_utf8(const char *text);
 
 #endif

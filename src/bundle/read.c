@@ -8,12 +8,6 @@
 #include "bundle/header.h"
 
 /* ---- a file ---- */
-static bool are_zero(const unsigned char *data, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++)
-    if (data[i]) return false;
-  return true;
-}
-
 static clade_status take_header(clade__bundle *b, const unsigned char *file, size_t bytes) {
   if (bytes < CLADE__HEADER_BYTES)
     return CLADE_FAIL(CORRUPT, "%s has %zu bytes; a bundle's header alone has %d", b->path, bytes, CLADE__HEADER_BYTES);
@@ -37,11 +31,12 @@ static clade_status take_header(clade__bundle *b, const unsigned char *file, siz
   if (bytes != at + binary)
     return CLADE_FAIL(CORRUPT, "%s has %zu bytes; its header tells %llu", b->path, bytes,
                       (unsigned long long)(at + binary));
-  if (!are_zero(file + end, (size_t)(at - end)) || !are_zero(file + CLADE__AT_FORMAT + 4, 4) ||
-      !are_zero(file + CLADE__AT_SIGNED + 4, 4) ||
-      !are_zero(file + CLADE__AT_ZEROS, CLADE__HEADER_BYTES - CLADE__AT_ZEROS))
+  if (!clade__are_zero(file + end, (size_t)(at - end)) || !clade__are_zero(file + CLADE__AT_FORMAT + 4, 4) ||
+      !clade__are_zero(file + CLADE__AT_SIGNED + 4, 4) ||
+      !clade__are_zero(file + CLADE__AT_ZEROS, CLADE__HEADER_BYTES - CLADE__AT_ZEROS))
     return CLADE_FAIL(CORRUPT, "%s: there is something between its parts, where zeros belong", b->path);
-  if (is_signed > 1 || (!is_signed && !are_zero(file + CLADE__AT_KEY, CLADE__BUNDLE_KEY + CLADE__BUNDLE_SIGNATURE)))
+  if (is_signed > 1 ||
+      (!is_signed && !clade__are_zero(file + CLADE__AT_KEY, CLADE__BUNDLE_KEY + CLADE__BUNDLE_SIGNATURE)))
     return CLADE_FAIL(CORRUPT, "%s: a signature of kind %llu is not known", b->path, (unsigned long long)is_signed);
   b->manifest_text = (const char *)file + CLADE__HEADER_BYTES;
   b->manifest_bytes = (size_t)manifest;

@@ -1,5 +1,6 @@
 /* From JSON to a struct, by a table of fields. What is read may come from anywhere. */
 #include <math.h>
+#include <stdarg.h>
 
 #include "bundle/schema.h"
 
@@ -10,19 +11,18 @@ typedef struct reader {
   size_t length;
 } reader;
 
-static size_t push(reader *r, const char *name) {
+/* A step on the way; what `pop` goes back to. */
+CLADE_PRINTF(2, 3) static size_t push(reader *r, const char *format, ...) {
   size_t before = r->length;
-  int n = snprintf(r->way + before, sizeof r->way - before, "%s%s", before ? "." : "", name);
+  va_list list;
+  va_start(list, format);
+  int n = vsnprintf(r->way + before, sizeof r->way - before, format, list);
+  va_end(list);
   r->length = CLADE_MIN(before + (size_t)CLADE_MAX(n, 0), sizeof r->way - 1);
   return before;
 }
 
-static size_t push_index(reader *r, size_t index) {
-  size_t before = r->length;
-  int n = snprintf(r->way + before, sizeof r->way - before, "[%zu]", index);
-  r->length = CLADE_MIN(before + (size_t)CLADE_MAX(n, 0), sizeof r->way - 1);
-  return before;
-}
+static size_t push_name(reader *r, const char *name) { return push(r, "%s%s", r->length ? "." : "", name); }
 
 static void pop(reader *r, size_t before) { r->way[r->length = before] = '\0'; }
 
@@ -107,7 +107,7 @@ static clade_status read_list(reader *r, const json_t *json, const clade__field 
   for (size_t i = 0; i < json_array_size(json); i++) {
     const json_t *one = json_array_get(json, i);
     const clade__field text = {.kind = CLADE__FIELD_TEXT};
-    size_t before = push_index(r, i);
+    size_t before = push(r, "[%zu]", i);
     CLADE_TRY(f->fields ? read_object(r, one, f->fields, list + i * f->size)
                         : read_text(r, one, &text, (const char **)(void *)(list + i * f->size)));
     pop(r, before);
@@ -124,7 +124,7 @@ static clade_status read_pairs(reader *r, json_t *json, const clade__field *f, c
   CLADE_TRY(new_list(r, json_object_size(json), f, out, &list));
   const char **pair = (const char **)(void *)list;
   json_object_foreach(json, name, value) {
-    size_t before = push(r, name);
+    size_t before = push_name(r, name);
     if (!*name || strlen(name) > 64 || !is_plain(name)) return wrong(r, "a name of 1 to 64 letters");
     pair[0] = clade__arena_text(r->arena, name);
     if (!pair[0]) return CLADE_NO_MEMORY;
@@ -156,7 +156,7 @@ static clade_status read_object(reader *r, const json_t *json, const clade__fiel
   if (!json_is_object(json)) return wrong(r, "an object");
   for (const clade__field *f = fields; f->name; f++) {
     json_t *value = json_object_get(json, f->name);
-    size_t before = push(r, f->name);
+    size_t before = push_name(r, f->name);
     if (!value && f->needed) return CLADE_FAIL(CORRUPT, "%s: %s is missing", r->where, r->way);
     if (value) CLADE_TRY(read_field(r, value, f, out));
     known += value != NULL;
@@ -170,7 +170,7 @@ static clade_status read_object(reader *r, const json_t *json, const clade__fiel
     while (f->name && strcmp(f->name, name)) f++;
     if (f->name) continue;
     if (!is_plain(name)) name = "a name that is no text";
-    push(r, name);
+    push_name(r, name);
     break;
   }
   return CLADE_FAIL(CORRUPT, "%s: %s is not known to this version", r->where, r->way);

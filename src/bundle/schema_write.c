@@ -1,11 +1,6 @@
 /* From a struct to JSON, by the table of fields that reads it. */
+#include "base/file.h"
 #include "bundle/schema.h"
-
-static bool is_zero(const char *at, size_t bytes) {
-  for (size_t i = 0; i < bytes; i++)
-    if (at[i]) return false;
-  return true;
-}
 
 static uint64_t count_at(const char *from) {
   uint64_t value;
@@ -89,7 +84,7 @@ static size_t bytes_of(const clade__field *f) {
 static bool is_absent(const clade__field *f, const char *from) {
   bool list = f->kind == CLADE__FIELD_LIST || f->kind == CLADE__FIELD_PAIRS;
   if (f->needed) return false;
-  return list ? is_zero(from + f->n_at, sizeof(size_t)) : is_zero(from + f->at, bytes_of(f));
+  return list ? clade__are_zero(from + f->n_at, sizeof(size_t)) : clade__are_zero(from + f->at, bytes_of(f));
 }
 
 static json_t *field_json(const clade__field *f, const char *from) {

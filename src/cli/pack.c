@@ -66,8 +66,7 @@ static clade_status verify(const char *path, clade__bundle_policy policy, const 
 
 static json_t *verified(const char *path, clade_status status, const clade__bundle *bundle) {
   bool ok = status == CLADE_OK;
-  json_t *digest = bundle->file ? cli_pack_hex(bundle->digest, sizeof bundle->digest) : json_null();
-  if (!ok && !json_is_null(digest)) json_decref(digest), digest = json_null();
+  json_t *digest = ok ? cli_pack_hex(bundle->digest, sizeof bundle->digest) : json_null();
   return json_pack("{s:o, s:b, s:b, s:o, s:o}", "path", cli_json_text(path), "ok", ok, "signed",
                    ok && bundle->is_signed, "digest", digest, "message", cli_json_text(ok ? NULL : clade_last_error()));
 }

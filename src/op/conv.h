@@ -57,6 +57,8 @@ const char *clade__gather_blocked_accept(const clade_query *q);
 void clade__gather_direct_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 void clade__gather_to_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 void clade__gather_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
+/* `dims` of the kernels. */
+void clade__gather_sizes(clade_kernel_step *s, const clade__gather *g);
 /* Where an operand of the epilogue, or the result, has an element, blocked or not. */
 void clade__gather_strides(const clade_type *t, const clade_shape *y, int64_t s[CLADE_MAX_RANK]);
 double clade__gather_direct_cost(const clade_query *q);

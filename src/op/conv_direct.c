@@ -330,8 +330,7 @@ clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q) {
   clade_emit_in(s, 0);
   clade_emit_in(s, 1);
   clade_emit_out(s, 0);
-  clade_emit_index8(
-      s, 8, (int64_t[]){g->n, g->groups, g->rows, g->inner, g->source[0], g->source[1], g->result[0], g->result[1]});
+  clade__gather_sizes(s, g);
   clade_emit_index8(s, 7, taps);
   clade__emit_maps(s, &((const clade__conv_attrs *)n->attrs)->window, g->map);
   clade_emit_index8(s, 7,

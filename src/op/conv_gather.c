@@ -23,6 +23,11 @@ clade__gather clade__gather_of(const clade_node *n) {
 }
 
 /* The kernel up to its epilogue's arguments, which follow. */
+void clade__gather_sizes(clade_kernel_step *s, const clade__gather *g) {
+  clade_emit_index8(
+      s, 8, (int64_t[]){g->n, g->groups, g->rows, g->inner, g->source[0], g->source[1], g->result[0], g->result[1]});
+}
+
 static clade_status begin(clade_emit *e, const clade_node *n, const clade__gather *p, clade_kernel_step **out) {
   const clade__conv_attrs *a = n->attrs;
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_gather_ref");
@@ -32,8 +37,7 @@ static clade_status begin(clade_emit *e, const clade_node *n, const clade__gathe
   clade_emit_in(s, 0);
   clade_emit_in(s, 1);
   clade_emit_out(s, 0);
-  clade_emit_index8(
-      s, 8, (int64_t[]){p->n, p->groups, p->rows, p->inner, p->source[0], p->source[1], p->result[0], p->result[1]});
+  clade__gather_sizes(s, p);
   clade_emit_index8(s, 5, (int64_t[]){p->kernel[0], p->kernel[1], p->w_group, p->w_row, p->w_inner});
   clade__emit_maps(s, &a->window, p->map);
   *out = s;

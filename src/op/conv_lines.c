@@ -94,8 +94,7 @@ clade_status clade__gather_lines_emit(clade_emit *e, const clade_query *q) {
   clade_emit_in(s, 0);
   clade_emit_in(s, 1);
   clade_emit_out(s, 0);
-  clade_emit_index8(
-      s, 8, (int64_t[]){g->n, g->groups, g->rows, g->inner, g->source[0], g->source[1], g->result[0], g->result[1]});
+  clade__gather_sizes(s, g);
   clade_emit_index8(s, 5, (int64_t[]){g->kernel[0], g->kernel[1], g->w_group, g->w_row, g->w_inner});
   clade__emit_maps(s, &((const clade__conv_attrs *)n->attrs)->window, g->map);
   clade_emit_index8(s, 4, (int64_t[]){p.images, p.lines, p.pitch, p.left});

@@ -70,6 +70,15 @@ class Pack(unittest.TestCase):
         both = [document(run("pack", "inspect", self.path(form), "--json"))["digest"] for form in ("file", "directory")]
         self.assertEqual(both[0], both[1])
 
+    def test_without_a_binary(self):
+        manifest = {**MANIFEST, "target": {"kind": "rtl", "device": "array"},
+                    "binary": {"format": "none", "file": "none", "bytes": 0}}
+        self.put("manifest.json", json.dumps(manifest).encode())
+        done = run("pack", "build", "--manifest", self.path("manifest.json"), "--output", self.path("it"), "--directory")
+        self.assertEqual(done.returncode, 0, done)
+        found = document(run("pack", "verify", "--json", self.path("it")))["bundles"][0]
+        self.assertEqual((found["ok"], len(found["digest"])), (True, 64))
+
     def test_signatures(self):
         private, public, other = (self.path(name) for name in ("private", "public", "other"))
         for path, text in (private, PRIVATE), (public, PUBLIC), (other, OTHER):
