@@ -3,37 +3,43 @@
     start.py FIRST_RESULT
 
 A cold start has 2 s. PoCL's compiler takes 0.8 s of them for a program of one empty kernel on a Zen 3 core, and the
-perceptron's kernels about 0.5 s.
+perceptron's kernels about 0.5 s. A machine that is slower now has as much more; all tries are printed.
 """
 import shutil
 import sys
 import tempfile
 
 from common import Caches, Checks, run
+from yardstick import limits, slower
 
-GATE = 2.0
 program = sys.argv[1]
 check = Checks()
+bits = set()
 
-# Cold: the best of three, of six where the machine is busy; every one must be right.
-cold, bits = [], set()
-while len(cold) < 3 or (len(cold) < 6 and min(cold) > GATE):
-    caches = Caches()
+
+def start(caches):
     result = run(program, env=caches.environment())
-    check.that(result.status == 0, f"cold start is right: {result if result.status else 'yes'}")
-    cold.append(result.json.get("seconds", 99))
+    check.that(result.status == 0, f"the start is right: {result if result.status else 'yes'}")
     bits.add(result.json.get("bits"))
-check.that(min(cold) <= GATE, f"cold start: {min(cold):.3f} s (<= {GATE}), of {', '.join(f'{s:.3f}' for s in cold)}")
+    return result.json.get("seconds", 99)
+
+
+# Cold: a machine that others use too may need several tries.
+told = []
+for limit in limits(2.0, tries=6):
+    caches = Caches()
+    seconds = start(caches)
+    told.append(f"{seconds:.3f} (limit {limit:.2f})")
+    if seconds <= limit:
+        break
+check.that(seconds <= limit, f"cold start: {', '.join(told)} s")
 
 # Warm: the last cold one's caches.
-warm, before = [], caches.files()
+before = caches.files()
 check.that(any(name.startswith("clade/") for name in before), "the cold start left files in the cache")
-for _ in range(5):
-    result = run(program, env=caches.environment())
-    check.that(result.status == 0, f"warm start is right: {result if result.status else 'yes'}")
-    warm.append(result.json.get("seconds", 99))
-    bits.add(result.json.get("bits"))
-check.that(min(warm) <= 0.1, f"warm start: {min(warm):.3f} s (<= 0.1), of {', '.join(f'{s:.3f}' for s in warm)}")
+limit = 0.1 * slower()
+warm = [start(caches) for _ in range(5)]
+check.that(min(warm) <= limit, f"warm start: {min(warm):.3f} s (limit {limit:.2f}), of {', '.join(f'{s:.3f}' for s in warm)}")
 check.that(len(bits) == 1, f"the same bits cold and warm: {bits}")
 check.that(caches.files() == before, f"no new file in the caches: {sorted(caches.files() - before)}")
 
