@@ -42,6 +42,8 @@ typedef struct clade_device_info {
   uint32_t max_passes;         /* through all loops of a work-item together, more are silently not made; 0: no limit */
   uint64_t l1_bytes, l2_bytes; /* data caches of a core, of CPU devices whose host tells; 0: unknown */
   clade_unit_info unit[CLADE_MAX_UNITS]; /* by clade_unit; see clade_device_ask_units */
+  /* The kernels of its bundle, ending in NULL, of a device that has its programs from there; NULL: they are compiled */
+  const char *const *kernels;
 } clade_device_info;
 
 /* A row of the quirk table that applies to a device. */

@@ -109,6 +109,10 @@ typedef struct clade_impl {
   /* Whether it may use a matrix unit for such a node: then the device is asked for them before `accept` is. NULL: none.
    * Layouts and shapes are not yet known. */
   bool (*units)(const clade_node *n);
+  /* The kernel that it launches is one of an offline bundle, of this name: it is taken only where the device has a
+   * bundle that holds it, and there nothing else is. Its steps launch this kernel alone, without parameters of the
+   * compiler, and offsets have 32 bits. NULL: its kernels are compiled. */
+  const char *bundled;
 } clade_impl;
 
 typedef enum clade_op_flag {

@@ -80,8 +80,10 @@ typedef struct clade__gemm_attrs {
 /* A node with what decides how fast it is, sizes in buckets; or `exact`, with all that decides its choice. */
 void clade__problem_text(const clade_node *n, bool exact, clade__text *out);
 int64_t clade__bucket(int64_t size);
-/* The stem of the kernel file of an implementation. */
+/* The stem of the kernel file of an implementation, and the text where it is none of Clade's files: a bundle's kernel
+ * has an empty one. */
 const char *clade__kernel_file(const clade_op *op, const clade_impl *impl);
+const char *clade__kernel_source_of(const clade_op *op, const clade_impl *impl);
 /* Of the kernels that it may emit. Fails where the op has no source of kernels. */
 clade_status clade__impl_hash(const clade_op *op, const clade_impl *impl, clade__hash *out);
 bool clade__tunable(const clade_op *op); /* there is something to choose */

@@ -86,13 +86,19 @@ void clade__problem_text(const clade_node *n, bool exact, clade__text *t) {
   }
 }
 
+const char *clade__kernel_source_of(const clade_op *op, const clade_impl *impl) {
+  return impl->bundled ? "" : op->source;
+}
+
 const char *clade__kernel_file(const clade_op *op, const clade_impl *impl) {
-  return impl->file ? impl->file : op->file ? op->file : op->name;
+  return impl->bundled ? CLADE__BUNDLED_FILE : impl->file ? impl->file : op->file ? op->file : op->name;
 }
 
 clade_status clade__impl_hash(const clade_op *op, const clade_impl *impl, clade__hash *out) {
-  const clade__request request = {
-      .file = clade__kernel_file(op, impl), .source = op->source, .kernel = "impl", .options = ""};
+  const clade__request request = {.file = clade__kernel_file(op, impl),
+                                  .source = clade__kernel_source_of(op, impl),
+                                  .kernel = "impl",
+                                  .options = ""};
   CLADE_TRY(clade__request_hash(&request, out));
   *out = clade__hash_more_text(*out, impl->name);
   for (int i = 0; impl->space && impl->space->params[i]; i++)

@@ -7,11 +7,22 @@ bool clade__needs_impl(const clade_op *op) {
          op != &clade__op_transfer && !(op->flags & CLADE_OP_VIEW);
 }
 
+/* A device has its programs from a compiler or from a bundle, never from both. */
+static const char *has_no_kernel(const clade_impl *impl, const clade_device_info *device) {
+  if (!device->kernels) return impl->bundled ? "its kernel comes from a bundle, and the device has none" : NULL;
+  if (!impl->bundled) return "its kernels are compiled, and the device's come from a bundle";
+  for (const char *const *kernel = device->kernels; *kernel; kernel++)
+    if (strcmp(*kernel, impl->bundled) == 0) return NULL;
+  return "the device's bundle does not hold its kernel";
+}
+
 const char *clade__impl_refuses(const clade__pass_ctx *ctx, const clade_impl *impl, const clade_query *q) {
   size_t length = 0;
   const char *want = clade__preferred(ctx->prefer, q->node->op->name, &length);
   if (want && !(strlen(impl->name) == length && strncmp(impl->name, want, length) == 0))
     return "another one was asked for";
+  const char *missing = has_no_kernel(impl, q->device);
+  if (missing) return missing;
   if (impl->loose && ctx->strict) return "its error has a bound of its own, and .strict was asked for";
   return impl->accept ? impl->accept(q) : NULL;
 }

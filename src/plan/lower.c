@@ -109,6 +109,21 @@ static clade_status lower_view(const lowering *l) {
   return CLADE_OK;
 }
 
+/* What stands in a bundle was compiled: nothing of it can be chosen any more, the width of offsets neither. */
+static clade_status check_bundled(const clade_impl *impl, const clade_emit *emit) {
+  for (clade_kernel_step *s = emit->first; s; s = s->next) {
+    if (s->kind != CLADE__STEP_KERNEL) continue;
+    if (strcmp(s->kernel, impl->bundled) != 0 || s->n_defines > 1)
+      return CLADE_FAIL(INVALID, "%s: kernel %s with %zu parameters; kernel %s of a bundle was expected, with none",
+                        impl->name, s->kernel, s->n_defines - 1, impl->bundled);
+    if (emit->wide)
+      return CLADE_FAIL(UNSUPPORTED, "%s: kernel %s of a bundle takes no value of 2^31 elements or more", impl->name,
+                        s->kernel);
+    s->n_defines = 0; /* INDEX64 */
+  }
+  return CLADE_OK;
+}
+
 static clade_status emit_node(lowering *l, const clade_impl *impl, const clade_query *query) {
   clade_func *func = l->func;
   clade_emit emit;
@@ -123,6 +138,7 @@ static clade_status emit_node(lowering *l, const clade_impl *impl, const clade_q
     return clade_fail(status, "%s: the emit of %s: %s", l->node->op->name, impl->name, clade_status_text(status));
   CLADE_TRY(status);
   CLADE_TRY(clade__emit_end(&emit));
+  if (impl->bundled) CLADE_TRY(check_bundled(impl, &emit));
   return take_steps(l, &emit);
 }
 

@@ -42,7 +42,7 @@ static clade_status request_of(clade_func *func, clade__fstep *step, clade__map 
   const clade__node *node = &func->graph->nodes[step->node];
   const clade_op *op = node->op;
   clade__request request = {.file = clade__kernel_file(op, &op->impls[node->impl]),
-                            .source = op->source,
+                            .source = clade__kernel_source_of(op, &op->impls[node->impl]),
                             .kernel = launch->kernel,
                             .options = "",
                             .n_defines = (int)launch->n_defines,

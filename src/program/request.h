@@ -20,6 +20,8 @@ typedef struct clade__launch_arg {
   uint32_t bytes; /* BYTES (at most 128), LOCAL */
 } clade__launch_arg;
 
+#define CLADE__BUNDLED_FILE "fpga" /* the file, with an empty source, of all kernels that come from bundles */
+
 typedef struct clade__request {
   const char *file;    /* stem of an embedded kernel file, and the name that the compiler's log shows */
   const char *source;  /* the file's text where it is a user's; NULL: embedded, or CLADE_KERNEL_DIR/<file>.cl */

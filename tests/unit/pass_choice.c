@@ -61,22 +61,28 @@ static void put(const char *problem, const char *impl, int32_t a, int32_t b, cla
   assert_int_equal(clade__records_put(set, &r), CLADE_OK);
 }
 
+static clade_status select_in(const clade__records *pins, const char *prefer, bool strict, clade__pass_ctx *ctx) {
+  clade_graph *g = new_graph();
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(100)), y = clade_node_add(g, &op, "n", NULL, 1, &x, NULL);
+  static clade__tuning layers;
+  layers = (clade__tuning){.n = 1, .layer = {set}};
+  tuning = &layers;
+  clade_output(g, "y", y);
+  *ctx = (clade__pass_ctx){.graph = g,
+                           .n_devices = 1,
+                           .devices = &device,
+                           .prefer = prefer,
+                           .strict = strict,
+                           .pins = pins,
+                           .tuning = &tuning};
+  return clade__pass_select(ctx);
+}
+
 /* What a node f32[100] is given: "vec 4 64 cheapest". */
 static const char *choose(const clade__records *pins, const char *prefer, bool strict) {
   static char text[80];
-  clade_graph *g = new_graph();
-  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(100)), y = clade_node_add(g, &op, "n", NULL, 1, &x, NULL);
-  clade__tuning layers = {.n = 1, .layer = {set}};
-  tuning = &layers;
-  clade_output(g, "y", y);
-  clade__pass_ctx ctx = {.graph = g,
-                         .n_devices = 1,
-                         .devices = &device,
-                         .prefer = prefer,
-                         .strict = strict,
-                         .pins = pins,
-                         .tuning = &tuning};
-  assert_error(clade__pass_select(&ctx), CLADE_OK, "");
+  clade__pass_ctx ctx;
+  assert_error(select_in(pins, prefer, strict, &ctx), CLADE_OK, "");
   const clade__node *n = &ctx.graph->nodes[2];
   if (n->row)
     snprintf(text, sizeof text, "%s %d %d %s", n->op->impls[n->impl].name, (int)n->row[0], (int)n->row[1], n->why);
@@ -86,7 +92,30 @@ static const char *choose(const clade__records *pins, const char *prefer, bool s
   return text;
 }
 
+static clade_status refused(const char *prefer) {
+  clade__pass_ctx ctx;
+  clade_status status = select_in(NULL, prefer, false, &ctx);
+  clade_graph_release(ctx.graph);
+  return status;
+}
+
 static const char *chosen(const clade__records *pins, const char *prefer) { return choose(pins, prefer, false); }
+
+/* A device with a bundle has its kernels and no others; one without has all but those of bundles. */
+static void bundled_kernels(void **state) {
+  (void)state;
+  static const clade_impl both[] = {{.name = "systolic", .cost = dear, .bundled = "toy_f32"}, {.name = "ref"}, {0}};
+  static const char *const has[] = {"other_f32", "toy_f32", NULL}, *const lacks[] = {"toy_f3", NULL};
+  op.impls = both;
+  assert_string_equal(choose(NULL, NULL, false), "ref cheapest");
+  device.kernels = has;
+  assert_string_equal(choose(NULL, NULL, false), "systolic cheapest");
+  assert_error(refused("toy.tuned=ref"), CLADE_NOT_FOUND, "ref: its kernels are compiled, and the device's come");
+  device.kernels = lacks;
+  assert_error(refused(NULL), CLADE_UNSUPPORTED, "systolic: the device's bundle does not hold its kernel; ref: ");
+  device.kernels = NULL;
+  assert_error(refused("toy.tuned=systolic"), CLADE_NOT_FOUND, "systolic: its kernel comes from a bundle");
+}
 
 static const clade__hash any = {0, 0};
 #define BUCKET "f32[112] -> f32"
@@ -175,6 +204,7 @@ static void pins_come_first(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(bundled_kernels, set_up, tear_down),
       cmocka_unit_test_setup_teardown(records_choose, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_does_not_hold_is_ignored, set_up, tear_down),
       cmocka_unit_test_setup_teardown(starts_come_from_records_too, set_up, tear_down),
