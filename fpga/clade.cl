@@ -1,0 +1,24 @@
+/* All kernels of a bundle, as one source: aoc, v++ and poclcc are given this file, and its folder by -I. */
+#include "prelude.cl"
+
+#define NAME      array_f32
+#define T         float
+#define SUM       float
+#define WORD(sum) as_uint(alpha *(sum))
+#include "array.cl"
+#undef NAME
+#undef T
+#undef SUM
+#undef WORD
+
+#define NAME      array_i8 /* alpha is 1: sums are exact */
+#define T         char
+#define SUM       int
+#define WORD(sum) as_uint(sum)
+#include "array.cl"
+#undef NAME
+#undef T
+#undef SUM
+#undef WORD
+
+#include "eltwise.cl"

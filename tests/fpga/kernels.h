@@ -1,0 +1,45 @@
+/* For tests of fpga/: the kernels' program on a device, buffers between guard zones, launches by the list of
+ * arguments. */
+#ifndef CLADE_TEST_FPGA_KERNELS_H
+#define CLADE_TEST_FPGA_KERNELS_H
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { GUARD = 64 }; /* elements before and behind a buffer's own */
+
+typedef struct buffer {
+  cl_mem mem;
+  size_t n, element; /* elements, bytes of one */
+} buffer;
+buffer buffer_new(size_t n, size_t element, const void *data); /* data NULL: NaN */
+void buffer_read(const buffer *b, void *data);                 /* checks the guard zones */
+void buffer_free(buffer *b);
+
+/* Builds fpga/clade.cl with these sizes of the array. */
+void kernels_open(int pe_rows, int pe_cols);
+void kernels_close(void);
+/* Names, types, access and work-group sizes are those of fpga/interface.def. */
+void kernels_compare(void);
+/* One value for each TENSOR (a buffer) and VALUE of the list, in its order. */
+void kernels_launch(const char *kernel, const void *const *value);
+/* With all values zero and no memory to speak of. */
+void kernels_launch_zero(const char *kernel);
+const char *kernels_name(int i); /* NULL behind the last one */
+
+/* ---- random numbers, and failures ---- */
+uint32_t draw(uint32_t below);
+double draw_real(double low, double high);
+int32_t instruction(unsigned fn, int wrt, int a, int b, int c, int from, int to);
+#define REQUIRE(condition, ...) ((condition) ? (void)0 : fail(__FILE__, __LINE__, __VA_ARGS__))
+_Noreturn void fail(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* |got - want| <= bound, and NaN where NaN is wanted. */
+void near(const char *what, size_t at, double got, double want, double bound);
+
+void test_array(void);
+void test_eltwise(void);
+
+#endif
