@@ -26,7 +26,7 @@ static const cli_option options[] = {
 };
 static const cli_args description = {
     .command = "bench",
-    .synopsis = "gemm|conv|op|model|all",
+    .synopsis = "gemm|conv|op|model|all|compare",
     .about = "Measures how fast the device is, against its own limits and, with --peers, against other libraries.",
     .device_help = "what to measure (unset: CLADE_DEVICE, or the best)",
     .options = options,
@@ -112,10 +112,11 @@ static bool among(const char *name, const char *const names[4]) {
 }
 
 static int check(bench_job *job, size_t *work) {
-  if (!job->what) return cli_wrong(&job->args, "what is to be measured? expected gemm, conv, op, model or all");
+  if (!job->what)
+    return cli_wrong(&job->args, "what is to be measured? expected gemm, conv, op, model, all or compare");
   for (*work = 0; *work < ALL && strcmp(works[*work].name, job->what);) ++*work;
   if (*work == ALL && strcmp(job->what, "all"))
-    return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm, conv, op, model or all", job->what);
+    return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm, conv, op, model, all or compare", job->what);
   if (*work == ALL && (job->set || job->shapes || job->only || job->pass))
     return cli_wrong(&job->args, "all has its own works: no --set, --shapes, --only or --pass");
   if (job->set && job->shapes) return cli_wrong(&job->args, "--set and --shapes both say what to measure: give one");
@@ -140,6 +141,7 @@ clade_status bench_ready(bench_job *job) {
 }
 
 int cli_bench(int argc, char **argv) {
+  if (argc > 1 && !strcmp(argv[1], "compare")) return cli_compare(argc - 1, argv + 1);
   bench_job job = {.args = description, .dtype = CLADE_F32, .rounds = 7, .to = stdout};
   int result = parse_options(&job, argc, argv);
   size_t work = 0;

@@ -226,11 +226,12 @@ static void probe_free(probe *p) {
 /* The fastest of a few: a peak is what nothing is above. */
 static clade_status fma_peak(const bench_job *job, probe *p, rounds_attrs *attrs, double *peak) {
   double flops = 2.0 * CHAINS * (double)p->elements;
-  for (attrs->rounds = 1 << 14;; attrs->rounds *= 4) {
+  int32_t most = job->info.max_passes ? (int32_t)job->info.max_passes / 2 : 1 << 26;
+  for (attrs->rounds = CLADE_MIN(1 << 14, most);; attrs->rounds = CLADE_MIN(attrs->rounds * 4, most)) {
     CLADE_TRY(run_probe(job, p));
     bench_stat s = bench_stat_of(SAMPLES, p->seconds);
     *peak = flops * attrs->rounds / s.min;
-    if (s.median >= 0.02 || attrs->rounds >= 1 << 26) break;
+    if (s.median >= 0.02 || attrs->rounds >= most) break;
   }
   for (size_t i = 0; i < p->elements; i++)
     if (!(fabs((double)p->y[i] - 2.0 * CHAINS) < 1e-3))

@@ -19,6 +19,7 @@ typedef struct cli_command {
 int cli_bench(int argc, char **argv);
 int cli_cache(int argc, char **argv);
 int cli_child(int argc, char **argv);
+int cli_compare(int argc, char **argv); /* of bench */
 int cli_devices(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_infer(int argc, char **argv);

@@ -1,0 +1,113 @@
+/* clade bench compare: the same works on several devices, opened ones and ones that are modelled.
+ * docs/comparing-devices.md says what a figure means. */
+#ifndef CLADE_CLI_COMPARE_H
+#define CLADE_CLI_COMPARE_H
+
+#include "cli/bench.h"
+
+/* How a device's figures were obtained. */
+typedef enum compare_evidence {
+  COMPARE_MEASURED,
+  COMPARE_ROUTED,    /* a model whose clock a tool routed */
+  COMPARE_REPORT,    /* a model whose clock is an estimate */
+  COMPARE_FUNCTIONAL /* it computes right; its times tell nothing of the device that it stands for */
+} compare_evidence;
+extern const char *const compare_evidence_names[];
+
+/* ---- compare_work.c: what is computed ---- */
+typedef struct compare_work {
+  const char *group, *model; /* "gemm", "conv", "infer", "train"; of the last two, the model's name */
+  bool quick;
+  int64_t batch, m, n, k;                      /* gemm */
+  int64_t channels, side, out, kernel, stride; /* images; a convolution pads by half its kernel */
+  int64_t classes;
+} compare_work;
+extern const compare_work compare_works[];
+size_t compare_work_count(void);
+void compare_work_name(const compare_work *work, char *name, size_t size);
+clade_shape compare_input(const compare_work *work); /* of "x" */
+/* A graph from input "x", and for training "labels", to output "y"; all else are variables. */
+clade_status compare_graph(const compare_work *work, clade_graph **out);
+
+/* Operands of a work on the host. */
+typedef struct compare_data {
+  float *x;
+  int32_t *labels; /* NULL: it is no training */
+  size_t x_bytes, label_bytes, y_elements;
+} compare_data;
+clade_status compare_data_new(const compare_work *work, compare_data *out);
+void compare_data_free(compare_data *data);
+
+/* What a graph needs whoever computes it: its products and convolutions, whose operands and results are read and
+ * written once. */
+typedef struct compare_product {
+  int64_t batch, m, n, k;
+  int64_t a, b, c; /* elements */
+} compare_product;
+typedef struct compare_demand {
+  double flops, bytes;
+  compare_product *product; /* by clade__free */
+  size_t n, capacity;
+} compare_demand;
+clade_status compare_demand_of(const clade_graph *graph, compare_demand *out);
+
+/* ---- devices and their figures ---- */
+typedef struct compare_meter {
+  const char *by; /* NULL: nothing counts this device's energy */
+  void *device;   /* NVML's; NULL: it is the processors' */
+  double joules;  /* since some time; a counter that began anew reads less than before */
+} compare_meter;
+typedef struct compare_side {
+  const char *spec;
+  compare_evidence evidence;
+  bench_job bench; /* its device, described and measured by itself */
+  compare_meter meter;
+} compare_side;
+
+/* NAN: there is none. */
+typedef struct compare_row {
+  char refused[400]; /* "": it has figures */
+  int calls;
+  double p50, p99, low, high;
+  double least, most;              /* of the medians of turns: between these p50 is */
+  double transfer, compute, other; /* parts of p50 */
+  double programming, first, moved, error, joules;
+  const char *bound; /* NULL: nothing says */
+} compare_row;
+
+typedef struct compare_job {
+  cli_args args;
+  bool quick;
+  const char *answer, *only;
+  FILE *to; /* for people */
+  int n;
+  compare_side side[CLI_MAX_DEVICES];
+  clade_device *host; /* computes references */
+  bench_watcher watcher;
+  json_t *rows;
+} compare_job;
+
+/* ---- compare_side.c ---- */
+clade_status compare_side_open(const char *spec, compare_side *out);
+void compare_side_close(compare_side *side);
+json_t *compare_side_json(const compare_side *side);
+
+/* ---- compare_energy.c ---- */
+void compare_meter_open(compare_meter *meter, const clade_device_info *info);
+bool compare_meter_read(compare_meter *meter); /* false: it does not count any more */
+
+/* ---- compare_measure.c: all opened devices take turns at a work ---- */
+clade_status compare_measure(compare_job *job, const compare_work *work, compare_row rows[]);
+
+/* ---- compare_answer.c: out of rows alone ---- */
+extern const char *const compare_questions[]; /* ends in NULL */
+json_t *compare_answers(const json_t *rows);
+
+/* ---- compare_show.c ---- */
+json_t *compare_row_json(const compare_side *side, const compare_work *work, const compare_demand *demand,
+                         const compare_row *row);
+void compare_show_devices(const compare_job *job);
+void compare_show_row(const compare_job *job, const json_t *row);
+void compare_show_answers(const compare_job *job, const json_t *answers);
+
+#endif

@@ -1,0 +1,230 @@
+/* A work on all opened devices: each first computes it right, then they take turns at it. A call is from operands in
+ * host memory to the result in host memory. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/compare.h"
+
+/* A turn is a few calls, or one that is long; turns go on until everybody had enough of them, or enough time. */
+enum { TURN_CALLS = 25, TURNS = 8, LEAST_TURNS = 5, PROFILED = 5 };
+static const double turn_seconds = 0.02, pause_seconds = 0.02;
+static double most_seconds(const compare_job *job) { return job->quick ? 0.4 : 3; }
+
+typedef struct parts {
+  double in, kernels; /* seconds of the device's own clock, of one call */
+} parts;
+
+/* A work, ready on a device. */
+typedef struct runner {
+  const compare_data *data;
+  clade_graph *graph;
+  clade_func *func;
+  clade_vars *vars;
+  clade_run *run;
+  float *y;
+  clade_ticket ticket;
+  double programming, first, spent, moved;
+  int calls, turns;
+  double seconds[TURN_CALLS * TURNS];
+  bench_stat turn[TURNS];
+} runner;
+
+static clade_status execute(runner *r) {
+  clade_feed feeds[] = {{"x", r->data->x, r->data->x_bytes, NULL},
+                        {"labels", r->data->labels, r->data->label_bytes, NULL}};
+  return clade_execute(r->run, r->data->labels ? 2 : 1, feeds, &r->ticket);
+}
+
+static clade_status read_result(runner *r) {
+  return clade_read(r->run, r->ticket, "y", r->y, r->data->y_elements * sizeof *r->y);
+}
+
+static clade_status call(runner *r) {
+  CLADE_TRY(execute(r));
+  return read_result(r);
+}
+
+/* `prefer` NULL: as Clade chooses. */
+static clade_status prepare(runner *r, const compare_work *work, const compare_data *data, clade_device *device,
+                            const char *prefer) {
+  r->data = data;
+  r->moved = (double)(data->x_bytes + data->label_bytes + data->y_elements * sizeof *r->y);
+  if (!(r->y = clade__new(data->y_elements, sizeof *r->y))) return CLADE_NO_MEMORY;
+  double start = bench_now();
+  CLADE_TRY(compare_graph(work, &r->graph));
+  CLADE_TRY(clade_compile(r->graph, device, &r->func, .prefer = prefer));
+  r->programming = bench_now() - start;
+  CLADE_TRY(clade_vars_new(r->func, 1, &r->vars));
+  CLADE_TRY(clade_run_new(r->func, r->vars, &r->run, .slots = 1));
+  start = bench_now();
+  CLADE_TRY(call(r));
+  r->first = bench_now() - start;
+  return CLADE_OK;
+}
+
+static void finish(runner *r) {
+  clade_run_free(r->run);
+  clade_vars_release(r->vars);
+  clade_func_release(r->func);
+  clade_graph_release(r->graph);
+  clade__free(r->y);
+}
+
+/* ---- right first ---- */
+/* The largest difference, of the largest value: rounding passes, anything else does not. */
+static const double right_enough = 1e-3;
+
+static clade_status compare_results(const runner *r, const float *reference, double *error) {
+  double largest = 0, off = 0;
+  for (size_t i = 0; i < r->data->y_elements; i++) {
+    if (!isfinite(r->y[i])) return CLADE_FAIL(INTERNAL, "result %zu is %g", i, (double)r->y[i]);
+    largest = fmax(largest, fabs((double)reference[i]));
+    off = fmax(off, fabs((double)reference[i] - (double)r->y[i]));
+  }
+  *error = largest > 0 ? off / largest : off;
+  if (*error <= right_enough) return CLADE_OK;
+  return CLADE_FAIL(INTERNAL, "its results differ by up to %.2g of the largest from those of plain kernels", *error);
+}
+
+/* ---- energy: counters move in steps, so that calls of a second or more are counted ---- */
+static const double metered_seconds = 1;
+
+static clade_status count_energy(runner *r, compare_meter *meter, compare_row *row) {
+  if (!meter->by || !compare_meter_read(meter)) return CLADE_OK;
+  double start = bench_now(), before = meter->joules;
+  int calls = 0;
+  for (; !calls || bench_now() - start < metered_seconds; calls++) CLADE_TRY(call(r));
+  if (compare_meter_read(meter) && meter->joules > before) row->joules = (meter->joules - before) / calls;
+  return CLADE_OK;
+}
+
+/* ---- parts of a call ---- */
+static void observe(void *user, const clade_step_time *t) {
+  parts *p = user;
+  double seconds = 1e-9 * (double)(t->end_ns - t->start_ns);
+  *(*t->kernel ? &p->kernels : &p->in) += seconds;
+}
+
+static clade_status profiled_calls(runner *r, compare_row *row) {
+  double in[PROFILED], kernels[PROFILED], out[PROFILED];
+  parts p;
+  CLADE_TRY(clade_run_observe(r->run, observe, &p));
+  for (int i = 0; i < PROFILED; i++) {
+    p = (parts){0};
+    CLADE_TRY(execute(r));
+    CLADE_TRY(clade_wait(r->run, r->ticket));
+    double start = bench_now();
+    CLADE_TRY(read_result(r));
+    out[i] = bench_now() - start;
+    in[i] = p.in;
+    kernels[i] = p.kernels;
+  }
+  if (bench_stat_of(PROFILED, kernels).median <= 0) return CLADE_OK; /* the device keeps no times */
+  row->transfer = bench_stat_of(PROFILED, in).median + bench_stat_of(PROFILED, out).median;
+  row->compute = bench_stat_of(PROFILED, kernels).median;
+  row->other = fmax(row->p50 - row->transfer - row->compute, 0);
+  return CLADE_OK;
+}
+
+/* What else there is to know of a call. A run that keeps times is another one, so that what was timed is what users
+ * run. */
+static clade_status take_apart(runner *r, compare_meter *meter, compare_row *row) {
+  CLADE_TRY(count_energy(r, meter, row));
+  clade_run_free(r->run);
+  r->run = NULL;
+  CLADE_TRY(clade_run_new(r->func, r->vars, &r->run, .slots = 1, .profile = true));
+  return profiled_calls(r, row);
+}
+
+/* ---- turns ---- */
+static bool done(const compare_job *job, const runner *r) {
+  return r->turns >= TURNS || (r->turns >= LEAST_TURNS && r->spent >= most_seconds(job));
+}
+
+static clade_status turn(runner *r) {
+  double before = r->spent, *mine = &r->seconds[r->calls];
+  int n = 0;
+  while (n < TURN_CALLS && r->spent - before < turn_seconds) {
+    double start = bench_now();
+    CLADE_TRY(call(r));
+    r->spent += mine[n++] = bench_now() - start;
+  }
+  r->turn[r->turns++] = bench_stat_of(n, mine);
+  r->calls += n;
+  return CLADE_OK;
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static void figures(runner *r, compare_row *row) {
+  qsort(r->seconds, (size_t)r->calls, sizeof *r->seconds, by_value);
+  row->calls = r->calls;
+  row->low = r->seconds[0];
+  row->high = r->seconds[r->calls - 1];
+  row->p50 = r->seconds[r->calls / 2];
+  row->least = row->most = r->turn[0].median;
+  for (int i = 1; i < r->turns; i++) {
+    row->least = fmin(row->least, r->turn[i].median);
+    row->most = fmax(row->most, r->turn[i].median);
+  }
+  row->p99 = r->seconds[(r->calls * 99 + 99) / 100 - 1];
+  row->programming = r->programming;
+  row->first = r->first;
+  row->moved = r->moved;
+}
+
+/* What a device cannot do is told in its row, and the others go on. */
+static void refuse(compare_row *row, clade_status status) {
+  const char *why = clade_last_error();
+  snprintf(row->refused, sizeof row->refused, "%s", *why ? why : clade_status_text(status));
+}
+
+static void race(compare_job *job, runner *runners, compare_row *rows) {
+  bool going = true;
+  while (going) {
+    going = false;
+    for (int i = 0; i < job->n; i++) {
+      runner *r = &runners[i];
+      if (!r->run || *rows[i].refused || done(job, r)) continue;
+      clade_status status = turn(r);
+      if (status != CLADE_OK) refuse(&rows[i], status);
+      if (job->n > 1) bench_pause(pause_seconds);
+      going = true;
+    }
+  }
+}
+
+static const char plain[] = "gemm=ref,conv2d=ref";
+
+static void measure(compare_job *job, const compare_work *work, const compare_data *data, const float *reference,
+                    runner *runners, compare_row *rows) {
+  clade_status status;
+  for (int i = 0; i < job->n; i++) {
+    if (!job->side[i].bench.device) continue;
+    if ((status = prepare(&runners[i], work, data, job->side[i].bench.device, NULL)) != CLADE_OK ||
+        (status = compare_results(&runners[i], reference, &rows[i].error)) != CLADE_OK)
+      refuse(&rows[i], status);
+  }
+  race(job, runners, rows);
+  for (int i = 0; i < job->n; i++) {
+    if (!runners[i].run || *rows[i].refused) continue;
+    figures(&runners[i], &rows[i]);
+    if ((status = take_apart(&runners[i], &job->side[i].meter, &rows[i])) != CLADE_OK) refuse(&rows[i], status);
+  }
+}
+
+clade_status compare_measure(compare_job *job, const compare_work *work, compare_row rows[]) {
+  compare_data data;
+  runner *runners = clade__new((size_t)job->n + 1, sizeof *runners), *reference = runners + job->n;
+  clade_status status = runners ? compare_data_new(work, &data) : CLADE_NO_MEMORY;
+  if (status == CLADE_OK && !(status = prepare(reference, work, &data, job->host, plain)))
+    measure(job, work, &data, reference->y, runners, rows);
+  for (int i = 0; runners && i <= job->n; i++) finish(&runners[i]);
+  if (runners) compare_data_free(&data);
+  clade__free(runners);
+  return status;
+}

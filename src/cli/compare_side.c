@@ -1,0 +1,40 @@
+/* The devices that are compared: opened, described, and measured by themselves. */
+#include "cli/compare.h"
+
+const char *const compare_evidence_names[] = {"measured", "modelled(routed)", "modelled(report)", "functional-only"};
+
+static const char *const meanings[] = {
+    "times of this device, by this machine's clock",
+    "computed from the clock that a tool routed, for a device that is not here",
+    "computed from an estimate of the clock, for a device that is not here",
+    "a processor computes in this device's place: results are right, times tell nothing of such a device"};
+
+static clade_status open_device(compare_side *side) {
+  bench_job *bench = &side->bench;
+  CLADE_TRY(clade_device_find(side->spec, &bench->device));
+  bench->info.size = sizeof bench->info;
+  CLADE_TRY(clade_device_get_info(bench->device, &bench->info));
+  side->evidence = bench->info.software ? COMPARE_FUNCTIONAL : COMPARE_MEASURED;
+  compare_meter_open(&side->meter, &bench->info);
+  /* the probes are kernels of their own, which a device without a compiler has no program for */
+  return bench->info.compiler ? bench_probe(bench) : CLADE_OK;
+}
+
+clade_status compare_side_open(const char *spec, compare_side *out) {
+  *out = (compare_side){.spec = spec, .bench = {.dtype = CLADE_F32, .rounds = 7}};
+  clade_status status = open_device(out);
+  return status == CLADE_OK ? CLADE_OK : clade__fail_in(status, "--device %s", spec);
+}
+
+void compare_side_close(compare_side *side) { clade_device_release(side->bench.device); }
+
+static json_t *giga(double value) { return value > 0 ? json_real(value * 1e-9) : json_null(); }
+
+json_t *compare_side_json(const compare_side *side) {
+  const bench_job *b = &side->bench;
+  return json_pack("{s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "spec", cli_json_text(side->spec), "id",
+                   cli_json_text(b->info.id), "name", cli_json_text(b->info.name), "platform",
+                   cli_json_text(b->info.platform), "class", clade_device_class_name(b->info.device_class), "evidence",
+                   compare_evidence_names[side->evidence], "why", meanings[side->evidence], "peak_gflops",
+                   giga(b->peak_flops), "copy_gbs", giga(b->copy_bytes), "energy_by", cli_json_text(side->meter.by));
+}

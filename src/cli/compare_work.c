@@ -1,0 +1,176 @@
+/* The works of clade bench compare: products, convolutions, networks. Each is a graph from host memory to host memory.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/compare.h"
+#include "models/models.h"
+#include "op/conv.h"
+#include "op/gemm.h"
+
+#define PRODUCT(size, is_quick) \
+  { .group = "gemm", .batch = 1, .m = size, .n = size, .k = size, .quick = is_quick }
+#define CONV(c, hw, o, window, step, is_quick)                                                          \
+  {                                                                                                     \
+    .group = "conv", .batch = 1, .channels = c, .side = hw, .out = o, .kernel = window, .stride = step, \
+    .quick = is_quick                                                                                   \
+  }
+#define LENET5(what, images, is_quick) \
+  { .group = what, .model = "lenet5", .batch = images, .channels = 1, .side = 28, .classes = 10, .quick = is_quick }
+#define RESNET18(what, images, is_quick) \
+  { .group = what, .model = "resnet18", .batch = images, .channels = 3, .side = 32, .classes = 10, .quick = is_quick }
+
+const compare_work compare_works[] = {
+    PRODUCT(64, true),
+    PRODUCT(128, true),
+    PRODUCT(256, true),
+    PRODUCT(512, true),
+    PRODUCT(1024, false),
+    CONV(3, 32, 16, 3, 1, true),
+    CONV(16, 32, 32, 3, 2, true),
+    CONV(64, 56, 64, 3, 1, true),
+    CONV(256, 14, 256, 3, 1, false),
+    CONV(256, 56, 64, 1, 1, false),
+    LENET5("infer", 1, true),
+    LENET5("infer", 8, true),
+    LENET5("infer", 64, true),
+    LENET5("infer", 256, false),
+    RESNET18("infer", 1, true),
+    RESNET18("infer", 8, false),
+    RESNET18("infer", 32, false),
+    LENET5("train", 64, true),
+    RESNET18("train", 32, false),
+};
+size_t compare_work_count(void) { return CLADE_COUNT(compare_works); }
+
+static bool trains(const compare_work *w) { return !strcmp(w->group, "train"); }
+
+void compare_work_name(const compare_work *w, char *name, size_t size) {
+  long long batch = w->batch, side = w->side;
+  if (w->model)
+    snprintf(name, size, "%s %lldx%lld%s @%lld", w->model, side, side, trains(w) ? " train" : "", batch);
+  else if (w->m)
+    snprintf(name, size, "gemm %lldx%lldx%lld", (long long)w->m, (long long)w->n, (long long)w->k);
+  else
+    snprintf(name, size, "conv %lldx%lld %lld>%lld %lldx%lld/%lld", side, side, (long long)w->channels,
+             (long long)w->out, (long long)w->kernel, (long long)w->kernel, (long long)w->stride);
+}
+
+clade_shape compare_input(const compare_work *w) {
+  return w->m ? CLADE_SHAPE(w->m, w->k) : CLADE_SHAPE(w->batch, w->channels, w->side, w->side);
+}
+
+static clade_val result_of(const compare_work *w, clade_graph *g, clade_val x) {
+  int64_t fan = w->channels * w->kernel * w->kernel;
+  if (w->model) return model_by_name(w->model)(g, x, (int)w->classes, NULL);
+  if (w->m)
+    return clade_gemm(g, x,
+                      clade_parameter(g, "w", CLADE_F32, CLADE_SHAPE(w->k, w->n), clade_glorot_normal(w->k, w->n)));
+  clade_val weights =
+      clade_parameter(g, "w", CLADE_F32, CLADE_SHAPE(w->out, w->channels, w->kernel, w->kernel), clade_he_normal(fan));
+  int pad = (int)w->kernel / 2, stride = (int)w->stride;
+  return clade_conv2d(g, x, weights, .pad = {pad, pad}, .stride = {stride, stride});
+}
+
+static void build(const compare_work *w, clade_graph *g) {
+  clade_graph_train(g, trains(w));
+  clade_val y = result_of(w, g, clade_input(g, "x", CLADE_F32, compare_input(w)));
+  if (trains(w)) {
+    y = clade_cross_entropy(g, y, clade_input(g, "labels", CLADE_I32, CLADE_SHAPE(w->batch)));
+    (void)clade_minimise(g, y, .optimizer = clade_sgd(.lr = 0.01, .momentum = 0.9));
+  }
+  clade_output(g, "y", y);
+}
+
+clade_status compare_graph(const compare_work *w, clade_graph **out) {
+  CLADE_TRY(clade_graph_new(out));
+  build(w, *out);
+  return clade_graph_status(*out);
+}
+
+/* ---- operands ---- */
+clade_status compare_data_new(const compare_work *w, compare_data *out) {
+  clade_shape shape = compare_input(w);
+  size_t n = 1, images = (size_t)w->batch;
+  for (int i = 0; i < shape.rank; i++) n *= (size_t)shape.dim[i];
+  *out = (compare_data){.x_bytes = n * sizeof *out->x, .label_bytes = trains(w) ? images * sizeof *out->labels : 0};
+  int64_t side = w->stride ? (w->side + 2 * (w->kernel / 2) - w->kernel) / w->stride + 1 : 0;
+  out->y_elements = (size_t)(trains(w)  ? 1
+                             : w->model ? w->batch * w->classes
+                             : w->m     ? w->m * w->n
+                                        : w->batch * w->out * side * side);
+  out->x = clade__new(n, sizeof *out->x);
+  out->labels = trains(w) ? clade__new(images, sizeof *out->labels) : NULL;
+  if (!out->x || (trains(w) && !out->labels)) return CLADE_NO_MEMORY;
+  bench_random(73, n, 1, out->x);
+  for (size_t i = 0; out->labels && i < images; i++) out->labels[i] = (int32_t)(i * 7 % (size_t)w->classes);
+  return CLADE_OK;
+}
+
+void compare_data_free(compare_data *data) {
+  clade__free(data->x);
+  clade__free(data->labels);
+}
+
+/* ---- what a graph needs ---- */
+static int64_t elements(const clade_shape *s) {
+  int64_t n = 1;
+  for (int i = 0; i < s->rank; i++) n *= s->dim[i];
+  return n;
+}
+
+/* Weights [out, in / groups, …], and images that are as many as a convolution's results are, in one of three roles. */
+static compare_product convolution(const clade_node *n, const clade_shape *weights, const clade_shape *y) {
+  int64_t groups = ((const clade__conv_attrs *)n->attrs)->groups, out = weights->dim[0];
+  return (compare_product){.batch = groups,
+                           .m = out / groups,
+                           .n = elements(y) / CLADE_MAX(out, 1),
+                           .k = elements(weights) / CLADE_MAX(out, 1),
+                           .a = elements(&n->in[0].shape),
+                           .b = elements(&n->in[1].shape),
+                           .c = elements(&n->out[0].shape)};
+}
+
+static compare_product product(const clade_node *n) {
+  const clade_shape *a = &n->in[0].shape, *c = &n->out[0].shape;
+  int64_t rows = c->dim[c->rank - 2], columns = c->dim[c->rank - 1], all = elements(c);
+  bool turned = ((const clade__gemm_attrs *)n->attrs)->trans_a;
+  return (compare_product){.batch = rows && columns ? all / (rows * columns) : 0,
+                           .m = rows,
+                           .n = columns,
+                           .k = a->dim[a->rank - (turned ? 2 : 1)],
+                           .a = elements(a),
+                           .b = elements(&n->in[1].shape),
+                           .c = all};
+}
+
+static bool product_of(const clade_node *n, compare_product *out) {
+  const char *op = n->op->name;
+  if (!strcmp(op, "gemm"))
+    *out = product(n);
+  else if (!strcmp(op, "conv2d"))
+    *out = convolution(n, &n->in[1].shape, &n->out[0].shape);
+  else if (!strcmp(op, "conv2d_data"))
+    *out = convolution(n, &n->in[1].shape, &n->in[0].shape);
+  else if (!strcmp(op, "conv2d_weights"))
+    *out = convolution(n, &n->out[0].shape, &n->in[1].shape);
+  else
+    return false;
+  return true;
+}
+
+clade_status compare_demand_of(const clade_graph *g, compare_demand *out) {
+  clade_type in[CLADE_MAX_OPERANDS], results[CLADE_MAX_OPERANDS];
+  clade_node view;
+  compare_product p;
+  *out = (compare_demand){0};
+  for (clade__id id = 1; id < g->n_nodes; id++) {
+    clade__node_view(g, id, in, results, &view);
+    if (!view.n_out || !product_of(&view, &p)) continue;
+    CLADE_TRY(clade__grow(&out->product, &out->capacity, out->n + 1, sizeof *out->product));
+    out->product[out->n++] = p;
+    out->flops += 2.0 * (double)p.batch * (double)p.m * (double)p.n * (double)p.k;
+    out->bytes += (double)sizeof(float) * (double)(p.a + p.b + p.c);
+  }
+  return CLADE_OK;
+}

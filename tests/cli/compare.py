@@ -1,0 +1,79 @@
+"""clade bench compare: wrong usage, and one comparison whose document is taken at its word. A device is compared with
+itself under another name, so that no one knows who wins: figures are looked at only beside each other."""
+
+import unittest
+
+import clade
+from clade import document, run
+from documents import compare, tables
+
+SIDES = ["pocl", "Portable"]
+
+
+class Compare(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        devices = [word for side in SIDES for word in ("--device", side)]
+        cls.done = run("bench", "compare", "--quick", "--only", "lenet5", "--json", *devices)
+        cls.found = document(cls.done)
+        cls.rows = cls.found["rows"]
+
+    def test_wrong_usage(self):
+        for args, word in [(["more"], "more"), (["--answer", "who"], "who"), (["--only", "gemm,zork"], "zork"),
+                           (["--device", "0", "--device", "0"], "twice")]:
+            done = run("bench", "compare", *args)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), args)
+            self.assertIn(word, done.stderr)
+        done = run("bench", "compare", "--device", "none such")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("none such", done.stderr)
+
+    def test_document(self):
+        wrong = []
+        compare(self.found, "", tables()["clade bench compare"], set(), wrong)
+        self.assertEqual(wrong, [])
+
+    def test_rows(self):
+        works = {row["work"] for row in self.rows}
+        self.assertEqual(len(self.rows), len(works) * len(SIDES))
+        self.assertEqual({row["group"] for row in self.rows}, {"infer", "train"})
+        for row in self.rows:
+            self.assertIsNone(row["refused"], row)
+            self.assertEqual(row["evidence"], "measured")
+            self.assertTrue(0 < row["low"] <= row["p50"] <= row["p99"] <= row["high"], row)
+            self.assertTrue(row["low"] <= row["p50_least"] <= row["p50_most"] <= row["high"], row)
+            self.assertGreaterEqual(row["calls"], 5)
+            self.assertAlmostEqual(row["items_per_s"] * row["p50"], row["batch"], delta=1e-6 * row["batch"])
+            self.assertAlmostEqual(row["gflops"] * 1e9 * row["p50"], row["flops"], delta=1e-6 * row["flops"])
+            self.assertTrue(row["compute_seconds"] > 0 and row["transfer_seconds"] > 0 and row["other_seconds"] >= 0, row)
+            self.assertTrue(0 <= row["max_error"] < 1e-3, row)
+
+    def test_what_works_need(self):
+        by_name = {row["work"]: row for row in self.rows}
+        layers = [(6, 28, 1, 5), (16, 10, 6, 5), (120, 1, 400, 1), (84, 1, 120, 1), (10, 1, 84, 1)]  # out, side, in, kernel
+        flops = sum(2 * out * side**2 * channels * kernel**2 for out, side, channels, kernel in layers)
+        row = by_name["lenet5 28x28 @8"]
+        self.assertEqual((row["flops"], row["moved_bytes"]), (8 * flops, 8 * 4 * (28**2 + 10)))
+
+    def test_answers(self):
+        asked = {(answer["question"], answer["work"]) for answer in self.found["answers"]}
+        self.assertEqual(asked, {("latency at batch 1", "lenet5 28x28 @1"), ("throughput", "lenet5 infer"),
+                                 ("throughput", "lenet5 train"), ("energy per image", "lenet5 infer"),
+                                 ("energy per image", "lenet5 train")})
+        for answer in self.found["answers"]:
+            if answer["question"] == "energy per image" and answer["winner"] is None:
+                continue
+            rows = [row for row in self.rows if row["work"] == answer["work"] or
+                    f"{row['model']} {row['group']}" == answer["work"]]
+            best = {side: min(row["p50"] / row["batch"] for row in rows if row["device"] == side) for side in SIDES}
+            if answer["question"] != "energy per image":
+                self.assertEqual(answer["winner"], min(best, key=best.get))
+                self.assertAlmostEqual(answer["ratio"], max(best.values()) / min(best.values()), places=6)
+            self.assertTrue(answer["least"] <= answer["ratio"] <= answer["most"], answer)
+            sure = "sure" if answer["least"] > 1.1 else "likely" if answer["least"] > 1 else "open"
+            self.assertEqual(answer["sure"], sure)
+            self.assertIn(answer["text"], self.done.stderr)
+
+
+if __name__ == "__main__":
+    clade.main()
