@@ -1,9 +1,4 @@
-# The array for FPGAs: its model in C, bitstreams for boards and, where Verilator is, its simulation. Nothing of it is
-# part of the library.
-add_library(fpga_model STATIC ${PROJECT_SOURCE_DIR}/fpga/model/array.c)
-target_link_libraries(fpga_model PRIVATE clade_flags)
-target_include_directories(fpga_model PUBLIC ${PROJECT_SOURCE_DIR}/fpga)
-
+# The array for FPGAs: bitstreams for boards and, where Verilator is, its simulation. Nothing of it is part of the library.
 foreach(board up5k hx8k ecp5)
   add_custom_target(bitstream_${board} COMMAND ${CMAKE_COMMAND} -D BOARD=${board}
     -D OUT=${PROJECT_BINARY_DIR}/fpga/${board} -P ${PROJECT_SOURCE_DIR}/fpga/boards/route.cmake USES_TERMINAL VERBATIM)

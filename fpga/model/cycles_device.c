@@ -1,0 +1,230 @@
+/* Devices of the cycle model, from resource files, manifests and bundles. What is read may come from anywhere. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "base/file.h"
+#include "bundle/header.h"
+#include "bundle/schema.h"
+#include "model/cycles.h"
+
+enum { FORMAT = 1 };
+
+/* ---- fields of a resource file ---- */
+static const char *const kinds[] = {"grid", "array", NULL};
+static const char *const edges[] = {"whole", "cut", NULL};
+static const char *const ways[] = {"k", "channels", NULL};
+
+#define AT(field) .at = offsetof(cycles_device, field)
+static const clade__field figure_fields[] = {
+    {"value", CLADE__FIELD_NUMBER, true, .at = offsetof(clade__figure, value)},
+    {"source", CLADE__FIELD_CHOICE, true, .at = offsetof(clade__figure, source), .choices = clade__source_names},
+    {"from", CLADE__FIELD_TEXT, false, .at = offsetof(clade__figure, from)},
+    {0}};
+static const clade__field device_fields[] = {
+    {"format", CLADE__FIELD_COUNT, true, AT(format), .most = UINT32_MAX},
+    {"name", CLADE__FIELD_TEXT, true, AT(name), .most = 128},
+    {"kind", CLADE__FIELD_CHOICE, true, AT(kind), .choices = kinds},
+    {"fmax_mhz", CLADE__FIELD_OBJECT, true, AT(fmax_mhz), .size = sizeof(clade__figure), .fields = figure_fields},
+    {"rows", CLADE__FIELD_COUNT, true, AT(rows), .most = 4096},
+    {"columns", CLADE__FIELD_COUNT, true, AT(columns), .most = 4096},
+    {"depth", CLADE__FIELD_COUNT, false, AT(depth), .most = 4096},
+    {"ii", CLADE__FIELD_COUNT, false, AT(ii), .most = 1024},
+    {"log_depth", CLADE__FIELD_COUNT, false, AT(log_depth), .most = 16},
+    {"tile_rows", CLADE__FIELD_COUNT, false, AT(tile_rows), .most = 1 << 24},
+    {"tile_columns", CLADE__FIELD_COUNT, false, AT(tile_columns), .most = 1 << 24},
+    {"tile_cycles", CLADE__FIELD_COUNT, false, AT(tile_cycles), .most = 1 << 30},
+    {"edges", CLADE__FIELD_CHOICE, false, AT(edges), .choices = edges},
+    {"along", CLADE__FIELD_CHOICE, false, AT(along), .choices = ways},
+    {"line_bytes", CLADE__FIELD_COUNT, false, AT(line_bytes), .most = 1 << 30},
+    {"stream_bytes", CLADE__FIELD_COUNT, false, AT(stream_bytes), .most = 1 << 20},
+    {"element_bytes", CLADE__FIELD_COUNT, true, AT(element_bytes), .most = 8},
+    {"result_bytes", CLADE__FIELD_COUNT, false, AT(result_bytes), .most = 8},
+    {"dsps", CLADE__FIELD_COUNT, false, AT(dsps), .most = 1 << 20},
+    {"dsps_per_mac", CLADE__FIELD_NUMBER, false, AT(dsps_per_mac)},
+    {"bandwidth_gbs", CLADE__FIELD_NUMBER, true, AT(bandwidth_gbs)},
+    {"link_gbs", CLADE__FIELD_NUMBER, false, AT(link_gbs)},
+    {"programming_seconds", CLADE__FIELD_NUMBER, false, AT(programming_seconds)},
+    {"launch_seconds", CLADE__FIELD_NUMBER, false, AT(launch_seconds)},
+    {"from", CLADE__FIELD_PAIRS, false, AT(from), .n_at = offsetof(cycles_device, n_from),
+     .size = sizeof(clade__bundle_define), .most = 64},
+    {0}};
+
+/* ---- what must hold ---- */
+static clade_status check_ranges(const char *where, const cycles_device *d) {
+  const struct {
+    const char *name;
+    double value, least, most;
+  } ranges[] = {{"fmax_mhz", d->fmax_mhz.value, 1e-3, 1e4},
+                {"rows", (double)d->rows, 1, 4096},
+                {"columns", (double)d->columns, 1, 4096},
+                {"depth", (double)d->depth, 1, 4096},
+                {"ii", (double)d->ii, 1, 1024},
+                {"log_depth", (double)d->log_depth, d->kind == CYCLES_ARRAY, d->kind == CYCLES_ARRAY ? 16 : 0},
+                {"element_bytes", (double)d->element_bytes, 1, 8},
+                {"result_bytes", (double)d->result_bytes, 1, 8},
+                {"tile_cycles", (double)d->tile_cycles, 0, 1 << 30},
+                {"dsps", (double)d->dsps, 0, 1 << 20},
+                {"dsps_per_mac", d->dsps_per_mac, d->dsps ? 1e-3 : 0, d->dsps ? 1e3 : 0},
+                {"bandwidth_gbs", d->bandwidth_gbs, 1e-9, 1e6},
+                {"link_gbs", d->link_gbs, 0, 1e6},
+                {"programming_seconds", d->programming_seconds, 0, 1e6},
+                {"launch_seconds", d->launch_seconds, 0, 1e3}};
+  for (size_t i = 0; i < CLADE_COUNT(ranges); i++)
+    if (!(ranges[i].value >= ranges[i].least && ranges[i].value <= ranges[i].most))
+      return CLADE_FAIL(CORRUPT, "%s: %s is %g; %g to %g is expected", where, ranges[i].name, ranges[i].value,
+                        ranges[i].least, ranges[i].most);
+  return CLADE_OK;
+}
+
+static clade_status check_tile(const char *where, const char *name, uint64_t tile, uint64_t elements) {
+  if (!tile || tile % elements || tile > 1 << 24)
+    return CLADE_FAIL(CORRUPT, "%s: %s is %llu; a multiple of the grid's %llu is expected", where, name,
+                      (unsigned long long)tile, (unsigned long long)elements);
+  return CLADE_OK;
+}
+
+static clade_status check(const char *where, const cycles_device *d) {
+  double needs = (double)d->rows * (double)d->columns * (double)d->depth * d->dsps_per_mac;
+  if (d->format != FORMAT)
+    return CLADE_FAIL(UNSUPPORTED, "%s: it has format %llu; this Clade reads %d", where, (unsigned long long)d->format,
+                      FORMAT);
+  CLADE_TRY(check_ranges(where, d));
+  if (d->dsps && needs > (double)d->dsps)
+    return CLADE_FAIL(CORRUPT, "%s: its multipliers need %g DSPs, and it tells %llu", where, needs,
+                      (unsigned long long)d->dsps);
+  if (d->kind == CYCLES_GRID) {
+    CLADE_TRY(check_tile(where, "tile_rows", d->tile_rows, d->rows));
+    return check_tile(where, "tile_columns", d->tile_columns, d->columns);
+  }
+  if (d->depth != 1 || d->ii != 1 || d->element_bytes != 1 || d->result_bytes != 4 || d->tile_rows || d->tile_columns ||
+      d->tile_cycles || d->edges || d->along || d->line_bytes || d->stream_bytes)
+    return CLADE_FAIL(CORRUPT, "%s: an array has operands of 1 byte, results of 4, and nothing that a grid alone has",
+                      where);
+  return CLADE_OK;
+}
+
+/* What is not told has one meaning. */
+static clade_status complete(const char *where, cycles_device *d) {
+  if (!d->depth) d->depth = 1;
+  if (!d->ii) d->ii = 1;
+  if (!d->result_bytes) d->result_bytes = d->kind == CYCLES_ARRAY ? 4 : d->element_bytes;
+  return check(where, d);
+}
+
+/* ---- a manifest: its report, and its defines: the macros of the kernels in fpga, or the parameters of fpga/rtl ----
+ */
+static const struct {
+  const char *name;
+  cycles_kind kind;
+  bool needed;
+  size_t at;
+} defines[] = {{"PE_ROWS", CYCLES_GRID, true, offsetof(cycles_device, rows)},
+               {"PE_COLS", CYCLES_GRID, true, offsetof(cycles_device, columns)},
+               {"PE_DEPTH", CYCLES_GRID, false, offsetof(cycles_device, depth)},
+               {"TILE_ROWS", CYCLES_GRID, true, offsetof(cycles_device, tile_rows)},
+               {"TILE_COLS", CYCLES_GRID, true, offsetof(cycles_device, tile_columns)},
+               {"TILE_CYCLES", CYCLES_GRID, false, offsetof(cycles_device, tile_cycles)},
+               {"ELEMENT_BYTES", CYCLES_GRID, true, offsetof(cycles_device, element_bytes)},
+               {"RESULT_BYTES", CYCLES_GRID, false, offsetof(cycles_device, result_bytes)},
+               {"ROWS", CYCLES_ARRAY, true, offsetof(cycles_device, rows)},
+               {"COLS", CYCLES_ARRAY, true, offsetof(cycles_device, columns)},
+               {"LOG_DEPTH", CYCLES_ARRAY, true, offsetof(cycles_device, log_depth)}};
+
+static clade_status take_define(const char *where, const clade__manifest *m, size_t i, cycles_device *d) {
+  const char *text = NULL;
+  for (size_t j = 0; j < m->n_defines; j++)
+    if (strcmp(m->defines[j].name, defines[i].name) == 0) text = m->defines[j].text;
+  if (!text && !defines[i].needed) return CLADE_OK;
+  if (!text) return CLADE_FAIL(CORRUPT, "%s: defines.%s is missing; the cycle model needs it", where, defines[i].name);
+  if (!*text || strlen(text) > 9 || strspn(text, "0123456789") != strlen(text))
+    return CLADE_FAIL(CORRUPT, "%s: defines.%s is \"%s\"; a whole number is expected", where, defines[i].name, text);
+  uint64_t value = strtoull(text, NULL, 10);
+  memcpy((char *)d + defines[i].at, &value, sizeof value);
+  return CLADE_OK;
+}
+
+/* Of the first kernel with a frequency. */
+static clade_status of_manifest(const char *where, const clade__manifest *m, cycles_device *d) {
+  const clade__bundle_report *report = NULL;
+  for (size_t i = m->n_kernels; i-- > 0;)
+    if (m->kernels[i].report.fmax_mhz.source != CLADE__UNTOLD) report = &m->kernels[i].report;
+  if (!report || report->bandwidth_gbs.source == CLADE__UNTOLD)
+    return CLADE_FAIL(CORRUPT, "%s: no kernel reports fmax_mhz and bandwidth_gbs; the cycle model needs both", where);
+  const char *const names[] = {m->target.board, m->target.vbnv, m->target.device};
+  for (size_t i = 0; i < CLADE_COUNT(names); i++)
+    if (!d->name) d->name = names[i];
+  bool is_array = m->target.kind == CLADE__TARGET_RTL || m->target.kind == CLADE__TARGET_ICE40 ||
+                  m->target.kind == CLADE__TARGET_ECP5;
+  d->format = FORMAT;
+  d->kind = is_array ? CYCLES_ARRAY : CYCLES_GRID;
+  d->fmax_mhz = report->fmax_mhz;
+  d->bandwidth_gbs = report->bandwidth_gbs.value;
+  if (is_array)
+    d->element_bytes = 1;
+  else if (report->ii.value > 0 && report->ii.value <= 1024)
+    d->ii = (uint64_t)report->ii.value;
+  for (size_t i = 0; i < CLADE_COUNT(defines); i++)
+    if ((int)defines[i].kind == d->kind) CLADE_TRY(take_define(where, m, i, d));
+  return complete(where, d);
+}
+
+/* ---- reading ---- */
+static clade_status of_json(const char *where, const json_t *root, const void *text, size_t bytes, cycles_device *out) {
+  if (json_object_get(root, "interface")) {
+    clade__manifest manifest;
+    CLADE_TRY(clade__manifest_parse(where, text, bytes, &out->arena, &manifest));
+    return of_manifest(where, &manifest, out);
+  }
+  CLADE_TRY(clade__schema_read(where, root, device_fields, &out->arena, out));
+  return complete(where, out);
+}
+
+clade_status cycles_device_parse(const char *where, const void *text, size_t bytes, cycles_device *out) {
+  json_error_t error;
+  *out = (cycles_device){0};
+  if (bytes > CLADE__BUNDLE_MANIFEST_BYTES)
+    return CLADE_FAIL(CORRUPT, "%s has %zu bytes; at most %d are read", where, bytes, CLADE__BUNDLE_MANIFEST_BYTES);
+  json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+  if (!root && json_error_code(&error) == json_error_out_of_memory)
+    return CLADE_FAIL(NO_MEMORY, "%s: no memory to read JSON", where);
+  if (!root) return CLADE_FAIL(CORRUPT, "%s is no JSON: line %d: %s", where, error.line, error.text);
+  clade_status status = of_json(where, root, text, bytes, out);
+  json_decref(root);
+  return status;
+}
+
+static clade_status read_bundle(const char *path, cycles_device *out) {
+  clade__bundle bundle;
+  CLADE_TRY(clade__bundle_read(path, &bundle));
+  clade_status status = of_manifest(path, &bundle.manifest, out);
+  out->arena = bundle.arena; /* where its texts are */
+  bundle.arena = (clade__arena){0};
+  clade__bundle_free(&bundle);
+  return status;
+}
+
+static bool begins_as_bundle(const char *path) {
+  char magic[8] = {0};
+  FILE *f = fopen(path, "rb");
+  size_t n = f ? fread(magic, 1, sizeof magic, f) : 0;
+  if (f) fclose(f);
+  return n == sizeof magic && memcmp(magic, CLADE__BUNDLE_MAGIC, sizeof magic) == 0;
+}
+
+clade_status cycles_device_read(const char *path, cycles_device *out) {
+  struct stat is;
+  clade__bytes file;
+  *out = (cycles_device){0};
+  if (stat(path, &is)) return clade__file_fail("read", path);
+  if (S_ISDIR(is.st_mode) || (S_ISREG(is.st_mode) && begins_as_bundle(path))) return read_bundle(path, out);
+  CLADE_TRY(clade__file_read(path, CLADE__BUNDLE_MANIFEST_BYTES, &file));
+  clade_status status = cycles_device_parse(path, file.data, file.n, out);
+  clade__free(file.data);
+  return status;
+}
+
+void cycles_device_free(cycles_device *d) {
+  clade__arena_free(&d->arena);
+  *d = (cycles_device){0};
+}
