@@ -22,3 +22,7 @@
 #undef WORD
 
 #include "eltwise.cl"
+#include "pool.cl"
+#include "reduce.cl"
+#include "rows.cl"
+#include "update.cl"

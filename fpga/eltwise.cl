@@ -24,3 +24,13 @@ KERNEL(eltwise)
     }
   }
 }
+
+KERNEL(eltwise_i64)
+(TENSOR(const long, a), TENSOR(const long, b), TENSOR(long, y), const int n, const int a_step, const int b_step,
+ const int function) {
+  PIPELINE
+  for (int i = 0; i < n; i++) {
+    const ulong u = (ulong)a[a_at + i * a_step], v = (ulong)b[b_at + i * b_step];
+    y[y_at + i] = (long)(function == 160 ? u + v : function == 161 ? u - v : u * v);
+  }
+}

@@ -21,11 +21,14 @@
 #ifndef LINE /* elements of a line buffer */
 #define LINE 8192
 #endif
+#ifndef PLANE /* pixels of a plane whose gradients are summed up */
+#define PLANE 16384
+#endif
 #ifndef LATENCY /* cycles, at most, until a sum is there to be added to */
 #define LATENCY 16
 #endif
-#if TILE_ROWS % PE_ROWS || TILE_COLS % PE_COLS || TILE_COLS > 64 || DEPTH > 32 || LINE < 8192
-#error the sizes of the array break what fpga/interface.def says
+#if TILE_ROWS % PE_ROWS || TILE_COLS % PE_COLS || TILE_COLS > 64 || DEPTH > 32 || LINE < 8192 || PLANE < 16384
+#error these sizes break what fpga/interface.def says
 #endif
 
 #if defined(INTELFPGA_CL)
@@ -43,6 +46,25 @@
 #define PIPELINE
 #endif
 #define TENSOR(type, name) __global type *restrict name, const int name##_at
+
+/* ---- sums ----
+ * They keep the rounding error of each addition beside them (Knuth's two-sum). There are LATENCY of them, so that every
+ * cycle can add to another one. */
+static void sum_clear(float *s, float *c) {
+  for (int l = 0; l < LATENCY; l++) s[l] = c[l] = 0.0f;
+}
+static void sum_add(float *s, float *c, float v) {
+  const float sum = *s + v, back = sum - *s;
+  *c += (*s - (sum - back)) + (v - back);
+  *s = sum;
+}
+/* All in the first. */
+static void sum_join(float *s, float *c) {
+  for (int l = 1; l < LATENCY; l++) {
+    sum_add(s, c, s[l]);
+    *c += c[l];
+  }
+}
 
 /* ---- elementwise programs ----
  * Values are words: floats, ints, and bools that are 0 or 1. v[0] to v[7] are the inputs, v[8 + k] is the result of

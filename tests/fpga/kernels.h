@@ -17,6 +17,9 @@ typedef struct buffer {
 } buffer;
 buffer buffer_new(size_t n, size_t element, const void *data); /* data NULL: NaN */
 void buffer_read(const buffer *b, void *data);                 /* checks the guard zones */
+/* The same of floats, as doubles: random ones, and those that lie there. */
+buffer buffer_floats(size_t n, double low, double high, double *value);
+void buffer_doubles(const buffer *b, double *value);
 void buffer_free(buffer *b);
 
 /* Builds fpga/clade.cl with these sizes of the array. */
@@ -41,5 +44,8 @@ void near(const char *what, size_t at, double got, double want, double bound);
 
 void test_array(void);
 void test_eltwise(void);
+void test_pool(void);
+void test_rows(void);
+void test_sums(void);
 
 #endif
