@@ -48,10 +48,6 @@ static int check(const compare_job *job) {
       return cli_wrong(&job->args,
                        "--only %s: expected some of gemm, conv, infer, train, lenet5 and resnet18, with commas between",
                        job->only);
-  for (int i = 0; i < job->args.n_devices; i++)
-    for (int k = 0; k < i; k++)
-      if (!strcmp(job->args.device[i], job->args.device[k]))
-        return cli_wrong(&job->args, "--device %s is given twice", job->args.device[i]);
   return CLI_DONE;
 }
 
@@ -70,11 +66,18 @@ static int parse(compare_job *job, int argc, char **argv) {
 static clade_status open_all(compare_job *job) {
   static const char *const unset = "default";
   bench_watch(&job->watcher);
-  CLADE_TRY(clade_device_find("cpu:0", &job->host));
-  for (int i = 0; i < CLADE_MAX(job->args.n_devices, 1); i++) {
-    CLADE_TRY(compare_side_open(job->args.n_devices ? job->args.device[i] : NULL, &job->side[i]));
-    if (!job->side[i].spec) job->side[i].spec = unset;
-    job->n++;
+  for (; job->n < CLADE_MAX(job->args.n_devices, 1); job->n++) {
+    compare_side *side = &job->side[job->n];
+    clade_status status = compare_side_open(job->args.n_devices ? job->args.device[job->n] : NULL, side);
+    if (status != CLADE_OK) compare_side_close(side);
+    CLADE_TRY(status);
+    if (!side->spec) side->spec = unset;
+    for (int i = 0; i < job->n; i++)
+      if (strcmp(job->side[i].spec, side->spec) == 0) {
+        compare_side_close(side);
+        return CLADE_FAIL(DUPLICATE, "--device %s is given twice", side->spec);
+      }
+    if (!side->modelled && !job->host) CLADE_TRY(clade_device_find("cpu:0", &job->host));
   }
   return CLADE_OK;
 }
@@ -100,14 +103,17 @@ static clade_status one(compare_job *job, const compare_work *work) {
                             .joules = NAN};
   clade_status status = compare_graph(work, &graph);
   if (status == CLADE_OK) status = compare_demand_of(graph, &demand);
-  if (status == CLADE_OK) status = compare_measure(job, work, rows);
+  for (int i = 0; i < job->n && status == CLADE_OK; i++)
+    if (job->side[i].modelled && compare_model_row(&job->side[i], work, &demand, &rows[i]) != CLADE_OK)
+      compare_refuse(&rows[i]);
+  if (status == CLADE_OK && job->host) status = compare_measure(job, work, rows);
   for (int i = 0; i < job->n && status == CLADE_OK; i++) {
     json_t *row = compare_row_json(&job->side[i], work, &demand, &rows[i]);
     if (json_array_append(job->rows, row)) status = CLADE_NO_MEMORY;
     if (status == CLADE_OK) compare_show_row(job, row);
     json_decref(row);
   }
-  clade__free(demand.product);
+  clade__free(demand.work);
   clade_graph_release(graph);
   return status;
 }

@@ -4,6 +4,7 @@
 #define CLADE_CLI_COMPARE_H
 
 #include "cli/bench.h"
+#include "model/cycles.h"
 
 /* How a device's figures were obtained. */
 typedef enum compare_evidence {
@@ -35,18 +36,15 @@ typedef struct compare_data {
   int32_t *labels; /* NULL: it is no training */
   size_t x_bytes, label_bytes, y_elements;
 } compare_data;
+compare_data compare_data_size(const compare_work *work); /* without the numbers */
 clade_status compare_data_new(const compare_work *work, compare_data *out);
 void compare_data_free(compare_data *data);
 
 /* What a graph needs whoever computes it: its products and convolutions, whose operands and results are read and
  * written once. */
-typedef struct compare_product {
-  int64_t batch, m, n, k;
-  int64_t a, b, c; /* elements */
-} compare_product;
 typedef struct compare_demand {
   double flops, bytes;
-  compare_product *product; /* by clade__free */
+  cycles_work *work; /* by clade__free */
   size_t n, capacity;
 } compare_demand;
 clade_status compare_demand_of(const clade_graph *graph, compare_demand *out);
@@ -58,9 +56,12 @@ typedef struct compare_meter {
   double joules;  /* since some time; a counter that began anew reads less than before */
 } compare_meter;
 typedef struct compare_side {
-  const char *spec;
+  const char *spec; /* that its rows are named by: as it was asked for, but a model without folder and ".json" */
+  char label[64];   /* of a model */
   compare_evidence evidence;
-  bench_job bench; /* its device, described and measured by itself */
+  bench_job bench; /* its device, described and measured by itself; of a modelled one only the peaks are there */
+  bool modelled;
+  cycles_device model;
   compare_meter meter;
 } compare_side;
 
@@ -89,14 +90,24 @@ typedef struct compare_job {
 
 /* ---- compare_side.c ---- */
 clade_status compare_side_open(const char *spec, compare_side *out);
-void compare_side_close(compare_side *side);
+void compare_side_close(compare_side *side); /* also one that could not be opened */
+const char *compare_side_name(const compare_side *side);
 json_t *compare_side_json(const compare_side *side);
+
+/* ---- compare_model.c ---- */
+const char *compare_model_path(const char *spec); /* NULL: it is a device to be opened */
+clade_status compare_model_open(compare_side *side);
+clade_status compare_model_row(const compare_side *side, const compare_work *work, const compare_demand *demand,
+                               compare_row *row);
+const char *compare_dtype(const compare_side *side);
 
 /* ---- compare_energy.c ---- */
 void compare_meter_open(compare_meter *meter, const clade_device_info *info);
 bool compare_meter_read(compare_meter *meter); /* false: it does not count any more */
 
 /* ---- compare_measure.c: all opened devices take turns at a work ---- */
+/* What a device cannot do, by this thread's message, is told in its row, and the others go on. */
+void compare_refuse(compare_row *row);
 clade_status compare_measure(compare_job *job, const compare_work *work, compare_row rows[]);
 
 /* ---- compare_answer.c: out of rows alone ---- */

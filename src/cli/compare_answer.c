@@ -6,6 +6,7 @@
 
 const char *const compare_questions[] = {"latency at batch 1", "throughput", "energy per image", NULL};
 enum { LATENCY, THROUGHPUT, ENERGY };
+static const char *const measured = "measured";
 
 /* A device's best for a question: a cost, which is less where it is better, and between what it lies. */
 typedef struct candidate {
@@ -37,6 +38,7 @@ static bool candidate_of(const json_t *row, int question, candidate *out) {
 
 /* Does the row belong to the question about the work that `about` is a row of? */
 static bool belongs(const json_t *row, const json_t *about, int question) {
+  if (!same(text(row, "dtype"), text(about, "dtype"))) return false;
   if (question == LATENCY) return same(text(row, "work"), text(about, "work"));
   return same(text(row, "group"), text(about, "group")) && same(text(row, "model"), text(about, "model"));
 }
@@ -86,22 +88,23 @@ static json_t *nobody(const char *question, const char *work, const field *f) {
 
 static const char *certainty(double least) { return least > 1.1 ? "sure" : least > 1 ? "likely" : "open"; }
 
-static json_t *decide(const char *question, const char *work, field *f) {
+static json_t *decide(int question, const char *work, field *f) {
   const candidate *a = &f->at[0], *b = &f->at[1];
   char sentence[400];
-  if (f->n < 2) return nobody(question, work, f);
+  if (f->n < 2) return nobody(compare_questions[question], work, f);
   rank(f);
   double ratio = b->cost / a->cost, least = b->least / a->most, most = b->most / a->least;
   const char *sure = certainty(least);
-  bool alike = same(a->evidence, b->evidence);
-  snprintf(sentence, sizeof sentence,
-           "%s, %s: %s%s%s%s is %.2f times as good as %s%s%s%s (between %.2f and %.2f times): %s%s", question, work,
-           a->device, alike ? "" : " [", alike ? "" : a->evidence, alike ? "" : "]", ratio, b->device,
-           alike ? "" : " [", alike ? "" : b->evidence, alike ? "" : "]", least, most, sure,
+  bool plain = same(a->evidence, measured) && same(b->evidence, measured);
+  const char *tags[] = {plain ? "" : a->evidence, plain ? "" : b->evidence}, *open = plain ? "" : " [",
+             *close = plain ? "" : "]";
+  snprintf(sentence, sizeof sentence, "%s, %s: %s%s%s%s is %.2f times as %s as %s%s%s%s (between %.2f and %.2f): %s%s",
+           compare_questions[question], work, a->device, open, tags[0], close, ratio,
+           question == ENERGY ? "economical" : "fast", b->device, open, tags[1], close, least, most, sure,
            f->functional ? "; functional-only devices take no part" : "");
-  return json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:s, s:[s, s], s:s}", "question", question, "work", work,
-                   "winner", a->device, "second", b->device, "ratio", ratio, "least", least, "most", most, "sure", sure,
-                   "evidence", a->evidence, b->evidence, "text", sentence);
+  return json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:s, s:[s, s], s:s}", "question", compare_questions[question],
+                   "work", work, "winner", a->device, "second", b->device, "ratio", ratio, "least", least, "most", most,
+                   "sure", sure, "evidence", a->evidence, b->evidence, "text", sentence);
 }
 
 /* A question is asked about works of networks: latency about each inference of one image, the others about each network
@@ -117,18 +120,19 @@ static bool asked(const json_t *rows, size_t at, int question) {
 
 json_t *compare_answers(const json_t *rows) {
   json_t *answers = json_array();
-  char work[80];
+  char work[96], kind[16];
   field f;
   for (int question = 0; compare_questions[question]; question++)
     for (size_t i = 0; i < json_array_size(rows); i++) {
       const json_t *row = json_array_get(rows, i);
       if (!asked(rows, i, question)) continue;
       gather(rows, row, question, &f);
+      snprintf(kind, sizeof kind, same(text(row, "dtype"), "f32") ? "" : ", %s", text(row, "dtype"));
       if (question == LATENCY)
-        snprintf(work, sizeof work, "%s", text(row, "work"));
+        snprintf(work, sizeof work, "%s%s", text(row, "work"), kind);
       else
-        snprintf(work, sizeof work, "%s %s", text(row, "model"), text(row, "group"));
-      json_array_append_new(answers, decide(compare_questions[question], work, &f));
+        snprintf(work, sizeof work, "%s %s%s", text(row, "model"), text(row, "group"), kind);
+      json_array_append_new(answers, decide(question, work, &f));
     }
   return answers;
 }

@@ -177,11 +177,7 @@ static void figures(runner *r, compare_row *row) {
   row->moved = r->moved;
 }
 
-/* What a device cannot do is told in its row, and the others go on. */
-static void refuse(compare_row *row, clade_status status) {
-  const char *why = clade_last_error();
-  snprintf(row->refused, sizeof row->refused, "%s", *why ? why : clade_status_text(status));
-}
+void compare_refuse(compare_row *row) { snprintf(row->refused, sizeof row->refused, "%s", clade_last_error()); }
 
 static void race(compare_job *job, runner *runners, compare_row *rows) {
   bool going = true;
@@ -190,8 +186,7 @@ static void race(compare_job *job, runner *runners, compare_row *rows) {
     for (int i = 0; i < job->n; i++) {
       runner *r = &runners[i];
       if (!r->run || *rows[i].refused || done(job, r)) continue;
-      clade_status status = turn(r);
-      if (status != CLADE_OK) refuse(&rows[i], status);
+      if (turn(r) != CLADE_OK) compare_refuse(&rows[i]);
       if (job->n > 1) bench_pause(pause_seconds);
       going = true;
     }
@@ -202,18 +197,15 @@ static const char plain[] = "gemm=ref,conv2d=ref";
 
 static void measure(compare_job *job, const compare_work *work, const compare_data *data, const float *reference,
                     runner *runners, compare_row *rows) {
-  clade_status status;
-  for (int i = 0; i < job->n; i++) {
-    if (!job->side[i].bench.device) continue;
-    if ((status = prepare(&runners[i], work, data, job->side[i].bench.device, NULL)) != CLADE_OK ||
-        (status = compare_results(&runners[i], reference, &rows[i].error)) != CLADE_OK)
-      refuse(&rows[i], status);
-  }
+  for (int i = 0; i < job->n; i++)
+    if (!job->side[i].modelled && (prepare(&runners[i], work, data, job->side[i].bench.device, NULL) ||
+                                   compare_results(&runners[i], reference, &rows[i].error)))
+      compare_refuse(&rows[i]);
   race(job, runners, rows);
   for (int i = 0; i < job->n; i++) {
     if (!runners[i].run || *rows[i].refused) continue;
     figures(&runners[i], &rows[i]);
-    if ((status = take_apart(&runners[i], &job->side[i].meter, &rows[i])) != CLADE_OK) refuse(&rows[i], status);
+    if (take_apart(&runners[i], &job->side[i].meter, &rows[i]) != CLADE_OK) compare_refuse(&rows[i]);
   }
 }
 

@@ -34,11 +34,11 @@ json_t *compare_row_json(const compare_side *side, const compare_work *work, con
                  {"max_error", row->error},
                  {"joules", row->joules}};
   compare_work_name(work, name, sizeof name);
-  json_t *out = json_pack("{s:o, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:i, s:o}", "device", cli_json_text(side->spec),
-                          "work", name, "group", work->group, "model", cli_json_text(work->model), "batch",
-                          (json_int_t)work->batch, "dtype", "f32", "evidence", compare_evidence_names[side->evidence],
-                          "refused", cli_json_text(*row->refused ? row->refused : NULL), "calls", row->calls, "bound",
-                          cli_json_text(row->bound));
+  json_t *out = json_pack(
+      "{s:o, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:i, s:o}", "device", cli_json_text(side->spec), "work", name, "group",
+      work->group, "model", cli_json_text(work->model), "batch", (json_int_t)work->batch, "dtype", compare_dtype(side),
+      "evidence", compare_evidence_names[side->evidence], "refused", cli_json_text(*row->refused ? row->refused : NULL),
+      "calls", row->calls, "bound", cli_json_text(row->bound));
   for (size_t i = 0; i < CLADE_COUNT(figures); i++)
     cli_json_set(out, figures[i].name, *row->refused ? json_null() : figure(figures[i].value));
   return out;
@@ -47,14 +47,15 @@ json_t *compare_row_json(const compare_side *side, const compare_work *work, con
 void compare_show_devices(const compare_job *job) {
   for (int i = 0; i < job->n; i++) {
     const bench_job *b = &job->side[i].bench;
-    fprintf(job->to, "%s: %s (%s), %s", job->side[i].spec, b->info.name, b->info.platform,
+    fprintf(job->to, "%s: %s, %s", job->side[i].spec, compare_side_name(&job->side[i]),
             compare_evidence_names[job->side[i].evidence]);
     if (b->peak_flops > 0)
-      fprintf(job->to, ", %.1f GFLOP/s of multiply-adds, copies %.1f GB/s", b->peak_flops * 1e-9, b->copy_bytes * 1e-9);
+      fprintf(job->to, ", %.1f GFLOP/s of multiply-adds, memory %.1f GB/s", b->peak_flops * 1e-9, b->copy_bytes * 1e-9);
     fputc('\n', job->to);
   }
-  fprintf(job->to, "\n%-26s %-14s %10s %10s %10s %9s %5s %9s %9s %9s %8s  %s\n", "work", "device", "p50 ms", "p99 ms",
-          "items/s", "GFLOP/s", "peak", "copies ms", "kernels", "program s", "error", "evidence");
+  fprintf(job->to, "\n%-26s %-22s %10s %9s %9s %9s %10s %9s %5s %9s %9s %9s %8s  %s\n", "work", "device", "p50 ms",
+          "least", "most", "p99", "items/s", "GFLOP/s", "peak", "copies ms", "kernels", "program s", "error",
+          "evidence");
 }
 
 static double number(const json_t *row, const char *key) { return json_number_value(json_object_get(row, key)); }
@@ -73,7 +74,9 @@ void compare_show_row(const compare_job *job, const json_t *row) {
     int width, digits;
     double scale;
   } cells[] = {{"p50", 10, 3, 1e3},
-               {"p99", 10, 3, 1e3},
+               {"p50_least", 9, 3, 1e3},
+               {"p50_most", 9, 3, 1e3},
+               {"p99", 9, 3, 1e3},
                {"items_per_s", 10, 1, 1},
                {"gflops", 9, 2, 1},
                {"fraction_of_peak", 5, 2, 1},
@@ -81,7 +84,7 @@ void compare_show_row(const compare_job *job, const json_t *row) {
                {"compute_seconds", 9, 3, 1e3},
                {"programming_seconds", 9, 3, 1}};
   const char *refused = text(row, "refused");
-  fprintf(job->to, "%-26s %-14s", text(row, "work"), text(row, "device"));
+  fprintf(job->to, "%-26s %-22s", text(row, "work"), text(row, "device"));
   if (refused) {
     fprintf(job->to, " %s\n", refused);
     return;

@@ -22,19 +22,27 @@ static clade_status open_device(compare_side *side) {
 
 clade_status compare_side_open(const char *spec, compare_side *out) {
   *out = (compare_side){.spec = spec, .bench = {.dtype = CLADE_F32, .rounds = 7}};
-  clade_status status = open_device(out);
+  clade_status status = compare_model_path(spec) ? compare_model_open(out) : open_device(out);
   return status == CLADE_OK ? CLADE_OK : clade__fail_in(status, "--device %s", spec);
 }
 
-void compare_side_close(compare_side *side) { clade_device_release(side->bench.device); }
+void compare_side_close(compare_side *side) {
+  clade_device_release(side->bench.device);
+  if (side->modelled) cycles_device_free(&side->model);
+}
+
+const char *compare_side_name(const compare_side *side) {
+  return side->modelled ? side->model.name : side->bench.info.name;
+}
 
 static json_t *giga(double value) { return value > 0 ? json_real(value * 1e-9) : json_null(); }
 
 json_t *compare_side_json(const compare_side *side) {
   const bench_job *b = &side->bench;
   return json_pack("{s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "spec", cli_json_text(side->spec), "id",
-                   cli_json_text(b->info.id), "name", cli_json_text(b->info.name), "platform",
-                   cli_json_text(b->info.platform), "class", clade_device_class_name(b->info.device_class), "evidence",
+                   cli_json_text(b->info.id), "name", cli_json_text(compare_side_name(side)), "platform",
+                   cli_json_text(b->info.platform), "class",
+                   clade_device_class_name(side->modelled ? CLADE_ACCEL : b->info.device_class), "evidence",
                    compare_evidence_names[side->evidence], "why", meanings[side->evidence], "peak_gflops",
                    giga(b->peak_flops), "copy_gbs", giga(b->copy_bytes), "energy_by", cli_json_text(side->meter.by));
 }

@@ -89,21 +89,26 @@ clade_status compare_graph(const compare_work *w, clade_graph **out) {
 }
 
 /* ---- operands ---- */
-clade_status compare_data_new(const compare_work *w, compare_data *out) {
+compare_data compare_data_size(const compare_work *w) {
   clade_shape shape = compare_input(w);
-  size_t n = 1, images = (size_t)w->batch;
+  size_t n = 1;
   for (int i = 0; i < shape.rank; i++) n *= (size_t)shape.dim[i];
-  *out = (compare_data){.x_bytes = n * sizeof *out->x, .label_bytes = trains(w) ? images * sizeof *out->labels : 0};
   int64_t side = w->stride ? (w->side + 2 * (w->kernel / 2) - w->kernel) / w->stride + 1 : 0;
-  out->y_elements = (size_t)(trains(w)  ? 1
-                             : w->model ? w->batch * w->classes
-                             : w->m     ? w->m * w->n
-                                        : w->batch * w->out * side * side);
-  out->x = clade__new(n, sizeof *out->x);
-  out->labels = trains(w) ? clade__new(images, sizeof *out->labels) : NULL;
+  compare_data out = {.x_bytes = n * sizeof *out.x, .label_bytes = trains(w) ? (size_t)w->batch * 4 : 0};
+  out.y_elements = (size_t)(trains(w)  ? 1
+                            : w->model ? w->batch * w->classes
+                            : w->m     ? w->m * w->n
+                                       : w->batch * w->out * side * side);
+  return out;
+}
+
+clade_status compare_data_new(const compare_work *w, compare_data *out) {
+  *out = compare_data_size(w);
+  out->x = clade__new(out->x_bytes, 1);
+  out->labels = trains(w) ? clade__new(out->label_bytes, 1) : NULL;
   if (!out->x || (trains(w) && !out->labels)) return CLADE_NO_MEMORY;
-  bench_random(73, n, 1, out->x);
-  for (size_t i = 0; out->labels && i < images; i++) out->labels[i] = (int32_t)(i * 7 % (size_t)w->classes);
+  bench_random(73, out->x_bytes / sizeof *out->x, 1, out->x);
+  for (int64_t i = 0; out->labels && i < w->batch; i++) out->labels[i] = (int32_t)(i * 7 % w->classes);
   return CLADE_OK;
 }
 
@@ -119,58 +124,69 @@ static int64_t elements(const clade_shape *s) {
   return n;
 }
 
-/* Weights [out, in / groups, …], and images that are as many as a convolution's results are, in one of three roles. */
-static compare_product convolution(const clade_node *n, const clade_shape *weights, const clade_shape *y) {
-  int64_t groups = ((const clade__conv_attrs *)n->attrs)->groups, out = weights->dim[0];
-  return (compare_product){.batch = groups,
-                           .m = out / groups,
-                           .n = elements(y) / CLADE_MAX(out, 1),
-                           .k = elements(weights) / CLADE_MAX(out, 1),
-                           .a = elements(&n->in[0].shape),
-                           .b = elements(&n->in[1].shape),
-                           .c = elements(&n->out[0].shape)};
+static cycles_work product(int64_t batch, int64_t m, int64_t n, int64_t k) {
+  return (cycles_work){.kind = CYCLES_GEMM, .gemm = {batch, m, n, k}};
 }
 
-static compare_product product(const clade_node *n) {
+static cycles_work gemm(const clade_node *n) {
   const clade_shape *a = &n->in[0].shape, *c = &n->out[0].shape;
-  int64_t rows = c->dim[c->rank - 2], columns = c->dim[c->rank - 1], all = elements(c);
+  int64_t rows = c->dim[c->rank - 2], columns = c->dim[c->rank - 1];
   bool turned = ((const clade__gemm_attrs *)n->attrs)->trans_a;
-  return (compare_product){.batch = rows && columns ? all / (rows * columns) : 0,
-                           .m = rows,
-                           .n = columns,
-                           .k = a->dim[a->rank - (turned ? 2 : 1)],
-                           .a = elements(a),
-                           .b = elements(&n->in[1].shape),
-                           .c = all};
+  return product(elements(c) / CLADE_MAX(rows * columns, 1), rows, columns, a->dim[a->rank - (turned ? 2 : 1)]);
 }
 
-static bool product_of(const clade_node *n, compare_product *out) {
+static cycles_work forward(const clade_node *n) {
+  const int64_t *x = n->in[0].shape.dim, *w = n->in[1].shape.dim, *y = n->out[0].shape.dim;
+  cycles_work out = {.kind = CYCLES_CONV};
+  out.conv.groups = ((const clade__conv_attrs *)n->attrs)->groups;
+  out.conv.batch = x[0], out.conv.channels = x[1], out.conv.height = x[2], out.conv.width = x[3];
+  out.conv.filters = y[1], out.conv.out_height = y[2], out.conv.out_width = y[3];
+  out.conv.kernel_height = w[2], out.conv.kernel_width = w[3];
+  return out;
+}
+
+/* A derivative of a convolution with these weights [out, in / groups, height, width] and results, as products. */
+static cycles_work backward(const clade_node *n, const clade_shape *w, const clade_shape *y, bool of_weights) {
+  int64_t groups = ((const clade__conv_attrs *)n->attrs)->groups, out = w->dim[0] / groups;
+  int64_t taps = w->dim[1] * w->dim[2] * w->dim[3], places = y->dim[0] * y->dim[2] * y->dim[3];
+  return of_weights ? product(groups, out, taps, places) : product(groups, taps, places, out);
+}
+
+static bool work_of(const clade_node *n, cycles_work *out) {
   const char *op = n->op->name;
   if (!strcmp(op, "gemm"))
-    *out = product(n);
+    *out = gemm(n);
   else if (!strcmp(op, "conv2d"))
-    *out = convolution(n, &n->in[1].shape, &n->out[0].shape);
+    *out = forward(n);
   else if (!strcmp(op, "conv2d_data"))
-    *out = convolution(n, &n->in[1].shape, &n->in[0].shape);
+    *out = backward(n, &n->in[1].shape, &n->in[0].shape, false);
   else if (!strcmp(op, "conv2d_weights"))
-    *out = convolution(n, &n->out[0].shape, &n->in[1].shape);
+    *out = backward(n, &n->out[0].shape, &n->in[1].shape, true);
   else
     return false;
   return true;
 }
 
+static double operations(const cycles_work *w) {
+  if (w->kind == CYCLES_GEMM)
+    return 2.0 * (double)w->gemm.batch * (double)w->gemm.m * (double)w->gemm.n * (double)w->gemm.k;
+  double each = (double)(w->conv.channels / w->conv.groups) * (double)(w->conv.kernel_height * w->conv.kernel_width);
+  return 2.0 * (double)(w->conv.batch * w->conv.filters) * (double)(w->conv.out_height * w->conv.out_width) * each;
+}
+
 clade_status compare_demand_of(const clade_graph *g, compare_demand *out) {
   clade_type in[CLADE_MAX_OPERANDS], results[CLADE_MAX_OPERANDS];
   clade_node view;
-  compare_product p;
+  cycles_work w;
   *out = (compare_demand){0};
   for (clade__id id = 1; id < g->n_nodes; id++) {
     clade__node_view(g, id, in, results, &view);
-    if (!view.n_out || !product_of(&view, &p)) continue;
-    CLADE_TRY(clade__grow(&out->product, &out->capacity, out->n + 1, sizeof *out->product));
-    out->product[out->n++] = p;
-    out->flops += 2.0 * (double)p.batch * (double)p.m * (double)p.n * (double)p.k;
-    out->bytes += (double)sizeof(float) * (double)(p.a + p.b + p.c);
+    if (!view.n_out || !work_of(&view, &w)) continue;
+    CLADE_TRY(clade__grow(&out->work, &out->capacity, out->n + 1, sizeof *out->work));
+    out->work[out->n++] = w;
+    out->flops += operations(&w);
+    out->bytes += (double)sizeof(float) *
+                  (double)(elements(&view.in[0].shape) + elements(&view.in[1].shape) + elements(&view.out[0].shape));
   }
   return CLADE_OK;
 }

@@ -1,6 +1,7 @@
 """clade bench compare: wrong usage, and one comparison whose document is taken at its word. A device is compared with
 itself under another name, so that no one knows who wins: figures are looked at only beside each other."""
 
+import os
 import unittest
 
 import clade
@@ -19,14 +20,15 @@ class Compare(unittest.TestCase):
         cls.rows = cls.found["rows"]
 
     def test_wrong_usage(self):
-        for args, word in [(["more"], "more"), (["--answer", "who"], "who"), (["--only", "gemm,zork"], "zork"),
-                           (["--device", "0", "--device", "0"], "twice")]:
+        for args, word in [(["more"], "more"), (["--answer", "who"], "who"), (["--only", "gemm,zork"], "zork")]:
             done = run("bench", "compare", *args)
             self.assertEqual((done.returncode, done.stdout), (2, ""), args)
             self.assertIn(word, done.stderr)
-        done = run("bench", "compare", "--device", "none such")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("none such", done.stderr)
+        for args, word in [(["none such"], "none such"), (["0", "0"], "twice"), (["model:none"], "none"),
+                           (["model:" + __file__], "compare.py")]:
+            done = run("bench", "compare", *(word for spec in args for word in ("--device", spec)))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(word, done.stderr)
 
     def test_document(self):
         wrong = []
@@ -47,6 +49,26 @@ class Compare(unittest.TestCase):
             self.assertAlmostEqual(row["gflops"] * 1e9 * row["p50"], row["flops"], delta=1e-6 * row["flops"])
             self.assertTrue(row["compute_seconds"] > 0 and row["transfer_seconds"] > 0 and row["other_seconds"] >= 0, row)
             self.assertTrue(0 <= row["max_error"] < 1e-3, row)
+
+    def test_models(self):
+        """Of devices that are not here: a range each, their evidence, and no device opened for it."""
+        files = ["pipecnn-arria10", "t2sp-arria10", "rtl-ecp5"]
+        folder = os.path.join(clade.ROOT, "fpga", "model", "devices")
+        done = run("bench", "compare", "--json", *(word for name in files for word in
+                   ("--device", f"model:{folder}/{name}.json")), env={"OCL_ICD_VENDORS": "/nowhere"})
+        found, wrong = document(done), []
+        compare(found, "", tables()["clade bench compare"], set(), wrong)
+        self.assertEqual(wrong, [])
+        self.assertEqual([device["spec"] for device in found["devices"]], ["model:" + name for name in files])
+        for row in found["rows"]:
+            self.assertTrue(row["evidence"].startswith("modelled("), row)
+            self.assertTrue(row["calls"] == 0 and row["p99"] is None and row["max_error"] is None, row)
+            self.assertTrue(0.5 < row["low"] / row["high"] < 0.56 and row["low"] < row["p50"] < row["high"], row)
+            self.assertIn(row["bound"], ("compute", "memory"))
+        for answer in found["answers"]:
+            self.assertNotIn("rtl-ecp5", (answer["winner"], answer["second"]), "bytes do not compete with floats")
+            if answer["winner"]:
+                self.assertEqual(answer["text"].count("[modelled("), 2)
 
     def test_what_works_need(self):
         by_name = {row["work"]: row for row in self.rows}
