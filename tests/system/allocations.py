@@ -8,27 +8,19 @@ once); --every fails every one of the warm runs both ways. Each must end in an e
 right answer with a logged warning.
 """
 import concurrent.futures
-import pathlib
-import shutil
 import sys
-import tempfile
 
-from common import Caches, Checks, finds_leaks, run
+from common import Caches, Checks, finds_leaks, forked
 
 every = "--every" in sys.argv
 program = [a for a in sys.argv[1:] if a != "--every"][0]
 check = Checks()
-
-
-def copy(caches):
-    new = Caches()
-    shutil.copytree(caches.top, new.top, dirs_exist_ok=True)
-    return new
+pool = concurrent.futures.ThreadPoolExecutor(2)
 
 
 def verdict(caches, arguments, plan):
     try:
-        result = run(program, *arguments, "--fail-allocation", plan, env=caches.environment())
+        result = forked(program, *arguments, "--fail-allocation", plan, env=caches.environment())
     except Exception as error:  # a time-out is a hang
         return f"{error}"
     if result.status not in (0, 3):
@@ -41,10 +33,9 @@ def verdict(caches, arguments, plan):
 
 
 def sites(caches, arguments):
-    with tempfile.TemporaryDirectory() as folder:
-        path = pathlib.Path(folder) / "sites"
-        result = run(program, *arguments, "--allocation-sites", str(path), env=caches.environment())
-        return result, path.read_text().split()
+    path = caches.top / "sites"
+    result = forked(program, *arguments, "--allocation-sites", str(path), env=caches.environment())
+    return result, path.read_text().split()
 
 
 def sweep(what, arguments, warm, for_good, known):
@@ -60,10 +51,9 @@ def sweep(what, arguments, warm, for_good, known):
             plans += ways if every else [ways[len(known) % len(ways)]]
 
     def judge(plan):
-        return plan, verdict(copy(caches) if warm else Caches(compiled=caches), arguments, plan)
+        return plan, verdict(Caches(warm=caches) if warm else Caches(compiled=caches), arguments, plan)
 
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        bad = [(plan, wrong) for plan, wrong in pool.map(judge, plans) if wrong]
+    bad = [(plan, wrong) for plan, wrong in pool.map(judge, plans) if wrong]
     for plan, wrong in bad:
         print(f"     {what}: allocation {plan}: {wrong}")
     check.that(not bad, f"{what}: {len(calls)} allocations, {len(plans)} faults, {len(bad)} of them badly met")

@@ -5,21 +5,24 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 
 
 class Caches:
-    """Empty cache directories of Clade and PoCL, and the environment that names them. `compiled`: caches from whose
-    PoCL this one begins; a process that is cold makes the same calls then, and waits for no compiler."""
+    """Cache directories of Clade and PoCL, and the environment that names them. They are empty, or begin with all files
+    of `warm`, or with PoCL's of `compiled`: a process that is cold makes the same calls then, and waits for no compiler.
+    The files are links, since a file that is there is only read or replaced; the lock is for each directory."""
 
-    def __init__(self, top=None, compiled=None):
-        self.own = None if top else tempfile.TemporaryDirectory(prefix="clade-test-")
-        self.top = pathlib.Path(top or self.own.name)
+    def __init__(self, warm=None, compiled=None):
+        self.own = tempfile.TemporaryDirectory(prefix="clade-test-")
+        self.top = pathlib.Path(self.own.name)
         self.clade, self.pocl = self.top / "clade", self.top / "pocl"
         for folder in (self.clade, self.pocl):
-            folder.mkdir(mode=0o700, exist_ok=True)
-        if compiled:
-            shutil.copytree(compiled.pocl, self.pocl, dirs_exist_ok=True)
+            folder.mkdir(mode=0o700)
+        if warm or compiled:
+            shutil.copytree((warm or compiled).top, self.top, dirs_exist_ok=True, copy_function=os.link,
+                            ignore=shutil.ignore_patterns("lock" if warm else "clade"))
 
     def environment(self, **more):
         env = dict(os.environ, CLADE_CACHE_DIR=str(self.clade), POCL_CACHE_DIR=str(self.pocl))
@@ -54,6 +57,23 @@ def run(program, *arguments, env=None, prefix=(), timeout=300):
                                  capture_output=True, text=True, stdin=subprocess.DEVNULL))
 
 
+mine = threading.local()
+
+
+def forked(program, *arguments, env):
+    """run() in a process that is forked from one of this thread's, which has loaded PoCL (see first_result.c)."""
+    if not hasattr(mine, "server"):
+        mine.folder = tempfile.TemporaryDirectory(prefix="clade-test-")
+        library = pathlib.Path(os.environ["OCL_ICD_VENDORS"]).read_text().strip()
+        mine.server = subprocess.Popen([program, "--serve", mine.folder.name, library], stdin=subprocess.PIPE,
+                                       stdout=subprocess.PIPE, text=True)
+    words = [f"{name}={value}" for name, value in env.items() if os.environ.get(name) != value]
+    print(*words, *arguments, sep="\t", file=mine.server.stdin, flush=True)
+    status = os.waitstatus_to_exitcode(int(mine.server.stdout.readline()))
+    printed = [pathlib.Path(mine.folder.name, name).read_text() for name in ("stdout", "stderr")]
+    return Result(subprocess.CompletedProcess(arguments, status, *printed))
+
+
 def start(program, *arguments, env=None):
     return subprocess.Popen(command(program, *arguments), env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             text=True, stdin=subprocess.DEVNULL)
@@ -67,7 +87,7 @@ def finish(process, timeout=120):
 
 def finds_leaks(program):
     """Whether the program was built with LeakSanitizer; then it has to find what is lost on purpose."""
-    lost = run(program, "--leak")
+    lost = forked(program, "--leak", env=os.environ)
     if lost.json["leak_sanitizer"] and lost.status == 0:
         raise SystemExit(f"lost memory was not found: {lost}")
     return lost.json["leak_sanitizer"]

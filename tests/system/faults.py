@@ -9,18 +9,17 @@ call, or in the right answer with a logged warning; never in a crash, a hang or 
 released as often as it was made.
 """
 import concurrent.futures
-import shutil
-import sys
-import tempfile
 import pathlib
+import sys
 
-from common import Caches, Checks, finds_leaks, run
+from common import Caches, Checks, finds_leaks, forked
 
 ERRORS = ["CL_OUT_OF_RESOURCES", "CL_OUT_OF_HOST_MEMORY", "CL_DEVICE_NOT_AVAILABLE",
           "CL_MEM_OBJECT_ALLOCATION_FAILURE"]
 every = "--every" in sys.argv
 program, layer, *wanted = [a for a in sys.argv[1:] if a != "--every"]
 check = Checks()
+pool = concurrent.futures.ThreadPoolExecutor(2)
 
 
 class Report:
@@ -43,15 +42,15 @@ class Report:
 
 
 def once(caches, arguments, fault=None, record=False):
-    with tempfile.TemporaryDirectory() as folder:
-        report = pathlib.Path(folder) / "report"
-        env = caches.environment(OPENCL_LAYERS=layer, CLADE_LAYER_REPORT=report)
-        if fault:
-            env["CLADE_LAYER_FAIL"] = fault
-        if record:
-            env["CLADE_LAYER_RECORD"] = "1"
-        result = run(program, *arguments, env=env)
-        return result, Report(report) if report.exists() else None
+    report = caches.top / "report"
+    report.unlink(missing_ok=True)
+    env = caches.environment(OPENCL_LAYERS=layer, CLADE_LAYER_REPORT=report)
+    if fault:
+        env["CLADE_LAYER_FAIL"] = fault
+    if record:
+        env["CLADE_LAYER_RECORD"] = "1"
+    result = forked(program, *arguments, env=env)
+    return result, Report(report) if report.exists() else None
 
 
 def verdict(caches, arguments, fault):
@@ -96,14 +95,10 @@ def sweep(what, arguments, warm, known):
     known.update(todo)
 
     def judge(fault):
-        if warm:  # a fault may make it write
-            with tempfile.TemporaryDirectory(prefix="clade-test-") as folder:
-                shutil.copytree(caches.top, folder, dirs_exist_ok=True)
-                return fault, verdict(Caches(folder), arguments, fault)
-        return fault, verdict(Caches(compiled=caches), arguments, fault)
+        own = Caches(warm=caches) if warm else Caches(compiled=caches)  # a fault may make it write
+        return fault, verdict(own, arguments, fault)
 
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        bad = [(fault, wrong) for fault, wrong in pool.map(judge, todo) if wrong]
+    bad = [(fault, wrong) for fault, wrong in pool.map(judge, todo) if wrong]
     for fault, wrong in bad:
         print(f"     {what}: {fault}: {wrong}")
     check.that(not bad, f"{what}: {len(calls)} calls, {len(todo)} faults, {len(bad)} of them badly met")

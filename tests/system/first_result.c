@@ -3,19 +3,26 @@
  *   first_result [--two | --train] [--start NANOSECONDS] [--repeat N] [--fail-allocation N[+]]
  *                [--allocation-sites FILE] [SPEC]
  *   first_result --leak
+ *   first_result --serve FOLDER LIBRARY
  *
  * Exit status: 0 the right answer, 3 an error status (its message is in "error"), 4 a wrong answer. "again" tells
  * how a second try in the same process ended after an error. --start is the monotonic time at which
- * the caller started the process. With --leak it only loses memory. */
+ * the caller started the process. With --leak it only loses memory. With --serve it loads an OpenCL implementation,
+ * which takes most of a warm process' time, and forks for each line of stdin, before any OpenCL call: of words apart by
+ * tabs NAME=value are the child's environment, the others its arguments. What the child prints is in FOLDER/stdout and
+ * FOLDER/stderr when the line with its wait status comes. */
 #include "failing_allocator.h"
 #include "learner.h"
 #include "perceptron.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 static long long now(void) {
   struct timespec t;
@@ -123,7 +130,7 @@ static clade_status compute(const char *spec, bool two, bool learn, int repeat, 
   return s;
 }
 
-int main(int argc, char **argv) {
+static int once(int argc, char **argv) {
   long long start = now();
   bool two = false, learn = false, wrong = false;
   int repeat = 1;
@@ -164,4 +171,40 @@ int main(int argc, char **argv) {
          clade_status_name(again), seconds, bits, wrong || again_wrong ? "false" : "true", warnings,
          failing_allocator_failed() ? "true" : "false");
   return wrong || again_wrong ? 4 : s == CLADE_OK ? 0 : 3;
+}
+
+/* In the child: what a process of its own with this environment and these arguments does. */
+static int answer(const char *folder, char *line) {
+  enum { MOST = 32, HANGS = 300 };
+  char *argv[MOST] = {"first_result"}, path[4096];
+  int argc = 1;
+  alarm(HANGS);
+  for (char *word = strtok(line, "\t\n"); word && argc < MOST; word = strtok(NULL, "\t\n")) {
+    if (strchr(word, '='))
+      putenv(word);
+    else
+      argv[argc++] = word;
+  }
+  snprintf(path, sizeof path, "%s/stdout", folder);
+  bool open = freopen("/dev/null", "r", stdin) && freopen(path, "w", stdout);
+  snprintf(path, sizeof path, "%s/stderr", folder);
+  return open && freopen(path, "w", stderr) ? once(argc, argv) : 2;
+}
+
+static int serve(const char *folder, const char *library) {
+  char line[16384];
+  int status = 0;
+  if (!dlopen(library, RTLD_NOW)) return fprintf(stderr, "%s\n", dlerror()), 2;
+  while (fgets(line, sizeof line, stdin)) {
+    pid_t child = fork();
+    if (child == 0) return answer(folder, line);
+    if (child < 0 || waitpid(child, &status, 0) != child) return perror("a child"), 2;
+    printf("%d\n", status);
+    fflush(stdout);
+  }
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  return argc == 4 && !strcmp(argv[1], "--serve") ? serve(argv[2], argv[3]) : once(argc, argv);
 }
