@@ -150,19 +150,17 @@ static inline clade__text kit_poclbin(const char *path) {
 static clade__bundle_argument kit_arguments[] = {{"global char *", "a", CLADE__READ},
                                                  {"global char *", "b", CLADE__WRITE}};
 static const char *kit_banks[] = {"DDR[0]"};
-static clade__bundle_kernel kit_kernels[] = {{.name = "gemm_i8",
-                                              .arguments = kit_arguments,
-                                              .n_arguments = 2,
-                                              .work_group = {1, 1, 1},
-                                              .compute_units = 1,
-                                              .banks = kit_banks,
-                                              .n_banks = 1,
-                                              .report = {.ii = {1, CLADE__ESTIMATE, "report.html"},
-                                                         .fmax_mhz = {218.5, CLADE__ROUTED, NULL},
-                                                         .bandwidth_gbs = {19.2, CLADE__ESTIMATE, NULL}},
-                                              .evidence = CLADE__SIMULATED}};
-static clade__bundle_define kit_defines[] = {
-    {"PE_ROWS", "16"}, {"PE_COLS", "8"}, {"TILE_ROWS", "64"}, {"TILE_COLS", "64"}, {"ELEMENT_BYTES", "4"}};
+static clade__bundle_kernel kit_kernels[] = {
+    {.name = "gemm_i8",
+     .arguments = kit_arguments,
+     .n_arguments = 2,
+     .work_group = {1, 1, 1},
+     .compute_units = 1,
+     .banks = kit_banks,
+     .n_banks = 1,
+     .report = {.ii = {1, CLADE__ESTIMATE, "report.html"}, .fmax_mhz = {218.5, CLADE__ROUTED, NULL}},
+     .evidence = CLADE__SIMULATED}};
+static clade__bundle_define kit_defines[] = {{"TILE", "16"}};
 
 static inline clade__manifest kit_manifest(clade__target_kind kind, clade__container format) {
   clade__manifest m = {.format = CLADE__BUNDLE_FORMAT,
@@ -172,7 +170,7 @@ static inline clade__manifest kit_manifest(clade__target_kind kind, clade__conta
                        .source = {"00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"},
                        .binary = {(int)format, "binary", 0},
                        .defines = kit_defines,
-                       .n_defines = CLADE_COUNT(kit_defines),
+                       .n_defines = 1,
                        .kernels = kit_kernels,
                        .n_kernels = 1};
   if (kind == CLADE__TARGET_XILINX) m.target.vbnv = KIT_VBNV;

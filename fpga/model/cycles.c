@@ -1,6 +1,6 @@
 /* Cycles, bytes and seconds by closed formulas; docs/fpga.md derives them. */
 #include "model/array.h"
-#include "model/cycles.h"
+#include "model/cycles_kernel.h"
 
 const char *const cycles_bound_names[] = {"compute", "memory", "transfer", "reprogramming", NULL};
 
@@ -8,13 +8,9 @@ static const double countable = 9007199254740992.0; /* 2^53: whole numbers up to
 
 static int64_t ceil_div(int64_t n, uint64_t d) { return (n + (int64_t)d - 1) / (int64_t)d; }
 
-/* ---- works as products ---- */
-typedef struct product {
-  int64_t count; /* so many of them */
-  array_work size;
-  int64_t dots;        /* steps along k */
-  double image, lines; /* bytes: of A where it is read in lines instead of as a matrix, of the lines that this takes */
-} product;
+typedef struct cost {
+  double cycles, bytes, flops;
+} cost;
 
 static clade_status sizes(const cycles_device *d, const char *what, const int64_t *size, size_t n) {
   for (size_t i = 0; i < n; i++)
@@ -24,36 +20,13 @@ static clade_status sizes(const cycles_device *d, const char *what, const int64_
   return CLADE_OK;
 }
 
-static clade_status of_gemm(const cycles_device *d, const cycles_work *w, product *out) {
-  CLADE_TRY(sizes(d, "product", (const int64_t *)&w->gemm, sizeof w->gemm / sizeof(int64_t)));
-  *out = (product){w->gemm.batch, {w->gemm.m, w->gemm.n, w->gemm.k}, ceil_div(w->gemm.k, d->depth), 0, 0};
-  return CLADE_OK;
-}
-
-/* Rows are places of the result, columns are filters; each group is a product of its own. */
-static clade_status of_conv(const cycles_device *d, const cycles_work *w, product *out) {
-  CLADE_TRY(sizes(d, "convolution", (const int64_t *)&w->conv, sizeof w->conv / sizeof(int64_t)));
-  int64_t groups = w->conv.groups;
-  if (!groups || w->conv.channels % groups || w->conv.filters % groups)
-    return CLADE_FAIL(SHAPE, "%s: a convolution of %lld channels by %lld filters has %lld groups", d->name,
-                      (long long)w->conv.channels, (long long)w->conv.filters, (long long)groups);
-  int64_t channels = w->conv.channels / groups, window = w->conv.kernel_height * w->conv.kernel_width;
-  double m = (double)w->conv.batch * (double)w->conv.out_height * (double)w->conv.out_width;
-  double k = (double)channels * (double)window,
-         line = (double)w->conv.width * (double)channels * (double)d->element_bytes;
-  if (m > countable || k > countable)
-    return CLADE_FAIL(OVERFLOW, "%s: a convolution is too large to be counted", d->name);
-  *out = (product){.count = groups, .size = {(int64_t)m, w->conv.filters / groups, (int64_t)k}};
-  out->dots = d->along == CYCLES_CHANNELS ? ceil_div(channels, d->depth) * window : ceil_div((int64_t)k, d->depth);
-  out->image = (double)w->conv.batch * (double)w->conv.height * line;
-  out->lines = (double)w->conv.kernel_height * line;
-  return CLADE_OK;
-}
-
-/* ---- cycles and bytes of a work ---- */
-typedef struct cost {
-  double cycles, bytes, flops;
-} cost;
+/* ---- products ---- */
+typedef struct product {
+  int64_t count; /* so many of them */
+  array_work size;
+  int64_t dots;        /* steps along k */
+  double image, lines; /* bytes: of A where it is read in lines instead of as a matrix, of the lines that this takes */
+} product;
 
 static cost on_grid(const cycles_device *d, const product *p) {
   double m = (double)p->size.m, n = (double)p->size.n, k = (double)p->size.k, element = (double)d->element_bytes;
@@ -79,24 +52,73 @@ static clade_status on_array(const cycles_device *d, const product *p, cost *out
   return CLADE_OK;
 }
 
-static clade_status of_work(const cycles_device *d, const cycles_work *w, cost *out) {
-  product p;
-  if (w->kind == CYCLES_STREAM) {
-    CLADE_TRY(sizes(d, "stream", &w->stream.bytes, 1));
-    if (d->kind == CYCLES_ARRAY) return CLADE_FAIL(UNSUPPORTED, "%s: it computes products and nothing else", d->name);
-    *out = (cost){.bytes = (double)w->stream.bytes,
-                  .cycles = d->stream_bytes ? (double)ceil_div(w->stream.bytes, d->stream_bytes) : 0};
-    return CLADE_OK;
+/* `k` is the same work as fpga/array.cl takes it. */
+static clade_status of_product(const cycles_device *d, const product *p, const kernel_work *k, cost *out) {
+  if (d->kind == CYCLES_CLADE) {
+    kernel_cost kernel;
+    CLADE_TRY(cycles_kernel(d, k, &kernel));
+    *out = (cost){.cycles = kernel.cycles, .bytes = kernel.bytes};
+  } else {
+    if (d->kind == CYCLES_ARRAY)
+      CLADE_TRY(on_array(d, p, out));
+    else
+      *out = on_grid(d, p);
+    out->cycles *= (double)p->count;
+    out->bytes *= (double)p->count;
   }
-  CLADE_TRY(w->kind == CYCLES_GEMM ? of_gemm(d, w, &p) : of_conv(d, w, &p));
-  if (d->kind == CYCLES_ARRAY)
-    CLADE_TRY(on_array(d, &p, out));
-  else
-    *out = on_grid(d, &p);
-  out->cycles *= (double)p.count;
-  out->bytes *= (double)p.count;
-  out->flops = 2 * (double)p.count * (double)p.size.m * (double)p.size.n * (double)p.size.k;
+  out->flops = 2 * (double)p->count * (double)p->size.m * (double)p->size.n * (double)p->size.k;
   return CLADE_OK;
+}
+
+static clade_status of_gemm(const cycles_device *d, const cycles_work *w, cost *out) {
+  CLADE_TRY(sizes(d, "product", (const int64_t *)&w->gemm, sizeof w->gemm / sizeof(int64_t)));
+  int64_t n = w->gemm.n, k = w->gemm.k;
+  product p = {w->gemm.batch, {w->gemm.m, n, k}, ceil_div(k, d->depth), 0, 0};
+  kernel_work kernel = {w->gemm.batch, w->gemm.m, 1, {k, n > 0, k, 0, 1, 0}, {n, n, 1, 1, 0, 0}};
+  return of_product(d, &p, &kernel, out);
+}
+
+/* As a product: rows are places of the result, columns are filters; each group is one of its own. */
+static clade_status of_conv(const cycles_device *d, const cycles_work *w, cost *out) {
+  CLADE_TRY(sizes(d, "convolution", (const int64_t *)&w->conv, sizeof w->conv / sizeof(int64_t)));
+  int64_t groups = w->conv.groups;
+  if (!groups || w->conv.channels % groups || w->conv.filters % groups)
+    return CLADE_FAIL(SHAPE, "%s: a convolution of %lld channels by %lld filters has %lld groups", d->name,
+                      (long long)w->conv.channels, (long long)w->conv.filters, (long long)groups);
+  int64_t channels = w->conv.channels / groups, window = w->conv.kernel_height * w->conv.kernel_width;
+  double m = (double)w->conv.batch * (double)w->conv.out_height * (double)w->conv.out_width;
+  double k = (double)channels * (double)window,
+         line = (double)w->conv.width * (double)channels * (double)d->element_bytes;
+  if (m > countable || k > countable)
+    return CLADE_FAIL(OVERFLOW, "%s: a convolution is too large to be counted", d->name);
+  product p = {.count = groups,
+               .size = {(int64_t)m, w->conv.filters / groups, (int64_t)k},
+               .dots =
+                   d->along == CYCLES_CHANNELS ? ceil_div(channels, d->depth) * window : ceil_div((int64_t)k, d->depth),
+               .image = (double)w->conv.batch * (double)w->conv.height * line,
+               .lines = (double)w->conv.kernel_height * line};
+  kernel_axis y = {w->conv.height, w->conv.out_height, w->conv.kernel_height, w->conv.stride_height, 1,
+                   w->conv.pad_top};
+  kernel_axis x = {w->conv.width, w->conv.out_width, w->conv.kernel_width, w->conv.stride_width, 1, w->conv.pad_left};
+  kernel_work kernel = {w->conv.batch * groups, w->conv.filters / groups, channels, y, x};
+  return of_product(d, &p, &kernel, out);
+}
+
+static clade_status of_stream(const cycles_device *d, const cycles_work *w, cost *out) {
+  CLADE_TRY(sizes(d, "stream", &w->stream.bytes, 1));
+  if (d->kind == CYCLES_ARRAY) return CLADE_FAIL(UNSUPPORTED, "%s: it computes products and nothing else", d->name);
+  *out = (cost){.bytes = (double)w->stream.bytes,
+                .cycles = d->stream_bytes ? (double)ceil_div(w->stream.bytes, d->stream_bytes) : 0};
+  return CLADE_OK;
+}
+
+static clade_status of_work(const cycles_device *d, const cycles_work *w, cost *out) {
+  switch (w->kind) {
+  case CYCLES_GEMM: return of_gemm(d, w, out);
+  case CYCLES_CONV: return of_conv(d, w, out);
+  case CYCLES_STREAM: return of_stream(d, w, out);
+  }
+  return CLADE_FAIL(INTERNAL, "%s: a work of kind %d", d->name, (int)w->kind);
 }
 
 /* ---- seconds ---- */

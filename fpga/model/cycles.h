@@ -5,7 +5,11 @@
 
 #include "bundle/bundle.h"
 
-typedef enum cycles_kind { CYCLES_GRID, CYCLES_ARRAY } cycles_kind;  /* tiles of results on chip; that of fpga/rtl */
+typedef enum cycles_kind {
+  CYCLES_CLADE, /* fpga/array.cl and fpga/eltwise.cl */
+  CYCLES_GRID,  /* others' arrays, with tiles of results on the chip */
+  CYCLES_ARRAY  /* fpga/rtl */
+} cycles_kind;
 typedef enum cycles_edges { CYCLES_WHOLE, CYCLES_CUT } cycles_edges; /* a tile at the edge takes as long as any; less */
 typedef enum cycles_along { CYCLES_K, CYCLES_CHANNELS } cycles_along; /* what `depth` elements of a step lie along */
 
@@ -14,16 +18,18 @@ typedef struct cycles_device {
   const char *name;
   int kind, edges, along;
   clade__figure fmax_mhz;
-  uint64_t rows, columns, depth;                 /* multiply-adds of a step */
-  uint64_t ii;                                   /* cycles of a step */
-  uint64_t log_depth;                            /* of an array alone */
-  uint64_t tile_rows, tile_columns, tile_cycles; /* of a grid alone, as the next line */
-  uint64_t line_bytes, stream_bytes;             /* lines of an image that are kept; bytes of a stream each cycle */
-  uint64_t element_bytes, result_bytes;          /* of operands, of results */
-  uint64_t dsps;                                 /* that the design uses; 0: not told */
-  double dsps_per_mac, bandwidth_gbs, link_gbs;  /* link 0: not told, and transfers not counted */
-  double programming_seconds, launch_seconds;    /* 0: not counted */
-  clade__bundle_define *from;                    /* where each number was read */
+  uint64_t rows, columns, depth;        /* multiply-adds of a step */
+  uint64_t ii;                          /* cycles of a step */
+  uint64_t tile_rows, tile_columns;     /* not of an array */
+  uint64_t tile_cycles, line_bytes;     /* of a grid: cycles without steps, lines of an image that are kept */
+  uint64_t slice, latency, loop_cycles; /* of CYCLES_CLADE: DEPTH and LATENCY; what each beginning of a loop costs */
+  uint64_t log_depth;                   /* of an array */
+  uint64_t stream_bytes;                /* of a stream, each cycle */
+  uint64_t element_bytes, result_bytes; /* of operands, of results */
+  uint64_t dsps;                        /* that the design uses; 0: not told */
+  double dsps_per_mac, bandwidth_gbs, link_gbs; /* link 0: not told, and transfers not counted */
+  double programming_seconds, launch_seconds;   /* 0: not counted */
+  clade__bundle_define *from;                   /* where each number was read */
   size_t n_from;
   clade__arena arena; /* of the texts */
 } cycles_device;
@@ -44,8 +50,9 @@ typedef struct cycles_work {
     struct {
       int64_t batch, m, n, k;
     } gemm;
-    struct { /* steps, dilation and padding show in the sizes of the result */
-      int64_t batch, groups, channels, height, width, filters, out_height, out_width, kernel_height, kernel_width;
+    struct {
+      int64_t batch, groups, channels, height, width, filters, out_height, out_width, kernel_height, kernel_width,
+          stride_height, stride_width, pad_top, pad_left;
     } conv;
     struct { /* anything else that reads and writes its elements once */
       int64_t bytes;

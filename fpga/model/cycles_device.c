@@ -11,7 +11,7 @@
 enum { FORMAT = 1 };
 
 /* ---- fields of a resource file ---- */
-static const char *const kinds[] = {"grid", "array", NULL};
+static const char *const kinds[] = {"clade", "grid", "array", NULL};
 static const char *const edges[] = {"whole", "cut", NULL};
 static const char *const ways[] = {"k", "channels", NULL};
 
@@ -37,6 +37,9 @@ static const clade__field device_fields[] = {
     {"edges", CLADE__FIELD_CHOICE, false, AT(edges), .choices = edges},
     {"along", CLADE__FIELD_CHOICE, false, AT(along), .choices = ways},
     {"line_bytes", CLADE__FIELD_COUNT, false, AT(line_bytes), .most = 1 << 30},
+    {"slice", CLADE__FIELD_COUNT, false, AT(slice), .most = 4096},
+    {"latency", CLADE__FIELD_COUNT, false, AT(latency), .most = 4096},
+    {"loop_cycles", CLADE__FIELD_COUNT, false, AT(loop_cycles), .most = 1 << 20},
     {"stream_bytes", CLADE__FIELD_COUNT, false, AT(stream_bytes), .most = 1 << 20},
     {"element_bytes", CLADE__FIELD_COUNT, true, AT(element_bytes), .most = 8},
     {"result_bytes", CLADE__FIELD_COUNT, false, AT(result_bytes), .most = 8},
@@ -63,8 +66,10 @@ static clade_status check_ranges(const char *where, const cycles_device *d) {
                 {"log_depth", (double)d->log_depth, d->kind == CYCLES_ARRAY, d->kind == CYCLES_ARRAY ? 16 : 0},
                 {"element_bytes", (double)d->element_bytes, 1, 8},
                 {"result_bytes", (double)d->result_bytes, 1, 8},
-                {"tile_cycles", (double)d->tile_cycles, 0, 1 << 30},
-                {"dsps", (double)d->dsps, 0, 1 << 20},
+                {"tile_rows", (double)d->tile_rows, 0, 1 << 24},
+                {"tile_columns", (double)d->tile_columns, 0, 1 << 24},
+                {"slice", (double)d->slice, 0, 4096},
+                {"latency", (double)d->latency, 0, 4096},
                 {"dsps_per_mac", d->dsps_per_mac, d->dsps ? 1e-3 : 0, d->dsps ? 1e3 : 0},
                 {"bandwidth_gbs", d->bandwidth_gbs, 1e-9, 1e6},
                 {"link_gbs", d->link_gbs, 0, 1e6},
@@ -78,9 +83,21 @@ static clade_status check_ranges(const char *where, const cycles_device *d) {
 }
 
 static clade_status check_tile(const char *where, const char *name, uint64_t tile, uint64_t elements) {
-  if (!tile || tile % elements || tile > 1 << 24)
+  if (!tile || tile % elements)
     return CLADE_FAIL(CORRUPT, "%s: %s is %llu; a multiple of the grid's %llu is expected", where, name,
                       (unsigned long long)tile, (unsigned long long)elements);
+  return CLADE_OK;
+}
+
+/* What another kind has is refused: it would not be looked at. */
+static clade_status check_kind(const char *where, const cycles_device *d) {
+  bool grid = d->depth != 1 || d->tile_cycles || d->edges || d->along || d->line_bytes;
+  bool clade = d->slice || d->latency || d->loop_cycles;
+  bool tiles = d->tile_rows || d->tile_columns || d->ii != 1 || d->stream_bytes;
+  if ((grid && d->kind != CYCLES_GRID) || (clade && d->kind != CYCLES_CLADE) || (tiles && d->kind == CYCLES_ARRAY))
+    return CLADE_FAIL(CORRUPT, "%s: it tells what a device of kind %s does not have", where, kinds[d->kind]);
+  if (d->kind == CYCLES_ARRAY && (d->element_bytes != 1 || d->result_bytes != 4))
+    return CLADE_FAIL(CORRUPT, "%s: an array has operands of 1 byte and results of 4", where);
   return CLADE_OK;
 }
 
@@ -93,77 +110,86 @@ static clade_status check(const char *where, const cycles_device *d) {
   if (d->dsps && needs > (double)d->dsps)
     return CLADE_FAIL(CORRUPT, "%s: its multipliers need %g DSPs, and it tells %llu", where, needs,
                       (unsigned long long)d->dsps);
-  if (d->kind == CYCLES_GRID) {
+  if (d->kind != CYCLES_ARRAY) {
     CLADE_TRY(check_tile(where, "tile_rows", d->tile_rows, d->rows));
-    return check_tile(where, "tile_columns", d->tile_columns, d->columns);
+    CLADE_TRY(check_tile(where, "tile_columns", d->tile_columns, d->columns));
   }
-  if (d->depth != 1 || d->ii != 1 || d->element_bytes != 1 || d->result_bytes != 4 || d->tile_rows || d->tile_columns ||
-      d->tile_cycles || d->edges || d->along || d->line_bytes || d->stream_bytes)
-    return CLADE_FAIL(CORRUPT, "%s: an array has operands of 1 byte, results of 4, and nothing that a grid alone has",
-                      where);
-  return CLADE_OK;
+  return check_kind(where, d);
 }
 
 /* What is not told has one meaning. */
 static clade_status complete(const char *where, cycles_device *d) {
   if (!d->depth) d->depth = 1;
   if (!d->ii) d->ii = 1;
-  if (!d->result_bytes) d->result_bytes = d->kind == CYCLES_ARRAY ? 4 : d->element_bytes;
+  if (!d->result_bytes) d->result_bytes = d->kind == CYCLES_GRID ? d->element_bytes : 4;
+  if (d->kind == CYCLES_CLADE) { /* as in fpga/prelude.cl */
+    if (!d->tile_rows) d->tile_rows = d->rows * d->columns;
+    if (!d->tile_columns) d->tile_columns = d->rows * d->columns;
+    if (!d->slice) d->slice = 32;
+    if (!d->latency) d->latency = 16;
+    if (!d->stream_bytes) d->stream_bytes = 2 * d->result_bytes; /* of eltwise: a word in, a word out */
+  }
   return check(where, d);
 }
 
-/* ---- a manifest: its report, and its defines: the macros of the kernels in fpga, or the parameters of fpga/rtl ----
- */
+/* ---- a manifest: its report, and its defines: those of fpga/prelude.cl, or the parameters of fpga/rtl ---- */
 static const struct {
   const char *name;
   cycles_kind kind;
-  bool needed;
+  uint64_t usual; /* 0: it must be told */
   size_t at;
-} defines[] = {{"PE_ROWS", CYCLES_GRID, true, offsetof(cycles_device, rows)},
-               {"PE_COLS", CYCLES_GRID, true, offsetof(cycles_device, columns)},
-               {"PE_DEPTH", CYCLES_GRID, false, offsetof(cycles_device, depth)},
-               {"TILE_ROWS", CYCLES_GRID, true, offsetof(cycles_device, tile_rows)},
-               {"TILE_COLS", CYCLES_GRID, true, offsetof(cycles_device, tile_columns)},
-               {"TILE_CYCLES", CYCLES_GRID, false, offsetof(cycles_device, tile_cycles)},
-               {"ELEMENT_BYTES", CYCLES_GRID, true, offsetof(cycles_device, element_bytes)},
-               {"RESULT_BYTES", CYCLES_GRID, false, offsetof(cycles_device, result_bytes)},
-               {"ROWS", CYCLES_ARRAY, true, offsetof(cycles_device, rows)},
-               {"COLS", CYCLES_ARRAY, true, offsetof(cycles_device, columns)},
-               {"LOG_DEPTH", CYCLES_ARRAY, true, offsetof(cycles_device, log_depth)}};
+} defines[] = {{"PE_ROWS", CYCLES_CLADE, 8, offsetof(cycles_device, rows)},
+               {"PE_COLS", CYCLES_CLADE, 8, offsetof(cycles_device, columns)},
+               {"TILE_ROWS", CYCLES_CLADE, 0, offsetof(cycles_device, tile_rows)},
+               {"TILE_COLS", CYCLES_CLADE, 0, offsetof(cycles_device, tile_columns)},
+               {"DEPTH", CYCLES_CLADE, 0, offsetof(cycles_device, slice)},
+               {"LATENCY", CYCLES_CLADE, 0, offsetof(cycles_device, latency)},
+               {"ROWS", CYCLES_ARRAY, 0, offsetof(cycles_device, rows)},
+               {"COLS", CYCLES_ARRAY, 0, offsetof(cycles_device, columns)},
+               {"LOG_DEPTH", CYCLES_ARRAY, 0, offsetof(cycles_device, log_depth)}};
 
 static clade_status take_define(const char *where, const clade__manifest *m, size_t i, cycles_device *d) {
   const char *text = NULL;
+  uint64_t value = defines[i].usual;
   for (size_t j = 0; j < m->n_defines; j++)
     if (strcmp(m->defines[j].name, defines[i].name) == 0) text = m->defines[j].text;
-  if (!text && !defines[i].needed) return CLADE_OK;
-  if (!text) return CLADE_FAIL(CORRUPT, "%s: defines.%s is missing; the cycle model needs it", where, defines[i].name);
-  if (!*text || strlen(text) > 9 || strspn(text, "0123456789") != strlen(text))
-    return CLADE_FAIL(CORRUPT, "%s: defines.%s is \"%s\"; a whole number is expected", where, defines[i].name, text);
-  uint64_t value = strtoull(text, NULL, 10);
+  if (text) {
+    if (strlen(text) > 9 || strspn(text, "0123456789") != strlen(text) || !(value = strtoull(text, NULL, 10)))
+      return CLADE_FAIL(CORRUPT, "%s: defines.%s is \"%s\"; a number from 1 to 999999999 is expected", where,
+                        defines[i].name, text);
+  } else if (!value && d->kind == CYCLES_ARRAY) {
+    return CLADE_FAIL(CORRUPT, "%s: defines.%s is missing; the cycle model needs it", where, defines[i].name);
+  }
   memcpy((char *)d + defines[i].at, &value, sizeof value);
   return CLADE_OK;
 }
 
-/* Of the first kernel with a frequency. */
+/* The first that computes products and has a frequency. */
+static const clade__bundle_kernel *kernel_of(const clade__manifest *m, bool is_array) {
+  for (size_t i = 0; i < m->n_kernels; i++) {
+    const clade__bundle_kernel *k = &m->kernels[i];
+    if (k->report.fmax_mhz.source == CLADE__UNTOLD || k->report.bandwidth_gbs.source == CLADE__UNTOLD) continue;
+    if (is_array || strcmp(k->name, "array_f32") == 0 || strcmp(k->name, "array_i8") == 0) return k;
+  }
+  return NULL;
+}
+
 static clade_status of_manifest(const char *where, const clade__manifest *m, cycles_device *d) {
-  const clade__bundle_report *report = NULL;
-  for (size_t i = m->n_kernels; i-- > 0;)
-    if (m->kernels[i].report.fmax_mhz.source != CLADE__UNTOLD) report = &m->kernels[i].report;
-  if (!report || report->bandwidth_gbs.source == CLADE__UNTOLD)
-    return CLADE_FAIL(CORRUPT, "%s: no kernel reports fmax_mhz and bandwidth_gbs; the cycle model needs both", where);
-  const char *const names[] = {m->target.board, m->target.vbnv, m->target.device};
-  for (size_t i = 0; i < CLADE_COUNT(names); i++)
-    if (!d->name) d->name = names[i];
   bool is_array = m->target.kind == CLADE__TARGET_RTL || m->target.kind == CLADE__TARGET_ICE40 ||
                   m->target.kind == CLADE__TARGET_ECP5;
+  const char *const names[] = {m->target.board, m->target.vbnv, m->target.device};
+  const clade__bundle_kernel *kernel = kernel_of(m, is_array);
+  if (!kernel)
+    return CLADE_FAIL(CORRUPT, "%s: no kernel %sreports fmax_mhz and bandwidth_gbs; the cycle model needs both", where,
+                      is_array ? "" : "array_f32 or array_i8 ");
+  for (size_t i = 0; i < CLADE_COUNT(names); i++)
+    if (!d->name) d->name = names[i];
   d->format = FORMAT;
-  d->kind = is_array ? CYCLES_ARRAY : CYCLES_GRID;
-  d->fmax_mhz = report->fmax_mhz;
-  d->bandwidth_gbs = report->bandwidth_gbs.value;
-  if (is_array)
-    d->element_bytes = 1;
-  else if (report->ii.value > 0 && report->ii.value <= 1024)
-    d->ii = (uint64_t)report->ii.value;
+  d->kind = is_array ? CYCLES_ARRAY : CYCLES_CLADE;
+  d->element_bytes = is_array || strcmp(kernel->name, "array_i8") == 0 ? 1 : 4;
+  d->fmax_mhz = kernel->report.fmax_mhz;
+  d->bandwidth_gbs = kernel->report.bandwidth_gbs.value;
+  if (!is_array && kernel->report.ii.value <= 1024) d->ii = (uint64_t)kernel->report.ii.value;
   for (size_t i = 0; i < CLADE_COUNT(defines); i++)
     if ((int)defines[i].kind == d->kind) CLADE_TRY(take_define(where, m, i, d));
   return complete(where, d);

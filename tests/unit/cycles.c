@@ -1,12 +1,6 @@
-/* The cycle model: published figures within its range, the array of fpga/rtl to the cycle, its formulas by hand, and
- * files that nobody should believe. */
-#include "../bundle_kit.h"
-#include "io_kit.h"
-
-#include <jansson.h>
-
+/* The cycle model: published figures within its range, the array of fpga/rtl to the cycle, and its formulas by hand. */
+#include "cycles_kit.h"
 #include "model/array.h"
-#include "model/cycles.h"
 
 static cycles_device device_of(const char *name) {
   cycles_device d;
@@ -28,8 +22,6 @@ static cycles_estimate of(const cycles_device *d, const cycles_work *works, size
   return e;
 }
 
-static bool near(double a, double b) { return a > 0.999999 * b && a < 1.000001 * b; }
-
 #define GEMM(...)                                \
   {                                              \
     .kind = CYCLES_GEMM, .gemm = { __VA_ARGS__ } \
@@ -42,7 +34,7 @@ static bool near(double a, double b) { return a > 0.999999 * b && a < 1.000001 *
 /* ---- published figures ---- */
 /* 16 images at once: batch, groups, channels, height, width, filters, height and width of the result, kernel. */
 #define LAYER(groups, channels, size, filters, out, kernel) \
-  CONV(16, groups, channels, size, size, filters, out, out, kernel, kernel)
+  CONV(16, groups, channels, size, size, filters, out, out, kernel, kernel, 1, 1, 0, 0)
 static const cycles_work alexnet[] = {LAYER(1, 3, 227, 96, 55, 11),  LAYER(2, 96, 27, 256, 27, 5),
                                       LAYER(1, 256, 13, 384, 13, 3), LAYER(2, 384, 13, 384, 13, 3),
                                       LAYER(2, 384, 13, 256, 13, 3), GEMM(1, 16, 4096, 9216),
@@ -92,28 +84,6 @@ static void published_figures(void **state) {
   }
 }
 
-/* Each number of a file in the tree says where it was read. */
-static void sources_named(void **state) {
-  (void)state;
-  static const char *const names[] = {"gemm-hls-double",  "gemm-hls-half", "gemm-hls-single", "pipecnn-arria10",
-                                      "pipecnn-stratix5", "rtl-ecp5",      "t2sp-arria10",    "t2sp-stratix10"};
-  assert_int_equal(io_entries(DEVICES), CLADE_COUNT(names));
-  for (size_t i = 0; i < CLADE_COUNT(names); i++) {
-    char path[512];
-    const char *key;
-    json_t *value, *root;
-    snprintf(path, sizeof path, DEVICES "/%s.json", names[i]);
-    root = json_load_file(path, 0, NULL);
-    assert_non_null(root);
-    json_object_foreach(root, key, value) {
-      if (json_is_number(value) && strcmp(key, "format") && !json_object_get(json_object_get(root, "from"), key))
-        fail_msg("%s: where was %s read?", names[i], key);
-    }
-    assert_non_null(json_object_get(json_object_get(root, "fmax_mhz"), "from"));
-    json_decref(root);
-  }
-}
-
 /* ---- the array ---- */
 static void array_to_the_cycle(void **state) {
   (void)state;
@@ -130,7 +100,7 @@ static void array_to_the_cycle(void **state) {
     assert_string_equal(cycles_evidence(&d), "modelled(report)");
     for (size_t i = 0; i < 1000; i++) {
       array_work w = {sizes[i / 100], sizes[i / 10 % 10], depths[i % 10]};
-      cycles_work works[] = {GEMM(3, w.m, w.n, w.k), CONV(1, 1, w.k, 1, w.m, w.n, 1, w.m, 1, 1)};
+      cycles_work works[] = {GEMM(3, w.m, w.n, w.k), CONV(1, 1, w.k, 1, w.m, w.n, 1, w.m, 1, 1, 1, 1, 0, 0)};
       array_beats beats = array_count(&shapes[s], &w);
       int64_t bytes = beats.a * shapes[s].rows + beats.b * shapes[s].cols + beats.out * shapes[s].cols * 4;
       cycles_estimate e = of(&d, works, 2);
@@ -150,11 +120,6 @@ static void array_to_the_cycle(void **state) {
 }
 
 /* ---- the grid, by hand ---- */
-#define GRID                                                                                              \
-  "{\"format\":1,\"name\":\"grid\",\"kind\":\"grid\",\"fmax_mhz\":{\"value\":100,\"source\":\"routed\"}," \
-  "\"rows\":4,\"columns\":2,\"depth\":8,\"tile_rows\":16,\"tile_columns\":8,\"element_bytes\":4,"         \
-  "\"bandwidth_gbs\":1,\"tile_cycles\":5"
-
 static void formulas(void **state) {
   (void)state;
   cycles_device whole = parsed(GRID "}"), cut = parsed(GRID ",\"edges\":\"cut\",\"ii\":3,\"result_bytes\":2}");
@@ -170,7 +135,7 @@ static void formulas(void **state) {
   cycles_device_free(&cut);
 
   /* 2 groups of 3 channels, 5 filters: 32 places, 27 along k, 2 x 1 tiles each. Lines of 8 x 3 elements. */
-  cycles_work conv[] = {CONV(1, 2, 6, 8, 8, 10, 4, 8, 3, 3)};
+  cycles_work conv[] = {CONV(1, 2, 6, 8, 8, 10, 4, 8, 3, 3, 1, 1, 0, 0)};
   cycles_device lines = parsed(GRID ",\"line_bytes\":288}"), few = parsed(GRID ",\"line_bytes\":287}"),
                 channels = parsed(GRID ",\"along\":\"channels\"}");
   assert_int_equal(of(&whole, conv, 1).cycles, 2 * 2 * (4 * 4 * 4 + 5));
@@ -182,9 +147,9 @@ static void formulas(void **state) {
   cycles_device_free(&channels);
 
   cycles_estimate e;
-  cycles_work odd[] = {CONV(1, 4, 6, 8, 8, 10, 4, 8, 3, 3)}, negative[] = {GEMM(1, -1, 2, 3)},
+  cycles_work odd[] = {CONV(1, 4, 6, 8, 8, 10, 4, 8, 3, 3, 1, 1, 0, 0)}, negative[] = {GEMM(1, -1, 2, 3)},
               huge[] = {GEMM(INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX)},
-              places[] = {CONV(INT32_MAX, 1, 1, 1, 1, 1, INT32_MAX, INT32_MAX, 1, 1)};
+              places[] = {CONV(INT32_MAX, 1, 1, 1, 1, 1, INT32_MAX, INT32_MAX, 1, 1, 1, 1, 0, 0)};
   REFUSED(SHAPE, cycles_of(&whole, &(cycles_call){.works = odd, .n = 1}, &e), "4 groups");
   REFUSED(SHAPE, cycles_of(&whole, &(cycles_call){.works = negative, .n = 1}, &e), "-1");
   REFUSED(OVERFLOW, cycles_of(&whole, &(cycles_call){.works = huge, .n = 1}, &e), "too much");
@@ -226,137 +191,8 @@ static void ranges_and_bounds(void **state) {
   cycles_device_free(&d);
 }
 
-/* ---- manifests and bundles ---- */
-static void refused_with(const clade__bundle_draft *draft, const char *words) {
-  cycles_device d;
-  const char *path = io_path("refused.bundle");
-  OK(clade__bundle_write(path, false, draft));
-  REFUSED(CORRUPT, cycles_device_read(path, &d), words);
-  cycles_device_free(&d);
-}
-
-static void bundles(void **state) {
-  (void)state;
-  clade__text binary = kit_xclbin();
-  clade__bundle_draft draft = {kit_manifest(CLADE__TARGET_XILINX, CLADE__XCLBIN), binary.data, binary.length, NULL};
-  cycles_device d;
-  for (int form = 0; form < 3; form++) { /* a file, a directory, the manifest in it */
-    char path[256];
-    snprintf(path, sizeof path, "%s", io_path(form ? "folder.bundle" : "file.bundle"));
-    if (form < 2)
-      OK(clade__bundle_write(path, form, &draft));
-    else
-      strcat(path, "/manifest.json");
-    OK(cycles_device_read(path, &d));
-    assert_string_equal(d.name, KIT_VBNV);
-    assert_true(near(cycles_peak_gflops(&d), 2 * 16 * 8 * 0.2185));
-    assert_string_equal(cycles_evidence(&d), "modelled(routed)");
-    assert_int_equal(d.tile_columns, 64);
-    assert_int_equal(d.result_bytes, 4);
-    cycles_device_free(&d);
-  }
-  clade__bundle_define defines[CLADE_COUNT(kit_defines)];
-  memcpy(defines, kit_defines, sizeof defines);
-  draft.manifest.defines = defines;
-  draft.manifest.n_defines--;
-  refused_with(&draft, "defines.ELEMENT_BYTES is missing");
-  draft.manifest.n_defines++;
-  defines[0].text = "16 or so";
-  refused_with(&draft, "whole number");
-  defines[0].text = "999999999";
-  refused_with(&draft, "rows is 1e+09");
-  clade__bundle_kernel kernel = kit_kernels[0];
-  kernel.report.bandwidth_gbs = (clade__figure){0};
-  draft.manifest.kernels = &kernel;
-  refused_with(&draft, "bandwidth_gbs");
-  REFUSED(NOT_FOUND, cycles_device_read(io_path("nowhere"), &d), "nowhere");
-  clade__text_free(&binary);
-}
-
-/* ---- files that nobody should believe ---- */
-static clade_status tried(const char *json, size_t bytes) {
-  cycles_device d;
-  clade_status status = cycles_device_parse("a device", json, bytes, &d);
-  cycles_device_free(&d);
-  return status;
-}
-
-static void wrong_values(void **state) {
-  (void)state;
-  static const char *const wrongs[] = {"null", "true", "\"much\"", "-1", "1e300", "99999999999999999999",
-                                       "[1]",  "{}",   "1e-30"};
-  json_t *good = json_load_file(DEVICES "/pipecnn-arria10.json", 0, NULL), *value;
-  const char *key;
-  assert_non_null(good);
-  json_object_set_new(good, "ii", json_integer(1));
-  json_object_set_new(good, "tile_cycles", json_integer(1));
-  json_object_set_new(good, "link_gbs", json_integer(1));
-  json_object_foreach(good, key, value) {
-    for (size_t i = 0; i < CLADE_COUNT(wrongs); i++) {
-      json_t *one = json_copy(good), *wrong = json_loads(wrongs[i], JSON_DECODE_ANY, NULL);
-      bool fits = (!strcmp(key, "name") && json_is_string(wrong)) || (!strcmp(key, "from") && json_is_object(wrong)) ||
-                  (!strcmp(key, "link_gbs") && i == 8); /* slow, and a number */
-      if (wrong)
-        json_object_set_new(one, key, wrong);
-      else
-        json_object_del(one, key); /* a number that JSON's own reader refuses */
-      char *text = json_dumps(one, 0);
-      bool optional = !wrong && !strstr("format name kind fmax_mhz rows columns tile_rows tile_columns element_bytes "
-                                        "bandwidth_gbs dsps_per_mac",
-                                        key);
-      if ((tried(text, strlen(text)) == CLADE_OK) != (fits || optional)) fail_msg("%s = %s", key, wrongs[i]);
-      free(text);
-      json_decref(one);
-    }
-  }
-  json_object_set_new(good, "frequency", json_integer(1));
-  char *text = json_dumps(good, 0);
-  REFUSED(CORRUPT, tried(text, strlen(text)), "frequency is not known");
-  free(text);
-  json_decref(good);
-  static const struct {
-    const char *json, *words;
-  } more[] = {{GRID ",\"rows\":4}", "duplicate"},
-              {GRID ",\"log_depth\":3}", "log_depth"},
-              {GRID ",\"dsps\":63,\"dsps_per_mac\":1}", "need 64 DSPs"},
-              {GRID ",\"dsps\":63}", "dsps_per_mac"},
-              {GRID ",\"programming_seconds\":99999999999999999999}", "no JSON"},
-              {"", "no JSON"},
-              {"[]", "an object is expected"},
-              {"{\"interface\":1}", "format"}};
-  for (size_t i = 0; i < CLADE_COUNT(more); i++)
-    REFUSED(CORRUPT, tried(more[i].json, strlen(more[i].json)), more[i].words);
-  char *deep = malloc(CLADE__BUNDLE_MANIFEST_BYTES + 1);
-  assert_non_null(deep);
-  memset(deep, '[', CLADE__BUNDLE_MANIFEST_BYTES + 1);
-  REFUSED(CORRUPT, tried(deep, 1 << 16), "no JSON");
-  REFUSED(CORRUPT, tried(deep, CLADE__BUNDLE_MANIFEST_BYTES + 1), "at most");
-  free(deep);
-}
-
-static void damaged(void **state) {
-  (void)state;
-  clade__bytes file;
-  OK(clade__file_read(DEVICES "/t2sp-stratix10.json", 1 << 20, &file));
-  assert_int_equal(tried((char *)file.data, file.n), CLADE_OK);
-  for (size_t n = 0; n < file.n - 2; n++) assert_int_equal(tried((char *)file.data, n), CLADE_CORRUPT);
-  unsigned refused = 0;
-  for (uint32_t i = 0; i < 2000; i++) {
-    uint32_t out[4];
-    clade__philox(1, i, 0, out);
-    unsigned char *at = &file.data[out[0] % file.n], before = *at;
-    *at ^= (unsigned char)(1u << out[1] % 8);
-    refused += tried((char *)file.data, file.n) != CLADE_OK;
-    *at = before;
-  }
-  assert_true(refused > 500); /* the rest changed a letter of a text, or a digit */
-  clade__free(file.data);
-}
-
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(published_figures),  cmocka_unit_test(sources_named),
-                                     cmocka_unit_test(array_to_the_cycle), cmocka_unit_test(formulas),
-                                     cmocka_unit_test(ranges_and_bounds),  cmocka_unit_test(bundles),
-                                     cmocka_unit_test(wrong_values),       cmocka_unit_test(damaged)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(published_figures), cmocka_unit_test(array_to_the_cycle),
+                                     cmocka_unit_test(formulas), cmocka_unit_test(ranges_and_bounds)};
   return cmocka_run_group_tests(tests, io_set_up, io_tear_down);
 }

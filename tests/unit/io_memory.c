@@ -138,14 +138,12 @@ static clade_status keys(void) {
   return status;
 }
 
-static clade_status cycles_from(const char *path) {
+static clade_status cycles_read(void) {
   cycles_device device;
-  clade_status status = cycles_device_read(path, &device);
+  clade_status status = cycles_device_read(io_path("device.json"), &device);
   cycles_device_free(&device);
   return status;
 }
-static clade_status cycles_read(void) { return cycles_from(io_path("device.json")); }
-static clade_status cycles_bundle(void) { return cycles_from(io_path("bundle")); }
 
 static void each(const char *name, clade_status (*act)(void)) {
   long failures = 0;
@@ -209,7 +207,6 @@ static void all(void **state) {
       "\"bandwidth_gbs\":1,\"from\":{\"rows\":\"a guess\"}}";
   io_file("device.json", device, sizeof device - 1);
   each("cycles_read", cycles_read);
-  each("cycles_bundle", cycles_bundle);
   clade__text_free(&xclbin);
   assert_true(io_same(vars, other));
   assert_int_equal(io_entries(io_path("checkpoints")), 3); /* step 2, the best, the lock */
