@@ -138,10 +138,13 @@ static cycles_work gemm(const clade_node *n) {
 static cycles_work forward(const clade_node *n) {
   const int64_t *x = n->in[0].shape.dim, *w = n->in[1].shape.dim, *y = n->out[0].shape.dim;
   cycles_work out = {.kind = CYCLES_CONV};
-  out.conv.groups = ((const clade__conv_attrs *)n->attrs)->groups;
+  const clade__conv_attrs *attrs = n->attrs;
+  out.conv.groups = attrs->groups;
   out.conv.batch = x[0], out.conv.channels = x[1], out.conv.height = x[2], out.conv.width = x[3];
   out.conv.filters = y[1], out.conv.out_height = y[2], out.conv.out_width = y[3];
   out.conv.kernel_height = w[2], out.conv.kernel_width = w[3];
+  out.conv.stride_height = attrs->window.stride[0], out.conv.stride_width = attrs->window.stride[1];
+  out.conv.pad_top = attrs->window.pad[0], out.conv.pad_left = attrs->window.pad[1];
   return out;
 }
 
