@@ -120,7 +120,8 @@ static inline clade__text kit_poclbin(const char *path) {
   clade__text whole = {0};
   clade__text_add_bytes(&whole, "poclbin", 8);
   kit_number(&whole, 0x1234, 8), kit_number(&whole, 9, 4), kit_number(&whole, 1, 4);
-  kit_number(&whole, (uint64_t)4 << 32, 8), kit_number(&whole, 1, 4), kit_zeros(&whole, 20);
+  kit_number(&whole, (uint64_t)4 << 32, 8), kit_number(&whole, 1, 4);
+  clade__text_add_bytes(&whole, "MB/CEOJALDFLOGKCBNAOKPBLPMIAIKJNCNDDNOMG", 41);
   size_t files = whole.length;
   kit_number(&whole, 0, 8);
   kit_string(&whole, "/program.bc"), kit_string(&whole, "no bitcode");

@@ -42,7 +42,8 @@ typedef struct clade_device_info {
   uint32_t max_passes;         /* through all loops of a work-item together, more are silently not made; 0: no limit */
   uint64_t l1_bytes, l2_bytes; /* data caches of a core, of CPU devices whose host tells; 0: unknown */
   clade_unit_info unit[CLADE_MAX_UNITS]; /* by clade_unit; see clade_device_ask_units */
-  /* The kernels of its bundle, ending in NULL, of a device that has its programs from there; NULL: they are compiled */
+  /* Names, ending in NULL, of the kernels of its bundle, where that was loaded (docs/fpga.md): as long as the device is
+   * open. NULL: its programs are compiled, or nobody has asked for them yet. */
   const char *const *kernels;
 } clade_device_info;
 

@@ -2,7 +2,7 @@
  * believes every size and every path in it, so that all of them are walked through here first. */
 #include "bundle/container.h"
 
-enum { VERSION = 9, EXECUTABLE = 4, BUILD_HASH = 20, MOST_PATH = 512, MOST_ARGUMENTS = 64, MOST_LOCALS = 256 };
+enum { VERSION = 9, EXECUTABLE = 4, BUILD_HASH = 41, MOST_PATH = 512, MOST_ARGUMENTS = 64, MOST_LOCALS = 256 };
 
 static const char MAGIC[8] = "poclbin";
 
@@ -28,6 +28,13 @@ static bool is_safe_path(const unsigned char *path, size_t n) {
     at = end;
   }
   return true;
+}
+
+/* The program's directory itself, below the cache: a digest in letters, "MB/CEOJ…", and a zero. */
+static bool is_build_hash(const unsigned char *text) {
+  for (int i = 0; i < BUILD_HASH - 1; i++)
+    if (i == 2 ? text[i] != '/' : text[i] < 'A' || text[i] > 'P') return false;
+  return text[BUILD_HASH - 1] == 0;
 }
 
 static clade_status take_files(clade__cursor *c, uint64_t bytes) {
@@ -114,6 +121,8 @@ clade_status clade__poclbin_check(const char *where, const unsigned char *data, 
   if (version != VERSION)
     return CLADE_FAIL(UNSUPPORTED, "%s: its poclbin has version %llu; %d is read", where, (unsigned long long)version,
                       VERSION);
+  if (!is_build_hash(head))
+    return CLADE_FAIL(CORRUPT, "%s: its poclbin would be written outside of PoCL's cache", where);
   if (flags >> 32 != EXECUTABLE || (uint32_t)flags > 1 || entries != 1 || !n_kernels)
     return CLADE_FAIL(CORRUPT, "%s: its poclbin is no program with kernels", where);
   CLADE_TRY(take_number(&c, 8, "files", &files));

@@ -39,6 +39,11 @@ const clade_device_info *clade__device_info(const clade_device *device);
 cl_context clade__device_context(const clade_device *device);
 /* CLADE_OK, CLADE_LOST or CLADE_FORKED: every entry point that uses a device asks first. */
 clade_status clade__device_check(const clade_device *device, const char *function);
+/* What clade_device_info.kernels is from here on; the caller's, as long as the device. */
+void clade__device_set_kernels(clade_device *device, const char *const *kernels);
+/* Whether a program that was built for a target is for the device: the target's kind and what it calls the device, as
+ * manifests of bundles tell them. */
+bool clade__target_fits(const char *kind, const char *name, const clade_device_info *info);
 /* One slot for the room above (the program store), freed with the device. */
 void **clade__device_attachment(clade_device *device, void (*release)(void *));
 /* Serialises what is attached. */
@@ -145,6 +150,10 @@ void clade__program_release(cl_program program);
 clade_status clade__kernel_new(clade_device *device, cl_program program, const char *name, cl_kernel *out);
 void clade__kernel_release(cl_kernel kernel);
 clade_status clade__kernel_args(clade_device *device, cl_kernel kernel, cl_uint *count);
+/* An argument as it is written, "global float *" and "x", in `size` bytes each; *known is false where the
+ * implementation does not tell. */
+clade_status clade__kernel_argument(clade_device *device, cl_kernel kernel, cl_uint index, char *type, char *name,
+                                    size_t size, bool *known);
 clade_status clade__kernel_set(clade_device *device, cl_kernel kernel, cl_uint index, size_t bytes, const void *value);
 /* Limits of a kernel on its device; a launch beyond them kills some implementations, so they are checked before. */
 typedef struct clade__kernel_limits {

@@ -2,6 +2,7 @@
 #include "cl/room.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 void clade__kernel_release(cl_kernel kernel) {
   if (kernel && !atomic_load(&clade__forked)) CLADE__UNDO(clReleaseKernel, kernel);
@@ -21,6 +22,32 @@ clade_status clade__kernel_new(clade_device *device, cl_program program, const c
 clade_status clade__kernel_args(clade_device *device, cl_kernel kernel, cl_uint *count) {
   CLADE_TRY(clade__device_check(device, "clade__kernel_args"));
   CLADE__CALL(device, clGetKernelInfo, kernel, CL_KERNEL_NUM_ARGS, sizeof *count, count, NULL);
+  return CLADE_OK;
+}
+
+static const char *address_of(cl_kernel_arg_address_qualifier address) {
+  switch (address) {
+  case CL_KERNEL_ARG_ADDRESS_GLOBAL: return "global ";
+  case CL_KERNEL_ARG_ADDRESS_CONSTANT: return "constant ";
+  case CL_KERNEL_ARG_ADDRESS_LOCAL: return "local ";
+  default: return "";
+  }
+}
+
+clade_status clade__kernel_argument(clade_device *device, cl_kernel kernel, cl_uint index, char *type, char *name,
+                                    size_t size, bool *known) {
+  cl_kernel_arg_address_qualifier address = CL_KERNEL_ARG_ADDRESS_PRIVATE;
+  char base[64] = "";
+  CLADE_TRY(clade__device_check(device, "clade__kernel_argument"));
+  cl_int e = clade__cl.clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_NAME, sizeof base, base, NULL);
+  *known = e != CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
+  if (!*known) return CLADE_OK;
+  if (e) return clade__cl_error(device, "clGetKernelArgInfo", e);
+  CLADE__CALL(device, clGetKernelArgInfo, kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof address, &address,
+              NULL);
+  CLADE__CALL(device, clGetKernelArgInfo, kernel, index, CL_KERNEL_ARG_NAME, size, name, NULL);
+  size_t n = strcspn(base, " *");
+  snprintf(type, size, "%s%.*s%s", address_of(address), (int)n, base, base[n] ? " *" : "");
   return CLADE_OK;
 }
 

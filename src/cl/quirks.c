@@ -119,6 +119,25 @@ bool clade__cpu_preferred(const clade_device_info *info) {
   return false;
 }
 
+/* Which platforms' devices run programs of a bundle's target. */
+static const struct {
+  const char *kind, *platform;
+} target_rows[] = {
+    {"intel", "Intel(R) FPGA"},
+    {"xilinx", "Xilinx"},
+    {"pocl", POCL},
+    {"pocl", "Clade emulation"},
+};
+
+/* Some add a description behind the name: "pac_a10 : Intel PAC Platform". */
+bool clade__target_fits(const char *kind, const char *name, const clade_device_info *info) {
+  size_t n = strlen(name);
+  if (strncmp(info->name, name, n) != 0 || (info->name[n] && info->name[n] != ' ')) return false;
+  for (size_t i = 0; i < CLADE_COUNT(target_rows); i++)
+    if (strcmp(kind, target_rows[i].kind) == 0 && strcasestr(info->platform, target_rows[i].platform)) return true;
+  return false;
+}
+
 static const struct {
   const char *platform, *remedy;
 } remedies[] = {

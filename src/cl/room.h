@@ -56,6 +56,7 @@
   X(clCreateKernel)              \
   X(clReleaseKernel)             \
   X(clGetKernelInfo)             \
+  X(clGetKernelArgInfo)          \
   X(clGetKernelWorkGroupInfo)    \
   X(clSetKernelArg)
 
@@ -171,7 +172,7 @@ struct clade_device {
   void (*release_attachment)(void *);
 
   pthread_mutex_t unit_lock;
-  clade_device_info proven; /* the facts', and the units that were asked for; then `info` points here */
+  clade_device_info proven; /* the facts', and units or kernels that were asked for; then `info` points here */
   _Atomic(const clade_device_info *) info;
 
   pthread_mutex_t queue_lock;

@@ -53,6 +53,9 @@ typedef struct cli_args {
 enum { CLI_NEXT_END = -1, CLI_NEXT_HELP = -2, CLI_NEXT_WRONG = -3 };
 int cli_next(cli_args *args, int argc, char **argv, const char **value);
 /* A whole number within [low, high], or false with the usage error told. */
+/* Where the spec (NULL is fine) asks for the emulated accelerator: lets OpenCL's loader find it. Before it is opened.
+ */
+void cli_emulated(const char *spec);
 bool cli_number(const cli_args *args, const char *option, const char *text, int64_t low, int64_t high, int64_t *out);
 
 extern const char *cli_program; /* how the command was called, for commands that are told to be tried next */

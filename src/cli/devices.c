@@ -18,7 +18,8 @@ static json_t *quirks_json(int index) {
 static json_t *programs_json(const clade_device_info *info) {
   json_t *list = json_array();
   if (info->sources) json_array_append_new(list, json_string("source"));
-  if (info->binaries) json_array_append_new(list, json_string("cached"));
+  if (info->sources && info->binaries) json_array_append_new(list, json_string("cached"));
+  if (!info->sources) json_array_append_new(list, json_string("bundle"));
   return list;
 }
 
@@ -82,7 +83,8 @@ static void print_device(int index) {
          i.compute_units, (unsigned long long)i.max_group, i.vector_f32, i.alignment);
   printf("   capabilities %s%s%s%s%s%s\n", have(i.compiler, " compiler"), have(i.fp16, " fp16"), have(i.fp64, " fp64"),
          have(i.images, " images"), have(i.unified_memory, " unified-memory"), have(i.out_of_order, " out-of-order"));
-  printf("   programs     %s%s\n", have(i.sources, " source"), have(i.binaries, " cached"));
+  printf("   programs     %s%s%s\n", have(i.sources, " source"), have(i.sources && i.binaries, " cached"),
+         have(!i.sources, " bundle"));
   for (int u = 0; u < CLADE_MAX_UNITS && i.unit[u].name; ++u)
     printf("   matrix unit   %s%s\n", i.unit[u].used ? i.unit[u].name : i.unit[u].reason,
            have(i.unit[u].used, ": used"));

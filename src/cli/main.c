@@ -53,6 +53,7 @@ int main(int argc, char **argv) {
     printf("clade %s\n", clade_version());
     return CLI_DONE;
   }
+  cli_emulated(getenv("CLADE_DEVICE"));
   for (size_t i = 0; i < CLADE_COUNT(commands); ++i)
     if (!strcmp(name, commands[i].name)) {
       clade_status status = clade_init(.log = say, .log_level = log_level());

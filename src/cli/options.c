@@ -28,6 +28,7 @@ static int take_device(cli_args *args, const char *spec) {
   if (args->n_devices && !args->many_devices)
     return cli_wrong(args, "--device is given twice ('%s' and '%s'): this command uses one", args->device[0], spec);
   if (args->n_devices == CLI_MAX_DEVICES) return cli_wrong(args, "more than %d --device", CLI_MAX_DEVICES);
+  cli_emulated(spec);
   args->device[args->n_devices++] = spec;
   return CLI_DONE;
 }

@@ -112,6 +112,7 @@ static clade_status ask_units(const clade_func *func) {
 }
 
 static clade_status run_passes(clade_func *func, passes_fn *passes) {
+  for (int i = 0; i < func->n_devices; i++) CLADE_TRY(clade__store_bundle(func->devices[i]));
   CLADE_TRY(ask_units(func));
   clade_device_info *infos = clade__new((size_t)func->n_devices, sizeof *infos);
   if (!infos) return CLADE_NO_MEMORY;

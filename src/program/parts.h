@@ -119,7 +119,8 @@ typedef struct clade__store {
   pthread_mutex_t mutex; /* held by a prepare from beginning to end */
   clade_device *device;  /* not retained: the store is the device's */
   clade__hash device_key;
-  long process; /* a child after fork has no writer to wait for */
+  long process;                   /* a child after fork has no writer to wait for */
+  struct clade__offline *offline; /* where it has its programs, if it has no compiler; NULL: not opened yet */
   bool warms, binaries, cached;
   char head[80]; /* of every program */
   clade__cache cache;

@@ -1,4 +1,5 @@
 /* The program store of a device: what is in memory, and the order in which a request is served from elsewhere. */
+#include "program/bundles.h"
 #include "program/parts.h"
 
 #include <stdio.h>
@@ -11,6 +12,7 @@ static void release(void *argument) {
   clade__store *store = argument;
   if (!store || store->process != (long)getpid()) return; /* a child's copy: its writer and its locks are not there */
   clade__writer_join(store);
+  clade__offline_free(store->device, store->offline);
   for (size_t i = 0; i < store->n_programs; i++) clade__program_release(store->programs[i].program);
   clade__free(store->programs);
   clade__free(store->entries);
@@ -56,7 +58,7 @@ static clade__store *create(clade_device *device) {
   snprintf(store->head, sizeof store->head, "%s%s",
            clade__quirk_has(device, CLADE__QUIRK_FREE_GROUP) ? "#define CLADE_FREE_GROUP\n" : "",
            clade__quirk_has(device, CLADE__QUIRK_CALL_BODY) ? "#define CLADE_CALL_BODY\n" : "");
-  store->binaries = !clade__quirk_has(device, CLADE__QUIRK_NO_BINARY);
+  store->binaries = clade__device_info(device)->sources && !clade__quirk_has(device, CLADE__QUIRK_NO_BINARY);
   open_cache(store);
   return store;
 }
@@ -178,6 +180,37 @@ fail:
   return status;
 }
 
+/* ---- a device without a compiler ---- */
+static clade_status open_offline(clade__store *store) {
+  if (store->offline) return CLADE_OK;
+  CLADE_TRY(clade__offline_open(store->device, &store->offline));
+  clade__device_set_kernels(store->device, clade__offline_kernels(store->offline));
+  return CLADE_OK;
+}
+
+clade_status clade__store_bundle(clade_device *device) {
+  clade__store *store = NULL;
+  if (device && clade__device_info(device)->sources) return CLADE_OK;
+  CLADE_TRY(clade__store_of(device, "loading a bundle", &store));
+  pthread_mutex_lock(&store->mutex);
+  clade_status status = open_offline(store);
+  pthread_mutex_unlock(&store->mutex);
+  return status;
+}
+
+static clade_status serve_offline(clade__store *store, size_t n, const clade__request *requests,
+                                  clade__program_kernel *out) {
+  CLADE_TRY(open_offline(store));
+  for (size_t i = 0; i < n; i++) {
+    CLADE_TRY(clade__request_check(&requests[i]));
+    CLADE_TRY(clade__offline_find(store->offline, &requests[i], &out[i].program));
+    memcpy(out[i].name, requests[i].kernel, strlen(requests[i].kernel) + 1);
+    store->stats.loaded++;
+  }
+  return CLADE_OK;
+}
+
+/* ---- serving ---- */
 /* `wanted` has room for 2 n. */
 static clade_status serve(clade__store *store, size_t n, const clade__request *requests, clade__wanted *wanted,
                           clade__program_kernel *out) {
@@ -208,6 +241,12 @@ clade_status clade__store_prepare(clade_device *device, size_t n, const clade__r
   clade__store *store = NULL;
   CLADE_TRY(clade__store_of(device, "preparing kernels", &store));
   size_t room;
+  if (!clade__device_info(device)->sources) {
+    pthread_mutex_lock(&store->mutex);
+    clade_status offline = serve_offline(store, n, requests, out);
+    pthread_mutex_unlock(&store->mutex);
+    return offline;
+  }
   if (!clade__mul(n, 2, &room)) return CLADE_FAIL(OVERFLOW, "%zu kernels are too many", n);
   clade__wanted *wanted = clade__new(room, sizeof *wanted);
   if (!wanted) return CLADE_NO_MEMORY;

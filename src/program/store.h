@@ -15,6 +15,10 @@ typedef struct clade__program_kernel {
 clade_status clade__store_prepare(clade_device *device, size_t n, const clade__request *requests,
                                   clade__program_kernel *out);
 
+/* Of a device without a compiler: finds its bundle, loads and tests it, once; from then on its info tells the bundle's
+ * kernels. Nothing to do for others. */
+clade_status clade__store_bundle(clade_device *device);
+
 typedef struct clade__store_stats {
   uint64_t compiled, loaded, hits; /* kernels: compiled now, from the cache, from memory */
 } clade__store_stats;

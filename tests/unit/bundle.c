@@ -351,8 +351,10 @@ static void poclbins(void **state) {
   CHANGED(CORRUPT, 20, 0, 4, "no program with kernels");
   CHANGED(CORRUPT, 28, 2, 4, "no program with kernels");
   CHANGED(CORRUPT, 32, 3, 4, "no program with kernels");
-  CHANGED(CORRUPT, 56, 1 << 20, 8, "ends in its files");
-  CHANGED(CORRUPT, 56, 0, 8, "no program in it");
+  CHANGED(CORRUPT, 36, '.', 1, "outside of PoCL's cache");
+  CHANGED(CORRUPT, 76, 'A', 1, "outside of PoCL's cache");
+  CHANGED(CORRUPT, 77, 1 << 20, 8, "ends in its files");
+  CHANGED(CORRUPT, 77, 0, 8, "no program in it");
 #undef CHANGED
 }
 

@@ -1,0 +1,245 @@
+/* A bundle on the emulated accelerator: found, loaded, its kernel chosen and run; and each way in which one is refused.
+ */
+#include <unistd.h>
+
+#include "kit.h"
+#include "program/bundles.h"
+#include "program/store.h"
+
+static kit_binary binary;
+
+static int set_up(void **state) {
+  (void)state;
+  kit_folder_new();
+  binary = kit_compile(kit_source_text);
+  mkdir(kit_path("bundles"), 0700);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  clade__free(binary.data);
+  kit_folder_remove();
+  return 0;
+}
+
+/* What the accelerator says when its bundles are to be there. */
+static clade_status opened(const char *path) {
+  clade_device *device;
+  setenv("CLADE_BUNDLE_PATH", path, 1);
+  check_ok(clade_device_find("emulated", &device));
+  clade_status status = clade__store_bundle(device);
+  clade_device_release(device);
+  return status;
+}
+
+static clade_status opened_draft(const clade__bundle_draft *draft) {
+  const char *path = kit_path("one.bundle");
+  check_ok(clade__bundle_write(path, false, draft));
+  return opened(path);
+}
+
+static void a_bundle_computes(void **state) {
+  (void)state;
+  clade_device *device, *pocl;
+  clade_func *func, *beside;
+  char *text = NULL;
+  clade_device_info info = {.size = sizeof info};
+  clade__bundle_draft draft = kit_draft(binary);
+  check_ok(clade__bundle_write(kit_path("one.bundle"), false, &draft));
+  setenv("CLADE_BUNDLE_PATH", kit_path("one.bundle"), 1);
+  check_ok(clade_device_find("emulated", &device));
+  check_ok(clade_device_find("pocl", &pocl));
+  assert_int_equal(clade__device_info(device)->device_class, CLADE_ACCEL);
+  assert_null(clade__device_info(device)->kernels);
+  check_ok(kit_compile_scale(device, &func));
+  check_ok(clade_device_get_info(device, &info));
+  assert_string_equal(info.kernels[0], "kit_scale");
+  assert_null(info.kernels[1]);
+  check_ok(clade_func_explain(func, &text));
+  if (!strstr(text, "systolic")) fail_msg("%s", text);
+  clade_text_free(text);
+  check_ok(kit_compile_scale(pocl, &beside)); /* in one process, compiled */
+  kit_compute(func);
+  kit_compute(beside);
+  kit_compute(func);
+  assert_int_equal(clade__programmed_times(device), 1);
+  clade_func_release(func);
+  clade_func_release(beside);
+  clade_device_release(device);
+  clade_device_release(pocl);
+}
+
+static void what_it_lacks_is_refused(void **state) {
+  (void)state;
+  clade_device *device;
+  clade_func *func;
+  clade_graph *g;
+  clade__program_kernel got;
+  setenv("CLADE_BUNDLE_PATH", kit_path("one.bundle"), 1);
+  check_ok(clade_device_find("emulated", &device));
+  check_ok(clade_graph_new(&g));
+  clade_output(g, "y", clade_relu(g, clade_input(g, "x", CLADE_F32, CLADE_SHAPE(8))));
+  check_fails(clade_compile(g, device, &func), CLADE_UNSUPPORTED, "ref: its kernels are compiled, and the device's");
+  clade_graph_release(g);
+  clade__request r = {.file = "gemm", .kernel = "gemm_ref"};
+  check_fails(clade__store_prepare(device, 1, &r, &got), CLADE_UNSUPPORTED, "the device has no compiler");
+  r = (clade__request){.file = CLADE__BUNDLED_FILE, .kernel = "other"};
+  check_fails(clade__store_prepare(device, 1, &r, &got), CLADE_NOT_FOUND, "has no kernel other");
+  r = (clade__request){
+      .file = CLADE__BUNDLED_FILE, .kernel = "kit_scale", .args = (clade__launch_arg[1]){{0}}, .n_args = 1};
+  check_fails(clade__store_prepare(device, 1, &r, &got), CLADE_INVALID, "takes 5 arguments, 1 are described");
+  clade_device_release(device);
+}
+
+/* ---- where bundles are looked for ---- */
+static void places(void **state) {
+  (void)state;
+  clade__bundle_draft draft = kit_draft(binary), other = kit_draft(binary);
+  char path[2048];
+  other.manifest.target.device = "another accelerator";
+  check_ok(clade__bundle_write(kit_path("bundles/b.bundle"), true, &draft)); /* a directory is one too */
+  check_ok(clade__bundle_write(kit_path("bundles/a.bundle"), false, &other));
+  check_ok(clade__bundle_write(kit_path("bundles/.hidden.bundle"), false, &draft));
+  check_ok(clade__bundle_write(kit_path("bundles/c.other"), false, &draft));
+  check_ok(opened(kit_path("bundles")));
+  check_ok(opened(kit_path("bundles/b.bundle")));
+  snprintf(path, sizeof path, "%s:%s::%s", kit_path("nowhere"), kit_path("bundles/a.bundle"), kit_path("bundles"));
+  check_ok(opened(path));
+  check_fails(opened(kit_path("nowhere")), CLADE_NOT_FOUND, "has no compiler, and no bundle for it is in");
+  check_fails(opened(kit_path("bundles/a.bundle")), CLADE_NOT_FOUND, "is for \"another accelerator\" of kind pocl");
+  check_fails(opened("bundles"), CLADE_INVALID, "absolute paths were expected");
+  check_ok(clade__bundle_write(kit_path("bundles/d.bundle"), false, &draft));
+  check_fails(opened(kit_path("bundles")), CLADE_AMBIGUOUS, "b.bundle and ");
+  unlink(kit_path("bundles/d.bundle"));
+  /* Without the variable: the user's own directory. */
+  setenv("XDG_DATA_HOME", kit_path("data"), 1);
+  mkdir(kit_path("data"), 0700), mkdir(kit_path("data/clade"), 0700), mkdir(kit_path("data/clade/bundles"), 0700);
+  check_fails(opened(""), CLADE_NOT_FOUND, "data/clade/bundles, ");
+  check_ok(clade__bundle_write(kit_path("data/clade/bundles/d.bundle"), false, &draft));
+  check_ok(opened(""));
+  unsetenv("XDG_DATA_HOME");
+}
+
+static void trust(void **state) {
+  (void)state;
+  clade__bundle_draft draft = kit_draft(binary);
+  const char *path = kit_path("one.bundle");
+  FILE *keys = fopen(kit_path("keys.pem"), "w"), *own = fopen(kit_path("own.pem"), "w");
+  fputs(KIT_PUBLIC_KEY, keys), fputs(KIT_PRIVATE_KEY, own);
+  fclose(keys), fclose(own);
+  check_ok(clade__bundle_write(path, false, &draft));
+  setenv("CLADE_BUNDLE_POLICY", "some", 1);
+  check_fails(opened(path), CLADE_INVALID, "\"any\" or \"signed\" was expected");
+  setenv("CLADE_BUNDLE_POLICY", "signed", 1);
+  check_fails(opened(path), CLADE_INVALID, "needs the trusted keys in CLADE_BUNDLE_KEYS");
+  setenv("CLADE_BUNDLE_KEYS", kit_path("keys.pem"), 1);
+  check_fails(opened(path), CLADE_PERMISSION, "is not signed");
+  draft.key_path = kit_path("own.pem");
+  check_ok(clade__bundle_write(path, false, &draft));
+  check_ok(opened(path));
+  setenv("CLADE_BUNDLE_POLICY", "any", 1);
+  chmod(path, 0666);
+  check_fails(opened(path), CLADE_PERMISSION, "others may write to");
+  unlink(path);
+  unsetenv("CLADE_BUNDLE_POLICY");
+  unsetenv("CLADE_BUNDLE_KEYS");
+}
+
+/* ---- what the program must show ---- */
+static void the_manifest_tells_the_program(void **state) {
+  (void)state;
+  clade__bundle_argument arguments[5];
+  clade__bundle_kernel kernel = kit_scale_kernel;
+  clade__bundle_draft draft = kit_draft(binary);
+  memcpy(arguments, kit_scale_arguments, sizeof arguments);
+  draft.manifest.kernels = &kernel;
+  kernel.arguments = arguments;
+  check_ok(opened_draft(&draft));
+  kernel.work_group[0] = 64;
+  check_fails(opened_draft(&draft), CLADE_CORRUPT, "its work-group has 1 items in dimension 0; the manifest tells 64");
+  kernel.work_group[0] = 1;
+  kernel.n_arguments = 4;
+  check_fails(opened_draft(&draft), CLADE_CORRUPT, "it takes 5 arguments; the manifest tells 4");
+  kernel.n_arguments = 5;
+  arguments[2].type = "global int *";
+  check_fails(opened_draft(&draft), CLADE_CORRUPT,
+              "its argument 2 is \"global float * y\"; the manifest tells \"global int");
+  arguments[2].type = "global float *";
+  arguments[4].name = "m";
+  check_fails(opened_draft(&draft), CLADE_CORRUPT, "its argument 4 is \"int n\"; the manifest tells \"int m\"");
+  arguments[4].name = "n";
+  check_ok(opened_draft(&draft));
+}
+
+/* A kernel of Clade's interface has the arguments that the interface says, whatever the manifest tells. */
+static void the_interface_tells_the_manifest(void **state) {
+  (void)state;
+  clade__bundle_argument arguments[32];
+  clade__bundle_kernel kernel = {.name = "eltwise", .arguments = arguments};
+  clade__bundle bundle = {.path = "it", .manifest = {.kernels = &kernel, .n_kernels = 1}};
+  bool counted = false;
+  check_fails(clade__interface_check(&bundle), CLADE_UNSUPPORTED, "it: kernel eltwise takes 0 arguments; by version 1");
+  for (size_t i = 0; i < 32 && !counted; i++) {
+    arguments[i] = (clade__bundle_argument){"int", "e0", CLADE__READ};
+    kernel.n_arguments = i + 1;
+    assert_int_equal(clade__interface_check(&bundle), CLADE_UNSUPPORTED);
+    counted =
+        strstr(clade_last_error(), "argument 0 of kernel eltwise is \"int e0\" (read); by version 1 of the interface "
+                                   "it is \"global uint * e0\" (read)");
+  }
+  assert_true(counted);
+  kernel.name = "of_a_user";
+  check_ok(clade__interface_check(&bundle));
+}
+
+/* One that was built for another driver or processor: what the implementation says is told, and nothing dies. */
+static void a_binary_of_another_build(void **state) {
+  (void)state;
+  kit_binary other = {.data = clade__new(binary.bytes, 1), .bytes = binary.bytes};
+  memcpy(other.data, binary.data, binary.bytes);
+  ((unsigned char *)other.data)[8] ^= 1; /* the hash of device and driver */
+  clade__bundle_draft draft = kit_draft(other);
+  check_fails(opened_draft(&draft), CLADE_CORRUPT, "refuses its binary: clCreateProgramWithBinary: CL_INVALID_BINARY");
+  clade__free(other.data);
+}
+
+/* The device holds one program at a time, and says how often it changed. */
+static void one_program_at_a_time(void **state) {
+  (void)state;
+  clade__bundle_draft draft = kit_draft(binary), second = kit_draft(binary);
+  clade_device *device;
+  clade__offline *a, *b;
+  second.manifest.tool.version = "another";
+  check_ok(clade__bundle_write(kit_path("one.bundle"), false, &draft));
+  check_ok(clade__bundle_write(kit_path("two.bundle"), false, &second));
+  check_ok(clade_device_find("emulated", &device));
+  uint64_t times = clade__programmed_times(device);
+  setenv("CLADE_BUNDLE_PATH", kit_path("two.bundle"), 1);
+  check_ok(clade__offline_open(device, &a));
+  assert_int_equal(clade__programmed_times(device), times + 1);
+  check_ok(clade__offline_open(device, &b));
+  assert_int_equal(clade__programmed_times(device), times + 1);
+  clade__offline_free(device, b);
+  setenv("CLADE_BUNDLE_PATH", kit_path("one.bundle"), 1);
+  check_fails(clade__offline_open(device, &b), CLADE_BUSY, "holds the program of another bundle");
+  clade__offline_free(device, a);
+  check_ok(clade__offline_open(device, &b));
+  assert_int_equal(clade__programmed_times(device), times + 2);
+  clade__offline_free(device, b);
+  clade_device_release(device);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_bundle_computes),
+      cmocka_unit_test(what_it_lacks_is_refused),
+      cmocka_unit_test(places),
+      cmocka_unit_test(trust),
+      cmocka_unit_test(the_manifest_tells_the_program),
+      cmocka_unit_test(the_interface_tells_the_manifest),
+      cmocka_unit_test(a_binary_of_another_build),
+      cmocka_unit_test(one_program_at_a_time),
+  };
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}
