@@ -150,8 +150,8 @@ static const struct {
                {"dtype", "dtype", TEXT},
                {"p50", "p50", SECONDS},
                {"p99", "p99", SECONDS},
-               {"p50_least", "p50, lowest turn", SECONDS},
-               {"p50_most", "highest turn", SECONDS},
+               {"p50_least", "p50 least", SECONDS},
+               {"p50_most", "p50 most", SECONDS},
                {"low", "least", SECONDS},
                {"high", "greatest", SECONDS},
                {"items_per_s", "items/s", AMOUNT},
@@ -212,7 +212,7 @@ static bool put_row(const page *p, const json_t *row, const json_t *before) {
   page_put(p->out, "<td class=\"who\"><b class=\"chip c%d\">%s</b> %s</td>", page_colour(index),
            page_letter(letter, index), device);
   page_put(p->out,
-           "<td class=\"who c%d\"><svg class=\"sign\" viewBox=\"-7 -7 14 14\" aria-hidden=\"true\"><use "
+           "<td class=\"tagged c%d\"><svg class=\"sign\" viewBox=\"-7 -7 14 14\" aria-hidden=\"true\"><use "
            "href=\"#%s\"/></svg> %s</td>",
            page_colour(index), tag->mark, page_string(row, "evidence"));
   if (refused)
@@ -227,11 +227,12 @@ static bool put_table(const page *p) {
   bool written = true;
   page_put(p->out, "<section id=\"rows\"><h2>All rows</h2>");
   if (!json_array_size(p->rows)) page_put(p->out, "<p class=\"none\">There are no rows.</p>");
-  page_put(p->out,
-           "<div class=\"scroll\" role=\"region\" aria-label=\"All rows\" tabindex=\"0\"><table><caption>Every work "
-           "on every device, with the evidence that its figures rest on. “–” is what is not known or not "
-           "measured.</caption><thead><tr><th scope=\"col\">work</th><th scope=\"col\">device</th>"
-           "<th scope=\"col\">evidence</th>");
+  page_put(
+      p->out,
+      "<div class=\"scroll\" role=\"region\" aria-label=\"All rows\" tabindex=\"0\"><table><caption><span>Every work "
+      "on every device, with the evidence that its figures rest on. “–” is what is not known or not "
+      "measured.</span></caption><thead><tr><th scope=\"col\">work</th><th scope=\"col\">device</th>"
+      "<th scope=\"col\">evidence</th>");
   for (size_t i = 0; i < CLADE_COUNT(columns); i++) page_put(p->out, "<th scope=\"col\">%s</th>", columns[i].heading);
   page_put(p->out, "</tr></thead><tbody>\n");
   for (size_t i = 0; i < json_array_size(p->rows); i++)

@@ -1,6 +1,7 @@
 /* The page of clade bench compare: latency and throughput over batch size, a panel for each model, a line for each
  * device. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/base.h"
 #include "cli/compare_page.h"
@@ -83,28 +84,29 @@ static void put_batches(const page *p, const lines *l, const json_t *panel, cons
            PLOT_BOTTOM + 36);
 }
 
+/* Devices stand a little beside each other, so that their whiskers do not cover each other; and wide apart where there
+ * is one batch alone. */
 static double x_of(const page *p, const json_t *row, const plot_scale *x, int device) {
-  /* Devices stand a little beside each other, so that their whiskers do not cover each other. */
   int n = (int)json_array_size(p->devices);
-  double apart = fmin(6, 30.0 / CLADE_MAX(n, 1)) * (device - (n - 1) * 0.5);
-  return plot_at(x, page_number(row, "batch"), PLOT_LEFT + 22, PLOT_RIGHT - 22) + apart;
+  double room = x->high > x->low ? 30 : 220, apart = fmin(room / 5, room / CLADE_MAX(n, 1));
+  return plot_at(x, page_number(row, "batch"), PLOT_LEFT + 22, PLOT_RIGHT - 22) + apart * (device - (n - 1) * 0.5);
+}
+
+static double y_of(const json_t *row, const lines *l, const plot_scale *y) {
+  return plot_at(y, page_number(row, l->field), PLOT_BOTTOM, PLOT_TOP);
 }
 
 static void put_line(const page *p, const lines *l, const json_t *panel, int device, const plot_scale *x,
                      const plot_scale *y, plot_boxes *boxes) {
-  const json_t *row = next_of(p, l, panel, device, 0), *last = row;
-  char letter[PAGE_WORDS];
+  const json_t *row = next_of(p, l, panel, device, 0);
   if (!row) return;
   page_put(p->out, "<g class=\"c%d\"><path class=\"line\" stroke-dasharray=\"%s\" d=\"", page_colour(device),
            page_tag_of(row)->dash);
-  for (char to = 'M'; row; row = next_of(p, l, panel, device, page_number(row, "batch")), to = 'L') {
-    page_put(p->out, to == 'M' ? "M%f %f" : "L%f %f", x_of(p, row, x, device),
-             plot_at(y, page_number(row, l->field), PLOT_BOTTOM, PLOT_TOP));
-    last = row;
-  }
+  for (char to = 'M'; row; row = next_of(p, l, panel, device, page_number(row, "batch")), to = 'L')
+    page_put(p->out, to == 'M' ? "M%f %f" : "L%f %f", x_of(p, row, x, device), y_of(row, l, y));
   page_put(p->out, "\"/>");
-  for (row = NULL; (row = next_of(p, l, panel, device, row ? page_number(row, "batch") : 0));) {
-    double low, high, h = x_of(p, row, x, device), v = plot_at(y, page_number(row, l->field), PLOT_BOTTOM, PLOT_TOP);
+  while ((row = next_of(p, l, panel, device, row ? page_number(row, "batch") : 0))) {
+    double low, high, h = x_of(p, row, x, device), v = y_of(row, l, y);
     span_of(row, l, &low, &high);
     if (high > low)
       page_put(p->out, "<path class=\"whisker\" d=\"M%f %fV%fm-3 0h6\"/>", h, plot_at(y, low, PLOT_BOTTOM, PLOT_TOP),
@@ -113,8 +115,53 @@ static void put_line(const page *p, const lines *l, const json_t *panel, int dev
     plot_mark(p, row, h, v);
   }
   page_put(p->out, "</g>");
-  plot_label(p, boxes, page_letter(letter, device), x_of(p, last, x, device),
-             plot_at(y, page_number(last, l->field), PLOT_BOTTOM, PLOT_TOP));
+}
+
+static const json_t *last_of(const page *p, const lines *l, const json_t *panel, int device) {
+  const json_t *last = NULL;
+  for (const json_t *row; (row = next_of(p, l, panel, device, last ? page_number(last, "batch") : 0));) last = row;
+  return last;
+}
+
+/* The letters of lines stand in a column at the right, in the order in which the lines end, and apart. */
+typedef struct line_end {
+  int device;
+  double x, y, place;
+} line_end;
+
+static int by_height(const void *a, const void *b) {
+  double d = ((const line_end *)a)->y - ((const line_end *)b)->y;
+  return (d > 0) - (d < 0);
+}
+
+static void put_letters(const page *p, const lines *l, const json_t *panel, const plot_scale *x, const plot_scale *y) {
+  enum { MOST = 18, STEP = 12 };
+  line_end end[MOST];
+  int n = 0;
+  char letter[PAGE_WORDS];
+  for (int i = 0; i < (int)json_array_size(p->devices) && n < MOST; i++) {
+    const json_t *last = last_of(p, l, panel, i);
+    if (last) end[n++] = (line_end){i, x_of(p, last, x, i), y_of(last, l, y), 0};
+  }
+  qsort(end, (size_t)n, sizeof *end, by_height);
+  for (int i = 0; i < n; i++) end[i].place = fmax(end[i].y, i ? end[i - 1].place + STEP : PLOT_TOP);
+  for (int i = n; i-- > 0;) end[i].place = fmin(end[i].place, PLOT_BOTTOM - STEP * (n - 1 - i));
+  for (int i = 0; i < n; i++)
+    page_put(p->out,
+             "<g class=\"c%d\"><path class=\"leader\" d=\"M%f %fL%d %f\"/><text class=\"letter\" x=\"%d\" "
+             "y=\"%f\">%s</text></g>",
+             page_colour(end[i].device), end[i].x + 6, end[i].y, PLOT_RIGHT + 3, end[i].place, PLOT_RIGHT + 5,
+             end[i].place + 4, page_letter(letter, end[i].device));
+}
+
+/* The letters of single marks stand beside them. */
+static void put_labels(const page *p, const lines *l, const json_t *panel, const plot_scale *x, const plot_scale *y,
+                       plot_boxes *boxes) {
+  char letter[PAGE_WORDS];
+  for (int i = 0; i < (int)json_array_size(p->devices); i++) {
+    const json_t *row = last_of(p, l, panel, i);
+    if (row) plot_label(p, boxes, page_letter(letter, i), x_of(p, row, x, i), y_of(row, l, y));
+  }
 }
 
 static void panel_of(const page *p, const lines *l, const json_t *panel) {
@@ -138,6 +185,10 @@ static void panel_of(const page *p, const lines *l, const json_t *panel) {
   put_batches(p, l, panel, &x);
   plot_axis_y(p, &y, l->unit, l->axis);
   for (size_t i = 0; i < json_array_size(p->devices); i++) put_line(p, l, panel, (int)i, &x, &y, &boxes);
+  if (x.high > x.low)
+    put_letters(p, l, panel, &x, &y);
+  else
+    put_labels(p, l, panel, &x, &y, &boxes);
   plot_end(p);
   page_put(p->out, "</div>\n");
 }
