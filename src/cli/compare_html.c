@@ -75,26 +75,33 @@ static void put_ratio(const page *p, const json_t *answer) {
   page_put(p->out, "</svg>");
 }
 
+static void put_answer(const page *p, const json_t *answer) {
+  const char *sure = page_string(answer, "sure");
+  const json_t *tags = page_array(answer, "evidence");
+  page_put(p->out, "<article><h3>%s <span class=\"tag\">%s</span></h3><p class=\"says\">%s</p>",
+           page_string(answer, "question"), page_string(answer, "work"), page_string(answer, "text"));
+  put_ratio(p, answer);
+  page_put(p->out, "<p class=\"tags\"><span class=\"sure %s\">%s</span>",
+           page_same(sure, "sure") || page_same(sure, "likely") ? sure : "open", sure ? sure : "open");
+  for (size_t t = 0; t < json_array_size(tags) && t < 2; t++) {
+    const char *tag = json_string_value(json_array_get(tags, t));
+    const char *who = page_string(answer, t ? "second" : "winner");
+    if (tag && who) page_put(p->out, " <span class=\"tag\">%s: %s</span>", who, tag);
+  }
+  page_put(p->out, "</p></article>\n");
+}
+
 static void put_answers(const page *p) {
   page_put(p->out, "<section id=\"answers\"><h2>Answers</h2>");
   if (!json_array_size(p->answers)) page_put(p->out, "<p class=\"none\">No question was answered.</p>");
   page_put(p->out, "<div class=\"cards\">\n");
-  for (size_t i = 0; i < json_array_size(p->answers); i++) {
-    const json_t *answer = json_array_get(p->answers, i), *tags = page_array(answer, "evidence");
-    const char *sure = page_string(answer, "sure");
-    page_put(p->out, "<article><h3>%s <span class=\"tag\">%s</span></h3><p class=\"says\">%s</p>",
-             page_string(answer, "question"), page_string(answer, "work"), page_string(answer, "text"));
-    put_ratio(p, answer);
-    page_put(p->out, "<p class=\"tags\"><span class=\"sure %s\">%s</span>",
-             page_same(sure, "sure") || page_same(sure, "likely") ? sure : "open", sure ? sure : "open");
-    for (size_t t = 0; t < json_array_size(tags) && t < 2; t++) {
-      const char *tag = json_string_value(json_array_get(tags, t));
-      const char *who = page_string(answer, t ? "second" : "winner");
-      if (tag && who) page_put(p->out, " <span class=\"tag\">%s: %s</span>", who, tag);
-    }
-    page_put(p->out, "</p></article>\n");
-  }
-  page_put(p->out, "</div></section>\n");
+  for (size_t i = 0; i < json_array_size(p->answers); i++)
+    if (page_string(json_array_get(p->answers, i), "winner")) put_answer(p, json_array_get(p->answers, i));
+  page_put(p->out, "</div><ul class=\"unanswered\">\n");
+  for (size_t i = 0; i < json_array_size(p->answers); i++)
+    if (!page_string(json_array_get(p->answers, i), "winner"))
+      page_put(p->out, "<li>%s</li>", page_string(json_array_get(p->answers, i), "text"));
+  page_put(p->out, "</ul></section>\n");
 }
 
 /* ---- devices ---- */

@@ -10,7 +10,9 @@ static const struct {
   const char *field, *name, *class;
 } parts[] = {{"transfer_seconds", "copies in and out", "transfer"},
              {"compute_seconds", "kernels", "compute"},
-             {"other_seconds", "launching and waiting", "other"}};
+             {"other_seconds", "launching and waiting", "other"},
+             {NULL, "not told", "edge"}};
+enum { PARTS = 3 };
 
 static bool is_told(const page *p, const page_tag *tag) {
   for (size_t i = 0; i < json_array_size(p->rows); i++)
@@ -82,10 +84,10 @@ static void put_roof(const page *p, const json_t *device, const plot_scale *x, c
            plot_at(y, fmin(peak, copy * start), PLOT_BOTTOM, PLOT_TOP), plot_at(x, turn, PLOT_LEFT, PLOT_RIGHT),
            plot_at(y, fmin(peak, copy * turn), PLOT_BOTTOM, PLOT_TOP), (double)PLOT_RIGHT,
            plot_at(y, fmin(peak, copy * right), PLOT_BOTTOM, PLOT_TOP));
-  if (ridge >= right) return;
-  double above = plot_at(y, peak, PLOT_BOTTOM, PLOT_TOP) - 5;
-  page_put(p->out, "<text class=\"tick side\" x=\"%d\" y=\"%f\">peak %s</text>", PLOT_RIGHT, above,
-           page_quantity(words, peak, "FLOP/s"));
+  double above = plot_at(y, fmin(peak, copy * right), PLOT_BOTTOM, PLOT_TOP) - 5;
+  bool flat = ridge < right;
+  page_put(p->out, "<text class=\"tick side halo\" x=\"%d\" y=\"%f\">%s %s</text>", PLOT_RIGHT, above,
+           flat ? "peak" : "copies", page_quantity(words, flat ? peak : copy, flat ? "FLOP/s" : "B/s"));
   plot_keep(boxes, PLOT_RIGHT - 110, above - 9, PLOT_RIGHT, above + 7);
 }
 
@@ -145,10 +147,14 @@ static double part_of(const json_t *row, size_t part) {
   double seconds = page_number(row, parts[part].field);
   return seconds > 0 && isfinite(seconds) ? seconds : 0;
 }
-static double whole_of(const json_t *row) { return part_of(row, 0) + part_of(row, 1) + part_of(row, 2); }
+/* All of a call; parts that nothing tells of leave their room empty. */
+static double whole_of(const json_t *row) {
+  return fmax(page_number(row, "p50"), part_of(row, 0) + part_of(row, 1) + part_of(row, 2));
+}
 static bool has_bar(const page *p, const json_t *row) {
   double whole = whole_of(row);
-  return page_device(p, row) >= 0 && whole > 0 && isfinite(whole);
+  bool told = part_of(row, 0) > 0 || part_of(row, 1) > 0 || part_of(row, 2) > 0;
+  return page_device(p, row) >= 0 && told && isfinite(whole);
 }
 
 /* Bars of the same work, from row `at` on; 0: an earlier row has opened its panel. */
@@ -175,7 +181,7 @@ static void put_bar(const page *p, const json_t *row, int y) {
            page_letter(letter, device));
   plot_mark(p, row, 26, y + 8);
   page_put(p->out, "</g>");
-  for (size_t i = 0; i < CLADE_COUNT(parts); i++) {
+  for (size_t i = 0; i < PARTS; i++) {
     double width = part_of(row, i) / whole * (BAR_RIGHT - BAR_LEFT);
     page_put(p->out, "<rect class=\"%s\" x=\"%f\" y=\"%d\" width=\"%f\" height=\"14\"><title>%s: %s</title></rect>",
              parts[i].class, x, y + 1, width, parts[i].name, page_quantity(words, part_of(row, i), "s"));

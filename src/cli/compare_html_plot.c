@@ -87,8 +87,7 @@ void plot_axis_y(const page *p, const plot_scale *y, const char *unit, const cha
     page_put(p->out, "<path class=\"grid\" d=\"M%d %fH%d\"/><text class=\"tick side\" x=\"%d\" y=\"%f\">%s</text>",
              PLOT_LEFT, place, PLOT_RIGHT, PLOT_LEFT - 6, place + 4, page_tick(words, pow(10, tick), unit));
   }
-  page_put(p->out, "<text class=\"axis\" transform=\"translate(11 %d) rotate(-90)\">%s</text>",
-           (PLOT_TOP + PLOT_BOTTOM) / 2, title);
+  page_put(p->out, "<text class=\"name\" x=\"2\" y=\"11\">%s</text>", title);
 }
 
 /* ---- marks ---- */
@@ -133,7 +132,7 @@ void plot_label(const page *p, plot_boxes *boxes, const char *text, double x, do
     double left = places[i].left, top = places[i].top;
     if (!is_free(boxes, left, top, left + width, top + HEIGHT)) continue;
     plot_keep(boxes, left, top, left + width, top + HEIGHT);
-    page_put(p->out, "<text class=\"label %s\" x=\"%f\" y=\"%f\">", places[i].class, places[i].x, top + 8.5);
+    page_put(p->out, "<text class=\"label halo %s\" x=\"%f\" y=\"%f\">", places[i].class, places[i].x, top + 8.5);
     page_put_short(p->out, text, MOST);
     page_put(p->out, "</text>");
     return;

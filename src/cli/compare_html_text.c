@@ -133,13 +133,13 @@ const char *page_plain(char text[PAGE_WORDS], double value) {
   return text;
 }
 
-/* Into what a prefix leaves of it: 0.00123 becomes 1.23 and "m". */
+/* Into what a prefix leaves of it: 0.00123 becomes 1.23 and "m". Numbers without a unit have none for what is small. */
 static double scaled(double value, const char *unit, const char **prefix) {
   static const char *const prefixes[] = {"p", "n", "µ", "m", "", "k", "M", "G", "T", "P", "E"};
   enum { ONE = 4 };
-  int at = ONE, last = page_same(unit, "s") ? ONE : (int)CLADE_COUNT(prefixes) - 1;
+  int at = ONE, first = *unit ? 0 : ONE, last = page_same(unit, "s") ? ONE : (int)CLADE_COUNT(prefixes) - 1;
   while (at < last && fabs(value) >= 999.5) at++, value /= 1e3;
-  while (at > 0 && value != 0 && fabs(value) < 0.9995) at--, value *= 1e3;
+  while (at > first && value != 0 && fabs(value) < 0.9995) at--, value *= 1e3;
   *prefix = value != 0 ? prefixes[at] : "";
   return value;
 }
@@ -158,7 +158,7 @@ const char *page_quantity(char text[PAGE_WORDS], double value, const char *unit)
 const char *page_tick(char text[PAGE_WORDS], double value, const char *unit) {
   const char *prefix;
   double left = scaled(value, unit, &prefix);
-  snprintf(text, PAGE_WORDS, left >= 0.9995 && left < 99999.5 ? "%.0f %s%s" : "%.0e %s%s", left, prefix, unit);
+  snprintf(text, PAGE_WORDS, left >= 0.9995 && left < 99999.5 ? "%.0f %s%s" : "%.1g %s%s", left, prefix, unit);
   return text;
 }
 

@@ -53,7 +53,7 @@ const char *page_letter(char text[PAGE_WORDS], int device);
 int page_colour(int device); /* of 8 that the style sheet has; 8: of no device */
 
 /* ---- compare_html_plot.c: scales, axes and marks of a chart ---- */
-enum { PLOT_WIDTH = 360, PLOT_HEIGHT = 270, PLOT_LEFT = 58, PLOT_RIGHT = 340, PLOT_TOP = 12, PLOT_BOTTOM = 224 };
+enum { PLOT_WIDTH = 360, PLOT_HEIGHT = 280, PLOT_LEFT = 52, PLOT_RIGHT = 340, PLOT_TOP = 24, PLOT_BOTTOM = 236 };
 typedef struct plot_scale { /* logarithmic */
   double low, high;         /* powers of ten; low > high: nothing was taken */
 } plot_scale;

@@ -31,8 +31,8 @@ def row(of, work, group, model, batch, flops, moved, seconds):
             "p99": None if modelled else seconds * 1.7,
             "p50_least": None if modelled else seconds * 0.99, "p50_most": None if modelled else seconds * 1.01, "low": seconds / 1.3, "high": seconds * 1.4,
             "items_per_s": batch / seconds, "gflops": flops / seconds * 1e-9, "fraction_of_peak": flops / seconds / 118.25e9,
-            "flops": flops, "bytes": moved, "moved_bytes": moved // 3, "transfer_seconds": seconds * 0.2,
-            "compute_seconds": seconds * 0.7, "other_seconds": seconds * 0.1, "programming_seconds": 1 / 3,
+            "flops": flops, "bytes": moved, "moved_bytes": moved // 3, "transfer_seconds": None if modelled else seconds * 0.2,
+            "compute_seconds": seconds * 0.7, "other_seconds": None if modelled else seconds * 0.1, "programming_seconds": 1 / 3,
             "first_seconds": seconds * 3, "max_error": None if modelled else 1.2345678912e-7, "joules": None,
             "bound": "memory" if modelled else None}
 
@@ -50,7 +50,10 @@ def document(tags):
             "quick": True, "devices": devices, "rows": rows,
             "answers": [{"question": "throughput", "work": "lenet5 @64", "winner": winner["spec"],
                          "second": second["spec"], "ratio": 1.7, "least": 1.2, "most": 2.5, "sure": "sure",
-                         "evidence": [winner["evidence"], second["evidence"]], "text": "d0 is faster."}]}
+                         "evidence": [winner["evidence"], second["evidence"]], "text": "d0 is faster."},
+                        {"question": "energy per image", "work": "lenet5 @1", "winner": None, "second": None,
+                         "ratio": None, "least": None, "most": None, "sure": "open", "evidence": [],
+                         "text": "energy: no device has a figure that counts"}]}
 
 
 def refused(of):
@@ -171,7 +174,9 @@ class Page(unittest.TestCase):
                         self.assertGreater(wide, 280)
                     self.assertEqual(len({mark[1] for mark in found[name]["marks"]}), len(TAGS))
                     self.assertGreater(min(mark[4] for mark in found[name]["marks"]), 5)
-        self.assertEqual(self.browser.run("document.querySelectorAll('#answers article').length"), 1)
+        said = self.browser.run("document.querySelector('#answers').textContent")
+        for answer in value["answers"]:
+            self.assertIn(answer["text"], said)
         self.assertEqual(self.browser.run("document.querySelectorAll('script, link[rel=stylesheet], img').length"), 0)
         wide = self.browser.run("[...document.querySelectorAll('#latency .panel')].map(e => e.getBoundingClientRect().top)")
         self.assertEqual(len(set(wide)), 1, "the panels of a wide page stand beside each other")
@@ -191,6 +196,15 @@ class Page(unittest.TestCase):
             for logarithm, y in points:
                 self.assertAlmostEqual(y, bottom + (logarithm - b) / (a - b) * (top - bottom), delta=0.2)
             self.assertLess(top, bottom)
+        bars = self.browser.run("[...document.querySelectorAll('#time svg[role=img]')].flatMap(s => [...s.querySelectorAll("
+                                "'.edge')].map(e => ['transfer', 'compute', 'other'].map(c => [...s.querySelectorAll('.' + c)]"
+                                ".find(r => r.y.baseVal.value == e.y.baseVal.value).width.baseVal.value"
+                                " / e.width.baseVal.value)))")
+        self.assertEqual(len(bars), len(value["rows"]))
+        for shown, one in zip(bars, value["rows"]):
+            for share, want in zip(shown, (0.2, 0.7, 0.1)):
+                told = want == 0.7 or not one["evidence"].startswith("modelled")
+                self.assertAlmostEqual(share, want if told else 0, delta=1e-3)
 
     def test_dark_and_print(self):
         self.make(document(TAGS[:2]))
@@ -209,10 +223,10 @@ class Page(unittest.TestCase):
         self.assertLessEqual(self.browser.run("document.querySelector('table').getBoundingClientRect().right"), 1032)
 
     def test_few_and_many(self):
-        for tags in ((), TAGS[:1], TAGS[2:3], TAGS * 3):
+        for tags, widths in (((), (390,)), (TAGS[:1], (1400,)), (TAGS[2:3], (390,)), (TAGS * 3, (390, 1400))):
             value = document(tags) if tags else {**document(TAGS[:1]), "devices": [], "rows": [], "answers": []}
             self.make(value)
-            for width in (390, 1400):
+            for width in widths:
                 with self.subTest(devices=len(tags), width=width):
                     self.open(width)
                     self.figures(value)
