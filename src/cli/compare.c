@@ -1,14 +1,17 @@
 /* clade bench compare: the command. */
+#include <errno.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <sys/utsname.h>
 
 #include "cli/compare.h"
+#include "cli/compare_page.h"
 
-enum { QUICK, ANSWER, ONLY };
+enum { QUICK, HTML, ANSWER, ONLY };
 static const cli_option options[] = {
     [QUICK] = {"quick", NULL, "smaller works and fewer calls: a minute or two"},
+    [HTML] = {"html", "FILE", "also write all of it as a page: one file, for any browser"},
     [ANSWER] = {"answer", "QUESTION", "of the answers only \"latency at batch 1\", throughput or \"energy per image\""},
     [ONLY] = {"only", "NAMES",
               "of the works only gemm, conv, infer, train, lenet5 or resnet18; several with commas between"},
@@ -55,6 +58,7 @@ static int parse(compare_job *job, int argc, char **argv) {
   const char *value;
   for (int next; (next = cli_next(&job->args, argc, argv, &value)) != CLI_NEXT_END;) switch (next) {
     case QUICK: job->quick = true; break;
+    case HTML: job->html = value; break;
     case ANSWER: job->answer = value; break;
     case ONLY: job->only = value; break;
     default: return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
@@ -152,10 +156,19 @@ static json_t *document_of(const compare_job *job) {
                    "rows", job->rows, "answers", compare_answers(job->rows));
 }
 
+static int write_page(const compare_job *job, const json_t *document) {
+  FILE *file = fopen(job->html, "w");
+  if (!file) return cli_failed("cannot write %s: %s", job->html, strerror(errno));
+  bool written = compare_html(document, file);
+  if (fclose(file) || !written) return cli_failed("cannot write %s: %s", job->html, strerror(errno));
+  return CLI_DONE;
+}
+
 static int report(const compare_job *job) {
   json_t *document = document_of(job);
   int result = document ? CLI_DONE : cli_failed("no memory for the document");
   if (!result) compare_show_answers(job, json_object_get(document, "answers"));
+  if (!result && job->html) result = write_page(job, document);
   if (!result && job->args.json) return cli_json_end(document);
   json_decref(document);
   return result;

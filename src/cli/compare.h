@@ -79,7 +79,7 @@ typedef struct compare_row {
 typedef struct compare_job {
   cli_args args;
   bool quick;
-  const char *answer, *only;
+  const char *html, *answer, *only;
   FILE *to; /* for people */
   int n;
   compare_side side[CLI_MAX_DEVICES];

@@ -181,6 +181,19 @@ class Page(unittest.TestCase):
         wide = self.browser.run("[...document.querySelectorAll('#latency .panel')].map(e => e.getBoundingClientRect().top)")
         self.assertEqual(len(set(wide)), 1, "the panels of a wide page stand beside each other")
 
+    def test_command(self):
+        """What the command writes: here of devices that are not there, so that it takes no time."""
+        models = [os.path.join(clade.ROOT, "fpga", "model", "devices", name) for name in ("pipecnn-arria10.json", "rtl-ecp5.json")]
+        done = clade.run("bench", "compare", "--json", "--html", self.html, *(word for path in models for word in ("--device", f"model:{path}")))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for width in (390, 1400):
+            self.open(width)
+            self.figures(clade.document(done))
+            self.assertEqual(tuple(self.charts()), CHARTS)
+        done = clade.run("bench", "compare", "--html", "/none/page.html", "--device", f"model:{models[0]}")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot write /none/page.html: No such file", done.stderr)
+
     def test_marks_stand_where_the_figures_are(self):
         value = document(TAGS[:3])
         self.make(value)
