@@ -37,7 +37,7 @@ typedef struct clade_device_info {
   uint64_t budget_bytes;                                                /* what Clade allows itself */
   uint32_t cache_line, compute_units, clock_mhz, vector_f32, alignment; /* alignment of buffers, in bytes */
   uint64_t max_group, max_item[3];
-  bool compiler, fp16, fp64, images, unified_memory, out_of_order, software; /* software: a GPU computed by a CPU */
+  bool compiler, fp16, fp64, images, unified_memory, out_of_order, software; /* software: a CPU computes in its place */
   bool sources, binaries;                                                    /* the programs it takes */
   uint32_t max_passes;         /* through all loops of a work-item together, more are silently not made; 0: no limit */
   uint64_t l1_bytes, l2_bytes; /* data caches of a core, of CPU devices whose host tells; 0: unknown */

@@ -16,7 +16,7 @@
 #define CLADE__QUIRK_MAP(X)                                                                           \
   X(LOCK_COMPILE) /* processes that compile into one cache of the implementation's at once may die */ \
   X(WARM)         /* compiles again at the first launch with a local size and grid class */           \
-  X(SOFTWARE)     /* a GPU that a CPU computes */                                                     \
+  X(SOFTWARE)     /* a GPU or an accelerator that a CPU computes */                                   \
   X(NO_PROFILING) /* event times mean nothing */                                                      \
   X(PASS_LIMIT)   /* loops end after CLADE__PASS_LIMIT passes */                                      \
   X(GROUP_LIMIT)  /* the limit of a kernel's group that it reports is not one */                      \
