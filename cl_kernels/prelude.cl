@@ -173,18 +173,14 @@ typedef struct {
   float16 more, one, other, lack; /* exp(r) - 1, 2^(k / 2), 2^(k - k / 2), 2^-(k - k / 2) */
 } clade_exp_parts;
 static inline float16 clade_power(int16 k) { return as_float16((k + 127) << 23); }
-/* exp(r) - 1, and k in the low bits of a float that was `low` more: 1.5 * 2^23, and what k shall be more. */
+/* 1.5 * 2^23: a float that is this much more than k has k in its low bits. */
 #define CLADE_LOW 12582912.0f
-static inline float16 clade_exp_more(float16 x, float low, float16 *bits) {
-  const float16 t = fma(x, (float16)(1.44269504f), (float16)(low)), k = t - low;
+#define CLADE_LOG2E ((float16)(1.44269504f))
+static inline clade_exp_parts clade_exp_split(float16 x) {
+  const float16 t = fma(x, CLADE_LOG2E, (float16)(CLADE_LOW)), k = t - CLADE_LOW;
   const float16 r = fma(k, (float16)(-1.42860677e-6f), fma(k, (float16)(-0.693145752f), x)), s = r * r;
   const float16 high = fma(s, (float16)(1.38824791e-3f), fma(r, (float16)(8.36673012e-3f), (float16)(4.16672066e-2f)));
-  *bits = t;
-  return fma(fma(high, s, fma(r, (float16)(1.66665421e-1f), (float16)(4.99999981e-1f))), s, r);
-}
-static inline clade_exp_parts clade_exp_split(float16 x) {
-  float16 t;
-  const float16 more = clade_exp_more(x, CLADE_LOW, &t);
+  const float16 more = fma(fma(high, s, fma(r, (float16)(1.66665421e-1f), (float16)(4.99999981e-1f))), s, r);
   const int16 n = as_int16(t) - 0x4b400000, m = n >> 1;
   return (clade_exp_parts){more, clade_power(m), clade_power(n - m), clade_power(m - n)};
 }
@@ -197,15 +193,18 @@ static inline float16 clade_exp(float16 x) {
   const clade_exp_parts e = clade_exp_split(clade_within(x, -104.0f, 89.0f));
   return fma(e.more, e.one, e.one) * e.other;
 }
-/* exp(x) 2^(by - 127) of numbers that are not above 0, and not so small that it is below 2^-126. */
-static inline float16 clade_exp_scaled(float16 x, float by) {
-  float16 t;
-  const float16 more = clade_exp_more(x, CLADE_LOW + by, &t), one = as_float16(as_int16(t) << 23);
-  return fma(more, one, one);
+/* 2^(k + f), |f| <= 1/2, where t holds k + 127 in its low bits; 0 where that is 0. */
+static inline float16 clade_exp2(float16 t, float16 f) {
+  const float16 s = f * f, high = fma(f, (float16)(1.32647199e-3f), (float16)(9.67151317e-3f));
+  const float16 low = fma(high, s, fma(f, (float16)(5.55073377e-2f), (float16)(2.40222421e-1f)));
+  return fma(low, s, fma(f, (float16)(6.93146978e-1f), (float16)(1.0f))) * as_float16(as_int16(t) << 23);
 }
-/* Of numbers that are not above 0; what would be below 2^-126.5 is 0. */
+/* Of numbers that are not above 0, within 2 + |x| / 8 units; what would be below 2^-126.5 is 0. */
 static inline float16 clade_exp_below(float16 x) {
-  return clade_exp_scaled(x < -88.0f ? (float16)(-88.0f) : x, 127.0f);
+  const float low = CLADE_LOW + 127.0f;
+  x = x < -88.0f ? (float16)(-88.0f) : x;
+  const float16 t = fma(x, CLADE_LOG2E, (float16)(low));
+  return clade_exp2(t, fma(x, CLADE_LOG2E, low - t));
 }
 static inline float16 clade_expm1(float16 x) {
   const clade_exp_parts e = clade_exp_split(clade_within(x, -40.0f, 89.0f));
@@ -250,24 +249,25 @@ static inline float16 clade_erf(float16 x) {
   p = fma(p, s, (float16)(1.28379166e-1f));
   return size > 0.927734375f ? r : fma(p, x, x);
 }
-/* A polynomial in t, whose exponential erfc(t / scale) is. */
-static inline float16 clade_log_erfc(float16 t, float scale) {
-  const float a1 = scale, a2 = a1 * scale, a3 = a2 * scale, a4 = a3 * scale; /* in pairs: a short chain */
-  const float16 s = t * t;
-  const float16 a = fma(t, (float16)(-6.3632572602e-1f * a2), (float16)(-1.12840479668f * a1));
-  const float16 b = fma(t, (float16)(2.13674150186e-2f * a4), (float16)(-1.03933234653e-1f * a3));
-  const float16 c = fma(t, (float16)(-1.74609334439e-4f * a3 * a3), (float16)(-2.2089466988e-3f * a3 * a2));
-  const float16 d = fma(t, (float16)(-7.31084499299e-6f * a4 * a4), (float16)(8.19636677861e-5f * a4 * a3));
-  return fma(fma(d, s, c), s * s, fma(b, s, a)) * t;
-}
 static inline float16 clade_erfc(float16 x) {
-  const float16 size = fabs(x), e = clade_exp_below(clade_log_erfc(size > 10.06f ? (float16)(10.06f) : size, 1.0f));
+  const float16 size = fabs(x), t = size > 10.06f ? (float16)(10.06f) : size, s = t * t; /* in pairs: a short chain */
+  const float16 a = fma(t, (float16)(-6.3632572602e-1f), (float16)(-1.12840479668f));
+  const float16 b = fma(t, (float16)(2.13674150186e-2f), (float16)(-1.03933234653e-1f));
+  const float16 c = fma(t, (float16)(-1.74609334439e-4f), (float16)(-2.2089466988e-3f));
+  const float16 d = fma(t, (float16)(-7.31084499299e-6f), (float16)(8.19636677861e-5f));
+  const float16 e = clade_exp_below(fma(fma(d, s, c), s * s, fma(b, s, a)) * t);
   return x < 0.0f ? 2.0f - e : e;
 }
-/* x where it is above 0, less |x| erfc(|x| / sqrt(2)) / 2. */
+/* x where it is above 0, less |x| erfc(|x| / sqrt(2)) / 2, whose logarithm by 2 is a polynomial: off by 2^-18 of itself or
+ * by 5e-10. */
 static inline float16 clade_gelu(float16 x) {
-  const float16 size = fabs(x), t = size > 10.0f ? (float16)(10.0f) : size;
-  return fma(-t, clade_exp_scaled(clade_log_erfc(t, 0.70710678f), 126.0f), x > 0.0f ? x : (float16)(0.0f));
+  const float low = CLADE_LOW + 126.0f; /* half of the power */
+  const float16 size = fabs(x), t = size > 6.5f ? (float16)(6.5f) : size, s = t * t;
+  const float16 d = fma(t, (float16)(4.41326541e-5f), (float16)(-8.28456473e-4f));
+  const float16 c = fma(t, (float16)(8.21421960e-3f), (float16)(-5.35289572e-2f));
+  const float16 b = fma(t, (float16)(-4.58765912e-1f), (float16)(-1.15116944f));
+  const float16 u = fma(fma(fma(s, (float16)(-6.68575627e-7f), d), s, c), s, b) * t, k = u + low;
+  return fma(-t, clade_exp2(k, u - (k - low)), x > 0.0f ? x : (float16)(0.0f));
 }
 #else
 #define clade_exp   exp

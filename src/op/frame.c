@@ -136,7 +136,7 @@ static part part_of(const clade_node *n, int operand, int64_t side) {
 
 /* The frame around the part of a single operand: axes from slow to fast, neighbours joined where the part goes through
  * all of the faster one. */
-enum { LINE = 1024 };
+enum { LINE = 512 };
 typedef struct whole {
   int rank;
   int64_t dim[CLADE_MAX_RANK], low[CLADE_MAX_RANK], high[CLADE_MAX_RANK], stride[CLADE_MAX_RANK], first;
