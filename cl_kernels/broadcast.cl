@@ -59,7 +59,8 @@ KERNEL(broadcast_forward_ref)(ARGS) {
 
 #ifdef WANT_broadcast_forward_tiles
 /* The operand's last axis, of `wide` elements, becomes one of `to` places apart, and the result's last axis, of `high`, was
- * one of `from` places apart: a work-item turns over BLOCK elements of each, tile by tile. Up to six more axes. */
+ * one of `from` places apart: a work-item turns over BLOCK elements of each. A block is put together in the first cache
+ * and written a run at a time, while the next one along `wide` is asked for. Up to six more axes. */
 #define STEP(k)                                          \
   {                                                      \
     const index_t next = rest / max(dims.k, (index_t)1); \
@@ -80,17 +81,33 @@ BODY(block)(const long item, ARGS) {
   const index_t block = (index_t)item - rest * down * across;
   const index_t h0 = block / across * BLOCK, w0 = block % across * BLOCK;
   STEP(s5) STEP(s4) STEP(s3) STEP(s2) STEP(s1) STEP(s0)
-  for (index_t h = h0; h < min(h0 + BLOCK, high); h += 16)
-    for (index_t w = w0; w < min(w0 + BLOCK, wide); w += 16) {
-      const index_t a = i + h * from + w, b = j + w * to + h;
-      if (h + 16 <= high && w + 16 <= wide) {
-        clade_tile(x + a, from, y + b, to, stream);
+  const index_t rows = min(high - h0, (index_t)BLOCK), columns = min(wide - w0, (index_t)BLOCK);
+  const index_t next = w0 + BLOCK < wide ? BLOCK : 0;
+  int turned[BLOCK * BLOCK] __attribute__((aligned(64)));
+  x += i + h0 * from + w0;
+  y += j + w0 * to + h0;
+  for (index_t h = 0; h < rows; h += 8)
+    for (index_t w = 0; w < columns; w += 8) {
+      if (h + 8 <= rows && w + 8 <= columns) {
+        float8 v[8];
+#pragma unroll
+        for (int l = 0; l < 8; l++) v[l] = as_float8(vload8(0, x + (h + l) * from + w));
+        clade_turn(v);
+#pragma unroll
+        for (int l = 0; l < 8; l++) vstore8(as_int8(v[l]), 0, turned + (w + l) * BLOCK + h);
       } else {
-        const index_t rows = min(high - h, (index_t)16), columns = min(wide - w, (index_t)16);
-        for (index_t c = 0; c < columns; c++)
-          for (index_t r = 0; r < rows; r++) y[b + c * to + r] = x[a + r * from + c];
+        for (index_t r = h; r < min(h + 8, rows); r++)
+          for (index_t c = w; c < min(w + 8, columns); c++) turned[c * BLOCK + r] = x[r * from + c];
       }
     }
+  for (index_t w = 0; w < columns; w++) {
+    index_t h = 0;
+    for (; h + 16 <= rows; h += 16) {
+      LATER(x + w * from + next + h);
+      clade_past_f32((__global float *)(y + w * to + h), as_float16(vload16(0, turned + w * BLOCK + h)), stream);
+    }
+    for (; h < rows; h++) y[w * to + h] = turned[w * BLOCK + h];
+  }
 }
 
 KERNEL(broadcast_forward_tiles)(ARGS) {

@@ -57,7 +57,7 @@ static walk walk_of(const clade_query *q) {
 }
 
 /* ---- tiles: where the operand's last axis is another one's place, both are walked through in tiles ---- */
-enum { BLOCK = 128 };
+enum { BLOCK = 64 };
 
 /* The result's axis that is the operand's last one. */
 static int last_of(const walk *w) {
