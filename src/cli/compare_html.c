@@ -61,7 +61,7 @@ static void put_ratio(const page *p, const json_t *answer) {
   plot_take(&x, most);
   plot_round(&x);
   page_put(p->out,
-           "<svg class=\"ratio\" viewBox=\"0 0 360 38\" aria-hidden=\"true\"><path class=\"grid\" d=\"M%d %dH%d\"/>",
+           "<svg class=\"ratio\" viewBox=\"0 0 360 42\" aria-hidden=\"true\"><path class=\"grid\" d=\"M%d %dH%d\"/>",
            LEFT, Y, RIGHT);
   page_put(p->out, "<path class=\"one\" d=\"M%f 4V26\"/><text class=\"tick\" x=\"%f\" y=\"37\">equal</text>",
            plot_at(&x, 1, LEFT, RIGHT), plot_at(&x, 1, LEFT, RIGHT));

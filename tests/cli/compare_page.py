@@ -184,7 +184,8 @@ class Page(unittest.TestCase):
     def test_command(self):
         """What the command writes: here of devices that are not there, so that it takes no time."""
         models = [os.path.join(clade.ROOT, "fpga", "model", "devices", name) for name in ("pipecnn-arria10.json", "rtl-ecp5.json")]
-        done = clade.run("bench", "compare", "--json", "--html", self.html, *(word for path in models for word in ("--device", f"model:{path}")))
+        devices = [word for path in models for word in ("--device", f"model:{path}")]
+        done = clade.run("bench", "compare", "--json", "--html", self.html, *devices)
         self.assertEqual(done.returncode, 0, done.stderr)
         for width in (390, 1400):
             self.open(width)
