@@ -86,6 +86,9 @@ static json_t *nobody(const char *question, const char *work, const field *f) {
                    "second", "ratio", "least", "most", "sure", "open", "evidence", "text", sentence);
 }
 
+/* Three digits of a number, all of one that has more before the point. */
+static int digits(double x) { return x >= 100 ? 0 : x >= 10 ? 1 : 2; }
+
 static const char *certainty(double least) { return least > 1.1 ? "sure" : least > 1 ? "likely" : "open"; }
 
 static json_t *decide(int question, const char *work, field *f) {
@@ -98,10 +101,10 @@ static json_t *decide(int question, const char *work, field *f) {
   bool plain = same(a->evidence, measured) && same(b->evidence, measured);
   const char *tags[] = {plain ? "" : a->evidence, plain ? "" : b->evidence}, *open = plain ? "" : " [",
              *close = plain ? "" : "]";
-  snprintf(sentence, sizeof sentence, "%s, %s: %s%s%s%s is %.2f times as %s as %s%s%s%s (between %.2f and %.2f): %s%s",
-           compare_questions[question], work, a->device, open, tags[0], close, ratio,
-           question == ENERGY ? "economical" : "fast", b->device, open, tags[1], close, least, most, sure,
-           f->functional ? "; functional-only devices take no part" : "");
+  snprintf(sentence, sizeof sentence, "%s, %s: %s%s%s%s is %.*f times as %s as %s%s%s%s (between %.*f and %.*f): %s%s",
+           compare_questions[question], work, a->device, open, tags[0], close, digits(ratio), ratio,
+           question == ENERGY ? "economical" : "fast", b->device, open, tags[1], close, digits(least), least,
+           digits(most), most, sure, f->functional ? "; functional-only devices take no part" : "");
   return json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:s, s:[s, s], s:s}", "question", compare_questions[question],
                    "work", work, "winner", a->device, "second", b->device, "ratio", ratio, "least", least, "most", most,
                    "sure", sure, "evidence", a->evidence, b->evidence, "text", sentence);
