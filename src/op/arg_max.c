@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "op/dims.h"
+#include "op/systolic.h"
 
 static clade_status infer(clade_node *n) {
   const clade__axis_attrs *a = n->attrs;
@@ -48,7 +48,33 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {{.name = "ref", .accept = accept, .cost = cost, .emit = emit}, {0}};
+/* ---- systolic, of a bundle ---- */
+static const char *systolic_accept(const clade_query *q) {
+  return q->node->in[0].dtype == CLADE_F32 ? NULL : "its kernel takes elements of f32";
+}
+
+static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
+  const clade__axis_attrs *a = q->node->attrs;
+  const clade_shape *x = &q->node->in[0].shape;
+  clade_kernel_step *s = clade_emit_kernel(e, "arg_max");
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, clade__product(x, 0, a->axis));
+  clade_emit_index(s, x->dim[a->axis]);
+  clade_emit_index(s, clade__product(x, a->axis + 1, x->rank));
+  clade__systolic_launch(s);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {
+    {.name = "systolic",
+     .accept = systolic_accept,
+     .cost = clade__systolic_elements,
+     .emit = systolic_emit,
+     .bundled = "arg_max"},
+    {.name = "ref", .accept = accept, .cost = cost, .emit = emit},
+    {0},
+};
 
 const clade_op clade__op_arg_max = {
     .size = sizeof(clade_op),

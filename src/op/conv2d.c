@@ -4,6 +4,7 @@
  * its own (docs/layouts.md). */
 #include "op/conv.h"
 #include "op/epilogue.h"
+#include "op/systolic.h"
 
 #include <inttypes.h>
 
@@ -96,6 +97,7 @@ static const clade_impl impls[] = {
      .file = "conv2d_lines"},
     CLADE__GATHER_WINOGRAD,
     {.name = "clblast", .accept = clade__conv_clblast_accept, .emit = clade__conv_clblast_emit},
+    CLADE__SYSTOLIC_GATHER,
     {.name = "ref", .accept = clade__gather_ref_accept, .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit},
     {0},
 };

@@ -2,6 +2,7 @@
  * so that sums have a fixed order; the bound is that of conv2d. */
 #include "op/conv.h"
 #include "op/epilogue.h"
+#include "op/systolic.h"
 
 static clade_status infer(clade_node *n) {
   const clade__conv_attrs *a = n->attrs;
@@ -33,6 +34,7 @@ static const clade_impl impls[] = {
      .emit = clade__gather_lines_emit,
      .file = "conv2d_lines"},
     CLADE__GATHER_WINOGRAD,
+    CLADE__SYSTOLIC_GATHER,
     {.name = "ref", .accept = clade__gather_ref_accept, .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit},
     {0},
 };

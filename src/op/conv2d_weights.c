@@ -2,6 +2,7 @@
  * sum is cut into parts that are added in a fixed order; each result is within (P + 4) 2^-24 of sum |x y| over its P
  * products, besides the rounding to the stored type. */
 #include "op/conv_weights.h"
+#include "op/systolic.h"
 
 static clade_status infer(clade_node *n) {
   const clade__conv_attrs *a = n->attrs;
@@ -182,6 +183,11 @@ static const clade_impl impls[] = {
      .cost = clade__weights_channels_cost,
      .workspace = clade__weights_channels_workspace,
      .emit = clade__weights_channels_emit},
+    {.name = "systolic",
+     .accept = clade__systolic_weights_accept,
+     .cost = clade__systolic_weights_cost,
+     .emit = clade__systolic_weights_emit,
+     .bundled = "array_f32"},
     {.name = "ref", .accept = ref_accept, .cost = ref_cost, .workspace = ref_workspace, .emit = ref_emit},
     {0},
 };

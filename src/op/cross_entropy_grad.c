@@ -2,6 +2,7 @@
  * divided by the number of labels that are not ignored. Each element is off by (20 + range of the row's logits) 2^-23
  * of its softmax and 2^-22 of its target, times that gradient. A row whose label names no class becomes NaN. */
 #include "op/cross_entropy.h"
+#include "op/systolic.h"
 
 static clade_status infer(clade_node *n) {
   const clade__cross_entropy_attrs *a = n->attrs;
@@ -56,7 +57,35 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {{.name = "ref", .accept = accept, .cost = cost, .emit = emit}, {0}};
+/* ---- systolic, of a bundle ---- */
+static const char *systolic_accept(const clade_query *q) {
+  return q->node->in[0].dtype == CLADE_F32 ? NULL : "its kernel takes logits of f32";
+}
+
+static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
+  const clade__cross_entropy_attrs *a = q->node->attrs;
+  clade_kernel_step *s = clade_emit_kernel(e, "cross_entropy_grad");
+  for (int i = 0; i < 5; i++) clade_emit_in(s, i);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, rows_of(q));
+  clade_emit_index(s, classes(q));
+  clade_emit_i32(s, a->per_sample);
+  clade_emit_f32(s, a->smoothing);
+  clade_emit_i32(s, a->ignore);
+  clade_emit_i32(s, a->ignore_index);
+  clade__systolic_launch(s);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {
+    {.name = "systolic",
+     .accept = systolic_accept,
+     .cost = clade__systolic_elements,
+     .emit = systolic_emit,
+     .bundled = "cross_entropy_grad"},
+    {.name = "ref", .accept = accept, .cost = cost, .emit = emit},
+    {0},
+};
 
 /* Each element is read before it is written. */
 static uint64_t in_place(const clade_node *n, int out) {

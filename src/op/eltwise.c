@@ -1,7 +1,7 @@
 /* The op eltwise: one elementwise program over operands that broadcast. */
 #include <clade/ops.h>
 
-#include "op/dims.h"
+#include "op/systolic.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -291,6 +291,16 @@ static const clade_attr attrs[] = {
     {"program", CLADE_ATTR_BYTES, offsetof(clade__eltwise_attrs, program), sizeof(clade__elt)}, {.name = NULL}};
 static const clade_impl impls[] = {
     {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit, .any_layout = true},
+    {.name = "systolic",
+     .accept = clade__systolic_eltwise_accept,
+     .cost = clade__systolic_elements,
+     .emit = clade__systolic_eltwise_emit,
+     .bundled = "eltwise"},
+    {.name = "systolic_i64",
+     .accept = clade__systolic_eltwise_i64_accept,
+     .cost = clade__systolic_elements,
+     .emit = clade__systolic_eltwise_i64_emit,
+     .bundled = "eltwise_i64"},
     {.name = "ref", .cost = ref_cost, .emit = ref_emit, .any_layout = true},
     {.name = NULL},
 };

@@ -177,16 +177,16 @@ void clade_emit_workspace(clade_kernel_step *s, size_t byte_offset, size_t eleme
     add_arg(s, &(clade__arg){.kind = CLADE__ARG_WORKSPACE, .at = byte_offset, .element = (uint32_t)element_bytes});
 }
 
-static void add_bytes(clade_kernel_step *s, const void *value, size_t bytes) {
+void clade__emit_bytes(clade_kernel_step *s, const void *value, size_t bytes) {
   if (!is_launch(s, "values")) return;
   clade__arg arg = {.kind = CLADE__ARG_BYTES, .bytes = (uint32_t)bytes};
   memcpy(arg.value, value, bytes);
   add_arg(s, &arg);
 }
 
-void clade_emit_i32(clade_kernel_step *s, int32_t value) { add_bytes(s, &value, sizeof value); }
-void clade_emit_u32(clade_kernel_step *s, uint32_t value) { add_bytes(s, &value, sizeof value); }
-void clade_emit_f32(clade_kernel_step *s, float value) { add_bytes(s, &value, sizeof value); }
+void clade_emit_i32(clade_kernel_step *s, int32_t value) { clade__emit_bytes(s, &value, sizeof value); }
+void clade_emit_u32(clade_kernel_step *s, uint32_t value) { clade__emit_bytes(s, &value, sizeof value); }
+void clade_emit_f32(clade_kernel_step *s, float value) { clade__emit_bytes(s, &value, sizeof value); }
 
 /* An index_t of 32 bits holds it, or there is a failure. */
 static bool fits(clade_kernel_step *s, int64_t value) {
@@ -200,9 +200,9 @@ void clade_emit_index(clade_kernel_step *s, int64_t value) {
   if (!s || s->emit->status != CLADE_OK || !fits(s, value)) return;
   int32_t narrow = (int32_t)value;
   if (s->emit->wide)
-    add_bytes(s, &value, sizeof value);
+    clade__emit_bytes(s, &value, sizeof value);
   else
-    add_bytes(s, &narrow, sizeof narrow);
+    clade__emit_bytes(s, &narrow, sizeof narrow);
 }
 
 void clade_emit_index8(clade_kernel_step *s, int n, const int64_t *value) {
@@ -219,9 +219,9 @@ void clade_emit_index8(clade_kernel_step *s, int n, const int64_t *value) {
     narrow[i] = (int32_t)value[i];
   }
   if (s->emit->wide)
-    add_bytes(s, wide, sizeof wide);
+    clade__emit_bytes(s, wide, sizeof wide);
   else
-    add_bytes(s, narrow, sizeof narrow);
+    clade__emit_bytes(s, narrow, sizeof narrow);
 }
 
 void clade_emit_local(clade_kernel_step *s, size_t bytes) {

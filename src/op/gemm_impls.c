@@ -2,6 +2,7 @@
  * are told is the same: extents, strides of both operands, and the epilogue. */
 #include "op/epilogue.h"
 #include "op/gemm.h"
+#include "op/systolic.h"
 
 enum { BATCH_AXES = 6, ROW = 6, COLUMN = 7, OPERANDS = CLADE__GEMM_OPERANDS };
 typedef clade__gemm_problem problem;
@@ -145,6 +146,16 @@ const clade_impl clade__gemm_impls[] = {
      .emit = clade__gemm_dot_emit},
     {.name = "simt", .accept = simt_accept, .cost = simt_cost, .emit = simt_emit},
     {.name = "clblast", .accept = clade__gemm_clblast_accept, .emit = clade__gemm_clblast_emit},
+    {.name = "systolic",
+     .accept = clade__systolic_gemm_accept,
+     .cost = clade__systolic_gemm_cost,
+     .emit = clade__systolic_gemm_emit,
+     .bundled = "array_f32"},
+    {.name = "systolic_i8",
+     .accept = clade__systolic_gemm_i8_accept,
+     .cost = clade__systolic_gemm_cost,
+     .emit = clade__systolic_gemm_i8_emit,
+     .bundled = "array_i8"},
     {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
     {0},
 };

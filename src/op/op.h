@@ -136,6 +136,8 @@ struct clade_emit {
 
 /* Begins an emit for a query; INDEX64 is defined for each kernel step where it must be. */
 void clade__emit_begin(clade_emit *emit, clade__arena *arena, const clade_query *query);
+/* An argument of any bytes, at most 64. */
+void clade__emit_bytes(clade_kernel_step *s, const void *value, size_t bytes);
 /* After the implementation's emit: its first failure, or that a step was left incomplete. */
 clade_status clade__emit_end(clade_emit *emit);
 

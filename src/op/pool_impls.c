@@ -1,6 +1,7 @@
 /* The implementations of pooling: ref, a work-item for each result; vec, which goes along rows; blocked, which has a
  * channel in each lane. */
 #include "op/pool.h"
+#include "op/systolic.h"
 
 /* Of the kernels: floats of a row of pixels, or of the rows of a window, and of the windows that reach a pixel. */
 enum { LINE = 4096, RING = 2048 };
@@ -168,6 +169,40 @@ static clade_status blocked_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- systolic, of a bundle ---- */
+static const char *systolic_accept(const clade_query *q) {
+  return task_of(q).back ? "made for pooling itself" : clade__systolic_floats(q);
+}
+
+static const char *systolic_grad_accept(const clade_query *q) {
+  task t = task_of(q);
+  if (!t.back) return "made for gradients";
+  bool fits = t.x.dim[2] * t.x.dim[3] <= CLADE__SYSTOLIC_PLANE;
+  return fits ? clade__systolic_floats(q) : "its kernel has no room for an image";
+}
+
+static double systolic_cost(const clade_query *q) {
+  task t = task_of(q);
+  double windows = (double)(t.planes * t.y.dim[2] * t.y.dim[3]), pixels = (double)(t.planes * t.x.dim[2] * t.x.dim[3]);
+  return clade__systolic_cost(q, windows * t.w->kernel[0] * t.w->kernel[1] * (t.back ? 4 : 1) + pixels);
+}
+
+static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
+  task t = task_of(q);
+  clade__map_1d y = clade__window_covers(t.w, 0), x = clade__window_covers(t.w, 1);
+  clade_kernel_step *s = clade_emit_kernel(e, t.back ? "pool2d_grad" : "pool2d");
+  if (t.back) clade_emit_in(s, 0); /* of means dy, which is not read there */
+  clade_emit_in(s, q->node->n_in - 1);
+  clade_emit_out(s, 0);
+  clade_emit_index8(
+      s, 8,
+      (int64_t[]){t.planes, t.x.dim[2], t.x.dim[3], t.y.dim[2], t.y.dim[3], t.w->kernel[0], t.w->kernel[1], t.divisor});
+  clade_emit_index8(s, 8, (int64_t[]){y.mul, y.delta, y.add, y.div, x.mul, x.delta, x.add, x.div});
+  clade_emit_i32(s, t.max);
+  clade__systolic_launch(s);
+  return CLADE_OK;
+}
+
 const clade_impl clade__pool_impls[] = {
     {.name = "blocked",
      .accept = blocked_accept,
@@ -176,6 +211,12 @@ const clade_impl clade__pool_impls[] = {
      .emit = blocked_emit,
      .file = "pool2d_blocked"},
     {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit},
+    {.name = "systolic", .accept = systolic_accept, .cost = systolic_cost, .emit = systolic_emit, .bundled = "pool2d"},
+    {.name = "systolic_grad",
+     .accept = systolic_grad_accept,
+     .cost = systolic_cost,
+     .emit = systolic_emit,
+     .bundled = "pool2d_grad"},
     {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
     {0},
 };

@@ -107,6 +107,11 @@ clade_status clade__impl_hash(const clade_op *op, const clade_impl *impl, clade_
 }
 
 bool clade__tunable(const clade_op *op) {
-  const clade_impl *impls = op->impls;
-  return impls && impls[0].name && (impls[1].name || impls[0].space);
+  int compiled = 0;
+  bool varies = false;
+  for (const clade_impl *impl = op->impls; impl && impl->name; impl++) {
+    compiled += !impl->bundled;
+    varies = varies || impl->space;
+  }
+  return compiled > 1 || varies;
 }

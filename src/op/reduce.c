@@ -3,7 +3,7 @@
  * of the type, minimum the highest. The gradient of a maximum goes in equal parts to all elements that equal it. */
 #include <clade/ops.h>
 
-#include "op/dims.h"
+#include "op/systolic.h"
 
 enum { SUM, MEAN, MAX, MIN };
 static const char *const names[] = {"sum", "mean", "reduce_max", "reduce_min"};
@@ -313,6 +313,22 @@ static void blocked_layouts(const clade_query *q, clade_layout *in, clade_layout
   in[0] = clade__channel_blocks();
 }
 
+/* ---- systolic, of a bundle ---- */
+static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
+  nest n = nest_of(q);
+  int kind = ((const attrs *)q->node->attrs)->kind;
+  clade_kernel_step *s = clade_emit_kernel(e, "reduce");
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, n.outputs);
+  clade_emit_index8(s, 8, n.dim);
+  clade_emit_index8(s, 8, n.stride);
+  clade_emit_i32(s, kind == MEAN ? SUM : kind);
+  clade_emit_f32(s, divisor(q, n.count));
+  clade__systolic_launch(s);
+  return CLADE_OK;
+}
+
 static const clade_impl impls[] = {
     {.name = "blocked",
      .accept = blocked_accept,
@@ -321,6 +337,11 @@ static const clade_impl impls[] = {
      .workspace = split_workspace,
      .emit = split_emit},
     {.name = "split", .accept = split_accept, .cost = split_cost, .workspace = split_workspace, .emit = split_emit},
+    {.name = "systolic",
+     .accept = clade__systolic_floats,
+     .cost = clade__systolic_elements,
+     .emit = systolic_emit,
+     .bundled = "reduce"},
     {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
     {0},
 };

@@ -3,7 +3,7 @@
  * finite element becomes NaN. */
 #include <clade/ops.h>
 
-#include "op/dims.h"
+#include "op/systolic.h"
 
 typedef struct attrs {
   int32_t axis; /* from 0 on */
@@ -89,8 +89,32 @@ static double ref_cost(const clade_query *q) {
 }
 static clade_status ref_emit(clade_emit *e, const clade_query *q) { return emit(e, q, false); }
 
+/* ---- systolic, of a bundle ---- */
+static double systolic_cost(const clade_query *q) {
+  extent x = extent_of(q);
+  return clade__systolic_cost(q, 3.0 * (double)x.outer * (double)x.n * (double)x.inner);
+}
+
+static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
+  extent x = extent_of(q);
+  clade_kernel_step *s = clade_emit_kernel(e, "softmax");
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, x.outer);
+  clade_emit_index(s, x.n);
+  clade_emit_index(s, x.inner);
+  clade_emit_i32(s, ((const attrs *)q->node->attrs)->log);
+  clade__systolic_launch(s);
+  return CLADE_OK;
+}
+
 static const clade_impl impls[] = {
     {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit},
+    {.name = "systolic",
+     .accept = clade__systolic_floats,
+     .cost = systolic_cost,
+     .emit = systolic_emit,
+     .bundled = "softmax"},
     {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
     {0},
 };

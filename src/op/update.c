@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "op/dims.h"
+#include "op/systolic.h"
 
 enum { SCALARS = CLADE__UPDATE_SCALARS, TENSORS = CLADE__UPDATE_TENSORS };
 
@@ -139,7 +139,46 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {{.name = "ref", .cost = cost, .emit = emit}, {0}};
+/* ---- systolic, of a bundle: a launch for each tensor ---- */
+static const char *systolic_accept(const clade_query *q) {
+  const clade_node *n = q->node;
+  return n->in[SCALARS].dtype == CLADE_F32 && n->in[SCALARS + 1].dtype == CLADE_F32 ? NULL
+                                                                                    : "its kernel takes tensors of f32";
+}
+
+static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  const attrs *a = n->attrs;
+  int states = states_of(n);
+  for (int k = 0; k < tensors_of(n); k++) {
+    const clade_shape *shape = &n->in[gradient_at(n, k)].shape;
+    bool decays = a->decays >> k & 1;
+    const float numbers[] = {a->clip, decays ? a->l2 : 0, decays ? a->decay : 0, a->p, a->q, a->r, a->log1, a->log2};
+    clade_kernel_step *s = clade_emit_kernel(e, "update");
+    for (int i = 0; i < SCALARS; i++) clade_emit_in(s, i);
+    clade_emit_in(s, gradient_at(n, k));
+    for (int i = 0; i < 3; i++) { /* what the rule does not have is left alone */
+      int state = i < states ? i : 0;
+      clade_emit_in(s, gradient_at(n, k) + 1 + state);
+      clade_emit_out(s, k * states + state);
+    }
+    clade_emit_index(s, clade__product(shape, 0, shape->rank));
+    clade_emit_i32(s, a->rule);
+    clade__emit_bytes(s, numbers, sizeof numbers);
+    clade__systolic_launch(s);
+  }
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {
+    {.name = "systolic",
+     .accept = systolic_accept,
+     .cost = clade__systolic_elements,
+     .emit = systolic_emit,
+     .bundled = "update"},
+    {.name = "ref", .cost = cost, .emit = emit},
+    {0},
+};
 
 const clade_op clade__op_update = {
     .size = sizeof(clade_op),

@@ -76,7 +76,8 @@ static clade_status list(search *s) {
   for (; p->op->impls[count].name && count < 64; count++) {
     const clade_impl *impl = &p->op->impls[count];
     clade__query_start(&q, impl, row);
-    tried[count] = (!impl->accept || !impl->accept(&q)) && (count == p->impl || (!now->layouts && !impl->layouts));
+    tried[count] = !impl->bundled && (!impl->accept || !impl->accept(&q)) &&
+                   (count == p->impl || (!now->layouts && !impl->layouts));
     cost[count] = clade__impl_cost(impl, &q);
     if (tried[count] && cost[count] < cheapest) cheapest = cost[count];
   }

@@ -81,8 +81,11 @@ static int count_impls(const clade_op *op) {
   return n;
 }
 
-/* Who says no cost, as other libraries do, is asked for by name alone; the last one is taken without. */
-static bool takes_turns(const clade_op *op, int impl) { return op->impls[impl].cost || !op->impls[impl + 1].name; }
+/* Who says no cost, as other libraries do, is asked for by name alone, and so is a kernel of a bundle; the last one is
+ * taken without. */
+static bool takes_turns(const clade_op *op, int impl) {
+  return !op->impls[impl].bundled && (op->impls[impl].cost || !op->impls[impl + 1].name);
+}
 
 static int nth_in_turn(const clade_op *op, int number) {
   int turns = 0, all = count_impls(op);

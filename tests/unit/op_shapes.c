@@ -209,7 +209,7 @@ static const char *taker(clade_graph *g, clade_val y, uint32_t max_passes) {
   for (const clade_impl *impl = op->impls; impl->name; impl++) {
     int32_t params[CLADE_MAX_PARAMS];
     clade__query_start(&q, impl, params);
-    if (!impl->accept || !impl->accept(&q)) return impl->name;
+    if (!impl->bundled && (!impl->accept || !impl->accept(&q))) return impl->name;
   }
   return NULL;
 }

@@ -1,0 +1,219 @@
+/* Matrix products and convolutions by the array of a bundle: fpga/array.cl tells what its arguments mean. */
+#include "op/conv_weights.h"
+#include "op/gemm.h"
+#include "op/systolic.h"
+
+enum { EXTRA = 3, ROW = 6, COLUMN = 7, MULTIPLIERS = 64 };
+enum { TILE_COLS = CLADE__SYSTOLIC_TILE_COLS, DEPTH = CLADE__SYSTOLIC_DEPTH, LINE = CLADE__SYSTOLIC_LINE };
+
+/* What the kernel is told, and the operands that are a, the source and, from `extra` on, the program's. */
+typedef struct sums {
+  int64_t size[8], inner[4], a[8], source[8], map[8], e[EXTRA][4];
+  float alpha;
+  const clade__elt *program; /* NULL: none */
+  int from_a, from_source, extra;
+} sums;
+
+/* ---- what the array bears ---- */
+/* Of a run of numbers with digits (o, y, x), the most that each digit goes through. */
+typedef struct span {
+  int64_t o, y, x;
+} span;
+static span span_of(int64_t run, int64_t o, int64_t y, int64_t x) {
+  int64_t lines = CLADE_MAX(x, 1), area = CLADE_MAX(x * y, 1);
+  span s = {CLADE_MIN(o, (run + area - 2) / area + 1), CLADE_MIN(y, (run + lines - 2) / lines + 1), x};
+  if (o * y <= 1) s.x = CLADE_MIN(x, run);
+  if (s.o > 1) s.y = y;
+  return s;
+}
+
+/* Pixels along an axis that such spans of places and taps reach. */
+static int64_t reach(const int64_t *map, int64_t places, int64_t taps, int64_t pixels) {
+  int64_t delta = map[1] < 0 ? -map[1] : map[1];
+  return CLADE_MIN((CLADE_MAX(places - 1, 0) * map[0] + CLADE_MAX(taps - 1, 0) * delta) / map[3] + 1, pixels);
+}
+
+static const char *too_large(const sums *p) {
+  span j = span_of(TILE_COLS, p->size[3], p->size[4], p->size[5]), k = span_of(DEPTH, 1, p->inner[1], p->inner[2]);
+  int64_t high = reach(p->map, j.y, k.y, p->size[6]), wide = reach(p->map + 4, j.x, k.x, p->size[7]);
+  return j.o * high * wide > LINE ? "the line buffer of its kernel is too small" : NULL;
+}
+
+/* Tiles of the result, a cycle for each of the inner axis and MULTIPLIERS results; panels are filled meanwhile. */
+static double cycles(const sums *p) {
+  double tile = TILE_COLS, rows = (double)CLADE_MIN(p->size[2], TILE_COLS);
+  double columns = (double)(p->size[3] * p->size[4] * p->size[5]),
+         k = (double)(p->inner[0] * p->inner[1] * p->inner[2]);
+  double tiles = (double)(p->size[0] * p->size[1] * ((p->size[2] + TILE_COLS - 1) / TILE_COLS)) *
+                 (double)(((int64_t)columns + TILE_COLS - 1) / TILE_COLS);
+  return tiles * (k * CLADE_MAX(tile, rows * tile / MULTIPLIERS) + rows * tile);
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q, const char *kernel, const sums *p) {
+  static const clade__elt none = {0};
+  int n = q->node->n_in - p->extra;
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
+  clade_emit_in(s, p->from_a);
+  clade_emit_in(s, p->from_source);
+  clade_emit_out(s, 0);
+  clade_emit_index8(s, 8, p->size);
+  clade__systolic_int4(s, (int64_t[]){p->inner[0], p->inner[1], p->inner[2], n});
+  clade_emit_index8(s, 8, p->a);
+  clade_emit_index8(s, 8, p->source);
+  clade_emit_index8(s, 8, p->map);
+  clade_emit_f32(s, p->alpha);
+  clade__systolic_program(s, p->program ? p->program : &none);
+  for (int i = 0; i < EXTRA; i++) { /* what there is not, is not read */
+    clade_emit_in(s, i < n ? p->extra + i : p->from_a);
+    clade__systolic_int4(s, p->e[i]);
+  }
+  clade__systolic_launch(s);
+  return CLADE_OK;
+}
+
+/* ---- products: b is one image, its pixels (inner axis, column) ---- */
+static sums gemm(const clade_node *n) {
+  clade__gemm_problem g = clade__gemm_problem_of(n);
+  const clade__gemm_attrs *at = n->attrs;
+  const int64_t *a = g.stride[0], *b = g.stride[1];
+  sums p = {.size = {g.dim[4], g.dim[5], g.m, 1, 1, g.n, g.k, g.n},
+            .inner = {1, g.k, 1},
+            .a = {a[4], a[5], a[ROW], 0, a[COLUMN]},
+            .source = {b[4], b[5], 0, 0, b[ROW], b[COLUMN]},
+            .map = {0, 1, 0, 1, 1, 0, 0, 1},
+            .alpha = at->alpha,
+            .program = &at->epilogue,
+            .from_source = 1,
+            .extra = 2};
+  for (int i = 0; i < EXTRA && 2 + i < n->n_in; i++)
+    for (int k = 0; k < 4; k++) p.e[i][k] = g.stride[2 + i][4 + k];
+  return p;
+}
+
+static const char *gemm_refuses(const clade_query *q) {
+  const clade_node *n = q->node;
+  clade__gemm_problem g = clade__gemm_problem_of(n);
+  const clade__gemm_attrs *at = n->attrs;
+  for (int i = 0; i < 4; i++)
+    if (g.dim[i] != 1) return "its kernel takes two batch axes";
+  for (int i = 2; i < n->n_in; i++)
+    if (n->in[i].dtype != CLADE_F32 && n->in[i].dtype != CLADE_I32) return "its kernel takes elements of f32 and i32";
+  return clade__systolic_refuses(&at->epilogue, 1 + EXTRA);
+}
+
+const char *clade__systolic_gemm_accept(const clade_query *q) {
+  return q->node->in[0].dtype != CLADE_F32 ? "made for f32" : gemm_refuses(q);
+}
+const char *clade__systolic_gemm_i8_accept(const clade_query *q) {
+  return q->node->in[0].dtype != CLADE_I8 ? "made for i8 by i8" : gemm_refuses(q);
+}
+
+double clade__systolic_gemm_cost(const clade_query *q) {
+  sums p = gemm(q->node);
+  return clade__systolic_cost(q, cycles(&p));
+}
+
+clade_status clade__systolic_gemm_emit(clade_emit *e, const clade_query *q) {
+  sums p = gemm(q->node);
+  return emit(e, q, "array_f32", &p);
+}
+clade_status clade__systolic_gemm_i8_emit(clade_emit *e, const clade_query *q) {
+  sums p = gemm(q->node);
+  return emit(e, q, "array_i8", &p);
+}
+
+/* ---- conv2d and conv2d_data: rows are channels, columns pixels; batches are images and groups ---- */
+static void put_map(int64_t *to, clade__map_1d map) {
+  to[0] = map.mul;
+  to[1] = map.delta;
+  to[2] = map.add;
+  to[3] = map.div;
+}
+
+/* Where each place has one tap, its own, an image is one line. */
+static void join_lines(const clade__window *w, clade__gather *g) {
+  for (int i = 0; i < 2; i++)
+    if (g->kernel[i] != 1 || w->stride[i] != 1 || w->pad[i] || g->source[i] != g->result[i]) return;
+  g->source[1] = g->result[1] = g->source[0] * g->source[1];
+  g->source[0] = g->result[0] = 1;
+}
+
+static sums gather(const clade_node *n) {
+  const clade__conv_attrs *at = n->attrs;
+  const clade_shape *y = &n->out[0].shape;
+  clade__gather g = clade__gather_of(n);
+  join_lines(&at->window, &g);
+  int64_t pixels = g.source[0] * g.source[1];
+  sums p = {.size = {g.n, g.groups, g.rows, 1, g.result[0], g.result[1], g.source[0], g.source[1]},
+            .inner = {g.inner, g.kernel[0], g.kernel[1]},
+            .a = {0, g.w_group, g.w_row, g.w_inner, g.kernel[1], 1},
+            .source = {g.groups * g.inner * pixels, g.inner * pixels, 0, pixels, g.source[1], 1},
+            .alpha = 1,
+            .program = &at->epilogue,
+            .from_a = 1,
+            .extra = 2};
+  put_map(p.map, g.map(&at->window, 0));
+  put_map(p.map + 4, g.map(&at->window, 1));
+  for (int i = 0; i < EXTRA && 2 + i < n->n_in; i++) { /* pixels are broadcast all or not at all */
+    int64_t own[CLADE_MAX_RANK] = {0};
+    clade__broadcast_strides(&n->in[2 + i].shape, y, own);
+    const int64_t e[] = {own[0], own[1] * g.rows, own[1], y->dim[3] == 1 ? own[2] : own[3]};
+    memcpy(p.e[i], e, sizeof e);
+  }
+  return p;
+}
+
+const char *clade__systolic_gather_accept(const clade_query *q) {
+  const clade__conv_attrs *at = q->node->attrs;
+  const char *reason = clade__systolic_floats(q);
+  if (reason) return reason;
+  sums p = gather(q->node);
+  reason = clade__systolic_refuses(&at->epilogue, 1 + EXTRA);
+  return reason ? reason : too_large(&p);
+}
+
+double clade__systolic_gather_cost(const clade_query *q) {
+  sums p = gather(q->node);
+  return clade__systolic_cost(q, cycles(&p));
+}
+
+clade_status clade__systolic_gather_emit(clade_emit *e, const clade_query *q) {
+  sums p = gather(q->node);
+  return emit(e, q, "array_f32", &p);
+}
+
+/* ---- conv2d_weights: rows are channels of dy, columns weights; the inner axis goes over images and pixels ---- */
+static sums weights(const clade_node *n) {
+  const clade__conv_attrs *at = n->attrs;
+  clade__weights g = clade__weights_of(n, true);
+  int64_t pixels = g.source[0] * g.source[1], results = g.result[0] * g.result[1];
+  sums p = {.size = {g.groups, 1, g.rows, g.inner, g.kernel[0], g.kernel[1], g.source[0], g.source[1]},
+            .inner = {g.n, g.result[0], g.result[1]},
+            .a = {g.rows * results, 0, results, g.groups * g.rows * results, g.result[1], 1},
+            .source = {g.inner * pixels, 0, pixels, g.groups * g.inner * pixels, g.source[1], 1},
+            .alpha = 1,
+            .from_a = 1,
+            .extra = 2};
+  for (int i = 0; i < 2; i++) {
+    clade__map_1d map = clade__window_covers(&at->window, i);
+    put_map(p.map + 4 * i, (clade__map_1d){map.delta, map.add, map.mul, map.div}); /* taps are columns */
+  }
+  return p;
+}
+
+const char *clade__systolic_weights_accept(const clade_query *q) {
+  const char *reason = clade__systolic_floats(q);
+  if (reason) return reason;
+  sums p = weights(q->node);
+  return too_large(&p);
+}
+
+double clade__systolic_weights_cost(const clade_query *q) {
+  sums p = weights(q->node);
+  return clade__systolic_cost(q, cycles(&p));
+}
+
+clade_status clade__systolic_weights_emit(clade_emit *e, const clade_query *q) {
+  sums p = weights(q->node);
+  return emit(e, q, "array_f32", &p);
+}
