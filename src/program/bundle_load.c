@@ -1,4 +1,4 @@
-/* A bundle's program on its device: created, its kernels compared with what the manifest tells of them, and tested. */
+/* A bundle's program on its device: created, and its kernels compared with what the manifest tells of them. */
 #include "program/bundles.h"
 
 static clade_status check_group(clade_device *device, cl_kernel kernel, const clade__bundle_kernel *k) {

@@ -17,9 +17,11 @@ clade_status clade__bundle_fits(const clade__bundle *bundle, const clade_device_
 /* UNSUPPORTED where the manifest tells other arguments than fpga/interface.def does of a kernel (interface.c). */
 clade_status clade__interface_check(const clade__bundle *bundle);
 
+/* Asks a kernel of the interface what is known (self_test.c): CORRUPT where its answer is wrong. */
+clade_status clade__self_test(clade_device *device, cl_program program, const clade__bundle_kernel *told);
+
 /* ---- loading (bundle_load.c) ---- */
-/* The program, with all of its kernels as the manifest and the interface tell them, and right answers of those that are
- * known. */
+/* The program, with all of its kernels as the manifest and the interface tell them. */
 clade_status clade__bundle_load(clade_device *device, const clade__bundle *bundle, cl_program *out);
 
 /* ---- one program at a time (programmed.c) ---- */
@@ -35,7 +37,8 @@ clade_status clade__offline_open(clade_device *device, clade__offline **out);
 void clade__offline_free(clade_device *device, clade__offline *offline); /* NULL is fine */
 /* The names of its kernels, ending in NULL. */
 const char *const *clade__offline_kernels(const clade__offline *offline);
-/* The kernel that a request means. */
-clade_status clade__offline_find(const clade__offline *offline, const clade__request *request, cl_program *program);
+/* The kernel that a request means. Before it is given for the first time, it is tested. */
+clade_status clade__offline_find(clade_device *device, clade__offline *offline, const clade__request *request,
+                                 cl_program *program);
 
 #endif

@@ -5,12 +5,14 @@ struct clade__offline {
   clade__bundle bundle; /* without its bytes */
   cl_program program;
   const char **kernels;
+  bool *tested; /* by kernel */
 };
 
 static clade_status keep_names(clade__offline *o) {
   const clade__manifest *m = &o->bundle.manifest;
   o->kernels = clade__arena_new(&o->bundle.arena, (m->n_kernels + 1) * sizeof *o->kernels);
-  if (!o->kernels) return CLADE_NO_MEMORY;
+  o->tested = clade__arena_new(&o->bundle.arena, m->n_kernels * sizeof *o->tested);
+  if (!o->kernels || !o->tested) return CLADE_NO_MEMORY;
   for (size_t i = 0; i < m->n_kernels; i++) o->kernels[i] = m->kernels[i].name;
   return CLADE_OK;
 }
@@ -61,7 +63,17 @@ static const clade__bundle_kernel *find(const clade__manifest *m, const char *na
   return NULL;
 }
 
-clade_status clade__offline_find(const clade__offline *offline, const clade__request *request, cl_program *program) {
+static clade_status test_once(clade_device *device, clade__offline *offline, const clade__bundle_kernel *k) {
+  bool *tested = &offline->tested[k - offline->bundle.manifest.kernels];
+  if (*tested) return CLADE_OK;
+  clade_status status = clade__self_test(device, offline->program, k);
+  if (status != CLADE_OK) return clade__fail_in(status, "%s: kernel %s", offline->bundle.path, k->name);
+  *tested = true;
+  return CLADE_OK;
+}
+
+clade_status clade__offline_find(clade_device *device, clade__offline *offline, const clade__request *request,
+                                 cl_program *program) {
   if (strcmp(request->file, CLADE__BUNDLED_FILE) != 0 || request->n_defines)
     return CLADE_FAIL(UNSUPPORTED, "kernel %s of %s.cl would have to be compiled, and the device has no compiler",
                       request->kernel, request->file);
@@ -70,6 +82,7 @@ clade_status clade__offline_find(const clade__offline *offline, const clade__req
   if (request->args && (size_t)request->n_args != k->n_arguments)
     return CLADE_FAIL(INVALID, "kernel %s of %s takes %zu arguments, %d are described", k->name, offline->bundle.path,
                       k->n_arguments, request->n_args);
+  CLADE_TRY(test_once(device, offline, k));
   *program = offline->program;
   return CLADE_OK;
 }

@@ -203,7 +203,7 @@ static clade_status serve_offline(clade__store *store, size_t n, const clade__re
   CLADE_TRY(open_offline(store));
   for (size_t i = 0; i < n; i++) {
     CLADE_TRY(clade__request_check(&requests[i]));
-    CLADE_TRY(clade__offline_find(store->offline, &requests[i], &out[i].program));
+    CLADE_TRY(clade__offline_find(store->device, store->offline, &requests[i], &out[i].program));
     memcpy(out[i].name, requests[i].kernel, strlen(requests[i].kernel) + 1);
     store->stats.loaded++;
   }

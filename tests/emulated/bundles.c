@@ -11,7 +11,7 @@ static kit_binary binary;
 static int set_up(void **state) {
   (void)state;
   kit_folder_new();
-  binary = kit_compile(kit_source_text);
+  binary = kit_compile(kit_source_text, true);
   mkdir(kit_path("bundles"), 0700);
   return 0;
 }
@@ -204,6 +204,43 @@ static void a_binary_of_another_build(void **state) {
   clade__free(other.data);
 }
 
+/* A kernel of the interface is asked what is known before it is given out. */
+static clade_status first_use(const char *source) {
+  static clade__bundle_argument arguments[] = {{"global float *", "x", CLADE__READ}, {"int", "x_at", CLADE__VALUE},
+                                               {"global int *", "y", CLADE__WRITE},  {"int", "y_at", CLADE__VALUE},
+                                               {"int", "outer", CLADE__VALUE},       {"int", "n", CLADE__VALUE},
+                                               {"int", "inner", CLADE__VALUE}};
+  clade__bundle_kernel kernel = kit_scale_kernel;
+  kit_binary other = kit_compile(source, false);
+  clade__bundle_draft draft = kit_draft(other);
+  clade_device *device;
+  clade__program_kernel got;
+  const clade__request request = {.file = CLADE__BUNDLED_FILE, .kernel = "arg_max"};
+  kernel.name = "arg_max";
+  kernel.arguments = arguments;
+  kernel.n_arguments = CLADE_COUNT(arguments);
+  draft.manifest.kernels = &kernel;
+  check_ok(clade__bundle_write(kit_path("one.bundle"), false, &draft));
+  setenv("CLADE_BUNDLE_PATH", kit_path("one.bundle"), 1);
+  check_ok(clade_device_find("emulated", &device));
+  clade_status status = clade__store_prepare(device, 1, &request, &got);
+  clade_device_release(device);
+  clade__free(other.data);
+  return status;
+}
+
+#define ARG_MAX(body)                                                                                              \
+  "__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void arg_max(__global const float *x, const int x_at, " \
+  "__global int *y, const int y_at, const int outer, const int n, const int inner) { " body " }"
+
+static void known_answers(void **state) {
+  (void)state;
+  check_ok(first_use(ARG_MAX("int at = 0; for (int i = 1; i < n; i++) if (x[x_at + i] > x[x_at + at]) at = i; "
+                             "y[y_at] = at;")));
+  check_fails(first_use(ARG_MAX("y[y_at] = n - 1;")), CLADE_CORRUPT,
+              "one.bundle: kernel arg_max: its answer to a known question is wrong: element 0 of y is 2, not 1");
+}
+
 /* The device holds one program at a time, and says how often it changed. */
 static void one_program_at_a_time(void **state) {
   (void)state;
@@ -239,6 +276,7 @@ int main(void) {
       cmocka_unit_test(the_manifest_tells_the_program),
       cmocka_unit_test(the_interface_tells_the_manifest),
       cmocka_unit_test(a_binary_of_another_build),
+      cmocka_unit_test(known_answers),
       cmocka_unit_test(one_program_at_a_time),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -94,13 +94,14 @@ static inline void kit_launch(clade_device *device, cl_program program) {
   clade__buffer_release(memory);
 }
 
-static inline kit_binary kit_compile(const char *source) {
+/* `launched`: it has the kernel kit_scale. */
+static inline kit_binary kit_compile(const char *source, bool launched) {
   clade_device *device;
   cl_program program;
   kit_binary b;
   check_ok(clade_device_find("pocl", &device));
   check_ok(clade__program_build(device, source, strlen(source), "-cl-kernel-arg-info", &program, NULL));
-  kit_launch(device, program);
+  if (launched) kit_launch(device, program);
   check_ok(clade__program_binary(device, program, &b.data, &b.bytes));
   clade__program_release(program);
   clade_device_release(device);
