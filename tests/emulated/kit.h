@@ -139,24 +139,27 @@ static inline void kit_folder_remove(void) { nftw(kit_folder, kit_remove, 8, FTW
 /* ---- computing 3 x on a device ---- */
 static inline clade_status kit_compile_scale(clade_device *device, clade_func **func) {
   clade_graph *g;
-  check_ok(clade_graph_new(&g));
+  clade_status status = clade_graph_new(&g);
+  if (status != CLADE_OK) return status;
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(8));
   clade_output(g, "y", clade_node_add(g, &kit_scale, "n", NULL, 1, &x, NULL));
-  clade_status status = clade_compile(g, device, func);
+  status = clade_compile(g, device, func);
   clade_graph_release(g);
   return status;
 }
 
-static inline void kit_compute(clade_func *func) {
-  float x[8], y[8];
+static inline clade_status kit_run(clade_func *func) {
+  float x[8], y[8] = {0};
   clade_run *run;
   clade_ticket ticket;
   for (int i = 0; i < 8; i++) x[i] = (float)i;
-  check_ok(clade_run_new(func, NULL, &run));
-  check_ok(clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket));
-  check_ok(clade_read(run, ticket, "y", y, sizeof y));
-  for (int i = 0; i < 8; i++) assert_true(y[i] == 3.0f * (float)i);
+  clade_status status = clade_run_new(func, NULL, &run);
+  if (status != CLADE_OK) return status;
+  status = clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket);
+  if (status == CLADE_OK) status = clade_read(run, ticket, "y", y, sizeof y);
+  for (int i = 0; i < 8 && status == CLADE_OK; i++) assert_true(y[i] == 3.0f * (float)i);
   clade_run_free(run);
+  return status;
 }
 
 #endif
