@@ -213,6 +213,10 @@ static inline void FN(triples)(const __global STORAGE(T) *x, __global STORAGE(T)
     const index_t i = min(at, windows - 16), p = 2 * i + first + 1, own = max(p - 1, (index_t)0);
     float16 left = LOAD16(T, x, p), right = LOAD16(T, x, p + 16);
     float before = LOAD(T, x, own);
+    SOON(x + 5 * width + p); /* what the row of windows after the next one begins with */
+    SOON(x + 5 * width + p + 16);
+    SOON(x + 6 * width + p);
+    SOON(x + 6 * width + p + 16);
 #pragma unroll
     for (int k = 1; k < 3; k++) {
       const float16 a = LOAD16(T, x, k * width + p), b = LOAD16(T, x, k * width + p + 16);
