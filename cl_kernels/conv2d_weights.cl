@@ -44,32 +44,32 @@ KERNEL(conv2d_weights_ref)
  * private memory once, whatever the number of taps (those of a stride above 1 apart by their remainder), and what a tap
  * needs is there at a distance. Offsets are of 32 bits. */
 /* Rounded down, and what is left, for a positive divisor. */
-static inline int line_down(int a, int b) { return (a >= 0 ? a : a - b + 1) / b; }
-static inline int line_rest(int a, int b) { return a - line_down(a, b) * b; }
+static inline int FN(line_down)(int a, int b) { return (a >= 0 ? a : a - b + 1) / b; }
+static inline int FN(line_rest)(int a, int b) { return a - FN(line_down)(a, b) * b; }
 
 /* Along one axis, taps [tap, tap + n) move by shift + tap * delta, in steps of `mul`: how many remainders there are,
  * the least place, the span of them. */
 typedef struct {
   int kinds, least, span;
-} line_reach;
-static inline line_reach line_reach_of(int shift, int delta, int mul, int tap, int n) {
-  const int a = line_down(shift + tap * delta, mul), b = line_down(shift + (tap + n - 1) * delta, mul);
-  line_reach r = {1, min(a, b), max(a, b) - min(a, b)};
+} FN(line_reach);
+static inline FN(line_reach) FN(line_reach_of)(int shift, int delta, int mul, int tap, int n) {
+  const int a = FN(line_down)(shift + tap * delta, mul), b = FN(line_down)(shift + (tap + n - 1) * delta, mul);
+  FN(line_reach) r = {1, min(a, b), max(a, b) - min(a, b)};
   while (r.kinds < n && r.kinds * delta % mul) r.kinds++;
   return r;
 }
 
 /* Places from the beginning of a line to that of the next. Zeros at a line's end serve as those at the next one's
  * beginning. */
-static inline int line_pitch_of(int grid, int size, int shift, int delta, int mul, int taps) {
+static inline int FN(line_pitch_of)(int grid, int size, int shift, int delta, int mul, int taps) {
   if (taps <= 0) return grid;
-  const line_reach r = line_reach_of(shift, delta, mul, 0, taps);
+  const FN(line_reach) r = FN(line_reach_of)(shift, delta, mul, 0, taps);
   const int zeros = min(-r.least, grid + r.least + r.span - (size - 1) / mul - 1);
   return grid + r.span - clamp(zeros, 0, r.span);
 }
 
 /* Of `length` places from `first` on, those that the source has, as pieces that lie behind each other there. */
-__attribute__((noinline)) static int line_pieces(int first, int length, int pitch, int high, int2 least, int2 rest,
+__attribute__((noinline)) static int FN(line_pieces)(int first, int length, int pitch, int high, int2 least, int2 rest,
                                                  int2 mul, int2 size, int images, int image, int count, int *to,
                                                  int *from, int *many) {
   const int wide = size.y > rest.y ? (size.y - 1 - rest.y) / mul.y + 1 : 0;
@@ -92,26 +92,26 @@ __attribute__((noinline)) static int line_pieces(int first, int length, int pitc
 
 /* The pieces of all kinds of lines, by the remainders of their first taps' moves `e`; the lines of a channel lie behind
  * each other. */
-static inline int line_pieces_of_kinds(int first, int length, int pitch, int high, line_reach ry, line_reach rx, int2 e,
-                                       int2 move, int2 mul, int2 size, int images, int image, int *to, int *from,
-                                       int *many) {
+static inline int FN(line_pieces_of_kinds)(int first, int length, int pitch, int high, FN(line_reach) ry,
+                                           FN(line_reach) rx, int2 e, int2 move, int2 mul, int2 size, int images,
+                                           int image, int *to, int *from, int *many) {
   int count = 0;
   for (int i = 0; i < ry.kinds * rx.kinds; i++) {
     const int2 own = e + (int2)(i / rx.kinds, i % rx.kinds) * move;
     const int before = count;
-    count = line_pieces(first, length, pitch, high, (int2)(ry.least, rx.least),
-                        (int2)(line_rest(own.x, mul.x), line_rest(own.y, mul.y)), mul, size, images, image, count, to,
-                        from, many);
+    count = FN(line_pieces)(first, length, pitch, high, (int2)(ry.least, rx.least),
+                            (int2)(FN(line_rest)(own.x, mul.x), FN(line_rest)(own.y, mul.y)), mul, size, images, image,
+                            count, to, from, many);
     for (int p = before; p < count; p++) to[p] += i * length;
   }
   return count;
 }
 
 /* Where tap (a, b) of those that move by e + (a, b) * move begins, among the lines of a channel. */
-static inline int line_distance(int a, int b, int2 e, int2 move, int2 mul, line_reach ry, line_reach rx, int length,
-                                int pitch) {
-  return (a % ry.kinds * rx.kinds + b % rx.kinds) * length + (line_down(e.x + a * move.x, mul.x) - ry.least) * pitch +
-         line_down(e.y + b * move.y, mul.y) - rx.least;
+static inline int FN(line_distance)(int a, int b, int2 e, int2 move, int2 mul, FN(line_reach) ry, FN(line_reach) rx,
+                                    int length, int pitch) {
+  return (a % ry.kinds * rx.kinds + b % rx.kinds) * length +
+         (FN(line_down)(e.x + a * move.x, mul.x) - ry.least) * pitch + FN(line_down)(e.y + b * move.y, mul.y) - rx.least;
 }
 #endif
 
@@ -229,10 +229,10 @@ BODY(block)(const int item, ARGS) {
   const int2 tap0 = (int2)(cut / cuts.y, cut % cuts.y) * some, n_tap = min(some, kernel_size - tap0);
   const int2 grid = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), mul = (int2)(map.s0, map.s4);
   const int2 move = (int2)(map.s2, map.s6), shift = (int2)(map.s1, map.s5), e = shift + tap0 * move;
-  const int pitch = line_pitch_of(grid.y, size.y, shift.y, move.y, mul.y, kernel_size.y);
-  const int high = line_pitch_of(grid.x, size.x, shift.x, move.x, mul.x, kernel_size.x);
-  const line_reach ry = line_reach_of(e.x, move.x, mul.x, 0, n_tap.x),
-                   rx = line_reach_of(e.y, move.y, mul.y, 0, n_tap.y);
+  const int pitch = FN(line_pitch_of)(grid.y, size.y, shift.y, move.y, mul.y, kernel_size.y);
+  const int high = FN(line_pitch_of)(grid.x, size.x, shift.x, move.x, mul.x, kernel_size.x);
+  const FN(line_reach) ry = FN(line_reach_of)(e.x, move.x, mul.x, 0, n_tap.x),
+                   rx = FN(line_reach_of)(e.y, move.y, mul.y, 0, n_tap.y);
   const int kinds = ry.kinds * rx.kinds, length = SPACED(strip + ry.span * pitch + rx.span);
   const int n_rows = min(rows, (int)dims.s2 - row0), n_channels = min(channels, (int)dims.s3 - c0);
   const int n_taps = n_tap.x * n_tap.y, columns = n_channels * n_taps, all_rows = dims.s1 * dims.s2;
@@ -248,7 +248,7 @@ BODY(block)(const int item, ARGS) {
   for (int k = 0; k < tiles * ROWS; k++) {
     const int column = min(k, columns - 1), tap = column % n_taps;
     at[k] = column / n_taps * kinds * length +
-            line_distance(tap / n_tap.y, tap % n_tap.y, e, move, mul, ry, rx, length, pitch);
+            FN(line_distance)(tap / n_tap.y, tap % n_tap.y, e, move, mul, ry, rx, length, pitch);
   }
   for (int i = 0; i < panels * tiles * TILE / 8; i++) vstore8((float8)(0), i, sums);
   const int places = dims.s0 * high * pitch, end = min((own + 1) * (int)part.s1 * strip, places);
@@ -256,13 +256,13 @@ BODY(block)(const int item, ARGS) {
   for (int first = own * part.s1 * strip; first < end; first += strip) {
     const int n = min(strip, end - first);
     int pieces =
-        line_pieces_of_kinds(first, length, pitch, high, ry, rx, e, move, mul, size, dims.s0, image, to, from, many);
+        FN(line_pieces_of_kinds)(first, length, pitch, high, ry, rx, e, move, mul, size, dims.s0, image, to, from, many);
     int n_places = 0;
     if (gaps)
       for (int i = 0; i < n_channels * kinds * length / 8; i++) vstore8((float8)(0), i, lines);
     for (int c = 0; c < n_channels; c++) FN(copy)
     (x + x_skip + c * plane, mul.y, pieces, to, from, many, lines + c * kinds * length);
-    pieces = line_pieces(first, n, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0, all_rows * y_plane, 0,
+    pieces = FN(line_pieces)(first, n, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0, all_rows * y_plane, 0,
                          to, from, many);
     for (int p = 0; p < pieces; p++) {
       for (int b = 0; b < panels; b++) FN(copy_rows)

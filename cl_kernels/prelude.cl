@@ -127,8 +127,20 @@ inline void clade_store16_bf16(__global ushort *p, float16 v) { /* halves: wide 
   clade_store8_bf16(p, v.lo);
   clade_store8_bf16(p + 8, v.hi);
 }
+/* By way of private memory, which is aligned: PoCL stores vectors of halves as if they were aligned wherever they lie,
+ * and constant ones by an instruction that ends the process where they are not. */
+#define CLADE_STORE_HALVES(n)                                                                               \
+  typedef CLADE_PASTE(ushort, n) CLADE_PASTE(clade_halves, n) __attribute__((aligned(2)));                  \
+  inline void CLADE_PASTE(CLADE_PASTE(clade_store, n), _f16)(__global ushort * p, CLADE_PASTE(float, n) v) { \
+    CLADE_PASTE(ushort, n) h;                                                                               \
+    CLADE_PASTE(CLADE_PASTE(vstore_half, n), _rte)(v, 0, (half *)&h);                                       \
+    *(__global CLADE_PASTE(clade_halves, n) *)p = h;                                                        \
+  }
+CLADE_STORE_HALVES(4)
+CLADE_STORE_HALVES(8)
+CLADE_STORE_HALVES(16)
 #define CLADE_STOREN_f32(n, p, i, v)  CLADE_PASTE(vstore, n)(v, 0, (p) + (i))
-#define CLADE_STOREN_f16(n, p, i, v)  CLADE_PASTE(CLADE_PASTE(vstore_half, n), _rte)(v, 0, (__global half *)((p) + (i)))
+#define CLADE_STOREN_f16(n, p, i, v)  CLADE_PASTE(CLADE_PASTE(clade_store, n), _f16)((p) + (i), v)
 #define CLADE_STOREN_bf16(n, p, i, v) CLADE_PASTE(CLADE_PASTE(clade_store, n), _bf16)((p) + (i), v)
 #define STOREN(n, T, p, i, v)         CLADE_PASTE(CLADE_STOREN_, T)(n, p, i, v)
 #define STORE16(T, p, i, v)           STOREN(16, T, p, i, v)

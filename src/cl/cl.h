@@ -22,6 +22,7 @@
   X(GROUP_LIMIT)  /* the limit of a kernel's group that it reports is not one */                      \
   X(FREE_GROUP)   /* kernels must not require a work-group size */                                    \
   X(CALL_BODY)    /* compiles a kernel several times, and once what it calls */                       \
+  X(LEAN_BUILD)   /* builds sooner what declares the functions that it calls */                       \
   X(NO_BINARY)    /* binaries cannot be fetched or loaded back */                                     \
   X(NO_ASM)       /* inline assembly ends the process */
 typedef enum clade__quirk {

@@ -34,6 +34,10 @@ static const quirk_row quirk_rows[] = {
      "a kernel is compiled as itself and as two launchers that hold copies of it; a function that is not inlined is "
      "compiled once",
      "https://github.com/pocl/pocl/blob/v3.1/lib/llvmopencl/Workgroup.cc"},
+    {CLADE__QUIRK_LEAN_BUILD, AT(platform), POCL,
+     "a header of all of OpenCL's functions is read twice for each program, which takes 0.2 s, unless its guard is "
+     "defined",
+     "https://github.com/pocl/pocl/blob/v3.1/lib/CL/pocl_llvm_build.cc"},
     {CLADE__QUIRK_SOFTWARE, AT(name), "llvmpipe", "a rasteriser that runs on the CPU",
      "https://docs.mesa3d.org/drivers/llvmpipe.html"},
     {CLADE__QUIRK_PASS_LIMIT, AT(name), "llvmpipe",

@@ -7,6 +7,7 @@ typedef struct batch {
   const clade__request *requests[BATCH];
   clade__hash keys[BATCH];
   size_t n;
+  bool lean;
 } batch;
 
 static bool holds(const batch *b, clade__hash key) {
@@ -27,12 +28,16 @@ static clade_status describe(const clade__store *store, const clade__request *r,
   return status;
 }
 
+/* A lean program has declarations of its own instead of clang's header, which this guard keeps out. Where that does not
+ * do, the program does not build, and is built again with the header. */
+#define LEAN "-D_OPENCL_H_"
+
 /* Without warnings: some implementations print how many there were, and a library does not print. */
-static clade_status build(clade__store *store, const clade__text *text, const char *options, cl_program *program,
-                          char **log) {
+static clade_status build(clade__store *store, const clade__text *text, bool lean, const char *options,
+                          cl_program *program, char **log) {
   clade__text all = {0};
   clade_status status = CLADE_NO_MEMORY;
-  clade__text_add(&all, "-w %s", options);
+  clade__text_add(&all, "-w %s %s", lean ? LEAN : "", options);
   if (!all.failed) status = clade__program_build(store->device, text->data, text->length, all.data, program, log);
   clade__text_free(&all);
   return status;
@@ -44,9 +49,9 @@ static clade_status compile(clade__store *store, const batch *b) {
   cl_program program;
   size_t at;
   clade_status status;
-  CLADE_GOTO(clade__program_text(b->n, b->requests, b->keys, store->head, &text));
-  status = build(store, &text, clade__request_options(b->requests[0]), &program, &log);
-  if (status == CLADE_BUILD && b->n == 1) status = describe(store, b->requests[0], log);
+  CLADE_GOTO(clade__program_text(b->n, b->requests, b->keys, b->lean, store->head, &text));
+  status = build(store, &text, b->lean, clade__request_options(b->requests[0]), &program, &log);
+  if (status == CLADE_BUILD && b->n == 1 && !b->lean) status = describe(store, b->requests[0], log);
   CLADE_GOTO(status);
   CLADE_GOTO(clade__store_add_program(store, program, (clade__hash){0}, &at));
   for (size_t i = 0; i < b->n; i++) {
@@ -63,21 +68,26 @@ fail:
 
 static clade_status compile_each(clade__store *store, const batch *b) {
   for (size_t i = 0; i < b->n; i++) {
-    batch one = {.requests = {b->requests[i]}, .keys = {b->keys[i]}, .n = 1};
+    batch one = {.requests = {b->requests[i]}, .keys = {b->keys[i]}, .n = 1}; /* not lean: that failed before */
     CLADE_TRY(compile(store, &one));
   }
   clade__log(CLADE_LOG_WARNING, "%s: %zu kernels compile one by one, but not together",
              clade__device_info(store->device)->name, b->n);
+  store->stats.again++;
   return CLADE_OK;
 }
 
-/* The next requests that lack an entry and share the first one's options. */
+/* The next requests that lack an entry and share the first one's options. Users' own kernels may call whatever they
+ * like. */
 static void gather(const clade__store *store, size_t n, const clade__wanted *wanted, batch *b) {
   b->n = 0;
   for (size_t i = 0; i < n && b->n < BATCH; i++) {
     const clade__wanted *w = &wanted[i];
     if (clade__store_entry(store, w->key) || holds(b, w->key)) continue;
-    if (b->n && strcmp(clade__request_options(w->request), clade__request_options(b->requests[0]))) continue;
+    const bool lean = store->lean && !w->request->source;
+    if (b->n && (lean != b->lean || strcmp(clade__request_options(w->request), clade__request_options(b->requests[0]))))
+      continue;
+    b->lean = lean;
     b->requests[b->n] = w->request;
     b->keys[b->n++] = w->key;
   }
@@ -87,6 +97,14 @@ clade_status clade__store_build(clade__store *store, size_t n, const clade__want
   batch b;
   for (gather(store, n, wanted, &b); b.n; gather(store, n, wanted, &b)) {
     clade_status status = compile(store, &b);
+    if (status == CLADE_BUILD && b.lean) {
+      clade__log(CLADE_LOG_INFO,
+                 "%s: programs are built with the header of all functions, which takes longer, since: %s",
+                 clade__device_info(store->device)->name, clade_last_error());
+      store->lean = false;
+      store->stats.again++;
+      continue;
+    }
     if (status == CLADE_BUILD && b.n > 1) status = compile_each(store, &b);
     CLADE_TRY(status);
   }

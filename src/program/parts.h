@@ -20,8 +20,8 @@ static inline const char *clade__request_options(const clade__request *request) 
 }
 
 /* ---- the text of a program (text.c) ---- */
-/* `head` comes first: what the prelude is told of the device. */
-clade_status clade__program_text(size_t n, const clade__request *const *requests, const clade__hash *hashes,
+/* `head` comes first: what the prelude is told of the device. `lean`: OpenCL's functions are declared. */
+clade_status clade__program_text(size_t n, const clade__request *const *requests, const clade__hash *hashes, bool lean,
                                  const char *head, clade__text *out);
 
 /* ---- the cache's directory (cache_dir.c) ---- */
@@ -122,6 +122,7 @@ typedef struct clade__store {
   long process;                   /* a child after fork has no writer to wait for */
   struct clade__offline *offline; /* where it has its programs, if it has no compiler; NULL: not opened yet */
   bool warms, binaries, cached;
+  bool lean;     /* until a program does not build so */
   char head[80]; /* of every program */
   clade__cache cache;
   clade__index index;

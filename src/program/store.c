@@ -55,6 +55,7 @@ static clade__store *create(clade_device *device) {
   store->device_key = clade__device_key(device);
   store->process = (long)getpid();
   store->warms = clade__quirk_has(device, CLADE__QUIRK_WARM);
+  store->lean = clade__quirk_has(device, CLADE__QUIRK_LEAN_BUILD);
   snprintf(store->head, sizeof store->head, "%s%s",
            clade__quirk_has(device, CLADE__QUIRK_FREE_GROUP) ? "#define CLADE_FREE_GROUP\n" : "",
            clade__quirk_has(device, CLADE__QUIRK_CALL_BODY) ? "#define CLADE_CALL_BODY\n" : "");

@@ -21,6 +21,7 @@ clade_status clade__store_bundle(clade_device *device);
 
 typedef struct clade__store_stats {
   uint64_t compiled, loaded, hits; /* kernels: compiled now, from the cache, from memory */
+  uint64_t again;                  /* programs that did not build the short way: lean, or of many kernels */
 } clade__store_stats;
 clade_status clade__store_get_stats(clade_device *device, clade__store_stats *stats);
 

@@ -1,5 +1,5 @@
-/* The text of a program: its head, the prelude, then a copy of its file for each request, with its parameters around
- * it. */
+/* The text of a program: its head, declarations where it is lean, the prelude, then a copy of its file for each
+ * request, with its parameters around it. */
 #include "program/parts.h"
 
 #include <inttypes.h>
@@ -26,10 +26,14 @@ static void file(clade__text *out, const char *stem, const char *text) {
   clade__text_add_bytes(out, "\n", 1);
 }
 
-clade_status clade__program_text(size_t n, const clade__request *const *requests, const clade__hash *hashes,
+clade_status clade__program_text(size_t n, const clade__request *const *requests, const clade__hash *hashes, bool lean,
                                  const char *head, clade__text *out) {
   const char *text;
   clade__text_add(out, "%s", head);
+  if (lean) {
+    CLADE_TRY(clade__kernel_source("builtins", &text));
+    file(out, "builtins", text);
+  }
   CLADE_TRY(clade__kernel_source("prelude", &text));
   file(out, "prelude", text);
   for (size_t i = 0; i < n; i++) {

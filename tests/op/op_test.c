@@ -115,6 +115,11 @@ static bool check_variants(const op_target *t, const char *path) {
   }
   uint64_t used = stats.compiled + stats.loaded, allowed = path ? allowed_variants(path, t->op->name) : used;
   printf("%s: %" PRIu64 " kernels, %" PRIu64 " allowed\n", t->op->name, used, allowed);
+  if (stats.again) {
+    fprintf(stderr, "%s: kernels do not compile together, or call what cl_kernels/builtins.cl does not declare\n",
+            t->op->name);
+    return false;
+  }
   if (used <= allowed) return true;
   fprintf(stderr, "%s: %" PRIu64 " kernels were needed, %s allows %" PRIu64 "\n", t->op->name, used, path, allowed);
   return false;

@@ -1,0 +1,99 @@
+/* Before the prelude where a compiler reads a header of all of OpenCL's functions anew for each program, and can be told
+ * to leave it out: those that kernels use, with that header's attributes. OpenCL C 1.2. */
+#define OVER  __attribute__((overloadable))
+#define CONST __attribute__((overloadable, const))
+#define PURE  __attribute__((overloadable, pure))
+
+/* X(width, …) for vectors, and for numbers as well; X(type, …) for integers; X(address space, …). */
+#define VECTORS(X, ...) X(2, __VA_ARGS__) X(4, __VA_ARGS__) X(8, __VA_ARGS__) X(16, __VA_ARGS__)
+#define WIDTHS(X, ...)  X(, __VA_ARGS__) VECTORS(X, __VA_ARGS__)
+#define INTEGERS(X)     X(char) X(uchar) X(short) X(ushort) X(int) X(uint) X(long) X(ulong)
+#define SPACES(X, ...)  X(__global, __VA_ARGS__) X(__local, __VA_ARGS__) X(__private, __VA_ARGS__)
+
+/* ---- places ---- */
+CONST size_t get_global_id(uint);
+CONST size_t get_local_id(uint);
+CONST size_t get_group_id(uint);
+CONST size_t get_global_size(uint);
+CONST size_t get_local_size(uint);
+CONST size_t get_num_groups(uint);
+__attribute__((overloadable, convergent)) void barrier(cl_mem_fence_flags);
+
+/* ---- functions of floats ---- */
+#define ONE(n, name)   CONST float##n name(float##n);
+#define TWO(n, name)   CONST float##n name(float##n, float##n);
+#define THREE(n, name) CONST float##n name(float##n, float##n, float##n);
+#define TEST(n, name)  CONST int##n name(float##n);
+WIDTHS(ONE, exp) WIDTHS(ONE, exp2) WIDTHS(ONE, expm1) WIDTHS(ONE, log) WIDTHS(ONE, log2) WIDTHS(ONE, log1p)
+WIDTHS(ONE, sqrt) WIDTHS(ONE, rsqrt) WIDTHS(ONE, erf) WIDTHS(ONE, erfc)
+WIDTHS(ONE, sin) WIDTHS(ONE, cos) WIDTHS(ONE, tan) WIDTHS(ONE, sinpi) WIDTHS(ONE, cospi)
+WIDTHS(ONE, asin) WIDTHS(ONE, acos) WIDTHS(ONE, atan)
+WIDTHS(ONE, sinh) WIDTHS(ONE, cosh) WIDTHS(ONE, tanh) WIDTHS(ONE, asinh) WIDTHS(ONE, acosh) WIDTHS(ONE, atanh)
+WIDTHS(ONE, fabs) WIDTHS(ONE, floor) WIDTHS(ONE, ceil) WIDTHS(ONE, rint) WIDTHS(ONE, round) WIDTHS(ONE, trunc)
+WIDTHS(TWO, fmin) WIDTHS(TWO, fmax) WIDTHS(TWO, min) WIDTHS(TWO, max) WIDTHS(TWO, fmod) WIDTHS(TWO, pow)
+WIDTHS(TWO, atan2) WIDTHS(TWO, copysign) WIDTHS(THREE, fma) WIDTHS(THREE, mad) WIDTHS(THREE, clamp)
+WIDTHS(TEST, isnan) WIDTHS(TEST, isinf)
+#undef ONE
+#undef TWO
+#undef THREE
+#undef TEST
+
+/* ---- functions of integers ---- */
+#define OF_WIDTH(n, T)             \
+  CONST T##n min(T##n, T##n);      \
+  CONST T##n max(T##n, T##n);      \
+  CONST T##n mul_hi(T##n, T##n);   \
+  CONST T##n clamp(T##n, T##n, T##n);
+#define OF_TYPE(T) WIDTHS(OF_WIDTH, T)
+INTEGERS(OF_TYPE)
+#undef OF_WIDTH
+#undef OF_TYPE
+
+/* ---- choosing: of vectors by masks as wide as their elements ---- */
+#define OF_WIDTH(n, T, S, U)                    \
+  CONST T##n select(T##n, T##n, S##n);          \
+  CONST T##n select(T##n, T##n, U##n);
+WIDTHS(OF_WIDTH, char, char, uchar) WIDTHS(OF_WIDTH, uchar, char, uchar)
+WIDTHS(OF_WIDTH, short, short, ushort) WIDTHS(OF_WIDTH, ushort, short, ushort)
+WIDTHS(OF_WIDTH, int, int, uint) WIDTHS(OF_WIDTH, uint, int, uint) WIDTHS(OF_WIDTH, float, int, uint)
+WIDTHS(OF_WIDTH, long, long, ulong) WIDTHS(OF_WIDTH, ulong, long, ulong)
+#undef OF_WIDTH
+#define ANY(n, T) CONST int any(T##n);
+WIDTHS(ANY, char) WIDTHS(ANY, short) WIDTHS(ANY, int) WIDTHS(ANY, long)
+#undef ANY
+
+/* ---- conversions ---- */
+#define FROM(n, T, S) CONST T##n convert_##T##n(S##n);
+#define TO(T)                                                                                                   \
+  VECTORS(FROM, T, char) VECTORS(FROM, T, uchar) VECTORS(FROM, T, short) VECTORS(FROM, T, ushort)               \
+  VECTORS(FROM, T, int) VECTORS(FROM, T, uint) VECTORS(FROM, T, long) VECTORS(FROM, T, ulong) VECTORS(FROM, T, float)
+INTEGERS(TO) TO(float)
+#undef FROM
+#undef TO
+
+/* ---- memory ---- */
+#define OF_WIDTH(n, SPACE, T)                     \
+  PURE T##n vload##n(size_t, const SPACE T *);    \
+  OVER void vstore##n(T##n, size_t, SPACE T *);
+#define OF_SPACE(SPACE, T) VECTORS(OF_WIDTH, SPACE, T)
+#define OF_TYPE(T)         SPACES(OF_SPACE, T)
+INTEGERS(OF_TYPE) OF_TYPE(float)
+#undef OF_WIDTH
+#undef OF_SPACE
+#undef OF_TYPE
+#define OF_WIDTH(n, SPACE)                                    \
+  PURE float##n vload_half##n(size_t, const SPACE half *);    \
+  OVER void vstore_half##n(float##n, size_t, SPACE half *);   \
+  OVER void vstore_half##n##_rte(float##n, size_t, SPACE half *);
+#define OF_SPACE(SPACE, ...) WIDTHS(OF_WIDTH, SPACE)
+SPACES(OF_SPACE, )
+#undef OF_WIDTH
+#undef OF_SPACE
+
+#undef OVER
+#undef CONST
+#undef PURE
+#undef VECTORS
+#undef WIDTHS
+#undef INTEGERS
+#undef SPACES
