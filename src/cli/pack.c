@@ -7,9 +7,13 @@
 #include "base/file.h"
 #include "cli/pack.h"
 
+enum { MOST_DEFINES = 32 };
+
 typedef struct pack {
   cli_args args;
-  const char *manifest, *binary, *output, *key, *keys;
+  const char *manifest, *binary, *output, *key, *keys, *target;
+  clade__bundle_define define[MOST_DEFINES];
+  size_t n_defines;
   bool directory;
   int n_paths;
   char **paths;
@@ -30,11 +34,26 @@ static clade_status build(const pack *p, clade__arena *arena, clade__bytes *mani
   return clade__bundle_write(p->output, p->directory, &draft);
 }
 
+/* ---- or of the kernels that are part of the command ---- */
+static int run_build_target(const pack *p) {
+  cli_pack_target t = {(clade__bundle_define *)(uintptr_t)p->define, p->n_defines, p->output, p->key, p->directory};
+  if (strcmp(p->target, clade__target_names[CLADE__TARGET_POCL]) != 0)
+    return cli_wrong(&p->args,
+                     "--target %s: only pocl is built by this command; for others vendors' tools make the "
+                     "binary, and --manifest and --binary take it (docs/fpga.md)",
+                     p->target);
+  if (p->manifest || p->binary || !p->output) return cli_wrong(&p->args, "build --target takes --output, and no files");
+  clade_status status = cli_pack_pocl(&t);
+  return status ? cli_failed_status(status) : cli_pack_show(p->output, p->args.json);
+}
+
 static int run_build(const pack *p) {
   clade__arena arena = {0};
   clade__bytes manifest = {0}, binary = {0};
-  if (!p->manifest || !p->output) return cli_wrong(&p->args, "build needs --manifest and --output");
   if (p->n_paths) return cli_wrong(&p->args, "unexpected argument '%s'", p->paths[0]);
+  if (p->target) return run_build_target(p);
+  if (!p->manifest || !p->output || p->n_defines)
+    return cli_wrong(&p->args, "build needs --output, and --manifest or --target with --define");
   clade_status status = build(p, &arena, &manifest, &binary);
   clade__arena_free(&arena);
   clade__free(manifest.data);
@@ -99,7 +118,7 @@ static int run_inspect(const pack *p) {
 }
 
 /* ---- options ---- */
-enum { MANIFEST, BINARY, OUTPUT, DIRECTORY, KEY, KEYS };
+enum { MANIFEST, BINARY, OUTPUT, DIRECTORY, KEY, KEYS, TARGET, DEFINE };
 static const cli_option options[] = {
     [MANIFEST] = {"manifest", "FILE", "build: the manifest, as docs/fpga.md states it"},
     [BINARY] = {"binary", "FILE", "build: what the vendor's tool made"},
@@ -107,12 +126,16 @@ static const cli_option options[] = {
     [DIRECTORY] = {"directory", NULL, "build, sign: as a directory, not as one file"},
     [KEY] = {"key", "FILE", "build, sign: a private key of Ed25519 in PEM (openssl genpkey -algorithm ed25519)"},
     [KEYS] = {"keys", "FILE", "verify: public keys in PEM, of which one must have signed"},
+    [TARGET] = {"target", "pocl", "build: of Clade's own kernels, for the emulated accelerator"},
+    [DEFINE] = {"define", "NAME=VALUE",
+                "build --target: of the kernels' sizes, as docs/fpga.md lists them; may be repeated"},
     {0}};
 
 static const cli_args description = {
     .command = "pack",
     .synopsis = "build|inspect|verify|sign [BUNDLE…]",
-    .about = "build makes a bundle of a manifest and a binary; inspect tells what is in one; verify tells whether it "
+    .about = "build makes a bundle of a manifest and a binary, or of Clade's own kernels; inspect tells what is in "
+             "one; verify tells whether it "
              "is whole,\n"
              "safe from other users and, with --keys, trusted; sign writes it again with a signature.",
     .device_help = "accepted, without effect: no device is asked",
@@ -120,7 +143,17 @@ static const cli_args description = {
     .options = options,
 };
 
-static void take(pack *p, int option, const char *value) {
+/* The name is a copy, for the life of the process. */
+static bool take_define(pack *p, const char *value) {
+  const char *equals = strchr(value, '=');
+  char *name = equals && p->n_defines < MOST_DEFINES ? clade__copy_text(value) : NULL;
+  if (!name) return false;
+  name[equals - value] = '\0';
+  p->define[p->n_defines++] = (clade__bundle_define){name, equals + 1};
+  return true;
+}
+
+static bool take(pack *p, int option, const char *value) {
   switch (option) {
   case MANIFEST: p->manifest = value; break;
   case BINARY: p->binary = value; break;
@@ -128,8 +161,11 @@ static void take(pack *p, int option, const char *value) {
   case DIRECTORY: p->directory = true; break;
   case KEY: p->key = value; break;
   case KEYS: p->keys = value; break;
+  case TARGET: p->target = value; break;
+  case DEFINE: return take_define(p, value);
   default: break;
   }
+  return true;
 }
 
 int cli_pack(int argc, char **argv) {
@@ -140,7 +176,9 @@ int cli_pack(int argc, char **argv) {
   pack p = {.args = description};
   const char *value;
   int next;
-  while ((next = cli_next(&p.args, argc, argv, &value)) >= 0) take(&p, next, value);
+  while ((next = cli_next(&p.args, argc, argv, &value)) >= 0)
+    if (!take(&p, next, value))
+      return cli_wrong(&p.args, "--define %s: expected NAME=VALUE, at most %d times", value, MOST_DEFINES);
   if (next == CLI_NEXT_HELP) return CLI_DONE;
   if (next == CLI_NEXT_WRONG) return CLI_USAGE;
   if (optind == argc) return cli_wrong(&p.args, "build, inspect, verify or sign is missing");

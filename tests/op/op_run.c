@@ -173,6 +173,7 @@ static op_verdict compile(trial *t, int impl, clade_func **func) {
     if (t->c->more) return OP_NOT_RUN;
     status = clade_compile(t->graph, t->target->device, func, .strict = strict);
   }
+  if (status == CLADE_UNSUPPORTED && t->target->bundle) return OP_NOT_RUN; /* its kernels are not for all cases */
   return status == CLADE_OK ? OP_PASSED : refused("clade_compile");
 }
 

@@ -18,6 +18,7 @@ typedef struct op_target {
   const op_test *test;
   const clade_op *op;
   bool verbose; /* tell of each case before it runs */
+  bool bundle;  /* it has kernels of a bundle alone */
   bool chosen;  /* by the implementation that selection takes, whose turn it ever is */
 } op_target;
 

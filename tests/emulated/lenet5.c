@@ -1,0 +1,94 @@
+/* LeNet-5 trains on the emulated accelerator, every node by a kernel of the bundle, to the losses of PoCL's own device.
+ */
+#include <clade/clade.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "models/models.h"
+
+enum { STEPS = 20, BATCH = 16, SIDE = 28, PIXELS = BATCH * SIDE * SIDE };
+
+static void check(bool ok, const char *what) {
+  if (ok) return;
+  fprintf(stderr, "%s: %s\n", what, clade_last_error());
+  exit(1);
+}
+
+/* A square of each class in a place of its own, and noise. */
+static void draw(int step, float x[PIXELS], int32_t label[BATCH]) {
+  uint32_t state = 12345u + (uint32_t)step;
+  for (int i = 0; i < PIXELS; i++) {
+    state = state * 1664525u + 1013904223u;
+    x[i] = (float)(state >> 8) * 0x1p-25f;
+  }
+  for (int n = 0; n < BATCH; n++) {
+    label[n] = (n * 7 + step) % 10;
+    for (int p = 0; p < 36; p++) x[(n * SIDE + label[n] / 4 * 8 + p / 6) * SIDE + label[n] % 4 * 7 + p % 6] += 1.0f;
+  }
+}
+
+/* That every node got an implementation of that kind. */
+static void check_impls(const clade_func *func, bool bundled) {
+  int count = 0;
+  check(clade_func_impl_count(func, &count) == CLADE_OK && count > 20, "implementations");
+  for (int i = 0; i < count; i++) {
+    clade_impl_info info = {.size = sizeof info};
+    check(clade_func_impl(func, i, &info) == CLADE_OK, "an implementation");
+    if ((strncmp(info.impl, "systolic", 8) == 0) == bundled) continue;
+    fprintf(stderr, "%s %s is computed by %s\n", info.op, info.node, info.impl);
+    exit(1);
+  }
+}
+
+static void train(const char *spec, clade_optimizer optimizer, float loss[STEPS]) {
+  static float x[PIXELS];
+  int32_t label[BATCH];
+  clade_device *device;
+  clade_graph *g;
+  clade_func *func;
+  clade_vars *vars;
+  clade_run *run;
+  clade_ticket ticket;
+  check(clade_device_find(spec, &device) == CLADE_OK && clade_graph_new(&g) == CLADE_OK, spec);
+  clade_graph_train(g, true);
+  clade_val images = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(BATCH, 1, SIDE, SIDE));
+  clade_val labels = clade_input(g, "label", CLADE_I32, CLADE_SHAPE(BATCH));
+  clade_val logits = lenet5(g, images, 10, NULL), error = clade_cross_entropy(g, logits, labels);
+  clade_val right = clade_sum(g, clade_cast(g, clade_eq(g, clade_arg_max(g, logits, 1), labels), CLADE_F32));
+  clade_output(g, "loss", error);
+  clade_output(g, "right", right);
+  check(clade_minimise(g, error, .optimizer = optimizer) == CLADE_OK, "clade_minimise");
+  check(clade_compile(g, device, &func, .strict = true) == CLADE_OK, spec);
+  check_impls(func, strcmp(spec, "emulated") == 0);
+  check(clade_vars_new(func, 42, &vars) == CLADE_OK && clade_run_new(func, vars, &run) == CLADE_OK, spec);
+  for (int i = 0; i < STEPS; i++) {
+    draw(i, x, label);
+    check(clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}, {"label", label, sizeof label, NULL}), &ticket) ==
+              CLADE_OK,
+          "clade_execute");
+    check(clade_read(run, ticket, "loss", &loss[i], sizeof *loss) == CLADE_OK, "clade_read");
+  }
+  clade_run_free(run);
+  clade_vars_release(vars);
+  clade_func_release(func);
+  clade_graph_release(g);
+  clade_device_release(device);
+}
+
+static void compare(const char *name, clade_optimizer optimizer) {
+  float own[STEPS], emulated[STEPS], worst = 0;
+  train("pocl", optimizer, own);
+  train("emulated", optimizer, emulated);
+  for (int i = 0; i < STEPS; i++) worst = fmaxf(worst, fabsf(own[i] - emulated[i]));
+  printf("%s: losses from %.4f to %.4f, at most %.2g apart\n", name, (double)own[0], (double)own[STEPS - 1],
+         (double)worst);
+  check(worst <= 1e-5f && own[STEPS - 1] < 0.9f * own[0], "the losses differ, or do not fall");
+}
+
+int main(void) {
+  compare("adam", clade_adam(.lr = 0.001));
+  return 0;
+}
