@@ -99,26 +99,39 @@ size_t op_array_bytes(const op_array *a) {
 }
 
 void op_array_pack(const op_array *a, void *bytes) {
-  for (int64_t i = 0; i < a->n; i++) {
-    float f = op_is_float(a->dtype) ? (float)a->v[i] : 0;
-    int64_t n = op_is_float(a->dtype) ? 0 : as_integer(a->v[i]);
-    size_t element = op_array_bytes(a) / (size_t)a->n;
+  size_t n = (size_t)a->n;
+  float *f = op_alloc(n, sizeof *f);
+  int64_t *whole = op_alloc(n, sizeof *whole);
+  for (size_t i = 0; i < n; i++) {
     if (op_is_float(a->dtype))
-      (void)clade_convert(a->dtype, (char *)bytes + (size_t)i * element, CLADE_F32, &f, 1);
+      f[i] = (float)a->v[i];
     else
-      (void)clade_convert(a->dtype, (char *)bytes + (size_t)i * element, CLADE_I64, &n, 1);
+      whole[i] = as_integer(a->v[i]);
   }
+  if (op_is_float(a->dtype))
+    (void)clade_convert(a->dtype, bytes, CLADE_F32, f, n);
+  else
+    (void)clade_convert(a->dtype, bytes, CLADE_I64, whole, n);
+  free(f);
+  free(whole);
 }
 
-static double unpack(clade_dtype dtype, const char *bytes, int64_t at) {
-  float f;
-  int64_t n;
-  size_t element = 0;
-  (void)clade_dtype_bytes(dtype, 1, &element);
-  const char *from = bytes + (size_t)at * element;
-  if (dtype == CLADE_BOOL) return *(const unsigned char *)from; /* only 0 and 1 are stored */
-  if (op_is_float(dtype)) return clade_convert(CLADE_F32, &f, dtype, from, 1) == CLADE_OK ? (double)f : NAN;
-  return clade_convert(CLADE_I64, &n, dtype, from, 1) == CLADE_OK ? (double)n : NAN;
+/* `from` on, n of them. */
+static double *unpack(clade_dtype dtype, const void *bytes, int64_t from, int64_t n) {
+  size_t skipped = 0, count = (size_t)n;
+  (void)clade_dtype_bytes(dtype, from, &skipped);
+  const unsigned char *at = (const unsigned char *)bytes + skipped;
+  double *v = op_alloc(count, sizeof *v);
+  float *f = op_alloc(count, sizeof *f);
+  int64_t *whole = op_alloc(count, sizeof *whole);
+  bool real = op_is_float(dtype), ok = true;
+  if (dtype != CLADE_BOOL)
+    ok = clade_convert(real ? CLADE_F32 : CLADE_I64, real ? (void *)f : whole, dtype, at, count) == CLADE_OK;
+  for (size_t i = 0; i < count; i++) /* of bool only 0 and 1 are stored */
+    v[i] = dtype == CLADE_BOOL ? at[i] : !ok ? NAN : real ? (double)f[i] : (double)whole[i];
+  free(f);
+  free(whole);
+  return v;
 }
 
 /* Half a unit in the last place, and what a device that has no denormal numbers may lose. */
@@ -143,18 +156,23 @@ static bool close_enough(clade_dtype dtype, double got, double want, double boun
 }
 
 bool op_array_compare(const op_array *want, const void *bytes, const char *what, double *worst) {
-  for (int64_t i = 0; i < want->n; i++) {
-    double got = unpack(want->dtype, bytes, i), off = fabs(got - want->v[i]);
-    if (!close_enough(want->dtype, got, want->v[i], want->bound[i])) {
-      fprintf(stderr, "  %s[%lld] of %s: got %.9g, want %.9g, off by %.3g, allowed %.3g\n", what, (long long)i,
-              clade_dtype_name(want->dtype), got, want->v[i], off,
-              want->bound[i] + storage_error(want->dtype, fabs(want->v[i])));
-      return false;
-    }
+  double *got = unpack(want->dtype, bytes, 0, want->n);
+  int64_t i = 0;
+  for (; i < want->n && close_enough(want->dtype, got[i], want->v[i], want->bound[i]); i++) {
+    double off = fabs(got[i] - want->v[i]);
     if (isfinite(off) && want->bound[i] > 0 && want->bound[i] < HUGE_VAL)
       *worst = CLADE_MAX(*worst, off / (want->bound[i] + storage_error(want->dtype, fabs(want->v[i]))));
   }
-  return true;
+  if (i < want->n)
+    fprintf(stderr, "  %s[%lld] of %s: got %.9g, want %.9g, off by %.3g, allowed %.3g\n", what, (long long)i,
+            clade_dtype_name(want->dtype), got[i], want->v[i], fabs(got[i] - want->v[i]),
+            want->bound[i] + storage_error(want->dtype, fabs(want->v[i])));
+  free(got);
+  return i == want->n;
 }
 
-double op_array_get(clade_dtype dtype, const void *bytes, int64_t at) { return unpack(dtype, bytes, at); }
+double op_array_get(clade_dtype dtype, const void *bytes, int64_t at) {
+  double *one = unpack(dtype, bytes, at, 1), v = *one;
+  free(one);
+  return v;
+}

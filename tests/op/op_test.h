@@ -11,6 +11,7 @@ enum { OP_INPUTS = 32, OP_OUTPUTS = 96 };
 /* ---- random choices; the same seed gives the same case ---- */
 typedef struct op_random {
   uint64_t seed, count;
+  uint32_t four[4]; /* they are made in fours */
 } op_random;
 double op_uniform(op_random *r, double low, double high);
 int64_t op_integer(op_random *r, int64_t low, int64_t high); /* both included */
