@@ -5,6 +5,11 @@ export CLADE_BUNDLE_PATH="$HOME/kernels.bundle"
 rm -rf "$CLADE_BUNDLE_PATH"
 "$1" pack build --target pocl --output "$CLADE_BUNDLE_PATH" >/dev/null
 "$1" pack verify "$CLADE_BUNDLE_PATH"
+# A process of its own, nothing in any cache, neither a compiler nor ld.
+cold="$HOME/cold"
+rm -rf "$cold"
+mkdir -p "$cold/none"
+PATH="$cold/none" POCL_CACHE_DIR="$cold" "$1" infer --demo mlp --device emulated
 "$2"
 for op in gemm conv2d conv2d_data conv2d_weights max_pool2d avg_pool2d softmax arg_max cross_entropy reduce update; do
   "$3" --op $op --device emulated --dtype f32 --impl systolic --cases 12
