@@ -81,6 +81,13 @@ static int count_impls(const clade_op *op) {
   return n;
 }
 
+/* Without the kernels of bundles. */
+static int count_compiled(const clade_op *op) {
+  int n = 0;
+  for (int i = 0; i < count_impls(op); i++) n += !op->impls[i].bundled;
+  return n;
+}
+
 /* Who says no cost, as other libraries do, is asked for by name alone, and so is a kernel of a bundle; the last one is
  * taken without. */
 static bool takes_turns(const clade_op *op, int impl) {
@@ -166,7 +173,7 @@ static int impl_of(const op_target *t, const options *o, const op_case *c, bool 
 static int count_cases(const op_target *t, const options *o) {
   int dtypes = 0;
   while (t->test->dtypes[dtypes]) dtypes++;
-  if (o->small) return CLADE_MAX(count_impls(t->op), 1) * 3;
+  if (o->small) return CLADE_MAX(count_compiled(t->op), 1) * 3;
   if (o->total) return (o->total + dtypes - 1) / dtypes;
   return dtypes > 1 ? o->cases : 2 * o->cases;
 }
