@@ -492,7 +492,7 @@ APART static void FN(add_line)(const __global STORAGE(T) * x, const __global STO
 }
 
 BODY(block)(const int item, ARGS) {
-  const int blocks = (dims.s1 + PANEL - 1) / PANEL, n_taps = taps.s0 * taps.s1, block = item % blocks;
+  const int blocks = max((int)(dims.s1 + PANEL - 1) / PANEL, 1), n_taps = taps.s0 * taps.s1, block = item % blocks;
   const int own = item / blocks, lines = dims.s0 * dims.s6;
   const int last = min((own + 1) * (int)part.s0, lines);
   if (own >= taps.s2) return;

@@ -331,6 +331,9 @@ int main(int argc, char **argv) {
   const double start = now();
   options o;
   if (!parse(argc, argv, &o)) return usage(argv[0]);
+  /* PoCL steps over divisions by zero, until a program has a handler of its own: here they end the process, also those
+   * of a kernel that is warmed with zeros. */
+  setenv("POCL_SIGFPE_HANDLER", "0", 1);
   /* PoCL compiles every kernel a second time for a binary that can be fetched; tests of the cache are elsewhere */
   if (clade_init(.no_cache = !o.once) != CLADE_OK) return 1;
   clade__units_imitated = true; /* matrix units that this machine lacks: their kernels, but for the instruction */
