@@ -130,7 +130,8 @@ json_t *compare_answers(const json_t *rows) {
       const json_t *row = json_array_get(rows, i);
       if (!asked(rows, i, question)) continue;
       gather(rows, row, question, &f);
-      snprintf(kind, sizeof kind, same(text(row, "dtype"), "f32") ? "" : ", %s", text(row, "dtype"));
+      bool usual = same(text(row, "dtype"), "f32");
+      snprintf(kind, sizeof kind, "%s%s", usual ? "" : ", ", usual ? "" : text(row, "dtype"));
       if (question == LATENCY)
         snprintf(work, sizeof work, "%s%s", text(row, "work"), kind);
       else

@@ -51,7 +51,7 @@ static void train(const char *spec, clade_optimizer optimizer, float loss[STEPS]
   static float x[PIXELS];
   int32_t label[BATCH];
   clade_device *device;
-  clade_graph *g;
+  clade_graph *g = NULL;
   clade_func *func;
   clade_vars *vars;
   clade_run *run;
