@@ -60,7 +60,7 @@ typedef struct clade__bundle_report {
 
 typedef struct clade__bundle_kernel {
   const char *name;
-  clade__bundle_argument *arguments;
+  const clade__bundle_argument *arguments;
   size_t n_arguments;
   uint64_t work_group[3];
   uint64_t compute_units, queue;
@@ -93,7 +93,7 @@ typedef struct clade__manifest {
   } binary;
   clade__bundle_define *defines;
   size_t n_defines;
-  clade__bundle_kernel *kernels;
+  const clade__bundle_kernel *kernels;
   size_t n_kernels;
 } clade__manifest;
 
@@ -104,6 +104,9 @@ clade_status clade__manifest_parse(const char *where, const void *text, size_t b
 bool clade__is_name(const char *text); /* of a kernel or an argument, in C */
 /* The same bytes for the same manifest; the caller's, by clade__free. */
 clade_status clade__manifest_print(const clade__manifest *manifest, char **text);
+
+/* ---- the kernels of fpga/ by fpga/interface.def (interface.c) ---- */
+const clade__bundle_kernel *clade__interface_kernels(size_t *n);
 
 /* ---- a bundle ---- */
 typedef struct clade__bundle {
@@ -125,6 +128,9 @@ clade_status clade__bundle_read(const char *path, clade__bundle *out);
 /* The same of a file's bytes, which it takes over, also when it fails. */
 clade_status clade__bundle_parse(const char *path, unsigned char *file, size_t bytes, clade__bundle *out);
 void clade__bundle_free(clade__bundle *bundle); /* all zero is fine */
+
+/* UNSUPPORTED where the manifest tells other arguments than fpga/interface.def does of a kernel. */
+clade_status clade__interface_check(const clade__bundle *bundle);
 
 /* ---- trust (trust.c) ---- */
 typedef enum clade__bundle_policy { CLADE__BUNDLES_ANY, CLADE__BUNDLES_SIGNED } clade__bundle_policy;

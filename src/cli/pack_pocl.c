@@ -6,26 +6,6 @@
 #include "cl/cl.h"
 #include "cli/pack.h"
 
-enum { MOST_ARGUMENTS = 32 };
-
-/* ---- the kernels, by fpga/interface.def ---- */
-#define READ                       CLADE__READ
-#define WRITE                      CLADE__WRITE
-#define TENSOR(type, name, access) {"global " #type " *", #name, access}, {"int", #name "_at", CLADE__VALUE},
-#define VALUE(type, name)          {#type, #name, CLADE__VALUE},
-#define KERNEL(name, ...)          static clade__bundle_argument name##_arguments[] = {__VA_ARGS__};
-#include "fpga/interface.def"
-#define KERNEL(kernel, ...)                        \
-  {.name = #kernel,                                \
-   .arguments = kernel##_arguments,                \
-   .n_arguments = CLADE_COUNT(kernel##_arguments), \
-   .work_group = {1, 1, 1},                        \
-   .compute_units = 1,                             \
-   .evidence = CLADE__NO_EVIDENCE},
-static clade__bundle_kernel kernels[] = {
-#include "fpga/interface.def"
-};
-
 /* ---- compiling ---- */
 typedef struct job {
   clade_device *device;
@@ -81,7 +61,9 @@ static clade_status compile(job *j) {
   CLADE_TRY(status);
   CLADE_TRY(clade__queue_new(j->device, false, &j->queue));
   CLADE_TRY(clade__buffer_new(j->device, 64, "a bundle's kernels", &j->memory));
-  for (size_t i = 0; i < CLADE_COUNT(kernels); i++) CLADE_TRY(launch(j, &kernels[i]));
+  size_t n;
+  const clade__bundle_kernel *kernels = clade__interface_kernels(&n);
+  for (size_t i = 0; i < n; i++) CLADE_TRY(launch(j, &kernels[i]));
   return clade__program_binary(j->device, j->program, &j->binary, &j->bytes);
 }
 
@@ -107,7 +89,9 @@ static clade_status hash(char text[65]) {
 
 static clade_status write_bundle(const job *j, const cli_pack_target *t) {
   char sha256[65];
+  size_t n;
   clade__text command = {0};
+  const clade__bundle_kernel *kernels = clade__interface_kernels(&n);
   CLADE_TRY(hash(sha256));
   clade__text_add(&command, "clBuildProgram %s", j->options.data);
   if (command.failed) return CLADE_FAIL(NO_MEMORY, "no memory");
@@ -121,7 +105,7 @@ static clade_status write_bundle(const job *j, const cli_pack_target *t) {
                    .defines = t->defines,
                    .n_defines = t->n_defines,
                    .kernels = kernels,
-                   .n_kernels = CLADE_COUNT(kernels)},
+                   .n_kernels = n},
       .binary = j->binary,
       .binary_bytes = j->bytes,
       .key_path = t->key};

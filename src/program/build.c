@@ -98,7 +98,7 @@ clade_status clade__store_build(clade__store *store, size_t n, const clade__want
   for (gather(store, n, wanted, &b); b.n; gather(store, n, wanted, &b)) {
     clade_status status = compile(store, &b);
     if (status == CLADE_BUILD && b.lean) {
-      clade__log(CLADE_LOG_INFO,
+      clade__log(CLADE_LOG_WARNING,
                  "%s: programs are built with the header of all functions, which takes longer, since: %s",
                  clade__device_info(store->device)->name, clade_last_error());
       store->lean = false;

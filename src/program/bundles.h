@@ -14,9 +14,6 @@ clade_status clade__bundle_find(const clade_device_info *info, clade__bundle *ou
 /* Whether it is for this device; else why not. */
 clade_status clade__bundle_fits(const clade__bundle *bundle, const clade_device_info *info);
 
-/* UNSUPPORTED where the manifest tells other arguments than fpga/interface.def does of a kernel (interface.c). */
-clade_status clade__interface_check(const clade__bundle *bundle);
-
 /* Asks a kernel of the interface what is known (self_test.c): CORRUPT where its answer is wrong. */
 clade_status clade__self_test(clade_device *device, cl_program program, const clade__bundle_kernel *told);
 

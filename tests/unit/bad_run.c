@@ -99,7 +99,8 @@ static void preferring(void **state) {
       {"gemm = ref", CLADE_NOT_FOUND, "no op \"gemm \""},
       {"gem=ref", CLADE_NOT_FOUND, "no op \"gem\""},
       {"gemm=fastest", CLADE_NOT_FOUND,
-       "gemm has no implementation \"fastest\"; it has: mma_tile, mma, vec, dot, simt, clblast, ref"},
+       "gemm has no implementation \"fastest\"; it has: mma_tile, mma, vec, dot, simt, clblast, systolic, systolic_i8, "
+       "ref"},
       {"gemm=ref=vec", CLADE_NOT_FOUND, "\"ref=vec\""},
       {"gemm=ref,gemm=vec", CLADE_DUPLICATE, "\"gemm\" twice"},
       {"softmax=fastest", CLADE_NOT_FOUND, "softmax has no implementation \"fastest\""},

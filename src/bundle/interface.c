@@ -1,5 +1,5 @@
 /* The interface between bundles and Clade as a table: what fpga/interface.def says of each kernel's arguments. */
-#include "program/bundles.h"
+#include "bundle/bundle.h"
 
 #define READ                       CLADE__READ
 #define WRITE                      CLADE__WRITE
@@ -9,22 +9,30 @@
 #define KERNEL(name, ...)          static const clade__bundle_argument name##_arguments[] = {__VA_ARGS__};
 #include "fpga/interface.def"
 
-static const struct {
-  const char *name;
-  const clade__bundle_argument *arguments;
-  size_t n;
-} kernels[] = {
-#define KERNEL(name, ...) {#name, name##_arguments, CLADE_COUNT(name##_arguments)},
+static const clade__bundle_kernel kernels[] = {
+#define KERNEL(kernel, ...)                        \
+  {.name = #kernel,                                \
+   .arguments = kernel##_arguments,                \
+   .n_arguments = CLADE_COUNT(kernel##_arguments), \
+   .work_group = {1, 1, 1},                        \
+   .compute_units = 1,                             \
+   .evidence = CLADE__NO_EVIDENCE},
 #include "fpga/interface.def"
 };
 
+const clade__bundle_kernel *clade__interface_kernels(size_t *n) {
+  *n = CLADE_COUNT(kernels);
+  return kernels;
+}
+
 static clade_status compare(const clade__bundle *bundle, const clade__bundle_kernel *k,
-                            const clade__bundle_argument *wanted, size_t n) {
+                            const clade__bundle_kernel *wanted) {
+  size_t n = wanted->n_arguments;
   if (k->n_arguments != n)
     return CLADE_FAIL(UNSUPPORTED, "%s: kernel %s takes %zu arguments; by version %d of the interface there are %zu",
                       bundle->path, k->name, k->n_arguments, CLADE__BUNDLE_INTERFACE, n);
   for (size_t i = 0; i < n; i++) {
-    const clade__bundle_argument *a = &k->arguments[i], *w = &wanted[i];
+    const clade__bundle_argument *a = &k->arguments[i], *w = &wanted->arguments[i];
     if (strcmp(a->type, w->type) || strcmp(a->name, w->name) || a->access != w->access)
       return CLADE_FAIL(
           UNSUPPORTED,
@@ -41,6 +49,6 @@ clade_status clade__interface_check(const clade__bundle *bundle) {
   for (size_t i = 0; i < bundle->manifest.n_kernels; i++)
     for (size_t k = 0; k < CLADE_COUNT(kernels); k++)
       if (strcmp(bundle->manifest.kernels[i].name, kernels[k].name) == 0)
-        CLADE_TRY(compare(bundle, &bundle->manifest.kernels[i], kernels[k].arguments, kernels[k].n));
+        CLADE_TRY(compare(bundle, &bundle->manifest.kernels[i], &kernels[k]));
   return CLADE_OK;
 }
