@@ -1,4 +1,4 @@
-# What `cmake --install` brings besides the command: headers, both libraries, the CMake package and clade.pc.
+# What `cmake --install` brings: headers, both libraries, the CMake package and clade.pc.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/clade DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
@@ -8,12 +8,13 @@ install(TARGETS clade clade_static EXPORT clade_targets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT clade_targets NAMESPACE clade:: FILE cladeTargets.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/clade)
+set(CLADE_INSTALL_KERNELS ${CMAKE_INSTALL_LIBDIR}/clade/kernels.cl)
 configure_package_config_file(cmake/cladeConfig.cmake.in ${PROJECT_BINARY_DIR}/cladeConfig.cmake
-  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/clade)
+  INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/clade PATH_VARS CLADE_INSTALL_KERNELS)
 # Before 1.0 a minor version may change the interface.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/cladeConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/cladeConfig.cmake ${PROJECT_BINARY_DIR}/cladeConfigVersion.cmake
-  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/clade)
+  cmake/cladeBitstream.cmake DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/clade)
 
 # clade.pc finds its prefix from where it lies, so that an installation can be moved; paths that were given as absolute
 # stay.

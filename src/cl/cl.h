@@ -147,14 +147,19 @@ clade_status clade__program_build(clade_device *device, const char *source, size
 clade_status clade__program_load(clade_device *device, const void *binary, size_t bytes, const char *options,
                                  cl_program *out);
 clade_status clade__program_binary(clade_device *device, cl_program program, void **binary, size_t *bytes);
+/* Names of its kernels with semicolons between; the caller's, by clade__free. */
+clade_status clade__program_kernels(clade_device *device, cl_program program, char **names);
 void clade__program_release(cl_program program);
 clade_status clade__kernel_new(clade_device *device, cl_program program, const char *name, cl_kernel *out);
 void clade__kernel_release(cl_kernel kernel);
 clade_status clade__kernel_args(clade_device *device, cl_kernel kernel, cl_uint *count);
-/* An argument as it is written, "global float *" and "x", in `size` bytes each; *known is false where the
- * implementation does not tell. */
-clade_status clade__kernel_argument(clade_device *device, cl_kernel kernel, cl_uint index, char *type, char *name,
-                                    size_t size, bool *known);
+/* An argument as it is written, "global float *" and "x"; `known` is false where the implementation does not tell. */
+typedef struct clade__kernel_argument {
+  bool known, constant; /* constant: what it points to */
+  char type[128], name[128];
+} clade__kernel_argument;
+clade_status clade__kernel_get_argument(clade_device *device, cl_kernel kernel, cl_uint index,
+                                        clade__kernel_argument *out);
 clade_status clade__kernel_set(clade_device *device, cl_kernel kernel, cl_uint index, size_t bytes, const void *value);
 /* Limits of a kernel on its device; a launch beyond them kills some implementations, so they are checked before. */
 typedef struct clade__kernel_limits {

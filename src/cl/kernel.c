@@ -34,20 +34,25 @@ static const char *address_of(cl_kernel_arg_address_qualifier address) {
   }
 }
 
-clade_status clade__kernel_argument(clade_device *device, cl_kernel kernel, cl_uint index, char *type, char *name,
-                                    size_t size, bool *known) {
+clade_status clade__kernel_get_argument(clade_device *device, cl_kernel kernel, cl_uint index,
+                                        clade__kernel_argument *out) {
   cl_kernel_arg_address_qualifier address = CL_KERNEL_ARG_ADDRESS_PRIVATE;
+  cl_kernel_arg_type_qualifier qualifiers = CL_KERNEL_ARG_TYPE_NONE;
   char base[64] = "";
-  CLADE_TRY(clade__device_check(device, "clade__kernel_argument"));
+  *out = (clade__kernel_argument){0};
+  CLADE_TRY(clade__device_check(device, "clade__kernel_get_argument"));
   cl_int e = clade__cl.clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_NAME, sizeof base, base, NULL);
-  *known = e != CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
-  if (!*known) return CLADE_OK;
+  if (e == CL_KERNEL_ARG_INFO_NOT_AVAILABLE) return CLADE_OK;
   if (e) return clade__cl_error(device, "clGetKernelArgInfo", e);
   CLADE__CALL(device, clGetKernelArgInfo, kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof address, &address,
               NULL);
-  CLADE__CALL(device, clGetKernelArgInfo, kernel, index, CL_KERNEL_ARG_NAME, size, name, NULL);
+  CLADE__CALL(device, clGetKernelArgInfo, kernel, index, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof qualifiers, &qualifiers,
+              NULL);
+  CLADE__CALL(device, clGetKernelArgInfo, kernel, index, CL_KERNEL_ARG_NAME, sizeof out->name, out->name, NULL);
   size_t n = strcspn(base, " *");
-  snprintf(type, size, "%s%.*s%s", address_of(address), (int)n, base, base[n] ? " *" : "");
+  snprintf(out->type, sizeof out->type, "%s%.*s%s", address_of(address), (int)n, base, base[n] ? " *" : "");
+  out->known = true;
+  out->constant = qualifiers & CL_KERNEL_ARG_TYPE_CONST;
   return CLADE_OK;
 }
 

@@ -110,3 +110,19 @@ clade_status clade__program_binary(clade_device *device, cl_program program, voi
   clade__free(p.binaries);
   return status;
 }
+
+clade_status clade__program_kernels(clade_device *device, cl_program program, char **names) {
+  size_t bytes = 0;
+  *names = NULL;
+  CLADE_TRY(clade__device_check(device, "clade__program_kernels"));
+  CLADE__CALL(device, clGetProgramInfo, program, CL_PROGRAM_KERNEL_NAMES, 0, NULL, &bytes);
+  char *text = clade__new(bytes + 1, 1);
+  if (!text) return CLADE_NO_MEMORY;
+  cl_int e = clade__cl.clGetProgramInfo(program, CL_PROGRAM_KERNEL_NAMES, bytes, text, NULL);
+  if (e != CL_SUCCESS) {
+    clade__free(text);
+    return clade__cl_error(device, "clGetProgramInfo", e);
+  }
+  *names = text;
+  return CLADE_OK;
+}

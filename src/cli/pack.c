@@ -7,11 +7,13 @@
 #include "base/file.h"
 #include "cli/pack.h"
 
-enum { MOST_DEFINES = 32 };
+enum { MOST_DEFINES = 32, MOST_SOURCES = 16 };
 
 typedef struct pack {
   cli_args args;
-  const char *manifest, *binary, *output, *key, *keys, *target;
+  const char *manifest, *binary, *output, *key, *keys, *target, *tool, *tool_version, *tool_command;
+  const char *source[MOST_SOURCES];
+  size_t n_sources;
   clade__bundle_define define[MOST_DEFINES];
   size_t n_defines;
   bool directory;
@@ -34,16 +36,41 @@ static clade_status build(const pack *p, clade__arena *arena, clade__bytes *mani
   return clade__bundle_write(p->output, p->directory, &draft);
 }
 
-/* ---- or of the kernels that are part of the command ---- */
+/* ---- or of kernels for a target ---- */
+static bool read_target(const char *text, cli_pack_target *t) {
+  const char *colon = strchr(text, ':');
+  size_t n = colon ? (size_t)(colon - text) : strlen(text);
+  for (int kind = CLADE__TARGET_INTEL; kind <= CLADE__TARGET_POCL; kind++) {
+    if (strlen(clade__target_names[kind]) != n || strncmp(text, clade__target_names[kind], n) != 0) continue;
+    t->kind = (clade__target_kind)kind;
+    t->name = colon ? colon + 1 : NULL;
+    return kind == CLADE__TARGET_POCL ? !colon : colon && colon[1];
+  }
+  return false;
+}
+
 static int run_build_target(const pack *p) {
-  cli_pack_target t = {(clade__bundle_define *)(uintptr_t)p->define, p->n_defines, p->output, p->key, p->directory};
-  if (strcmp(p->target, clade__target_names[CLADE__TARGET_POCL]) != 0)
+  cli_pack_target t = {.sources = p->source,
+                       .n_sources = p->n_sources,
+                       .defines = (clade__bundle_define *)(uintptr_t)p->define,
+                       .n_defines = p->n_defines,
+                       .binary = p->binary,
+                       .tool = p->tool,
+                       .tool_version = p->tool_version,
+                       .tool_command = p->tool_command,
+                       .output = p->output,
+                       .key = p->key,
+                       .directory = p->directory};
+  if (!read_target(p->target, &t))
+    return cli_wrong(&p->args, "--target %s: expected pocl, intel:BOARD or xilinx:PLATFORM (docs/fpga.md)", p->target);
+  if (p->manifest || !p->output) return cli_wrong(&p->args, "build --target takes --output, and no --manifest");
+  bool made = p->binary && p->tool && p->tool_version && p->tool_command,
+       none = !p->binary && !p->tool && !p->tool_version && !p->tool_command;
+  if (t.kind == CLADE__TARGET_POCL ? !none : !made)
     return cli_wrong(&p->args,
-                     "--target %s: only pocl is built by this command; for others vendors' tools make the "
-                     "binary, and --manifest and --binary take it (docs/fpga.md)",
-                     p->target);
-  if (p->manifest || p->binary || !p->output) return cli_wrong(&p->args, "build --target takes --output, and no files");
-  clade_status status = cli_pack_pocl(&t);
+                     "--binary and what made it, --tool, --tool-version and --tool-command, go with intel and "
+                     "xilinx, whose tools this command does not call; pocl compiles by itself");
+  clade_status status = cli_pack_build_target(&t);
   return status ? cli_failed_status(status) : cli_pack_show(p->output, p->args.json);
 }
 
@@ -52,8 +79,10 @@ static int run_build(const pack *p) {
   clade__bytes manifest = {0}, binary = {0};
   if (p->n_paths) return cli_wrong(&p->args, "unexpected argument '%s'", p->paths[0]);
   if (p->target) return run_build_target(p);
-  if (!p->manifest || !p->output || p->n_defines)
-    return cli_wrong(&p->args, "build needs --output, and --manifest or --target with --define");
+  if (!p->manifest || !p->output || p->n_defines || p->n_sources || p->tool || p->tool_version || p->tool_command)
+    return cli_wrong(&p->args,
+                     "build needs --output, and --manifest or --target, to which alone --source, --define and "
+                     "--tool belong");
   clade_status status = build(p, &arena, &manifest, &binary);
   clade__arena_free(&arena);
   clade__free(manifest.data);
@@ -118,7 +147,7 @@ static int run_inspect(const pack *p) {
 }
 
 /* ---- options ---- */
-enum { MANIFEST, BINARY, OUTPUT, DIRECTORY, KEY, KEYS, TARGET, DEFINE };
+enum { MANIFEST, BINARY, OUTPUT, DIRECTORY, KEY, KEYS, TARGET, SOURCE, DEFINE, TOOL, TOOL_VERSION, TOOL_COMMAND };
 static const cli_option options[] = {
     [MANIFEST] = {"manifest", "FILE", "build: the manifest, as docs/fpga.md states it"},
     [BINARY] = {"binary", "FILE", "build: what the vendor's tool made"},
@@ -126,15 +155,20 @@ static const cli_option options[] = {
     [DIRECTORY] = {"directory", NULL, "build, sign: as a directory, not as one file"},
     [KEY] = {"key", "FILE", "build, sign: a private key of Ed25519 in PEM (openssl genpkey -algorithm ed25519)"},
     [KEYS] = {"keys", "FILE", "verify: public keys in PEM, of which one must have signed"},
-    [TARGET] = {"target", "pocl", "build: of Clade's own kernels, for the emulated accelerator"},
-    [DEFINE] = {"define", "NAME=VALUE",
-                "build --target: of the kernels' sizes, as docs/fpga.md lists them; may be repeated"},
+    [TARGET] = {"target", "pocl|intel:BOARD|xilinx:PLATFORM",
+                "build: of kernels; pocl, for the emulated accelerator, compiles them, for others --binary holds them"},
+    [SOURCE] = {"source", "FILE",
+                "build --target: what the kernels are written in; may be repeated; unset: Clade's own"},
+    [DEFINE] = {"define", "NAME=VALUE", "build --target: what they are compiled with; may be repeated"},
+    [TOOL] = {"tool", "NAME", "build --target: what made the binary"},
+    [TOOL_VERSION] = {"tool-version", "TEXT", "the same: of which version"},
+    [TOOL_COMMAND] = {"tool-command", "TEXT", "the same: and how"},
     {0}};
 
 static const cli_args description = {
     .command = "pack",
     .synopsis = "build|inspect|verify|sign [BUNDLE…]",
-    .about = "build makes a bundle of a manifest and a binary, or of Clade's own kernels; inspect tells what is in "
+    .about = "build makes a bundle of a manifest and a binary, or of kernels; inspect tells what is in "
              "one; verify tells whether it "
              "is whole,\n"
              "safe from other users and, with --keys, trusted; sign writes it again with a signature.",
@@ -163,6 +197,13 @@ static bool take(pack *p, int option, const char *value) {
   case KEYS: p->keys = value; break;
   case TARGET: p->target = value; break;
   case DEFINE: return take_define(p, value);
+  case SOURCE:
+    if (p->n_sources == MOST_SOURCES) return false;
+    p->source[p->n_sources++] = value;
+    break;
+  case TOOL: p->tool = value; break;
+  case TOOL_VERSION: p->tool_version = value; break;
+  case TOOL_COMMAND: p->tool_command = value; break;
   default: break;
   }
   return true;
@@ -178,7 +219,8 @@ int cli_pack(int argc, char **argv) {
   int next;
   while ((next = cli_next(&p.args, argc, argv, &value)) >= 0)
     if (!take(&p, next, value))
-      return cli_wrong(&p.args, "--define %s: expected NAME=VALUE, at most %d times", value, MOST_DEFINES);
+      return cli_wrong(&p.args, "'%s': --define takes NAME=VALUE, at most %d times, --source a file, at most %d times",
+                       value, MOST_DEFINES, MOST_SOURCES);
   if (next == CLI_NEXT_HELP) return CLI_DONE;
   if (next == CLI_NEXT_WRONG) return CLI_USAGE;
   if (optind == argc) return cli_wrong(&p.args, "build, inspect, verify or sign is missing");

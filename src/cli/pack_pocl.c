@@ -1,129 +1,100 @@
-/* clade pack build --target pocl: all kernels of fpga/, which are part of the command, compiled by PoCL for the
- * emulated accelerator. */
-#include <openssl/evp.h>
-#include <stdio.h>
+/* Kernels for FPGAs as PoCL reads them: their names and arguments, and their machine code. */
+#include <stdlib.h>
 
 #include "cl/cl.h"
 #include "cli/pack.h"
 
-/* ---- compiling ---- */
-typedef struct job {
-  clade_device *device;
-  clade__queue *queue;
-  clade__buffer *memory;
-  cl_program program;
-  clade__text options;
-  void *binary;
-  size_t bytes;
-} job;
-
-static size_t bytes_of(const char *type) {
-  static const struct {
-    const char *type;
-    size_t bytes;
-  } values[] = {{"int", 4}, {"float", 4}, {"int4", 16}, {"int8", 32}, {"float8", 32}, {"float16", 64}};
-  for (size_t i = 0; i < CLADE_COUNT(values); i++)
-    if (strcmp(type, values[i].type) == 0) return values[i].bytes;
-  return sizeof(cl_mem);
+/* ---- what a kernel takes ---- */
+static int access_of(const clade__kernel_argument *a) {
+  if (!strchr(a->type, '*')) return CLADE__VALUE;
+  return a->constant ? CLADE__READ : CLADE__READ_WRITE;
 }
 
-static clade_status set_zero(const job *j, cl_kernel kernel, const clade__bundle_kernel *k) {
-  static const unsigned char zero[64];
-  cl_mem memory = clade__buffer_mem(j->memory);
-  for (size_t i = 0; i < k->n_arguments; i++) {
-    bool value = k->arguments[i].access == CLADE__VALUE;
-    CLADE_TRY(clade__kernel_set(j->device, kernel, (cl_uint)i, bytes_of(k->arguments[i].type),
-                                value ? (const void *)zero : &memory));
+static clade_status read_arguments(clade_device *device, cl_kernel kernel, clade__arena *arena,
+                                   clade__bundle_kernel *k) {
+  cl_uint n;
+  CLADE_TRY(clade__kernel_args(device, kernel, &n));
+  clade__bundle_argument *list = clade__arena_new(arena, (n + 1) * sizeof *list);
+  if (!list) return CLADE_NO_MEMORY;
+  for (cl_uint i = 0; i < n; i++) {
+    clade__kernel_argument is;
+    CLADE_TRY(clade__kernel_get_argument(device, kernel, i, &is));
+    list[i] =
+        (clade__bundle_argument){clade__arena_text(arena, is.type), clade__arena_text(arena, is.name), access_of(&is)};
+    if (!list[i].type || !list[i].name) return CLADE_NO_MEMORY;
   }
+  k->arguments = list;
+  k->n_arguments = n;
   return CLADE_OK;
 }
 
-/* With all values zero it touches no memory; PoCL makes the machine code of a kernel when it is launched, and that
- * becomes part of the binary. */
-static clade_status launch(const job *j, const clade__bundle_kernel *k) {
-  const size_t one = 1;
+static clade_status read_kernel(clade_device *device, cl_program program, const char *name, clade__arena *arena,
+                                clade__bundle_kernel *k) {
   cl_kernel kernel;
-  CLADE_TRY(clade__kernel_new(j->device, j->program, k->name, &kernel));
-  clade_status status = set_zero(j, kernel, k);
-  if (!status) status = clade__queue_launch(j->queue, kernel, 1, &one, &one, (clade__wait){0}, NULL);
-  if (!status) status = clade__queue_finish(j->queue);
+  clade__kernel_limits limits;
+  CLADE_TRY(clade__kernel_new(device, program, name, &kernel));
+  *k = (clade__bundle_kernel){.name = clade__arena_text(arena, name), .compute_units = 1};
+  clade_status status = k->name ? clade__kernel_get_limits(device, kernel, &limits) : CLADE_NO_MEMORY;
+  for (int i = 0; i < 3 && !status; i++) k->work_group[i] = limits.required[i];
+  if (!status && !limits.required[0])
+    status =
+        CLADE_FAIL(UNSUPPORTED, "kernel %s: a required work-group is expected: reqd_work_group_size(1, 1, 1)", name);
+  if (!status) status = read_arguments(device, kernel, arena, k);
   clade__kernel_release(kernel);
   return status;
 }
 
-static clade_status compile(job *j) {
+/* Whose accesses the interface tells: writing alone cannot be seen in a kernel's type. */
+static const clade__bundle_kernel *interface_row(const char *name) {
+  size_t n;
+  const clade__bundle_kernel *rows = clade__interface_kernels(&n);
+  for (size_t i = 0; i < n; i++)
+    if (strcmp(rows[i].name, name) == 0) return &rows[i];
+  return NULL;
+}
+
+static clade_status read_kernels(clade_device *device, cl_program program, cli_pack_compiled *out) {
+  char *names, *rest;
+  size_t most = 1;
+  CLADE_TRY(clade__program_kernels(device, program, &names));
+  for (const char *c = names; *c; c++) most += *c == ';';
+  out->kernels = clade__arena_new(&out->arena, most * sizeof *out->kernels);
+  clade_status status = out->kernels ? CLADE_OK : CLADE_NO_MEMORY;
+  rest = names;
+  for (char *name; !status && (name = strsep(&rest, ";"));) {
+    const clade__bundle_kernel *row = interface_row(name);
+    if (row)
+      out->kernels[out->n_kernels] = *row;
+    else
+      status = read_kernel(device, program, name, &out->arena, &out->kernels[out->n_kernels]);
+    out->n_kernels++;
+  }
+  clade__free(names);
+  return status;
+}
+
+/* ---- compiling ---- */
+clade_status cli_pack_compile(const char *text, const char *options, bool binary, cli_pack_compiled *out) {
+  clade_device *device;
+  cl_program program = NULL;
   char *log = NULL;
-  CLADE_TRY(clade_device_find("pocl", &j->device));
-  clade_status status =
-      clade__program_build(j->device, cli_fpga_kernels, strlen(cli_fpga_kernels), j->options.data, &j->program, &log);
+  *out = (cli_pack_compiled){0};
+  /* Machine code for launches of one work-item, so that nothing is left to be compiled or linked where it is loaded. */
+  setenv("POCL_BINARY_SPECIALIZE_WG", "1-1-1-goffs0-smallgrid", 0);
+  CLADE_TRY(clade_device_find("pocl", &device));
+  out->version = clade__arena_text(&out->arena, clade__device_info(device)->platform_version);
+  clade_status status = out->version ? CLADE_OK : CLADE_NO_MEMORY;
+  if (!status) status = clade__program_build(device, text, strlen(text), options, &program, &log);
   if (status && log && *log) fprintf(stderr, "%s\n", log);
   clade__free(log);
-  CLADE_TRY(status);
-  CLADE_TRY(clade__queue_new(j->device, false, &j->queue));
-  CLADE_TRY(clade__buffer_new(j->device, 64, "a bundle's kernels", &j->memory));
-  size_t n;
-  const clade__bundle_kernel *kernels = clade__interface_kernels(&n);
-  for (size_t i = 0; i < n; i++) CLADE_TRY(launch(j, &kernels[i]));
-  return clade__program_binary(j->device, j->program, &j->binary, &j->bytes);
-}
-
-/* ---- the manifest ---- */
-static clade_status options_of(job *j, const clade__bundle_define *defines, size_t n) {
-  clade__text_add(&j->options, "-cl-kernel-arg-info");
-  for (size_t i = 0; i < n; i++) {
-    if (!clade__is_name(defines[i].name) || strpbrk(defines[i].text, " \t\r\n\"'\\"))
-      return CLADE_FAIL(INVALID, "--define %s=%s: expected NAME=VALUE, without spaces and quotes", defines[i].name,
-                        defines[i].text);
-    clade__text_add(&j->options, " -D%s=%s", defines[i].name, defines[i].text);
-  }
-  return j->options.failed ? CLADE_FAIL(NO_MEMORY, "no memory") : CLADE_OK;
-}
-
-static clade_status hash(char text[65]) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  if (!EVP_Digest(cli_fpga_kernels, strlen(cli_fpga_kernels), digest, NULL, EVP_sha256(), NULL))
-    return CLADE_FAIL(UNSUPPORTED, "libcrypto refuses SHA-256");
-  for (int i = 0; i < 32; i++) snprintf(text + 2 * i, 3, "%02x", digest[i]);
-  return CLADE_OK;
-}
-
-static clade_status write_bundle(const job *j, const cli_pack_target *t) {
-  char sha256[65];
-  size_t n;
-  clade__text command = {0};
-  const clade__bundle_kernel *kernels = clade__interface_kernels(&n);
-  CLADE_TRY(hash(sha256));
-  clade__text_add(&command, "clBuildProgram %s", j->options.data);
-  if (command.failed) return CLADE_FAIL(NO_MEMORY, "no memory");
-  clade__bundle_draft draft = {
-      .manifest = {.format = CLADE__BUNDLE_FORMAT,
-                   .interface_version = CLADE__BUNDLE_INTERFACE,
-                   .target = {.kind = CLADE__TARGET_POCL, .device = "Clade emulated accelerator"},
-                   .tool = {"PoCL", clade__device_info(j->device)->platform_version, command.data},
-                   .source = {sha256},
-                   .binary = {.format = CLADE__POCLBIN, .file = "kernels.poclbin"},
-                   .defines = t->defines,
-                   .n_defines = t->n_defines,
-                   .kernels = kernels,
-                   .n_kernels = n},
-      .binary = j->binary,
-      .binary_bytes = j->bytes,
-      .key_path = t->key};
-  clade_status status = clade__bundle_write(t->output, t->directory, &draft);
-  clade__text_free(&command);
+  if (!status) status = read_kernels(device, program, out);
+  if (!status && binary) status = clade__program_binary(device, program, &out->binary, &out->bytes);
+  clade__program_release(program);
+  clade_device_release(device);
   return status;
 }
 
-clade_status cli_pack_pocl(const cli_pack_target *t) {
-  job j = {0};
-  clade_status status = options_of(&j, t->defines, t->n_defines);
-  if (!status) status = compile(&j);
-  if (!status) status = write_bundle(&j, t);
-  clade__free(j.binary);
-  clade__program_release(j.program);
-  clade__queue_free(j.queue);
-  clade__buffer_release(j.memory);
-  clade_device_release(j.device);
-  clade__text_free(&j.options);
-  return status;
+void cli_pack_compiled_free(cli_pack_compiled *compiled) {
+  clade__free(compiled->binary);
+  clade__arena_free(&compiled->arena);
 }

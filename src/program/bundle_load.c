@@ -14,11 +14,10 @@ static clade_status check_group(clade_device *device, cl_kernel kernel, const cl
 /* Where the implementation knows them: few keep them in binaries. */
 static clade_status check_argument(clade_device *device, cl_kernel kernel, size_t index,
                                    const clade__bundle_argument *told) {
-  char type[128], name[128];
-  bool known;
-  CLADE_TRY(clade__kernel_argument(device, kernel, (cl_uint)index, type, name, sizeof type, &known));
-  if (known && (strcmp(type, told->type) != 0 || strcmp(name, told->name) != 0))
-    return CLADE_FAIL(CORRUPT, "its argument %zu is \"%s %s\"; the manifest tells \"%s %s\"", index, type, name,
+  clade__kernel_argument is;
+  CLADE_TRY(clade__kernel_get_argument(device, kernel, (cl_uint)index, &is));
+  if (is.known && (strcmp(is.type, told->type) != 0 || strcmp(is.name, told->name) != 0))
+    return CLADE_FAIL(CORRUPT, "its argument %zu is \"%s %s\"; the manifest tells \"%s %s\"", index, is.type, is.name,
                       told->type, told->name);
   return CLADE_OK;
 }

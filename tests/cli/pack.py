@@ -113,6 +113,19 @@ class Pack(unittest.TestCase):
         self.put("manifest.json", json.dumps({**MANIFEST, "colour": 1}).encode())
         self.failed(self.build("it"), "colour is not known")
         self.assertFalse(os.path.exists(self.path("it")))
+        made = ["--binary", self.path("array.bin"), "--tool", "aoc", "--tool-version", "19.1", "--tool-command", "aoc k.cl"]
+        with open(self.path("k.cl"), "w", encoding="utf-8") as f:
+            f.write("__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void k(__global float *y) { *y = 1; }")
+        target = ["pack", "build", "--output", self.path("it"), "--source", self.path("k.cl"), "--target"]
+        self.failed(run(*target, "intel:a10", *made), "ELF")
+        self.failed(run(*target, "xilinx:u250", *made), "no xclbin")
+        self.assertFalse(os.path.exists(self.path("it")))
+        for words, arguments in (("--target zork", [*target, "zork"]), ("--target intel:", [*target, "intel:"]),
+                                 ("--target pocl:x", [*target, "pocl:x"]), ("--binary", [*target, "pocl", *made]),
+                                 ("--binary", [*target, "intel:a10"]), ("--source", ["pack", "build", "--source", "x"])):
+            done = run(*arguments)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn(words, done.stderr)
         for words, arguments in (("missing", []), ("'zork'", ["zork"]), ("--manifest", ["build"]), ("one bundle", ["inspect"]),
                                  ("--key", ["sign", "x"]), ("one bundle or more", ["verify"])):
             done = run("pack", *arguments)

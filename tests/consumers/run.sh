@@ -7,7 +7,7 @@ build=$1 source=$2 version=$3 cc=$4
 room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT
 prefix=$room/prefix
-cp "$source"/consumer.c "$source"/consumer.cpp "$room"
+cp "$source"/consumer.c "$source"/consumer.cl "$source"/consumer.cpp "$room"
 mkdir "$room/cmake"
 cp "$source/project.cmake" "$room/cmake/CMakeLists.txt"
 cmake --install "$build" --prefix "$prefix" >"$room/install.log"
@@ -19,6 +19,16 @@ cmake --build "$room/out"
 for program in shared static cxx; do
   echo "== CMake, $program"
   "$room/out/$program"
+done
+
+echo "== CMake, a bundle of a kernel; what no tool is here for is said to be skipped, and is no target"
+shown=$("$prefix/bin/clade" pack inspect "$room/out/own.bundle")
+[[ $shown == *"own_scale(global float * x [read], int n [value], global float * y [read-write])"* && $shown == *SCALE=2* ]]
+for pair in "intel_board aoc" "xilinx_platform v++"; do
+  read -r name tool <<<"$pair"
+  if command -v "$tool" >/dev/null; then continue; fi
+  grep "$name: skipped.*needs $tool" "$room/configure.log"
+  if cmake --build "$room/out" --target "$name" >/dev/null 2>&1; then echo "$name is a target" >&2; exit 1; fi
 done
 
 # A version that nobody has must be refused.
