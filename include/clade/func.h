@@ -16,6 +16,13 @@ typedef struct clade_compile_opt {
   clade_func **out;
   int n_devices; /* devices of clade_graph_place beyond the first; 0: one device */
   clade_device *const *devices;
+  /* A device that compiles: what is built for devices whose programs come from a bundle goes there where no kernel of
+   * the bundle computes it, or where that is cheaper (docs/fpga.md). It may be one of the others. Unset: there is none.
+   */
+  clade_device *companion;
+  /* Forces nodes by their names, or all that have none of these by their op's: "softmax=companion,mine=home". Home is
+   * the device that a node was built for. */
+  const char *place;
   bool no_fusion;
   const char *prefer; /* force implementations: "gemm=ref,softmax=ref"; an op that cannot is an error */
   /* What clade_func_choices gave: its implementations and parameters are taken again wherever they hold, whatever was
@@ -62,6 +69,10 @@ typedef struct clade_impl_info {
 } clade_impl_info;
 CLADE_API clade_status clade_func_impl_count(const clade_func *func, int *count);
 CLADE_API clade_status clade_func_impl(const clade_func *func, int index, clade_impl_info *info);
+
+/* The copies that each execution of a specialised func makes from a device to another one, and their bytes. Devices are
+ * numbered as in clade_compile; the companion, where it is none of the others, comes last. */
+CLADE_API clade_status clade_func_crossing(const clade_func *func, int from, int to, int *copies, uint64_t *bytes);
 
 /* The choices of a specialised func, as a text for clade_compile(.choices); to be given to clade_text_free. */
 CLADE_API clade_status clade_func_choices(const clade_func *func, char **out);

@@ -61,9 +61,10 @@ typedef struct clade_trainer {
   clade_dataset *train, *test;
   int n_devices; /* unset: one, by clade_device_find(NULL) */
   clade_device *const *devices;
-  const double *split; /* n_devices shares of a batch; unset: equal ones */
-  int epochs, batch;   /* unset: 3, 64 */
-  int threads;         /* of the loader; unset: 1 */
+  clade_device *companion; /* as in clade_compile; unset: none */
+  const double *split;     /* n_devices shares of a batch; unset: equal ones */
+  int epochs, batch;       /* unset: 3, 64 */
+  int threads;             /* of the loader; unset: 1 */
   uint64_t seed;
   clade_optimizer optimizer; /* unset: Adam, 0.001 */
   clade_schedule schedule;   /* unset: constant */

@@ -14,6 +14,11 @@ double infer_now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+clade_status infer_devices(const infer_job *job, clade_device **device, clade_device **companion) {
+  CLADE_TRY(clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, device));
+  return job->companion ? clade_device_find(job->companion, companion) : CLADE_OK;
+}
+
 clade_status infer_explain(const infer_job *job, const clade_func *func) {
   char *text;
   CLADE_TRY(clade_func_explain(func, &text));
@@ -38,18 +43,36 @@ json_t *infer_device_json(clade_device *device) {
                    cli_json_text(info.platform), "driver", cli_json_text(info.driver));
 }
 
-json_t *infer_impls_json(const clade_func *func) {
+static json_t *impls_json(const clade_func *func) {
   json_t *list = json_array();
   int n = 0;
   clade_impl_info info = {.size = sizeof info};
   if (clade_func_impl_count(func, &n)) return list;
   for (int i = 0; i < n && !clade_func_impl(func, i, &info); ++i)
-    json_array_append_new(
-        list, json_pack("{s:o, s:s, s:s}", "node", cli_json_text(info.node), "op", info.op, "impl", info.impl));
+    json_array_append_new(list, json_pack("{s:o, s:s, s:s, s:i}", "node", cli_json_text(info.node), "op", info.op,
+                                          "impl", info.impl, "device", info.device));
   return list;
 }
 
-enum { MODEL, INPUT, OUTPUT, CLASSES, DEMO, BATCH, SEED, EXPLAIN, TRACE };
+/* Of each execution; 0 where there is no companion, or where it is the device itself. */
+static json_t *crossing_json(const clade_func *func, int from, int to) {
+  int copies;
+  uint64_t bytes = 0;
+  return json_integer(clade_func_crossing(func, from, to, &copies, &bytes) ? 0 : (json_int_t)bytes);
+}
+
+json_t *infer_add_func(json_t *document, const clade_func *func, clade_device *companion) {
+  clade_device_info info = {.size = sizeof info};
+  if (cli_json_set(document, "impls", impls_json(func)) && (!companion || !clade_device_get_info(companion, &info)) &&
+      cli_json_set(document, "companion", companion ? json_string(info.id) : json_null()) &&
+      cli_json_set(document, "bytes_to_companion", crossing_json(func, 0, 1)) &&
+      cli_json_set(document, "bytes_from_companion", crossing_json(func, 1, 0)))
+    return document;
+  json_decref(document);
+  return NULL;
+}
+
+enum { MODEL, INPUT, OUTPUT, CLASSES, DEMO, BATCH, SEED, COMPANION, EXPLAIN, TRACE };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", "what the weights are of: " MODEL_NAMES},
     [INPUT] = {"input", "X.npy", "images: [n, channels, height, width], [n, height, width] or [n, values]"},
@@ -58,6 +81,7 @@ static const cli_option options[] = {
     [DEMO] = {"demo", "NAME", "instead: mlp, a perceptron with random weights, checked against a reference in C"},
     [BATCH] = {"batch", "N", "images that are computed at once (64)"},
     [SEED] = {"seed", "N", "of the demonstration's weights and input (42)"},
+    [COMPANION] = {"companion", "SPEC", "a device that takes what no kernel of the device's bundle computes (none)"},
     [EXPLAIN] = {"explain", NULL, "print which implementation each node got, which refused and why"},
     [TRACE] = {"trace", "FILE", "write the times of the demonstration's steps as a Chrome trace"},
     {0},
@@ -86,6 +110,7 @@ static int parse_options(infer_job *job, int argc, char **argv) {
     case SEED:
       if (!cli_number(&job->args, "seed", value, 0, INT64_MAX, &job->seed)) return CLI_USAGE;
       break;
+    case COMPANION: job->companion = value; break;
     case EXPLAIN: job->explain = true; break;
     case TRACE: job->trace = value; break;
     default: return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;

@@ -8,7 +8,7 @@ enum { WARM_RUNS = 5 };
 
 typedef struct demo {
   const infer_job *job;
-  clade_device *device;
+  clade_device *device, *companion;
   clade_graph *graph;
   clade_func *generic, *func;
   clade_vars *vars;
@@ -29,11 +29,11 @@ static clade_status prepare(demo *d) {
   d->again = clade__new(d->p_bytes, 1);
   if (!d->x || !d->p || !d->again) return CLADE_NO_MEMORY;
   mlp_images((uint64_t)d->job->seed, d->job->batch, d->x);
-  CLADE_TRY(clade_device_find(d->job->args.n_devices ? d->job->args.device[0] : NULL, &d->device));
+  CLADE_TRY(infer_devices(d->job, &d->device, &d->companion));
   d->info.size = sizeof d->info;
   CLADE_TRY(clade_device_get_info(d->device, &d->info));
   CLADE_TRY(mlp_graph(&d->graph));
-  CLADE_TRY(clade_compile(d->graph, d->device, &d->generic));
+  CLADE_TRY(clade_compile(d->graph, d->device, &d->generic, .companion = d->companion));
   CLADE_TRY(clade_func_specialise(d->generic, CLADE_DIMS({"batch", d->job->batch}), &d->func));
   CLADE_TRY(clade_vars_new(d->func, (uint64_t)d->job->seed, &d->vars));
   return clade_run_new(d->func, d->vars, &d->run, .profile = d->job->trace != NULL);
@@ -87,11 +87,12 @@ static int report(const demo *d) {
            d->reference.max_error, d->reference.bound, d->sha);
     return CLI_DONE;
   }
-  return cli_json_end(json_pack("{s:s, s:s, s:o, s:I, s:I, s:f, s:f, s:o, s:f, s:f}", "demo", d->job->demo,
-                                "output_sha256", d->sha, "device", infer_device_json(d->device), "batch",
-                                (json_int_t)d->job->batch, "seed", (json_int_t)d->job->seed, "seconds", d->seconds,
-                                "first_result_seconds", d->first, "impls", infer_impls_json(d->func), "max_error",
-                                d->reference.max_error, "error_bound", d->reference.bound));
+  return cli_json_end(
+      infer_add_func(json_pack("{s:s, s:s, s:o, s:I, s:I, s:f, s:f, s:f, s:f}", "demo", d->job->demo, "output_sha256",
+                               d->sha, "device", infer_device_json(d->device), "batch", (json_int_t)d->job->batch,
+                               "seed", (json_int_t)d->job->seed, "seconds", d->seconds, "first_result_seconds",
+                               d->first, "max_error", d->reference.max_error, "error_bound", d->reference.bound),
+                     d->func, d->companion));
 }
 
 static void release(demo *d) {
@@ -101,6 +102,7 @@ static void release(demo *d) {
   clade_func_release(d->generic);
   clade_graph_release(d->graph);
   clade_device_release(d->device);
+  clade_device_release(d->companion);
   clade__free(d->x);
   clade__free(d->p);
   clade__free(d->again);

@@ -13,7 +13,7 @@ typedef struct files {
   int64_t count, batch;
   clade_checkpoint *checkpoint; /* NULL: the weights are a file */
   int64_t classes;
-  clade_device *device;
+  clade_device *device, *companion;
   clade_graph *graph;
   clade_func *func;
   clade_vars *vars;
@@ -106,12 +106,12 @@ static clade_status open_weights(const infer_job *job, files *f) {
 
 static clade_status build(const infer_job *job, files *f) {
   clade_shape shape = {.rank = 4, .dim = {f->batch, f->image.dim[0], f->image.dim[1], f->image.dim[2]}};
-  CLADE_TRY(clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, &f->device));
+  CLADE_TRY(infer_devices(job, &f->device, &f->companion));
   CLADE_TRY(clade_graph_new(&f->graph));
   clade_val x = clade_input(f->graph, "x", CLADE_F32, shape);
   clade_val logits = model_by_name(job->model)(f->graph, x, (int)f->classes, NULL);
   clade_output(f->graph, "p", clade_softmax(f->graph, logits, -1));
-  CLADE_TRY(clade_compile(f->graph, f->device, &f->func));
+  CLADE_TRY(clade_compile(f->graph, f->device, &f->func, .companion = f->companion));
   CLADE_TRY(clade_vars_new(f->func, 0, &f->vars));
   CLADE_TRY(f->checkpoint ? clade_checkpoint_apply(f->checkpoint, f->vars)
                           : clade_vars_load(f->vars, job->weights, .weights_only = true));
@@ -184,12 +184,12 @@ static int report(const infer_job *job, const files *f) {
            f->sha);
     return CLI_DONE;
   }
-  return cli_json_end(json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:f, s:f, s:s, s:o}", "model", job->model,
-                                "weights", cli_json_text(from), "input", cli_json_text(job->input), "output",
-                                cli_json_text(job->output), "count", (json_int_t)f->count, "classes",
-                                (json_int_t)f->classes, "device", infer_device_json(f->device), "batch",
-                                (json_int_t)f->batch, "seconds", f->seconds, "images_per_s", speed, "output_sha256",
-                                f->sha, "impls", infer_impls_json(f->func)));
+  return cli_json_end(infer_add_func(
+      json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:f, s:f, s:s}", "model", job->model, "weights",
+                cli_json_text(from), "input", cli_json_text(job->input), "output", cli_json_text(job->output), "count",
+                (json_int_t)f->count, "classes", (json_int_t)f->classes, "device", infer_device_json(f->device),
+                "batch", (json_int_t)f->batch, "seconds", f->seconds, "images_per_s", speed, "output_sha256", f->sha),
+      f->func, f->companion));
 }
 
 int infer_files(const infer_job *job) {
@@ -201,6 +201,7 @@ int infer_files(const infer_job *job) {
   clade_func_release(f.func);
   clade_graph_release(f.graph);
   clade_device_release(f.device);
+  clade_device_release(f.companion);
   clade_checkpoint_free(f.checkpoint);
   clade_array_free(&f.x);
   clade__free(f.y.data);

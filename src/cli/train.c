@@ -22,6 +22,7 @@ static clade_status train(train_job *job) {
   CLADE_GOTO(clade_dataset_open(job->data, false, &t->test));
   CLADE_GOTO(train_schedule(job));
   for (int i = 0; i < job->args.n_devices; ++i) CLADE_GOTO(clade_device_find(job->args.device[i], &job->device[i]));
+  if (job->companion) CLADE_GOTO(clade_device_find(job->companion, &t->companion));
   t->n_devices = job->args.n_devices;
   t->devices = job->device;
   job->result.size = sizeof job->result;
@@ -30,6 +31,7 @@ fail:
   clade_dataset_release(t->train);
   clade_dataset_release(t->test);
   for (int i = 0; i < job->args.n_devices; ++i) clade_device_release(job->device[i]);
+  clade_device_release(t->companion);
   return status;
 }
 

@@ -9,7 +9,7 @@
 typedef struct train_job {
   cli_args args;
   clade_trainer trainer;
-  const char *data, *optimizer, *schedule, *split_text, *augment_text;
+  const char *data, *optimizer, *schedule, *split_text, *augment_text, *companion;
   double lr, momentum, weight_decay;
   int64_t warmup;
   double split[CLI_MAX_DEVICES];

@@ -39,9 +39,31 @@ static void explain_conversion(const clade_graph *g, const clade__node *n, const
   if (user->impl >= 0) clade__text_add(out, " (%s)", user->op->impls[user->impl].name);
 }
 
-static void explain_node(const clade_graph *g, clade__id id, const clade_device_info *device, const use *uses,
-                         clade__text *out) {
+/* Why a node is on the companion, by what the devices with a bundle say to it. */
+static void explain_companion(const clade__pass_ctx *ctx, clade__id id, clade__text *out) {
+  clade_type in[CLADE_MAX_OPERANDS], outs[CLADE_MAX_OPERANDS];
+  int32_t row[CLADE_MAX_PARAMS];
+  clade_node view;
+  clade__node_view(ctx->graph, id, in, outs, &view);
+  for (int d = 0; d < ctx->n_devices; d++) {
+    clade_query q = {sizeof q, &view, &ctx->devices[d], NULL};
+    int bundled = 0;
+    if (!q.device->kernels) continue;
+    for (const clade_impl *impl = view.op->impls; impl->name; impl++) {
+      if (!impl->bundled) continue;
+      clade__query_start(&q, impl, row);
+      const char *refusal = clade__impl_refuses(ctx, impl, &q);
+      clade__text_add(out, "; on %s %s: %s", q.device->name, impl->name, refusal ? refusal : "would take it");
+      bundled++;
+    }
+    if (!bundled) clade__text_add(out, "; on %s: no kernel of bundles is made for it", q.device->name);
+  }
+}
+
+static void explain_node(const clade__pass_ctx *ctx, clade__id id, const use *uses, clade__text *out) {
+  const clade_graph *g = ctx->graph;
   const clade__node *n = &g->nodes[id];
+  const clade_device_info *device = &ctx->devices[n->device];
   char type[640];
   clade__text_add(out, "%s", n->op->name);
   if (*n->name) clade__text_add(out, " \"%s\"", n->name);
@@ -49,16 +71,22 @@ static void explain_node(const clade_graph *g, clade__id id, const clade_device_
     clade__text_add(out, "%s%s", i ? ", " : " ",
                     clade__type_text(clade__type(g, n->first_out + (clade__id)i), type, sizeof type));
   if (!clade__needs_impl(n->op)) {
-    clade__text_add(out, ": %s\n", n->op == &clade__op_transfer ? "a copy between devices" : "a view");
+    if (n->op == &clade__op_transfer)
+      clade__text_add(out, ": a copy from %s to %s\n", ctx->devices[g->nodes[g->values[n->in[0]].node].device].name,
+                      device->name);
+    else
+      clade__text_add(out, ": a view\n");
     return;
   }
   clade__text_add(out, " on %s: %s", device->name, n->impl < 0 ? "not chosen yet" : n->op->impls[n->impl].name);
   if (n->impl >= 0) explain_impls(n, out);
+  if (n->device == ctx->companion) explain_companion(ctx, id, out);
   if (n->op == &clade__op_pack || n->op == &clade__op_unpack) explain_conversion(g, n, uses, out);
   clade__text_add(out, "\n");
 }
 
-void clade__explain(const clade_graph *g, int n_devices, const clade_device_info *devices, clade__text *out) {
+void clade__explain(const clade__pass_ctx *ctx, clade__text *out) {
+  const clade_graph *g = ctx->graph;
   use *uses = clade__new(g->n_values, sizeof *uses);
   out->failed |= !uses;
   for (clade__id id = (clade__id)g->n_nodes; uses && id-- > 1;)
@@ -66,8 +94,7 @@ void clade__explain(const clade_graph *g, int n_devices, const clade_device_info
   for (clade__id id = 1; uses && id < g->n_nodes; id++) {
     const clade__node *n = &g->nodes[id];
     bool port = !n->n_in && !clade__needs_impl(n->op);
-    if (!port && n->op != &clade__op_assign && n->device < n_devices)
-      explain_node(g, id, &devices[n->device], uses, out);
+    if (!port && n->op != &clade__op_assign && n->device < ctx->n_devices) explain_node(ctx, id, uses, out);
   }
   clade__free(uses);
 }

@@ -12,6 +12,8 @@ typedef struct draft {
 } draft;
 
 typedef struct fusion {
+  const clade__pass_ctx *ctx;
+  char *attrs;    /* room for those of any node */
   draft *drafts;  /* by node */
   bool *absorbed; /* by node: another one computes it */
   uint32_t *uses; /* by value */
@@ -69,7 +71,18 @@ static bool ours(const fusion *f, const clade_graph *g, clade__id node, const dr
          !want->layout.block && clade_shape_equal(&have->shape, &want->shape);
 }
 
-static bool absorb(draft *d, int at, const draft *inner) {
+/* A bundle's kernels take fewer programs than compiled ones: what is computed apart must not be lost by being joined.
+ */
+static bool taken(const fusion *f, const clade_graph *g, const clade__node *n, const clade_op *op, const void *attrs,
+                  int n_in, const clade__id *in) {
+  clade_type types[CLADE_MAX_OPERANDS], out = *clade__type(g, n->first_out);
+  const clade_node view = {sizeof view, op, n->name, attrs, n_in, 1, types, &out};
+  if (!f->ctx->devices[n->device].kernels) return true;
+  for (int i = 0; i < n_in; i++) types[i] = *clade__type(g, in[i]);
+  return clade__least_seconds(f->ctx, &view, n->device) >= 0;
+}
+
+static bool absorb(const fusion *f, const clade_graph *g, const clade__node *n, draft *d, int at, const draft *inner) {
   draft next = {.active = true, .changed = true};
   uint8_t map[CLADE__ELT_INPUTS];
   if (!clade__elt_compose(&d->program, at, &inner->program, &next.program, map)) return false;
@@ -78,8 +91,10 @@ static bool absorb(draft *d, int at, const draft *inner) {
     next.in[i] = from->in[map[i] % CLADE__ELT_INPUTS];
     next.refs[i] = from->refs[map[i] % CLADE__ELT_INPUTS];
   }
+  merge_inputs(&next, 0);
+  const clade__eltwise_attrs attrs = {next.program};
+  if (!taken(f, g, n, n->op, &attrs, next.program.n_in, next.in)) return false;
   *d = next;
-  merge_inputs(d, 0);
   return true;
 }
 
@@ -93,8 +108,8 @@ static void plan_chain(fusion *f, const clade_graph *g, clade__id node) {
   merge_inputs(d, 0);
   for (int i = 0; i < d->program.n_in;) {
     clade__id from = g->values[d->in[i]].node;
-    bool done =
-        f->drafts[from].active && !f->absorbed[from] && ours(f, g, node, d, i) && absorb(d, i, &f->drafts[from]);
+    bool done = f->drafts[from].active && !f->absorbed[from] && ours(f, g, node, d, i) &&
+                absorb(f, g, n, d, i, &f->drafts[from]);
     if (done) f->absorbed[from] = true;
     i = done ? 0 : i + 1; /* its operands are ours now: look again */
   }
@@ -120,8 +135,20 @@ static bool host_takes(const clade_graph *g, const clade__host *host, const draf
   return true;
 }
 
+/* The host with the program as its epilogue: its attributes in f->attrs, and its operands. */
+static int host_parts(const fusion *f, const clade__node *from, const clade__host *host, const draft *d,
+                      clade__id in[CLADE_MAX_OPERANDS]) {
+  int n_in = host->own;
+  memcpy(f->attrs, from->attrs, from->op->attr_bytes);
+  memcpy(f->attrs + host->epilogue, &d->program, sizeof d->program);
+  for (int i = 0; i < host->own; i++) in[i] = from->in[i];
+  for (int i = 1; i < d->program.n_in; i++) in[n_in++] = d->in[i];
+  return n_in;
+}
+
 static void plan_epilogue(fusion *f, const clade_graph *g, clade__id node) {
   draft *d = &f->drafts[node];
+  clade__id in[CLADE_MAX_OPERANDS];
   for (int i = 0; d->active && !d->host && i < d->program.n_in; i++) {
     clade__id from = g->values[d->in[i]].node;
     const clade__host *host = clade__host_of(g->nodes[from].op);
@@ -134,26 +161,20 @@ static void plan_epilogue(fusion *f, const clade_graph *g, clade__id node) {
       next.in[k] = (map[k] < CLADE__ELT_INPUTS ? d : &inner)->in[map[k] % CLADE__ELT_INPUTS];
     if (!host_takes(g, host, &next)) continue;
     merge_inputs(&next, 1);
+    int n_in = host_parts(f, &g->nodes[from], host, &next, in);
+    if (!taken(f, g, &g->nodes[node], g->nodes[from].op, f->attrs, n_in, in)) continue;
     f->absorbed[from] = true;
     *d = next;
   }
 }
 
-static clade_status build_host(const clade_graph *old, const clade__node *n, const draft *d, clade_graph *g,
-                               const clade__id *map, clade__id *id) {
+static clade_status build_host(const fusion *f, const clade_graph *old, const clade__node *n, const draft *d,
+                               clade_graph *g, const clade__id *map, clade__id *id) {
   const clade__node *from = &old->nodes[d->host];
-  const clade__host *host = clade__host_of(from->op);
   clade__id in[CLADE_MAX_OPERANDS];
-  int n_in = host->own;
-  for (int i = 0; i < host->own; i++) in[i] = map[from->in[i]];
-  for (int i = 1; i < d->program.n_in; i++) in[n_in++] = map[d->in[i]];
-  char *attrs = clade__new(from->op->attr_bytes, 1);
-  if (!attrs) return CLADE_NO_MEMORY;
-  memcpy(attrs, from->attrs, from->op->attr_bytes);
-  memcpy(attrs + host->epilogue, &d->program, sizeof d->program);
-  clade_status status = clade__node_new(g, from->op, *from->name ? from->name : n->name, attrs, n_in, in, id);
-  clade__free(attrs);
-  return status;
+  int n_in = host_parts(f, from, clade__host_of(from->op), d, in);
+  for (int i = 0; i < n_in; i++) in[i] = map[in[i]];
+  return clade__node_new(g, from->op, *from->name ? from->name : n->name, f->attrs, n_in, in, id);
 }
 
 static clade_status build(void *user, const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
@@ -166,7 +187,7 @@ static clade_status build(void *user, const clade_graph *old, clade__id node, cl
   settle_order(&f->drafts[node].program);
   g->device = n->device;
   if (d->host) {
-    CLADE_TRY(build_host(old, n, d, g, map, &id));
+    CLADE_TRY(build_host(f, old, n, d, g, map, &id));
   } else {
     const clade__eltwise_attrs attrs = {d->program};
     for (int i = 0; i < d->program.n_in; i++) in[i] = map[d->in[i]];
@@ -179,14 +200,20 @@ static clade_status build(void *user, const clade_graph *old, clade__id node, cl
 clade_status clade__pass_fuse(clade__pass_ctx *ctx) {
   const clade_graph *g = ctx->graph;
   clade_status status = CLADE_OK;
-  fusion f = {clade__new(g->n_nodes, sizeof *f.drafts), clade__new(g->n_nodes, sizeof *f.absorbed), NULL};
-  CLADE_GOTO(f.drafts && f.absorbed ? CLADE_OK : CLADE_NO_MEMORY);
+  size_t attrs = 1;
+  for (clade__id id = 1; id < g->n_nodes; id++) attrs = CLADE_MAX(attrs, g->nodes[id].op->attr_bytes);
+  fusion f = {.ctx = ctx};
+  f.attrs = clade__new(attrs, 1);
+  f.drafts = clade__new(g->n_nodes, sizeof *f.drafts);
+  f.absorbed = clade__new(g->n_nodes, sizeof *f.absorbed);
+  CLADE_GOTO(f.attrs && f.drafts && f.absorbed ? CLADE_OK : CLADE_NO_MEMORY);
   CLADE_GOTO(clade__graph_uses(g, &f.uses));
   for (clade__id id = 1; id < g->n_nodes; id++) plan_chain(&f, g, id);
   for (clade__id id = 1; id < g->n_nodes; id++)
     if (!f.absorbed[id]) plan_epilogue(&f, g, id);
   CLADE_GOTO(clade__pass_rewrite(ctx, build, &f));
 fail:
+  clade__free(f.attrs);
   clade__free(f.drafts);
   clade__free(f.absorbed);
   clade__free(f.uses);

@@ -11,8 +11,10 @@ typedef struct clade__pass_ctx {
                          still there, and the caller's to release. Never written to: it may be shared */
   int n_devices;
   const clade_device_info *devices; /* [n_devices] */
+  int companion;                    /* of those, the one that takes what bundles cannot do; -1: there is none */
   bool no_fusion, strict;
   const char *prefer;                 /* "gemm=ref,…" or NULL */
+  const char *place;                  /* "NODE=companion,…" or NULL */
   const clade__records *pins;         /* choices by exact problems; NULL: none */
   bool trusted;                       /* the pins' rows are taken as they are */
   const clade__tuning *const *tuning; /* [n_devices]; NULL: nothing is known of any */
@@ -33,8 +35,12 @@ clade_status clade__pass_rewrite(clade__pass_ctx *ctx, clade__rewrite_fn *fn, vo
 clade_status clade__pass_dead(clade__pass_ctx *ctx);
 clade_status
 clade__pass_fold(clade__pass_ctx *ctx); /* casts to the same type, double transposes, common subexpressions */
-clade_status clade__pass_place(clade__pass_ctx *ctx);  /* transfers where a node's operand lives on another device */
-clade_status clade__pass_prefer(clade__pass_ctx *ctx); /* only looks at ctx->prefer */
+clade_status clade__pass_place(clade__pass_ctx *ctx); /* transfers where a node's operand lives on another device */
+/* The same with every node on the device that is told for it; sources stay what they are. */
+clade_status clade__place_on(clade__pass_ctx *ctx, const int *device);
+clade_status clade__pass_companion(clade__pass_ctx *ctx);   /* decides which nodes go to the companion, and does so */
+clade_status clade__pass_place_words(clade__pass_ctx *ctx); /* only looks at ctx->place */
+clade_status clade__pass_prefer(clade__pass_ctx *ctx);      /* only looks at ctx->prefer */
 clade_status clade__pass_fuse(clade__pass_ctx *ctx);
 clade_status clade__pass_select(clade__pass_ctx *ctx); /* writes impl, row and refusals; converts layouts */
 
@@ -42,6 +48,10 @@ clade_status clade__pass_select(clade__pass_ctx *ctx); /* writes impl, row and r
 const char *clade__preferred(const char *prefer, const char *op, size_t *length);
 bool clade__needs_impl(const clade_op *op); /* false: views and what the graph itself knows */
 double clade__impl_cost(const clade_impl *impl, const clade_query *q);
+/* Why the implementation is not taken, or a static text. Unset: it is taken. */
+const char *clade__impl_refuses(const clade__pass_ctx *ctx, const clade_impl *impl, const clade_query *q);
+/* Of the cheapest that takes the node on that device, by its own estimate; negative: none does. */
+double clade__least_seconds(const clade__pass_ctx *ctx, const clade_node *view, int device);
 /* Makes q one of this implementation, with the row that it starts from; `row` holds it. */
 void clade__query_start(clade_query *q, const clade_impl *impl, int32_t row[CLADE_MAX_PARAMS]);
 
@@ -60,7 +70,7 @@ void clade__pick_device(int device, clade__text *text); /* before the exact prob
 /* Row i of those that a space lists; false behind the last. */
 bool clade__space_row(const clade_space *space, const clade_query *q, int i, int32_t row[CLADE_MAX_PARAMS]);
 
-/* What --explain prints for a graph after select: a line per node. */
-void clade__explain(const clade_graph *g, int n_devices, const clade_device_info *devices, clade__text *out);
+/* What --explain prints for ctx->graph after select: a line per node. */
+void clade__explain(const clade__pass_ctx *ctx, clade__text *out);
 
 #endif

@@ -33,15 +33,15 @@ typedef struct step {
 static const step generic[] = {
     {check, false},
     {clade__pass_prefer, false}, /* while all that the user named is there */
+    {clade__pass_place_words, false},
     {clade__pass_fold, false},
     {clade__pass_dead, false},
     {clade__pass_place, false}, /* after dead: nothing is transferred for nobody */
 };
 static const step specific[] = {
-    {clade__pass_fold, false}, /* again: sizes show what symbols hid */
-    {clade__pass_dead, false},
-    {clade__pass_fuse, true},
-    {clade__pass_select, false},
+    {clade__pass_fold, false},                                 /* again: sizes show what symbols hid */
+    {clade__pass_dead, false}, {clade__pass_companion, false}, /* before fuse: what is joined is on one device */
+    {clade__pass_fuse, true},  {clade__pass_select, false},
 };
 
 static clade_status run(clade__pass_ctx *ctx, const step *steps, size_t n) {

@@ -1,9 +1,10 @@
-/* Inserts transfers where a node's operand lives on another device: one for each value and device. */
+/* Puts nodes on devices, and transfers where an operand lives on another one: one for each value and device. */
 #include "pass/pass.h"
 
 typedef struct places {
   int n_devices;
-  clade__id *at; /* [new value * n_devices + device]: the value there, 0: not yet */
+  const int *device; /* by old node; NULL: as built */
+  clade__id *at;     /* [new value * n_devices + device]: the value there, 0: not yet */
   size_t capacity;
 } places;
 
@@ -38,21 +39,24 @@ static clade_status on_device(places *p, clade_graph *g, clade__id v, int device
 static clade_status place(void *user, const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
   places *p = user;
   const clade__node *n = &old->nodes[node];
+  int device = p->device ? p->device[node] : n->device;
   clade__id in[CLADE_MAX_OPERANDS], id;
   if (n->op == &clade__op_transfer) { /* a user's: others may share it */
     CLADE_TRY(on_device(p, g, map[n->in[0]], n->device, &map[n->first_out]));
     return CLADE_OK;
   }
-  if (!n->n_in) return clade__node_copy(old, node, g, map);
-  for (int i = 0; i < n->n_in; i++) CLADE_TRY(on_device(p, g, map[n->in[i]], n->device, &in[i]));
-  g->device = n->device;
+  if (!n->n_in && device == n->device) return clade__node_copy(old, node, g, map);
+  for (int i = 0; i < n->n_in; i++) CLADE_TRY(on_device(p, g, map[n->in[i]], device, &in[i]));
+  g->device = device;
   CLADE_TRY(clade__node_new(g, n->op, n->name, n->attrs, n->n_in, in, &id));
   return clade__map_outputs(n, g, id, map);
 }
 
-clade_status clade__pass_place(clade__pass_ctx *ctx) {
-  places p = {.n_devices = ctx->n_devices};
+clade_status clade__place_on(clade__pass_ctx *ctx, const int *device) {
+  places p = {.n_devices = ctx->n_devices, .device = device};
   clade_status status = clade__pass_rewrite(ctx, place, &p);
   clade__free(p.at);
   return status;
 }
+
+clade_status clade__pass_place(clade__pass_ctx *ctx) { return clade__place_on(ctx, NULL); }

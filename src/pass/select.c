@@ -27,6 +27,21 @@ const char *clade__impl_refuses(const clade__pass_ctx *ctx, const clade_impl *im
   return impl->accept ? impl->accept(q) : NULL;
 }
 
+static void tell_companion(const clade__choice *c, clade__id id, clade__text *text) {
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  clade_node view;
+  int companion = c->ctx->companion;
+  if (companion < 0) {
+    clade__text_add(text, "; a companion, a device that compiles, may take it (.companion, --companion)");
+    return;
+  }
+  clade__node_view(c->g, id, in, out, &view);
+  clade__text_add(text,
+                  clade__least_seconds(c->ctx, &view, companion) < 0 ? "; nor does the companion, %s"
+                                                                     : "; the companion, %s, would",
+                  c->ctx->devices[companion].name);
+}
+
 static clade_status nobody(const clade__choice *c, clade__id id) {
   const clade__node *n = &c->g->nodes[id];
   size_t want_length = 0;
@@ -42,6 +57,7 @@ static clade_status nobody(const clade__choice *c, clade__id id) {
   if (want) clade__text_add(&text, ", \"%.*s\" is asked for", (int)CLADE_MIN(want_length, 64u), want);
   for (int i = 0; n->op->impls && n->op->impls[i].name; i++)
     clade__text_add(&text, "; %s: %s", n->op->impls[i].name, c->ways[id].refusals[i]);
+  if (c->ctx->devices[n->device].kernels) tell_companion(c, id, &text);
   clade_status status = clade_fail(want ? CLADE_NOT_FOUND : CLADE_UNSUPPORTED, "%s", text.failed ? "" : text.data);
   if (text.failed) status = CLADE_FAIL(NO_MEMORY, "no memory for a message");
   clade__text_free(&text);
@@ -59,6 +75,19 @@ void clade__query_start(clade_query *q, const clade_impl *impl, int32_t row[CLAD
 double clade__impl_cost(const clade_impl *impl, const clade_query *q) {
   double cost = impl->cost ? impl->cost(q) : 1e9;
   return cost >= 0 && cost < 1e9 ? cost : 1e9; /* not a number: as if it were unset */
+}
+
+double clade__least_seconds(const clade__pass_ctx *ctx, const clade_node *view, int device) {
+  clade_query q = {sizeof q, view, &ctx->devices[device], NULL};
+  int32_t row[CLADE_MAX_PARAMS];
+  double least = -1;
+  for (const clade_impl *impl = view->op->impls; impl && impl->name; impl++) {
+    clade__query_start(&q, impl, row);
+    if (clade__impl_refuses(ctx, impl, &q)) continue;
+    double seconds = clade__impl_cost(impl, &q);
+    if (least < 0 || seconds < least) least = seconds;
+  }
+  return least;
 }
 
 static clade_status find_all(clade__choice *c) {

@@ -51,8 +51,6 @@ clade_status clade__ways_spread(clade__choice *c);
 clade_status clade__way_add(clade__choice *c, clade__id node, const clade__way *way);
 /* Sets `chosen` of every node: the least that implementations and conversions take together. */
 clade_status clade__ways_choose(clade__choice *c);
-/* Why the implementation is not taken, or a static text. Unset: it is taken. */
-const char *clade__impl_refuses(const clade__pass_ctx *ctx, const clade_impl *impl, const clade_query *q);
 
 /* Seconds that it takes to bring a value of the type into `layout`, or from there into dense. */
 double clade__pack_cost(const clade_device_info *device, const clade_type *type, clade_layout layout);

@@ -46,6 +46,7 @@ void clade_func_release(clade_func *func) {
   for (int i = 0; func->devices && i < func->n_devices; i++) clade_device_release(func->devices[i]);
   clade__free(func->devices);
   clade__free(func->prefer);
+  clade__free(func->place);
   clade__records_release(func->pins);
   for (int i = 0; func->tuning && i < func->n_devices; i++) clade__tuning_release(func->tuning[i]);
   clade__free(func->tuning);
@@ -62,13 +63,15 @@ static clade_status func_new(clade_graph *graph, int n, clade_device *const *dev
   clade__ref_init(&func->ref);
   pthread_mutex_init(&func->lock, NULL);
   func->graph = clade_graph_retain(graph);
+  func->companion = how->companion;
   func->no_fusion = how->no_fusion;
   func->strict = how->strict;
   func->pins = clade__records_retain(how->pins);
   func->trusted = how->trusted;
   func->devices = clade__new((size_t)n, sizeof *func->devices);
   func->prefer = how->prefer ? clade__copy_text(how->prefer) : NULL;
-  if (!func->devices || (how->prefer && !func->prefer)) {
+  func->place = how->place ? clade__copy_text(how->place) : NULL;
+  if (!func->devices || (how->prefer && !func->prefer) || (how->place && !func->place)) {
     clade_func_release(func);
     return CLADE_NO_MEMORY;
   }
@@ -105,27 +108,39 @@ static clade_status ask_units(const clade_func *func) {
     for (const clade_impl *impl = node->op->impls; impl && impl->name; impl++) {
       if (!impl->units) continue;
       clade__node_view(g, id, in, out, &view);
-      if (impl->units(&view)) CLADE_TRY(clade_device_ask_units(func->devices[node->device]));
+      if (!impl->units(&view)) continue;
+      CLADE_TRY(clade_device_ask_units(func->devices[node->device]));
+      if (func->companion >= 0) CLADE_TRY(clade_device_ask_units(func->devices[func->companion]));
     }
   }
   return CLADE_OK;
 }
 
+clade_status clade__func_pass_ctx(const clade_func *func, clade_device_info **infos, clade__pass_ctx *ctx) {
+  clade_device_info *all = clade__new((size_t)func->n_devices, sizeof *all);
+  if (!all) return CLADE_NO_MEMORY;
+  for (int i = 0; i < func->n_devices; i++) all[i] = *clade__device_info(func->devices[i]);
+  *infos = all;
+  *ctx = (clade__pass_ctx){.graph = func->graph,
+                           .n_devices = func->n_devices,
+                           .devices = all,
+                           .companion = func->companion,
+                           .no_fusion = func->no_fusion,
+                           .strict = func->strict,
+                           .prefer = func->prefer,
+                           .place = func->place,
+                           .pins = func->pins,
+                           .trusted = func->trusted,
+                           .tuning = (const clade__tuning *const *)func->tuning};
+  return CLADE_OK;
+}
+
 static clade_status run_passes(clade_func *func, passes_fn *passes) {
+  clade_device_info *infos;
+  clade__pass_ctx ctx;
   for (int i = 0; i < func->n_devices; i++) CLADE_TRY(clade__store_bundle(func->devices[i]));
   CLADE_TRY(ask_units(func));
-  clade_device_info *infos = clade__new((size_t)func->n_devices, sizeof *infos);
-  if (!infos) return CLADE_NO_MEMORY;
-  for (int i = 0; i < func->n_devices; i++) infos[i] = *clade__device_info(func->devices[i]);
-  clade__pass_ctx ctx = {.graph = func->graph,
-                         .n_devices = func->n_devices,
-                         .devices = infos,
-                         .no_fusion = func->no_fusion,
-                         .strict = func->strict,
-                         .prefer = func->prefer,
-                         .pins = func->pins,
-                         .trusted = func->trusted,
-                         .tuning = (const clade__tuning *const *)func->tuning};
+  CLADE_TRY(clade__func_pass_ctx(func, &infos, &ctx));
   clade_status status = passes(&ctx);
   func->graph = ctx.graph;
   clade__free(infos);
@@ -198,14 +213,16 @@ static clade_status read_choices(const char *text, clade__records **out) {
   return status;
 }
 
-static clade_status compile_with(clade_graph *graph, int n, clade_device *const *devices,
+static clade_status compile_with(clade_graph *graph, int n, clade_device *const *devices, int companion,
                                  const clade_compile_opt *opt) {
   const char *strict = getenv("CLADE_STRICT");
   clade__how how = {.no_fusion = opt->no_fusion,
                     .untuned = opt->untuned,
                     .strict = opt->strict || (strict && !strcmp(strict, "1")),
                     .kernels = true,
-                    .prefer = opt->prefer};
+                    .companion = companion,
+                    .prefer = opt->prefer,
+                    .place = opt->place};
   clade_status status = opt->choices ? read_choices(opt->choices, &how.pins) : CLADE_OK;
   if (status == CLADE_OK) status = clade__compile(graph, n, devices, &how, opt->out);
   clade__records_release(how.pins);
@@ -222,11 +239,14 @@ clade_status clade_compile_(clade_graph *graph, clade_device *device, const clad
   if (opt.n_devices < 0 || opt.n_devices > 1024 || (opt.n_devices && !opt.devices))
     return CLADE_FAIL(INVALID, "clade_compile: .n_devices is %d, .devices is %s", opt.n_devices,
                       opt.devices ? "given" : "NULL");
-  clade_device **all = clade__new((size_t)opt.n_devices + 1, sizeof(clade_device *));
+  clade_device **all = clade__new((size_t)opt.n_devices + 2, sizeof(clade_device *));
   if (!all) return CLADE_NO_MEMORY;
-  all[0] = device;
-  for (int i = 0; i < opt.n_devices; i++) all[i + 1] = opt.devices[i];
-  clade_status status = compile_with(graph, opt.n_devices + 1, all, &opt);
+  int n = 0, companion = -1;
+  all[n++] = device;
+  for (int i = 0; i < opt.n_devices; i++) all[n++] = opt.devices[i];
+  for (int i = 0; i < n && companion < 0 && opt.companion; i++) companion = all[i] == opt.companion ? i : -1;
+  if (opt.companion && companion < 0) all[companion = n++] = opt.companion;
+  clade_status status = compile_with(graph, n, all, companion, &opt);
   clade__free(all);
   return status;
 }
@@ -258,7 +278,9 @@ static clade_status specialise(clade_func *func, int n, const clade_dim_value *d
   CLADE_TRY(clade__graph_bind(func->graph, n, dims, &bound));
   const clade__how how = {.no_fusion = func->no_fusion,
                           .strict = func->strict,
+                          .companion = func->companion,
                           .prefer = func->prefer,
+                          .place = func->place,
                           .pins = func->pins,
                           .trusted = func->trusted};
   clade_status status = func_new(bound, func->n_devices, func->devices, &how, out);

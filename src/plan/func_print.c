@@ -91,6 +91,40 @@ clade_status clade_func_steps(const clade_func *func, char **out) {
   return clade__text_take(&text, out);
 }
 
+static uint64_t count_crossing(const clade_func *func, int from, int to, int *copies) {
+  uint64_t bytes = 0;
+  *copies = 0;
+  for (size_t i = 0; i < func->n_steps; i++) {
+    const clade__fstep *step = &func->steps[i];
+    if (step->kind != CLADE__FSTEP_TRANSFER || step->source_device != from || step->device != to) continue;
+    bytes += step->operand[0].place.bytes;
+    ++*copies;
+  }
+  return bytes;
+}
+
+clade_status clade_func_crossing(const clade_func *func, int from, int to, int *copies, uint64_t *bytes) {
+  if (!func || !copies || !bytes)
+    return CLADE_FAIL(INVALID, "clade_func_crossing: %s is NULL", !func ? "the func" : !copies ? "copies" : "bytes");
+  if (!func->shaped)
+    return CLADE_FAIL(INVALID, "clade_func_crossing: the func has symbols: give them sizes (clade_func_specialise)");
+  if (from < 0 || to < 0 || from >= func->n_devices || to >= func->n_devices)
+    return CLADE_FAIL(NOT_FOUND, "clade_func_crossing: from device %d to %d; the func has %d", from, to,
+                      func->n_devices);
+  *bytes = count_crossing(func, from, to, copies);
+  return CLADE_OK;
+}
+
+static void print_crossings(const clade_func *func, clade__text *out) {
+  for (int i = 0; i < func->n_devices * func->n_devices; i++) {
+    int from = i / func->n_devices, to = i % func->n_devices, copies;
+    uint64_t bytes = count_crossing(func, from, to, &copies);
+    if (copies)
+      clade__text_add(out, "plan: %" PRIu64 " bytes in %d copies from %s to %s\n", bytes, copies,
+                      clade__device_info(func->devices[from])->name, clade__device_info(func->devices[to])->name);
+  }
+}
+
 static void print_plan(const clade_func *func, clade__text *out) {
   size_t constants = 0, arena = 0, shared = 0, packed = 0, libraries = 0;
   for (size_t i = 0; i < func->slabs.count; i++) arena += func->slabs.at[i].bytes;
@@ -98,6 +132,7 @@ static void print_plan(const clade_func *func, clade__text *out) {
   for (size_t i = 0; i < func->n_cells; i++) shared += func->cells[i].taken >= 0;
   clade__text_add(out, "plan: %zu steps, %zu kernels, %zu transfers between devices\n", func->n_steps, func->n_requests,
                   func->n_transfers);
+  print_crossings(func, out);
   for (size_t i = 0; i < func->n_steps; i++) libraries += func->steps[i].kind == CLADE__FSTEP_LIBRARY;
   if (libraries)
     clade__text_add(out, "plan: %zu steps of other libraries, which may create objects whenever they are executed\n",
@@ -117,10 +152,10 @@ clade_status clade_func_explain(const clade_func *func, char **out) {
   CLADE_TRY(check(func, out, "clade_func_explain"));
   if (!func->shaped)
     return CLADE_FAIL(INVALID, "clade_func_explain: the func has symbols: give them sizes (clade_func_specialise)");
-  clade_device_info *infos = clade__new((size_t)func->n_devices, sizeof *infos);
-  if (!infos) return CLADE_NO_MEMORY;
-  for (int i = 0; i < func->n_devices; i++) infos[i] = *clade__device_info(func->devices[i]);
-  clade__explain(func->graph, func->n_devices, infos, &text);
+  clade_device_info *infos;
+  clade__pass_ctx ctx;
+  CLADE_TRY(clade__func_pass_ctx(func, &infos, &ctx));
+  clade__explain(&ctx, &text);
   clade__free(infos);
   print_plan(func, &text);
   return clade__text_take(&text, out);

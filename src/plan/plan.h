@@ -89,9 +89,10 @@ struct clade_func {
   clade_graph *graph; /* selected (shaped) or as built */
   int n_devices;
   clade_device **devices;
-  bool shaped; /* planned: has steps */
+  bool shaped;   /* planned: has steps */
+  int companion; /* of devices; -1: none */
   bool no_fusion, strict;
-  char *prefer;
+  char *prefer, *place;
   clade__records *pins;   /* choices that were given; NULL: none */
   bool trusted;           /* their rows are */
   clade__tuning **tuning; /* [n_devices]: what each went by when the func was compiled; NULL: untuned */
@@ -125,8 +126,9 @@ struct clade_func {
 /* As clade_compile does, for the tuner too. Without `kernels` it gets none: clade__prepare is to follow. */
 typedef struct clade__how {
   bool no_fusion, untuned, strict, kernels;
-  bool trusted; /* rows of pins need not be listed by their spaces: the tuner's own */
-  const char *prefer;
+  bool trusted;  /* rows of pins need not be listed by their spaces: the tuner's own */
+  int companion; /* as in clade__pass_ctx */
+  const char *prefer, *place;
   clade__records *pins;
 } clade__how;
 clade_status clade__compile(clade_graph *graph, int n, clade_device *const *devices, const clade__how *how,
@@ -233,6 +235,8 @@ clade_status clade__vars_match(const clade_vars *vars, const clade_func *func, i
 clade_status clade__vars_idle(const clade_vars *vars, const clade_run *self);
 bool clade__run_idle(clade_run *run);
 
+/* The func as passes see it; the devices' infos are to be given to clade__free. */
+clade_status clade__func_pass_ctx(const clade_func *func, clade_device_info **infos, clade__pass_ctx *ctx);
 /* Text for a cell's place: "arena:0:256:64". */
 void clade__place_print(const clade__place *place, clade__text *out);
 const char *clade__step_name(const clade_func *func, const clade__fstep *step, char room[32]);

@@ -91,7 +91,7 @@ static bool is_candidate(const clade_func *func, const clade__problem *p, const 
 clade_status clade__stage_func(const clade__problem *p, const clade__stage *s, const clade__candidate *c,
                                clade_func **out) {
   clade__tuned_device any = {0};
-  clade__how how = {.untuned = true, .trusted = true};
+  clade__how how = {.untuned = true, .trusted = true, .companion = -1};
   CLADE_TRY(clade__records_new(&any, &how.pins));
   clade_status status = pin(p, s->graph, c, how.pins);
   if (status == CLADE_OK) status = clade__compile(s->graph, 1, &p->device, &how, out);

@@ -7,7 +7,7 @@ static clade_device_info devices[2] = {{.size = sizeof(clade_device_info), .name
                                        {.size = sizeof(clade_device_info), .name = "second"}};
 
 static clade__pass_ctx context(clade_graph *g) {
-  return (clade__pass_ctx){.graph = clade_graph_retain(g), .n_devices = 2, .devices = devices};
+  return (clade__pass_ctx){.graph = clade_graph_retain(g), .n_devices = 2, .devices = devices, .companion = -1};
 }
 
 /* Runs a pass over g, which stays as it is, compares what it made, and releases both. */
@@ -157,7 +157,7 @@ static void test_select(void **state) {
     const clade__node *n = &ctx.graph->nodes[2];
     assert_string_equal(n->op->impls[n->impl].name, cases[i].name);
     assert_int_equal(ctx.graph->nodes[1].impl, -1);
-    clade__explain(ctx.graph, 2, devices, &text);
+    clade__explain(&ctx, &text);
     assert_string_equal(text.data, cases[i].explained);
     clade__text_free(&text);
     clade_graph_release(ctx.graph);

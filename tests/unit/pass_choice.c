@@ -71,6 +71,7 @@ static clade_status select_in(const clade__records *pins, const char *prefer, bo
   *ctx = (clade__pass_ctx){.graph = g,
                            .n_devices = 1,
                            .devices = &device,
+                           .companion = -1,
                            .prefer = prefer,
                            .strict = strict,
                            .pins = pins,

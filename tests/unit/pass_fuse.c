@@ -8,10 +8,11 @@
 
 #include "pass/pass.h"
 
-static clade_device_info device = {.size = sizeof(clade_device_info), .name = "first"};
+static clade_device_info devices[2] = {{.size = sizeof(clade_device_info), .name = "first"},
+                                       {.size = sizeof(clade_device_info), .name = "second"}};
 
 static clade_graph *fused(clade_graph *g) {
-  clade__pass_ctx ctx = {.graph = clade_graph_retain(g), .n_devices = 2, .devices = &device};
+  clade__pass_ctx ctx = {.graph = clade_graph_retain(g), .n_devices = 2, .devices = devices, .companion = -1};
   assert_error(clade__pass_fuse(&ctx), CLADE_OK, "");
   return ctx.graph;
 }
@@ -52,6 +53,22 @@ static void test_chain(void **state) {
   assert_true(p->n_in == 3 && p->n_insn == 3);
   clade_graph_release(f);
   clade_graph_release(g);
+}
+
+/* A bundle's kernel takes four operands: what it takes apart is not lost by being joined. */
+static void test_bundled(void **state) {
+  (void)state;
+  static const char *const kernels[] = {"eltwise", NULL};
+  static const char *const names[] = {"a", "b", "c", "d", "e"};
+  for (size_t nodes = 1; nodes <= 2; nodes++) {
+    clade_graph *g = new_graph();
+    clade_val y = input(g, "x");
+    for (size_t i = 0; i < CLADE_COUNT(names); i++) y = clade_add(g, y, input(g, names[i]));
+    clade_output(g, "y", y);
+    devices[0].kernels = nodes > 1 ? kernels : NULL;
+    assert_fused(g, nodes);
+  }
+  devices[0].kernels = NULL;
 }
 
 static void test_merged(void **state) {
@@ -267,8 +284,9 @@ static void test_random(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain),       cmocka_unit_test(test_merged),
-                                     cmocka_unit_test(test_apart),       cmocka_unit_test(test_epilogue),
-                                     cmocka_unit_test(test_convolution), cmocka_unit_test(test_random)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain),    cmocka_unit_test(test_bundled),
+                                     cmocka_unit_test(test_merged),   cmocka_unit_test(test_apart),
+                                     cmocka_unit_test(test_epilogue), cmocka_unit_test(test_convolution),
+                                     cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

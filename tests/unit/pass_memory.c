@@ -44,11 +44,13 @@ static clade_status build(clade_graph *g) {
   return clade_graph_status(g);
 }
 
-static clade_status compile(const clade_graph *g) {
-  static const clade_device_info devices[2] = {{.size = sizeof(clade_device_info), .name = "first"},
-                                               {.size = sizeof(clade_device_info), .name = "second"}};
+/* `kernels`: the first device has its programs from a bundle, the other is its companion. */
+static clade_status compile(const clade_graph *g, const char *const *kernels) {
+  const clade_device_info devices[2] = {{.size = sizeof(clade_device_info), .name = "first", .kernels = kernels},
+                                        {.size = sizeof(clade_device_info), .name = "second"}};
   clade_status status = CLADE_OK;
-  clade__pass_ctx ctx = {.n_devices = 2, .devices = devices, .prefer = "gemm=ref"};
+  clade__pass_ctx ctx = {
+      .n_devices = 2, .devices = devices, .companion = kernels ? 1 : -1, .prefer = kernels ? NULL : "gemm=ref"};
   clade_graph *bound = NULL;
   char *text = NULL;
   clade__text explained = {0};
@@ -59,7 +61,7 @@ static clade_status compile(const clade_graph *g) {
   ctx.graph = bound;
   CLADE_GOTO(clade__passes_specific(&ctx));
   CLADE_GOTO(clade_graph_print(ctx.graph, CLADE_PRINT_TEXT, &text));
-  clade__explain(ctx.graph, 2, devices, &explained);
+  clade__explain(&ctx, &explained);
   CLADE_GOTO(explained.failed ? CLADE_NO_MEMORY : CLADE_OK);
 fail:
   clade__text_free(&explained);
@@ -69,10 +71,12 @@ fail:
 }
 
 static clade_status everything(void) {
+  static const char *const kernels[] = {"array_f32", NULL};
   clade_graph *g;
   CLADE_TRY(clade_graph_new(&g));
   clade_status status = build(g);
-  if (status == CLADE_OK) status = compile(g);
+  if (status == CLADE_OK) status = compile(g, NULL);
+  if (status == CLADE_OK) status = compile(g, kernels);
   clade_graph_release(g);
   return status;
 }

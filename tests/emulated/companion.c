@@ -1,0 +1,184 @@
+/* A network of which the bundle lacks some ops, on the emulated accelerator with PoCL's own device as its companion:
+ * trains to the losses of PoCL's device alone, heavy ops on the accelerator. What is forced, and what is refused. */
+#include "../unit/cl_unit.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include <clade/clade.h>
+
+#include "models/models.h"
+
+enum { STEPS = 6, BATCH = 4, SIDE = 28, PIXELS = BATCH * SIDE * SIDE };
+
+static clade_device *accelerator, *companion;
+
+/* What is compiled soonest. */
+static const char refs[] = "conv2d=ref,conv2d_data=ref,conv2d_weights=ref,gemm=ref,reduce=ref,max_pool2d=ref,"
+                           "max_pool2d_grad=ref,eltwise=ref";
+
+/* LeNet-5, whose answers go through what no kernel of the bundle computes: gelu and layer_norm. */
+static clade_graph *network(bool trains) {
+  clade_graph *g;
+  check_ok(clade_graph_new(&g));
+  clade_graph_train(g, trains);
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(BATCH, 1, SIDE, SIDE));
+  clade_val label = clade_input(g, "label", CLADE_I32, CLADE_SHAPE(BATCH));
+  clade_val h = clade_nn_layer_norm(g, "ln", clade_gelu(g, lenet5(g, x, 32, NULL)));
+  clade_val logits = clade_nn_linear(g, "last", h, .out = 10), loss = clade_cross_entropy(g, logits, label);
+  clade_output(g, "loss", loss);
+  if (trains) check_ok(clade_minimise(g, loss, .optimizer = clade_adam(.lr = 0.002)));
+  return g;
+}
+
+static clade_func *compile(clade_device *device, bool trains, clade_device *with, const char *place,
+                           const char *prefer) {
+  clade_graph *g = network(trains);
+  clade_func *func;
+  check_ok(clade_compile(g, device, &func, .companion = with, .place = place, .prefer = prefer));
+  clade_graph_release(g);
+  return func;
+}
+
+/* A square of each class in a place of its own, and noise. */
+static void draw(int step, float x[PIXELS], int32_t label[BATCH]) {
+  uint32_t state = 12345u + (uint32_t)step;
+  for (int i = 0; i < PIXELS; i++) {
+    state = state * 1664525u + 1013904223u;
+    x[i] = (float)(state >> 8) * 0x1p-25f;
+  }
+  for (int n = 0; n < BATCH; n++) {
+    label[n] = (n * 7 + step) % 10;
+    for (int p = 0; p < 36; p++) x[(n * SIDE + label[n] / 4 * 8 + p / 6) * SIDE + label[n] % 4 * 7 + p % 6] += 1.0f;
+  }
+}
+
+static void run(clade_func *func, int steps, float *loss) {
+  static float x[PIXELS];
+  int32_t label[BATCH];
+  clade_vars *vars;
+  clade_run *run;
+  clade_ticket ticket;
+  check_ok(clade_vars_new(func, 42, &vars));
+  check_ok(clade_run_new(func, vars, &run));
+  for (int i = 0; i < steps; i++) {
+    draw(i, x, label);
+    check_ok(clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}, {"label", label, sizeof label, NULL}), &ticket));
+    check_ok(clade_read(run, ticket, "loss", &loss[i], sizeof *loss));
+  }
+  clade_run_free(run);
+  clade_vars_release(vars);
+}
+
+/* How many nodes of the op the device has; NULL: of all. On the accelerator each has a kernel of the bundle. */
+static int nodes(const clade_func *func, const char *op, int device) {
+  int count, found = 0;
+  check_ok(clade_func_impl_count(func, &count));
+  for (int i = 0; i < count; i++) {
+    clade_impl_info info = {.size = sizeof info};
+    check_ok(clade_func_impl(func, i, &info));
+    assert_int_equal(strncmp(info.impl, "systolic", 8) == 0, info.device == 0);
+    found += info.device == device && (!op || strcmp(info.op, op) == 0);
+  }
+  return found;
+}
+
+static uint64_t crossing(const clade_func *func, int from, int to, int *copies) {
+  uint64_t bytes;
+  check_ok(clade_func_crossing(func, from, to, copies, &bytes));
+  return bytes;
+}
+
+static void trains_beside_a_companion(void **state) {
+  (void)state;
+  static const char *const heavy[] = {"conv2d", "conv2d_data", "conv2d_weights", "gemm", "max_pool2d", "update"};
+  float own[STEPS], both[STEPS];
+  int there, back;
+  char *text;
+  clade_func *alone = compile(companion, true, NULL, NULL, refs),
+             *func = compile(accelerator, true, companion, NULL, NULL);
+  run(alone, STEPS, own);
+  run(func, STEPS, both);
+  for (int i = 0; i < STEPS; i++)
+    if (fabsf(own[i] - both[i]) > 1e-5f) fail_msg("step %d: %.7f, PoCL alone %.7f", i, (double)both[i], (double)own[i]);
+  assert_true(own[STEPS - 1] < own[0]);
+  for (size_t i = 0; i < sizeof heavy / sizeof *heavy; i++) {
+    if (!nodes(func, heavy[i], 0)) fail_msg("no %s on the accelerator", heavy[i]);
+    if (nodes(func, heavy[i], 1)) fail_msg("%s on the companion", heavy[i]);
+  }
+  assert_int_equal(nodes(func, "layer_norm", 1), 1);
+  assert_int_equal(nodes(func, "layer_norm_grad", 1), 1);
+  assert_true(crossing(func, 0, 1, &there) > 0 && crossing(func, 1, 0, &back) > 0);
+  check_ok(clade_func_explain(func, &text));
+  assert_non_null(
+      strstr(text, "on Clade emulated accelerator systolic: its kernel does not know one of the functions"));
+  assert_non_null(strstr(text, "on Clade emulated accelerator: no kernel of bundles is made for it"));
+  assert_non_null(strstr(text, "copies from Clade emulated accelerator to "));
+  clade_text_free(text);
+  clade_func_release(alone);
+  clade_func_release(func);
+}
+
+/* What the accelerator could do goes to the companion where it is told to, and back. */
+static void forced(void **state) {
+  (void)state;
+  float free_loss, loss;
+  int free_there, free_back, there, back;
+  clade_func *chosen = compile(accelerator, false, companion, NULL, NULL);
+  clade_func *func = compile(accelerator, false, companion, "max_pool2d=companion,conv2d=home", NULL);
+  assert_int_equal(nodes(chosen, "max_pool2d", 1), 0);
+  assert_int_equal(nodes(func, "max_pool2d", 1), 2);
+  assert_int_equal(nodes(func, "conv2d", 1), 0);
+  uint64_t bytes = crossing(func, 0, 1, &there) - crossing(chosen, 0, 1, &free_there);
+  assert_int_equal(there - free_there, 2);
+  assert_int_equal(bytes, BATCH * 4 * (6 * 28 * 28 + 16 * 10 * 10));
+  bytes = crossing(func, 1, 0, &back) - crossing(chosen, 1, 0, &free_back);
+  assert_int_equal(back - free_back, 2);
+  assert_int_equal(bytes, BATCH * 4 * (6 * 14 * 14 + 16 * 5 * 5));
+  run(chosen, 1, &free_loss);
+  run(func, 1, &loss);
+  assert_true(fabsf(loss - free_loss) < 1e-5f);
+  clade_func_release(chosen);
+  clade_func_release(func);
+}
+
+static clade_status refused(clade_device *with, const char *place) {
+  clade_graph *g = network(false);
+  clade_func *func;
+  clade_status status = clade_compile(g, accelerator, &func, .companion = with, .place = place);
+  if (status == CLADE_OK) clade_func_release(func);
+  clade_graph_release(g);
+  return status;
+}
+
+static void refusals(void **state) {
+  (void)state;
+  check_fails(refused(NULL, NULL), CLADE_UNSUPPORTED, "on Clade emulated accelerator: no implementation takes it");
+  check_fails(refused(NULL, NULL), CLADE_UNSUPPORTED, "a companion, a device that compiles, may take it (.companion");
+  check_fails(refused(accelerator, NULL), CLADE_UNSUPPORTED, "nor does the companion, Clade emulated accelerator");
+  check_fails(refused(companion, "layer_norm=home"), CLADE_UNSUPPORTED, "; the companion, ");
+  check_fails(refused(NULL, "gemm=companion"), CLADE_INVALID, "there is no companion to be placed on");
+  check_fails(refused(companion, "gem=companion"), CLADE_NOT_FOUND, "\"gem=companion\": the graph computes no node");
+  check_fails(refused(companion, "gemm=home,gemm=companion"), CLADE_INVALID, "once for each");
+  check_fails(refused(companion, "gemm=here"), CLADE_INVALID, "NAME=home or NAME=companion is expected");
+  check_fails(refused(companion, "gemm"), CLADE_INVALID, "NAME=home or NAME=companion is expected");
+}
+
+static int set_up(void **state) {
+  (void)state;
+  check_ok(clade_device_find("emulated", &accelerator));
+  check_ok(clade_device_find("pocl", &companion));
+  return 0;
+}
+static int tear_down(void **state) {
+  (void)state;
+  clade_device_release(accelerator);
+  clade_device_release(companion);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(trains_beside_a_companion), cmocka_unit_test(forced),
+                                     cmocka_unit_test(refusals)};
+  return cmocka_run_group_tests(tests, set_up, tear_down);
+}

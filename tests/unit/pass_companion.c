@@ -1,0 +1,202 @@
+/* What goes to the companion, over toy ops: what nobody else takes, what is cheaper in all, what was forced. Small
+ * random graphs are placed as well as trying everything does. */
+#include <stdio.h>
+
+#include "toy.h"
+
+#include "pass/pass.h"
+
+static const char *const kernels[] = {"k", NULL};
+static const clade_device_info devices[2] = {{.size = sizeof(clade_device_info), .name = "home", .kernels = kernels},
+                                             {.size = sizeof(clade_device_info), .name = "away"}};
+
+/* ---- ops by what they cost: at home by a bundle's kernel, away by a compiled one ---- */
+#define COST(name, seconds)                  \
+  static double name(const clade_query *q) { \
+    (void)q;                                 \
+    return seconds;                          \
+  }
+COST(small, 1e-5)
+COST(middling, 6e-5)
+COST(large, 1e-2)
+#define OP(op, home, away)                                                            \
+  static const clade_impl op##_impls[] = {                                            \
+      {.name = "b", .cost = home, .bundled = "k"}, {.name = "c", .cost = away}, {0}}; \
+  static const clade_op op = {                                                        \
+      .size = sizeof(clade_op), .name = #op, .max_in = 3, .n_out = 1, .infer = infer, .impls = op##_impls};
+static clade_status infer(clade_node *n) {
+  if (n->n_in) return toy_same(n);
+  n->out[0] = (clade_type){.dtype = CLADE_F32, .shape = CLADE_SHAPE(2, 2)};
+  return CLADE_OK;
+}
+OP(either, small, small)
+OP(slow, large, small)
+OP(fast, small, large)
+OP(slower, middling, small)
+static const clade_impl never_impls[] = {{.name = "c", .cost = small}, {0}};
+static const clade_op never = {
+    .size = sizeof(clade_op), .name = "never", .max_in = 3, .n_out = 1, .infer = infer, .impls = never_impls};
+static const clade_impl only_impls[] = {{.name = "b", .cost = small, .bundled = "k"}, {0}};
+static const clade_op only = {
+    .size = sizeof(clade_op), .name = "only", .max_in = 3, .n_out = 1, .infer = infer, .impls = only_impls};
+
+static clade_val add(clade_graph *g, const clade_op *op, const char *name, clade_val a, clade_val b) {
+  return clade_node_add(g, op, name, NULL, !!a.id + !!b.id, (clade_val[]){a, b}, NULL);
+}
+static clade_val one(clade_graph *g, const clade_op *op, const char *name, clade_val a) {
+  return add(g, op, name, a, (clade_val){0});
+}
+static clade_val input(clade_graph *g) { return clade_input(g, "x", CLADE_F32, CLADE_SHAPE(2, 2)); }
+
+static clade__pass_ctx context(clade_graph *g, const char *place) {
+  return (clade__pass_ctx){
+      .graph = clade_graph_retain(g), .n_devices = 2, .devices = devices, .companion = 1, .place = place};
+}
+
+/* After the pass: "x@0 >1 n@1", a copy is >DEVICE. Releases the graph. */
+static void assert_placed(clade_graph *g, clade_val y, const char *place, const char *want) {
+  char text[256] = "";
+  if (y.id) clade_output(g, "y", y);
+  clade__pass_ctx ctx = context(g, place);
+  assert_error(clade__pass_place_words(&ctx), CLADE_OK, "");
+  assert_error(clade__pass_companion(&ctx), CLADE_OK, "");
+  for (size_t i = 1, at = 0; i < ctx.graph->n_nodes; i++) {
+    const clade__node *n = &ctx.graph->nodes[i];
+    bool copy = n->op == &clade__op_transfer;
+    at += (size_t)snprintf(text + at, sizeof text - at, copy ? "%s>%s%d" : "%s%s@%d", i > 1 ? " " : "",
+                           copy       ? ""
+                           : *n->name ? n->name
+                                      : n->op->name,
+                           n->device);
+  }
+  assert_string_equal(text, want);
+  clade_graph_release(ctx.graph);
+  clade_graph_release(g);
+}
+
+static void what_only_one_takes(void **state) {
+  (void)state;
+  clade_graph *g = new_graph();
+  clade_val x = input(g), a = one(g, &only, "a", x), n = one(g, &never, "n", a);
+  assert_placed(g, one(g, &only, "b", n), NULL, "x@0 a@0 >1 n@1 >0 b@0");
+  g = new_graph(); /* a copy for each value, not for each user */
+  x = input(g);
+  assert_placed(g, add(g, &never, "m", one(g, &never, "n", x), x), NULL, "x@0 >1 n@1 m@1");
+  g = new_graph(); /* without operands */
+  n = one(g, &never, "n", (clade_val){0});
+  assert_placed(g, one(g, &only, "b", n), NULL, "n@1 >0 b@0");
+}
+
+static void what_is_cheaper(void **state) {
+  (void)state;
+  clade_graph *g = new_graph(); /* two copies saved */
+  clade_val x = input(g), n = one(g, &never, "n", x), a = one(g, &either, "a", n);
+  assert_placed(g, one(g, &only, "o", one(g, &never, "m", a)), NULL, "x@0 >1 n@1 a@1 m@1 >0 o@0");
+  g = new_graph(); /* not worth it */
+  a = one(g, &fast, "a", one(g, &never, "n", input(g)));
+  assert_placed(g, one(g, &never, "m", a), NULL, "x@0 >1 n@1 >0 a@0 >1 m@1");
+  g = new_graph(); /* worth two copies */
+  assert_placed(g, one(g, &only, "o", one(g, &slow, "s", input(g))), NULL, "x@0 >1 s@1 >0 o@0");
+  g = new_graph(); /* one is not worth them; together they are */
+  a = one(g, &slower, "a", input(g));
+  assert_placed(g, one(g, &only, "o", a), NULL, "x@0 a@0 o@0");
+  g = new_graph();
+  a = one(g, &slower, "c", one(g, &slower, "b", one(g, &slower, "a", input(g))));
+  assert_placed(g, one(g, &only, "o", a), NULL, "x@0 >1 a@1 b@1 c@1 >0 o@0");
+}
+
+static void what_stays(void **state) {
+  (void)state;
+  static const float data[4] = {1, 2, 3, 4};
+  clade_graph *g = new_graph(); /* state, and what is written to it */
+  clade_val w = clade_variable(g, "w", CLADE_F32, CLADE_SHAPE(2, 2), (clade_initial){CLADE_INIT_ZERO, 0, 0});
+  clade_assign(g, w, one(g, &never, "n", w));
+  assert_placed(g, (clade_val){0}, NULL, "w@0 >1 n@1 >0 w@0");
+  g = new_graph(); /* constants are made where they are used */
+  clade_val c = clade_constant(g, CLADE_F32, CLADE_SHAPE(2, 2), data);
+  assert_placed(g, one(g, &never, "n", c), NULL, "constant@1 n@1");
+  g = new_graph(); /* a view goes with its neighbours; the user's own copies stay */
+  clade_val v = clade_reshape(g, one(g, &never, "n", input(g)), CLADE_SHAPE(4));
+  assert_placed(g, one(g, &never, "m", v), NULL, "x@0 >1 n@1 reshape@1 m@1");
+  g = new_graph();
+  clade_val t = clade_transfer(g, one(g, &only, "a", input(g)), 1);
+  clade_graph_place(g, 1);
+  assert_placed(g, one(g, &never, "n", t), NULL, "x@0 a@0 >1 n@1");
+}
+
+static void what_is_forced(void **state) {
+  (void)state;
+  static const struct {
+    const char *place, *want;
+  } cases[] = {{"", "x@0 a@0 b@0"},
+               {"a=companion", "x@0 >1 a@1 b@1"},
+               {"a=companion,b=home", "x@0 >1 a@1 >0 b@0"},
+               {"either=companion,a=home", "x@0 a@0 >1 b@1"}};
+  for (size_t i = 0; i < CLADE_COUNT(cases); i++) {
+    clade_graph *g = new_graph();
+    assert_placed(g, one(g, &either, "b", one(g, &either, "a", input(g))), cases[i].place, cases[i].want);
+  }
+}
+
+/* ---- random graphs ---- */
+enum { NODES = 9, GRAPHS = 300 };
+static double cost_of(const clade_op *op, int device) {
+  const clade_query q = {.size = sizeof q};
+  for (const clade_impl *impl = op->impls; impl->name; impl++)
+    if ((impl->bundled == NULL) == (device == 1)) return impl->cost(&q);
+  return 1e9;
+}
+
+/* Of the graph with node i on device[i]: what is computed, and a copy for each value and device that wants it. */
+static double total(const clade_graph *g, const int *device) {
+  double sum = 0;
+  for (clade__id id = 1; id < g->n_nodes; id++) {
+    const clade__node *n = &g->nodes[id];
+    bool crosses = false;
+    if (n->op->impls) sum += cost_of(n->op, device[id]);
+    for (clade__id user = id + 1; user < g->n_nodes; user++)
+      for (int i = 0; i < g->nodes[user].n_in; i++)
+        crosses |= g->nodes[user].in[i] == n->first_out && device[user] != device[id];
+    sum += crosses ? 5e-5 + 16 / 4e9 : 0;
+  }
+  return sum;
+}
+
+static void random_graphs(void **state) {
+  (void)state;
+  static const clade_op *const ops[] = {&either, &slower, &slower, &fast, &slow, &never, &only};
+  uint32_t seed = 1;
+  for (int k = 0; k < GRAPHS; k++) {
+    clade_graph *g = new_graph();
+    clade_val v[NODES + 1] = {input(g)};
+    for (int i = 1; i <= NODES; i++) {
+      uint32_t a = (seed = seed * 1664525u + 1013904223u) >> 16, b = (seed = seed * 1664525u + 1013904223u) >> 16;
+      v[i] = add(g, ops[(a ^ b) % CLADE_COUNT(ops)], "", v[a % (uint32_t)i], v[b % (uint32_t)i]);
+    }
+    for (int i = 1; i <= NODES; i++) {
+      char name[8];
+      snprintf(name, sizeof name, "y%d", i);
+      clade_output(g, name, v[i]);
+    }
+    double least = 1e30;
+    int device[NODES + 2] = {0};
+    for (int set = 0; set < 1 << NODES; set++) {
+      for (int i = 0; i < NODES; i++) device[i + 2] = set >> i & 1;
+      least = CLADE_MIN(least, total(g, device));
+    }
+    clade__pass_ctx ctx = context(g, NULL);
+    assert_error(clade__pass_companion(&ctx), CLADE_OK, "");
+    for (size_t i = 1, at = 1; i < ctx.graph->n_nodes; i++)
+      if (ctx.graph->nodes[i].op != &clade__op_transfer) device[at++] = ctx.graph->nodes[i].device;
+    if (total(g, device) > least + 1e-9) fail_msg("graph %d: %g, the least is %g", k, total(g, device), least);
+    clade_graph_release(ctx.graph);
+    clade_graph_release(g);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(what_only_one_takes), cmocka_unit_test(what_is_cheaper),
+                                     cmocka_unit_test(what_stays), cmocka_unit_test(what_is_forced),
+                                     cmocka_unit_test(random_graphs)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
