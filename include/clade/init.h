@@ -24,6 +24,12 @@ typedef struct clade_allocator {
   void (*release)(void *user, void *memory, size_t bytes);
 } clade_allocator;
 
+/* Of the programs that devices without a compiler load (docs/fpga.md). */
+typedef enum clade_bundle_policy {
+  CLADE_BUNDLES_ANY,
+  CLADE_BUNDLES_SIGNED /* only those that a trusted key signed */
+} clade_bundle_policy;
+
 typedef struct clade_init_opt {
   size_t size;
   clade_log_fn *log; /* unset: nothing is printed; a library does not print */
@@ -38,6 +44,8 @@ typedef struct clade_init_opt {
   const char *tuning;    /* files of tuning records that come with the program, with colons between: docs/tuning.md */
   const char *libraries; /* of others, that implementations may leave work to where they were measured to be faster:
                             "clblast", "clfft", or both with a colon between. CLADE_LIBRARIES adds to them */
+  clade_bundle_policy bundle_policy; /* CLADE_BUNDLE_POLICY can make it stricter, and not weaker */
+  const char *bundle_keys;           /* the trusted keys, a file of public keys in PEM; unset: CLADE_BUNDLE_KEYS */
 } clade_init_opt;
 
 /* Optional; before any other call, else CLADE_BUSY. It is the only call that sets environment variables, and only those

@@ -50,6 +50,8 @@ typedef struct clade__settings {
   int cpu_threads;    /* 0: unset */
   bool no_affinity;
   const char *libraries; /* of others, by name, with colons; NULL: unset */
+  clade_bundle_policy bundle_policy;
+  const char *bundle_keys; /* a file; NULL: unset */
 } clade__settings;
 /* By clade_init alone, before any other call: readers do not lock. Texts are copied. */
 clade_status clade__settings_set(const clade__settings *settings);

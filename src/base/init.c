@@ -27,6 +27,8 @@ static clade_status check(const clade_init_opt *o) {
   if (o->log_level && (o->log_level < CLADE_LOG_ERROR || o->log_level > CLADE_LOG_DEBUG))
     return CLADE_FAIL(INVALID, "clade_init: .log_level is %d, which is none", (int)o->log_level);
   if (o->cache_dir && !o->cache_dir[0]) return CLADE_FAIL(INVALID, "clade_init: .cache_dir is an empty text");
+  if (o->bundle_policy != CLADE_BUNDLES_ANY && o->bundle_policy != CLADE_BUNDLES_SIGNED)
+    return CLADE_FAIL(INVALID, "clade_init: .bundle_policy is %d, which is none", (int)o->bundle_policy);
   return CLADE_OK;
 }
 
@@ -38,7 +40,9 @@ static clade_status apply(const clade_init_opt *o) {
                               .no_cache = o->no_cache,
                               .cpu_threads = o->cpu_threads,
                               .no_affinity = o->no_affinity,
-                              .libraries = o->libraries};
+                              .libraries = o->libraries,
+                              .bundle_policy = o->bundle_policy,
+                              .bundle_keys = o->bundle_keys};
   CLADE_TRY(clade__settings_set(&settings));
   CLADE_TRY(set_threads(o));
   done = true;

@@ -7,6 +7,7 @@ static void free_texts(const clade__settings *s) {
   clade__free((void *)(uintptr_t)s->cache_dir);
   clade__free((void *)(uintptr_t)s->tuning);
   clade__free((void *)(uintptr_t)s->libraries);
+  clade__free((void *)(uintptr_t)s->bundle_keys);
 }
 
 static clade_status copy(const char *text, const char **out) {
@@ -16,10 +17,11 @@ static clade_status copy(const char *text, const char **out) {
 
 clade_status clade__settings_set(const clade__settings *settings) {
   clade__settings own = *settings;
-  own.cache_dir = own.tuning = own.libraries = NULL;
+  own.cache_dir = own.tuning = own.libraries = own.bundle_keys = NULL;
   clade_status status = copy(settings->cache_dir, &own.cache_dir);
   if (status == CLADE_OK) status = copy(settings->tuning, &own.tuning);
   if (status == CLADE_OK) status = copy(settings->libraries, &own.libraries);
+  if (status == CLADE_OK) status = copy(settings->bundle_keys, &own.bundle_keys);
   if (status != CLADE_OK) {
     free_texts(&own);
     return status;

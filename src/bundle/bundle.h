@@ -133,7 +133,6 @@ void clade__bundle_free(clade__bundle *bundle); /* all zero is fine */
 clade_status clade__interface_check(const clade__bundle *bundle);
 
 /* ---- trust (trust.c) ---- */
-typedef enum clade__bundle_policy { CLADE__BUNDLES_ANY, CLADE__BUNDLES_SIGNED } clade__bundle_policy;
 /* The public keys of a file in PEM. */
 typedef struct clade__keys {
   unsigned char (*at)[CLADE__BUNDLE_KEY];
@@ -142,7 +141,7 @@ typedef struct clade__keys {
 clade_status clade__keys_read(const char *path, clade__keys *out);
 void clade__keys_free(clade__keys *keys);
 /* PERMISSION, with the reason, where the policy refuses it. */
-clade_status clade__bundle_trusted(const clade__bundle *bundle, clade__bundle_policy policy, const clade__keys *keys);
+clade_status clade__bundle_trusted(const clade__bundle *bundle, clade_bundle_policy policy, const clade__keys *keys);
 /* PERMISSION unless it and what it lies in belong to this user or to root, and nobody else may write there. */
 clade_status clade__bundle_safe(const char *path);
 

@@ -7,8 +7,8 @@
 #include "base/file.h"
 #include "bundle/bundle.h"
 
-clade_status clade__bundle_trusted(const clade__bundle *bundle, clade__bundle_policy policy, const clade__keys *keys) {
-  if (policy == CLADE__BUNDLES_ANY) return CLADE_OK;
+clade_status clade__bundle_trusted(const clade__bundle *bundle, clade_bundle_policy policy, const clade__keys *keys) {
+  if (policy == CLADE_BUNDLES_ANY) return CLADE_OK;
   if (!bundle->is_signed)
     return CLADE_FAIL(PERMISSION, "%s is not signed, and only bundles that are may be used", bundle->path);
   for (size_t i = 0; i < keys->n; i++)

@@ -105,7 +105,7 @@ static int run_sign(const pack *p) {
 }
 
 /* ---- verify: whether they might be used ---- */
-static clade_status verify(const char *path, clade__bundle_policy policy, const clade__keys *keys,
+static clade_status verify(const char *path, clade_bundle_policy policy, const clade__keys *keys,
                            clade__bundle *bundle) {
   CLADE_TRY(clade__bundle_safe(path));
   CLADE_TRY(clade__bundle_read(path, bundle));
@@ -127,7 +127,7 @@ static int run_verify(const pack *p) {
   if (p->keys && clade__keys_read(p->keys, &keys)) return cli_failed_status(CLADE_INVALID);
   for (int i = 0; i < p->n_paths; i++) {
     clade__bundle bundle = {0};
-    clade_status status = verify(p->paths[i], p->keys ? CLADE__BUNDLES_SIGNED : CLADE__BUNDLES_ANY, &keys, &bundle);
+    clade_status status = verify(p->paths[i], p->keys ? CLADE_BUNDLES_SIGNED : CLADE_BUNDLES_ANY, &keys, &bundle);
     if (list) json_array_append_new(list, verified(p->paths[i], status, &bundle));
     if (status) result = cli_failed_status(status);
     if (!status && !p->args.json) printf("%s: right%s\n", p->paths[i], bundle.is_signed ? ", and signed" : "");

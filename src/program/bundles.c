@@ -14,7 +14,7 @@ typedef struct search {
   const clade_device_info *info;
   clade__bundle *out;
   bool found;
-  clade__bundle_policy policy;
+  clade_bundle_policy policy;
   clade__keys keys;
   clade_status refused; /* of the first that was not taken for another reason than its target */
   int n_told;
@@ -156,12 +156,16 @@ static clade_status usual_path(clade__text *path) {
 
 /* ---- the policy ---- */
 static clade_status read_policy(search *s) {
-  const char *policy = variable("CLADE_BUNDLE_POLICY"), *keys = variable("CLADE_BUNDLE_KEYS");
+  const clade__settings *told = clade__settings_get();
+  const char *policy = variable("CLADE_BUNDLE_POLICY"),
+             *keys = told->bundle_keys ? told->bundle_keys : variable("CLADE_BUNDLE_KEYS");
   if (policy && strcmp(policy, "any") && strcmp(policy, "signed"))
     return CLADE_FAIL(INVALID, "CLADE_BUNDLE_POLICY=%s: \"any\" or \"signed\" was expected", policy);
-  s->policy = policy && strcmp(policy, "signed") == 0 ? CLADE__BUNDLES_SIGNED : CLADE__BUNDLES_ANY;
-  if (s->policy == CLADE__BUNDLES_ANY) return CLADE_OK;
-  if (!keys) return CLADE_FAIL(INVALID, "CLADE_BUNDLE_POLICY=signed needs the trusted keys in CLADE_BUNDLE_KEYS");
+  s->policy = policy && strcmp(policy, "signed") == 0 ? CLADE_BUNDLES_SIGNED : told->bundle_policy;
+  if (s->policy == CLADE_BUNDLES_ANY) return CLADE_OK;
+  if (!keys)
+    return CLADE_FAIL(INVALID, "only signed bundles are wanted, and no trusted keys are named: CLADE_BUNDLE_KEYS, or "
+                               "clade_init(.bundle_keys)");
   return clade__keys_read(keys, &s->keys);
 }
 

@@ -1,5 +1,6 @@
 /* A bundle on the emulated accelerator: found, loaded, its kernel chosen and run; and each way in which one is refused.
  */
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "kit.h"
@@ -121,23 +122,47 @@ static void places(void **state) {
   unsetenv("XDG_DATA_HOME");
 }
 
+/* A program of its own, since clade_init comes first: which status it gets there. */
+static int as_a_program(char **argv) {
+  if (clade_init(.bundle_policy = (clade_bundle_policy)atoi(argv[1]), .bundle_keys = argv[2]) != CLADE_OK) return 99;
+  return (int)opened(argv[3]);
+}
+static int told_by_init(clade_bundle_policy policy, const char *keys, const char *path) {
+  char own[512] = "", command[2048];
+  assert_true(readlink("/proc/self/exe", own, sizeof own - 1) > 0);
+  snprintf(command, sizeof command, "'%s' %d '%s' '%s'", own, (int)policy, keys, path);
+  int status = system(command);
+  assert_true(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
 static void trust(void **state) {
   (void)state;
   clade__bundle_draft draft = kit_draft(binary);
-  const char *path = kit_path("one.bundle");
-  FILE *keys = fopen(kit_path("keys.pem"), "w"), *own = fopen(kit_path("own.pem"), "w");
-  fputs(KIT_PUBLIC_KEY, keys), fputs(KIT_PRIVATE_KEY, own);
-  fclose(keys), fclose(own);
+  const char *path = kit_path("one.bundle"), *trusted = kit_path("keys.pem"), *own = kit_path("own.pem");
+  FILE *public = fopen(trusted, "w"), *private = fopen(own, "w");
+  fputs(KIT_PUBLIC_KEY, public), fputs(KIT_PRIVATE_KEY, private);
+  fclose(public), fclose(private);
   check_ok(clade__bundle_write(path, false, &draft));
   setenv("CLADE_BUNDLE_POLICY", "some", 1);
   check_fails(opened(path), CLADE_INVALID, "\"any\" or \"signed\" was expected");
   setenv("CLADE_BUNDLE_POLICY", "signed", 1);
-  check_fails(opened(path), CLADE_INVALID, "needs the trusted keys in CLADE_BUNDLE_KEYS");
-  setenv("CLADE_BUNDLE_KEYS", kit_path("keys.pem"), 1);
+  check_fails(opened(path), CLADE_INVALID, "no trusted keys are named");
+  setenv("CLADE_BUNDLE_KEYS", trusted, 1);
   check_fails(opened(path), CLADE_PERMISSION, "is not signed");
-  draft.key_path = kit_path("own.pem");
+  unsetenv("CLADE_BUNDLE_POLICY");
+  check_ok(opened(path));
+  assert_int_equal(told_by_init(CLADE_BUNDLES_ANY, trusted, path), CLADE_OK);
+  assert_int_equal(told_by_init(CLADE_BUNDLES_SIGNED, trusted, path), CLADE_PERMISSION);
+  setenv("CLADE_BUNDLE_POLICY", "any", 1); /* weaker than the program's: does not count */
+  assert_int_equal(told_by_init(CLADE_BUNDLES_SIGNED, trusted, path), CLADE_PERMISSION);
+  setenv("CLADE_BUNDLE_POLICY", "signed", 1); /* stricter: counts */
+  assert_int_equal(told_by_init(CLADE_BUNDLES_ANY, trusted, path), CLADE_PERMISSION);
+  draft.key_path = own;
   check_ok(clade__bundle_write(path, false, &draft));
   check_ok(opened(path));
+  unsetenv("CLADE_BUNDLE_KEYS");
+  assert_int_equal(told_by_init(CLADE_BUNDLES_SIGNED, trusted, path), CLADE_OK);
   setenv("CLADE_BUNDLE_POLICY", "any", 1);
   chmod(path, 0666);
   check_fails(opened(path), CLADE_PERMISSION, "others may write to");
@@ -267,7 +292,8 @@ static void one_program_at_a_time(void **state) {
   clade_device_release(device);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+  if (argc == 4) return as_a_program(argv);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_bundle_computes),
       cmocka_unit_test(what_it_lacks_is_refused),

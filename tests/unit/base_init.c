@@ -69,6 +69,7 @@ static int refused(void) {
   EXPECT(clade_init(.cache_dir = "") == CLADE_INVALID);
   EXPECT(clade_init(.allocator = &half) == CLADE_INVALID);
   EXPECT(clade_init(.log_level = (clade_log_level)9) == CLADE_INVALID);
+  EXPECT(clade_init(.bundle_policy = (clade_bundle_policy)2) == CLADE_INVALID);
   EXPECT(is("POCL_AFFINITY", NULL));
   EXPECT(clade_init() == CLADE_OK); /* a refused one does not count */
   return 0;

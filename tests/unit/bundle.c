@@ -90,13 +90,13 @@ static void trust(void **state) {
   OK(clade__keys_read(io_file("others.pem", OTHER_KEYS, sizeof OTHER_KEYS - 1), &others));
   OK(write_kind(io_path("signed"), false, 0, key));
   OK(clade__bundle_read(io_path("signed"), &bundle));
-  OK(clade__bundle_trusted(&bundle, CLADE__BUNDLES_SIGNED, &keys));
-  REFUSED(PERMISSION, clade__bundle_trusted(&bundle, CLADE__BUNDLES_SIGNED, &others), "none of the 1 trusted");
+  OK(clade__bundle_trusted(&bundle, CLADE_BUNDLES_SIGNED, &keys));
+  REFUSED(PERMISSION, clade__bundle_trusted(&bundle, CLADE_BUNDLES_SIGNED, &others), "none of the 1 trusted");
   clade__bundle_free(&bundle);
   OK(write_kind(io_path("unsigned"), false, 0, NULL));
   OK(clade__bundle_read(io_path("unsigned"), &bundle));
-  OK(clade__bundle_trusted(&bundle, CLADE__BUNDLES_ANY, &others));
-  REFUSED(PERMISSION, clade__bundle_trusted(&bundle, CLADE__BUNDLES_SIGNED, &keys), "is not signed");
+  OK(clade__bundle_trusted(&bundle, CLADE_BUNDLES_ANY, &others));
+  REFUSED(PERMISSION, clade__bundle_trusted(&bundle, CLADE_BUNDLES_SIGNED, &keys), "is not signed");
   clade__bundle_free(&bundle);
   clade__keys_free(&keys);
   clade__keys_free(&others);
