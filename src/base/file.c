@@ -18,10 +18,11 @@ clade_status clade__file_fail(const char *what, const char *path) {
 }
 
 /* ---- reading ---- */
-static clade_status read_open(int fd, const char *path, uint64_t cap, clade__bytes *out) {
+static clade_status read_open(int fd, const char *path, uint64_t cap, bool beginning, clade__bytes *out) {
   struct stat st;
   if (fstat(fd, &st)) return clade__file_fail("read", path);
   if (!S_ISREG(st.st_mode)) return CLADE_FAIL(INVALID, "cannot read %s: it is no regular file", path);
+  if (beginning && (uint64_t)st.st_size > cap) st.st_size = (off_t)cap;
   if ((uint64_t)st.st_size > cap || (uint64_t)st.st_size > PTRDIFF_MAX)
     return CLADE_FAIL(OVERFLOW, "%s has %" PRIu64 " bytes; at most %" PRIu64 " are read", path, (uint64_t)st.st_size,
                       cap);
@@ -37,16 +38,24 @@ static clade_status read_open(int fd, const char *path, uint64_t cap, clade__byt
   return CLADE_OK;
 }
 
-clade_status clade__file_read(const char *path, uint64_t cap, clade__bytes *out) {
+static clade_status read_path(const char *path, uint64_t cap, bool beginning, clade__bytes *out) {
   *out = (clade__bytes){0};
   int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY); /* a pipe must not hang */
   if (fd < 0) return clade__file_fail("read", path);
-  clade_status status = read_open(fd, path, cap, out);
+  clade_status status = read_open(fd, path, cap, beginning, out);
   close(fd);
   if (status == CLADE_OK) return CLADE_OK;
   clade__free(out->data);
   *out = (clade__bytes){0};
   return status;
+}
+
+clade_status clade__file_read(const char *path, uint64_t cap, clade__bytes *out) {
+  return read_path(path, cap, false, out);
+}
+
+clade_status clade__file_begin(const char *path, uint64_t most, clade__bytes *out) {
+  return read_path(path, most, true, out);
 }
 
 /* ---- directories ---- */

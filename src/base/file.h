@@ -13,6 +13,7 @@ typedef struct clade__bytes { /* of one file */
 } clade__bytes;
 /* The whole of a regular file; OVERFLOW when it has more than `cap` bytes. */
 clade_status clade__file_read(const char *path, uint64_t cap, clade__bytes *out);
+clade_status clade__file_begin(const char *path, uint64_t most, clade__bytes *out); /* its first bytes */
 
 /* Directories on the way as well. That it is there already is fine. */
 clade_status clade__directory_make(const char *path);

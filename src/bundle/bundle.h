@@ -123,6 +123,9 @@ typedef struct clade__bundle {
   unsigned char key[CLADE__BUNDLE_KEY], signature[CLADE__BUNDLE_SIGNATURE];
 } clade__bundle;
 
+/* What its manifest tells, of which nothing was checked against a digest, and no binary: to pass over what is for
+ * another device. */
+clade_status clade__bundle_peek(const char *path, clade__bundle *out);
 /* Of a file or a directory: sizes, digest, signature, manifest and the binary's own structure are right afterwards. */
 clade_status clade__bundle_read(const char *path, clade__bundle *out);
 /* The same of a file's bytes, which it takes over, also when it fails. */
@@ -171,6 +174,9 @@ clade_status clade__aocx_check(const char *where, const unsigned char *data, siz
                                clade__facts *out);
 clade_status clade__poclbin_check(const char *where, const unsigned char *data, size_t bytes, clade__arena *arena,
                                   clade__facts *out);
+/* Takes out, of one that was checked, the machine code for launches of any size: PoCL writes each file to its cache and
+ * waits for the disk, and kernels of one work-item need one of two. How many bytes are left. */
+size_t clade__poclbin_trim(unsigned char *data, size_t bytes);
 /* Of the format that the manifest names; and what both tell must be the same. */
 clade_status clade__container_check(const clade__bundle *bundle, clade__arena *arena);
 

@@ -131,3 +131,37 @@ clade_status clade__poclbin_check(const char *where, const unsigned char *data, 
   for (uint64_t i = 0; i < n_kernels; i++) CLADE_TRY(take_kernel(&c, arena, out));
   return clade__take_end(&c);
 }
+
+/* ---- without what is not needed ---- */
+/* Machine code for launches of any size: of no use where each kernel is for one. PoCL always adds it. */
+static bool is_general(const unsigned char *name, size_t n) { return memmem(name, n, "/0-0-0/", 7) != NULL; }
+
+/* Files from one place to another, which may be the same or before it; how many bytes they are then. */
+static size_t move_files(unsigned char *to, const unsigned char *from, size_t bytes) {
+  size_t n = 0;
+  for (size_t at = 0; at < bytes;) {
+    size_t name = (size_t)clade__little(from + at, 4), file = (size_t)clade__little(from + at + 4 + name, 4);
+    size_t all = 4 + name + 4 + file;
+    bool general = is_general(from + at + 4, name);
+    if (!general) memmove(to + n, from + at, all), n += all;
+    at += all;
+  }
+  return n;
+}
+
+size_t clade__poclbin_trim(unsigned char *data, size_t bytes) {
+  enum { FILES = 8 + 8 + 4 + 4 + 8 + 4 + BUILD_HASH };
+  uint64_t n_kernels = clade__little(data + 20, 4);
+  size_t from = FILES + 8 + (size_t)clade__little(data + FILES, 8), to = from;
+  for (uint64_t i = 0; i < n_kernels; i++) {
+    size_t whole = (size_t)clade__little(data + from, 8), files = (size_t)clade__little(data + from + 8, 8);
+    size_t head = whole - files;
+    memmove(data + to, data + from, head);
+    size_t kept = move_files(data + to + head, data + from + head, files);
+    clade__put_little(data + to, head + kept, 8);
+    clade__put_little(data + to + 8, kept, 8);
+    from += whole;
+    to += head + kept;
+  }
+  return to + (bytes - from);
+}

@@ -163,6 +163,33 @@ static clade_status read_directory(clade__bundle *b) {
   return check(b);
 }
 
+/* ---- of either ---- */
+static clade_status peek_file(clade__bundle *b) {
+  enum { MOST = CLADE__HEADER_BYTES + CLADE__BUNDLE_MANIFEST_BYTES };
+  clade__bytes file;
+  CLADE_TRY(clade__file_begin(b->path, MOST, &file));
+  b->file = file.data;
+  uint64_t bytes = file.n < CLADE__HEADER_BYTES ? 0 : clade__little(file.data + CLADE__AT_MANIFEST, 8);
+  if (!bytes || bytes > file.n - CLADE__HEADER_BYTES || memcmp(file.data, CLADE__BUNDLE_MAGIC, 8))
+    return CLADE_FAIL(CORRUPT, "%s: no manifest is where a bundle has it", b->path);
+  return clade__manifest_parse(b->path, file.data + CLADE__HEADER_BYTES, (size_t)bytes, &b->arena, &b->manifest);
+}
+
+static clade_status peek_directory(clade__bundle *b) {
+  const unsigned char *text;
+  size_t n;
+  CLADE_TRY(read_part(b, "manifest.json", CLADE__BUNDLE_MANIFEST_BYTES, &text, &n));
+  return clade__manifest_parse(b->path, text, n, &b->arena, &b->manifest);
+}
+
+clade_status clade__bundle_peek(const char *path, clade__bundle *out) {
+  struct stat st;
+  clade_status status = begin(path, out);
+  if (status == CLADE_OK && stat(path, &st)) status = clade__file_fail("read", path);
+  if (status == CLADE_OK) status = S_ISDIR(st.st_mode) ? peek_directory(out) : peek_file(out);
+  return kept(status, out);
+}
+
 clade_status clade__bundle_read(const char *path, clade__bundle *out) {
   enum { MOST = CLADE__BUNDLE_BINARY_BYTES + CLADE__BUNDLE_MANIFEST_BYTES + 2 * CLADE__BINARY_ALIGNMENT };
   struct stat st;

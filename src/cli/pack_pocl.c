@@ -74,6 +74,14 @@ static clade_status read_kernels(clade_device *device, cl_program program, cli_p
 }
 
 /* ---- compiling ---- */
+static clade_status fetch(clade_device *device, cl_program program, cli_pack_compiled *out) {
+  clade__facts facts;
+  CLADE_TRY(clade__program_binary(device, program, &out->binary, &out->bytes));
+  CLADE_TRY(clade__poclbin_check("what PoCL compiled", out->binary, out->bytes, &out->arena, &facts));
+  out->bytes = clade__poclbin_trim(out->binary, out->bytes);
+  return CLADE_OK;
+}
+
 clade_status cli_pack_compile(const char *text, const char *options, bool binary, cli_pack_compiled *out) {
   clade_device *device;
   cl_program program = NULL;
@@ -88,7 +96,7 @@ clade_status cli_pack_compile(const char *text, const char *options, bool binary
   if (status && log && *log) fprintf(stderr, "%s\n", log);
   clade__free(log);
   if (!status) status = read_kernels(device, program, out);
-  if (!status && binary) status = clade__program_binary(device, program, &out->binary, &out->bytes);
+  if (!status && binary) status = fetch(device, program, out);
   clade__program_release(program);
   clade_device_release(device);
   return status;

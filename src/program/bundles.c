@@ -38,13 +38,21 @@ clade_status clade__bundle_fits(const clade__bundle *bundle, const clade_device_
                     info->name, info->platform);
 }
 
+/* Images may have hundreds of megabytes: one that says that it is for another device is not read. What it says
+ * otherwise counts only once all of it was checked. */
 static clade_status take(search *s, const char *path, clade__bundle *bundle, bool *other_target) {
   CLADE_TRY(clade__bundle_safe(path));
+  clade_status status = clade__bundle_peek(path, bundle);
+  if (status == CLADE_NO_MEMORY) return status;
+  if (status == CLADE_OK) {
+    status = clade__bundle_fits(bundle, s->info);
+    *other_target = status != CLADE_OK;
+    CLADE_TRY(status);
+    clade__bundle_free(bundle);
+  }
   CLADE_TRY(clade__bundle_read(path, bundle));
   CLADE_TRY(clade__bundle_trusted(bundle, s->policy, &s->keys));
-  clade_status status = clade__bundle_fits(bundle, s->info);
-  *other_target = status != CLADE_OK;
-  return status;
+  return clade__bundle_fits(bundle, s->info);
 }
 
 /* What is refused is told at the end, where nothing else fits; a lack of memory ends the search. */

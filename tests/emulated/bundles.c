@@ -109,6 +109,8 @@ static void places(void **state) {
   check_ok(opened(path));
   check_fails(opened(kit_path("nowhere")), CLADE_NOT_FOUND, "has no compiler, and no bundle for it is in");
   check_fails(opened(kit_path("bundles/a.bundle")), CLADE_NOT_FOUND, "is for \"another accelerator\" of kind pocl");
+  assert_int_equal(truncate(kit_path("bundles/a.bundle"), 8192), 0); /* not read further than its manifest */
+  check_fails(opened(kit_path("bundles/a.bundle")), CLADE_NOT_FOUND, "is for \"another accelerator\" of kind pocl");
   check_fails(opened("bundles"), CLADE_INVALID, "absolute paths were expected");
   check_ok(clade__bundle_write(kit_path("bundles/d.bundle"), false, &draft));
   check_fails(opened(kit_path("bundles")), CLADE_AMBIGUOUS, "b.bundle and ");
