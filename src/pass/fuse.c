@@ -82,6 +82,12 @@ static bool taken(const fusion *f, const clade_graph *g, const clade__node *n, c
   return clade__least_seconds(f->ctx, &view, n->device) >= 0;
 }
 
+/* Of those that no kernel takes apart, nothing can be lost: a host may take them as one. */
+static bool program_taken(const fusion *f, const clade_graph *g, const clade__node *n, const draft *d) {
+  const clade__eltwise_attrs attrs = {d->program};
+  return taken(f, g, n, n->op, &attrs, d->program.n_in, d->in);
+}
+
 static bool absorb(const fusion *f, const clade_graph *g, const clade__node *n, draft *d, int at, const draft *inner) {
   draft next = {.active = true, .changed = true};
   uint8_t map[CLADE__ELT_INPUTS];
@@ -92,8 +98,7 @@ static bool absorb(const fusion *f, const clade_graph *g, const clade__node *n, 
     next.refs[i] = from->refs[map[i] % CLADE__ELT_INPUTS];
   }
   merge_inputs(&next, 0);
-  const clade__eltwise_attrs attrs = {next.program};
-  if (!taken(f, g, n, n->op, &attrs, next.program.n_in, next.in)) return false;
+  if (!program_taken(f, g, n, &next) && program_taken(f, g, n, d) && program_taken(f, g, n, inner)) return false;
   *d = next;
   return true;
 }

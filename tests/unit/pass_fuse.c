@@ -71,6 +71,20 @@ static void test_bundled(void **state) {
   devices[0].kernels = NULL;
 }
 
+/* One that has no kernel for a chain's parts may have one for a product with all of it. */
+static void test_bundled_host(void **state) {
+  (void)state;
+  static const char *const kernels[] = {"array_f32", NULL};
+  clade_graph *g = new_graph();
+  clade_val a = clade_input(g, "a", CLADE_F32, CLADE_SHAPE(4, 8)),
+            b = clade_input(g, "b", CLADE_F32, CLADE_SHAPE(8, 3));
+  clade_val sum = clade_add(g, clade_gemm(g, a, b), clade_input(g, "c", CLADE_F32, CLADE_SHAPE(4, 3)));
+  clade_output(g, "y", clade_relu(g, sum));
+  devices[0].kernels = kernels;
+  assert_fused(g, 0);
+  devices[0].kernels = NULL;
+}
+
 static void test_merged(void **state) {
   (void)state;
   clade_graph *g = new_graph();
@@ -284,9 +298,9 @@ static void test_random(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain),    cmocka_unit_test(test_bundled),
-                                     cmocka_unit_test(test_merged),   cmocka_unit_test(test_apart),
-                                     cmocka_unit_test(test_epilogue), cmocka_unit_test(test_convolution),
-                                     cmocka_unit_test(test_random)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain),        cmocka_unit_test(test_bundled),
+                                     cmocka_unit_test(test_bundled_host), cmocka_unit_test(test_merged),
+                                     cmocka_unit_test(test_apart),        cmocka_unit_test(test_epilogue),
+                                     cmocka_unit_test(test_convolution),  cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
