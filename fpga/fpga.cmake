@@ -18,6 +18,7 @@ add_library(verilated STATIC ${VERILATOR_INCLUDE}/verilated.cpp ${VERILATOR_INCL
 target_include_directories(verilated SYSTEM PUBLIC ${verilator_includes})
 target_link_libraries(verilated PUBLIC Threads::Threads)
 target_compile_options(verilated PRIVATE -O1 -w)
+set_target_properties(verilated PROPERTIES POSITION_INDEPENDENT_CODE ON) # a layer may hold it
 
 # fpga_verilate(FOLDER TOP module SOURCES … [FLAGS …] [DEPENDS …]): FOLDER/all.cpp
 function(fpga_verilate folder)
@@ -39,7 +40,18 @@ function(fpga_simulation name rows cols log_depth)
   target_compile_definitions(${name} PRIVATE SIM_ROWS=${rows} SIM_COLS=${cols} SIM_LOG_DEPTH=${log_depth})
   set_source_files_properties(${folder}/all.cpp PROPERTIES COMPILE_OPTIONS -w)
   target_compile_options(${name} PRIVATE -O1)
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
   target_link_libraries(${name} PUBLIC fpga_model verilated)
 endfunction()
 
 file(GLOB FPGA_RTL CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/fpga/rtl/*.sv)
+
+# fpga_layer(NAME SIMULATION): the emulated accelerator, its array_i8 computed by that simulation
+function(fpga_layer name simulation)
+  set(sources contexts.c info.c layer.c rtl_array.c rtl_memory.c rtl_queue.c)
+  list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/fpga/emulated/)
+  add_library(${name} MODULE ${sources})
+  target_link_libraries(${name} PRIVATE ${simulation} clade_flags Threads::Threads m)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/fpga)
+  set_target_properties(${name} PROPERTIES LINKER_LANGUAGE CXX LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+endfunction()

@@ -26,6 +26,10 @@ bool emulated_owns(cl_context context);
  * else; `room` is for one. */
 cl_int emulated_devices(bool own, cl_uint n, const cl_device_id *given, cl_device_id *room, const cl_device_id **out);
 
+/* ---- what computes, besides PoCL: plain.c nothing, rtl_queue.c and rtl_array.c the array ---- */
+extern const char emulated_name[]; /* of the device */
+void emulated_launches(cl_icd_dispatch *mine);
+
 /* ---- what is told (info.c) ---- */
 cl_int emulated_tell(const void *value, size_t bytes, size_t room, void *out, size_t *told);
 cl_int emulated_platform_info(cl_platform_info what, size_t room, void *out, size_t *told);

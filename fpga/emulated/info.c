@@ -33,7 +33,7 @@ cl_int emulated_platform_info(cl_platform_info what, size_t room, void *out, siz
 }
 
 /* Only devices of the embedded profile may be without a compiler. */
-static const words device_words[] = {{CL_DEVICE_NAME, "Clade emulated accelerator"},
+static const words device_words[] = {{CL_DEVICE_NAME, emulated_name},
                                      {CL_DEVICE_VENDOR, "Clade"},
                                      {CL_DEVICE_PROFILE, "EMBEDDED_PROFILE"},
                                      {CL_DEVICE_VERSION, "OpenCL 1.2 Clade emulation"},
@@ -44,6 +44,7 @@ static const words device_words[] = {{CL_DEVICE_NAME, "Clade emulated accelerato
 
 cl_int emulated_device_info(cl_device_info what, size_t room, void *out, size_t *told) {
   const cl_device_type type = CL_DEVICE_TYPE_ACCELERATOR;
+  const cl_device_exec_capabilities kernels = CL_EXEC_KERNEL;
   const cl_bool no = CL_FALSE;
   const cl_uint zero = 0, one = 1;
   const cl_device_partition_property ways = 0;
@@ -54,6 +55,7 @@ cl_int emulated_device_info(cl_device_info what, size_t room, void *out, size_t 
   if (text) return emulated_tell(text, strlen(text) + 1, room, out, told);
   switch (what) {
   case CL_DEVICE_TYPE: return emulated_tell(&type, sizeof type, room, out, told);
+  case CL_DEVICE_EXECUTION_CAPABILITIES: return emulated_tell(&kernels, sizeof kernels, room, out, told);
   case CL_DEVICE_COMPILER_AVAILABLE:
   case CL_DEVICE_LINKER_AVAILABLE: return emulated_tell(&no, sizeof no, room, out, told);
   case CL_DEVICE_PLATFORM: return emulated_tell(&emulated_platform, sizeof platform, room, out, told);

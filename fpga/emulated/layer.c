@@ -186,6 +186,16 @@ static cl_int CL_API_CALL set_default_queue(cl_context in, cl_device_id on, cl_c
   return error == CL_SUCCESS ? next->clSetDefaultDeviceCommandQueue(in, *given, queue) : error;
 }
 
+/* It has no processor beside its kernels. */
+static cl_int CL_API_CALL enqueue_native(cl_command_queue queue, void(CL_CALLBACK *run)(void *), void *given,
+                                         size_t bytes, cl_uint n, const cl_mem *mem, const void **where, cl_uint n_wait,
+                                         const cl_event *wait, cl_event *event) {
+  cl_context in = NULL;
+  if (next->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof in, &in, NULL) == CL_SUCCESS && emulated_owns(in))
+    return CL_INVALID_OPERATION;
+  return next->clEnqueueNativeKernel(queue, run, given, bytes, n, mem, where, n_wait, wait, event);
+}
+
 /* ---- programs: of the accelerator, binaries alone, and of those the ones that need no compiler ---- */
 static bool own_program(cl_program program) {
   cl_context in = NULL;
@@ -327,6 +337,7 @@ EXPORT cl_int CL_API_CALL clInitLayer(cl_uint n, const cl_icd_dispatch *target, 
   mine.clCreateCommandQueueWithProperties = create_queue_with;
   mine.clGetCommandQueueInfo = get_queue_info;
   mine.clSetDefaultDeviceCommandQueue = set_default_queue;
+  mine.clEnqueueNativeKernel = enqueue_native;
   mine.clCreateProgramWithSource = create_from_source;
   mine.clCreateProgramWithIL = create_from_il;
   mine.clCreateProgramWithBinary = create_from_binary;
@@ -338,6 +349,7 @@ EXPORT cl_int CL_API_CALL clInitLayer(cl_uint n, const cl_icd_dispatch *target, 
   mine.clGetProgramBuildInfo = get_build_info;
   mine.clGetKernelWorkGroupInfo = get_group_info;
   mine.clGetKernelSubGroupInfo = get_sub_group_info;
+  emulated_launches(&mine);
   *out = &mine;
   *entries = sizeof mine / sizeof(void *);
   return CL_SUCCESS;

@@ -38,8 +38,7 @@ void cli_emulated(const char *spec) {
   const char *layers = getenv("OPENCL_LAYERS");
   if (done || !spec || !asks(spec) || !find_place(place)) return;
   done = true;
-  snprintf(text, sizeof text, "%s/libclade_emulated.so", place);
-  if (!layers || !strstr(layers, text)) {
+  if (!layers || !strstr(layers, "/libclade_emulated")) { /* that one, or one that stands in its place */
     snprintf(text, sizeof text, "%.*s%s%s/libclade_emulated.so", PATH_BYTES, layers ? layers : "",
              layers && *layers ? ":" : "", place);
     setenv("OPENCL_LAYERS", text, 1);

@@ -25,6 +25,9 @@ class Command(unittest.TestCase):
         self.assertEqual(devices("--device", "emulated"), [("accel", ["bundle"])])
         self.assertEqual(devices("--device", "EMULATED:accel:0"), [("accel", ["bundle"])])
         self.assertEqual(devices("--device", "emulated", OPENCL_LAYERS=LAYER), [("accel", ["bundle"])])
+        with tempfile.TemporaryDirectory(dir=os.environ["HOME"]) as folder:
+            other = shutil.copy(LAYER, f"{folder}/libclade_emulated_other.so")
+            self.assertEqual(devices("--device", "emulated", OPENCL_LAYERS=other), [("accel", ["bundle"])])
         self.assertEqual(len(devices(CLADE_DEVICE="emulated")), 2)
         self.assertEqual(len(devices()), 1)
 

@@ -24,6 +24,8 @@ void buffer_free(buffer *b);
 
 /* Builds fpga/clade.cl with these sizes of the array. */
 void kernels_open(int pe_rows, int pe_cols);
+/* On the last platform, the emulated accelerator, this kernel with nothing in it. */
+void kernels_open_hollow(const char *kernel);
 void kernels_close(void);
 /* Names, types, access and work-group sizes are those of fpga/interface.def. */
 void kernels_compare(void);
@@ -43,6 +45,7 @@ _Noreturn void fail(const char *file, int line, const char *format, ...) __attri
 void near(const char *what, size_t at, double got, double want, double bound);
 
 void test_array(void);
+void test_array_i8(void);
 void test_eltwise(void);
 void test_pool(void);
 void test_rows(void);

@@ -186,3 +186,7 @@ static void run_case(bool bytes) {
 void test_array(void) {
   for (int i = 0; i < CASES; i++) run_case(i % 3 == 0);
 }
+
+void test_array_i8(void) {
+  for (int i = 0; i < CASES / 3; i++) run_case(true);
+}
