@@ -10,13 +10,17 @@ static clade_val logistic(clade_graph *g, clade_val x, int classes, void *user) 
   return clade_nn_linear(g, "fc", clade_flatten(g, x, 1), .out = classes);
 }
 
-static double train(clade_model_fn *model, const char *name) {
+/* `path` is where the weights are kept; NULL: nowhere. */
+static double train(clade_model_fn *model, const char *name, const char *path) {
   clade_dataset *images, *test;
+  clade_vars *vars;
   clade_train_result result = {.size = sizeof result};
   CHECK(clade_dataset_open("digits", true, &images));
   CHECK(clade_dataset_open("digits", false, &test));
   clade_trainer trainer = {.size = sizeof trainer, .model = model, .train = images, .test = test, .seed = 42};
-  CHECK(clade_train(&trainer, &result, NULL));
+  CHECK(clade_train(&trainer, &result, &vars));
+  if (path) CHECK(clade_vars_save(vars, path, .weights_only = true));
+  clade_vars_release(vars);
   printf("%s: %.4f after %lld steps, %.0f images/s, first step after %.1f s\n", name, result.test_accuracy,
          (long long)result.steps, result.images_per_s, result.first_step_seconds);
   clade_train_result_free(&result);
@@ -25,8 +29,9 @@ static double train(clade_model_fn *model, const char *name) {
   return result.test_accuracy;
 }
 
-int main(void) {
-  double network = train(lenet5, "LeNet-5"), plain = train(logistic, "logistic regression");
+int main(int argc, char **argv) {
+  double network = train(lenet5, "LeNet-5", argc > 1 ? argv[1] : NULL),
+         plain = train(logistic, "logistic regression", NULL);
   EXPECT(network >= 0.97);
   EXPECT(plain <= network - 0.05);
   return 0;
