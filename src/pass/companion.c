@@ -71,10 +71,12 @@ static void find_site(problem *p, clade__id id) {
 }
 
 /* ---- what crosses ---- */
-/* Seconds of a copy between two devices: read by the host, which is told so and then writes. */
-static double crossing(const clade_type *type) {
+/* Seconds of a copy between two devices: read by the host, which is told so and then writes. What executions do not
+ * change is copied once. */
+static double crossing(const clade_graph *g, clade__id value) {
   size_t bytes = 0;
-  return clade_type_bytes(type, &bytes) == CLADE_OK && bytes ? 5e-5 + (double)bytes / 4e9 : 0;
+  if (clade__graph_frozen(g, value)) return 0;
+  return clade_type_bytes(clade__type(g, value), &bytes) == CLADE_OK && bytes ? 5e-5 + (double)bytes / 4e9 : 0;
 }
 
 static int device_of(const problem *p, clade__id value) { return p->g->nodes[p->g->values[value].node].device; }
@@ -121,7 +123,7 @@ static clade_status add_value(problem *p, clade__id value) {
   double cost[3];
   if (!v->open || everywhere(p, value) || device_of(p, value) == p->ctx->companion) return CLADE_OK;
   for (unsigned set = HOME; set <= (HOME | AWAY); set++)
-    cost[set - 1] = v->must & ~set ? NEVER : set == (HOME | AWAY) ? crossing(clade__type(p->g, value)) : 0;
+    cost[set - 1] = v->must & ~set ? NEVER : set == (HOME | AWAY) ? crossing(p->g, value) : 0;
   CLADE_TRY(clade__least_add(&p->least, 3, cost, 2, &v->unknown));
   v->unknown++;
   return CLADE_OK;
@@ -145,7 +147,7 @@ static clade_status add_node(problem *p, clade__id id) {
 
 static clade_status solve(problem *p, int *device, bool *moved) {
   const clade_graph *g = p->g;
-  bool exact;
+  bool exact = true;
   uint8_t *value = clade__new(p->least.n_unknowns + 1, 1);
   if (!value) return CLADE_NO_MEMORY;
   clade_status status = p->least.n_unknowns ? clade__least_solve(&p->least, value, &exact) : CLADE_OK;

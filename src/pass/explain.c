@@ -72,8 +72,8 @@ static void explain_node(const clade__pass_ctx *ctx, clade__id id, const use *us
                     clade__type_text(clade__type(g, n->first_out + (clade__id)i), type, sizeof type));
   if (!clade__needs_impl(n->op)) {
     if (n->op == &clade__op_transfer)
-      clade__text_add(out, ": a copy from %s to %s\n", ctx->devices[g->nodes[g->values[n->in[0]].node].device].name,
-                      device->name);
+      clade__text_add(out, ": a copy from %s to %s%s\n", ctx->devices[g->nodes[g->values[n->in[0]].node].device].name,
+                      device->name, clade__graph_frozen(g, n->in[0]) ? ", once for each value of it" : "");
     else
       clade__text_add(out, ": a view\n");
     return;

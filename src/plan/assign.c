@@ -33,7 +33,8 @@ static clade_status place_output(clade_func *func, size_t i) {
   if (place->space == CLADE__ARENA) {
     place->space = CLADE__OUTPUT;
     place->index = (int)i;
-  } else if (place->space == CLADE__VARIABLE) { /* it may change before the output is read */
+  } else if (place->space == CLADE__VARIABLE ||
+             place->space == CLADE__PACKED) { /* it may change before the output is read */
     size_t bytes = place->bytes;
     CLADE_TRY(clade__cell_new(func, 0, place->device, bytes, &copy));
     func->cells[copy].place.space = CLADE__OUTPUT;

@@ -190,13 +190,15 @@ static bool is_output(const clade_graph *g, clade__id value) {
   return false;
 }
 
-/* The single step of a conversion leaves the steps of executions where its source is the same in all of them. */
-static clade_status keep_pack(lowering *l, size_t steps) {
+/* The single step of a conversion, or of a copy to another device, leaves the steps of executions where its source is
+ * the same in all of them. */
+static clade_status keep(lowering *l, size_t steps) {
   clade_func *func = l->func;
   const clade__node *node = l->node, *from = &func->graph->nodes[func->graph->values[node->in[0]].node];
   clade__cell *cell = &func->cells[func->cell_of[node->first_out]];
   if (!clade__graph_frozen(func->graph, node->in[0]) || is_output(func->graph, node->first_out)) return CLADE_OK;
-  if (func->n_steps != steps + 1 || func->steps[steps].kind != CLADE__FSTEP_KERNEL || l->workspace >= 0)
+  if (func->n_steps != steps + 1 || l->workspace >= 0) return CLADE_OK;
+  if (func->steps[steps].kind != CLADE__FSTEP_KERNEL && func->steps[steps].kind != CLADE__FSTEP_TRANSFER)
     return CLADE_OK;
   CLADE_TRY(clade__grow(&func->packs, &func->pack_capacity, func->n_packs + 1, sizeof *func->packs));
   int variable = from->op == &clade__op_variable ? func->cells[func->cell_of[node->in[0]]].place.index : -1;
@@ -212,12 +214,13 @@ static clade_status keep_pack(lowering *l, size_t steps) {
 static clade_status lower_pack(lowering *l) {
   size_t steps = l->func->n_steps;
   CLADE_TRY(lower_op(l));
-  return keep_pack(l, steps);
+  return keep(l, steps);
 }
 
 static clade_status lower_transfer(lowering *l) {
   const clade__transfer_attrs *attrs = l->node->attrs;
   clade_func *func = l->func;
+  size_t steps = func->n_steps;
   bool elements;
   int device = attrs->device;
   if (device < 0 || device >= func->n_devices)
@@ -228,7 +231,9 @@ static clade_status lower_transfer(lowering *l) {
     return CLADE_OK;
   }
   CLADE_TRY(output_cells(l, CLADE__ARENA, 0, device, &elements));
-  return elements ? clade__copy_step(func, from, func->cell_of[l->node->first_out], l->id, false) : CLADE_OK;
+  if (!elements) return CLADE_OK;
+  CLADE_TRY(clade__copy_step(func, from, func->cell_of[l->node->first_out], l->id, false));
+  return keep(l, steps);
 }
 
 /* Until its node is met, an input's or variable's cell_of holds the number of its port. */

@@ -1,6 +1,6 @@
-/* Packed copies of what no execution changes: constants, once with the func; variables, once for each value that they
- * are given, in a cache that the runs of all funcs over the same variables share. A copy is never written again: a new
- * value gets a new one, and whoever still reads the old one keeps it. */
+/* Copies of what no execution changes, in another layout or on another device: of constants once with the func, of
+ * variables once for each value that they are given, in a cache that the runs of all funcs over the same variables
+ * share. A copy is never written again: a new value gets a new one, and whoever still reads the old one keeps it. */
 #include "plan/run.h"
 
 /* ---- making one ---- */
@@ -26,10 +26,31 @@ fail:
   return status;
 }
 
+/* By way of the host. */
+static clade_status carry(const clade_run *run, const clade__fstep *step) {
+  const clade__place *from = &step->operand[0].place, *to = &step->operand[1].place;
+  clade__queue *source = clade__device_transfer_queue(run->func->devices[step->source_device]);
+  clade__queue *queue = clade__device_transfer_queue(run->func->devices[step->device]);
+  if (!source || !queue) return CLADE_OPENCL;
+  void *data = clade__new(from->bytes, 1);
+  if (!data) return CLADE_NO_MEMORY;
+  clade_status status = clade__queue_read(source, clade__run_buffer(run, 0, from), clade__run_offset(run, from), data,
+                                          from->bytes, true, (clade__wait){0}, NULL);
+  if (status == CLADE_OK)
+    status = clade__queue_write(queue, clade__run_buffer(run, 0, to), clade__run_offset(run, to), data, from->bytes,
+                                true, (clade__wait){0}, NULL);
+  clade__free(data);
+  return status;
+}
+
+static clade_status make(const clade_run *run, const clade__fstep *step) {
+  return step->kind == CLADE__FSTEP_TRANSFER ? carry(run, step) : launch(run, step);
+}
+
 clade_status clade__packed_constants(clade_func *func) {
   const clade_run alone = {.func = func}; /* constants are all that the steps touch */
   for (size_t i = 0; i < func->n_packs; i++)
-    if (func->packs[i].variable < 0) CLADE_TRY(launch(&alone, &func->packs[i].step));
+    if (func->packs[i].variable < 0) CLADE_TRY(make(&alone, &func->packs[i].step));
   return CLADE_OK;
 }
 
@@ -58,7 +79,7 @@ static bool drop(clade_vars *vars, const clade_device *device, const clade_run *
   }
   for (size_t i = 0; i < vars->n_packed; i++) {
     clade__packed *p = &vars->packed[i];
-    if (!p->buffer || vars->devices[vars->at[p->variable].device] != device) continue;
+    if (!p->buffer || clade__buffer_device(p->buffer) != device) continue;
     clade__buffer_release(p->buffer);
     p->buffer = NULL;
     any = true;
@@ -84,8 +105,10 @@ bool clade__packed_stale(const clade_run *run) {
   return false;
 }
 
-static clade_status find(clade_vars *vars, int variable, clade_layout layout, clade__packed **out) {
-  const int64_t name[5] = {variable, layout.axis, layout.block, CLADE_MAX(layout.interleave, 1), layout.tile};
+static clade_status find(clade_vars *vars, int variable, clade_layout layout, const clade_device *device,
+                         clade__packed **out) {
+  const int64_t name[6] = {
+      variable, layout.axis, layout.block, CLADE_MAX(layout.interleave, 1), layout.tile, (int64_t)(intptr_t)device};
   clade__hash key = clade__hash_bytes(name, sizeof name);
   size_t at;
   if (!clade__map_get(&vars->packed_by, key, &at)) {
@@ -112,12 +135,12 @@ static clade_status take(clade_run *run, size_t i) {
   int variable = run->var_index[pack->variable];
   uint64_t version = run->vars->at[variable].version;
   clade__packed *have;
-  CLADE_TRY(find(run->vars, variable, pack->layout, &have));
+  CLADE_TRY(find(run->vars, variable, pack->layout, run->func->devices[pack->step.device], &have));
   if (!have->buffer || have->version != version) {
     clade__buffer_release(have->buffer); /* its memory serves again, unless somebody still reads it */
     have->buffer = NULL;
     CLADE_TRY(room_for(run, &run->func->cells[pack->cell].place, &run->packs[i].buffer));
-    CLADE_TRY(launch(run, &pack->step));
+    CLADE_TRY(make(run, &pack->step));
     have->buffer = clade__buffer_retain(run->packs[i].buffer);
     have->version = version;
     run->vars->packings++;

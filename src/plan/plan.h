@@ -67,7 +67,8 @@ typedef struct clade__fstep {
   clade__operand *operand;
 } clade__fstep;
 
-/* A conversion that is no step of executions, because its source does not change in them (packed.c). */
+/* A conversion, or a copy to another device, that is no step of executions, because its source does not change in them
+ * (packed.c). */
 typedef struct clade__fpack {
   int variable; /* of the func; -1: it is of a constant, and made with the func */
   int32_t cell;
@@ -189,7 +190,8 @@ typedef struct clade__var {
   clade__buffer *buffer;
 } clade__var;
 
-/* A variable in another layout, as it was at a version. Its buffer is never written again: whoever reads it holds it.
+/* A variable in another layout or on another device, as it was at a version. Its buffer is never written again: whoever
+ * reads it holds it.
  */
 typedef struct clade__packed {
   int variable;

@@ -94,7 +94,8 @@ clade_status clade__list_requests(clade_func *func) {
   clade_status status = CLADE_OK;
   for (size_t i = 0; i < func->n_steps; i++)
     if (func->steps[i].kind == CLADE__FSTEP_KERNEL) CLADE_GOTO(request_of(func, &func->steps[i], &known));
-  for (size_t i = 0; i < func->n_packs; i++) CLADE_GOTO(request_of(func, &func->packs[i].step, &known));
+  for (size_t i = 0; i < func->n_packs; i++)
+    if (func->packs[i].step.kind == CLADE__FSTEP_KERNEL) CLADE_GOTO(request_of(func, &func->packs[i].step, &known));
 fail:
   clade__map_free(&known);
   return status;

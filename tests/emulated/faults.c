@@ -16,7 +16,54 @@ static clade_status work(void) {
   return status;
 }
 
-static const fault_task task = {work, NULL, 4};
+/* Beside a companion, which has the op that no bundle holds: there and back, and a variable that crosses once. */
+static clade_device *companion;
+static clade_op compiled;
+
+static clade_status build_beside(clade_device *device, clade_func **func) {
+  clade_graph *g;
+  CLADE_TRY(clade_graph_new(&g));
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(8)),
+            a = clade_node_add(g, &kit_scale, "a", NULL, 1, &x, NULL);
+  clade_val w = clade_variable(g, "w", CLADE_F32, CLADE_SHAPE(8), (clade_initial){CLADE_INIT_FILL, 2, 0});
+  clade_val b = clade_node_add(g, &compiled, "b", NULL, 1, &a, NULL);
+  clade_output(g, "y", clade_node_add(g, &kit_scale, "c", NULL, 1, &b, NULL));
+  clade_output(g, "v", clade_node_add(g, &compiled, "d", NULL, 1, &w, NULL));
+  clade_status status = clade_compile(g, device, func, .companion = companion);
+  clade_graph_release(g);
+  return status;
+}
+
+static clade_status run_beside(clade_func *func) {
+  float x[8], y[8], v[8];
+  clade_vars *vars;
+  clade_run *run = NULL;
+  clade_ticket ticket;
+  for (int i = 0; i < 8; i++) x[i] = (float)i;
+  CLADE_TRY(clade_vars_new(func, 0, &vars));
+  clade_status status = clade_run_new(func, vars, &run);
+  if (status == CLADE_OK) status = clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket);
+  if (status == CLADE_OK) status = clade_read(run, ticket, "y", y, sizeof y);
+  if (status == CLADE_OK) status = clade_read(run, ticket, "v", v, sizeof v);
+  for (int i = 0; i < 8 && status == CLADE_OK; i++) assert_true(y[i] == 27.0f * (float)i && v[i] == 6.0f);
+  clade_run_free(run);
+  clade_vars_release(vars);
+  return status;
+}
+
+static clade_status work_beside(void) {
+  clade_device *device;
+  clade_func *func = NULL;
+  clade_status status = clade_device_find("emulated", &device);
+  if (status != CLADE_OK) return status;
+  status = build_beside(device, &func);
+  if (status == CLADE_OK) status = run_beside(func);
+  clade_func_release(func);
+  clade_device_release(device);
+  return status;
+}
+
+static const fault_task task = {work, NULL, 4}, beside = {work_beside, NULL, 4};
 
 static void calls_fail(void **state) {
   (void)state;
@@ -28,6 +75,17 @@ static void allocations_fail(void **state) {
   (void)state;
   fault_sweep(&task, arm_allocation, allocation_reached, false);
   fault_sweep(&task, arm_allocation, allocation_reached, true);
+}
+
+static void beside_a_companion(void **state) {
+  (void)state;
+  compiled = kit_scale;
+  compiled.name = "kit.compiled";
+  compiled.impls = kit_scale_impls + 1;
+  check_ok(clade_device_find("pocl", &companion));
+  fault_sweep(&beside, arm_call, call_reached, false);
+  fault_sweep(&beside, arm_allocation, allocation_reached, false);
+  clade_device_release(companion);
 }
 
 static int set_up(void **state) {
@@ -50,6 +108,7 @@ static int tear_down(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(calls_fail), cmocka_unit_test(allocations_fail)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(calls_fail), cmocka_unit_test(allocations_fail),
+                                     cmocka_unit_test(beside_a_companion)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

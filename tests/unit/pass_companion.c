@@ -112,6 +112,9 @@ static void what_stays(void **state) {
   clade_val w = clade_variable(g, "w", CLADE_F32, CLADE_SHAPE(2, 2), (clade_initial){CLADE_INIT_ZERO, 0, 0});
   clade_assign(g, w, one(g, &never, "n", w));
   assert_placed(g, (clade_val){0}, NULL, "w@0 >1 n@1 >0 w@0");
+  g = new_graph(); /* what no execution changes crosses for nothing */
+  w = clade_variable(g, "w", CLADE_F32, CLADE_SHAPE(2, 2), (clade_initial){CLADE_INIT_ZERO, 0, 0});
+  assert_placed(g, one(g, &slower, "s", w), NULL, "w@0 >1 s@1");
   g = new_graph(); /* constants are made where they are used */
   clade_val c = clade_constant(g, CLADE_F32, CLADE_SHAPE(2, 2), data);
   assert_placed(g, one(g, &never, "n", c), NULL, "constant@1 n@1");

@@ -30,6 +30,57 @@ static void transfers(void **state) {
   clade_func_release(func);
 }
 
+static void execute_with(clade_run *run, float x, float w) {
+  float in[N], out[N];
+  clade_ticket ticket;
+  for (int k = 0; k < N; k++) in[k] = x;
+  OK(clade_execute(run, CLADE_FEEDS({"x", in, sizeof in, NULL}), &ticket));
+  OK(clade_read(run, ticket, "y", out, sizeof out));
+  assert_floats(out, N, x + w, 0);
+  OK(clade_read(run, ticket, "seen", out, sizeof out));
+  assert_floats(out, N, w, 0);
+}
+
+/* A variable that the func does not assign crosses once for each value that it is given; what it is given up for is
+ * made again. */
+static void frozen_variables(void **state) {
+  (void)state;
+  float data[N];
+  int copies;
+  uint64_t bytes;
+  clade_func *func;
+  clade_vars *vars;
+  clade_run *run;
+  clade_graph *g = graph_new();
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(N));
+  clade_val w = clade_variable(g, "w", CLADE_F32, CLADE_SHAPE(N), (clade_initial){CLADE_INIT_FILL, 5, 0});
+  clade_graph_place(g, 1);
+  clade_output(g, "y", add(g, x, w));
+  clade_output(g, "seen", clade_reshape(g, w, CLADE_SHAPE(N / 2, 2)));
+  OK(clade_compile(g, part[0], &func, .n_devices = 1, .devices = &part[1]));
+  clade_graph_release(g);
+  OK(clade_func_crossing(func, 0, 1, &copies, &bytes));
+  assert_int_equal(copies, 1); /* x */
+  assert_int_equal(bytes, sizeof data);
+  OK(clade_vars_new(func, 0, &vars));
+  OK(clade_run_new(func, vars, &run));
+  for (int i = 0; i < 4; i++) execute_with(run, (float)i, 5);
+  assert_int_equal(vars->packings, 1);
+  for (int k = 0; k < N; k++) data[k] = 7;
+  OK(clade_vars_set(vars, "w", data, sizeof data));
+  for (int i = 0; i < 4; i++) execute_with(run, (float)i, 7);
+  assert_int_equal(vars->packings, 2);
+  assert_true(clade__packed_drop(vars, part[1]));
+  assert_false(clade__packed_drop(vars, part[0]));
+  execute_with(run, 1, 7);
+  assert_int_equal(vars->packings, 3);
+  assert_int_equal(clade_func_crossing(func, 0, 2, &copies, &bytes), CLADE_NOT_FOUND);
+  assert_int_equal(clade_func_crossing(func, 0, 1, NULL, &bytes), CLADE_INVALID);
+  clade_run_free(run);
+  clade_vars_release(vars);
+  clade_func_release(func);
+}
+
 /* Freed at once, with everything still on its way. */
 static void freed_while_busy(void **state) {
   float x[N] = {0};
@@ -140,10 +191,8 @@ static void threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(transfers),
-      cmocka_unit_test(freed_while_busy),
-      cmocka_unit_test(cancels),
-      cmocka_unit_test(threads),
+      cmocka_unit_test(transfers), cmocka_unit_test(frozen_variables), cmocka_unit_test(freed_while_busy),
+      cmocka_unit_test(cancels),   cmocka_unit_test(threads),
   };
   return cmocka_run_group_tests_name("run_devices", tests, split, join);
 }
