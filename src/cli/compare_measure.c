@@ -7,9 +7,11 @@
 #include "cli/compare.h"
 
 /* A turn is a few calls, or one that is long; turns go on until everybody had enough of them, or enough time. */
-enum { TURN_CALLS = 25, TURNS = 8, LEAST_TURNS = 5, PROFILED = 5 };
+enum { TURN_CALLS = 25, TURNS = 8, MOST_PROFILED = 5 };
 static const double turn_seconds = 0.02, pause_seconds = 0.02;
 static double most_seconds(const compare_job *job) { return job->quick ? 0.4 : 3; }
+static int least_turns(const compare_job *job) { return job->quick ? 3 : 5; }
+static int profiled(const compare_job *job) { return job->quick ? 3 : MOST_PROFILED; }
 
 typedef struct parts {
   double in, kernels; /* seconds of the device's own clock, of one call */
@@ -106,11 +108,11 @@ static void observe(void *user, const clade_step_time *t) {
   *(*t->kernel ? &p->kernels : &p->in) += seconds;
 }
 
-static clade_status profiled_calls(runner *r, compare_row *row) {
-  double in[PROFILED], kernels[PROFILED], out[PROFILED];
+static clade_status profiled_calls(runner *r, int n, compare_row *row) {
+  double in[MOST_PROFILED], kernels[MOST_PROFILED], out[MOST_PROFILED];
   parts p;
   CLADE_TRY(clade_run_observe(r->run, observe, &p));
-  for (int i = 0; i < PROFILED; i++) {
+  for (int i = 0; i < n; i++) {
     p = (parts){0};
     CLADE_TRY(execute(r));
     CLADE_TRY(clade_wait(r->run, r->ticket));
@@ -120,26 +122,26 @@ static clade_status profiled_calls(runner *r, compare_row *row) {
     in[i] = p.in;
     kernels[i] = p.kernels;
   }
-  if (bench_stat_of(PROFILED, kernels).median <= 0) return CLADE_OK; /* the device keeps no times */
-  row->transfer = bench_stat_of(PROFILED, in).median + bench_stat_of(PROFILED, out).median;
-  row->compute = bench_stat_of(PROFILED, kernels).median;
+  if (bench_stat_of(n, kernels).median <= 0) return CLADE_OK; /* the device keeps no times */
+  row->transfer = bench_stat_of(n, in).median + bench_stat_of(n, out).median;
+  row->compute = bench_stat_of(n, kernels).median;
   row->other = fmax(row->p50 - row->transfer - row->compute, 0);
   return CLADE_OK;
 }
 
 /* What else there is to know of a call. A run that keeps times is another one, so that what was timed is what users
  * run. */
-static clade_status take_apart(runner *r, compare_meter *meter, compare_row *row) {
+static clade_status take_apart(const compare_job *job, runner *r, compare_meter *meter, compare_row *row) {
   CLADE_TRY(count_energy(r, meter, row));
   clade_run_free(r->run);
   r->run = NULL;
   CLADE_TRY(clade_run_new(r->func, r->vars, &r->run, .slots = 1, .profile = true));
-  return profiled_calls(r, row);
+  return profiled_calls(r, profiled(job), row);
 }
 
 /* ---- turns ---- */
 static bool done(const compare_job *job, const runner *r) {
-  return r->turns >= TURNS || (r->turns >= LEAST_TURNS && r->spent >= most_seconds(job));
+  return r->turns >= TURNS || (r->turns >= least_turns(job) && r->spent >= most_seconds(job));
 }
 
 static clade_status turn(runner *r) {
@@ -205,7 +207,7 @@ static void measure(compare_job *job, const compare_work *work, const compare_da
   for (int i = 0; i < job->n; i++) {
     if (!runners[i].run || *rows[i].refused) continue;
     figures(&runners[i], &rows[i]);
-    if (take_apart(&runners[i], &job->side[i].meter, &rows[i]) != CLADE_OK) compare_refuse(&rows[i]);
+    if (take_apart(job, &runners[i], &job->side[i].meter, &rows[i]) != CLADE_OK) compare_refuse(&rows[i]);
   }
 }
 

@@ -5,11 +5,6 @@ export CLADE_BUNDLE_PATH="$HOME/kernels.bundle"
 rm -rf "$CLADE_BUNDLE_PATH"
 "$1" pack build --target pocl --output "$CLADE_BUNDLE_PATH" >/dev/null
 "$1" pack verify "$CLADE_BUNDLE_PATH"
-# A process of its own, nothing in any cache, neither a compiler nor ld.
-cold="$HOME/cold"
-rm -rf "$cold"
-mkdir -p "$cold/none"
-PATH="$cold/none" POCL_CACHE_DIR="$cold" "$1" infer --demo mlp --device emulated
 "$2"
 "$4"
 "$1" infer --demo mlp --device emulated --companion pocl --explain | grep -q "softmax .* on Clade emulated accelerator: systolic"
