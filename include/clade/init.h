@@ -49,7 +49,9 @@ typedef struct clade_init_opt {
 } clade_init_opt;
 
 /* Optional; before any other call, else CLADE_BUSY. It is the only call that sets environment variables, and only those
- * that are unset: POCL_AFFINITY=1 and, with cpu_threads, POCL_MAX_PTHREAD_COUNT. */
+ * that are unset: POCL_AFFINITY=1, with cpu_threads POCL_MAX_PTHREAD_COUNT, and POCL_WORK_GROUP_SPECIALIZATION=0, with
+ * which PoCL compiles each kernel once instead of two or three times. The last one holds for all OpenCL kernels of the
+ * process: programs that have others, of many work-items a group, may want to set it to 1. */
 #define clade_init(...) clade_init_(&(clade_init_opt){.size = sizeof(clade_init_opt), __VA_ARGS__})
 CLADE_API clade_status clade_init_(const clade_init_opt *opt);
 

@@ -12,6 +12,10 @@ static clade_status set_unset(const char *name, const char *value) {
   return CLADE_OK;
 }
 
+/* PoCL compiles a kernel for each local size, and for none in particular when its binary is fetched, which stops all
+ * launches meanwhile. Kernels of one work-item, as Clade's are on a CPU, are as fast without the former. */
+static clade_status set_variants(void) { return set_unset("POCL_WORK_GROUP_SPECIALIZATION", "0"); }
+
 static clade_status set_threads(const clade_init_opt *o) {
   char text[16];
   if (!o->no_affinity) CLADE_TRY(set_unset("POCL_AFFINITY", "1"));
@@ -45,6 +49,7 @@ static clade_status apply(const clade_init_opt *o) {
                               .bundle_keys = o->bundle_keys};
   CLADE_TRY(clade__settings_set(&settings));
   CLADE_TRY(set_threads(o));
+  CLADE_TRY(set_variants());
   done = true;
   return CLADE_OK;
 }

@@ -15,7 +15,8 @@
 /* ---- quirks (quirks.c) ---- */
 #define CLADE__QUIRK_MAP(X)                                                                           \
   X(LOCK_COMPILE) /* processes that compile into one cache of the implementation's at once may die */ \
-  X(WARM)         /* compiles again at the first launch with a local size and grid class */           \
+  X(WARM)         /* compiles at the first launch with a local size and grid class */                 \
+  X(SPECIALISE)   /* does so for each of them, and once more where a binary is fetched */             \
   X(SOFTWARE)     /* a GPU or an accelerator that a CPU computes */                                   \
   X(NO_PROFILING) /* event times mean nothing */                                                      \
   X(PASS_LIMIT)   /* loops end after CLADE__PASS_LIMIT passes */                                      \

@@ -23,9 +23,12 @@ typedef struct quirk_row {
 static const quirk_row quirk_rows[] = {
     {CLADE__QUIRK_LOCK_COMPILE, AT(platform), POCL, "processes that compile into one empty cache at once may crash",
      "http://portablecl.org/docs/html/env_variables.html"},
-    {CLADE__QUIRK_WARM, AT(platform), POCL,
-     "a kernel is specialised when it is first launched with a local size, and again for grids above 65535",
+    {CLADE__QUIRK_WARM, AT(platform), POCL, "a kernel is compiled when it is first launched with a local size",
      "http://portablecl.org/docs/html/kernel_compiler.html"},
+    {CLADE__QUIRK_SPECIALISE, AT(platform), POCL,
+     "a kernel is compiled for each local size, again for grids above 65535, and once more while its binary is "
+     "fetched, when no kernel can start",
+     "https://github.com/pocl/pocl/blob/v3.1/lib/CL/devices/common_driver.c"},
     {CLADE__QUIRK_FREE_GROUP, AT(platform), POCL,
      "fetching the binary of a kernel that requires a work-group size, while that kernel runs, aborts the process "
      "(pocl_release_dlhandle_cache: ref_count > 0)",
@@ -73,12 +76,28 @@ static const char *const flags[] = {
 #undef X
 };
 
+/* Quirks that the environment switches off. */
+static const struct {
+  clade__quirk quirk;
+  const char *variable;
+} switches[] = {
+    {CLADE__QUIRK_SPECIALISE, "POCL_WORK_GROUP_SPECIALIZATION"},
+};
+
+static bool applies(const quirk_row *row, const clade_device_info *info) {
+  for (size_t i = 0; i < CLADE_COUNT(switches); i++) {
+    const char *value = switches[i].quirk == row->quirk ? getenv(switches[i].variable) : NULL;
+    if (value && *value != '1') return false;
+  }
+  return strcasestr(field(info, row->at), row->text);
+}
+
 void clade__quirks_apply(clade__facts *facts) {
   facts->quirks = 0;
   facts->n_rows = 0;
   for (size_t i = 0; i < CLADE_COUNT(quirk_rows); i++) {
     const quirk_row *row = &quirk_rows[i];
-    if (!strcasestr(field(&facts->info, row->at), row->text)) continue;
+    if (!applies(row, &facts->info)) continue;
     facts->quirks |= 1u << row->quirk;
     if (facts->n_rows < CLADE__MAX_QUIRKS)
       facts->rows[facts->n_rows++] = (clade_quirk_info){flags[row->quirk], row->reason, row->link};

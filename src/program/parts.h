@@ -139,6 +139,9 @@ typedef struct clade__store {
   clade__stamp tuning_stamp;
   clade__records *measured; /* what no file could take; NULL: nothing */
 } clade__store;
+/* What is compiled is kept under this: a binary without the variants that a process wants would have them compiled in
+ * the middle of its work. */
+clade__hash clade__programs_key(const clade_device *device);
 clade_status clade__store_of(clade_device *device, const char *function, clade__store **out);
 
 /* One request on its way. Equal ones may come several times. */

@@ -43,6 +43,11 @@ static void open_cache(clade__store *store) {
   if (!store->cached) clade__log(CLADE_LOG_WARNING, "%s: kernels are compiled in every process", clade_last_error());
 }
 
+clade__hash clade__programs_key(const clade_device *device) {
+  const bool variants = clade__quirk_has(device, CLADE__QUIRK_SPECIALISE);
+  return clade__hash_more(clade__device_key(device), &variants, sizeof variants);
+}
+
 static clade__store *create(clade_device *device) {
   clade__store *store = clade__new(1, sizeof *store);
   if (!store) return NULL;
@@ -52,7 +57,7 @@ static clade__store *create(clade_device *device) {
     return NULL;
   }
   store->device = device;
-  store->device_key = clade__device_key(device);
+  store->device_key = clade__programs_key(device);
   store->process = (long)getpid();
   store->warms = clade__quirk_has(device, CLADE__QUIRK_WARM);
   store->lean = clade__quirk_has(device, CLADE__QUIRK_LEAN_BUILD);

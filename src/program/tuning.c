@@ -143,7 +143,7 @@ clade_status clade__tuning_get(clade_device *device, clade__tuning **out) {
   *out = NULL;
   CLADE_TRY(clade__store_of(device, "reading tuning records", &store));
   const clade__cache *cache = store->cached ? &store->cache : NULL;
-  if (cache) clade__tuning_stamp(cache, store->device_key, &stamp);
+  if (cache) clade__tuning_stamp(cache, clade__device_key(device), &stamp);
   pthread_mutex_lock(&store->tuning_mutex);
   clade_status status = CLADE_OK;
   if (!store->tuning || memcmp(&stamp, &store->tuning_stamp, sizeof stamp)) {

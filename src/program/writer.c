@@ -6,8 +6,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Some implementations let nobody create a kernel of a program whose binary is being fetched, and fetching takes longer
- * than compiling: so the first result is let pass, that of a large model too, whose variables have to be filled. */
+/* Some implementations compile while a binary is fetched, for longer than before, and let nobody create or start a
+ * kernel meanwhile: so the first result is let pass, that of a large model too, whose variables have to be filled. */
 enum { LET_PASS_MS = 3000 };
 
 typedef struct piece { /* a program */
@@ -112,7 +112,7 @@ void clade__writers_hurry(void) {
 
 static void *run(void *argument) {
   writer *w = argument;
-  if (w->threaded) let_pass(w);
+  if (w->threaded && clade__quirk_has(w->device, CLADE__QUIRK_SPECIALISE)) let_pass(w);
   if (write_all(w) != CLADE_OK)
     clade__log(CLADE_LOG_WARNING, "%s: kernels will be compiled again by other processes", clade_last_error());
   clade__cache_unlock(w->lock);

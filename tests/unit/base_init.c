@@ -35,6 +35,7 @@ static int defaults(void) {
   unsetenv("POCL_MAX_PTHREAD_COUNT");
   EXPECT(clade_init() == CLADE_OK);
   EXPECT(is("POCL_AFFINITY", "1"));
+  EXPECT(is("POCL_WORK_GROUP_SPECIALIZATION", "0"));
   EXPECT(is("POCL_MAX_PTHREAD_COUNT", NULL));
   EXPECT(!clade__settings_get()->cache_dir);
   EXPECT(clade_init() == CLADE_BUSY);
@@ -45,10 +46,12 @@ static int defaults(void) {
 static int given(void) {
   char dir[] = "/some/where";
   setenv("POCL_AFFINITY", "0", 1);
+  setenv("POCL_WORK_GROUP_SPECIALIZATION", "1", 1);
   unsetenv("POCL_MAX_PTHREAD_COUNT");
   EXPECT(clade_init(.cpu_threads = 3, .cache_dir = dir, .no_cache = true) == CLADE_OK);
   dir[1] = 'X';
   EXPECT(is("POCL_AFFINITY", "0"));
+  EXPECT(is("POCL_WORK_GROUP_SPECIALIZATION", "1"));
   EXPECT(is("POCL_MAX_PTHREAD_COUNT", "3"));
   EXPECT(strcmp(clade__settings_get()->cache_dir, "/some/where") == 0);
   EXPECT(clade__settings_get()->no_cache);

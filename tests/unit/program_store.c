@@ -288,7 +288,7 @@ static void refused_binary_is_compiled_again(void **state) {
   (void)state;
   static const char nonsense[] = "this is no program at all";
   clade_device *device = probe_device();
-  clade__hash device_key = clade__device_key(device),
+  clade__hash device_key = clade__programs_key(device),
               name = clade__cache_address(device_key, nonsense, sizeof nonsense);
   clade__cache cache;
   clade__index index = {0};
