@@ -35,8 +35,7 @@ static bool is(const char *name, const char *text, size_t n) {
   return strlen(name) == n && strncmp(name, text, n) == 0;
 }
 
-/* The set that the user named for the node, or else for all of its op; 0: none. */
-static unsigned forced(const clade__pass_ctx *ctx, const clade__node *n) {
+unsigned clade__forced(const clade__pass_ctx *ctx, const clade__node *n) {
   size_t length = 0;
   const char *want = *n->name ? clade__preferred(ctx->place, n->name, &length) : NULL;
   if (!want) want = clade__preferred(ctx->place, n->op->name, &length);
@@ -58,7 +57,7 @@ static void find_site(problem *p, clade__id id) {
   clade_node view;
   s->may = HOME;
   if (stays(n) || n->device == ctx->companion) return;
-  if ((s->may = forced(ctx, n))) return;
+  if ((s->may = clade__forced(ctx, n))) return;
   s->may = ctx->devices[n->device].kernels ? HOME | AWAY : HOME;
   if (s->may == HOME || !clade__needs_impl(n->op)) return;
   clade__node_view(p->g, id, in, out, &view);
@@ -161,12 +160,11 @@ static clade_status solve(problem *p, int *device, bool *moved) {
   return status;
 }
 
-clade_status clade__pass_companion(clade__pass_ctx *ctx) {
+static clade_status place(clade__pass_ctx *ctx) {
   const clade_graph *g = ctx->graph;
   clade_status status = CLADE_NO_MEMORY;
   problem p = {.ctx = ctx, .g = g};
   bool moved = false;
-  if (ctx->companion < 0) return CLADE_OK;
   int *device = clade__new(g->n_nodes, sizeof *device);
   p.sites = clade__new(g->n_nodes, sizeof *p.sites);
   p.needs = clade__new(g->n_values, sizeof *p.needs);
@@ -185,6 +183,16 @@ fail:
   return status;
 }
 
+/* What a bundle takes is known when it is joined: a product's store takes what nothing takes apart. What the user named
+ * is settled then, and no longer keeps nodes from being joined. */
+clade_status clade__pass_companion(clade__pass_ctx *ctx) {
+  if (ctx->companion < 0) return CLADE_OK;
+  if (!ctx->no_fusion) CLADE_TRY(clade__pass_fuse(ctx));
+  CLADE_TRY(place(ctx));
+  ctx->place = NULL;
+  return CLADE_OK;
+}
+
 /* ---- what the user named ---- */
 static clade_status check_word(const clade__pass_ctx *ctx, const char *at, size_t end) {
   const clade_graph *g = ctx->graph;
@@ -195,7 +203,7 @@ static clade_status check_word(const clade__pass_ctx *ctx, const char *at, size_
     const char *name = is(node->name, at, n) ? node->name : is(node->op->name, at, n) ? node->op->name : NULL;
     size_t length;
     if (stays(node) || !n || !name) continue;
-    if (forced(ctx, node) && clade__preferred(ctx->place, name, &length) == at + n + 1) return CLADE_OK;
+    if (clade__forced(ctx, node) && clade__preferred(ctx->place, name, &length) == at + n + 1) return CLADE_OK;
     return CLADE_FAIL(INVALID, "place: \"%.*s\": NAME=home or NAME=companion is expected, once for each", shown, at);
   }
   return CLADE_FAIL(NOT_FOUND, "place: \"%.*s\": the graph computes no node and no op of that name", shown, at);

@@ -67,7 +67,8 @@ static void settle_order(clade__elt *p) {
 static bool ours(const fusion *f, const clade_graph *g, clade__id node, const draft *d, int at) {
   const clade__node *n = &g->nodes[node], *from = &g->nodes[g->values[d->in[at]].node];
   const clade_type *have = clade__type(g, d->in[at]), *want = clade__type(g, n->first_out);
-  return f->uses[d->in[at]] == d->refs[at] && from->device == n->device && from->n_out == 1 && !have->layout.block &&
+  return f->uses[d->in[at]] == d->refs[at] && from->device == n->device &&
+         clade__forced(f->ctx, from) == clade__forced(f->ctx, n) && from->n_out == 1 && !have->layout.block &&
          !want->layout.block && clade_shape_equal(&have->shape, &want->shape);
 }
 

@@ -38,6 +38,8 @@ clade__pass_fold(clade__pass_ctx *ctx); /* casts to the same type, double transp
 clade_status clade__pass_place(clade__pass_ctx *ctx); /* transfers where a node's operand lives on another device */
 /* The same with every node on the device that is told for it; sources stay what they are. */
 clade_status clade__place_on(clade__pass_ctx *ctx, const int *device);
+/* Where the user wants the node, by its name or its op's: sets of one, 0: wherever. */
+unsigned clade__forced(const clade__pass_ctx *ctx, const clade__node *n);
 clade_status clade__pass_companion(clade__pass_ctx *ctx);   /* decides which nodes go to the companion, and does so */
 clade_status clade__pass_place_words(clade__pass_ctx *ctx); /* only looks at ctx->place */
 clade_status clade__pass_prefer(clade__pass_ctx *ctx);      /* only looks at ctx->prefer */

@@ -40,7 +40,7 @@ static const step generic[] = {
 };
 static const step specific[] = {
     {clade__pass_fold, false},                                 /* again: sizes show what symbols hid */
-    {clade__pass_dead, false}, {clade__pass_companion, false}, /* before fuse: what is joined is on one device */
+    {clade__pass_dead, false}, {clade__pass_companion, false}, /* then what came together is joined */
     {clade__pass_fuse, true},  {clade__pass_select, false},
 };
 
