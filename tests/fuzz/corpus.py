@@ -1,4 +1,4 @@
-"""Seeds for the fuzzer: a folder of small files for each format. corpus.py TELL BUNDLES FOLDER"""
+"""Seeds for the fuzzer: a folder of small files for each format. corpus.py TELL BUNDLES DEVICES FOLDER"""
 
 import gzip
 import os
@@ -41,7 +41,7 @@ SEEDS = {
 }
 
 
-def main(tell, bundles, folder):
+def main(tell, bundles, devices, folder):
     shutil.rmtree(folder, ignore_errors=True)
     with tempfile.TemporaryDirectory() as room:
         subprocess.run([tell, room], check=True, stdout=subprocess.DEVNULL)
@@ -50,6 +50,9 @@ def main(tell, bundles, folder):
                           *((name, name) for name, seeds in SEEDS.items() if not seeds)):
             with open(os.path.join(room, own), "rb") as f:
                 SEEDS[name].append(f.read())
+    for name in sorted(os.listdir(devices)):
+        with open(os.path.join(devices, name), "rb") as f:
+            SEEDS.setdefault("resource", list(SEEDS["manifest"])).append(f.read())
     for name, seeds in SEEDS.items():
         os.makedirs(os.path.join(folder, name))
         for number, seed in enumerate(seeds):

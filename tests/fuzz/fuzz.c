@@ -6,6 +6,7 @@
 #include "bundle/bundle.h"
 #include "bundle/header.h"
 #include "io/checkpoint.h"
+#include "model/cycles.h"
 
 /* ---- what becomes of an array ---- */
 static volatile unsigned char sink;
@@ -143,6 +144,33 @@ static void xclbin(clade__bytes *file) { container(file, clade__xclbin_check); }
 static void aocx(clade__bytes *file) { container(file, clade__aocx_check); }
 static void poclbin(clade__bytes *file) { container(file, clade__poclbin_check); }
 
+/* ---- devices of the cycle model ---- */
+/* Whatever a file tells, a work is refused or has its range. */
+static void estimate(const cycles_device *device) {
+  const cycles_work works[] = {
+      {.kind = CYCLES_GEMM, .gemm = {1, 100, 70, 300}},
+      {.kind = CYCLES_CONV, .conv = {2, 1, 3, 32, 30, 16, 32, 30, 3, 3, 1, 1, 1, 1}},
+      {.kind = CYCLES_STREAM, .stream = {1 << 20}},
+      {.kind = CYCLES_GEMM, .gemm = {INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX}},
+  };
+  cycles_estimate e;
+  for (size_t i = 0; i < CLADE_COUNT(works); i++) {
+    const cycles_call call = {&works[i], 1, 1000, 1};
+    if (cycles_of(device, &call, &e) == CLADE_OK && !(e.low > 0 && e.low <= e.high && e.cycles >= 0)) abort();
+  }
+}
+
+static void resource(clade__bytes *file) {
+  cycles_device device;
+  if (cycles_device_parse("x", file->data, file->n, &device) == CLADE_OK) {
+    look_at(device.name, strlen(device.name) + 1);
+    estimate(&device);
+  }
+  cycles_device_free(&device);
+  clade__free(file->data);
+  file->data = NULL;
+}
+
 static const struct {
   const char *name;
   void (*read)(clade__bytes *file);
@@ -155,7 +183,8 @@ static const struct {
                {"manifest", manifest},
                {"xclbin", xclbin},
                {"aocx", aocx},
-               {"poclbin", poclbin}};
+               {"poclbin", poclbin},
+               {"resource", resource}};
 
 static void (*reader)(clade__bytes *file);
 

@@ -1,5 +1,5 @@
 """Lets libFuzzer look for files that break a reader. Reads as skipped where clang cannot build it.
-    fuzz.py build PROGRAM TELL BUNDLES COMMAND…   builds the program, and its seeds beside it
+    fuzz.py build PROGRAM TELL BUNDLES DEVICES COMMAND…   builds the program, and its seeds beside it
     fuzz.py run PROGRAM FORMAT LIMIT   -runs=… or -max_total_time=…"""
 
 import os
@@ -16,14 +16,14 @@ LIMITS = ["-max_len=8192", "-rss_limit_mb=1024", "-malloc_limit_mb=256", "-timeo
           "-print_final_stats=1", "-dict=" + os.path.join(os.path.dirname(os.path.abspath(__file__)), "words.dict")]
 
 
-def build(program, tell, bundles, *command):
+def build(program, tell, bundles, devices, *command):
     probe = subprocess.run([command[0], "-fsanitize=fuzzer,address", "-xc", "-", "-o", os.devnull], capture_output=True,
                            text=True, check=False,
                            input="int LLVMFuzzerTestOneInput(const char *data, long size) { return !data && size; }")
     if probe.returncode:
         print(f"NOT RUN: {command[0]} has no libFuzzer: {probe.stderr[-300:]}")
         return SKIPPED
-    corpus.main(tell, bundles, program + ".seeds")
+    corpus.main(tell, bundles, devices, program + ".seeds")
     return subprocess.run([*command, "-o", program], check=False).returncode
 
 
