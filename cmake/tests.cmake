@@ -14,6 +14,12 @@ option(CLADE_TESTS_LONG "Add the tests that are too long for CI" OFF)
 set(CLADE_TEST_HOMES ${PROJECT_BINARY_DIR}/homes CACHE PATH "Where tests have their directories, caches among them")
 set(CLADE_POCL_ICD /etc/OpenCL/vendors/pocl.icd CACHE FILEPATH "The .icd file of PoCL, for the tests")
 
+# Of hundreds of programs: it links in a third of the time.
+find_program(CLADE_GOLD ld.gold)
+if(CLADE_GOLD)
+  add_link_options(-fuse-ld=gold)
+endif()
+
 function(clade_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "SERIAL;LONG;SANITIZED;LAYER;ALL_ICDS;CACHED" "TIMEOUT;COST" "ENVIRONMENT;COMMAND")
   if((test_LONG AND NOT CLADE_TESTS_LONG) OR (test_ALL_ICDS AND CLADE_SANITIZE))

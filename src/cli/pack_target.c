@@ -46,7 +46,7 @@ static clade_status read_sources(job *j) {
 /* ---- the manifest ---- */
 static void name_target(const job *j, clade__manifest *m) {
   const cli_pack_target *t = j->target;
-  m->target.kind = t->kind;
+  m->target.kind = (int)t->kind;
   m->tool.name = t->tool;
   m->tool.version = t->tool_version;
   m->tool.command = t->tool_command;

@@ -23,8 +23,9 @@ static double take(void *to, size_t size, const void *given, const char *name, d
 static clade_status add(const clade_update *u, clade__update_rule rule, clade__update_attrs attrs) {
   int states = clade__update_states((int)rule), moments = states - 1;
   size_t n = (size_t)u->n * (size_t)states;
-  clade_val *in = clade__new(2 * n, sizeof *in), *out = in + n;
+  clade_val *in = clade__new(2 * n, sizeof *in);
   if (!in) return CLADE_NO_MEMORY;
+  clade_val *out = in + n;
   attrs.rule = (int32_t)rule;
   attrs.clip = u->clip_value != 0 ? (float)u->clip_value : INFINITY;
   for (int i = 0; i < u->n; i++) {

@@ -61,7 +61,7 @@ static int leak(void) {
   static void *volatile lost;
   for (int i = 0; i < 4; i++) lost = malloc(1000);
   if (lost) lost = NULL;
-#ifdef __SANITIZE_ADDRESS__
+#ifdef CLADE_ASAN
   puts("{\"leak_sanitizer\":true}");
 #else
   puts("{\"leak_sanitizer\":false}");

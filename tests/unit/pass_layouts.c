@@ -237,7 +237,7 @@ static void test_entangled(void **state) {
 }
 
 /* ---- the time ---- */
-#ifdef __SANITIZE_ADDRESS__ /* it slows passes down many times */
+#ifdef CLADE_ASAN /* it slows passes down many times */
 enum { NODES = 1000 };
 #else
 enum { NODES = 10000 };

@@ -9,7 +9,7 @@
 
 #include "pass/pass.h"
 
-#ifdef __SANITIZE_ADDRESS__
+#ifdef CLADE_ASAN
 enum { NODES = 1000 };
 #else
 enum { NODES = 10000 };

@@ -218,7 +218,7 @@ static double plan_model(clade_model_fn *model, int64_t channels, int64_t side, 
   OK(clade_func_get_info(shaped, &info));
   print_message("%s, batch %d: %d steps, arena %" PRIu64 ", %.3f of the bound; planned in %.3f s\n", what, (int)batch,
                 info.steps, info.arena_bytes, ratio, info.compile_seconds);
-#ifndef __SANITIZE_ADDRESS__ /* it slows the planner down many times */
+#ifndef CLADE_ASAN /* it slows the planner down many times */
   assert_true(info.compile_seconds < 1);
 #endif
   clade_func_release(shaped);
@@ -235,7 +235,7 @@ static void models(void **state) {
   assert_true(plan_model(mobilenetv2, 3, 224, 8, *state, "MobileNetV2") <= 1.1);
 }
 
-#ifdef __SANITIZE_ADDRESS__ /* it slows the planner down many times */
+#ifdef CLADE_ASAN /* it slows the planner down many times */
 enum { RANDOM = 15 };
 #else
 enum { RANDOM = 150 };

@@ -22,7 +22,7 @@
 
 extern char **environ;
 enum { VARIANTS = 3, PROCESSES = 8 };
-#ifdef __SANITIZE_ADDRESS__ /* each of them takes seconds then */
+#ifdef CLADE_ASAN /* each of them takes seconds then */
 enum { ROUNDS = 1 };
 #else
 enum { ROUNDS = 3 };
