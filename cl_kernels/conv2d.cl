@@ -36,11 +36,15 @@
 /* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
 typedef VECTOR FN(vector) __attribute__((aligned(4)));
 typedef float16 FN(sixteen) __attribute__((aligned(4)));
-#define PUT(v, p)   (*(FN(vector) *)(p) = (v))
-#define GET_f32(p)  (*(const __global FN(vector) *)(p))
-#define GET_f16(p)  LOADN(WIDTH, f16, p, 0)
-#define GET_bf16(p) LOADN(WIDTH, bf16, p, 0)
-#define GET(p)      CLADE_PASTE(GET_, T)(p)
+#define PUT(v, p)        (*(FN(vector) *)(p) = (v))
+#define GET_f32(p)       (*(const __global FN(vector) *)(p))
+#define GET_f16(p)       LOADN(WIDTH, f16, p, 0)
+#define GET_bf16(p)      LOADN(WIDTH, bf16, p, 0)
+#define GET(p)           CLADE_PASTE(GET_, T)(p)
+#define PUT16_f32(p, v)  (*(__global FN(sixteen) *)(p) = (v))
+#define PUT16_f16(p, v)  STORE16(f16, p, 0, v)
+#define PUT16_bf16(p, v) STORE16(bf16, p, 0, v)
+#define PUT16(p, v)      CLADE_PASTE(PUT16_, OUT)(p, v)
 
 APART static void FN(zero)(float *to, int n) {
   int i = 0;
@@ -156,58 +160,42 @@ MULTIPLY(FN(multiply), const float, LEFT)
 
 #if DEPTHWISE
 /* `many` places of a line from blocks, `by` apart in the source from `column` on, read where they lie. `x` is the
- * first line of the source that any tap needs, of `size` places. Where a place has all taps of a line PLACES of them
- * are done at once; those at the ends one by one, without the taps that lie beyond. */
-APART static void FN(multiply_line)(const float *w, const __global STORAGE(T) * x, int column, int by, int2 move,
-                                    int2 count, int size, int many, float *line) {
-  const int reach = (count.y - 1) * move.y, room = size - column - reach;
-  int lo = column < 0 ? min((by - 1 - column) / by, many) : 0, hi = room > 0 ? min((room - 1) / by + 1, many) : 0;
-  if (hi - lo < PLACES) lo = hi = many;
-  for (int i = lo; i < hi; i += PLACES) { /* the last tile ends with the last of them */
-    const int first = min(i, hi - PLACES);
-    const float *one = w;
-    const __global STORAGE(T) * from[PLACES];
-    VECTOR sum[PLACES][VECTORS];
-#pragma unroll
-    for (int p = 0; p < PLACES; p++) {
-      from[p] = x + (column + (first + p) * by) * PANEL;
-#pragma unroll
-      for (int v = 0; v < VECTORS; v++) sum[p][v] = (VECTOR)(0);
-    }
-    for (int r = 0; r < count.x; r++) {
-      long k = r * move.x;
-#pragma clang loop unroll(disable)
-      for (int i = 0; i < count.y; i++, k += move.y * PANEL, one += PANEL)
-#pragma unroll
-        for (int v = 0; v < VECTORS; v++) {
-          const VECTOR weight = VLOAD(v, one);
-#pragma unroll
-          for (int p = 0; p < PLACES; p++) sum[p][v] = fma(GET(from[p] + k + v * WIDTH), weight, sum[p][v]);
-        }
-    }
-#pragma unroll
-    for (int p = 0; p < PLACES; p++)
-#pragma unroll
-      for (int v = 0; v < VECTORS; v++) PUT(sum[p][v], line + ((first + p) * VECTORS + v) * WIDTH);
+ * first line of the source that any tap needs, of `size` places. Of TAPS taps at a time RUN places have inputs UNIT
+ * apart, place p those from p * STEP on: each is read once and goes to all sums that want it. The first and the last
+ * ENDS inputs are left out where the line does not have them; all others it must have. */
+#define RUN 8
+#define SLIDE(NAME, STEP, TAPS, UNIT, ENDS)                                                                        \
+  APART static void NAME(const float *w, const __global STORAGE(T) * x, int column, int by, int2 move, int2 count, \
+                         int size, int many, float *line) {                                                        \
+    for (int i = 0; i < many; i += RUN) { /* the last run ends with the line, or behind it */                      \
+      const int place = max(min(i, many - RUN), 0);                                                                \
+      for (int k = 0; k < PANEL; k += WIDTH) {                                                                     \
+        float *to = line + (place * PANEL + k);                                                                    \
+        VECTOR sum[RUN];                                                                                           \
+        _Pragma("unroll") for (int p = 0; p < RUN; p++) sum[p] = (VECTOR)(0);                                      \
+        for (int tap = 0; tap < count.y; tap += TAPS) {                                                            \
+          const int inputs = (RUN - 1) * STEP + TAPS, at = column + place * by + tap * move.y;                     \
+          const __global STORAGE(T) *from = x + (at * PANEL + k);                                                  \
+          const float *own = w + (tap * PANEL + k);                                                                \
+          for (int r = 0; r < count.x; r++, from += move.x, own += count.y * PANEL) {                              \
+            VECTOR weight[TAPS];                                                                                   \
+            _Pragma("unroll") for (int t = 0; t < TAPS; t++) weight[t] = VLOAD(0, own + t * PANEL);                \
+            _Pragma("unroll") for (int j = 0; j < inputs; j++) {                                                   \
+              if ((j < ENDS || j >= inputs - ENDS) && (uint)(at + j * UNIT) >= (uint)size) continue;               \
+              const VECTOR one = GET(from + j * UNIT * PANEL);                                                     \
+              _Pragma("unroll") for (int t = 0; t < TAPS;                                                          \
+                                     t++) if (j >= t && (j - t) % STEP == 0 && (j - t) / STEP < RUN)               \
+                  sum[(j - t) / STEP] = fma(one, weight[t], sum[(j - t) / STEP]);                                  \
+            }                                                                                                      \
+          }                                                                                                        \
+        }                                                                                                          \
+        _Pragma("unroll") for (int p = 0; p < RUN; p++) PUT(sum[p], to + p * PANEL);                               \
+      }                                                                                                            \
+    }                                                                                                              \
   }
-  for (int i = 0; i < many; i++) {
-    if (i == lo) i = hi;
-    if (i >= many) break;
-    VECTOR sum[VECTORS];
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) sum[v] = (VECTOR)(0);
-    for (int k = 0; k < count.y; k++) {
-      const int at = column + i * by + k * move.y;
-      for (int r = 0; at >= 0 && at < size && r < count.x; r++)
-#pragma unroll
-        for (int v = 0; v < VECTORS; v++)
-          sum[v] = fma(LOADN(WIDTH, T, x, r * move.x + at * PANEL + v * WIDTH),
-                       VLOAD(v, w + (r * count.y + k) * PANEL), sum[v]);
-    }
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) PUT(sum[v], line + (i * VECTORS + v) * WIDTH);
-  }
-}
+SLIDE(FN(slide), 1, 1, by, RUN)
+SLIDE(FN(slide_3), 1, 3, 1, 2)
+SLIDE(FN(slide_3_by_2), 2, 3, 1, 2)
 #endif
 
 /* ---- the result ----
@@ -245,7 +233,7 @@ APART static void FN(finish)(const float *tile, int rows, int n, int step, const
         const index_t row = row0 + done, column = column0 + i * step;
         const float16 i0 = *(const FN(sixteen) *)(tile + i * PANEL + done);
         EPILOGUE16
-        STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
+        PUT16(y + EPILOGUE_ELEMENT(y_s), r);
       }
   } else if (step == 1 && n >= 16) {
     for (; done < rows; done += 8)
@@ -266,7 +254,7 @@ APART static void FN(finish)(const float *tile, int rows, int n, int step, const
             const index_t row = row0 + done + l;
             const float16 i0 = (float16)(low[l], high[l]);
             EPILOGUE16
-            STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
+            PUT16(y + EPILOGUE_ELEMENT(y_s), r);
           }
       }
   }
@@ -446,10 +434,20 @@ BODY(box)(const int item, ARGS) {
         __global STORAGE(OUT) *to = y + (image0 + i / many.x) * y_s.s5 + (row0 / 16 + p) * y_s.s4;
         for (int k = 0; down && k < many.y; k++)
           SOON(to + (line * result.y + first.y + (column0 + k) * div.y) * y_s.s7);
-        FN(multiply_line)
-        (weights + begin * count.y * PANEL,
-         x + i / many.x * x_image + (row0 / 16 + p) * x_channel + (at + begin * move.x) * size.y * 16, base.y, mul.y,
-         (int2)(move.x * size.y * 16, move.y), own, size.y, many.y, block);
+        const int pitch = size.y * 16;
+        const __global STORAGE(T) *from =
+            x + i / many.x * x_image + (row0 / 16 + p) * x_channel + (at + begin * move.x) * pitch;
+#define SLIDE_ARGS \
+  (weights + begin * count.y * PANEL, from, base.y, mul.y, (int2)(move.x * pitch, move.y), own, size.y, many.y, block)
+        /* All inputs but two at each end are there. */
+        const bool inner = base.y >= -2 && base.y + (max(many.y, RUN) - 1) * mul.y < size.y;
+        if (count.y != 3 || move.y > 1 || mul.y > 2 || !inner)
+          FN(slide) SLIDE_ARGS;
+        else if (mul.y == 1)
+          FN(slide_3) SLIDE_ARGS;
+        else
+          FN(slide_3_by_2) SLIDE_ARGS;
+#undef SLIDE_ARGS
         FN(finish)
         (block, n_rows, many.y, div.y, down, y + (image0 + i / many.x) * y_s.s5, y_s, image0 + i / many.x,
          row0 + p * PANEL, line * result.y + first.y + column0 * div.y EPILOGUE_PASS);
@@ -535,3 +533,7 @@ KERNEL(conv2d_gather_ref)
 #undef GET_f16
 #undef GET_bf16
 #undef GET
+#undef PUT16_f32
+#undef PUT16_f16
+#undef PUT16_bf16
+#undef PUT16

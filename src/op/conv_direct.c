@@ -13,11 +13,11 @@ enum { IMAGES, LINES, COLUMNS, CHANNELS, PLACES, VECTORS, DEPTH, PARAMS };
 enum { ALL, LINE, ONE }; /* taps at a time */
 
 /* ---- the problem ---- */
-/* Places of the largest phase and, along each axis, what taps add to what is held of the source: `apart` and `next`
- * from place to place and tap to tap. */
+/* Places of the largest phase and, along each axis, what taps add to what is held of the source: every `unit`-th place
+ * of it, `apart` and `next` of them from place to place and tap to tap. */
 typedef struct problem {
   clade__gather g;
-  int64_t grid[2], taps[2], phases, apart[2], next[2];
+  int64_t grid[2], taps[2], phases, unit[2], apart[2], next[2];
   double mean_taps; /* of a phase */
   int kind;
   bool x_blocked, y_blocked, packed, depthwise;
@@ -61,9 +61,9 @@ static problem problem_of(const clade_node *n) {
             move = delta * period / m.div;
     p.grid[i] = (p.g.result[i] + m.div - 1) / m.div;
     p.taps[i] = (p.g.kernel[i] + period - 1) / period;
-    int64_t unit = p.taps[i] > 1 ? common(m.mul, move) : m.mul;
-    p.apart[i] = m.mul / unit;
-    p.next[i] = move / unit;
+    p.unit[i] = p.taps[i] > 1 ? common(m.mul, move) : m.mul;
+    p.apart[i] = m.mul / p.unit[i];
+    p.next[i] = move / p.unit[i];
     p.phases *= m.div;
     p.mean_taps *= (double)p.g.kernel[i] / (double)m.div;
   }
@@ -135,7 +135,7 @@ static double cycles(const clade_query *q, const problem *p, const int32_t *row)
   double load = p->packed ? 1.5 : 1.5 * width;
   if (p->packed && (double)g->rows * depth * 4 > l2 / 2) load += width * 4 / 10.0;
   double weights = panels * depth * row[VECTORS] * load;
-  double element = by_line(p) ? 0.1 : p->x_blocked ? 0.2 : inner >= 8 && p->apart[1] * p->next[1] == 1 ? 0.5 : 1.5;
+  double element = by_line(p) ? 0.1 : p->x_blocked ? 0.2 : inner >= 8 && p->unit[1] <= 2 ? 0.5 : 1.5;
   double source = held_of(p, row) * inner * at_once * element;
   double finish = places * panels * panel * (p->y_blocked ? 0.25 : p->phases > 1 ? 2 : 0.6);
   double item = multiply + weights + source + finish + 3000;
