@@ -133,7 +133,7 @@ clade_status clade__poclbin_check(const char *where, const unsigned char *data, 
 }
 
 /* ---- without what is not needed ---- */
-/* Machine code for launches of any size: of no use where each kernel is for one. PoCL always adds it. */
+/* Machine code for launches of any size: PoCL takes it for all where there is nothing to compile others from. */
 static bool is_general(const unsigned char *name, size_t n) { return memmem(name, n, "/0-0-0/", 7) != NULL; }
 
 /* Files from one place to another, which may be the same or before it; how many bytes they are then. */
@@ -142,17 +142,27 @@ static size_t move_files(unsigned char *to, const unsigned char *from, size_t by
   for (size_t at = 0; at < bytes;) {
     size_t name = (size_t)clade__little(from + at, 4), file = (size_t)clade__little(from + at + 4 + name, 4);
     size_t all = 4 + name + 4 + file;
-    bool general = is_general(from + at + 4, name);
-    if (!general) memmove(to + n, from + at, all), n += all;
+    if (is_general(from + at + 4, name)) memmove(to + n, from + at, all), n += all;
     at += all;
   }
   return n;
 }
 
-size_t clade__poclbin_trim(unsigned char *data, size_t bytes) {
+/* In the place of the program, which PoCL would keep to compile from: an empty file, because it expects one. */
+static size_t drop_program(unsigned char *files) {
+  static const char name[] = "/machine-code-only";
+  enum { NAME = sizeof name - 1, FILE_BYTES = 4 + NAME + 4 };
+  clade__put_little(files, FILE_BYTES, 8);
+  clade__put_little(files + 8, NAME, 4);
+  memcpy(files + 8 + 4, name, NAME);
+  clade__put_little(files + 8 + 4 + NAME, 0, 4);
+  return 8 + FILE_BYTES;
+}
+
+size_t clade__poclbin_trim(unsigned char *data) {
   enum { FILES = 8 + 8 + 4 + 4 + 8 + 4 + BUILD_HASH };
   uint64_t n_kernels = clade__little(data + 20, 4);
-  size_t from = FILES + 8 + (size_t)clade__little(data + FILES, 8), to = from;
+  size_t from = FILES + 8 + (size_t)clade__little(data + FILES, 8), to = FILES + drop_program(data + FILES);
   for (uint64_t i = 0; i < n_kernels; i++) {
     size_t whole = (size_t)clade__little(data + from, 8), files = (size_t)clade__little(data + from + 8, 8);
     size_t head = whole - files;
@@ -163,5 +173,5 @@ size_t clade__poclbin_trim(unsigned char *data, size_t bytes) {
     from += whole;
     to += head + kept;
   }
-  return to + (bytes - from);
+  return to;
 }

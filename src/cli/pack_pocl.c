@@ -75,10 +75,10 @@ static clade_status read_kernels(clade_device *device, cl_program program, cli_p
 
 /* ---- compiling ---- */
 static clade_status fetch(clade_device *device, cl_program program, cli_pack_compiled *out) {
-  clade__facts facts;
+  clade__facts facts; /* machine code alone is kept, so that nothing is compiled or linked where it is loaded */
   CLADE_TRY(clade__program_binary(device, program, &out->binary, &out->bytes));
   CLADE_TRY(clade__poclbin_check("what PoCL compiled", out->binary, out->bytes, &out->arena, &facts));
-  out->bytes = clade__poclbin_trim(out->binary, out->bytes);
+  out->bytes = clade__poclbin_trim(out->binary);
   return CLADE_OK;
 }
 
@@ -87,8 +87,6 @@ clade_status cli_pack_compile(const char *text, const char *options, bool binary
   cl_program program = NULL;
   char *log = NULL;
   *out = (cli_pack_compiled){0};
-  /* Machine code for launches of one work-item, so that nothing is left to be compiled or linked where it is loaded. */
-  setenv("POCL_BINARY_SPECIALIZE_WG", "1-1-1-goffs0-smallgrid", 0);
   CLADE_TRY(clade_device_find("pocl", &device));
   out->version = clade__arena_text(&out->arena, clade__device_info(device)->platform_version);
   clade_status status = out->version ? CLADE_OK : CLADE_NO_MEMORY;
