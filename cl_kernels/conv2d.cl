@@ -36,15 +36,15 @@
 /* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
 typedef VECTOR FN(vector) __attribute__((aligned(4)));
 typedef float16 FN(sixteen) __attribute__((aligned(4)));
-#define PUT(v, p)        (*(FN(vector) *)(p) = (v))
-#define GET_f32(p)       (*(const __global FN(vector) *)(p))
-#define GET_f16(p)       LOADN(WIDTH, f16, p, 0)
-#define GET_bf16(p)      LOADN(WIDTH, bf16, p, 0)
-#define GET(p)           CLADE_PASTE(GET_, T)(p)
-#define PUT16_f32(p, v)  (*(__global FN(sixteen) *)(p) = (v))
-#define PUT16_f16(p, v)  STORE16(f16, p, 0, v)
-#define PUT16_bf16(p, v) STORE16(bf16, p, 0, v)
-#define PUT16(p, v)      CLADE_PASTE(PUT16_, OUT)(p, v)
+#define PUT(v, p)           (*(FN(vector) *)(p) = (v))
+#define GET_f32(p)          (*(const __global FN(vector) *)(p))
+#define GET_f16(p)          LOADN(WIDTH, f16, p, 0)
+#define GET_bf16(p)         LOADN(WIDTH, bf16, p, 0)
+#define GET(p)              CLADE_PASTE(GET_, T)(p)
+#define SIXTEEN_f32(p, v)   (*(__global FN(sixteen) *)(p) = (v))
+#define SIXTEEN_f16(p, v)   STORE16(f16, p, 0, v)
+#define SIXTEEN_bf16(p, v)  STORE16(bf16, p, 0, v)
+#define PUT_SIXTEEN(p, v)   CLADE_PASTE(SIXTEEN_, OUT)(p, v)
 
 APART static void FN(zero)(float *to, int n) {
   int i = 0;
@@ -233,7 +233,7 @@ APART static void FN(finish)(const float *tile, int rows, int n, int step, const
         const index_t row = row0 + done, column = column0 + i * step;
         const float16 i0 = *(const FN(sixteen) *)(tile + i * PANEL + done);
         EPILOGUE16
-        PUT16(y + EPILOGUE_ELEMENT(y_s), r);
+        PUT_SIXTEEN(y + EPILOGUE_ELEMENT(y_s), r);
       }
   } else if (step == 1 && n >= 16) {
     for (; done < rows; done += 8)
@@ -254,7 +254,7 @@ APART static void FN(finish)(const float *tile, int rows, int n, int step, const
             const index_t row = row0 + done + l;
             const float16 i0 = (float16)(low[l], high[l]);
             EPILOGUE16
-            PUT16(y + EPILOGUE_ELEMENT(y_s), r);
+            PUT_SIXTEEN(y + EPILOGUE_ELEMENT(y_s), r);
           }
       }
   }
@@ -533,7 +533,9 @@ KERNEL(conv2d_gather_ref)
 #undef GET_f16
 #undef GET_bf16
 #undef GET
-#undef PUT16_f32
-#undef PUT16_f16
-#undef PUT16_bf16
-#undef PUT16
+#undef SIXTEEN_f32
+#undef SIXTEEN_f16
+#undef SIXTEEN_bf16
+#undef PUT_SIXTEEN
+#undef RUN
+#undef SLIDE

@@ -174,9 +174,9 @@ clade_status clade__aocx_check(const char *where, const unsigned char *data, siz
                                clade__facts *out);
 clade_status clade__poclbin_check(const char *where, const unsigned char *data, size_t bytes, clade__arena *arena,
                                   clade__facts *out);
-/* Leaves, of one that PoCL made and that was checked, the machine code for launches of any size: PoCL writes each file to
- * its cache and waits for the disk, and where there is nothing to compile from, it compiles nothing. How many bytes are
- * left. */
+/* Leaves, of one that PoCL made and that was checked, the machine code for launches of any size: PoCL writes each file
+ * to its cache and waits for the disk, and where there is nothing to compile from, it compiles nothing. How many bytes
+ * are left. */
 size_t clade__poclbin_trim(unsigned char *data);
 /* Of the format that the manifest names; and what both tell must be the same. */
 clade_status clade__container_check(const clade__bundle *bundle, clade__arena *arena);

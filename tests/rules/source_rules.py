@@ -166,6 +166,22 @@ def complete_ops(root):
     return bad
 
 
+def macros(text):
+    """The last directive for each macro: (define or undef, line)."""
+    return {m.group(2): (m.group(1), line_of(text, m.start()))
+            for m in re.finditer(r"^[ \t]*#[ \t]*(define|undef)[ \t]+(\w+)", text, re.M)}
+
+
+def preludes_macros_stay(root):
+    """Kernels of several files become one program: what stands before all of them must be there behind each of them."""
+    first = [f"cl_kernels/{stem}.cl" for stem in ("prelude", "builtins")]
+    stay = {name for path in first if os.path.exists(os.path.join(root, path))
+            for name, last in macros(read(root, path)).items() if last[0] == "define"}
+    return [f"{path}:{line}: takes {name} away, which the prelude defines"
+            for path in files(root, ".cl") if path.startswith("cl_kernels/") and path not in first
+            for name, (directive, line) in macros(read(root, path)).items() if directive == "undef" and name in stay]
+
+
 def formatted(root):
     sources = [p for p in files(root, ".c", ".h", ".cpp") if not p.startswith("fpga/")]
     if not sources:
