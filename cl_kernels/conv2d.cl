@@ -36,15 +36,15 @@
 /* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
 typedef VECTOR FN(vector) __attribute__((aligned(4)));
 typedef float16 FN(sixteen) __attribute__((aligned(4)));
-#define PUT(v, p)           (*(FN(vector) *)(p) = (v))
-#define GET_f32(p)          (*(const __global FN(vector) *)(p))
-#define GET_f16(p)          LOADN(WIDTH, f16, p, 0)
-#define GET_bf16(p)         LOADN(WIDTH, bf16, p, 0)
-#define GET(p)              CLADE_PASTE(GET_, T)(p)
-#define SIXTEEN_f32(p, v)   (*(__global FN(sixteen) *)(p) = (v))
-#define SIXTEEN_f16(p, v)   STORE16(f16, p, 0, v)
-#define SIXTEEN_bf16(p, v)  STORE16(bf16, p, 0, v)
-#define PUT_SIXTEEN(p, v)   CLADE_PASTE(SIXTEEN_, OUT)(p, v)
+#define PUT(v, p)          (*(FN(vector) *)(p) = (v))
+#define GET_f32(p)         (*(const __global FN(vector) *)(p))
+#define GET_f16(p)         LOADN(WIDTH, f16, p, 0)
+#define GET_bf16(p)        LOADN(WIDTH, bf16, p, 0)
+#define GET(p)             CLADE_PASTE(GET_, T)(p)
+#define SIXTEEN_f32(p, v)  (*(__global FN(sixteen) *)(p) = (v))
+#define SIXTEEN_f16(p, v)  STORE16(f16, p, 0, v)
+#define SIXTEEN_bf16(p, v) STORE16(bf16, p, 0, v)
+#define PUT_SIXTEEN(p, v)  CLADE_PASTE(SIXTEEN_, OUT)(p, v)
 
 APART static void FN(zero)(float *to, int n) {
   int i = 0;
