@@ -8,9 +8,10 @@
 #include <clade/clade.h>
 
 #include "models/models.h"
+#include "squares.h"
 #include "plan/plan.h"
 
-enum { STEPS = 6, BATCH = 4, SIDE = 28, PIXELS = BATCH * SIDE * SIDE };
+enum { STEPS = 6, BATCH = 4, PIXELS = BATCH * SIDE * SIDE };
 
 static clade_device *accelerator, *companion;
 
@@ -41,19 +42,6 @@ static clade_func *compile(clade_device *device, bool trains, clade_device *with
   return func;
 }
 
-/* A square of each class in a place of its own, and noise. */
-static void draw(int step, float x[PIXELS], int32_t label[BATCH]) {
-  uint32_t state = 12345u + (uint32_t)step;
-  for (int i = 0; i < PIXELS; i++) {
-    state = state * 1664525u + 1013904223u;
-    x[i] = (float)(state >> 8) * 0x1p-25f;
-  }
-  for (int n = 0; n < BATCH; n++) {
-    label[n] = (n * 7 + step) % 10;
-    for (int p = 0; p < 36; p++) x[(n * SIDE + label[n] / 4 * 8 + p / 6) * SIDE + label[n] % 4 * 7 + p % 6] += 1.0f;
-  }
-}
-
 static void run(clade_func *func, int steps, float *loss) {
   static float x[PIXELS];
   int32_t label[BATCH];
@@ -63,7 +51,7 @@ static void run(clade_func *func, int steps, float *loss) {
   check_ok(clade_vars_new(func, 42, &vars));
   check_ok(clade_run_new(func, vars, &run));
   for (int i = 0; i < steps; i++) {
-    draw(i, x, label);
+    draw_squares(i, BATCH, x, label);
     check_ok(clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}, {"label", label, sizeof label, NULL}), &ticket));
     check_ok(clade_read(run, ticket, "loss", &loss[i], sizeof *loss));
   }

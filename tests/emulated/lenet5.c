@@ -8,26 +8,14 @@
 #include <string.h>
 
 #include "models/models.h"
+#include "squares.h"
 
-enum { STEPS = 20, BATCH = 16, SIDE = 28, PIXELS = BATCH * SIDE * SIDE };
+enum { STEPS = 20, BATCH = 16, PIXELS = BATCH * SIDE * SIDE };
 
 static void check(bool ok, const char *what) {
   if (ok) return;
   fprintf(stderr, "%s: %s\n", what, clade_last_error());
   exit(1);
-}
-
-/* A square of each class in a place of its own, and noise. */
-static void draw(int step, float x[PIXELS], int32_t label[BATCH]) {
-  uint32_t state = 12345u + (uint32_t)step;
-  for (int i = 0; i < PIXELS; i++) {
-    state = state * 1664525u + 1013904223u;
-    x[i] = (float)(state >> 8) * 0x1p-25f;
-  }
-  for (int n = 0; n < BATCH; n++) {
-    label[n] = (n * 7 + step) % 10;
-    for (int p = 0; p < 36; p++) x[(n * SIDE + label[n] / 4 * 8 + p / 6) * SIDE + label[n] % 4 * 7 + p % 6] += 1.0f;
-  }
 }
 
 /* That every node got an implementation of that kind. */
@@ -70,7 +58,7 @@ static void train(const char *spec, clade_optimizer optimizer, float loss[STEPS]
   check_impls(func, bundled);
   check(clade_vars_new(func, 42, &vars) == CLADE_OK && clade_run_new(func, vars, &run) == CLADE_OK, spec);
   for (int i = 0; i < STEPS; i++) {
-    draw(i, x, label);
+    draw_squares(i, BATCH, x, label);
     check(clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}, {"label", label, sizeof label, NULL}), &ticket) ==
               CLADE_OK,
           "clade_execute");
