@@ -31,7 +31,7 @@ bool emulated_real(cl_platform_id *its_platform, cl_device_id *its_device) {
 
 /* ---- contexts ---- */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static cl_context *own_contexts; /* those that were released stay until their address is another's */
+static cl_context *own_contexts;
 static size_t count, capacity;
 
 static size_t find(cl_context context) {
@@ -40,13 +40,15 @@ static size_t find(cl_context context) {
   return i;
 }
 
-static bool room_for_one(void) {
-  if (count < capacity) return true;
-  size_t larger = capacity ? 2 * capacity : 16;
-  cl_context *moved = realloc(own_contexts, larger * sizeof(cl_context));
+bool emulated_grow(void *list, size_t n, size_t *room, size_t bytes) {
+  void *old;
+  memcpy(&old, list, sizeof old);
+  if (n < *room) return true;
+  size_t larger = *room ? 2 * *room : 16;
+  void *moved = realloc(old, larger * bytes);
   if (!moved) return false;
-  own_contexts = moved;
-  capacity = larger;
+  memcpy(list, &moved, sizeof moved);
+  *room = larger;
   return true;
 }
 
@@ -54,7 +56,8 @@ bool emulated_note(cl_context context, bool own) {
   pthread_mutex_lock(&lock);
   size_t at = find(context);
   bool kept = true;
-  if (own && at == count && (kept = room_for_one())) own_contexts[count++] = context;
+  if (own && at == count && (kept = emulated_grow(&own_contexts, count, &capacity, sizeof *own_contexts)))
+    own_contexts[count++] = context;
   if (!own && at < count) own_contexts[at] = own_contexts[--count];
   pthread_mutex_unlock(&lock);
   return kept;

@@ -18,6 +18,10 @@ extern const cl_device_id emulated_device;
 /* PoCL's first device; false: there is none, and then no accelerator either. */
 bool emulated_real(cl_platform_id *platform, cl_device_id *device);
 
+/* Room for one more in a list of elements of so many bytes (`list` is where its beginning is kept); false: no memory.
+ * Handles that were released stay in their lists until an address is another's. */
+bool emulated_grow(void *list, size_t count, size_t *capacity, size_t bytes);
+
 /* ---- whose a context is (contexts.c) ---- */
 bool emulated_note(cl_context context, bool own); /* of each that is created, for an address may come back; false: no
                                                      memory */

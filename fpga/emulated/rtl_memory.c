@@ -1,30 +1,19 @@
 /* The accelerator's buffers in the order in which they were created. PoCL sorts the memories of a native kernel so, but
  * not the places where it then writes their addresses: it must be given them in this order. */
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "rtl.h"
 
 #define next emulated_next
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static cl_mem *memories; /* one that was released stays until its address is another's */
+static cl_mem *memories;
 static size_t count, capacity;
 
 static size_t find(cl_mem memory) {
   size_t i = 0;
   while (i < count && memories[i] != memory) i++;
   return i;
-}
-
-static bool room_for_one(void) {
-  if (count < capacity) return true;
-  size_t larger = capacity ? 2 * capacity : 16;
-  cl_mem *moved = realloc(memories, larger * sizeof(cl_mem));
-  if (!moved) return false;
-  memories = moved;
-  capacity = larger;
-  return true;
 }
 
 static void append(cl_mem memory) {
@@ -38,7 +27,7 @@ static cl_mem create(cl_context in, const cl_mem_properties *how, bool has_prope
                      void *host, cl_int *errcode) {
   cl_mem memory = NULL;
   pthread_mutex_lock(&lock);
-  bool room = room_for_one();
+  bool room = emulated_grow(&memories, count, &capacity, sizeof *memories);
   if (room && has_properties)
     memory = next->clCreateBufferWithProperties(in, how, flags, bytes, host, errcode);
   else if (room)

@@ -3,13 +3,12 @@
 #include "rtl.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #define next emulated_next
 
 const char emulated_name[] = "Clade emulated accelerator (array_i8: RTL, other kernels: PoCL)";
 
-/* ---- kernels: one that was released stays until its address is another's ---- */
+/* ---- kernels ---- */
 enum arguments {
 #define TENSOR(type, name, access) +2
 #define VALUE(type, name)          +1
@@ -38,14 +37,7 @@ static record *find(cl_kernel kernel) {
 
 static record *room_for(cl_kernel kernel) {
   record *r = find(kernel);
-  if (r) return r;
-  if (count == capacity) {
-    size_t larger = capacity ? 2 * capacity : 16;
-    record *moved = realloc(records, larger * sizeof(record));
-    if (!moved) return NULL;
-    records = moved;
-    capacity = larger;
-  }
+  if (r || !emulated_grow(&records, count, &capacity, sizeof *records)) return r;
   records[count] = (record){.kernel = kernel};
   return &records[count++];
 }

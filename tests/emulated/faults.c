@@ -4,17 +4,20 @@
 #include "fault_sweep.h"
 
 /* From opening the accelerator to giving it back. */
-static clade_status work(void) {
+static clade_status once(clade_status (*build)(clade_device *device, clade_func **func),
+                         clade_status (*run)(clade_func *func)) {
   clade_device *device;
   clade_func *func = NULL;
   clade_status status = clade_device_find("emulated", &device);
   if (status != CLADE_OK) return status;
-  status = kit_compile_scale(device, &func);
-  if (status == CLADE_OK) status = kit_run(func);
+  status = build(device, &func);
+  if (status == CLADE_OK) status = run(func);
   clade_func_release(func);
   clade_device_release(device);
   return status;
 }
+
+static clade_status work(void) { return once(kit_compile_scale, kit_run); }
 
 /* Beside a companion, which has the op that no bundle holds: there and back, and a variable that crosses once. */
 static clade_device *companion;
@@ -51,17 +54,7 @@ static clade_status run_beside(clade_func *func) {
   return status;
 }
 
-static clade_status work_beside(void) {
-  clade_device *device;
-  clade_func *func = NULL;
-  clade_status status = clade_device_find("emulated", &device);
-  if (status != CLADE_OK) return status;
-  status = build_beside(device, &func);
-  if (status == CLADE_OK) status = run_beside(func);
-  clade_func_release(func);
-  clade_device_release(device);
-  return status;
-}
+static clade_status work_beside(void) { return once(build_beside, run_beside); }
 
 static const fault_task task = {work, NULL, 4}, beside = {work_beside, NULL, 4};
 

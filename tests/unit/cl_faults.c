@@ -1,10 +1,8 @@
 /* Every OpenCL call that this room makes, and every allocation, failed in turn, once and for good: a status with a
  * message or a right result, nothing left behind, and the room still works or says that the device is lost. Behind the
  * layer, on PoCL. */
+#include "../failing_memory.h"
 #include "cl_unit.h"
-
-#include <limits.h>
-#include <stdlib.h>
 
 #include <clade/opencl.h>
 
@@ -162,49 +160,19 @@ static void survives_the_device_s_loss(void **state) {
 }
 
 /* ---- allocations ---- */
-static atomic_long live_pieces, allocations, failing_from, failing_to;
-
-static bool fails(void) {
-  long n = atomic_fetch_add(&allocations, 1) + 1;
-  return n >= atomic_load(&failing_from) && n < atomic_load(&failing_to);
-}
-static void *allocate(void *user, size_t bytes, size_t align) {
-  (void)user;
-  void *memory = NULL;
-  if (fails() || posix_memalign(&memory, align, bytes) != 0) return NULL;
-  atomic_fetch_add(&live_pieces, 1);
-  return memory;
-}
-static void release(void *user, void *memory, size_t bytes) {
-  (void)user, (void)bytes;
-  atomic_fetch_sub(&live_pieces, 1);
-  free(memory);
-}
-static void *resize(void *user, void *old, size_t old_bytes, size_t bytes, size_t align) {
-  void *memory = allocate(user, bytes, align);
-  if (!memory) return NULL;
-  memcpy(memory, old, CLADE_MIN(old_bytes, bytes));
-  release(user, old, old_bytes);
-  return memory;
-}
-static const clade_allocator hook = {sizeof hook, NULL, allocate, resize, release};
-
 static bool run_short_of_memory(long n, bool for_good) {
-  long before = atomic_load(&live_pieces);
+  long before = atomic_load(&held);
   layer.reset();
-  atomic_store(&allocations, 0);
-  atomic_store(&failing_from, n);
-  atomic_store(&failing_to, for_good ? LONG_MAX : n + 1);
+  arm_allocation(n, for_good);
   clade_status status = run();
-  bool failed = atomic_load(&allocations) >= n;
-  atomic_store(&failing_to, 0);
+  bool failed = allocation_reached(n);
+  arm_allocation(0, false);
   if (status != CLADE_OK && status != CLADE_NO_MEMORY)
     fail_msg("allocation %ld: %s: %s", n, clade_status_name(status), clade_last_error());
   if (!for_good && failed && status == CLADE_OK && n == 1) fail_msg("the first allocation is needed");
   if (layer.live(NULL) != 0 || layer.over(NULL) != 0)
     fail_msg("allocation %ld: %ld objects are left, %ld released too often", n, layer.live(NULL), layer.over(NULL));
-  if (atomic_load(&live_pieces) != before)
-    fail_msg("allocation %ld: %ld pieces are left", n, atomic_load(&live_pieces) - before);
+  if (atomic_load(&held) != before) fail_msg("allocation %ld: %ld pieces are left", n, atomic_load(&held) - before);
   return failed;
 }
 

@@ -1,44 +1,18 @@
 /* Every allocation that reading and writing files makes, Clade's and jansson's, fails in turn: it is told, nothing
  * stays behind, and nothing is changed that should not be. */
 #include "../bundle_kit.h"
+#include "../failing_memory.h"
 #include "io_vars_kit.h"
 
 #include <jansson.h>
 
 #include "model/cycles.h"
 
-static struct {
-  long left; /* the one that fails; 0: none */
-  long live;
-  bool fired, json; /* json: it was jansson's */
-} counts;
+static bool json_refused; /* the allocation that failed was jansson's */
 
-static bool refused(void) {
-  if (!counts.left || --counts.left) return false;
-  return counts.fired = true;
-}
-static void *allocate(void *user, size_t bytes, size_t align) {
-  (void)user;
-  void *memory = NULL;
-  if (refused() || posix_memalign(&memory, align, bytes)) return NULL;
-  counts.live++;
-  return memory;
-}
-static void release(void *user, void *memory, size_t bytes) {
-  (void)user, (void)bytes;
-  counts.live--;
-  free(memory);
-}
-static void *resize(void *user, void *old, size_t old_bytes, size_t bytes, size_t align) {
-  void *memory = allocate(user, bytes, align);
-  if (!memory) return NULL;
-  memcpy(memory, old, CLADE_MIN(old_bytes, bytes));
-  release(user, old, old_bytes);
-  return memory;
-}
 static void *json_allocate(size_t bytes) {
   void *memory = allocate(NULL, bytes, sizeof(void *));
-  counts.json |= !memory;
+  json_refused |= !memory;
   return memory;
 }
 static void json_release(void *memory) {
@@ -148,18 +122,20 @@ static clade_status cycles_read(void) {
 static void each(const char *name, clade_status (*act)(void)) {
   long failures = 0;
   for (long n = 1;; n++) {
-    const long live = counts.live;
-    counts.fired = counts.json = false;
-    counts.left = n;
+    const long before = atomic_load(&held);
+    json_refused = false;
+    arm_allocation(n, false);
     clade_status status = act();
-    counts.left = 0;
-    if (counts.live != live) fail_msg("%s, allocation %ld: %ld pieces stay behind", name, n, counts.live - live);
-    if (!counts.fired) {
+    const bool refused = allocation_reached(n);
+    arm_allocation(0, false);
+    if (atomic_load(&held) != before)
+      fail_msg("%s, allocation %ld: %ld pieces stay behind", name, n, atomic_load(&held) - before);
+    if (!refused) {
       if (status != CLADE_OK) fail_msg("%s: %s", name, clade_last_error());
       break;
     }
     /* Jansson may take a text that it had no memory for as wrong. */
-    if (status != CLADE_OK && status != CLADE_NO_MEMORY && !(counts.json && status == CLADE_CORRUPT))
+    if (status != CLADE_OK && status != CLADE_NO_MEMORY && !(json_refused && status == CLADE_CORRUPT))
       fail_msg("%s, allocation %ld: %s (%s)", name, n, clade_status_name(status), clade_last_error());
     failures += status == CLADE_NO_MEMORY;
   }
@@ -214,7 +190,6 @@ static void all(void **state) {
 }
 
 static int set_up(void **state) {
-  static const clade_allocator hook = {sizeof hook, NULL, allocate, resize, release};
   json_set_alloc_funcs(json_allocate, json_release);
   if (clade_init(.allocator = &hook) || io_device_set_up(state)) return -1;
   vars = io_vars(2, model, 1);
