@@ -62,6 +62,7 @@ typedef struct clade_trainer {
   int n_devices; /* unset: one, by clade_device_find(NULL) */
   clade_device *const *devices;
   clade_device *companion; /* as in clade_compile; unset: none */
+  const char *place;       /* as in clade_compile */
   const double *split;     /* n_devices shares of a batch; unset: equal ones */
   int epochs, batch;       /* unset: 3, 64 */
   int threads;             /* of the loader; unset: 1 */

@@ -34,6 +34,12 @@ typedef struct cli_option {
   const char *help;     /* NULL name ends a table */
 } cli_option;
 
+/* Of those who compute on a device with a bundle and its companion. */
+#define CLI_COMPANION \
+  { "companion", "SPEC", "a device that takes what no kernel of the device's bundle computes (none)" }
+#define CLI_PLACE \
+  { "place", "LIST", "force ops or nodes to one of the two: gemm=home,softmax=companion (none)" }
+
 enum { CLI_MAX_DEVICES = 16 };
 
 /* What a sub-command takes and, once parsed, got. --help, --device and --json are everyone's. */
@@ -52,10 +58,10 @@ typedef struct cli_args {
 /* The next option: its index in `options` with *value set, or one of these. Common ones are dealt with here. */
 enum { CLI_NEXT_END = -1, CLI_NEXT_HELP = -2, CLI_NEXT_WRONG = -3 };
 int cli_next(cli_args *args, int argc, char **argv, const char **value);
-/* A whole number within [low, high], or false with the usage error told. */
 /* Where the spec (NULL is fine) asks for the emulated accelerator: lets OpenCL's loader find it. Before it is opened.
  */
 void cli_emulated(const char *spec);
+/* A whole number within [low, high], or false with the usage error told. */
 bool cli_number(const cli_args *args, const char *option, const char *text, int64_t low, int64_t high, int64_t *out);
 
 extern const char *cli_program; /* how the command was called, for commands that are told to be tried next */

@@ -72,7 +72,7 @@ json_t *infer_add_func(json_t *document, const clade_func *func, clade_device *c
   return NULL;
 }
 
-enum { MODEL, INPUT, OUTPUT, CLASSES, DEMO, BATCH, SEED, COMPANION, EXPLAIN, TRACE };
+enum { MODEL, INPUT, OUTPUT, CLASSES, DEMO, BATCH, SEED, COMPANION, PLACE, EXPLAIN, TRACE };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", "what the weights are of: " MODEL_NAMES},
     [INPUT] = {"input", "X.npy", "images: [n, channels, height, width], [n, height, width] or [n, values]"},
@@ -81,7 +81,8 @@ static const cli_option options[] = {
     [DEMO] = {"demo", "NAME", "instead: mlp, a perceptron with random weights, checked against a reference in C"},
     [BATCH] = {"batch", "N", "images that are computed at once (64)"},
     [SEED] = {"seed", "N", "of the demonstration's weights and input (42)"},
-    [COMPANION] = {"companion", "SPEC", "a device that takes what no kernel of the device's bundle computes (none)"},
+    [COMPANION] = CLI_COMPANION,
+    [PLACE] = CLI_PLACE,
     [EXPLAIN] = {"explain", NULL, "print which implementation each node got, which refused and why"},
     [TRACE] = {"trace", "FILE", "write the times of the demonstration's steps as a Chrome trace"},
     {0},
@@ -111,6 +112,7 @@ static int parse_options(infer_job *job, int argc, char **argv) {
       if (!cli_number(&job->args, "seed", value, 0, INT64_MAX, &job->seed)) return CLI_USAGE;
       break;
     case COMPANION: job->companion = value; break;
+    case PLACE: job->place = value; break;
     case EXPLAIN: job->explain = true; break;
     case TRACE: job->trace = value; break;
     default: return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;

@@ -7,6 +7,7 @@
 typedef struct infer_job {
   cli_args args;
   const char *companion;                        /* a spec; NULL: none */
+  const char *place;                            /* "NODE=companion,…" or NULL */
   const char *demo, *trace;                     /* of the demonstration */
   const char *weights, *model, *input, *output; /* of files */
   int64_t batch, seed, classes;

@@ -33,7 +33,7 @@ static clade_status prepare(demo *d) {
   d->info.size = sizeof d->info;
   CLADE_TRY(clade_device_get_info(d->device, &d->info));
   CLADE_TRY(mlp_graph(&d->graph));
-  CLADE_TRY(clade_compile(d->graph, d->device, &d->generic, .companion = d->companion));
+  CLADE_TRY(clade_compile(d->graph, d->device, &d->generic, .companion = d->companion, .place = d->job->place));
   CLADE_TRY(clade_func_specialise(d->generic, CLADE_DIMS({"batch", d->job->batch}), &d->func));
   CLADE_TRY(clade_vars_new(d->func, (uint64_t)d->job->seed, &d->vars));
   return clade_run_new(d->func, d->vars, &d->run, .profile = d->job->trace != NULL);

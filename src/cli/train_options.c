@@ -26,6 +26,7 @@ enum {
   THREADS,
   SPLIT,
   COMPANION,
+  PLACE,
   CHECKPOINT_DIR,
   CHECKPOINT_STEPS,
   KEEP,
@@ -55,7 +56,8 @@ static const cli_option options[] = {
     [SEED] = {"seed", "N", "of weights, order and augmentation (42)"},
     [THREADS] = {"threads", "N", "of the loader (1)"},
     [SPLIT] = {"split", "A:B", "shares of a batch where --device is repeated (equal ones)"},
-    [COMPANION] = {"companion", "SPEC", "a device that takes what no kernel of the device's bundle computes (none)"},
+    [COMPANION] = CLI_COMPANION,
+    [PLACE] = CLI_PLACE,
     [CHECKPOINT_DIR] = {"checkpoint-dir", "DIR", "where checkpoints go, after each epoch (none)"},
     [CHECKPOINT_STEPS] = {"checkpoint-steps", "N", "and one every so many steps"},
     [KEEP] = {"keep", "N", "checkpoints to keep besides the best (3)"},
@@ -139,6 +141,7 @@ static bool take(train_job *job, int option, const char *value) {
     return true;
   case THREADS: return count(job, option, value, 1, 256, &t->threads);
   case COMPANION: job->companion = value; return true;
+  case PLACE: t->place = value; return true;
   case SPLIT: job->split_text = value; return true;
   case CHECKPOINT_DIR: t->checkpoint_dir = value; return true;
   case CHECKPOINT_STEPS: return cli_number(&job->args, name, value, 1, INT32_MAX, &t->checkpoint_steps);

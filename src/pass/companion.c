@@ -29,24 +29,20 @@ typedef struct problem {
 } problem;
 
 /* ---- where a node can be ---- */
-static const char words[2][16] = {"home", "companion"};
-
-static bool is(const char *name, const char *text, size_t n) {
-  return strlen(name) == n && strncmp(name, text, n) == 0;
+static unsigned word_of(const char *text, size_t n) {
+  return clade__word_is("home", text, n) ? HOME : clade__word_is("companion", text, n) ? AWAY : 0;
 }
 
 unsigned clade__forced(const clade__pass_ctx *ctx, const clade__node *n) {
   size_t length = 0;
   const char *want = *n->name ? clade__preferred(ctx->place, n->name, &length) : NULL;
   if (!want) want = clade__preferred(ctx->place, n->op->name, &length);
-  for (unsigned i = 0; want && i < 2; i++)
-    if (is(words[i], want, length)) return 1u << i;
-  return 0;
+  return want ? word_of(want, length) : 0;
 }
 
-static bool stays(const clade__node *n) {
-  return n->op == &clade__op_input || n->op == &clade__op_variable || n->op == &clade__op_constant ||
-         n->op == &clade__op_assign || n->op == &clade__op_transfer;
+static bool stays(const clade_op *op) {
+  return op == &clade__op_input || op == &clade__op_variable || op == &clade__op_constant || op == &clade__op_assign ||
+         op == &clade__op_transfer;
 }
 
 static void find_site(problem *p, clade__id id) {
@@ -56,7 +52,7 @@ static void find_site(problem *p, clade__id id) {
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   s->may = HOME;
-  if (stays(n) || n->device == ctx->companion) return;
+  if (stays(n->op) || n->device == ctx->companion) return;
   if ((s->may = clade__forced(ctx, n))) return;
   s->may = ctx->devices[n->device].kernels ? HOME | AWAY : HOME;
   if (s->may == HOME || !clade__needs_impl(n->op)) return;
@@ -194,19 +190,25 @@ clade_status clade__pass_companion(clade__pass_ctx *ctx) {
 }
 
 /* ---- what the user named ---- */
+/* As the graph or an op has it; NULL: nothing that could be placed is called so. An op that the graph lacks is no
+ * error: a model's funcs share the words. */
+static const char *name_in(const clade_graph *g, const char *at, size_t n) {
+  const clade_op *op = clade__op_named(g, at, n);
+  for (size_t id = 1; n && id < g->n_nodes; id++)
+    if (!stays(g->nodes[id].op) && clade__word_is(g->nodes[id].name, at, n)) return g->nodes[id].name;
+  return op && !stays(op) ? op->name : NULL;
+}
+
 static clade_status check_word(const clade__pass_ctx *ctx, const char *at, size_t end) {
-  const clade_graph *g = ctx->graph;
-  size_t n = CLADE_MIN(strcspn(at, "="), end);
+  size_t n = CLADE_MIN(strcspn(at, "="), end), length = 0;
   int shown = (int)CLADE_MIN(end, 64u);
-  for (size_t id = 1; id < g->n_nodes; id++) {
-    const clade__node *node = &g->nodes[id];
-    const char *name = is(node->name, at, n) ? node->name : is(node->op->name, at, n) ? node->op->name : NULL;
-    size_t length;
-    if (stays(node) || !n || !name) continue;
-    if (clade__forced(ctx, node) && clade__preferred(ctx->place, name, &length) == at + n + 1) return CLADE_OK;
-    return CLADE_FAIL(INVALID, "place: \"%.*s\": NAME=home or NAME=companion is expected, once for each", shown, at);
-  }
-  return CLADE_FAIL(NOT_FOUND, "place: \"%.*s\": the graph computes no node and no op of that name", shown, at);
+  const char *name = name_in(ctx->graph, at, n);
+  if (!name)
+    return CLADE_FAIL(NOT_FOUND, "place: \"%.*s\": the graph computes no node of that name, and there is no such op",
+                      shown, at);
+  const char *want = clade__preferred(ctx->place, name, &length);
+  if (want == at + n + 1 && word_of(want, length)) return CLADE_OK;
+  return CLADE_FAIL(INVALID, "place: \"%.*s\": NAME=home or NAME=companion is expected, once for each", shown, at);
 }
 
 clade_status clade__pass_place_words(clade__pass_ctx *ctx) {

@@ -48,6 +48,9 @@ clade_status clade__pass_select(clade__pass_ctx *ctx); /* writes impl, row and r
 
 /* The implementation that is asked for: text of *length bytes, not terminated; NULL: any. */
 const char *clade__preferred(const char *prefer, const char *op, size_t *length);
+bool clade__word_is(const char *name, const char *text, size_t n);
+/* Clade's own ops, and those of users that the graph has; NULL: there is none of that name. */
+const clade_op *clade__op_named(const clade_graph *g, const char *name, size_t n);
 bool clade__needs_impl(const clade_op *op); /* false: views and what the graph itself knows */
 double clade__impl_cost(const clade_impl *impl, const clade_query *q);
 /* Why the implementation is not taken, or a static text. Unset: it is taken. */

@@ -15,16 +15,15 @@ const char *clade__preferred(const char *prefer, const char *op, size_t *length)
   return NULL;
 }
 
-static bool is(const char *name, const char *text, size_t n) {
+bool clade__word_is(const char *name, const char *text, size_t n) {
   return strlen(name) == n && strncmp(name, text, n) == 0;
 }
 
-/* Clade's own ops, and those of users that the graph has. */
-static const clade_op *op_named(const clade_graph *g, const char *name, size_t n) {
+const clade_op *clade__op_named(const clade_graph *g, const char *name, size_t n) {
   for (const clade_op *const *op = clade__ops; *op; op++)
-    if (is((*op)->name, name, n)) return *op;
+    if (clade__word_is((*op)->name, name, n)) return *op;
   for (size_t i = 1; i < g->n_nodes; i++)
-    if (is(g->nodes[i].op->name, name, n)) return g->nodes[i].op;
+    if (clade__word_is(g->nodes[i].op->name, name, n)) return g->nodes[i].op;
   return NULL;
 }
 
@@ -43,12 +42,12 @@ static clade_status check_word(const clade__pass_ctx *ctx, const char *at, size_
   size_t length;
   if (n == 0 || n + 1 >= end)
     return CLADE_FAIL(INVALID, "prefer: \"%.*s\": op=implementation is expected", (int)CLADE_MIN(end, 64u), at);
-  const clade_op *op = op_named(ctx->graph, at, n);
+  const clade_op *op = clade__op_named(ctx->graph, at, n);
   if (!op) return CLADE_FAIL(NOT_FOUND, "prefer: there is no op \"%.*s\"", (int)CLADE_MIN(n, 64u), at);
   if (clade__preferred(ctx->prefer, op->name, &length) != at + n + 1)
     return CLADE_FAIL(DUPLICATE, "prefer: names the op \"%s\" twice", op->name);
   for (const clade_impl *impl = op->impls; impl && impl->name; impl++)
-    if (is(impl->name, at + n + 1, end - n - 1)) return CLADE_OK;
+    if (clade__word_is(impl->name, at + n + 1, end - n - 1)) return CLADE_OK;
   return no_impl(op, at + n + 1, end - n - 1);
 }
 

@@ -145,7 +145,8 @@ static void refusals(void **state) {
   check_fails(refused(accelerator, NULL), CLADE_UNSUPPORTED, "nor does the companion, Clade emulated accelerator");
   check_fails(refused(companion, "layer_norm=home"), CLADE_UNSUPPORTED, "; the companion, ");
   check_fails(refused(NULL, "gemm=companion"), CLADE_INVALID, "there is no companion to be placed on");
-  check_fails(refused(companion, "gem=companion"), CLADE_NOT_FOUND, "\"gem=companion\": the graph computes no node");
+  check_fails(refused(companion, "gem=companion"), CLADE_NOT_FOUND,
+              "\"gem=companion\": the graph computes no node of that name, and");
   check_fails(refused(companion, "gemm=home,gemm=companion"), CLADE_INVALID, "once for each");
   check_fails(refused(companion, "gemm=here"), CLADE_INVALID, "NAME=home or NAME=companion is expected");
   check_fails(refused(companion, "gemm"), CLADE_INVALID, "NAME=home or NAME=companion is expected");
