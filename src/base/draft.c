@@ -122,9 +122,14 @@ fail:
   return status;
 }
 
-clade_status clade__draft_place(clade__draft *draft) {
+clade_status clade__draft_rename(clade__draft *draft) {
   if (rename(draft->temporary, draft->path)) return clade__file_fail("write", draft->path);
   forget_temporary(draft);
+  return CLADE_OK;
+}
+
+clade_status clade__draft_place(clade__draft *draft) {
+  CLADE_TRY(clade__draft_rename(draft));
   return clade__directory_sync(draft->directory);
 }
 

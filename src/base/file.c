@@ -59,7 +59,7 @@ clade_status clade__file_begin(const char *path, uint64_t most, clade__bytes *ou
 }
 
 /* ---- directories ---- */
-clade_status clade__directory_make(const char *path) {
+clade_status clade__directory_make(const char *path, unsigned mode) {
   struct stat st;
   char *copy = clade__copy_text(path);
   if (!copy) return CLADE_NO_MEMORY;
@@ -67,7 +67,7 @@ clade_status clade__directory_make(const char *path) {
   for (char *slash = copy; slash && *copy;) {
     slash = strchr(slash + 1, '/');
     if (slash) *slash = '\0';
-    failed = mkdir(copy, 0777) && errno != EEXIST ? errno : 0;
+    failed = mkdir(copy, (mode_t)mode) && errno != EEXIST ? errno : 0;
     if (slash) *slash = '/';
   }
   clade__free(copy);

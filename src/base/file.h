@@ -16,7 +16,7 @@ clade_status clade__file_read(const char *path, uint64_t cap, clade__bytes *out)
 clade_status clade__file_begin(const char *path, uint64_t most, clade__bytes *out); /* its first bytes */
 
 /* Directories on the way as well. That it is there already is fine. */
-clade_status clade__directory_make(const char *path);
+clade_status clade__directory_make(const char *path, unsigned mode);
 clade_status clade__directory_sync(const char *path);
 
 /* A file that is not yet in its place (draft.c): it lies beside it, as ".clade-PROCESS-NUMBER.tmp". */
@@ -31,7 +31,8 @@ clade_status clade__draft_sync(clade__draft *draft); /* on disk; no writing afte
 /* Synced, it appears in the same directory under a name more, in place of what had that name: as a link of the same
  * file or, where there are no links, as a copy. */
 clade_status clade__draft_link(clade__draft *draft, const char *path);
-clade_status clade__draft_place(clade__draft *draft); /* in its place, and the directory on disk */
+clade_status clade__draft_place(clade__draft *draft);  /* in its place, and the directory on disk */
+clade_status clade__draft_rename(clade__draft *draft); /* in its place alone: for what is compared before it is used */
 /* Removes what was not placed. After a failure as well as at the end. */
 void clade__draft_close(clade__draft *draft);
 bool clade__draft_is_temporary(const char *name);

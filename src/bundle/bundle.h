@@ -178,6 +178,11 @@ clade_status clade__poclbin_check(const char *where, const unsigned char *data, 
  * to its cache and waits for the disk, and where there is nothing to compile from, it compiles nothing. How many bytes
  * are left. */
 size_t clade__poclbin_trim(unsigned char *data);
+/* Before PoCL gets one that was checked: leaves the machine code alone, gives it a directory of its own in PoCL's
+ * cache, and puts its files there (poclbin_cache.c). */
+clade_status clade__poclbin_unpack(const char *where, unsigned char *data, size_t *bytes);
+/* Where PoCL keeps its cache, by its own rule; the caller's, by clade__free. NOT_FOUND: in no place of the user's. */
+clade_status clade__pocl_cache(char **path);
 /* Of the format that the manifest names; and what both tell must be the same. */
 clade_status clade__container_check(const clade__bundle *bundle, clade__arena *arena);
 

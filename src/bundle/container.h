@@ -18,4 +18,13 @@ clade_status clade__container_xml_kernels(const char *where, const unsigned char
 clade_status clade__container_inside(const char *where, const char *what, uint64_t offset, uint64_t bytes,
                                      uint64_t begin, uint64_t end);
 
+/* A poclbin: how many kernels, which directory of PoCL's cache (with a zero behind it), the program's files; then each
+ * kernel with its own. */
+enum {
+  CLADE__POCLBIN_AT_KERNELS = 20,
+  CLADE__POCLBIN_AT_NAME = 36,
+  CLADE__POCLBIN_NAME = 41,
+  CLADE__POCLBIN_AT_FILES = 77
+};
+
 #endif

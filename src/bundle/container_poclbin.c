@@ -2,7 +2,7 @@
  * believes every size and every path in it, so that all of them are walked through here first. */
 #include "bundle/container.h"
 
-enum { VERSION = 9, EXECUTABLE = 4, BUILD_HASH = 41, MOST_PATH = 512, MOST_ARGUMENTS = 64, MOST_LOCALS = 256 };
+enum { VERSION = 9, EXECUTABLE = 4, MOST_PATH = 512, MOST_ARGUMENTS = 64, MOST_LOCALS = 256 };
 
 static const char MAGIC[8] = "poclbin";
 
@@ -32,9 +32,9 @@ static bool is_safe_path(const unsigned char *path, size_t n) {
 
 /* The program's directory itself, below the cache: a digest in letters, "MB/CEOJ…", and a zero. */
 static bool is_build_hash(const unsigned char *text) {
-  for (int i = 0; i < BUILD_HASH - 1; i++)
+  for (int i = 0; i < CLADE__POCLBIN_NAME - 1; i++)
     if (i == 2 ? text[i] != '/' : text[i] < 'A' || text[i] > 'P') return false;
-  return text[BUILD_HASH - 1] == 0;
+  return text[CLADE__POCLBIN_NAME - 1] == 0;
 }
 
 static clade_status take_files(clade__cursor *c, uint64_t bytes) {
@@ -117,7 +117,7 @@ clade_status clade__poclbin_check(const char *where, const unsigned char *data, 
   CLADE_TRY(take_number(&c, 4, "header", &n_kernels));
   CLADE_TRY(take_number(&c, 8, "header", &flags));
   CLADE_TRY(take_number(&c, 4, "header", &entries));
-  CLADE_TRY(clade__take(&c, BUILD_HASH, "header", &head));
+  CLADE_TRY(clade__take(&c, CLADE__POCLBIN_NAME, "header", &head));
   if (version != VERSION)
     return CLADE_FAIL(UNSUPPORTED, "%s: its poclbin has version %llu; %d is read", where, (unsigned long long)version,
                       VERSION);
@@ -160,8 +160,8 @@ static size_t drop_program(unsigned char *files) {
 }
 
 size_t clade__poclbin_trim(unsigned char *data) {
-  enum { FILES = 8 + 8 + 4 + 4 + 8 + 4 + BUILD_HASH };
-  uint64_t n_kernels = clade__little(data + 20, 4);
+  enum { FILES = CLADE__POCLBIN_AT_FILES };
+  uint64_t n_kernels = clade__little(data + CLADE__POCLBIN_AT_KERNELS, 4);
   size_t from = FILES + 8 + (size_t)clade__little(data + FILES, 8), to = FILES + drop_program(data + FILES);
   for (uint64_t i = 0; i < n_kernels; i++) {
     size_t whole = (size_t)clade__little(data + from, 8), files = (size_t)clade__little(data + from + 8, 8);

@@ -11,6 +11,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "bundle/bundle.h"
 #include "program/cache.h"
 
 enum { PATH_BYTES = 4096, VENDOR_SECONDS = 60, FREE_BYTES = 4 << 20 };
@@ -113,32 +114,20 @@ static bool can_write(const char *path, char *nearest) {
   return !faccessat(AT_FDCWD, nearest, W_OK | X_OK, AT_EACCESS);
 }
 
-/* Where PoCL keeps its compiled kernels: by its own rule. */
-static bool pocl_directory(char *path) {
-  if (env("POCL_CACHE_DIR"))
-    snprintf(path, PATH_BYTES, "%s", env("POCL_CACHE_DIR"));
-  else if (env("XDG_CACHE_HOME"))
-    snprintf(path, PATH_BYTES, "%s/pocl/kcache", env("XDG_CACHE_HOME"));
-  else if (env("HOME"))
-    snprintf(path, PATH_BYTES, "%s/.cache/pocl/kcache", env("HOME"));
-  else
-    return false;
-  return true;
-}
-
 bool doctor_home(json_t *checks) {
   static const char *const remedy = "export POCL_CACHE_DIR=<a directory of your own that you can write>";
-  char path[PATH_BYTES], nearest[PATH_BYTES];
+  char *path, nearest[PATH_BYTES];
   if (getenv("POCL_CACHE_DIR") && !env("POCL_CACHE_DIR"))
     return doctor_check(checks, "home", NULL, false, "unset POCL_CACHE_DIR",
                         "POCL_CACHE_DIR is set but empty: PoCL would abort the process, so its device is left out");
-  if (!pocl_directory(path))
-    return doctor_check(checks, "home", NULL, false, remedy,
-                        "HOME, XDG_CACHE_HOME and POCL_CACHE_DIR are unset: PoCL has no place of its own for kernels");
-  if (!can_write(path, nearest))
-    return doctor_check(checks, "home", NULL, false, remedy, "%s cannot be written (%s): PoCL hides its device then",
-                        path, nearest);
-  return doctor_check(checks, "home", NULL, true, NULL, "%s can be written", path);
+  if (clade__pocl_cache(&path) != CLADE_OK)
+    return doctor_check(checks, "home", NULL, false, remedy, "%s", clade_last_error());
+  bool fine = can_write(path, nearest);
+  fine = fine ? doctor_check(checks, "home", NULL, true, NULL, "%s can be written", path)
+              : doctor_check(checks, "home", NULL, false, remedy,
+                             "%s cannot be written (%s): PoCL hides its device then", path, nearest);
+  clade__free(path);
+  return fine;
 }
 
 /* A directory that is absent is made when it is needed: what counts is where. */

@@ -97,7 +97,7 @@ clade_status clade_checkpoint_dir_open(const char *path, clade_checkpoint_dir **
   if (!out) return CLADE_FAIL(INVALID, "clade_checkpoint_dir_open: there is no place for the directory (NULL)");
   *out = NULL;
   if (!path) return CLADE_FAIL(INVALID, "clade_checkpoint_dir_open: the path is NULL");
-  CLADE_TRY(clade__directory_make(path));
+  CLADE_TRY(clade__directory_make(path, 0777));
   clade_checkpoint_dir *dir = clade__new(1, sizeof *dir);
   if (!dir) return CLADE_NO_MEMORY;
   dir->lock = -1;

@@ -132,7 +132,7 @@ clade_status clade_events_open(const char *directory, int64_t step, clade_events
   *out = NULL;
   if (!directory || step < 0)
     return CLADE_FAIL(INVALID, "clade_events_open: %s", directory ? "the step is negative" : "the directory is NULL");
-  CLADE_TRY(clade__directory_make(directory));
+  CLADE_TRY(clade__directory_make(directory, 0777));
   clade_events *e = clade__new(1, sizeof *e);
   if (!e) return CLADE_NO_MEMORY;
   e->events.fd = e->scalars.fd = -1;

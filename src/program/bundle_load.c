@@ -49,12 +49,16 @@ static clade_status try_kernels(clade_device *device, cl_program program, const 
   return CLADE_OK;
 }
 
-clade_status clade__bundle_load(clade_device *device, const clade__bundle *bundle, cl_program *out) {
+clade_status clade__bundle_load(clade_device *device, clade__bundle *bundle, cl_program *out) {
   cl_program program;
   *out = NULL;
   if (!bundle->binary_bytes)
     return CLADE_FAIL(UNSUPPORTED, "%s has no binary: nothing can be loaded from it", bundle->path);
   CLADE_TRY(clade__interface_check(bundle));
+  if (bundle->manifest.binary.format == CLADE__POCLBIN) {
+    unsigned char *binary = bundle->file + (bundle->binary - bundle->file);
+    CLADE_TRY(clade__poclbin_unpack(bundle->path, binary, &bundle->binary_bytes));
+  }
   clade_status status =
       clade__program_load(device, bundle->binary, bundle->binary_bytes, "-cl-kernel-arg-info", &program);
   if (status != CLADE_OK)

@@ -18,8 +18,9 @@ clade_status clade__bundle_fits(const clade__bundle *bundle, const clade_device_
 clade_status clade__self_test(clade_device *device, cl_program program, const clade__bundle_kernel *told);
 
 /* ---- loading (bundle_load.c) ---- */
-/* The program, with all of its kernels as the manifest and the interface tell them. */
-clade_status clade__bundle_load(clade_device *device, const clade__bundle *bundle, cl_program *out);
+/* The program, with all of its kernels as the manifest and the interface tell them. The binary becomes what the
+ * implementation is given. */
+clade_status clade__bundle_load(clade_device *device, clade__bundle *bundle, cl_program *out);
 
 /* ---- one program at a time (programmed.c) ---- */
 /* Before a bundle's program is created: BUSY while the device holds that of another bundle, which somebody uses. */

@@ -311,7 +311,7 @@ static void logs_hold_whole_records(void **state) {
 static void tables_of_others(void **state) {
   (void)state;
   clade_events *events;
-  OK(clade__directory_make(io_path("theirs")));
+  OK(clade__directory_make(io_path("theirs"), 0777));
   io_file("theirs/scalars.csv", "a,b\n", 4);
   REFUSED(CORRUPT, clade_events_open(io_path("theirs"), 0, &events), "theirs/scalars.csv");
   const char rows[] = "time,step,tag,value\n1.0,4,a,1\n1.0,9,a,1\nnonsense\n1.0,5,\"a\",1\n1.0,6,a";
