@@ -9,13 +9,14 @@
 
 #include "models/models.h"
 
-enum { MODE, BUDGET, BATCH, CLASSES, PASS, AGAIN };
+enum { MODE, BUDGET, BATCH, CLASSES, PASS, COMPANION, AGAIN };
 static const cli_option options[] = {
     [MODE] = {"mode", "MODE", "quick: the likeliest candidates within a budget; full: all of them (quick)"},
     [BUDGET] = {"budget", "SECONDS", "for each MODEL or product (quick: 5; full: as long as it takes)"},
     [BATCH] = {"batch", "N", "images of a model's step (64)"},
     [CLASSES] = {"classes", "N", "of a model (10)"},
     [PASS] = {"pass", "PASS", "of a model: train or infer (train)"},
+    [COMPANION] = CLI_COMPANION,
     [AGAIN] = {"again", NULL, "measure also what there are records of"},
     {0},
 };
@@ -75,6 +76,7 @@ static int parse(tune_job *job, int argc, char **argv) {
       if (!cli_number(&job->args, "classes", value, 1, CLADE_TRAIN_MAX_CLASSES, &job->classes)) return CLI_USAGE;
       break;
     case PASS: wrong = take_pass(job, value); break;
+    case COMPANION: job->companion_spec = value; break;
     case AGAIN: job->again = true; break;
     default: return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
     }
@@ -101,10 +103,12 @@ static int measure(tune_job *job, int n, char **targets) {
   struct sigaction action = {.sa_handler = interrupt};
   sigaction(SIGINT, &action, NULL);
   clade_status status = clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, &job->device);
+  if (!status && job->companion_spec) status = clade_device_find(job->companion_spec, &job->companion);
   for (int i = 0; i < n && !status && !stop; i++) status = tune_target(job, targets[i]);
   int result = status ? cli_failed_status(status) : tune_report(job);
   if (!status && stop) result = cli_failed("interrupted; what was measured is kept");
   clade_device_release(job->device);
+  clade_device_release(job->companion);
   return result;
 }
 

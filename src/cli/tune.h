@@ -10,8 +10,9 @@ typedef struct tune_job {
   double budget; /* seconds for each target; 0: the mode's */
   int64_t batch, classes;
   bool infer, again;
-  clade_device *device;
-  const char *target; /* that is being tuned */
+  const char *companion_spec;
+  clade_device *device, *companion; /* companion NULL: there is none */
+  const char *target;               /* that is being tuned */
   json_t *rows;
   FILE *to; /* for people */
   bool terminal, bar_shown, told;

@@ -1,6 +1,8 @@
 /* Sends nodes of devices whose programs come from a bundle to the companion, a device that compiles: those that no
  * kernel of the bundle computes, and those for which that is cheaper in all, copies counted. A least sum: an unknown
  * for each node that can be computed on either, and one for each value that either may want: where it is there. */
+#include <stdio.h>
+
 #include "pass/least.h"
 #include "pass/pass.h"
 
@@ -10,6 +12,7 @@ enum { HOME = 1, AWAY = 2 }; /* sets of places: the device that the node was bui
 
 typedef struct site { /* of a node */
   unsigned may;       /* where it can be; one place: it is decided */
+  bool kept;          /* its place is told in choices */
   double cost[2];     /* there */
   uint32_t unknown;   /* from 1 on; 0: none */
 } site;
@@ -25,6 +28,7 @@ typedef struct problem {
   const clade_graph *g;
   site *sites;
   need *needs;
+  clade__link *links; /* [devices]: to the companion */
   clade__least least;
 } problem;
 
@@ -65,16 +69,44 @@ static void find_site(problem *p, clade__id id) {
   if (!s->may) s->may = HOME; /* select says who refuses, and why */
 }
 
-/* ---- what crosses ---- */
-/* Seconds of a copy between two devices: read by the host, which is told so and then writes. What executions do not
- * change is copied once. */
-static double crossing(const clade_graph *g, clade__id value) {
-  size_t bytes = 0;
-  if (clade__graph_frozen(g, value)) return 0;
-  return clade_type_bytes(clade__type(g, value), &bytes) == CLADE_OK && bytes ? 5e-5 + (double)bytes / 4e9 : 0;
+/* ---- what was chosen before ---- */
+/* As choices name it. By its number, since factors may differ: a schedule that goes on for longer. */
+enum { SITE_NAME = 768 };
+static void name_site(const clade_graph *g, clade__id id, char name[SITE_NAME]) {
+  const clade__node *n = &g->nodes[id];
+  char type[640] = "";
+  if (n->n_out) clade__type_text(clade__type(g, n->first_out), type, sizeof type);
+  snprintf(name, SITE_NAME, "node %u of %zu %s", (unsigned)id, g->n_nodes, type);
 }
 
+/* Where choices say that it was, as far as it can be there. */
+static void pin(problem *p, clade__id id) {
+  site *s = &p->sites[id];
+  char name[SITE_NAME];
+  s->kept = s->may == (HOME | AWAY);
+  if (!p->ctx->pins) return;
+  name_site(p->g, id, name);
+  const clade__record *r = clade__records_find(p->ctx->pins, p->g->nodes[id].op->name, name, "");
+  unsigned place = r ? word_of(r->impl, strlen(r->impl)) : 0;
+  if (place & s->may)
+    s->may = place;
+  else if (r)
+    clade__log(CLADE_LOG_WARNING, "%s (%s): the place that was kept, %s, does not hold here: it is placed anew", r->op,
+               r->problem, r->impl);
+}
+
+/* ---- what crosses ---- */
 static int device_of(const problem *p, clade__id value) { return p->g->nodes[p->g->values[value].node].device; }
+
+/* Seconds of a copy to the companion or back: read by the host, which is told so and then writes. What executions do
+ * not change is copied once. */
+static double crossing(const problem *p, clade__id value) {
+  size_t bytes = 0;
+  if (clade__graph_frozen(p->g, value)) return 0;
+  if (clade_type_bytes(clade__type(p->g, value), &bytes) != CLADE_OK || !bytes) return 0;
+  const clade__link *link = &p->links[device_of(p, value)];
+  return link->seconds + link->per_byte * (double)bytes;
+}
 
 /* Constants are wherever they are wanted. */
 static bool everywhere(const problem *p, clade__id value) {
@@ -118,7 +150,7 @@ static clade_status add_value(problem *p, clade__id value) {
   double cost[3];
   if (!v->open || everywhere(p, value) || device_of(p, value) == p->ctx->companion) return CLADE_OK;
   for (unsigned set = HOME; set <= (HOME | AWAY); set++)
-    cost[set - 1] = v->must & ~set ? NEVER : set == (HOME | AWAY) ? crossing(p->g, value) : 0;
+    cost[set - 1] = v->must & ~set ? NEVER : set == (HOME | AWAY) ? crossing(p, value) : 0;
   CLADE_TRY(clade__least_add(&p->least, 3, cost, 2, &v->unknown));
   v->unknown++;
   return CLADE_OK;
@@ -156,6 +188,21 @@ static clade_status solve(problem *p, int *device, bool *moved) {
   return status;
 }
 
+/* What was free to go is told, so that it can be placed alike again. */
+static clade_status tell(const problem *p, const int *device, clade__records **placed) {
+  char name[SITE_NAME];
+  for (clade__id id = 1; id < p->g->n_nodes; id++) {
+    if (!p->sites[id].kept) continue;
+    if (!*placed) CLADE_TRY(clade__records_new(&(clade__tuned_device){.device_class = CLADE_CPU}, placed));
+    name_site(p->g, id, name);
+    CLADE_TRY(
+        clade__records_put(*placed, &(clade__record){.op = p->g->nodes[id].op->name,
+                                                     .problem = name,
+                                                     .impl = device[id] == p->ctx->companion ? "companion" : "home"}));
+  }
+  return CLADE_OK;
+}
+
 static clade_status place(clade__pass_ctx *ctx) {
   const clade_graph *g = ctx->graph;
   clade_status status = CLADE_NO_MEMORY;
@@ -164,11 +211,17 @@ static clade_status place(clade__pass_ctx *ctx) {
   int *device = clade__new(g->n_nodes, sizeof *device);
   p.sites = clade__new(g->n_nodes, sizeof *p.sites);
   p.needs = clade__new(g->n_values, sizeof *p.needs);
-  if (!device || !p.sites || !p.needs) goto fail;
-  for (clade__id id = 1; id < g->n_nodes; id++) find_site(&p, id);
+  p.links = clade__new((size_t)ctx->n_devices, sizeof *p.links);
+  if (!device || !p.sites || !p.needs || !p.links) goto fail;
+  for (int i = 0; i < ctx->n_devices; i++) p.links[i] = clade__link_find(ctx, i);
+  for (clade__id id = 1; id < g->n_nodes; id++) {
+    find_site(&p, id);
+    pin(&p, id);
+  }
   survey(&p);
   for (clade__id id = 1; id < g->n_nodes; id++) CLADE_GOTO(add_node(&p, id));
   CLADE_GOTO(solve(&p, device, &moved));
+  CLADE_GOTO(tell(&p, device, &ctx->placed));
   if (moved) CLADE_GOTO(clade__place_on(ctx, device));
   if (moved) CLADE_GOTO(clade__pass_dead(ctx)); /* constants that went with their users */
 fail:
@@ -176,6 +229,7 @@ fail:
   clade__free(device);
   clade__free(p.sites);
   clade__free(p.needs);
+  clade__free(p.links);
   return status;
 }
 

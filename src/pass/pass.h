@@ -18,6 +18,7 @@ typedef struct clade__pass_ctx {
   const clade__records *pins;         /* choices by exact problems; NULL: none */
   bool trusted;                       /* the pins' rows are taken as they are */
   const clade__tuning *const *tuning; /* [n_devices]; NULL: nothing is known of any */
+  clade__records *placed;             /* of passes: where nodes were put that had a choice, as pins; NULL: none had */
 } clade__pass_ctx;
 
 /* As clade_gradients; invalid where y does not depend on x. */
@@ -60,7 +61,7 @@ double clade__least_seconds(const clade__pass_ctx *ctx, const clade_node *view, 
 /* Makes q one of this implementation, with the row that it starts from; `row` holds it. */
 void clade__query_start(clade_query *q, const clade_impl *impl, int32_t row[CLADE_MAX_PARAMS]);
 
-/* ---- tuning records (pick.c) ---- */
+/* ---- tuning records (pick.c, link.c) ---- */
 typedef struct clade__pick {
   int impl; /* -1: no record holds */
   const char *why;
@@ -72,6 +73,17 @@ clade_status clade__pick_find(const clade__pass_ctx *ctx, clade_query *q, int de
 void clade__pick_query(const clade__pass_ctx *ctx, clade_query *q, int device, const clade__pick *pick, int impl,
                        int32_t row[CLADE_MAX_PARAMS]);
 void clade__pick_device(int device, clade__text *text); /* before the exact problem, in pins */
+/* A copy between two devices takes `seconds`, and `per_byte` more for each byte. */
+typedef struct clade__link {
+  double seconds, per_byte;
+} clade__link;
+/* As a record of `device` tells it, or else round numbers. */
+clade__link clade__link_find(const clade__pass_ctx *ctx, int device);
+/* Such records: they tell how long a copy of so many bytes takes. */
+enum { CLADE__LINK_SIZES = 2, CLADE__LINK_PROBLEM = 96 };
+extern const size_t clade__link_bytes[CLADE__LINK_SIZES];
+extern const char clade__link_op[];
+void clade__link_problem(const clade_device_info *to, size_t bytes, char problem[CLADE__LINK_PROBLEM]);
 /* Row i of those that a space lists; false behind the last. */
 bool clade__space_row(const clade_space *space, const clade_query *q, int i, int32_t row[CLADE_MAX_PARAMS]);
 

@@ -48,6 +48,7 @@ void clade_func_release(clade_func *func) {
   clade__free(func->prefer);
   clade__free(func->place);
   clade__records_release(func->pins);
+  clade__records_release(func->placed);
   for (int i = 0; func->tuning && i < func->n_devices; i++) clade__tuning_release(func->tuning[i]);
   clade__free(func->tuning);
   clade_graph_release(func->graph);
@@ -130,6 +131,7 @@ clade_status clade__func_pass_ctx(const clade_func *func, clade_device_info **in
                            .prefer = func->prefer,
                            .place = func->place,
                            .pins = func->pins,
+                           .placed = func->placed,
                            .trusted = func->trusted,
                            .tuning = (const clade__tuning *const *)func->tuning};
   return CLADE_OK;
@@ -143,6 +145,7 @@ static clade_status run_passes(clade_func *func, passes_fn *passes) {
   CLADE_TRY(clade__func_pass_ctx(func, &infos, &ctx));
   clade_status status = passes(&ctx);
   func->graph = ctx.graph;
+  func->placed = ctx.placed;
   clade__free(infos);
   return status;
 }

@@ -40,6 +40,8 @@ clade_status clade_func_choices(const clade_func *func, char **out) {
   clade__tuned_device any = {.device_class = CLADE_CPU};
   CLADE_TRY(clade__records_new(&any, &choices));
   clade_status status = CLADE_OK;
+  for (size_t i = 0; func->placed && i < func->placed->n && status == CLADE_OK; i++)
+    status = clade__records_put(choices, &func->placed->at[i]);
   for (clade__id id = 1; id < func->graph->n_nodes && status == CLADE_OK; id++)
     status = put_choice(choices, func->graph, id);
   if (status == CLADE_OK) status = clade__record_sets_add(&sets, clade__records_retain(choices));

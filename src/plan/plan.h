@@ -95,7 +95,8 @@ struct clade_func {
   bool no_fusion, strict;
   char *prefer, *place;
   clade__records *pins;   /* choices that were given; NULL: none */
-  bool trusted;           /* their rows are */
+  clade__records *placed; /* those of places that were made; NULL: none */
+  bool trusted;           /* the pins' rows are */
   clade__tuning **tuning; /* [n_devices]: what each went by when the func was compiled; NULL: untuned */
   double seconds;
   /* with symbols: the specialisations so far, by the hash of their sizes */

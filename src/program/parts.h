@@ -121,7 +121,7 @@ typedef struct clade__store {
   clade__hash device_key;
   long process;                   /* a child after fork has no writer to wait for */
   struct clade__offline *offline; /* where it has its programs, if it has no compiler; NULL: not opened yet */
-  bool warms, binaries, cached;
+  bool warms, cached;
   bool lean;     /* until a program does not build so */
   char head[80]; /* of every program */
   clade__cache cache;

@@ -29,11 +29,12 @@ static void release(void *argument) {
   clade__free(store);
 }
 
-/* Without a cache everything works, only slower: so failures are warnings. */
+/* Without a cache everything works, only slower: so failures are warnings. Of a device without a compiler it holds
+ * tuning records alone. */
 static void open_cache(clade__store *store) {
   char *path;
   store->cache.dir = -1;
-  if (!clade__cache_wanted() || !store->binaries) return;
+  if (!clade__cache_wanted() || clade__quirk_has(store->device, CLADE__QUIRK_NO_BINARY)) return;
   clade_status status = clade__cache_path(&path);
   if (status == CLADE_OK) {
     status = clade__cache_open(path, true, &store->cache);
@@ -64,7 +65,6 @@ static clade__store *create(clade_device *device) {
   snprintf(store->head, sizeof store->head, "%s%s",
            clade__quirk_has(device, CLADE__QUIRK_FREE_GROUP) ? "#define CLADE_FREE_GROUP\n" : "",
            clade__quirk_has(device, CLADE__QUIRK_CALL_BODY) ? "#define CLADE_CALL_BODY\n" : "");
-  store->binaries = clade__device_info(device)->sources && !clade__quirk_has(device, CLADE__QUIRK_NO_BINARY);
   open_cache(store);
   return store;
 }

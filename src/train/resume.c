@@ -21,10 +21,10 @@ static json_t *shape_json(const clade__training *tr) { /* of an image */
 static json_t *course_json(const clade__training *tr) {
   const clade_trainer *t = &tr->t;
   const clade_augment *a = &t->augment;
-  return json_pack("{s:s, s:s, s:I, s:i, s:I, s:o, s:s, s:[i,i,b,f,i,b]}", "model", t->model_name, "data",
+  return json_pack("{s:s, s:s, s:I, s:i, s:I, s:o, s:s, s:s?, s:[i,i,b,f,i,b]}", "model", t->model_name, "data",
                    tr->data.name, "images", (json_int_t)tr->data.count, "batch", t->batch, "seed", (json_int_t)t->seed,
-                   "split", split_json(tr), "optimizer", t->optimizer.rule->name, "augment", a->crop, a->shift, a->flip,
-                   (double)a->rotate, a->cutout, a->normalise);
+                   "split", split_json(tr), "optimizer", t->optimizer.rule->name, "place", t->place, "augment", a->crop,
+                   a->shift, a->flip, (double)a->rotate, a->cutout, a->normalise);
 }
 
 static json_t *channels_json(const clade__training *tr, const float *values) {
@@ -79,7 +79,7 @@ static clade_status compare(const clade_checkpoint *checkpoint, const json_t *th
   json_t *value;
   json_object_foreach(ours, name, value) {
     const json_t *other = json_object_get(theirs, name);
-    if (json_equal(value, other)) continue;
+    if (json_equal(value, other) || (json_is_null(value) && !other)) continue;
     const size_t flags = JSON_ENCODE_ANY | JSON_COMPACT;
     char *a = NULL, *b = NULL;
     clade_status status = other ? clade__json_print(other, flags, &a) : CLADE_OK;

@@ -1,7 +1,6 @@
 /* The kind of a CPU's core, without its clock: how many multiply-adds it begins while one is on its way. */
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "tune/room.h"
 
@@ -97,11 +96,6 @@ static clade_status seconds_of(clade_run *run, double *seconds) {
   return CLADE_OK;
 }
 
-static int ascending(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
 /* Multiply-adds that are begun while one is on its way: the median of turns right after one another, since clocks and
  * neighbours change. */
 static clade_status begun_in_one(clade_run *one, clade_run *many, double *out) {
@@ -113,8 +107,7 @@ static clade_status begun_in_one(clade_run *one, clade_run *many, double *out) {
     CLADE_TRY(seconds_of(many, &b));
     ratio[i] = MANY * a / b;
   }
-  qsort(ratio, SAMPLES, sizeof *ratio, ascending);
-  *out = ratio[SAMPLES / 2];
+  *out = clade__tune_median(ratio, SAMPLES);
   return CLADE_OK;
 }
 

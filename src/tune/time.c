@@ -27,8 +27,8 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static double median(const double *at, int n) {
-  double sorted[CLADE__TUNE_ROUNDS];
+double clade__tune_median(const double *at, int n) {
+  double sorted[CLADE__TUNE_SAMPLES];
   memcpy(sorted, at, (size_t)n * sizeof *at);
   qsort(sorted, (size_t)n, sizeof *sorted, ascending);
   return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
@@ -60,7 +60,7 @@ clade_status clade__take_turns(clade__candidate **at, int n, int rounds, double 
       if (!runs(c) || (i > 0 && c->median > FAR_BEHIND * best)) continue;
       int times = (int)fmin(fmax(round_seconds / fmax(c->median, 1e-7), 1), MOST_EXECUTIONS);
       CLADE_TRY(execute(c->run, times, &c->seconds[c->rounds]));
-      c->median = median(c->seconds, ++c->rounds);
+      c->median = clade__tune_median(c->seconds, ++c->rounds);
     }
     best = fastest(at, n);
   }

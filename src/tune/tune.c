@@ -42,6 +42,7 @@ static clade_status add_problem(tuning *t, clade__id id) {
   size_t at;
   if (!clade__needs_impl(node->op) || !clade__tunable(node->op) || (node->op->flags & CLADE_OP_EFFECT)) return CLADE_OK;
   clade__node_view(t->func->graph, id, in, out, &view);
+  if (clade__device_info(t->func->devices[node->device])->kernels) return CLADE_OK; /* a bundle leaves no choice */
   if (node->op == &clade__op_pack || node->op == &clade__op_unpack || !has_elements(&view)) return CLADE_OK;
   clade__problem p = {.device = t->func->devices[node->device],
                       .op = node->op,
@@ -225,6 +226,7 @@ static bool stopped(const tuning *t) { return t->opt.stop && *t->opt.stop; }
 static clade_status run(tuning *t) {
   bool known;
   double end = t->deadline;
+  CLADE_TRY(clade__probe_links(t->func, t->opt.again));
   for (clade__id id = 1; id < t->func->graph->n_nodes; id++) CLADE_TRY(add_problem(t, id));
   if (!t->n) return CLADE_OK;
   qsort(t->at, t->n, sizeof *t->at, heaviest_first);

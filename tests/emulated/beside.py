@@ -23,6 +23,12 @@ def losses(done):
     return [event["loss"] for event in events(done) if event["event"] == "step"]
 
 
+def places(path):
+    """Who computed what, by a trace: device, node, whether by a kernel of the bundle."""
+    done = [e for e in json.loads(pathlib.Path(path).read_text())["traceEvents"] if e["ph"] == "X"]
+    return {(e["pid"], e["name"], e["args"]["impl"].startswith("systolic")) for e in done if e["args"]["kernel"]}
+
+
 def infer(*arguments):
     done = subprocess.run([CLADE, "infer", "--demo", "mlp", "--batch", "8", "--json", *arguments], capture_output=True,
                           text=True, timeout=300, check=False)
@@ -46,13 +52,43 @@ class Beside(unittest.TestCase):
         self.assertEqual(len(both), 10)
         for step, (a, b) in enumerate(zip(alone, both)):
             self.assertAlmostEqual(a, b, delta=1e-5, msg=f"step {step}")
-        done = [e for e in json.loads(pathlib.Path(path).read_text())["traceEvents"] if e["ph"] == "X"]
-        ran = {device: {(e["name"], e["args"]["impl"].startswith("systolic")) for e in done
-                        if e["pid"] == device and e["args"]["kernel"]} for device in (0, 1)}
-        self.assertIn(("cross_entropy", False), ran[1])
-        self.assertNotIn("cross_entropy", {name for name, _ in ran[0]})
-        self.assertEqual({bundled for _, bundled in ran[0]}, {True})
-        self.assertIn("update", {name for name, _ in ran[0]})
+        ran = places(path)
+        self.assertIn((1, "cross_entropy", False), ran)
+        self.assertIn((0, "update", True), ran)
+        self.assertTrue(all(bundled == (device == 0) for device, _, bundled in ran), ran)
+        self.assertNotIn((0, "cross_entropy", True), ran)
+
+    def test_resume_places_alike(self):
+        """What copies cost decides who computes what; what goes on goes on where it was."""
+        room, trace = pathlib.Path(self.room.name), os.path.join(self.room.name, "trace.json")
+        cache, cheap = room / "cache", room / "cheap.json"
+        cache.mkdir(mode=0o700)
+        tuned = subprocess.run([CLADE, "tune", "mlp", "--batch", "4", "--pass", "infer", "--budget", "0.1", *BESIDE],
+                               env=dict(os.environ, CLADE_CACHE_DIR=str(cache)), capture_output=True, text=True,
+                               timeout=300, check=False)
+        self.assertEqual((tuned.returncode, tuned.stderr), (0, ""))
+        links = [(file, r) for file in cache.glob("tuning-*.json") for d in json.loads(file.read_text())["devices"]
+                 for r in d["records"] if r["op"] == "transfer"]
+        self.assertEqual(sorted(r["problem"].split()[0] for _, r in links), ["u8[1048576]", "u8[4096]"])
+        self.assertTrue(all(0 < r["seconds"] < 0.1 for _, r in links), links)
+        records = json.loads(links[0][0].read_text())
+        for r in records["devices"][0]["records"]:
+            r["seconds"] = 1e-9
+        cheap.write_text(json.dumps(records))
+
+        def ran(*arguments, **env):
+            result(train(*self.small, *BESIDE, "--trace", trace, "--trace-steps", "12:14", "--epochs", 2, *arguments,
+                         env=env))
+            return places(trace)
+        folder = ["--checkpoint-dir", room / "kept"]
+        usual, mixed = ran(), ran(CLADE_TUNING=str(cheap))
+        self.assertEqual({device for device, _, _ in usual}, {0})
+        self.assertEqual({device for device, _, _ in mixed}, {0, 1})
+        result(train(*self.small, *BESIDE, *folder))
+        self.assertEqual(ran(*folder, "--resume", CLADE_TUNING=str(cheap)), usual)
+        other = train(*self.small, *BESIDE, *folder, "--epochs", 3, "--resume", "--place", "softmax=home")
+        self.assertEqual(other.returncode, 1)
+        self.assertIn('it was trained with place null, this training has "softmax=home"', other.stderr)
 
     def test_infer(self):
         home, away = (infer(*BESIDE, "--place", f"gemm=home,softmax={at}") for at in ("home", "companion"))

@@ -9,8 +9,9 @@
 #include "pass/pass.h"
 
 static const char *const kernels[] = {"k", NULL};
-static const clade_device_info devices[2] = {{.size = sizeof(clade_device_info), .name = "home", .kernels = kernels},
-                                             {.size = sizeof(clade_device_info), .name = "away"}};
+static const clade_device_info devices[2] = {
+    {.size = sizeof(clade_device_info), .name = "home", .driver = "1", .kernels = kernels},
+    {.size = sizeof(clade_device_info), .name = "away", .driver = "1"}};
 
 /* ---- ops by what they cost: at home by a bundle's kernel, away by a compiled one ---- */
 #define COST(name, seconds)                  \
@@ -56,10 +57,8 @@ static clade__pass_ctx context(clade_graph *g, const char *place) {
 }
 
 /* After the pass: "x@0 >1 n@1", a copy is >DEVICE. Releases the graph. */
-static void assert_placed(clade_graph *g, clade_val y, const char *place, const char *want) {
+static void assert_placed_in(clade__pass_ctx ctx, clade_graph *g, const char *want) {
   char text[256] = "";
-  if (y.id) clade_output(g, "y", y);
-  clade__pass_ctx ctx = context(g, place);
   assert_error(clade__pass_place_words(&ctx), CLADE_OK, "");
   assert_error(clade__pass_companion(&ctx), CLADE_OK, "");
   for (size_t i = 1, at = 0; i < ctx.graph->n_nodes; i++) {
@@ -72,8 +71,14 @@ static void assert_placed(clade_graph *g, clade_val y, const char *place, const 
                            n->device);
   }
   assert_string_equal(text, want);
+  clade__records_release(ctx.placed);
   clade_graph_release(ctx.graph);
   clade_graph_release(g);
+}
+
+static void assert_placed(clade_graph *g, clade_val y, const char *place, const char *want) {
+  if (y.id) clade_output(g, "y", y);
+  assert_placed_in(context(g, place), g, want);
 }
 
 static void what_only_one_takes(void **state) {
@@ -161,9 +166,81 @@ static void what_is_joined(void **state) {
     assert_ptr_equal(n->op, apart ? &clade__op_eltwise : &clade__op_gemm);
     assert_int_equal(n->device, apart);
     assert_int_equal(ctx.graph->n_nodes, apart ? 8 : 5); /* a product, a program, two copies */
+    clade__records_release(ctx.placed);
     clade_graph_release(ctx.graph);
     clade_graph_release(g);
   }
+}
+
+static clade__records *records_of(const clade__record *at, size_t n) {
+  clade__records *set;
+  assert_error(clade__records_new(&(clade__tuned_device){.device_class = CLADE_ACCEL}, &set), CLADE_OK, "");
+  for (size_t i = 0; i < n; i++) assert_error(clade__records_put(set, &at[i]), CLADE_OK, "");
+  return set;
+}
+
+static clade_graph *slower_one(void) {
+  clade_graph *g = new_graph();
+  clade_output(g, "y", one(g, &slower, "a", input(g)));
+  return g;
+}
+
+/* 6e-5 s at home, 1e-5 on the companion. */
+static void what_copies_cost(void **state) {
+  (void)state;
+  static const struct {
+    double small, large;
+    const char *want;
+  } cases[] = {{4e-5, 8e-5, "x@0 >1 a@1"},
+               {5.1e-5, 9e-5, "x@0 a@0"},
+               {8e-5, 4e-5, "x@0 a@0"}, /* as if a byte cost nothing */
+               {4e-5, 0, "x@0 a@0"}};   /* half a measurement is none */
+  for (size_t i = 0; i < CLADE_COUNT(cases); i++) {
+    char problem[CLADE__LINK_SIZES][CLADE__LINK_PROBLEM];
+    for (int k = 0; k < CLADE__LINK_SIZES; k++) clade__link_problem(&devices[1], clade__link_bytes[k], problem[k]);
+    const clade__record r[] = {{.op = "transfer", .problem = problem[0], .impl = "copy", .seconds = cases[i].small},
+                               {.op = "transfer", .problem = problem[1], .impl = "copy", .seconds = cases[i].large}};
+    clade__records *set = records_of(r, CLADE_COUNT(r));
+    const clade__tuning home = {.n = 1, .layer = {set}}, away = {0}, *const tuning[] = {&home, &away};
+    clade_graph *g = slower_one();
+    clade__pass_ctx ctx = context(g, NULL);
+    ctx.tuning = tuning;
+    assert_placed_in(ctx, g, cases[i].want);
+    clade__records_release(set);
+  }
+}
+
+/* What a pass tells is followed by the next one, whatever copies cost now, as far as it can be. */
+static void what_was_chosen(void **state) {
+  (void)state;
+  static const struct {
+    const char *op, *problem, *place, *want;
+  } cases[] = {{"slower", "node 2 of 3 f32[2, 2]", "companion", "x@0 >1 a@1"},
+               {"slower", "node 2 of 3 f32[2, 2]", "home", "x@0 a@0"},
+               {"slower", "node 2 of 3 f32[2, 2]", "elsewhere", "x@0 a@0"},
+               {"slower", "node 2 of 4 f32[2, 2]", "companion", "x@0 a@0"},
+               {"either", "node 2 of 3 f32[2, 2]", "companion", "x@0 a@0"},
+               {"only", "node 2 of 3 f32[2, 2]", "companion", "x@0 a@0"}};
+  for (size_t i = 0; i < CLADE_COUNT(cases); i++) {
+    const clade__record r = {.op = cases[i].op, .problem = cases[i].problem, .impl = cases[i].place};
+    clade__records *pins = records_of(&r, 1);
+    bool is_only = strcmp(r.op, "only") == 0;
+    clade_graph *g = is_only ? new_graph() : slower_one();
+    if (is_only) clade_output(g, "y", one(g, &only, "a", input(g)));
+    clade__pass_ctx ctx = context(g, NULL);
+    ctx.pins = pins;
+    assert_placed_in(ctx, g, cases[i].want);
+    clade__records_release(pins);
+  }
+  clade_graph *g = slower_one();
+  clade__pass_ctx ctx = context(g, NULL);
+  assert_error(clade__pass_companion(&ctx), CLADE_OK, "");
+  assert_int_equal(ctx.placed->n, 1);
+  assert_string_equal(ctx.placed->at[0].problem, "node 2 of 3 f32[2, 2]");
+  assert_string_equal(ctx.placed->at[0].impl, "home");
+  clade__records_release(ctx.placed);
+  clade_graph_release(ctx.graph);
+  clade_graph_release(g);
 }
 
 /* ---- random graphs ---- */
@@ -217,6 +294,7 @@ static void random_graphs(void **state) {
     for (size_t i = 1, at = 1; i < ctx.graph->n_nodes; i++)
       if (ctx.graph->nodes[i].op != &clade__op_transfer) device[at++] = ctx.graph->nodes[i].device;
     if (total(g, device) > least + 1e-9) fail_msg("graph %d: %g, the least is %g", k, total(g, device), least);
+    clade__records_release(ctx.placed);
     clade_graph_release(ctx.graph);
     clade_graph_release(g);
   }
@@ -225,6 +303,7 @@ static void random_graphs(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(what_only_one_takes), cmocka_unit_test(what_is_cheaper),
                                      cmocka_unit_test(what_stays),          cmocka_unit_test(what_is_forced),
-                                     cmocka_unit_test(what_is_joined),      cmocka_unit_test(random_graphs)};
+                                     cmocka_unit_test(what_is_joined),      cmocka_unit_test(what_copies_cost),
+                                     cmocka_unit_test(what_was_chosen),     cmocka_unit_test(random_graphs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

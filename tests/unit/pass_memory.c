@@ -66,6 +66,7 @@ static clade_status compile(const clade_graph *g, const char *const *kernels) {
 fail:
   clade__text_free(&explained);
   clade_text_free(text);
+  clade__records_release(ctx.placed);
   clade_graph_release(ctx.graph);
   return status;
 }

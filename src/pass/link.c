@@ -1,0 +1,37 @@
+/* How long values take from a device to its companion: what the tuner measured of copies of two sizes. */
+#include <stdio.h>
+
+#include "pass/pass.h"
+
+const size_t clade__link_bytes[CLADE__LINK_SIZES] = {4096, 1 << 20};
+const char clade__link_op[] = "transfer";
+
+void clade__link_problem(const clade_device_info *to, size_t bytes, char problem[CLADE__LINK_PROBLEM]) {
+  char hex[33];
+  clade__hash whom = clade__hash_more_text(clade__hash_bytes(to->name, strlen(to->name)), to->driver);
+  snprintf(problem, CLADE__LINK_PROBLEM, "u8[%zu] to %s", bytes, clade__hash_text(whom, hex));
+}
+
+/* Of the first record that tells it; 0: none does. */
+static double seconds_of(const clade__tuning *tuning, const clade_device_info *to, size_t bytes) {
+  char problem[CLADE__LINK_PROBLEM];
+  clade__link_problem(to, bytes, problem);
+  for (int k = 0; k < tuning->n; k++) {
+    const clade__record *r = clade__records_find(tuning->layer[k], clade__link_op, problem, "");
+    if (r && r->seconds > 0) return r->seconds;
+  }
+  return 0;
+}
+
+clade__link clade__link_find(const clade__pass_ctx *ctx, int device) {
+  const clade__link usual = {5e-5, 1 / 4e9};
+  double seconds[CLADE__LINK_SIZES];
+  if (!ctx->tuning) return usual;
+  for (int i = 0; i < CLADE__LINK_SIZES; i++) {
+    seconds[i] = seconds_of(ctx->tuning[device], &ctx->devices[ctx->companion], clade__link_bytes[i]);
+    if (!(seconds[i] > 0)) return usual;
+  }
+  double per_byte = (seconds[1] - seconds[0]) / (double)(clade__link_bytes[1] - clade__link_bytes[0]);
+  if (per_byte < 0) per_byte = 0;
+  return (clade__link){CLADE_MAX(seconds[0] - per_byte * (double)clade__link_bytes[0], 0.0), per_byte};
+}

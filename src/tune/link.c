@@ -1,0 +1,96 @@
+/* How long copies take between a device with a bundle and its companion: runs that send a value to and fro, often and
+ * seldom, so that what else an execution takes drops out. */
+#include "tune/room.h"
+
+enum { SELDOM = 2, OFTEN = 10, SAMPLES = 15 };
+
+static clade_status open_run(clade_device *device, clade_device *companion, size_t bytes, int copies, clade_run **out) {
+  clade_graph *g = NULL;
+  clade_func *func = NULL;
+  clade_status status;
+  CLADE_GOTO(clade_graph_new(&g));
+  clade_val x = clade_input(g, "x", CLADE_U8, CLADE_SHAPE((int64_t)bytes));
+  for (int i = 0; i < copies; i++) x = clade_transfer(g, x, (i + 1) % 2);
+  clade_output(g, "y", x);
+  CLADE_GOTO(clade_compile(g, device, &func, .n_devices = 1, .devices = &companion, .untuned = true));
+  status = clade_run_new(func, NULL, out);
+fail:
+  clade_func_release(func); /* the run keeps it */
+  clade_graph_release(g);
+  return status;
+}
+
+static clade_status seconds_of(clade_run *run, const void *x, size_t bytes, double *seconds) {
+  double start = clade__tune_now();
+  CLADE_TRY(clade_execute(run, CLADE_FEEDS({"x", x, bytes, NULL}), NULL));
+  CLADE_TRY(clade_wait(run, 0));
+  *seconds = clade__tune_now() - start;
+  return CLADE_OK;
+}
+
+/* The median of turns right after one another; the first is not counted. */
+static clade_status take_turns(clade_run *seldom, clade_run *often, const void *x, size_t bytes, double *out) {
+  double each[SAMPLES], a, b;
+  for (int i = -1; i < SAMPLES; i++) {
+    CLADE_TRY(seconds_of(seldom, x, bytes, &a));
+    CLADE_TRY(seconds_of(often, x, bytes, &b));
+    if (i >= 0) each[i] = (b - a) / (OFTEN - SELDOM);
+  }
+  *out = clade__tune_median(each, SAMPLES);
+  return CLADE_OK;
+}
+
+static clade_status measure(clade_device *device, clade_device *companion, size_t bytes, double *seconds) {
+  clade_run *seldom = NULL, *often = NULL;
+  clade_status status = CLADE_NO_MEMORY;
+  void *x = clade__new(bytes, 1);
+  if (!x) goto fail;
+  CLADE_GOTO(open_run(device, companion, bytes, SELDOM, &seldom));
+  CLADE_GOTO(open_run(device, companion, bytes, OFTEN, &often));
+  CLADE_GOTO(take_turns(seldom, often, x, bytes, seconds));
+fail:
+  clade_run_free(seldom);
+  clade_run_free(often);
+  clade__free(x);
+  return status;
+}
+
+/* In the device's own records. */
+static clade_status is_known(clade_device *device, const char *problem, bool *known) {
+  clade__tuning *all;
+  *known = false;
+  CLADE_TRY(clade__tuning_get(device, &all));
+  for (int k = 0; k < all->n; k++)
+    *known |= clade__hash_equal(all->layer[k]->device.key, clade__device_key(device)) &&
+              clade__records_find(all->layer[k], clade__link_op, problem, "");
+  clade__tuning_release(all);
+  return CLADE_OK;
+}
+
+static clade_status probe(clade_device *device, clade_device *companion, size_t bytes, bool again) {
+  char problem[CLADE__LINK_PROBLEM];
+  bool known = false;
+  clade__tuned_device describes;
+  clade__records *set;
+  clade__record r = {.op = clade__link_op, .problem = problem, .impl = "copy", .full = true};
+  clade__link_problem(clade__device_info(companion), bytes, problem);
+  if (!again) CLADE_TRY(is_known(device, problem, &known));
+  if (known) return CLADE_OK;
+  CLADE_TRY(measure(device, companion, bytes, &r.seconds));
+  if (!(r.seconds > 0)) return CLADE_OK; /* the machine was too busy to tell */
+  clade__tuned_describe(device, &describes);
+  CLADE_TRY(clade__records_new(&describes, &set));
+  clade_status status = clade__records_put(set, &r);
+  if (status == CLADE_OK) status = clade__tuning_keep(device, set);
+  clade__records_release(set);
+  return status;
+}
+
+clade_status clade__probe_links(const clade_func *func, bool again) {
+  for (int d = 0; func->companion >= 0 && d < func->n_devices; d++) {
+    if (!clade__device_info(func->devices[d])->kernels || d == func->companion) continue;
+    for (int i = 0; i < CLADE__LINK_SIZES; i++)
+      CLADE_TRY(probe(func->devices[d], func->devices[func->companion], clade__link_bytes[i], again));
+  }
+  return CLADE_OK;
+}
