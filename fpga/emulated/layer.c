@@ -2,6 +2,8 @@
  * loader takes the layer in. */
 #include "emulated.h"
 
+#include <stdlib.h>
+
 #define EXPORT __attribute__((visibility("default")))
 
 /* The loader reads the first word of a handle. */
@@ -170,11 +172,34 @@ static cl_command_queue CL_API_CALL create_queue_with(cl_context in, cl_device_i
                              : fail(error, errcode);
 }
 
+static bool own_queue(cl_command_queue queue) {
+  cl_context in = NULL;
+  return next->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof in, &in, NULL) == CL_SUCCESS && emulated_owns(in);
+}
+
+/* For tests, it is as strict as DMA without a driver that helps: CLADE_EMULATED_PAGES=1 has it refuse memory of the
+ * host's that begins elsewhere than at a page. */
+static bool refuses(cl_command_queue queue, const void *host) {
+  const char *strict = (uintptr_t)host % 4096 ? getenv("CLADE_EMULATED_PAGES") : NULL;
+  return strict && *strict == '1' && own_queue(queue);
+}
+
+static cl_int CL_API_CALL enqueue_read(cl_command_queue queue, cl_mem mem, cl_bool blocking, size_t offset,
+                                       size_t bytes, void *to, cl_uint n_wait, const cl_event *wait, cl_event *event) {
+  if (refuses(queue, to)) return CL_INVALID_VALUE;
+  return next->clEnqueueReadBuffer(queue, mem, blocking, offset, bytes, to, n_wait, wait, event);
+}
+
+static cl_int CL_API_CALL enqueue_write(cl_command_queue queue, cl_mem mem, cl_bool blocking, size_t offset,
+                                        size_t bytes, const void *from, cl_uint n_wait, const cl_event *wait,
+                                        cl_event *event) {
+  if (refuses(queue, from)) return CL_INVALID_VALUE;
+  return next->clEnqueueWriteBuffer(queue, mem, blocking, offset, bytes, from, n_wait, wait, event);
+}
+
 static cl_int CL_API_CALL get_queue_info(cl_command_queue of, cl_command_queue_info what, size_t room, void *out,
                                          size_t *told) {
-  cl_context in = NULL;
-  if (what == CL_QUEUE_DEVICE &&
-      next->clGetCommandQueueInfo(of, CL_QUEUE_CONTEXT, sizeof in, &in, NULL) == CL_SUCCESS && emulated_owns(in))
+  if (what == CL_QUEUE_DEVICE && own_queue(of))
     return emulated_tell(&emulated_device, sizeof(cl_device_id), room, out, told);
   return next->clGetCommandQueueInfo(of, what, room, out, told);
 }
@@ -190,9 +215,7 @@ static cl_int CL_API_CALL set_default_queue(cl_context in, cl_device_id on, cl_c
 static cl_int CL_API_CALL enqueue_native(cl_command_queue queue, void(CL_CALLBACK *run)(void *), void *given,
                                          size_t bytes, cl_uint n, const cl_mem *mem, const void **where, cl_uint n_wait,
                                          const cl_event *wait, cl_event *event) {
-  cl_context in = NULL;
-  if (next->clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof in, &in, NULL) == CL_SUCCESS && emulated_owns(in))
-    return CL_INVALID_OPERATION;
+  if (own_queue(queue)) return CL_INVALID_OPERATION;
   return next->clEnqueueNativeKernel(queue, run, given, bytes, n, mem, where, n_wait, wait, event);
 }
 
@@ -337,6 +360,8 @@ EXPORT cl_int CL_API_CALL clInitLayer(cl_uint n, const cl_icd_dispatch *target, 
   mine.clCreateCommandQueueWithProperties = create_queue_with;
   mine.clGetCommandQueueInfo = get_queue_info;
   mine.clSetDefaultDeviceCommandQueue = set_default_queue;
+  mine.clEnqueueReadBuffer = enqueue_read;
+  mine.clEnqueueWriteBuffer = enqueue_write;
   mine.clEnqueueNativeKernel = enqueue_native;
   mine.clCreateProgramWithSource = create_from_source;
   mine.clCreateProgramWithIL = create_from_il;

@@ -25,7 +25,8 @@
   X(CALL_BODY)    /* compiles a kernel several times, and once what it calls */                       \
   X(LEAN_BUILD)   /* builds sooner what declares the functions that it calls */                       \
   X(NO_BINARY)    /* binaries cannot be fetched or loaded back */                                     \
-  X(NO_ASM)       /* inline assembly ends the process */
+  X(NO_ASM)       /* inline assembly ends the process */                                              \
+  X(PAGES)        /* copies from and to the host's memory by whole pages */
 typedef enum clade__quirk {
 #define X(name) CLADE__QUIRK_##name,
   CLADE__QUIRK_MAP(X)
@@ -108,7 +109,8 @@ typedef struct clade__wait {
 
 /* A launch checks its range against the device's limits. Local memory it cannot see: whoever prepares the launch asks
  * clade__kernel_fits once. `event` may be NULL; else it is the caller's to release. Nothing here blocks unless it says
- * so. */
+ * so. What does not block reads and writes staging memory: devices that copy whole pages get that alone, and anything
+ * else by way of it. */
 clade_status clade__queue_launch(clade__queue *q, cl_kernel kernel, cl_uint dims, const size_t *global,
                                  const size_t *local, clade__wait wait, cl_event *event);
 clade_status clade__queue_write(clade__queue *q, clade__buffer *dst, size_t offset, const void *src, size_t bytes,

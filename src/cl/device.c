@@ -35,6 +35,7 @@ static clade_device *alloc(const clade__facts *facts, cl_device_id id) {
   pthread_mutex_init(&d->memory_lock, NULL);
   pthread_mutex_init(&d->spare_lock, NULL);
   pthread_mutex_init(&d->unit_lock, NULL);
+  pthread_mutex_init(&d->page_lock, NULL);
   d->facts = *facts;
   atomic_init(&d->info, &d->facts.info);
   d->key = key_of(&facts->info);
@@ -62,6 +63,7 @@ static void destroy(clade_device *d) {
   if (d->attachment && d->release_attachment) d->release_attachment(d->attachment);
   clade__queue_free(d->transfer);
   clade__pool_trim(d, UINT64_MAX);
+  clade__pages_free(d);
   if (d->context && d->part) settle(d);
   if (d->context) CLADE__UNDO(clReleaseContext, d->context);
   if (d->holds_id) CLADE__UNDO(clReleaseDevice, d->id);
@@ -71,6 +73,7 @@ static void destroy(clade_device *d) {
   pthread_mutex_destroy(&d->unit_lock);
   pthread_mutex_destroy(&d->memory_lock);
   pthread_mutex_destroy(&d->spare_lock);
+  pthread_mutex_destroy(&d->page_lock);
   clade__free(d);
 }
 

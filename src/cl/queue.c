@@ -132,10 +132,20 @@ static clade_status check_bytes(const char *function, const clade__queue *q, con
   return CLADE_OK;
 }
 
+static clade_status off_page(const char *function, const void *host) {
+  return CLADE_FAIL(INTERNAL, "%s: %p is no page's beginning, and the device copies while nobody waits", function,
+                    host);
+}
+
 clade_status clade__queue_write(clade__queue *q, clade__buffer *dst, size_t offset, const void *src, size_t bytes,
                                 bool blocking, clade__wait wait, cl_event *event) {
   CLADE_TRY(check_bytes("clade__queue_write", q, dst, offset, bytes));
   if (bytes == 0) return nothing(q, blocking, wait, event);
+  if (clade__pages_needed(q->device, src)) {
+    if (!blocking) return off_page("clade__queue_write", src);
+    return clade__pages_write(
+        &(clade__pages_move){q->device, q->queue, clade__buffer_mem(dst), offset, bytes, wait, event}, src);
+  }
   CLADE__CALL(q->device, clEnqueueWriteBuffer, q->queue, clade__buffer_mem(dst), blocking, offset, bytes, src, wait.n,
               events(wait), event);
   return CLADE_OK;
@@ -145,6 +155,11 @@ clade_status clade__queue_read(clade__queue *q, const clade__buffer *src, size_t
                                bool blocking, clade__wait wait, cl_event *event) {
   CLADE_TRY(check_bytes("clade__queue_read", q, src, offset, bytes));
   if (bytes == 0) return nothing(q, blocking, wait, event);
+  if (clade__pages_needed(q->device, dst)) {
+    if (!blocking) return off_page("clade__queue_read", dst);
+    return clade__pages_read(
+        &(clade__pages_move){q->device, q->queue, clade__buffer_mem(src), offset, bytes, wait, event}, dst);
+  }
   CLADE__CALL(q->device, clEnqueueReadBuffer, q->queue, clade__buffer_mem(src), blocking, offset, bytes, dst, wait.n,
               events(wait), event);
   return CLADE_OK;

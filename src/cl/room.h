@@ -183,6 +183,8 @@ struct clade_device {
   clade__buffer *pool;
   pthread_mutex_t spare_lock;
   clade__spare *spares;
+  pthread_mutex_t page_lock;
+  struct clade__pages *pages;
 };
 extern pthread_mutex_t clade__devices_lock; /* the entries' `opened` and the counts of devices */
 clade_status clade__device_open(clade__entry *entry, clade_device **out);
@@ -193,6 +195,25 @@ clade_status clade__queue_make(clade_device *device, bool profile, clade__queue 
 /* The device's transfer queue, with the reason where there is none. */
 clade_status clade__transfer(clade_device *device, clade__queue **out);
 cl_command_queue clade__queue_cl(const clade__queue *queue);
+
+/* ---- pages (pages.c) ---- */
+enum { CLADE__PAGE = 4096 };
+unsigned char *clade__page_begin(void *memory); /* the first one in it */
+/* Whether the device is to be given other memory than this. */
+bool clade__pages_needed(const clade_device *device, const void *host);
+typedef struct clade__pages_move {
+  clade_device *device;
+  cl_command_queue queue;
+  cl_mem memory;
+  size_t offset, bytes;
+  clade__wait wait;
+  cl_event *event; /* may be NULL */
+} clade__pages_move;
+/* Both block. */
+clade_status clade__pages_write(const clade__pages_move *move, const void *from);
+clade_status clade__pages_read(const clade__pages_move *move, void *to);
+void clade__pages_free(clade_device *device);
+
 clade_status clade__info_copy(const clade_device_info *from, clade_device_info *to, const char *function);
 
 #endif

@@ -4,38 +4,39 @@
 
 struct clade__staging {
   clade_device *device;
-  void *data;
+  void *data;    /* from a page's beginning on */
   void *plain;   /* what is freed, where it is plain */
+  void *mapped;  /* what is unmapped, where it is not */
   cl_mem memory; /* where it is mapped */
 };
 
-enum { PAGE = 4096 };
-
 static clade_status make_plain(clade__staging *s, size_t bytes) {
   size_t whole;
-  if (!clade__add(bytes, PAGE, &whole)) return CLADE_FAIL(OVERFLOW, "staging memory of %zu bytes", bytes);
+  if (!clade__add(bytes, CLADE__PAGE, &whole)) return CLADE_FAIL(OVERFLOW, "staging memory of %zu bytes", bytes);
   s->plain = clade__new(whole, 1);
   if (!s->plain) return CLADE_NO_MEMORY;
-  s->data = (char *)s->plain + (PAGE - (uintptr_t)s->plain % PAGE) % PAGE;
+  s->data = clade__page_begin(s->plain);
   return CLADE_OK;
 }
 
 static clade_status make_mapped(clade__staging *s, size_t bytes) {
   clade__queue *queue;
+  size_t whole;
+  if (!clade__add(bytes, CLADE__PAGE, &whole)) return CLADE_FAIL(OVERFLOW, "staging memory of %zu bytes", bytes);
   CLADE_TRY(clade__transfer(s->device, &queue));
   cl_int e = CL_SUCCESS;
-  cl_mem memory = clade__cl.clCreateBuffer(s->device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                                           CLADE_MAX(bytes, (size_t)1), NULL, &e);
+  cl_mem memory =
+      clade__cl.clCreateBuffer(s->device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, whole, NULL, &e);
   CLADE_TRY(clade__cl_made(s->device, "clCreateBuffer", e ? NULL : memory, e));
-  s->data = clade__cl.clEnqueueMapBuffer(clade__queue_cl(queue), memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
-                                         CLADE_MAX(bytes, (size_t)1), 0, NULL, NULL, &e);
-  clade_status status = clade__cl_made(s->device, "clEnqueueMapBuffer", e ? NULL : s->data, e);
+  s->mapped = clade__cl.clEnqueueMapBuffer(clade__queue_cl(queue), memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
+                                           whole, 0, NULL, NULL, &e);
+  clade_status status = clade__cl_made(s->device, "clEnqueueMapBuffer", e ? NULL : s->mapped, e);
   if (status != CLADE_OK) {
     CLADE__UNDO(clReleaseMemObject, memory);
-    s->data = NULL;
     return status;
   }
   s->memory = memory;
+  s->data = clade__page_begin(s->mapped);
   return CLADE_OK;
 }
 
@@ -67,7 +68,8 @@ void clade__staging_free(clade__staging *staging) {
   clade_device *device = staging->device;
   if (staging->memory) {
     clade__queue *queue = clade__device_transfer_queue(device);
-    if (queue) clade__cl.clEnqueueUnmapMemObject(clade__queue_cl(queue), staging->memory, staging->data, 0, NULL, NULL);
+    if (queue)
+      clade__cl.clEnqueueUnmapMemObject(clade__queue_cl(queue), staging->memory, staging->mapped, 0, NULL, NULL);
     CLADE__UNDO(clReleaseMemObject, staging->memory);
   }
   clade__free(staging->plain);

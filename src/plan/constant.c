@@ -20,7 +20,7 @@ static clade_status upload(clade_func *func, const clade__cell *cell, clade__que
                              NULL);
   if (attrs->bytes != place->bytes)
     return CLADE_FAIL(INTERNAL, "a constant has %zu bytes of data, its type %zu", attrs->bytes, place->bytes);
-  return clade__queue_write(queue, buffer, place->offset, attrs->data, place->bytes, false, (clade__wait){0}, NULL);
+  return clade__queue_write(queue, buffer, place->offset, attrs->data, place->bytes, true, (clade__wait){0}, NULL);
 }
 
 clade_status clade__constants_upload(clade_func *func) {
@@ -37,7 +37,7 @@ clade_status clade__constants_upload(clade_func *func) {
     for (size_t c = 0; c < func->n_cells && status == CLADE_OK; c++)
       if (func->cells[c].place.space == CLADE__CONSTANT && func->cells[c].place.index == (int)i)
         status = upload(func, &func->cells[c], queue);
-    clade_status finished = clade__queue_finish(queue); /* also after a failure: the graph's data is still read */
+    clade_status finished = clade__queue_finish(queue); /* also after a failure: its memory is about to go */
     CLADE_TRY(status);
     CLADE_TRY(finished);
   }

@@ -71,6 +71,27 @@ static void a_bundle_computes(void **state) {
   clade_device_release(pocl);
 }
 
+/* The accelerator refuses memory of the host's that begins elsewhere than at a page. */
+static void transfers_are_of_pages(void **state) {
+  (void)state;
+  enum { MANY = (5 << 20) / 2 };
+  clade_device *device;
+  clade_tensor *tensor;
+  unsigned char *host = clade__new(2, MANY + 1), *from = host + 1, *to = from + MANY;
+  assert_non_null(host);
+  setenv("CLADE_BUNDLE_PATH", kit_path("one.bundle"), 1);
+  check_ok(clade_device_find("emulated", &device));
+  assert_true(clade__quirk_has(device, CLADE__QUIRK_PAGES));
+  for (size_t i = 0; i < MANY; i++) from[i] = (unsigned char)(i * i >> 8);
+  check_ok(clade_tensor_new(device, CLADE_I8, CLADE_SHAPE(MANY), &tensor));
+  check_ok(clade_tensor_write(tensor, from, MANY));
+  check_ok(clade_tensor_read(tensor, to, MANY));
+  assert_memory_equal(from, to, MANY);
+  clade_tensor_release(tensor);
+  clade_device_release(device);
+  clade__free(host);
+}
+
 static void what_it_lacks_is_refused(void **state) {
   (void)state;
   clade_device *device;
@@ -298,6 +319,7 @@ int main(int argc, char **argv) {
   if (argc == 4) return as_a_program(argv);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_bundle_computes),
+      cmocka_unit_test(transfers_are_of_pages),
       cmocka_unit_test(what_it_lacks_is_refused),
       cmocka_unit_test(places),
       cmocka_unit_test(trust),

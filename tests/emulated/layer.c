@@ -166,12 +166,36 @@ static void it_computes_beside_the_real_device(void **state) {
   free(binary);
 }
 
+static void memory_begins_at_a_page_where_that_is_asked_for(void **state) {
+  kit *k = *state;
+  enum { PAGE = 4096 };
+  static _Alignas(PAGE) unsigned char host[2 * PAGE];
+  cl_int e;
+  setenv("CLADE_EMULATED_PAGES", "1", 1);
+  for (int own = 0; own < 2; own++) {
+    cl_context context = own ? k->context : k->real_context;
+    cl_command_queue queue = clCreateCommandQueue(context, own ? k->device : k->real_device, 0, &e);
+    DONE(e);
+    cl_mem mem = clCreateBuffer(context, CL_MEM_READ_WRITE, PAGE, NULL, &e);
+    DONE(e);
+    cl_int else_where = own ? CL_INVALID_VALUE : CL_SUCCESS;
+    DONE(clEnqueueWriteBuffer(queue, mem, CL_TRUE, 4, 100, host, 0, NULL, NULL));
+    DONE(clEnqueueReadBuffer(queue, mem, CL_TRUE, 4, 100, host + PAGE, 0, NULL, NULL));
+    assert_int_equal(clEnqueueWriteBuffer(queue, mem, CL_TRUE, 0, PAGE, host + 64, 0, NULL, NULL), else_where);
+    assert_int_equal(clEnqueueReadBuffer(queue, mem, CL_TRUE, 0, 1, host + 1, 0, NULL, NULL), else_where);
+    clReleaseMemObject(mem);
+    clReleaseCommandQueue(queue);
+  }
+  unsetenv("CLADE_EMULATED_PAGES");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(it_is_an_accelerator_without_a_compiler),
       cmocka_unit_test(contexts_tell_whose_they_are),
       cmocka_unit_test(only_built_programs_are_taken),
       cmocka_unit_test(it_computes_beside_the_real_device),
+      cmocka_unit_test(memory_begins_at_a_page_where_that_is_asked_for),
   };
   return cmocka_run_group_tests(tests, kit_set_up, kit_tear_down);
 }
