@@ -3,6 +3,8 @@
 #ifndef BUNDLE_KIT_H
 #define BUNDLE_KIT_H
 
+#include <stdio.h>
+
 #include "base/file.h"
 #include "bundle/bundle.h"
 
@@ -24,11 +26,54 @@ static inline void kit_set(clade__text *in, size_t at, uint64_t value, size_t by
   clade__put_little((unsigned char *)in->data + at, value, bytes);
 }
 
-#define KIT_XML                                                                                         \
-  "<project><platform><device><core><kernel name=\"gemm_i8\" language=\"c\"><arg name=\"a\"/></kernel>" \
-  "<kernel name=\"relu_f32\" language=\"c\"/></core></device></platform></project>"
 #define KIT_VBNV  "xilinx_u250_gen3x16_xdma_4_1_202210_1"
 #define KIT_BOARD "pac_a10"
+
+/* ---- kernels, and what vendors' tools tell of them ---- */
+static clade__bundle_argument kit_arguments[] = {{"global char *", "a", CLADE__READ},
+                                                 {"global char *", "b", CLADE__WRITE}};
+static const char *kit_banks[] = {"DDR[0]"};
+static clade__bundle_kernel kit_kernels[] = {
+    {.name = "gemm_i8",
+     .arguments = kit_arguments,
+     .n_arguments = 2,
+     .work_group = {1, 1, 1},
+     .compute_units = 1,
+     .banks = kit_banks,
+     .n_banks = 1,
+     .report = {.ii = {1, CLADE__ESTIMATE, "report.html"}, .fmax_mhz = {218.5, CLADE__ROUTED, NULL}},
+     .evidence = CLADE__SIMULATED},
+    {.name = "relu_f32", .arguments = kit_arguments, .n_arguments = 2, .work_group = {1, 1, 1}, .compute_units = 1}};
+
+static inline bool kit_is_tensor(const clade__bundle_argument *a) { return a->access != CLADE__VALUE; }
+/* Where the registers of unit i begin. */
+static inline unsigned kit_base(size_t i) { return 0x800000u + 0x10000u * (unsigned)i; }
+
+static inline void kit_xml_argument(clade__text *to, const clade__bundle_argument *a, size_t id) {
+  const char *type = strncmp(a->type, "global ", 7) ? a->type : a->type + 7;
+  const int bytes = kit_is_tensor(a) ? 8 : strcmp(a->type, "int") && strcmp(a->type, "float") ? 16 : 4;
+  clade__text_add(to,
+                  "<arg name=\"%s\" addressQualifier=\"%d\" id=\"%zu\" port=\"%s\" size=\"%d\" offset=\"%zu\" "
+                  "hostOffset=\"0\" hostSize=\"%d\" type=\"%s\"/>",
+                  a->name, kit_is_tensor(a), id, kit_is_tensor(a) ? "M_AXI_GMEM" : "S_AXI_CONTROL", bytes, 16 + 16 * id,
+                  bytes, type);
+}
+static inline clade__text kit_xml(const clade__bundle_kernel *kernels, size_t n) {
+  clade__text xml = {0};
+  clade__text_add(&xml, "<project name=\"kit\"><platform><device><core>");
+  for (size_t i = 0; i < n; i++) {
+    const clade__bundle_kernel *k = &kernels[i];
+    clade__text_add(&xml,
+                    "<kernel name=\"%s\" language=\"c\"><compileWorkGroupSize x=\"%d\" y=\"%d\" z=\"%d\"/>"
+                    "<port name=\"S_AXI_CONTROL\" mode=\"slave\" range=\"0x1000\"/>",
+                    k->name, (int)k->work_group[0], (int)k->work_group[1], (int)k->work_group[2]);
+    for (size_t a = 0; a < k->n_arguments; a++) kit_xml_argument(&xml, &k->arguments[a], a);
+    clade__text_add(&xml, "<instance name=\"%s_1\"><addrRemap base=\"0x%x\"/></instance></kernel>", k->name,
+                    kit_base(i));
+  }
+  clade__text_add(&xml, "</core></device></platform></project>");
+  return xml;
+}
 
 /* ---- xclbin ---- */
 typedef struct kit_section {
@@ -36,22 +81,33 @@ typedef struct kit_section {
   clade__text bytes;
 } kit_section;
 
-static inline clade__text kit_xclbin(void) {
-  kit_section sections[] = {{2, {0}}, {6, {0}}, {8, {0}}, {7, {0}}, {11, {0}}, {0, {0}}};
-  clade__text whole = {0};
-  clade__text_add(&sections[0].bytes, "%s", KIT_XML);
-  clade__text *memories = &sections[1].bytes, *units = &sections[2].bytes, *connections = &sections[3].bytes,
-              *clocks = &sections[4].bytes;
+/* A unit for each kernel, each tensor of which lies in the one memory. */
+static inline void kit_units(const clade__bundle_kernel *kernels, size_t n, clade__text *units,
+                             clade__text *connections) {
+  uint64_t connected = 0;
+  kit_number(units, n, 8);
+  kit_number(connections, 0, 4);
+  for (size_t i = 0; i < n; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "%.28s:%.28s_1", kernels[i].name, kernels[i].name);
+    kit_number(units, 1, 4), kit_number(units, 0, 4), kit_number(units, kit_base(i), 8);
+    kit_array(units, name, sizeof name);
+    for (size_t a = 0; a < kernels[i].n_arguments; a++) {
+      if (!kit_is_tensor(&kernels[i].arguments[a])) continue;
+      kit_number(connections, a, 4), kit_number(connections, i, 4), kit_number(connections, 0, 4);
+      kit_set(connections, 0, ++connected, 4);
+    }
+  }
+}
+
+/* `image` is the last byte of its UUID. */
+static inline clade__text kit_xclbin_of(const clade__bundle_kernel *kernels, size_t n, unsigned char image) {
+  kit_section sections[] = {{2, kit_xml(kernels, n)}, {6, {0}}, {8, {0}}, {7, {0}}, {11, {0}}, {0, {0}}};
+  clade__text whole = {0}, *memories = &sections[1].bytes, *clocks = &sections[4].bytes;
   kit_number(memories, 1, 8);
   kit_number(memories, 0x0101, 8); /* of a kind, used */
   kit_number(memories, 1 << 24, 8), kit_number(memories, 0, 8), kit_array(memories, "DDR[0]", 16);
-  kit_number(units, 2, 8);
-  for (int i = 0; i < 2; i++) {
-    kit_number(units, 1, 4), kit_number(units, 0, 4), kit_number(units, 0x800000u + 0x10000u * (unsigned)i, 8);
-    kit_array(units, i ? "relu_f32:relu_f32_1" : "gemm_i8:gemm_i8_1", 64);
-  }
-  kit_number(connections, 1, 4);
-  kit_number(connections, 0, 4), kit_number(connections, 1, 4), kit_number(connections, 0, 4);
+  kit_units(kernels, n, &sections[2].bytes, &sections[3].bytes);
   kit_number(clocks, 1, 2);
   kit_number(clocks, 300, 2), kit_number(clocks, 1, 1), kit_zeros(clocks, 5), kit_array(clocks, "DATA_CLK", 128);
   clade__text_add(&sections[5].bytes, "no bits of a device");
@@ -60,7 +116,8 @@ static inline clade__text kit_xclbin(void) {
   kit_zeros(&whole, 352 - 8);
   kit_set(&whole, 8, 0xffffffff, 4); /* it is not signed in Xilinx' way */
   kit_array(&whole, KIT_VBNV, 64);
-  for (int i = 0; i < 16; i++) kit_number(&whole, (uint64_t)(i * 17), 1);
+  for (int i = 0; i < 15; i++) kit_number(&whole, (uint64_t)(i * 17), 1);
+  kit_number(&whole, image, 1);
   kit_zeros(&whole, 448 - 432);
   kit_number(&whole, CLADE_COUNT(sections), 8);
   for (size_t i = 0; i < CLADE_COUNT(sections); i++) kit_zeros(&whole, 40);
@@ -76,16 +133,18 @@ static inline clade__text kit_xclbin(void) {
   kit_set(&whole, 304, whole.length, 8);
   return whole;
 }
+static inline clade__text kit_xclbin(void) { return kit_xclbin_of(kit_kernels, 2, 255); }
 
 /* ---- aocx ---- */
 static inline clade__text kit_aocx(void) {
+  clade__text xml = kit_xml(kit_kernels, 2);
   const struct {
     const char *name, *text;
   } sections[] = {{"", ""},
                   {".acl.board", KIT_BOARD},
                   {".acl.autodiscovery", "23 24 0123456789abcdef0123456789abcdef01234567 " KIT_BOARD},
                   {".acl.hash", "0123456789abcdef0123456789abcdef01234567"},
-                  {".acl.kernel_arg_info.xml", KIT_XML},
+                  {".acl.kernel_arg_info.xml", xml.data},
                   {".acl.fpga.bin", "no bits of a device"},
                   {".shstrtab", NULL}};
   clade__text whole = {0}, names = {0}, headers = {0};
@@ -107,7 +166,7 @@ static inline clade__text kit_aocx(void) {
   kit_set(&whole, 46, 40, 2), kit_set(&whole, 48, CLADE_COUNT(sections), 2);
   kit_set(&whole, 50, CLADE_COUNT(sections) - 1, 2);
   clade__text_add_bytes(&whole, headers.data, headers.length);
-  clade__text_free(&names), clade__text_free(&headers);
+  clade__text_free(&names), clade__text_free(&headers), clade__text_free(&xml);
   return whole;
 }
 
@@ -148,19 +207,6 @@ static inline clade__text kit_poclbin(const char *path) {
 }
 
 /* ---- a manifest for each ---- */
-static clade__bundle_argument kit_arguments[] = {{"global char *", "a", CLADE__READ},
-                                                 {"global char *", "b", CLADE__WRITE}};
-static const char *kit_banks[] = {"DDR[0]"};
-static clade__bundle_kernel kit_kernels[] = {
-    {.name = "gemm_i8",
-     .arguments = kit_arguments,
-     .n_arguments = 2,
-     .work_group = {1, 1, 1},
-     .compute_units = 1,
-     .banks = kit_banks,
-     .n_banks = 1,
-     .report = {.ii = {1, CLADE__ESTIMATE, "report.html"}, .fmax_mhz = {218.5, CLADE__ROUTED, NULL}},
-     .evidence = CLADE__SIMULATED}};
 static clade__bundle_define kit_defines[] = {{"TILE", "16"}};
 
 static inline clade__manifest kit_manifest(clade__target_kind kind, clade__container format) {

@@ -163,10 +163,16 @@ clade_status clade__bundle_digest(const void *manifest, size_t manifest_bytes, c
                                   unsigned char out[CLADE__BUNDLE_DIGEST]);
 
 /* ---- the binaries themselves: every offset and size in them is inside (container_*.c) ---- */
+typedef struct clade__connection { /* this argument of "kernel:unit" lies in a memory */
+  const char *unit;
+  uint64_t argument;
+} clade__connection;
 typedef struct clade__facts { /* what the format itself tells; NULL: it does not */
   const char *board, *vbnv, *uuid, *hash;
   const char **kernels;
   size_t n_kernels;
+  clade__connection *connections; /* of xclbin */
+  size_t n_connections;
 } clade__facts;
 clade_status clade__xclbin_check(const char *where, const unsigned char *data, size_t bytes, clade__arena *arena,
                                  clade__facts *out);

@@ -76,6 +76,25 @@ static bool has(const clade__facts *facts, const char *name) {
   return facts->n_kernels == 0; /* the format does not tell them */
 }
 
+/* The runtime of an xclbin ends the process that gives a kernel a buffer for which there is no memory. */
+static bool is_connected(const clade__facts *facts, const char *kernel, size_t argument) {
+  const size_t length = strlen(kernel);
+  for (size_t i = 0; i < facts->n_connections; i++) {
+    const clade__connection *c = &facts->connections[i];
+    if (c->argument == argument && !strncmp(c->unit, kernel, length) && c->unit[length] == ':') return true;
+  }
+  return false;
+}
+
+static clade_status check_tensors(const clade__bundle *bundle, const clade__bundle_kernel *k,
+                                  const clade__facts *facts) {
+  for (size_t i = 0; i < k->n_arguments; i++)
+    if (k->arguments[i].access != CLADE__VALUE && !is_connected(facts, k->name, i))
+      return CLADE_FAIL(CORRUPT, "%s: argument %s of kernel %s lies in no memory of its binary", bundle->path,
+                        k->arguments[i].name, k->name);
+  return CLADE_OK;
+}
+
 clade_status clade__container_check(const clade__bundle *bundle, clade__arena *arena) {
   typedef clade_status check(const char *, const unsigned char *, size_t, clade__arena *, clade__facts *);
   static check *const checks[] = {[CLADE__AOCX] = clade__aocx_check,
@@ -96,5 +115,7 @@ clade_status clade__container_check(const clade__bundle *bundle, clade__arena *a
     if (!has(&facts, m->kernels[i].name))
       return CLADE_FAIL(CORRUPT, "%s: its manifest names the kernel %s, which its binary does not have", bundle->path,
                         m->kernels[i].name);
+  for (size_t i = 0; i < m->n_kernels && m->binary.format == CLADE__XCLBIN; i++)
+    CLADE_TRY(check_tensors(bundle, &m->kernels[i], &facts));
   return CLADE_OK;
 }

@@ -11,10 +11,11 @@ enum {
   UUID = 16,
   AT_SECTIONS = 448,
   SECTION = 40,
-  MOST_SECTIONS = 256
+  MOST_SECTIONS = 256,
+  MOST_ARGUMENTS = 256,
+  MOST_MEMORIES = 256, /* that the runtime has a bit for */
+  METADATA = 2         /* the kind of the section with the kernels' descriptions */
 };
-
-enum { METADATA = 2, MEM_TOPOLOGY = 6, CONNECTIVITY = 7, IP_LAYOUT = 8, CLOCK_FREQ = 11 };
 
 /* A section that is a count and as many entries. */
 typedef struct table {
@@ -23,16 +24,21 @@ typedef struct table {
   size_t count_bytes, first, entry; /* the count's width; where the entries begin; how large one is */
   size_t text_at, text_bytes;       /* a text in each; 0 bytes: none */
 } table;
-static const table tables[] = {{MEM_TOPOLOGY, "table of memories", 4, 8, 40, 24, 16},
-                               {CONNECTIVITY, "table of connections", 4, 4, 12, 0, 0},
-                               {IP_LAYOUT, "table of units", 4, 8, 80, 16, 64},
-                               {CLOCK_FREQ, "table of clocks", 2, 2, 136, 8, 128}};
+enum { MEMORIES, GROUPS, CONNECTIONS, GROUP_CONNECTIONS, UNITS, CLOCKS };
+static const table tables[] = {
+    [MEMORIES] = {6, "table of memories", 4, 8, 40, 24, 16},
+    [GROUPS] = {26, "table of groups of memories", 4, 8, 40, 24, 16},
+    [CONNECTIONS] = {7, "table of connections", 4, 4, 12, 0, 0},
+    [GROUP_CONNECTIONS] = {27, "table of connections to groups", 4, 4, 12, 0, 0},
+    [UNITS] = {8, "table of units", 4, 8, 80, 16, 64},
+    [CLOCKS] = {11, "table of clocks", 2, 2, 136, 8, 128},
+};
 
 typedef struct xclbin {
   const char *where;
   const unsigned char *data;
-  uint64_t n_ips, n_memories; /* of the tables, which connections go by */
-  bool seen[CLADE_COUNT(tables)];
+  const unsigned char *table[CLADE_COUNT(tables)]; /* NULL: it has none */
+  uint64_t count[CLADE_COUNT(tables)];
 } xclbin;
 
 static clade_status check_table(xclbin *x, const table *t, const unsigned char *section, uint64_t bytes) {
@@ -44,19 +50,49 @@ static clade_status check_table(xclbin *x, const table *t, const unsigned char *
   for (uint64_t i = 0; i < count && t->text_bytes; i++)
     if (!memchr(section + t->first + i * t->entry + t->text_at, 0, t->text_bytes))
       return CLADE_FAIL(CORRUPT, "%s: a name in its %s has no end", x->where, t->name);
-  if (t->kind == IP_LAYOUT) x->n_ips = count;
-  if (t->kind == MEM_TOPOLOGY) x->n_memories = count;
+  x->table[t - tables] = section;
+  x->count[t - tables] = count;
   return CLADE_OK;
 }
 
-/* Which unit's argument lies in which memory, by numbers in the other two tables. */
-static clade_status check_connections(const xclbin *x, const unsigned char *section) {
-  uint64_t count = clade__little(section, 4);
-  for (uint64_t i = 0; i < count; i++) {
-    const unsigned char *one = section + 4 + 12 * i;
-    if (clade__little(one + 4, 4) >= x->n_ips || clade__little(one + 8, 4) >= x->n_memories)
+/* Which unit's argument lies in which memory: numbers that the runtime takes for places in arrays. */
+typedef struct connection {
+  uint64_t argument, unit, memory;
+} connection;
+
+static connection connection_of(const xclbin *x, int table, uint64_t i) {
+  const unsigned char *one = x->table[table] + tables[table].first + i * tables[table].entry;
+  return (connection){clade__little(one, 4), clade__little(one + 4, 4), clade__little(one + 8, 4)};
+}
+
+static clade_status check_connections(const xclbin *x, int table, int memories) {
+  for (uint64_t i = 0; i < x->count[table]; i++) {
+    const connection c = connection_of(x, table, i);
+    if (c.argument >= MOST_ARGUMENTS)
+      return CLADE_FAIL(CORRUPT, "%s: connection %llu is of argument %llu; at most %d are read", x->where,
+                        (unsigned long long)i, (unsigned long long)c.argument, MOST_ARGUMENTS);
+    if (c.unit >= x->count[UNITS] || c.memory >= CLADE_MIN(x->count[memories], (uint64_t)MOST_MEMORIES))
       return CLADE_FAIL(CORRUPT, "%s: connection %llu names a unit or a memory that is not there", x->where,
                         (unsigned long long)i);
+    const unsigned char *memory = x->table[memories] + tables[memories].first + c.memory * tables[memories].entry;
+    if (!memory[1])
+      return CLADE_FAIL(CORRUPT, "%s: connection %llu is to a memory that is told to be unused", x->where,
+                        (unsigned long long)i);
+  }
+  return CLADE_OK;
+}
+
+/* Of the table that the runtime goes by. */
+static clade_status tell_connections(const xclbin *x, clade__arena *arena, clade__facts *out) {
+  const int table = x->table[GROUP_CONNECTIONS] ? GROUP_CONNECTIONS : CONNECTIONS;
+  out->connections = clade__arena_new(arena, (x->count[table] + 1) * sizeof *out->connections);
+  if (!out->connections) return CLADE_NO_MEMORY;
+  for (uint64_t i = 0; i < x->count[table]; i++) {
+    const connection c = connection_of(x, table, i);
+    const unsigned char *unit = x->table[UNITS] + tables[UNITS].first + c.unit * tables[UNITS].entry;
+    const char *name = clade__arena_text(arena, (const char *)unit + tables[UNITS].text_at);
+    if (!name) return CLADE_NO_MEMORY;
+    out->connections[out->n_connections++] = (clade__connection){name, c.argument};
   }
   return CLADE_OK;
 }
@@ -68,8 +104,7 @@ static clade_status check_section(xclbin *x, const unsigned char *header, uint64
   CLADE_TRY(clade__container_inside(x->where, "section", offset, bytes, begin, end));
   for (size_t i = 0; i < CLADE_COUNT(tables); i++) {
     if (tables[i].kind != kind) continue;
-    if (x->seen[i]) return CLADE_FAIL(CORRUPT, "%s: its %s stands there twice", x->where, tables[i].name);
-    x->seen[i] = true;
+    if (x->table[i]) return CLADE_FAIL(CORRUPT, "%s: its %s stands there twice", x->where, tables[i].name);
     return check_table(x, &tables[i], x->data + offset, bytes);
   }
   return CLADE_OK;
@@ -91,11 +126,12 @@ clade_status clade__xclbin_check(const char *where, const unsigned char *data, s
   CLADE_TRY(clade__container_hex(data + AT_UUID, UUID, arena, &out->uuid));
   for (uint64_t i = 0; i < n; i++)
     CLADE_TRY(check_section(&x, data + HEADER + i * SECTION, HEADER + n * SECTION, bytes));
+  CLADE_TRY(check_connections(&x, CONNECTIONS, MEMORIES));
+  CLADE_TRY(check_connections(&x, GROUP_CONNECTIONS, x.table[GROUPS] ? GROUPS : MEMORIES));
+  CLADE_TRY(tell_connections(&x, arena, out));
   for (uint64_t i = 0; i < n; i++) {
     const unsigned char *header = data + HEADER + i * SECTION, *section = data + clade__little(header + 24, 8);
-    uint64_t kind = clade__little(header, 4);
-    if (kind == CONNECTIVITY) CLADE_TRY(check_connections(&x, section));
-    if (kind == METADATA)
+    if (clade__little(header, 4) == METADATA)
       CLADE_TRY(clade__container_xml_kernels(where, section, (size_t)clade__little(header + 32, 8), arena, out));
   }
   return CLADE_OK;

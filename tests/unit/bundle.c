@@ -314,6 +314,11 @@ static void xclbins(void **state) {
   CHANGED(section + 200, 8, 4, "table of units stands there twice");
   CHANGED(at_connections + 4 + 4, 2, 4, "connection 0 names a unit");
   CHANGED(at_connections + 4 + 8, 1, 4, "connection 0 names a unit or a memory");
+  CHANGED(at_connections + 4, 0xffffffff, 4, "connection 0 is of argument 4294967295");
+  CHANGED(at_memories + 8 + 1, 0, 1, "connection 0 is to a memory that is told to be unused");
+  CHANGED(memories, 26, 4, "connection 0 names a unit or a memory"); /* groups of memories alone */
+  CHANGED(section + 200, 26, 4, "table of groups of memories tells");
+  CHANGED(section + 200, 27, 4, "table of connections to groups tells");
 #undef CHANGED
 }
 
@@ -373,6 +378,12 @@ static void both(void **state) {
   kernel.name = "softmax";
   draft.manifest.kernels = &kernel;
   REFUSED(CORRUPT, clade__bundle_write(io_path("it"), false, &draft), "names the kernel softmax");
+  clade__bundle_argument arguments[] = {kit_arguments[0], kit_arguments[1], kit_arguments[0]};
+  kernel = kit_kernels[0];
+  kernel.arguments = arguments;
+  kernel.n_arguments = 3;
+  REFUSED(CORRUPT, clade__bundle_write(io_path("it"), false, &draft),
+          "argument a of kernel gemm_i8 lies in no memory of its binary");
   clade__text_free(&binary);
   REFUSED(NOT_FOUND, clade__bundle_read(io_path("it"), &(clade__bundle){0}), "it");
 }
