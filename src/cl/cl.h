@@ -156,10 +156,10 @@ void clade__program_release(cl_program program);
 clade_status clade__kernel_new(clade_device *device, cl_program program, const char *name, cl_kernel *out);
 void clade__kernel_release(cl_kernel kernel);
 clade_status clade__kernel_args(clade_device *device, cl_kernel kernel, cl_uint *count);
-/* An argument as it is written, "global float *" and "x"; `known` is false where the implementation does not tell. */
+/* An argument as it is written, "global float *" and "x"; "" is what the implementation does not tell. */
 typedef struct clade__kernel_argument {
-  bool known, constant; /* constant: what it points to */
   char type[128], name[128];
+  bool constant; /* what it points to */
 } clade__kernel_argument;
 clade_status clade__kernel_get_argument(clade_device *device, cl_kernel kernel, cl_uint index,
                                         clade__kernel_argument *out);

@@ -25,15 +25,18 @@ clade_status clade__kernel_args(clade_device *device, cl_kernel kernel, cl_uint 
   return CLADE_OK;
 }
 
+/* NULL: in other words than OpenCL's. */
 static const char *address_of(cl_kernel_arg_address_qualifier address) {
   switch (address) {
   case CL_KERNEL_ARG_ADDRESS_GLOBAL: return "global ";
   case CL_KERNEL_ARG_ADDRESS_CONSTANT: return "constant ";
   case CL_KERNEL_ARG_ADDRESS_LOCAL: return "local ";
-  default: return "";
+  case CL_KERNEL_ARG_ADDRESS_PRIVATE: return "";
+  default: return NULL;
   }
 }
 
+/* Runtimes of FPGAs tell names, have numbers of their own for where an argument lies, and refuse what else is asked. */
 clade_status clade__kernel_get_argument(clade_device *device, cl_kernel kernel, cl_uint index,
                                         clade__kernel_argument *out) {
   cl_kernel_arg_address_qualifier address = CL_KERNEL_ARG_ADDRESS_PRIVATE;
@@ -41,17 +44,17 @@ clade_status clade__kernel_get_argument(clade_device *device, cl_kernel kernel, 
   char base[64] = "";
   *out = (clade__kernel_argument){0};
   CLADE_TRY(clade__device_check(device, "clade__kernel_get_argument"));
-  cl_int e = clade__cl.clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_TYPE_NAME, sizeof base, base, NULL);
+  cl_int e = clade__cl.clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_NAME, sizeof out->name, out->name, NULL);
   if (e == CL_KERNEL_ARG_INFO_NOT_AVAILABLE) return CLADE_OK;
   if (e) return clade__cl_error(device, "clGetKernelArgInfo", e);
   CLADE__CALL(device, clGetKernelArgInfo, kernel, index, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof address, &address,
               NULL);
+  if (!address_of(address)) return CLADE_OK;
   CLADE__CALL(device, clGetKernelArgInfo, kernel, index, CL_KERNEL_ARG_TYPE_QUALIFIER, sizeof qualifiers, &qualifiers,
               NULL);
-  CLADE__CALL(device, clGetKernelArgInfo, kernel, index, CL_KERNEL_ARG_NAME, sizeof out->name, out->name, NULL);
+  CLADE__CALL(device, clGetKernelArgInfo, kernel, index, CL_KERNEL_ARG_TYPE_NAME, sizeof base, base, NULL);
   size_t n = strcspn(base, " *");
   snprintf(out->type, sizeof out->type, "%s%.*s%s", address_of(address), (int)n, base, base[n] ? " *" : "");
-  out->known = true;
   out->constant = qualifiers & CL_KERNEL_ARG_TYPE_CONST;
   return CLADE_OK;
 }

@@ -68,8 +68,10 @@ void clade__staging_free(clade__staging *staging) {
   clade_device *device = staging->device;
   if (staging->memory) {
     clade__queue *queue = clade__device_transfer_queue(device);
-    if (queue)
-      clade__cl.clEnqueueUnmapMemObject(clade__queue_cl(queue), staging->memory, staging->mapped, 0, NULL, NULL);
+    /* Xilinx' runtime does not hold what it is to unmap: it must have done so before. */
+    if (queue &&
+        !clade__cl.clEnqueueUnmapMemObject(clade__queue_cl(queue), staging->memory, staging->mapped, 0, NULL, NULL))
+      CLADE__UNDO(clFinish, clade__queue_cl(queue));
     CLADE__UNDO(clReleaseMemObject, staging->memory);
   }
   clade__free(staging->plain);
