@@ -138,8 +138,8 @@ static const struct {
   cycles_kind kind;
   uint64_t usual; /* 0: it must be told */
   size_t at;
-} defines[] = {{"PE_ROWS", CYCLES_CLADE, 8, offsetof(cycles_device, rows)},
-               {"PE_COLS", CYCLES_CLADE, 8, offsetof(cycles_device, columns)},
+} defines[] = {{"PE_ROWS", CYCLES_CLADE, CLADE__ARRAY_ROWS, offsetof(cycles_device, rows)},
+               {"PE_COLS", CYCLES_CLADE, CLADE__ARRAY_COLUMNS, offsetof(cycles_device, columns)},
                {"TILE_ROWS", CYCLES_CLADE, 0, offsetof(cycles_device, tile_rows)},
                {"TILE_COLS", CYCLES_CLADE, 0, offsetof(cycles_device, tile_columns)},
                {"DEPTH", CYCLES_CLADE, 0, offsetof(cycles_device, slice)},
@@ -149,27 +149,20 @@ static const struct {
                {"LOG_DEPTH", CYCLES_ARRAY, 0, offsetof(cycles_device, log_depth)}};
 
 static clade_status take_define(const char *where, const clade__manifest *m, size_t i, cycles_device *d) {
-  const char *text = NULL;
   uint64_t value = defines[i].usual;
-  for (size_t j = 0; j < m->n_defines; j++)
-    if (strcmp(m->defines[j].name, defines[i].name) == 0) text = m->defines[j].text;
-  if (text) {
-    if (strlen(text) > 9 || strspn(text, "0123456789") != strlen(text) || !(value = strtoull(text, NULL, 10)))
-      return CLADE_FAIL(CORRUPT, "%s: defines.%s is \"%s\"; a number from 1 to 999999999 is expected", where,
-                        defines[i].name, text);
-  } else if (!value && d->kind == CYCLES_ARRAY) {
+  CLADE_TRY(clade__manifest_number(where, m, defines[i].name, &value));
+  if (!value && d->kind == CYCLES_ARRAY)
     return CLADE_FAIL(CORRUPT, "%s: defines.%s is missing; the cycle model needs it", where, defines[i].name);
-  }
   memcpy((char *)d + defines[i].at, &value, sizeof value);
   return CLADE_OK;
 }
 
-/* The first that computes products and has a frequency. */
+/* The first that has a frequency; of the kernels of this tree one that computes products. */
 static const clade__bundle_kernel *kernel_of(const clade__manifest *m, bool is_array) {
+  if (!is_array) return clade__manifest_array(m);
   for (size_t i = 0; i < m->n_kernels; i++) {
-    const clade__bundle_kernel *k = &m->kernels[i];
-    if (k->report.fmax_mhz.source == CLADE__UNTOLD || k->report.bandwidth_gbs.source == CLADE__UNTOLD) continue;
-    if (is_array || strcmp(k->name, "array_f32") == 0 || strcmp(k->name, "array_i8") == 0) return k;
+    const clade__bundle_report *r = &m->kernels[i].report;
+    if (r->fmax_mhz.source != CLADE__UNTOLD && r->bandwidth_gbs.source != CLADE__UNTOLD) return &m->kernels[i];
   }
   return NULL;
 }

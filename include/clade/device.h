@@ -26,6 +26,13 @@ typedef struct clade_unit_info {
   const char *reason; /* why not, its name before it: "vnni: the processor does not have it" */
 } clade_unit_info;
 
+/* The array that computes sums of products in a bundle's program, and what the program was built to reach: by these the
+ * times of its kernels are estimated. 0: the manifest does not tell. */
+typedef struct clade_array_info {
+  uint32_t rows, columns, tile_rows, tile_columns;
+  double mhz, gbs; /* of the clock; of the memory, 10^9 bytes a second */
+} clade_array_info;
+
 /* What a device said or showed; only software and max_passes come from the quirk table. Texts live as long as the
  * process. */
 typedef struct clade_device_info {
@@ -45,6 +52,7 @@ typedef struct clade_device_info {
   /* Names, ending in NULL, of the kernels of its bundle, where that was loaded (docs/fpga.md): as long as the device is
    * open. NULL: its programs are compiled, or nobody has asked for them yet. */
   const char *const *kernels;
+  clade_array_info array; /* of that bundle */
 } clade_device_info;
 
 /* A row of the quirk table that applies to a device. */

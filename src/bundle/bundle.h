@@ -101,7 +101,13 @@ typedef struct clade__manifest {
  * messages. */
 clade_status clade__manifest_parse(const char *where, const void *text, size_t bytes, clade__arena *arena,
                                    clade__manifest *out);
-bool clade__is_name(const char *text); /* of a kernel or an argument, in C */
+/* A define that is a number from 1 to 999999999; *value stays where it is not told. */
+clade_status clade__manifest_number(const char *where, const clade__manifest *manifest, const char *name,
+                                    uint64_t *value);
+/* Of the kernels for sums of products, the first that reports clock and bandwidth; NULL: none does. */
+const clade__bundle_kernel *clade__manifest_array(const clade__manifest *manifest);
+enum { CLADE__ARRAY_ROWS = 8, CLADE__ARRAY_COLUMNS = 8 }; /* where defines do not tell: as in fpga/prelude.cl */
+bool clade__is_name(const char *text);                    /* of a kernel or an argument, in C */
 /* The same bytes for the same manifest; the caller's, by clade__free. */
 clade_status clade__manifest_print(const clade__manifest *manifest, char **text);
 

@@ -1,4 +1,6 @@
 /* A bundle's manifest: its fields, as one table that reads and writes, and what must hold between them. */
+#include <stdlib.h>
+
 #include <ctype.h>
 
 #include "base/json.h"
@@ -202,4 +204,27 @@ clade_status clade__manifest_print(const clade__manifest *manifest, char **text)
   clade_status status = clade__json_print(root, JSON_INDENT(2), text);
   json_decref(root);
   return status;
+}
+
+/* ---- what estimates go by ---- */
+clade_status clade__manifest_number(const char *where, const clade__manifest *m, const char *name, uint64_t *value) {
+  const char *text = NULL;
+  for (size_t i = 0; i < m->n_defines; i++)
+    if (strcmp(m->defines[i].name, name) == 0) text = m->defines[i].text;
+  if (!text) return CLADE_OK;
+  uint64_t number = strtoull(text, NULL, 10);
+  if (strlen(text) > 9 || strspn(text, "0123456789") != strlen(text) || !number)
+    return CLADE_FAIL(CORRUPT, "%s: defines.%s is \"%s\"; a number from 1 to 999999999 is expected", where, name, text);
+  *value = number;
+  return CLADE_OK;
+}
+
+const clade__bundle_kernel *clade__manifest_array(const clade__manifest *m) {
+  for (size_t i = 0; i < m->n_kernels; i++) {
+    const clade__bundle_kernel *k = &m->kernels[i];
+    bool is_array = strcmp(k->name, "array_f32") == 0 || strcmp(k->name, "array_i8") == 0;
+    if (is_array && k->report.fmax_mhz.source != CLADE__UNTOLD && k->report.bandwidth_gbs.source != CLADE__UNTOLD)
+      return k;
+  }
+  return NULL;
 }

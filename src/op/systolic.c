@@ -78,13 +78,20 @@ const char *clade__systolic_floats(const clade_query *q) {
   return NULL;
 }
 
+double clade__systolic_seconds(const clade_query *q, double cycles, double bytes) {
+  const clade_device_info *d = q->device;
+  double mhz = d->array.mhz > 0 ? d->array.mhz : d->clock_mhz ? d->clock_mhz : 200;
+  double gbs = d->array.gbs > 0 ? d->array.gbs : 10;
+  const double efficiency = 0.74, launch = 2e-5; /* the geometric middle of 0.55 and 0.99 */
+  return CLADE_MAX(cycles / (mhz * 1e6), bytes / (gbs * 1e9)) / efficiency + launch;
+}
+
 double clade__systolic_cost(const clade_query *q, double cycles) {
-  double mhz = q->device->clock_mhz ? q->device->clock_mhz : 200;
-  return CLADE_MAX(cycles / (mhz * 1e6), clade__node_bytes(q->node) / 1e10) + 2e-5;
+  return clade__systolic_seconds(q, cycles, clade__node_bytes(q->node));
 }
 
 double clade__systolic_elements(const clade_query *q) {
-  return clade__systolic_cost(q, clade__node_bytes(q->node) / 4);
+  return clade__systolic_cost(q, clade__node_bytes(q->node) / 8);
 }
 
 void clade__systolic_launch(clade_kernel_step *s) {

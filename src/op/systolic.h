@@ -19,9 +19,11 @@ const char *clade__systolic_refuses(const clade__elt *program, int most_inputs);
 void clade__systolic_program(clade_kernel_step *s, const clade__elt *program);
 void clade__systolic_int4(clade_kernel_step *s, const int64_t value[4]);
 
-/* Seconds for so many cycles of the kernel's one pipeline, or for the bytes. */
-double clade__systolic_cost(const clade_query *q, double cycles);
-/* A cycle for each element of all operands. */
+/* Seconds for so many cycles of the kernel's one pipeline, or for the bytes: what fpga/model/cycles.h tells, in the
+ * middle of its range. */
+double clade__systolic_seconds(const clade_query *q, double cycles, double bytes);
+double clade__systolic_cost(const clade_query *q, double cycles); /* each operand's bytes once */
+/* A word in and a word out each cycle. */
 double clade__systolic_elements(const clade_query *q);
 /* The launch of one work-item. */
 void clade__systolic_launch(clade_kernel_step *s);

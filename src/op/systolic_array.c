@@ -3,7 +3,7 @@
 #include "op/gemm.h"
 #include "op/systolic.h"
 
-enum { EXTRA = 3, ROW = 6, COLUMN = 7, MULTIPLIERS = 64 };
+enum { EXTRA = 3, ROW = 6, COLUMN = 7, LATENCY = 16 };
 enum { TILE_COLS = CLADE__SYSTOLIC_TILE_COLS, DEPTH = CLADE__SYSTOLIC_DEPTH, LINE = CLADE__SYSTOLIC_LINE };
 
 /* What the kernel is told, and the operands that are a, the source and, from `extra` on, the program's. */
@@ -15,14 +15,18 @@ typedef struct sums {
 } sums;
 
 /* ---- what the array bears ---- */
-/* Of a run of numbers with digits (o, y, x), the most that each digit goes through. */
+/* Of a run of numbers with digits (o, y, x), the most that each digit goes through: wherever the run begins, or where
+ * it begins with a line. */
 typedef struct span {
   int64_t o, y, x;
 } span;
-static span span_of(int64_t run, int64_t o, int64_t y, int64_t x) {
+static int64_t parts(int64_t run, int64_t part, bool anywhere) {
+  return (run + part - 1 + anywhere * (part - 1)) / part;
+}
+static span span_of(int64_t run, int64_t o, int64_t y, int64_t x, bool anywhere) {
   int64_t lines = CLADE_MAX(x, 1), area = CLADE_MAX(x * y, 1);
-  span s = {CLADE_MIN(o, (run + area - 2) / area + 1), CLADE_MIN(y, (run + lines - 2) / lines + 1), x};
-  if (o * y <= 1) s.x = CLADE_MIN(x, run);
+  span s = {CLADE_MIN(o, parts(run, area, anywhere)), CLADE_MIN(y, parts(run, lines, anywhere)), x};
+  if (s.o * s.y <= 1 && (!anywhere || o * y <= 1)) s.x = CLADE_MIN(x, run);
   if (s.o > 1) s.y = y;
   return s;
 }
@@ -33,20 +37,53 @@ static int64_t reach(const int64_t *map, int64_t places, int64_t taps, int64_t p
   return CLADE_MIN((CLADE_MAX(places - 1, 0) * map[0] + CLADE_MAX(taps - 1, 0) * delta) / map[3] + 1, pixels);
 }
 
-static const char *too_large(const sums *p) {
-  span j = span_of(TILE_COLS, p->size[3], p->size[4], p->size[5]), k = span_of(DEPTH, 1, p->inner[1], p->inner[2]);
-  int64_t high = reach(p->map, j.y, k.y, p->size[6]), wide = reach(p->map + 4, j.x, k.x, p->size[7]);
-  return j.o * high * wide > LINE ? "the line buffer of its kernel is too small" : NULL;
+/* For so many columns and so much of the inner axis. */
+static int64_t pixels(const sums *p, int64_t columns, int64_t depth, bool anywhere) {
+  span j = span_of(columns, p->size[3], p->size[4], p->size[5], anywhere);
+  span k = span_of(depth, 1, p->inner[1], p->inner[2], anywhere);
+  return j.o * reach(p->map, j.y, k.y, p->size[6]) * reach(p->map + 4, j.x, k.x, p->size[7]);
 }
 
-/* Tiles of the result, a cycle for each of the inner axis and MULTIPLIERS results; panels are filled meanwhile. */
-static double cycles(const sums *p) {
-  double tile = TILE_COLS, rows = (double)CLADE_MIN(p->size[2], TILE_COLS);
-  double columns = (double)(p->size[3] * p->size[4] * p->size[5]),
-         k = (double)(p->inner[0] * p->inner[1] * p->inner[2]);
-  double tiles = (double)(p->size[0] * p->size[1] * ((p->size[2] + TILE_COLS - 1) / TILE_COLS)) *
-                 (double)(((int64_t)columns + TILE_COLS - 1) / TILE_COLS);
-  return tiles * (k * CLADE_MAX(tile, rows * tile / MULTIPLIERS) + rows * tile);
+static const char *too_large(const sums *p) {
+  return pixels(p, TILE_COLS, DEPTH, true) > LINE ? "the line buffer of its kernel is too small" : NULL;
+}
+
+/* ---- what it takes: fpga/model/cycles_kernel.h by closed formulas ---- */
+typedef struct work {
+  double cycles, bytes;
+} work;
+
+/* Slices of the inner axis are loaded, filled into panels and multiplied, one behind the other: the longest counts. */
+static work of_tile(const sums *p, const clade_array_info *a, int64_t rows, int64_t columns) {
+  int64_t down = (rows + a->rows - 1) / a->rows, across = (columns + a->columns - 1) / a->columns;
+  int64_t area = p->inner[1] * p->inner[2], length = CLADE_MIN(area, (int64_t)DEPTH);
+  double load = (double)pixels(p, columns, length, false);
+  double fill = (double)(length * CLADE_MAX(down * a->rows, across * a->columns));
+  double multiply = (double)(length * CLADE_MAX(down * across, (int64_t)LATENCY));
+  double slices = (double)p->inner[0] * (double)area / (double)length, results = (double)rows * (double)columns;
+  double inner = load + fill + multiply + CLADE_MAX(slices - 1, 0) * CLADE_MAX(load, CLADE_MAX(fill, multiply));
+  double clear = (double)(a->tile_rows / a->rows * (a->tile_columns / a->columns));
+  double a_bytes = (double)rows * (double)p->inner[0] * (double)area;
+  return (work){(double)columns + clear + inner + results, 4 * (slices * load + a_bytes + results)};
+}
+
+static double seconds(const clade_query *q, const sums *p) {
+  clade_array_info a = q->device->array;
+  if (!a.rows || !a.columns) a.rows = a.columns = 8;
+  if (!a.tile_rows) a.tile_rows = a.rows * a.columns;
+  if (!a.tile_columns) a.tile_columns = a.rows * a.columns;
+  const int64_t rows = p->size[2], columns = p->size[3] * p->size[4] * p->size[5];
+  const int64_t high[] = {a.tile_rows, rows % a.tile_rows}, wide[] = {a.tile_columns, columns % a.tile_columns};
+  const double down[] = {(double)(rows / high[0]), 1}, across[] = {(double)(columns / wide[0]), 1};
+  work sum = {0, 0};
+  if (!p->inner[1] || !p->inner[2]) return clade__systolic_seconds(q, 0, 0);
+  for (int i = 0; i < 4; i++) { /* whole tiles, and what is left beside and below them */
+    if (!high[i / 2] || !wide[i % 2]) continue;
+    work one = of_tile(p, &a, high[i / 2], wide[i % 2]);
+    double count = (double)(p->size[0] * p->size[1]) * down[i / 2] * across[i % 2];
+    sum = (work){sum.cycles + count * one.cycles, sum.bytes + count * one.bytes};
+  }
+  return clade__systolic_seconds(q, sum.cycles, sum.bytes);
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q, const char *kernel, const sums *p) {
@@ -110,7 +147,7 @@ const char *clade__systolic_gemm_i8_accept(const clade_query *q) {
 
 double clade__systolic_gemm_cost(const clade_query *q) {
   sums p = gemm(q->node);
-  return clade__systolic_cost(q, cycles(&p));
+  return seconds(q, &p);
 }
 
 clade_status clade__systolic_gemm_emit(clade_emit *e, const clade_query *q) {
@@ -174,7 +211,7 @@ const char *clade__systolic_gather_accept(const clade_query *q) {
 
 double clade__systolic_gather_cost(const clade_query *q) {
   sums p = gather(q->node);
-  return clade__systolic_cost(q, cycles(&p));
+  return seconds(q, &p);
 }
 
 clade_status clade__systolic_gather_emit(clade_emit *e, const clade_query *q) {
@@ -210,7 +247,7 @@ const char *clade__systolic_weights_accept(const clade_query *q) {
 
 double clade__systolic_weights_cost(const clade_query *q) {
   sums p = weights(q->node);
-  return clade__systolic_cost(q, cycles(&p));
+  return seconds(q, &p);
 }
 
 clade_status clade__systolic_weights_emit(clade_emit *e, const clade_query *q) {

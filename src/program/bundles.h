@@ -35,6 +35,7 @@ clade_status clade__offline_open(clade_device *device, clade__offline **out);
 void clade__offline_free(clade_device *device, clade__offline *offline); /* NULL is fine */
 /* The names of its kernels, ending in NULL. */
 const char *const *clade__offline_kernels(const clade__offline *offline);
+const clade_array_info *clade__offline_array(const clade__offline *offline);
 /* The kernel that a request means. Before it is given for the first time, it is tested. */
 clade_status clade__offline_find(clade_device *device, clade__offline *offline, const clade__request *request,
                                  cl_program *program);

@@ -6,6 +6,7 @@ struct clade__offline {
   cl_program program;
   const char **kernels;
   bool *tested; /* by kernel */
+  clade_array_info array;
 };
 
 static clade_status keep_names(clade__offline *o) {
@@ -17,10 +18,31 @@ static clade_status keep_names(clade__offline *o) {
   return CLADE_OK;
 }
 
+/* What the manifest tells of the array that estimates go by. */
+static clade_status keep_array(clade__offline *o) {
+  static const char *const names[] = {"PE_ROWS", "PE_COLS", "TILE_ROWS", "TILE_COLS"};
+  enum { MOST = 4096 };
+  const clade__manifest *m = &o->bundle.manifest;
+  const clade__bundle_kernel *k = clade__manifest_array(m);
+  uint64_t size[] = {CLADE__ARRAY_ROWS, CLADE__ARRAY_COLUMNS, 0, 0};
+  for (size_t i = 0; i < CLADE_COUNT(size); i++) {
+    CLADE_TRY(clade__manifest_number(o->bundle.path, m, names[i], &size[i]));
+    size[i] = CLADE_MIN(size[i], (uint64_t)MOST);
+  }
+  o->array = (clade_array_info){(uint32_t)size[0],
+                                (uint32_t)size[1],
+                                (uint32_t)size[2],
+                                (uint32_t)size[3],
+                                k ? k->report.fmax_mhz.value : 0,
+                                k ? k->report.bandwidth_gbs.value : 0};
+  return CLADE_OK;
+}
+
 static clade_status load(clade_device *device, clade__offline *o) {
   CLADE_TRY(clade__programmed_begin(device, &o->bundle));
   clade_status status = clade__bundle_load(device, &o->bundle, &o->program);
   if (status == CLADE_OK) status = keep_names(o);
+  if (status == CLADE_OK) status = keep_array(o);
   if (status == CLADE_OK) return CLADE_OK;
   clade__program_release(o->program);
   clade__programmed_end(device);
@@ -56,6 +78,8 @@ void clade__offline_free(clade_device *device, clade__offline *offline) {
 }
 
 const char *const *clade__offline_kernels(const clade__offline *offline) { return offline->kernels; }
+
+const clade_array_info *clade__offline_array(const clade__offline *offline) { return &offline->array; }
 
 static const clade__bundle_kernel *find(const clade__manifest *m, const char *name) {
   for (size_t i = 0; i < m->n_kernels; i++)

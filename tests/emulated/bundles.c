@@ -47,6 +47,9 @@ static void a_bundle_computes(void **state) {
   char *text = NULL;
   clade_device_info info = {.size = sizeof info};
   clade__bundle_draft draft = kit_draft(binary);
+  clade__bundle_define defines[] = {{"PE_ROWS", "16"}, {"TILE_COLS", "100000"}};
+  draft.manifest.defines = defines;
+  draft.manifest.n_defines = CLADE_COUNT(defines);
   check_ok(clade__bundle_write(kit_path("one.bundle"), false, &draft));
   setenv("CLADE_BUNDLE_PATH", kit_path("one.bundle"), 1);
   check_ok(clade_device_find("emulated", &device));
@@ -57,6 +60,9 @@ static void a_bundle_computes(void **state) {
   check_ok(clade_device_get_info(device, &info));
   assert_string_equal(info.kernels[0], "kit_scale");
   assert_null(info.kernels[1]);
+  assert_int_equal(info.array.rows, 16);
+  assert_int_equal(info.array.columns, 8);
+  assert_int_equal(info.array.tile_columns, 4096); /* the most that is believed */
   check_ok(clade_func_explain(func, &text));
   if (!strstr(text, "systolic")) fail_msg("%s", text);
   clade_text_free(text);
@@ -90,6 +96,15 @@ static void transfers_are_of_pages(void **state) {
   clade_tensor_release(tensor);
   clade_device_release(device);
   clade__free(host);
+}
+
+static void what_is_no_size(void **state) {
+  (void)state;
+  clade__bundle_draft draft = kit_draft(binary);
+  clade__bundle_define define = {"PE_ROWS", "many"};
+  draft.manifest.defines = &define;
+  draft.manifest.n_defines = 1;
+  check_fails(opened_draft(&draft), CLADE_CORRUPT, "one.bundle: defines.PE_ROWS is \"many\"; a number from 1");
 }
 
 static void what_it_lacks_is_refused(void **state) {
@@ -321,6 +336,7 @@ int main(int argc, char **argv) {
       cmocka_unit_test(a_bundle_computes),
       cmocka_unit_test(transfers_are_of_pages),
       cmocka_unit_test(what_it_lacks_is_refused),
+      cmocka_unit_test(what_is_no_size),
       cmocka_unit_test(places),
       cmocka_unit_test(trust),
       cmocka_unit_test(the_manifest_tells_the_program),
