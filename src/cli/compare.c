@@ -14,7 +14,7 @@ static const cli_option options[] = {
     [HTML] = {"html", "FILE", "also write all of it as a page: one file, for any browser"},
     [ANSWER] = {"answer", "QUESTION", "of the answers only \"latency at batch 1\", throughput or \"energy per image\""},
     [ONLY] = {"only", "NAMES",
-              "of the works only gemm, conv, infer, train, lenet5 or resnet18; several with commas between"},
+              "of the works only gemm, i8, conv, infer, train, lenet5 or resnet18; several with commas between"},
     {0},
 };
 static const cli_args description = {
@@ -26,7 +26,7 @@ static const cli_args description = {
     .options = options,
 };
 
-static const char *const kinds[] = {"gemm", "conv", "infer", "train", "lenet5", "resnet18", NULL};
+static const char *const kinds[] = {"gemm", "i8", "conv", "infer", "train", "lenet5", "resnet18", NULL};
 
 static bool is_among(const char *name, size_t length, const char *const names[]) {
   for (; *names; names++)
@@ -48,9 +48,10 @@ static int check(const compare_job *job) {
                      job->answer);
   for (const char *at = job->only; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
     if (!is_among(at, strcspn(at, ","), kinds))
-      return cli_wrong(&job->args,
-                       "--only %s: expected some of gemm, conv, infer, train, lenet5 and resnet18, with commas between",
-                       job->only);
+      return cli_wrong(
+          &job->args,
+          "--only %s: expected some of gemm, i8, conv, infer, train, lenet5 and resnet18, with commas between",
+          job->only);
   return CLI_DONE;
 }
 
@@ -104,14 +105,17 @@ static clade_status one(compare_job *job, const compare_work *work) {
                             .first = NAN,
                             .moved = NAN,
                             .error = NAN,
-                            .joules = NAN};
+                            .joules = NAN,
+                            .cycles = NAN};
   clade_status status = compare_graph(work, &graph);
   if (status == CLADE_OK) status = compare_demand_of(graph, &demand);
   for (int i = 0; i < job->n && status == CLADE_OK; i++)
-    if (job->side[i].modelled && compare_model_row(&job->side[i], work, &demand, &rows[i]) != CLADE_OK)
+    if (job->side[i].modelled && compare_does(&job->side[i], work) &&
+        compare_model_row(&job->side[i], work, &demand, &rows[i]) != CLADE_OK)
       compare_refuse(&rows[i]);
-  if (status == CLADE_OK && job->host) status = compare_measure(job, work, rows);
+  if (status == CLADE_OK && job->host) status = compare_measure(job, work, &demand, rows);
   for (int i = 0; i < job->n && status == CLADE_OK; i++) {
+    if (!compare_does(&job->side[i], work)) continue;
     json_t *row = compare_row_json(&job->side[i], work, &demand, &rows[i]);
     if (json_array_append(job->rows, row)) status = CLADE_NO_MEMORY;
     if (status == CLADE_OK) compare_show_row(job, row);
@@ -124,7 +128,8 @@ static clade_status one(compare_job *job, const compare_work *work) {
 
 static bool wanted(const compare_job *job, const compare_work *work) {
   if (job->quick && !work->quick) return false;
-  return !job->only || is_in(job->only, work->group) || (work->model && is_in(job->only, work->model));
+  return !job->only || is_in(job->only, work->group) || (work->bytes && is_in(job->only, "i8")) ||
+         (work->model && is_in(job->only, work->model));
 }
 
 static clade_status all(compare_job *job) {

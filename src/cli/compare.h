@@ -9,6 +9,7 @@
 /* How a device's figures were obtained. */
 typedef enum compare_evidence {
   COMPARE_MEASURED,
+  COMPARE_SIMULATED, /* cycles of simulated RTL, at the clock that a tool routed */
   COMPARE_ROUTED,    /* a model whose clock a tool routed */
   COMPARE_REPORT,    /* a model whose clock is an estimate */
   COMPARE_FUNCTIONAL /* it computes right; its times tell nothing of the device that it stands for */
@@ -17,8 +18,8 @@ extern const char *const compare_evidence_names[];
 
 /* ---- compare_work.c: what is computed ---- */
 typedef struct compare_work {
-  const char *group, *model; /* "gemm", "conv", "infer", "train"; of the last two, the model's name */
-  bool quick;
+  const char *group, *model;                   /* "gemm", "conv", "infer", "train"; of the last two, the model's name */
+  bool quick, bytes;                           /* bytes: products of i8, else all is f32 */
   int64_t batch, m, n, k;                      /* gemm */
   int64_t channels, side, out, kernel, stride; /* images; a convolution pads by half its kernel */
   int64_t classes;
@@ -32,9 +33,9 @@ clade_status compare_graph(const compare_work *work, clade_graph **out);
 
 /* Operands of a work on the host. */
 typedef struct compare_data {
-  float *x;
-  int32_t *labels; /* NULL: it is no training */
-  size_t x_bytes, label_bytes, y_elements;
+  void *x;
+  int32_t *labels;                                   /* NULL: it is no training */
+  size_t elements, x_bytes, label_bytes, y_elements; /* elements: of x */
 } compare_data;
 compare_data compare_data_size(const compare_work *work); /* without the numbers */
 clade_status compare_data_new(const compare_work *work, compare_data *out);
@@ -60,8 +61,10 @@ typedef struct compare_side {
   char label[64];   /* of a model */
   compare_evidence evidence;
   bench_job bench; /* its device, described and measured by itself; of a modelled one only the peaks are there */
-  bool modelled;
-  cycles_device model;
+  bool modelled, simulated;
+  cycles_device model; /* of both */
+  char log[256];       /* of one that is simulated: what the simulation tells, ... */
+  long log_at;         /* and what of it is known */
   compare_meter meter;
 } compare_side;
 
@@ -72,7 +75,7 @@ typedef struct compare_row {
   double p50, p99, low, high;
   double least, most;              /* of the medians of turns: between these p50 is */
   double transfer, compute, other; /* parts of p50 */
-  double programming, first, moved, error, joules;
+  double programming, first, moved, error, joules, cycles;
   const char *bound; /* NULL: nothing says */
 } compare_row;
 
@@ -92,6 +95,8 @@ typedef struct compare_job {
 clade_status compare_side_open(const char *spec, compare_side *out);
 void compare_side_close(compare_side *side); /* also one that could not be opened */
 const char *compare_side_name(const compare_side *side);
+bool compare_does(const compare_side *side, const compare_work *work); /* else it has no row */
+const char *compare_dtype(const compare_side *side, const compare_work *work);
 json_t *compare_side_json(const compare_side *side);
 
 /* ---- compare_model.c ---- */
@@ -99,7 +104,15 @@ const char *compare_model_path(const char *spec); /* NULL: it is a device to be 
 clade_status compare_model_open(compare_side *side);
 clade_status compare_model_row(const compare_side *side, const compare_work *work, const compare_demand *demand,
                                compare_row *row);
-const char *compare_dtype(const compare_side *side);
+void compare_label(compare_side *side, const char *kind, const char *path); /* "model:" and the file's name */
+
+/* ---- compare_rtl.c: the emulated accelerator with fpga/rtl behind its queue, at the clock of a design that a file
+ * tells */
+const char *compare_rtl_path(const char *spec); /* NULL: it is none */
+clade_status compare_rtl_open(compare_side *side);
+void compare_rtl_close(compare_side *side);
+void compare_rtl_mark(compare_side *side); /* launches count from here on */
+clade_status compare_rtl_row(const compare_side *side, const compare_demand *demand, compare_row *row);
 
 /* ---- compare_energy.c ---- */
 void compare_meter_open(compare_meter *meter, const clade_device_info *info);
@@ -108,7 +121,8 @@ bool compare_meter_read(compare_meter *meter); /* false: it does not count any m
 /* ---- compare_measure.c: all opened devices take turns at a work ---- */
 /* What a device cannot do, by this thread's message, is told in its row, and the others go on. */
 void compare_refuse(compare_row *row);
-clade_status compare_measure(compare_job *job, const compare_work *work, compare_row rows[]);
+clade_status compare_measure(compare_job *job, const compare_work *work, const compare_demand *demand,
+                             compare_row rows[]);
 
 /* ---- compare_answer.c: out of rows alone ---- */
 extern const char *const compare_questions[]; /* ends in NULL */

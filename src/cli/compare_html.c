@@ -174,6 +174,7 @@ static const struct {
                {"moved_bytes", "moved", BYTES},
                {"max_error", "error", PLAIN},
                {"joules", "energy", ENERGY},
+               {"cycles", "cycles", AMOUNT},
                {"bound", "bound by", TEXT},
                {"calls", "calls", PLAIN}};
 

@@ -7,7 +7,7 @@
 #include "cli/compare.h"
 
 /* A turn is a few calls, or one that is long; turns go on until everybody had enough of them, or enough time. */
-enum { TURN_CALLS = 25, TURNS = 8, MOST_PROFILED = 5 };
+enum { TURN_CALLS = 25, TURNS = 8, MOST_PROFILED = 5, WORD = 4 };
 static const double turn_seconds = 0.02, pause_seconds = 0.02;
 static double most_seconds(const compare_job *job) { return job->quick ? 0.4 : 3; }
 static int least_turns(const compare_job *job) { return job->quick ? 3 : 5; }
@@ -24,7 +24,8 @@ typedef struct runner {
   clade_func *func;
   clade_vars *vars;
   clade_run *run;
-  float *y;
+  void *y; /* words: floats, or of products of bytes integers */
+  bool integers;
   clade_ticket ticket;
   double programming, first, spent, moved;
   int calls, turns;
@@ -39,7 +40,7 @@ static clade_status execute(runner *r) {
 }
 
 static clade_status read_result(runner *r) {
-  return clade_read(r->run, r->ticket, "y", r->y, r->data->y_elements * sizeof *r->y);
+  return clade_read(r->run, r->ticket, "y", r->y, r->data->y_elements * WORD);
 }
 
 static clade_status call(runner *r) {
@@ -51,8 +52,9 @@ static clade_status call(runner *r) {
 static clade_status prepare(runner *r, const compare_work *work, const compare_data *data, clade_device *device,
                             const char *prefer) {
   r->data = data;
-  r->moved = (double)(data->x_bytes + data->label_bytes + data->y_elements * sizeof *r->y);
-  if (!(r->y = clade__new(data->y_elements, sizeof *r->y))) return CLADE_NO_MEMORY;
+  r->integers = work->bytes;
+  r->moved = (double)(data->x_bytes + data->label_bytes + data->y_elements * WORD);
+  if (!(r->y = clade__new(data->y_elements, WORD))) return CLADE_NO_MEMORY;
   double start = bench_now();
   CLADE_TRY(compare_graph(work, &r->graph));
   CLADE_TRY(clade_compile(r->graph, device, &r->func, .prefer = prefer));
@@ -74,18 +76,23 @@ static void finish(runner *r) {
 }
 
 /* ---- right first ---- */
-/* The largest difference, of the largest value: rounding passes, anything else does not. */
+/* The largest difference, of the largest value: rounding passes, anything else does not. Integers are exact. */
 static const double right_enough = 1e-3;
 
-static clade_status compare_results(const runner *r, const float *reference, double *error) {
+static double result(const runner *r, size_t i) {
+  return r->integers ? (double)((const int32_t *)r->y)[i] : (double)((const float *)r->y)[i];
+}
+
+static clade_status compare_results(const runner *r, const runner *reference, double *error) {
   double largest = 0, off = 0;
   for (size_t i = 0; i < r->data->y_elements; i++) {
-    if (!isfinite(r->y[i])) return CLADE_FAIL(INTERNAL, "result %zu is %g", i, (double)r->y[i]);
-    largest = fmax(largest, fabs((double)reference[i]));
-    off = fmax(off, fabs((double)reference[i] - (double)r->y[i]));
+    double is = result(r, i), should = result(reference, i);
+    if (!isfinite(is)) return CLADE_FAIL(INTERNAL, "result %zu is %g", i, is);
+    largest = fmax(largest, fabs(should));
+    off = fmax(off, fabs(should - is));
   }
   *error = largest > 0 ? off / largest : off;
-  if (*error <= right_enough) return CLADE_OK;
+  if (*error <= (r->integers ? 0 : right_enough)) return CLADE_OK;
   return CLADE_FAIL(INTERNAL, "its results differ by up to %.2g of the largest from those of plain kernels", *error);
 }
 
@@ -197,12 +204,34 @@ static void race(compare_job *job, runner *runners, compare_row *rows) {
 
 static const char plain[] = "gemm=ref,conv2d=ref";
 
-static void measure(compare_job *job, const compare_work *work, const compare_data *data, const float *reference,
+/* A simulation takes as many cycles each time: one call is counted, and nothing is timed. */
+static clade_status simulate(compare_side *side, runner *r, const compare_demand *demand, compare_row *row) {
+  compare_rtl_mark(side);
+  CLADE_TRY(call(r));
+  row->calls = 1;
+  row->moved = r->moved;
+  return compare_rtl_row(side, demand, row);
+}
+
+static clade_status begin(compare_side *side, runner *r, const compare_work *work, const runner *reference,
+                          const compare_demand *demand, compare_row *row) {
+  CLADE_TRY(prepare(r, work, reference->data, side->bench.device, NULL));
+  CLADE_TRY(compare_results(r, reference, &row->error));
+  if (!side->simulated) return CLADE_OK;
+  clade_status status = simulate(side, r, demand, row);
+  finish(r);
+  *r = (runner){0}; /* takes no turns */
+  return status;
+}
+
+static void measure(compare_job *job, const compare_work *work, const compare_demand *demand, const runner *reference,
                     runner *runners, compare_row *rows) {
-  for (int i = 0; i < job->n; i++)
-    if (!job->side[i].modelled && (prepare(&runners[i], work, data, job->side[i].bench.device, NULL) ||
-                                   compare_results(&runners[i], reference, &rows[i].error)))
+  for (int i = 0; i < job->n; i++) {
+    compare_side *side = &job->side[i];
+    if (!side->modelled && compare_does(side, work) &&
+        begin(side, &runners[i], work, reference, demand, &rows[i]) != CLADE_OK)
       compare_refuse(&rows[i]);
+  }
   race(job, runners, rows);
   for (int i = 0; i < job->n; i++) {
     if (!runners[i].run || *rows[i].refused) continue;
@@ -211,12 +240,13 @@ static void measure(compare_job *job, const compare_work *work, const compare_da
   }
 }
 
-clade_status compare_measure(compare_job *job, const compare_work *work, compare_row rows[]) {
+clade_status compare_measure(compare_job *job, const compare_work *work, const compare_demand *demand,
+                             compare_row rows[]) {
   compare_data data;
   runner *runners = clade__new((size_t)job->n + 1, sizeof *runners), *reference = runners + job->n;
   clade_status status = runners ? compare_data_new(work, &data) : CLADE_NO_MEMORY;
   if (status == CLADE_OK && !(status = prepare(reference, work, &data, job->host, plain)))
-    measure(job, work, &data, reference->y, runners, rows);
+    measure(job, work, demand, reference, runners, rows);
   for (int i = 0; runners && i <= job->n; i++) finish(&runners[i]);
   if (runners) compare_data_free(&data);
   clade__free(runners);

@@ -10,10 +10,9 @@ const char *compare_model_path(const char *spec) {
   return spec && !strncmp(spec, prefix, sizeof prefix - 1) ? spec + sizeof prefix - 1 : NULL;
 }
 
-/* "model:NAME" of the file's name. */
-static void label_of(compare_side *side, const char *path) {
+void compare_label(compare_side *side, const char *kind, const char *path) {
   const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *end = strrchr(name, '.');
-  snprintf(side->label, sizeof side->label, "%s%.*s", prefix, (int)(end ? end - name : 40), name);
+  snprintf(side->label, sizeof side->label, "%s%.*s", kind, (int)(end ? end - name : 40), name);
   side->spec = side->label;
 }
 
@@ -21,7 +20,7 @@ clade_status compare_model_open(compare_side *side) {
   const char *path = compare_model_path(side->spec);
   clade_status status = cycles_device_read(path, &side->model);
   side->modelled = true;
-  label_of(side, path);
+  compare_label(side, prefix, path);
   if (status != CLADE_OK) return status;
   side->evidence = side->model.fmax_mhz.source == CLADE__ROUTED ? COMPARE_ROUTED : COMPARE_REPORT;
   side->bench.peak_flops = cycles_peak_gflops(&side->model) * 1e9;
@@ -29,17 +28,12 @@ clade_status compare_model_open(compare_side *side) {
   return CLADE_OK;
 }
 
-const char *compare_dtype(const compare_side *side) {
-  if (!side->modelled || side->model.element_bytes == 4) return "f32";
-  return side->model.element_bytes == 1 ? "i8" : side->model.element_bytes == 2 ? "f16" : "f64";
-}
-
 /* Of a range the geometric middle stands where one number is wanted; nobody measured it. */
 clade_status compare_model_row(const compare_side *side, const compare_work *work, const compare_demand *demand,
                                compare_row *row) {
   const compare_data data = compare_data_size(work);
   cycles_estimate e;
-  double in = (double)data.x_bytes / sizeof(float) * (double)side->model.element_bytes + (double)data.label_bytes;
+  double in = (double)data.elements * (double)side->model.element_bytes + (double)data.label_bytes;
   row->moved = in + (double)data.y_elements * (double)side->model.result_bytes;
   CLADE_TRY(cycles_of(&side->model, &(cycles_call){demand->work, demand->n, (int64_t)row->moved, 0}, &e));
   row->low = row->least = e.low;
@@ -49,6 +43,7 @@ clade_status compare_model_row(const compare_side *side, const compare_work *wor
   row->compute = e.compute_seconds + e.memory_seconds;
   if (side->model.launch_seconds > 0) row->other = e.launch_seconds;
   if (side->model.programming_seconds > 0) row->programming = side->model.programming_seconds;
+  row->cycles = (double)e.cycles;
   row->bound = cycles_bound_names[e.bound];
   return CLADE_OK;
 }

@@ -10,7 +10,8 @@ static double giga(double amount, double seconds) { return amount > 0 ? amount /
 json_t *compare_row_json(const compare_side *side, const compare_work *work, const compare_demand *demand,
                          const compare_row *row) {
   char name[80];
-  double gflops = giga(demand->flops, row->p50), peak = side->bench.peak_flops * 1e-9;
+  double gflops = giga(demand->flops, row->p50),
+         peak = work->bytes && !side->modelled && !side->simulated ? 0 : side->bench.peak_flops * 1e-9;
   const struct {
     const char *name;
     double value;
@@ -32,13 +33,14 @@ json_t *compare_row_json(const compare_side *side, const compare_work *work, con
                  {"programming_seconds", row->programming},
                  {"first_seconds", row->first},
                  {"max_error", row->error},
-                 {"joules", row->joules}};
+                 {"joules", row->joules},
+                 {"cycles", row->cycles}};
   compare_work_name(work, name, sizeof name);
   json_t *out = json_pack(
       "{s:o, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:i, s:o}", "device", cli_json_text(side->spec), "work", name, "group",
-      work->group, "model", cli_json_text(work->model), "batch", (json_int_t)work->batch, "dtype", compare_dtype(side),
-      "evidence", compare_evidence_names[side->evidence], "refused", cli_json_text(*row->refused ? row->refused : NULL),
-      "calls", row->calls, "bound", cli_json_text(row->bound));
+      work->group, "model", cli_json_text(work->model), "batch", (json_int_t)work->batch, "dtype",
+      compare_dtype(side, work), "evidence", compare_evidence_names[side->evidence], "refused",
+      cli_json_text(*row->refused ? row->refused : NULL), "calls", row->calls, "bound", cli_json_text(row->bound));
   for (size_t i = 0; i < CLADE_COUNT(figures); i++)
     cli_json_set(out, figures[i].name, *row->refused ? json_null() : figure(figures[i].value));
   return out;

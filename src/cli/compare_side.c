@@ -1,10 +1,14 @@
 /* The devices that are compared: opened, described, and measured by themselves. */
 #include "cli/compare.h"
 
-const char *const compare_evidence_names[] = {"measured", "modelled(routed)", "modelled(report)", "functional-only"};
+const char *const compare_evidence_names[] = {"measured", "rtl-simulated", "modelled(routed)", "modelled(report)",
+                                              "functional-only"};
 
 static const char *const meanings[] = {
     "times of this device, by this machine's clock",
+    "cycles that the simulated circuit took for its sums, at the clock that a tool routed; its streams never pause, "
+    "and "
+    "copies, memory and launches are not counted",
     "computed from the clock that a tool routed, for a device that is not here",
     "computed from an estimate of the clock, for a device that is not here",
     "a processor computes in this device's place: results are right, times tell nothing of such a device"};
@@ -22,17 +26,31 @@ static clade_status open_device(compare_side *side) {
 
 clade_status compare_side_open(const char *spec, compare_side *out) {
   *out = (compare_side){.spec = spec, .bench = {.dtype = CLADE_F32, .rounds = 7}};
-  clade_status status = compare_model_path(spec) ? compare_model_open(out) : open_device(out);
+  clade_status status = compare_model_path(spec) ? compare_model_open(out)
+                        : compare_rtl_path(spec) ? compare_rtl_open(out)
+                                                 : open_device(out);
   return status == CLADE_OK ? CLADE_OK : clade__fail_in(status, "--device %s", spec);
 }
 
 void compare_side_close(compare_side *side) {
   clade_device_release(side->bench.device);
-  if (side->modelled) cycles_device_free(&side->model);
+  if (side->simulated) compare_rtl_close(side);
+  if (side->modelled || side->simulated) cycles_device_free(&side->model);
 }
 
 const char *compare_side_name(const compare_side *side) {
-  return side->modelled ? side->model.name : side->bench.info.name;
+  return side->modelled || side->simulated ? side->model.name : side->bench.info.name;
+}
+
+/* Models have an element of their own, in which they do what is written in f32; the simulated array has bytes. */
+bool compare_does(const compare_side *side, const compare_work *work) {
+  if (side->simulated) return work->bytes;
+  return !work->bytes || !side->modelled || side->model.element_bytes == 1;
+}
+
+const char *compare_dtype(const compare_side *side, const compare_work *work) {
+  uint64_t bytes = work->bytes ? 1 : side->modelled ? side->model.element_bytes : 4;
+  return bytes == 4 ? "f32" : bytes == 1 ? "i8" : bytes == 2 ? "f16" : "f64";
 }
 
 static json_t *giga(double value) { return value > 0 ? json_real(value * 1e-9) : json_null(); }

@@ -10,6 +10,8 @@
 
 #define PRODUCT(size, is_quick) \
   { .group = "gemm", .batch = 1, .m = size, .n = size, .k = size, .quick = is_quick }
+#define BYTES(size) \
+  { .group = "gemm", .batch = 1, .m = size, .n = size, .k = size, .quick = true, .bytes = true }
 #define CONV(c, hw, o, window, step, is_quick)                                                          \
   {                                                                                                     \
     .group = "conv", .batch = 1, .channels = c, .side = hw, .out = o, .kernel = window, .stride = step, \
@@ -26,6 +28,10 @@ const compare_work compare_works[] = {
     PRODUCT(256, true),
     PRODUCT(512, true),
     PRODUCT(1024, false),
+    BYTES(64),
+    BYTES(128),
+    BYTES(256),
+    BYTES(512),
     CONV(3, 32, 16, 3, 1, true),
     CONV(16, 32, 32, 3, 2, true),
     CONV(64, 56, 64, 3, 1, true),
@@ -50,7 +56,8 @@ void compare_work_name(const compare_work *w, char *name, size_t size) {
   if (w->model)
     snprintf(name, size, "%s %lldx%lld%s @%lld", w->model, side, side, trains(w) ? " train" : "", batch);
   else if (w->m)
-    snprintf(name, size, "gemm %lldx%lldx%lld", (long long)w->m, (long long)w->n, (long long)w->k);
+    snprintf(name, size, "gemm%s %lldx%lldx%lld", w->bytes ? " i8" : "", (long long)w->m, (long long)w->n,
+             (long long)w->k);
   else
     snprintf(name, size, "conv %lldx%lld %lld>%lld %lldx%lld/%lld", side, side, (long long)w->channels,
              (long long)w->out, (long long)w->kernel, (long long)w->kernel, (long long)w->stride);
@@ -60,9 +67,36 @@ clade_shape compare_input(const compare_work *w) {
   return w->m ? CLADE_SHAPE(w->m, w->k) : CLADE_SHAPE(w->batch, w->channels, w->side, w->side);
 }
 
+static size_t input_elements(const compare_work *w) {
+  clade_shape shape = compare_input(w);
+  size_t n = 1;
+  for (int i = 0; i < shape.rank; i++) n *= (size_t)shape.dim[i];
+  return n;
+}
+
+/* Any bytes, each of -127 to 127. */
+static int8_t *bytes_new(uint64_t seed, size_t n) {
+  int8_t *bytes = clade__new(n, 1);
+  uint32_t random[4];
+  for (size_t i = 0; bytes && i < n; i++) {
+    clade__philox(seed, 0, i, random);
+    bytes[i] = (int8_t)(random[0] % 255) - 127;
+  }
+  return bytes;
+}
+
+/* The second operand does not change from call to call, as weights do not. */
+static clade_val product_of_bytes(const compare_work *w, clade_graph *g, clade_val x) {
+  int8_t *weights = bytes_new(74, (size_t)(w->k * w->n));
+  clade_val b = clade_constant(g, CLADE_I8, CLADE_SHAPE(w->k, w->n), weights), y = clade_gemm(g, x, b);
+  clade__free(weights);
+  return y;
+}
+
 static clade_val result_of(const compare_work *w, clade_graph *g, clade_val x) {
   int64_t fan = w->channels * w->kernel * w->kernel;
   if (w->model) return model_by_name(w->model)(g, x, (int)w->classes, NULL);
+  if (w->bytes) return product_of_bytes(w, g, x);
   if (w->m)
     return clade_gemm(g, x,
                       clade_parameter(g, "w", CLADE_F32, CLADE_SHAPE(w->k, w->n), clade_glorot_normal(w->k, w->n)));
@@ -74,7 +108,7 @@ static clade_val result_of(const compare_work *w, clade_graph *g, clade_val x) {
 
 static void build(const compare_work *w, clade_graph *g) {
   clade_graph_train(g, trains(w));
-  clade_val y = result_of(w, g, clade_input(g, "x", CLADE_F32, compare_input(w)));
+  clade_val y = result_of(w, g, clade_input(g, "x", w->bytes ? CLADE_I8 : CLADE_F32, compare_input(w)));
   if (trains(w)) {
     y = clade_cross_entropy(g, y, clade_input(g, "labels", CLADE_I32, CLADE_SHAPE(w->batch)));
     (void)clade_minimise(g, y, .optimizer = clade_sgd(.lr = 0.01, .momentum = 0.9));
@@ -90,11 +124,9 @@ clade_status compare_graph(const compare_work *w, clade_graph **out) {
 
 /* ---- operands ---- */
 compare_data compare_data_size(const compare_work *w) {
-  clade_shape shape = compare_input(w);
-  size_t n = 1;
-  for (int i = 0; i < shape.rank; i++) n *= (size_t)shape.dim[i];
   int64_t side = w->stride ? (w->side + 2 * (w->kernel / 2) - w->kernel) / w->stride + 1 : 0;
-  compare_data out = {.x_bytes = n * sizeof *out.x, .label_bytes = trains(w) ? (size_t)w->batch * 4 : 0};
+  compare_data out = {.elements = input_elements(w), .label_bytes = trains(w) ? (size_t)w->batch * 4 : 0};
+  out.x_bytes = out.elements * (w->bytes ? 1 : sizeof(float));
   out.y_elements = (size_t)(trains(w)  ? 1
                             : w->model ? w->batch * w->classes
                             : w->m     ? w->m * w->n
@@ -104,10 +136,10 @@ compare_data compare_data_size(const compare_work *w) {
 
 clade_status compare_data_new(const compare_work *w, compare_data *out) {
   *out = compare_data_size(w);
-  out->x = clade__new(out->x_bytes, 1);
+  out->x = w->bytes ? bytes_new(73, out->elements) : clade__new(out->x_bytes, 1);
   out->labels = trains(w) ? clade__new(out->label_bytes, 1) : NULL;
   if (!out->x || (trains(w) && !out->labels)) return CLADE_NO_MEMORY;
-  bench_random(73, out->x_bytes / sizeof *out->x, 1, out->x);
+  if (!w->bytes) bench_random(73, out->elements, 1, out->x);
   for (int64_t i = 0; out->labels && i < w->batch; i++) out->labels[i] = (int32_t)(i * 7 % w->classes);
   return CLADE_OK;
 }
@@ -122,6 +154,12 @@ static int64_t elements(const clade_shape *s) {
   int64_t n = 1;
   for (int i = 0; i < s->rank; i++) n *= s->dim[i];
   return n;
+}
+
+static double bytes_of(const clade_type *t) {
+  size_t bytes = 0;
+  (void)!clade_dtype_bytes(t->dtype, elements(&t->shape), &bytes);
+  return (double)bytes;
 }
 
 static cycles_work product(int64_t batch, int64_t m, int64_t n, int64_t k) {
@@ -188,8 +226,7 @@ clade_status compare_demand_of(const clade_graph *g, compare_demand *out) {
     CLADE_TRY(clade__grow(&out->work, &out->capacity, out->n + 1, sizeof *out->work));
     out->work[out->n++] = w;
     out->flops += operations(&w);
-    out->bytes += (double)sizeof(float) *
-                  (double)(elements(&view.in[0].shape) + elements(&view.in[1].shape) + elements(&view.out[0].shape));
+    out->bytes += bytes_of(&view.in[0]) + bytes_of(&view.in[1]) + bytes_of(&view.out[0]);
   }
   return CLADE_OK;
 }

@@ -1,5 +1,7 @@
 /* --device emulated: the layer that presents the emulated accelerator, named to OpenCL's loader before that is opened;
- * and where its bundle is. Both lie beside the command, or in the library's directory where it is installed. */
+ * and where its bundle is. Both lie beside the command, or in the library's directory where it is installed. --device
+ * rtl:FILE (docs/comparing-devices.md) is the same with the simulated array in it; asked for beside the former, it
+ * serves as both. */
 #include "cli/cli.h"
 
 #include <libgen.h>
@@ -10,14 +12,19 @@
 
 enum { PATH_BYTES = 4096 };
 
-static bool asks(const char *spec) {
+/* The second does what the first does, and more. */
+enum layer { NONE, PLAIN, RTL };
+static const char *const files[] = {[PLAIN] = "libclade_emulated.so", [RTL] = "libclade_emulated_rtl.so"};
+
+static enum layer asked_by(const char *spec) {
   static const char alias[] = "emulated";
   size_t n = sizeof alias - 1;
-  return strncasecmp(spec, alias, n) == 0 && (!spec[n] || spec[n] == ':');
+  if (strncmp(spec, "rtl:", 4) == 0) return RTL;
+  return strncasecmp(spec, alias, n) == 0 && (!spec[n] || spec[n] == ':') ? PLAIN : NONE;
 }
 
 /* The directory that holds the layer. */
-static bool find_place(char place[PATH_BYTES]) {
+static bool find_place(const char *file, char place[PATH_BYTES]) {
   static const char *const ways[] = {"", "/../" CLADE_CLI_LIBDIR "/clade"};
   char self[PATH_BYTES / 2], layer[PATH_BYTES + 32];
   ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
@@ -26,7 +33,7 @@ static bool find_place(char place[PATH_BYTES]) {
   const char *folder = dirname(self);
   for (size_t i = 0; i < CLADE_COUNT(ways); i++) {
     snprintf(place, PATH_BYTES, "%s%s", folder, ways[i]);
-    snprintf(layer, sizeof layer, "%s/libclade_emulated.so", place);
+    snprintf(layer, sizeof layer, "%s/%s", place, file);
     if (!access(layer, R_OK)) return true;
   }
   return false;
@@ -34,13 +41,14 @@ static bool find_place(char place[PATH_BYTES]) {
 
 void cli_emulated(const char *spec) {
   char place[PATH_BYTES], text[3 * PATH_BYTES];
-  static bool done;
-  const char *layers = getenv("OPENCL_LAYERS");
-  if (done || !spec || !asks(spec) || !find_place(place)) return;
-  done = true;
-  if (!layers || !strstr(layers, "/libclade_emulated")) { /* that one, or one that stands in its place */
-    snprintf(text, sizeof text, "%.*s%s%s/libclade_emulated.so", PATH_BYTES, layers ? layers : "",
-             layers && *layers ? ":" : "", place);
+  static char others[PATH_BYTES]; /* layers, that were there before */
+  static enum layer loaded;
+  enum layer layer = spec ? asked_by(spec) : NONE;
+  if (layer <= loaded || !find_place(files[layer], place)) return;
+  if (!loaded) snprintf(others, sizeof others, "%s", getenv("OPENCL_LAYERS") ? getenv("OPENCL_LAYERS") : "");
+  loaded = layer;
+  if (!strstr(others, "/libclade_emulated")) { /* that one, or one that stands in its place */
+    snprintf(text, sizeof text, "%s%s%s/%s", others, *others ? ":" : "", place, files[layer]);
     setenv("OPENCL_LAYERS", text, 1);
   }
   snprintf(text, sizeof text, "%s/bundles", place);

@@ -3,6 +3,7 @@ itself under another name, so that no one knows who wins: figures are looked at 
 accelerator, which a processor computes for, takes no part in answers."""
 
 import os
+import sys
 import unittest
 
 import clade
@@ -10,6 +11,7 @@ from clade import document, run
 from documents import compare, tables
 
 SIDES = {"pocl": "measured", "Portable": "measured", "emulated": "functional-only"}
+RTL = os.path.join(os.path.dirname(sys.argv[1]), "libclade_emulated_rtl.so")
 MEASURED = [side for side, evidence in SIDES.items() if evidence == "measured"]
 
 
@@ -71,6 +73,31 @@ class Compare(unittest.TestCase):
             self.assertNotIn("rtl-ecp5", (answer["winner"], answer["second"]), "bytes do not compete with floats")
             if answer["winner"]:
                 self.assertEqual(answer["text"].count("[modelled("), 2)
+
+    @unittest.skipUnless(os.path.exists(RTL), "built without Verilator")
+    def test_simulated(self):
+        """Products of bytes by the simulated array: each row its cycles, by their formula, at the clock that was routed."""
+        path = os.path.join(clade.ROOT, "fpga", "model", "devices", "rtl-ecp5.json")
+        done = run("bench", "compare", "--quick", "--only", "i8", "--json", "--device", "pocl", "--device", "rtl:" + path)
+        found, wrong = document(done), []
+        compare(found, "", tables()["clade bench compare"], set(), wrong)
+        self.assertEqual(wrong, [])
+        self.assertEqual([device["evidence"] for device in found["devices"]], ["measured", "rtl-simulated"])
+        rows = [row for row in found["rows"] if row["device"] == "rtl:rtl-ecp5"]
+        self.assertEqual(len(found["rows"]), 2 * len(rows))
+        for row, n in zip(rows, (64, 128, 256, 512), strict=True):
+            self.assertEqual((row["work"], row["refused"]), (f"gemm i8 {n}x{n}x{n}", None))
+            self.assertEqual((row["evidence"], row["dtype"], row["max_error"]), ("rtl-simulated", "i8", 0))
+            cycles = (n // 8)**2 * n + 2 * 8 + 8 + 1 + 1  # T k + L + 1: docs/fpga.md
+            self.assertEqual(row["cycles"], cycles)
+            self.assertAlmostEqual(row["p50"], cycles / 66.8e6, delta=1e-8 * row["p50"])
+            self.assertIsNone(row["transfer_seconds"])
+            self.assertIn("rtl-simulated", next(line for line in done.stderr.splitlines()
+                                                if line.startswith(row["work"]) and "rtl:" in line))
+        for file, words in (("t2sp-arria10", "of kind array"), ("none", "none.json")):
+            done = run("bench", "compare", "--device", f"rtl:{os.path.dirname(path)}/{file}.json")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(words, done.stderr)
 
     def test_what_works_need(self):
         by_name = {row["work"]: row for row in self.rows}

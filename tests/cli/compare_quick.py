@@ -14,6 +14,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "system"))
 from yardstick import limits
 
 EVIDENCE = {"pocl": "measured", "emulated": "functional-only"}
+if os.path.exists(os.path.join(os.path.dirname(sys.argv[1]), "libclade_emulated_rtl.so")):
+    EVIDENCE["rtl:rtl-ecp5"] = "rtl-simulated"
+DEVICES = [spec.replace("rtl:rtl-ecp5", f"rtl:{sys.argv[2]}/fpga/model/devices/rtl-ecp5.json") for spec in EVIDENCE]
 
 
 class Quick(unittest.TestCase):
@@ -21,7 +24,7 @@ class Quick(unittest.TestCase):
         page = os.path.join(os.environ["HOME"], "report.html")
         limit = next(limits(120, tries=1))
         start = time.monotonic()
-        done = run("bench", "compare", "--quick", "--json", "--html", page, *(word for spec in EVIDENCE for word in ("--device", spec)))
+        done = run("bench", "compare", "--quick", "--json", "--html", page, *(word for spec in DEVICES for word in ("--device", spec)))
         seconds = time.monotonic() - start
         print(f"{seconds:.0f} s (limit {limit:.0f})")
         self.assertLessEqual(seconds, limit)
@@ -29,9 +32,10 @@ class Quick(unittest.TestCase):
         self.assertEqual({d["spec"]: d["evidence"] for d in found["devices"]}, EVIDENCE)
         self.assertIsNotNone(found["devices"][1]["why"])
         works = {row["work"] for row in found["rows"]}
-        self.assertLessEqual({f"gemm {n}x{n}x{n}" for n in (64, 128, 256, 512)} | {"lenet5 28x28 @1", "resnet18 32x32 @1"}, works)
+        self.assertLessEqual({f"gemm{of} {n}x{n}x{n}" for n in (64, 128, 256, 512) for of in ("", " i8")} | {"lenet5 28x28 @1", "resnet18 32x32 @1"}, works)
         self.assertEqual({(row["work"], row["device"]) for row in found["rows"]},
-                         {(work, device) for work in works for device in EVIDENCE})
+                         {(work, device) for work in works for device in EVIDENCE
+                          if work.startswith("gemm i8") or not device.startswith("rtl:")})
         for row in found["rows"]:
             self.assertIsNone(row["refused"], row)
             self.assertEqual(row["evidence"], EVIDENCE[row["device"]])
