@@ -81,9 +81,10 @@ static void show_kernel(const clade__bundle_kernel *k) {
   for (size_t i = 0; i < k->n_arguments; i++)
     printf("%s%s %s [%s]", i ? ", " : "", k->arguments[i].type, k->arguments[i].name,
            clade__access_names[k->arguments[i].access]);
-  printf(")\n  work-group %llu x %llu x %llu, compute units %llu, evidence: %s\n", (unsigned long long)k->work_group[0],
-         (unsigned long long)k->work_group[1], (unsigned long long)k->work_group[2],
-         (unsigned long long)k->compute_units, clade__evidence_names[k->evidence]);
+  printf(")\n  work-group %llu x %llu x %llu, compute units %llu, queue %llu, evidence: %s\n",
+         (unsigned long long)k->work_group[0], (unsigned long long)k->work_group[1],
+         (unsigned long long)k->work_group[2], (unsigned long long)k->compute_units, (unsigned long long)k->queue,
+         clade__evidence_names[k->evidence]);
   json_t *report = report_json(&k->report), *row;
   size_t i;
   json_array_foreach(report, i, row) {

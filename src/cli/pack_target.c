@@ -51,6 +51,8 @@ static void name_target(const job *j, clade__manifest *m) {
   m->tool.version = t->tool_version;
   m->tool.command = t->tool_command;
   if (t->kind == CLADE__TARGET_INTEL) {
+    for (size_t i = 0; i < j->compiled.n_kernels; i++) /* what runs at the same time is in different queues there */
+      j->compiled.kernels[i].queue = i;
     m->target.board = t->name;
     m->binary.format = CLADE__AOCX;
     m->binary.file = "kernels.aocx";

@@ -39,7 +39,7 @@ static clade_status send(clade_run *run, const clade__lane *lane, clade__slot *s
   CLADE_TRY(clade__queue_read(lane->queue, cmd->as.move.from, cmd->as.move.from_at,
                               clade__staging_data(slot->parcels[cmd->port]), cmd->as.move.bytes, false, wait, sent));
   clade__event_share(lane, *sent, event);
-  CLADE_TRY(clade__queue_flush(lane->queue)); /* another queue waits for it */
+  CLADE_TRY(clade__lane_flush(lane)); /* another queue waits for it */
   clade__progress_watch(run, lane->device, *sent);
   return CLADE_OK;
 }
@@ -84,49 +84,53 @@ static clade_status leave_to_library(clade_run *run, const clade__lane *lane, co
   return status == CLADE_OK && event && !*event ? clade__queue_marker(lane->queue, none, event) : status;
 }
 
+static clade_status perform(clade_run *run, clade__lane *lane, clade__slot *slot, size_t i, cl_event *event,
+                            bool *again) {
+  const clade__cmd *cmd = &lane->cmds[slot - run->slots][i];
+  clade__wait wait;
+  CLADE_TRY(clade__lane_wait(lane, i, uploads(run, lane, slot), &wait));
+  switch (cmd->kind) {
+  case CLADE__CMD_LAUNCH:
+    return clade__queue_launch(clade__lane_queue(lane, i), cmd->as.launch.kernel, cmd->dims, cmd->as.launch.global,
+                               cmd->as.launch.local, wait, event);
+  case CLADE__CMD_LIBRARY: return leave_to_library(run, lane, slot, cmd, wait, event);
+  case CLADE__CMD_COPY:
+    return clade__queue_copy(lane->queue, cmd->as.move.from, cmd->as.move.from_at, cmd->as.move.to, cmd->as.move.to_at,
+                             cmd->as.move.bytes, wait, event);
+  case CLADE__CMD_FEED: return feed(lane, slot, cmd, event);
+  case CLADE__CMD_SEND: return send(run, lane, slot, cmd, wait, event);
+  case CLADE__CMD_RECEIVE: return receive(run, lane, slot, cmd, wait, event, again);
+  }
+  return CLADE_OK;
+}
+
 /* From lane->at on. Stops at a host step that must be asked again. */
 static clade_status enqueue(clade_run *run, clade__lane *lane, clade__slot *slot, cl_event *done, bool *again) {
-  const clade__cmd *cmds = lane->cmds[slot - run->slots];
   cl_event *times = run->profile ? slot->times + lane->first_time : NULL;
   size_t n = lane->n_cmds;
   *again = false;
-  for (size_t i = lane->at; i < n; i++) {
-    const clade__cmd *cmd = &cmds[i];
-    clade_status status = CLADE_OK;
-    clade__wait wait = i == lane->n_feeds ? uploads(run, lane, slot) : none; /* what follows comes after it */
-    cl_event *event = times ? &times[i] : i + 1 == n && i >= lane->n_feeds ? done : NULL;
-    switch (cmd->kind) {
-    case CLADE__CMD_LAUNCH:
-      status = clade__queue_launch(lane->queue, cmd->as.launch.kernel, cmd->dims, cmd->as.launch.global,
-                                   cmd->as.launch.local, wait, event);
-      break;
-    case CLADE__CMD_LIBRARY: status = leave_to_library(run, lane, slot, cmd, wait, event); break;
-    case CLADE__CMD_COPY:
-      status = clade__queue_copy(lane->queue, cmd->as.move.from, cmd->as.move.from_at, cmd->as.move.to,
-                                 cmd->as.move.to_at, cmd->as.move.bytes, wait, event);
-      break;
-    case CLADE__CMD_FEED: status = feed(lane, slot, cmd, event); break;
-    case CLADE__CMD_SEND: status = send(run, lane, slot, cmd, wait, event); break;
-    case CLADE__CMD_RECEIVE: status = receive(run, lane, slot, cmd, wait, event, again); break;
-    }
-    if (status != CLADE_OK || *again) {
-      lane->at = i;
-      return status;
-    }
+  for (; lane->at < n; lane->at++) {
+    size_t i = lane->at;
+    cl_event *mark = lane->spread ? clade__lane_mark(lane, i) : i + 1 == n && i >= lane->n_feeds ? done : NULL;
+    CLADE_TRY(perform(run, lane, slot, i, times ? &times[i] : mark, again));
+    if (*again) return CLADE_OK;
+    if (times && times[i]) clade__event_share(lane, times[i], mark);
   }
-  lane->at = n;
-  if (times && n > lane->n_feeds && times[n - 1]) clade__event_share(lane, times[n - 1], done);
   return CLADE_OK;
 }
 
 /* The lane is through with this execution: *done covers all that it enqueued for it. */
 static void leave(clade_run *run, clade__lane *lane, clade__slot *slot, cl_event *done) {
   clade_status status = CLADE_OK;
-  if (!*done && lane->n_cmds) status = clade__queue_marker(lane->queue, uploads(run, lane, slot), done);
+  if (lane->spread)
+    status = clade__lane_join(lane, uploads(run, lane, slot), done);
+  else if (!*done && lane->n_cmds)
+    status = clade__queue_marker(lane->queue, uploads(run, lane, slot), done);
   if (!*done && !lane->n_cmds && run->wait.n) status = clade__queue_marker(lane->queue, run->wait, done);
-  if (status == CLADE_OK) status = clade__queue_flush(lane->queue);
+  if (status == CLADE_OK) status = clade__lane_flush(lane);
   if (status != CLADE_OK) {
     clade__slot_fail(slot, status);
+    clade__lane_finish(lane);
     /* Without a marker nothing less tells when the slot's memory is free again. */
     if (!*done && lane->uploads) (void)clade__queue_finish(lane->uploads);
     if (!*done && !run->adopted) (void)clade__queue_finish(lane->queue);
@@ -160,7 +164,7 @@ static bool advance(clade_run *run, int index, bool *moved) {
     if (again) {
       *moved |= lane->at != before;
       if (lane->at != before) {
-        clade_status status = clade__queue_flush(lane->queue);
+        clade_status status = clade__lane_flush(lane);
         if (status != CLADE_OK) clade__slot_fail(slot, status);
       }
       if (slot->status == CLADE_OK) return true;

@@ -35,6 +35,22 @@ typedef struct clade__cmd {
   } as;
 } clade__cmd;
 
+/* More queues of a lane, by the numbers that a bundle's manifest gives; 0 is the lane's own (queues.c). */
+typedef struct clade__turn { /* of a command */
+  int queue;
+  bool first;   /* in one of the others */
+  bool awaited; /* by a command in another one */
+} clade__turn;
+typedef struct clade__spread {
+  int n;
+  clade__queue **queues; /* [n]; NULL: not one of the lane's kernels is there */
+  clade__turn *turns;    /* [commands] */
+  size_t *after;         /* [commands][n]: 1 + the last command in that queue that comes before it; 0: none */
+  /* of the execution that is being enqueued */
+  cl_event begun, *marks; /* [commands] */
+  cl_event *waits;        /* [n] */
+} clade__spread;
+
 /* What one device does, in order. Executions follow one another on it. */
 typedef struct clade__lane {
   clade__queue *queue;
@@ -42,6 +58,7 @@ typedef struct clade__lane {
   clade_device *device;
   size_t n_cmds, n_feeds; /* the feeds come first */
   clade__cmd **cmds;      /* [slots] */
+  clade__spread *spread;  /* NULL: all is in one queue */
   size_t first_time;      /* of its commands in a slot's `times` */
   uint64_t next;          /* the execution that it enqueues */
   size_t at;              /* and the command of it */
@@ -147,6 +164,19 @@ clade_status clade__packed_bind(clade_run *run);
 /* Where a place is for an execution in `slot`, and at what offset there. */
 clade__buffer *clade__run_buffer(const clade_run *run, int slot, const clade__place *place);
 size_t clade__run_offset(const clade_run *run, const clade__place *place);
+
+/* ---- a lane of several queues (queues.c) ---- */
+/* Where its kernels are to run at the same time. */
+clade_status clade__lane_spread(clade_run *run, clade__lane *lane);
+void clade__lane_unspread(clade__lane *lane); /* waits */
+clade__queue *clade__lane_queue(const clade__lane *lane, size_t cmd);
+/* What a command waits for. `uploads`: what nothing but feeds may come before. */
+clade_status clade__lane_wait(clade__lane *lane, size_t cmd, clade__wait uploads, clade__wait *out);
+cl_event *clade__lane_mark(const clade__lane *lane, size_t cmd); /* its event, where others wait for it; else NULL */
+/* Through with an execution: *done covers all that was enqueued for it in any queue. */
+clade_status clade__lane_join(clade__lane *lane, clade__wait uploads, cl_event *done);
+clade_status clade__lane_flush(const clade__lane *lane);
+void clade__lane_finish(const clade__lane *lane); /* the other queues */
 
 /* ---- enqueuing (upload.c, drive.c, progress.c); all need run->lock ---- */
 /* The inputs in the slot's staging, on their way. Nobody reads the slot's memory any more: its execution has ended. */

@@ -325,7 +325,9 @@ clade_status clade__run_build(clade_run *run, cl_command_queue user_queue) {
   CLADE_TRY(kernels_new(run));
   count_cmds(run);
   CLADE_TRY(uploads_new(run));
-  return cmds_new(run);
+  CLADE_TRY(cmds_new(run));
+  for (int l = 0; l < run->n_lanes && !user_queue; l++) CLADE_TRY(clade__lane_spread(run, &run->lanes[l]));
+  return CLADE_OK;
 }
 
 static void slot_free(clade_run *run, clade__slot *slot) {
@@ -358,6 +360,7 @@ static void slot_free(clade_run *run, clade__slot *slot) {
 void clade__run_unbuild(clade_run *run) {
   for (int l = 0; l < run->n_lanes; l++) { /* queues first: they wait for what uses the rest */
     clade__queue_free(run->lanes[l].uploads);
+    clade__lane_unspread(&run->lanes[l]);
     clade__queue_free(run->lanes[l].queue);
     for (int s = 0; s < run->n_slots; s++) clade__free(run->lanes[l].cmds[s]);
     clade__free(run->lanes[l].cmds);

@@ -89,13 +89,21 @@ static const char *impl_of(const clade_run *run, const clade_step_time *t) {
   return node->impl >= 0 && node->op->impls ? node->op->impls[node->impl].name : "";
 }
 
+/* The device's own queue, its inputs', then its other queues. */
+static int row_of(const clade_run *run, const clade_step_time *t) {
+  if (t->step < 0) return 1;
+  const clade__fstep *step = &run->func->steps[t->step];
+  int queue = step->kind == CLADE__FSTEP_KERNEL ? run->func->kernels[step->request].queue : 0;
+  return queue ? queue + 1 : 0;
+}
+
 /* Microseconds, as the format wants them. */
 static void add_event(const clade_run *run, const clade_step_time *t, clade__text *out) {
   clade__text_add(out, ",\n{\"name\":");
   add_quoted(out, t->name);
   clade__text_add(out,
                   ",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%" PRIu64 ".%03u,\"dur\":%" PRIu64 ".%03u,\"args\":{",
-                  t->device, t->step < 0, t->start_ns / 1000, (unsigned)(t->start_ns % 1000),
+                  t->device, row_of(run, t), t->start_ns / 1000, (unsigned)(t->start_ns % 1000),
                   (t->end_ns - t->start_ns) / 1000, (unsigned)((t->end_ns - t->start_ns) % 1000));
   clade__text_add(out, "\"execution\":%" PRIu64 ",\"step\":%d,\"kernel\":", clade__ticket_execution(t->ticket),
                   t->step);
@@ -116,6 +124,11 @@ static void add_all(const clade_run *run, clade__text *out) {
       clade__text_add(out,
                       ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}}", l,
                       row, row ? "inputs" : "queue");
+    for (int q = 1; run->lanes[l].spread && q < run->lanes[l].spread->n; q++)
+      if (run->lanes[l].spread->queues[q])
+        clade__text_add(
+            out, ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"queue %d\"}}", l,
+            q + 1, q);
   }
   for (uint64_t i = first; i < run->ring_count; i++) add_event(run, &run->ring[i % run->ring_size], out);
   clade__text_add(out, "\n]}\n");

@@ -5,7 +5,7 @@
 
 #include "bundle/bundle.h"
 #include "cl/cl.h"
-#include "program/request.h"
+#include "program/store.h"
 
 /* ---- finding (bundles.c) ---- */
 /* The device's bundle, read and checked, from CLADE_BUNDLE_PATH or the usual directories; NOT_FOUND where none is for
@@ -38,6 +38,6 @@ const char *const *clade__offline_kernels(const clade__offline *offline);
 const clade_array_info *clade__offline_array(const clade__offline *offline);
 /* The kernel that a request means. Before it is given for the first time, it is tested. */
 clade_status clade__offline_find(clade_device *device, clade__offline *offline, const clade__request *request,
-                                 cl_program *program);
+                                 clade__program_kernel *out);
 
 #endif

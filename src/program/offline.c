@@ -97,7 +97,7 @@ static clade_status test_once(clade_device *device, clade__offline *offline, con
 }
 
 clade_status clade__offline_find(clade_device *device, clade__offline *offline, const clade__request *request,
-                                 cl_program *program) {
+                                 clade__program_kernel *out) {
   if (strcmp(request->file, CLADE__BUNDLED_FILE) != 0 || request->n_defines)
     return CLADE_FAIL(UNSUPPORTED, "kernel %s of %s.cl would have to be compiled, and the device has no compiler",
                       request->kernel, request->file);
@@ -107,6 +107,7 @@ clade_status clade__offline_find(clade_device *device, clade__offline *offline, 
     return CLADE_FAIL(INVALID, "kernel %s of %s takes %zu arguments, %d are described", k->name, offline->bundle.path,
                       k->n_arguments, request->n_args);
   CLADE_TRY(test_once(device, offline, k));
-  *program = offline->program;
+  *out = (clade__program_kernel){.program = offline->program, .queue = (int)k->queue};
+  memcpy(out->name, k->name, strlen(k->name) + 1);
   return CLADE_OK;
 }

@@ -210,8 +210,7 @@ static clade_status serve_offline(clade__store *store, size_t n, const clade__re
   CLADE_TRY(open_offline(store));
   for (size_t i = 0; i < n; i++) {
     CLADE_TRY(clade__request_check(&requests[i]));
-    CLADE_TRY(clade__offline_find(store->device, store->offline, &requests[i], &out[i].program));
-    memcpy(out[i].name, requests[i].kernel, strlen(requests[i].kernel) + 1);
+    CLADE_TRY(clade__offline_find(store->device, store->offline, &requests[i], &out[i]));
     store->stats.loaded++;
   }
   return CLADE_OK;
@@ -237,7 +236,7 @@ static clade_status serve(clade__store *store, size_t n, const clade__request *r
   }
   for (size_t i = 0; i < n; i++) {
     const clade__entry *entry = clade__store_entry(store, wanted[i].key);
-    out[i].program = store->programs[entry->program].program;
+    out[i] = (clade__program_kernel){.program = store->programs[entry->program].program};
     memcpy(out[i].name, entry->name, sizeof out[i].name);
   }
   return CLADE_OK;

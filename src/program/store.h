@@ -9,6 +9,7 @@
 typedef struct clade__program_kernel {
   cl_program program; /* the store's, as long as the device lives */
   char name[96];      /* in the program */
+  int queue;          /* a bundle's kernels in different ones may run at the same time; else 0 */
 } clade__program_kernel;
 
 /* One result per request. Equal requests are built once. */

@@ -2,6 +2,7 @@
 
 import json
 import os
+import struct
 import tempfile
 import unittest
 
@@ -31,6 +32,17 @@ OTHER = """-----BEGIN PUBLIC KEY-----
 MCowBQYDK2VwAyEAPUAXw+hDiVqStwqnTRt+vJyYLM8uxJaMwM1V8Sr0Zgw=
 -----END PUBLIC KEY-----
 """
+
+
+def aocx(board):
+    """The smallest file of Intel's form: ELF of sections alone."""
+    sections = [(".acl.board", board.encode()), (".acl.autodiscovery", b"23"), (".acl.fpga.bin", b"bits")]
+    names = b"\0" + b"".join(name.encode() + b"\0" for name, _ in sections) + b".shstrtab\0"
+    body, table = b"", bytes(40)
+    for name, data in [*sections, (".shstrtab", names)]:
+        table += struct.pack("<10I", names.index(name.encode()), 1, 0, 0, 52 + len(body), len(data), 0, 0, 0, 0)
+        body += data
+    return struct.pack("<7s9xHHIIIIIHHHHHH", b"\x7fELF\1\1\1", 0, 62, 0, 0, 0, 52 + len(body), 0, 52, 0, 0, 40, 5, 4) + body + table
 
 
 class Pack(unittest.TestCase):
@@ -106,6 +118,19 @@ class Pack(unittest.TestCase):
         os.chmod(self.path("it"), 0o666)
         self.failed(run("pack", "verify", self.path("it")), "others may write")
         self.failed(run("pack", "inspect", self.path("nothing")), "nothing")
+
+    def test_queues(self):
+        with open(self.path("k.cl"), "w", encoding="utf-8") as f:
+            for name in "first", "second":
+                f.write(f"__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void {name}(__global float *y) {{ *y = 1; }}\n")
+        self.put("it.aocx", aocx("a10"))
+        made = ["--binary", self.path("it.aocx"), "--tool", "aoc", "--tool-version", "19.1", "--tool-command", "aoc k.cl"]
+        for queues, target in ([0, 1], ["intel:a10", *made]), ([0, 0], ["pocl"]):
+            done = run("pack", "build", "--output", self.path("it"), "--source", self.path("k.cl"), "--target", *target)
+            self.assertEqual(done.returncode, 0, done)
+            kernels = document(run("pack", "inspect", self.path("it"), "--json"))["kernels"]
+            self.assertEqual([k["queue"] for k in kernels], queues)
+        self.assertIn("queue 0", run("pack", "inspect", self.path("it")).stdout)
 
     def test_what_is_refused(self):
         self.put("array.bin", b"other bits")

@@ -81,6 +81,14 @@ static void beside_a_companion(void **state) {
   clade_device_release(companion);
 }
 
+/* The kernel in a queue of its own, beside the run's. */
+static void in_two_queues(void **state) {
+  setenv("CLADE_BUNDLE_PATH", kit_path("two.bundle"), 1);
+  calls_fail(state);
+  allocations_fail(state);
+  beside_a_companion(state);
+}
+
 static int set_up(void **state) {
   (void)state;
   if (!clade_layer_open(&layer)) return 1;
@@ -89,6 +97,8 @@ static int set_up(void **state) {
   kit_binary binary = kit_compile(kit_source_text, true);
   clade__bundle_draft draft = kit_draft(binary);
   check_ok(clade__bundle_write(kit_path("one.bundle"), false, &draft));
+  kit_scale_kernel.queue = 2;
+  check_ok(clade__bundle_write(kit_path("two.bundle"), false, &draft));
   setenv("CLADE_BUNDLE_PATH", kit_path("one.bundle"), 1);
   clade__free(binary.data);
   return !layer.loaded();
@@ -102,6 +112,6 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(calls_fail), cmocka_unit_test(allocations_fail),
-                                     cmocka_unit_test(beside_a_companion)};
+                                     cmocka_unit_test(beside_a_companion), cmocka_unit_test(in_two_queues)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
