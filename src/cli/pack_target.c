@@ -1,5 +1,8 @@
 /* clade pack build --target: a bundle of kernels for a target, with a manifest that is derived from their sources: of
  * what PoCL compiled of them, for the emulated accelerator, or of what a vendor's compiler made of the same sources. */
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <openssl/evp.h>
 
 #include "base/file.h"
@@ -7,27 +10,50 @@
 
 typedef struct job {
   const cli_pack_target *target;
-  clade__text text, options;
+  clade__text text, options, told; /* the options for PoCL, and as the manifest tells them */
+  int *open;                       /* folders of which PoCL cannot be told the name */
+  size_t n_open, capacity;
   char sha256[65];
   cli_pack_compiled compiled;
   clade__bytes given; /* the vendor's binary */
 } job;
 
 /* ---- sources: those named, one behind the other, else Clade's own ---- */
+/* Where a source finds what it includes. PoCL cuts options at spaces, quoted ones too: such a folder it gets open. */
+static clade_status add_folder(job *j, const char *folder, int length) {
+  clade__text_add(&j->told, " -I%.*s", length, folder);
+  if (strcspn(folder, " \t\r\n\"\\") >= (size_t)length) {
+    clade__text_add(&j->options, " -I%.*s", length, folder);
+    return CLADE_OK;
+  }
+  clade__text name = {0};
+  char *path;
+  CLADE_TRY(clade__grow(&j->open, &j->capacity, j->n_open + 1, sizeof *j->open));
+  clade__text_add(&name, "%.*s", length, folder);
+  CLADE_TRY(clade__text_take(&name, &path));
+  int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  clade_status status = fd < 0 ? clade__file_fail("open the directory", path) : CLADE_OK;
+  clade__free(path);
+  CLADE_TRY(status);
+  j->open[j->n_open++] = fd;
+  clade__text_add(&j->options, " -I/proc/self/fd/%d", fd);
+  return CLADE_OK;
+}
+
 static clade_status add_source(job *j, const char *path) {
   clade__bytes file;
   CLADE_TRY(clade__file_read(path, 1 << 24, &file));
   clade__text_add(&j->text, "%.*s\n", (int)file.n, (const char *)file.data);
-  const char *end = strrchr(path, '/');
-  if (end) clade__text_add(&j->options, " -I%.*s", (int)(end - path), path);
   clade__free(file.data);
-  return CLADE_OK;
+  const char *end = strrchr(path, '/');
+  return end ? add_folder(j, path, (int)CLADE_MAX(end - path, 1)) : CLADE_OK;
 }
 
 static clade_status read_sources(job *j) {
   const cli_pack_target *t = j->target;
   unsigned char digest[EVP_MAX_MD_SIZE];
   clade__text_add(&j->options, "-cl-kernel-arg-info");
+  clade__text_add(&j->told, "-cl-kernel-arg-info");
   for (size_t i = 0; i < t->n_sources; i++) CLADE_TRY(add_source(j, t->sources[i]));
   if (!t->n_sources) clade__text_add(&j->text, "%s", cli_fpga_kernels);
   for (size_t i = 0; i < t->n_defines; i++) {
@@ -35,8 +61,9 @@ static clade_status read_sources(job *j) {
       return CLADE_FAIL(INVALID, "--define %s=%s: expected NAME=VALUE, without spaces and quotes", t->defines[i].name,
                         t->defines[i].text);
     clade__text_add(&j->options, " -D%s=%s", t->defines[i].name, t->defines[i].text);
+    clade__text_add(&j->told, " -D%s=%s", t->defines[i].name, t->defines[i].text);
   }
-  if (j->options.failed || j->text.failed) return CLADE_FAIL(NO_MEMORY, "no memory");
+  if (j->options.failed || j->told.failed || j->text.failed) return CLADE_FAIL(NO_MEMORY, "no memory");
   if (!EVP_Digest(j->text.data, j->text.length, digest, NULL, EVP_sha256(), NULL))
     return CLADE_FAIL(UNSUPPORTED, "libcrypto refuses SHA-256");
   for (int i = 0; i < 32; i++) snprintf(j->sha256 + 2 * i, 3, "%02x", digest[i]);
@@ -72,7 +99,7 @@ static void name_target(const job *j, clade__manifest *m) {
 static clade_status write_bundle(const job *j) {
   const cli_pack_target *t = j->target;
   clade__text command = {0};
-  clade__text_add(&command, "clBuildProgram %s", j->options.data);
+  clade__text_add(&command, "clBuildProgram %s", j->told.data);
   if (command.failed) return CLADE_FAIL(NO_MEMORY, "no memory");
   clade__bundle_draft draft = {.manifest = {.format = CLADE__BUNDLE_FORMAT,
                                             .interface_version = CLADE__BUNDLE_INTERFACE,
@@ -101,5 +128,8 @@ clade_status cli_pack_build_target(const cli_pack_target *target) {
   clade__free(j.given.data);
   clade__text_free(&j.text);
   clade__text_free(&j.options);
+  clade__text_free(&j.told);
+  for (size_t i = 0; i < j.n_open; i++) close(j.open[i]);
+  clade__free(j.open);
   return status;
 }

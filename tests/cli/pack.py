@@ -132,6 +132,16 @@ class Pack(unittest.TestCase):
             self.assertEqual([k["queue"] for k in kernels], queues)
         self.assertIn("queue 0", run("pack", "inspect", self.path("it")).stdout)
 
+    def test_folders_with_spaces(self):
+        os.mkdir(self.path("some kernels"))
+        with open(self.path("some kernels/k.h"), "w", encoding="utf-8") as f:
+            f.write("#define ONE 1\n")
+        with open(self.path("some kernels/k.cl"), "w", encoding="utf-8") as f:
+            f.write('#include "k.h"\n__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void k(__global float *y) { *y = ONE; }')
+        done = run("pack", "build", "--output", self.path("it"), "--source", self.path("some kernels/k.cl"), "--target", "pocl")
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn(f"-I{self.path('some kernels')}", document(run("pack", "inspect", self.path("it"), "--json"))["tool"]["command"])
+
     def test_what_is_refused(self):
         self.put("array.bin", b"other bits")
         self.failed(self.build("it"), "array.bin has 10 bytes")
