@@ -1,7 +1,7 @@
 # The array for FPGAs: bitstreams for boards and, where Verilator is, its simulation. Nothing of it is part of the library.
 foreach(board up5k hx8k ecp5)
   add_custom_target(bitstream_${board} COMMAND ${CMAKE_COMMAND} -D BOARD=${board}
-    -D OUT=${PROJECT_BINARY_DIR}/fpga/${board} -P ${PROJECT_SOURCE_DIR}/fpga/boards/route.cmake USES_TERMINAL VERBATIM)
+    -D OUT=${PROJECT_BINARY_DIR}/fpga/${board} -D CLADE=$<$<TARGET_EXISTS:clade_cli>:$<TARGET_FILE:clade_cli>> -P ${PROJECT_SOURCE_DIR}/fpga/boards/route.cmake USES_TERMINAL VERBATIM)
 endforeach()
 
 find_program(VERILATOR verilator)

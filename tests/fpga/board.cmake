@@ -1,5 +1,5 @@
 # cmake -D BOARD=… -D ROWS=… -D COLS=… -D OUT=… -D CXX=… -D CC=… -D VERILATOR=… -D INCLUDE=… -D CELLS=… -D RUNTIME=…
-#       [-D READ_BACK=ON] -P board.cmake
+#       -D CLADE=… [-D READ_BACK=ON] -P board.cmake
 # Routes the array for a board, simulates what came out at its pins, and compares with C.
 cmake_minimum_required(VERSION 3.21)
 set(root ${CMAKE_CURRENT_LIST_DIR}/../..)
@@ -10,7 +10,7 @@ endmacro()
 file(GLOB rtl ${root}/fpga/rtl/*.sv)
 step(${VERILATOR} --lint-only -Wall --top-module ${BOARD} ${rtl} ${root}/fpga/boards/clade_serial.sv
   ${root}/fpga/boards/${BOARD}.sv)
-step(${CMAKE_COMMAND} -D BOARD=${BOARD} -D OUT=${OUT} -P ${root}/fpga/boards/route.cmake)
+step(${CMAKE_COMMAND} -D BOARD=${BOARD} -D OUT=${OUT} -D CLADE=${CLADE} -P ${root}/fpga/boards/route.cmake)
 set(top ${BOARD})
 set(verilog ${OUT}/${BOARD}.v)
 if(READ_BACK)
@@ -27,3 +27,16 @@ step(${CXX} -O0 -w -DBOARD_ROWS=${ROWS} -DBOARD_COLS=${COLS} -DBOARD_LOG_DEPTH=8
   -I${INCLUDE} -I${INCLUDE}/vltstd ${root}/tests/fpga/board_test.cpp ${OUT}/model/all.cpp ${OUT}/array.o ${RUNTIME}
   -pthread -o ${OUT}/board_test)
 step(${OUT}/board_test)
+
+# The bundle that routing made tells the figures of the reports, and where each was read.
+execute_process(COMMAND ${CLADE} pack inspect ${OUT}/${BOARD}.bundle OUTPUT_VARIABLE shown COMMAND_ERROR_IS_FATAL ANY)
+file(READ ${OUT}/report.json report)
+string(REGEX MATCH "\"value\": ([0-9.]+), \"source\": \"routed\", \"from\": \"([a-z]+)\"" found "${report}")
+set(fmax "${CMAKE_MATCH_1} \\(routed, ${CMAKE_MATCH_2}, seed 1\\)")
+string(JSON cells GET "${report}" lc)
+foreach(line "fmax_mhz +${fmax}" "lut +${cells} \\(routed, nextpnr\\)" "bandwidth_gbs .*\\(estimate"
+        "ROWS=${ROWS}" "COLS=${COLS}" "SEED=1" "target +ice40")
+  if(NOT shown MATCHES "${line}")
+    message(FATAL_ERROR "clade pack inspect does not tell \"${line}\":\n${shown}")
+  endif()
+endforeach()
