@@ -124,6 +124,10 @@ static inline int FN(line_distance)(int a, int b, int2 e, int2 move, int2 mul, F
 #define VSTORE  CLADE_PASTE(vstore, WIDTH)
 #define PANEL   (VECTORS * WIDTH)
 #define TILE    (ROWS * PANEL)
+/* Stores of vectors that compilers do not tear into pieces of 16 bytes. */
+typedef VECTOR FN(vector) __attribute__((aligned(4)));
+typedef float8 FN(eight) __attribute__((aligned(4)));
+#define PUT(v, p) (*(FN(vector) *)(p) = (v))
 #ifndef STRIDE
 #define STRIDE 1
 #endif
@@ -188,31 +192,35 @@ APART static void FN(copy_rows)(const __global STORAGE(T) * y, int room, int pit
 
 #ifdef WANT_conv2d_weights_vec
 /* A block of rows x (channels and taps) is one work-item's, for the strips of one part. y is copied by places, PANEL
- * rows beside each other; a column, which is a channel and a tap, reads x from its own beginning among the lines. */
-APART static void FN(multiply)(const float *x, const int *at, const int *place, int n, const float *y, float *c) {
+ * rows beside each other; a column, which is a channel and a tap, reads x from its own beginning among the lines. Places
+ * go by in runs, for with a number for each of them the compiler keeps more than there are registers. */
+APART static void FN(multiply)(const float *x, const int *at, const int *run, const int *many, int runs, const float *y,
+                               bool first, float *c) {
   VECTOR sum[ROWS][VECTORS];
   const float *column[ROWS];
 #pragma unroll
   for (int r = 0; r < ROWS; r++) {
     column[r] = x + at[r];
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) sum[r][v] = VLOAD(r * VECTORS + v, c);
+    for (int v = 0; v < VECTORS; v++) sum[r][v] = first ? (VECTOR)(0) : VLOAD(r * VECTORS + v, c);
   }
+  for (int k = 0; k < runs; k++) {
+    const long begin = run[k], end = begin + many[k];
 #pragma clang loop unroll(disable)
-  for (int p = 0; p < n; p++) {
-    const int i = place[p];
-    VECTOR one[VECTORS];
+    for (long i = begin; i < end; i++, y += PANEL) {
+      VECTOR one[VECTORS];
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, y + p * PANEL);
+      for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, y);
 #pragma unroll
-    for (int r = 0; r < ROWS; r++)
+      for (int r = 0; r < ROWS; r++)
 #pragma unroll
-      for (int v = 0; v < VECTORS; v++) sum[r][v] = fma((VECTOR)(column[r][i]), one[v], sum[r][v]);
+        for (int v = 0; v < VECTORS; v++) sum[r][v] = fma((VECTOR)(column[r][i]), one[v], sum[r][v]);
+    }
   }
 #pragma unroll
   for (int r = 0; r < ROWS; r++)
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], r * VECTORS + v, c);
+    for (int v = 0; v < VECTORS; v++) PUT(sum[r][v], c + (r * VECTORS + v) * WIDTH);
 }
 
 BODY(block)(const int item, ARGS) {
@@ -244,22 +252,22 @@ BODY(block)(const int item, ARGS) {
   USE(const STORAGE(T), y);
   USE(float, out);
   float lines[LINES] ALIGNED, turned[TURNED] ALIGNED, sums[BLOCK] ALIGNED;
-  int at[COLUMNS], place[STRIP], to[PIECES], from[PIECES], many[PIECES];
-  for (int k = 0; k < tiles * ROWS; k++) {
-    const int column = min(k, columns - 1), tap = column % n_taps;
-    at[k] = column / n_taps * kinds * length +
-            FN(line_distance)(tap / n_tap.y, tap % n_tap.y, e, move, mul, ry, rx, length, pitch);
-  }
-  for (int i = 0; i < panels * tiles * TILE / 8; i++) vstore8((float8)(0), i, sums);
+  int at[COLUMNS], to[PIECES], from[PIECES], many[PIECES];
+  for (int k = 0; k < tiles * ROWS; k++)
+    at[k] = k >= columns ? at[columns - 1]
+            : k >= n_taps ? at[k - n_taps] + kinds * length
+                          : FN(line_distance)(k / n_tap.y, k % n_tap.y, e, move, mul, ry, rx, length, pitch);
   const int places = dims.s0 * high * pitch, end = min((own + 1) * (int)part.s1 * strip, places);
   const bool gaps = any(kernel_size != 1) || any(mul != 1) || any(shift != 0) || any(grid != size);
-  for (int first = own * part.s1 * strip; first < end; first += strip) {
+  const int begin = own * part.s1 * strip;
+  for (int i = 0; begin >= end && i < panels * tiles * TILE / WIDTH; i++) PUT((VECTOR)(0), sums + i * WIDTH);
+  for (int first = begin; first < end; first += strip) {
     const int n = min(strip, end - first);
     int pieces =
         FN(line_pieces_of_kinds)(first, length, pitch, high, ry, rx, e, move, mul, size, dims.s0, image, to, from, many);
     int n_places = 0;
     if (gaps)
-      for (int i = 0; i < n_channels * kinds * length / 8; i++) vstore8((float8)(0), i, lines);
+      for (int i = 0; i < n_channels * kinds * length / WIDTH; i++) PUT((VECTOR)(0), lines + i * WIDTH);
     for (int c = 0; c < n_channels; c++) FN(copy)
     (x + x_skip + c * plane, mul.y, pieces, to, from, many, lines + c * kinds * length);
     pieces = FN(line_pieces)(first, n, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0, all_rows * y_plane, 0,
@@ -268,11 +276,12 @@ BODY(block)(const int item, ARGS) {
       for (int b = 0; b < panels; b++) FN(copy_rows)
       (y + y_skip + b * PANEL * y_plane + from[p], y_room - b * PANEL * y_plane - from[p], y_plane, n_rows - b * PANEL,
        many[p], turned + (b * (strip + 8) + n_places) * PANEL);
-      for (int i = 0; i < many[p]; i++) place[n_places++] = to[p] + i;
+      n_places += many[p];
     }
     for (int b = 0; b < panels; b++)
       for (int t = 0; t < tiles; t++) FN(multiply)
-    (lines, at + t * ROWS, place, n_places, turned + b * (strip + 8) * PANEL, sums + (b * tiles + t) * TILE);
+    (lines, at + t * ROWS, to, many, pieces, turned + b * (strip + 8) * PANEL, first == begin,
+     sums + (b * tiles + t) * TILE);
   }
   const int all_columns = dims.s3 * taps.s0 * taps.s1;
   const bool whole = n_taps == taps.s0 * taps.s1; /* then columns lie side by side */
@@ -287,7 +296,7 @@ BODY(block)(const int item, ARGS) {
         for (int i = 0; i < 8; i++) v[i] = vload8(0, from_rows + (k + i) * PANEL);
         clade_turn(v);
 #pragma unroll
-        for (int i = 0; i < 8; i++) vstore8(v[i], 0, to + i * all_columns + c0 * n_taps + k);
+        for (int i = 0; i < 8; i++) *(__global FN(eight) *)(to + i * all_columns + c0 * n_taps + k) = v[i];
       }
     for (; k < columns; k++) {
       const int tap = k % n_taps, ky = tap0.x + tap / n_tap.y, kx = tap0.y + tap % n_tap.y;
@@ -453,43 +462,13 @@ KERNEL(conv2d_weights_flat)
 #ifdef WANT_conv2d_weights_channels
 /* For groups of one row and one channel, images in blocks of 16 channels, which are lanes: nothing is copied, and what
  * lies beside an image is left out. A work-item does a block of channels for part.s0 lines of the result. */
-/* Of three taps of a line adds the products of the places from begin to end, to which the source's from `from` on
- * belong. */
 enum { AT_ONCE = 3 };
-APART static void FN(add_line)(const __global STORAGE(T) * x, const __global STORAGE(T) * y, const int *from,
-                               const int *begin, const int *end, int mul, float *sums) {
-  VECTOR sum[AT_ONCE][VECTORS];
-  const __global STORAGE(T) * place[AT_ONCE];
-  const int lo = max(max(begin[0], begin[1]), begin[2]), hi = min(min(end[0], end[1]), end[2]);
-#pragma unroll
-  for (int k = 0; k < AT_ONCE; k++) {
-    place[k] = x + from[k] * PANEL;
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) sum[k][v] = VLOAD(k * VECTORS + v, sums);
-  }
-  for (int i = lo; i < hi; i++) /* places that have all of them */
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) {
-      const VECTOR one = LOADN(WIDTH, T, y, i * PANEL + v * WIDTH);
-#pragma unroll
-      for (int k = 0; k < AT_ONCE; k++)
-        sum[k][v] = fma(LOADN(WIDTH, T, place[k], i * mul * PANEL + v * WIDTH), one, sum[k][v]);
-    }
-#pragma unroll
-  for (int k = 0; k < AT_ONCE; k++)
-    for (int i = begin[k]; i < end[k]; i++) {
-      if (i == lo && lo < hi) i = hi;
-      if (i >= end[k]) break;
-#pragma unroll
-      for (int v = 0; v < VECTORS; v++)
-        sum[k][v] = fma(LOADN(WIDTH, T, place[k], i * mul * PANEL + v * WIDTH),
-                        LOADN(WIDTH, T, y, i * PANEL + v * WIDTH), sum[k][v]);
-    }
-#pragma unroll
-  for (int k = 0; k < AT_ONCE; k++)
-#pragma unroll
-    for (int v = 0; v < VECTORS; v++) VSTORE(sum[k][v], k * VECTORS + v, sums);
-}
+/* Of `many` lines of y and three taps in each of ROWS lines of the window: adds the products of the places from begin to
+ * end, to which the source's from `from` on belong. Its lines are `down` apart, and those of the next line of y `next`;
+ * a line of the window has `across` sums. They stay in registers for a vector of channels at a time. */
+#define ADD(NAME, ROWS)                                                                                                  APART static void NAME(const __global STORAGE(T) * x, int down, int next, const __global STORAGE(T) * y, int by,                              int many, const int *from, const int *begin, const int *end, int mul, int across,                                     float *sums) {                                                                                    const int lo = max(max(begin[0], begin[1]), begin[2]), hi = min(min(end[0], end[1]), end[2]), to = max(lo, hi);        const long low = lo, high = hi, step = mul * PANEL;                                                                    for (int v = 0; v < VECTORS; v++, x += WIDTH, y += WIDTH, sums += WIDTH) {                                               VECTOR sum[ROWS][AT_ONCE];                                                                                             _Pragma("unroll") for (int r = 0; r < ROWS; r++) _Pragma("unroll") for (int k = 0; k < AT_ONCE; k++)                       sum[r][k] = VLOAD(0, sums + (r * across + k) * PANEL);                                                             for (int line = 0; line < many; line++) {                                                                                const __global STORAGE(T) *own = x + line * next, *result = y + line * by;                                             for (long i = low; i < high; i++) { /* places that have all of them */                                                   const VECTOR one = LOADN(WIDTH, T, result, i * PANEL);                                                                 _Pragma("unroll") for (int r = 0; r < ROWS; r++) _Pragma("unroll") for (int k = 0; k < AT_ONCE; k++)                       sum[r][k] = fma(LOADN(WIDTH, T, own + r * down + from[k] * PANEL, i * step), one, sum[r][k]);                    }                                                                                                                      _Pragma("unroll") for (int k = 0; k < AT_ONCE; k++) for (int i = begin[k]; i < end[k]; i++) {                            if (i == lo) i = to;                                                                                                   if (i >= end[k]) break;                                                                                                const VECTOR one = LOADN(WIDTH, T, result, i * PANEL);                                                                 _Pragma("unroll") for (int r = 0; r < ROWS; r++) sum[r][k] =                                                               fma(LOADN(WIDTH, T, own + r * down + from[k] * PANEL, i * step), one, sum[r][k]);                                }                                                                                                                    }                                                                                                                      _Pragma("unroll") for (int r = 0; r < ROWS; r++) _Pragma("unroll") for (int k = 0; k < AT_ONCE; k++)                       PUT(sum[r][k], sums + (r * across + k) * PANEL);                                                                 }                                                                                                                    }
+ADD(FN(add_line), 1)
+ADD(FN(add_lines), AT_ONCE)
 
 BODY(block)(const int item, ARGS) {
   const int blocks = max((int)(dims.s1 + PANEL - 1) / PANEL, 1), n_taps = taps.s0 * taps.s1, block = item % blocks;
@@ -500,6 +479,7 @@ BODY(block)(const int item, ARGS) {
   USE(const STORAGE(T), y);
   USE(float, out);
   const int mul = map.s4, across = (taps.s1 + AT_ONCE - 1) / AT_ONCE * AT_ONCE;
+  const int down = map.s2 * dims.s5 * PANEL, next = map.s0 * dims.s5 * PANEL, by = dims.s7 * PANEL;
   float sums[TAPS * AT_ONCE * PANEL] ALIGNED;
   int from[TAPS + AT_ONCE], begin[TAPS + AT_ONCE], end[TAPS + AT_ONCE];
   for (int k = 0; k < across; k++) { /* behind the last tap the last one again, for nothing */
@@ -507,14 +487,27 @@ BODY(block)(const int item, ARGS) {
     begin[k] = from[k] < 0 ? (mul - 1 - from[k]) / mul : 0;
     end[k] = dims.s5 > from[k] ? min((dims.s5 - 1 - from[k]) / mul + 1, dims.s7) : 0;
   }
-  for (int i = 0; i < taps.s0 * across * PANEL; i++) sums[i] = 0;
-  for (int line = own * part.s0; line < last; line++) {
+  for (int i = 0; i < taps.s0 * across * PANEL; i += WIDTH) PUT((VECTOR)(0), sums + i);
+  for (int line = own * part.s0, many = 1; line < last; line += many) {
     const int plane = line / (int)dims.s6 * blocks + block, high = line % (int)dims.s6;
-    for (int r = 0; r < taps.s0; r++) {
-      const int low = high * map.s0 + map.s1 + r * map.s2;
-      for (int k = 0; low >= 0 && low < dims.s4 && k < across; k += AT_ONCE) FN(add_line)
-      (x + (plane * dims.s4 + low) * dims.s5 * PANEL, y + (plane * dims.s6 + high) * dims.s7 * PANEL, from + k,
-       begin + k, end + k, mul, sums + (r * across + k) * PANEL);
+    const int low = high * map.s0 + map.s1, reach = ((int)taps.s0 - 1) * map.s2;
+    /* So many lines that have all of the window's, or one that lacks some. */
+    const int whole = low >= 0 ? ((int)dims.s4 - 1 - low - reach + map.s0) / map.s0 : 0;
+    many = clamp(whole, 1, min(last - line, (int)dims.s6 - high));
+    const __global STORAGE(T) *first = x + (plane * dims.s4 + low) * dims.s5 * PANEL;
+    const __global STORAGE(T) *result = y + (plane * dims.s6 + high) * by;
+    for (int r = 0, rows = 1; r < taps.s0; r += rows) {
+      const int at = low + r * map.s2;
+      rows = r + AT_ONCE <= taps.s0 && at >= 0 && at + (AT_ONCE - 1) * map.s2 < dims.s4 ? AT_ONCE : 1;
+      for (int k = 0; at >= 0 && at < dims.s4 && k < across; k += AT_ONCE)
+        if (rows == 1)
+          FN(add_line)
+          (first + r * down, down, next, result, by, many, from + k, begin + k, end + k, mul, across,
+           sums + (r * across + k) * PANEL);
+        else
+          FN(add_lines)
+          (first + r * down, down, next, result, by, many, from + k, begin + k, end + k, mul, across,
+           sums + (r * across + k) * PANEL);
     }
   }
   const int group = block * PANEL, n_groups = min(PANEL, (int)dims.s1 - group);
@@ -592,9 +585,11 @@ KERNEL(conv2d_weights_join)
 #undef VSTORE
 #undef PANEL
 #undef TILE
+#undef PUT
 #undef SPACED
 #undef STRIDE
 #undef READ8
 #undef AT
 #undef B
 #undef LANES
+#undef ADD

@@ -153,7 +153,6 @@ clade_status clade__weights_vec_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "ROWS", tile_rows(q));
   clade_emit_define(s, "LINES", LINES);
   clade_emit_define(s, "BLOCK", BLOCK);
-  clade_emit_define(s, "STRIP", STRIP);
   clade_emit_define(s, "PIECES", PIECES);
   clade_emit_define(s, "TURNED", TURNED);
   clade_emit_define(s, "COLUMNS", COLUMNS);
@@ -167,14 +166,27 @@ clade_status clade__weights_vec_emit(clade_emit *e, const clade_query *q) {
 /* ---- channels: a work-item does 16 of them, for so many lines of all images' results as a part has ---- */
 static int64_t channel_blocks(const clade__weights *p) { return (p->groups + 15) / 16; }
 
-static int64_t channel_lines(const clade__weights *p) { /* of a part */
-  int64_t blocks = CLADE_MAX(channel_blocks(p), 1), lines = CLADE_MAX(p->n * p->result[0], 1);
-  int64_t parts = CLADE_MIN((2 * CLADE__SUM_UNITS + blocks - 1) / blocks, lines);
-  return (lines + parts - 1) / parts;
+/* Of items of so many lines; the longest counts once for each of some cores. */
+static double channel_cycles(const clade_query *q, const clade__weights *p, int64_t lines) {
+  double blocks = (double)channel_blocks(p), all = (double)(p->n * p->result[0]), parts = ceil(all / (double)lines);
+  double three = (double)(p->kernel[0] / 3), rest = (double)(p->kernel[0] % 3), wide = (double)p->result[1];
+  double line =
+      (double)((p->kernel[1] + 2) / 3) * 16 / width_of(q) * (three * (wide * 5.2 + 25) + rest * (wide * 3 + 25));
+  double own = 50 * (double)(p->kernel[0] * p->kernel[1]) + 500;
+  return blocks * (all * line + parts * own) + CLADE__WEIGHTS_UNITS * ((double)lines * line + own) +
+         clade__weights_join_cycles(p, (int64_t)parts);
 }
 
-static int64_t channel_parts(const clade__weights *p) {
-  return CLADE_MAX((p->n * p->result[0] + channel_lines(p) - 1) / channel_lines(p), 1);
+static int64_t channel_lines(const clade_query *q, const clade__weights *p) { /* of a part */
+  int64_t all = CLADE_MAX(p->n * p->result[0], 1), best = all;
+  for (int64_t lines = all; lines > 1; lines = (lines + 1) / 2)
+    if (channel_cycles(q, p, lines) < channel_cycles(q, p, best)) best = lines;
+  return best;
+}
+
+static int64_t channel_parts(const clade_query *q, const clade__weights *p) {
+  int64_t lines = channel_lines(q, p);
+  return CLADE_MAX((p->n * p->result[0] + lines - 1) / lines, 1);
 }
 
 const char *clade__weights_channels_accept(const clade_query *q) {
@@ -187,26 +199,23 @@ const char *clade__weights_channels_accept(const clade_query *q) {
 
 double clade__weights_channels_cost(const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, false);
-  int64_t parts = channel_parts(&p), blocks = channel_blocks(&p), taps = p.kernel[0] * p.kernel[1];
-  double line = (double)p.kernel[0] * (double)((p.kernel[1] + 2) / 3) * ((double)p.result[1] * 4.2 + 40);
-  double cycles = (double)(blocks * p.n * p.result[0]) * line + (double)(blocks * parts) * (50 * (double)taps + 500) +
-                  clade__weights_join_cycles(&p, parts);
+  double cycles = channel_cycles(q, &p, channel_lines(q, &p));
   return clade__cost(q->device, cycles * 2 * q->device->vector_f32, clade__node_bytes(q->node), 1);
 }
 
 size_t clade__weights_channels_workspace(const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, false);
-  return clade__weights_scratch(q, channel_parts(&p), false);
+  return clade__weights_scratch(q, channel_parts(q, &p), false);
 }
 
 clade_status clade__weights_channels_emit(clade_emit *e, const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, false);
-  int64_t parts = channel_parts(&p);
+  int64_t parts = channel_parts(q, &p);
   clade_kernel_step *s = clade__weights_begin(e, q, "conv2d_weights_channels", &p, parts);
   clade_emit_define(s, "WIDTH", width_of(q));
   clade_emit_define(s, "VECTORS", 16 / width_of(q));
   clade_emit_define(s, "TAPS", MOST_TAPS);
-  clade_emit_index8(s, 1, (int64_t[]){channel_lines(&p)});
+  clade_emit_index8(s, 1, (int64_t[]){channel_lines(q, &p)});
   clade_emit_range(s, 1, &(size_t){(size_t)(channel_blocks(&p) * parts)}, &(size_t){1});
   clade__weights_join(e, q, parts, false, false);
   return CLADE_OK;
