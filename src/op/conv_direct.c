@@ -24,6 +24,8 @@ typedef struct problem {
 } problem;
 
 static int width_of(const clade_query *q) { return clade__vector_width(q->device); }
+/* Of a tile. With 16 lanes more than ten would need more registers for their addresses than there are. */
+static int tile_places(int width) { return width == 16 ? 10 : width == 8 ? 6 : 3; }
 static int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
 
 /* Where each place has one tap, its own, an image is one line. */
@@ -160,7 +162,7 @@ static bool nth(const clade_query *q, const problem *p, int i, int32_t *row) {
     int64_t parts = (x + most - 1) / most;
     parts += a + parts * a / 8;
     box[1] = 1;
-    box[2] = clade__up((x + parts - 1) / parts, width == 16 ? 12 : 6);
+    box[2] = clade__up((x + parts - 1) / parts, tile_places(width));
   } else {
     int64_t parts = (y * x + most - 1) / most;
     parts += a + parts * a / 8;
@@ -170,7 +172,7 @@ static bool nth(const clade_query *q, const problem *p, int i, int32_t *row) {
   row[LINES] = (int32_t)box[1];
   row[COLUMNS] = (int32_t)box[2];
   row[CHANNELS] = (int32_t)CLADE_MIN((panels + splits[b] - 1) / splits[b] * panel, INT32_MAX / 2);
-  row[PLACES] = width == 16 ? 12 : width == 8 ? 6 : 3;
+  row[PLACES] = tile_places(width);
   row[VECTORS] = vectors;
   row[DEPTH] = (int32_t)CLADE_MIN(depth_of(q, p, (int)panel), INT32_MAX / 2);
   fit(p, width, row);
