@@ -33,6 +33,20 @@ typedef struct fault_task {
   long often;                 /* after each so many rounds it is asked whether all is usable again */
 } fault_task;
 
+/* What a failure leaves behind, it leaves behind each time. Not so what a thread of the implementation's gives back a
+ * little later, and a list that had to grow because of that, once and for good. */
+static bool leaves(const fault_task *task, arm_fn *arm, long n, bool for_good) {
+  for (int i = 0; i < 3; i++) {
+    long before = atomic_load(&held);
+    if (task->before) task->before();
+    arm(n, for_good);
+    (void)task->work();
+    arm(0, false);
+    if (atomic_load(&held) <= before) return false;
+  }
+  return true;
+}
+
 static void fault_sweep(const fault_task *task, arm_fn *arm, reached_fn *reached, bool for_good) {
   arm(0, false);
   assert_int_equal(task->work(), CLADE_OK);
@@ -47,7 +61,9 @@ static void fault_sweep(const fault_task *task, arm_fn *arm, reached_fn *reached
     if (status != CLADE_OK && !more) fail_msg("after call %ld: %s", n - 1, clade_last_error());
     arm(0, false);
     if (layer.live(NULL) != objects) fail_msg("call %ld: %ld objects stay", n, layer.live(NULL) - objects);
-    if (atomic_load(&held) != before) fail_msg("call %ld: %ld pieces stay", n, atomic_load(&held) - before);
+    long more_held = atomic_load(&held) - before;
+    if (more_held && leaves(task, arm, n, for_good)) fail_msg("call %ld: %ld pieces stay", n, more_held);
+    before = atomic_load(&held);
     if (n % task->often == 0 && task->work() != CLADE_OK) fail_msg("after call %ld: %s", n, clade_last_error());
   }
   print_message("%ld points of failure\n", n - 1);
