@@ -1,13 +1,13 @@
-# clade_add_bitstream(NAME [SOURCES file.cl …] [DEFINES NAME=VALUE …] TARGET pocl|intel:BOARD|xilinx:PLATFORM)
+# clade_add_bitstream(NAME [SOURCES file.cl …] [DEFINES NAME=VALUE …] TARGET pocl|rtl|intel:BOARD|xilinx:PLATFORM)
 # A target NAME that makes NAME.bundle in the current binary directory, of the kernels in SOURCES or else of Clade's own;
 # its property CLADE_BUNDLE is that file's path. The tools that a target needs are looked for: where one is missing,
 # that is said, and there is no target. CLADE_FPGA_KERNELS is the file of Clade's own kernels. docs/fpga.md
 
 function(clade_add_bitstream name)
   cmake_parse_arguments(PARSE_ARGV 1 it "" "TARGET" "SOURCES;DEFINES")
-  if(it_UNPARSED_ARGUMENTS OR NOT it_TARGET MATCHES "^(pocl|(intel|xilinx):(.+))$")
+  if(it_UNPARSED_ARGUMENTS OR NOT it_TARGET MATCHES "^(pocl|rtl|(intel|xilinx):(.+))$")
     message(FATAL_ERROR "clade_add_bitstream(${name}): TARGET \"${it_TARGET}\", and \"${it_UNPARSED_ARGUMENTS}\"; "
-      "expected SOURCES, DEFINES, and TARGET pocl, intel:BOARD or xilinx:PLATFORM")
+      "expected SOURCES, DEFINES, and TARGET pocl, rtl, intel:BOARD or xilinx:PLATFORM")
   endif()
   set(kind ${CMAKE_MATCH_2})
   set(board ${CMAKE_MATCH_3})

@@ -40,11 +40,11 @@ static clade_status build(const pack *p, clade__arena *arena, clade__bytes *mani
 static bool read_target(const char *text, cli_pack_target *t) {
   const char *colon = strchr(text, ':');
   size_t n = colon ? (size_t)(colon - text) : strlen(text);
-  for (int kind = CLADE__TARGET_INTEL; kind <= CLADE__TARGET_POCL; kind++) {
+  for (int kind = CLADE__TARGET_INTEL; kind <= CLADE__TARGET_RTL; kind++) {
     if (strlen(clade__target_names[kind]) != n || strncmp(text, clade__target_names[kind], n) != 0) continue;
     t->kind = (clade__target_kind)kind;
     t->name = colon ? colon + 1 : NULL;
-    return kind == CLADE__TARGET_POCL ? !colon : colon && colon[1];
+    return cli_pack_compiles(t) ? !colon : colon && colon[1];
   }
   return false;
 }
@@ -62,14 +62,15 @@ static int run_build_target(const pack *p) {
                        .key = p->key,
                        .directory = p->directory};
   if (!read_target(p->target, &t))
-    return cli_wrong(&p->args, "--target %s: expected pocl, intel:BOARD or xilinx:PLATFORM (docs/fpga.md)", p->target);
+    return cli_wrong(&p->args, "--target %s: expected pocl, rtl, intel:BOARD or xilinx:PLATFORM (docs/fpga.md)",
+                     p->target);
   if (p->manifest || !p->output) return cli_wrong(&p->args, "build --target takes --output, and no --manifest");
   bool made = p->binary && p->tool && p->tool_version && p->tool_command,
        none = !p->binary && !p->tool && !p->tool_version && !p->tool_command;
-  if (t.kind == CLADE__TARGET_POCL ? !none : !made)
+  if (cli_pack_compiles(&t) ? !none : !made)
     return cli_wrong(&p->args,
                      "--binary and what made it, --tool, --tool-version and --tool-command, go with intel and "
-                     "xilinx, whose tools this command does not call; pocl compiles by itself");
+                     "xilinx, whose tools this command does not call; for pocl and rtl it compiles by itself");
   clade_status status = cli_pack_build_target(&t);
   return status ? cli_failed_status(status) : cli_pack_show(p->output, p->args.json);
 }
@@ -155,8 +156,10 @@ static const cli_option options[] = {
     [DIRECTORY] = {"directory", NULL, "build, sign: as a directory, not as one file"},
     [KEY] = {"key", "FILE", "build, sign: a private key of Ed25519 in PEM (openssl genpkey -algorithm ed25519)"},
     [KEYS] = {"keys", "FILE", "verify: public keys in PEM, of which one must have signed"},
-    [TARGET] = {"target", "pocl|intel:BOARD|xilinx:PLATFORM",
-                "build: of kernels; pocl, for the emulated accelerator, compiles them, for others --binary holds them"},
+    [TARGET] =
+        {"target", "pocl|rtl|intel:BOARD|xilinx:PLATFORM",
+         "build: of kernels; pocl and rtl, for the emulated accelerators, compile them, for others --binary holds "
+         "them"},
     [SOURCE] = {"source", "FILE",
                 "build --target: what the kernels are written in; may be repeated; unset: Clade's own"},
     [DEFINE] = {"define", "NAME=VALUE", "build --target: what they are compiled with; may be repeated"},

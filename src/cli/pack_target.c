@@ -63,6 +63,10 @@ static clade_status read_sources(job *j) {
     clade__text_add(&j->options, " -D%s=%s", t->defines[i].name, t->defines[i].text);
     clade__text_add(&j->told, " -D%s=%s", t->defines[i].name, t->defines[i].text);
   }
+  if (t->kind == CLADE__TARGET_RTL) {
+    clade__text_add(&j->options, " -DARRAY_I8_IN_RTL");
+    clade__text_add(&j->told, " -DARRAY_I8_IN_RTL");
+  }
   if (j->options.failed || j->told.failed || j->text.failed) return CLADE_FAIL(NO_MEMORY, "no memory");
   if (!EVP_Digest(j->text.data, j->text.length, digest, NULL, EVP_sha256(), NULL))
     return CLADE_FAIL(UNSUPPORTED, "libcrypto refuses SHA-256");
@@ -88,7 +92,10 @@ static void name_target(const job *j, clade__manifest *m) {
     m->binary.format = CLADE__XCLBIN;
     m->binary.file = "kernels.xclbin";
   } else {
-    m->target.device = "Clade emulated accelerator";
+    m->target.kind = CLADE__TARGET_POCL; /* whose layer takes PoCL's programs */
+    m->target.device = t->kind == CLADE__TARGET_POCL
+                           ? "Clade emulated accelerator"
+                           : "Clade emulated accelerator (array_i8: RTL, other kernels: PoCL)";
     m->binary.format = CLADE__POCLBIN;
     m->binary.file = "kernels.poclbin";
     m->tool.name = "PoCL";

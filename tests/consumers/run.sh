@@ -24,6 +24,7 @@ done
 echo "== CMake, a bundle of a kernel; what no tool is here for is said to be skipped, and is no target"
 shown=$("$prefix/bin/clade" pack inspect "$room/out/own.bundle")
 [[ $shown == *"own_scale(global float * x [read], int n [value], global float * y [read-write])"* && $shown == *SCALE=2* ]]
+"$prefix/bin/clade" pack inspect "$room/out/rtl_kernels.bundle" | grep "device .*array_i8: RTL"
 for pair in "intel_board aoc" "xilinx_platform v++"; do
   read -r name tool <<<"$pair"
   if command -v "$tool" >/dev/null; then continue; fi
