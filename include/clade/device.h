@@ -52,7 +52,8 @@ typedef struct clade_device_info {
   /* Names, ending in NULL, of the kernels of its bundle, where that was loaded (docs/fpga.md): as long as the device is
    * open. NULL: its programs are compiled, or nobody has asked for them yet. */
   const char *const *kernels;
-  clade_array_info array; /* of that bundle */
+  const uint32_t *programs; /* of each of them, which of the bundles has it, where there are several */
+  clade_array_info array;   /* of the first that tells one */
 } clade_device_info;
 
 /* A row of the quirk table that applies to a device. */

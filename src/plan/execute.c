@@ -1,5 +1,6 @@
 /* Executing: inputs into a slot, then everything is enqueued. The steady state allocates and creates nothing. */
 #include "plan/run.h"
+#include "program/bundles.h"
 
 static clade_status check_feed(clade_run *run, const clade_feed *feed, size_t *index) {
   const clade_graph *g = run->func->graph;
@@ -137,10 +138,16 @@ static void leave_vars(clade_run *run) {
   pthread_mutex_unlock(&run->vars->lock);
 }
 
+static void count_programming(clade_device *device, const clade__programming *t) {
+  clade__programmed_ran(device, t->first, t->last, t->changes);
+}
+
 static clade_status submit(clade_run *run, clade__slot *slot, const clade_feed *feeds, clade_ticket *ticket,
                            cl_event *done) {
   take_feeds(run, slot, feeds);
   slot->execution = ++run->submitted;
+  for (int d = 0; d < run->func->n_devices; d++)
+    if (run->func->programming[d].first >= 0) count_programming(run->func->devices[d], &run->func->programming[d]);
   slot->busy = true;
   slot->begun = slot->reported = false;
   slot->status = CLADE_OK;

@@ -27,6 +27,7 @@ static void free_shape(clade_func *func) {
   clade__free(func->constant_slabs.at);
   clade__free(func->slabs.at);
   clade__free(func->steps);
+  clade__free(func->programming);
   clade__free(func->cells);
   clade__free(func->cell_of);
   clade__free(func->packs);

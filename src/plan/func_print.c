@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "plan/plan.h"
+#include "program/bundles.h"
 
 const char *clade__space_name(clade__space space) {
   switch (space) {
@@ -125,6 +126,16 @@ static void print_crossings(const clade_func *func, clade__text *out) {
   }
 }
 
+static void print_programming(const clade_func *func, clade__text *out) {
+  for (int d = 0; d < func->n_devices; d++) {
+    const clade__programming *t = &func->programming[d];
+    if (t->first != t->last || t->changes)
+      clade__text_add(out, "plan: %s gets another program %d times in each execution; %" PRIu64 " times so far\n",
+                      clade__device_info(func->devices[d])->name, t->changes + (t->first != t->last),
+                      clade__programmed_times(func->devices[d]));
+  }
+}
+
 static void print_plan(const clade_func *func, clade__text *out) {
   size_t constants = 0, arena = 0, shared = 0, packed = 0, libraries = 0;
   for (size_t i = 0; i < func->slabs.count; i++) arena += func->slabs.at[i].bytes;
@@ -133,6 +144,7 @@ static void print_plan(const clade_func *func, clade__text *out) {
   clade__text_add(out, "plan: %zu steps, %zu kernels, %zu transfers between devices\n", func->n_steps, func->n_requests,
                   func->n_transfers);
   print_crossings(func, out);
+  print_programming(func, out);
   for (size_t i = 0; i < func->n_steps; i++) libraries += func->steps[i].kind == CLADE__FSTEP_LIBRARY;
   if (libraries)
     clade__text_add(out, "plan: %zu steps of other libraries, which may create objects whenever they are executed\n",

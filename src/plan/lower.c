@@ -256,6 +256,69 @@ static clade_status lower_node(lowering *l) {
   return op == &clade__op_pack ? lower_pack(l) : lower_op(l);
 }
 
+/* ---- programs of devices that have several ---- */
+static int program_of(const clade_func *func, int device, const char *kernel) {
+  const clade_device_info *info = clade__device_info(func->devices[device]);
+  int program = CLADE__ANY_PROGRAM;
+  bool several = false;
+  for (int i = 0; info->kernels && info->kernels[i]; i++) {
+    several |= info->programs[i] != 0;
+    if (strcmp(info->kernels[i], kernel) == 0) program = (int)info->programs[i];
+  }
+  return several ? program : CLADE__ANY_PROGRAM;
+}
+
+static clade_status check_devices(const clade_func *func) {
+  for (clade__id id = 1; id < func->graph->n_nodes; id++) {
+    const clade__node *n = &func->graph->nodes[id];
+    if (n->device < 0 || n->device >= func->n_devices)
+      return CLADE_FAIL(INVALID, "%s: placed on device %d, but the func has %d", n->op->name, n->device,
+                        func->n_devices);
+  }
+  return CLADE_OK;
+}
+
+static clade_status find_order(const clade_func *func, clade__id *order) {
+  const clade_graph *g = func->graph;
+  int *program = clade__new(g->n_nodes, sizeof *program), most = CLADE__ANY_PROGRAM, changes;
+  if (!program) return CLADE_NO_MEMORY;
+  for (clade__id id = 1; id < g->n_nodes; id++) {
+    const clade_impl *impl = implementation(&g->nodes[id]);
+    order[id - 1] = id; /* as built, where nothing is gained */
+    program[id] = impl && impl->bundled ? program_of(func, g->nodes[id].device, impl->bundled) : CLADE__ANY_PROGRAM;
+    most = CLADE_MAX(most, program[id]);
+  }
+  clade_status status = most >= 0 ? clade__order(g, func->n_devices, program, order, &changes) : CLADE_OK;
+  clade__free(program);
+  return status;
+}
+
+static clade_status find_programming(clade_func *func) {
+  func->programming = clade__new((size_t)func->n_devices, sizeof *func->programming);
+  if (!func->programming) return CLADE_NO_MEMORY;
+  for (int d = 0; d < func->n_devices; d++) func->programming[d].first = func->programming[d].last = CLADE__ANY_PROGRAM;
+  for (size_t i = 0; i < func->n_steps; i++) {
+    const clade__fstep *step = &func->steps[i];
+    clade__programming *t = &func->programming[step->device];
+    int program =
+        step->kind == CLADE__FSTEP_KERNEL ? program_of(func, step->device, step->launch->kernel) : CLADE__ANY_PROGRAM;
+    if (program == CLADE__ANY_PROGRAM) continue;
+    if (t->first == CLADE__ANY_PROGRAM) t->first = t->last = program;
+    t->changes += program != t->last;
+    t->last = program;
+  }
+  return CLADE_OK;
+}
+
+static clade_status lower_all(clade_func *func, const clade__id *order) {
+  for (size_t i = 0; i + 1 < func->graph->n_nodes; i++) {
+    lowering l = {func, order[i], &func->graph->nodes[order[i]], -1};
+    clade_status status = lower_node(&l);
+    if (status != CLADE_OK) return clade__blame(status, l.node->op, l.node->name);
+  }
+  return CLADE_OK;
+}
+
 clade_status clade__lower(clade_func *func) {
   clade_graph *g = func->graph;
   func->cell_of = clade__new(g->n_values + 1, sizeof *func->cell_of);
@@ -266,13 +329,10 @@ clade_status clade__lower(clade_func *func) {
   /* Mostly a cell for each value and a step for each node. */
   CLADE_TRY(clade__grow(&func->cells, &func->cell_capacity, g->n_values, sizeof *func->cells));
   CLADE_TRY(clade__grow(&func->steps, &func->step_capacity, g->n_nodes, sizeof *func->steps));
-  for (clade__id id = 1; id < g->n_nodes; id++) {
-    lowering l = {func, id, &g->nodes[id], -1};
-    if (l.node->device < 0 || l.node->device >= func->n_devices)
-      return CLADE_FAIL(INVALID, "%s: placed on device %d, but the func has %d", l.node->op->name, l.node->device,
-                        func->n_devices);
-    clade_status status = lower_node(&l);
-    if (status != CLADE_OK) return clade__blame(status, l.node->op, l.node->name);
-  }
-  return CLADE_OK;
+  CLADE_TRY(check_devices(func));
+  clade__id *order = clade__new(g->n_nodes, sizeof *order);
+  clade_status status = order ? find_order(func, order) : CLADE_NO_MEMORY;
+  if (status == CLADE_OK) status = lower_all(func, order);
+  clade__free(order);
+  return status == CLADE_OK ? find_programming(func) : status;
 }

@@ -85,6 +85,11 @@ typedef struct clade__slabs {
   size_t count, capacity;
 } clade__slabs;
 
+/* Programs of a device that has several, as executions need them; first -1: it has one, or none. */
+typedef struct clade__programming {
+  int first, last, changes;
+} clade__programming;
+
 struct clade_func {
   clade__ref ref;
   clade_graph *graph; /* selected (shaped) or as built */
@@ -109,6 +114,7 @@ struct clade_func {
   size_t guard; /* bytes around each cell, for tests */
   clade__fstep *steps;
   size_t n_steps, step_capacity, n_transfers;
+  clade__programming *programming; /* [n_devices] */
   clade__fpack *packs;
   size_t n_packs, pack_capacity;
   clade__cell *cells;
@@ -136,8 +142,12 @@ typedef struct clade__how {
 clade_status clade__compile(clade_graph *graph, int n, clade_device *const *devices, const clade__how *how,
                             clade_func **out);
 
-/* ---- compiling (lower.c, request.c, assign.c, memory_plan.c, pack.c, constant.c) ---- */
-/* The steps of a selected graph, in order, and their cells. */
+/* ---- compiling (order.c, lower.c, request.c, assign.c, memory_plan.c, pack.c, constant.c) ---- */
+/* The order of nodes in which devices that have several programs change them least often: each needs that of `program`,
+ * by node, on its device. `order` has room for all; *changes: of an execution after another. */
+enum { CLADE__ANY_PROGRAM = -1 };
+clade_status clade__order(const clade_graph *g, int n_devices, const int *program, clade__id *order, int *changes);
+/* The steps of a selected graph, in that order, and their cells. */
 clade_status clade__lower(clade_func *func);
 clade_status clade__cell_new(clade_func *func, clade__id value, int device, size_t bytes, int32_t *out);
 /* A step that copies one cell to another, between devices where theirs differ; `first`: before all others. */

@@ -12,8 +12,7 @@ enum { MOST_IN_PLACE = 1024, MOST_TOLD = 16 };
 
 typedef struct search {
   const clade_device_info *info;
-  clade__bundle *out;
-  bool found;
+  clade__bundle_set *out;
   clade_bundle_policy policy;
   clade__keys keys;
   clade_status refused; /* of the first that was not taken for another reason than its target */
@@ -55,21 +54,42 @@ static clade_status take(search *s, const char *path, clade__bundle *bundle, boo
   return clade__bundle_fits(bundle, s->info);
 }
 
+static const clade__bundle_kernel *shared_kernel(const clade__manifest *a, const clade__manifest *b) {
+  for (size_t i = 0; i < a->n_kernels; i++)
+    for (size_t k = 0; k < b->n_kernels; k++)
+      if (strcmp(a->kernels[i].name, b->kernels[k].name) == 0) return &a->kernels[i];
+  return NULL;
+}
+
+/* Beside those that were found already. */
+static clade_status add(search *s, const clade__bundle *bundle) {
+  clade__bundle_set *set = s->out;
+  for (size_t i = 0; i < set->n; i++) {
+    const clade__bundle_kernel *both = shared_kernel(&set->at[i].manifest, &bundle->manifest);
+    if (both)
+      return CLADE_FAIL(AMBIGUOUS,
+                        "%s and %s both hold the kernel %s for \"%s\": name one of them in CLADE_BUNDLE_PATH",
+                        set->at[i].path, bundle->path, both->name, s->info->name);
+  }
+  if (set->n && bundle->manifest.target.kind == CLADE__TARGET_XILINX)
+    return CLADE_FAIL(UNSUPPORTED, "%s and %s are both for \"%s\", which holds one program", set->at[0].path,
+                      bundle->path, s->info->name);
+  if (set->n == CLADE__MOST_BUNDLES)
+    return CLADE_FAIL(OVERFLOW, "%s is for \"%s\" as %d others are: that is the most", bundle->path, s->info->name,
+                      CLADE__MOST_BUNDLES);
+  set->at[set->n++] = *bundle;
+  return CLADE_OK;
+}
+
 /* What is refused is told at the end, where nothing else fits; a lack of memory ends the search. */
 static clade_status consider(search *s, const char *path) {
   clade__bundle bundle = {0};
   bool other_target = false;
   clade_status status = take(s, path, &bundle, &other_target);
-  if (status == CLADE_OK && s->found) {
-    status = CLADE_FAIL(AMBIGUOUS, "%s and %s are both for \"%s\": name one of them in CLADE_BUNDLE_PATH", s->out->path,
-                        path, s->info->name);
-    clade__bundle_free(&bundle);
-    return status;
-  }
   if (status == CLADE_OK) {
-    *s->out = bundle;
-    s->found = true;
-    return CLADE_OK;
+    status = add(s, &bundle);
+    if (status != CLADE_OK) clade__bundle_free(&bundle);
+    return status;
   }
   clade__bundle_free(&bundle);
   if (status == CLADE_NO_MEMORY) return status;
@@ -142,7 +162,7 @@ static clade_status search_place(search *s, const char *place) {
 static clade_status search_path(search *s, const char *path) {
   char *own = clade__copy_text(path), *rest = own;
   clade_status status = own ? CLADE_OK : CLADE_NO_MEMORY;
-  for (char *place; status == CLADE_OK && !s->found && (place = strsep(&rest, ":"));) {
+  for (char *place; status == CLADE_OK && !s->out->n && (place = strsep(&rest, ":"));) {
     if (*place && *place != '/')
       status = CLADE_FAIL(INVALID, "CLADE_BUNDLE_PATH names \"%s\": absolute paths were expected", place);
     else if (*place)
@@ -192,16 +212,21 @@ static clade_status find(search *s) {
   if (status == CLADE_OK) status = search_path(s, path ? path : usual.data);
   clade__text_free(&usual);
   CLADE_TRY(status);
-  if (!s->found) return none(s);
+  if (!s->out->n) return none(s);
   if (s->refused) clade__log(CLADE_LOG_WARNING, "bundles that are not used%s", s->told.data ? s->told.data : "");
   return CLADE_OK;
 }
 
-clade_status clade__bundle_find(const clade_device_info *info, clade__bundle *out) {
+void clade__bundle_set_free(clade__bundle_set *set) {
+  for (size_t i = 0; i < set->n; i++) clade__bundle_free(&set->at[i]);
+  set->n = 0;
+}
+
+clade_status clade__bundle_find(const clade_device_info *info, clade__bundle_set *out) {
   search s = {.info = info, .out = out};
-  *out = (clade__bundle){0};
+  *out = (clade__bundle_set){0};
   clade_status status = find(&s);
-  if (status != CLADE_OK) clade__bundle_free(out);
+  if (status != CLADE_OK) clade__bundle_set_free(out);
   clade__keys_free(&s.keys);
   clade__text_free(&s.told);
   clade__text_free(&s.places);

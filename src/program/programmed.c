@@ -1,11 +1,12 @@
-/* Which program each device holds: one at a time, and how often that was another one. */
+/* Which programs each device has, one of which it holds at a time, and how often that was another one. */
 #include "program/bundles.h"
 
 #include <clade/opencl.h>
 
 typedef struct holder {
   cl_device_id id;
-  unsigned char digest[CLADE__BUNDLE_DIGEST];
+  clade__hash programs; /* by the digests of their bundles */
+  int current;          /* of them */
   int users;
   uint64_t times;
 } holder;
@@ -21,26 +22,35 @@ static holder *find(const clade_device *device) {
   return NULL;
 }
 
-static clade_status begin_locked(clade_device *device, const clade__bundle *bundle) {
+static clade__hash hash_of(const clade__bundle_set *bundles) {
+  clade__hash hash = {0};
+  for (size_t i = 0; i < bundles->n; i++)
+    hash = clade__hash_more(hash, bundles->at[i].digest, sizeof bundles->at[i].digest);
+  return hash;
+}
+
+static clade_status begin_locked(clade_device *device, const clade__bundle_set *bundles) {
+  clade__hash programs = hash_of(bundles);
   holder *h = find(device);
   if (!h) {
     CLADE_TRY(clade__grow(&holders, &capacity, count + 1, sizeof *holders));
     h = &holders[count++];
     *h = (holder){.id = clade_device_cl_id(device)};
   }
-  bool same = h->times && memcmp(h->digest, bundle->digest, sizeof h->digest) == 0;
+  bool same = h->times && clade__hash_equal(h->programs, programs);
   if (h->users && !same)
-    return CLADE_FAIL(BUSY, "%s: device \"%s\" holds the program of another bundle, which is in use", bundle->path,
-                      clade__device_info(device)->name);
-  memcpy(h->digest, bundle->digest, sizeof h->digest);
+    return CLADE_FAIL(BUSY, "%s: device \"%s\" holds the program of another bundle, which is in use",
+                      bundles->at[0].path, clade__device_info(device)->name);
+  if (!same) h->current = 0;
+  h->programs = programs;
   h->times += !same;
   h->users++;
   return CLADE_OK;
 }
 
-clade_status clade__programmed_begin(clade_device *device, const clade__bundle *bundle) {
+clade_status clade__programmed_begin(clade_device *device, const clade__bundle_set *bundles) {
   pthread_mutex_lock(&lock);
-  clade_status status = begin_locked(device, bundle);
+  clade_status status = begin_locked(device, bundles);
   pthread_mutex_unlock(&lock);
   return status;
 }
@@ -49,6 +59,14 @@ void clade__programmed_end(clade_device *device) {
   pthread_mutex_lock(&lock);
   holder *h = find(device);
   if (h) h->users--;
+  pthread_mutex_unlock(&lock);
+}
+
+void clade__programmed_ran(clade_device *device, int first, int last, int changes) {
+  pthread_mutex_lock(&lock);
+  holder *h = find(device);
+  if (h) h->times += (uint64_t)changes + (h->current != first);
+  if (h) h->current = last;
   pthread_mutex_unlock(&lock);
 }
 

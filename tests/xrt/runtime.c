@@ -144,6 +144,14 @@ static void one_program_at_a_time(void **state) {
   assert_int_not_equal(clade__program_load(device, second.data, second.length, NULL, &program), CLADE_OK);
   clade__text_free(&second);
   clade__offline_free(device, a);
+  clade__bundle_kernel other = kit_scale_kernel;
+  other.name = "kit_other";
+  mkdir(kit_path("both"), 0700);
+  write_bundle("both/one.bundle", &kit_scale_kernel, &kit_scale_kernel, 1);
+  write_bundle("both/other.bundle", &other, &other, 2);
+  setenv("CLADE_BUNDLE_PATH", kit_path("both"), 1);
+  check_fails(clade__offline_open(device, &b), CLADE_UNSUPPORTED, "which holds one program");
+  setenv("CLADE_BUNDLE_PATH", kit_path("two.bundle"), 1);
   check_ok(clade__offline_open(device, &b));
   assert_int_equal(clade__programmed_times(device), times + 2);
   clade__offline_free(device, b);
