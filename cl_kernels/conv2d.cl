@@ -30,7 +30,6 @@
 #define ALIGNED __attribute__((aligned(64)))
 #define VECTOR  CLADE_PASTE(float, WIDTH)
 #define VLOAD   CLADE_PASTE(vload, WIDTH)
-#define VSTORE  CLADE_PASTE(vstore, WIDTH)
 #define PANEL   (VECTORS * WIDTH)
 #define TILE    (PLACES * PANEL)
 /* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
@@ -154,7 +153,7 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int panels, in
       }                                                                                                             \
     }                                                                                                               \
     _Pragma("unroll") for (int p = 0; p < PLACES; p++) _Pragma("unroll") for (int v = 0; v < VECTORS; v++)          \
-        VSTORE(sum[p][v], p *VECTORS + v, tile);                                                                    \
+        PUT(sum[p][v], tile + (p * VECTORS + v) * WIDTH);                                                           \
   }
 MULTIPLY(FN(multiply), const float, LEFT)
 
@@ -525,7 +524,6 @@ KERNEL(conv2d_gather_ref)
 #undef ALIGNED
 #undef VECTOR
 #undef VLOAD
-#undef VSTORE
 #undef PANEL
 #undef TILE
 #undef PUT

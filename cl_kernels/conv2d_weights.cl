@@ -121,7 +121,6 @@ static inline int FN(line_distance)(int a, int b, int2 e, int2 move, int2 mul, F
 #define ALIGNED __attribute__((aligned(64)))
 #define VECTOR  CLADE_PASTE(float, WIDTH)
 #define VLOAD   CLADE_PASTE(vload, WIDTH)
-#define VSTORE  CLADE_PASTE(vstore, WIDTH)
 #define PANEL   (VECTORS * WIDTH)
 #define TILE    (ROWS * PANEL)
 /* Stores of vectors that compilers do not tear into pieces of 16 bytes. */
@@ -363,9 +362,9 @@ APART static void FN(multiply)(const __global STORAGE(T) * a, int first, int apa
 #pragma unroll
     for (int v = 0; v < VECTORS; v++)
       if (lanes == PANEL)
-        VSTORE(add ? VLOAD(v, to) + sum[r][v] : sum[r][v], v, to);
+        *(__global FN(vector) *)(to + v * WIDTH) = add ? VLOAD(v, to) + sum[r][v] : sum[r][v];
       else
-        VSTORE(sum[r][v], v, part);
+        PUT(sum[r][v], part + v * WIDTH);
     if (lanes < PANEL)
       for (int l = 0; l < lanes; l++) to[l] = add ? to[l] + part[l] : part[l];
   }
@@ -582,7 +581,6 @@ KERNEL(conv2d_weights_join)
 #undef ALIGNED
 #undef VECTOR
 #undef VLOAD
-#undef VSTORE
 #undef PANEL
 #undef TILE
 #undef PUT
