@@ -1,5 +1,6 @@
 /* A network of which the bundle lacks some ops, on the emulated accelerator with PoCL's own device as its companion:
- * trains to the losses of PoCL's device alone, heavy ops on the accelerator. What is forced, and what is refused. */
+ * trains to the losses of PoCL's device alone, heavy ops on the accelerator. What is forced, and what is refused; and
+ * models that need no companion. */
 #include "../unit/cl_unit.h"
 
 #include <math.h>
@@ -129,6 +130,54 @@ static void forced(void **state) {
   clade__plan_only = false;
 }
 
+/* Inference of each model needs no companion. ResNet-18 computes what PoCL's own device does. */
+static clade_func *inference(clade_device *device, clade_model_fn *model, clade_shape images, const char *prefer) {
+  clade_graph *g;
+  clade_func *func;
+  check_ok(clade_graph_new(&g));
+  clade_val x = clade_input(g, "x", CLADE_F32, images);
+  clade_output(g, "p", clade_softmax(g, model(g, x, 10, NULL), 1));
+  check_ok(clade_compile(g, device, &func, .prefer = prefer));
+  clade_graph_release(g);
+  return func;
+}
+
+static void answer(clade_func *func, clade_vars *vars, const float *x, size_t bytes, float p[10]) {
+  clade_run *run;
+  clade_ticket ticket;
+  check_ok(clade_run_new(func, vars, &run));
+  check_ok(clade_execute(run, CLADE_FEEDS({"x", x, bytes, NULL}), &ticket));
+  check_ok(clade_read(run, ticket, "p", p, 10 * sizeof *p));
+  clade_run_free(run);
+}
+
+static void models_are_whole(void **state) {
+  (void)state;
+  static float x[3 * 32 * 32];
+  const clade_shape small = CLADE_SHAPE(1, 3, 32, 32), large = CLADE_SHAPE(1, 3, 224, 224);
+  float p[10], want[10];
+  clade_vars *vars[2];
+  clade_model_fn *const models[] = {mobilenetv2, vgg16};
+  clade__plan_only = true;
+  for (size_t i = 0; i < 2; i++) {
+    clade_func *func = inference(accelerator, models[i], large, NULL);
+    assert_int_equal(nodes(func, NULL, 1), 0);
+    clade_func_release(func);
+  }
+  clade__plan_only = false;
+  clade_func *func = inference(accelerator, resnet18, small, NULL), *own = inference(companion, resnet18, small, refs);
+  assert_true(nodes(func, "conv2d", 0) == 20 && nodes(func, NULL, 1) == 0);
+  for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)(i * 7 % 256) / 255;
+  check_ok(clade_vars_new(func, 42, &vars[0]));
+  check_ok(clade_vars_new(own, 42, &vars[1]));
+  answer(func, vars[0], x, sizeof x, p);
+  answer(own, vars[1], x, sizeof x, want);
+  for (int i = 0; i < 10; i++) assert_true(fabsf(p[i] - want[i]) <= 1e-5f);
+  for (int i = 0; i < 2; i++) clade_vars_release(vars[i]);
+  clade_func_release(func);
+  clade_func_release(own);
+}
+
 static clade_status refused(clade_device *with, const char *place) {
   clade_graph *g = network(false);
   clade_func *func;
@@ -167,6 +216,6 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(trains_beside_a_companion), cmocka_unit_test(forced),
-                                     cmocka_unit_test(refusals)};
+                                     cmocka_unit_test(models_are_whole), cmocka_unit_test(refusals)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
