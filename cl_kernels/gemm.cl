@@ -105,36 +105,42 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
 #define STORE_TOTAL(at, v) STOREN(WIDTH, OUT, y, at, (v)*alpha)
 #endif
 
-/* A panel of an operand whose neighbours lie side by side; there are `n`, and what is not there counts as 0. Where
- * eight at once are more than the panel is wide, what was written too far is written again. */
+/* A panel of an operand whose neighbours lie side by side; there are `n`, and what is not there counts as 0. Eight are
+ * copied at once, the last eight of the panel again where it is no multiple of eight. Where it has less than eight, what
+ * was written too far is written again. */
+#define EIGHT_AT(i, width) ((width) > 8 ? min((i), (width)-8) : (i))
 static inline void FN(copy)(const __global RAW *from, const int flip, index_t stride, index_t n, index_t depth,
                             __global float *to, const int width) {
-  if (n >= (width + 7) / 8 * 8) {
+  if (n >= max(width, 8)) {
     for (; depth; depth--, from += stride, to += width)
 #pragma unroll
-      for (int i = 0; i < width; i += 8) vstore8(EIGHT(from, i), 0, to + i);
+      for (int i = 0; i < width; i += 8) vstore8(EIGHT(from, EIGHT_AT(i, width)), 0, to + EIGHT_AT(i, width));
   } else {
     for (; depth; depth--, from += stride, to += width)
       for (int i = 0; i < width; i++) to[i] = i < n ? ONE(from, i) : 0.0f;
   }
 }
 
-/* The same of an operand whose inner axis lies side by side: eight by eight are transposed in registers. */
+/* The same of an operand whose inner axis lies side by side: eight by eight are transposed in registers. Eight rows go by
+ * at a time: of more, whose distance is a power of two, the first cache would keep no line until all of it was read. */
 static inline void FN(turn)(const __global RAW *from, const int flip, index_t stride, index_t n, index_t depth,
                             __global float *to, const int width) {
-  index_t k = 0;
-  for (; k + 8 <= depth; k += 8, from += 8, to += 8 * width) {
-    for (int i = 0; i < width; i += 8) {
+  const index_t whole = depth / 8 * 8;
+  for (int e = 0; e < width; e += 8) {
+    const int i = EIGHT_AT(e, width);
+    for (index_t k = 0; k < whole; k += 8) {
       float8 x[8];
 #pragma unroll
-      for (int l = 0; l < 8; l++) x[l] = EIGHT(from, min((index_t)(i + l), n - 1) * stride);
+      for (int l = 0; l < 8; l++) x[l] = EIGHT(from + k, min((index_t)(i + l), n - 1) * stride);
       clade_turn_within(x);
       clade_turn_apart(x); /* last: tiles read single floats of a, and panels of b much later */
 #pragma unroll
-      for (int l = 0; l < 8; l++) vstore8(x[l], 0, to + l * width + i);
+      for (int l = 0; l < 8; l++) vstore8(x[l], 0, to + (k + l) * width + i);
     }
   }
-  for (; k < depth; k++, from++, to += width)
+  from += whole;
+  to += whole * width;
+  for (index_t k = whole; k < depth; k++, from++, to += width)
 #pragma clang loop vectorize(disable) unroll(disable)
     for (int i = 0; i < width; i++) to[i] = ONE(from, min((index_t)i, n - 1) * stride);
 }
@@ -200,6 +206,8 @@ BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
   }
 }
 
+typedef TOTAL FN(total) __attribute__((aligned(4))); /* stored by one instruction */
+
 /* `fresh`: the panel of b is not there yet. It is read where it lies, rows `along` apart, and put down for the tiles that
  * follow, which costs the products nothing; and what the next panel needs of a row is asked for, from afar. */
 __attribute__((always_inline)) static inline void
@@ -208,7 +216,8 @@ FN(tile)(const int height, const bool fresh, const __global float *a, const __gl
   VECTOR sum[ROWS][VECTORS];
 #pragma unroll
   for (int r = 0; r < height; r++) {
-    SOON(sums + (row0 + min((index_t)r, rows - 1)) * dims.s7 + column0);
+#pragma unroll
+    for (int c = 0; c < PANEL; c += 16) SOON(sums + (row0 + min((index_t)r, rows - 1)) * dims.s7 + column0 + c);
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) sum[r][v] = 0;
   }
@@ -222,7 +231,8 @@ FN(tile)(const int height, const bool fresh, const __global float *a, const __gl
         right[v] = LOADN(WIDTH, T, from, v * WIDTH);
         ((__global VECTOR *)b)[v] = right[v]; /* what VSTORE is given from memory it takes in halves, again */
       }
-      LATER(from + 2 * PANEL - 1);
+#pragma unroll
+      for (int c = 0; c < PANEL; c += 16) LATER(from + PANEL + c + 15);
       from += along;
     } else
 #endif
@@ -251,7 +261,7 @@ FN(tile)(const int height, const bool fresh, const __global float *a, const __gl
             STORE_TOTAL(at + v * WIDTH, total);
           else
 #endif
-            VSTORE(total, v, sums + at);
+            *(__global FN(total) *)(sums + at + v * WIDTH) = total;
         }
       }
   } else {
@@ -288,7 +298,7 @@ BODY(block)(const long item, GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const
       const index_t to = min(j + plan.s5, column1);
       for (index_t i = row0; i < row1; i += plan.s3) {
         const index_t end = min(i + plan.s3, row1), count = (end - i + ROWS - 1) / ROWS,
-                      height = (end - i + count - 1) / count;
+                      equal = (end - i + count - 1) / count, height = equal > HIGH ? ROWS : equal;
         if (j == column0 || row1 - row0 > plan.s3)
           for (index_t r = 0; r < count; r++) FN(pack_a)
         ((const __global RAW *)(a + (i + r * height) * a_s.s6 + k * a_s.s7), FLIP(T), a_s.s6, a_s.s7,
@@ -325,6 +335,7 @@ KERNEL(gemm_forward_vec)(GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const ind
   FN(block)((long)get_global_id(0), GEMM_PASS, PASS(space), PASS(sums), plan EPILOGUE_PASS);
 }
 #undef HIGH
+#undef EIGHT_AT
 #undef RAW
 #undef FLIP_u8
 #undef FLIP_i8

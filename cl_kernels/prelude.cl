@@ -139,7 +139,11 @@ inline void clade_store16_bf16(__global ushort *p, float16 v) { /* halves: wide 
 CLADE_STORE_HALVES(4)
 CLADE_STORE_HALVES(8)
 CLADE_STORE_HALVES(16)
-#define CLADE_STOREN_f32(n, p, i, v)  CLADE_PASTE(vstore, n)(v, 0, (p) + (i))
+/* One instruction: PoCL cuts vstore16 to three. */
+typedef float4 clade_floats4 __attribute__((aligned(4)));
+typedef float8 clade_floats8 __attribute__((aligned(4)));
+typedef float16 clade_floats16 __attribute__((aligned(4)));
+#define CLADE_STOREN_f32(n, p, i, v)  (*(__global CLADE_PASTE(clade_floats, n) *)((p) + (i)) = (v))
 #define CLADE_STOREN_f16(n, p, i, v)  CLADE_PASTE(CLADE_PASTE(clade_store, n), _f16)((p) + (i), v)
 #define CLADE_STOREN_bf16(n, p, i, v) CLADE_PASTE(CLADE_PASTE(clade_store, n), _bf16)((p) + (i), v)
 #define STOREN(n, T, p, i, v)         CLADE_PASTE(CLADE_STOREN_, T)(n, p, i, v)

@@ -10,17 +10,18 @@
 enum { ROWS, VECTORS, DEPTH, BLOCK_ROWS, BLOCK_COLUMNS, PARTS, PARAMS };
 static const char *const params[] = {"rows", "vectors", "depth", "block_rows", "block_columns", "parts", NULL};
 
-/* Half of the first cache for a panel of b, three quarters of the second one for those of a. Where the result is low, b
- * goes by once and from afar: pieces of rows of bytes are then copied that are long enough for whoever fetches ahead.
- * Floats are copied by tiles. */
+/* Half of the first cache for a panel of b, or all of it where a step has 24 products, which leave time for what the
+ * second cache brings: the less often sums are put away and fetched, the better. Three quarters of the second one for
+ * the panels of a. Where the result is low, b goes by once and from afar: pieces of rows of bytes are then copied that
+ * are long enough for whoever fetches ahead. Floats are copied by tiles. */
 static void start(const clade_query *q, int32_t *row) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
   int64_t l2 = q->device->l2_bytes ? (int64_t)q->device->l2_bytes : 512 << 10;
   int lanes = clade__vector_width(q->device);
-  row[ROWS] = lanes == 16 ? 8 : 6;
-  row[VECTORS] = lanes == 16 ? 3 : 2; /* 24 sums of 32 registers, 12 of 16 */
-  int64_t panel = (int64_t)row[VECTORS] * lanes, depth = l1 / 2 / (4 * panel);
+  row[ROWS] = lanes == 16 ? 12 : 6; /* 24 sums of 32 registers, 12 of 16 */
+  row[VECTORS] = 2;
+  int64_t panel = (int64_t)row[VECTORS] * lanes, depth = l1 / (lanes == 16 ? 1 : 2) / (4 * panel);
   row[DEPTH] = (int32_t)CLADE_MAX(CLADE_MIN(depth / 64 * 64, 512), 64);
   row[BLOCK_ROWS] = (int32_t)CLADE_MAX(CLADE_MIN(l2 / 4 * 3 / (4 * row[DEPTH]), 480) / 24 * 24, 24);
   row[BLOCK_COLUMNS] = (int32_t)(panel * (p.m >= 64 ? 8 : 16));
@@ -30,7 +31,7 @@ static void start(const clade_query *q, int32_t *row) {
 static bool rows(const clade_query *q, int i, int32_t *row) {
   static const int32_t all[][PARAMS] = {{6, 2, 256, 384, 128, 1}, {6, 2, 256, 384, 128, 2}, {6, 2, 384, 240, 128, 1},
                                         {6, 2, 256, 240, 64, 1},  {6, 2, 256, 384, 64, 4},  {4, 3, 256, 384, 96, 1},
-                                        {8, 2, 256, 240, 64, 1},  {8, 3, 256, 240, 96, 1}};
+                                        {8, 2, 256, 240, 64, 1},  {8, 3, 256, 240, 96, 1},  {12, 2, 256, 384, 128, 1}};
   if (i >= (int)CLADE_COUNT(all)) return false;
   memcpy(row, all[i], sizeof all[i]);
   row[BLOCK_COLUMNS] = row[BLOCK_COLUMNS] / 8 * clade__vector_width(q->device);
