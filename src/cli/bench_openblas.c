@@ -112,6 +112,7 @@ const char *bench_openblas(const bench_job *job, const bench_gemm_work *work, be
   blas.set_threads(bench_threads(job));
   side->threads = blas.threads();
   snprintf(side->kernel, sizeof side->kernel, "%s", work->m == 1 || work->n == 1 ? "sgemv" : "sgemm");
-  snprintf(side->isa, sizeof side->isa, "%s", blas.core());
+  snprintf(side->isa, sizeof side->isa, "%s%s", blas.core(),
+           getenv("OPENBLAS_CORETYPE") ? " by OPENBLAS_CORETYPE" : ""); /* which may be less than the processor has */
   return NULL;
 }
