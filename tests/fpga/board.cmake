@@ -32,7 +32,9 @@ step(${OUT}/board_test)
 execute_process(COMMAND ${CLADE} pack inspect ${OUT}/${BOARD}.bundle OUTPUT_VARIABLE shown COMMAND_ERROR_IS_FATAL ANY)
 file(READ ${OUT}/report.json report)
 string(REGEX MATCH "\"value\": ([0-9.]+), \"source\": \"routed\", \"from\": \"([a-z]+)\"" found "${report}")
-set(fmax "${CMAKE_MATCH_1} \\(routed, ${CMAKE_MATCH_2}, seed 1\\)")
+set(from ${CMAKE_MATCH_2})
+string(REGEX REPLACE "\\.?0+$" "" mhz ${CMAKE_MATCH_1}) # it has two digits behind the point
+set(fmax "${mhz} \\(routed, ${from}, seed 1\\)")
 string(JSON cells GET "${report}" lc)
 foreach(line "fmax_mhz +${fmax}" "lut +${cells} \\(routed, nextpnr\\)" "bandwidth_gbs .*\\(estimate"
         "ROWS=${ROWS}" "COLS=${COLS}" "SEED=1" "target +ice40")
