@@ -1,6 +1,6 @@
 /* The index of the first largest element along the middle axis of (outer, n, inner). */
 #define ARGS ARG(const STORAGE(T), x), ARG(int, y), const index_t outer, const int n, const index_t inner
-BODY(line)(const long item, ARGS) {
+BODY(arg_max_forward_ref_item)(const long item, ARGS) {
   if (item >= (long)outer * inner) return;
   USE(const STORAGE(T), x);
   USE(int, y);
@@ -19,6 +19,6 @@ BODY(line)(const long item, ARGS) {
 }
 
 KERNEL(arg_max_forward_ref)(ARGS) {
-  FN(line)((long)get_global_id(0), PASS(x), PASS(y), outer, n, inner);
+  FN(arg_max_forward_ref_item)((long)get_global_id(0), PASS(x), PASS(y), outer, n, inner);
 }
 #undef ARGS

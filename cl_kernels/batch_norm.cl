@@ -41,7 +41,7 @@ static inline void FN(add)(const __global STORAGE(T) *x, index_t k, const index_
 #define ARGS                                                                                  \
   ARG(const STORAGE(T), x), ARG(float, moments), const index_t channels, const index_t inner, \
   const index_t count, const index_t chunk, const index_t chunks, const index_t block
-BODY(chunk_moments)(const long item, ARGS) {
+BODY(batch_norm_forward_moments_item)(const long item, ARGS) {
   const index_t groups = (channels + max(block, (index_t)1) - 1) / max(block, (index_t)1);
   if (item >= (long)groups * chunks) return;
   USE(const STORAGE(T), x);
@@ -72,7 +72,7 @@ BODY(chunk_moments)(const long item, ARGS) {
 }
 
 KERNEL(batch_norm_forward_moments)(ARGS) {
-  FN(chunk_moments)((long)get_global_id(0), PASS(x), PASS(moments), channels, inner, count, chunk, chunks, block);
+  FN(batch_norm_forward_moments_item)((long)get_global_id(0), PASS(x), PASS(moments), channels, inner, count, chunk, chunks, block);
 }
 #undef ARGS
 #endif
@@ -82,7 +82,7 @@ KERNEL(batch_norm_forward_moments)(ARGS) {
   ARG(const float, moments), ARG(const float, running_mean), ARG(const float, running_var), ARG(float, mean), \
   ARG(float, rstd), ARG(float, next_mean), ARG(float, next_var), const index_t channels, const index_t count, \
   const index_t chunk, const index_t chunks, const float eps, const float momentum
-BODY(channel)(const long c, ARGS) {
+BODY(batch_norm_forward_join_item)(const long c, ARGS) {
   if (c >= channels) return;
   USE(const float, moments);
   USE(const float, running_mean);
@@ -113,7 +113,7 @@ BODY(channel)(const long c, ARGS) {
 }
 
 KERNEL(batch_norm_forward_join)(ARGS) {
-  FN(channel)((long)get_global_id(0), PASS(moments), PASS(running_mean), PASS(running_var), PASS(mean), PASS(rstd),
+  FN(batch_norm_forward_join_item)((long)get_global_id(0), PASS(moments), PASS(running_mean), PASS(running_var), PASS(mean), PASS(rstd),
               PASS(next_mean), PASS(next_var), channels, count, chunk, chunks, eps, momentum);
 }
 #undef ARGS
@@ -124,7 +124,8 @@ KERNEL(batch_norm_forward_join)(ARGS) {
   ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(const float, mean),           \
   ARG(const float, rstd), ARG(STORAGE(T), y), const index_t total, const index_t piece, const index_t channels, \
   const index_t inner, const index_t block, const int stream
-BODY(piece)(const long begin, ARGS) {
+BODY(batch_norm_forward_scale_item)(const long item, ARGS) {
+  const long begin = item * piece;
   if (begin >= total) return;
   USE(const STORAGE(T), x);
   USE(const float, weight);
@@ -147,7 +148,7 @@ BODY(piece)(const long begin, ARGS) {
 }
 
 KERNEL(batch_norm_forward_scale)(ARGS) {
-  FN(piece)((long)get_global_id(0) * piece, PASS(x), PASS(weight), PASS(bias), PASS(mean), PASS(rstd), PASS(y),
+  FN(batch_norm_forward_scale_item)((long)get_global_id(0), PASS(x), PASS(weight), PASS(bias), PASS(mean), PASS(rstd), PASS(y),
             total, piece, channels, inner, block, stream);
 }
 #undef ARGS

@@ -7,7 +7,7 @@
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(float, sums),              \
   const index_t channels, const index_t inner, const index_t count, const index_t chunk, const index_t chunks, \
   const index_t block
-BODY(chunk_sums)(const long item, ARGS) {
+BODY(batch_norm_grad_sums_item)(const long item, ARGS) {
   const index_t groups = (channels + max(block, (index_t)1) - 1) / max(block, (index_t)1);
   if (item >= (long)groups * chunks) return;
   USE(const STORAGE(T), x);
@@ -47,7 +47,7 @@ BODY(chunk_sums)(const long item, ARGS) {
 }
 
 KERNEL(batch_norm_grad_sums)(ARGS) {
-  FN(chunk_sums)((long)get_global_id(0), PASS(x), PASS(dy), PASS(mean), PASS(sums), channels, inner, count, chunk,
+  FN(batch_norm_grad_sums_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(mean), PASS(sums), channels, inner, count, chunk,
                  chunks, block);
 }
 #undef ARGS
@@ -57,7 +57,7 @@ KERNEL(batch_norm_grad_sums)(ARGS) {
 #define ARGS                                                                              \
   ARG(const float, sums), ARG(const float, rstd), ARG(float, dweight), ARG(float, dbias), \
   const index_t channels, const index_t chunks
-BODY(channel)(const long c, ARGS) {
+BODY(batch_norm_grad_join_item)(const long c, ARGS) {
   if (c >= channels) return;
   USE(const float, sums);
   USE(const float, rstd);
@@ -74,7 +74,7 @@ BODY(channel)(const long c, ARGS) {
 }
 
 KERNEL(batch_norm_grad_join)(ARGS) {
-  FN(channel)((long)get_global_id(0), PASS(sums), PASS(rstd), PASS(dweight), PASS(dbias), channels, chunks);
+  FN(batch_norm_grad_join_item)((long)get_global_id(0), PASS(sums), PASS(rstd), PASS(dweight), PASS(dbias), channels, chunks);
 }
 #undef ARGS
 #endif
@@ -85,7 +85,8 @@ KERNEL(batch_norm_grad_join)(ARGS) {
   ARG(const float, rstd), ARG(const float, dweight), ARG(const float, dbias), ARG(STORAGE(T), dx),         \
   const index_t total, const index_t piece, const index_t channels, const index_t inner, const float count, \
   const index_t block, const int stream
-BODY(piece)(const long begin, ARGS) {
+BODY(batch_norm_grad_spread_item)(const long item, ARGS) {
+  const long begin = item * piece;
   if (begin >= total) return;
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), dy);
@@ -114,7 +115,7 @@ BODY(piece)(const long begin, ARGS) {
 }
 
 KERNEL(batch_norm_grad_spread)(ARGS) {
-  FN(piece)((long)get_global_id(0) * piece, PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dweight),
+  FN(batch_norm_grad_spread_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dweight),
             PASS(dbias), PASS(dx), total, piece, channels, inner, count, block, stream);
 }
 #undef ARGS

@@ -27,7 +27,8 @@
 #define ARGS                                                                                              \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t total, const index_t piece, const int rank, \
       const index8_t dims, const index8_t strides, const float by
-BODY(piece)(const long begin, ARGS) {
+BODY(broadcast_forward_ref_item)(const long item, ARGS) {
+  const long begin = item * piece;
   if (begin >= total) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
@@ -49,7 +50,7 @@ BODY(piece)(const long begin, ARGS) {
 }
 
 KERNEL(broadcast_forward_ref)(ARGS) {
-  FN(piece)((long)get_global_id(0) * piece, PASS(x), PASS(y), total, piece, rank, dims, strides, by);
+  FN(broadcast_forward_ref_item)((long)get_global_id(0), PASS(x), PASS(y), total, piece, rank, dims, strides, by);
 }
 #undef ARGS
 #undef MOVE
@@ -72,7 +73,7 @@ KERNEL(broadcast_forward_ref)(ARGS) {
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t items, const index_t wide, const index_t high, \
       const index_t from, const index_t to, const index8_t dims, const index8_t x_strides,                   \
       const index8_t y_strides, const int stream
-BODY(block)(const long item, ARGS) {
+BODY(broadcast_forward_tiles_item)(const long item, ARGS) {
   if (item >= items) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
@@ -111,7 +112,7 @@ BODY(block)(const long item, ARGS) {
 }
 
 KERNEL(broadcast_forward_tiles)(ARGS) {
-  FN(block)((long)get_global_id(0), PASS(x), PASS(y), items, wide, high, from, to, dims, x_strides, y_strides, stream);
+  FN(broadcast_forward_tiles_item)((long)get_global_id(0), PASS(x), PASS(y), items, wide, high, from, to, dims, x_strides, y_strides, stream);
 }
 #undef ARGS
 #undef STEP

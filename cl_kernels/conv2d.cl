@@ -306,7 +306,7 @@ APART static void FN(copy_box)(const __global STORAGE(T) * x, int c0, int n, int
 #define ARGS                                                                                                          \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t taps, \
       const index8_t map, const index8_t part, const index8_t y_s EPILOGUE_ARGS
-BODY(box)(const int item, ARGS) {
+BODY(conv2d_gather_direct_item)(const int item, ARGS) {
   if (part.s0 == 0 || dims.s0 == 0) return;
   const int2 div = (int2)(map.s3, map.s7), delta = (int2)(map.s2, map.s6), mul = (int2)(map.s0, map.s4);
   const int2 result = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), lines = (int2)(part.s1, part.s2);
@@ -474,7 +474,7 @@ BODY(box)(const int item, ARGS) {
 }
 
 GROUP(1, 1, 1) KERNEL(conv2d_gather_direct)(ARGS) {
-  FN(box)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, taps, map, part, y_s EPILOGUE_PASS);
+  FN(conv2d_gather_direct_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, taps, map, part, y_s EPILOGUE_PASS);
 }
 #undef ARGS
 #undef EPILOGUE_ELEMENT

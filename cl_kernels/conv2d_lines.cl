@@ -105,7 +105,7 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int rows, int 
 #define ARGS                                                                                                          \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t taps, \
       const index8_t map, const index8_t part, const index8_t y_s EPILOGUE_ARGS
-BODY(lines)(const int item, ARGS) {
+BODY(conv2d_lines_item)(const int item, ARGS) {
   if (part.s0 == 0 || part.s1 == 0 || dims.s0 == 0) return;
   const int2 result = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), kernel_size = (int2)(taps.s0, taps.s1);
   const int2 add = (int2)(map.s1, map.s5), delta = (int2)(map.s2, map.s6);
@@ -156,7 +156,7 @@ BODY(lines)(const int item, ARGS) {
 }
 
 GROUP(1, 1, 1) KERNEL(conv2d_lines)(ARGS) {
-  FN(lines)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, taps, map, part, y_s EPILOGUE_PASS);
+  FN(conv2d_lines_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, taps, map, part, y_s EPILOGUE_PASS);
 }
 #undef ARGS
 #undef EPILOGUE_ELEMENT
@@ -200,7 +200,7 @@ APART static void FN(add_taps)(const float *y, int apart, const float *a, const 
     for (int k = 0; k < 2; k++) VSTORE(sum[r][k], r * 2 + k, sums);
 }
 
-BODY(block)(const int item, ARGS) {
+BODY(conv2d_weights_lines_item)(const int item, ARGS) {
   if (part.s0 == 0 || dims.s1 == 0) return;
   const int group = item % dims.s1, own = item / dims.s1, rows = dims.s2, inner = dims.s3;
   if (own >= taps.s2) return;
@@ -255,7 +255,7 @@ BODY(block)(const int item, ARGS) {
 }
 
 GROUP(1, 1, 1) KERNEL(conv2d_weights_lines)(ARGS) {
-  FN(block)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
+  FN(conv2d_weights_lines_item)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
 }
 #undef ARGS
 #undef HERE
@@ -263,10 +263,11 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_lines)(ARGS) {
 
 #ifdef WANT_conv2d_weights_join
 /* As in conv2d_weights.cl, of parts that lie as the result does. */
-KERNEL(conv2d_weights_join)
-(ARG(const float, parts), ARG(STORAGE(T), w), const index_t outputs, const index_t count, const index_t piece,
- const index_t rows, const index_t columns, const index_t pitch) {
-  const index_t begin = get_global_id(0) * piece, end = min(begin + piece, outputs);
+#define ARGS                                                                                                  \
+  ARG(const float, parts), ARG(STORAGE(T), w), const index_t outputs, const index_t count, const index_t piece, \
+      const index_t rows, const index_t columns, const index_t pitch
+BODY(conv2d_weights_join_item)(const long item, ARGS) {
+  const index_t begin = item * piece, end = min(begin + piece, outputs);
   USE(const float, parts);
   USE(STORAGE(T), w);
   for (index_t i = begin; i < end; i++) {
@@ -275,6 +276,11 @@ KERNEL(conv2d_weights_join)
     STORE(T, w, i, sum);
   }
 }
+
+KERNEL(conv2d_weights_join)(ARGS) {
+  FN(conv2d_weights_join_item)((long)get_global_id(0), PASS(parts), PASS(w), outputs, count, piece, rows, columns, pitch);
+}
+#undef ARGS
 #endif
 #undef APART
 #undef ALIGNED

@@ -222,7 +222,7 @@ APART static void FN(multiply)(const float *x, const int *at, const int *run, co
     for (int v = 0; v < VECTORS; v++) PUT(sum[r][v], c + (r * VECTORS + v) * WIDTH);
 }
 
-BODY(block)(const int item, ARGS) {
+BODY(conv2d_weights_vec_item)(const int item, ARGS) {
   const int strip = part.s0, rows = part.s2, channels = part.s3;
   const int2 some = (int2)(part.s4, part.s5), kernel_size = (int2)(taps.s0, taps.s1);
   if (strip == 0 || rows == 0 || channels == 0 || some.x == 0 || some.y == 0) return;
@@ -306,7 +306,7 @@ BODY(block)(const int item, ARGS) {
 }
 
 GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)(ARGS) {
-  FN(block)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
+  FN(conv2d_weights_vec_item)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
 }
 #endif
 
@@ -386,7 +386,7 @@ static inline void FN(ask)(const __global STORAGE(T) * p, int n, int lines, int 
 /* sizes: images, groups, rows, channels, lines of an image, places of a line; a_by and b_by: the distances of images,
  * channels or blocks of them, lines and places; part: rows and channels of a block, places and lines of a run, runs of a
  * part, parts, from row to row of `out`. */
-BODY(block)
+BODY(conv2d_weights_flat_item)
 (const int item, ARG(const STORAGE(T), a), ARG(const STORAGE(T), b), ARG(float, out), const index8_t sizes,
  const index8_t by, const index8_t part) {
   const int rows = part.s0, channels = part.s1, span = part.s2, lines = part.s3, runs = part.s4;
@@ -454,7 +454,7 @@ GROUP(1, 1, 1)
 KERNEL(conv2d_weights_flat)
 (ARG(const STORAGE(T), a), ARG(const STORAGE(T), b), ARG(float, out), const index8_t sizes, const index8_t by,
  const index8_t part) {
-  FN(block)((int)get_global_id(0), PASS(a), PASS(b), PASS(out), sizes, by, part);
+  FN(conv2d_weights_flat_item)((int)get_global_id(0), PASS(a), PASS(b), PASS(out), sizes, by, part);
 }
 #endif
 
@@ -469,7 +469,7 @@ enum { AT_ONCE = 3 };
 ADD(FN(add_line), 1)
 ADD(FN(add_lines), AT_ONCE)
 
-BODY(block)(const int item, ARGS) {
+BODY(conv2d_weights_channels_item)(const int item, ARGS) {
   const int blocks = max((int)(dims.s1 + PANEL - 1) / PANEL, 1), n_taps = taps.s0 * taps.s1, block = item % blocks;
   const int own = item / blocks, lines = dims.s0 * dims.s6;
   const int last = min((own + 1) * (int)part.s0, lines);
@@ -517,24 +517,23 @@ BODY(block)(const int item, ARGS) {
 }
 
 GROUP(1, 1, 1) KERNEL(conv2d_weights_channels)(ARGS) {
-  FN(block)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
+  FN(conv2d_weights_channels_item)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
 }
 #endif
 #undef ARGS
 
 #ifdef WANT_conv2d_weights_join
-/* A work-item joins the parts of a piece of the results, whose rows are `pitch` apart in a part. Where `rows` are told,
- * each group of parts has so many of `columns`, and the results have them the other way round: a work-item does eight
- * columns of a group. */
-KERNEL(conv2d_weights_join)
-(ARG(const float, parts), ARG(STORAGE(T), w), const index_t outputs, const index_t count, const index_t piece,
- const index_t rows, const index_t columns, const index_t pitch) {
-  const index_t begin = get_global_id(0) * piece, end = min(begin + piece, outputs), part = outputs / max(columns, (index_t)1) * pitch;
+/* A work-item joins the parts of a piece of the results, whose rows are `pitch` apart in a part. Where `rows` are told, each
+ * group of parts has so many of `columns`, and the results the other way round: a work-item does eight columns of one. */
+#define ARGS ARG(const float, parts), ARG(STORAGE(T), w), const index_t outputs, const index_t count, const index_t piece, \
+             const index_t rows, const index_t columns, const index_t pitch
+BODY(conv2d_weights_join_item)(const long item, ARGS) {
+  const index_t begin = item * piece, end = min(begin + piece, outputs), part = outputs / max(columns, (index_t)1) * pitch;
   USE(const float, parts);
   USE(STORAGE(T), w);
   if (rows) {
-    const index_t strips = (columns + 7) / 8, group = get_global_id(0) / strips;
-    const index_t first = get_global_id(0) % strips * 8, to = (group * columns + first) * rows;
+    const index_t strips = (columns + 7) / 8, group = item / strips;
+    const index_t first = item % strips * 8, to = (group * columns + first) * rows;
     const int many = min(columns - first, (index_t)8);
     if ((group + 1) * columns * rows > outputs) return;
     parts += group * rows * pitch + first;
@@ -576,6 +575,10 @@ KERNEL(conv2d_weights_join)
     STORE(T, w, i++, sum);
   }
 }
+KERNEL(conv2d_weights_join)(ARGS) {
+  FN(conv2d_weights_join_item)((long)get_global_id(0), PASS(parts), PASS(w), outputs, count, piece, rows, columns, pitch);
+}
+#undef ARGS
 #endif
 #undef APART
 #undef ALIGNED

@@ -71,10 +71,11 @@
 /* Panels of `block` channels of the result, as the product wants them: (panel, tap, inner channel, channel). A work-item
  * does an inner channel of sixteen of them. The weights' strides of channel and inner channel; `turned`: the window's
  * last tap is its first. */
-KERNEL(conv2d_winograd_weights)
-(ARG(const float, x), ARG(float, y), const int rows, const int inner, const int block, const int by_row,
- const int by_inner, const int turned) {
-  const long item = get_global_id(0), sixteens = (rows + block - 1) / max(block, 1) * (block / 16);
+#define ARGS                                                                                                     \
+  ARG(const float, x), ARG(float, y), const int rows, const int inner, const int block, const int by_row,       \
+      const int by_inner, const int turned
+BODY(conv2d_winograd_weights_item)(const long item, ARGS) {
+  const long sixteens = (rows + block - 1) / max(block, 1) * (block / 16);
   if (item >= sixteens * inner) return;
   USE(const float, x);
   USE(float, y);
@@ -97,6 +98,11 @@ KERNEL(conv2d_winograd_weights)
     for (int j = 0; j < TILE; j++) vstore16(u[j], 0, y + (long)(i * TILE + j) * inner * block);
   }
 }
+
+KERNEL(conv2d_winograd_weights)(ARGS) {
+  FN(conv2d_winograd_weights_item)((long)get_global_id(0), PASS(x), PASS(y), rows, inner, block, by_row, by_inner, turned);
+}
+#undef ARGS
 #endif
 
 #ifdef WANT_conv2d_winograd
@@ -243,7 +249,7 @@ APART static void FN(finish)(const float *tile, int rows, int2 many, int width, 
 #define ARGS                                                                                                       \
   ARG(const float, x), ARG(const float, w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t part,        \
       const index8_t y_s EPILOGUE_ARGS
-BODY(strip)(const int item, ARGS) {
+BODY(conv2d_winograd_item)(const int item, ARGS) {
   if (dims.s0 == 0 || part.s0 == 0) return;
   const int2 size = (int2)(dims.s3, dims.s4), result = (int2)(dims.s5, dims.s6);
   const int2 grid = (result + OUT_SIDE - 1) / OUT_SIDE;
@@ -286,7 +292,7 @@ BODY(strip)(const int item, ARGS) {
 }
 
 GROUP(1, 1, 1) KERNEL(conv2d_winograd)(ARGS) {
-  FN(strip)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, part, y_s EPILOGUE_PASS);
+  FN(conv2d_winograd_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, part, y_s EPILOGUE_PASS);
 }
 #undef ARGS
 #undef EPILOGUE_ELEMENT

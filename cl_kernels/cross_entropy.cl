@@ -16,7 +16,7 @@ static inline float16 FN(some)(const __global STORAGE(T) *x, index_t at, int lef
 #define ARGS                                                                                                   \
   ARG(const STORAGE(T), x), ARG(const int, labels), ARG(float, losses), ARG(float, stats), const index_t rows, \
   const int classes, const float smoothing, const int ignore, const int ignored
-BODY(row)(const long row, ARGS) {
+BODY(cross_entropy_forward_rows_item)(const long row, ARGS) {
   if (row >= rows) return;
   USE(const STORAGE(T), x);
   USE(const int, labels);
@@ -64,7 +64,7 @@ BODY(row)(const long row, ARGS) {
 }
 
 KERNEL(cross_entropy_forward_rows)(ARGS) {
-  FN(row)((long)get_global_id(0), PASS(x), PASS(labels), PASS(losses), PASS(stats), rows, classes, smoothing, ignore,
+  FN(cross_entropy_forward_rows_item)((long)get_global_id(0), PASS(x), PASS(labels), PASS(losses), PASS(stats), rows, classes, smoothing, ignore,
           ignored);
 }
 #undef ARGS
@@ -74,7 +74,7 @@ KERNEL(cross_entropy_forward_rows)(ARGS) {
 #define ARGS                                                                                                 \
   ARG(const float, losses), ARG(const int, labels), ARG(float, y), ARG(float, count), const index_t results, \
   const index_t rows, const int mean, const int ignore, const int ignored
-BODY(result)(const long item, ARGS) {
+BODY(cross_entropy_forward_join_item)(const long item, ARGS) {
   if (item >= results) return;
   USE(const float, losses);
   USE(const int, labels);
@@ -113,7 +113,7 @@ BODY(result)(const long item, ARGS) {
 }
 
 KERNEL(cross_entropy_forward_join)(ARGS) {
-  FN(result)((long)get_global_id(0), PASS(losses), PASS(labels), PASS(y), PASS(count), results, rows, mean, ignore,
+  FN(cross_entropy_forward_join_item)((long)get_global_id(0), PASS(losses), PASS(labels), PASS(y), PASS(count), results, rows, mean, ignore,
              ignored);
 }
 #undef ARGS

@@ -3,7 +3,7 @@
   ARG(const STORAGE(T), x), ARG(const int, labels), ARG(const float, stats), ARG(const float, count),     \
   ARG(const float, dy), ARG(STORAGE(T), dx), const index_t rows, const int classes, const int per_sample, \
   const float smoothing, const int ignore, const int ignored
-BODY(row)(const long row, ARGS) {
+BODY(cross_entropy_grad_ref_item)(const long row, ARGS) {
   if (row >= rows) return;
   USE(const STORAGE(T), x);
   USE(const int, labels);
@@ -36,7 +36,7 @@ BODY(row)(const long row, ARGS) {
 }
 
 KERNEL(cross_entropy_grad_ref)(ARGS) {
-  FN(row)((long)get_global_id(0), PASS(x), PASS(labels), PASS(stats), PASS(count), PASS(dy), PASS(dx), rows, classes,
+  FN(cross_entropy_grad_ref_item)((long)get_global_id(0), PASS(x), PASS(labels), PASS(stats), PASS(count), PASS(dy), PASS(dx), rows, classes,
           per_sample, smoothing, ignore, ignored);
 }
 #undef ARGS

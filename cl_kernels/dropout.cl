@@ -13,10 +13,11 @@ static inline void FN(philox)(uint k0, uint k1, uint16 *x) {
   }
 }
 
-KERNEL(dropout_forward_ref)
-(ARG(const STORAGE(T), x), ARG(const long, counter), ARG(STORAGE(T), y), const index_t n, const index_t piece,
- const uint k0, const uint k1, const uint threshold, const float scale) {
-  const long begin = (long)get_global_id(0) * piece;
+#define ARGS                                                                                                     \
+  ARG(const STORAGE(T), x), ARG(const long, counter), ARG(STORAGE(T), y), const index_t n, const index_t piece, \
+      const uint k0, const uint k1, const uint threshold, const float scale
+BODY(dropout_forward_ref_item)(const long item, ARGS) {
+  const long begin = item * piece;
   if (begin * 64 >= n) return;
   USE(const STORAGE(T), x);
   USE(const long, counter);
@@ -44,3 +45,8 @@ KERNEL(dropout_forward_ref)
     }
   }
 }
+
+KERNEL(dropout_forward_ref)(ARGS) {
+  FN(dropout_forward_ref_item)((long)get_global_id(0), PASS(x), PASS(counter), PASS(y), n, piece, k0, k1, threshold, scale);
+}
+#undef ARGS

@@ -75,7 +75,7 @@ KERNEL(eltwise_strided_ref)
 #define ARGS ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t total, const index_t piece
 #define PASS_STRIDES
 #endif
-BODY(piece)(const long item, ARGS) {
+BODY(eltwise_forward_vec_item)(const long item, ARGS) {
   if (item * piece >= total) return;
   ELT_USE
   USE(STORAGE(ELT_OUT), y);
@@ -122,7 +122,7 @@ BODY(piece)(const long item, ARGS) {
 }
 
 KERNEL(eltwise_forward_vec)(ARGS) {
-  FN(piece)((long)get_global_id(0), ELT_PASS PASS(y), PASS_STRIDES total, piece);
+  FN(eltwise_forward_vec_item)((long)get_global_id(0), ELT_PASS PASS(y), PASS_STRIDES total, piece);
 }
 #undef ARGS
 #undef PASS_STRIDES

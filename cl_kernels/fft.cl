@@ -77,7 +77,7 @@ static void FN(transform)(float2 *b, const int radix, const float sign) {
 #undef TURN
 }
 
-BODY(butterflies)(const long item, ARGS) {
+BODY(fft_butterfly_ref_item)(const long item, ARGS) {
   const long begin = item * piece;
   if (begin >= items) return;
   USE(const float, x);
@@ -98,12 +98,12 @@ BODY(butterflies)(const long item, ARGS) {
 }
 
 KERNEL(fft_butterfly_ref)(ARGS) {
-  FN(butterflies)((long)get_global_id(0), PASSED);
+  FN(fft_butterfly_ref_item)((long)get_global_id(0), PASSED);
 }
 #endif
 
 #ifdef WANT_fft_sum_ref
-BODY(sums)(const long item, ARGS) {
+BODY(fft_sum_ref_item)(const long item, ARGS) {
   const long begin = item * piece;
   if (begin >= items) return;
   USE(const float, x);
@@ -127,7 +127,7 @@ BODY(sums)(const long item, ARGS) {
 }
 
 KERNEL(fft_sum_ref)(ARGS) {
-  FN(sums)((long)get_global_id(0), PASSED);
+  FN(fft_sum_ref_item)((long)get_global_id(0), PASSED);
 }
 #endif
 #undef ARGS

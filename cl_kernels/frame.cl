@@ -15,7 +15,7 @@
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t total, const index_t piece, const int rank,      \
       const index8_t dims, const index8_t low, const index8_t high, const index8_t strides,                    \
       const index_t first, const uint fill_low, const uint fill_high, const int stream
-BODY(piece)(const long item, ARGS) {
+BODY(frame_whole_ref_item)(const long item, ARGS) {
   if (item * piece >= total) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
@@ -69,7 +69,7 @@ BODY(piece)(const long item, ARGS) {
 }
 
 KERNEL(frame_whole_ref)(ARGS) {
-  FN(piece)((long)get_global_id(0), PASS(x), PASS(y), total, piece, rank, dims, low, high, strides, first, fill_low,
+  FN(frame_whole_ref_item)((long)get_global_id(0), PASS(x), PASS(y), total, piece, rank, dims, low, high, strides, first, fill_low,
             fill_high, stream);
 }
 #undef ARGS
@@ -86,11 +86,11 @@ KERNEL(frame_whole_ref)(ARGS) {
   }
 
 /* One of several operands, side by side: a work-item does `chunk` elements along the last axis; the extents of axes that there are not are 1. */
-KERNEL(frame_part_ref)
-(ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t items, const index_t chunk, const index_t chunks,
- const index8_t dims, const index8_t x_strides, const index8_t y_strides, const index_t x_first,
- const index_t y_first, const int stream) {
-  const long item = (long)get_global_id(0);
+#define ARGS                                                                                                     \
+  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t items, const index_t chunk, const index_t chunks, \
+      const index8_t dims, const index8_t x_strides, const index8_t y_strides, const index_t x_first,             \
+      const index_t y_first, const int stream
+BODY(frame_part_ref_item)(const long item, ARGS) {
   if (item >= items) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
@@ -109,5 +109,11 @@ KERNEL(frame_part_ref)
     for (index_t k = begin; k < end; k++) y[j + k * y_strides.s7] = x[i + k * x_strides.s7];
   }
 }
+
+KERNEL(frame_part_ref)(ARGS) {
+  FN(frame_part_ref_item)((long)get_global_id(0), PASS(x), PASS(y), items, chunk, chunks, dims, x_strides, y_strides,
+                          x_first, y_first, stream);
+}
+#undef ARGS
 #undef STEP
 #endif

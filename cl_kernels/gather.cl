@@ -4,7 +4,7 @@
 #define ARGS                                                                                                   \
   ARG(const STORAGE(T), x), ARG(const int, ids), ARG(STORAGE(T), y), const index_t total, const index_t piece, \
   const index_t width, const index_t count, const int rows, const int stream
-BODY(piece)(const long item, ARGS) {
+BODY(gather_forward_ref_item)(const long item, ARGS) {
   const long begin = item * piece;
   if (begin >= total) return;
   USE(const STORAGE(T), x);
@@ -31,7 +31,7 @@ BODY(piece)(const long item, ARGS) {
 }
 
 KERNEL(gather_forward_ref)(ARGS) {
-  FN(piece)((long)get_global_id(0), PASS(x), PASS(ids), PASS(y), total, piece, width, count, rows,
+  FN(gather_forward_ref_item)((long)get_global_id(0), PASS(x), PASS(ids), PASS(y), total, piece, width, count, rows,
              stream);
 }
 #undef ARGS

@@ -274,7 +274,7 @@ FN(tile)(const int height, const bool fresh, const __global float *a, const __gl
   }
 }
 
-BODY(block)(const long item, GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
+BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
   const index_t down = plan.s0, across = plan.s1;
   if (down == 0 || item >= down * across * FN(batches)(dims)) return;
   const index_t batch = (index_t)(item / (down * across)), tiles = (dims.s6 + ROWS - 1) / ROWS;
@@ -332,7 +332,7 @@ BODY(block)(const long item, GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const
 
 GROUP(1, 1, 1)
 KERNEL(gemm_forward_vec)(GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
-  FN(block)((long)get_global_id(0), GEMM_PASS, PASS(space), PASS(sums), plan EPILOGUE_PASS);
+  FN(gemm_forward_vec_item)((long)get_global_id(0), GEMM_PASS, PASS(space), PASS(sums), plan EPILOGUE_PASS);
 }
 #undef HIGH
 #undef EIGHT_AT
@@ -427,7 +427,7 @@ __attribute__((always_inline)) static inline void FN(line)(const __global STORAG
   }
 }
 
-BODY(dots)(const long item, GEMM_ARGS, ARG(STORAGE(T), space), const index8_t plan EPILOGUE_ARGS) {
+BODY(gemm_forward_dot_item)(const long item, GEMM_ARGS, ARG(STORAGE(T), space), const index8_t plan EPILOGUE_ARGS) {
   const index_t parts = plan.s0;
   if (parts == 0 || item >= parts * FN(batches)(dims)) return;
   const index_t batch = (index_t)(item / parts), part = (index_t)(item % parts);
@@ -480,7 +480,7 @@ BODY(dots)(const long item, GEMM_ARGS, ARG(STORAGE(T), space), const index8_t pl
 }
 
 GROUP(1, 1, 1) KERNEL(gemm_forward_dot)(GEMM_ARGS, ARG(STORAGE(T), space), const index8_t plan EPILOGUE_ARGS) {
-  FN(dots)((long)get_global_id(0), GEMM_PASS, PASS(space), plan EPILOGUE_PASS);
+  FN(gemm_forward_dot_item)((long)get_global_id(0), GEMM_PASS, PASS(space), plan EPILOGUE_PASS);
 }
 #undef VECTOR
 #undef SLICE

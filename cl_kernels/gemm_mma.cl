@@ -248,7 +248,7 @@ BODY(finish)
   }
 }
 
-BODY(block)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
+BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
   const index_t down = plan.s0, across = plan.s1;
   const long batches = (long)dims.s0 * dims.s1 * dims.s2 * dims.s3 * dims.s4 * dims.s5;
   if (down == 0 || item >= down * across * batches) return;
@@ -306,7 +306,7 @@ BODY(block)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SUM, sums), const 
 
 GROUP(1, 1, 1)
 KERNEL(gemm_forward_mma)(GEMM_ARGS, ARG(uint, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
-  FN(block)((long)get_global_id(0), GEMM_PASS, PASS(space), PASS(sums), plan EPILOGUE_PASS);
+  FN(gemm_forward_mma_item)((long)get_global_id(0), GEMM_PASS, PASS(space), PASS(sums), plan EPILOGUE_PASS);
 }
 #undef PANEL
 #undef STEP

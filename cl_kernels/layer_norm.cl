@@ -30,7 +30,7 @@ static inline void FN(join)(FN(moments) *m, const float shift, const float s, co
   ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(STORAGE(T), y), \
   ARG(float, means), ARG(float, rstds), const index_t rows, const index_t n, const index_t inner, \
   const index_t period, const index_t piece, const int rms, const float eps, const int stream
-BODY(rows)(const long item, ARGS) {
+BODY(layer_norm_forward_ref_item)(const long item, ARGS) {
   if (item * piece >= rows) return;
   USE(const STORAGE(T), x);
   USE(const float, weight);
@@ -97,7 +97,7 @@ BODY(rows)(const long item, ARGS) {
 }
 
 KERNEL(layer_norm_forward_ref)(ARGS) {
-  FN(rows)((long)get_global_id(0), PASS(x), PASS(weight), PASS(bias), PASS(y), PASS(means), PASS(rstds), rows, n, inner,
+  FN(layer_norm_forward_ref_item)((long)get_global_id(0), PASS(x), PASS(weight), PASS(bias), PASS(y), PASS(means), PASS(rstds), rows, n, inner,
            period, piece, rms, eps, stream);
 }
 #undef ARGS

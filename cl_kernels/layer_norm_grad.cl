@@ -8,7 +8,7 @@
 #define ARGS                                                                                           \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(const float, rstd), \
   ARG(float, sums), const index_t rows, const index_t n, const index_t chunk, const index_t chunks
-BODY(chunk)(const long item, ARGS) {
+BODY(layer_norm_grad_sums_item)(const long item, ARGS) {
   const index_t strips = (n + WIDE - 1) / WIDE;
   if (item >= (long)chunks * strips) return;
   USE(const STORAGE(T), x);
@@ -42,7 +42,7 @@ BODY(chunk)(const long item, ARGS) {
 }
 
 KERNEL(layer_norm_grad_sums)(ARGS) {
-  FN(chunk)((long)get_global_id(0), PASS(x), PASS(dy), PASS(mean), PASS(rstd), PASS(sums), rows, n, chunk, chunks);
+  FN(layer_norm_grad_sums_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(mean), PASS(rstd), PASS(sums), rows, n, chunk, chunks);
 }
 #undef ARGS
 #endif
@@ -52,7 +52,7 @@ KERNEL(layer_norm_grad_sums)(ARGS) {
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(const float, rstd),        \
   ARG(float, sums), const index_t samples, const index_t channels, const index_t chunk, const index_t chunks, \
   const index_t inner, const index_t period
-BODY(run)(const long item, ARGS) {
+BODY(layer_norm_grad_runs_item)(const long item, ARGS) {
   if (item >= (long)channels * chunks) return;
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), dy);
@@ -89,7 +89,7 @@ BODY(run)(const long item, ARGS) {
 }
 
 KERNEL(layer_norm_grad_runs)(ARGS) {
-  FN(run)((long)get_global_id(0), PASS(x), PASS(dy), PASS(mean), PASS(rstd), PASS(sums), samples, channels, chunk,
+  FN(layer_norm_grad_runs_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(mean), PASS(rstd), PASS(sums), samples, channels, chunk,
           chunks, inner, period);
 }
 #undef ARGS
@@ -97,7 +97,7 @@ KERNEL(layer_norm_grad_runs)(ARGS) {
 
 #ifdef WANT_layer_norm_grad_join
 #define ARGS ARG(const float, sums), ARG(float, dweight), ARG(float, dbias), const index_t n, const index_t chunks
-BODY(result)(const long i, ARGS) {
+BODY(layer_norm_grad_join_item)(const long i, ARGS) {
   if (i >= n) return;
   USE(const float, sums);
   USE(float, dweight);
@@ -113,7 +113,7 @@ BODY(result)(const long i, ARGS) {
 }
 
 KERNEL(layer_norm_grad_join)(ARGS) {
-  FN(result)((long)get_global_id(0), PASS(sums), PASS(dweight), PASS(dbias), n, chunks);
+  FN(layer_norm_grad_join_item)((long)get_global_id(0), PASS(sums), PASS(dweight), PASS(dbias), n, chunks);
 }
 #undef ARGS
 #endif
@@ -123,7 +123,7 @@ KERNEL(layer_norm_grad_join)(ARGS) {
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean), \
   ARG(const float, rstd), ARG(STORAGE(T), dx), const index_t rows, const index_t n, const index_t inner, \
       const index_t period, const int rms, const int stream
-BODY(row)(const long row, ARGS) {
+BODY(layer_norm_grad_rows_item)(const long row, ARGS) {
   if (row >= rows) return;
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), dy);
@@ -180,7 +180,7 @@ BODY(row)(const long row, ARGS) {
 }
 
 KERNEL(layer_norm_grad_rows)(ARGS) {
-  FN(row)((long)get_global_id(0), PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dx), rows, n, inner,
+  FN(layer_norm_grad_rows_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dx), rows, n, inner,
           period, rms, stream);
 }
 #undef ARGS

@@ -3,7 +3,7 @@
 #define ARGS                                                                                                    \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t before, const index_t axis,  \
   const index_t inner, const int block, const int interleave
-BODY(block)(const long item, ARGS) {
+BODY(pack_forward_ref_item)(const long item, ARGS) {
   if ((long)outer * before * axis * inner == 0) return;
   const index_t rows = (before + interleave - 1) / interleave, blocks = (axis + block - 1) / block;
   if (item >= (long)outer * rows * blocks * inner) return;
@@ -24,7 +24,7 @@ BODY(block)(const long item, ARGS) {
 }
 
 KERNEL(pack_forward_ref)(ARGS) {
-  FN(block)((long)get_global_id(0), PASS(x), PASS(y), outer, before, axis, inner, block, interleave);
+  FN(pack_forward_ref_item)((long)get_global_id(0), PASS(x), PASS(y), outer, before, axis, inner, block, interleave);
 }
 #undef ARGS
 #endif
@@ -34,7 +34,7 @@ KERNEL(pack_forward_ref)(ARGS) {
 #define ARGS                                                                                                      \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t axis, const index_t inner,     \
       const int stream
-BODY(strip)(const long item, ARGS) {
+BODY(pack_forward_tiles_item)(const long item, ARGS) {
   const index_t strips = (inner + STRIP - 1) / STRIP, blocks = (axis + 15) / 16;
   if (item >= (long)outer * blocks * strips) return;
   USE(const STORAGE(T), x);
@@ -54,7 +54,7 @@ BODY(strip)(const long item, ARGS) {
 }
 
 KERNEL(pack_forward_tiles)(ARGS) {
-  FN(strip)((long)get_global_id(0), PASS(x), PASS(y), outer, axis, inner, stream);
+  FN(pack_forward_tiles_item)((long)get_global_id(0), PASS(x), PASS(y), outer, axis, inner, stream);
 }
 #undef ARGS
 #endif

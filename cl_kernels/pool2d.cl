@@ -245,7 +245,7 @@ static inline void FN(triples)(const __global STORAGE(T) *x, __global STORAGE(T)
 #define ARGS                                                                                           \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index8_t dims, const index8_t map,               \
       const index_t piece, const index_t tile, const index_t joined, const int stream
-BODY(rows)(const long item, ARGS) {
+BODY(pool2d_forward_vec_item)(const long item, ARGS) {
   const long rows = (long)dims.s0 * dims.s3, begin = item * piece;
   if (begin >= rows) return;
   USE(const STORAGE(T), x);
@@ -316,7 +316,7 @@ BODY(rows)(const long item, ARGS) {
 }
 
 KERNEL(pool2d_forward_vec)(ARGS) {
-  FN(rows)((long)get_global_id(0), PASS(x), PASS(y), dims, map, piece, tile, joined, stream);
+  FN(pool2d_forward_vec_item)((long)get_global_id(0), PASS(x), PASS(y), dims, map, piece, tile, joined, stream);
 }
 #undef ARGS
 #endif
@@ -417,7 +417,7 @@ static inline void FN(pairs)(ARG_PTR const __global STORAGE(T) *dy, __global STO
 #define ARGS                                                                                                   \
   ARG_X ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index8_t dims, const index8_t map,               \
       const index_t bands, const index_t piece, const index_t tile, const int stream
-BODY(bands)(const long item, ARGS) {
+BODY(pool2d_backward_vec_item)(const long item, ARGS) {
   const long all = (long)dims.s0 * bands, begin = item * piece, end = min(begin + piece, all);
   if (begin >= all) return;
 #if MAX
@@ -534,7 +534,7 @@ BODY(bands)(const long item, ARGS) {
 }
 
 KERNEL(pool2d_backward_vec)(ARGS) {
-  FN(bands)((long)get_global_id(0), PASS_X PASS(dy), PASS(dx), dims, map, bands, piece, tile, stream);
+  FN(pool2d_backward_vec_item)((long)get_global_id(0), PASS_X PASS(dy), PASS(dx), dims, map, bands, piece, tile, stream);
 }
 #undef ARGS
 #undef GATHER

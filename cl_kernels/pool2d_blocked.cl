@@ -20,7 +20,7 @@ static inline index_t FN(end_tap)(const index_t start, const index_t delta, cons
 #define ARGS                                                                                           \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index8_t dims, const index8_t map,               \
       const index_t piece, const int stream
-BODY(rows)(const long item, ARGS) {
+BODY(pool2d_forward_blocked_item)(const long item, ARGS) {
   const long rows = (long)dims.s0 * dims.s3, begin = item * piece;
   if (begin >= rows) return;
   USE(const STORAGE(T), x);
@@ -47,7 +47,7 @@ BODY(rows)(const long item, ARGS) {
 }
 
 KERNEL(pool2d_forward_blocked)(ARGS) {
-  FN(rows)((long)get_global_id(0), PASS(x), PASS(y), dims, map, piece, stream);
+  FN(pool2d_forward_blocked_item)((long)get_global_id(0), PASS(x), PASS(y), dims, map, piece, stream);
 }
 #undef ARGS
 #endif
@@ -64,7 +64,7 @@ KERNEL(pool2d_forward_blocked)(ARGS) {
 #define ARGS                                                                                                   \
   ARG_X ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index8_t dims, const index8_t map,               \
       const index_t box, const index_t wide, const int stream
-BODY(box)(const long item, ARGS) {
+BODY(pool2d_backward_blocked_item)(const long item, ARGS) {
   const long down = box ? (dims.s1 + box - 1) / box : 0, across = wide ? (dims.s2 + wide - 1) / wide : 0;
   if (item >= dims.s0 * down * across) return;
 #if MAX
@@ -123,7 +123,7 @@ BODY(box)(const long item, ARGS) {
 }
 
 KERNEL(pool2d_backward_blocked)(ARGS) {
-  FN(box)((long)get_global_id(0), PASS_X PASS(dy), PASS(dx), dims, map, box, wide, stream);
+  FN(pool2d_backward_blocked_item)((long)get_global_id(0), PASS_X PASS(dy), PASS(dx), dims, map, box, wide, stream);
 }
 #undef ARGS
 #undef ARG_X

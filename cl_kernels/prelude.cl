@@ -13,7 +13,8 @@
 #define CLADE_PASTE_(a, b) a##b
 #define CLADE_PASTE(a, b)  CLADE_PASTE_(a, b)
 #define FN(name)           CLADE_PASTE(name##_, SUFFIX) /* name##_: some implementations make `step` a macro */
-#define KERNEL(name)       __kernel void CLADE_PASTE(name##_, SUFFIX)
+#define KERNEL(name)       CLADE_ENTRY void CLADE_PASTE(name##_, SUFFIX)
+#define CLADE_ENTRY        __kernel /* static where a copy of the file is a member of another kernel (chain.cl) */
 
 /* Before KERNEL: the only work-group size that it is launched with. Some devices take it at the launch instead. */
 #ifdef CLADE_FREE_GROUP
@@ -25,7 +26,9 @@
 /* What a work-item does once it knows its place: KERNEL() finds the place and calls it, with PASS(name) for ARG(…,
  * name). Some compilers go through a kernel three times and through a function that it calls once, which is most of the
  * time until a first result. It neither asks for its ids nor declares local memory. Not for kernels whose work-items
- * are to become lanes of vectors: those are kept whole. */
+ * are to become lanes of vectors: those are kept whole.
+ * BODY(<kernel>_item)(number of the work-item, all that the kernel takes) serves launches along one axis in groups of one
+ * item, which may then become steps of a chain (chain.cl). */
 #ifdef CLADE_CALL_BODY
 #define BODY(name) __attribute__((noinline)) static void FN(name)
 #else

@@ -23,7 +23,8 @@ static inline float4 FN(draw)(uint4 bits) {
 }
 
 #define ARGS ARG(const long, counter), ARG(float, y), const index_t n, const index_t piece, const uint k0, const uint k1
-BODY(piece)(const long begin, ARGS) {
+BODY(random_forward_ref_item)(const long item, ARGS) {
+  const long begin = item * piece;
   if (begin * 4 >= n) return;
   USE(const long, counter);
   USE(float, y);
@@ -40,6 +41,6 @@ BODY(piece)(const long begin, ARGS) {
 }
 
 KERNEL(random_forward_ref)(ARGS) {
-  FN(piece)((long)get_global_id(0) * piece, PASS(counter), PASS(y), n, piece, k0, k1);
+  FN(random_forward_ref_item)((long)get_global_id(0), PASS(counter), PASS(y), n, piece, k0, k1);
 }
 #undef ARGS

@@ -42,7 +42,7 @@ static inline ACC FN(total)(ACC s, ACC c) {
 #define ARGS                                                                                 \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outputs, const index8_t dims,  \
   const index8_t strides, const float count
-BODY(result)(const long item, ARGS) {
+BODY(reduce_forward_ref_item)(const long item, ARGS) {
   if (item >= outputs) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
@@ -62,7 +62,7 @@ BODY(result)(const long item, ARGS) {
 }
 
 KERNEL(reduce_forward_ref)(ARGS) {
-  FN(result)((long)get_global_id(0), PASS(x), PASS(y), outputs, dims, strides, count);
+  FN(reduce_forward_ref_item)((long)get_global_id(0), PASS(x), PASS(y), outputs, dims, strides, count);
 }
 #undef ARGS
 #endif
@@ -95,7 +95,7 @@ static inline void FN(take16)(float16 *s, float16 *c, float16 v) {
 #define ARGS                                                                                                 \
   ARG(const STORAGE(T), x), ARG(OUT, out), const index_t outer, const index_t reduced, const index_t inner,  \
   const index_t chunks, const index_t chunk, const float count
-BODY(part)(const long item, ARGS) {
+BODY(reduce_forward_split_item)(const long item, ARGS) {
 #if MODE == 2
   const index_t blocks = (inner + WIDE - 1) / WIDE;
 #else
@@ -168,7 +168,7 @@ BODY(part)(const long item, ARGS) {
 }
 
 KERNEL(reduce_forward_split)(ARGS) {
-  FN(part)((long)get_global_id(0), PASS(x), PASS(out), outer, reduced, inner, chunks, chunk, count);
+  FN(reduce_forward_split_item)((long)get_global_id(0), PASS(x), PASS(out), outer, reduced, inner, chunks, chunk, count);
 }
 #undef ARGS
 #undef AHEAD
@@ -181,7 +181,7 @@ KERNEL(reduce_forward_split)(ARGS) {
 #define ARGS                                                                                                   \
   ARG(const ACC, part), ARG(STORAGE(T), y), const index_t outputs, const index_t inner, const index_t chunks,  \
   const float count
-BODY(result)(const long item, ARGS) {
+BODY(reduce_forward_join_item)(const long item, ARGS) {
   if (item >= outputs) return;
   USE(const ACC, part);
   USE(STORAGE(T), y);
@@ -192,7 +192,7 @@ BODY(result)(const long item, ARGS) {
 }
 
 KERNEL(reduce_forward_join)(ARGS) {
-  FN(result)((long)get_global_id(0), PASS(part), PASS(y), outputs, inner, chunks, count);
+  FN(reduce_forward_join_item)((long)get_global_id(0), PASS(part), PASS(y), outputs, inner, chunks, count);
 }
 #undef ARGS
 #endif

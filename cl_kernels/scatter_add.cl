@@ -18,7 +18,7 @@ static inline long FN(key)(const __global int *ids, const __global long *from, i
 #endif
 
 #ifdef WANT_scatter_add_count
-BODY(part)(const long item, ARGS) {
+BODY(scatter_add_count_item)(const long item, ARGS) {
   const long begin = item * part, end = min(begin + part, (long)n);
   if (begin >= n) return;
   USE(const int, ids);
@@ -31,12 +31,12 @@ BODY(part)(const long item, ARGS) {
 }
 
 KERNEL(scatter_add_count)(ARGS) {
-  FN(part)((long)get_global_id(0), PASS(ids), PASS(from), PASS(counts), PASS(to), n, part, parts, rows, digit, sorted);
+  FN(scatter_add_count_item)((long)get_global_id(0), PASS(ids), PASS(from), PASS(counts), PASS(to), n, part, parts, rows, digit, sorted);
 }
 #endif
 
 #ifdef WANT_scatter_add_place
-BODY(part)(const long item, ARGS) {
+BODY(scatter_add_place_item)(const long item, ARGS) {
   const long begin = item * part, end = min(begin + part, (long)n);
   if (begin >= n) return;
   USE(const int, ids);
@@ -56,7 +56,7 @@ BODY(part)(const long item, ARGS) {
 }
 
 KERNEL(scatter_add_place)(ARGS) {
-  FN(part)((long)get_global_id(0), PASS(ids), PASS(from), PASS(counts), PASS(to), n, part, parts, rows, digit, sorted);
+  FN(scatter_add_place_item)((long)get_global_id(0), PASS(ids), PASS(from), PASS(counts), PASS(to), n, part, parts, rows, digit, sorted);
 }
 #endif
 #undef ARGS
@@ -85,7 +85,7 @@ KERNEL(scatter_add_place)(ARGS) {
   ARG(const long, keys), ARG(const STORAGE(T), dy), ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t n, \
   const index_t width, const index_t outer, const int rows, const int piece, const index_t columns,                \
   const int given, const int stream
-BODY(lines)(const long item, ARGS) {
+BODY(scatter_add_sum_item)(const long item, ARGS) {
   if (columns < 1) return;
   const index_t blocks = (width + columns - 1) / columns, pieces = (rows - 1) / piece + 1;
   const index_t line = (index_t)(item / blocks), column = (index_t)(item - line * (long)blocks) * columns;
@@ -125,7 +125,7 @@ BODY(lines)(const long item, ARGS) {
 }
 
 KERNEL(scatter_add_sum)(ARGS) {
-  FN(lines)((long)get_global_id(0), PASS(keys), PASS(dy), PASS(x), PASS(y), n, width, outer, rows, piece, columns,
+  FN(scatter_add_sum_item)((long)get_global_id(0), PASS(keys), PASS(dy), PASS(x), PASS(y), n, width, outer, rows, piece, columns,
             given, stream);
 }
 #undef ARGS

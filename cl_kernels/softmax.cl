@@ -10,7 +10,7 @@
 
 #ifdef WANT_softmax_forward_ref
 #define ARGS ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n, const index_t inner
-BODY(line)(const long item, ARGS) {
+BODY(softmax_forward_ref_item)(const long item, ARGS) {
   if (item >= (long)outer * inner) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
@@ -34,7 +34,7 @@ BODY(line)(const long item, ARGS) {
 }
 
 KERNEL(softmax_forward_ref)(ARGS) {
-  FN(line)((long)get_global_id(0), PASS(x), PASS(y), outer, n, inner);
+  FN(softmax_forward_ref_item)((long)get_global_id(0), PASS(x), PASS(y), outer, n, inner);
 }
 #undef ARGS
 #endif
@@ -60,7 +60,7 @@ static inline float FN(largest)(float16 v) {
 #define ARGS                                                                                                 \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n, const index_t piece,   \
       const int stream
-BODY(rows)(const long item, ARGS) {
+BODY(softmax_forward_vec_item)(const long item, ARGS) {
   if (item * piece >= outer) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
@@ -115,7 +115,7 @@ BODY(rows)(const long item, ARGS) {
 }
 
 KERNEL(softmax_forward_vec)(ARGS) {
-  FN(rows)((long)get_global_id(0), PASS(x), PASS(y), outer, n, piece, stream);
+  FN(softmax_forward_vec_item)((long)get_global_id(0), PASS(x), PASS(y), outer, n, piece, stream);
 }
 #undef ARGS
 #undef LARGER

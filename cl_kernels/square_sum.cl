@@ -9,7 +9,7 @@
 #define ARGS                                                                                             \
   ARG(const float, before), TENSOR(0), TENSOR(1), TENSOR(2), TENSOR(3), TENSOR(4), TENSOR(5), TENSOR(6), \
   ARG(float, part), const index8_t begin, const index8_t length, const index_t piece, const float clip
-BODY(piece)(const long item, ARGS) {
+BODY(square_sum_part_ref_item)(const long item, ARGS) {
   if (item >= (long)begin.s7) return;
   const int k = (item >= begin.s1) + (item >= begin.s2) + (item >= begin.s3) + (item >= begin.s4) +
                 (item >= begin.s5) + (item >= begin.s6);
@@ -51,7 +51,7 @@ BODY(piece)(const long item, ARGS) {
 }
 
 KERNEL(square_sum_part_ref)(ARGS) {
-  FN(piece)((long)get_global_id(0), PASS(before), PASS_TENSOR(0), PASS_TENSOR(1), PASS_TENSOR(2), PASS_TENSOR(3),
+  FN(square_sum_part_ref_item)((long)get_global_id(0), PASS(before), PASS_TENSOR(0), PASS_TENSOR(1), PASS_TENSOR(2), PASS_TENSOR(3),
             PASS_TENSOR(4), PASS_TENSOR(5), PASS_TENSOR(6), PASS(part), begin, length, piece, clip);
 }
 #undef ARGS
@@ -63,7 +63,7 @@ KERNEL(square_sum_part_ref)(ARGS) {
 #ifdef WANT_square_sum_join_ref
 /* With what additions lose kept beside the sum: there may be many pieces. */
 #define ARGS ARG(const float, carry), ARG(const float, part), ARG(float, y), const index_t n
-BODY(result)(const long item, ARGS) {
+BODY(square_sum_join_ref_item)(const long item, ARGS) {
   if (item != 0 || n == 0) return;
   USE(const float, carry);
   USE(const float, part);
@@ -78,7 +78,7 @@ BODY(result)(const long item, ARGS) {
 }
 
 KERNEL(square_sum_join_ref)(ARGS) {
-  FN(result)((long)get_global_id(0), PASS(carry), PASS(part), PASS(y), n);
+  FN(square_sum_join_ref_item)((long)get_global_id(0), PASS(carry), PASS(part), PASS(y), n);
 }
 #undef ARGS
 #endif

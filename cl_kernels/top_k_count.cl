@@ -3,7 +3,7 @@
 #define ARGS                                                                                                \
   ARG(const STORAGE(T), x), ARG(const int, labels), ARG(int, right), const index_t rows, const int classes, \
   const int k
-BODY(row)(const long row, ARGS) {
+BODY(top_k_count_forward_rows_item)(const long row, ARGS) {
   if (row >= rows) return;
   USE(const STORAGE(T), x);
   USE(const int, labels);
@@ -23,14 +23,14 @@ BODY(row)(const long row, ARGS) {
 }
 
 KERNEL(top_k_count_forward_rows)(ARGS) {
-  FN(row)((long)get_global_id(0), PASS(x), PASS(labels), PASS(right), rows, classes, k);
+  FN(top_k_count_forward_rows_item)((long)get_global_id(0), PASS(x), PASS(labels), PASS(right), rows, classes, k);
 }
 #undef ARGS
 #endif
 
 #ifdef WANT_top_k_count_forward_join
 #define ARGS ARG(const int, right), ARG(int, y), const index_t results, const index_t rows
-BODY(result)(const long item, ARGS) {
+BODY(top_k_count_forward_join_item)(const long item, ARGS) {
   if (item >= results) return;
   USE(const int, right);
   USE(int, y);
@@ -40,7 +40,7 @@ BODY(result)(const long item, ARGS) {
 }
 
 KERNEL(top_k_count_forward_join)(ARGS) {
-  FN(result)((long)get_global_id(0), PASS(right), PASS(y), results, rows);
+  FN(top_k_count_forward_join_item)((long)get_global_id(0), PASS(right), PASS(y), results, rows);
 }
 #undef ARGS
 #endif

@@ -5,7 +5,7 @@
       const index_t width, const index8_t sizes
 
 #ifdef WANT_unfold_forward_ref
-BODY(cover)(const long item, ARGS(x, y)) {
+BODY(unfold_forward_ref_item)(const long item, ARGS(x, y)) {
   if (item >= items) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
@@ -23,13 +23,13 @@ BODY(cover)(const long item, ARGS(x, y)) {
 }
 
 KERNEL(unfold_forward_ref)(ARGS(x, y)) {
-  FN(cover)((long)get_global_id(0), PASS(x), PASS(y), items, chunk, chunks, width, sizes);
+  FN(unfold_forward_ref_item)((long)get_global_id(0), PASS(x), PASS(y), items, chunk, chunks, width, sizes);
 }
 #endif
 
 #ifdef WANT_fold_forward_ref
 #define PART 64
-BODY(sum)(const long item, ARGS(y, x)) {
+BODY(fold_forward_ref_item)(const long item, ARGS(y, x)) {
   if (item >= items) return;
   USE(const STORAGE(T), y);
   USE(STORAGE(T), x);
@@ -51,7 +51,7 @@ BODY(sum)(const long item, ARGS(y, x)) {
 }
 
 KERNEL(fold_forward_ref)(ARGS(y, x)) {
-  FN(sum)((long)get_global_id(0), PASS(y), PASS(x), items, chunk, chunks, width, sizes);
+  FN(fold_forward_ref_item)((long)get_global_id(0), PASS(y), PASS(x), items, chunk, chunks, width, sizes);
 }
 #undef PART
 #endif

@@ -88,7 +88,7 @@ static inline void FN(change)(FN(place) *x, FN(numbers) n) {
   TENSOR(1), TENSOR(2), TENSOR(3), TENSOR(4), TENSOR(5), TENSOR(6), const index8_t begin, const index8_t length, \
   const index_t piece, const int decays, const float clip, const float l2, const float decay, const float p,     \
   const float q, const float r, const float log1, const float log2
-BODY(piece)(const long item, ARGS) {
+BODY(update_forward_ref_item)(const long item, ARGS) {
   if (item >= (long)begin.s7) return;
   const int k = (item >= begin.s1) + (item >= begin.s2) + (item >= begin.s3) + (item >= begin.s4) +
                 (item >= begin.s5) + (item >= begin.s6);
@@ -168,7 +168,7 @@ BODY(piece)(const long item, ARGS) {
 }
 
 KERNEL(update_forward_ref)(ARGS) {
-  FN(piece)((long)get_global_id(0), PASS(lr), PASS(count), PASS(before), PASS(after), PASS_TENSOR(0), PASS_TENSOR(1),
+  FN(update_forward_ref_item)((long)get_global_id(0), PASS(lr), PASS(count), PASS(before), PASS(after), PASS_TENSOR(0), PASS_TENSOR(1),
             PASS_TENSOR(2), PASS_TENSOR(3), PASS_TENSOR(4), PASS_TENSOR(5), PASS_TENSOR(6), begin, length, piece,
             decays, clip, l2, decay, p, q, r, log1, log2);
 }

@@ -15,7 +15,7 @@ typedef struct clade_run_opt {
   clade_run **out;
   int slots;    /* executions under way at once; unset: 2 */
   bool nowait;  /* clade_execute returns CLADE_BUSY instead of waiting for a slot */
-  bool profile; /* keep each step's time, for clade_run_trace */
+  bool profile; /* keep each step's time, for clade_run_trace; each is a launch of its own then */
 } clade_run_opt;
 
 /* clade_run_new(func, vars, &run [, .option = …]): everything that an execution needs is created here. Retains both;

@@ -23,6 +23,7 @@
   X(GROUP_LIMIT)  /* the limit of a kernel's group that it reports is not one */                      \
   X(FREE_GROUP)   /* kernels must not require a work-group size */                                    \
   X(CALL_BODY)    /* compiles a kernel several times, and once what it calls */                       \
+  X(SLOW_WAKE)    /* its threads sleep between launches: small ones gain by going in chains */        \
   X(LEAN_BUILD)   /* builds sooner what declares the functions that it calls */                       \
   X(NO_BINARY)    /* binaries cannot be fetched or loaded back */                                     \
   X(NO_ASM)       /* inline assembly ends the process */                                              \

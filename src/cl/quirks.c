@@ -37,6 +37,11 @@ static const quirk_row quirk_rows[] = {
      "a kernel is compiled as itself and as two launchers that hold copies of it; a function that is not inlined is "
      "compiled once",
      "https://github.com/pocl/pocl/blob/v3.1/lib/llvmopencl/Workgroup.cc"},
+    {CLADE__QUIRK_SLOW_WAKE, AT(platform), POCL,
+     "threads sleep as soon as there is no launch, and waking one takes as long as a small launch: steps of a func "
+     "that "
+     "follow each other are one launch",
+     "https://github.com/pocl/pocl/blob/v3.1/lib/CL/devices/pthread/pthread_scheduler.c"},
     {CLADE__QUIRK_LEAN_BUILD, AT(platform), POCL,
      "a header of all of OpenCL's functions is read twice for each program, which takes 0.2 s, unless its guard is "
      "defined",
@@ -88,6 +93,7 @@ static const struct {
   const char *variable;
 } switches[] = {
     {CLADE__QUIRK_SPECIALISE, "POCL_WORK_GROUP_SPECIALIZATION"},
+    {CLADE__QUIRK_SLOW_WAKE, "CLADE_CHAINS"},
 };
 
 static bool applies(const quirk_row *row, const clade_device_info *info) {

@@ -95,6 +95,7 @@ void cli_child_run(const char *const *arguments, const char *environment, int se
 void cli_child_free(cli_child_result *result);
 
 /* ---- devices ---- */
-json_t *cli_device_json(int index); /* NULL: could not be described, or no memory */
+/* `ask`: its matrix units are tried, which compiles a kernel. NULL: could not be described, or no memory. */
+json_t *cli_device_json(int index, bool ask);
 
 #endif

@@ -41,10 +41,10 @@ static json_t *units_json(const clade_device_info *info) {
   return list;
 }
 
-json_t *cli_device_json(int index) {
+json_t *cli_device_json(int index, bool ask) {
   clade_device_info i = {.size = sizeof i};
   if (clade_device_describe(index, &i)) return NULL;
-  ask_units(&i);
+  if (ask) ask_units(&i);
   json_t *memory =
       json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "global", (json_int_t)i.global_bytes, "max_buffer",
                 (json_int_t)i.max_buffer_bytes, "local", (json_int_t)i.local_bytes, "constant",
@@ -111,7 +111,7 @@ static clade_status choose(const cli_args *args, int n, bool *wanted) {
 static int print_json(int n, const bool *wanted) {
   json_t *list = json_array();
   for (int i = 0; i < n; ++i) {
-    json_t *device = wanted[i] ? cli_device_json(i) : NULL;
+    json_t *device = wanted[i] ? cli_device_json(i, true) : NULL;
     if (device) json_array_append_new(list, device);
   }
   return cli_json_end(json_pack("{s:o}", "devices", list));

@@ -46,7 +46,7 @@ static json_t *devices_json(void) {
   int n = 0;
   if (clade_device_count(&n)) return list; /* the checks of loader and platforms tell why */
   for (int i = 0; i < n; ++i) {
-    json_t *device = cli_device_json(i);
+    json_t *device = cli_device_json(i, false);
     if (device) json_array_append_new(list, device);
   }
   return list;

@@ -177,16 +177,17 @@ void clade_emit_workspace(clade_kernel_step *s, size_t byte_offset, size_t eleme
     add_arg(s, &(clade__arg){.kind = CLADE__ARG_WORKSPACE, .at = byte_offset, .element = (uint32_t)element_bytes});
 }
 
-void clade__emit_bytes(clade_kernel_step *s, const void *value, size_t bytes) {
+static void add_value(clade_kernel_step *s, const void *value, size_t bytes, char type) {
   if (!is_launch(s, "values")) return;
-  clade__arg arg = {.kind = CLADE__ARG_BYTES, .bytes = (uint32_t)bytes};
+  clade__arg arg = {.kind = CLADE__ARG_BYTES, .bytes = (uint32_t)bytes, .type = type};
   memcpy(arg.value, value, bytes);
   add_arg(s, &arg);
 }
 
-void clade_emit_i32(clade_kernel_step *s, int32_t value) { clade__emit_bytes(s, &value, sizeof value); }
-void clade_emit_u32(clade_kernel_step *s, uint32_t value) { clade__emit_bytes(s, &value, sizeof value); }
-void clade_emit_f32(clade_kernel_step *s, float value) { clade__emit_bytes(s, &value, sizeof value); }
+void clade__emit_bytes(clade_kernel_step *s, const void *value, size_t bytes) { add_value(s, value, bytes, 0); }
+void clade_emit_i32(clade_kernel_step *s, int32_t value) { add_value(s, &value, sizeof value, 'i'); }
+void clade_emit_u32(clade_kernel_step *s, uint32_t value) { add_value(s, &value, sizeof value, 'u'); }
+void clade_emit_f32(clade_kernel_step *s, float value) { add_value(s, &value, sizeof value, 'f'); }
 
 /* An index_t of 32 bits holds it, or there is a failure. */
 static bool fits(clade_kernel_step *s, int64_t value) {
@@ -202,7 +203,7 @@ void clade_emit_index(clade_kernel_step *s, int64_t value) {
   if (s->emit->wide)
     clade__emit_bytes(s, &value, sizeof value);
   else
-    clade__emit_bytes(s, &narrow, sizeof narrow);
+    add_value(s, &narrow, sizeof narrow, 'i');
 }
 
 void clade_emit_index8(clade_kernel_step *s, int n, const int64_t *value) {
@@ -221,7 +222,7 @@ void clade_emit_index8(clade_kernel_step *s, int n, const int64_t *value) {
   if (s->emit->wide)
     clade__emit_bytes(s, wide, sizeof wide);
   else
-    clade__emit_bytes(s, narrow, sizeof narrow);
+    add_value(s, narrow, sizeof narrow, '8');
 }
 
 void clade_emit_local(clade_kernel_step *s, size_t bytes) {

@@ -104,6 +104,7 @@ typedef struct clade__arg {
   size_t at;        /* WORKSPACE: bytes from its start; LOCAL: bytes */
   uint32_t element; /* bytes of an element, for the offset */
   uint32_t bytes;   /* BYTES */
+  char type;        /* BYTES: of the kernel's parameter: i int, u uint, f float, 8 int8; 0: another one */
   unsigned char value[64];
 } clade__arg;
 

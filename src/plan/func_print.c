@@ -73,6 +73,7 @@ static void print_step(const clade_func *func, size_t index, clade__text *out) {
   print_part(func, step, READS, "reads", out);
   print_part(func, step, WRITES, "writes", out);
   print_part(func, step, WORKSPACE, "workspace", out);
+  if (step->chain) clade__text_add(out, " chain %u", step->chain);
   clade__text_add(out, "\n");
 }
 
@@ -137,12 +138,15 @@ static void print_programming(const clade_func *func, clade__text *out) {
 }
 
 static void print_plan(const clade_func *func, clade__text *out) {
-  size_t constants = 0, arena = 0, shared = 0, packed = 0, libraries = 0;
+  size_t constants = 0, arena = 0, shared = 0, packed = 0, libraries = 0, chained = 0;
   for (size_t i = 0; i < func->slabs.count; i++) arena += func->slabs.at[i].bytes;
   for (size_t i = 0; i < func->constant_slabs.count; i++) constants += func->constant_slabs.at[i].bytes;
   for (size_t i = 0; i < func->n_cells; i++) shared += func->cells[i].taken >= 0;
   clade__text_add(out, "plan: %zu steps, %zu kernels, %zu transfers between devices\n", func->n_steps, func->n_requests,
                   func->n_transfers);
+  for (size_t c = 0; c < func->n_chains; c++) chained += func->chains[c].count;
+  if (chained)
+    clade__text_add(out, "plan: %zu steps in %zu chains, each of which is one launch\n", chained, func->n_chains);
   print_crossings(func, out);
   print_programming(func, out);
   for (size_t i = 0; i < func->n_steps; i++) libraries += func->steps[i].kind == CLADE__FSTEP_LIBRARY;

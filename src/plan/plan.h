@@ -59,7 +59,8 @@ typedef struct clade__fstep {
   int source_device;         /* TRANSFER */
   clade__id node;            /* 0: a copy that the plan needs */
   uint32_t time;             /* of liveness */
-  size_t request;            /* KERNEL: in the func's table, and so its kernel */
+  size_t request;            /* KERNEL: in the func's table, and so its kernel; unset in a chain */
+  uint32_t chain, member;    /* KERNEL: which chain of the func it is in, from 1 on (0: none), and which case there */
   clade_kernel_step *launch; /* KERNEL, LIBRARY */
   void *state;               /* LIBRARY: what it prepared */
   bool prepared;
@@ -75,6 +76,16 @@ typedef struct clade__fpack {
   clade_layout layout;
   clade__fstep step;
 } clade__fpack;
+
+/* Steps that one launch does in turn. */
+typedef struct clade__fchain {
+  size_t first, count; /* of the func's steps */
+  int device;
+  bool per_slot; /* some step is */
+  size_t request;
+  int n_bases;
+  clade__place *bases; /* the memory of all steps, by space and index */
+} clade__fchain;
 
 typedef struct clade__slab {
   int device;
@@ -124,6 +135,10 @@ struct clade_func {
   int *request_device;
   size_t n_requests, request_capacity;
   clade__program_kernel *kernels; /* [n_requests] */
+  clade__fchain *chains;
+  size_t n_chains, chain_capacity;
+  clade__program_kernel
+      *apart; /* [n_steps]: of those in chains, where a run is profiled; under the lock; NULL: not yet */
   clade__slabs slabs, constant_slabs;
   uint64_t live_peak;
   clade__buffer **constants; /* [constant_slabs.count] */
@@ -155,6 +170,16 @@ clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade_
 /* The requests of all kernel steps, each once, and their kernels: per device one batch. Then what libraries prepare. */
 clade_status clade__prepare(clade_func *func);
 clade_status clade__list_requests(clade_func *func); /* the first half of it */
+/* The kernels of steps in chains, for launches of their own. */
+clade_status clade__prepare_apart(clade_func *func);
+/* But for the arguments of its launch. */
+void clade__step_request(const clade_func *func, const clade__fstep *step, clade__request *out);
+/* Finds the chains; places are known. Then the kernel of all that are on a device: without a file where there are
+ * none. */
+clade_status clade__chains_plan(clade_func *func);
+clade_status clade__chain_request(clade_func *func, int device, clade__request *request);
+int clade__chain_base(const clade__fchain *chain, const clade__place *place); /* -1: none */
+int clade__chain_words(const clade__arg *arg);                                /* of 32 bits, in a step's table */
 /* Decides where outputs and assigned variables lie, and adds the copies that are left. Steps are in order after it. */
 clade_status clade__place_ports(clade_func *func);
 /* The value may be written into `cell`, which its node reads, as far as its op is concerned. */
@@ -187,6 +212,8 @@ extern size_t clade__plan_guard_bytes;
 extern size_t clade__plan_slab_bytes;
 /* Funcs are planned, but get no kernels: they are to be looked at and not run. */
 extern bool clade__plan_only;
+/* Steps that a func's chains have together at least, or there are none. */
+extern size_t clade__chain_least;
 /* CLADE_CORRUPT where a byte outside all values was written by what the run has executed; waits. */
 clade_status clade__run_check_guards(clade_run *run);
 

@@ -37,29 +37,51 @@ static clade_status launch_args(clade_func *func, const clade__fstep *step, clad
   return CLADE_OK;
 }
 
-static clade_status request_of(clade_func *func, clade__fstep *step, clade__map *known) {
+void clade__step_request(const clade_func *func, const clade__fstep *step, clade__request *out) {
   const clade_kernel_step *launch = step->launch;
   const clade__node *node = &func->graph->nodes[step->node];
   const clade_op *op = node->op;
-  clade__request request = {.file = clade__kernel_file(op, &op->impls[node->impl]),
-                            .source = clade__kernel_source_of(op, &op->impls[node->impl]),
-                            .kernel = launch->kernel,
-                            .options = "",
-                            .n_defines = (int)launch->n_defines,
-                            .defines = launch->defines,
-                            .large_grid = large_grid(launch)};
-  clade__hash key;
-  for (int i = 0; i < launch->dims; i++) request.local[i] = launch->local[i];
-  CLADE_TRY(key_of(&request, step->device, &key));
-  if (clade__map_get(known, key, &step->request)) return CLADE_OK;
-  CLADE_TRY(launch_args(func, step, &request));
+  *out = (clade__request){.file = clade__kernel_file(op, &op->impls[node->impl]),
+                          .source = clade__kernel_source_of(op, &op->impls[node->impl]),
+                          .kernel = launch->kernel,
+                          .options = "",
+                          .n_defines = (int)launch->n_defines,
+                          .defines = launch->defines,
+                          .large_grid = large_grid(launch)};
+  for (int i = 0; i < launch->dims; i++) out->local[i] = launch->local[i];
+}
+
+static clade_status add_request(clade_func *func, const clade__request *request, int device) {
   size_t n = func->n_requests, capacity = func->request_capacity;
   CLADE_TRY(clade__grow(&func->request_device, &capacity, n + 1, sizeof *func->request_device));
   CLADE_TRY(clade__grow(&func->requests, &func->request_capacity, n + 1, sizeof *func->requests));
-  CLADE_TRY(clade__map_put(known, key, n));
-  func->requests[n] = request;
-  func->request_device[n] = step->device;
-  step->request = func->n_requests++;
+  func->requests[n] = *request;
+  func->request_device[n] = device;
+  func->n_requests++;
+  return CLADE_OK;
+}
+
+static clade_status request_of(clade_func *func, clade__fstep *step, clade__map *known) {
+  clade__request request;
+  clade__hash key;
+  clade__step_request(func, step, &request);
+  CLADE_TRY(key_of(&request, step->device, &key));
+  if (clade__map_get(known, key, &step->request)) return CLADE_OK;
+  CLADE_TRY(launch_args(func, step, &request));
+  step->request = func->n_requests;
+  CLADE_TRY(clade__map_put(known, key, func->n_requests));
+  return add_request(func, &request, step->device);
+}
+
+/* Of each device that has chains. */
+static clade_status chain_requests(clade_func *func) {
+  for (int d = 0; func->n_chains && d < func->n_devices; d++) {
+    clade__request request;
+    CLADE_TRY(clade__chain_request(func, d, &request));
+    for (size_t c = 0; c < func->n_chains; c++)
+      if (func->chains[c].device == d) func->chains[c].request = func->n_requests;
+    if (request.file) CLADE_TRY(add_request(func, &request, d));
+  }
   return CLADE_OK;
 }
 
@@ -92,8 +114,11 @@ static clade_status prepare_library(const clade_func *func, clade__fstep *step) 
 clade_status clade__list_requests(clade_func *func) {
   clade__map known = {0};
   clade_status status = CLADE_OK;
+  CLADE_GOTO(clade__chains_plan(func));
+  CLADE_GOTO(chain_requests(func));
   for (size_t i = 0; i < func->n_steps; i++)
-    if (func->steps[i].kind == CLADE__FSTEP_KERNEL) CLADE_GOTO(request_of(func, &func->steps[i], &known));
+    if (func->steps[i].kind == CLADE__FSTEP_KERNEL && !func->steps[i].chain)
+      CLADE_GOTO(request_of(func, &func->steps[i], &known));
   for (size_t i = 0; i < func->n_packs; i++)
     if (func->packs[i].step.kind == CLADE__FSTEP_KERNEL) CLADE_GOTO(request_of(func, &func->packs[i].step, &known));
 fail:
@@ -112,5 +137,40 @@ clade_status clade__prepare(clade_func *func) {
   clade__free(got);
   for (size_t i = 0; i < func->n_steps && status == CLADE_OK; i++)
     if (func->steps[i].kind == CLADE__FSTEP_LIBRARY) status = prepare_library(func, &func->steps[i]);
+  return status;
+}
+
+static clade_status prepare_apart(clade_func *func, int device, clade__request *batch, clade__program_kernel *got) {
+  size_t n = 0;
+  for (size_t i = 0; i < func->n_steps; i++)
+    if (func->steps[i].chain && func->steps[i].device == device) {
+      clade__step_request(func, &func->steps[i], &batch[n]);
+      CLADE_TRY(launch_args(func, &func->steps[i], &batch[n++]));
+    }
+  if (!n) return CLADE_OK;
+  CLADE_TRY(clade__store_prepare(func->devices[device], n, batch, got));
+  n = 0;
+  for (size_t i = 0; i < func->n_steps; i++)
+    if (func->steps[i].chain && func->steps[i].device == device) func->apart[i] = got[n++];
+  return CLADE_OK;
+}
+
+clade_status clade__prepare_apart(clade_func *func) {
+  clade__request *batch = clade__new(func->n_steps, sizeof *batch);
+  clade__program_kernel *got = clade__new(func->n_steps, sizeof *got);
+  clade_status status = batch && got ? CLADE_OK : CLADE_NO_MEMORY;
+  pthread_mutex_lock(&func->lock);
+  if (status == CLADE_OK && !func->apart) {
+    func->apart = clade__new(func->n_steps, sizeof *func->apart);
+    if (!func->apart) status = CLADE_NO_MEMORY;
+    for (int d = 0; d < func->n_devices && status == CLADE_OK; d++) status = prepare_apart(func, d, batch, got);
+    if (status != CLADE_OK) {
+      clade__free(func->apart);
+      func->apart = NULL;
+    }
+  }
+  pthread_mutex_unlock(&func->lock);
+  clade__free(batch);
+  clade__free(got);
   return status;
 }

@@ -111,8 +111,9 @@ struct clade_run {
   int n_slots, n_lanes;
   clade__slot *slots;
   clade__lane *lanes;
-  clade__buffer **arena; /* [func->slabs] */
-  cl_kernel *kernels;    /* by step, one or n_slots each */
+  clade__buffer **arena;  /* [func->slabs] */
+  clade__buffer **tables; /* [lanes]: of chains; NULL: it has none */
+  cl_kernel *kernels;     /* by launch, one or n_slots each */
   size_t n_kernels;
   clade_ticket serial; /* of this run, where it stands in its tickets */
   uint64_t submitted;  /* executions: 1, 2, 3, … */
@@ -153,6 +154,12 @@ clade_status clade__run_port_buffer(clade_run *run, const clade__place *place, c
 clade_status clade__run_set_args(const clade_run *run, cl_kernel kernel, const clade__fstep *step, int slot);
 /* Has kernels and commands name the packed copies that are there now. Nothing is under way. */
 clade_status clade__run_rebind(clade_run *run);
+
+/* ---- chains (run_chain.c) ---- */
+const clade__fchain *clade__run_chain(const clade_run *run, const clade__fstep *step); /* NULL: it has its own launch */
+clade_status clade__run_tables(clade_run *run);
+clade_status clade__run_chain_args(const clade_run *run, cl_kernel kernel, const clade__fchain *chain, int slot);
+clade_status clade__run_chain_rebind(const clade_run *run, cl_kernel kernel, const clade__fchain *chain, int slot);
 
 /* ---- packed copies of variables (packed.c); those with a run need vars->lock but for join and part ---- */
 clade_status clade__packed_join(clade_run *run);

@@ -122,15 +122,32 @@ clade_status clade__run_set_args(const clade_run *run, cl_kernel kernel, const c
   return CLADE_OK;
 }
 
+/* A step, or the first of a chain. */
+static bool launches(const clade_run *run, size_t s) {
+  const clade__fstep *step = &run->func->steps[s];
+  const clade__fchain *chain = clade__run_chain(run, step);
+  return step->kind == CLADE__FSTEP_KERNEL && (!chain || chain->first == s);
+}
+
+static int kernels_for(const clade_run *run, const clade__fstep *step) {
+  const clade__fchain *chain = clade__run_chain(run, step);
+  return (chain ? chain->per_slot : step->per_slot) ? run->n_slots : 1;
+}
+
 /* One kernel, or one for each slot, after those that are there. */
-static clade_status kernels_of(clade_run *run, const clade__fstep *step) {
-  const clade__program_kernel *from = &run->func->kernels[step->request];
+static clade_status kernels_of(clade_run *run, size_t s) {
+  const clade__fstep *step = &run->func->steps[s];
+  const clade__fchain *chain = clade__run_chain(run, step);
+  const clade__program_kernel *from = chain         ? &run->func->kernels[chain->request]
+                                      : step->chain ? &run->func->apart[s]
+                                                    : &run->func->kernels[step->request];
   char name[32];
-  for (int slot = 0; slot < (step->per_slot ? run->n_slots : 1); slot++) {
+  for (int slot = 0; slot < kernels_for(run, step); slot++) {
     cl_kernel *kernel = &run->kernels[run->n_kernels];
     CLADE_TRY(clade__kernel_new(run->func->devices[step->device], from->program, from->name, kernel));
     run->n_kernels++;
-    clade_status status = clade__run_set_args(run, *kernel, step, slot);
+    clade_status status =
+        chain ? clade__run_chain_args(run, *kernel, chain, slot) : clade__run_set_args(run, *kernel, step, slot);
     if (status != CLADE_OK) return clade__fail_in(status, "%s", clade__step_name(run->func, step, name));
   }
   return CLADE_OK;
@@ -138,12 +155,14 @@ static clade_status kernels_of(clade_run *run, const clade__fstep *step) {
 
 static clade_status kernels_new(clade_run *run) {
   size_t n = 0;
+  if (run->profile && run->func->n_chains) CLADE_TRY(clade__prepare_apart(run->func));
+  CLADE_TRY(clade__run_tables(run));
   for (size_t s = 0; s < run->func->n_steps; s++)
-    if (run->func->steps[s].kind == CLADE__FSTEP_KERNEL) n += run->func->steps[s].per_slot ? (size_t)run->n_slots : 1;
+    if (launches(run, s)) n += (size_t)kernels_for(run, &run->func->steps[s]);
   run->kernels = clade__new(n, sizeof *run->kernels);
   if (!run->kernels) return CLADE_NO_MEMORY;
   for (size_t s = 0; s < run->func->n_steps; s++)
-    if (run->func->steps[s].kind == CLADE__FSTEP_KERNEL) CLADE_TRY(kernels_of(run, &run->func->steps[s]));
+    if (launches(run, s)) CLADE_TRY(kernels_of(run, s));
   return CLADE_OK;
 }
 
@@ -160,9 +179,11 @@ clade_status clade__run_rebind(clade_run *run) {
   size_t kernel = 0;
   for (size_t s = 0; s < run->func->n_steps; s++) {
     const clade__fstep *step = &run->func->steps[s];
-    if (step->kind != CLADE__FSTEP_KERNEL) continue;
-    for (int slot = 0; slot < (step->per_slot ? run->n_slots : 1); slot++)
-      CLADE_TRY(rebind_kernel(run, run->kernels[kernel++], step, slot));
+    const clade__fchain *chain = clade__run_chain(run, step);
+    if (!launches(run, s)) continue;
+    for (int slot = 0; slot < kernels_for(run, step); slot++, kernel++)
+      CLADE_TRY(chain ? clade__run_chain_rebind(run, run->kernels[kernel], chain, slot)
+                      : rebind_kernel(run, run->kernels[kernel], step, slot));
   }
   for (int l = 0; l < run->n_lanes; l++)
     for (int slot = 0; slot < run->n_slots; slot++)
@@ -202,6 +223,8 @@ static void launch_cmd(clade_run *run, int slot, const clade__fstep *step, size_
   cmd->as.launch.kernel = kernel;
   memcpy(cmd->as.launch.global, step->launch->global, sizeof cmd->as.launch.global);
   memcpy(cmd->as.launch.local, step->launch->local, sizeof cmd->as.launch.local);
+  if (clade__run_chain(run, step)) /* a worker for each unit */
+    cmd->as.launch.global[0] = CLADE_MAX(clade__device_info(run->func->devices[step->device])->compute_units, 1u);
 }
 
 static void slot_cmds(clade_run *run, int slot, size_t *used) {
@@ -229,8 +252,10 @@ static void slot_cmds(clade_run *run, int slot, size_t *used) {
       transfer += step->kind == CLADE__FSTEP_TRANSFER;
       continue;
     }
-    launch_cmd(run, slot, step, s, run->kernels[kernel + (step->per_slot ? (size_t)slot : 0)], used);
-    kernel += step->per_slot ? (size_t)run->n_slots : 1;
+    if (!launches(run, s)) continue;
+    size_t kernels = (size_t)kernels_for(run, step);
+    launch_cmd(run, slot, step, s, run->kernels[kernel + (kernels > 1 ? (size_t)slot : 0)], used);
+    kernel += kernels;
   }
 }
 
@@ -243,6 +268,7 @@ static void count_cmds(clade_run *run) {
   for (int l = 0; l < run->n_lanes; l++) run->lanes[l].n_cmds = run->lanes[l].n_feeds;
   for (size_t s = 0; s < func->n_steps; s++) {
     const clade__fstep *step = &func->steps[s];
+    if (step->kind == CLADE__FSTEP_KERNEL && !launches(run, s)) continue;
     run->lanes[step->device].n_cmds++;
     if (step->kind == CLADE__FSTEP_TRANSFER) run->lanes[step->source_device].n_cmds++;
   }
@@ -368,6 +394,8 @@ void clade__run_unbuild(clade_run *run) {
   for (size_t i = 0; i < run->n_kernels; i++) clade__kernel_release(run->kernels[i]);
   for (int s = 0; run->slots && s < run->n_slots; s++) slot_free(run, &run->slots[s]);
   for (size_t i = 0; run->arena && i < run->func->slabs.count; i++) clade__buffer_release(run->arena[i]);
+  for (int l = 0; run->tables && l < run->n_lanes; l++) clade__buffer_release(run->tables[l]);
+  clade__free(run->tables);
   clade__free(run->lanes);
   clade__free(run->kernels);
   clade__free(run->arena);

@@ -49,6 +49,11 @@ clade_status clade__request_hash(const clade__request *r, clade__hash *hash) {
     h = clade__hash_more_text(h, r->defines[i].name);
     h = clade__hash_more_text(h, r->defines[i].text);
   }
+  for (int i = 0; i < r->n_members; i++) {
+    clade__hash member;
+    CLADE_TRY(clade__request_hash(&r->members[i], &member));
+    h = clade__hash_more(h, &member, sizeof member);
+  }
   *hash = h;
   return CLADE_OK;
 }

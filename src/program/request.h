@@ -29,6 +29,10 @@ typedef struct clade__request {
   const char *options; /* of the compiler; "" mostly */
   int n_defines;
   const clade__define *defines; /* in order */
+  /* Kernels whose <kernel>_item this one calls: copies of their files stand before its own, where SUFFIX is
+   * <this one's>_<index>. They have no members. */
+  int n_members;
+  const struct clade__request *members;
   /* The launch that is prepared for. It is no part of the hash, but checked against the kernel's limits, and warmed
    * where a device compiles again for it. */
   size_t local[3]; /* zeros behind the last dimension */

@@ -3,6 +3,7 @@
 #include "program/parts.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 /* A parameter is one line, however its text was made. */
 static void define(clade__text *out, const clade__define *d) {
@@ -26,6 +27,30 @@ static void file(clade__text *out, const char *stem, const char *text) {
   clade__text_add_bytes(out, "\n", 1);
 }
 
+/* A copy of the request's file, for names that end in `suffix`. */
+static clade_status copy(clade__text *out, const clade__request *r, const char *suffix) {
+  const char *text;
+  CLADE_TRY(clade__request_source(r, &text));
+  for (int k = 0; k < r->n_defines; k++) define(out, &r->defines[k]);
+  clade__text_add(out, "#define SUFFIX %s\n#define WANT_%s\n", suffix, r->kernel);
+  file(out, r->file, text);
+  for (int k = 0; k < r->n_defines; k++) clade__text_add(out, "#undef %s\n", r->defines[k].name);
+  clade__text_add(out, "#undef SUFFIX\n#undef WANT_%s\n", r->kernel);
+  return CLADE_OK;
+}
+
+static clade_status members(clade__text *out, const clade__request *r, uint64_t hash) {
+  char suffix[40];
+  if (!r->n_members) return CLADE_OK;
+  clade__text_add(out, "#undef CLADE_ENTRY\n#define CLADE_ENTRY static inline\n");
+  for (int i = 0; i < r->n_members; i++) {
+    snprintf(suffix, sizeof suffix, "%016" PRIx64 "_%d", hash, i);
+    CLADE_TRY(copy(out, &r->members[i], suffix));
+  }
+  clade__text_add(out, "#undef CLADE_ENTRY\n#define CLADE_ENTRY __kernel\n");
+  return CLADE_OK;
+}
+
 clade_status clade__program_text(size_t n, const clade__request *const *requests, const clade__hash *hashes, bool lean,
                                  const char *head, clade__text *out) {
   const char *text;
@@ -37,13 +62,10 @@ clade_status clade__program_text(size_t n, const clade__request *const *requests
   CLADE_TRY(clade__kernel_source("prelude", &text));
   file(out, "prelude", text);
   for (size_t i = 0; i < n; i++) {
-    const clade__request *r = requests[i];
-    CLADE_TRY(clade__request_source(r, &text));
-    for (int k = 0; k < r->n_defines; k++) define(out, &r->defines[k]);
-    clade__text_add(out, "#define SUFFIX %016" PRIx64 "\n#define WANT_%s\n", hashes[i].hi, r->kernel);
-    file(out, r->file, text);
-    for (int k = 0; k < r->n_defines; k++) clade__text_add(out, "#undef %s\n", r->defines[k].name);
-    clade__text_add(out, "#undef SUFFIX\n#undef WANT_%s\n", r->kernel);
+    char suffix[40];
+    snprintf(suffix, sizeof suffix, "%016" PRIx64, hashes[i].hi);
+    CLADE_TRY(members(out, requests[i], hashes[i].hi));
+    CLADE_TRY(copy(out, requests[i], suffix));
   }
   return out->failed ? CLADE_FAIL(NO_MEMORY, "no memory for a program of %zu kernels", n) : CLADE_OK;
 }

@@ -1,0 +1,209 @@
+/* Steps that follow each other as one launch: to the bit what launches of their own compute, over several executions,
+ * in slots, with packed copies that change, between guards, and from as few workers as there may be. */
+#include <stdio.h>
+
+#include <clade/nn.h>
+#include <clade/optim.h>
+
+#include "models/models.h"
+#include "plan_kit.h"
+
+enum { BATCH = 8, CLASSES = 10, STEPS = 6 };
+
+typedef struct side {
+  clade_func *func;
+  clade_vars *vars;
+  clade_run *run;
+} side;
+
+/* A step of training, or without a label inference. */
+static clade_graph *graph_of(const char *model, int channels, int pixels, bool training) {
+  clade_graph *g = graph_new();
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(BATCH, channels, pixels, pixels));
+  clade_val y = model_by_name(model)(g, x, CLASSES, NULL);
+  if (!training) {
+    clade_output(g, "y", y);
+    return g;
+  }
+  clade_val label = clade_input(g, "label", CLADE_I32, CLADE_SHAPE(BATCH));
+  clade_val loss = clade_cross_entropy(g, y, label);
+  clade_output(g, "y", loss);
+  OK(clade_minimise(g, loss, .optimizer = clade_adam(.lr = 1e-3)));
+  return g;
+}
+
+static side side_new(clade_device *device, clade_graph *g, size_t least, clade_vars *shared, int slots) {
+  side s = {.vars = clade_vars_retain(shared)};
+  clade__chain_least = least;
+  s.func = compiled(g, device);
+  clade__chain_least = 8;
+  if (!shared) OK(clade_vars_new(s.func, 42, &s.vars));
+  OK(clade_run_new(s.func, s.vars, &s.run, .slots = slots));
+  return s;
+}
+
+static void side_free(side *s) {
+  clade_run_free(s->run);
+  clade_vars_release(s->vars);
+  clade_func_release(s->func);
+}
+
+static size_t chained(const clade_func *func) {
+  size_t n = 0;
+  for (size_t c = 0; c < func->n_chains; c++) n += func->chains[c].count;
+  return n;
+}
+
+static void draw(int step, size_t n, float *x, int32_t *label) {
+  for (size_t i = 0; i < n; i++) x[i] = (float)clade__uniform(5, (uint64_t)step, i) * 2 - 1;
+  for (int i = 0; i < BATCH; i++) label[i] = (step + i) % CLASSES;
+}
+
+static void execute(side *s, const float *x, size_t bytes, const int32_t *label, clade_ticket *ticket) {
+  if (label)
+    OK(clade_execute(s->run, CLADE_FEEDS({"x", x, bytes, NULL}, {"label", label, BATCH * sizeof *label, NULL}),
+                     ticket));
+  else
+    OK(clade_execute(s->run, CLADE_FEEDS({"x", x, bytes, NULL}), ticket));
+}
+
+static void same_variables(const side *a, const side *b) {
+  for (size_t v = 0; v < a->func->graph->variables.count; v++) {
+    const char *name = a->func->graph->variables.at[v].name;
+    size_t bytes = a->vars->at[a->run->var_index[v]].bytes;
+    char *left = malloc(bytes + 1), *right = malloc(bytes + 1);
+    assert_true(left && right);
+    OK(clade_vars_get(a->vars, name, left, bytes));
+    OK(clade_vars_get(b->vars, name, right, bytes));
+    if (memcmp(left, right, bytes)) fail_msg("%s is not what launches of their own compute", name);
+    free(left);
+    free(right);
+  }
+}
+
+typedef struct course {
+  const char *model;
+  int channels, pixels;
+  bool training;
+} course;
+static const course courses[] = {
+    {"lenet5", 1, 28, true},
+    {"mobilenetv2", 3, 32, false},
+};
+
+static void compare(clade_device *device, const course *c) {
+  size_t n = (size_t)(BATCH * c->channels * c->pixels * c->pixels);
+  clade_graph *g = graph_of(c->model, c->channels, c->pixels, c->training);
+  float *x = malloc(n * sizeof *x), y[2][BATCH * CLASSES];
+  size_t bytes = c->training ? sizeof(float) : sizeof y[0];
+  int32_t label[BATCH];
+  side s[2] = {side_new(device, clade_graph_retain(g), 2, NULL, 2), side_new(device, g, SIZE_MAX, NULL, 2)};
+  assert_non_null(x);
+  assert_int_equal(chained(s[1].func), 0);
+  if (clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) assert_true(chained(s[0].func) > s[0].func->n_steps * 3 / 4);
+  for (int step = 0; step < STEPS; step++) {
+    draw(step, n, x, label);
+    for (int k = 0; k < 2; k++) {
+      clade_ticket ticket;
+      execute(&s[k], x, n * sizeof *x, c->training ? label : NULL, &ticket);
+      OK(clade_read(s[k].run, ticket, "y", y[k], bytes));
+    }
+    if (memcmp(y[0], y[1], bytes)) fail_msg("%s: execution %d differs", c->model, step);
+  }
+  same_variables(&s[0], &s[1]);
+  printf("%s, %s: %zu of %zu steps in %zu chains, the same bits\n", c->model, c->training ? "training" : "inference",
+         chained(s[0].func), s[0].func->n_steps, s[0].func->n_chains);
+  for (int k = 0; k < 2; k++) side_free(&s[k]);
+  free(x);
+}
+
+static void bits(void **state) {
+  for (size_t i = 0; i < sizeof courses / sizeof *courses; i++) compare(*state, &courses[i]);
+}
+
+static void between_guards(void **state) {
+  clade__plan_guard_bytes = 4096;
+  float *x = malloc(BATCH * 784 * sizeof *x);
+  int32_t label[BATCH];
+  clade_ticket ticket;
+  assert_non_null(x);
+  side s = side_new(*state, graph_of("lenet5", 1, 28, true), 2, NULL, 2);
+  for (int step = 0; step < 3; step++) {
+    draw(step, BATCH * 784, x, label);
+    execute(&s, x, BATCH * 784 * sizeof *x, label, &ticket);
+  }
+  OK(clade__run_check_guards(s.run));
+  clade__plan_guard_bytes = 0;
+  side_free(&s);
+  free(x);
+}
+
+/* Weights are set while a run that has packed copies of them in its chains lives on; and executions fill the slots. */
+static void changed_weights(void **state) {
+  enum { N = BATCH * 3 * 32 * 32, TIMES = 5 };
+  clade_graph *g = graph_of("mobilenetv2", 3, 32, false);
+  float *x = malloc(N * sizeof *x), y[2][TIMES][BATCH * CLASSES];
+  int32_t label[BATCH];
+  assert_non_null(x);
+  side s[2] = {side_new(*state, clade_graph_retain(g), 2, NULL, TIMES)};
+  s[1] = side_new(*state, g, SIZE_MAX, s[0].vars, TIMES);
+  const char *name = s[0].func->graph->variables.at[0].name;
+  size_t bytes = s[0].vars->at[s[0].run->var_index[0]].bytes;
+  float *w = malloc(bytes);
+  assert_non_null(w);
+  for (int round = 0; round < 2; round++) {
+    clade_ticket ticket[2][TIMES];
+    for (int t = 0; t < TIMES; t++) {
+      draw(t, N, x, label);
+      for (int k = 0; k < 2; k++) execute(&s[k], x, N * sizeof *x, NULL, &ticket[k][t]);
+    }
+    for (int t = 0; t < TIMES; t++)
+      for (int k = 0; k < 2; k++) OK(clade_read(s[k].run, ticket[k][t], "y", y[k][t], sizeof y[k][t]));
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    OK(clade_vars_get(s[0].vars, name, w, bytes));
+    for (size_t i = 0; i < bytes / sizeof *w; i++) w[i] = w[i] * 0.5f + 0.01f;
+    OK(clade_vars_set(s[0].vars, name, w, bytes));
+  }
+  for (int k = 0; k < 2; k++) side_free(&s[k]);
+  free(w);
+  free(x);
+}
+
+/* A profiled run has times of each step, so each is a launch; of few steps there is no chain. */
+static void apart(void **state) {
+  enum { N = BATCH * 784 };
+  clade_graph *g = graph_of("lenet5", 1, 28, false);
+  float *x = malloc(N * sizeof *x), y[2][BATCH * CLASSES];
+  int32_t label[BATCH];
+  clade_ticket ticket;
+  char *text;
+  assert_non_null(x);
+  side s = side_new(*state, g, 2, NULL, 1);
+  draw(1, N, x, label);
+  execute(&s, x, N * sizeof *x, NULL, &ticket);
+  OK(clade_read(s.run, ticket, "y", y[0], sizeof y[0]));
+  OK(clade_func_explain(s.func, &text));
+  assert_int_equal(strstr(text, "chains, each of which is one launch") != NULL, chained(s.func) > 0);
+  clade_text_free(text);
+  clade_run_free(s.run);
+  for (int time = 0; time < 2; time++) { /* the second one finds its kernels prepared */
+    OK(clade_run_new(s.func, s.vars, &s.run, .profile = true));
+    execute(&s, x, N * sizeof *x, NULL, &ticket);
+    OK(clade_read(s.run, ticket, "y", y[1], sizeof y[1]));
+    assert_memory_equal(y[0], y[1], sizeof y[0]);
+    assert_int_equal(s.run->n_times, s.func->n_steps + 1);
+    if (!time) clade_run_free(s.run);
+  }
+  side_free(&s);
+  free(x);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(bits),
+      cmocka_unit_test(between_guards),
+      cmocka_unit_test(changed_weights),
+      cmocka_unit_test(apart),
+  };
+  return cmocka_run_group_tests_name("chains of steps", tests, open_device, close_device);
+}
