@@ -8,6 +8,9 @@
 size_t clade__chain_least = 8;
 
 enum { MOST_BASES = 96 }; /* of 8 bytes: devices promise 1024 bytes of arguments */
+/* A chain has all threads of the device until it ends: what is read or uploaded meanwhile, and other runs, wait. As
+ * estimated, which is twice what steps take, and more where they are small. */
+static const double most_seconds = 5e-3;
 
 /* ---- what may be a member ---- */
 /* Its source tells what one work-item does, apart from how it is launched. */
@@ -63,19 +66,35 @@ static clade_status chain_new(clade_func *func, size_t first, clade__fchain **ou
   return (*out)->bases ? CLADE_OK : CLADE_NO_MEMORY;
 }
 
-/* From `first` on as many as can be; a step alone is no chain. */
+/* As its implementation estimates its node, all of it with the node's first step. */
+static double seconds_of(const clade_func *func, size_t s) {
+  const clade__fstep *step = &func->steps[s];
+  const clade__node *node = &func->graph->nodes[step->node];
+  const clade_impl *impl = &node->op->impls[node->impl];
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  clade_node view;
+  if (s > 0 && func->steps[s - 1].node == step->node) return 0;
+  clade__node_view(func->graph, step->node, in, out, &view);
+  clade_query query = {sizeof query, &view, clade__device_info(func->devices[step->device]), node->row};
+  return impl->cost ? impl->cost(&query) : most_seconds;
+}
+
+/* From `first` on as many as can be, one where that takes long. */
 static clade_status take(clade_func *func, size_t first, size_t *behind) {
   clade__fchain *chain;
+  double seconds = 0;
   *behind = first + 1;
   if (!may_join(func, &func->steps[first])) return CLADE_OK;
   CLADE_TRY(chain_new(func, first, &chain));
   for (*behind = first; *behind < func->n_steps; ++*behind) {
     const clade__fstep *step = &func->steps[*behind];
-    if (step->device != chain->device || !may_join(func, step) || !add_bases(chain, step)) break;
+    if (step->device != chain->device || !may_join(func, step)) break;
+    seconds += seconds_of(func, *behind);
+    if ((chain->count && seconds > most_seconds) || !add_bases(chain, step)) break;
     chain->per_slot |= step->per_slot;
     chain->count++;
   }
-  if (chain->count > 1) func->n_chains++;
+  func->n_chains++;
   return CLADE_OK;
 }
 

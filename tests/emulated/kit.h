@@ -136,6 +136,18 @@ static inline int kit_remove(const char *path, const struct stat *st, int flag, 
 }
 static inline void kit_folder_remove(void) { nftw(kit_folder, kit_remove, 8, FTW_DEPTH | FTW_PHYS); }
 
+/* Before and after a group of tests that need no more. */
+static inline int kit_set_up(void **state) {
+  (void)state;
+  kit_folder_new();
+  return 0;
+}
+static inline int kit_tear_down(void **state) {
+  (void)state;
+  kit_folder_remove();
+  return 0;
+}
+
 /* ---- computing 3 x on a device ---- */
 static inline clade_status kit_compile_scale(clade_device *device, clade_func **func) {
   clade_graph *g;

@@ -328,21 +328,9 @@ static void it_classifies(void **state) {
   clade_device_release(emulated);
 }
 
-static int set_up(void **state) {
-  (void)state;
-  kit_folder_new();
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  kit_folder_remove();
-  return 0;
-}
-
 int main(int argc, char **argv) {
   if (argc < 2) return 2;
   weights = argv[1];
   const struct CMUnitTest tests[] = {cmocka_unit_test(it_classifies)};
-  return cmocka_run_group_tests(tests, set_up, tear_down);
+  return cmocka_run_group_tests(tests, kit_set_up, kit_tear_down);
 }

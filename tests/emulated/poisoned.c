@@ -96,12 +96,6 @@ static int set_up(void **state) {
   return n > 0 && !access(in_program(CODE), R_OK) ? 0 : 1;
 }
 
-static int tear_down(void **state) {
-  (void)state;
-  kit_folder_remove();
-  return 0;
-}
-
 /* ---- what is wrong in it ---- */
 static void files(void **state) {
   (void)state;
@@ -215,5 +209,5 @@ int main(int argc, char **argv) {
   if (argc == 2) return as_a_process();
   const struct CMUnitTest tests[] = {cmocka_unit_test(files), cmocka_unit_test(others), cmocka_unit_test(links),
                                      cmocka_unit_test(of_others), cmocka_unit_test(many_at_once)};
-  return cmocka_run_group_tests(tests, set_up, tear_down);
+  return cmocka_run_group_tests(tests, set_up, kit_tear_down);
 }

@@ -128,13 +128,8 @@ static int set_up(void **state) {
   write_bundle("both/twice.bundle", twice_source, "kit_twice");
   return 0;
 }
-static int tear_down(void **state) {
-  (void)state;
-  kit_folder_remove();
-  return 0;
-}
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(few_changes)};
-  return cmocka_run_group_tests(tests, set_up, tear_down);
+  return cmocka_run_group_tests(tests, set_up, kit_tear_down);
 }

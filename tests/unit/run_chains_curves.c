@@ -198,12 +198,25 @@ static void apart(void **state) {
   free(x);
 }
 
+/* What takes long is cut, so that others get their turn; no step is left out. */
+static void cut(void **state) {
+  clade__plan_only = true;
+  side s = {.func = compiled(graph_of("mobilenetv2", 3, 224, false), *state)};
+  clade__plan_only = false;
+  OK(clade__list_requests(s.func));
+  if (clade__quirk_has(*state, CLADE__QUIRK_SLOW_WAKE)) assert_true(s.func->n_chains > 4);
+  for (size_t c = 1; c < s.func->n_chains; c++)
+    assert_true(s.func->chains[c].first >= s.func->chains[c - 1].first + s.func->chains[c - 1].count);
+  clade_func_release(s.func);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(bits),
       cmocka_unit_test(between_guards),
       cmocka_unit_test(changed_weights),
       cmocka_unit_test(apart),
+      cmocka_unit_test(cut),
   };
   return cmocka_run_group_tests_name("chains of steps", tests, open_device, close_device);
 }

@@ -158,23 +158,11 @@ static void one_program_at_a_time(void **state) {
   clade_device_release(device);
 }
 
-static int set_up(void **state) {
-  (void)state;
-  kit_folder_new();
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  kit_folder_remove();
-  return 0;
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_board_without_a_compiler),   cmocka_unit_test(a_bundle_is_launched),
       cmocka_unit_test(memory_keeps_what_is_written), cmocka_unit_test(the_runtime_tells_the_manifest),
       cmocka_unit_test(a_known_answer_is_missed),     cmocka_unit_test(one_program_at_a_time),
   };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
+  return cmocka_run_group_tests(tests, kit_set_up, kit_tear_down);
 }
