@@ -20,6 +20,7 @@ CONST size_t get_num_groups(uint);
 __attribute__((overloadable, convergent)) void barrier(cl_mem_fence_flags);
 OVER void mem_fence(cl_mem_fence_flags);
 OVER int atomic_inc(volatile __global int *);
+OVER int atomic_cmpxchg(volatile __global int *, int, int);
 
 /* ---- functions of floats ---- */
 #define ONE(n, name)   CONST float##n name(float##n);

@@ -1,14 +1,15 @@
 /* Steps of a func after each other in one launch, for processors whose threads take longer to wake than a small step
- * takes. Each work-group is a worker. The items of all steps are cut into tasks, numbered in order; a worker takes the
- * next one, waits until all tasks of the steps before it are done, and does it. Who is waited for has taken its task
- * and so is running: nothing depends on how many workers run at the same time.
+ * takes. Each work-group is a worker. The items of a step are cut into tasks, and these into a share for each worker,
+ * neighbours together: so a worker writes lines of its own, and meets again what it wrote in the step before. Who is
+ * through with its share goes on with the others'. A worker begins a step when all tasks of the steps before it are done. Who
+ * waits holds no task, and who holds one is running: nothing depends on how many workers run at the same time.
  *
  * The host writes (src/plan/chain.c): CASES, a case for each kernel that is a member, which calls its <kernel>_item with
  * arguments out of a step's; BASES and BASE_LIST, the memory that all of them lie in.
  *
- * table: three counters, a line each, zero between launches: tasks taken, tasks done, workers through; then, from
- * table_at on, for each step: the number of the task behind its last one, its member, items a task, items, and where its
- * arguments are, counted from table_at. */
+ * table: counters, a line each, zero between launches: tasks done, workers through, tasks taken of each share; then, from
+ * table_at on, for each step: tasks of a share, counted from the first step on, its member, items a task, items, and where
+ * its arguments are, counted from table_at. */
 #define ITEM(name, k) CLADE_PASTE(CLADE_PASTE(name##_item_, SUFFIX), _##k)
 /* A step's argument from its word k on. */
 #define MEMORY(k) (__global void *)base[t[k]], t[k + 1]
@@ -40,22 +41,30 @@ static inline void FN(await)(volatile __global int *done, const int many) {
 
 KERNEL(chain)(ARG(int, table), const int steps, BASES) {
   if (steps == 0) return;
-  volatile __global int *taken = table_base, *done = table_base + 16, *through = table_base + 32;
+  const int workers = (int)get_num_groups(0);
+  volatile __global int *done = table_base, *through = table_base + 16, *shares = table_base + 32;
   __global char *const base[] = {BASE_LIST};
   USE(int, table);
-  for (int step = 0, begin = 0;;) {
-    const int task = atomic_inc(taken);
-    for (; step < steps && task >= table[8 * step]; step++) begin = table[8 * step];
-    if (step == steps) break;
-    FN(await)(done, begin);
+  for (int step = 0, begin = 0, end; step < steps; step++, begin = end) {
     const int4 s = vload4(0, table + 8 * step + 1);
     const __global int *t = table + s.s3;
-    const int first = (task - begin) * s.s1, behind = min(first + s.s1, s.s2);
-    for (int item = first; item < behind; item++) switch (s.s0) { CASES }
-    mem_fence(CLK_GLOBAL_MEM_FENCE);
-    atomic_inc(done);
+    end = table[8 * step];
+    FN(await)(done, begin * workers);
+    for (int k = 0; k < workers; k++) {
+      const int share = ((int)get_group_id(0) + k) % workers;
+      volatile __global int *taken = shares + 16 * share;
+      for (int task = *taken; task < end; task = *taken) {
+        if (atomic_cmpxchg(taken, task, task + 1) != task) continue;
+        const int first = (share * (end - begin) + task - begin) * s.s1, behind = min(first + s.s1, s.s2);
+        for (int item = first; item < behind; item++) switch (s.s0) { CASES }
+        mem_fence(CLK_GLOBAL_MEM_FENCE);
+        atomic_inc(done);
+      }
+    }
   }
-  if (atomic_inc(through) + 1 == (int)get_num_groups(0)) *taken = *done = *through = 0;
+  if (atomic_inc(through) + 1 < workers) return;
+  *done = *through = 0;
+  for (int k = 0; k < workers; k++) shares[16 * k] = 0;
 }
 #undef ITEM
 #undef MEMORY

@@ -2,7 +2,12 @@
  * for each chain a kernel that is given its part of the table and the memory that its steps name. */
 #include "plan/run.h"
 
-enum { LINE = 16, COUNTERS = 3 * LINE, STEP = 8 }; /* words; as cl_kernels/chain.cl has them */
+enum { LINE = 16, STEP = 8 }; /* words; as cl_kernels/chain.cl has them */
+
+static uint32_t workers_of(const clade_run *run, int device) {
+  return CLADE_MAX(clade__device_info(run->func->devices[device])->compute_units, 1u);
+}
+static size_t counters_of(const clade_run *run, int device) { return (2 + workers_of(run, device)) * (size_t)LINE; }
 
 const clade__fchain *clade__run_chain(const clade_run *run, const clade__fstep *step) {
   return step->chain && !run->profile ? &run->func->chains[step->chain - 1] : NULL;
@@ -38,20 +43,20 @@ static clade_status put_arg(const clade_run *run, const clade__fchain *chain, co
   return CLADE_OK;
 }
 
-/* Tasks of several items where there are many: enough of them that who is late finds some left. */
-static int32_t task_items(size_t items, uint32_t units) {
-  enum { TASKS = 16 }; /* of a worker */
-  return (int32_t)CLADE_MAX(items / (TASKS * (size_t)CLADE_MAX(units, 1u)), (size_t)1);
+/* Tasks of several items where there are many: enough of them that something is left for who is through early. */
+static int32_t task_items(size_t items, uint32_t workers) {
+  enum { TASKS = 8 }; /* of a share */
+  return (int32_t)CLADE_MAX(items / (TASKS * (size_t)workers), (size_t)1);
 }
 
 static clade_status put_chain(const clade_run *run, const clade__fchain *chain, int32_t *to) {
-  const clade_device *device = run->func->devices[chain->device];
+  const uint32_t workers = workers_of(run, chain->device);
   int32_t args = (int32_t)chain->count * STEP, tasks = 0;
   for (size_t s = 0; s < chain->count; s++) {
     const clade__fstep *step = &run->func->steps[chain->first + s];
     int32_t items = (int32_t)step->launch->global[0];
-    int32_t each = task_items((size_t)items, clade__device_info(device)->compute_units);
-    tasks += (items + each - 1) / each;
+    int32_t each = task_items((size_t)items, workers), share = each * (int32_t)workers;
+    tasks += (items + share - 1) / share;
     memcpy(to + s * STEP, (int32_t[STEP]){tasks, (int32_t)step->member, each, items, args}, STEP * sizeof *to);
     for (size_t i = 0; i < step->launch->n_args; i++) {
       CLADE_TRY(put_arg(run, chain, step, i, to + args));
@@ -62,7 +67,7 @@ static clade_status put_chain(const clade_run *run, const clade__fchain *chain, 
 }
 
 static clade_status fill(const clade_run *run, int device, int32_t *words) {
-  size_t at = COUNTERS;
+  size_t at = counters_of(run, device);
   for (size_t c = 0; c < run->func->n_chains; c++) {
     const clade__fchain *chain = &run->func->chains[c];
     if (chain->device != device) continue;
@@ -94,7 +99,7 @@ clade_status clade__run_tables(clade_run *run) {
     size_t words = 0;
     for (size_t c = 0; c < run->func->n_chains; c++)
       if (run->func->chains[c].device == d) words += chain_words(run, &run->func->chains[c]);
-    if (words) CLADE_TRY(table_new(run, d, COUNTERS + words));
+    if (words) CLADE_TRY(table_new(run, d, counters_of(run, d) + words));
   }
   return CLADE_OK;
 }
@@ -112,7 +117,7 @@ static clade_status set_base(const clade_run *run, cl_kernel kernel, const clade
 
 clade_status clade__run_chain_args(const clade_run *run, cl_kernel kernel, const clade__fchain *chain, int slot) {
   clade_device *device = run->func->devices[chain->device];
-  int32_t at = COUNTERS, count = (int32_t)chain->count;
+  int32_t at = (int32_t)counters_of(run, chain->device), count = (int32_t)chain->count;
   cl_mem memory = clade__buffer_mem(run->tables[chain->device]);
   cl_uint n;
   for (const clade__fchain *before = run->func->chains; before < chain; before++)
