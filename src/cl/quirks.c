@@ -39,8 +39,7 @@ static const quirk_row quirk_rows[] = {
      "https://github.com/pocl/pocl/blob/v3.1/lib/llvmopencl/Workgroup.cc"},
     {CLADE__QUIRK_SLOW_WAKE, AT(platform), POCL,
      "threads sleep as soon as there is no launch, and waking one takes as long as a small launch: steps of a func "
-     "that "
-     "follow each other are one launch",
+     "that follow each other are one launch",
      "https://github.com/pocl/pocl/blob/v3.1/lib/CL/devices/pthread/pthread_scheduler.c"},
     {CLADE__QUIRK_LEAN_BUILD, AT(platform), POCL,
      "a header of all of OpenCL's functions is read twice for each program, which takes 0.2 s, unless its guard is "

@@ -63,7 +63,9 @@ static clade_status chain_new(clade_func *func, size_t first, clade__fchain **ou
   *out = &func->chains[func->n_chains];
   **out = (clade__fchain){.first = first, .device = func->steps[first].device};
   (*out)->bases = clade__arena_new(&func->arena, MOST_BASES * sizeof *(*out)->bases);
-  return (*out)->bases ? CLADE_OK : CLADE_NO_MEMORY;
+  if (!(*out)->bases) return CLADE_NO_MEMORY;
+  func->n_chains++;
+  return CLADE_OK;
 }
 
 /* As its implementation estimates its node, all of it with the node's first step. */
@@ -79,25 +81,24 @@ static double seconds_of(const clade_func *func, size_t s) {
   return impl->cost ? impl->cost(&query) : most_seconds;
 }
 
-/* From `first` on as many as can be, one where that takes long. */
-static clade_status take(clade_func *func, size_t first, size_t *behind) {
-  clade__fchain *chain;
-  double seconds = 0;
-  *behind = first + 1;
-  if (!may_join(func, &func->steps[first])) return CLADE_OK;
-  CLADE_TRY(chain_new(func, first, &chain));
-  for (*behind = first; *behind < func->n_steps; ++*behind) {
-    const clade__fstep *step = &func->steps[*behind];
-    if (step->device != chain->device || !may_join(func, step)) break;
-    seconds += seconds_of(func, *behind);
-    if ((chain->count && seconds > most_seconds) || !add_bases(chain, step)) break;
-    chain->per_slot |= step->per_slot;
-    chain->count++;
-  }
-  func->n_chains++;
-  return CLADE_OK;
+/* ---- the table ---- */
+uint32_t clade__chain_workers(const clade_device *device) {
+  return CLADE_MAX(clade__device_info(device)->compute_units, 1u);
 }
 
+int clade__chain_words(const clade__arg *arg) {
+  return arg->kind == CLADE__ARG_BYTES ? (int)(arg->bytes / sizeof(int32_t)) : 2;
+}
+
+static size_t table_words(const clade_func *func, const clade__fchain *chain) {
+  size_t words = chain->count * CLADE__CHAIN_STEP;
+  for (size_t s = chain->first; s < chain->first + chain->count; s++)
+    for (size_t i = 0; i < func->steps[s].launch->n_args; i++)
+      words += (size_t)clade__chain_words(&func->steps[s].launch->args[i]);
+  return (words + CLADE__CHAIN_LINE - 1) / CLADE__CHAIN_LINE * CLADE__CHAIN_LINE;
+}
+
+/* ---- all of them ---- */
 /* A func of few steps does without: its kernels are compiled already, or will serve others. */
 static void keep_or_drop(clade_func *func) {
   size_t steps = 0;
@@ -107,9 +108,40 @@ static void keep_or_drop(clade_func *func) {
     for (size_t i = 0; i < func->chains[c].count; i++) func->steps[func->chains[c].first + i].chain = (uint32_t)c + 1;
 }
 
+/* Where its part of the device's table is: behind the counters and the chains before it. */
+static void settle_tables(clade_func *func) {
+  for (int d = 0; d < func->n_devices; d++) {
+    size_t at = (2 + clade__chain_workers(func->devices[d])) * (size_t)CLADE__CHAIN_LINE;
+    for (size_t c = 0; c < func->n_chains; c++) {
+      if (func->chains[c].device != d) continue;
+      func->chains[c].at = at;
+      at += table_words(func, &func->chains[c]);
+      func->chains[c].end = at;
+    }
+  }
+}
+
 clade_status clade__chains_plan(clade_func *func) {
-  for (size_t s = 0, behind; s < func->n_steps; s = behind) CLADE_TRY(take(func, s, &behind));
+  clade__fchain *chain = NULL;
+  double seconds = 0;
+  for (size_t s = 0; s < func->n_steps; s++) {
+    const clade__fstep *step = &func->steps[s];
+    if (!may_join(func, step)) {
+      chain = NULL;
+      continue;
+    }
+    const double own = seconds_of(func, s);
+    seconds += own;
+    if (!chain || chain->device != step->device || seconds > most_seconds || !add_bases(chain, step)) {
+      CLADE_TRY(chain_new(func, s, &chain));
+      seconds = own;
+      (void)add_bases(chain, step); /* of one step there is always room for all */
+    }
+    chain->per_slot |= step->per_slot;
+    chain->count++;
+  }
   keep_or_drop(func);
+  settle_tables(func);
   return CLADE_OK;
 }
 
@@ -129,10 +161,6 @@ static void add_case(const clade_kernel_step *launch, size_t member, clade__text
     word += clade__chain_words(arg);
   }
   clade__text_add(cases, "); break; ");
-}
-
-int clade__chain_words(const clade__arg *arg) {
-  return arg->kind == CLADE__ARG_BYTES ? (int)(arg->bytes / sizeof(int32_t)) : 2;
 }
 
 typedef struct making {
@@ -175,8 +203,7 @@ static clade_status add_members(clade_func *func, int device, making *m) {
 }
 
 static clade_status describe(clade_func *func, const making *m, clade__request *request) {
-  enum { HEAD = 3 };
-  clade__launch_arg *args = clade__arena_new(&func->arena, (size_t)(HEAD + m->most_bases) * sizeof *args);
+  clade__launch_arg *args = clade__arena_new(&func->arena, (size_t)(CLADE__CHAIN_HEAD + m->most_bases) * sizeof *args);
   clade__define *defines = clade__arena_new(&func->arena, 4 * sizeof *defines);
   clade__request *members = clade__arena_new(&func->arena, m->n * sizeof *members);
   if (!args || !defines || !members) return CLADE_NO_MEMORY;
@@ -189,7 +216,7 @@ static clade_status describe(clade_func *func, const making *m, clade__request *
     if (!defines[i].text) return CLADE_NO_MEMORY;
   args[0] = (clade__launch_arg){CLADE__LAUNCH_BUFFER, 0};
   args[1] = args[2] = (clade__launch_arg){CLADE__LAUNCH_BYTES, sizeof(int32_t)};
-  for (int i = 0; i < m->most_bases; i++) args[HEAD + i] = args[0];
+  for (int i = 0; i < m->most_bases; i++) args[CLADE__CHAIN_HEAD + i] = args[0];
   *request = (clade__request){.file = "chain",
                               .kernel = "chain",
                               .options = "",
@@ -198,7 +225,7 @@ static clade_status describe(clade_func *func, const making *m, clade__request *
                               .n_members = (int)m->n,
                               .members = members,
                               .local = {1},
-                              .n_args = HEAD + m->most_bases,
+                              .n_args = CLADE__CHAIN_HEAD + m->most_bases,
                               .args = args};
   return CLADE_OK;
 }

@@ -83,6 +83,7 @@ typedef struct clade__fchain {
   int device;
   bool per_slot; /* some step is */
   size_t request;
+  size_t at, end; /* words of the device's table */
   int n_bases;
   clade__place *bases; /* the memory of all steps, by space and index */
 } clade__fchain;
@@ -137,8 +138,7 @@ struct clade_func {
   clade__program_kernel *kernels; /* [n_requests] */
   clade__fchain *chains;
   size_t n_chains, chain_capacity;
-  clade__program_kernel
-      *apart; /* [n_steps]: of those in chains, where a run is profiled; under the lock; NULL: not yet */
+  clade__program_kernel *apart; /* [n_steps]: of those in chains, for profiled runs; under the lock; NULL: none yet */
   clade__slabs slabs, constant_slabs;
   uint64_t live_peak;
   clade__buffer **constants; /* [constant_slabs.count] */
@@ -178,6 +178,10 @@ void clade__step_request(const clade_func *func, const clade__fstep *step, clade
  * none. */
 clade_status clade__chains_plan(clade_func *func);
 clade_status clade__chain_request(clade_func *func, int device, clade__request *request);
+/* Words of a table, as cl_kernels/chain.cl has it: of a line of memory and of a step before its arguments. And how many
+ * arguments come before the memory. */
+enum { CLADE__CHAIN_LINE = 16, CLADE__CHAIN_STEP = 8, CLADE__CHAIN_HEAD = 3 };
+uint32_t clade__chain_workers(const clade_device *device);
 int clade__chain_base(const clade__fchain *chain, const clade__place *place); /* -1: none */
 int clade__chain_words(const clade__arg *arg);                                /* of 32 bits, in a step's table */
 /* Decides where outputs and assigned variables lie, and adds the copies that are left. Steps are in order after it. */

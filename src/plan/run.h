@@ -150,6 +150,9 @@ clade_status clade__run_build(clade_run *run, cl_command_queue user_queue);
 void clade__run_unbuild(clade_run *run);
 /* Memory for a value that lies alone in its buffer, with the func's guards. */
 clade_status clade__run_port_buffer(clade_run *run, const clade__place *place, const char *what, clade__buffer **out);
+/* The element of its memory at which an operand of a launch lies; `index` names it where that is too far. */
+clade_status clade__run_element(const clade_run *run, const clade__fstep *step, int operand, cl_uint index,
+                                int64_t *element);
 /* All arguments of a step's kernel, but for packed copies that are not there yet. */
 clade_status clade__run_set_args(const clade_run *run, cl_kernel kernel, const clade__fstep *step, int slot);
 /* Has kernels and commands name the packed copies that are there now. Nothing is under way. */

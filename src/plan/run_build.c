@@ -80,20 +80,27 @@ static clade_status slot_new(clade_run *run, clade__slot *slot) {
 }
 
 /* ---- kernels ---- */
+clade_status clade__run_element(const clade_run *run, const clade__fstep *step, int operand, cl_uint index,
+                                int64_t *element) {
+  const clade__arg *arg = &step->launch->args[operand];
+  size_t at = clade__run_offset(run, &step->operand[operand].place) + (arg->kind == CLADE__ARG_WORKSPACE ? arg->at : 0);
+  *element = (int64_t)(at / arg->element);
+  if (!step->wide && *element > INT32_MAX)
+    return CLADE_FAIL(OVERFLOW, "kernel %s: argument %u lies at element %lld, its index type has 32 bits",
+                      step->launch->kernel, index, (long long)*element);
+  return CLADE_OK;
+}
+
 static clade_status set_operand(const clade_run *run, cl_kernel kernel, const clade__fstep *step, int i, int slot,
                                 cl_uint index) {
-  const clade__arg *arg = &step->launch->args[i];
   const clade__place *place = &step->operand[i].place;
   clade_device *device = run->func->devices[step->device];
-  size_t at = clade__run_offset(run, place) + (arg->kind == CLADE__ARG_WORKSPACE ? arg->at : 0);
   clade__buffer *buffer = clade__run_buffer(run, slot, place);
   if (!buffer && place->space == CLADE__PACKED) return CLADE_OK; /* bound before the first execution */
   cl_mem memory = clade__buffer_mem(buffer);
-  int64_t wide = (int64_t)(at / arg->element);
+  int64_t wide;
+  CLADE_TRY(clade__run_element(run, step, i, index, &wide));
   int32_t narrow = (int32_t)wide;
-  if (!step->wide && wide > INT32_MAX)
-    return CLADE_FAIL(OVERFLOW, "kernel %s: argument %u lies at element %lld, its index type has 32 bits",
-                      step->launch->kernel, index, (long long)wide);
   CLADE_TRY(clade__kernel_set(device, kernel, index, sizeof memory, &memory));
   return step->wide ? clade__kernel_set(device, kernel, index + 1, sizeof wide, &wide)
                     : clade__kernel_set(device, kernel, index + 1, sizeof narrow, &narrow);
@@ -224,7 +231,7 @@ static void launch_cmd(clade_run *run, int slot, const clade__fstep *step, size_
   memcpy(cmd->as.launch.global, step->launch->global, sizeof cmd->as.launch.global);
   memcpy(cmd->as.launch.local, step->launch->local, sizeof cmd->as.launch.local);
   if (clade__run_chain(run, step)) /* a worker for each unit */
-    cmd->as.launch.global[0] = CLADE_MAX(clade__device_info(run->func->devices[step->device])->compute_units, 1u);
+    cmd->as.launch.global[0] = clade__chain_workers(run->func->devices[step->device]);
 }
 
 static void slot_cmds(clade_run *run, int slot, size_t *used) {

@@ -2,44 +2,22 @@
  * for each chain a kernel that is given its part of the table and the memory that its steps name. */
 #include "plan/run.h"
 
-enum { LINE = 16, STEP = 8 }; /* words; as cl_kernels/chain.cl has them */
-
-static uint32_t workers_of(const clade_run *run, int device) {
-  return CLADE_MAX(clade__device_info(run->func->devices[device])->compute_units, 1u);
-}
-static size_t counters_of(const clade_run *run, int device) { return (2 + workers_of(run, device)) * (size_t)LINE; }
-
 const clade__fchain *clade__run_chain(const clade_run *run, const clade__fstep *step) {
   return step->chain && !run->profile ? &run->func->chains[step->chain - 1] : NULL;
-}
-
-static size_t step_words(const clade_kernel_step *launch) {
-  size_t words = STEP;
-  for (size_t i = 0; i < launch->n_args; i++) words += (size_t)clade__chain_words(&launch->args[i]);
-  return words;
-}
-
-static size_t chain_words(const clade_run *run, const clade__fchain *chain) {
-  size_t words = 0;
-  for (size_t i = 0; i < chain->count; i++) words += step_words(run->func->steps[chain->first + i].launch);
-  return (words + LINE - 1) / LINE * LINE;
 }
 
 /* ---- the table ---- */
 static clade_status put_arg(const clade_run *run, const clade__fchain *chain, const clade__fstep *step, size_t i,
                             int32_t *to) {
   const clade__arg *arg = &step->launch->args[i];
-  const clade__place *place = &step->operand[i].place;
+  int64_t element;
   if (arg->kind == CLADE__ARG_BYTES) {
     memcpy(to, arg->value, arg->bytes);
     return CLADE_OK;
   }
-  size_t at = clade__run_offset(run, place) + (arg->kind == CLADE__ARG_WORKSPACE ? arg->at : 0);
-  if (at / arg->element > INT32_MAX)
-    return CLADE_FAIL(OVERFLOW, "kernel %s: argument %zu lies at element %zu, its index type has 32 bits",
-                      step->launch->kernel, i, at / arg->element);
-  to[0] = clade__chain_base(chain, place);
-  to[1] = (int32_t)(at / arg->element);
+  CLADE_TRY(clade__run_element(run, step, (int)i, (cl_uint)i, &element));
+  to[0] = clade__chain_base(chain, &step->operand[i].place);
+  to[1] = (int32_t)element;
   return CLADE_OK;
 }
 
@@ -50,14 +28,15 @@ static int32_t task_items(size_t items, uint32_t workers) {
 }
 
 static clade_status put_chain(const clade_run *run, const clade__fchain *chain, int32_t *to) {
-  const uint32_t workers = workers_of(run, chain->device);
-  int32_t args = (int32_t)chain->count * STEP, tasks = 0;
+  const uint32_t workers = clade__chain_workers(run->func->devices[chain->device]);
+  int32_t args = (int32_t)chain->count * CLADE__CHAIN_STEP, tasks = 0;
   for (size_t s = 0; s < chain->count; s++) {
     const clade__fstep *step = &run->func->steps[chain->first + s];
     int32_t items = (int32_t)step->launch->global[0];
     int32_t each = task_items((size_t)items, workers), share = each * (int32_t)workers;
     tasks += (items + share - 1) / share;
-    memcpy(to + s * STEP, (int32_t[STEP]){tasks, (int32_t)step->member, each, items, args}, STEP * sizeof *to);
+    const int32_t head[CLADE__CHAIN_STEP] = {tasks, (int32_t)step->member, each, items, args};
+    memcpy(to + s * CLADE__CHAIN_STEP, head, sizeof head);
     for (size_t i = 0; i < step->launch->n_args; i++) {
       CLADE_TRY(put_arg(run, chain, step, i, to + args));
       args += clade__chain_words(&step->launch->args[i]);
@@ -67,12 +46,9 @@ static clade_status put_chain(const clade_run *run, const clade__fchain *chain, 
 }
 
 static clade_status fill(const clade_run *run, int device, int32_t *words) {
-  size_t at = counters_of(run, device);
   for (size_t c = 0; c < run->func->n_chains; c++) {
     const clade__fchain *chain = &run->func->chains[c];
-    if (chain->device != device) continue;
-    CLADE_TRY(put_chain(run, chain, words + at));
-    at += chain_words(run, chain);
+    if (chain->device == device) CLADE_TRY(put_chain(run, chain, words + chain->at));
   }
   return CLADE_OK;
 }
@@ -98,35 +74,32 @@ clade_status clade__run_tables(clade_run *run) {
   for (int d = 0; d < run->n_lanes && !run->profile; d++) {
     size_t words = 0;
     for (size_t c = 0; c < run->func->n_chains; c++)
-      if (run->func->chains[c].device == d) words += chain_words(run, &run->func->chains[c]);
-    if (words) CLADE_TRY(table_new(run, d, counters_of(run, d) + words));
+      if (run->func->chains[c].device == d) words = run->func->chains[c].end;
+    if (words) CLADE_TRY(table_new(run, d, words));
   }
   return CLADE_OK;
 }
 
 /* ---- its kernels ---- */
-enum { HEAD = 3 }; /* arguments before the memory */
-
 static clade_status set_base(const clade_run *run, cl_kernel kernel, const clade__fchain *chain, int slot, int i) {
   const clade__place *place = &chain->bases[i];
   clade__buffer *buffer = clade__run_buffer(run, slot, place);
   if (!buffer && place->space == CLADE__PACKED) return CLADE_OK; /* bound before the first execution */
   cl_mem memory = clade__buffer_mem(buffer);
-  return clade__kernel_set(run->func->devices[chain->device], kernel, (cl_uint)(HEAD + i), sizeof memory, &memory);
+  return clade__kernel_set(run->func->devices[chain->device], kernel, (cl_uint)(CLADE__CHAIN_HEAD + i), sizeof memory,
+                           &memory);
 }
 
 clade_status clade__run_chain_args(const clade_run *run, cl_kernel kernel, const clade__fchain *chain, int slot) {
   clade_device *device = run->func->devices[chain->device];
-  int32_t at = (int32_t)counters_of(run, chain->device), count = (int32_t)chain->count;
+  int32_t at = (int32_t)chain->at, count = (int32_t)chain->count;
   cl_mem memory = clade__buffer_mem(run->tables[chain->device]);
   cl_uint n;
-  for (const clade__fchain *before = run->func->chains; before < chain; before++)
-    if (before->device == chain->device) at += (int32_t)chain_words(run, before);
   CLADE_TRY(clade__kernel_args(device, kernel, &n));
   CLADE_TRY(clade__kernel_set(device, kernel, 0, sizeof memory, &memory));
   CLADE_TRY(clade__kernel_set(device, kernel, 1, sizeof at, &at));
   CLADE_TRY(clade__kernel_set(device, kernel, 2, sizeof count, &count));
-  for (cl_uint i = HEAD; i < n; i++) /* what other chains of the device name, and this one does not */
+  for (cl_uint i = CLADE__CHAIN_HEAD; i < n; i++) /* what other chains of the device name, and this one does not */
     CLADE_TRY(clade__kernel_set(device, kernel, i, sizeof memory, &memory));
   for (int i = 0; i < chain->n_bases; i++) CLADE_TRY(set_base(run, kernel, chain, slot, i));
   return CLADE_OK;

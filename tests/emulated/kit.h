@@ -26,15 +26,16 @@ static inline clade_status kit_scale_infer(clade_node *n) {
   n->out[0] = n->in[0];
   return CLADE_OK;
 }
-static inline clade_status kit_scale_emit(clade_emit *e, const clade_query *q) {
+static inline clade_status kit_emit(clade_emit *e, const clade_query *q, const char *kernel) {
   const size_t one = 1;
-  clade_kernel_step *s = clade_emit_kernel(e, "kit_scale");
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
   clade_emit_i32(s, (int32_t)q->node->in[0].shape.dim[0]);
   clade_emit_range(s, 1, &one, &one);
   return CLADE_OK;
 }
+static inline clade_status kit_scale_emit(clade_emit *e, const clade_query *q) { return kit_emit(e, q, "kit_scale"); }
 static const clade_impl kit_scale_impls[] = {
     {.name = "systolic", .emit = kit_scale_emit, .bundled = "kit_scale"}, {.name = "ref", .emit = kit_scale_emit}, {0}};
 static const clade_op kit_scale = {.size = sizeof(clade_op),

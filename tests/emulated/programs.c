@@ -6,15 +6,7 @@
 enum { CHAINS = 4 };
 
 /* ---- the op kit.twice: y = 2 x ---- */
-static clade_status twice_emit(clade_emit *e, const clade_query *q) {
-  const size_t one = 1;
-  clade_kernel_step *s = clade_emit_kernel(e, "kit_twice");
-  clade_emit_in(s, 0);
-  clade_emit_out(s, 0);
-  clade_emit_i32(s, (int32_t)q->node->in[0].shape.dim[0]);
-  clade_emit_range(s, 1, &one, &one);
-  return CLADE_OK;
-}
+static clade_status twice_emit(clade_emit *e, const clade_query *q) { return kit_emit(e, q, "kit_twice"); }
 static const clade_impl twice_impls[] = {{.name = "systolic", .emit = twice_emit, .bundled = "kit_twice"}, {0}};
 static const clade_op twice = {.size = sizeof(clade_op),
                                .name = "kit.twice",
