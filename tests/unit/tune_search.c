@@ -81,7 +81,7 @@ static const clade_op op = {.size = sizeof(clade_op),
                             .source = source};
 
 /* ---- the kit ---- */
-enum { N = 1 << 15 }; /* divides by 32: on its own size the wrong row is right */
+enum { N = 1 << 18 }; /* divides by 32: on its own size the wrong row is right */
 static char root[64];
 static clade_device *device;
 static char words[4096];
@@ -157,7 +157,7 @@ static void observe(void *user, const clade_tune_row *row) {
   snprintf(s->before, sizeof s->before, "%s", row->before);
   snprintf(s->after, sizeof s->after, "%s", row->after);
   assert_int_equal(row->done, row->total);
-  assert_string_equal(row->problem, "f32[32768] -> f32");
+  assert_string_equal(row->problem, "f32[262144] -> f32");
 }
 static seen tune(clade_func *func, bool again) {
   seen s = {0};
@@ -169,7 +169,7 @@ static seen tune(clade_func *func, bool again) {
 static const clade__record *recorded(clade__tuning **tuning) {
   assert_int_equal(clade__tuning_get(device, tuning), CLADE_OK);
   for (int k = 0; k < (*tuning)->n; k++) {
-    const clade__record *r = clade__records_find((*tuning)->layer[k], "acme.double", "f32[32768] -> f32", "");
+    const clade__record *r = clade__records_find((*tuning)->layer[k], "acme.double", "f32[262144] -> f32", "");
     if (r) return r;
   }
   return NULL;
