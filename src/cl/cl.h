@@ -27,7 +27,8 @@
   X(LEAN_BUILD)   /* builds sooner what declares the functions that it calls */                       \
   X(NO_BINARY)    /* binaries cannot be fetched or loaded back */                                     \
   X(NO_ASM)       /* inline assembly ends the process */                                              \
-  X(PAGES)        /* copies from and to the host's memory by whole pages */
+  X(PAGES)        /* copies from and to the host's memory by whole pages */                           \
+  X(LINGERS)      /* holds a program for a moment after it was given up, and takes no other */
 typedef enum clade__quirk {
 #define X(name) CLADE__QUIRK_##name,
   CLADE__QUIRK_MAP(X)

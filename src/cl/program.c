@@ -41,6 +41,14 @@ clade_status clade__program_build(clade_device *device, const char *source, size
   return CLADE_OK;
 }
 
+/* Why the binary was not taken. */
+static clade_status refused(const clade_device *device, cl_int e) {
+  clade_status status = clade__cl_error(device, "clCreateProgramWithBinary", e);
+  if (!clade__quirk_has(device, CLADE__QUIRK_LINGERS) || (e != CL_OUT_OF_RESOURCES && e != CL_OUT_OF_HOST_MEMORY))
+    return status;
+  return clade__fail_in(CLADE_BUSY, "device \"%s\" may still hold another program", device->facts.info.name);
+}
+
 clade_status clade__program_load(clade_device *device, const void *binary, size_t bytes, const char *options,
                                  cl_program *out) {
   cl_int e = CL_SUCCESS, state = CL_SUCCESS;
@@ -50,9 +58,10 @@ clade_status clade__program_load(clade_device *device, const void *binary, size_
   cl_program program = clade__cl.clCreateProgramWithBinary(device->context, 1, &device->id, &bytes, &data, &state, &e);
   if (e == CL_SUCCESS && program && state != CL_SUCCESS) {
     clade__program_release(program);
-    return clade__cl_error(device, "clCreateProgramWithBinary", state);
+    return refused(device, state);
   }
-  CLADE_TRY(clade__cl_made(device, "clCreateProgramWithBinary", e ? NULL : program, e));
+  if (e != CL_SUCCESS) return refused(device, e);
+  CLADE_TRY(clade__cl_made(device, "clCreateProgramWithBinary", program, e));
   clade_status status = build(device, program, options, NULL);
   if (status != CLADE_OK) {
     clade__program_release(program);

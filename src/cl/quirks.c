@@ -71,6 +71,11 @@ static const quirk_row quirk_rows[] = {
     {CLADE__QUIRK_PAGES, AT(platform), "Xilinx",
      "DMA begins at multiples of 4096 bytes: of other memory the runtime makes a copy for each transfer",
      "https://docs.amd.com/r/en-US/ug1393-vitis-application-acceleration"},
+    {CLADE__QUIRK_LINGERS, AT(platform), "Xilinx",
+     "a program is given up a moment after its last launch ended, and until then another one is refused "
+     "(CL_OUT_OF_RESOURCES, or without hardware CL_OUT_OF_HOST_MEMORY)",
+     "https://github.com/Xilinx/XRT/blob/014808b0ed2f754e12089559bdd444d1ef6bc525/src/runtime_src/xocl/core/"
+     "device.cpp"},
     {CLADE__QUIRK_PAGES, AT(platform), "Intel(R) FPGA",
      "DMA begins at multiples of 64 bytes: other memory is copied word by word", NULL},
     {CLADE__QUIRK_PAGES, AT(platform), "Clade emulation", "as FPGAs have it, so that tests see it", NULL},

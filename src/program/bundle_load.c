@@ -1,4 +1,6 @@
 /* A bundle's program on its device: created, and its kernels compared with what the manifest tells of them. */
+#include <time.h>
+
 #include "program/bundles.h"
 
 static clade_status check_group(clade_device *device, cl_kernel kernel, const clade__bundle_kernel *k) {
@@ -50,6 +52,20 @@ static clade_status try_kernels(clade_device *device, cl_program program, const 
   return CLADE_OK;
 }
 
+/* A device that had another program may give that up a moment after its last launch: it is asked for half a second. */
+static clade_status load_patiently(clade_device *device, const clade__bundle *bundle, cl_program *out) {
+  enum { TRIES = 10 };
+  const int tries = clade__programmed_times(device) > 1 ? TRIES : 1;
+  struct timespec pause = {0, 1000000};
+  clade_status status;
+  for (int i = 1;; i++, pause.tv_nsec *= 2) {
+    status = clade__program_load(device, bundle->binary, bundle->binary_bytes, "-cl-kernel-arg-info", out);
+    if (status != CLADE_BUSY || i == tries) break;
+    nanosleep(&pause, NULL);
+  }
+  return status == CLADE_BUSY ? clade__fail_in(status, "asked %d times", tries) : status;
+}
+
 clade_status clade__bundle_load(clade_device *device, clade__bundle *bundle, cl_program *out) {
   cl_program program;
   *out = NULL;
@@ -60,8 +76,7 @@ clade_status clade__bundle_load(clade_device *device, clade__bundle *bundle, cl_
     unsigned char *binary = bundle->file + (bundle->binary - bundle->file);
     CLADE_TRY(clade__poclbin_unpack(bundle->path, binary, &bundle->binary_bytes));
   }
-  clade_status status =
-      clade__program_load(device, bundle->binary, bundle->binary_bytes, "-cl-kernel-arg-info", &program);
+  clade_status status = load_patiently(device, bundle, &program);
   if (status != CLADE_OK)
     return clade__fail_in(status, "%s: device \"%s\" refuses its binary", bundle->path,
                           clade__device_info(device)->name);

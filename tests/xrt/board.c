@@ -1,5 +1,5 @@
 /* A layer over the Xilinx runtime in its no-hardware mode, whose device has no name and no memory: here it has those of
- * a board, so that Clade takes it for one. */
+ * a board, so that Clade takes it for one. It counts the programs that the runtime refuses. */
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl_layer.h>
 #include <string.h>
@@ -22,6 +22,19 @@ static cl_int CL_API_CALL get_device_info(cl_device_id of, cl_device_info what, 
   return next->clGetDeviceInfo(of, what, room, out, told);
 }
 
+static int refusals;
+__attribute__((visibility("default"))) int board_refusals(void) { return refusals; }
+
+static cl_program CL_API_CALL create_program(cl_context context, cl_uint n, const cl_device_id *devices,
+                                             const size_t *bytes, const unsigned char **binaries, cl_int *states,
+                                             cl_int *error) {
+  cl_int e = CL_SUCCESS;
+  cl_program program = next->clCreateProgramWithBinary(context, n, devices, bytes, binaries, states, &e);
+  refusals += e != CL_SUCCESS;
+  if (error) *error = e;
+  return program;
+}
+
 __attribute__((visibility("default"))) cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t room, void *out,
                                                                          size_t *told) {
   static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
@@ -36,6 +49,7 @@ __attribute__((visibility("default"))) cl_int CL_API_CALL clInitLayer(cl_uint n,
   next = target;
   mine = *target;
   mine.clGetDeviceInfo = get_device_info;
+  mine.clCreateProgramWithBinary = create_program;
   *out = &mine;
   *entries = sizeof mine / sizeof(void *);
   return CL_SUCCESS;

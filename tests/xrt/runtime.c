@@ -1,5 +1,7 @@
 /* Xilinx' own runtime, which has no board here and computes nothing: what Clade's loader does with it. The layer
  * board.c tells a board's name and memory, which this runtime's no-hardware mode lacks. */
+#include <dlfcn.h>
+
 #include "../emulated/kit.h"
 #include "program/bundles.h"
 #include "program/store.h"
@@ -14,6 +16,17 @@ static void write_bundle(const char *name, const clade__bundle_kernel *in_binary
   draft.manifest.kernels = told;
   check_ok(clade__bundle_write(kit_path(name), false, &draft));
   clade__text_free(&xclbin);
+}
+
+/* How often the runtime refused a program so far, as the layer saw it. */
+static int board_refusals(void) {
+  int (*refusals)(void);
+  void *layer = dlopen(getenv("OPENCL_LAYERS"), RTLD_NOW | RTLD_NOLOAD);
+  assert_non_null(layer);
+  *(void **)&refusals = dlsym(layer, "board_refusals");
+  assert_non_null(refusals);
+  dlclose(layer);
+  return refusals();
 }
 
 static clade_device *board(void) {
@@ -40,6 +53,13 @@ static clade_status bundle_of(const char *name, const clade__bundle_kernel *in_b
   clade_status status = clade__store_bundle(device);
   clade_device_release(device);
   return status;
+}
+
+static void launch_once(clade_device *device, clade__offline *bundle) {
+  const clade__request request = {.file = CLADE__BUNDLED_FILE, .kernel = "kit_scale"};
+  clade__program_kernel got;
+  check_ok(clade__offline_find(device, bundle, &request, &got));
+  kit_launch(device, got.program);
 }
 
 /* Through a graph: its launch ends, and what is read back is what lay there. */
@@ -141,7 +161,8 @@ static void one_program_at_a_time(void **state) {
   setenv("CLADE_BUNDLE_PATH", kit_path("two.bundle"), 1);
   check_fails(clade__offline_open(device, &b), CLADE_BUSY, "holds the program of another bundle");
   clade__text second = kit_xclbin_of(&kit_scale_kernel, 1, 2);
-  assert_int_not_equal(clade__program_load(device, second.data, second.length, NULL, &program), CLADE_OK);
+  check_fails(clade__program_load(device, second.data, second.length, NULL, &program), CLADE_BUSY,
+              "may still hold another program: clCreateProgramWithBinary: CL_OUT_OF_");
   clade__text_free(&second);
   clade__offline_free(device, a);
   clade__bundle_kernel other = kit_scale_kernel;
@@ -158,11 +179,59 @@ static void one_program_at_a_time(void **state) {
   clade_device_release(device);
 }
 
+/* The next bundle is asked for right after the last launch of the one before, when the runtime may still hold that
+ * program. */
+static void the_next_program_is_waited_for(void **state) {
+  (void)state;
+  enum { MOST = 4000 };
+  const char *const names[] = {"one.bundle", "two.bundle"};
+  const int before = board_refusals();
+  clade_device *device = board();
+  int i = 0;
+  for (; i < 2; i++) write_bundle(names[i], &kit_scale_kernel, &kit_scale_kernel, (unsigned char)(1 + i));
+  for (i = 0; i < MOST && board_refusals() < before + 3; i++) {
+    clade__offline *bundle;
+    setenv("CLADE_BUNDLE_PATH", kit_path(names[i % 2]), 1);
+    check_ok(clade__offline_open(device, &bundle));
+    launch_once(device, bundle);
+    clade__offline_free(device, bundle);
+  }
+  print_message("refused %d times among %d changes of programs\n", board_refusals() - before, i);
+  assert_true(board_refusals() > before);
+  clade_device_release(device);
+}
+
+/* Whoever holds a program without Clade's knowledge: not for ever. */
+static void the_wait_ends(void **state) {
+  (void)state;
+  clade_device *device = board();
+  clade__offline *bundle;
+  cl_program program;
+  write_bundle("two.bundle", &kit_scale_kernel, &kit_scale_kernel, 2);
+  write_bundle("three.bundle", &kit_scale_kernel, &kit_scale_kernel, 3);
+  setenv("CLADE_BUNDLE_PATH", kit_path("two.bundle"), 1);
+  check_ok(clade__offline_open(device, &bundle));
+  clade__offline_free(device, bundle);
+  clade__text first = kit_xclbin_of(&kit_scale_kernel, 1, 1);
+  check_ok(clade__program_load(device, first.data, first.length, NULL, &program));
+  const int before = board_refusals();
+  setenv("CLADE_BUNDLE_PATH", kit_path("three.bundle"), 1);
+  check_fails(clade__offline_open(device, &bundle), CLADE_BUSY,
+              "refuses its binary: asked 10 times: device \"xilinx_u250_gen3x16_xdma_4_1_202210_1\" may still hold");
+  assert_int_equal(board_refusals() - before, 10);
+  clade__program_release(program);
+  clade__text_free(&first);
+  check_ok(clade__offline_open(device, &bundle));
+  clade__offline_free(device, bundle);
+  clade_device_release(device);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_board_without_a_compiler),   cmocka_unit_test(a_bundle_is_launched),
-      cmocka_unit_test(memory_keeps_what_is_written), cmocka_unit_test(the_runtime_tells_the_manifest),
-      cmocka_unit_test(a_known_answer_is_missed),     cmocka_unit_test(one_program_at_a_time),
+      cmocka_unit_test(a_board_without_a_compiler),     cmocka_unit_test(a_bundle_is_launched),
+      cmocka_unit_test(memory_keeps_what_is_written),   cmocka_unit_test(the_runtime_tells_the_manifest),
+      cmocka_unit_test(a_known_answer_is_missed),       cmocka_unit_test(one_program_at_a_time),
+      cmocka_unit_test(the_next_program_is_waited_for), cmocka_unit_test(the_wait_ends),
   };
   return cmocka_run_group_tests(tests, kit_set_up, kit_tear_down);
 }
