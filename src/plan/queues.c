@@ -1,7 +1,7 @@
 /* A lane of several queues: kernels that a bundle's manifest puts into different ones may run at the same time. An
  * execution begins on the lane's own queue, with its inputs, and ends there; what is enqueued elsewhere waits for the
  * beginning, and the end for it. In between a command waits for the last one of each other queue that touches memory of
- * its own, where either of them writes. */
+ * its own, where either of them writes, or that needs another program of the device. */
 #include "plan/run.h"
 
 static bool overlap(const clade__place *a, const clade__place *b) {
@@ -18,8 +18,19 @@ static bool conflict(const clade__fstep *a, const clade__fstep *b) {
   return false;
 }
 
+static const clade__program_kernel *kernel_of(const clade_run *run, const clade__cmd *cmd) {
+  return cmd->kind == CLADE__CMD_LAUNCH ? &run->func->kernels[run->func->steps[cmd->step].request] : NULL;
+}
+
+/* A device holds one program at a time. */
+static bool reprograms(const clade_run *run, const clade__cmd *a, const clade__cmd *b) {
+  const clade__program_kernel *x = kernel_of(run, a), *y = kernel_of(run, b);
+  return x && y && x->program != y->program;
+}
+
 static int queue_of(const clade_run *run, const clade__cmd *cmd) {
-  return cmd->kind == CLADE__CMD_LAUNCH ? run->func->kernels[run->func->steps[cmd->step].request].queue : 0;
+  const clade__program_kernel *kernel = kernel_of(run, cmd);
+  return kernel ? kernel->queue : 0;
 }
 
 static clade_status spread_new(clade_run *run, clade__lane *lane, int n) {
@@ -50,11 +61,12 @@ clade_status clade__lane_spread(clade_run *run, clade__lane *lane) {
   CLADE_TRY(spread_new(run, lane, n));
   clade__spread *s = lane->spread;
   const clade__fstep *steps = run->func->steps;
+  const clade__cmd *cmds = lane->cmds[0];
   for (size_t i = lane->n_feeds; i < lane->n_cmds; i++)
     for (size_t k = i; k-- > lane->n_feeds;) {
       size_t *after = &s->after[i * (size_t)n + (size_t)s->turns[k].queue];
       if (s->turns[k].queue == s->turns[i].queue || *after) continue;
-      if (!conflict(&steps[lane->cmds[0][i].step], &steps[lane->cmds[0][k].step])) continue;
+      if (!conflict(&steps[cmds[i].step], &steps[cmds[k].step]) && !reprograms(run, &cmds[i], &cmds[k])) continue;
       *after = k + 1;
       s->turns[k].awaited = true;
     }

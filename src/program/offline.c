@@ -146,9 +146,7 @@ clade_status clade__offline_find(clade_device *device, clade__offline *offline, 
     return CLADE_FAIL(INVALID, "kernel %s of %s takes %zu arguments, %d are described", k->name, path, k->n_arguments,
                       request->n_args);
   CLADE_TRY(test_once(device, offline, at));
-  /* What is of different programs is never there at the same time. */
-  int queue = offline->bundles.n > 1 ? 0 : (int)k->queue;
-  *out = (clade__program_kernel){.program = offline->program[offline->programs[at]], .queue = queue};
+  *out = (clade__program_kernel){.program = offline->program[offline->programs[at]], .queue = (int)k->queue};
   memcpy(out->name, k->name, strlen(k->name) + 1);
   return CLADE_OK;
 }

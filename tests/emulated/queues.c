@@ -1,5 +1,6 @@
 /* Kernels that the manifest puts into queues of their own: they run at the same time where nothing stands against it,
- * and whatever one writes and another touches is in order, within an execution and from one to the next. */
+ * and whatever one writes and another touches is in order, within an execution and from one to the next. Kernels of
+ * different programs never run at the same time. */
 #include "base/file.h"
 #include "kit.h"
 
@@ -14,7 +15,7 @@ enum { KINDS = 4, N = 96, NODES = 40, OUTPUTS = 3, EXECUTIONS = 30, QUEUES_OFF =
   "  uint s = n; for (int k = 0; k < " #passes " * (a[a_at] == -1 ? 200 : 1); k++) s = (s ^ s >> 3) * 1664525u + k;\n" \
   "  for (int i = 0; i < n; i++) y[y_at + i] = 2 * a[a_at + i] + b[b_at + i] + n + (s == 1u);\n"                       \
   "}\n"
-static const char source[] = MIX(0, 200000) MIX(1, 1000) MIX(2, 50000);
+static const char *const sources[] = {MIX(0, 200000), MIX(1, 1000), MIX(2, 50000)};
 static const char companion_source[] =
     "KERNEL(kit_mix3)(ARG(const int, a), ARG(const int, b), ARG(int, y), const int n) {\n"
     "  USE(const int, a); USE(const int, b); USE(int, y);\n"
@@ -47,24 +48,30 @@ static clade_op ops[KINDS];
 
 static clade_device *device, *companion;
 
-static void write_bundle(const char *path, int apart) {
+/* Of the kinds that have a bit in the set. */
+static void write_bundle(const char *path, unsigned kinds, int apart) {
   static clade__bundle_argument arguments[] = {{"global int *", "a", CLADE__READ},  {"int", "a_at", CLADE__VALUE},
                                                {"global int *", "b", CLADE__READ},  {"int", "b_at", CLADE__VALUE},
                                                {"global int *", "y", CLADE__WRITE}, {"int", "y_at", CLADE__VALUE},
                                                {"int", "n", CLADE__VALUE}};
   clade__bundle_kernel kernels[KINDS - 1];
-  kit_binary binary = kit_compile(source, false);
-  clade__bundle_draft draft = kit_draft(binary);
+  clade__text source = {0};
+  size_t n = 0;
   for (int i = 0; i < KINDS - 1; i++) {
-    kernels[i] = kit_scale_kernel;
-    kernels[i].name = names[i];
-    kernels[i].arguments = arguments;
-    kernels[i].n_arguments = CLADE_COUNT(arguments);
-    kernels[i].queue = (uint64_t)(i * apart);
+    if (!(kinds >> i & 1)) continue;
+    clade__text_add(&source, "%s", sources[i]);
+    kernels[n] = kit_scale_kernel;
+    kernels[n].name = names[i];
+    kernels[n].arguments = arguments;
+    kernels[n].n_arguments = CLADE_COUNT(arguments);
+    kernels[n++].queue = (uint64_t)(i * apart);
   }
+  kit_binary binary = kit_compile(source.data, false);
+  clade__bundle_draft draft = kit_draft(binary);
   draft.manifest.kernels = kernels;
-  draft.manifest.n_kernels = KINDS - 1;
+  draft.manifest.n_kernels = n;
   check_ok(clade__bundle_write(path, false, &draft));
+  clade__text_free(&source);
   clade__free(binary.data);
 }
 
@@ -79,6 +86,30 @@ static clade_val mix(clade_graph *g, int kind, clade_val a, clade_val b) {
   clade_val in[2] = {a, b};
   snprintf(name, sizeof name, "n%d", serial++);
   return clade_node_add(g, &ops[kind], name, NULL, 2, in, NULL);
+}
+
+/* ---- launches, as they were seen ---- */
+typedef struct launch {
+  uint64_t start, end;
+  bool second; /* of two programs: the one with kit_mix1 */
+} launch;
+static launch launches[NODES * EXECUTIONS];
+static size_t n_launches;
+
+static void keep(void *user, const clade_step_time *t) {
+  (void)user;
+  if (t->step < 0 || strncmp(t->kernel, "kit_mix", 7) != 0 || strcmp(t->kernel, names[KINDS - 1]) == 0) return;
+  assert_true(n_launches < CLADE_COUNT(launches));
+  launches[n_launches++] = (launch){t->start_ns, t->end_ns, strcmp(t->kernel, "kit_mix1") == 0};
+}
+
+static void programs_took_turns(void) {
+  assert_true(n_launches > NODES);
+  for (size_t i = 0; i < n_launches; i++)
+    for (size_t k = 0; k < i; k++)
+      if (launches[i].second != launches[k].second && launches[i].start < launches[k].end &&
+          launches[k].start < launches[i].end)
+        fail_msg("launches %zu and %zu are of different programs, and ran at the same time", k, i);
 }
 
 /* ---- right, whatever depends on what ---- */
@@ -144,6 +175,8 @@ static void run_plan(const plan *p, bool profile) {
   int32_t x[N], w = 5, want[EXECUTIONS][OUTPUTS];
   check_ok(clade_vars_new(func, 0, &vars));
   check_ok(clade_run_new(func, vars, &run, .slots = 3, .profile = profile));
+  n_launches = 0;
+  if (profile) check_ok(clade_run_observe(run, keep, NULL));
   for (int e = 0; e < EXECUTIONS; e++) { /* read only when others are under way */
     for (int i = 0; i < N; i++) x[i] = e;
     expect(p, e, &w, want[e]);
@@ -156,18 +189,32 @@ static void run_plan(const plan *p, bool profile) {
   clade_func_release(func);
 }
 
-static void all_is_in_order(void **state_) {
-  (void)state_;
-  open_with("apart.bundle");
-  for (int i = 0; i < 5; i++) {
+static void run_plans(int times, bool several) {
+  for (int i = 0; i < times; i++) {
     companion = NULL;
     plan p = draw(KINDS - 1);
     run_plan(&p, i % 2);
+    if (several && i % 2) programs_took_turns();
     check_ok(clade_device_find("pocl", &companion));
     p = draw(KINDS);
     run_plan(&p, i % 2);
+    if (several && i % 2) programs_took_turns();
     clade_device_release(companion);
   }
+}
+
+static void all_is_in_order(void **state_) {
+  (void)state_;
+  open_with("apart.bundle");
+  run_plans(5, false);
+  clade_device_release(device);
+}
+
+/* kit_mix0 and kit_mix2 in one bundle, kit_mix1 in another. */
+static void programs_take_turns(void **state_) {
+  (void)state_;
+  open_with("several");
+  run_plans(4, true);
   clade_device_release(device);
 }
 
@@ -223,11 +270,14 @@ static int together(int tries, bool apart) {
 
 static void kernels_run_at_the_same_time(void **state_) {
   (void)state_;
-  int n = 0;
-  open_with("apart.bundle");
-  for (int i = 0; i < 50 && !n; i++) n = together(2, true); /* a machine with much to do may not come to it at once */
-  clade_device_release(device);
-  assert_true(n > 0);
+  static const char *const bundles[] = {"apart.bundle", "several"};
+  for (size_t k = 0; k < CLADE_COUNT(bundles); k++) {
+    int n = 0;
+    open_with(bundles[k]);
+    for (int i = 0; i < 50 && !n; i++) n = together(2, true); /* a machine with much to do may not come to it at once */
+    clade_device_release(device);
+    assert_true(n > 0);
+  }
   open_with("one_queue.bundle");
   assert_int_equal(together(5, false), 0);
   clade_device_release(device);
@@ -246,8 +296,11 @@ static int set_up(void **state_) {
     ops[i].impls = impls[i];
     ops[i].source = i == KINDS - 1 ? companion_source : NULL;
   }
-  write_bundle(kit_path("apart.bundle"), QUEUES_OFF);
-  write_bundle(kit_path("one_queue.bundle"), 0);
+  write_bundle(kit_path("apart.bundle"), 7, QUEUES_OFF);
+  write_bundle(kit_path("one_queue.bundle"), 7, 0);
+  mkdir(kit_path("several"), 0700);
+  write_bundle(kit_path("several/one.bundle"), 5, QUEUES_OFF);
+  write_bundle(kit_path("several/other.bundle"), 2, QUEUES_OFF);
   return 0;
 }
 
@@ -258,6 +311,7 @@ static int tear_down(void **state_) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(all_is_in_order), cmocka_unit_test(kernels_run_at_the_same_time)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(all_is_in_order), cmocka_unit_test(programs_take_turns),
+                                     cmocka_unit_test(kernels_run_at_the_same_time)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
