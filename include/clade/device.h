@@ -53,6 +53,7 @@ typedef struct clade_device_info {
    * open. NULL: its programs are compiled, or nobody has asked for them yet. */
   const char *const *kernels;
   const uint32_t *programs; /* of each of them, which of the bundles has it, where there are several */
+  const char *bundles;      /* a digest of what the bundles hold; NULL: none is loaded */
   clade_array_info array;   /* of the first that tells one */
 } clade_device_info;
 

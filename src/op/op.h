@@ -85,7 +85,8 @@ int64_t clade__bucket(int64_t size);
 const char *clade__kernel_file(const clade_op *op, const clade_impl *impl);
 const char *clade__kernel_source_of(const clade_op *op, const clade_impl *impl);
 /* Of the kernels that it may emit. Fails where the op has no source of kernels. */
-clade_status clade__impl_hash(const clade_op *op, const clade_impl *impl, clade__hash *out);
+clade_status clade__impl_hash(const clade_op *op, const clade_impl *impl, const clade_device_info *device,
+                              clade__hash *out);
 bool clade__tunable(const clade_op *op); /* there is something to choose */
 
 /* ---- steps: what implementations emit, as data ---- */

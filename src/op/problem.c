@@ -94,13 +94,15 @@ const char *clade__kernel_file(const clade_op *op, const clade_impl *impl) {
   return impl->bundled ? CLADE__BUNDLED_FILE : impl->file ? impl->file : op->file ? op->file : op->name;
 }
 
-clade_status clade__impl_hash(const clade_op *op, const clade_impl *impl, clade__hash *out) {
+clade_status clade__impl_hash(const clade_op *op, const clade_impl *impl, const clade_device_info *device,
+                              clade__hash *out) {
   const clade__request request = {.file = clade__kernel_file(op, impl),
                                   .source = clade__kernel_source_of(op, impl),
                                   .kernel = "impl",
                                   .options = ""};
   CLADE_TRY(clade__request_hash(&request, out));
   *out = clade__hash_more_text(*out, impl->name);
+  if (impl->bundled && device->bundles) *out = clade__hash_more_text(*out, device->bundles);
   for (int i = 0; impl->space && impl->space->params[i]; i++)
     *out = clade__hash_more_text(*out, impl->space->params[i]);
   return CLADE_OK;

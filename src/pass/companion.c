@@ -1,40 +1,12 @@
 /* Sends nodes of devices whose programs come from a bundle to the companion, a device that compiles: those that no
- * kernel of the bundle computes, and those for which that is cheaper in all, copies counted. A least sum: an unknown
- * for each node that can be computed on either, and one for each value that either may want: where it is there. */
+ * kernel of the bundle computes, and those for which that is cheaper in all, copies and changes of programs counted. */
 #include <stdio.h>
 
-#include "pass/least.h"
-#include "pass/pass.h"
-
-#define NEVER 1e30 /* above all sums of costs that differ by 1e9 at most */
-
-enum { HOME = 1, AWAY = 2 }; /* sets of places: the device that the node was built for, the companion */
-
-typedef struct site { /* of a node */
-  unsigned may;       /* where it can be; one place: it is decided */
-  bool kept;          /* its place is told in choices */
-  double cost[2];     /* there */
-  uint32_t unknown;   /* from 1 on; 0: none */
-} site;
-
-typedef struct need { /* of a value */
-  unsigned must;      /* where it is needed whatever is chosen */
-  bool open;          /* its node or one of its users is */
-  uint32_t unknown;   /* its values: HOME, AWAY, both */
-} need;
-
-typedef struct problem {
-  const clade__pass_ctx *ctx;
-  const clade_graph *g;
-  site *sites;
-  need *needs;
-  clade__link *links; /* [devices]: to the companion */
-  clade__least least;
-} problem;
+#include "pass/sites.h"
 
 /* ---- where a node can be ---- */
 static unsigned word_of(const char *text, size_t n) {
-  return clade__word_is("home", text, n) ? HOME : clade__word_is("companion", text, n) ? AWAY : 0;
+  return clade__word_is("home", text, n) ? CLADE__HOME : clade__word_is("companion", text, n) ? CLADE__AWAY : 0;
 }
 
 unsigned clade__forced(const clade__pass_ctx *ctx, const clade__node *n) {
@@ -49,24 +21,38 @@ static bool stays(const clade_op *op) {
          op == &clade__op_transfer;
 }
 
-static void find_site(problem *p, clade__id id) {
-  const clade__pass_ctx *ctx = p->ctx;
-  const clade__node *n = &p->g->nodes[id];
-  site *s = &p->sites[id];
+/* What it takes there: as it was measured, or else as it is estimated. */
+static clade_status find_cost(const clade__sites *s, const clade_node *view, int place, int device, clade__site *site) {
+  double measured;
+  const clade_impl *impl = clade__least_impl(s->ctx, view, device, &site->cost[place]);
+  if (!impl) return CLADE_OK;
+  site->may |= 1u << place;
+  if (!place && impl->bundled) site->program = clade__program_of(&s->ctx->devices[device], impl->bundled);
+  CLADE_TRY(clade__pick_seconds(s->ctx, view, device, &measured));
+  if (measured > 0) site->cost[place] = measured;
+  return CLADE_OK;
+}
+
+static clade_status find_site(clade__sites *s, clade__id id) {
+  const clade__pass_ctx *ctx = s->ctx;
+  const clade__node *n = &s->g->nodes[id];
+  clade__site *site = &s->at[id];
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
-  s->may = HOME;
-  if (stays(n->op) || n->device == ctx->companion) return;
-  if ((s->may = clade__forced(ctx, n))) return;
-  s->may = ctx->devices[n->device].kernels ? HOME | AWAY : HOME;
-  if (s->may == HOME || !clade__needs_impl(n->op)) return;
-  clade__node_view(p->g, id, in, out, &view);
-  s->may = 0;
-  for (unsigned i = 0; i < 2; i++) {
-    s->cost[i] = clade__least_seconds(ctx, &view, i ? ctx->companion : n->device);
-    if (s->cost[i] >= 0) s->may |= 1u << i;
+  unsigned forced = clade__forced(ctx, n);
+  *site = (clade__site){.may = CLADE__HOME, .program = CLADE__ANY_PROGRAM};
+  if (stays(n->op) || n->device == ctx->companion) return CLADE_OK;
+  if (ctx->devices[n->device].kernels && clade__needs_impl(n->op)) {
+    site->may = 0;
+    clade__node_view(s->g, id, in, out, &view);
+    CLADE_TRY(find_cost(s, &view, 0, n->device, site));
+    CLADE_TRY(find_cost(s, &view, 1, ctx->companion, site));
+    if (!site->may) site->may = CLADE__HOME; /* select says who refuses, and why */
+  } else if (ctx->devices[n->device].kernels) {
+    site->may = CLADE__HOME | CLADE__AWAY;
   }
-  if (!s->may) s->may = HOME; /* select says who refuses, and why */
+  if (forced) site->may = forced;
+  return CLADE_OK;
 }
 
 /* ---- what was chosen before ---- */
@@ -80,10 +66,10 @@ static void name_site(const clade_graph *g, clade__id id, char name[SITE_NAME]) 
 }
 
 /* Where choices say that it was, as far as it can be there. */
-static void pin(problem *p, clade__id id) {
-  site *s = &p->sites[id];
+static void pin(clade__sites *p, clade__id id) {
+  clade__site *s = &p->at[id];
   char name[SITE_NAME];
-  s->kept = s->may == (HOME | AWAY);
+  s->kept = s->may == (CLADE__HOME | CLADE__AWAY);
   if (!p->ctx->pins) return;
   name_site(p->g, id, name);
   const clade__record *r = clade__records_find(p->ctx->pins, p->g->nodes[id].op->name, name, "");
@@ -95,104 +81,11 @@ static void pin(problem *p, clade__id id) {
                r->problem, r->impl);
 }
 
-/* ---- what crosses ---- */
-static int device_of(const problem *p, clade__id value) { return p->g->nodes[p->g->values[value].node].device; }
-
-/* Seconds of a copy to the companion or back: read by the host, which is told so and then writes. What executions do
- * not change is copied once. */
-static double crossing(const problem *p, clade__id value) {
-  size_t bytes = 0;
-  if (clade__graph_frozen(p->g, value)) return 0;
-  if (clade_type_bytes(clade__type(p->g, value), &bytes) != CLADE_OK || !bytes) return 0;
-  const clade__link *link = &p->links[device_of(p, value)];
-  return link->seconds + link->per_byte * (double)bytes;
-}
-
-/* Constants are wherever they are wanted. */
-static bool everywhere(const problem *p, clade__id value) {
-  return p->g->nodes[p->g->values[value].node].op == &clade__op_constant;
-}
-
-/* Where a decided user wants a value that was built for device `home`: a copy to a third one costs the same from
- * either. */
-static unsigned wanted(const problem *p, clade__id user, int home) {
-  int device = p->sites[user].may == AWAY ? p->ctx->companion : p->g->nodes[user].device;
-  return device == home ? HOME : device == p->ctx->companion ? AWAY : 0;
-}
-
-static void survey(problem *p) {
-  for (clade__id id = 1; id < p->g->n_nodes; id++) {
-    const clade__node *n = &p->g->nodes[id];
-    bool open = p->sites[id].may == (HOME | AWAY);
-    for (int i = 0; i < n->n_in; i++) {
-      need *v = &p->needs[n->in[i]];
-      v->open |= open;
-      if (!open) v->must |= wanted(p, id, device_of(p, n->in[i]));
-    }
-    for (int i = 0; i < n->n_out; i++) {
-      need *v = &p->needs[n->first_out + (clade__id)i];
-      v->open |= open;
-      if (!open) v->must |= p->sites[id].may;
-    }
-  }
-}
-
-/* A node finds a value only where it is, and leaves it where it is made. */
-static clade_status tie(problem *p, const site *s, clade__id value) {
-  static const double pair[] = {0, NEVER, 0, NEVER, 0, 0};
-  const need *v = &p->needs[value];
-  if (!s->unknown || !v->unknown) return CLADE_OK;
-  return clade__least_pair(&p->least, s->unknown - 1, v->unknown - 1, pair);
-}
-
-static clade_status add_value(problem *p, clade__id value) {
-  need *v = &p->needs[value];
-  double cost[3];
-  if (!v->open || everywhere(p, value) || device_of(p, value) == p->ctx->companion) return CLADE_OK;
-  for (unsigned set = HOME; set <= (HOME | AWAY); set++)
-    cost[set - 1] = v->must & ~set ? NEVER : set == (HOME | AWAY) ? crossing(p, value) : 0;
-  CLADE_TRY(clade__least_add(&p->least, 3, cost, 2, &v->unknown));
-  v->unknown++;
-  return CLADE_OK;
-}
-
-static clade_status add_node(problem *p, clade__id id) {
-  const clade__node *n = &p->g->nodes[id];
-  site *s = &p->sites[id];
-  if (s->may == (HOME | AWAY)) {
-    double less = CLADE_MIN(s->cost[0], s->cost[1]); /* what both share would only cost digits */
-    CLADE_TRY(clade__least_add(&p->least, 2, (double[]){s->cost[0] - less, s->cost[1] - less}, -1, &s->unknown));
-    s->unknown++;
-  }
-  for (int i = 0; i < n->n_in; i++) CLADE_TRY(tie(p, s, n->in[i]));
-  for (int i = 0; i < n->n_out; i++) {
-    CLADE_TRY(add_value(p, n->first_out + (clade__id)i));
-    CLADE_TRY(tie(p, s, n->first_out + (clade__id)i));
-  }
-  return CLADE_OK;
-}
-
-static clade_status solve(problem *p, int *device, bool *moved) {
-  const clade_graph *g = p->g;
-  bool exact = true;
-  uint8_t *value = clade__new(p->least.n_unknowns + 1, 1);
-  if (!value) return CLADE_NO_MEMORY;
-  clade_status status = p->least.n_unknowns ? clade__least_solve(&p->least, value, &exact) : CLADE_OK;
-  for (clade__id id = 1; id < g->n_nodes && status == CLADE_OK; id++) {
-    const site *s = &p->sites[id];
-    bool away = s->unknown ? value[s->unknown - 1] : s->may == AWAY;
-    device[id] = away ? p->ctx->companion : g->nodes[id].device;
-    *moved |= away;
-  }
-  clade__free(value);
-  return status;
-}
-
 /* What was free to go is told, so that it can be placed alike again. */
-static clade_status tell(const problem *p, const int *device, clade__records **placed) {
+static clade_status tell(const clade__sites *p, const int *device, clade__records **placed) {
   char name[SITE_NAME];
   for (clade__id id = 1; id < p->g->n_nodes; id++) {
-    if (!p->sites[id].kept) continue;
+    if (!p->at[id].kept) continue;
     if (!*placed) CLADE_TRY(clade__records_new(&(clade__tuned_device){.device_class = CLADE_CPU}, placed));
     name_site(p->g, id, name);
     CLADE_TRY(
@@ -206,30 +99,26 @@ static clade_status tell(const problem *p, const int *device, clade__records **p
 static clade_status place(clade__pass_ctx *ctx) {
   const clade_graph *g = ctx->graph;
   clade_status status = CLADE_NO_MEMORY;
-  problem p = {.ctx = ctx, .g = g};
+  clade__sites s = {.ctx = ctx, .g = g};
   bool moved = false;
   int *device = clade__new(g->n_nodes, sizeof *device);
-  p.sites = clade__new(g->n_nodes, sizeof *p.sites);
-  p.needs = clade__new(g->n_values, sizeof *p.needs);
-  p.links = clade__new((size_t)ctx->n_devices, sizeof *p.links);
-  if (!device || !p.sites || !p.needs || !p.links) goto fail;
-  for (int i = 0; i < ctx->n_devices; i++) p.links[i] = clade__link_find(ctx, i);
+  s.at = clade__new(g->n_nodes, sizeof *s.at);
+  s.links = clade__new((size_t)ctx->n_devices, sizeof *s.links);
+  if (!device || !s.at || !s.links) goto fail;
+  for (int i = 0; i < ctx->n_devices; i++) s.links[i] = clade__link_find(ctx, i);
   for (clade__id id = 1; id < g->n_nodes; id++) {
-    find_site(&p, id);
-    pin(&p, id);
+    CLADE_GOTO(find_site(&s, id));
+    pin(&s, id);
   }
-  survey(&p);
-  for (clade__id id = 1; id < g->n_nodes; id++) CLADE_GOTO(add_node(&p, id));
-  CLADE_GOTO(solve(&p, device, &moved));
-  CLADE_GOTO(tell(&p, device, &ctx->placed));
+  CLADE_GOTO(clade__sites_place(&s, device));
+  CLADE_GOTO(tell(&s, device, &ctx->placed));
+  for (clade__id id = 1; id < g->n_nodes; id++) moved |= device[id] != g->nodes[id].device;
   if (moved) CLADE_GOTO(clade__place_on(ctx, device));
   if (moved) CLADE_GOTO(clade__pass_dead(ctx)); /* constants that went with their users */
 fail:
-  clade__least_free(&p.least);
   clade__free(device);
-  clade__free(p.sites);
-  clade__free(p.needs);
-  clade__free(p.links);
+  clade__free(s.at);
+  clade__free(s.links);
   return status;
 }
 

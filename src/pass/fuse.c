@@ -78,9 +78,10 @@ static bool taken(const fusion *f, const clade_graph *g, const clade__node *n, c
                   int n_in, const clade__id *in) {
   clade_type types[CLADE_MAX_OPERANDS], out = *clade__type(g, n->first_out);
   const clade_node view = {sizeof view, op, n->name, attrs, n_in, 1, types, &out};
+  double seconds;
   if (!f->ctx->devices[n->device].kernels) return true;
   for (int i = 0; i < n_in; i++) types[i] = *clade__type(g, in[i]);
-  return clade__least_seconds(f->ctx, &view, n->device) >= 0;
+  return clade__least_impl(f->ctx, &view, n->device, &seconds) != NULL;
 }
 
 /* Of those that no kernel takes apart, nothing can be lost: a host may take them as one. */

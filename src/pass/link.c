@@ -1,10 +1,11 @@
-/* How long values take from a device to its companion: what the tuner measured of copies of two sizes. */
+/* What no node takes, but what goes on between them: copies from a device to its companion, of which the tuner measures
+ * two sizes, and changes of a device's program. */
 #include <stdio.h>
 
 #include "pass/pass.h"
 
 const size_t clade__link_bytes[CLADE__LINK_SIZES] = {4096, 1 << 20};
-const char clade__link_op[] = "transfer";
+const char clade__link_op[] = "transfer", clade__change_op[] = "program";
 
 void clade__link_problem(const clade_device_info *to, size_t bytes, char problem[CLADE__LINK_PROBLEM]) {
   char hex[33];
@@ -13,11 +14,9 @@ void clade__link_problem(const clade_device_info *to, size_t bytes, char problem
 }
 
 /* Of the first record that tells it; 0: none does. */
-static double seconds_of(const clade__tuning *tuning, const clade_device_info *to, size_t bytes) {
-  char problem[CLADE__LINK_PROBLEM];
-  clade__link_problem(to, bytes, problem);
+static double seconds_of(const clade__tuning *tuning, const char *op, const char *problem) {
   for (int k = 0; k < tuning->n; k++) {
-    const clade__record *r = clade__records_find(tuning->layer[k], clade__link_op, problem, "");
+    const clade__record *r = clade__records_find(tuning->layer[k], op, problem, "");
     if (r && r->seconds > 0) return r->seconds;
   }
   return 0;
@@ -28,10 +27,19 @@ clade__link clade__link_find(const clade__pass_ctx *ctx, int device) {
   double seconds[CLADE__LINK_SIZES];
   if (!ctx->tuning) return usual;
   for (int i = 0; i < CLADE__LINK_SIZES; i++) {
-    seconds[i] = seconds_of(ctx->tuning[device], &ctx->devices[ctx->companion], clade__link_bytes[i]);
+    char problem[CLADE__LINK_PROBLEM];
+    clade__link_problem(&ctx->devices[ctx->companion], clade__link_bytes[i], problem);
+    seconds[i] = seconds_of(ctx->tuning[device], clade__link_op, problem);
     if (!(seconds[i] > 0)) return usual;
   }
   double per_byte = (seconds[1] - seconds[0]) / (double)(clade__link_bytes[1] - clade__link_bytes[0]);
   if (per_byte < 0) per_byte = 0;
   return (clade__link){CLADE_MAX(seconds[0] - per_byte * (double)clade__link_bytes[0], 0.0), per_byte};
+}
+
+double clade__change_seconds(const clade__pass_ctx *ctx, int device) {
+  const double usual = 2;
+  const char *bundles = ctx->devices[device].bundles;
+  double seconds = ctx->tuning && bundles ? seconds_of(ctx->tuning[device], clade__change_op, bundles) : 0;
+  return seconds > 0 ? seconds : usual;
 }

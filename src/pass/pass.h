@@ -56,8 +56,8 @@ bool clade__needs_impl(const clade_op *op); /* false: views and what the graph i
 double clade__impl_cost(const clade_impl *impl, const clade_query *q);
 /* Why the implementation is not taken, or a static text. Unset: it is taken. */
 const char *clade__impl_refuses(const clade__pass_ctx *ctx, const clade_impl *impl, const clade_query *q);
-/* Of the cheapest that takes the node on that device, by its own estimate; negative: none does. */
-double clade__least_seconds(const clade__pass_ctx *ctx, const clade_node *view, int device);
+/* The cheapest that takes the node on that device, by its own estimate, which is *seconds; NULL: none does. */
+const clade_impl *clade__least_impl(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds);
 /* Makes q one of this implementation, with the row that it starts from; `row` holds it. */
 void clade__query_start(clade_query *q, const clade_impl *impl, int32_t row[CLADE_MAX_PARAMS]);
 
@@ -69,6 +69,8 @@ typedef struct clade__pick {
 } clade__pick;
 /* What a record says of q's node as it was built. */
 clade_status clade__pick_find(const clade__pass_ctx *ctx, clade_query *q, int device, clade__pick *out);
+/* What the device's own records say that the node takes there; 0: nothing. */
+clade_status clade__pick_seconds(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds);
 /* Makes q one of this implementation: with the pick's row, or one that records or the space start from. */
 void clade__pick_query(const clade__pass_ctx *ctx, clade_query *q, int device, const clade__pick *pick, int impl,
                        int32_t row[CLADE_MAX_PARAMS]);
@@ -79,13 +81,24 @@ typedef struct clade__link {
 } clade__link;
 /* As a record of `device` tells it, or else round numbers. */
 clade__link clade__link_find(const clade__pass_ctx *ctx, int device);
-/* Such records: they tell how long a copy of so many bytes takes. */
+/* What it takes until a device has another one of its programs: as a record of its own tells it, or a round number. */
+double clade__change_seconds(const clade__pass_ctx *ctx, int device);
+extern const char clade__change_op[]; /* of such records; their problem is the digest of the device's bundles */
+/* Records of copies: they tell how long a copy of so many bytes takes. */
 enum { CLADE__LINK_SIZES = 2, CLADE__LINK_PROBLEM = 96 };
 extern const size_t clade__link_bytes[CLADE__LINK_SIZES];
 extern const char clade__link_op[];
 void clade__link_problem(const clade_device_info *to, size_t bytes, char problem[CLADE__LINK_PROBLEM]);
 /* Row i of those that a space lists; false behind the last. */
 bool clade__space_row(const clade_space *space, const clade_query *q, int i, int32_t row[CLADE_MAX_PARAMS]);
+
+/* ---- programs of devices that have several (order.c) ---- */
+enum { CLADE__ANY_PROGRAM = -1 };
+/* That holds the kernel; CLADE__ANY_PROGRAM: the device has one, or none. */
+int clade__program_of(const clade_device_info *device, const char *kernel);
+/* The order of nodes in which devices change their programs least often: each needs that of `program`, by node, on its
+ * device. `order` has room for all; *changes: of an execution after another. */
+clade_status clade__order(const clade_graph *g, int n_devices, const int *program, clade__id *order, int *changes);
 
 /* What --explain prints for ctx->graph after select: a line per node. */
 void clade__explain(const clade__pass_ctx *ctx, clade__text *out);

@@ -45,10 +45,10 @@ static int impl_named(const clade_op *op, const char *name) {
   return -1;
 }
 
-static bool same_kernels(const clade__record *r, const clade_op *op, const clade_impl *impl) {
+static bool same_kernels(const clade__record *r, const clade_impl *impl, const clade_query *q) {
   clade__hash hash;
   if (!r->kernel.lo && !r->kernel.hi) return true;
-  return clade__impl_hash(op, impl, &hash) == CLADE_OK && clade__hash_equal(hash, r->kernel);
+  return clade__impl_hash(q->node->op, impl, q->device, &hash) == CLADE_OK && clade__hash_equal(hash, r->kernel);
 }
 
 /* The implementation's number, or -1. */
@@ -56,7 +56,7 @@ static int holds(const clade__pass_ctx *ctx, const clade__record *r, clade_query
                  int32_t row[CLADE_MAX_PARAMS]) {
   const clade_op *op = q->node->op;
   int i = r ? impl_named(op, r->impl) : -1;
-  if (i < 0 || !same_kernels(r, op, &op->impls[i]) || !record_row(r, &op->impls[i], q, trusted, row)) return -1;
+  if (i < 0 || !same_kernels(r, &op->impls[i], q) || !record_row(r, &op->impls[i], q, trusted, row)) return -1;
   q->row = op->impls[i].space ? row : NULL;
   return clade__impl_refuses(ctx, &op->impls[i], q) ? -1 : i;
 }
@@ -101,6 +101,31 @@ clade_status clade__pick_find(const clade__pass_ctx *ctx, clade_query *q, int de
   return failed ? CLADE_FAIL(NO_MEMORY, "no memory to look for tuning records") : CLADE_OK;
 }
 
+/* A time holds for the device that it was measured on. */
+static bool is_own(const clade__records *set, const clade_device_info *device) {
+  return set->device.name && strcmp(set->device.name, device->name) == 0 && set->device.driver &&
+         strcmp(set->device.driver, device->driver) == 0 && set->device.compute_units == device->compute_units;
+}
+
+clade_status clade__pick_seconds(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds) {
+  const clade__tuning *tuning = ctx->tuning ? ctx->tuning[device] : NULL;
+  clade_query q = {sizeof q, view, &ctx->devices[device], NULL};
+  clade__text problem = {0};
+  int32_t row[CLADE_MAX_PARAMS];
+  *seconds = 0;
+  if (!tuning || !clade__tunable(view->op)) return CLADE_OK;
+  clade__problem_text(view, false, &problem);
+  bool failed = problem.failed;
+  for (int k = 0; k < tuning->n && !failed && !*seconds; k++) {
+    const clade__record *r = is_own(tuning->layer[k], q.device)
+                                 ? clade__records_find(tuning->layer[k], view->op->name, problem.data, "")
+                                 : NULL;
+    if (holds(ctx, r, &q, false, row) >= 0) *seconds = r->seconds;
+  }
+  clade__text_free(&problem);
+  return failed ? CLADE_FAIL(NO_MEMORY, "no memory to look for tuning records") : CLADE_OK;
+}
+
 void clade__pick_query(const clade__pass_ctx *ctx, clade_query *q, int device, const clade__pick *pick, int impl,
                        int32_t row[CLADE_MAX_PARAMS]) {
   const clade_impl *it = &q->node->op->impls[impl];
@@ -112,7 +137,7 @@ void clade__pick_query(const clade__pass_ctx *ctx, clade_query *q, int device, c
   }
   for (int k = 0; it->space && tuning && k < tuning->n; k++) {
     const clade__record *r = clade__records_find(tuning->layer[k], q->node->op->name, "*", it->name);
-    if (!r || !same_kernels(r, q->node->op, it) || !record_row(r, it, q, false, row)) continue;
+    if (!r || !same_kernels(r, it, q) || !record_row(r, it, q, false, row)) continue;
     q->row = row;
     if (!it->accept || !it->accept(q)) return;
   }

@@ -30,6 +30,7 @@ const char *clade__impl_refuses(const clade__pass_ctx *ctx, const clade_impl *im
 static void tell_companion(const clade__choice *c, clade__id id, clade__text *text) {
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
+  double seconds;
   int companion = c->ctx->companion;
   if (companion < 0) {
     clade__text_add(text, "; a companion, a device that compiles, may take it (.companion, --companion)");
@@ -37,8 +38,8 @@ static void tell_companion(const clade__choice *c, clade__id id, clade__text *te
   }
   clade__node_view(c->g, id, in, out, &view);
   clade__text_add(text,
-                  clade__least_seconds(c->ctx, &view, companion) < 0 ? "; nor does the companion, %s"
-                                                                     : "; the companion, %s, would",
+                  clade__least_impl(c->ctx, &view, companion, &seconds) ? "; the companion, %s, would"
+                                                                        : "; nor does the companion, %s",
                   c->ctx->devices[companion].name);
 }
 
@@ -77,15 +78,17 @@ double clade__impl_cost(const clade_impl *impl, const clade_query *q) {
   return cost >= 0 && cost < 1e9 ? cost : 1e9; /* not a number: as if it were unset */
 }
 
-double clade__least_seconds(const clade__pass_ctx *ctx, const clade_node *view, int device) {
+const clade_impl *clade__least_impl(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds) {
   clade_query q = {sizeof q, view, &ctx->devices[device], NULL};
   int32_t row[CLADE_MAX_PARAMS];
-  double least = -1;
+  const clade_impl *least = NULL;
   for (const clade_impl *impl = view->op->impls; impl && impl->name; impl++) {
     clade__query_start(&q, impl, row);
     if (clade__impl_refuses(ctx, impl, &q)) continue;
-    double seconds = clade__impl_cost(impl, &q);
-    if (least < 0 || seconds < least) least = seconds;
+    double cost = clade__impl_cost(impl, &q);
+    if (least && cost >= *seconds) continue;
+    *seconds = cost;
+    least = impl;
   }
   return least;
 }

@@ -258,14 +258,7 @@ static clade_status lower_node(lowering *l) {
 
 /* ---- programs of devices that have several ---- */
 static int program_of(const clade_func *func, int device, const char *kernel) {
-  const clade_device_info *info = clade__device_info(func->devices[device]);
-  int program = CLADE__ANY_PROGRAM;
-  bool several = false;
-  for (int i = 0; info->kernels && info->kernels[i]; i++) {
-    several |= info->programs[i] != 0;
-    if (strcmp(info->kernels[i], kernel) == 0) program = (int)info->programs[i];
-  }
-  return several ? program : CLADE__ANY_PROGRAM;
+  return clade__program_of(clade__device_info(func->devices[device]), kernel);
 }
 
 static clade_status check_devices(const clade_func *func) {

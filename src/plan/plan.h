@@ -157,11 +157,7 @@ typedef struct clade__how {
 clade_status clade__compile(clade_graph *graph, int n, clade_device *const *devices, const clade__how *how,
                             clade_func **out);
 
-/* ---- compiling (order.c, lower.c, request.c, assign.c, memory_plan.c, pack.c, constant.c) ---- */
-/* The order of nodes in which devices that have several programs change them least often: each needs that of `program`,
- * by node, on its device. `order` has room for all; *changes: of an execution after another. */
-enum { CLADE__ANY_PROGRAM = -1 };
-clade_status clade__order(const clade_graph *g, int n_devices, const int *program, clade__id *order, int *changes);
+/* ---- compiling (lower.c, request.c, assign.c, memory_plan.c, pack.c, constant.c) ---- */
 /* The steps of a selected graph, in that order, and their cells. */
 clade_status clade__lower(clade_func *func);
 clade_status clade__cell_new(clade_func *func, clade__id value, int device, size_t bytes, int32_t *out);

@@ -222,6 +222,12 @@ void clade__bundle_set_free(clade__bundle_set *set) {
   set->n = 0;
 }
 
+clade__hash clade__bundle_set_hash(const clade__bundle_set *set) {
+  clade__hash hash = {0};
+  for (size_t i = 0; i < set->n; i++) hash = clade__hash_more(hash, set->at[i].digest, sizeof set->at[i].digest);
+  return hash;
+}
+
 clade_status clade__bundle_find(const clade_device_info *info, clade__bundle_set *out) {
   search s = {.info = info, .out = out};
   *out = (clade__bundle_set){0};

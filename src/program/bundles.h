@@ -15,6 +15,7 @@ typedef struct clade__bundle_set {
   clade__bundle at[CLADE__MOST_BUNDLES];
 } clade__bundle_set;
 void clade__bundle_set_free(clade__bundle_set *set);
+clade__hash clade__bundle_set_hash(const clade__bundle_set *set); /* of their digests */
 /* Read and checked, from CLADE_BUNDLE_PATH or the usual directories; NOT_FOUND where none is for the device, and what
  * was refused is told. */
 clade_status clade__bundle_find(const clade_device_info *info, clade__bundle_set *out);
@@ -23,6 +24,7 @@ clade_status clade__bundle_fits(const clade__bundle *bundle, const clade_device_
 
 /* Asks a kernel of the interface what is known (self_test.c): CORRUPT where its answer is wrong. */
 clade_status clade__self_test(clade_device *device, cl_program program, const clade__bundle_kernel *told);
+bool clade__self_test_known(const clade__bundle_kernel *told); /* there is an answer that it can be asked for */
 
 /* ---- loading (bundle_load.c) ---- */
 /* The program, with all of its kernels as the manifest and the interface tell them. The binary becomes what the
@@ -45,7 +47,10 @@ void clade__offline_free(clade_device *device, clade__offline *offline); /* NULL
 /* The names of its kernels, ending in NULL. */
 const char *const *clade__offline_kernels(const clade__offline *offline);
 const uint32_t *clade__offline_programs(const clade__offline *offline); /* of each kernel */
+const char *clade__offline_digest(const clade__offline *offline);
 const clade_array_info *clade__offline_array(const clade__offline *offline);
+/* As clade__store_turn. */
+clade_status clade__offline_turn(clade_device *device, const clade__offline *offline, int program, double *seconds);
 /* The kernel that a request means. Before it is given for the first time, it is tested. */
 clade_status clade__offline_find(clade_device *device, clade__offline *offline, const clade__request *request,
                                  clade__program_kernel *out);

@@ -1,6 +1,8 @@
 /* The programs of a device without a compiler: those of its bundle, which is found, loaded and tested once. */
 #include "program/bundles.h"
 
+#include <time.h>
+
 struct clade__offline {
   clade__bundle_set bundles; /* without their bytes */
   cl_program program[CLADE__MOST_BUNDLES];
@@ -9,6 +11,7 @@ struct clade__offline {
   const clade__bundle_kernel **told; /* by kernel, as the following */
   uint32_t *programs;
   bool *tested;
+  char digest[33];
   clade_array_info array;
 };
 
@@ -71,6 +74,7 @@ static clade_status load(clade_device *device, clade__offline *o) {
     status = clade__bundle_load(device, &o->bundles.at[i], &o->program[i]);
   if (status == CLADE_OK) status = keep_names(o);
   if (status == CLADE_OK) status = keep_array(o);
+  clade__hash_text(clade__bundle_set_hash(&o->bundles), o->digest);
   if (status != CLADE_OK) release_programs(device, o);
   return status;
 }
@@ -113,6 +117,8 @@ const char *const *clade__offline_kernels(const clade__offline *offline) { retur
 
 const uint32_t *clade__offline_programs(const clade__offline *offline) { return offline->programs; }
 
+const char *clade__offline_digest(const clade__offline *offline) { return offline->digest; }
+
 const clade_array_info *clade__offline_array(const clade__offline *offline) { return &offline->array; }
 
 /* Its number; -1: none has it. */
@@ -130,6 +136,19 @@ static clade_status test_once(clade_device *device, clade__offline *o, int kerne
   if (status != CLADE_OK)
     return clade__fail_in(status, "%s: kernel %s", o->bundles.at[program].path, o->kernels[kernel]);
   o->tested[kernel] = true;
+  return CLADE_OK;
+}
+
+clade_status clade__offline_turn(clade_device *device, const clade__offline *o, int program, double *seconds) {
+  struct timespec begun, ended;
+  int k = 0;
+  while (o->kernels[k] && ((int)o->programs[k] != program || !clade__self_test_known(o->told[k]))) k++;
+  if (!o->kernels[k]) return CLADE_OK;
+  clade__programmed_ran(device, program, program, 0);
+  clock_gettime(CLOCK_MONOTONIC, &begun);
+  CLADE_TRY(clade__self_test(device, o->program[program], o->told[k]));
+  clock_gettime(CLOCK_MONOTONIC, &ended);
+  *seconds = (double)(ended.tv_sec - begun.tv_sec) + 1e-9 * (double)(ended.tv_nsec - begun.tv_nsec);
   return CLADE_OK;
 }
 

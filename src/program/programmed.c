@@ -22,15 +22,8 @@ static holder *find(const clade_device *device) {
   return NULL;
 }
 
-static clade__hash hash_of(const clade__bundle_set *bundles) {
-  clade__hash hash = {0};
-  for (size_t i = 0; i < bundles->n; i++)
-    hash = clade__hash_more(hash, bundles->at[i].digest, sizeof bundles->at[i].digest);
-  return hash;
-}
-
 static clade_status begin_locked(clade_device *device, const clade__bundle_set *bundles) {
-  clade__hash programs = hash_of(bundles);
+  clade__hash programs = clade__bundle_set_hash(bundles);
   holder *h = find(device);
   if (!h) {
     CLADE_TRY(clade__grow(&holders, &capacity, count + 1, sizeof *holders));

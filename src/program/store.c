@@ -191,7 +191,8 @@ static clade_status open_offline(clade__store *store) {
   if (store->offline) return CLADE_OK;
   CLADE_TRY(clade__offline_open(store->device, &store->offline));
   clade__device_set_kernels(store->device, clade__offline_kernels(store->offline),
-                            clade__offline_programs(store->offline), clade__offline_array(store->offline));
+                            clade__offline_programs(store->offline), clade__offline_digest(store->offline),
+                            clade__offline_array(store->offline));
   return CLADE_OK;
 }
 
@@ -201,6 +202,16 @@ clade_status clade__store_bundle(clade_device *device) {
   CLADE_TRY(clade__store_of(device, "loading a bundle", &store));
   pthread_mutex_lock(&store->mutex);
   clade_status status = open_offline(store);
+  pthread_mutex_unlock(&store->mutex);
+  return status;
+}
+
+clade_status clade__store_turn(clade_device *device, int program, double *seconds) {
+  clade__store *store = NULL;
+  *seconds = 0;
+  CLADE_TRY(clade__store_of(device, "changing programs", &store));
+  pthread_mutex_lock(&store->mutex);
+  clade_status status = store->offline ? clade__offline_turn(device, store->offline, program, seconds) : CLADE_OK;
   pthread_mutex_unlock(&store->mutex);
   return status;
 }

@@ -20,6 +20,10 @@ clade_status clade__store_prepare(clade_device *device, size_t n, const clade__r
  * kernels. Nothing to do for others. */
 clade_status clade__store_bundle(clade_device *device);
 
+/* Launches a kernel of one of its bundles' programs, whose answer is known: how long that took; 0: there is none, or
+ * the device has no such program. For who measures what changing programs takes. */
+clade_status clade__store_turn(clade_device *device, int program, double *seconds);
+
 typedef struct clade__store_stats {
   uint64_t compiled, loaded, hits; /* kernels: compiled now, from the cache, from memory */
   uint64_t again;                  /* programs that did not build the short way: lean, or of many kernels */

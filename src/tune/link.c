@@ -1,8 +1,10 @@
-/* How long copies take between a device with a bundle and its companion: runs that send a value to and fro, often and
- * seldom, so that what else an execution takes drops out. */
+/* What placing beside a companion goes by besides the nodes' times. How long copies take between a device with a bundle
+ * and its companion: runs that send a value to and fro, often and seldom, so that what else an execution takes drops
+ * out. And how long a device takes that changes its program: first launches after a change beside second ones. */
 #include "tune/room.h"
 
-enum { SELDOM = 2, OFTEN = 10, SAMPLES = 15 };
+enum { SELDOM = 2, OFTEN = 10, SAMPLES = 15, CHANGES = 5 };
+static const double LONG_CHANGE = 0.5; /* seconds: seen once is enough */
 
 static clade_status open_run(clade_device *device, clade_device *companion, size_t bytes, int copies, clade_run **out) {
   clade_graph *g = NULL;
@@ -55,29 +57,52 @@ fail:
   return status;
 }
 
+/* ---- changes of programs ---- */
+/* Of the first launch of a program after another's, what is more than of its second. *asked: it has such a kernel. */
+static clade_status change_to(clade_device *device, int program, double *seconds, bool *asked) {
+  double first, second;
+  CLADE_TRY(clade__store_turn(device, program, &first));
+  CLADE_TRY(clade__store_turn(device, program, &second));
+  *seconds = first - second;
+  *asked = first > 0;
+  return CLADE_OK;
+}
+
+/* Between its first two programs; 0: one of them has no kernel of Clade's. What is too short to be seen is next to
+ * nothing. */
+static clade_status measure_change(clade_device *device, double *out) {
+  double each[CHANGES], there, back;
+  bool one, other;
+  int n = 0;
+  *out = 0;
+  do {
+    CLADE_TRY(change_to(device, 0, &there, &one));
+    CLADE_TRY(change_to(device, 1, &back, &other));
+    if (!one || !other) return CLADE_OK;
+    each[n] = (there + back) / 2;
+  } while (each[n++] < LONG_CHANGE && n < CHANGES);
+  *out = CLADE_MAX(clade__tune_median(each, n), 1e-9);
+  return CLADE_OK;
+}
+
+/* ---- keeping ---- */
 /* In the device's own records. */
-static clade_status is_known(clade_device *device, const char *problem, bool *known) {
+static clade_status is_known(clade_device *device, const char *op, const char *problem, bool *known) {
   clade__tuning *all;
   *known = false;
   CLADE_TRY(clade__tuning_get(device, &all));
   for (int k = 0; k < all->n; k++)
     *known |= clade__hash_equal(all->layer[k]->device.key, clade__device_key(device)) &&
-              clade__records_find(all->layer[k], clade__link_op, problem, "");
+              clade__records_find(all->layer[k], op, problem, "");
   clade__tuning_release(all);
   return CLADE_OK;
 }
 
-static clade_status probe(clade_device *device, clade_device *companion, size_t bytes, bool again) {
-  char problem[CLADE__LINK_PROBLEM];
-  bool known = false;
+static clade_status keep(clade_device *device, const char *op, const char *problem, const char *impl, double seconds) {
   clade__tuned_device describes;
   clade__records *set;
-  clade__record r = {.op = clade__link_op, .problem = problem, .impl = "copy", .full = true};
-  clade__link_problem(clade__device_info(companion), bytes, problem);
-  if (!again) CLADE_TRY(is_known(device, problem, &known));
-  if (known) return CLADE_OK;
-  CLADE_TRY(measure(device, companion, bytes, &r.seconds));
-  if (!(r.seconds > 0)) return CLADE_OK; /* the machine was too busy to tell */
+  const clade__record r = {.op = op, .problem = problem, .impl = impl, .seconds = seconds, .full = true};
+  if (!(seconds > 0)) return CLADE_OK; /* nothing was seen, or the machine was too busy to tell */
   clade__tuned_describe(device, &describes);
   CLADE_TRY(clade__records_new(&describes, &set));
   clade_status status = clade__records_put(set, &r);
@@ -86,9 +111,33 @@ static clade_status probe(clade_device *device, clade_device *companion, size_t 
   return status;
 }
 
+static clade_status probe(clade_device *device, clade_device *companion, size_t bytes, bool again) {
+  char problem[CLADE__LINK_PROBLEM];
+  bool known = false;
+  double seconds;
+  clade__link_problem(clade__device_info(companion), bytes, problem);
+  if (!again) CLADE_TRY(is_known(device, clade__link_op, problem, &known));
+  if (known) return CLADE_OK;
+  CLADE_TRY(measure(device, companion, bytes, &seconds));
+  return keep(device, clade__link_op, problem, "copy", seconds);
+}
+
+static clade_status probe_change(clade_device *device, bool again) {
+  const clade_device_info *info = clade__device_info(device);
+  bool several = false, known = false;
+  double seconds;
+  for (int i = 0; info->kernels[i]; i++) several |= info->programs[i] != 0;
+  if (!several) return CLADE_OK;
+  if (!again) CLADE_TRY(is_known(device, clade__change_op, info->bundles, &known));
+  if (known) return CLADE_OK;
+  CLADE_TRY(measure_change(device, &seconds));
+  return keep(device, clade__change_op, info->bundles, "change", seconds);
+}
+
 clade_status clade__probe_links(const clade_func *func, bool again) {
   for (int d = 0; func->companion >= 0 && d < func->n_devices; d++) {
     if (!clade__device_info(func->devices[d])->kernels || d == func->companion) continue;
+    CLADE_TRY(probe_change(func->devices[d], again));
     for (int i = 0; i < CLADE__LINK_SIZES; i++)
       CLADE_TRY(probe(func->devices[d], func->devices[func->companion], clade__link_bytes[i], again));
   }

@@ -88,8 +88,8 @@ clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double
 
 /* Multiply-adds that a core begins in a cycle; 0: not told, as of devices that are no CPUs (probe.c). */
 clade_status clade__probe_core(clade_device *device, uint32_t *units);
-/* How long copies to a func's companion take, kept with the records of the devices that have one (link.c). What is
- * known is measured again where `again` says so. */
+/* How long copies to a func's companion take, and changes of programs, kept with the records of the devices that have
+ * one (link.c). What is known is measured again where `again` says so. */
 clade_status clade__probe_links(const clade_func *func, bool again);
 
 #endif

@@ -76,7 +76,7 @@ static clade_status list(search *s) {
   for (; p->op->impls[count].name && count < 64; count++) {
     const clade_impl *impl = &p->op->impls[count];
     clade__query_start(&q, impl, row);
-    tried[count] = !impl->bundled && (!impl->accept || !impl->accept(&q)) &&
+    tried[count] = !q.device->kernels && !impl->bundled && (!impl->accept || !impl->accept(&q)) &&
                    (count == p->impl || (!now->layouts && !impl->layouts));
     cost[count] = clade__impl_cost(impl, &q);
     if (tried[count] && cost[count] < cheapest) cheapest = cost[count];
@@ -110,6 +110,7 @@ static clade_status drop(clade__candidate *c, clade_status status) {
 static clade_status plan(const search *s, clade__candidate *c) {
   CLADE_TRY(clade__stage_func(s->p, &s->stage[CLADE__WHOLE], c, &c->func[CLADE__WHOLE]));
   CLADE_TRY(clade__list_requests(c->func[CLADE__WHOLE]));
+  if (clade__device_info(s->p->device)->kernels) return CLADE_OK;
   clade_status status = clade__stage_func(s->p, &s->stage[CLADE__TAILS], c, &c->func[CLADE__TAILS]);
   if (status == CLADE_UNSUPPORTED) return CLADE_OK; /* it takes no tails: then it has none */
   return status == CLADE_OK ? clade__list_requests(c->func[CLADE__TAILS]) : status;
@@ -271,7 +272,7 @@ clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double
   clade__tails(p, tails);
   CLADE_GOTO(clade__stage_open(p, tails, &s.stage[CLADE__TAILS]));
   CLADE_GOTO(list(&s));
-  CLADE_GOTO(trust_ref(&s));
+  if (!clade__device_info(p->device)->kernels) CLADE_GOTO(trust_ref(&s)); /* a bundle's kernels are tested as such */
   CLADE_GOTO(search_all(&s, &out->complete));
   for (size_t i = 0; i < s.n; i++) {
     out->candidates += s.at[i].state != CLADE__CANDIDATE_OPEN;

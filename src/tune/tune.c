@@ -11,7 +11,8 @@ typedef struct tuning {
   clade_tune_opt opt;
   clade__problem *at; /* the heaviest first */
   size_t n, capacity;
-  clade__map known; /* problems, by device, op and text */
+  clade__map known;   /* problems, by device, op and text */
+  clade__arena arena; /* of rows that no node has */
   double start, deadline;
   uint32_t *fma_units; /* [n_devices]; 0: not told */
 } tuning;
@@ -34,31 +35,24 @@ static bool has_elements(const clade_node *n) {
   return true;
 }
 
-static clade_status add_problem(tuning *t, clade__id id) {
-  const clade__node *node = &t->func->graph->nodes[id];
-  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
-  clade_node view;
+static clade_status add_problem(tuning *t, const clade_node *view, int device, int impl, const int32_t *row) {
   clade__text text = {0};
   size_t at;
-  if (!clade__needs_impl(node->op) || !clade__tunable(node->op) || (node->op->flags & CLADE_OP_EFFECT)) return CLADE_OK;
-  clade__node_view(t->func->graph, id, in, out, &view);
-  if (clade__device_info(t->func->devices[node->device])->kernels) return CLADE_OK; /* a bundle leaves no choice */
-  if (node->op == &clade__op_pack || node->op == &clade__op_unpack || !has_elements(&view)) return CLADE_OK;
-  clade__problem p = {.device = t->func->devices[node->device],
-                      .op = node->op,
-                      .attrs = node->attrs,
-                      .n_in = node->n_in,
-                      .n_out = node->n_out,
-                      .impl = node->impl,
-                      .row = node->row,
+  clade__problem p = {.device = t->func->devices[device],
+                      .op = view->op,
+                      .attrs = view->attrs,
+                      .n_in = view->n_in,
+                      .n_out = view->n_out,
+                      .impl = impl,
+                      .row = row,
                       .nodes = 1};
-  const clade_query q = {sizeof q, &view, clade__device_info(p.device), node->row};
-  memcpy(p.in, in, (size_t)p.n_in * sizeof *in);
+  const clade_query q = {sizeof q, view, clade__device_info(p.device), row};
+  memcpy(p.in, view->in, (size_t)p.n_in * sizeof *p.in);
   for (int i = 0; i < p.n_in; i++) p.in[i].layout = (clade_layout){0}; /* as it was built: conversions are its own */
   p.weight = weight_of(&p, &q);
-  clade__problem_text(&view, false, &text);
+  clade__problem_text(view, false, &text);
   CLADE_TRY(clade__text_take(&text, &p.text));
-  clade__hash key = clade__hash_more(clade__device_key(p.device), &node->op, sizeof node->op);
+  clade__hash key = clade__hash_more(clade__device_key(p.device), &p.op, sizeof p.op);
   key = clade__hash_more_text(key, p.text);
   if (clade__map_get(&t->known, key, &at)) {
     t->at[at].nodes++;
@@ -72,6 +66,51 @@ static clade_status add_problem(tuning *t, clade__id id) {
     t->at[t->n++] = p;
   else
     clade__free(p.text);
+  return status;
+}
+
+/* On another device of the func, where it might be placed: what that would take, too. */
+static clade_status add_elsewhere(tuning *t, const clade__pass_ctx *ctx, clade_node view, int device) {
+  clade_type in[CLADE_MAX_OPERANDS];
+  double seconds;
+  memcpy(in, view.in, (size_t)view.n_in * sizeof *in);
+  for (int i = 0; i < view.n_in; i++) in[i].layout = (clade_layout){0};
+  view.in = in;
+  const clade_impl *impl = clade__least_impl(ctx, &view, device, &seconds);
+  if (!impl) return CLADE_OK;
+  clade_query q = {sizeof q, &view, &ctx->devices[device], NULL};
+  int32_t *row = clade__arena_new(&t->arena, CLADE_MAX_PARAMS * sizeof *row);
+  if (!row) return CLADE_NO_MEMORY;
+  clade__query_start(&q, impl, row);
+  return add_problem(t, &view, device, (int)(impl - view.op->impls), q.row);
+}
+
+/* A bundle leaves no choice: its kernels are timed where a companion may take their nodes. */
+static clade_status add_node(tuning *t, const clade__pass_ctx *ctx, clade__id id) {
+  const clade__node *node = &t->func->graph->nodes[id];
+  const int companion = t->func->companion;
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  clade_node view;
+  if (!clade__needs_impl(node->op) || !clade__tunable(node->op) || (node->op->flags & CLADE_OP_EFFECT)) return CLADE_OK;
+  clade__node_view(t->func->graph, id, in, out, &view);
+  if (node->op == &clade__op_pack || node->op == &clade__op_unpack || !has_elements(&view)) return CLADE_OK;
+  if (!ctx->devices[node->device].kernels || companion >= 0)
+    CLADE_TRY(add_problem(t, &view, node->device, node->impl, node->row));
+  for (int d = 0; companion >= 0 && d < t->func->n_devices; d++) {
+    bool place = node->device == companion ? ctx->devices[d].kernels != NULL
+                                           : d == companion && ctx->devices[node->device].kernels;
+    if (place && d != node->device) CLADE_TRY(add_elsewhere(t, ctx, view, d));
+  }
+  return CLADE_OK;
+}
+
+static clade_status add_all(tuning *t) {
+  clade_device_info *infos;
+  clade__pass_ctx ctx;
+  CLADE_TRY(clade__func_pass_ctx(t->func, &infos, &ctx));
+  clade_status status = CLADE_OK;
+  for (clade__id id = 1; id < t->func->graph->n_nodes && status == CLADE_OK; id++) status = add_node(t, &ctx, id);
+  clade__free(infos);
   return status;
 }
 
@@ -123,7 +162,7 @@ static clade_status keep(const tuning *t, const clade__problem *p, const clade__
     r.param[r.n_params] = impl->space->params[r.n_params];
     r.value[r.n_params] = c->row[r.n_params];
   }
-  CLADE_TRY(clade__impl_hash(p->op, impl, &r.kernel));
+  CLADE_TRY(clade__impl_hash(p->op, impl, clade__device_info(p->device), &r.kernel));
   clade__tuned_describe(p->device, &device);
   for (int i = 0; i < t->func->n_devices; i++)
     if (t->func->devices[i] == p->device) device.fma_units = t->fma_units[i];
@@ -227,7 +266,7 @@ static clade_status run(tuning *t) {
   bool known;
   double end = t->deadline;
   CLADE_TRY(clade__probe_links(t->func, t->opt.again));
-  for (clade__id id = 1; id < t->func->graph->n_nodes; id++) CLADE_TRY(add_problem(t, id));
+  CLADE_TRY(add_all(t));
   if (!t->n) return CLADE_OK;
   qsort(t->at, t->n, sizeof *t->at, heaviest_first);
   CLADE_TRY(known_cores(t, &known));
@@ -263,5 +302,6 @@ clade_status clade_tune_(clade_func *func, const clade_tune_opt *given) {
   clade__free(t.at);
   clade__free(t.fma_units);
   clade__map_free(&t.known);
+  clade__arena_free(&t.arena);
   return status;
 }

@@ -1,7 +1,10 @@
 /* Two bundles on one accelerator, with a kernel each: work is ordered to change programs least often, and how often it
- * does is told, as the times of launches show it. */
+ * does is told, as the times of launches show it. What a change takes counts where nodes are placed, and is measured.
+ */
 #include "kit.h"
+#include "pass/pass.h"
 #include "program/bundles.h"
+#include "program/tuning.h"
 
 enum { CHAINS = 4 };
 
@@ -22,12 +25,9 @@ static const char twice_source[] =
     "  for (int i = 0; i < n; i++) y[y_at + i] = 2.0f * x[x_at + i];\n"
     "}\n";
 
-static void write_bundle(const char *path, const char *source, const char *kernel) {
-  clade__bundle_kernel told = kit_scale_kernel;
-  kit_binary binary = kit_compile(source, strcmp(kernel, "kit_scale") == 0);
+static void write_bundle(const char *path, const char *source, clade__bundle_kernel told) {
+  kit_binary binary = kit_compile(source, strcmp(told.name, "kit_scale") == 0);
   clade__bundle_draft draft = kit_draft(binary);
-  told.name = kernel;
-  told.queue = strcmp(kernel, "kit_twice") == 0; /* which counts for nothing beside another program */
   draft.manifest.kernels = &told;
   check_ok(clade__bundle_write(kit_path(path), false, &draft));
   clade__free(binary.data);
@@ -112,16 +112,112 @@ static void few_changes(void **state) {
   clade_device_release(device);
 }
 
+/* ---- two of Clade's own kernels, which a companion's compiler has too ---- */
+static const char softmax_source[] =
+    "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))\n"
+    "void softmax(__global const float *restrict x, const int x_at, __global float *restrict y, const int y_at,\n"
+    "             const int outer, const int n, const int inner, const int logarithm) {\n"
+    "  for (int l = 0; l < outer * inner; l++) {\n"
+    "    const int at = l / inner * n * inner + l % inner;\n"
+    "    float sum = 0.0f;\n"
+    "    for (int i = 0; i < n; i++) sum += exp(x[x_at + at + i * inner]);\n"
+    "    for (int i = 0; i < n; i++) {\n"
+    "      const float p = exp(x[x_at + at + i * inner]) / sum;\n"
+    "      y[y_at + at + i * inner] = logarithm ? log(p) : p;\n"
+    "    }\n"
+    "  }\n"
+    "}\n";
+static const char arg_max_source[] =
+    "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))\n"
+    "void arg_max(__global const float *restrict x, const int x_at, __global int *restrict y, const int y_at,\n"
+    "             const int outer, const int n, const int inner) {\n"
+    "  for (int l = 0; l < outer * inner; l++) {\n"
+    "    const int at = x_at + l / inner * n * inner + l % inner;\n"
+    "    int best = 0;\n"
+    "    for (int i = 1; i < n; i++) best = x[at + i * inner] > x[at + best * inner] ? i : best;\n"
+    "    y[y_at + l] = best;\n"
+    "  }\n"
+    "}\n";
+
+static clade__bundle_kernel interface_kernel(const char *name) {
+  size_t n;
+  const clade__bundle_kernel *k = clade__interface_kernels(&n);
+  while (strcmp(k->name, name) != 0) k++;
+  return *k;
+}
+
+static clade_func *classifier(clade_device *device, clade_device *companion) {
+  clade_graph *g;
+  clade_func *func;
+  check_ok(clade_graph_new(&g));
+  clade_val p = clade_softmax(g, clade_input(g, "x", CLADE_F32, CLADE_SHAPE(4, 8)), 1);
+  clade_output(g, "y", clade_arg_max(g, p, 1));
+  check_ok(clade_compile(g, device, &func, .companion = companion));
+  clade_graph_release(g);
+  return func;
+}
+
+/* 0: no record tells it. */
+static double measured_change(clade_device *device) {
+  clade__tuning *tuning;
+  double seconds = 0;
+  check_ok(clade__tuning_get(device, &tuning));
+  for (int k = 0; k < tuning->n && !seconds; k++) {
+    const clade__record *r =
+        clade__records_find(tuning->layer[k], clade__change_op, clade__device_info(device)->bundles, "");
+    if (r) seconds = r->seconds;
+  }
+  clade__tuning_release(tuning);
+  return seconds;
+}
+
+/* Nobody has measured them: two seconds each, and a copy is cheaper. The emulated accelerator changes programs in no
+ * time. */
+static void what_changes_take(void **state) {
+  (void)state;
+  clade_device *device, *companion;
+  char *text;
+  int copies;
+  uint64_t bytes;
+  setenv("CLADE_BUNDLE_PATH", kit_path("own"), 1);
+  check_ok(clade_device_find("emulated", &device));
+  check_ok(clade_device_find("pocl", &companion));
+  clade_func *alone = classifier(device, NULL), *func = classifier(device, companion);
+  check_ok(clade_func_explain(alone, &text));
+  if (!strstr(text, "gets another program 2 times in each execution; ")) fail_msg("%s", text);
+  clade_text_free(text);
+  check_ok(clade_func_explain(func, &text));
+  if (strstr(text, "gets another program")) fail_msg("%s", text);
+  clade_text_free(text);
+  check_ok(clade_func_crossing(func, 0, 1, &copies, &bytes));
+  assert_int_equal(copies, 1);
+  assert_true(measured_change(device) == 0);
+  uint64_t times = clade__programmed_times(device);
+  check_ok(clade_tune(func, CLADE_TUNE_QUICK, .seconds = 0.1));
+  assert_true(clade__programmed_times(device) - times >= 9); /* there and back, five times */
+  assert_true(measured_change(device) > 0 && measured_change(device) < 0.1);
+  clade_func_release(alone);
+  clade_func_release(func);
+  clade_device_release(companion);
+  clade_device_release(device);
+}
+
 static int set_up(void **state) {
   (void)state;
+  clade__bundle_kernel twice_kernel = kit_scale_kernel;
+  twice_kernel.name = "kit_twice";
+  twice_kernel.queue = 1;
   kit_folder_new();
   mkdir(kit_path("both"), 0700);
-  write_bundle("both/scale.bundle", kit_source_text, "kit_scale");
-  write_bundle("both/twice.bundle", twice_source, "kit_twice");
+  write_bundle("both/scale.bundle", kit_source_text, kit_scale_kernel);
+  write_bundle("both/twice.bundle", twice_source, twice_kernel);
+  mkdir(kit_path("own"), 0700);
+  write_bundle("own/arg_max.bundle", arg_max_source, interface_kernel("arg_max"));
+  write_bundle("own/softmax.bundle", softmax_source, interface_kernel("softmax"));
   return 0;
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(few_changes)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(few_changes), cmocka_unit_test(what_changes_take)};
   return cmocka_run_group_tests(tests, set_up, kit_tear_down);
 }

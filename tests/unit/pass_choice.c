@@ -147,7 +147,7 @@ static void what_does_not_hold_is_ignored(void **state) {
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
   put(BUCKET, "vec", 8, 128, (clade__hash){1, 2}); /* other kernels */
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
-  assert_int_equal(clade__impl_hash(&op, &impls[0], &kernel), CLADE_OK);
+  assert_int_equal(clade__impl_hash(&op, &impls[0], &device, &kernel), CLADE_OK);
   put(BUCKET, "vec", 8, 128, kernel);
   assert_string_equal(chosen(NULL, NULL), "vec 8 128 measured");
   op.source = "kernel, changed";

@@ -1,6 +1,16 @@
 /* The order of nodes where a device has several programs: such that it is given another one least often. With two
  * programs on one device no order changes them less; with more, which one comes next is guessed by two rules. */
-#include "plan/plan.h"
+#include "pass/pass.h"
+
+int clade__program_of(const clade_device_info *device, const char *kernel) {
+  int program = CLADE__ANY_PROGRAM;
+  bool several = false;
+  for (int i = 0; device->kernels && device->programs && device->kernels[i]; i++) {
+    several |= device->programs[i] != 0;
+    if (strcmp(device->kernels[i], kernel) == 0) program = (int)device->programs[i];
+  }
+  return several ? program : CLADE__ANY_PROGRAM;
+}
 
 typedef struct state {
   const clade_graph *g;

@@ -2,7 +2,7 @@
  * and as few changes of programs as any order has, which small random graphs are tried for. */
 #include "toy.h"
 
-#include "plan/plan.h"
+#include "pass/pass.h"
 
 enum { NODES = 9, GRAPHS = 400, SETS = 1 << NODES };
 
