@@ -34,8 +34,10 @@
 #if defined(INTELFPGA_CL)
 #define KERNEL(name) \
   __attribute__((max_global_work_dim(0))) __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void name
-#define UNROLL   _Pragma("unroll")
-#define PIPELINE _Pragma("ivdep safelen(LATENCY)")
+#define UNROLL        _Pragma("unroll")
+#define PRAGMA(text)  _Pragma(#text)
+#define SAFELEN(most) PRAGMA(ivdep safelen(most)) /* the number is put in before the text is made */
+#define PIPELINE      SAFELEN(LATENCY)
 #elif defined(__xilinx__)
 #define KERNEL(name) __attribute__((reqd_work_group_size(1, 1, 1))) __kernel void name
 #define UNROLL       __attribute__((opencl_unroll_hint))
