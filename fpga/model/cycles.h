@@ -18,6 +18,7 @@ typedef struct cycles_device {
   const char *name;
   int kind, edges, along;
   clade__figure fmax_mhz;
+  const char *evidence;                 /* what a manifest says of its kernel; NULL: it is a resource file */
   uint64_t rows, columns, depth;        /* multiply-adds of a step */
   uint64_t ii;                          /* cycles of a step */
   uint64_t tile_rows, tile_columns;     /* not of an array */

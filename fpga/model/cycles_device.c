@@ -181,6 +181,7 @@ static clade_status of_manifest(const char *where, const clade__manifest *m, cyc
   d->kind = is_array ? CYCLES_ARRAY : CYCLES_CLADE;
   d->element_bytes = is_array || strcmp(kernel->name, "array_i8") == 0 ? 1 : 4;
   d->fmax_mhz = kernel->report.fmax_mhz;
+  d->evidence = clade__evidence_names[kernel->evidence];
   d->bandwidth_gbs = kernel->report.bandwidth_gbs.value;
   if (!is_array && kernel->report.ii.value <= 1024) d->ii = (uint64_t)kernel->report.ii.value;
   for (size_t i = 0; i < CLADE_COUNT(defines); i++)

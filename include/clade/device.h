@@ -55,6 +55,9 @@ typedef struct clade_device_info {
   const uint32_t *programs; /* of each of them, which of the bundles has it, where there are several */
   const char *bundles;      /* a digest of what the bundles hold; NULL: none is loaded */
   clade_array_info array;   /* of the first that tells one */
+  /* Where its manifests say that the kernels were seen to be right, of all kernels the least: "none", "simulated" or
+   * "hardware". What a bundle says of itself; NULL as `kernels`. */
+  const char *evidence;
 } clade_device_info;
 
 /* A row of the quirk table that applies to a device. */

@@ -157,6 +157,17 @@ static clade_status check_kernels(const char *where, const clade__manifest *m) {
   return CLADE_OK;
 }
 
+/* What runs on a processor was seen on no hardware. */
+static clade_status check_evidence(const char *where, const clade__manifest *m) {
+  if (m->target.kind != CLADE__TARGET_POCL && m->target.kind != CLADE__TARGET_RTL) return CLADE_OK;
+  for (size_t i = 0; i < m->n_kernels; i++)
+    if (m->kernels[i].evidence == CLADE__HARDWARE)
+      return CLADE_FAIL(CORRUPT,
+                        "%s: kernel %s: evidence is hardware; for a target of kind %s none or simulated is expected",
+                        where, m->kernels[i].name, clade__target_names[m->target.kind]);
+  return CLADE_OK;
+}
+
 static clade_status check(const char *where, const clade__manifest *m) {
   if (m->interface_version != CLADE__BUNDLE_INTERFACE)
     return CLADE_FAIL(UNSUPPORTED, "%s: its kernels have interface %llu; this Clade has %d: build it again", where,
@@ -165,7 +176,8 @@ static clade_status check(const char *where, const clade__manifest *m) {
     return CLADE_FAIL(CORRUPT, "%s: binary.file is \"%s\"; the name of a file beside the manifest is expected", where,
                       m->binary.file);
   CLADE_TRY(check_target(where, m));
-  return check_kernels(where, m);
+  CLADE_TRY(check_kernels(where, m));
+  return check_evidence(where, m);
 }
 
 /* ---- JSON ---- */

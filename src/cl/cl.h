@@ -44,9 +44,9 @@ const clade_device_info *clade__device_info(const clade_device *device);
 cl_context clade__device_context(const clade_device *device);
 /* CLADE_OK, CLADE_LOST or CLADE_FORKED: every entry point that uses a device asks first. */
 clade_status clade__device_check(const clade_device *device, const char *function);
-/* What clade_device_info.kernels is from here on; the caller's, as long as the device. */
+/* What clade_device_info tells of bundles from here on; the caller's, as long as the device. */
 void clade__device_set_kernels(clade_device *device, const char *const *kernels, const uint32_t *programs,
-                               const char *bundles, const clade_array_info *array);
+                               const char *bundles, const clade_array_info *array, const char *evidence);
 /* Whether a program that was built for a target is for the device: the target's kind and what it calls the device, as
  * manifests of bundles tell them. */
 bool clade__target_fits(const char *kind, const char *name, const clade_device_info *info);

@@ -115,12 +115,13 @@ static clade_status ask(clade_device *device, clade_device_info *info) {
 }
 
 void clade__device_set_kernels(clade_device *device, const char *const *kernels, const uint32_t *programs,
-                               const char *bundles, const clade_array_info *array) {
+                               const char *bundles, const clade_array_info *array, const char *evidence) {
   pthread_mutex_lock(&device->unit_lock);
   if (atomic_load(&device->info) != &device->proven) device->proven = device->facts.info;
   device->proven.array = *array;
   device->proven.programs = programs;
   device->proven.bundles = bundles;
+  device->proven.evidence = evidence;
   __atomic_store_n(&device->proven.kernels, kernels, __ATOMIC_RELEASE);
   atomic_store_explicit(&device->info, &device->proven, memory_order_release);
   pthread_mutex_unlock(&device->unit_lock);

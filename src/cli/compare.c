@@ -105,9 +105,12 @@ static clade_status one(compare_job *job, const compare_work *work) {
                             .first = NAN,
                             .moved = NAN,
                             .error = NAN,
+                            .accuracy = NAN,
                             .joules = NAN,
                             .cycles = NAN};
-  clade_status status = compare_graph(work, &graph);
+  clade_status status = CLADE_OK;
+  if (compare_classifies(work) && !job->net) status = compare_net_new(job->host, &job->net);
+  if (status == CLADE_OK) status = compare_graph(work, job->net, &graph);
   if (status == CLADE_OK) status = compare_demand_of(graph, &demand);
   for (int i = 0; i < job->n && status == CLADE_OK; i++)
     if (job->side[i].modelled && compare_does(&job->side[i], work) &&
@@ -192,6 +195,7 @@ int cli_compare(int argc, char **argv) {
   result = status == CLADE_OK ? report(&job) : cli_failed_status(status);
   json_decref(job.rows);
   for (int i = 0; i < job.n; i++) compare_side_close(&job.side[i]);
+  compare_net_free(job.net);
   clade_device_release(job.host);
   return result;
 }

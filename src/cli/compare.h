@@ -19,7 +19,7 @@ extern const char *const compare_evidence_names[];
 /* ---- compare_work.c: what is computed ---- */
 typedef struct compare_work {
   const char *group, *model;                   /* "gemm", "conv", "infer", "train"; of the last two, the model's name */
-  bool quick, bytes;                           /* bytes: products of i8, else all is f32 */
+  bool quick, bytes;                           /* bytes: its products are of i8, else all is f32 */
   int64_t batch, m, n, k;                      /* gemm */
   int64_t channels, side, out, kernel, stride; /* images; a convolution pads by half its kernel */
   int64_t classes;
@@ -27,9 +27,12 @@ typedef struct compare_work {
 extern const compare_work compare_works[];
 size_t compare_work_count(void);
 void compare_work_name(const compare_work *work, char *name, size_t size);
-clade_shape compare_input(const compare_work *work); /* of "x" */
+clade_shape compare_input(const compare_work *work);      /* of "x" */
+const char *compare_model_name(const compare_work *work); /* "lenet5 i8"; NULL: it has none */
+bool compare_classifies(const compare_work *work);        /* with the numbers of a compare_net: it tells digits */
+typedef struct compare_net compare_net;
 /* A graph from input "x", and for training "labels", to output "y"; all else are variables. */
-clade_status compare_graph(const compare_work *work, clade_graph **out);
+clade_status compare_graph(const compare_work *work, const compare_net *net, clade_graph **out);
 
 /* Operands of a work on the host. */
 typedef struct compare_data {
@@ -40,6 +43,17 @@ typedef struct compare_data {
 compare_data compare_data_size(const compare_work *work); /* without the numbers */
 clade_status compare_data_new(const compare_work *work, compare_data *out);
 void compare_data_free(compare_data *data);
+
+/* ---- compare_lenet5.c: LeNet-5, trained on the generated digits and then quantised to bytes ---- */
+enum { COMPARE_IMAGES = 100 };
+/* Trained on the host; NULL: all numbers are zeros, for whoever looks at shapes. Free it also after a failure. */
+clade_status compare_net_new(clade_device *host, compare_net **out);
+void compare_net_free(compare_net *net); /* NULL is fine */
+/* From x, i8 [batch, 1, 28, 28], to logits. */
+clade_val compare_net_bytes(const compare_net *net, clade_graph *graph, clade_val x, int64_t batch);
+clade_status compare_net_give(const compare_net *net, clade_vars *vars); /* the variables of the network in f32 */
+/* An image that the network did not learn from, as one of its inputs; gives the digit. */
+int32_t compare_net_image(const compare_net *net, int at, bool bytes, void *to);
 
 /* What a graph needs whoever computes it: its products and convolutions, whose operands and results are read and
  * written once. */
@@ -60,7 +74,8 @@ typedef struct compare_side {
   const char *spec; /* that its rows are named by: as it was asked for, but a model without folder and ".json" */
   char label[64];   /* of a model */
   compare_evidence evidence;
-  bench_job bench; /* its device, described and measured by itself; of a modelled one only the peaks are there */
+  const char *told; /* what its bundle says of its kernels' evidence, which no row goes by; NULL: it has none yet */
+  bench_job bench;  /* its device, described and measured by itself; of a modelled one only the peaks are there */
   bool modelled, simulated;
   cycles_device model; /* of both */
   char log[256];       /* of one that is simulated: what the simulation tells, ... */
@@ -75,8 +90,9 @@ typedef struct compare_row {
   double p50, p99, low, high;
   double least, most;              /* of the medians of turns: between these p50 is */
   double transfer, compute, other; /* parts of p50 */
-  double programming, first, moved, error, joules, cycles;
-  const char *bound; /* NULL: nothing says */
+  double programming, first, moved, error, accuracy, joules, cycles;
+  const char *bound;     /* NULL: nothing says */
+  const char *companion; /* the device that computed what the bundle does not; NULL: there was none */
 } compare_row;
 
 typedef struct compare_job {
@@ -87,13 +103,15 @@ typedef struct compare_job {
   int n;
   compare_side side[CLI_MAX_DEVICES];
   clade_device *host; /* computes references */
+  compare_net *net;   /* NULL: no work has wanted it yet */
   bench_watcher watcher;
   json_t *rows;
 } compare_job;
 
 /* ---- compare_side.c ---- */
 clade_status compare_side_open(const char *spec, compare_side *out);
-void compare_side_close(compare_side *side); /* also one that could not be opened */
+clade_status compare_side_ask(compare_side *side); /* what its bundle says, once it has one */
+void compare_side_close(compare_side *side);       /* also one that could not be opened */
 const char *compare_side_name(const compare_side *side);
 bool compare_does(const compare_side *side, const compare_work *work); /* else it has no row */
 const char *compare_dtype(const compare_side *side, const compare_work *work);

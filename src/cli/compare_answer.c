@@ -15,7 +15,8 @@ typedef struct candidate {
 } candidate;
 typedef struct field {
   candidate at[CLI_MAX_DEVICES];
-  int n, functional; /* functional: devices whose times tell nothing, and which take no part */
+  int n;
+  bool functional, parts; /* there are devices that take no part: whose times tell nothing, or tell of parts alone */
 } field;
 
 static const char *text(const json_t *row, const char *key) { return json_string_value(json_object_get(row, key)); }
@@ -53,16 +54,17 @@ static void enter(field *f, const candidate *c) {
 
 static void gather(const json_t *rows, const json_t *about, int question, field *f) {
   const json_t *row;
-  const char *last = NULL;
   size_t i;
   candidate c;
   *f = (field){0};
   json_array_foreach(rows, i, row) {
     if (!belongs(row, about, question) || !candidate_of(row, question, &c)) continue;
-    if (!same(c.evidence, compare_evidence_names[COMPARE_FUNCTIONAL]))
+    if (same(c.evidence, compare_evidence_names[COMPARE_FUNCTIONAL]))
+      f->functional = true;
+    else if (same(c.evidence, compare_evidence_names[COMPARE_SIMULATED]) && text(row, "companion"))
+      f->parts = true;
+    else
       enter(f, &c);
-    else if (!same(last, c.device))
-      f->functional++, last = c.device;
   }
 }
 
@@ -77,11 +79,19 @@ static void rank(field *f) {
       }
 }
 
+static const char *left_out(const field *f) {
+  if (f->functional && f->parts)
+    return "functional-only devices take no part, nor do simulated ones, whose companions are not counted";
+  return f->functional ? "functional-only devices take no part"
+                       : "simulated devices take no part, as their companions are not counted";
+}
+
 static json_t *nobody(const char *question, const char *work, const field *f) {
   char sentence[400];
-  snprintf(sentence, sizeof sentence, "%s, %s: %s%s%s", question, work,
+  bool all = !f->functional && !f->parts;
+  snprintf(sentence, sizeof sentence, "%s, %s: %s%s%s%s", question, work,
            f->n ? "only one device has a figure that counts, " : "no device has a figure that counts",
-           f->n ? f->at[0].device : "", f->functional ? " (functional-only ones take no part)" : "");
+           f->n ? f->at[0].device : "", all ? "" : "; ", all ? "" : left_out(f));
   return json_pack("{s:s, s:s, s:n, s:n, s:n, s:n, s:n, s:s, s:[], s:s}", "question", question, "work", work, "winner",
                    "second", "ratio", "least", "most", "sure", "open", "evidence", "text", sentence);
 }
@@ -98,13 +108,14 @@ static json_t *decide(int question, const char *work, field *f) {
   rank(f);
   double ratio = b->cost / a->cost, least = b->least / a->most, most = b->most / a->least;
   const char *sure = certainty(least);
-  bool plain = same(a->evidence, measured) && same(b->evidence, measured);
+  bool plain = same(a->evidence, measured) && same(b->evidence, measured), all = !f->functional && !f->parts;
   const char *tags[] = {plain ? "" : a->evidence, plain ? "" : b->evidence}, *open = plain ? "" : " [",
              *close = plain ? "" : "]";
-  snprintf(sentence, sizeof sentence, "%s, %s: %s%s%s%s is %.*f times as %s as %s%s%s%s (between %.*f and %.*f): %s%s",
+  snprintf(sentence, sizeof sentence,
+           "%s, %s: %s%s%s%s is %.*f times as %s as %s%s%s%s (between %.*f and %.*f): %s%s%s",
            compare_questions[question], work, a->device, open, tags[0], close, digits(ratio), ratio,
            question == ENERGY ? "economical" : "fast", b->device, open, tags[1], close, digits(least), least,
-           digits(most), most, sure, f->functional ? "; functional-only devices take no part" : "");
+           digits(most), most, sure, all ? "" : "; ", all ? "" : left_out(f));
   return json_pack("{s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:s, s:[s, s], s:s}", "question", compare_questions[question],
                    "work", work, "winner", a->device, "second", b->device, "ratio", ratio, "least", least, "most", most,
                    "sure", sure, "evidence", a->evidence, b->evidence, "text", sentence);
@@ -130,7 +141,7 @@ json_t *compare_answers(const json_t *rows) {
       const json_t *row = json_array_get(rows, i);
       if (!asked(rows, i, question)) continue;
       gather(rows, row, question, &f);
-      bool usual = same(text(row, "dtype"), "f32");
+      bool usual = same(text(row, "dtype"), "f32") || strstr(text(row, "model"), text(row, "dtype"));
       snprintf(kind, sizeof kind, "%s%s", usual ? "" : ", ", usual ? "" : text(row, "dtype"));
       if (question == LATENCY)
         snprintf(work, sizeof work, "%s%s", text(row, "work"), kind);

@@ -122,6 +122,8 @@ static void put_device(const page *p, size_t at) {
            page_colour((int)at), tag->dash, tag->mark, page_string(device, "evidence"),
            page_string(device, "why") ? page_string(device, "why") : tag->means);
   put_fact(p, "asked for as", page_string(device, "spec"));
+  put_fact(p, "its bundle says",
+           page_string(device, "bundle_evidence") ? page_string(device, "bundle_evidence") : "nothing");
   put_fact(p, "platform", page_string(device, "platform"));
   put_fact(p, "class", page_string(device, "class"));
   put_fact(p, "peak", page_quantity(peak, page_number(device, "peak_gflops") * 1e9, "FLOP/s"));
@@ -173,9 +175,12 @@ static const struct {
                {"bytes", "bytes", BYTES},
                {"moved_bytes", "moved", BYTES},
                {"max_error", "error", PLAIN},
+               {"accuracy", "right", PERCENT},
                {"joules", "energy", ENERGY},
                {"cycles", "cycles", AMOUNT},
                {"bound", "bound by", TEXT},
+               {"companion", "companion", TEXT},
+               {"bundle_evidence", "bundle says", TEXT},
                {"calls", "calls", PLAIN}};
 
 static const char *words_of(char text[PAGE_WORDS], double value, kind kind) {

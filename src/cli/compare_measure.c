@@ -25,7 +25,7 @@ typedef struct runner {
   clade_vars *vars;
   clade_run *run;
   void *y; /* words: floats, or of products of bytes integers */
-  bool integers;
+  bool integers, exact;
   clade_ticket ticket;
   double programming, first, spent, moved;
   int calls, turns;
@@ -48,18 +48,26 @@ static clade_status call(runner *r) {
   return read_result(r);
 }
 
-/* `prefer` NULL: as Clade chooses. */
-static clade_status prepare(runner *r, const compare_work *work, const compare_data *data, clade_device *device,
-                            const char *prefer) {
+/* What reads variables has those that were trained. */
+static clade_status fill(runner *r, const compare_work *work, const compare_net *net) {
+  CLADE_TRY(clade_vars_new(r->func, 1, &r->vars));
+  return compare_classifies(work) ? compare_net_give(net, r->vars) : CLADE_OK;
+}
+
+/* `prefer` NULL: as Clade chooses. `companion`: for what is no product, which stays; NULL: there is none. */
+static clade_status prepare(runner *r, const compare_work *work, const compare_net *net, const compare_data *data,
+                            clade_device *device, clade_device *companion, const char *prefer) {
   r->data = data;
-  r->integers = work->bytes;
+  r->exact = work->bytes;
+  r->integers = work->bytes && !work->model;
   r->moved = (double)(data->x_bytes + data->label_bytes + data->y_elements * WORD);
   if (!(r->y = clade__new(data->y_elements, WORD))) return CLADE_NO_MEMORY;
   double start = bench_now();
-  CLADE_TRY(compare_graph(work, &r->graph));
-  CLADE_TRY(clade_compile(r->graph, device, &r->func, .prefer = prefer));
+  CLADE_TRY(compare_graph(work, net, &r->graph));
+  CLADE_TRY(clade_compile(r->graph, device, &r->func, .prefer = prefer, .companion = companion,
+                          .place = companion ? "gemm=home" : NULL));
   r->programming = bench_now() - start;
-  CLADE_TRY(clade_vars_new(r->func, 1, &r->vars));
+  CLADE_TRY(fill(r, work, net));
   CLADE_TRY(clade_run_new(r->func, r->vars, &r->run, .slots = 1));
   start = bench_now();
   CLADE_TRY(call(r));
@@ -76,7 +84,7 @@ static void finish(runner *r) {
 }
 
 /* ---- right first ---- */
-/* The largest difference, of the largest value: rounding passes, anything else does not. Integers are exact. */
+/* The largest difference, of the largest value: rounding passes, anything else does not. Of bytes it is exact. */
 static const double right_enough = 1e-3;
 
 static double result(const runner *r, size_t i) {
@@ -92,8 +100,41 @@ static clade_status compare_results(const runner *r, const runner *reference, do
     off = fmax(off, fabs(should - is));
   }
   *error = largest > 0 ? off / largest : off;
-  if (*error <= (r->integers ? 0 : right_enough)) return CLADE_OK;
+  if (*error <= (r->exact ? 0 : right_enough)) return CLADE_OK;
   return CLADE_FAIL(INTERNAL, "its results differ by up to %.2g of the largest from those of plain kernels", *error);
+}
+
+/* ---- how many images it tells right ---- */
+static bool is_right(const runner *r, int image, int32_t digit) {
+  enum { CLASSES = 10 };
+  const float *y = (const float *)r->y + (size_t)image * CLASSES;
+  int best = 0;
+  for (int c = 1; c < CLASSES; c++)
+    if (y[c] > y[best]) best = c;
+  return best == digit;
+}
+
+/* Batch after batch; the last one is filled up with images that do not count again. */
+static clade_status classify(runner *r, const compare_work *work, const compare_net *net, double *accuracy) {
+  const compare_data *usual = r->data;
+  compare_data images = *usual;
+  int right = 0;
+  size_t each = usual->x_bytes / (size_t)work->batch;
+  int32_t *digit = clade__new((size_t)work->batch, sizeof *digit);
+  images.x = clade__new(usual->x_bytes, 1);
+  clade_status status = images.x && digit ? CLADE_OK : CLADE_NO_MEMORY;
+  r->data = &images;
+  for (int at = 0, n = (int)work->batch; at < COMPARE_IMAGES && status == CLADE_OK; at += n) {
+    for (int i = 0; i < n; i++)
+      digit[i] = compare_net_image(net, (at + i) % COMPARE_IMAGES, work->bytes, (char *)images.x + each * (size_t)i);
+    status = call(r);
+    for (int i = 0; i < n && at + i < COMPARE_IMAGES && status == CLADE_OK; i++) right += is_right(r, i, digit[i]);
+  }
+  *accuracy = (double)right / COMPARE_IMAGES;
+  r->data = usual;
+  clade__free(images.x);
+  clade__free(digit);
+  return status;
 }
 
 /* ---- energy: counters move in steps, so that calls of a second or more are counted ---- */
@@ -213,10 +254,21 @@ static clade_status simulate(compare_side *side, runner *r, const compare_demand
   return compare_rtl_row(side, demand, row);
 }
 
-static clade_status begin(compare_side *side, runner *r, const compare_work *work, const runner *reference,
-                          const compare_demand *demand, compare_row *row) {
-  CLADE_TRY(prepare(r, work, reference->data, side->bench.device, NULL));
+/* Networks in bytes are more than products, which are all that bundles compute of bytes. */
+static clade_device *companion_of(const compare_job *job, const compare_side *side, const compare_work *work) {
+  return work->model && work->bytes && !side->bench.info.compiler ? job->host : NULL;
+}
+
+static clade_status begin(const compare_job *job, compare_side *side, runner *r, const compare_work *work,
+                          const runner *reference, const compare_demand *demand, compare_row *row) {
+  clade_device_info info = {.size = sizeof info};
+  clade_device *companion = companion_of(job, side, work);
+  CLADE_TRY(prepare(r, work, job->net, reference->data, side->bench.device, companion, NULL));
+  CLADE_TRY(compare_side_ask(side));
+  if (companion) CLADE_TRY(clade_device_get_info(companion, &info));
+  row->companion = info.name;
   CLADE_TRY(compare_results(r, reference, &row->error));
+  if (compare_classifies(work)) CLADE_TRY(classify(r, work, job->net, &row->accuracy));
   if (!side->simulated) return CLADE_OK;
   clade_status status = simulate(side, r, demand, row);
   finish(r);
@@ -229,7 +281,7 @@ static void measure(compare_job *job, const compare_work *work, const compare_de
   for (int i = 0; i < job->n; i++) {
     compare_side *side = &job->side[i];
     if (!side->modelled && compare_does(side, work) &&
-        begin(side, &runners[i], work, reference, demand, &rows[i]) != CLADE_OK)
+        begin(job, side, &runners[i], work, reference, demand, &rows[i]) != CLADE_OK)
       compare_refuse(&rows[i]);
   }
   race(job, runners, rows);
@@ -245,7 +297,7 @@ clade_status compare_measure(compare_job *job, const compare_work *work, const c
   compare_data data;
   runner *runners = clade__new((size_t)job->n + 1, sizeof *runners), *reference = runners + job->n;
   clade_status status = runners ? compare_data_new(work, &data) : CLADE_NO_MEMORY;
-  if (status == CLADE_OK && !(status = prepare(reference, work, &data, job->host, plain)))
+  if (status == CLADE_OK && !(status = prepare(reference, work, job->net, &data, job->host, NULL, plain)))
     measure(job, work, demand, reference, runners, rows);
   for (int i = 0; runners && i <= job->n; i++) finish(&runners[i]);
   if (runners) compare_data_free(&data);

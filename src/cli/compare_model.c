@@ -22,6 +22,7 @@ clade_status compare_model_open(compare_side *side) {
   side->modelled = true;
   compare_label(side, prefix, path);
   if (status != CLADE_OK) return status;
+  side->told = side->model.evidence;
   side->evidence = side->model.fmax_mhz.source == CLADE__ROUTED ? COMPARE_ROUTED : COMPARE_REPORT;
   side->bench.peak_flops = cycles_peak_gflops(&side->model) * 1e9;
   side->bench.copy_bytes = side->model.bandwidth_gbs * 1e9;

@@ -33,14 +33,16 @@ json_t *compare_row_json(const compare_side *side, const compare_work *work, con
                  {"programming_seconds", row->programming},
                  {"first_seconds", row->first},
                  {"max_error", row->error},
+                 {"accuracy", row->accuracy},
                  {"joules", row->joules},
                  {"cycles", row->cycles}};
   compare_work_name(work, name, sizeof name);
   json_t *out = json_pack(
-      "{s:o, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:i, s:o}", "device", cli_json_text(side->spec), "work", name, "group",
-      work->group, "model", cli_json_text(work->model), "batch", (json_int_t)work->batch, "dtype",
-      compare_dtype(side, work), "evidence", compare_evidence_names[side->evidence], "refused",
-      cli_json_text(*row->refused ? row->refused : NULL), "calls", row->calls, "bound", cli_json_text(row->bound));
+      "{s:o, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:o, s:i, s:o, s:o}", "device", cli_json_text(side->spec), "work", name,
+      "group", work->group, "model", cli_json_text(compare_model_name(work)), "batch", (json_int_t)work->batch, "dtype",
+      compare_dtype(side, work), "evidence", compare_evidence_names[side->evidence], "bundle_evidence",
+      cli_json_text(side->told), "refused", cli_json_text(*row->refused ? row->refused : NULL), "calls", row->calls,
+      "bound", cli_json_text(row->bound), "companion", cli_json_text(row->companion));
   for (size_t i = 0; i < CLADE_COUNT(figures); i++)
     cli_json_set(out, figures[i].name, *row->refused ? json_null() : figure(figures[i].value));
   return out;
@@ -55,9 +57,9 @@ void compare_show_devices(const compare_job *job) {
       fprintf(job->to, ", %.1f GFLOP/s of multiply-adds, memory %.1f GB/s", b->peak_flops * 1e-9, b->copy_bytes * 1e-9);
     fputc('\n', job->to);
   }
-  fprintf(job->to, "\n%-26s %-22s %10s %9s %9s %9s %10s %9s %5s %9s %9s %9s %8s  %s\n", "work", "device", "p50 ms",
-          "least", "most", "p99", "items/s", "GFLOP/s", "peak", "copies ms", "kernels", "program s", "error",
-          "evidence");
+  fprintf(job->to, "\n%-26s %-22s %10s %9s %9s %9s %10s %9s %5s %9s %9s %9s %8s %5s %-9s  %s\n", "work", "device",
+          "p50 ms", "least", "most", "p99", "items/s", "GFLOP/s", "peak", "copies ms", "kernels", "program s", "error",
+          "right", "bundle", "evidence");
 }
 
 static double number(const json_t *row, const char *key) { return json_number_value(json_object_get(row, key)); }
@@ -97,7 +99,9 @@ void compare_show_row(const compare_job *job, const json_t *row) {
     fprintf(job->to, " %8.1e", number(row, "max_error"));
   else
     fprintf(job->to, " %8s", "-");
-  fprintf(job->to, "  %s\n", text(row, "evidence"));
+  cell(job->to, row, "accuracy", 5, 2, 1);
+  const char *told = text(row, "bundle_evidence");
+  fprintf(job->to, " %-9s  %s\n", told ? told : "-", text(row, "evidence"));
   fflush(job->to);
 }
 

@@ -7,8 +7,7 @@ const char *const compare_evidence_names[] = {"measured", "rtl-simulated", "mode
 static const char *const meanings[] = {
     "times of this device, by this machine's clock",
     "cycles that the simulated circuit took for its sums, at the clock that a tool routed; its streams never pause, "
-    "and "
-    "copies, memory and launches are not counted",
+    "and copies, memory, launches and what a companion computes are not counted",
     "computed from the clock that a tool routed, for a device that is not here",
     "computed from an estimate of the clock, for a device that is not here",
     "a processor computes in this device's place: results are right, times tell nothing of such a device"};
@@ -30,6 +29,14 @@ clade_status compare_side_open(const char *spec, compare_side *out) {
                         : compare_rtl_path(spec) ? compare_rtl_open(out)
                                                  : open_device(out);
   return status == CLADE_OK ? CLADE_OK : clade__fail_in(status, "--device %s", spec);
+}
+
+/* A bundle is looked for when something is first compiled. */
+clade_status compare_side_ask(compare_side *side) {
+  clade_device_info info = {.size = sizeof info};
+  CLADE_TRY(clade_device_get_info(side->bench.device, &info));
+  side->told = info.evidence;
+  return CLADE_OK;
 }
 
 void compare_side_close(compare_side *side) {
@@ -57,10 +64,11 @@ static json_t *giga(double value) { return value > 0 ? json_real(value * 1e-9) :
 
 json_t *compare_side_json(const compare_side *side) {
   const bench_job *b = &side->bench;
-  return json_pack("{s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o}", "spec", cli_json_text(side->spec), "id",
+  return json_pack("{s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "spec", cli_json_text(side->spec), "id",
                    cli_json_text(b->info.id), "name", cli_json_text(compare_side_name(side)), "platform",
                    cli_json_text(b->info.platform), "class",
                    clade_device_class_name(side->modelled ? CLADE_ACCEL : b->info.device_class), "evidence",
-                   compare_evidence_names[side->evidence], "why", meanings[side->evidence], "peak_gflops",
-                   giga(b->peak_flops), "copy_gbs", giga(b->copy_bytes), "energy_by", cli_json_text(side->meter.by));
+                   compare_evidence_names[side->evidence], "why", meanings[side->evidence], "bundle_evidence",
+                   cli_json_text(side->told), "peak_gflops", giga(b->peak_flops), "copy_gbs", giga(b->copy_bytes),
+                   "energy_by", cli_json_text(side->meter.by));
 }

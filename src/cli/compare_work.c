@@ -19,6 +19,11 @@
   }
 #define LENET5(what, images, is_quick) \
   { .group = what, .model = "lenet5", .batch = images, .channels = 1, .side = 28, .classes = 10, .quick = is_quick }
+#define LENET5_BYTES(images, is_quick)                                                                                 \
+  {                                                                                                                    \
+    .group = "infer", .model = "lenet5", .batch = images, .channels = 1, .side = 28, .classes = 10, .quick = is_quick, \
+    .bytes = true                                                                                                      \
+  }
 #define RESNET18(what, images, is_quick) \
   { .group = what, .model = "resnet18", .batch = images, .channels = 3, .side = 32, .classes = 10, .quick = is_quick }
 
@@ -41,6 +46,10 @@ const compare_work compare_works[] = {
     LENET5("infer", 8, true),
     LENET5("infer", 64, true),
     LENET5("infer", 256, false),
+    LENET5_BYTES(1, true),
+    LENET5_BYTES(8, false),
+    LENET5_BYTES(64, true),
+    LENET5_BYTES(256, false),
     RESNET18("infer", 1, true),
     RESNET18("infer", 8, false),
     RESNET18("infer", 32, false),
@@ -51,10 +60,13 @@ size_t compare_work_count(void) { return CLADE_COUNT(compare_works); }
 
 static bool trains(const compare_work *w) { return !strcmp(w->group, "train"); }
 
+const char *compare_model_name(const compare_work *w) { return w->model && w->bytes ? "lenet5 i8" : w->model; }
+bool compare_classifies(const compare_work *w) { return w->model && !strcmp(w->model, "lenet5") && !trains(w); }
+
 void compare_work_name(const compare_work *w, char *name, size_t size) {
   long long batch = w->batch, side = w->side;
   if (w->model)
-    snprintf(name, size, "%s %lldx%lld%s @%lld", w->model, side, side, trains(w) ? " train" : "", batch);
+    snprintf(name, size, "%s %lldx%lld%s @%lld", compare_model_name(w), side, side, trains(w) ? " train" : "", batch);
   else if (w->m)
     snprintf(name, size, "gemm%s %lldx%lldx%lld", w->bytes ? " i8" : "", (long long)w->m, (long long)w->n,
              (long long)w->k);
@@ -93,8 +105,9 @@ static clade_val product_of_bytes(const compare_work *w, clade_graph *g, clade_v
   return y;
 }
 
-static clade_val result_of(const compare_work *w, clade_graph *g, clade_val x) {
+static clade_val result_of(const compare_work *w, const compare_net *net, clade_graph *g, clade_val x) {
   int64_t fan = w->channels * w->kernel * w->kernel;
+  if (w->model && w->bytes) return compare_net_bytes(net, g, x, w->batch);
   if (w->model) return model_by_name(w->model)(g, x, (int)w->classes, NULL);
   if (w->bytes) return product_of_bytes(w, g, x);
   if (w->m)
@@ -106,9 +119,9 @@ static clade_val result_of(const compare_work *w, clade_graph *g, clade_val x) {
   return clade_conv2d(g, x, weights, .pad = {pad, pad}, .stride = {stride, stride});
 }
 
-static void build(const compare_work *w, clade_graph *g) {
+static void build(const compare_work *w, const compare_net *net, clade_graph *g) {
   clade_graph_train(g, trains(w));
-  clade_val y = result_of(w, g, clade_input(g, "x", w->bytes ? CLADE_I8 : CLADE_F32, compare_input(w)));
+  clade_val y = result_of(w, net, g, clade_input(g, "x", w->bytes ? CLADE_I8 : CLADE_F32, compare_input(w)));
   if (trains(w)) {
     y = clade_cross_entropy(g, y, clade_input(g, "labels", CLADE_I32, CLADE_SHAPE(w->batch)));
     (void)clade_minimise(g, y, .optimizer = clade_sgd(.lr = 0.01, .momentum = 0.9));
@@ -116,9 +129,9 @@ static void build(const compare_work *w, clade_graph *g) {
   clade_output(g, "y", y);
 }
 
-clade_status compare_graph(const compare_work *w, clade_graph **out) {
+clade_status compare_graph(const compare_work *w, const compare_net *net, clade_graph **out) {
   CLADE_TRY(clade_graph_new(out));
-  build(w, *out);
+  build(w, net, *out);
   return clade_graph_status(*out);
 }
 

@@ -49,6 +49,7 @@ const char *const *clade__offline_kernels(const clade__offline *offline);
 const uint32_t *clade__offline_programs(const clade__offline *offline); /* of each kernel */
 const char *clade__offline_digest(const clade__offline *offline);
 const clade_array_info *clade__offline_array(const clade__offline *offline);
+const char *clade__offline_evidence(const clade__offline *offline); /* that all its kernels have */
 /* As clade__store_turn. */
 clade_status clade__offline_turn(clade_device *device, const clade__offline *offline, int program, double *seconds);
 /* The kernel that a request means. Before it is given for the first time, it is tested. */

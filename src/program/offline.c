@@ -121,6 +121,12 @@ const char *clade__offline_digest(const clade__offline *offline) { return offlin
 
 const clade_array_info *clade__offline_array(const clade__offline *offline) { return &offline->array; }
 
+const char *clade__offline_evidence(const clade__offline *o) {
+  int least = CLADE__HARDWARE;
+  for (size_t i = 0; o->kernels[i]; i++) least = CLADE_MIN(least, o->told[i]->evidence);
+  return clade__evidence_names[least];
+}
+
 /* Its number; -1: none has it. */
 static int find(const clade__offline *o, const char *name) {
   for (int i = 0; o->kernels[i]; i++)

@@ -192,7 +192,7 @@ static clade_status open_offline(clade__store *store) {
   CLADE_TRY(clade__offline_open(store->device, &store->offline));
   clade__device_set_kernels(store->device, clade__offline_kernels(store->offline),
                             clade__offline_programs(store->offline), clade__offline_digest(store->offline),
-                            clade__offline_array(store->offline));
+                            clade__offline_array(store->offline), clade__offline_evidence(store->offline));
   return CLADE_OK;
 }
 

@@ -2,8 +2,11 @@
 itself under another name, so that no one knows who wins: figures are looked at only beside each other. An emulated
 accelerator, which a processor computes for, takes no part in answers."""
 
+import json
 import os
+import struct
 import sys
+import tempfile
 import unittest
 
 import clade
@@ -13,6 +16,12 @@ from documents import compare, tables
 SIDES = {"pocl": "measured", "Portable": "measured", "emulated": "functional-only"}
 RTL = os.path.join(os.path.dirname(sys.argv[1]), "libclade_emulated_rtl.so")
 MEASURED = [side for side, evidence in SIDES.items() if evidence == "measured"]
+
+
+def cycles_of(m, n, k):
+    """Of the simulated array, 8 x 8: docs/fpga.md, Cycles."""
+    longest, tiles = 2 * 8 + 8 + 1, -(-m // 8) * -(-n // 8)
+    return (tiles - 1) * max(k, longest) + k + longest + 1
 
 
 class Compare(unittest.TestCase):
@@ -53,6 +62,22 @@ class Compare(unittest.TestCase):
             self.assertAlmostEqual(row["gflops"] * 1e9 * row["p50"], row["flops"], delta=1e-6 * row["flops"])
             self.assertTrue(row["compute_seconds"] > 0 and row["transfer_seconds"] > 0 and row["other_seconds"] >= 0, row)
             self.assertTrue(0 <= row["max_error"] < 1e-3, row)
+            self.assertEqual(row["companion"] is not None, row["dtype"] == "i8" and row["device"] == "emulated", row)
+            self.assertEqual(row["bundle_evidence"], "none" if row["device"] == "emulated" else None)
+            if row["group"] == "train":
+                self.assertIsNone(row["accuracy"])
+            else:
+                self.assertEqual(row["dtype"], "i8" if row["model"] == "lenet5 i8" else "f32")
+                self.assertGreater(row["accuracy"], 0.9)
+            if row["dtype"] == "i8":
+                self.assertEqual(row["max_error"], 0)
+
+    def test_accuracy(self):
+        """Of the network in bytes within a point of that in f32, and wherever it is computed the same."""
+        right = {model: {row["accuracy"] for row in self.rows if row["model"] == model and row["group"] == "infer"}
+                 for model in ("lenet5", "lenet5 i8")}
+        self.assertEqual([len(right[model]) for model in right], [1, 1], right)
+        self.assertLessEqual(abs(right["lenet5"].pop() - right["lenet5 i8"].pop()), 0.01 + 1e-9)
 
     def test_models(self):
         """Of devices that are not here: a range each, their evidence, and no device opened for it."""
@@ -74,6 +99,54 @@ class Compare(unittest.TestCase):
             if answer["winner"]:
                 self.assertEqual(answer["text"].count("[modelled("), 2)
 
+    def bundle(self, room, evidence, manifest, binary=b""):
+        """A bundle whose kernels say that they were seen to be right."""
+        for kernel in manifest["kernels"]:
+            kernel["evidence"] = evidence
+        paths = [os.path.join(room, name) for name in ("manifest.json", "binary", f"{evidence}.bundle")]
+        for path, data in zip(paths, (json.dumps(manifest).encode(), binary)):
+            with open(path, "wb") as f:
+                f.write(data)
+        done = run("pack", "build", "--manifest", paths[0], "--binary", paths[1], "--output", paths[2])
+        return paths[2], done
+
+    def test_what_a_bundle_says(self):
+        """It is told, and no tag goes by it; of hardware nothing that a processor computes may speak."""
+        with open(os.environ["CLADE_BUNDLE_PATH"], "rb") as f:
+            data = f.read()
+        size, begin, n = struct.unpack_from("<3Q", data, 16)  # docs/fpga.md, The file
+        manifest, binary = json.loads(data[256:256 + size]), data[begin:begin + n]
+        with tempfile.TemporaryDirectory(dir=os.environ["HOME"]) as room:
+            _, done = self.bundle(room, "hardware", manifest, binary)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("evidence is hardware; for a target of kind pocl none or simulated is expected", done.stderr)
+            path, done = self.bundle(room, "simulated", manifest, binary)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            done = run("bench", "compare", "--quick", "--only", "train", "--json", "--device", "emulated",
+                       env={"CLADE_BUNDLE_PATH": path})
+            found = document(done)
+            for one in found["devices"] + found["rows"]:
+                self.assertEqual((one["evidence"], one["bundle_evidence"]), ("functional-only", "simulated"))
+            line = next(line for line in done.stderr.splitlines() if line.startswith(found["rows"][0]["work"]))
+            self.assertEqual(line.split()[-2:], ["simulated", "functional-only"])
+
+    def test_what_a_modelled_bundle_says(self):
+        report = {"fmax_mhz": {"value": 35.2, "source": "routed"}, "bandwidth_gbs": {"value": 0.001, "source": "estimate"}}
+        manifest = {"format": 1, "interface": 1, "target": {"kind": "ice40", "device": "up5k"},
+                    "tool": {"name": "a tool", "version": "1", "command": "none"}, "source": {"sha256": "0" * 64},
+                    "defines": {"ROWS": "2", "COLS": "4", "LOG_DEPTH": "8"},
+                    "binary": {"format": "bitstream", "file": "array.bin", "bytes": 4},
+                    "kernels": [{"name": "clade_array", "arguments": [], "work_group": [1, 1, 1], "compute_units": 1,
+                                 "report": report}]}
+        with tempfile.TemporaryDirectory(dir=os.environ["HOME"]) as room:
+            for evidence in ("none", "simulated", "hardware"):
+                path, done = self.bundle(room, evidence, manifest, b"bits")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(f"evidence: {evidence}", run("pack", "inspect", path).stdout)
+                found = document(run("bench", "compare", "--json", "--only", "i8", "--device", f"model:{path}"))
+                for one in found["devices"] + found["rows"]:
+                    self.assertEqual((one["evidence"], one["bundle_evidence"]), ("modelled(routed)", evidence))
+
     @unittest.skipUnless(os.path.exists(RTL), "built without Verilator")
     def test_simulated(self):
         """Products of bytes by the simulated array: each row its cycles, by their formula, at the clock that was routed."""
@@ -85,15 +158,26 @@ class Compare(unittest.TestCase):
         self.assertEqual([device["evidence"] for device in found["devices"]], ["measured", "rtl-simulated"])
         rows = [row for row in found["rows"] if row["device"] == "rtl:rtl-ecp5"]
         self.assertEqual(len(found["rows"]), 2 * len(rows))
-        for row, n in zip(rows, (64, 128, 256, 512), strict=True):
-            self.assertEqual((row["work"], row["refused"]), (f"gemm i8 {n}x{n}x{n}", None))
+        with open(path, encoding="utf-8") as f:
+            clock = json.load(f)["fmax_mhz"]["value"] * 1e6
+        works = {f"gemm i8 {n}x{n}x{n}": [(1, n, n, n)] for n in (64, 128, 256, 512)}
+        works |= {f"lenet5 i8 28x28 @{b}": [(b, 6, 784, 25), (b, 16, 100, 150), (1, b, 120, 400), (1, b, 84, 120), (1, b, 10, 84)]
+                  for b in (1, 64)}
+        for row, (work, products) in zip(rows, works.items(), strict=True):
+            self.assertEqual((row["work"], row["refused"]), (work, None))
             self.assertEqual((row["evidence"], row["dtype"], row["max_error"]), ("rtl-simulated", "i8", 0))
-            cycles = (n // 8)**2 * n + 2 * 8 + 8 + 1 + 1  # T k + L + 1: docs/fpga.md
+            cycles = sum(batch * cycles_of(m, n, k) for batch, m, n, k in products)
             self.assertEqual(row["cycles"], cycles)
-            self.assertAlmostEqual(row["p50"], cycles / 66.8e6, delta=1e-8 * row["p50"])
+            self.assertAlmostEqual(row["p50"], cycles / clock, delta=1e-8 * row["p50"])
             self.assertIsNone(row["transfer_seconds"])
-            self.assertIn("rtl-simulated", next(line for line in done.stderr.splitlines()
-                                                if line.startswith(row["work"]) and "rtl:" in line))
+            self.assertEqual(row["companion"] is not None, row["model"] == "lenet5 i8")
+            mine = next(line for line in done.stderr.splitlines() if line.startswith(row["work"]) and "rtl:" in line)
+            self.assertIn("rtl-simulated", mine)
+            beside = next(one for one in found["rows"] if one["work"] == work and one["device"] == "pocl")
+            self.assertEqual(row["accuracy"], beside["accuracy"])
+        for answer in found["answers"]:  # what the companion of the simulated one computes is not counted
+            self.assertIsNone(answer["winner"], answer)
+            self.assertIn("companions are not counted" if "energy" not in answer["question"] else "", answer["text"])
         for file, words in (("t2sp-arria10", "of kind array"), ("none", "none.json")):
             done = run("bench", "compare", "--device", f"rtl:{os.path.dirname(path)}/{file}.json")
             self.assertEqual(done.returncode, 1)
@@ -108,9 +192,9 @@ class Compare(unittest.TestCase):
 
     def test_answers(self):
         asked = {(answer["question"], answer["work"]) for answer in self.found["answers"]}
-        self.assertEqual(asked, {("latency at batch 1", "lenet5 28x28 @1"), ("throughput", "lenet5 infer"),
-                                 ("throughput", "lenet5 train"), ("energy per image", "lenet5 infer"),
-                                 ("energy per image", "lenet5 train")})
+        works = {"lenet5 infer", "lenet5 i8 infer", "lenet5 train"}
+        self.assertEqual(asked, {("latency at batch 1", f"lenet5{of} 28x28 @1") for of in ("", " i8")} |
+                         {(question, work) for question in ("throughput", "energy per image") for work in works})
         for answer in self.found["answers"]:
             if answer["question"] == "energy per image" and answer["winner"] is None:
                 continue

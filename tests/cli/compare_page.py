@@ -14,14 +14,14 @@ import clade
 
 FIELDS = ("batch", "dtype", "p50", "p99", "p50_least", "p50_most", "low", "high", "items_per_s", "gflops", "fraction_of_peak", "transfer_seconds",
           "compute_seconds", "other_seconds", "programming_seconds", "first_seconds", "flops", "bytes", "moved_bytes",
-          "max_error", "joules", "cycles", "bound", "calls")
+          "max_error", "accuracy", "joules", "cycles", "bound", "companion", "bundle_evidence", "calls")
 CHARTS = ("roofline", "latency", "throughput", "time")
 TAGS = ("measured", "functional-only", "modelled(report)", "rtl-simulated", "modelled(routed)")
 
 
 def device(spec, tag, **more):
     return {"spec": spec, "id": None, "name": f"Device {spec}", "platform": "Platform", "class": "cpu", "evidence": tag,
-            "why": None, "peak_gflops": 118.25, "copy_gbs": 21.4, "energy_by": None, **more}
+            "why": None, "bundle_evidence": None if tag == "measured" else "simulated", "peak_gflops": 118.25, "copy_gbs": 21.4, "energy_by": None, **more}
 
 
 def row(of, work, group, model, batch, flops, moved, seconds):
@@ -33,7 +33,8 @@ def row(of, work, group, model, batch, flops, moved, seconds):
             "items_per_s": batch / seconds, "gflops": flops / seconds * 1e-9, "fraction_of_peak": flops / seconds / 118.25e9,
             "flops": flops, "bytes": moved, "moved_bytes": moved // 3, "transfer_seconds": None if modelled else seconds * 0.2,
             "compute_seconds": seconds * 0.7, "other_seconds": None if modelled else seconds * 0.1, "programming_seconds": 1 / 3,
-            "first_seconds": seconds * 3, "max_error": None if modelled else 1.2345678912e-7, "joules": None,
+            "first_seconds": seconds * 3, "max_error": None if modelled else 1.2345678912e-7, "accuracy": None if modelled else 0.97, "joules": None,
+            "companion": "A processor" if of["evidence"] == "functional-only" else None, "bundle_evidence": of["bundle_evidence"],
             "cycles": None if of["evidence"] == "measured" else 12345678, "bound": "memory" if modelled else None}
 
 

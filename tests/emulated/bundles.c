@@ -60,6 +60,7 @@ static void a_bundle_computes(void **state) {
   check_ok(clade_device_get_info(device, &info));
   assert_string_equal(info.kernels[0], "kit_scale");
   assert_null(info.kernels[1]);
+  assert_string_equal(info.evidence, "none"); /* the least of all */
   assert_int_equal(info.array.rows, 16);
   assert_int_equal(info.array.columns, 8);
   assert_int_equal(info.array.tile_columns, 4096); /* the most that is believed */

@@ -219,6 +219,21 @@ static clade_status parse_changed(const char *from, const char *to) {
   return status;
 }
 
+/* Of a kernel that was seen on hardware. */
+static clade_status parse_hardware(clade__target_kind kind, clade__container format) {
+  clade__manifest manifest = kit_manifest(kind, format);
+  clade__bundle_kernel kernel = kit_kernels[0];
+  char *text;
+  kernel.evidence = CLADE__HARDWARE;
+  manifest.kernels = &kernel;
+  manifest.n_kernels = 1;
+  manifest.binary.bytes = format != CLADE__NOTHING;
+  OK(clade__manifest_print(&manifest, &text));
+  clade_status status = parse_text(text);
+  clade__free(text);
+  return status;
+}
+
 static void manifests(void **state) {
   (void)state;
   OK(parse_changed("16", "17"));
@@ -246,6 +261,13 @@ static void manifests(void **state) {
   REFUSED(CORRUPT, parse_changed("218.5", "-218.5"), "report.fmax_mhz.value: a number");
   REFUSED(CORRUPT, parse_changed("\"routed\"", "\"\""), "report.fmax_mhz.source: one of routed, estimate");
   REFUSED(CORRUPT, parse_changed("\"routed\"", "\"guessed\""), "one of routed, estimate");
+  OK(parse_changed("\"simulated\"", "\"hardware\""));
+  REFUSED(CORRUPT, parse_changed("\"simulated\"", "\"measured\""),
+          "kernels[0].evidence: one of none, simulated, hardware");
+  OK(parse_hardware(CLADE__TARGET_INTEL, CLADE__AOCX));
+  OK(parse_hardware(CLADE__TARGET_ICE40, CLADE__BITSTREAM));
+  REFUSED(CORRUPT, parse_hardware(CLADE__TARGET_POCL, CLADE__POCLBIN), "hardware; for a target of kind pocl none or");
+  REFUSED(CORRUPT, parse_hardware(CLADE__TARGET_RTL, CLADE__NOTHING), "hardware; for a target of kind rtl none or");
   REFUSED(CORRUPT, parse_text("{"), "no JSON");
   REFUSED(CORRUPT, parse_text("[1]"), "format is missing");
   REFUSED(CORRUPT, parse_text("{\"format\":1,\"format\":1}"), "no JSON");
