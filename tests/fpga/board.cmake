@@ -1,5 +1,5 @@
-# cmake -D BOARD=… -D ROWS=… -D COLS=… -D OUT=… -D CXX=… -D CC=… -D VERILATOR=… -D INCLUDE=… -D CELLS=… -D RUNTIME=…
-#       -D CLADE=… [-D READ_BACK=ON] -P board.cmake
+# cmake -D BOARD=… -D KIND=ice40|ecp5 -D ROWS=… -D COLS=… -D OUT=… -D CXX=… -D CC=… -D VERILATOR=… -D INCLUDE=…
+#       -D "CELLS=a;b" -D RUNTIME=… -D CLADE=… [-D READ_BACK=ON] -P board.cmake
 # Routes the array for a board, simulates what came out at its pins, and compares with C.
 cmake_minimum_required(VERSION 3.21)
 set(root ${CMAKE_CURRENT_LIST_DIR}/../..)
@@ -20,7 +20,8 @@ if(READ_BACK)
 endif()
 # The tools wrote it, so how it looks is no matter.
 execute_process(COMMAND ${CMAKE_COMMAND} -D VERILATOR=${VERILATOR} -D OUT=${OUT}/model -D TOP=${top}
-    "-DSOURCES=${verilog};${CELLS}" "-DFLAGS=-Wno-lint;-Wno-style;-Wno-TIMESCALEMOD;-DNO_ICE40_DEFAULT_ASSIGNMENTS;-DICE40_U"
+    "-DSOURCES=${verilog};${CELLS}"
+    "-DFLAGS=-Wno-lint;-Wno-style;-Wno-TIMESCALEMOD;-Wno-INITIALDLY;-DNO_ICE40_DEFAULT_ASSIGNMENTS;-DICE40_U;-DNO_INCLUDES"
     -P ${root}/fpga/sim/verilate.cmake COMMAND_ERROR_IS_FATAL ANY)
 step(${CC} -std=c11 -c ${root}/fpga/model/array.c -o ${OUT}/array.o)
 step(${CXX} -O0 -w -DBOARD_ROWS=${ROWS} -DBOARD_COLS=${COLS} -DBOARD_LOG_DEPTH=8 -I${OUT}/model -I${root}/fpga
@@ -28,7 +29,12 @@ step(${CXX} -O0 -w -DBOARD_ROWS=${ROWS} -DBOARD_COLS=${COLS} -DBOARD_LOG_DEPTH=8
   -pthread -o ${OUT}/board_test)
 step(${OUT}/board_test)
 
-# The bundle that routing made tells the figures of the reports, and where each was read.
+# So its kernel was seen to be right in a simulation. The bundle tells that, the figures of the reports, and where each was
+# read.
+file(READ ${OUT}/manifest.json manifest)
+string(REPLACE "\"evidence\": \"none\"" "\"evidence\": \"simulated\"" manifest "${manifest}")
+file(WRITE ${OUT}/simulated.json "${manifest}")
+step(${CLADE} pack build --manifest ${OUT}/simulated.json --binary ${OUT}/${BOARD}.bin --output ${OUT}/${BOARD}.bundle)
 execute_process(COMMAND ${CLADE} pack inspect ${OUT}/${BOARD}.bundle OUTPUT_VARIABLE shown COMMAND_ERROR_IS_FATAL ANY)
 file(READ ${OUT}/report.json report)
 string(REGEX MATCH "\"value\": ([0-9.]+), \"source\": \"routed\", \"from\": \"([a-z]+)\"" found "${report}")
@@ -37,7 +43,7 @@ string(REGEX REPLACE "\\.?0+$" "" mhz ${CMAKE_MATCH_1}) # it has two digits behi
 set(fmax "${mhz} \\(routed, ${from}, seed 1\\)")
 string(JSON cells GET "${report}" lc)
 foreach(line "fmax_mhz +${fmax}" "lut +${cells} \\(routed, nextpnr\\)" "bandwidth_gbs .*\\(estimate"
-        "ROWS=${ROWS}" "COLS=${COLS}" "SEED=1" "target +ice40")
+        "ROWS=${ROWS}" "COLS=${COLS}" "SEED=1" "target +${KIND}" "evidence: simulated")
   if(NOT shown MATCHES "${line}")
     message(FATAL_ERROR "clade pack inspect does not tell \"${line}\":\n${shown}")
   endif()
