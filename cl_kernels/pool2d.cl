@@ -105,6 +105,9 @@ KERNEL(avg_pool2d_backward_ref)
 #define TAKE(s, v) ((s) + (v))
 #endif
 
+/* Windows of 2 x 2 ask for rows so far ahead. */
+#define AHEAD 8
+
 /* ---- vec: rows of windows, sixteen pixels or eight windows at a time; no dilation ---- */
 #if defined WANT_pool2d_forward_vec || defined WANT_pool2d_backward_vec
 /* MAX: maxima, else sums. TAPS and STEP: size and stride of the window along both axes where they are common ones, so
@@ -193,6 +196,10 @@ static inline void FN(pairs)(const __global STORAGE(T) *x, __global STORAGE(T) *
     const index_t i = max(min(at, windows - 16), (index_t)0);
     const float16 a = LOAD16(T, x, 2 * i), b = LOAD16(T, x, 2 * i + 16);
     const float16 c = LOAD16(T, x, width + 2 * i), d = LOAD16(T, x, width + 2 * i + 16);
+    SOON(x + AHEAD * width + 2 * i);
+    SOON(x + AHEAD * width + 2 * i + 16);
+    SOON(x + (AHEAD + 1) * width + 2 * i);
+    SOON(x + (AHEAD + 1) * width + 2 * i + 16);
     const float16 left = TAKE(a, c), right = TAKE(b, d);
     const float16 even = (float16)(left.even, right.even), odd = (float16)(left.odd, right.odd);
 #if MAX
@@ -368,6 +375,8 @@ static inline void FN(pairs)(ARG_PTR const __global STORAGE(T) *dy, __global STO
     float16 up, down;
 #if MAX
     const float16 a = LOAD16(T, x, 2 * i), b = LOAD16(T, x, width + 2 * i);
+    SOON(x + AHEAD * width + 2 * i);
+    SOON(x + (AHEAD + 1) * width + 2 * i);
     const int8 second = BEATS(a.odd, a.even);
     float8 best = select(a.even, a.odd, second);
     const int8 third = BEATS(b.even, best);
@@ -550,3 +559,4 @@ KERNEL(pool2d_backward_vec)(ARGS) {
 #undef KW
 #undef SY
 #undef SX
+#undef AHEAD

@@ -315,7 +315,7 @@ inline void clade_stream16_f32(__global float *p, float16 v) {
     return;
   }
 #endif
-  vstore16(v, 0, p);
+  CLADE_STOREN_f32(16, p, 0, v);
 }
 
 /* Stores sixteen elements, floats past the caches where `past` says so. */
@@ -323,7 +323,7 @@ inline void clade_past_f32(__global float *p, float16 v, int past) {
   if (past)
     clade_stream16_f32(p, v);
   else
-    vstore16(v, 0, p);
+    CLADE_STOREN_f32(16, p, 0, v);
 }
 #define CLADE_PAST_f32(p, i, v, past)  clade_past_f32((p) + (i), v, past)
 #define CLADE_PAST_f16(p, i, v, past)  CLADE_STOREN_f16(16, p, i, v)

@@ -140,21 +140,30 @@ BODY(reduce_forward_split_item)(const long item, ARGS) {
 #if MODE == 2
   const index_t column = (index_t)(item - part * (long)blocks) * WIDE, columns = min((index_t)WIDE, inner - column);
   const index_t whole = columns - columns % 16;
-  float s16[WIDE], c16[WIDE];
+  float16 s16[WIDE / 16], c16[WIDE / 16];
   for (index_t j = 0; j < whole; j += 16) {
-    vstore16((float16)(EMPTY), 0, s16 + j);
-    vstore16((float16)(0.0f), 0, c16 + j);
+    s16[j / 16] = EMPTY;
+    c16[j / 16] = 0;
   }
-  for (index_t r = begin; r < end; r += 4) {
-    const index_t rows = min((index_t)4, end - r), at = base + r * inner + column;
+  index_t r = begin;
+  for (; r + 4 <= end; r += 4) { /* rows may be pages, at whose ends processors look no further */
+    const index_t at = base + r * inner + column;
     for (index_t j = 0; j < whole; j += 16) {
-      float16 s = vload16(0, s16 + j), c = vload16(0, c16 + j);
-      for (index_t k = 0; k < rows; k++) FN(take16)(&s, &c, LOAD16(T, x, at + k * inner + j));
-      vstore16(s, 0, s16 + j);
-      vstore16(c, 0, c16 + j);
+      float16 s = s16[j / 16], c = c16[j / 16];
+#pragma unroll
+      for (index_t k = 0; k < 4; k++) {
+        SOON(x + at + (k + 8) * inner + j);
+        FN(take16)(&s, &c, LOAD16(T, x, at + k * inner + j));
+      }
+      s16[j / 16] = s;
+      c16[j / 16] = c;
     }
   }
-  for (index_t j = 0; j < whole; j++) PUT(out, part * inner + column + j, FN(total)(s16[j], c16[j]), count);
+  for (; r < end; r++)
+    for (index_t j = 0; j < whole; j += 16)
+      FN(take16)(s16 + j / 16, c16 + j / 16, LOAD16(T, x, base + r * inner + column + j));
+  const float *s1 = (const float *)s16, *c1 = (const float *)c16;
+  for (index_t j = 0; j < whole; j++) PUT(out, part * inner + column + j, FN(total)(s1[j], c1[j]), count);
 #else
   const index_t column = (index_t)(item - part * (long)blocks), columns = 1, whole = 0;
 #endif
