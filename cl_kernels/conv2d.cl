@@ -16,8 +16,7 @@
  * A work-item does a box of the result: images, lines, columns and channels. Of some channels of the source at a time
  * it copies what the box needs, the channels of a place side by side and zeros around; then, panel by panel, the
  * weights of these channels, which stay in the first cache while all places go by. So neither edges nor the layout of
- * the source matter to the tiles. With DEPTHWISE the channels of x are those of the result: they are copied panel by
- * panel.
+ * the source matter to the tiles.
  *
  * Where div is above 1 the places of the result fall into phases, p = phase + div * place: all places of a phase have
  * the same taps, and to neighbours belong neighbours of the source.
@@ -123,79 +122,37 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int panels, in
         }
 }
 
-/* Adds to a tile, or begins it: of each place the products of `runs` pieces of `length` floats. With DEPTHWISE each
- * channel of a place has a weight of its own. Meanwhile `soon` is asked for, `by` elements further in each step. */
-#if DEPTHWISE
-#define STRIDE         PANEL
-#define LEFT(p, k, v)  VLOAD(v, from[p] + k)
-#else
-#define STRIDE        1
-#define LEFT(p, k, v) (VECTOR)(from[p][k])
-#endif
-#define MULTIPLY(NAME, X, LEFT)                                                                                    \
-  APART static void NAME(const float *w, X *x, const int *place, const int *skip, int runs, int length, bool first, \
-                         float *tile, const __global STORAGE(T) * soon, long by) {                                  \
-    VECTOR sum[PLACES][VECTORS];                                                                                    \
-    X *from[PLACES];                                                                                                \
-    _Pragma("unroll") for (int p = 0; p < PLACES; p++) {                                                            \
-      from[p] = x + place[p];                                                                                       \
-      _Pragma("unroll") for (int v = 0; v < VECTORS; v++) sum[p][v] =                                               \
-          first ? (VECTOR)(0) : VLOAD(p * VECTORS + v, tile);                                                       \
-    }                                                                                                               \
-    for (int r = 0; r < runs; r++) {                                                                                \
-      const long begin = skip[r], end = begin + length;                                                             \
-      _Pragma("unroll 2") for (long k = begin; k < end; k += STRIDE, w += PANEL, soon += by) {                      \
-        VECTOR one[VECTORS];                                                                                        \
-        SOON(soon);                                                                                                 \
-        _Pragma("unroll") for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, w);                                   \
-        _Pragma("unroll") for (int p = 0; p < PLACES; p++) _Pragma("unroll") for (int v = 0; v < VECTORS; v++)      \
-            sum[p][v] = fma(LEFT(p, k, v), one[v], sum[p][v]);                                                      \
-      }                                                                                                             \
-    }                                                                                                               \
-    _Pragma("unroll") for (int p = 0; p < PLACES; p++) _Pragma("unroll") for (int v = 0; v < VECTORS; v++)          \
-        PUT(sum[p][v], tile + (p * VECTORS + v) * WIDTH);                                                           \
+/* Adds to a tile, or begins it: of each place the products of `runs` pieces of `length` floats. Meanwhile `soon` is
+ * asked for, `by` elements further in each step. */
+APART static void FN(multiply)(const float *w, const float *x, const int *place, const int *skip, int runs, int length,
+                               bool first, float *tile, const __global STORAGE(T) * soon, long by) {
+  VECTOR sum[PLACES][VECTORS];
+  const float *from[PLACES];
+#pragma unroll
+  for (int p = 0; p < PLACES; p++) {
+    from[p] = x + place[p];
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) sum[p][v] = first ? (VECTOR)(0) : VLOAD(p * VECTORS + v, tile);
   }
-MULTIPLY(FN(multiply), const float, LEFT)
-
-#if DEPTHWISE
-/* `many` places of a line from blocks, `by` apart in the source from `column` on, read where they lie. `x` is the
- * first line of the source that any tap needs, of `size` places. Of TAPS taps at a time RUN places have inputs UNIT
- * apart, place p those from p * STEP on: each is read once and goes to all sums that want it. The first and the last
- * ENDS inputs are left out where the line does not have them; all others it must have. */
-#define RUN 8
-#define SLIDE(NAME, STEP, TAPS, UNIT, ENDS)                                                                        \
-  APART static void NAME(const float *w, const __global STORAGE(T) * x, int column, int by, int2 move, int2 count, \
-                         int size, int many, float *line) {                                                        \
-    for (int i = 0; i < many; i += RUN) { /* the last run ends with the line, or behind it */                      \
-      const int place = max(min(i, many - RUN), 0);                                                                \
-      for (int k = 0; k < PANEL; k += WIDTH) {                                                                     \
-        float *to = line + (place * PANEL + k);                                                                    \
-        VECTOR sum[RUN];                                                                                           \
-        _Pragma("unroll") for (int p = 0; p < RUN; p++) sum[p] = (VECTOR)(0);                                      \
-        for (int tap = 0; tap < count.y; tap += TAPS) {                                                            \
-          const int inputs = (RUN - 1) * STEP + TAPS, at = column + place * by + tap * move.y;                     \
-          const __global STORAGE(T) *from = x + (at * PANEL + k);                                                  \
-          const float *own = w + (tap * PANEL + k);                                                                \
-          for (int r = 0; r < count.x; r++, from += move.x, own += count.y * PANEL) {                              \
-            VECTOR weight[TAPS];                                                                                   \
-            _Pragma("unroll") for (int t = 0; t < TAPS; t++) weight[t] = VLOAD(0, own + t * PANEL);                \
-            _Pragma("unroll") for (int j = 0; j < inputs; j++) {                                                   \
-              if ((j < ENDS || j >= inputs - ENDS) && (uint)(at + j * UNIT) >= (uint)size) continue;               \
-              const VECTOR one = GET(from + j * UNIT * PANEL);                                                     \
-              _Pragma("unroll") for (int t = 0; t < TAPS;                                                          \
-                                     t++) if (j >= t && (j - t) % STEP == 0 && (j - t) / STEP < RUN)               \
-                  sum[(j - t) / STEP] = fma(one, weight[t], sum[(j - t) / STEP]);                                  \
-            }                                                                                                      \
-          }                                                                                                        \
-        }                                                                                                          \
-        _Pragma("unroll") for (int p = 0; p < RUN; p++) PUT(sum[p], to + p * PANEL);                               \
-      }                                                                                                            \
-    }                                                                                                              \
+  for (int r = 0; r < runs; r++) {
+    const long begin = skip[r], end = begin + length;
+#pragma unroll 2
+    for (long k = begin; k < end; k++, w += PANEL, soon += by) {
+      VECTOR one[VECTORS];
+      SOON(soon);
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, w);
+#pragma unroll
+      for (int p = 0; p < PLACES; p++)
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++) sum[p][v] = fma((VECTOR)(from[p][k]), one[v], sum[p][v]);
+    }
   }
-SLIDE(FN(slide), 1, 1, by, RUN)
-SLIDE(FN(slide_3), 1, 3, 1, 2)
-SLIDE(FN(slide_3_by_2), 2, 3, 1, 2)
-#endif
+#pragma unroll
+  for (int p = 0; p < PLACES; p++)
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) PUT(sum[p][v], tile + (p * VECTORS + v) * WIDTH);
+}
 
 /* ---- the result ----
  * An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
@@ -283,23 +240,25 @@ static inline int2 FN(inside)(int base, int unit, int held, int size) {
 }
 
 /* What a box needs of n channels from c0 on, with zeros where the source ends. */
-APART static void FN(copy_box)(const __global STORAGE(T) * x, int c0, int n, int pitch, bool blocked, int x_channel,
+APART static void FN(copy_box)(const __global STORAGE(T) * x, int c0, int n, bool blocked, int x_channel,
                                int x_image, int images, int2 base, int2 unit, int2 held, int2 size, float *to) {
   const int2 high = FN(inside)(base.x, unit.x, held.x, size.x), wide = FN(inside)(base.y, unit.y, held.y, size.y);
   const int side = blocked ? 16 : 1;
   x += c0 / side * x_channel + (base.y + wide.x * unit.y) * side;
-  for (int i = 0; i < images * held.x; i++, to += held.y * pitch) {
+  for (int i = 0; i < images * held.x; i++, to += held.y * n) {
     const int line = i % held.x;
     const bool there = line >= high.x && line < high.y && wide.x < wide.y;
     const __global STORAGE(T) *from = x + i / held.x * x_image + (base.x + line * unit.x) * size.y * side;
-    if (!there || n < pitch) FN(zero)(to, held.y * pitch);
-    if (!there) continue;
-    FN(zero)(to, wide.x * pitch);
+    if (!there) {
+      FN(zero)(to, held.y * n);
+      continue;
+    }
+    FN(zero)(to, wide.x * n);
     if (blocked)
-      FN(copy_blocked)(from, x_channel, unit.y, wide.y - wide.x, n, pitch, to + wide.x * pitch);
+      FN(copy_blocked)(from, x_channel, unit.y, wide.y - wide.x, n, n, to + wide.x * n);
     else
-      FN(copy_dense)(from, x_channel, unit.y, wide.y - wide.x, n, pitch, to + wide.x * pitch);
-    FN(zero)(to + wide.y * pitch, (held.y - wide.y) * pitch);
+      FN(copy_dense)(from, x_channel, unit.y, wide.y - wide.x, n, n, to + wide.x * n);
+    FN(zero)(to + wide.y * n, (held.y - wide.y) * n);
   }
 }
 
@@ -348,9 +307,8 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
   const int runs = joined ? some.x : some.x * some.y, places = images * many.x * many.y;
   const int tiles = (places + PLACES - 1) / PLACES, panels = (rows + PANEL - 1) / PANEL;
   const int x_plane = size.x * size.y, blocked = part.s6 & 1, down = part.s6 & 2;
-  const int x_channel = blocked ? 16 * x_plane : x_plane, x_channels = DEPTHWISE ? dims.s2 : dims.s1 * dims.s3;
+  const int x_channel = blocked ? 16 * x_plane : x_plane, x_channels = dims.s1 * dims.s3;
   const int x_image = blocked ? (x_channels + 15) / 16 * x_channel : x_channels * x_plane;
-  const bool by_line = DEPTHWISE && blocked && part.s5 == 0 && count.x > 0 && PANEL == 16;
   const bool single = part.s5 == 0 && part.s4 >= dims.s3; /* one pass: a panel's tiles serve the next one too */
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), w);
@@ -363,20 +321,20 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
   int ty = 0, tx = 0, c0 = 0, known = 0;
   bool last = false;
   for (bool begin = true; !last; begin = false) {
-    const int n = min((int)part.s4, (int)dims.s3 - c0), pitch = DEPTHWISE ? PANEL : n;
+    const int n = min((int)part.s4, (int)dims.s3 - c0);
     const int2 base = place0 * mul + shift + (int2)(ty, tx) * move;
     last = some.x == 0 || (c0 + n >= dims.s3 && tx + some.y >= count.y && ty + some.x >= count.x);
-    if (some.x && !by_line && n != known) {
+    if (some.x && n != known) {
       known = n;
       int i = 0;
       for (int line = 0; line < images * many.x; line++) {
         const int high = line / many.x, low = line - high * many.x;
-        const int from = (high * held.x + low * apart.x) * held.y * pitch;
+        const int from = (high * held.x + low * apart.x) * held.y * n;
         const int pixel = (first.x + (line0 + low) * div.x) * result.y + first.y + column0 * div.y;
         const int to = high * y_s.s5 + pixel * y_s.s7;
 #pragma clang loop vectorize(disable) unroll(disable)
         for (int l = 0; l < many.y; l++, i++) {
-          place[i] = from + l * apart.y * pitch;
+          place[i] = from + l * apart.y * n;
           goal[i] = to + l * div.y * (int)y_s.s7;
         }
       }
@@ -387,16 +345,12 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
       }
 #pragma clang loop vectorize(disable) unroll(disable)
       for (int r = 0; r < runs; r++)
-        skip[r] = (joined ? r * next.x * held.y : r / some.y * next.x * held.y + r % some.y * next.y) * pitch;
+        skip[r] = (joined ? r * next.x * held.y : r / some.y * next.x * held.y + r % some.y * next.y) * n;
     }
-    if (some.x && !DEPTHWISE)
-      FN(copy_box)(x, c0, n, pitch, blocked, x_channel, x_image, images, base, unit, held, size, source);
+    if (some.x) FN(copy_box)(x, c0, n, blocked, x_channel, x_image, images, base, unit, held, size, source);
     for (int p = 0; p < panels; p++) {
       float *tile = block + (single ? 0 : p * tiles * TILE);
       const int n_rows = min(rows - p * PANEL, PANEL);
-      if (some.x && DEPTHWISE && !by_line) FN(copy_box)
-      (x, row0 + p * PANEL, blocked ? PANEL : n_rows, pitch, blocked, x_channel, x_image, images, base, unit, held,
-       size, source);
       if (some.x) {
         /* Of several panels at once where a channel's weights for all of them lie together. */
         const int slice = some.x * some.y * n * PANEL, at_once = taps.s5 > taps.s3 ? max(WEIGHTS / slice, 1) : 1;
@@ -412,7 +366,7 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
         const long by = (PANEL + tiles - 1) / tiles;
         const int row = group * dims.s2 + row0 + p * PANEL;
         __global STORAGE(OUT) *out = y + image0 * y_s.s5 + (row >> 4) * y_s.s4 + (row & 15) * y_s.s6;
-        for (int t = 0; t < tiles && !by_line; t++) {
+        for (int t = 0; t < tiles; t++) {
           if (last && down)
 #pragma clang loop unroll(disable)
             for (int i = 0; i < PLACES; i++) SOON(out + goal[t * PLACES + i]);
@@ -420,39 +374,10 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
 #pragma clang loop unroll(disable)
             for (int i = 0; i < n_rows; i++) SOON(out + i * y_s.s6 + goal[t * PLACES]);
           FN(multiply)
-          (weights + p % at_once * slice, source, place + t * PLACES, skip, runs, joined ? some.y * pitch : pitch,
+          (weights + p % at_once * slice, source, place + t * PLACES, skip, runs, joined ? some.y * n : n,
            begin, tile + t * TILE, ahead + t * (slice / PANEL) * by, by);
         }
       }
-#if DEPTHWISE
-      for (int i = 0; by_line && i < images * many.x; i++) { /* taps in lines that there are */
-        const int at = base.x + i % many.x * mul.x, line = first.x + (line0 + i % many.x) * div.x;
-        const int begin = at < 0 ? min((move.x - 1 - at) / move.x, count.x) : 0;
-        const int end = at < size.x ? min((size.x - 1 - at) / move.x + 1, count.x) : 0;
-        const int2 own = (int2)(max(end - begin, 0), count.y);
-        __global STORAGE(OUT) *to = y + (image0 + i / many.x) * y_s.s5 + (row0 / 16 + p) * y_s.s4;
-        for (int k = 0; down && k < many.y; k++)
-          SOON(to + (line * result.y + first.y + (column0 + k) * div.y) * y_s.s7);
-        const int pitch = size.y * 16;
-        const __global STORAGE(T) *from =
-            x + i / many.x * x_image + (row0 / 16 + p) * x_channel + (at + begin * move.x) * pitch;
-#define SLIDE_ARGS \
-  (weights + begin * count.y * PANEL, from, base.y, mul.y, (int2)(move.x * pitch, move.y), own, size.y, many.y, block)
-        /* All inputs but two at each end are there. */
-        const bool inner = base.y >= -2 && base.y + (max(many.y, RUN) - 1) * mul.y < size.y;
-        if (count.y != 3 || move.y > 1 || mul.y > 2 || !inner)
-          FN(slide) SLIDE_ARGS;
-        else if (mul.y == 1)
-          FN(slide_3) SLIDE_ARGS;
-        else
-          FN(slide_3_by_2) SLIDE_ARGS;
-#undef SLIDE_ARGS
-        FN(finish)
-        (block, n_rows, many.y, div.y, down, y + (image0 + i / many.x) * y_s.s5, y_s, image0 + i / many.x,
-         row0 + p * PANEL, line * result.y + first.y + column0 * div.y EPILOGUE_PASS);
-      }
-      if (by_line) continue;
-#endif
       if (!last) continue;
       /* Lines that follow each other are one. */
       const bool whole = many.y == result.y && div.x == 1 && div.y == 1;
@@ -518,8 +443,6 @@ KERNEL(conv2d_gather_ref)
 #undef EPILOGUE_LOAD16
 #undef OUT_ARGS
 #undef OUT_PASS
-#undef STRIDE
-#undef LEFT
 #undef APART
 #undef ALIGNED
 #undef VECTOR
@@ -535,5 +458,3 @@ KERNEL(conv2d_gather_ref)
 #undef SIXTEEN_f16
 #undef SIXTEEN_bf16
 #undef PUT_SIXTEEN
-#undef RUN
-#undef SLIDE

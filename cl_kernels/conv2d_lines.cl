@@ -260,28 +260,6 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_lines)(ARGS) {
 #undef ARGS
 #undef HERE
 #endif
-
-#ifdef WANT_conv2d_weights_join
-/* As in conv2d_weights.cl, of parts that lie as the result does. */
-#define ARGS                                                                                                  \
-  ARG(const float, parts), ARG(STORAGE(T), w), const index_t outputs, const index_t count, const index_t piece, \
-      const index_t rows, const index_t columns, const index_t pitch
-BODY(conv2d_weights_join_item)(const long item, ARGS) {
-  const index_t begin = item * piece, end = min(begin + piece, outputs);
-  USE(const float, parts);
-  USE(STORAGE(T), w);
-  for (index_t i = begin; i < end; i++) {
-    float sum = 0;
-    for (index_t k = 0; k < count; k++) sum += parts[k * outputs + i];
-    STORE(T, w, i, sum);
-  }
-}
-
-KERNEL(conv2d_weights_join)(ARGS) {
-  FN(conv2d_weights_join_item)((long)get_global_id(0), PASS(parts), PASS(w), outputs, count, piece, rows, columns, pitch);
-}
-#undef ARGS
-#endif
 #undef APART
 #undef ALIGNED
 #undef VECTOR

@@ -115,7 +115,7 @@ static inline int FN(line_distance)(int a, int b, int2 e, int2 move, int2 mul, F
 }
 #endif
 
-#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_flat) || defined(WANT_conv2d_weights_channels)
+#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_flat)
 /* For a core with vectors of WIDTH floats. */
 #define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
 #define ALIGNED __attribute__((aligned(64)))
@@ -458,128 +458,6 @@ KERNEL(conv2d_weights_flat)
 }
 #endif
 
-#ifdef WANT_conv2d_weights_channels
-/* For groups of one row and one channel, images in blocks of 16 channels, which are lanes: nothing is copied, and what
- * lies beside an image is left out. A work-item does a block of channels for part.s0 lines of the result. */
-enum { AT_ONCE = 3 };
-/* Of `many` lines of y and three taps in each of ROWS lines of the window: adds the products of the places from begin to
- * end, to which the source's from `from` on belong. Its lines are `down` apart, and those of the next line of y `next`;
- * a line of the window has `across` sums. They stay in registers for a vector of channels at a time. */
-#define ADD(NAME, ROWS)                                                                                                  APART static void NAME(const __global STORAGE(T) * x, int down, int next, const __global STORAGE(T) * y, int by,                              int many, const int *from, const int *begin, const int *end, int mul, int across,                                     float *sums) {                                                                                    const int lo = max(max(begin[0], begin[1]), begin[2]), hi = min(min(end[0], end[1]), end[2]), to = max(lo, hi);        const long low = lo, high = hi, step = mul * PANEL;                                                                    for (int v = 0; v < VECTORS; v++, x += WIDTH, y += WIDTH, sums += WIDTH) {                                               VECTOR sum[ROWS][AT_ONCE];                                                                                             _Pragma("unroll") for (int r = 0; r < ROWS; r++) _Pragma("unroll") for (int k = 0; k < AT_ONCE; k++)                       sum[r][k] = VLOAD(0, sums + (r * across + k) * PANEL);                                                             for (int line = 0; line < many; line++) {                                                                                const __global STORAGE(T) *own = x + line * next, *result = y + line * by;                                             for (long i = low; i < high; i++) { /* places that have all of them */                                                   const VECTOR one = LOADN(WIDTH, T, result, i * PANEL);                                                                 _Pragma("unroll") for (int r = 0; r < ROWS; r++) _Pragma("unroll") for (int k = 0; k < AT_ONCE; k++)                       sum[r][k] = fma(LOADN(WIDTH, T, own + r * down + from[k] * PANEL, i * step), one, sum[r][k]);                    }                                                                                                                      _Pragma("unroll") for (int k = 0; k < AT_ONCE; k++) for (int i = begin[k]; i < end[k]; i++) {                            if (i == lo) i = to;                                                                                                   if (i >= end[k]) break;                                                                                                const VECTOR one = LOADN(WIDTH, T, result, i * PANEL);                                                                 _Pragma("unroll") for (int r = 0; r < ROWS; r++) sum[r][k] =                                                               fma(LOADN(WIDTH, T, own + r * down + from[k] * PANEL, i * step), one, sum[r][k]);                                }                                                                                                                    }                                                                                                                      _Pragma("unroll") for (int r = 0; r < ROWS; r++) _Pragma("unroll") for (int k = 0; k < AT_ONCE; k++)                       PUT(sum[r][k], sums + (r * across + k) * PANEL);                                                                 }                                                                                                                    }
-ADD(FN(add_line), 1)
-ADD(FN(add_lines), AT_ONCE)
-
-BODY(conv2d_weights_channels_item)(const int item, ARGS) {
-  const int blocks = max((int)(dims.s1 + PANEL - 1) / PANEL, 1), n_taps = taps.s0 * taps.s1, block = item % blocks;
-  const int own = item / blocks, lines = dims.s0 * dims.s6;
-  const int last = min((own + 1) * (int)part.s0, lines);
-  if (own >= taps.s2) return;
-  USE(const STORAGE(T), x);
-  USE(const STORAGE(T), y);
-  USE(float, out);
-  const int mul = map.s4, across = (taps.s1 + AT_ONCE - 1) / AT_ONCE * AT_ONCE;
-  const int down = map.s2 * dims.s5 * PANEL, next = map.s0 * dims.s5 * PANEL, by = dims.s7 * PANEL;
-  float sums[TAPS * AT_ONCE * PANEL] ALIGNED;
-  int from[TAPS + AT_ONCE], begin[TAPS + AT_ONCE], end[TAPS + AT_ONCE];
-  for (int k = 0; k < across; k++) { /* behind the last tap the last one again, for nothing */
-    from[k] = map.s5 + min(k, (int)taps.s1 - 1) * map.s6;
-    begin[k] = from[k] < 0 ? (mul - 1 - from[k]) / mul : 0;
-    end[k] = dims.s5 > from[k] ? min((dims.s5 - 1 - from[k]) / mul + 1, dims.s7) : 0;
-  }
-  for (int i = 0; i < taps.s0 * across * PANEL; i += WIDTH) PUT((VECTOR)(0), sums + i);
-  for (int line = own * part.s0, many = 1; line < last; line += many) {
-    const int plane = line / (int)dims.s6 * blocks + block, high = line % (int)dims.s6;
-    const int low = high * map.s0 + map.s1, reach = ((int)taps.s0 - 1) * map.s2;
-    /* So many lines that have all of the window's, or one that lacks some. */
-    const int whole = low >= 0 ? ((int)dims.s4 - 1 - low - reach + map.s0) / map.s0 : 0;
-    many = clamp(whole, 1, min(last - line, (int)dims.s6 - high));
-    const __global STORAGE(T) *first = x + (plane * dims.s4 + low) * dims.s5 * PANEL;
-    const __global STORAGE(T) *result = y + (plane * dims.s6 + high) * by;
-    for (int r = 0, rows = 1; r < taps.s0; r += rows) {
-      const int at = low + r * map.s2;
-      rows = r + AT_ONCE <= taps.s0 && at >= 0 && at + (AT_ONCE - 1) * map.s2 < dims.s4 ? AT_ONCE : 1;
-      for (int k = 0; at >= 0 && at < dims.s4 && k < across; k += AT_ONCE)
-        if (rows == 1)
-          FN(add_line)
-          (first + r * down, down, next, result, by, many, from + k, begin + k, end + k, mul, across,
-           sums + (r * across + k) * PANEL);
-        else
-          FN(add_lines)
-          (first + r * down, down, next, result, by, many, from + k, begin + k, end + k, mul, across,
-           sums + (r * across + k) * PANEL);
-    }
-  }
-  const int group = block * PANEL, n_groups = min(PANEL, (int)dims.s1 - group);
-  out += (own * (int)dims.s1 + group) * n_taps;
-  for (int r = 0; r < taps.s0; r++)
-    for (int k = 0; k < taps.s1; k++, out++)
-      for (int g = 0; g < n_groups; g++) out[g * n_taps] = sums[(r * across + k) * PANEL + g];
-}
-
-GROUP(1, 1, 1) KERNEL(conv2d_weights_channels)(ARGS) {
-  FN(conv2d_weights_channels_item)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
-}
-#endif
-#undef ARGS
-
-#ifdef WANT_conv2d_weights_join
-/* A work-item joins the parts of a piece of the results, whose rows are `pitch` apart in a part. Where `rows` are told, each
- * group of parts has so many of `columns`, and the results the other way round: a work-item does eight columns of one. */
-#define ARGS ARG(const float, parts), ARG(STORAGE(T), w), const index_t outputs, const index_t count, const index_t piece, \
-             const index_t rows, const index_t columns, const index_t pitch
-BODY(conv2d_weights_join_item)(const long item, ARGS) {
-  const index_t begin = item * piece, end = min(begin + piece, outputs), part = outputs / max(columns, (index_t)1) * pitch;
-  USE(const float, parts);
-  USE(STORAGE(T), w);
-  if (rows) {
-    const index_t strips = (columns + 7) / 8, group = item / strips;
-    const index_t first = item % strips * 8, to = (group * columns + first) * rows;
-    const int many = min(columns - first, (index_t)8);
-    if ((group + 1) * columns * rows > outputs) return;
-    parts += group * rows * pitch + first;
-    index_t r = 0;
-    for (; many == 8 && r + 8 <= rows; r += 8) {
-      float8 sum[8];
-#pragma unroll
-      for (int l = 0; l < 8; l++) sum[l] = (float8)(0);
-      for (index_t k = 0; k < count; k++)
-#pragma unroll
-        for (int l = 0; l < 8; l++) sum[l] += vload8(0, parts + k * part + (r + l) * pitch);
-      clade_turn(sum);
-#pragma unroll
-      for (int l = 0; l < 8; l++) STOREN(8, T, w, to + l * rows + r, sum[l]);
-    }
-    for (; r < rows; r++)
-#pragma clang loop vectorize(disable) unroll(disable)
-      for (int l = 0; l < many; l++) {
-        float sum = 0;
-#pragma clang loop vectorize(disable) unroll(disable)
-        for (index_t k = 0; k < count; k++) sum += parts[k * part + r * pitch + l];
-        STORE(T, w, to + l * rows + r, sum);
-      }
-    return;
-  }
-  for (index_t i = begin; i < end;) {
-    const index_t from = i / columns * pitch + i % columns;
-    if (i + 16 <= end && i % columns + 16 <= columns) {
-      float16 sum = 0;
-#pragma clang loop unroll(disable)
-      for (index_t k = 0; k < count; k++) sum += vload16(0, parts + k * part + from);
-      STORE16(T, w, i, sum);
-      i += 16;
-      continue;
-    }
-    float sum = 0;
-#pragma clang loop vectorize(disable) unroll(disable)
-    for (index_t k = 0; k < count; k++) sum += parts[k * part + from];
-    STORE(T, w, i++, sum);
-  }
-}
-KERNEL(conv2d_weights_join)(ARGS) {
-  FN(conv2d_weights_join_item)((long)get_global_id(0), PASS(parts), PASS(w), outputs, count, piece, rows, columns, pitch);
-}
-#undef ARGS
-#endif
 #undef APART
 #undef ALIGNED
 #undef VECTOR
@@ -593,4 +471,3 @@ KERNEL(conv2d_weights_join)(ARGS) {
 #undef AT
 #undef B
 #undef LANES
-#undef ADD

@@ -51,18 +51,36 @@ clade__conv_axis clade__conv_axis_of(clade__map_1d map, int64_t result, int64_t 
 
 /* ---- direct, for CPUs: images in blocks of channels, or dense ---- */
 extern const clade_space clade__gather_direct_space, clade__gather_to_blocked_space, clade__gather_blocked_space;
+const char *clade__gather_small(const clade_query *q); /* so that offsets are of 32 bits */
 const char *clade__gather_direct_accept(const clade_query *q);
 const char *clade__gather_blocked_accept(const clade_query *q);
 /* Weights in panels; also the result in blocks; also the source. */
 void clade__gather_direct_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 void clade__gather_to_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 void clade__gather_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
+/* The result in blocks, and the epilogue's operands that are as large. */
+void clade__gather_blocked_result(const clade_query *q, clade_layout *in, clade_layout *out);
 /* `dims` of the kernels. */
 void clade__gather_sizes(clade_kernel_step *s, const clade__gather *g);
 /* Where an operand of the epilogue, or the result, has an element, blocked or not. */
 void clade__gather_strides(const clade_type *t, const clade_shape *y, int64_t s[CLADE_MAX_RANK]);
 double clade__gather_direct_cost(const clade_query *q);
 clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q);
+/* ---- depthwise, for CPUs: each channel has a window of its own; images in blocks of channels, or dense ---- */
+bool clade__depthwise(const clade__gather *g);
+#define CLADE__DEPTHWISE_WAY(WAY)                                    \
+  const char *clade__depthwise_##WAY##_accept(const clade_query *q); \
+  void clade__depthwise_##WAY##_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
+CLADE__DEPTHWISE_WAY(blocked)
+CLADE__DEPTHWISE_WAY(to_blocked)
+CLADE__DEPTHWISE_WAY(dense)
+double clade__depthwise_cost(const clade_query *q);
+clade_status clade__depthwise_emit(clade_emit *e, const clade_query *q);
+#define CLADE__DEPTHWISE(NAME, WAY)                                                                       \
+  {                                                                                                       \
+    .name = NAME, .accept = clade__depthwise_##WAY##_accept, .layouts = clade__depthwise_##WAY##_layouts, \
+    .cost = clade__depthwise_cost, .emit = clade__depthwise_emit, .file = "conv2d_depthwise"              \
+  }
 /* ---- lines, for CPUs: dense, into few channels ---- */
 const char *clade__gather_lines_accept(const clade_query *q);
 double clade__gather_lines_cost(const clade_query *q);

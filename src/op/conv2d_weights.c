@@ -98,6 +98,7 @@ void clade__weights_join(clade_emit *e, const clade_query *q, int64_t parts, boo
   int64_t piece = q->device->max_passes ? 1 : clade__piece(q->device, p.outputs, 1, 1024);
   int64_t columns = turned || spaced ? columns_of(&p, turned) : CLADE_MAX(p.outputs, 1); /* else all is one row */
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_weights_join");
+  if (s) s->file = "conv2d_weights_join";
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
   clade_emit_workspace(s, 0, sizeof(float));
   clade_emit_out(s, 0);
@@ -177,12 +178,19 @@ static const clade_impl impls[] = {
      .workspace = clade__weights_lines_workspace,
      .emit = clade__weights_lines_emit,
      .file = "conv2d_lines"},
-    {.name = "channels",
-     .accept = clade__weights_channels_accept,
+    {.name = "depthwise",
+     .accept = clade__weights_depthwise_blocked_accept,
      .layouts = clade__weights_blocked_layouts,
-     .cost = clade__weights_channels_cost,
-     .workspace = clade__weights_channels_workspace,
-     .emit = clade__weights_channels_emit},
+     .cost = clade__weights_depthwise_cost,
+     .workspace = clade__weights_depthwise_workspace,
+     .emit = clade__weights_depthwise_emit,
+     .file = "conv2d_depthwise"},
+    {.name = "depthwise_dense",
+     .accept = clade__weights_depthwise_dense_accept,
+     .cost = clade__weights_depthwise_cost,
+     .workspace = clade__weights_depthwise_workspace,
+     .emit = clade__weights_depthwise_emit,
+     .file = "conv2d_depthwise"},
     {.name = "systolic",
      .accept = clade__systolic_weights_accept,
      .cost = clade__systolic_weights_cost,

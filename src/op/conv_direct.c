@@ -20,7 +20,7 @@ typedef struct problem {
   int64_t grid[2], taps[2], phases, unit[2], apart[2], next[2];
   double mean_taps; /* of a phase */
   int kind;
-  bool x_blocked, y_blocked, packed, depthwise;
+  bool x_blocked, y_blocked, packed;
 } problem;
 
 static int width_of(const clade_query *q) { return clade__vector_width(q->device); }
@@ -51,8 +51,6 @@ static void settle_taps(problem *p) {
   }
 }
 
-static bool depthwise(const clade__gather *g) { return g->groups > 1 && g->rows == 1 && g->inner == 1; }
-
 static problem problem_of(const clade_node *n) {
   const clade__window *w = &((const clade__conv_attrs *)n->attrs)->window;
   problem p = {.g = clade__gather_of(n), .phases = 1, .mean_taps = 1};
@@ -68,11 +66,6 @@ static problem problem_of(const clade_node *n) {
     p.next[i] = move / p.unit[i];
     p.phases *= m.div;
     p.mean_taps *= (double)p.g.kernel[i] / (double)m.div;
-  }
-  if ((p.depthwise = depthwise(&p.g))) { /* a panel of groups is one */
-    p.g.w_row = p.g.w_group;
-    p.g.rows = p.g.groups;
-    p.g.groups = 1;
   }
   p.x_blocked = n->in[0].layout.block > 0;
   p.y_blocked = n->out[0].layout.block > 0;
@@ -98,18 +91,13 @@ static double held_of(const problem *p, const int32_t *row) {
 
 static bool single_pass(const problem *p, const int32_t *row) { return p->kind == ALL && p->g.inner <= row[DEPTH]; }
 
-/* Channels of their own from blocks: lines are read where they lie. */
-static bool by_line(const problem *p) { return p->depthwise && p->x_blocked && p->kind == ALL; }
-
-static int64_t most_places(const problem *p) { return (by_line(p) ? BLOCK / LANES : MOST_PLACES) - 16; }
-
 /* Cuts it into one more part until the kernel has room for it. */
 static void fit(const problem *p, int width, int32_t *row) {
-  int64_t panel = row[VECTORS] * width, depth = p->depthwise ? LANES : CLADE_MIN((int64_t)row[DEPTH], p->g.inner);
+  int64_t panel = row[VECTORS] * width, depth = CLADE_MIN((int64_t)row[DEPTH], p->g.inner);
   const int64_t total[] = {p->g.n, p->grid[0], p->grid[1]};
   for (int i = IMAGES; i <= COLUMNS; i++)
-    while (row[i] > 1 && ((!by_line(p) && held_of(p, row) * (double)depth > SOURCE) ||
-                          (int64_t)row[IMAGES] * row[LINES] * row[COLUMNS] > most_places(p))) {
+    while (row[i] > 1 && (held_of(p, row) * (double)depth > SOURCE ||
+                          (int64_t)row[IMAGES] * row[LINES] * row[COLUMNS] > MOST_PLACES - 16)) {
       int64_t parts = (total[i] + row[i] - 1) / row[i] + 1, part = (total[i] + parts - 1) / parts;
       if (i == COLUMNS && part > 4 * row[PLACES] && clade__up(part, row[PLACES]) < row[i])
         part = clade__up(part, row[PLACES]);
@@ -125,19 +113,17 @@ static double cycles(const clade_query *q, const problem *p, const int32_t *row)
   const clade__gather *g = &p->g;
   int width = width_of(q);
   double panel = row[VECTORS] * width, places = (double)row[IMAGES] * row[LINES] * row[COLUMNS];
-  double tiles = by_line(p) ? (double)row[IMAGES] * row[LINES] * ceil((double)row[COLUMNS] / row[PLACES])
-                            : ceil(places / row[PLACES]);
+  double tiles = ceil(places / row[PLACES]);
   double panels = ceil((double)CLADE_MIN(row[CHANNELS], g->rows) / panel);
   double inner = (double)g->inner, depth = inner * p->mean_taps, l2 = (double)CLADE_MAX(q->device->l2_bytes, 1u << 18);
   double at_once = p->kind == ALL ? 1 : p->kind == LINE ? (double)p->taps[0] : p->mean_taps;
   double passes = ceil(inner / row[DEPTH]) * at_once;
   double step = CLADE_MAX(row[PLACES] * row[VECTORS], row[PLACES] + row[VECTORS]) / 2.0 * 1.04;
-  if (p->depthwise) step *= 1.2, inner *= panels * panel; /* loads; channels of the source */
   double multiply = tiles * panels * (depth * step + passes * 45);
   double load = p->packed ? 1.5 : 1.5 * width;
   if (p->packed && (double)g->rows * depth * 4 > l2 / 2) load += width * 4 / 10.0;
   double weights = panels * depth * row[VECTORS] * load;
-  double element = by_line(p) ? 0.1 : p->x_blocked ? 0.2 : inner >= 8 && p->unit[1] <= 2 ? 0.5 : 1.5;
+  double element = p->x_blocked ? 0.2 : inner >= 8 && p->unit[1] <= 2 ? 0.5 : 1.5;
   double source = held_of(p, row) * inner * at_once * element;
   double finish = places * panels * panel * (p->y_blocked ? 0.25 : p->phases > 1 ? 2 : 0.6);
   double item = multiply + weights + source + finish + 3000;
@@ -151,8 +137,8 @@ static double cycles(const clade_query *q, const problem *p, const int32_t *row)
 enum { SHAPES = 20, SPLITS = 8 };
 static bool nth(const clade_query *q, const problem *p, int i, int32_t *row) {
   static const int splits[SPLITS] = {1, 2, 3, 4, 6, 8, 12, 16};
-  int width = width_of(q), a = i % SHAPES, b = i / SHAPES, vectors = width == 4 ? 4 : p->depthwise ? LANES / width : 2;
-  int64_t panel = vectors * width, panels = (p->g.rows + panel - 1) / panel, most = most_places(p);
+  int width = width_of(q), a = i % SHAPES, b = i / SHAPES, vectors = width == 4 ? 4 : 2;
+  int64_t panel = vectors * width, panels = (p->g.rows + panel - 1) / panel, most = MOST_PLACES - 16;
   if (b >= SPLITS || (b && splits[b] > panels)) return false;
   int64_t n = CLADE_MAX(p->g.n, 1), y = CLADE_MAX(p->grid[0], 1), x = CLADE_MAX(p->grid[1], 1);
   int64_t box[] = {1, y, x};
@@ -212,7 +198,7 @@ SPACE(to_blocked, false, true)
 SPACE(blocked, true, true)
 
 /* ---- layouts ---- */
-const char *clade__gather_direct_accept(const clade_query *q) {
+const char *clade__gather_small(const clade_query *q) {
   const clade_node *n = q->node;
   const char *reason = clade__conv_vec_accept(q);
   if (reason) return reason;
@@ -224,10 +210,14 @@ const char *clade__gather_direct_accept(const clade_query *q) {
   return NULL;
 }
 
+const char *clade__gather_direct_accept(const clade_query *q) {
+  clade__gather g = clade__gather_of(q->node);
+  return clade__depthwise(&g) ? "made for groups of several channels" : clade__gather_small(q);
+}
+
 const char *clade__gather_blocked_accept(const clade_query *q) {
   clade__gather g = clade__gather_of(q->node);
-  if (g.groups > 1 && !depthwise(&g) && (g.inner % LANES || g.rows % LANES))
-    return "groups end inside of a block of channels";
+  if (g.groups > 1 && (g.inner % LANES || g.rows % LANES)) return "groups end inside of a block of channels";
   return clade__gather_direct_accept(q);
 }
 
@@ -236,7 +226,6 @@ static clade_layout weights_layout(const clade_query *q) {
   clade__gather g = clade__gather_of(q->node);
   int panel = q->row[VECTORS] * width_of(q);
   bool forward = q->node->op == &clade__op_conv2d;
-  if (depthwise(&g)) return (clade_layout){.axis = 0, .block = (uint16_t)panel};
   if (forward && g.groups > 1 && g.rows % panel) return (clade_layout){0};
   return (clade_layout){.axis = forward ? 0 : 1, .block = (uint16_t)panel};
 }
@@ -254,13 +243,17 @@ static bool whole(const clade_shape *operand, const clade_shape *y) {
   return true;
 }
 
-void clade__gather_to_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+void clade__gather_blocked_result(const clade_query *q, clade_layout *in, clade_layout *out) {
   const clade_node *n = q->node;
-  in[1] = weights_layout(q);
   out[0] = (clade_layout){.axis = 1, .block = LANES};
   for (int i = 2; i < n->n_in; i++)
     if (whole(&n->in[i].shape, &n->out[0].shape))
       in[i] = (clade_layout){.axis = (int16_t)(n->in[i].shape.rank - 3), .block = LANES};
+}
+
+void clade__gather_to_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  in[1] = weights_layout(q);
+  clade__gather_blocked_result(q, in, out);
 }
 
 void clade__gather_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
@@ -281,7 +274,7 @@ static void weights_strides(const problem *p, bool forward, int64_t panel, int64
   int64_t taps = g->kernel[0] * g->kernel[1], panels = (g->rows + panel - 1) / panel;
   if (!p->packed) {
     memcpy(s, (int64_t[]){g->w_group, panel * g->w_row, g->w_row, g->w_inner, 1}, 5 * sizeof *s);
-  } else if (forward || p->depthwise) {
+  } else if (forward) {
     memcpy(s, (int64_t[]){panels * g->inner * taps * panel, g->inner * taps * panel, 1, taps * panel, panel},
            5 * sizeof *s);
   } else {
@@ -302,13 +295,12 @@ void clade__gather_strides(const clade_type *t, const clade_shape *y, int64_t s[
   s[7] = blocked ? LANES : pixel;
 }
 
-static void emit_defines(clade_kernel_step *s, const clade_query *q, bool depthwise) {
+static void emit_defines(clade_kernel_step *s, const clade_query *q) {
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(q->node->out[0].dtype));
   clade_emit_define(s, "WIDTH", width_of(q));
   clade_emit_define(s, "PLACES", q->row[PLACES]);
   clade_emit_define(s, "VECTORS", q->row[VECTORS]);
-  clade_emit_define(s, "DEPTHWISE", depthwise);
   clade_emit_define(s, "SOURCE", SOURCE);
   clade_emit_define(s, "WEIGHTS", WEIGHTS);
   clade_emit_define(s, "BLOCK", BLOCK);
@@ -325,7 +317,7 @@ clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q) {
   int64_t taps[8] = {g->kernel[0], g->kernel[1]}, strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}};
   int64_t y_strides[CLADE_MAX_RANK] = {0};
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_gather_direct");
-  emit_defines(s, q, p.depthwise);
+  emit_defines(s, q);
   CLADE_TRY(clade__epilogue_define(s, n));
   CLADE_TRY(clade__epilogue_define16(s, n));
   weights_strides(&p, n->op == &clade__op_conv2d, row[VECTORS] * width_of(q), taps + 2);

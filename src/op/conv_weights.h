@@ -52,10 +52,11 @@ double clade__weights_vec_cost(const clade_query *q);
 size_t clade__weights_vec_workspace(const clade_query *q);
 clade_status clade__weights_vec_emit(clade_emit *e, const clade_query *q);
 extern const clade_space clade__weights_vec_space;
-/* ---- channels: groups of one row and one channel, images in blocks of channels ---- */
-const char *clade__weights_channels_accept(const clade_query *q);
-double clade__weights_channels_cost(const clade_query *q);
-size_t clade__weights_channels_workspace(const clade_query *q);
-clade_status clade__weights_channels_emit(clade_emit *e, const clade_query *q);
+/* ---- depthwise: groups of one row and one channel, images in blocks of channels, or dense ---- */
+const char *clade__weights_depthwise_blocked_accept(const clade_query *q);
+const char *clade__weights_depthwise_dense_accept(const clade_query *q);
+double clade__weights_depthwise_cost(const clade_query *q);
+size_t clade__weights_depthwise_workspace(const clade_query *q);
+clade_status clade__weights_depthwise_emit(clade_emit *e, const clade_query *q);
 
 #endif

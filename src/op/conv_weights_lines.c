@@ -1,12 +1,11 @@
-/* The derivative of a convolution by its weights on CPUs, line by line: lines copied once for all taps, or channels as
- * lanes. How the work is cut follows from sizes alone, since it orders the sums. */
+/* The derivative of a convolution by its weights on CPUs, line by line: lines copied once for all taps. How the work is
+ * cut follows from sizes alone, since it orders the sums. */
 #include "op/conv_weights.h"
 
 #include <math.h>
 
 /* What the kernels keep in private memory, in floats; columns of a block, pieces of lines. */
 enum { LINES = 32768, TURNED = 32768, BLOCK = 32768, COLUMNS = 512, STRIP = 256, PIECES = 512 };
-enum { MOST_TAPS = 63 };
 
 static int width_of(const clade_query *q) { return q->device->vector_f32 >= 16 ? 16 : 8; }
 static int tile_rows(const clade_query *q) { return width_of(q) == 16 ? 12 : 6; } /* of tiles two vectors wide */
@@ -160,64 +159,6 @@ clade_status clade__weights_vec_emit(clade_emit *e, const clade_query *q) {
   size_t global = (size_t)(c.blocks * c.parts), local = 1;
   clade_emit_range(s, 1, &global, &local);
   clade__weights_join(e, q, c.parts, false, false);
-  return CLADE_OK;
-}
-
-/* ---- channels: a work-item does 16 of them, for so many lines of all images' results as a part has ---- */
-static int64_t channel_blocks(const clade__weights *p) { return (p->groups + 15) / 16; }
-
-/* Of items of so many lines; the longest counts once for each of some cores. */
-static double channel_cycles(const clade_query *q, const clade__weights *p, int64_t lines) {
-  double blocks = (double)channel_blocks(p), all = (double)(p->n * p->result[0]), parts = ceil(all / (double)lines);
-  double three = (double)(p->kernel[0] / 3), rest = (double)(p->kernel[0] % 3), wide = (double)p->result[1];
-  double line =
-      (double)((p->kernel[1] + 2) / 3) * 16 / width_of(q) * (three * (wide * 5.2 + 25) + rest * (wide * 3 + 25));
-  double own = 50 * (double)(p->kernel[0] * p->kernel[1]) + 500;
-  return blocks * (all * line + parts * own) + CLADE__WEIGHTS_UNITS * ((double)lines * line + own) +
-         clade__weights_join_cycles(p, (int64_t)parts);
-}
-
-static int64_t channel_lines(const clade_query *q, const clade__weights *p) { /* of a part */
-  int64_t all = CLADE_MAX(p->n * p->result[0], 1), best = all;
-  for (int64_t lines = all; lines > 1; lines = (lines + 1) / 2)
-    if (channel_cycles(q, p, lines) < channel_cycles(q, p, best)) best = lines;
-  return best;
-}
-
-static int64_t channel_parts(const clade_query *q, const clade__weights *p) {
-  int64_t lines = channel_lines(q, p);
-  return CLADE_MAX((p->n * p->result[0] + lines - 1) / lines, 1);
-}
-
-const char *clade__weights_channels_accept(const clade_query *q) {
-  const char *reason = clade__conv_vec_accept(q);
-  clade__weights p = clade__weights_of(q->node, false);
-  if (reason) return reason;
-  bool fits = p.rows == 1 && p.inner == 1 && p.groups > 1 && p.kernel[0] * p.kernel[1] <= MOST_TAPS;
-  return fits ? NULL : "made for groups of one row and one channel, and small windows";
-}
-
-double clade__weights_channels_cost(const clade_query *q) {
-  clade__weights p = clade__weights_of(q->node, false);
-  double cycles = channel_cycles(q, &p, channel_lines(q, &p));
-  return clade__cost(q->device, cycles * 2 * q->device->vector_f32, clade__node_bytes(q->node), 1);
-}
-
-size_t clade__weights_channels_workspace(const clade_query *q) {
-  clade__weights p = clade__weights_of(q->node, false);
-  return clade__weights_scratch(q, channel_parts(q, &p), false);
-}
-
-clade_status clade__weights_channels_emit(clade_emit *e, const clade_query *q) {
-  clade__weights p = clade__weights_of(q->node, false);
-  int64_t parts = channel_parts(q, &p);
-  clade_kernel_step *s = clade__weights_begin(e, q, "conv2d_weights_channels", &p, parts);
-  clade_emit_define(s, "WIDTH", width_of(q));
-  clade_emit_define(s, "VECTORS", 16 / width_of(q));
-  clade_emit_define(s, "TAPS", MOST_TAPS);
-  clade_emit_index8(s, 1, (int64_t[]){channel_lines(q, &p)});
-  clade_emit_range(s, 1, &(size_t){(size_t)(channel_blocks(&p) * parts)}, &(size_t){1});
-  clade__weights_join(e, q, parts, false, false);
   return CLADE_OK;
 }
 

@@ -115,6 +115,7 @@ struct clade_kernel_step {
   clade__step_kind kind;
   clade_emit *emit;
   const char *kernel; /* or LIBRARY's routine; texts live in the emit's arena */
+  const char *file;   /* that the kernel is in; NULL: the implementation's */
   clade__define *defines;
   size_t n_defines, define_capacity;
   clade__arg *args;

@@ -151,7 +151,7 @@ def complete_ops(root):
             if not re.search(r'\{\s*(?:\.name\s*=\s*)?"ref"', text):
                 bad.append(f'{source}:1: {name} has no implementation "ref"')
             launches = "clade_emit_kernel" in text or "clade_emit_copy" not in text
-            stems.update(re.findall(r'\.file\s*=\s*"(\w+)"', text))  # of its implementations
+            stems.update(re.findall(r'(?:\.|->)file\s*=\s*"(\w+)"', text))  # of its implementations and steps
             shared = re.search(r'\.file\s*=\s*"(\w+)"', code(read(root, source)))
             stem = shared.group(1) if shared else name
             stems.add(stem)

@@ -1,0 +1,449 @@
+/* Convolution where each channel of the result has one of the source, and its derivatives. Vectors of WIDTH floats lie
+ * along channels, in blocks of 16. Images in blocks are read where they lie; of dense ones a work-item first turns what
+ * it needs to blocks. */
+#define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
+#define ALIGNED __attribute__((aligned(64)))
+#define VECTOR  CLADE_PASTE(float, WIDTH)
+#define LANES   16
+/* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
+typedef VECTOR FN(vector) __attribute__((aligned(4)));
+typedef float16 FN(sixteen) __attribute__((aligned(4)));
+#define PUT(v, p)         (*(FN(vector) *)(p) = (v))
+#define GET_f32(p)        (*(const __global FN(vector) *)(p))
+#define GET_f16(p)        LOADN(WIDTH, f16, p, 0)
+#define GET_bf16(p)       LOADN(WIDTH, bf16, p, 0)
+#define GET(p)            CLADE_PASTE(GET_, T)(p)
+#define PUT16_f32(p, v)   (*(__global FN(sixteen) *)(p) = (v))
+#define PUT16_f16(p, v)   STORE16(f16, p, 0, v)
+#define PUT16_bf16(p, v)  STORE16(bf16, p, 0, v)
+#define PUT_SIXTEEN(p, v) CLADE_PASTE(PUT16_, OUT)(p, v)
+#if X_BLOCKED
+#define SOURCE_TYPE const __global STORAGE(T)
+#define READ(p)     GET(p)
+#else
+#define SOURCE_TYPE const float
+#define READ(p)     (*(const FN(vector) *)(p))
+#endif
+
+#if !X_BLOCKED
+/* Of n places from planes to blocks; behind the last channel the last one again. */
+APART static void FN(turn)(const __global STORAGE(T) * x, int plane, int channels, int n, float *to) {
+  for (int i = 0; n >= 8 && i < n; i += 8) { /* the last eight end with the line */
+    const int at = min(i, n - 8);
+#pragma unroll
+    for (int c = 0; c < LANES; c += 8) {
+      float8 eight[8];
+#pragma unroll
+      for (int l = 0; l < 8; l++) eight[l] = LOADN(8, T, x, min(c + l, channels - 1) * plane + at);
+      clade_turn(eight);
+#pragma unroll
+      for (int l = 0; l < 8; l++) vstore8(eight[l], 0, to + (at + l) * LANES + c);
+    }
+  }
+  for (int c = 0; n < 8 && c < LANES; c++)
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (int i = 0; i < n; i++) to[i * LANES + c] = LOAD(T, x, min(c, channels - 1) * plane + i);
+}
+#endif
+
+#ifdef WANT_conv2d_depthwise
+/* Forward and to the data; dims and map are those of conv2d.cl. Where div is above 1, lines and columns of the result
+ * fall into phases, p = phase + div * place: all places of a phase have the same taps, and to neighbours belong
+ * neighbours of the source. A line is made of its columns' phases in private memory and then stored whole.
+ *
+ * Weights lie in blocks of 16 channels. taps: height and width of the kernel. part: blocks of images, lines and columns
+ * of a work-item. */
+/* Along one axis, of the places of a phase: how many taps there are, the first one and the distance to the next; where
+ * in the source the first place's first tap lies and how far each tap more moves it, which is not backwards. */
+typedef struct {
+  int count, first, step, shift, move;
+} FN(phase);
+static FN(phase) FN(phase_of)(int origin, int delta, int div, int taps) {
+  FN(phase) p = {0, 0, 1, 0, 0};
+  while (p.first < taps && (origin + p.first * delta) % div) p.first++;
+  if (p.first == taps) return p;
+  while (p.step * delta % div) p.step++;
+  p.count = (taps - 1 - p.first) / p.step + 1;
+  p.shift = (origin + p.first * delta) / div;
+  p.move = p.step * delta / div;
+  if (p.move >= 0) return p;
+  p.first += (p.count - 1) * p.step;
+  p.shift += (p.count - 1) * p.move;
+  p.step = -p.step;
+  p.move = -p.move;
+  return p;
+}
+
+/* `many` places of a phase, `apart` floats apart in `line`: the sums over count.x lines of the source, of `size` places,
+ * and count.y taps in each. The first tap of the first place is at `column`, that of each place more `by` further. Of
+ * TAPS taps at a time RUN places have inputs UNIT apart, place p those from p * STEP on: each is read once and goes to
+ * all sums that want it. The first and the last ENDS inputs are left out where the line does not have them; all others
+ * it must have. move, w_move: from line to line and from tap to tap. */
+#define RUN 8
+#define SLIDE_ARGS                                                                                                  \
+  SOURCE_TYPE *x, int2 move, const __global STORAGE(T) * w, int2 w_move, int2 count, int column, int by, int size, \
+      int many, float *line, int apart
+#define SLIDE(NAME, STEP, TAPS, UNIT, ENDS)                                                                           \
+  APART static void NAME(SLIDE_ARGS) {                                                                                \
+    for (int i = 0; i < many; i += RUN) { /* the last run ends with the line, or behind it */                         \
+      const int place = max(min(i, many - RUN), 0);                                                                   \
+      for (int k = 0; k < LANES; k += WIDTH) {                                                                        \
+        float *to = line + (place * apart + k);                                                                       \
+        VECTOR sum[RUN];                                                                                              \
+        _Pragma("unroll") for (int p = 0; p < RUN; p++) sum[p] = (VECTOR)(0);                                         \
+        for (int tap = 0; tap < count.y; tap += TAPS) {                                                               \
+          const int inputs = (RUN - 1) * STEP + TAPS, at = column + place * by + tap * move.y;                        \
+          SOURCE_TYPE *from = x + (at * LANES + k);                                                                   \
+          const __global STORAGE(T) *own = w + (tap * w_move.y + k);                                                  \
+          for (int r = 0; r < count.x; r++, from += move.x, own += w_move.x) {                                        \
+            VECTOR weight[TAPS];                                                                                      \
+            _Pragma("unroll") for (int t = 0; t < TAPS; t++) weight[t] = GET(own + t * w_move.y);                     \
+            _Pragma("unroll") for (int j = 0; j < inputs; j++) {                                                      \
+              if ((j < ENDS || j >= inputs - ENDS) && (uint)(at + j * UNIT) >= (uint)size) continue;                  \
+              const VECTOR one = READ(from + j * UNIT * LANES);                                                       \
+              _Pragma("unroll") for (int t = 0; t < TAPS;                                                             \
+                                     t++) if (j >= t && (j - t) % STEP == 0 && (j - t) / STEP < RUN)                  \
+                  sum[(j - t) / STEP] = fma(one, weight[t], sum[(j - t) / STEP]);                                     \
+            }                                                                                                         \
+          }                                                                                                           \
+        }                                                                                                             \
+        _Pragma("unroll") for (int p = 0; p < RUN; p++) PUT(sum[p], to + p * apart);                                  \
+      }                                                                                                               \
+    }                                                                                                                 \
+  }
+SLIDE(FN(slide), 1, 1, by, RUN)
+SLIDE(FN(slide_1), 1, 1, 1, 2)
+SLIDE(FN(slide_2), 1, 2, 1, 2)
+SLIDE(FN(slide_3), 1, 3, 1, 2)
+SLIDE(FN(slide_3_by_2), 2, 3, 1, 2)
+
+/* By the fastest that may; all but the first want inputs that are there but for two at each end. */
+static void FN(slide_any)(SLIDE_ARGS) {
+#define PASS_ON x, move, w, w_move, count, column, by, size, many, line, apart
+  const int last = column + (max(many, RUN) - 1) * by + (count.y - 1) * move.y;
+  const bool inner = column >= -2 && last < size + 2 && count.x > 0 && (move.y == 1 || count.y == 1);
+  if (inner && by == 1 && count.y == 3)
+    FN(slide_3)(PASS_ON);
+  else if (inner && by == 1 && count.y == 2)
+    FN(slide_2)(PASS_ON);
+  else if (inner && by == 1 && count.y == 1)
+    FN(slide_1)(PASS_ON);
+  else if (inner && by == 2 && count.y == 3)
+    FN(slide_3_by_2)(PASS_ON);
+  else
+    FN(slide)(PASS_ON);
+#undef PASS_ON
+}
+
+/* ---- the result ----
+ * An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
+#define EPILOGUE_AT(strides) (batch * (strides).s5)
+#undef EPILOGUE_ELEMENT
+#define EPILOGUE_ELEMENT(s) ((row >> 4) * (s).s4 + (row & 15) * (s).s6 + column * (s).s7)
+#define EPILOGUE_LOAD16(T, e, s) \
+  ((Y_BLOCKED ? (s).s6 : (s).s7) ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
+
+/* The block's `rows` channels of n places that follow each other. */
+APART static void FN(finish)(const float *tile, int rows, int n, __global STORAGE(OUT) * y, const index8_t y_s,
+                             const index_t batch, const index_t row0, const index_t column0 EPILOGUE_ARGS) {
+  int done = 0;
+  EPILOGUE_USE
+#if WIDE && Y_BLOCKED
+  for (; rows == LANES && done < n; done++) {
+    const index_t row = row0, column = column0 + done;
+    const float16 i0 = *(const FN(sixteen) *)(tile + done * LANES);
+    EPILOGUE16
+    PUT_SIXTEEN(y + EPILOGUE_ELEMENT(y_s), r);
+  }
+#elif WIDE
+  for (; n >= 16 && done < n; done += 16) { /* the last sixteen end with the line */
+    const int at = min(done, n - 16);
+    for (int c = 0; c < rows; c += 8) {
+      float8 low[8], high[8];
+#pragma unroll
+      for (int l = 0; l < 8; l++) {
+        low[l] = vload8(0, tile + (at + l) * LANES + c);
+        high[l] = vload8(0, tile + (at + l + 8) * LANES + c);
+      }
+      clade_turn(low);
+      clade_turn(high);
+      const index_t column = column0 + at;
+#pragma unroll
+      for (int l = 0; l < 8; l++)
+        if (c + l < rows) {
+          const index_t row = row0 + c + l;
+          const float16 i0 = (float16)(low[l], high[l]);
+          EPILOGUE16
+          PUT_SIXTEEN(y + EPILOGUE_ELEMENT(y_s), r);
+        }
+    }
+  }
+#endif
+  for (; done < n; done++)
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (int c = 0; c < rows; c++) {
+      const index_t row = row0 + c, column = column0 + done;
+      const COMPUTE(T) i0 = tile[done * LANES + c];
+      EPILOGUE
+      STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
+    }
+}
+
+#define ARGS                                                                                                          \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t taps, \
+      const index8_t map, const index8_t part, const index8_t y_s EPILOGUE_ARGS
+BODY(conv2d_depthwise_item)(const int item, ARGS) {
+  if (part.s0 == 0 || part.s1 == 0 || part.s2 == 0 || dims.s1 == 0) return;
+  const int2 div = (int2)(map.s3, map.s7), delta = (int2)(map.s2, map.s6), mul = (int2)(map.s0, map.s4);
+  const int2 add = (int2)(map.s1, map.s5), size = (int2)(dims.s4, dims.s5), result = (int2)(dims.s6, dims.s7);
+  const int2 window = (int2)(taps.s0, taps.s1), box = (int2)(part.s1, part.s2), boxes = (result + box - 1) / box;
+  const int blocks = (dims.s1 + LANES - 1) / LANES, first = item / (boxes.x * boxes.y) * part.s0;
+  const int behind = min(first + (int)part.s0, (int)dims.s0 * blocks);
+  const int2 from = (int2)(item / boxes.y % boxes.x, item % boxes.y) * box, to = min(from + box, result);
+  FN(phase) down[PHASES], along[PHASES];
+  for (int k = 0; k < div.x; k++) down[k] = FN(phase_of)(k * mul.x + add.x, delta.x, div.x, window.x);
+  for (int k = 0; k < div.y; k++) along[k] = FN(phase_of)(k * mul.y + add.y, delta.y, div.y, window.y);
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(T), w);
+  USE(STORAGE(OUT), y);
+  float block[BLOCK] ALIGNED;
+#if X_BLOCKED
+  const int2 held0 = (int2)(0), held = size;
+#else
+  float source[SOURCE] ALIGNED;
+  /* What of the source any of the places needs. */
+  const int2 reach = (window - 1) * delta, low = from * mul + add + min(reach, 0);
+  const int2 high = (to - 1) * mul + add + max(reach, 0);
+  const int2 held0 = min(max(low, 0) / div, size), held = max(min(max(high, -div) / div + 1, size) - held0, 0);
+#endif
+  for (int u = first; u < behind; u++) {
+    const int image = u / blocks, row0 = u % blocks * LANES, rows = min(LANES, (int)dims.s1 - row0);
+    const __global STORAGE(T) *own = w + row0 * window.x * window.y;
+    __global STORAGE(OUT) *out = y + image * y_s.s5;
+#if X_BLOCKED
+    SOURCE_TYPE *source = x + u * size.x * size.y * LANES;
+#else
+    const int plane = size.x * size.y, pieces = held.y == size.y ? 1 : held.x, piece = held.x * held.y / max(pieces, 1);
+    for (int i = 0; i < pieces; i++)
+      FN(turn)(x + (image * (int)dims.s1 + row0) * plane + (held0.x + i) * size.y + held0.y, plane, rows, piece,
+               source + i * piece * LANES);
+#endif
+    float *line = block;
+    for (int l = from.x; l < to.x; l++) {
+      const FN(phase) d = down[l % div.x];
+      const int at = d.shift + l / div.x * mul.x, move = max(d.move, 1);
+      const int begin = at < 0 ? min((move - 1 - at) / move, d.count) : 0;
+      const int end = at < size.x ? min((size.x - 1 - at) / move + 1, d.count) : 0;
+#if Y_BLOCKED
+      for (int i = from.y; i < to.y; i++) SOON(out + (row0 / 16) * y_s.s4 + (l * result.y + i) * y_s.s7);
+#endif
+      for (int k = 0; k < div.y; k++) {
+        const FN(phase) a = along[k];
+        const int i0 = (from.y - k + div.y - 1) / div.y, i1 = (to.y - k + div.y - 1) / div.y;
+        FN(slide_any)
+        (source + (at + begin * move - held0.x) * held.y * LANES, (int2)(move * held.y * LANES, a.move),
+         own + ((d.first + begin * d.step) * window.y + a.first) * LANES,
+         (int2)(d.step * window.y * LANES, a.step * LANES), (int2)(max(end - begin, 0), a.count),
+         a.shift + i0 * mul.y - held0.y, mul.y, held.y, i1 - i0, line + (i0 * div.y + k - from.y) * LANES,
+         div.y * LANES);
+      }
+      const bool whole = !Y_BLOCKED && to.y - from.y == result.y; /* lines that follow each other are one */
+      if (!whole || l + 1 == to.x) {
+        const int first_line = whole ? from.x : l;
+        FN(finish)
+        (block, rows, (l + 1 - first_line) * (to.y - from.y), out, y_s, image, row0,
+         first_line * result.y + from.y EPILOGUE_PASS);
+      } else {
+        line += result.y * LANES;
+      }
+    }
+  }
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_depthwise)(ARGS) {
+  FN(conv2d_depthwise_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, taps, map, part, y_s EPILOGUE_PASS);
+}
+#undef ARGS
+#undef EPILOGUE_ELEMENT
+#define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
+#undef EPILOGUE_AT
+#undef EPILOGUE_LOAD16
+#undef RUN
+#undef SLIDE_ARGS
+#undef SLIDE
+#endif
+
+#ifdef WANT_conv2d_weights_depthwise
+/* To the weights; arguments are those of conv2d_weights.cl. A work-item does a block of channels for part.s0 lines of y,
+ * those of all images counted, part.s1 at a time. The sums of three taps in each of three lines of the window stay in
+ * registers for all of these lines. */
+#define AT_ONCE 3
+#define SUMS                                                                                                     \
+  VECTOR sum[AT_ONCE][AT_ONCE];                                                                                  \
+  _Pragma("unroll") for (int r = 0; r < AT_ONCE; r++) _Pragma("unroll") for (int t = 0; t < AT_ONCE; t++) sum[r][t] = \
+      *(const FN(vector) *)(sums + (r * across + t) * LANES + k);
+#define SUMS_BACK                                                                                                   \
+  _Pragma("unroll") for (int r = 0; r < AT_ONCE; r++) _Pragma("unroll") for (int t = 0; t < AT_ONCE; t++)           \
+      PUT(sum[r][t], sums + (r * across + t) * LANES + k);
+
+/* `many` places of each of some lines, `by` and `next` apart, with their inputs in three lines of x, `down` apart, of which
+ * `there` are. Place p has STEP apart from the next one's AT_ONCE inputs that follow each other; the first of all is at
+ * `column`. RUN places' are read once. But for the first and the last ENDS of a line, whose `size` places are looked at,
+ * x has all of them. */
+#define ADD_ARGS                                                                                                  \
+  SOURCE_TYPE *x, int down, int next, SOURCE_TYPE *y, int by, int lines, int many, int column, int step, int move, \
+      int size, uint there, int across, float *sums
+#define ENDS 3
+#define ADD(NAME, RUN, STEP)                                                                                         \
+  APART static void NAME(ADD_ARGS) {                                                                                 \
+    for (int k = 0; k < LANES; k += WIDTH) {                                                                         \
+      SUMS                                                                                                           \
+      for (int line = 0; line < lines; line++)                                                                       \
+        for (int i = 0; i < many; i += RUN) {                                                                        \
+          const int inputs = (RUN - 1) * STEP + AT_ONCE, at = column + i * STEP;                                     \
+          SOURCE_TYPE *from = x + (line * next + at * LANES + k), *own = y + (line * by + i * LANES + k);            \
+          VECTOR one[RUN];                                                                                           \
+          _Pragma("unroll") for (int p = 0; p < RUN; p++) one[p] = READ(own + p * LANES);                            \
+          _Pragma("unroll") for (int r = 0; r < AT_ONCE; r++) {                                                      \
+            if (!(there >> r & 1)) continue;                                                                         \
+            _Pragma("unroll") for (int j = 0; j < inputs; j++) {                                                     \
+              if ((j < ENDS || j >= inputs - ENDS) && (uint)(at + j) >= (uint)size) continue;                        \
+              const VECTOR input = READ(from + r * down + j * LANES);                                                \
+              _Pragma("unroll") for (int t = 0; t < AT_ONCE;                                                         \
+                                     t++) if (j >= t && (j - t) % STEP == 0 && (j - t) / STEP < RUN)                 \
+                  sum[r][t] = fma(input, one[(j - t) / STEP], sum[r][t]);                                            \
+            }                                                                                                        \
+          }                                                                                                          \
+        }                                                                                                            \
+      SUMS_BACK                                                                                                      \
+    }                                                                                                                \
+  }
+ADD(FN(add), 7, 1)
+ADD(FN(add_by_2), 7, 2)
+
+/* Any places, one by one, inputs `move` apart. */
+APART static void FN(add_places)(ADD_ARGS) {
+  for (int k = 0; k < LANES; k += WIDTH) {
+    SUMS
+    for (int line = 0; line < lines; line++)
+      for (int i = 0; i < many; i++) {
+        const VECTOR one = READ(y + (line * by + i * LANES + k));
+#pragma unroll
+        for (int t = 0; t < AT_ONCE; t++) {
+          const int at = column + i * step + t * move;
+          if ((uint)at >= (uint)size) continue;
+#pragma unroll
+          for (int r = 0; r < AT_ONCE; r++)
+            if (there >> r & 1) sum[r][t] = fma(READ(x + (line * next + r * down + at * LANES + k)), one, sum[r][t]);
+        }
+      }
+    SUMS_BACK
+  }
+}
+
+static void FN(add_any)(ADD_ARGS) {
+  const bool near = move == 1 && step <= 2 && column >= -ENDS;
+  const int runs = near ? clamp((size - AT_ONCE + ENDS - column) / step + 1, 0, many) / 7 * 7 : 0;
+#define PASS_ON(from, n) \
+  x, down, next, y + (from) * LANES, by, lines, n, column + (from) * step, step, move, size, there, across, sums
+  if (runs && step == 1) FN(add)(PASS_ON(0, runs));
+  if (runs && step == 2) FN(add_by_2)(PASS_ON(0, runs));
+  if (runs < many) FN(add_places)(PASS_ON(runs, many - runs));
+#undef PASS_ON
+}
+
+/* A block's sums to the weights of its channels, which lie one behind the other. */
+APART static void FN(put_sums)(const float *sums, int across, int2 window, int channels, __global float *out) {
+  const int taps = window.x * window.y;
+  int tap = 0;
+  for (; tap + 8 <= taps; tap += 8)
+    for (int c = 0; c < channels; c += 8) {
+      float8 eight[8];
+#pragma unroll
+      for (int l = 0; l < 8; l++)
+        eight[l] = vload8(0, sums + ((tap + l) / window.y * across + (tap + l) % window.y) * LANES + c);
+      clade_turn(eight);
+#pragma unroll
+      for (int l = 0; l < 8; l++)
+        if (c + l < channels) vstore8(eight[l], 0, out + (c + l) * taps + tap);
+    }
+  for (; tap < taps; tap++)
+    for (int c = 0; c < channels; c++)
+      out[c * taps + tap] = sums[(tap / window.y * across + tap % window.y) * LANES + c];
+}
+
+#define ARGS                                                                                                     \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \
+      const index8_t map, const index8_t part
+BODY(conv2d_weights_depthwise_item)(const int item, ARGS) {
+  const int blocks = max((int)(dims.s1 + LANES - 1) / LANES, 1), block = item % blocks, own = item / blocks;
+  const int channels = dims.s1, row0 = block * LANES, rows = min(LANES, channels - row0);
+  const int2 window = (int2)(taps.s0, taps.s1), size = (int2)(dims.s4, dims.s5), grid = (int2)(dims.s6, dims.s7);
+  const int last = min((own + 1) * (int)part.s0, (int)(dims.s0 * dims.s6)), across = (window.y + 2) / AT_ONCE * AT_ONCE;
+  if (own >= taps.s2 || part.s1 == 0) return;
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(T), y);
+  USE(float, out);
+  float sums[SUMS_ROOM] ALIGNED;
+#if !X_BLOCKED
+  float source[SOURCE] ALIGNED, result[BLOCK] ALIGNED;
+#endif
+  for (int i = 0; i < (window.x + 2) / AT_ONCE * AT_ONCE * across * LANES; i += WIDTH) PUT((VECTOR)(0), sums + i);
+  for (int u = own * part.s0, many; u < last; u += many) {
+    const int image = u / grid.x, high = u % grid.x, low = high * (int)map.s0 + (int)map.s1;
+    many = min(min(last - u, grid.x - high), (int)part.s1);
+#if X_BLOCKED
+    const int held0 = 0;
+    SOURCE_TYPE *source = x + (image * blocks + block) * size.x * size.y * LANES;
+    SOURCE_TYPE *result = y + ((image * blocks + block) * grid.x + high) * grid.y * LANES;
+#else
+    const int held0 = clamp(low, 0, size.x), plane = size.x * size.y;
+    const int end = clamp(low + (many - 1) * (int)map.s0 + (window.x - 1) * (int)map.s2 + 1, held0, size.x);
+    FN(turn)(x + (image * channels + row0) * plane + held0 * size.y, plane, rows, (end - held0) * size.y, source);
+    FN(turn)(y + ((image * channels + row0) * grid.x + high) * grid.y, grid.x * grid.y, rows, many * grid.y, result);
+#endif
+    for (int r = 0; r < window.x; r += AT_ONCE) {
+      const int lines = min(AT_ONCE, window.x - r);
+      for (int l = 0, n = 1; l < many; l += n) {
+        const int at = low + l * (int)map.s0 + r * (int)map.s2, reach = (lines - 1) * (int)map.s2;
+        uint there = 0;
+        for (int k = 0; k < lines; k++) there |= (uint)(at + k * (int)map.s2) < (uint)size.x ? 1u << k : 0;
+        /* So many lines that have all of the window's, or one that lacks some. */
+        n = there == (1u << lines) - 1 ? clamp((size.x - 1 - at - reach) / (int)map.s0 + 1, 1, many - l) : 1;
+        for (int t = 0; there && t < window.y; t += AT_ONCE)
+          FN(add_any)
+        (source + (at - held0) * size.y * LANES, (int)map.s2 * size.y * LANES, (int)map.s0 * size.y * LANES,
+         result + l * grid.y * LANES, grid.y * LANES, n, grid.y, (int)map.s5 + t * (int)map.s6, (int)map.s4,
+         (int)map.s6, size.y, there, across, sums + (r * across + t) * LANES);
+      }
+    }
+  }
+  FN(put_sums)(sums, across, window, rows, out + (own * channels + row0) * window.x * window.y);
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_weights_depthwise)(ARGS) {
+  FN(conv2d_weights_depthwise_item)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
+}
+#undef ARGS
+#undef SUMS
+#undef SUMS_BACK
+#undef ADD_ARGS
+#undef ADD
+#undef AT_ONCE
+#undef ENDS
+#endif
+#undef APART
+#undef ALIGNED
+#undef VECTOR
+#undef LANES
+#undef PUT
+#undef GET_f32
+#undef GET_f16
+#undef GET_bf16
+#undef GET
+#undef PUT16_f32
+#undef PUT16_f16
+#undef PUT16_bf16
+#undef PUT_SIXTEEN
+#undef SOURCE_TYPE
+#undef READ

@@ -1,0 +1,127 @@
+/* conv2d and conv2d_data on CPUs where each channel has a window of its own: what the kernel takes, how the work is cut
+ * up, what it costs. Sums do not depend on the cut. */
+#include "op/conv.h"
+#include "op/epilogue.h"
+
+#include <math.h>
+
+/* Channels of a block; what the kernel keeps in private memory, in floats; most phases; places at a time. */
+enum { LANES = 16, SOURCE = 32768, BLOCK = 32768, PHASES = 16, RUN = 8 };
+
+typedef struct plan {
+  clade__gather g;
+  int64_t blocks, lines, columns, boxes; /* of a work-item: blocks of images, lines and columns; boxes of an image */
+  double held;                           /* places of the source that a box copies */
+  bool fits;
+} plan;
+
+bool clade__depthwise(const clade__gather *g) { return g->groups > 1 && g->rows == 1 && g->inner == 1; }
+
+static int64_t parts(int64_t all, int64_t part) { return (all + part - 1) / CLADE_MAX(part, 1); }
+
+/* Places of the source, along an axis, that so many of the result need. */
+static int64_t held(const clade_query *q, const clade__gather *g, int axis, int64_t places) {
+  clade__map_1d m = g->map(&((const clade__conv_attrs *)q->node->attrs)->window, axis);
+  int64_t reach = (g->kernel[axis] - 1) * (m.delta < 0 ? -m.delta : m.delta);
+  return CLADE_MIN(((places - 1) * m.mul + reach) / m.div + 2, g->source[axis]);
+}
+
+static bool fits(const clade_query *q, plan *p, bool turned) {
+  int64_t div = p->g.map(&((const clade__conv_attrs *)q->node->attrs)->window, 1).div;
+  p->held = (double)held(q, &p->g, 0, p->lines) * (double)held(q, &p->g, 1, p->columns);
+  return (!turned || p->held * LANES <= SOURCE) && (double)(p->lines * p->columns + RUN * div) * LANES <= BLOCK;
+}
+
+static plan plan_in(const clade_query *q, bool x_blocked) {
+  plan p = {.g = clade__gather_of(q->node), .blocks = 1};
+  const clade__gather *g = &p.g;
+  int64_t units = g->n * parts(g->groups, LANES), most = CLADE_MAX(q->device->compute_units, 1u);
+  p.lines = CLADE_MAX(g->result[0], 1);
+  p.columns = CLADE_MAX(g->result[1], 1);
+  while (p.lines > 1 && (!fits(q, &p, !x_blocked) || parts(g->result[0], p.lines) * units < 4 * most))
+    p.lines = (p.lines + 1) / 2;
+  while (p.columns > 1 && !fits(q, &p, !x_blocked)) p.columns = (p.columns + 1) / 2;
+  p.fits = fits(q, &p, !x_blocked);
+  p.boxes = parts(g->result[0], p.lines) * parts(g->result[1], p.columns);
+  if (p.boxes == 1) p.blocks = CLADE_MAX(units / (8 * most), 1);
+  return p;
+}
+
+static const char *accept(const clade_query *q, bool x_blocked) {
+  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  clade__gather g = clade__gather_of(q->node);
+  const char *reason = clade__gather_small(q);
+  if (reason) return reason;
+  if (!clade__depthwise(&g)) return "made for groups of one channel";
+  if (g.map(w, 0).div > PHASES || g.map(w, 1).div > PHASES) return "made for small steps";
+  return plan_in(q, x_blocked).fits ? NULL : "a window needs more of the source than a work-item's memory has";
+}
+
+static void layouts(const clade_query *q, bool x_blocked, bool y_blocked, clade_layout *in, clade_layout *out) {
+  if (y_blocked) clade__gather_blocked_result(q, in, out);
+  if (x_blocked) in[0] = out[0];
+  in[1] = (clade_layout){.axis = 0, .block = LANES};
+}
+
+#define WAY(NAME, X_BLOCKED, Y_BLOCKED)                                                               \
+  const char *clade__depthwise_##NAME##_accept(const clade_query *q) { return accept(q, X_BLOCKED); } \
+  void clade__depthwise_##NAME##_layouts(const clade_query *q, clade_layout *in, clade_layout *out) { \
+    layouts(q, X_BLOCKED, Y_BLOCKED, in, out);                                                        \
+  }
+WAY(dense, false, false)
+WAY(to_blocked, false, true)
+WAY(blocked, true, true)
+
+/* As the node is, in an implementation's layouts. */
+static plan plan_of(const clade_query *q) { return plan_in(q, q->node->in[0].layout.block > 0); }
+
+/* In cycles of a core that begins two vector operations in each. */
+double clade__depthwise_cost(const clade_query *q) {
+  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  plan p = plan_of(q);
+  const clade__gather *g = &p.g;
+  bool x_blocked = q->node->in[0].layout.block > 0, y_blocked = q->node->out[0].layout.block > 0;
+  double taps = (double)(g->kernel[0] * g->kernel[1]) / (double)(g->map(w, 0).div * g->map(w, 1).div);
+  double vectors = (double)LANES / clade__vector_width(q->device), places = (double)(g->result[0] * g->result[1]);
+  double lines = (double)g->result[0] * ceil((double)g->result[1] / (double)p.columns);
+  double unit = places * vectors * (taps * 0.6 + (y_blocked ? 1.5 : 4)) + lines * 60 +
+                (x_blocked ? 0 : p.held * (double)p.boxes * vectors * 3);
+  double items = ceil((double)(g->n * parts(g->groups, LANES)) / (double)p.blocks) * (double)p.boxes;
+  double item = unit * (double)p.blocks / (double)p.boxes + 600;
+  double units = CLADE_MAX(q->device->compute_units, 1u);
+  double flops = ceil(items / units) * units * item * 2 * 2 * q->device->vector_f32;
+  return clade__cost(q->device, flops, clade__node_bytes(q->node), 2);
+}
+
+clade_status clade__depthwise_emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  const clade_shape *y = &n->out[0].shape;
+  plan p = plan_of(q);
+  const clade__gather *g = &p.g;
+  int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}, y_strides[CLADE_MAX_RANK] = {0};
+  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_depthwise");
+  clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
+  clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
+  clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
+  clade_emit_define(s, "X_BLOCKED", n->in[0].layout.block > 0);
+  clade_emit_define(s, "Y_BLOCKED", n->out[0].layout.block > 0);
+  clade_emit_define(s, "SOURCE", SOURCE);
+  clade_emit_define(s, "BLOCK", BLOCK);
+  clade_emit_define(s, "PHASES", PHASES);
+  CLADE_TRY(clade__epilogue_define(s, n));
+  CLADE_TRY(clade__epilogue_define16(s, n));
+  clade_emit_in(s, 0);
+  clade_emit_in(s, 1);
+  clade_emit_out(s, 0);
+  clade__gather_sizes(s, g);
+  clade_emit_index8(s, 2, (int64_t[]){g->kernel[0], g->kernel[1]});
+  clade__emit_maps(s, &((const clade__conv_attrs *)n->attrs)->window, g->map);
+  clade_emit_index8(s, 3, (int64_t[]){p.blocks, p.lines, p.columns});
+  clade__gather_strides(&n->out[0], y, y_strides);
+  clade_emit_index8(s, 8, y_strides);
+  for (int i = 2; i < n->n_in; i++) clade__gather_strides(&n->in[i], y, strides[i - 2]);
+  clade__epilogue_args(s, n, strides);
+  int64_t items = parts(g->n * parts(g->groups, LANES), p.blocks) * p.boxes;
+  clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
+  return CLADE_OK;
+}
