@@ -116,7 +116,7 @@ clade_status clade__pick_seconds(const clade__pass_ctx *ctx, const clade_node *v
   if (!tuning || !clade__tunable(view->op)) return CLADE_OK;
   clade__problem_text(view, false, &problem);
   bool failed = problem.failed;
-  for (int k = 0; k < tuning->n && !failed && !*seconds; k++) {
+  for (int k = 0; k < tuning->n && !failed && *seconds <= 0; k++) {
     const clade__record *r = is_own(tuning->layer[k], q.device)
                                  ? clade__records_find(tuning->layer[k], view->op->name, problem.data, "")
                                  : NULL;

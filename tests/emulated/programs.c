@@ -162,7 +162,7 @@ static double measured_change(clade_device *device) {
   clade__tuning *tuning;
   double seconds = 0;
   check_ok(clade__tuning_get(device, &tuning));
-  for (int k = 0; k < tuning->n && !seconds; k++) {
+  for (int k = 0; k < tuning->n && seconds <= 0; k++) {
     const clade__record *r =
         clade__records_find(tuning->layer[k], clade__change_op, clade__device_info(device)->bundles, "");
     if (r) seconds = r->seconds;
