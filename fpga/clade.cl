@@ -26,6 +26,7 @@
 #undef WORD
 
 #include "eltwise.cl"
+#include "norm.cl"
 #include "pool.cl"
 #include "reduce.cl"
 #include "rows.cl"

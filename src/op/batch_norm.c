@@ -4,6 +4,7 @@
  * within 2^-16 of itself. The running variance takes the unbiased one (of one element: 0); over no elements nothing
  * moves. */
 #include "op/batch_norm.h"
+#include "op/systolic.h"
 
 typedef struct attrs {
   float eps, momentum;
@@ -102,12 +103,38 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   in[X] = out[Y] = clade__channel_blocks();
 }
 
+/* ---- systolic, of a bundle: three times through all elements ---- */
+static double systolic_cost(const clade_query *q) {
+  clade__channels c = clade__channels_of(&q->node->in[X]);
+  return clade__systolic_cost(q, 3.0 * (double)c.channels * (double)c.count);
+}
+
+static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
+  const attrs *a = q->node->attrs;
+  clade__channels c = clade__channels_of(&q->node->in[X]);
+  clade_kernel_step *s = clade_emit_kernel(e, "batch_norm");
+  for (int i = X; i <= RUNNING_VAR; i++) clade_emit_in(s, i);
+  for (int i = Y; i <= NEXT_VAR; i++) clade_emit_out(s, i);
+  clade_emit_index(s, c.samples);
+  clade_emit_index(s, c.channels);
+  clade_emit_index(s, c.inner);
+  clade_emit_f32(s, a->eps);
+  clade_emit_f32(s, a->momentum);
+  clade__systolic_launch(s);
+  return CLADE_OK;
+}
+
 static const clade_impl impls[] = {{.name = "blocked",
                                     .accept = clade__channels_blocked,
                                     .layouts = layouts,
                                     .cost = clade__channels_cost,
                                     .workspace = clade__channels_workspace,
                                     .emit = emit},
+                                   {.name = "systolic",
+                                    .accept = clade__systolic_floats,
+                                    .cost = systolic_cost,
+                                    .emit = systolic_emit,
+                                    .bundled = "batch_norm"},
                                    {.name = "ref",
                                     .accept = clade__channels_accept,
                                     .cost = clade__channels_cost,

@@ -1,6 +1,7 @@
 /* The derivatives of batch normalisation by its operand, weight and bias, from the gradient of its result. Sums over a
  * channel are within 2^-19 of the sum of absolute terms, and go into the gradient of each of its elements. */
 #include "op/batch_norm.h"
+#include "op/systolic.h"
 
 enum { X, DY, WEIGHT, MEAN, RSTD };
 static const char *const names[] = {"weight", "mean", "rstd"};
@@ -81,12 +82,35 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   in[X] = in[DY] = out[0] = clade__channel_blocks();
 }
 
+/* ---- systolic, of a bundle: twice through all elements ---- */
+static double systolic_cost(const clade_query *q) {
+  clade__channels c = clade__channels_of(&q->node->in[X]);
+  return clade__systolic_cost(q, 2.0 * (double)c.channels * (double)c.count);
+}
+
+static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
+  clade__channels c = clade__channels_of(&q->node->in[X]);
+  clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_grad");
+  for (int i = X; i <= RSTD; i++) clade_emit_in(s, i);
+  for (int i = 0; i < 3; i++) clade_emit_out(s, i);
+  clade_emit_index(s, c.samples);
+  clade_emit_index(s, c.channels);
+  clade_emit_index(s, c.inner);
+  clade__systolic_launch(s);
+  return CLADE_OK;
+}
+
 static const clade_impl impls[] = {{.name = "blocked",
                                     .accept = clade__channels_blocked,
                                     .layouts = layouts,
                                     .cost = clade__channels_cost,
                                     .workspace = clade__channels_workspace,
                                     .emit = emit},
+                                   {.name = "systolic",
+                                    .accept = clade__systolic_floats,
+                                    .cost = systolic_cost,
+                                    .emit = systolic_emit,
+                                    .bundled = "batch_norm_grad"},
                                    {.name = "ref",
                                     .accept = clade__channels_accept,
                                     .cost = clade__channels_cost,

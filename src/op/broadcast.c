@@ -2,7 +2,7 @@
  * of a mean, whose divisor may be a symbol when derivatives are taken. */
 #include <clade/ops.h>
 
-#include "op/dims.h"
+#include "op/systolic.h"
 
 typedef struct attrs {
   clade_shape shape;
@@ -65,21 +65,64 @@ static clade_status grad(clade_grad *g) {
 
 static double cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }
 
+/* The result's axes, as few as do, and strides of x along them. */
+typedef struct walk {
+  int rank;
+  int64_t dim[CLADE_MAX_RANK], stride[CLADE_MAX_RANK], total, repeats; /* repeats: what is divided by */
+} walk;
+static walk walk_of(const clade_node *n) {
+  const clade_shape *from = &n->in[0].shape, *to = &n->out[0].shape;
+  walk w = {.total = clade__product(to, 0, to->rank), .repeats = 1};
+  if (((const attrs *)n->attrs)->mean && w.total) w.repeats = w.total / clade__product(from, 0, from->rank);
+  memcpy(w.dim, to->dim, sizeof w.dim);
+  clade__broadcast_strides(from, to, w.stride);
+  w.rank = clade__collapse(to->rank, w.dim, 1, (int64_t(*const[])[CLADE_MAX_RANK]){&w.stride});
+  return w;
+}
+
 static clade_status emit(clade_emit *e, const clade_query *q) {
-  const clade_node *n = q->node;
-  const attrs *at = n->attrs;
-  clade_shape to = n->out[0].shape;
-  int64_t stride[CLADE_MAX_RANK] = {0}, repeats = 1, total = clade__product(&to, 0, to.rank);
-  if (at->mean && total) repeats = total / clade__product(&n->in[0].shape, 0, n->in[0].shape.rank);
-  clade__broadcast_strides(&n->in[0].shape, &to, stride);
-  int rank = clade__collapse(to.rank, to.dim, 1, (int64_t(*const[])[CLADE_MAX_RANK]){&stride});
-  clade_dtype dtype = n->out[0].dtype;
-  clade__emit_strided(e, q, repeats != 1 ? clade_dtype_name(dtype) : clade__raw_name(dtype), repeats, rank, to.dim,
-                      stride);
+  walk w = walk_of(q->node);
+  clade_dtype dtype = q->node->out[0].dtype;
+  clade__emit_strided(e, q, w.repeats != 1 ? clade_dtype_name(dtype) : clade__raw_name(dtype), w.repeats, w.rank, w.dim,
+                      w.stride);
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {{.name = "ref", .cost = cost, .emit = emit}, {0}};
+/* ---- systolic, of a bundle: reduce, of one element each ---- */
+enum { KEPT = 4 };
+
+static const char *systolic_accept(const clade_query *q) {
+  const char *reason = clade__systolic_floats(q);
+  return reason ? reason : walk_of(q->node).rank > KEPT ? "its kernel keeps four axes" : NULL;
+}
+
+static double systolic_cost(const clade_query *q) {
+  return clade__systolic_cost(q, 32.0 * (double)walk_of(q->node).total); /* sums are cleared and joined */
+}
+
+static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
+  walk w = walk_of(q->node);
+  int64_t size[2 * KEPT] = {1, 1, 1, 1, 1, 1, 1, 1}, stride[2 * KEPT] = {0};
+  for (int i = 0; i < w.rank; i++) {
+    size[KEPT - w.rank + i] = w.dim[i];
+    stride[KEPT - w.rank + i] = w.stride[i];
+  }
+  clade_kernel_step *s = clade_emit_kernel(e, "reduce");
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, w.total);
+  clade_emit_index8(s, 2 * KEPT, size);
+  clade_emit_index8(s, 2 * KEPT, stride);
+  clade_emit_i32(s, 0);
+  clade_emit_f32(s, (float)w.repeats);
+  clade__systolic_launch(s);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {
+    {.name = "systolic", .accept = systolic_accept, .cost = systolic_cost, .emit = systolic_emit, .bundled = "reduce"},
+    {.name = "ref", .cost = cost, .emit = emit},
+    {0}};
 
 const clade_op clade__op_broadcast = {
     .size = sizeof(clade_op),

@@ -76,9 +76,18 @@ static const clade__known_value reduce[] = {
 static const clade__known_value update[] = {F(0.5f), L(1), F(1), F(1), F(2, 4), F(1, 1), F(0, -1),
                                             F(0),    F(0), F(0), F(0), I(2),    I(0),    F(100, 0, 0, 0, 0, 0, 0, 0)};
 
+/* (1 2 3 4), of mean 2.5 and variance 1.25, weight 2 and bias 1: two samples, one channel, two pixels */
+static const clade__known_value batch_norm[] = {
+    F(1, 2, 3, 4), F(2),           F(1),     F(0),        F(1), F(-1.68328157f, 0.10557281f, 1.89442719f, 3.68328157f),
+    F(2.5f),       F(0.89442719f), F(1.25f), F(4 / 3.0f), I(2), I(1),
+    I(2),          F(0),           F(0.5f)};
+static const clade__known_value batch_norm_grad[] = {
+    F(1, 2, 3, 4), F(0, 0, 0, 2), F(2), F(2.5f), F(0.5f), F(-0.21875f, -0.40625f, -0.59375f, 1.21875f),
+    F(1.5f),       F(2),          I(2), I(1),    I(2)};
+
 #define ROW(kernel) \
   { #kernel, kernel, sizeof(kernel) / sizeof *(kernel) }
 const clade__known clade__known_answers[] = {
-    ROW(array_f32),   ROW(array_i8), ROW(eltwise),   ROW(eltwise_i64),   ROW(pool2d),
-    ROW(pool2d_grad), ROW(softmax),  ROW(arg_max),   ROW(cross_entropy), ROW(cross_entropy_grad),
-    ROW(reduce),      ROW(update),   {NULL, NULL, 0}};
+    ROW(array_f32),   ROW(array_i8), ROW(eltwise),    ROW(eltwise_i64),     ROW(pool2d),
+    ROW(pool2d_grad), ROW(softmax),  ROW(arg_max),    ROW(cross_entropy),   ROW(cross_entropy_grad),
+    ROW(reduce),      ROW(update),   ROW(batch_norm), ROW(batch_norm_grad), {NULL, NULL, 0}};

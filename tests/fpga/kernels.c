@@ -285,6 +285,7 @@ int main(int argc, char **argv) {
   test_pool();
   test_rows();
   test_sums();
+  test_norm();
   kernels_close();
   kernels_open(3, 5);
   test_array();

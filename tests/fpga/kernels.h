@@ -50,5 +50,6 @@ void test_eltwise(void);
 void test_pool(void);
 void test_rows(void);
 void test_sums(void);
+void test_norm(void);
 
 #endif
