@@ -1,4 +1,4 @@
-/* Convolution into few channels and its derivatives, step 1: vectors lie along the columns of the result, or along the
+/* Convolution into few channels and its derivatives: vectors lie along the columns of the result, or along the
  * places that are summed, so that no lane is empty where there are fewer channels than lanes. */
 #define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
 #define ALIGNED __attribute__((aligned(64)))
@@ -20,14 +20,13 @@ APART static void FN(copy)(const __global STORAGE(T) * x, int n, float *to) {
 #endif
 
 #ifdef WANT_conv2d_lines
-/* Forward and to the data; dims and map are those of conv2d.cl. A tile is ROWS channels by COLUMNS columns of one line:
- * a step of the inner axis is a broadcast for each channel and a vector of places for each vector of columns. A
- * work-item does some lines of some images. It copies the weights, ROWS channels beside each other, and of each image
- * the lines that it needs, with zeros at their ends; taps in lines that there are not are left out. taps: height and
- * width of the kernel; the weights' strides of group, row and inner channel. part: images and lines of a work-item;
- * from line to line of the copy, and the zeros before each. */
-#define COLUMNS 16
-#define VECTORS (COLUMNS / WIDTH)
+/* Forward and to the data; dims and map are those of conv2d.cl, mul is 1 and div at most 2. A tile is ROWS channels by
+ * COLUMNS columns of one line, or of each second one: a step of the inner axis is a broadcast for each channel and a
+ * vector of places for each vector of columns. A work-item does some lines of some images. It copies the weights, ROWS
+ * channels beside each other, and of each image the lines that it needs, with zeros at their ends; taps in lines that
+ * there are not are left out. taps: height and width of the kernel; the weights' strides of group, row and inner
+ * channel. part: images and lines of a work-item; from line to line of the copy, and the zeros before each. */
+#define COLUMNS (VECTORS * WIDTH)
 
 /* An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
@@ -36,21 +35,28 @@ APART static void FN(copy)(const __global STORAGE(T) * x, int n, float *to) {
 #define EPILOGUE_LOAD16(T, e, s) \
   ((s).s7 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
 
-/* A tile: of each of `inner` channels of the source, `plane` apart, `lines` of taps, `down` apart; of these the taps of
- * one, `across` apart. In the weights a channel is `apart` from the next. */
-APART static void FN(multiply)(const float *w, int apart, const float *x, int inner, int plane, int lines, int down,
-                               int taps, int across, float *tile) {
+/* A tile: of each of `inner` channels of the source, `plane` apart, `many` lines of taps, `move` apart; in the weights a
+ * channel is `apart` from the next, and lines and taps of one are `step` apart. */
+APART static void FN(multiply)(const float *w, int apart, int2 step, const float *x, int inner, int plane, int2 many,
+                               int2 move, float *tile) {
   VECTOR sum[ROWS][VECTORS];
 #pragma unroll
   for (int r = 0; r < ROWS; r++)
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) sum[r][v] = (VECTOR)(0);
-  for (int c = 0; c < inner; c++, w += apart, x += plane) {
-    const float *own = w;
-    for (int l = 0; l < lines; l++) {
-      const float *from = x + l * down;
+  for (int c = 0; c < inner; c++, w += apart, x += plane)
+    for (int l = 0; l < many.x; l++) {
+      const float *own = w + l * step.x, *from = x + l * move.x;
 #pragma clang loop unroll(disable)
-      for (int k = 0; k < taps; k++, own += ROWS, from += across) {
+      for (int k = 0; k < many.y; k++, own += step.y, from += move.y) {
+#if VECTORS > ROWS /* the fewer of both stay in registers */
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++) {
+          const VECTOR one = VLOAD(v, from);
+#pragma unroll
+          for (int r = 0; r < ROWS; r++) sum[r][v] = fma((VECTOR)(own[r]), one, sum[r][v]);
+        }
+#else
         VECTOR one[VECTORS];
 #pragma unroll
         for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(v, from);
@@ -58,48 +64,63 @@ APART static void FN(multiply)(const float *w, int apart, const float *x, int in
         for (int r = 0; r < ROWS; r++)
 #pragma unroll
           for (int v = 0; v < VECTORS; v++) sum[r][v] = fma((VECTOR)(own[r]), one[v], sum[r][v]);
+#endif
       }
     }
-  }
 #pragma unroll
   for (int r = 0; r < ROWS; r++)
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], r * VECTORS + v, tile);
 }
 
-/* `rows` channels of a tile, of `n` columns. */
-APART static void FN(finish)(const float *tile, int rows, int n, __global STORAGE(OUT) * y, const index8_t y_s,
-                             const index_t batch, const index_t row0, const index_t column0 EPILOGUE_ARGS) {
+/* `rows` channels, of `n` columns: from one tile, or by turns from two. */
+APART static void FN(finish)(const float *tile, int tiles, int rows, int n, __global STORAGE(OUT) * y,
+                             const index8_t y_s, const index_t batch, const index_t row0,
+                             const index_t column0 EPILOGUE_ARGS) {
   EPILOGUE_USE
+  for (int k = 0; k < rows; k++, tile += COLUMNS) {
+    const index_t row = row0 + k;
+    int i = 0;
 #if WIDE
-  if (n == COLUMNS) {
-    for (int k = 0; k < rows; k++) {
-      const index_t row = row0 + k, column = column0;
-      const float16 i0 = vload16(k, tile);
+    for (; i + 16 <= n; i += 16) {
+      const index_t column = column0 + i;
+      float16 i0;
+      if (tiles == 1)
+        i0 = vload16(0, tile + i);
+      else {
+        const float8 a = vload8(0, tile + i / 2), b = vload8(0, tile + ROWS * COLUMNS + i / 2);
+        i0 = (float16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7);
+      }
       EPILOGUE16
       STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
     }
-    return;
-  }
 #endif
-  for (int k = 0; k < rows; k++)
 #pragma clang loop vectorize(disable)
-    for (int i = 0; i < n; i++) {
-      const index_t row = row0 + k, column = column0 + i;
-      const COMPUTE(T) i0 = tile[k * COLUMNS + i];
+    for (; i < n; i++) {
+      const index_t column = column0 + i;
+      const COMPUTE(T) i0 = tile[i % tiles * ROWS * COLUMNS + i / tiles];
       EPILOGUE
       STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
     }
+  }
 }
 
 /* The weights of a group: tile by tile, for each inner channel and tap ROWS of its rows, the last one again. */
 APART static void FN(copy_weights)(const __global STORAGE(T) * w, int rows, int inner, int taps, int by_row,
                                    int by_inner, float *to) {
   for (int row0 = 0; row0 < rows; row0 += ROWS)
-    for (int c = 0; c < inner; c++)
-      for (int k = 0; k < taps; k++, to += ROWS)
+    for (int c = 0; c < inner; c++, to += taps * ROWS)
+      for (int r = 0; r < ROWS; r++) {
+        const __global STORAGE(T) *from = w + min(row0 + r, rows - 1) * by_row + c * by_inner;
 #pragma clang loop vectorize(disable)
-        for (int r = 0; r < ROWS; r++) to[r] = LOAD(T, w, min(row0 + r, rows - 1) * by_row + c * by_inner + k);
+        for (int k = 0; k < taps; k++) to[k * ROWS + r] = LOAD(T, from, k);
+      }
+}
+
+/* Along one axis, whether tap k of a result `at` the place of its first one is in the source, and where. */
+static inline bool FN(there)(int at, int k, int delta, int div, int size) {
+  const int from = at + k * delta;
+  return from >= 0 && from % div == 0 && from / div < size;
 }
 
 #define ARGS                                                                                                          \
@@ -108,7 +129,7 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int rows, int 
 BODY(conv2d_lines_item)(const int item, ARGS) {
   if (part.s0 == 0 || part.s1 == 0 || dims.s0 == 0) return;
   const int2 result = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), kernel_size = (int2)(taps.s0, taps.s1);
-  const int2 add = (int2)(map.s1, map.s5), delta = (int2)(map.s2, map.s6);
+  const int2 add = (int2)(map.s1, map.s5), delta = (int2)(map.s2, map.s6), div = max((int2)(map.s3, map.s7), 1);
   const int blocks = (result.x + part.s1 - 1) / part.s1, line0 = item % blocks * part.s1;
   const int batches = (dims.s0 + part.s0 - 1) / part.s0, image0 = item / blocks % batches * part.s0;
   const int group = item / (blocks * batches);
@@ -116,12 +137,15 @@ BODY(conv2d_lines_item)(const int item, ARGS) {
   const int end = min(line0 + (int)part.s1, result.x), images = min((int)part.s0, (int)dims.s0 - image0);
   const int rows = dims.s2, inner = dims.s3, pitch = part.s2, all = kernel_size.x * kernel_size.y;
   const int reach = (kernel_size.x - 1) * delta.x;
-  const int from = clamp(line0 + add.x + min(reach, 0), 0, size.x);
-  const int held = max(min(end + add.x + max(reach, 0), size.x) - from, 0), plane = held * pitch;
+  const int from = min(max(line0 + add.x + min(reach, 0), 0) / div.x, size.x);
+  const int held = max(min((max(end - 1 + add.x + max(reach, 0), -div.x) + div.x) / div.x, size.x) - from, 0);
+  /* Each result has every tap, or every second one. */
+  const int2 every = select((int2)(1), div, delta % div != 0), move = delta * every / div;
+  const int plane = held * pitch, grid = (result.y + div.y - 1) / div.y;
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), w);
   USE(STORAGE(OUT), y);
-  float source[SOURCE] ALIGNED, weights[WEIGHTS] ALIGNED, tile[ROWS * COLUMNS] ALIGNED;
+  float source[SOURCE] ALIGNED, weights[WEIGHTS] ALIGNED, tile[2 * ROWS * COLUMNS] ALIGNED;
   FN(copy_weights)(w + group * taps.s2, rows, inner, all, taps.s3, taps.s4, weights);
   for (int i = 0; i < (inner * plane + COLUMNS + 7) / 8; i++) vstore8((float8)(0), i, source);
   for (int image = image0; image < image0 + images; image++) {
@@ -130,25 +154,27 @@ BODY(conv2d_lines_item)(const int item, ARGS) {
     (x + ((image * (int)dims.s1 + group) * inner + c) * size.x * size.y + (from + l) * size.y, size.y,
      source + c * plane + l * pitch + part.s3);
     for (int line = line0; line < end; line++) {
-      int tap0 = 0, tap1 = kernel_size.x;
-      for (; tap0 < tap1; tap0++) {
-        const int at = line + add.x + tap0 * delta.x;
-        if (at >= 0 && at < size.x) break;
-      }
-      for (; tap1 > tap0; tap1--) {
-        const int at = line + add.x + (tap1 - 1) * delta.x;
-        if (at >= 0 && at < size.x) break;
-      }
-      const int first = tap1 > tap0 ? (line + add.x + tap0 * delta.x - from) * pitch + part.s3 + add.y : 0;
-      for (int i = 0; i < result.y; i += COLUMNS) { /* the last columns end with the line */
-        const int column = max(min(i, result.y - COLUMNS), 0);
+      const int at = line + add.x;
+      int tap0 = 0, n_lines = 0;
+      while (tap0 < kernel_size.x && !FN(there)(at, tap0, delta.x, div.x, size.x)) tap0++;
+      for (int k = tap0; k < kernel_size.x && FN(there)(at, k, delta.x, div.x, size.x); k += every.x) n_lines++;
+      const int first = n_lines ? ((at + tap0 * delta.x) / div.x - from) * pitch + part.s3 : 0;
+      for (int i = 0; i < grid; i += COLUMNS) { /* the last columns end with the line */
+        const int column = max(min(i, grid - COLUMNS), 0);
         for (int row0 = 0; row0 < rows; row0 += ROWS) {
-          FN(multiply)
-          (weights + (row0 * inner * all + tap0 * kernel_size.y * ROWS), all * ROWS, source + first + column, inner,
-           plane, tap1 - tap0, delta.x * pitch, kernel_size.y, delta.y, tile);
+          for (int phase = 0; phase < div.y; phase++) {
+            int k = 0;
+            while (k < kernel_size.y && (phase + add.y + k * delta.y) % div.y) k++;
+            FN(multiply)
+            (weights + (row0 * inner * all + (tap0 * kernel_size.y + k) * ROWS), all * ROWS,
+             (int2)(every.x * kernel_size.y, every.y) * ROWS,
+             source + first + column + (phase + add.y + k * delta.y) / div.y, inner, plane,
+             (int2)(n_lines, (kernel_size.y - k + every.y - 1) / every.y), (int2)(move.x * pitch, move.y),
+             tile + phase * ROWS * COLUMNS);
+          }
           FN(finish)
-          (tile, min(rows - row0, ROWS), min(result.y - column, COLUMNS), y + image * y_s.s5, y_s, image,
-           group * rows + row0, line * result.y + column EPILOGUE_PASS);
+          (tile, div.y, min(rows - row0, ROWS), min(result.y - column * div.y, COLUMNS * div.y), y + image * y_s.s5, y_s,
+           image, group * rows + row0, line * result.y + column * div.y EPILOGUE_PASS);
         }
       }
     }
@@ -164,7 +190,6 @@ GROUP(1, 1, 1) KERNEL(conv2d_lines)(ARGS) {
 #undef EPILOGUE_AT
 #undef EPILOGUE_LOAD16
 #undef COLUMNS
-#undef VECTORS
 #endif
 
 #ifdef WANT_conv2d_weights_lines

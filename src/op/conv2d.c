@@ -98,6 +98,7 @@ static const clade_impl impls[] = {
      .cost = clade__gather_lines_cost,
      .emit = clade__gather_lines_emit,
      .file = "conv2d_lines"},
+    CLADE__GATHER_GEMM,
     CLADE__GATHER_WINOGRAD,
     {.name = "clblast", .accept = clade__conv_clblast_accept, .emit = clade__conv_clblast_emit},
     CLADE__SYSTOLIC_GATHER,

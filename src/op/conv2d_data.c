@@ -36,6 +36,7 @@ static const clade_impl impls[] = {
      .cost = clade__gather_lines_cost,
      .emit = clade__gather_lines_emit,
      .file = "conv2d_lines"},
+    CLADE__GATHER_GEMM,
     CLADE__GATHER_WINOGRAD,
     CLADE__SYSTOLIC_GATHER,
     {.name = "ref", .accept = clade__gather_ref_accept, .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit},

@@ -5,23 +5,44 @@
 
 #include <math.h>
 
-/* What the kernel keeps in private memory, in floats; columns of a tile, and most images of a work-item. */
-enum { SOURCE = 32768, WEIGHTS = 16384, COLUMNS = 16, IMAGES = 16, FEW = 8 };
-
-static int rows_of(const clade_query *q) { return clade__vector_width(q->device) == 4 ? 2 : 6; }
+/* What the kernel keeps in private memory, in floats; most images of a work-item. */
+enum { SOURCE = 98304, WEIGHTS = 16384, IMAGES = 16, FEW = 8 };
 
 typedef struct plan {
   clade__gather g;
+  int64_t rows, vectors, columns;     /* of a tile in registers */
   int64_t images, lines, pitch, left; /* of a work-item; from line to line of its copy, and the zeros before each */
   int64_t items;
   double taps; /* lines of taps that count, of all lines of an image together */
   bool fits;
 } plan;
 
-/* Lines of the source that so many lines of the result need. */
+/* Cycles of a step of a tile: products, what they read, or how long a sum waits for itself. */
+static double step(int64_t rows, int64_t vectors) {
+  return (double)CLADE_MAX(CLADE_MAX(rows * vectors, rows + vectors), 8) / 2;
+}
+
+/* Three channels or six by as many vectors as registers hold beside the fewer of both, or by fewer where a line ends.
+ */
+static void tile_of(const clade_query *q, int64_t div, plan *p) {
+  static const int choice[] = {7, 4, 2};
+  int64_t width = clade__vector_width(q->device), line = (p->g.result[1] + div - 1) / div;
+  int64_t rows = p->rows = width == 4 ? 2 : p->g.rows <= 3 ? 3 : 6, registers = width == 16 ? 31 : 15;
+  double best = INFINITY;
+  for (size_t i = 0; i < CLADE_COUNT(choice); i++) {
+    int64_t vectors = choice[i];
+    double now = step(rows, vectors) * ceil((double)line / (double)(vectors * width));
+    if (rows * vectors + CLADE_MIN(rows, vectors) > registers || now >= best) continue;
+    best = now;
+    p->vectors = vectors;
+  }
+  p->columns = p->vectors * width;
+}
+
+/* Lines of the source that so many lines of the result need, at most. */
 static int64_t held(const plan *p, const clade__map_1d *m, int64_t lines) {
   int64_t reach = (p->g.kernel[0] - 1) * m->delta;
-  return CLADE_MIN(lines + (reach < 0 ? -reach : reach), p->g.source[0]);
+  return CLADE_MIN((lines - 1 + (reach < 0 ? -reach : reach) + m->div - 1) / m->div + 1, p->g.source[0]);
 }
 
 static plan plan_of(const clade_query *q) {
@@ -29,23 +50,24 @@ static plan plan_of(const clade_query *q) {
   plan p = {.g = clade__gather_of(q->node), .images = 1};
   const clade__gather *g = &p.g;
   clade__map_1d down = g->map(w, 0), along = g->map(w, 1);
-  int64_t reach = (g->kernel[1] - 1) * along.delta, tiles = (g->rows + rows_of(q) - 1) / rows_of(q);
-  int64_t units = CLADE_MAX(q->device->compute_units, 1u);
-  p.left = CLADE_MAX(-(along.add + CLADE_MIN(reach, 0)), 0);
-  p.pitch = p.left + CLADE_MAX(g->source[1], g->result[1] + along.add + CLADE_MAX(reach, 0));
+  tile_of(q, along.div, &p);
+  int64_t reach = (g->kernel[1] - 1) * along.delta, tiles = (g->rows + p.rows - 1) / p.rows;
+  int64_t units = CLADE_MAX(q->device->compute_units, 1u), grid = (g->result[1] + along.div - 1) / along.div;
+  p.left = CLADE_MAX((-(along.add + CLADE_MIN(reach, 0)) + along.div - 1) / along.div, 0);
+  p.pitch = p.left + CLADE_MAX(g->source[1], grid + (along.div - 1 + along.add + CLADE_MAX(reach, 0)) / along.div);
   int64_t parts = 0;
   do {
     p.lines = (CLADE_MAX(g->result[0], 1) + parts) / (parts + 1);
     parts += 1 + parts / 4;
-    p.fits = g->inner * held(&p, &down, p.lines) * p.pitch + 2 * COLUMNS <= SOURCE;
+    p.fits = g->inner * held(&p, &down, p.lines) * p.pitch + 2 * p.columns <= SOURCE;
   } while (p.lines > 1 && (!p.fits || parts * g->n * g->groups < 4 * units));
-  p.fits = p.fits && tiles * rows_of(q) * g->inner * g->kernel[0] * g->kernel[1] <= WEIGHTS;
+  p.fits = p.fits && tiles * p.rows * g->inner * g->kernel[0] * g->kernel[1] <= WEIGHTS;
   int64_t blocks = g->groups * ((g->result[0] + p.lines - 1) / p.lines);
   p.images = CLADE_MAX(CLADE_MIN(blocks * g->n / (8 * units), IMAGES), 1);
   p.items = blocks * ((g->n + p.images - 1) / p.images);
   for (int64_t k = 0; k < g->kernel[0]; k++) {
-    int64_t from = CLADE_MAX(-(down.add + k * down.delta), 0);
-    p.taps += (double)CLADE_MAX(CLADE_MIN(g->result[0], g->source[0] - (down.add + k * down.delta)) - from, 0);
+    int64_t at = down.add + k * down.delta, from = CLADE_MAX(-at, 0);
+    p.taps += (double)CLADE_MAX(CLADE_MIN(g->result[0], g->source[0] * down.div - at) - from, 0) / (double)down.div;
   }
   return p;
 }
@@ -56,7 +78,8 @@ const char *clade__gather_lines_accept(const clade_query *q) {
   const char *reason = clade__conv_vec_accept(q);
   if (reason) return reason;
   if (clade__gather_of(n).rows > FEW) return "made for few channels of the result";
-  if (w->stride[0] != 1 || w->stride[1] != 1) return "made for step 1";
+  for (int i = 0; i < 2; i++)
+    if (w->stride[i] > (n->op == &clade__op_conv2d ? 1 : 2)) return "made for step 1, or 2 to the data";
   if (n->in[0].dtype != CLADE_F32) return "its sums need operands of f32";
   return plan_of(q).fits ? NULL : "its lines or its weights are too many for a work-item's memory";
 }
@@ -65,14 +88,14 @@ const char *clade__gather_lines_accept(const clade_query *q) {
 double clade__gather_lines_cost(const clade_query *q) {
   plan p = plan_of(q);
   const clade__gather *g = &p.g;
-  double rows = rows_of(q), vectors = (double)COLUMNS / clade__vector_width(q->device);
-  double tiles = ceil((double)g->rows / rows), across = ceil((double)g->result[1] / COLUMNS), inner = (double)g->inner;
-  double step = CLADE_MAX(rows * vectors, rows + vectors) / 2 * 1.1, lines = (double)g->result[0];
-  bool wide = g->result[1] >= COLUMNS;
-  double image = tiles * across * (p.taps * inner * ((double)g->kernel[1] * step + 4) + lines * (wide ? 90 : 400));
+  double tiles = ceil((double)g->rows / (double)p.rows), columns = (double)p.columns, inner = (double)g->inner;
+  double phases = (double)g->map(&((const clade__conv_attrs *)q->node->attrs)->window, 1).div;
+  double across = ceil((double)g->result[1] / (columns * phases)), lines = (double)g->result[0];
+  double products = p.taps * inner * ((double)g->kernel[1] * step(p.rows, p.vectors) * 1.1 + 4 * phases);
+  double finish = lines * (double)p.rows * columns * phases * (g->result[1] >= 16 ? 1 : 4);
   double copy = inner * (double)g->source[0] * ((double)g->source[1] * 0.2 + 10);
   double weights = (double)(g->groups * g->rows * g->inner * g->kernel[0] * g->kernel[1]) * 2 + 3000;
-  double all = (double)(g->n * g->groups) * (image + copy) + (double)p.items * weights;
+  double all = (double)(g->n * g->groups) * (tiles * across * (products + finish) + copy) + (double)p.items * weights;
   return clade__cost(q->device, all * 2 * 2 * q->device->vector_f32, clade__node_bytes(q->node), 2);
 }
 
@@ -86,7 +109,8 @@ clade_status clade__gather_lines_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
   clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
-  clade_emit_define(s, "ROWS", rows_of(q));
+  clade_emit_define(s, "ROWS", p.rows);
+  clade_emit_define(s, "VECTORS", p.vectors);
   clade_emit_define(s, "SOURCE", SOURCE);
   clade_emit_define(s, "WEIGHTS", WEIGHTS);
   CLADE_TRY(clade__epilogue_define(s, n));

@@ -27,6 +27,10 @@ const char *clade__gemm_vec_accept(const clade_query *q);
 double clade__gemm_vec_cost(const clade_query *q);
 size_t clade__gemm_vec_workspace(const clade_query *q);
 clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q);
+/* For a convolution: the cycles of the unit that takes longest; `swapped` where its second operand is a. */
+double clade__gemm_vec_cycles(const clade_query *q);
+clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool swapped);
+extern const char *const clade__gemm_vec_params[];
 extern const clade_space clade__gemm_vec_space;
 
 /* By matrix units (gemm_mma.c), in vectors and in tiles. */

@@ -8,7 +8,7 @@
 /* rows, vectors: of the register tile. depth: how much of the inner axis goes by at a time. block_rows, block_columns:
  * how much of the operands is copied at a time. parts: into how many a unit's share of the work is cut at least. */
 enum { ROWS, VECTORS, DEPTH, BLOCK_ROWS, BLOCK_COLUMNS, PARTS, PARAMS };
-static const char *const params[] = {"rows", "vectors", "depth", "block_rows", "block_columns", "parts", NULL};
+const char *const clade__gemm_vec_params[] = {"rows", "vectors", "depth", "block_rows", "block_columns", "parts", NULL};
 
 /* Half of the first cache for a panel of b, or all of it where a step has 24 products, which leave time for what the
  * second cache brings: the less often sums are put away and fetched, the better. Three quarters of the second one for
@@ -37,7 +37,7 @@ static bool rows(const clade_query *q, int i, int32_t *row) {
   row[BLOCK_COLUMNS] = row[BLOCK_COLUMNS] / 8 * clade__vector_width(q->device);
   return true;
 }
-const clade_space clade__gemm_vec_space = {sizeof clade__gemm_vec_space, params, start, rows};
+const clade_space clade__gemm_vec_space = {sizeof clade__gemm_vec_space, clade__gemm_vec_params, start, rows};
 
 static bool bytes(const clade_query *q) { return q->node->in[1].dtype == CLADE_I8; }
 
@@ -63,8 +63,8 @@ static double cycles(const clade_query *q, const division *d, int64_t high, int6
 
 /* The parts of each matrix whose work-items are through first. Another unit begins late, or takes less of the work
  * where that is cut finely. */
+enum { LATE = 20000, BEGIN = 400 };
 static void divide(const clade_query *q, division *d) {
-  enum { LATE = 20000, BEGIN = 400 };
   int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 4 * units;
   int64_t tiles = (d->p.m + q->row[ROWS] - 1) / q->row[ROWS], panels = (d->p.n + panel_of(q) - 1) / panel_of(q);
   double best = INFINITY;
@@ -127,7 +127,17 @@ double clade__gemm_vec_cost(const clade_query *q) {
   return clade__cost(q->device, flops, clade__node_bytes(q->node), q->device->vector_f32 < 4 ? 0.005 : 0.45) + 1e-6;
 }
 
-clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q) {
+double clade__gemm_vec_cycles(const clade_query *q) {
+  division d = division_of(q);
+  int64_t tiles = (d.p.m + q->row[ROWS] - 1) / q->row[ROWS], panels = (d.p.n + panel_of(q) - 1) / panel_of(q);
+  int64_t items = d.down * d.across * d.p.batches, units = CLADE_MAX(q->device->compute_units, 1u);
+  return (double)((items + units - 1) / units) *
+         (cycles(q, &d, (tiles + d.down - 1) / d.down, (panels + d.across - 1) / d.across) + BEGIN);
+}
+
+clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q) { return clade__gemm_vec_emit_as(e, q, false); }
+
+clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool swapped) {
   division d = division_of(q);
   const int32_t *v = q->row;
   const clade_node *node = q->node;
@@ -135,7 +145,7 @@ clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q) {
   int64_t items = d.down * d.across * d.p.batches;
   clade_kernel_step *s;
   if (d.p.m == 0 || d.p.n == 0 || items == 0) return CLADE_OK;
-  CLADE_TRY(clade__gemm_begin(e, node, &d.p, "gemm_forward_vec", false, &s));
+  CLADE_TRY(clade__gemm_begin(e, node, &d.p, "gemm_forward_vec", swapped, &s));
   if (q->device->vector_f32 >= 4)
     CLADE_TRY(clade__epilogue_define16(s, node));
   else

@@ -60,7 +60,7 @@ conv conv_draw(op_case *c, op_random *r) {
     i[INNER] = i[ROWS] = 1;
     if (!few) i[GROUPS] = AMONG(r, 3, 16, 33);
   }
-  bool one = op_chance(r, 0.2); /* a window of one place, without padding */
+  bool product = strcmp(c->impl, "gemm") == 0, one = product || op_chance(r, 0.2); /* a window of one place, unpadded */
   for (int k = 0; k < 2; k++) {
     i[KERNEL + k] = one ? 1 : few ? (int)op_integer(r, 1, 3) : AMONG(r, 1, 1, 2, 3, 3, 3, 5, 7);
     i[STRIDE + k] = op_chance(r, 0.5) ? 1 : (int)op_integer(r, 1, 4);
@@ -77,7 +77,8 @@ conv conv_draw(op_case *c, op_random *r) {
     i[SIZE + k] = CLADE_MAX(i[SIZE + k], least);
   }
   if (strcmp(c->impl, "winograd") == 0 && c->dtype == CLADE_F32) winograd(c, r);
-  if (strcmp(c->impl, "lines") == 0) i[STRIDE] = i[STRIDE + 1] = 1;
+  if (product) i[GROUPS] = i[STRIDE] = i[STRIDE + 1] = 1;
+  for (int k = 0; k < 2 && strcmp(c->impl, "lines") == 0; k++) i[STRIDE + k] = op_chance(r, 0.8) ? 1 : 2;
   if (strcmp(c->impl, "lines") == 0 && !few) i[ROWS] = AMONG(r, 1, 2, 3, 6, 7, 8);
   while ((double)op_elements(&(clade_shape){4, {i[IMAGES], i[GROUPS] * i[ROWS], i[SIZE], i[SIZE + 1]}}) * i[INNER] *
              i[KERNEL] * i[KERNEL + 1] >
