@@ -170,11 +170,12 @@ APART static void FN(copy)(const __global STORAGE(T) * x, int step, int count, c
 #endif
 
 /* Beyond the last row it is copied again; beyond the last place there is room for 8. `room` is how many elements there
- * are from y on. */
+ * are from y on. Eight rows go by at a time, from end to end: of more nobody fetches ahead. */
 APART static void FN(copy_rows)(const __global STORAGE(T) * y, int room, int pitch, int rows, int many, float *to) {
-  int l = 0;
-  for (; l < many && (min(rows, PANEL) - 1) * pitch + STRIDE * (l + 7) + 1 <= room; l += 8)
-    for (int b = 0; b < PANEL; b += 8) {
+  int whole = 0;
+  while (whole < many && (min(rows, PANEL) - 1) * pitch + STRIDE * (whole + 7) + 1 <= room) whole += 8;
+  for (int b = 0; b < PANEL; b += 8)
+    for (int l = 0; l < whole; l += 8) {
       float8 r[8];
 #pragma unroll
       for (int k = 0; k < 8; k++) r[k] = READ8(y + min(b + k, rows - 1) * pitch + l * STRIDE);
@@ -183,7 +184,7 @@ APART static void FN(copy_rows)(const __global STORAGE(T) * y, int room, int pit
       for (int k = 0; k < 8; k++) vstore8(r[k], 0, to + (l + k) * PANEL + b);
     }
 #pragma clang loop vectorize(disable)
-  for (; l < many; l++)
+  for (int l = whole; l < many; l++)
     for (int r = 0; r < PANEL; r++) to[l * PANEL + r] = LOAD(T, y, min(r, rows - 1) * pitch + l * STRIDE);
 }
 
@@ -313,20 +314,20 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)(ARGS) {
 #ifdef WANT_conv2d_weights_flat
 /* For windows of one place without padding: a product of two matrices that both lie along the places, which are summed.
  * Channels of one operand, `b`, become lanes: a run of its places is copied, PANEL channels beside each other. Channels
- * of the other, `a`, are rows, read where they are. BLOCKED: both lie in blocks of 16 channels, which is what a panel is,
- * and are read where they are. Runs are pieces of a line, or lines that are one step apart;
+ * of the other, `a`, are rows, read where they are. BLOCKED: both lie in blocks of 16 channels, of which a panel is one or
+ * two, and are read where they are. Runs are pieces of a line, or lines that are one step apart;
  * without a stride an image is one line. A block of rows x channels is one work-item's, for the runs of one part. */
 #if BLOCKED
 #define AT(c, apart) ((c) / 16 * (apart) + (c) % 16)
 #define B            const __global STORAGE(T)
-#define LANES(p, v)  LOADN(WIDTH, T, b, (p) * b_by + (v) * WIDTH)
+#define LANES(p, v)  LOADN(WIDTH, T, (v) * WIDTH < 16 ? b : next, (p) * b_by + (v) * WIDTH % 16)
 #else
 #define AT(c, apart) ((c) * (apart))
 #define B            const float
 #define LANES(p, v)  VLOAD(v, b + (p) * b_by)
 #endif
 APART static void FN(multiply)(const __global STORAGE(T) * a, int first, int apart, int rows, int by, int n, int lines,
-                               int step, B *b, int b_by, int b_step, bool add, int lanes, int pitch,
+                               int step, B *b, B *next, int b_by, int b_step, bool add, int lanes, int pitch,
                                __global float *out) {
   VECTOR sum[ROWS][VECTORS];
   const __global STORAGE(T) * row[ROWS];
@@ -351,6 +352,7 @@ APART static void FN(multiply)(const __global STORAGE(T) * a, int first, int apa
       }
     }
     b += b_step;
+    next += b_step;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) row[r] += step;
   }
@@ -417,11 +419,13 @@ BODY(conv2d_weights_flat_item)
     const int at = now.s0 * by.s0 + now.s1 * step + now.s2 * by.s3;
     const int b_at = now.s0 * by.s4 + now.s1 * b_step + now.s2 * by.s7;
 #if BLOCKED
-    for (int c = 0; c < n_channels; c += PANEL)
+    for (int c = 0; c < n_channels; c += PANEL) {
+      const __global STORAGE(T) *block = b + b_at + AT(first_lane + c, (int)by.s5);
+      const __global STORAGE(T) *next = n_channels - c > 16 ? block + by.s5 : block;
       for (int r = 0; r < n_rows; r += ROWS) FN(multiply)
-    (a + at, first_row + r, by.s1, min(ROWS, n_rows - r), by.s3, n, n_lines, step,
-     b + b_at + AT(first_lane + c, (int)by.s5), by.s7, b_step, i > own * runs, min(PANEL, n_channels - c), pitch,
-     out + r * pitch + c);
+      (a + at, first_row + r, by.s1, min(ROWS, n_rows - r), by.s3, n, n_lines, step, block, next, by.s7, b_step,
+       i > own * runs, min(PANEL, n_channels - c), pitch, out + r * pitch + c);
+    }
 #else
     const int4 next = FN(place)(min(i + 1, last - 1), lines, span, cuts, strips);
     const int space = (n * n_lines + 8) * PANEL, next_n = min(span, (int)sizes.s5 - next.s2);
@@ -444,7 +448,7 @@ BODY(conv2d_weights_flat_item)
             FN(ask)(a + a0 + at + k * by.s1, n * by.s3, n_lines, step);
         FN(multiply)
         (a + at, first_row + r, by.s1, min(ROWS, n_rows - r), by.s3, n, n_lines, step, turned + c / PANEL * space,
-         PANEL, n * PANEL, i > own * runs, min(PANEL, n_channels - c), pitch, out + r * pitch + c);
+         turned, PANEL, n * PANEL, i > own * runs, min(PANEL, n_channels - c), pitch, out + r * pitch + c);
       }
 #endif
   }

@@ -28,7 +28,7 @@ int64_t clade__weights_pitch(const clade_query *q, int64_t parts, bool turned);
 /* What that costs, in cycles of a core. */
 double clade__weights_join_cycles(const clade__weights *p, int64_t parts);
 
-/* Where work is cut depends on sizes alone, since it orders sums: the sum over all items, and the longest once for each
+/* Where sums are cut depends on sizes alone, since it orders them: the work of all items, and the longest once for each
  * of this many cores. */
 enum { CLADE__WEIGHTS_UNITS = 8 };
 

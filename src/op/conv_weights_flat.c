@@ -8,9 +8,9 @@ enum { BLOCK_ROWS, BLOCK_LANES, PARTS, TURN, PARAMS }; /* turn: channels of y ar
 
 static int width_of(const clade_query *q) { return q->device->vector_f32 >= 16 ? 16 : 8; }
 static bool is_blocked(const clade_query *q) { return q->node->in[0].layout.block > 0; }
-/* A block is a panel. */
-static int panel_of(const clade_query *q, bool blocked) { return blocked ? BLOCK : 2 * width_of(q); }
-static int tile_rows(const clade_query *q, bool blocked) { return width_of(q) == 8 ? 6 : blocked ? 24 : 12; }
+/* Of a tile: two vectors, one block of channels or two. */
+static int panel_of(const clade_query *q) { return 2 * width_of(q); }
+static int tile_rows(const clade_query *q) { return width_of(q) == 8 ? 6 : 12; }
 
 const char *clade__weights_flat_accept(const clade_query *q) {
   const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
@@ -57,19 +57,20 @@ static int64_t parts_of(const runs *r, int64_t parts) { /* none of them empty */
   return (r->count + each - 1) / each;
 }
 
-/* Of all items; the longest counts once for each of some cores. */
-static double cycles_of(const clade_query *q, const clade__weights *p, const runs *r, bool blocked,
-                        const int32_t *row) {
+/* Of `units` cores, where they share the work; of none: all items, and the longest once for each of some cores. */
+static double cycles_of(const clade_query *q, const clade__weights *p, const runs *r, bool blocked, const int32_t *row,
+                        double units) {
   double all_rows = (double)(row[TURN] ? p->inner : p->rows), all_lanes = (double)(row[TURN] ? p->rows : p->inner);
   double rows = fmin(row[BLOCK_ROWS], all_rows), lanes = fmin(row[BLOCK_LANES], all_lanes);
-  double tile = tile_rows(q, blocked), panel = panel_of(q, blocked), parts = (double)parts_of(r, row[PARTS]);
+  double tile = tile_rows(q), panel = panel_of(q), parts = (double)parts_of(r, row[PARTS]);
   double blocks = ceil(all_rows / row[BLOCK_ROWS]) * ceil(all_lanes / row[BLOCK_LANES]);
   double places = (double)r->lines * fmin((double)r->span, (double)p->result[1]);
   double multiply = ceil(rows / tile) * ceil(lanes / panel) * (places * tile * panel / (2 * width_of(q)) * 1.04 + 80);
   double copy = (blocked ? 0.2 : 0.8) * places * lanes + (blocked ? 0.1 : 0.3) * places * rows + 200;
   double item = ceil((double)r->count / parts) * (multiply + copy) + 2000;
   double join = clade__weights_join_cycles(p, (int64_t)parts) + (row[TURN] ? 20000 + 2 * (double)p->outputs : 0);
-  return (double)p->groups * blocks * parts * item + CLADE__WEIGHTS_UNITS * item + join;
+  double items = (double)p->groups * blocks * parts;
+  return units > 0 ? ceil(items / units) * item + join / units : items * item + CLADE__WEIGHTS_UNITS * item + join;
 }
 
 /* Cuts of rows, of lanes, of the sum, either way round. */
@@ -81,27 +82,35 @@ static bool rows(const clade_query *q, bool blocked, int i, int32_t *row) {
   if (i >= 2 * DOWN * ACROSS * SUMS) return false;
   row[TURN] = i / (DOWN * ACROSS * SUMS);
   row[PARTS] = sums[i / (DOWN * ACROSS) % SUMS];
-  int64_t all = row[TURN] ? p.inner : p.rows, lanes = row[TURN] ? p.rows : p.inner, panel = panel_of(q, blocked);
+  int64_t all = row[TURN] ? p.inner : p.rows, lanes = row[TURN] ? p.rows : p.inner, panel = panel_of(q);
   int64_t most = blocked ? 256 : CLADE_MAX(TURNED / (r.lines * r.span + PLACES_BEYOND) / panel * panel, panel);
   int64_t down = (all + 255) / 256 + i % DOWN, across = (lanes + most - 1) / most + i / DOWN % ACROSS;
-  row[BLOCK_ROWS] = (int32_t)clade__up((all + down - 1) / down, tile_rows(q, blocked));
+  row[BLOCK_ROWS] = (int32_t)clade__up((all + down - 1) / down, tile_rows(q));
   row[BLOCK_LANES] = (int32_t)clade__up((lanes + across - 1) / across, panel);
   return true;
 }
 
-static void start(const clade_query *q, bool blocked, int32_t *row) {
+/* The best row of so many parts, or of any; those of the sum, and which operand's channels are rows, follow from sizes
+ * alone. */
+static void best_of(const clade_query *q, bool blocked, bool any, double units, int32_t *row) {
   clade__weights p = clade__weights_of(q->node, true);
+  runs r = runs_of(&p, blocked);
   int32_t own[CLADE_MAX_PARAMS];
   double best = INFINITY;
-  memset(row, 0, PARAMS * sizeof *row);
-  if (clade__weights_flat_accept(q)) return;
-  runs r = runs_of(&p, blocked);
   for (int i = 0; rows(q, blocked, i, own); i++) {
-    double now = cycles_of(q, &p, &r, blocked, own);
+    if (!any && (own[PARTS] != row[PARTS] || own[TURN] != row[TURN])) continue;
+    double now = cycles_of(q, &p, &r, blocked, own, units);
     if (now >= best) continue;
     best = now;
     memcpy(row, own, PARAMS * sizeof *row);
   }
+}
+
+static void start(const clade_query *q, bool blocked, int32_t *row) {
+  memset(row, 0, PARAMS * sizeof *row);
+  if (clade__weights_flat_accept(q)) return;
+  best_of(q, blocked, true, 0, row);
+  best_of(q, blocked, false, CLADE_MAX(q->device->compute_units, 1u), row);
 }
 
 static const char *const params[] = {"rows", "lanes", "parts", "turn", NULL};
@@ -123,7 +132,8 @@ static int64_t own_parts(const clade_query *q) {
 double clade__weights_flat_cost(const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, true);
   runs r = runs_of(&p, is_blocked(q));
-  double flops = cycles_of(q, &p, &r, is_blocked(q), q->row) * 2 * q->device->vector_f32;
+  double units = CLADE_MAX(q->device->compute_units, 1u);
+  double flops = cycles_of(q, &p, &r, is_blocked(q), q->row, units) * units * 2 * q->device->vector_f32;
   return clade__cost(q->device, flops, clade__node_bytes(q->node), 1);
 }
 
@@ -147,8 +157,8 @@ clade_status clade__weights_flat_emit(clade_emit *e, const clade_query *q) {
   int64_t all_rows = turn ? p.inner : p.rows, all_lanes = turn ? p.rows : p.inner;
   clade_kernel_step *s = clade__weights_open(e, q, "conv2d_weights_flat", !turn, parts, turn);
   clade_emit_define(s, "WIDTH", width_of(q));
-  clade_emit_define(s, "VECTORS", panel_of(q, blocked) / width_of(q));
-  clade_emit_define(s, "ROWS", tile_rows(q, blocked));
+  clade_emit_define(s, "VECTORS", 2);
+  clade_emit_define(s, "ROWS", tile_rows(q));
   clade_emit_define(s, "BLOCKED", blocked);
   clade_emit_define(s, "TURNED", TURNED);
   clade_emit_define(s, "STRIDE", blocked ? 1 : b[3]);

@@ -1,5 +1,5 @@
-/* The derivative of a convolution by its weights on CPUs, line by line: lines copied once for all taps. How the work is
- * cut follows from sizes alone, since it orders the sums. */
+/* The derivative of a convolution by its weights on CPUs, line by line: lines copied once for all taps. How sums
+ * are cut follows from sizes alone, since it orders them. */
 #include "op/conv_weights.h"
 
 #include <math.h>
@@ -13,7 +13,8 @@ static int tile_rows(const clade_query *q) { return width_of(q) == 16 ? 12 : 6; 
 typedef struct cut {
   int64_t strip, strips, parts;            /* strips of a part */
   int64_t rows, channels, some[2], blocks; /* of a block: rows, channels, lines of taps and taps of a line */
-  double cycles;
+  double cycles;                           /* of all items, and the longest once for each of some cores */
+  double time;                             /* of the device's cores, sharing the work */
 } cut;
 
 /* Along both axes, for taps at once: all, those of a line, or one. False: that is too much. */
@@ -48,9 +49,8 @@ static void parts_of(cut *c, int64_t places, int64_t parts) {
 /* ---- vec: a work-item does a block of weights, for the strips of places of one part ---- */
 enum { BLOCK_ROWS, BLOCK_CHANNELS, PARTS, PARAMS };
 
-/* Of all blocks, in cycles of a core that begins two vector operations in each; the longest item counts once for each
- * of some cores. */
-static double cycles_of(const clade_query *q, const clade__weights *p, const cut *c, int64_t line, int64_t places) {
+/* In cycles of a core that begins two vector operations in each. */
+static void cost_of(const clade_query *q, const clade__weights *p, int64_t line, int64_t places, cut *c) {
   double panel = 2 * width_of(q), tile = tile_rows(q), rows = (double)c->rows;
   double taps = (double)(c->some[0] * c->some[1]), columns = (double)c->channels * taps;
   double tiles = ceil(rows / panel) * ceil(columns / tile);
@@ -58,7 +58,10 @@ static double cycles_of(const clade_query *q, const clade__weights *p, const cut
   double multiply = tiles * (dense * tile * 1.05 + 40);
   double copy = 0.9 * rows * dense + 0.6 * (double)(c->channels * line) + 1500;
   double item = (double)c->strips * (multiply + copy) + rows * columns * 1.2 + 2000;
-  return (double)(c->blocks * c->parts) * item + CLADE__WEIGHTS_UNITS * item + clade__weights_join_cycles(p, c->parts);
+  double items = (double)(c->blocks * c->parts), units = (double)CLADE_MAX(q->device->compute_units, 1u);
+  double join = clade__weights_join_cycles(p, c->parts);
+  c->cycles = items * item + CLADE__WEIGHTS_UNITS * item + join;
+  c->time = ceil(items / units) * item + join / units;
 }
 
 /* False: these rows and channels are too many at once. */
@@ -80,7 +83,7 @@ static bool cut_of(const clade_query *q, const clade__weights *p, const int32_t 
   c->blocks = p->groups * ((p->rows + c->rows - 1) / c->rows) * ((p->inner + c->channels - 1) / c->channels);
   for (int i = 0; i < 2; i++) c->blocks *= (p->kernel[i] + c->some[i] - 1) / c->some[i];
   parts_of(c, places, row[PARTS]);
-  c->cycles = cycles_of(q, p, c, line, places);
+  cost_of(q, p, line, places, c);
   return true;
 }
 
@@ -98,18 +101,23 @@ static bool nth(const clade_query *q, const clade__weights *p, int i, int32_t *r
   return true;
 }
 
+/* The best row: of any number of parts by sizes alone, then of that number by the device's units. */
 static void start(const clade_query *q, int32_t *row) {
   clade__weights p = clade__weights_of(q->node, true);
   int32_t own[CLADE_MAX_PARAMS];
-  double best = INFINITY;
-  cut c;
   row[BLOCK_ROWS] = 2 * width_of(q);
   row[BLOCK_CHANNELS] = row[PARTS] = 1;
   if (clade__conv_vec_accept(q)) return;
-  for (int i = 0; nth(q, &p, i, own); i++) {
-    if (!cut_of(q, &p, own, &c) || c.cycles >= best) continue;
-    best = c.cycles;
-    memcpy(row, own, PARAMS * sizeof *row);
+  for (int shared = 0; shared < 2; shared++) {
+    double best = INFINITY;
+    cut c;
+    for (int i = 0; nth(q, &p, i, own); i++) {
+      if ((shared && own[PARTS] != row[PARTS]) || !cut_of(q, &p, own, &c)) continue;
+      double now = shared ? c.time : c.cycles;
+      if (now >= best) continue;
+      best = now;
+      memcpy(row, own, PARAMS * sizeof *row);
+    }
   }
 }
 
@@ -133,7 +141,8 @@ double clade__weights_vec_cost(const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, true);
   cut c;
   if (!cut_of(q, &p, q->row, &c)) return INFINITY;
-  return clade__cost(q->device, c.cycles * 2 * q->device->vector_f32, clade__node_bytes(q->node), 1);
+  double flops = c.time * CLADE_MAX(q->device->compute_units, 1u) * 2 * q->device->vector_f32;
+  return clade__cost(q->device, flops, clade__node_bytes(q->node), 1);
 }
 
 size_t clade__weights_vec_workspace(const clade_query *q) {
