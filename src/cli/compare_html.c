@@ -122,7 +122,7 @@ static void put_device(const page *p, size_t at) {
            page_colour((int)at), tag->dash, tag->mark, page_string(device, "evidence"),
            page_string(device, "why") ? page_string(device, "why") : tag->means);
   put_fact(p, "asked for as", page_string(device, "spec"));
-  put_fact(p, "its bundle says",
+  put_fact(p, "bundle says",
            page_string(device, "bundle_evidence") ? page_string(device, "bundle_evidence") : "nothing");
   put_fact(p, "platform", page_string(device, "platform"));
   put_fact(p, "class", page_string(device, "class"));

@@ -34,8 +34,8 @@ struct compare_net {
   int32_t label[COMPARE_IMAGES];
 };
 
-/* ---- in bytes ---- */
-/* Where in an image each window finds its elements: [depth, places]; -1: in the padding. */
+/* ---- in bytes: images lie side by side, so that what is moved are rows with an element of each ---- */
+/* Where in an image each window finds its elements, all first ones before all second ones; -1: in the padding. */
 static clade_val windows(clade_graph *g, const layer *l) {
   int n = width(l) * width(l);
   int32_t *at = clade__new((size_t)(depth(l) * n), sizeof *at);
@@ -46,35 +46,34 @@ static clade_val windows(clade_graph *g, const layer *l) {
       bool inside = y >= 0 && x >= 0 && y < l->side && x < l->side;
       at[k * n + j] = inside ? (channel * l->side + y) * l->side + x : -1;
     }
-  clade_val ids = clade_constant(g, CLADE_I32, CLADE_SHAPE(depth(l), n), at);
+  clade_val ids = clade_constant(g, CLADE_I32, CLADE_SHAPE(depth(l) * n), at);
   clade__free(at);
   return ids;
 }
 
-/* Sums of a layer, with its bias. */
-static clade_val sums_of(const compare_net *net, clade_graph *g, int i, clade_val x, int64_t batch) {
+/* From x, i8 [in * side * side, batch], to what a 1 of the next layer's bytes stands for; [out, places * batch]. */
+static clade_val layer_of(const compare_net *net, clade_graph *g, int i, clade_val x) {
   const layer *l = &layers[i];
+  clade_shape each = CLADE_SHAPE(l->out, 1);
+  if (slides(i)) x = clade_reshape(g, clade_gather(g, x, windows(g, l)), CLADE_SHAPE(depth(l), CLADE_DIM_REST));
   clade_val w = clade_constant(g, CLADE_I8, CLADE_SHAPE(l->out, depth(l)), net->weight[i]);
-  clade_shape down = CLADE_SHAPE(l->out, 1), across = CLADE_SHAPE(1, l->out);
-  clade_val bias = clade_constant(g, CLADE_I32, slides(i) ? down : across, net->bias[i]);
-  if (!slides(i))
-    return clade_gemm(g, clade_reshape(g, x, CLADE_SHAPE(batch, depth(l))), w, .trans_b = true, .bias = bias);
-  clade_val image = clade_reshape(g, x, CLADE_SHAPE(batch, l->in * l->side * l->side));
-  return clade_gemm(g, w, clade_gather(g, image, windows(g, l), .axis = 1), .bias = bias);
+  clade_val y = clade_gemm(g, w, x, .bias = clade_constant(g, CLADE_I32, each, net->bias[i]));
+  if (!is_last(i)) y = clade_relu(g, y);
+  return clade_mul(g, clade_cast(g, y, CLADE_F32), clade_constant(g, CLADE_F32, each, net->factor[i]));
 }
 
 clade_val compare_net_bytes(const compare_net *net, clade_graph *g, clade_val x, int64_t batch) {
+  static const int turned[] = {1, 0};
+  x = clade_transpose(g, clade_flatten(g, x, 1), 2, turned);
   for (int i = 0;; i++) {
-    const layer *l = &layers[i];
-    clade_shape down = CLADE_SHAPE(l->out, 1), across = CLADE_SHAPE(1, l->out);
-    clade_val y = sums_of(net, g, i, x, batch),
-              factor = clade_constant(g, CLADE_F32, slides(i) ? down : across, net->factor[i]);
-    if (!is_last(i)) y = clade_relu(g, y);
-    y = clade_mul(g, clade_cast(g, y, CLADE_F32), factor);
-    if (is_last(i)) return y;
+    const int out = layers[i].out, half = width(&layers[i]) / 2;
+    clade_val y = layer_of(net, g, i, x);
+    if (is_last(i)) return clade_transpose(g, y, 2, turned);
     y = clade_round(g, y);
-    if (slides(i))
-      y = clade_max_pool2d(g, clade_reshape(g, y, CLADE_SHAPE(batch, l->out, width(l), width(l))), .kernel = {2, 2});
+    if (slides(i)) { /* the largest of four */
+      y = clade_reshape(g, y, CLADE_SHAPE(out, half, 2, half, 2, batch));
+      y = clade_reshape(g, clade_reduce_max(g, y, .n_axes = 2, .axes = {2, 4}), CLADE_SHAPE(out * half * half, batch));
+    }
     x = clade_cast(g, y, CLADE_I8); /* what is larger becomes 127 */
   }
 }
