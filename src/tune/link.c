@@ -114,7 +114,7 @@ static clade_status keep(clade_device *device, const char *op, const char *probl
 static clade_status probe(clade_device *device, clade_device *companion, size_t bytes, bool again) {
   char problem[CLADE__LINK_PROBLEM];
   bool known = false;
-  double seconds;
+  double seconds = 0;
   clade__link_problem(clade__device_info(companion), bytes, problem);
   if (!again) CLADE_TRY(is_known(device, clade__link_op, problem, &known));
   if (known) return CLADE_OK;
@@ -125,7 +125,7 @@ static clade_status probe(clade_device *device, clade_device *companion, size_t 
 static clade_status probe_change(clade_device *device, bool again) {
   const clade_device_info *info = clade__device_info(device);
   bool several = false, known = false;
-  double seconds;
+  double seconds = 0;
   for (int i = 0; info->kernels[i]; i++) several |= info->programs[i] != 0;
   if (!several) return CLADE_OK;
   if (!again) CLADE_TRY(is_known(device, clade__change_op, info->bundles, &known));

@@ -77,7 +77,7 @@ static clade_graph *graph_of(const model *m, clade_shape shape) {
   for (int i = 1; i <= m->n; i++) {
     const kit_attrs attrs = {m->number[i]};
     clade_val in[MOST_OPERANDS];
-    char name[8];
+    char name[16];
     snprintf(name, sizeof name, "y%d", i);
     for (int k = 0; k < m->n_in[i]; k++) in[k] = v[m->in[i][k]];
     v[i] = clade_node_add(g, m->any[i] ? &kit_any : &kit_op, NULL, &attrs, m->n_in[i], in, NULL);
