@@ -8,7 +8,8 @@
 #define TAPS    (TILE * TILE)
 
 /* Polynomials at 0, A, -A, B, -B and infinity, or at 0, 1, -1 and infinity. By each, along one axis: places d become t,
- * three weights w become u, products m become results y. */
+ * three weights w become u, products m become results y; and of the derivative by weights, whose window has 4 x 4 taps
+ * and whose result is 3 x 3: four derivatives w become u, products m become weights y. */
 #define A 0.625f
 #define B 1.5f
 #if OUT_SIDE == 4
@@ -44,6 +45,25 @@
     y[1] = fma((VECTOR)(B), f, A * b);                                                     \
     y[2] = fma((VECTOR)(B * B), e, A * A * a);                                             \
     y[3] = m[5] + fma((VECTOR)(B * B * B), f, A * A * A * b);                              \
+  }
+#define FROM_DERIVATIVES(u, w)                                                                              \
+  {                                                                                                         \
+    const VECTOR a = fma((VECTOR)(A * A), w[2], w[0]), b = A * fma((VECTOR)(A * A), w[3], w[1]);            \
+    const VECTOR e = fma((VECTOR)(B * B), w[2], w[0]), f = B * fma((VECTOR)(B * B), w[3], w[1]);            \
+    const float by_a = 1 / (2 * A * A * (A * A - B * B)), by_b = 1 / (2 * B * B * (B * B - A * A));         \
+    u[0] = (1 / (A * A * B * B)) * w[0];                                                                    \
+    u[1] = by_a * (a + b);                                                                                  \
+    u[2] = by_a * (a - b);                                                                                  \
+    u[3] = by_b * (e + f);                                                                                  \
+    u[4] = by_b * (e - f);                                                                                  \
+    u[5] = w[3];                                                                                            \
+  }
+#define TO_WEIGHTS(y, m)                                                                   \
+  {                                                                                        \
+    const float16 a = m[1] + m[2], b = m[1] - m[2], e = m[3] + m[4], f = m[3] - m[4];      \
+    y[0] = m[0] + (a + e);                                                                 \
+    y[1] = fma((float16)(B), f, A * b);                                                    \
+    y[2] = m[5] + fma((float16)(B * B), e, A * A * a);                                     \
   }
 #else
 #define FROM_PLACES(t, d) \
@@ -105,6 +125,13 @@ KERNEL(conv2d_winograd_weights)(ARGS) {
 #undef ARGS
 #endif
 
+#ifdef WIDTH
+#define VECTOR CLADE_PASTE(float, WIDTH)
+typedef VECTOR FN(vector) __attribute__((aligned(4)));
+#define PUT(v, p)     (*(FN(vector) *)(p) = (v))
+#define GET(space, p) (*(const space FN(vector) *)(p))
+#endif
+
 #ifdef WANT_conv2d_winograd
 /* A work-item does a strip of tiles, which are numbered through all images, and some panels of channels. What the
  * strip's places became stays in private memory, `source`, while panels go by, some at a time: their products are in
@@ -113,12 +140,8 @@ KERNEL(conv2d_winograd_weights)(ARGS) {
  *
  * dims: images, channels, inner channels, height and width of the source and of the result. part: tiles of a strip,
  * channels of an item, panels at a time; the place of the first tap of the first result. */
-#define VECTOR CLADE_PASTE(float, WIDTH)
 #define PANEL  (VECTORS * WIDTH)
-typedef VECTOR FN(vector) __attribute__((aligned(4)));
 typedef float16 FN(sixteen) __attribute__((aligned(4)));
-#define PUT(v, p)      (*(FN(vector) *)(p) = (v))
-#define GET(space, p)  (*(const space FN(vector) *)(p))
 #define HERE
 
 #define PLACES_OF(name, space)                                                                  \
@@ -301,12 +324,173 @@ GROUP(1, 1, 1) KERNEL(conv2d_winograd)(ARGS) {
 #undef EPILOGUE_LOAD16
 #undef OUT_ARGS
 #undef OUT_PASS
-#undef VECTOR
 #undef PANEL
-#undef PUT
-#undef GET
 #undef HERE
 #undef PLACES_OF
+#endif
+
+/* ---- the derivative by weights: both operands in the base, a product of matrices for each tap, and back ---- */
+#ifdef WANT_conv2d_winograd_taken
+/* Tiles of TAKEN x TAKEN places, four apart, in the base: (tap, block of 16 channels, tile, channel). A work-item does
+ * `piece` tiles of a block. dims: images, blocks, height and width of an image, tiles along both, the first of them all
+ * and how many; first: the place of the first tile's first. */
+#if TAKEN == 6
+#define TAKE_IN FROM_PLACES
+#else
+#define TAKE_IN FROM_DERIVATIVES
+#endif
+APART static void FN(take)(const __global float *x, int2 from, int2 size, __global float *to, long apart) {
+  const bool inside = from.x >= 0 && from.y >= 0 && from.x + TAKEN <= size.x && from.y + TAKEN <= size.y;
+  x += (from.x * size.y + from.y) * 16;
+  for (int v = 0; v < 16; v += WIDTH) {
+    VECTOR some[TILE][TAKEN];
+    for (int j = 0; j < TAKEN; j++) {
+      VECTOR d[TAKEN], t[TILE];
+#pragma unroll
+      for (int i = 0; i < TAKEN; i++) {
+        const bool there = inside || (from.x + i >= 0 && from.x + i < size.x && from.y + j >= 0 && from.y + j < size.y);
+        d[i] = there ? GET(__global, x + (i * size.y + j) * 16 + v) : (VECTOR)(0);
+      }
+      TAKE_IN(t, d)
+#pragma unroll
+      for (int i = 0; i < TILE; i++) some[i][j] = t[i];
+    }
+    for (int i = 0; i < TILE; i++) {
+      VECTOR t[TILE];
+      TAKE_IN(t, some[i])
+#pragma unroll
+      for (int j = 0; j < TILE; j++) *(__global FN(vector) *)(to + (i * TILE + j) * apart + v) = t[j];
+    }
+  }
+}
+
+#define ARGS ARG(const float, x), ARG(float, y), const index8_t dims, const index8_t first
+BODY(conv2d_winograd_taken_item)(const long item, ARGS) {
+  const int blocks = dims.s1, tiles = dims.s7, piece = first.s2, across = max((int)dims.s5, 1);
+  if (blocks == 0 || item / blocks * piece >= tiles) return;
+  USE(const float, x);
+  USE(float, y);
+  const int block = (int)(item % blocks), begin = (int)(item / blocks) * piece, each = dims.s4 * across;
+  const int2 size = (int2)(dims.s2, dims.s3);
+  for (int i = begin; i < min(begin + piece, tiles); i++) {
+    const int t = dims.s6 + i, image = t / each, at = t - image * each;
+    const int2 from = (int2)(at / across, at % across) * OUT_SIDE + (int2)(first.s0, first.s1);
+    FN(take)(x + ((long)image * blocks + block) * size.x * size.y * 16, from, size, y + ((long)block * tiles + i) * 16,
+             (long)blocks * tiles * 16);
+  }
+}
+
+KERNEL(conv2d_winograd_taken)(ARGS) {
+  FN(conv2d_winograd_taken_item)((long)get_global_id(0), PASS(x), PASS(y), dims, first);
+}
+#undef ARGS
+#undef TAKE_IN
+#endif
+
+#ifdef WANT_conv2d_winograd_products
+/* For each tap (row, lane) of `sum`: over all tiles a of channel `row` times b of channel `lane`, added to what `add`
+ * says is there. Registers hold ROWS rows by BLOCKS blocks of lanes. A work-item does a block of rows and lanes of a
+ * tap, DEPTH tiles at a time, so that those of a panel of lanes stay in the first cache while rows go by.
+ * dims: rows, lanes, tiles, rows and lanes of an item, add; rows and lanes are whole blocks of 16, lanes of BLOCKS. */
+#define VECTORS (BLOCKS * 16 / WIDTH)
+#define DEPTH   192
+APART static void FN(sums)(const __global float *a, const __global float *b, long apart, int n, bool add, long pitch,
+                           __global float *to) {
+  VECTOR sum[ROWS][VECTORS];
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    SOON(to + r * pitch);
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) sum[r][v] = (VECTOR)(0);
+  }
+  for (int p = 0; p < n; p++) {
+    VECTOR one[VECTORS];
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) one[v] = GET(__global, b + v * WIDTH / 16 * apart + p * 16 + v * WIDTH % 16);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++) sum[r][v] = fma((VECTOR)(a[p * 16 + r]), one[v], sum[r][v]);
+  }
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) {
+      __global FN(vector) *own = (__global FN(vector) *)(to + r * pitch + v * WIDTH);
+      *own = add ? *own + sum[r][v] : sum[r][v];
+    }
+}
+
+#define ARGS ARG(const float, a), ARG(const float, b), ARG(float, sum), const index8_t dims
+BODY(conv2d_winograd_products_item)(const long item, ARGS) {
+  const long all_rows = dims.s0, all_lanes = dims.s1, tiles = dims.s2, high = dims.s3, wide = dims.s4;
+  if (high == 0 || wide == 0) return;
+  const long down = (all_rows + high - 1) / high, across = (all_lanes + wide - 1) / wide;
+  const long tap = item / (down * across), row0 = item % down * high, lane0 = item / down % across * wide;
+  if (tap >= TAPS) return;
+  USE(const float, a);
+  USE(const float, b);
+  USE(float, sum);
+  const long rows = min(row0 + high, all_rows), lanes = min(lane0 + wide, all_lanes);
+  a += tap * all_rows * tiles;
+  b += tap * all_lanes * tiles;
+  sum += tap * all_rows * all_lanes;
+  for (long first = 0; first < tiles; first += DEPTH)
+    for (long lane = lane0; lane < lanes; lane += BLOCKS * 16)
+      for (long row = row0; row < rows; row += ROWS)
+        FN(sums)
+  (a + (row / 16 * tiles + first) * 16 + row % 16, b + (lane / 16 * tiles + first) * 16, tiles * 16,
+   (int)min((long)DEPTH, tiles - first), dims.s5 || first > 0, all_lanes, sum + row * all_lanes + lane);
+}
+
+KERNEL(conv2d_winograd_products)(ARGS) {
+  FN(conv2d_winograd_products_item)((long)get_global_id(0), PASS(a), PASS(b), PASS(sum), dims);
+}
+#undef ARGS
+#undef VECTORS
+#undef DEPTH
+#endif
+
+#ifdef WANT_conv2d_winograd_back
+/* From sums for each tap to windows. A work-item does 16 channels of a row. rows and inner: of w; all_rows and lanes: of
+ * `sum`. */
+#define ARGS \
+  ARG(const float, sum), ARG(float, w), const index_t rows, const index_t inner, const index_t all_rows, const index_t lanes
+BODY(conv2d_winograd_back_item)(const long item, ARGS) {
+  const int blocks = lanes / 16;
+  if (blocks == 0 || item >= (long)rows * blocks) return;
+  USE(const float, sum);
+  USE(float, w);
+  const int row = (int)(item / blocks), c = (int)(item % blocks) * 16;
+  const long apart = (long)all_rows * lanes;
+  float16 some[3][TILE];
+  float lane[9][16];
+  sum += (long)row * lanes + c;
+  for (int j = 0; j < TILE; j++) {
+    float16 m[TILE], y[3];
+    for (int i = 0; i < TILE; i++) m[i] = LOAD16(f32, sum, (i * TILE + j) * apart);
+    TO_WEIGHTS(y, m)
+    for (int i = 0; i < 3; i++) some[i][j] = y[i];
+  }
+  for (int i = 0; i < 3; i++) {
+    float16 y[3];
+    TO_WEIGHTS(y, some[i])
+    for (int j = 0; j < 3; j++) vstore16(y[j], 0, lane[i * 3 + j]);
+  }
+  w += ((long)row * inner + c) * 9;
+  for (int l = 0; l < min(16, (int)inner - c); l++)
+    for (int k = 0; k < 9; k++) w[l * 9 + k] = lane[k][l];
+}
+
+KERNEL(conv2d_winograd_back)(ARGS) {
+  FN(conv2d_winograd_back_item)((long)get_global_id(0), PASS(sum), PASS(w), rows, inner, all_rows, lanes);
+}
+#undef ARGS
+#endif
+#ifdef WIDTH
+#undef VECTOR
+#undef PUT
+#undef GET
 #endif
 #undef APART
 #undef ALIGNED
@@ -317,3 +501,5 @@ GROUP(1, 1, 1) KERNEL(conv2d_winograd)(ARGS) {
 #undef FROM_PLACES
 #undef FROM_WEIGHTS
 #undef TO_RESULTS
+#undef FROM_DERIVATIVES
+#undef TO_WEIGHTS

@@ -46,6 +46,11 @@ const char *clade__weights_lines_accept(const clade_query *q);
 double clade__weights_lines_cost(const clade_query *q);
 size_t clade__weights_lines_workspace(const clade_query *q);
 clade_status clade__weights_lines_emit(clade_emit *e, const clade_query *q);
+/* ---- winograd: windows of 3 x 3, step 1, images in blocks of channels ---- */
+const char *clade__weights_winograd_accept(const clade_query *q);
+double clade__weights_winograd_cost(const clade_query *q);
+size_t clade__weights_winograd_workspace(const clade_query *q);
+clade_status clade__weights_winograd_emit(clade_emit *e, const clade_query *q);
 /* ---- vec: any window ---- */
 const char *clade__weights_vec_accept(const clade_query *q);
 double clade__weights_vec_cost(const clade_query *q);

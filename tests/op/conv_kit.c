@@ -158,33 +158,37 @@ void conv_reference(const conv *v, int want, const double *x, const double *w, c
 }
 
 /* ---- Winograd's algorithm ---- */
-/* How places, weights and results go into a base of side + 2 and back: absolute values. */
+/* How places, the window's `taps` and results go into a base of `tile` points and back: absolute values. */
 typedef struct base {
-  int side;
-  double places[6][6], weights[6][3], results[4][6];
+  int tile, taps, results;
+  double places[6][6], window[6][4], back[4][6];
 } base;
 
-/* Of polynomials at side + 1 points and infinity. */
-static const double *points_of(int side) {
+/* Of polynomials at tile - 1 points and infinity. */
+static const double *points_of(int tile) {
   static const double two[] = {0, 1, -1}, four[] = {0, 0.625, -0.625, 1.5, -1.5};
-  return side == 2 ? two : four;
+  return tile == 4 ? two : four;
+}
+
+/* What tap k gives to point i. */
+static double window_at(int tile, int taps, int i, int k) {
+  const double *point = points_of(tile);
+  double value = 1;
+  if (i == tile - 1) return k == taps - 1;
+  for (int j = 0; j < tile - 1; j++)
+    if (j != i) value *= point[i] - point[j];
+  return pow(point[i], k) / value;
 }
 
 void conv_winograd_weights(int side, double weights[6][3]) {
-  const double *point = points_of(side);
-  for (int i = 0; i < side + 2; i++) {
-    double value = 1;
-    for (int j = 0; j < side + 1 && i < side + 1; j++)
-      if (j != i) value *= point[i] - point[j];
-    for (int k = 0; k < 3; k++) weights[i][k] = i < side + 1 ? pow(point[i], k) / value : k == 2;
-  }
+  for (int i = 0; i < side + 2; i++)
+    for (int k = 0; k < 3; k++) weights[i][k] = window_at(side + 2, 3, i, k);
 }
 
-static base base_of(int side) {
-  base b = {.side = side};
-  const double *point = points_of(side);
-  int n = side + 1;
-  conv_winograd_weights(side, b.weights);
+static base base_of(int tile, int taps) {
+  base b = {.tile = tile, .taps = taps, .results = tile - taps + 1};
+  const double *point = points_of(tile);
+  int n = tile - 1;
   for (int i = 0; i <= n; i++) { /* the product of x - q over all points q but the i-th */
     double product[6] = {1};
     for (int j = 0, degree = 0; j < n; j++) {
@@ -192,8 +196,8 @@ static base base_of(int side) {
       for (int k = ++degree; k >= 0; k--) product[k] = (k ? product[k - 1] : 0) - point[j] * product[k];
     }
     for (int k = 0; k <= n; k++) b.places[i][k] = fabs(product[k]);
-    for (int k = 0; k < 3; k++) b.weights[i][k] = fabs(b.weights[i][k]);
-    for (int k = 0; k < side; k++) b.results[k][i] = i < n ? fabs(pow(point[i], k)) : k == side - 1;
+    for (int k = 0; k < taps; k++) b.window[i][k] = fabs(window_at(tile, taps, i, k));
+    for (int k = 0; k < b.results; k++) b.back[k][i] = i < n ? fabs(pow(point[i], k)) : k == b.results - 1;
   }
   return b;
 }
@@ -222,18 +226,28 @@ static double source_at(operand s, int64_t image, int64_t channel, int64_t y, in
   return there ? fabs(s.v[((image * d[1] + channel) * d[2] + y) * d[3] + x]) : 0;
 }
 
+/* Adds the products of a tile of places and a window, both rows of six, in the base. */
+static void add_products(const base *b, const double *places, const double *window, double *sum) {
+  double v[36], u[36];
+  both(places, b->tile, b->tile, b->places[0], b->tile, 6, v);
+  both(window, b->taps, b->taps, b->window[0], b->tile, 4, u);
+  for (int k = 0; k < 36; k++) sum[k] += v[k] * u[k];
+}
+
+static void tile_at(operand s, int64_t image, int64_t channel, int64_t y, int64_t x, int side, double *out) {
+  for (int i = 0; i < side; i++)
+    for (int j = 0; j < side; j++) out[i * 6 + j] = source_at(s, image, channel, y + i, x + j);
+}
+
 /* A tile's products of all inner channels. `data`: weights are turned. */
 static void tile_sums(const base *b, operand s, operand w, bool data, int64_t row, const int64_t at[3], double *sum) {
   int64_t inner = s.shape->dim[1], out = w.shape->dim[1];
   for (int64_t c = 0; c < inner; c++) {
-    double d[36] = {0}, g[36] = {0}, v[36], u[36];
+    double d[36] = {0}, g[36] = {0};
     const double *one = w.v + (data ? c * out + row : row * out + c) * 9;
-    for (int i = 0; i < b->side + 2; i++)
-      for (int j = 0; j < b->side + 2; j++) d[i * 6 + j] = source_at(s, at[0], c, at[1] + i, at[2] + j);
+    tile_at(s, at[0], c, at[1], at[2], b->tile, d);
     for (int k = 0; k < 9; k++) g[k / 3 * 6 + k % 3] = fabs(one[data ? 8 - k : k]);
-    both(d, b->side + 2, b->side + 2, b->places[0], b->side + 2, 6, v);
-    both(g, 3, 3, b->weights[0], b->side + 2, 3, u);
-    for (int k = 0; k < 36; k++) sum[k] += v[k] * u[k];
+    add_products(b, d, g, sum);
   }
 }
 
@@ -241,14 +255,14 @@ static void bound_of(const base *b, const conv *v, bool data, operand s, operand
   const clade_dim *y = out->shape.dim;
   const int *pad = v->window.pad;
   for (int64_t i = 0; i < y[0] * y[1]; i++)
-    for (int64_t line = 0; line < y[2]; line += b->side)
-      for (int64_t place = 0; place < y[3]; place += b->side) {
+    for (int64_t line = 0; line < y[2]; line += b->results)
+      for (int64_t place = 0; place < y[3]; place += b->results) {
         int64_t at[3] = {i / y[1], line + (data ? pad[0] - 2 : -pad[0]), place + (data ? pad[1] - 2 : -pad[1])};
         double sum[36] = {0}, result[36];
         tile_sums(b, s, w, data, i % y[1], at, sum);
-        both(sum, b->side + 2, b->side + 2, b->results[0], b->side, 6, result);
-        for (int64_t p = line; p < CLADE_MIN(line + b->side, y[2]); p++)
-          for (int64_t q = place; q < CLADE_MIN(place + b->side, y[3]); q++) {
+        both(sum, b->tile, b->tile, b->back[0], b->results, 6, result);
+        for (int64_t p = line; p < CLADE_MIN(line + b->results, y[2]); p++)
+          for (int64_t q = place; q < CLADE_MIN(place + b->results, y[3]); q++) {
             double *bound = &out->bound[(i * y[2] + p) * y[3] + q];
             double own = result[(p - line) * 6 + q - place] * ((double)s.shape->dim[1] + 24) * 0x1p-24;
             *bound = CLADE_MAX(*bound, own);
@@ -256,11 +270,36 @@ static void bound_of(const base *b, const conv *v, bool data, operand s, operand
       }
 }
 
-void conv_winograd_bound(const conv *v, int want, const double *source, const double *w, op_array *out) {
-  const base bases[] = {base_of(2), base_of(4)};
+/* Of w: the window is a tile of y's derivative, and products of all tiles are added. */
+static void weights_bound(const conv *v, operand x, operand y, op_array *out) {
+  const base b = base_of(6, 4);
+  const clade_dim *d = v->y.dim;
+  const int *pad = v->window.pad;
+  double tiles = (double)(d[0] * ((d[2] + 3) / 4) * ((d[3] + 3) / 4));
+  for (int64_t i = 0; i < v->w.dim[0] * v->w.dim[1]; i++) {
+    double sum[36] = {0}, result[36];
+    for (int64_t image = 0; image < d[0]; image++)
+      for (int64_t line = 0; line < d[2]; line += 4)
+        for (int64_t place = 0; place < d[3]; place += 4) {
+          double places[36] = {0}, window[36] = {0};
+          tile_at(x, image, i % v->w.dim[1], line - pad[0], place - pad[1], 6, places);
+          tile_at(y, image, i / v->w.dim[1], line, place, 4, window);
+          add_products(&b, places, window, sum);
+        }
+    both(sum, 6, 6, b.back[0], 3, 6, result);
+    for (int k = 0; k < 9; k++) {
+      double own = result[k / 3 * 6 + k % 3] * (tiles + 24) * 0x1p-24;
+      out->bound[i * 9 + k] = CLADE_MAX(out->bound[i * 9 + k], own);
+    }
+  }
+}
+
+void conv_winograd_bound(const conv *v, int want, const double *a, const double *b, op_array *out) {
+  const base bases[] = {base_of(4, 3), base_of(6, 3)};
   bool data = want == CONV_X;
-  for (int i = 0; i < 2; i++)
-    bound_of(&bases[i], v, data, (operand){data ? &v->y : &v->x, source}, (operand){&v->w, w}, out);
+  if (want == CONV_W) weights_bound(v, (operand){&v->x, a}, (operand){&v->y, b}, out);
+  for (int i = 0; i < 2 && want != CONV_W; i++)
+    bound_of(&bases[i], v, data, (operand){data ? &v->y : &v->x, a}, (operand){&v->w, b}, out);
 }
 
 bool conv_is_loose(const op_case *c) {

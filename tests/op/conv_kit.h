@@ -27,10 +27,10 @@ enum { CONV_X, CONV_W, CONV_Y };
 void conv_reference(const conv *v, int want, const double *x, const double *w, const double *y, op_array *out);
 
 /* The implementation whose turn it is may be Winograd's; then widens `bound` to what docs/layouts.md states: the same
- * computation on absolute values, with as many roundings. `want` is CONV_Y or CONV_X, the source x or y. */
+ * computation on absolute values, with as many roundings. Operands are those of the pass that computes `want`. */
 bool conv_is_loose(const op_case *c);
 /* How three weights in a line become those of the base with tiles of `side` results. */
 void conv_winograd_weights(int side, double weights[6][3]);
-void conv_winograd_bound(const conv *v, int want, const double *source, const double *w, op_array *out);
+void conv_winograd_bound(const conv *v, int want, const double *a, const double *b, op_array *out);
 
 #endif
