@@ -1,40 +1,12 @@
-/* Chains: which steps follow each other in one launch where launches are dear, and the kernel that does them
- * (cl_kernels/chain.cl). Of each device it is one kernel, which holds all that the func's chains need; a chain is a
- * table of arguments for it (run_chain.c). */
-#include <stdio.h>
-
+/* Chains: which steps follow each other in one launch where launches are dear. A chain is a table of arguments
+ * (run_chain.c) for a kernel that can do all its steps (interpreter.c). */
 #include "plan/plan.h"
 
 size_t clade__chain_least = 8;
 
-enum { MOST_BASES = 96 }; /* of 8 bytes: devices promise 1024 bytes of arguments */
 /* A chain has all threads of the device until it ends: what is read or uploaded meanwhile, and other runs, wait. As
  * estimated, which is twice what steps take, and more where they are small. */
 static const double most_seconds = 5e-3;
-
-/* ---- what may be a member ---- */
-/* Its source tells what one work-item does, apart from how it is launched. */
-static bool has_item(const clade__request *r) {
-  const char *source;
-  char body[160];
-  if (r->source || *r->options || clade__kernel_source(r->file, &source) != CLADE_OK) return false;
-  snprintf(body, sizeof body, "BODY(%s_item)", r->kernel);
-  return strstr(source, body);
-}
-
-static bool may_join(const clade_func *func, const clade__fstep *step) {
-  const clade_kernel_step *launch = step->launch;
-  if (step->kind != CLADE__FSTEP_KERNEL || step->wide || launch->dims != 1 || launch->local[0] != 1 ||
-      launch->global[0] > INT32_MAX / 2)
-    return false;
-  if (!clade__quirk_has(func->devices[step->device], CLADE__QUIRK_SLOW_WAKE)) return false;
-  for (size_t i = 0; i < launch->n_args; i++)
-    if (launch->args[i].kind == CLADE__ARG_LOCAL || (launch->args[i].kind == CLADE__ARG_BYTES && !launch->args[i].type))
-      return false;
-  clade__request request;
-  clade__step_request(func, step, &request);
-  return has_item(&request);
-}
 
 /* ---- which follow each other ---- */
 int clade__chain_base(const clade__fchain *chain, const clade__place *place) {
@@ -44,12 +16,12 @@ int clade__chain_base(const clade__fchain *chain, const clade__place *place) {
 }
 
 /* false: there is no room for its memory. */
-static bool add_bases(clade__fchain *chain, const clade__fstep *step) {
-  int before = chain->n_bases;
+static bool add_bases(const clade_func *func, clade__fchain *chain, const clade__fstep *step) {
+  const int before = chain->n_bases, most = func->interpreters[chain->interpreter - 1].n_bases;
   for (int i = 0; i < step->n_operands; i++) {
     const clade__operand *o = &step->operand[i];
     if (o->cell < 0 || clade__chain_base(chain, &o->place) >= 0) continue;
-    if (chain->n_bases == MOST_BASES) {
+    if (chain->n_bases == most) {
       chain->n_bases = before;
       return false;
     }
@@ -61,8 +33,9 @@ static bool add_bases(clade__fchain *chain, const clade__fstep *step) {
 static clade_status chain_new(clade_func *func, size_t first, clade__fchain **out) {
   CLADE_TRY(clade__grow(&func->chains, &func->chain_capacity, func->n_chains + 1, sizeof *func->chains));
   *out = &func->chains[func->n_chains];
-  **out = (clade__fchain){.first = first, .device = func->steps[first].device};
-  (*out)->bases = clade__arena_new(&func->arena, MOST_BASES * sizeof *(*out)->bases);
+  const clade__fstep *step = &func->steps[first];
+  **out = (clade__fchain){.first = first, .device = step->device, .interpreter = step->interpreter};
+  (*out)->bases = clade__arena_new(&func->arena, CLADE__CHAIN_BASES * sizeof *(*out)->bases);
   if (!(*out)->bases) return CLADE_NO_MEMORY;
   func->n_chains++;
   return CLADE_OK;
@@ -99,13 +72,66 @@ static size_t table_words(const clade_func *func, const clade__fchain *chain) {
 }
 
 /* ---- all of them ---- */
-/* A func of few steps does without: its kernels are compiled already, or will serve others. */
-static void keep_or_drop(clade_func *func) {
+/* Few steps do without, in a func and in an interpreter of its own: their kernels are compiled already, or will serve
+ * others. */
+static bool worth(const clade_func *func, size_t steps, const clade__fchain *chain) {
+  const clade__finterpreter *interpreter = &func->interpreters[chain->interpreter - 1];
+  return steps >= clade__chain_least && (interpreter->found || interpreter->n_steps >= clade__chain_least);
+}
+
+static size_t keep_or_drop(clade_func *func, size_t steps) {
+  size_t kept = 0, chained = 0;
+  for (size_t c = 0; c < func->n_chains; c++) {
+    if (!worth(func, steps, &func->chains[c])) continue;
+    chained += func->chains[c].count;
+    func->chains[kept++] = func->chains[c];
+  }
+  func->n_chains = kept;
+  return chained;
+}
+
+/* How many launches what can be in chains takes, and how long, as estimated. */
+typedef struct outcome {
+  size_t launches;
+  double seconds;
+} outcome;
+
+static clade_status form(clade_func *func, outcome *out) {
+  clade__fchain *chain = NULL;
+  double seconds = 0;
   size_t steps = 0;
-  for (size_t c = 0; c < func->n_chains; c++) steps += func->chains[c].count;
-  if (steps < clade__chain_least) func->n_chains = 0;
-  for (size_t c = 0; c < func->n_chains; c++)
-    for (size_t i = 0; i < func->chains[c].count; i++) func->steps[func->chains[c].first + i].chain = (uint32_t)c + 1;
+  func->n_chains = 0;
+  out->seconds = 0;
+  for (size_t i = 0; i < func->n_interpreters; i++) func->interpreters[i].n_steps = 0;
+  for (size_t s = 0; s < func->n_steps; s++) {
+    const clade__fstep *step = &func->steps[s];
+    if (!step->interpreter) {
+      chain = NULL;
+      continue;
+    }
+    const double own = seconds_of(func, s);
+    seconds += own;
+    out->seconds += own;
+    steps++;
+    func->interpreters[step->interpreter - 1].n_steps++;
+    if (!chain || chain->interpreter != step->interpreter || seconds > most_seconds || !add_bases(func, chain, step)) {
+      CLADE_TRY(chain_new(func, s, &chain));
+      seconds = own;
+      (void)add_bases(func, chain, step); /* of one step there is always room for all */
+    }
+    chain->per_slot |= step->per_slot;
+    chain->count++;
+  }
+  const size_t chained = keep_or_drop(func, steps);
+  out->launches = func->n_chains + steps - chained;
+  return CLADE_OK;
+}
+
+/* Others' interpreters lack something: what they do not know is launched between. As often as a twenty-fifth of the
+ * time allows. */
+static bool little_lost(const outcome *alone, const outcome *with) {
+  static const double wake = 25e-6; /* of a thread, for a launch */
+  return ((double)with->launches - (double)alone->launches) * wake <= alone->seconds / 25;
 }
 
 /* Where its part of the device's table is: behind the counters and the chains before it. */
@@ -122,123 +148,19 @@ static void settle_tables(clade_func *func) {
 }
 
 clade_status clade__chains_plan(clade_func *func) {
-  clade__fchain *chain = NULL;
-  double seconds = 0;
-  for (size_t s = 0; s < func->n_steps; s++) {
-    const clade__fstep *step = &func->steps[s];
-    if (!may_join(func, step)) {
-      chain = NULL;
-      continue;
-    }
-    const double own = seconds_of(func, s);
-    seconds += own;
-    if (!chain || chain->device != step->device || seconds > most_seconds || !add_bases(chain, step)) {
-      CLADE_TRY(chain_new(func, s, &chain));
-      seconds = own;
-      (void)add_bases(chain, step); /* of one step there is always room for all */
-    }
-    chain->per_slot |= step->per_slot;
-    chain->count++;
+  outcome alone, with;
+  bool spared = false;
+  CLADE_TRY(clade__own_interpreters(func));
+  const size_t own = func->n_interpreters;
+  CLADE_TRY(form(func, &alone));
+  if (func->n_chains) CLADE_TRY(clade__found_interpreters(func, &spared));
+  if (spared) CLADE_TRY(form(func, &with));
+  if (func->n_interpreters > own && !(spared && little_lost(&alone, &with))) {
+    clade__drop_found(func);
+    CLADE_TRY(form(func, &alone));
   }
-  keep_or_drop(func);
+  for (size_t c = 0; c < func->n_chains; c++)
+    for (size_t i = 0; i < func->chains[c].count; i++) func->steps[func->chains[c].first + i].chain = (uint32_t)c + 1;
   settle_tables(func);
   return CLADE_OK;
-}
-
-/* ---- the kernel of a device ---- */
-/* `cases` by what a step's table holds: memory in two words, values in theirs. */
-static void add_case(const clade_kernel_step *launch, size_t member, clade__text *cases) {
-  int word = 0;
-  clade__text_add(cases, "case %zu: ITEM(%s, %zu)(item", member, launch->kernel, member);
-  for (size_t i = 0; i < launch->n_args; i++) {
-    const clade__arg *arg = &launch->args[i];
-    const char *how = arg->kind != CLADE__ARG_BYTES ? "MEMORY"
-                      : arg->type == 'i'            ? "INT"
-                      : arg->type == 'u'            ? "UINT"
-                      : arg->type == 'f'            ? "FLOAT"
-                                                    : "INT8";
-    clade__text_add(cases, ", %s(%d)", how, word);
-    word += clade__chain_words(arg);
-  }
-  clade__text_add(cases, "); break; ");
-}
-
-typedef struct making {
-  clade__request *members;
-  size_t n, capacity;
-  clade__map known;
-  clade__text cases, bases, list;
-  int most_bases;
-} making;
-
-static clade_status add_member(clade_func *func, clade__fstep *step, making *m) {
-  clade__request request;
-  clade__hash hash;
-  size_t member;
-  clade__step_request(func, step, &request);
-  CLADE_TRY(clade__request_hash(&request, &hash));
-  if (!clade__map_get(&m->known, hash, &member)) {
-    CLADE_TRY(clade__grow(&m->members, &m->capacity, m->n + 1, sizeof *m->members));
-    CLADE_TRY(clade__map_put(&m->known, hash, m->n));
-    member = m->n++;
-    m->members[member] = request;
-    add_case(step->launch, member, &m->cases);
-  }
-  step->member = (uint32_t)member;
-  return CLADE_OK;
-}
-
-static clade_status add_members(clade_func *func, int device, making *m) {
-  for (size_t c = 0; c < func->n_chains; c++) {
-    const clade__fchain *chain = &func->chains[c];
-    if (chain->device != device) continue;
-    m->most_bases = CLADE_MAX(m->most_bases, chain->n_bases);
-    for (size_t i = 0; i < chain->count; i++) CLADE_TRY(add_member(func, &func->steps[chain->first + i], m));
-  }
-  for (int i = 0; i < m->most_bases; i++) {
-    clade__text_add(&m->bases, "%s__global char *base%d", i ? ", " : "", i);
-    clade__text_add(&m->list, "%sbase%d", i ? ", " : "", i);
-  }
-  return m->cases.failed || m->bases.failed || m->list.failed ? CLADE_NO_MEMORY : CLADE_OK;
-}
-
-static clade_status describe(clade_func *func, const making *m, clade__request *request) {
-  clade__launch_arg *args = clade__arena_new(&func->arena, (size_t)(CLADE__CHAIN_HEAD + m->most_bases) * sizeof *args);
-  clade__define *defines = clade__arena_new(&func->arena, 4 * sizeof *defines);
-  clade__request *members = clade__arena_new(&func->arena, m->n * sizeof *members);
-  if (!args || !defines || !members) return CLADE_NO_MEMORY;
-  memcpy(members, m->members, m->n * sizeof *members);
-  defines[0] = (clade__define){"INDEX64", "0"};
-  defines[1] = (clade__define){"CASES", clade__arena_text(&func->arena, m->cases.data)};
-  defines[2] = (clade__define){"BASES", clade__arena_text(&func->arena, m->bases.data)};
-  defines[3] = (clade__define){"BASE_LIST", clade__arena_text(&func->arena, m->list.data)};
-  for (int i = 1; i < 4; i++)
-    if (!defines[i].text) return CLADE_NO_MEMORY;
-  args[0] = (clade__launch_arg){CLADE__LAUNCH_BUFFER, 0};
-  args[1] = args[2] = (clade__launch_arg){CLADE__LAUNCH_BYTES, sizeof(int32_t)};
-  for (int i = 0; i < m->most_bases; i++) args[CLADE__CHAIN_HEAD + i] = args[0];
-  *request = (clade__request){.file = "chain",
-                              .kernel = "chain",
-                              .options = "",
-                              .n_defines = 4,
-                              .defines = defines,
-                              .n_members = (int)m->n,
-                              .members = members,
-                              .local = {1},
-                              .n_args = CLADE__CHAIN_HEAD + m->most_bases,
-                              .args = args};
-  return CLADE_OK;
-}
-
-clade_status clade__chain_request(clade_func *func, int device, clade__request *request) {
-  making m = {0};
-  clade_status status = add_members(func, device, &m);
-  *request = (clade__request){0};
-  if (status == CLADE_OK && m.n) status = describe(func, &m, request);
-  clade__map_free(&m.known);
-  clade__free(m.members);
-  clade__text_free(&m.cases);
-  clade__text_free(&m.bases);
-  clade__text_free(&m.list);
-  return status;
 }

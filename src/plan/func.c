@@ -36,6 +36,7 @@ static void free_shape(clade_func *func) {
   clade__free(func->request_device);
   clade__free(func->kernels);
   clade__free(func->chains);
+  clade__free(func->interpreters);
   clade__free(func->apart);
   clade__arena_free(&func->arena);
 }

@@ -60,7 +60,10 @@ typedef struct clade__fstep {
   clade__id node;            /* 0: a copy that the plan needs */
   uint32_t time;             /* of liveness */
   size_t request;            /* KERNEL: in the func's table, and so its kernel; unset in a chain */
-  uint32_t chain, member;    /* KERNEL: which chain of the func it is in, from 1 on (0: none), and which case there */
+  uint32_t chain;            /* KERNEL: which chain of the func it is in, from 1 on; 0: none */
+  uint32_t interpreter;      /* KERNEL: which of the func's can do it in a chain, from 1 on; 0: none */
+  uint32_t member;           /* and which case it is there; */
+  clade__hash key;           /* by its request's hash */
   clade_kernel_step *launch; /* KERNEL, LIBRARY */
   void *state;               /* LIBRARY: what it prepared */
   bool prepared;
@@ -77,13 +80,23 @@ typedef struct clade__fpack {
   clade__fstep step;
 } clade__fpack;
 
+/* A kernel that chains are launches of: of each device the func's own, and some that others have had compiled. */
+typedef struct clade__finterpreter {
+  int device;
+  bool found; /* another's, which the store knows by this: */
+  clade__hash hash;
+  int n_bases;    /* how much memory it can name */
+  size_t n_steps; /* that it does */
+  size_t request;
+} clade__finterpreter;
+
 /* Steps that one launch does in turn. */
 typedef struct clade__fchain {
   size_t first, count; /* of the func's steps */
   int device;
-  bool per_slot; /* some step is */
-  size_t request;
-  size_t at, end; /* words of the device's table */
+  uint32_t interpreter; /* from 1 on */
+  bool per_slot;        /* some step is */
+  size_t at, end;       /* words of the device's table */
   int n_bases;
   clade__place *bases; /* the memory of all steps, by space and index */
 } clade__fchain;
@@ -136,6 +149,8 @@ struct clade_func {
   int *request_device;
   size_t n_requests, request_capacity;
   clade__program_kernel *kernels; /* [n_requests] */
+  clade__finterpreter *interpreters;
+  size_t n_interpreters, interpreter_capacity;
   clade__fchain *chains;
   size_t n_chains, chain_capacity;
   clade__program_kernel *apart; /* [n_steps]: of those in chains, for profiled runs; under the lock; NULL: none yet */
@@ -170,13 +185,18 @@ clade_status clade__list_requests(clade_func *func); /* the first half of it */
 clade_status clade__prepare_apart(clade_func *func);
 /* But for the arguments of its launch. */
 void clade__step_request(const clade_func *func, const clade__fstep *step, clade__request *out);
-/* Finds the chains; places are known. Then the kernel of all that are on a device: without a file where there are
- * none. */
+/* Finds the chains; places are known. Then an interpreter's request: without a file where no chain needs it. */
 clade_status clade__chains_plan(clade_func *func);
-clade_status clade__chain_request(clade_func *func, int device, clade__request *request);
+clade_status clade__chain_request(clade_func *func, uint32_t interpreter, clade__request *request);
+/* Which interpreter does each step (interpreter.c): of each device the func's own, or one that is there already.
+ * *spared: half of what would have to be compiled, or more. */
+clade_status clade__own_interpreters(clade_func *func);
+clade_status clade__found_interpreters(clade_func *func, bool *spared);
+void clade__drop_found(clade_func *func); /* the own ones do all */
 /* Words of a table, as cl_kernels/chain.cl has it: of a line of memory and of a step before its arguments. And how many
  * arguments come before the memory. */
 enum { CLADE__CHAIN_LINE = 16, CLADE__CHAIN_STEP = 8, CLADE__CHAIN_HEAD = 3 };
+enum { CLADE__CHAIN_BASES = 96 }; /* arguments for memory, at most, of 8 bytes: devices promise 1024 bytes */
 uint32_t clade__chain_workers(const clade_device *device);
 int clade__chain_base(const clade__fchain *chain, const clade__place *place); /* -1: none */
 int clade__chain_words(const clade__arg *arg);                                /* of 32 bits, in a step's table */

@@ -73,14 +73,13 @@ static clade_status request_of(clade_func *func, clade__fstep *step, clade__map 
   return add_request(func, &request, step->device);
 }
 
-/* Of each device that has chains. */
 static clade_status chain_requests(clade_func *func) {
-  for (int d = 0; func->n_chains && d < func->n_devices; d++) {
+  for (uint32_t i = 1; i <= func->n_interpreters; i++) {
+    clade__finterpreter *interpreter = &func->interpreters[i - 1];
     clade__request request;
-    CLADE_TRY(clade__chain_request(func, d, &request));
-    for (size_t c = 0; c < func->n_chains; c++)
-      if (func->chains[c].device == d) func->chains[c].request = func->n_requests;
-    if (request.file) CLADE_TRY(add_request(func, &request, d));
+    CLADE_TRY(clade__chain_request(func, i, &request));
+    interpreter->request = func->n_requests;
+    if (request.file) CLADE_TRY(add_request(func, &request, interpreter->device));
   }
   return CLADE_OK;
 }

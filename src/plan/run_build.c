@@ -145,7 +145,8 @@ static int kernels_for(const clade_run *run, const clade__fstep *step) {
 static clade_status kernels_of(clade_run *run, size_t s) {
   const clade__fstep *step = &run->func->steps[s];
   const clade__fchain *chain = clade__run_chain(run, step);
-  const clade__program_kernel *from = chain         ? &run->func->kernels[chain->request]
+  const clade__program_kernel *from = chain
+                                          ? &run->func->kernels[run->func->interpreters[chain->interpreter - 1].request]
                                       : step->chain ? &run->func->apart[s]
                                                     : &run->func->kernels[step->request];
   char name[32];

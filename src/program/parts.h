@@ -76,6 +76,8 @@ void clade__cache_file_name(clade__cache_kind kind, clade__hash name, char text[
 typedef struct clade__index_record {
   clade__hash key, binary;
   char name[CLADE__KERNEL_NAME];
+  uint32_t n_members; /* that the kernel has: each has a record of its own, under clade__member_key */
+  uint32_t number;    /* such a member's */
 } clade__index_record;
 typedef struct clade__index {
   clade__index_record *records;
@@ -110,6 +112,8 @@ typedef struct clade__entry { /* a kernel, by request */
   clade__hash key;
   size_t program;
   char name[CLADE__KERNEL_NAME];
+  clade__hash *members; /* [n_members]: of one that was compiled here */
+  uint32_t n_members;
 } clade__entry;
 typedef struct clade__launch { /* a kernel that is ready for a launch */
   clade__hash key;
@@ -156,6 +160,12 @@ clade_status clade__store_add_entry(clade__store *store, clade__hash key, size_t
 clade__entry *clade__store_entry(const clade__store *store, clade__hash key); /* NULL: none */
 bool clade__store_ready(const clade__store *store, const clade__wanted *wanted);
 
+/* Kernels with members (members.c): what an entry's are, and the key of a member's record. */
+clade_status clade__store_add_members(clade__store *store, const clade__request *request, clade__hash key);
+clade__hash clade__member_key(clade__hash kernel, clade__hash member);
+
+/* Makes ready what memory and the cache have. */
+clade_status clade__store_without_compiler(clade__store *store, size_t n, const clade__wanted *wanted);
 /* Loads what the cache has of those that are not ready (load.c). */
 clade_status clade__store_load(clade__store *store, size_t n, const clade__wanted *wanted);
 /* Compiles those that have no entry, in as few programs as their options allow (build.c). */

@@ -37,6 +37,10 @@ clade_status clade__request_source(const clade__request *request, const char **t
 
 clade_status clade__request_hash(const clade__request *r, clade__hash *hash) {
   const char *prelude, *source;
+  if (r->found) {
+    *hash = *r->found;
+    return CLADE_OK;
+  }
   CLADE_TRY(clade__request_check(r));
   CLADE_TRY(clade__kernel_source("prelude", &prelude));
   CLADE_TRY(clade__request_source(r, &source));
@@ -58,7 +62,9 @@ clade_status clade__request_hash(const clade__request *r, clade__hash *hash) {
   return CLADE_OK;
 }
 
+/* Kernels with members are launched in one way: who found one by its hash knows that of the launch. */
 clade__hash clade__request_launch_hash(const clade__request *r, clade__hash hash) {
+  if (r->n_members || r->found) return hash;
   uint64_t launch[4] = {r->local[0], r->local[1], r->local[2], r->large_grid};
   for (int i = 0; i < 3; i++)
     if (!launch[i]) launch[i] = 1;

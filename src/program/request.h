@@ -33,6 +33,7 @@ typedef struct clade__request {
    * <this one's>_<index>. They have no members. */
   int n_members;
   const struct clade__request *members;
+  const clade__hash *found; /* that the store told of it, with its members (store.h); nothing above is needed then */
   /* The launch that is prepared for. It is no part of the hash, but checked against the kernel's limits, and warmed
    * where a device compiles again for it. */
   size_t local[3]; /* zeros behind the last dimension */

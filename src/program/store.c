@@ -15,6 +15,7 @@ static void release(void *argument) {
   clade__offline_free(store->device, store->offline);
   for (size_t i = 0; i < store->n_programs; i++) clade__program_release(store->programs[i].program);
   clade__free(store->programs);
+  for (size_t i = 0; i < store->n_entries; i++) clade__free(store->entries[i].members);
   clade__free(store->entries);
   clade__free(store->launches);
   clade__map_free(&store->by_key);
@@ -127,8 +128,7 @@ static bool compiled_in(const clade__store *store, const clade__wanted *wanted) 
   return record && clade__hash_equal(record->binary, store->programs[entry->program].binary);
 }
 
-/* Everything that needs no compiler. */
-static clade_status without_compiler(clade__store *store, size_t n, const clade__wanted *wanted) {
+clade_status clade__store_without_compiler(clade__store *store, size_t n, const clade__wanted *wanted) {
   CLADE_TRY(clade__store_load(store, n, wanted));
   for (size_t i = 0; i < n; i++)
     if (compiled_in(store, &wanted[i])) CLADE_TRY(clade__store_warm(store, 1, &wanted[i], false));
@@ -151,7 +151,7 @@ static clade_status compile(clade__store *store, size_t n, const clade__wanted *
   clade__writer_join(store); /* it holds the lock */
   int lock = clade__cache_lock(store->cached ? &store->cache : NULL);
   size_t *programs = NULL, first;
-  CLADE_GOTO(without_compiler(store, n, wanted)); /* another process may have been faster */
+  CLADE_GOTO(clade__store_without_compiler(store, n, wanted)); /* another process may have been faster */
   first = store->n_launches;
   if (!all_ready(store, n, wanted)) {
     CLADE_GOTO(clade__store_build(store, n, wanted));
@@ -240,7 +240,7 @@ static clade_status serve(clade__store *store, size_t n, const clade__request *r
   }
   CLADE_TRY(lacking(store, n, wanted, open, &n_open));
   store->stats.hits += n - n_open;
-  if (n_open) CLADE_TRY(without_compiler(store, n_open, open));
+  if (n_open) CLADE_TRY(clade__store_without_compiler(store, n_open, open));
   if (!all_ready(store, n_open, open)) {
     if (clade__store_closed) return CLADE_FAIL(NOT_FOUND, "kernels would have to be compiled, which is closed");
     CLADE_TRY(compile(store, n_open, open));

@@ -16,6 +16,16 @@ typedef struct clade__program_kernel {
 clade_status clade__store_prepare(clade_device *device, size_t n, const clade__request *requests,
                                   clade__program_kernel *out);
 
+/* A kernel with members that is there already, in memory or in the cache: of those the one that holds most of
+ * `members`, which are hashes of requests. number[i]: which one there members[i] is, or -1. */
+typedef struct clade__holder {
+  clade__hash hash; /* for a request's .found */
+  size_t held;      /* of the members asked for; 0: there is no such kernel */
+  uint32_t n_args;  /* of the kernel */
+} clade__holder;
+clade_status clade__store_holder(clade_device *device, size_t n, const clade__hash *members, int32_t *number,
+                                 clade__holder *out);
+
 /* Of a device without a compiler: finds its bundle, loads and tests it, once; from then on its info tells the bundle's
  * kernels. Nothing to do for others. */
 clade_status clade__store_bundle(clade_device *device);

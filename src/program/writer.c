@@ -119,15 +119,26 @@ static void *run(void *argument) {
   return NULL;
 }
 
-/* Every launch that the program is ready for, under the key that a load asks by. */
+static clade_status add_record(piece *p, const clade__index_record *record) {
+  CLADE_TRY(clade__grow(&p->records, &p->capacity, p->n + 1, sizeof *record));
+  p->records[p->n++] = *record;
+  return CLADE_OK;
+}
+
+/* Every launch that the program is ready for, under the key that a load asks by; and members, by which others find
+ * theirs. */
 static clade_status collect(const clade__store *store, piece *p) {
   for (size_t i = 0; i < store->n_launches; i++) {
     const clade__entry *entry = &store->entries[store->launches[i].entry];
     if (entry->program != p->at) continue;
-    clade__index_record record = {.key = store->warms ? store->launches[i].key : entry->key};
+    clade__index_record record = {.key = store->warms ? store->launches[i].key : entry->key,
+                                  .n_members = entry->n_members};
     memcpy(record.name, entry->name, sizeof record.name);
-    CLADE_TRY(clade__grow(&p->records, &p->capacity, p->n + 1, sizeof record));
-    p->records[p->n++] = record;
+    CLADE_TRY(add_record(p, &record));
+    for (uint32_t k = 0; k < entry->n_members; k++) {
+      clade__index_record member = {.key = clade__member_key(entry->key, entry->members[k]), .number = k};
+      CLADE_TRY(add_record(p, &member));
+    }
   }
   return CLADE_OK;
 }

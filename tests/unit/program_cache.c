@@ -139,7 +139,7 @@ static void files_are_read_with_care(void **state) {
 
 /* ---- the index ---- */
 static clade__index_record record(uint64_t key, clade__hash binary) {
-  clade__index_record r = {{key, key}, binary, {0}};
+  clade__index_record r = {.key = {key, key}, .binary = binary};
   snprintf(r.name, sizeof r.name, "kernel_%u", (unsigned)key);
   return r;
 }

@@ -1,0 +1,249 @@
+/* The kernels that chains are launches of serve other funcs too: a training's step, the gradients that it logs and its
+ * test, in one order and another, in one process and the next, compile nothing twice and give the same bits. They
+ * work in a cache directory of their own; that a device is opened again stands for another process. */
+#include <dirent.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <clade/nn.h>
+#include <clade/optim.h>
+
+#include "models/models.h"
+#include "plan_kit.h"
+
+enum { BATCH = 64, TESTED = 256, FEW = 32, CLASSES = 10, PIXELS = 784, MOST_VARIABLES = 64 };
+typedef enum kind { STEP, GRADIENTS, TEST, SMALL_TEST, KINDS } kind;
+static const char *const names[] = {"the step", "the gradients", "the test", "the small test"};
+
+/* ---- a cache directory, and a device that knows nothing but what is in it ---- */
+static char root[64];
+static int set_up(void **state) {
+  (void)state;
+  strcpy(root, "/tmp/clade-chains-XXXXXX");
+  return mkdtemp(root) ? setenv("CLADE_CACHE_DIR", root, 1) : -1;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  DIR *dir = opendir(root);
+  for (struct dirent *e; dir && (e = readdir(dir));) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", root, e->d_name);
+    if (e->d_type == DT_REG) unlink(path);
+  }
+  if (dir) closedir(dir);
+  return rmdir(root);
+}
+
+static clade_device *process_begin(void) {
+  clade_device *device = NULL;
+  OK(clade_device_find("pocl", &device));
+  return device;
+}
+
+static void process_end(clade_device *device) {
+  clade__store_flush(device);
+  clade_device_release(device);
+}
+
+static uint64_t compiled_so_far(clade_device *device) {
+  clade__store_stats stats;
+  OK(clade__store_get_stats(device, &stats));
+  return stats.compiled;
+}
+
+/* ---- funcs ---- */
+static clade_val loss_of(clade_graph *g, int rows, clade_val *logits) {
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(rows, 1, 28, 28));
+  clade_val label = clade_input(g, "label", CLADE_I32, CLADE_SHAPE(rows));
+  *logits = model_by_name("lenet5")(g, x, CLASSES, NULL);
+  return clade_cross_entropy(g, *logits, label);
+}
+
+static void add_gradients(clade_graph *g, clade_val loss, const clade_vars *vars) {
+  clade_val parameter[MOST_VARIABLES], gradient[MOST_VARIABLES];
+  clade_port_info port[MOST_VARIABLES];
+  int n = 0;
+  for (int i = 0; i < clade_vars_count(vars); i++) {
+    port[n].size = sizeof port[n];
+    OK(clade_vars_describe(vars, i, &port[n]));
+    assert_true(n + 1 < MOST_VARIABLES);
+    if (!port[n].parameter) continue;
+    parameter[n] = clade_parameter(g, port[n].name, port[n].type.dtype, port[n].type.shape, (clade_initial){0});
+    n++;
+  }
+  OK(clade_gradients(g, loss, (clade_val){0}, n, parameter, gradient));
+  for (int i = 0; i < n; i++) clade_output(g, port[i].name, gradient[i]);
+}
+
+static clade_func *func_of(clade_device *device, kind what, const clade_vars *vars) {
+  clade_graph *g = graph_new();
+  clade_val logits;
+  clade_graph_share(g, what == GRADIENTS);
+  clade_val loss = loss_of(g, what == TEST ? TESTED : what == SMALL_TEST ? FEW : BATCH, &logits);
+  clade_output(g, "loss", loss);
+  if (what == STEP) OK(clade_minimise(g, loss, .optimizer = clade_adam(.lr = 1e-3)));
+  if (what == GRADIENTS) add_gradients(g, loss, vars);
+  if (what >= TEST) clade_output(g, "answer", clade_arg_max(g, logits, 1));
+  return compiled(g, device);
+}
+
+/* The variables of a step, which is not run. */
+static clade_vars *vars_of(clade_device *device) {
+  clade_vars *vars;
+  clade__plan_only = true;
+  clade_func *step = func_of(device, STEP, NULL);
+  clade__plan_only = false;
+  OK(clade_vars_new(step, 42, &vars));
+  clade_func_release(step);
+  return vars;
+}
+
+/* What is compiled so far, by hashes of requests: in chains, and alone. */
+typedef struct compilation {
+  clade__map members, alone;
+} compilation;
+
+static bool put(clade__map *map, const clade_func *func, const clade__fstep *step, bool *other, const clade__map *in) {
+  clade__request request;
+  clade__hash hash;
+  size_t at;
+  clade__step_request(func, step, &request);
+  OK(clade__request_hash(&request, &hash));
+  *other = clade__map_get(in, hash, &at);
+  if (clade__map_get(map, hash, &at)) return false;
+  OK(clade__map_put(map, hash, 0));
+  return true;
+}
+
+/* Kernels that the func needs alone and nobody before it did. No step's is among them that is a member already; what
+ * packs a variable is launched alone wherever it is a member. */
+static size_t new_alone(const clade_func *func, compilation *c) {
+  size_t n = 0;
+  bool other;
+  for (size_t s = 0; s < func->n_steps; s++) {
+    const clade__fstep *step = &func->steps[s];
+    if (step->kind != CLADE__FSTEP_KERNEL || step->chain) continue;
+    n += put(&c->alone, func, step, &other, &c->members);
+    assert_false(other);
+  }
+  for (size_t p = 0; p < func->n_packs; p++)
+    if (func->packs[p].step.kind == CLADE__FSTEP_KERNEL)
+      n += put(&c->alone, func, &func->packs[p].step, &other, &c->members);
+  for (size_t s = 0; s < func->n_steps; s++)
+    if (func->steps[s].chain) (void)put(&c->members, func, &func->steps[s], &other, &c->alone);
+  return n;
+}
+
+static size_t chained(const clade_func *func, bool found) {
+  size_t n = 0;
+  for (size_t c = 0; c < func->n_chains; c++)
+    if (!found || func->interpreters[func->chains[c].interpreter - 1].found) n += func->chains[c].count;
+  return n;
+}
+
+/* What two executions of each give: its outputs, and the variables afterwards. */
+static clade__hash outcome(clade_func *func, clade_vars *vars, int rows) {
+  static float x[TESTED * PIXELS], y[1 << 17];
+  static int32_t label[TESTED];
+  clade__hash all = {0};
+  clade_run *run;
+  OK(clade_run_new(func, vars, &run));
+  for (int i = 0; i < rows * PIXELS; i++) x[i] = (float)clade__uniform(5, 0, (uint64_t)i) * 2 - 1;
+  for (int i = 0; i < rows; i++) label[i] = i % CLASSES;
+  for (int time = 0; time < 2; time++) {
+    clade_ticket ticket;
+    OK(clade_execute(run,
+                     CLADE_FEEDS({"x", x, (size_t)rows * PIXELS * sizeof *x, NULL},
+                                 {"label", label, (size_t)rows * sizeof *label, NULL}),
+                     &ticket));
+    for (size_t i = 0; i < func->graph->outputs.count; i++) {
+      clade_port_info port = {.size = sizeof port};
+      size_t bytes;
+      OK(clade_func_output(func, (int)i, &port));
+      OK(clade_type_bytes(&port.type, &bytes));
+      assert_true(bytes <= sizeof y);
+      OK(clade_read(run, ticket, port.name, y, bytes));
+      all = clade__hash_more(all, y, bytes);
+    }
+  }
+  clade_run_free(run);
+  return all;
+}
+
+static int rows_of(kind what) { return what == TEST ? TESTED : what == SMALL_TEST ? FEW : BATCH; }
+
+/* ---- tests ---- */
+/* In one process, then in another one, which compiles nothing. */
+static void nothing_is_compiled_twice(void **state) {
+  (void)state;
+  static const kind orders[][3] = {{STEP, GRADIENTS, TEST}, {GRADIENTS, TEST, STEP}, {TEST, STEP, GRADIENTS}};
+  for (int process = 0; process < 3; process++) {
+    clade_device *device = process_begin();
+    clade_vars *vars = vars_of(device);
+    compilation all = {0};
+    for (int i = 0; i < 3; i++) {
+      const kind what = orders[process][i];
+      const uint64_t before = compiled_so_far(device);
+      clade_func *func = func_of(device, what, vars);
+      const size_t alone = new_alone(func, &all), now = (size_t)(compiled_so_far(device) - before);
+      printf("process %d, %s: %zu of %zu steps in %zu chains, %zu in chains of others; %zu new alone, %zu kernels "
+             "compiled\n",
+             process, names[what], chained(func, false), func->n_steps, func->n_chains, chained(func, true), alone,
+             now);
+      if (process && now) fail_msg("%s compiles %zu kernels that the cache has", names[what], now);
+      if (i && !process && now != alone) fail_msg("%s compiles %zu kernels where %zu are new", names[what], now, alone);
+      if (process || i) assert_int_equal(chained(func, true), chained(func, false));
+      if (clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) assert_true(chained(func, false) > func->n_steps / 2);
+      clade_func_release(func);
+    }
+    clade__map_free(&all.members);
+    clade__map_free(&all.alone);
+    clade_vars_release(vars);
+    process_end(device);
+  }
+}
+
+static void bits(void **state) {
+  (void)state;
+  clade_device *device = process_begin();
+  clade_vars *vars[2] = {vars_of(device), vars_of(device)};
+  for (kind what = STEP; what < KINDS; what++) {
+    clade_func *with = func_of(device, what, vars[0]);
+    clade__chain_least = SIZE_MAX;
+    clade_func *without = func_of(device, what, vars[1]);
+    clade__chain_least = 8;
+    assert_int_equal(without->n_chains, 0);
+    if (!clade__hash_equal(outcome(with, vars[0], rows_of(what)), outcome(without, vars[1], rows_of(what))))
+      fail_msg("%s is not what launches of their own compute", names[what]);
+    clade_func_release(with);
+    clade_func_release(without);
+  }
+  for (int k = 0; k < 2; k++) clade_vars_release(vars[k]);
+  process_end(device);
+}
+
+/* A func that lacks little in another's chains takes them; one whose steps are so short that launches between would
+ * cost more than a twenty-fifth has its own. */
+static void not_at_any_price(void **state) {
+  (void)state;
+  clade_device *device = process_begin();
+  clade_func *step = func_of(device, STEP, NULL), *test = func_of(device, SMALL_TEST, NULL);
+  if (clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) {
+    assert_int_equal(chained(test, true), 0);
+    assert_int_equal(test->n_chains, 1);
+  }
+  clade_func_release(test);
+  clade_func_release(step);
+  process_end(device);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(nothing_is_compiled_twice),
+      cmocka_unit_test(not_at_any_price),
+      cmocka_unit_test(bits),
+  };
+  return cmocka_run_group_tests_name("chains of several funcs", tests, set_up, tear_down);
+}
