@@ -8,10 +8,10 @@ enum { SHAPES, SET, ONLY, CHAIN, DTYPE, PASS, BATCH, PEERS, PEER, ROUNDS, EXPLAI
 static const cli_option options[] = {
     [SHAPES] = {"shapes", "FILE", "works, one a line: NAME key=value … (docs/bench.md)"},
     [SET] = {"set", "NAME",
-             "works by name; gemm: squares, small or networks (squares); conv: resnet50, vgg16 or mobilenetv2"},
+             "works by name; gemm: squares, small, networks or frozen (squares); conv: resnet50, vgg16 or mobilenetv2"},
     [ONLY] = {"only", "NAMES", "of the set or file only works of these names, with commas between"},
     [CHAIN] = {"chain", "N", "calls in a row, timed together (squares and --shapes: 1, else 10)"},
-    [DTYPE] = {"dtype", "NAME", "f32, f16 or bf16 (f32)"},
+    [DTYPE] = {"dtype", "NAME", "f32, f16 or bf16; gemm: also i8, or u8 by i8 (f32)"},
     [PASS] = {"pass", "NAME", "of conv: fwd, bwd-data or bwd-weights; of model: train or infer (all)"},
     [BATCH] = {"batch", "N", "images of conv (1) and model (as its set says)"},
     [PEERS] =
@@ -33,13 +33,13 @@ static const cli_args description = {
 };
 
 static bool take_dtype(bench_job *job, const char *text) {
-  static const clade_dtype types[] = {CLADE_F32, CLADE_F16, CLADE_BF16};
+  static const clade_dtype types[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8, CLADE_U8};
   for (size_t i = 0; i < CLADE_COUNT(types); i++)
     if (!strcmp(text, clade_dtype_name(types[i]))) {
       job->dtype = types[i];
       return true;
     }
-  return cli_wrong(&job->args, "--dtype %s: expected f32, f16 or bf16", text), false;
+  return cli_wrong(&job->args, "--dtype %s: expected f32, f16, bf16, i8 or u8", text), false;
 }
 
 static bool take_peer(bench_job *job, const char *text) {
@@ -86,9 +86,9 @@ static int parse_options(bench_job *job, int argc, char **argv) {
 static const struct {
   const char *name;
   clade_status (*run)(bench_job *job);
-  int quick; /* of the sets, the first so many */
-  const char *sets[4], *passes[4];
-} works[] = {{"gemm", bench_gemm, 3, {"squares", "small", "networks"}, {NULL}},
+  int quick;                       /* of the sets, the first so many */
+  const char *sets[4], *passes[4]; /* NULL after the last, where there are fewer */
+} works[] = {{"gemm", bench_gemm, 3, {"squares", "small", "networks", "frozen"}, {NULL}},
              {"conv", bench_conv, 1, {"resnet50", "vgg16", "mobilenetv2"}, {"fwd", "bwd-data", "bwd-weights"}},
              {"op", bench_ops, 1, {"64mib"}, {NULL}},
              {"model", bench_models, 1, {"networks"}, {"train", "infer"}}};
@@ -119,6 +119,8 @@ static int check(bench_job *job, size_t *work) {
     return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm, conv, op, model, all or compare", job->what);
   if (*work == ALL && (job->set || job->shapes || job->only || job->pass))
     return cli_wrong(&job->args, "all has its own works: no --set, --shapes, --only or --pass");
+  if ((job->dtype == CLADE_I8 || job->dtype == CLADE_U8) && strcmp(job->what, "gemm"))
+    return cli_wrong(&job->args, "--dtype %s: only gemm has whole numbers", clade_dtype_name(job->dtype));
   if (job->set && job->shapes) return cli_wrong(&job->args, "--set and --shapes both say what to measure: give one");
   if (job->csv && job->args.json) return cli_wrong(&job->args, "--csv and --json both want standard output: give one");
   if (*work == ALL) return CLI_DONE;

@@ -153,9 +153,10 @@ void bench_pack(const clade_type *type, const void *dense, void *packed); /* by 
 void bench_unpack(const clade_type *type, const void *packed, void *dense);
 
 /* ---- bench_data.c: numbers, the same for the same seed, and what checks need ---- */
-void bench_random(uint64_t seed, size_t n, double scale, float *x); /* uniform in [-scale, scale) */
-double bench_sign(uint64_t seed, uint64_t i);                       /* 1 or -1 */
-double bench_unit(clade_dtype dtype);                               /* the largest relative error of a rounding */
+void bench_random(uint64_t seed, size_t n, double scale, float *x);            /* uniform in [-scale, scale) */
+void bench_random_bytes(uint64_t seed, size_t n, clade_dtype dtype, float *x); /* whole numbers, all of i8 or u8 */
+double bench_sign(uint64_t seed, uint64_t i);                                  /* 1 or -1 */
+double bench_unit(clade_dtype dtype); /* the largest relative error of a rounding */
 /* Rounds floats to a type: `raw` has its bytes, x what they mean. */
 clade_status bench_round(clade_dtype dtype, size_t n, float *x, void *raw);
 
@@ -176,6 +177,7 @@ clade_status bench_gemm(bench_job *job);
 typedef struct bench_gemm_work {
   int64_t batch, m, n, k, chain;
   bool trans_a, trans_b, frozen_a, frozen_b;
+  clade_dtype a_type, b_type, c_type;
   bool linked;                               /* each call's A is the result before it */
   int n_a, n_b;                              /* how many there are: one for each call, or one */
   float *a, *b;                              /* one after another */

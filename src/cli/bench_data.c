@@ -13,6 +13,11 @@ void bench_random(uint64_t seed, size_t n, double scale, float *x) {
   for (size_t i = 0; i < n; i++) x[i] = (float)(((double)(mix(key + i) >> 40) * 0x1p-23 - 1) * scale);
 }
 
+void bench_random_bytes(uint64_t seed, size_t n, clade_dtype dtype, float *x) {
+  uint64_t key = mix(seed);
+  for (size_t i = 0; i < n; i++) x[i] = (float)(mix(key + i) >> 56) - (dtype == CLADE_I8 ? 128 : 0);
+}
+
 double bench_sign(uint64_t seed, uint64_t i) { return mix(mix(seed) + i) & 1 ? 1 : -1; }
 
 double bench_unit(clade_dtype dtype) { return dtype == CLADE_BF16 ? 0x1p-8 : dtype == CLADE_F16 ? 0x1p-11 : 0x1p-24; }

@@ -6,13 +6,18 @@
 
 enum { MOST_ELEMENTS = 1 << 28 }; /* of all operands and results of a chain */
 
-static clade_status numbers(const bench_job *job, bench_gemm_work *w) {
-  (void)job;
+static clade_status numbers(bench_gemm_work *w) {
   w->a = clade__new((size_t)w->n_a * w->a_elements, sizeof *w->a);
   w->b = clade__new((size_t)w->n_b * w->b_elements, sizeof *w->b);
   if (!w->a || !w->b) return CLADE_NO_MEMORY;
-  bench_random(11, (size_t)w->n_a * w->a_elements, 1, w->a);
-  bench_random(12, (size_t)w->n_b * w->b_elements, sqrt(3 / (double)w->k), w->b);
+  size_t a = (size_t)w->n_a * w->a_elements, b = (size_t)w->n_b * w->b_elements;
+  if (w->b_type == CLADE_I8) {
+    bench_random_bytes(11, a, w->a_type, w->a);
+    bench_random_bytes(12, b, w->b_type, w->b);
+  } else {
+    bench_random(11, a, 1, w->a);
+    bench_random(12, b, sqrt(3 / (double)w->k), w->b);
+  }
   return CLADE_OK;
 }
 
@@ -27,38 +32,40 @@ static void work_of(const bench_job *job, const bench_shape *shape, bench_gemm_w
                          .trans_a = v[GEMM_TRANS_A],
                          .trans_b = v[GEMM_TRANS_B],
                          .frozen_a = v[GEMM_FROZEN_A],
-                         .frozen_b = v[GEMM_FROZEN_B]};
+                         .frozen_b = v[GEMM_FROZEN_B],
+                         .a_type = job->dtype,
+                         .b_type = job->dtype == CLADE_U8 ? CLADE_I8 : job->dtype,
+                         .c_type = job->dtype == CLADE_U8 || job->dtype == CLADE_I8 ? CLADE_I32 : job->dtype};
   w->a_elements = (size_t)(w->batch * w->m * w->k);
   w->b_elements = (size_t)(w->batch * w->k * w->n);
   w->c_elements = (size_t)(w->batch * w->m * w->n);
   size_t each = w->c_elements + (w->frozen_a ? 0 : w->a_elements) + (w->frozen_b ? 0 : w->b_elements);
   w->chain = CLADE_MAX(CLADE_MIN(chain, (int64_t)(MOST_ELEMENTS / CLADE_MAX(each, (size_t)1))), 1);
-  w->linked = w->chain > 1 && w->n == w->k && !w->trans_a && !w->frozen_a;
+  w->linked = w->chain > 1 && w->c_type == w->a_type && w->n == w->k && !w->trans_a && !w->frozen_a;
   w->n_a = w->linked || w->frozen_a ? 1 : (int)w->chain;
   w->n_b = w->frozen_b ? 1 : (int)w->chain;
 }
 
 /* The i-th of an operand, which may be the only one. */
-static clade_val operand(const bench_job *job, bench_clade *c, const char *name, int i, clade_shape shape,
-                         const char *raw, bool frozen) {
+static clade_val operand(clade_dtype type, bench_clade *c, const char *name, int i, clade_shape shape, const char *raw,
+                         bool frozen) {
   char text[24];
   snprintf(text, sizeof text, "%s%d", name, i);
-  return bench_variable(c, text, job->dtype, shape, raw, frozen ? BENCH_WEIGHT : BENCH_FRESH);
+  return bench_variable(c, text, type, shape, raw, frozen ? BENCH_WEIGHT : BENCH_FRESH);
 }
 
-static clade_status build(const bench_job *job, const bench_gemm_work *w, const char *raw_a, const char *raw_b,
-                          bench_clade *c) {
+static clade_status build(const bench_gemm_work *w, const char *raw_a, const char *raw_b, bench_clade *c) {
   clade_shape a = w->trans_a ? CLADE_SHAPE(w->batch, w->k, w->m) : CLADE_SHAPE(w->batch, w->m, w->k);
   clade_shape b = w->trans_b ? CLADE_SHAPE(w->batch, w->n, w->k) : CLADE_SHAPE(w->batch, w->k, w->n);
   size_t a_bytes, b_bytes;
   clade_val x = {0}, y = {0}, z = {0};
   char name[24];
   CLADE_TRY(clade_graph_new(&c->graph));
-  CLADE_TRY(clade_dtype_bytes(job->dtype, (int64_t)w->a_elements, &a_bytes));
-  CLADE_TRY(clade_dtype_bytes(job->dtype, (int64_t)w->b_elements, &b_bytes));
+  CLADE_TRY(clade_dtype_bytes(w->a_type, (int64_t)w->a_elements, &a_bytes));
+  CLADE_TRY(clade_dtype_bytes(w->b_type, (int64_t)w->b_elements, &b_bytes));
   for (int i = 0; i < (int)w->chain; i++) {
-    if (i < w->n_a) x = operand(job, c, "a", i, a, raw_a + (size_t)i * a_bytes, w->frozen_a);
-    if (i < w->n_b) y = operand(job, c, "b", i, b, raw_b + (size_t)i * b_bytes, w->frozen_b);
+    if (i < w->n_a) x = operand(w->a_type, c, "a", i, a, raw_a + (size_t)i * a_bytes, w->frozen_a);
+    if (i < w->n_b) y = operand(w->b_type, c, "b", i, b, raw_b + (size_t)i * b_bytes, w->frozen_b);
     z = clade_gemm(c->graph, x, y, .trans_a = w->trans_a, .trans_b = w->trans_b);
     if (w->linked) x = z;
     snprintf(name, sizeof name, "y%d", w->linked ? 0 : i);
@@ -71,9 +78,9 @@ static clade_status clade_side(const bench_job *job, const bench_gemm_work *w, c
                                bench_side *side) {
   bench_clade *c = clade__new(1, sizeof *c);
   if (!c) return CLADE_NO_MEMORY;
-  c->out = (clade_type){.dtype = job->dtype};
+  c->out = (clade_type){.dtype = w->c_type};
   c->out_elements = w->c_elements;
-  clade_status status = build(job, w, raw_a, raw_b, c);
+  clade_status status = build(w, raw_a, raw_b, c);
   clade_status made = bench_clade_side(job, c, side); /* a graph that was not built says so again */
   return status == CLADE_OK ? made : status;
 }
@@ -81,7 +88,7 @@ static clade_status clade_side(const bench_job *job, const bench_gemm_work *w, c
 static const struct {
   const char *name;
   const char *(*join)(const bench_job *job, const bench_gemm_work *work, bench_side *side);
-} peers[] = {{"openblas", bench_openblas}, {"clblast", bench_clblast}};
+} peers[] = {{"openblas", bench_openblas}, {"clblast", bench_clblast}, {"onednn", bench_onednn_gemm}};
 
 static clade_status compete(bench_job *job, const bench_gemm_work *w, const char *raw_a, const char *raw_b,
                             bench_row *row, bench_side *sides, int *n) {
@@ -103,8 +110,8 @@ static clade_status measure(bench_job *job, const bench_gemm_work *w, bench_row 
   int n = 0;
   char *raw_a = clade__new((size_t)w->n_a * w->a_elements, 4), *raw_b = clade__new((size_t)w->n_b * w->b_elements, 4);
   clade_status status = raw_a && raw_b ? CLADE_OK : CLADE_NO_MEMORY;
-  if (status == CLADE_OK) status = bench_round(job->dtype, (size_t)w->n_a * w->a_elements, w->a, raw_a);
-  if (status == CLADE_OK) status = bench_round(job->dtype, (size_t)w->n_b * w->b_elements, w->b, raw_b);
+  if (status == CLADE_OK) status = bench_round(w->a_type, (size_t)w->n_a * w->a_elements, w->a, raw_a);
+  if (status == CLADE_OK) status = bench_round(w->b_type, (size_t)w->n_b * w->b_elements, w->b, raw_b);
   if (status == CLADE_OK) status = compete(job, w, raw_a, raw_b, row, sides, &n);
   bench_sides_free(n, sides);
   clade__free(raw_a);
@@ -115,16 +122,17 @@ static clade_status measure(bench_job *job, const bench_gemm_work *w, bench_row 
 static clade_status one(bench_job *job, const bench_shape *shape) {
   bench_gemm_work w;
   bench_row row = {.group = "gemm", .pass = "forward"};
-  size_t bytes = 0;
+  size_t bytes = 0, of_c = 0;
   work_of(job, shape, &w);
-  CLADE_TRY(clade_dtype_bytes(job->dtype, (int64_t)(w.a_elements + w.b_elements + w.c_elements), &bytes));
+  CLADE_TRY(clade_dtype_bytes(w.a_type, (int64_t)(w.a_elements + w.b_elements), &bytes)); /* b's elements are as long */
+  CLADE_TRY(clade_dtype_bytes(w.c_type, (int64_t)w.c_elements, &of_c));
   snprintf(row.work, sizeof row.work, "%s", shape->name);
   bench_shape_text(shape, bench_gemm_keys, row.shape, sizeof row.shape);
   snprintf(row.dtype, sizeof row.dtype, "%s", clade_dtype_name(job->dtype));
   row.chain = (int)w.chain;
   row.flops = 2.0 * (double)w.batch * (double)w.m * (double)w.n * (double)w.k;
-  row.bytes = (double)bytes;
-  clade_status status = numbers(job, &w);
+  row.bytes = (double)bytes + (double)of_c;
+  clade_status status = numbers(&w);
   if (status == CLADE_OK) status = measure(job, &w, &row);
   clade__free(w.a);
   clade__free(w.b);

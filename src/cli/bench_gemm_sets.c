@@ -61,4 +61,16 @@ const bench_set bench_gemm_sets[] = {{"squares", "512 m=512 n=512 k=512\n"
                                       "odd.d m=127 n=129 k=131\n"
                                       "odd.narrow m=2000 n=3 k=701\n"
                                       "odd.flat m=17 n=2003 k=301\n"},
+                                     {"frozen", /* b is a weight, for products by matrix units */
+                                      "1024 m=1024 n=1024 k=1024 frozen_b\n"
+                                      "1536 m=1536 n=1536 k=1536 frozen_b\n"
+                                      "2048 m=2048 n=2048 k=2048 frozen_b\n"
+                                      "vgg16.fc7@8 m=8 n=4096 k=4096 trans_b frozen_b\n"
+                                      "bert.ffn1@8 m=8 n=3072 k=768 trans_b frozen_b\n"
+                                      "vgg16.fc7@64 m=64 n=4096 k=4096 trans_b frozen_b\n"
+                                      "resnet50.fc@64 m=64 n=1000 k=2048 trans_b frozen_b\n"
+                                      "bert.ffn1@64 m=64 n=3072 k=768 trans_b frozen_b\n"
+                                      "bert.ffn2@64 m=64 n=768 k=3072 trans_b frozen_b\n"
+                                      "bert.proj@64 m=64 n=768 k=768 trans_b frozen_b\n"
+                                      "bert.ffn1@512 m=512 n=3072 k=768 trans_b frozen_b\n"},
                                      {0}};

@@ -22,6 +22,9 @@ typedef struct dnn_version {
 enum {
   DNN_BF16 = 2,
   DNN_F32 = 3,
+  DNN_I32 = 4,
+  DNN_I8 = 5,
+  DNN_U8 = 6,
   DNN_ANY = 1,
   DNN_CPU = 1,
   DNN_AB = 3,
@@ -67,6 +70,7 @@ typedef struct dnn_functions {
   int (*stream_create)(dnn_object *, dnn_object engine, unsigned flags);
   int (*stream_wait)(dnn_object);
   int (*md_init)(dnn_md *, int rank, const int64_t *dims, int type, int tag);
+  int (*md_strides)(dnn_md *, int rank, const int64_t *dims, int type, const int64_t *strides);
   int (*md_equal)(const dnn_md *, const dnn_md *);
   int (*memory_create)(dnn_object *, const dnn_md *, dnn_object engine, void *handle);
   int (*memory_destroy)(dnn_object);
@@ -97,6 +101,7 @@ typedef struct dnn_functions {
   int (*binary)(dnn_desc *, int algorithm, const dnn_md *, const dnn_md *, const dnn_md *dst);
   int (*product_forward)(dnn_desc *, int kind, const dnn_md *src, const dnn_md *weights, const dnn_md *bias,
                          const dnn_md *dst);
+  int (*matmul)(dnn_desc *, const dnn_md *src, const dnn_md *weights, const dnn_md *bias, const dnn_md *dst);
   size_t (*md_size)(const dnn_md *);
   int (*memory_data)(dnn_object, void **);
   void (*set_threads)(int);

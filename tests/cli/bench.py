@@ -38,7 +38,7 @@ class Bench(unittest.TestCase):
         for args, word in [([], "what"), (["zork"], "zork"), (["gemm", "more"], "more"),
                            (["gemm", "--set", "vgg16"], "vgg16"), (["conv", "--set", "squares"], "squares"),
                            (["gemm", "--pass", "fwd"], "--pass"), (["conv", "--pass", "up"], "up"),
-                           (["gemm", "--dtype", "f8"], "f8"), (["gemm", "--rounds", "0"], "--rounds"),
+                           (["gemm", "--dtype", "f8"], "f8"), (["conv", "--dtype", "i8"], "i8"), (["gemm", "--rounds", "0"], "--rounds"),
                            (["gemm", "--chain", "0"], "--chain"), (["conv", "--batch", "-1"], "--batch"),
                            (["gemm", "--csv", "--json"], "--csv"), (["gemm", "--peer", "zork"], "zork"),
                            (["all", "--set", "small"], "--set"), (["model", "--pass", "fwd"], "fwd"), (["gemm", "--set", "small", "--shapes", shapes], "one")]:
@@ -64,7 +64,8 @@ class Bench(unittest.TestCase):
 
     def test_products(self):
         all_works = ["tiny", "batched", "linked", "row", "column"]
-        for dtype, works, only in [("f32", all_works, []), ("bf16", ["row", "tiny"], ["--only", "row,tiny"])]:
+        for dtype, works, only in [("f32", all_works, []), ("bf16", ["row", "tiny"], ["--only", "row,tiny"]),
+                                   ("i8", ["row", "tiny"], ["--only", "row,tiny"])]:
             rows = document(self.bench("gemm", "--shapes", self.file(GEMM), "--chain", "3", "--rounds", "1", "--dtype", dtype,
                                        "--json", *only))["rows"]
             self.assertEqual([row["work"] for row in rows], works)
