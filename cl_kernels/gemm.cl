@@ -68,7 +68,8 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
  * the panels of a, which stay in the second cache; the first rows also copy those of b, one of which stays in the first
  * cache while all panels of a go by: the first tile does, where floats lie side by side in rows, or plan.s4 columns
  * together before it. Copies of plan.s5 columns are kept for the rows that
- * follow. The copies are in `space`, plan.s6 floats for each work-item. Sums that the next part of the inner axis goes on
+ * follow. The copies are in `space`, plan.s6 floats for each work-item. plan.s7: b lies in panels already, and is not
+ * copied. Sums that the next part of the inner axis goes on
  * with are in `sums`, which may be y itself. */
 #define VECTOR CLADE_PASTE(float, WIDTH)
 #define VLOAD  CLADE_PASTE(vload, WIDTH)
@@ -209,7 +210,8 @@ BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
 typedef TOTAL FN(total) __attribute__((aligned(4))); /* stored by one instruction */
 
 /* `fresh`: the panel of b is not there yet. It is read where it lies, rows `along` apart, and put down for the tiles that
- * follow, which costs the products nothing; and what the next panel needs of a row is asked for, from afar. */
+ * follow, which costs the products nothing; and what the next panel needs of a row is asked for, from afar. Else `from`
+ * is what other tiles need and is asked for so, `along` elements at each step. */
 __attribute__((always_inline)) static inline void
 FN(tile)(const int height, const bool fresh, const __global float *a, const __global RAW *from, const index_t along,
          __global float *b, index_t depth, TILE_ARGS EPILOGUE_ARGS) {
@@ -233,13 +235,15 @@ FN(tile)(const int height, const bool fresh, const __global float *a, const __gl
       }
 #pragma unroll
       for (int c = 0; c < PANEL; c += 16) LATER(from + PANEL + c + 15);
-      from += along;
     } else
 #endif
     {
 #pragma unroll
+      for (int c = 0; c < PANEL; c += 16) LATER(from + c);
+#pragma unroll
       for (int v = 0; v < VECTORS; v++) right[v] = VLOAD(v, b);
     }
+    from += along;
 #pragma unroll
     for (int r = 0; r < height; r++) {
       const VECTOR left = a[r];
@@ -289,7 +293,7 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
   USE(SUM, sums);
   sums += batch * dims.s6 * dims.s7;
   space += item * plan.s6;
-  const bool beside = !INTEGER && b_s.s7 == 1;
+  const bool panels_lie = plan.s7, beside = !panels_lie && !INTEGER && b_s.s7 == 1;
   for (index_t k = 0; k == 0 || k < depth; k += plan.s2) {
     const index_t part = min(plan.s2, depth - k);
     const bool first = k == 0, last = k + part == depth;
@@ -305,24 +309,37 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
          dims.s6 - i - r * height, part, space + r * part * ROWS);
         for (index_t c = j; c < to; c += PANEL) {
           const bool fresh = i == row0 && beside && c + PANEL <= dims.s7;
-          const __global RAW *from = (const __global RAW *)(b + k * b_s.s6 + c * b_s.s7);
-          if (i == row0 && !fresh && (beside || (c - j) % plan.s4 == 0)) FN(pack_b)
-          (from, FLIP(TB), b_s.s7, b_s.s6, dims.s7 - c, beside ? PANEL : min(plan.s4, to - c), part,
-           b_part + (c - j) * part);
           const index_t columns = min((index_t)PANEL, column1 - c);
+          const __global RAW *from = (const __global RAW *)(b + k * b_s.s6 + c * b_s.s7);
           const __global float *left = space;
           __global float *right = b_part + (c - j) * part;
+          index_t along = b_s.s6;
+          if (panels_lie) {
+            right = (__global float *)b + c * depth + k * PANEL;
+            from = (const __global RAW *)(right + depth * PANEL); /* the next panel */
+            along = PANEL / min(count, (index_t)8);
+          } else if (i == row0 && !fresh && (beside || (c - j) % plan.s4 == 0)) {
+            FN(pack_b)
+            (from, FLIP(TB), b_s.s7, b_s.s6, dims.s7 - c, beside ? PANEL : min(plan.s4, to - c), part, right);
+          }
+          if (!panels_lie && !fresh) from = (const __global RAW *)right, along = 0;
           for (index_t r = i; r < end; r += height, left += part * ROWS) {
             const index_t rows = min(height, end - r);
-            if (fresh && r == i) FN(tile)
-            (ROWS, true, left, from, b_s.s6, right, part, y, sums, dims, alpha, batch, r, c, rows, columns, first,
-             last EPILOGUE_PASS);
-            else if (rows > HIGH) FN(tile)(ROWS, false, left, from, 0, right, part, y, sums, dims, alpha, batch, r, c,
-                                           rows, columns, first, last EPILOGUE_PASS);
-            else if (rows > LOW) FN(tile)(HIGH, false, left, from, 0, right, part, y, sums, dims, alpha, batch, r, c,
-                                          rows, columns, first, last EPILOGUE_PASS);
-            else FN(tile)(LOW, false, left, from, 0, right, part, y, sums, dims, alpha, batch, r, c, rows, columns,
+            if (fresh && r == i) {
+              FN(tile)
+              (ROWS, true, left, from, along, right, part, y, sums, dims, alpha, batch, r, c, rows, columns, first,
+               last EPILOGUE_PASS);
+              from = (const __global RAW *)right, along = 0;
+              continue;
+            }
+            if (rows > HIGH) FN(tile)(ROWS, false, left, from, along, right, part, y, sums, dims, alpha, batch, r, c,
+                                      rows, columns, first, last EPILOGUE_PASS);
+            else if (rows > LOW) FN(tile)(HIGH, false, left, from, along, right, part, y, sums, dims, alpha, batch, r,
+                                          c, rows, columns, first, last EPILOGUE_PASS);
+            else FN(tile)(LOW, false, left, from, along, right, part, y, sums, dims, alpha, batch, r, c, rows, columns,
                           first, last EPILOGUE_PASS);
+            from += part * along;
+            if (r >= i + 7 * height) along = 0;
           }
         }
       }

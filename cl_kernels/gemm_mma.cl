@@ -1,15 +1,15 @@
 /* Matrix products by matrix units of CPUs: bytes to i32, exactly, and bf16 with sums in float. A word is what such a
  * unit takes at once of the inner axis: four bytes, or two bf16 (QUAD elements). The arguments are those of gemm.cl.
  *
- * A panel is what a tile of results reads of an operand, in words, with zeros past the end of the inner axis. Of a,
- * either ROWS words for each step of the inner axis (vectors) or ROWS lines of words (TILES); of b, PANEL words for
- * each step, and behind them what the sums begin with. TILES: the unit holds tiles of 16 x 16 words, and ROWS is 32;
- * else it multiplies vectors of 16 words by one word. IMITATE: plain C instead of the unit's instructions, for tests.
+ * What a tile of results reads of an operand lies in words, with zeros past the end of the inner axis: of a, ROWS lines,
+ * LINE words apart; of b, a panel of PANEL words for each step. TILES: the unit holds tiles of 16 x 16 words, and ROWS
+ * is 32; else it multiplies vectors of 16 words by one word. IMITATE: plain C instead of the unit's instructions, for
+ * tests.
  *
  * A work-item does one of plan.s0 x plan.s1 parts of a matrix: at a time plan.s2 of the inner axis (a multiple of what
- * an instruction takes), plan.s3 rows, whose panels stay in the second cache, and plan.s4 columns. The panels are in
- * `space`, plan.s5 words for each work-item. Sums that the next part of the inner axis goes on with are in `sums`,
- * which may be y itself. */
+ * an instruction takes), plan.s3 rows, whose lines stay in the second cache, and plan.s4 columns, whose panels serve the
+ * rows that follow. Both copies are in `space`, plan.s5 words for each work-item. plan.s6: b lies in panels already, and
+ * is not copied. Sums that the next part of the inner axis goes on with are in `sums`, which may be y itself. */
 #define PANEL 32
 #if TILES
 #define STEP 16 /* words of the inner axis that an instruction takes */
@@ -21,12 +21,11 @@
 #if INTEGER
 #define RAW               uchar
 #define QUAD              4
-#define WORD(p)           as_uint(vload4(0, p))
 #define SUM               uint
 #define SUMS              uint16
 #define AS_SUMS           as_uint16
 #define RESULT(x)         (int)(x)
-#define STORE_SUMS(at, v) vstore16(as_int16(v), 0, (__global int *)y + (at))
+#define STORE_SUMS(at, v) *(__global FN(sums) *)((__global uint *)y + (at)) = (v)
 #define SIGNED_u8         0
 #define SIGNED_i8         1
 #define SIGNED            CLADE_PASTE(SIGNED_, T)
@@ -37,12 +36,20 @@
 #else
 #define RAW               ushort
 #define QUAD              2
-#define WORD(p)           as_uint(vload2(0, p))
 #define SUM               float
 #define SUMS              float16
 #define AS_SUMS           as_float16
 #define RESULT(x)         ((x)*alpha)
+#if IMITATE || TILES
 #define STORE_SUMS(at, v) STOREN(16, OUT, y, at, (v)*alpha)
+#else
+#define STORE_SUMS(at, v)                                                  \
+  {                                                                        \
+    ushort16 half_;                                                        \
+    __asm__("vcvtneps2bf16 %1, %0" : "=v"(half_) : "v"((float16)(v)*alpha)); \
+    *(__global FN(halves) *)(y + (at)) = half_;                            \
+  }
+#endif
 #define SIGNED            0
 #define TILE_NAME         "tdpbf16ps"
 #define VECTOR_NAME       "vdpbf16ps"
@@ -53,6 +60,8 @@
 #define FLIP 0u
 #endif
 #define SHIFT (32 / QUAD)
+#define HIGH  ((2 * ROWS + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
+#define LOW   ((ROWS + 2) / 3)
 
 static inline index_t FN(offset)(index8_t dims, index8_t strides, index_t at) {
   index_t from = at % dims.s5 * strides.s5;
@@ -67,7 +76,67 @@ static inline index_t FN(offset)(index8_t dims, index8_t strides, index_t at) {
 }
 #define EPILOGUE_AT(strides) FN(offset)(dims, strides, batch)
 
-/* ---- the unit: results of ROWS x PANEL from two panels ---- */
+/* Loaded and stored by one instruction, wherever they lie. */
+typedef SUMS FN(sums) __attribute__((aligned(4)));
+typedef ushort16 FN(halves) __attribute__((aligned(2)));
+typedef uint8 FN(words8) __attribute__((aligned(1)));
+typedef uint16 FN(words16) __attribute__((aligned(1)));
+
+/* ---- results ---- */
+/* What is known of a tile besides its operands: the matrices that it belongs to, its place and the part that is there. */
+#define TILE_ARGS                                                                                             \
+  __global STORAGE(OUT) * y, __global SUM *sums, const index8_t dims, const float alpha, const index_t batch, \
+      const index_t row0, const index_t column0, const index_t rows, const index_t columns, const bool first, \
+      const bool last
+#define TILE_PASS y, sums, dims, alpha, batch, row0, column0, rows, columns, first, last
+#define WHOLE     (columns == PANEL && (PLAIN || !last))
+
+/* Adds sixteen of a whole tile's results to what is there, and ends them where the inner axis does. */
+static inline void FN(put)(SUMS sum, const index_t at, __global STORAGE(OUT) * y, __global SUM *sums, const float alpha,
+                           const bool first, const bool last) {
+  if (!first) sum += *(const __global FN(sums) *)(sums + at);
+#if PLAIN
+  if (last) {
+    STORE_SUMS(at, sum);
+    return;
+  }
+#endif
+  *(__global FN(sums) *)(sums + at) = sum;
+}
+
+/* The same of any tile: where it is not whole, sixteen elements at a time where the epilogue can, and each by itself. */
+#define EPILOGUE_LOAD16(T, p, s) \
+  ((s).s7 ? LOAD16(T, p, row *(s).s6 + column * (s).s7) : (float16)(LOAD(T, p, row *(s).s6)))
+BODY(finish)(const SUM *part, TILE_ARGS EPILOGUE_ARGS) {
+  EPILOGUE_USE
+  for (index_t row = row0; row < row0 + rows; row++, part += PANEL) {
+    index_t c = 0;
+    if (WHOLE)
+      for (; c < PANEL; c += 16)
+        FN(put)(vload16(0, part + c), row * dims.s7 + column0 + c, y, sums, alpha, first, last);
+#if WIDE && !INTEGER
+    for (; last && c + 16 <= columns; c += 16) {
+      const index_t column = column0 + c, at = row * dims.s7 + column;
+      const float16 i0 = (vload16(0, part + c) + (first ? (float16)(0.0f) : vload16(0, sums + at))) * alpha;
+      EPILOGUE16
+      STORE16(OUT, y, at, r);
+    }
+#endif
+    for (; c < columns; c++) {
+      const index_t column = column0 + c, at = row * dims.s7 + column;
+      const SUM sum = part[c] + (first ? 0 : sums[at]);
+      if (last) {
+        const COMPUTE(T) i0 = RESULT(sum);
+        EPILOGUE
+        STORE(OUT, y, at, r);
+      } else {
+        sums[at] = sum;
+      }
+    }
+  }
+}
+
+/* ---- the unit: results of ROWS x PANEL from lines of a and a panel of b ---- */
 #if IMITATE
 #define DOT(sum, a, b) sum = FN(multiply)(sum, a, b)
 /* sum + a * b, a word of a with each of b. */
@@ -80,15 +149,6 @@ static inline SUMS FN(multiply)(SUMS sum, uint a, uint16 b) {
   sum = fma((float16)as_float(a << 16), as_float16(b << 16), sum);
   return fma((float16)as_float(a & 0xffff0000u), as_float16(b & 0xffff0000u), sum);
 #endif
-}
-static inline void FN(tile)(const index_t rows, const __global uint *a, const __global uint *b, const index_t words,
-                            SUM *part) {
-  for (index_t i = 0; i < 2 * rows; i++) {
-    const index_t r = i / 2, v = i % 2;
-    SUMS sum = AS_SUMS(vload16(v, b + words * PANEL));
-    for (index_t k = 0; k < words; k++) DOT(sum, TILES ? a[r * words + k] : a[k * ROWS + r], vload16(2 * k + v, b));
-    vstore16(sum, i, part);
-  }
 }
 #elif TILES
 #define TILE_ZERO(t) __asm__ volatile("tilezero %%tmm" #t ::: "memory")
@@ -105,20 +165,60 @@ static inline void FN(begin)(void) {
   __asm__ volatile("ldtilecfg (%0)" ::"r"(tiles) : "memory");
 }
 static inline void FN(end)(void) { __asm__ volatile("tilerelease" ::: "memory"); }
-static inline void FN(tile)(const index_t rows, const __global uint *a, const __global uint *b, const index_t words,
-                            SUM *part) {
+#else
+#define DOT(sum, a, b) __asm__(VECTOR_NAME " %2, %1, %0" : "+v"(sum) : "v"((uint16)(a)), "v"(b))
+#endif
+
+/* What the sums over a panel begin with. */
+static inline void FN(less)(const __global uint *b, const index_t words, SUMS *less) {
+#if SIGNED && !TILES
+  SUMS more[4][2];
+  index_t k = 0;
+  for (int i = 0; i < 4; i++) more[i][0] = more[i][1] = 0;
+  for (; k + 4 <= words; k += 4)
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+      for (int v = 0; v < 2; v++) DOT(more[i][v], FLIP, vload16(2 * (k + i) + v, b));
+  for (; k < words; k++)
+#pragma unroll
+    for (int v = 0; v < 2; v++) DOT(more[0][v], FLIP, vload16(2 * k + v, b));
+#pragma unroll
+  for (int v = 0; v < 2; v++) less[v] = -(more[0][v] + more[1][v] + more[2][v] + more[3][v]);
+#else
+  less[0] = less[1] = 0;
+#endif
+}
+
+/* `soon`: what other tiles need, asked for from afar, `pace` words at each step. */
+#if IMITATE
+static inline void FN(tile)(const __global uint *a, const __global uint *b, const index_t words, const SUMS *less,
+                            const __global uint *soon, const index_t pace, TILE_ARGS EPILOGUE_ARGS) {
+  SUM part[ROWS * PANEL];
+  for (index_t i = 0; i < 2 * rows; i++) {
+    const index_t r = i / 2, v = i % 2;
+    SUMS sum = less[v];
+    for (index_t k = 0; k < words; k++) DOT(sum, a[r * LINE + k], vload16(2 * k + v, b));
+    vstore16(sum, i, part);
+  }
+  FN(finish)(part, TILE_PASS EPILOGUE_PASS);
+}
+#elif TILES
+static inline void FN(tile)(const __global uint *a, const __global uint *b, const index_t words, const SUMS *less,
+                            const __global uint *soon, const index_t pace, TILE_ARGS EPILOGUE_ARGS) {
+  SUM part[ROWS * PANEL];
   TILE_ZERO(0);
   TILE_ZERO(1);
   TILE_ZERO(2);
   TILE_ZERO(3);
   for (index_t k = 0; k < words; k += STEP, a += STEP, b += STEP * PANEL) {
-    TILE_LOAD(4, a, words);
+    TILE_LOAD(4, a, LINE);
     TILE_LOAD(6, b, PANEL);
     TILE_LOAD(7, b + STEP, PANEL);
     TILE_DOT(0, 4, 6);
     TILE_DOT(1, 4, 7);
     if (rows > STEP) {
-      TILE_LOAD(5, a + STEP * words, words);
+      TILE_LOAD(5, a + STEP * LINE, LINE);
       TILE_DOT(2, 5, 6);
       TILE_DOT(3, 5, 7);
     }
@@ -127,126 +227,117 @@ static inline void FN(tile)(const index_t rows, const __global uint *a, const __
   TILE_STORE(1, part + STEP);
   TILE_STORE(2, part + STEP * PANEL);
   TILE_STORE(3, part + STEP * PANEL + STEP);
+  FN(finish)(part, TILE_PASS EPILOGUE_PASS);
 }
 #else
-#define DOT(sum, a, b) __asm__(VECTOR_NAME " %2, %1, %0" : "+v"(sum) : "v"((uint16)(a)), "v"(b))
-__attribute__((always_inline)) static inline void FN(rows)(const int height, const __global uint *a,
-                                                           const __global uint *b, const index_t words, SUM *part) {
+__attribute__((always_inline)) static inline void FN(tile_of)(const int height, const __global uint *a,
+                                                              const __global uint *b, const index_t words,
+                                                              const SUMS *less, const __global uint *soon,
+                                                              const index_t pace, TILE_ARGS EPILOGUE_ARGS) {
   SUMS sum[ROWS][2];
 #pragma unroll
   for (int r = 0; r < height; r++)
 #pragma unroll
-    for (int v = 0; v < 2; v++) sum[r][v] = AS_SUMS(vload16(v, b + words * PANEL));
-  for (index_t k = 0; k < words; k++, a += ROWS, b += PANEL) {
+    for (int v = 0; v < 2; v++) {
+      if (!first) LATER(sums + (row0 + min((index_t)r, rows - 1)) * dims.s7 + column0 + 16 * v);
+      sum[r][v] = less[v];
+    }
+  for (index_t k = 0; k < words; k++, a++, b += PANEL, soon += pace) {
     const uint16 left = vload16(0, b), right = vload16(1, b);
+    LATER(soon);
+    LATER(soon + 16);
 #pragma unroll
     for (int r = 0; r < height; r++) {
-      DOT(sum[r][0], a[r], left);
-      DOT(sum[r][1], a[r], right);
+      const uint16 word = a[r * LINE];
+      DOT(sum[r][0], word, left);
+      DOT(sum[r][1], word, right);
     }
   }
+  if (WHOLE) {
 #pragma unroll
-  for (int r = 0; r < height; r++)
+    for (int r = 0; r < height; r++)
+      if (r < rows)
 #pragma unroll
-    for (int v = 0; v < 2; v++) vstore16(sum[r][v], v, part + r * PANEL);
+        for (int v = 0; v < 2; v++)
+          FN(put)(sum[r][v], (row0 + r) * dims.s7 + column0 + 16 * v, y, sums, alpha, first, last);
+  } else {
+    SUM part[ROWS * PANEL];
+#pragma unroll
+    for (int r = 0; r < height; r++)
+#pragma unroll
+      for (int v = 0; v < 2; v++) vstore16(sum[r][v], v, part + r * PANEL);
+    FN(finish)(part, TILE_PASS EPILOGUE_PASS);
+  }
 }
-/* Whole ones, or lower ones where there are no more rows. */
-static inline void FN(tile)(const index_t rows, const __global uint *a, const __global uint *b, const index_t words,
-                            SUM *part) {
-  if (rows > (2 * ROWS + 2) / 3)
-    FN(rows)(ROWS, a, b, words, part);
-  else if (rows > (ROWS + 2) / 3)
-    FN(rows)((2 * ROWS + 2) / 3, a, b, words, part);
+static inline void FN(tile)(const __global uint *a, const __global uint *b, const index_t words, const SUMS *less,
+                            const __global uint *soon, const index_t pace, TILE_ARGS EPILOGUE_ARGS) {
+  if (rows > HIGH)
+    FN(tile_of)(ROWS, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);
+  else if (rows > LOW)
+    FN(tile_of)(HIGH, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);
   else
-    FN(rows)((ROWS + 2) / 3, a, b, words, part);
+    FN(tile_of)(LOW, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);
 }
 #endif
 
-/* ---- panels ---- */
-/* Words of `lines` lines along the inner axis, of which there are n: word k of line i becomes to[i * line + k * apart].
- */
-static inline void FN(pack_lines)(const __global RAW *from, index_t across, index_t along, index_t n, index_t depth,
-                                  index_t words, const uint flip, __global uint *to, const int lines, index_t line,
-                                  index_t apart) {
-  for (int i = 0; i < lines; i++, from += across, to += line) {
-    const index_t own = i < n ? depth : 0, whole = along == 1 ? own / QUAD : 0;
-    for (index_t k = 0; k < whole; k++) to[k * apart] = WORD(from + k * QUAD) ^ flip;
-    for (index_t k = whole; k < words; k++) {
-      uint word = 0;
-      for (int j = 0; j < QUAD; j++)
-        if (k * QUAD + j < own) word |= (uint)from[(k * QUAD + j) * along] << SHIFT * j;
-      to[k * apart] = word ^ flip;
-    }
+/* ---- copies ---- */
+/* The k-th word of a line that has `depth` elements. */
+static inline uint FN(word)(const __global RAW *from, const index_t along, const index_t k, const index_t depth) {
+  uint word = 0;
+  for (int j = 0; j < QUAD; j++)
+    if (k * QUAD + j < depth) word |= (uint)from[(k * QUAD + j) * along] << SHIFT * j;
+  return word;
+}
+
+/* ROWS lines of a, of which there are n: the last one counts for the rest. */
+BODY(pack_a)
+(const __global RAW *a, index_t across, index_t along, index_t n, index_t depth, index_t words, __global uint *to) {
+  const index_t whole = along == 1 ? depth / QUAD / 16 * 16 : 0;
+  for (int i = 0; i < ROWS; i++, to += LINE) {
+    const __global RAW *from = a + min((index_t)i, n - 1) * across;
+    for (index_t k = 0; k < whole; k += 16)
+      *(__global FN(words16) *)(to + k) = *(const __global FN(words16) *)(from + k * QUAD) ^ FLIP;
+    for (index_t k = whole; k < words; k++) to[k] = FN(word)(from, along, k, depth) ^ FLIP;
   }
 }
 
-/* A panel of b, of whose columns there are n. */
+/* A panel of b, of whose columns there are n. Where they lie along the inner axis, eight by eight words are transposed
+ * in registers. */
 BODY(pack_b)
 (const __global RAW *from, index_t across, index_t along, index_t n, index_t depth, index_t words, __global uint *to) {
+  index_t whole = 0;
   if (across == 1 && n >= PANEL) {
-    for (index_t k = 0; k < words; k++)
+    for (; whole < words; whole++)
       for (int v = 0; v < 2; v++) {
         uint16 word = 0;
         for (int j = 0; j < QUAD; j++)
-          if (k * QUAD + j < depth)
-            word |= convert_uint16(vload16(v, from + (k * QUAD + j) * along)) << (uint)(SHIFT * j);
-        vstore16(word, v, to + k * PANEL);
+          if (whole * QUAD + j < depth)
+            word |= convert_uint16(vload16(v, from + (whole * QUAD + j) * along)) << (uint)(SHIFT * j);
+        vstore16(word, v, to + whole * PANEL);
       }
-  } else {
-    FN(pack_lines)(from, across, along, n, depth, words, 0, to, PANEL, 1, PANEL);
+  } else if (along == 1) {
+    whole = depth / QUAD / 8 * 8;
+    for (int i = 0; i < PANEL; i += 8)
+      for (index_t k = 0; k < whole; k += 8) {
+        float8 x[8];
+#pragma unroll
+        for (int l = 0; l < 8; l++)
+          x[l] = as_float8(*(const __global FN(words8) *)(from + min((index_t)(i + l), n - 1) * across + k * QUAD));
+        clade_turn_within(x);
+        clade_turn_apart(x);
+#pragma unroll
+        for (int l = 0; l < 8; l++) vstore8(as_uint8(x[l]), 0, to + (k + l) * PANEL + i);
+      }
   }
-  for (int v = 0; v < 2; v++) {
-    SUMS more = 0;
-#if SIGNED && !TILES
-    for (index_t k = 0; k < words; k++) DOT(more, FLIP, vload16(v, to + k * PANEL));
-#endif
-    vstore16(-more, v, (__global SUM *)(to + words * PANEL));
-  }
-}
-BODY(pack_a)
-(const __global RAW *from, index_t across, index_t along, index_t n, index_t depth, index_t words, __global uint *to) {
-  FN(pack_lines)(from, across, along, n, depth, words, FLIP, to, ROWS, TILES ? words : 1, TILES ? 1 : ROWS);
+  for (int i = 0; i < PANEL; i++)
+    for (index_t k = whole; k < words; k++)
+      to[k * PANEL + i] = FN(word)(from + min((index_t)i, n - 1) * across, along, k, depth);
 }
 
-/* ---- results ---- */
 #define GEMM_ARGS                                                                                                      \
   ARG(const STORAGE(T), a), ARG(const STORAGE(TB), b), ARG(STORAGE(OUT), y), const index8_t dims, const index_t depth, \
       const index8_t a_s, const index8_t b_s, const float alpha
 #define GEMM_PASS PASS(a), PASS(b), PASS(y), dims, depth, a_s, b_s, alpha
-
-/* Adds a tile's results to what is there, and ends them where the inner axis does. */
-BODY(finish)
-(const SUM *part, __global STORAGE(OUT) * y, __global SUM *sums, const index8_t dims, const float alpha,
- const index_t batch, const index_t row0, const index_t column0, const index_t rows, const index_t columns,
- const bool first, const bool last EPILOGUE_ARGS) {
-  EPILOGUE_USE
-  for (index_t row = row0; row < row0 + rows; row++, part += PANEL) {
-    const index_t at = row * dims.s7 + column0;
-    if (columns == PANEL && (PLAIN || !last)) {
-      for (int v = 0; v < 2; v++) {
-        SUMS sum = vload16(v, part);
-        if (!first) sum += vload16(v, sums + at);
-#if PLAIN
-        if (last)
-          STORE_SUMS(at + 16 * v, sum);
-        else
-#endif
-          vstore16(sum, v, sums + at);
-      }
-    } else {
-      for (index_t column = column0; column < column0 + columns; column++) {
-        const SUM sum = part[column - column0] + (first ? 0 : sums[row * dims.s7 + column]);
-        if (last) {
-          const COMPUTE(T) i0 = RESULT(sum);
-          EPILOGUE
-          STORE(OUT, y, row * dims.s7 + column, r);
-        } else {
-          sums[row * dims.s7 + column] = sum;
-        }
-      }
-    }
-  }
-}
 
 BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
   const index_t down = plan.s0, across = plan.s1;
@@ -259,7 +350,7 @@ BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SU
   const index_t row1 = min((index_t)((long)tiles * (down_at + 1) / down) * ROWS, dims.s6);
   const index_t column0 = (index_t)((long)panels * across_at / across) * PANEL;
   const index_t column1 = min((index_t)((long)panels * (across_at + 1) / across) * PANEL, dims.s7);
-  SUM part[ROWS * PANEL];
+  const bool panels_lie = plan.s6;
   USE(const STORAGE(T), a);
   USE(const STORAGE(TB), b);
   USE(STORAGE(OUT), y);
@@ -270,32 +361,43 @@ BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SU
   y += batch * dims.s6 * dims.s7;
   sums += batch * dims.s6 * dims.s7;
   space += item * plan.s5;
+  __global uint *b_part = space + (plan.s3 + ROWS - 1) / ROWS * ROWS * LINE;
 #if TILES && !IMITATE
   FN(begin)();
 #endif
   for (index_t k = 0; k == 0 || k < depth; k += plan.s2) {
     const index_t left = min(plan.s2, depth - k), words = (left + QUAD * STEP - 1) / (QUAD * STEP) * STEP;
     const bool first = k == 0, last = k + left == depth;
-    for (index_t i = row0; i < row1; i += plan.s3) {
-      const index_t end = min(i + plan.s3, row1), count = (end - i + ROWS - 1) / ROWS;
-      const index_t height = TILES ? ROWS : (end - i + count - 1) / count;
-      __global uint *a_part = space, *b_part = space + (count * words * ROWS + 15) / 16 * 16;
-      for (index_t r = 0; r < count; r++) FN(pack_a)
-      ((const __global RAW *)(a + (i + r * height) * a_s.s6 + k * a_s.s7), a_s.s6, a_s.s7, dims.s6 - i - r * height,
-       left, words, a_part + r * words * ROWS);
-      for (index_t j = column0; j < column1; j += plan.s4) {
-        const index_t to = min(j + plan.s4, column1), panel = (words + 1) * PANEL;
-        for (index_t c = j; c < to; c += PANEL) FN(pack_b)
-        ((const __global RAW *)(b + k * b_s.s6 + c * b_s.s7), b_s.s7, b_s.s6, dims.s7 - c, left, words,
-         b_part + (c - j) / PANEL * panel);
-        for (index_t c = j; c < to; c += PANEL)
+    for (index_t j = column0; j < column1; j += plan.s4) {
+      const index_t to = min(j + plan.s4, column1);
+      for (index_t i = row0; i < row1; i += plan.s3) {
+        const index_t end = min(i + plan.s3, row1), count = (end - i + ROWS - 1) / ROWS,
+                      equal = (end - i + count - 1) / count, height = TILES || equal > HIGH ? ROWS : equal;
+        if (j == column0 || row1 - row0 > plan.s3)
+          for (index_t r = 0; r < count; r++) FN(pack_a)
+        ((const __global RAW *)(a + (i + r * height) * a_s.s6 + k * a_s.s7), a_s.s6, a_s.s7, dims.s6 - i - r * height,
+         left, words, space + r * ROWS * LINE);
+        for (index_t c = j; c < to; c += PANEL) {
+          __global uint *copy = b_part + (c - j) * words;
+          const __global uint *right = copy, *soon = copy;
+          SUMS less[2];
+          if (panels_lie) {
+            const index_t length = (depth + QUAD - 1) / QUAD;
+            right = (const __global uint *)b + c * length + k / QUAD * PANEL;
+            soon = right + length * PANEL; /* the next panel */
+          } else if (i == row0) {
+            FN(pack_b)
+            ((const __global RAW *)(b + k * b_s.s6 + c * b_s.s7), b_s.s7, b_s.s6, dims.s7 - c, left, words, copy);
+          }
+          FN(less)(right, words, less);
           for (index_t r = 0; r < count; r++) {
             const index_t row = i + r * height, rows = min(height, end - row);
-            FN(tile)(rows, a_part + r * words * ROWS, b_part + (c - j) / PANEL * panel, words, part);
-            FN(finish)
-            (part, y, sums, dims, alpha, batch, row, c, rows, min((index_t)PANEL, column1 - c), first,
-             last EPILOGUE_PASS);
+            const index_t pace = r < 8 ? PANEL / min(count, (index_t)8) : 0;
+            FN(tile)(space + r * ROWS * LINE, right, words, less, soon, pace, y, sums, dims, alpha, batch, row, c, rows,
+                     min((index_t)PANEL, column1 - c), first, last EPILOGUE_PASS);
+            soon += words * pace;
           }
+        }
       }
     }
   }
@@ -312,7 +414,6 @@ KERNEL(gemm_forward_mma)(GEMM_ARGS, ARG(uint, space), ARG(SUM, sums), const inde
 #undef STEP
 #undef RAW
 #undef QUAD
-#undef WORD
 #undef SUM
 #undef SUMS
 #undef AS_SUMS
@@ -327,6 +428,12 @@ KERNEL(gemm_forward_mma)(GEMM_ARGS, ARG(uint, space), ARG(SUM, sums), const inde
 #undef VECTOR_NAME
 #undef FLIP
 #undef SHIFT
+#undef HIGH
+#undef LOW
+#undef TILE_ARGS
+#undef TILE_PASS
+#undef WHOLE
+#undef EPILOGUE_LOAD16
 #undef EPILOGUE_AT
 #undef DOT
 #undef TILE_ZERO

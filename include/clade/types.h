@@ -85,13 +85,16 @@ CLADE_API char *clade_shape_text(const clade_shape *shape, char *text, size_t si
 /* How a value's elements lie in memory. All zero is dense row-major. Blocked: axis `axis` is split into blocks of
  * `block`; the block index stays in the axis' place, the position inside becomes the innermost dimension, and of
  * `interleave` > 1 consecutive elements along the axis before it stand next to one another (pairs for bf16, fours for
- * int8). Lanes that pad the last block hold unspecified values. */
+ * int8). Lanes that pad the last block hold unspecified values. With CLADE_PANELS as its tile, a matrix of the last two
+ * axes lies block after block: all that a block has along the other axis, of which `interleave` stand next to one
+ * another, and zeros fill those up. */
+enum { CLADE_PANELS = 1 };
 typedef struct clade_layout {
   int16_t axis;
   uint16_t block; /* 0: dense */
   uint16_t interleave;
-  /* Not 0: weights of 3 x 3, brought into a base of tile x tile, 4 or 6, in which Winograd's algorithm convolves
-   * (docs/layouts.md). Implementations ask for it; clade_pack does not take it. */
+  /* 0, CLADE_PANELS, or 4 or 6: weights of 3 x 3, brought into a base of tile x tile, in which Winograd's algorithm
+   * convolves (docs/layouts.md). Implementations ask for it; clade_pack does not take it. */
   uint16_t tile;
 } clade_layout;
 

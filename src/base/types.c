@@ -130,8 +130,15 @@ clade_status clade_type_bytes(const clade_type *type, size_t *bytes) {
     if (layout->axis < 0 || layout->axis >= stored.rank)
       return CLADE_FAIL(SHAPE, "a layout blocks axis %d, the shape has %d dimensions", layout->axis, stored.rank);
     CLADE_TRY(pad(layout->axis, layout->block, &stored));
-    if (layout->interleave > 1 && layout->axis > 0) CLADE_TRY(pad(layout->axis - 1, layout->interleave, &stored));
-    for (int i = CLADE_MAX(stored.rank - 2, 0); layout->tile && i < stored.rank; i++)
+    if (layout->tile == CLADE_PANELS) {
+      int other = 2 * stored.rank - 3 - layout->axis;
+      if (other < 0 || other >= stored.rank)
+        return CLADE_FAIL(SHAPE, "a layout of panels blocks axis %d of %d; expected one of the last two", layout->axis,
+                          stored.rank);
+      CLADE_TRY(pad(other, (uint16_t)CLADE_MAX(layout->interleave, 1), &stored));
+    } else if (layout->interleave > 1 && layout->axis > 0)
+      CLADE_TRY(pad(layout->axis - 1, layout->interleave, &stored));
+    for (int i = CLADE_MAX(stored.rank - 2, 0); layout->tile > CLADE_PANELS && i < stored.rank; i++)
       if (i != layout->axis) stored.dim[i] = layout->tile;
   }
   CLADE_TRY(clade_shape_elements(&stored, &elements));

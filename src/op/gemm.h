@@ -18,6 +18,10 @@ clade__gemm_problem clade__gemm_problem_of(const clade_node *node);
 clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const clade__gemm_problem *p, const char *kernel,
                                bool swapped, clade_kernel_step **out);
 static inline bool clade__gemm_integer(clade_dtype t) { return t == CLADE_I32 || t == CLADE_I8 || t == CLADE_U8; }
+/* Of operand b in panels of so many columns and elements of the inner axis side by side. */
+const char *clade__gemm_panels_refuse(const clade_query *q, int64_t columns, int interleave);
+void clade__gemm_panels(const clade_query *q, int64_t columns, int interleave, clade_layout *in);
+static inline bool clade__gemm_in_panels(const clade_node *n) { return n->in[1].layout.block != 0; }
 bool clade__gemm_on_cpu(const clade_query *q);
 const char *clade__gemm_floats(const clade_query *q); /* NULL, or that the operands are integers */
 
@@ -32,6 +36,9 @@ double clade__gemm_vec_cycles(const clade_query *q);
 clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool swapped);
 extern const char *const clade__gemm_vec_params[];
 extern const clade_space clade__gemm_vec_space;
+/* The same where b lies in panels, as a copy of frozen weights does. */
+const char *clade__gemm_vec_panels_accept(const clade_query *q);
+void clade__gemm_vec_panels_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 
 /* By matrix units (gemm_mma.c), in vectors and in tiles. */
 bool clade__gemm_mma_units(const clade_node *node);
@@ -40,10 +47,13 @@ double clade__gemm_mma_cost(const clade_query *q);
 size_t clade__gemm_mma_workspace(const clade_query *q);
 clade_status clade__gemm_mma_emit(clade_emit *e, const clade_query *q);
 extern const clade_space clade__gemm_mma_space;
+const char *clade__gemm_mma_panels_accept(const clade_query *q);
+void clade__gemm_mma_panels_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 const char *clade__gemm_mma_tile_accept(const clade_query *q);
 double clade__gemm_mma_tile_cost(const clade_query *q);
 clade_status clade__gemm_mma_tile_emit(clade_emit *e, const clade_query *q);
 extern const clade_space clade__gemm_mma_tile_space;
+const char *clade__gemm_mma_tile_panels_accept(const clade_query *q);
 
 /* By another library, where the user lets it. */
 const char *clade__gemm_clblast_accept(const clade_query *q);

@@ -7,6 +7,14 @@
 enum { BATCH_AXES = 6, ROW = 6, COLUMN = 7, OPERANDS = CLADE__GEMM_OPERANDS };
 typedef clade__gemm_problem problem;
 
+/* Distances between matrices that lie in panels. */
+static void apart(const clade_type *t, int64_t *stride) {
+  const clade_shape *s = &t->shape;
+  int64_t wide = s->dim[t->layout.axis], deep = s->dim[2 * s->rank - 3 - t->layout.axis];
+  int64_t padded = clade__up(wide, t->layout.block) * clade__up(deep, CLADE_MAX(t->layout.interleave, 1));
+  for (int i = 0; i < CLADE_MAX_RANK && wide * deep > 0; i++) stride[i] = stride[i] / (wide * deep) * padded;
+}
+
 problem clade__gemm_problem_of(const clade_node *node) {
   const clade__gemm_attrs *at = node->attrs;
   const clade_shape *y = &node->out[0].shape, *a = &node->in[0].shape;
@@ -24,6 +32,7 @@ problem clade__gemm_problem_of(const clade_node *node) {
       bool trans = i ? at->trans_b : at->trans_a;
       clade__strides(x, own);
       for (int j = 0; j < x->rank - 2; j++) full[i][j + rank - x->rank] = x->dim[j] == 1 ? 0 : own[j];
+      if (node->in[i].layout.block) apart(&node->in[i], full[i]);
       p.stride[i][ROW] = own[x->rank - (trans ? 1 : 2)];
       p.stride[i][COLUMN] = own[x->rank - (trans ? 2 : 1)];
     } else {
@@ -68,6 +77,19 @@ static double cost(const clade_query *q, int64_t row_tile, int64_t column_tile, 
   double flops =
       2.0 * (double)p.batches * (double)clade__up(p.m, row_tile) * (double)clade__up(p.n, column_tile) * (double)p.k;
   return clade__cost(q->device, flops, clade__node_bytes(q->node), efficiency) + extra;
+}
+
+const char *clade__gemm_panels_refuse(const clade_query *q, int64_t columns, int interleave) {
+  problem p = clade__gemm_problem_of(q->node);
+  double padded = (double)clade__up(p.n, columns) * (double)clade__up(p.k, interleave) * (double)p.batches;
+  return padded > INT32_MAX / 2 ? "made for fewer than 2^30 elements, padding counted" : NULL;
+}
+void clade__gemm_panels(const clade_query *q, int64_t columns, int interleave, clade_layout *in) {
+  const clade__gemm_attrs *at = q->node->attrs;
+  in[1] = (clade_layout){.axis = (int16_t)(q->node->in[1].shape.rank - (at->trans_b ? 2 : 1)),
+                         .block = (uint16_t)columns,
+                         .interleave = (uint16_t)interleave,
+                         .tile = CLADE_PANELS};
 }
 
 bool clade__gemm_on_cpu(const clade_query *q) { return q->device->device_class == CLADE_CPU; }
@@ -135,6 +157,31 @@ const clade_impl clade__gemm_impls[] = {
      .units = clade__gemm_mma_units},
     {.name = "vec",
      .accept = clade__gemm_vec_accept,
+     .cost = clade__gemm_vec_cost,
+     .workspace = clade__gemm_vec_workspace,
+     .emit = clade__gemm_vec_emit,
+     .space = &clade__gemm_vec_space},
+    {.name = "mma_tile_panels",
+     .accept = clade__gemm_mma_tile_panels_accept,
+     .layouts = clade__gemm_mma_panels_layouts,
+     .cost = clade__gemm_mma_tile_cost,
+     .workspace = clade__gemm_mma_workspace,
+     .emit = clade__gemm_mma_tile_emit,
+     .space = &clade__gemm_mma_tile_space,
+     .file = "gemm_mma",
+     .units = clade__gemm_mma_units},
+    {.name = "mma_panels",
+     .accept = clade__gemm_mma_panels_accept,
+     .layouts = clade__gemm_mma_panels_layouts,
+     .cost = clade__gemm_mma_cost,
+     .workspace = clade__gemm_mma_workspace,
+     .emit = clade__gemm_mma_emit,
+     .space = &clade__gemm_mma_space,
+     .file = "gemm_mma",
+     .units = clade__gemm_mma_units},
+    {.name = "vec_panels",
+     .accept = clade__gemm_vec_panels_accept,
+     .layouts = clade__gemm_vec_panels_layouts,
      .cost = clade__gemm_vec_cost,
      .workspace = clade__gemm_vec_workspace,
      .emit = clade__gemm_vec_emit,

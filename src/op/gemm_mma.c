@@ -9,7 +9,7 @@
  * much of the operands is copied at a time. parts: into how many a unit's share of the work is cut. */
 enum { ROWS, DEPTH, BLOCK_ROWS, BLOCK_COLUMNS, PARTS, PARAMS };
 static const char *const params[] = {"rows", "depth", "block_rows", "block_columns", "parts", NULL};
-enum { PANEL = 32, TILE_ROWS = 32, VECTOR_ROWS = 14, TILE_BYTES = 64 };
+enum { PANEL = 32, TILE_ROWS = 32, VECTOR_ROWS = 12, TILE_BYTES = 64 };
 
 static bool bytes(const clade_node *n) { return n->in[1].dtype == CLADE_I8; }
 bool clade__gemm_mma_units(const clade_node *n) { return bytes(n) || n->in[0].dtype == CLADE_BF16; }
@@ -31,14 +31,31 @@ static const char *accept(const clade_query *q, bool tiles) {
 const char *clade__gemm_mma_accept(const clade_query *q) { return accept(q, false); }
 const char *clade__gemm_mma_tile_accept(const clade_query *q) { return accept(q, true); }
 
+static int quad(const clade_node *n) { return bytes(n) ? 4 : 2; }
+static const char *panels_accept(const clade_query *q, bool tiles) {
+  const char *reason = accept(q, tiles);
+  if (reason) return reason;
+  if (tiles && clade__gemm_problem_of(q->node).k % (TILE_BYTES / 4 * quad(q->node)))
+    return "the inner axis ends inside of a tile";
+  return clade__gemm_panels_refuse(q, PANEL, quad(q->node));
+}
+const char *clade__gemm_mma_panels_accept(const clade_query *q) { return panels_accept(q, false); }
+const char *clade__gemm_mma_tile_panels_accept(const clade_query *q) { return panels_accept(q, true); }
+void clade__gemm_mma_panels_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  (void)out;
+  clade__gemm_panels(q, PANEL, quad(q->node), in);
+}
+
 /* ---- parameters ---- */
-/* A panel of b takes half of the first cache, those of a half of the second one. */
+/* A panel of b takes two thirds of the first cache, lines of a half of the second one. Of bf16 a panel is twice as
+ * long: the second cache brings it in time, and sums are put away and fetched half as often. */
 static void start(const clade_query *q, int32_t *row, int rows) {
   int64_t m = clade__gemm_problem_of(q->node).m;
   int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
   int64_t l2 = q->device->l2_bytes ? (int64_t)q->device->l2_bytes : 512 << 10;
   row[ROWS] = rows;
-  row[DEPTH] = (int32_t)CLADE_MAX(CLADE_MIN(l1 / 2 / PANEL / TILE_BYTES * TILE_BYTES, 1024), 256);
+  int64_t deep = CLADE_MAX(CLADE_MIN(l1 * 2 / 3 / PANEL / TILE_BYTES * TILE_BYTES, 1024), 256);
+  row[DEPTH] = (int32_t)(bytes(q->node) ? deep : 2 * deep);
   row[BLOCK_ROWS] = (int32_t)(CLADE_MAX(CLADE_MIN(l2 / 2 / row[DEPTH], 512) / rows, 1) * rows);
   row[BLOCK_COLUMNS] = PANEL * (m >= 256 ? 4 : 8);
   row[PARTS] = 1;
@@ -69,8 +86,9 @@ const clade_space clade__gemm_mma_tile_space = {sizeof clade__gemm_mma_tile_spac
 /* ---- division among compute units ---- */
 typedef struct division {
   clade__gemm_problem p;
-  int64_t down, across, depth, item_words; /* parts of a matrix; elements of the inner axis; room of a work-item */
-  bool apart;                              /* the sums cannot wait in y */
+  int64_t down, across, depth, rows, columns; /* parts of a matrix; what goes by at a time */
+  int64_t line, item_words;                   /* words: from line to line of a; room of a work-item */
+  bool apart;                                 /* the sums cannot wait in y */
 } division;
 
 /* As many parts for each unit, of equal size, with few copies. What a sum is made of does not follow from it. */
@@ -99,10 +117,14 @@ static division division_of(const clade_query *q) {
   int64_t size = (int64_t)clade__element_bytes(node->in[0].dtype), whole = TILE_BYTES / size;
   divide(q, &d);
   d.depth = CLADE_MIN(clade__up(CLADE_MAX(d.p.k, 1), whole), q->row[DEPTH] / size);
-  int64_t words = d.depth * size / 4;
-  int64_t high = CLADE_MIN(clade__up(d.p.m, q->row[ROWS]), q->row[BLOCK_ROWS]);
-  int64_t wide = CLADE_MIN(clade__up(d.p.n, PANEL), q->row[BLOCK_COLUMNS]);
-  d.item_words = clade__up(high * words, 16) + wide * (words + 1);
+  d.line = q->row[DEPTH] / 4 + 16;
+  const bool lie = clade__gemm_in_panels(node);
+  int64_t tiles = (d.p.m + q->row[ROWS] - 1) / q->row[ROWS], panels = (d.p.n + PANEL - 1) / PANEL;
+  int64_t high = (tiles + d.down - 1) / d.down * q->row[ROWS], wide = (panels + d.across - 1) / d.across * PANEL;
+  int64_t blocks = CLADE_MAX((high + q->row[BLOCK_ROWS] - 1) / q->row[BLOCK_ROWS], 1);
+  d.rows = clade__up((high + blocks - 1) / blocks, q->row[ROWS]);
+  d.columns = lie ? wide : CLADE_MIN(wide, q->row[BLOCK_COLUMNS] * (blocks == 1 ? 1 : 8));
+  d.item_words = d.rows * d.line + (lie ? 0 : d.columns * d.depth * size / 4);
   /* who takes over an operand's memory for y would find sums there instead */
   d.apart =
       d.p.k > d.depth && (node->out[0].dtype != (bytes(node) ? CLADE_I32 : CLADE_F32) || node->op->in_place(node, 0));
@@ -120,7 +142,8 @@ size_t clade__gemm_mma_workspace(const clade_query *q) {
 static double cost(const clade_query *q, double speed) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   double k = (double)p.batches * (double)p.k, m = (double)clade__up(p.m, 2), n = (double)clade__up(p.n, PANEL);
-  double flops = k * (2 * m * n / speed + 12 * (m + n * ceil(m / q->row[BLOCK_ROWS])));
+  double copies = 12 * (m + (clade__gemm_in_panels(q->node) ? 0 : n * ceil(m / q->row[BLOCK_ROWS])));
+  double flops = k * (2 * m * n / speed + copies);
   double efficiency = q->device->vector_f32 < 4 ? 0.005 : 0.45;
   return clade__cost(q->device, flops, clade__node_bytes(q->node), efficiency) + 1e-6;
 }
@@ -136,7 +159,12 @@ static clade_status emit(clade_emit *e, const clade_query *q, bool tiles) {
   clade_kernel_step *s;
   if (d.p.m == 0 || d.p.n == 0 || items == 0) return CLADE_OK;
   CLADE_TRY(clade__gemm_begin(e, node, &d.p, "gemm_forward_mma", false, &s));
+  if (q->device->vector_f32 >= 4)
+    CLADE_TRY(clade__epilogue_define16(s, node));
+  else
+    clade_emit_define(s, "WIDE", 0);
   clade_emit_define(s, "ROWS", q->row[ROWS]);
+  clade_emit_define(s, "LINE", (int)d.line);
   clade_emit_define(s, "TILES", tiles);
   clade_emit_define(s, "INTEGER", bytes(node));
   clade_emit_define(s, "IMITATE", unit_of(q, tiles)->reason != NULL); /* used, although it is not there */
@@ -146,8 +174,8 @@ static clade_status emit(clade_emit *e, const clade_query *q, bool tiles) {
     clade_emit_workspace(s, (size_t)(items * d.item_words) * sizeof(uint32_t), sizeof(uint32_t));
   else
     clade_emit_out(s, 0);
-  clade_emit_index8(s, 6,
-                    (int64_t[]){d.down, d.across, d.depth, q->row[BLOCK_ROWS], q->row[BLOCK_COLUMNS], d.item_words});
+  clade_emit_index8(
+      s, 7, (int64_t[]){d.down, d.across, d.depth, d.rows, d.columns, d.item_words, clade__gemm_in_panels(node)});
   clade__epilogue_args(s, node, &d.p.stride[2]);
   clade_emit_range(s, 1, (size_t[]){(size_t)items}, (size_t[]){1});
   return CLADE_OK;

@@ -57,7 +57,8 @@ static int64_t panel_of(const clade_query *q) { return (int64_t)q->row[VECTORS] 
 static double cycles(const clade_query *q, const division *d, int64_t high, int64_t wide) {
   const int32_t *v = q->row;
   double k = (double)d->p.k, parts = ceil(k / (double)d->depth), tiles = (double)(high * wide);
-  double copies = (double)(high * v[ROWS]) * 0.35 + (double)(wide * panel_of(q)) * (d->p.stride[1][7] == 1 ? 0.2 : 0.4);
+  double copies = (double)(high * v[ROWS]) * 0.35, column = d->p.stride[1][7] == 1 ? 0.2 : 0.4;
+  if (!clade__gemm_in_panels(q->node)) copies += (double)(wide * panel_of(q)) * column;
   return tiles * (v[ROWS] * v[VECTORS] * 0.5 * k + 40 * parts) + copies * k;
 }
 
@@ -89,6 +90,7 @@ static division division_of(const clade_query *q) {
   division d = {.p = clade__gemm_problem_of(q->node), .down = 1, .across = 1};
   d.depth = CLADE_MIN(CLADE_MAX(d.p.k, 1), v[DEPTH]);
   if (bytes(q)) d.depth = CLADE_MIN(d.depth, 512); /* so much of u8 by i8 a float holds */
+  const bool lie = clade__gemm_in_panels(q->node);
   divide(q, &d);
   int64_t tiles = (d.p.m + v[ROWS] - 1) / v[ROWS], panels = (d.p.n + panel - 1) / panel;
   int64_t high = (tiles + d.down - 1) / d.down * v[ROWS], wide = (panels + d.across - 1) / d.across * panel;
@@ -98,7 +100,8 @@ static division division_of(const clade_query *q) {
   d.columns = CLADE_MIN(clade__up(v[BLOCK_COLUMNS], panel), wide);
   d.kept = blocks == 1 ? d.columns : CLADE_MAX(cache / 4 / (4 * d.depth) / d.columns, 1) * d.columns;
   d.kept = CLADE_MIN(d.kept, wide);
-  d.item_floats = clade__up(d.depth * (d.rows + d.kept) + 32, 16);
+  if (lie) d.columns = d.kept = wide;
+  d.item_floats = clade__up(d.depth * (d.rows + (lie ? 0 : d.kept)) + 32, 16);
   /* who takes over an operand's memory for y would find sums there instead */
   d.apart = d.p.k > d.depth &&
             (q->node->out[0].dtype != (bytes(q) ? CLADE_I32 : CLADE_F32) || q->node->op->in_place(q->node, 0));
@@ -117,12 +120,26 @@ const char *clade__gemm_vec_accept(const clade_query *q) {
   return q->node->in[0].dtype == CLADE_I32 ? "made for floats and bytes" : NULL;
 }
 
-/* Tiles, and the copies of both operands: an element that is copied costs as much as 12 operations. */
+const char *clade__gemm_vec_panels_accept(const clade_query *q) {
+  const char *reason = clade__gemm_vec_accept(q);
+  if (reason) return reason;
+  if (q->node->in[1].dtype != CLADE_F32) return "made for f32: a copy of anything else would be twice as large";
+  return clade__gemm_panels_refuse(q, panel_of(q), 1);
+}
+
+void clade__gemm_vec_panels_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  (void)out;
+  clade__gemm_panels(q, panel_of(q), 1, in);
+}
+
+/* Tiles, and the copies of the operands: an element that is copied costs as much as 12 operations. */
 double clade__gemm_vec_cost(const clade_query *q) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
-  double k = (double)p.batches * (double)p.k, m = (double)clade__up(p.m, 2);
+  bool lie = clade__gemm_in_panels(q->node); /* then few rows are as many as the lowest tile has */
+  double k = (double)p.batches * (double)p.k, m = (double)CLADE_MAX(clade__up(p.m, 2), lie ? q->row[ROWS] / 3 : 0);
   double n = (double)clade__up(p.n, (int64_t)q->row[VECTORS] * clade__vector_width(q->device));
-  double flops = k * (2 * m * n + 12 * (m + n * ceil(m / (q->row[BLOCK_ROWS] * 2))));
+  double copies = 12 * (m + (lie ? 0 : n * ceil(m / (q->row[BLOCK_ROWS] * 2))));
+  double flops = k * (2 * m * n + copies);
   /* a CPU without vectors of its own runs work-items as the lanes of one: copies of operands are slow there */
   return clade__cost(q->device, flops, clade__node_bytes(q->node), q->device->vector_f32 < 4 ? 0.005 : 0.45) + 1e-6;
 }
@@ -160,7 +177,9 @@ clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool s
     clade_emit_workspace(s, (size_t)(items * d.item_floats) * sizeof(float), sizeof(float));
   else
     clade_emit_out(s, 0);
-  clade_emit_index8(s, 7, (int64_t[]){d.down, d.across, d.depth, d.rows, d.columns, d.kept, d.item_floats});
+  clade_emit_index8(
+      s, 8,
+      (int64_t[]){d.down, d.across, d.depth, d.rows, d.columns, d.kept, d.item_floats, clade__gemm_in_panels(node)});
   clade__epilogue_args(s, node, &d.p.stride[2]);
   clade_emit_range(s, 1, (size_t[]){(size_t)items}, (size_t[]){1});
   return CLADE_OK;

@@ -11,17 +11,19 @@ static const clade_attr table[] = {{"axis", CLADE_ATTR_I32, offsetof(attrs, axis
                                    {"tile", CLADE_ATTR_I32, offsetof(attrs, tile), 1},
                                    {0}};
 
-/* Weights for Winograd's algorithm: conversions make it, builders do not. */
+/* A matrix in panels, and weights for Winograd's algorithm: conversions make them, builders do not. */
 static clade_status check_tile(const clade_node *n, int axis) {
   const attrs *a = n->attrs;
   const clade_shape *w = &n->in[0].shape;
   bool windows = w->rank == 4 && w->dim[2] == 3 && w->dim[3] == 3 && n->in[0].dtype == CLADE_F32;
-  if (!a->tile ||
+  if (!a->tile || (a->tile == CLADE_PANELS && w->rank >= 2 && axis >= w->rank - 2) ||
       (windows && axis < 2 && a->block % CLADE__LANES == 0 && a->interleave <= 1 && (a->tile == 4 || a->tile == 6)))
     return CLADE_OK;
-  return CLADE_FAIL(
-      INVALID, "pack: tile is %d; expected 4 or 6 for f32 weights of 3 x 3 in blocks of %d along axis 0 or 1, else 0",
-      a->tile, CLADE__LANES);
+  return CLADE_FAIL(INVALID,
+                    "pack: tile is %d; expected %d for a matrix in blocks of one of the last two axes, 4 or 6 for f32 "
+                    "weights of 3 x 3 "
+                    "in blocks of %d along axis 0 or 1, else 0",
+                    a->tile, CLADE_PANELS, CLADE__LANES);
 }
 
 static clade_status infer(clade_node *n) {
@@ -33,7 +35,7 @@ static clade_status infer(clade_node *n) {
     return CLADE_FAIL(INVALID, "pack: block is %d; expected 1 to %d", a->block, UINT16_MAX);
   if (a->interleave < 0 || a->interleave > UINT16_MAX)
     return CLADE_FAIL(INVALID, "pack: interleave is %d; expected 0 to %d", a->interleave, UINT16_MAX);
-  if (a->interleave > 1 && axis == 0)
+  if (a->interleave > 1 && axis == 0 && !a->tile)
     return CLADE_FAIL(INVALID, "pack: interleave is %d, but there is no axis before axis 0", a->interleave);
   CLADE_TRY(check_tile(n, axis));
   n->out[0] = n->in[0];
@@ -77,7 +79,7 @@ int64_t clade__packed_blocks(const clade__packed *p) {
 
 /* ---- tiles ---- */
 enum { STRIP = 256 };
-static const char other_base[] = "it moves elements, and computes none";
+static const char other_base[] = "it moves elements along axes, to no panels and no other base";
 
 const char *clade__packed_tiles(const clade_query *q, const clade_type *blocked) {
   const char *reason = clade__cpu_only(q->device);
@@ -113,9 +115,33 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- panels: of a matrix, block after block ---- */
+static const char *panels_accept(const clade_query *q) {
+  return q->node->out[0].layout.tile == CLADE_PANELS ? NULL : "for panels of a matrix";
+}
+static double panels_cost(const clade_query *q) {
+  return clade__cost(q->device, 0, 12 * clade__node_bytes(q->node), 1); /* byte by byte */
+}
+
+static clade_status panels_emit(clade_emit *e, const clade_query *q) {
+  const clade_type *t = &q->node->out[0];
+  const clade_shape *s = &t->shape;
+  const bool last = t->layout.axis == s->rank - 1;
+  const int64_t axis = s->dim[t->layout.axis], other = s->dim[s->rank - 1 - last];
+  const int64_t block = t->layout.block, interleave = CLADE_MAX(t->layout.interleave, 1);
+  const int64_t matrices = clade__product(s, 0, s->rank - 2), bytes = (int64_t)clade__element_bytes(t->dtype);
+  clade_kernel_step *step = clade_emit_kernel(e, "pack_forward_panels");
+  clade_emit_in(step, 0);
+  clade_emit_out(step, 0);
+  clade_emit_index8(step, 8,
+                    (int64_t[]){matrices, axis, other, last ? 1 : other, last ? axis : 1, bytes, block, interleave});
+  clade__emit_flat(step, q->device, matrices * ((axis + block - 1) / block) * ((other + interleave - 1) / interleave));
+  return CLADE_OK;
+}
+
 /* ---- winograd ---- */
 static const char *winograd_accept(const clade_query *q) {
-  return q->node->out[0].layout.tile ? NULL : "for weights in another base";
+  return q->node->out[0].layout.tile > CLADE_PANELS ? NULL : "for weights in another base";
 }
 
 /* ---- ref ---- */
@@ -140,6 +166,7 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
 
 static const clade_impl impls[] = {
     {.name = "tiles", .accept = tiles_accept, .layouts = layouts, .cost = tiles_cost, .emit = tiles_emit},
+    {.name = "panels", .accept = panels_accept, .layouts = layouts, .cost = panels_cost, .emit = panels_emit},
     {.name = "winograd",
      .accept = winograd_accept,
      .layouts = layouts,

@@ -6,8 +6,9 @@
 static clade_status infer(clade_node *n) {
   if (!n->in[0].layout.block) return CLADE_FAIL(INVALID, "unpack: x is dense; expected a blocked layout");
   if (n->in[0].layout.tile)
-    return CLADE_FAIL(INVALID, "unpack: x is weights in another base (tile %u); expected the same elements, blocked",
-                      n->in[0].layout.tile);
+    return CLADE_FAIL(
+        INVALID, "unpack: x is a matrix in panels or weights in another base (tile %u); expected blocks along an axis",
+        n->in[0].layout.tile);
   n->out[0] = n->in[0];
   n->out[0].layout = (clade_layout){0};
   return CLADE_OK;

@@ -33,7 +33,7 @@ static bool fits(const clade_type *type, clade_layout layout) {
   clade_type there = *type;
   size_t bytes;
   there.layout = layout;
-  return !layout.block || (layout.axis >= (layout.interleave > 1) && layout.axis < type->shape.rank &&
+  return !layout.block || (layout.axis >= (layout.interleave > 1 && !layout.tile) && layout.axis < type->shape.rank &&
                            clade_type_bytes(&there, &bytes) == CLADE_OK);
 }
 

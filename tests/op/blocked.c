@@ -26,6 +26,17 @@ clade_shape blocked_shape(const clade_shape *shape, clade_layout layout) {
   return s;
 }
 
+clade_shape blocked_panels(const clade_shape *shape, clade_layout layout) {
+  clade_shape s = {.rank = 1, .dim = {1}};
+  int64_t other = shape->dim[2 * shape->rank - 3 - layout.axis], interleave = CLADE_MAX(layout.interleave, 1);
+  for (int i = 0; i < shape->rank - 2; i++) s.dim[0] *= shape->dim[i];
+  s.dim[s.rank++] = (shape->dim[layout.axis] + layout.block - 1) / layout.block;
+  s.dim[s.rank++] = (other + interleave - 1) / interleave;
+  s.dim[s.rank++] = layout.block;
+  s.dim[s.rank++] = interleave;
+  return s;
+}
+
 int64_t blocked_at(const clade_shape *shape, clade_layout layout, const int64_t *index) {
   int64_t at = 0, own[CLADE_MAX_RANK];
   for (int i = 0; i < shape->rank; i++) own[i] = index[i];
@@ -42,7 +53,9 @@ static clade_status infer_dense(clade_node *n) {
   const clade_shape *s = &n->in[0].shape;
   clade_layout l = n->in[0].layout;
   n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = blocked_shape(s, l)};
-  if (l.tile) /* panels, taps, the other axis, a panel's channels */
+  if (l.tile == CLADE_PANELS)
+    n->out[0].shape = blocked_panels(s, l);
+  else if (l.tile) /* panels, taps, the other axis, a panel's channels */
     n->out[0].shape = CLADE_SHAPE((s->dim[l.axis] + l.block - 1) / l.block, l.tile * l.tile, s->dim[!l.axis], l.block);
   return CLADE_OK;
 }

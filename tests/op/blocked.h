@@ -16,6 +16,8 @@ typedef struct blocked_attrs { /* of blocked_from_dense: what the value is to be
 clade_layout blocked_draw(const op_case *c, op_random *r, clade_shape *shape);
 /* The array in memory: the axes before, block numbers, the axes behind, block, interleave. */
 clade_shape blocked_shape(const clade_shape *shape, clade_layout layout);
+/* The array in memory of panels of matrices: matrices, panels, steps, block, interleave. */
+clade_shape blocked_panels(const clade_shape *shape, clade_layout layout);
 /* Where in the dense value the element at `index` of that array lies; -1: in the padding. */
 int64_t blocked_at(const clade_shape *shape, clade_layout layout, const int64_t *index);
 

@@ -13,7 +13,7 @@
 
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,        CLADE_U8,
                                      CLADE_I32, CLADE_I64, CLADE_BOOL, CLADE_DTYPE_NONE};
-enum { AXIS, BLOCK, INTERLEAVE, RANK, DIMS, TILE = 20 }; /* TILE: weights for Winograd's algorithm, else 0 */
+enum { AXIS, BLOCK, INTERLEAVE, RANK, DIMS, TILE = 20 }; /* TILE: of a layout that builders refuse, else 0 */
 
 static clade_layout layout_of(const op_case *c) {
   return (clade_layout){
@@ -33,6 +33,13 @@ static void draw(op_case *c, op_random *r) {
     shape = CLADE_SHAPE(op_integer(r, 1, 40), op_integer(r, 1, 40), 3, 3);
     c->i[TILE] = 4 + 2 * (int)op_integer(r, 0, 1);
   }
+  if (strcmp(c->impl, "panels") == 0 && !c->gradient) {
+    shape = op_draw_shape(r, c, 2, 4, 5000);
+    layout = (clade_layout){.axis = (int16_t)(shape.rank - op_integer(r, 1, 2)),
+                            .block = (uint16_t)op_integer(r, 1, 33),
+                            .interleave = (uint16_t)op_integer(r, 0, 4)};
+    c->i[TILE] = CLADE_PANELS;
+  }
   c->i[AXIS] = layout.axis;
   c->i[BLOCK] = layout.block;
   c->i[INTERLEAVE] = layout.interleave;
@@ -44,7 +51,8 @@ static void draw(op_case *c, op_random *r) {
 }
 
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
-  clade__pack_attrs base = {.axis = c->i[AXIS], .block = c->i[BLOCK], .tile = c->i[TILE]};
+  clade__pack_attrs base = {
+      .axis = c->i[AXIS], .block = c->i[BLOCK], .interleave = c->i[INTERLEAVE], .tile = c->i[TILE]};
   clade_val packed =
       c->i[TILE] ? clade_node_add(g, &clade__op_pack, NULL, &base, 1, in, NULL) : clade_pack(g, in[0], layout_of(c));
   out[0] = c->gradient ? clade_unpack(g, packed) : clade_node_add(g, &blocked_to_dense, NULL, NULL, 1, &packed, NULL);
@@ -71,7 +79,29 @@ static void reference_base(const op_case *c, const op_array *in, op_array *out) 
   }
 }
 
+/* (matrix, panel, step, place, element): zeros where the other axis ends inside of a step. */
+static void reference_panels(const op_case *c, const op_array *in, op_array *out) {
+  clade_shape dense = shape_of(c);
+  clade_layout layout = layout_of(c);
+  int64_t other = dense.dim[2 * dense.rank - 3 - layout.axis], wide = dense.dim[layout.axis];
+  bool last = layout.axis == dense.rank - 1;
+  op_result(out, c->dtype, blocked_panels(&dense, layout));
+  for (int64_t o = 0; o < out->n; o++) {
+    int64_t at[CLADE_MAX_RANK];
+    op_unravel(&out->shape, o, at);
+    int64_t place = at[1] * layout.block + at[3], step = at[2] * out->shape.dim[4] + at[4];
+    if (place >= wide)
+      out->bound[o] = HUGE_VAL;
+    else if (step < other)
+      out->v[o] = in->v[at[0] * wide * other + (last ? step * wide + place : place * other + step)];
+  }
+}
+
 static void reference(const op_case *c, const op_array *in, op_array *out) {
+  if (c->i[TILE] == CLADE_PANELS) {
+    reference_panels(c, in, out);
+    return;
+  }
   if (c->i[TILE]) {
     reference_base(c, in, out);
     return;

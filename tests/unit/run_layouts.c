@@ -192,6 +192,42 @@ static void packed_after_training(void **state) {
   clade_func_release(infer);
 }
 
+/* The same of a product's weights. */
+static void frozen_products(void **state) {
+  enum { M = 16, K = 37, COLUMNS = 40 };
+  clade_graph *g = graph_new();
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(M, K));
+  clade_val w = clade_variable(g, "w", CLADE_F32, CLADE_SHAPE(COLUMNS, K), ones);
+  clade_output(g, "y", clade_gemm(g, x, w, .trans_b = true));
+  clade_func *func = compiled(g, *state);
+  clade_vars *vars;
+  clade_run *run;
+  clade_ticket ticket;
+  float in[M * K], weights[COLUMNS * K], y[M * COLUMNS];
+  char *text;
+  for (int i = 0; i < M * K; i++) in[i] = 1;
+  assert_int_equal(steps_of(func, "pack_forward_panels"), 0);
+  OK(clade_func_explain(func, &text));
+  assert_non_null(strstr(text, "of variable \"w\", once for each value of it, for operand 1 of gemm (vec_panels)"));
+  clade_text_free(text);
+  OK(clade_vars_new(func, 0, &vars));
+  OK(clade_run_new(func, vars, &run));
+  for (int turn = 0; turn < 6; turn++) {
+    if (turn % 3 == 2) {
+      for (int i = 0; i < COLUMNS * K; i++) weights[i] = (float)(turn + i / K);
+      OK(clade_vars_set(vars, "w", weights, sizeof weights));
+    }
+    OK(clade_execute(run, CLADE_FEEDS({"x", in, sizeof in, NULL}), &ticket));
+    OK(clade_read(run, ticket, "y", y, sizeof y));
+    for (int i = 0; i < M * COLUMNS; i++)
+      assert_float_equal(y[i], (float)(turn < 2 ? K : K * (i % COLUMNS + (turn < 5 ? 2 : 5))), 0);
+    assert_int_equal(vars->packings, turn < 2 ? 1 : turn < 5 ? 2 : 3);
+  }
+  clade_run_free(run);
+  clade_vars_release(vars);
+  clade_func_release(func);
+}
+
 /* With the func, between guards, for several runs. */
 static void packed_constants(void **state) {
   for (int guard = 0; guard < 2; guard++) {
@@ -357,6 +393,7 @@ int main(void) {
       cmocka_unit_test(elementwise_in_any_layout),
       cmocka_unit_test(packed_once),
       cmocka_unit_test(packed_after_training),
+      cmocka_unit_test(frozen_products),
       cmocka_unit_test(packed_constants),
       cmocka_unit_test(packed_between_guards),
       cmocka_unit_test(two_slots),

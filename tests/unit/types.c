@@ -162,6 +162,15 @@ static void test_types(void **state) {
   assert_false(clade_type_equal(&w, &base));
   assert_int_equal(clade_type_bytes(&base, &bytes), CLADE_OK);
   assert_int_equal(bytes, 16 * 7 * 6 * 6 * 4);
+  clade_type matrix = {CLADE_I8, {.axis = 0, .block = 8, .interleave = 4, .tile = CLADE_PANELS}, CLADE_SHAPE(9, 5)};
+  assert_int_equal(clade_type_bytes(&matrix, &bytes), CLADE_OK);
+  assert_int_equal(bytes, 16 * 8);
+  matrix.layout.axis = 1;
+  assert_int_equal(clade_type_bytes(&matrix, &bytes), CLADE_OK);
+  assert_int_equal(bytes, 8 * 12);
+  matrix.shape = CLADE_SHAPE(2, 9, 5);
+  matrix.layout.axis = 0; /* none of the last two */
+  assert_int_equal(clade_type_bytes(&matrix, &bytes), CLADE_SHAPE);
   clade_type huge = {CLADE_F32, {0}, CLADE_SHAPE(INT64_MAX / 2)};
   assert_int_equal(clade_type_bytes(&huge, &bytes), CLADE_OVERFLOW);
   huge.layout = (clade_layout){.axis = 0, .block = 16};
