@@ -219,7 +219,8 @@ FN(tile)(const int height, const bool fresh, const __global float *a, const __gl
 #pragma unroll
   for (int r = 0; r < height; r++) {
 #pragma unroll
-    for (int c = 0; c < PANEL; c += 16) SOON(sums + (row0 + min((index_t)r, rows - 1)) * dims.s7 + column0 + c);
+    for (int c = 0; c < PANEL; c += 16)
+      if (!first) LATER(sums + (row0 + min((index_t)r, rows - 1)) * dims.s7 + column0 + c);
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) sum[r][v] = 0;
   }
@@ -465,6 +466,8 @@ BODY(gemm_forward_dot_item)(const long item, GEMM_ARGS, ARG(STORAGE(T), space), 
     const __global STORAGE(T) *right = b + c * b_s.s7;
     wide = dims.s6 == 1 ? min((index_t)4, column1 - c) : column1 - c >= 4 ? 4 : 1;
     if (dims.s6 == 1) {
+      if (b_s.s7 <= SLICE) /* nobody foresees lines of so short columns */
+        for (index_t i = 0; i < 4 * b_s.s7; i += 16) LATER(right + 4 * SLICE + i);
       FN(line)(a, right, b_s.s7, wide, whole, total);
     } else {
       for (index_t i = 0; i < wide * dims.s6; i++) total[i] = 0.0f;
