@@ -6,8 +6,8 @@ const char *const compare_evidence_names[] = {"measured", "rtl-simulated", "mode
 
 static const char *const meanings[] = {
     "times of this device, by this machine's clock",
-    "cycles that the simulated circuit took for its sums, at the clock that a tool routed; its streams never pause, "
-    "and copies, memory, launches and what a companion computes are not counted",
+    ("cycles that the simulated circuit took for its sums, at the clock that a tool routed; its streams never pause, "
+     "and copies, memory, launches and what a companion computes are not counted"),
     "computed from the clock that a tool routed, for a device that is not here",
     "computed from an estimate of the clock, for a device that is not here",
     "a processor computes in this device's place: results are right, times tell nothing of such a device"};

@@ -52,11 +52,13 @@ int64_t blocked_at(const clade_shape *shape, clade_layout layout, const int64_t 
 static clade_status infer_dense(clade_node *n) {
   const clade_shape *s = &n->in[0].shape;
   clade_layout l = n->in[0].layout;
-  n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = blocked_shape(s, l)};
+  n->out[0] = (clade_type){.dtype = n->in[0].dtype};
   if (l.tile == CLADE_PANELS)
     n->out[0].shape = blocked_panels(s, l);
   else if (l.tile) /* panels, taps, the other axis, a panel's channels */
     n->out[0].shape = CLADE_SHAPE((s->dim[l.axis] + l.block - 1) / l.block, l.tile * l.tile, s->dim[!l.axis], l.block);
+  else
+    n->out[0].shape = blocked_shape(s, l);
   return CLADE_OK;
 }
 
