@@ -51,24 +51,22 @@ APART static void FN(zero)(float *to, int n) {
   for (; i < n; i++) to[i] = 0;
 }
 
-/* Of `many` places, `step` apart, n channels each, to places `pitch` apart: from blocks of 16 channels, `block` apart,
- * or from planes of one. */
-APART static void FN(copy_blocked)(const __global STORAGE(T) * x, int block, int step, int many, int n, int pitch,
-                                   float *to) {
+/* Of `many` places, `step` apart, n channels each, place after place: from blocks of 16 channels, `block` apart, or from
+ * planes of one. */
+APART static void FN(copy_blocked)(const __global STORAGE(T) * x, int block, int step, int many, int n, float *to) {
   for (int c = 0; c < n; c += 16, x += block, to += 16) {
     const int lanes = min(n - c, 16);
     if (lanes == 16)
       for (int i = 0; i < many; i++)
 #pragma unroll
-        for (int v = 0; v < 16 / WIDTH; v++) PUT(GET(x + i * step * 16 + v * WIDTH), to + i * pitch + v * WIDTH);
+        for (int v = 0; v < 16 / WIDTH; v++) PUT(GET(x + i * step * 16 + v * WIDTH), to + i * n + v * WIDTH);
     else
       for (int i = 0; i < many; i++)
 #pragma clang loop vectorize(disable) unroll(disable)
-        for (int l = 0; l < lanes; l++) to[i * pitch + l] = LOAD(T, x, i * step * 16 + l);
+        for (int l = 0; l < lanes; l++) to[i * n + l] = LOAD(T, x, i * step * 16 + l);
   }
 }
-APART static void FN(copy_dense)(const __global STORAGE(T) * x, int plane, int step, int many, int n, int pitch,
-                                 float *to) {
+APART static void FN(copy_dense)(const __global STORAGE(T) * x, int plane, int step, int many, int n, float *to) {
   int c = 0;
   for (; c + 8 <= n && step == 1 && many >= 8; c += 8, x += 8 * plane)
     for (int i = 0; i < many; i += 8) { /* the last eight end with the line */
@@ -78,10 +76,10 @@ APART static void FN(copy_dense)(const __global STORAGE(T) * x, int plane, int s
       for (int l = 0; l < 8; l++) eight[l] = LOADN(8, T, x, l * plane + at);
       clade_turn(eight);
 #pragma unroll
-      for (int l = 0; l < 8; l++) vstore8(eight[l], 0, to + (at + l) * pitch + c);
+      for (int l = 0; l < 8; l++) vstore8(eight[l], 0, to + (at + l) * n + c);
     }
   for (; c + 8 <= n && step == 2 && many > 8; c += 8, x += 8 * plane) {
-    for (int l = 0; l < 8; l++) to[(many - 1) * pitch + c + l] = LOAD(T, x, l * plane + 2 * (many - 1));
+    for (int l = 0; l < 8; l++) to[(many - 1) * n + c + l] = LOAD(T, x, l * plane + 2 * (many - 1));
     for (int i = 0; i < many - 1; i += 8) {
       const int at = min(i, many - 9); /* nothing behind the last place is read */
       float8 eight[8];
@@ -89,12 +87,12 @@ APART static void FN(copy_dense)(const __global STORAGE(T) * x, int plane, int s
       for (int l = 0; l < 8; l++) eight[l] = LOADN(16, T, x, l * plane + 2 * at).even;
       clade_turn(eight);
 #pragma unroll
-      for (int l = 0; l < 8; l++) vstore8(eight[l], 0, to + (at + l) * pitch + c);
+      for (int l = 0; l < 8; l++) vstore8(eight[l], 0, to + (at + l) * n + c);
     }
   }
   for (; c < n; c++, x += plane)
 #pragma clang loop vectorize(disable) unroll(disable)
-    for (int i = 0; i < many; i++) to[i * pitch + c] = LOAD(T, x, i * step);
+    for (int i = 0; i < many; i++) to[i * n + c] = LOAD(T, x, i * step);
 }
 
 /* The weights of some panels, one behind the other: for each tap its n channels. Where the rows of a panel do not lie
@@ -255,9 +253,9 @@ APART static void FN(copy_box)(const __global STORAGE(T) * x, int c0, int n, boo
     }
     FN(zero)(to, wide.x * n);
     if (blocked)
-      FN(copy_blocked)(from, x_channel, unit.y, wide.y - wide.x, n, n, to + wide.x * n);
+      FN(copy_blocked)(from, x_channel, unit.y, wide.y - wide.x, n, to + wide.x * n);
     else
-      FN(copy_dense)(from, x_channel, unit.y, wide.y - wide.x, n, n, to + wide.x * n);
+      FN(copy_dense)(from, x_channel, unit.y, wide.y - wide.x, n, to + wide.x * n);
     FN(zero)(to + wide.y * n, (held.y - wide.y) * n);
   }
 }

@@ -26,44 +26,43 @@
     t[4] = e - f;                                                    \
     t[5] = fma((VECTOR)(A * A * B * B), d[1], fma((VECTOR)(-A * A - B * B), d[3], d[5])); \
   }
-#define FROM_WEIGHTS(u, w)                                                           \
-  {                                                                                  \
-    const float16 a = fma((float16)(A * A), w[2], w[0]), b = A * w[1];               \
-    const float16 e = fma((float16)(B * B), w[2], w[0]), f = B * w[1];               \
+/* From the even and the odd terms at A and at B, the first and the last. */
+#define AT_POINTS(u, a, b, e, f, first, last)                                                       \
+  {                                                                                                 \
     const float by_a = 1 / (2 * A * A * (A * A - B * B)), by_b = 1 / (2 * B * B * (B * B - A * A)); \
-    u[0] = (1 / (A * A * B * B)) * w[0];                                             \
-    u[1] = by_a * (a + b);                                                           \
-    u[2] = by_a * (a - b);                                                           \
-    u[3] = by_b * (e + f);                                                           \
-    u[4] = by_b * (e - f);                                                           \
-    u[5] = w[2];                                                                     \
+    u[0] = (1 / (A * A * B * B)) * first;                                                           \
+    u[1] = by_a * (a + b);                                                                          \
+    u[2] = by_a * (a - b);                                                                          \
+    u[3] = by_b * (e + f);                                                                          \
+    u[4] = by_b * (e - f);                                                                          \
+    u[5] = last;                                                                                    \
   }
-#define TO_RESULTS(y, m)                                                                   \
-  {                                                                                        \
-    const VECTOR a = m[1] + m[2], b = m[1] - m[2], e = m[3] + m[4], f = m[3] - m[4];       \
-    y[0] = m[0] + (a + e);                                                                 \
-    y[1] = fma((VECTOR)(B), f, A * b);                                                     \
-    y[2] = fma((VECTOR)(B * B), e, A * A * a);                                             \
-    y[3] = m[5] + fma((VECTOR)(B * B * B), f, A * A * A * b);                              \
+#define FROM_WEIGHTS(u, w)                                             \
+  {                                                                    \
+    const float16 a = fma((float16)(A * A), w[2], w[0]), b = A * w[1]; \
+    const float16 e = fma((float16)(B * B), w[2], w[0]), f = B * w[1]; \
+    AT_POINTS(u, a, b, e, f, w[0], w[2])                               \
   }
-#define FROM_DERIVATIVES(u, w)                                                                              \
-  {                                                                                                         \
-    const VECTOR a = fma((VECTOR)(A * A), w[2], w[0]), b = A * fma((VECTOR)(A * A), w[3], w[1]);            \
-    const VECTOR e = fma((VECTOR)(B * B), w[2], w[0]), f = B * fma((VECTOR)(B * B), w[3], w[1]);            \
-    const float by_a = 1 / (2 * A * A * (A * A - B * B)), by_b = 1 / (2 * B * B * (B * B - A * A));         \
-    u[0] = (1 / (A * A * B * B)) * w[0];                                                                    \
-    u[1] = by_a * (a + b);                                                                                  \
-    u[2] = by_a * (a - b);                                                                                  \
-    u[3] = by_b * (e + f);                                                                                  \
-    u[4] = by_b * (e - f);                                                                                  \
-    u[5] = w[3];                                                                                            \
+#define FIRST_TWO(TYPE, y, m)                                                      \
+  const TYPE a = m[1] + m[2], b = m[1] - m[2], e = m[3] + m[4], f = m[3] - m[4];   \
+  y[0] = m[0] + (a + e);                                                           \
+  y[1] = fma((TYPE)(B), f, A * b);
+#define TO_RESULTS(y, m)                                      \
+  {                                                           \
+    FIRST_TWO(VECTOR, y, m)                                   \
+    y[2] = fma((VECTOR)(B * B), e, A * A * a);                \
+    y[3] = m[5] + fma((VECTOR)(B * B * B), f, A * A * A * b); \
   }
-#define TO_WEIGHTS(y, m)                                                                   \
-  {                                                                                        \
-    const float16 a = m[1] + m[2], b = m[1] - m[2], e = m[3] + m[4], f = m[3] - m[4];      \
-    y[0] = m[0] + (a + e);                                                                 \
-    y[1] = fma((float16)(B), f, A * b);                                                    \
-    y[2] = m[5] + fma((float16)(B * B), e, A * A * a);                                     \
+#define FROM_DERIVATIVES(u, w)                                                                   \
+  {                                                                                              \
+    const VECTOR a = fma((VECTOR)(A * A), w[2], w[0]), b = A * fma((VECTOR)(A * A), w[3], w[1]); \
+    const VECTOR e = fma((VECTOR)(B * B), w[2], w[0]), f = B * fma((VECTOR)(B * B), w[3], w[1]); \
+    AT_POINTS(u, a, b, e, f, w[0], w[3])                                                         \
+  }
+#define TO_WEIGHTS(y, m)                                  \
+  {                                                       \
+    FIRST_TWO(float16, y, m)                              \
+    y[2] = m[5] + fma((float16)(B * B), e, A * A * a);    \
   }
 #else
 #define FROM_PLACES(t, d) \
@@ -503,3 +502,5 @@ KERNEL(conv2d_winograd_back)(ARGS) {
 #undef TO_RESULTS
 #undef FROM_DERIVATIVES
 #undef TO_WEIGHTS
+#undef AT_POINTS
+#undef FIRST_TWO

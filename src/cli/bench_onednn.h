@@ -113,6 +113,8 @@ extern dnn_functions bench_dnn;
 /* ---- bench_onednn.c ---- */
 const char *bench_dnn_load(const bench_job *job);       /* NULL, or the reason */
 void bench_dnn_tell(dnn_object desc, bench_side *side); /* kernel, instruction set, threads */
+/* The faster of two contestants, each of which may be NULL, or the first; the other one is released. */
+void *bench_dnn_faster(void *first, void *second, clade_status (*call)(void *), void (*release)(void *));
 
 /* A tensor in a plain layout, and the same in the one that a primitive wants. */
 typedef struct dnn_tensor {

@@ -1,5 +1,4 @@
 /* Convolutions by oneDNN: in the layouts that it likes best, or from and to plain ones, by the faster of two ways. */
-#include <math.h>
 #include <stdio.h>
 
 #include "cli/bench_conv.h"
@@ -143,23 +142,10 @@ static clade_status read_result(void *state, int index, float *result) {
   return CLADE_OK;
 }
 
-static double seconds_of(contestant *s) {
-  double best = INFINITY;
-  for (int i = 0; s && i < 3; i++) {
-    double start = bench_now();
-    if (call(s) != CLADE_OK) return INFINITY;
-    best = fmin(best, bench_now() - start);
-  }
-  return best;
-}
-
 /* Plain images may go into a kernel that takes them as they are, or be reordered before and after a better one. */
 static contestant *faster_plain(const bench_conv_work *w) {
   contestant *reordered = contestant_new(w, true, false), *direct = contestant_new(w, true, true);
-  bool better = seconds_of(direct) < seconds_of(reordered);
-  contestant *loser = better ? reordered : direct;
-  if (loser) release(loser);
-  return better ? direct : reordered;
+  return bench_dnn_faster(reordered, direct, call, release);
 }
 
 const char *bench_onednn_conv(const bench_job *job, const bench_conv_work *work, bool plain, bench_side *side) {

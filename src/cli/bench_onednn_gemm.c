@@ -1,6 +1,5 @@
 /* Matrix products by oneDNN: weights in the layout that its kernel likes best, packed once; whatever is no weight lies
  * as a program has it. Of its two kinds of product the faster one. */
-#include <math.h>
 #include <stdio.h>
 
 #include "cli/bench_gemm.h"
@@ -118,25 +117,13 @@ static clade_status read_result(void *state, int index, float *result) {
   return CLADE_OK;
 }
 
-static double seconds_of(contestant *s) {
-  double best = INFINITY;
-  for (int i = 0; s && i < 3; i++) {
-    double start = bench_now();
-    if (call(s) != CLADE_OK) return INFINITY;
-    best = fmin(best, bench_now() - start);
-  }
-  return best;
-}
-
 const char *bench_onednn_gemm(const bench_job *job, const bench_gemm_work *work, bench_side *side) {
   const char *reason = bench_dnn_load(job);
   if (reason) return reason;
   if (job->dtype == CLADE_F16) return "it has no kernel for f16 on CPUs";
   bool layers = work->batch == 1 && !work->trans_a;
   contestant *matmul = contestant_new(work, false), *layer = layers ? contestant_new(work, true) : NULL;
-  bool better = seconds_of(layer) < seconds_of(matmul);
-  contestant *s = better ? layer : matmul, *loser = better ? matmul : layer;
-  if (loser) release(loser);
+  contestant *s = bench_dnn_faster(matmul, layer, call, release);
   if (!s) return "it refuses this product, or there is no memory for it";
   *side = (bench_side){
       .name = "onednn", .state = s, .refresh = refresh, .call = call, .read = read_result, .free = release};

@@ -62,8 +62,8 @@ void clade__gather_blocked_layouts(const clade_query *q, clade_layout *in, clade
 void clade__gather_blocked_result(const clade_query *q, clade_layout *in, clade_layout *out);
 /* `dims` of the kernels. */
 void clade__gather_sizes(clade_kernel_step *s, const clade__gather *g);
-/* Where an operand of the epilogue, or the result, has an element, blocked or not. */
-void clade__gather_strides(const clade_type *t, const clade_shape *y, int64_t s[CLADE_MAX_RANK]);
+/* Where the result has an element, and the epilogue with its operands, blocked or not. */
+void clade__gather_result(clade_kernel_step *s, const clade_node *n);
 double clade__gather_direct_cost(const clade_query *q);
 clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q);
 /* ---- depthwise, for CPUs: each channel has a window of its own; images in blocks of channels, or dense ---- */

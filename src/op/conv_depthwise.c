@@ -95,10 +95,8 @@ double clade__depthwise_cost(const clade_query *q) {
 
 clade_status clade__depthwise_emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
-  const clade_shape *y = &n->out[0].shape;
   plan p = plan_of(q);
   const clade__gather *g = &p.g;
-  int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}, y_strides[CLADE_MAX_RANK] = {0};
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_depthwise");
   clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
@@ -117,10 +115,7 @@ clade_status clade__depthwise_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index8(s, 2, (int64_t[]){g->kernel[0], g->kernel[1]});
   clade__emit_maps(s, &((const clade__conv_attrs *)n->attrs)->window, g->map);
   clade_emit_index8(s, 3, (int64_t[]){p.blocks, p.lines, p.columns});
-  clade__gather_strides(&n->out[0], y, y_strides);
-  clade_emit_index8(s, 8, y_strides);
-  for (int i = 2; i < n->n_in; i++) clade__gather_strides(&n->in[i], y, strides[i - 2]);
-  clade__epilogue_args(s, n, strides);
+  clade__gather_result(s, n);
   int64_t items = parts(g->n * parts(g->groups, LANES), p.blocks) * p.boxes;
   clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
   return CLADE_OK;

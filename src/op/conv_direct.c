@@ -284,7 +284,7 @@ static void weights_strides(const problem *p, bool forward, int64_t panel, int64
 }
 
 /* An element is at image * s5 + channel / 16 * s4 + channel % 16 * s6 + pixel * s7. */
-void clade__gather_strides(const clade_type *t, const clade_shape *y, int64_t s[CLADE_MAX_RANK]) {
+static void strides_of(const clade_type *t, const clade_shape *y, int64_t s[CLADE_MAX_RANK]) {
   int64_t own[CLADE_MAX_RANK] = {0}, pixels = y->dim[2] * y->dim[3];
   clade__broadcast_strides(&t->shape, y, own);
   int64_t image = own[0], channel = own[1], pixel = y->dim[3] == 1 ? own[2] : own[3];
@@ -293,6 +293,15 @@ void clade__gather_strides(const clade_type *t, const clade_shape *y, int64_t s[
   s[5] = blocked && image ? clade__up(y->dim[1], LANES) * pixels : image;
   s[6] = blocked ? 1 : channel;
   s[7] = blocked ? LANES : pixel;
+}
+
+void clade__gather_result(clade_kernel_step *s, const clade_node *n) {
+  const clade_shape *y = &n->out[0].shape;
+  int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}, y_strides[CLADE_MAX_RANK] = {0};
+  strides_of(&n->out[0], y, y_strides);
+  clade_emit_index8(s, 8, y_strides);
+  for (int i = 2; i < n->n_in; i++) strides_of(&n->in[i], y, strides[i - 2]);
+  clade__epilogue_args(s, n, strides);
 }
 
 static void emit_defines(clade_kernel_step *s, const clade_query *q) {
@@ -310,12 +319,10 @@ static void emit_defines(clade_kernel_step *s, const clade_query *q) {
 
 clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
-  const clade_shape *y = &n->out[0].shape;
   const int32_t *row = q->row;
   problem p = problem_of(n);
   const clade__gather *g = &p.g;
-  int64_t taps[8] = {g->kernel[0], g->kernel[1]}, strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}};
-  int64_t y_strides[CLADE_MAX_RANK] = {0};
+  int64_t taps[8] = {g->kernel[0], g->kernel[1]};
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_gather_direct");
   emit_defines(s, q);
   CLADE_TRY(clade__epilogue_define(s, n));
@@ -330,10 +337,7 @@ clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index8(s, 7,
                     (int64_t[]){row[IMAGES], row[LINES], row[COLUMNS], row[CHANNELS], row[DEPTH], p.kind,
                                 p.x_blocked + 2 * p.y_blocked + 4 * p.packed});
-  clade__gather_strides(&n->out[0], y, y_strides);
-  clade_emit_index8(s, 8, y_strides);
-  for (int i = 2; i < n->n_in; i++) clade__gather_strides(&n->in[i], y, strides[i - 2]);
-  clade__epilogue_args(s, n, strides);
+  clade__gather_result(s, n);
   int64_t items = (g->n + row[IMAGES] - 1) / row[IMAGES] * ((p.grid[0] + row[LINES] - 1) / row[LINES]) *
                   ((p.grid[1] + row[COLUMNS] - 1) / row[COLUMNS]) * ((g->rows + row[CHANNELS] - 1) / row[CHANNELS]);
   clade_emit_range(s, 1, &(size_t){(size_t)(items * g->groups * p.phases)}, &(size_t){1});

@@ -101,10 +101,8 @@ double clade__gather_lines_cost(const clade_query *q) {
 
 clade_status clade__gather_lines_emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
-  const clade_shape *y = &n->out[0].shape;
   plan p = plan_of(q);
   const clade__gather *g = &p.g;
-  int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}, y_strides[CLADE_MAX_RANK] = {0};
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_lines");
   clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
@@ -122,10 +120,7 @@ clade_status clade__gather_lines_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index8(s, 5, (int64_t[]){g->kernel[0], g->kernel[1], g->w_group, g->w_row, g->w_inner});
   clade__emit_maps(s, &((const clade__conv_attrs *)n->attrs)->window, g->map);
   clade_emit_index8(s, 4, (int64_t[]){p.images, p.lines, p.pitch, p.left});
-  clade__gather_strides(&n->out[0], y, y_strides);
-  clade_emit_index8(s, 8, y_strides);
-  for (int i = 2; i < n->n_in; i++) clade__gather_strides(&n->in[i], y, strides[i - 2]);
-  clade__epilogue_args(s, n, strides);
+  clade__gather_result(s, n);
   clade_emit_range(s, 1, &(size_t){(size_t)p.items}, &(size_t){1});
   return CLADE_OK;
 }

@@ -121,10 +121,9 @@ double clade__gather_winograd_cost(const clade_query *q) {
 
 clade_status clade__gather_winograd_emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
-  const clade_shape *y = &n->out[0].shape;
   const int32_t *row = q->row;
   clade__gather g = clade__gather_of(n);
-  int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}, y_strides[CLADE_MAX_RANK] = {0}, first[2];
+  int64_t first[2];
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_winograd");
   clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
@@ -145,10 +144,7 @@ clade_status clade__gather_winograd_emit(clade_emit *e, const clade_query *q) {
     first[i] = m.delta < 0 ? m.add + 2 * m.delta : m.add;
   }
   clade_emit_index8(s, 5, (int64_t[]){row[TILES], row[CHANNELS], row[AT_ONCE], first[0], first[1]});
-  clade__gather_strides(&n->out[0], y, y_strides);
-  clade_emit_index8(s, 8, y_strides);
-  for (int i = 2; i < n->n_in; i++) clade__gather_strides(&n->in[i], y, strides[i - 2]);
-  clade__epilogue_args(s, n, strides);
+  clade__gather_result(s, n);
   int64_t items = parts(tiles_of(&g, row[SIDE]), row[TILES]) * parts(g.rows, row[CHANNELS]);
   clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
   return CLADE_OK;
