@@ -4,7 +4,7 @@ import os
 import re
 import sys
 
-from tree import op_code, read, rows
+from tree import files, op_code, read, rows
 
 PAGE = "docs/ops.md"
 
@@ -15,10 +15,22 @@ def sentence(root, path):
     return re.split(r"(?<=[.])\s", text)[0]
 
 
-def implementations(text):
+def implementations(root, text):
+    """The names in an op's table; a row that is a macro has its name as first argument or in the macro's definition."""
     table = re.search(r"clade_impl\s+\w+\[\]\s*=\s*\{(.*?)\n\};|clade_impl\s+\w+\[\]\s*=\s*\{([^\n]*)\};", text, re.S)
-    names = re.findall(r'\{\s*(?:\.name\s*=\s*)?"(\w+)"', (table.group(1) or table.group(2)) if table else "")
+    names = []
+    for literal, macro, argument in re.findall(r'\{\s*(?:\.name\s*=\s*)?"(\w+)"|^\s*(CLADE__\w+)(?:\("(\w+)")?',
+                                               (table.group(1) or table.group(2)) if table else "", re.M):
+        names.append(literal or argument or macro_name(root, macro))
     return ", ".join(names) if names else "none: a view" if "CLADE_OP_VIEW" in text else "none"
+
+
+def macro_name(root, macro):
+    for path in files(root, ".h"):
+        found = re.search(rf'#define {macro}\b.*?\.name = "(\w+)"', read(root, path), re.S)
+        if found:
+            return found.group(1)
+    raise FileNotFoundError(f"no header names the implementation {macro}")
 
 
 def cell(text):
@@ -33,7 +45,7 @@ def page(root):
         source = f"src/op/{name}.c"
         text = op_code(root, name)
         gradient = "yes" if re.search(r"\.grad\s*=\s*\w", text) else "no"
-        out.append(f"| `{name}` | {cell(sentence(root, source))} | {implementations(text)} | {gradient} |")
+        out.append(f"| `{name}` | {cell(sentence(root, source))} | {implementations(root, text)} | {gradient} |")
     if os.path.exists(os.path.join(root, "src/op/eltwise.def")):
         out += ["", "## Elementwise functions", "",
                 "Each serves as an op of its own, inside fused kernels and in the epilogues of other ops. Numbers are "
