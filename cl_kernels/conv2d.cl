@@ -8,6 +8,28 @@
  * and inner channel. EPILOGUE computes r from i0 at (row, column): a channel and a pixel of the image `batch`. */
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 
+#if defined(WANT_conv2d_gather_direct) || defined(WANT_conv2d_spread)
+#define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
+#define ALIGNED __attribute__((aligned(64)))
+/* What vstore16 puts down compilers tear into pieces; this they do not. */
+typedef float16 FN(sixteen) __attribute__((aligned(4)));
+#define SIXTEEN_f32(p, v)  (*(__global FN(sixteen) *)(p) = (v))
+#define SIXTEEN_f16(p, v)  STORE16(f16, p, 0, v)
+#define SIXTEEN_bf16(p, v) STORE16(bf16, p, 0, v)
+#define PUT_SIXTEEN(p, v)  CLADE_PASTE(SIXTEEN_, OUT)(p, v)
+
+/* ---- the result ----
+ * An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
+#undef EPILOGUE_ELEMENT
+#define EPILOGUE_ELEMENT(s) ((row >> 4) * (s).s4 + (row & 15) * (s).s6 + column * (s).s7)
+#define EPILOGUE_LOAD16(T, e, s) \
+  ((down ? (s).s6 : (s).s7) ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
+#define OUT_ARGS                                                                          \
+  __global STORAGE(OUT) * y, const index8_t y_s, const index_t batch, const index_t row0, \
+      const index_t column0 EPILOGUE_ARGS
+#define OUT_PASS y, y_s, batch, row0, column0 EPILOGUE_PASS
+#endif
+
 #ifdef WANT_conv2d_gather_direct
 /* For a core with vectors of WIDTH floats, which lie along the channels of the result. Registers hold a tile of PLACES
  * places by a panel of channels: a step of the inner axis is a broadcast for each place and a vector of weights for
@@ -25,24 +47,17 @@
  * part: images, lines, columns and channels of a box; inner channels at a time; taps at a time: all, a line of them (1)
  * or one (2); what lies in blocks of 16 channels: the source (1), the result (2); 4: the
  * weights lie in panels. */
-#define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
-#define ALIGNED __attribute__((aligned(64)))
 #define VECTOR  CLADE_PASTE(float, WIDTH)
 #define VLOAD   CLADE_PASTE(vload, WIDTH)
 #define PANEL   (VECTORS * WIDTH)
 #define TILE    (PLACES * PANEL)
 /* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
 typedef VECTOR FN(vector) __attribute__((aligned(4)));
-typedef float16 FN(sixteen) __attribute__((aligned(4)));
 #define PUT(v, p)          (*(FN(vector) *)(p) = (v))
 #define GET_f32(p)         (*(const __global FN(vector) *)(p))
 #define GET_f16(p)         LOADN(WIDTH, f16, p, 0)
 #define GET_bf16(p)        LOADN(WIDTH, bf16, p, 0)
 #define GET(p)             CLADE_PASTE(GET_, T)(p)
-#define SIXTEEN_f32(p, v)  (*(__global FN(sixteen) *)(p) = (v))
-#define SIXTEEN_f16(p, v)  STORE16(f16, p, 0, v)
-#define SIXTEEN_bf16(p, v) STORE16(bf16, p, 0, v)
-#define PUT_SIXTEEN(p, v)  CLADE_PASTE(SIXTEEN_, OUT)(p, v)
 
 APART static void FN(zero)(float *to, int n) {
   int i = 0;
@@ -95,35 +110,28 @@ APART static void FN(copy_dense)(const __global STORAGE(T) * x, int plane, int s
     for (int i = 0; i < many; i++) to[i * n + c] = LOAD(T, x, i * step);
 }
 
-/* The weights of some panels, one behind the other: for each tap its n channels. Where the rows of a panel do not lie
- * side by side, there may be fewer than the panels have: the last one again. */
-APART static void FN(copy_weights)(const __global STORAGE(T) * w, int panels, int apart, int lane, int rows, int inner,
-                                   int down, int across, int2 count, int n, float *to) {
-  if (panels * count.x * count.y == 1 && lane == 1 && rows >= PANEL) {
-    for (int c = 0; c < n; c++, w += inner, to += PANEL)
+/* The weights of a panel: for each tap its n channels. Where the rows of a panel do not lie side by side, there may be
+ * fewer than it has: the last one again. */
+APART static void FN(copy_weights)(const __global STORAGE(T) * w, int lane, int rows, int inner, int down, int across,
+                                   int2 count, int n, float *to) {
+  for (int y = 0; y < count.x; y++)
+    for (int x = 0; x < count.y; x++) {
+      const __global STORAGE(T) *from = w + y * down + x * across;
+      if (lane == 1 && rows >= PANEL)
+        for (int c = 0; c < n; c++, from += inner, to += PANEL)
 #pragma unroll
-      for (int v = 0; v < VECTORS; v++) PUT(GET(w + v * WIDTH), to + v * WIDTH);
-    return;
-  }
-  for (int c = 0; c < n; c++, w += inner, to += PANEL)
-    for (int p = 0; p < panels; p++)
-      for (int y = 0; y < count.x; y++)
-        for (int x = 0; x < count.y; x++) {
-          const __global STORAGE(T) *from = w + p * apart + y * down + x * across;
-          float *panel = to + ((p * count.x + y) * count.y + x) * n * PANEL;
-          if (lane == 1 && rows >= (p + 1) * PANEL)
-#pragma unroll
-            for (int v = 0; v < VECTORS; v++) PUT(GET(from + v * WIDTH), panel + v * WIDTH);
-          else
+          for (int v = 0; v < VECTORS; v++) PUT(GET(from + v * WIDTH), to + v * WIDTH);
+      else
+        for (int c = 0; c < n; c++, from += inner, to += PANEL)
 #pragma clang loop vectorize(disable) unroll(disable)
-            for (int l = 0; l < PANEL; l++) panel[l] = LOAD(T, from, min(l, rows - 1 - p * PANEL) * lane);
-        }
+          for (int l = 0; l < PANEL; l++) to[l] = LOAD(T, from, min(l, rows - 1) * lane);
+    }
 }
 
-/* Adds to a tile, or begins it: of each place the products of `runs` pieces of `length` floats. Meanwhile `soon` is
- * asked for, `by` elements further in each step. */
+/* Adds to a tile, or begins it: of each place the products of `runs` pieces of `length` floats. Meanwhile what is copied
+ * next is asked for: from `ask` of each run on, `by` elements further in each step. */
 APART static void FN(multiply)(const float *w, const float *x, const int *place, const int *skip, int runs, int length,
-                               bool first, float *tile, const __global STORAGE(T) * soon, long by) {
+                               bool first, float *tile, const __global STORAGE(T) * next, const int *ask, long by) {
   VECTOR sum[PLACES][VECTORS];
   const float *from[PLACES];
 #pragma unroll
@@ -134,6 +142,7 @@ APART static void FN(multiply)(const float *w, const float *x, const int *place,
   }
   for (int r = 0; r < runs; r++) {
     const long begin = skip[r], end = begin + length;
+    const __global STORAGE(T) *soon = next + ask[r];
 #pragma unroll 2
     for (long k = begin; k < end; k++, w += PANEL, soon += by) {
       VECTOR one[VECTORS];
@@ -151,17 +160,6 @@ APART static void FN(multiply)(const float *w, const float *x, const int *place,
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) PUT(sum[p][v], tile + (p * VECTORS + v) * WIDTH);
 }
-
-/* ---- the result ----
- * An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
-#undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) ((row >> 4) * (s).s4 + (row & 15) * (s).s6 + column * (s).s7)
-#define EPILOGUE_LOAD16(T, e, s) \
-  ((down ? (s).s6 : (s).s7) ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
-#define OUT_ARGS                                                                          \
-  __global STORAGE(OUT) * y, const index8_t y_s, const index_t batch, const index_t row0, \
-      const index_t column0 EPILOGUE_ARGS
-#define OUT_PASS y, y_s, batch, row0, column0 EPILOGUE_PASS
 
 /* Some of a panel's rows, of `n` places whose columns are `step` apart, one by one. */
 APART static void FN(finish_some)(const float *tile, int from, int rows, int n, int step, OUT_ARGS) {
@@ -301,25 +299,28 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
   const int2 unit =
       (int2)(some.x > 1 ? FN(common)(mul.x, move.x) : mul.x, some.y > 1 ? FN(common)(mul.y, move.y) : mul.y);
   const int2 apart = mul / unit, next = move / unit, held = (many - 1) * apart + (some - 1) * next + 1;
-  const bool joined = next.y == 1;
+  /* Of an inner channel the taps lie side by side: then they are asked for end to end, else channel by channel. */
+  const bool lie = taps.s5 == some.x * some.y * PANEL, joined = next.y == 1 && (lie || dims.s3 < 16);
   const int runs = joined ? some.x : some.x * some.y, places = images * many.x * many.y;
   const int tiles = (places + PLACES - 1) / PLACES, panels = (rows + PANEL - 1) / PANEL;
   const int x_plane = size.x * size.y, blocked = part.s6 & 1, down = part.s6 & 2;
   const int x_channel = blocked ? 16 * x_plane : x_plane, x_channels = dims.s1 * dims.s3;
   const int x_image = blocked ? (x_channels + 15) / 16 * x_channel : x_channels * x_plane;
+  const int by = (PANEL + tiles - 1) / tiles; /* so that a panel's tiles ask for all of the next one */
   const bool single = part.s5 == 0 && part.s4 >= dims.s3; /* one pass: a panel's tiles serve the next one too */
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), w);
   USE(STORAGE(OUT), y);
   float source[SOURCE] ALIGNED, weights[WEIGHTS] ALIGNED, block[BLOCK] ALIGNED;
-  int place[MOST_PLACES], goal[MOST_PLACES], skip[MOST_TAPS]; /* in the source, in the result */
+  int place[MOST_PLACES], goal[MOST_PLACES]; /* in the source, in the result */
+  int skip[MOST_TAPS], ask[MOST_TAPS];       /* of taps: in the source, among the weights that are copied next */
   x += image0 * x_image + (blocked ? group * dims.s3 / 16 : group * dims.s3) * x_channel;
   w += group * taps.s2 + row0 / PANEL * taps.s3;
   if (some.x == 0) FN(zero)(block, (single ? 1 : panels) * tiles * TILE);
   int ty = 0, tx = 0, c0 = 0, known = 0;
   bool last = false;
   for (bool begin = true; !last; begin = false) {
-    const int n = min((int)part.s4, (int)dims.s3 - c0);
+    const int n = min((int)part.s4, (int)dims.s3 - c0), length = joined ? some.y * n : n;
     const int2 base = place0 * mul + shift + (int2)(ty, tx) * move;
     last = some.x == 0 || (c0 + n >= dims.s3 && tx + some.y >= count.y && ty + some.x >= count.x);
     if (some.x && n != known) {
@@ -342,26 +343,24 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
         goal[i] = goal[i - 1];
       }
 #pragma clang loop vectorize(disable) unroll(disable)
-      for (int r = 0; r < runs; r++)
+      for (int r = 0; r < runs; r++) {
         skip[r] = (joined ? r * next.x * held.y : r / some.y * next.x * held.y + r % some.y * next.y) * n;
+        ask[r] = lie ? r * length * by : (r / some.y * step.x * taps.s1 + r % some.y * step.y) * taps.s6;
+      }
     }
     if (some.x) FN(copy_box)(x, c0, n, blocked, x_channel, x_image, images, base, unit, held, size, source);
     for (int p = 0; p < panels; p++) {
       float *tile = block + (single ? 0 : p * tiles * TILE);
       const int n_rows = min(rows - p * PANEL, PANEL);
       if (some.x) {
-        /* Of several panels at once where a channel's weights for all of them lie together. */
-        const int slice = some.x * some.y * n * PANEL, at_once = taps.s5 > taps.s3 ? max(WEIGHTS / slice, 1) : 1;
-        const int2 tap = tap0 + (int2)(ty, tx) * step;
-        if (p % at_once == 0) FN(copy_weights)
-        (w + p * taps.s3 + c0 * taps.s5 + (tap.x * taps.s1 + tap.y) * taps.s6, min(panels - p, at_once), taps.s3,
-         taps.s4, part.s6 & 4 ? panels * PANEL : rows - p * PANEL, taps.s5, step.x * taps.s1 * taps.s6,
-         step.y * taps.s6, some, n, weights);
+        const int tap = ((tap0.x + ty * step.x) * taps.s1 + tap0.y + tx * step.y) * taps.s6;
+        FN(copy_weights)
+        (w + p * taps.s3 + c0 * taps.s5 + tap, taps.s4, part.s6 & 4 ? PANEL : rows - p * PANEL, taps.s5,
+         step.x * taps.s1 * taps.s6, step.y * taps.s6, some, n, weights);
         /* What is copied next, and what the result is written over. */
         const bool more = p + 1 < panels;
         const __global STORAGE(T) *ahead =
             w + (more ? (p + 1) * taps.s3 + c0 * taps.s5 : last ? 0 : (c0 + n) * taps.s5);
-        const long by = (PANEL + tiles - 1) / tiles;
         const int row = group * dims.s2 + row0 + p * PANEL;
         __global STORAGE(OUT) *out = y + image0 * y_s.s5 + (row >> 4) * y_s.s4 + (row & 15) * y_s.s6;
         for (int t = 0; t < tiles; t++) {
@@ -371,9 +370,10 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
           else if (last)
 #pragma clang loop unroll(disable)
             for (int i = 0; i < n_rows; i++) SOON(out + i * y_s.s6 + goal[t * PLACES]);
+          const int apart = lie ? by : t * 16 < PANEL ? taps.s5 : 0; /* else a tile asks for a line of each channel */
           FN(multiply)
-          (weights + p % at_once * slice, source, place + t * PLACES, skip, runs, joined ? some.y * n : n,
-           begin, tile + t * TILE, ahead + t * (slice / PANEL) * by, by);
+          (weights, source, place + t * PLACES, skip, runs, length, begin, tile + t * TILE,
+           ahead + (lie ? t * runs * length * by : tap + t * 16), ask, apart);
         }
       }
       if (!last) continue;
@@ -400,6 +400,65 @@ GROUP(1, 1, 1) KERNEL(conv2d_gather_direct)(ARGS) {
   FN(conv2d_gather_direct_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, taps, map, part, y_s EPILOGUE_PASS);
 }
 #undef ARGS
+#endif
+
+#ifdef WANT_conv2d_spread
+/* Results of a product, x, become those of steps of two: every other one of every other line, with zeros between. dims are
+ * those of a gather from x; a work-item does `piece` planes. */
+
+/* So many pixels of a plane, from column0 on. */
+APART static void FN(put)(const float *from, int many, OUT_ARGS) {
+  EPILOGUE_USE
+  const bool down = false;
+  const index_t row = row0;
+  int i = 0;
+#if WIDE
+  for (; many >= 16 && i < many; i += 16) { /* the last sixteen end with them */
+    const int at = min(i, many - 16);
+    const index_t column = column0 + at;
+    const float16 i0 = *(const FN(sixteen) *)(from + at);
+    EPILOGUE16
+    PUT_SIXTEEN(y + EPILOGUE_ELEMENT(y_s), r);
+  }
+#endif
+#pragma clang loop vectorize(disable) unroll(disable)
+  for (; i < many; i++) {
+    const index_t column = column0 + i;
+    const COMPUTE(T) i0 = from[i];
+    EPILOGUE
+    STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
+  }
+}
+
+#define ARGS \
+  ARG(const float, x), ARG(STORAGE(OUT), y), const index8_t dims, const index_t piece, const index8_t y_s EPILOGUE_ARGS
+BODY(conv2d_spread_item)(const int item, ARGS) {
+  const int channels = dims.s2, wide = dims.s5, columns = dims.s7;
+  const int end = min((item + 1) * (int)piece, (int)dims.s0 * channels);
+  USE(const float, x);
+  USE(STORAGE(OUT), y);
+  float pair[2 * MOST_COLUMNS + 32] ALIGNED; /* a line of results and one of zeros */
+  for (int plane = item * piece; plane < end; plane++)
+    for (int line = 0; line < dims.s4; line++) {
+      const __global float *from = x + (plane * (int)dims.s4 + line) * wide;
+      const int batch = plane / channels, many = min((int)dims.s6 - 2 * line, 2) * columns;
+      for (int i = 0; i < wide; i += 8) {
+        float16 v = (float16)(0);
+        v.even = vload8(0, from + i);
+        *(FN(sixteen) *)(pair + 2 * i) = v;
+      }
+      for (int i = columns; i < many; i += 16) *(FN(sixteen) *)(pair + i) = (float16)(0);
+      FN(put)(pair, many, y + batch * y_s.s5, y_s, batch, plane % channels, 2 * line * columns EPILOGUE_PASS);
+    }
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_spread)(ARGS) {
+  FN(conv2d_spread_item)((int)get_global_id(0), PASS(x), PASS(y), dims, piece, y_s EPILOGUE_PASS);
+}
+#undef ARGS
+#endif
+
+#if defined(WANT_conv2d_gather_direct) || defined(WANT_conv2d_spread)
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
 #endif

@@ -68,8 +68,8 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
  * the panels of a, which stay in the second cache; the first rows also copy those of b, one of which stays in the first
  * cache while all panels of a go by: the first tile does, where floats lie side by side in rows, or plan.s4 columns
  * together before it. Copies of plan.s5 columns are kept for the rows that
- * follow. The copies are in `space`, plan.s6 floats for each work-item. plan.s7: b lies in panels already, and is not
- * copied. Sums that the next part of the inner axis goes on
+ * follow. The copies are in `space`, plan.s6 floats for each work-item. plan.s7: b (1) or a (2) lies in panels already, and is
+ * not copied. Sums that the next part of the inner axis goes on
  * with are in `sums`, which may be y itself. */
 #define VECTOR CLADE_PASTE(float, WIDTH)
 #define VLOAD  CLADE_PASTE(vload, WIDTH)
@@ -77,6 +77,7 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
 #define PANEL  (VECTORS * WIDTH)
 #define HIGH   ((2 * ROWS + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
 #define LOW    ((ROWS + 2) / 3)
+#define NARROW ((VECTORS + 1) / 2)
 
 /* Bytes are multiplied as floats, exactly: the sums of one part of the inner axis stay below 2^24. Further they are
  * added as integers. A byte with a sign is one without, whose highest bit is turned over, less 128. */
@@ -116,6 +117,15 @@ static inline void FN(copy)(const __global RAW *from, const int flip, index_t st
     for (; depth; depth--, from += stride, to += width)
 #pragma unroll
       for (int i = 0; i < width; i += 8) vstore8(EIGHT(from, EIGHT_AT(i, width)), 0, to + EIGHT_AT(i, width));
+  } else if (n >= 8) { /* the last eight that are there again, over zeros */
+    for (; depth; depth--, from += stride, to += width) {
+#pragma unroll
+      for (int i = 0; i < width; i += 8) {
+        const int at = EIGHT_AT(i, width);
+        vstore8(at + 8 <= n ? EIGHT(from, at) : (float8)(0), 0, to + at);
+      }
+      vstore8(EIGHT(from, n - 8), 0, to + n - 8);
+    }
   } else {
     for (; depth; depth--, from += stride, to += width)
       for (int i = 0; i < width; i++) to[i] = i < n ? ONE(from, i) : 0.0f;
@@ -279,6 +289,27 @@ FN(tile)(const int height, const bool fresh, const __global float *a, const __gl
   }
 }
 
+/* A whole tile at the end of b, where half of a panel's vectors, or fewer, hold columns. */
+__attribute__((noinline)) static void FN(narrow)(const __global float *a, const __global float *b, index_t depth,
+                                                 TILE_ARGS EPILOGUE_ARGS) {
+  VECTOR sum[ROWS][NARROW];
+  float part[ROWS * PANEL];
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+#pragma unroll
+    for (int v = 0; v < NARROW; v++) sum[r][v] = 0;
+  for (; depth; depth--, a += ROWS, b += PANEL)
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+      for (int v = 0; v < NARROW; v++) sum[r][v] = fma((VECTOR)(a[r]), VLOAD(v, b), sum[r][v]);
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+#pragma unroll
+    for (int v = 0; v < NARROW; v++) VSTORE(sum[r][v], v, part + r * PANEL);
+  FN(finish)(part, TILE_PASS EPILOGUE_PASS);
+}
+
 BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
   const index_t down = plan.s0, across = plan.s1;
   if (down == 0 || item >= down * across * FN(batches)(dims)) return;
@@ -294,17 +325,18 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
   USE(SUM, sums);
   sums += batch * dims.s6 * dims.s7;
   space += item * plan.s6;
-  const bool panels_lie = plan.s7, beside = !panels_lie && !INTEGER && b_s.s7 == 1;
+  const bool panels_lie = plan.s7 & 1, rows_lie = plan.s7 & 2, beside = !panels_lie && !INTEGER && b_s.s7 == 1;
   for (index_t k = 0; k == 0 || k < depth; k += plan.s2) {
     const index_t part = min(plan.s2, depth - k);
     const bool first = k == 0, last = k + part == depth;
-    __global float *b_part = space + (plan.s3 * part + 8 + 15) / 16 * 16; /* begins with a line, as `space` does */
+    __global float *b_part = space + ((rows_lie ? 0 : plan.s3 * part) + 8 + 15) / 16 * 16; /* begins with a line */
     for (index_t j = column0; j < column1; j += plan.s5) {
       const index_t to = min(j + plan.s5, column1);
       for (index_t i = row0; i < row1; i += plan.s3) {
         const index_t end = min(i + plan.s3, row1), count = (end - i + ROWS - 1) / ROWS,
-                      equal = (end - i + count - 1) / count, height = equal > HIGH ? ROWS : equal;
-        if (j == column0 || row1 - row0 > plan.s3)
+                      equal = (end - i + count - 1) / count, height = rows_lie || equal > HIGH ? ROWS : equal;
+        const __global float *high = rows_lie ? (const __global float *)a + i * depth + k * ROWS : space;
+        if (!rows_lie && (j == column0 || row1 - row0 > plan.s3))
           for (index_t r = 0; r < count; r++) FN(pack_a)
         ((const __global RAW *)(a + (i + r * height) * a_s.s6 + k * a_s.s7), FLIP(T), a_s.s6, a_s.s7,
          dims.s6 - i - r * height, part, space + r * part * ROWS);
@@ -312,7 +344,7 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
           const bool fresh = i == row0 && beside && c + PANEL <= dims.s7;
           const index_t columns = min((index_t)PANEL, column1 - c);
           const __global RAW *from = (const __global RAW *)(b + k * b_s.s6 + c * b_s.s7);
-          const __global float *left = space;
+          const __global float *left = high;
           __global float *right = b_part + (c - j) * part;
           index_t along = b_s.s6;
           if (panels_lie) {
@@ -324,7 +356,7 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
             (from, FLIP(TB), b_s.s7, b_s.s6, dims.s7 - c, beside ? PANEL : min(plan.s4, to - c), part, right);
           }
           if (!panels_lie && !fresh) from = (const __global RAW *)right, along = 0;
-          for (index_t r = i; r < end; r += height, left += part * ROWS) {
+          for (index_t r = i; r < end; r += height, left += (rows_lie ? depth : part) * ROWS) {
             const index_t rows = min(height, end - r);
             if (fresh && r == i) {
               FN(tile)
@@ -333,12 +365,14 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
               from = (const __global RAW *)right, along = 0;
               continue;
             }
-            if (rows > HIGH) FN(tile)(ROWS, false, left, from, along, right, part, y, sums, dims, alpha, batch, r, c,
-                                      rows, columns, first, last EPILOGUE_PASS);
-            else if (rows > LOW) FN(tile)(HIGH, false, left, from, along, right, part, y, sums, dims, alpha, batch, r,
-                                          c, rows, columns, first, last EPILOGUE_PASS);
-            else FN(tile)(LOW, false, left, from, along, right, part, y, sums, dims, alpha, batch, r, c, rows, columns,
-                          first, last EPILOGUE_PASS);
+            if (rows > HIGH && columns <= NARROW * WIDTH)
+              FN(narrow)(left, right, part, y, sums, dims, alpha, batch, r, c, rows, columns, first, last EPILOGUE_PASS);
+            else if (rows > HIGH) FN(tile)(ROWS, false, left, from, along, right, part, y, sums, dims, alpha,
+                                           batch, r, c, rows, columns, first, last EPILOGUE_PASS);
+            else if (rows > LOW) FN(tile)(HIGH, false, left, from, along, right, part, y, sums, dims, alpha,
+                                          batch, r, c, rows, columns, first, last EPILOGUE_PASS);
+            else FN(tile)(LOW, false, left, from, along, right, part, y, sums, dims, alpha, batch, r, c, rows,
+                          columns, first, last EPILOGUE_PASS);
             from += part * along;
             if (r >= i + 7 * height) along = 0;
           }
@@ -367,6 +401,7 @@ KERNEL(gemm_forward_vec)(GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const ind
 #undef RESULT
 #undef STORE_TOTAL
 #undef LOW
+#undef NARROW
 #undef VECTOR
 #undef VLOAD
 #undef VSTORE

@@ -61,24 +61,32 @@ KERNEL(pack_forward_tiles)(ARGS) {
 
 #ifdef WANT_pack_forward_panels
 /* sizes: matrices, the blocked axis, the other one, the distances between neighbours along both, bytes of an element;
- * block, interleave. A work-item writes what a block has of one step along the other axis. Bytes, whatever the elements:
- * it is done once for a weight, and one kernel for all types is compiled sooner. */
-#define ARGS ARG(const uchar, x), ARG(uchar, y), const index8_t sizes
+ * block, interleave. `window` neighbours along the other axis lie side by side. A work-item writes what a block has of one
+ * step along the other axis: words, or bytes, whatever the elements, since one kernel for all types is compiled sooner. */
+#define ARGS ARG(const uchar, x), ARG(uchar, y), const index8_t sizes, const index_t window
 BODY(pack_forward_panels_item)(const long item, ARGS) {
   const int block = (int)sizes.s6, interleave = (int)sizes.s7, bytes = (int)sizes.s5;
   if (sizes.s0 == 0) return;
   const long blocks = (sizes.s1 + block - 1) / block, steps = (sizes.s2 + interleave - 1) / interleave;
   if (item >= sizes.s0 * blocks * steps) return;
   const long panel = item / steps, step = item % steps * interleave, first = panel % blocks * block;
-  const __global uchar *x =
-      x_base + (x_at + panel / blocks * sizes.s1 * sizes.s2 + first * sizes.s3 + step * sizes.s4) * bytes;
+  const __global uchar *x = x_base + (x_at + panel / blocks * sizes.s1 * sizes.s2 + first * sizes.s3 +
+                                      step / window * sizes.s4 + step % window) * bytes;
   __global uchar *y = y_base + (y_at + item * block * interleave) * bytes;
+  if (bytes == 4 && interleave == 1) {
+    const int lanes = (int)min((long)block, sizes.s1 - first);
+    for (int i = 0; i < block; i++)
+      ((__global uint *)y)[i] = i < lanes ? ((const __global uint *)x)[i * (long)sizes.s3] : 0;
+    return;
+  }
   for (int i = 0; i < block; i++, x += (long)sizes.s3 * bytes)
     for (int j = 0; j < interleave; j++)
       for (int b = 0; b < bytes; b++, y++)
         *y = first + i < sizes.s1 && step + j < sizes.s2 ? x[(long)j * sizes.s4 * bytes + b] : 0;
 }
 
-KERNEL(pack_forward_panels)(ARGS) { FN(pack_forward_panels_item)((long)get_global_id(0), PASS(x), PASS(y), sizes); }
+KERNEL(pack_forward_panels)(ARGS) {
+  FN(pack_forward_panels_item)((long)get_global_id(0), PASS(x), PASS(y), sizes, window);
+}
 #undef ARGS
 #endif

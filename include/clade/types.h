@@ -87,7 +87,8 @@ CLADE_API char *clade_shape_text(const clade_shape *shape, char *text, size_t si
  * `interleave` > 1 consecutive elements along the axis before it stand next to one another (pairs for bf16, fours for
  * int8). Lanes that pad the last block hold unspecified values. With CLADE_PANELS as its tile, a matrix of the last two
  * axes lies block after block: all that a block has along the other axis, of which `interleave` stand next to one
- * another, and zeros fill those up. */
+ * another, and zeros fill those up. So do weights of windows (four axes), blocked along axis 1: of each block, axis 0
+ * and then the window. */
 enum { CLADE_PANELS = 1 };
 typedef struct clade_layout {
   int16_t axis;

@@ -88,14 +88,15 @@ clade_status clade__gather_lines_emit(clade_emit *e, const clade_query *q);
 /* ---- gemm, for CPUs: dense, windows of one place ---- */
 extern const clade_space clade__gather_gemm_space;
 const char *clade__gather_gemm_accept(const clade_query *q);
+void clade__gather_gemm_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 double clade__gather_gemm_cost(const clade_query *q);
 size_t clade__gather_gemm_workspace(const clade_query *q);
 clade_status clade__gather_gemm_emit(clade_emit *e, const clade_query *q);
-#define CLADE__GATHER_GEMM                                                                                          \
-  {                                                                                                                 \
-    .name = "gemm", .accept = clade__gather_gemm_accept, .cost = clade__gather_gemm_cost,                           \
-    .workspace = clade__gather_gemm_workspace, .emit = clade__gather_gemm_emit, .space = &clade__gather_gemm_space, \
-    .file = "gemm"                                                                                                  \
+#define CLADE__GATHER_GEMM                                                                                       \
+  {                                                                                                              \
+    .name = "gemm", .accept = clade__gather_gemm_accept, .layouts = clade__gather_gemm_layouts,                  \
+    .cost = clade__gather_gemm_cost, .workspace = clade__gather_gemm_workspace, .emit = clade__gather_gemm_emit, \
+    .space = &clade__gather_gemm_space, .file = "gemm"                                                           \
   }
 /* ---- winograd, for CPUs: windows of 3 x 3, images in blocks of channels (docs/layouts.md) ---- */
 extern const clade_space clade__gather_winograd_space;

@@ -221,13 +221,14 @@ const char *clade__gather_blocked_accept(const clade_query *q) {
   return clade__gather_direct_accept(q);
 }
 
-/* Where the rows of a group are whole panels. */
+/* Where the rows of a group are whole panels; panel after panel, so that what is copied next lies behind. */
 static clade_layout weights_layout(const clade_query *q) {
   clade__gather g = clade__gather_of(q->node);
   int panel = q->row[VECTORS] * width_of(q);
   bool forward = q->node->op == &clade__op_conv2d;
   if (forward && g.groups > 1 && g.rows % panel) return (clade_layout){0};
-  return (clade_layout){.axis = forward ? 0 : 1, .block = (uint16_t)panel};
+  return (clade_layout){
+      .axis = forward ? 0 : 1, .block = (uint16_t)panel, .tile = forward ? 0 : (uint16_t)CLADE_PANELS};
 }
 
 void clade__gather_direct_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
@@ -272,15 +273,13 @@ double clade__gather_direct_cost(const clade_query *q) {
 static void weights_strides(const problem *p, bool forward, int64_t panel, int64_t *s) {
   const clade__gather *g = &p->g;
   int64_t taps = g->kernel[0] * g->kernel[1], panels = (g->rows + panel - 1) / panel;
-  if (!p->packed) {
+  int64_t slice = taps * panel, all = g->inner * slice; /* of an inner channel, of all */
+  if (!p->packed)
     memcpy(s, (int64_t[]){g->w_group, panel * g->w_row, g->w_row, g->w_inner, 1}, 5 * sizeof *s);
-  } else if (forward) {
-    memcpy(s, (int64_t[]){panels * g->inner * taps * panel, g->inner * taps * panel, 1, taps * panel, panel},
-           5 * sizeof *s);
-  } else {
-    memcpy(s, (int64_t[]){g->inner * panels * taps * panel, taps * panel, 1, panels * taps * panel, panel},
-           5 * sizeof *s);
-  }
+  else if (forward)
+    memcpy(s, (int64_t[]){panels * all, all, 1, slice, panel}, 5 * sizeof *s);
+  else
+    memcpy(s, (int64_t[]){all, g->groups * all, 1, slice, panel}, 5 * sizeof *s);
 }
 
 /* An element is at image * s5 + channel / 16 * s4 + channel % 16 * s6 + pixel * s7. */

@@ -14,14 +14,17 @@ typedef struct clade__gemm_problem {
 } clade__gemm_problem;
 clade__gemm_problem clade__gemm_problem_of(const clade_node *node);
 
-/* Begins a step with the arguments and parameters that all kernels take. `swapped`: a and b change places. */
+/* Begins a step with the arguments and parameters that all kernels take. `swapped`: a and b change places. `to`: where
+ * in scratch memory the result goes, or NULL. */
 clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const clade__gemm_problem *p, const char *kernel,
-                               bool swapped, clade_kernel_step **out);
+                               bool swapped, const size_t *to, clade_kernel_step **out);
 static inline bool clade__gemm_integer(clade_dtype t) { return t == CLADE_I32 || t == CLADE_I8 || t == CLADE_U8; }
 /* Of operand b in panels of so many columns and elements of the inner axis side by side. */
 const char *clade__gemm_panels_refuse(const clade_query *q, int64_t columns, int interleave);
 void clade__gemm_panels(const clade_query *q, int64_t columns, int interleave, clade_layout *in);
 static inline bool clade__gemm_in_panels(const clade_node *n) { return n->in[1].layout.block != 0; }
+/* Of operand a, for `vec` alone: of as many rows as a tile has. */
+static inline bool clade__gemm_rows_in_panels(const clade_node *n) { return n->in[0].layout.block != 0; }
 bool clade__gemm_on_cpu(const clade_query *q);
 const char *clade__gemm_floats(const clade_query *q); /* NULL, or that the operands are integers */
 
@@ -31,9 +34,11 @@ const char *clade__gemm_vec_accept(const clade_query *q);
 double clade__gemm_vec_cost(const clade_query *q);
 size_t clade__gemm_vec_workspace(const clade_query *q);
 clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q);
-/* For a convolution: the cycles of the unit that takes longest; `swapped` where its second operand is a. */
+/* For a convolution: the cycles of the unit that takes longest; its second operand is a, and its result may go `to`
+ * scratch memory. */
 double clade__gemm_vec_cycles(const clade_query *q);
-clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool swapped);
+clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool swapped, const size_t *to);
+void clade__gemm_vec_deepen(const clade_query *q, int32_t *row);
 extern const char *const clade__gemm_vec_params[];
 extern const clade_space clade__gemm_vec_space;
 /* The same where b lies in panels, as a copy of frozen weights does. */

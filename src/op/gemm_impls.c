@@ -53,7 +53,7 @@ problem clade__gemm_problem_of(const clade_node *node) {
 }
 
 clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const problem *p, const char *kernel,
-                               bool swapped, clade_kernel_step **out) {
+                               bool swapped, const size_t *to, clade_kernel_step **out) {
   const clade__gemm_attrs *at = node->attrs;
   clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", clade_dtype_name(node->in[0].dtype));
@@ -62,7 +62,10 @@ clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const prob
   CLADE_TRY(clade__epilogue_define(s, node));
   clade_emit_in(s, swapped);
   clade_emit_in(s, !swapped);
-  clade_emit_out(s, 0);
+  if (to)
+    clade_emit_workspace(s, *to, sizeof(float));
+  else
+    clade_emit_out(s, 0);
   clade_emit_index8(s, 8, p->dim);
   clade_emit_index(s, p->k);
   clade_emit_index8(s, 8, p->stride[0]);
@@ -106,7 +109,7 @@ static double ref_cost(const clade_query *q) { return cost(q, 1, 1, clade__gemm_
 static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   problem p = clade__gemm_problem_of(q->node);
   clade_kernel_step *s;
-  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_ref", false, &s));
+  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_ref", false, NULL, &s));
   clade_emit_define_text(s, "ACC", clade__gemm_integer(q->node->in[0].dtype) ? "uint" : "float");
   clade__epilogue_args(s, q->node, &p.stride[2]);
   clade_emit_range(s, 3, (size_t[]){(size_t)p.n, (size_t)p.m, (size_t)p.batches}, (size_t[]){16, 1, 1});
@@ -130,7 +133,7 @@ static double simt_cost(const clade_query *q) {
 static clade_status simt_emit(clade_emit *e, const clade_query *q) {
   problem p = clade__gemm_problem_of(q->node);
   clade_kernel_step *s;
-  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_simt", false, &s));
+  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_simt", false, NULL, &s));
   clade__epilogue_args(s, q->node, &p.stride[2]);
   size_t global[3] = {(size_t)(clade__up(p.n, SIMT_TILE) / SIMT_TILE * SIMT_GROUP),
                       (size_t)(clade__up(p.m, SIMT_TILE) / SIMT_TILE * SIMT_GROUP), (size_t)p.batches};

@@ -158,7 +158,7 @@ static clade_status emit(clade_emit *e, const clade_query *q, bool tiles) {
   int64_t items = d.down * d.across * d.p.batches;
   clade_kernel_step *s;
   if (d.p.m == 0 || d.p.n == 0 || items == 0) return CLADE_OK;
-  CLADE_TRY(clade__gemm_begin(e, node, &d.p, "gemm_forward_mma", false, &s));
+  CLADE_TRY(clade__gemm_begin(e, node, &d.p, "gemm_forward_mma", false, NULL, &s));
   if (q->device->vector_f32 >= 4)
     CLADE_TRY(clade__epilogue_define16(s, node));
   else

@@ -28,6 +28,14 @@ static void start(const clade_query *q, int32_t *row) {
   row[PARTS] = 1;
 }
 
+/* Where a is not copied, its panels and that of b come from the second cache alike: the fewer parts of the inner axis,
+ * the less often sums are put away and fetched. */
+void clade__gemm_vec_deepen(const clade_query *q, int32_t *row) {
+  enum { MOST = 512 };
+  int64_t k = clade__gemm_problem_of(q->node).k, parts = CLADE_MAX((k + MOST - 1) / MOST, 1);
+  row[DEPTH] = (int32_t)CLADE_MAX(clade__up((k + parts - 1) / parts, 16), 16);
+}
+
 static bool rows(const clade_query *q, int i, int32_t *row) {
   static const int32_t all[][PARAMS] = {{6, 2, 256, 384, 128, 1}, {6, 2, 256, 384, 128, 2}, {6, 2, 384, 240, 128, 1},
                                         {6, 2, 256, 240, 64, 1},  {6, 2, 256, 384, 64, 4},  {4, 3, 256, 384, 96, 1},
@@ -56,8 +64,10 @@ static int64_t panel_of(const clade_query *q) { return (int64_t)q->row[VECTORS] 
  * operands. */
 static double cycles(const clade_query *q, const division *d, int64_t high, int64_t wide) {
   const int32_t *v = q->row;
-  double k = (double)d->p.k, parts = ceil(k / (double)d->depth), tiles = (double)(high * wide);
-  double copies = (double)(high * v[ROWS]) * 0.35, column = d->p.stride[1][7] == 1 ? 0.2 : 0.4;
+  double k = (double)d->p.k, parts = ceil(k / (double)d->depth), panel = (double)panel_of(q);
+  double tiles = (double)high * ((double)wide - (fmod((double)d->p.n - 1, panel) < panel / 2 ? 0.4 : 0));
+  double copies = clade__gemm_rows_in_panels(q->node) ? 0 : (double)(high * v[ROWS]) * 0.35;
+  double column = d->p.stride[1][7] == 1 ? 0.2 : 0.4;
   if (!clade__gemm_in_panels(q->node)) copies += (double)(wide * panel_of(q)) * column;
   return tiles * (v[ROWS] * v[VECTORS] * 0.5 * k + 40 * parts) + copies * k;
 }
@@ -90,7 +100,7 @@ static division division_of(const clade_query *q) {
   division d = {.p = clade__gemm_problem_of(q->node), .down = 1, .across = 1};
   d.depth = CLADE_MIN(CLADE_MAX(d.p.k, 1), v[DEPTH]);
   if (bytes(q)) d.depth = CLADE_MIN(d.depth, 512); /* so much of u8 by i8 a float holds */
-  const bool lie = clade__gemm_in_panels(q->node);
+  const bool lie = clade__gemm_in_panels(q->node), rows_lie = clade__gemm_rows_in_panels(q->node);
   divide(q, &d);
   int64_t tiles = (d.p.m + v[ROWS] - 1) / v[ROWS], panels = (d.p.n + panel - 1) / panel;
   int64_t high = (tiles + d.down - 1) / d.down * v[ROWS], wide = (panels + d.across - 1) / d.across * panel;
@@ -101,7 +111,7 @@ static division division_of(const clade_query *q) {
   d.kept = blocks == 1 ? d.columns : CLADE_MAX(cache / 4 / (4 * d.depth) / d.columns, 1) * d.columns;
   d.kept = CLADE_MIN(d.kept, wide);
   if (lie) d.columns = d.kept = wide;
-  d.item_floats = clade__up(d.depth * (d.rows + (lie ? 0 : d.kept)) + 32, 16);
+  d.item_floats = clade__up(d.depth * ((rows_lie ? 0 : d.rows) + (lie ? 0 : d.kept)) + 32, 16);
   /* who takes over an operand's memory for y would find sums there instead */
   d.apart = d.p.k > d.depth &&
             (q->node->out[0].dtype != (bytes(q) ? CLADE_I32 : CLADE_F32) || q->node->op->in_place(q->node, 0));
@@ -152,9 +162,11 @@ double clade__gemm_vec_cycles(const clade_query *q) {
          (cycles(q, &d, (tiles + d.down - 1) / d.down, (panels + d.across - 1) / d.across) + BEGIN);
 }
 
-clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q) { return clade__gemm_vec_emit_as(e, q, false); }
+clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q) {
+  return clade__gemm_vec_emit_as(e, q, false, NULL);
+}
 
-clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool swapped) {
+clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool swapped, const size_t *to) {
   division d = division_of(q);
   const int32_t *v = q->row;
   const clade_node *node = q->node;
@@ -162,7 +174,7 @@ clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool s
   int64_t items = d.down * d.across * d.p.batches;
   clade_kernel_step *s;
   if (d.p.m == 0 || d.p.n == 0 || items == 0) return CLADE_OK;
-  CLADE_TRY(clade__gemm_begin(e, node, &d.p, "gemm_forward_vec", swapped, &s));
+  CLADE_TRY(clade__gemm_begin(e, node, &d.p, "gemm_forward_vec", swapped, to, &s));
   if (q->device->vector_f32 >= 4)
     CLADE_TRY(clade__epilogue_define16(s, node));
   else
@@ -175,11 +187,13 @@ clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool s
   clade_emit_workspace(s, 0, sizeof(float));
   if (d.apart)
     clade_emit_workspace(s, (size_t)(items * d.item_floats) * sizeof(float), sizeof(float));
+  else if (to)
+    clade_emit_workspace(s, *to, sizeof(float));
   else
     clade_emit_out(s, 0);
-  clade_emit_index8(
-      s, 8,
-      (int64_t[]){d.down, d.across, d.depth, d.rows, d.columns, d.kept, d.item_floats, clade__gemm_in_panels(node)});
+  clade_emit_index8(s, 8,
+                    (int64_t[]){d.down, d.across, d.depth, d.rows, d.columns, d.kept, d.item_floats,
+                                clade__gemm_in_panels(node) + 2 * clade__gemm_rows_in_panels(node)});
   clade__epilogue_args(s, node, &d.p.stride[2]);
   clade_emit_range(s, 1, (size_t[]){(size_t)items}, (size_t[]){1});
   return CLADE_OK;

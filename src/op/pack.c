@@ -11,19 +11,21 @@ static const clade_attr table[] = {{"axis", CLADE_ATTR_I32, offsetof(attrs, axis
                                    {"tile", CLADE_ATTR_I32, offsetof(attrs, tile), 1},
                                    {0}};
 
-/* A matrix in panels, and weights for Winograd's algorithm: conversions make them, builders do not. */
+/* Panels, and weights for Winograd's algorithm: conversions make them, builders do not. */
 static clade_status check_tile(const clade_node *n, int axis) {
   const attrs *a = n->attrs;
   const clade_shape *w = &n->in[0].shape;
   bool windows = w->rank == 4 && w->dim[2] == 3 && w->dim[3] == 3 && n->in[0].dtype == CLADE_F32;
-  if (!a->tile || (a->tile == CLADE_PANELS && w->rank >= 2 && axis >= w->rank - 2) ||
+  bool matrix = w->rank >= 2 && axis >= w->rank - 2, turned = w->rank == 4 && axis == 1 && a->interleave <= 1;
+  if (!a->tile || (a->tile == CLADE_PANELS && (matrix || turned)) ||
       (windows && axis < 2 && a->block % CLADE__LANES == 0 && a->interleave <= 1 && (a->tile == 4 || a->tile == 6)))
     return CLADE_OK;
-  return CLADE_FAIL(INVALID,
-                    "pack: tile is %d; expected %d for a matrix in blocks of one of the last two axes, 4 or 6 for f32 "
-                    "weights of 3 x 3 "
-                    "in blocks of %d along axis 0 or 1, else 0",
-                    a->tile, CLADE_PANELS, CLADE__LANES);
+  return CLADE_FAIL(
+      INVALID,
+      "pack: tile is %d; expected %d for a matrix in blocks of one of the last two axes or for weights of "
+      "windows in blocks of axis 1, 4 or 6 for f32 weights of 3 x 3 "
+      "in blocks of %d along axis 0 or 1, else 0",
+      a->tile, CLADE_PANELS, CLADE__LANES);
 }
 
 static clade_status infer(clade_node *n) {
@@ -115,26 +117,34 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- panels: of a matrix, block after block ---- */
+/* ---- panels: of a matrix or of weights of windows, block after block ---- */
 static const char *panels_accept(const clade_query *q) {
-  return q->node->out[0].layout.tile == CLADE_PANELS ? NULL : "for panels of a matrix";
+  return q->node->out[0].layout.tile == CLADE_PANELS ? NULL : "for panels";
 }
 static double panels_cost(const clade_query *q) {
-  return clade__cost(q->device, 0, 12 * clade__node_bytes(q->node), 1); /* byte by byte */
+  bool words = clade__element_bytes(q->node->out[0].dtype) == 4; /* others go byte by byte */
+  return clade__cost(q->device, 0, (words ? 3 : 12) * clade__node_bytes(q->node), 1);
 }
 
 static clade_status panels_emit(clade_emit *e, const clade_query *q) {
   const clade_type *t = &q->node->out[0];
   const clade_shape *s = &t->shape;
-  const bool last = t->layout.axis == s->rank - 1;
-  const int64_t axis = s->dim[t->layout.axis], other = s->dim[s->rank - 1 - last];
+  const bool last = t->layout.axis == s->rank - 1, windows = t->layout.axis < s->rank - 2;
+  const int64_t axis = s->dim[t->layout.axis], window = windows ? s->dim[2] * s->dim[3] : 1;
+  const int64_t other = windows ? s->dim[0] * window : s->dim[s->rank - 1 - last];
   const int64_t block = t->layout.block, interleave = CLADE_MAX(t->layout.interleave, 1);
-  const int64_t matrices = clade__product(s, 0, s->rank - 2), bytes = (int64_t)clade__element_bytes(t->dtype);
+  const int64_t matrices = windows ? 1 : clade__product(s, 0, s->rank - 2);
+  const int64_t bytes = (int64_t)clade__element_bytes(t->dtype);
   clade_kernel_step *step = clade_emit_kernel(e, "pack_forward_panels");
   clade_emit_in(step, 0);
   clade_emit_out(step, 0);
   clade_emit_index8(step, 8,
-                    (int64_t[]){matrices, axis, other, last ? 1 : other, last ? axis : 1, bytes, block, interleave});
+                    (int64_t[]){matrices, axis, other,
+                                windows ? window
+                                : last  ? 1
+                                        : other,
+                                windows || last ? axis * window : 1, bytes, block, interleave});
+  clade_emit_index(step, window);
   clade__emit_flat(step, q->device, matrices * ((axis + block - 1) / block) * ((other + interleave - 1) / interleave));
   return CLADE_OK;
 }

@@ -28,8 +28,11 @@ clade_shape blocked_shape(const clade_shape *shape, clade_layout layout) {
 
 clade_shape blocked_panels(const clade_shape *shape, clade_layout layout) {
   clade_shape s = {.rank = 1, .dim = {1}};
-  int64_t other = shape->dim[2 * shape->rank - 3 - layout.axis], interleave = CLADE_MAX(layout.interleave, 1);
-  for (int i = 0; i < shape->rank - 2; i++) s.dim[0] *= shape->dim[i];
+  bool windows = layout.axis < shape->rank - 2; /* then a matrix of weights by all places of their windows */
+  int64_t interleave = CLADE_MAX(layout.interleave, 1);
+  int64_t other =
+      windows ? shape->dim[0] * shape->dim[2] * shape->dim[3] : shape->dim[2 * shape->rank - 3 - layout.axis];
+  for (int i = 0; i < shape->rank - 2 && !windows; i++) s.dim[0] *= shape->dim[i];
   s.dim[s.rank++] = (shape->dim[layout.axis] + layout.block - 1) / layout.block;
   s.dim[s.rank++] = (other + interleave - 1) / interleave;
   s.dim[s.rank++] = layout.block;

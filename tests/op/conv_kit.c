@@ -77,7 +77,8 @@ conv conv_draw(op_case *c, op_random *r) {
     i[SIZE + k] = CLADE_MAX(i[SIZE + k], least);
   }
   if (strcmp(c->impl, "winograd") == 0 && c->dtype == CLADE_F32) winograd(c, r);
-  if (product) i[GROUPS] = i[STRIDE] = i[STRIDE + 1] = 1;
+  if (product) i[GROUPS] = 1;
+  if (product) i[STRIDE] = i[STRIDE + 1] = op_chance(r, 0.7) ? 1 : 2;
   for (int k = 0; k < 2 && strcmp(c->impl, "lines") == 0; k++) i[STRIDE + k] = op_chance(r, 0.8) ? 1 : 2;
   if (strcmp(c->impl, "lines") == 0 && !few) i[ROWS] = AMONG(r, 1, 2, 3, 6, 7, 8);
   while ((double)op_elements(&(clade_shape){4, {i[IMAGES], i[GROUPS] * i[ROWS], i[SIZE], i[SIZE + 1]}}) * i[INNER] *

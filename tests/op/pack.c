@@ -38,6 +38,7 @@ static void draw(op_case *c, op_random *r) {
     layout = (clade_layout){.axis = (int16_t)(shape.rank - op_integer(r, 1, 2)),
                             .block = (uint16_t)op_integer(r, 1, 33),
                             .interleave = (uint16_t)op_integer(r, 0, 4)};
+    if (shape.rank == 4 && op_integer(r, 0, 1)) layout.axis = 1, layout.interleave = 0; /* weights of windows */
     c->i[TILE] = CLADE_PANELS;
   }
   c->i[AXIS] = layout.axis;
@@ -79,12 +80,14 @@ static void reference_base(const op_case *c, const op_array *in, op_array *out) 
   }
 }
 
-/* (matrix, panel, step, place, element): zeros where the other axis ends inside of a step. */
+/* (matrix, panel, step, place, element): zeros where the other axis ends inside of a step. Of windows, a step is a
+ * place of one of them. */
 static void reference_panels(const op_case *c, const op_array *in, op_array *out) {
   clade_shape dense = shape_of(c);
   clade_layout layout = layout_of(c);
-  int64_t other = dense.dim[2 * dense.rank - 3 - layout.axis], wide = dense.dim[layout.axis];
-  bool last = layout.axis == dense.rank - 1;
+  bool last = layout.axis == dense.rank - 1, windows = layout.axis < dense.rank - 2;
+  int64_t window = windows ? dense.dim[2] * dense.dim[3] : 1, wide = dense.dim[layout.axis];
+  int64_t other = windows ? dense.dim[0] * window : dense.dim[2 * dense.rank - 3 - layout.axis];
   op_result(out, c->dtype, blocked_panels(&dense, layout));
   for (int64_t o = 0; o < out->n; o++) {
     int64_t at[CLADE_MAX_RANK];
@@ -92,6 +95,8 @@ static void reference_panels(const op_case *c, const op_array *in, op_array *out
     int64_t place = at[1] * layout.block + at[3], step = at[2] * out->shape.dim[4] + at[4];
     if (place >= wide)
       out->bound[o] = HUGE_VAL;
+    else if (windows)
+      out->v[o] = in->v[(step / window * wide + place) * window + step % window];
     else if (step < other)
       out->v[o] = in->v[at[0] * wide * other + (last ? step * wide + place : place * other + step)];
   }

@@ -195,7 +195,7 @@ static void test_explain(void **state) {
   clade_graph *chosen = kit_select(g);
   clade__explain(&(clade__pass_ctx){.graph = chosen, .n_devices = 1, .devices = &kit_device, .companion = -1}, &text);
   assert_string_equal(text.data,
-                      "pack f32[4, 20]{1:8:0} on first: ref; tiles: made for CPUs; panels: for panels of a matrix; "
+                      "pack f32[4, 20]{1:8:0} on first: ref; tiles: made for CPUs; panels: for panels; "
                       "winograd: for weights in another "
                       "base; of input \"x\", for operand 0 of toy \"n\" "
                       "(blocked)\n"

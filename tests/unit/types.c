@@ -168,6 +168,10 @@ static void test_types(void **state) {
   matrix.layout.axis = 1;
   assert_int_equal(clade_type_bytes(&matrix, &bytes), CLADE_OK);
   assert_int_equal(bytes, 8 * 12);
+  matrix.shape = CLADE_SHAPE(3, 5, 2, 2); /* weights of windows */
+  matrix.layout.interleave = 1;
+  assert_int_equal(clade_type_bytes(&matrix, &bytes), CLADE_OK);
+  assert_int_equal(bytes, 3 * 8 * 2 * 2);
   matrix.shape = CLADE_SHAPE(2, 9, 5);
   matrix.layout.axis = 0; /* none of the last two */
   assert_int_equal(clade_type_bytes(&matrix, &bytes), CLADE_SHAPE);
