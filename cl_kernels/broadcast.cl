@@ -60,8 +60,9 @@ KERNEL(broadcast_forward_ref)(ARGS) {
 
 #ifdef WANT_broadcast_forward_tiles
 /* The operand's last axis, of `wide` elements, becomes one of `to` places apart, and the result's last axis, of `high`, was
- * one of `from` places apart: a work-item turns over BLOCK elements of each. A block is put together in the first cache
- * and written a run at a time, while the next one along `wide` is asked for. Up to six more axes. */
+ * one of `from` places apart: a work-item turns over a block of ROWS by `span`. Up to six more axes. STRIP: 16 rows, of
+ * which each is read from end to end, and whole lines are stored at once: neighbours of theirs follow soon. Otherwise
+ * a block is put together in the caches and written a run at a time, while the next one is asked for. */
 #define STEP(k)                                          \
   {                                                      \
     const index_t next = rest / max(dims.k, (index_t)1); \
@@ -71,22 +72,27 @@ KERNEL(broadcast_forward_ref)(ARGS) {
   }
 #define ARGS                                                                                             \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t items, const index_t wide, const index_t high, \
-      const index_t from, const index_t to, const index8_t dims, const index8_t x_strides,                   \
+      const index_t span, const index_t from, const index_t to, const index8_t dims, const index8_t x_strides, \
       const index8_t y_strides, const int stream
 BODY(broadcast_forward_tiles_item)(const long item, ARGS) {
   if (item >= items) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
-  const index_t down = (high + BLOCK - 1) / BLOCK, across = (wide + BLOCK - 1) / BLOCK;
+  const index_t down = (high + ROWS - 1) / ROWS, across = (wide + span - 1) / span;
   index_t rest = (index_t)item / (down * across), i = 0, j = 0;
   const index_t block = (index_t)item - rest * down * across;
-  const index_t h0 = block / across * BLOCK, w0 = block % across * BLOCK;
+  const index_t h0 = block / across * ROWS, w0 = block % across * span;
   STEP(s5) STEP(s4) STEP(s3) STEP(s2) STEP(s1) STEP(s0)
-  const index_t rows = min(high - h0, (index_t)BLOCK), columns = min(wide - w0, (index_t)BLOCK);
-  const index_t next = w0 + BLOCK < wide ? BLOCK : 0;
-  int turned[BLOCK * BLOCK] __attribute__((aligned(64)));
+  const index_t rows = min(high - h0, (index_t)ROWS), columns = min(wide - w0, span);
   x += i + h0 * from + w0;
   y += j + w0 * to + h0;
+#if STRIP
+  const index_t whole = rows < ROWS ? 0 : columns / 16 * 16;
+  for (index_t w = 0; w < whole; w += 16) clade_tile(x + w, (size_t)from, y + w * to, (size_t)to, stream);
+  for (index_t w = whole; w < columns; w++)
+    for (index_t h = 0; h < rows; h++) y[w * to + h] = x[h * from + w];
+#else
+  int turned[ROWS * SPAN] __attribute__((aligned(64)));
   for (index_t h = 0; h < rows; h += 8)
     for (index_t w = 0; w < columns; w += 8) {
       if (h + 8 <= rows && w + 8 <= columns) {
@@ -95,24 +101,31 @@ BODY(broadcast_forward_tiles_item)(const long item, ARGS) {
         for (int l = 0; l < 8; l++) v[l] = as_float8(vload8(0, x + (h + l) * from + w));
         clade_turn(v);
 #pragma unroll
-        for (int l = 0; l < 8; l++) vstore8(as_int8(v[l]), 0, turned + (w + l) * BLOCK + h);
+        for (int l = 0; l < 8; l++) vstore8(as_int8(v[l]), 0, turned + (w + l) * ROWS + h);
       } else {
         for (index_t r = h; r < min(h + 8, rows); r++)
-          for (index_t c = w; c < min(w + 8, columns); c++) turned[c * BLOCK + r] = x[r * from + c];
+          for (index_t c = w; c < min(w + 8, columns); c++) turned[c * ROWS + r] = x[r * from + c];
       }
     }
-  for (index_t w = 0; w < columns; w++) {
+  const __global STORAGE(T) *next = x + (w0 + span < wide ? span : h0 + ROWS < high ? ROWS * from - w0 : 0);
+  for (index_t w = 0, c = 0; w < columns; w++) {
     index_t h = 0;
-    for (; h + 16 <= rows; h += 16) {
-      LATER(x + w * from + next + h);
-      clade_past_f32((__global float *)(y + w * to + h), as_float16(vload16(0, turned + w * BLOCK + h)), stream);
+    for (; h + 16 <= rows; h += 16, c += 16) {
+      if (c >= span) {
+        c = 0;
+        next += from;
+      }
+      LATER(next + c);
+      clade_past_f32((__global float *)(y + w * to + h), as_float16(vload16(0, turned + w * ROWS + h)), stream);
     }
-    for (; h < rows; h++) y[w * to + h] = turned[w * BLOCK + h];
+    for (; h < rows; h++) y[w * to + h] = turned[w * ROWS + h];
   }
+#endif
 }
 
 KERNEL(broadcast_forward_tiles)(ARGS) {
-  FN(broadcast_forward_tiles_item)((long)get_global_id(0), PASS(x), PASS(y), items, wide, high, from, to, dims, x_strides, y_strides, stream);
+  FN(broadcast_forward_tiles_item)((long)get_global_id(0), PASS(x), PASS(y), items, wide, high, span, from, to, dims,
+                                   x_strides, y_strides, stream);
 }
 #undef ARGS
 #undef STEP

@@ -105,7 +105,7 @@ KERNEL(avg_pool2d_backward_ref)
 #define TAKE(s, v) ((s) + (v))
 #endif
 
-/* Windows of 2 x 2 ask for rows so far ahead. */
+/* Windows of 2 x 2 ask for rows so far ahead, and all for both of a step's new rows as one, from end to end. */
 #define AHEAD 8
 
 /* ---- vec: rows of windows, sixteen pixels or eight windows at a time; no dilation ---- */
@@ -196,10 +196,8 @@ static inline void FN(pairs)(const __global STORAGE(T) *x, __global STORAGE(T) *
     const index_t i = max(min(at, windows - 16), (index_t)0);
     const float16 a = LOAD16(T, x, 2 * i), b = LOAD16(T, x, 2 * i + 16);
     const float16 c = LOAD16(T, x, width + 2 * i), d = LOAD16(T, x, width + 2 * i + 16);
-    SOON(x + AHEAD * width + 2 * i);
-    SOON(x + AHEAD * width + 2 * i + 16);
-    SOON(x + (AHEAD + 1) * width + 2 * i);
-    SOON(x + (AHEAD + 1) * width + 2 * i + 16);
+#pragma unroll
+    for (int k = 0; k < 64; k += 16) SOON(x + AHEAD * width + 4 * i + k);
     const float16 left = TAKE(a, c), right = TAKE(b, d);
     const float16 even = (float16)(left.even, right.even), odd = (float16)(left.odd, right.odd);
 #if MAX
@@ -220,10 +218,8 @@ static inline void FN(triples)(const __global STORAGE(T) *x, __global STORAGE(T)
     const index_t i = min(at, windows - 16), p = 2 * i + first + 1, own = max(p - 1, (index_t)0);
     float16 left = LOAD16(T, x, p), right = LOAD16(T, x, p + 16);
     float before = LOAD(T, x, own);
-    SOON(x + 5 * width + p); /* what the row of windows after the next one begins with */
-    SOON(x + 5 * width + p + 16);
-    SOON(x + 6 * width + p);
-    SOON(x + 6 * width + p + 16);
+#pragma unroll
+    for (int k = 0; k < 64; k += 16) SOON(x + 5 * width + 4 * i + k); /* what the row after the next one begins with */
 #pragma unroll
     for (int k = 1; k < 3; k++) {
       const float16 a = LOAD16(T, x, k * width + p), b = LOAD16(T, x, k * width + p + 16);
@@ -375,8 +371,8 @@ static inline void FN(pairs)(ARG_PTR const __global STORAGE(T) *dy, __global STO
     float16 up, down;
 #if MAX
     const float16 a = LOAD16(T, x, 2 * i), b = LOAD16(T, x, width + 2 * i);
-    SOON(x + AHEAD * width + 2 * i);
-    SOON(x + (AHEAD + 1) * width + 2 * i);
+    SOON(x + AHEAD * width + 4 * i);
+    SOON(x + AHEAD * width + 4 * i + 16);
     const int8 second = BEATS(a.odd, a.even);
     float8 best = select(a.even, a.odd, second);
     const int8 third = BEATS(b.even, best);

@@ -145,23 +145,13 @@ BODY(reduce_forward_split_item)(const long item, ARGS) {
     s16[j / 16] = EMPTY;
     c16[j / 16] = 0;
   }
-  index_t r = begin;
-  for (; r + 4 <= end; r += 4) { /* rows may be pages, at whose ends processors look no further */
+  for (index_t r = begin; r < end; r++) { /* as memory lies, asked for beyond the page that processors look ahead in */
     const index_t at = base + r * inner + column;
     for (index_t j = 0; j < whole; j += 16) {
-      float16 s = s16[j / 16], c = c16[j / 16];
-#pragma unroll
-      for (index_t k = 0; k < 4; k++) {
-        SOON(x + at + (k + 8) * inner + j);
-        FN(take16)(&s, &c, LOAD16(T, x, at + k * inner + j));
-      }
-      s16[j / 16] = s;
-      c16[j / 16] = c;
+      SOON(x + at + j + AHEAD);
+      FN(take16)(s16 + j / 16, c16 + j / 16, LOAD16(T, x, at + j));
     }
   }
-  for (; r < end; r++)
-    for (index_t j = 0; j < whole; j += 16)
-      FN(take16)(s16 + j / 16, c16 + j / 16, LOAD16(T, x, base + r * inner + column + j));
   const float *s1 = (const float *)s16, *c1 = (const float *)c16;
   for (index_t j = 0; j < whole; j++) PUT(out, part * inner + column + j, FN(total)(s1[j], c1[j]), count);
 #else

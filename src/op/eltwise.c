@@ -270,9 +270,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   int64_t piece = (clade__piece(q->device, elements, 16, PIECE) + 15) / 16 * 16;
   clade_kernel_step *s = clade_emit_kernel(e, "eltwise_forward_vec");
   clade_emit_define(s, "RANK", flat ? 0 : rank_class(w.rank));
-  clade_emit_define(s, "STREAM",
-                    n->out[0].dtype == CLADE_F32 &&
-                        (uint64_t)elements * 4 > CLADE_MAX(q->device->cache_bytes, 1u << 22));
+  clade_emit_define(s, "STREAM", n->out[0].dtype == CLADE_F32 && clade__streams(q->device, &n->out[0]));
   CLADE_TRY(describe(s, p, &w, flat, true));
   for (int i = 0; i < n->n_in; i++) clade_emit_in(s, i);
   clade_emit_out(s, 0);

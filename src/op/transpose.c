@@ -57,7 +57,7 @@ static walk walk_of(const clade_query *q) {
 }
 
 /* ---- tiles: where the operand's last axis is another one's place, both are walked through in tiles ---- */
-enum { BLOCK = 64 };
+enum { TILE = 16, ROWS = 64, SPAN = 256, LONG_SPAN = 4096, NEAR = 512 };
 
 /* The result's axis that is the operand's last one. */
 static int last_of(const walk *w) {
@@ -73,7 +73,7 @@ static const char *tiles_accept(const clade_query *q) {
   if (reason) return reason;
   if (clade__element_bytes(q->node->out[0].dtype) != 4) return "it moves elements of 32 bits";
   if (last < 0) return "the last axis stays the last one";
-  return w.to.dim[last] < 16 || w.to.dim[w.rank - 1] < 16 ? "an axis is shorter than a tile" : NULL;
+  return w.to.dim[last] < TILE || w.to.dim[w.rank - 1] < TILE ? "an axis is shorter than a tile" : NULL;
 }
 
 static double tiles_cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }
@@ -85,29 +85,39 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
   w.to.rank = w.rank;
   clade__strides(&w.to, step);
   int64_t wide = w.to.dim[last], high = w.to.dim[w.rank - 1];
-  int64_t items = ((wide + BLOCK - 1) / BLOCK) * ((high + BLOCK - 1) / BLOCK);
+  int64_t others = 1;
   for (; n < 6 - (w.rank - 2); n++) dim[n] = 1, from[n] = to[n] = 0;
   for (int i = 0; i + 1 < w.rank; i++) {
     if (i == last) continue;
     dim[n] = w.to.dim[i];
     from[n] = w.stride[i];
     to[n++] = step[i];
-    items *= w.to.dim[i];
+    others *= w.to.dim[i];
   }
+  /* strips store lines one by one: whole ones, and those between them follow before their pages are left */
+  bool large = clade__streams(q->device, &q->node->out[0]), lines = step[last] % TILE == 0;
+  bool strip = lines && step[last] <= NEAR;
+  int64_t rows = strip ? TILE : ROWS, span = strip ? LONG_SPAN : large ? SPAN : ROWS;
+  others *= (high + rows - 1) / rows;
+  while (span > ROWS && others * ((wide + span - 1) / span) < 4 * (int64_t)q->device->compute_units) span /= 2;
+  int64_t items = others * ((wide + span - 1) / span);
   clade_kernel_step *s = clade_emit_kernel(e, "broadcast_forward_tiles");
   clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
-  clade_emit_define(s, "BLOCK", BLOCK);
+  clade_emit_define(s, "STRIP", strip);
+  clade_emit_define(s, "ROWS", rows);
+  clade_emit_define(s, "SPAN", SPAN);
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
   clade_emit_index(s, items);
   clade_emit_index(s, wide);
   clade_emit_index(s, high);
+  clade_emit_index(s, span);
   clade_emit_index(s, w.stride[w.rank - 1]);
   clade_emit_index(s, step[last]);
   clade_emit_index8(s, 6, dim);
   clade_emit_index8(s, 6, from);
   clade_emit_index8(s, 6, to);
-  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  clade_emit_i32(s, large && lines);
   clade__emit_flat(s, q->device, items);
   return CLADE_OK;
 }
