@@ -166,10 +166,12 @@ clade_status bench_ready(bench_job *job);
 
 /* ---- bench_probe.c ---- */
 clade_status bench_probe(bench_job *job);
-/* The fastest copy that the probe found, of so many bytes; or one of rows of so many, at least BENCH_LINE, that are
- * read at random places. 0: no rows. */
+/* What ops that wait for memory are compared with: the fastest copy that the probe found; one of rows of `line` bytes,
+ * at least BENCH_LINE, that are read at random places; or a kernel that reads and writes next to nothing. Each moves so
+ * many bytes. */
+typedef enum bench_bound { BENCH_COPY, BENCH_ROWS, BENCH_READ } bench_bound;
 enum { BENCH_LINE = 64 };
-clade_status bench_copy_side(const bench_job *job, size_t bytes, size_t row, bench_side *side);
+clade_status bench_bound_side(const bench_job *job, bench_bound kind, size_t bytes, size_t line, bench_side *side);
 
 /* ---- bench_gemm.c and its peers ---- */
 clade_status bench_gemm(bench_job *job);

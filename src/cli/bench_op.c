@@ -56,11 +56,11 @@ static clade_status compete(bench_job *job, bench_op_work *w, bench_row *row, be
   CLADE_TRY(bench_clade_row(sides[0].state, w->op->node, row));
   CLADE_TRY(check(w, &sides[0]));
   ++*n;
-  CLADE_TRY(bench_copy_side(job, (size_t)(row->bytes / 2), 0, &sides[1]));
+  CLADE_TRY(bench_bound_side(job, BENCH_COPY, (size_t)row->bytes, 0, &sides[1]));
   CLADE_TRY(clade_dtype_bytes(w->dtype, w->w, &line));
-  if (w->op->rows && line >= BENCH_LINE) {
+  if (w->op->bound == BENCH_READ || (w->op->bound == BENCH_ROWS && line >= BENCH_LINE)) {
     ++*n;
-    CLADE_TRY(bench_copy_side(job, (size_t)(row->bytes / 2), line, &sides[2]));
+    CLADE_TRY(bench_bound_side(job, w->op->bound, (size_t)row->bytes, line, &sides[2]));
   }
   CLADE_TRY(bench_race(job, *n, sides, row));
   row->bound = row->peer[0].seconds.median;

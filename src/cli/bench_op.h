@@ -24,7 +24,7 @@ typedef struct bench_op {
   clade_val (*build)(const bench_op_work *w, bench_clade *c);
   double (*want)(bench_op_work *w, int64_t i); /* result i */
   double error;                                /* allowed, beside the rounding to dtype */
-  bool rows; /* of a matrix, taken or put at random: beside a copy that takes them so */
+  bench_bound bound;                           /* beside a copy, what it can not be faster than */
 } bench_op;
 extern const bench_op bench_op_table[];
 extern const char bench_op_lines[]; /* the set */

@@ -1,5 +1,5 @@
-/* What a device can do at the most, by kernels written for nothing else: multiply-adds in registers, and copies. Both
- * are ops of our own through the public contract. */
+/* What a device can do at the most, by kernels written for nothing else: multiply-adds in registers, copies, reads.
+ * They are ops of our own through the public contract. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -80,7 +80,25 @@ static const char source[] =
     "  }\n"
     "}\n"
     "#endif\n"
-    "#undef PUT\n";
+    "#undef PUT\n"
+    "#ifdef WANT_bench_read\n" /* four pages side by side, each from end to end */
+    "KERNEL(bench_read)(ARG(const float, x), ARG(float, y), const index_t n, const index_t each) {\n"
+    "  USE(const float, x);\n"
+    "  USE(float, y);\n"
+    "  const index_t begin = (index_t)get_global_id(0) * each, end = min(begin + each, n);\n"
+    "  float16 a = 0, b = 0, c = 0, d = 0;\n"
+    "  index_t i = begin;\n"
+    "  for (; i + 256 <= end; i += 256)\n"
+    "    for (index_t k = i; k < i + 64; k++) {\n"
+    "      a += vload16(k, x);\n"
+    "      b += vload16(k + 64, x);\n"
+    "      c += vload16(k + 128, x);\n"
+    "      d += vload16(k + 192, x);\n"
+    "    }\n"
+    "  for (; i < end; i++) a += vload16(i, x);\n"
+    "  if (begin < end) vstore16((a + b) + (c + d), begin, y);\n"
+    "}\n"
+    "#endif\n";
 
 enum { COPY_STEP, COPY_KERNEL, COPY_STREAM, COPIES };
 enum { CHAINS = 12, UNITS_EACH = 4, GROUP = 64, SAMPLES = 7, COPY_BYTES = 64 << 20, COPY_EACH = 16 };
@@ -135,23 +153,25 @@ static const clade_op fma_op = {.size = sizeof(clade_op),
 typedef struct copy_attrs {
   int32_t by;    /* COPY_… */
   int32_t width; /* of rows that lie at random, in vectors of 16; 0: in order */
+  bool read;     /* and nothing written */
 } copy_attrs;
 static const clade_attr copy_table[] = {{"by", CLADE_ATTR_I32, offsetof(copy_attrs, by), 1},
                                         {"width", CLADE_ATTR_I32, offsetof(copy_attrs, width), 1},
+                                        {"read", CLADE_ATTR_BOOL, offsetof(copy_attrs, read), 1},
                                         {0}};
 
 static clade_status emit_copy(clade_emit *e, const clade_query *q) {
   const copy_attrs *a = q->node->attrs;
   int32_t by = a->by, width = a->width;
-  if (by == COPY_STEP && !width) {
+  if (by == COPY_STEP && !width && !a->read) {
     clade_emit_copy(e, 0, 0);
     return CLADE_OK;
   }
   int64_t n = q->node->in[0].shape.dim[0] / 16 / CLADE_MAX(width, 1), each = 1;
   int64_t units = CLADE_MAX(q->device->compute_units, 1u) * COPY_EACH;
   if (on_cpu(q->device)) each = (n + units - 1) / units;
-  clade_kernel_step *s = clade_emit_kernel(e, width ? "bench_rows" : "bench_copy");
-  clade_emit_define(s, "STREAM", by == COPY_STREAM);
+  clade_kernel_step *s = clade_emit_kernel(e, a->read ? "bench_read" : width ? "bench_rows" : "bench_copy");
+  if (!a->read) clade_emit_define(s, "STREAM", by == COPY_STREAM);
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
   clade_emit_index(s, n);
@@ -257,8 +277,9 @@ static clade_status copy_speed(bench_job *job, probe *p, copy_attrs *attrs) {
 
 clade_status bench_probe(bench_job *job) {
   rounds_attrs rounds = {0};
-  copy_attrs by = {0};
+  copy_attrs by;
   probe p;
+  memset(&by, 0, sizeof by);
   clade_status status = probe_new(&p, &fma_op, &rounds, (size_t)(items_of(&job->info) * width_of(&job->info)));
   if (status == CLADE_OK) status = fma_peak(job, &p, &rounds, &job->peak_flops);
   probe_free(&p);
@@ -269,14 +290,21 @@ clade_status bench_probe(bench_job *job) {
   return status;
 }
 
-clade_status bench_copy_side(const bench_job *job, size_t bytes, size_t row, bench_side *side) {
-  copy_attrs by = {job->copy, (int32_t)(row / BENCH_LINE)};
+clade_status bench_bound_side(const bench_job *job, bench_bound kind, size_t bytes, size_t line, bench_side *side) {
+  static const char *const names[] = {"copy", "rows", "read"};
+  static const char *const kernels[] = {NULL, "a kernel, rows at random", "a kernel that only reads"};
+  copy_attrs attrs;
   probe p;
+  memset(&attrs, 0, sizeof attrs); /* attributes are compared and hashed by their bytes */
+  attrs.by = job->copy;
+  attrs.width = kind == BENCH_ROWS ? (int32_t)(line / BENCH_LINE) : 0;
+  attrs.read = kind == BENCH_READ;
+  size_t elements = bytes / (attrs.read ? 1 : 2) / sizeof(float);
   /* its contents do not matter, but pages that were never written are all the same one */
-  clade_status status = probe_new(&p, &copy_op, &by, CLADE_MAX(bytes / sizeof(float) / 16 * 16, (size_t)16));
+  clade_status status = probe_new(&p, &copy_op, &attrs, CLADE_MAX(elements / 16 * 16, (size_t)16));
   if (status == CLADE_OK) status = probe_side(job, &p, side);
-  side->name = by.width ? "rows" : "copy";
-  snprintf(side->kernel, sizeof side->kernel, "%s", by.width ? "a kernel, rows at random" : job->copy_by);
+  side->name = names[kind];
+  snprintf(side->kernel, sizeof side->kernel, "%s", kind == BENCH_COPY ? job->copy_by : kernels[kind]);
   probe_free(&p);
   return status;
 }
