@@ -68,7 +68,7 @@ KERNEL(reduce_forward_ref)(ARGS) {
 #endif
 
 #ifdef WANT_reduce_forward_split
-#define AHEAD 512 /* elements: more than the processor looks ahead by itself */
+#define AHEAD 2048 /* elements: two pages, and no processor looks beyond one by itself */
 /* (outer, reduced, inner) in chunks of the middle axis. MODE 0: a work-item does one column of a chunk; 1: the same
  * where inner is 1, 16 elements at once; 2: WIDE columns of a chunk, row by row; 3: the inner axis lies in blocks of 16,
  * (outer, inner / 16, reduced, 16), and a work-item does one. DIRECT: there is one chunk, and `out` is the result. */

@@ -41,7 +41,7 @@ KERNEL(softmax_forward_ref)(ARGS) {
 
 #ifdef WANT_softmax_forward_vec
 /* A row at once, 16 elements at a time. What exp gives for rows of up to KEPT elements is kept until the sum is known,
- * and while it is computed the next row is on its way. */
+ * and while it is computed what the next rows read is on its way. */
 #define KEEPS (!LOG && KEPT)
 static inline float16 FN(some)(const __global STORAGE(T) *x, index_t at, index_t left) {
   if (left >= 16) return LOAD16(T, x, at);
@@ -81,7 +81,7 @@ BODY(softmax_forward_vec_item)(const long item, ARGS) {
       float16 part = 0;
       for (index_t i = begin; i < min(begin + 256, n); i += 16) {
         const float16 v = clade_exp_below(FN(some)(x, base + i, n - i) - top);
-        SOON(x + base + ahead + i);
+        SOON(x + base + i + max(n, (index_t)2048));
         part += v;
 #if KEEPS
         if (n <= KEPT) vstore16(v, 0, kept + i);
