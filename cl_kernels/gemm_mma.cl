@@ -17,7 +17,7 @@
 #define STEP 1
 #endif
 
-/* u8 by i8. Vectors take an a of i8 as u8, which is 128 more, and the sums begin with so much less: FLIP. */
+/* u8 by i8. Vectors take an a of i8 as u8, which is 128 more (FLIP), and the sums have so much less. */
 #if INTEGER
 #define RAW               uchar
 #define QUAD              4
@@ -169,43 +169,27 @@ static inline void FN(end)(void) { __asm__ volatile("tilerelease" ::: "memory");
 #define DOT(sum, a, b) __asm__(VECTOR_NAME " %2, %1, %0" : "+v"(sum) : "v"((uint16)(a)), "v"(b))
 #endif
 
-/* What the sums over a panel begin with. */
-static inline void FN(less)(const __global uint *b, const index_t words, SUMS *less) {
-#if SIGNED && !TILES
-  SUMS more[4][2];
-  index_t k = 0;
-  for (int i = 0; i < 4; i++) more[i][0] = more[i][1] = 0;
-  for (; k + 4 <= words; k += 4)
-#pragma unroll
-    for (int i = 0; i < 4; i++)
-#pragma unroll
-      for (int v = 0; v < 2; v++) DOT(more[i][v], FLIP, vload16(2 * (k + i) + v, b));
-  for (; k < words; k++)
-#pragma unroll
-    for (int v = 0; v < 2; v++) DOT(more[0][v], FLIP, vload16(2 * k + v, b));
-#pragma unroll
-  for (int v = 0; v < 2; v++) less[v] = -(more[0][v] + more[1][v] + more[2][v] + more[3][v]);
-#else
-  less[0] = less[1] = 0;
-#endif
-}
-
-/* `soon`: what other tiles need, asked for from afar, `pace` words at each step. */
+/* `soon`: what other tiles need, asked for from afar, `pace` words at each step. `less`: what FLIP adds to the sums of a
+ * column, negative, which a `fresh` tile finds out on its way through the panel, as it waits for the panel anyway. */
 #if IMITATE
-static inline void FN(tile)(const __global uint *a, const __global uint *b, const index_t words, const SUMS *less,
-                            const __global uint *soon, const index_t pace, TILE_ARGS EPILOGUE_ARGS) {
+static inline void FN(tile)(const __global uint *a, const __global uint *b, const index_t words, const bool fresh,
+                            SUMS *less, const __global uint *soon, const index_t pace, TILE_ARGS EPILOGUE_ARGS) {
   SUM part[ROWS * PANEL];
   for (index_t i = 0; i < 2 * rows; i++) {
     const index_t r = i / 2, v = i % 2;
-    SUMS sum = less[v];
-    for (index_t k = 0; k < words; k++) DOT(sum, a[r * LINE + k], vload16(2 * k + v, b));
-    vstore16(sum, i, part);
+    SUMS sum = 0, more = 0;
+    for (index_t k = 0; k < words; k++) {
+      const uint16 word = vload16(2 * k + v, b);
+      DOT(sum, a[r * LINE + k], word);
+      if (FLIP) DOT(more, FLIP, word);
+    }
+    vstore16(sum - more, i, part);
   }
   FN(finish)(part, TILE_PASS EPILOGUE_PASS);
 }
 #elif TILES
-static inline void FN(tile)(const __global uint *a, const __global uint *b, const index_t words, const SUMS *less,
-                            const __global uint *soon, const index_t pace, TILE_ARGS EPILOGUE_ARGS) {
+static inline void FN(tile)(const __global uint *a, const __global uint *b, const index_t words, const bool fresh,
+                            SUMS *less, const __global uint *soon, const index_t pace, TILE_ARGS EPILOGUE_ARGS) {
   SUM part[ROWS * PANEL];
   TILE_ZERO(0);
   TILE_ZERO(1);
@@ -230,17 +214,22 @@ static inline void FN(tile)(const __global uint *a, const __global uint *b, cons
   FN(finish)(part, TILE_PASS EPILOGUE_PASS);
 }
 #else
-__attribute__((always_inline)) static inline void FN(tile_of)(const int height, const __global uint *a,
-                                                              const __global uint *b, const index_t words,
-                                                              const SUMS *less, const __global uint *soon,
-                                                              const index_t pace, TILE_ARGS EPILOGUE_ARGS) {
-  SUMS sum[ROWS][2];
+__attribute__((always_inline)) static inline void FN(tile_of)(const int height, const bool fresh,
+                                                              const __global uint *a, const __global uint *b,
+                                                              const index_t words, SUMS *less,
+                                                              const __global uint *soon, const index_t pace,
+                                                              TILE_ARGS EPILOGUE_ARGS) {
+  SUMS sum[ROWS][2], more[2] = {0, 0};
 #pragma unroll
   for (int r = 0; r < height; r++)
 #pragma unroll
     for (int v = 0; v < 2; v++) {
-      if (!first) LATER(sums + (row0 + min((index_t)r, rows - 1)) * dims.s7 + column0 + 16 * v);
-      sum[r][v] = less[v];
+      const index_t at = (row0 + min((index_t)r, rows - 1)) * dims.s7 + column0 + 16 * v;
+      if (INTEGER && first && last) /* of bf16 as many products have half as many bytes of results, and take twice as long */
+        LATER(y + at);
+      else if (INTEGER || !first)
+        LATER(sums + at);
+      sum[r][v] = FLIP && !fresh ? less[v] : (SUMS)(0);
     }
   for (index_t k = 0; k < words; k++, a++, b += PANEL, soon += pace) {
     const uint16 left = vload16(0, b), right = vload16(1, b);
@@ -252,7 +241,18 @@ __attribute__((always_inline)) static inline void FN(tile_of)(const int height, 
       DOT(sum[r][0], word, left);
       DOT(sum[r][1], word, right);
     }
+    if (FLIP && fresh) {
+      DOT(more[0], FLIP, left);
+      DOT(more[1], FLIP, right);
+    }
   }
+  if (FLIP && fresh)
+#pragma unroll
+    for (int v = 0; v < 2; v++) {
+      less[v] = -more[v];
+#pragma unroll
+      for (int r = 0; r < height; r++) sum[r][v] -= more[v];
+    }
   if (WHOLE) {
 #pragma unroll
     for (int r = 0; r < height; r++)
@@ -269,14 +269,16 @@ __attribute__((always_inline)) static inline void FN(tile_of)(const int height, 
     FN(finish)(part, TILE_PASS EPILOGUE_PASS);
   }
 }
-static inline void FN(tile)(const __global uint *a, const __global uint *b, const index_t words, const SUMS *less,
-                            const __global uint *soon, const index_t pace, TILE_ARGS EPILOGUE_ARGS) {
-  if (rows > HIGH)
-    FN(tile_of)(ROWS, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);
+static inline void FN(tile)(const __global uint *a, const __global uint *b, const index_t words, const bool fresh,
+                            SUMS *less, const __global uint *soon, const index_t pace, TILE_ARGS EPILOGUE_ARGS) {
+  if (rows > HIGH && FLIP && fresh)
+    FN(tile_of)(ROWS, true, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);
+  else if (rows > HIGH)
+    FN(tile_of)(ROWS, false, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);
   else if (rows > LOW)
-    FN(tile_of)(HIGH, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);
+    FN(tile_of)(HIGH, true, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);
   else
-    FN(tile_of)(LOW, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);
+    FN(tile_of)(LOW, true, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);
 }
 #endif
 
@@ -389,12 +391,11 @@ BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SU
             FN(pack_b)
             ((const __global RAW *)(b + k * b_s.s6 + c * b_s.s7), b_s.s7, b_s.s6, dims.s7 - c, left, words, copy);
           }
-          FN(less)(right, words, less);
           for (index_t r = 0; r < count; r++) {
             const index_t row = i + r * height, rows = min(height, end - row);
             const index_t pace = r < 8 ? PANEL / min(count, (index_t)8) : 0;
-            FN(tile)(space + r * ROWS * LINE, right, words, less, soon, pace, y, sums, dims, alpha, batch, row, c, rows,
-                     min((index_t)PANEL, column1 - c), first, last EPILOGUE_PASS);
+            FN(tile)(space + r * ROWS * LINE, right, words, r == 0, less, soon, pace, y, sums, dims, alpha, batch, row, c,
+                     rows, min((index_t)PANEL, column1 - c), first, last EPILOGUE_PASS);
             soon += words * pace;
           }
         }

@@ -47,17 +47,21 @@ void clade__gemm_mma_panels_layouts(const clade_query *q, clade_layout *in, clad
 }
 
 /* ---- parameters ---- */
-/* A panel of b takes two thirds of the first cache, lines of a half of the second one. Of bf16 a panel is twice as
- * long: the second cache brings it in time, and sums are put away and fetched half as often. */
+/* A panel of b takes two thirds of the first cache, lines of a half of the second one. Of bf16, and where panels lie
+ * ready, a panel is twice as long: the second cache brings it in time, and sums are put away and fetched half as often.
+ * To copy bytes into such panels costs more than that gains. */
 static void start(const clade_query *q, int32_t *row, int rows) {
-  int64_t m = clade__gemm_problem_of(q->node).m;
+  clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  const bool lie = clade__gemm_in_panels(q->node);
   int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
   int64_t l2 = q->device->l2_bytes ? (int64_t)q->device->l2_bytes : 512 << 10;
   row[ROWS] = rows;
   int64_t deep = CLADE_MAX(CLADE_MIN(l1 * 2 / 3 / PANEL / TILE_BYTES * TILE_BYTES, 1024), 256);
-  row[DEPTH] = (int32_t)(bytes(q->node) ? deep : 2 * deep);
-  row[BLOCK_ROWS] = (int32_t)(CLADE_MAX(CLADE_MIN(l2 / 2 / row[DEPTH], 512) / rows, 1) * rows);
-  row[BLOCK_COLUMNS] = PANEL * (m >= 256 ? 4 : 8);
+  row[DEPTH] = (int32_t)(bytes(q->node) && !lie ? deep : 2 * deep);
+  int64_t own = CLADE_MAX(p.k, 1) * (int64_t)clade__element_bytes(q->node->in[0].dtype);
+  int64_t line = lie ? CLADE_MIN(own, row[DEPTH]) : row[DEPTH];
+  row[BLOCK_ROWS] = (int32_t)(CLADE_MAX(CLADE_MIN(l2 / 2 / line, 512) / rows, 1) * rows);
+  row[BLOCK_COLUMNS] = PANEL * (p.m >= 256 ? 4 : 8);
   row[PARTS] = 1;
 }
 static void vector_start(const clade_query *q, int32_t *row) { start(q, row, VECTOR_ROWS); }
