@@ -98,6 +98,13 @@ clade_status clade__gather_gemm_emit(clade_emit *e, const clade_query *q);
     .cost = clade__gather_gemm_cost, .workspace = clade__gather_gemm_workspace, .emit = clade__gather_gemm_emit, \
     .space = &clade__gather_gemm_space, .file = "gemm"                                                           \
   }
+/* ---- pointwise, for CPUs: the same from few inner channels ---- */
+enum { CLADE__FEW_INNER = 32 };
+extern const clade_space clade__gather_pointwise_space;
+const char *clade__gather_pointwise_accept(const clade_query *q);
+double clade__gather_pointwise_cost(const clade_query *q);
+size_t clade__gather_pointwise_workspace(const clade_query *q);
+clade_status clade__gather_pointwise_emit(clade_emit *e, const clade_query *q);
 /* ---- winograd, for CPUs: windows of 3 x 3, images in blocks of channels (docs/layouts.md) ---- */
 extern const clade_space clade__gather_winograd_space;
 const char *clade__gather_winograd_accept(const clade_query *q);

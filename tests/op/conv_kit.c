@@ -60,7 +60,8 @@ conv conv_draw(op_case *c, op_random *r) {
     i[INNER] = i[ROWS] = 1;
     if (!few) i[GROUPS] = AMONG(r, 3, 16, 33);
   }
-  bool product = strcmp(c->impl, "gemm") == 0, one = product || op_chance(r, 0.2); /* a window of one place, unpadded */
+  bool product = strcmp(c->impl, "gemm") == 0 || strcmp(c->impl, "pointwise") == 0,
+       one = product || op_chance(r, 0.2); /* a window of one place, unpadded */
   for (int k = 0; k < 2; k++) {
     i[KERNEL + k] = one ? 1 : few ? (int)op_integer(r, 1, 3) : AMONG(r, 1, 1, 2, 3, 3, 3, 5, 7);
     i[STRIDE + k] = op_chance(r, 0.5) ? 1 : (int)op_integer(r, 1, 4);

@@ -4,7 +4,7 @@
 
 #include "op_array.h"
 
-enum { OP_IMPLS = 12 };
+enum { OP_IMPLS = 16 };
 
 typedef struct op_tally {
   int64_t elements, slopes, kinks; /* compared; derivatives compared; left out for being at a kink */

@@ -1,0 +1,182 @@
+/* Convolution by windows of one place, step 1: for each image, weights [rows, inner] by an image's [inner, places], dense.
+ * Vectors lie along the places, of which a channel of the image has many side by side. */
+#ifdef WANT_conv2d_pointwise
+/* For a core with vectors of WIDTH floats, and few inner channels. Registers hold a tile of ROWS channels of the result
+ * by VECTORS vectors of places: a step of the inner axis is a broadcast for each row and a load for each vector.
+ *
+ * A work-item does some rows of some places of an image, plan.s2 places at a time, which go by for each ROWS rows: so a
+ * row of the result is written from end to end, where many rows by a tile's columns would be lines of many pages. Of ROWS
+ * rows the weights are copied, side by side for each inner channel. The image is copied tile by tile, as the first ROWS
+ * rows read it: its channels may lie a power of two apart.
+ *
+ * sizes: images, rows, inner, places; weights' strides of rows and inner channels. plan: parts of the rows and of the
+ * places; places at a time; floats of `space` for a work-item. An element of y, and of the epilogue's operands, is at
+ * batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7. */
+#define VECTOR  CLADE_PASTE(float, WIDTH)
+#define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
+#define COLUMNS (VECTORS * WIDTH)
+/* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
+typedef VECTOR FN(vector) __attribute__((aligned(4)));
+typedef float16 FN(sixteen) __attribute__((aligned(4)));
+#define AT(p) (*(__global FN(vector) *)(p))
+
+#define EPILOGUE_AT(strides) (batch * (strides).s5)
+#undef EPILOGUE_ELEMENT
+#define EPILOGUE_ELEMENT(s) ((row >> 4) * (s).s4 + (row & 15) * (s).s6 + column * (s).s7)
+#define EPILOGUE_LOAD16(T, e, s) \
+  ((s).s7 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
+#define OUT_ARGS                                                                                               \
+  __global float *y, const index8_t y_s, const index_t batch, const index_t row0, const index_t column0, \
+      const index_t rows, const index_t columns EPILOGUE_ARGS
+#define OUT_PASS y, y_s, batch, row0, column0, rows, columns EPILOGUE_PASS
+
+/* A tile that is not whole, or has an epilogue: its rows are `wide` apart. */
+APART static void FN(finish)(const float *tile, const int wide, OUT_ARGS) {
+  EPILOGUE_USE
+  for (index_t k = 0; k < rows; k++, tile += wide) {
+    const index_t row = row0 + k;
+    index_t i = 0;
+#if WIDE
+    for (; i + 16 <= columns; i += 16) {
+      const index_t column = column0 + i;
+      const float16 i0 = *(const FN(sixteen) *)(tile + i);
+      EPILOGUE16
+      STORE16(f32, y, EPILOGUE_ELEMENT(y_s), r);
+    }
+#endif
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (; i < columns; i++) {
+      const index_t column = column0 + i;
+      const float i0 = tile[i];
+      EPILOGUE
+      y[EPILOGUE_ELEMENT(y_s)] = r;
+    }
+  }
+}
+
+/* `fresh`: the image's vectors are read where they lie, channels `apart`, and put down in `copy`; what the next tile
+ * needs of a channel is asked for. */
+__attribute__((always_inline)) static inline void
+FN(tile)(const int vectors, const bool fresh, const __global float *w, const __global float *x, const index_t apart,
+         __global float *copy, index_t depth, OUT_ARGS) {
+  VECTOR sum[ROWS][VECTORS];
+  __global float *to = y + (row0 >> 4) * y_s.s4 + (row0 & 15) * y_s.s6 + column0;
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+#pragma unroll
+    for (int v = 0; v < vectors; v++) {
+      SOON(to + r * y_s.s6 + v * WIDTH);
+      sum[r][v] = 0;
+    }
+#pragma unroll 4
+  for (; depth; depth--, w += ROWS, copy += vectors * WIDTH) {
+    VECTOR right[VECTORS];
+#pragma unroll
+    for (int v = 0; v < vectors; v++)
+      if (fresh) {
+        right[v] = AT(x + v * WIDTH);
+        *(__global VECTOR *)(copy + v * WIDTH) = right[v];
+        LATER(x + COLUMNS + v * WIDTH + WIDTH - 1);
+      } else {
+        right[v] = *(__global VECTOR *)(copy + v * WIDTH);
+      }
+    x += apart;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+      const VECTOR left = w[r];
+#pragma unroll
+      for (int v = 0; v < vectors; v++) sum[r][v] = fma(left, right[v], sum[r][v]);
+    }
+  }
+#if PLAIN
+  if (rows == ROWS && columns == vectors * WIDTH) {
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+      for (int v = 0; v < vectors; v++) AT(to + r * y_s.s6 + v * WIDTH) = sum[r][v];
+    return;
+  }
+#endif
+  float tile[ROWS * COLUMNS] __attribute__((aligned(64)));
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+#pragma unroll
+    for (int v = 0; v < vectors; v++) *(VECTOR *)(tile + (r * vectors + v) * WIDTH) = sum[r][v];
+  FN(finish)(tile, vectors * WIDTH, OUT_PASS);
+}
+
+/* The weights of ROWS rows, of which there are `rows`; behind them the last one again. */
+APART static void FN(copy_weights)(const __global float *w, index_t by_row, index_t by_inner, index_t rows,
+                                   index_t inner, __global float *to) {
+  for (index_t k = 0; k < inner; k++, w += by_inner, to += ROWS)
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (index_t r = 0; r < ROWS; r++) to[r] = w[min(r, rows - 1) * by_row];
+}
+
+/* Less than a vector of places, with zeros behind them. */
+APART static void FN(copy_rest)(const __global float *x, index_t apart, index_t columns, index_t inner,
+                                __global float *to) {
+  for (; inner; inner--, x += apart, to += WIDTH)
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (index_t i = 0; i < WIDTH; i++) to[i] = i < columns ? x[i] : 0;
+}
+
+#define ARGS                                                                                                 \
+  ARG(const STORAGE(f32), x), ARG(const STORAGE(f32), w), ARG(STORAGE(f32), y), ARG(STORAGE(f32), space), \
+      const index8_t sizes, const index8_t plan, const index8_t y_s EPILOGUE_ARGS
+BODY(conv2d_pointwise_item)(const long item, ARGS) {
+  const index_t all_rows = sizes.s1, inner = sizes.s2, places = sizes.s3, down = plan.s0, across = plan.s1;
+  if (down == 0 || item >= (long)down * across * sizes.s0) return;
+  const index_t batch = (index_t)(item / (down * across)), down_at = (index_t)(item % down);
+  const index_t across_at = (index_t)(item / down % across);
+  const index_t panels = (all_rows + ROWS - 1) / ROWS, vectors = (places + WIDTH - 1) / WIDTH;
+  const index_t panel0 = (index_t)((long)panels * down_at / down), panel1 = (index_t)((long)panels * (down_at + 1) / down);
+  const index_t begin = (index_t)((long)vectors * across_at / across) * WIDTH;
+  const index_t end = min((index_t)((long)vectors * (across_at + 1) / across) * WIDTH, places);
+  USE(const STORAGE(f32), x);
+  USE(const STORAGE(f32), w);
+  USE(STORAGE(f32), y);
+  USE(STORAGE(f32), space);
+  x += batch * inner * places;
+  y += batch * y_s.s5;
+  __global float *panel = space + item * plan.s3, *const copies = panel + (ROWS * inner + 15) / 16 * 16;
+  for (index_t from = begin; from < end; from += plan.s2) {
+    const index_t to = min(from + plan.s2, end);
+    for (index_t p = panel0; p < panel1; p++) {
+      const index_t row0 = p * ROWS, rows = min((index_t)ROWS, all_rows - row0);
+      const bool fresh = p == panel0;
+      FN(copy_weights)(w + row0 * sizes.s4, sizes.s4, sizes.s5, rows, inner, panel);
+      index_t c = from;
+#define TILE(vectors, fresh, columns)                                                                              \
+  FN(tile)(vectors, fresh, panel, x + c, places, copies + (c - from) * inner, inner, y, y_s, batch, row0, c, rows, \
+           columns EPILOGUE_PASS)
+      for (; c + COLUMNS <= to; c += COLUMNS)
+        if (fresh)
+          TILE(VECTORS, true, COLUMNS);
+        else
+          TILE(VECTORS, false, COLUMNS);
+      for (; c < to; c += WIDTH) {
+        const index_t columns = min((index_t)WIDTH, to - c);
+        if (fresh) FN(copy_rest)(x + c, places, columns, inner, copies + (c - from) * inner);
+        TILE(1, false, columns);
+      }
+#undef TILE
+    }
+  }
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_pointwise)(ARGS) {
+  FN(conv2d_pointwise_item)((long)get_global_id(0), PASS(x), PASS(w), PASS(y), PASS(space), sizes, plan, y_s EPILOGUE_PASS);
+}
+#undef ARGS
+#undef VECTOR
+#undef APART
+#undef COLUMNS
+#undef AT
+#undef OUT_ARGS
+#undef OUT_PASS
+#undef EPILOGUE_ELEMENT
+#define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
+#undef EPILOGUE_AT
+#undef EPILOGUE_LOAD16
+#endif

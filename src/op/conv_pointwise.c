@@ -1,0 +1,112 @@
+/* conv2d and conv2d_data by windows of one place, step 1, from few channels, dense, on CPUs: how the work is cut up,
+ * what it costs. */
+#include "op/conv.h"
+#include "op/epilogue.h"
+
+#include <math.h>
+
+/* rows, vectors: of the register tile. kilobytes: of an image's copy at a time. */
+enum { ROWS, VECTORS, KILOBYTES, PARAMS };
+static const char *const params[] = {"rows", "vectors", "kilobytes", NULL};
+
+static void start(const clade_query *q, int32_t *row) {
+  int64_t l2 = q->device->l2_bytes ? (int64_t)q->device->l2_bytes : 512 << 10;
+  row[ROWS] = clade__vector_width(q->device) == 16 ? 8 : 4; /* 24 sums of 32 registers, 12 of 16 */
+  row[VECTORS] = 3;
+  row[KILOBYTES] = (int32_t)CLADE_MAX(CLADE_MIN(l2 / 2, 1 << 20) >> 10, 64);
+}
+
+static bool rows(const clade_query *q, int i, int32_t *row) {
+  static const int32_t kilobytes[] = {32, 128, 256, 512, 1024};
+  if (i >= (int)CLADE_COUNT(kilobytes)) return false;
+  start(q, row);
+  row[KILOBYTES] = kilobytes[i];
+  return true;
+}
+const clade_space clade__gather_pointwise_space = {sizeof(clade_space), params, start, rows};
+
+typedef struct plan {
+  clade__gather g;
+  int64_t places, down, across; /* parts of the rows and of the places of an image */
+  int64_t columns, item_floats; /* places at a time; memory of a work-item */
+  double cycles;                /* of the unit that takes longest */
+} plan;
+
+/* Cycles of a work-item that has so many panels of rows and vectors of places. A tile waits a little at both ends; one
+ * of a single vector for its loads. */
+static double cycles(const clade_query *q, const plan *p, int64_t panels, int64_t vectors) {
+  const double inner = (double)p->g.inner, high = q->row[ROWS], wide = q->row[VECTORS];
+  const double whole = (double)(vectors / q->row[VECTORS]), single = (double)(vectors % q->row[VECTORS]);
+  double tiles = whole * (high * wide / 2 * inner + 50) + single * ((high / 2 + 1) * inner + 30);
+  return (double)panels * (tiles + inner * high) + (double)vectors * inner * 1.6 + 400;
+}
+
+/* Into parts for the units; another unit begins late. */
+static plan plan_of(const clade_query *q) {
+  enum { LATE = 5000 };
+  int width = clade__vector_width(q->device);
+  int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 4 * units;
+  plan p = {.g = clade__gather_of(q->node), .down = 1, .across = 1, .cycles = INFINITY};
+  p.places = p.g.result[0] * p.g.result[1];
+  int64_t panels = (p.g.rows + q->row[ROWS] - 1) / q->row[ROWS], vectors = (p.places + width - 1) / width;
+  for (int64_t down = 1; down <= most; down++)
+    for (int64_t across = 1; down * across <= most; across++) {
+      int64_t items = down * across * p.g.n, turns = (items + units - 1) / units;
+      double item = cycles(q, &p, (panels + down - 1) / down, (vectors + across - 1) / across);
+      double time = (double)turns * item + (items > 1 ? CLADE_MIN(item, LATE) : 0);
+      if (time >= p.cycles) continue;
+      p.cycles = time;
+      p.down = down;
+      p.across = across;
+    }
+  int64_t inner = CLADE_MAX(p.g.inner, 1), wide = (vectors + p.across - 1) / p.across * width;
+  int64_t tile = (int64_t)q->row[VECTORS] * width, fit = CLADE_MAX((int64_t)q->row[KILOBYTES] * 256 / inner, tile);
+  int64_t parts = CLADE_MAX((wide + fit - 1) / fit, 1);
+  p.columns = clade__up((wide + parts - 1) / parts, tile);
+  p.item_floats = inner * p.columns + clade__up(inner * q->row[ROWS], 16);
+  return p;
+}
+
+const char *clade__gather_pointwise_accept(const clade_query *q) {
+  const char *reason = clade__gather_gemm_accept(q);
+  if (reason) return reason;
+  if (((const clade__conv_attrs *)q->node->attrs)->window.stride[0] != 1) return "made for step 1";
+  return clade__gather_of(q->node).inner > CLADE__FEW_INNER ? "made for few inner channels" : NULL;
+}
+
+/* A tile with an epilogue is put down and fetched again. */
+double clade__gather_pointwise_cost(const clade_query *q) {
+  double cycles = plan_of(q).cycles * CLADE_MAX(q->device->compute_units, 1u);
+  if (((const clade__conv_attrs *)q->node->attrs)->epilogue.n_insn)
+    cycles += 3 * (double)clade__product(&q->node->out[0].shape, 0, 4);
+  return clade__cost(q->device, cycles * 2 * 2 * q->device->vector_f32, clade__node_bytes(q->node), 2);
+}
+
+size_t clade__gather_pointwise_workspace(const clade_query *q) {
+  plan p = plan_of(q);
+  return (size_t)(p.down * p.across * p.g.n * p.item_floats) * sizeof(float);
+}
+
+clade_status clade__gather_pointwise_emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  plan p = plan_of(q);
+  int64_t items = p.down * p.across * p.g.n;
+  if (items == 0 || p.g.rows == 0 || p.places == 0) return CLADE_OK;
+  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_pointwise");
+  CLADE_TRY(clade__epilogue_define(s, n));
+  CLADE_TRY(clade__epilogue_define16(s, n));
+  clade_emit_define_text(s, "T", "f32");
+  clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
+  clade_emit_define(s, "ROWS", q->row[ROWS]);
+  clade_emit_define(s, "VECTORS", q->row[VECTORS]);
+  clade_emit_define(s, "PLAIN", ((const clade__conv_attrs *)n->attrs)->epilogue.n_insn == 0);
+  clade_emit_in(s, 0);
+  clade_emit_in(s, 1);
+  clade_emit_out(s, 0);
+  clade_emit_workspace(s, 0, sizeof(float));
+  clade_emit_index8(s, 6, (int64_t[]){p.g.n, p.g.rows, p.g.inner, p.places, p.g.w_row, p.g.w_inner});
+  clade_emit_index8(s, 4, (int64_t[]){p.down, p.across, p.columns, p.item_floats});
+  clade__gather_result(s, n);
+  clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
+  return CLADE_OK;
+}
