@@ -48,7 +48,7 @@ clade_status clade__own_interpreters(clade_func *func) {
     clade__fstep *step = &func->steps[s];
     clade__request request;
     if (!may_join(func, step, &request)) continue;
-    CLADE_TRY(clade__request_hash(&request, &step->key));
+    CLADE_TRY(clade__member_hash(&request, &step->key));
     step->interpreter = own(step);
   }
   return CLADE_OK;

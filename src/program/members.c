@@ -1,6 +1,14 @@
 /* Kernels with members that are there already: who wants some of those need not have them compiled once more. */
 #include "program/parts.h"
 
+clade_status clade__member_hash(const clade__request *member, clade__hash *hash) {
+  const char *caller;
+  CLADE_TRY(clade__kernel_source("chain", &caller));
+  CLADE_TRY(clade__request_hash(member, hash));
+  *hash = clade__hash_more_text(*hash, caller);
+  return CLADE_OK;
+}
+
 clade__hash clade__member_key(clade__hash kernel, clade__hash member) {
   return clade__hash_more(kernel, &member, sizeof member);
 }
@@ -11,7 +19,7 @@ clade_status clade__store_add_members(clade__store *store, const clade__request 
   entry->members = clade__new((size_t)request->n_members, sizeof *entry->members);
   if (!entry->members) return CLADE_NO_MEMORY;
   for (; entry->n_members < (uint32_t)request->n_members; entry->n_members++)
-    CLADE_TRY(clade__request_hash(&request->members[entry->n_members], &entry->members[entry->n_members]));
+    CLADE_TRY(clade__member_hash(&request->members[entry->n_members], &entry->members[entry->n_members]));
   return CLADE_OK;
 }
 
