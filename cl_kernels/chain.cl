@@ -3,13 +3,14 @@
  * neighbours together: so a worker writes lines of its own, and meets again what it wrote in the step before. Who is
  * through with its share goes on with the others'. A worker begins a step when all tasks of the steps before it are done. Who
  * waits holds no task, and who holds one is running: nothing depends on how many workers run at the same time.
+ * Steps of one item that follow each other are one task together: nobody else has to learn of what is between them.
  *
  * The host writes (src/plan/chain.c): CASES, a case for each kernel that is a member, which calls its <kernel>_item with
  * arguments out of a step's; BASES and BASE_LIST, the memory that all of them lie in.
  *
  * table: counters, a line each, zero between launches: tasks done, workers through, tasks taken of each share; then, from
- * table_at on, for each step: tasks of a share, counted from the first step on, its member, items a task, items, and where
- * its arguments are, counted from table_at. */
+ * table_at on, for each step: tasks of a share, counted from the first step on, its member, items a task, items, where
+ * its arguments are, counted from table_at, and how many steps its tasks do, with those that follow it. */
 #define ITEM(name, k) CLADE_PASTE(CLADE_PASTE(name##_item_, SUFFIX), _##k)
 /* A step's argument from its word k on. */
 #define MEMORY(k) (__global void *)base[t[k]], t[k + 1]
@@ -45,18 +46,21 @@ KERNEL(chain)(ARG(int, table), const int steps, BASES) {
   volatile __global int *done = table_base, *through = table_base + 16, *shares = table_base + 32;
   __global char *const base[] = {BASE_LIST};
   USE(int, table);
-  for (int step = 0, begin = 0, end; step < steps; step++, begin = end) {
-    const int4 s = vload4(0, table + 8 * step + 1);
-    const __global int *t = table + s.s3;
+  for (int step = 0, begin = 0, end, next; step < steps; step = next, begin = end) {
     end = table[8 * step];
+    next = step + table[8 * step + 5];
     FN(await)(done, begin * workers);
     for (int k = 0; k < workers; k++) {
       const int share = ((int)get_group_id(0) + k) % workers;
       volatile __global int *taken = shares + 16 * share;
       for (int task = *taken; task < end; task = *taken) {
         if (atomic_cmpxchg(taken, task, task + 1) != task) continue;
-        const int first = (share * (end - begin) + task - begin) * s.s1, behind = min(first + s.s1, s.s2);
-        for (int item = first; item < behind; item++) switch (s.s0) { CASES }
+        for (int one = step; one < next; one++) {
+          const int4 s = vload4(0, table + 8 * one + 1);
+          const __global int *t = table + s.s3;
+          const int first = (share * (end - begin) + task - begin) * s.s1, behind = min(first + s.s1, s.s2);
+          for (int item = first; item < behind; item++) switch (s.s0) { CASES }
+        }
         mem_fence(CLK_GLOBAL_MEM_FENCE);
         atomic_inc(done);
       }

@@ -1,4 +1,7 @@
 /* Events: waiting, asking, being told, times, and events that the host sets. */
+#include <sched.h>
+#include <time.h>
+
 #include "cl/room.h"
 
 /* The command's own status: 0 finished, positive on its way, negative its error. */
@@ -29,6 +32,20 @@ clade_status clade__event_wait(clade_device *device, cl_event event) {
   if (e != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST) return clade__cl_error(device, "clWaitForEvents", e);
   CLADE_TRY(state_of(device, event, &state));
   return clade__fail_in(failed(device, state < 0 ? state : e), "clWaitForEvents");
+}
+
+clade_status clade__event_linger(clade_device *device, cl_event event) {
+  enum { NS = 100000 };
+  struct timespec begin, now;
+  cl_int state = CL_QUEUED;
+  CLADE_TRY(check(device, event, "clade__event_linger"));
+  clock_gettime(CLOCK_MONOTONIC, &begin);
+  do {
+    CLADE_TRY(state_of(device, event, &state));
+    sched_yield(); /* what it waits for may need this processor */
+    clock_gettime(CLOCK_MONOTONIC, &now);
+  } while (state > CL_COMPLETE && (now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec < NS);
+  return CLADE_OK;
 }
 
 clade_status clade__event_poll(clade_device *device, cl_event event, int *finished) {

@@ -74,7 +74,7 @@ static double cycles(const clade_query *q, const division *d, int64_t high, int6
 
 /* The parts of each matrix whose work-items are through first. Another unit begins late, or takes less of the work
  * where that is cut finely. */
-enum { LATE = 20000, BEGIN = 400 };
+enum { LATE = 20000, SOON = 8000, BEGIN = 400 };
 static void divide(const clade_query *q, division *d) {
   int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 4 * units;
   int64_t tiles = (d->p.m + q->row[ROWS] - 1) / q->row[ROWS], panels = (d->p.n + panel_of(q) - 1) / panel_of(q);
@@ -83,7 +83,7 @@ static void divide(const clade_query *q, division *d) {
     for (int64_t across = 1; down * across <= most; across++) {
       int64_t items = down * across * d->p.batches, turns = (items + units - 1) / units;
       double item = cycles(q, d, (tiles + down - 1) / down, (panels + across - 1) / across) + BEGIN;
-      double time = (double)turns * item + (items > 1 ? CLADE_MIN(item, LATE) : 0);
+      double time = (double)turns * item + (items > 1 ? CLADE_MIN(CLADE_MAX(item, SOON), LATE) : 0);
       if (turns < q->row[PARTS]) time *= 1.5;
       if (time >= best) continue;
       best = time;

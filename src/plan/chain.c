@@ -34,7 +34,7 @@ static clade_status chain_new(clade_func *func, size_t first, clade__fchain **ou
   CLADE_TRY(clade__grow(&func->chains, &func->chain_capacity, func->n_chains + 1, sizeof *func->chains));
   *out = &func->chains[func->n_chains];
   const clade__fstep *step = &func->steps[first];
-  **out = (clade__fchain){.first = first, .device = step->device, .interpreter = step->interpreter};
+  **out = (clade__fchain){.first = first, .device = step->device, .interpreter = step->interpreter, .workers = 1};
   (*out)->bases = clade__arena_new(&func->arena, CLADE__CHAIN_BASES * sizeof *(*out)->bases);
   if (!(*out)->bases) return CLADE_NO_MEMORY;
   func->n_chains++;
@@ -54,11 +54,12 @@ static double seconds_of(const clade_func *func, size_t s) {
   return impl->cost ? impl->cost(&query) : most_seconds;
 }
 
-/* ---- the table ---- */
-uint32_t clade__chain_workers(const clade_device *device) {
-  return CLADE_MAX(clade__device_info(device)->compute_units, 1u);
+/* One for each unit; a single one where nobody else could have anything to do. */
+static uint32_t most_workers(const clade_func *func, int device) {
+  return CLADE_MAX(clade__device_info(func->devices[device])->compute_units, 1u);
 }
 
+/* ---- the table ---- */
 int clade__chain_words(const clade__arg *arg) {
   return arg->kind == CLADE__ARG_BYTES ? (int)(arg->bytes / sizeof(int32_t)) : 2;
 }
@@ -120,6 +121,7 @@ static clade_status form(clade_func *func, outcome *out) {
       (void)add_bases(func, chain, step); /* of one step there is always room for all */
     }
     chain->per_slot |= step->per_slot;
+    if (step->launch->global[0] > 1) chain->workers = most_workers(func, step->device);
     chain->count++;
   }
   const size_t chained = keep_or_drop(func, steps);
@@ -137,7 +139,7 @@ static bool little_lost(const outcome *alone, const outcome *with) {
 /* Where its part of the device's table is: behind the counters and the chains before it. */
 static void settle_tables(clade_func *func) {
   for (int d = 0; d < func->n_devices; d++) {
-    size_t at = (2 + clade__chain_workers(func->devices[d])) * (size_t)CLADE__CHAIN_LINE;
+    size_t at = (2 + most_workers(func, d)) * (size_t)CLADE__CHAIN_LINE;
     for (size_t c = 0; c < func->n_chains; c++) {
       if (func->chains[c].device != d) continue;
       func->chains[c].at = at;

@@ -63,7 +63,7 @@ typedef struct clade__fstep {
   uint32_t chain;            /* KERNEL: which chain of the func it is in, from 1 on; 0: none */
   uint32_t interpreter;      /* KERNEL: which of the func's can do it in a chain, from 1 on; 0: none */
   uint32_t member;           /* and which case it is there; */
-  clade__hash key;           /* by its request's hash */
+  clade__hash key;           /* by its member's hash */
   clade_kernel_step *launch; /* KERNEL, LIBRARY */
   void *state;               /* LIBRARY: what it prepared */
   bool prepared;
@@ -95,8 +95,9 @@ typedef struct clade__fchain {
   size_t first, count; /* of the func's steps */
   int device;
   uint32_t interpreter; /* from 1 on */
-  bool per_slot;        /* some step is */
-  size_t at, end;       /* words of the device's table */
+  uint32_t workers;
+  bool per_slot;  /* some step is */
+  size_t at, end; /* words of the device's table */
   int n_bases;
   clade__place *bases; /* the memory of all steps, by space and index */
 } clade__fchain;
@@ -197,7 +198,6 @@ void clade__drop_found(clade_func *func); /* the own ones do all */
  * arguments come before the memory. */
 enum { CLADE__CHAIN_LINE = 16, CLADE__CHAIN_STEP = 8, CLADE__CHAIN_HEAD = 3 };
 enum { CLADE__CHAIN_BASES = 96 }; /* arguments for memory, at most, of 8 bytes: devices promise 1024 bytes */
-uint32_t clade__chain_workers(const clade_device *device);
 int clade__chain_base(const clade__fchain *chain, const clade__place *place); /* -1: none */
 int clade__chain_words(const clade__arg *arg);                                /* of 32 bits, in a step's table */
 /* Decides where outputs and assigned variables lie, and adds the copies that are left. Steps are in order after it. */

@@ -99,6 +99,7 @@ struct clade_run {
   clade_vars *vars;
   int *var_index; /* [variables of the func]: in vars */
   bool nowait, profile, adopted;
+  bool lone; /* a chain of one worker is all that it launches: other processors have nothing to do */
   /* under vars->lock */
   clade__bound *packs; /* [packs of the func] */
   clade_run *next_reader;

@@ -231,8 +231,8 @@ static void launch_cmd(clade_run *run, int slot, const clade__fstep *step, size_
   cmd->as.launch.kernel = kernel;
   memcpy(cmd->as.launch.global, step->launch->global, sizeof cmd->as.launch.global);
   memcpy(cmd->as.launch.local, step->launch->local, sizeof cmd->as.launch.local);
-  if (clade__run_chain(run, step)) /* a worker for each unit */
-    cmd->as.launch.global[0] = clade__chain_workers(run->func->devices[step->device]);
+  const clade__fchain *chain = clade__run_chain(run, step);
+  if (chain) cmd->as.launch.global[0] = chain->workers;
 }
 
 static void slot_cmds(clade_run *run, int slot, size_t *used) {
@@ -300,6 +300,11 @@ static clade_status cmds_new(clade_run *run) {
   return status;
 }
 
+static bool is_lone(const clade_run *run) {
+  const clade_func *func = run->func;
+  return !run->profile && func->n_chains == 1 && func->chains[0].count == func->n_steps && func->chains[0].workers == 1;
+}
+
 /* ---- all of it ---- */
 static clade_status lanes_new(clade_run *run, cl_command_queue user_queue) {
   run->lanes = clade__new((size_t)run->func->n_devices, sizeof *run->lanes);
@@ -357,6 +362,7 @@ clade_status clade__run_build(clade_run *run, cl_command_queue user_queue) {
   }
   for (int s = 0; s < run->n_slots; s++) CLADE_TRY(slot_new(run, &run->slots[s]));
   CLADE_TRY(kernels_new(run));
+  run->lone = is_lone(run);
   count_cmds(run);
   CLADE_TRY(uploads_new(run));
   CLADE_TRY(cmds_new(run));

@@ -7,6 +7,8 @@ const clade__fchain *clade__run_chain(const clade_run *run, const clade__fstep *
 }
 
 /* ---- the table ---- */
+enum { TOGETHER = 5 /* where a step tells how many its tasks do */ };
+
 static clade_status put_arg(const clade_run *run, const clade__fchain *chain, const clade__fstep *step, size_t i,
                             int32_t *to) {
   const clade__arg *arg = &step->launch->args[i];
@@ -27,16 +29,25 @@ static int32_t task_items(size_t items, uint32_t workers) {
   return (int32_t)CLADE_MAX(items / (TASKS * (size_t)workers), (size_t)1);
 }
 
+static int32_t tasks_of_share(int32_t items, int32_t each, uint32_t workers) {
+  const int64_t share = (int64_t)each * workers;
+  return (int32_t)((items + share - 1) / share);
+}
+
+/* Steps of one item that follow each other are done together: of those the first one's tasks are all there are. */
 static clade_status put_chain(const clade_run *run, const clade__fchain *chain, int32_t *to) {
-  const uint32_t workers = clade__chain_workers(run->func->devices[chain->device]);
   int32_t args = (int32_t)chain->count * CLADE__CHAIN_STEP, tasks = 0;
-  for (size_t s = 0; s < chain->count; s++) {
+  for (size_t s = 0, begin = 0; s < chain->count; s++) {
     const clade__fstep *step = &run->func->steps[chain->first + s];
-    int32_t items = (int32_t)step->launch->global[0];
-    int32_t each = task_items((size_t)items, workers), share = each * (int32_t)workers;
-    tasks += (items + share - 1) / share;
+    const int32_t items = (int32_t)step->launch->global[0];
+    const int32_t each = task_items((size_t)items, chain->workers);
+    if (s == 0 || items > 1 || step[-1].launch->global[0] > 1) {
+      tasks += tasks_of_share(items, each, chain->workers);
+      begin = s;
+    }
     const int32_t head[CLADE__CHAIN_STEP] = {tasks, (int32_t)step->member, each, items, args};
     memcpy(to + s * CLADE__CHAIN_STEP, head, sizeof head);
+    to[begin * CLADE__CHAIN_STEP + TOGETHER]++;
     for (size_t i = 0; i < step->launch->n_args; i++) {
       CLADE_TRY(put_arg(run, chain, step, i, to + args));
       args += clade__chain_words(&step->launch->args[i]);

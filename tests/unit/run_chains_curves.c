@@ -198,6 +198,35 @@ static void apart(void **state) {
   free(x);
 }
 
+/* Steps of one item need no second worker, and those between larger ones are done together: the same bits. */
+static void few_workers(void **state) {
+  enum { N = 64, LINKS = 10 };
+  static const int rows[] = {N, 16 * N};
+  for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+    const size_t elements = (size_t)rows[k] * N, bytes = elements * sizeof(float);
+    float *x = malloc(bytes), *y[2] = {malloc(bytes), malloc(bytes)}, *w = malloc(N * N * sizeof *w);
+    assert_true(x && y[0] && y[1] && w);
+    for (size_t i = 0; i < elements; i++) x[i] = (float)clade__uniform(5, 1, i) * 2 - 1;
+    for (size_t i = 0; i < N * N; i++) w[i] = (float)clade__uniform(6, 1, i) / 8;
+    for (int chains = 0; chains < 2; chains++) {
+      clade_graph *g = graph_new();
+      clade_val v = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(rows[k], N));
+      clade_val by = clade_input(g, "w", CLADE_F32, CLADE_SHAPE(N, N));
+      for (int i = 0; i < LINKS; i++) v = clade_gemm(g, v, by);
+      clade_output(g, "y", v);
+      side s = side_new(*state, g, chains ? 2 : SIZE_MAX, NULL, 1);
+      if (chains && k == 0)
+        for (size_t c = 0; c < s.func->n_chains; c++) assert_int_equal(s.func->chains[c].workers, 1);
+      clade_ticket ticket;
+      OK(clade_execute(s.run, CLADE_FEEDS({"x", x, bytes, NULL}, {"w", w, N * N * sizeof *w, NULL}), &ticket));
+      OK(clade_read(s.run, ticket, "y", y[chains], bytes));
+      side_free(&s);
+    }
+    assert_memory_equal(y[0], y[1], bytes);
+    free(x), free(y[0]), free(y[1]), free(w);
+  }
+}
+
 /* What takes long is cut, so that others get their turn; no step is left out. */
 static void cut(void **state) {
   clade__plan_only = true;
@@ -217,6 +246,7 @@ int main(void) {
       cmocka_unit_test(changed_weights),
       cmocka_unit_test(apart),
       cmocka_unit_test(cut),
+      cmocka_unit_test(few_workers),
   };
   return cmocka_run_group_tests_name("chains of steps", tests, open_device, close_device);
 }
