@@ -26,7 +26,7 @@ typedef float16 FN(sixteen) __attribute__((aligned(4)));
 #define EPILOGUE_LOAD16(T, e, s) \
   ((s).s7 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
 #define OUT_ARGS                                                                                               \
-  __global float *y, const index8_t y_s, const index_t batch, const index_t row0, const index_t column0, \
+  __global STORAGE(OUT) *y, const index8_t y_s, const index_t batch, const index_t row0, const index_t column0, \
       const index_t rows, const index_t columns EPILOGUE_ARGS
 #define OUT_PASS y, y_s, batch, row0, column0, rows, columns EPILOGUE_PASS
 
@@ -41,7 +41,7 @@ APART static void FN(finish)(const float *tile, const int wide, OUT_ARGS) {
       const index_t column = column0 + i;
       const float16 i0 = *(const FN(sixteen) *)(tile + i);
       EPILOGUE16
-      STORE16(f32, y, EPILOGUE_ELEMENT(y_s), r);
+      STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
     }
 #endif
 #pragma clang loop vectorize(disable) unroll(disable)
@@ -49,7 +49,7 @@ APART static void FN(finish)(const float *tile, const int wide, OUT_ARGS) {
       const index_t column = column0 + i;
       const float i0 = tile[i];
       EPILOGUE
-      y[EPILOGUE_ELEMENT(y_s)] = r;
+      STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
     }
   }
 }
@@ -60,7 +60,7 @@ __attribute__((always_inline)) static inline void
 FN(tile)(const int vectors, const bool fresh, const __global float *w, const __global float *x, const index_t apart,
          __global float *copy, index_t depth, OUT_ARGS) {
   VECTOR sum[ROWS][VECTORS];
-  __global float *to = y + (row0 >> 4) * y_s.s4 + (row0 & 15) * y_s.s6 + column0;
+  __global STORAGE(OUT) *to = y + (row0 >> 4) * y_s.s4 + (row0 & 15) * y_s.s6 + column0;
 #pragma unroll
   for (int r = 0; r < ROWS; r++)
 #pragma unroll
@@ -122,20 +122,20 @@ APART static void FN(copy_rest)(const __global float *x, index_t apart, index_t 
 }
 
 #define ARGS                                                                                                 \
-  ARG(const STORAGE(f32), x), ARG(const STORAGE(f32), w), ARG(STORAGE(f32), y), ARG(STORAGE(f32), space), \
+  ARG(const STORAGE(f32), x), ARG(const STORAGE(f32), w), ARG(STORAGE(OUT), y), ARG(STORAGE(f32), space), \
       const index8_t sizes, const index8_t plan, const index8_t y_s EPILOGUE_ARGS
 BODY(conv2d_pointwise_item)(const long item, ARGS) {
   const index_t all_rows = sizes.s1, inner = sizes.s2, places = sizes.s3, down = plan.s0, across = plan.s1;
   if (down == 0 || item >= (long)down * across * sizes.s0) return;
   const index_t batch = (index_t)(item / (down * across)), down_at = (index_t)(item % down);
   const index_t across_at = (index_t)(item / down % across);
-  const index_t panels = (all_rows + ROWS - 1) / ROWS, vectors = (places + WIDTH - 1) / WIDTH;
+  const index_t panels = (all_rows + ROWS - 1) / ROWS, tiles = (places + COLUMNS - 1) / COLUMNS;
   const index_t panel0 = (index_t)((long)panels * down_at / down), panel1 = (index_t)((long)panels * (down_at + 1) / down);
-  const index_t begin = (index_t)((long)vectors * across_at / across) * WIDTH;
-  const index_t end = min((index_t)((long)vectors * (across_at + 1) / across) * WIDTH, places);
+  const index_t begin = (index_t)((long)tiles * across_at / across) * COLUMNS;
+  const index_t end = min((index_t)((long)tiles * (across_at + 1) / across) * COLUMNS, places);
   USE(const STORAGE(f32), x);
   USE(const STORAGE(f32), w);
-  USE(STORAGE(f32), y);
+  USE(STORAGE(OUT), y);
   USE(STORAGE(f32), space);
   x += batch * inner * places;
   y += batch * y_s.s5;

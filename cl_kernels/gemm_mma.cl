@@ -271,7 +271,7 @@ __attribute__((always_inline)) static inline void FN(tile_of)(const int height, 
 }
 static inline void FN(tile)(const __global uint *a, const __global uint *b, const index_t words, const bool fresh,
                             SUMS *less, const __global uint *soon, const index_t pace, TILE_ARGS EPILOGUE_ARGS) {
-  if (rows > HIGH && FLIP && fresh)
+  if (rows > HIGH && FLIP && fresh) /* lower ones find it out each time: there are few, and it is one instance less */
     FN(tile_of)(ROWS, true, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);
   else if (rows > HIGH)
     FN(tile_of)(ROWS, false, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);

@@ -131,8 +131,8 @@ clade_status clade__queue_finish(clade__queue *q); /* blocks */
 
 /* ---- events ---- */
 clade_status clade__event_wait(clade_device *device, cl_event event); /* blocks; the event's own error is returned */
-/* The same for a moment only, and awake: to be woken takes as long as a small step. */
-clade_status clade__event_linger(clade_device *device, cl_event event);
+/* Before it, where little is waited for: awake, for a moment, since to be woken takes as long as a small step. */
+void clade__event_linger(clade_device *device, cl_event event);
 clade_status clade__event_retain(clade_device *device, cl_event event);
 /* Whether a user's events can be waited for on the device: none is NULL, all are of its context. */
 clade_status clade__events_check(clade_device *device, clade__wait wait, const char *function);

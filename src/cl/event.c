@@ -34,18 +34,16 @@ clade_status clade__event_wait(clade_device *device, cl_event event) {
   return clade__fail_in(failed(device, state < 0 ? state : e), "clWaitForEvents");
 }
 
-clade_status clade__event_linger(clade_device *device, cl_event event) {
+void clade__event_linger(clade_device *device, cl_event event) {
   enum { NS = 100000 };
   struct timespec begin, now;
   cl_int state = CL_QUEUED;
-  CLADE_TRY(check(device, event, "clade__event_linger"));
   clock_gettime(CLOCK_MONOTONIC, &begin);
-  do {
-    CLADE_TRY(state_of(device, event, &state));
+  while (state_of(device, event, &state) == CLADE_OK && state > CL_COMPLETE) {
     sched_yield(); /* what it waits for may need this processor */
     clock_gettime(CLOCK_MONOTONIC, &now);
-  } while (state > CL_COMPLETE && (now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec < NS);
-  return CLADE_OK;
+    if ((now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec > NS) return;
+  }
 }
 
 clade_status clade__event_poll(clade_device *device, cl_event event, int *finished) {

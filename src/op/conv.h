@@ -105,6 +105,12 @@ const char *clade__gather_pointwise_accept(const clade_query *q);
 double clade__gather_pointwise_cost(const clade_query *q);
 size_t clade__gather_pointwise_workspace(const clade_query *q);
 clade_status clade__gather_pointwise_emit(clade_emit *e, const clade_query *q);
+#define CLADE__GATHER_POINTWISE                                                                          \
+  {                                                                                                      \
+    .name = "pointwise", .accept = clade__gather_pointwise_accept, .cost = clade__gather_pointwise_cost, \
+    .workspace = clade__gather_pointwise_workspace, .emit = clade__gather_pointwise_emit,                \
+    .space = &clade__gather_pointwise_space, .file = "conv2d_pointwise"                                  \
+  }
 /* ---- winograd, for CPUs: windows of 3 x 3, images in blocks of channels (docs/layouts.md) ---- */
 extern const clade_space clade__gather_winograd_space;
 const char *clade__gather_winograd_accept(const clade_query *q);

@@ -80,12 +80,13 @@ double clade__gather_gemm_cost(const clade_query *q) {
   double bytes = clade__node_bytes(q->node);
   double cycles = clade__gemm_vec_cycles(&g) * CLADE_MAX(q->device->compute_units, 1u) + 0.4 * weights;
   if (is_spread(q->node)) cycles += 0.3 * results + 10000;
-  if (q->node->in[0].shape.dim[1] <= CLADE__FEW_INNER && bytes > (double)q->device->l2_bytes) cycles += 0.4 * results;
+  if (q->node->in[0].shape.dim[1] <= CLADE__FEW_INNER && q->device->l2_bytes && bytes > (double)q->device->l2_bytes)
+    cycles += 0.4 * results;
   if (p.attrs.epilogue.n_insn) cycles += 3 * results;
   return clade__cost(q->device, cycles * 2 * 2 * q->device->vector_f32, bytes, 2);
 }
 
-/* Where the product lies that is spread; vectors are read beyond its end. */
+/* Where the product lies that is spread, of which conv2d_spread reads eight beyond the end. */
 static size_t product_at(const clade_query *g) { return (size_t)clade__up((int64_t)clade__gemm_vec_workspace(g), 64); }
 size_t clade__gather_gemm_workspace(const clade_query *q) {
   product p;

@@ -41,7 +41,8 @@ static double cycles(const clade_query *q, const plan *p, int64_t panels, int64_
   return (double)panels * (tiles + inner * high) + (double)vectors * inner * 1.6 + 400;
 }
 
-/* Into parts for the units; another unit begins late. */
+/* Into parts for the units, of whole tiles, so that what a tile holds does not depend on them; another unit begins
+ * late. */
 static plan plan_of(const clade_query *q) {
   enum { LATE = 5000 };
   int width = clade__vector_width(q->device);
@@ -49,18 +50,21 @@ static plan plan_of(const clade_query *q) {
   plan p = {.g = clade__gather_of(q->node), .down = 1, .across = 1, .cycles = INFINITY};
   p.places = p.g.result[0] * p.g.result[1];
   int64_t panels = (p.g.rows + q->row[ROWS] - 1) / q->row[ROWS], vectors = (p.places + width - 1) / width;
+  int64_t tiles = (vectors + q->row[VECTORS] - 1) / q->row[VECTORS];
   for (int64_t down = 1; down <= most; down++)
     for (int64_t across = 1; down * across <= most; across++) {
       int64_t items = down * across * p.g.n, turns = (items + units - 1) / units;
-      double item = cycles(q, &p, (panels + down - 1) / down, (vectors + across - 1) / across);
+      int64_t wide = CLADE_MIN((tiles + across - 1) / across * q->row[VECTORS], vectors);
+      double item = cycles(q, &p, (panels + down - 1) / down, wide);
       double time = (double)turns * item + (items > 1 ? CLADE_MIN(item, LATE) : 0);
       if (time >= p.cycles) continue;
       p.cycles = time;
       p.down = down;
       p.across = across;
     }
-  int64_t inner = CLADE_MAX(p.g.inner, 1), wide = (vectors + p.across - 1) / p.across * width;
-  int64_t tile = (int64_t)q->row[VECTORS] * width, fit = CLADE_MAX((int64_t)q->row[KILOBYTES] * 256 / inner, tile);
+  int64_t inner = CLADE_MAX(p.g.inner, 1), tile = (int64_t)q->row[VECTORS] * width;
+  int64_t wide = (tiles + p.across - 1) / p.across * tile,
+          fit = CLADE_MAX((int64_t)q->row[KILOBYTES] * 256 / inner, tile);
   int64_t parts = CLADE_MAX((wide + fit - 1) / fit, 1);
   p.columns = clade__up((wide + parts - 1) / parts, tile);
   p.item_floats = inner * p.columns + clade__up(inner * q->row[ROWS], 16);
@@ -96,6 +100,7 @@ clade_status clade__gather_pointwise_emit(clade_emit *e, const clade_query *q) {
   CLADE_TRY(clade__epilogue_define(s, n));
   CLADE_TRY(clade__epilogue_define16(s, n));
   clade_emit_define_text(s, "T", "f32");
+  clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
   clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
   clade_emit_define(s, "ROWS", q->row[ROWS]);
   clade_emit_define(s, "VECTORS", q->row[VECTORS]);

@@ -95,7 +95,7 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
     others *= w.to.dim[i];
   }
   /* strips store lines one by one: whole ones, and those between them follow before their pages are left */
-  bool large = clade__streams(q->device, &q->node->out[0]), lines = step[last] % TILE == 0;
+  bool large = clade__streams(q->device, &q->node->out[0]), lines = step[last] % TILE == 0 && high % TILE == 0;
   bool strip = lines && step[last] <= NEAR;
   int64_t rows = strip ? TILE : ROWS, span = strip ? LONG_SPAN : large ? SPAN : ROWS;
   others *= (high + rows - 1) / rows;

@@ -54,7 +54,6 @@ static double seconds_of(const clade_func *func, size_t s) {
   return impl->cost ? impl->cost(&query) : most_seconds;
 }
 
-/* One for each unit; a single one where nobody else could have anything to do. */
 static uint32_t most_workers(const clade_func *func, int device) {
   return CLADE_MAX(clade__device_info(func->devices[device])->compute_units, 1u);
 }

@@ -227,8 +227,8 @@ void clade__slot_wait(clade_run *run, clade__slot *slot) {
     cl_event done = slot->done[l]; /* stays: whoever waits for it releases it, and that is one thread */
     if (!done) continue;
     pthread_mutex_unlock(&run->lock);
-    clade_status status = run->lone ? clade__event_linger(run->lanes[l].device, done) : CLADE_OK;
-    if (status == CLADE_OK) status = clade__event_wait(run->lanes[l].device, done);
+    if (run->lone) clade__event_linger(run->lanes[l].device, done);
+    clade_status status = clade__event_wait(run->lanes[l].device, done);
     pthread_mutex_lock(&run->lock);
     if (status != CLADE_OK && slot->busy && slot->execution == execution) clade__slot_fail(slot, status);
   }

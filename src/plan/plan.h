@@ -95,9 +95,9 @@ typedef struct clade__fchain {
   size_t first, count; /* of the func's steps */
   int device;
   uint32_t interpreter; /* from 1 on */
-  uint32_t workers;
-  bool per_slot;  /* some step is */
-  size_t at, end; /* words of the device's table */
+  uint32_t workers;     /* one for each unit; a single one where all steps have one item */
+  bool per_slot;        /* some step is */
+  size_t at, end;       /* words of the device's table */
   int n_bases;
   clade__place *bases; /* the memory of all steps, by space and index */
 } clade__fchain;

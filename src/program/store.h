@@ -16,9 +16,10 @@ typedef struct clade__program_kernel {
 clade_status clade__store_prepare(clade_device *device, size_t n, const clade__request *requests,
                                   clade__program_kernel *out);
 
-/* A kernel with members that is there already, in memory or in the cache: of those the one that holds most of
- * `members`, named by what calls them, too. number[i]: which one there members[i] is, or -1. */
+/* Of a member, and of what calls it. */
 clade_status clade__member_hash(const clade__request *member, clade__hash *hash);
+/* A kernel with members that is there already, in memory or in the cache: of those the one that holds most of
+ * `members`, which are their hashes. number[i]: which one there members[i] is, or -1. */
 typedef struct clade__holder {
   clade__hash hash; /* for a request's .found */
   size_t held;      /* of the members asked for; 0: there is no such kernel */

@@ -1,6 +1,8 @@
 /* The derivative of random convolutions by their input, as an op of its own. */
 #include <clade/nn.h>
 
+#include <string.h>
+
 #include "conv_kit.h"
 
 static void draw(op_case *c, op_random *r) {
@@ -8,12 +10,15 @@ static void draw(op_case *c, op_random *r) {
   c->n_in = 2;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = v.y, .low = -2, .high = 2};
   c->in[1] = (op_input){.dtype = c->dtype, .shape = v.w, .low = -2, .high = 2};
+  if (!c->gradient && op_chance(r, 0.3)) conv_program_add(c, r, &v.x);
 }
 
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
   conv v = conv_of(c);
-  clade__conv_attrs at = conv_attrs(&v);
-  out[0] = clade__conv_node(g, &clade__op_conv2d_data, &at, in[0], in[1], &v.x);
+  clade__conv_attrs at = conv_attrs(c, &v);
+  at.shape.rank = v.x.rank;
+  memcpy(at.shape.dim, v.x.dim, sizeof at.shape.dim);
+  out[0] = clade_node_add(g, &clade__op_conv2d_data, NULL, &at, c->n_in, in, NULL);
 }
 
 static void reference(const op_case *c, const op_array *in, op_array *out) {
@@ -21,6 +26,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   op_result(out, c->dtype, v.x);
   conv_reference(&v, CONV_X, NULL, in[1].v, in[0].v, out);
   if (conv_is_loose(c)) conv_winograd_bound(&v, CONV_X, in[0].v, in[1].v, out);
+  if (conv_has_program(c)) conv_program_reference(c, in, out);
 }
 
 const op_test op_test_conv2d_data = {"conv2d_data", conv_dtypes, draw, build, reference, NULL, 0};

@@ -12,7 +12,7 @@ static void draw(op_case *c, op_random *r) {
 
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
   conv v = conv_of(c);
-  clade__conv_attrs at = conv_attrs(&v);
+  clade__conv_attrs at = conv_attrs(c, &v);
   out[0] = clade__conv_node(g, &clade__op_conv2d_weights, &at, in[0], in[1], &v.w);
 }
 

@@ -8,7 +8,20 @@
 
 const clade_dtype conv_dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 /* Where a convolution is kept in op_case.i. */
-enum { KERNEL = 0, STRIDE = 2, PAD = 4, DILATION = 8, GROUPS = 10, IMAGES, INNER, ROWS, SIZE, LAST = SIZE + 1 };
+enum {
+  KERNEL = 0,
+  STRIDE = 2,
+  PAD = 4,
+  DILATION = 8,
+  GROUPS = 10,
+  IMAGES,
+  INNER,
+  ROWS,
+  SIZE,
+  PROGRAM = SIZE + 2,
+  HALVED,
+  LAST = HALVED
+};
 _Static_assert(LAST < 20, "tests keep numbers of their own from 20 on");
 
 conv conv_of(const op_case *c) {
@@ -79,7 +92,7 @@ conv conv_draw(op_case *c, op_random *r) {
   }
   if (strcmp(c->impl, "winograd") == 0 && c->dtype == CLADE_F32) winograd(c, r);
   if (product) i[GROUPS] = 1;
-  if (product) i[STRIDE] = i[STRIDE + 1] = op_chance(r, 0.7) ? 1 : 2;
+  if (product) i[STRIDE] = i[STRIDE + 1] = strcmp(c->impl, "gemm") || op_chance(r, 0.7) ? 1 : 2;
   for (int k = 0; k < 2 && strcmp(c->impl, "lines") == 0; k++) i[STRIDE + k] = op_chance(r, 0.8) ? 1 : 2;
   if (strcmp(c->impl, "lines") == 0 && !few) i[ROWS] = AMONG(r, 1, 2, 3, 6, 7, 8);
   while ((double)op_elements(&(clade_shape){4, {i[IMAGES], i[GROUPS] * i[ROWS], i[SIZE], i[SIZE + 1]}}) * i[INNER] *
@@ -105,11 +118,47 @@ void conv_common(op_case *c, op_random *r) {
            i[PAD + 3]);
 }
 
-clade__conv_attrs conv_attrs(const conv *v) {
+void conv_program_add(op_case *c, op_random *r, const clade_shape *result) {
+  c->i[PROGRAM] = 1;
+  c->i[HALVED] = c->dtype == CLADE_F32 && op_chance(r, 0.5);
+  c->in[c->n_in++] = (op_input){.dtype = c->dtype, .shape = CLADE_SHAPE(result->dim[1], 1, 1), .low = -2, .high = 2};
+  c->in[c->n_in++] = (op_input){.dtype = c->dtype, .shape = *result, .low = -2, .high = 2};
+}
+
+bool conv_has_program(const op_case *c) { return c->i[PROGRAM]; }
+
+static clade__elt program(const op_case *c) {
+  uint8_t type = (uint8_t)c->dtype;
+  uint16_t add = clade__elt_by_name("add")->number;
+  clade__elt p;
+  memset(&p, 0, sizeof p);
+  p.n_in = 3;
+  p.n_insn = c->i[HALVED] ? 4 : 3;
+  for (int i = 0; i < 3; i++) p.in_dtype[i] = type;
+  p.insn[0] = (clade__elt_insn){.fn = add, .dtype = type, .arg = {0, 1}};
+  p.insn[1] = (clade__elt_insn){.fn = add, .dtype = type, .arg = {3, 2}};
+  p.insn[2] = (clade__elt_insn){.fn = clade__elt_by_name("relu")->number, .dtype = type, .arg = {4}};
+  if (c->i[HALVED])
+    p.insn[3] = (clade__elt_insn){.fn = clade__elt_by_name("cast")->number, .dtype = CLADE_BF16, .arg = {5}};
+  return p;
+}
+
+void conv_program_reference(const op_case *c, const op_array *in, op_array *out) {
+  int64_t channels = out->shape.dim[1], pixels = out->shape.dim[2] * out->shape.dim[3];
+  for (int64_t i = 0; i < out->n; i++) {
+    double more = in[2].v[i / pixels % channels] + in[3].v[i];
+    out->bound[i] += 0x1p-22 * (fabs(out->v[i]) + fabs(more) + 4);
+    out->v[i] = fmax(0, out->v[i] + more);
+  }
+  if (c->i[HALVED]) out->dtype = CLADE_BF16;
+}
+
+clade__conv_attrs conv_attrs(const op_case *c, const conv *v) {
   clade__conv_attrs at;
   memset(&at, 0, sizeof at);
   at.window = v->window;
   at.groups = (int32_t)v->groups;
+  if (c->i[PROGRAM]) at.epilogue = program(c);
   return at;
 }
 

@@ -17,8 +17,14 @@ conv conv_draw(op_case *c, op_random *r);
 conv conv_of(const op_case *c);
 /* Makes its window one of those by which networks pool. */
 void conv_common(op_case *c, op_random *r);
-/* Attributes without an epilogue. */
-clade__conv_attrs conv_attrs(const conv *v);
+/* A program in the node itself, with two more inputs: relu(result + a bias + a residual), of f32 at times stored as
+ * bf16. */
+void conv_program_add(op_case *c, op_random *r, const clade_shape *result);
+bool conv_has_program(const op_case *c);
+/* What it makes of `out`, a result before. */
+void conv_program_reference(const op_case *c, const op_array *in, op_array *out);
+/* Attributes, with the case's program. */
+clade__conv_attrs conv_attrs(const op_case *c, const conv *v);
 extern const clade_dtype conv_dtypes[];
 
 /* Adds one operand's product to a sum, or a sum of absolute values. */
