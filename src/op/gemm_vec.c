@@ -64,8 +64,7 @@ static int64_t panel_of(const clade_query *q) { return (int64_t)q->row[VECTORS] 
  * operands. */
 static double cycles(const clade_query *q, const division *d, int64_t high, int64_t wide) {
   const int32_t *v = q->row;
-  double k = (double)d->p.k, parts = ceil(k / (double)d->depth), panel = (double)panel_of(q);
-  double tiles = (double)high * ((double)wide - (fmod((double)d->p.n - 1, panel) < panel / 2 ? 0.4 : 0));
+  double k = (double)d->p.k, parts = ceil(k / (double)d->depth), tiles = (double)(high * wide);
   double copies = clade__gemm_rows_in_panels(q->node) ? 0 : (double)(high * v[ROWS]) * 0.35;
   double column = d->p.stride[1][7] == 1 ? 0.2 : 0.4;
   if (!clade__gemm_in_panels(q->node)) copies += (double)(wide * panel_of(q)) * column;
