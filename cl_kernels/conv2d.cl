@@ -9,7 +9,6 @@
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 
 #if defined(WANT_conv2d_gather_direct) || defined(WANT_conv2d_spread)
-#define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
 #define ALIGNED __attribute__((aligned(64)))
 /* What vstore16 puts down compilers tear into pieces; this they do not. */
 typedef float16 FN(sixteen) __attribute__((aligned(4)));
@@ -21,7 +20,7 @@ typedef float16 FN(sixteen) __attribute__((aligned(4)));
 /* ---- the result ----
  * An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
 #undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) ((row >> 4) * (s).s4 + (row & 15) * (s).s6 + column * (s).s7)
+#define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
 #define EPILOGUE_LOAD16(T, e, s) \
   ((down ? (s).s6 : (s).s7) ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
 #define OUT_ARGS                                                                          \
@@ -500,7 +499,6 @@ KERNEL(conv2d_gather_ref)
 #undef EPILOGUE_LOAD16
 #undef OUT_ARGS
 #undef OUT_PASS
-#undef APART
 #undef ALIGNED
 #undef VECTOR
 #undef VLOAD

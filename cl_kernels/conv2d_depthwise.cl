@@ -1,7 +1,6 @@
 /* Convolution where each channel of the result has one of the source, and its derivatives. Vectors of WIDTH floats lie
  * along channels, in blocks of 16. Images in blocks are read where they lie; of dense ones a work-item first turns what
  * it needs to blocks. */
-#define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
 #define ALIGNED __attribute__((aligned(64)))
 #define VECTOR  CLADE_PASTE(float, WIDTH)
 #define LANES   16
@@ -139,7 +138,7 @@ static void FN(slide_any)(SLIDE_ARGS) {
  * An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 #undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) ((row >> 4) * (s).s4 + (row & 15) * (s).s6 + column * (s).s7)
+#define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
 #define EPILOGUE_LOAD16(T, e, s) \
   ((Y_BLOCKED ? (s).s6 : (s).s7) ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
 
@@ -432,7 +431,6 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_depthwise)(ARGS) {
 #undef AT_ONCE
 #undef ENDS
 #endif
-#undef APART
 #undef ALIGNED
 #undef VECTOR
 #undef LANES

@@ -1,6 +1,5 @@
 /* Convolution into few channels and its derivatives: vectors lie along the columns of the result, or along the
  * places that are summed, so that no lane is empty where there are fewer channels than lanes. */
-#define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
 #define ALIGNED __attribute__((aligned(64)))
 #define VECTOR  CLADE_PASTE(float, WIDTH)
 #define VLOAD   CLADE_PASTE(vload, WIDTH)
@@ -31,7 +30,7 @@ APART static void FN(copy)(const __global STORAGE(T) * x, int n, float *to) {
 /* An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 #undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) ((row >> 4) * (s).s4 + (row & 15) * (s).s6 + column * (s).s7)
+#define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
 #define EPILOGUE_LOAD16(T, e, s) \
   ((s).s7 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
 
@@ -285,7 +284,6 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_lines)(ARGS) {
 #undef ARGS
 #undef HERE
 #endif
-#undef APART
 #undef ALIGNED
 #undef VECTOR
 #undef VLOAD

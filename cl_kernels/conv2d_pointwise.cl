@@ -13,7 +13,6 @@
  * places; places at a time; floats of `space` for a work-item. An element of y, and of the epilogue's operands, is at
  * batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7. */
 #define VECTOR  CLADE_PASTE(float, WIDTH)
-#define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
 #define COLUMNS (VECTORS * WIDTH)
 /* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
 typedef VECTOR FN(vector) __attribute__((aligned(4)));
@@ -22,7 +21,7 @@ typedef float16 FN(sixteen) __attribute__((aligned(4)));
 
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 #undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) ((row >> 4) * (s).s4 + (row & 15) * (s).s6 + column * (s).s7)
+#define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
 #define EPILOGUE_LOAD16(T, e, s) \
   ((s).s7 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
 #define OUT_ARGS                                                                                               \
@@ -170,7 +169,6 @@ GROUP(1, 1, 1) KERNEL(conv2d_pointwise)(ARGS) {
 }
 #undef ARGS
 #undef VECTOR
-#undef APART
 #undef COLUMNS
 #undef AT
 #undef OUT_ARGS

@@ -117,7 +117,6 @@ static inline int FN(line_distance)(int a, int b, int2 e, int2 move, int2 mul, F
 
 #if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_flat)
 /* For a core with vectors of WIDTH floats. */
-#define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
 #define ALIGNED __attribute__((aligned(64)))
 #define VECTOR  CLADE_PASTE(float, WIDTH)
 #define VLOAD   CLADE_PASTE(vload, WIDTH)
@@ -462,7 +461,6 @@ KERNEL(conv2d_weights_flat)
 }
 #endif
 
-#undef APART
 #undef ALIGNED
 #undef VECTOR
 #undef VLOAD

@@ -2,7 +2,6 @@
  * from TILE x TILE places of the source, TILE = OUT + 2. Places and weights are brought into another base, in which a
  * convolution is TILE x TILE products of matrices, [tiles, inner channels] by [inner channels, channels]; the products
  * are brought back. docs/layouts.md says which base and why, and how far off results may be. */
-#define APART   __attribute__((noinline)) /* compiled once, however often the compiler copies the kernel */
 #define ALIGNED __attribute__((aligned(64)))
 #define TILE    (OUT_SIDE + 2)
 #define TAPS    (TILE * TILE)
@@ -233,7 +232,7 @@ APART static void FN(results)(const float *tile, int apart, float *to) {
 /* An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 #undef EPILOGUE_ELEMENT
-#define EPILOGUE_ELEMENT(s) ((row >> 4) * (s).s4 + (row & 15) * (s).s6 + column * (s).s7)
+#define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
 #define EPILOGUE_LOAD16(T, e, s) \
   ((s).s6 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
 #define OUT_ARGS \
@@ -491,7 +490,6 @@ KERNEL(conv2d_winograd_back)(ARGS) {
 #undef PUT
 #undef GET
 #endif
-#undef APART
 #undef ALIGNED
 #undef TILE
 #undef TAPS

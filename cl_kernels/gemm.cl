@@ -290,8 +290,8 @@ FN(tile)(const int height, const bool fresh, const __global float *a, const __gl
 }
 
 /* A whole tile at the end of b, where half of a panel's vectors, or fewer, hold columns. */
-__attribute__((noinline)) static void FN(narrow)(const __global float *a, const __global float *b, index_t depth,
-                                                 TILE_ARGS EPILOGUE_ARGS) {
+APART static void FN(narrow)(const __global float *a, const __global float *b, index_t depth,
+                             TILE_ARGS EPILOGUE_ARGS) {
   VECTOR sum[ROWS][NARROW];
   float part[ROWS * PANEL];
 #pragma unroll

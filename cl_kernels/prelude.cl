@@ -109,6 +109,8 @@ inline float clade_round_bf16(float v) {
 
 /* Where an epilogue's operand has the element for (row, column); a kernel file may say it otherwise. */
 #define CLADE_EPILOGUE_ELEMENT(s) (row * (s).s6 + column * (s).s7)
+/* Of images, whose channels, the rows, may lie in blocks of 16. */
+#define CLADE_CHANNEL_ELEMENT(s)  ((row >> 4) * (s).s4 + (row & 15) * (s).s6 + column * (s).s7)
 #define EPILOGUE_ELEMENT(s)       CLADE_EPILOGUE_ELEMENT(s)
 
 /* N consecutive elements of the float types, in float: N is 4, 8 or 16. */
@@ -329,6 +331,9 @@ inline void clade_past_f32(__global float *p, float16 v, int past) {
 #define CLADE_PAST_f16(p, i, v, past)  CLADE_STOREN_f16(16, p, i, v)
 #define CLADE_PAST_bf16(p, i, v, past) CLADE_STOREN_bf16(16, p, i, v)
 #define STREAM16(T, p, i, v, past)     CLADE_PASTE(CLADE_PAST_, T)(p, i, v, past)
+
+/* Of a function: compiled once, however often the compiler copies the kernel. */
+#define APART __attribute__((noinline))
 
 /* What lies there will be read soon. SPIR-V has no word for it. */
 #ifdef CLADE_PROCESSOR

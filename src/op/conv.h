@@ -42,6 +42,11 @@ const char *clade__conv_clblast_accept(const clade_query *q);
 clade_status clade__conv_clblast_emit(clade_emit *e, const clade_query *q);
 /* ---- vec, for CPUs ---- */
 const char *clade__conv_vec_accept(const clade_query *q);
+/* Of so many cycles of all cores together, which begin two vector operations in each. */
+double clade__conv_vec_cost(const clade_query *q, double cycles);
+/* What products and tiles of them take longer with the node's epilogue: they are put down and fetched again, and its
+ * operands are read. */
+double clade__conv_epilogue_cycles(const clade_node *n);
 /* Along one axis, in the phase that begins at `first`: places of a line or lines of an image as the kernels number
  * them; taps, how far apart the places that they reach are, and how many remainders a stride leaves of them. */
 typedef struct clade__conv_axis {

@@ -89,8 +89,7 @@ double clade__depthwise_cost(const clade_query *q) {
   double items = ceil((double)(g->n * parts(g->groups, LANES)) / (double)p.blocks) * (double)p.boxes;
   double item = unit * (double)p.blocks / (double)p.boxes + 600;
   double units = CLADE_MAX(q->device->compute_units, 1u);
-  double flops = ceil(items / units) * units * item * 2 * 2 * q->device->vector_f32;
-  return clade__cost(q->device, flops, clade__node_bytes(q->node), 2);
+  return clade__conv_vec_cost(q, ceil(items / units) * units * item);
 }
 
 clade_status clade__depthwise_emit(clade_emit *e, const clade_query *q) {

@@ -265,8 +265,7 @@ void clade__gather_blocked_layouts(const clade_query *q, clade_layout *in, clade
 /* ---- steps ---- */
 double clade__gather_direct_cost(const clade_query *q) {
   problem p = problem_of(q->node);
-  double flops = cycles(q, &p, q->row) * 2 * 2 * q->device->vector_f32 * q->device->compute_units;
-  return clade__cost(q->device, flops, clade__node_bytes(q->node), 2);
+  return clade__conv_vec_cost(q, cycles(q, &p, q->row) * q->device->compute_units);
 }
 
 /* What the weights' strides are: group, panel, row, inner channel, tap. */

@@ -69,21 +69,22 @@ void clade__gather_gemm_layouts(const clade_query *q, clade_layout *in, clade_la
   in[1] = (clade_layout){.axis = 1, .block = (uint16_t)q->row[0], .tile = CLADE_PANELS};
 }
 
-/* Weights come from afar for each image, or are copied slower than gemm reckons, which counts where it has few places;
- * a tile with an epilogue is put down and fetched again, and reads its operands. What the second cache does not hold
- * each line of the result waits for, unless there are enough products meanwhile. */
+/* Weights come from afar for each image, or are copied slower than gemm reckons, which counts where it has few places.
+ * What the second cache does not hold each line of the result waits for, unless there are enough products meanwhile. */
 double clade__gather_gemm_cost(const clade_query *q) {
   product p;
   clade_query g = product_of(q, &p);
   double results = (double)clade__product(&q->node->out[0].shape, 0, 4);
   double weights = (double)clade__product(&p.in[0].shape, 0, 2) * (double)p.out.shape.dim[0];
-  double bytes = clade__node_bytes(q->node);
+  double l2 = (double)q->device->l2_bytes;
   double cycles = clade__gemm_vec_cycles(&g) * CLADE_MAX(q->device->compute_units, 1u) + 0.4 * weights;
-  if (is_spread(q->node)) cycles += 0.3 * results + 10000;
-  if (q->node->in[0].shape.dim[1] <= CLADE__FEW_INNER && q->device->l2_bytes && bytes > (double)q->device->l2_bytes)
+  if (is_spread(q->node))
+    cycles += 0.3 * results + 10000;
+  else
+    cycles += clade__conv_epilogue_cycles(q->node);
+  if (q->node->in[0].shape.dim[1] <= CLADE__FEW_INNER && l2 > 0 && clade__node_bytes(q->node) > l2)
     cycles += 0.4 * results;
-  if (p.attrs.epilogue.n_insn) cycles += 3 * results;
-  return clade__cost(q->device, cycles * 2 * 2 * q->device->vector_f32, bytes, 2);
+  return clade__conv_vec_cost(q, cycles);
 }
 
 /* Where the product lies that is spread, of which conv2d_spread reads eight beyond the end. */

@@ -96,7 +96,7 @@ double clade__gather_lines_cost(const clade_query *q) {
   double copy = inner * (double)g->source[0] * ((double)g->source[1] * 0.2 + 10);
   double weights = (double)(g->groups * g->rows * g->inner * g->kernel[0] * g->kernel[1]) * 2 + 3000;
   double all = (double)(g->n * g->groups) * (tiles * across * (products + finish) + copy) + (double)p.items * weights;
-  return clade__cost(q->device, all * 2 * 2 * q->device->vector_f32, clade__node_bytes(q->node), 2);
+  return clade__conv_vec_cost(q, all);
 }
 
 clade_status clade__gather_lines_emit(clade_emit *e, const clade_query *q) {

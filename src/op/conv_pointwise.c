@@ -78,12 +78,9 @@ const char *clade__gather_pointwise_accept(const clade_query *q) {
   return clade__gather_of(q->node).inner > CLADE__FEW_INNER ? "made for few inner channels" : NULL;
 }
 
-/* A tile with an epilogue is put down and fetched again. */
 double clade__gather_pointwise_cost(const clade_query *q) {
   double cycles = plan_of(q).cycles * CLADE_MAX(q->device->compute_units, 1u);
-  if (((const clade__conv_attrs *)q->node->attrs)->epilogue.n_insn)
-    cycles += 3 * (double)clade__product(&q->node->out[0].shape, 0, 4);
-  return clade__cost(q->device, cycles * 2 * 2 * q->device->vector_f32, clade__node_bytes(q->node), 2);
+  return clade__conv_vec_cost(q, cycles + clade__conv_epilogue_cycles(q->node));
 }
 
 size_t clade__gather_pointwise_workspace(const clade_query *q) {

@@ -12,6 +12,15 @@ const char *clade__conv_vec_accept(const clade_query *q) {
   return NULL;
 }
 
+double clade__conv_vec_cost(const clade_query *q, double cycles) {
+  return clade__cost(q->device, cycles * 2 * 2 * q->device->vector_f32, clade__node_bytes(q->node), 2);
+}
+
+double clade__conv_epilogue_cycles(const clade_node *n) {
+  const clade__conv_attrs *a = n->attrs;
+  return a->epilogue.n_insn ? 3 * (double)clade__product(&n->out[0].shape, 0, 4) : 0;
+}
+
 static int64_t down(int64_t a, int64_t b) { return (a >= 0 ? a : a - b + 1) / b; }
 
 clade__conv_axis clade__conv_axis_of(clade__map_1d m, int64_t result, int64_t source, int64_t kernel, int64_t first) {

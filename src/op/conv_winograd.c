@@ -114,9 +114,8 @@ const clade_space clade__gather_winograd_space = {sizeof(clade_space), params, s
 /* ---- steps ---- */
 double clade__gather_winograd_cost(const clade_query *q) {
   clade__gather g = clade__gather_of(q->node);
-  double flops = cycles(q, &g, q->row, CLADE_MAX(q->device->compute_units, 1u)) * 2 * 2 * q->device->vector_f32 *
-                 q->device->compute_units;
-  return clade__cost(q->device, flops, clade__node_bytes(q->node), 2);
+  double of_unit = cycles(q, &g, q->row, CLADE_MAX(q->device->compute_units, 1u));
+  return clade__conv_vec_cost(q, of_unit * q->device->compute_units);
 }
 
 clade_status clade__gather_winograd_emit(clade_emit *e, const clade_query *q) {

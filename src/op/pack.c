@@ -138,12 +138,8 @@ static clade_status panels_emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *step = clade_emit_kernel(e, "pack_forward_panels");
   clade_emit_in(step, 0);
   clade_emit_out(step, 0);
-  clade_emit_index8(step, 8,
-                    (int64_t[]){matrices, axis, other,
-                                windows ? window
-                                : last  ? 1
-                                        : other,
-                                windows || last ? axis * window : 1, bytes, block, interleave});
+  const int64_t along = last ? 1 : windows ? window : other, across = windows || last ? axis * window : 1;
+  clade_emit_index8(step, 8, (int64_t[]){matrices, axis, other, along, across, bytes, block, interleave});
   clade_emit_index(step, window);
   clade__emit_flat(step, q->device, matrices * ((axis + block - 1) / block) * ((other + interleave - 1) / interleave));
   return CLADE_OK;

@@ -142,7 +142,8 @@ def complete_ops(root):
     names = [r[1] for r in rows(root, "src/op/ops.def", "CLADE_OP")]
     stems = set(names)
     for path in files(root, ".h"):  # rows that are macros
-        stems.update(re.findall(r'\.file\s*=\s*"(\w+)"', code(read(root, path))) if path.startswith("src/op/") else [])
+        if path.startswith("src/op/"):
+            stems.update(re.findall(r'\.file\s*=\s*"(\w+)"', code(read(root, path))))
     for name in names:
         source = f"src/op/{name}.c"
         if not os.path.exists(os.path.join(root, source)):

@@ -1,5 +1,6 @@
 /* Results that no cache holds are written past the caches, and turned over in larger blocks: to the bit what the host
  * makes, with lines that begin anywhere and ends that fill none. */
+#include "op/dims.h"
 #include "plan_kit.h"
 
 enum { CHANNELS = 45, WIDE = 20 };
@@ -30,6 +31,9 @@ static void turned(clade_device *device, int images, int channels, int pixels) {
   uint32_t *x = malloc(n * sizeof *x);
   clade_graph *g = graph_new();
   assert_non_null(x);
+  const clade_device_info *info = clade__device_info(device);
+  const clade_type type = {.dtype = CLADE_I32, .shape = CLADE_SHAPE(images, pixels, channels)};
+  if (info->device_class == CLADE_CPU) assert_true(clade__streams(info, &type));
   for (size_t i = 0; i < n; i++) x[i] = (uint32_t)i;
   clade_val v = clade_input(g, "x", CLADE_I32, CLADE_SHAPE(images, channels, pixels));
   clade_output(g, "y", clade_transpose(g, v, 3, (int[]){0, 2, 1}));
