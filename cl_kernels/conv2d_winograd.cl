@@ -182,7 +182,8 @@ APART static void FN(tile_in)(const __global float *x, int2 from, int2 size, int
   }
 }
 
-/* Of PLACES tiles and a panel the sums over n inner channels. */
+/* Of PLACES tiles and a panel the sums over n inner channels. A few tiles go through weights faster than memory gives
+ * them: they are asked for two pages ahead. */
 APART static void FN(multiply)(const __global float *w, const float *x, int pitch, int last, long n, float *tile) {
   VECTOR sum[PLACES][VECTORS];
   const float *from[PLACES];
@@ -195,6 +196,8 @@ APART static void FN(multiply)(const __global float *w, const float *x, int pitc
 #pragma unroll 2
   for (long k = 0; k < n; k++, w += PANEL) {
     VECTOR one[VECTORS];
+#pragma unroll
+    for (int v = 0; v < PANEL; v += 16) LATER(w + 2048 + v);
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) one[v] = GET(__global, w + v * WIDTH);
 #pragma unroll
