@@ -123,7 +123,7 @@ static double cycles(const clade_query *q, const problem *p, const int32_t *row)
   double load = p->packed ? 1.5 : 1.5 * width;
   if (p->packed && (double)g->rows * depth * 4 > l2 / 2) load += width * 4 / 10.0;
   double weights = panels * depth * row[VECTORS] * load;
-  double element = p->x_blocked ? 0.2 : inner >= 8 && p->unit[1] <= 2 ? 0.5 : 1.5;
+  double element = p->x_blocked && inner >= LANES ? 0.2 : inner >= 8 && p->unit[1] <= 2 ? 0.5 : 1.5;
   double source = held_of(p, row) * inner * at_once * element;
   double finish = places * panels * panel * (p->y_blocked ? 0.25 : p->phases > 1 ? 2 : 0.6);
   double item = multiply + weights + source + finish + 3000;
