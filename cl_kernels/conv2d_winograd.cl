@@ -126,24 +126,34 @@ KERNEL(conv2d_winograd_weights)(ARGS) {
 #ifdef WIDTH
 #define VECTOR CLADE_PASTE(float, WIDTH)
 typedef VECTOR FN(vector) __attribute__((aligned(4)));
-#define PUT(v, p)     (*(FN(vector) *)(p) = (v))
-#define GET(space, p) (*(const space FN(vector) *)(p))
+#define PUT(space, v, p) (*(space FN(vector) *)(p) = (v))
+#define GET(space, p)    (*(const space FN(vector) *)(p))
 #endif
 
 #ifdef WANT_conv2d_winograd
-/* A work-item does a strip of tiles, which are numbered through all images, and some panels of channels. What the
- * strip's places became stays in private memory, `source`, while panels go by, some at a time: their products are in
- * `block` until they are brought back, so that nothing of it is written to the device's memory. Registers hold PLACES
- * tiles by a panel of channels, as in `direct`.
+/* A work-item does strips of tiles, which are numbered through all images, and some panels of channels. What a strip's
+ * places became stays in `source` while panels go by, some at a time: in private memory, SOURCE floats, or where so many
+ * channels have no room there in scratch memory of the item's own, which strips follow each other in and a shared cache
+ * holds. Their products are in `block` until they are brought back. Registers hold PLACES tiles by a panel of channels, as
+ * in `direct`.
  *
  * dims: images, channels, inner channels, height and width of the source and of the result. part: tiles of a strip,
- * channels of an item, panels at a time; the place of the first tap of the first result. */
+ * channels of an item, panels at a time; the place of the first tap of the first result; strips of an item. */
 #define PANEL  (VECTORS * WIDTH)
 typedef float16 FN(sixteen) __attribute__((aligned(4)));
 #define HERE
+#if SOURCE
+#define KEPT
+#define KEPT_ARG
+#define KEPT_PASS
+#else
+#define KEPT __global
+#define KEPT_ARG  , ARG(float, kept)
+#define KEPT_PASS , PASS(kept)
+#endif
 
 #define PLACES_OF(name, space)                                                                  \
-  APART static void FN(name)(const space float *x, int line, float *to, int apart) {            \
+  APART static void FN(name)(const space float *x, int line, KEPT float *to, int apart) {       \
     for (int v = 0; v < 16; v += WIDTH) {                                                       \
       VECTOR some[TILE][TILE];                                                                  \
       for (int j = 0; j < TILE; j++) {                                                          \
@@ -155,7 +165,7 @@ typedef float16 FN(sixteen) __attribute__((aligned(4)));
       for (int i = 0; i < TILE; i++) {                                                          \
         VECTOR t[TILE];                                                                         \
         FROM_PLACES(t, some[i])                                                                 \
-        _Pragma("unroll") for (int j = 0; j < TILE; j++) PUT(t[j], to + (i * TILE + j) * apart + v); \
+        _Pragma("unroll") for (int j = 0; j < TILE; j++) PUT(KEPT, t[j], to + (i * TILE + j) * apart + v); \
       }                                                                                         \
     }                                                                                           \
   }
@@ -163,7 +173,7 @@ PLACES_OF(places_inside, __global)
 PLACES_OF(places_copied, HERE)
 
 /* Of a tile, all blocks of channels; zeros where the source ends. */
-APART static void FN(tile_in)(const __global float *x, int2 from, int2 size, int blocks, float *to, int apart) {
+APART static void FN(tile_in)(const __global float *x, int2 from, int2 size, int blocks, KEPT float *to, int apart) {
   const bool inside = from.x >= 0 && from.y >= 0 && from.x + TILE <= size.x && from.y + TILE <= size.y;
   x += (from.x * size.y + from.y) * 16;
   for (int b = 0; b < blocks; b++, x += size.x * size.y * 16, to += 16) {
@@ -176,17 +186,22 @@ APART static void FN(tile_in)(const __global float *x, int2 from, int2 size, int
       for (int j = 0; j < TILE; j++) {
         const bool there = from.x + i >= 0 && from.x + i < size.x && from.y + j >= 0 && from.y + j < size.y;
         for (int v = 0; v < 16; v += WIDTH)
-          PUT(there ? GET(__global, x + (i * size.y + j) * 16 + v) : (VECTOR)(0), copy + (i * TILE + j) * 16 + v);
+          PUT(HERE, there ? GET(__global, x + (i * size.y + j) * 16 + v) : (VECTOR)(0), copy + (i * TILE + j) * 16 + v);
       }
     FN(places_copied)(copy, TILE * 16, to, apart);
   }
 }
 
 /* Of PLACES tiles and a panel the sums over n inner channels. A few tiles go through weights faster than memory gives
- * them: they are asked for two pages ahead. */
-APART static void FN(multiply)(const __global float *w, const float *x, int pitch, int last, long n, float *tile) {
+ * them: they are asked for two pages ahead. Of long strips what is multiplied next comes nearer meanwhile, a part of it by
+ * each call: the tiles behind these, and weights from `later` on. */
+APART static void FN(multiply)(const __global float *w, const KEPT float *x, int pitch, int last, long n,
+                               const __global float *later, float *tile) {
   VECTOR sum[PLACES][VECTORS];
-  const float *from[PLACES];
+  const KEPT float *from[PLACES];
+#if !SOURCE
+  const KEPT float *soon = x + PLACES * pitch;
+#endif
 #pragma unroll
   for (int p = 0; p < PLACES; p++) {
     from[p] = x + min(p, last) * pitch;
@@ -196,8 +211,15 @@ APART static void FN(multiply)(const __global float *w, const float *x, int pitc
 #pragma unroll 2
   for (long k = 0; k < n; k++, w += PANEL) {
     VECTOR one[VECTORS];
+#if SOURCE
 #pragma unroll
     for (int v = 0; v < PANEL; v += 16) LATER(w + 2048 + v);
+#else
+    if (k % 2) {
+      SOON(soon + k * 8);
+      LATER(later + k * 8);
+    }
+#endif
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) one[v] = GET(__global, w + v * WIDTH);
 #pragma unroll
@@ -208,7 +230,7 @@ APART static void FN(multiply)(const __global float *w, const float *x, int pitc
 #pragma unroll
   for (int p = 0; p < PLACES; p++)
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) PUT(sum[p][v], tile + (p * VECTORS + v) * WIDTH);
+    for (int v = 0; v < VECTORS; v++) PUT(HERE, sum[p][v], tile + (p * VECTORS + v) * WIDTH);
 }
 
 /* The results of a tile and a panel: (line, column, channel). */
@@ -227,7 +249,7 @@ APART static void FN(results)(const float *tile, int apart, float *to) {
       VECTOR y[OUT_SIDE];
       TO_RESULTS(y, some[i])
 #pragma unroll
-      for (int j = 0; j < OUT_SIDE; j++) PUT(y[j], to + (i * OUT_SIDE + j) * PANEL + v);
+      for (int j = 0; j < OUT_SIDE; j++) PUT(HERE, y[j], to + (i * OUT_SIDE + j) * PANEL + v);
     }
   }
 }
@@ -270,53 +292,63 @@ APART static void FN(finish)(const float *tile, int rows, int2 many, int width, 
   if (done < rows) FN(finish_some)(tile, done, rows, many, width, OUT_PASS);
 }
 
-#define ARGS                                                                                                       \
-  ARG(const float, x), ARG(const float, w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t part,        \
+#define ARGS                                                                                                        \
+  ARG(const float, x), ARG(const float, w), ARG(STORAGE(OUT), y) KEPT_ARG, const index8_t dims, const index8_t part, \
       const index8_t y_s EPILOGUE_ARGS
 BODY(conv2d_winograd_item)(const int item, ARGS) {
   if (dims.s0 == 0 || part.s0 == 0) return;
   const int2 size = (int2)(dims.s3, dims.s4), result = (int2)(dims.s5, dims.s6);
   const int2 grid = (result + OUT_SIDE - 1) / OUT_SIDE;
-  const int inner = dims.s2, blocks = (inner + 15) / 16, pitch = blocks * 16;
-  const int all = dims.s0 * grid.x * grid.y, strips = (all + part.s0 - 1) / part.s0;
-  const int tile0 = item % strips * part.s0, tiles = min((int)part.s0, all - tile0);
-  const int row0 = item / strips * part.s1, rows = min((int)part.s1, (int)dims.s1 - row0);
+  const int inner = dims.s2, blocks = (inner + 15) / 16, pitch = blocks * 16, each = grid.x * grid.y;
+  const int strips = (dims.s0 * each + part.s0 - 1) / part.s0, shares = (strips + part.s5 - 1) / part.s5;
+  const int row0 = item / shares * part.s1, rows = min((int)part.s1, (int)dims.s1 - row0);
   if (rows <= 0) return;
   USE(const float, x);
   USE(const float, w);
   USE(STORAGE(OUT), y);
-  float source[SOURCE] ALIGNED, block[BLOCK] ALIGNED, turned[OUT_SIDE * OUT_SIDE * PANEL] ALIGNED;
-  /* odd numbers of lines: what belongs to one place is not to meet in one set of the first cache */
-  const int apart = tiles * pitch + 16, groups = (tiles + PLACES - 1) / PLACES, held = groups * PLACES * PANEL;
-  for (int i = 0; i < tiles; i++) {
-    const int t = tile0 + i, image = t / (grid.x * grid.y), at = t % (grid.x * grid.y);
-    const int2 from = (int2)(at / grid.y, at % grid.y) * OUT_SIDE + (int2)(part.s3, part.s4);
-    FN(tile_in)(x + image * blocks * size.x * size.y * 16, from, size, blocks, source + i * pitch, apart);
-  }
+#if SOURCE
+  float source[SOURCE] ALIGNED;
+#else
+  USE(float, kept);
+  __global float *source = kept + (long)item * TAPS * (part.s0 * pitch + 16);
+#endif
+  float block[BLOCK] ALIGNED, turned[OUT_SIDE * OUT_SIDE * PANEL] ALIGNED;
   w += (long)(row0 / PANEL) * TAPS * inner * PANEL;
-  for (int first = 0; first < rows; first += part.s2 * PANEL) {
-    const int panels = min((int)part.s2, (rows - first + PANEL - 1) / PANEL), taken = panels * held + 16;
-    for (int t = 0; t < TAPS; t++)
-      for (int p = 0; p < panels; p++)
-        for (int g = 0; g < groups; g++)
-          FN(multiply)
-    (w + ((first / PANEL + p) * TAPS + t) * inner * PANEL, source + t * apart + g * PLACES * pitch, pitch,
-     tiles - 1 - g * PLACES, inner, block + t * taken + p * held + g * PLACES * PANEL);
+  for (int strip = item % shares * part.s5; strip < min(strips, (int)(item % shares + 1) * (int)part.s5); strip++) {
+    const int tile0 = strip * part.s0, tiles = min((int)part.s0, dims.s0 * each - tile0);
+    /* odd numbers of lines: what belongs to one place is not to meet in one set of the first cache */
+    const int apart = tiles * pitch + 16, groups = (tiles + PLACES - 1) / PLACES, held = groups * PLACES * PANEL;
     for (int i = 0; i < tiles; i++) {
-      const int t = tile0 + i, image = t / (grid.x * grid.y), at = t % (grid.x * grid.y);
-      const int2 to = (int2)(at / grid.y, at % grid.y) * OUT_SIDE, many = min(result - to, OUT_SIDE);
-      for (int p = 0; p < panels; p++) {
-        FN(results)(block + p * held + i * PANEL, taken, turned);
-        FN(finish)
-        (turned, min(rows - first - p * PANEL, PANEL), many, result.y, y + image * y_s.s5, y_s, image,
-         row0 + first + p * PANEL, to.x * result.y + to.y EPILOGUE_PASS);
+      const int t = tile0 + i, image = t / each, at = t % each;
+      const int2 from = (int2)(at / grid.y, at % grid.y) * OUT_SIDE + (int2)(part.s3, part.s4);
+      FN(tile_in)(x + image * blocks * size.x * size.y * 16, from, size, blocks, source + i * pitch, apart);
+    }
+    for (int first = 0; first < rows; first += part.s2 * PANEL) {
+      const int panels = min((int)part.s2, (rows - first + PANEL - 1) / PANEL), taken = panels * held + 16;
+      for (int t = 0; t < TAPS; t++)
+        for (int p = 0; p < panels; p++)
+          for (int g = 0; g < groups; g++) {
+            const __global float *weights = w + ((first / PANEL + p) * TAPS + t) * inner * PANEL;
+            FN(multiply)
+            (weights, source + t * apart + g * PLACES * pitch, pitch, tiles - 1 - g * PLACES, inner,
+             weights + inner * (PANEL + g * 8), block + t * taken + p * held + g * PLACES * PANEL);
+          }
+      for (int i = 0; i < tiles; i++) {
+        const int t = tile0 + i, image = t / each, at = t % each;
+        const int2 to = (int2)(at / grid.y, at % grid.y) * OUT_SIDE, many = min(result - to, OUT_SIDE);
+        for (int p = 0; p < panels; p++) {
+          FN(results)(block + p * held + i * PANEL, taken, turned);
+          FN(finish)
+          (turned, min(rows - first - p * PANEL, PANEL), many, result.y, y + image * y_s.s5, y_s, image,
+           row0 + first + p * PANEL, to.x * result.y + to.y EPILOGUE_PASS);
+        }
       }
     }
   }
 }
 
 GROUP(1, 1, 1) KERNEL(conv2d_winograd)(ARGS) {
-  FN(conv2d_winograd_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, part, y_s EPILOGUE_PASS);
+  FN(conv2d_winograd_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y) KEPT_PASS, dims, part, y_s EPILOGUE_PASS);
 }
 #undef ARGS
 #undef EPILOGUE_ELEMENT
@@ -327,6 +359,9 @@ GROUP(1, 1, 1) KERNEL(conv2d_winograd)(ARGS) {
 #undef OUT_PASS
 #undef PANEL
 #undef HERE
+#undef KEPT
+#undef KEPT_ARG
+#undef KEPT_PASS
 #undef PLACES_OF
 #endif
 

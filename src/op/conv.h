@@ -121,12 +121,14 @@ extern const clade_space clade__gather_winograd_space;
 const char *clade__gather_winograd_accept(const clade_query *q);
 void clade__gather_winograd_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 double clade__gather_winograd_cost(const clade_query *q);
+size_t clade__gather_winograd_workspace(const clade_query *q);
 clade_status clade__gather_winograd_emit(clade_emit *e, const clade_query *q);
-#define CLADE__GATHER_WINOGRAD                                                                                        \
-  {                                                                                                                   \
-    .name = "winograd", .accept = clade__gather_winograd_accept, .layouts = clade__gather_winograd_layouts,           \
-    .cost = clade__gather_winograd_cost, .emit = clade__gather_winograd_emit, .space = &clade__gather_winograd_space, \
-    .file = "conv2d_winograd", .loose = true                                                                          \
+#define CLADE__GATHER_WINOGRAD                                                                              \
+  {                                                                                                         \
+    .name = "winograd", .accept = clade__gather_winograd_accept, .layouts = clade__gather_winograd_layouts, \
+    .cost = clade__gather_winograd_cost, .workspace = clade__gather_winograd_workspace,                     \
+    .emit = clade__gather_winograd_emit, .space = &clade__gather_winograd_space, .file = "conv2d_winograd", \
+    .loose = true                                                                                           \
   }
 /* Of pack: weights brought into its base. */
 double clade__winograd_weights_cost(const clade_query *q);

@@ -6,7 +6,7 @@
 #include <math.h>
 
 /* What the kernel keeps in private memory, in floats: on a thread's stack, which may be no more than 2 MiB. */
-enum { SOURCE = 332800, BLOCK = 65536 };
+enum { SOURCE = 332800, BLOCK = 74496 };
 /* Parameters: a side of a tile's results; tiles of a strip; channels of an item; panels at a time; tiles and vectors in
  * registers. */
 enum { SIDE, TILES, CHANNELS, AT_ONCE, PLACES, VECTORS, PARAMS };
@@ -27,7 +27,6 @@ const char *clade__gather_winograd_accept(const clade_query *q) {
   if (n->in[0].dtype != CLADE_F32) return "its sums need operands of f32";
   const char *reason = clade__gather_blocked_accept(q);
   if (reason) return reason;
-  if (36 * (clade__up(g.inner, 16) * places_of(q) + 16) > SOURCE) return "a few tiles of so many channels have no room";
   if (clade__up(g.rows, 32) * clade__up(g.inner, 16) > INT32_MAX / 36) return "made for fewer than 2^26 weights";
   return NULL;
 }
@@ -49,32 +48,43 @@ static int64_t tiles_of(const clade__gather *g, int side) {
   return g->n * parts(g->result[0], side) * parts(g->result[1], side);
 }
 
+/* What a strip's places become, in floats; whether private memory has room for it. */
+static double floats_of(const clade__gather *g, const int32_t *row) {
+  return (row[SIDE] + 2) * (row[SIDE] + 2) * ((double)clade__up(g->inner, 16) * row[TILES] + 16);
+}
+static bool private_of(const clade__gather *g, const int32_t *row) { return floats_of(g, row) <= SOURCE; }
+
+/* Cycles until so many bytes came, `held` in each where a shared cache holds `all`. */
+static double fetch(const clade_query *q, double bytes, double all, double held) {
+  return bytes / (all > (double)CLADE_MAX(q->device->cache_bytes, 1u << 20) / 2 ? 6 : held);
+}
+
 /* Cycles of a core that begins two vector operations in each, where `units` share the work. Measured: what a transform
- * takes, and how fast weights come, from a shared cache or from memory. */
+ * takes, and how fast weights and strips come; asked for ahead, they take a quarter of that from the products. */
 static double cycles(const clade_query *q, const clade__gather *g, const int32_t *row, double units) {
   int width = width_of(q), taps = (row[SIDE] + 2) * (row[SIDE] + 2);
   double panel = row[VECTORS] * width, tiles = row[TILES], inner = (double)g->inner;
   double groups = ceil(tiles / row[PLACES]), panels = ceil((double)CLADE_MIN(row[CHANNELS], g->rows) / panel);
   double step = CLADE_MAX(row[PLACES] * row[VECTORS], row[PLACES] + row[VECTORS]) / 2.0 * 1.04;
   double multiply = taps * panels * groups * (inner * step + 40);
-  double bytes = taps * inner * panel * 4, cache = (double)CLADE_MAX(q->device->cache_bytes, 1u << 20);
-  double weights = panels * bytes / (bytes * (double)g->rows / panel > cache / 2 ? 6 : 32);
+  double of_row = taps * inner * 4, strip = floats_of(g, row) * 4;
+  double come = fetch(q, panels * panel * of_row, (double)g->rows * of_row, 32);
+  if (!private_of(g, row)) come = (come + fetch(q, ceil(panels / row[AT_ONCE]) * strip, strip * units, 16)) / 4;
   double in = tiles * ceil(inner / 16) * 16 / width * taps * 4;
   double out = tiles * panels * panel / width * (taps * 3 + row[SIDE] * row[SIDE] * 4);
   double items = (double)parts(tiles_of(g, row[SIDE]), row[TILES]) * (double)parts(g->rows, row[CHANNELS]);
-  return ceil(items / units) * (multiply + weights + in + out + 3000);
+  return ceil(items / units) * (multiply + come + in + out + 3000);
 }
 
-enum { STRIPS = 6, SPLITS = 5 };
+enum { STRIPS = 7, SPLITS = 5 };
 static bool nth(const clade_query *q, const clade__gather *g, int i, int32_t *row) {
-  static const int strips[STRIPS] = {3, 2, 4, 6, 8, 1}, splits[SPLITS] = {1, 2, 4, 8, 16}; /* of PLACES; of panels */
+  static const int strips[STRIPS] = {3, 2, 4, 6, 7, 8, 1}, splits[SPLITS] = {1, 2, 4, 8, 16}; /* of PLACES; of panels */
   int width = width_of(q), vectors = width == 4 ? 4 : 2, places = places_of(q), side = i % 2 ? 2 : 4;
   int split = i / 2 % SPLITS, strip = i / 2 / SPLITS, taps = (side + 2) * (side + 2);
   int64_t panel = vectors * width, panels = CLADE_MAX(parts(g->rows, panel), 1), all = CLADE_MAX(tiles_of(g, side), 1);
-  int64_t inner = CLADE_MAX(clade__up(g->inner, 16), 16), held = BLOCK / taps - 16;
+  int64_t held = BLOCK / taps - 16;
   if (strip >= STRIPS) return false;
-  int64_t most = CLADE_MIN((SOURCE / taps - 16) / inner, held / panel) / places * places;
-  int64_t tiles = CLADE_MIN((int64_t)strips[strip] * places, CLADE_MAX(most, places));
+  int64_t tiles = CLADE_MIN((int64_t)strips[strip] * places, held / panel / places * places);
   tiles = parts(all, parts(all, tiles));
   panels = parts(panels, splits[split]);
   memcpy(row,
@@ -118,6 +128,24 @@ double clade__gather_winograd_cost(const clade_query *q) {
   return clade__conv_vec_cost(q, of_unit * q->device->compute_units);
 }
 
+/* Strips that an item does. Where private memory holds what they become, one; else as many as leave an item for each
+ * unit, for as many bytes does each of them need. */
+static int64_t strips_of_item(const clade_query *q, const clade__gather *g) {
+  int64_t strips = parts(tiles_of(g, q->row[SIDE]), q->row[TILES]), splits = parts(g->rows, q->row[CHANNELS]);
+  if (private_of(g, q->row)) return 1;
+  return CLADE_MAX(parts(strips * splits, CLADE_MAX(q->device->compute_units, 1u)), 1);
+}
+
+static int64_t items_of(const clade_query *q, const clade__gather *g) {
+  int64_t strips = parts(tiles_of(g, q->row[SIDE]), q->row[TILES]);
+  return parts(strips, strips_of_item(q, g)) * parts(g->rows, q->row[CHANNELS]);
+}
+
+size_t clade__gather_winograd_workspace(const clade_query *q) {
+  clade__gather g = clade__gather_of(q->node);
+  return private_of(&g, q->row) ? 0 : (size_t)items_of(q, &g) * (size_t)floats_of(&g, q->row) * sizeof(float);
+}
+
 clade_status clade__gather_winograd_emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   const int32_t *row = q->row;
@@ -130,22 +158,23 @@ clade_status clade__gather_winograd_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "PLACES", row[PLACES]);
   clade_emit_define(s, "VECTORS", row[VECTORS]);
   clade_emit_define(s, "OUT_SIDE", row[SIDE]);
-  clade_emit_define(s, "SOURCE", SOURCE);
+  clade_emit_define(s, "SOURCE", private_of(&g, row) ? SOURCE : 0);
   clade_emit_define(s, "BLOCK", BLOCK);
   CLADE_TRY(clade__epilogue_define(s, n));
   CLADE_TRY(clade__epilogue_define16(s, n));
   clade_emit_in(s, 0);
   clade_emit_in(s, 1);
   clade_emit_out(s, 0);
+  if (!private_of(&g, row)) clade_emit_workspace(s, 0, sizeof(float));
   clade_emit_index8(s, 7, (int64_t[]){g.n, g.rows, g.inner, g.source[0], g.source[1], g.result[0], g.result[1]});
   for (int i = 0; i < 2; i++) {
     clade__map_1d m = g.map(&((const clade__conv_attrs *)n->attrs)->window, i);
     first[i] = m.delta < 0 ? m.add + 2 * m.delta : m.add;
   }
-  clade_emit_index8(s, 5, (int64_t[]){row[TILES], row[CHANNELS], row[AT_ONCE], first[0], first[1]});
+  clade_emit_index8(s, 6,
+                    (int64_t[]){row[TILES], row[CHANNELS], row[AT_ONCE], first[0], first[1], strips_of_item(q, &g)});
   clade__gather_result(s, n);
-  int64_t items = parts(tiles_of(&g, row[SIDE]), row[TILES]) * parts(g.rows, row[CHANNELS]);
-  clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
+  clade_emit_range(s, 1, &(size_t){(size_t)items_of(q, &g)}, &(size_t){1});
   return CLADE_OK;
 }
 

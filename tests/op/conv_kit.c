@@ -58,6 +58,11 @@ static void winograd(op_case *c, op_random *r) {
     for (int side = 0; side < 2; side++) i[PAD + k + 2 * side] = (int)op_integer(r, 0, 2);
     i[SIZE + k] = CLADE_MAX(i[SIZE + k], 3 - i[PAD + k] - i[PAD + k + 2]);
   }
+  if (few || c->light || op_chance(r, 0.5)) return;
+  bool forward = op_chance(r, 0.5); /* so many that strips of tiles have no room in private memory, or to the data */
+  i[INNER] = forward ? 1200 : 1;
+  i[ROWS] = forward ? 1 : 1200;
+  i[SIZE] = i[SIZE + 1] = (int)op_integer(r, 7, 8);
 }
 
 conv conv_draw(op_case *c, op_random *r) {
