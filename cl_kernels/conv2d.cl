@@ -45,7 +45,7 @@ typedef float16 FN(sixteen) __attribute__((aligned(4)));
  * taps: height and width of the kernel; the weights' strides of group, panel, row inside of it, inner channel and tap.
  * part: images, lines, columns and channels of a box; inner channels at a time; taps at a time: all, a line of them (1)
  * or one (2); what lies in blocks of 16 channels: the source (1), the result (2); 4: the
- * weights lie in panels. */
+ * weights lie in panels; 8: items of the same images follow each other, else those of the same channels. */
 #define VECTOR  CLADE_PASTE(float, WIDTH)
 #define VLOAD   CLADE_PASTE(vload, WIDTH)
 #define PANEL   (VECTORS * WIDTH)
@@ -103,6 +103,20 @@ APART static void FN(copy_dense)(const __global STORAGE(T) * x, int plane, int s
 #pragma unroll
       for (int l = 0; l < 8; l++) vstore8(eight[l], 0, to + (at + l) * n + c);
     }
+  }
+  for (; c + 8 <= n && step <= 2 && many >= 3 + step && many <= 8; c += 8, x += 8 * plane) {
+    float8 eight[8]; /* four from the beginning, four that end with the line */
+#pragma unroll
+    for (int l = 0; l < 8; l++) {
+      const __global STORAGE(T) *from = x + l * plane;
+      if (step == 1)
+        eight[l] = (float8)(LOADN(4, T, from, 0), LOADN(4, T, from, many - 4));
+      else
+        eight[l] = (float8)(LOADN(8, T, from, 0).even, LOADN(8, T, from, 2 * many - 9).odd);
+    }
+    clade_turn(eight);
+#pragma unroll
+    for (int l = 0; l < 8; l++) vstore8(eight[l], 0, to + (l < 4 ? l : many - 8 + l) * n + c);
   }
   for (; c < n; c++, x += plane)
 #pragma clang loop vectorize(disable) unroll(disable)
@@ -267,14 +281,23 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
   const int2 boxes = ((result + div - 1) / div + lines - 1) / lines;
   const int channels = (dims.s2 + part.s3 - 1) / part.s3;
   const int phases = div.x * div.y, phase = item % phases; /* side by side, as their work differs */
-  int rest = item / phases;
+  int rest = item / phases, cut = 0;
+  const bool turns = part.s6 & 8;
+  if (turns) {
+    cut = rest % channels;
+    rest /= channels;
+  }
   const int column0 = rest % boxes.y * lines.y;
   rest /= boxes.y;
   const int line0 = rest % boxes.x * lines.x;
   rest /= boxes.x;
   const int image0 = rest % ((dims.s0 + part.s0 - 1) / part.s0) * part.s0;
   rest /= (dims.s0 + part.s0 - 1) / part.s0;
-  const int row0 = rest % channels * part.s3, group = rest / channels;
+  if (!turns) {
+    cut = rest % channels;
+    rest /= channels;
+  }
+  const int row0 = cut * part.s3, group = rest;
   if (group >= dims.s1) return;
   const int2 first = (int2)(phase / div.y, phase % div.y), grid = (result - first + div - 1) / div;
   const int2 place0 = (int2)(line0, column0), many = min(lines, grid - place0);

@@ -332,12 +332,15 @@ clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q) {
   clade__gather_sizes(s, g);
   clade_emit_index8(s, 7, taps);
   clade__emit_maps(s, &((const clade__conv_attrs *)n->attrs)->window, g->map);
+  int64_t boxes = (g->n + row[IMAGES] - 1) / row[IMAGES] * ((p.grid[0] + row[LINES] - 1) / row[LINES]) *
+                  ((p.grid[1] + row[COLUMNS] - 1) / row[COLUMNS]);
+  int64_t cuts = (g->rows + row[CHANNELS] - 1) / row[CHANNELS];
+  /* Of images and weights one is read again by all items: that which is fewer bytes. */
+  bool turns = boxes * g->rows * g->kernel[0] * g->kernel[1] < cuts * g->n * g->source[0] * g->source[1];
   clade_emit_index8(s, 7,
                     (int64_t[]){row[IMAGES], row[LINES], row[COLUMNS], row[CHANNELS], row[DEPTH], p.kind,
-                                p.x_blocked + 2 * p.y_blocked + 4 * p.packed});
+                                p.x_blocked + 2 * p.y_blocked + 4 * p.packed + 8 * turns});
   clade__gather_result(s, n);
-  int64_t items = (g->n + row[IMAGES] - 1) / row[IMAGES] * ((p.grid[0] + row[LINES] - 1) / row[LINES]) *
-                  ((p.grid[1] + row[COLUMNS] - 1) / row[COLUMNS]) * ((g->rows + row[CHANNELS] - 1) / row[CHANNELS]);
-  clade_emit_range(s, 1, &(size_t){(size_t)(items * g->groups * p.phases)}, &(size_t){1});
+  clade_emit_range(s, 1, &(size_t){(size_t)(boxes * cuts * g->groups * p.phases)}, &(size_t){1});
   return CLADE_OK;
 }
