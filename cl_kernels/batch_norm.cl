@@ -140,6 +140,7 @@ BODY(batch_norm_forward_scale_item)(const long item, ARGS) {
     const float16 m = CHANNELS(mean, c), scale = CHANNELS(rstd, c) * CHANNELS(weight, c), shift = CHANNELS(bias, c);
     for (; at + 16 <= stop; at += 16) {
       const float16 v = fma(LOAD16(T, x, at) - m, scale, shift);
+      SOON(x + at + AHEAD);
       STREAM16(T, y, at, v, stream);
     }
 #pragma clang loop vectorize(disable) unroll(disable)

@@ -66,7 +66,8 @@ KERNEL(eltwise_strided_ref)
 #else
 
 /* Floats alone: a work-item computes a piece of the result, sixteen elements at a time along runs of the innermost axis.
- * ELT_ROW: where each operand's run begins, o0, o1, …, and what is the same along it. STREAM: past the caches. */
+ * ELT_ROW: where each operand's run begins, o0, o1, …, and what is the same along it. STREAM: past the caches, and
+ * what comes next is asked for (ELT_SOON). */
 #if RANK
 #define ARGS                                                                                               \
   ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index8_t dim, ELT_STRIDES const index_t total, const index_t piece
@@ -74,6 +75,11 @@ KERNEL(eltwise_strided_ref)
 #else
 #define ARGS ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t total, const index_t piece
 #define PASS_STRIDES
+#endif
+#if STREAM
+#define ELT_SOON(p) SOON(p)
+#else
+#define ELT_SOON(p)
 #endif
 BODY(eltwise_forward_vec_item)(const long item, ARGS) {
   if (item * piece >= total) return;
@@ -126,6 +132,7 @@ KERNEL(eltwise_forward_vec)(ARGS) {
 }
 #undef ARGS
 #undef PASS_STRIDES
+#undef ELT_SOON
 #endif
 #if RANK
 #undef AT

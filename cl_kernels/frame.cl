@@ -60,7 +60,7 @@ BODY(frame_whole_ref_item)(const long item, ARGS) {
     index_t i = 0;
 #if LINE >= 16
     for (; i + 16 <= count; i += 16) {
-      SOON(behind + 4 * LINE + i);
+      SOON(behind + AHEAD + i);
       PASS16(T, y + at + i, line + i, stream);
     }
 #endif

@@ -65,7 +65,7 @@ BODY(layer_norm_forward_ref_item)(const long item, ARGS) {
           const float16 own = inner > 1 ? (float16)scale : rstd * vload16(0, weight + first + i);
           const float16 v = (LOAD16(T, x, base + i) - mean) * own + (inner > 1 ? (float16)add : vload16(0, bias + first + i));
           const float16 d = LOAD16(T, x, next + i) - shift;
-          SOON(x + next + i + 2048); /* in time for rows whose moments hold everything up at their ends */
+          SOON(x + next + i + AHEAD); /* in time for rows whose moments hold everything up at their ends */
           s16 += d;
           q16 = fma(d, d, q16);
           STREAM16(T, y, base + i, v, stream);

@@ -99,14 +99,11 @@ KERNEL(avg_pool2d_backward_ref)
 
 #if MAX
 #define NONE       (-INFINITY)
-#define TAKE(s, v) ((v) != (v) ? (v) : (v) > (s) ? (v) : (s))
+#define TAKE(s, v) ((s) != (s) ? (s) : (s) > (v) ? (s) : (v)) /* what one instruction does, and a NaN of s kept */
 #else
 #define NONE       0.0f
 #define TAKE(s, v) ((s) + (v))
 #endif
-
-/* Windows of 2 x 2 ask for rows so far ahead, and all for both of a step's new rows as one, from end to end. */
-#define AHEAD 8
 
 /* ---- vec: rows of windows, sixteen pixels or eight windows at a time; no dilation ---- */
 #if defined WANT_pool2d_forward_vec || defined WANT_pool2d_backward_vec
@@ -197,7 +194,7 @@ static inline void FN(pairs)(const __global STORAGE(T) *x, __global STORAGE(T) *
     const float16 a = LOAD16(T, x, 2 * i), b = LOAD16(T, x, 2 * i + 16);
     const float16 c = LOAD16(T, x, width + 2 * i), d = LOAD16(T, x, width + 2 * i + 16);
 #pragma unroll
-    for (int k = 0; k < 64; k += 16) SOON(x + AHEAD * width + 4 * i + k);
+    for (int k = 0; k < 64; k += 16) SOON(x + AHEAD + 4 * i + k); /* as both rows lie, from end to end */
     const float16 left = TAKE(a, c), right = TAKE(b, d);
     const float16 even = (float16)(left.even, right.even), odd = (float16)(left.odd, right.odd);
 #if MAX
@@ -219,7 +216,7 @@ static inline void FN(triples)(const __global STORAGE(T) *x, __global STORAGE(T)
     float16 left = LOAD16(T, x, p), right = LOAD16(T, x, p + 16);
     float before = LOAD(T, x, own);
 #pragma unroll
-    for (int k = 0; k < 64; k += 16) SOON(x + 5 * width + 4 * i + k); /* what the row after the next one begins with */
+    for (int k = 0; k < 64; k += 16) SOON(x + 3 * width + AHEAD + 4 * i + k); /* two rows are new */
 #pragma unroll
     for (int k = 1; k < 3; k++) {
       const float16 a = LOAD16(T, x, k * width + p), b = LOAD16(T, x, k * width + p + 16);
@@ -371,8 +368,8 @@ static inline void FN(pairs)(ARG_PTR const __global STORAGE(T) *dy, __global STO
     float16 up, down;
 #if MAX
     const float16 a = LOAD16(T, x, 2 * i), b = LOAD16(T, x, width + 2 * i);
-    SOON(x + AHEAD * width + 4 * i);
-    SOON(x + AHEAD * width + 4 * i + 16);
+    SOON(x + AHEAD + 4 * i);
+    SOON(x + AHEAD + 4 * i + 16);
     const int8 second = BEATS(a.odd, a.even);
     float8 best = select(a.even, a.odd, second);
     const int8 third = BEATS(b.even, best);
@@ -555,4 +552,3 @@ KERNEL(pool2d_backward_vec)(ARGS) {
 #undef KW
 #undef SY
 #undef SX
-#undef AHEAD

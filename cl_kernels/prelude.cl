@@ -343,13 +343,19 @@ inline void clade_past_f32(__global float *p, float16 v, int past) {
 #define SOON(p)
 #define LATER(p)
 #endif
+/* So many elements from end to end are on their way while memory answers, of all that is read together: where each is asked
+ * for 4 or 8 KiB ahead instead, memory waits. Processors look ahead within a page alone. */
+#define AHEAD 3072
 
 /* Copies n elements; those of 32 bits past the caches where `past` says so and few lines are begun or ended. */
 static inline void clade_move_i32(const __global int *x, __global int *y, size_t n, int past) {
   size_t i = 0;
   if (past && (n >= 1024 || (((size_t)y & 63) == 0 && n % 16 == 0))) {
     for (; (size_t)(y + i) & 31; i++) y[i] = x[i];
-    for (; i + 16 <= n; i += 16) clade_past_f32((__global float *)(y + i), as_float16(vload16(0, x + i)), 1);
+    for (; i + 16 <= n; i += 16) {
+      SOON(x + i + AHEAD);
+      clade_past_f32((__global float *)(y + i), as_float16(vload16(0, x + i)), 1);
+    }
   }
   for (; i < n; i++) y[i] = x[i];
 }
@@ -400,20 +406,24 @@ __attribute__((always_inline)) static inline void clade_turn(float8 *x) {
   clade_turn_within(x);
 }
 
-/* Tiles of 16 x 16 elements of 32 bits, turned over: y[j * to + i] = x[i * from + j]. Whole lines go by. */
+/* Tiles of 16 x 16 elements of 32 bits, turned over: y[j * to + i] = x[i * from + j]. Whole lines go by, out of registers:
+ * who reads lines that were just written in halves waits until these are in the cache, and memory waits with him. */
 __attribute__((noinline)) static void clade_tile(const __global int *x, size_t from, __global int *y, size_t to,
                                                  int past) {
-  int tile[256] __attribute__((aligned(64)));
-  for (int i = 0; i < 16; i += 8)
-    for (int j = 0; j < 2; j++) {
-      float8 v[8];
 #pragma unroll
-      for (int l = 0; l < 8; l++) v[l] = as_float8(vload8(j, x + (i + l) * from));
-      clade_turn(v);
+  for (int j = 0; j < 16; j += 8) {
+    float8 low[8], high[8];
 #pragma unroll
-      for (int l = 0; l < 8; l++) vstore8(as_int8(v[l]), 0, tile + (j * 8 + l) * 16 + i);
+    for (int l = 0; l < 8; l++) {
+      low[l] = as_float8(vload8(0, x + l * from + j));
+      high[l] = as_float8(vload8(0, x + (l + 8) * from + j));
     }
-  for (int j = 0; j < 16; j++) clade_past_f32((__global float *)(y + j * to), as_float16(vload16(j, tile)), past);
+    clade_turn(low);
+    clade_turn(high);
+#pragma unroll
+    for (int l = 0; l < 8; l++)
+      clade_past_f32((__global float *)(y + (j + l) * to), (float16)(low[l], high[l]), past);
+  }
 }
 
 /* What belongs to each lane, of an array with a number for each of so many channels: of channel c, or where channels

@@ -68,7 +68,6 @@ KERNEL(reduce_forward_ref)(ARGS) {
 #endif
 
 #ifdef WANT_reduce_forward_split
-#define AHEAD 2048 /* elements: two pages, and no processor looks beyond one by itself */
 /* (outer, reduced, inner) in chunks of the middle axis. MODE 0: a work-item does one column of a chunk; 1: the same
  * where inner is 1, 16 elements at once; 2: WIDE columns of a chunk, row by row; 3: the inner axis lies in blocks of 16,
  * (outer, inner / 16, reduced, 16), and a work-item does one. DIRECT: there is one chunk, and `out` is the result. */
@@ -145,7 +144,7 @@ BODY(reduce_forward_split_item)(const long item, ARGS) {
     s16[j / 16] = EMPTY;
     c16[j / 16] = 0;
   }
-  for (index_t r = begin; r < end; r++) { /* as memory lies, asked for beyond the page that processors look ahead in */
+  for (index_t r = begin; r < end; r++) { /* as memory lies */
     const index_t at = base + r * inner + column;
     for (index_t j = 0; j < whole; j += 16) {
       SOON(x + at + j + AHEAD);
@@ -170,7 +169,6 @@ KERNEL(reduce_forward_split)(ARGS) {
   FN(reduce_forward_split_item)((long)get_global_id(0), PASS(x), PASS(out), outer, reduced, inner, chunks, chunk, count);
 }
 #undef ARGS
-#undef AHEAD
 #undef OUT
 #undef PUT
 #endif

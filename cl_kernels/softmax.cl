@@ -81,7 +81,7 @@ BODY(softmax_forward_vec_item)(const long item, ARGS) {
       float16 part = 0;
       for (index_t i = begin; i < min(begin + 256, n); i += 16) {
         const float16 v = clade_exp_below(FN(some)(x, base + i, n - i) - top);
-        SOON(x + base + i + max(n, (index_t)2048));
+        SOON(x + base + i + max(n, (index_t)AHEAD));
         part += v;
 #if KEEPS
         if (n <= KEPT) vstore16(v, 0, kept + i);
