@@ -1,8 +1,9 @@
 /* Batch normalisation: mean and squared deviations of each chunk of a channel, joined chunk by chunk in their order,
  * then every element. BLOCK is how many channels lie side by side, 1 or 16; a chunk's elements lie in runs of `inner`
- * pixels, one for each sample. */
+ * pixels, one for each sample. `whole` does all of it for a channel, or a block, after the other, while the caches hold
+ * that: the same functions in the same order, and so the same bits. */
 
-#ifdef WANT_batch_norm_forward_moments
+#if defined WANT_batch_norm_forward_moments || defined WANT_batch_norm_forward_whole
 /* The sum of lanes and of the rest, in all of them, where these are one channel's. */
 static inline float16 FN(fold)(float16 v, float rest, const index_t block) {
   return block == 1 ? (float16)(clade_lanes(v, rest)) : v;
@@ -21,6 +22,7 @@ static inline void FN(add)(const __global STORAGE(T) *x, index_t k, const index_
     index_t i = 0;
     for (; i + step <= run; i += step) {
       const float16 d = LOAD16(T, x, base + i * block) - shift;
+      SOON(x + base + min(i * block + AHEAD, (inner - first) * block - 1));
       s += d;
       q = fma(d, d, q);
     }
@@ -71,13 +73,15 @@ BODY(batch_norm_forward_moments_item)(const long item, ARGS) {
   }
 }
 
+#ifdef WANT_batch_norm_forward_moments
 KERNEL(batch_norm_forward_moments)(ARGS) {
   FN(batch_norm_forward_moments_item)((long)get_global_id(0), PASS(x), PASS(moments), channels, inner, count, chunk, chunks, block);
 }
+#endif
 #undef ARGS
 #endif
 
-#ifdef WANT_batch_norm_forward_join
+#if defined WANT_batch_norm_forward_join || defined WANT_batch_norm_forward_whole
 #define ARGS                                                                                                  \
   ARG(const float, moments), ARG(const float, running_mean), ARG(const float, running_var), ARG(float, mean), \
   ARG(float, rstd), ARG(float, next_mean), ARG(float, next_var), const index_t channels, const index_t count, \
@@ -112,14 +116,16 @@ BODY(batch_norm_forward_join_item)(const long c, ARGS) {
   next_var[c] = (1.0f - move) * old_var + move * (square / (float)max(count - 1, (index_t)1));
 }
 
+#ifdef WANT_batch_norm_forward_join
 KERNEL(batch_norm_forward_join)(ARGS) {
   FN(batch_norm_forward_join_item)((long)get_global_id(0), PASS(moments), PASS(running_mean), PASS(running_var), PASS(mean), PASS(rstd),
               PASS(next_mean), PASS(next_var), channels, count, chunk, chunks, eps, momentum);
 }
+#endif
 #undef ARGS
 #endif
 
-#ifdef WANT_batch_norm_forward_scale
+#if defined WANT_batch_norm_forward_scale || defined WANT_batch_norm_forward_whole
 #define ARGS                                                                                                    \
   ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(const float, mean),           \
   ARG(const float, rstd), ARG(STORAGE(T), y), const index_t total, const index_t piece, const index_t channels, \
@@ -140,7 +146,7 @@ BODY(batch_norm_forward_scale_item)(const long item, ARGS) {
     const float16 m = CHANNELS(mean, c), scale = CHANNELS(rstd, c) * CHANNELS(weight, c), shift = CHANNELS(bias, c);
     for (; at + 16 <= stop; at += 16) {
       const float16 v = fma(LOAD16(T, x, at) - m, scale, shift);
-      SOON(x + at + AHEAD);
+      SOON(x + min(at + AHEAD, (row + 1) * plane - 1));
       STREAM16(T, y, at, v, stream);
     }
 #pragma clang loop vectorize(disable) unroll(disable)
@@ -148,9 +154,38 @@ BODY(batch_norm_forward_scale_item)(const long item, ARGS) {
   }
 }
 
+#ifdef WANT_batch_norm_forward_scale
 KERNEL(batch_norm_forward_scale)(ARGS) {
   FN(batch_norm_forward_scale_item)((long)get_global_id(0), PASS(x), PASS(weight), PASS(bias), PASS(mean), PASS(rstd), PASS(y),
             total, piece, channels, inner, block, stream);
+}
+#endif
+#undef ARGS
+#endif
+
+#ifdef WANT_batch_norm_forward_whole
+#define ARGS                                                                                                      \
+  ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(const float, running_mean),     \
+  ARG(const float, running_var), ARG(STORAGE(T), y), ARG(float, mean), ARG(float, rstd), ARG(float, next_mean),   \
+  ARG(float, next_var), ARG(float, moments), const index_t channels, const index_t inner, const index_t count,    \
+  const index_t chunk, const index_t chunks, const index_t block, const float eps, const float momentum, const int stream
+BODY(batch_norm_forward_whole_item)(const long group, ARGS) {
+  const index_t groups = (channels + max(block, (index_t)1) - 1) / max(block, (index_t)1), plane = inner * block;
+  if (group >= groups) return;
+  for (index_t part = 0; part < chunks; part++)
+    FN(batch_norm_forward_moments_item)(group * chunks + part, PASS(x), PASS(moments), channels, inner, count, chunk, chunks, block);
+  for (long c = group * block; c < min((group + 1) * block, (long)channels); c++)
+    FN(batch_norm_forward_join_item)(c, PASS(moments), PASS(running_mean), PASS(running_var), PASS(mean), PASS(rstd),
+                                     PASS(next_mean), PASS(next_var), channels, count, chunk, chunks, eps, momentum);
+  for (index_t sample = 0; sample * inner < count; sample++)
+    FN(batch_norm_forward_scale_item)((long)sample * groups + group, PASS(x), PASS(weight), PASS(bias), PASS(mean), PASS(rstd),
+                                      PASS(y), count * groups * block, plane, channels, inner, block, stream);
+}
+
+KERNEL(batch_norm_forward_whole)(ARGS) {
+  FN(batch_norm_forward_whole_item)((long)get_global_id(0), PASS(x), PASS(weight), PASS(bias), PASS(running_mean),
+                                    PASS(running_var), PASS(y), PASS(mean), PASS(rstd), PASS(next_mean), PASS(next_var),
+                                    PASS(moments), channels, inner, count, chunk, chunks, block, eps, momentum, stream);
 }
 #undef ARGS
 #endif

@@ -1,8 +1,8 @@
 /* The derivatives of batch normalisation: for each channel the sums of dy and of dy (x - mean), chunk by chunk, then
  * every element: dx = weight rstd (dy - (sum dy + xhat sum(dy xhat)) / count), xhat = (x - mean) rstd. BLOCK is how many
- * channels lie side by side, 1 or 16. */
+ * channels lie side by side, 1 or 16. `whole` does a channel, or a block, after the other, as in batch_norm.cl. */
 
-#ifdef WANT_batch_norm_grad_sums
+#if defined WANT_batch_norm_grad_sums || defined WANT_batch_norm_grad_whole
 #define ARGS                                                                                                  \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(float, sums),              \
   const index_t channels, const index_t inner, const index_t count, const index_t chunk, const index_t chunks, \
@@ -25,6 +25,9 @@ BODY(batch_norm_grad_sums_item)(const long item, ARGS) {
     index_t i = 0;
     for (; i + step <= run; i += step) {
       const float16 d = LOAD16(T, dy, base + i * block);
+      const index_t ahead = base + min(i * block + AHEAD / 2, (inner - first) * block - 1);
+      SOON(dy + ahead);
+      SOON(x + ahead);
       s16 += d;
       q16 = fma(d, LOAD16(T, x, base + i * block) - m, q16);
     }
@@ -46,14 +49,16 @@ BODY(batch_norm_grad_sums_item)(const long item, ARGS) {
   }
 }
 
+#ifdef WANT_batch_norm_grad_sums
 KERNEL(batch_norm_grad_sums)(ARGS) {
   FN(batch_norm_grad_sums_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(mean), PASS(sums), channels, inner, count, chunk,
                  chunks, block);
 }
+#endif
 #undef ARGS
 #endif
 
-#ifdef WANT_batch_norm_grad_join
+#if defined WANT_batch_norm_grad_join || defined WANT_batch_norm_grad_whole
 #define ARGS                                                                              \
   ARG(const float, sums), ARG(const float, rstd), ARG(float, dweight), ARG(float, dbias), \
   const index_t channels, const index_t chunks
@@ -73,13 +78,15 @@ BODY(batch_norm_grad_join_item)(const long c, ARGS) {
   dweight[c] = (s.s1 + lost.s1) * rstd[c];
 }
 
+#ifdef WANT_batch_norm_grad_join
 KERNEL(batch_norm_grad_join)(ARGS) {
   FN(batch_norm_grad_join_item)((long)get_global_id(0), PASS(sums), PASS(rstd), PASS(dweight), PASS(dbias), channels, chunks);
 }
+#endif
 #undef ARGS
 #endif
 
-#ifdef WANT_batch_norm_grad_spread
+#if defined WANT_batch_norm_grad_spread || defined WANT_batch_norm_grad_whole
 #define ARGS                                                                                               \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean),   \
   ARG(const float, rstd), ARG(const float, dweight), ARG(const float, dbias), ARG(STORAGE(T), dx),         \
@@ -104,6 +111,9 @@ BODY(batch_norm_grad_spread_item)(const long item, ARGS) {
     const float16 even = CHANNELS(dbias, c) / count, slope = r * CHANNELS(dweight, c) / count;
     for (; at + 16 <= stop; at += 16) {
       const float16 v = (LOAD16(T, dy, at) - even - (LOAD16(T, x, at) - m) * slope) * scale;
+      const index_t ahead = min(at + AHEAD / 2, (row + 1) * plane - 1);
+      SOON(dy + ahead);
+      SOON(x + ahead);
       STREAM16(T, dx, at, v, stream);
     }
 #pragma clang loop vectorize(disable) unroll(disable)
@@ -114,9 +124,38 @@ BODY(batch_norm_grad_spread_item)(const long item, ARGS) {
   }
 }
 
+#ifdef WANT_batch_norm_grad_spread
 KERNEL(batch_norm_grad_spread)(ARGS) {
   FN(batch_norm_grad_spread_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dweight),
             PASS(dbias), PASS(dx), total, piece, channels, inner, count, block, stream);
+}
+#endif
+#undef ARGS
+#endif
+
+#ifdef WANT_batch_norm_grad_whole
+#define ARGS                                                                                                     \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean),         \
+  ARG(const float, rstd), ARG(STORAGE(T), dx), ARG(float, dweight), ARG(float, dbias), ARG(float, sums),         \
+  const index_t channels, const index_t inner, const index_t count, const index_t chunk, const index_t chunks,   \
+  const index_t block, const int stream
+BODY(batch_norm_grad_whole_item)(const long group, ARGS) {
+  const index_t groups = (channels + max(block, (index_t)1) - 1) / max(block, (index_t)1), plane = inner * block;
+  if (group >= groups) return;
+  for (index_t part = 0; part < chunks; part++)
+    FN(batch_norm_grad_sums_item)(group * chunks + part, PASS(x), PASS(dy), PASS(mean), PASS(sums), channels, inner, count, chunk, chunks,
+                                  block);
+  for (long c = group * block; c < min((group + 1) * block, (long)channels); c++)
+    FN(batch_norm_grad_join_item)(c, PASS(sums), PASS(rstd), PASS(dweight), PASS(dbias), channels, chunks);
+  for (index_t sample = 0; sample * inner < count; sample++)
+    FN(batch_norm_grad_spread_item)((long)sample * groups + group, PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd),
+                                    PASS(dweight), PASS(dbias), PASS(dx), count * groups * block, plane, channels, inner,
+                                    (float)count, block, stream);
+}
+
+KERNEL(batch_norm_grad_whole)(ARGS) {
+  FN(batch_norm_grad_whole_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dx),
+                                 PASS(dweight), PASS(dbias), PASS(sums), channels, inner, count, chunk, chunks, block, stream);
 }
 #undef ARGS
 #endif

@@ -420,9 +420,19 @@ __attribute__((noinline)) static void clade_tile(const __global int *x, size_t f
     }
     clade_turn(low);
     clade_turn(high);
+    __global float *line = (__global float *)(y + j * to);
+#ifdef CLADE_STREAMS
+    if (past && (((size_t)line | to * 4) & 31) == 0) { /* asked once: a branch for each line would take as long as it */
 #pragma unroll
-    for (int l = 0; l < 8; l++)
-      clade_past_f32((__global float *)(y + (j + l) * to), (float16)(low[l], high[l]), past);
+      for (int l = 0; l < 8; l++, line += to) {
+        __builtin_nontemporal_store(low[l], (__global float8 *)line);
+        __builtin_nontemporal_store(high[l], (__global float8 *)line + 1);
+      }
+      continue;
+    }
+#endif
+#pragma unroll
+    for (int l = 0; l < 8; l++, line += to) CLADE_STOREN_f32(16, line, 0, (float16)(low[l], high[l]));
   }
 }
 

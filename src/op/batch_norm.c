@@ -46,13 +46,7 @@ static void emit_moments(clade_emit *e, const clade_query *q, const clade__chann
   clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_forward_moments");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
   clade_emit_in(s, X);
-  clade_emit_workspace(s, 0, sizeof(float));
-  clade_emit_index(s, c->channels);
-  clade_emit_index(s, c->inner);
-  clade_emit_index(s, c->count);
-  clade_emit_index(s, c->chunk);
-  clade_emit_index(s, c->chunks);
-  clade_emit_index(s, c->block);
+  clade__channels_emit(s, c);
   clade__emit_flat(s, q->device, c->groups * c->chunks);
 }
 
@@ -90,8 +84,25 @@ static void emit_scale(clade_emit *e, const clade_query *q, const clade__channel
   clade__emit_flat(s, q->device, (total + piece - 1) / piece);
 }
 
+static void emit_whole(clade_emit *e, const clade_query *q, const clade__channels *c) {
+  const attrs *a = q->node->attrs;
+  clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_forward_whole");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
+  for (int i = X; i <= RUNNING_VAR; i++) clade_emit_in(s, i);
+  for (int i = Y; i <= NEXT_VAR; i++) clade_emit_out(s, i);
+  clade__channels_emit(s, c);
+  clade_emit_f32(s, a->eps);
+  clade_emit_f32(s, a->momentum);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[Y]));
+  clade__emit_flat(s, q->device, c->groups);
+}
+
 static clade_status emit(clade_emit *e, const clade_query *q) {
   clade__channels c = clade__channels_of(&q->node->in[X]);
+  if (clade__channels_whole(q, &c, 1)) {
+    emit_whole(e, q, &c);
+    return CLADE_OK;
+  }
   emit_moments(e, q, &c);
   emit_join(e, q, &c);
   emit_scale(e, q, &c);

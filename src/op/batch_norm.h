@@ -15,6 +15,11 @@ typedef struct clade__channels {
   int64_t block, groups; /* channels side by side, 1 or 16; blocks of them */
 } clade__channels;
 clade__channels clade__channels_of(const clade_type *x);
+/* Whether one launch goes through a block of channels after the other, as what it read first of `operands` values is
+ * still in the caches when it reads it again: where the values are larger than these, and their blocks are not. */
+bool clade__channels_whole(const clade_query *q, const clade__channels *c, int operands);
+/* The workspace, and what of the above kernels that sum take. */
+void clade__channels_emit(clade_kernel_step *s, const clade__channels *c);
 const char *clade__channels_accept(const clade_query *q);
 /* For kernels with a channel in each lane. */
 const char *clade__channels_blocked(const clade_query *q);

@@ -30,13 +30,7 @@ static void emit_sums(clade_emit *e, const clade_query *q, const clade__channels
   clade_emit_in(s, X);
   clade_emit_in(s, DY);
   clade_emit_in(s, MEAN);
-  clade_emit_workspace(s, 0, sizeof(float));
-  clade_emit_index(s, c->channels);
-  clade_emit_index(s, c->inner);
-  clade_emit_index(s, c->count);
-  clade_emit_index(s, c->chunk);
-  clade_emit_index(s, c->chunks);
-  clade_emit_index(s, c->block);
+  clade__channels_emit(s, c);
   clade__emit_flat(s, q->device, c->groups * c->chunks);
 }
 
@@ -69,8 +63,22 @@ static void emit_spread(clade_emit *e, const clade_query *q, const clade__channe
   clade__emit_flat(s, q->device, (total + piece - 1) / piece);
 }
 
+static void emit_whole(clade_emit *e, const clade_query *q, const clade__channels *c) {
+  clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_grad_whole");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
+  for (int i = X; i <= RSTD; i++) clade_emit_in(s, i);
+  for (int i = 0; i < 3; i++) clade_emit_out(s, i);
+  clade__channels_emit(s, c);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  clade__emit_flat(s, q->device, c->groups);
+}
+
 static clade_status emit(clade_emit *e, const clade_query *q) {
   clade__channels c = clade__channels_of(&q->node->in[X]);
+  if (clade__channels_whole(q, &c, 2)) {
+    emit_whole(e, q, &c);
+    return CLADE_OK;
+  }
   emit_sums(e, q, &c);
   emit_join(e, q, &c);
   emit_spread(e, q, &c);

@@ -16,6 +16,24 @@ clade__channels clade__channels_of(const clade_type *type) {
   return c;
 }
 
+bool clade__channels_whole(const clade_query *q, const clade__channels *c, int operands) {
+  const clade_type *x = &q->node->in[0];
+  int64_t units = CLADE_MAX(q->device->compute_units, 1u), all = operands * (int64_t)clade__element_bytes(x->dtype);
+  bool even = c->groups % units == 0 || c->groups >= 8 * units;
+  return !q->device->max_passes && clade__streams(q->device, x) && even &&
+         2 * all * c->count * c->block * units <= (int64_t)q->device->cache_bytes;
+}
+
+void clade__channels_emit(clade_kernel_step *s, const clade__channels *c) {
+  clade_emit_workspace(s, 0, sizeof(float));
+  clade_emit_index(s, c->channels);
+  clade_emit_index(s, c->inner);
+  clade_emit_index(s, c->count);
+  clade_emit_index(s, c->chunk);
+  clade_emit_index(s, c->chunks);
+  clade_emit_index(s, c->block);
+}
+
 /* Once through a chunk, its beginning twice, in runs of `inner`. */
 const char *clade__channels_accept(const clade_query *q) {
   clade__channels c = clade__channels_of(&q->node->in[0]);
