@@ -57,6 +57,18 @@ static inline float FN(largest)(float16 v) {
   const float2 c = LARGER(b.hi, b.lo);
   return LARGER(c.s1, c.s0);
 }
+static inline void FN(take)(float16 *s, float16 *lost, const float16 v) {
+  const float16 sum = *s + v, back = sum - *s;
+  *lost += (*s - (sum - back)) + (v - back);
+  *s = sum;
+}
+#if LOG
+#define VALUE(v, i) ((v) - top - by)
+#elif KEEPS
+#define VALUE(v, i) ((n <= KEPT ? vload16(0, kept + (i)) : clade_exp_below((v) - top)) * by)
+#else
+#define VALUE(v, i) (clade_exp_below((v) - top) * by)
+#endif
 #define ARGS                                                                                                 \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n, const index_t piece,   \
       const int stream
@@ -64,7 +76,8 @@ BODY(softmax_forward_vec_item)(const long item, ARGS) {
   if (item * piece >= outer) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
-  const index_t end = (index_t)min((item + 1) * piece, (long)outer);
+  const index_t end = (index_t)min((item + 1) * piece, (long)outer), whole = n - n % 16, left = n - whole;
+  const index_t far = max(n, (index_t)AHEAD); /* half of a row is asked for in each pass: memory works through both */
 #if KEEPS
   float kept[KEPT] __attribute__((aligned(64)));
 #endif
@@ -74,42 +87,46 @@ BODY(softmax_forward_vec_item)(const long item, ARGS) {
     top16 = LARGER(v, top16);
   }
   for (index_t row = (index_t)(item * piece); row < end; row++) {
-    const index_t base = row * n, ahead = row + 1 < end ? n : 0;
+    const index_t base = row * n, next = base + (row + 1 < end ? n : 0);
     const float top = FN(largest)(top16);
     float16 s16 = 0, c16 = 0;
-    for (index_t begin = 0; begin < n; begin += 256) { /* sums of pieces keep what is lost */
+    for (index_t begin = 0; begin < whole; begin += 256) { /* sums of pieces keep what is lost */
       float16 part = 0;
-      for (index_t i = begin; i < min(begin + 256, n); i += 16) {
-        const float16 v = clade_exp_below(FN(some)(x, base + i, n - i) - top);
-        SOON(x + base + i + max(n, (index_t)AHEAD));
+      for (index_t i = begin; i < min(begin + 256, whole); i += 16) {
+        const float16 v = clade_exp_below(LOAD16(T, x, base + i) - top);
+        SOON(x + base + far + i / 2);
         part += v;
 #if KEEPS
         if (n <= KEPT) vstore16(v, 0, kept + i);
 #endif
       }
-      const float16 sum = s16 + part, back = sum - s16;
-      c16 += (s16 - (sum - back)) + (part - back);
-      s16 = sum;
+      FN(take)(&s16, &c16, part);
     }
-    const float by = BY(clade_lanes(s16 + c16, 0));
-#if !LOG
-    const float scale = 1.0f / by;
+    if (left) {
+      const float16 v = clade_exp_below(FN(some)(x, base + whole, left) - top);
+      FN(take)(&s16, &c16, v);
+#if KEEPS
+      if (n <= KEPT) vstore16(v, 0, kept + whole);
+#endif
+    }
+    const float sum = clade_lanes(s16 + c16, 0);
+#if LOG
+    const float by = clade_log((float16)(sum)).s0; /* a call of `log` would put all constants into memory and back */
+#else
+    const float by = 1.0f / sum;
 #endif
     top16 = -INFINITY;
-    for (index_t i = 0; i < n; i += 16) {
-#if LOG
-      const float16 v = FN(some)(x, base + i, n - i) - top - by;
-#elif KEEPS
-      const float16 v = (n <= KEPT ? vload16(0, kept + i) : clade_exp_below(FN(some)(x, base + i, n - i) - top)) * scale;
-#else
-      const float16 v = clade_exp_below(FN(some)(x, base + i, n - i) - top) * scale;
-#endif
-      const float16 next = FN(some)(x, base + ahead + i, n - i); /* the next row's largest, while this one is written */
-      top16 = LARGER(next, top16);
-      if (n - i < 16)
-        PUT16(T, y, base + i, n - i, v);
-      else
-        STREAM16(T, y, base + i, v, stream);
+    for (index_t i = 0; i < whole; i += 16) {
+      const float16 v = VALUE(LOAD16(T, x, base + i), i);
+      const float16 other = LOAD16(T, x, next + i); /* the next row's largest, while this one is written */
+      top16 = LARGER(other, top16);
+      SOON(x + base + far + (n + i) / 2);
+      STREAM16(T, y, base + i, v, stream);
+    }
+    if (left) {
+      const float16 v = VALUE(FN(some)(x, base + whole, left), whole), other = FN(some)(x, next + whole, left);
+      top16 = LARGER(other, top16);
+      PUT16(T, y, base + whole, left, v);
     }
   }
 }
@@ -120,6 +137,7 @@ KERNEL(softmax_forward_vec)(ARGS) {
 #undef ARGS
 #undef LARGER
 #undef KEEPS
+#undef VALUE
 #endif
 #undef BY
 #undef RESULT
