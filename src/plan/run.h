@@ -99,7 +99,7 @@ struct clade_run {
   clade_vars *vars;
   int *var_index; /* [variables of the func]: in vars */
   bool nowait, profile, adopted;
-  bool lone; /* a chain of one worker is all that it launches: other processors have nothing to do */
+  bool lone; /* a chain is all that it launches: who waits for it does so awake, at first */
   /* under vars->lock */
   clade__bound *packs; /* [packs of the func] */
   clade_run *next_reader;

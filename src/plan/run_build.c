@@ -302,7 +302,7 @@ static clade_status cmds_new(clade_run *run) {
 
 static bool is_lone(const clade_run *run) {
   const clade_func *func = run->func;
-  return !run->profile && func->n_chains == 1 && func->chains[0].count == func->n_steps && func->chains[0].workers == 1;
+  return !run->profile && func->n_chains == 1 && func->chains[0].count == func->n_steps;
 }
 
 /* ---- all of it ---- */
