@@ -4,33 +4,18 @@
  * strides, those of the inner axis and of columns. TB: the type of b, where it may differ from T. ACC: float, or uint
  * for integers, which wrap. OUT: the stored type of y. EPILOGUE computes r from i0 at (row, column); EPILOGUE_ARGS,
  * EPILOGUE_PASS and EPILOGUE_USE bring its operands in. */
-static inline index_t FN(offset)(index8_t dims, index8_t strides, index_t at) {
-  index_t from = at % dims.s5 * strides.s5;
-  at /= dims.s5;
-  from += at % dims.s4 * strides.s4;
-  at /= dims.s4;
-  from += at % dims.s3 * strides.s3;
-  at /= dims.s3;
-  from += at % dims.s2 * strides.s2;
-  at /= dims.s2;
-  return from + at % dims.s1 * strides.s1 + at / dims.s1 * strides.s0;
-}
-static inline long FN(batches)(index8_t dims) {
-  return (long)dims.s0 * dims.s1 * dims.s2 * dims.s3 * dims.s4 * dims.s5;
-}
-
 #define GEMM_ARGS                                                                                                      \
   ARG(const STORAGE(T), a), ARG(const STORAGE(TB), b), ARG(STORAGE(OUT), y), const index8_t dims, const index_t depth, \
       const index8_t a_s, const index8_t b_s, const float alpha
 #define GEMM_PASS            PASS(a), PASS(b), PASS(y), dims, depth, a_s, b_s, alpha
-#define EPILOGUE_AT(strides) FN(offset)(dims, strides, batch)
+#define EPILOGUE_AT(strides) BATCH_OFFSET(dims, strides, batch)
 /* Pointers to the batch's matrices. */
 #define GEMM_USE_MATRICES            \
   USE(const STORAGE(T), a);          \
   USE(const STORAGE(TB), b);         \
   USE(STORAGE(OUT), y);              \
-  a += FN(offset)(dims, a_s, batch); \
-  b += FN(offset)(dims, b_s, batch); \
+  a += BATCH_OFFSET(dims, a_s, batch); \
+  b += BATCH_OFFSET(dims, b_s, batch); \
   y += batch * (index_t)dims.s6 * dims.s7;
 #define GEMM_USE    \
   GEMM_USE_MATRICES \
@@ -55,7 +40,7 @@ BODY(result)(const index_t row0, const index_t column0, const index_t batch, GEM
 
 KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
   const index_t column0 = get_global_id(0), row0 = get_global_id(1), batch = get_global_id(2);
-  if (row0 < dims.s6 && column0 < dims.s7 && batch < FN(batches)(dims))
+  if (row0 < dims.s6 && column0 < dims.s7 && batch < BATCHES(dims))
     FN(result)(row0, column0, batch, GEMM_PASS EPILOGUE_PASS);
 }
 #endif
@@ -312,7 +297,7 @@ APART static void FN(narrow)(const __global float *a, const __global float *b, i
 
 BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
   const index_t down = plan.s0, across = plan.s1;
-  if (down == 0 || item >= down * across * FN(batches)(dims)) return;
+  if (down == 0 || item >= down * across * BATCHES(dims)) return;
   const index_t batch = (index_t)(item / (down * across)), tiles = (dims.s6 + ROWS - 1) / ROWS;
   const index_t panels = (dims.s7 + PANEL - 1) / PANEL, down_at = (index_t)(item % down);
   const index_t across_at = (index_t)(item / down % across);
@@ -482,7 +467,7 @@ __attribute__((always_inline)) static inline void FN(line)(const __global STORAG
 
 BODY(gemm_forward_dot_item)(const long item, GEMM_ARGS, ARG(STORAGE(T), space), const index8_t plan EPILOGUE_ARGS) {
   const index_t parts = plan.s0;
-  if (parts == 0 || item >= parts * FN(batches)(dims)) return;
+  if (parts == 0 || item >= parts * BATCHES(dims)) return;
   const index_t batch = (index_t)(item / parts), part = (index_t)(item % parts);
   const index_t steps = (dims.s7 + 3) / 4, whole = depth / WIDTH * WIDTH;
   const index_t column1 = min((index_t)((long)steps * (part + 1) / parts) * 4, dims.s7);
@@ -546,51 +531,6 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_dot)(GEMM_ARGS, ARG(STORAGE(T), space), const
 #undef ADD
 #endif
 
-#ifdef WANT_gemm_forward_simt
-/* A group of 16 x 16 work-items does 64 x 64 results, each work-item 4 x 4 of them, 16 apart. */
-#define TILE  64
-#define SLICE 16
-GROUP(16, 16, 1) KERNEL(gemm_forward_simt)(GEMM_ARGS EPILOGUE_ARGS) {
-  __local float a_tile[SLICE][TILE + 1], b_tile[SLICE][TILE + 1];
-  const index_t batch = (index_t)get_group_id(2);
-  if (batch >= FN(batches)(dims)) return; /* the whole group */
-  GEMM_USE
-  const int x = (int)get_local_id(0), y_id = (int)get_local_id(1), id = y_id * 16 + x;
-  const index_t row0 = (index_t)get_group_id(1) * TILE, column0 = (index_t)get_group_id(0) * TILE;
-  float sum[4][4];
-#pragma unroll
-  for (int i = 0; i < 4; i++)
-#pragma unroll
-    for (int j = 0; j < 4; j++) sum[i][j] = 0;
-  for (index_t k0 = 0; k0 < depth; k0 += SLICE) {
-    for (int i = id; i < TILE * SLICE; i += 256) {
-      /* neighbours read what is contiguous */
-      const int ka = a_s.s7 == 1 ? i % SLICE : i / TILE, m = a_s.s7 == 1 ? i / SLICE : i % TILE;
-      const int kb = b_s.s7 == 1 ? i / TILE : i % SLICE, n = b_s.s7 == 1 ? i % TILE : i / SLICE;
-      const bool a_in = row0 + m < dims.s6 && k0 + ka < depth, b_in = column0 + n < dims.s7 && k0 + kb < depth;
-      a_tile[ka][m] = a_in ? LOAD(T, a, (row0 + m) * a_s.s6 + (k0 + ka) * a_s.s7) : 0.0f;
-      b_tile[kb][n] = b_in ? LOAD(T, b, (k0 + kb) * b_s.s6 + (column0 + n) * b_s.s7) : 0.0f;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int k = 0; k < SLICE; k++) {
-#pragma unroll
-      for (int i = 0; i < 4; i++)
-#pragma unroll
-        for (int j = 0; j < 4; j++) sum[i][j] += a_tile[k][y_id + 16 * i] * b_tile[k][x + 16 * j];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-  }
-#pragma unroll
-  for (int i = 0; i < 4; i++)
-#pragma unroll
-    for (int j = 0; j < 4; j++) {
-      const index_t to_row = row0 + y_id + 16 * i, to_column = column0 + x + 16 * j;
-      if (to_row < dims.s6 && to_column < dims.s7) GEMM_STORE(sum[i][j] * alpha, to_row, to_column)
-    }
-}
-#undef TILE
-#undef SLICE
-#endif
 #undef GEMM_ARGS
 #undef GEMM_PASS
 #undef GEMM_USE_MATRICES

@@ -63,18 +63,7 @@
 #define HIGH  ((2 * ROWS + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
 #define LOW   ((ROWS + 2) / 3)
 
-static inline index_t FN(offset)(index8_t dims, index8_t strides, index_t at) {
-  index_t from = at % dims.s5 * strides.s5;
-  at /= dims.s5;
-  from += at % dims.s4 * strides.s4;
-  at /= dims.s4;
-  from += at % dims.s3 * strides.s3;
-  at /= dims.s3;
-  from += at % dims.s2 * strides.s2;
-  at /= dims.s2;
-  return from + at % dims.s1 * strides.s1 + at / dims.s1 * strides.s0;
-}
-#define EPILOGUE_AT(strides) FN(offset)(dims, strides, batch)
+#define EPILOGUE_AT(strides) BATCH_OFFSET(dims, strides, batch)
 
 /* Loaded and stored by one instruction, wherever they lie. */
 typedef SUMS FN(sums) __attribute__((aligned(4)));
@@ -343,8 +332,7 @@ BODY(pack_b)
 
 BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
   const index_t down = plan.s0, across = plan.s1;
-  const long batches = (long)dims.s0 * dims.s1 * dims.s2 * dims.s3 * dims.s4 * dims.s5;
-  if (down == 0 || item >= down * across * batches) return;
+  if (down == 0 || item >= down * across * BATCHES(dims)) return;
   const index_t batch = (index_t)(item / (down * across)), tiles = (dims.s6 + ROWS - 1) / ROWS;
   const index_t panels = (dims.s7 + PANEL - 1) / PANEL, down_at = (index_t)(item % down);
   const index_t across_at = (index_t)(item / down % across);
@@ -358,8 +346,8 @@ BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SU
   USE(STORAGE(OUT), y);
   USE(uint, space);
   USE(SUM, sums);
-  a += FN(offset)(dims, a_s, batch);
-  b += FN(offset)(dims, b_s, batch);
+  a += BATCH_OFFSET(dims, a_s, batch);
+  b += BATCH_OFFSET(dims, b_s, batch);
   y += batch * dims.s6 * dims.s7;
   sums += batch * dims.s6 * dims.s7;
   space += item * plan.s5;

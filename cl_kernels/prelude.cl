@@ -48,6 +48,24 @@
 #define USE(type, name) __global type *name = name##_base + name##_at
 #define PASS(name)      name##_base, name##_at
 
+/* Of six batch extents, the first of `dims`: how many there are, and how far number `at` lies by six strides. */
+#define BATCHES(dims) ((long)(dims).s0 * (dims).s1 * (dims).s2 * (dims).s3 * (dims).s4 * (dims).s5)
+#define CLADE_OFFSET_OF(wide, index, index8)                                                               \
+  static inline index CLADE_PASTE(clade_batch_offset_, wide)(index8 dims, index8 strides, index at) {      \
+    index from = at % dims.s5 * strides.s5;                                                                \
+    at /= dims.s5;                                                                                         \
+    from += at % dims.s4 * strides.s4;                                                                     \
+    at /= dims.s4;                                                                                         \
+    from += at % dims.s3 * strides.s3;                                                                     \
+    at /= dims.s3;                                                                                         \
+    from += at % dims.s2 * strides.s2;                                                                     \
+    at /= dims.s2;                                                                                         \
+    return from + at % dims.s1 * strides.s1 + at / dims.s1 * strides.s0;                                   \
+  }
+CLADE_OFFSET_OF(0, int, int8)
+CLADE_OFFSET_OF(1, long, long8)
+#define BATCH_OFFSET CLADE_PASTE(clade_batch_offset_, INDEX64)
+
 /* Element types by name: f32 f16 bf16 i8 u8 i32 i64 bool. Half formats are stored in 16 bits and computed in float. */
 #define CLADE_STORAGE_f32  float
 #define CLADE_STORAGE_f16  ushort

@@ -34,6 +34,10 @@ typedef struct clade__gather {
   clade__map_1d (*map)(const clade__window *, int axis);
 } clade__gather;
 clade__gather clade__gather_of(const clade_node *n);
+/* Of a kernel without layouts of its own: all up to the weights' sizes, and the epilogue's operands. */
+clade_status clade__gather_begin(clade_emit *e, const clade_node *n, const clade__gather *p, const char *kernel,
+                                 clade_kernel_step **out);
+void clade__gather_epilogue(clade_kernel_step *s, const clade_node *n);
 const char *clade__gather_ref_accept(const clade_query *q);
 double clade__gather_ref_cost(const clade_query *q);
 clade_status clade__gather_ref_emit(clade_emit *e, const clade_query *q);

@@ -4,6 +4,7 @@
  * its own (docs/layouts.md). */
 #include "op/conv.h"
 #include "op/epilogue.h"
+#include "op/simt.h"
 #include "op/systolic.h"
 
 #include <inttypes.h>
@@ -101,6 +102,7 @@ static const clade_impl impls[] = {
     CLADE__GATHER_GEMM,
     CLADE__GATHER_POINTWISE,
     CLADE__GATHER_WINOGRAD,
+    CLADE__GATHER_SIMT,
     {.name = "clblast", .accept = clade__conv_clblast_accept, .emit = clade__conv_clblast_emit},
     CLADE__SYSTOLIC_GATHER,
     {.name = "ref", .accept = clade__gather_ref_accept, .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit},

@@ -2,6 +2,7 @@
  * so that sums have a fixed order; the bound is that of conv2d. */
 #include "op/conv.h"
 #include "op/epilogue.h"
+#include "op/simt.h"
 #include "op/systolic.h"
 
 static clade_status infer(clade_node *n) {
@@ -39,6 +40,7 @@ static const clade_impl impls[] = {
     CLADE__GATHER_GEMM,
     CLADE__GATHER_POINTWISE,
     CLADE__GATHER_WINOGRAD,
+    CLADE__GATHER_SIMT,
     CLADE__SYSTOLIC_GATHER,
     {.name = "ref", .accept = clade__gather_ref_accept, .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit},
     {0},

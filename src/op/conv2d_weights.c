@@ -2,6 +2,7 @@
  * sum is cut into parts that are added in a fixed order; each result is within (P + 4) 2^-24 of sum |x y| over its P
  * products, besides the rounding to the stored type. */
 #include "op/conv_weights.h"
+#include "op/simt.h"
 #include "op/systolic.h"
 
 static clade_status infer(clade_node *n) {
@@ -199,6 +200,13 @@ static const clade_impl impls[] = {
      .workspace = clade__weights_depthwise_workspace,
      .emit = clade__weights_depthwise_emit,
      .file = "conv2d_depthwise"},
+    {.name = "simt",
+     .accept = clade__weights_simt_accept,
+     .cost = clade__weights_simt_cost,
+     .workspace = clade__weights_simt_workspace,
+     .emit = clade__weights_simt_emit,
+     .space = &clade__weights_simt_space,
+     .file = "simt"},
     {.name = "systolic",
      .accept = clade__systolic_weights_accept,
      .cost = clade__systolic_weights_cost,

@@ -22,15 +22,14 @@ clade__gather clade__gather_of(const clade_node *n) {
   return p;
 }
 
-/* The kernel up to its epilogue's arguments, which follow. */
 void clade__gather_sizes(clade_kernel_step *s, const clade__gather *g) {
   clade_emit_index8(
       s, 8, (int64_t[]){g->n, g->groups, g->rows, g->inner, g->source[0], g->source[1], g->result[0], g->result[1]});
 }
 
-static clade_status begin(clade_emit *e, const clade_node *n, const clade__gather *p, clade_kernel_step **out) {
-  const clade__conv_attrs *a = n->attrs;
-  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_gather_ref");
+clade_status clade__gather_begin(clade_emit *e, const clade_node *n, const clade__gather *p, const char *kernel,
+                                 clade_kernel_step **out) {
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
   CLADE_TRY(clade__epilogue_define(s, n));
@@ -38,13 +37,11 @@ static clade_status begin(clade_emit *e, const clade_node *n, const clade__gathe
   clade_emit_in(s, 1);
   clade_emit_out(s, 0);
   clade__gather_sizes(s, p);
-  clade_emit_index8(s, 5, (int64_t[]){p->kernel[0], p->kernel[1], p->w_group, p->w_row, p->w_inner});
-  clade__emit_maps(s, &a->window, p->map);
   *out = s;
   return CLADE_OK;
 }
 
-static void end(clade_kernel_step *s, const clade_node *n) {
+void clade__gather_epilogue(clade_kernel_step *s, const clade_node *n) {
   const clade_shape *y = &n->out[0].shape;
   int64_t strides[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}};
   for (int i = 2; i < n->n_in; i++) { /* images, channels, pixels */
@@ -74,8 +71,10 @@ double clade__gather_ref_cost(const clade_query *q) {
 clade_status clade__gather_ref_emit(clade_emit *e, const clade_query *q) {
   clade__gather p = clade__gather_of(q->node);
   clade_kernel_step *s;
-  CLADE_TRY(begin(e, q->node, &p, &s));
-  end(s, q->node);
+  CLADE_TRY(clade__gather_begin(e, q->node, &p, "conv2d_gather_ref", &s));
+  clade_emit_index8(s, 5, (int64_t[]){p.kernel[0], p.kernel[1], p.w_group, p.w_row, p.w_inner});
+  clade__emit_maps(s, &((const clade__conv_attrs *)q->node->attrs)->window, p.map);
+  clade__gather_epilogue(s, q->node);
   size_t global[3] = {(size_t)(p.result[0] * p.result[1]), (size_t)(p.groups * p.rows), (size_t)p.n};
   clade_emit_range(s, 3, global, (size_t[]){16, 1, 1});
   return CLADE_OK;

@@ -2,6 +2,7 @@
  * are told is the same: extents, strides of both operands, and the epilogue. */
 #include "op/epilogue.h"
 #include "op/gemm.h"
+#include "op/simt.h"
 #include "op/systolic.h"
 
 enum { BATCH_AXES = 6, ROW = 6, COLUMN = 7, OPERANDS = CLADE__GEMM_OPERANDS };
@@ -116,31 +117,6 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- simt: a work-group does a tile of 64 x 64 from local memory ---- */
-enum { SIMT_TILE = 64, SIMT_GROUP = 16, SIMT_SLICE = 16 };
-
-static const char *simt_accept(const clade_query *q) {
-  double slices = (double)(clade__gemm_problem_of(q->node).k / SIMT_SLICE + 1);
-  if (q->device->max_group < SIMT_GROUP * SIMT_GROUP) return "needs groups of 256 work-items";
-  if (q->device->local_bytes < 16 << 10) return "needs 16 KiB of local memory";
-  const char *reason = clade__gemm_floats(q);
-  return reason ? reason : clade__cut_short(q->device, slices * 32);
-}
-static double simt_cost(const clade_query *q) {
-  return cost(q, SIMT_TILE, SIMT_TILE, clade__gemm_on_cpu(q) || q->device->software ? 0.01 : 0.3, 1e-6);
-}
-
-static clade_status simt_emit(clade_emit *e, const clade_query *q) {
-  problem p = clade__gemm_problem_of(q->node);
-  clade_kernel_step *s;
-  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_simt", false, NULL, &s));
-  clade__epilogue_args(s, q->node, &p.stride[2]);
-  size_t global[3] = {(size_t)(clade__up(p.n, SIMT_TILE) / SIMT_TILE * SIMT_GROUP),
-                      (size_t)(clade__up(p.m, SIMT_TILE) / SIMT_TILE * SIMT_GROUP), (size_t)p.batches};
-  clade_emit_range(s, 3, global, (size_t[]){SIMT_GROUP, SIMT_GROUP, 1});
-  return CLADE_OK;
-}
-
 /* What an implementation shares with the one whose b lies in panels. */
 #define MMA(IMPL)                                                                                               \
   .cost = clade__gemm_##IMPL##_cost, .workspace = clade__gemm_mma_workspace, .emit = clade__gemm_##IMPL##_emit, \
@@ -166,7 +142,12 @@ const clade_impl clade__gemm_impls[] = {
      .cost = clade__gemm_dot_cost,
      .workspace = clade__gemm_dot_workspace,
      .emit = clade__gemm_dot_emit},
-    {.name = "simt", .accept = simt_accept, .cost = simt_cost, .emit = simt_emit},
+    {.name = "simt",
+     .accept = clade__gemm_simt_accept,
+     .cost = clade__gemm_simt_cost,
+     .emit = clade__gemm_simt_emit,
+     .space = &clade__gemm_simt_space,
+     .file = "simt"},
     {.name = "clblast", .accept = clade__gemm_clblast_accept, .emit = clade__gemm_clblast_emit},
     {.name = "systolic",
      .accept = clade__systolic_gemm_accept,

@@ -74,7 +74,7 @@ conv conv_draw(op_case *c, op_random *r) {
   i[ROWS] = few                 ? (int)op_integer(r, 1, 3)
             : op_chance(r, 0.1) ? AMONG(r, 48, 65, 100)
                                 : AMONG(r, 1, 2, 6, 8, 9, 16, 17);
-  if (op_chance(r, 0.1)) { /* depthwise */
+  if (op_chance(r, 0.1) || strncmp(c->impl, "depthwise", 9) == 0) {
     i[INNER] = i[ROWS] = 1;
     if (!few) i[GROUPS] = AMONG(r, 3, 16, 33);
   }

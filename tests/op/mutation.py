@@ -14,7 +14,7 @@ import tempfile
 PLANTED = [
     ("a dropped tail", "reduce", "f32", "split", "reduce",
      "for (; r < end; r++) FN(take)(&s, &c, LOAD(T, x, base + r));", ""),
-    ("a swapped stride", "gemm", "f32", "ref", "gemm", "from += at % dims.s4 * strides.s4;",
+    ("a swapped stride", "gemm", "f32", "ref", "prelude", "from += at % dims.s4 * strides.s4;",
      "from += at % dims.s4 * strides.s5;"),
     ("a missing edge", "conv2d", "f32", "ref", "conv2d", "px >= 0 && sx < dims.s5 &&", "px >= 0 &&"),
     ("a wrong transposition", "gemm", "f32", "vec", "prelude", "(float8)(y[l + h].s23, y[l + 2 + h].s23,",
@@ -28,6 +28,10 @@ PLANTED = [
     ("a wrong accumulation type", "gemm", "f16", "ref", "gemm",
      "sum += (ACC)LOAD(T, a, k * a_s.s7) * (ACC)LOAD(TB, b, k * b_s.s6);",
      "sum = clade_round_f16(sum + LOAD(T, a, k * a_s.s7) * LOAD(TB, b, k * b_s.s6));"),
+    ("a phase without its first tap", "conv2d_data", "f32", "simt", "simt", "(from + tap * delta) / div, step",
+     "(from + (tap + step) * delta) / div, step"),
+    ("a part that begins where another does", "conv2d_weights", "f32", "simt", "simt",
+     "first = matrix / dims.s1 * span,", "first = 0,"),
     ("a row that is added twice", "scatter_add", "f32", "ref", "scatter_add", "ROW(k++)", "ROW(k)"),
 ]
 FINDINGS = r"got \S+, want|central difference|was written outside every value|a second execution gave other bits"

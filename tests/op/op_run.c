@@ -177,9 +177,16 @@ static op_verdict compile(trial *t, int impl, clade_func **func) {
   return status == CLADE_OK ? OP_PASSED : refused("clade_compile");
 }
 
+static void print_choices(const clade_func *func) {
+  char *text = NULL;
+  if (clade_func_choices(func, &text) == CLADE_OK) fprintf(stderr, "  %s\n", text);
+  clade_text_free(text);
+}
+
 static bool run(trial *t, clade_func *func) {
   clade_run *r = NULL;
   count_impls(t, func);
+  if (t->target->verbose) print_choices(func);
   bool ok = (clade_run_new(func, NULL, &r) == CLADE_OK || failed("clade_run_new")) && execute(t, r);
   clade_run_free(r);
   return ok;

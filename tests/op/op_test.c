@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "op/simt.h"
 #include "plan/plan.h"
 
 static const op_test *const tests[] = {
@@ -338,6 +339,7 @@ int main(int argc, char **argv) {
   /* PoCL compiles every kernel a second time for a binary that can be fetched; tests of the cache are elsewhere */
   if (clade_init(.no_cache = !o.once) != CLADE_OK) return 1;
   if (!o.once) clade__chain_least = SIZE_MAX; /* launches of their own, with which other tests compare chains */
+  clade__simt_everywhere = true;              /* its tiles, by records (simt_tiles.py) */
   clade__units_imitated = true; /* matrix units that this machine lacks: their kernels, but for the instruction */
   for (const op_test *const *test = tests; *test; test++)
     if (strcmp((*test)->name, o.op) == 0) return !(o.once ? run_once(&o, *test, start) : run(&o, *test));

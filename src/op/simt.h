@@ -1,0 +1,47 @@
+/* Products by tiles in local memory (cl_kernels/simt.cl): what gemm's and convolution's `simt` are told alike, and what
+ * a tuner may vary of them. For GPUs; never run on one. */
+#ifndef CLADE_SIMT_H
+#define CLADE_SIMT_H
+
+#include "op/dims.h"
+
+/* So many products of `rows` x `depth` by `depth` x `columns`. */
+typedef struct clade__simt {
+  int64_t rows, columns, depth, matrices;
+} clade__simt;
+
+extern const char *const clade__simt_params[];
+/* The row to start from: a tile that fits the device and wastes little of it. */
+void clade__simt_start(const clade_query *q, const clade__simt *p, int32_t *row);
+/* All tiles; of processors none, whose tuner would compile and time them in vain, unless a test wants them. */
+extern bool clade__simt_everywhere;
+bool clade__simt_rows(const clade_query *q, int i, int32_t *row);
+/* NULL, or why the row in force does not suit the device. */
+const char *clade__simt_refuses(const clade_query *q, const clade__simt *p);
+double clade__simt_cost(const clade_query *q, const clade__simt *p);
+/* The tile's parameters, and the launch. */
+void clade__simt_launch(clade_kernel_step *s, const clade_query *q, const clade__simt *p);
+
+const char *clade__gemm_simt_accept(const clade_query *q);
+double clade__gemm_simt_cost(const clade_query *q);
+clade_status clade__gemm_simt_emit(clade_emit *e, const clade_query *q);
+extern const clade_space clade__gemm_simt_space;
+
+/* Of conv2d and conv2d_data. */
+const char *clade__gather_simt_accept(const clade_query *q);
+double clade__gather_simt_cost(const clade_query *q);
+clade_status clade__gather_simt_emit(clade_emit *e, const clade_query *q);
+extern const clade_space clade__gather_simt_space;
+#define CLADE__GATHER_SIMT                                                                \
+  {                                                                                       \
+    .name = "simt", .accept = clade__gather_simt_accept, .cost = clade__gather_simt_cost, \
+    .emit = clade__gather_simt_emit, .space = &clade__gather_simt_space, .file = "simt"   \
+  }
+
+const char *clade__weights_simt_accept(const clade_query *q);
+double clade__weights_simt_cost(const clade_query *q);
+size_t clade__weights_simt_workspace(const clade_query *q);
+clade_status clade__weights_simt_emit(clade_emit *e, const clade_query *q);
+extern const clade_space clade__weights_simt_space;
+
+#endif

@@ -1,0 +1,160 @@
+/* What `simt` makes of devices that no machine of ours has: which tile it starts from, whom it refuses, when it is
+ * taken before `ref`. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include <clade/nn.h>
+#include <clade/ops.h>
+
+#include "op/simt.h"
+#include "pass/pass.h"
+
+static const clade_device_info gpu = {.size = sizeof gpu,
+                                      .device_class = CLADE_GPU,
+                                      .compute_units = 80,
+                                      .clock_mhz = 1500,
+                                      .vector_f32 = 1,
+                                      .max_group = 1024,
+                                      .max_item = {1024, 1024, 64},
+                                      .local_bytes = 48 << 10};
+
+/* A node of a graph, as ops see it. */
+typedef struct seen {
+  clade_graph *graph;
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  clade_node node;
+} seen;
+
+static void see(seen *s, const char *op) {
+  for (size_t i = 0; i < s->graph->n_nodes; i++) {
+    if (!s->graph->nodes[i].op || strcmp(s->graph->nodes[i].op->name, op) != 0) continue;
+    clade__node_view(s->graph, (clade__id)i, s->in, s->out, &s->node);
+    return;
+  }
+  fail_msg("the graph has no %s", op);
+}
+
+static clade_graph *convolution(int64_t channels, int64_t side, int groups) {
+  clade_graph *g = NULL;
+  clade_val d[2];
+  assert_int_equal(clade_graph_new(&g), CLADE_OK);
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(8, channels, side, side));
+  clade_val w = clade_input(g, "w", CLADE_F32, CLADE_SHAPE(channels, channels / groups, 3, 3));
+  clade_val y = clade_conv2d(g, x, w, .pad = {1, 1}, .groups = groups);
+  clade_val dy = clade_input(g, "dy", CLADE_F32, CLADE_SHAPE(8, channels, side, side));
+  assert_int_equal(clade_gradients(g, y, dy, 2, (clade_val[]){x, w}, d), CLADE_OK);
+  return g;
+}
+
+static const clade_impl *named(const clade_op *op, const char *name) {
+  const clade_impl *impl = op->impls;
+  while (impl->name && strcmp(impl->name, name) != 0) impl++;
+  assert_non_null(impl->name);
+  return impl;
+}
+
+/* NULL, or why simt refuses; its row and its seconds over those of ref. */
+static const char *ask(const seen *s, const clade_device_info *device, int32_t *row, double *ratio) {
+  clade_query q = {sizeof q, &s->node, device, NULL}, plain = q;
+  const clade_impl *simt = named(s->node.op, "simt"), *ref = named(s->node.op, "ref");
+  clade__query_start(&q, simt, row);
+  *ratio = simt->cost(&q) / ref->cost(&plain);
+  return simt->accept(&q);
+}
+
+static const char *const passes[] = {"conv2d", "conv2d_data", "conv2d_weights"};
+
+static void taken_on_gpus_alone(void **state) {
+  (void)state;
+  clade_device_info software = gpu, cpu = gpu;
+  seen s = {.graph = convolution(64, 28, 1)};
+  int32_t row[CLADE_MAX_PARAMS];
+  double ratio;
+  software.software = true;
+  cpu.device_class = CLADE_CPU;
+  for (int i = 0; i < 3; i++) {
+    see(&s, passes[i]);
+    assert_null(ask(&s, &gpu, row, &ratio));
+    assert_true(ratio < 0.5);
+    assert_null(ask(&s, &software, row, &ratio));
+    assert_true(ratio > 1);
+    assert_null(ask(&s, &cpu, row, &ratio));
+    assert_true(ratio > 1);
+  }
+  clade_graph_release(s.graph);
+}
+
+/* A row of each group: all but one of a tile's would be computed for nothing. */
+static void depthwise_is_left_to_ref(void **state) {
+  (void)state;
+  seen s = {.graph = convolution(64, 28, 64)};
+  int32_t row[CLADE_MAX_PARAMS];
+  double ratio;
+  for (int i = 0; i < 3; i++) {
+    see(&s, passes[i]);
+    assert_null(ask(&s, &gpu, row, &ratio));
+    assert_true(ratio > 1);
+  }
+  clade_graph_release(s.graph);
+}
+
+static void small_devices(void **state) {
+  (void)state;
+  static const struct {
+    uint64_t group, local;
+    const char *refusal;
+  } cases[] = {{256, 16 << 10, NULL},
+               {64, 16 << 10, NULL},
+               {16, 4 << 10, NULL},
+               {8, 16 << 10, "the device's groups have fewer work-items than a tile needs"},
+               {256, 1 << 10, "the device has less local memory than a tile needs"}};
+  seen s = {.graph = convolution(64, 28, 1)};
+  for (size_t i = 0; i < CLADE_COUNT(cases); i++)
+    for (int k = 0; k < 3; k++) {
+      clade_device_info device = gpu;
+      int32_t row[CLADE_MAX_PARAMS];
+      double ratio;
+      device.max_group = cases[i].group;
+      device.local_bytes = cases[i].local;
+      see(&s, passes[k]);
+      const char *reason = ask(&s, &device, row, &ratio);
+      if (!cases[i].refusal != !reason || (reason && strcmp(reason, cases[i].refusal) != 0))
+        fail_msg("groups of %d, %d bytes: %s", (int)cases[i].group, (int)cases[i].local, reason);
+    }
+  clade_graph_release(s.graph);
+}
+
+/* More units take smaller tiles; how sums are cut does not follow. */
+static void tiles_fill_the_units(void **state) {
+  (void)state;
+  clade_device_info few = gpu;
+  seen s = {.graph = convolution(64, 28, 1)};
+  int32_t large[CLADE_MAX_PARAMS], small[CLADE_MAX_PARAMS];
+  double ratio;
+  few.compute_units = 1;
+  see(&s, "conv2d");
+  assert_null(ask(&s, &few, large, &ratio));
+  assert_null(ask(&s, &gpu, small, &ratio));
+  assert_true(large[0] * large[1] > small[0] * small[1]);
+  see(&s, "conv2d_weights");
+  const clade_impl *simt = named(s.node.op, "simt");
+  assert_null(ask(&s, &few, large, &ratio));
+  assert_null(ask(&s, &gpu, small, &ratio));
+  const clade_query a = {sizeof a, &s.node, &few, large}, b = {sizeof b, &s.node, &gpu, small};
+  assert_true(simt->workspace(&a) > 0);
+  assert_true(simt->workspace(&a) == simt->workspace(&b));
+  clade_graph_release(s.graph);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(taken_on_gpus_alone),
+      cmocka_unit_test(depthwise_is_left_to_ref),
+      cmocka_unit_test(small_devices),
+      cmocka_unit_test(tiles_fill_the_units),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
