@@ -112,9 +112,10 @@ typedef struct clade_gemm_opt {
   clade_val b;
   bool trans_a, trans_b; /* the last two axes swapped */
   clade_val bias;        /* broadcast against the result; invalid: none */
-  float alpha;           /* unset: 1 */
+  float alpha, beta;     /* unset: 1 */
 } clade_gemm_opt;
-/* alpha * op(a) op(b) + bias over the last two axes; the axes before them are batches and broadcast. */
+/* alpha * op(a) op(b) + beta * bias over the last two axes; the axes before them are batches and broadcast. Of a part
+ * of a value, clade_slice(). */
 #define clade_gemm(g, a, ...) clade_gemm_(g, a, &(clade_gemm_opt){.size = sizeof(clade_gemm_opt), .b = __VA_ARGS__})
 CLADE_API clade_val clade_gemm_(clade_graph *g, clade_val a, const clade_gemm_opt *opt);
 

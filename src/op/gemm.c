@@ -104,25 +104,37 @@ const clade_op clade__op_gemm = {
     .problem_in = 2,
 };
 
-static clade_status fits(const clade_shape *bias, const clade_shape *result) {
+/* A bias, beta times. */
+static clade_status add_bias(clade_graph *g, const clade_gemm_opt *opt, clade_val *y) {
+  clade_val scaled = opt->bias;
+  clade_type bias, result;
   char s[200], t[200];
-  const char *reason = clade__host_refuses(clade__host_of(&clade__op_gemm), bias, result);
-  if (!reason) return CLADE_OK;
-  return CLADE_FAIL(SHAPE, "gemm: .bias is %s and %s %s", clade_shape_text(bias, s, sizeof s), reason,
-                    clade_shape_text(result, t, sizeof t));
+  bool by_one = !(opt->beta < 0 || opt->beta > 0) || !(opt->beta < 1 || opt->beta > 1);
+  CLADE_TRY(clade_val_type(g, opt->bias, &bias));
+  CLADE_TRY(clade_val_type(g, *y, &result));
+  const char *reason = clade__host_refuses(clade__host_of(&clade__op_gemm), &bias.shape, &result.shape);
+  if (reason)
+    return CLADE_FAIL(SHAPE, "gemm: .bias is %s and %s %s", clade_shape_text(&bias.shape, s, sizeof s), reason,
+                      clade_shape_text(&result.shape, t, sizeof t));
+  if (!by_one && clade__gemm_integer(bias.dtype))
+    return CLADE_FAIL(INVALID, "gemm: .beta is %g; with a bias of %s it is 1", (double)opt->beta,
+                      clade_dtype_name(bias.dtype));
+  if (!by_one) scaled = clade_mul(g, scaled, clade_fill(g, bias.dtype, CLADE_SCALAR, (double)opt->beta));
+  *y = clade_add(g, *y, scaled);
+  return CLADE_OK;
 }
 
 clade_val clade_gemm_(clade_graph *g, clade_val a, const clade_gemm_opt *given) {
   clade_gemm_opt opt;
-  clade_type bias, result;
   clade_status status = clade__opt_copy(&opt, sizeof opt, given, "gemm");
+  bool biased = status == CLADE_OK && (opt.bias.graph || opt.bias.id);
   if (status == CLADE_OK && opt.alpha != opt.alpha) status = CLADE_FAIL(INVALID, "gemm: .alpha is no number");
+  if (status == CLADE_OK && opt.beta != opt.beta) status = CLADE_FAIL(INVALID, "gemm: .beta is no number");
+  if (status == CLADE_OK && !biased && (opt.beta < 0 || opt.beta > 0))
+    status = CLADE_FAIL(INVALID, "gemm: .beta is %g and there is no .bias", (double)opt.beta);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   clade_val y = product(g, a, opt.trans_a, opt.b, opt.trans_b, opt.alpha < 0 || opt.alpha > 0 ? opt.alpha : 1);
-  if (!clade_val_ok(y) || (!opt.bias.graph && !opt.bias.id)) return y;
-  status = clade_val_type(g, opt.bias, &bias);
-  if (status == CLADE_OK) status = clade_val_type(g, y, &result);
-  if (status == CLADE_OK) status = fits(&bias.shape, &result.shape);
-  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
-  return clade_add(g, y, opt.bias);
+  if (!clade_val_ok(y) || !biased) return y;
+  status = add_bias(g, &opt, &y);
+  return status == CLADE_OK ? y : clade__graph_fail(g, status, NULL);
 }

@@ -8,7 +8,7 @@
 
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I32, CLADE_I8, CLADE_U8, CLADE_DTYPE_NONE};
 enum { TRANS_A, TRANS_B, BIAS, EPILOGUE }; /* BIAS: a third input, through clade_gemm; EPILOGUE: in the node itself */
-enum { ALPHA };
+enum { ALPHA, BETA };
 
 static clade_dtype result_type(clade_dtype t) { return t == CLADE_I8 || t == CLADE_U8 ? CLADE_I32 : t; }
 
@@ -47,6 +47,7 @@ static void draw(op_case *c, op_random *r) {
     c->in[1].dtype = CLADE_I8, c->in[1].low = -128, c->in[1].high = 127;
   }
   c->i[BIAS] = op_chance(r, 0.25);
+  c->f[BETA] = real && c->i[BIAS] && op_chance(r, 0.1) ? 1.5 : 1;
   c->i[EPILOGUE] = real && !c->gradient && !c->i[BIAS] && op_chance(r, 0.3);
   if (c->i[BIAS] || c->i[EPILOGUE]) {
     clade_shape both = {0}, bias;
@@ -83,7 +84,7 @@ static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_v
   }
   clade_gemm_opt opt = {.size = sizeof opt, .b = in[1], .trans_a = c->i[TRANS_A], .trans_b = c->i[TRANS_B]};
   opt.alpha = c->f[ALPHA] < 0 ? (float)c->f[ALPHA] : 0;
-  if (c->i[BIAS]) opt.bias = in[2];
+  if (c->i[BIAS]) opt.bias = in[2], opt.beta = c->f[BETA] > 1 ? (float)c->f[BETA] : 0;
   out[0] = clade_gemm_(g, in[0], &opt);
 }
 
@@ -121,9 +122,9 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
     out->v[o] = sum;
     out->bound[o] = real ? (double)(k + 4) * 0x1p-24 * absolute : 0;
     if (c->n_in < 3) continue;
-    double bias = in[2].v[op_broadcast_at(&in[2].shape, &y, index)];
-    if (c->i[BIAS])
-      out->bound[o] += stored_epsilon(c->dtype) * (fabs(sum) + 1e-4); /* the product may be stored first */
+    double bias = in[2].v[op_broadcast_at(&in[2].shape, &y, index)] * c->f[BETA];
+    if (c->i[BIAS]) /* the product may be stored first, and so may what beta makes of the bias */
+      out->bound[o] += stored_epsilon(c->dtype) * (fabs(sum) + (c->f[BETA] > 1 ? fabs(bias) : 0) + 1e-4);
     if (real) out->bound[o] += 0x1p-23 * (fabs(sum) + fabs(bias));
     out->v[o] = sum + bias;
     if (c->i[EPILOGUE]) out->v[o] = fmax(0, out->v[o]);

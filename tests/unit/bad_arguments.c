@@ -225,6 +225,8 @@ static void numbers(void **state) {
   REFUSED(SHAPE, "gemm", gemm, v.matrix, v.matrix, .trans_b = true, .bias = v.four);
   REFUSED(OVERFLOW, "", gemm, v.tall, v.tall, .trans_b = true);
   REFUSED(INVALID, "alpha", gemm, v.matrix, v.matrix, .trans_b = true, .alpha = __builtin_nanf(""));
+  REFUSED(INVALID, ".beta is no number", gemm, v.matrix, v.matrix, .trans_b = true, .beta = __builtin_nanf(""));
+  REFUSED(INVALID, "there is no .bias", gemm, v.matrix, v.matrix, .trans_b = true, .beta = 2);
   REFUSED(DTYPE, "fft: x is f16", fft, v.half);
   REFUSED(SHAPE, "fft: x is [3, 4]", fft, v.matrix);
   REFUSED(INVALID, "rfft: .n_axes is -1", rfft, v.matrix, .n_axes = -1);
