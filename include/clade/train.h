@@ -79,10 +79,8 @@ typedef struct clade_trainer {
   bool detect_anomaly;        /* a loss that is not finite: find the node that made it */
   const char *trace;          /* Chrome trace of steps trace_from to trace_to; unset: 2 to 6 */
   int64_t trace_from, trace_to;
-  const char *prefer; /* as in clade_compile */
-  /* Convolutions and the like may be done in ways whose errors have bounds of their own, where these are faster
-   * (docs/layouts.md). Unset: .strict, as in clade_compile. */
-  bool loose;
+  const char *prefer;            /* as in clade_compile */
+  bool strict;                   /* the same */
   clade_tune_mode tune;          /* measure the step's problems first, where nothing was resumed; unset: off */
   const volatile int *stop;      /* not 0: stop after the step under way (a signal handler may set it) */
   clade_train_observer *observe; /* on the calling thread */

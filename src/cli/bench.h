@@ -132,6 +132,7 @@ typedef struct bench_clade {
   bench_value *values;
   size_t n_values, capacity;
   const char *prefer;   /* implementations that are asked for; NULL: none */
+  bool strict;          /* as clade_compile(.strict) */
   const char *assigned; /* a variable that the graph gives a new value, which is the result; NULL: outputs are */
   clade_type out;       /* of the results "y0", "y1", … */
   size_t out_elements;  /* of one */

@@ -6,14 +6,21 @@
 #include "cli/bench_model.h"
 #include "models/models.h"
 
-static const bench_key keys[] = {{"batch", 1, 4096, 1},        {"channels", 1, 64, 3}, {"side", 1, 4096, 224},
-                                 {"classes", 2, 100000, 1000}, {"train", 0, 1, 0},     {0}};
-enum { BATCH, CHANNELS, SIDE, CLASSES, TRAIN };
+static const bench_key keys[] = {{"batch", 1, 4096, 1},
+                                 {"channels", 1, 64, 3},
+                                 {"side", 1, 4096, 224},
+                                 {"classes", 2, 100000, 1000},
+                                 {"train", 0, 1, 0},
+                                 {"strict", 0, 1, 0},
+                                 {0}};
+enum { BATCH, CHANNELS, SIDE, CLASSES, TRAIN, STRICT };
 
 /* What stands before the @ is the model's name. */
 static const bench_set sets[] = {{"networks", "lenet5@128 batch=128 channels=1 side=28 classes=10 train\n"
                                               "resnet18@8 batch=8 train\n"
+                                              "resnet18@8.strict batch=8 train strict\n"
                                               "resnet18@32x32 batch=32 side=32 classes=10 train\n"
+                                              "resnet18@32x32.strict batch=32 side=32 classes=10 train strict\n"
                                               "resnet50@1 batch=1\n"
                                               "resnet50@8 batch=8\n"
                                               "mobilenetv2@1 batch=1\n"},
@@ -25,7 +32,8 @@ static clade_status work_of(const bench_job *job, const bench_shape *shape, benc
                           .channels = v[CHANNELS],
                           .side = v[SIDE],
                           .classes = v[CLASSES],
-                          .train = v[TRAIN]};
+                          .train = v[TRAIN],
+                          .strict = v[STRICT]};
   snprintf(w->model, sizeof w->model, "%.*s", (int)strcspn(shape->name, "@"), shape->name);
   if (!model_by_name(w->model)) return CLADE_FAIL(NOT_FOUND, "there is no model '%s'; expected " MODEL_NAMES, w->model);
   w->results = w->train ? 1 : (size_t)(w->batch * w->classes);
@@ -58,6 +66,7 @@ static clade_status clade_side(const bench_job *job, const bench_model_work *w, 
   if (!c) return CLADE_NO_MEMORY;
   c->out = (clade_type){.dtype = CLADE_F32};
   c->out_elements = w->results;
+  c->strict = w->strict;
   clade_status status = build(w, c);
   clade_status made = bench_clade_side(job, c, side);
   return status == CLADE_OK ? made : status;

@@ -7,7 +7,7 @@
 typedef struct bench_model_work {
   char model[32];
   int64_t batch, channels, side, classes;
-  bool train;
+  bool train, strict;
   float *x;
   int32_t *labels;
   size_t results; /* logits, or the loss */

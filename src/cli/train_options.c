@@ -36,7 +36,7 @@ enum {
   TRACE_STEPS,
   DETECT_ANOMALY,
   TUNE,
-  LOOSE
+  STRICT
 };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", MODEL_NAMES " (lenet5)"},
@@ -67,7 +67,7 @@ static const cli_option options[] = {
     [TRACE_STEPS] = {"trace-steps", "A:B", "of these steps (2:6)"},
     [DETECT_ANOMALY] = {"detect-anomaly", NULL, "find the node that made a number that is not finite (slow)"},
     [TUNE] = {"tune", "MODE", "measure first what is fast here: off, quick or full (off)"},
-    [LOOSE] = {"loose", NULL, "faster convolutions, whose errors have bounds of their own (docs/layouts.md)"},
+    [STRICT] = {"strict", NULL, "no convolution whose errors have a bound of their own (docs/layouts.md)"},
     {0},
 };
 const cli_args train_description = {
@@ -151,7 +151,7 @@ static bool take(train_job *job, int option, const char *value) {
   case TRACE: t->trace = value; return true;
   case TRACE_STEPS: return take_trace_steps(job, value);
   case TUNE: return take_tune(job, value);
-  case LOOSE: t->loose = true; return true;
+  case STRICT: t->strict = true; return true;
   default: t->detect_anomaly = true; return true;
   }
 }

@@ -142,7 +142,7 @@ static clade__outcome build_shares(const clade__training *tr, clade_graph *g) {
 static clade_status compile_step(clade__training *tr, clade_graph *g) {
   return clade_compile(g, tr->devices[0], &tr->step_func, .n_devices = tr->n_shares - 1, .devices = tr->devices + 1,
                        .companion = tr->t.companion, .place = tr->t.place, .prefer = tr->t.prefer,
-                       .strict = !tr->t.loose, .choices = tr->choices[0]);
+                       .strict = tr->t.strict, .choices = tr->choices[0]);
 }
 
 /* What is resumed goes by its own choices. */

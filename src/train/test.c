@@ -19,7 +19,7 @@ static clade_status build(clade__training *tr) {
   clade_output(g, "answer", clade_arg_max(g, o.logits, 1));
   clade_status status =
       clade_compile(g, tr->devices[0], &tr->test_func, .companion = tr->t.companion, .place = tr->t.place,
-                    .prefer = tr->t.prefer, .strict = !tr->t.loose, .choices = tr->choices[1]);
+                    .prefer = tr->t.prefer, .strict = tr->t.strict, .choices = tr->choices[1]);
   clade_graph_release(g);
   return status;
 }

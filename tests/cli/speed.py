@@ -55,7 +55,8 @@ class Speed(unittest.TestCase):
         for peer, want in wanted.items():
             ratios = [row["peers"][peer]["ratio"] for row in document(done)["rows"] if peer in row["peers"]]
             if not ratios:
-                self.skipTest(done.stderr)
+                self.missing.append(done.stderr)
+                continue
             text = f"{what} {name}: {mean(ratios):.2f} of {peer}, {want:.2f} is wanted"
             print(f"{text}; {time.monotonic() - begin:.0f} s", flush=True)
             if mean(ratios) < self.floor * want:
@@ -67,10 +68,13 @@ class Speed(unittest.TestCase):
         if not applies() and not asked:
             self.skipTest("this CPU has no AVX-512: the floor is set for those that have (CLADE_SPEED=1 runs it here)")
         self.floor = float(asked) if asked and asked != "1" else FLOOR
+        self.missing = []
         with tempfile.TemporaryDirectory() as room:
             again = [group for group in GROUPS if self.measure(group, room)]
             slow = [text for group in again for text in self.measure(group, room)]
         self.assertEqual(slow, [], f"below {self.floor} of what is wanted, twice")
+        if self.missing:
+            self.skipTest("\n".join(self.missing))
 
 
 if __name__ == "__main__":
