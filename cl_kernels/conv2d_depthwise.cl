@@ -16,6 +16,17 @@ typedef float16 FN(sixteen) __attribute__((aligned(4)));
 #define PUT16_f16(p, v)   STORE16(f16, p, 0, v)
 #define PUT16_bf16(p, v)  STORE16(bf16, p, 0, v)
 #define PUT_SIXTEEN(p, v) CLADE_PASTE(PUT16_, OUT)(p, v)
+/* Places and channels that are turned over at a time. */
+#if WIDTH == 16
+#define SIDE    16
+#define SOME(p) GET(p)
+#define TURN    clade_turn_sixteen
+#else
+#define SIDE    8
+#define SOME(p) LOADN(8, T, p, 0)
+#define TURN    clade_turn
+#endif
+typedef CLADE_PASTE(float, SIDE) FN(side) __attribute__((aligned(4)));
 #if X_BLOCKED
 #define SOURCE_TYPE const __global STORAGE(T)
 #define READ(p)     GET(p)
@@ -27,19 +38,19 @@ typedef float16 FN(sixteen) __attribute__((aligned(4)));
 #if !X_BLOCKED
 /* Of n places from planes to blocks; behind the last channel the last one again. */
 APART static void FN(turn)(const __global STORAGE(T) * x, int plane, int channels, int n, float *to) {
-  for (int i = 0; n >= 8 && i < n; i += 8) { /* the last eight end with the line */
-    const int at = min(i, n - 8);
+  for (int i = 0; n >= SIDE && i < n; i += SIDE) { /* the last ones end with the line */
+    const int at = min(i, n - SIDE);
 #pragma unroll
-    for (int c = 0; c < LANES; c += 8) {
-      float8 eight[8];
+    for (int c = 0; c < LANES; c += SIDE) {
+      CLADE_PASTE(float, SIDE) some[SIDE];
 #pragma unroll
-      for (int l = 0; l < 8; l++) eight[l] = LOADN(8, T, x, min(c + l, channels - 1) * plane + at);
-      clade_turn(eight);
+      for (int l = 0; l < SIDE; l++) some[l] = SOME(x + min(c + l, channels - 1) * plane + at);
+      TURN(some);
 #pragma unroll
-      for (int l = 0; l < 8; l++) vstore8(eight[l], 0, to + (at + l) * LANES + c);
+      for (int l = 0; l < SIDE; l++) *(FN(side) *)(to + (at + l) * LANES + c) = some[l];
     }
   }
-  for (int c = 0; n < 8 && c < LANES; c++)
+  for (int c = 0; n < SIDE && c < LANES; c++)
 #pragma clang loop vectorize(disable) unroll(disable)
     for (int i = 0; i < n; i++) to[i * LANES + c] = LOAD(T, x, min(c, channels - 1) * plane + i);
 }
@@ -142,6 +153,26 @@ static void FN(slide_any)(SLIDE_ARGS) {
 #define EPILOGUE_LOAD16(T, e, s) \
   ((Y_BLOCKED ? (s).s6 : (s).s7) ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
 
+/* Of sixteen places some channels. */
+static inline void FN(turn_back)(const float *tile, float16 *of) {
+#if SIDE == 16
+#pragma unroll
+  for (int l = 0; l < 16; l++) of[l] = *(const FN(sixteen) *)(tile + l * LANES);
+  clade_turn_sixteen(of);
+#else
+  float8 low[8], high[8];
+#pragma unroll
+  for (int l = 0; l < 8; l++) {
+    low[l] = vload8(0, tile + l * LANES);
+    high[l] = vload8(0, tile + (l + 8) * LANES);
+  }
+  clade_turn(low);
+  clade_turn(high);
+#pragma unroll
+  for (int l = 0; l < 8; l++) of[l] = (float16)(low[l], high[l]);
+#endif
+}
+
 /* The block's `rows` channels of n places that follow each other. */
 APART static void FN(finish)(const float *tile, int rows, int n, __global STORAGE(OUT) * y, const index8_t y_s,
                              const index_t batch, const index_t row0, const index_t column0 EPILOGUE_ARGS) {
@@ -157,21 +188,15 @@ APART static void FN(finish)(const float *tile, int rows, int n, __global STORAG
 #elif WIDE
   for (; n >= 16 && done < n; done += 16) { /* the last sixteen end with the line */
     const int at = min(done, n - 16);
-    for (int c = 0; c < rows; c += 8) {
-      float8 low[8], high[8];
-#pragma unroll
-      for (int l = 0; l < 8; l++) {
-        low[l] = vload8(0, tile + (at + l) * LANES + c);
-        high[l] = vload8(0, tile + (at + l + 8) * LANES + c);
-      }
-      clade_turn(low);
-      clade_turn(high);
+    for (int c = 0; c < rows; c += SIDE) {
+      float16 of[SIDE];
+      FN(turn_back)(tile + at * LANES + c, of);
       const index_t column = column0 + at;
 #pragma unroll
-      for (int l = 0; l < 8; l++)
+      for (int l = 0; l < SIDE; l++)
         if (c + l < rows) {
           const index_t row = row0 + c + l;
-          const float16 i0 = (float16)(low[l], high[l]);
+          const float16 i0 = of[l];
           EPILOGUE16
           PUT_SIXTEEN(y + EPILOGUE_ELEMENT(y_s), r);
         }
@@ -445,3 +470,6 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_depthwise)(ARGS) {
 #undef PUT_SIXTEEN
 #undef SOURCE_TYPE
 #undef READ
+#undef SIDE
+#undef SOME
+#undef TURN

@@ -424,6 +424,36 @@ __attribute__((always_inline)) static inline void clade_turn(float8 *x) {
   clade_turn_within(x);
 }
 
+/* Sixteen of sixteen, where vectors are so wide: fours change places, and each is turned in itself. */
+#define CLADE_FOURS(at)  (float16)(x[l].s##at, x[l + 4].s##at, x[l + 8].s##at, x[l + 12].s##at)
+#define CLADE_PAIRS(a, b, c, d, e, f, g, h)                                                                        \
+  (float16)(y[l].s##a, y[l + 1].s##a, y[l].s##b, y[l + 1].s##b, y[l].s##c, y[l + 1].s##c, y[l].s##d, y[l + 1].s##d, \
+            y[l].s##e, y[l + 1].s##e, y[l].s##f, y[l + 1].s##f, y[l].s##g, y[l + 1].s##g, y[l].s##h, y[l + 1].s##h)
+#define CLADE_TWOS(low, high, a, b, c, d) \
+  (float16)(low.s##a, high.s##a, low.s##b, high.s##b, low.s##c, high.s##c, low.s##d, high.s##d)
+__attribute__((always_inline)) static inline void clade_turn_sixteen(float16 *x) {
+  float16 y[16], z[16];
+#pragma unroll
+  for (int l = 0; l < 4; l++) {
+    y[l] = CLADE_FOURS(0123);
+    y[l + 4] = CLADE_FOURS(4567);
+    y[l + 8] = CLADE_FOURS(89ab);
+    y[l + 12] = CLADE_FOURS(cdef);
+  }
+#pragma unroll
+  for (int l = 0; l < 16; l += 2) {
+    z[l] = CLADE_PAIRS(0, 1, 4, 5, 8, 9, c, d);
+    z[l + 1] = CLADE_PAIRS(2, 3, 6, 7, a, b, e, f);
+  }
+#pragma unroll
+  for (int l = 0; l < 16; l += 4)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      x[l + 2 * h] = CLADE_TWOS(z[l + h], z[l + 2 + h], 01, 45, 89, cd);
+      x[l + 2 * h + 1] = CLADE_TWOS(z[l + h], z[l + 2 + h], 23, 67, ab, ef);
+    }
+}
+
 /* Tiles of 16 x 16 elements of 32 bits, turned over: y[j * to + i] = x[i * from + j]. Whole lines go by, out of registers:
  * who reads lines that were just written in halves waits until these are in the cache, and memory waits with him. */
 __attribute__((noinline)) static void clade_tile(const __global int *x, size_t from, __global int *y, size_t to,
