@@ -45,7 +45,7 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
 }
 #endif
 
-#ifdef WANT_gemm_forward_vec
+#if defined WANT_gemm_forward_vec || defined WANT_gemm_forward_vec_bare
 /* For a core with vectors of WIDTH floats. Registers hold a tile of ROWS rows by VECTORS vectors; a panel is what a
  * tile reads of an operand: for each step of the inner axis its ROWS rows of a, its columns of b, side by side.
  *
@@ -204,15 +204,19 @@ BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
 
 typedef TOTAL FN(total) __attribute__((aligned(4))); /* stored by one instruction */
 
-/* `fresh`: the panel of b is not there yet. It is read where it lies, rows `along` apart, and put down for the tiles that
- * follow, which costs the products nothing; and what the next panel needs of a row is asked for, from afar. Else `from`
- * is what other tiles need and is asked for so, `along` elements at each step. */
+/* Of a, rows lie `a_row` and steps `a_step` elements apart, of b steps `b_step`. `fresh`: the panel of b is not there yet.
+ * It is read where it lies, rows `along` apart, and put down for the tiles that follow, which costs the products nothing;
+ * and what the next panel needs of a row is asked for, from afar. Else `from` is what other tiles need and is asked for
+ * so, `along` elements at each step. */
 __attribute__((always_inline)) static inline void
-FN(tile)(const int height, const bool fresh, const __global float *a, const __global RAW *from, const index_t along,
-         __global float *b, index_t depth, TILE_ARGS EPILOGUE_ARGS) {
+FN(tile)(const int height, const bool fresh, const __global float *a, const index_t a_row, const index_t a_step,
+         const __global RAW *from, const index_t along, __global float *b, const index_t b_step, index_t depth,
+         TILE_ARGS EPILOGUE_ARGS) {
   VECTOR sum[ROWS][VECTORS];
+  index_t row[ROWS];
 #pragma unroll
   for (int r = 0; r < height; r++) {
+    row[r] = a_step == ROWS ? r : min((index_t)r, rows - 1) * a_row; /* copies have rows to the tile's end */
 #pragma unroll
     for (int c = 0; c < PANEL; c += 16)
       if (!first) LATER(sums + (row0 + min((index_t)r, rows - 1)) * dims.s7 + column0 + c);
@@ -220,7 +224,7 @@ FN(tile)(const int height, const bool fresh, const __global float *a, const __gl
     for (int v = 0; v < VECTORS; v++) sum[r][v] = 0;
   }
 #pragma unroll 4
-  for (; depth; depth--, a += ROWS, b += PANEL) {
+  for (; depth; depth--, a += a_step, b += b_step) {
     VECTOR right[VECTORS];
 #if !INTEGER
     if (fresh) {
@@ -242,7 +246,7 @@ FN(tile)(const int height, const bool fresh, const __global float *a, const __gl
     from += along;
 #pragma unroll
     for (int r = 0; r < height; r++) {
-      const VECTOR left = a[r];
+      const VECTOR left = a[row[r]];
 #pragma unroll
       for (int v = 0; v < VECTORS; v++) sum[r][v] = fma(left, right[v], sum[r][v]);
     }
@@ -274,6 +278,7 @@ FN(tile)(const int height, const bool fresh, const __global float *a, const __gl
   }
 }
 
+#ifdef WANT_gemm_forward_vec
 /* A whole tile at the end of b, where half of a panel's vectors, or fewer, hold columns. */
 APART static void FN(narrow)(const __global float *a, const __global float *b, index_t depth,
                              TILE_ARGS EPILOGUE_ARGS) {
@@ -345,18 +350,18 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
             const index_t rows = min(height, end - r);
             if (fresh && r == i) {
               FN(tile)
-              (ROWS, true, left, from, along, right, part, y, sums, dims, alpha, batch, r, c, rows, columns, first,
+              (ROWS, true, left, 1, ROWS, from, along, right, PANEL, part, y, sums, dims, alpha, batch, r, c, rows, columns, first,
                last EPILOGUE_PASS);
               from = (const __global RAW *)right, along = 0;
               continue;
             }
             if (rows > HIGH && columns <= NARROW * WIDTH)
               FN(narrow)(left, right, part, y, sums, dims, alpha, batch, r, c, rows, columns, first, last EPILOGUE_PASS);
-            else if (rows > HIGH) FN(tile)(ROWS, false, left, from, along, right, part, y, sums, dims, alpha,
+            else if (rows > HIGH) FN(tile)(ROWS, false, left, 1, ROWS, from, along, right, PANEL, part, y, sums, dims, alpha,
                                            batch, r, c, rows, columns, first, last EPILOGUE_PASS);
-            else if (rows > LOW) FN(tile)(HIGH, false, left, from, along, right, part, y, sums, dims, alpha,
+            else if (rows > LOW) FN(tile)(HIGH, false, left, 1, ROWS, from, along, right, PANEL, part, y, sums, dims, alpha,
                                           batch, r, c, rows, columns, first, last EPILOGUE_PASS);
-            else FN(tile)(LOW, false, left, from, along, right, part, y, sums, dims, alpha, batch, r, c, rows,
+            else FN(tile)(LOW, false, left, 1, ROWS, from, along, right, PANEL, part, y, sums, dims, alpha, batch, r, c, rows,
                           columns, first, last EPILOGUE_PASS);
             from += part * along;
             if (r >= i + 7 * height) along = 0;
@@ -371,6 +376,44 @@ GROUP(1, 1, 1)
 KERNEL(gemm_forward_vec)(GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
   FN(gemm_forward_vec_item)((long)get_global_id(0), GEMM_PASS, PASS(space), PASS(sums), plan EPILOGUE_PASS);
 }
+#endif
+
+#ifdef WANT_gemm_forward_vec_bare
+/* Of a small b whose columns are whole panels, both operands in rows: nothing is copied. A work-item does one of plan.s0
+ * parts of a matrix's rows. */
+BODY(gemm_forward_vec_bare_item)(const long item, GEMM_ARGS, const index8_t plan EPILOGUE_ARGS) {
+  enum { FORESEEN = 8 }; /* rows of b, which the first tiles ask for */
+  const index_t down = plan.s0;
+  if (down == 0 || item >= down * BATCHES(dims)) return;
+  const index_t batch = (index_t)(item / down), tiles = (dims.s6 + ROWS - 1) / ROWS, at = (index_t)(item % down);
+  const index_t row0 = (index_t)((long)tiles * at / down) * ROWS;
+  const index_t row1 = min((index_t)((long)tiles * (at + 1) / down) * ROWS, dims.s6);
+  GEMM_USE_MATRICES
+  __global SUM *sums = (__global SUM *)y; /* there is one part of the inner axis */
+  for (index_t r = row0; r < row1; r += ROWS)
+    for (index_t c = 0; c < dims.s7; c += PANEL) {
+      const index_t rows = min((index_t)ROWS, row1 - r);
+      const __global float *left = a + r * a_s.s6;
+      const bool fresh = r == row0;
+      const __global float *soon = fresh ? b + c + FORESEEN * b_s.s6 : left + ROWS * a_s.s6;
+      const index_t along = fresh ? b_s.s6 : c ? 0 : ROWS;
+      __global float *right = (__global float *)b + c;
+      if (rows > HIGH)
+        FN(tile)(ROWS, false, left, a_s.s6, 1, soon, along, right, b_s.s6, depth, y, sums, dims, alpha, batch, r, c, rows,
+                 PANEL, true, true EPILOGUE_PASS);
+      else if (rows > LOW)
+        FN(tile)(HIGH, false, left, a_s.s6, 1, soon, along, right, b_s.s6, depth, y, sums, dims, alpha, batch, r, c, rows,
+                 PANEL, true, true EPILOGUE_PASS);
+      else
+        FN(tile)(LOW, false, left, a_s.s6, 1, soon, along, right, b_s.s6, depth, y, sums, dims, alpha, batch, r, c, rows,
+                 PANEL, true, true EPILOGUE_PASS);
+    }
+}
+
+GROUP(1, 1, 1) KERNEL(gemm_forward_vec_bare)(GEMM_ARGS, const index8_t plan EPILOGUE_ARGS) {
+  FN(gemm_forward_vec_bare_item)((long)get_global_id(0), GEMM_PASS, plan EPILOGUE_PASS);
+}
+#endif
 #undef HIGH
 #undef EIGHT_AT
 #undef RAW
@@ -394,141 +437,6 @@ KERNEL(gemm_forward_vec)(GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const ind
 #undef TILE_ARGS
 #undef TILE_PASS
 #undef EPILOGUE_LOAD16
-#endif
-
-#ifdef WANT_gemm_forward_dot
-/* For few rows, where b lies along the inner axis: only the rows are copied, plan.s3 elements, where they do not. A
- * work-item does some columns at a time with each of at most MOST_ROWS rows; partial sums stay apart in the lanes of a
- * vector until the end. Of plan.s0 parts of a matrix it does one. Results lie plan.s1 from row to row and plan.s2 from
- * column to column. */
-#define VECTOR    CLADE_PASTE(float, WIDTH)
-#define SLICE     512
-#define MOST_SUMS (4 * MOST_ROWS)
-#define ADD_4(v)  (((v).s0 + (v).s2) + ((v).s1 + (v).s3))
-#define ADD_8(v)  ADD_4((v).lo + (v).hi)
-#define ADD_16(v) ADD_8((v).lo + (v).hi)
-#define ADD(v)    CLADE_PASTE(ADD_, WIDTH)(v)
-
-/* Adds the products of `n` elements to the sums of `height` rows and `wide` columns, a row's side by side. */
-__attribute__((always_inline)) static inline void FN(add)(const int height, const int wide,
-                                                          const __global STORAGE(T) * a, const index_t a_row,
-                                                          const __global STORAGE(T) * b, const index_t b_column,
-                                                          index_t n, VECTOR *total) {
-  VECTOR sum[3][4];
-#pragma unroll
-  for (int r = 0; r < height; r++)
-#pragma unroll
-    for (int c = 0; c < wide; c++) sum[r][c] = total[wide * r + c];
-  const __global STORAGE(T) * column[4]; /* by strides from one pointer, loads are cut to pieces */
-#pragma unroll
-  for (int c = 0; c < wide; c++) column[c] = b + c * b_column;
-  for (index_t k = 0; k < n; k += WIDTH) {
-    VECTOR left[3];
-#pragma unroll
-    for (int r = 0; r < height; r++) left[r] = LOADN(WIDTH, T, a, r * a_row + k);
-#pragma unroll
-    for (int c = 0; c < wide; c++) {
-      const VECTOR right = LOADN(WIDTH, T, column[c], k);
-#pragma unroll
-      for (int r = 0; r < height; r++) sum[r][c] = fma(left[r], right, sum[r][c]);
-    }
-  }
-#pragma unroll
-  for (int r = 0; r < height; r++)
-#pragma unroll
-    for (int c = 0; c < wide; c++) total[wide * r + c] = sum[r][c];
-}
-
-/* The same of one row, which is all: b goes by once, and so many sums keep pace with it. Of `wide` columns at most. */
-__attribute__((always_inline)) static inline void FN(line)(const __global STORAGE(T) * a, const __global STORAGE(T) * b,
-                                                           const index_t b_column, const index_t wide, const index_t n,
-                                                           VECTOR *total) {
-  VECTOR sum[4][2];
-  const __global STORAGE(T) * column[4];
-#pragma unroll
-  for (int c = 0; c < 4; c++) {
-    column[c] = b + min((index_t)c, wide - 1) * b_column;
-    sum[c][0] = sum[c][1] = 0.0f;
-  }
-  index_t k = 0;
-  for (; k + 2 * WIDTH <= n; k += 2 * WIDTH) {
-    const VECTOR left[2] = {LOADN(WIDTH, T, a, k), LOADN(WIDTH, T, a, k + WIDTH)};
-#pragma unroll
-    for (int c = 0; c < 4; c++)
-#pragma unroll
-      for (int h = 0; h < 2; h++) sum[c][h] = fma(left[h], LOADN(WIDTH, T, column[c], k + h * WIDTH), sum[c][h]);
-  }
-#pragma unroll
-  for (int c = 0; c < 4; c++) {
-    if (k < n) sum[c][0] = fma(LOADN(WIDTH, T, a, k), LOADN(WIDTH, T, column[c], k), sum[c][0]);
-    total[c] = sum[c][0] + sum[c][1];
-  }
-}
-
-BODY(gemm_forward_dot_item)(const long item, GEMM_ARGS, ARG(STORAGE(T), space), const index8_t plan EPILOGUE_ARGS) {
-  const index_t parts = plan.s0;
-  if (parts == 0 || item >= parts * BATCHES(dims)) return;
-  const index_t batch = (index_t)(item / parts), part = (index_t)(item % parts);
-  const index_t steps = (dims.s7 + 3) / 4, whole = depth / WIDTH * WIDTH;
-  const index_t column1 = min((index_t)((long)steps * (part + 1) / parts) * 4, dims.s7);
-  GEMM_USE
-  index_t a_row = a_s.s6;
-  if (plan.s3) {
-    USE(STORAGE(T), space);
-    space += item * plan.s3;
-    a_row = depth;
-    for (index_t i = 0; i < dims.s6; i++)
-      for (index_t k = 0; k < depth; k++) space[i * depth + k] = a[i * a_s.s6 + k * a_s.s7];
-    a = space;
-  }
-  for (index_t c = (index_t)((long)steps * part / parts) * 4, wide; c < column1; c += wide) {
-    VECTOR total[MOST_SUMS];
-    const __global STORAGE(T) *right = b + c * b_s.s7;
-    wide = dims.s6 == 1 ? min((index_t)4, column1 - c) : column1 - c >= 4 ? 4 : 1;
-    if (dims.s6 == 1) {
-      if (b_s.s7 <= SLICE) /* nobody foresees lines of so short columns */
-        for (index_t i = 0; i < 4 * b_s.s7; i += 16) LATER(right + 4 * SLICE + i);
-      FN(line)(a, right, b_s.s7, wide, whole, total);
-    } else {
-      for (index_t i = 0; i < wide * dims.s6; i++) total[i] = 0.0f;
-      for (index_t k = 0, n; k < whole; k += n, right += n) {
-        const __global STORAGE(T) *left = a + k;
-        VECTOR *sums = total;
-        index_t rows = dims.s6;
-        n = min((index_t)SLICE, whole - k);
-        if (wide == 4) {
-          for (; rows >= 3; rows -= 3, left += 3 * a_row, sums += 12)
-            FN(add)(3, 4, left, a_row, right, b_s.s7, n, sums);
-          if (rows == 2)
-            FN(add)(2, 4, left, a_row, right, b_s.s7, n, sums);
-          else if (rows == 1)
-            FN(add)(1, 4, left, a_row, right, b_s.s7, n, sums);
-        } else {
-          for (; rows; rows--, left += a_row, sums++) FN(add)(1, 1, left, a_row, right, b_s.s7, n, sums);
-        }
-      }
-    }
-    for (index_t i = 0; i < wide * dims.s6; i++) {
-      const index_t row = i / wide, column = c + i % wide;
-      float sum = ADD(total[i]);
-      for (index_t k = whole; k < depth; k++) sum += LOAD(T, a, row * a_row + k) * LOAD(T, b, column * b_s.s7 + k);
-      const COMPUTE(T) i0 = sum * alpha;
-      EPILOGUE
-      STORE(OUT, y, row * plan.s1 + column * plan.s2, r);
-    }
-  }
-}
-
-GROUP(1, 1, 1) KERNEL(gemm_forward_dot)(GEMM_ARGS, ARG(STORAGE(T), space), const index8_t plan EPILOGUE_ARGS) {
-  FN(gemm_forward_dot_item)((long)get_global_id(0), GEMM_PASS, PASS(space), plan EPILOGUE_PASS);
-}
-#undef VECTOR
-#undef SLICE
-#undef MOST_SUMS
-#undef ADD_4
-#undef ADD_8
-#undef ADD_16
-#undef ADD
 #endif
 
 #undef GEMM_ARGS

@@ -45,6 +45,11 @@ extern const clade_space clade__gemm_vec_space;
 const char *clade__gemm_vec_panels_accept(const clade_query *q);
 void clade__gemm_vec_panels_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 
+/* The same without copies (gemm_bare.c). */
+const char *clade__gemm_bare_accept(const clade_query *q);
+double clade__gemm_bare_cost(const clade_query *q);
+clade_status clade__gemm_bare_emit(clade_emit *e, const clade_query *q);
+
 /* By matrix units (gemm_mma.c), in vectors and in tiles. */
 bool clade__gemm_mma_units(const clade_node *node);
 const char *clade__gemm_mma_accept(const clade_query *q);

@@ -37,6 +37,10 @@ static void draw(op_case *c, op_random *r) {
     *(op_chance(r, 0.5) ? &m : &n) = op_integer(r, 1, c->small || c->gradient ? 4 : 32);
     c->i[TRANS_A] = op_chance(r, 0.2), c->i[TRANS_B] = true;
   }
+  if (strcmp(c->impl, "vec_bare") == 0) { /* columns that are whole panels, and few steps */
+    k = op_integer(r, 1, c->small ? 8 : 80), n = c->small || c->gradient ? 64 : 64 * op_integer(r, 1, 2);
+    c->i[TRANS_A] = c->i[TRANS_B] = false;
+  }
   c->f[ALPHA] = real && op_chance(r, 0.25) ? -0.75 : 1;
   c->n_in = 2;
   bool bytes = result_type(c->dtype) != c->dtype;

@@ -1,0 +1,147 @@
+/* Matrix products of few rows, where b lies along the inner axis, as dot products by vectors. The arguments are those of
+ * gemm.cl. Only the rows are copied, plan.s3 elements, where they do not lie so. A work-item does some columns at a time with
+ * each of at most MOST_ROWS rows; partial sums stay apart in the lanes of a vector until the end. Of plan.s0 parts of a
+ * matrix it does one. Results lie plan.s1 from row to row and plan.s2 from column to column. */
+#define VECTOR    CLADE_PASTE(float, WIDTH)
+#define SLICE     512
+#define MOST_SUMS (4 * MOST_ROWS)
+#define ADD_4(v)  (((v).s0 + (v).s2) + ((v).s1 + (v).s3))
+#define ADD_8(v)  ADD_4((v).lo + (v).hi)
+#define ADD_16(v) ADD_8((v).lo + (v).hi)
+#define ADD(v)    CLADE_PASTE(ADD_, WIDTH)(v)
+
+#define GEMM_ARGS                                                                                                      \
+  ARG(const STORAGE(T), a), ARG(const STORAGE(TB), b), ARG(STORAGE(OUT), y), const index8_t dims, const index_t depth, \
+      const index8_t a_s, const index8_t b_s, const float alpha
+#define GEMM_PASS            PASS(a), PASS(b), PASS(y), dims, depth, a_s, b_s, alpha
+#define EPILOGUE_AT(strides) BATCH_OFFSET(dims, strides, batch)
+
+/* Adds the products of `n` elements to the sums of `height` rows and `wide` columns, a row's side by side. */
+__attribute__((always_inline)) static inline void FN(add)(const int height, const int wide,
+                                                          const __global STORAGE(T) * a, const index_t a_row,
+                                                          const __global STORAGE(T) * b, const index_t b_column,
+                                                          index_t n, VECTOR *total) {
+  VECTOR sum[3][4];
+#pragma unroll
+  for (int r = 0; r < height; r++)
+#pragma unroll
+    for (int c = 0; c < wide; c++) sum[r][c] = total[wide * r + c];
+  const __global STORAGE(T) * column[4]; /* by strides from one pointer, loads are cut to pieces */
+#pragma unroll
+  for (int c = 0; c < wide; c++) column[c] = b + c * b_column;
+  for (index_t k = 0; k < n; k += WIDTH) {
+    VECTOR left[3];
+#pragma unroll
+    for (int r = 0; r < height; r++) left[r] = LOADN(WIDTH, T, a, r * a_row + k);
+#pragma unroll
+    for (int c = 0; c < wide; c++) {
+      const VECTOR right = LOADN(WIDTH, T, column[c], k);
+#pragma unroll
+      for (int r = 0; r < height; r++) sum[r][c] = fma(left[r], right, sum[r][c]);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < height; r++)
+#pragma unroll
+    for (int c = 0; c < wide; c++) total[wide * r + c] = sum[r][c];
+}
+
+/* The same of one row, which is all: b goes by once, and so many sums keep pace with it. Of `wide` columns at most. */
+__attribute__((always_inline)) static inline void FN(line)(const __global STORAGE(T) * a, const __global STORAGE(T) * b,
+                                                           const index_t b_column, const index_t wide, const index_t n,
+                                                           VECTOR *total) {
+  VECTOR sum[4][2];
+  const __global STORAGE(T) * column[4];
+#pragma unroll
+  for (int c = 0; c < 4; c++) {
+    column[c] = b + min((index_t)c, wide - 1) * b_column;
+    sum[c][0] = sum[c][1] = 0.0f;
+  }
+  index_t k = 0;
+  for (; k + 2 * WIDTH <= n; k += 2 * WIDTH) {
+    const VECTOR left[2] = {LOADN(WIDTH, T, a, k), LOADN(WIDTH, T, a, k + WIDTH)};
+#pragma unroll
+    for (int c = 0; c < 4; c++)
+#pragma unroll
+      for (int h = 0; h < 2; h++) sum[c][h] = fma(left[h], LOADN(WIDTH, T, column[c], k + h * WIDTH), sum[c][h]);
+  }
+#pragma unroll
+  for (int c = 0; c < 4; c++) {
+    if (k < n) sum[c][0] = fma(LOADN(WIDTH, T, a, k), LOADN(WIDTH, T, column[c], k), sum[c][0]);
+    total[c] = sum[c][0] + sum[c][1];
+  }
+}
+
+BODY(gemm_forward_dot_item)(const long item, GEMM_ARGS, ARG(STORAGE(T), space), const index8_t plan EPILOGUE_ARGS) {
+  const index_t parts = plan.s0;
+  if (parts == 0 || item >= parts * BATCHES(dims)) return;
+  const index_t batch = (index_t)(item / parts), part = (index_t)(item % parts);
+  const index_t steps = (dims.s7 + 3) / 4, whole = depth / WIDTH * WIDTH;
+  const index_t column1 = min((index_t)((long)steps * (part + 1) / parts) * 4, dims.s7);
+  USE(const STORAGE(T), a);
+  USE(const STORAGE(TB), b);
+  USE(STORAGE(OUT), y);
+  EPILOGUE_USE
+  a += BATCH_OFFSET(dims, a_s, batch);
+  b += BATCH_OFFSET(dims, b_s, batch);
+  y += batch * dims.s6 * dims.s7;
+  index_t a_row = a_s.s6;
+  if (plan.s3) {
+    USE(STORAGE(T), space);
+    space += item * plan.s3;
+    a_row = depth;
+    for (index_t i = 0; i < dims.s6; i++)
+      for (index_t k = 0; k < depth; k++) space[i * depth + k] = a[i * a_s.s6 + k * a_s.s7];
+    a = space;
+  }
+  for (index_t c = (index_t)((long)steps * part / parts) * 4, wide; c < column1; c += wide) {
+    VECTOR total[MOST_SUMS];
+    const __global STORAGE(T) *right = b + c * b_s.s7;
+    wide = dims.s6 == 1 ? min((index_t)4, column1 - c) : column1 - c >= 4 ? 4 : 1;
+    if (dims.s6 == 1) {
+      if (b_s.s7 <= SLICE) /* nobody foresees lines of so short columns */
+        for (index_t i = 0; i < 4 * b_s.s7; i += 16) LATER(right + 4 * SLICE + i);
+      FN(line)(a, right, b_s.s7, wide, whole, total);
+    } else {
+      for (index_t i = 0; i < wide * dims.s6; i++) total[i] = 0.0f;
+      for (index_t k = 0, n; k < whole; k += n, right += n) {
+        const __global STORAGE(T) *left = a + k;
+        VECTOR *sums = total;
+        index_t rows = dims.s6;
+        n = min((index_t)SLICE, whole - k);
+        if (wide == 4) {
+          for (; rows >= 3; rows -= 3, left += 3 * a_row, sums += 12)
+            FN(add)(3, 4, left, a_row, right, b_s.s7, n, sums);
+          if (rows == 2)
+            FN(add)(2, 4, left, a_row, right, b_s.s7, n, sums);
+          else if (rows == 1)
+            FN(add)(1, 4, left, a_row, right, b_s.s7, n, sums);
+        } else {
+          for (; rows; rows--, left += a_row, sums++) FN(add)(1, 1, left, a_row, right, b_s.s7, n, sums);
+        }
+      }
+    }
+    for (index_t i = 0; i < wide * dims.s6; i++) {
+      const index_t row = i / wide, column = c + i % wide;
+      float sum = ADD(total[i]);
+      for (index_t k = whole; k < depth; k++) sum += LOAD(T, a, row * a_row + k) * LOAD(T, b, column * b_s.s7 + k);
+      const COMPUTE(T) i0 = sum * alpha;
+      EPILOGUE
+      STORE(OUT, y, row * plan.s1 + column * plan.s2, r);
+    }
+  }
+}
+
+GROUP(1, 1, 1) KERNEL(gemm_forward_dot)(GEMM_ARGS, ARG(STORAGE(T), space), const index8_t plan EPILOGUE_ARGS) {
+  FN(gemm_forward_dot_item)((long)get_global_id(0), GEMM_PASS, PASS(space), plan EPILOGUE_PASS);
+}
+#undef VECTOR
+#undef SLICE
+#undef MOST_SUMS
+#undef ADD_4
+#undef ADD_8
+#undef ADD_16
+#undef ADD
+#undef GEMM_ARGS
+#undef GEMM_PASS
+#undef EPILOGUE_AT

@@ -1,0 +1,67 @@
+/* The matrix product of CPUs where b is small and both operands lie in rows: tiles of vector registers read them where
+ * they lie. Of such a product copies are a third of the time, or half. */
+#include "op/epilogue.h"
+#include "op/gemm.h"
+
+/* Further apart, lines of a panel's rows would meet in few sets of a cache. */
+enum { ROWS = 6, INNER = 7, MOST_COLUMNS = 256 };
+
+static int vectors(const clade_query *q) { return clade__vector_width(q->device) == 16 ? 4 : 2; } /* 24 sums, or 12 */
+static int panel(const clade_query *q) { return vectors(q) * clade__vector_width(q->device); }
+
+/* A step of 24 products has time for what the second cache brings. */
+static int64_t most_bytes(const clade_query *q) {
+  const int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
+  const int64_t l2 = q->device->l2_bytes ? (int64_t)q->device->l2_bytes : 512 << 10;
+  return vectors(q) == 4 ? l2 / 2 : l1 / 3 * 2;
+}
+
+const char *clade__gemm_bare_accept(const clade_query *q) {
+  const clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  const char *reason = clade__cpu_only(q->device);
+  if (reason) return reason;
+  if (q->node->in[0].dtype != CLADE_F32 || q->node->in[1].dtype != CLADE_F32) return "made for f32";
+  if ((p.k > 1 && p.stride[0][INNER] != 1) || p.stride[1][INNER] != 1) return "made for operands that lie in rows";
+  if (p.n % panel(q)) return "made for columns that are whole panels";
+  if (p.n > MOST_COLUMNS || p.k * p.n * (int64_t)sizeof(float) > most_bytes(q))
+    return "made for an operand b that is small";
+  return NULL;
+}
+
+/* As `vec` counts, less its copies. */
+double clade__gemm_bare_cost(const clade_query *q) {
+  const clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  const double flops = 2.0 * (double)p.batches * (double)p.k * (double)clade__up(p.m, 2) * (double)p.n;
+  return clade__cost(q->device, flops, clade__node_bytes(q->node), q->device->vector_f32 < 4 ? 0.005 : 0.45) + 1e-6;
+}
+
+/* Another unit begins late: what it is to do shall take longer than that. */
+static int64_t parts_of(const clade_query *q, const clade__gemm_problem *p) {
+  enum { LATE = 20000, SHARES = 4 }; /* cycles; of a unit */
+  const int64_t tiles = (p->m + ROWS - 1) / ROWS, panels = p->n / panel(q);
+  const int64_t cycles = p->batches * tiles * panels * (ROWS * vectors(q) / 2 * p->k + 40);
+  const int64_t items = CLADE_MIN(SHARES * (int64_t)CLADE_MAX(q->device->compute_units, 1u), cycles / LATE);
+  return CLADE_MAX(CLADE_MIN(items / p->batches, tiles), 1);
+}
+
+clade_status clade__gemm_bare_emit(clade_emit *e, const clade_query *q) {
+  clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  const clade__gemm_attrs *at = q->node->attrs;
+  clade_kernel_step *s;
+  if (p.batches * p.m * p.n == 0) return CLADE_OK;
+  const int64_t parts = parts_of(q, &p);
+  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_vec_bare", false, NULL, &s));
+  if (q->device->vector_f32 >= 4)
+    CLADE_TRY(clade__epilogue_define16(s, q->node));
+  else
+    clade_emit_define(s, "WIDE", 0);
+  clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
+  clade_emit_define(s, "ROWS", ROWS);
+  clade_emit_define(s, "VECTORS", vectors(q));
+  clade_emit_define(s, "INTEGER", 0);
+  clade_emit_define(s, "PLAIN", at->epilogue.n_insn == 0);
+  clade_emit_index8(s, 1, (int64_t[]){parts});
+  clade__epilogue_args(s, q->node, &p.stride[2]);
+  clade_emit_range(s, 1, (size_t[]){(size_t)(p.batches * parts)}, (size_t[]){1});
+  return CLADE_OK;
+}
