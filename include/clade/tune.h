@@ -13,13 +13,15 @@ typedef enum clade_tune_mode {
   CLADE_TUNE_FULL   /* every candidate */
 } clade_tune_mode;
 
-/* What became of a problem. Texts live as long as the call of the observer. */
+/* What became of a problem; or, where choices change, of the func as a whole: then the op is "func", before and after
+ * say by what it is chosen, and it comes last. Texts live as long as the call of the observer. */
 typedef struct clade_tune_row {
   size_t size;
   const char *op, *problem;
   int nodes;                  /* of the func, that are this problem */
   const char *before, *after; /* "vec rows=6 depth=256": what would be taken without the record, and with it */
-  double before_seconds, after_seconds; /* of one execution; 0 where nothing was measured */
+  double before_seconds, after_seconds; /* of one execution; 0 where nothing was measured. A problem's operands and
+                                           results lie as the implementation wants them */
   int candidates, wrong;                /* measured or refused; refused because their answers were wrong */
   bool known;                           /* a record was there: nothing was measured */
   int done, total;                      /* problems */
@@ -38,8 +40,10 @@ typedef struct clade_tune_opt {
 } clade_tune_opt;
 
 /* clade_tune(func, CLADE_TUNE_QUICK [, .option = …]): measures the problems of a specialised func on its devices, and
- * keeps what it finds as records; who compiles the graph again gets them. Needs device memory for some candidates'
- * operands. An implementation that gives a wrong answer is passed over and told by the log. */
+ * keeps what it finds as records; who compiles the graph again gets them. A func of one device is executed by what was
+ * found, too, on numbers and variables of the tuner's, and what does not make it faster is not kept. Needs device
+ * memory for some candidates' operands, and for the func once more. An implementation that gives a wrong answer is
+ * passed over and told by the log. */
 #define clade_tune(func, ...) clade_tune_(func, &(clade_tune_opt){.size = sizeof(clade_tune_opt), .mode = __VA_ARGS__})
 CLADE_API clade_status clade_tune_(clade_func *func, const clade_tune_opt *opt);
 

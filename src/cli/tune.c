@@ -9,13 +9,14 @@
 
 #include "models/models.h"
 
-enum { MODE, BUDGET, BATCH, CLASSES, PASS, COMPANION, AGAIN };
+enum { MODE, BUDGET, BATCH, CLASSES, PASS, STRICT, COMPANION, AGAIN };
 static const cli_option options[] = {
     [MODE] = {"mode", "MODE", "quick: the likeliest candidates within a budget; full: all of them (quick)"},
     [BUDGET] = {"budget", "SECONDS", "for each MODEL or product (quick: 5; full: as long as it takes)"},
     [BATCH] = {"batch", "N", "images of a model's step (64)"},
     [CLASSES] = {"classes", "N", "of a model (10)"},
     [PASS] = {"pass", "PASS", "of a model: train or infer (train)"},
+    [STRICT] = {"strict", NULL, "for what is compiled so, as by clade train --strict"},
     [COMPANION] = CLI_COMPANION,
     [AGAIN] = {"again", NULL, "measure also what there are records of"},
     {0},
@@ -76,6 +77,7 @@ static int parse(tune_job *job, int argc, char **argv) {
       if (!cli_number(&job->args, "classes", value, 1, CLADE_TRAIN_MAX_CLASSES, &job->classes)) return CLI_USAGE;
       break;
     case PASS: wrong = take_pass(job, value); break;
+    case STRICT: job->strict = true; break;
     case COMPANION: job->companion_spec = value; break;
     case AGAIN: job->again = true; break;
     default: return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;

@@ -9,7 +9,7 @@ typedef struct tune_job {
   clade_tune_mode mode;
   double budget; /* seconds for each target; 0: the mode's */
   int64_t batch, classes;
-  bool infer, again;
+  bool infer, strict, again;
   const char *companion_spec;
   clade_device *device, *companion; /* companion NULL: there is none */
   const char *target;               /* that is being tuned */

@@ -58,7 +58,8 @@ clade_status tune_func(const tune_job *job, const char *target, clade_func **out
     status = build_model(job, g, model);
   else if (product_of(target, size))
     build_product(g, size);
-  if (status == CLADE_OK) status = clade_compile(g, job->device, out, .companion = job->companion);
+  if (status == CLADE_OK)
+    status = clade_compile(g, job->device, out, .companion = job->companion, .strict = job->strict);
   clade_graph_release(g);
   return status;
 }

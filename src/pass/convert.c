@@ -143,7 +143,8 @@ static clade_status write_way(writer *w, const clade_graph *old, clade__id node,
   }
   if (way->impl < 0) return CLADE_OK;
   size_t length;
-  g->nodes[id].why = ways->pick.impl >= 0                                     ? ways->pick.why
+  g->nodes[id].seconds = clade__pick_told(&ways->pick, way->impl);
+  g->nodes[id].why = ways->pick.count                                         ? ways->pick.why
                      : clade__preferred(c->ctx->prefer, n->op->name, &length) ? "asked for"
                                                                               : "cheapest";
   return keep_impl(g, &g->nodes[id], way->impl, way->row, ways->refusals);

@@ -62,16 +62,20 @@ const clade_impl *clade__least_impl(const clade__pass_ctx *ctx, const clade_node
 void clade__query_start(clade_query *q, const clade_impl *impl, int32_t row[CLADE_MAX_PARAMS]);
 
 /* ---- tuning records (pick.c, link.c) ---- */
+enum { CLADE__PICKED_IMPLS = 32 };
 typedef struct clade__pick {
-  int impl; /* -1: no record holds */
+  int count; /* of records that hold; 0: nothing is known */
   const char *why;
-  int32_t row[CLADE_MAX_PARAMS];
+  const clade__record
+      *of[CLADE__PICKED_IMPLS]; /* by implementation; NULL: it does not compete. As long as the context's */
 } clade__pick;
-/* What a record says of q's node as it was built. */
+bool clade__pick_refuses(const clade__pick *pick, int impl); /* others are known to be better */
+double clade__pick_told(const clade__pick *pick, int impl);  /* seconds, where all that compete tell theirs; or 0 */
+/* What records say of q's node as it was built: those of the first source of which one holds. */
 clade_status clade__pick_find(const clade__pass_ctx *ctx, clade_query *q, int device, clade__pick *out);
-/* What the device's own records say that the node takes there; 0: nothing. */
+/* The least that the device's own records say that the node takes there; 0: nothing. */
 clade_status clade__pick_seconds(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds);
-/* Makes q one of this implementation: with the pick's row, or one that records or the space start from. */
+/* Makes q one of this implementation: with the row of its record, or one that "*" or the space start from. */
 void clade__pick_query(const clade__pass_ctx *ctx, clade_query *q, int device, const clade__pick *pick, int impl,
                        int32_t row[CLADE_MAX_PARAMS]);
 void clade__pick_device(int device, clade__text *text); /* before the exact problem, in pins */

@@ -51,14 +51,16 @@ static bool same_kernels(const clade__record *r, const clade_impl *impl, const c
   return clade__impl_hash(q->node->op, impl, q->device, &hash) == CLADE_OK && clade__hash_equal(hash, r->kernel);
 }
 
-/* The implementation's number, or -1. */
+enum { STALE = -1, REFUSED = -2 };
+
+/* The implementation's number; or STALE: of another version, or REFUSED: not for this node, device or func. */
 static int holds(const clade__pass_ctx *ctx, const clade__record *r, clade_query *q, bool trusted,
                  int32_t row[CLADE_MAX_PARAMS]) {
   const clade_op *op = q->node->op;
-  int i = r ? impl_named(op, r->impl) : -1;
-  if (i < 0 || !same_kernels(r, &op->impls[i], q) || !record_row(r, &op->impls[i], q, trusted, row)) return -1;
+  int i = impl_named(op, r->impl);
+  if (i < 0 || !same_kernels(r, &op->impls[i], q) || !record_row(r, &op->impls[i], q, trusted, row)) return STALE;
   q->row = op->impls[i].space ? row : NULL;
-  return clade__impl_refuses(ctx, &op->impls[i], q) ? -1 : i;
+  return clade__impl_refuses(ctx, &op->impls[i], q) ? REFUSED : i;
 }
 
 /* Choices of a func on several devices tell them apart. */
@@ -66,39 +68,76 @@ void clade__pick_device(int device, clade__text *text) {
   if (device) clade__text_add(text, "@%d ", device);
 }
 
+/* Those of a problem. They are no comparison any more where one that is stale was the fastest. */
+static void take(const clade__pass_ctx *ctx, const clade__records *set, const char *problem, clade_query *q,
+                 bool trusted, clade__pick *out) {
+  int32_t row[CLADE_MAX_PARAMS];
+  double least = 1e9, stale = 1e9;
+  const clade__record *r = clade__records_find(set, q->node->op->name, problem, "");
+  for (; r; r = clade__records_next(set, r)) {
+    int i = holds(ctx, r, q, trusted, row);
+    if (i == STALE) stale = CLADE_MIN(stale, r->seconds);
+    if (i < 0 || i >= CLADE__PICKED_IMPLS) continue;
+    least = CLADE_MIN(least, r->seconds);
+    out->of[i] = r;
+    out->count++;
+  }
+  if (stale <= least) *out = (clade__pick){0};
+}
+
+static bool has(const clade__pick *pick, const clade__record *r) {
+  bool found = false;
+  for (int i = 0; i < CLADE__PICKED_IMPLS; i++) found |= pick->of[i] == r;
+  return found;
+}
+
 static void pinned(const clade__pass_ctx *ctx, clade_query *q, int device, clade__text *text, clade__pick *out) {
   size_t length;
   clade__pick_device(device, text);
   clade__problem_text(q->node, true, text);
-  const clade__record *r = text->failed ? NULL : clade__records_find(ctx->pins, q->node->op->name, text->data, "");
-  out->impl = holds(ctx, r, q, ctx->trusted, out->row);
+  if (text->failed) return;
+  take(ctx, ctx->pins, text->data, q, ctx->trusted, out);
+  const clade__record *r = clade__records_find(ctx->pins, q->node->op->name, text->data, "");
+  for (; r; r = clade__records_next(ctx->pins, r))
+    if (!has(out, r) && !clade__preferred(ctx->prefer, r->op, &length))
+      clade__log(CLADE_LOG_WARNING, "%s (%s): the choice that was kept, %s, does not hold here: it is chosen anew",
+                 r->op, r->problem, r->impl);
   out->why = "pinned";
-  if (r && out->impl < 0 && !clade__preferred(ctx->prefer, r->op, &length))
-    clade__log(CLADE_LOG_WARNING, "%s (%s): the choice that was kept, %s, does not hold here: it is chosen anew", r->op,
-               r->problem, r->impl);
 }
 
-/* Of a device's layers, the first that holds. */
+/* Of a device's layers, the first of which something holds. */
 static void measured(const clade__pass_ctx *ctx, const clade__tuning *tuning, clade_query *q, clade__text *text,
                      clade__pick *out) {
   clade__problem_text(q->node, false, text);
-  for (int k = 0; k < tuning->n && out->impl < 0 && !text->failed; k++)
-    out->impl =
-        holds(ctx, clade__records_find(tuning->layer[k], q->node->op->name, text->data, ""), q, false, out->row);
+  for (int k = 0; k < tuning->n && !out->count && !text->failed; k++)
+    take(ctx, tuning->layer[k], text->data, q, false, out);
   out->why = "measured";
 }
 
 clade_status clade__pick_find(const clade__pass_ctx *ctx, clade_query *q, int device, clade__pick *out) {
   clade__text exact = {0}, problem = {0};
   const clade__tuning *tuning = ctx->tuning ? ctx->tuning[device] : NULL;
-  out->impl = -1;
+  *out = (clade__pick){0};
   if (!clade__tunable(q->node->op)) return CLADE_OK;
   if (ctx->pins) pinned(ctx, q, device, &exact, out);
-  if (out->impl < 0 && tuning && tuning->n) measured(ctx, tuning, q, &problem, out);
+  if (!out->count && tuning && tuning->n) measured(ctx, tuning, q, &problem, out);
   bool failed = exact.failed || problem.failed;
   clade__text_free(&exact);
   clade__text_free(&problem);
   return failed ? CLADE_FAIL(NO_MEMORY, "no memory to look for tuning records") : CLADE_OK;
+}
+
+static const clade__record *record_of(const clade__pick *pick, int impl) {
+  return impl < CLADE__PICKED_IMPLS ? pick->of[impl] : NULL;
+}
+
+bool clade__pick_refuses(const clade__pick *pick, int impl) { return pick->count && !record_of(pick, impl); }
+
+double clade__pick_told(const clade__pick *pick, int impl) {
+  const clade__record *one = record_of(pick, impl);
+  for (int i = 0; one && i < CLADE__PICKED_IMPLS; i++)
+    if (pick->of[i] && !(pick->of[i]->seconds > 0)) return 0;
+  return one ? one->seconds : 0;
 }
 
 /* A time holds for the device that it was measured on. */
@@ -120,7 +159,8 @@ clade_status clade__pick_seconds(const clade__pass_ctx *ctx, const clade_node *v
     const clade__record *r = is_own(tuning->layer[k], q.device)
                                  ? clade__records_find(tuning->layer[k], view->op->name, problem.data, "")
                                  : NULL;
-    if (holds(ctx, r, &q, false, row) >= 0) *seconds = r->seconds;
+    for (; r; r = clade__records_next(tuning->layer[k], r))
+      if (holds(ctx, r, &q, false, row) >= 0 && (*seconds <= 0 || r->seconds < *seconds)) *seconds = r->seconds;
   }
   clade__text_free(&problem);
   return failed ? CLADE_FAIL(NO_MEMORY, "no memory to look for tuning records") : CLADE_OK;
@@ -130,8 +170,8 @@ void clade__pick_query(const clade__pass_ctx *ctx, clade_query *q, int device, c
                        int32_t row[CLADE_MAX_PARAMS]) {
   const clade_impl *it = &q->node->op->impls[impl];
   const clade__tuning *tuning = ctx->tuning ? ctx->tuning[device] : NULL;
-  if (pick->impl == impl) {
-    memcpy(row, pick->row, CLADE_MAX_PARAMS * sizeof *row);
+  const clade__record *own = record_of(pick, impl);
+  if (own && record_row(own, it, q, true, row)) { /* that it is offered was seen before */
     q->row = it->space ? row : NULL;
     return;
   }

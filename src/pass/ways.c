@@ -104,23 +104,35 @@ static bool wanted_forms(clade__choice *c, clade__id node, const clade_impl *imp
   return true;
 }
 
-/* The layouts of what a record says can be had. */
-static bool picked_fits(clade__choice *c, clade__id node, clade_query *q, uint8_t *form) {
-  const clade__pick *pick = &c->ways[node].pick;
+/* Leaves out what records say and whose layouts cannot be had. */
+static void fit_pick(clade__choice *c, clade__id node, clade_query *q) {
+  clade__pick *pick = &c->ways[node].pick;
+  uint8_t form[2 * CLADE_MAX_OPERANDS];
   int32_t row[CLADE_MAX_PARAMS];
-  clade__pick_query(c->ctx, q, c->g->nodes[node].device, pick, pick->impl, row);
-  return wanted_forms(c, node, &q->node->op->impls[pick->impl], q, form);
+  for (int i = 0; pick->count && i < CLADE__PICKED_IMPLS; i++) {
+    if (!pick->of[i]) continue;
+    clade__pick_query(c->ctx, q, c->g->nodes[node].device, pick, i, row);
+    if (wanted_forms(c, node, &q->node->op->impls[i], q, form)) continue;
+    pick->of[i] = NULL;
+    pick->count--;
+  }
+}
+
+/* As measured; where it was measured dense, and works in any layout, by how much more it is estimated to take. */
+static double told_cost(const clade__pick *pick, const clade_impl *impl, const clade_query *built,
+                        const clade_query *there) {
+  double told = clade__pick_told(pick, (int)(impl - built->node->op->impls)), cost = clade__impl_cost(impl, there);
+  if (!(told > 0)) return cost;
+  return impl->any_layout ? told * cost / clade__impl_cost(impl, built) : told;
 }
 
 static clade_status cost_and_row(clade__choice *c, clade__id node, const clade_impl *impl, clade_query *q,
                                  clade__way *way) {
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
-  const clade_node *built = q->node;
+  const clade_query there = {sizeof there, &view, q->device, q->row};
   clade__way_view(c, node, way, in, out, &view);
-  q->node = &view;
-  way->cost = clade__impl_cost(impl, q);
-  q->node = built;
+  way->cost = told_cost(&c->ways[node].pick, impl, q, &there);
   way->row = NULL;
   if (!q->row) return CLADE_OK;
   int32_t *row = clade__arena_new(&c->arena, CLADE_MAX_PARAMS * sizeof *row);
@@ -144,13 +156,13 @@ static clade_status find_impls(clade__choice *c, clade__id id) {
   if (!w->refusals) return CLADE_NO_MEMORY;
   clade__node_view(c->g, id, in, out, &view);
   CLADE_TRY(clade__pick_find(c->ctx, &q, n->device, &w->pick));
-  if (w->pick.impl >= 0 && !picked_fits(c, id, &q, form)) w->pick.impl = -1;
+  fit_pick(c, id, &q);
   for (size_t i = 0; i < count; i++) {
     const clade_impl *impl = &n->op->impls[i];
     clade__way way = {.impl = (int)i, .form = form};
     clade__pick_query(c->ctx, &q, n->device, &w->pick, (int)i, row);
     w->refusals[i] = clade__impl_refuses(c->ctx, impl, &q);
-    if (!w->refusals[i] && w->pick.impl >= 0 && w->pick.impl != (int)i) w->refusals[i] = "a tuning record says another";
+    if (!w->refusals[i] && clade__pick_refuses(&w->pick, (int)i)) w->refusals[i] = "a tuning record says another";
     if (w->refusals[i]) continue;
     if (!wanted_forms(c, id, impl, &q, form)) {
       w->refusals[i] = "asks for layouts that cannot be had";
@@ -177,7 +189,6 @@ static clade_status find_node(clade__choice *c, clade__id id) {
     c->forms[v].count = 1;
     c->forms[v].at[0] = clade__type(c->g, v)->layout;
   }
-  c->ways[id].pick.impl = -1;
   if (clade__needs_impl(n->op)) return find_impls(c, id);
   if (n->n_out == 1) c->forms[n->first_out].frozen = clade__graph_frozen(c->g, n->first_out);
   built_forms(c, n, form);
@@ -246,7 +257,7 @@ static clade_status spread_layout(clade__choice *c, clade__id id, const clade_no
   for (int i = 0; n->op->impls[i].name; i++) {
     const clade_impl *impl = &n->op->impls[i];
     clade__way way = {.impl = i, .form = form};
-    if (!impl->any_layout || (c->ways[id].pick.impl >= 0 && c->ways[id].pick.impl != i)) continue;
+    if (!impl->any_layout || clade__pick_refuses(&c->ways[id].pick, i)) continue;
     clade__pick_query(c->ctx, &q, n->device, &c->ways[id].pick, i, row);
     if (clade__impl_refuses(c->ctx, impl, &q)) continue;
     CLADE_TRY(cost_and_row(c, id, impl, &q, &way));

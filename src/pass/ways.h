@@ -24,7 +24,7 @@ typedef struct clade__ways {
   int count, chosen;
   clade__way *at;
   const char **refusals; /* by implementation */
-  clade__pick pick;      /* what a tuning record says; then the others are none */
+  clade__pick pick;      /* what tuning records say; then the others are none */
 } clade__ways;
 
 /* A value that pack or unpack made is its operand in another layout: all are told by the one that they go back to. */

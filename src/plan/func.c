@@ -56,6 +56,7 @@ void clade_func_release(clade_func *func) {
   for (int i = 0; func->tuning && i < func->n_devices; i++) clade__tuning_release(func->tuning[i]);
   clade__free(func->tuning);
   clade_graph_release(func->graph);
+  clade_graph_release(func->built);
   pthread_mutex_destroy(&func->lock);
   clade__free(func);
 }
@@ -155,6 +156,7 @@ static clade_status run_passes(clade_func *func, passes_fn *passes) {
 }
 
 static clade_status shape(clade_func *func, bool kernels) {
+  func->built = clade_graph_retain(func->graph);
   CLADE_TRY(run_passes(func, clade__passes_specific));
   func->guard = clade__plan_guard_bytes;
   CLADE_TRY(clade__lower(func));
@@ -279,24 +281,35 @@ static clade_status key_of(int n, const clade_dim_value *dims, clade__hash *key)
   return CLADE_OK;
 }
 
-static clade_status specialise(clade_func *func, int n, const clade_dim_value *dims, clade_func **out) {
+/* A func of constant shapes that is compiled as `like` was. */
+static clade_status shape_like(const clade_func *like, clade_graph *graph, bool same_records, clade_func **out) {
   double start = now();
-  clade_graph *bound;
-  CLADE_TRY(clade__graph_bind(func->graph, n, dims, &bound));
-  const clade__how how = {.no_fusion = func->no_fusion,
-                          .strict = func->strict,
-                          .companion = func->companion,
-                          .prefer = func->prefer,
-                          .place = func->place,
-                          .pins = func->pins,
-                          .trusted = func->trusted};
-  clade_status status = func_new(bound, func->n_devices, func->devices, &how, out);
-  clade_graph_release(bound);
-  CLADE_TRY(status);
-  status = take_tuning(*out, func);
+  const clade__how how = {.no_fusion = like->no_fusion,
+                          .strict = like->strict,
+                          .companion = like->companion,
+                          .prefer = like->prefer,
+                          .place = like->place,
+                          .pins = like->pins,
+                          .trusted = like->trusted};
+  CLADE_TRY(func_new(graph, like->n_devices, like->devices, &how, out));
+  clade_status status = take_tuning(*out, same_records ? like : NULL);
   if (status == CLADE_OK) status = shape(*out, true);
   (*out)->seconds = now() - start;
-  if (status != CLADE_OK) clade_func_release(*out);
+  if (status == CLADE_OK) return CLADE_OK;
+  clade_func_release(*out);
+  *out = NULL;
+  return status;
+}
+
+clade_status clade__compile_again(const clade_func *func, clade_func **out) {
+  return shape_like(func, func->built, false, out);
+}
+
+static clade_status specialise(clade_func *func, int n, const clade_dim_value *dims, clade_func **out) {
+  clade_graph *bound;
+  CLADE_TRY(clade__graph_bind(func->graph, n, dims, &bound));
+  clade_status status = shape_like(func, bound, true, out);
+  clade_graph_release(bound);
   return status;
 }
 

@@ -20,11 +20,8 @@ static clade_status put_choice(clade__records *choices, const clade_graph *g, cl
   clade__pick_device(node->device, &problem);
   clade__problem_text(&view, true, &problem);
   const clade_impl *impl = &node->op->impls[node->impl];
-  clade__record record = {.op = node->op->name, .problem = problem.data, .impl = impl->name};
-  for (; node->row && record.n_params < CLADE_MAX_PARAMS && impl->space->params[record.n_params]; record.n_params++) {
-    record.param[record.n_params] = impl->space->params[record.n_params];
-    record.value[record.n_params] = node->row[record.n_params];
-  }
+  clade__record record = {.op = node->op->name, .problem = problem.data, .impl = impl->name, .seconds = node->seconds};
+  clade__record_row(&record, impl, node->row);
   clade_status status = problem.failed ? CLADE_NO_MEMORY : clade__records_put(choices, &record);
   clade__text_free(&problem);
   return status;

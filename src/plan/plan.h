@@ -119,6 +119,7 @@ typedef struct clade__programming {
 struct clade_func {
   clade__ref ref;
   clade_graph *graph; /* selected (shaped) or as built */
+  clade_graph *built; /* shaped: what was selected from */
   int n_devices;
   clade_device **devices;
   bool shaped;   /* planned: has steps */
@@ -172,6 +173,9 @@ typedef struct clade__how {
 } clade__how;
 clade_status clade__compile(clade_graph *graph, int n, clade_device *const *devices, const clade__how *how,
                             clade_func **out);
+
+/* A shaped func's graph once more, chosen by the records as they are now. */
+clade_status clade__compile_again(const clade_func *func, clade_func **out);
 
 /* ---- compiling (lower.c, request.c, assign.c, memory_plan.c, pack.c, constant.c) ---- */
 /* The steps of a selected graph, in that order, and their cells. */

@@ -77,9 +77,15 @@ static clade_status check(const clade__record *r) {
   return CLADE_OK;
 }
 
-static clade__hash key_of(const char *op, const char *problem, const char *impl) {
-  clade__hash key = clade__hash_more_text(clade__hash_bytes(op, strlen(op)), problem);
-  return strcmp(problem, "*") == 0 ? clade__hash_more_text(key, impl) : key;
+void clade__record_row(clade__record *r, const clade_impl *impl, const int32_t *row) {
+  for (r->n_params = 0; row && r->n_params < CLADE_MAX_PARAMS && impl->space->params[r->n_params]; r->n_params++) {
+    r->param[r->n_params] = impl->space->params[r->n_params];
+    r->value[r->n_params] = row[r->n_params];
+  }
+}
+
+static clade__hash key_of(const char *op, const char *problem) {
+  return clade__hash_more_text(clade__hash_bytes(op, strlen(op)), problem);
 }
 
 /* Names recur: a text that the set has is not copied again where the last record has it at the same place. */
@@ -87,13 +93,30 @@ static const char *keep(clade__records *set, const char *text, const char *last)
   return last && strcmp(last, text) == 0 ? last : clade__arena_text(&set->arena, text);
 }
 
-clade_status clade__records_put(clade__records *set, const clade__record *record) {
+/* As the last of its problem. */
+static clade_status append(clade__records *set, clade__record *r) {
+  clade__hash key = key_of(r->op, r->problem);
   size_t at;
+  int others = 1;
+  r->next = 0;
+  CLADE_TRY(clade__grow(&set->at, &set->capacity, set->n + 1, sizeof *set->at));
+  if (clade__map_get(&set->by_problem, key, &at)) {
+    for (; set->at[at].next; at = set->at[at].next - 1) others++;
+    if (others >= CLADE__RECORDS_IMPLS)
+      return CLADE_FAIL(OVERFLOW, "%s (%s) has %d tuning records already: that is the most", r->op, r->problem, others);
+    set->at[at].next = set->n + 1;
+  } else {
+    CLADE_TRY(clade__map_put(&set->by_problem, key, set->n));
+  }
+  set->at[set->n++] = *r;
+  return CLADE_OK;
+}
+
+clade_status clade__records_put(clade__records *set, const clade__record *record) {
   CLADE_TRY(check(record));
   clade__record r = *record;
   const clade__record *last = set->n ? &set->at[set->n - 1] : NULL;
-  clade__hash key = key_of(r.op, r.problem, r.impl);
-  bool known = clade__map_get(&set->by_problem, key, &at);
+  const clade__record *known = clade__records_find(set, r.op, r.problem, r.impl);
   if (!known && set->n >= CLADE__RECORDS_MOST)
     return CLADE_FAIL(OVERFLOW, "there are %d tuning records already: that is the most", CLADE__RECORDS_MOST);
   r.op = keep(set, r.op, last ? last->op : NULL);
@@ -105,19 +128,35 @@ clade_status clade__records_put(clade__records *set, const clade__record *record
     kept = kept && r.param[i];
   }
   if (!kept) return CLADE_NO_MEMORY;
-  if (!known) {
-    CLADE_TRY(clade__grow(&set->at, &set->capacity, set->n + 1, sizeof *set->at));
-    CLADE_TRY(clade__map_put(&set->by_problem, key, set->n));
-    at = set->n++;
-  }
-  set->at[at] = r;
+  if (!known) return append(set, &r);
+  r.next = known->next;
+  set->at[known - set->at] = r;
   return CLADE_OK;
 }
 
 const clade__record *clade__records_find(const clade__records *set, const char *op, const char *problem,
                                          const char *impl) {
   size_t at;
-  return clade__map_get(&set->by_problem, key_of(op, problem, impl), &at) ? &set->at[at] : NULL;
+  const clade__record *r = clade__map_get(&set->by_problem, key_of(op, problem), &at) ? &set->at[at] : NULL;
+  while (r && *impl && strcmp(r->impl, impl) != 0) r = clade__records_next(set, r);
+  return r;
+}
+
+const clade__record *clade__records_next(const clade__records *set, const clade__record *r) {
+  return r->next ? &set->at[r->next - 1] : NULL;
+}
+
+clade_status clade__records_renewed(const clade__records *from, const clade__records *by, clade__records **out) {
+  CLADE_TRY(clade__records_new(from ? &from->device : &by->device, out));
+  clade_status status = CLADE_OK;
+  for (size_t i = 0; from && i < from->n && status == CLADE_OK; i++)
+    if (!clade__records_find(by, from->at[i].op, from->at[i].problem, ""))
+      status = clade__records_put(*out, &from->at[i]);
+  for (size_t i = 0; i < by->n && status == CLADE_OK; i++) status = clade__records_put(*out, &by->at[i]);
+  if (status == CLADE_OK) return CLADE_OK;
+  clade__records_release(*out);
+  *out = NULL;
+  return status;
 }
 
 /* ---- devices ---- */

@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 
+/* A problem has one of each implementation that was measured. */
 typedef struct clade__record {
   const char *op, *problem, *impl; /* problem "*": where the implementation starts from */
   clade__hash kernel;              /* zero: of any */
@@ -15,6 +16,7 @@ typedef struct clade__record {
   int32_t value[CLADE_MAX_PARAMS];
   double seconds, start_seconds; /* of the row, and of what would have been taken without it; 0: not told */
   bool full;                     /* every candidate was timed */
+  size_t next;                   /* of the set: 1 + the next one of the same problem; 0: none */
 } clade__record;
 
 /* What tells how near two devices are. */
@@ -25,6 +27,9 @@ typedef struct clade__tuned_device {
   uint32_t compute_units, vector_f32, fma_units; /* 0: not told */
   uint64_t l1, l2, cache;
 } clade__tuned_device;
+
+/* Makes it one of this row; NULL: it has none. */
+void clade__record_row(clade__record *r, const clade_impl *impl, const int32_t *row);
 
 /* Those of one device. Whoever shares a set does not change it any more. */
 typedef struct clade__records {
@@ -38,18 +43,21 @@ typedef struct clade__records {
 clade_status clade__records_new(const clade__tuned_device *device, clade__records **out);
 clade__records *clade__records_retain(clade__records *records); /* NULL is fine */
 void clade__records_release(clade__records *records);
-/* Copies it; one of the same op and problem (and for "*" the same implementation) is replaced. Checked as those of a
- * file are. */
+/* Copies it; one of the same op, problem and implementation is replaced. Checked as those of a file are. */
 clade_status clade__records_put(clade__records *records, const clade__record *record);
-/* `impl` is looked at where the problem is "*". NULL: none. */
+/* "" for `impl`: the first of any. NULL: none. */
 const clade__record *clade__records_find(const clade__records *records, const char *op, const char *problem,
                                          const char *impl);
+const clade__record *clade__records_next(const clade__records *records, const clade__record *r); /* of its problem */
+/* What `from` says, but of the problems that `by` knows only what that says. `from` may be NULL. */
+clade_status clade__records_renewed(const clade__records *from, const clade__records *by, clade__records **out);
 
 /* Sets as they stand in a file. */
 typedef struct clade__record_sets {
   clade__records **at;
   size_t n, capacity;
 } clade__record_sets;
+enum { CLADE__RECORDS_IMPLS = 64 }; /* of a problem, at most */
 enum { CLADE__RECORDS_BYTES = 16 << 20, CLADE__RECORDS_MOST = 65536, CLADE__RECORDS_DEVICES = 256 };
 /* CLADE_CORRUPT: not what it should be, as a whole. *bad counts records that were left out. */
 clade_status clade__records_parse(const void *text, size_t bytes, clade__record_sets *out, size_t *bad);

@@ -166,16 +166,7 @@ clade_status clade__tuning_get(clade_device *device, clade__tuning **out) {
 /* Where there is no file to write to, this process goes by what was measured all the same. */
 static clade_status keep_here(clade__store *store, const clade__records *records) {
   clade__records *set;
-  CLADE_TRY(clade__records_new(&records->device, &set));
-  clade_status status = CLADE_OK;
-  const clade__records *from[2] = {store->measured, records};
-  for (int k = 0; k < 2 && status == CLADE_OK; k++)
-    for (size_t i = 0; from[k] && i < from[k]->n && status == CLADE_OK; i++)
-      status = clade__records_put(set, &from[k]->at[i]);
-  if (status != CLADE_OK) {
-    clade__records_release(set);
-    return status;
-  }
+  CLADE_TRY(clade__records_renewed(store->measured, records, &set));
   clade__records_release(store->measured);
   store->measured = set;
   clade__tuning_release(store->tuning);
@@ -188,7 +179,7 @@ clade_status clade__tuning_keep(clade_device *device, const clade__records *reco
   CLADE_TRY(clade__store_of(device, "keeping tuning records", &store));
   clade_status status = store->cached ? clade__tuning_merge(records, true, NULL) : CLADE_NOT_FOUND;
   if (status == CLADE_OK || status == CLADE_NO_MEMORY) return status;
-  if (store->cached)
+  if (store->cached && !store->measured) /* said once */
     clade__log(CLADE_LOG_WARNING, "%s: what was tuned holds for this process only", clade_last_error());
   pthread_mutex_lock(&store->tuning_mutex);
   status = keep_here(store, records);

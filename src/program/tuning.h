@@ -11,7 +11,8 @@ clade_status clade__tuning_get(clade_device *device, clade__tuning **out);
 /* As records describe it; what only a probe knows (fma_units) stays 0. Texts are the process'. */
 void clade__tuned_describe(const clade_device *device, clade__tuned_device *out);
 /* Puts records into their device's file, under the cache's lock; fma_units that are not 0 too. One that is there stays
- * where it has the same kernels and is faster, unless `replace`. *n: how many were put; may be NULL. */
+ * where it has the same kernels and is faster; with `replace` nothing stays of the problems that `records` know. *n:
+ * how many were put; may be NULL. */
 clade_status clade__tuning_merge(const clade__records *records, bool replace, size_t *n);
 /* Into the file of the device, which they are of; where that cannot be written, for this process, with a warning. */
 clade_status clade__tuning_keep(clade_device *device, const clade__records *records);

@@ -115,10 +115,30 @@ clade_status clade__tuning_own(clade__record_sets *out) {
 }
 
 /* ---- writing ---- */
-/* What is measured again replaces what was; what others measured, only what is stale or slower. */
-static bool is_better(const clade__record *r, const clade__record *known, bool replace) {
-  if (!known || replace || !clade__hash_equal(r->kernel, known->kernel)) return true;
+/* What others measured replaces only what is stale or slower. */
+static bool is_better(const clade__record *r, const clade__record *known) {
+  if (!known || !clade__hash_equal(r->kernel, known->kernel)) return true;
   return known->seconds == 0 || (r->seconds > 0 && r->seconds < known->seconds);
+}
+
+/* A problem that is measured again has nothing left of what was. */
+static clade_status renew(clade__record_sets *file, const clade__records *records, size_t *n) {
+  clade__records *renewed;
+  CLADE_TRY(clade__records_renewed(file->at[0], records, &renewed));
+  clade__records_release(file->at[0]);
+  file->at[0] = renewed;
+  *n = records->n;
+  return CLADE_OK;
+}
+
+static clade_status take_better(clade__records *set, const clade__records *records, size_t *n) {
+  for (size_t i = 0; i < records->n; i++) {
+    const clade__record *r = &records->at[i];
+    if (!is_better(r, clade__records_find(set, r->op, r->problem, r->impl))) continue;
+    CLADE_TRY(clade__records_put(set, r));
+    ++*n;
+  }
+  return CLADE_OK;
 }
 
 static clade_status merge(const clade__cache *cache, const clade__records *records, bool replace, size_t *n) {
@@ -134,14 +154,8 @@ static clade_status merge(const clade__cache *cache, const clade__records *recor
     CLADE_GOTO(clade__records_new(&records->device, &fresh));
     CLADE_GOTO(clade__record_sets_add(&file, fresh));
   }
-  clade__records *set = file.at[0];
-  if (records->device.fma_units) set->device.fma_units = records->device.fma_units;
-  for (size_t i = 0; i < records->n; i++) {
-    const clade__record *r = &records->at[i];
-    if (!is_better(r, clade__records_find(set, r->op, r->problem, r->impl), replace)) continue;
-    CLADE_GOTO(clade__records_put(set, r));
-    ++*n;
-  }
+  if (records->device.fma_units) file.at[0]->device.fma_units = records->device.fma_units;
+  CLADE_GOTO(replace ? renew(&file, records, n) : take_better(file.at[0], records, n));
   CLADE_GOTO(clade__records_print(&file, &text));
   status = clade__cache_replace(cache, name, NULL, 0, text, strlen(text));
 fail:

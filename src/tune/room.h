@@ -31,22 +31,28 @@ typedef enum clade__candidate_state {
   CLADE__CANDIDATE_WRONG
 } clade__candidate_state;
 
+/* What a candidate is compiled for: tails and the whole problem, to be checked; and the whole, its results left in the
+ * layouts that it gives, to be timed (where they are dense it is the same). */
+typedef enum clade__scale { CLADE__TAILS, CLADE__WHOLE, CLADE__BARE, CLADE__SCALES } clade__scale;
+
 enum { CLADE__TUNE_ROUNDS = 9 };
 typedef struct clade__candidate {
   int impl;
   bool has_row;
   int32_t row[CLADE_MAX_PARAMS];
   clade__candidate_state state;
-  clade_func *func[2]; /* by clade__scale */
+  clade_func *func[CLADE__SCALES];
   clade_run *run;
+  int n_feeds; /* of each execution */
+  const clade_feed *feeds;
   int rounds;
   double seconds[CLADE__TUNE_ROUNDS], median; /* median: of an execution; 0: not timed */
 } clade__candidate;
 void clade__candidate_close(clade__candidate *c);                                /* what it holds of the device */
 char *clade__candidate_text(const clade__problem *p, const clade__candidate *c); /* "vec rows=6"; by clade__free */
 
-/* A problem at one size: its graph of one node, whose operands are variables. */
-typedef enum clade__scale { CLADE__TAILS, CLADE__WHOLE } clade__scale;
+/* A problem at one size: its graph of one node, whose operands are variables. What is packed of them is kept, and no
+ * part of what is timed. */
 typedef struct clade__stage {
   clade_graph *graph;
   clade_type out[CLADE_MAX_OPERANDS];
@@ -58,12 +64,17 @@ typedef struct clade__stage {
 /* ---- stages (stage.c) ---- */
 /* The sizes of a small problem that divide nothing, as far as the op lets them change; others are as they were. */
 void clade__tails(const clade__problem *p, clade_type in[CLADE_MAX_OPERANDS]);
-clade_status clade__stage_open(const clade__problem *p, const clade_type *in, clade__stage *out);
+/* `out` NULL: results are dense. */
+clade_status clade__stage_open(const clade__problem *p, const clade_type *in, const clade_type *out, clade__stage *s);
+clade__id clade__stage_node(const clade__problem *p); /* that the problem is, in the stage's graph */
 void clade__stage_close(const clade__problem *p, clade__stage *s);
 /* A func of this candidate, without kernels; CLADE_UNSUPPORTED: it does not take it. */
 clade_status clade__stage_func(const clade__problem *p, const clade__stage *s, const clade__candidate *c,
                                clade_func **out);
-/* Random operands, the same in every process; `positive`: for those who take roots. */
+/* Its results left as the candidate gives them; *out stays NULL where that is dense. */
+clade_status clade__stage_bare(const clade__problem *p, const clade__candidate *c, clade_func **out);
+/* Random numbers, the same in every process; `positive`: for those who take roots. By clade__free. */
+clade_status clade__draw(const clade_type *type, bool positive, void **data, size_t *bytes);
 clade_status clade__stage_fill(const clade__problem *p, clade__stage *s, clade_func *func, bool positive);
 
 /* ---- answers (check.c) ---- */
@@ -79,12 +90,18 @@ bool clade__answer_has_nan(const clade__problem *p, const clade__stage *s, void 
 clade_status clade__take_turns(clade__candidate **at, int n, int rounds, double round_seconds, double deadline);
 
 /* ---- the search (search.c) ---- */
-typedef struct clade__found {
-  clade__candidate before, after; /* without device objects */
-  int candidates, wrong;
+typedef struct clade__found { /* candidates without device objects */
+  clade__candidate before, after;
+  clade__candidate best[CLADE__PICKED_IMPLS]; /* of each implementation that was timed */
+  int n_best, candidates, wrong;
   bool complete; /* every candidate was tried */
 } clade__found;
 clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, clade__found *out);
+
+/* ---- the func as a whole (whole.c) ---- */
+/* What it was compiled with, what it would be by the `fresh` records, and by their rows alone, in turns: the records of
+ * the fastest are kept. *row tells it; without seconds where nothing changes, or it cannot be told. */
+clade_status clade__whole_judge(clade_func *func, clade__records *fresh, double deadline, clade_tune_row *row);
 
 /* Multiply-adds that a core begins in a cycle; 0: not told, as of devices that are no CPUs (probe.c). */
 clade_status clade__probe_core(clade_device *device, uint32_t *units);

@@ -11,18 +11,19 @@ typedef struct search {
   const clade__problem *p;
   clade_tune_mode mode;
   double deadline;
-  clade__stage stage[2]; /* by clade__scale */
-  clade__candidate *at;  /* [0]: what would be taken now */
+  clade__stage stage[CLADE__BARE]; /* by clade__scale */
+  clade__candidate *at;            /* [0]: what would be taken now */
   size_t n, capacity;
   size_t best;
 } search;
 
 void clade__candidate_close(clade__candidate *c) {
   clade_run_free(c->run);
-  clade_func_release(c->func[CLADE__TAILS]);
-  clade_func_release(c->func[CLADE__WHOLE]);
   c->run = NULL;
-  c->func[CLADE__TAILS] = c->func[CLADE__WHOLE] = NULL;
+  for (int k = 0; k < CLADE__SCALES; k++) {
+    clade_func_release(c->func[k]);
+    c->func[k] = NULL;
+  }
 }
 
 char *clade__candidate_text(const clade__problem *p, const clade__candidate *c) {
@@ -59,6 +60,19 @@ static clade_status add_rows(search *s, clade_query *q, int impl) {
   return CLADE_OK;
 }
 
+/* In the layouts that it asks for. */
+static double cost_of(const clade_impl *impl, clade_query q) {
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  clade_layout layout[2 * CLADE_MAX_OPERANDS] = {{0}};
+  clade_node n = *q.node;
+  if (impl->layouts) impl->layouts(&q, layout, layout + n.n_in);
+  for (int i = 0; i < n.n_in; i++) in[i] = n.in[i], in[i].layout = layout[i];
+  for (int i = 0; i < n.n_out; i++) out[i] = n.out[i], out[i].layout = layout[n.n_in + i];
+  n.in = in, n.out = out;
+  q.node = &n;
+  return clade__impl_cost(impl, &q);
+}
+
 /* What is taken now; what every implementation starts from; the rows of the one that is taken now, then of the others.
  */
 static clade_status list(search *s) {
@@ -67,18 +81,16 @@ static clade_status list(search *s) {
   clade_node n = {sizeof n, p->op, "", p->attrs, p->n_in, p->n_out, p->in, out};
   clade_query q = {sizeof q, &n, clade__device_info(p->device), NULL};
   int32_t row[CLADE_MAX_PARAMS];
-  const clade_impl *now = &p->op->impls[p->impl];
-  bool tried[64] = {false};
-  double cost[64], cheapest = 1e300;
+  bool tried[CLADE__PICKED_IMPLS] = {false};
+  double cost[CLADE__PICKED_IMPLS], cheapest = 1e300;
   int count = 0;
   memcpy(out, s->stage[CLADE__WHOLE].out, (size_t)p->n_out * sizeof *out);
   CLADE_TRY(add(s, p->impl, p->row));
-  for (; p->op->impls[count].name && count < 64; count++) {
+  for (; p->op->impls[count].name && count < CLADE__PICKED_IMPLS; count++) {
     const clade_impl *impl = &p->op->impls[count];
     clade__query_start(&q, impl, row);
-    tried[count] = !q.device->kernels && !impl->bundled && (!impl->accept || !impl->accept(&q)) &&
-                   (count == p->impl || (!now->layouts && !impl->layouts));
-    cost[count] = clade__impl_cost(impl, &q);
+    tried[count] = !q.device->kernels && !impl->bundled && (!impl->accept || !impl->accept(&q));
+    cost[count] = tried[count] ? cost_of(impl, q) : 0;
     if (tried[count] && cost[count] < cheapest) cheapest = cost[count];
   }
   for (int i = 0; i < count; i++) {
@@ -109,7 +121,9 @@ static clade_status drop(clade__candidate *c, clade_status status) {
 
 static clade_status plan(const search *s, clade__candidate *c) {
   CLADE_TRY(clade__stage_func(s->p, &s->stage[CLADE__WHOLE], c, &c->func[CLADE__WHOLE]));
-  CLADE_TRY(clade__list_requests(c->func[CLADE__WHOLE]));
+  CLADE_TRY(clade__stage_bare(s->p, c, &c->func[CLADE__BARE]));
+  for (int k = CLADE__WHOLE; k < CLADE__SCALES; k++)
+    if (c->func[k]) CLADE_TRY(clade__list_requests(c->func[k]));
   if (clade__device_info(s->p->device)->kernels) return CLADE_OK;
   clade_status status = clade__stage_func(s->p, &s->stage[CLADE__TAILS], c, &c->func[CLADE__TAILS]);
   if (status == CLADE_UNSUPPORTED) return CLADE_OK; /* it takes no tails: then it has none */
@@ -120,13 +134,13 @@ static clade_status plan(const search *s, clade__candidate *c) {
 static clade_status compile(const search *s, clade__candidate **batch, int n) {
   size_t count = 0;
   for (int i = 0; i < n; i++)
-    for (int k = 0; k < 2; k++) count += batch[i]->func[k] ? batch[i]->func[k]->n_requests : 0;
+    for (int k = 0; k < CLADE__SCALES; k++) count += batch[i]->func[k] ? batch[i]->func[k]->n_requests : 0;
   clade__request *all = clade__new(count, sizeof *all);
   clade__program_kernel *got = clade__new(count, sizeof *got);
   clade_status status = all && got ? CLADE_OK : CLADE_NO_MEMORY;
   count = 0;
   for (int i = 0; i < n && status == CLADE_OK; i++)
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < CLADE__SCALES; k++)
       for (size_t r = 0; batch[i]->func[k] && r < batch[i]->func[k]->n_requests; r++)
         all[count++] = batch[i]->func[k]->requests[r];
   if (status == CLADE_OK && count) status = clade__store_prepare(s->p->device, count, all, got);
@@ -134,7 +148,7 @@ static clade_status compile(const search *s, clade__candidate **batch, int n) {
   clade__free(got);
   if (status != CLADE_OK && !own_fault(status)) return status;
   for (int i = 0; i < n; i++)
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < CLADE__SCALES; k++)
       if (batch[i]->func[k] && !batch[i]->func[k]->kernels)
         CLADE_TRY(drop(batch[i], clade__prepare(batch[i]->func[k])));
   return CLADE_OK;
@@ -166,8 +180,7 @@ static clade_status trust_ref(search *s) {
   while (impls[ref.impl + 1].name) ref.impl++;
   if ((ref.has_row = impls[ref.impl].space != NULL)) {
     clade_node view;
-    clade__node_view(s->stage[CLADE__TAILS].graph, (clade__id)s->stage[CLADE__TAILS].graph->n_nodes - 1, in, out,
-                     &view);
+    clade__node_view(s->stage[CLADE__TAILS].graph, clade__stage_node(s->p), in, out, &view);
     q = (clade_query){sizeof q, &view, clade__device_info(s->p->device), NULL};
     clade__query_start(&q, &impls[ref.impl], ref.row);
   }
@@ -203,8 +216,12 @@ static clade_status check(search *s, clade__candidate *c) {
   }
   if (!s->stage[CLADE__WHOLE].right) CLADE_TRY(trust(s, CLADE__WHOLE, c->func[CLADE__WHOLE]));
   CLADE_TRY(compare(s, CLADE__WHOLE, c, &c->run));
-  if (c->state == CLADE__CANDIDATE_OPEN) c->state = CLADE__CANDIDATE_RIGHT;
-  return CLADE_OK;
+  if (c->state == CLADE__CANDIDATE_WRONG) return CLADE_OK;
+  c->state = CLADE__CANDIDATE_RIGHT;
+  if (!c->func[CLADE__BARE]) return CLADE_OK;
+  clade_run_free(c->run);
+  c->run = NULL;
+  return clade_run_new(c->func[CLADE__BARE], s->stage[CLADE__WHOLE].vars, &c->run, .slots = 1);
 }
 
 /* ---- a batch ---- */
@@ -263,14 +280,30 @@ static clade_status search_all(search *s, bool *complete) {
   return CLADE_OK;
 }
 
+static bool was_timed(const clade__candidate *c) { return c->state == CLADE__CANDIDATE_RIGHT && c->median > 0; }
+
+/* Of each implementation its fastest row, where that is not noise beside the first one. */
+static void tell_best(const search *s, clade__found *out) {
+  for (int impl = 0; impl < CLADE__PICKED_IMPLS; impl++) {
+    const clade__candidate *first = NULL, *best = NULL;
+    for (size_t i = 0; i < s->n; i++) {
+      const clade__candidate *c = &s->at[i];
+      if (c->impl != impl || !was_timed(c)) continue;
+      if (!first) first = best = c;
+      if (c->median < best->median) best = c;
+    }
+    if (first) out->best[out->n_best++] = best->median < BETTER * first->median ? *best : *first;
+  }
+}
+
 clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, clade__found *out) {
   clade_type tails[CLADE_MAX_OPERANDS];
   search s = {.p = p, .mode = mode, .deadline = deadline};
   clade_status status;
   *out = (clade__found){0};
-  CLADE_GOTO(clade__stage_open(p, p->in, &s.stage[CLADE__WHOLE]));
+  CLADE_GOTO(clade__stage_open(p, p->in, NULL, &s.stage[CLADE__WHOLE]));
   clade__tails(p, tails);
-  CLADE_GOTO(clade__stage_open(p, tails, &s.stage[CLADE__TAILS]));
+  CLADE_GOTO(clade__stage_open(p, tails, NULL, &s.stage[CLADE__TAILS]));
   CLADE_GOTO(list(&s));
   if (!clade__device_info(p->device)->kernels) CLADE_GOTO(trust_ref(&s)); /* a bundle's kernels are tested as such */
   CLADE_GOTO(search_all(&s, &out->complete));
@@ -282,6 +315,7 @@ clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double
   if (s.at[0].state == CLADE__CANDIDATE_RIGHT && s.at[s.best].median > BETTER * s.at[0].median) s.best = 0;
   out->before = s.at[0];
   out->after = s.at[s.best];
+  tell_best(&s, out);
 fail:
   for (size_t i = 0; i < s.n; i++) clade__candidate_close(&s.at[i]);
   clade__free(s.at);

@@ -35,7 +35,9 @@ void clade__tails(const clade__problem *p, clade_type in[CLADE_MAX_OPERANDS]) {
 }
 
 /* ---- the graph ---- */
-clade_status clade__stage_open(const clade__problem *p, const clade_type *in, clade__stage *s) {
+clade__id clade__stage_node(const clade__problem *p) { return (clade__id)p->n_in + 1; }
+
+clade_status clade__stage_open(const clade__problem *p, const clade_type *in, const clade_type *out, clade__stage *s) {
   clade_val x[CLADE_MAX_OPERANDS], y[CLADE_MAX_OPERANDS] = {{0}};
   char name[16];
   CLADE_TRY(clade_graph_new(&s->graph));
@@ -47,6 +49,7 @@ clade_status clade__stage_open(const clade__problem *p, const clade_type *in, cl
   CLADE_TRY(clade_graph_status(s->graph));
   for (int i = 0; i < p->n_out; i++) {
     snprintf(name, sizeof name, "y%d", i);
+    if (out && out[i].layout.block) y[i] = clade_pack(s->graph, y[i], out[i].layout);
     clade_output(s->graph, name, y[i]);
     CLADE_TRY(clade_val_type(s->graph, y[i], &s->out[i]));
     CLADE_TRY(clade_type_bytes(&s->out[i], &s->out_bytes[i]));
@@ -67,25 +70,26 @@ static clade_status pin(const clade__problem *p, const clade_graph *g, const cla
   clade_node view;
   clade__text problem = {0};
   const clade_impl *impl = &p->op->impls[c->impl];
-  clade__node_view(g, (clade__id)g->n_nodes - 1, in, out, &view);
+  clade__node_view(g, clade__stage_node(p), in, out, &view);
   clade__problem_text(&view, true, &problem);
   clade__record r = {.op = p->op->name, .problem = problem.data, .impl = impl->name};
-  for (; c->has_row && r.n_params < CLADE_MAX_PARAMS && impl->space->params[r.n_params]; r.n_params++) {
-    r.param[r.n_params] = impl->space->params[r.n_params];
-    r.value[r.n_params] = c->row[r.n_params];
-  }
+  clade__record_row(&r, impl, c->has_row ? c->row : NULL);
   clade_status status = problem.failed ? CLADE_NO_MEMORY : clade__records_put(set, &r);
   clade__text_free(&problem);
   return status;
 }
 
+/* Conversions may come before it. */
+static const clade__node *node_of(const clade_func *func, const clade__problem *p) {
+  clade__id id = 1;
+  while (func->graph->nodes[id].op != p->op) id++;
+  return &func->graph->nodes[id];
+}
+
 /* It was compiled as the candidate says, and not as something else that takes the problem. */
 static bool is_candidate(const clade_func *func, const clade__problem *p, const clade__candidate *c) {
-  for (clade__id id = 1; id < func->graph->n_nodes; id++) {
-    const clade__node *n = &func->graph->nodes[id];
-    if (n->op == p->op) return n->impl == c->impl && n->why && strcmp(n->why, "pinned") == 0;
-  }
-  return false;
+  const clade__node *n = node_of(func, p);
+  return n->impl == c->impl && n->why && strcmp(n->why, "pinned") == 0;
 }
 
 clade_status clade__stage_func(const clade__problem *p, const clade__stage *s, const clade__candidate *c,
@@ -101,6 +105,20 @@ clade_status clade__stage_func(const clade__problem *p, const clade__stage *s, c
   clade_func_release(*out);
   *out = NULL;
   return CLADE_FAIL(UNSUPPORTED, "%s: %s does not take it", p->op->name, p->op->impls[c->impl].name);
+}
+
+clade_status clade__stage_bare(const clade__problem *p, const clade__candidate *c, clade_func **out) {
+  const clade_func *func = c->func[CLADE__WHOLE];
+  const clade_type *results = clade__type(func->graph, node_of(func, p)->first_out);
+  clade__stage s = {0};
+  bool blocked = false;
+  *out = NULL;
+  for (int i = 0; i < p->n_out; i++) blocked |= results[i].layout.block != 0;
+  if (!blocked) return CLADE_OK;
+  clade_status status = clade__stage_open(p, p->in, results, &s);
+  if (status == CLADE_OK) status = clade__stage_func(p, &s, c, out);
+  clade__stage_close(p, &s);
+  return status;
 }
 
 /* ---- its operands ---- */
@@ -125,18 +143,24 @@ static void draw(clade_dtype dtype, bool positive, unsigned char *to, size_t siz
   }
 }
 
+clade_status clade__draw(const clade_type *type, bool positive, void **data, size_t *bytes) {
+  unsigned char table[PERIOD * 8], *to;
+  size_t element;
+  CLADE_TRY(clade_dtype_bytes(type->dtype, 1, &element));
+  CLADE_TRY(clade_type_bytes(type, bytes));
+  draw(type->dtype, positive, table, element);
+  if (!(*data = to = clade__new(*bytes, 1))) return CLADE_NO_MEMORY;
+  for (size_t at = 0, piece = PERIOD * element; at < *bytes; at += piece)
+    memcpy(to + at, table, CLADE_MIN(piece, *bytes - at));
+  return CLADE_OK;
+}
+
 static clade_status fill(clade_vars *vars, int i, const clade_type *type, bool positive) {
-  unsigned char table[PERIOD * 8], *data;
-  size_t element, bytes;
+  void *data;
+  size_t bytes;
   char name[16];
   snprintf(name, sizeof name, "x%d", i);
-  CLADE_TRY(clade_dtype_bytes(type->dtype, 1, &element));
-  CLADE_TRY(clade_type_bytes(type, &bytes));
-  draw(type->dtype, positive, table, element);
-  data = clade__new(bytes, 1);
-  if (!data) return CLADE_NO_MEMORY;
-  for (size_t at = 0, piece = PERIOD * element; at < bytes; at += piece)
-    memcpy(data + at, table, CLADE_MIN(piece, bytes - at));
+  CLADE_TRY(clade__draw(type, positive, &data, &bytes));
   clade_status status = clade_vars_set(vars, name, data, bytes);
   clade__free(data);
   return status;

@@ -14,10 +14,10 @@ double clade__tune_now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static clade_status execute(clade_run *run, int n, double *seconds) {
+static clade_status execute(const clade__candidate *c, int n, double *seconds) {
   double start = clade__tune_now();
-  for (int i = 0; i < n; i++) CLADE_TRY(clade_execute(run, 0, NULL, NULL));
-  CLADE_TRY(clade_wait(run, 0));
+  for (int i = 0; i < n; i++) CLADE_TRY(clade_execute(c->run, c->n_feeds, c->feeds, NULL));
+  CLADE_TRY(clade_wait(c->run, 0));
   *seconds = (clade__tune_now() - start) / n;
   return CLADE_OK;
 }
@@ -48,8 +48,8 @@ clade_status clade__take_turns(clade__candidate **at, int n, int rounds, double 
   for (int i = 0; i < n; i++) /* warm, and a first estimate */
     if (runs(at[i])) {
       at[i]->rounds = 0;
-      CLADE_TRY(execute(at[i]->run, 1, &once));
-      CLADE_TRY(execute(at[i]->run, 1, &at[i]->median));
+      CLADE_TRY(execute(at[i], 1, &once));
+      CLADE_TRY(execute(at[i], 1, &at[i]->median));
     }
   double best = fastest(at, n);
   for (int r = 0; r < CLADE_MIN(rounds, CLADE__TUNE_ROUNDS); r++) {
@@ -59,7 +59,7 @@ clade_status clade__take_turns(clade__candidate **at, int n, int rounds, double 
       /* the first one is what the others are measured against */
       if (!runs(c) || (i > 0 && c->median > FAR_BEHIND * best)) continue;
       int times = (int)fmin(fmax(round_seconds / fmax(c->median, 1e-7), 1), MOST_EXECUTIONS);
-      CLADE_TRY(execute(c->run, times, &c->seconds[c->rounds]));
+      CLADE_TRY(execute(c, times, &c->seconds[c->rounds]));
       c->median = clade__tune_median(c->seconds, ++c->rounds);
     }
     best = fastest(at, n);

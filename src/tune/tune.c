@@ -14,7 +14,8 @@ typedef struct tuning {
   clade__map known;   /* problems, by device, op and text */
   clade__arena arena; /* of rows that no node has */
   double start, deadline;
-  uint32_t *fma_units; /* [n_devices]; 0: not told */
+  uint32_t *fma_units;   /* [n_devices]; 0: not told */
+  clade__records *fresh; /* what this call measured */
 } tuning;
 
 /* ---- the problems of a func ---- */
@@ -129,7 +130,7 @@ static clade_status is_known(const tuning *t, const clade__problem *p, bool *kno
   clade_query q = {sizeof q, &n, clade__device_info(p->device), NULL};
   const clade__tuning *one = &own;
   clade__pass_ctx ctx = {.n_devices = 1, .devices = q.device, .tuning = &one};
-  clade__pick pick = {.impl = -1};
+  clade__pick pick = {0};
   memset(out, 0, sizeof out);
   *known = false;
   CLADE_TRY(p->op->infer(&n));
@@ -142,33 +143,42 @@ static clade_status is_known(const tuning *t, const clade__problem *p, bool *kno
   }
   clade_status status = clade__pick_find(&ctx, &q, 0, &pick);
   clade__tuning_release(all);
-  *known = pick.impl >= 0;
+  *known = pick.count > 0;
   return status;
 }
 
 /* ---- keeping ---- */
-static clade_status keep(const tuning *t, const clade__problem *p, const clade__found *found) {
-  clade__tuned_device device;
-  clade__records *set;
-  const clade__candidate *c = &found->after;
-  const clade_impl *impl = &p->op->impls[c->impl];
-  clade__record r = {.op = p->op->name,
-                     .problem = p->text,
-                     .impl = impl->name,
-                     .seconds = c->median,
-                     .start_seconds = found->before.median,
-                     .full = found->complete && t->opt.mode == CLADE_TUNE_FULL};
-  for (; c->has_row && impl->space->params[r.n_params]; r.n_params++) {
-    r.param[r.n_params] = impl->space->params[r.n_params];
-    r.value[r.n_params] = c->row[r.n_params];
+static clade_status put_best(const tuning *t, const clade__problem *p, const clade__found *found, clade__records *set) {
+  for (int i = 0; i < found->n_best; i++) {
+    const clade__candidate *c = &found->best[i];
+    const clade_impl *impl = &p->op->impls[c->impl];
+    clade__record r = {.op = p->op->name,
+                       .problem = p->text,
+                       .impl = impl->name,
+                       .seconds = c->median,
+                       .start_seconds = found->before.median,
+                       .full = found->complete && t->opt.mode == CLADE_TUNE_FULL};
+    clade__record_row(&r, impl, c->has_row ? c->row : NULL);
+    CLADE_TRY(clade__impl_hash(p->op, impl, clade__device_info(p->device), &r.kernel));
+    CLADE_TRY(clade__records_put(set, &r));
   }
-  CLADE_TRY(clade__impl_hash(p->op, impl, clade__device_info(p->device), &r.kernel));
-  clade__tuned_describe(p->device, &device);
+  return CLADE_OK;
+}
+
+static clade_status new_records(const tuning *t, clade_device *device, clade__records **out) {
+  clade__tuned_device describes;
+  clade__tuned_describe(device, &describes);
   for (int i = 0; i < t->func->n_devices; i++)
-    if (t->func->devices[i] == p->device) device.fma_units = t->fma_units[i];
-  CLADE_TRY(clade__records_new(&device, &set));
-  clade_status status = clade__records_put(set, &r);
+    if (t->func->devices[i] == device) describes.fma_units = t->fma_units[i];
+  return clade__records_new(&describes, out);
+}
+
+static clade_status keep(tuning *t, const clade__problem *p, const clade__found *found) {
+  clade__records *set;
+  CLADE_TRY(new_records(t, p->device, &set));
+  clade_status status = put_best(t, p, found, set);
   if (status == CLADE_OK) status = clade__tuning_keep(p->device, set);
+  if (status == CLADE_OK) status = put_best(t, p, found, t->fresh);
   clade__records_release(set);
   return status;
 }
@@ -206,7 +216,7 @@ static double share(const tuning *t, size_t i) {
   return isinf(t->deadline) ? INFINITY : now + (t->deadline - now) * (rest > 0 ? t->at[i].weight / rest : 1);
 }
 
-static clade_status tune_one(const tuning *t, size_t i) {
+static clade_status tune_one(tuning *t, size_t i) {
   const clade__problem *p = &t->at[i];
   clade__found found;
   bool known = false;
@@ -222,7 +232,7 @@ static clade_status tune_one(const tuning *t, size_t i) {
     return CLADE_OK;
   }
   CLADE_TRY(status);
-  if (found.after.median > 0) CLADE_TRY(keep(t, p, &found));
+  if (found.n_best) CLADE_TRY(keep(t, p, &found));
   tell(t, p, &found, false, i + 1);
   return CLADE_OK;
 }
@@ -245,18 +255,25 @@ static clade_status known_cores(const tuning *t, bool *all) {
 /* Kept without a problem: they tell which other records are near. */
 static clade_status probe_cores(const tuning *t) {
   for (int i = 0; i < t->func->n_devices; i++) {
-    clade__tuned_device device;
     clade__records *none;
     if (t->fma_units[i]) continue;
     CLADE_TRY(clade__probe_core(t->func->devices[i], &t->fma_units[i]));
     if (!t->fma_units[i]) continue;
-    clade__tuned_describe(t->func->devices[i], &device);
-    device.fma_units = t->fma_units[i];
-    CLADE_TRY(clade__records_new(&device, &none));
+    CLADE_TRY(new_records(t, t->func->devices[i], &none));
     clade_status status = clade__tuning_keep(t->func->devices[i], none);
     clade__records_release(none);
     CLADE_TRY(status);
   }
+  return CLADE_OK;
+}
+
+static clade_status judge_whole(const tuning *t) {
+  clade_tune_row row = {
+      .size = sizeof row, .op = "func", .problem = "as a whole", .nodes = 1, .done = (int)t->n, .total = (int)t->n};
+  if (!t->fresh->n) return CLADE_OK;
+  CLADE_TRY(clade__whole_judge(t->func, t->fresh, t->deadline, &row));
+  row.seconds = clade__tune_now() - t->start;
+  if (t->opt.observe && row.before_seconds > 0) t->opt.observe(t->opt.observe_user, &row);
   return CLADE_OK;
 }
 
@@ -270,11 +287,12 @@ static clade_status run(tuning *t) {
   if (!t->n) return CLADE_OK;
   qsort(t->at, t->n, sizeof *t->at, heaviest_first);
   CLADE_TRY(known_cores(t, &known));
-  if (!known && isfinite(end)) t->deadline -= (end - t->start) / 5; /* left for the probe */
+  if (isfinite(end)) t->deadline -= (end - t->start) / (known ? 5 : 3); /* left for the whole, and for the probe */
   for (size_t i = 0; i < t->n && !stopped(t); i++) {
     if (i > 0 && clade__tune_now() > t->deadline) break; /* one at least */
     CLADE_TRY(tune_one(t, i));
   }
+  if (!stopped(t)) CLADE_TRY(judge_whole(t));
   return known || stopped(t) || clade__tune_now() > end ? CLADE_OK : probe_cores(t);
 }
 
@@ -297,10 +315,12 @@ clade_status clade_tune_(clade_func *func, const clade_tune_opt *given) {
   double seconds = t.opt.seconds > 0 ? t.opt.seconds : t.opt.mode == CLADE_TUNE_QUICK ? QUICK_SECONDS : INFINITY;
   t.deadline = t.start + seconds;
   t.fma_units = clade__new((size_t)func->n_devices, sizeof *t.fma_units);
-  clade_status status = t.fma_units ? run(&t) : CLADE_NO_MEMORY;
+  clade_status status = t.fma_units ? new_records(&t, func->devices[0], &t.fresh) : CLADE_NO_MEMORY;
+  if (status == CLADE_OK) status = run(&t);
   for (size_t i = 0; i < t.n; i++) clade__free(t.at[i].text);
   clade__free(t.at);
   clade__free(t.fma_units);
+  clade__records_release(t.fresh);
   clade__map_free(&t.known);
   clade__arena_free(&t.arena);
   return status;

@@ -242,10 +242,43 @@ static void records_are_capped(void **state) {
     status = clade__records_put(set, &r);
     assert_int_equal(status, i < CLADE__RECORDS_MOST ? CLADE_OK : CLADE_OVERFLOW);
   }
-  clade__record r = record("7", "ref", 1, 1); /* replacing goes on */
+  clade__record r = record("7", "vec", 2, 1); /* replacing goes on */
   assert_int_equal(clade__records_put(set, &r), CLADE_OK);
-  assert_string_equal(clade__records_find(set, "gemm", "7", "")->impl, "ref");
+  assert_int_equal(clade__records_find(set, "gemm", "7", "")->value[0], 2);
   clade__records_release(set);
+}
+
+/* One of each implementation; what is measured again has nothing left of what was. */
+static void a_problem_has_several_records(void **state) {
+  (void)state;
+  clade__records *set, *again, *renewed;
+  char impl[8];
+  assert_int_equal(clade__records_new(&here, &set), CLADE_OK);
+  for (int i = 0; i <= CLADE__RECORDS_IMPLS; i++) {
+    snprintf(impl, sizeof impl, "i%d", i);
+    clade__record r = record("p", impl, i, 1);
+    assert_int_equal(clade__records_put(set, &r), i < CLADE__RECORDS_IMPLS ? CLADE_OK : CLADE_OVERFLOW);
+    assert_int_equal(clade__records_put(set, &r), i < CLADE__RECORDS_IMPLS ? CLADE_OK : CLADE_OVERFLOW);
+  }
+  clade__record other = record("q", "vec", 1, 1);
+  assert_int_equal(clade__records_put(set, &other), CLADE_OK);
+  int n = 0;
+  for (const clade__record *r = clade__records_find(set, "gemm", "p", ""); r; r = clade__records_next(set, r))
+    assert_int_equal(r->value[0], n++);
+  assert_int_equal(n, CLADE__RECORDS_IMPLS);
+  assert_int_equal(clade__records_find(set, "gemm", "p", "i5")->value[0], 5);
+  assert_null(clade__records_find(set, "gemm", "p", "vec"));
+
+  assert_int_equal(clade__records_new(&here, &again), CLADE_OK);
+  clade__record r = record("p", "i5", 50, 1);
+  assert_int_equal(clade__records_put(again, &r), CLADE_OK);
+  assert_int_equal(clade__records_renewed(set, again, &renewed), CLADE_OK);
+  assert_int_equal(renewed->n, 2);
+  assert_int_equal(clade__records_find(renewed, "gemm", "p", "")->value[0], 50);
+  assert_non_null(clade__records_find(renewed, "gemm", "q", "vec"));
+  clade__records_release(set);
+  clade__records_release(again);
+  clade__records_release(renewed);
 }
 
 /* ---- as files ---- */
@@ -401,6 +434,7 @@ int main(void) {
       cmocka_unit_test(malformed_records_are_left_out),
       cmocka_unit_test(whole_files_are_refused),
       cmocka_unit_test(records_are_capped),
+      cmocka_unit_test(a_problem_has_several_records),
       cmocka_unit_test_setup_teardown(own_files_are_read_with_care, set_up, tear_down),
       cmocka_unit_test_setup_teardown(merging_keeps_what_is_better, set_up, tear_down),
       cmocka_unit_test(buckets),

@@ -142,12 +142,17 @@ static const char *why(const clade_func *func) {
 }
 
 typedef struct seen {
-  int calls, known, wrong, candidates;
+  int calls, whole, known, wrong, candidates;
   char before[64], after[64];
   double before_seconds, after_seconds;
 } seen;
 static void observe(void *user, const clade_tune_row *row) {
   seen *s = user;
+  if (!strcmp(row->op, "func")) {
+    s->whole++;
+    assert_true(row->before_seconds > 0 && row->after_seconds <= row->before_seconds);
+    return;
+  }
   s->calls++;
   s->known += row->known;
   s->wrong = row->wrong;
@@ -166,13 +171,17 @@ static seen tune(clade_func *func, bool again) {
   return s;
 }
 
+/* The fastest. */
 static const clade__record *recorded(clade__tuning **tuning) {
+  const clade__record *best = NULL;
   assert_int_equal(clade__tuning_get(device, tuning), CLADE_OK);
-  for (int k = 0; k < (*tuning)->n; k++) {
-    const clade__record *r = clade__records_find((*tuning)->layer[k], "acme.double", "f32[262144] -> f32", "");
-    if (r) return r;
+  for (int k = 0; k < (*tuning)->n && !best; k++) {
+    const clade__records *set = (*tuning)->layer[k];
+    const clade__record *r = clade__records_find(set, "acme.double", "f32[262144] -> f32", "");
+    for (; r; r = clade__records_next(set, r))
+      if (!best || r->seconds < best->seconds) best = r;
   }
-  return NULL;
+  return best;
 }
 
 /* ---- what is promised ---- */
@@ -185,6 +194,7 @@ static void the_wrong_row_is_refused_and_the_slow_one_not_taken(void **state) {
   assert_string_equal(s.before, "vec extra=60 wrong=0");
   assert_string_equal(s.after, "vec extra=1 wrong=0");
   assert_int_equal(s.wrong, 1);
+  assert_int_equal(s.whole, 1);
   assert_int_equal(s.candidates, 5); /* the four rows and ref */
   assert_true(s.after_seconds > 0 && s.after_seconds < s.before_seconds);
   assert_non_null(strstr(words, "vec extra=0 wrong=1 gives a wrong answer on a shape with tails"));
@@ -283,7 +293,7 @@ static void records_travel(void **state) {
   clade_func_release(func);
   unsetenv("CLADE_TUNING");
   assert_int_equal(clade_tune_merge(path, &count), CLADE_OK);
-  assert_int_equal(count, 1);
+  assert_int_equal(count, 2); /* of vec and of ref */
   assert_int_equal(clade_tune_merge(path, &count), CLADE_OK);
   assert_int_equal(count, 0); /* no faster than itself */
   func = compiled(NULL);
