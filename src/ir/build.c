@@ -252,7 +252,7 @@ clade_val clade_transfer(clade_graph *g, clade_val x, int index) {
   clade__id in;
   if (!clade__graph_ok(g)) return (clade_val){0};
   clade_status status = clade__graph_value(g, x, "transfer", &in);
-  if (status == CLADE_OK && index < 0) status = CLADE_FAIL(INVALID, "transfer: device %d: the first one is 0", index);
+  if (status == CLADE_OK && index < 0) status = CLADE_FAIL(INVALID, "transfer: index is %d; expected 0 or more", index);
   if (status) return clade__graph_fail(g, status, NULL);
   if (g->nodes[g->values[in].node].device == index) return x;
   int device = g->device;

@@ -32,7 +32,8 @@ static clade_status infer(clade_node *n) {
                         clade_shape_text(from, a, sizeof a), clade_shape_text(to, b, sizeof b), i, b);
   }
   n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = *to};
-  return CLADE_OK;
+  clade_status status = clade__type_check(&n->out[0], false);
+  return status == CLADE_OK ? status : clade__fail_in(status, "broadcast: the new shape");
 }
 
 static clade_val add(clade_graph *g, clade_val x, const clade_shape *shape, bool mean) {

@@ -42,13 +42,13 @@ clade_status clade__conv_check(const clade_node *n, const clade_shape *x, const 
   return CLADE_OK;
 }
 
-clade_status clade__conv_operands(const clade_node *n) {
+clade_status clade__conv_operands(const clade_node *n, const char *first, const char *second) {
   clade_dtype a = n->in[0].dtype, b = n->in[1].dtype;
   CLADE_TRY(clade__want_dense(n));
-  CLADE_TRY(clade__want_float(n, 0, "the first operand"));
+  CLADE_TRY(clade__want_float(n, 0, first));
   if (a == b) return CLADE_OK;
-  return CLADE_FAIL(DTYPE, "%s: the operands are %s and %s; expected the same type", n->op->name, clade_dtype_name(a),
-                    clade_dtype_name(b));
+  return CLADE_FAIL(DTYPE, "%s: %s is %s and %s is %s; expected the same type", n->op->name, first, clade_dtype_name(a),
+                    second, clade_dtype_name(b));
 }
 
 clade_val clade__conv_node(clade_graph *g, const clade_op *op, const clade__conv_attrs *like, clade_val a, clade_val b,
@@ -71,7 +71,7 @@ clade_status clade__conv_plain(const clade_grad *g) {
 
 static clade_status infer(clade_node *n) {
   clade_type out = {.dtype = n->in[0].dtype};
-  CLADE_TRY(clade__conv_operands(n));
+  CLADE_TRY(clade__conv_operands(n, "x", "w"));
   CLADE_TRY(clade__conv_check(n, &n->in[0].shape, &n->in[1].shape, NULL, &out.shape));
   CLADE_TRY(clade__epilogue_infer(n, &out));
   n->out[0] = out;

@@ -9,7 +9,7 @@ static clade_status infer(clade_node *n) {
   const clade__conv_attrs *a = n->attrs;
   clade_type out = {.dtype = n->in[0].dtype, .shape = a->shape};
   clade_shape y;
-  CLADE_TRY(clade__conv_operands(n));
+  CLADE_TRY(clade__conv_operands(n, "y", "w"));
   CLADE_TRY(clade__conv_check(n, &a->shape, &n->in[1].shape, &n->in[0].shape, &y));
   CLADE_TRY(clade__epilogue_infer(n, &out));
   n->out[0] = out;

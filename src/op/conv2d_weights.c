@@ -8,7 +8,7 @@
 static clade_status infer(clade_node *n) {
   const clade__conv_attrs *a = n->attrs;
   clade_shape y;
-  CLADE_TRY(clade__conv_operands(n));
+  CLADE_TRY(clade__conv_operands(n, "x", "y"));
   CLADE_TRY(clade__conv_check(n, &n->in[0].shape, &a->shape, &n->in[1].shape, &y));
   n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = a->shape};
   return CLADE_OK;

@@ -243,6 +243,14 @@ const clade_op clade__op_frame = {
 };
 
 /* ---- builders ---- */
+static clade_status check_sizes(const char *name, const clade_shape *s, int rank) {
+  if (s->rank != rank) return CLADE_FAIL(SHAPE, "%s has %d dimensions; expected %d, as x", name, s->rank, rank);
+  for (int i = 0; i < rank; i++)
+    if (!is_size(s->dim[i]) && !clade_dim_is_symbol(s->dim[i]) && s->dim[i] != CLADE_DIM_REST)
+      return CLADE_FAIL(SHAPE, "%s: dimension %d is negative or no size", name, i);
+  return CLADE_OK;
+}
+
 static void copy_shape(clade_shape *to, const clade_shape *from) {
   to->rank = from->rank;
   for (int i = 0; i < from->rank && i < CLADE_MAX_RANK; i++) to->dim[i] = from->dim[i];
@@ -254,9 +262,8 @@ clade_val clade_slice(clade_graph *g, clade_val x, clade_shape begin, clade_shap
   memset(&a, 0, sizeof a);
   if (!clade__graph_ok(g)) return (clade_val){0};
   clade_status status = clade_val_type(g, x, &type);
-  if (status == CLADE_OK && (begin.rank != type.shape.rank || size.rank != type.shape.rank))
-    status = CLADE_FAIL(SHAPE, "begin has %d dimensions and size %d; expected %d, as x", begin.rank, size.rank,
-                        type.shape.rank);
+  if (status == CLADE_OK) status = check_sizes("begin", &begin, type.shape.rank);
+  if (status == CLADE_OK) status = check_sizes("size", &size, type.shape.rank);
   if (status != CLADE_OK) return clade__graph_fail(g, status, "slice");
   copy_shape(&a.begin, &begin);
   copy_shape(&a.shape, &size);
@@ -285,20 +292,27 @@ static clade_status element(clade_dtype dtype, double value, int64_t *bytes) {
 }
 
 clade_val clade_pad(clade_graph *g, clade_val x, clade_shape before, clade_shape after, double value) {
+  char text[2][200];
   clade_type type;
   attrs a;
   memset(&a, 0, sizeof a);
   if (!clade__graph_ok(g)) return (clade_val){0};
   clade_status status = clade_val_type(g, x, &type);
-  if (status == CLADE_OK && (before.rank != type.shape.rank || after.rank != type.shape.rank))
-    status = CLADE_FAIL(SHAPE, "before has %d dimensions and after %d; expected %d, as x", before.rank, after.rank,
-                        type.shape.rank);
+  if (status == CLADE_OK) status = check_sizes("before", &before, type.shape.rank);
+  if (status == CLADE_OK) status = check_sizes("after", &after, type.shape.rank);
   if (status == CLADE_OK) status = element(type.dtype, value, &a.fill);
   if (status != CLADE_OK) return clade__graph_fail(g, status, "pad");
   copy_shape(&a.at, &before);
   a.begin.rank = a.shape.rank = type.shape.rank;
   for (int i = 0; i < type.shape.rank; i++)
     a.shape.dim[i] = clade_dim_add(clade_dim_add(before.dim[i], type.shape.dim[i]), after.dim[i]);
+  status = clade__type_check(&(clade_type){.dtype = type.dtype, .shape = a.shape}, false);
+  if (status != CLADE_OK)
+    return clade__graph_fail(g,
+                             clade__fail_in(status, "before is %s, after is %s",
+                                            clade_shape_text(&before, text[0], sizeof text[0]),
+                                            clade_shape_text(&after, text[1], sizeof text[1])),
+                             "pad");
   return add(g, &a, 1, &x);
 }
 
@@ -308,8 +322,8 @@ clade_val clade_concat(clade_graph *g, int n, const clade_val *xs, int axis) {
   memset(&a, 0, sizeof a);
   if (!clade__graph_ok(g)) return (clade_val){0};
   clade_status status = CLADE_OK;
-  if (n < 1 || n > CLADE_MAX_OPERANDS || !xs)
-    status = CLADE_FAIL(INVALID, "%d values; expected 1 to %d", xs ? n : 0, CLADE_MAX_OPERANDS);
+  if (n < 1 || n > CLADE_MAX_OPERANDS) status = CLADE_FAIL(INVALID, "n is %d; expected 1 to %d", n, CLADE_MAX_OPERANDS);
+  if (status == CLADE_OK && !xs) status = CLADE_FAIL(INVALID, "xs is NULL");
   for (int k = 0; k < n && status == CLADE_OK; k++) {
     status = clade_val_type(g, xs[k], &type);
     if (status != CLADE_OK) clade__fail_in(status, "operand %d", k);

@@ -1,10 +1,8 @@
 /* Rows of a table, along any axis, by their numbers; a number that names no row gives zeros. */
-#include <clade/nn.h>
-
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "op/gather.h"
+#include "op/nn.h"
 
 enum { TABLE, IDS };
 
@@ -107,7 +105,6 @@ clade_val clade_gather_(clade_graph *g, clade_val x, const clade_gather_opt *giv
 clade_val clade_nn_embedding_(clade_graph *g, const char *name, const clade_embedding_opt *given) {
   clade_embedding_opt opt;
   clade_type ids;
-  char weight[300];
   clade_status status = clade__opt_copy(&opt, sizeof opt, given, "nn_embedding");
   if (status == CLADE_OK) status = clade__name_check("nn_embedding", name);
   if (status == CLADE_OK && (opt.count < 1 || opt.width < 1))
@@ -117,9 +114,14 @@ clade_val clade_nn_embedding_(clade_graph *g, const char *name, const clade_embe
     status = clade_val_type(g, opt.ids, &ids);
     if (status != CLADE_OK) clade__fail_in(status, "nn_embedding \"%s\": ids", name);
   }
+  const clade_shape shape = CLADE_SHAPE(opt.count, opt.width);
+  if (status == CLADE_OK) {
+    status = clade__type_check(&(clade_type){.dtype = CLADE_F32, .shape = shape}, true);
+    if (status != CLADE_OK)
+      clade__fail_in(status, "nn_embedding \"%s\": .count is %" PRId64 ", .width %" PRId64, name, opt.count, opt.width);
+  }
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
-  snprintf(weight, sizeof weight, "%s.weight", name);
-  clade_val table = clade_parameter(g, weight, opt.dtype ? opt.dtype : CLADE_F32, CLADE_SHAPE(opt.count, opt.width),
-                                    (clade_initial){CLADE_INIT_NORMAL, 0, 1});
+  const clade_dtype stored = opt.dtype ? opt.dtype : CLADE_F32;
+  clade_val table = clade__nn_weight(g, name, stored, stored, shape, 0, (clade_initial){CLADE_INIT_NORMAL, 0, 1});
   return clade_gather(g, table, opt.ids);
 }

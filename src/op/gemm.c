@@ -55,6 +55,12 @@ static clade_status infer(clade_node *n) {
   CLADE_TRY(clade__broadcast_shape("gemm", &batch[0], &batch[1], &out.shape));
   out.shape.dim[out.shape.rank++] = m;
   out.shape.dim[out.shape.rank++] = cols;
+  clade_status status = clade__type_check(&out, false);
+  char a[200], b[200];
+  if (status != CLADE_OK)
+    return clade__fail_in(status, "gemm: a is %s and b is %s, the result",
+                          clade_shape_text(&n->in[0].shape, a, sizeof a),
+                          clade_shape_text(&n->in[1].shape, b, sizeof b));
   CLADE_TRY(clade__epilogue_infer(n, &out));
   n->out[0] = out;
   return CLADE_OK;

@@ -3,28 +3,29 @@
 
 #include "op/op.h"
 
-static clade_status check(const clade_graph *g, const char *name, clade_val a, clade_val b) {
+static clade_status check(const clade_graph *g, const char *name, const char *of, clade_val a, clade_val b) {
   const clade_val v[] = {a, b};
+  const char *const called[] = {of, "target"};
   clade_type type[2];
   char text[2][200];
   for (int i = 0; i < 2; i++) {
     clade_status status = clade_val_type(g, v[i], &type[i]);
-    if (status != CLADE_OK) return clade__fail_in(status, "%s: operand %d", name, i);
+    if (status != CLADE_OK) return clade__fail_in(status, "%s: %s", name, called[i]);
     if (type[i].dtype != CLADE_F32 && type[i].dtype != CLADE_F16 && type[i].dtype != CLADE_BF16)
-      return CLADE_FAIL(DTYPE, "%s: operand %d is %s; expected f32, f16 or bf16", name, i,
+      return CLADE_FAIL(DTYPE, "%s: %s is %s; expected f32, f16 or bf16", name, called[i],
                         clade_dtype_name(type[i].dtype));
   }
   if (clade_shape_equal(&type[0].shape, &type[1].shape)) return CLADE_OK;
-  return CLADE_FAIL(SHAPE, "%s: the operands are %s and %s; expected the same shape", name,
+  return CLADE_FAIL(SHAPE, "%s: %s is %s and target is %s; expected the same shape", name, of,
                     clade_shape_text(&type[0].shape, text[0], sizeof text[0]),
                     clade_shape_text(&type[1].shape, text[1], sizeof text[1]));
 }
 
 /* The mean of outer(inner(a, b)). */
-static clade_val mean_of(clade_graph *g, const char *name, clade_val a, clade_val b, const char *inner,
+static clade_val mean_of(clade_graph *g, const char *name, const char *of, clade_val a, clade_val b, const char *inner,
                          const char *outer) {
   if (!clade__graph_ok(g)) return (clade_val){0};
-  clade_status status = check(g, name, a, b);
+  clade_status status = check(g, name, of, a, b);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   clade_val in[] = {clade_cast(g, a, CLADE_F32), clade_cast(g, b, CLADE_F32)};
   clade_val each = clade_eltwise(g, inner, 2, in, 0, NULL);
@@ -33,9 +34,11 @@ static clade_val mean_of(clade_graph *g, const char *name, clade_val a, clade_va
 }
 
 clade_val clade_mse(clade_graph *g, clade_val x, clade_val target) {
-  return mean_of(g, "mse", x, target, "sub", "square");
+  return mean_of(g, "mse", "x", x, target, "sub", "square");
 }
-clade_val clade_l1(clade_graph *g, clade_val x, clade_val target) { return mean_of(g, "l1", x, target, "sub", "abs"); }
+clade_val clade_l1(clade_graph *g, clade_val x, clade_val target) {
+  return mean_of(g, "l1", "x", x, target, "sub", "abs");
+}
 clade_val clade_binary_cross_entropy(clade_graph *g, clade_val logits, clade_val target) {
-  return mean_of(g, "binary_cross_entropy", logits, target, "bce", NULL);
+  return mean_of(g, "binary_cross_entropy", "logits", logits, target, "bce", NULL);
 }

@@ -12,6 +12,11 @@ static clade_val parameter(clade_graph *g, const char *layer, const char *part, 
   char name[NAME_BYTES];
   snprintf(name, sizeof name, "%s.%s", layer, part);
   if (!stored) stored = CLADE_F32;
+  if (stored != CLADE_F32 && stored != CLADE_F16 && stored != CLADE_BF16)
+    return clade__graph_fail(g,
+                             CLADE_FAIL(DTYPE, "layer \"%s\": .dtype is %d (%s); expected f32, f16 or bf16", layer,
+                                        (int)stored, clade_dtype_name(stored)),
+                             NULL);
   clade_val v = clade_parameter(g, name, stored, shape, initial);
   return stored == used ? v : clade_cast(g, v, used);
 }
@@ -41,6 +46,9 @@ static clade_status check(const clade_graph *g, const char *name, const clade_li
                       name, clade_dim_name(in));
   if (opt->out < 1)
     return CLADE_FAIL(INVALID, "nn_linear \"%s\": .out is %" PRId64 "; expected at least 1", name, opt->out);
+  status = clade__type_check(&(clade_type){.dtype = x->dtype, .shape = CLADE_SHAPE(opt->out, in)}, true);
+  if (status != CLADE_OK)
+    return clade__fail_in(status, "nn_linear \"%s\": .out is %" PRId64 ", its weight", name, opt->out);
   return CLADE_OK;
 }
 

@@ -54,7 +54,9 @@ static clade_status parameters(clade_graph *g, const layer *l, clade_val *w, cla
   for (int i = 0; i < l->axes; i++) shape.dim[2 + i] = l->kernel[i];
   memcpy(window.dim, shape.dim + 1, sizeof *window.dim * (size_t)window.rank);
   clade_status status = clade_shape_elements(&window, &elements);
-  if (status != CLADE_OK) return clade__fail_in(status, "%s", l->kind);
+  if (status == CLADE_OK) status = clade__type_check(&(clade_type){.dtype = x.dtype, .shape = shape}, true);
+  if (status != CLADE_OK)
+    return clade__fail_in(status, "%s \"%s\": .out is %" PRId64 ", its weight", l->kind, l->name, l->out);
   *w = clade__nn_weight(g, l->name, l->dtype, x.dtype, shape, elements, l->weight_init);
   *bias = (clade_val){0};
   if (!l->no_bias) *bias = clade__nn_parameter(g, l->name, "bias", l->dtype, x.dtype, CLADE_SHAPE(l->out), elements);

@@ -157,9 +157,9 @@ const clade_op clade__op_transpose = {
 clade_val clade_transpose(clade_graph *g, clade_val x, int rank, const int *permutation) {
   attrs a;
   memset(&a, 0, sizeof a);
-  if (rank < 0 || rank > CLADE_MAX_RANK || (rank > 0 && !permutation))
-    return clade__graph_fail(
-        g, CLADE_FAIL(INVALID, "rank %d with a permutation; expected 0 to %d axes", rank, CLADE_MAX_RANK), "transpose");
+  if (rank < 0 || rank > CLADE_MAX_RANK)
+    return clade__graph_fail(g, CLADE_FAIL(INVALID, "rank is %d; expected 0 to %d", rank, CLADE_MAX_RANK), "transpose");
+  if (rank > 0 && !permutation) return clade__graph_fail(g, CLADE_FAIL(INVALID, "permutation is NULL"), "transpose");
   a.rank = rank;
   for (int i = 0; i < rank; i++) a.axis[i] = permutation[i] < 0 ? permutation[i] + rank : permutation[i];
   return clade_node_add(g, &clade__op_transpose, NULL, &a, 1, &x, NULL);
