@@ -46,7 +46,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   conv v = conv_of(c);
   op_result(out, c->dtype, v.y);
   conv_reference(&v, CONV_Y, in[0].v, in[1].v, NULL, out);
-  if (conv_is_loose(c)) conv_winograd_bound(&v, CONV_Y, in[0].v, in[1].v, out);
+  conv_winograd_bound(c, CONV_Y, in[0].v, in[1].v, out);
   if (conv_has_program(c)) conv_program_reference(c, in, out);
   int64_t pixels = v.y.dim[2] * v.y.dim[3];
   for (int64_t i = 0; i < out->n && c->i[BIAS]; i++) { /* the product may be stored first */

@@ -20,7 +20,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   conv v = conv_of(c);
   op_result(out, c->dtype, v.w);
   conv_reference(&v, CONV_W, in[0].v, NULL, in[1].v, out);
-  if (conv_is_loose(c)) conv_winograd_bound(&v, CONV_W, in[0].v, in[1].v, out);
+  conv_winograd_bound(c, CONV_W, in[0].v, in[1].v, out);
 }
 
 const op_test op_test_conv2d_weights = {"conv2d_weights", conv_dtypes, draw, build, reference, NULL, 0};

@@ -32,11 +32,10 @@ enum { CONV_X, CONV_W, CONV_Y };
 /* The pass that computes `want` from the two others; `bound` is filled too. */
 void conv_reference(const conv *v, int want, const double *x, const double *w, const double *y, op_array *out);
 
-/* The implementation whose turn it is may be Winograd's; then widens `bound` to what docs/layouts.md states: the same
- * computation on absolute values, with as many roundings. Operands are those of the pass that computes `want`. */
-bool conv_is_loose(const op_case *c);
 /* How three weights in a line become those of the base with tiles of `side` results. */
 void conv_winograd_weights(int side, double weights[6][3]);
-void conv_winograd_bound(const conv *v, int want, const double *a, const double *b, op_array *out);
+/* Where Winograd's algorithm computes the case, widens `bound` to what docs/layouts.md states for its tiles: the same
+ * computation on absolute values, with as many roundings. Operands are those of the pass that computes `want`. */
+void conv_winograd_bound(const op_case *c, int want, const double *a, const double *b, op_array *out);
 
 #endif

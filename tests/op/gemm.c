@@ -41,6 +41,7 @@ static void draw(op_case *c, op_random *r) {
     k = op_integer(r, 1, c->small ? 8 : 80), n = c->small || c->gradient ? 64 : 64 * op_integer(r, 1, 2);
     c->i[TRANS_A] = c->i[TRANS_B] = false;
   }
+  if (strcmp(c->impl, "mma_tile_panels") == 0 && c->small) k = 64; /* whole tiles along the inner axis */
   c->f[ALPHA] = real && op_chance(r, 0.25) ? -0.75 : 1;
   c->n_in = 2;
   bool bytes = result_type(c->dtype) != c->dtype;

@@ -1,6 +1,6 @@
 # Runs small cases of one op under Oclgrind, whose exit status says nothing: its log must be empty.
 #   cmake -D OP_TEST=program -D ICD=liboclgrind-rt-icd.so -D OP=name -D LOG=file [-D KERNELS=dir] [-D FINDS=text]
-#         [-D MORE=options of the op test] -P …
+#         -P …
 # With FINDS the kernels in KERNELS hold a planted defect: the log must report it by that text.
 if(NOT EXISTS ${ICD})
   message(FATAL_ERROR "Oclgrind is not installed: ${ICD} is missing (package oclgrind)")
@@ -13,7 +13,7 @@ set(environment OCL_ICD_VENDORS=${ICD} OCLGRIND_LOG=${LOG} OCLGRIND_DATA_RACES=1
 if(KERNELS)
   list(APPEND environment CLADE_KERNEL_DIR=${KERNELS})
 endif()
-execute_process(COMMAND ${CMAKE_COMMAND} -E env ${environment} ${OP_TEST} --op ${OP} --device oclgrind --small ${MORE}
+execute_process(COMMAND ${CMAKE_COMMAND} -E env ${environment} ${OP_TEST} --op ${OP} --device oclgrind --small
   RESULT_VARIABLE result ERROR_VARIABLE said ECHO_ERROR_VARIABLE)
 set(report "")
 if(EXISTS ${LOG})

@@ -147,17 +147,27 @@ static bool execute(trial *t, clade_run *run) {
   return ok && each_outcome(t, same_bits, NULL);
 }
 
-static void count_impls(trial *t, const clade_func *func) {
+/* The op's nodes: derivatives may have some behind the case's own, which is the first. */
+static void see_impls(trial *t, op_case *c, const clade_func *func) {
+  const clade_op *op = t->target->op;
   bool took[OP_IMPLS] = {false};
-  int count = 0;
-  if (clade_func_impl_count(func, &count) != CLADE_OK) return;
-  for (int i = 0; t->target->op->impls && i < count; i++) {
-    clade_impl_info info = {.size = sizeof info};
-    if (clade_func_impl(func, i, &info) != CLADE_OK || strcmp(info.op, t->target->op->name) != 0) continue;
-    for (int k = 0; k < OP_IMPLS && t->target->op->impls[k].name; k++)
-      if (strcmp(info.impl, t->target->op->impls[k].name) == 0) took[k] = true;
+  for (size_t i = func->graph->n_nodes; op->impls && i-- > 1;) {
+    const clade__node *node = &func->graph->nodes[i];
+    if (node->op != op || node->impl < 0) continue;
+    took[node->impl] = true;
+    c->took = op->impls[node->impl].name;
+    c->row = node->row;
   }
   for (int k = 0; k < OP_IMPLS; k++) t->tally->cases[k] += took[k];
+}
+
+static void refuse(trial *t, int impl) {
+  char own[64];
+  snprintf(own, sizeof own, "; %s: ", t->target->op->impls[impl].name);
+  const char *said = clade_last_error(), *reason = strstr(said, own);
+  reason = reason ? reason + strlen(own) : said;
+  snprintf(t->tally->refusal[impl], sizeof t->tally->refusal[impl], "%s", reason);
+  t->tally->lacking[impl] |= strncmp(reason, "made for CPUs", strlen("made for CPUs")) == 0;
 }
 
 /* With the implementation that is this case's turn, or, where it refuses, with the one that selection takes. */
@@ -169,7 +179,7 @@ static op_verdict compile(trial *t, int impl, clade_func **func) {
   const bool strict = !t->target->op->impls[impl].loose; /* a loose one takes nobody else's turn */
   clade_status status = clade_compile(t->graph, t->target->device, func, .prefer = prefer, .strict = strict);
   if (status == CLADE_NOT_FOUND) {
-    snprintf(t->tally->refusal[impl], sizeof t->tally->refusal[impl], "%s", clade_last_error());
+    refuse(t, impl);
     if (t->c->more) return OP_NOT_RUN;
     status = clade_compile(t->graph, t->target->device, func, .strict = strict);
   }
@@ -185,7 +195,6 @@ static void print_choices(const clade_func *func) {
 
 static bool run(trial *t, clade_func *func) {
   clade_run *r = NULL;
-  count_impls(t, func);
   if (t->target->verbose) print_choices(func);
   bool ok = (clade_run_new(func, NULL, &r) == CLADE_OK || failed("clade_run_new")) && execute(t, r);
   clade_run_free(r);
@@ -345,6 +354,7 @@ op_verdict op_case_run(const op_target *target, op_case *c, uint64_t seed, int i
   if (target->verbose) describe("running", c, seed);
   clade_func *func = NULL;
   op_verdict verdict = build(t) ? compile(t, impl, &func) : OP_FAILED;
+  if (verdict == OP_PASSED) see_impls(t, c, func);
   if (verdict == OP_PASSED && !(fill(t, &random) && run(t, func) && compare(t, &random))) verdict = OP_FAILED;
   if (verdict == OP_FAILED) describe("FAILED", c, seed);
   clade_func_release(func);

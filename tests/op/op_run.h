@@ -11,6 +11,7 @@ typedef struct op_tally {
   double worst;                    /* the largest part of a stated bound that was used */
   int cases[OP_IMPLS];             /* cases of which each implementation computed a node of the op */
   char refusal[OP_IMPLS][160];     /* why an implementation was not taken the last time */
+  bool lacking[OP_IMPLS];          /* once it was because the device is no CPU, or one without vectors */
 } op_tally;
 
 typedef struct op_target {

@@ -42,6 +42,9 @@ typedef struct op_case {
   int i[32];               /* the test's own: axes, flags, rows */
   double f[8];
   char note[96]; /* printed when the case fails */
+  /* known to reference: the implementation that was given to the op's node, and its parameters (NULL: none) */
+  const char *took;
+  const int32_t *row;
 } op_case;
 
 /* What an input holds, or what a result must be. */
