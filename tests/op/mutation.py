@@ -1,5 +1,5 @@
-"""Plants errors in copies of kernels, one at a time, and in a copy of a C file (the program STALE was built with it): the
-op tests, and the test of packed weights, must find each of them. A planting whose text is not there any more fails.
+"""Plants errors in copies of kernels, one at a time, most of them in those that are fast, and in a copy of a C file (the
+program STALE was built with it): the op tests, and the test of packed weights, must find each of them. A planting whose text is not there any more fails.
 
 usage: mutation.py OP_TEST SOURCE_DIR POCL_ICD STALE [NAME]"""
 import concurrent.futures
@@ -14,17 +14,23 @@ import tempfile
 PLANTED = [
     ("a dropped tail", "reduce", "f32", "split", "reduce",
      "for (; r < end; r++) FN(take)(&s, &c, LOAD(T, x, base + r));", ""),
-    ("a swapped stride", "gemm", "f32", "ref", "prelude", "from += at % dims.s4 * strides.s4;",
+    ("a swapped stride", "gemm", "bf16", "mma", "prelude", "from += at % dims.s4 * strides.s4;",
      "from += at % dims.s4 * strides.s5;"),
-    ("a missing edge", "conv2d", "f32", "ref", "conv2d", "px >= 0 && sx < dims.s5 &&", "px >= 0 &&"),
+    ("a lost correction of signs", "gemm", "i8", "mma", "gemm_mma",
+     "k < words; k++) to[k] = FN(word)(from, along, k, depth) ^ FLIP;",
+     "k < words; k++) to[k] = FN(word)(from, along, k, depth);"),
+    ("an end that is not packed", "gemm", "f32", "vec", "gemm", "vstore8(EIGHT(from, n - 8), 0, to + n - 8);", ""),
+    ("a missing edge", "conv2d", "f32", "winograd", "conv2d_winograd",
+     "from.x + TILE <= size.x && from.y + TILE <= size.y;", "from.x + TILE <= size.x;"),
     ("a wrong transposition", "gemm", "f32", "vec", "prelude", "(float8)(y[l + h].s23, y[l + 2 + h].s23,",
      "(float8)(y[l + h].s32, y[l + 2 + h].s23,"),
-    ("a pad off by one", "unfold", "f32", "ref", "unfold", "k * sizes.s5 - sizes.s6;", "k * sizes.s5 - sizes.s6 + 1;"),
-    ("a lost epilogue", "conv2d", "f32", "ref", "conv2d", "const COMPUTE(T) i0 = sum; EPILOGUE",
-     "const COMPUTE(T) r = sum;"),
+    ("a pad off by one", "max_pool2d", "f32", "blocked", "pool2d_blocked", "min((delta - 1 - start) / delta, taps)",
+     "min((delta - start) / delta, taps)"),
+    ("a lost epilogue", "conv2d", "f32", "pointwise", "conv2d_pointwise", "const float i0 = tile[i]; EPILOGUE",
+     "const float r = tile[i];"),
     ("a dropped partial sum", "layer_norm_grad", "f32", "ref", "layer_norm_grad",
      "for (index_t k = 0; k < chunks; k++) {", "for (index_t k = 0; k == 0 || k + 1 < chunks; k++) {"),
-    ("a wrong group", "conv2d", "f32", "ref", "conv2d", "w += group * taps.s2 +", "w +="),
+    ("a wrong group", "conv2d", "f32", "direct_dense", "conv2d", "w += group * taps.s2 + row0", "w += row0"),
     ("a wrong accumulation type", "gemm", "f16", "ref", "gemm",
      "sum += (ACC)LOAD(T, a, k * a_s.s7) * (ACC)LOAD(TB, b, k * b_s.s6);",
      "sum = clade_round_f16(sum + LOAD(T, a, k * a_s.s7) * LOAD(TB, b, k * b_s.s6));"),
