@@ -21,7 +21,7 @@ bool clade__channels_whole(const clade_query *q, const clade__channels *c, int o
   int64_t units = CLADE_MAX(q->device->compute_units, 1u), all = operands * (int64_t)clade__element_bytes(x->dtype);
   bool even = c->groups % units == 0 || c->groups >= 8 * units;
   return !q->device->max_passes && clade__streams(q->device, x) && even &&
-         2 * all * c->count * c->block * units <= (int64_t)q->device->cache_bytes;
+         2 * all * c->count * c->block * units <= (int64_t)clade__last_cache(q->device);
 }
 
 void clade__channels_emit(clade_kernel_step *s, const clade__channels *c) {

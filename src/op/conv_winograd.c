@@ -128,8 +128,8 @@ double clade__gather_winograd_cost(const clade_query *q) {
   return clade__conv_vec_cost(q, of_unit * q->device->compute_units);
 }
 
-/* Strips that an item does. Where private memory holds what they become, one; else as many as leave an item for each
- * unit, for as many bytes does each of them need. */
+/* Strips that an item does. Where private memory holds what they become, one; else as many as leave about an item for
+ * each unit, for as many bytes does each of them need. */
 static int64_t strips_of_item(const clade_query *q, const clade__gather *g) {
   int64_t strips = parts(tiles_of(g, q->row[SIDE]), q->row[TILES]), splits = parts(g->rows, q->row[CHANNELS]);
   if (private_of(g, q->row)) return 1;

@@ -142,9 +142,11 @@ const char *clade__cpu_only(const clade_device_info *device) {
   return device->max_passes ? "the device cuts long loops short: it is made for many short work-items" : NULL;
 }
 
+uint64_t clade__last_cache(const clade_device_info *device) { return CLADE_MAX(device->cache_bytes, 1u << 22); }
+
 bool clade__streams(const clade_device_info *device, const clade_type *t) {
   double bytes = (double)clade__product(&t->shape, 0, t->shape.rank) * (double)clade__element_bytes(t->dtype);
-  return device->device_class == CLADE_CPU && 3 * bytes > 2 * (double)CLADE_MAX(device->cache_bytes, 1u << 22);
+  return device->device_class == CLADE_CPU && 3 * bytes > 2 * (double)clade__last_cache(device);
 }
 
 void clade__emit_flat(clade_kernel_step *s, const clade_device_info *device, int64_t n) {

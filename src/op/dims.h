@@ -44,8 +44,8 @@ void clade__node_stored(const clade_node *n, clade_type *in, clade_type *out, cl
  */
 uint64_t clade__elementwise(const clade_node *n, int out, int first);
 
-/* The in_place of what derives normalisations: dx, output 0, over x or dy, operands 0 and 1. All sums are done before
- * the first element of dx is written, and that where those of x and dy were read. */
+/* The in_place of what derives normalisations: dx, output 0, over x or dy, operands 0 and 1. All sums of a channel
+ * are done before its first element of dx is written, and that where those of x and dy were read. */
 uint64_t clade__dx_in_place(const clade_node *n, int out);
 
 /* The name of the dtype that moves elements of the same size. */
@@ -73,6 +73,8 @@ enum { CLADE__SUM_UNITS = 16 };
  */
 enum { CLADE__LANES = 16 };
 static inline clade_layout clade__channel_blocks(void) { return (clade_layout){.axis = 1, .block = CLADE__LANES}; }
+/* Bytes; where the device does not tell, 4 MiB. */
+uint64_t clade__last_cache(const clade_device_info *device);
 /* Results so large that they do not stay in the caches are better written past them. */
 bool clade__streams(const clade_device_info *device, const clade_type *type);
 /* A launch over `n` pieces of work, in one dimension: groups of one work-item on CPUs, where a work-item does a lot, of

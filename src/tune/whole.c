@@ -119,10 +119,14 @@ static clade_status compile(whole *w, int choice) {
 static clade_status judge(whole *w, clade__records *fresh, double deadline, int *best) {
   *best = ALL;
   for (int c = 0; c < CHOICES; c++) CLADE_TRY(records_of(w->func[OLD], fresh, c, &w->set[c]));
-  CLADE_TRY(compile(w, ALL));
-  if (!w->func[ALL]) return CLADE_OK; /* nothing changes */
-  CLADE_TRY(compile(w, ROWS));
-  CLADE_TRY(race(w, deadline, best));
+  clade_status status = compile(w, ALL);
+  if (status == CLADE_OK && !w->func[ALL]) return CLADE_OK; /* nothing changes */
+  if (status == CLADE_OK) status = compile(w, ROWS);
+  if (status == CLADE_OK) status = race(w, deadline, best);
+  if (status != CLADE_OK) { /* what was not timed is not kept */
+    CLADE_TRY(clade__tuning_keep(w->func[OLD]->devices[0], w->set[OLD]));
+    return status;
+  }
   return clade__tuning_keep(w->func[OLD]->devices[0], w->set[*best]);
 }
 

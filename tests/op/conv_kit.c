@@ -44,8 +44,8 @@ conv conv_of(const op_case *c) {
 static int among(op_random *r, int n, const int *of) { return of[op_integer(r, 0, n - 1)]; }
 #define AMONG(r, ...) among(r, (int)CLADE_COUNT(((int[]){__VA_ARGS__})), (int[]){__VA_ARGS__})
 
-/* What Winograd's algorithm takes: 3 x 3, step 1, one group. */
-static void winograd(op_case *c, op_random *r) {
+/* What Winograd's algorithm takes: 3 x 3, step 1, one group. Says whether all of it is needed. */
+static bool winograd(op_case *c, op_random *r) {
   bool few = c->small || c->gradient;
   int *i = c->i;
   i[GROUPS] = 1;
@@ -58,11 +58,14 @@ static void winograd(op_case *c, op_random *r) {
     for (int side = 0; side < 2; side++) i[PAD + k + 2 * side] = (int)op_integer(r, 0, 2);
     i[SIZE + k] = CLADE_MAX(i[SIZE + k], 3 - i[PAD + k] - i[PAD + k + 2]);
   }
-  if (few || c->light || op_chance(r, 0.5)) return;
+  if (few || c->light || op_chance(r, 0.5)) return false;
   bool forward = op_chance(r, 0.5); /* so many that strips of tiles have no room in private memory, or to the data */
-  i[INNER] = forward ? 1200 : 1;
-  i[ROWS] = forward ? 1 : 1200;
-  i[SIZE] = i[SIZE + 1] = (int)op_integer(r, 7, 8);
+  bool strips = op_chance(r, 0.1);  /* and several follow each other in scratch memory */
+  i[INNER] = forward ? strips ? 600 : 1200 : 1;
+  i[ROWS] = forward ? 1 : strips ? 600 : 1200;
+  i[SIZE] = i[SIZE + 1] = strips ? (int)op_integer(r, 28, 33) : (int)op_integer(r, 7, 8);
+  if (strips) i[IMAGES] = 4;
+  return strips;
 }
 
 conv conv_draw(op_case *c, op_random *r) {
@@ -95,14 +98,16 @@ conv conv_draw(op_case *c, op_random *r) {
     int least = (i[KERNEL + k] - 1) * i[DILATION + k] + 1 - i[PAD + k] - i[PAD + k + 2];
     i[SIZE + k] = CLADE_MAX(i[SIZE + k], least);
   }
-  if (strcmp(c->impl, "winograd") == 0 && c->dtype == CLADE_F32) winograd(c, r);
+  bool whole = strcmp(c->impl, "winograd") == 0 && c->dtype == CLADE_F32 && winograd(c, r);
   if (product) i[GROUPS] = 1;
   if (product) i[STRIDE] = i[STRIDE + 1] = strcmp(c->impl, "gemm") || op_chance(r, 0.7) ? 1 : 2;
   for (int k = 0; k < 2 && strcmp(c->impl, "lines") == 0; k++) i[STRIDE + k] = op_chance(r, 0.8) ? 1 : 2;
   if (strcmp(c->impl, "lines") == 0 && !few) i[ROWS] = AMONG(r, 1, 2, 3, 6, 7, 8);
   while ((double)op_elements(&(clade_shape){4, {i[IMAGES], i[GROUPS] * i[ROWS], i[SIZE], i[SIZE + 1]}}) * i[INNER] *
              i[KERNEL] * i[KERNEL + 1] >
-         (c->light ? 2e5 : 4e6))
+         (whole      ? 3e7
+          : c->light ? 2e5
+                     : 4e6))
     i[i[ROWS] > i[INNER] ? ROWS : INNER] /= 2;
   snprintf(c->note, sizeof c->note, "stride %d %d pads %d %d %d %d dilation %d %d groups %d", i[STRIDE], i[STRIDE + 1],
            i[PAD], i[PAD + 1], i[PAD + 2], i[PAD + 3], i[DILATION], i[DILATION + 1], i[GROUPS]);

@@ -40,6 +40,7 @@ static void draw(op_case *c, op_random *r) {
   if (strcmp(c->impl, "vec_bare") == 0) { /* columns that are whole panels, and few steps */
     k = op_integer(r, 1, c->small ? 8 : 80), n = c->small || c->gradient ? 64 : 64 * op_integer(r, 1, 2);
     c->i[TRANS_A] = c->i[TRANS_B] = false;
+    if (!c->small && !c->gradient && c->number % 20 == 5) m = op_integer(r, 900, 1000), k = 80; /* more than one part */
   }
   if (strcmp(c->impl, "mma_tile_panels") == 0 && c->small) k = 64; /* whole tiles along the inner axis */
   c->f[ALPHA] = real && op_chance(r, 0.25) ? -0.75 : 1;
