@@ -123,11 +123,10 @@ static clade_status judge(whole *w, clade__records *fresh, double deadline, int 
   if (status == CLADE_OK && !w->func[ALL]) return CLADE_OK; /* nothing changes */
   if (status == CLADE_OK) status = compile(w, ROWS);
   if (status == CLADE_OK) status = race(w, deadline, best);
-  if (status != CLADE_OK) { /* what was not timed is not kept */
-    CLADE_TRY(clade__tuning_keep(w->func[OLD]->devices[0], w->set[OLD]));
-    return status;
-  }
-  return clade__tuning_keep(w->func[OLD]->devices[0], w->set[*best]);
+  /* Where there was no room to time it, each problem's own times stand; after any other failure nothing changes. */
+  if (status != CLADE_OK) *best = status == CLADE_DEVICE_MEMORY ? ALL : OLD;
+  CLADE_TRY(clade__tuning_keep(w->func[OLD]->devices[0], w->set[*best]));
+  return status;
 }
 
 clade_status clade__whole_judge(clade_func *func, clade__records *fresh, double deadline, clade_tune_row *row) {
@@ -138,7 +137,7 @@ clade_status clade__whole_judge(clade_func *func, clade__records *fresh, double 
   clade_status status = judge(&w, fresh, deadline, &best);
   if (status == CLADE_DEVICE_MEMORY) {
     clade__log(CLADE_LOG_WARNING, "the func was not timed as a whole: %s", clade_last_error());
-    status = clade__tuning_keep(func->devices[0], w.set[ALL]);
+    status = CLADE_OK;
   } else if (status == CLADE_OK && w.func[ALL]) {
     row->before = names[OLD];
     row->after = names[best];
