@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include <clade/init.h>
+#include <clade/types.h>
 
 /* ---- failing ---- */
 /* CLADE_FAIL(SHAPE, "gemm: …", …) records the message and is the status. */
@@ -122,6 +123,9 @@ void clade__map_free(clade__map *map);
 void clade__philox(uint64_t key, uint64_t counter, uint64_t element, uint32_t out[4]);
 double clade__uniform(uint64_t key, uint64_t counter,
                       uint64_t element); /* [0, 1), 24 bits: exactly what devices make */
+
+/* ---- element types ---- */
+static inline bool clade__is_float(clade_dtype t) { return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16; }
 
 /* ---- counting references ---- */
 typedef struct clade__ref {

@@ -81,7 +81,7 @@ typedef struct element {
 static element load(clade_dtype dtype, const void *src, size_t at) {
   element e = {0};
   uint16_t half;
-  e.is_float = dtype == CLADE_F32 || dtype == CLADE_F16 || dtype == CLADE_BF16;
+  e.is_float = clade__is_float(dtype);
   switch (dtype) {
   case CLADE_F32: memcpy(&e.f, (const char *)src + at * 4, 4); break;
   case CLADE_F16: memcpy(&half, (const char *)src + at * 2, 2), e.f = from_f16(half); break;

@@ -72,7 +72,7 @@ static clade_status check_initial(clade_dtype dtype, const clade_shape *shape, c
   if ((unsigned)initial.kind > CLADE_INIT_ORTHOGONAL)
     return CLADE_FAIL(INVALID, "%d is no kind of initial value", (int)initial.kind);
   bool whole = initial.kind == CLADE_INIT_UNIFORM && dtype == CLADE_I64; /* counters that begin by the seed */
-  if (random && !whole && dtype != CLADE_F32 && dtype != CLADE_F16 && dtype != CLADE_BF16)
+  if (random && !whole && !clade__is_float(dtype))
     return CLADE_FAIL(DTYPE, "random initial values are floats, not %s", clade_dtype_name(dtype));
   if (random && !(isfinite(initial.a) && isfinite(initial.b)))
     return CLADE_FAIL(INVALID, "random initial values of %g and %g", initial.a, initial.b);

@@ -96,7 +96,7 @@ static void add_constant(clade__text *t, const clade__constant_attrs *a, clade_d
   if (!a->pattern) {
     clade__text_add(t, " data=");
     add_digest(t, a->data, a->bytes);
-  } else if (dtype == CLADE_F32 || dtype == CLADE_F16 || dtype == CLADE_BF16) {
+  } else if (clade__is_float(dtype)) {
     if (clade_convert(CLADE_F32, &f, dtype, a->data, 1) == CLADE_OK) clade__text_add(t, " fill="), add_float(t, f);
   } else if (clade_convert(CLADE_I64, &i, dtype, a->data, 1) == CLADE_OK) {
     clade__text_add(t, " fill=%" PRId64, i);

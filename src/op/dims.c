@@ -18,7 +18,7 @@ clade_status clade__want_dense(const clade_node *n) {
 
 clade_status clade__want_float(const clade_node *n, int operand, const char *name) {
   clade_dtype t = n->in[operand].dtype;
-  if (t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16) return CLADE_OK;
+  if (clade__is_float(t)) return CLADE_OK;
   return CLADE_FAIL(DTYPE, "%s: %s is %s; expected f32, f16 or bf16", n->op->name, name, clade_dtype_name(t));
 }
 

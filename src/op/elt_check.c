@@ -1,7 +1,6 @@
 /* Whether elementwise programs make sense: which element types a function takes, and what it gives. */
 #include "op/op.h"
 
-static bool is_float(clade_dtype t) { return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16; }
 static bool is_integer(clade_dtype t) { return t == CLADE_I8 || t == CLADE_U8 || t == CLADE_I32 || t == CLADE_I64; }
 
 static clade_status refuse(const clade__elt_row *row, int operand, clade_dtype got, const char *expected) {
@@ -18,21 +17,21 @@ static clade_status same(const clade__elt_row *row, const clade_dtype *in, int f
 
 clade_status clade__elt_result(const clade__elt_row *row, const clade_dtype *in, clade_dtype want, clade_dtype *out) {
   for (int i = 0; i < row->arity; i++)
-    if (!is_float(in[i]) && !is_integer(in[i]) && in[i] != CLADE_BOOL)
+    if (!clade__is_float(in[i]) && !is_integer(in[i]) && in[i] != CLADE_BOOL)
       return CLADE_FAIL(DTYPE, "%s: operand %d: %d is no element type that it takes", row->name, i, (int)in[i]);
   *out = in[0];
   switch (row->kind) {
   case CLADE__ELT_FLOAT:
-    if (!is_float(in[0])) return refuse(row, 0, in[0], "a float");
+    if (!clade__is_float(in[0])) return refuse(row, 0, in[0], "a float");
     return same(row, in, 0);
   case CLADE__ELT_NUMBER:
-    if (!is_float(in[0]) && !is_integer(in[0])) return refuse(row, 0, in[0], "a number");
+    if (!clade__is_float(in[0]) && !is_integer(in[0])) return refuse(row, 0, in[0], "a number");
     return same(row, in, 0);
   case CLADE__ELT_INTEGER:
     if (!is_integer(in[0])) return refuse(row, 0, in[0], "an integer");
     return same(row, in, 0);
   case CLADE__ELT_COMPARE: *out = CLADE_BOOL; return same(row, in, 0);
-  case CLADE__ELT_TEST: *out = CLADE_BOOL; return is_float(in[0]) ? CLADE_OK : refuse(row, 0, in[0], "a float");
+  case CLADE__ELT_TEST: *out = CLADE_BOOL; return clade__is_float(in[0]) ? CLADE_OK : refuse(row, 0, in[0], "a float");
   case CLADE__ELT_LOGIC:
     for (int i = 0; i < row->arity; i++)
       if (in[i] != CLADE_BOOL) return refuse(row, i, in[i], "bool");
@@ -42,7 +41,7 @@ clade_status clade__elt_result(const clade__elt_row *row, const clade_dtype *in,
     *out = in[1];
     return same(row, in, 1);
   case CLADE__ELT_CAST:
-    if (!is_float(want) && !is_integer(want) && want != CLADE_BOOL)
+    if (!clade__is_float(want) && !is_integer(want) && want != CLADE_BOOL)
       return CLADE_FAIL(DTYPE, "%s: %d is no element type", row->name, (int)want);
     *out = want;
     return CLADE_OK;
@@ -66,7 +65,7 @@ static clade_status check_insn(const clade__elt *p, int k) {
     in[i] = operand_dtype(p, insn->arg[i]);
   }
   CLADE_TRY(clade__elt_result(row, in, (clade_dtype)insn->dtype, &result));
-  if (insn->wrt > row->arity || (insn->wrt && (!row->derivative[insn->wrt - 1] || !is_float(result))))
+  if (insn->wrt > row->arity || (insn->wrt && (!row->derivative[insn->wrt - 1] || !clade__is_float(result))))
     return CLADE_FAIL(UNSUPPORTED, "%s of %s has no derivative by operand %d", row->name, clade_dtype_name(result),
                       insn->wrt - 1);
   if ((clade_dtype)insn->dtype != result)

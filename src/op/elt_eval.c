@@ -58,8 +58,6 @@ static T integer_value(unsigned number, T a, T b, T c, T P, T Q) {
 #undef NO
 }
 
-static bool is_float(clade_dtype t) { return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16; }
-
 static int64_t wrap(clade_dtype t, int64_t v) {
   if (t == CLADE_I8) return (int8_t)v;
   if (t == CLADE_U8) return (uint8_t)v;
@@ -89,7 +87,7 @@ static double cast(clade_dtype from, clade_dtype to, double v) {
   case CLADE_F32: return (double)(float)v;
   default: break;
   }
-  if (!is_float(from)) return (double)wrap(to, saturate(v, INT64_MIN, INT64_MAX));
+  if (!clade__is_float(from)) return (double)wrap(to, saturate(v, INT64_MIN, INT64_MAX));
   return (double)(to == CLADE_I8    ? saturate(v, INT8_MIN, INT8_MAX)
                   : to == CLADE_U8  ? saturate(v, 0, UINT8_MAX)
                   : to == CLADE_I32 ? saturate(v, INT32_MIN, INT32_MAX)
@@ -104,7 +102,7 @@ static double insn_value(const clade__elt_insn *insn, clade_dtype of, const doub
   for (int i = 0; i < row->arity; i++) *operand[i] = value[insn->arg[i]];
   if (insn->wrt) return row->kind == CLADE__ELT_CAST ? 1 : derivative(insn->fn, insn->wrt, &o);
   if (row->kind == CLADE__ELT_CAST) return cast(of, (clade_dtype)insn->dtype, o.a);
-  if (is_float(of) || !(row->kind == CLADE__ELT_NUMBER || row->kind == CLADE__ELT_INTEGER))
+  if (clade__is_float(of) || !(row->kind == CLADE__ELT_NUMBER || row->kind == CLADE__ELT_INTEGER))
     return real_value(insn->fn, &o);
   T v[5];
   const double d[5] = {o.a, o.b, o.c, ceil(o.p), floor(o.q)};

@@ -8,7 +8,7 @@
 
 /* The type of a value, of sixteen of them where `wide`. */
 static const char *value_type(clade_dtype t, bool wide) {
-  if (t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16) return wide ? "float16" : "float";
+  if (clade__is_float(t)) return wide ? "float16" : "float";
   return wide ? "int16" : t == CLADE_I64 ? "long" : "int";
 }
 
@@ -167,17 +167,15 @@ static clade_status source(const clade__elt *p, bool wide, clade__text *out) {
 clade_status clade__elt_source(const clade__elt *p, clade__text *out) { return source(p, false, out); }
 clade_status clade__elt_source16(const clade__elt *p, clade__text *out) { return source(p, true, out); }
 
-static bool real(unsigned t) { return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16; }
-
 bool clade__elt_wide(const clade__elt *p) {
   for (int i = 0; i < p->n_in; i++)
-    if (!real(p->in_dtype[i])) return false;
+    if (!clade__is_float(p->in_dtype[i])) return false;
   for (int k = 0; k < p->n_insn; k++) {
     const clade__elt_insn *insn = &p->insn[k];
     const clade__elt_row *row = clade__elt_by_number(insn->fn);
     bool tests = insn->dtype == CLADE_BOOL && (row->kind == CLADE__ELT_COMPARE || row->kind == CLADE__ELT_TEST);
-    if (!real(insn->dtype) && !tests) return false;
-    if (row->kind == CLADE__ELT_CAST && !insn->wrt && !real(value_dtype(p, insn->arg[0]))) return false;
+    if (!clade__is_float(insn->dtype) && !tests) return false;
+    if (row->kind == CLADE__ELT_CAST && !insn->wrt && !clade__is_float(value_dtype(p, insn->arg[0]))) return false;
   }
-  return real(clade__elt_dtype(p));
+  return clade__is_float(clade__elt_dtype(p));
 }

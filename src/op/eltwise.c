@@ -69,8 +69,6 @@ static clade_val derive(clade_grad *g, const clade__elt_row *row, const clade__e
   return clade__eltwise_program(g->graph, NULL, &d, in);
 }
 
-static bool is_float(clade_dtype t) { return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16; }
-
 static clade_status grad(clade_grad *g) {
   const clade__elt *p = program_of(g->node);
   const clade__elt_row *row = clade__elt_by_number(p->insn[0].fn);
@@ -80,7 +78,7 @@ static clade_status grad(clade_grad *g) {
   for (int i = 0; i < row->arity; i++) {
     int operand = p->insn[0].arg[i];
     const clade_type *type = &g->node->in[operand];
-    if (!g->wanted[operand] || !is_float(type->dtype) || !is_float(g->node->out[0].dtype)) continue;
+    if (!g->wanted[operand] || !clade__is_float(type->dtype) || !clade__is_float(g->node->out[0].dtype)) continue;
     clade_val d = {0};
     if (row->kind == CLADE__ELT_CAST)
       d = clade_cast(g->graph, g->dout[0], type->dtype);
@@ -149,7 +147,9 @@ static bool is_flat(const clade_node *n) {
   return true;
 }
 
-static const char *compute_type(clade_dtype t) { return is_float(t) ? "float" : t == CLADE_I64 ? "long" : "int"; }
+static const char *compute_type(clade_dtype t) {
+  return clade__is_float(t) ? "float" : t == CLADE_I64 ? "long" : "int";
+}
 
 /* The parts of the kernel that depend on the program: its tensors, what is loaded where, and what is computed. */
 typedef struct parts {

@@ -281,7 +281,7 @@ clade_val clade_slice(clade_graph *g, clade_val x, clade_shape begin, clade_shap
 static clade_status element(clade_dtype dtype, double value, int64_t *bytes) {
   float f = (float)value;
   int64_t whole = value >= -0x1p62 && value <= 0x1p62 ? (int64_t)value : 0;
-  bool real = dtype == CLADE_F32 || dtype == CLADE_F16 || dtype == CLADE_BF16;
+  bool real = clade__is_float(dtype);
   *bytes = 0;
   bool small = dtype == CLADE_BOOL || dtype == CLADE_U8 || dtype == CLADE_I8 || dtype == CLADE_I32;
   double low = dtype == CLADE_I8 ? -0x1p7 : dtype == CLADE_I32 ? -0x1p31 : 0;

@@ -11,7 +11,7 @@ static clade_status check(const clade_graph *g, const char *name, const char *of
   for (int i = 0; i < 2; i++) {
     clade_status status = clade_val_type(g, v[i], &type[i]);
     if (status != CLADE_OK) return clade__fail_in(status, "%s: %s", name, called[i]);
-    if (type[i].dtype != CLADE_F32 && type[i].dtype != CLADE_F16 && type[i].dtype != CLADE_BF16)
+    if (!clade__is_float(type[i].dtype))
       return CLADE_FAIL(DTYPE, "%s: %s is %s; expected f32, f16 or bf16", name, called[i],
                         clade_dtype_name(type[i].dtype));
   }

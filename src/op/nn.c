@@ -12,7 +12,7 @@ static clade_val parameter(clade_graph *g, const char *layer, const char *part, 
   char name[NAME_BYTES];
   snprintf(name, sizeof name, "%s.%s", layer, part);
   if (!stored) stored = CLADE_F32;
-  if (stored != CLADE_F32 && stored != CLADE_F16 && stored != CLADE_BF16)
+  if (!clade__is_float(stored))
     return clade__graph_fail(g,
                              CLADE_FAIL(DTYPE, "layer \"%s\": .dtype is %d (%s); expected f32, f16 or bf16", layer,
                                         (int)stored, clade_dtype_name(stored)),
@@ -38,7 +38,7 @@ static clade_status check(const clade_graph *g, const char *name, const clade_li
   clade_status status = clade_val_type(g, opt->x, x);
   if (status != CLADE_OK) return clade__fail_in(status, "nn_linear \"%s\": x", name);
   if (x->shape.rank < 1) return CLADE_FAIL(SHAPE, "nn_linear \"%s\": x is a scalar; expected [..., in]", name);
-  if (x->dtype != CLADE_F32 && x->dtype != CLADE_F16 && x->dtype != CLADE_BF16) /* its weights would be cut to 0 */
+  if (!clade__is_float(x->dtype)) /* its weights would be cut to 0 */
     return CLADE_FAIL(DTYPE, "nn_linear \"%s\": x is %s; expected f32, f16 or bf16", name, clade_dtype_name(x->dtype));
   clade_dim in = x->shape.dim[x->shape.rank - 1];
   if (clade_dim_is_symbol(in))

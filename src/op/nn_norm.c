@@ -7,7 +7,7 @@
 enum { NAME_BYTES = 300 };
 
 static clade_status check_float(const char *layer, const char *name, clade_dtype t) {
-  if (t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16) return CLADE_OK;
+  if (clade__is_float(t)) return CLADE_OK;
   return CLADE_FAIL(DTYPE, "%s \"%s\": x is %s; expected f32, f16 or bf16", layer, name, clade_dtype_name(t));
 }
 

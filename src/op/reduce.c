@@ -18,8 +18,6 @@ static const clade_attr table[] = {{"kind", CLADE_ATTR_I32, offsetof(attrs, kind
                                    {0}};
 
 static bool reduces(const attrs *a, int axis) { return a->axes >> axis & 1; }
-static bool is_float(clade_dtype t) { return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16; }
-
 static clade_shape shape_of(const clade_shape *x, const attrs *a, bool keep) {
   clade_shape y = {0};
   for (int i = 0; i < x->rank; i++)
@@ -39,7 +37,7 @@ static clade_status infer(clade_node *n) {
   if (a->axes < 0 || a->axes >> rank)
     return CLADE_FAIL(INVALID, "%s: axes 0x%x name one out of range for x of rank %d", names[a->kind],
                       (unsigned)a->axes, rank);
-  if (a->kind == MEAN && !is_float(t))
+  if (a->kind == MEAN && !clade__is_float(t))
     return CLADE_FAIL(DTYPE, "mean: x is %s; expected f32, f16 or bf16", clade_dtype_name(t));
   if (a->kind == SUM && t == CLADE_BOOL) return CLADE_FAIL(DTYPE, "sum: x is bool; cast it to a number first");
   n->out[0] = (clade_type){.dtype = t, .shape = shape_of(&n->in[0].shape, a, a->keep)};
@@ -116,7 +114,7 @@ static float divisor(const clade_query *q, int64_t count) {
 static clade_kernel_step *kernel(clade_emit *e, const clade_query *q, const char *name) {
   const attrs *a = q->node->attrs;
   clade_dtype t = q->node->in[0].dtype;
-  bool f = is_float(t), sum = a->kind <= MEAN;
+  bool f = clade__is_float(t), sum = a->kind <= MEAN;
   clade_kernel_step *s = clade_emit_kernel(e, name);
   clade_emit_define_text(s, "T", clade_dtype_name(t));
   clade_emit_define(s, "KIND", sum ? SUM : a->kind); /* a mean divides a sum by its argument */
@@ -222,7 +220,7 @@ static bool plan(const clade_query *q, split *p) {
       *(after ? &p->inner : &p->outer) *= g.size[i];
     after |= g.reduced[i];
   }
-  bool cpu = q->device->device_class == CLADE_CPU, wide = is_float(q->node->in[0].dtype) && cpu;
+  bool cpu = q->device->device_class == CLADE_CPU, wide = clade__is_float(q->node->in[0].dtype) && cpu;
   p->mode = !wide ? 0 : p->inner == 1 ? 1 : p->inner >= 16 ? 2 : 0;
   /* of all that a work-item's loops may do; columns are done one by one where there are fewer than 16 */
   int64_t strip = p->mode == 2 ? CLADE_MIN(p->inner, columns_of(q)) : 1, line = p->mode == 2 ? 2 * strip + 272 : 16;
@@ -302,7 +300,7 @@ static const char *blocked_accept(const clade_query *q) {
   const char *reason = clade__cpu_only(q->device);
   split p;
   if (reason) return reason;
-  if (!is_float(q->node->in[0].dtype) || a->kind > MEAN) return "it adds floats";
+  if (!clade__is_float(q->node->in[0].dtype) || a->kind > MEAN) return "it adds floats";
   if (x->rank < 3 || reduces(a, 1) || (a->axes | 3) != (1 << x->rank) - 1)
     return "it goes over all pixels of channels, x's axis 1";
   return plan_blocked(q, &p) ? NULL : "there is nothing to add or no output";

@@ -12,7 +12,7 @@ typedef struct tape {
 
 static bool is_float(const clade_graph *g, clade__id value) {
   clade_dtype t = clade__type(g, value)->dtype;
-  return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16;
+  return clade__is_float(t);
 }
 
 /* The value's number; only floats have derivatives. */

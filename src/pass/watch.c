@@ -30,7 +30,7 @@ static void describe(const clade_graph *g, clade__id value, char name[256]) {
 static bool watched(const clade_graph *g, clade__id value) {
   const clade__node *n = &g->nodes[g->values[value].node];
   clade_dtype t = clade__type(g, value)->dtype;
-  bool is_float = t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16;
+  bool is_float = clade__is_float(t);
   return is_float && n->op != &clade__op_constant && !(n->op->flags & CLADE_OP_VIEW);
 }
 

@@ -83,8 +83,6 @@ typedef struct piece {
   _Alignas(64) unsigned char data[8 * PIECE];
 } piece;
 
-static bool is_float(clade_dtype dtype) { return dtype == CLADE_F32 || dtype == CLADE_F16 || dtype == CLADE_BF16; }
-
 static clade_status fill_piece(piece *p, clade_dtype dtype, const clade__initial *initial, uint64_t first, size_t n) {
   for (size_t i = 0; i < n; i++) {
     double value = clade__initial_at(initial, first + i);
@@ -92,7 +90,7 @@ static clade_status fill_piece(piece *p, clade_dtype dtype, const clade__initial
     p->whole[i] = value >= 0x1p63 ? INT64_MAX : value <= -0x1p63 ? INT64_MIN : value == value ? (int64_t)value : 0;
     if (dtype == CLADE_BOOL) p->whole[i] = value != 0;
   }
-  if (is_float(dtype)) return clade_convert(dtype, p->data, CLADE_F32, p->real, n);
+  if (clade__is_float(dtype)) return clade_convert(dtype, p->data, CLADE_F32, p->real, n);
   return clade_convert(dtype, p->data, CLADE_I64, p->whole, n);
 }
 

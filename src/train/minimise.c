@@ -15,8 +15,7 @@ static clade_status check_loss(const clade_graph *g, const char *what, clade_val
   snprintf(role, sizeof role, "%s: the loss", what);
   CLADE_TRY(clade__graph_value(g, loss, role, &id));
   const clade_type *type = clade__type(g, id);
-  if (type->shape.rank == 0 && (type->dtype == CLADE_F32 || type->dtype == CLADE_F16 || type->dtype == CLADE_BF16))
-    return CLADE_OK;
+  if (type->shape.rank == 0 && clade__is_float(type->dtype)) return CLADE_OK;
   const clade__node *n = &g->nodes[g->values[id].node];
   return CLADE_FAIL(SHAPE,
                     "%s: the loss (%s \"%s\") is %s; expected a scalar of floats: clade_mean or clade_sum makes one",

@@ -33,7 +33,7 @@ void clade__task_list(clade__task *t) {
   for (size_t i = 0; i < t->g->variables.count; i++) {
     const clade__port *port = &t->g->variables.at[i];
     clade_dtype dtype = clade__type(t->g, port->value)->dtype;
-    if (!port->parameter || (dtype != CLADE_F32 && dtype != CLADE_F16 && dtype != CLADE_BF16)) continue;
+    if (!port->parameter || !clade__is_float(dtype)) continue;
     t->parameters[t->n] = clade__graph_val(t->g, port->value);
     t->names[t->n++] = port->name;
   }

@@ -62,8 +62,6 @@ fail:
 }
 
 /* ---- comparing ---- */
-static bool is_float(clade_dtype t) { return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16; }
-
 /* Of the largest result. Sums in another order stay far below it, a term that is missing does not. */
 static double tolerance(clade_dtype t) { return t == CLADE_F32 ? 2e-3 : t == CLADE_F16 ? 1e-2 : 4e-2; }
 
@@ -93,8 +91,8 @@ static bool floats_agree(clade_dtype dtype, size_t bytes, const void *right, con
 
 bool clade__answers_agree(const clade__problem *p, const clade__stage *s, void *const *right, void *const *given) {
   for (int i = 0; i < p->n_out; i++) {
-    bool same = is_float(s->out[i].dtype) ? floats_agree(s->out[i].dtype, s->out_bytes[i], right[i], given[i])
-                                          : !memcmp(right[i], given[i], s->out_bytes[i]);
+    bool same = clade__is_float(s->out[i].dtype) ? floats_agree(s->out[i].dtype, s->out_bytes[i], right[i], given[i])
+                                                 : !memcmp(right[i], given[i], s->out_bytes[i]);
     if (!same) return false;
   }
   return true;
@@ -103,7 +101,7 @@ bool clade__answers_agree(const clade__problem *p, const clade__stage *s, void *
 bool clade__answer_has_nan(const clade__problem *p, const clade__stage *s, void *const *answer) {
   for (int i = 0; i < p->n_out; i++) {
     size_t element = s->out[i].dtype == CLADE_F32 ? 4 : 2;
-    for (size_t k = 0; is_float(s->out[i].dtype) && k < s->out_bytes[i] / element; k++)
+    for (size_t k = 0; clade__is_float(s->out[i].dtype) && k < s->out_bytes[i] / element; k++)
       if (isnan(value(s->out[i].dtype, answer[i], k, element))) return true;
   }
   return false;
