@@ -16,25 +16,30 @@ SQUARES = "512 m=512 n=512 k=512\n1024 m=1024 n=1024 k=1024\n"
 SMALL = "64 m=64 n=64 k=64\n128 m=128 n=128 k=128\n256 m=256 n=256 k=256\n"
 NETWORKS = "fc@1 m=1 n=1000 k=2048 trans_b frozen_b\nfc@8 m=8 n=3072 k=768 trans_b frozen_b\n" \
            "fc@64 m=64 n=1000 k=2048 trans_b frozen_b\nscores m=128 n=128 k=64 batch=12 trans_b\nodd m=333 n=777 k=555\n"
+FROZEN = "fc@64 m=64 n=3072 k=768 trans_b frozen_b\n1024 m=1024 n=1024 k=1024 frozen_b\n"
 LAYERS = "3x3 c=64 h=56 w=56 out=64 kernel=3 pad=1\n1x1 c=256 h=14 w=14 out=1024 kernel=1\n" \
          "strided c=128 h=56 w=56 out=128 kernel=3 stride=2 pad=1\n"
 OPS = "relu n=16 c=64 h=128 w=128\nadd n=16 c=64 h=128 w=128\nmax_pool n=16 c=64 h=128 w=128\nsoftmax h=16384 w=1024\n" \
       "layer_norm h=16384 w=1024\ntranspose h=4096 w=4096\n"
-# What is run, and by peer the geometric mean of the ratios that is wanted.
+MODELS = "resnet50@1 batch=1 channels=3 side=224 classes=1000\nlenet5@128 batch=128 channels=1 side=28 classes=10 train\n"
+# What is run, by peer the geometric mean of the ratios that is wanted, and what else than vectors of 512 bits it is wanted of.
 GROUPS = [
-    ("squares", "gemm", SQUARES, ["--peer", "openblas"], {"openblas": 1.0}),
-    ("small", "gemm", SMALL, ["--peer", "openblas", "--chain", "10"], {"openblas": (0.45 * 0.75 * 0.95) ** (1 / 3)}),
-    ("networks", "gemm", NETWORKS, ["--peer", "openblas", "--chain", "10"], {"openblas": 1.1}),
-    ("fwd", "conv", LAYERS, ["--pass", "fwd", "--peers"], {"onednn": 0.97, "onednn_nchw": 1.1}),
-    ("bwd-data", "conv", LAYERS, ["--pass", "bwd-data", "--peers"], {"onednn": 0.97, "onednn_nchw": 1.1}),
-    ("bwd-weights", "conv", LAYERS, ["--pass", "bwd-weights", "--peers"], {"onednn": 0.97, "onednn_nchw": 1.1}),
-    ("64 MiB", "op", OPS, [], {"copy": 0.9}),
+    ("squares", "gemm", SQUARES, ["--peer", "openblas"], {"openblas": 1.0}, ""),
+    ("small", "gemm", SMALL, ["--peer", "openblas", "--chain", "10"], {"openblas": (0.45 * 0.75 * 0.95) ** (1 / 3)}, ""),
+    ("networks", "gemm", NETWORKS, ["--peer", "openblas", "--chain", "10"], {"openblas": 1.1}, ""),
+    ("bytes", "gemm", FROZEN, ["--peer", "onednn", "--chain", "10", "--dtype", "i8"], {"onednn": 1.0}, "avx512_vnni"),
+    ("bf16", "gemm", FROZEN, ["--peer", "onednn", "--chain", "10", "--dtype", "bf16"], {"onednn": 1.0}, "avx512_bf16"),
+    ("fwd", "conv", LAYERS, ["--pass", "fwd", "--peers"], {"onednn": 0.97, "onednn_nchw": 1.1}, ""),
+    ("bwd-data", "conv", LAYERS, ["--pass", "bwd-data", "--peers"], {"onednn": 0.97, "onednn_nchw": 1.1}, ""),
+    ("bwd-weights", "conv", LAYERS, ["--pass", "bwd-weights", "--peers"], {"onednn": 0.97, "onednn_nchw": 1.1}, ""),
+    ("64 MiB", "op", OPS, [], {"copy": 0.9}, ""),
+    ("whole", "model", MODELS, ["--peer", "onednn"], {"onednn": 1.0}, ""),
 ]
 
 
-def applies():
+def processor_has(flag):
     with open("/proc/cpuinfo", encoding="utf-8") as file:
-        return "avx512f" in file.read().split()
+        return flag in file.read().split()
 
 
 def mean(ratios):
@@ -44,7 +49,7 @@ def mean(ratios):
 class Speed(unittest.TestCase):
     def measure(self, group, room):
         """What was too slow, as text."""
-        name, what, shapes, args, wanted = group
+        name, what, shapes, args, wanted, _ = group
         path = os.path.join(room, "shapes")
         with open(path, "w", encoding="utf-8") as file:
             file.write(shapes)
@@ -65,12 +70,13 @@ class Speed(unittest.TestCase):
 
     def test_floor(self):
         asked = os.environ.get("CLADE_SPEED")
-        if not applies() and not asked:
+        if not processor_has("avx512f") and not asked:
             self.skipTest("this CPU has no AVX-512: the floor is set for those that have (CLADE_SPEED=1 runs it here)")
         self.floor = float(asked) if asked and asked != "1" else FLOOR
         self.missing = []
         with tempfile.TemporaryDirectory() as room:
-            again = [group for group in GROUPS if self.measure(group, room)]
+            groups = [group for group in GROUPS if not group[-1] or processor_has(group[-1])]
+            again = [group for group in groups if self.measure(group, room)]
             slow = [text for group in again for text in self.measure(group, room)]
         self.assertEqual(slow, [], f"below {self.floor} of what is wanted, twice")
         if self.missing:
