@@ -107,7 +107,8 @@ static clade_status one(bench_job *job, const bench_shape *shape) {
   bench_row row = {.group = "op", .chain = 1};
   size_t bytes;
   clade_shape x = CLADE_SHAPE(w.n, w.c, w.h, w.w);
-  for (w.op = bench_op_table; w.op->name && strcmp(w.op->name, shape->name);) ++w.op;
+  size_t length = strcspn(shape->name, "@");
+  for (w.op = bench_op_table; w.op->name && (strncmp(w.op->name, shape->name, length) || w.op->name[length]);) ++w.op;
   if (!w.op->name) return CLADE_FAIL(NOT_FOUND, "there is no op '%s' to measure", shape->name);
   CLADE_TRY(clade_shape_elements(&x, &w.elements));
   if (w.elements > INT32_MAX) return CLADE_FAIL(INVALID, "op %s: more than 2^31 elements", shape->name);

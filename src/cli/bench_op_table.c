@@ -10,25 +10,36 @@ const bench_key bench_op_keys[] = {
 const char bench_op_lines[] = "relu n=16 c=64 h=128 w=128\n"
                               "gelu n=16 c=64 h=128 w=128\n"
                               "relu_grad n=16 c=64 h=128 w=128\n"
+                              "gelu_grad n=16 c=64 h=128 w=128\n"
                               "add n=16 c=64 h=128 w=128\n"
                               "add_relu n=16 c=64 h=128 w=128\n"
                               "bias n=16 c=64 h=128 w=128\n"
                               "max_pool n=16 c=64 h=128 w=128\n"
                               "max_pool_3x3s2 n=16 c=64 h=128 w=128\n"
                               "max_pool_grad n=16 c=64 h=128 w=128\n"
+                              "max_pool_3x3s2_grad n=16 c=64 h=128 w=128\n"
                               "avg_pool n=16 c=64 h=128 w=128\n"
+                              "avg_pool_grad n=16 c=64 h=128 w=128\n"
                               "global_avg_pool n=16 c=64 h=128 w=128\n"
                               "softmax h=16384 w=1024\n"
                               "log_softmax h=16384 w=1024\n"
+                              "softmax_grad h=16384 w=1024\n"
+                              "log_softmax_grad h=16384 w=1024\n"
                               "batch_norm n=16 c=64 h=128 w=128\n"
                               "batch_norm_train n=16 c=64 h=128 w=128\n"
                               "batch_norm_grad n=16 c=64 h=128 w=128\n"
                               "layer_norm h=16384 w=1024\n"
                               "rms_norm h=16384 w=1024\n"
                               "group_norm n=16 c=64 h=128 w=128\n"
+                              "instance_norm n=16 c=64 h=128 w=128\n"
+                              "layer_norm_grad h=16384 w=1024\n"
+                              "rms_norm_grad h=16384 w=1024\n"
+                              "group_norm_grad n=16 c=64 h=128 w=128\n"
+                              "instance_norm_grad n=16 c=64 h=128 w=128\n"
                               "sum n=16 c=64 h=128 w=128\n"
                               "sum_rows h=16384 w=1024\n"
                               "sum_columns h=16384 w=1024\n"
+                              "bias_grad n=16 c=64 h=128 w=128\n"
                               "transpose h=4096 w=4096\n"
                               "nchw_to_nhwc n=16 c=64 h=128 w=128\n"
                               "concat n=16 c=64 h=128 w=128\n"
@@ -36,8 +47,14 @@ const char bench_op_lines[] = "relu n=16 c=64 h=128 w=128\n"
                               "pad n=16 c=64 h=128 w=128\n"
                               "gather h=65536 w=256\n"
                               "gather_grad h=65536 w=256\n"
+                              "embedding@64 h=262144 w=64\n"
+                              "embedding@1024 h=16384 w=1024\n"
+                              "embedding_grad@64 h=262144 w=64\n"
+                              "embedding_grad@1024 h=16384 w=1024\n"
                               "sgd h=4096 w=4096\n"
-                              "adam h=4096 w=4096\n";
+                              "momentum h=4096 w=4096\n"
+                              "adam h=4096 w=4096\n"
+                              "adamw h=4096 w=4096\n";
 
 /* ---- operands ---- */
 static clade_shape image(const bench_op_work *w) { return CLADE_SHAPE(w->n, w->c, w->h, w->w); }
@@ -62,6 +79,11 @@ static clade_val derived(const bench_op_work *w, bench_clade *c, clade_val x, cl
   (void)clade_gradients(c->graph, y, dy, 1, &x, &dx); /* an error stays in the graph */
   return dx;
 }
+/* Of a step of training: its result is wanted too. */
+static clade_val stepped(const bench_op_work *w, bench_clade *c, clade_val x, clade_val y) {
+  clade_output(c->graph, "y", y);
+  return derived(w, c, x, y);
+}
 
 /* ---- elementwise ---- */
 static clade_val relu(const bench_op_work *w, bench_clade *c) { return clade_relu(c->graph, first(w, c, image(w))); }
@@ -73,6 +95,14 @@ static clade_val relu_grad(const bench_op_work *w, bench_clade *c) {
   return derived(w, c, x, clade_relu(c->graph, x));
 }
 static double relu_grad_of(bench_op_work *w, int64_t i) { return a_at(w, i) > 0 ? b_at(w, i) : 0; }
+static clade_val gelu_grad(const bench_op_work *w, bench_clade *c) {
+  clade_val x = first(w, c, image(w));
+  return derived(w, c, x, clade_gelu(c->graph, x));
+}
+static double gelu_grad_of(bench_op_work *w, int64_t i) {
+  double x = a_at(w, i);
+  return b_at(w, i) * (0.5 * erfc(-x * sqrt(0.5)) + x * exp(-0.5 * x * x) / sqrt(2 * acos(-1)));
+}
 static clade_val add(const bench_op_work *w, bench_clade *c) {
   return clade_add(c->graph, first(w, c, image(w)), second(w, c, image(w)));
 }
@@ -111,16 +141,31 @@ static clade_val max_pool_grad(const bench_op_work *w, bench_clade *c) {
   clade_val x = first(w, c, image(w));
   return derived(w, c, x, clade_max_pool2d(c->graph, x, .kernel = {2, 2}));
 }
-static double max_pool_grad_of(bench_op_work *w, int64_t i) {
-  int64_t oh = w->h / 2, ow = w->w / 2, plane = i / (w->h * w->w), y = i / w->w % w->h, x = i % w->w;
-  if (y / 2 >= oh || x / 2 >= ow) return 0;
-  double best = largest(w, (window){plane, y / 2 * 2, x / 2 * 2}, 2);
-  for (int64_t t = 0; t < 4; t++) { /* the first of equal ones */
-    int64_t at = (plane * w->h + y / 2 * 2 + t / 2) * w->w + x / 2 * 2 + t % 2;
-    if (a_at(w, at) >= best) return at == i ? b_at(w, (plane * oh + y / 2) * ow + x / 2) : 0;
-  }
-  return 0;
+static clade_val max_pool3_grad(const bench_op_work *w, bench_clade *c) {
+  clade_val x = first(w, c, image(w));
+  return derived(w, c, x, clade_max_pool2d(c->graph, x, .kernel = {3, 3}, .stride = {2, 2}, .pad = {1, 1}));
 }
+/* The first of equal ones in the window. */
+static int64_t first_largest(const bench_op_work *w, window at, int64_t kernel) {
+  double best = largest(w, at, kernel);
+  for (int64_t y = CLADE_MAX(at.y, 0); y < CLADE_MIN(at.y + kernel, w->h); y++)
+    for (int64_t x = CLADE_MAX(at.x, 0); x < CLADE_MIN(at.x + kernel, w->w); x++)
+      if (a_at(w, (at.plane * w->h + y) * w->w + x) >= best) return (at.plane * w->h + y) * w->w + x;
+  return -1;
+}
+/* What windows of stride 2 that cover pixel i give it. */
+static double pooled_grad(const bench_op_work *w, int64_t i, int64_t pad, int64_t kernel) {
+  int64_t oh = (w->h + 2 * pad - kernel) / 2 + 1, ow = (w->w + 2 * pad - kernel) / 2 + 1;
+  int64_t plane = i / (w->h * w->w), y = i / w->w % w->h + pad, x = i % w->w + pad;
+  double total = 0;
+  for (int64_t oy = CLADE_MAX(y - kernel + 2, 0) / 2; oy <= CLADE_MIN(y / 2, oh - 1); oy++)
+    for (int64_t ox = CLADE_MAX(x - kernel + 2, 0) / 2; ox <= CLADE_MIN(x / 2, ow - 1); ox++)
+      if (first_largest(w, (window){plane, oy * 2 - pad, ox * 2 - pad}, kernel) == i)
+        total += b_at(w, (plane * oh + oy) * ow + ox);
+  return total;
+}
+static double max_pool_grad_of(bench_op_work *w, int64_t i) { return pooled_grad(w, i, 0, 2); }
+static double max_pool3_grad_of(bench_op_work *w, int64_t i) { return pooled_grad(w, i, 1, 3); }
 static clade_val avg_pool(const bench_op_work *w, bench_clade *c) {
   return clade_avg_pool2d(c->graph, first(w, c, image(w)), .kernel = {2, 2});
 }
@@ -128,6 +173,14 @@ static double avg_pool_of(bench_op_work *w, int64_t i) {
   window at = window_of(w, i, 0, 2);
   int64_t from = (at.plane * w->h + at.y) * w->w + at.x;
   return 0.25 * (a_at(w, from) + a_at(w, from + 1) + a_at(w, from + w->w) + a_at(w, from + w->w + 1));
+}
+static clade_val avg_pool_grad(const bench_op_work *w, bench_clade *c) {
+  clade_val x = first(w, c, image(w));
+  return derived(w, c, x, clade_avg_pool2d(c->graph, x, .kernel = {2, 2}));
+}
+static double avg_pool_grad_of(bench_op_work *w, int64_t i) {
+  int64_t oh = w->h / 2, ow = w->w / 2, plane = i / (w->h * w->w), y = i / w->w % w->h / 2, x = i % w->w / 2;
+  return y < oh && x < ow ? 0.25 * b_at(w, (plane * oh + y) * ow + x) : 0;
 }
 static clade_val global_avg_pool(const bench_op_work *w, bench_clade *c) {
   return clade_global_avg_pool2d(c->graph, first(w, c, image(w)));
@@ -154,35 +207,90 @@ static clade_val log_softmax(const bench_op_work *w, bench_clade *c) {
   return clade_log_softmax(c->graph, first(w, c, matrix(w)), -1);
 }
 static double log_softmax_of(bench_op_work *w, int64_t i) { return log(softmax_of(w, i)); }
+/* dx = y (dy - sum dy y); of the logarithm dy - y sum dy. */
+static clade_val softmax_grad(const bench_op_work *w, bench_clade *c) {
+  clade_val x = first(w, c, matrix(w));
+  return stepped(w, c, x, clade_softmax(c->graph, x, -1));
+}
+static double softmax_grad_of(bench_op_work *w, int64_t i) {
+  double sum = 0, both = 0;
+  for (int64_t j = i / w->w * w->w; j < (i / w->w + 1) * w->w; j++)
+    sum += exp(a_at(w, j)), both += b_at(w, j) * exp(a_at(w, j));
+  return exp(a_at(w, i)) / sum * (b_at(w, i) - both / sum);
+}
+static clade_val log_softmax_grad(const bench_op_work *w, bench_clade *c) {
+  clade_val x = first(w, c, matrix(w));
+  return stepped(w, c, x, clade_log_softmax(c->graph, x, -1));
+}
+static double log_softmax_grad_of(bench_op_work *w, int64_t i) {
+  return b_at(w, i) - softmax_of(w, i) * sum_of(w->b + i / w->w * w->w, w->w);
+}
+
+/* ---- normalisation of runs of n elements; the weights begin as ones and zeros ---- */
+typedef struct run {
+  double mean, scale, slope, slope_x; /* and means of dy and of dy times the normalised x */
+} run;
+static run run_of(const bench_op_work *w, int64_t i, int64_t n, bool rms) {
+  const float *x = w->a + i / n * n, *dy = w->b + i / n * n;
+  run r = {.mean = rms ? 0 : sum_of(x, n) / (double)n, .slope = rms ? 0 : sum_of(dy, n) / (double)n};
+  double square = 0;
+  for (int64_t j = 0; j < n; j++) {
+    double d = (double)x[j] - r.mean;
+    square += d * d, r.slope_x += (double)dy[j] * d;
+  }
+  r.scale = 1 / sqrt(square / (double)n + 1e-5);
+  r.slope_x *= r.scale / (double)n;
+  return r;
+}
+static double normal(const bench_op_work *w, int64_t i, int64_t n, bool rms) {
+  run r = run_of(w, i, n, rms);
+  return (a_at(w, i) - r.mean) * r.scale;
+}
+static double normal_grad(const bench_op_work *w, int64_t i, int64_t n, bool rms) {
+  run r = run_of(w, i, n, rms);
+  return r.scale * (b_at(w, i) - r.slope - (a_at(w, i) - r.mean) * r.scale * r.slope_x);
+}
+static int64_t plane_of(const bench_op_work *w) { return w->h * w->w; }
+static int64_t group_of(const bench_op_work *w) { return w->c % 8 == 0 ? w->c / 8 : w->c; } /* channels in one */
 static clade_val layer_norm(const bench_op_work *w, bench_clade *c) {
   return clade_nn_layer_norm(c->graph, "ln", first(w, c, matrix(w)));
 }
-static double layer_norm_of(bench_op_work *w, int64_t i) {
-  const float *row = w->a + i / w->w * w->w;
-  double mean = sum_of(row, w->w) / (double)w->w, square = 0;
-  for (int64_t j = 0; j < w->w; j++) square += ((double)row[j] - mean) * ((double)row[j] - mean);
-  return (a_at(w, i) - mean) / sqrt(square / (double)w->w + 1e-5);
+static double layer_norm_of(bench_op_work *w, int64_t i) { return normal(w, i, w->w, false); }
+static clade_val layer_norm_grad(const bench_op_work *w, bench_clade *c) {
+  clade_val x = first(w, c, matrix(w));
+  return stepped(w, c, x, clade_nn_layer_norm(c->graph, "ln", x));
 }
-
+static double layer_norm_grad_of(bench_op_work *w, int64_t i) { return normal_grad(w, i, w->w, false); }
 static clade_val rms_norm(const bench_op_work *w, bench_clade *c) {
   return clade_nn_rms_norm(c->graph, "rms", first(w, c, matrix(w)));
 }
-static double rms_norm_of(bench_op_work *w, int64_t i) {
-  double square = 0;
-  for (int64_t j = i / w->w * w->w; j < (i / w->w + 1) * w->w; j++) square += a_at(w, j) * a_at(w, j);
-  return a_at(w, i) / sqrt(square / (double)w->w + 1e-5);
+static double rms_norm_of(bench_op_work *w, int64_t i) { return normal(w, i, w->w, true); }
+static clade_val rms_norm_grad(const bench_op_work *w, bench_clade *c) {
+  clade_val x = first(w, c, matrix(w));
+  return stepped(w, c, x, clade_nn_rms_norm(c->graph, "rms", x));
 }
-static int64_t group_of(const bench_op_work *w) { return w->c % 8 == 0 ? w->c / 8 : w->c; } /* channels in one */
-static clade_val group_norm(const bench_op_work *w, bench_clade *c) {
-  return clade_nn_group_norm(c->graph, "gn", first(w, c, image(w)), .groups = (int)(w->c / group_of(w)));
+static double rms_norm_grad_of(bench_op_work *w, int64_t i) { return normal_grad(w, i, w->w, true); }
+static clade_val in_groups(const bench_op_work *w, bench_clade *c, clade_val x) {
+  return clade_nn_group_norm(c->graph, "gn", x, .groups = (int)(w->c / group_of(w)));
 }
-static double group_norm_of(bench_op_work *w, int64_t i) {
-  int64_t n = group_of(w) * w->h * w->w;
-  const float *row = w->a + i / n * n;
-  double mean = sum_of(row, n) / (double)n, square = 0;
-  for (int64_t j = 0; j < n; j++) square += ((double)row[j] - mean) * ((double)row[j] - mean);
-  return (a_at(w, i) - mean) / sqrt(square / (double)n + 1e-5);
+static clade_val group_norm(const bench_op_work *w, bench_clade *c) { return in_groups(w, c, first(w, c, image(w))); }
+static double group_norm_of(bench_op_work *w, int64_t i) { return normal(w, i, group_of(w) * plane_of(w), false); }
+static clade_val group_norm_grad(const bench_op_work *w, bench_clade *c) {
+  clade_val x = first(w, c, image(w));
+  return stepped(w, c, x, in_groups(w, c, x));
 }
+static double group_norm_grad_of(bench_op_work *w, int64_t i) {
+  return normal_grad(w, i, group_of(w) * plane_of(w), false);
+}
+static clade_val instance_norm(const bench_op_work *w, bench_clade *c) {
+  return clade_nn_instance_norm(c->graph, "in", first(w, c, image(w)));
+}
+static double instance_norm_of(bench_op_work *w, int64_t i) { return normal(w, i, plane_of(w), false); }
+static clade_val instance_norm_grad(const bench_op_work *w, bench_clade *c) {
+  clade_val x = first(w, c, image(w));
+  return stepped(w, c, x, clade_nn_instance_norm(c->graph, "in", x));
+}
+static double instance_norm_grad_of(bench_op_work *w, int64_t i) { return normal_grad(w, i, plane_of(w), false); }
 
 /* ---- batch normalisation; its weights begin as ones and zeros ---- */
 static clade_val batch_norm(const bench_op_work *w, bench_clade *c) {
@@ -217,9 +325,8 @@ static double batch_norm_train_of(bench_op_work *w, int64_t i) {
 }
 static clade_val batch_norm_grad(const bench_op_work *w, bench_clade *c) {
   clade_graph_train(c->graph, true);
-  clade_val x = first(w, c, image(w)), y = clade_nn_batch_norm(c->graph, "bn", x);
-  clade_output(c->graph, "y", y); /* of a step of training: its result is wanted too */
-  return derived(w, c, x, y);
+  clade_val x = first(w, c, image(w));
+  return stepped(w, c, x, clade_nn_batch_norm(c->graph, "bn", x));
 }
 static double batch_norm_grad_of(bench_op_work *w, int64_t i) {
   int64_t ch = channel_of(w, i);
@@ -240,6 +347,14 @@ static clade_val sum_columns(const bench_op_work *w, bench_clade *c) {
 static double column_sum(bench_op_work *w, int64_t i) {
   double total = 0;
   for (int64_t r = 0; r < rows_of(w); r++) total += a_at(w, r * w->w + i);
+  return total;
+}
+static clade_val bias_grad(const bench_op_work *w, bench_clade *c) {
+  return clade_sum(c->graph, first(w, c, image(w)), .n_axes = 3, .axes = {0, 2, 3});
+}
+static double channel_sum(bench_op_work *w, int64_t i) {
+  double total = 0;
+  for (int64_t n = 0; n < w->n; n++) total += sum_of(w->a + (n * w->c + i) * w->h * w->w, w->h * w->w);
   return total;
 }
 
@@ -306,35 +421,51 @@ static clade_val update(const bench_op_work *w, bench_clade *c, clade_optimizer 
 }
 static clade_val sgd(const bench_op_work *w, bench_clade *c) { return update(w, c, clade_sgd(.lr = 0.1)); }
 static double sgd_of(bench_op_work *w, int64_t i) { return a_at(w, i) - 0.1 * b_at(w, i); }
+static clade_val momentum(const bench_op_work *w, bench_clade *c) {
+  return update(w, c, clade_sgd(.lr = 0.1, .momentum = 0.9));
+}
 static clade_val adam(const bench_op_work *w, bench_clade *c) { return update(w, c, clade_adam(.lr = 0.1)); }
 static double adam_of(bench_op_work *w, int64_t i) { /* after one step */
   return a_at(w, i) - 0.1 * b_at(w, i) / (fabs(b_at(w, i)) + 1e-8);
 }
+static clade_val adamw(const bench_op_work *w, bench_clade *c) { return update(w, c, clade_adamw(.lr = 0.1)); }
+static double adamw_of(bench_op_work *w, int64_t i) { return adam_of(w, i) - 0.1 * 0.01 * a_at(w, i); }
 
 /* Sums of x are allowed the error of a random walk of 2^24 steps. */
 const bench_op bench_op_table[] = {
     {"relu", "eltwise", 2, relu, relu_of, 0, BENCH_COPY},
     {"gelu", "eltwise", 2, gelu, gelu_of, 1e-6, BENCH_COPY},
     {"relu_grad", "eltwise", 3, relu_grad, relu_grad_of, 0, BENCH_COPY},
+    {"gelu_grad", "eltwise", 3, gelu_grad, gelu_grad_of, 1e-6, BENCH_COPY},
     {"add", "eltwise", 3, add, add_of, 1e-6, BENCH_COPY},
     {"add_relu", "eltwise", 3, add_relu, add_relu_of, 1e-6, BENCH_COPY},
     {"bias", "eltwise", 2, bias, bias_of, 1e-6, BENCH_COPY},
     {"max_pool", "max_pool2d", 1.25, max_pool, max_pool_of, 0, BENCH_COPY},
     {"max_pool_3x3s2", "max_pool2d", 1.25, max_pool3, max_pool3_of, 0, BENCH_COPY},
     {"max_pool_grad", "max_pool2d_grad", 2.25, max_pool_grad, max_pool_grad_of, 0, BENCH_COPY},
+    {"max_pool_3x3s2_grad", "max_pool2d_grad", 2.25, max_pool3_grad, max_pool3_grad_of, 1e-6, BENCH_COPY},
     {"avg_pool", "avg_pool2d", 1.25, avg_pool, avg_pool_of, 1e-6, BENCH_COPY},
+    {"avg_pool_grad", "avg_pool2d_grad", 1.25, avg_pool_grad, avg_pool_grad_of, 1e-6, BENCH_COPY},
     {"global_avg_pool", "reduce", 1, global_avg_pool, global_avg_pool_of, 1e-5, BENCH_READ},
     {"softmax", "softmax", 2, softmax, softmax_of, 1e-6, BENCH_COPY},
     {"log_softmax", "softmax", 2, log_softmax, log_softmax_of, 1e-5, BENCH_COPY},
+    {"softmax_grad", "softmax", 5, softmax_grad, softmax_grad_of, 1e-6, BENCH_COPY},
+    {"log_softmax_grad", "softmax", 5, log_softmax_grad, log_softmax_grad_of, 1e-4, BENCH_COPY},
     {"batch_norm", "eltwise", 2, batch_norm, batch_norm_of, 1e-5, BENCH_COPY},
     {"batch_norm_train", "batch_norm", 2, batch_norm_train, batch_norm_train_of, 1e-4, BENCH_COPY},
     {"batch_norm_grad", "batch_norm_grad", 5, batch_norm_grad, batch_norm_grad_of, 1e-3, BENCH_COPY},
     {"layer_norm", "layer_norm", 2, layer_norm, layer_norm_of, 1e-4, BENCH_COPY},
     {"rms_norm", "layer_norm", 2, rms_norm, rms_norm_of, 1e-4, BENCH_COPY},
     {"group_norm", "layer_norm", 2, group_norm, group_norm_of, 1e-4, BENCH_COPY},
+    {"instance_norm", "layer_norm", 2, instance_norm, instance_norm_of, 1e-4, BENCH_COPY},
+    {"layer_norm_grad", "layer_norm_grad", 5, layer_norm_grad, layer_norm_grad_of, 1e-4, BENCH_COPY},
+    {"rms_norm_grad", "layer_norm_grad", 5, rms_norm_grad, rms_norm_grad_of, 1e-4, BENCH_COPY},
+    {"group_norm_grad", "layer_norm_grad", 5, group_norm_grad, group_norm_grad_of, 1e-4, BENCH_COPY},
+    {"instance_norm_grad", "layer_norm_grad", 5, instance_norm_grad, instance_norm_grad_of, 1e-4, BENCH_COPY},
     {"sum", "reduce", 1, sum, whole_sum, 0.1, BENCH_READ},
     {"sum_rows", "reduce", 1, sum_rows, row_sum, 1e-3, BENCH_READ},
     {"sum_columns", "reduce", 1, sum_columns, column_sum, 1e-2, BENCH_READ},
+    {"bias_grad", "reduce", 1, bias_grad, channel_sum, 1e-2, BENCH_READ},
     {"transpose", "transpose", 2, transpose, transposed, 0, BENCH_COPY},
     {"nchw_to_nhwc", "transpose", 2, nhwc, nhwc_of, 0, BENCH_COPY},
     {"concat", "frame", 2, concat, concat_of, 0, BENCH_COPY},
@@ -342,6 +473,10 @@ const bench_op bench_op_table[] = {
     {"pad", "frame", 2, pad, pad_of, 0, BENCH_COPY},
     {"gather", "gather", 2, gather, gather_of, 0, BENCH_ROWS},
     {"gather_grad", "scatter_add", 2, gather_grad, gather_grad_of, 1e-5, BENCH_ROWS},
+    {"embedding", "gather", 2, gather, gather_of, 0, BENCH_ROWS},
+    {"embedding_grad", "scatter_add", 2, gather_grad, gather_grad_of, 1e-5, BENCH_ROWS},
     {"sgd", "update", 3, sgd, sgd_of, 1e-6, BENCH_COPY},
+    {"momentum", "update", 5, momentum, sgd_of, 1e-6, BENCH_COPY},
     {"adam", "update", 7, adam, adam_of, 1e-5, BENCH_COPY},
+    {"adamw", "update", 7, adamw, adamw_of, 1e-5, BENCH_COPY},
     {0}};

@@ -88,14 +88,14 @@ class Bench(unittest.TestCase):
 
     def test_ops(self):
         with open(os.path.join(clade.ROOT, "src", "cli", "bench_op_table.c"), encoding="utf-8") as table:
-            names = re.findall(r'"(\w+) (?:n|h)=\d+ ', table.read())
+            names = re.findall(r'"([\w@]+) (?:n|h)=\d+ ', table.read())
         self.assertGreater(len(names), 20)
         shapes = self.file("".join(f"{name} n=2 c=6 h=10 w=16\n" for name in names))
         rows = document(self.bench("op", "--shapes", shapes, "--rounds", "1", "--json"))["rows"]
         self.assertEqual([row["work"] for row in rows], names)
         for row in rows:
-            reads = row["work"].startswith("sum") or row["work"] == "global_avg_pool"
-            bound = ["rows"] if row["work"].startswith("gather") else ["read"] if reads else []
+            reads = row["work"].startswith("sum") or row["work"] in ("global_avg_pool", "bias_grad")
+            bound = ["rows"] if row["work"].startswith(("gather", "embedding")) else ["read"] if reads else []
             self.assertEqual(list(row["peers"]), ["copy", *bound])
             self.assertTrue(row["impl"], row)
 
