@@ -97,19 +97,25 @@ KERNEL(layer_norm_grad_runs)(ARGS) {
 
 #ifdef WANT_layer_norm_grad_join
 #define ARGS ARG(const float, sums), ARG(float, dweight), ARG(float, dbias), const index_t n, const index_t chunks
-BODY(layer_norm_grad_join_item)(const long i, ARGS) {
-  if (i >= n) return;
+BODY(layer_norm_grad_join_item)(const long item, ARGS) {
+  if (item * 16 >= n) return;
   USE(const float, sums);
   USE(float, dweight);
   USE(float, dbias);
-  float2 s = 0, lost = 0;
+  const index_t at = (index_t)item * 16, left = n - at;
+  float16 s = 0, s_lost = 0, q = 0, q_lost = 0;
   for (index_t k = 0; k < chunks; k++) { /* Knuth's two-sum */
-    const float2 v = (float2)(sums[k * n + i], sums[(chunks + k) * n + i]), sum = s + v, back = sum - s;
-    lost += (s - (sum - back)) + (v - back);
-    s = sum;
+    const index_t from = k * n + at;
+    const float16 a = left < 16 ? SOME16(f32, sums, from, left) : vload16(0, sums + from);
+    const float16 b = left < 16 ? SOME16(f32, sums, chunks * n + from, left) : vload16(0, sums + chunks * n + from);
+    const float16 s_sum = s + a, s_back = s_sum - s, q_sum = q + b, q_back = q_sum - q;
+    s_lost += (s - (s_sum - s_back)) + (a - s_back);
+    q_lost += (q - (q_sum - q_back)) + (b - q_back);
+    s = s_sum;
+    q = q_sum;
   }
-  dbias[i] = s.s0 + lost.s0;
-  dweight[i] = s.s1 + lost.s1;
+  PUT16(f32, dbias, at, min(left, (index_t)16), s + s_lost);
+  PUT16(f32, dweight, at, min(left, (index_t)16), q + q_lost);
 }
 
 KERNEL(layer_norm_grad_join)(ARGS) {
@@ -119,69 +125,114 @@ KERNEL(layer_norm_grad_join)(ARGS) {
 #endif
 
 #ifdef WANT_layer_norm_grad_rows
+/* A work-item does a chunk of rows. Where it is to KEEP them, what is summed for the parameters is summed on the way, so
+ * that x and dy come from memory once: by columns, or for each of a row's runs. */
 #define ARGS                                                                                             \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean), \
-  ARG(const float, rstd), ARG(STORAGE(T), dx), const index_t rows, const index_t n, const index_t inner, \
-      const index_t period, const int rms, const int stream
-BODY(layer_norm_grad_rows_item)(const long row, ARGS) {
-  if (row >= rows) return;
+  ARG(const float, rstd), ARG(STORAGE(T), dx), ARG(float, sums), const index_t rows, const index_t n,    \
+  const index_t inner, const index_t period, const index_t chunk, const index_t chunks, const int rms,   \
+  const int keep, const int stream
+BODY(layer_norm_grad_rows_item)(const long item, ARGS) {
+  if (item * chunk >= rows) return;
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), dy);
   USE(const float, weight);
   USE(const float, mean);
   USE(const float, rstd);
   USE(STORAGE(T), dx);
-  const index_t base = (index_t)row * n, ahead = row + 1 < rows ? n : 0;
-  const float m = mean[row], r = rstd[row];
-  const index_t first = (index_t)row % max(period, (index_t)1) * (n / max(inner, (index_t)1));
-  float s = 0, s_lost = 0, q = 0, q_lost = 0;
-  for (index_t begin = 0, run = 0, w = first; begin < n;) {
-    if (inner > 1 && begin == run + inner) {
-      run = begin;
-      w++;
+  USE(float, sums);
+  const index_t runs = n / inner, wide = runs * period, last = (index_t)min((item + 1) * chunk, (long)rows);
+  /* short rows lie in the first cache: half of a later one is asked for in each pass, of both operands */
+  const index_t short_row = n <= 4096, far = short_row ? max(n, (index_t)AHEAD / 2) : AHEAD / 2;
+  for (index_t row = (index_t)(item * chunk); row < last; row++) {
+    const index_t base = row * n, first = row % period * runs, own = (index_t)(item / period) * wide + first;
+    const index_t own_x = chunks * wide + own;
+    const float m = mean[row], r = rstd[row];
+    float s = 0, s_lost = 0, q = 0, q_lost = 0;
+    if (keep && inner == 1 && row == item * chunk)
+      for (index_t i = 0; i < n; i++) sums[own + i] = sums[own_x + i] = 0;
+    for (index_t begin = 0; inner == 1 && begin < n; begin += 1024) {
+      const index_t end = min(begin + 1024, n);
+      float16 s16 = 0, q16 = 0;
+      float s1 = 0, q1 = 0;
+      index_t i = begin;
+      for (; i + 16 <= end; i += 16) {
+        const float16 d = LOAD16(T, dy, base + i), off = LOAD16(T, x, base + i) - m;
+        const float16 g = d * vload16(0, weight + first + i);
+        SOON(x + base + far + (i >> short_row));
+        SOON(dy + base + far + (i >> short_row));
+        s16 += g;
+        q16 = fma(g, off, q16);
+        if (keep) {
+          STORE16(f32, sums, own + i, vload16(0, sums + own + i) + d);
+          STORE16(f32, sums, own_x + i, fma(d, off * r, vload16(0, sums + own_x + i)));
+        }
+      }
+      for (; i < end; i++) {
+        const float d = LOAD(T, dy, base + i), off = LOAD(T, x, base + i) - m, g = d * weight[first + i];
+        s1 += g;
+        q1 = fma(g, off, q1);
+        if (keep) {
+          sums[own + i] += d;
+          sums[own_x + i] = fma(d, off * r, sums[own_x + i]);
+        }
+      }
+      clade_take(&s, &s_lost, clade_lanes(s16, s1));
+      clade_take(&q, &q_lost, clade_lanes(q16, q1));
     }
-    const index_t end = min(begin + 1024, inner > 1 ? run + inner : n);
-    const float scale = weight[w];
-    float16 s16 = 0, q16 = 0;
-    float s1 = 0, q1 = 0;
-    index_t i = begin;
-    for (; i + 16 <= end; i += 16) {
-      const float16 d = LOAD16(T, dy, base + i) * (inner > 1 ? (float16)scale : vload16(0, weight + first + i));
-      s16 += d;
-      q16 += d * (LOAD16(T, x, base + i) - m);
+    for (index_t w = 0; inner > 1 && w < runs; w++) {
+      float a = 0, a_lost = 0, b = 0, b_lost = 0;
+      for (index_t begin = w * inner; begin < (w + 1) * inner; begin += 1024) {
+        const index_t end = min(begin + 1024, (w + 1) * inner);
+        float16 s16 = 0, q16 = 0;
+        float s1 = 0, q1 = 0;
+        index_t i = begin;
+        for (; i + 16 <= end; i += 16) {
+          const float16 d = LOAD16(T, dy, base + i);
+          SOON(x + base + far + (i >> short_row));
+          SOON(dy + base + far + (i >> short_row));
+          s16 += d;
+          q16 = fma(d, LOAD16(T, x, base + i) - m, q16);
+        }
+        for (; i < end; i++) {
+          const float d = LOAD(T, dy, base + i);
+          s1 += d;
+          q1 = fma(d, LOAD(T, x, base + i) - m, q1);
+        }
+        clade_take(&a, &a_lost, clade_lanes(s16, s1));
+        clade_take(&b, &b_lost, clade_lanes(q16, q1));
+      }
+      if (keep) {
+        sums[own + w] = a + a_lost;
+        sums[own_x + w] = (b + b_lost) * r;
+      }
+      clade_take(&s, &s_lost, (a + a_lost) * weight[first + w]);
+      clade_take(&q, &q_lost, (b + b_lost) * weight[first + w]);
     }
-    for (; i < end; i++) {
-      const float d = LOAD(T, dy, base + i) * weight[inner > 1 ? w : first + i];
-      s1 += d;
-      q1 += d * (LOAD(T, x, base + i) - m);
+    const float even = rms ? 0.0f : (s + s_lost) / (float)n, slope = (q + q_lost) * r * r / (float)n;
+    for (index_t begin = 0, w = first; begin < n; w++) {
+      const index_t end = inner > 1 ? begin + inner : n;
+      const float scale = weight[w];
+      index_t i = begin;
+      for (; i + 16 <= end; i += 16) {
+        const float16 d = LOAD16(T, dy, base + i) * (inner > 1 ? (float16)scale : vload16(0, weight + first + i));
+        const float16 v = (d - even - (LOAD16(T, x, base + i) - m) * slope) * r;
+        SOON(x + base + far + ((short_row * n + i) >> short_row));
+        SOON(dy + base + far + ((short_row * n + i) >> short_row));
+        STREAM16(T, dx, base + i, v, stream);
+      }
+      for (; i < end; i++) {
+        const float d = LOAD(T, dy, base + i) * weight[inner > 1 ? w : first + i];
+        STORE(T, dx, base + i, (d - even - (LOAD(T, x, base + i) - m) * slope) * r);
+      }
+      begin = end;
     }
-    clade_take(&s, &s_lost, clade_lanes(s16, s1));
-    clade_take(&q, &q_lost, clade_lanes(q16, q1));
-    begin = end;
-  }
-  const float even = rms ? 0.0f : (s + s_lost) / (float)n, slope = (q + q_lost) * r * r / (float)n;
-  for (index_t begin = 0, w = first; begin < n; w++) {
-    const index_t end = inner > 1 ? begin + inner : n;
-    const float scale = weight[w];
-    index_t i = begin;
-    for (; i + 16 <= end; i += 16) {
-      const float16 d = LOAD16(T, dy, base + i) * (inner > 1 ? (float16)scale : vload16(0, weight + first + i));
-      const float16 v = (d - even - (LOAD16(T, x, base + i) - m) * slope) * r;
-      SOON(x + base + ahead + i);
-      SOON(dy + base + ahead + i);
-      STREAM16(T, dx, base + i, v, stream);
-    }
-    for (; i < end; i++) {
-      const float d = LOAD(T, dy, base + i) * weight[inner > 1 ? w : first + i];
-      STORE(T, dx, base + i, (d - even - (LOAD(T, x, base + i) - m) * slope) * r);
-    }
-    begin = end;
   }
 }
 
 KERNEL(layer_norm_grad_rows)(ARGS) {
-  FN(layer_norm_grad_rows_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dx), rows, n, inner,
-          period, rms, stream);
+  FN(layer_norm_grad_rows_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dx),
+                                PASS(sums), rows, n, inner, period, chunk, chunks, rms, keep, stream);
 }
 #undef ARGS
 #endif

@@ -4,7 +4,7 @@
 
 enum { X, DY, WEIGHT, MEAN, RSTD };
 /* Rows, or samples of a channel, whose contributions to the parameters are added by one work-item. */
-enum { ROWS = 64, MOST_CHUNKS = 256 };
+enum { ROWS = 64, MOST_CHUNKS = 256, FEWEST_CHUNKS = 16 };
 
 static clade_status infer(clade_node *n) {
   static const char *const names[] = {"x", "dy", "weight", "mean", "rstd"};
@@ -27,21 +27,25 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-/* What is added for the parameters: `slices` of `width` numbers, in `chunks` of them. */
+/* What is added for the parameters: `slices` of `width` numbers, in `chunks` of them. WHOLE: by who derives x, a row of
+ * groups or a chunk of other rows at a time; else in a launch of its own, in strips. */
 typedef struct plan {
   clade__norm_rows row;
   int64_t slices, width, strip, chunk, chunks; /* strip: columns that a work-item does */
-  bool groups;
+  bool groups, whole;
 } plan;
-/* By shapes alone: the same sums on devices of any number of units. */
+/* By shapes and kind of device alone: the same sums on devices of any number of units. */
 static plan plan_of(const clade_query *q) {
   const clade_shape *x = &q->node->in[X].shape, *weight = &q->node->in[WEIGHT].shape;
   plan p = {.row = clade__norm_rows_of(q), .groups = ((const clade__norm_attrs *)q->node->attrs)->groups};
+  bool cpu = q->device->device_class == CLADE_CPU && !q->device->max_passes;
   p.width = clade__product(weight, 0, weight->rank);
   p.slices = p.groups ? x->dim[0] : p.row.rows;
+  /* what is kept is less than x */
+  p.whole = cpu && p.slices > 0 && p.row.n > 0 && (p.groups ? p.row.inner >= 16 : p.slices >= 2 * FEWEST_CHUNKS);
   p.strip = q->device->max_passes ? CLADE__LANES : 1024; /* few where the compiler takes long over arrays */
-  p.chunk = p.groups ? 1 : ROWS;
-  while (p.chunk < p.slices / MOST_CHUNKS) p.chunk *= 2;
+  p.chunk = p.groups ? 1 : p.whole ? CLADE_MIN(p.slices / FEWEST_CHUNKS, ROWS) : ROWS;
+  while (p.chunk < p.slices / MOST_CHUNKS && !(p.whole && p.groups)) p.chunk *= 2;
   p.chunks = CLADE_MAX((p.slices + p.chunk - 1) / p.chunk, 1);
   return p;
 }
@@ -50,7 +54,7 @@ static const char *accept(const clade_query *q) {
   plan p = plan_of(q);
   double run = (double)p.row.inner / 16 + (double)p.row.inner / 1024 + 18;
   double sums = p.groups ? (double)p.chunk * run : (double)p.chunk * ((double)p.strip / 16 + 18) + 4 * (double)p.strip;
-  double most = CLADE_MAX(sums, 16.0 * (double)p.chunks) + 16;
+  double most = CLADE_MAX(sums, 34.0 * (double)p.chunks) + 16;
   return clade__cut_short(q->device, CLADE_MAX(2 * clade__norm_passes(&p.row) + 64, most));
 }
 
@@ -83,30 +87,40 @@ static void emit_sums(clade_emit *e, const clade_query *q, const plan *p) {
     clade_emit_index(s, p->row.period);
   }
   clade__emit_flat(s, q->device, items * p->chunks);
-  s = clade_emit_kernel(e, "layer_norm_grad_join");
+}
+
+static void emit_rows(clade_emit *e, const clade_query *q, const plan *p) {
+  int64_t chunk = p->whole ? p->chunk : 1, rows = p->row.n ? p->row.rows : 0;
+  clade_kernel_step *s = clade_emit_kernel(e, "layer_norm_grad_rows");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
+  for (int i = X; i <= RSTD; i++) clade_emit_in(s, i);
+  clade_emit_out(s, 0);
   clade_emit_workspace(s, 0, sizeof(float));
-  clade_emit_out(s, 1);
-  clade_emit_out(s, 2);
-  clade_emit_index(s, p->width);
+  clade_emit_index(s, rows);
+  clade_emit_index(s, p->row.n);
+  clade_emit_index(s, p->row.inner);
+  clade_emit_index(s, p->row.period);
+  clade_emit_index(s, chunk);
   clade_emit_index(s, p->chunks);
-  clade__emit_flat(s, q->device, p->width);
+  clade_emit_i32(s, ((const clade__norm_attrs *)q->node->attrs)->rms);
+  clade_emit_i32(s, p->whole);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  clade__emit_flat(s, q->device, (rows + chunk - 1) / chunk);
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
   plan p = plan_of(q);
   if (p.width == 0) return CLADE_OK;
-  emit_sums(e, q, &p);
-  clade_kernel_step *s = clade_emit_kernel(e, "layer_norm_grad_rows");
-  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
-  for (int i = X; i <= RSTD; i++) clade_emit_in(s, i);
-  clade_emit_out(s, 0);
-  clade_emit_index(s, p.row.rows);
-  clade_emit_index(s, p.row.n);
-  clade_emit_index(s, p.row.inner);
-  clade_emit_index(s, p.row.period);
-  clade_emit_i32(s, ((const clade__norm_attrs *)q->node->attrs)->rms);
-  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
-  clade__emit_flat(s, q->device, p.row.n ? p.row.rows : 0);
+  if (!p.whole) emit_sums(e, q, &p);
+  if (p.whole) emit_rows(e, q, &p);
+  clade_kernel_step *s = clade_emit_kernel(e, "layer_norm_grad_join");
+  clade_emit_workspace(s, 0, sizeof(float));
+  clade_emit_out(s, 1);
+  clade_emit_out(s, 2);
+  clade_emit_index(s, p.width);
+  clade_emit_index(s, p.chunks);
+  clade__emit_flat(s, q->device, (p.width + CLADE__LANES - 1) / CLADE__LANES);
+  if (!p.whole) emit_rows(e, q, &p);
   return CLADE_OK;
 }
 

@@ -15,7 +15,7 @@ static clade_shape rows_of_axes(op_case *c, op_random *r, clade_shape *row, clad
   if (large && op_chance(r, 0.5))
     x = CLADE_SHAPE(op_integer(r, 100, 400), op_integer(r, 1, 40));
   else if (large)
-    x = CLADE_SHAPE(op_integer(r, 1, 4), op_integer(r, 1000, 5000));
+    x = CLADE_SHAPE(op_chance(r, 0.5) ? op_integer(r, 1, 4) : op_integer(r, 32, 40), op_integer(r, 1000, 5000));
   c->i[AXES] = large ? 1 : (int)op_integer(r, 1, x.rank);
   for (int i = 0; i < x.rank; i++) {
     clade_shape *to = i < x.rank - c->i[AXES] ? rows : row;
