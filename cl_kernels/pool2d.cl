@@ -126,6 +126,7 @@ KERNEL(avg_pool2d_backward_ref)
 #define DOWN(more)                                         \
   for (; i < whole; i += 16) {                             \
     float16 v = LOAD16(T, p, i);                           \
+    SOON(p + i + AHEAD);                                   \
     for (index_t k = 1; k < more; k++) {                   \
       const float16 next = LOAD16(T, p, k * width + i);    \
       v = TAKE(v, next);                                   \
@@ -333,20 +334,34 @@ KERNEL(pool2d_forward_vec)(ARGS) {
 #define ARG_PTR
 #define PTR(at)
 #endif
-#define BEATS(v, best) (((v) > (best)) | (((v) != (v)) & ((best) == (best))))
-/* What eight places get from the windows that reach band m by row `ry` and column `rx` of their steps. */
-static inline float8 FN(gather)(const float *g, const int *hit, const index8_t dims, const index8_t map,
+#define BEATS(v, best) (~((v) <= (best)) & ((best) == (best))) /* or is NaN */
+/* Windows and places at a time: sixteen, where loops over taps are unrolled. */
+#if TAPS
+#define WIDE   16
+#define PLACES 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+#else
+#define WIDE   8
+#define PLACES 0, 1, 2, 3, 4, 5, 6, 7
+#endif
+typedef CLADE_PASTE(float, WIDE) FN(floats);
+typedef CLADE_PASTE(int, WIDE) FN(ints);
+/* In one instruction. */
+#define TO(p, v) (*(CLADE_PASTE(clade_floats, WIDE) *)(p) = CLADE_PASTE(as_float, WIDE)(v))
+/* What so many places get from the windows that reach band m by row `ry` and column `rx` of their steps. */
+static inline FN(floats) FN(gather)(const float *g, const int *hit, const index8_t dims, const index8_t map,
                                 const index_t m, const index_t ring, const index_t pitch, const index_t at,
                                 const index_t ry, const index_t rx) {
   const index_t slot = m % ring;
-  float8 sum = 0;
+  FN(floats) sum = 0;
+#pragma unroll
   for (index_t j = 0, ky = ry; ky < KH; j++, ky += SY) {
     if (m < j || m - j >= dims.s3) continue;
     const index_t row = (slot < j ? slot - j + ring : slot - j) * pitch + at;
+#pragma unroll
     for (index_t i = 0, kx = rx; kx < KW; i++, kx += SX) {
-      const float8 v = vload8(0, g + row - i);
+      const FN(floats) v = CLADE_PASTE(vload, WIDE)(0, g + row - i);
 #if MAX
-      sum += select((float8)0, v, vload8(0, hit + row - i) == (int)(ky * KW + kx));
+      sum += select((FN(floats))0, v, CLADE_PASTE(vload, WIDE)(0, hit + row - i) == (int)(ky * KW + kx));
 #else
       sum += v;
 #endif
@@ -354,7 +369,7 @@ static inline float8 FN(gather)(const float *g, const int *hit, const index8_t d
   }
   return sum;
 }
-#define GATHER(rx) FN(gather)(g, hit, dims, map, m, ring, pitch, at, ry, rx)
+#define GATHER(ry, rx) FN(gather)(g, hit, dims, map, m, ring, pitch, at, ry, rx)
 
 #if TAPS == 2 && STEP == 2
 /* Windows of 2 x 2 side by side from the first pixel on: two rows of dx from a row of windows, eight at a time, the last
@@ -487,40 +502,67 @@ BODY(pool2d_backward_vec_item)(const long item, ARGS) {
           FN(down)(x + at, (long)dims.s0 * pixels - at, 1, dims.s2, first, span, lines + (k - a) * step);
         }
         int *chosen = hit + next % ring * pitch;
-        for (index_t i = 0; i < n + more; i += 8) { /* at first the first tap that is a pixel: it may be -infinity */
-          const int8 start = (int)((o0 + i) * SX + map.s5) + (int)SX * (int8)(0, 1, 2, 3, 4, 5, 6, 7);
-          int8 which = (int)(a - top) * (int)KW + max(-start, (int8)0);
-          float8 best = -INFINITY;
-          for (index_t k = a; k < e; k++)
+        for (index_t i = 0; i < n + more; i += WIDE) { /* at first the first tap that is a pixel: it may be -infinity */
+          const FN(ints) begins = max(-((int)((o0 + i) * SX + map.s5) + (int)SX * (FN(ints))(PLACES)), (FN(ints))0);
+          FN(ints) which = (int)(a - top) * (int)KW + begins;
+          FN(floats) best = -INFINITY;
+          for (index_t k = a; k < e; k++) {
+            const float *p = lines + (k - a) * step + i * SX;
+#if TAPS /* each row by itself, so that less waits for each other */
+            const float16 low = vload16(0, p), high = vload16(0, p + 16), odd = (float16)(low.odd, high.odd);
+            float16 first = (float16)(low.even, high.even);
+            int16 better = BEATS(odd, first), tap = select(begins, (int16)1, better);
+            first = select(first, odd, better);
+#if TAPS == 3
+            const float16 last = (float16)(vload16(0, p + 2).even, vload16(0, p + 18).even);
+            better = BEATS(last, first);
+            tap = select(tap, (int16)2, better);
+            first = select(first, last, better);
+#endif
+            better = k == a ? (int16)(-1) : BEATS(first, best);
+            best = select(best, first, better);
+            which = select(which, tap + (int)((k - top) * TAPS), better);
+#else
             for (index_t t = 0; t < KW; t++) {
-              const float8 v = FN(every)(lines + (k - a) * step + i * SX + t, SX);
-              const int8 better = v > best || (v != v && best == best);
+              const float8 v = FN(every)(p + t, SX);
+              const int8 better = BEATS(v, best);
               best = select(best, v, better);
               which = select(which, (int8)(int)((k - top) * KW + t), better);
             }
-          vstore8(which, 0, chosen + i);
+#endif
+          }
+          TO(chosen + i, which);
         }
 #endif
       }
       for (index_t ry = 0; ry < SY; ry++) {
         const index_t py = m * SY + ry + map.s1;
         if (py < 0 || py >= dims.s1) continue;
-        for (index_t k = 0; k < n; k += 8) {
+        for (index_t k = 0; k < n; k += WIDE) {
           const index_t at = more + k;
+#if TAPS
+          const float16 even = ry ? GATHER(1, 0) : GATHER(0, 0), odd = ry ? GATHER(1, 1) : GATHER(0, 1);
+          float16 low, high;
+          low.even = even.lo, low.odd = odd.lo;
+          high.even = even.hi, high.odd = odd.hi;
+          TO(out + 2 * k, low);
+          TO(out + 2 * k + 16, high);
+#else
           if (SX == 1) {
-            vstore8(GATHER(0), 0, out + k);
+            TO(out + k, GATHER(ry, 0));
           } else if (SX == 2) {
             float16 v;
-            v.even = GATHER(0);
-            v.odd = GATHER(1);
+            v.even = GATHER(ry, 0);
+            v.odd = GATHER(ry, 1);
             vstore16(v, 0, out + 2 * k);
           } else {
             for (index_t rx = 0; rx < SX; rx++) {
               float lane[8];
-              vstore8(GATHER(rx), 0, lane);
+              vstore8(GATHER(ry, rx), 0, lane);
               for (int l = 0; l < 8; l++) out[(k + l) * SX + rx] = lane[l];
             }
           }
+#endif
         }
         const index_t left = c * SX + map.s5, skip = max(-left, (index_t)0), stop = min(n * SX, dims.s2 - left);
         const index_t to = p * pixels + py * dims.s2 + left;
@@ -540,6 +582,9 @@ KERNEL(pool2d_backward_vec)(ARGS) {
 }
 #undef ARGS
 #undef GATHER
+#undef WIDE
+#undef PLACES
+#undef TO
 #undef BEATS
 #undef ARG_X
 #undef PASS_X

@@ -100,6 +100,8 @@ static plan plan_of(const clade_query *q, const task *t) {
   p.piece = CLADE_MAX(clade__piece(q->device, p.rows * row, row, 1 << 15) / row, 1);
   if (!t->back && side_by_side(t)) p.joined = CLADE_MAX(CLADE_MIN(p.tile / CLADE_MAX(width, 1), p.piece), 1);
   if (p.joined > 1) p.tile = width;
+  if (t->back) /* rows of windows are filled up to it */
+    p.tile = CLADE_MIN(p.tile, ((t->x.dim[3] - 1 + t->w->pad[1]) / t->w->stride[1] + 8) / 8 * 8);
   return p;
 }
 
