@@ -36,7 +36,7 @@ KERNEL(conv2d_weights_ref)
 }
 #endif
 
-#ifdef WANT_conv2d_weights_vec
+#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_columns)
 /* ---- lines of images ----
  * Places of the result are numbered along lines of `pitch` and images of `high` lines, with so many more than there are
  * that a tap moves all of them by the same distance: what lies between the lines of the source is zeros, and places
@@ -115,7 +115,7 @@ static inline int FN(line_distance)(int a, int b, int2 e, int2 move, int2 mul, F
 }
 #endif
 
-#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_flat)
+#if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_columns) || defined(WANT_conv2d_weights_flat)
 /* For a core with vectors of WIDTH floats. */
 #define ALIGNED __attribute__((aligned(64)))
 #define VECTOR  CLADE_PASTE(float, WIDTH)
@@ -310,12 +310,7 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)(ARGS) {
 }
 #endif
 
-#ifdef WANT_conv2d_weights_flat
-/* For windows of one place without padding: a product of two matrices that both lie along the places, which are summed.
- * Channels of one operand, `b`, become lanes: a run of its places is copied, PANEL channels beside each other. Channels
- * of the other, `a`, are rows, read where they are. BLOCKED: both lie in blocks of 16 channels, of which a panel is one or
- * two, and are read where they are. Runs are pieces of a line, or lines that are one step apart;
- * without a stride an image is one line. A block of rows x channels is one work-item's, for the runs of one part. */
+#if defined(WANT_conv2d_weights_flat) || defined(WANT_conv2d_weights_columns)
 #if BLOCKED
 #define AT(c, apart) ((c) / 16 * (apart) + (c) % 16)
 #define B            const __global STORAGE(T)
@@ -333,9 +328,11 @@ APART static void FN(multiply)(const __global STORAGE(T) * a, int first, int apa
 #pragma unroll
   for (int r = 0; r < ROWS; r++) {
     row[r] = a + AT(first + min(r, rows - 1), apart);
-    SOON(out + min(r, rows - 1) * pitch);
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) sum[r][v] = (VECTOR)(0);
+    for (int v = 0; v < VECTORS; v++) {
+      SOON(out + min(r, rows - 1) * pitch + v * WIDTH);
+      sum[r][v] = (VECTOR)(0);
+    }
   }
   for (int line = 0; line < lines; line++) {
 #pragma clang loop unroll(disable)
@@ -370,7 +367,77 @@ APART static void FN(multiply)(const __global STORAGE(T) * a, int first, int apa
       for (int l = 0; l < lanes; l++) to[l] = add ? to[l] + part[l] : part[l];
   }
 }
+#endif
 
+#ifdef WANT_conv2d_weights_columns
+/* For few places: they are summed at once, so that no sum waits in memory, and where the results are many it is they that
+ * take the time. Columns, which are a channel and a tap, become lanes: the lines of a block's channels are copied, and
+ * from them what each column reads, PANEL of them beside each other. Rows are channels of y, read where they are, and
+ * results are stored as they lie. part: rows and channels of a block. */
+BODY(conv2d_weights_columns_item)(const int item, ARGS) {
+  const int rows = part.s0, channels = part.s1;
+  if (rows == 0 || channels == 0) return;
+  const int down = (dims.s2 + rows - 1) / rows, row0 = item % down * rows, c0 = item / down * channels;
+  if (c0 >= dims.s3) return;
+  const int2 grid = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), mul = (int2)(map.s0, map.s4);
+  const int2 move = (int2)(map.s2, map.s6), shift = (int2)(map.s1, map.s5), kernel_size = (int2)(taps.s0, taps.s1);
+  const int pitch = FN(line_pitch_of)(grid.y, size.y, shift.y, move.y, mul.y, kernel_size.y);
+  const int high = FN(line_pitch_of)(grid.x, size.x, shift.x, move.x, mul.x, kernel_size.x);
+  const FN(line_reach) ry = FN(line_reach_of)(shift.x, move.x, mul.x, 0, kernel_size.x),
+                   rx = FN(line_reach_of)(shift.y, move.y, mul.y, 0, kernel_size.y);
+  const int strip = dims.s0 * high * pitch, kinds = ry.kinds * rx.kinds;
+  const int length = SPACED(strip + ry.span * pitch + rx.span);
+  const int n_rows = min(rows, (int)dims.s2 - row0), n_channels = min(channels, (int)dims.s3 - c0);
+  const int n_taps = kernel_size.x * kernel_size.y, columns = n_channels * n_taps, all_columns = dims.s3 * n_taps;
+  const int plane = size.x * size.y, y_plane = grid.x * grid.y, y_image = dims.s2 * y_plane;
+  const int places = dims.s0 * y_plane, space = (places + 8) * PANEL;
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(T), y);
+  USE(float, out);
+  float lines[LINES] ALIGNED, turned[TURNED] ALIGNED;
+  int at[COLUMNS], to[PIECES], from[PIECES], many[PIECES];
+  for (int k = 0; k < (columns + PANEL - 1) / PANEL * PANEL; k++)
+    at[k] = k >= columns ? at[columns - 1]
+            : k >= n_taps ? at[k - n_taps] + kinds * length
+                          : FN(line_distance)(k / kernel_size.y, k % kernel_size.y, shift, move, mul, ry, rx, length, pitch);
+  int pieces = FN(line_pieces_of_kinds)(0, length, pitch, high, ry, rx, shift, move, mul, size, dims.s0, dims.s3 * plane,
+                                        to, from, many);
+  for (int i = 0; i < n_channels * kinds * length / WIDTH; i++) PUT((VECTOR)(0), lines + i * WIDTH);
+  for (int c = 0; c < n_channels; c++) FN(copy)
+  (x + (c0 + c) * plane, mul.y, pieces, to, from, many, lines + c * kinds * length);
+  pieces = FN(line_pieces)(0, strip, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0, y_image, 0, to, from, many);
+  for (int k = 0; k < columns; k += 8) {
+    float *panel = turned + k / PANEL * space + k % PANEL;
+    for (int p = 0; p < pieces; panel += many[p++] * PANEL)
+      for (int l = 0; l < many[p]; l += 8) { /* what is beyond the last place of a line the next line writes over */
+        float8 r[8];
+#pragma unroll
+        for (int i = 0; i < 8; i++) r[i] = vload8(0, lines + at[k + i] + to[p] + l);
+        clade_turn(r);
+#pragma unroll
+        for (int i = 0; i < 8; i++) vstore8(r[i], 0, panel + (l + i) * PANEL);
+      }
+  }
+  out += row0 * all_columns + c0 * n_taps;
+  for (int k = 0; k < columns; k += PANEL) {
+    const float *panel = turned + k / PANEL * space;
+    for (int r = 0; r < n_rows; r += ROWS) FN(multiply)
+    (y, row0 + r, y_plane, min(ROWS, n_rows - r), 1, y_plane, dims.s0, y_image, panel, panel, PANEL, y_plane * PANEL, false,
+     min(PANEL, columns - k), all_columns, out + r * all_columns + k);
+  }
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_weights_columns)(ARGS) {
+  FN(conv2d_weights_columns_item)((int)get_global_id(0), PASS(x), PASS(y), PASS(out), dims, taps, map, part);
+}
+#endif
+
+#ifdef WANT_conv2d_weights_flat
+/* For windows of one place without padding: a product of two matrices that both lie along the places, which are summed.
+ * Channels of one operand, `b`, become lanes: a run of its places is copied, PANEL channels beside each other. Channels
+ * of the other, `a`, are rows, read where they are. BLOCKED: both lie in blocks of 16 channels, of which a panel is one or
+ * two, and are read where they are. Runs are pieces of a line, or lines that are one step apart;
+ * without a stride an image is one line. A block of rows x channels is one work-item's, for the runs of one part. */
 /* Of a run: image, line, place. */
 static inline int4 FN(place)(int run, int lines, int span, int cuts, int strips) {
   return (int4)(run / (strips * cuts), run / strips % cuts * lines, run % strips * span, 0);

@@ -44,6 +44,8 @@ PLANTED = [
      "(from + (tap + step) * delta) / div, step"),
     ("a part that begins where another does", "conv2d_weights", "f32", "simt", "simt",
      "first = matrix / dims.s1 * span,", "first = 0,"),
+    ("a place short of a line", "conv2d_weights", "f32", "columns", "conv2d_weights",
+     "for (int p = 0; p < pieces; panel += many[p++] * PANEL)", "for (int p = 0; p < pieces; panel += (many[p++] - 1) * PANEL)"),
     ("a row that is added twice", "scatter_add", "f32", "ref", "scatter_add", "ROW(k++)", "ROW(k)"),
 ]
 FINDINGS = r"got \S+, want|central difference|was written outside every value|a second execution gave other bits"
