@@ -97,7 +97,8 @@ static void pinned(const clade__pass_ctx *ctx, clade_query *q, int device, clade
   clade__problem_text(q->node, true, text);
   if (text->failed) return;
   take(ctx, ctx->pins, text->data, q, ctx->trusted, out);
-  const clade__record *r = clade__records_find(ctx->pins, q->node->op->name, text->data, "");
+  /* the tuner looks itself whether its candidate was taken */
+  const clade__record *r = ctx->trusted ? NULL : clade__records_find(ctx->pins, q->node->op->name, text->data, "");
   for (; r; r = clade__records_next(ctx->pins, r))
     if (!has(out, r) && !clade__preferred(ctx->prefer, r->op, &length))
       clade__log(CLADE_LOG_WARNING, "%s (%s): the choice that was kept, %s, does not hold here: it is chosen anew",
