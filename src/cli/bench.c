@@ -32,7 +32,7 @@ static const cli_args description = {
     .options = options,
 };
 
-static bool take_dtype(bench_job *job, const char *text) {
+bool bench_take_dtype(bench_job *job, const char *text) {
   static const clade_dtype types[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8, CLADE_U8};
   for (size_t i = 0; i < CLADE_COUNT(types); i++)
     if (!strcmp(text, clade_dtype_name(types[i]))) {
@@ -62,7 +62,7 @@ static int parse_options(bench_job *job, int argc, char **argv) {
       if (!cli_number(&job->args, "chain", value, 1, 1000, &job->chain)) return CLI_USAGE;
       break;
     case DTYPE:
-      if (!take_dtype(job, value)) return CLI_USAGE;
+      if (!bench_take_dtype(job, value)) return CLI_USAGE;
       break;
     case PASS: job->pass = value; break;
     case BATCH:
@@ -111,7 +111,7 @@ static bool among(const char *name, const char *const names[4]) {
   return false;
 }
 
-static int check(bench_job *job, size_t *work) {
+int bench_check(const bench_job *job, size_t *work) {
   if (!job->what)
     return cli_wrong(&job->args, "what is to be measured? expected gemm, conv, op, model, all or compare");
   for (*work = 0; *work < ALL && strcmp(works[*work].name, job->what);) ++*work;
@@ -150,7 +150,7 @@ int cli_bench(int argc, char **argv) {
   if (result) return result < 0 ? CLI_DONE : result;
   if (optind < argc) job.what = argv[optind++];
   if (optind < argc) return cli_wrong(&job.args, "unexpected argument '%s'", argv[optind]);
-  if ((result = check(&job, &work))) return result;
+  if ((result = bench_check(&job, &work))) return result;
   if (job.args.json && !cli_json_begin()) return CLI_FAILED;
   if (job.args.json || job.csv) job.to = stderr;
   clade_status status = run(&job, work);

@@ -16,6 +16,8 @@ typedef struct bench_key {
 } bench_key;
 typedef struct bench_shape {
   char name[48];
+  const char *source;        /* borrowed: the file or set that it stands in, NULL where in none */
+  int line;                  /* there */
   int64_t value[BENCH_KEYS]; /* in the order of the keys */
 } bench_shape;
 typedef struct bench_shapes {
@@ -26,7 +28,7 @@ typedef struct bench_set {
   const char *name; /* NULL ends a table */
   const char *lines;
 } bench_set;
-/* Appends the shapes of a text, or of a file; a refusal names source and line. */
+/* Appends the shapes of a text, or of a file; a refusal names source and line. The shapes borrow `source`. */
 clade_status bench_shapes_parse(const char *source, const char *text, const bench_key *keys, bench_shapes *out);
 clade_status bench_shapes_read(const char *path, const bench_key *keys, bench_shapes *out);
 /* What the job asks for: its file, its set, or the set `usual`. */
@@ -162,6 +164,9 @@ double bench_unit(clade_dtype dtype); /* the largest relative error of a roundin
 clade_status bench_round(clade_dtype dtype, size_t n, float *x, void *raw);
 
 /* ---- bench.c ---- */
+bool bench_take_dtype(bench_job *job, const char *text); /* false: it is none, and that is told */
+/* Whether what is asked for goes together: CLI_DONE and which of the works it is, or CLI_USAGE, told. */
+int bench_check(const bench_job *job, size_t *work);
 /* Finds the device and measures its limits, once: after what is asked for was understood. */
 clade_status bench_ready(bench_job *job);
 

@@ -9,7 +9,7 @@
 enum { MOST_ELEMENTS = 1 << 27 };
 static const double most_flops = 2e10;
 
-static const char *const pass_names[] = {"fwd", "bwd-data", "bwd-weights"};
+const char *const bench_pass_names[BENCH_PASSES] = {"fwd", "bwd-data", "bwd-weights"};
 
 static bool is_result(const bench_conv_work *w, int role) { return role == (int)bench_conv_result(w); }
 static bool is_weight(int role) { return role == BENCH_W; }
@@ -18,7 +18,7 @@ static double flops_of(const bench_conv_work *w) {
   return 2.0 * (double)(w->n * w->out * w->oh * w->ow) * (double)(w->c / w->groups * w->kernel * w->kernel);
 }
 
-static clade_status work_of(const bench_job *job, const bench_shape *shape, bench_pass pass, bench_conv_work *w) {
+clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, bench_pass pass, bench_conv_work *w) {
   const int64_t *v = shape->value;
   *w = (bench_conv_work){.pass = pass,
                          .n = job->batch ? job->batch : 1,
@@ -31,10 +31,11 @@ static clade_status work_of(const bench_job *job, const bench_shape *shape, benc
                          .pad = v[CONV_PAD],
                          .groups = v[CONV_GROUPS]};
   if (w->c % w->groups || w->out % w->groups)
-    return CLADE_FAIL(INVALID, "c=%lld and out=%lld are not divisible by groups=%lld", (long long)w->c,
-                      (long long)w->out, (long long)w->groups);
+    return CLADE_FAIL(INVALID, "%s, line %d: %s: c=%lld and out=%lld are not divisible by groups=%lld", shape->source,
+                      shape->line, shape->name, (long long)w->c, (long long)w->out, (long long)w->groups);
   if (w->h + 2 * w->pad < w->kernel || w->w + 2 * w->pad < w->kernel)
-    return CLADE_FAIL(INVALID, "the kernel is larger than the padded image");
+    return CLADE_FAIL(INVALID, "%s, line %d: %s: the kernel is larger than the padded image", shape->source,
+                      shape->line, shape->name);
   w->oh = (w->h + 2 * w->pad - w->kernel) / w->stride + 1;
   w->ow = (w->w + 2 * w->pad - w->kernel) / w->stride + 1;
   w->shape[BENCH_X] = CLADE_SHAPE(w->n, w->c, w->h, w->w);
@@ -106,10 +107,10 @@ static clade_status one(bench_job *job, const bench_shape *shape, bench_pass pas
   bench_conv_work w;
   bench_row row = {.group = "conv"};
   size_t bytes = 0;
-  CLADE_TRY(work_of(job, shape, pass, &w));
+  CLADE_TRY(bench_conv_work_of(job, shape, pass, &w));
   CLADE_TRY(clade_dtype_bytes(job->dtype, (int64_t)(w.elements[0] + w.elements[1] + w.elements[2]), &bytes));
   snprintf(row.work, sizeof row.work, "%s", shape->name);
-  snprintf(row.pass, sizeof row.pass, "%s", pass_names[pass]);
+  snprintf(row.pass, sizeof row.pass, "%s", bench_pass_names[pass]);
   snprintf(row.dtype, sizeof row.dtype, "%s", clade_dtype_name(job->dtype));
   int at = snprintf(row.shape, sizeof row.shape, "n=%lld ", (long long)w.n);
   bench_shape_text(shape, bench_conv_keys, row.shape + at, sizeof row.shape - (size_t)at);
@@ -119,16 +120,16 @@ static clade_status one(bench_job *job, const bench_shape *shape, bench_pass pas
   clade_status status = measure(job, &w, &row);
   if (status == CLADE_OK) return bench_row_add(job, &row);
   clade__free(row.why);
-  return clade__fail_in(status, "conv %s, %s", shape->name, pass_names[pass]);
+  return clade__fail_in(status, "conv %s, %s", shape->name, bench_pass_names[pass]);
 }
 
 clade_status bench_conv(bench_job *job) {
   bench_shapes shapes = {0};
   clade_status status = bench_shapes_of(job, "resnet50", bench_conv_keys, bench_conv_sets, &shapes);
   if (status == CLADE_OK) status = bench_ready(job);
-  for (int pass = 0; pass < 3; pass++)
+  for (int pass = 0; pass < BENCH_PASSES; pass++)
     for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++)
-      if (!job->pass || !strcmp(job->pass, pass_names[pass])) status = one(job, &shapes.at[i], (bench_pass)pass);
+      if (!job->pass || !strcmp(job->pass, bench_pass_names[pass])) status = one(job, &shapes.at[i], (bench_pass)pass);
   bench_shapes_free(&shapes);
   return status;
 }

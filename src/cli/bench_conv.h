@@ -8,7 +8,8 @@ extern const bench_key bench_conv_keys[];
 extern const bench_set bench_conv_sets[];
 enum { CONV_C, CONV_H, CONV_W, CONV_OUT, CONV_KERNEL, CONV_STRIDE, CONV_PAD, CONV_GROUPS };
 
-typedef enum bench_pass { BENCH_FORWARD, BENCH_BACKWARD_DATA, BENCH_BACKWARD_WEIGHTS } bench_pass;
+typedef enum bench_pass { BENCH_FORWARD, BENCH_BACKWARD_DATA, BENCH_BACKWARD_WEIGHTS, BENCH_PASSES } bench_pass;
+extern const char *const bench_pass_names[BENCH_PASSES];
 
 /* The three tensors of a convolution; two are operands, one is the result. */
 typedef enum bench_role { BENCH_X, BENCH_W, BENCH_Y, BENCH_ROLES } bench_role;
@@ -23,6 +24,8 @@ typedef struct bench_conv_work {
   size_t elements[BENCH_ROLES]; /* of one */
   float *data[BENCH_ROLES];     /* of operands: one for each call one after another, but a weight is one; else NULL */
 } bench_conv_work;
+/* Without data. A refusal names the shape, and where it stands. */
+clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, bench_pass pass, bench_conv_work *w);
 static inline bench_role bench_conv_result(const bench_conv_work *w) {
   return w->pass == BENCH_FORWARD ? BENCH_Y : w->pass == BENCH_BACKWARD_DATA ? BENCH_X : BENCH_W;
 }

@@ -22,7 +22,7 @@ static clade_status numbers(bench_gemm_work *w) {
 }
 
 /* Unless told, what is long is called alone, the rest in chains of ten, as a network calls it. */
-static void work_of(const bench_job *job, const bench_shape *shape, bench_gemm_work *w) {
+void bench_gemm_work_of(const bench_job *job, const bench_shape *shape, bench_gemm_work *w) {
   const int64_t *v = shape->value;
   int64_t chain = job->chain ? job->chain : job->set && strcmp(job->set, "squares") ? 10 : 1;
   *w = (bench_gemm_work){.m = v[GEMM_M],
@@ -55,8 +55,7 @@ static clade_val operand(clade_dtype type, bench_clade *c, const char *name, int
 }
 
 static clade_status build(const bench_gemm_work *w, const char *raw_a, const char *raw_b, bench_clade *c) {
-  clade_shape a = w->trans_a ? CLADE_SHAPE(w->batch, w->k, w->m) : CLADE_SHAPE(w->batch, w->m, w->k);
-  clade_shape b = w->trans_b ? CLADE_SHAPE(w->batch, w->n, w->k) : CLADE_SHAPE(w->batch, w->k, w->n);
+  const clade_shape a = bench_gemm_a(w), b = bench_gemm_b(w);
   size_t a_bytes, b_bytes;
   clade_val x = {0}, y = {0}, z = {0};
   char name[24];
@@ -123,7 +122,7 @@ static clade_status one(bench_job *job, const bench_shape *shape) {
   bench_gemm_work w;
   bench_row row = {.group = "gemm", .pass = "forward"};
   size_t bytes = 0, of_c = 0;
-  work_of(job, shape, &w);
+  bench_gemm_work_of(job, shape, &w);
   CLADE_TRY(clade_dtype_bytes(w.a_type, (int64_t)(w.a_elements + w.b_elements), &bytes)); /* b's elements are as long */
   CLADE_TRY(clade_dtype_bytes(w.c_type, (int64_t)w.c_elements, &of_c));
   snprintf(row.work, sizeof row.work, "%s", shape->name);

@@ -34,6 +34,8 @@ static clade_status take_line(const char *source, int line, char *text, const be
   bench_shape *shape = &out->at[out->count];
   memset(shape, 0, sizeof *shape);
   memcpy(shape->name, word, strlen(word) + 1);
+  shape->source = source;
+  shape->line = line;
   for (int i = 0; keys[i].name; i++) shape->value[i] = keys[i].unset;
   while ((word = strtok_r(NULL, " \t\r", &rest))) CLADE_TRY(take_key(source, line, keys, word, shape));
   for (int i = 0; keys[i].name; i++)

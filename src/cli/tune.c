@@ -7,15 +7,17 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "models/models.h"
-
-enum { MODE, BUDGET, BATCH, CLASSES, PASS, STRICT, COMPANION, AGAIN };
+enum { MODE, BUDGET, SHAPES, SET, ONLY, DTYPE, PASS, BATCH, CLASSES, STRICT, COMPANION, AGAIN };
 static const cli_option options[] = {
     [MODE] = {"mode", "MODE", "quick: the likeliest candidates within a budget; full: all of them (quick)"},
-    [BUDGET] = {"budget", "SECONDS", "for each MODEL or product (quick: 5; full: as long as it takes)"},
-    [BATCH] = {"batch", "N", "images of a model's step (64)"},
+    [BUDGET] = {"budget", "SECONDS", "for each model, product or convolution (quick: 5; full: as long as it takes)"},
+    [SHAPES] = {"shapes", "FILE", "of gemm or conv: works, one a line: NAME key=value … (docs/bench.md)"},
+    [SET] = {"set", "NAME", "of gemm or conv: works by name, as clade bench has them (squares, resnet50)"},
+    [ONLY] = {"only", "NAMES", "of the set or file only works of these names, with commas between"},
+    [DTYPE] = {"dtype", "NAME", "of gemm, conv and products: f32, f16 or bf16; not of conv: i8, or u8 by i8 (f32)"},
+    [PASS] = {"pass", "PASS", "of a model: train or infer (train); of conv: fwd, bwd-data or bwd-weights (all)"},
+    [BATCH] = {"batch", "N", "images of a model's step (64), or of conv (1)"},
     [CLASSES] = {"classes", "N", "of a model (10)"},
-    [PASS] = {"pass", "PASS", "of a model: train or infer (train)"},
     [STRICT] = {"strict", NULL, "for what is compiled so, as by clade train --strict"},
     [COMPANION] = CLI_COMPANION,
     [AGAIN] = {"again", NULL, "measure also what there are records of"},
@@ -23,11 +25,12 @@ static const cli_option options[] = {
 };
 static const cli_args description = {
     .command = "tune",
-    .synopsis = "MODEL|MxNxK… | export FILE | merge FILE…",
+    .synopsis = "MODEL|gemm|conv|MxNxK… | export FILE | merge FILE…",
     .about =
         "Measures which implementations and parameters are fast on this device for the steps of a model\n(" MODEL_NAMES
-        ")\nor for products of M x K by K x N, and keeps it; who runs them next gets them.\nexport writes this "
-        "device's records to a file, merge takes a file's in.",
+        "),\nfor products (gemm) and convolutions (conv) of a set or a file, or for products of M x K by K x N, and "
+        "keeps "
+        "it;\nwho runs them next gets them. export writes this device's records to a file, merge takes a file's in.",
     .device_help = "where to measure; docs/devices.md tells the rule (unset: CLADE_DEVICE, or the best)",
     .options = options,
 };
@@ -49,13 +52,6 @@ static int take_mode(tune_job *job, const char *text) {
   return CLI_DONE;
 }
 
-static int take_pass(tune_job *job, const char *text) {
-  job->infer = !strcmp(text, "infer");
-  if (!job->infer && strcmp(text, "train") != 0)
-    return cli_wrong(&job->args, "--pass %s: expected train or infer", text);
-  return CLI_DONE;
-}
-
 static int take_budget(tune_job *job, const char *text) {
   char *end;
   job->budget = strtod(text, &end);
@@ -70,13 +66,19 @@ static int parse(tune_job *job, int argc, char **argv) {
   for (int next; !wrong && (next = cli_next(&job->args, argc, argv, &value)) != CLI_NEXT_END;) switch (next) {
     case MODE: wrong = take_mode(job, value); break;
     case BUDGET: wrong = take_budget(job, value); break;
+    case SHAPES: job->bench.shapes = value; break;
+    case SET: job->bench.set = value; break;
+    case ONLY: job->bench.only = value; break;
+    case DTYPE:
+      if (!bench_take_dtype(&job->bench, value)) return CLI_USAGE;
+      break;
+    case PASS: job->bench.pass = value; break;
     case BATCH:
-      if (!cli_number(&job->args, "batch", value, 1, 1 << 20, &job->batch)) return CLI_USAGE;
+      if (!cli_number(&job->args, "batch", value, 1, 1 << 20, &job->bench.batch)) return CLI_USAGE;
       break;
     case CLASSES:
       if (!cli_number(&job->args, "classes", value, 1, CLADE_TRAIN_MAX_CLASSES, &job->classes)) return CLI_USAGE;
       break;
-    case PASS: wrong = take_pass(job, value); break;
     case STRICT: job->strict = true; break;
     case COMPANION: job->companion_spec = value; break;
     case AGAIN: job->again = true; break;
@@ -86,29 +88,30 @@ static int parse(tune_job *job, int argc, char **argv) {
 }
 
 /* ---- measuring ---- */
-static clade_status tune_target(tune_job *job, const char *target) {
+static clade_status tune_work_at(tune_job *job, size_t at) {
   clade_func *func = NULL;
-  job->target = target;
-  CLADE_TRY(tune_func(job, target, &func));
+  job->at = at;
+  CLADE_TRY(tune_func(job, &job->works[at], &func));
   clade_status status = clade_tune(func, job->mode, .seconds = job->budget, .again = job->again, .stop = &stop,
                                    .observe = tune_show, .observe_user = job);
   clade_func_release(func);
   return status;
 }
 
-static int measure(tune_job *job, int n, char **targets) {
-  for (int i = 0; i < n; i++)
-    if (!tune_is_target(targets[i]))
-      return cli_wrong(&job->args, "'%s' is no model (%s) and no product as 512x512x512", targets[i], MODEL_NAMES);
+static int measure(tune_job *job, int n, char **words) {
+  int result = tune_check(job, n, words);
+  if (result) return result;
   if (job->args.json && !cli_json_begin()) return CLI_FAILED;
   tune_show_begin(job);
   struct sigaction action = {.sa_handler = interrupt};
   sigaction(SIGINT, &action, NULL);
-  clade_status status = clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, &job->device);
+  clade_status status = tune_works(job, n, words);
+  if (!status) status = clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, &job->device);
   if (!status && job->companion_spec) status = clade_device_find(job->companion_spec, &job->companion);
-  for (int i = 0; i < n && !status && !stop; i++) status = tune_target(job, targets[i]);
-  int result = status ? cli_failed_status(status) : tune_report(job);
+  for (size_t i = 0; i < job->n_works && !status && !stop; i++) status = tune_work_at(job, i);
+  result = status ? cli_failed_status(status) : tune_report(job);
   if (!status && stop) result = cli_failed("interrupted; what was measured is kept");
+  clade__free(job->works);
   clade_device_release(job->device);
   clade_device_release(job->companion);
   return result;
@@ -142,7 +145,10 @@ static int merge(const tune_job *job, int n, char **paths) {
 }
 
 int cli_tune(int argc, char **argv) {
-  tune_job job = {.args = description, .mode = CLADE_TUNE_QUICK, .batch = 64, .classes = 10};
+  tune_job job = {.args = description,
+                  .mode = CLADE_TUNE_QUICK,
+                  .bench = {.args = description, .dtype = CLADE_F32, .chain = 1},
+                  .classes = 10};
   int parsed = parse(&job, argc, argv);
   if (parsed) return parsed < 0 ? CLI_DONE : parsed;
   int n = argc - optind;
@@ -152,5 +158,5 @@ int cli_tune(int argc, char **argv) {
   if (n && !strcmp(words[0], "merge"))
     return n > 1 ? merge(&job, n - 1, words + 1) : cli_wrong(&job.args, "merge takes a FILE");
   return n ? measure(&job, n, words)
-           : cli_wrong(&job.args, "nothing to tune: name a model, or a product as 512x512x512");
+           : cli_wrong(&job.args, "nothing to tune: name a model, gemm, conv, or a product as 512x512x512");
 }

@@ -2,17 +2,30 @@
 #ifndef CLADE_CLI_TUNE_H
 #define CLADE_CLI_TUNE_H
 
+#include "cli/bench_conv.h"
+#include "cli/bench_gemm.h"
 #include "cli/cli.h"
+#include "models/models.h"
+
+/* A func that is to be tuned: of a model, a product, or a convolution. */
+typedef struct tune_work {
+  char name[80];
+  clade_model_fn *model; /* NULL: it is none */
+  bench_gemm_work gemm;  /* .m 0: it is none */
+  bench_conv_work conv;
+} tune_work;
 
 typedef struct tune_job {
   cli_args args;
   clade_tune_mode mode;
-  double budget; /* seconds for each target; 0: the mode's */
-  int64_t batch, classes;
-  bool infer, strict, again;
+  double budget;   /* seconds for each work; 0: the mode's */
+  bench_job bench; /* what clade bench has too: sets, shapes, type, pass, batch */
+  int64_t classes;
+  bool strict, again;
   const char *companion_spec;
   clade_device *device, *companion; /* companion NULL: there is none */
-  const char *target;               /* that is being tuned */
+  tune_work *works;
+  size_t n_works, capacity, at; /* `at`: the one that is being tuned */
   json_t *rows;
   FILE *to; /* for people */
   bool terminal, bar_shown, told;
@@ -20,9 +33,11 @@ typedef struct tune_job {
   double begun, before, after; /* seconds: of the whole; of what was measured, by nodes */
 } tune_job;
 
-/* The func of a target: a model's name, or "MxNxK". */
-clade_status tune_func(const tune_job *job, const char *target, clade_func **out);
-bool tune_is_target(const char *text);
+/* ---- what is tuned (tune_target.c) ---- */
+int tune_check(tune_job *job, int n,
+               char **words); /* CLI_USAGE, told, where these are no works or options do not fit */
+clade_status tune_works(tune_job *job, int n, char **words);
+clade_status tune_func(const tune_job *job, const tune_work *work, clade_func **out);
 
 /* ---- telling (tune_show.c) ---- */
 void tune_show_begin(tune_job *job);

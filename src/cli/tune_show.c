@@ -18,13 +18,16 @@ static void clear_bar(tune_job *job) {
   job->bar_shown = false;
 }
 
+/* Of all works, each as much as any other. */
 static void draw_bar(tune_job *job, const clade_tune_row *row) {
   char bar[BAR + 1];
-  int done = row->done * BAR / row->total;
+  int done = (int)(((double)job->at + (double)row->done / row->total) / (double)job->n_works * BAR);
   if (!job->terminal) return;
   for (int i = 0; i < BAR; ++i) bar[i] = i < done ? '=' : i == done ? '>' : ' ';
   bar[BAR] = 0;
-  fprintf(job->to, "%s [%s] %d/%d problems, %.1f s", job->target, bar, row->done, row->total, row->seconds);
+  fprintf(job->to, "%s [%s] %d/%d problems", job->works[job->at].name, bar, row->done, row->total);
+  if (job->n_works > 1) fprintf(job->to, " of %zu/%zu", job->at + 1, job->n_works);
+  fprintf(job->to, ", %.1f s", infer_now() - job->begun);
   job->bar_shown = true;
 }
 
@@ -38,8 +41,8 @@ static void print_row(tune_job *job, const clade_tune_row *row) {
 }
 
 static json_t *row_json(const tune_job *job, const clade_tune_row *row) {
-  return json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:f, s:f, s:i, s:i, s:b}", "target", job->target, "op", row->op,
-                   "problem", row->problem, "nodes", row->nodes, "before", row->before, "after", row->after,
+  return json_pack("{s:s, s:s, s:s, s:i, s:s, s:s, s:f, s:f, s:i, s:i, s:b}", "target", job->works[job->at].name, "op",
+                   row->op, "problem", row->problem, "nodes", row->nodes, "before", row->before, "after", row->after,
                    "before_seconds", row->before_seconds, "after_seconds", row->after_seconds, "candidates",
                    row->candidates, "wrong", row->wrong, "known", row->known);
 }
@@ -50,7 +53,7 @@ void tune_show(void *user, const clade_tune_row *row) {
   print_row(job, row);
   draw_bar(job, row);
   fflush(job->to);
-  if (row->done == row->total) clear_bar(job);
+  if (row->done == row->total && job->at + 1 == job->n_works) clear_bar(job);
   if (job->rows) json_array_append_new(job->rows, row_json(job, row));
   if (strcmp(row->op, "func") == 0) return; /* no problem, but all of them together */
   job->problems++;

@@ -1,65 +1,179 @@
-/* What clade tune tunes: a model's training step or inference, or a product of matrices. */
+/* What clade tune tunes: a model's training step or inference, and products and convolutions as clade bench has them.
+ */
 #include <stdio.h>
 
 #include "cli/tune.h"
-#include "models/models.h"
 
 enum { MOST = 1 << 20 };
 
-static bool product_of(const char *text, int64_t size[3]) {
+/* ---- from words ---- */
+static bool product_of(const char *text, bench_shape *shape) {
   char rest;
   long long m, n, k;
   if (sscanf(text, "%lldx%lldx%lld%c", &m, &n, &k, &rest) != 3) return false;
-  size[0] = m, size[1] = n, size[2] = k;
-  for (int i = 0; i < 3; i++)
-    if (size[i] < 1 || size[i] > MOST) return false;
+  *shape = (bench_shape){.value = {[GEMM_M] = m, [GEMM_N] = n, [GEMM_K] = k, [GEMM_BATCH] = 1}};
+  for (int i = GEMM_M; i <= GEMM_K; i++)
+    if (shape->value[i] < 1 || shape->value[i] > MOST) return false;
   return true;
 }
 
-bool tune_is_target(const char *text) {
-  int64_t size[3];
-  return model_by_name(text) || product_of(text, size);
+static bool is_set(const char *word) { return !strcmp(word, "gemm") || !strcmp(word, "conv"); }
+
+static int check_model(const tune_job *job) {
+  const char *pass = job->bench.pass;
+  if (pass && strcmp(pass, "train") && strcmp(pass, "infer"))
+    return cli_wrong(&job->args, "--pass %s: expected train or infer, of a model", pass);
+  if (job->bench.dtype != CLADE_F32) return cli_wrong(&job->args, "--dtype: a model has its own types");
+  return CLI_DONE;
 }
 
-static void build_product(clade_graph *g, const int64_t size[3]) {
-  clade_val a = clade_input(g, "a", CLADE_F32, CLADE_SHAPE(size[0], size[2])),
-            b = clade_input(g, "b", CLADE_F32, CLADE_SHAPE(size[2], size[1]));
-  clade_output(g, "y", clade_gemm(g, a, b));
+int tune_check(tune_job *job, int n, char **words) {
+  bench_shape shape;
+  bool sets = false;
+  for (int i = 0; i < n; i++) {
+    size_t work;
+    int wrong = CLI_DONE;
+    if (is_set(words[i])) {
+      sets = true;
+      job->bench.what = words[i];
+      wrong = bench_check(&job->bench, &work);
+    } else if (model_by_name(words[i])) {
+      wrong = check_model(job);
+    } else if (!product_of(words[i], &shape)) {
+      wrong = cli_wrong(&job->args, "'%s' is no model (%s), not gemm or conv, and no product as 512x512x512", words[i],
+                        MODEL_NAMES);
+    }
+    if (wrong) return wrong;
+  }
+  if (!sets && (job->bench.set || job->bench.shapes || job->bench.only))
+    return cli_wrong(&job->args, "--set, --shapes and --only are of gemm and conv: name one");
+  return CLI_DONE;
+}
+
+static clade_status add(tune_job *job, tune_work **out) {
+  CLADE_TRY(clade__grow(&job->works, &job->capacity, job->n_works + 1, sizeof *job->works));
+  *out = &job->works[job->n_works++];
+  memset(*out, 0, sizeof **out);
+  return CLADE_OK;
+}
+
+static clade_status add_product(tune_job *job, const bench_shape *shape, const char *group, const char *name) {
+  tune_work *work;
+  CLADE_TRY(add(job, &work));
+  snprintf(work->name, sizeof work->name, "%s%s", group, name);
+  bench_gemm_work_of(&job->bench, shape, &work->gemm);
+  return CLADE_OK;
+}
+
+static clade_status add_products(tune_job *job, const bench_shapes *shapes) {
+  for (size_t i = 0; i < shapes->count; i++) CLADE_TRY(add_product(job, &shapes->at[i], "gemm ", shapes->at[i].name));
+  return CLADE_OK;
+}
+
+static clade_status add_convs(tune_job *job, const bench_shapes *shapes) {
+  for (int pass = 0; pass < BENCH_PASSES; pass++)
+    for (size_t i = 0; i < shapes->count; i++) {
+      tune_work *work;
+      if (job->bench.pass && strcmp(job->bench.pass, bench_pass_names[pass])) continue;
+      CLADE_TRY(add(job, &work));
+      snprintf(work->name, sizeof work->name, "conv %s %s", shapes->at[i].name, bench_pass_names[pass]);
+      CLADE_TRY(bench_conv_work_of(&job->bench, &shapes->at[i], (bench_pass)pass, &work->conv));
+    }
+  return CLADE_OK;
+}
+
+static clade_status add_set(tune_job *job, const char *word) {
+  bool gemm = !strcmp(word, "gemm");
+  bench_shapes shapes = {0};
+  clade_status status =
+      bench_shapes_of(&job->bench, gemm ? "squares" : "resnet50", gemm ? bench_gemm_keys : bench_conv_keys,
+                      gemm ? bench_gemm_sets : bench_conv_sets, &shapes);
+  if (status == CLADE_OK) status = gemm ? add_products(job, &shapes) : add_convs(job, &shapes);
+  bench_shapes_free(&shapes);
+  return status;
+}
+
+clade_status tune_works(tune_job *job, int n, char **words) {
+  bench_shape shape;
+  for (int i = 0; i < n; i++) {
+    tune_work *work;
+    if (is_set(words[i])) {
+      CLADE_TRY(add_set(job, words[i]));
+    } else if (product_of(words[i], &shape)) {
+      CLADE_TRY(add_product(job, &shape, "", words[i]));
+    } else {
+      CLADE_TRY(add(job, &work));
+      snprintf(work->name, sizeof work->name, "%s", words[i]);
+      work->model = model_by_name(words[i]);
+    }
+  }
+  return CLADE_OK;
+}
+
+/* ---- to funcs ---- */
+/* What the node before would have computed, or a weight, which is packed once. */
+static clade_val operand(clade_graph *g, const char *name, clade_dtype dtype, clade_shape shape, bool weight) {
+  return weight ? clade_variable(g, name, dtype, shape, (clade_initial){CLADE_INIT_ZERO, 0, 0})
+                : clade_input(g, name, dtype, shape);
+}
+
+static clade_status build_product(clade_graph *g, const bench_gemm_work *w) {
+  clade_val a = operand(g, "a", w->a_type, bench_gemm_a(w), w->frozen_a),
+            b = operand(g, "b", w->b_type, bench_gemm_b(w), w->frozen_b);
+  clade_output(g, "y", clade_gemm(g, a, b, .trans_a = w->trans_a, .trans_b = w->trans_b));
+  return CLADE_OK;
+}
+
+static clade_status build_conv(clade_graph *g, clade_dtype dtype, const bench_conv_work *w) {
+  int stride = (int)w->stride, pad = (int)w->pad;
+  clade_val v[BENCH_ROLES], dy;
+  v[BENCH_X] = clade_input(g, "x", dtype, w->shape[BENCH_X]);
+  v[BENCH_W] = operand(g, "w", dtype, w->shape[BENCH_W], true);
+  v[BENCH_Y] =
+      clade_conv2d(g, v[BENCH_X], v[BENCH_W], .stride = {stride, stride}, .pad = {pad, pad}, .groups = (int)w->groups);
+  clade_val result = v[BENCH_Y];
+  if (w->pass != BENCH_FORWARD) {
+    dy = clade_input(g, "dy", dtype, w->shape[BENCH_Y]);
+    CLADE_TRY(clade_gradients(g, v[BENCH_Y], dy, 1, &v[bench_conv_result(w)], &result));
+  }
+  clade_output(g, "result", result);
+  return CLADE_OK;
 }
 
 /* Images as the model is usually given them. */
-static clade_shape images_for(const tune_job *job, clade_model_fn *model) {
-  if (model == mlp || model == lenet5) return CLADE_SHAPE(job->batch, 1, 28, 28);
-  if (model == resnet18) return CLADE_SHAPE(job->batch, 3, 32, 32);
-  return CLADE_SHAPE(job->batch, 3, 224, 224);
+static clade_shape images_for(int64_t batch, clade_model_fn *model) {
+  if (model == mlp || model == lenet5) return CLADE_SHAPE(batch, 1, 28, 28);
+  if (model == resnet18) return CLADE_SHAPE(batch, 3, 32, 32);
+  return CLADE_SHAPE(batch, 3, 224, 224);
 }
 
 static clade_status build_model(const tune_job *job, clade_graph *g, clade_model_fn *model) {
-  clade_graph_train(g, !job->infer);
-  clade_val x = clade_input(g, "x", CLADE_F32, images_for(job, model));
+  bool infer = job->bench.pass && !strcmp(job->bench.pass, "infer");
+  int64_t batch = job->bench.batch ? job->bench.batch : 64;
+  clade_graph_train(g, !infer);
+  clade_val x = clade_input(g, "x", CLADE_F32, images_for(batch, model));
   clade_val logits = model(g, x, (int)job->classes, NULL);
-  if (job->infer) {
+  if (infer) {
     clade_output(g, "p", clade_softmax(g, logits, 1));
     return CLADE_OK;
   }
-  clade_val y = clade_input(g, "y", CLADE_I32, CLADE_SHAPE(job->batch));
+  clade_val y = clade_input(g, "y", CLADE_I32, CLADE_SHAPE(batch));
   clade_val loss = clade_cross_entropy(g, logits, y);
   clade_output(g, "loss", loss);
   return clade_minimise(g, loss, .optimizer = clade_adam());
 }
 
-clade_status tune_func(const tune_job *job, const char *target, clade_func **out) {
-  int64_t size[3];
+static clade_status build(const tune_job *job, const tune_work *work, clade_graph *g) {
+  if (work->model) return build_model(job, g, work->model);
+  return work->gemm.m ? build_product(g, &work->gemm) : build_conv(g, job->bench.dtype, &work->conv);
+}
+
+clade_status tune_func(const tune_job *job, const tune_work *work, clade_func **out) {
   clade_graph *g;
-  clade_model_fn *model = model_by_name(target);
   CLADE_TRY(clade_graph_new(&g));
-  clade_status status = CLADE_OK;
-  if (model)
-    status = build_model(job, g, model);
-  else if (product_of(target, size))
-    build_product(g, size);
+  clade_status status = build(job, work, g);
   if (status == CLADE_OK)
     status = clade_compile(g, job->device, out, .companion = job->companion, .strict = job->strict);
   clade_graph_release(g);
-  return status;
+  return status == CLADE_OK ? CLADE_OK : clade__fail_in(status, "%s", work->name);
 }

@@ -55,7 +55,16 @@ class Usage(unittest.TestCase):
         for target in ["zork", "12x12", "0x1x1", "1x2x3x4", "1x2x99999999"]:
             self.assertIn(target, self.wrong("tune", target))
         self.assertIn("--mode", self.wrong("tune", "--mode", "fast", "mlp"))
-        self.assertIn("--pass", self.wrong("tune", "--pass", "both", "mlp"))
+        for word in ["mlp", "conv", "gemm"]:
+            self.assertIn("--pass", self.wrong("tune", "--pass", "both", word))
+        self.assertIn("--set", self.wrong("tune", "gemm", "--set", "resnet50"))
+        self.assertIn("--set", self.wrong("tune", "conv", "--set", "squares"))
+        for option in ["--set", "--shapes", "--only"]:
+            self.assertIn(option, self.wrong("tune", "12x12x12", option, "squares"))
+        self.assertIn("--shapes", self.wrong("tune", "gemm", "--set", "squares", "--shapes", "file"))
+        self.assertIn("--dtype", self.wrong("tune", "gemm", "--dtype", "f8"))
+        self.assertIn("--dtype", self.wrong("tune", "conv", "--dtype", "i8"))
+        self.assertIn("--dtype", self.wrong("tune", "mlp", "--dtype", "bf16"))
         for budget in ["0", "-1", "x", "nan", ""]:
             self.assertIn("--budget", self.wrong("tune", "--budget", budget, "mlp"))
         self.assertIn("FILE", self.wrong("tune", "export"))
