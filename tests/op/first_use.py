@@ -1,4 +1,5 @@
-"""The first use of each op by a process: with empty caches it has 2 s, with full ones 50 ms; the best of three.
+"""The first use of each op by a process: 2 s are wanted with empty caches and 50 ms with full ones. Machines are disturbed
+and differ: the best of three counts, and only what takes longer than twice that, twice, fails.
 
 usage: first_use.py OP_TEST OPS_DEF [OP...]"""
 import json
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-COLD, WARM, TRIES = 2.0, 0.05, 3
+COLD, WARM, TRIES, NOISE = 2.0, 0.05, 3, 2
 
 
 def use(op_test, op, folder):
@@ -22,6 +23,7 @@ def use(op_test, op, folder):
 
 
 def measure(op_test, op):
+    """How many times longer than wanted it takes."""
     cold, warm, kernels = [], [], 0
     while not cold or (len(cold) < TRIES and min(cold) > COLD):
         with tempfile.TemporaryDirectory() as folder:
@@ -31,16 +33,20 @@ def measure(op_test, op):
             while not warm or (len(warm) < TRIES and min(warm) > WARM):
                 warm.append(use(op_test, op, folder)["seconds"])
     print(f"| {op} | {kernels} | {min(cold):.2f} s | {1e3 * min(warm):.0f} ms |", flush=True)
-    return min(cold) <= COLD and min(warm) <= WARM
+    return max(min(cold) / COLD, min(warm) / WARM)
 
 
 def main():
-    with open(sys.argv[2]) as f:
+    with open(sys.argv[2], encoding="utf-8") as f:
         ops = re.findall(r"^CLADE_OP\(\w+, *(\w+)\)", f.read(), re.MULTILINE)
     print("| op | kernels | empty caches | full caches |\n| --- | --- | --- | --- |")
-    slow = [op for op in sys.argv[3:] or ops if not measure(sys.argv[1], op)]
+    taken = {op: measure(sys.argv[1], op) for op in sys.argv[3:] or ops}
+    late = [op for op, times in taken.items() if times > 1]
+    slow = [op for op in late if taken[op] > NOISE and measure(sys.argv[1], op) > NOISE]
+    if late:
+        print(f"above {COLD} s or {1e3 * WARM:.0f} ms: {', '.join(late)}")
     if slow:
-        print(f"slower than {COLD} s or {WARM} s: {', '.join(slow)}", file=sys.stderr)
+        print(f"above {NOISE} times that, twice: {', '.join(slow)}", file=sys.stderr)
     return 1 if slow else 0
 
 
