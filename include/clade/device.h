@@ -17,6 +17,7 @@ typedef enum clade_unit {
   CLADE_UNIT_AVX512_BF16, /* products of two bf16, summed */
   CLADE_UNIT_AMX_INT8,    /* tiles of bytes */
   CLADE_UNIT_AMX_BF16,    /* tiles of bf16 */
+  CLADE_UNIT_PTX,         /* tiles of f16, bf16 and tf32: NVIDIA's GPUs from compute capability 8.0 on */
   CLADE_UNITS
 } clade_unit;
 enum { CLADE_MAX_UNITS = 8 };

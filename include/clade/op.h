@@ -103,12 +103,12 @@ typedef struct clade_impl {
    * blocked as they are, others stay dense. Padding lanes may hold anything and become anything. `layouts` is unset. */
   bool any_layout;
   const char *file; /* the kernel file that its kernels are in; NULL: the op's */
-  /* Its results may be further off than the op promises, within a bound of its own that docs/layouts.md states: not
-   * taken where clade_compile(.strict) asks for what ops promise. */
+  /* Its results may be further off than the op promises, within a bound of its own (docs/layouts.md, docs/porting.md):
+   * not taken where clade_compile(.strict) asks for what ops promise. */
   bool loose;
-  /* Whether it may use a matrix unit for such a node: then the device is asked for them before `accept` is. NULL: none.
-   * Layouts and shapes are not yet known. */
-  bool (*units)(const clade_node *n);
+  /* Whether it may use a matrix unit of the device for such a node: then the device is asked for them before `accept`
+   * is. NULL: none. Layouts and shapes are not yet known, and there is no row. */
+  bool (*units)(const clade_query *q);
   /* The kernel that it launches is one of an offline bundle, of this name: it is taken only where the device has a
    * bundle that holds it, and there nothing else is. Its steps launch this kernel alone, without parameters of the
    * compiler, and offsets have 32 bits. NULL: its kernels are compiled. */

@@ -152,11 +152,18 @@ static clade_status ask_class(cl_device_id id, clade_device_class *out) {
   return CLADE_OK;
 }
 
-static clade_status ask_rest(cl_device_id id, clade_device_info *info) {
+static clade_status ask_rest(cl_device_id id, clade__facts *facts) {
+  enum { CAPABILITY_MAJOR = 0x4000, CAPABILITY_MINOR };
+  clade_device_info *info = &facts->info;
   const char *extensions;
-  uint64_t properties = 0;
+  uint64_t properties = 0, major = 0, minor = 0;
   CLADE_TRY(device_text(id, CL_DEVICE_EXTENSIONS, &extensions));
   CLADE_TRY(device_number(id, CL_DEVICE_QUEUE_PROPERTIES, &properties));
+  if (strstr(extensions, "cl_nv_device_attribute_query")) {
+    CLADE_TRY(device_number(id, CAPABILITY_MAJOR, &major));
+    CLADE_TRY(device_number(id, CAPABILITY_MINOR, &minor));
+  }
+  facts->capability = (uint32_t)(10 * major + minor);
   info->fp16 = strstr(extensions, "cl_khr_fp16") != NULL;
   info->out_of_order = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
   info->alignment = CLADE_MAX(info->alignment / 8, 64u); /* reported in bits */
@@ -200,7 +207,7 @@ clade_status clade__describe(cl_platform_id platform, cl_device_id id, clade__fa
   CLADE_TRY(ask_class(id, &info->device_class));
   CLADE_TRY(ask_all(id, info));
   CLADE_TRY(ask_item_sizes(id, info->max_item));
-  CLADE_TRY(ask_rest(id, info));
+  CLADE_TRY(ask_rest(id, facts));
   CLADE_TRY(check_version(info));
   ask_host(info);
   clade__quirks_apply(facts);

@@ -94,7 +94,8 @@ void clade__cl_undone(const char *call, cl_int code); /* logs a failure, leaves 
 enum { CLADE__MAX_QUIRKS = 8, CLADE__PASS_LIMIT = 65535 };
 typedef struct clade__facts {
   clade_device_info info;
-  uint32_t quirks; /* bits by clade__quirk */
+  uint32_t capability; /* NVIDIA's of the device, 80 for 8.0; 0: it tells none */
+  uint32_t quirks;     /* bits by clade__quirk */
   int n_rows;
   clade_quirk_info rows[CLADE__MAX_QUIRKS];
 } clade__facts;
@@ -131,14 +132,16 @@ clade_status clade__platform_check(const char *platform);
 const char *clade__platform_remedy(const char *platform); /* for one without devices; NULL: nothing is known */
 
 /* ---- matrix units (units.c, unit_probes.c) ---- */
-/* A unit that a device may have. The probe's kernel is `clade_unit` of `source`: one work-item reads the words of `in`
- * and writes those of `out`, which must be what `want` makes of the same. */
+/* A unit that devices of a class may have. The probe's kernel is `clade_unit` of `source`: a group of `items` reads the
+ * words of `in` and writes those of `out`, which must be what `want` makes of the same. */
 enum { CLADE__UNIT_WORDS = 1024 };
 typedef struct clade__unit_row {
   const char *name;
-  bool (*there)(char *why, size_t bytes); /* false: the host does not have it, or refuses it */
-  uint32_t lanes;                         /* floats of the vectors that kernels must be compiled for */
-  bool floats;                            /* the words are pairs of bf16, the accumulators floats */
+  clade_device_class on;
+  bool (*there)(const clade__facts *facts, char *why, size_t bytes); /* false: it is not there, or is refused */
+  uint32_t lanes; /* floats of the vectors that kernels must be compiled for */
+  size_t items;
+  bool floats; /* the words are pairs of bf16, the accumulators floats */
   int n_out;
   const char *source;
   void (*want)(const uint32_t *in, uint32_t *out);

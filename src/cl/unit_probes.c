@@ -1,8 +1,9 @@
-/* The matrix units that processors may have: how the host is asked for each, its probe kernel, and what that kernel
- * must give. In the code, because what looks for the kernel files lies above this room. */
+/* The matrix units that processors and GPUs may have: how the host or the device is asked for each, its probe kernel,
+ * and what that kernel must give. In the code, because what looks for the kernel files lies above this room. */
 #include "cl/room.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -48,10 +49,12 @@ static bool host_has(bool processor, uint32_t state, char *why, size_t bytes) {
   return false;
 }
 
-static bool vnni(char *why, size_t bytes) {
+static bool vnni(const clade__facts *facts, char *why, size_t bytes) {
+  (void)facts;
   return host_has(has(LEAF_7_0_B, 16) && has(LEAF_7_0_C, 11), ZMM_STATE, why, bytes);
 }
-static bool avx512_bf16(char *why, size_t bytes) {
+static bool avx512_bf16(const clade__facts *facts, char *why, size_t bytes) {
+  (void)facts;
   return host_has(has(LEAF_7_0_B, 16) && has(LEAF_7_1_A, 5), ZMM_STATE, why, bytes);
 }
 
@@ -80,8 +83,25 @@ static bool amx(bool processor, char *why, size_t bytes) {
   snprintf(why, bytes, "the operating system refused (errno %d: %s)", permission, strerror(permission));
   return false;
 }
-static bool amx_int8(char *why, size_t bytes) { return amx(has(LEAF_7_0_D, 25), why, bytes); }
-static bool amx_bf16(char *why, size_t bytes) { return amx(has(LEAF_7_0_D, 22), why, bytes); }
+static bool amx_int8(const clade__facts *facts, char *why, size_t bytes) {
+  (void)facts;
+  return amx(has(LEAF_7_0_D, 25), why, bytes);
+}
+static bool amx_bf16(const clade__facts *facts, char *why, size_t bytes) {
+  (void)facts;
+  return amx(has(LEAF_7_0_D, 22), why, bytes);
+}
+
+/* ---- the device ---- */
+static bool ptx(const clade__facts *facts, char *why, size_t bytes) {
+  enum { LEAST = 80 }; /* mma of bf16 and tf32, cp.async */
+  if (!facts->capability)
+    snprintf(why, bytes, "the device tells no compute capability");
+  else if (facts->capability < LEAST)
+    snprintf(why, bytes, "the device's compute capability is %u.%u; 8.0 is needed", facts->capability / 10,
+             facts->capability % 10);
+  return facts->capability >= LEAST;
+}
 
 /* ---- what they must give: words hold four bytes, or two bf16 that are small whole numbers ---- */
 static int32_t byte_of(uint32_t word, int i, bool sign) {
@@ -167,13 +187,157 @@ static void want_tiles(const uint32_t *in, uint32_t *out, dot_fn *whole, dot_fn 
 static void want_amx_int8(const uint32_t *in, uint32_t *out) { want_tiles(in, out, dot_u8, dot_s8, false); }
 static void want_amx_bf16(const uint32_t *in, uint32_t *out) { want_tiles(in, out, dot_bf16, dot_bf16, true); }
 
+/* ---- warps: products of 16 x 16 results from tiles of 16 lines of 8 words, the last two of which are not copied: of
+ * bf16, of bf16 whose second tile lies across the inner axis, of f16 (the same bits), of tf32 (the upper half of a
+ * word)
+ * ---- */
+enum { WARP = 32, WARP_TURNS = 4, ACROSS = 1, F16 = 2, TF32 = 3 };
+#define WARP_LOAD(to, tile, at, turned)                                                                 \
+  "    __asm__ volatile(\"ldmatrix.sync.aligned.m8n8.x4" turned ".shared.b16 {%0,%1,%2,%3}, [%4];\"\n"  \
+  "                     : \"=r\"(" to "[0]), \"=r\"(" to "[1]), \"=r\"(" to "[2]), \"=r\"(" to "[3])\n" \
+  "                     : \"r\"((uint)(size_t)(" tile " + " at ")) : \"memory\");\n"
+#define WARP_MULTIPLY(name)                                                                                      \
+  "      __asm__ volatile(\"mma.sync.aligned." name " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\"\n" \
+  "                       : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3])\n"                            \
+  "                       : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[n]), \"r\"(b[n + 2]));\n"
+static const char warp_probe[] =
+    "uint narrow(uint word) {\n"
+    "  uint to;\n"
+    "  __asm__(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(to) : \"f\"(as_float(word & 0xffff0000u)));\n"
+    "  return to;\n"
+    "}\n"
+    "__kernel void clade_unit(__global const uint *in, __global uint *out) {\n"
+    "  __local uint tile[256] __attribute__((aligned(16)));\n"
+    "  const int lane = (int)get_local_id(0);\n"
+    "  for (int i = 4 * lane; i < 256; i += 128)\n"
+    "    __asm__ volatile(\"cp.async.cg.shared.global [%0], [%1], 16, %2;\"\n"
+    "                     :: \"r\"((uint)(size_t)(tile + i)), \"l\"((ulong)(size_t)(in + i)), \"r\"(i < 252 ? 16 : 8)\n"
+    "                     : \"memory\");\n"
+    "  __asm__ volatile(\"cp.async.commit_group;\" ::: \"memory\");\n"
+    "  __asm__ volatile(\"cp.async.wait_group 0;\" ::: \"memory\");\n"
+    "  barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "  for (int turn = 0; turn < 4; turn++, out += 256) {\n"
+    "    const int line = lane % 16 * 8 + lane / 16 * 4, across = (lane / 16 * 8 + lane % 8) * 8 + lane / 8 % 2 * 4;\n"
+    "    uint a[4], b[4];\n" WARP_LOAD("a", "tile", "line", "") "    if (turn == 1) {\n" WARP_LOAD(
+        "b", "tile + 128", "across",
+        ".trans") "    } else {\n" WARP_LOAD("b", "tile + 128", "line",
+                                             "") "    }\n"
+                                                 "    for (int i = 0; i < 4 && turn == 3; i++) a[i] = narrow(a[i]), "
+                                                 "b[i] = narrow(b[i]);\n"
+                                                 "    for (int n = 0; n < 2; n++) {\n"
+                                                 "      float c[4] = {0, 0, 0, 0};\n"
+                                                 "      if (turn < 2)\n" WARP_MULTIPLY(
+                                                     "m16n8k16.row.col.f32.bf16.bf16."
+                                                     "f32") "      else if (turn == "
+                                                            "2)\n" WARP_MULTIPLY(
+                                                                "m16"
+                                                                "n8k"
+                                                                "16."
+                                                                "row"
+                                                                ".co"
+                                                                "l."
+                                                                "f32"
+                                                                ".f1"
+                                                                "6."
+                                                                "f16"
+                                                                ".f3"
+                                                                "2") "      else\n" WARP_MULTIPLY("m16n8k8.row.col.f32."
+                                                                                                  "tf32.tf32.f32") "   "
+                                                                                                                   "   "
+                                                                                                                   "for"
+                                                                                                                   " ("
+                                                                                                                   "int"
+                                                                                                                   " i "
+                                                                                                                   "= "
+                                                                                                                   "0; "
+                                                                                                                   "i "
+                                                                                                                   "< "
+                                                                                                                   "4; "
+                                                                                                                   "i++"
+                                                                                                                   ")\n"
+                                                                                                                   "   "
+                                                                                                                   "   "
+                                                                                                                   "  "
+                                                                                                                   "out"
+                                                                                                                   "[("
+                                                                                                                   "lan"
+                                                                                                                   "e "
+                                                                                                                   "/ "
+                                                                                                                   "4 "
+                                                                                                                   "+ "
+                                                                                                                   "i "
+                                                                                                                   "/ "
+                                                                                                                   "2 "
+                                                                                                                   "* "
+                                                                                                                   "8) "
+                                                                                                                   "* "
+                                                                                                                   "16 "
+                                                                                                                   "+ "
+                                                                                                                   "n "
+                                                                                                                   "* "
+                                                                                                                   "8 "
+                                                                                                                   "+ "
+                                                                                                                   "lan"
+                                                                                                                   "e "
+                                                                                                                   "% "
+                                                                                                                   "4 "
+                                                                                                                   "* "
+                                                                                                                   "2 "
+                                                                                                                   "+ "
+                                                                                                                   "i "
+                                                                                                                   "% "
+                                                                                                                   "2] "
+                                                                                                                   "= "
+                                                                                                                   "as_"
+                                                                                                                   "uin"
+                                                                                                                   "t("
+                                                                                                                   "c["
+                                                                                                                   "i] "
+                                                                                                                   "+ "
+                                                                                                                   "0."
+                                                                                                                   "0f)"
+                                                                                                                   ";\n"
+                                                                                                                   "   "
+                                                                                                                   " }"
+                                                                                                                   "\n"
+                                                                                                                   "  "
+                                                                                                                   "}\n"
+                                                                                                                   "}"
+                                                                                                                   "\n";
+
+static float f16_of(uint32_t word, int i) {
+  uint32_t bits = word >> 16 * i & 0xffffu;
+  float size = bits & 0x7fffu ? ldexpf((float)(1024 + (bits & 1023u)), (int)(bits >> 10 & 31u) - 25) : 0;
+  return bits >> 15 ? -size : size;
+}
+/* Element k of a line of 8 words. */
+static float element_of(const uint32_t *line, int k, int turn) {
+  if (turn == TF32) return half_of(line[k], 1);
+  return turn == F16 ? f16_of(line[k / 2], k % 2) : half_of(line[k / 2], k % 2);
+}
+static void want_ptx(const uint32_t *in, uint32_t *out) {
+  uint32_t tile[256];
+  memcpy(tile, in, sizeof tile);
+  tile[254] = tile[255] = 0;
+  for (int turn = 0; turn < WARP_TURNS; turn++)
+    for (int i = 0; i < 256; i++, out++) {
+      int row = i / 16, column = i % 16;
+      float sum = 0;
+      for (int k = 0; k < (turn == TF32 ? 8 : 16); k++)
+        sum += element_of(tile + 8 * row, k, turn) * (turn == ACROSS ? element_of(tile + 128 + 8 * k, column, turn)
+                                                                     : element_of(tile + 128 + 8 * column, k, turn));
+      memcpy(out, &sum, sizeof sum);
+    }
+}
+
 const clade__unit_row clade__unit_rows[CLADE_UNITS] = {
-    [CLADE_UNIT_VNNI] = {"vnni", vnni, 16, false, 16, VECTOR_PROBE("vpdpbusd", "int", "as_int16(vload16(4, in))"),
-                         want_vnni},
-    [CLADE_UNIT_AVX512_BF16] = {"avx512_bf16", avx512_bf16, 16, true, 16, VECTOR_PROBE("vdpbf16ps", "float", "0.0f"),
-                                want_avx512_bf16},
-    [CLADE_UNIT_AMX_INT8] = {"amx_int8", amx_int8, 0, false, 512, TILE_PROBE("tdpbusd", "tdpbssd", TILE_START),
-                             want_amx_int8},
-    [CLADE_UNIT_AMX_BF16] = {"amx_bf16", amx_bf16, 0, true, 512, TILE_PROBE("tdpbf16ps", "tdpbf16ps", TILE_ZERO),
-                             want_amx_bf16},
+    [CLADE_UNIT_VNNI] = {"vnni", CLADE_CPU, vnni, 16, 1, false, 16,
+                         VECTOR_PROBE("vpdpbusd", "int", "as_int16(vload16(4, in))"), want_vnni},
+    [CLADE_UNIT_AVX512_BF16] = {"avx512_bf16", CLADE_CPU, avx512_bf16, 16, 1, true, 16,
+                                VECTOR_PROBE("vdpbf16ps", "float", "0.0f"), want_avx512_bf16},
+    [CLADE_UNIT_AMX_INT8] = {"amx_int8", CLADE_CPU, amx_int8, 0, 1, false, 512,
+                             TILE_PROBE("tdpbusd", "tdpbssd", TILE_START), want_amx_int8},
+    [CLADE_UNIT_AMX_BF16] = {"amx_bf16", CLADE_CPU, amx_bf16, 0, 1, true, 512,
+                             TILE_PROBE("tdpbf16ps", "tdpbf16ps", TILE_ZERO), want_amx_bf16},
+    [CLADE_UNIT_PTX] = {"ptx", CLADE_GPU, ptx, 0, WARP, true, WARP_TURNS * 256, warp_probe, want_ptx},
 };

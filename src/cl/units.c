@@ -1,5 +1,5 @@
-/* The gate before matrix units: the processor has it, the operating system allows it, and a probe kernel computes right
- * with it on the device. */
+/* The gate before matrix units: the processor or GPU has it, the operating system allows it, and a probe kernel
+ * computes right with it on the device. */
 #include "cl/room.h"
 
 #include <errno.h>
@@ -23,13 +23,13 @@ static void fill(const clade__unit_row *row, uint32_t *in) {
   }
 }
 
-static clade_status launch(clade_device *device, cl_kernel kernel, clade__buffer *in, clade__buffer *out) {
-  const size_t one = 1;
+static clade_status launch(clade_device *device, cl_kernel kernel, const size_t *items, clade__buffer *in,
+                           clade__buffer *out) {
   cl_mem memory[] = {clade__buffer_mem(in), clade__buffer_mem(out)};
   clade__queue *queue;
   CLADE_TRY(clade__transfer(device, &queue));
   for (cl_uint i = 0; i < 2; i++) CLADE_TRY(clade__kernel_set(device, kernel, i, sizeof(cl_mem), &memory[i]));
-  return clade__queue_launch(queue, kernel, 1, &one, &one, (clade__wait){0}, NULL);
+  return clade__queue_launch(queue, kernel, 1, items, items, (clade__wait){0}, NULL);
 }
 
 static clade_status compute(clade_device *device, const clade__unit_row *row, const uint32_t *words, uint32_t *got) {
@@ -45,7 +45,7 @@ static clade_status compute(clade_device *device, const clade__unit_row *row, co
   CLADE_GOTO(clade__buffer_new(device, bytes, "the probe of a unit", &in));
   CLADE_GOTO(clade__buffer_new(device, bytes, "the probe of a unit", &out));
   CLADE_GOTO(clade__queue_write(queue, in, 0, words, bytes, true, (clade__wait){0}, NULL));
-  CLADE_GOTO(launch(device, kernel, in, out));
+  CLADE_GOTO(launch(device, kernel, &row->items, in, out));
   CLADE_GOTO(clade__queue_read(queue, out, 0, got, (size_t)row->n_out * sizeof *got, true, (clade__wait){0}, NULL));
 fail:
   clade__buffer_release(in);
@@ -74,11 +74,12 @@ bool clade__unit_pass(clade_device *device, const clade__unit_row *row, char *wh
   if (!info->sources) reason = "the device has no compiler";
   if (info->vector_f32 < row->lanes) reason = "the device's compiler does not go by such long vectors";
   if (clade__quirk_has(device, CLADE__QUIRK_NO_ASM)) reason = "inline assembly ends the process there";
+  if (info->device_class != row->on) reason = "devices of this class do not have it";
   if (reason) snprintf(why, bytes, "%s", reason);
-  /* what the processor lacks is told before what else is in the way */
-  char host[256];
-  if (!row->there(host, sizeof host)) {
-    snprintf(why, bytes, "%s", host);
+  /* what the processor or GPU lacks is told before what else is in the way */
+  char lack[256];
+  if (!row->there(&device->facts, lack, sizeof lack)) {
+    snprintf(why, bytes, "%s", lack);
     return false;
   }
   return !reason && probe(device, row, why, bytes);
@@ -92,8 +93,8 @@ static clade_status refused(clade_unit_info *unit, const char *why) {
 }
 
 clade_status clade__units_name(clade_device_info *info) {
-  if (info->device_class != CLADE_CPU) return CLADE_OK;
   for (int i = 0; i < CLADE_UNITS; i++) {
+    if (info->device_class != clade__unit_rows[i].on && !clade__units_imitated) continue;
     info->unit[i] = (clade_unit_info){.name = clade__unit_rows[i].name};
     CLADE_TRY(refused(&info->unit[i], "nobody has asked for it yet"));
   }
@@ -103,8 +104,9 @@ clade_status clade__units_name(clade_device_info *info) {
 static clade_status ask(clade_device *device, clade_device_info *info) {
   char why[512];
   *info = device->facts.info;
-  for (int i = 0; i < CLADE_UNITS && info->unit[i].name; i++) {
+  for (int i = 0; i < CLADE_UNITS; i++) {
     clade_unit_info *unit = &info->unit[i];
+    if (!unit->name) continue;
     unit->used = clade__unit_pass(device, &clade__unit_rows[i], why, sizeof why);
     unit->reason = NULL;
     if (unit->used) continue;

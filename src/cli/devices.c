@@ -26,15 +26,18 @@ static json_t *programs_json(const clade_device_info *info) {
 /* The device as it is once it was asked for its matrix units; what cannot be opened stays as it was described. */
 static void ask_units(clade_device_info *info) {
   clade_device *device = NULL;
-  if (!info->unit[0].name || clade_device_find(info->id, &device)) return;
+  bool any = false;
+  for (int i = 0; i < CLADE_MAX_UNITS; ++i) any = any || info->unit[i].name;
+  if (!any || clade_device_find(info->id, &device)) return;
   if (!clade_device_ask_units(device)) (void)!clade_device_get_info(device, info);
   clade_device_release(device);
 }
 
 static json_t *units_json(const clade_device_info *info) {
   json_t *list = json_array();
-  for (int i = 0; i < CLADE_MAX_UNITS && info->unit[i].name; ++i) {
+  for (int i = 0; i < CLADE_MAX_UNITS; ++i) {
     const clade_unit_info *u = &info->unit[i];
+    if (!u->name) continue;
     json_array_append_new(list, json_pack("{s:s, s:b, s:o}", "name", u->name, "used", u->used, "reason",
                                           u->reason ? cli_json_text(u->reason) : json_null()));
   }
@@ -85,9 +88,10 @@ static void print_device(int index) {
          have(i.images, " images"), have(i.unified_memory, " unified-memory"), have(i.out_of_order, " out-of-order"));
   printf("   programs     %s%s%s\n", have(i.sources, " source"), have(i.sources && i.binaries, " cached"),
          have(!i.sources, " bundle"));
-  for (int u = 0; u < CLADE_MAX_UNITS && i.unit[u].name; ++u)
-    printf("   matrix unit   %s%s\n", i.unit[u].used ? i.unit[u].name : i.unit[u].reason,
-           have(i.unit[u].used, ": used"));
+  for (int u = 0; u < CLADE_MAX_UNITS; ++u)
+    if (i.unit[u].name)
+      printf("   matrix unit   %s%s\n", i.unit[u].used ? i.unit[u].name : i.unit[u].reason,
+             have(i.unit[u].used, ": used"));
   const clade_quirk_info *quirks = NULL;
   int n = clade_device_quirks(index, &quirks);
   for (int q = 0; q < n; ++q) printf("   quirk         %s: %s\n", quirks[q].flag, quirks[q].reason);

@@ -51,7 +51,7 @@ double clade__gemm_bare_cost(const clade_query *q);
 clade_status clade__gemm_bare_emit(clade_emit *e, const clade_query *q);
 
 /* By matrix units (gemm_mma.c), in vectors and in tiles. */
-bool clade__gemm_mma_units(const clade_node *node);
+bool clade__gemm_mma_units(const clade_query *q);
 const char *clade__gemm_mma_accept(const clade_query *q);
 double clade__gemm_mma_cost(const clade_query *q);
 size_t clade__gemm_mma_workspace(const clade_query *q);
@@ -64,6 +64,15 @@ double clade__gemm_mma_tile_cost(const clade_query *q);
 clade_status clade__gemm_mma_tile_emit(clade_emit *e, const clade_query *q);
 extern const clade_space clade__gemm_mma_tile_space;
 const char *clade__gemm_mma_tile_panels_accept(const clade_query *q);
+
+/* By matrix units of GPUs (gemm_warp.c): halves; floats, of which ten bits count. */
+bool clade__gemm_warp_units(const clade_query *q);
+const char *clade__gemm_warp_accept(const clade_query *q);
+const char *clade__gemm_warp_tf32_accept(const clade_query *q);
+double clade__gemm_warp_cost(const clade_query *q);
+double clade__gemm_warp_tf32_cost(const clade_query *q);
+clade_status clade__gemm_warp_emit(clade_emit *e, const clade_query *q);
+extern const clade_space clade__gemm_warp_space;
 
 /* By another library, where the user lets it. */
 const char *clade__gemm_clblast_accept(const clade_query *q);

@@ -1,5 +1,6 @@
-/* How a gemm is computed: `vec` on CPUs, `simt` on GPUs, `ref` anywhere. The kernels differ in how they walk; what they
- * are told is the same: extents, strides of both operands, and the epilogue. */
+/* How a gemm is computed: `vec` on CPUs, `simt` on GPUs, by matrix units where there are some, `ref` anywhere. The
+ * kernels differ in how they walk; what they are told is the same: extents, strides of both operands, and the epilogue.
+ */
 #include "op/epilogue.h"
 #include "op/gemm.h"
 #include "op/simt.h"
@@ -124,6 +125,8 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
 #define VEC                                                                                           \
   .cost = clade__gemm_vec_cost, .workspace = clade__gemm_vec_workspace, .emit = clade__gemm_vec_emit, \
   .space = &clade__gemm_vec_space
+#define WARP \
+  .emit = clade__gemm_warp_emit, .space = &clade__gemm_warp_space, .file = "gemm_warp", .units = clade__gemm_warp_units
 const clade_impl clade__gemm_impls[] = {
     {.name = "mma_tile", .accept = clade__gemm_mma_tile_accept, MMA(mma_tile)},
     {.name = "mma", .accept = clade__gemm_mma_accept, MMA(mma)},
@@ -147,6 +150,12 @@ const clade_impl clade__gemm_impls[] = {
      .workspace = clade__gemm_dot_workspace,
      .emit = clade__gemm_dot_emit,
      .file = "gemm_dot"},
+    {.name = "mma_warp", .accept = clade__gemm_warp_accept, .cost = clade__gemm_warp_cost, WARP},
+    {.name = "mma_warp_tf32",
+     .accept = clade__gemm_warp_tf32_accept,
+     .cost = clade__gemm_warp_tf32_cost,
+     WARP,
+     .loose = true},
     {.name = "simt",
      .accept = clade__gemm_simt_accept,
      .cost = clade__gemm_simt_cost,

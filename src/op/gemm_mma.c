@@ -12,7 +12,7 @@ static const char *const params[] = {"rows", "depth", "block_rows", "block_colum
 enum { PANEL = 32, TILE_ROWS = 32, VECTOR_ROWS = 12, TILE_BYTES = 64 };
 
 static bool bytes(const clade_node *n) { return n->in[1].dtype == CLADE_I8; }
-bool clade__gemm_mma_units(const clade_node *n) { return bytes(n) || n->in[0].dtype == CLADE_BF16; }
+bool clade__gemm_mma_units(const clade_query *q) { return bytes(q->node) || q->node->in[0].dtype == CLADE_BF16; }
 
 /* ---- the gate ---- */
 static const clade_unit_info *unit_of(const clade_query *q, bool tiles) {
@@ -23,7 +23,7 @@ static const clade_unit_info *unit_of(const clade_query *q, bool tiles) {
 static const char *accept(const clade_query *q, bool tiles) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   if (!clade__gemm_on_cpu(q)) return "made for CPUs";
-  if (!clade__gemm_mma_units(q->node)) return "made for bytes and bf16";
+  if (!clade__gemm_mma_units(q)) return "made for bytes and bf16";
   const clade_unit_info *unit = unit_of(q, tiles);
   if (!unit->used) return unit->reason ? unit->reason : "the device was not asked for its matrix units";
   return clade__cut_short(q->device, (double)(p.k + 1) * (double)(p.m + 8) * (double)(p.n + 8));

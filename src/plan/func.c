@@ -103,6 +103,11 @@ static clade_status take_tuning(clade_func *func, const clade_func *generic) {
 
 typedef clade_status passes_fn(clade__pass_ctx *ctx);
 
+static clade_status ask_device(const clade_func *func, int device, const clade_impl *impl, const clade_node *node) {
+  clade_query q = {.size = sizeof q, .node = node, .device = clade__device_info(func->devices[device])};
+  return impl->units(&q) ? clade_device_ask_units(func->devices[device]) : CLADE_OK;
+}
+
 /* Before implementations are asked whether they accept. */
 static clade_status ask_units(const clade_func *func) {
   const clade_graph *g = func->graph;
@@ -114,9 +119,8 @@ static clade_status ask_units(const clade_func *func) {
     for (const clade_impl *impl = node->op->impls; impl && impl->name; impl++) {
       if (!impl->units) continue;
       clade__node_view(g, id, in, out, &view);
-      if (!impl->units(&view)) continue;
-      CLADE_TRY(clade_device_ask_units(func->devices[node->device]));
-      if (func->companion >= 0) CLADE_TRY(clade_device_ask_units(func->devices[func->companion]));
+      CLADE_TRY(ask_device(func, node->device, impl, &view));
+      if (func->companion >= 0) CLADE_TRY(ask_device(func, func->companion, impl, &view));
     }
   }
   return CLADE_OK;

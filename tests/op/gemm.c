@@ -19,7 +19,7 @@ static clade_shape matrix(clade_shape batch, int64_t rows, int64_t columns, bool
 }
 
 static void draw(op_case *c, op_random *r) {
-  bool real = op_is_float(c->dtype);
+  bool real = op_is_float(c->dtype), warp = strncmp(c->impl, "mma_warp", 8) == 0;
   int64_t most = c->small ? 8 : c->gradient ? 5 : 150;
   int64_t m = op_draw_extent(r, c, most), k = op_draw_extent(r, c, most), n = op_draw_extent(r, c, most);
   if (!c->small && !c->gradient && op_chance(r, 0.08)) k = op_integer(r, 500, 700); /* more than one slice */
@@ -42,7 +42,9 @@ static void draw(op_case *c, op_random *r) {
     c->i[TRANS_A] = c->i[TRANS_B] = false;
     if (!c->small && !c->gradient && c->number % 20 == 5) m = op_integer(r, 900, 1000), k = 80; /* more than one part */
   }
-  if (strcmp(c->impl, "mma_tile_panels") == 0 && c->small) k = 64; /* whole tiles along the inner axis */
+  if (warp && op_chance(r, 0.5)) m = (m + 7) / 8 * 8, k = (k + 7) / 8 * 8, n = (n + 7) / 8 * 8; /* copies of 16 bytes */
+  if (strcmp(c->impl, "mma_tile_panels") == 0 && c->small) k = 64;  /* whole tiles along the inner axis */
+  if (strcmp(c->impl, "mma_warp_tf32") == 0) c->differentiable = 0; /* products too, and as far off */
   c->f[ALPHA] = real && op_chance(r, 0.25) ? -0.75 : 1;
   c->n_in = 2;
   bool bytes = result_type(c->dtype) != c->dtype;
@@ -52,9 +54,10 @@ static void draw(op_case *c, op_random *r) {
     c->in[0].low = c->dtype == CLADE_U8 ? 0 : -128, c->in[0].high = c->in[0].low + 255;
     c->in[1].dtype = CLADE_I8, c->in[1].low = -128, c->in[1].high = 127;
   }
-  c->i[BIAS] = op_chance(r, 0.25);
+  const bool bare = warp && (c->i[TRANS_A] || c->i[TRANS_B]); /* each is a kernel of its own already */
+  c->i[BIAS] = op_chance(r, 0.25) && !bare;
   c->f[BETA] = real && c->i[BIAS] && op_chance(r, 0.1) ? 1.5 : 1;
-  c->i[EPILOGUE] = real && !c->gradient && !c->i[BIAS] && op_chance(r, 0.3);
+  c->i[EPILOGUE] = real && !c->gradient && !c->i[BIAS] && !bare && op_chance(r, 0.3);
   if (c->i[BIAS] || c->i[EPILOGUE]) {
     clade_shape both = {0}, bias;
     if (clade__broadcast_shape("test", &a, &b, &both) == CLADE_OK) bias = matrix(both, m, n, false);
@@ -105,6 +108,11 @@ static const double *matrix_at(const op_array *x, const clade_shape *y, const in
   return x->v + op_broadcast_at(&own, &to, at);
 }
 
+/* Of a product of numbers that were rounded to tf32, half a unit of ten bits each. */
+static double rounded_operands(const op_case *c) {
+  return c->took && strcmp(c->took, "mma_warp_tf32") == 0 ? 0x1.001p-10 : 0;
+}
+
 static double stored_epsilon(clade_dtype t) { return t == CLADE_F16 ? 0x1p-11 : t == CLADE_BF16 ? 0x1p-8 : 0; }
 
 static void reference(const op_case *c, const op_array *in, op_array *out) {
@@ -126,7 +134,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
       sum += term, absolute += fabs(term);
     }
     out->v[o] = sum;
-    out->bound[o] = real ? (double)(k + 4) * 0x1p-24 * absolute : 0;
+    out->bound[o] = real ? ((double)(k + 4) * 0x1p-24 + rounded_operands(c)) * absolute : 0;
     if (c->n_in < 3) continue;
     double bias = in[2].v[op_broadcast_at(&in[2].shape, &y, index)] * c->f[BETA];
     if (c->i[BIAS]) /* the product may be stored first, and so may what beta makes of the bias */

@@ -46,6 +46,13 @@ PLANTED = [
      "first = matrix / dims.s1 * span,", "first = 0,"),
     ("a place short of a line", "conv2d_weights", "f32", "columns", "conv2d_weights",
      "for (int p = 0; p < pieces; panel += many[p++] * PANEL)", "for (int p = 0; p < pieces; panel += (many[p++] - 1) * PANEL)"),
+    ("a slice that is waited for too late", "gemm", "f16", "mma_warp", "gemm_warp", "ARRIVED(STAGES - 2)",
+     "ARRIVED(STAGES - 1)"),
+    ("a slice that is brought while the one before is read", "gemm", "bf16", "mma_warp", "gemm_warp",
+     "BRING(s + STAGES - 1) COMMIT", "BRING(s + STAGES) COMMIT"),
+    ("a copy of 16 bytes past the end", "gemm", "f16", "mma_warp", "gemm_warp", "there * (int)sizeof(RAW)", "16"),
+    ("lines of another lane", "gemm", "f32", "mma_warp_tf32", "gemm_warp",
+     "(deep ? (line0 + (lane) % 16) * line", "(deep ? (line0 + (lane) / 2) * line"),
     ("a row that is added twice", "scatter_add", "f32", "ref", "scatter_add", "ROW(k++)", "ROW(k)"),
 ]
 FINDINGS = r"got \S+, want|central difference|was written outside every value|a second execution gave other bits"

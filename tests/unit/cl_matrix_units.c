@@ -7,11 +7,12 @@
 
 #include "cl/room.h"
 
-static bool yes(char *why, size_t bytes) {
-  (void)why, (void)bytes;
+static bool yes(const clade__facts *facts, char *why, size_t bytes) {
+  (void)facts, (void)why, (void)bytes;
   return true;
 }
-static bool no(char *why, size_t bytes) {
+static bool no(const clade__facts *facts, char *why, size_t bytes) {
+  (void)facts;
   snprintf(why, bytes, "the processor does not have it");
   return false;
 }
@@ -46,7 +47,7 @@ static void check_gate(const clade__unit_row *row, const char *reason) {
 
 static void lets_through_what_computes_right(void **state) {
   (void)state;
-  clade__unit_row row = {"imagined", yes, 0, false, 16, right, want};
+  clade__unit_row row = {"imagined", CLADE_CPU, yes, 0, 1, false, 16, right, want};
   check_gate(&row, NULL);
   row.floats = true; /* other words */
   check_gate(&row, NULL);
@@ -54,14 +55,16 @@ static void lets_through_what_computes_right(void **state) {
 
 static void says_why_not(void **state) {
   (void)state;
-  clade__unit_row row = {"imagined", no, 0, false, 16, right, want};
+  clade__unit_row row = {"imagined", CLADE_CPU, no, 0, 1, false, 16, right, want};
   check_gate(&row, "the processor does not have it");
-  row = (clade__unit_row){"imagined", yes, 0, false, 16, right, want_more};
+  row = (clade__unit_row){"imagined", CLADE_CPU, yes, 0, 1, false, 16, right, want_more};
   check_gate(&row, "the probe kernel gave a wrong answer");
   row.source = "__kernel void clade_unit(__global const uint *in, __global uint *out) { nonsense }\n";
   check_gate(&row, "the probe kernel failed: ");
-  row = (clade__unit_row){"imagined", yes, 1u << 20, false, 16, right, want};
+  row = (clade__unit_row){"imagined", CLADE_CPU, yes, 1u << 20, 1, false, 16, right, want};
   check_gate(&row, "vectors");
+  row = (clade__unit_row){"imagined", CLADE_GPU, yes, 0, 1, false, 16, right, want};
+  check_gate(&row, "devices of this class do not have it");
 }
 
 /* Each unit that the processor lacks has its reason, and is refused by name. */
@@ -75,8 +78,12 @@ static void devices_know_their_units(void **state) {
     const char *name = clade__unit_rows[i].name;
     char start[64], why[512];
     snprintf(start, sizeof start, "%s: ", name);
+    if (clade__unit_rows[i].on != CLADE_CPU) {
+      assert_null(info.unit[i].name);
+      continue;
+    }
     assert_string_equal(info.unit[i].name, name);
-    bool there = clade__unit_rows[i].there(why, sizeof why);
+    bool there = clade__unit_rows[i].there(&device->facts, why, sizeof why);
     assert_true(there || !info.unit[i].used);
     assert_int_equal(info.unit[i].used, !info.unit[i].reason);
     if (!info.unit[i].used) assert_true(strncmp(info.unit[i].reason, start, strlen(start)) == 0);
@@ -110,7 +117,8 @@ static void products_ask_first(void **state) {
   clade_device_info info = {.size = sizeof info};
   check_ok(compile(CLADE_F32, CLADE_F32, NULL));
   check_ok(clade_device_get_info(device, &info));
-  for (int i = 0; i < CLADE_UNITS; i++) assert_true(strstr(info.unit[i].reason, "nobody has asked"));
+  for (int i = 0; i < CLADE_UNITS && info.unit[i].name; i++)
+    assert_true(strstr(info.unit[i].reason, "nobody has asked"));
   check_fails(compile(CLADE_F32, CLADE_F32, "gemm=mma"), CLADE_NOT_FOUND, "made for bytes and bf16");
   for (size_t r = 0; r < CLADE_COUNT(rows); r++)
     for (int tiles = 0; tiles < 2; tiles++) {
@@ -131,12 +139,35 @@ static void tiles_can_be_switched_off(void **state) {
   char without[512] = "", with[512] = "";
   for (int i = CLADE_UNIT_AMX_INT8; i <= CLADE_UNIT_AMX_BF16; i++) {
     setenv("CLADE_AMX", "off", 1);
-    assert_false(clade__unit_rows[i].there(with, sizeof with));
+    assert_false(clade__unit_rows[i].there(&device->facts, with, sizeof with));
     unsetenv("CLADE_AMX");
-    bool there = clade__unit_rows[i].there(without, sizeof without);
+    bool there = clade__unit_rows[i].there(&device->facts, without, sizeof without);
     bool asked = there || strstr(without, "refused");
     assert_string_equal(with, asked ? "switched off by CLADE_AMX=off" : without);
   }
+}
+
+/* A GPU tells its architecture by a number. */
+static void gpus_need_a_capability(void **state) {
+  (void)state;
+  static const struct {
+    uint32_t capability;
+    const char *why;
+  } rows[] = {{0, "the device tells no compute capability"},
+              {75, "the device's compute capability is 7.5; 8.0 is needed"},
+              {80, ""},
+              {121, ""}};
+  const clade__unit_row *ptx = &clade__unit_rows[CLADE_UNIT_PTX];
+  for (size_t i = 0; i < CLADE_COUNT(rows); i++) {
+    char why[256] = "";
+    clade__facts facts = {.capability = rows[i].capability};
+    assert_int_equal(ptx->there(&facts, why, sizeof why), !*rows[i].why);
+    assert_string_equal(why, rows[i].why);
+  }
+  assert_int_equal(device->facts.capability, 0);
+  check_gate(ptx, rows[0].why);
+  check_fails(compile(CLADE_BF16, CLADE_BF16, "gemm=mma_warp"), CLADE_NOT_FOUND, "made for GPUs");
+  check_fails(compile(CLADE_F32, CLADE_F32, "gemm=mma_warp_tf32"), CLADE_NOT_FOUND, "made for GPUs");
 }
 
 int main(void) {
@@ -146,6 +177,7 @@ int main(void) {
       cmocka_unit_test(says_why_not),
       cmocka_unit_test(devices_know_their_units),
       cmocka_unit_test(tiles_can_be_switched_off),
+      cmocka_unit_test(gpus_need_a_capability),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# The kernels of NVIDIA's matrix units with their instructions, not imitated, to PTX, on whatever machine; where a ptxas is
+# named by PTXAS, it assembles them too.
+#   ptx_compiles.sh ROOT CLANG UNIT_SOURCE
+set -euo pipefail
+root=$1 clang=$2 probe=$3
+if ! "$clang" -print-targets | grep -q nvptx64; then
+  echo "SKIPPED: $clang makes no PTX"
+  exit 77
+fi
+
+# What OpenCL has of its own, as NVIDIA's compiler makes it.
+functions='
+#define OWN __attribute__((overloadable))
+OWN size_t get_local_id(uint d) { return __nvvm_read_ptx_sreg_tid_x(); }
+OWN size_t get_group_id(uint d) {
+  return d == 0 ? __nvvm_read_ptx_sreg_ctaid_x() : d == 1 ? __nvvm_read_ptx_sreg_ctaid_y() : __nvvm_read_ptx_sreg_ctaid_z();
+}
+OWN void barrier(uint f) { __nvvm_bar_sync(0); }
+OWN int min(int a, int b) { return a < b ? a : b; }
+OWN int max(int a, int b) { return a > b ? a : b; }
+OWN void vstore_half_rte(float v, size_t i, __global half *p) {
+  ushort h;
+  __asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v));
+  ((__global ushort *)p)[i] = h;
+}
+OWN void vstore_half_rte(float v, size_t i, half *p);'
+
+# compile WANT...: standard input to PTX that holds each instruction
+compile() {
+  local code want
+  code=$({ echo "$functions" && cat; } | "$clang" -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -Xclang -cl-ext=+all --target=nvptx64-nvidia-nvcl \
+    -Xclang -target-cpu -Xclang sm_80 -Xclang -target-feature -Xclang +ptx70 -O2 -w -S -o - "${defines[@]}" -)
+  for want in "$@"; do
+    printf '  %4d %s\n' "$(grep -cE "$want" <<<"$code" || true)" "$want"
+    grep -qE "$want" <<<"$code"
+  done
+  if [ -n "${PTXAS:-}" ]; then
+    for arch in sm_80 sm_90; do "$PTXAS" -c -arch=$arch - -o /dev/null <<<"$code"; done
+  fi
+}
+
+always='cp\.async\.cg\.shared\.global'
+for tile in "128 128 16 64 32 2" "16 64 16 16 16 4"; do
+  read -r rows columns slice tall wide stages <<<"$tile"
+  for type in f16 bf16 f32; do
+    for lies in "1 1" "1 0" "0 1" "0 0"; do
+      read -r left right <<<"$lies"
+      echo "$type, $tile, left deep $left, right deep $right"
+      defines=(-DSUFFIX=test -DINDEX64=0 -DIMITATE=0 -DT=$type -DTB=$type -DOUT=$type -DROWS="$rows" -DCOLUMNS="$columns"
+        -DSLICE="$slice" -DTALL="$tall" -DWIDE="$wide" -DSTAGES="$stages" -DLEFT_DEEP="$left" -DRIGHT_DEEP="$right"
+        -DEPILOGUE_ARGS= -DEPILOGUE_USE= '-DEPILOGUE=const COMPUTE(T) r = i0;')
+      case $type in
+      f32) want=('mma\.sync\.aligned\.m16n8k8.*tf32' 'cvt\.rna\.tf32') ;;
+      *) want=("mma\\.sync\\.aligned\\.m16n8k16.*\\.$type\\.$type") ;;
+      esac
+      if [ $((left + right)) -gt 0 ]; then want+=('ldmatrix\.sync\.aligned\.m8n8\.x4\.shared'); fi
+      if [ $((left + right)) -lt 2 ] && [ $type != f32 ]; then want+=('ldmatrix\.sync\.aligned\.m8n8\.x4\.trans'); fi
+      cat "$root/cl_kernels/prelude.cl" "$root/cl_kernels/gemm_warp.cl" |
+        compile "$always" "cp\\.async\\.wait_group[[:space:]]+$((stages - 2));" "${want[@]}"
+    done
+  done
+done
+
+echo "the gate's probe"
+defines=()
+"$probe" | compile "$always" 'ldmatrix\.sync\.aligned\.m8n8\.x4\.shared' 'ldmatrix\.sync\.aligned\.m8n8\.x4\.trans' \
+  'm16n8k16.*bf16' 'm16n8k16.*\.f16\.f16' 'm16n8k8.*tf32'
