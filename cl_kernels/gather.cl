@@ -1,6 +1,5 @@
 /* Rows of tables by their numbers, the same `count` of each table: each work-item writes a piece of the result, row by
- * row. While one is copied the next one, which may lie anywhere, is on its way. */
-#define LINE (64 / sizeof(STORAGE(T)))
+ * row. While one is copied another one, some KiB later, is on its way, wherever it lies. */
 #define ARGS                                                                                                   \
   ARG(const STORAGE(T), x), ARG(const int, ids), ARG(STORAGE(T), y), const index_t total, const index_t piece, \
   const index_t width, const index_t count, const int rows, const int stream
@@ -11,18 +10,17 @@ BODY(gather_forward_ref_item)(const long item, ARGS) {
   USE(const int, ids);
   USE(STORAGE(T), y);
   const index_t end = (index_t)min(begin + piece, (long)total);
-  for (index_t at = (index_t)begin; at < end;) {
-    const index_t row = at / width, column = at - row * width, run = min(width - column, end - at);
-    const index_t table = row / count;
+  const index_t later = max(AHEAD / 2 / max(width, (index_t)1), (index_t)1); /* rows */
+  index_t row = (index_t)begin / width, column = (index_t)begin - row * width, table = row / count;
+  for (index_t at = (index_t)begin; at < end; row++, column = 0) {
+    const index_t run = min(width - column, end - at);
+    table += row == (table + 1) * count;
     const int id = ids[row - table * count];
     if (id >= 0 && id < rows) {
       const index_t from = (table * rows + id) * width + column;
-      const bool more = column + run == width && at + run < end;
-      const int next = more && row + 1 < (table + 1) * count ? ids[row + 1 - table * count] : -1;
-      if (next >= 0 && next < rows)
-        for (index_t i = 0; i < min(width, (index_t)(64 * LINE)); i += LINE)
-          SOON(x + (table * rows + next) * width + i);
-      COPY(T, x + from, y + at, (size_t)run, stream);
+      const int next = row + later < (table + 1) * count ? ids[row + later - table * count] : id;
+      const index_t soon = next >= 0 && next < rows ? (table * rows + next) * width + column : from;
+      COPY(T, x + from, x + soon, y + at, (size_t)run, stream);
     } else {
       for (index_t i = 0; i < run; i++) y[at + i] = 0;
     }
@@ -35,4 +33,3 @@ KERNEL(gather_forward_ref)(ARGS) {
              stream);
 }
 #undef ARGS
-#undef LINE

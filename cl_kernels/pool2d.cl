@@ -381,6 +381,7 @@ static inline void FN(pairs)(ARG_PTR const __global STORAGE(T) *dy, __global STO
     const index_t i = max(min(at, windows - 8), (index_t)0);
     const float8 g = LOADN(8, T, dy, i);
     float16 up, down;
+    SOON(dy + AHEAD / 4 + i);
 #if MAX
     const float16 a = LOAD16(T, x, 2 * i), b = LOAD16(T, x, width + 2 * i);
     SOON(x + AHEAD + 4 * i);

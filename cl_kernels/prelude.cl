@@ -365,21 +365,23 @@ inline void clade_past_f32(__global float *p, float16 v, int past) {
  * for 4 or 8 KiB ahead instead, memory waits. Processors look ahead within a page alone. */
 #define AHEAD 3072
 
-/* Copies n elements; those of 32 bits past the caches where `past` says so and few lines are begun or ended. */
-static inline void clade_move_i32(const __global int *x, __global int *y, size_t n, int past) {
+/* Copies n elements; those of 32 bits past the caches where `past` says so and few lines are begun or ended. As many from
+ * `soon` on will be read soon. */
+static inline void clade_move_i32(const __global int *x, const __global int *soon, __global int *y, size_t n, int past) {
   size_t i = 0;
-  if (past && (n >= 1024 || (((size_t)y & 63) == 0 && n % 16 == 0))) {
+  past = past && (n >= 1024 || (((size_t)y & 63) == 0 && n % 16 == 0));
+  if (past)
     for (; (size_t)(y + i) & 31; i++) y[i] = x[i];
-    for (; i + 16 <= n; i += 16) {
-      SOON(x + i + AHEAD);
-      clade_past_f32((__global float *)(y + i), as_float16(vload16(0, x + i)), 1);
-    }
+  for (; i + 16 <= n; i += 16) {
+    SOON(soon + i);
+    clade_past_f32((__global float *)(y + i), as_float16(vload16(0, x + i)), past);
   }
   for (; i < n; i++) y[i] = x[i];
 }
 #define CLADE_MOVES(T)                                                                                             \
-  static inline void CLADE_PASTE(clade_move_, T)(const __global STORAGE(T) * x, __global STORAGE(T) * y, size_t n, \
-                                                 int past) {                                                       \
+  static inline void CLADE_PASTE(clade_move_, T)(const __global STORAGE(T) * x, const __global STORAGE(T) * soon,  \
+                                                 __global STORAGE(T) * y, size_t n, int past) {                    \
+    for (size_t i = 0; i < n; i += 64 / sizeof(STORAGE(T))) SOON(soon + i);                                        \
     for (size_t i = 0; i < n; i++) y[i] = x[i];                                                                    \
   }
 CLADE_MOVES(u8)
@@ -391,7 +393,7 @@ CLADE_MOVES(i64)
 #define CLADE_PASS_f16             CLADE_PASS_u8
 #define CLADE_PASS_i64             CLADE_PASS_u8
 #define PASS16(T, y, x, past)      CLADE_PASTE(CLADE_PASS_, T)(y, x, past)
-#define COPY(T, x, y, n, past) CLADE_PASTE(clade_move_, T)(x, y, n, past)
+#define COPY(T, x, soon, y, n, past) CLADE_PASTE(clade_move_, T)(x, soon, y, n, past)
 
 /* Eight vectors of eight become those of the other axis, in registers: halves change places, and each half is turned in
  * itself, in any order. What ends in an exchange of halves is stored by halves: that is one instruction less for each

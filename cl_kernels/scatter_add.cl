@@ -67,7 +67,8 @@ KERNEL(scatter_add_place)(ARGS) {
 /* V: float or sixteen of them, from column i on, with what is lost beside the sum (Knuth's two-sum). An infinity makes
  * that NaN; the sum is right then. While a row is added up those of the keys behind it are on their way. */
 #define ROW(k) (((index_t)(keys[k] & 0xffffffff) + block * n) * width)
-#define LINE   (64 / sizeof(STORAGE(T)))
+#define ASK(k) \
+  for (index_t i = column; i < stop; i += 64 / sizeof(STORAGE(T))) SOON(dy + ROW(k) + i)
 #define SUM(V, GET)                                                                    \
   V s = 0, lost = 0;                                                                   \
   index_t k = first;                                                                   \
@@ -106,10 +107,11 @@ BODY(scatter_add_sum_item)(const long item, ARGS) {
     else
       end = middle;
   }
+  const index_t later = max(AHEAD / 2 / (stop - column), (index_t)2); /* keys */
+  for (index_t k = first; k < min(first + later, n); k++) ASK(k);
   for (; row < last; row++, first = end) {
     for (end = first; end < n && keys[end] >> 32 == row; end++)
-      if (end + 2 < n && keys[end + 2] >> 32 < last)
-        for (index_t i = column; i < min(stop, column + (index_t)(64 * LINE)); i += LINE) SOON(dy + ROW(end + 2) + i);
+      if (end + later < n && keys[end + later] >> 32 < last) ASK(end + later);
     if (given && x == y && end == first) continue;
     const index_t to = (block * rows + (index_t)row) * width;
     index_t i = column;
@@ -130,6 +132,6 @@ KERNEL(scatter_add_sum)(ARGS) {
 }
 #undef ARGS
 #undef SUM
-#undef LINE
+#undef ASK
 #undef ROW
 #endif

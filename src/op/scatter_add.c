@@ -62,7 +62,10 @@ static int64_t columns_of(const clade_query *q) { return q->device->device_class
 
 /* Rows of the table that a work-item sums up, in `width` columns. */
 static int64_t rows_of(const clade_query *q, int64_t rows, int64_t width) {
-  return CLADE_MIN(clade__rows(q->device, rows, CLADE_MIN(width, columns_of(q))), INT32_MAX);
+  int64_t row = CLADE_MIN(width, columns_of(q));
+  if (q->device->device_class != CLADE_CPU || q->device->max_passes || row < 1) return 1;
+  int64_t most = CLADE_MAX(1 << 16, row); /* many: each work-item looks for its first key */
+  return CLADE_MIN(CLADE_MAX(clade__piece(q->device, rows * row, row, most) / row, 1), INT32_MAX);
 }
 
 /* All numbers may be the same. */
