@@ -40,7 +40,7 @@ double clade__gemm_vec_cycles(const clade_query *q);
 clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool swapped, const size_t *to);
 void clade__gemm_vec_deepen(const clade_query *q, int32_t *row);
 extern const char *const clade__gemm_vec_params[];
-extern const clade_space clade__gemm_vec_space;
+extern const clade_space clade__gemm_vec_space, clade__gemm_vec_panels_space;
 /* The same where b lies in panels, as a copy of frozen weights does. */
 const char *clade__gemm_vec_panels_accept(const clade_query *q);
 void clade__gemm_vec_panels_layouts(const clade_query *q, clade_layout *in, clade_layout *out);

@@ -14,18 +14,33 @@ const char *const clade__gemm_vec_params[] = {"rows", "vectors", "depth", "block
  * second cache brings: the less often sums are put away and fetched, the better. Three quarters of the second one for
  * the panels of a. Where the result is low, b goes by once and from afar: pieces of rows of bytes are then copied that
  * are long enough for whoever fetches ahead. Floats are copied by tiles. */
-static void start(const clade_query *q, int32_t *row) {
+static void fit(const clade_query *q, int32_t *row) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
   int64_t l2 = q->device->l2_bytes ? (int64_t)q->device->l2_bytes : 512 << 10;
   int lanes = clade__vector_width(q->device);
-  row[ROWS] = lanes == 16 ? 12 : 6; /* 24 sums of 32 registers, 12 of 16 */
-  row[VECTORS] = 2;
   int64_t panel = (int64_t)row[VECTORS] * lanes, depth = l1 / (lanes == 16 ? 1 : 2) / (4 * panel);
   row[DEPTH] = (int32_t)CLADE_MAX(CLADE_MIN(depth / 64 * 64, 512), 64);
   row[BLOCK_ROWS] = (int32_t)CLADE_MAX(CLADE_MIN(l2 / 4 * 3 / (4 * row[DEPTH]), 480) / 24 * 24, 24);
   row[BLOCK_COLUMNS] = (int32_t)(panel * (p.m >= 64 ? 8 : 16));
   row[PARTS] = 1;
+}
+
+static void start(const clade_query *q, int32_t *row) {
+  row[ROWS] = clade__vector_width(q->device) == 16 ? 12 : 6; /* 24 sums of 32 registers, 12 of 16 */
+  row[VECTORS] = 2;
+  fit(q, row);
+}
+
+/* Where twelve rows at a time would leave four, and eight leave none: those four read b from the second cache three
+ * times as fast as twelve do, and wait for it. Where b is copied its wider panels cost more than that. */
+static void start_panels(const clade_query *q, int32_t *row) {
+  clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  start(q, row);
+  if (row[ROWS] != 12 || p.m > 64 || p.m % 24 != 16 || p.n < 512) return;
+  row[ROWS] = 8;
+  row[VECTORS] = 3;
+  fit(q, row);
 }
 
 /* Where a is not copied, its panels and that of b come from the second cache alike: the fewer parts of the inner axis,
@@ -46,6 +61,7 @@ static bool rows(const clade_query *q, int i, int32_t *row) {
   return true;
 }
 const clade_space clade__gemm_vec_space = {sizeof clade__gemm_vec_space, clade__gemm_vec_params, start, rows};
+const clade_space clade__gemm_vec_panels_space = {sizeof(clade_space), clade__gemm_vec_params, start_panels, rows};
 
 static bool bytes(const clade_query *q) { return q->node->in[1].dtype == CLADE_I8; }
 
