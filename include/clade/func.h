@@ -29,8 +29,8 @@ typedef struct clade_compile_opt {
    * tuned since. */
   const char *choices;
   bool untuned; /* without tuning records: what each implementation starts from */
-  /* Only implementations that keep the bound of error that their op states: no convolution by Winograd's algorithm
-   * (docs/layouts.md). The environment's CLADE_STRICT=1 asks it for every func. */
+  /* Only implementations that keep the bound of error that their op states: no convolution by Winograd's algorithm or
+   * Fourier transforms (docs/layouts.md). The environment's CLADE_STRICT=1 asks it for every func. */
   bool strict;
 } clade_compile_opt;
 

@@ -140,7 +140,8 @@ clade_status clade_type_bytes(const clade_type *type, size_t *bytes) {
     } else if (layout->interleave > 1 && layout->axis > 0)
       CLADE_TRY(pad(layout->axis - 1, layout->interleave, &stored));
     for (int i = CLADE_MAX(stored.rank - 2, 0); layout->tile > CLADE_PANELS && i < stored.rank; i++)
-      if (i != layout->axis) stored.dim[i] = layout->tile;
+      if (i != layout->axis)
+        stored.dim[i] = layout->tile + (layout->tile >= CLADE_SPECTRUM && i == stored.rank - 1 ? 2 : 0);
   }
   CLADE_TRY(clade_shape_elements(&stored, &elements));
   return clade_dtype_bytes(type->dtype, elements, bytes);

@@ -138,6 +138,23 @@ clade_status clade__gather_winograd_emit(clade_emit *e, const clade_query *q);
 double clade__winograd_weights_cost(const clade_query *q);
 clade_status clade__winograd_weights_emit(clade_emit *e, const clade_query *q);
 
+/* ---- fft, for CPUs: larger windows, images in blocks of channels (docs/layouts.md) ---- */
+extern const clade_space clade__gather_fft_space;
+const char *clade__gather_fft_accept(const clade_query *q);
+void clade__gather_fft_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
+double clade__gather_fft_cost(const clade_query *q);
+size_t clade__gather_fft_workspace(const clade_query *q);
+clade_status clade__gather_fft_emit(clade_emit *e, const clade_query *q);
+#define CLADE__GATHER_FFT                                                                                     \
+  {                                                                                                           \
+    .name = "fft", .accept = clade__gather_fft_accept, .layouts = clade__gather_fft_layouts,                  \
+    .cost = clade__gather_fft_cost, .workspace = clade__gather_fft_workspace, .emit = clade__gather_fft_emit, \
+    .space = &clade__gather_fft_space, .file = "conv2d_fft", .loose = true                                    \
+  }
+/* Of pack: weights transformed. */
+double clade__fft_weights_cost(const clade_query *q);
+clade_status clade__fft_weights_emit(clade_emit *e, const clade_query *q);
+
 #define CLADE__GATHER_DIRECT(NAME, ACCEPT, LAYOUTS)                                                                 \
   {                                                                                                                 \
     .name = NAME, .accept = clade__gather_##ACCEPT##_accept, .layouts = clade__gather_##LAYOUTS##_layouts,          \

@@ -1,7 +1,7 @@
 /* Convolution over height and width, as cross-correlation: NCHW, with stride, padding, dilation and groups, and an
  * elementwise program at the end. Each result is within (K + 4) 2^-24 of sum |x w| over its K products, before the
- * program, besides the rounding to the stored type; `winograd`, not taken where .strict asks for this, has a bound of
- * its own (docs/layouts.md). */
+ * program, besides the rounding to the stored type; `winograd` and `fft`, not taken where .strict asks for this, have
+ * bounds of their own (docs/layouts.md). */
 #include "op/conv.h"
 #include "op/epilogue.h"
 #include "op/simt.h"
@@ -102,6 +102,7 @@ static const clade_impl impls[] = {
     CLADE__GATHER_GEMM,
     CLADE__GATHER_POINTWISE,
     CLADE__GATHER_WINOGRAD,
+    CLADE__GATHER_FFT,
     CLADE__GATHER_SIMT,
     {.name = "clblast", .accept = clade__conv_clblast_accept, .emit = clade__conv_clblast_emit},
     CLADE__SYSTOLIC_GATHER,

@@ -40,6 +40,7 @@ static const clade_impl impls[] = {
     CLADE__GATHER_GEMM,
     CLADE__GATHER_POINTWISE,
     CLADE__GATHER_WINOGRAD,
+    CLADE__GATHER_FFT,
     CLADE__GATHER_SIMT,
     CLADE__SYSTOLIC_GATHER,
     {.name = "ref", .accept = clade__gather_ref_accept, .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit},

@@ -11,21 +11,27 @@ static const clade_attr table[] = {{"axis", CLADE_ATTR_I32, offsetof(attrs, axis
                                    {"tile", CLADE_ATTR_I32, offsetof(attrs, tile), 1},
                                    {0}};
 
-/* Panels, and weights for Winograd's algorithm: conversions make them, builders do not. */
-static clade_status check_tile(const clade_node *n, int axis) {
+/* Panels, and weights for Winograd's algorithm or for products of spectra: conversions make them, builders do not. */
+static bool takes_tile(const clade_node *n, int axis) {
   const attrs *a = n->attrs;
   const clade_shape *w = &n->in[0].shape;
-  bool windows = w->rank == 4 && w->dim[2] == 3 && w->dim[3] == 3 && n->in[0].dtype == CLADE_F32;
-  bool matrix = w->rank >= 2 && axis >= w->rank - 2, turned = w->rank == 4 && axis == 1 && a->interleave <= 1;
-  if (!a->tile || (a->tile == CLADE_PANELS && (matrix || turned)) ||
-      (windows && axis < 2 && a->block % CLADE__LANES == 0 && a->interleave <= 1 && (a->tile == 4 || a->tile == 6)))
-    return CLADE_OK;
+  if (a->tile == CLADE_PANELS)
+    return (w->rank >= 2 && axis >= w->rank - 2) || (w->rank == 4 && axis == 1 && a->interleave <= 1);
+  if (w->rank != 4 || axis > 1 || n->in[0].dtype != CLADE_F32 || a->interleave > 1) return false;
+  if (a->tile == 4 || a->tile == 6) return w->dim[2] == 3 && w->dim[3] == 3 && a->block % CLADE__LANES == 0;
+  return (a->tile == 16 || a->tile == 32 || a->tile == 64) && w->dim[2] <= a->tile && w->dim[3] <= a->tile &&
+         a->block == CLADE__LANES;
+}
+
+static clade_status check_tile(const clade_node *n, int axis) {
+  const attrs *a = n->attrs;
+  if (!a->tile || takes_tile(n, axis)) return CLADE_OK;
   return CLADE_FAIL(
       INVALID,
       "pack: tile is %d; expected %d for a matrix in blocks of one of the last two axes or for weights of "
-      "windows in blocks of axis 1, 4 or 6 for f32 weights of 3 x 3 "
-      "in blocks of %d along axis 0 or 1, else 0",
-      a->tile, CLADE_PANELS, CLADE__LANES);
+      "windows in blocks of axis 1, for f32 weights of windows along axis 0 or 1 4 or 6 (of 3 x 3, in blocks of a "
+      "multiple of %d) or 16, 32 or 64 (of no larger ones, in blocks of %d), else 0",
+      a->tile, CLADE_PANELS, CLADE__LANES, CLADE__LANES);
 }
 
 static clade_status infer(clade_node *n) {
@@ -147,7 +153,13 @@ static clade_status panels_emit(clade_emit *e, const clade_query *q) {
 
 /* ---- winograd ---- */
 static const char *winograd_accept(const clade_query *q) {
-  return q->node->out[0].layout.tile > CLADE_PANELS ? NULL : "for weights in another base";
+  int tile = q->node->out[0].layout.tile;
+  return tile > CLADE_PANELS && tile < CLADE_SPECTRUM ? NULL : "for weights in another base";
+}
+
+/* ---- fft ---- */
+static const char *fft_accept(const clade_query *q) {
+  return q->node->out[0].layout.tile >= CLADE_SPECTRUM ? NULL : "for spectra of weights";
 }
 
 /* ---- ref ---- */
@@ -179,6 +191,12 @@ static const clade_impl impls[] = {
      .cost = clade__winograd_weights_cost,
      .emit = clade__winograd_weights_emit,
      .file = "conv2d_winograd"},
+    {.name = "fft",
+     .accept = fft_accept,
+     .layouts = layouts,
+     .cost = clade__fft_weights_cost,
+     .emit = clade__fft_weights_emit,
+     .file = "conv2d_fft"},
     {.name = "ref", .accept = ref_accept, .layouts = layouts, .cost = cost, .emit = emit},
     {0},
 };

@@ -58,6 +58,9 @@ static clade_status infer_dense(clade_node *n) {
   n->out[0] = (clade_type){.dtype = n->in[0].dtype};
   if (l.tile == CLADE_PANELS)
     n->out[0].shape = blocked_panels(s, l);
+  else if (l.tile >= CLADE_SPECTRUM) /* blocks, frequencies, the other axis, real and imaginary parts of a block */
+    n->out[0].shape =
+        CLADE_SHAPE((s->dim[l.axis] + l.block - 1) / l.block, l.tile * (l.tile / 2 + 1), s->dim[!l.axis], 2 * l.block);
   else if (l.tile) /* panels, taps, the other axis, a panel's channels */
     n->out[0].shape = CLADE_SHAPE((s->dim[l.axis] + l.block - 1) / l.block, l.tile * l.tile, s->dim[!l.axis], l.block);
   else

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "conv_kit.h"
+#include "fft_kit.h"
 
 enum { BIAS = 20 }; /* through the builder */
 
@@ -47,6 +47,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   op_result(out, c->dtype, v.y);
   conv_reference(&v, CONV_Y, in[0].v, in[1].v, NULL, out);
   conv_winograd_bound(c, CONV_Y, in[0].v, in[1].v, out);
+  fft_kit_bound(c, CONV_Y, in[0].v, in[1].v, out);
   if (conv_has_program(c)) conv_program_reference(c, in, out);
   int64_t pixels = v.y.dim[2] * v.y.dim[3];
   for (int64_t i = 0; i < out->n && c->i[BIAS]; i++) { /* the product may be stored first */

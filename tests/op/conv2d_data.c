@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "conv_kit.h"
+#include "fft_kit.h"
 
 static void draw(op_case *c, op_random *r) {
   conv v = conv_draw(c, r);
@@ -26,6 +26,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   op_result(out, c->dtype, v.x);
   conv_reference(&v, CONV_X, NULL, in[1].v, in[0].v, out);
   conv_winograd_bound(c, CONV_X, in[0].v, in[1].v, out);
+  fft_kit_bound(c, CONV_X, in[0].v, in[1].v, out);
   if (conv_has_program(c)) conv_program_reference(c, in, out);
 }
 

@@ -68,6 +68,23 @@ static bool winograd(op_case *c, op_random *r) {
   return strips;
 }
 
+/* What `fft` takes: steps of one, one group or a channel in each, and windows up to 48 x 48. */
+static void large(op_case *c, op_random *r) {
+  bool few = c->small || c->gradient;
+  int *i = c->i, largest = 0;
+  for (int k = 0; k < 2; k++) {
+    i[KERNEL + k] = few ? (int)op_integer(r, 1, 4) : AMONG(r, 1, 2, 5, 7, 9, 11, 12, 13, 17, 24, 31, 48);
+    i[STRIDE + k] = i[DILATION + k] = 1;
+    i[SIZE + k] = few ? (int)op_integer(r, 1, 5) : AMONG(r, 1, 2, 7, 10, 14, 17, 28, 33);
+    for (int side = 0; side < 2; side++) i[PAD + k + 2 * side] = (int)op_integer(r, 0, i[KERNEL + k] / 2 + 1);
+    i[SIZE + k] = CLADE_MAX(i[SIZE + k], i[KERNEL + k] - i[PAD + k] - i[PAD + k + 2]);
+    largest = CLADE_MAX(largest, i[KERNEL + k]);
+  }
+  i[GROUPS] = op_chance(r, 0.6) ? 1 : few ? 2 : largest > 13 ? 3 : AMONG(r, 3, 16, 33);
+  i[INNER] = i[GROUPS] > 1 ? 1 : few || largest > 13 ? (int)op_integer(r, 1, 2) : AMONG(r, 1, 2, 7, 16, 17, 33);
+  i[ROWS] = i[GROUPS] > 1 ? 1 : few || largest > 13 ? (int)op_integer(r, 1, 2) : AMONG(r, 1, 2, 9, 16, 17, 33);
+}
+
 conv conv_draw(op_case *c, op_random *r) {
   bool few = c->small || c->gradient;
   int *i = c->i;
@@ -99,6 +116,7 @@ conv conv_draw(op_case *c, op_random *r) {
     i[SIZE + k] = CLADE_MAX(i[SIZE + k], least);
   }
   bool whole = strcmp(c->impl, "winograd") == 0 && c->dtype == CLADE_F32 && winograd(c, r);
+  if (strcmp(c->impl, "fft") == 0 && c->dtype == CLADE_F32) large(c, r);
   if (product) i[GROUPS] = 1;
   if (product) i[STRIDE] = i[STRIDE + 1] = strcmp(c->impl, "gemm") || op_chance(r, 0.7) ? 1 : 2;
   for (int k = 0; k < 2 && strcmp(c->impl, "lines") == 0; k++) i[STRIDE + k] = op_chance(r, 0.8) ? 1 : 2;

@@ -9,7 +9,7 @@
 #include "op/pack.h"
 
 #include "blocked.h"
-#include "conv_kit.h"
+#include "fft_kit.h"
 
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,        CLADE_U8,
                                      CLADE_I32, CLADE_I64, CLADE_BOOL, CLADE_DTYPE_NONE};
@@ -32,6 +32,11 @@ static void draw(op_case *c, op_random *r) {
     layout = (clade_layout){.axis = (int16_t)op_integer(r, 0, 1), .block = (uint16_t)(16 * op_integer(r, 1, 2))};
     shape = CLADE_SHAPE(op_integer(r, 1, 40), op_integer(r, 1, 40), 3, 3);
     c->i[TILE] = 4 + 2 * (int)op_integer(r, 0, 1);
+  }
+  if (strcmp(c->impl, "fft") == 0 && c->dtype == CLADE_F32 && !c->gradient) {
+    layout = (clade_layout){.axis = (int16_t)op_integer(r, 0, 1), .block = 16};
+    c->i[TILE] = 16 << (c->small ? 0 : op_integer(r, 0, 2));
+    shape = CLADE_SHAPE(op_integer(r, 1, 20), op_integer(r, 1, 3), op_integer(r, 1, 12), op_integer(r, 1, 12));
   }
   if (strcmp(c->impl, "panels") == 0 && !c->gradient) {
     shape = op_draw_shape(r, c, 2, 4, 5000);
@@ -105,6 +110,13 @@ static void reference_panels(const op_case *c, const op_array *in, op_array *out
 static void reference(const op_case *c, const op_array *in, op_array *out) {
   if (c->i[TILE] == CLADE_PANELS) {
     reference_panels(c, in, out);
+    return;
+  }
+  if (c->i[TILE] >= CLADE_SPECTRUM) {
+    const clade_shape w = shape_of(c);
+    const int axis = c->i[AXIS], side = c->i[TILE];
+    op_result(out, c->dtype, CLADE_SHAPE((w.dim[axis] + 15) / 16, side * (side / 2 + 1), w.dim[!axis], 32));
+    fft_kit_weights(in->v, &w, axis, side, out);
     return;
   }
   if (c->i[TILE]) {

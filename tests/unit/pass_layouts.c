@@ -197,7 +197,7 @@ static void test_explain(void **state) {
   assert_string_equal(text.data,
                       "pack f32[4, 20]{1:8:0} on first: ref; tiles: made for CPUs; panels: for panels; "
                       "winograd: for weights in another "
-                      "base; of input \"x\", for operand 0 of toy \"n\" "
+                      "base; fft: for spectra of weights; of input \"x\", for operand 0 of toy \"n\" "
                       "(blocked)\n"
                       "toy \"n\" f32[4, 20]{1:8:0} on first: blocked; ref: is dearer, conversions of "
                       "layouts counted\n"

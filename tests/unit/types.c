@@ -162,6 +162,9 @@ static void test_types(void **state) {
   assert_false(clade_type_equal(&w, &base));
   assert_int_equal(clade_type_bytes(&base, &bytes), CLADE_OK);
   assert_int_equal(bytes, 16 * 7 * 6 * 6 * 4);
+  base.layout.tile = CLADE_SPECTRUM; /* and half of the spectrum of 16 x 16 places, each value of two numbers */
+  assert_int_equal(clade_type_bytes(&base, &bytes), CLADE_OK);
+  assert_int_equal(bytes, 16 * 7 * 16 * 9 * 2 * 4);
   clade_type matrix = {CLADE_I8, {.axis = 0, .block = 8, .interleave = 4, .tile = CLADE_PANELS}, CLADE_SHAPE(9, 5)};
   assert_int_equal(clade_type_bytes(&matrix, &bytes), CLADE_OK);
   assert_int_equal(bytes, 16 * 8);

@@ -1,0 +1,445 @@
+/* Convolution by discrete Fourier transforms of tiles, SIDE x SIDE places of the source each: in that base it is a
+ * product of complex numbers for each frequency, or of matrices, [tiles, inner channels] by [inner channels, channels].
+ * Lanes of a vector are channels. docs/layouts.md says how it is cut up, and how far off results may be.
+ *
+ * Of a real tile a spectrum holds half: columns 0 to SIDE / 2 of SIDE frequencies each; frequency i of column f is
+ * number f * SIDE + i. A value is a vector of real parts and one of imaginary parts. */
+#define ALIGNED __attribute__((aligned(64)))
+#define HALF    (SIDE / 2 + 1)
+#define FIRST   (SIDE / 8)
+#define VECTOR CLADE_PASTE(float, WIDTH)
+#define VALUE  (2 * WIDTH)
+/* Of a column in private memory; an odd number of lines: what a row's frequencies become is not to meet in one set. */
+#define COLUMN (SIDE * VALUE + 16)
+typedef VECTOR FN(vector) __attribute__((aligned(4)));
+#define PUT(p, v)     (*(FN(vector) *)(p) = (v))
+#define GET(p)        (*(const FN(vector) *)(p))
+#define GLOBAL_GET(p) (*(const __global FN(vector) *)(p))
+
+/* ---- transforms along a line ---- */
+/* cos(2 pi k / 64) of a quarter of a turn. */
+__constant float FN(quarter)[17] = {
+    1,            0.995184727f, 0.98078528f,  0.956940336f, 0.923879533f, 0.881921264f, 0.831469612f, 0.773010453f, 0.707106781f,
+    0.634393284f, 0.555570233f, 0.471396737f, 0.382683432f, 0.290284677f, 0.195090322f, 0.0980171403f, 0};
+static inline float FN(cosine)(int k) {
+  k &= 63;
+  if (k > 32) k = 64 - k;
+  return k > 16 ? -FN(quarter)[32 - k] : FN(quarter)[k];
+}
+
+#define BUTTERFLY(a, b)          \
+  {                              \
+    const VECTOR less = (a) - (b); \
+    (a) += (b);                  \
+    (b) = less;                  \
+  }
+/* Transforms of four values from `at` on, `step` apart, and of FIRST, at 0, 1, …: in place and in order. */
+static inline void FN(four)(VECTOR *re, VECTOR *im, const int at, const int step) {
+  const int a = at, b = at + step, c = at + 2 * step, d = at + 3 * step;
+  BUTTERFLY(re[a], re[c])
+  BUTTERFLY(im[a], im[c])
+  BUTTERFLY(re[b], re[d])
+  BUTTERFLY(im[b], im[d])
+  const VECTOR second_re = re[c] + im[d], second_im = im[c] - re[d], last_re = re[c] - im[d], last_im = im[c] + re[d];
+  re[c] = re[a] - re[b];
+  im[c] = im[a] - im[b];
+  re[a] += re[b];
+  im[a] += im[b];
+  re[b] = second_re;
+  im[b] = second_im;
+  re[d] = last_re;
+  im[d] = last_im;
+}
+static inline void FN(eight)(VECTOR *re, VECTOR *im) {
+  FN(four)(re, im, 0, 2);
+  FN(four)(re, im, 1, 2);
+  const VECTOR odd_re[4] = {re[1], 0.707106781f * (re[3] + im[3]), im[5], 0.707106781f * (im[7] - re[7])};
+  const VECTOR odd_im[4] = {im[1], 0.707106781f * (im[3] - re[3]), -re[5], -0.707106781f * (im[7] + re[7])};
+  const VECTOR even_re[4] = {re[0], re[2], re[4], re[6]}, even_im[4] = {im[0], im[2], im[4], im[6]};
+#pragma unroll
+  for (int k = 0; k < 4; k++) {
+    re[k] = even_re[k] + odd_re[k];
+    im[k] = even_im[k] + odd_im[k];
+    re[k + 4] = even_re[k] - odd_re[k];
+    im[k + 4] = even_im[k] - odd_im[k];
+  }
+}
+#if FIRST == 8
+#define TRANSFORM_FIRST(re, im) FN(eight)(re, im);
+#elif FIRST == 4
+#define TRANSFORM_FIRST(re, im) FN(four)(re, im, 0, 1);
+#else
+#define TRANSFORM_FIRST(re, im) \
+  {                             \
+    BUTTERFLY(re[0], re[1])     \
+    BUTTERFLY(im[0], im[1])     \
+  }
+#endif
+
+/* SIDE values, `step` floats apart, to values that are VALUE apart; real and imaginary parts exchanged on both sides it
+ * goes the other way. It may end where it begins. */
+APART static void FN(transform)(const float *re, const float *im, const int step, float *to_re, float *to_im) {
+  float some[SIDE * VALUE] ALIGNED;
+  for (int j = 0; j < 8; j++) {
+    VECTOR r[FIRST], i[FIRST];
+#pragma unroll
+    for (int q = 0; q < FIRST; q++) {
+      r[q] = GET(re + (j + 8 * q) * step);
+      i[q] = GET(im + (j + 8 * q) * step);
+    }
+    TRANSFORM_FIRST(r, i)
+#pragma unroll
+    for (int k = 0; k < FIRST; k++) {
+      const VECTOR c = (VECTOR)(FN(cosine)(j * k * (64 / SIDE))), s = (VECTOR)(FN(cosine)(j * k * (64 / SIDE) - 16));
+      PUT(some + (k * 8 + j) * VALUE, k ? fma(r[k], c, i[k] * s) : r[k]);
+      PUT(some + (k * 8 + j) * VALUE + WIDTH, k ? fma(i[k], c, -r[k] * s) : i[k]);
+    }
+  }
+  for (int k = 0; k < FIRST; k++) {
+    VECTOR r[8], i[8];
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+      r[j] = GET(some + (k * 8 + j) * VALUE);
+      i[j] = GET(some + (k * 8 + j) * VALUE + WIDTH);
+    }
+    FN(eight)(r, i);
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+      PUT(to_re + (k + FIRST * j) * VALUE, r[j]);
+      PUT(to_im + (k + FIRST * j) * VALUE, i[j]);
+    }
+  }
+}
+
+/* ---- tiles ---- */
+/* The spectrum of a tile, twice: two rows are the real and the imaginary parts of one. Rows outside of low to high are
+ * zeros, and need not be there. */
+APART static void FN(forward)(const float *places, const int low, const int high, float *spectrum) {
+  float line[SIDE * VALUE] ALIGNED;
+  for (int i = 0; i < SIDE; i += 2) {
+    float *to = spectrum + i * VALUE;
+    if (i + 1 < low || i >= high) {
+      for (int f = 0; f < HALF; f++)
+#pragma unroll
+        for (int v = 0; v < 4; v++) PUT(to + f * COLUMN + v * WIDTH, (VECTOR)(0));
+      continue;
+    }
+    const float *row = places + i * SIDE * WIDTH;
+    FN(transform)(row, row + SIDE * WIDTH, WIDTH, line, line + WIDTH);
+    for (int f = 0; f < HALF; f++, to += COLUMN) {
+      const float *own = line + f * VALUE, *mirror = line + (SIDE - f) % SIDE * VALUE;
+      const VECTOR re = GET(own), im = GET(own + WIDTH), mirror_re = GET(mirror), mirror_im = GET(mirror + WIDTH);
+      PUT(to, re + mirror_re);
+      PUT(to + WIDTH, im - mirror_im);
+      PUT(to + VALUE, im + mirror_im);
+      PUT(to + VALUE + WIDTH, mirror_re - re);
+    }
+  }
+  for (int f = 0; f < HALF; f++) {
+    float *column = spectrum + f * COLUMN;
+    FN(transform)(column, column + WIDTH, VALUE, column, column + WIDTH);
+  }
+}
+
+/* From the spectrum the rows of a tile, not divided: `many` of them and of their places, the first at `first`, to `to`,
+ * where a place has sixteen floats. */
+APART static void FN(back)(float *spectrum, const int2 first, const int2 many, float *to) {
+  float line[SIDE * VALUE] ALIGNED;
+  for (int f = 0; f < HALF; f++) {
+    float *column = spectrum + f * COLUMN;
+    FN(transform)(column + WIDTH, column, VALUE, column + WIDTH, column);
+  }
+  for (int i = 0; i < many.x; i += 2) {
+    const bool both = i + 1 < many.x;
+    const float *a = spectrum + (first.x + i) * VALUE, *b = both ? a + VALUE : a;
+    for (int f = 0; f < HALF; f++, a += COLUMN, b += COLUMN) {
+      const bool real = f % (SIDE / 2) == 0;
+      float *own = line + f * VALUE, *mirror = line + (SIDE - f) % SIDE * VALUE;
+      const VECTOR a_re = GET(a), b_re = GET(b), a_im = real ? 0 : GET(a + WIDTH), b_im = real ? 0 : GET(b + WIDTH);
+      PUT(mirror, a_re + b_im);
+      PUT(mirror + WIDTH, b_re - a_im);
+      PUT(own, a_re - b_im);
+      PUT(own + WIDTH, b_re + a_im);
+    }
+    FN(transform)(line + WIDTH, line, VALUE, line + WIDTH, line);
+    float *row = to + i * many.y * 16;
+    for (int j = 0; j < many.y; j++) {
+      PUT(row + j * 16, GET(line + (first.y + j) * VALUE));
+      if (both) PUT(row + (many.y + j) * 16, GET(line + (first.y + j) * VALUE + WIDTH));
+    }
+  }
+}
+
+#if defined WANT_conv2d_fft_places || defined WANT_conv2d_fft_depthwise
+/* Of a block of channels the places of a tile, zeros where the source ends, and their spectrum. */
+static void FN(tile_in)(const __global float *x, const int2 from, const int2 size, float *places, float *spectrum) {
+  const int low = max(-from.x, 0), high = min(size.x - from.x, SIDE);
+  for (int i = low / 2 * 2; i < min((high + 1) / 2 * 2, SIDE); i++)
+    for (int j = 0; j < SIDE; j++) {
+      const bool there = i >= low && i < high && from.y + j >= 0 && from.y + j < size.y;
+      PUT(places + (i * SIDE + j) * WIDTH,
+          there ? GLOBAL_GET(x + ((from.x + i) * size.y + from.y + j) * 16) : (VECTOR)(0));
+    }
+  FN(forward)(places, low, high, spectrum);
+}
+#endif
+
+#ifdef WANT_conv2d_fft_weights
+/* Blocks of sixteen channels of the result, as products want them: (block, frequency, inner channel, real or imaginary
+ * part, channel), divided by what all transforms multiply. A work-item does an inner channel of a block. The weights'
+ * strides of channel and inner channel. */
+#define ARGS                                                                                                        \
+  ARG(const float, x), ARG(float, y), const int rows, const int inner, const int high, const int wide, const int by_row, \
+      const int by_inner
+BODY(conv2d_fft_weights_item)(const long item, ARGS) {
+  if (inner == 0 || item >= (long)(rows + 15) / 16 * inner) return;
+  USE(const float, x);
+  USE(float, y);
+  float places[SIDE * SIDE * WIDTH] ALIGNED, spectrum[HALF * COLUMN] ALIGNED;
+  const int c = (int)(item % inner), row = (int)(item / inner) * 16;
+  for (int v = 0; v < 16; v += WIDTH) {
+    for (int i = 0; i < (high + 1) / 2 * 2; i++)
+      for (int j = 0; j < SIDE; j++)
+        for (int l = 0; l < WIDTH; l++) {
+          const bool there = i < high && j < wide && row + v + l < rows;
+          places[(i * SIDE + j) * WIDTH + l] =
+              there ? x[(long)(row + v + l) * by_row + (long)c * by_inner + i * wide + j] : 0.0f;
+        }
+    FN(forward)(places, 0, high, spectrum);
+    __global float *to = y + ((long)row / 16 * HALF * SIDE * inner + c) * 32 + v;
+    for (int f = 0; f < HALF; f++)
+      for (int i = 0; i < SIDE; i++)
+        for (int part = 0; part < 2; part++) {
+          const VECTOR one = GET(spectrum + f * COLUMN + i * VALUE + part * WIDTH) * (0.25f / (SIDE * SIDE));
+          *(__global FN(vector) *)(to + (long)(f * SIDE + i) * inner * 32 + part * 16) = one;
+        }
+  }
+}
+
+KERNEL(conv2d_fft_weights)(ARGS) {
+  FN(conv2d_fft_weights_item)((long)get_global_id(0), PASS(x), PASS(y), rows, inner, high, wide, by_row, by_inner);
+}
+#undef ARGS
+#endif
+
+/* dims: images, channels, inner channels, height and width of the source and of the result. part: results of a tile
+ * along both axes; the place of the first tile's first; the first tile and how many; frequencies of an item; the
+ * sign of the weights' imaginary parts. first: where in a tile its results begin. */
+#define TILE_OF(t)                                                                        \
+  const int2 grid = ((int2)(dims.s5, dims.s6) + (int2)(part.s0, part.s1) - 1) / (int2)(part.s0, part.s1); \
+  const int image = (t) / (grid.x * grid.y), at = (t) % (grid.x * grid.y);                \
+  const int2 to = (int2)(at / grid.y, at % grid.y) * (int2)(part.s0, part.s1);
+
+#ifdef WANT_conv2d_fft_places
+/* (frequency, tile, block of inner channels, real or imaginary part, channel). A work-item does a block of a tile. */
+#define ARGS ARG(const float, x), ARG(float, y), const index8_t dims, const index8_t part
+BODY(conv2d_fft_places_item)(const int item, ARGS) {
+  const int blocks = (dims.s2 + 15) / 16, tiles = part.s5;
+  if (blocks == 0 || item / blocks >= tiles) return;
+  USE(const float, x);
+  USE(float, y);
+  float places[SIDE * SIDE * WIDTH] ALIGNED, spectrum[HALF * COLUMN] ALIGNED;
+  const int block = item % blocks, apart = tiles * blocks * 32 + 16;
+  const int2 size = (int2)(dims.s3, dims.s4);
+  TILE_OF(part.s4 + item / blocks)
+  x += ((long)image * blocks + block) * size.x * size.y * 16;
+  y += item * 32;
+  for (int v = 0; v < 16; v += WIDTH) {
+    FN(tile_in)(x + v, to + (int2)(part.s2, part.s3), size, places, spectrum);
+    for (int f = 0; f < HALF; f++)
+      for (int i = 0; i < SIDE; i++)
+        for (int k = 0; k < 2; k++)
+          *(__global FN(vector) *)(y + (long)(f * SIDE + i) * apart + k * 16 + v) =
+              GET(spectrum + f * COLUMN + i * VALUE + k * WIDTH);
+  }
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_fft_places)(ARGS) {
+  FN(conv2d_fft_places_item)((int)get_global_id(0), PASS(x), PASS(y), dims, part);
+}
+#undef ARGS
+#endif
+
+#ifdef WANT_conv2d_fft_products
+/* Of PLACES tiles and a block of channels the sums over n inner channels; behind tile `last` there are none. Weights come
+ * from afar: they are asked for two pages ahead. */
+APART static void FN(multiply)(const __global float *w, const __global float *x, const int pitch, const int last,
+                               const int n, const float sign, __global float *y, const int y_pitch) {
+  VECTOR re[PLACES], im[PLACES];
+  const __global float *from[PLACES];
+#pragma unroll
+  for (int p = 0; p < PLACES; p++) {
+    from[p] = x + min(p, last) * pitch;
+    re[p] = im[p] = (VECTOR)(0);
+  }
+  for (int c = 0; c < n; c += 16)
+    for (int k = c * 2; k < c * 2 + min(16, n - c); k++, w += 32) {
+      LATER(w + 2048);
+      LATER(w + 2064);
+      const VECTOR w_re = GLOBAL_GET(w), w_im = GLOBAL_GET(w + 16) * sign;
+#pragma unroll
+      for (int p = 0; p < PLACES; p++) {
+        const VECTOR x_re = (VECTOR)(from[p][k]), x_im = (VECTOR)(from[p][k + 16]);
+        re[p] = fma(x_re, w_re, re[p]);
+        im[p] = fma(x_re, w_im, im[p]);
+        re[p] = fma(-x_im, w_im, re[p]);
+        im[p] = fma(x_im, w_re, im[p]);
+      }
+    }
+#pragma unroll
+  for (int p = 0; p < PLACES; p++)
+    if (p <= last) {
+      *(__global FN(vector) *)(y + p * y_pitch) = re[p];
+      *(__global FN(vector) *)(y + p * y_pitch + 16) = im[p];
+    }
+}
+
+/* Both operands and the result as above. A work-item does some frequencies. */
+#define ARGS ARG(const float, x), ARG(const float, w), ARG(float, y), const index8_t dims, const index8_t part
+BODY(conv2d_fft_products_item)(const int item, ARGS) {
+  const int panels = (dims.s1 + 15) / 16, inner = dims.s2, tiles = part.s5;
+  const int pitch = (inner + 15) / 16 * 32, apart = tiles * pitch + 16, y_pitch = panels * 32;
+  USE(const float, x);
+  USE(const float, w);
+  USE(float, y);
+  for (int p = 0; p < panels; p++)
+    for (int f = item * part.s6; f < min((item + 1) * (int)part.s6, HALF * SIDE); f++)
+      for (int t = 0; t < tiles; t += PLACES)
+        for (int v = 0; v < 16; v += WIDTH)
+          FN(multiply)
+  (w + ((long)p * HALF * SIDE + f) * inner * 32 + v, x + (long)f * apart + t * pitch, pitch, tiles - 1 - t, inner, (float)part.s7,
+   y + (long)f * (tiles * y_pitch + 16) + t * y_pitch + p * 32 + v, y_pitch);
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_fft_products)(ARGS) {
+  FN(conv2d_fft_products_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, part);
+}
+#undef ARGS
+#endif
+
+#if defined WANT_conv2d_fft_results || defined WANT_conv2d_fft_depthwise
+/* ---- the result ----
+ * An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
+typedef float16 FN(sixteen) __attribute__((aligned(4)));
+#define EPILOGUE_AT(strides) (batch * (strides).s5)
+#undef EPILOGUE_ELEMENT
+#define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
+#define EPILOGUE_LOAD16(T, e, s) \
+  ((s).s6 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
+/* Of a block of `rows` channels the results of a tile. */
+APART static void FN(finish)(const float *tile, int rows, int2 many, int width, __global STORAGE(OUT) * y,
+                             const index8_t y_s, const index_t batch, const index_t row0,
+                             const index_t column0 EPILOGUE_ARGS) {
+  EPILOGUE_USE
+  for (int i = 0; i < many.x * many.y; i++) {
+    const index_t column = column0 + i / many.y * width + i % many.y;
+#if WIDE
+    if (rows == 16) {
+      const index_t row = row0;
+      const float16 i0 = *(const FN(sixteen) *)(tile + i * 16);
+      EPILOGUE16
+      STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
+      continue;
+    }
+#endif
+    for (int c = 0; c < rows; c++) {
+      const index_t row = row0 + c;
+      const float i0 = tile[i * 16 + c];
+      EPILOGUE
+      STORE(OUT, y, EPILOGUE_ELEMENT(y_s), r);
+    }
+  }
+}
+#define RESULTS                                                                                                \
+  FN(finish)                                                                                                   \
+  (results, min(16, (int)dims.s1 - block * 16), many, (int)dims.s6, y + image * y_s.s5, y_s, image, block * 16,           \
+   to.x * dims.s6 + to.y EPILOGUE_PASS)
+#endif
+
+#ifdef WANT_conv2d_fft_results
+/* A work-item does a block of a tile. */
+#define ARGS \
+  ARG(const float, x), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t part, const index8_t first, \
+      const index8_t y_s EPILOGUE_ARGS
+BODY(conv2d_fft_results_item)(const int item, ARGS) {
+  const int blocks = (dims.s1 + 15) / 16, tiles = part.s5;
+  if (blocks == 0 || item / blocks >= tiles) return;
+  USE(const float, x);
+  USE(STORAGE(OUT), y);
+  float results[SIDE * SIDE * 16] ALIGNED, spectrum[HALF * COLUMN] ALIGNED;
+  const int block = item % blocks, apart = tiles * blocks * 32 + 16;
+  TILE_OF(part.s4 + item / blocks)
+  const int2 many = min((int2)(dims.s5, dims.s6) - to, (int2)(part.s0, part.s1));
+  for (int v = 0; v < 16; v += WIDTH) {
+    for (int f = 0; f < HALF; f++)
+      for (int i = 0; i < SIDE; i++)
+        for (int k = 0; k < 2; k++)
+          PUT(spectrum + f * COLUMN + i * VALUE + k * WIDTH,
+              GLOBAL_GET(x + (long)(f * SIDE + i) * apart + item * 32 + k * 16 + v));
+    FN(back)(spectrum, (int2)(first.s0, first.s1), many, results + v);
+  }
+  RESULTS;
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_fft_results)(ARGS) {
+  FN(conv2d_fft_results_item)((int)get_global_id(0), PASS(x), PASS(y), dims, part, first, y_s EPILOGUE_PASS);
+}
+#undef ARGS
+#endif
+
+#ifdef WANT_conv2d_fft_depthwise
+/* Each channel has a window of its own. A work-item does a block of a tile. */
+#define ARGS                                                                                                     \
+  ARG(const float, x), ARG(const float, w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t part,      \
+      const index8_t first, const index8_t y_s EPILOGUE_ARGS
+BODY(conv2d_fft_depthwise_item)(const int item, ARGS) {
+  const int tiles = part.s5, block = tiles ? item / tiles : 0, blocks = (dims.s1 + 15) / 16;
+  if (block >= blocks) return;
+  USE(const float, x);
+  USE(const float, w);
+  USE(STORAGE(OUT), y);
+  float places[SIDE * SIDE * WIDTH] ALIGNED, spectrum[HALF * COLUMN] ALIGNED, results[SIDE * SIDE * 16] ALIGNED;
+  const int2 size = (int2)(dims.s3, dims.s4);
+  TILE_OF(item % tiles)
+  const int2 many = min((int2)(dims.s5, dims.s6) - to, (int2)(part.s0, part.s1));
+  x += ((long)image * blocks + block) * size.x * size.y * 16;
+  for (int v = 0; v < 16; v += WIDTH) {
+    const __global float *by = w + (long)block * HALF * SIDE * 32 + v;
+    FN(tile_in)(x + v, to + (int2)(part.s2, part.s3), size, places, spectrum);
+    for (int f = 0; f < HALF; f++)
+      for (int i = 0; i < SIDE; i++, by += 32) {
+        float *own = spectrum + f * COLUMN + i * VALUE;
+        const VECTOR re = GET(own), im = GET(own + WIDTH);
+        const VECTOR w_re = GLOBAL_GET(by), w_im = GLOBAL_GET(by + 16) * (float)part.s7;
+        PUT(own, fma(re, w_re, -im * w_im));
+        PUT(own + WIDTH, fma(re, w_im, im * w_re));
+      }
+    FN(back)(spectrum, (int2)(first.s0, first.s1), many, results + v);
+  }
+  RESULTS;
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_fft_depthwise)(ARGS) {
+  FN(conv2d_fft_depthwise_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), dims, part, first, y_s EPILOGUE_PASS);
+}
+#undef ARGS
+#endif
+#ifdef RESULTS
+#undef RESULTS
+#undef EPILOGUE_AT
+#undef EPILOGUE_ELEMENT
+#define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
+#undef EPILOGUE_LOAD16
+#endif
+#undef ALIGNED
+#undef HALF
+#undef FIRST
+#undef VECTOR
+#undef VALUE
+#undef COLUMN
+#undef PUT
+#undef GET
+#undef GLOBAL_GET
+#undef BUTTERFLY
+#undef TRANSFORM_FIRST
+#undef TILE_OF
