@@ -35,12 +35,12 @@ double clade__gemm_bare_cost(const clade_query *q) {
   return clade__cost(q->device, flops, clade__node_bytes(q->node), q->device->vector_f32 < 4 ? 0.005 : 0.45) + 1e-6;
 }
 
-/* Another unit begins late: what it is to do shall take longer than that. */
+/* An item shall take longer than units of a chain wait for each other after it. Who begins late finds less to do. */
 static int64_t parts_of(const clade_query *q, const clade__gemm_problem *p) {
-  enum { LATE = 20000, SHARES = 4 }; /* cycles; of a unit */
+  enum { WAIT = 4000, SHARES = 4 }; /* cycles; of a unit */
   const int64_t tiles = (p->m + ROWS - 1) / ROWS, panels = p->n / panel(q);
   const int64_t cycles = p->batches * tiles * panels * (ROWS * vectors(q) / 2 * p->k + 40);
-  const int64_t items = CLADE_MIN(SHARES * (int64_t)CLADE_MAX(q->device->compute_units, 1u), cycles / LATE);
+  const int64_t items = CLADE_MIN(SHARES * (int64_t)CLADE_MAX(q->device->compute_units, 1u), cycles / WAIT);
   return CLADE_MAX(CLADE_MIN(items / p->batches, tiles), 1);
 }
 

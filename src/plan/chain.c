@@ -120,7 +120,8 @@ static clade_status form(clade_func *func, outcome *out) {
       (void)add_bases(func, chain, step); /* of one step there is always room for all */
     }
     chain->per_slot |= step->per_slot;
-    if (step->launch->global[0] > 1) chain->workers = most_workers(func, step->device);
+    const size_t busy = CLADE_MIN(step->launch->global[0], (size_t)most_workers(func, step->device));
+    chain->workers = CLADE_MAX(chain->workers, (uint32_t)busy);
     chain->count++;
   }
   const size_t chained = keep_or_drop(func, steps);

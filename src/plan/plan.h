@@ -95,7 +95,7 @@ typedef struct clade__fchain {
   size_t first, count; /* of the func's steps */
   int device;
   uint32_t interpreter; /* from 1 on */
-  uint32_t workers;     /* one for each unit; a single one where all steps have one item */
+  uint32_t workers;     /* one for each unit; no more than its widest step has items */
   bool per_slot;        /* some step is */
   size_t at, end;       /* words of the device's table */
   int n_bases;

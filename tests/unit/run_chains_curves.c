@@ -214,8 +214,8 @@ static bool has_mixed_chain(const clade_func *func) {
 
 /* Steps of one item need no second worker, and those in a chain with larger ones are done together: the same bits. */
 static void few_workers(void **state) {
-  enum { N = 64, LINKS = 10 };
-  static const int rows[] = {N, 16 * N};
+  enum { N = 32, LINKS = 10 };
+  static const int rows[] = {N, 128 * N};
   const bool chains_here = clade__quirk_has(*state, CLADE__QUIRK_SLOW_WAKE);
   for (size_t k = 0; k < CLADE_COUNT(rows); k++) {
     const size_t elements = (size_t)rows[k] * N, bytes = elements * sizeof(float);
