@@ -42,6 +42,8 @@ static void draw(op_case *c, op_random *r) {
     c->i[TRANS_A] = c->i[TRANS_B] = false;
     if (!c->small && !c->gradient && c->number % 20 == 5) m = op_integer(r, 900, 1000), k = 80; /* more than one part */
   }
+  if (strcmp(c->impl, "vec_panels") == 0 && !c->small && !c->gradient && c->number % 20 == 5)
+    m = 24 * op_integer(r, 0, 2) + 16, n = op_integer(r, 512, 600); /* tiles of eight rows */
   if (warp && op_chance(r, 0.5)) m = (m + 7) / 8 * 8, k = (k + 7) / 8 * 8, n = (n + 7) / 8 * 8; /* copies of 16 bytes */
   if (strcmp(c->impl, "mma_tile_panels") == 0 && c->small) k = 64;  /* whole tiles along the inner axis */
   if (strcmp(c->impl, "mma_warp_tf32") == 0) c->differentiable = 0; /* products too, and as far off */
