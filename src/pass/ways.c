@@ -104,7 +104,19 @@ static bool wanted_forms(clade__choice *c, clade__id node, const clade_impl *imp
   return true;
 }
 
-/* Leaves out what records say and whose layouts cannot be had. */
+/* Scratch memory that would leave a func no room for its values: an implementation's, as wide devices ask for some for
+ * each unit. The last one is taken whatever it needs. */
+static bool has_room(clade__choice *c, clade__id node, const clade_impl *impl, const clade_query *q,
+                     const uint8_t *form) {
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  clade_node view;
+  const clade_query there = {sizeof there, &view, q->device, q->row};
+  if (!impl->workspace || !impl[1].name || !q->device->budget_bytes) return true; /* 0: nobody told */
+  clade__way_view(c, node, &(clade__way){.form = (uint8_t *)form}, in, out, &view);
+  return impl->workspace(&there) <= q->device->budget_bytes / 4;
+}
+
+/* Leaves out what records say and what cannot be had, for its layouts or its scratch memory. */
 static void fit_pick(clade__choice *c, clade__id node, clade_query *q) {
   clade__pick *pick = &c->ways[node].pick;
   uint8_t form[2 * CLADE_MAX_OPERANDS];
@@ -112,7 +124,8 @@ static void fit_pick(clade__choice *c, clade__id node, clade_query *q) {
   for (int i = 0; pick->count && i < CLADE__PICKED_IMPLS; i++) {
     if (!pick->of[i]) continue;
     clade__pick_query(c->ctx, q, c->g->nodes[node].device, pick, i, row);
-    if (wanted_forms(c, node, &q->node->op->impls[i], q, form)) continue;
+    const clade_impl *impl = &q->node->op->impls[i];
+    if (wanted_forms(c, node, impl, q, form) && has_room(c, node, impl, q, form)) continue;
     pick->of[i] = NULL;
     pick->count--;
   }
@@ -166,6 +179,10 @@ static clade_status find_impls(clade__choice *c, clade__id id) {
     if (w->refusals[i]) continue;
     if (!wanted_forms(c, id, impl, &q, form)) {
       w->refusals[i] = "asks for layouts that cannot be had";
+      continue;
+    }
+    if (!has_room(c, id, impl, &q, form)) {
+      w->refusals[i] = "asks for more scratch memory than a quarter of the device's budget";
       continue;
     }
     CLADE_TRY(cost_and_row(c, id, impl, &q, &way));

@@ -121,6 +121,30 @@ static void bundled_kernels(void **state) {
 static const clade__hash any = {0, 0};
 #define BUCKET "f32[112] -> f32"
 
+static size_t by_depth(const clade_query *q) { return (size_t)q->row[1] << 10; }
+static size_t huge(const clade_query *q) {
+  (void)q;
+  return SIZE_MAX;
+}
+
+/* What a record says neither; but the last one is all that is left. */
+static void scratch_has_a_limit(void **state) {
+  (void)state;
+  static const clade_impl scratch[] = {{.name = "vec", .cost = cheap, .workspace = by_depth, .space = &space},
+                                       {.name = "mid", .cost = dear, .workspace = huge},
+                                       {.name = "ref", .workspace = huge},
+                                       {0}};
+  op.impls = scratch;
+  device.budget_bytes = 4 * (64u << 10);
+  assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
+  put(BUCKET, "vec", 8, 128, any);
+  assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
+  device.budget_bytes--;
+  assert_string_equal(chosen(NULL, NULL), "ref cheapest");
+  assert_error(refused("toy.tuned=vec"), CLADE_NOT_FOUND, "vec: asks for more scratch memory than a quarter of the");
+  device.budget_bytes = 0;
+}
+
 static void records_choose(void **state) {
   (void)state;
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
@@ -208,6 +232,7 @@ static void pins_come_first(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(bundled_kernels, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(scratch_has_a_limit, set_up, tear_down),
       cmocka_unit_test_setup_teardown(records_choose, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_does_not_hold_is_ignored, set_up, tear_down),
       cmocka_unit_test_setup_teardown(starts_come_from_records_too, set_up, tear_down),
