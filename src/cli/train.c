@@ -44,7 +44,7 @@ int cli_train(int argc, char **argv) {
   if (parsed) return parsed < 0 ? CLI_DONE : parsed;
   if (job.args.json && !cli_json_begin()) return CLI_FAILED;
   train_show_begin(&job);
-  struct sigaction action = {.sa_handler = interrupt};
+  struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}; /* what waits for a reader goes on */
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
   clade_status status = train(&job);

@@ -103,7 +103,7 @@ static int measure(tune_job *job, int n, char **words) {
   if (result) return result;
   if (job->args.json && !cli_json_begin()) return CLI_FAILED;
   tune_show_begin(job);
-  struct sigaction action = {.sa_handler = interrupt};
+  struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}; /* what waits for a reader goes on */
   sigaction(SIGINT, &action, NULL);
   clade_status status = tune_works(job, n, words);
   if (!status) status = clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, &job->device);

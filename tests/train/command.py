@@ -1,4 +1,5 @@
 """What clade train prints and leaves, and that nothing of it is left to chance."""
+import fcntl
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -16,6 +18,13 @@ from images import images, npy
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "io"))
 from formats import safetensors
+
+
+PIPE, LINE = 4096, 512  # bytes of a pipe, and more than a line of a training has
+
+
+def unread(pipe):
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"0000"))[0]
 
 
 class Command(unittest.TestCase):
@@ -138,14 +147,20 @@ class Command(unittest.TestCase):
         options = [*self.small, "--epochs", 400, "--checkpoint-dir", folder, "--resume"]
         command = [CLADE, "train", "--json", *map(str, options)]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, PIPE)
             while '"step"' not in process.stdout.readline():
                 pass
+            while unread(process.stdout) < PIPE - LINE and process.poll() is None:
+                time.sleep(0.01)  # until the signal finds it waiting for a reader, as it may at any time
             process.send_signal(signal.SIGINT)
-            out, words = process.communicate(timeout=60)
+            out, words = process.communicate(timeout=300)
+        lines = [json.loads(line) for line in out.splitlines()[1:]]  # readline may have taken a part of the first
         self.assertEqual(process.returncode, 130, words)
         self.assertIn("--resume", words)
-        self.assertIn('"event":"stopped"', out.splitlines()[-1])
-        done = train(*self.small, "--epochs", 1, "--checkpoint-dir", folder, "--resume")
+        self.assertEqual(lines[-1]["event"], "stopped")
+        end, steps = lines[-1]["step"], [e["step"] for e in lines if e["event"] == "step"]
+        self.assertEqual(steps, list(range(end - len(steps) + 1, end + 1)), "lines were lost")
+        done = train(*self.small, "--epochs", end // 10 + 1, "--checkpoint-dir", folder, "--resume")
         self.assertTrue(events(done)[0]["resumed"])
 
     def test_optimisers_and_schedules(self):
