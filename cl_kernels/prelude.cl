@@ -376,6 +376,7 @@ static inline void clade_move_i32(const __global int *x, const __global int *soo
     SOON(soon + i);
     clade_past_f32((__global float *)(y + i), as_float16(vload16(0, x + i)), past);
   }
+  if (i < n) SOON(soon + i);
   for (; i < n; i++) y[i] = x[i];
 }
 #define CLADE_MOVES(T)                                                                                             \

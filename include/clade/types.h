@@ -88,16 +88,15 @@ CLADE_API char *clade_shape_text(const clade_shape *shape, char *text, size_t si
  * int8). Lanes that pad the last block hold unspecified values. With CLADE_PANELS as its tile, a matrix of the last two
  * axes lies block after block: all that a block has along the other axis, of which `interleave` stand next to one
  * another, and zeros fill those up. So do weights of windows (four axes), blocked along axis 1: of each block, axis 0
- * and then the window. */
+ * and then the window. From CLADE_SPECTRUM on a tile is of weights as their spectrum. */
 enum { CLADE_PANELS = 1, CLADE_SPECTRUM = 16 };
 typedef struct clade_layout {
   int16_t axis;
   uint16_t block; /* 0: dense */
   uint16_t interleave;
-  /* 0, CLADE_PANELS, or 4 or 6: weights of 3 x 3, brought into a base of tile x tile, in which Winograd's algorithm
-   * convolves, or from CLADE_SPECTRUM on 16, 32 or 64: weights of windows, of which each became half the spectrum of
-   * tile x tile places, tile x (tile / 2 + 1) complex values (docs/layouts.md). Implementations ask for it; clade_pack
-   * does not take it. */
+  /* 0: none. CLADE_PANELS. 4, 6: weights of 3 x 3 in a base of tile x tile, in which Winograd's algorithm convolves.
+   * 16, 32, 64: weights of windows, each half the spectrum of tile x tile places, tile x (tile / 2 + 1) complex values.
+   * Implementations ask for the last five (docs/layouts.md); clade_pack does not take them. */
   uint16_t tile;
 } clade_layout;
 

@@ -159,11 +159,9 @@ static clade_status ask_rest(cl_device_id id, clade__facts *facts) {
   uint64_t properties = 0, major = 0, minor = 0;
   CLADE_TRY(device_text(id, CL_DEVICE_EXTENSIONS, &extensions));
   CLADE_TRY(device_number(id, CL_DEVICE_QUEUE_PROPERTIES, &properties));
-  if (strstr(extensions, "cl_nv_device_attribute_query")) {
-    CLADE_TRY(device_number(id, CAPABILITY_MAJOR, &major));
-    CLADE_TRY(device_number(id, CAPABILITY_MINOR, &minor));
-  }
-  facts->capability = (uint32_t)(10 * major + minor);
+  if (strstr(extensions, "cl_nv_device_attribute_query") && device_number(id, CAPABILITY_MAJOR, &major) == CLADE_OK &&
+      device_number(id, CAPABILITY_MINOR, &minor) == CLADE_OK)
+    facts->capability = (uint32_t)(10 * major + minor); /* who does not tell it is a device all the same */
   info->fp16 = strstr(extensions, "cl_khr_fp16") != NULL;
   info->out_of_order = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
   info->alignment = CLADE_MAX(info->alignment / 8, 64u); /* reported in bits */

@@ -187,20 +187,19 @@ static void want_tiles(const uint32_t *in, uint32_t *out, dot_fn *whole, dot_fn 
 static void want_amx_int8(const uint32_t *in, uint32_t *out) { want_tiles(in, out, dot_u8, dot_s8, false); }
 static void want_amx_bf16(const uint32_t *in, uint32_t *out) { want_tiles(in, out, dot_bf16, dot_bf16, true); }
 
-/* ---- warps: products of 16 x 16 results from tiles of 16 lines of 8 words, the last two of which are not copied: of
- * bf16, of bf16 whose second tile lies across the inner axis, of f16 (the same bits), of tf32 (the upper half of a
- * word)
- * ---- */
+/* ---- warps ---- */
+/* Products of 16 x 16 results from tiles of 16 lines of 8 words, the last two of which are not copied. Turns: bf16,
+ * bf16 whose second tile lies across the inner axis, f16 (the same bits), tf32 (a word's upper half). */
 enum { WARP = 32, WARP_TURNS = 4, ACROSS = 1, F16 = 2, TF32 = 3 };
-#define WARP_LOAD(to, tile, at, turned)                                                                 \
-  "    __asm__ volatile(\"ldmatrix.sync.aligned.m8n8.x4" turned ".shared.b16 {%0,%1,%2,%3}, [%4];\"\n"  \
-  "                     : \"=r\"(" to "[0]), \"=r\"(" to "[1]), \"=r\"(" to "[2]), \"=r\"(" to "[3])\n" \
-  "                     : \"r\"((uint)(size_t)(" tile " + " at ")) : \"memory\");\n"
-#define WARP_MULTIPLY(name)                                                                                      \
-  "      __asm__ volatile(\"mma.sync.aligned." name " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\"\n" \
-  "                       : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3])\n"                            \
-  "                       : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[n]), \"r\"(b[n + 2]));\n"
 static const char warp_probe[] =
+    "#define LOAD(to, from, turned) \\\n"
+    "  __asm__ volatile(\"ldmatrix.sync.aligned.m8n8.x4\" turned \".shared.b16 {%0,%1,%2,%3}, [%4];\" \\\n"
+    "                   : \"=r\"(to[0]), \"=r\"(to[1]), \"=r\"(to[2]), \"=r\"(to[3]) \\\n"
+    "                   : \"r\"((uint)(size_t)(from)) : \"memory\")\n"
+    "#define MULTIPLY(name) \\\n"
+    "  __asm__ volatile(\"mma.sync.aligned.\" name \" {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\" \\\n"
+    "                   : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3]) \\\n"
+    "                   : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[n]), \"r\"(b[n + 2]))\n"
     "uint narrow(uint word) {\n"
     "  uint to;\n"
     "  __asm__(\"cvt.rna.tf32.f32 %0, %1;\" : \"=r\"(to) : \"f\"(as_float(word & 0xffff0000u)));\n"
@@ -218,92 +217,21 @@ static const char warp_probe[] =
     "  barrier(CLK_LOCAL_MEM_FENCE);\n"
     "  for (int turn = 0; turn < 4; turn++, out += 256) {\n"
     "    const int line = lane % 16 * 8 + lane / 16 * 4, across = (lane / 16 * 8 + lane % 8) * 8 + lane / 8 % 2 * 4;\n"
-    "    uint a[4], b[4];\n" WARP_LOAD("a", "tile", "line", "") "    if (turn == 1) {\n" WARP_LOAD(
-        "b", "tile + 128", "across",
-        ".trans") "    } else {\n" WARP_LOAD("b", "tile + 128", "line",
-                                             "") "    }\n"
-                                                 "    for (int i = 0; i < 4 && turn == 3; i++) a[i] = narrow(a[i]), "
-                                                 "b[i] = narrow(b[i]);\n"
-                                                 "    for (int n = 0; n < 2; n++) {\n"
-                                                 "      float c[4] = {0, 0, 0, 0};\n"
-                                                 "      if (turn < 2)\n" WARP_MULTIPLY(
-                                                     "m16n8k16.row.col.f32.bf16.bf16."
-                                                     "f32") "      else if (turn == "
-                                                            "2)\n" WARP_MULTIPLY(
-                                                                "m16"
-                                                                "n8k"
-                                                                "16."
-                                                                "row"
-                                                                ".co"
-                                                                "l."
-                                                                "f32"
-                                                                ".f1"
-                                                                "6."
-                                                                "f16"
-                                                                ".f3"
-                                                                "2") "      else\n" WARP_MULTIPLY("m16n8k8.row.col.f32."
-                                                                                                  "tf32.tf32.f32") "   "
-                                                                                                                   "   "
-                                                                                                                   "for"
-                                                                                                                   " ("
-                                                                                                                   "int"
-                                                                                                                   " i "
-                                                                                                                   "= "
-                                                                                                                   "0; "
-                                                                                                                   "i "
-                                                                                                                   "< "
-                                                                                                                   "4; "
-                                                                                                                   "i++"
-                                                                                                                   ")\n"
-                                                                                                                   "   "
-                                                                                                                   "   "
-                                                                                                                   "  "
-                                                                                                                   "out"
-                                                                                                                   "[("
-                                                                                                                   "lan"
-                                                                                                                   "e "
-                                                                                                                   "/ "
-                                                                                                                   "4 "
-                                                                                                                   "+ "
-                                                                                                                   "i "
-                                                                                                                   "/ "
-                                                                                                                   "2 "
-                                                                                                                   "* "
-                                                                                                                   "8) "
-                                                                                                                   "* "
-                                                                                                                   "16 "
-                                                                                                                   "+ "
-                                                                                                                   "n "
-                                                                                                                   "* "
-                                                                                                                   "8 "
-                                                                                                                   "+ "
-                                                                                                                   "lan"
-                                                                                                                   "e "
-                                                                                                                   "% "
-                                                                                                                   "4 "
-                                                                                                                   "* "
-                                                                                                                   "2 "
-                                                                                                                   "+ "
-                                                                                                                   "i "
-                                                                                                                   "% "
-                                                                                                                   "2] "
-                                                                                                                   "= "
-                                                                                                                   "as_"
-                                                                                                                   "uin"
-                                                                                                                   "t("
-                                                                                                                   "c["
-                                                                                                                   "i] "
-                                                                                                                   "+ "
-                                                                                                                   "0."
-                                                                                                                   "0f)"
-                                                                                                                   ";\n"
-                                                                                                                   "   "
-                                                                                                                   " }"
-                                                                                                                   "\n"
-                                                                                                                   "  "
-                                                                                                                   "}\n"
-                                                                                                                   "}"
-                                                                                                                   "\n";
+    "    uint a[4], b[4];\n"
+    "    LOAD(a, tile + line, \"\");\n"
+    "    if (turn == 1) LOAD(b, tile + 128 + across, \".trans\");\n"
+    "    else LOAD(b, tile + 128 + line, \"\");\n"
+    "    for (int i = 0; i < 4 && turn == 3; i++) a[i] = narrow(a[i]), b[i] = narrow(b[i]);\n"
+    "    for (int n = 0; n < 2; n++) {\n"
+    "      float c[4] = {0, 0, 0, 0};\n"
+    "      if (turn < 2) MULTIPLY(\"m16n8k16.row.col.f32.bf16.bf16.f32\");\n"
+    "      else if (turn == 2) MULTIPLY(\"m16n8k16.row.col.f32.f16.f16.f32\");\n"
+    "      else MULTIPLY(\"m16n8k8.row.col.f32.tf32.tf32.f32\");\n"
+    "      for (int i = 0; i < 4; i++)\n"
+    "        out[(lane / 4 + i / 2 * 8) * 16 + n * 8 + lane % 4 * 2 + i % 2] = as_uint(c[i] + 0.0f);\n"
+    "    }\n"
+    "  }\n"
+    "}\n";
 
 static float f16_of(uint32_t word, int i) {
   uint32_t bits = word >> 16 * i & 0xffffu;

@@ -28,9 +28,9 @@ static const cli_args description = {
     .synopsis = "MODEL|gemm|conv|MxNxK… | export FILE | merge FILE…",
     .about =
         "Measures which implementations and parameters are fast on this device for the steps of a model\n(" MODEL_NAMES
-        "),\nfor products (gemm) and convolutions (conv) of a set or a file, or for products of M x K by K x N, and "
-        "keeps "
-        "it;\nwho runs them next gets them. export writes this device's records to a file, merge takes a file's in.",
+        "),\nfor products (gemm) and convolutions (conv) of a set or a file, or for products of M x K by K x N,\n"
+        "and keeps it; who runs them next gets them. export writes this device's records to a file, merge takes a "
+        "file's in.",
     .device_help = "where to measure; docs/devices.md tells the rule (unset: CLADE_DEVICE, or the best)",
     .options = options,
 };

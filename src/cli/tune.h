@@ -34,8 +34,8 @@ typedef struct tune_job {
 } tune_job;
 
 /* ---- what is tuned (tune_target.c) ---- */
-int tune_check(tune_job *job, int n,
-               char **words); /* CLI_USAGE, told, where these are no works or options do not fit */
+/* CLI_USAGE, told, where these are no works or options do not fit. */
+int tune_check(tune_job *job, int n, char **words);
 clade_status tune_works(tune_job *job, int n, char **words);
 clade_status tune_func(const tune_job *job, const tune_work *work, clade_func **out);
 

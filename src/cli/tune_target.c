@@ -1,5 +1,4 @@
-/* What clade tune tunes: a model's training step or inference, and products and convolutions as clade bench has them.
- */
+/* What clade tune tunes: a model's step or inference, and products and convolutions as clade bench has them. */
 #include <stdio.h>
 
 #include "cli/tune.h"
@@ -27,6 +26,12 @@ static int check_model(const tune_job *job) {
   return CLI_DONE;
 }
 
+static int check_product(const tune_job *job) {
+  if (job->bench.batch) return cli_wrong(&job->args, "--batch: a product tells its own rows");
+  if (job->bench.pass) return cli_wrong(&job->args, "--pass: a product has one");
+  return CLI_DONE;
+}
+
 int tune_check(tune_job *job, int n, char **words) {
   bench_shape shape;
   bool sets = false;
@@ -37,9 +42,12 @@ int tune_check(tune_job *job, int n, char **words) {
       sets = true;
       job->bench.what = words[i];
       wrong = bench_check(&job->bench, &work);
+      if (!wrong && !strcmp(words[i], "gemm")) wrong = check_product(job);
     } else if (model_by_name(words[i])) {
       wrong = check_model(job);
-    } else if (!product_of(words[i], &shape)) {
+    } else if (product_of(words[i], &shape)) {
+      wrong = check_product(job);
+    } else {
       wrong = cli_wrong(&job->args, "'%s' is no model (%s), not gemm or conv, and no product as 512x512x512", words[i],
                         MODEL_NAMES);
     }

@@ -27,7 +27,7 @@ static plan plan_of(const clade_query *q, int64_t side) {
   p.blocks[1] = parts(p.g.rows * p.g.groups, LANES);
   p.tiles = p.g.n;
   for (int i = 0; i < 2; i++) {
-    p.many[i] = side - p.g.kernel[i] + 1;
+    p.many[i] = CLADE_MAX(side - p.g.kernel[i] + 1, 1); /* rows are asked for before anybody refuses */
     p.grid[i] = parts(p.g.result[i], p.many[i]);
     p.tiles *= p.grid[i];
   }
@@ -51,7 +51,8 @@ const char *clade__gather_fft_accept(const clade_query *q) {
   if (g.groups != 1 && !clade__depthwise(&g)) return "made for one group, or one channel in each";
   if (n->in[0].dtype != CLADE_F32) return "its sums need operands of f32";
   if (!fits(&g, sides[CLADE_COUNT(sides) - 1])) return "made for windows of up to 48 x 48";
-  if (clade__up(g.rows * g.groups, LANES) * g.inner > INT32_MAX / (64 * 66)) return "made for fewer than 2^18 windows";
+  if (clade__up(g.rows * g.groups, LANES) * g.inner > INT32_MAX / (64 * 66))
+    return "made for fewer than 2^31 numbers of weights in tiles of 64 x 64";
   return clade__gather_small(q);
 }
 
@@ -88,8 +89,11 @@ double clade__gather_fft_cost(const clade_query *q) { return clade__conv_vec_cos
 
 static bool rows(const clade_query *q, int i, int32_t *row) {
   clade__gather g = clade__gather_of(q->node);
-  if (i >= (int)CLADE_COUNT(sides)) return false;
-  row[SIDE] = fits(&g, sides[i]) ? sides[i] : sides[CLADE_COUNT(sides) - 1];
+  const int last = CLADE_COUNT(sides) - 1;
+  int least = 0;
+  while (least < last && !fits(&g, sides[least])) least++;
+  if (least + i > last) return false;
+  row[SIDE] = sides[least + i];
   plan p = plan_of(q, row[SIDE]);
   int64_t most = width_of(q) == 16 ? 12 : 6, groups = CLADE_MAX(parts(p.chunk, most), 1);
   row[PLACES] = (int32_t)clade__up(CLADE_MAX(parts(p.chunk, groups), 1), 2);

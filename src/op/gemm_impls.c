@@ -1,6 +1,5 @@
 /* How a gemm is computed: `vec` on CPUs, `simt` on GPUs, by matrix units where there are some, `ref` anywhere. The
- * kernels differ in how they walk; what they are told is the same: extents, strides of both operands, and the epilogue.
- */
+ * kernels differ in how they walk; what they are told is the same: extents, strides of operands, and the epilogue. */
 #include "op/epilogue.h"
 #include "op/gemm.h"
 #include "op/simt.h"

@@ -29,9 +29,12 @@ bool clade__gemm_warp_units(const clade_query *q) {
 static bool imitated(const clade_query *q) { return q->device->unit[CLADE_UNIT_PTX].reason != NULL; }
 static int64_t warps_of(const int32_t *row) { return (int64_t)(row[ROWS] / row[TALL]) * (row[COLUMNS] / row[WIDE]); }
 
-/* Lines of `depth` words and four more; across the inner axis they take less. */
+/* Words of an operand's slice: lines of `depth` and four more; or, across the inner axis, `depth` lines. */
+static int64_t words_of(int32_t lines, int32_t depth) {
+  return CLADE_MAX((int64_t)lines * (depth + 4), (int64_t)depth * (lines + 8));
+}
 static uint64_t local_of(const clade_query *q, const int32_t *row) {
-  int64_t slices = (int64_t)row[STAGES] * (row[ROWS] + row[COLUMNS]) * (row[DEPTH] + 4) * 4;
+  int64_t slices = 4 * row[STAGES] * (words_of(row[ROWS], row[DEPTH]) + words_of(row[COLUMNS], row[DEPTH]));
   int64_t held = imitated(q) ? warps_of(row) * ((row[TALL] + row[WIDE]) / SQUARE) * WARP * 16 : 0;
   return (uint64_t)(slices + held);
 }

@@ -41,8 +41,8 @@ static plan plan_of(const clade_query *q) {
   bool cpu = q->device->device_class == CLADE_CPU && !q->device->max_passes;
   p.width = clade__product(weight, 0, weight->rank);
   p.slices = p.groups ? x->dim[0] : p.row.rows;
-  /* what is kept is less than x */
-  p.whole = cpu && p.slices > 0 && p.row.n > 0 && (p.groups ? p.row.inner >= 16 : p.slices >= 2 * FEWEST_CHUNKS);
+  /* by rows what is kept, two numbers for each column of a chunk, is about half as many as x has at most */
+  p.whole = cpu && p.slices > 0 && p.row.n > 0 && (p.groups ? p.row.inner >= 16 : p.slices >= 4 * FEWEST_CHUNKS);
   p.strip = q->device->max_passes ? CLADE__LANES : 1024; /* few where the compiler takes long over arrays */
   p.chunk = p.groups ? 1 : p.whole ? CLADE_MIN(p.slices / FEWEST_CHUNKS, ROWS) : ROWS;
   while (p.chunk < p.slices / MOST_CHUNKS && !(p.whole && p.groups)) p.chunk *= 2;

@@ -104,14 +104,17 @@ static bool wanted_forms(clade__choice *c, clade__id node, const clade_impl *imp
   return true;
 }
 
-/* Scratch memory that would leave a func no room for its values: an implementation's, as wide devices ask for some for
- * each unit. The last one is taken whatever it needs. */
+/* Whether scratch memory leaves a func room for its values: some ask for it for each unit. By the device's own budget,
+ * so that one set for a while changes no choice; what is pinned stays, and the op's last implementation is never
+ * refused. */
 static bool has_room(clade__choice *c, clade__id node, const clade_impl *impl, const clade_query *q,
                      const uint8_t *form) {
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   const clade_query there = {sizeof there, &view, q->device, q->row};
+  const char *why = c->ways[node].pick.why;
   if (!impl->workspace || !impl[1].name || !q->device->budget_bytes) return true; /* 0: nobody told */
+  if (why && !strcmp(why, "pinned")) return true;
   clade__way_view(c, node, &(clade__way){.form = (uint8_t *)form}, in, out, &view);
   return impl->workspace(&there) <= q->device->budget_bytes / 4;
 }
@@ -182,7 +185,7 @@ static clade_status find_impls(clade__choice *c, clade__id id) {
       continue;
     }
     if (!has_room(c, id, impl, &q, form)) {
-      w->refusals[i] = "asks for more scratch memory than a quarter of the device's budget";
+      w->refusals[i] = "asks for more scratch memory than a quarter of what the device may use";
       continue;
     }
     CLADE_TRY(cost_and_row(c, id, impl, &q, &way));

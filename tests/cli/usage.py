@@ -55,8 +55,10 @@ class Usage(unittest.TestCase):
         for target in ["zork", "12x12", "0x1x1", "1x2x3x4", "1x2x99999999"]:
             self.assertIn(target, self.wrong("tune", target))
         self.assertIn("--mode", self.wrong("tune", "--mode", "fast", "mlp"))
-        for word in ["mlp", "conv", "gemm"]:
+        for word in ["mlp", "conv", "gemm", "12x12x12"]:
             self.assertIn("--pass", self.wrong("tune", "--pass", "both", word))
+        for word in ["gemm", "12x12x12"]:
+            self.assertIn("--batch", self.wrong("tune", "--batch", "8", word))
         self.assertIn("--set", self.wrong("tune", "gemm", "--set", "resnet50"))
         self.assertIn("--set", self.wrong("tune", "conv", "--set", "squares"))
         for option in ["--set", "--shapes", "--only"]:

@@ -120,6 +120,30 @@ static void preferring(void **state) {
     }
 }
 
+/* Of windows of any size every implementation is asked, those too that take none so large. */
+static void large_windows(void **state) {
+  static const int64_t sides[] = {47, 48, 49, 63, 64, 65, 66, 129};
+  kit *k = *state;
+  clade_func *func = NULL;
+  for (size_t i = 0; i < 2 * sizeof sides / sizeof *sides; i++) {
+    int64_t side = sides[i / 2], width = i % 2 ? 1 : side;
+    clade_graph *g;
+    check_ok(clade_graph_new(&g));
+    clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(1, 1, 140, 140));
+    clade_val w = clade_variable(g, "w", CLADE_F32, CLADE_SHAPE(1, 1, side, width), (clade_initial){0});
+    clade_output(g, "y", clade_conv2d(g, x, w));
+    check_ok(clade_compile(g, k->device, &func));
+    clade_func_release(func);
+    if (side <= 48) {
+      check_ok(clade_compile(g, k->device, &func, .prefer = "conv2d=fft"));
+      clade_func_release(func);
+    } else {
+      check_fails(clade_compile(g, k->device, &func, .prefer = "conv2d=fft"), CLADE_NOT_FOUND, "up to 48 x 48");
+    }
+    clade_graph_release(g);
+  }
+}
+
 static void specialising(void **state) {
   kit *k = *state;
   clade_func *f = NULL;
@@ -300,9 +324,10 @@ static void tensors(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(compiling), cmocka_unit_test(preferring), cmocka_unit_test(specialising),
-      cmocka_unit_test(telling),   cmocka_unit_test(binding),    cmocka_unit_test(variables),
-      cmocka_unit_test(feeding),   cmocka_unit_test(reading),    cmocka_unit_test(tensors),
+      cmocka_unit_test(compiling),    cmocka_unit_test(preferring), cmocka_unit_test(large_windows),
+      cmocka_unit_test(specialising), cmocka_unit_test(telling),    cmocka_unit_test(binding),
+      cmocka_unit_test(variables),    cmocka_unit_test(feeding),    cmocka_unit_test(reading),
+      cmocka_unit_test(tensors),
   };
   return cmocka_run_group_tests_name("bad_run", tests, set_up, tear_down);
 }

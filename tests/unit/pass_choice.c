@@ -141,7 +141,7 @@ static void scratch_has_a_limit(void **state) {
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
   device.budget_bytes--;
   assert_string_equal(chosen(NULL, NULL), "ref cheapest");
-  assert_error(refused("toy.tuned=vec"), CLADE_NOT_FOUND, "vec: asks for more scratch memory than a quarter of the");
+  assert_error(refused("toy.tuned=vec"), CLADE_NOT_FOUND, "vec: asks for more scratch memory than a quarter of what");
   device.budget_bytes = 0;
 }
 
@@ -222,6 +222,14 @@ static void pins_come_first(void **state) {
   assert_int_equal(clade__records_put(pins, &r), CLADE_OK);
   assert_string_equal(chosen(pins, NULL), "vec 6 64 pinned");
   assert_string_equal(chosen(pins, "toy.tuned=mid"), "mid asked for");
+  static const clade_impl scratch[] = {
+      {.name = "vec", .cost = cheap, .workspace = huge, .space = &space}, {.name = "ref"}, {0}};
+  op.impls = scratch;
+  device.budget_bytes = 1; /* what an earlier device had room for */
+  assert_string_equal(chosen(pins, NULL), "vec 6 64 pinned");
+  assert_string_equal(chosen(NULL, NULL), "ref measured");
+  device.budget_bytes = 0;
+  op.impls = impls;
   r.value[0] = 7; /* not offered: as if it were not there */
   assert_int_equal(clade__records_put(pins, &r), CLADE_OK);
   assert_string_equal(chosen(pins, NULL), "ref measured");

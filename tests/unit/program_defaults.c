@@ -15,24 +15,21 @@
 
 /* Two CPUs that differ in their multiply-add units alone, one of other vectors and caches, and a GPU. */
 #define KIND(units) "\"class\": \"cpu\", \"vector_f32\": 16, \"l1\": 32768, \"l2\": 1048576, \"fma_units\": " #units
-#define RECORD(problem, step) \
-  "{\"op\": \"acme.copy\", \"problem\": \"" problem "\", \"impl\": \"vec\", \"params\": {\"step\": " #step "}}"
+#define ROW(problem, impl, params) \
+  "{\"op\": \"acme.copy\", \"problem\": \"" problem "\", \"impl\": \"" impl "\", \"params\": " params "}"
+#define STEP(problem, step)   ROW(problem, "vec", "{\"step\": " #step "}")
+#define DEVICE(kind, records) "{\"device\": {" kind "}, \"records\": [" records "]}"
+/* clang-format off */
 const char clade__tuning_defaults[] =
     "{\"clade_tuning\": 1, \"devices\": ["
-    "{\"device\": {\"class\": \"gpu\", \"vector_f32\": 16}, \"records\": [" RECORD(
-        "*", 9) "]},"
-                "{\"device\": {" KIND(1) "}, \"records\": [" RECORD(
-                    "*", 2) "]},"
-                            "{\"device\": {" KIND(2) "}, \"records\": [" RECORD("*", 3) ", " RECORD(
-                                "f32[12] -> f32", 77) ","
-                                                      "  {\"op\": \"acme.copy\", \"problem\": \"f32[13] -> f32\", "
-                                                      "\"impl\": \"vec\", \"params\": \"none\"},"
-                                                      "  {\"op\": \"acme.copy\", \"problem\": \"f32[14] -> f32\", "
-                                                      "\"impl\": \"gone\", \"params\": {}}]},"
-                                                      "{\"device\": {\"class\": \"cpu\", \"vector_f32\": 1, \"l1\": "
-                                                      "1024, \"l2\": 2048, \"fma_units\": 4},"
-                                                      "  \"records\": [" RECORD("*", 4) ", " RECORD("f32[15] -> f32",
-                                                                                                    5) "]}]}";
+    DEVICE("\"class\": \"gpu\", \"vector_f32\": 16", STEP("*", 9)) ","
+    DEVICE(KIND(1), STEP("*", 2)) ","
+    DEVICE(KIND(2), STEP("*", 3) "," STEP("f32[12] -> f32", 77) "," ROW("f32[13] -> f32", "vec", "\"none\"") ","
+                    ROW("f32[14] -> f32", "gone", "{}")) ","
+    DEVICE("\"class\": \"cpu\", \"vector_f32\": 1, \"l1\": 1024, \"l2\": 2048, \"fma_units\": 4",
+           STEP("*", 4) "," STEP("f32[15] -> f32", 5))
+    "]}";
+/* clang-format on */
 
 /* ---- an op whose implementation has a step, from 1 to 9 ---- */
 static const char source[] = "#ifdef WANT_acme_copy\n"
