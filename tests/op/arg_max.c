@@ -46,4 +46,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_arg_max = {"arg_max", dtypes, draw, build, reference, fill, 0};
+const op_test op_test_arg_max = {"arg_max", dtypes, draw, build, reference, fill, 0, NULL};

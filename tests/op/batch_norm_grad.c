@@ -56,4 +56,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_batch_norm_grad = {"batch_norm_grad", dtypes, draw, build, reference, NULL, 0};
+const op_test op_test_batch_norm_grad = {"batch_norm_grad", dtypes, draw, build, reference, NULL, 0, NULL};

@@ -20,9 +20,18 @@ enum {
   SIZE,
   PROGRAM = SIZE + 2,
   HALVED,
-  LAST = HALVED
+  LAST = HALVED,
+  DEPTH = 24 /* kernel, stride, pads, dilation, size */
 };
-_Static_assert(LAST < 20, "tests keep numbers of their own from 20 on");
+_Static_assert(LAST < 20, "tests keep numbers of their own from 20 to 23");
+
+static bool is_line(const op_case *c) { return c->form == CONV_LINE || c->form == CONV_LINE_TRANSPOSED; }
+
+/* The depth. */
+static void insert(clade_shape *s, int64_t extent) {
+  for (int i = s->rank++; i > 2; i--) s->dim[i] = s->dim[i - 1];
+  s->dim[2] = extent;
+}
 
 conv conv_of(const op_case *c) {
   conv v = {.groups = c->i[GROUPS]};
@@ -37,6 +46,17 @@ conv conv_of(const op_case *c) {
     v.window.dilation[k] = i[DILATION + k];
     int room = i[SIZE + k] + i[PAD + k] + i[PAD + 2 + k] - (i[KERNEL + k] - 1) * i[DILATION + k] - 1;
     v.y.dim[2 + k] = room / i[STRIDE + k] + 1;
+  }
+  v.depth = (clade__unfold_attrs){.size = 1, .kernel = 1, .stride = 1, .dilation = 1};
+  if (c->form == CONV_SOLID) {
+    const int *d = i + DEPTH;
+    v.depth = (clade__unfold_attrs){d[5], d[0], d[1], d[4], {d[2], d[3]}};
+    insert(&v.x, d[5]);
+    insert(&v.w, d[0]);
+    insert(&v.y, (d[5] + d[2] + d[3] - (d[0] - 1) * d[4] - 1) / d[1] + 1);
+  } else if (is_line(c)) {
+    clade_shape *shapes[] = {&v.x, &v.w, &v.y};
+    for (int k = 0; k < 3; k++) shapes[k]->dim[2] = shapes[k]->dim[3], shapes[k]->rank = 3;
   }
   return v;
 }
@@ -60,7 +80,7 @@ static bool winograd(op_case *c, op_random *r) {
   }
   if (few || c->light || op_chance(r, 0.5)) return false;
   bool forward = op_chance(r, 0.5); /* so many that strips of tiles have no room in private memory, or to the data */
-  bool strips = op_chance(r, 0.1);  /* and several follow each other in scratch memory */
+  bool strips = op_chance(r, 0.25); /* and several follow each other in scratch memory */
   i[INNER] = forward ? strips ? 600 : 1200 : 1;
   i[ROWS] = forward ? 1 : strips ? 600 : 1200;
   i[SIZE] = i[SIZE + 1] = strips ? (int)op_integer(r, 28, 33) : (int)op_integer(r, 7, 8);
@@ -83,6 +103,50 @@ static void large(op_case *c, op_random *r) {
   i[GROUPS] = op_chance(r, 0.6) ? 1 : few ? 2 : largest > 13 ? 3 : AMONG(r, 3, 16, 33);
   i[INNER] = i[GROUPS] > 1 ? 1 : few || largest > 13 ? (int)op_integer(r, 1, 2) : AMONG(r, 1, 2, 7, 16, 17, 33);
   i[ROWS] = i[GROUPS] > 1 ? 1 : few || largest > 13 ? (int)op_integer(r, 1, 2) : AMONG(r, 1, 2, 9, 16, 17, 33);
+}
+
+static void one_high(int *i) {
+  i[KERNEL] = i[STRIDE] = i[DILATION] = i[SIZE] = 1;
+  i[PAD] = i[PAD + 2] = 0;
+}
+
+/* At times the depth is seen at once, or slice by slice, and then lines as well: no slice is copied for these. */
+static void draw_depth(op_case *c, op_random *r) {
+  int *i = c->i, *d = i + DEPTH;
+  bool few = c->small || c->gradient;
+  double special = op_uniform(r, 0, 1);
+  d[0] = (int)op_integer(r, 1, few ? 2 : 3);
+  d[1] = (int)op_integer(r, 1, 2);
+  d[4] = (int)op_integer(r, 1, 2);
+  for (int side = 2; side < 4; side++) d[side] = (int)op_integer(r, 0, 2);
+  d[5] = (int)op_integer(r, 1, few ? 2 : 5);
+  if (special < 0.4 || strncmp(c->impl, "depthwise", 9) == 0) {
+    d[0] = special < 0.2 && d[5] > 1 && strncmp(c->impl, "depthwise", 9) ? d[5] : 1;
+    d[1] = d[4] = 1;
+    d[2] = d[3] = 0;
+    if (d[0] == 1 && special > 0.3 && strcmp(c->impl, "winograd")) {
+      i[KERNEL] = i[STRIDE] = i[DILATION] = 1;
+      i[PAD] = i[PAD + 2] = 0;
+    }
+  }
+  d[5] = CLADE_MAX(d[5], (d[0] - 1) * d[4] + 1 - d[2] - d[3]);
+}
+
+/* As many as there were if windows began everywhere. */
+static double products(const op_case *c) {
+  const conv v = conv_of(c);
+  double n = (double)op_elements(&v.x) * c->i[ROWS];
+  for (int k = 2; k < v.w.rank; k++) n *= (double)v.w.dim[k];
+  return n;
+}
+
+static void shrink(op_case *c, double most) {
+  int *i = c->i;
+  while (products(c) > most) {
+    int *largest = i[ROWS] > i[INNER] ? &i[ROWS] : &i[INNER];
+    if (*largest < 2) largest = i[GROUPS] > 1 ? &i[GROUPS] : &i[IMAGES];
+    *largest /= 2;
+  }
 }
 
 conv conv_draw(op_case *c, op_random *r) {
@@ -116,17 +180,15 @@ conv conv_draw(op_case *c, op_random *r) {
     i[SIZE + k] = CLADE_MAX(i[SIZE + k], least);
   }
   bool whole = strcmp(c->impl, "winograd") == 0 && c->dtype == CLADE_F32 && winograd(c, r);
-  if (strcmp(c->impl, "fft") == 0 && c->dtype == CLADE_F32) large(c, r);
+  bool fft = strcmp(c->impl, "fft") == 0 && c->dtype == CLADE_F32;
+  if (fft) large(c, r);
   if (product) i[GROUPS] = 1;
   if (product) i[STRIDE] = i[STRIDE + 1] = strcmp(c->impl, "gemm") || op_chance(r, 0.7) ? 1 : 2;
   for (int k = 0; k < 2 && strcmp(c->impl, "lines") == 0; k++) i[STRIDE + k] = op_chance(r, 0.8) ? 1 : 2;
   if (strcmp(c->impl, "lines") == 0 && !few) i[ROWS] = AMONG(r, 1, 2, 3, 6, 7, 8);
-  while ((double)op_elements(&(clade_shape){4, {i[IMAGES], i[GROUPS] * i[ROWS], i[SIZE], i[SIZE + 1]}}) * i[INNER] *
-             i[KERNEL] * i[KERNEL + 1] >
-         (whole      ? 3e7
-          : c->light ? 2e5
-                     : 4e6))
-    i[i[ROWS] > i[INNER] ? ROWS : INNER] /= 2;
+  if (is_line(c)) one_high(i);
+  if (c->form == CONV_SOLID) draw_depth(c, r);
+  shrink(c, whole ? 3e7 : !c->light || fft ? 4e6 : c->form == CONV_PLANE ? 2e5 : 3e4);
   snprintf(c->note, sizeof c->note, "stride %d %d pads %d %d %d %d dilation %d %d groups %d", i[STRIDE], i[STRIDE + 1],
            i[PAD], i[PAD + 1], i[PAD + 2], i[PAD + 3], i[DILATION], i[DILATION + 1], i[GROUPS]);
   return conv_of(c);
@@ -194,21 +256,38 @@ typedef struct place {
   int64_t x, w, y;
 } place;
 
+/* Depth, height and width; 1 where there is none. */
+static void extents(const clade_shape *s, int64_t size[3]) {
+  for (int k = 0; k < 3; k++) size[k] = k + s->rank < 5 ? 1 : s->dim[k + s->rank - 3];
+}
+
+/* Where in the source a tap of the result's `at` lies; -1: padding. */
+static int64_t source_of(const conv *v, const int64_t size[3], const int64_t at[3], const int64_t tap[3]) {
+  const clade__window *w = &v->window;
+  const int stride[] = {v->depth.stride, w->stride[0], w->stride[1]}, pad[] = {v->depth.pad[0], w->pad[0], w->pad[1]};
+  const int dilation[] = {v->depth.dilation, w->dilation[0], w->dilation[1]};
+  int64_t place = 0;
+  for (int k = 0; k < 3; k++) {
+    int64_t p = at[k] * stride[k] - pad[k] + tap[k] * dilation[k];
+    if (p < 0 || p >= size[k]) return -1;
+    place = place * size[k] + p;
+  }
+  return place;
+}
+
 /* For each product of the convolution: of which element of x and w, to which of y. */
 static void each_product(const conv *v, void (*fn)(void *, place), void *user) {
-  int64_t out = v->w.dim[0] / v->groups, in = v->w.dim[1], kh = v->w.dim[2], kw = v->w.dim[3];
-  int64_t h = v->x.dim[2], w = v->x.dim[3], results = op_elements(&v->y);
-  for (int64_t y = 0; y < results; y++) {
-    int64_t at[CLADE_MAX_RANK];
-    op_unravel(&v->y, y, at);
-    for (int64_t c = 0; c < in; c++)
-      for (int64_t k = 0; k < kh * kw; k++) {
-        int64_t sy = at[2] * v->window.stride[0] - v->window.pad[0] + k / kw * v->window.dilation[0];
-        int64_t sx = at[3] * v->window.stride[1] - v->window.pad[1] + k % kw * v->window.dilation[1];
-        if (sy < 0 || sy >= h || sx < 0 || sx >= w) continue;
-        int64_t channel = at[1] / out * in + c;
-        fn(user, (place){((at[0] * v->x.dim[1] + channel) * h + sy) * w + sx, (at[1] * in + c) * kh * kw + k, y});
-      }
+  int64_t x[3], w[3], y[3], out = v->w.dim[0] / v->groups, in = v->w.dim[1], results = op_elements(&v->y);
+  extents(&v->x, x), extents(&v->w, w), extents(&v->y, y);
+  const int64_t volume = x[0] * x[1] * x[2], taps = w[0] * w[1] * w[2];
+  for (int64_t i = 0; i < results; i++) {
+    const int64_t at[] = {i / (y[1] * y[2]) % y[0], i / y[2] % y[1], i % y[2]}, plane = i / (y[0] * y[1] * y[2]);
+    const int64_t row = plane % v->w.dim[0], first = plane / v->w.dim[0] * v->x.dim[1] + row / out * in;
+    for (int64_t t = 0; t < taps; t++) {
+      const int64_t from = source_of(v, x, at, (const int64_t[]){t / (w[1] * w[2]), t / w[2] % w[1], t % w[2]});
+      for (int64_t c = 0; from >= 0 && c < in; c++)
+        fn(user, (place){(first + c) * volume + from, (row * in + c) * taps + t, i});
+    }
   }
 }
 
@@ -232,155 +311,8 @@ void conv_reference(const conv *v, int want, const double *x, const double *w, c
   double *count = calloc((size_t)out->n + 1, sizeof *count);
   if (!count) abort();
   each_product(v, add, &(sums){want, x, w, y, out, count});
-  for (int64_t i = 0; i < out->n; i++) out->bound[i] *= (count[i] + 4) * 0x1p-24;
+  /* of three axes: what each slice gives is stored, and then added */
+  const double stored = want == CONV_X && v->x.rank == 5 ? conv_stored_epsilon(out->dtype) : 0;
+  for (int64_t i = 0; i < out->n; i++) out->bound[i] *= (count[i] + 4) * 0x1p-24 + stored;
   free(count);
-}
-
-/* ---- Winograd's algorithm ---- */
-/* How places, the window's `taps` and results go into a base of `tile` points and back: absolute values. */
-typedef struct base {
-  int tile, taps, results;
-  double places[6][6], window[6][4], back[4][6];
-} base;
-
-/* Of polynomials at tile - 1 points and infinity. */
-static const double *points_of(int tile) {
-  static const double two[] = {0, 1, -1}, four[] = {0, 0.625, -0.625, 1.5, -1.5};
-  return tile == 4 ? two : four;
-}
-
-/* What tap k gives to point i. */
-static double window_at(int tile, int taps, int i, int k) {
-  const double *point = points_of(tile);
-  double value = 1;
-  if (i == tile - 1) return k == taps - 1;
-  for (int j = 0; j < tile - 1; j++)
-    if (j != i) value *= point[i] - point[j];
-  return pow(point[i], k) / value;
-}
-
-void conv_winograd_weights(int side, double weights[6][3]) {
-  for (int i = 0; i < side + 2; i++)
-    for (int k = 0; k < 3; k++) weights[i][k] = window_at(side + 2, 3, i, k);
-}
-
-static base base_of(int tile, int taps) {
-  base b = {.tile = tile, .taps = taps, .results = tile - taps + 1};
-  const double *point = points_of(tile);
-  int n = tile - 1;
-  for (int i = 0; i <= n; i++) { /* the product of x - q over all points q but the i-th */
-    double product[6] = {1};
-    for (int j = 0, degree = 0; j < n; j++) {
-      if (j == i) continue;
-      for (int k = ++degree; k >= 0; k--) product[k] = (k ? product[k - 1] : 0) - point[j] * product[k];
-    }
-    for (int k = 0; k <= n; k++) b.places[i][k] = fabs(product[k]);
-    for (int k = 0; k < taps; k++) b.window[i][k] = fabs(window_at(tile, taps, i, k));
-    for (int k = 0; k < b.results; k++) b.back[k][i] = i < n ? fabs(pow(point[i], k)) : k == b.results - 1;
-  }
-  return b;
-}
-
-/* m by a, then by b: both are rows of six. */
-static void both(const double *m, int rows, int cols, const double *a, int outs, int step, double *out) {
-  double some[36] = {0};
-  for (int i = 0; i < outs; i++)
-    for (int k = 0; k < rows; k++)
-      for (int j = 0; j < cols; j++) some[i * 6 + j] += a[i * step + k] * m[k * 6 + j];
-  for (int i = 0; i < outs; i++)
-    for (int j = 0; j < outs; j++) {
-      out[i * 6 + j] = 0;
-      for (int k = 0; k < cols; k++) out[i * 6 + j] += a[j * step + k] * some[i * 6 + k];
-    }
-}
-
-typedef struct operand {
-  const clade_shape *shape;
-  const double *v;
-} operand;
-
-static double source_at(operand s, int64_t image, int64_t channel, int64_t y, int64_t x) {
-  const clade_dim *d = s.shape->dim;
-  bool there = y >= 0 && y < d[2] && x >= 0 && x < d[3];
-  return there ? fabs(s.v[((image * d[1] + channel) * d[2] + y) * d[3] + x]) : 0;
-}
-
-/* Adds the products of a tile of places and a window, both rows of six, in the base. */
-static void add_products(const base *b, const double *places, const double *window, double *sum) {
-  double v[36], u[36];
-  both(places, b->tile, b->tile, b->places[0], b->tile, 6, v);
-  both(window, b->taps, b->taps, b->window[0], b->tile, 4, u);
-  for (int k = 0; k < 36; k++) sum[k] += v[k] * u[k];
-}
-
-static void tile_at(operand s, int64_t image, int64_t channel, int64_t y, int64_t x, int side, double *out) {
-  for (int i = 0; i < side; i++)
-    for (int j = 0; j < side; j++) out[i * 6 + j] = source_at(s, image, channel, y + i, x + j);
-}
-
-/* A tile's products of all inner channels. `data`: weights are turned. */
-static void tile_sums(const base *b, operand s, operand w, bool data, int64_t row, const int64_t at[3], double *sum) {
-  int64_t inner = s.shape->dim[1], out = w.shape->dim[1];
-  for (int64_t c = 0; c < inner; c++) {
-    double d[36] = {0}, g[36] = {0};
-    const double *one = w.v + (data ? c * out + row : row * out + c) * 9;
-    tile_at(s, at[0], c, at[1], at[2], b->tile, d);
-    for (int k = 0; k < 9; k++) g[k / 3 * 6 + k % 3] = fabs(one[data ? 8 - k : k]);
-    add_products(b, d, g, sum);
-  }
-}
-
-static void bound_of(const base *b, const conv *v, bool data, operand s, operand w, op_array *out) {
-  const clade_dim *y = out->shape.dim;
-  const int *pad = v->window.pad;
-  for (int64_t i = 0; i < y[0] * y[1]; i++)
-    for (int64_t line = 0; line < y[2]; line += b->results)
-      for (int64_t place = 0; place < y[3]; place += b->results) {
-        int64_t at[3] = {i / y[1], line + (data ? pad[0] - 2 : -pad[0]), place + (data ? pad[1] - 2 : -pad[1])};
-        double sum[36] = {0}, result[36];
-        tile_sums(b, s, w, data, i % y[1], at, sum);
-        both(sum, b->tile, b->tile, b->back[0], b->results, 6, result);
-        for (int64_t p = line; p < CLADE_MIN(line + b->results, y[2]); p++)
-          for (int64_t q = place; q < CLADE_MIN(place + b->results, y[3]); q++) {
-            double *bound = &out->bound[(i * y[2] + p) * y[3] + q];
-            double own = result[(p - line) * 6 + q - place] * ((double)s.shape->dim[1] + 24) * 0x1p-24;
-            *bound = CLADE_MAX(*bound, own);
-          }
-      }
-}
-
-/* Of w: the window is a tile of y's derivative, and products of all tiles are added. */
-static void weights_bound(const conv *v, operand x, operand y, op_array *out) {
-  const base b = base_of(6, 4);
-  const clade_dim *d = v->y.dim;
-  const int *pad = v->window.pad;
-  double tiles = (double)(d[0] * ((d[2] + 3) / 4) * ((d[3] + 3) / 4));
-  for (int64_t i = 0; i < v->w.dim[0] * v->w.dim[1]; i++) {
-    double sum[36] = {0}, result[36];
-    for (int64_t image = 0; image < d[0]; image++)
-      for (int64_t line = 0; line < d[2]; line += 4)
-        for (int64_t place = 0; place < d[3]; place += 4) {
-          double places[36] = {0}, window[36] = {0};
-          tile_at(x, image, i % v->w.dim[1], line - pad[0], place - pad[1], 6, places);
-          tile_at(y, image, i / v->w.dim[1], line, place, 4, window);
-          add_products(&b, places, window, sum);
-        }
-    both(sum, 6, 6, b.back[0], 3, 6, result);
-    for (int k = 0; k < 9; k++) {
-      double own = result[k / 3 * 6 + k % 3] * (tiles + 24) * 0x1p-24;
-      out->bound[i * 9 + k] = CLADE_MAX(out->bound[i * 9 + k], own);
-    }
-  }
-}
-
-void conv_winograd_bound(const op_case *c, int want, const double *a, const double *b, op_array *out) {
-  if (!c->took || strcmp(c->took, "winograd") != 0) return;
-  const conv v = conv_of(c);
-  const bool data = want == CONV_X;
-  if (want == CONV_W) {
-    weights_bound(&v, (operand){&v.x, a}, (operand){&v.y, b}, out);
-    return;
-  }
-  const base own = base_of(c->row[0] + 2, 3); /* its parameter "side" */
-  bound_of(&own, &v, data, (operand){data ? &v.y : &v.x, a}, (operand){&v.w, b}, out);
 }

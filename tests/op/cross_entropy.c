@@ -78,4 +78,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   out->bound[0] = bound / fmax(count, 1) + 0x1p-22 * fabs(out->v[0]);
 }
 
-const op_test op_test_cross_entropy = {"cross_entropy", dtypes, draw, build, reference, fill, 0};
+const op_test op_test_cross_entropy = {"cross_entropy", dtypes, draw, build, reference, fill, 0, NULL};

@@ -85,4 +85,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_cross_entropy_grad = {"cross_entropy_grad", dtypes, draw, build, reference, fill, 0};
+const op_test op_test_cross_entropy_grad = {"cross_entropy_grad", dtypes, draw, build, reference, fill, 0, NULL};

@@ -148,4 +148,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   free(v);
 }
 
-const op_test op_test_fft = {"fft", dtypes, draw, build, reference, NULL, 0};
+const op_test op_test_fft = {"fft", dtypes, draw, build, reference, NULL, 0, NULL};

@@ -32,27 +32,25 @@ static double norm(const clade_shape *s, const double *plane, int64_t y, int64_t
   return sqrt(sum);
 }
 
-void fft_kit_bound(const op_case *c, int want, const double *a, const double *b, op_array *out) {
-  if (!c->took || strcmp(c->took, "fft") != 0) return;
-  const conv v = conv_of(c);
+static void plane_bound(const op_case *c, const conv *v, int want, const double *a, const double *b, op_array *out) {
   const bool data = want == CONV_X;
-  const clade_shape *source = data ? &v.y : &v.x, *y = &out->shape;
+  const clade_shape *source = data ? &v->y : &v->x, *y = &out->shape;
   const int side = c->row[0]; /* its parameter "side" */
-  const int64_t high = v.w.dim[2], wide = v.w.dim[3], down = side - high + 1, across = side - wide + 1;
-  const int64_t inner = v.groups > 1 ? 1 : source->dim[1], plane = source->dim[2] * source->dim[3];
+  const int64_t high = v->w.dim[2], wide = v->w.dim[3], down = side - high + 1, across = side - wide + 1;
+  const int64_t inner = v->groups > 1 ? 1 : source->dim[1], plane = source->dim[2] * source->dim[3];
   for (int64_t i = 0; i < y->dim[0] * y->dim[1]; i++)
     for (int64_t t = 0; t < (y->dim[2] + down - 1) / down * ((y->dim[3] + across - 1) / across); t++) {
       const int64_t grid = (y->dim[3] + across - 1) / across, line = t / grid * down, place = t % grid * across;
       const int64_t image = i / y->dim[1], row = i % y->dim[1];
       double sum = 0;
       for (int64_t k = 0; k < inner; k++) {
-        const int64_t channel = v.groups > 1 ? row : k;
+        const int64_t channel = v->groups > 1 ? row : k;
         const double *own = a + (image * source->dim[1] + channel) * plane;
-        const double *window = b + (v.groups > 1 ? row : data ? k * v.w.dim[1] + row : row * inner + k) * high * wide;
+        const double *window = b + (v->groups > 1 ? row : data ? k * v->w.dim[1] + row : row * inner + k) * high * wide;
         double weights = 0;
         for (int64_t j = 0; j < high * wide; j++) weights += fabs(window[j]);
-        sum += weights * norm(source, own, line + (data ? v.window.pad[0] - high + 1 : -v.window.pad[0]),
-                              place + (data ? v.window.pad[1] - wide + 1 : -v.window.pad[1]), side);
+        sum += weights * norm(source, own, line + (data ? v->window.pad[0] - high + 1 : -v->window.pad[0]),
+                              place + (data ? v->window.pad[1] - wide + 1 : -v->window.pad[1]), side);
       }
       for (int64_t p = line; p < CLADE_MIN(line + down, y->dim[2]); p++)
         for (int64_t q = place; q < CLADE_MIN(place + across, y->dim[3]); q++) {
@@ -60,4 +58,8 @@ void fft_kit_bound(const op_case *c, int want, const double *a, const double *b,
           *bound = CLADE_MAX(*bound, sum * (3 * (double)inner + 48 * log2(side)) * 0x1p-24);
         }
     }
+}
+
+void fft_kit_bound(const op_case *c, int want, const double *a, const double *b, op_array *out) {
+  if (c->took && strcmp(c->took, "fft") == 0) conv_planes_bound(c, plane_bound, want, a, b, out);
 }

@@ -158,7 +158,7 @@ static void see_impls(trial *t, op_case *c, const clade_func *func) {
     c->took = op->impls[node->impl].name;
     c->row = node->row;
   }
-  for (int k = 0; k < OP_IMPLS; k++) t->tally->cases[k] += took[k];
+  for (int k = 0; k < OP_IMPLS; k++) t->tally->cases[c->form][k] += took[k];
 }
 
 static void refuse(trial *t, int impl) {
@@ -356,6 +356,7 @@ op_verdict op_case_run(const op_target *target, op_case *c, uint64_t seed, int i
   op_verdict verdict = build(t) ? compile(t, impl, &func) : OP_FAILED;
   if (verdict == OP_PASSED) see_impls(t, c, func);
   if (verdict == OP_PASSED && !(fill(t, &random) && run(t, func) && compare(t, &random))) verdict = OP_FAILED;
+  tally->passed += verdict == OP_PASSED;
   if (verdict == OP_FAILED) describe("FAILED", c, seed);
   clade_func_release(func);
   trial_free(t);

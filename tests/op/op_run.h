@@ -9,9 +9,10 @@ enum { OP_IMPLS = 16 };
 typedef struct op_tally {
   int64_t elements, slopes, kinks; /* compared; derivatives compared; left out for being at a kink */
   double worst;                    /* the largest part of a stated bound that was used */
-  int cases[OP_IMPLS];             /* cases of which each implementation computed a node of the op */
-  char refusal[OP_IMPLS][160];     /* why an implementation was not taken the last time */
-  bool lacking[OP_IMPLS];          /* once it was because the device is no CPU, or one without vectors */
+  int passed;
+  int cases[OP_FORMS][OP_IMPLS]; /* of each form: cases of which each implementation computed a node of the op */
+  char refusal[OP_IMPLS][160];   /* why an implementation was not taken the last time */
+  bool lacking[OP_IMPLS];        /* once it was because the device is no CPU, or one without vectors */
 } op_tally;
 
 typedef struct op_target {

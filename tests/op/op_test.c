@@ -89,16 +89,38 @@ static int count_compiled(const clade_op *op) {
   return n;
 }
 
+static const op_form *forms_of(const op_target *t) {
+  static const op_form own[] = {{"", NULL}, {NULL, NULL}};
+  return t->test->forms ? t->test->forms : own;
+}
+
+static int count_forms(const op_target *t) {
+  int n = 0;
+  while (forms_of(t)[n].name) n++;
+  return n;
+}
+
+static int count_of_impl(const op_target *t, const op_tally *tally, int impl) {
+  int n = 0;
+  for (int form = 0; form < count_forms(t); form++) n += tally->cases[form][impl];
+  return n;
+}
+
 /* Who says no cost, as other libraries do, is asked for by name alone, and so is a kernel of a bundle; the last one is
  * taken without. */
 static bool takes_turns(const clade_op *op, int impl) {
   return !op->impls[impl].bundled && (op->impls[impl].cost || !op->impls[impl + 1].name);
 }
 
+static int count_turns(const clade_op *op) {
+  int turns = 0;
+  for (int i = 0; i < count_impls(op); i++) turns += takes_turns(op, i);
+  return CLADE_MAX(turns, 1);
+}
+
 static int nth_in_turn(const clade_op *op, int number) {
-  int turns = 0, all = count_impls(op);
-  for (int i = 0; i < all; i++) turns += takes_turns(op, i);
-  if (turns) number %= turns;
+  int all = count_impls(op);
+  number %= count_turns(op);
   for (int i = 0; i < all; i++)
     if (takes_turns(op, i) && number-- == 0) return i;
   return 0;
@@ -136,23 +158,28 @@ static bool check_variants(const op_target *t, const char *path) {
 /* `few`: there were fewer cases than implementations, which had no turn each. Of `small` ones each implementation must
  * take one, but where a device lacks what it is made for: so none escapes Oclgrind unseen. */
 static bool check_coverage(const op_target *t, const op_tally *tally, const char *only, bool small, bool few) {
+  int count[OP_IMPLS];
   for (int i = 0; i < count_impls(t->op); i++) {
-    printf("%s: %s computed %d cases%s%s\n", t->op->name, t->op->impls[i].name, tally->cases[i],
-           tally->cases[i] || !tally->refusal[i][0] ? "" : "; refused: ", tally->cases[i] ? "" : tally->refusal[i]);
+    count[i] = count_of_impl(t, tally, i);
+    printf("%s: %s computed %d cases%s%s", t->op->name, t->op->impls[i].name, count[i],
+           count[i] || !tally->refusal[i][0] ? "" : "; refused: ", count[i] ? "" : tally->refusal[i]);
+    for (int form = 0; t->test->forms && count[i] && form < count_forms(t); form++)
+      printf("%s%s %d", form ? ", " : ": ", t->test->forms[form].name, tally->cases[form][i]);
+    printf("\n");
   }
   for (int i = 0; i < count_impls(t->op); i++)
-    if (only && !tally->cases[i] && strcmp(t->op->impls[i].name, only) == 0) {
+    if (only && !count[i] && strcmp(t->op->impls[i].name, only) == 0) {
       fprintf(stderr, "%s: %s computed nothing: %s\n", t->op->name, only, tally->refusal[i]);
       return false;
     }
   for (int i = 0; small && !few && i < count_impls(t->op); i++)
-    if (takes_turns(t->op, i) && !tally->cases[i] && !tally->lacking[i]) {
+    if (takes_turns(t->op, i) && !count[i] && !tally->lacking[i]) {
       fprintf(stderr, "%s: %s was never used; it refused: %s\n", t->op->name, t->op->impls[i].name, tally->refusal[i]);
       return false;
     }
   int last = count_impls(t->op) - 1;
   bool view = t->op->flags & CLADE_OP_VIEW; /* no step */
-  if (last >= 0 && !few && !view && !t->bundle && !tally->cases[last]) {
+  if (last >= 0 && !few && !view && !t->bundle && !count[last]) {
     fprintf(stderr, "%s: %s, which runs everywhere, was never used\n", t->op->name, t->op->impls[last].name);
     return false;
   }
@@ -168,13 +195,11 @@ static bool check_coverage(const op_target *t, const op_tally *tally, const char
   return true;
 }
 
-/* The number of the one that was asked for, else that of the case's turn: cases with gradients, which are every fourth
- * one, take turns of their own. */
-static int impl_of(const op_target *t, const options *o, const op_case *c, bool gradients) {
-  int n = count_impls(t->op), quarter = c->number / 4;
-  for (int i = 0; o->impl && i < n; i++)
+/* The number of the one that was asked for, else that of the turn. */
+static int impl_of(const op_target *t, const options *o, int turn) {
+  for (int i = 0; o->impl && i < count_impls(t->op); i++)
     if (strcmp(t->op->impls[i].name, o->impl) == 0) return i;
-  return nth_in_turn(t->op, c->gradient ? quarter : gradients ? c->number - quarter : c->number);
+  return nth_in_turn(t->op, turn);
 }
 
 /* Of each element type. */
@@ -195,7 +220,10 @@ static op_case nth_case(const op_target *t, const options *o, clade_dtype dtype,
   op_case c = {.dtype = dtype, .number = i, .small = o->small, .light = o->total > 0, .fp64 = fp64, .impl = ""};
   bool gradients = t->op->grad && dtype == CLADE_F32;
   c.gradient = gradients && (o->small ? i % 3 == 2 : i % 4 == 3);
-  *impl = impl_of(t, o, &c, gradients && !o->small);
+  /* cases with gradients, which are every fourth one, take turns of their own */
+  int turn = !gradients || o->small ? i : c.gradient ? i / 4 : i - i / 4;
+  c.form = turn / count_turns(t->op) % count_forms(t);
+  *impl = impl_of(t, o, turn);
   if (count_impls(t->op)) c.impl = t->op->impls[*impl].name;
   return c;
 }
@@ -206,33 +234,43 @@ static bool run_case(const op_target *t, const options *o, clade_dtype dtype, in
   return op_case_run(t, &c, seed_of(o, &c), impl, tally) != OP_FAILED;
 }
 
+static bool wanted(const options *o, clade_dtype dtype) {
+  return !o->dtype || strcmp(clade_dtype_name(dtype), o->dtype) == 0;
+}
+
 /* Of an implementation that refuses many cases there are few until now. Others are drawn until it has as many as asked;
  * nothing is compiled for them, since another shape costs microseconds and another kernel a second. */
-static bool run_more(const op_target *t, const options *o, int impl, bool fp64, op_tally *tally) {
+static bool run_more(const op_target *t, const options *o, int form, int impl, bool fp64, op_tally *tally) {
   const clade_dtype *dtypes = t->test->dtypes;
+  const int *have = &tally->cases[form][impl];
+  const char *name = t->op->impls[impl].name, *lacks = forms_of(t)[form].lacks;
+  bool none = lacks && strcmp(lacks, name) == 0;
+  int least = none ? 0 : o->least;
   enum { MOST = 5000 };
-  for (int i = 0; i < MOST && tally->cases[impl] < o->least; i++)
-    for (int d = 0; dtypes[d] && tally->cases[impl] < o->least; d++) {
-      op_case c = {.dtype = dtypes[d], .number = count_cases(t, o) + i, .light = true, .more = true, .fp64 = fp64};
-      c.impl = t->op->impls[impl].name;
+  for (int i = 0; i < MOST && *have < least; i++)
+    for (int d = 0; dtypes[d] && *have < least; d++) {
+      if (!wanted(o, dtypes[d])) continue;
+      op_case c = {.dtype = dtypes[d], .number = count_cases(t, o) + i, .form = form, .impl = name, .fp64 = fp64};
+      c.light = c.more = true;
       if (op_case_run(t, &c, seed_of(o, &c), impl, tally) == OP_FAILED) return false;
     }
-  if (tally->cases[impl] >= o->least) return true;
-  fprintf(stderr, "%s: %s computed %d cases, and at least %d are wanted; it refused: %s\n", t->op->name,
-          t->op->impls[impl].name, tally->cases[impl], o->least, tally->refusal[impl]);
+  if (none ? !*have : *have >= least) return true;
+  fprintf(stderr, "%s: %s computed %d cases of %s, and %d%s are wanted; it refused: %s\n", t->op->name, name, *have,
+          *forms_of(t)[form].name ? forms_of(t)[form].name : t->op->name, least, none ? "" : " at least",
+          tally->refusal[impl]);
   return false;
 }
 
 static bool run_least(const op_target *t, const options *o, bool fp64, op_tally *tally) {
   bool ok = true;
   clade__store_closed = true;
-  for (int i = 0; i < count_impls(t->op) && !(t->op->flags & CLADE_OP_VIEW); i++)
-    if (takes_turns(t->op, i)) ok = run_more(t, o, i, fp64, tally) && ok;
-  return ok;
-}
-
-static bool wanted(const options *o, clade_dtype dtype) {
-  return !o->dtype || strcmp(clade_dtype_name(dtype), o->dtype) == 0;
+  for (int form = 0; form < count_forms(t) && !(t->op->flags & CLADE_OP_VIEW); form++)
+    for (int i = 0; i < count_impls(t->op); i++)
+      if (o->impl ? strcmp(t->op->impls[i].name, o->impl) == 0 : takes_turns(t->op, i))
+        ok = run_more(t, o, form, i, fp64, tally) && ok;
+  if (tally->passed >= o->least) return ok;
+  fprintf(stderr, "%s: %d cases ran, and at least %d are wanted\n", t->op->name, tally->passed, o->least);
+  return false;
 }
 
 /* The requests of a func, behind those that are there. */
@@ -304,8 +342,8 @@ static bool run(const options *o, const op_test *test) {
   printf("%s on %s\n", test->name, info.name);
   ok = run_cases(&t, o, info.fp64, &tally);
   ok = ok && run_least(&t, o, info.fp64, &tally);
-  printf("%s: %" PRId64 " elements, %" PRId64 " derivatives compared; at most %.2f of a bound used\n", test->name,
-         tally.elements, tally.slopes, tally.worst);
+  printf("%s: %d cases, %" PRId64 " elements, %" PRId64 " derivatives compared; at most %.2f of a bound used\n",
+         test->name, tally.passed, tally.elements, tally.slopes, tally.worst);
   ok = ok && check_coverage(&t, &tally, o->impl, o->small && !o->impl && !o->dtype,
                             !o->small && count_cases(&t, o) < count_impls(t.op));
   ok = check_variants(&t, o->variants) && ok;

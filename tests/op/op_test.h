@@ -6,7 +6,7 @@
 
 #include "op/op.h"
 
-enum { OP_INPUTS = 32, OP_OUTPUTS = 96 };
+enum { OP_INPUTS = 32, OP_OUTPUTS = 96, OP_FORMS = 5 };
 
 /* ---- random choices; the same seed gives the same case ---- */
 typedef struct op_random {
@@ -29,6 +29,7 @@ typedef struct op_case {
   /* given to draw */
   clade_dtype dtype; /* one of the test's */
   int number;        /* 0, 1, 2, … of that dtype: for rows that are gone through in turn */
+  int form;          /* which of the test's */
   bool small;        /* no axis above 8 and few elements: this one runs under Oclgrind */
   bool light;        /* fewer elements, on a device that is slow at them */
   bool gradient;     /* derivatives are wanted: few elements, away from kinks */
@@ -57,6 +58,12 @@ typedef struct op_array {
                     first. HUGE_VAL: anything (where the definition leaves it open) */
 } op_array;
 
+/* What ends in nodes of the op: a builder of its own, say. Each has as many cases of each implementation. */
+typedef struct op_form {
+  const char *name;
+  const char *lacks; /* the implementation that can have none of these cases; NULL: all have some */
+} op_form;
+
 typedef struct op_test {
   const char *name;          /* of the row in ops.def */
   const clade_dtype *dtypes; /* that the op claims; ends in CLADE_DTYPE_NONE */
@@ -67,6 +74,7 @@ typedef struct op_test {
   void (*reference)(const op_case *c, const op_array *in, op_array *out);
   void (*fill)(const op_case *c, op_random *r, op_array *in); /* after the harness' filling; may be NULL */
   double gradient_bound;                                      /* relative to the sum of absolute terms; 0: 1e-4 */
+  const op_form *forms;                                       /* OP_FORMS at most, ends in {0}; NULL: one */
 } op_test;
 
 /* tests/op/<name>.c defines, for each row of ops.def: */

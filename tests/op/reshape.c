@@ -45,4 +45,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   for (int64_t i = 0; i < out->n; i++) out->v[i] = in->v[i];
 }
 
-const op_test op_test_reshape = {"reshape", dtypes, draw, build, reference, NULL, 0};
+const op_test op_test_reshape = {"reshape", dtypes, draw, build, reference, NULL, 0, NULL};

@@ -75,4 +75,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_scatter_add = {"scatter_add", dtypes, draw, build, reference, fill, 0};
+const op_test op_test_scatter_add = {"scatter_add", dtypes, draw, build, reference, fill, 0, NULL};

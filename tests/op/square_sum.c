@@ -36,4 +36,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   out->bound[0] = 64 * 0x1p-24 * out->v[0]; /* sixteen sums side by side, whose errors cancel for the most part */
 }
 
-const op_test op_test_square_sum = {"square_sum", dtypes, draw, build, reference, NULL, 0};
+const op_test op_test_square_sum = {"square_sum", dtypes, draw, build, reference, NULL, 0, NULL};

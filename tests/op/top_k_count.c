@@ -59,4 +59,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
     out->v[0] += is_right(in->v + i * c->i[CLASSES], c->i[CLASSES], c->i[K], in[1].v[i]);
 }
 
-const op_test op_test_top_k_count = {"top_k_count", dtypes, draw, build, reference, fill, 0};
+const op_test op_test_top_k_count = {"top_k_count", dtypes, draw, build, reference, fill, 0, NULL};

@@ -154,4 +154,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_update = {"update", dtypes, draw, build, reference, NULL, 0};
+const op_test op_test_update = {"update", dtypes, draw, build, reference, NULL, 0, NULL};
