@@ -3,6 +3,8 @@
 #include "op/gemm.h"
 #include "op/simt.h"
 
+#include <math.h>
+
 /* rows, columns: of a group's tile. depth: words of the inner axis at a time. tall, wide: of a warp's tile. stages: how
  * many such slices have room in local memory. */
 enum { ROWS, COLUMNS, DEPTH, TALL, WIDE, STAGES, PARAMS };
@@ -45,13 +47,14 @@ static const char *too_large(const clade_query *q, const int32_t *row) {
   return local_of(q, row) > q->device->local_bytes ? "the device has less local memory than a tile needs" : NULL;
 }
 
-static int64_t groups_of(const clade__gemm_problem *p, const int32_t *row) {
-  return p->batches * (clade__up(p->m, row[ROWS]) / row[ROWS]) * (clade__up(p->n, row[COLUMNS]) / row[COLUMNS]);
+/* In doubles: sizes that nobody can hold are asked about too. */
+static double groups_of(const clade__gemm_problem *p, const int32_t *row) {
+  return (double)p->batches * ceil((double)p->m / row[ROWS]) * ceil((double)p->n / row[COLUMNS]);
 }
 /* Of rounds in which all units do a tile. */
 static double work_of(const clade_query *q, const clade__gemm_problem *p, const int32_t *row) {
-  int64_t units = CLADE_MAX(q->device->compute_units, 1u);
-  return (double)(clade__up(groups_of(p, row), units) * row[ROWS] * row[COLUMNS]);
+  double units = CLADE_MAX(q->device->compute_units, 1u);
+  return ceil(groups_of(p, row) / units) * units * row[ROWS] * row[COLUMNS];
 }
 
 /* ---- the space ---- */
@@ -90,7 +93,7 @@ double clade__gemm_warp_cost(const clade_query *q) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   const tile *t = tiles;
   while (t < tiles + CLADE_COUNT(tiles) - 1 && memcmp(t->row, q->row, sizeof t->row) != 0) t++;
-  double flops = 2 * (double)groups_of(&p, q->row) * q->row[ROWS] * q->row[COLUMNS] * (double)p.k;
+  double flops = 2 * groups_of(&p, q->row) * q->row[ROWS] * q->row[COLUMNS] * (double)p.k;
   return clade__cost(q->device, flops, clade__node_bytes(q->node), imitated(q) ? 0.001 : t->speed) + 1e-6;
 }
 
