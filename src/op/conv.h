@@ -101,12 +101,6 @@ void clade__gather_gemm_layouts(const clade_query *q, clade_layout *in, clade_la
 double clade__gather_gemm_cost(const clade_query *q);
 size_t clade__gather_gemm_workspace(const clade_query *q);
 clade_status clade__gather_gemm_emit(clade_emit *e, const clade_query *q);
-#define CLADE__GATHER_GEMM                                                                                       \
-  {                                                                                                              \
-    .name = "gemm", .accept = clade__gather_gemm_accept, .layouts = clade__gather_gemm_layouts,                  \
-    .cost = clade__gather_gemm_cost, .workspace = clade__gather_gemm_workspace, .emit = clade__gather_gemm_emit, \
-    .space = &clade__gather_gemm_space, .file = "gemm"                                                           \
-  }
 /* ---- pointwise, for CPUs: the same from few inner channels ---- */
 enum { CLADE__FEW_INNER = 32 };
 extern const clade_space clade__gather_pointwise_space;
@@ -127,13 +121,6 @@ void clade__gather_winograd_layouts(const clade_query *q, clade_layout *in, clad
 double clade__gather_winograd_cost(const clade_query *q);
 size_t clade__gather_winograd_workspace(const clade_query *q);
 clade_status clade__gather_winograd_emit(clade_emit *e, const clade_query *q);
-#define CLADE__GATHER_WINOGRAD                                                                              \
-  {                                                                                                         \
-    .name = "winograd", .accept = clade__gather_winograd_accept, .layouts = clade__gather_winograd_layouts, \
-    .cost = clade__gather_winograd_cost, .workspace = clade__gather_winograd_workspace,                     \
-    .emit = clade__gather_winograd_emit, .space = &clade__gather_winograd_space, .file = "conv2d_winograd", \
-    .loose = true                                                                                           \
-  }
 /* Of pack: weights brought into its base. */
 double clade__winograd_weights_cost(const clade_query *q);
 clade_status clade__winograd_weights_emit(clade_emit *e, const clade_query *q);
@@ -145,16 +132,17 @@ void clade__gather_fft_layouts(const clade_query *q, clade_layout *in, clade_lay
 double clade__gather_fft_cost(const clade_query *q);
 size_t clade__gather_fft_workspace(const clade_query *q);
 clade_status clade__gather_fft_emit(clade_emit *e, const clade_query *q);
-#define CLADE__GATHER_FFT                                                                                     \
-  {                                                                                                           \
-    .name = "fft", .accept = clade__gather_fft_accept, .layouts = clade__gather_fft_layouts,                  \
-    .cost = clade__gather_fft_cost, .workspace = clade__gather_fft_workspace, .emit = clade__gather_fft_emit, \
-    .space = &clade__gather_fft_space, .file = "conv2d_fft", .loose = true                                    \
-  }
 /* Of pack: weights transformed. */
 double clade__fft_weights_cost(const clade_query *q);
 clade_status clade__fft_weights_emit(clade_emit *e, const clade_query *q);
 
+/* gemm, winograd, fft: with layouts, scratch memory and a space of their own. */
+#define CLADE__GATHER_BY(NAME, WAY, FILE, LOOSE)                                                            \
+  {                                                                                                         \
+    .name = NAME, .accept = clade__gather_##WAY##_accept, .layouts = clade__gather_##WAY##_layouts,         \
+    .cost = clade__gather_##WAY##_cost, .workspace = clade__gather_##WAY##_workspace,                       \
+    .emit = clade__gather_##WAY##_emit, .space = &clade__gather_##WAY##_space, .file = FILE, .loose = LOOSE \
+  }
 #define CLADE__GATHER_DIRECT(NAME, ACCEPT, LAYOUTS)                                                                 \
   {                                                                                                                 \
     .name = NAME, .accept = clade__gather_##ACCEPT##_accept, .layouts = clade__gather_##LAYOUTS##_layouts,          \

@@ -18,6 +18,7 @@ typedef struct plan {
 } plan;
 
 static int64_t parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
+static bool is_forward(const clade_query *q) { return q->node->op == &clade__op_conv2d; }
 static int width_of(const clade_query *q) { return clade__vector_width(q->device); }
 
 static plan plan_of(const clade_query *q, int64_t side) {
@@ -62,9 +63,8 @@ void clade__gather_fft_layouts(const clade_query *q, clade_layout *in, clade_lay
   clade__gather g = clade__gather_of(q->node);
   clade__gather_blocked_result(q, in, out);
   in[0] = out[0];
-  in[1] = (clade_layout){.axis = q->node->op != &clade__op_conv2d && !clade__depthwise(&g),
-                         .block = LANES,
-                         .tile = (uint16_t)q->row[SIDE]};
+  in[1] =
+      (clade_layout){.axis = !is_forward(q) && !clade__depthwise(&g), .block = LANES, .tile = (uint16_t)q->row[SIDE]};
 }
 
 /* ---- what it costs ---- */
@@ -135,7 +135,7 @@ static clade_kernel_step *begin(clade_emit *e, const clade_query *q, const char 
 static void sizes(clade_kernel_step *s, const clade_query *q, const plan *p, int64_t first, int64_t tiles,
                   int64_t piece) {
   const clade__gather *g = &p->g;
-  bool forward = q->node->op == &clade__op_conv2d;
+  bool forward = is_forward(q);
   int64_t from[2];
   for (int i = 0; i < 2; i++) {
     clade__map_1d m = g->map(&((const clade__conv_attrs *)q->node->attrs)->window, i);
@@ -148,7 +148,7 @@ static void sizes(clade_kernel_step *s, const clade_query *q, const plan *p, int
 }
 
 static clade_status finish(clade_kernel_step *s, const clade_query *q, const plan *p, int64_t items) {
-  bool forward = q->node->op == &clade__op_conv2d;
+  bool forward = is_forward(q);
   clade_emit_index8(s, 2, (int64_t[]){forward ? 0 : p->g.kernel[0] - 1, forward ? 0 : p->g.kernel[1] - 1});
   clade__gather_result(s, q->node);
   clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});

@@ -10,7 +10,7 @@ enum { ROWS, VECTORS, KILOBYTES, PARAMS };
 static const char *const params[] = {"rows", "vectors", "kilobytes", NULL};
 
 static void start(const clade_query *q, int32_t *row) {
-  int64_t l2 = q->device->l2_bytes ? (int64_t)q->device->l2_bytes : 512 << 10;
+  int64_t l2 = clade__second_cache(q->device);
   row[ROWS] = clade__vector_width(q->device) == 16 ? 8 : 4; /* 24 sums of 32 registers, 12 of 16 */
   row[VECTORS] = 3;
   row[KILOBYTES] = (int32_t)CLADE_MAX(CLADE_MIN(l2 / 2, 1 << 20) >> 10, 64);

@@ -32,6 +32,11 @@ double clade__weights_join_cycles(const clade__weights *p, int64_t parts);
  * of this many cores. */
 enum { CLADE__WEIGHTS_UNITS = 8 };
 
+/* A tile of `flat`, `vec` and `columns`: so many rows by two vectors of so many floats. */
+static inline int clade__weights_lanes(const clade_query *q) { return q->device->vector_f32 >= 16 ? 16 : 8; }
+static inline int clade__weights_panel(const clade_query *q) { return 2 * clade__weights_lanes(q); }
+static inline int clade__weights_tile_rows(const clade_query *q) { return clade__weights_lanes(q) == 16 ? 12 : 6; }
+
 /* ---- flat: windows of one place; dense, or with channels in blocks ---- */
 const char *clade__weights_flat_blocked_accept(const clade_query *q);
 void clade__weights_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);

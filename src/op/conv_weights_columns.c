@@ -7,10 +7,6 @@
 /* What the kernel keeps in private memory, in floats; columns of a block, pieces of lines. */
 enum { LINES = 36864, TURNED = 73728, COLUMNS = 2048, PIECES = 512, ROOM = 8 };
 
-static int width_of(const clade_query *q) { return q->device->vector_f32 >= 16 ? 16 : 8; }
-static int panel_of(const clade_query *q) { return 2 * width_of(q); }
-static int tile_rows(const clade_query *q) { return width_of(q) == 16 ? 12 : 6; }
-
 typedef struct plan {
   int64_t rows, channels, items; /* of a block; blocks */
   double cycles;                 /* of the unit that takes longest */
@@ -32,9 +28,10 @@ static int64_t line_of(const clade_query *q, const clade__weights *p) {
 static plan plan_of(const clade_query *q) {
   enum { DOWN = 4 };
   clade__weights p = clade__weights_of(q->node, false);
-  int64_t line = line_of(q, &p), taps = p.kernel[0] * p.kernel[1], panel = panel_of(q), tile = tile_rows(q);
+  int64_t line = line_of(q, &p), taps = p.kernel[0] * p.kernel[1], panel = clade__weights_panel(q),
+          tile = clade__weights_tile_rows(q);
   double places = (double)(p.n * p.result[0] * p.result[1]), units = CLADE_MAX(q->device->compute_units, 1u);
-  double l2 = q->device->l2_bytes ? (double)q->device->l2_bytes : 512 << 10;
+  double l2 = (double)clade__second_cache(q->device);
   plan best = {.cycles = INFINITY};
   for (int64_t channels = 1; line > 0 && channels <= p.inner; channels++) {
     int64_t columns = clade__up(channels * taps, panel);
@@ -75,9 +72,9 @@ clade_status clade__weights_columns_emit(clade_emit *e, const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, false);
   plan cut = plan_of(q);
   clade_kernel_step *s = clade__weights_begin(e, q, "conv2d_weights_columns", &p, 1);
-  clade_emit_define(s, "WIDTH", width_of(q));
+  clade_emit_define(s, "WIDTH", clade__weights_lanes(q));
   clade_emit_define(s, "VECTORS", 2);
-  clade_emit_define(s, "ROWS", tile_rows(q));
+  clade_emit_define(s, "ROWS", clade__weights_tile_rows(q));
   clade_emit_define(s, "LINES", LINES);
   clade_emit_define(s, "TURNED", TURNED);
   clade_emit_define(s, "COLUMNS", COLUMNS);

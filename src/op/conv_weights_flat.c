@@ -6,11 +6,8 @@
 enum { SPAN = 256, BLOCKED_SPAN = 128, TURNED = 65536, BLOCK = 16, PLACES_BEYOND = 8 };
 enum { BLOCK_ROWS, BLOCK_LANES, PARTS, TURN, PARAMS }; /* turn: channels of y are lanes, those of x are rows */
 
-static int width_of(const clade_query *q) { return q->device->vector_f32 >= 16 ? 16 : 8; }
 static bool is_blocked(const clade_query *q) { return q->node->in[0].layout.block > 0; }
 /* Of a tile: two vectors, one block of channels or two. */
-static int panel_of(const clade_query *q) { return 2 * width_of(q); }
-static int tile_rows(const clade_query *q) { return width_of(q) == 8 ? 6 : 12; }
 
 const char *clade__weights_flat_accept(const clade_query *q) {
   const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
@@ -62,10 +59,11 @@ static double cycles_of(const clade_query *q, const clade__weights *p, const run
                         double units) {
   double all_rows = (double)(row[TURN] ? p->inner : p->rows), all_lanes = (double)(row[TURN] ? p->rows : p->inner);
   double rows = fmin(row[BLOCK_ROWS], all_rows), lanes = fmin(row[BLOCK_LANES], all_lanes);
-  double tile = tile_rows(q), panel = panel_of(q), parts = (double)parts_of(r, row[PARTS]);
+  double tile = clade__weights_tile_rows(q), panel = clade__weights_panel(q), parts = (double)parts_of(r, row[PARTS]);
   double blocks = ceil(all_rows / row[BLOCK_ROWS]) * ceil(all_lanes / row[BLOCK_LANES]);
   double places = (double)r->lines * fmin((double)r->span, (double)p->result[1]);
-  double multiply = ceil(rows / tile) * ceil(lanes / panel) * (places * tile * panel / (2 * width_of(q)) * 1.04 + 80);
+  double multiply =
+      ceil(rows / tile) * ceil(lanes / panel) * (places * tile * panel / (2 * clade__weights_lanes(q)) * 1.04 + 80);
   double copy = (blocked ? 0.2 : 0.8) * places * lanes + (blocked ? 0.1 : 0.3) * places * rows + 200;
   double item = ceil((double)r->count / parts) * (multiply + copy) + 2000;
   double join = clade__weights_join_cycles(p, (int64_t)parts) + (row[TURN] ? 20000 + 2 * (double)p->outputs : 0);
@@ -82,10 +80,10 @@ static bool rows(const clade_query *q, bool blocked, int i, int32_t *row) {
   if (i >= 2 * DOWN * ACROSS * SUMS) return false;
   row[TURN] = i / (DOWN * ACROSS * SUMS);
   row[PARTS] = sums[i / (DOWN * ACROSS) % SUMS];
-  int64_t all = row[TURN] ? p.inner : p.rows, lanes = row[TURN] ? p.rows : p.inner, panel = panel_of(q);
+  int64_t all = row[TURN] ? p.inner : p.rows, lanes = row[TURN] ? p.rows : p.inner, panel = clade__weights_panel(q);
   int64_t most = blocked ? 256 : CLADE_MAX(TURNED / (r.lines * r.span + PLACES_BEYOND) / panel * panel, panel);
   int64_t down = (all + 255) / 256 + i % DOWN, across = (lanes + most - 1) / most + i / DOWN % ACROSS;
-  row[BLOCK_ROWS] = (int32_t)clade__up((all + down - 1) / down, tile_rows(q));
+  row[BLOCK_ROWS] = (int32_t)clade__up((all + down - 1) / down, clade__weights_tile_rows(q));
   row[BLOCK_LANES] = (int32_t)clade__up((lanes + across - 1) / across, panel);
   return true;
 }
@@ -156,9 +154,9 @@ clade_status clade__weights_flat_emit(clade_emit *e, const clade_query *q) {
   const int64_t *a = turn ? x : y, *b = turn ? y : x;
   int64_t all_rows = turn ? p.inner : p.rows, all_lanes = turn ? p.rows : p.inner;
   clade_kernel_step *s = clade__weights_open(e, q, "conv2d_weights_flat", !turn, parts, turn);
-  clade_emit_define(s, "WIDTH", width_of(q));
+  clade_emit_define(s, "WIDTH", clade__weights_lanes(q));
   clade_emit_define(s, "VECTORS", 2);
-  clade_emit_define(s, "ROWS", tile_rows(q));
+  clade_emit_define(s, "ROWS", clade__weights_tile_rows(q));
   clade_emit_define(s, "BLOCKED", blocked);
   clade_emit_define(s, "TURNED", TURNED);
   clade_emit_define(s, "STRIDE", blocked ? 1 : b[3]);

@@ -7,9 +7,6 @@
 /* What the kernels keep in private memory, in floats; columns of a block, pieces of lines. */
 enum { LINES = 32768, TURNED = 32768, BLOCK = 32768, COLUMNS = 512, STRIP = 256, PIECES = 512 };
 
-static int width_of(const clade_query *q) { return q->device->vector_f32 >= 16 ? 16 : 8; }
-static int tile_rows(const clade_query *q) { return width_of(q) == 16 ? 12 : 6; } /* of tiles two vectors wide */
-
 typedef struct cut {
   int64_t strip, strips, parts;            /* strips of a part */
   int64_t rows, channels, some[2], blocks; /* of a block: rows, channels, lines of taps and taps of a line */
@@ -51,7 +48,7 @@ enum { BLOCK_ROWS, BLOCK_CHANNELS, PARTS, PARAMS };
 
 /* In cycles of a core that begins two vector operations in each. */
 static void cost_of(const clade_query *q, const clade__weights *p, int64_t line, int64_t places, cut *c) {
-  double panel = 2 * width_of(q), tile = tile_rows(q), rows = (double)c->rows;
+  double panel = 2 * clade__weights_lanes(q), tile = clade__weights_tile_rows(q), rows = (double)c->rows;
   double taps = (double)(c->some[0] * c->some[1]), columns = (double)c->channels * taps;
   double tiles = ceil(rows / panel) * ceil(columns / tile);
   double dense = (double)(p->n * p->result[0] * p->result[1]) / CLADE_MAX((double)places, 1) * (double)c->strip;
@@ -66,7 +63,7 @@ static void cost_of(const clade_query *q, const clade__weights *p, int64_t line,
 
 /* False: these rows and channels are too many at once. */
 static bool cut_of(const clade_query *q, const clade__weights *p, const int32_t *row, cut *c) {
-  int64_t panel = 2 * width_of(q), tile = tile_rows(q), places = places_of(q, p), line = 0;
+  int64_t panel = 2 * clade__weights_lanes(q), tile = clade__weights_tile_rows(q), places = places_of(q, p), line = 0;
   *c = (cut){.strip = CLADE_MAX(CLADE_MIN(clade__up(places, panel), STRIP), panel)};
   c->rows = row[BLOCK_ROWS];
   c->channels = row[BLOCK_CHANNELS];
@@ -91,7 +88,7 @@ static bool cut_of(const clade_query *q, const clade__weights *p, const int32_t 
 static bool nth(const clade_query *q, const clade__weights *p, int i, int32_t *row) {
   enum { DOWN = 6, ACROSS = 14, SUMS = 8 };
   static const int sums[SUMS] = {1, 2, 4, 8, 12, 16, 32, 64};
-  int64_t panel = 2 * width_of(q), taps = CLADE_MAX(p->kernel[0] * p->kernel[1], 1);
+  int64_t panel = 2 * clade__weights_lanes(q), taps = CLADE_MAX(p->kernel[0] * p->kernel[1], 1);
   if (i >= DOWN * ACROSS * SUMS) return false;
   int64_t least = (p->inner + CLADE_MAX(COLUMNS / taps, 1) - 1) / CLADE_MAX(COLUMNS / taps, 1), n = i / DOWN % ACROSS;
   int64_t down = (p->rows + 127) / 128 + i % DOWN, across = least + n + least * n / 4;
@@ -105,7 +102,7 @@ static bool nth(const clade_query *q, const clade__weights *p, int i, int32_t *r
 static void start(const clade_query *q, int32_t *row) {
   clade__weights p = clade__weights_of(q->node, true);
   int32_t own[CLADE_MAX_PARAMS];
-  row[BLOCK_ROWS] = 2 * width_of(q);
+  row[BLOCK_ROWS] = 2 * clade__weights_lanes(q);
   row[BLOCK_CHANNELS] = row[PARTS] = 1;
   if (clade__conv_vec_accept(q)) return;
   for (int shared = 0; shared < 2; shared++) {
@@ -156,9 +153,9 @@ clade_status clade__weights_vec_emit(clade_emit *e, const clade_query *q) {
   cut c;
   if (!cut_of(q, &p, q->row, &c)) return CLADE_FAIL(INTERNAL, "conv2d_weights: a block that was not accepted");
   clade_kernel_step *s = clade__weights_begin(e, q, "conv2d_weights_vec", &p, c.parts);
-  clade_emit_define(s, "WIDTH", width_of(q));
+  clade_emit_define(s, "WIDTH", clade__weights_lanes(q));
   clade_emit_define(s, "VECTORS", 2);
-  clade_emit_define(s, "ROWS", tile_rows(q));
+  clade_emit_define(s, "ROWS", clade__weights_tile_rows(q));
   clade_emit_define(s, "LINES", LINES);
   clade_emit_define(s, "BLOCK", BLOCK);
   clade_emit_define(s, "PIECES", PIECES);
@@ -190,14 +187,14 @@ static few few_of(const clade_query *q) {
                       p.result[1] + CLADE_MAX(along.add, -f.left) + f.left + (p.kernel[1] - 1) * along.delta);
   f.lines = CLADE_MAX(CLADE_MIN((Y_LINES / 12 - 16) / CLADE_MAX(f.pitch, 1), p.result[0]), 1);
   f.fits = f.lines * f.pitch + 16 <= Y_LINES / 12 && (f.lines + reach + 1) * f.pitch + 64 <= X_LINES &&
-           p.inner * f.pairs * f.tiles * ROWS * 2 * width_of(q) <= SUMS;
+           p.inner * f.pairs * f.tiles * ROWS * 2 * clade__weights_lanes(q) <= SUMS;
   int64_t all = p.n * ((p.result[0] + f.lines - 1) / f.lines), parts = CLADE__SUM_UNITS / CLADE_MAX(p.groups, 1);
   f.units = CLADE_MAX((all + CLADE_MAX(parts, 1) - 1) / CLADE_MAX(parts, 1), 1);
   f.parts = CLADE_MAX((all + f.units - 1) / f.units, 1);
   double places = (double)(f.lines * f.pitch), inner = (double)p.inner, tiles = (double)f.tiles;
-  double multiply = inner * (double)f.pairs * tiles * (places / width_of(q) * ROWS * 1.1 + 40);
+  double multiply = inner * (double)f.pairs * tiles * (places / clade__weights_lanes(q) * ROWS * 1.1 + 40);
   double copy = ((double)p.rows + inner) * (places * 0.2 + 10 * (double)f.lines);
-  double item = (double)f.units * (multiply + copy) + (double)(p.rows * p.columns * width_of(q)) * 2 + 8000;
+  double item = (double)f.units * (multiply + copy) + (double)(p.rows * p.columns * clade__weights_lanes(q)) * 2 + 8000;
   f.cycles = ((double)(p.groups * f.parts) + CLADE__WEIGHTS_UNITS) * item + clade__weights_join_cycles(&p, f.parts);
   return f;
 }
@@ -225,7 +222,7 @@ clade_status clade__weights_lines_emit(clade_emit *e, const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, false);
   few f = few_of(q);
   clade_kernel_step *s = clade__weights_begin(e, q, "conv2d_weights_lines", &p, f.parts);
-  clade_emit_define(s, "WIDTH", width_of(q));
+  clade_emit_define(s, "WIDTH", clade__weights_lanes(q));
   clade_emit_define(s, "ROWS", ROWS);
   clade_emit_define(s, "X_LINES", X_LINES);
   clade_emit_define(s, "Y_LINES", Y_LINES);

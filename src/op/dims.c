@@ -142,6 +142,10 @@ const char *clade__cpu_only(const clade_device_info *device) {
   return device->max_passes ? "the device cuts long loops short: it is made for many short work-items" : NULL;
 }
 
+int64_t clade__second_cache(const clade_device_info *device) {
+  return device->l2_bytes ? (int64_t)device->l2_bytes : 512 << 10;
+}
+
 uint64_t clade__last_cache(const clade_device_info *device) { return CLADE_MAX(device->cache_bytes, 1u << 22); }
 
 bool clade__streams(const clade_device_info *device, const clade_type *t) {

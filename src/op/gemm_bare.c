@@ -12,7 +12,7 @@ static int panel(const clade_query *q) { return vectors(q) * clade__vector_width
 /* A step of 24 products has time for what the second cache brings. */
 static int64_t most_bytes(const clade_query *q) {
   const int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
-  const int64_t l2 = q->device->l2_bytes ? (int64_t)q->device->l2_bytes : 512 << 10;
+  const int64_t l2 = clade__second_cache(q->device);
   return vectors(q) == 4 ? l2 / 2 : l1 / 3 * 2;
 }
 

@@ -54,7 +54,7 @@ static void start(const clade_query *q, int32_t *row, int rows) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   const bool lie = clade__gemm_in_panels(q->node);
   int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
-  int64_t l2 = q->device->l2_bytes ? (int64_t)q->device->l2_bytes : 512 << 10;
+  int64_t l2 = clade__second_cache(q->device);
   row[ROWS] = rows;
   int64_t deep = CLADE_MAX(CLADE_MIN(l1 * 2 / 3 / PANEL / TILE_BYTES * TILE_BYTES, 1024), 256);
   row[DEPTH] = (int32_t)(bytes(q->node) && !lie ? deep : 2 * deep);

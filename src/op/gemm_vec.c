@@ -17,7 +17,7 @@ const char *const clade__gemm_vec_params[] = {"rows", "vectors", "depth", "block
 static void fit(const clade_query *q, int32_t *row) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
-  int64_t l2 = q->device->l2_bytes ? (int64_t)q->device->l2_bytes : 512 << 10;
+  int64_t l2 = clade__second_cache(q->device);
   int lanes = clade__vector_width(q->device);
   int64_t panel = (int64_t)row[VECTORS] * lanes, depth = l1 / (lanes == 16 ? 1 : 2) / (4 * panel);
   row[DEPTH] = (int32_t)CLADE_MAX(CLADE_MIN(depth / 64 * 64, 512), 64);

@@ -112,7 +112,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   plan p = plan_of(q);
   if (p.width == 0) return CLADE_OK;
   if (!p.whole) emit_sums(e, q, &p);
-  if (p.whole) emit_rows(e, q, &p);
+  emit_rows(e, q, &p);
   clade_kernel_step *s = clade_emit_kernel(e, "layer_norm_grad_join");
   clade_emit_workspace(s, 0, sizeof(float));
   clade_emit_out(s, 1);
@@ -120,7 +120,6 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, p.width);
   clade_emit_index(s, p.chunks);
   clade__emit_flat(s, q->device, (p.width + CLADE__LANES - 1) / CLADE__LANES);
-  if (!p.whole) emit_rows(e, q, &p);
   return CLADE_OK;
 }
 
