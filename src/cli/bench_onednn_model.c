@@ -6,7 +6,7 @@
 #include "cli/bench_conv.h"
 #include "cli/bench_model.h"
 #include "cli/bench_onednn.h"
-#include "op/conv.h"
+#include "op/conv/conv.h"
 #include "op/pool.h"
 
 enum { MOST_LAYERS = 256, MOST_ARGS = 12, CALLS = 3, LAYOUTS = 4 };

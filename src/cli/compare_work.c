@@ -5,8 +5,8 @@
 
 #include "cli/compare.h"
 #include "models/models.h"
-#include "op/conv.h"
-#include "op/gemm.h"
+#include "op/conv/conv.h"
+#include "op/gemm/gemm.h"
 
 #define PRODUCT(size, is_quick) \
   { .group = "gemm", .batch = 1, .m = size, .n = size, .k = size, .quick = is_quick }

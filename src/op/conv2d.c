@@ -2,7 +2,7 @@
  * elementwise program at the end. Each result is within (K + 4) 2^-24 of sum |x w| over its K products, before the
  * program, besides the rounding to the stored type; `winograd` and `fft`, not taken where .strict asks for this, have
  * bounds of their own (docs/layouts.md). */
-#include "op/conv.h"
+#include "op/conv/conv.h"
 #include "op/epilogue.h"
 #include "op/simt.h"
 #include "op/systolic.h"

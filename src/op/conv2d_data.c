@@ -1,6 +1,6 @@
 /* The derivative of a convolution by its input: what each pixel gave to the results whose windows cover it. It gathers,
  * so that sums have a fixed order; the bound is that of conv2d. */
-#include "op/conv.h"
+#include "op/conv/conv.h"
 #include "op/epilogue.h"
 #include "op/simt.h"
 #include "op/systolic.h"

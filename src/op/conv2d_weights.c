@@ -1,7 +1,7 @@
 /* The derivative of a convolution by its weights: for each of them, the sum over images and pixels of x times y. The
  * sum is cut into parts that are added in a fixed order; each result is within (P + 4) 2^-24 of sum |x y| over its P
  * products, besides the rounding to the stored type. */
-#include "op/conv_weights.h"
+#include "op/conv/weights.h"
 #include "op/simt.h"
 #include "op/systolic.h"
 

@@ -1,6 +1,6 @@
 /* Convolution over depth, height and width: the slices that a window covers along the depth become channels of a
  * convolution over height and width, so that all passes are that one's. */
-#include "op/conv_build.h"
+#include "op/conv/build.h"
 #include "op/unfold.h"
 
 #include <inttypes.h>

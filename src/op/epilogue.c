@@ -1,7 +1,7 @@
 /* Epilogues: which ops have one, what may be its operands, and its text for a kernel's store. */
 #include "op/epilogue.h"
 
-#include "op/conv.h"
+#include "op/conv/conv.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
 #include <clade/ops.h>
 
 #include "op/epilogue.h"
-#include "op/gemm.h"
+#include "op/gemm/gemm.h"
 
 static const clade_attr table[] = {
     {"trans_a", CLADE_ATTR_BOOL, offsetof(clade__gemm_attrs, trans_a), 1},

@@ -1,7 +1,7 @@
 /* To a blocked layout: the axis in blocks, elements of the axis before it interleaved. Padding lanes become zero. */
 #include <clade/ops.h>
 
-#include "op/conv.h"
+#include "op/conv/conv.h"
 #include "op/pack.h"
 
 typedef clade__pack_attrs attrs;

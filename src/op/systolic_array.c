@@ -1,6 +1,6 @@
 /* Matrix products and convolutions by the array of a bundle: fpga/array.cl tells what its arguments mean. */
-#include "op/conv_weights.h"
-#include "op/gemm.h"
+#include "op/conv/weights.h"
+#include "op/gemm/gemm.h"
 #include "op/systolic.h"
 
 enum { EXTRA = 3, ROW = 6, COLUMN = 7, LATENCY = 16 };

@@ -2,7 +2,7 @@
 #ifndef CONV_KIT_H
 #define CONV_KIT_H
 
-#include "op/conv.h"
+#include "op/conv/conv.h"
 #include "op/unfold.h"
 
 #include "op_test.h"

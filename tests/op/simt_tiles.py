@@ -1,4 +1,4 @@
-"""Runs the op tests with each tile of src/op/simt.c and gemm_warp.c in force, by records that make it what `simt` or
+"""Runs the op tests with each tile of src/op/simt.c and src/op/gemm/warp.c in force, by records that make it what `simt` or
 `mma_warp` starts from.
 
 usage: simt_tiles.py OP_TEST SOURCE_DIR [DEVICE]"""
@@ -12,8 +12,8 @@ import tempfile
 
 PARAMS = ["rows", "columns", "depth", "tall", "wide", "stages"]
 # implementation, its source, element type, ops (each way to feed the product), how many of PARAMS
-KINDS = [("simt", "simt.c", "f32", ["gemm", "conv2d", "conv2d_weights"], 5), ("mma_warp", "gemm_warp.c", "f16", ["gemm"], 6),
-         ("mma_warp_tf32", "gemm_warp.c", "f32", ["gemm"], 6)]
+KINDS = [("simt", "simt.c", "f32", ["gemm", "conv2d", "conv2d_weights"], 5), ("mma_warp", "gemm/warp.c", "f16", ["gemm"], 6),
+         ("mma_warp_tf32", "gemm/warp.c", "f32", ["gemm"], 6)]
 
 
 def tiles(source, file, n):

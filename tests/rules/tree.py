@@ -49,10 +49,12 @@ def includes(root, path):
 
 
 def op_code(root, name):
-    """The code of an op: src/op/NAME.c and, where it was split, src/op/NAME_….c, or the table that it shares."""
+    """The code of an op: src/op/NAME.c and, where it was split, src/op/NAME_….c and src/op/NAME/, or the table that it
+    shares."""
     shared = re.search(r"\.impls = clade__(\w+_impls)\b", code(read(root, f"src/op/{name}.c")))
     table = f"src/op/{shared.group(1)}.c" if shared else None
-    paths = [p for p in files(root, ".c") if p in (f"src/op/{name}.c", table) or p.startswith(f"src/op/{name}_")]
+    paths = [p for p in files(root, ".c")
+             if p in (f"src/op/{name}.c", table) or p.startswith((f"src/op/{name}_", f"src/op/{name}/"))]
     return "\n".join(code(read(root, p)) for p in paths)
 
 

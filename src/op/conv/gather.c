@@ -1,6 +1,6 @@
 /* How conv2d and conv2d_data are computed: they gather from one source, by one rule for which places belong together.
  */
-#include "op/conv.h"
+#include "op/conv/conv.h"
 #include "op/epilogue.h"
 
 clade__gather clade__gather_of(const clade_node *n) {

@@ -1,6 +1,6 @@
 /* Convolutions by tiles in local memory, on GPUs: products of matrices, one of which is made of an image's pixels on
  * their way there. What such a tile wastes where groups have few channels, depthwise above all, is `ref`'s. */
-#include "op/conv_weights.h"
+#include "op/conv/weights.h"
 #include "op/epilogue.h"
 #include "op/simt.h"
 

@@ -1,5 +1,5 @@
 /* The derivative by weights of one place, on CPUs: a product of two matrices that lie along the places. */
-#include "op/conv_weights.h"
+#include "op/conv/weights.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Builders of convolutions over height and width and over one axis, and of transposed ones, which are a convolution's
  * derivative by its input. */
-#include "op/conv_build.h"
+#include "op/conv/build.h"
 
 #include <inttypes.h>
 

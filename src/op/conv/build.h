@@ -4,7 +4,7 @@
 
 #include <clade/nn.h>
 
-#include "op/conv.h"
+#include "op/conv/conv.h"
 
 /* That x and w have `rank` dimensions, all of them sizes from 1 on that windows can have, but for the `free` first of
  * x. Their types are written. */

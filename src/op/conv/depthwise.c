@@ -1,6 +1,6 @@
 /* conv2d and conv2d_data on CPUs where each channel has a window of its own: what the kernel takes, how the work is cut
  * up, what it costs. Sums do not depend on the cut. */
-#include "op/conv.h"
+#include "op/conv/conv.h"
 #include "op/epilogue.h"
 
 #include <math.h>

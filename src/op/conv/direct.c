@@ -1,6 +1,6 @@
 /* conv2d and conv2d_data on CPUs with vectors along the result's channels: layouts, how the work is cut up, what it
  * costs. */
-#include "op/conv.h"
+#include "op/conv/conv.h"
 #include "op/epilogue.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* gemm by CLBlast, where the user lets it: plain products of floats. Nothing is said of what it costs, so it is taken
  * where a tuning record or the user names it. */
-#include "op/gemm.h"
+#include "op/gemm/gemm.h"
 #include "program/libraries.h"
 
 enum { BATCH = 5 }; /* the last of a problem's batch axes: those before are joined into it, or there are several */

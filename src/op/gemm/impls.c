@@ -1,7 +1,7 @@
 /* How a gemm is computed: `vec` on CPUs, `simt` on GPUs, by matrix units where there are some, `ref` anywhere. The
  * kernels differ in how they walk; what they are told is the same: extents, strides of operands, and the epilogue. */
 #include "op/epilogue.h"
-#include "op/gemm.h"
+#include "op/gemm/gemm.h"
 #include "op/simt.h"
 #include "op/systolic.h"
 

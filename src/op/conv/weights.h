@@ -2,7 +2,7 @@
 #ifndef CLADE_CONV_WEIGHTS_H
 #define CLADE_CONV_WEIGHTS_H
 
-#include "op/conv.h"
+#include "op/conv/conv.h"
 
 typedef struct clade__weights {
   int64_t n, groups, rows, inner, source[2], result[2], kernel[2];

@@ -1,6 +1,6 @@
 /* conv2d and conv2d_data by windows of one place, step 1, from few channels, dense, on CPUs: how the work is cut up,
  * what it costs. */
-#include "op/conv.h"
+#include "op/conv/conv.h"
 #include "op/epilogue.h"
 
 #include <math.h>

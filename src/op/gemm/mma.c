@@ -1,7 +1,7 @@
 /* The matrix products of CPUs with matrix units: bytes and bf16, by vectors (mma) or by tiles (mma_tile) of words.
  * Copies of both operands lie as the units read them. Here are the sizes, the division of the work, and the gate. */
 #include "op/epilogue.h"
-#include "op/gemm.h"
+#include "op/gemm/gemm.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* What convolutions on CPUs share: who they are for, and how the places along an axis are numbered. */
-#include "op/conv.h"
+#include "op/conv/conv.h"
 
 const char *clade__conv_vec_accept(const clade_query *q) {
   const char *reason = clade__cpu_only(q->device);

@@ -1,5 +1,5 @@
 /* conv2d by CLBlast, where the user lets it: floats, the same padding on both sides, no groups. */
-#include "op/conv.h"
+#include "op/conv/conv.h"
 #include "program/libraries.h"
 
 const char *clade__conv_clblast_accept(const clade_query *q) {

@@ -1,6 +1,6 @@
 /* The derivative of a convolution by its weights on CPUs, from few places: no sum is cut, and no part of one waits in
  * memory. */
-#include "op/conv_weights.h"
+#include "op/conv/weights.h"
 
 #include <math.h>
 

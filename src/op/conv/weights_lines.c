@@ -1,6 +1,6 @@
 /* The derivative of a convolution by its weights on CPUs, line by line: lines copied once for all taps. How sums
  * are cut follows from sizes alone, since it orders them. */
-#include "op/conv_weights.h"
+#include "op/conv/weights.h"
 
 #include <math.h>
 

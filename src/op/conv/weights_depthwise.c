@@ -1,6 +1,6 @@
 /* The derivative by the weights where each channel has a window of its own, on CPUs. How the work is cut follows from
  * sizes alone, since it orders the sums. */
-#include "op/conv_weights.h"
+#include "op/conv/weights.h"
 
 #include <math.h>
 

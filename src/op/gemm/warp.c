@@ -1,6 +1,6 @@
 /* The matrix products of NVIDIA's matrix units (cl_kernels/gemm_warp.cl): the gate, the tiles, and the launch. */
 #include "op/epilogue.h"
-#include "op/gemm.h"
+#include "op/gemm/gemm.h"
 #include "op/simt.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The derivative of a convolution by weights of 3 x 3, step 1, by Winograd's algorithm: x and the derivative of y are
  * brought into the base, multiplied tap by tap, and the sums brought back (docs/layouts.md). */
-#include "op/conv_weights.h"
+#include "op/conv/weights.h"
 
 enum { SIDE = 4, TAPS = 36, BLOCK = 16, PIECE = 8, WIDE = 128 };
 /* Of both operands in the base, in scratch memory: more tiles are done after each other. */

@@ -1,6 +1,6 @@
 /* conv2d and conv2d_data by Winograd's algorithm, windows of 3 x 3: what it takes, how the work is cut up, what it
  * costs. */
-#include "op/conv.h"
+#include "op/conv/conv.h"
 #include "op/epilogue.h"
 
 #include <math.h>

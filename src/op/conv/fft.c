@@ -1,6 +1,6 @@
 /* conv2d and conv2d_data by discrete Fourier transforms of tiles: what they take, how the work is cut up, what it
  * costs. */
-#include "op/conv.h"
+#include "op/conv/conv.h"
 #include "op/epilogue.h"
 
 #include <math.h>

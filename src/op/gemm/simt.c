@@ -1,6 +1,6 @@
 /* gemm by tiles in local memory, on GPUs. */
 #include "op/epilogue.h"
-#include "op/gemm.h"
+#include "op/gemm/gemm.h"
 #include "op/simt.h"
 
 static clade__simt product_of(const clade__gemm_problem *p) {

@@ -45,12 +45,12 @@ extern const clade_space clade__gemm_vec_space, clade__gemm_vec_panels_space;
 const char *clade__gemm_vec_panels_accept(const clade_query *q);
 void clade__gemm_vec_panels_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 
-/* The same without copies (gemm_bare.c). */
+/* The same without copies (bare.c). */
 const char *clade__gemm_bare_accept(const clade_query *q);
 double clade__gemm_bare_cost(const clade_query *q);
 clade_status clade__gemm_bare_emit(clade_emit *e, const clade_query *q);
 
-/* By matrix units (gemm_mma.c), in vectors and in tiles. */
+/* By matrix units (mma.c), in vectors and in tiles. */
 bool clade__gemm_mma_units(const clade_query *q);
 const char *clade__gemm_mma_accept(const clade_query *q);
 double clade__gemm_mma_cost(const clade_query *q);
@@ -65,7 +65,7 @@ clade_status clade__gemm_mma_tile_emit(clade_emit *e, const clade_query *q);
 extern const clade_space clade__gemm_mma_tile_space;
 const char *clade__gemm_mma_tile_panels_accept(const clade_query *q);
 
-/* By matrix units of GPUs (gemm_warp.c): halves; floats, of which ten bits count. */
+/* By matrix units of GPUs (warp.c): halves; floats, of which ten bits count. */
 bool clade__gemm_warp_units(const clade_query *q);
 const char *clade__gemm_warp_accept(const clade_query *q);
 const char *clade__gemm_warp_tf32_accept(const clade_query *q);

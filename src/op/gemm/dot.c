@@ -1,7 +1,7 @@
 /* The matrix product of CPUs for few rows or few columns, where the larger operand lies along the inner axis, as
  * weights do: dot products by vectors, without a copy of it. */
 #include "op/epilogue.h"
-#include "op/gemm.h"
+#include "op/gemm/gemm.h"
 
 enum { MOST_ROWS = 32, ROW = 6, COLUMN = 7 };
 

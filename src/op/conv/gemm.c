@@ -1,9 +1,9 @@
 /* conv2d and conv2d_data by windows of one place are products of matrices in NCHW: weights, or weights turned, by an
  * image's channels, whose places are columns. gemm's `vec` computes them; no image is converted. By steps of two to the
  * data, three of four results are zeros: a second launch stores them between those of the product. */
-#include "op/conv.h"
+#include "op/conv/conv.h"
 #include "op/epilogue.h"
-#include "op/gemm.h"
+#include "op/gemm/gemm.h"
 
 /* Of a line that is spread; results of a work-item. */
 enum { MOST_COLUMNS = 2000, PIECE = 4096 };

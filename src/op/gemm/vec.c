@@ -1,7 +1,7 @@
 /* The matrix product of CPUs: tiles of vector registers over copies of the operands that fit the caches. Here are the
  * sizes of both, and how the work is divided among the compute units. */
 #include "op/epilogue.h"
-#include "op/gemm.h"
+#include "op/gemm/gemm.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* The matrix product of CPUs where b is small and both operands lie in rows: tiles of vector registers read them where
  * they lie. Of such a product copies are a third of the time, or half. */
 #include "op/epilogue.h"
-#include "op/gemm.h"
+#include "op/gemm/gemm.h"
 
 /* Further apart, lines of a panel's rows would meet in few sets of a cache. */
 enum { ROWS = 6, INNER = 7, MOST_COLUMNS = 256 };
