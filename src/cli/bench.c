@@ -86,12 +86,29 @@ static int parse_options(bench_job *job, int argc, char **argv) {
 static const struct {
   const char *name;
   clade_status (*run)(bench_job *job);
-  int quick;                       /* of the sets, the first so many */
-  const char *sets[4], *passes[4]; /* NULL after the last, where there are fewer */
-} works[] = {{"gemm", bench_gemm, 3, {"squares", "small", "networks", "frozen"}, {NULL}},
-             {"conv", bench_conv, 1, {"resnet50", "vgg16", "mobilenetv2"}, {"fwd", "bwd-data", "bwd-weights"}},
-             {"op", bench_ops, 1, {"64mib"}, {NULL}},
-             {"model", bench_models, 1, {"networks"}, {"train", "infer"}}};
+  int quick;                                  /* of the sets, the first so many */
+  const char *sets[4], *passes[4], *peers[4]; /* NULL after the last, where there are fewer */
+  bool batch, chain, dtype;                   /* whether these options say something of it */
+} works[] = {
+    {"gemm",
+     bench_gemm,
+     3,
+     {"squares", "small", "networks", "frozen"},
+     {NULL},
+     {"openblas", "clblast", "onednn"},
+     .chain = true,
+     .dtype = true},
+    {"conv",
+     bench_conv,
+     1,
+     {"resnet50", "vgg16", "mobilenetv2"},
+     {"fwd", "bwd-data", "bwd-weights"},
+     {"onednn", "onednn_nchw"},
+     .batch = true,
+     .chain = true,
+     .dtype = true},
+    {"op", bench_ops, 1, {"64mib"}, {NULL}, {NULL}, .dtype = true},
+    {"model", bench_models, 1, {"networks"}, {"train", "infer"}, {"pytorch", "onnxruntime", "onednn"}, .batch = true}};
 enum { ALL = CLADE_COUNT(works) };
 
 /* Of everything the sets that are quick enough, one after another, where it is all. */
@@ -128,6 +145,12 @@ int bench_check(const bench_job *job, size_t *work) {
     return cli_wrong(&job->args, "--set %s: %s has no such set", job->set, job->what);
   if (job->pass && !among(job->pass, works[*work].passes))
     return cli_wrong(&job->args, "--pass %s: %s has no such pass", job->pass, job->what);
+  if (job->peer && !among(job->peer, works[*work].peers))
+    return cli_wrong(&job->args, "--peer %s: %s has no such peer", job->peer, job->what);
+  if (job->batch && !works[*work].batch) return cli_wrong(&job->args, "--batch: %s has no images", job->what);
+  if (job->chain && !works[*work].chain) return cli_wrong(&job->args, "--chain: %s has no chains", job->what);
+  if (job->dtype != CLADE_F32 && !works[*work].dtype)
+    return cli_wrong(&job->args, "--dtype: a %s has its own types", job->what);
   return CLI_DONE;
 }
 

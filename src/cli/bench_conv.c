@@ -126,6 +126,9 @@ static clade_status one(bench_job *job, const bench_shape *shape, bench_pass pas
 clade_status bench_conv(bench_job *job) {
   bench_shapes shapes = {0};
   clade_status status = bench_shapes_of(job, "resnet50", bench_conv_keys, bench_conv_sets, &shapes);
+  bench_conv_work work;
+  for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++)
+    status = bench_conv_work_of(job, &shapes.at[i], BENCH_FORWARD, &work);
   if (status == CLADE_OK) status = bench_ready(job);
   for (int pass = 0; pass < BENCH_PASSES; pass++)
     for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++)

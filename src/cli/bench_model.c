@@ -26,6 +26,13 @@ static const bench_set sets[] = {{"networks", "lenet5@128 batch=128 channels=1 s
                                               "mobilenetv2@1 batch=1\n"},
                                  {0}};
 
+static clade_status name_of(const bench_shape *shape, bench_model_work *w) {
+  snprintf(w->model, sizeof w->model, "%.*s", (int)strcspn(shape->name, "@"), shape->name);
+  if (model_by_name(w->model)) return CLADE_OK;
+  return CLADE_FAIL(NOT_FOUND, "%s, line %d: there is no model '%s'; expected " MODEL_NAMES, shape->source, shape->line,
+                    w->model);
+}
+
 static clade_status work_of(const bench_job *job, const bench_shape *shape, bench_model_work *w) {
   const int64_t *v = shape->value;
   *w = (bench_model_work){.batch = job->batch ? job->batch : v[BATCH],
@@ -34,8 +41,7 @@ static clade_status work_of(const bench_job *job, const bench_shape *shape, benc
                           .classes = v[CLASSES],
                           .train = v[TRAIN],
                           .strict = v[STRICT]};
-  snprintf(w->model, sizeof w->model, "%.*s", (int)strcspn(shape->name, "@"), shape->name);
-  if (!model_by_name(w->model)) return CLADE_FAIL(NOT_FOUND, "there is no model '%s'; expected " MODEL_NAMES, w->model);
+  CLADE_TRY(name_of(shape, w));
   w->results = w->train ? 1 : (size_t)(w->batch * w->classes);
   size_t pixels = (size_t)(w->batch * w->channels * w->side * w->side);
   w->x = clade__new(pixels, sizeof *w->x);
@@ -139,6 +145,8 @@ static clade_status one(bench_job *job, const bench_shape *shape) {
 clade_status bench_models(bench_job *job) {
   bench_shapes shapes = {0};
   clade_status status = bench_shapes_of(job, "networks", keys, sets, &shapes);
+  bench_model_work work;
+  for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++) status = name_of(&shapes.at[i], &work);
   if (status == CLADE_OK) status = bench_ready(job);
   for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++) status = one(job, &shapes.at[i]);
   bench_shapes_free(&shapes);

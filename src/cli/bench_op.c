@@ -101,17 +101,25 @@ static clade_status measure(bench_job *job, bench_op_work *w, bench_row *row) {
   return status;
 }
 
-static clade_status one(bench_job *job, const bench_shape *shape) {
+static clade_status work_of(const bench_job *job, const bench_shape *shape, bench_op_work *w) {
   const int64_t *v = shape->value;
-  bench_op_work w = {.n = v[0], .c = v[1], .h = v[2], .w = v[3], .dtype = job->dtype};
+  size_t length = strcspn(shape->name, "@");
+  *w = (bench_op_work){.n = v[0], .c = v[1], .h = v[2], .w = v[3], .dtype = job->dtype, .op = bench_op_table};
+  clade_shape x = CLADE_SHAPE(w->n, w->c, w->h, w->w);
+  while (w->op->name && (strncmp(w->op->name, shape->name, length) || w->op->name[length])) ++w->op;
+  if (!w->op->name)
+    return CLADE_FAIL(NOT_FOUND, "%s, line %d: there is no op '%s' to measure", shape->source, shape->line,
+                      shape->name);
+  CLADE_TRY(clade_shape_elements(&x, &w->elements));
+  if (w->elements <= INT32_MAX) return CLADE_OK;
+  return CLADE_FAIL(INVALID, "%s, line %d: %s: more than 2^31 elements", shape->source, shape->line, shape->name);
+}
+
+static clade_status one(bench_job *job, const bench_shape *shape) {
+  bench_op_work w;
   bench_row row = {.group = "op", .chain = 1};
   size_t bytes;
-  clade_shape x = CLADE_SHAPE(w.n, w.c, w.h, w.w);
-  size_t length = strcspn(shape->name, "@");
-  for (w.op = bench_op_table; w.op->name && (strncmp(w.op->name, shape->name, length) || w.op->name[length]);) ++w.op;
-  if (!w.op->name) return CLADE_FAIL(NOT_FOUND, "there is no op '%s' to measure", shape->name);
-  CLADE_TRY(clade_shape_elements(&x, &w.elements));
-  if (w.elements > INT32_MAX) return CLADE_FAIL(INVALID, "op %s: more than 2^31 elements", shape->name);
+  CLADE_TRY(work_of(job, shape, &w));
   CLADE_TRY(clade_dtype_bytes(job->dtype, w.elements, &bytes));
   snprintf(row.work, sizeof row.work, "%s", shape->name);
   snprintf(row.dtype, sizeof row.dtype, "%s", clade_dtype_name(job->dtype));
@@ -128,6 +136,8 @@ clade_status bench_ops(bench_job *job) {
   static const bench_set sets[] = {{"64mib", bench_op_lines}, {0}};
   bench_shapes shapes = {0};
   clade_status status = bench_shapes_of(job, "64mib", bench_op_keys, sets, &shapes);
+  bench_op_work work;
+  for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++) status = work_of(job, &shapes.at[i], &work);
   if (status == CLADE_OK) status = bench_ready(job);
   for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++) status = one(job, &shapes.at[i]);
   bench_shapes_free(&shapes);

@@ -7,7 +7,8 @@
 
 enum { MOST_SHAPES = 10000, LINE = 512 };
 
-static clade_status take_key(const char *source, int line, const bench_key *keys, char *word, bench_shape *shape) {
+static clade_status take_key(const char *source, int line, const bench_key *keys, char *word, bench_shape *shape,
+                             unsigned *given) {
   char *equals = strchr(word, '='), *end;
   if (equals) *equals = 0;
   for (int i = 0; keys[i].name; i++) {
@@ -17,6 +18,8 @@ static clade_status take_key(const char *source, int line, const bench_key *keys
     if (errno || (equals && (end == equals + 1 || *end)) || value < keys[i].low || value > keys[i].high)
       return CLADE_FAIL(INVALID, "%s, line %d: %s is %s; expected a whole number from %lld to %lld", source, line, word,
                         equals ? equals + 1 : "1", (long long)keys[i].low, (long long)keys[i].high);
+    if (*given & 1u << i) return CLADE_FAIL(INVALID, "%s, line %d: %s is given twice", source, line, word);
+    *given |= 1u << i;
     shape->value[i] = value;
     return CLADE_OK;
   }
@@ -25,6 +28,7 @@ static clade_status take_key(const char *source, int line, const bench_key *keys
 
 static clade_status take_line(const char *source, int line, char *text, const bench_key *keys, bench_shapes *out) {
   char *rest = NULL, *word;
+  unsigned given = 0;
   text[strcspn(text, "#")] = 0;
   if (!(word = strtok_r(text, " \t\r", &rest))) return CLADE_OK;
   if (out->count == MOST_SHAPES) return CLADE_FAIL(INVALID, "%s: more than %d shapes", source, MOST_SHAPES);
@@ -37,7 +41,7 @@ static clade_status take_line(const char *source, int line, char *text, const be
   shape->source = source;
   shape->line = line;
   for (int i = 0; keys[i].name; i++) shape->value[i] = keys[i].unset;
-  while ((word = strtok_r(NULL, " \t\r", &rest))) CLADE_TRY(take_key(source, line, keys, word, shape));
+  while ((word = strtok_r(NULL, " \t\r", &rest))) CLADE_TRY(take_key(source, line, keys, word, shape, &given));
   for (int i = 0; keys[i].name; i++)
     if (shape->value[i] < keys[i].low)
       return CLADE_FAIL(INVALID, "%s, line %d: %s has no %s=", source, line, shape->name, keys[i].name);

@@ -40,6 +40,8 @@ class Bench(unittest.TestCase):
                            (["gemm", "--pass", "fwd"], "--pass"), (["conv", "--pass", "up"], "up"),
                            (["gemm", "--dtype", "f8"], "f8"), (["conv", "--dtype", "i8"], "i8"), (["gemm", "--rounds", "0"], "--rounds"),
                            (["gemm", "--chain", "0"], "--chain"), (["conv", "--batch", "-1"], "--batch"),
+                           (["gemm", "--batch", "2"], "--batch"), (["op", "--chain", "2"], "--chain"),
+                           (["model", "--dtype", "bf16"], "--dtype"), (["model", "--peer", "openblas"], "openblas"),
                            (["gemm", "--csv", "--json"], "--csv"), (["gemm", "--peer", "zork"], "zork"),
                            (["all", "--set", "small"], "--set"), (["model", "--pass", "fwd"], "fwd"), (["gemm", "--set", "small", "--shapes", shapes], "one")]:
             done = run("bench", *args)
@@ -47,7 +49,7 @@ class Bench(unittest.TestCase):
             self.assertIn(word, done.stderr)
 
     def test_wrong_shapes(self):
-        for text, word in [("a m=1 n=2\n", "no k="), ("ok m=1 n=1 k=1\na m=1 n=x k=3\n", "line 2"), ("a m=0 n=1 k=1", "m is 0"),
+        for text, word in [("a m=1 n=2\n", "no k="), ("ok m=1 n=1 k=1\na m=1 n=x k=3\n", "line 2"), ("a m=0 n=1 k=1", "m is 0"), ("a m=1 n=1 k=1 m=2", "m is given twice"),
                            ("a q=1", "'q'"), ("# nothing\n", "no shape"), ("m=1 n=1 k=1", "no name"), ("a" * 600, "too long"),
                            ("a m=99999999999999999999 n=1 k=1", "line 1")]:
             done = run("bench", "gemm", "--shapes", self.file(text))
@@ -61,6 +63,10 @@ class Bench(unittest.TestCase):
         self.assertIn("nobody", done.stderr)
         done = run("bench", "conv", "--shapes", self.file("a c=5 h=8 w=8 out=4 kernel=3 groups=2"))
         self.assertIn("not divisible", done.stderr)
+        for what, text in [("op", "relu h=9 w=9\nzork h=9 w=9\n"), ("model", "lenet5 side=28\nzork side=28\n")]:
+            done = run("bench", what, "--shapes", self.file(text))
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("line 2: there is no", done.stderr)
 
     def test_products(self):
         all_works = ["tiny", "batched", "linked", "row", "column"]
