@@ -95,6 +95,7 @@ typedef struct clade__found { /* candidates without device objects */
   clade__candidate best[CLADE__PICKED_IMPLS]; /* of each implementation that was timed */
   int n_best, candidates, wrong;
   bool complete; /* every candidate was tried */
+  double ready;  /* seconds until the first ones could be timed: with empty caches they are compiled */
 } clade__found;
 clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, clade__found *out);
 

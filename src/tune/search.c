@@ -10,7 +10,8 @@ static const double HOPELESS = 30.0; /* times the estimate of the cheapest: not 
 typedef struct search {
   const clade__problem *p;
   clade_tune_mode mode;
-  double deadline;
+  double deadline, begun;
+  double ready;                    /* seconds until candidates could be timed; 0: not yet */
   clade__stage stage[CLADE__BARE]; /* by clade__scale */
   clade__candidate *at;            /* [0]: what would be taken now */
   size_t n, capacity;
@@ -236,6 +237,7 @@ static clade_status run_batch(search *s, clade__candidate **batch, int n) {
   for (int i = 0; i < n; i++)
     if (batch[i]->state == CLADE__CANDIDATE_OPEN) CLADE_TRY(drop(batch[i], check(s, batch[i])));
   bool full = s->mode == CLADE_TUNE_FULL;
+  if (s->ready <= 0) s->ready = clade__tune_now() - s->begun;
   return clade__take_turns(batch, n, full ? 9 : 5, full ? 10e-3 : 3e-3, s->deadline);
 }
 
@@ -298,7 +300,7 @@ static void tell_best(const search *s, clade__found *out) {
 
 clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, clade__found *out) {
   clade_type tails[CLADE_MAX_OPERANDS];
-  search s = {.p = p, .mode = mode, .deadline = deadline};
+  search s = {.p = p, .mode = mode, .deadline = deadline, .begun = clade__tune_now()};
   clade_status status;
   *out = (clade__found){0};
   CLADE_GOTO(clade__stage_open(p, p->in, NULL, &s.stage[CLADE__WHOLE]));
@@ -313,6 +315,7 @@ clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double
     clade__candidate_close(&s.at[i]);
   }
   if (s.at[0].state == CLADE__CANDIDATE_RIGHT && s.at[s.best].median > BETTER * s.at[0].median) s.best = 0;
+  out->ready = s.ready;
   out->before = s.at[0];
   out->after = s.at[s.best];
   tell_best(&s, out);

@@ -14,6 +14,7 @@ typedef struct tuning {
   clade__map known;   /* problems, by device, op and text */
   clade__arena arena; /* of rows that no node has */
   double start, deadline;
+  double ready;          /* the least seconds until a problem's candidates could be timed; 0: there was none */
   uint32_t *fma_units;   /* [n_devices]; 0: not told */
   clade__records *fresh; /* what this call measured */
 } tuning;
@@ -232,6 +233,7 @@ static clade_status tune_one(tuning *t, size_t i) {
     return CLADE_OK;
   }
   CLADE_TRY(status);
+  if (t->ready <= 0 || found.ready < t->ready) t->ready = found.ready;
   if (found.n_best) CLADE_TRY(keep(t, p, &found));
   tell(t, p, &found, false, i + 1);
   return CLADE_OK;
@@ -289,7 +291,7 @@ static clade_status run(tuning *t) {
   CLADE_TRY(known_cores(t, &known));
   if (isfinite(end)) t->deadline -= (end - t->start) / (known ? 5 : 3); /* left for the whole, and for the probe */
   for (size_t i = 0; i < t->n && !stopped(t); i++) {
-    if (i > 0 && clade__tune_now() > t->deadline) break; /* one at least */
+    if (i > 0 && clade__tune_now() + t->ready > t->deadline) break; /* one at least */
     CLADE_TRY(tune_one(t, i));
   }
   if (!stopped(t)) CLADE_TRY(judge_whole(t));
