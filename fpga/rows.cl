@@ -1,4 +1,4 @@
-/* Softmax, the index of the largest, and softmax cross-entropy with its derivative. */
+/* Softmax and its derivative, the index of the largest, and softmax cross-entropy with its derivative. */
 KERNEL(softmax)
 (TENSOR(const float, x), TENSOR(float, y), const int outer, const int n, const int inner, const int logarithm) {
   for (int o = 0; o < outer; o++)
@@ -19,6 +19,29 @@ KERNEL(softmax)
       for (int i = 0; i < n; i++) {
         const float v = x[x_at + base + i * inner] - top;
         y[y_at + base + i * inner] = logarithm ? v - by : exp(v) / by;
+      }
+    }
+}
+
+KERNEL(softmax_grad)
+(TENSOR(const float, y), TENSOR(const float, dy), TENSOR(float, dx), const int outer, const int n, const int inner,
+ const int logarithm) {
+  for (int o = 0; o < outer; o++)
+    for (int k = 0; k < inner; k++) {
+      const int base = o * n * inner + k;
+      float s[LATENCY], c[LATENCY];
+      sum_clear(s, c);
+      PIPELINE
+      for (int i = 0; i < n; i++) {
+        const float d = dy[dy_at + base + i * inner];
+        sum_add(&s[i % LATENCY], &c[i % LATENCY], logarithm ? d : d * y[y_at + base + i * inner]);
+      }
+      sum_join(s, c);
+      const float sum = s[0] + c[0];
+      PIPELINE
+      for (int i = 0; i < n; i++) {
+        const float v = y[y_at + base + i * inner], d = dy[dy_at + base + i * inner];
+        dx[dx_at + base + i * inner] = logarithm ? d - sum * exp(v) : (d - sum) * v;
       }
     }
 }

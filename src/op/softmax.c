@@ -1,15 +1,14 @@
 /* Softmax along one axis, exp(x - max) / sum of them, or its logarithm. Each result is off by (16 + max - x) 2^-23 of
  * itself at the most, a logarithm by that much, besides the rounding to the stored type. A row with NaN or without a
  * finite element becomes NaN. */
+#include "op/softmax.h"
+
 #include <clade/ops.h>
 
 #include "op/systolic.h"
 
-typedef struct attrs {
-  int32_t axis; /* from 0 on */
-  bool log;
-} attrs;
-static const clade_attr table[] = {
+typedef clade__softmax_attrs attrs;
+const clade_attr clade__softmax_table[] = {
     {"axis", CLADE_ATTR_I32, offsetof(attrs, axis), 1}, {"log", CLADE_ATTR_BOOL, offsetof(attrs, log), 1}, {0}};
 
 static clade_status infer(clade_node *n) {
@@ -22,34 +21,26 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-/* dx = (dy - sum(dy * y)) * y; of the logarithm: dy - sum(dy) * exp(y) */
 static clade_status grad(clade_grad *g) {
-  const attrs *a = g->node->attrs;
-  clade_val dy = g->dout[0], y = g->out[0];
-  clade_reduce_opt opt = {.size = sizeof opt, .n_axes = 1, .axes = {a->axis}, .keep = true};
-  opt.x = a->log ? dy : clade_mul(g->graph, dy, y);
-  clade_val sum = clade_sum_(g->graph, &opt);
-  g->din[0] = a->log ? clade_sub(g->graph, dy, clade_mul(g->graph, sum, clade_exp(g->graph, y)))
-                     : clade_mul(g->graph, clade_sub(g->graph, dy, sum), y);
+  const clade_val in[] = {g->out[0], g->dout[0]};
+  g->din[0] = clade_node_add(g->graph, &clade__op_softmax_grad, NULL, g->node->attrs, 2, in, NULL);
   return CLADE_OK;
 }
 
-typedef struct extent {
-  int64_t outer, n, inner;
-} extent;
-static extent extent_of(const clade_query *q) {
+typedef clade__softmax_extent extent;
+extent clade__softmax_extent_of(const clade_query *q) {
   const clade_shape *x = &q->node->in[0].shape;
   int axis = ((const attrs *)q->node->attrs)->axis;
   return (extent){clade__product(x, 0, axis), x->dim[axis], clade__product(x, axis + 1, x->rank)};
 }
 
 static double work(const clade_query *q) {
-  extent x = extent_of(q);
+  extent x = clade__softmax_extent_of(q);
   return 40.0 * (double)x.outer * (double)x.n * (double)x.inner;
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q, bool wide) {
-  extent x = extent_of(q);
+  extent x = clade__softmax_extent_of(q);
   if (x.n == 0) return CLADE_OK;
   clade_kernel_step *s = clade_emit_kernel(e, wide ? "softmax_forward_vec" : "softmax_forward_ref");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
@@ -74,15 +65,15 @@ static clade_status emit(clade_emit *e, const clade_query *q, bool wide) {
 
 static const char *vec_accept(const clade_query *q) {
   if (q->device->device_class != CLADE_CPU) return "made for CPUs";
-  if (extent_of(q).inner != 1) return "the axis is not the last one";
-  return clade__cut_short(q->device, (double)extent_of(q).n / 4 + 128);
+  if (clade__softmax_extent_of(q).inner != 1) return "the axis is not the last one";
+  return clade__cut_short(q->device, (double)clade__softmax_extent_of(q).n / 4 + 128);
 }
 static double vec_cost(const clade_query *q) {
-  return clade__cost(q->device, work(q), clade__node_bytes(q->node), extent_of(q).n < 16 ? 0.02 : 0.4);
+  return clade__cost(q->device, work(q), clade__node_bytes(q->node), clade__softmax_extent_of(q).n < 16 ? 0.02 : 0.4);
 }
 static clade_status vec_emit(clade_emit *e, const clade_query *q) { return emit(e, q, true); }
 static const char *ref_accept(const clade_query *q) {
-  return clade__cut_short(q->device, 3.0 * (double)extent_of(q).n + 3);
+  return clade__cut_short(q->device, 3.0 * (double)clade__softmax_extent_of(q).n + 3);
 }
 static double ref_cost(const clade_query *q) {
   return clade__cost(q->device, work(q), clade__node_bytes(q->node), 0.03);
@@ -91,12 +82,12 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) { return emit(
 
 /* ---- systolic, of a bundle ---- */
 static double systolic_cost(const clade_query *q) {
-  extent x = extent_of(q);
+  extent x = clade__softmax_extent_of(q);
   return clade__systolic_cost(q, 3.0 * (double)x.outer * (double)x.n * (double)x.inner);
 }
 
 static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
-  extent x = extent_of(q);
+  extent x = clade__softmax_extent_of(q);
   clade_kernel_step *s = clade_emit_kernel(e, "softmax");
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
@@ -132,7 +123,7 @@ const clade_op clade__op_softmax = {
     .max_in = 1,
     .n_out = 1,
     .attr_bytes = sizeof(attrs),
-    .attrs = table,
+    .attrs = clade__softmax_table,
     .infer = infer,
     .grad = grad,
     .in_place = in_place,

@@ -65,6 +65,7 @@ static const clade__known_value pool2d_grad[] = {F(1, 2, 3, 4, 5, 6, 7, 8),   F(
                                                  I(2, 1, 0, 1, 2, 1, 0, 1),   I(1)};
 
 static const clade__known_value softmax[] = {F(0, 0.69314718f), F(1 / 3.0f, 2 / 3.0f), I(1), I(2), I(1), I(0)};
+static const clade__known_value softmax_grad[] = {F(0.25f, 0.75f), F(1, 5), F(-0.75f, 0.75f), I(1), I(2), I(1), I(0)};
 static const clade__known_value arg_max[] = {F(1, 5, 2), I(1), I(1), I(3), I(1)};
 static const clade__known_value cross_entropy[] = {F(0, 0), I(1), F(0.69314718f), F(0, 1), F(1), I(1),
                                                    I(1),    I(2), F(0),           I(0),    I(0), I(1)};
@@ -88,6 +89,7 @@ static const clade__known_value batch_norm_grad[] = {
 #define ROW(kernel) \
   { #kernel, kernel, sizeof(kernel) / sizeof *(kernel) }
 const clade__known clade__known_answers[] = {
-    ROW(array_f32),   ROW(array_i8), ROW(eltwise),    ROW(eltwise_i64),     ROW(pool2d),
-    ROW(pool2d_grad), ROW(softmax),  ROW(arg_max),    ROW(cross_entropy),   ROW(cross_entropy_grad),
-    ROW(reduce),      ROW(update),   ROW(batch_norm), ROW(batch_norm_grad), {NULL, NULL, 0}};
+    ROW(array_f32),          ROW(array_i8), ROW(eltwise),      ROW(eltwise_i64), ROW(pool2d),
+    ROW(pool2d_grad),        ROW(softmax),  ROW(softmax_grad), ROW(arg_max),     ROW(cross_entropy),
+    ROW(cross_entropy_grad), ROW(reduce),   ROW(update),       ROW(batch_norm),  ROW(batch_norm_grad),
+    {NULL, NULL, 0}};

@@ -8,7 +8,7 @@ rm -rf "$CLADE_BUNDLE_PATH"
 "$2"
 "$4"
 "$1" infer --demo mlp --device emulated --companion pocl --explain | grep -q "softmax .* on Clade emulated accelerator: systolic"
-for op in gemm conv2d conv2d_data conv2d_weights max_pool2d avg_pool2d softmax arg_max cross_entropy reduce update batch_norm batch_norm_grad broadcast; do
+for op in gemm conv2d conv2d_data conv2d_weights max_pool2d avg_pool2d softmax softmax_grad arg_max cross_entropy reduce update batch_norm batch_norm_grad broadcast; do
   "$3" --op $op --device emulated --dtype f32 --impl systolic --cases 12
 done
 for op in max_pool2d_grad avg_pool2d_grad; do

@@ -1,4 +1,4 @@
-/* Softmax, arg_max and cross-entropy against their definitions. */
+/* Softmax and its derivative, arg_max and cross-entropy against their definitions. */
 #include "kernels.h"
 
 #include <math.h>
@@ -7,19 +7,22 @@
 enum { MOST = 4000, CASES = 20 };
 
 static void run_lines(void) {
-  static double x[MOST], y[MOST];
+  static double x[MOST], y[MOST], dy[MOST], dx[MOST];
   static cl_int index[MOST];
   cl_int outer = (cl_int)draw(5), n = 1 + (cl_int)draw(40), inner = 1 + (cl_int)draw(5), logarithm = (cl_int)draw(2);
   size_t lines = (size_t)(outer * inner), all = lines * (size_t)n;
   buffer bx = buffer_floats(all, -20, 20, x), by = buffer_new(all, 4, NULL), bi = buffer_new(lines, 4, NULL);
   kernels_launch("softmax", (const void *const[]){&bx, &by, &outer, &n, &inner, &logarithm});
+  buffer bdy = buffer_floats(all, -2, 3, dy), bdx = buffer_new(all, 4, NULL);
+  kernels_launch("softmax_grad", (const void *const[]){&by, &bdy, &bdx, &outer, &n, &inner, &logarithm});
   kernels_launch("arg_max", (const void *const[]){&bx, &bi, &outer, &n, &inner});
   buffer_doubles(&by, y);
+  buffer_doubles(&bdx, dx);
   buffer_read(&bi, index);
   for (int line = 0; line < outer * inner; line++) {
     const int base = line / inner * n * inner + line % inner;
     int best = 0;
-    double sum = 0;
+    double sum = 0, slope = 0, size = 0;
     for (int i = 1; i < n; i++)
       if (x[base + i * inner] > x[base + best * inner]) best = i;
     for (int i = 0; i < n; i++) sum += exp(x[base + i * inner] - x[base + best * inner]);
@@ -27,11 +30,20 @@ static void run_lines(void) {
     for (int i = 0; i < n; i++) {
       double d = x[base + i * inner] - x[base + best * inner], want = logarithm ? d - log(sum) : exp(d) / sum;
       near("softmax", (size_t)(base + i * inner), y[base + i * inner], want, 60 * 0x1p-23 * (logarithm ? 1 : want));
+      slope += dy[base + i * inner] * (logarithm ? 1 : y[base + i * inner]);
+      size += fabs(dy[base + i * inner]) * (logarithm ? 1 : y[base + i * inner]);
+    }
+    for (int i = 0; i < n; i++) {
+      double v = y[base + i * inner], d = dy[base + i * inner], p = logarithm ? exp(v) : v;
+      double want = logarithm ? d - slope * p : (d - slope) * p;
+      near("softmax_grad", (size_t)(base + i * inner), dx[base + i * inner], want, 60 * 0x1p-23 * (fabs(d) + p * size));
     }
   }
   buffer_free(&bx);
   buffer_free(&by);
   buffer_free(&bi);
+  buffer_free(&bdy);
+  buffer_free(&bdx);
 }
 
 static void run_loss(void) {
