@@ -9,6 +9,9 @@ typedef uint64_t U;
 #define E(...) (__VA_ARGS__)
 
 static double rsqrt(double a) { return 1 / sqrt(a); }
+static double gelu_grad(double a) {
+  return 0.5 * erfc(a * -0.70710678118654752440) + 0.39894228040143267794 * a * exp(-0.5 * a * a);
+}
 
 typedef struct operands {
   double a, b, c, p, q;
