@@ -101,6 +101,7 @@ static const clade_impl impls[] = {
      .file = "conv2d_lines"},
     CLADE__GATHER_BY("gemm", gemm, "gemm", false),
     CLADE__GATHER_POINTWISE,
+    CLADE__GATHER_FLAT,
     CLADE__GATHER_BY("winograd", winograd, "conv2d_winograd", true),
     CLADE__GATHER_BY("fft", fft, "conv2d_fft", true),
     CLADE__GATHER_SIMT,

@@ -122,6 +122,18 @@ fail:
   return status;
 }
 
+clade_status clade__epilogue_define_soon(clade_kernel_step *s, const clade_node *n) {
+  clade__text body = {0};
+  char *text = NULL;
+  for (int i = clade__host_of(n->op)->own; i < n->n_in; i++)
+    clade__text_add(&body, "if (e%d_s.s7) SOON(e%d + EPILOGUE_ELEMENT(e%d_s)); ", i, i, i);
+  clade_status status = clade__text_take(&body, &text);
+  if (status == CLADE_OK) clade_emit_define_text(s, "EPILOGUE_SOON", text);
+  clade__free(text);
+  clade__text_free(&body);
+  return status;
+}
+
 void clade__epilogue_args(clade_kernel_step *s, const clade_node *n, int64_t (*strides)[CLADE_MAX_RANK]) {
   int own = clade__host_of(n->op)->own;
   for (int i = own; i < n->n_in; i++) {

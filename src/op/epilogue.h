@@ -27,6 +27,9 @@ clade_status clade__epilogue_define(clade_kernel_step *s, const clade_node *n);
 /* Also for kernels that store sixteen results at once: WIDE says whether the program can, and EPILOGUE16 computes the
  * float16 `r` of a float16 `i0`; the kernel file defines EPILOGUE_LOAD16(T, operand, strides). */
 clade_status clade__epilogue_define16(clade_kernel_step *s, const clade_node *n);
+/* Also for kernels that know beforehand where they store: EPILOGUE_SOON asks for what operands as large as the result
+ * have at (row, column). */
+clade_status clade__epilogue_define_soon(clade_kernel_step *s, const clade_node *n);
 /* The arguments, in order: eight strides per operand. */
 void clade__epilogue_args(clade_kernel_step *s, const clade_node *n, int64_t (*strides)[CLADE_MAX_RANK]);
 

@@ -105,6 +105,19 @@ static void large(op_case *c, op_random *r) {
   i[ROWS] = i[GROUPS] > 1 ? 1 : few || largest > 13 ? (int)op_integer(r, 1, 2) : AMONG(r, 1, 2, 9, 16, 17, 33);
 }
 
+/* What `flat` takes: whole blocks of channels, steps of one, and images of a tile of places or more. */
+static void whole_blocks(op_case *c, op_random *r) {
+  bool few = c->small || c->gradient;
+  int *i = c->i;
+  for (int k = 0; k < 2; k++) {
+    i[STRIDE + k] = 1;
+    i[SIZE + k] = few ? 4 : AMONG(r, 4, 5, 7, 8, 13, 14);
+    for (int side = 0; side < 2; side++) i[PAD + k + 2 * side] = 0;
+  }
+  i[INNER] = few ? 16 : AMONG(r, 16, 32, 48, 112);
+  i[ROWS] = few ? 16 : AMONG(r, 16, 32, 48, 96, 240);
+}
+
 static void one_high(int *i) {
   i[KERNEL] = i[STRIDE] = i[DILATION] = i[SIZE] = 1;
   i[PAD] = i[PAD + 2] = 0;
@@ -162,8 +175,8 @@ conv conv_draw(op_case *c, op_random *r) {
     i[INNER] = i[ROWS] = 1;
     if (!few) i[GROUPS] = AMONG(r, 3, 16, 33);
   }
-  bool product = strcmp(c->impl, "gemm") == 0 || strcmp(c->impl, "pointwise") == 0,
-       one = product || op_chance(r, 0.2); /* a window of one place, unpadded */
+  bool product = strcmp(c->impl, "gemm") == 0 || strcmp(c->impl, "pointwise") == 0, flat = strcmp(c->impl, "flat") == 0,
+       one = product || flat || op_chance(r, 0.2); /* a window of one place, unpadded */
   for (int k = 0; k < 2; k++) {
     i[KERNEL + k] = one ? 1 : few ? (int)op_integer(r, 1, 3) : AMONG(r, 1, 1, 2, 3, 3, 3, 5, 7);
     i[STRIDE + k] = op_chance(r, 0.5) ? 1 : (int)op_integer(r, 1, 4);
@@ -182,7 +195,8 @@ conv conv_draw(op_case *c, op_random *r) {
   bool whole = strcmp(c->impl, "winograd") == 0 && c->dtype == CLADE_F32 && winograd(c, r);
   bool fft = strcmp(c->impl, "fft") == 0 && c->dtype == CLADE_F32;
   if (fft) large(c, r);
-  if (product) i[GROUPS] = 1;
+  if (product || flat) i[GROUPS] = 1;
+  if (flat) whole_blocks(c, r);
   if (product) i[STRIDE] = i[STRIDE + 1] = strcmp(c->impl, "gemm") || op_chance(r, 0.7) ? 1 : 2;
   for (int k = 0; k < 2 && strcmp(c->impl, "lines") == 0; k++) i[STRIDE + k] = op_chance(r, 0.8) ? 1 : 2;
   if (strcmp(c->impl, "lines") == 0 && !few) i[ROWS] = AMONG(r, 1, 2, 3, 6, 7, 8);

@@ -36,6 +36,8 @@ PLANTED = [
      "min((delta - start) / delta, taps)"),
     ("a lost epilogue", "conv2d", "f32", "pointwise", "conv2d_pointwise", "const float i0 = tile[i]; EPILOGUE",
      "const float r = tile[i];"),
+    ("a last tile that begins where it would be whole", "conv2d", "f32", "flat", "conv2d_flat",
+     "(column0 - behind) * 16", "column0 * 16"),
     ("a dropped partial sum", "layer_norm_grad", "f32", "ref", "layer_norm_grad",
      "for (index_t k = 0; k < chunks; k++) {", "for (index_t k = 0; k == 0 || k + 1 < chunks; k++) {"),
     ("a wrong group", "conv2d", "f32", "direct_dense", "conv2d", "w += group * taps.s2 + row0", "w += row0"),

@@ -114,6 +114,18 @@ clade_status clade__gather_pointwise_emit(clade_emit *e, const clade_query *q);
     .workspace = clade__gather_pointwise_workspace, .emit = clade__gather_pointwise_emit,                \
     .space = &clade__gather_pointwise_space, .file = "conv2d_pointwise"                                  \
   }
+/* ---- flat, for CPUs: windows of one place, step 1, images in blocks of channels ---- */
+extern const clade_space clade__gather_flat_space;
+const char *clade__gather_flat_accept(const clade_query *q);
+void clade__gather_flat_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
+double clade__gather_flat_cost(const clade_query *q);
+clade_status clade__gather_flat_emit(clade_emit *e, const clade_query *q);
+#define CLADE__GATHER_FLAT                                                                                \
+  {                                                                                                       \
+    .name = "flat", .accept = clade__gather_flat_accept, .layouts = clade__gather_flat_layouts,           \
+    .cost = clade__gather_flat_cost, .emit = clade__gather_flat_emit, .space = &clade__gather_flat_space, \
+    .file = "conv2d_flat"                                                                                 \
+  }
 /* ---- winograd, for CPUs: windows of 3 x 3, images in blocks of channels (docs/layouts.md) ---- */
 extern const clade_space clade__gather_winograd_space;
 const char *clade__gather_winograd_accept(const clade_query *q);

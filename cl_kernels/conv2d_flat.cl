@@ -1,0 +1,128 @@
+/* Convolution by windows of one place, step 1, where image and result lie in blocks of 16 channels: places by inner
+ * channels times inner channels by channels of the result, in which nothing is copied. */
+#ifdef WANT_conv2d_flat
+/* For a core with vectors of WIDTH floats, which lie along the channels of the result. Registers hold a tile of PLACES
+ * places by a panel of channels. Places follow each other in a block, 16 floats apart: so one register and constants
+ * address all of a tile, where copies of places, which `direct` makes, need a register for each. A step of the inner
+ * axis is a broadcast for each place and a vector of weights for each vector of the panel, read as they lie.
+ *
+ * A work-item does some tiles of all images' by some panels. Its part of the image stays in the second cache; the first
+ * panel asks for it a tile ahead. While a panel is multiplied the next one is asked for, by the first tile of all its own.
+ *
+ * sizes: images, rows, inner channels, places of an image. plan: parts of the panels; tiles of an item. An element of y,
+ * and of the epilogue's operands, is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7. */
+#define VECTOR  CLADE_PASTE(float, WIDTH)
+#define PANEL   (VECTORS * WIDTH)
+/* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
+typedef VECTOR FN(vector) __attribute__((aligned(4)));
+typedef float16 FN(sixteen) __attribute__((aligned(4)));
+
+#define EPILOGUE_AT(strides) (batch * (strides).s5)
+#undef EPILOGUE_ELEMENT
+#define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
+#define EPILOGUE_LOAD16(T, e, s) \
+  ((s).s6 ? LOAD16(T, e, EPILOGUE_ELEMENT(s)) : (float16)(LOAD(T, e, EPILOGUE_ELEMENT(s))))
+#define OUT_ARGS                                                                                              \
+  __global float *y, const index8_t y_s, const index_t batch, const index_t row0, const index_t rows,        \
+      const index_t column0, const index_t columns EPILOGUE_ARGS
+#define OUT_PASS y, y_s, batch, row0, rows, column0, columns EPILOGUE_PASS
+
+/* What a tile is written over, and what its epilogue reads. */
+APART static void FN(ask)(OUT_ARGS) {
+  EPILOGUE_USE
+  for (index_t row = row0; row < row0 + rows; row += 16)
+    for (index_t column = column0; column < column0 + columns; column++) {
+      SOON(y + EPILOGUE_ELEMENT(y_s));
+      EPILOGUE_SOON
+    }
+}
+
+APART static void FN(finish)(const float *tile, OUT_ARGS) {
+  EPILOGUE_USE
+  for (index_t k = 0; k < rows; k += 16)
+    for (index_t i = 0; i < columns; i++) {
+      const index_t row = row0 + k, column = column0 + i;
+      const float16 i0 = *(const FN(sixteen) *)(tile + i * PANEL + k);
+      EPILOGUE16
+      *(__global FN(sixteen) *)(y + EPILOGUE_ELEMENT(y_s)) = r;
+    }
+}
+
+/* `runs` blocks of x, `apart`; at each so many `lines` from `ahead` on are asked for, and where x is `fresh` what the next
+ * tile reads. */
+#define TILE(name, places)                                                                                            \
+  APART static void FN(name)(const __global float *w, const __global float *x, const long apart, const int runs,      \
+                             const __global float *ahead, const int lines, const bool fresh, float *tile) {           \
+    VECTOR sum[places][VECTORS];                                                                                      \
+    _Pragma("unroll") for (int p = 0; p < places; p++)                                                                \
+      _Pragma("unroll") for (int v = 0; v < VECTORS; v++) sum[p][v] = 0;                                              \
+    for (int r = 0; r < runs; r++, x += apart) {                                                                      \
+      for (int i = 0; i < lines; i++, ahead += 16) LATER(ahead);                                                      \
+      if (fresh)                                                                                                      \
+        for (int p = 0; p < places; p++) LATER(x + (places + p) * 16);                                                \
+      _Pragma("clang loop unroll(disable)") for (long k = 0; k < 16; k++, w += PANEL) {                               \
+        VECTOR right[VECTORS];                                                                                        \
+        _Pragma("unroll") for (int v = 0; v < VECTORS; v++)                                                           \
+          right[v] = *(const __global FN(vector) *)(w + v * WIDTH);                                                   \
+        _Pragma("unroll") for (int p = 0; p < places; p++)                                                            \
+          _Pragma("unroll") for (int v = 0; v < VECTORS; v++)                                                         \
+            sum[p][v] = fma((VECTOR)(x[p * 16 + k]), right[v], sum[p][v]);                                            \
+      }                                                                                                               \
+    }                                                                                                                 \
+    _Pragma("unroll") for (int p = 0; p < places; p++)                                                                \
+      _Pragma("unroll") for (int v = 0; v < VECTORS; v++)                                                             \
+        *(FN(vector) *)(tile + (p * VECTORS + v) * WIDTH) = sum[p][v];                                                \
+  }
+TILE(whole, PLACES)
+TILE(half, (PLACES / 2))
+#undef TILE
+
+#define ARGS                                                                                                    \
+  ARG(const STORAGE(f32), x), ARG(const STORAGE(f32), w), ARG(STORAGE(f32), y), const index8_t sizes, const index8_t plan, \
+      const index8_t y_s EPILOGUE_ARGS
+BODY(conv2d_flat_item)(const int item, ARGS) {
+  const int all_rows = sizes.s1, inner = sizes.s2, plane = sizes.s3, runs = inner / 16, down = plan.s0;
+  if (down == 0) return;
+  const int panels = (all_rows + PANEL - 1) / PANEL, tiles = (plane + PLACES - 1) / PLACES;
+  const int panel0 = (int)((long)panels * (item % down) / down), panel1 = (int)((long)panels * (item % down + 1) / down);
+  const int tile0 = item / down * (int)plan.s1, tile1 = min(tile0 + (int)plan.s1, tiles * (int)sizes.s0);
+  USE(const STORAGE(f32), x);
+  USE(const STORAGE(f32), w);
+  USE(STORAGE(f32), y);
+  float tile[PLACES * PANEL] __attribute__((aligned(64)));
+  for (int p = panel0; p < panel1; p++) {
+    const int row0 = p * PANEL, rows = min(PANEL, all_rows - row0);
+    const bool first = p == panel0;
+    const __global float *from = w + p * inner * PANEL, *next = w + (p + 1) % panels * inner * PANEL;
+    const int asking = max(tile1 - tile0 - (int)first, 1), lines = (PANEL + asking - 1) / asking;
+    for (int t = tile0; t < tile1; t++) {
+      const int batch = t / tiles, column0 = t % tiles * PLACES, columns = min(PLACES, plane - column0);
+      const bool few = columns <= PLACES / 2, own = first && t == tile0;
+      const int behind = (few ? PLACES / 2 : PLACES) - columns; /* the last tile ends with the image */
+      const __global float *image = x + batch * inner * plane + (column0 - behind) * 16;
+      const __global float *ahead = own ? from + 2048 : next;
+      __global float *to = y + batch * y_s.s5;
+      FN(ask)(to, y_s, batch, row0, rows, column0, columns EPILOGUE_PASS);
+      if (few)
+        FN(half)(from, image, plane * 16, runs, ahead, own ? PANEL : lines, first, tile);
+      else
+        FN(whole)(from, image, plane * 16, runs, ahead, own ? PANEL : lines, first, tile);
+      if (!own) next += lines * runs * 16;
+      FN(finish)(tile + behind * PANEL, to, y_s, batch, row0, rows, column0, columns EPILOGUE_PASS);
+    }
+  }
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_flat)(ARGS) {
+  FN(conv2d_flat_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), sizes, plan, y_s EPILOGUE_PASS);
+}
+#undef ARGS
+#undef VECTOR
+#undef PANEL
+#undef OUT_ARGS
+#undef OUT_PASS
+#undef EPILOGUE_ELEMENT
+#define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
+#undef EPILOGUE_AT
+#undef EPILOGUE_LOAD16
+#endif
