@@ -32,6 +32,7 @@
 
 /* ---- the instructions ---- */
 #if IMITATE
+#define UNROLL _Pragma("nounroll") /* of loops in full PoCL compiles for half a minute */
 /* Half of the work-items copy at once and the others as late as they may: a wait that is too short shows, and a slice
  * that is brought too early. */
 #define BRING(s)     SLICES(s, id % 2)
@@ -72,6 +73,7 @@ static inline void FN(multiply)(float *sum, const __local uint (*a)[4], const __
   }                                                                                         \
   barrier(CLK_LOCAL_MEM_FENCE);
 #else
+#define UNROLL     _Pragma("unroll")
 #define BRING(s)   SLICES(s, true)
 #define COMMIT     __asm__ volatile("cp.async.commit_group;" ::: "memory");
 #define ARRIVED(n) __asm__ volatile("cp.async.wait_group %0;" ::"n"(n) : "memory");
@@ -114,7 +116,7 @@ __attribute__((always_inline)) static inline void FN(fragment)(uint *word, const
                                                                const int line, const int line0, const int k0,
                                                                const int lane) {
   if (SINGLE && !deep) {
-#pragma unroll
+    UNROLL
     for (int r = 0; r < 4; r++) word[r] = tile[(k0 + r / 2 * 4 + lane % 4) * line + line0 + r % 2 * 8 + lane / 4];
   } else {
 #if IMITATE
@@ -132,7 +134,7 @@ __attribute__((always_inline)) static inline void FN(fragment)(uint *word, const
 #endif
   }
   if (SINGLE)
-#pragma unroll
+    UNROLL
     for (int r = 0; r < 4; r++) word[r] = FN(narrow)(word[r]);
 }
 
@@ -189,7 +191,7 @@ GROUP(ITEMS, 1, 1) KERNEL(gemm_forward_warp)
   EPILOGUE_USE
   y += matrix * dims.s6 * dims.s7;
   float sum[DOWN][2 * WIDER][4];
-#pragma unroll
+  UNROLL
   for (int i = 0; i < DOWN * 2 * WIDER * 4; i++) sum[i / (8 * WIDER)][i / 4 % (2 * WIDER)][i % 4] = 0.0f;
   for (int s = 0; s < STAGES - 1; s++) {
     BRING(s)
@@ -200,29 +202,27 @@ GROUP(ITEMS, 1, 1) KERNEL(gemm_forward_warp)
     barrier(CLK_LOCAL_MEM_FENCE); /* of all work-items; and nobody is at the slice before this one any more */
     BRING(s + STAGES - 1)
     COMMIT
-#if !IMITATE
-#pragma unroll
-#endif
+    UNROLL
     for (int k = 0; k < DEEP; k += 8 * WORD) {
       uint down[DOWN][4], wide[WIDER][4];
-#pragma unroll
+      UNROLL
       for (int i = 0; i < DOWN; i++)
         FN(fragment)(down[i], left[s % STAGES], LEFT_DEEP, LINE(LEFT_DEEP, ROWS), y0 + 16 * i, k, lane);
-#pragma unroll
+      UNROLL
       for (int j = 0; j < WIDER; j++)
         FN(fragment)(wide[j], right[s % STAGES], RIGHT_DEEP, LINE(RIGHT_DEEP, COLUMNS), x0 + 16 * j, k, lane);
       EXCHANGE
-#pragma unroll
+      UNROLL
       for (int i = 0; i < DOWN; i++)
-#pragma unroll
+        UNROLL
         for (int j = 0; j < 2 * WIDER; j++) MULTIPLY(sum[i][j], i, j / 2, j % 2);
     }
   }
-#pragma unroll
+  UNROLL
   for (int i = 0; i < DOWN; i++)
-#pragma unroll
+    UNROLL
     for (int j = 0; j < 2 * WIDER; j++)
-#pragma unroll
+      UNROLL
       for (int c = 0; c < 4; c++) {
         const index_t row = row0 + y0 + 16 * i + lane / 4 + c / 2 * 8;
         const index_t column = column0 + x0 + 8 * j + lane % 4 * 2 + c % 2;
@@ -247,6 +247,7 @@ GROUP(ITEMS, 1, 1) KERNEL(gemm_forward_warp)
 #undef ITEMS
 #undef LINE
 #undef ROOM
+#undef UNROLL
 #undef BRING
 #undef COMMIT
 #undef ARRIVED

@@ -14,6 +14,11 @@
  * A group does ROWS x COLUMNS results, SLICE steps of the inner axis at a time; each of its work-items TALL x WIDE of
  * them, as far apart as there are work-items along that axis, so that neighbours read and write neighbours. Sums go
  * along the inner axis from end to end, whatever the tile. */
+#if ROLLED /* on processors, which tests alone let run it: of loops in full PoCL compiles for seconds */
+#define UNROLL _Pragma("nounroll")
+#else
+#define UNROLL _Pragma("unroll")
+#endif
 #define ACROSS (COLUMNS / WIDE)
 #define ITEMS  (ROWS / TALL * ACROSS)
 
@@ -180,9 +185,9 @@ GROUP(ITEMS, 1, 1) ENTRY(ARGS) {
   const int id = (int)get_local_id(0), x_id = id % ACROSS, y_id = id / ACROSS;
   const index_t row0 = (index_t)get_group_id(1) * ROWS, column0 = (index_t)get_group_id(0) * COLUMNS;
   float sum[TALL][WIDE];
-#pragma unroll
+  UNROLL
   for (int i = 0; i < TALL; i++)
-#pragma unroll
+    UNROLL
     for (int j = 0; j < WIDE; j++) sum[i][j] = 0;
   for (int n_at = id; n_at < COLUMNS && column0 + n_at < columns; n_at += ITEMS) {
     COLUMN(column0 + n_at)
@@ -204,25 +209,26 @@ GROUP(ITEMS, 1, 1) ENTRY(ARGS) {
     STEPS(step0 + SLICE)
     for (int k = 0; k < SLICE; k++) {
       float row[TALL], column[WIDE];
-#pragma unroll
+      UNROLL
       for (int i = 0; i < TALL; i++) row[i] = left[k][y_id + ROWS / TALL * i];
-#pragma unroll
+      UNROLL
       for (int j = 0; j < WIDE; j++) column[j] = right[k][x_id + ACROSS * j];
-#pragma unroll
+      UNROLL
       for (int i = 0; i < TALL; i++)
-#pragma unroll
+        UNROLL
         for (int j = 0; j < WIDE; j++) sum[i][j] += row[i] * column[j];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
-#pragma unroll
+  UNROLL
   for (int i = 0; i < TALL; i++)
-#pragma unroll
+    UNROLL
     for (int j = 0; j < WIDE; j++) {
       const index_t m = row0 + y_id + ROWS / TALL * i, n = column0 + x_id + ACROSS * j;
       if (m < rows && n < columns) PUT(sum[i][j], m, n)
     }
 }
+#undef UNROLL
 #undef ACROSS
 #undef ITEMS
 #undef ENTRY

@@ -83,6 +83,7 @@ void clade__simt_launch(clade_kernel_step *s, const clade_query *q, const clade_
   const int32_t *row = q->row;
   size_t items = (size_t)items_of(row);
   for (int i = 0; i < PARAMS; i++) clade_emit_define(s, names[i], row[i]);
+  clade_emit_define(s, "ROLLED", on_processor(q));
   size_t global[3] = {(size_t)((p->columns + row[COLUMNS] - 1) / row[COLUMNS]) * items,
                       (size_t)((p->rows + row[ROWS] - 1) / row[ROWS]), (size_t)p->matrices};
   clade_emit_range(s, 3, global, (size_t[]){items, 1, 1});

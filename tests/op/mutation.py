@@ -80,8 +80,10 @@ def look(op_test, source, environment, mutation):
         problem = plant(source, folder, file, text, instead)
         if problem:
             return f"{what}: {problem}"
+        # with a cache of PoCL's of its own: those that share one wait for each other
+        own = {"CLADE_KERNEL_DIR": folder, "POCL_CACHE_DIR": os.path.join(folder, "pocl")}
         done = subprocess.run([op_test, "--op", op, "--device", "pocl", "--impl", impl, "--dtype", dtype, "--first"],
-                              env={**environment, "CLADE_KERNEL_DIR": folder}, capture_output=True, text=True)
+                              env={**environment, **own}, capture_output=True, text=True)
     found = re.search(FINDINGS, done.stderr)
     if done.returncode != 1 or not found or "clade_compile" in done.stderr:
         return f"{what} in {file}.cl was not found ({done.returncode}):\n{done.stdout}{done.stderr}"

@@ -19,9 +19,10 @@ typedef struct op_target {
   clade_device *device;
   const op_test *test;
   const clade_op *op;
-  bool verbose; /* tell of each case before it runs */
-  bool bundle;  /* it has kernels of a bundle alone */
-  bool chosen;  /* by the implementation that selection takes, whose turn it ever is */
+  bool verbose;       /* tell of each case before it runs */
+  bool bundle;        /* it has kernels of a bundle alone */
+  bool chosen;        /* by the implementation that selection takes, whose turn it ever is */
+  const int32_t *row; /* with which the case's implementation must compute; NULL: any */
 } op_target;
 
 /* Draws by `seed`, runs, compares. `impl`: the one to prefer; with c->more, the one without which, or without a kernel

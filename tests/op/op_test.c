@@ -9,7 +9,9 @@
 #include <time.h>
 
 #include "op/simt.h"
+#include "pass/pass.h"
 #include "plan/plan.h"
+#include "program/tuning.h"
 
 static const op_test *const tests[] = {
 #define CLADE_OP(NAME, name) &op_test_##name,
@@ -23,14 +25,14 @@ typedef struct options {
   const char *op, *device, *variants, *impl, *dtype;
   int cases, total, least;
   uint64_t seed;
-  bool small, verbose, first, once;
+  bool small, verbose, first, once, tiles;
 } options;
 
 static int usage(const char *program) {
   fprintf(
       stderr,
       "usage: %s --op NAME [--device SPEC] [--cases N | --total N] [--seed N] [--small]\n"
-      "       [--least N] [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first] [--once]\n"
+      "       [--least N] [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first] [--once] [--tiles]\n"
       "  --cases N        random cases per element type (100); twice as many where there is one\n"
       "  --total N        random cases of all element types together, at least, most of them executed once, and of a\n"
       "                   quarter of the size: for devices that are slow at both\n"
@@ -40,6 +42,7 @@ static int usage(const char *program) {
       "  --once           the first case that needs a kernel, by the implementation that is chosen and with the "
       "program\n"
       "                   cache; prints how long the process took to the result\n"
+      "  --tiles          with --impl: the cases with each row of its space, by a record that it starts from\n"
       "  --first          ends at the first case that fails\n"
       "  --variants FILE  fails where the op needs more kernels than its line there allows\n",
       program);
@@ -47,13 +50,21 @@ static int usage(const char *program) {
 }
 
 static bool parse(int argc, char **argv, options *o) {
-  static const struct option table[] = {{"op", required_argument, 0, 'o'},    {"device", required_argument, 0, 'd'},
-                                        {"cases", required_argument, 0, 'c'}, {"total", required_argument, 0, 'n'},
-                                        {"seed", required_argument, 0, 's'},  {"small", no_argument, 0, 'm'},
-                                        {"verbose", no_argument, 0, 'b'},     {"variants", required_argument, 0, 'v'},
-                                        {"impl", required_argument, 0, 'i'},  {"dtype", required_argument, 0, 't'},
-                                        {"first", no_argument, 0, 'f'},       {"least", required_argument, 0, 'l'},
-                                        {"once", no_argument, 0, 'e'},        {0, 0, 0, 0}};
+  static const struct option table[] = {{"op", required_argument, 0, 'o'},
+                                        {"device", required_argument, 0, 'd'},
+                                        {"cases", required_argument, 0, 'c'},
+                                        {"total", required_argument, 0, 'n'},
+                                        {"seed", required_argument, 0, 's'},
+                                        {"small", no_argument, 0, 'm'},
+                                        {"verbose", no_argument, 0, 'b'},
+                                        {"variants", required_argument, 0, 'v'},
+                                        {"impl", required_argument, 0, 'i'},
+                                        {"dtype", required_argument, 0, 't'},
+                                        {"first", no_argument, 0, 'f'},
+                                        {"least", required_argument, 0, 'l'},
+                                        {"once", no_argument, 0, 'e'},
+                                        {"tiles", no_argument, 0, 'r'},
+                                        {0, 0, 0, 0}};
   *o = (options){.cases = 100, .seed = 1, .device = "pocl"};
   for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
     switch (c) {
@@ -70,10 +81,11 @@ static bool parse(int argc, char **argv, options *o) {
     case 't': o->dtype = optarg; break;
     case 'f': o->first = true; break;
     case 'e': o->once = true; break;
+    case 'r': o->tiles = true; break;
     default: return false;
     }
   }
-  return o->op && optind == argc && o->cases > 0 && o->total >= 0;
+  return o->op && optind == argc && o->cases > 0 && o->total >= 0 && (o->impl || !o->tiles);
 }
 
 static int count_impls(const clade_op *op) {
@@ -273,38 +285,50 @@ static bool run_least(const op_target *t, const options *o, bool fp64, op_tally 
   return false;
 }
 
-/* The requests of a func, behind those that are there. */
-static bool add_requests(clade_func *func, clade__request **all, size_t *capacity, size_t *n) {
-  if (clade__list_requests(func) != CLADE_OK) return false;
-  if (clade__grow(all, capacity, *n + func->n_requests, sizeof **all) != CLADE_OK) return false;
-  if (func->n_requests) memcpy(*all + *n, func->requests, func->n_requests * sizeof **all);
-  *n += func->n_requests;
-  return true;
+/* Kernels of cases that are compiled together, which takes PoCL down to half as long as one by one. What fails here
+ * fails again in its case, which tells of it. */
+typedef struct batch {
+  clade_func **funcs;
+  clade__request *requests;
+  size_t n_funcs, func_capacity, n_requests, request_capacity;
+} batch;
+
+static void batch_take(batch *b, clade_func *func) {
+  if (clade__list_requests(func) != CLADE_OK ||
+      clade__grow(&b->funcs, &b->func_capacity, b->n_funcs + 1, sizeof *b->funcs) != CLADE_OK ||
+      clade__grow(&b->requests, &b->request_capacity, b->n_requests + func->n_requests, sizeof *b->requests) !=
+          CLADE_OK) {
+    clade_func_release(func);
+    return;
+  }
+  if (func->n_requests) memcpy(b->requests + b->n_requests, func->requests, func->n_requests * sizeof *b->requests);
+  b->n_requests += func->n_requests;
+  b->funcs[b->n_funcs++] = func;
 }
 
-/* Compiles the kernels of cases together, which takes PoCL down to half as long as one by one. What fails here fails
- * again in its case, which tells of it. */
-static void compile_cases(const op_target *t, const options *o, bool fp64, int from, int to) {
+static void batch_add(batch *b, const op_target *t, const options *o, bool fp64, int i) {
   const clade_dtype *dtypes = t->test->dtypes;
-  clade_func **funcs = op_alloc((size_t)(to - from) * 16, sizeof *funcs);
-  clade__request *all = NULL;
-  size_t n_funcs = 0, n = 0, capacity = 0;
-  bool ok = true;
-  for (int i = from; i < to; i++)
-    for (int d = 0; dtypes[d]; d++) {
-      int impl;
-      op_case c = nth_case(t, o, dtypes[d], i, fp64, &impl);
-      clade_func *func = wanted(o, dtypes[d]) ? op_case_plan(t, &c, seed_of(o, &c), impl) : NULL;
-      if (!func) continue;
-      funcs[n_funcs++] = func;
-      ok = ok && add_requests(func, &all, &capacity, &n);
-    }
-  clade__program_kernel *got = op_alloc(n, sizeof *got);
-  if (ok && n) clade__store_prepare(t->device, n, all, got);
+  for (int d = 0; dtypes[d]; d++) {
+    int impl;
+    op_case c = nth_case(t, o, dtypes[d], i, fp64, &impl);
+    clade_func *func = wanted(o, dtypes[d]) ? op_case_plan(t, &c, seed_of(o, &c), impl) : NULL;
+    if (func) batch_take(b, func);
+  }
+}
+
+static void batch_compile(batch *b, const op_target *t) {
+  clade__program_kernel *got = op_alloc(b->n_requests, sizeof *got);
+  if (b->n_requests) clade__store_prepare(t->device, b->n_requests, b->requests, got);
   free(got);
-  clade__free(all);
-  while (n_funcs) clade_func_release(funcs[--n_funcs]);
-  free(funcs);
+  clade__free(b->requests);
+  while (b->n_funcs) clade_func_release(b->funcs[--b->n_funcs]);
+  clade__free(b->funcs);
+}
+
+static void compile_cases(const op_target *t, const options *o, bool fp64, int from, int to) {
+  batch b = {0};
+  for (int i = from; i < to; i++) batch_add(&b, t, o, fp64, i);
+  batch_compile(&b, t);
 }
 
 /* All types' first cases come first, and their kernels are programs of their own: a build that runs few cases finds
@@ -328,6 +352,49 @@ static bool run_cases(const op_target *t, const options *o, bool fp64, op_tally 
   return ok;
 }
 
+/* Makes the implementation start from its space's i-th row. *row: a copy of it; false: there are fewer, or that failed.
+ */
+static bool start_from(op_target *t, const clade_impl *impl, const clade_query *q, int i, int32_t *row) {
+  clade__tuned_device device;
+  clade__records *records = NULL;
+  clade__record record = {.op = t->op->name, .problem = "*", .impl = impl->name};
+  if (!impl->space || !clade__space_row(impl->space, q, i, row)) return false;
+  clade__tuned_describe(t->device, &device);
+  clade__record_row(&record, impl, row);
+  bool ok = clade__records_new(&device, &records) == CLADE_OK && clade__records_put(records, &record) == CLADE_OK &&
+            clade__tuning_keep(t->device, records) == CLADE_OK;
+  clade__records_release(records);
+  t->row = row;
+  return ok;
+}
+
+/* Tiles that nothing starts from on this device. */
+static bool run_tiles(op_target *t, const options *o, const clade_device_info *info, op_tally *tally) {
+  const int number = impl_of(t, o, 0);
+  const clade_impl *impl = &t->op->impls[number];
+  const clade_query q = {sizeof q, NULL, info, NULL};
+  const clade_dtype *dtypes = t->test->dtypes;
+  int32_t row[CLADE_MAX_PARAMS];
+  int tiles = 0;
+  bool ok = true;
+  batch b = {0};
+  for (; start_from(t, impl, &q, tiles, row); tiles++)
+    for (int i = 0; i < o->cases; i++) batch_add(&b, t, o, info->fp64, i);
+  batch_compile(&b, t);
+  for (int tile = 0; start_from(t, impl, &q, tile, row); tile++) {
+    const int before = count_of_impl(t, tally, number);
+    for (int i = 0; i < o->cases; i++)
+      for (int d = 0; dtypes[d]; d++)
+        if (wanted(o, dtypes[d])) ok = run_case(t, o, dtypes[d], i, info->fp64, tally) && ok;
+    if (count_of_impl(t, tally, number) > before) continue;
+    fprintf(stderr, "%s: %s computed nothing with tile %d\n", t->op->name, impl->name, tile);
+    ok = false;
+  }
+  printf("%s: %d tiles of %s, %d cases, %" PRId64 " elements\n", t->op->name, tiles, impl->name, tally->passed,
+         tally->elements);
+  return ok && tiles > 4;
+}
+
 static bool run(const options *o, const op_test *test) {
   op_target t = {.test = test, .op = clade__op_find(test->name), .verbose = o->verbose};
   op_tally tally = {0};
@@ -340,6 +407,11 @@ static bool run(const options *o, const op_test *test) {
   }
   t.bundle = info.binaries && !info.sources;
   printf("%s on %s\n", test->name, info.name);
+  if (o->tiles) {
+    ok = run_tiles(&t, o, &info, &tally);
+    clade_device_release(t.device);
+    return ok;
+  }
   ok = run_cases(&t, o, info.fp64, &tally);
   ok = ok && run_least(&t, o, info.fp64, &tally);
   printf("%s: %d cases, %" PRId64 " elements, %" PRId64 " derivatives compared; at most %.2f of a bound used\n",
@@ -384,7 +456,7 @@ int main(int argc, char **argv) {
   /* PoCL compiles every kernel a second time for a binary that can be fetched; tests of the cache are elsewhere */
   if (clade_init(.no_cache = !o.once) != CLADE_OK) return 1;
   if (!o.once) clade__chain_least = SIZE_MAX; /* launches of their own, with which other tests compare chains */
-  clade__simt_everywhere = true;              /* its tiles, by records (simt_tiles.py) */
+  clade__simt_everywhere = true;              /* --tiles */
   clade__units_imitated = true; /* matrix units that this machine lacks: their kernels, but for the instruction */
   for (const op_test *const *test = tests; *test; test++)
     if (strcmp((*test)->name, o.op) == 0) return !(o.once ? run_once(&o, *test, start) : run(&o, *test));
