@@ -17,7 +17,7 @@ const clade_op clade__op_avg_pool2d = {
     .attrs = clade__pool_table,
     .infer = clade__pool_infer,
     .grad = grad,
-    .impls = clade__pool_impls,
+    .impls = clade__pool_impls + 1,
     .file = "pool2d",
 };
 

@@ -29,6 +29,6 @@ const clade_op clade__op_avg_pool2d_grad = {
     .attrs = clade__pool_table,
     .infer = infer,
     .grad = grad,
-    .impls = clade__pool_impls,
+    .impls = clade__pool_impls + 1,
     .file = "pool2d",
 };

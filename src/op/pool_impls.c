@@ -1,10 +1,11 @@
-/* The implementations of pooling: ref, a work-item for each result; vec, which goes along rows; blocked, which has a
- * channel in each lane. */
+/* The implementations of pooling: ref, a work-item for each result; vec, which goes along rows; triples, which does so
+ * for the windows of ResNet's gradient alone; blocked, which has a channel in each lane. */
 #include "op/pool.h"
 #include "op/systolic.h"
 
 /* Of the kernels: floats of a row of pixels, or of the rows of a window, and of the windows that reach a pixel. */
 enum { LINE = 4096, RING = 2048 };
+enum { TRIPLES = 2048 }; /* windows of a row, a multiple of 16 */
 /* Pixels, sixteen channels each, of a box of blocked gradients: at most, and its rows. */
 enum { BOX = 512, BOX_ROWS = 8 };
 
@@ -139,6 +140,33 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- triples ---- */
+static const char *triples_accept(const clade_query *q) {
+  task t = task_of(q);
+  const char *reason = clade__cpu_only(q->device);
+  bool fits = t.max && t.back;
+  for (int i = 0; i < 2; i++) fits = fits && t.w->kernel[i] == 3 && t.w->stride[i] == 2 && t.w->dilation[i] == 1;
+  for (int i = 0; i < 4; i++) fits = fits && t.w->pad[i] == 1;
+  if (reason) return reason;
+  if (!fits) return "made for gradients of maxima of 3 x 3 by steps of 2, padded by 1";
+  return t.y.dim[3] > TRIPLES ? "a row is too long for a work-item's memory" : NULL;
+}
+
+/* A little less than with a channel in each lane. */
+static double triples_cost(const clade_query *q) { return 0.9 * vec_cost(q); }
+
+static clade_status triples_emit(clade_emit *e, const clade_query *q) {
+  task t = task_of(q);
+  int64_t pairs = t.planes * t.y.dim[2], pair = 2 * t.x.dim[3];
+  int64_t piece = CLADE_MAX(clade__piece(q->device, pairs * pair, pair, 1 << 15) / CLADE_MAX(pair, 1), 1);
+  clade_kernel_step *s = begin(e, q, &t, "max_pool2d_backward_triples");
+  clade_emit_define(s, "WIDE", TRIPLES);
+  clade_emit_index(s, piece);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  clade__emit_flat(s, q->device, (pairs + piece - 1) / piece);
+  return CLADE_OK;
+}
+
 /* ---- blocked ---- */
 static const char *blocked_accept(const clade_query *q) { return clade__cpu_only(q->device); }
 
@@ -206,6 +234,7 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
 }
 
 const clade_impl clade__pool_impls[] = {
+    {.name = "triples", .accept = triples_accept, .cost = triples_cost, .emit = triples_emit, .file = "pool2d_triples"},
     {.name = "blocked",
      .accept = blocked_accept,
      .layouts = blocked_layouts,

@@ -12,8 +12,10 @@ conv pool_of(const op_case *c) {
 }
 
 conv pool_draw(op_case *c, op_random *r) {
+  bool triples = strcmp(c->impl, "triples") == 0; /* which takes one kind of window */
   conv_draw(c, r);
-  if (op_chance(r, 0.4)) conv_common(c, r);
+  if (op_chance(r, 0.4) || triples) conv_common(c, r);
+  while (triples && (conv_of(c).window.kernel[0] != 3 || conv_of(c).window.pad[0] != 1)) conv_common(c, r);
   conv v = pool_of(c);
   c->i[COUNT_PAD] = op_chance(r, 0.5);
   c->n_in = 1;

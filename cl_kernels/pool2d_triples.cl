@@ -1,0 +1,158 @@
+/* What the gradient of maxima of 3 x 3 by steps of two, padded by one, sends back: sixteen windows of a row at a time,
+ * with all that they need in registers. What the arguments say is told in pool2d.cl. A window's tap is the first that is
+ * like the window's maximum.
+ * Row w of windows reaches rows 2w - 1, 2w and 2w + 1 of dx. The last of these waits in `even` and `odd` for what row
+ * w + 1 sends to it. Columns are done from the right: an odd one has two windows, the right one of which may be of the
+ * vector before. */
+#define LANES   ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+#define HOLD(p) (*(clade_floats16 *)(p)) /* private memory, in one instruction */
+
+/* A plane, and what of x and dy there is from its beginning on: more may be read than its rows have. */
+typedef struct {
+  const __global STORAGE(T) *x, *dy;
+  __global STORAGE(T) *dx;
+  index_t height, width, high, wide; /* pixels, windows */
+  long left, left_dy;
+  int stream;
+} FN(plane);
+
+/* The pixels left of, in and right of the middle of sixteen windows in a row, from column `c` on: those between the edges of
+ * the image, else -infinity. What another row has is of windows that are not there. */
+__attribute__((always_inline)) static inline void FN(taps)(const FN(plane) *p, const bool whole, const long row, const index_t c, float16 *tap) {
+  const __global STORAGE(T) *x = p->x + row * p->width;
+  const float before = c ? LOAD(T, x, c - 1) : -INFINITY;
+  float16 a, b;
+  if (whole || (p->width % 2 == 0 && row * p->width + c + 32 <= p->left)) {
+    a = LOAD16(T, x, c);
+    b = LOAD16(T, x, c + 16);
+  } else {
+    float lane[32];
+#pragma clang loop vectorize(disable) unroll(disable)
+    for (index_t i = 0; i < 32; i++) lane[i] = c + i < p->width ? LOAD(T, x, c + i) : -INFINITY;
+    a = vload16(0, lane);
+    b = vload16(1, lane);
+  }
+  const float16 odd = (float16)(a.odd, b.odd);
+  tap[0] = (float16)(before, odd.s0123, odd.s456, odd.s789a, odd.sbcde);
+  tap[1] = (float16)(a.even, b.even);
+  tap[2] = odd;
+}
+
+/* 32 pixels of a row of dx from column c on, as many as there are. */
+__attribute__((always_inline)) static inline void FN(put)(const FN(plane) *p, const bool whole, const long row, const index_t c, const float16 even,
+                           const float16 odd) {
+  __global STORAGE(T) *dx = p->dx + row * p->width;
+  const index_t n = whole ? 32 : p->width - c;
+  float16 v;
+  v.even = even.lo;
+  v.odd = odd.lo;
+  if (n >= 16) STREAM16(T, dx, c, v, p->stream);
+  else PUT16(T, dx, c, n, v);
+  if (n <= 16) return;
+  v.even = even.hi;
+  v.odd = odd.hi;
+  if (n >= 32) STREAM16(T, dx, c + 16, v, p->stream);
+  else PUT16(T, dx, c + 16, n - 16, v);
+}
+
+/* Sixteen windows of row w from `first` on: what they send to the end of the row above where that is to be written, and
+ * to their own. whole: they are all there, and so is what they cover and write. next: what the windows to the right send to
+ * their left columns. */
+__attribute__((always_inline)) static inline void FN(windows)(const FN(plane) *p, const bool whole, const index_t w, const index_t first,
+                               const bool above, const bool own, float16 *next, float *even, float *odd) {
+  const long top = 2 * (long)w - 1;
+  const index_t c = 2 * first;
+  float16 tap[9], g = 0, best = -INFINITY, sent[9];
+#pragma unroll
+  for (int r = 0; r < 3; r++) {
+    tap[3 * r] = tap[3 * r + 1] = tap[3 * r + 2] = -INFINITY;
+    if (whole || (top + r >= 0 && top + r < p->height)) FN(taps)(p, whole, top + r, c, tap + 3 * r);
+  }
+  const __global STORAGE(T) *soon = p->x + ((top + 3) * p->width + 2 * c); /* two rows are new */
+#pragma unroll
+  for (int k = 0; k < 64; k += 16) SOON(soon + AHEAD + k);
+  const long from = (long)w * p->wide + first;
+  SOON(p->dy + from + AHEAD / 4);
+  if (whole)
+    g = LOAD16(T, p->dy, from);
+  else if (w < p->high) {
+    const int n = (int)min(p->wide - first, (index_t)16);
+    g = from + 16 <= p->left_dy ? LOAD16(T, p->dy, from) : SOME16(T, p->dy, from, n);
+    g = select((float16)(0.0f), g, LANES < n);
+  }
+  int16 number = -1;
+#pragma unroll
+  for (int k = 0; k < 9; k++) best = best > tap[k] ? best : tap[k];
+#pragma unroll
+  for (int k = 0; k < 9; k += 3) number &= (tap[k] == tap[k]) & (tap[k + 1] == tap[k + 1]) & (tap[k + 2] == tap[k + 2]);
+  const int16 other = ~(number & (best > -INFINITY));
+  const int8 halves = other.lo | other.hi;
+  const int4 fours = halves.lo | halves.hi;
+  if (fours.s0 | fours.s1 | fours.s2 | fours.s3) { /* the first NaN, or the first that is a pixel */
+    const int16 lowest = number & (best == -INFINITY), rare = lowest | ~number;
+#pragma unroll
+    for (int k = 0; k < 9; k++) {
+      const int16 column = (int)c + 2 * LANES + (k % 3 - 1);
+      const bool row = top + k / 3 >= 0 && top + k / 3 < p->height;
+      const int16 pixel = (row ? -1 : 0) & (column >= 0) & (column < (int)p->width);
+      const int16 like = select(~(tap[k] == tap[k]), pixel, lowest);
+      tap[k] = select(tap[k], select((float16)(0.0f), (float16)(1.0f), like), rare);
+    }
+    best = select(best, (float16)(1.0f), rare);
+  }
+  int16 which = 8;
+#pragma unroll
+  for (int k = 7; k >= 0; k--) which = select(which, (int16)(k), tap[k] == best);
+#pragma unroll
+  for (int k = 0; k < 9; k++) sent[k] = select((float16)(0.0f), g, which == k);
+#pragma unroll
+  for (int r = 0; r < 3; r++) { /* to odd columns from both sides */
+    const float16 near = sent[3 * r];
+    sent[3 * r + 2] += (float16)(near.s1234, near.s567, near.s89ab, near.scdef, next[r].s0);
+    next[r] = near;
+  }
+  if (whole || above) FN(put)(p, whole, top, c, HOLD(even + first) + sent[1], HOLD(odd + first) + sent[2]);
+  if (whole || own) {
+    FN(put)(p, whole, top + 1, c, sent[4], sent[5]);
+    HOLD(even + first) = sent[7];
+    HOLD(odd + first) = sent[8];
+  }
+}
+
+/* A work-item does `piece` pairs of rows, from an even one on, of all that the planes have; of a pair that another one
+ * begins with it computes the windows as well. */
+#define ARGS                                                                                                   \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(STORAGE(T), dx), const index8_t dims,               \
+      const index8_t map, const index_t piece, const int stream
+BODY(max_pool2d_backward_triples_item)(const long item, ARGS) {
+  const long pairs = (long)dims.s0 * dims.s3, begin = item * piece, end = min(begin + piece, pairs);
+  if (begin >= pairs) return;
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(T), dy);
+  USE(STORAGE(T), dx);
+  float even[WIDE], odd[WIDE];
+  for (long pair = begin; pair < end;) {
+    const index_t plane = (index_t)(pair / dims.s3), from = (index_t)(pair - (long)plane * dims.s3);
+    const index_t to = (index_t)min((long)dims.s3, from + (end - pair));
+    const long at = (long)plane * dims.s1 * dims.s2, at_dy = (long)plane * dims.s3 * dims.s4;
+    const FN(plane) p = {x + at, dy + at_dy, dx + at, dims.s1, dims.s2, dims.s3, dims.s4,
+                         (long)dims.s0 * dims.s1 * dims.s2 - at, (long)dims.s0 * dims.s3 * dims.s4 - at_dy, stream};
+    for (index_t w = from; w <= to; w++) {
+      const bool above = w > from && 2 * w <= p.height, own = w < to, inside = above && own && 2 * w + 1 < p.height;
+      float16 next[3] = {0, 0, 0};
+      for (index_t first = (p.wide - 1) / 16 * 16; first >= 0; first -= 16)
+        if (inside && 2 * first + 32 <= p.width)
+          FN(windows)(&p, true, w, first, above, own, next, even, odd);
+        else
+          FN(windows)(&p, false, w, first, above, own, next, even, odd);
+    }
+    pair += to - from;
+  }
+}
+
+KERNEL(max_pool2d_backward_triples)(ARGS) {
+  FN(max_pool2d_backward_triples_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(dx), dims, map, piece, stream);
+}
+#undef ARGS
+#undef LANES
+#undef HOLD
