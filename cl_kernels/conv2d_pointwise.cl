@@ -1,17 +1,17 @@
 /* Convolution by windows of one place, step 1: for each image, weights [rows, inner] by an image's [inner, places], dense.
  * Vectors lie along the places, of which a channel of the image has many side by side. */
 #ifdef WANT_conv2d_pointwise
-/* For a core with vectors of WIDTH floats, and few inner channels. Registers hold a tile of ROWS channels of the result
- * by VECTORS vectors of places: a step of the inner axis is a broadcast for each row and a load for each vector.
+/* For a core with vectors of WIDTH floats. Registers hold a tile of ROWS channels of the result by VECTORS vectors of
+ * places: a step of the inner axis is a broadcast for each row and a load for each vector. Weights lie in panels of ROWS
+ * rows, side by side for each inner channel.
  *
- * A work-item does some rows of some places of an image, plan.s2 places at a time, which go by for each ROWS rows: so a
- * row of the result is written from end to end, where many rows by a tile's columns would be lines of many pages. Of ROWS
- * rows the weights are copied, side by side for each inner channel. The image is copied tile by tile, as the first ROWS
- * rows read it: its channels may lie a power of two apart.
+ * A work-item does some panels of rows of some places of an image, plan.s2 places at a time, which go by for each panel:
+ * so a row of the result is written from end to end, where many rows by a tile's columns would be lines of many pages. The
+ * image is copied tile by tile, as the first panel reads it: its channels may lie a power of two apart.
  *
- * sizes: images, rows, inner, places; weights' strides of rows and inner channels. plan: parts of the rows and of the
- * places; places at a time; floats of `space` for a work-item. An element of y, and of the epilogue's operands, is at
- * batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7. */
+ * sizes: images, rows, inner, places. plan: parts of the rows and of the places; places at a time; floats of `space` for a
+ * work-item. An element of y, and of the epilogue's operands, is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column *
+ * s7. */
 #define VECTOR  CLADE_PASTE(float, WIDTH)
 #define COLUMNS (VECTORS * WIDTH)
 /* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
@@ -53,18 +53,19 @@ APART static void FN(finish)(const float *tile, const int wide, OUT_ARGS) {
   }
 }
 
-/* `fresh`: the image's vectors are read where they lie, channels `apart`, and put down in `copy`; what the next tile
- * needs of a channel is asked for. */
+/* `fresh`: the image's vectors are read where they lie, channels `apart`, and put down in `copy`. What is read later is
+ * asked for: so many vectors from `soon` of each channel. Of the columns the first `skip` are another tile's. */
 __attribute__((always_inline)) static inline void
 FN(tile)(const int vectors, const bool fresh, const __global float *w, const __global float *x, const index_t apart,
-         __global float *copy, index_t depth, OUT_ARGS) {
+         __global float *copy, index_t depth, const __global float *soon, const index_t along, const index_t skip,
+         OUT_ARGS) {
   VECTOR sum[ROWS][VECTORS];
   __global STORAGE(OUT) *to = y + (row0 >> 4) * y_s.s4 + (row0 & 15) * y_s.s6 + column0;
 #pragma unroll
   for (int r = 0; r < ROWS; r++)
 #pragma unroll
     for (int v = 0; v < vectors; v++) {
-      SOON(to + r * y_s.s6 + v * WIDTH);
+      if (SHALLOW) SOON(to + r * y_s.s6 + v * WIDTH); /* else there is time for lines of the result after the tile */
       sum[r][v] = 0;
     }
 #pragma unroll 4
@@ -75,11 +76,13 @@ FN(tile)(const int vectors, const bool fresh, const __global float *w, const __g
       if (fresh) {
         right[v] = AT(x + v * WIDTH);
         *(__global VECTOR *)(copy + v * WIDTH) = right[v];
-        LATER(x + COLUMNS + v * WIDTH + WIDTH - 1);
+        LATER(soon + v * WIDTH);
       } else {
         right[v] = *(__global VECTOR *)(copy + v * WIDTH);
       }
+    if (!fresh) LATER(soon);
     x += apart;
+    soon += along;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
       const VECTOR left = w[r];
@@ -101,18 +104,10 @@ FN(tile)(const int vectors, const bool fresh, const __global float *w, const __g
   for (int r = 0; r < ROWS; r++)
 #pragma unroll
     for (int v = 0; v < vectors; v++) *(VECTOR *)(tile + (r * vectors + v) * WIDTH) = sum[r][v];
-  FN(finish)(tile, vectors * WIDTH, OUT_PASS);
+  FN(finish)(tile + skip, vectors * WIDTH, OUT_PASS);
 }
 
-/* The weights of ROWS rows, of which there are `rows`; behind them the last one again. */
-APART static void FN(copy_weights)(const __global float *w, index_t by_row, index_t by_inner, index_t rows,
-                                   index_t inner, __global float *to) {
-  for (index_t k = 0; k < inner; k++, w += by_inner, to += ROWS)
-#pragma clang loop vectorize(disable) unroll(disable)
-    for (index_t r = 0; r < ROWS; r++) to[r] = w[min(r, rows - 1) * by_row];
-}
-
-/* Less than a vector of places, with zeros behind them. */
+/* Of an image with less than a vector of places, with zeros behind them. */
 APART static void FN(copy_rest)(const __global float *x, index_t apart, index_t columns, index_t inner,
                                 __global float *to) {
   for (; inner; inner--, x += apart, to += WIDTH)
@@ -124,6 +119,7 @@ APART static void FN(copy_rest)(const __global float *x, index_t apart, index_t 
   ARG(const STORAGE(f32), x), ARG(const STORAGE(f32), w), ARG(STORAGE(OUT), y), ARG(STORAGE(f32), space), \
       const index8_t sizes, const index8_t plan, const index8_t y_s EPILOGUE_ARGS
 BODY(conv2d_pointwise_item)(const long item, ARGS) {
+  enum { FORESEEN = 8 }; /* channels of the first places, which nobody asked for before */
   const index_t all_rows = sizes.s1, inner = sizes.s2, places = sizes.s3, down = plan.s0, across = plan.s1;
   if (down == 0 || item >= (long)down * across * sizes.s0) return;
   const index_t batch = (index_t)(item / (down * across)), down_at = (index_t)(item % down);
@@ -138,26 +134,41 @@ BODY(conv2d_pointwise_item)(const long item, ARGS) {
   USE(STORAGE(f32), space);
   x += batch * inner * places;
   y += batch * y_s.s5;
-  __global float *panel = space + item * plan.s3, *const copies = panel + (ROWS * inner + 15) / 16 * 16;
+  space += item * plan.s3;
   for (index_t from = begin; from < end; from += plan.s2) {
     const index_t to = min(from + plan.s2, end);
     for (index_t p = panel0; p < panel1; p++) {
-      const index_t row0 = p * ROWS, rows = min((index_t)ROWS, all_rows - row0);
-      const bool fresh = p == panel0;
-      FN(copy_weights)(w + row0 * sizes.s4, sizes.s4, sizes.s5, rows, inner, panel);
+      const index_t row0 = p * ROWS, rows = min((index_t)ROWS, all_rows - row0), since = p - panel0;
+      const __global float *panel = w + row0 * inner;
+      const bool fresh = since == 0, several = plan.s2 > COLUMNS, alone = panel1 - panel0 <= VECTORS;
+      /* The first panel asks for the next tile's places, or leaves that to those after it, a vector each; then weights. */
+      const bool weights = since > VECTORS || (several && !fresh);
+      const index_t first = several || alone ? COLUMNS : 0, shared = plan.s2 + (since - 1) * WIDTH;
+      const index_t ahead = !fresh ? shared : from == begin && !several ? FORESEEN * places : first;
+      const index_t along = weights ? ROWS : places;
+      __global float *copy = space;
       index_t c = from;
-#define TILE(vectors, fresh, columns)                                                                              \
-  FN(tile)(vectors, fresh, panel, x + c, places, copies + (c - from) * inner, inner, y, y_s, batch, row0, c, rows, \
+#define TILE(vectors, fresh, skip, columns)                                                                     \
+  FN(tile)(vectors, fresh, panel, x + c - (skip), places, copy, inner,                                          \
+           weights ? panel + ROWS * inner : x + c + ahead + WIDTH - 1, along, skip, y, y_s, batch, row0, c, rows, \
            columns EPILOGUE_PASS)
-      for (; c + COLUMNS <= to; c += COLUMNS)
+      for (; c + COLUMNS <= to; c += COLUMNS, copy += COLUMNS * inner)
         if (fresh)
-          TILE(VECTORS, true, COLUMNS);
+          TILE(VECTORS, true, 0, COLUMNS);
         else
-          TILE(VECTORS, false, COLUMNS);
-      for (; c < to; c += WIDTH) {
-        const index_t columns = min((index_t)WIDTH, to - c);
-        if (fresh) FN(copy_rest)(x + c, places, columns, inner, copies + (c - from) * inner);
-        TILE(1, false, columns);
+          TILE(VECTORS, false, 0, COLUMNS);
+      for (; c < to; c += WIDTH, copy += WIDTH * inner) { /* the last vector begins before, where there is room */
+        index_t columns = min((index_t)WIDTH, to - c), skip = min((index_t)WIDTH - columns, c);
+        if (PLAIN && c - skip >= begin) { /* and stores the same again */
+          c -= skip;
+          columns += skip;
+          skip = 0;
+        }
+        if (fresh && places < WIDTH) FN(copy_rest)(x, places, columns, inner, copy);
+        if (fresh && places >= WIDTH)
+          TILE(1, true, skip, columns);
+        else
+          TILE(1, false, skip, columns);
       }
 #undef TILE
     }

@@ -101,18 +101,19 @@ void clade__gather_gemm_layouts(const clade_query *q, clade_layout *in, clade_la
 double clade__gather_gemm_cost(const clade_query *q);
 size_t clade__gather_gemm_workspace(const clade_query *q);
 clade_status clade__gather_gemm_emit(clade_emit *e, const clade_query *q);
-/* ---- pointwise, for CPUs: the same from few inner channels ---- */
+/* ---- pointwise, for CPUs: the same, step 1, the image read where it lies ---- */
 enum { CLADE__FEW_INNER = 32 };
 extern const clade_space clade__gather_pointwise_space;
 const char *clade__gather_pointwise_accept(const clade_query *q);
+void clade__gather_pointwise_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 double clade__gather_pointwise_cost(const clade_query *q);
 size_t clade__gather_pointwise_workspace(const clade_query *q);
 clade_status clade__gather_pointwise_emit(clade_emit *e, const clade_query *q);
-#define CLADE__GATHER_POINTWISE                                                                          \
-  {                                                                                                      \
-    .name = "pointwise", .accept = clade__gather_pointwise_accept, .cost = clade__gather_pointwise_cost, \
-    .workspace = clade__gather_pointwise_workspace, .emit = clade__gather_pointwise_emit,                \
-    .space = &clade__gather_pointwise_space, .file = "conv2d_pointwise"                                  \
+#define CLADE__GATHER_POINTWISE                                                                                \
+  {                                                                                                            \
+    .name = "pointwise", .accept = clade__gather_pointwise_accept, .layouts = clade__gather_pointwise_layouts, \
+    .cost = clade__gather_pointwise_cost, .workspace = clade__gather_pointwise_workspace,                      \
+    .emit = clade__gather_pointwise_emit, .space = &clade__gather_pointwise_space, .file = "conv2d_pointwise"  \
   }
 /* ---- flat, for CPUs: windows of one place, step 1, images in blocks of channels ---- */
 extern const clade_space clade__gather_flat_space;

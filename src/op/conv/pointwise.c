@@ -1,5 +1,4 @@
-/* conv2d and conv2d_data by windows of one place, step 1, from few channels, dense, on CPUs: how the work is cut up,
- * what it costs. */
+/* conv2d and conv2d_data by windows of one place, step 1, dense, on CPUs: how the work is cut up, what it costs. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 
@@ -7,13 +6,20 @@
 
 /* rows, vectors: of the register tile. kilobytes: of an image's copy at a time. */
 enum { ROWS, VECTORS, KILOBYTES, PARAMS };
+/* From more inner channels: at most so many rows, whose lines nobody asks for, of so many places. */
+enum { FEW_ROWS = 96, FEW_PLACES = 256 };
 static const char *const params[] = {"rows", "vectors", "kilobytes", NULL};
+
+static bool shallow(const clade_query *q) { return clade__gather_of(q->node).inner <= CLADE__FEW_INNER; }
 
 static void start(const clade_query *q, int32_t *row) {
   int64_t l2 = clade__second_cache(q->device);
   row[ROWS] = clade__vector_width(q->device) == 16 ? 8 : 4; /* 24 sums of 32 registers, 12 of 16 */
   row[VECTORS] = 3;
-  row[KILOBYTES] = (int32_t)CLADE_MAX(CLADE_MIN(l2 / 2, 1 << 20) >> 10, 64);
+  /* long rows of results where an image is larger than the second cache, else a tile that stays in the first */
+  row[KILOBYTES] = shallow(q) && clade__node_bytes(q->node) > (double)l2
+                       ? (int32_t)CLADE_MAX(CLADE_MIN(l2 / 2, 1 << 20) >> 10, 64)
+                       : 32;
 }
 
 static bool rows(const clade_query *q, int i, int32_t *row) {
@@ -33,12 +39,13 @@ typedef struct plan {
 } plan;
 
 /* Cycles of a work-item that has so many panels of rows and vectors of places. A tile waits a little at both ends; one
- * of a single vector for its loads. */
+ * of a single vector for its loads; results for lines that were not asked for. */
 static double cycles(const clade_query *q, const plan *p, int64_t panels, int64_t vectors) {
   const double inner = (double)p->g.inner, high = q->row[ROWS], wide = q->row[VECTORS];
   const double whole = (double)(vectors / q->row[VECTORS]), single = (double)(vectors % q->row[VECTORS]);
+  const double results = shallow(q) ? 0 : high * (double)vectors * clade__vector_width(q->device);
   double tiles = whole * (high * wide / 2 * inner + 50) + single * ((high / 2 + 1) * inner + 30);
-  return (double)panels * (tiles + inner * high) + (double)vectors * inner * 1.6 + 400;
+  return (double)panels * (tiles + 0.5 * results) + (double)vectors * inner * 1.6 + 400;
 }
 
 /* Into parts for the units, of whole tiles, so that what a tile holds does not depend on them; another unit begins
@@ -67,7 +74,7 @@ static plan plan_of(const clade_query *q) {
           fit = CLADE_MAX((int64_t)q->row[KILOBYTES] * 256 / inner, tile);
   int64_t parts = CLADE_MAX((wide + fit - 1) / fit, 1);
   p.columns = clade__up((wide + parts - 1) / parts, tile);
-  p.item_floats = inner * p.columns + clade__up(inner * q->row[ROWS], 16);
+  p.item_floats = inner * p.columns;
   return p;
 }
 
@@ -75,7 +82,19 @@ const char *clade__gather_pointwise_accept(const clade_query *q) {
   const char *reason = clade__gather_gemm_accept(q);
   if (reason) return reason;
   if (((const clade__conv_attrs *)q->node->attrs)->window.stride[0] != 1) return "made for step 1";
-  return clade__gather_of(q->node).inner > CLADE__FEW_INNER ? "made for few inner channels" : NULL;
+  clade__gather g = clade__gather_of(q->node);
+  if (shallow(q)) return NULL;
+  if (clade__vector_width(q->device) != 16) return "made for few inner channels, or vectors of 512 bits";
+  return g.rows <= FEW_ROWS && g.result[0] * g.result[1] <= FEW_PLACES
+             ? NULL
+             : "made for few inner channels, or for few of the result and small images";
+}
+
+void clade__gather_pointwise_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
+  const bool forward = q->node->op == &clade__op_conv2d;
+  (void)out;
+  in[1] = (clade_layout){
+      .axis = forward ? 0 : 1, .block = (uint16_t)q->row[ROWS], .tile = forward ? 0 : (uint16_t)CLADE_PANELS};
 }
 
 double clade__gather_pointwise_cost(const clade_query *q) {
@@ -101,12 +120,13 @@ clade_status clade__gather_pointwise_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
   clade_emit_define(s, "ROWS", q->row[ROWS]);
   clade_emit_define(s, "VECTORS", q->row[VECTORS]);
+  clade_emit_define(s, "SHALLOW", shallow(q));
   clade_emit_define(s, "PLAIN", ((const clade__conv_attrs *)n->attrs)->epilogue.n_insn == 0);
   clade_emit_in(s, 0);
   clade_emit_in(s, 1);
   clade_emit_out(s, 0);
   clade_emit_workspace(s, 0, sizeof(float));
-  clade_emit_index8(s, 6, (int64_t[]){p.g.n, p.g.rows, p.g.inner, p.places, p.g.w_row, p.g.w_inner});
+  clade_emit_index8(s, 4, (int64_t[]){p.g.n, p.g.rows, p.g.inner, p.places});
   clade_emit_index8(s, 4, (int64_t[]){p.down, p.across, p.columns, p.item_floats});
   clade__gather_result(s, n);
   clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
