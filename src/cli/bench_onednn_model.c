@@ -93,7 +93,7 @@ static bool layer_of(const clade_graph *g, const clade__node *node, const clade_
   if (!strcmp(op, "gemm")) {
     const clade__gemm_attrs *a = n->attrs;
     *out = (spec){.kind = PRODUCT, .n = n->out[0].shape.dim[0], .c = n->out[0].shape.dim[1]};
-    out->k = n->in[0].shape.dim[a->trans_a ? 0 : 1];
+    out->k = clade__gemm_shape(n, 0)->dim[a->trans_a ? 0 : 1];
     return n->out[0].shape.rank == 2;
   }
   if (!strcmp(op, "reduce") && n->in[0].shape.rank == 4 && n->out[0].shape.rank == 2) {

@@ -180,7 +180,7 @@ static cycles_work product(int64_t batch, int64_t m, int64_t n, int64_t k) {
 }
 
 static cycles_work gemm(const clade_node *n) {
-  const clade_shape *a = &n->in[0].shape, *c = &n->out[0].shape;
+  const clade_shape *a = clade__gemm_shape(n, 0), *c = &n->out[0].shape;
   int64_t rows = c->dim[c->rank - 2], columns = c->dim[c->rank - 1];
   bool turned = ((const clade__gemm_attrs *)n->attrs)->trans_a;
   return product(elements(c) / CLADE_MAX(rows * columns, 1), rows, columns, a->dim[a->rank - (turned ? 2 : 1)]);

@@ -3,6 +3,7 @@
 #include <clade/ops.h>
 
 #include "op/systolic.h"
+#include "op/view.h"
 
 typedef struct attrs {
   clade_shape shape;
@@ -62,6 +63,15 @@ static clade_status grad(clade_grad *g) {
   clade_val dy = opt.n_axes ? clade_mean_(g->graph, &opt) : g->dout[0];
   g->din[0] = clade_reshape(g->graph, dy, *from);
   return CLADE_OK;
+}
+
+bool clade__broadcast_view(const clade_node *n, clade__view *v) {
+  const clade__view from = *v;
+  const int shift = n->out[0].shape.rank - from.shape.rank;
+  v->shape = n->out[0].shape;
+  for (int i = 0; i < v->shape.rank; i++)
+    v->stride[i] = i < shift || from.shape.dim[i - shift] != v->shape.dim[i] ? 0 : from.stride[i - shift];
+  return !((const attrs *)n->attrs)->mean;
 }
 
 static double cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }

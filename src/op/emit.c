@@ -145,7 +145,7 @@ static void add_arg(clade_kernel_step *s, const clade__arg *arg) {
   if (room(e, &s->args, s->n_args, &s->arg_capacity, sizeof *s->args)) s->args[s->n_args++] = *arg;
 }
 
-static void add_operand(clade_kernel_step *s, clade__arg_kind kind, int index) {
+static void add_operand(clade_kernel_step *s, clade__arg_kind kind, int index, int64_t at) {
   if (!s || s->emit->status != CLADE_OK) return;
   clade_emit *e = s->emit;
   const clade_node *n = e->query->node;
@@ -161,11 +161,14 @@ static void add_operand(clade_kernel_step *s, clade__arg_kind kind, int index) {
   if (status != CLADE_OK)
     keep(e, status);
   else
-    add_arg(s, &(clade__arg){.kind = kind, .operand = index, .element = (uint32_t)element});
+    add_arg(s, &(clade__arg){.kind = kind, .operand = index, .at = (size_t)at * element, .element = (uint32_t)element});
 }
 
-void clade_emit_in(clade_kernel_step *s, int index) { add_operand(s, CLADE__ARG_IN, index); }
-void clade_emit_out(clade_kernel_step *s, int index) { add_operand(s, CLADE__ARG_OUT, index); }
+void clade_emit_in(clade_kernel_step *s, int index) { add_operand(s, CLADE__ARG_IN, index, 0); }
+void clade_emit_out(clade_kernel_step *s, int index) { add_operand(s, CLADE__ARG_OUT, index, 0); }
+void clade__emit_in_at(clade_kernel_step *s, int index, int64_t element) {
+  add_operand(s, CLADE__ARG_IN, index, element);
+}
 
 void clade_emit_workspace(clade_kernel_step *s, size_t byte_offset, size_t element_bytes) {
   if (!s || s->emit->status != CLADE_OK) return;

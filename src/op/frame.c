@@ -4,6 +4,7 @@
 #include <clade/ops.h>
 
 #include "op/dims.h"
+#include "op/view.h"
 
 typedef struct attrs {
   clade_shape shape, begin, at; /* of the result; where in an operand and in the result its part begins */
@@ -80,6 +81,17 @@ static clade_status infer(clade_node *n) {
   if (a->inside) CLADE_TRY(check_inside(a, &n->in[0].shape));
   n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = a->shape};
   return CLADE_OK;
+}
+
+/* Where nothing is filled: of one operand, and no more than there is. */
+bool clade__frame_view(const clade_node *n, clade__view *v) {
+  const attrs *a = n->attrs;
+  for (int i = 0; i < v->shape.rank; i++) {
+    if (n->n_in > 1 || a->at.dim[i] || a->begin.dim[i] + a->shape.dim[i] > v->shape.dim[i]) return false;
+    v->offset += a->begin.dim[i] * v->stride[i];
+  }
+  v->shape = a->shape;
+  return true;
 }
 
 static clade_val add(clade_graph *g, const attrs *a, int n, const clade_val *in) {

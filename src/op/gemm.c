@@ -11,22 +11,45 @@ static const clade_attr table[] = {
     {"trans_b", CLADE_ATTR_BOOL, offsetof(clade__gemm_attrs, trans_b), 1},
     {"alpha", CLADE_ATTR_F32, offsetof(clade__gemm_attrs, alpha), 1},
     {"epilogue", CLADE_ATTR_BYTES, offsetof(clade__gemm_attrs, epilogue), sizeof(clade__elt)},
+    {"shapes", CLADE_ATTR_SHAPE, offsetof(clade__gemm_attrs, shape), 2},
+    /* hardly how fast: no part of a tuning record's problem */
+    {"strides", CLADE_ATTR_BYTES, offsetof(clade__gemm_attrs, stride), sizeof(int64_t[2][CLADE_MAX_RANK])},
+    {"offsets", CLADE_ATTR_BYTES, offsetof(clade__gemm_attrs, offset), sizeof(int64_t[2])},
     {0}};
 
 static clade_status matrices(const clade_node *n, clade_dim *m, clade_dim *k, clade_dim *cols) {
   const clade__gemm_attrs *a = n->attrs;
-  const clade_shape *x = &n->in[0].shape, *y = &n->in[1].shape;
+  const clade_shape *x = clade__gemm_shape(n, 0), *y = clade__gemm_shape(n, 1);
   char s[200], t[200];
   for (int i = 0; i < 2; i++)
-    if (n->in[i].shape.rank < 2)
+    if (clade__gemm_shape(n, i)->rank < 2)
       return CLADE_FAIL(SHAPE, "gemm: %s is %s; expected at least two dimensions", i ? "b" : "a",
-                        clade_shape_text(&n->in[i].shape, s, sizeof s));
+                        clade_shape_text(clade__gemm_shape(n, i), s, sizeof s));
   *m = x->dim[x->rank - (a->trans_a ? 1 : 2)];
   *k = x->dim[x->rank - (a->trans_a ? 2 : 1)];
   *cols = y->dim[y->rank - (a->trans_b ? 2 : 1)];
   if (*k == y->dim[y->rank - (a->trans_b ? 1 : 2)]) return CLADE_OK;
   return CLADE_FAIL(SHAPE, "gemm: the inner dimensions differ: a is %s%s, b is %s%s", clade_shape_text(x, s, sizeof s),
                     a->trans_a ? " transposed" : "", clade_shape_text(y, t, sizeof t), a->trans_b ? " transposed" : "");
+}
+
+/* What an operand is read as lies inside of it, in rows. */
+static clade_status inside(const clade_node *n, int operand) {
+  const clade__gemm_attrs *a = n->attrs;
+  const clade_shape *s = &a->shape[operand], *x = &n->in[operand].shape;
+  const int64_t *stride = a->stride[operand];
+  int64_t last = a->offset[operand];
+  char t[2][200];
+  bool fits = s->rank >= 2 && s->rank <= CLADE_MAX_RANK && last >= 0 && stride[s->rank - 1] == 1;
+  for (int i = 0; fits && i < s->rank; i++) {
+    int64_t most;
+    fits = s->dim[i] > 0 && stride[i] >= 0 && !__builtin_mul_overflow(s->dim[i] - 1, stride[i], &most) &&
+           !__builtin_add_overflow(last, most, &last);
+  }
+  for (int i = 0; fits && i < x->rank; i++) fits = x->dim[i] >= 0;
+  if (fits && last < clade__product(x, 0, x->rank)) return CLADE_OK;
+  return CLADE_FAIL(INVALID, "gemm: %s is %s, which cannot be read as %s by the strides given", operand ? "b" : "a",
+                    clade_shape_text(x, t[0], sizeof t[0]), clade_shape_text(s, t[1], sizeof t[1]));
 }
 
 /* Operands of one type; bytes of the first one may lack a sign. */
@@ -49,8 +72,10 @@ static clade_status infer(clade_node *n) {
   clade_type out = {0};
   CLADE_TRY(clade__want_dense(n));
   CLADE_TRY(types(n, &out.dtype));
+  for (int i = 0; i < 2; i++)
+    if (((const clade__gemm_attrs *)n->attrs)->shape[i].rank) CLADE_TRY(inside(n, i));
   CLADE_TRY(matrices(n, &m, &k, &cols));
-  clade_shape batch[2] = {n->in[0].shape, n->in[1].shape};
+  clade_shape batch[2] = {*clade__gemm_shape(n, 0), *clade__gemm_shape(n, 1)};
   for (int i = 0; i < 2; i++) batch[i].rank -= 2;
   CLADE_TRY(clade__broadcast_shape("gemm", &batch[0], &batch[1], &out.shape));
   out.shape.dim[out.shape.rank++] = m;
@@ -59,8 +84,8 @@ static clade_status infer(clade_node *n) {
   char a[200], b[200];
   if (status != CLADE_OK)
     return clade__fail_in(status, "gemm: a is %s and b is %s, the result",
-                          clade_shape_text(&n->in[0].shape, a, sizeof a),
-                          clade_shape_text(&n->in[1].shape, b, sizeof b));
+                          clade_shape_text(clade__gemm_shape(n, 0), a, sizeof a),
+                          clade_shape_text(clade__gemm_shape(n, 1), b, sizeof b));
   CLADE_TRY(clade__epilogue_infer(n, &out));
   n->out[0] = out;
   return CLADE_OK;
@@ -79,8 +104,8 @@ static clade_status grad(clade_grad *g) {
   const clade__gemm_attrs *at = g->node->attrs;
   clade_val a = g->in[0], b = g->in[1], dy = g->dout[0];
   bool ta = at->trans_a, tb = at->trans_b;
-  if (at->epilogue.n_insn || g->node->n_in > 2)
-    return CLADE_FAIL(UNSUPPORTED, "gemm: derivatives are taken before an epilogue is fused in");
+  if (at->epilogue.n_insn || g->node->n_in > 2 || at->shape[0].rank || at->shape[1].rank)
+    return CLADE_FAIL(UNSUPPORTED, "gemm: derivatives are taken before an epilogue or a view is fused in");
   if (g->wanted[0]) {
     clade_val da = ta ? product(g->graph, b, tb, dy, true, at->alpha) : product(g->graph, dy, false, b, !tb, at->alpha);
     g->din[0] = clade__sum_to(g->graph, da, &g->node->in[0].shape);

@@ -69,12 +69,20 @@ clade_status clade__broadcast_shape(const char *what, const clade_shape *a, cons
 /* Sums `dy` down to the shape of x: the gradient of a broadcast. */
 clade_val clade__sum_to(clade_graph *g, clade_val dy, const clade_shape *shape);
 
-/* gemm's attributes; input 2… are the epilogue's inputs 1…, broadcast against the result. */
+/* gemm's attributes; input 2… are the epilogue's inputs 1…, broadcast against the result. Where shape[i].rank is not 0,
+ * operand i, dense, is read as one of that shape whose elements lie by strides from an offset on; those of the last
+ * axis side by side (pass/views.c). */
 typedef struct clade__gemm_attrs {
   bool trans_a, trans_b;
   float alpha;
   clade__elt epilogue;
+  clade_shape shape[2];
+  int64_t stride[2][CLADE_MAX_RANK], offset[2];
 } clade__gemm_attrs;
+static inline const clade_shape *clade__gemm_shape(const clade_node *n, int operand) {
+  const clade__gemm_attrs *at = n->attrs;
+  return at->shape[operand].rank ? &at->shape[operand] : &n->in[operand].shape;
+}
 
 /* ---- what tuning records go by (problem.c) ---- */
 /* A node with what decides how fast it is, sizes in buckets; or `exact`, with all that decides its choice. */
@@ -102,7 +110,7 @@ typedef enum clade__arg_kind {
 typedef struct clade__arg {
   clade__arg_kind kind;
   int operand;      /* IN, OUT: of the node */
-  size_t at;        /* WORKSPACE: bytes from its start; LOCAL: bytes */
+  size_t at;        /* IN, WORKSPACE: bytes from its start; LOCAL: bytes */
   uint32_t element; /* bytes of an element, for the offset */
   uint32_t bytes;   /* BYTES */
   char type;        /* BYTES: of the kernel's parameter: i int, u uint, f float, 8 int8; 0: another one */
@@ -139,6 +147,8 @@ struct clade_emit {
 
 /* Begins an emit for a query; INDEX64 is defined for each kernel step where it must be. */
 void clade__emit_begin(clade_emit *emit, clade__arena *arena, const clade_query *query);
+/* As clade_emit_in, from an element of the operand on. */
+void clade__emit_in_at(clade_kernel_step *s, int index, int64_t element);
 /* An argument of any bytes, at most 64. */
 void clade__emit_bytes(clade_kernel_step *s, const void *value, size_t bytes);
 /* After the implementation's emit: its first failure, or that a step was left incomplete. */

@@ -2,6 +2,7 @@
 #include <clade/ops.h>
 
 #include "op/dims.h"
+#include "op/view.h"
 
 typedef struct attrs {
   clade_shape shape; /* one dimension may be CLADE_DIM_REST */
@@ -118,6 +119,23 @@ static clade_status infer(clade_node *n) {
 static clade_status grad(clade_grad *g) {
   g->din[0] = clade_reshape(g->graph, g->dout[0], g->node->in[0].shape);
   return CLADE_OK;
+}
+
+/* Axes that follow each other without a gap are one, and each of those must come apart into whole new axes. */
+bool clade__reshape_view(const clade_node *n, clade__view *v) {
+  const clade_shape *to = &n->out[0].shape;
+  int i = clade__collapse(v->shape.rank, v->shape.dim, 1, (int64_t(*const[])[CLADE_MAX_RANK]){&v->stride}) - 1;
+  int64_t left = v->shape.dim[i], step = v->stride[i];
+  clade__view out = {.shape = *to, .offset = v->offset};
+  for (int k = to->rank - 1; k >= 0; k--) {
+    if (left == 1 && i > 0 && to->dim[k] != 1) left = v->shape.dim[--i], step = v->stride[i];
+    if (to->dim[k] == 0 || left % to->dim[k]) return false;
+    out.stride[k] = step;
+    step *= to->dim[k];
+    left /= to->dim[k];
+  }
+  *v = out;
+  return true;
 }
 
 const clade_op clade__op_reshape = {

@@ -131,6 +131,7 @@ static const char *gemm_refuses(const clade_query *q) {
   const clade_node *n = q->node;
   clade__gemm_problem g = clade__gemm_problem_of(n);
   const clade__gemm_attrs *at = n->attrs;
+  if (at->shape[0].rank || at->shape[1].rank) return "its kernel takes whole values";
   for (int i = 0; i < 4; i++)
     if (g.dim[i] != 1) return "its kernel takes two batch axes";
   for (int i = 2; i < n->n_in; i++)

@@ -2,6 +2,7 @@
 #include <clade/ops.h>
 
 #include "op/dims.h"
+#include "op/view.h"
 
 typedef struct attrs {
   int32_t rank, axis[CLADE_MAX_RANK]; /* axis i of the result is the operand's axis[i] */
@@ -37,6 +38,16 @@ static clade_status grad(clade_grad *g) {
   for (int i = 0; i < at->rank; i++) back[at->axis[i]] = i;
   g->din[0] = clade_transpose(g->graph, g->dout[0], at->rank, back);
   return CLADE_OK;
+}
+
+bool clade__transpose_view(const clade_node *n, clade__view *v) {
+  const attrs *at = n->attrs;
+  const clade__view from = *v;
+  for (int i = 0; i < at->rank; i++) {
+    v->shape.dim[i] = from.shape.dim[at->axis[i]];
+    v->stride[i] = from.stride[at->axis[i]];
+  }
+  return true;
 }
 
 /* The result's axes with what they step over in the operand; neighbours that both have on end are one. */

@@ -17,6 +17,17 @@ static void explain_impls(const clade__node *n, clade__text *out) {
     if (i != n->impl) clade__text_add(out, "; %s: %s", n->op->impls[i].name, n->refusals[i]);
 }
 
+/* Of which operands no copy was made. */
+static void explain_views(const clade__node *n, clade__text *out) {
+  char shape[200];
+  if (n->op != &clade__op_gemm) return;
+  const clade__gemm_attrs *at = n->attrs;
+  for (int i = 0; i < 2; i++)
+    if (at->shape[i].rank)
+      clade__text_add(out, "; operand %d is read where it lies, as %s", i,
+                      clade_shape_text(&at->shape[i], shape, sizeof shape));
+}
+
 /* Of a value: where, and as which operand, it is first used. */
 typedef struct use {
   clade__id node;
@@ -80,6 +91,7 @@ static void explain_node(const clade__pass_ctx *ctx, clade__id id, const use *us
   }
   clade__text_add(out, " on %s: %s", device->name, n->impl < 0 ? "not chosen yet" : n->op->impls[n->impl].name);
   if (n->impl >= 0) explain_impls(n, out);
+  explain_views(n, out);
   if (n->device == ctx->companion) explain_companion(ctx, id, out);
   if (n->op == &clade__op_pack || n->op == &clade__op_unpack) explain_conversion(g, n, uses, out);
   clade__text_add(out, "\n");

@@ -41,6 +41,7 @@ clade_status clade__pass_place(clade__pass_ctx *ctx); /* transfers where a node'
 clade_status clade__place_on(clade__pass_ctx *ctx, const int *device);
 /* Where the user wants the node, by its name or its op's: sets of one, 0: wherever. */
 unsigned clade__forced(const clade__pass_ctx *ctx, const clade__node *n);
+clade_status clade__pass_views(clade__pass_ctx *ctx);       /* products read slices and permuted axes where they lie */
 clade_status clade__pass_companion(clade__pass_ctx *ctx);   /* decides which nodes go to the companion, and does so */
 clade_status clade__pass_place_words(clade__pass_ctx *ctx); /* only looks at ctx->place */
 clade_status clade__pass_prefer(clade__pass_ctx *ctx);      /* only looks at ctx->prefer */

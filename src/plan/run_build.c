@@ -83,7 +83,7 @@ static clade_status slot_new(clade_run *run, clade__slot *slot) {
 clade_status clade__run_element(const clade_run *run, const clade__fstep *step, int operand, cl_uint index,
                                 int64_t *element) {
   const clade__arg *arg = &step->launch->args[operand];
-  size_t at = clade__run_offset(run, &step->operand[operand].place) + (arg->kind == CLADE__ARG_WORKSPACE ? arg->at : 0);
+  size_t at = clade__run_offset(run, &step->operand[operand].place) + arg->at;
   *element = (int64_t)(at / arg->element);
   if (!step->wide && *element > INT32_MAX)
     return CLADE_FAIL(OVERFLOW, "kernel %s: argument %u lies at element %lld, its index type has 32 bits",

@@ -1,14 +1,22 @@
-/* Matrix products: transposed, batched with broadcasting, scaled, with a bias, and with a program at the end. */
+/* Matrix products: transposed, batched with broadcasting, scaled, with a bias, and with a program at the end; and of
+ * operands that are slices of larger values whose axes lie in another order. */
 #include <clade/ops.h>
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "op/view.h"
 #include "op_test.h"
 
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I32, CLADE_I8, CLADE_U8, CLADE_DTYPE_NONE};
-enum { TRANS_A, TRANS_B, BIAS, EPILOGUE }; /* BIAS: a third input, through clade_gemm; EPILOGUE: in the node itself */
+/* BIAS: a third input, through clade_gemm; EPILOGUE: in the node itself. VIEWED, of either operand: it is a part of an
+ * input. ORDER: which of its axes each of the input's is, three bits for each; BEFORE, AFTER: what of the input is no
+ * part of it, two bits for each. */
+enum { TRANS_A, TRANS_B, BIAS, EPILOGUE, VIEWED, ORDER = VIEWED + 2, BEFORE = ORDER + 2, AFTER = BEFORE + 2 };
 enum { ALPHA, BETA };
+enum { WHOLE, VIEWS };
+static const op_form forms[] = {{"whole", NULL}, {"views", NULL}, {NULL, NULL}};
 
 static clade_dtype result_type(clade_dtype t) { return t == CLADE_I8 || t == CLADE_U8 ? CLADE_I32 : t; }
 
@@ -16,6 +24,67 @@ static clade_shape matrix(clade_shape batch, int64_t rows, int64_t columns, bool
   batch.dim[batch.rank++] = trans ? columns : rows;
   batch.dim[batch.rank++] = trans ? rows : columns;
   return batch;
+}
+
+static int digit(int number, int at, int bits) { return number >> at * bits & ((1 << bits) - 1); }
+
+/* Makes of an operand a part of something larger. Its last axis stays the last one. */
+static void draw_view(op_case *c, op_random *r, int operand) {
+  enum { MOST = 1 << 18 };
+  const clade_shape part = c->in[operand].shape;
+  clade_shape *whole = &c->in[operand].shape;
+  int order[CLADE_MAX_RANK];
+  for (int i = 0; i < part.rank; i++) order[i] = i;
+  for (int i = part.rank - 2; i > 0; i--) {
+    int k = (int)op_integer(r, 0, i), other = order[i];
+    order[i] = order[k];
+    order[k] = other;
+  }
+  c->i[VIEWED + operand] = op_elements(&part) > 0;
+  for (int i = 0; i < part.rank && c->i[VIEWED + operand]; i++) {
+    whole->dim[i] = part.dim[order[i]];
+    c->i[ORDER + operand] |= order[i] << 3 * i;
+  }
+  for (int i = 0; i < part.rank && c->i[VIEWED + operand]; i++) {
+    int before = (int)op_integer(r, 0, 3), after = (int)op_integer(r, 0, 3);
+    if (op_elements(whole) / whole->dim[i] * (whole->dim[i] + before + after) > (c->gradient ? 40 : MOST)) continue;
+    c->i[BEFORE + operand] |= before << 2 * i;
+    c->i[AFTER + operand] |= after << 2 * i;
+    whole->dim[i] += before + after;
+  }
+}
+
+/* How an operand lies in the input. */
+static clade__view view_of(const op_case *c, const clade_shape *input, int operand) {
+  clade__view whole = clade__view_whole(input), v = whole;
+  for (int i = 0; c->i[VIEWED + operand] && i < input->rank; i++) {
+    int to = digit(c->i[ORDER + operand], i, 3), before = digit(c->i[BEFORE + operand], i, 2);
+    v.shape.dim[to] = input->dim[i] - before - digit(c->i[AFTER + operand], i, 2);
+    v.stride[to] = whole.stride[i];
+    v.offset += before * whole.stride[i];
+  }
+  return v;
+}
+
+static int64_t place_in(const clade__view *v, int64_t element) {
+  int64_t index[CLADE_MAX_RANK], at = v->offset;
+  op_unravel(&v->shape, element, index);
+  for (int i = 0; i < v->shape.rank; i++) at += index[i] * v->stride[i];
+  return at;
+}
+
+/* Nobody reads what is no part of an operand. */
+static void fill(const op_case *c, op_random *r, op_array *in) {
+  (void)r;
+  for (int i = 0; i < 2; i++) {
+    if (!c->i[VIEWED + i] || c->gradient || !op_is_float(c->dtype)) continue;
+    const clade__view v = view_of(c, &in[i].shape, i);
+    bool *read = calloc((size_t)in[i].n, sizeof *read);
+    for (int64_t e = 0, n = op_elements(&v.shape); read && e < n; e++) read[place_in(&v, e)] = true;
+    for (int64_t e = 0; read && e < in[i].n; e++)
+      if (!read[e]) in[i].v[e] = NAN;
+    free(read);
+  }
 }
 
 static void draw(op_case *c, op_random *r) {
@@ -57,7 +126,8 @@ static void draw(op_case *c, op_random *r) {
     c->in[1].dtype = CLADE_I8, c->in[1].low = -128, c->in[1].high = 127;
   }
   const bool bare = warp && (c->i[TRANS_A] || c->i[TRANS_B]); /* each is a kernel of its own already */
-  c->i[BIAS] = op_chance(r, 0.25) && !bare;
+  const bool views = c->form == VIEWS && !c->gradient;        /* in the node itself too */
+  c->i[BIAS] = op_chance(r, 0.25) && !bare && !views;
   c->f[BETA] = real && c->i[BIAS] && op_chance(r, 0.1) ? 1.5 : 1;
   c->i[EPILOGUE] = real && !c->gradient && !c->i[BIAS] && !bare && op_chance(r, 0.3);
   if (c->i[BIAS] || c->i[EPILOGUE]) {
@@ -66,8 +136,13 @@ static void draw(op_case *c, op_random *r) {
     c->in[c->n_in++] =
         (op_input){.dtype = result_type(c->dtype), .shape = op_draw_broadcast(r, &bias), .low = -2, .high = 2};
   }
-  snprintf(c->note, sizeof c->note, "trans %d %d bias %d epilogue %d", c->i[TRANS_A], c->i[TRANS_B], c->i[BIAS],
-           c->i[EPILOGUE]);
+  if (c->form == VIEWS) {
+    const bool panels = strstr(c->impl, "panels") != NULL, second = !panels && op_chance(r, 0.7);
+    if (panels || !second || op_chance(r, 0.7)) draw_view(c, r, 0);
+    if (second) draw_view(c, r, 1);
+  }
+  snprintf(c->note, sizeof c->note, "trans %d %d bias %d epilogue %d views %d %d", c->i[TRANS_A], c->i[TRANS_B],
+           c->i[BIAS], c->i[EPILOGUE], c->i[VIEWED], c->i[VIEWED + 1]);
 }
 
 /* relu(product + input 1) */
@@ -82,21 +157,53 @@ static clade__elt program(clade_dtype t) {
   return p;
 }
 
+/* An operand of a graph of which derivatives are taken. */
+static clade_val operand_of(const op_case *c, clade_graph *g, const clade_val *in, int operand) {
+  const clade_shape *whole = &c->in[operand].shape;
+  clade_shape begin = {.rank = whole->rank}, size = begin;
+  int axes[CLADE_MAX_RANK];
+  if (!c->i[VIEWED + operand]) return in[operand];
+  for (int i = 0; i < whole->rank; i++) {
+    begin.dim[i] = digit(c->i[BEFORE + operand], i, 2);
+    size.dim[i] = whole->dim[i] - begin.dim[i] - digit(c->i[AFTER + operand], i, 2);
+    axes[digit(c->i[ORDER + operand], i, 3)] = i;
+  }
+  return clade_transpose(g, clade_slice(g, in[operand], begin, size), whole->rank, axes);
+}
+
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
-  if (c->i[EPILOGUE]) {
+  if (c->i[EPILOGUE] || (c->form == VIEWS && !c->gradient)) {
     clade__gemm_attrs at;
     memset(&at, 0, sizeof at);
     at.trans_a = c->i[TRANS_A];
     at.trans_b = c->i[TRANS_B];
     at.alpha = (float)c->f[ALPHA];
-    at.epilogue = program(c->dtype);
-    out[0] = clade_node_add(g, &clade__op_gemm, NULL, &at, 3, in, NULL);
+    if (c->i[EPILOGUE]) at.epilogue = program(c->dtype);
+    for (int i = 0; i < 2; i++) {
+      if (!c->i[VIEWED + i]) continue;
+      const clade__view v = view_of(c, &c->in[i].shape, i);
+      at.shape[i] = v.shape;
+      memcpy(at.stride[i], v.stride, sizeof v.stride);
+      at.offset[i] = v.offset;
+    }
+    out[0] = clade_node_add(g, &clade__op_gemm, NULL, &at, c->n_in, in, NULL);
     return;
   }
-  clade_gemm_opt opt = {.size = sizeof opt, .b = in[1], .trans_a = c->i[TRANS_A], .trans_b = c->i[TRANS_B]};
+  const clade_val a = operand_of(c, g, in, 0), b = operand_of(c, g, in, 1);
+  clade_gemm_opt opt = {.size = sizeof opt, .b = b, .trans_a = c->i[TRANS_A], .trans_b = c->i[TRANS_B]};
   opt.alpha = c->f[ALPHA] < 0 ? (float)c->f[ALPHA] : 0;
   if (c->i[BIAS]) opt.bias = in[2], opt.beta = c->f[BETA] > 1 ? (float)c->f[BETA] : 0;
-  out[0] = clade_gemm_(g, in[0], &opt);
+  out[0] = clade_gemm_(g, a, &opt);
+}
+
+/* An operand as the product reads it; its values are the caller's to free. */
+static op_array seen(const op_case *c, const op_array *in, int operand) {
+  const clade__view v = view_of(c, &in[operand].shape, operand);
+  op_array x = {.dtype = in[operand].dtype, .shape = v.shape, .n = op_elements(&v.shape)};
+  x.v = malloc((size_t)CLADE_MAX(x.n, 1) * sizeof *x.v);
+  for (int64_t e = 0; x.v && e < x.n; e++) x.v[e] = in[operand].v[place_in(&v, e)];
+  if (!x.v) abort();
+  return x;
 }
 
 /* The matrix of x that belongs to `index` of the result. */
@@ -119,7 +226,8 @@ static double stored_epsilon(clade_dtype t) { return t == CLADE_F16 ? 0x1p-11 : 
 
 static void reference(const op_case *c, const op_array *in, op_array *out) {
   bool ta = c->i[TRANS_A], tb = c->i[TRANS_B], real = op_is_float(c->dtype);
-  clade_shape a = in[0].shape, b = in[1].shape, y = {0};
+  op_array left = seen(c, in, 0), right = seen(c, in, 1);
+  clade_shape a = left.shape, b = right.shape, y = {0};
   int64_t m = a.dim[a.rank - (ta ? 1 : 2)], k = a.dim[a.rank - (ta ? 2 : 1)], n = b.dim[b.rank - (tb ? 2 : 1)];
   a.rank -= 2, b.rank -= 2;
   clade__broadcast_shape("test", &a, &b, &y);
@@ -129,8 +237,8 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
     int64_t index[CLADE_MAX_RANK];
     double sum = 0, absolute = 0;
     op_unravel(&y, o, index);
-    const double *row = k ? matrix_at(&in[0], &y, index) + index[y.rank - 2] * (ta ? 1 : k) : NULL;
-    const double *column = k ? matrix_at(&in[1], &y, index) + index[y.rank - 1] * (tb ? k : 1) : NULL;
+    const double *row = k ? matrix_at(&left, &y, index) + index[y.rank - 2] * (ta ? 1 : k) : NULL;
+    const double *column = k ? matrix_at(&right, &y, index) + index[y.rank - 1] * (tb ? k : 1) : NULL;
     for (int64_t i = 0; i < k; i++) {
       double term = row[i * (ta ? m : 1)] * column[i * (tb ? 1 : n)] * c->f[ALPHA];
       sum += term, absolute += fabs(term);
@@ -145,6 +253,8 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
     out->v[o] = sum + bias;
     if (c->i[EPILOGUE]) out->v[o] = fmax(0, out->v[o]);
   }
+  free(left.v);
+  free(right.v);
 }
 
-const op_test op_test_gemm = {"gemm", dtypes, draw, build, reference, NULL, 0, NULL};
+const op_test op_test_gemm = {"gemm", dtypes, draw, build, reference, fill, 0, forms};

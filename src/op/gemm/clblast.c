@@ -3,7 +3,8 @@
 #include "op/gemm/gemm.h"
 #include "program/libraries.h"
 
-enum { BATCH = 5 }; /* the last of a problem's batch axes: those before are joined into it, or there are several */
+/* BATCH: the last of a problem's batch axes: those before are joined into it, or there are several. */
+enum { BATCH = 5, ROW, COLUMN };
 
 const char *clade__gemm_clblast_accept(const clade_query *q) {
   const clade__gemm_attrs *at = q->node->attrs;
@@ -26,13 +27,11 @@ clade_status clade__gemm_clblast_emit(clade_emit *e, const clade_query *q) {
                                  .trans = {at->trans_a, at->trans_b},
                                  .alpha = at->alpha};
   for (int i = 0; i < 2; i++) {
-    const clade_shape *x = &q->node->in[i].shape;
-    work.ld[i] = (size_t)x->dim[x->rank - 1];
+    work.ld[i] = (size_t)p.stride[i][work.trans[i] ? COLUMN : ROW];
     work.stride[i] = (size_t)p.stride[i][BATCH];
   }
   clade_kernel_step *s = clade_emit_library(e, "CLBlastSgemm", &clade__clblast_gemm, &work, sizeof work);
-  clade_emit_in(s, 0);
-  clade_emit_in(s, 1);
+  for (int i = 0; i < 2; i++) clade__emit_in_at(s, i, at->offset[i]);
   clade_emit_out(s, 0);
   return CLADE_OK;
 }

@@ -18,7 +18,7 @@ static void apart(const clade_type *t, int64_t *stride) {
 
 problem clade__gemm_problem_of(const clade_node *node) {
   const clade__gemm_attrs *at = node->attrs;
-  const clade_shape *y = &node->out[0].shape, *a = &node->in[0].shape;
+  const clade_shape *y = &node->out[0].shape, *a = clade__gemm_shape(node, 0);
   int rank = y->rank, batch = rank - 2;
   problem p = {.m = y->dim[rank - 2], .n = y->dim[rank - 1], .k = a->dim[a->rank - (at->trans_a ? 2 : 1)]};
   int64_t dim[CLADE_MAX_RANK] = {0}, full[OPERANDS][CLADE_MAX_RANK] = {{0}};
@@ -26,12 +26,15 @@ problem clade__gemm_problem_of(const clade_node *node) {
   p.batches = clade__product(y, 0, batch);
   for (int i = 0; i < batch; i++) dim[i] = y->dim[i];
   for (int i = 0; i < node->n_in; i++) {
-    const clade_shape *x = &node->in[i].shape;
+    const clade_shape *x = i < 2 ? clade__gemm_shape(node, i) : &node->in[i].shape;
     int64_t own[CLADE_MAX_RANK] = {0};
     sets[i] = &full[i];
     if (i < 2) { /* only the batch axes are broadcast */
       bool trans = i ? at->trans_b : at->trans_a;
-      clade__strides(x, own);
+      if (at->shape[i].rank)
+        memcpy(own, at->stride[i], sizeof own);
+      else
+        clade__strides(x, own);
       for (int j = 0; j < x->rank - 2; j++) full[i][j + rank - x->rank] = x->dim[j] == 1 ? 0 : own[j];
       if (node->in[i].layout.block) apart(&node->in[i], full[i]);
       p.stride[i][ROW] = own[x->rank - (trans ? 1 : 2)];
@@ -61,8 +64,8 @@ clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const prob
   clade_emit_define_text(s, "TB", clade_dtype_name(node->in[!swapped].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(node->out[0].dtype));
   CLADE_TRY(clade__epilogue_define(s, node));
-  clade_emit_in(s, swapped);
-  clade_emit_in(s, !swapped);
+  clade__emit_in_at(s, swapped, at->offset[swapped]);
+  clade__emit_in_at(s, !swapped, at->offset[!swapped]);
   if (to)
     clade_emit_workspace(s, *to, sizeof(float));
   else
@@ -85,6 +88,7 @@ static double cost(const clade_query *q, int64_t row_tile, int64_t column_tile, 
 
 const char *clade__gemm_panels_refuse(const clade_query *q, int64_t columns, int interleave) {
   problem p = clade__gemm_problem_of(q->node);
+  if (((const clade__gemm_attrs *)q->node->attrs)->shape[1].rank) return "b is a part of another value";
   double padded = (double)clade__up(p.n, columns) * (double)clade__up(p.k, interleave) * (double)p.batches;
   return padded > INT32_MAX / 2 ? "made for fewer than 2^30 elements, padding counted" : NULL;
 }

@@ -1,0 +1,30 @@
+/* Views: which ops have them. What an op does to strides stands beside it. */
+#include "op/view.h"
+
+#include "op/dims.h"
+
+static const struct {
+  const clade_op *op;
+  bool (*through)(const clade_node *n, clade__view *v);
+} movers[] = {{&clade__op_reshape, clade__reshape_view},
+              {&clade__op_transpose, clade__transpose_view},
+              {&clade__op_frame, clade__frame_view},
+              {&clade__op_broadcast, clade__broadcast_view}};
+
+clade__view clade__view_whole(const clade_shape *shape) {
+  clade__view v = {.shape = *shape};
+  clade__strides(shape, v.stride);
+  return v;
+}
+
+bool clade__view_moves(const clade_op *op) {
+  for (size_t i = 0; i < CLADE_COUNT(movers); i++)
+    if (movers[i].op == op) return true;
+  return false;
+}
+
+bool clade__view_through(const clade_node *n, clade__view *v) {
+  for (size_t i = 0; i < CLADE_COUNT(movers); i++)
+    if (movers[i].op == n->op) return movers[i].through(n, v);
+  return false;
+}
