@@ -17,7 +17,7 @@
 #define STEP 1
 #endif
 
-/* u8 by i8. Vectors take an a of i8 as u8, which is 128 more (FLIP), and the sums have so much less. */
+/* u8 by i8. Of an a of i8 vectors take b as u8, which is 128 more (FLIP), and a row's sums begin with so much less. */
 #if INTEGER
 #define RAW               uchar
 #define QUAD              4
@@ -59,9 +59,14 @@
 #else
 #define FLIP 0u
 #endif
-#define SHIFT (32 / QUAD)
-#define HIGH  ((2 * ROWS + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
-#define LOW   ((ROWS + 2) / 3)
+#define SHIFT    (32 / QUAD)
+#define START(r) (FLIP ? (SUMS)(a[(r)*LINE + LINE - 1]) : (SUMS)(0))
+#if TILES
+#define HIGH ROWS
+#else
+#define HIGH ((2 * ROWS + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
+#endif
+#define LOW ((ROWS + 2) / 3)
 
 #define EPILOGUE_AT(strides) BATCH_OFFSET(dims, strides, batch)
 
@@ -127,16 +132,17 @@ BODY(finish)(const SUM *part, TILE_ARGS EPILOGUE_ARGS) {
 
 /* ---- the unit: results of ROWS x PANEL from lines of a and a panel of b ---- */
 #if IMITATE
-#define DOT(sum, a, b) sum = FN(multiply)(sum, a, b)
-/* sum + a * b, a word of a with each of b. */
-static inline SUMS FN(multiply)(SUMS sum, uint a, uint16 b) {
+#define DOT(sum, a, b) sum = FN(multiply)(sum, (uint16)(a), b)
+/* sum + a * b, word by word. */
+static inline SUMS FN(multiply)(SUMS sum, uint16 a, uint16 b) {
 #if INTEGER
   for (int i = 0; i < QUAD; i++, a >>= SHIFT, b >>= SHIFT)
-    sum += (uint)(SIGNED && TILES ? clade_wrap_i8((int)a) : (int)(a & 0xffu)) * as_uint16(as_int16(b << 24) >> 24);
+    sum += (SIGNED ? as_uint16(as_int16(a << 24) >> 24) : a & 0xffu) *
+           (FLIP ? b & 0xffu : as_uint16(as_int16(b << 24) >> 24));
   return sum;
 #else
-  sum = fma((float16)as_float(a << 16), as_float16(b << 16), sum);
-  return fma((float16)as_float(a & 0xffff0000u), as_float16(b & 0xffff0000u), sum);
+  sum = fma(as_float16(a << 16), as_float16(b << 16), sum);
+  return fma(as_float16(a & 0xffff0000u), as_float16(b & 0xffff0000u), sum);
 #endif
 }
 #elif TILES
@@ -155,30 +161,31 @@ static inline void FN(begin)(void) {
 }
 static inline void FN(end)(void) { __asm__ volatile("tilerelease" ::: "memory"); }
 #else
-#define DOT(sum, a, b) __asm__(VECTOR_NAME " %2, %1, %0" : "+v"(sum) : "v"((uint16)(a)), "v"(b))
+#define DOT(sum, a, b) __asm__(VECTOR_NAME DOT_ORDER ", %0" : "+v"(sum) : "v"((uint16)(a)), "v"(b))
+#if SIGNED
+#define DOT_ORDER " %1, %2" /* the signed operand first */
+#else
+#define DOT_ORDER " %2, %1"
+#endif
 #endif
 
-/* `soon`: what other tiles need, asked for from afar, `pace` words at each step. `less`: what FLIP adds to the sums of a
- * column, negative, which a `fresh` tile finds out on its way through the panel, as it waits for the panel anyway. */
+/* `soon`: what other tiles need, asked for from afar, `pace` words at each step. The last word of a line of a is what its
+ * sums begin with. */
+#define TILE_OPERANDS                                                                                         \
+  const __global uint *a, const __global uint *b, const index_t words, const __global uint *soon, const index_t pace
 #if IMITATE
-static inline void FN(tile)(const __global uint *a, const __global uint *b, const index_t words, const bool fresh,
-                            SUMS *less, const __global uint *soon, const index_t pace, TILE_ARGS EPILOGUE_ARGS) {
+static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
   SUM part[ROWS * PANEL];
   for (index_t i = 0; i < 2 * rows; i++) {
     const index_t r = i / 2, v = i % 2;
-    SUMS sum = 0, more = 0;
-    for (index_t k = 0; k < words; k++) {
-      const uint16 word = vload16(2 * k + v, b);
-      DOT(sum, a[r * LINE + k], word);
-      if (FLIP) DOT(more, FLIP, word);
-    }
-    vstore16(sum - more, i, part);
+    SUMS sum = START(r);
+    for (index_t k = 0; k < words; k++) DOT(sum, a[r * LINE + k], vload16(2 * k + v, b) ^ FLIP);
+    vstore16(sum, i, part);
   }
   FN(finish)(part, TILE_PASS EPILOGUE_PASS);
 }
 #elif TILES
-static inline void FN(tile)(const __global uint *a, const __global uint *b, const index_t words, const bool fresh,
-                            SUMS *less, const __global uint *soon, const index_t pace, TILE_ARGS EPILOGUE_ARGS) {
+static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
   SUM part[ROWS * PANEL];
   TILE_ZERO(0);
   TILE_ZERO(1);
@@ -203,25 +210,21 @@ static inline void FN(tile)(const __global uint *a, const __global uint *b, cons
   FN(finish)(part, TILE_PASS EPILOGUE_PASS);
 }
 #else
-__attribute__((always_inline)) static inline void FN(tile_of)(const int height, const bool fresh,
-                                                              const __global uint *a, const __global uint *b,
-                                                              const index_t words, SUMS *less,
-                                                              const __global uint *soon, const index_t pace,
-                                                              TILE_ARGS EPILOGUE_ARGS) {
-  SUMS sum[ROWS][2], more[2] = {0, 0};
+__attribute__((always_inline)) static inline void FN(tile_of)(const int height, TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
+  SUMS sum[ROWS][2];
 #pragma unroll
   for (int r = 0; r < height; r++)
 #pragma unroll
     for (int v = 0; v < 2; v++) {
-      const index_t at = (row0 + min((index_t)r, rows - 1)) * dims.s7 + column0 + 16 * v;
+      const index_t at = (row0 + r) * dims.s7 + column0 + 16 * v;
       if (INTEGER && first && last) /* of bf16 as many products have half as many bytes of results, and take twice as long */
         LATER(y + at);
       else if (INTEGER || !first)
         LATER(sums + at);
-      sum[r][v] = FLIP && !fresh ? less[v] : (SUMS)(0);
+      sum[r][v] = START(r);
     }
   for (index_t k = 0; k < words; k++, a++, b += PANEL, soon += pace) {
-    const uint16 left = vload16(0, b), right = vload16(1, b);
+    const uint16 left = vload16(0, b) ^ FLIP, right = vload16(1, b) ^ FLIP;
     LATER(soon);
     LATER(soon + 16);
 #pragma unroll
@@ -230,18 +233,7 @@ __attribute__((always_inline)) static inline void FN(tile_of)(const int height, 
       DOT(sum[r][0], word, left);
       DOT(sum[r][1], word, right);
     }
-    if (FLIP && fresh) {
-      DOT(more[0], FLIP, left);
-      DOT(more[1], FLIP, right);
-    }
   }
-  if (FLIP && fresh)
-#pragma unroll
-    for (int v = 0; v < 2; v++) {
-      less[v] = -more[v];
-#pragma unroll
-      for (int r = 0; r < height; r++) sum[r][v] -= more[v];
-    }
   if (WHOLE) {
 #pragma unroll
     for (int r = 0; r < height; r++)
@@ -258,16 +250,13 @@ __attribute__((always_inline)) static inline void FN(tile_of)(const int height, 
     FN(finish)(part, TILE_PASS EPILOGUE_PASS);
   }
 }
-static inline void FN(tile)(const __global uint *a, const __global uint *b, const index_t words, const bool fresh,
-                            SUMS *less, const __global uint *soon, const index_t pace, TILE_ARGS EPILOGUE_ARGS) {
-  if (rows > HIGH && FLIP && fresh) /* lower ones find it out each time: there are few, and it is one instance less */
-    FN(tile_of)(ROWS, true, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);
-  else if (rows > HIGH)
-    FN(tile_of)(ROWS, false, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);
+static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
+  if (rows > HIGH)
+    FN(tile_of)(ROWS, a, b, words, soon, pace, TILE_PASS EPILOGUE_PASS);
   else if (rows > LOW)
-    FN(tile_of)(HIGH, true, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);
+    FN(tile_of)(HIGH, a, b, words, soon, pace, TILE_PASS EPILOGUE_PASS);
   else
-    FN(tile_of)(LOW, true, a, b, words, less, soon, pace, TILE_PASS EPILOGUE_PASS);
+    FN(tile_of)(LOW, a, b, words, soon, pace, TILE_PASS EPILOGUE_PASS);
 }
 #endif
 
@@ -280,15 +269,34 @@ static inline uint FN(word)(const __global RAW *from, const index_t along, const
   return word;
 }
 
-/* ROWS lines of a, of which there are n: the last one counts for the rest. */
+#if FLIP
+#define LESS(sum, a) DOT(sum, a, (uint16)(FLIP)) /* what FLIP adds to the products of a's words */
+#else
+#define LESS(sum, a)
+#endif
+/* ROWS lines of a, of which there are n: the last one counts for the rest. Those of the next tile are asked for. */
 BODY(pack_a)
 (const __global RAW *a, index_t across, index_t along, index_t n, index_t depth, index_t words, __global uint *to) {
   const index_t whole = along == 1 ? depth / QUAD / 16 * 16 : 0;
   for (int i = 0; i < ROWS; i++, to += LINE) {
     const __global RAW *from = a + min((index_t)i, n - 1) * across;
-    for (index_t k = 0; k < whole; k += 16)
-      *(__global FN(words16) *)(to + k) = *(const __global FN(words16) *)(from + k * QUAD) ^ FLIP;
-    for (index_t k = whole; k < words; k++) to[k] = FN(word)(from, along, k, depth) ^ FLIP;
+    SUMS more = 0;
+    for (index_t k = 0; k < whole; k += 16) {
+      const uint16 word = *(const __global FN(words16) *)(from + k * QUAD);
+      LATER(from + k * QUAD + ROWS * across);
+      LESS(more, word);
+      *(__global FN(words16) *)(to + k) = word;
+    }
+    for (index_t k = whole; k < words; k++) {
+      to[k] = FN(word)(from, along, k, depth);
+      LESS(more, ((uint16)(to[k], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)));
+    }
+    if (FLIP) {
+      more.lo += more.hi;
+      more.s0123 += more.s4567;
+      more.s01 += more.s23;
+      to[LINE - 1] = -(uint)(more.s0 + more.s1);
+    }
   }
 }
 
@@ -361,16 +369,11 @@ BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SU
     for (index_t j = column0; j < column1; j += plan.s4) {
       const index_t to = min(j + plan.s4, column1);
       for (index_t i = row0; i < row1; i += plan.s3) {
-        const index_t end = min(i + plan.s3, row1), count = (end - i + ROWS - 1) / ROWS,
-                      equal = (end - i + count - 1) / count, height = TILES || equal > HIGH ? ROWS : equal;
-        if (j == column0 || row1 - row0 > plan.s3)
-          for (index_t r = 0; r < count; r++) FN(pack_a)
-        ((const __global RAW *)(a + (i + r * height) * a_s.s6 + k * a_s.s7), a_s.s6, a_s.s7, dims.s6 - i - r * height,
-         left, words, space + r * ROWS * LINE);
+        const index_t end = min(i + plan.s3, row1), count = (end - i + ROWS - 1) / ROWS;
+        const index_t pace = PANEL / min(count, (index_t)8);
         for (index_t c = j; c < to; c += PANEL) {
           __global uint *copy = b_part + (c - j) * words;
           const __global uint *right = copy, *soon = copy;
-          SUMS less[2];
           if (panels_lie) {
             const index_t length = (depth + QUAD - 1) / QUAD;
             right = (const __global uint *)b + c * length + k / QUAD * PANEL;
@@ -379,11 +382,14 @@ BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SU
             FN(pack_b)
             ((const __global RAW *)(b + k * b_s.s6 + c * b_s.s7), b_s.s7, b_s.s6, dims.s7 - c, left, words, copy);
           }
-          for (index_t r = 0; r < count; r++) {
-            const index_t row = i + r * height, rows = min(height, end - row);
-            const index_t pace = r < 8 ? PANEL / min(count, (index_t)8) : 0;
-            FN(tile)(space + r * ROWS * LINE, right, words, r == 0, less, soon, pace, y, sums, dims, alpha, batch, row, c,
-                     rows, min((index_t)PANEL, column1 - c), first, last EPILOGUE_PASS);
+          for (index_t row = i, r = 0, rows; row < end; row += rows, r++) {
+            __global uint *lines = space + r * ROWS * LINE;
+            /* two of HIGH rows at most rather than one of a few: sums of so few wait for one another */
+            rows = end - row > ROWS + LOW ? ROWS : end - row > ROWS ? HIGH : end - row;
+            if (c == j && (j == column0 || row1 - row0 > plan.s3)) FN(pack_a)
+            ((const __global RAW *)(a + row * a_s.s6 + k * a_s.s7), a_s.s6, a_s.s7, dims.s6 - row, left, words, lines);
+            FN(tile)(lines, right, words, soon, r < 8 ? pace : 0, y, sums, dims, alpha, batch, row, c, rows,
+                     min((index_t)PANEL, column1 - c), first, last EPILOGUE_PASS);
             soon += words * pace;
           }
         }
@@ -419,12 +425,16 @@ KERNEL(gemm_forward_mma)(GEMM_ARGS, ARG(uint, space), ARG(SUM, sums), const inde
 #undef SHIFT
 #undef HIGH
 #undef LOW
+#undef START
+#undef LESS
+#undef TILE_OPERANDS
 #undef TILE_ARGS
 #undef TILE_PASS
 #undef WHOLE
 #undef EPILOGUE_LOAD16
 #undef EPILOGUE_AT
 #undef DOT
+#undef DOT_ORDER
 #undef TILE_ZERO
 #undef TILE_LOAD
 #undef TILE_STORE

@@ -56,7 +56,7 @@ const char *clade__gemm_mma_accept(const clade_query *q);
 double clade__gemm_mma_cost(const clade_query *q);
 size_t clade__gemm_mma_workspace(const clade_query *q);
 clade_status clade__gemm_mma_emit(clade_emit *e, const clade_query *q);
-extern const clade_space clade__gemm_mma_space;
+extern const clade_space clade__gemm_mma_space, clade__gemm_mma_panels_space;
 const char *clade__gemm_mma_panels_accept(const clade_query *q);
 void clade__gemm_mma_panels_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 const char *clade__gemm_mma_tile_accept(const clade_query *q);

@@ -122,24 +122,24 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
 }
 
 /* What an implementation shares with the one whose b lies in panels. */
-#define MMA(IMPL)                                                                                               \
+#define MMA(IMPL, SPACE)                                                                                        \
   .cost = clade__gemm_##IMPL##_cost, .workspace = clade__gemm_mma_workspace, .emit = clade__gemm_##IMPL##_emit, \
-  .space = &clade__gemm_##IMPL##_space, .file = "gemm_mma", .units = clade__gemm_mma_units
+  .space = &clade__gemm_##SPACE##_space, .file = "gemm_mma", .units = clade__gemm_mma_units
 #define VEC .cost = clade__gemm_vec_cost, .workspace = clade__gemm_vec_workspace, .emit = clade__gemm_vec_emit
 #define WARP \
   .emit = clade__gemm_warp_emit, .space = &clade__gemm_warp_space, .file = "gemm_warp", .units = clade__gemm_warp_units
 const clade_impl clade__gemm_impls[] = {
-    {.name = "mma_tile", .accept = clade__gemm_mma_tile_accept, MMA(mma_tile)},
-    {.name = "mma", .accept = clade__gemm_mma_accept, MMA(mma)},
+    {.name = "mma_tile", .accept = clade__gemm_mma_tile_accept, MMA(mma_tile, mma_tile)},
+    {.name = "mma", .accept = clade__gemm_mma_accept, MMA(mma, mma)},
     {.name = "vec", .accept = clade__gemm_vec_accept, .space = &clade__gemm_vec_space, VEC},
     {.name = "mma_tile_panels",
      .accept = clade__gemm_mma_tile_panels_accept,
      .layouts = clade__gemm_mma_panels_layouts,
-     MMA(mma_tile)},
+     MMA(mma_tile, mma_tile)},
     {.name = "mma_panels",
      .accept = clade__gemm_mma_panels_accept,
      .layouts = clade__gemm_mma_panels_layouts,
-     MMA(mma)},
+     MMA(mma, mma_panels)},
     {.name = "vec_panels",
      .accept = clade__gemm_vec_panels_accept,
      .layouts = clade__gemm_vec_panels_layouts,

@@ -50,9 +50,8 @@ void clade__gemm_mma_panels_layouts(const clade_query *q, clade_layout *in, clad
 /* A panel of b takes two thirds of the first cache, lines of a half of the second one. Of bf16, and where panels lie
  * ready, a panel is twice as long: the second cache brings it in time, and sums are put away and fetched half as often.
  * To copy bytes into such panels costs more than that gains. */
-static void start(const clade_query *q, int32_t *row, int rows) {
+static void start(const clade_query *q, int32_t *row, int rows, bool lie) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
-  const bool lie = clade__gemm_in_panels(q->node);
   int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
   int64_t l2 = clade__second_cache(q->device);
   row[ROWS] = rows;
@@ -64,8 +63,9 @@ static void start(const clade_query *q, int32_t *row, int rows) {
   row[BLOCK_COLUMNS] = PANEL * (p.m >= 256 ? 4 : 8);
   row[PARTS] = 1;
 }
-static void vector_start(const clade_query *q, int32_t *row) { start(q, row, VECTOR_ROWS); }
-static void tile_start(const clade_query *q, int32_t *row) { start(q, row, TILE_ROWS); }
+static void vector_start(const clade_query *q, int32_t *row) { start(q, row, VECTOR_ROWS, false); }
+static void panels_start(const clade_query *q, int32_t *row) { start(q, row, VECTOR_ROWS, true); }
+static void tile_start(const clade_query *q, int32_t *row) { start(q, row, TILE_ROWS, false); }
 
 static bool offer(int i, int32_t *row, int rows) {
   static const int32_t all[][PARAMS] = {{0, 512, 16, 128, 1}, {0, 1024, 16, 128, 1}, {0, 512, 8, 64, 1},
@@ -85,6 +85,8 @@ static bool tile_rows(const clade_query *q, int i, int32_t *row) {
   return offer(i, row, TILE_ROWS);
 }
 const clade_space clade__gemm_mma_space = {sizeof clade__gemm_mma_space, params, vector_start, vector_rows};
+const clade_space clade__gemm_mma_panels_space = {sizeof clade__gemm_mma_panels_space, params, panels_start,
+                                                  vector_rows};
 const clade_space clade__gemm_mma_tile_space = {sizeof clade__gemm_mma_tile_space, params, tile_start, tile_rows};
 
 /* ---- division among compute units ---- */
