@@ -22,21 +22,20 @@
 #if defined __x86_64__ && defined __linux__
 #define PAUSE __asm__ volatile("pause" ::: "memory");
 /* sched_yield: where there are more threads than processors, who is waited for needs this one. */
-#define YIELD                                                                                  \
-  {                                                                                            \
-    long r = 24;                                                                               \
-    __asm__ volatile("syscall" : "+a"(r) : : "rcx", "r11", "memory");                          \
-  }
+#define YIELD   \
+  long r = 24;  \
+  __asm__ volatile("syscall" : "+a"(r) : : "rcx", "r11", "memory");
 #else
 #define PAUSE
 #define YIELD
 #endif
 static inline void FN(await)(volatile __global int *done, const int many) {
   for (int turn = 1; *done < many; turn++)
-    if (turn % 2048)
+    if (turn % 2048) {
       PAUSE
-    else
+    } else {
       YIELD
+    }
   mem_fence(CLK_GLOBAL_MEM_FENCE);
 }
 
