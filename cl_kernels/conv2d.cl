@@ -316,8 +316,8 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
     move = -move;
     step = -step;
   }
-  move = max(move, 1); /* a tap alone may move by less than a place */
-  const int2 some = part.s5 == 0 ? count : part.s5 == 1 ? (int2)(min(count.x, 1), count.y) : min(count, 1);
+  move = max(move, (int2)(1)); /* a tap alone may move by less than a place */
+  const int2 some = part.s5 == 0 ? count : part.s5 == 1 ? (int2)(min(count.x, 1), count.y) : min(count, (int2)(1));
   const int2 unit =
       (int2)(some.x > 1 ? FN(common)(mul.x, move.x) : mul.x, some.y > 1 ? FN(common)(mul.y, move.y) : mul.y);
   const int2 apart = mul / unit, next = move / unit, held = (many - 1) * apart + (some - 1) * next + 1;

@@ -236,9 +236,10 @@ BODY(conv2d_depthwise_item)(const int item, ARGS) {
 #else
   float source[SOURCE] ALIGNED;
   /* What of the source any of the places needs. */
-  const int2 reach = (window - 1) * delta, low = from * mul + add + min(reach, 0);
-  const int2 high = (to - 1) * mul + add + max(reach, 0);
-  const int2 held0 = min(max(low, 0) / div, size), held = max(min(max(high, -div) / div + 1, size) - held0, 0);
+  const int2 reach = (window - 1) * delta, low = from * mul + add + min(reach, (int2)(0));
+  const int2 high = (to - 1) * mul + add + max(reach, (int2)(0));
+  const int2 held0 = min(max(low, (int2)(0)) / div, size);
+  const int2 held = max(min(max(high, -div) / div + 1, size) - held0, (int2)(0));
 #endif
   for (int u = first; u < behind; u++) {
     const int image = u / blocks, row0 = u % blocks * LANES, rows = min(LANES, (int)dims.s1 - row0);

@@ -128,7 +128,7 @@ static inline bool FN(there)(int at, int k, int delta, int div, int size) {
 BODY(conv2d_lines_item)(const int item, ARGS) {
   if (part.s0 == 0 || part.s1 == 0 || dims.s0 == 0) return;
   const int2 result = (int2)(dims.s6, dims.s7), size = (int2)(dims.s4, dims.s5), kernel_size = (int2)(taps.s0, taps.s1);
-  const int2 add = (int2)(map.s1, map.s5), delta = (int2)(map.s2, map.s6), div = max((int2)(map.s3, map.s7), 1);
+  const int2 add = (int2)(map.s1, map.s5), delta = (int2)(map.s2, map.s6), div = max((int2)(map.s3, map.s7), (int2)(1));
   const int blocks = (result.x + part.s1 - 1) / part.s1, line0 = item % blocks * part.s1;
   const int batches = (dims.s0 + part.s0 - 1) / part.s0, image0 = item / blocks % batches * part.s0;
   const int group = item / (blocks * batches);

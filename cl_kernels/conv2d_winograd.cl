@@ -335,7 +335,7 @@ BODY(conv2d_winograd_item)(const int item, ARGS) {
           }
       for (int i = 0; i < tiles; i++) {
         const int t = tile0 + i, image = t / each, at = t % each;
-        const int2 to = (int2)(at / grid.y, at % grid.y) * OUT_SIDE, many = min(result - to, OUT_SIDE);
+        const int2 to = (int2)(at / grid.y, at % grid.y) * OUT_SIDE, many = min(result - to, (int2)(OUT_SIDE));
         for (int p = 0; p < panels; p++) {
           FN(results)(block + p * held + i * PANEL, taken, turned);
           FN(finish)

@@ -146,7 +146,11 @@ int64_t clade__second_cache(const clade_device_info *device) {
   return device->l2_bytes ? (int64_t)device->l2_bytes : 512 << 10;
 }
 
-uint64_t clade__last_cache(const clade_device_info *device) { return CLADE_MAX(device->cache_bytes, 1u << 22); }
+uint64_t clade__least_cache = 1u << 22;
+
+uint64_t clade__last_cache(const clade_device_info *device) {
+  return CLADE_MAX(device->cache_bytes, clade__least_cache);
+}
 
 bool clade__streams(const clade_device_info *device, const clade_type *t) {
   double bytes = (double)clade__product(&t->shape, 0, t->shape.rank) * (double)clade__element_bytes(t->dtype);

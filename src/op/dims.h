@@ -75,6 +75,7 @@ enum { CLADE__LANES = 16 };
 static inline clade_layout clade__channel_blocks(void) { return (clade_layout){.axis = 1, .block = CLADE__LANES}; }
 /* Bytes; where the device does not tell, 512 KiB and 4 MiB. */
 int64_t clade__second_cache(const clade_device_info *device);
+extern uint64_t clade__least_cache; /* of any device; tests lower it, to see with few elements what many do */
 uint64_t clade__last_cache(const clade_device_info *device);
 /* Results so large that they do not stay in the caches are better written past them. */
 bool clade__streams(const clade_device_info *device, const clade_type *type);

@@ -1,11 +1,17 @@
 # Runs small cases of one op under Oclgrind, whose exit status says nothing: its log must be empty.
 #   cmake -D OP_TEST=program -D ICD=liboclgrind-rt-icd.so -D OP=name -D LOG=file [-D KERNELS=dir] [-D FINDS=text]
-#         -P …
+#         [-D RAN=file] [-D "HOW=options of the op test"] -P …
 # With FINDS the kernels in KERNELS hold a planted defect: the log must report it by that text.
+# RAN: where the names of the kernels that ran are kept (oclgrind_kernels.py).
 if(NOT EXISTS ${ICD})
   message(FATAL_ERROR "Oclgrind is not installed: ${ICD} is missing (package oclgrind)")
 endif()
 file(REMOVE ${LOG})
+set(how ${HOW})
+if(RAN)
+  file(REMOVE ${RAN})
+  list(APPEND how --kernels ${RAN})
+endif()
 # Its detector of uninitialised values stays off: version 21.10 takes what any work-group but the first one stored for
 # uninitialised. Values that were never written show as the NaN that guarded runs fill memory with.
 set(environment OCL_ICD_VENDORS=${ICD} OCLGRIND_LOG=${LOG} OCLGRIND_DATA_RACES=1 OCLGRIND_CHECK_API=1 OCLGRIND_MAX_ERRORS=100000 OCLGRIND_NUM_THREADS=1
@@ -13,7 +19,7 @@ set(environment OCL_ICD_VENDORS=${ICD} OCLGRIND_LOG=${LOG} OCLGRIND_DATA_RACES=1
 if(KERNELS)
   list(APPEND environment CLADE_KERNEL_DIR=${KERNELS})
 endif()
-execute_process(COMMAND ${CMAKE_COMMAND} -E env ${environment} ${OP_TEST} --op ${OP} --device oclgrind --small
+execute_process(COMMAND ${CMAKE_COMMAND} -E env ${environment} ${OP_TEST} --op ${OP} --device oclgrind --small ${how}
   RESULT_VARIABLE result ERROR_VARIABLE said ECHO_ERROR_VARIABLE)
 set(report "")
 if(EXISTS ${LOG})

@@ -2,6 +2,8 @@
 #ifndef CLADE_OP_RUN_H
 #define CLADE_OP_RUN_H
 
+#include <stdio.h>
+
 #include "op_array.h"
 
 enum { OP_IMPLS = 16 };
@@ -12,7 +14,6 @@ typedef struct op_tally {
   int passed;
   int cases[OP_FORMS][OP_IMPLS]; /* of each form: cases of which each implementation computed a node of the op */
   char refusal[OP_IMPLS][160];   /* why an implementation was not taken the last time */
-  bool lacking[OP_IMPLS];        /* once it was because the device is no CPU, or one without vectors */
 } op_tally;
 
 typedef struct op_target {
@@ -23,6 +24,7 @@ typedef struct op_target {
   bool bundle;        /* it has kernels of a bundle alone */
   bool chosen;        /* by the implementation that selection takes, whose turn it ever is */
   const int32_t *row; /* with which the case's implementation must compute; NULL: any */
+  FILE *kernels;      /* NULL, or where the names of those go that cases ran */
 } op_target;
 
 /* Draws by `seed`, runs, compares. `impl`: the one to prefer; with c->more, the one without which, or without a kernel

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "cl/room.h"
 #include "op/simt.h"
 #include "pass/pass.h"
 #include "plan/plan.h"
@@ -22,10 +23,10 @@ static const op_test *const tests[] = {
 enum { FEW_CASES = 4 }; /* --cases of the builds with sanitizers */
 
 typedef struct options {
-  const char *op, *device, *variants, *impl, *dtype;
+  const char *op, *device, *variants, *impl, *dtype, *kernels;
   int cases, total, least;
   uint64_t seed;
-  bool small, verbose, first, once, tiles;
+  bool small, verbose, first, once, tiles, chains;
 } options;
 
 static int usage(const char *program) {
@@ -33,17 +34,21 @@ static int usage(const char *program) {
       stderr,
       "usage: %s --op NAME [--device SPEC] [--cases N | --total N] [--seed N] [--small]\n"
       "       [--least N] [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first] [--once] [--tiles]\n"
+      "       [--chains] [--kernels FILE]\n"
       "  --cases N        random cases per element type (100); twice as many where there is one\n"
       "  --total N        random cases of all element types together, at least, most of them executed once, and of a\n"
       "                   quarter of the size: for devices that are slow at both\n"
       "  --least N        more cases of each implementation until there are N, of kernels that are compiled already\n"
-      "  --small          one small case per implementation and element type, without guard zones: for Oclgrind\n"
+      "  --small          few small cases per implementation and element type, without guard zones, on a device that\n"
+      "                   is told to have vectors: for Oclgrind\n"
       "  --impl NAME      this implementation alone, where it accepts; --dtype NAME: this element type alone\n"
       "  --once           the first case that needs a kernel, by the implementation that is chosen and with the "
       "program\n"
       "                   cache; prints how long the process took to the result\n"
       "  --tiles          with --impl: the cases with each row of its space, by a record that it starts from\n"
       "  --first          ends at the first case that fails\n"
+      "  --chains         steps go in chains, also alone and where launches are not dear\n"
+      "  --kernels FILE   writes the name of each kernel that cases ran, a line each time\n"
       "  --variants FILE  fails where the op needs more kernels than its line there allows\n",
       program);
   return 2;
@@ -64,6 +69,8 @@ static bool parse(int argc, char **argv, options *o) {
                                         {"least", required_argument, 0, 'l'},
                                         {"once", no_argument, 0, 'e'},
                                         {"tiles", no_argument, 0, 'r'},
+                                        {"chains", no_argument, 0, 'h'},
+                                        {"kernels", required_argument, 0, 'k'},
                                         {0, 0, 0, 0}};
   *o = (options){.cases = 100, .seed = 1, .device = "pocl"};
   for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
@@ -82,9 +89,12 @@ static bool parse(int argc, char **argv, options *o) {
     case 'f': o->first = true; break;
     case 'e': o->once = true; break;
     case 'r': o->tiles = true; break;
+    case 'h': o->chains = true; break;
+    case 'k': o->kernels = optarg; break;
     default: return false;
     }
   }
+  if (o->small && !o->least) o->least = 1;
   return o->op && optind == argc && o->cases > 0 && o->total >= 0 && (o->impl || !o->tiles);
 }
 
@@ -167,9 +177,8 @@ static bool check_variants(const op_target *t, const char *path) {
   return false;
 }
 
-/* `few`: there were fewer cases than implementations, which had no turn each. Of `small` ones each implementation must
- * take one, but where a device lacks what it is made for: so none escapes Oclgrind unseen. */
-static bool check_coverage(const op_target *t, const op_tally *tally, const char *only, bool small, bool few) {
+/* `few`: there were fewer cases than implementations, which had no turn each. */
+static bool check_coverage(const op_target *t, const op_tally *tally, const char *only, bool few) {
   int count[OP_IMPLS];
   for (int i = 0; i < count_impls(t->op); i++) {
     count[i] = count_of_impl(t, tally, i);
@@ -182,11 +191,6 @@ static bool check_coverage(const op_target *t, const op_tally *tally, const char
   for (int i = 0; i < count_impls(t->op); i++)
     if (only && !count[i] && strcmp(t->op->impls[i].name, only) == 0) {
       fprintf(stderr, "%s: %s computed nothing: %s\n", t->op->name, only, tally->refusal[i]);
-      return false;
-    }
-  for (int i = 0; small && !few && i < count_impls(t->op); i++)
-    if (takes_turns(t->op, i) && !count[i] && !tally->lacking[i]) {
-      fprintf(stderr, "%s: %s was never used; it refused: %s\n", t->op->name, t->op->impls[i].name, tally->refusal[i]);
       return false;
     }
   int last = count_impls(t->op) - 1;
@@ -251,7 +255,8 @@ static bool wanted(const options *o, clade_dtype dtype) {
 }
 
 /* Of an implementation that refuses many cases there are few until now. Others are drawn until it has as many as asked;
- * nothing is compiled for them, since another shape costs microseconds and another kernel a second. */
+ * nothing is compiled for them, since another shape costs microseconds and another kernel a second: but where each
+ * shall have one at least. */
 static bool run_more(const op_target *t, const options *o, int form, int impl, bool fp64, op_tally *tally) {
   const clade_dtype *dtypes = t->test->dtypes;
   const int *have = &tally->cases[form][impl];
@@ -263,6 +268,7 @@ static bool run_more(const op_target *t, const options *o, int form, int impl, b
     for (int d = 0; dtypes[d] && *have < least; d++) {
       if (!wanted(o, dtypes[d])) continue;
       op_case c = {.dtype = dtypes[d], .number = count_cases(t, o) + i, .form = form, .impl = name, .fp64 = fp64};
+      c.small = o->small;
       c.light = c.more = true;
       if (op_case_run(t, &c, seed_of(o, &c), impl, tally) == OP_FAILED) return false;
     }
@@ -275,10 +281,11 @@ static bool run_more(const op_target *t, const options *o, int form, int impl, b
 
 static bool run_least(const op_target *t, const options *o, bool fp64, op_tally *tally) {
   bool ok = true;
-  clade__store_closed = true;
+  clade__store_closed = !o->small;
   for (int form = 0; form < count_forms(t) && !(t->op->flags & CLADE_OP_VIEW); form++)
     for (int i = 0; i < count_impls(t->op); i++)
-      if (o->impl ? strcmp(t->op->impls[i].name, o->impl) == 0 : takes_turns(t->op, i))
+      if ((o->impl ? strcmp(t->op->impls[i].name, o->impl) == 0 : takes_turns(t->op, i)) &&
+          !(o->small && count_of_impl(t, tally, i))) /* of small cases some have forms that they are too small for */
         ok = run_more(t, o, form, i, fp64, tally) && ok;
   if (tally->passed >= o->least) return ok;
   fprintf(stderr, "%s: %d cases ran, and at least %d are wanted\n", t->op->name, tally->passed, o->least);
@@ -395,6 +402,13 @@ static bool run_tiles(op_target *t, const options *o, const clade_device_info *i
   return ok && tiles > 4;
 }
 
+/* Oclgrind computes with vectors of any length and reports one float, with which the families of CPUs refuse. */
+static void pretend(clade_device *device, const options *o) {
+  clade__facts *facts = &device->facts;
+  if (o->small) facts->info.vector_f32 = CLADE_MAX(facts->info.vector_f32, 8u);
+  if (o->chains) facts->quirks |= 1u << CLADE__QUIRK_SLOW_WAKE;
+}
+
 static bool run(const options *o, const op_test *test) {
   op_target t = {.test = test, .op = clade__op_find(test->name), .verbose = o->verbose};
   op_tally tally = {0};
@@ -403,6 +417,12 @@ static bool run(const options *o, const op_test *test) {
   clade__plan_guard_bytes = o->small ? 0 : 256; /* Oclgrind watches the ends of buffers itself */
   if (clade_device_find(o->device, &t.device) != CLADE_OK || clade_device_get_info(t.device, &info) != CLADE_OK) {
     fprintf(stderr, "%s: %s\n", o->device, clade_last_error());
+    return false;
+  }
+  pretend(t.device, o);
+  t.kernels = o->kernels ? fopen(o->kernels, "w") : NULL;
+  if (o->kernels && !t.kernels) {
+    perror(o->kernels);
     return false;
   }
   t.bundle = info.binaries && !info.sources;
@@ -416,9 +436,9 @@ static bool run(const options *o, const op_test *test) {
   ok = ok && run_least(&t, o, info.fp64, &tally);
   printf("%s: %d cases, %" PRId64 " elements, %" PRId64 " derivatives compared; at most %.2f of a bound used\n",
          test->name, tally.passed, tally.elements, tally.slopes, tally.worst);
-  ok = ok && check_coverage(&t, &tally, o->impl, o->small && !o->impl && !o->dtype,
-                            !o->small && count_cases(&t, o) < count_impls(t.op));
+  ok = ok && check_coverage(&t, &tally, o->impl, !o->small && count_cases(&t, o) < count_impls(t.op));
   ok = check_variants(&t, o->variants) && ok;
+  if (t.kernels) fclose(t.kernels);
   clade_device_release(t.device);
   return ok;
 }
@@ -455,9 +475,10 @@ int main(int argc, char **argv) {
   setenv("POCL_SIGFPE_HANDLER", "0", 1);
   /* PoCL compiles every kernel a second time for a binary that can be fetched; tests of the cache are elsewhere */
   if (clade_init(.no_cache = !o.once) != CLADE_OK) return 1;
-  if (!o.once) clade__chain_least = SIZE_MAX; /* launches of their own, with which other tests compare chains */
-  clade__simt_everywhere = true;              /* --tiles */
-  clade__units_imitated = true; /* matrix units that this machine lacks: their kernels, but for the instruction */
+  /* launches of their own, with which other tests compare chains */
+  if (!o.once) clade__chain_least = o.chains ? 1 : SIZE_MAX;
+  clade__simt_everywhere = true; /* --tiles */
+  clade__units_imitated = true;  /* matrix units that this machine lacks: their kernels, but for the instruction */
   for (const op_test *const *test = tests; *test; test++)
     if (strcmp((*test)->name, o.op) == 0) return !(o.once ? run_once(&o, *test, start) : run(&o, *test));
   fprintf(stderr, "op_test: there is no op \"%s\"\n", o.op);

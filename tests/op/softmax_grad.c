@@ -18,6 +18,10 @@ static void draw(op_case *c, op_random *r) {
     shape = CLADE_SHAPE(op_integer(r, 1, 3), op_integer(r, 1, 30), op_integer(r, 100, 400));
     axis = 1;
   }
+  if (c->small && c->number % 3 == 1) { /* vectors of lines */
+    shape = CLADE_SHAPE(2, 3, 17);
+    axis = 1;
+  }
   c->n_in = 2;
   c->i[AXIS] = axis;
   c->i[LOG] = op_chance(r, 0.5);

@@ -1,0 +1,18 @@
+"""Each kernel of cl_kernels must have run under Oclgrind, in one of the op tests there.
+
+usage: oclgrind_kernels.py KERNELS_DIR RAN_DIR [FILE]
+  RAN_DIR  a file for each of these tests: the names of the kernels that ran (op_test --kernels)
+  FILE     of them is left out, as if nobody had run it: then some must be missing"""
+import pathlib
+import re
+import sys
+
+kernels, ran = map(pathlib.Path, sys.argv[1:3])
+left_out = sys.argv[3:]
+seen = {name for file in ran.glob("*.ran") if file.name not in left_out for name in file.read_text().split()}
+written = {name: file.name for file in kernels.glob("*.cl") if file.name != "prelude.cl"
+           for name in re.findall(r"\bKERNEL\((\w+)\)", file.read_text())}
+missing = [f"{file}: {name} ran in no test under Oclgrind" for name, file in sorted(written.items()) if name not in seen]
+print(f"{len(written)} kernels, {len(written) - len(missing)} ran under Oclgrind")
+if missing or not written:
+    sys.exit("\n".join(missing) or f"no kernels in {kernels}")
