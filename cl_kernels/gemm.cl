@@ -395,7 +395,7 @@ BODY(gemm_forward_vec_bare_item)(const long item, GEMM_ARGS, const index8_t plan
       const index_t rows = min((index_t)ROWS, row1 - r);
       const __global float *left = a + r * a_s.s6;
       const bool fresh = r == row0;
-      const __global float *soon = fresh ? b + c + FORESEEN * b_s.s6 : left + ROWS * a_s.s6;
+      const __global float *soon = fresh ? b + c + (long)FORESEEN * b_s.s6 : left + (long)ROWS * a_s.s6;
       const index_t along = fresh ? b_s.s6 : c ? 0 : ROWS;
       __global float *right = (__global float *)b + c;
       if (rows > HIGH)

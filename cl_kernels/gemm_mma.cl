@@ -283,7 +283,7 @@ BODY(pack_a)
     SUMS more = 0;
     for (index_t k = 0; k < whole; k += 16) {
       const uint16 word = *(const __global FN(words16) *)(from + k * QUAD);
-      LATER(from + k * QUAD + ROWS * across);
+      LATER(from + k * QUAD + (long)ROWS * across);
       LESS(more, word);
       *(__global FN(words16) *)(to + k) = word;
     }

@@ -335,7 +335,8 @@ static inline float16 clade_gelu_grad(float16 x) {
 #define clade_gelu_grad gelu_grad
 #endif
 #define gelu(x) (0.5f * (x) * erfc((x) * -0.70710678f))
-#define gelu_grad(x) (0.5f * erfc((x) * -0.70710678f) + 0.39894228f * (x) * exp(-0.5f * (x) * (x)))
+#define gelu_grad(x) (0.5f * erfc((x) * -0.70710678f) + clade_gelu_slope(clamp(x, -15.0f, 15.0f)))
+#define clade_gelu_slope(x) (0.39894228f * (x) * exp(-0.5f * (x) * (x))) /* 0 beyond; infinity times 0 is none */
 
 /* Sixteen floats past the caches, where the compiler can and they are aligned: for results larger than these. */
 #if defined __has_builtin

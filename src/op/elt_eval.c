@@ -10,7 +10,8 @@ typedef uint64_t U;
 
 static double rsqrt(double a) { return 1 / sqrt(a); }
 static double gelu_grad(double a) {
-  return 0.5 * erfc(a * -0.70710678118654752440) + 0.39894228040143267794 * a * exp(-0.5 * a * a);
+  const double near = fmax(fmin(a, 40), -40); /* of infinity the second part would be none */
+  return 0.5 * erfc(a * -0.70710678118654752440) + 0.39894228040143267794 * near * exp(-0.5 * near * near);
 }
 
 typedef struct operands {

@@ -46,6 +46,7 @@ static clade_status inside(const clade_node *n, int operand) {
     fits = s->dim[i] > 0 && stride[i] >= 0 && !__builtin_mul_overflow(s->dim[i] - 1, stride[i], &most) &&
            !__builtin_add_overflow(last, most, &last);
   }
+  fits = fits && (s->dim[s->rank - 2] == 1 || stride[s->rank - 2] >= s->dim[s->rank - 1]);
   for (int i = 0; fits && i < x->rank; i++) fits = x->dim[i] >= 0;
   if (fits && last < clade__product(x, 0, x->rank)) return CLADE_OK;
   return CLADE_FAIL(INVALID, "gemm: %s is %s, which cannot be read as %s by the strides given", operand ? "b" : "a",

@@ -28,3 +28,14 @@ bool clade__view_through(const clade_node *n, clade__view *v) {
     if (movers[i].op == n->op) return movers[i].through(n, v);
   return false;
 }
+
+const void *clade__view_forgotten(const clade_op *op, const void *attrs, clade_type *in, clade__gemm_attrs *room) {
+  if (op != &clade__op_gemm) return attrs;
+  memcpy(room, attrs, sizeof *room);
+  for (int i = 0; i < 2; i++)
+    if (room->shape[i].rank) in[i].shape = room->shape[i];
+  memset(room->shape, 0, sizeof room->shape);
+  memset(room->stride, 0, sizeof room->stride);
+  memset(room->offset, 0, sizeof room->offset);
+  return room;
+}

@@ -18,6 +18,10 @@ bool clade__view_moves(const clade_op *op);
  * lies. Of sizes, not symbols. */
 bool clade__view_through(const clade_node *n, clade__view *v);
 
+/* Attributes of an op as if it read copies instead of views, whose types are put into `in`. They are in *room then, or
+ * are the ones given, of an op that reads no views. */
+const void *clade__view_forgotten(const clade_op *op, const void *attrs, clade_type *in, clade__gemm_attrs *room);
+
 /* The same of each op. */
 bool clade__reshape_view(const clade_node *n, clade__view *v);
 bool clade__transpose_view(const clade_node *n, clade__view *v);

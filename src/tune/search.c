@@ -1,6 +1,7 @@
 /* The search for one problem: its candidates, in batches that are compiled together, checked, and timed in turns. */
 #include <stdio.h>
 
+#include "op/view.h"
 #include "tune/room.h"
 
 enum { BATCH = 6, MOST_CANDIDATES = 1024 };
@@ -299,13 +300,16 @@ static void tell_best(const search *s, clade__found *out) {
 }
 
 clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, clade__found *out) {
+  clade__problem plain = *p; /* whose sizes can change: those of views are told by attributes */
+  clade__gemm_attrs attrs;
   clade_type tails[CLADE_MAX_OPERANDS];
   search s = {.p = p, .mode = mode, .deadline = deadline, .begun = clade__tune_now()};
   clade_status status;
   *out = (clade__found){0};
   CLADE_GOTO(clade__stage_open(p, p->in, NULL, &s.stage[CLADE__WHOLE]));
-  clade__tails(p, tails);
-  CLADE_GOTO(clade__stage_open(p, tails, NULL, &s.stage[CLADE__TAILS]));
+  plain.attrs = clade__view_forgotten(p->op, p->attrs, plain.in, &attrs);
+  clade__tails(&plain, tails);
+  CLADE_GOTO(clade__stage_open(&plain, tails, NULL, &s.stage[CLADE__TAILS]));
   CLADE_GOTO(list(&s));
   if (!clade__device_info(p->device)->kernels) CLADE_GOTO(trust_ref(&s)); /* a bundle's kernels are tested as such */
   CLADE_GOTO(search_all(&s, &out->complete));

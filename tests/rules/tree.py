@@ -50,12 +50,15 @@ def includes(root, path):
 
 def op_code(root, name):
     """The code of an op: src/op/NAME.c and, where it was split, src/op/NAME_….c and src/op/NAME/, or the table that it
-    shares."""
-    shared = re.search(r"\.impls = clade__(\w+_impls)\b", code(read(root, f"src/op/{name}.c")))
+    shares, from the row on that it begins with."""
+    shared = re.search(r"\.impls = clade__(\w+_impls)(?: \+ (\d+))?", code(read(root, f"src/op/{name}.c")))
+    own = [p for p in files(root, ".c") if p == f"src/op/{name}.c" or p.startswith((f"src/op/{name}_", f"src/op/{name}/"))]
+    texts = [code(read(root, p)) for p in own]
     table = f"src/op/{shared.group(1)}.c" if shared else None
-    paths = [p for p in files(root, ".c")
-             if p in (f"src/op/{name}.c", table) or p.startswith((f"src/op/{name}_", f"src/op/{name}/"))]
-    return "\n".join(code(read(root, p)) for p in paths)
+    if table and table not in own and os.path.exists(os.path.join(root, table)):
+        texts.append(re.sub(r'\{\.name = "\w+"', "{", code(read(root, table)), count=int(shared.group(2)))
+                     if shared.group(2) else code(read(root, table)))
+    return "\n".join(texts)
 
 
 def rows(root, path, macro):
