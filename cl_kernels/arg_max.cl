@@ -1,4 +1,5 @@
 /* The index of the first largest element along the middle axis of (outer, n, inner). */
+#ifdef WANT_arg_max_forward_ref
 #define ARGS ARG(const STORAGE(T), x), ARG(int, y), const index_t outer, const int n, const index_t inner
 BODY(arg_max_forward_ref_item)(const long item, ARGS) {
   if (item >= (long)outer * inner) return;
@@ -22,3 +23,104 @@ KERNEL(arg_max_forward_ref)(ARGS) {
   FN(arg_max_forward_ref_item)((long)get_global_id(0), PASS(x), PASS(y), outer, n, inner);
 }
 #undef ARGS
+#endif
+
+#ifdef WANT_arg_max_forward_lines
+static inline void FN(take)(float16 *best, int16 *at, const float16 v, const int i) {
+  const int16 better = !(v <= *best) && *best == *best; /* NaN is, but not than another one */
+  *best = select(*best, v, better);
+  *at = select(*at, (int16)(i), better);
+}
+
+/* Sixteen lines at once, up to STRIP of them beside each other. FEW_BESIDE: fewer than sixteen lie beside each other. */
+#define ARGS                                                                                                     \
+  ARG(const STORAGE(T), x), ARG(int, y), const index_t outer, const int n, const index_t inner, const index_t strip
+BODY(arg_max_forward_lines_item)(const long item, ARGS) {
+  if (item >= (long)outer * inner) return; /* nothing is divided by before */
+  USE(const STORAGE(T), x);
+  USE(int, y);
+#if FEW_BESIDE
+  const index_t lines = outer * inner, first = (index_t)item * 16, width = min((index_t)16, lines - first);
+  size_t place[16];
+  clade_places(place, (size_t)first, (size_t)lines, (size_t)n, (size_t)inner);
+#else
+  const index_t strips = (inner + strip - 1) / strip, block = (index_t)(item / strips);
+  if (block >= outer) return;
+  const index_t column = (index_t)(item - block * (long)strips) * strip, width = min(strip, inner - column);
+  const index_t first = block * inner + column, begin = block * n * inner + column;
+  const index_t later = max((index_t)AHEAD / strip, (index_t)1); /* places; behind the last one neighbours follow */
+  const index_t next = column + strip < inner ? begin + strip : (block + 1) * n * inner;
+#endif
+  float16 best[STRIP / 16];
+  int16 at[STRIP / 16];
+  for (index_t k = 0; k < width; k += 16) {
+    best[k / 16] = -INFINITY;
+    at[k / 16] = 0;
+  }
+  for (int i = 0; i < n; i++) {
+#if FEW_BESIDE
+    FN(take)(best, at, APART16(T, x, place, (size_t)(i * inner)), i);
+#else
+    const index_t from = begin + i * inner;
+    const index_t soon = i + later < n ? from + later * inner : next + (i + later - n) * inner;
+    index_t k = 0;
+    for (; k + 16 <= width; k += 16) {
+      SOON(x + soon + k);
+      FN(take)(&best[k / 16], &at[k / 16], LOAD16(T, x, from + k), i);
+    }
+    if (k < width) FN(take)(&best[k / 16], &at[k / 16], SOME16(T, x, from + k, width - k), i);
+#endif
+  }
+  const int *each = (const int *)at;
+  for (index_t l = 0; l < width; l++) y[first + l] = each[l];
+}
+
+KERNEL(arg_max_forward_lines)(ARGS) {
+  FN(arg_max_forward_lines_item)((long)get_global_id(0), PASS(x), PASS(y), outer, n, inner, strip);
+}
+#undef ARGS
+#endif
+
+#ifdef WANT_arg_max_forward_rows
+/* A row from end to end: each lane has the best of every sixteenth element, and its first NaN, which no comparison sees. */
+#define FOLD(type, pick, of16)                              \
+  const type##8 eight = pick((of16).lo, (of16).hi);         \
+  const type##4 four = pick(eight.lo, eight.hi);            \
+  const type##2 two = pick(four.lo, four.hi);               \
+  return pick(two.s0, two.s1);
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+static inline float FN(largest)(float16 v) { FOLD(float, LARGER, v) }
+static inline int FN(smallest)(int16 v) { FOLD(int, min, v) }
+#define ARGS ARG(const STORAGE(T), x), ARG(int, y), const index_t outer, const int n, const index_t piece
+BODY(arg_max_forward_rows_item)(const long item, ARGS) {
+  if (item * piece >= outer) return;
+  USE(const STORAGE(T), x);
+  USE(int, y);
+  const int16 lane = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  const index_t end = (index_t)min((item + 1) * piece, (long)outer);
+  for (index_t row = (index_t)(item * piece); row < end; row++) {
+    const index_t base = row * n;
+    SOON(x + base + AHEAD);
+    float16 best = LOAD16(T, x, base);
+    int16 from = 0, none = best != best ? (int16)(0) : (int16)(n);
+    for (int i = 16; i < n; i += 16) {
+      const int at = min(i, n - 16); /* the last ones again, rather than a part of a vector */
+      SOON(x + base + i + AHEAD);
+      const float16 v = LOAD16(T, x, base + at);
+      none = v != v ? min(none, (int16)(at)) : none;
+      from = v > best ? (int16)(at) : from;
+      best = LARGER(v, best);
+    }
+    const int missing = FN(smallest)(none + lane);
+    const int first = FN(smallest)(best == FN(largest)(best) ? from + lane : (int16)(n));
+    y[row] = missing < n ? missing : first;
+  }
+}
+
+KERNEL(arg_max_forward_rows)(ARGS) {
+  FN(arg_max_forward_rows_item)((long)get_global_id(0), PASS(x), PASS(y), outer, n, piece);
+}
+#undef ARGS
+#undef FOLD
+#undef LARGER
+#endif

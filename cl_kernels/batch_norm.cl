@@ -126,10 +126,15 @@ KERNEL(batch_norm_forward_join)(ARGS) {
 #endif
 
 #if defined WANT_batch_norm_forward_scale || defined WANT_batch_norm_forward_whole
+/* Operands of the epilogue lie as y does. */
+#undef EPILOGUE_ELEMENT
+#define EPILOGUE_AT(strides)    0
+#define EPILOGUE_ELEMENT(s)     at
+#define EPILOGUE_LOAD16(T, e, s) LOAD16(T, e, at)
 #define ARGS                                                                                                    \
   ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(const float, mean),           \
   ARG(const float, rstd), ARG(STORAGE(T), y), const index_t total, const index_t piece, const index_t channels, \
-  const index_t inner, const index_t block, const int stream
+  const index_t inner, const index_t block, const int stream EPILOGUE_ARGS
 BODY(batch_norm_forward_scale_item)(const long item, ARGS) {
   const long begin = item * piece;
   if (begin >= total) return;
@@ -139,25 +144,31 @@ BODY(batch_norm_forward_scale_item)(const long item, ARGS) {
   USE(const float, mean);
   USE(const float, rstd);
   USE(STORAGE(T), y);
+  EPILOGUE_USE
   const index_t end = (index_t)min(begin + piece, (long)total), plane = inner * block;
   for (index_t at = (index_t)begin; at < end;) {
     const index_t row = at / plane, c = row % ((channels + block - 1) / block) * block;
     const index_t stop = min((row + 1) * plane, end);
     const float16 m = CHANNELS(mean, c), scale = CHANNELS(rstd, c) * CHANNELS(weight, c), shift = CHANNELS(bias, c);
     for (; at + 16 <= stop; at += 16) {
-      const float16 v = fma(LOAD16(T, x, at) - m, scale, shift);
+      const float16 i0 = fma(LOAD16(T, x, at) - m, scale, shift);
       SOON(x + min(at + AHEAD, (row + 1) * plane - 1));
-      STREAM16(T, y, at, v, stream);
+      EPILOGUE16
+      STREAM16(T, y, at, r, stream);
     }
 #pragma clang loop vectorize(disable) unroll(disable)
-    for (; at < stop; at++) STORE(T, y, at, fma(LOAD(T, x, at) - m.s0, scale.s0, shift.s0));
+    for (; at < stop; at++) {
+      const float i0 = fma(LOAD(T, x, at) - m.s0, scale.s0, shift.s0);
+      EPILOGUE
+      STORE(T, y, at, r);
+    }
   }
 }
 
 #ifdef WANT_batch_norm_forward_scale
 KERNEL(batch_norm_forward_scale)(ARGS) {
   FN(batch_norm_forward_scale_item)((long)get_global_id(0), PASS(x), PASS(weight), PASS(bias), PASS(mean), PASS(rstd), PASS(y),
-            total, piece, channels, inner, block, stream);
+            total, piece, channels, inner, block, stream EPILOGUE_PASS);
 }
 #endif
 #undef ARGS
@@ -168,7 +179,7 @@ KERNEL(batch_norm_forward_scale)(ARGS) {
   ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(const float, running_mean),     \
   ARG(const float, running_var), ARG(STORAGE(T), y), ARG(float, mean), ARG(float, rstd), ARG(float, next_mean),   \
   ARG(float, next_var), ARG(float, moments), const index_t channels, const index_t inner, const index_t count,    \
-  const index_t chunk, const index_t chunks, const index_t block, const float eps, const float momentum, const int stream
+  const index_t chunk, const index_t chunks, const index_t block, const float eps, const float momentum, const int stream EPILOGUE_ARGS
 BODY(batch_norm_forward_whole_item)(const long group, ARGS) {
   const index_t groups = (channels + max(block, (index_t)1) - 1) / max(block, (index_t)1), plane = inner * block;
   if (group >= groups) return;
@@ -179,13 +190,20 @@ BODY(batch_norm_forward_whole_item)(const long group, ARGS) {
                                      PASS(next_mean), PASS(next_var), channels, count, chunk, chunks, eps, momentum);
   for (index_t sample = 0; sample * inner < count; sample++)
     FN(batch_norm_forward_scale_item)((long)sample * groups + group, PASS(x), PASS(weight), PASS(bias), PASS(mean), PASS(rstd),
-                                      PASS(y), count * groups * block, plane, channels, inner, block, stream);
+                                      PASS(y), count * groups * block, plane, channels, inner, block, stream EPILOGUE_PASS);
 }
 
 KERNEL(batch_norm_forward_whole)(ARGS) {
   FN(batch_norm_forward_whole_item)((long)get_global_id(0), PASS(x), PASS(weight), PASS(bias), PASS(running_mean),
                                     PASS(running_var), PASS(y), PASS(mean), PASS(rstd), PASS(next_mean), PASS(next_var),
-                                    PASS(moments), channels, inner, count, chunk, chunks, block, eps, momentum, stream);
+                                    PASS(moments), channels, inner, count, chunk, chunks, block, eps, momentum, stream EPILOGUE_PASS);
 }
 #undef ARGS
+#endif
+
+#if defined WANT_batch_norm_forward_scale || defined WANT_batch_norm_forward_whole
+#undef EPILOGUE_ELEMENT
+#define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
+#undef EPILOGUE_AT
+#undef EPILOGUE_LOAD16
 #endif

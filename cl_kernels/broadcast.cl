@@ -26,7 +26,7 @@
 
 #define ARGS                                                                                              \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t total, const index_t piece, const int rank, \
-      const index8_t dims, const index8_t strides, const float by
+      const index8_t dims, const index8_t strides, const float by, const int stream
 BODY(broadcast_forward_ref_item)(const long item, ARGS) {
   const long begin = item * piece;
   if (begin >= total) return;
@@ -37,7 +37,24 @@ BODY(broadcast_forward_ref_item)(const long item, ARGS) {
     index_t rest = at / dims.s7;
     const index_t inside = at - rest * dims.s7, run = min(end - at, dims.s7 - inside);
     index_t from = inside * step;
+    const index_t second = rest - rest / max(dims.s6, (index_t)1) * dims.s6;
+    const bool several = rank > 1 && inside == 0 && (dims.s7 < 8 || (!MEAN && step == 1)); /* from one place on */
+    const index_t rows = several ? min(dims.s6 - second, (end - at) / dims.s7) : 0;
     PLACE
+#if !MEAN
+    if (step == 1 && dims.s7 >= 8) {
+      const long soon = (long)max((index_t)AHEAD / dims.s7, (index_t)1) * strides.s6;
+      for (index_t r = 0; r < rows; r++, from += strides.s6, at += run)
+        COPY(T, x + from, x + from + soon, y + at, (size_t)run, stream);
+      if (rows) continue;
+    }
+#endif
+    for (index_t r = 0, some; r < rows; r += some, at += some * run) {
+      some = min(rows - r, (index_t)256);
+      for (index_t i = 0; i < run; i++)
+        for (index_t k = 0; k < some; k++) MOVE(x, from + i * step + (r + k) * strides.s6, y, at + k * run + i, by);
+    }
+    if (rows) continue;
     if (step == 0) {
       for (index_t i = 0; i < run; i++) MOVE(x, from, y, at + i, by);
     } else if (step == 1) {
@@ -50,7 +67,8 @@ BODY(broadcast_forward_ref_item)(const long item, ARGS) {
 }
 
 KERNEL(broadcast_forward_ref)(ARGS) {
-  FN(broadcast_forward_ref_item)((long)get_global_id(0), PASS(x), PASS(y), total, piece, rank, dims, strides, by);
+  FN(broadcast_forward_ref_item)((long)get_global_id(0), PASS(x), PASS(y), total, piece, rank, dims, strides, by,
+                                 stream);
 }
 #undef ARGS
 #undef MOVE
@@ -63,13 +81,17 @@ KERNEL(broadcast_forward_ref)(ARGS) {
  * one of `from` places apart: a work-item turns over a block of ROWS by `span`. Up to six more axes. STRIP: 16 rows, of
  * which each is read from end to end, and whole lines are stored at once: neighbours of theirs follow soon. Otherwise
  * a block is put together in the caches and written a run at a time, while the next one is asked for. */
-#define STEP(k)                                          \
-  {                                                      \
-    const index_t next = rest / max(dims.k, (index_t)1); \
-    i += (rest - next * dims.k) * x_strides.k;           \
-    j += (rest - next * dims.k) * y_strides.k;           \
-    rest = next;                                         \
-  }
+/* Eight elements in lanes of 32 bits. */
+#if BYTES == 4
+#define GET8(p)    as_float8(vload8(0, p))
+#define SET8(v, p) vstore8(as_int8(v), 0, p)
+#elif BYTES == 2
+#define GET8(p)    as_float8(convert_uint8(vload8(0, p)))
+#define SET8(v, p) *(clade_halves8 *)(p) = convert_ushort8(as_uint8(v)) /* vstore8 would be one by one */
+#else
+#define GET8(p)    as_float8(convert_uint8(vload8(0, p)))
+#define SET8(v, p) vstore8(convert_uchar8(as_uint8(v)), 0, p)
+#endif
 #define ARGS                                                                                             \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t items, const index_t wide, const index_t high, \
       const index_t span, const index_t from, const index_t to, const index8_t dims, const index8_t x_strides, \
@@ -82,7 +104,7 @@ BODY(broadcast_forward_tiles_item)(const long item, ARGS) {
   index_t rest = (index_t)item / (down * across), i = 0, j = 0;
   const index_t block = (index_t)item - rest * down * across;
   const index_t h0 = block / across * ROWS, w0 = block % across * span;
-  STEP(s5) STEP(s4) STEP(s3) STEP(s2) STEP(s1) STEP(s0)
+  STEP_BOTH(s5) STEP_BOTH(s4) STEP_BOTH(s3) STEP_BOTH(s2) STEP_BOTH(s1) STEP_BOTH(s0)
   const index_t rows = min(high - h0, (index_t)ROWS), columns = min(wide - w0, span);
   x += i + h0 * from + w0;
   y += j + w0 * to + h0;
@@ -92,16 +114,16 @@ BODY(broadcast_forward_tiles_item)(const long item, ARGS) {
   for (index_t w = whole; w < columns; w++)
     for (index_t h = 0; h < rows; h++) y[w * to + h] = x[h * from + w];
 #else
-  int turned[ROWS * SPAN] __attribute__((aligned(64)));
+  STORAGE(T) turned[ROWS * SPAN] __attribute__((aligned(64)));
   for (index_t h = 0; h < rows; h += 8)
     for (index_t w = 0; w < columns; w += 8) {
       if (h + 8 <= rows && w + 8 <= columns) {
         float8 v[8];
 #pragma unroll
-        for (int l = 0; l < 8; l++) v[l] = as_float8(vload8(0, x + (h + l) * from + w));
+        for (int l = 0; l < 8; l++) v[l] = GET8(x + (h + l) * from + w);
         clade_turn(v);
 #pragma unroll
-        for (int l = 0; l < 8; l++) vstore8(as_int8(v[l]), 0, turned + (w + l) * ROWS + h);
+        for (int l = 0; l < 8; l++) SET8(v[l], turned + (w + l) * ROWS + h);
       } else {
         for (index_t r = h; r < min(h + 8, rows); r++)
           for (index_t c = w; c < min(w + 8, columns); c++) turned[c * ROWS + r] = x[r * from + c];
@@ -116,7 +138,7 @@ BODY(broadcast_forward_tiles_item)(const long item, ARGS) {
         next += from;
       }
       LATER(next + c);
-      clade_past_f32((__global float *)(y + w * to + h), as_float16(vload16(0, turned + w * ROWS + h)), stream);
+      PASS16(T, y + w * to + h, turned + w * ROWS + h, stream);
     }
     for (; h < rows; h++) y[w * to + h] = turned[w * ROWS + h];
   }
@@ -128,5 +150,41 @@ KERNEL(broadcast_forward_tiles)(ARGS) {
                                    x_strides, y_strides, stream);
 }
 #undef ARGS
-#undef STEP
+#undef GET8
+#undef SET8
+#endif
+
+#ifdef WANT_broadcast_forward_runs
+/* The same with runs of `run` elements in the place of elements, which stay as they are: a work-item moves `rows` by `wide`
+ * runs, which the operand holds in lines, and asks for the next block as memory lies. */
+#define ARGS                                                                                                \
+  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t items, const index_t wide, const index_t high, \
+      const index_t run, const index_t rows, const index_t from, const index_t to, const index8_t dims,     \
+      const index8_t x_strides, const index8_t y_strides, const int stream
+BODY(broadcast_forward_runs_item)(const long item, ARGS) {
+  if (item >= items) return;
+  USE(const STORAGE(T), x);
+  USE(STORAGE(T), y);
+  const index_t down = (high + rows - 1) / rows;
+  index_t rest = (index_t)item / down, i = 0, j = 0;
+  const index_t h0 = ((index_t)item - rest * down) * rows, count = min(rows, high - h0);
+  STEP_BOTH(s5) STEP_BOTH(s4) STEP_BOTH(s3) STEP_BOTH(s2) STEP_BOTH(s1) STEP_BOTH(s0)
+  x += i + h0 * from;
+  y += j + h0 * run;
+  const __global STORAGE(T) *next = x + rows * from;
+  for (index_t w = 0, c = 0; w < wide; w++)
+    for (index_t h = 0; h < count; h++) {
+      COPY(T, x + h * from + w * run, next + c * run, y + w * to + h * run, (size_t)run, stream);
+      if (++c == wide) {
+        c = 0;
+        next += from;
+      }
+    }
+}
+
+KERNEL(broadcast_forward_runs)(ARGS) {
+  FN(broadcast_forward_runs_item)((long)get_global_id(0), PASS(x), PASS(y), items, wide, high, run, rows, from, to, dims,
+                                  x_strides, y_strides, stream);
+}
+#undef ARGS
 #endif

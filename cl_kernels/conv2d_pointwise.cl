@@ -7,7 +7,9 @@
  *
  * A work-item does some panels of rows of some places of an image, plan.s2 places at a time, which go by for each panel:
  * so a row of the result is written from end to end, where many rows by a tile's columns would be lines of many pages. The
- * image is copied tile by tile, as the first panel reads it: its channels may lie a power of two apart.
+ * image is copied tile by tile, as the first panel reads it: its channels may lie a power of two apart. Where ASKED is above
+ * 0 it is not: tile by tile all panels read places where they lie, ask for ASKED vectors of the next tile's, until all are,
+ * and for the next panel's lines of the result. PAST: a plain result larger than the caches is written past them.
  *
  * sizes: images, rows, inner, places. plan: parts of the rows and of the places; places at a time; floats of `space` for a
  * work-item. An element of y, and of the epilogue's operands, is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column *
@@ -17,7 +19,10 @@
 /* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
 typedef VECTOR FN(vector) __attribute__((aligned(4)));
 typedef float16 FN(sixteen) __attribute__((aligned(4)));
-#define AT(p) (*(__global FN(vector) *)(p))
+#define AT(p)    (*(__global FN(vector) *)(p))
+#define ROW(row) (((row) >> 4) * y_s.s4 + ((row) & 15) * y_s.s6)
+/* Their number is an argument: loops up to that stay loops, which have the sums in memory. */
+#define EACH_VECTOR _Pragma("unroll") for (int v = 0; v < VECTORS; v++) if (v < vectors)
 
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 #undef EPILOGUE_ELEMENT
@@ -54,56 +59,62 @@ APART static void FN(finish)(const float *tile, const int wide, OUT_ARGS) {
 }
 
 /* `fresh`: the image's vectors are read where they lie, channels `apart`, and put down in `copy`. What is read later is
- * asked for: so many vectors from `soon` of each channel. Of the columns the first `skip` are another tile's. */
+ * asked for: so many vectors from `soon` of each channel, and lines of the result from `next` on. Of the columns the first
+ * `skip` are another tile's. */
 __attribute__((always_inline)) static inline void
 FN(tile)(const int vectors, const bool fresh, const __global float *w, const __global float *x, const index_t apart,
-         __global float *copy, index_t depth, const __global float *soon, const index_t along, const index_t skip,
-         OUT_ARGS) {
+         __global float *copy, index_t depth, const __global float *soon, const index_t along,
+         const __global STORAGE(OUT) *next, const index_t skip, OUT_ARGS) {
   VECTOR sum[ROWS][VECTORS];
-  __global STORAGE(OUT) *to = y + (row0 >> 4) * y_s.s4 + (row0 & 15) * y_s.s6 + column0;
+  __global STORAGE(OUT) *to = y + ROW(row0) + column0;
 #pragma unroll
   for (int r = 0; r < ROWS; r++)
-#pragma unroll
-    for (int v = 0; v < vectors; v++) {
-      if (SHALLOW) SOON(to + r * y_s.s6 + v * WIDTH); /* else there is time for lines of the result after the tile */
+    EACH_VECTOR {
+      if ((SHALLOW || ASKED) && !PAST) SOON(next + r * y_s.s6 + v * WIDTH); /* else there is time after the tile */
       sum[r][v] = 0;
     }
 #pragma unroll 4
   for (; depth; depth--, w += ROWS, copy += vectors * WIDTH) {
     VECTOR right[VECTORS];
-#pragma unroll
-    for (int v = 0; v < vectors; v++)
+    EACH_VECTOR {
       if (fresh) {
         right[v] = AT(x + v * WIDTH);
         *(__global VECTOR *)(copy + v * WIDTH) = right[v];
         LATER(soon + v * WIDTH);
       } else {
-        right[v] = *(__global VECTOR *)(copy + v * WIDTH);
+        right[v] = ASKED ? AT(x + v * WIDTH) : *(__global VECTOR *)(copy + v * WIDTH);
+        if (v < ASKED) SOON(soon + v * WIDTH);
       }
-    if (!fresh) LATER(soon);
+    }
+    if (!fresh && !ASKED) LATER(soon);
     x += apart;
     soon += along;
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
       const VECTOR left = w[r];
-#pragma unroll
-      for (int v = 0; v < vectors; v++) sum[r][v] = fma(left, right[v], sum[r][v]);
+      EACH_VECTOR sum[r][v] = fma(left, right[v], sum[r][v]);
     }
   }
 #if PLAIN
   if (rows == ROWS && columns == vectors * WIDTH) {
+#if PAST && defined CLADE_STREAMS
+    if (((size_t)to & (sizeof(VECTOR) - 1)) == 0) {
+#pragma unroll
+      for (int r = 0; r < ROWS; r++)
+        EACH_VECTOR __builtin_nontemporal_store(sum[r][v], (__global VECTOR *)(to + r * y_s.s6) + v);
+      return;
+    }
+#endif
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
-#pragma unroll
-      for (int v = 0; v < vectors; v++) AT(to + r * y_s.s6 + v * WIDTH) = sum[r][v];
+      EACH_VECTOR AT(to + r * y_s.s6 + v * WIDTH) = sum[r][v];
     return;
   }
 #endif
   float tile[ROWS * COLUMNS] __attribute__((aligned(64)));
 #pragma unroll
   for (int r = 0; r < ROWS; r++)
-#pragma unroll
-    for (int v = 0; v < vectors; v++) *(VECTOR *)(tile + (r * vectors + v) * WIDTH) = sum[r][v];
+    EACH_VECTOR *(VECTOR *)(tile + (r * vectors + v) * WIDTH) = sum[r][v];
   FN(finish)(tile + skip, vectors * WIDTH, OUT_PASS);
 }
 
@@ -115,9 +126,18 @@ APART static void FN(copy_rest)(const __global float *x, index_t apart, index_t 
     for (index_t i = 0; i < WIDTH; i++) to[i] = i < columns ? x[i] : 0;
 }
 
-#define ARGS                                                                                                 \
-  ARG(const STORAGE(f32), x), ARG(const STORAGE(f32), w), ARG(STORAGE(OUT), y), ARG(STORAGE(f32), space), \
-      const index8_t sizes, const index8_t plan, const index8_t y_s EPILOGUE_ARGS
+#if ASKED
+#define SPACE_ARG
+#define SPACE_PASS
+#define SPACE_USE __global float *space = 0;
+#else
+#define SPACE_ARG  ARG(STORAGE(f32), space),
+#define SPACE_PASS PASS(space),
+#define SPACE_USE  USE(STORAGE(f32), space);
+#endif
+#define ARGS                                                                                                        \
+  ARG(const STORAGE(f32), x), ARG(const STORAGE(f32), w), ARG(STORAGE(OUT), y), SPACE_ARG const index8_t sizes, \
+      const index8_t plan, const index8_t y_s EPILOGUE_ARGS
 BODY(conv2d_pointwise_item)(const long item, ARGS) {
   enum { FORESEEN = 8 }; /* channels of the first places, which nobody asked for before */
   const index_t all_rows = sizes.s1, inner = sizes.s2, places = sizes.s3, down = plan.s0, across = plan.s1;
@@ -131,33 +151,38 @@ BODY(conv2d_pointwise_item)(const long item, ARGS) {
   USE(const STORAGE(f32), x);
   USE(const STORAGE(f32), w);
   USE(STORAGE(OUT), y);
-  USE(STORAGE(f32), space);
+  SPACE_USE
   x += batch * inner * places;
   y += batch * y_s.s5;
   space += item * plan.s3;
+  for (index_t k = 0; ASKED && k < inner; k++) /* nobody asked for the first tile */
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) SOON(x + begin + k * places + v * WIDTH);
   for (index_t from = begin; from < end; from += plan.s2) {
     const index_t to = min(from + plan.s2, end);
     for (index_t p = panel0; p < panel1; p++) {
       const index_t row0 = p * ROWS, rows = min((index_t)ROWS, all_rows - row0), since = p - panel0;
       const __global float *panel = w + row0 * inner;
-      const bool fresh = since == 0, several = plan.s2 > COLUMNS, alone = panel1 - panel0 <= VECTORS;
-      /* The first panel asks for the next tile's places, or leaves that to those after it, a vector each; then weights. */
-      const bool weights = since > VECTORS || (several && !fresh);
-      const index_t first = several || alone ? COLUMNS : 0, shared = plan.s2 + (since - 1) * WIDTH;
+      const bool fresh = !ASKED && since == 0, several = plan.s2 > COLUMNS, alone = panel1 - panel0 <= VECTORS;
+      /* A panel that copies asks for the next tile's places, or leaves that to those after it, a vector each; then weights. */
+      const index_t asked = ASKED ? since * ASKED : since - 1;
+      const bool weights = asked >= VECTORS || (several && !fresh);
+      const index_t first = several || alone ? COLUMNS : 0, shared = plan.s2 + asked * WIDTH;
       const index_t ahead = !fresh ? shared : from == begin && !several ? FORESEEN * places : first;
       const index_t along = weights ? ROWS : places;
+      const index_t soon = !ASKED ? ROW(row0) : p + 1 < panel1 ? ROW(row0 + ROWS) : ROW(panel0 * ROWS) + plan.s2;
       __global float *copy = space;
       index_t c = from;
-#define TILE(vectors, fresh, skip, columns)                                                                     \
-  FN(tile)(vectors, fresh, panel, x + c - (skip), places, copy, inner,                                          \
-           weights ? panel + ROWS * inner : x + c + ahead + WIDTH - 1, along, skip, y, y_s, batch, row0, c, rows, \
-           columns EPILOGUE_PASS)
-      for (; c + COLUMNS <= to; c += COLUMNS, copy += COLUMNS * inner)
+#define TILE(vectors, fresh, skip, columns)                                                                      \
+  FN(tile)(vectors, fresh, panel, x + c - (skip), places, copy, inner,                                           \
+           weights ? panel + ROWS * inner : x + c + ahead + WIDTH - 1, along, y + soon + c, skip, y, y_s, batch, \
+           row0, c, rows, columns EPILOGUE_PASS)
+      for (; c + COLUMNS <= to; c += COLUMNS, copy += ASKED ? 0 : COLUMNS * inner)
         if (fresh)
           TILE(VECTORS, true, 0, COLUMNS);
         else
           TILE(VECTORS, false, 0, COLUMNS);
-      for (; c < to; c += WIDTH, copy += WIDTH * inner) { /* the last vector begins before, where there is room */
+      for (; c < to; c += WIDTH, copy += ASKED ? 0 : WIDTH * inner) { /* the last vector begins before, where there is room */
         index_t columns = min((index_t)WIDTH, to - c), skip = min((index_t)WIDTH - columns, c);
         if (PLAIN && c - skip >= begin) { /* and stores the same again */
           c -= skip;
@@ -176,12 +201,17 @@ BODY(conv2d_pointwise_item)(const long item, ARGS) {
 }
 
 GROUP(1, 1, 1) KERNEL(conv2d_pointwise)(ARGS) {
-  FN(conv2d_pointwise_item)((long)get_global_id(0), PASS(x), PASS(w), PASS(y), PASS(space), sizes, plan, y_s EPILOGUE_PASS);
+  FN(conv2d_pointwise_item)((long)get_global_id(0), PASS(x), PASS(w), PASS(y), SPACE_PASS sizes, plan, y_s EPILOGUE_PASS);
 }
 #undef ARGS
+#undef SPACE_ARG
+#undef SPACE_PASS
+#undef SPACE_USE
 #undef VECTOR
 #undef COLUMNS
 #undef AT
+#undef EACH_VECTOR
+#undef ROW
 #undef OUT_ARGS
 #undef OUT_PASS
 #undef EPILOGUE_ELEMENT

@@ -86,41 +86,82 @@
 #endif
 
 #ifdef WANT_conv2d_winograd_weights
-/* Panels of `block` channels of the result, as the product wants them: (panel, tap, inner channel, channel). A work-item
- * does an inner channel of sixteen of them. The weights' strides of channel and inner channel; `turned`: the window's
- * last tap is its first. */
-#define ARGS                                                                                                     \
-  ARG(const float, x), ARG(float, y), const int rows, const int inner, const int block, const int by_row,       \
-      const int by_inner, const int turned
+/* Panels of BLOCK channels of the result, as the product wants them: (panel, tap, inner channel, channel). A work-item
+ * does SOME inner channels of a panel, side by side, and then writes each tap's from end to end: taps lie so far apart,
+ * by a power of two, that single lines of them all would meet in a set of each cache. The weights' strides of channel
+ * and inner channel; `turned`: the window's last tap is its first; `past`: past the caches. */
+#define APARTS (SOME * BLOCK + 16)
+#define ARGS                                                                                                   \
+  ARG(const float, x), ARG(float, y), const int rows, const int inner, const int by_row, const int by_inner, \
+      const int turned, const int past
+
+/* Of sixteen channels of the result and an inner one the nine weights, a channel in each lane. */
+static inline void FN(windows)(const __global float *x, int lanes, int by_row, int turned, float16 *w) {
+  float16 k[9];
+  if (lanes >= 16) {
+    float8 low[8], high[8];
+    float last[16] ALIGNED;
+#pragma unroll
+    for (int l = 0; l < 8; l++) {
+      low[l] = vload8(0, x + l * by_row);
+      high[l] = vload8(0, x + (l + 8) * by_row);
+    }
+#pragma unroll
+    for (int l = 0; l < 16; l++) last[l] = x[l * by_row + 8];
+    clade_turn(low);
+    clade_turn(high);
+#pragma unroll
+    for (int i = 0; i < 8; i++) k[i] = (float16)(low[i], high[i]);
+    k[8] = *(const float16 *)last;
+  } else {
+    float some[9][16] ALIGNED;
+    for (int i = 0; i < 9; i++)
+      for (int l = 0; l < 16; l++) some[i][l] = l < lanes ? x[l * by_row + i] : 0.0f;
+#pragma unroll
+    for (int i = 0; i < 9; i++) k[i] = *(const float16 *)some[i];
+  }
+#pragma unroll
+  for (int i = 0; i < 9; i++) w[i] = turned ? k[8 - i] : k[i];
+}
+
 BODY(conv2d_winograd_weights_item)(const long item, ARGS) {
-  const long sixteens = (rows + block - 1) / max(block, 1) * (block / 16);
-  if (item >= sixteens * inner) return;
+  const int pieces = (inner + SOME - 1) / SOME, panel = (int)(item / max(pieces, 1)), row = panel * BLOCK;
+  if (pieces == 0 || row >= rows) return;
   USE(const float, x);
   USE(float, y);
-  const int c = (int)(item % inner), row = (int)(item / inner) * 16;
-  float lane[9][16];
-  for (int l = 0; l < 16; l++)
-    for (int k = 0; k < 9; k++)
-      lane[k][l] = row + l < rows ? x[(long)(row + l) * by_row + (long)c * by_inner + (turned ? 8 - k : k)] : 0.0f;
-  float16 some[TILE][3];
-  for (int j = 0; j < 3; j++) {
-    float16 w[3], u[TILE];
-    for (int i = 0; i < 3; i++) w[i] = vload16(0, lane[i * 3 + j]);
-    FROM_WEIGHTS(u, w)
-    for (int i = 0; i < TILE; i++) some[i][j] = u[i];
-  }
-  y += (long)(row / block) * TAPS * inner * block + c * block + row % block;
-  for (int i = 0; i < TILE; i++) {
-    float16 u[TILE];
-    FROM_WEIGHTS(u, some[i])
-    for (int j = 0; j < TILE; j++) vstore16(u[j], 0, y + (long)(i * TILE + j) * inner * block);
-  }
+  const int first = (int)(item % pieces) * SOME, some = min(SOME, inner - first);
+  float lines[TAPS * APARTS] ALIGNED;
+  for (int c = 0; c < some; c++)
+    for (int l = 0; l < BLOCK; l += 16) {
+      float16 w[9], lined[TILE][3];
+      FN(windows)(x + (long)(row + l) * by_row + (long)(first + c) * by_inner, rows - row - l, by_row, turned, w);
+#pragma unroll
+      for (int j = 0; j < 3; j++) {
+        const float16 one[3] = {w[j], w[3 + j], w[6 + j]};
+        float16 u[TILE];
+        FROM_WEIGHTS(u, one)
+#pragma unroll
+        for (int i = 0; i < TILE; i++) lined[i][j] = u[i];
+      }
+#pragma unroll
+      for (int i = 0; i < TILE; i++) {
+        float16 u[TILE];
+        FROM_WEIGHTS(u, lined[i])
+#pragma unroll
+        for (int j = 0; j < TILE; j++) *(float16 *)(lines + (i * TILE + j) * APARTS + c * BLOCK + l) = u[j];
+      }
+    }
+  y += ((long)panel * TAPS * inner + first) * BLOCK;
+  for (int t = 0; t < TAPS; t++, y += (long)inner * BLOCK)
+    for (int i = 0; i < some * BLOCK; i += 16) clade_past_f32(y + i, *(const float16 *)(lines + t * APARTS + i), past);
 }
 
 KERNEL(conv2d_winograd_weights)(ARGS) {
-  FN(conv2d_winograd_weights_item)((long)get_global_id(0), PASS(x), PASS(y), rows, inner, block, by_row, by_inner, turned);
+  FN(conv2d_winograd_weights_item)((long)get_global_id(0), PASS(x), PASS(y), rows, inner, by_row, by_inner, turned, past);
 }
 #undef ARGS
+#undef APARTS
+
 #endif
 
 #ifdef WIDTH

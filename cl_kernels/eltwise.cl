@@ -12,9 +12,22 @@
   (x * (size_t)(s).s0 + c1 * (size_t)(s).s1 + c2 * (size_t)(s).s2 + c3 * (size_t)(s).s3 +          \
    c4 * (size_t)(s).s4 + c5 * (size_t)(s).s5 + c6 * (size_t)(s).s6 + c7 * (size_t)(s).s7)
 #endif
-#define SPLIT(c, rest, d)                               \
-  const size_t c = rest % (size_t)max(d, (index_t)1); \
+#define SPLIT(c, rest, d)                         \
+  c = rest % (size_t)max(d, (index_t)1); \
   rest /= (size_t)max(d, (index_t)1);
+/* The other axes' indices, of a row. */
+#if RANK == 2
+#define PLACES size_t c1;
+#define PLACE  c1 = row;
+#elif RANK == 4
+#define PLACES size_t rest, c1, c2, c3;
+#define PLACE  rest = row; SPLIT(c1, rest, dim.s1) SPLIT(c2, rest, dim.s2) c3 = rest;
+#else
+#define PLACES size_t rest, c1, c2, c3, c4, c5, c6, c7;
+#define PLACE                                                                                      \
+  rest = row; SPLIT(c1, rest, dim.s1) SPLIT(c2, rest, dim.s2) SPLIT(c3, rest, dim.s3)              \
+  SPLIT(c4, rest, dim.s4) SPLIT(c5, rest, dim.s5) SPLIT(c6, rest, dim.s6) c7 = rest;
+#endif
 
 #endif
 
@@ -40,22 +53,8 @@ KERNEL(eltwise_strided_ref)
   const size_t per_row = (size_t)max(groups_per_row, (index_t)1);
   const size_t row = get_group_id(0) / per_row;
   const size_t x = (get_group_id(0) - row * per_row) * get_local_size(0) + get_local_id(0);
-#if RANK == 2
-  const size_t c1 = row;
-#else
-  size_t rest = row;
-  SPLIT(c1, rest, dim.s1)
-  SPLIT(c2, rest, dim.s2)
-#if RANK == 4
-  const size_t c3 = rest;
-#else
-  SPLIT(c3, rest, dim.s3)
-  SPLIT(c4, rest, dim.s4)
-  SPLIT(c5, rest, dim.s5)
-  SPLIT(c6, rest, dim.s6)
-  const size_t c7 = rest;
-#endif
-#endif
+  PLACES
+  PLACE
   if (x < (size_t)dim.s0) {
     ELT_LOAD
     ELT_BODY
@@ -70,42 +69,79 @@ KERNEL(eltwise_strided_ref)
  * what comes next is asked for (ELT_SOON). */
 #if RANK
 #define ARGS                                                                                               \
-  ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index8_t dim, ELT_STRIDES const index_t total, const index_t piece
-#define PASS_STRIDES dim, ELT_PASS_STRIDES
+  ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index8_t dim, ELT_STRIDES const index_t period, const index_t total, \
+      const index_t piece
+#define PASS_STRIDES dim, ELT_PASS_STRIDES period,
 #else
 #define ARGS ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t total, const index_t piece
 #define PASS_STRIDES
 #endif
 #if STREAM
-#define ELT_SOON(p) SOON(p)
+#define ELT_SOON(p)     SOON(p)
+#define ELT_STORE(p, v) clade_stream16_f32(p, v)
 #else
 #define ELT_SOON(p)
+#define ELT_STORE(p, v) STORE16(ELT_OUT, p, 0, v)
 #endif
 BODY(eltwise_forward_vec_item)(const long item, ARGS) {
   if (item * piece >= total) return;
   ELT_USE
   USE(STORAGE(ELT_OUT), y);
   const size_t end = (size_t)min((item + 1) * piece, (long)total);
+#if REPEATED /* operands that do not lie as the result does are put together once: they begin again after a period */
+  size_t row = 0, x = 0, phase = (size_t)(item * piece) % (size_t)period;
+  const size_t step = 16 % (size_t)period;
+  PLACES
+  PLACE
+  ELT_LANES
+  for (size_t l = 0; l < min((size_t)period + 15, (size_t)total); l++) {
+    ELT_ROW
+    if (++x == (size_t)dim.s0) {
+      x = 0;
+      row++;
+      PLACE
+    }
+  }
+  for (size_t at = (size_t)(item * piece); at < end; at += 16) {
+    const size_t i = 0, n = end - at;
+    ELT_LOAD
+    ELT_BODY
+    if (n < 16)
+      PUT16(ELT_OUT, y, at, n, r);
+    else
+      ELT_STORE(y + at, r);
+    phase += step;
+    if (phase >= (size_t)period) phase -= (size_t)period;
+  }
+#elif SHORT /* runs of less than sixteen: such operands are put together for each vector */
+  size_t row = (size_t)(item * piece) / (size_t)dim.s0, x = (size_t)(item * piece) - row * (size_t)dim.s0;
+  PLACES
+  PLACE
+  for (size_t at = (size_t)(item * piece); at < end; at += 16) {
+    const size_t i = 0, phase = 0, n = end - at;
+    ELT_LANES
+    for (size_t l = 0; l < 16; l++) {
+      ELT_ROW
+      if (l + 1 < n && ++x == (size_t)dim.s0) {
+        x = 0;
+        row++;
+        PLACE
+      }
+    }
+    ELT_LOAD
+    ELT_BODY
+    if (n < 16)
+      PUT16(ELT_OUT, y, at, n, r);
+    else
+      ELT_STORE(y + at, r);
+  }
+#else
   for (size_t at = (size_t)(item * piece), run; at < end; at += run) {
 #if RANK
     const size_t row = at / (size_t)dim.s0, x = at - row * (size_t)dim.s0;
     run = min((size_t)dim.s0 - x, end - at);
-#if RANK == 2
-    const size_t c1 = row;
-#else
-    size_t rest = row;
-    SPLIT(c1, rest, dim.s1)
-    SPLIT(c2, rest, dim.s2)
-#if RANK == 4
-    const size_t c3 = rest;
-#else
-    SPLIT(c3, rest, dim.s3)
-    SPLIT(c4, rest, dim.s4)
-    SPLIT(c5, rest, dim.s5)
-    SPLIT(c6, rest, dim.s6)
-    const size_t c7 = rest;
-#endif
-#endif
+    PLACES
+    PLACE
 #else
     run = end - at;
 #endif
@@ -117,14 +153,11 @@ BODY(eltwise_forward_vec_item)(const long item, ARGS) {
       if (n < 16) {
         PUT16(ELT_OUT, y, at + i, n, r);
       } else {
-#if STREAM
-        clade_stream16_f32(y + at + i, r);
-#else
-        STORE16(ELT_OUT, y, at + i, r);
-#endif
+        ELT_STORE(y + at + i, r);
       }
     }
   }
+#endif
 }
 
 KERNEL(eltwise_forward_vec)(ARGS) {
@@ -133,8 +166,11 @@ KERNEL(eltwise_forward_vec)(ARGS) {
 #undef ARGS
 #undef PASS_STRIDES
 #undef ELT_SOON
+#undef ELT_STORE
 #endif
 #if RANK
 #undef AT
 #undef SPLIT
+#undef PLACES
+#undef PLACE
 #endif

@@ -77,14 +77,6 @@ KERNEL(frame_whole_ref)(ARGS) {
 #endif
 
 #ifdef WANT_frame_part_ref
-#define STEP(k)                                         \
-  {                                                     \
-    const index_t next = rest / max(dims.k, (index_t)1); \
-    i += (rest - next * dims.k) * x_strides.k;          \
-    j += (rest - next * dims.k) * y_strides.k;          \
-    rest = next;                                        \
-  }
-
 /* One of several operands, side by side: a work-item does `chunk` elements along the last axis; the extents of axes that there are not are 1. */
 #define ARGS                                                                                                     \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t items, const index_t chunk, const index_t chunks, \
@@ -96,13 +88,13 @@ BODY(frame_part_ref_item)(const long item, ARGS) {
   USE(STORAGE(T), y);
   index_t rest = (index_t)item / chunks, i = x_first, j = y_first;
   const index_t begin = ((index_t)item - rest * chunks) * chunk, end = min(begin + chunk, dims.s7);
-  STEP(s6)
-  STEP(s5)
-  STEP(s4)
-  STEP(s3)
-  STEP(s2)
-  STEP(s1)
-  STEP(s0)
+  STEP_BOTH(s6)
+  STEP_BOTH(s5)
+  STEP_BOTH(s4)
+  STEP_BOTH(s3)
+  STEP_BOTH(s2)
+  STEP_BOTH(s1)
+  STEP_BOTH(s0)
   if (x_strides.s7 == 1 && y_strides.s7 == 1) {
     if (begin < end) COPY(T, x + i + begin, x + i + begin + AHEAD, y + j + begin, (size_t)(end - begin), stream);
   } else {
@@ -115,5 +107,4 @@ KERNEL(frame_part_ref)(ARGS) {
                           x_first, y_first, stream);
 }
 #undef ARGS
-#undef STEP
 #endif

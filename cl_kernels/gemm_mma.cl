@@ -60,16 +60,12 @@
 #define FLIP 0u
 #endif
 #define SHIFT    (32 / QUAD)
-#define START(r) (FLIP ? (SUMS)(a[(r)*LINE + LINE - 1]) : (SUMS)(0))
-#if TILES
-#define HIGH ROWS
+#if FLIP
+#define LESS(sum, a) DOT(sum, a, (uint16)(FLIP)) /* what FLIP adds to the products of a's words */
 #else
-#define HIGH ((2 * ROWS + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
+#define LESS(sum, a)
 #endif
-#define LOW ((ROWS + 2) / 3)
-
 #define EPILOGUE_AT(strides) BATCH_OFFSET(dims, strides, batch)
-
 /* Loaded and stored by one instruction, wherever they lie. */
 typedef SUMS FN(sums) __attribute__((aligned(4)));
 typedef ushort16 FN(halves) __attribute__((aligned(2)));
@@ -169,6 +165,25 @@ static inline void FN(end)(void) { __asm__ volatile("tilerelease" ::: "memory");
 #endif
 #endif
 
+#if FLIP
+/* What a row's sums begin or end with: `more` is what FLIP adds to them, in parts. */
+static inline uint FN(start)(SUMS more) {
+  more.lo += more.hi;
+  more.s0123 += more.s4567;
+  more.s01 += more.s23;
+  return -(uint)(more.s0 + more.s1);
+}
+#endif
+
+#define GEMM_ARGS                                                                                                      \
+  ARG(const STORAGE(T), a), ARG(const STORAGE(TB), b), ARG(STORAGE(OUT), y), const index8_t dims, const index_t depth, \
+      const index8_t a_s, const index8_t b_s, const float alpha
+#define GEMM_PASS PASS(a), PASS(b), PASS(y), dims, depth, a_s, b_s, alpha
+
+#ifdef WANT_gemm_forward_mma
+#define START(r) (FLIP ? (SUMS)(a[(r)*LINE + LINE - 1]) : (SUMS)(0))
+#define HIGH (TILES ? ROWS : (2 * ROWS + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
+#define LOW ((ROWS + 2) / 3)
 /* `soon`: what other tiles need, asked for from afar, `pace` words at each step. The last word of a line of a is what its
  * sums begin with. */
 #define TILE_OPERANDS                                                                                         \
@@ -269,14 +284,8 @@ static inline uint FN(word)(const __global RAW *from, const index_t along, const
   return word;
 }
 
-#if FLIP
-#define LESS(sum, a) DOT(sum, a, (uint16)(FLIP)) /* what FLIP adds to the products of a's words */
-#else
-#define LESS(sum, a)
-#endif
 /* ROWS lines of a, of which there are n: the last one counts for the rest. Those of the next tile are asked for. */
-BODY(pack_a)
-(const __global RAW *a, index_t across, index_t along, index_t n, index_t depth, index_t words, __global uint *to) {
+BODY(pack_a)(const __global RAW *a, index_t across, index_t along, index_t n, index_t depth, index_t words, __global uint *to) {
   const index_t whole = along == 1 ? depth / QUAD / 16 * 16 : 0;
   for (int i = 0; i < ROWS; i++, to += LINE) {
     const __global RAW *from = a + min((index_t)i, n - 1) * across;
@@ -291,19 +300,15 @@ BODY(pack_a)
       to[k] = FN(word)(from, along, k, depth);
       LESS(more, ((uint16)(to[k], 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)));
     }
-    if (FLIP) {
-      more.lo += more.hi;
-      more.s0123 += more.s4567;
-      more.s01 += more.s23;
-      to[LINE - 1] = -(uint)(more.s0 + more.s1);
-    }
+#if FLIP
+    to[LINE - 1] = FN(start)(more);
+#endif
   }
 }
 
 /* A panel of b, of whose columns there are n. Where they lie along the inner axis, eight by eight words are transposed
  * in registers. */
-BODY(pack_b)
-(const __global RAW *from, index_t across, index_t along, index_t n, index_t depth, index_t words, __global uint *to) {
+BODY(pack_b)(const __global RAW *from, index_t across, index_t along, index_t n, index_t depth, index_t words, __global uint *to) {
   index_t whole = 0;
   if (across == 1 && n >= PANEL) {
     for (; whole < words; whole++)
@@ -332,11 +337,6 @@ BODY(pack_b)
     for (index_t k = whole; k < words; k++)
       to[k * PANEL + i] = FN(word)(from + min((index_t)i, n - 1) * across, along, k, depth);
 }
-
-#define GEMM_ARGS                                                                                                      \
-  ARG(const STORAGE(T), a), ARG(const STORAGE(TB), b), ARG(STORAGE(OUT), y), const index8_t dims, const index_t depth, \
-      const index8_t a_s, const index8_t b_s, const float alpha
-#define GEMM_PASS PASS(a), PASS(b), PASS(y), dims, depth, a_s, b_s, alpha
 
 BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
   const index_t down = plan.s0, across = plan.s1;
@@ -401,10 +401,166 @@ BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SU
 #endif
 }
 
-GROUP(1, 1, 1)
-KERNEL(gemm_forward_mma)(GEMM_ARGS, ARG(uint, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
+GROUP(1, 1, 1) KERNEL(gemm_forward_mma)(GEMM_ARGS, ARG(uint, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
   FN(gemm_forward_mma_item)((long)get_global_id(0), GEMM_PASS, PASS(space), PASS(sums), plan EPILOGUE_PASS);
 }
+#endif
+
+#ifdef WANT_gemm_forward_mma_bare
+/* Rows of a as they lie, b in panels, of which two serve a tile: nothing is copied, and no sums are put away. Twice as
+ * many products for what is read of b leave time for what the second cache brings. */
+enum { FN(PAIR) = 2 * PANEL, FN(MOST_ROWS) = 8 };
+typedef uint FN(word1) __attribute__((aligned(1)));
+
+#define BARE_OPERANDS                                                                                              \
+  const __global RAW *a, const index_t line, const uint *starts, const __global uint *b, const index_t apart,      \
+      const index_t words, const __global uint *soon, const index_t pace
+#if IMITATE
+static inline void FN(bare_tile)(const int vectors, BARE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
+  SUM part[FN(MOST_ROWS) * PANEL];
+  for (int panel = 0; 2 * panel < vectors && panel * PANEL < columns; panel++) {
+    for (index_t i = 0; i < 2 * rows; i++) {
+      const index_t r = i / 2, v = i % 2;
+      const __global FN(word1) *at = (const __global FN(word1) *)(a + r * line);
+      SUMS sum = FLIP ? (SUMS)(starts[r]) : (SUMS)(0);
+      for (index_t k = 0; k < words; k++) DOT(sum, at[k], vload16(2 * k + v, b + panel * apart) ^ FLIP);
+      vstore16(sum, i, part);
+    }
+    const index_t there = min((index_t)PANEL, columns - panel * PANEL);
+    FN(finish)(part, y, sums, dims, alpha, batch, row0, column0 + panel * PANEL, rows, there, first, last EPILOGUE_PASS);
+  }
+}
+#else
+__attribute__((always_inline)) static inline void FN(bare_tile)(const int height, const int vectors, BARE_OPERANDS,
+                                                                TILE_ARGS EPILOGUE_ARGS) {
+  SUMS sum[FN(MOST_ROWS)][4];
+  const __global FN(word1) *at[FN(MOST_ROWS)];
+#pragma unroll
+  for (int r = 0; r < height; r++) {
+    at[r] = (const __global FN(word1) *)(a + min((index_t)r, rows - 1) * line);
+#pragma unroll
+    for (int v = 0; v < 4; v++) sum[r][v] = 0;
+  }
+  const __global STORAGE(OUT) *result = y + row0 * dims.s7 + column0;
+  for (index_t k = 0; k < words; k++, b += PANEL, soon += pace) {
+    uint16 right[4];
+#pragma unroll
+    for (int v = 0; v < 4; v++)
+      if (v < vectors) right[v] = vload16(v % 2, b + v / 2 * apart) ^ FLIP;
+    LATER(soon);
+    if (INTEGER && k % 16 == 0) { /* a row of results: all at once would hold up what is multiplied */
+#pragma unroll
+      for (int v = 0; v < vectors; v++) LATER(result + 16 * v);
+      result += k < 16 * (height - 1) ? dims.s7 : 0;
+    }
+#pragma unroll
+    for (int r = 0; r < height; r++) {
+      const uint16 word = at[r][k];
+#pragma unroll
+      for (int v = 0; v < 4; v++)
+        if (v < vectors) DOT(sum[r][v], word, right[v]);
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < height; r++)
+#pragma unroll
+    for (int v = 0; v < 4; v++)
+      if (FLIP) sum[r][v] += (SUMS)(starts[min((index_t)r, rows - 1)]);
+  if (PLAIN && columns >= 16 * vectors) { /* by registers: numbers that are found out would need memory */
+#pragma unroll
+    for (int r = 0; r < height; r++)
+#pragma unroll
+      for (int v = 0; v < 4; v++)
+        if (r < rows && v < vectors)
+          FN(put)(sum[r][v], (row0 + r) * dims.s7 + column0 + 16 * v, y, sums, alpha, first, last);
+    return;
+  }
+#pragma unroll
+  for (int panel = 0; panel < 2; panel++) {
+    const index_t column = column0 + panel * PANEL, there = min((index_t)PANEL, columns - panel * PANEL);
+    if (2 * panel >= vectors || there <= 0) continue;
+    SUM part[FN(MOST_ROWS) * PANEL];
+#pragma unroll
+    for (int r = 0; r < height; r++)
+#pragma unroll
+      for (int v = 0; v < 2; v++) vstore16(sum[r][2 * panel + v], v, part + r * PANEL);
+    FN(finish)(part, y, sums, dims, alpha, batch, row0, column, rows, there, first, last EPILOGUE_PASS);
+  }
+}
+#endif
+
+#if FLIP
+static inline uint FN(start_of)(const __global RAW *from, const index_t words) {
+  SUMS more = 0;
+  index_t k = 0;
+  for (; k + 16 <= words; k += 16) LESS(more, *(const __global FN(words16) *)(from + k * QUAD));
+  for (; k < words; k++)
+    LESS(more, ((uint16)(*(const __global FN(word1) *)(from + k * QUAD), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)));
+  return FN(start)(more);
+}
+#endif
+
+/* A work-item does one of plan.s0 x plan.s1 parts of a matrix, of plan.s2 rows, which stay in the second cache. */
+BODY(gemm_forward_mma_bare_item)(const long item, GEMM_ARGS, const index8_t plan EPILOGUE_ARGS) {
+  const index_t down = plan.s0, across = plan.s1;
+  if (down == 0 || item >= down * across * BATCHES(dims)) return;
+  const index_t batch = (index_t)(item / (down * across)), panels = (dims.s7 + PANEL - 1) / PANEL;
+  const index_t across_at = (index_t)(item / down % across), row0 = (index_t)(item % down) * plan.s2;
+  const index_t row1 = min(row0 + plan.s2, dims.s6), words = depth / QUAD;
+  const index_t column0 = (index_t)((long)panels * across_at / across) * PANEL;
+  const index_t column1 = min((index_t)((long)panels * (across_at + 1) / across) * PANEL, dims.s7);
+  const bool low = row1 - row0 > 4 && row1 - row0 <= 8; /* one tile of a single panel */
+  const index_t pace = low ? 0 : FN(PAIR) / clamp((row1 - row0) / 6, (index_t)4, (index_t)8);
+  uint starts[BLOCK_ROWS];
+  USE(const STORAGE(T), a);
+  USE(const STORAGE(TB), b);
+  USE(STORAGE(OUT), y);
+  a += BATCH_OFFSET(dims, a_s, batch);
+  b += BATCH_OFFSET(dims, b_s, batch);
+  y += batch * dims.s6 * dims.s7;
+  __global SUM *sums = (__global SUM *)y; /* there is one part of the inner axis */
+  for (index_t c = column0, wide; c < column1; c += wide) {
+    const bool narrow = low || column1 - c <= PANEL;
+    wide = narrow ? PANEL : FN(PAIR);
+    const __global uint *right = (const __global uint *)b + c * words, *next = right + words * wide;
+    for (index_t row = row0, rows; row < row1; row += rows) {
+      const index_t left = row1 - row;
+      const __global RAW *from = (const __global RAW *)(a + row * a_s.s6);
+      const bool fresh = c == column0; /* asks for the rows that follow, else for the next panels */
+      rows = narrow ? min(left, (index_t)8) : left == 7 || left == 8 ? 4 : min(left, (index_t)6);
+#if FLIP
+      for (index_t r = 0; fresh && r < rows; r++) starts[row - row0 + r] = FN(start_of)(from + r * a_s.s6, words);
+#endif
+      const __global uint *soon = fresh ? (const __global uint *)(from + rows * a_s.s6) : next;
+#define TILE(...)                                                                                                \
+  FN(bare_tile)(__VA_ARGS__, from, a_s.s6, starts + row - row0, right, words *PANEL, words, soon, fresh ? rows : pace, y, \
+                sums, dims, alpha, batch, row, c, rows, min(wide, column1 - c), true, true EPILOGUE_PASS)
+#if IMITATE
+      TILE(narrow ? 2 : 4);
+#else
+      if (narrow && rows > 4)
+        TILE(8, 2);
+      else if (narrow && rows > 2)
+        TILE(4, 2);
+      else if (narrow)
+        TILE(2, 2);
+      else if (rows > 4)
+        TILE(6, 4);
+      else if (rows > 2)
+        TILE(4, 4);
+      else
+        TILE(2, 4);
+#endif
+#undef TILE
+      next += words * pace;
+    }
+  }
+}
+
+GROUP(1, 1, 1) KERNEL(gemm_forward_mma_bare)(GEMM_ARGS, const index8_t plan EPILOGUE_ARGS) {
+  FN(gemm_forward_mma_bare_item)((long)get_global_id(0), GEMM_PASS, plan EPILOGUE_PASS);
+}
+#endif
 #undef PANEL
 #undef STEP
 #undef RAW
@@ -428,6 +584,7 @@ KERNEL(gemm_forward_mma)(GEMM_ARGS, ARG(uint, space), ARG(SUM, sums), const inde
 #undef START
 #undef LESS
 #undef TILE_OPERANDS
+#undef BARE_OPERANDS
 #undef TILE_ARGS
 #undef TILE_PASS
 #undef WHOLE

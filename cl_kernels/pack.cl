@@ -30,63 +30,104 @@ KERNEL(pack_forward_ref)(ARGS) {
 #endif
 
 #ifdef WANT_pack_forward_tiles
-/* Blocks of 16 elements of 32 bits, one after the other: a work-item turns over up to STRIP columns of a block. */
+/* Blocks of sixteens of elements of 32 bits, one after the other: a work-item turns over up to STRIP columns of a block. */
 #define ARGS                                                                                                      \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t axis, const index_t inner,     \
-      const int stream
+      const index_t block, const int stream
 BODY(pack_forward_tiles_item)(const long item, ARGS) {
-  const index_t strips = (inner + STRIP - 1) / STRIP, blocks = (axis + 15) / 16;
+  const index_t strips = (inner + STRIP - 1) / STRIP, blocks = (axis + block - 1) / max(block, (index_t)1);
   if (item >= (long)outer * blocks * strips) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
-  const index_t place = (index_t)(item / strips), row = place / blocks, first = (place - row * blocks) * 16;
+  const index_t place = (index_t)(item / strips), row = place / blocks, first = (place - row * blocks) * block;
   const index_t begin = (index_t)(item - place * (long)strips) * STRIP, end = min(begin + STRIP, inner);
-  const index_t from = (row * axis + first) * inner, to = place * inner * 16, lanes = min(axis - first, (index_t)16);
-  for (index_t c = begin; c < end; c += 16) {
-    if (lanes == 16 && c + 16 <= end) {
-      clade_tile(x + from + c, inner, y + to + c * 16, 16, stream);
-      continue;
-    }
+  x += (row * axis + first) * inner;
+  y += place * inner * block;
+  for (index_t c = begin; c < end; c += 16)
+    for (index_t b = 0; b < block; b += 16) {
+      const index_t lanes = min(axis - first - b, (index_t)16);
+      if (lanes == 16 && c + 16 <= end) {
+        clade_tile(x + b * inner + c, inner, y + c * block + b, block, stream);
+        continue;
+      }
 #pragma clang loop vectorize(disable) unroll(disable)
-    for (index_t k = c; k < min(c + 16, end); k++)
-      for (index_t l = 0; l < 16; l++) y[to + k * 16 + l] = l < lanes ? x[from + l * inner + k] : (STORAGE(T))0;
-  }
+      for (index_t k = c; k < min(c + 16, end); k++)
+        for (index_t l = 0; l < 16; l++) y[k * block + b + l] = l < lanes ? x[(b + l) * inner + k] : (STORAGE(T))0;
+    }
 }
 
 KERNEL(pack_forward_tiles)(ARGS) {
-  FN(pack_forward_tiles_item)((long)get_global_id(0), PASS(x), PASS(y), outer, axis, inner, stream);
+  FN(pack_forward_tiles_item)((long)get_global_id(0), PASS(x), PASS(y), outer, axis, inner, block, stream);
 }
 #undef ARGS
 #endif
 
 #ifdef WANT_pack_forward_panels
-/* sizes: matrices, the blocked axis, the other one, the distances between neighbours along both, bytes of an element;
- * block, interleave. `window` neighbours along the other axis lie side by side. A work-item writes what a block has of one
- * step along the other axis: words, or bytes, whatever the elements, since one kernel for all types is compiled sooner. */
-#define ARGS ARG(const uchar, x), ARG(uchar, y), const index8_t sizes, const index_t window
+/* sizes: matrices, the blocked axis, windows and their places along the other one, the distances between neighbours
+ * along the blocked axis, between windows and between places; and how many places of a window a work-item writes of a
+ * block: words, or bytes, whatever the elements, since one kernel for all types is compiled sooner. */
+#define ARGS                                                                                                     \
+  ARG(const uchar, x), ARG(uchar, y), const index8_t sizes, const index_t bytes, const index_t block,            \
+      const index_t interleave
+
+/* Sixteen lanes, each so far from the next, become columns, which are whole lines as most blocks lie. */
+static inline void FN(columns)(const __global float *x, index_t from, index_t count, __global float *y, index_t to) {
+  index_t k = 0;
+  for (; k + 8 <= count; k += 8) {
+    float8 low[8], high[8];
+#pragma unroll
+    for (int l = 0; l < 8; l++) {
+      low[l] = vload8(0, x + l * from + k);
+      high[l] = vload8(0, x + (l + 8) * from + k);
+    }
+    clade_turn(low);
+    clade_turn(high);
+#pragma unroll
+    for (int l = 0; l < 8; l++) CLADE_STOREN_f32(16, y + (k + l) * to, 0, (float16)(low[l], high[l]));
+  }
+#pragma clang loop vectorize(disable) unroll(disable)
+  for (; k < count; k++) {
+    float lanes[16];
+#pragma unroll
+    for (int l = 0; l < 16; l++) lanes[l] = x[l * from + k];
+    CLADE_STOREN_f32(16, y + k * to, 0, vload16(0, lanes));
+  }
+}
+
+static inline void FN(words)(const __global float *x, index_t from, index_t apart, index_t count, index_t lanes,
+                             __global float *y, index_t block) {
+  index_t l = 0;
+  if (apart == 1)
+    for (; l + 16 <= min(lanes, block); l += 16) FN(columns)(x + l * from, from, count, y + l, block);
+  for (index_t k = 0; k < count; k++)
+    for (index_t i = l; i < block; i++) y[k * block + i] = i < lanes ? x[i * from + k * apart] : 0.0f;
+}
+
 BODY(pack_forward_panels_item)(const long item, ARGS) {
-  const int block = (int)sizes.s6, interleave = (int)sizes.s7, bytes = (int)sizes.s5;
+  const index_t axis = sizes.s1, windows = sizes.s2, window = sizes.s3, along = sizes.s4, apart = sizes.s6, run = sizes.s7;
   if (sizes.s0 == 0) return;
-  const long blocks = (sizes.s1 + block - 1) / block, steps = (sizes.s2 + interleave - 1) / interleave;
-  if (item >= sizes.s0 * blocks * steps) return;
-  const long panel = item / steps, step = item % steps * interleave, first = panel % blocks * block;
-  const __global uchar *x = x_base + (x_at + panel / blocks * sizes.s1 * sizes.s2 + first * sizes.s3 +
-                                      step / window * sizes.s4 + step % window) * bytes;
-  __global uchar *y = y_base + (y_at + item * block * interleave) * bytes;
+  const index_t blocks = (axis + block - 1) / block, runs = (window + run - 1) / run;
+  if (item >= (long)sizes.s0 * blocks * windows * runs) return;
+  const index_t place = (index_t)item / runs, begin = ((index_t)item - place * runs) * run, count = min(run, window - begin);
+  const index_t panel = place / windows, at = place - panel * windows, first = panel % blocks * block;
+  const index_t lanes = min(axis - first, block), steps = (windows * window + interleave - 1) / interleave * interleave;
+  x_base += (long)(x_at + panel / blocks * axis * windows * window + first * along + at * sizes.s5 + begin * apart) * bytes;
+  y_base += (long)(y_at + (panel * steps + at * window + begin) * block) * bytes;
   if (bytes == 4 && interleave == 1) {
-    const int lanes = (int)min((long)block, sizes.s1 - first);
-    for (int i = 0; i < block; i++)
-      ((__global uint *)y)[i] = i < lanes ? ((const __global uint *)x)[i * (long)sizes.s3] : 0;
+    const index_t next = begin + run < window ? run * apart : sizes.s5 - begin * apart;
+    for (index_t l = 0; l < lanes; l += along == 1 ? 16 : 1) SOON(x_base + (long)(l * along + next) * bytes);
+    FN(words)((const __global float *)x_base, along, apart, count, lanes, (__global float *)y_base, block);
     return;
   }
-  for (int i = 0; i < block; i++, x += (long)sizes.s3 * bytes)
-    for (int j = 0; j < interleave; j++)
-      for (int b = 0; b < bytes; b++, y++)
-        *y = first + i < sizes.s1 && step + j < sizes.s2 ? x[(long)j * sizes.s4 * bytes + b] : 0;
+  for (index_t k = 0; k < count; k += interleave)
+    for (index_t i = 0; i < block; i++)
+      for (index_t j = k; j < k + interleave; j++)
+        for (index_t b = 0; b < bytes; b++, y_base++)
+          *y_base = i < lanes && j < count ? x_base[(long)(i * along + j * apart) * bytes + b] : 0;
 }
 
 KERNEL(pack_forward_panels)(ARGS) {
-  FN(pack_forward_panels_item)((long)get_global_id(0), PASS(x), PASS(y), sizes, window);
+  FN(pack_forward_panels_item)((long)get_global_id(0), PASS(x), PASS(y), sizes, bytes, block, interleave);
 }
 #undef ARGS
 #endif

@@ -133,7 +133,7 @@ inline float clade_round_bf16(float v) {
 
 /* N consecutive elements of the float types, in float: N is 4, 8 or 16. */
 #define CLADE_LOADN_f32(n, p, i) CLADE_PASTE(vload, n)(0, (p) + (i))
-#define CLADE_LOADN_f16(n, p, i) CLADE_PASTE(vload_half, n)(0, (const __global half *)((p) + (i)))
+#define CLADE_LOADN_f16(n, p, i) CLADE_PASTE(CLADE_PASTE(clade_load, n), _f16)((p) + (i))
 #define CLADE_LOADN_bf16(n, p, i) \
   CLADE_PASTE(as_float, n)(CLADE_PASTE(convert_uint, n)(CLADE_PASTE(vload, n)(0, (p) + (i))) << 16)
 #define LOADN(n, T, p, i) CLADE_PASTE(CLADE_LOADN_, T)(n, p, i)
@@ -150,18 +150,22 @@ inline void clade_store16_bf16(__global ushort *p, float16 v) { /* halves: wide 
   clade_store8_bf16(p, v.lo);
   clade_store8_bf16(p + 8, v.hi);
 }
-/* By way of private memory, which is aligned: PoCL stores vectors of halves as if they were aligned wherever they lie,
- * and constant ones by an instruction that ends the process where they are not. */
-#define CLADE_STORE_HALVES(n)                                                                               \
+/* By way of private memory, which is aligned: PoCL loads and stores vectors of halves as if they were aligned wherever
+ * they lie, some by an instruction that ends the process where they are not. */
+#define CLADE_HALVES(n)                                                                                     \
   typedef CLADE_PASTE(ushort, n) CLADE_PASTE(clade_halves, n) __attribute__((aligned(2)));                  \
+  inline CLADE_PASTE(float, n) CLADE_PASTE(CLADE_PASTE(clade_load, n), _f16)(const __global ushort *p) {     \
+    const CLADE_PASTE(ushort, n) h = *(const __global CLADE_PASTE(clade_halves, n) *)p;                     \
+    return CLADE_PASTE(vload_half, n)(0, (const half *)&h);                                                 \
+  }                                                                                                         \
   inline void CLADE_PASTE(CLADE_PASTE(clade_store, n), _f16)(__global ushort * p, CLADE_PASTE(float, n) v) { \
     CLADE_PASTE(ushort, n) h;                                                                               \
     CLADE_PASTE(CLADE_PASTE(vstore_half, n), _rte)(v, 0, (half *)&h);                                       \
     *(__global CLADE_PASTE(clade_halves, n) *)p = h;                                                        \
   }
-CLADE_STORE_HALVES(4)
-CLADE_STORE_HALVES(8)
-CLADE_STORE_HALVES(16)
+CLADE_HALVES(4)
+CLADE_HALVES(8)
+CLADE_HALVES(16)
 /* One instruction: PoCL cuts vstore16 to three. */
 typedef float4 clade_floats4 __attribute__((aligned(4)));
 typedef float8 clade_floats8 __attribute__((aligned(4)));
@@ -172,7 +176,8 @@ typedef float16 clade_floats16 __attribute__((aligned(4)));
 #define STOREN(n, T, p, i, v)         CLADE_PASTE(CLADE_STOREN_, T)(n, p, i, v)
 #define STORE16(T, p, i, v)           STOREN(16, T, p, i, v)
 
-/* The first n of sixteen elements, n < 16; the others are the first one again. And how so few are stored. */
+/* The first n of sixteen elements, n < 16; the others are the first one again. And how so few are stored. Sixteen that
+ * lie at places of their own. */
 #define CLADE_PART(T)                                                                              \
   inline float16 CLADE_PASTE(clade_some_, T)(const __global STORAGE(T) * p, size_t i, size_t n) {  \
     float lane[16];                                                                                \
@@ -183,16 +188,34 @@ typedef float16 clade_floats16 __attribute__((aligned(4)));
     float lane[16];                                                                                \
     vstore16(v, 0, lane);                                                                          \
     for (size_t l = 0; l < n; l++) STORE(T, p, i + l, lane[l]);                                    \
+  }                                                                                                \
+  inline float16 CLADE_PASTE(clade_apart_, T)(const __global STORAGE(T) * p, const size_t *place,  \
+                                              size_t i) {                                          \
+    return (float16)(CLADE_FOUR_AT(T, 0), CLADE_FOUR_AT(T, 4), CLADE_FOUR_AT(T, 8), CLADE_FOUR_AT(T, 12));  \
   }
+#define CLADE_FOUR_AT(T, l) \
+  LOAD(T, p, place[l] + i), LOAD(T, p, place[l + 1] + i), LOAD(T, p, place[l + 2] + i), LOAD(T, p, place[l + 3] + i)
 CLADE_PART(f32)
 CLADE_PART(f16)
 CLADE_PART(bf16)
 #define SOME16(T, p, i, n)   CLADE_PASTE(clade_some_, T)(p, i, n)
 #define PUT16(T, p, i, n, v) CLADE_PASTE(clade_put_, T)(p, i, n, v)
+#define APART16(T, p, place, i) CLADE_PASTE(clade_apart_, T)(p, place, i)
+/* Where sixteen lines of (…, n, inner) begin, from line `first` on; beyond the last one they are that one again. */
+inline void clade_places(size_t *place, size_t first, size_t lines, size_t n, size_t inner) {
+  size_t block = first / inner, beside = first - block * inner;
+  for (int l = 0; l < 16; l++) {
+    place[l] = block * n * inner + beside;
+    if (first + l + 1 < lines && ++beside == inner) {
+      beside = 0;
+      block++;
+    }
+  }
+}
 inline float16 clade_round16_f16(float16 v) {
-  ushort h[16];
-  vstore_half16_rte(v, 0, (half *)h);
-  return vload_half16(0, (const half *)h);
+  ushort16 h;
+  vstore_half16_rte(v, 0, (half *)&h);
+  return vload_half16(0, (const half *)&h);
 }
 inline float16 clade_round16_bf16(float16 v) {
   const uint16 u = as_uint16(v), even = u + 0x7fffu + (u >> 16 & 1u);
@@ -301,7 +324,7 @@ static inline float16 clade_erfc(float16 x) {
  * by 5e-10. */
 static inline float16 clade_gelu(float16 x) {
   const float low = CLADE_LOW + 126.0f; /* half of the power */
-  const float16 size = fabs(x), t = size > 6.5f ? (float16)(6.5f) : size, s = t * t;
+  const float16 size = fabs(x), t = size > 6.5f ? (float16)(0.0f) : size, s = t * t; /* beyond it nothing is taken off */
   const float16 d = fma(t, (float16)(4.41326541e-5f), (float16)(-8.28456473e-4f));
   const float16 c = fma(t, (float16)(8.21421960e-3f), (float16)(-5.35289572e-2f));
   const float16 b = fma(t, (float16)(-4.58765912e-1f), (float16)(-1.15116944f));
@@ -322,6 +345,24 @@ static inline float16 clade_gelu_grad(float16 x) {
   const float16 r = p * clade_exp2(k, fma(s, (float16)(-0.72134752f), low - k));
   return x < 0.0f ? r : 1.0f - r;
 }
+/* Beside an infinity or a number that is as large, PoCL 3.1 computes a whole vector of these wrongly: such are taken one
+ * by one. */
+#define CLADE_TURNS(name)                                                            \
+  static inline float16 clade_##name(float16 x) {                                    \
+    const int16 far = fabs(x) > 65536.0f;                                            \
+    const float16 y = name(far ? (float16)(0.0f) : x);                               \
+    if (!any(far)) return y;                                                         \
+    float of[16], is[16];                                                            \
+    vstore16(x, 0, of);                                                              \
+    vstore16(y, 0, is);                                                              \
+    for (int i = 0; i < 16; i++)                                                     \
+      if (fabs(of[i]) > 65536.0f) is[i] = name(of[i]);                               \
+    return vload16(0, is);                                                           \
+  }
+CLADE_TURNS(sin)
+CLADE_TURNS(cos)
+CLADE_TURNS(tan)
+#undef CLADE_TURNS
 #else
 #define clade_exp   exp
 #define clade_exp_below exp
@@ -333,10 +374,13 @@ static inline float16 clade_gelu_grad(float16 x) {
 #define clade_erfc  erfc
 #define clade_gelu  gelu
 #define clade_gelu_grad gelu_grad
+#define clade_sin   sin
+#define clade_cos   cos
+#define clade_tan   tan
 #endif
-#define gelu(x) (0.5f * (x) * erfc((x) * -0.70710678f))
+#define gelu(x) (0.5f * fmax(x, -15.0f) * erfc((x) * -0.70710678f)) /* 0 beyond; infinity times 0 is none */
 #define gelu_grad(x) (0.5f * erfc((x) * -0.70710678f) + clade_gelu_slope(clamp(x, -15.0f, 15.0f)))
-#define clade_gelu_slope(x) (0.39894228f * (x) * exp(-0.5f * (x) * (x))) /* 0 beyond; infinity times 0 is none */
+#define clade_gelu_slope(x) (0.39894228f * (x) * exp(-0.5f * (x) * (x)))
 
 /* Sixteen floats past the caches, where the compiler can and they are aligned: for results larger than these. */
 #if defined __has_builtin
@@ -370,6 +414,14 @@ inline void clade_past_f32(__global float *p, float16 v, int past) {
 /* Of a function: compiled once, however often the compiler copies the kernel. */
 #define APART __attribute__((noinline))
 
+/* Takes the fastest axis that is left off `rest`, and adds its places in two tensors to i and j. */
+#define STEP_BOTH(k)                                     \
+  {                                                      \
+    const index_t next = rest / max(dims.k, (index_t)1); \
+    i += (rest - next * dims.k) * x_strides.k;           \
+    j += (rest - next * dims.k) * y_strides.k;           \
+    rest = next;                                         \
+  }
 /* What lies there will be read soon. SPIR-V has no word for it. */
 #ifdef CLADE_PROCESSOR
 #define SOON(p)  __builtin_prefetch((const void *)(size_t)(p))
@@ -408,7 +460,7 @@ CLADE_MOVES(i64)
 /* Sixteen elements from private memory, those of 32 bits past the caches where `past` says so. */
 #define CLADE_PASS_i32(y, x, past) clade_past_f32((__global float *)(y), as_float16(vload16(0, x)), past)
 #define CLADE_PASS_u8(y, x, past)  vstore16(vload16(0, x), 0, y)
-#define CLADE_PASS_f16             CLADE_PASS_u8
+#define CLADE_PASS_f16(y, x, past) *(__global clade_halves16 *)(y) = *(const clade_halves16 *)(x) /* not one by one */
 #define CLADE_PASS_i64             CLADE_PASS_u8
 #define PASS16(T, y, x, past)      CLADE_PASTE(CLADE_PASS_, T)(y, x, past)
 #define COPY(T, x, soon, y, n, past) CLADE_PASTE(clade_move_, T)(x, soon, y, n, past)
@@ -443,6 +495,27 @@ __attribute__((always_inline)) static inline void clade_turn(float8 *x) {
   clade_turn_apart(x);
   clade_turn_within(x);
 }
+
+/* Eight columns of sixteen rows that lie `apart` from each other, a vector for each column. */
+#define CLADE_COLUMNS(T)                                                                                              \
+  __attribute__((always_inline)) static inline void CLADE_PASTE(clade_columns_, T)(                                   \
+      float16 * column, const __global STORAGE(T) * p, size_t i, size_t apart) {                                      \
+    float8 low[8], high[8];                                                                                           \
+    _Pragma("unroll") for (int l = 0; l < 8; l++) {                                                                   \
+      low[l] = LOADN(8, T, p, i + l * apart);                                                                         \
+      high[l] = LOADN(8, T, p, i + (l + 8) * apart);                                                                  \
+    }                                                                                                                 \
+    clade_turn(low);                                                                                                  \
+    clade_turn(high);                                                                                                 \
+    _Pragma("unroll") for (int l = 0; l < 8; l++) column[l] = (float16)(low[l], high[l]);                             \
+  }
+CLADE_COLUMNS(f32)
+CLADE_COLUMNS(f16)
+CLADE_COLUMNS(bf16)
+#undef CLADE_COLUMNS
+#define COLUMNS8(T, column, p, i, apart) CLADE_PASTE(clade_columns_, T)(column, p, i, apart)
+/* Whether nothing behind `rows` of n elements is read, from row `first` on. */
+#define COLUMNS_INSIDE(first, n, rows) (((size_t)(first) + 15) * (n) + ((n) + 7) / 8 * 8 <= (size_t)(rows) * (n))
 
 /* Sixteen of sixteen, where vectors are so wide: fours change places, and each is turned in itself. */
 #define CLADE_FOURS(at)  (float16)(x[l].s##at, x[l + 4].s##at, x[l + 8].s##at, x[l + 12].s##at)

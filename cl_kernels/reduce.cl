@@ -70,7 +70,8 @@ KERNEL(reduce_forward_ref)(ARGS) {
 #ifdef WANT_reduce_forward_split
 /* (outer, reduced, inner) in chunks of the middle axis. MODE 0: a work-item does one column of a chunk; 1: the same
  * where inner is 1, 16 elements at once; 2: WIDE columns of a chunk, row by row; 3: the inner axis lies in blocks of 16,
- * (outer, inner / 16, reduced, 16), and a work-item does one. DIRECT: there is one chunk, and `out` is the result. */
+ * (outer, inner / 16, reduced, 16), and a work-item does one; 4: sixteen results at once, wherever their elements lie:
+ * `chunk` is how many results a work-item has. DIRECT: there is one chunk, and `out` is the result. */
 #if DIRECT
 #define OUT              STORAGE(T)
 #define PUT(p, at, v, n) STORE(T, p, at, FINISH(v, n))
@@ -95,6 +96,38 @@ static inline void FN(take16)(float16 *s, float16 *c, float16 v) {
   ARG(const STORAGE(T), x), ARG(OUT, out), const index_t outer, const index_t reduced, const index_t inner,  \
   const index_t chunks, const index_t chunk, const float count
 BODY(reduce_forward_split_item)(const long item, ARGS) {
+#if MODE == 4
+  const index_t lines = outer * inner, last = (index_t)min((item + 1) * chunk, (long)lines);
+  if (item * chunk >= (long)lines) return;
+  USE(const STORAGE(T), x);
+  USE(OUT, out);
+  for (index_t first = (index_t)(item * chunk); first < last; first += 16) {
+    float16 s16 = EMPTY, c16 = 0;
+    if (inner == 1 && COLUMNS_INSIDE(first, reduced, lines)) {
+      for (index_t r = 0; r < reduced; r += 8) {
+        float16 column[8];
+        COLUMNS8(T, column, x, (size_t)(first * reduced + r), (size_t)reduced);
+#pragma unroll
+        for (int l = 0; l < 8; l++)
+          if (r + l < reduced) {
+            SOON(x + first * reduced + (r + l) * 16 + AHEAD); /* as many lines as columns */
+            FN(take16)(&s16, &c16, column[l]);
+          }
+      }
+    } else {
+      size_t place[16];
+      clade_places(place, (size_t)first, (size_t)lines, (size_t)reduced, (size_t)inner);
+      for (index_t r = 0; r < reduced; r++) FN(take16)(&s16, &c16, APART16(T, x, place, (size_t)(r * inner)));
+    }
+#if KIND < 2
+    s16 = FINISH(c16 != c16 ? s16 : s16 + c16, count);
+#endif
+    if (last - first < 16)
+      PUT16(T, out, first, last - first, s16);
+    else
+      STORE16(T, out, first, s16);
+  }
+#else
 #if MODE == 2
   const index_t blocks = (inner + WIDE - 1) / WIDE;
 #else
@@ -144,10 +177,13 @@ BODY(reduce_forward_split_item)(const long item, ARGS) {
     s16[j / 16] = EMPTY;
     c16[j / 16] = 0;
   }
+  const index_t later = max((index_t)AHEAD / columns, (index_t)1); /* rows; behind the last one neighbours follow */
+  const index_t next = column + WIDE < inner ? base + begin * inner + column + WIDE : base + end * inner;
   for (index_t r = begin; r < end; r++) { /* as memory lies */
     const index_t at = base + r * inner + column;
+    const index_t soon = r + later < end ? at + later * inner : next + (r + later - end) * inner;
     for (index_t j = 0; j < whole; j += 16) {
-      SOON(x + at + j + AHEAD);
+      SOON(x + soon + j);
       FN(take16)(s16 + j / 16, c16 + j / 16, LOAD16(T, x, at + j));
     }
   }
@@ -161,6 +197,7 @@ BODY(reduce_forward_split_item)(const long item, ARGS) {
     for (index_t r = begin; r < end; r++) FN(take)(&s, &c, (ACC)LOAD(T, x, base + r * inner + j));
     PUT(out, part * inner + j, FN(total)(s, c), count);
   }
+#endif
 #endif
 #endif
 }

@@ -1,5 +1,5 @@
-/* Softmax: maximum, sum, division (LOG: its logarithm, by a subtraction). The element is read three times, so that
- * nothing is kept between the passes; the sum keeps the rounding errors of its additions beside it. */
+/* Softmax: maximum, sum, division (LOG: its logarithm, by a subtraction). `ref` reads an element three times and keeps
+ * nothing between the passes; its sum keeps the rounding errors of its additions beside it. */
 #if LOG
 #define BY(sum)            log(sum)
 #define RESULT(v, top, by) ((v) - (top) - (by))
@@ -39,6 +39,16 @@ KERNEL(softmax_forward_ref)(ARGS) {
 #undef ARGS
 #endif
 
+#if defined WANT_softmax_forward_vec || defined WANT_softmax_forward_rows || defined WANT_softmax_forward_lines
+/* NaN is left to the sum, which it makes NaN. */
+#define LARGER(v, top) ((v) > (top) ? (v) : (top))
+static inline void FN(take)(float16 *s, float16 *lost, const float16 v) {
+  const float16 sum = *s + v, back = sum - *s;
+  *lost += (*s - (sum - back)) + (v - back);
+  *s = sum;
+}
+#endif
+
 #ifdef WANT_softmax_forward_vec
 /* A row at once, 16 elements at a time. What exp gives for rows of up to KEPT elements is kept until the sum is known,
  * and while it is computed what the next rows read is on its way. */
@@ -49,18 +59,11 @@ static inline float16 FN(some)(const __global STORAGE(T) *x, index_t at, index_t
   for (int l = 0; l < 16; l++) lane[l] = l < left ? LOAD(T, x, at + l) : -INFINITY;
   return vload16(0, lane);
 }
-/* NaN is left to the sum, which it makes NaN. */
-#define LARGER(v, top) ((v) > (top) ? (v) : (top))
 static inline float FN(largest)(float16 v) {
   const float8 a = LARGER(v.hi, v.lo);
   const float4 b = LARGER(a.hi, a.lo);
   const float2 c = LARGER(b.hi, b.lo);
   return LARGER(c.s1, c.s0);
-}
-static inline void FN(take)(float16 *s, float16 *lost, const float16 v) {
-  const float16 sum = *s + v, back = sum - *s;
-  *lost += (*s - (sum - back)) + (v - back);
-  *s = sum;
 }
 #if LOG
 #define VALUE(v, i) ((v) - top - by)
@@ -135,9 +138,261 @@ KERNEL(softmax_forward_vec)(ARGS) {
   FN(softmax_forward_vec_item)((long)get_global_id(0), PASS(x), PASS(y), outer, n, piece, stream);
 }
 #undef ARGS
-#undef LARGER
 #undef KEEPS
 #undef VALUE
 #endif
+
+#ifdef WANT_softmax_forward_rows
+/* Sixteen rows of up to MOST elements at once, turned over in registers: a vector has an element of each. And turned
+ * back into private memory, where what is behind the eighth element is written over: the last eight come first. */
+__attribute__((always_inline)) static inline void FN(turn_back)(float *line, const float16 *column, index_t n) {
+  float8 low[8], high[8];
+#pragma unroll
+  for (int l = 0; l < 8; l++) {
+    low[l] = column[l].lo;
+    high[l] = column[l].hi;
+  }
+  clade_turn(low);
+  clade_turn(high);
+#pragma unroll
+  for (int l = 0; l < 8; l++) *(clade_floats8 *)(line + l * n) = low[l];
+#pragma unroll
+  for (int l = 0; l < 8; l++) *(clade_floats8 *)(line + (l + 8) * n) = high[l];
+}
+#define ARGS                                                                                                 \
+  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n, const index_t piece,   \
+      const int stream
+BODY(softmax_forward_rows_item)(const long item, ARGS) {
+  if (item * piece >= outer) return;
+  USE(const STORAGE(T), x);
+  USE(STORAGE(T), y);
+  const index_t end = (index_t)min((item + 1) * piece, (long)outer);
+  float16 column[MOST];
+  float line[16 * MOST + 8] __attribute__((aligned(64)));
+  for (index_t first = (index_t)(item * piece); first < end; first += 16) {
+    const index_t begin = first * n, left = min((index_t)16, end - first) * n;
+    float16 top = -INFINITY, s = 0, lost = 0;
+    if (COLUMNS_INSIDE(first, n, outer)) {
+      for (index_t i = 0; i < n; i += 8) COLUMNS8(T, column + i, x, (size_t)(begin + i), (size_t)n);
+    } else {
+      size_t place[16];
+      clade_places(place, (size_t)first, (size_t)outer, (size_t)n, 1);
+      for (index_t i = 0; i < n; i++) column[i] = APART16(T, x, place, (size_t)i);
+    }
+    for (index_t i = 0; i < n; i++) {
+      SOON(x + (size_t)begin + (size_t)i * 16 + AHEAD); /* as many lines as columns */
+      top = LARGER(column[i], top);
+    }
+    for (index_t i = 0; i < n; i++) {
+      const float16 v = clade_exp_below(column[i] - top);
+      FN(take)(&s, &lost, v);
+#if !LOG
+      column[i] = v;
+#endif
+    }
+#if LOG
+    const float16 by = clade_log(s + lost);
+    for (index_t i = 0; i < n; i++) column[i] = column[i] - top - by;
+#else
+    const float16 by = 1.0f / (s + lost);
+    for (index_t i = 0; i < n; i++) column[i] *= by;
+#endif
+    for (index_t i = (n - 1) / 8 * 8; i >= 0; i -= 8) FN(turn_back)(line + i, column + i, n);
+    for (index_t i = 0; i < left; i += 16) {
+      const float16 v = *(const float16 *)(line + i);
+      if (left - i < 16)
+        PUT16(T, y, begin + i, left - i, v);
+      else
+        STREAM16(T, y, begin + i, v, stream);
+    }
+  }
+}
+
+KERNEL(softmax_forward_rows)(ARGS) {
+  FN(softmax_forward_rows_item)((long)get_global_id(0), PASS(x), PASS(y), outer, n, piece, stream);
+}
+#undef ARGS
+#endif
+
+#ifdef WANT_softmax_forward_lines
+/* Strips of lines beside each other, 16 to STRIP of them: each vector is of 16 lines. A strip is read while the one
+ * before it is summed and the one before that is written, row by row, so that memory does not wait for work; a strip
+ * alone is read, summed and written in turns. It is kept meanwhile where KEPT elements hold it. FEW_BESIDE: fewer than
+ * 16 lie beside each other, so that a vector is put together. */
+#define TALL 8
+typedef struct {
+  index_t width;
+#if FEW_BESIDE
+  size_t place[16];
+#else
+  index_t begin;
+#endif
+} FN(lines);
+#if FEW_BESIDE
+#define READ(of, at, left)     APART16(T, x, (of)->place, (size_t)(at))
+#define WRITE(of, at, left, v) FN(scatter)(y, (of)->place, (size_t)(at), (of)->width, v)
+static inline void FN(scatter)(__global STORAGE(T) *y, const size_t *place, size_t at, index_t width, float16 v) {
+  float lane[16];
+  vstore16(v, 0, lane);
+  if (width < 16) {
+    for (index_t l = 0; l < width; l++) STORE(T, y, place[l] + at, lane[l]);
+    return;
+  }
+#pragma unroll
+  for (int l = 0; l < 16; l++) STORE(T, y, place[l] + at, lane[l]);
+}
+#else
+#define READ(of, at, left)     FN(some)(x, (of)->begin + (at), left)
+#define WRITE(of, at, left, v) FN(put)(y, (of)->begin + (at), left, v, stream)
+static inline float16 FN(some)(const __global STORAGE(T) *x, index_t at, index_t left) {
+  return left < 16 ? SOME16(T, x, at, left) : LOAD16(T, x, at);
+}
+static inline void FN(put)(__global STORAGE(T) *y, index_t at, index_t left, float16 v, int stream) {
+  if (left < 16)
+    PUT16(T, y, at, left, v);
+  else
+    STREAM16(T, y, at, v, stream);
+}
+#endif
+#if KEPT
+#define FORMER(of, at, left) (*kept) /* vstore16 would be three instructions */
+#define KEEP(v) *kept = v
+#else
+#define KEEP(v)
+#if FEW_BESIDE
+#define FORMER READ
+#else
+#define FORMER(of, at, left) FN(again)(x, (of)->begin + (at), inner, left)
+static inline float16 FN(again)(const __global STORAGE(T) *x, index_t at, index_t inner, index_t left) {
+  SOON(x + at + TALL * (long)inner);
+  return FN(some)(x, at, left);
+}
+#endif
+#endif
+/* A vector, of which `left` lanes are there. */
+static inline void FN(write)(const __global STORAGE(T) *x, __global STORAGE(T) *y, const FN(lines) *of, index_t at,
+                             index_t inner, index_t left, const float16 *kept, const float16 *top, const float16 *by,
+                             int stream) {
+#if LOG
+  const float16 v = FORMER(of, at, left) - *top - *by;
+#elif KEPT
+  const float16 v = *kept * *by;
+#else
+  const float16 v = clade_exp_below(FORMER(of, at, left) - *top) * *by;
+#endif
+  WRITE(of, at, left, v);
+}
+static inline void FN(read)(const __global STORAGE(T) *x, const __global STORAGE(T) *soon, const FN(lines) *of,
+                            index_t at, index_t left, float16 *kept, float16 *top) {
+  const float16 v = READ(of, at, left);
+  SOON(soon);
+  *top = LARGER(v, *top);
+  KEEP(v);
+}
+/* Some rows of it. */
+static inline void FN(sum)(const __global STORAGE(T) *x, const FN(lines) *of, index_t at, index_t inner, index_t rows,
+                           index_t left, float16 *kept, index_t beside, float16 top, float16 *s, float16 *lost) {
+  float16 part = 0;
+  for (index_t i = 0; i < rows; i++, at += inner, kept += beside) {
+    const float16 v = clade_exp_below(FORMER(of, at, left) - top);
+    part += v;
+#if !LOG
+    KEEP(v);
+#endif
+  }
+  FN(take)(s, lost, part); /* sums of pieces keep what is lost */
+}
+#define ARGS                                                                                                 \
+  ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n, const index_t inner,   \
+      const index_t strip, const index_t piece, const int stream
+BODY(softmax_forward_lines_item)(const long item, ARGS) {
+  if (item * piece >= (long)outer * inner) return; /* nothing is divided by before */
+#if FEW_BESIDE
+  const index_t lines = outer * inner, strips = (lines + strip - 1) / strip, all = strips;
+#else
+  const index_t strips = (inner + strip - 1) / strip, all = outer * strips;
+#endif
+  if (item * piece >= (long)all) return;
+  USE(const STORAGE(T), x);
+  USE(STORAGE(T), y);
+#if KEPT
+  float16 room[2][KEPT / 16], *own = room[0], *other = room[1];
+#else
+  float16 *own = 0, *other = 0;
+#endif
+  const index_t first = (index_t)(item * piece), end = (index_t)min((item + 1) * piece, (long)all);
+  const index_t far = max((index_t)AHEAD / strip, (index_t)1), beside = strip / 16;
+  FN(lines) fresh = {0}, summed = {0}, done = {0};
+  float16 top[STRIP / 16], fresh_top[STRIP / 16], done_top[STRIP / 16];
+  float16 by[STRIP / 16], s[STRIP / 16], lost[STRIP / 16];
+  for (index_t part = first; part < end + 2; part++) {
+    done = summed;
+    summed = fresh;
+    fresh.width = 0;
+    const __global STORAGE(T) *soon = x, *then = x;
+    if (part < end) {
+#if FEW_BESIDE
+      fresh.width = min(strip, lines - part * strip);
+      clade_places(fresh.place, (size_t)(part * strip), (size_t)lines, (size_t)n, (size_t)inner);
+#else
+      const index_t block = part / strips, first_line = (part - block * strips) * strip;
+      fresh.width = min(strip, inner - first_line);
+      fresh.begin = block * n * inner + first_line;
+      soon = x + fresh.begin + (long)far * inner;
+      then = first_line + strip < inner ? soon + strip - (long)n * inner : soon - first_line;
+#endif
+    }
+    for (index_t v = 0; v < beside; v++) {
+      fresh_top[v] = -INFINITY;
+      s[v] = lost[v] = 0;
+    }
+    for (index_t i = 0, column = 0; i < n; i++) {
+      const index_t turn = i % TALL, base = i - turn, tall = min((index_t)TALL, n - base), at = i * inner;
+      float16 *kept = other + i * beside;
+      index_t k = 0, v = 0;
+      for (; k + 16 <= done.width; k += 16, v++)
+        FN(write)(x, y, &done, at + k, inner, 16, kept + v, done_top + v, by + v, stream);
+      if (k < done.width) FN(write)(x, y, &done, at + k, inner, done.width - k, kept + v, done_top + v, by + v, stream);
+      const __global STORAGE(T) *ask = (i + far < n ? soon : then) + at;
+      for (k = v = 0; k + 16 <= fresh.width; k += 16, v++)
+        FN(read)(x, ask + k, &fresh, at + k, 16, kept + v, fresh_top + v);
+      if (k < fresh.width) FN(read)(x, ask + k, &fresh, at + k, fresh.width - k, kept + v, fresh_top + v);
+      if (turn == 0) column = 0; /* each of the TALL rows is followed by as many columns of all of them */
+      const index_t stop = min(turn + 1 == tall ? beside : beside * (turn + 1) / TALL, (summed.width + 15) / 16);
+      for (; column < stop; column++) {
+        const index_t left = summed.width - column * 16, from = base * inner + column * 16;
+        float16 *own_kept = own + base * beside + column;
+        if (tall == TALL && left >= 16)
+          FN(sum)(x, &summed, from, inner, TALL, 16, own_kept, beside, top[column], s + column, lost + column);
+        else
+          FN(sum)(x, &summed, from, inner, tall, left, own_kept, beside, top[column], s + column, lost + column);
+      }
+    }
+    for (index_t v = 0; v * 16 < summed.width; v++) {
+#if LOG
+      by[v] = clade_log(s[v] + lost[v]);
+#else
+      by[v] = 1.0f / (s[v] + lost[v]);
+#endif
+      done_top[v] = top[v];
+    }
+    for (index_t v = 0; v * 16 < fresh.width; v++) top[v] = fresh_top[v];
+    float16 *swap = own;
+    own = other;
+    other = swap;
+  }
+}
+
+KERNEL(softmax_forward_lines)(ARGS) {
+  FN(softmax_forward_lines_item)((long)get_global_id(0), PASS(x), PASS(y), outer, n, inner, strip, piece, stream);
+}
+#undef ARGS
+#undef TALL
+#undef READ
+#undef WRITE
+#undef FORMER
+#undef KEEP
+#endif
+#undef LARGER
 #undef BY
 #undef RESULT

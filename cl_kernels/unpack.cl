@@ -28,31 +28,34 @@ KERNEL(unpack_forward_ref)(ARGS) {
 #endif
 
 #ifdef WANT_unpack_forward_tiles
-/* Blocks of 16 elements of 32 bits, one after the other: a work-item turns over up to STRIP columns of a block. */
+/* Blocks of sixteens of elements of 32 bits, one after the other: a work-item turns over up to STRIP columns of a block. */
 #define ARGS                                                                                                      \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t axis, const index_t inner,     \
-      const int stream
+      const index_t block, const int stream
 BODY(unpack_forward_tiles_item)(const long item, ARGS) {
-  const index_t strips = (inner + STRIP - 1) / STRIP, blocks = (axis + 15) / 16;
+  const index_t strips = (inner + STRIP - 1) / STRIP, blocks = (axis + block - 1) / max(block, (index_t)1);
   if (item >= (long)outer * blocks * strips) return;
   USE(const STORAGE(T), x);
   USE(STORAGE(T), y);
-  const index_t place = (index_t)(item / strips), row = place / blocks, first = (place - row * blocks) * 16;
+  const index_t place = (index_t)(item / strips), row = place / blocks, first = (place - row * blocks) * block;
   const index_t begin = (index_t)(item - place * (long)strips) * STRIP, end = min(begin + STRIP, inner);
-  const index_t to = (row * axis + first) * inner, from = place * inner * 16, lanes = min(axis - first, (index_t)16);
-  for (index_t c = begin; c < end; c += 16) {
-    if (lanes == 16 && c + 16 <= end) {
-      clade_tile(x + from + c * 16, 16, y + to + c, inner, stream);
-      continue;
-    }
-    for (index_t l = 0; l < lanes; l++)
+  x += place * inner * block;
+  y += (row * axis + first) * inner;
+  for (index_t c = begin; c < end; c += 16)
+    for (index_t b = 0; b < block; b += 16) {
+      const index_t lanes = min(axis - first - b, (index_t)16);
+      if (lanes == 16 && c + 16 <= end) {
+        clade_tile(x + c * block + b, block, y + b * inner + c, inner, stream);
+        continue;
+      }
+      for (index_t l = 0; l < lanes; l++)
 #pragma clang loop vectorize(disable) unroll(disable)
-      for (index_t k = c; k < min(c + 16, end); k++) y[to + l * inner + k] = x[from + k * 16 + l];
-  }
+        for (index_t k = c; k < min(c + 16, end); k++) y[(b + l) * inner + k] = x[k * block + b + l];
+    }
 }
 
 KERNEL(unpack_forward_tiles)(ARGS) {
-  FN(unpack_forward_tiles_item)((long)get_global_id(0), PASS(x), PASS(y), outer, axis, inner, stream);
+  FN(unpack_forward_tiles_item)((long)get_global_id(0), PASS(x), PASS(y), outer, axis, inner, block, stream);
 }
 #undef ARGS
 #endif

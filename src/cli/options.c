@@ -2,10 +2,13 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { MAX_OPTIONS = 40, HELP = 1000, DEVICE, JSON };
 
@@ -91,6 +94,21 @@ int cli_failed(const char *format, ...) {
   fputc('\n', stderr);
   va_end(list);
   return CLI_FAILED;
+}
+
+/* Nothing that is there is touched. */
+bool cli_can_write(const char *path) {
+  struct stat there;
+  const int made = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (made >= 0) {
+    close(made);
+    unlink(path);
+  } else if (errno != EEXIST || stat(path, &there) != 0 || access(path, W_OK) != 0) {
+    return cli_failed("%s cannot be written: %s", path, strerror(errno)), false;
+  } else if (S_ISDIR(there.st_mode)) {
+    return cli_failed("%s cannot be written: %s", path, strerror(EISDIR)), false;
+  }
+  return true;
 }
 
 static const char *what_to_do(clade_status status) {

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "cli/infer.h"
+#include "program/cache.h"
+
 enum { MODE, BUDGET, SHAPES, SET, ONLY, DTYPE, PASS, BATCH, CLASSES, STRICT, COMPANION, AGAIN };
 static const cli_option options[] = {
     [MODE] = {"mode", "MODE", "quick: the likeliest candidates within a budget; full: all of them (quick)"},
@@ -90,16 +93,36 @@ static int parse(tune_job *job, int argc, char **argv) {
 /* ---- measuring ---- */
 static clade_status tune_work_at(tune_job *job, size_t at) {
   clade_func *func = NULL;
+  double begun = infer_now();
   job->at = at;
   CLADE_TRY(tune_func(job, &job->works[at], &func));
+  job->compiled += infer_now() - begun;
   clade_status status = clade_tune(func, job->mode, .seconds = job->budget, .again = job->again, .stop = &stop,
                                    .observe = tune_show, .observe_user = job);
   clade_func_release(func);
   return status;
 }
 
+/* What is measured is kept in the cache alone, and this process ends. A directory that is absent is made. */
+static int check_kept(void) {
+  clade__cache_stats cache;
+  char *path = NULL;
+  if (clade__cache_path(&path) || clade__cache_get_stats(&cache) || !cache.safe) {
+    clade__free(path);
+    return cli_failed_status(CLADE_IO);
+  }
+  const bool there = !access(path, F_OK), kept = cache.enabled && (cache.writable || !there);
+  if (!cache.enabled)
+    cli_failed("nothing would be kept: the cache is off; name a directory (CLADE_CACHE_DIR)");
+  else if (!kept)
+    cli_failed("nothing would be kept: %s cannot be written", path);
+  clade__free(path);
+  return kept ? CLI_DONE : CLI_FAILED;
+}
+
 static int measure(tune_job *job, int n, char **words) {
   int result = tune_check(job, n, words);
+  if (!result) result = check_kept();
   if (result) return result;
   if (job->args.json && !cli_json_begin()) return CLI_FAILED;
   tune_show_begin(job);

@@ -2,8 +2,8 @@
 #ifndef CLADE_CLI_TUNE_H
 #define CLADE_CLI_TUNE_H
 
-#include "cli/bench_conv.h"
-#include "cli/bench_gemm.h"
+#include "cli/bench/conv.h"
+#include "cli/bench/gemm.h"
 #include "cli/cli.h"
 #include "models/models.h"
 
@@ -30,7 +30,8 @@ typedef struct tune_job {
   FILE *to; /* for people */
   bool terminal, bar_shown, told;
   int problems, measured, known;
-  double begun, before, after; /* seconds: of the whole; of what was measured, by nodes */
+  double begun, compiled; /* seconds: when it began; until all works ran as they were */
+  double before, after;   /* seconds of what was measured, by nodes */
 } tune_job;
 
 /* ---- what is tuned (tune_target.c) ---- */

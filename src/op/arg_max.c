@@ -22,29 +22,72 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-static const char *accept(const clade_query *q) {
-  return clade__cut_short(q->device,
-                          (double)q->node->in[0].shape.dim[((const clade__axis_attrs *)q->node->attrs)->axis]);
-}
-
-static double cost(const clade_query *q) {
+typedef struct extent {
+  int64_t outer, n, inner;
+} extent;
+static extent extent_of(const clade_query *q) {
   const clade_shape *x = &q->node->in[0].shape;
-  return clade__cost(q->device, 2.0 * (double)clade__product(x, 0, x->rank), clade__node_bytes(q->node), 0.03);
+  int axis = ((const clade__axis_attrs *)q->node->attrs)->axis;
+  return (extent){clade__product(x, 0, axis), x->dim[axis], clade__product(x, axis + 1, x->rank)};
 }
 
-static clade_status emit(clade_emit *e, const clade_query *q) {
-  const clade__axis_attrs *a = q->node->attrs;
-  const clade_type *x = &q->node->in[0];
-  int64_t outer = clade__product(&x->shape, 0, a->axis);
-  int64_t inner = clade__product(&x->shape, a->axis + 1, x->shape.rank);
-  clade_kernel_step *s = clade_emit_kernel(e, "arg_max_forward_ref");
-  clade_emit_define_text(s, "T", clade_dtype_name(x->dtype));
+static double cost(const clade_query *q, double efficiency) {
+  const clade_shape *x = &q->node->in[0].shape;
+  return clade__cost(q->device, 2.0 * (double)clade__product(x, 0, x->rank), clade__node_bytes(q->node), efficiency);
+}
+
+static clade_kernel_step *begin(clade_emit *e, const clade_query *q, const char *kernel) {
+  extent x = extent_of(q);
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
-  clade_emit_index(s, outer);
-  clade_emit_i32(s, (int32_t)x->shape.dim[a->axis]);
-  clade_emit_index(s, inner);
-  clade__emit_flat(s, q->device, outer * inner);
+  clade_emit_index(s, x.outer);
+  clade_emit_i32(s, (int32_t)x.n);
+  return s;
+}
+
+/* ---- vec: a row at once, or sixteen lines ---- */
+enum { STRIP = 1024 };
+
+static const char *vec_accept(const clade_query *q) {
+  const char *reason = clade__cpu_only(q->device);
+  if (reason) return reason;
+  if (extent_of(q).n > INT32_MAX - CLADE__LANES) return "a place and a lane are more than an i32 counts";
+  return clade__is_float(q->node->in[0].dtype) ? NULL : "it compares floats";
+}
+
+static double vec_cost(const clade_query *q) { return cost(q, 0.3); }
+
+static clade_status vec_emit(clade_emit *e, const clade_query *q) {
+  extent x = extent_of(q);
+  if (x.inner == 1 && x.n >= CLADE__LANES) {
+    int64_t piece = clade__rows(q->device, x.outer, x.n);
+    clade_kernel_step *s = begin(e, q, "arg_max_forward_rows");
+    clade_emit_index(s, piece);
+    clade__emit_flat(s, q->device, (x.outer + piece - 1) / piece);
+    return CLADE_OK;
+  }
+  bool apart = x.inner < CLADE__LANES;
+  int64_t lines = x.outer * x.inner, share = lines / (4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u));
+  int64_t strip = apart ? CLADE__LANES : CLADE_MIN(clade__up(CLADE_MIN(x.inner, share + 1), CLADE__LANES), STRIP);
+  clade_kernel_step *s = begin(e, q, "arg_max_forward_lines");
+  clade_emit_define(s, "FEW_BESIDE", apart);
+  clade_emit_define(s, "STRIP", apart ? CLADE__LANES : STRIP);
+  clade_emit_index(s, x.inner);
+  clade_emit_index(s, strip);
+  clade__emit_flat(s, q->device, apart ? (lines + strip - 1) / strip : x.outer * ((x.inner + strip - 1) / strip));
+  return CLADE_OK;
+}
+
+/* ---- ref: a work-item does a line ---- */
+static const char *ref_accept(const clade_query *q) { return clade__cut_short(q->device, (double)extent_of(q).n); }
+static double ref_cost(const clade_query *q) { return cost(q, 0.03); }
+static clade_status ref_emit(clade_emit *e, const clade_query *q) {
+  extent x = extent_of(q);
+  clade_kernel_step *s = begin(e, q, "arg_max_forward_ref");
+  clade_emit_index(s, x.inner);
+  clade__emit_flat(s, q->device, x.outer * x.inner);
   return CLADE_OK;
 }
 
@@ -54,25 +97,25 @@ static const char *systolic_accept(const clade_query *q) {
 }
 
 static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
-  const clade__axis_attrs *a = q->node->attrs;
-  const clade_shape *x = &q->node->in[0].shape;
+  extent x = extent_of(q);
   clade_kernel_step *s = clade_emit_kernel(e, "arg_max");
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
-  clade_emit_index(s, clade__product(x, 0, a->axis));
-  clade_emit_index(s, x->dim[a->axis]);
-  clade_emit_index(s, clade__product(x, a->axis + 1, x->rank));
+  clade_emit_index(s, x.outer);
+  clade_emit_index(s, x.n);
+  clade_emit_index(s, x.inner);
   clade__systolic_launch(s);
   return CLADE_OK;
 }
 
 static const clade_impl impls[] = {
+    {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit},
     {.name = "systolic",
      .accept = systolic_accept,
      .cost = clade__systolic_elements,
      .emit = systolic_emit,
      .bundled = "arg_max"},
-    {.name = "ref", .accept = accept, .cost = cost, .emit = emit},
+    {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
     {0},
 };
 

@@ -4,16 +4,17 @@
  * within 2^-16 of itself. The running variance takes the unbiased one (of one element: 0); over no elements nothing
  * moves. */
 #include "op/batch_norm.h"
+#include "op/epilogue.h"
 #include "op/systolic.h"
 
-typedef struct attrs {
-  float eps, momentum;
-} attrs;
-static const clade_attr table[] = {
-    {"eps", CLADE_ATTR_F32, offsetof(attrs, eps), 1}, {"momentum", CLADE_ATTR_F32, offsetof(attrs, momentum), 1}, {0}};
+typedef clade__batch_norm_attrs attrs;
+static const clade_attr table[] = {{"eps", CLADE_ATTR_F32, offsetof(attrs, eps), 1},
+                                   {"momentum", CLADE_ATTR_F32, offsetof(attrs, momentum), 1},
+                                   {"epilogue", CLADE_ATTR_BYTES, offsetof(attrs, epilogue), sizeof(clade__elt)},
+                                   {0}};
 
-enum { X, WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR }; /* operands */
-enum { Y, MEAN, RSTD, NEXT_MEAN, NEXT_VAR };         /* outputs: RSTD is 1 / sqrt(variance + eps) */
+enum { X, WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR, OWN }; /* operands */
+enum { Y, MEAN, RSTD, NEXT_MEAN, NEXT_VAR };              /* outputs: RSTD is 1 / sqrt(variance + eps) */
 static const char *const names[] = {"weight", "bias", "running_mean", "running_var"};
 
 static clade_status infer(clade_node *n) {
@@ -28,11 +29,13 @@ static clade_status infer(clade_node *n) {
     return CLADE_FAIL(INVALID, "batch_norm: momentum is %g; expected 0 to 1", (double)a->momentum);
   n->out[Y] = n->in[X];
   for (int i = MEAN; i <= NEXT_VAR; i++) n->out[i] = n->in[WEIGHT];
-  return CLADE_OK;
+  return clade__epilogue_infer(n, &n->out[Y]);
 }
 
 static clade_status grad(clade_grad *g) {
   clade_val out[3];
+  if (g->node->n_in > OWN || ((const attrs *)g->node->attrs)->epilogue.n_insn)
+    return CLADE_FAIL(UNSUPPORTED, "batch_norm: derivatives are taken before an epilogue is fused in");
   for (int i = MEAN; i <= NEXT_VAR; i++)
     if (clade_val_ok(g->dout[i]))
       return CLADE_FAIL(UNSUPPORTED, "batch_norm: only its first output has a derivative, not number %d", i);
@@ -66,7 +69,17 @@ static void emit_join(clade_emit *e, const clade_query *q, const clade__channels
   clade__emit_flat(s, q->device, c->channels);
 }
 
-static void emit_scale(clade_emit *e, const clade_query *q, const clade__channels *c) {
+/* With the epilogue, and as many work-items. */
+static clade_status finish(clade_kernel_step *s, const clade_query *q, int64_t items) {
+  int64_t none[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}; /* its operands lie as y does */
+  CLADE_TRY(clade__epilogue_define(s, q->node));
+  CLADE_TRY(clade__epilogue_define16(s, q->node));
+  clade__epilogue_args(s, q->node, none);
+  clade__emit_flat(s, q->device, items);
+  return CLADE_OK;
+}
+
+static clade_status emit_scale(clade_emit *e, const clade_query *q, const clade__channels *c) {
   int64_t total = c->groups * c->block * c->count;
   int64_t piece = clade__up(clade__piece(q->device, total, 16, 1 << 14), CLADE__LANES);
   clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_forward_scale");
@@ -81,10 +94,10 @@ static void emit_scale(clade_emit *e, const clade_query *q, const clade__channel
   clade_emit_index(s, c->inner);
   clade_emit_index(s, c->block);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[Y]));
-  clade__emit_flat(s, q->device, (total + piece - 1) / piece);
+  return finish(s, q, (total + piece - 1) / piece);
 }
 
-static void emit_whole(clade_emit *e, const clade_query *q, const clade__channels *c) {
+static clade_status emit_whole(clade_emit *e, const clade_query *q, const clade__channels *c) {
   const attrs *a = q->node->attrs;
   clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_forward_whole");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
@@ -94,27 +107,28 @@ static void emit_whole(clade_emit *e, const clade_query *q, const clade__channel
   clade_emit_f32(s, a->eps);
   clade_emit_f32(s, a->momentum);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[Y]));
-  clade__emit_flat(s, q->device, c->groups);
+  return finish(s, q, c->groups);
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
   clade__channels c = clade__channels_of(&q->node->in[X]);
-  if (clade__channels_whole(q, &c, 1)) {
-    emit_whole(e, q, &c);
-    return CLADE_OK;
-  }
+  if (clade__channels_whole(q, &c, 1)) return emit_whole(e, q, &c);
   emit_moments(e, q, &c);
   emit_join(e, q, &c);
-  emit_scale(e, q, &c);
-  return CLADE_OK;
+  return emit_scale(e, q, &c);
 }
 
 static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
-  (void)q;
   in[X] = out[Y] = clade__channel_blocks();
+  for (int i = OWN; i < q->node->n_in; i++) in[i] = clade__channel_blocks();
 }
 
 /* ---- systolic, of a bundle: three times through all elements ---- */
+static const char *systolic_accept(const clade_query *q) {
+  return ((const attrs *)q->node->attrs)->epilogue.n_insn ? "its kernel computes no epilogue"
+                                                          : clade__systolic_floats(q);
+}
+
 static double systolic_cost(const clade_query *q) {
   clade__channels c = clade__channels_of(&q->node->in[X]);
   return clade__systolic_cost(q, 3.0 * (double)c.channels * (double)c.count);
@@ -142,7 +156,7 @@ static const clade_impl impls[] = {{.name = "blocked",
                                     .workspace = clade__channels_workspace,
                                     .emit = emit},
                                    {.name = "systolic",
-                                    .accept = clade__systolic_floats,
+                                    .accept = systolic_accept,
                                     .cost = systolic_cost,
                                     .emit = systolic_emit,
                                     .bundled = "batch_norm"},
@@ -163,7 +177,7 @@ const clade_op clade__op_batch_norm = {
     .size = sizeof(clade_op),
     .name = "batch_norm",
     .min_in = 5,
-    .max_in = 5,
+    .max_in = OWN + CLADE__ELT_INPUTS - 1,
     .n_out = 5,
     .attr_bytes = sizeof(attrs),
     .attrs = table,
@@ -174,7 +188,9 @@ const clade_op clade__op_batch_norm = {
 };
 
 clade_val clade__batch_norm(clade_graph *g, const clade_val in[5], float eps, float momentum, clade_val next[2]) {
-  const attrs a = {eps, momentum};
+  attrs a;
+  memset(&a, 0, sizeof a); /* attributes are compared and hashed by their bytes */
+  a.eps = eps, a.momentum = momentum;
   clade_val out[5] = {{0}};
   clade_node_add(g, &clade__op_batch_norm, NULL, &a, 5, in, out);
   next[0] = out[NEXT_MEAN];

@@ -4,6 +4,7 @@
 
 #include <clade/nn.h>
 
+#include "ir/elt.h"
 #include "op/dims.h"
 
 /* A channel's elements in chunks, each a work-item's; how many depends on shapes alone, so that the sums come out the
@@ -29,6 +30,10 @@ size_t clade__channels_workspace(const clade_query *q); /* two floats for each c
 /* That the operands from `first` on are f32 [channels] of x, operand 0. */
 clade_status clade__want_channels(const clade_node *n, int first, int count, const char *const *names);
 
+typedef struct clade__batch_norm_attrs {
+  float eps, momentum;
+  clade__elt epilogue; /* of the first result; its operands are as large, and come behind the op's five */
+} clade__batch_norm_attrs;
 /* The op, of (x, weight, bias, running mean, running variance); next: what the running ones become. */
 clade_val clade__batch_norm(clade_graph *g, const clade_val in[5], float eps, float momentum, clade_val next[2]);
 

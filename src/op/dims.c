@@ -199,6 +199,7 @@ void clade__emit_strided(clade_emit *e, const clade_query *q, const char *T, int
   clade__emit_last(s, rank, dim, 1);
   clade__emit_last(s, rank, stride, 0);
   clade_emit_f32(s, (float)divisor);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
   clade__emit_flat(s, q->device, (total + piece - 1) / piece);
 }
 

@@ -56,7 +56,8 @@ static const char *stands_for(const names *n, const char *token, size_t length) 
 
 /* Functions that prelude.cl has for sixteen floats at once; compilers may call the library's for each lane. */
 static bool ours(const char *token, size_t length) {
-  static const char *const names[] = {"exp", "expm1", "log", "log1p", "tanh", "erf", "erfc", "gelu", "gelu_grad"};
+  static const char *const names[] = {"exp",  "expm1", "log",       "log1p", "tanh", "erf",
+                                      "erfc", "gelu",  "gelu_grad", "sin",   "cos",  "tan"};
   for (size_t i = 0; i < CLADE_COUNT(names); i++)
     if (strlen(names[i]) == length && strncmp(names[i], token, length) == 0) return true;
   return false;

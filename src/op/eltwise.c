@@ -153,8 +153,37 @@ static const char *compute_type(clade_dtype t) {
 
 /* The parts of the kernel that depend on the program: its tensors, what is loaded where, and what is computed. */
 typedef struct parts {
-  clade__text args, use, load, strides, body, row, pass, pass_strides;
+  clade__text args, use, load, strides, body, row, lanes, pass, pass_strides;
 } parts;
+
+/* An operand that lies as the result does. */
+static bool alike(const walk *w, int i) {
+  int64_t step = 1;
+  for (int axis = 0; axis < w->rank; step *= w->dim[axis++])
+    if (w->stride[i][axis] != step) return false;
+  return true;
+}
+
+/* After how many elements the operands that do not lie as the result does begin again. */
+static int64_t period_of(const walk *w, int n_in) {
+  int64_t period = 1, size = 1;
+  for (int axis = 0; axis < w->rank; axis++) {
+    size *= w->dim[axis];
+    for (int i = 0; i < n_in; i++)
+      if (w->stride[i][axis] && !alike(w, i)) period = size;
+  }
+  return period;
+}
+
+/* How vectors go along the result: in runs of its last axis, from end to end with operands that are put together anew
+ * for each, or with operands that were put together once. */
+enum { LANES = 16, MOST_REPEATED = 64 };
+typedef enum way { RUNS, APART, REPEATED } way;
+static way way_of(const walk *w, int n_in, bool flat) {
+  if (flat) return RUNS;
+  if (period_of(w, n_in) <= MOST_REPEATED) return REPEATED;
+  return w->dim[0] < LANES ? APART : RUNS;
+}
 
 static void describe_operand(parts *t, const clade__elt *p, const walk *w, int i, bool flat, bool wide) {
   const char *name = clade_dtype_name((clade_dtype)p->in_dtype[i]);
@@ -168,7 +197,17 @@ static void describe_operand(parts *t, const clade__elt *p, const walk *w, int i
     clade__text_add(&t->load, flat ? "at); " : "AT(s%d)); ", i);
     return;
   }
-  clade__text_add(&t->row, flat ? "const size_t o%d = at; " : "const size_t o%d = AT(s%d); ", i, i);
+  way by = way_of(w, p->n_in, flat);
+  if (by != RUNS && !alike(w, i)) {
+    clade__text_add(&t->lanes, "float lane%d[%d]; ", i, LANES + (by == REPEATED ? MOST_REPEATED : 0));
+    clade__text_add(&t->row, "lane%d[l] = LOAD(%s, x%d, AT(s%d)); ", i, name, i, i);
+    clade__text_add(&t->load, "const float16 i%d = vload16(0, lane%d + phase); ", i, i);
+    return;
+  }
+  if (by != RUNS)
+    clade__text_add(&t->load, "const size_t o%d = at; ", i);
+  else
+    clade__text_add(&t->row, flat ? "const size_t o%d = at; " : "const size_t o%d = AT(s%d); ", i, i);
   if (flat || w->stride[i][0])
     clade__text_add(&t->load,
                     "const float16 i%d = n < 16 ? SOME16(%s, x%d, o%d + i, n) : LOAD16(%s, x%d, o%d + i); "
@@ -187,10 +226,11 @@ static clade_status describe(clade_kernel_step *s, const clade__elt *p, const wa
                               flat ? NULL : &t.strides,
                               &t.body,
                               wide ? &t.row : NULL,
+                              wide && way_of(w, p->n_in, flat) != RUNS ? &t.lanes : NULL,
                               wide ? &t.pass : NULL,
                               wide && !flat ? &t.pass_strides : NULL};
-  static const char *const names[] = {"ELT_ARGS", "ELT_USE", "ELT_LOAD", "ELT_STRIDES",
-                                      "ELT_BODY", "ELT_ROW", "ELT_PASS", "ELT_PASS_STRIDES"};
+  static const char *const names[] = {"ELT_ARGS", "ELT_USE",   "ELT_LOAD", "ELT_STRIDES",     "ELT_BODY",
+                                      "ELT_ROW",  "ELT_LANES", "ELT_PASS", "ELT_PASS_STRIDES"};
   clade_status status = CLADE_OK;
   for (int i = 0; i < p->n_in; i++) describe_operand(&t, p, w, i, flat, wide);
   CLADE_GOTO(wide ? clade__elt_source16(p, &t.body) : clade__elt_source(p, &t.body));
@@ -223,7 +263,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   CLADE_TRY(describe(s, p, &w, flat, false));
   for (int i = 0; i < n->n_in; i++) clade_emit_in(s, i);
   clade_emit_out(s, 0);
-  size_t group = flat ? 256 : 64;
+  size_t group = flat ? 256 : w.dim[0] <= 4 ? 4 : w.dim[0] <= 16 ? 16 : 64;
   while (group > q->device->max_group) group /= 2;
   if (flat) {
     clade_emit_index(s, elements);
@@ -245,15 +285,9 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
 enum { PIECE = 1 << 14 };
 
 static const char *vec_accept(const clade_query *q) {
-  clade_type in[CLADE__ELT_INPUTS], out;
-  clade_node stored;
-  walk w;
   const char *reason = clade__cpu_only(q->device);
   if (reason) return reason;
-  if (!clade__elt_wide(program_of(q->node))) return "there are values that are no floats";
-  clade__node_stored(q->node, in, &out, &stored);
-  plan_walk(&stored, &w);
-  return is_flat(&stored) || w.dim[0] >= 16 ? NULL : "the innermost axis is shorter than sixteen elements";
+  return clade__elt_wide(program_of(q->node)) ? NULL : "there are values that are no floats";
 }
 
 static double vec_cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }
@@ -272,6 +306,9 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   int64_t piece = (clade__piece(q->device, elements, 16, PIECE) + 15) / 16 * 16;
   clade_kernel_step *s = clade_emit_kernel(e, "eltwise_forward_vec");
   clade_emit_define(s, "RANK", flat ? 0 : rank_class(w.rank));
+  way by = way_of(&w, n->n_in, flat);
+  clade_emit_define(s, "SHORT", by == APART);
+  clade_emit_define(s, "REPEATED", by == REPEATED);
   clade_emit_define(s, "STREAM", n->out[0].dtype == CLADE_F32 && clade__streams(q->device, &n->out[0]));
   CLADE_TRY(describe(s, p, &w, flat, true));
   for (int i = 0; i < n->n_in; i++) clade_emit_in(s, i);
@@ -279,6 +316,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   for (int i = w.rank; i < CLADE_MAX_RANK; i++) w.dim[i] = 1;
   if (!flat) clade_emit_index8(s, CLADE_MAX_RANK, w.dim);
   for (int i = 0; !flat && i < n->n_in; i++) clade_emit_index8(s, CLADE_MAX_RANK, w.stride[i]);
+  if (!flat) clade_emit_index(s, period_of(&w, n->n_in));
   clade_emit_index(s, elements);
   clade_emit_index(s, piece);
   clade__emit_flat(s, q->device, (elements + piece - 1) / piece);

@@ -1,6 +1,7 @@
 /* Epilogues: which ops have one, what may be its operands, and its text for a kernel's store. */
 #include "op/epilogue.h"
 
+#include "op/batch_norm.h"
 #include "op/conv/conv.h"
 
 #include <stdio.h>
@@ -9,6 +10,7 @@ static const clade__host hosts[] = {
     {&clade__op_gemm, offsetof(clade__gemm_attrs, epilogue), 2, 1},
     {&clade__op_conv2d, offsetof(clade__conv_attrs, epilogue), 2, 2},
     {&clade__op_conv2d_data, offsetof(clade__conv_attrs, epilogue), 2, 2},
+    {&clade__op_batch_norm, offsetof(clade__batch_norm_attrs, epilogue), 5, 0},
 };
 
 const clade__host *clade__host_of(const clade_op *op) {
@@ -23,6 +25,7 @@ static const clade__elt *program_of(const clade_node *n, const clade__host *host
 
 const char *clade__host_refuses(const clade__host *host, const clade_shape *operand, const clade_shape *result) {
   int whole = 0, ones = 0;
+  if (!host->joined) return clade_shape_equal(operand, result) ? NULL : "is not as large as the result";
   if (operand->rank > result->rank) return "has more dimensions than the result";
   for (int i = 1; i <= result->rank; i++) {
     clade_dim want = result->dim[result->rank - i], have = i <= operand->rank ? operand->dim[operand->rank - i] : 1;
@@ -33,6 +36,11 @@ const char *clade__host_refuses(const clade__host *host, const clade_shape *oper
   }
   return whole == host->joined || ones == host->joined ? NULL
                                                        : "is broadcast along some only of the last axes of the result";
+}
+
+bool clade__host_computes(const clade__host *host, const clade__elt *epilogue) {
+  return host->joined || !epilogue->n_insn ||
+         (clade__elt_wide(epilogue) && clade__elt_dtype(epilogue) == (clade_dtype)epilogue->in_dtype[0]);
 }
 
 clade_status clade__epilogue_infer(const clade_node *n, clade_type *out) {
@@ -59,6 +67,9 @@ clade_status clade__epilogue_infer(const clade_node *n, clade_type *out) {
     return CLADE_FAIL(DTYPE, "%s: the epilogue expects a result of %s, but it is %s", op,
                       clade_dtype_name((clade_dtype)p->in_dtype[0]), clade_dtype_name(out->dtype));
   CLADE_TRY(clade__elt_check(p));
+  if (!clade__host_computes(host, p))
+    return CLADE_FAIL(INVALID, "%s: the epilogue does not compute whole vectors of %s", op,
+                      clade_dtype_name(out->dtype));
   out->dtype = clade__elt_dtype(p);
   return CLADE_OK;
 }

@@ -6,7 +6,8 @@
 #include "op/op.h"
 
 /* An op with an epilogue: where it is in the attributes, how many operands are the op's own, and how many of the
- * result's last axes it walks through as one: an operand is broadcast along all of these or along none. */
+ * result's last axes it walks through as one: an operand is broadcast along all of these or along none. joined 0: it
+ * computes sixteen results at once of operands that are as large as the result, and keeps its dtype. */
 typedef struct clade__host {
   const clade_op *op;
   size_t epilogue;
@@ -16,6 +17,7 @@ const clade__host *clade__host_of(const clade_op *op); /* NULL: it has none */
 
 /* NULL, or why an operand of that shape cannot be the epilogue's. */
 const char *clade__host_refuses(const clade__host *host, const clade_shape *operand, const clade_shape *result);
+bool clade__host_computes(const clade__host *host, const clade__elt *epilogue);
 /* For infer: checks program and operands against the op's own result, which becomes the program's. */
 clade_status clade__epilogue_infer(const clade_node *n, clade_type *out);
 

@@ -46,10 +46,16 @@ static clade_status grad(clade_grad *g) {
   return CLADE_OK;
 }
 
-static double cost(const clade_query *q) {
+static double bytes_of(const clade_query *q) {
   const clade_shape *y = &q->node->out[0].shape;
-  double bytes = 2 * (double)clade__product(y, 0, y->rank) * (double)clade__element_bytes(q->node->out[0].dtype);
-  return clade__cost(q->device, 0, bytes, 1);
+  return 2 * (double)clade__product(y, 0, y->rank) * (double)clade__element_bytes(q->node->out[0].dtype);
+}
+
+/* Elements one by one take four times as long as memory does. */
+static double cost(const clade_query *q) {
+  const clade_shape *x = &q->node->in[TABLE].shape;
+  bool single = clade__product(x, ((const clade__axis_attrs *)q->node->attrs)->axis + 1, x->rank) == 1;
+  return clade__cost(q->device, 0, (single ? 4 : 1) * bytes_of(q), 1);
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
@@ -59,6 +65,8 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   int64_t piece = clade__piece(q->device, total, 1, 1 << 14);
   clade_kernel_step *s = clade_emit_kernel(e, "gather_forward_ref");
   clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
+  int64_t table = x->dim[axis] * (int64_t)clade__element_bytes(q->node->in[TABLE].dtype);
+  clade_emit_define(s, "NARROW", width == 1 && table <= clade__second_cache(q->device));
   clade_emit_in(s, TABLE);
   clade_emit_in(s, IDS);
   clade_emit_out(s, 0);
@@ -72,7 +80,47 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {{.name = "ref", .cost = cost, .emit = emit}, {0}};
+/* ---- columns: single words of many short tables ---- */
+enum { MOST = 4096 };
+
+static const char *columns_accept(const clade_query *q) {
+  const clade_shape *x = &q->node->in[TABLE].shape, *ids = &q->node->in[IDS].shape;
+  int axis = ((const clade__axis_attrs *)q->node->attrs)->axis;
+  const char *reason = clade__cpu_only(q->device);
+  if (reason) return reason;
+  if (clade__element_bytes(q->node->out[0].dtype) != 4) return "it moves elements of 32 bits";
+  if (clade__product(x, axis + 1, x->rank) != 1 || clade__product(x, 0, axis) < CLADE__LANES)
+    return "the axis is not the last one of many";
+  if (x->dim[axis] > MOST) return "rows are longer than are turned over at once";
+  return CLADE_MIN(x->dim[axis], clade__product(ids, 0, ids->rank)) < CLADE__LANES ? "rows are shorter than a vector"
+                                                                                   : NULL;
+}
+
+static double columns_cost(const clade_query *q) { return clade__cost(q->device, 0, bytes_of(q), 1); }
+
+static clade_status columns_emit(clade_emit *e, const clade_query *q) {
+  const clade_shape *x = &q->node->in[TABLE].shape, *ids = &q->node->in[IDS].shape;
+  int axis = ((const clade__axis_attrs *)q->node->attrs)->axis;
+  int64_t tables = clade__product(x, 0, axis), count = clade__product(ids, 0, ids->rank);
+  int64_t piece = clade__up(clade__rows(q->device, tables, count), CLADE__LANES);
+  clade_kernel_step *s = clade_emit_kernel(e, "gather_forward_columns");
+  clade_emit_define(s, "MOST", MOST);
+  clade_emit_in(s, TABLE);
+  clade_emit_in(s, IDS);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, tables);
+  clade_emit_index(s, piece);
+  clade_emit_index(s, count);
+  clade_emit_i32(s, (int32_t)x->dim[axis]);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  clade__emit_flat(s, q->device, (tables + piece - 1) / piece);
+  return CLADE_OK;
+}
+
+static const clade_impl impls[] = {
+    {.name = "columns", .accept = columns_accept, .cost = columns_cost, .emit = columns_emit},
+    {.name = "ref", .cost = cost, .emit = emit},
+    {0}};
 
 const clade_op clade__op_gather = {
     .size = sizeof(clade_op),

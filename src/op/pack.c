@@ -94,7 +94,7 @@ const char *clade__packed_tiles(const clade_query *q, const clade_type *blocked)
   if (reason) return reason;
   if (blocked->layout.tile) return other_base;
   if (clade__element_bytes(blocked->dtype) != 4) return "it moves elements of 32 bits";
-  return blocked->layout.block != CLADE__LANES || blocked->layout.interleave > 1 ? "blocks are of 16 elements" : NULL;
+  return blocked->layout.block % CLADE__LANES || blocked->layout.interleave > 1 ? "blocks are of sixteens" : NULL;
 }
 
 double clade__packed_cost(const clade_query *q, bool tiles) {
@@ -103,7 +103,7 @@ double clade__packed_cost(const clade_query *q, bool tiles) {
 
 void clade__packed_emit_tiles(clade_emit *e, const clade_query *q, const clade_type *blocked, const char *kernel) {
   clade__packed p = clade__packed_of(blocked);
-  int64_t strips = (p.inner + STRIP - 1) / STRIP, blocks = (p.axis + CLADE__LANES - 1) / CLADE__LANES;
+  int64_t strips = (p.inner + STRIP - 1) / STRIP, blocks = (p.axis + p.block - 1) / p.block;
   clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", clade__raw_name(blocked->dtype));
   clade_emit_define(s, "STRIP", STRIP);
@@ -112,6 +112,7 @@ void clade__packed_emit_tiles(clade_emit *e, const clade_query *q, const clade_t
   clade_emit_index(s, p.outer);
   clade_emit_index(s, p.axis);
   clade_emit_index(s, p.inner);
+  clade_emit_index(s, p.block);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
   clade__emit_flat(s, q->device, p.outer * blocks * strips);
 }
@@ -127,27 +128,33 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
 static const char *panels_accept(const clade_query *q) {
   return q->node->out[0].layout.tile == CLADE_PANELS ? NULL : "for panels";
 }
+/* Elements that are no words go one by one; panels of a matrix are dearer than they look, as the ways that copy it
+ * themselves do so while they multiply by what they copied before. */
 static double panels_cost(const clade_query *q) {
-  bool words = clade__element_bytes(q->node->out[0].dtype) == 4; /* others go byte by byte */
-  return clade__cost(q->device, 0, (words ? 3 : 12) * clade__node_bytes(q->node), 1);
+  const clade_type *t = &q->node->out[0];
+  const bool words = clade__element_bytes(t->dtype) == 4, windows = t->layout.axis < t->shape.rank - 2;
+  return clade__cost(q->device, 0, (!words ? 12 : windows ? 1 : 3) * clade__node_bytes(q->node), 1);
 }
 
 static clade_status panels_emit(clade_emit *e, const clade_query *q) {
+  enum { RUN = 16 };
   const clade_type *t = &q->node->out[0];
   const clade_shape *s = &t->shape;
   const bool last = t->layout.axis == s->rank - 1, windows = t->layout.axis < s->rank - 2;
-  const int64_t axis = s->dim[t->layout.axis], window = windows ? s->dim[2] * s->dim[3] : 1;
-  const int64_t other = windows ? s->dim[0] * window : s->dim[s->rank - 1 - last];
+  const int64_t axis = s->dim[t->layout.axis], n = windows ? s->dim[0] : 1;
+  const int64_t window = windows ? s->dim[2] * s->dim[3] : s->dim[s->rank - 1 - last];
   const int64_t block = t->layout.block, interleave = CLADE_MAX(t->layout.interleave, 1);
   const int64_t matrices = windows ? 1 : clade__product(s, 0, s->rank - 2);
-  const int64_t bytes = (int64_t)clade__element_bytes(t->dtype);
+  const int64_t run = last ? interleave : clade__up(RUN, interleave), apart = last ? axis : 1;
+  const int64_t along = last ? 1 : window, across = axis * window;
   clade_kernel_step *step = clade_emit_kernel(e, "pack_forward_panels");
   clade_emit_in(step, 0);
   clade_emit_out(step, 0);
-  const int64_t along = last ? 1 : windows ? window : other, across = windows || last ? axis * window : 1;
-  clade_emit_index8(step, 8, (int64_t[]){matrices, axis, other, along, across, bytes, block, interleave});
-  clade_emit_index(step, window);
-  clade__emit_flat(step, q->device, matrices * ((axis + block - 1) / block) * ((other + interleave - 1) / interleave));
+  clade_emit_index8(step, 8, (int64_t[]){matrices, axis, n, window, along, across, apart, run});
+  clade_emit_index(step, (int64_t)clade__element_bytes(t->dtype));
+  clade_emit_index(step, block);
+  clade_emit_index(step, interleave);
+  clade__emit_flat(step, q->device, matrices * ((axis + block - 1) / block) * n * ((window + run - 1) / run));
   return CLADE_OK;
 }
 

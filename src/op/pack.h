@@ -17,7 +17,7 @@ clade__packed clade__packed_of(const clade_type *type);
 void clade__packed_args(clade_kernel_step *s, const clade__packed *p);
 int64_t clade__packed_blocks(const clade__packed *p); /* pieces of block x interleave elements, the last ones padded */
 
-/* Blocks of 16 elements of 32 bits, `blocked`, by tiles on CPUs: why not, and the kernel. */
+/* Blocks of sixteens of elements of 32 bits, `blocked`, by tiles on CPUs: why not, and the kernel. */
 const char *clade__packed_tiles(const clade_query *q, const clade_type *blocked);
 void clade__packed_emit_tiles(clade_emit *e, const clade_query *q, const clade_type *blocked, const char *kernel);
 /* Seconds; the other kernels take several times as long. */

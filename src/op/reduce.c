@@ -166,8 +166,8 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- split: neighbouring axes, in chunks that are joined by a second launch; or the last axes and others, one after
- * the other, as biases of channels are derived ---- */
+/* ---- split: neighbouring axes, in chunks that are joined by a second launch; or two runs of them, one after the
+ * other, as biases of channels are derived ---- */
 /* Columns that a work-item does at once: few where the compiler takes long over arrays. */
 static int64_t columns_of(const clade_query *q) { return q->device->max_passes ? CLADE__LANES : 1024; }
 
@@ -177,14 +177,18 @@ typedef struct split {
   int mode;
 } split;
 
-/* (…, reduced, kept, reduced): rows of the last axes first, then what is left of them. */
+/* The later one of two runs of reduced axes first, then what is left of it. */
 static void plan_join(const groups *g, split *p) {
-  p->join_inner = g->size[g->n - 2];
-  for (int i = 0; i + 1 < g->n; i++) {
-    p->outer *= g->size[i];
-    if (g->reduced[i]) p->joined = g->size[i];
+  int first = -1, second = -1;
+  for (int i = 0; i < g->n; i++)
+    if (g->reduced[i]) *(first < 0 ? &first : &second) = i;
+  p->joined = g->size[first];
+  p->reduced = g->size[second];
+  p->join_inner = 1;
+  for (int i = 0; i < g->n; i++) {
+    if (i != second) *(i < second ? &p->outer : &p->inner) *= g->size[i];
+    if (i > first && i != second) p->join_inner *= g->size[i];
   }
-  p->reduced = g->size[g->n - 1];
 }
 
 /* Pixels of images whose channels lie in blocks, and perhaps samples: (n, c / 16, pixels, 16). */
@@ -204,13 +208,25 @@ static bool plan_blocked(const clade_query *q, split *p) {
   return true;
 }
 
+/* Short rows, or fewer lines beside each other than a vector has lanes, but many of them. */
+static bool plan_apart(const clade_query *q, split *p) {
+  int64_t lines = p->outer * p->inner;
+  bool few = p->inner == 1 ? p->reduced <= 2 * CLADE__LANES : p->inner < CLADE__LANES;
+  if (!few || q->device->max_passes || lines < 1024) return false;
+  p->mode = 4;
+  p->chunks = 1;
+  p->chunk = clade__up(clade__rows(q->device, lines, CLADE_MAX(p->reduced, 1)), CLADE__LANES);
+  p->items = (lines + p->chunk - 1) / p->chunk;
+  return true;
+}
+
 static bool plan(const clade_query *q, split *p) {
   if (q->node->in[0].layout.block) return plan_blocked(q, p);
   groups g = group(q->node);
   *p = (split){.outer = 1, .reduced = 1, .inner = 1, .joined = 1};
   int n_reduced = 0;
   for (int i = 0; i < g.n; i++) n_reduced += g.reduced[i];
-  bool twice = n_reduced == 2 && g.reduced[g.n - 1];
+  bool twice = n_reduced == 2;
   if ((n_reduced != 1 && !twice) || g.outputs == 0 || (twice && g.count == 0)) return false;
   if (twice) plan_join(&g, p);
   for (int i = 0, after = 0; i < g.n && !twice; i++) {
@@ -222,6 +238,7 @@ static bool plan(const clade_query *q, split *p) {
   }
   bool cpu = q->device->device_class == CLADE_CPU, wide = clade__is_float(q->node->in[0].dtype) && cpu;
   p->mode = !wide ? 0 : p->inner == 1 ? 1 : p->inner >= 16 ? 2 : 0;
+  if (wide && !twice && plan_apart(q, p)) return true;
   /* of all that a work-item's loops may do; columns are done one by one where there are fewer than 16 */
   int64_t strip = p->mode == 2 ? CLADE_MIN(p->inner, columns_of(q)) : 1, line = p->mode == 2 ? 2 * strip + 272 : 16;
   int64_t most = q->device->max_passes ? (q->device->max_passes - 2 * strip - 128) / line * 16 : INT64_MAX;
@@ -242,8 +259,7 @@ static bool plan(const clade_query *q, split *p) {
 
 static const char *split_accept(const clade_query *q) {
   split p;
-  if (!plan(q, &p))
-    return "the reduced axes are neither neighbours nor the last ones and one run more, or there is no output";
+  if (!plan(q, &p)) return "the reduced axes are more than two runs of neighbours, or there is no output";
   return clade__cut_short(q->device, (double)p.joined + 1);
 }
 

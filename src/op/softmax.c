@@ -39,46 +39,121 @@ static double work(const clade_query *q) {
   return 40.0 * (double)x.outer * (double)x.n * (double)x.inner;
 }
 
-static clade_status emit(clade_emit *e, const clade_query *q, bool wide) {
+static clade_kernel_step *begin(clade_emit *e, const clade_query *q, const char *kernel) {
   extent x = clade__softmax_extent_of(q);
-  if (x.n == 0) return CLADE_OK;
-  clade_kernel_step *s = clade_emit_kernel(e, wide ? "softmax_forward_vec" : "softmax_forward_ref");
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
   clade_emit_define(s, "LOG", ((const attrs *)q->node->attrs)->log);
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
   clade_emit_index(s, x.outer);
   clade_emit_index(s, x.n);
-  if (!wide) {
-    clade_emit_index(s, x.inner);
-    clade__emit_flat(s, q->device, x.outer * x.inner);
-    return CLADE_OK;
-  }
-  /* of what is kept between two passes; compilers of devices with a pass limit take long over arrays */
-  clade_emit_define(s, "KEPT", q->device->max_passes ? 0 : 4096);
-  int64_t piece = clade__rows(q->device, x.outer, x.n);
-  clade_emit_index(s, piece);
-  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
-  clade__emit_flat(s, q->device, (x.outer + piece - 1) / piece);
-  return CLADE_OK;
+  return s;
 }
 
+static double cost(const clade_query *q, double efficiency) {
+  return clade__cost(q->device, work(q), clade__node_bytes(q->node), efficiency);
+}
+
+enum { SHORT = 32 }; /* elements of rows that are turned over */
+
+/* ---- vec: a row at once ---- */
 static const char *vec_accept(const clade_query *q) {
   if (q->device->device_class != CLADE_CPU) return "made for CPUs";
   if (clade__softmax_extent_of(q).inner != 1) return "the axis is not the last one";
   return clade__cut_short(q->device, (double)clade__softmax_extent_of(q).n / 4 + 128);
 }
 static double vec_cost(const clade_query *q) {
-  return clade__cost(q->device, work(q), clade__node_bytes(q->node), clade__softmax_extent_of(q).n < 16 ? 0.02 : 0.4);
+  int64_t n = clade__softmax_extent_of(q).n;
+  return cost(q, n < CLADE__LANES ? 0.02 : n <= SHORT ? 0.2 : 0.4);
 }
-static clade_status vec_emit(clade_emit *e, const clade_query *q) { return emit(e, q, true); }
+static clade_status vec_emit(clade_emit *e, const clade_query *q) {
+  extent x = clade__softmax_extent_of(q);
+  if (x.n == 0) return CLADE_OK;
+  int64_t piece = clade__rows(q->device, x.outer, x.n);
+  clade_kernel_step *s = begin(e, q, "softmax_forward_vec");
+  /* of what is kept between two passes; compilers of devices with a pass limit take long over arrays */
+  clade_emit_define(s, "KEPT", q->device->max_passes ? 0 : 4096);
+  clade_emit_index(s, piece);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  clade__emit_flat(s, q->device, (x.outer + piece - 1) / piece);
+  return CLADE_OK;
+}
+
+/* ---- rows: sixteen short ones at once ---- */
+static const char *rows_accept(const clade_query *q) {
+  if (q->device->device_class != CLADE_CPU || q->device->max_passes) return "made for CPUs";
+  if (clade__softmax_extent_of(q).inner != 1) return "the axis is not the last one";
+  return clade__softmax_extent_of(q).n > SHORT ? "the rows are longer than 32 elements" : NULL;
+}
+static double rows_cost(const clade_query *q) { return cost(q, 0.3); }
+static clade_status rows_emit(clade_emit *e, const clade_query *q) {
+  extent x = clade__softmax_extent_of(q);
+  if (x.n == 0) return CLADE_OK;
+  int64_t piece = clade__up(clade__rows(q->device, x.outer, x.n), CLADE__LANES);
+  clade_kernel_step *s = begin(e, q, "softmax_forward_rows");
+  clade_emit_define(s, "MOST", SHORT);
+  clade_emit_index(s, piece);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  clade__emit_flat(s, q->device, (x.outer + piece - 1) / piece);
+  return CLADE_OK;
+}
+
+/* ---- lines: sixteen at once, in strips ---- */
+enum { NEAR = 1 << 14, KEPT = 1 << 16, STRIP = 1024, LONG_STRIP = 128, LEAST = 64 };
+
+/* A strip of which the second cache holds two, or one, where that is wide enough to be read by whole lines; otherwise
+ * it is read from memory for each pass. */
+static int64_t strip_of(const clade_query *q, bool *kept) {
+  extent x = clade__softmax_extent_of(q);
+  int64_t most = q->device->max_passes || x.inner < CLADE__LANES ? CLADE__LANES : STRIP;
+  int64_t strip = CLADE_MAX(NEAR / x.n, CLADE_MIN(KEPT / x.n, LEAST)) / CLADE__LANES * CLADE__LANES;
+  *kept = strip && !q->device->max_passes;
+  return CLADE_MIN(strip ? strip : LONG_STRIP, CLADE_MIN(most, clade__up(x.inner, CLADE__LANES)));
+}
+
+static const char *lines_accept(const clade_query *q) {
+  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
+  double each = clade__softmax_extent_of(q).inner % CLADE__LANES ? 24 : 8; /* lanes of an edge are stored one by one */
+  return clade__cut_short(q->device, each * (double)clade__softmax_extent_of(q).n + 128);
+}
+static double lines_cost(const clade_query *q) {
+  return cost(q, clade__softmax_extent_of(q).inner < CLADE__LANES ? 0.1 : 0.3);
+}
+static clade_status lines_emit(clade_emit *e, const clade_query *q) {
+  extent x = clade__softmax_extent_of(q);
+  if (x.n == 0 || x.inner == 0) return CLADE_OK;
+  bool apart = x.inner < CLADE__LANES, kept;
+  int64_t strip = strip_of(q, &kept);
+  int64_t strips = apart ? (x.outer * x.inner + strip - 1) / strip : x.outer * ((x.inner + strip - 1) / strip);
+  int64_t shares = 16 * (int64_t)CLADE_MAX(q->device->compute_units, 1u);
+  const bool near = x.n * strip <= NEAR && !q->device->max_passes; /* else two would not stay in a cache */
+  int64_t piece = near ? CLADE_MAX(strips / shares, 1) : 1;
+  clade_kernel_step *s = begin(e, q, "softmax_forward_lines");
+  clade_emit_define(s, "KEPT", kept ? KEPT : 0);
+  clade_emit_define(s, "STRIP", apart || q->device->max_passes ? CLADE__LANES : STRIP);
+  clade_emit_define(s, "FEW_BESIDE", apart);
+  clade_emit_index(s, x.inner);
+  clade_emit_index(s, strip);
+  clade_emit_index(s, piece);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  clade__emit_flat(s, q->device, (strips + piece - 1) / piece);
+  return CLADE_OK;
+}
+
+/* ---- ref: a work-item does a line ---- */
 static const char *ref_accept(const clade_query *q) {
   return clade__cut_short(q->device, 3.0 * (double)clade__softmax_extent_of(q).n + 3);
 }
-static double ref_cost(const clade_query *q) {
-  return clade__cost(q->device, work(q), clade__node_bytes(q->node), 0.03);
+static double ref_cost(const clade_query *q) { return cost(q, 0.03); }
+static clade_status ref_emit(clade_emit *e, const clade_query *q) {
+  extent x = clade__softmax_extent_of(q);
+  if (x.n == 0) return CLADE_OK;
+  clade_kernel_step *s = begin(e, q, "softmax_forward_ref");
+  clade_emit_index(s, x.inner);
+  clade__emit_flat(s, q->device, x.outer * x.inner);
+  return CLADE_OK;
 }
-static clade_status ref_emit(clade_emit *e, const clade_query *q) { return emit(e, q, false); }
 
 /* ---- systolic, of a bundle ---- */
 static double systolic_cost(const clade_query *q) {
@@ -101,6 +176,8 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
 
 static const clade_impl impls[] = {
     {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit},
+    {.name = "rows", .accept = rows_accept, .cost = rows_cost, .emit = rows_emit},
+    {.name = "lines", .accept = lines_accept, .cost = lines_cost, .emit = lines_emit},
     {.name = "systolic",
      .accept = clade__systolic_floats,
      .cost = systolic_cost,

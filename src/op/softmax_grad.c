@@ -66,7 +66,8 @@ static const char *vec_accept(const clade_query *q) {
   clade__softmax_extent x = clade__softmax_extent_of(q);
   if (q->device->device_class != CLADE_CPU) return "made for CPUs";
   if (x.inner > 1 && x.inner < CLADE__LANES) return "fewer lines than a vector has lanes lie beside each other";
-  return clade__cut_short(q->device, x.inner > 1 ? 4 * (double)x.n + 20 : (double)x.n / 6 + 128);
+  double each = x.inner % CLADE__LANES ? 20 : 4; /* lanes of an edge are stored one by one */
+  return clade__cut_short(q->device, x.inner > 1 ? each * (double)x.n + 20 : (double)x.n / 6 + 128);
 }
 static double vec_cost(const clade_query *q) {
   clade__softmax_extent x = clade__softmax_extent_of(q);

@@ -82,38 +82,55 @@ static const char *tiles_accept(const clade_query *q) {
   int last = last_of(&w);
   const char *reason = clade__cpu_only(q->device);
   if (reason) return reason;
-  if (clade__element_bytes(q->node->out[0].dtype) != 4) return "it moves elements of 32 bits";
+  if (clade__element_bytes(q->node->out[0].dtype) > 4) return "it moves elements of up to 32 bits";
   if (last < 0) return "the last axis stays the last one";
   return w.to.dim[last] < TILE || w.to.dim[w.rank - 1] < TILE ? "an axis is shorter than a tile" : NULL;
 }
 
 static double tiles_cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }
 
+/* What is walked through beside two axes of the result, from slow to fast: up to six, whose last one may be of runs. */
+typedef struct other_axes {
+  int64_t count, dim[6], from[6], to[6];
+  int64_t step[CLADE_MAX_RANK]; /* of all axes of the result */
+} other_axes;
+static other_axes others_of(const walk *w, int one, int other) {
+  other_axes o = {.count = 1, .dim = {1, 1, 1, 1, 1, 1}};
+  clade_shape to = w->to;
+  to.rank = w->rank;
+  clade__strides(&to, o.step);
+  for (int i = other, n = 5; i >= 0; i--) {
+    if (i == one || i == other) continue;
+    o.dim[n] = w->to.dim[i];
+    o.from[n] = w->stride[i];
+    o.to[n--] = o.step[i];
+    o.count *= w->to.dim[i];
+  }
+  return o;
+}
+
+static void emit_others(clade_kernel_step *s, const other_axes *o) {
+  clade_emit_index8(s, 6, o->dim);
+  clade_emit_index8(s, 6, o->from);
+  clade_emit_index8(s, 6, o->to);
+}
+
 static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
   walk w = walk_of(q);
-  int last = last_of(&w), n = 0;
-  int64_t step[CLADE_MAX_RANK] = {0}, dim[6], from[6], to[6];
-  w.to.rank = w.rank;
-  clade__strides(&w.to, step);
-  int64_t wide = w.to.dim[last], high = w.to.dim[w.rank - 1];
-  int64_t others = 1;
-  for (; n < 6 - (w.rank - 2); n++) dim[n] = 1, from[n] = to[n] = 0;
-  for (int i = 0; i + 1 < w.rank; i++) {
-    if (i == last) continue;
-    dim[n] = w.to.dim[i];
-    from[n] = w.stride[i];
-    to[n++] = step[i];
-    others *= w.to.dim[i];
-  }
+  int last = last_of(&w);
+  other_axes o = others_of(&w, last, w.rank - 1);
+  int64_t wide = w.to.dim[last], high = w.to.dim[w.rank - 1], step = o.step[last];
   /* strips store lines one by one: whole ones, and those between them follow before their pages are left */
-  bool large = clade__streams(q->device, &q->node->out[0]), lines = step[last] % TILE == 0 && high % TILE == 0;
-  bool strip = lines && step[last] <= NEAR;
+  bool large = clade__streams(q->device, &q->node->out[0]), lines = step % TILE == 0 && high % TILE == 0;
+  size_t bytes = clade__element_bytes(q->node->out[0].dtype);
+  bool strip = lines && step <= NEAR && bytes == 4;
   int64_t rows = strip ? TILE : ROWS, span = strip ? LONG_SPAN : large ? SPAN : ROWS;
-  others *= (high + rows - 1) / rows;
-  while (span > ROWS && others * ((wide + span - 1) / span) < 4 * (int64_t)q->device->compute_units) span /= 2;
-  int64_t items = others * ((wide + span - 1) / span);
+  int64_t blocks = o.count * ((high + rows - 1) / rows);
+  while (span > ROWS && blocks * ((wide + span - 1) / span) < 4 * (int64_t)q->device->compute_units) span /= 2;
+  int64_t items = blocks * ((wide + span - 1) / span);
   clade_kernel_step *s = clade_emit_kernel(e, "broadcast_forward_tiles");
   clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
+  clade_emit_define(s, "BYTES", (int64_t)bytes);
   clade_emit_define(s, "STRIP", strip);
   clade_emit_define(s, "ROWS", rows);
   clade_emit_define(s, "SPAN", SPAN);
@@ -124,11 +141,54 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, high);
   clade_emit_index(s, span);
   clade_emit_index(s, w.stride[w.rank - 1]);
-  clade_emit_index(s, step[last]);
-  clade_emit_index8(s, 6, dim);
-  clade_emit_index8(s, 6, from);
-  clade_emit_index8(s, 6, to);
+  clade_emit_index(s, step);
+  emit_others(s, &o);
   clade_emit_i32(s, large && lines);
+  clade__emit_flat(s, q->device, items);
+  return CLADE_OK;
+}
+
+/* ---- runs: the last axis stays, and the operand's last but one is another one's place ---- */
+enum { LEAST_RUN = 8, LEAST_BLOCK = 128, LONG_LINE = 1 << 12 };
+
+/* The result's axis along which the operand's runs follow each other. */
+static int next_of(const walk *w) {
+  for (int i = 0; i + 2 < w->rank; i++)
+    if (w->stride[w->rank - 1] == 1 && w->stride[i] == w->to.dim[w->rank - 1]) return i;
+  return -1;
+}
+
+static const char *runs_accept(const clade_query *q) {
+  walk w = walk_of(q);
+  const char *reason = clade__cpu_only(q->device);
+  if (reason) return reason;
+  if (next_of(&w) < 0) return "no axis changes places with the last but one, or the last one does";
+  int64_t run = w.to.dim[w.rank - 1], line = run * w.to.dim[next_of(&w)];
+  if (run < LEAST_RUN || line > LONG_LINE) return "runs are short, or the lines that hold them long";
+  return line * w.to.dim[w.rank - 2] < LEAST_BLOCK ? "little changes places" : NULL;
+}
+
+static clade_status runs_emit(clade_emit *e, const clade_query *q) {
+  walk w = walk_of(q);
+  int next = next_of(&w);
+  other_axes o = others_of(&w, next, w.rank - 2);
+  int64_t run = w.to.dim[w.rank - 1], wide = w.to.dim[next], high = w.to.dim[w.rank - 2];
+  int64_t rows = clade__rows(q->device, o.count * high, wide * run);
+  clade_kernel_step *s = clade_emit_kernel(e, "broadcast_forward_runs");
+  rows = CLADE_MIN(rows, high);
+  int64_t items = o.count * ((high + rows - 1) / rows);
+  clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, items);
+  clade_emit_index(s, wide);
+  clade_emit_index(s, high);
+  clade_emit_index(s, run);
+  clade_emit_index(s, rows);
+  clade_emit_index(s, w.stride[w.rank - 2]);
+  clade_emit_index(s, o.step[next]);
+  emit_others(s, &o);
+  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
   clade__emit_flat(s, q->device, items);
   return CLADE_OK;
 }
@@ -147,6 +207,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
 
 static const clade_impl impls[] = {
     {.name = "tiles", .accept = tiles_accept, .cost = tiles_cost, .emit = tiles_emit},
+    {.name = "runs", .accept = runs_accept, .cost = tiles_cost, .emit = runs_emit},
     {.name = "ref", .cost = ref_cost, .emit = ref_emit},
     {0},
 };

@@ -9,6 +9,7 @@ typedef struct draft {
   clade__id in[CLADE__ELT_INPUTS];
   uint32_t refs[CLADE__ELT_INPUTS]; /* how many uses of in[i] the program stands for */
   clade__id host;                   /* the node whose epilogue it becomes */
+  clade__id guest;                  /* of a host of several outputs: the node that is its epilogue */
 } draft;
 
 typedef struct fusion {
@@ -68,8 +69,8 @@ static bool ours(const fusion *f, const clade_graph *g, clade__id node, const dr
   const clade__node *n = &g->nodes[node], *from = &g->nodes[g->values[d->in[at]].node];
   const clade_type *have = clade__type(g, d->in[at]), *want = clade__type(g, n->first_out);
   return f->uses[d->in[at]] == d->refs[at] && from->device == n->device &&
-         clade__forced(f->ctx, from) == clade__forced(f->ctx, n) && from->n_out == 1 && !have->layout.block &&
-         !want->layout.block && clade_shape_equal(&have->shape, &want->shape);
+         clade__forced(f->ctx, from) == clade__forced(f->ctx, n) && d->in[at] == from->first_out &&
+         !have->layout.block && !want->layout.block && clade_shape_equal(&have->shape, &want->shape);
 }
 
 /* A bundle's kernels take fewer programs than compiled ones: what is computed apart must not be lost by being joined.
@@ -136,10 +137,13 @@ static draft epilogue_of(const clade_graph *g, const clade__node *n, const clade
 
 /* The host can take all operands of the program in its store. */
 static bool host_takes(const clade_graph *g, const clade__host *host, const draft *d) {
-  const clade_shape *result = &clade__type(g, g->nodes[d->host].first_out)->shape;
-  for (int i = 1; i < d->program.n_in; i++)
+  const clade__node *n = &g->nodes[d->host];
+  const clade_shape *result = &clade__type(g, n->first_out)->shape;
+  for (int i = 1; i < d->program.n_in; i++) {
     if (clade__host_refuses(host, &clade__type(g, d->in[i])->shape, result)) return false;
-  return true;
+    if (n->n_out > 1 && g->values[d->in[i]].node > d->host) return false; /* it stays before who reads its others */
+  }
+  return clade__host_computes(host, &d->program);
 }
 
 /* The host with the program as its epilogue: its attributes in f->attrs, and its operands. */
@@ -172,6 +176,7 @@ static void plan_epilogue(fusion *f, const clade_graph *g, clade__id node) {
     if (!taken(f, g, &g->nodes[node], g->nodes[from].op, f->attrs, n_in, in)) continue;
     f->absorbed[from] = true;
     *d = next;
+    if (g->nodes[from].n_out > 1) f->drafts[from].guest = node;
   }
 }
 
@@ -184,12 +189,25 @@ static clade_status build_host(const fusion *f, const clade_graph *old, const cl
   return clade__node_new(g, from->op, *from->name ? from->name : n->name, f->attrs, n_in, in, id);
 }
 
+/* Where the host was, as others read what else it computes. */
+static clade_status build_early(const fusion *f, const clade_graph *old, clade__id node, clade_graph *g,
+                                clade__id *map) {
+  const clade__id guest = f->drafts[node].guest;
+  clade__id id;
+  settle_order(&f->drafts[guest].program);
+  g->device = old->nodes[node].device;
+  CLADE_TRY(build_host(f, old, &old->nodes[guest], &f->drafts[guest], g, map, &id));
+  map[old->nodes[guest].first_out] = g->nodes[id].first_out;
+  return clade__map_outputs(&old->nodes[node], g, id, map);
+}
+
 static clade_status build(void *user, const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
   const fusion *f = user;
   const draft *d = &f->drafts[node];
   const clade__node *n = &old->nodes[node];
   clade__id in[CLADE__ELT_INPUTS], id;
-  if (f->absorbed[node]) return CLADE_OK;
+  if (d->guest) return build_early(f, old, node, g, map);
+  if (f->absorbed[node] || (d->host && f->drafts[d->host].guest)) return CLADE_OK;
   if (!d->changed) return clade__node_copy(old, node, g, map);
   settle_order(&f->drafts[node].program);
   g->device = n->device;

@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 
-enum { CLADE__LEAST_VALUES = 64 }; /* of an unknown, at most */
+enum { CLADE__LEAST_VALUES = 128 }; /* of an unknown, at most */
 
 typedef struct clade__least {
   clade__arena arena;

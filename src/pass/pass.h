@@ -45,6 +45,7 @@ clade_status clade__pass_views(clade__pass_ctx *ctx);       /* products read sli
 clade_status clade__pass_companion(clade__pass_ctx *ctx);   /* decides which nodes go to the companion, and does so */
 clade_status clade__pass_place_words(clade__pass_ctx *ctx); /* only looks at ctx->place */
 clade_status clade__pass_prefer(clade__pass_ctx *ctx);      /* only looks at ctx->prefer */
+clade_status clade__pass_masks(clade__pass_ctx *ctx);       /* relu's derivative goes before max_pool2d's */
 clade_status clade__pass_fuse(clade__pass_ctx *ctx);
 clade_status clade__pass_select(clade__pass_ctx *ctx); /* writes impl, row and refusals; converts layouts */
 

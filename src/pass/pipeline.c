@@ -41,7 +41,8 @@ static const step generic[] = {
 static const step specific[] = {
     {clade__pass_fold, false},                                 /* again: sizes show what symbols hid */
     {clade__pass_dead, false}, {clade__pass_companion, false}, /* then what came together is joined */
-    {clade__pass_views, true}, {clade__pass_dead, true},       {clade__pass_fuse, true}, {clade__pass_select, false},
+    {clade__pass_views, true}, {clade__pass_masks, true},      {clade__pass_dead, true},
+    {clade__pass_fuse, true},  {clade__pass_select, false},
 };
 
 static clade_status run(clade__pass_ctx *ctx, const step *steps, size_t n) {

@@ -4,7 +4,8 @@
 
 #include "pass/pass.h"
 
-enum { CLADE__MOST_FORMS = 5, CLADE__MOST_WAYS = 32 };
+/* A window's weights in training: as they are, and three ways each forward and to the data. */
+enum { CLADE__MOST_FORMS = 7, CLADE__MOST_WAYS = 32 };
 
 /* The layouts in which a value may lie. [0] is what its node was built with. */
 typedef struct clade__forms {

@@ -4,9 +4,11 @@
 
 size_t clade__chain_least = 8;
 
-/* A chain has all threads of the device until it ends: what is read or uploaded meanwhile, and other runs, wait. As
- * estimated, which is twice what steps take, and more where they are small. */
-static const double most_seconds = 5e-3;
+/* A chain has all threads of the device until it ends: what is read or uploaded meanwhile, and other runs, wait. So it
+ * holds `short_seconds`, or an eighth of a longer func, whose launches would be a hundredth of it otherwise, and never
+ * more than `long_seconds`. As estimated, which is twice what steps take, and more where they are small. */
+enum { PARTS = 8 };
+static const double short_seconds = 5e-3, long_seconds = 50e-3;
 
 /* ---- which follow each other ---- */
 int clade__chain_base(const clade__fchain *chain, const clade__place *place) {
@@ -51,7 +53,7 @@ static double seconds_of(const clade_func *func, size_t s) {
   if (s > 0 && func->steps[s - 1].node == step->node) return 0;
   clade__node_view(func->graph, step->node, in, out, &view);
   clade_query query = {sizeof query, &view, clade__device_info(func->devices[step->device]), node->row};
-  return impl->cost ? impl->cost(&query) : most_seconds;
+  return impl->cost ? impl->cost(&query) : short_seconds;
 }
 
 static uint32_t most_workers(const clade_func *func, int device) {
@@ -90,6 +92,12 @@ static size_t keep_or_drop(clade_func *func, size_t steps) {
   return chained;
 }
 
+static double most_of(const clade_func *func) {
+  double all = 0;
+  for (size_t s = 0; s < func->n_steps; s++) all += func->steps[s].interpreter ? seconds_of(func, s) : 0;
+  return CLADE_MIN(CLADE_MAX(short_seconds, all / PARTS), long_seconds);
+}
+
 /* How many launches what can be in chains takes, and how long, as estimated. */
 typedef struct outcome {
   size_t launches;
@@ -97,6 +105,7 @@ typedef struct outcome {
 } outcome;
 
 static clade_status form(clade_func *func, outcome *out) {
+  const double most = most_of(func);
   clade__fchain *chain = NULL;
   double seconds = 0;
   size_t steps = 0;
@@ -114,7 +123,7 @@ static clade_status form(clade_func *func, outcome *out) {
     out->seconds += own;
     steps++;
     func->interpreters[step->interpreter - 1].n_steps++;
-    if (!chain || chain->interpreter != step->interpreter || seconds > most_seconds || !add_bases(func, chain, step)) {
+    if (!chain || chain->interpreter != step->interpreter || seconds > most || !add_bases(func, chain, step)) {
       CLADE_TRY(chain_new(func, s, &chain));
       seconds = own;
       (void)add_bases(func, chain, step); /* of one step there is always room for all */

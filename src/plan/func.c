@@ -238,6 +238,7 @@ static clade_status compile_with(clade_graph *graph, int n, clade_device *const 
                     .place = opt->place};
   clade_status status = opt->choices ? read_choices(opt->choices, &how.pins) : CLADE_OK;
   if (status == CLADE_OK) status = clade__compile(graph, n, devices, &how, opt->out);
+  if (status == CLADE_OK && how.pins && (*opt->out)->shaped) clade__tell_idle_pins(*opt->out);
   clade__records_release(how.pins);
   return status;
 }
@@ -332,6 +333,7 @@ static clade_status specialise_cached(clade_func *func, int n, const clade_dim_v
       return status;
     }
     func->shaped_funcs[func->n_shaped++] = made;
+    if (func->pins && at == 0) clade__tell_idle_pins(made);
   }
   *out = clade_func_retain(func->shaped_funcs[at]);
   return CLADE_OK;

@@ -28,24 +28,46 @@ static clade_status put_choice(clade__records *choices, const clade_graph *g, cl
 }
 
 /* Of no one device: they go wherever the func goes. */
+static clade_status all_choices(const clade_func *func, clade__records **out) {
+  clade__tuned_device any = {.device_class = CLADE_CPU};
+  clade_status status = clade__records_new(&any, out);
+  for (size_t i = 0; func->placed && i < func->placed->n && status == CLADE_OK; i++)
+    status = clade__records_put(*out, &func->placed->at[i]);
+  for (clade__id id = 1; id < func->graph->n_nodes && status == CLADE_OK; id++)
+    status = put_choice(*out, func->graph, id);
+  return status;
+}
+
 clade_status clade_func_choices(const clade_func *func, char **out) {
   if (!out) return CLADE_FAIL(INVALID, "clade_func_choices: there is no place for the text (NULL)");
   *out = NULL;
   CLADE_TRY(check(func, "clade_func_choices"));
   clade__record_sets sets = {0};
-  clade__records *choices;
-  clade__tuned_device any = {.device_class = CLADE_CPU};
-  CLADE_TRY(clade__records_new(&any, &choices));
-  clade_status status = CLADE_OK;
-  for (size_t i = 0; func->placed && i < func->placed->n && status == CLADE_OK; i++)
-    status = clade__records_put(choices, &func->placed->at[i]);
-  for (clade__id id = 1; id < func->graph->n_nodes && status == CLADE_OK; id++)
-    status = put_choice(choices, func->graph, id);
+  clade__records *choices = NULL;
+  clade_status status = all_choices(func, &choices);
   if (status == CLADE_OK) status = clade__record_sets_add(&sets, clade__records_retain(choices));
   if (status == CLADE_OK) status = clade__records_print(&sets, out);
   clade__record_sets_free(&sets);
   clade__records_release(choices);
   return status;
+}
+
+void clade__tell_idle_pins(const clade_func *func) {
+  clade__records *choices = NULL;
+  const clade__record *first = NULL;
+  size_t idle = 0;
+  clade_status status = all_choices(func, &choices);
+  for (size_t i = 0; status == CLADE_OK && i < func->pins->n; i++) {
+    const clade__record *pin = &func->pins->at[i];
+    if (clade__records_find(choices, pin->op, pin->problem, "")) continue;
+    if (!idle++) first = pin;
+  }
+  if (first)
+    clade__log(CLADE_LOG_WARNING,
+               "%zu of %zu choices that were kept are of no step of this func, as of other sizes or another version of "
+               "Clade; the first is %s (%s). Steps without one are chosen anew",
+               idle, func->pins->n, first->op, first->problem);
+  clade__records_release(choices);
 }
 
 clade_status clade_func_impl_count(const clade_func *func, int *count) {

@@ -4,7 +4,9 @@
 
 #include "plan/plan.h"
 
-enum { MOST_FOUND = 4 /* for a device: each cuts chains */, BASES_STEP = 16 /* others' chains are to fit */ };
+enum { MOST_FOUND = 4 /* for a device: each cuts chains */ };
+/* Others' chains are to fit, also where these were cut because they take long. */
+enum { BASES_STEP = 16, BASES_SUM = 32 };
 
 /* ---- what may be a member ---- */
 /* Its source tells what one work-item does, apart from how it is launched. */
@@ -178,10 +180,12 @@ static clade_status add_member(clade_func *func, clade__fstep *step, making *m) 
 }
 
 static clade_status add_members(clade_func *func, uint32_t interpreter, making *m) {
+  int sum = 0;
   for (size_t c = 0; c < func->n_chains; c++) {
     const clade__fchain *chain = &func->chains[c];
     if (chain->interpreter != interpreter) continue;
-    m->most_bases = CLADE_MAX(m->most_bases, chain->n_bases);
+    sum += chain->n_bases;
+    m->most_bases = CLADE_MAX(m->most_bases, CLADE_MAX(chain->n_bases, CLADE_MIN(sum, BASES_SUM)));
     for (size_t i = 0; i < chain->count; i++) CLADE_TRY(add_member(func, &func->steps[chain->first + i], m));
   }
   m->most_bases = (m->most_bases + BASES_STEP - 1) / BASES_STEP * BASES_STEP;

@@ -277,11 +277,10 @@ static clade_status find_order(const clade_func *func, clade__id *order) {
   if (!program) return CLADE_NO_MEMORY;
   for (clade__id id = 1; id < g->n_nodes; id++) {
     const clade_impl *impl = implementation(&g->nodes[id]);
-    order[id - 1] = id; /* as built, where nothing is gained */
     program[id] = impl && impl->bundled ? program_of(func, g->nodes[id].device, impl->bundled) : CLADE__ANY_PROGRAM;
     most = CLADE_MAX(most, program[id]);
   }
-  clade_status status = most >= 0 ? clade__order(g, func->n_devices, program, order, &changes) : CLADE_OK;
+  clade_status status = most >= 0 ? clade__order(g, func->n_devices, program, order, &changes) : clade__early(g, order);
   clade__free(program);
   return status;
 }

@@ -180,11 +180,14 @@ clade_status clade__compile_again(const clade_func *func, clade_func **out);
 /* ---- compiling (lower.c, request.c, assign.c, memory_plan.c, pack.c, constant.c) ---- */
 /* The steps of a selected graph, in that order, and their cells. */
 clade_status clade__lower(clade_func *func);
+/* order[n_nodes - 1]: as built, but what becomes variables as early as may be (early.c). */
+clade_status clade__early(const clade_graph *g, clade__id *order);
 clade_status clade__cell_new(clade_func *func, clade__id value, int device, size_t bytes, int32_t *out);
 /* A step that copies one cell to another, between devices where theirs differ; `first`: before all others. */
 clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade__id node, bool first);
 /* The requests of all kernel steps, each once, and their kernels: per device one batch. Then what libraries prepare. */
 clade_status clade__prepare(clade_func *func);
+void clade__tell_idle_pins(const clade_func *func);  /* one warning of all that no node has (impls.c) */
 clade_status clade__list_requests(clade_func *func); /* the first half of it */
 /* The kernels of steps in chains, for launches of their own. */
 clade_status clade__prepare_apart(clade_func *func);

@@ -81,7 +81,9 @@ static clade_status add_named(collection *c, const char *list) {
 
 static clade_status add_text(collection *c, const char *text, size_t bytes) {
   clade__record_sets sets;
-  CLADE_TRY(clade__records_parse(text, bytes, &sets, &c->left_out));
+  size_t left_out = 0;
+  CLADE_TRY(clade__records_parse(text, bytes, &sets, &left_out));
+  c->left_out += left_out;
   clade_status status = add(c, &sets, false);
   clade__record_sets_free(&sets);
   return status;

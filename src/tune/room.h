@@ -97,7 +97,9 @@ typedef struct clade__found { /* candidates without device objects */
   bool complete; /* every candidate was tried */
   double ready;  /* seconds until the first ones could be timed: with empty caches they are compiled */
 } clade__found;
-clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, clade__found *out);
+/* Until `deadline`; the first candidates may take until `last`. */
+clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, double last,
+                           clade__found *out);
 
 /* ---- the func as a whole (whole.c) ---- */
 /* What it was compiled with, what it would be by the `fresh` records, and by their rows alone, in turns: the records of

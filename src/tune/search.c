@@ -1,4 +1,5 @@
 /* The search for one problem: its candidates, in batches that are compiled together, checked, and timed in turns. */
+#include <math.h>
 #include <stdio.h>
 
 #include "op/view.h"
@@ -11,8 +12,8 @@ static const double HOPELESS = 30.0; /* times the estimate of the cheapest: not 
 typedef struct search {
   const clade__problem *p;
   clade_tune_mode mode;
-  double deadline, begun;
-  double ready;                    /* seconds until candidates could be timed; 0: not yet */
+  double deadline, last;           /* when this problem's time ends; when that of all does */
+  double begun, ready;             /* ready: seconds until candidates could be timed; 0: not yet */
   clade__stage stage[CLADE__BARE]; /* by clade__scale */
   clade__candidate *at;            /* [0]: what would be taken now */
   size_t n, capacity;
@@ -262,22 +263,32 @@ static void close_batch(search *s, clade__candidate **batch, int n) {
     if (batch[i] != &s->at[0] && batch[i] != &s->at[s->best]) clade__candidate_close(batch[i]);
 }
 
+/* How many candidates that were not tried yet fit into the time, by what one of the last batch took. The first few may
+ * take that of problems after this one. */
+static int room(const search *s, size_t next, double each) {
+  double until = next < BATCH ? s->last : s->deadline;
+  return isinf(until) ? BATCH : (int)fmin(fmax((until - clade__tune_now()) / each, 0), BATCH);
+}
+
+/* Where time counts the first batch is of two: they tell how long one is compiled. */
 static clade_status search_all(search *s, bool *complete) {
+  int fits = isinf(s->last) ? BATCH : 2;
   *complete = false;
   for (size_t next = 0; next < s->n;) {
     clade__candidate *batch[BATCH + 2];
-    int n = 0;
+    int n = 0, old = s->best ? 2 : next > 0;
     size_t before = s->best;
     double begun = clade__tune_now();
     batch[n++] = &s->at[0];
     if (s->best) batch[n++] = &s->at[s->best];
-    for (next = CLADE_MAX(next, (size_t)1); next < s->n && n < BATCH; next++) batch[n++] = &s->at[next];
+    for (next = CLADE_MAX(next, (size_t)1); next < s->n && n < CLADE_MIN(BATCH, old + fits); next++)
+      batch[n++] = &s->at[next];
     CLADE_TRY(run_batch(s, batch, n));
     judge(s, batch, n);
     close_batch(s, batch, n);
     if (before && before != s->best) clade__candidate_close(&s->at[before]);
-    double end = clade__tune_now(); /* another batch takes as long as this one */
-    if (next < s->n && end + (end - begun) > s->deadline) return CLADE_OK;
+    fits = room(s, next, (clade__tune_now() - begun) / (n - old));
+    if (next < s->n && !fits) return CLADE_OK;
   }
   *complete = true;
   return CLADE_OK;
@@ -299,11 +310,12 @@ static void tell_best(const search *s, clade__found *out) {
   }
 }
 
-clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, clade__found *out) {
+clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, double last,
+                           clade__found *out) {
   clade__problem plain = *p; /* whose sizes can change: those of views are told by attributes */
   clade__gemm_attrs attrs;
   clade_type tails[CLADE_MAX_OPERANDS];
-  search s = {.p = p, .mode = mode, .deadline = deadline, .begun = clade__tune_now()};
+  search s = {.p = p, .mode = mode, .deadline = deadline, .last = last, .begun = clade__tune_now()};
   clade_status status;
   *out = (clade__found){0};
   CLADE_GOTO(clade__stage_open(p, p->in, NULL, &s.stage[CLADE__WHOLE]));

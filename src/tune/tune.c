@@ -226,7 +226,7 @@ static clade_status tune_one(tuning *t, size_t i) {
     tell(t, p, NULL, true, i + 1);
     return CLADE_OK;
   }
-  clade_status status = clade__search(p, t->opt.mode, share(t, i), &found);
+  clade_status status = clade__search(p, t->opt.mode, share(t, i), t->deadline, &found);
   if (status == CLADE_DEVICE_MEMORY || status == CLADE_UNSUPPORTED) { /* too large to be tried beside what is there */
     clade__log(CLADE_LOG_WARNING, "%s (%s) is not tuned: %s", p->op->name, p->text, clade_last_error());
     tell(t, p, NULL, false, i + 1);
@@ -240,8 +240,7 @@ static clade_status tune_one(tuning *t, size_t i) {
 }
 
 /* What the devices' own records say of their cores. */
-static clade_status known_cores(const tuning *t, bool *all) {
-  *all = true;
+static clade_status known_cores(const tuning *t) {
   for (int i = 0; i < t->func->n_devices; i++) {
     clade__tuning *known;
     CLADE_TRY(clade__tuning_get(t->func->devices[i], &known));
@@ -249,7 +248,6 @@ static clade_status known_cores(const tuning *t, bool *all) {
       if (clade__hash_equal(known->layer[k]->device.key, clade__device_key(t->func->devices[i])))
         t->fma_units[i] = CLADE_MAX(t->fma_units[i], known->layer[k]->device.fma_units);
     clade__tuning_release(known);
-    *all = *all && t->fma_units[i];
   }
   return CLADE_OK;
 }
@@ -282,20 +280,18 @@ static clade_status judge_whole(const tuning *t) {
 static bool stopped(const tuning *t) { return t->opt.stop && *t->opt.stop; }
 
 static clade_status run(tuning *t) {
-  bool known;
-  double end = t->deadline;
   CLADE_TRY(clade__probe_links(t->func, t->opt.again));
   CLADE_TRY(add_all(t));
   if (!t->n) return CLADE_OK;
   qsort(t->at, t->n, sizeof *t->at, heaviest_first);
-  CLADE_TRY(known_cores(t, &known));
-  if (isfinite(end)) t->deadline -= (end - t->start) / (known ? 5 : 3); /* left for the whole, and for the probe */
+  CLADE_TRY(known_cores(t));
+  CLADE_TRY(probe_cores(t)); /* first: it is short, and what is measured afterwards is kept with it */
+  if (isfinite(t->deadline)) t->deadline -= (t->deadline - t->start) / 5; /* left for the whole */
   for (size_t i = 0; i < t->n && !stopped(t); i++) {
     if (i > 0 && clade__tune_now() + t->ready > t->deadline) break; /* one at least */
     CLADE_TRY(tune_one(t, i));
   }
-  if (!stopped(t)) CLADE_TRY(judge_whole(t));
-  return known || stopped(t) || clade__tune_now() > end ? CLADE_OK : probe_cores(t);
+  return stopped(t) ? CLADE_OK : judge_whole(t);
 }
 
 static clade_status check(clade_func *func, const clade_tune_opt *opt) {

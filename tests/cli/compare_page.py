@@ -194,7 +194,7 @@ class Page(unittest.TestCase):
             self.assertEqual(tuple(self.charts()), CHARTS)
         done = clade.run("bench", "compare", "--html", "/none/page.html", "--device", f"model:{models[0]}")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("cannot write /none/page.html: No such file", done.stderr)
+        self.assertIn("/none/page.html cannot be written: No such file", done.stderr)
 
     def test_marks_stand_where_the_figures_are(self):
         value = document(TAGS[:3])

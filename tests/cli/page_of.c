@@ -2,7 +2,7 @@
  */
 #include <stdio.h>
 
-#include "cli/compare_page.h"
+#include "cli/compare/page.h"
 
 int main(int argc, char **argv) {
   json_error_t error;

@@ -1,5 +1,7 @@
 """What clade tune takes beside models: products and convolutions of sets and files, in types and passes."""
 
+import glob
+import json
 import os
 import tempfile
 import unittest
@@ -32,6 +34,13 @@ class Tune(unittest.TestCase):
             f.write(text)
         return path
 
+    def test_nothing_is_measured_that_is_not_kept(self):
+        os.chmod(self.room.name, 0o777)
+        for directory, word in [("off", "CLADE_CACHE_DIR"), (self.room.name, self.room.name)]:
+            done = run("tune", "64x64x64", env={"CLADE_CACHE_DIR": directory})
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn(word, done.stderr)
+
     def test_convolutions_of_a_file(self):
         path = self.file(SHAPES)
         targets, rows = self.rows("conv", "--shapes", path)
@@ -54,12 +63,19 @@ class Tune(unittest.TestCase):
         _, rows = self.rows("gemm", "--shapes", path, "--dtype", "u8")
         self.assertEqual(rows[0]["problem"], "trans_b=1 u8[2,20,9] i8[2,7,9] -> i32")
 
+    def test_the_kind_of_core_is_kept(self):
+        """However little time there was, and it is not asked again."""
+        self.rows("64x64x64")
+        [path] = glob.glob(os.path.join(self.room.name, "tuning-*.json"))
+        with open(path, encoding="utf-8") as file:
+            self.assertIn(json.load(file)["devices"][0]["device"]["fma_units"], range(1, 5))
+
     def test_what_was_gained_is_told(self):
         done = self.tune("gemm", "--set", "small", "--only", "64,128", "--mode", "full")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"before +after +gain +problem: what is taken")
         self.assertRegex(done.stdout, r"us +[\d.]+us +[\d.]+x +gemm f32\[128,128\] f32\[128,128\] -> f32: ")
-        self.assertRegex(done.stdout, r"2 problems looked at in [\d.]+ s: 2 measured, 0 known already")
+        self.assertRegex(done.stdout, r"2 problems looked at in [\d.]+ s, after [\d.]+ s of compiling: 2 measured, 0 known already")
 
     def test_bad_files(self):
         for text, told in [("good c=8 h=6 w=6 out=8 kernel=1\nzork c=8 q=1\n", "line 2: there is no key 'q'"),

@@ -12,6 +12,13 @@ static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,
 static void draw(op_case *c, op_random *r) {
   clade_shape shape = op_draw_shape(r, c, 1, 5, 20000);
   int axis = (int)op_integer(r, 0, shape.rank - 1);
+  if (c->number % 4 == 1) { /* vectors of lines */
+    shape = c->small ? CLADE_SHAPE(2, 3, 17) : CLADE_SHAPE(2, op_integer(r, 1, 40), op_integer(r, 16, 700));
+    axis = 1;
+  } else if (c->number % 4 == 2) { /* whole rows */
+    if (c->small) shape = CLADE_SHAPE(2, 19);
+    axis = shape.rank - 1;
+  }
   if (shape.dim[axis] == 0) shape.dim[axis] = 1;
   c->n_in = 1;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = shape};
@@ -21,7 +28,8 @@ static void draw(op_case *c, op_random *r) {
 }
 
 static void fill(const op_case *c, op_random *r, op_array *in) {
-  if (op_is_float(c->dtype) && in->n > 3 && op_chance(r, 0.1)) in->v[op_integer(r, 0, in->n - 1)] = NAN;
+  int n = op_is_float(c->dtype) && in->n > 3 && op_chance(r, 0.2) ? (int)op_integer(r, 1, 3) : 0;
+  for (int i = 0; i < n; i++) in->v[op_integer(r, 0, in->n - 1)] = NAN;
 }
 
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {

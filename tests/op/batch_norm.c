@@ -2,12 +2,21 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "op/batch_norm.h"
 #include "op_test.h"
 
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
-enum { EPS, MOMENTUM };
+enum { EPS, MOMENTUM, EPILOGUE = 0, SAME /* its operand is x */ };
+
+/* relu(y + operand) */
+static clade__elt program(clade_dtype dtype) {
+  clade__elt p = {.n_in = 2, .n_insn = 2, .in_dtype = {(uint8_t)dtype, (uint8_t)dtype}};
+  p.insn[0] = (clade__elt_insn){.fn = clade__elt_by_name("add")->number, .dtype = (uint8_t)dtype, .arg = {0, 1}};
+  p.insn[1] = (clade__elt_insn){.fn = clade__elt_by_name("relu")->number, .dtype = (uint8_t)dtype, .arg = {2}};
+  return p;
+}
 
 static void draw(op_case *c, op_random *r) {
   clade_shape x = op_draw_shape(r, c, 2, 4, c->gradient ? 40 : 8000), channels = {.rank = 1};
@@ -18,19 +27,34 @@ static void draw(op_case *c, op_random *r) {
     x = CLADE_SHAPE(op_integer(r, 1, 9), op_integer(r, 1, 5), op_integer(r, 20, 40), op_integer(r, 20, 40));
   channels.dim[0] = x.dim[1];
   double centre = c->gradient || op_chance(r, 0.5) ? 0 : op_uniform(r, -100, 100);
-  c->n_in = 5;
+  c->i[EPILOGUE] = !c->gradient && op_chance(r, 0.4);
+  c->i[SAME] = c->i[EPILOGUE] && op_chance(r, 0.3);
+  c->n_in = 5 + (c->i[EPILOGUE] && !c->i[SAME]);
   c->n_out = c->gradient ? 1 : 3; /* only the first has a derivative */
   c->in[0] = (op_input){.dtype = c->dtype, .shape = x, .low = centre - 2, .high = centre + 2};
   for (int i = 1; i < 5; i++) c->in[i] = (op_input){.dtype = CLADE_F32, .shape = channels, .low = -1.5, .high = 2};
   c->in[4].low = 0.1;
+  if (c->n_in > 5) c->in[5] = (op_input){.dtype = c->dtype, .shape = x, .low = -3, .high = 3};
   c->differentiable = 7;
   c->f[EPS] = c->gradient ? 0.1 : op_chance(r, 0.5) ? 1e-5 : 1e-2;
   c->f[MOMENTUM] = op_chance(r, 0.2) ? 1 : 0.1;
-  snprintf(c->note, sizeof c->note, "centre %g eps %g", centre, c->f[EPS]);
+  snprintf(c->note, sizeof c->note, "centre %g eps %g epilogue %d%s", centre, c->f[EPS], c->i[EPILOGUE],
+           c->i[SAME] ? " of x" : "");
 }
 
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
   clade_val next[2];
+  if (c->i[EPILOGUE]) {
+    clade__batch_norm_attrs at;
+    clade_val with[6], all[5];
+    memcpy(with, in, 5 * sizeof *in);
+    with[5] = in[c->i[SAME] ? 0 : 5];
+    memset(&at, 0, sizeof at);
+    at.eps = (float)c->f[EPS], at.momentum = (float)c->f[MOMENTUM], at.epilogue = program(c->dtype);
+    clade_node_add(g, &clade__op_batch_norm, NULL, &at, 6, with, all);
+    out[0] = all[0], out[1] = all[3], out[2] = all[4];
+    return;
+  }
   out[0] = clade__batch_norm(g, in, (float)c->f[EPS], (float)c->f[MOMENTUM], next);
   if (c->n_out == 3) out[1] = next[0], out[2] = next[1];
 }
@@ -58,6 +82,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   int64_t channels = x->dim[1], inner = 1;
   for (int i = 2; i < x->rank; i++) inner *= x->dim[i];
   int64_t count = x->dim[0] * inner;
+  const double *added = in[c->i[SAME] ? 0 : 5].v;
   double eps = (double)(float)c->f[EPS], move = count ? (double)(float)c->f[MOMENTUM] : 0;
   op_result(&out[0], c->dtype, *x);
   for (int i = 1; i < c->n_out; i++) op_result(&out[i], CLADE_F32, in[1].shape);
@@ -71,6 +96,9 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
       out[0].v[at] = hat * w + b;
       out[0].bound[at] =
           fabs(w) * rstd * (off_mean + fabs(hat) * (off_var * rstd + 0x1p-21 / rstd)) + 0x1p-22 * fabs(b);
+      if (!c->i[EPILOGUE]) continue;
+      out[0].bound[at] += 0x1p-23 * (fabs(out[0].v[at]) + fabs(added[at]));
+      out[0].v[at] = fmax(0, out[0].v[at] + added[at]);
     }
     if (c->n_out < 3) continue;
     double unbiased = count > 1 ? (double)count / (double)(count - 1) : 0;

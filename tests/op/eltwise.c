@@ -11,7 +11,7 @@
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,        CLADE_U8,
                                      CLADE_I32, CLADE_I64, CLADE_BOOL, CLADE_DTYPE_NONE};
 
-enum { LEADER, ALONE, SPECIALS, CAST_TO }; /* of op_case.i */
+enum { LEADER, ALONE, SPECIALS, INFINITIES, CAST_TO }; /* of op_case.i */
 
 static bool is_integer(clade_dtype t) { return t == CLADE_I8 || t == CLADE_U8 || t == CLADE_I32 || t == CLADE_I64; }
 
@@ -92,6 +92,7 @@ static void draw(op_case *c, op_random *r) {
   if (c->i[ALONE]) leader = lone_row(c, deep ? 2 : leader->arity);
   c->i[LEADER] = leader->number;
   c->i[SPECIALS] = !c->gradient && op_chance(r, 0.3);
+  c->i[INFINITIES] = c->i[SPECIALS] && op_chance(r, 0.5);
   draw_casts(c, r);
   snprintf(c->note, sizeof c->note, "%s", leader->name);
   clade_shape shape = op_draw_shape(r, c, deep ? 4 : 0, deep ? 8 : 3, deep ? 2000 : 4000);
@@ -124,6 +125,7 @@ static void fill(const op_case *c, op_random *r, op_array *in) {
         in[j].v[i] = limits[in[j].dtype][op_integer(r, 0, 3)];
       else
         in[j].v[i] = op_chance(r, 0.5)                                 ? NAN
+                     : c->i[INFINITIES]                                ? (op_chance(r, 0.5) ? HUGE_VAL : -HUGE_VAL)
                      : leader_of(c)->low > 0 || leader_of(c)->high < 0 ? leader_of(c)->high
                                                                        : -0.0;
       in[j].v[i] = op_round(in[j].dtype, in[j].v[i]);

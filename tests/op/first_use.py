@@ -1,7 +1,9 @@
 """The first use of each op by a process: 2 s are wanted with empty caches and 50 ms with full ones. Machines are disturbed
-and differ: the best of three counts, and only what takes longer than twice that, twice, fails.
+and differ: the best of three counts, and only what takes longer than twice that, twice, fails. With empty caches two go
+beside each other, and what takes too long so is tried alone.
 
 usage: first_use.py OP_TEST OPS_DEF [OP...]"""
+import concurrent.futures
 import json
 import os
 import re
@@ -22,27 +24,30 @@ def use(op_test, op, folder):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure(op_test, op):
-    """How many times longer than wanted it takes."""
-    cold, warm, kernels = [], [], 0
-    while not cold or (len(cold) < TRIES and min(cold) > COLD):
-        with tempfile.TemporaryDirectory() as folder:
-            first = use(op_test, op, folder)
-            kernels = first["compiled"]
-            cold.append(first["seconds"])
-            while not warm or (len(warm) < TRIES and min(warm) > WARM):
-                warm.append(use(op_test, op, folder)["seconds"])
-    print(f"| {op} | {kernels} | {min(cold):.2f} s | {1e3 * min(warm):.0f} ms |", flush=True)
+def measure(op_test, op, folder, first):
+    """How many times longer than wanted it takes; `first` was its first use, which filled the folder's caches."""
+    cold, warm = [first["seconds"]], []
+    while len(cold) < TRIES and min(cold) > COLD:
+        with tempfile.TemporaryDirectory() as empty:
+            cold.append(use(op_test, op, empty)["seconds"])
+    while not warm or (len(warm) < TRIES and min(warm) > WARM):
+        warm.append(use(op_test, op, folder)["seconds"])
+    print(f"| {op} | {first['compiled']} | {min(cold):.2f} s | {1e3 * min(warm):.0f} ms |", flush=True)
     return max(min(cold) / COLD, min(warm) / WARM)
 
 
 def main():
+    op_test = sys.argv[1]
     with open(sys.argv[2], encoding="utf-8") as f:
-        ops = re.findall(r"^CLADE_OP\(\w+, *(\w+)\)", f.read(), re.MULTILINE)
+        ops = sys.argv[3:] or re.findall(r"^CLADE_OP\(\w+, *(\w+)\)", f.read(), re.MULTILINE)
     print("| op | kernels | empty caches | full caches |\n| --- | --- | --- | --- |")
-    taken = {op: measure(sys.argv[1], op) for op in sys.argv[3:] or ops}
-    late = [op for op, times in taken.items() if times > 1]
-    slow = [op for op in late if taken[op] > NOISE and measure(sys.argv[1], op) > NOISE]
+    with tempfile.TemporaryDirectory() as room:
+        folders = {op: os.path.join(room, op) for op in ops}
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            first = dict(zip(ops, pool.map(lambda op: use(op_test, op, folders[op]), ops)))
+        taken = {op: measure(op_test, op, folders[op], first[op]) for op in ops}
+        late = [op for op, times in taken.items() if times > 1]
+        slow = [op for op in late if taken[op] > NOISE and measure(op_test, op, folders[op], first[op]) > NOISE]
     if late:
         print(f"above {COLD} s or {1e3 * WARM:.0f} ms: {', '.join(late)}")
     if slow:

@@ -12,8 +12,19 @@
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I32, CLADE_I8, CLADE_U8, CLADE_DTYPE_NONE};
 /* BIAS: a third input, through clade_gemm; EPILOGUE: in the node itself. VIEWED, of either operand: it is a part of an
  * input. ORDER: which of its axes each of the input's is, three bits for each; BEFORE, AFTER: what of the input is no
- * part of it, two bits for each. */
-enum { TRANS_A, TRANS_B, BIAS, EPILOGUE, VIEWED, ORDER = VIEWED + 2, BEFORE = ORDER + 2, AFTER = BEFORE + 2 };
+ * part of it, two bits for each; TIMES: how often the input's one element is repeated along it, four bits for each, or
+ * 0. */
+enum {
+  TRANS_A,
+  TRANS_B,
+  BIAS,
+  EPILOGUE,
+  VIEWED,
+  ORDER = VIEWED + 2,
+  BEFORE = ORDER + 2,
+  AFTER = BEFORE + 2,
+  TIMES = AFTER + 2
+};
 enum { ALPHA, BETA };
 enum { WHOLE, VIEWS };
 static const op_form forms[] = {{"whole", NULL}, {"views", NULL}, {NULL, NULL}};
@@ -44,9 +55,13 @@ static void draw_view(op_case *c, op_random *r, int operand) {
   for (int i = 0; i < part.rank && c->i[VIEWED + operand]; i++) {
     whole->dim[i] = part.dim[order[i]];
     c->i[ORDER + operand] |= order[i] << 3 * i;
+    if (order[i] >= part.rank - 2 || part.dim[order[i]] > 15 || op_chance(r, 0.7)) continue; /* no rows or columns */
+    c->i[TIMES + operand] |= (int)part.dim[order[i]] << 4 * i;
+    whole->dim[i] = 1;
   }
   for (int i = 0; i < part.rank && c->i[VIEWED + operand]; i++) {
     int before = (int)op_integer(r, 0, 3), after = (int)op_integer(r, 0, 3);
+    if (digit(c->i[TIMES + operand], i, 4)) continue;
     if (op_elements(whole) / whole->dim[i] * (whole->dim[i] + before + after) > (c->gradient ? 40 : MOST)) continue;
     c->i[BEFORE + operand] |= before << 2 * i;
     c->i[AFTER + operand] |= after << 2 * i;
@@ -59,8 +74,9 @@ static clade__view view_of(const op_case *c, const clade_shape *input, int opera
   clade__view whole = clade__view_whole(input), v = whole;
   for (int i = 0; c->i[VIEWED + operand] && i < input->rank; i++) {
     int to = digit(c->i[ORDER + operand], i, 3), before = digit(c->i[BEFORE + operand], i, 2);
-    v.shape.dim[to] = input->dim[i] - before - digit(c->i[AFTER + operand], i, 2);
-    v.stride[to] = whole.stride[i];
+    int times = digit(c->i[TIMES + operand], i, 4);
+    v.shape.dim[to] = times ? times : input->dim[i] - before - digit(c->i[AFTER + operand], i, 2);
+    v.stride[to] = times ? 0 : whole.stride[i];
     v.offset += before * whole.stride[i];
   }
   return v;
@@ -114,7 +130,11 @@ static void draw(op_case *c, op_random *r) {
   if (strcmp(c->impl, "vec_panels") == 0 && !c->small && !c->gradient && c->number % 20 == 5)
     m = 24 * op_integer(r, 0, 2) + 16, n = op_integer(r, 512, 600); /* tiles of eight rows */
   if (warp && op_chance(r, 0.5)) m = (m + 7) / 8 * 8, k = (k + 7) / 8 * 8, n = (n + 7) / 8 * 8; /* copies of 16 bytes */
-  if (strcmp(c->impl, "mma_tile_panels") == 0 && c->small) k = 64;  /* whole tiles along the inner axis */
+  if (strcmp(c->impl, "mma_tile_panels") == 0 && c->small) k = 64; /* whole tiles along the inner axis */
+  if (strcmp(c->impl, "mma_panels_bare") == 0) { /* rows of whole words, and more of them than an item takes */
+    if (!c->small && !c->gradient && c->number % 20 == 5) m = op_integer(r, 259, 600);
+    k = (CLADE_MAX(k, 1) + 3) / 4 * 4, c->i[TRANS_A] = false;
+  }
   if (strcmp(c->impl, "mma_warp_tf32") == 0) c->differentiable = 0; /* products too, and as far off */
   c->f[ALPHA] = real && op_chance(r, 0.25) ? -0.75 : 1;
   c->n_in = 2;
@@ -168,7 +188,8 @@ static clade_val operand_of(const op_case *c, clade_graph *g, const clade_val *i
     size.dim[i] = whole->dim[i] - begin.dim[i] - digit(c->i[AFTER + operand], i, 2);
     axes[digit(c->i[ORDER + operand], i, 3)] = i;
   }
-  return clade_transpose(g, clade_slice(g, in[operand], begin, size), whole->rank, axes);
+  const clade_val turned = clade_transpose(g, clade_slice(g, in[operand], begin, size), whole->rank, axes);
+  return clade_broadcast(g, turned, view_of(c, whole, operand).shape);
 }
 
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {

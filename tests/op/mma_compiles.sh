@@ -4,15 +4,15 @@
 set -euo pipefail
 root=$1 clang=$2
 epilogue='-DEPILOGUE_ARGS= -DEPILOGUE_PASS= -DEPILOGUE_USE='
-for kind in "0 12" "1 32"; do
-  read -r tiles rows <<<"$kind"
+for kind in "mma 0 12" "mma 1 32" "mma_bare 0 12"; do
+  read -r kernel tiles rows <<<"$kind"
   for types in "u8 i8 i32 1" "i8 i8 i32 1" "bf16 bf16 bf16 0"; do
     read -r a b out integer <<<"$types"
     for plain in 0 1; do
       # shellcheck disable=SC2086
       code=$(cat "$root/cl_kernels/prelude.cl" "$root/cl_kernels/gemm_mma.cl" |
         "$clang" -x cl -cl-std=CL1.2 -Xclang -finclude-default-header --target=x86_64-linux-gnu -march=skylake-avx512 \
-          -O1 -S -o - -DSUFFIX=test -DINDEX64=0 -DWANT_gemm_forward_mma -DIMITATE=0 -DTILES="$tiles" -DROWS="$rows" -DLINE=272 -DWIDE=0 \
+          -O1 -S -o - -DSUFFIX=test -DINDEX64=0 -DWANT_gemm_forward_"$kernel" -DIMITATE=0 -DTILES="$tiles" -DROWS="$rows" -DLINE=272 -DBLOCK_ROWS=258 -DWIDE=0 \
           -DINTEGER="$integer" -DPLAIN="$plain" -DT="$a" -DTB="$b" -DOUT="$out" $epilogue \
           '-DEPILOGUE=const COMPUTE(T) r = i0;' -w -)
       case $tiles$a in
@@ -23,7 +23,7 @@ for kind in "0 12" "1 32"; do
       1bf16) want='tdpbf16ps.*%tmm' ;;
       esac
       found=$(grep -cE "$want" <<<"$code" || true)
-      echo "tiles $tiles, $a by $b, plain $plain: $found times ${want%%.*}"
+      echo "$kernel, tiles $tiles, $a by $b, plain $plain: $found times ${want%%.*}"
       [ "$found" -gt 0 ]
       # the assembler itself
       "$clang" --target=x86_64-linux-gnu -march=skylake-avx512 -c -x assembler - -o /dev/null <<<"$code"

@@ -17,7 +17,7 @@ PLANTED = [
     ("a swapped stride", "gemm", "bf16", "mma", "prelude", "from += at % dims.s4 * strides.s4;",
      "from += at % dims.s4 * strides.s5;"),
     ("a lost correction of signs", "gemm", "i8", "mma", "gemm_mma",
-     "to[LINE - 1] = -(uint)(more.s0 + more.s1);", "to[LINE - 1] = 0;"),
+     "to[LINE - 1] = FN(start)(more);", "to[LINE - 1] = 0;"),
     ("an end that is not packed", "gemm", "f32", "vec", "gemm", "vstore8(EIGHT(from, n - 8), 0, to + n - 8);", ""),
     ("a part that begins a row late", "gemm", "f32", "vec_bare", "gemm",
      "const index_t row0 = (index_t)((long)tiles * at / down) * ROWS;",

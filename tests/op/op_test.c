@@ -254,15 +254,15 @@ static bool wanted(const options *o, clade_dtype dtype) {
   return !o->dtype || strcmp(clade_dtype_name(dtype), o->dtype) == 0;
 }
 
+enum { NONE = -1 }; /* not even one: the form is none that it has */
+
 /* Of an implementation that refuses many cases there are few until now. Others are drawn until it has as many as asked;
  * nothing is compiled for them, since another shape costs microseconds and another kernel a second: but where each
  * shall have one at least. */
-static bool run_more(const op_target *t, const options *o, int form, int impl, bool fp64, op_tally *tally) {
+static bool run_more(const op_target *t, const options *o, int form, int impl, int least, bool fp64, op_tally *tally) {
   const clade_dtype *dtypes = t->test->dtypes;
   const int *have = &tally->cases[form][impl];
-  const char *name = t->op->impls[impl].name, *lacks = forms_of(t)[form].lacks;
-  bool none = lacks && strcmp(lacks, name) == 0;
-  int least = none ? 0 : o->least;
+  const char *name = t->op->impls[impl].name;
   enum { MOST = 5000 };
   for (int i = 0; i < MOST && *have < least; i++)
     for (int d = 0; dtypes[d] && *have < least; d++) {
@@ -272,21 +272,40 @@ static bool run_more(const op_target *t, const options *o, int form, int impl, b
       c.light = c.more = true;
       if (op_case_run(t, &c, seed_of(o, &c), impl, tally) == OP_FAILED) return false;
     }
-  if (none ? !*have : *have >= least) return true;
+  if (least == NONE ? !*have : *have >= least) return true;
   fprintf(stderr, "%s: %s computed %d cases of %s, and %d%s are wanted; it refused: %s\n", t->op->name, name, *have,
-          *forms_of(t)[form].name ? forms_of(t)[form].name : t->op->name, least, none ? "" : " at least",
-          tally->refusal[impl]);
+          *forms_of(t)[form].name ? forms_of(t)[form].name : t->op->name, CLADE_MAX(least, 0),
+          least == NONE ? "" : " at least", tally->refusal[impl]);
   return false;
+}
+
+static bool lacks(const op_target *t, int form, int impl) {
+  const char *name = forms_of(t)[form].lacks;
+  return name && strcmp(name, t->op->impls[impl].name) == 0;
+}
+
+/* In each form as many as in any other one that it has cases of. */
+static bool run_forms(const op_target *t, const options *o, int impl, bool fp64, op_tally *tally) {
+  bool ok = true;
+  int forms = 0;
+  for (int form = 0; form < count_forms(t); form++) forms += !lacks(t, form, impl);
+  for (int form = 0; form < count_forms(t); form++)
+    ok = run_more(t, o, form, impl, lacks(t, form, impl) ? NONE : (o->least + forms - 1) / forms, fp64, tally) && ok;
+  return ok;
+}
+
+/* Of small cases some have forms that they are too small for; a device that is slow at them may take none of it. */
+static bool wants_more(const op_target *t, const options *o, const op_tally *tally, int impl) {
+  const int have = count_of_impl(t, tally, impl);
+  const bool asked = o->impl ? strcmp(t->op->impls[impl].name, o->impl) == 0 : takes_turns(t->op, impl);
+  return asked && (o->small ? !have : have || !o->total);
 }
 
 static bool run_least(const op_target *t, const options *o, bool fp64, op_tally *tally) {
   bool ok = true;
   clade__store_closed = !o->small;
-  for (int form = 0; form < count_forms(t) && !(t->op->flags & CLADE_OP_VIEW); form++)
-    for (int i = 0; i < count_impls(t->op); i++)
-      if ((o->impl ? strcmp(t->op->impls[i].name, o->impl) == 0 : takes_turns(t->op, i)) &&
-          !(o->small && count_of_impl(t, tally, i))) /* of small cases some have forms that they are too small for */
-        ok = run_more(t, o, form, i, fp64, tally) && ok;
+  for (int i = 0; i < count_impls(t->op) && !(t->op->flags & CLADE_OP_VIEW); i++)
+    if (wants_more(t, o, tally, i)) ok = run_forms(t, o, i, fp64, tally) && ok;
   if (tally->passed >= o->least) return ok;
   fprintf(stderr, "%s: %d cases ran, and at least %d are wanted\n", t->op->name, tally->passed, o->least);
   return false;

@@ -58,7 +58,7 @@ typedef struct op_array {
                     first. HUGE_VAL: anything (where the definition leaves it open) */
 } op_array;
 
-/* What ends in nodes of the op: a builder of its own, say. Each has as many cases of each implementation. */
+/* What ends in nodes of the op: a builder of its own, say. They share the cases of each implementation evenly. */
 typedef struct op_form {
   const char *name;
   const char *lacks; /* the implementation that can have none of these cases; NULL: all have some */

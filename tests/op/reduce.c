@@ -39,6 +39,10 @@ static void draw(op_case *c, op_random *r) {
                        : CLADE_SHAPE(n, op_integer(r, 1, n > 60000 ? 2 : 40));
     axes = way == 1 ? 2 : 1;
   }
+  if (!c->small && !c->gradient && op_chance(r, 0.15)) { /* many short ones, or two runs with one between them */
+    shape = CLADE_SHAPE(op_integer(r, 1, 9), op_integer(r, 1, 40), op_integer(r, 1, 12), op_integer(r, 1, 20));
+    axes = op_chance(r, 0.3) ? 5 : op_chance(r, 0.5) ? 8 : 4;
+  }
   if (real && kind < MAX && !c->gradient && strcmp(c->impl, "blocked") == 0) { /* all pixels of channels */
     bool few = c->small;
     shape = CLADE_SHAPE(op_integer(r, 1, 3), op_integer(r, 1, few ? 4 : 40), op_integer(r, 1, few ? 3 : 20),

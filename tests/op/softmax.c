@@ -12,9 +12,20 @@ enum { AXIS, LOG };
 
 static void draw(op_case *c, op_random *r) {
   clade_shape shape = op_draw_shape(r, c, 1, 4, c->gradient ? 40 : 10000);
-  if (!c->small && !c->gradient && !c->more && op_chance(r, 0.03)) shape = CLADE_SHAPE(2, op_integer(r, 65536, 250000));
+  bool large = !c->small && !c->gradient && !c->more;
+  if (large && op_chance(r, 0.03)) shape = CLADE_SHAPE(2, op_integer(r, 65536, 250000));
   int axis = (int)op_integer(r, 0, shape.rank - 1);
   if (op_chance(r, 0.5)) axis = shape.rank - 1;
+  if (large && op_chance(r, 0.1)) { /* several strips of lines, or lines that are too long to be kept */
+    bool lengthy = op_chance(r, 0.3);
+    shape = CLADE_SHAPE(op_integer(r, 1, 3), lengthy ? op_integer(r, 4000, 5000) : op_integer(r, 1, 90),
+                        lengthy ? op_integer(r, 16, 40) : op_integer(r, 100, 700));
+    axis = 1;
+  }
+  if (c->small && c->number % 3 == 1) { /* vectors of lines */
+    shape = CLADE_SHAPE(2, 3, 17);
+    axis = 1;
+  }
   double range = c->gradient ? 2 : op_chance(r, 0.25) ? 40 : 5;
   c->n_in = 1;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = shape, .low = -range, .high = range};

@@ -19,6 +19,14 @@ static void draw(op_case *c, op_random *r) {
     c->i[i] = c->i[j];
     c->i[j] = t;
   }
+  if (strcmp(c->impl, "runs") == 0 &&
+      !c->gradient) { /* runs of the last axis, by an axis of runs or with one between */
+    int64_t most = c->small ? 2 : 12, run = op_integer(r, c->small ? 32 : 8, c->small ? 34 : 70);
+    shape = CLADE_SHAPE(op_integer(r, 1, 3), op_integer(r, 1, most), op_integer(r, 2, 5), op_integer(r, 1, most), run);
+    const int ways[][5] = {{0, 3, 2, 1, 4}, {0, 1, 3, 2, 4}, {3, 1, 0, 2, 4}};
+    memcpy(c->i, ways[op_integer(r, 0, 2)], sizeof *ways);
+    c->in[0].shape = shape;
+  }
   for (int i = 0, at = 0; i < shape.rank; i++)
     at += snprintf(c->note + at, sizeof c->note - (size_t)at, "%d ", c->i[i]);
 }

@@ -73,6 +73,8 @@ PLANTED = [
     (source_rules.complete_ops, "src/op/twice.c", OP.replace('"ref"', '"vec"'), 'no implementation "ref"'),
     (source_rules.complete_ops, "cl_kernels/orphan.cl", "/* A. */\n", "no row of ops.def"),
     (source_rules.preludes_macros_stay, "cl_kernels/twice.cl", "/* A. */\n#define PUT 2\n#undef PUT\n", ".cl:3: takes PUT"),
+    (source_rules.preludes_macros_stay, "src/op/a.c",
+     '/* A. */\nvoid f(clade_kernel_step *s) { clade_emit_define(s, "PUT", 1); }\n', "a.c:2: emits PUT"),
     (source_rules.formatted, "src/op/a.c", "/* A. */\nint   a;\n", "src/op/a.c:2"),
     (docs_rules.ops_page, "src/op/ops.def", "/* Rows. */\n", "docs/ops.md"),
     (docs_rules.ops_page, "src/op/twice.c", OP.replace("Twice its", "Thrice its"), "docs/ops.md"),

@@ -182,7 +182,11 @@ def preludes_macros_stay(root):
             for name, last in macros(read(root, path)).items() if last[0] == "define"}
     return [f"{path}:{line}: takes {name} away, which the prelude defines"
             for path in files(root, ".cl") if path.startswith("cl_kernels/") and path not in first
-            for name, (directive, line) in macros(read(root, path)).items() if directive == "undef" and name in stay]
+            for name, (directive, line) in macros(read(root, path)).items() if directive == "undef" and name in stay] + [
+                f"{path}:{line_of(text, m.start())}: emits {m.group(1)}, which the prelude defines, and is taken away behind "
+                "its kernel"
+                for path in files(root, ".c") if path.startswith("src/") for text in [read(root, path)]
+                for m in re.finditer(r'clade_emit_define\w*\(\s*\w+,\s*"(\w+)"', text) if m.group(1) in stay]
 
 
 def formatted(root):

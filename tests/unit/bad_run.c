@@ -99,7 +99,8 @@ static void preferring(void **state) {
       {"gemm = ref", CLADE_NOT_FOUND, "no op \"gemm \""},
       {"gem=ref", CLADE_NOT_FOUND, "no op \"gem\""},
       {"gemm=fastest", CLADE_NOT_FOUND,
-       "gemm has no implementation \"fastest\"; it has: mma_tile, mma, vec, mma_tile_panels, mma_panels, vec_panels, "
+       "gemm has no implementation \"fastest\"; it has: mma_tile, mma, vec, mma_tile_panels, mma_panels, "
+       "mma_panels_bare, vec_panels, "
        "vec_bare, dot, mma_warp, mma_warp_tf32, simt, clblast, systolic, systolic_i8, "
        "ref"},
       {"gemm=ref=vec", CLADE_NOT_FOUND, "\"ref=vec\""},

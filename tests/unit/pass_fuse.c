@@ -172,6 +172,22 @@ static void test_epilogue(void **state) {
 }
 
 /* Bias, residual and activation end in a convolution's store; the activation's derivative in that of its data pass. */
+/* Batch normalisation has other results too, which are read before its first one goes through the epilogue. */
+static void test_normalisation(void **state) {
+  (void)state;
+  enum { BEFORE, BEHIND, SMALL, KINDS };
+  for (int kind = BEFORE; kind < KINDS; kind++) {
+    clade_graph *g = new_graph();
+    clade_graph_train(g, true);
+    clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(2, 3, 4, 4)), past = clade_softmax(g, x, 1);
+    clade_val y = clade_nn_batch_norm(g, "norm", x);
+    if (kind == BEHIND) past = clade_softmax(g, x, 2);
+    if (kind == SMALL) past = clade_input(g, "bias", CLADE_F32, CLADE_SHAPE(3, 1, 1));
+    clade_output(g, "y", clade_relu(g, clade_add(g, y, past)));
+    assert_fused(g, kind == BEFORE ? 0 : 1);
+  }
+}
+
 static void test_convolution(void **state) {
   (void)state;
   clade_graph *g = new_graph(), *f;
@@ -298,9 +314,9 @@ static void test_random(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain),        cmocka_unit_test(test_bundled),
-                                     cmocka_unit_test(test_bundled_host), cmocka_unit_test(test_merged),
-                                     cmocka_unit_test(test_apart),        cmocka_unit_test(test_epilogue),
-                                     cmocka_unit_test(test_convolution),  cmocka_unit_test(test_random)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_chain),         cmocka_unit_test(test_bundled),     cmocka_unit_test(test_bundled_host),
+      cmocka_unit_test(test_merged),        cmocka_unit_test(test_apart),       cmocka_unit_test(test_epilogue),
+      cmocka_unit_test(test_normalisation), cmocka_unit_test(test_convolution), cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

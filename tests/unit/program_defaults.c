@@ -162,6 +162,22 @@ static void what_does_not_hold_is_passed_over(void **state) {
   assert_int_equal(step_of(14), 3); /* an implementation that is not there */
 }
 
+static void malformed_records_of_all_files_are_told(void **state) {
+  (void)state;
+  char path[96];
+  snprintf(path, sizeof path, "%s/named.json", root);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  assert_true(
+      fputs("{\"clade_tuning\": 1, \"devices\": [{\"device\": {\"class\": \"cpu\"}, \"records\": [{\"op\": 5}]}]}",
+            file) >= 0 &&
+      fclose(file) == 0);
+  setenv("CLADE_TUNING", path, 1);
+  step_of(16);
+  unsetenv("CLADE_TUNING");
+  assert_non_null(strstr(words, "2 tuning records are malformed")); /* one is among the defaults */
+}
+
 static void what_was_measured_comes_first(void **state) {
   (void)state;
   clade__tuned_device far = {
@@ -178,6 +194,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(the_kind_of_core_decides, set_up, tear_down),
       cmocka_unit_test_setup_teardown(a_farther_device_serves_where_no_nearer_one_does, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_does_not_hold_is_passed_over, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(malformed_records_of_all_files_are_told, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_was_measured_comes_first, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,15 +11,25 @@ static int rows_of(const clade_device_info *info, int columns) {
   return (int)(bytes * 2 / 3 / (4 * (uint64_t)columns)) + 7;
 }
 
-static uint32_t *run_of(clade_graph *g, clade_device *device, const uint32_t *x, size_t n) {
+static bool uses(const clade_func *func, const char *kernel) {
+  bool found = false;
+  for (size_t i = 0; i < func->n_steps; i++)
+    found |= func->steps[i].launch && strcmp(func->steps[i].launch->kernel, kernel) == 0;
+  return found;
+}
+
+/* By that kernel on a processor; NULL: by any. */
+static uint32_t *run_of(clade_graph *g, clade_device *device, const char *kernel, const uint32_t *x, size_t n,
+                        size_t results) {
   clade_func *func = compiled(g, device);
-  uint32_t *y = malloc(n * sizeof *y);
+  if (kernel && clade__device_info(device)->device_class == CLADE_CPU) assert_true(uses(func, kernel));
+  uint32_t *y = malloc(results * sizeof *y);
   clade_run *run;
   clade_ticket ticket;
   assert_non_null(y);
   OK(clade_run_new(func, NULL, &run));
   OK(clade_execute(run, CLADE_FEEDS({"x", x, n * sizeof *x, NULL}), &ticket));
-  OK(clade_read(run, ticket, "y", y, n * sizeof *y));
+  OK(clade_read(run, ticket, "y", y, results * sizeof *y));
   clade_run_free(run);
   clade_func_release(func);
   return y;
@@ -37,7 +47,7 @@ static void turned(clade_device *device, int images, int channels, int pixels) {
   for (size_t i = 0; i < n; i++) x[i] = (uint32_t)i;
   clade_val v = clade_input(g, "x", CLADE_I32, CLADE_SHAPE(images, channels, pixels));
   clade_output(g, "y", clade_transpose(g, v, 3, (int[]){0, 2, 1}));
-  uint32_t *y = run_of(g, device, x, n);
+  uint32_t *y = run_of(g, device, NULL, x, n, n);
   size_t wrong = 0;
   for (size_t i = 0; i < n; i++) {
     size_t image = i / ((size_t)channels * (size_t)pixels), at = i % ((size_t)channels * (size_t)pixels);
@@ -57,7 +67,39 @@ static void transposes(void **state) {
   turned(*state, rows_of(info, 64 * 28 * 28), 64, 28 * 28); /* in strips */
 }
 
+/* By windows of one place, dense: whole numbers, so that any order of a sum gives the same bits. */
+static void convolved(clade_device *device, int side) {
+  enum { INNER = 16, ROWS = 96 };
+  const size_t places = (size_t)side * (size_t)side;
+  const int images = rows_of(clade__device_info(device), ROWS * (int)places);
+  const size_t nx = (size_t)images * INNER * places, ny = (size_t)images * ROWS * places;
+  float *x = malloc(nx * sizeof *x), w[ROWS * INNER];
+  clade_graph *g = graph_new();
+  assert_non_null(x);
+  for (size_t i = 0; i < nx; i++) x[i] = (float)(i % 13) - 6;
+  for (size_t i = 0; i < CLADE_COUNT(w); i++) w[i] = (float)(i % 5) - 2;
+  clade_val weights = clade_constant(g, CLADE_F32, CLADE_SHAPE(ROWS, INNER, 1, 1), w);
+  clade_val y = clade_conv2d(g, clade_input(g, "x", CLADE_F32, CLADE_SHAPE(images, INNER, side, side)), weights);
+  clade_output(g, "y", y);
+  float *got = (float *)run_of(g, device, "conv2d_pointwise", (const uint32_t *)x, nx, ny);
+  size_t wrong = 0;
+  for (size_t i = 0; i < ny; i++) {
+    const size_t row = i / places % ROWS, from = i / places / ROWS * INNER * places + i % places;
+    float want = 0;
+    for (size_t k = 0; k < INNER; k++) want += x[from + k * places] * w[row * INNER + k];
+    wrong += got[i] != want;
+  }
+  if (wrong) fail_msg("%zu of %zu results are wrong: %d images of %d x %d", wrong, ny, images, side, side);
+  free(x);
+  free(got);
+}
+
+static void convolutions(void **state) {
+  convolved(*state, 28); /* whole lines: past the caches */
+  convolved(*state, 21);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(transposes)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(transposes), cmocka_unit_test(convolutions)};
   return cmocka_run_group_tests_name("results past the caches", tests, open_device, close_device);
 }

@@ -44,7 +44,35 @@ static void test_strict(void **state) {
   refused(train(true), CLADE_NOT_FOUND, "its error has a bound of its own");
 }
 
+/* A window's weights lie in three ways forward, in three to the data, and as they are for their update: all can be had.
+ */
+static void test_layouts(void **state) {
+  (void)state;
+  clade_device *device;
+  clade_graph *g;
+  clade_func *func;
+  char *text;
+  OK(clade_device_find(NULL, &device));
+  OK(clade_graph_new(&g));
+  clade_graph_train(g, true);
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(2, 32, 16, 16));
+  clade_val y = clade_input(g, "y", CLADE_I32, CLADE_SHAPE(2));
+  x = clade_nn_conv2d(g, "first", x, .out = 32, .kernel = {3, 3}, .pad = {1, 1});
+  clade_val loss = clade_cross_entropy(g, network(g, x, 10, NULL), y);
+  OK(clade_minimise(g, loss, .optimizer = clade_sgd(.lr = 0.01)));
+  clade_output(g, "loss", loss);
+  OK(clade_compile(g, device, &func));
+  OK(clade_func_explain(func, &text));
+  assert_non_null(strstr(text, "\nconv2d_data "));
+  assert_null(strstr(text, "layouts that cannot be had"));
+  clade_text_free(text);
+  clade_func_release(func);
+  clade_graph_release(g);
+  clade_device_release(device);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_default), cmocka_unit_test(test_strict)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_default), cmocka_unit_test(test_strict),
+                                     cmocka_unit_test(test_layouts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

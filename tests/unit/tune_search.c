@@ -244,6 +244,16 @@ static void pins_hold_whatever_is_tuned(void **state) {
   func = compiled(choices);
   assert_string_equal(why(func), "measured");
   assert_non_null(strstr(words, "does not hold"));
+  assert_null(strstr(words, "of no step"));
+  clade_func_release(func);
+
+  /* nor one of a problem that is not there any more */
+  edited = strstr(choices, "f32[262144]");
+  assert_non_null(edited);
+  memcpy(edited, "f32[262145]", strlen("f32[262145]"));
+  words[0] = '\0';
+  func = compiled(choices);
+  assert_non_null(strstr(words, "1 of 1 choices that were kept are of no step of this func"));
   clade_func_release(func);
   clade_text_free(choices);
   assert_int_equal(clade_graph_new(&g), CLADE_OK);

@@ -6,11 +6,21 @@
 
 /* rows, vectors: of the register tile. kilobytes: of an image's copy at a time. */
 enum { ROWS, VECTORS, KILOBYTES, PARAMS };
-/* From more inner channels: at most so many rows, whose lines nobody asks for, of so many places. */
-enum { FEW_ROWS = 96, FEW_PLACES = 256 };
+/* From more inner channels, where places are copied: at most so many rows, whose lines nobody asks for, of so many
+ * places; more without an epilogue, from at most as many inner channels. Rows that are few whatever the inner channels.
+ */
+enum { FEW_CHANNELS = 96, FEW_PLACES = 256, FEW_ROWS = 64 };
 static const char *const params[] = {"rows", "vectors", "kilobytes", NULL};
 
+static bool plain(const clade_query *q) { return ((const clade__conv_attrs *)q->node->attrs)->epilogue.n_insn == 0; }
 static bool shallow(const clade_query *q) { return clade__gather_of(q->node).inner <= CLADE__FEW_INNER; }
+
+/* Whether a plain result is written past the caches, in whole lines: with what is read it would not stay there. */
+static bool past(const clade_query *q) {
+  const clade_shape *y = &q->node->out[0].shape;
+  return clade__node_bytes(q->node) * 2 > (double)clade__last_cache(q->device) && y->dim[2] * y->dim[3] % 16 == 0 &&
+         plain(q);
+}
 
 static void start(const clade_query *q, int32_t *row) {
   int64_t l2 = clade__second_cache(q->device);
@@ -35,17 +45,30 @@ typedef struct plan {
   clade__gather g;
   int64_t places, down, across; /* parts of the rows and of the places of an image */
   int64_t columns, item_floats; /* places at a time; memory of a work-item */
-  double cycles;                /* of the unit that takes longest */
+  bool copies;
+  double cycles; /* of the unit that takes longest */
 } plan;
 
+static int64_t tile_places(const clade_query *q) { return (int64_t)q->row[VECTORS] * clade__vector_width(q->device); }
+
+/* Whether a tile's places are copied: where more lines of the result than of the image would be asked for in as many
+ * pages, those are better written from end to end. */
+static bool copies(const clade_query *q, const clade__gather *g) {
+  return clade__vector_width(q->device) != 16 || g->rows > CLADE_MAX(g->inner, FEW_ROWS) ||
+         g->result[0] * g->result[1] < 4 * tile_places(q);
+}
+
 /* Cycles of a work-item that has so many panels of rows and vectors of places. A tile waits a little at both ends; one
- * of a single vector for its loads; results for lines that were not asked for. */
+ * of a single vector for its loads; results for lines that were not asked for; all for weights that the second cache
+ * does not hold. */
 static double cycles(const clade_query *q, const plan *p, int64_t panels, int64_t vectors) {
   const double inner = (double)p->g.inner, high = q->row[ROWS], wide = q->row[VECTORS];
   const double whole = (double)(vectors / q->row[VECTORS]), single = (double)(vectors % q->row[VECTORS]);
-  const double results = shallow(q) ? 0 : high * (double)vectors * clade__vector_width(q->device);
+  const double results = shallow(q) || !p->copies ? 0 : high * (double)vectors * clade__vector_width(q->device);
   double tiles = whole * (high * wide / 2 * inner + 50) + single * ((high / 2 + 1) * inner + 30);
-  return (double)panels * (tiles + 0.5 * results) + (double)vectors * inner * 1.6 + 400;
+  if ((double)panels * high * inner * 8 > (double)clade__second_cache(q->device))
+    tiles += (whole + single) * high * inner / 8;
+  return (double)panels * (tiles + 0.2 * results) + (double)vectors * inner * (p->copies ? 1.6 : 0.5) + 400;
 }
 
 /* Into parts for the units, of whole tiles, so that what a tile holds does not depend on them; another unit begins
@@ -56,6 +79,7 @@ static plan plan_of(const clade_query *q) {
   int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 4 * units;
   plan p = {.g = clade__gather_of(q->node), .down = 1, .across = 1, .cycles = INFINITY};
   p.places = p.g.result[0] * p.g.result[1];
+  p.copies = copies(q, &p.g);
   int64_t panels = (p.g.rows + q->row[ROWS] - 1) / q->row[ROWS], vectors = (p.places + width - 1) / width;
   int64_t tiles = (vectors + q->row[VECTORS] - 1) / q->row[VECTORS];
   for (int64_t down = 1; down <= most; down++)
@@ -69,13 +93,18 @@ static plan plan_of(const clade_query *q) {
       p.down = down;
       p.across = across;
     }
-  int64_t inner = CLADE_MAX(p.g.inner, 1), tile = (int64_t)q->row[VECTORS] * width;
-  int64_t wide = (tiles + p.across - 1) / p.across * tile,
-          fit = CLADE_MAX((int64_t)q->row[KILOBYTES] * 256 / inner, tile);
-  int64_t parts = CLADE_MAX((wide + fit - 1) / fit, 1);
+  const int64_t tile = tile_places(q), wide = (tiles + p.across - 1) / p.across * tile;
+  const int64_t fit = p.copies ? CLADE_MAX((int64_t)q->row[KILOBYTES] * 256 / CLADE_MAX(p.g.inner, 1), tile) : tile;
+  const int64_t parts = CLADE_MAX((wide + fit - 1) / fit, 1);
   p.columns = clade__up((wide + parts - 1) / parts, tile);
-  p.item_floats = inner * p.columns;
+  p.item_floats = p.copies ? CLADE_MAX(p.g.inner, 1) * p.columns : 0;
   return p;
+}
+
+/* Vectors of the next tile's places that each panel asks for, so that all are. */
+static int64_t asked(const clade_query *q, const plan *p) {
+  const int64_t panels = CLADE_MAX((p->g.rows + q->row[ROWS] - 1) / q->row[ROWS] / p->down, 1);
+  return p->copies ? 0 : (q->row[VECTORS] + panels - 1) / panels;
 }
 
 const char *clade__gather_pointwise_accept(const clade_query *q) {
@@ -85,9 +114,10 @@ const char *clade__gather_pointwise_accept(const clade_query *q) {
   clade__gather g = clade__gather_of(q->node);
   if (shallow(q)) return NULL;
   if (clade__vector_width(q->device) != 16) return "made for few inner channels, or vectors of 512 bits";
-  return g.rows <= FEW_ROWS && g.result[0] * g.result[1] <= FEW_PLACES
+  const bool few = g.rows <= FEW_CHANNELS || (plain(q) && g.inner <= FEW_CHANNELS);
+  return !copies(q, &g) || (few && g.result[0] * g.result[1] <= FEW_PLACES)
              ? NULL
-             : "made for few inner channels, or for few of the result and small images";
+             : "made for few inner channels, or for few of the result";
 }
 
 void clade__gather_pointwise_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
@@ -120,12 +150,14 @@ clade_status clade__gather_pointwise_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
   clade_emit_define(s, "ROWS", q->row[ROWS]);
   clade_emit_define(s, "VECTORS", q->row[VECTORS]);
-  clade_emit_define(s, "SHALLOW", shallow(q));
-  clade_emit_define(s, "PLAIN", ((const clade__conv_attrs *)n->attrs)->epilogue.n_insn == 0);
+  clade_emit_define(s, "SHALLOW", p.copies && shallow(q));
+  clade_emit_define(s, "PAST", past(q));
+  clade_emit_define(s, "ASKED", asked(q, &p));
+  clade_emit_define(s, "PLAIN", plain(q));
   clade_emit_in(s, 0);
   clade_emit_in(s, 1);
   clade_emit_out(s, 0);
-  clade_emit_workspace(s, 0, sizeof(float));
+  if (p.copies) clade_emit_workspace(s, 0, sizeof(float));
   clade_emit_index8(s, 4, (int64_t[]){p.g.n, p.g.rows, p.g.inner, p.places});
   clade_emit_index8(s, 4, (int64_t[]){p.down, p.across, p.columns, p.item_floats});
   clade__gather_result(s, n);

@@ -185,19 +185,22 @@ double clade__winograd_weights_cost(const clade_query *q) {
 }
 
 clade_status clade__winograd_weights_emit(clade_emit *e, const clade_query *q) {
+  enum { SOME = 4 }; /* inner channels of an item */
   const clade_type *w = &q->node->out[0];
   bool turned = w->layout.axis == 1;
   int64_t rows = w->shape.dim[turned], inner = w->shape.dim[!turned], each = w->shape.dim[1] * 9;
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_winograd_weights");
   clade_emit_define(s, "OUT_SIDE", w->layout.tile - 2);
+  clade_emit_define(s, "BLOCK", w->layout.block);
+  clade_emit_define(s, "SOME", SOME);
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
   clade_emit_i32(s, (int32_t)rows);
   clade_emit_i32(s, (int32_t)inner);
-  clade_emit_i32(s, w->layout.block);
   clade_emit_i32(s, (int32_t)(turned ? 9 : each));
   clade_emit_i32(s, (int32_t)(turned ? each : 9));
   clade_emit_i32(s, turned);
-  clade__emit_flat(s, q->device, parts(rows, w->layout.block) * (w->layout.block / 16) * inner);
+  clade_emit_i32(s, clade__node_bytes(q->node) * 2 > (double)clade__last_cache(q->device));
+  clade__emit_flat(s, q->device, parts(rows, w->layout.block) * parts(inner, SOME));
   return CLADE_OK;
 }

@@ -38,7 +38,7 @@ double clade__gemm_dot_cost(const clade_query *q) {
   bool swapped;
   clade__gemm_problem p = lying(q, &swapped);
   double flops = 2.0 * (double)p.batches * (double)(p.m + 1) * (double)clade__up(p.n, 4) * ((double)p.k + 40);
-  return clade__cost(q->device, flops, clade__node_bytes(q->node), q->device->vector_f32 < 4 ? 0.004 : 0.4) + 1e-6;
+  return clade__cost(q->device, flops, clade__gemm_bytes(q), q->device->vector_f32 < 4 ? 0.004 : 0.4) + 1e-6;
 }
 
 /* Into how many parts each matrix is cut; and the elements of its rows that each of them copies. */

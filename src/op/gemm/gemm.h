@@ -25,6 +25,7 @@ void clade__gemm_panels(const clade_query *q, int64_t columns, int interleave, c
 static inline bool clade__gemm_in_panels(const clade_node *n) { return n->in[1].layout.block != 0; }
 /* Of operand a, for `vec` alone: of as many rows as a tile has. */
 static inline bool clade__gemm_rows_in_panels(const clade_node *n) { return n->in[0].layout.block != 0; }
+double clade__gemm_bytes(const clade_query *q); /* that a product moves: of a view no more than its part of the value */
 bool clade__gemm_on_cpu(const clade_query *q);
 const char *clade__gemm_floats(const clade_query *q); /* NULL, or that the operands are integers */
 
@@ -64,6 +65,14 @@ double clade__gemm_mma_tile_cost(const clade_query *q);
 clade_status clade__gemm_mma_tile_emit(clade_emit *e, const clade_query *q);
 extern const clade_space clade__gemm_mma_tile_space;
 const char *clade__gemm_mma_tile_panels_accept(const clade_query *q);
+
+/* What kernels of both kinds are told. */
+clade_status clade__gemm_mma_begin(clade_emit *e, const clade_query *q, const clade__gemm_problem *p,
+                                   const char *kernel, bool tiles, clade_kernel_step **out);
+/* By vectors, without copies (mma_bare.c). */
+const char *clade__gemm_mma_bare_accept(const clade_query *q);
+double clade__gemm_mma_bare_cost(const clade_query *q);
+clade_status clade__gemm_mma_bare_emit(clade_emit *e, const clade_query *q);
 
 /* By matrix units of GPUs (warp.c): halves; floats, of which ten bits count. */
 bool clade__gemm_warp_units(const clade_query *q);

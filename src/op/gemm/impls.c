@@ -4,6 +4,7 @@
 #include "op/gemm/gemm.h"
 #include "op/simt.h"
 #include "op/systolic.h"
+#include "op/view.h"
 
 enum { BATCH_AXES = 6, ROW = 6, COLUMN = 7, OPERANDS = CLADE__GEMM_OPERANDS };
 typedef clade__gemm_problem problem;
@@ -79,11 +80,24 @@ clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const prob
   return CLADE_OK;
 }
 
+double clade__gemm_bytes(const clade_query *q) {
+  clade_node n = *q->node;
+  clade_type in[CLADE_MAX_OPERANDS];
+  clade__gemm_attrs room;
+  memcpy(in, n.in, (size_t)n.n_in * sizeof *in);
+  (void)clade__view_forgotten(n.op, n.attrs, in, &room);
+  for (int i = 0; i < 2; i++) /* what is repeated is fetched once */
+    if (clade__product(&in[i].shape, 0, in[i].shape.rank) > clade__product(&n.in[i].shape, 0, n.in[i].shape.rank))
+      in[i] = n.in[i];
+  n.in = in;
+  return clade__node_bytes(&n);
+}
+
 static double cost(const clade_query *q, int64_t row_tile, int64_t column_tile, double efficiency, double extra) {
   problem p = clade__gemm_problem_of(q->node);
   double flops =
       2.0 * (double)p.batches * (double)clade__up(p.m, row_tile) * (double)clade__up(p.n, column_tile) * (double)p.k;
-  return clade__cost(q->device, flops, clade__node_bytes(q->node), efficiency) + extra;
+  return clade__cost(q->device, flops, clade__gemm_bytes(q), efficiency) + extra;
 }
 
 const char *clade__gemm_panels_refuse(const clade_query *q, int64_t columns, int interleave) {
@@ -140,6 +154,13 @@ const clade_impl clade__gemm_impls[] = {
      .accept = clade__gemm_mma_panels_accept,
      .layouts = clade__gemm_mma_panels_layouts,
      MMA(mma, mma_panels)},
+    {.name = "mma_panels_bare",
+     .accept = clade__gemm_mma_bare_accept,
+     .layouts = clade__gemm_mma_panels_layouts,
+     .cost = clade__gemm_mma_bare_cost,
+     .emit = clade__gemm_mma_bare_emit,
+     .file = "gemm_mma",
+     .units = clade__gemm_mma_units},
     {.name = "vec_panels",
      .accept = clade__gemm_vec_panels_accept,
      .layouts = clade__gemm_vec_panels_layouts,

@@ -151,30 +151,38 @@ static double cost(const clade_query *q, double speed) {
   double copies = 12 * (m + (clade__gemm_in_panels(q->node) ? 0 : n * ceil(m / q->row[BLOCK_ROWS])));
   double flops = k * (2 * m * n / speed + copies);
   double efficiency = q->device->vector_f32 < 4 ? 0.005 : 0.45;
-  return clade__cost(q->device, flops, clade__node_bytes(q->node), efficiency) + 1e-6;
+  return clade__cost(q->device, flops, clade__gemm_bytes(q), efficiency) + 1e-6;
 }
 /* vdpbf16ps runs at half the rate of a float's product on some cores: twice the products, no gain over floats. */
 double clade__gemm_mma_cost(const clade_query *q) { return cost(q, bytes(q->node) ? 3 : 1.2); }
 double clade__gemm_mma_tile_cost(const clade_query *q) { return cost(q, bytes(q->node) ? 10 : 5); }
 
-static clade_status emit(clade_emit *e, const clade_query *q, bool tiles) {
-  division d = division_of(q);
+clade_status clade__gemm_mma_begin(clade_emit *e, const clade_query *q, const clade__gemm_problem *p,
+                                   const char *kernel, bool tiles, clade_kernel_step **out) {
   const clade_node *node = q->node;
-  const clade__gemm_attrs *at = node->attrs;
-  int64_t items = d.down * d.across * d.p.batches;
   clade_kernel_step *s;
-  if (d.p.m == 0 || d.p.n == 0 || items == 0) return CLADE_OK;
-  CLADE_TRY(clade__gemm_begin(e, node, &d.p, "gemm_forward_mma", false, NULL, &s));
+  CLADE_TRY(clade__gemm_begin(e, node, p, kernel, false, NULL, &s));
   if (q->device->vector_f32 >= 4)
     CLADE_TRY(clade__epilogue_define16(s, node));
   else
     clade_emit_define(s, "WIDE", 0);
-  clade_emit_define(s, "ROWS", q->row[ROWS]);
-  clade_emit_define(s, "LINE", (int)d.line);
   clade_emit_define(s, "TILES", tiles);
   clade_emit_define(s, "INTEGER", bytes(node));
   clade_emit_define(s, "IMITATE", unit_of(q, tiles)->reason != NULL); /* used, although it is not there */
-  clade_emit_define(s, "PLAIN", at->epilogue.n_insn == 0);
+  clade_emit_define(s, "PLAIN", ((const clade__gemm_attrs *)node->attrs)->epilogue.n_insn == 0);
+  *out = s;
+  return CLADE_OK;
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q, bool tiles) {
+  division d = division_of(q);
+  const clade_node *node = q->node;
+  int64_t items = d.down * d.across * d.p.batches;
+  clade_kernel_step *s;
+  if (d.p.m == 0 || d.p.n == 0 || items == 0) return CLADE_OK;
+  CLADE_TRY(clade__gemm_mma_begin(e, q, &d.p, "gemm_forward_mma", tiles, &s));
+  clade_emit_define(s, "ROWS", q->row[ROWS]);
+  clade_emit_define(s, "LINE", (int)d.line);
   clade_emit_workspace(s, 0, sizeof(uint32_t));
   if (d.apart)
     clade_emit_workspace(s, (size_t)(items * d.item_words) * sizeof(uint32_t), sizeof(uint32_t));

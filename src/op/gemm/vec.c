@@ -166,7 +166,7 @@ double clade__gemm_vec_cost(const clade_query *q) {
   double copies = 12 * (m + (lie ? 0 : n * ceil(m / (q->row[BLOCK_ROWS] * 2))));
   double flops = k * (2 * m * n + copies);
   /* a CPU without vectors of its own runs work-items as the lanes of one: copies of operands are slow there */
-  return clade__cost(q->device, flops, clade__node_bytes(q->node), q->device->vector_f32 < 4 ? 0.005 : 0.45) + 1e-6;
+  return clade__cost(q->device, flops, clade__gemm_bytes(q), q->device->vector_f32 < 4 ? 0.005 : 0.45) + 1e-6;
 }
 
 double clade__gemm_vec_cycles(const clade_query *q) {

@@ -94,7 +94,7 @@ double clade__gemm_warp_cost(const clade_query *q) {
   const tile *t = tiles;
   while (t < tiles + CLADE_COUNT(tiles) - 1 && memcmp(t->row, q->row, sizeof t->row) != 0) t++;
   double flops = 2 * groups_of(&p, q->row) * q->row[ROWS] * q->row[COLUMNS] * (double)p.k;
-  return clade__cost(q->device, flops, clade__node_bytes(q->node), imitated(q) ? 0.001 : t->speed) + 1e-6;
+  return clade__cost(q->device, flops, clade__gemm_bytes(q), imitated(q) ? 0.001 : t->speed) + 1e-6;
 }
 
 /* Ten bits are not what f32 says: taken where a record or the user names it. */

@@ -1,0 +1,186 @@
+/* clade bench: how fast this device does what networks are made of, and how fast others do it. */
+#include "cli/bench/bench.h"
+
+#include <getopt.h>
+#include <stdio.h>
+
+enum { SHAPES, SET, ONLY, CHAIN, DTYPE, PASS, BATCH, PEERS, PEER, ROUNDS, EXPLAIN, CSV, GOOGLE };
+static const cli_option options[] = {
+    [SHAPES] = {"shapes", "FILE", "works, one a line: NAME key=value … (docs/bench.md)"},
+    [SET] = {"set", "NAME",
+             "works by name; gemm: squares, small, networks or frozen (squares); conv: resnet50, vgg16 or mobilenetv2"},
+    [ONLY] = {"only", "NAMES", "of the set or file only works of these names, with commas between"},
+    [CHAIN] = {"chain", "N", "calls in a row, timed together (squares and --shapes: 1, else 10)"},
+    [DTYPE] = {"dtype", "NAME", "f32, f16 or bf16; gemm: also i8, or u8 by i8 (f32)"},
+    [PASS] = {"pass", "NAME", "of conv: fwd, bwd-data or bwd-weights; of model: train or infer (all)"},
+    [BATCH] = {"batch", "N", "images of conv (1) and model (as its set says)"},
+    [PEERS] =
+        {"peers", NULL,
+         "let libraries that are installed do the same, in turns: OpenBLAS, CLBlast, oneDNN, PyTorch, ONNX Runtime"},
+    [PEER] = {"peer", "NAME", "only that one: openblas, clblast, onednn, onednn_nchw, pytorch or onnxruntime"},
+    [ROUNDS] = {"rounds", "N", "turns that each has (7)"},
+    [EXPLAIN] = {"explain", NULL, "print why each implementation was chosen"},
+    [CSV] = {"csv", NULL, "print CSV to standard output, everything else to standard error"},
+    [GOOGLE] = {"google", "FILE", "also write the JSON of Google Benchmark, for tools that compare"},
+    {0},
+};
+static const cli_args description = {
+    .command = "bench",
+    .synopsis = "gemm|conv|op|model|all|compare",
+    .about = "Measures how fast the device is, against its own limits and, with --peers, against other libraries.",
+    .device_help = "what to measure (unset: CLADE_DEVICE, or the best)",
+    .options = options,
+};
+
+bool bench_take_dtype(bench_job *job, const char *text) {
+  static const clade_dtype types[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8, CLADE_U8};
+  for (size_t i = 0; i < CLADE_COUNT(types); i++)
+    if (!strcmp(text, clade_dtype_name(types[i]))) {
+      job->dtype = types[i];
+      return true;
+    }
+  return cli_wrong(&job->args, "--dtype %s: expected f32, f16, bf16, i8 or u8", text), false;
+}
+
+static bool take_peer(bench_job *job, const char *text) {
+  static const char *const names[] = {"openblas", "clblast", "onednn", "onednn_nchw", "pytorch", "onnxruntime"};
+  job->peer = text;
+  for (size_t i = 0; i < CLADE_COUNT(names); i++)
+    if (!strcmp(names[i], text)) return true;
+  return cli_wrong(&job->args, "--peer %s: expected openblas, clblast, onednn, onednn_nchw, pytorch or onnxruntime",
+                   text),
+         false;
+}
+
+static int parse_options(bench_job *job, int argc, char **argv) {
+  const char *value;
+  for (int next; (next = cli_next(&job->args, argc, argv, &value)) != CLI_NEXT_END;) switch (next) {
+    case SHAPES: job->shapes = value; break;
+    case SET: job->set = value; break;
+    case ONLY: job->only = value; break;
+    case CHAIN:
+      if (!cli_number(&job->args, "chain", value, 1, 1000, &job->chain)) return CLI_USAGE;
+      break;
+    case DTYPE:
+      if (!bench_take_dtype(job, value)) return CLI_USAGE;
+      break;
+    case PASS: job->pass = value; break;
+    case BATCH:
+      if (!cli_number(&job->args, "batch", value, 1, 4096, &job->batch)) return CLI_USAGE;
+      break;
+    case PEERS: job->peers = true; break;
+    case PEER:
+      if (!take_peer(job, value)) return CLI_USAGE;
+      break;
+    case ROUNDS:
+      if (!cli_number(&job->args, "rounds", value, 1, BENCH_MAX_ROUNDS / 2, &job->rounds)) return CLI_USAGE;
+      break;
+    case EXPLAIN: job->explain = true; break;
+    case CSV: job->csv = true; break;
+    case GOOGLE: job->google = value; break;
+    default: return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
+    }
+  return CLI_DONE;
+}
+
+static const struct {
+  const char *name;
+  clade_status (*run)(bench_job *job);
+  int quick;                                  /* of the sets, the first so many */
+  const char *sets[4], *passes[4], *peers[4]; /* NULL after the last, where there are fewer */
+  bool batch, chain, dtype;                   /* whether these options say something of it */
+} works[] = {
+    {"gemm",
+     bench_gemm,
+     3,
+     {"squares", "small", "networks", "frozen"},
+     {NULL},
+     {"openblas", "clblast", "onednn"},
+     .chain = true,
+     .dtype = true},
+    {"conv",
+     bench_conv,
+     1,
+     {"resnet50", "vgg16", "mobilenetv2"},
+     {"fwd", "bwd-data", "bwd-weights"},
+     {"onednn", "onednn_nchw"},
+     .batch = true,
+     .chain = true,
+     .dtype = true},
+    {"op", bench_ops, 1, {"64mib"}, {NULL}, {NULL}, .dtype = true},
+    {"model", bench_models, 1, {"networks"}, {"train", "infer"}, {"pytorch", "onnxruntime", "onednn"}, .batch = true}};
+enum { ALL = CLADE_COUNT(works) };
+
+/* Of everything the sets that are quick enough, one after another, where it is all. */
+static clade_status run(bench_job *job, size_t work) {
+  if (work < ALL) return works[work].run(job);
+  for (size_t i = 0; i < ALL; i++)
+    for (int set = 0; set < works[i].quick; set++) {
+      job->set = works[i].sets[set];
+      CLADE_TRY(works[i].run(job));
+    }
+  return CLADE_OK;
+}
+
+static bool among(const char *name, const char *const names[4]) {
+  for (int i = 0; i < 4 && names[i]; i++)
+    if (!strcmp(names[i], name)) return true;
+  return false;
+}
+
+int bench_check(const bench_job *job, size_t *work) {
+  if (!job->what)
+    return cli_wrong(&job->args, "what is to be measured? expected gemm, conv, op, model, all or compare");
+  for (*work = 0; *work < ALL && strcmp(works[*work].name, job->what);) ++*work;
+  if (*work == ALL && strcmp(job->what, "all"))
+    return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm, conv, op, model, all or compare", job->what);
+  if (*work == ALL && (job->set || job->shapes || job->only || job->pass))
+    return cli_wrong(&job->args, "all has its own works: no --set, --shapes, --only or --pass");
+  if ((job->dtype == CLADE_I8 || job->dtype == CLADE_U8) && strcmp(job->what, "gemm"))
+    return cli_wrong(&job->args, "--dtype %s: only gemm has whole numbers", clade_dtype_name(job->dtype));
+  if (job->set && job->shapes) return cli_wrong(&job->args, "--set and --shapes both say what to measure: give one");
+  if (job->csv && job->args.json) return cli_wrong(&job->args, "--csv and --json both want standard output: give one");
+  if (*work == ALL) return CLI_DONE;
+  if (job->set && !among(job->set, works[*work].sets))
+    return cli_wrong(&job->args, "--set %s: %s has no such set", job->set, job->what);
+  if (job->pass && !among(job->pass, works[*work].passes))
+    return cli_wrong(&job->args, "--pass %s: %s has no such pass", job->pass, job->what);
+  if (job->peer && !among(job->peer, works[*work].peers))
+    return cli_wrong(&job->args, "--peer %s: %s has no such peer", job->peer, job->what);
+  if (job->batch && !works[*work].batch) return cli_wrong(&job->args, "--batch: %s has no images", job->what);
+  if (job->chain && !works[*work].chain) return cli_wrong(&job->args, "--chain: %s has no chains", job->what);
+  if (job->dtype != CLADE_F32 && !works[*work].dtype)
+    return cli_wrong(&job->args, "--dtype: a %s has its own types", job->what);
+  return CLI_DONE;
+}
+
+clade_status bench_ready(bench_job *job) {
+  if (job->device) return CLADE_OK;
+  CLADE_TRY(clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, &job->device));
+  job->info.size = sizeof job->info;
+  CLADE_TRY(clade_device_get_info(job->device, &job->info));
+  bench_watch(&job->watcher);
+  CLADE_TRY(bench_probe(job));
+  bench_show_device(job);
+  return CLADE_OK;
+}
+
+int cli_bench(int argc, char **argv) {
+  if (argc > 1 && !strcmp(argv[1], "compare")) return cli_compare(argc - 1, argv + 1);
+  bench_job job = {.args = description, .dtype = CLADE_F32, .rounds = 7, .to = stdout};
+  int result = parse_options(&job, argc, argv);
+  size_t work = 0;
+  if (result) return result < 0 ? CLI_DONE : result;
+  if (optind < argc) job.what = argv[optind++];
+  if (optind < argc) return cli_wrong(&job.args, "unexpected argument '%s'", argv[optind]);
+  if ((result = bench_check(&job, &work))) return result;
+  if (job.google && !cli_can_write(job.google)) return CLI_FAILED;
+  if (job.args.json && !cli_json_begin()) return CLI_FAILED;
+  if (job.args.json || job.csv) job.to = stderr;
+  clade_status status = run(&job, work);
+  result = status == CLADE_OK ? bench_report(&job) : cli_failed_status(status);
+  for (size_t i = 0; i < job.n_rows; i++) clade__free(job.rows[i].why);
+  clade__free(job.rows);
+  clade_device_release(job.device);
+  return result;
+}

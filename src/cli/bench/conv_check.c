@@ -1,0 +1,151 @@
+/* Is a convolution right? It is linear in both operands, so images and channels are added with random signs first, and
+ * one small convolution in double says what the result, added likewise, has to be: a wrong element shows. */
+#include <math.h>
+
+#include "cli/bench/conv.h"
+
+enum { IMAGES = 21, ROWS, COLUMNS }; /* seeds of the signs: of images, of output channels, of input channels */
+
+typedef struct room {
+  double *image, *weight, *result, *other; /* sums over images and channels */
+  float *r;
+} room;
+
+static double sign(int seed, int64_t i) { return bench_sign((uint64_t)seed, (uint64_t)i); }
+
+static void add(const float *from, int64_t n, double s, double *to) {
+  for (int64_t i = 0; i < n; i++) to[i] += s * (double)from[i];
+}
+
+/* to[channel] = the sum of images [n, channels, pixels] with signs. */
+static void add_images(const float *from, int64_t n, int64_t elements, double *to) {
+  memset(to, 0, (size_t)elements * sizeof *to);
+  for (int64_t i = 0; i < n; i++) add(&from[i * elements], elements, sign(IMAGES, i), to);
+}
+
+/* For each pair of a place of y and one of x that meet in a tap: visit(y's place, x's, tap). */
+#define FOR_PLACES(w, at_y, at_x, tap, ...)                             \
+  for (int64_t oy = 0; oy < (w)->oh; oy++)                              \
+    for (int64_t ox = 0; ox < (w)->ow; ox++)                            \
+      for (int64_t tap = 0; tap < (w)->kernel * (w)->kernel; tap++) {   \
+        int64_t iy = oy * (w)->stride - (w)->pad + tap / (w)->kernel;   \
+        int64_t ix = ox * (w)->stride - (w)->pad + tap % (w)->kernel;   \
+        if (iy < 0 || ix < 0 || iy >= (w)->h || ix >= (w)->w) continue; \
+        int64_t at_y = oy * (w)->ow + ox, at_x = iy * (w)->w + ix;      \
+        __VA_ARGS__;                                                    \
+      }
+
+/* Weights of each input channel, output channels added; or of each output channel, input channels added. */
+static void add_weights(const bench_conv_work *w, bool over_outputs, double *to) {
+  int64_t inner = w->c / w->groups, each = w->out / w->groups, taps = w->kernel * w->kernel;
+  memset(to, 0, (size_t)((over_outputs ? w->c : w->out) * taps) * sizeof *to);
+  for (int64_t o = 0; o < w->out; o++)
+    for (int64_t i = 0; i < inner; i++) {
+      int64_t channel = o / each * inner + i, row = over_outputs ? channel : o;
+      double s = over_outputs ? sign(ROWS, o) : sign(COLUMNS, channel);
+      add(&w->data[BENCH_W][(o * inner + i) * taps], taps, s, &to[row * taps]);
+    }
+}
+
+/* r->result[y's pixels], and what the side computed in r->other. */
+static int64_t forward(const bench_conv_work *w, int64_t call, room *r) {
+  int64_t taps = w->kernel * w->kernel, pixels = w->oh * w->ow, source = w->h * w->w;
+  add_images(w->data[BENCH_X] + (size_t)call * w->elements[BENCH_X], w->n, w->c * source, r->image);
+  add_weights(w, true, r->weight);
+  memset(r->result, 0, (size_t)pixels * sizeof *r->result);
+  for (int64_t c = 0; c < w->c; c++)
+    FOR_PLACES(w, y, x, tap, r->result[y] += r->image[c * source + x] * r->weight[c * taps + tap])
+  memset(r->other, 0, (size_t)pixels * sizeof *r->other);
+  for (int64_t i = 0; i < w->n * w->out; i++)
+    add(&r->r[i * pixels], pixels, sign(IMAGES, i / w->out) * sign(ROWS, i % w->out), r->other);
+  return pixels;
+}
+
+static int64_t backward_data(const bench_conv_work *w, int64_t call, room *r) {
+  int64_t taps = w->kernel * w->kernel, pixels = w->h * w->w, source = w->oh * w->ow;
+  add_images(w->data[BENCH_Y] + (size_t)call * w->elements[BENCH_Y], w->n, w->out * source, r->image);
+  add_weights(w, false, r->weight);
+  memset(r->result, 0, (size_t)pixels * sizeof *r->result);
+  for (int64_t o = 0; o < w->out; o++)
+    FOR_PLACES(w, y, x, tap, r->result[x] += r->image[o * source + y] * r->weight[o * taps + tap])
+  memset(r->other, 0, (size_t)pixels * sizeof *r->other);
+  for (int64_t i = 0; i < w->n * w->c; i++)
+    add(&r->r[i * pixels], pixels, sign(IMAGES, i / w->c) * sign(COLUMNS, i % w->c), r->other);
+  return pixels;
+}
+
+/* The signed sum of a group's channels of one image. */
+static void add_channels(const float *image, int64_t first, int64_t n, int64_t pixels, int seed, double *to) {
+  memset(to, 0, (size_t)pixels * sizeof *to);
+  for (int64_t i = first; i < first + n; i++) add(&image[i * pixels], pixels, sign(seed, i), to);
+}
+
+static int64_t backward_weights(const bench_conv_work *w, int64_t call, room *r) {
+  int64_t taps = w->kernel * w->kernel, inner = w->c / w->groups, each = w->out / w->groups;
+  const float *xs = w->data[BENCH_X] + (size_t)call * w->elements[BENCH_X];
+  const float *ys = w->data[BENCH_Y] + (size_t)call * w->elements[BENCH_Y];
+  memset(r->result, 0, (size_t)taps * sizeof *r->result);
+  for (int64_t i = 0; i < w->n * w->groups; i++) {
+    int64_t image = i / w->groups, group = i % w->groups;
+    add_channels(xs + image * w->c * w->h * w->w, group * inner, inner, w->h * w->w, COLUMNS, r->image);
+    add_channels(ys + image * w->out * w->oh * w->ow, group * each, each, w->oh * w->ow, ROWS, r->weight);
+    FOR_PLACES(w, y, x, tap, r->result[tap] += r->image[x] * r->weight[y])
+  }
+  memset(r->other, 0, (size_t)taps * sizeof *r->other);
+  for (int64_t i = 0; i < w->out * inner; i++) {
+    int64_t o = i / inner, channel = o / each * inner + i % inner;
+    add(&r->r[i * taps], taps, sign(ROWS, o) * sign(COLUMNS, channel), r->other);
+  }
+  return taps;
+}
+
+/* The rounding of `terms` products of deviation `sigma` in a random walk, and of so many results added; eight times
+ * that, and eight times more for algorithms that trade bits for speed. */
+static double allowed(const bench_job *job, const bench_conv_work *w) {
+  double taps = (double)(w->kernel * w->kernel), inner = (double)(w->c / w->groups),
+         each = (double)(w->out / w->groups);
+  double sigma = sqrt(1 / 3.0) * sqrt(1 / (inner * taps)), terms = inner * taps, count = (double)(w->n * w->out);
+  if (w->pass == BENCH_BACKWARD_DATA) terms = each * taps, count = (double)(w->n * w->c);
+  if (w->pass == BENCH_BACKWARD_WEIGHTS)
+    sigma = 1 / 3.0, terms = (double)(w->n * w->oh * w->ow), count = (double)w->out * inner;
+  double size = sigma * sqrt(terms), stored = job->dtype == CLADE_F32 ? 0 : bench_unit(job->dtype);
+  return 64 * (0x1p-24 * size * (sqrt(terms / 6) + 2) + stored * size) * sqrt(count);
+}
+
+static clade_status check_one(const bench_job *job, const bench_conv_work *w, const char *who, int64_t call, room *r) {
+  double tolerance = allowed(job, w);
+  int64_t n = w->pass == BENCH_FORWARD         ? forward(w, call, r)
+              : w->pass == BENCH_BACKWARD_DATA ? backward_data(w, call, r)
+                                               : backward_weights(w, call, r);
+  for (int64_t i = 0; i < n; i++)
+    if (!(fabs(r->result[i] - r->other[i]) <= tolerance))
+      return CLADE_FAIL(INTERNAL,
+                        "%s: the convolution is wrong: at %s %lld, images and channels added with random signs, it is "
+                        "%g where %g is right (allowed: %g)",
+                        who, w->pass == BENCH_BACKWARD_WEIGHTS ? "tap" : "pixel", (long long)i, r->other[i],
+                        r->result[i], tolerance);
+  return CLADE_OK;
+}
+
+clade_status bench_conv_check(const bench_job *job, const bench_conv_work *w, bench_side *side) {
+  size_t source = (size_t)(w->c * w->h * w->w), target = (size_t)(w->out * w->oh * w->ow);
+  size_t weights = (size_t)(CLADE_MAX(w->c, w->out) * w->kernel * w->kernel), pixels = (size_t)(w->h * w->w);
+  size_t room_for = CLADE_MAX(CLADE_MAX(pixels, (size_t)(w->oh * w->ow)), (size_t)(w->kernel * w->kernel));
+  room r = {clade__new(CLADE_MAX(source, target), sizeof(double)),
+            clade__new(CLADE_MAX(weights, (size_t)(w->oh * w->ow)), sizeof(double)),
+            clade__new(room_for, sizeof(double)), clade__new(room_for, sizeof(double)),
+            clade__new(w->elements[bench_conv_result(w)], sizeof(float))};
+  clade_status status = r.image && r.weight && r.result && r.other && r.r ? CLADE_OK : CLADE_NO_MEMORY;
+  if (status == CLADE_OK) status = side->refresh(side->state);
+  if (status == CLADE_OK) status = side->call(side->state);
+  for (int64_t i = 0; i < w->chain && status == CLADE_OK; i++) {
+    status = side->read(side->state, (int)i, r.r);
+    if (status == CLADE_OK) status = check_one(job, w, side->name, i, &r);
+  }
+  clade__free(r.image);
+  clade__free(r.weight);
+  clade__free(r.result);
+  clade__free(r.other);
+  clade__free(r.r);
+  return status;
+}

@@ -1,0 +1,76 @@
+/* Is a product right? All of C is looked at by C x = A (B x), with x of random signs, in double: a wrong element shows,
+ * and it costs a vector's product and not a matrix's. */
+#include <math.h>
+
+#include "cli/bench/gemm.h"
+
+/* y = op(M) x, op(M) rows by columns. */
+static void apply(const float *matrix, bool trans, int64_t rows, int64_t columns, const double *x, double *y) {
+  for (int64_t i = 0; i < rows; i++) y[i] = 0;
+  if (trans) {
+    for (int64_t j = 0; j < columns; j++)
+      for (int64_t i = 0; i < rows; i++) y[i] += (double)matrix[j * rows + i] * x[j];
+    return;
+  }
+  for (int64_t i = 0; i < rows; i++) {
+    double sum = 0;
+    for (int64_t j = 0; j < columns; j++) sum += (double)matrix[i * columns + j] * x[j];
+    y[i] = sum;
+  }
+}
+
+typedef struct room {
+  double *x, *y, *z;
+  float *c;
+} room;
+
+/* Elements are uniform, so that those of a product have the variance 1/3; its error grows like a random walk, for each
+ * link of a chain, and the sum of a row's like another. Eight deviations of that. */
+static double allowed(const bench_job *job, const bench_gemm_work *w) {
+  double links = w->linked ? (double)w->chain : 1, sums = sqrt((double)w->k / 6) + 2;
+  /* bytes: products are exact, and their sums are floats when they are compared */
+  if (w->b_type == CLADE_I8) return 8 * 0x1p-24 * 0x1p14 * sqrt((double)w->k) * sqrt((double)w->n);
+  double stored = job->dtype == CLADE_F32 ? 0 : bench_unit(job->dtype);
+  return 8 * links * (0x1p-24 * sums + stored) * sqrt((double)w->n);
+}
+
+static clade_status check_one(const bench_job *job, const bench_gemm_work *w, const char *who, int64_t call,
+                              int64_t batch, const float *c, room *r) {
+  double tolerance = allowed(job, w);
+  for (int64_t j = 0; j < w->n; j++) r->x[j] = bench_sign(7, (uint64_t)j);
+  apply(c, false, w->m, w->n, r->x, r->z);
+  for (int64_t i = w->linked ? w->chain - 1 : call; i >= (w->linked ? 0 : call); i--) {
+    const float *b = w->b + (w->n_b > 1 ? (size_t)i * w->b_elements : 0) + batch * w->k * w->n;
+    apply(b, w->trans_b, w->k, w->n, r->x, r->y);
+    memcpy(r->x, r->y, (size_t)w->k * sizeof *r->x);
+  }
+  const float *a = w->a + (w->n_a > 1 ? (size_t)call * w->a_elements : 0) + batch * w->m * w->k;
+  apply(a, w->trans_a, w->m, w->k, r->x, r->y);
+  for (int64_t i = 0; i < w->m; i++)
+    if (!(fabs(r->z[i] - r->y[i]) <= tolerance))
+      return CLADE_FAIL(
+          INTERNAL,
+          "%s: the product is wrong: row %lld of matrix %lld, its elements added with random signs, is %g "
+          "where %g is right (allowed: %g)",
+          who, (long long)i, (long long)batch, r->z[i], r->y[i], tolerance);
+  return CLADE_OK;
+}
+
+clade_status bench_gemm_check(const bench_job *job, const bench_gemm_work *w, bench_side *side) {
+  size_t longest = (size_t)CLADE_MAX(CLADE_MAX(w->m, w->n), w->k);
+  room r = {clade__new(longest, sizeof *r.x), clade__new(longest, sizeof *r.y), clade__new(longest, sizeof *r.z),
+            clade__new(w->c_elements, sizeof *r.c)};
+  clade_status status = r.x && r.y && r.z && r.c ? CLADE_OK : CLADE_NO_MEMORY;
+  if (status == CLADE_OK) status = side->refresh(side->state);
+  if (status == CLADE_OK) status = side->call(side->state);
+  for (int64_t i = 0; i < (w->linked ? 1 : w->chain) && status == CLADE_OK; i++) {
+    status = side->read(side->state, (int)i, r.c);
+    for (int64_t j = 0; j < w->batch && status == CLADE_OK; j++)
+      status = check_one(job, w, side->name, i, j, r.c + j * w->m * w->n, &r);
+  }
+  clade__free(r.x);
+  clade__free(r.y);
+  clade__free(r.z);
+  clade__free(r.c);
+  return status;
+}

@@ -1,0 +1,154 @@
+/* clade bench model: whole networks, a training step or an inference, beside PyTorch and ONNX Runtime where they are
+ * installed. */
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/bench/model.h"
+#include "models/models.h"
+
+static const bench_key keys[] = {{"batch", 1, 4096, 1},
+                                 {"channels", 1, 64, 3},
+                                 {"side", 1, 4096, 224},
+                                 {"classes", 2, 100000, 1000},
+                                 {"train", 0, 1, 0},
+                                 {"strict", 0, 1, 0},
+                                 {0}};
+enum { BATCH, CHANNELS, SIDE, CLASSES, TRAIN, STRICT };
+
+/* What stands before the @ is the model's name. */
+static const bench_set sets[] = {{"networks", "lenet5@128 batch=128 channels=1 side=28 classes=10 train\n"
+                                              "resnet18@8 batch=8 train\n"
+                                              "resnet18@8.strict batch=8 train strict\n"
+                                              "resnet18@32x32 batch=32 side=32 classes=10 train\n"
+                                              "resnet18@32x32.strict batch=32 side=32 classes=10 train strict\n"
+                                              "resnet50@1 batch=1\n"
+                                              "resnet50@8 batch=8\n"
+                                              "mobilenetv2@1 batch=1\n"},
+                                 {0}};
+
+static clade_status name_of(const bench_shape *shape, bench_model_work *w) {
+  snprintf(w->model, sizeof w->model, "%.*s", (int)strcspn(shape->name, "@"), shape->name);
+  if (model_by_name(w->model)) return CLADE_OK;
+  return CLADE_FAIL(NOT_FOUND, "%s, line %d: there is no model '%s'; expected " MODEL_NAMES, shape->source, shape->line,
+                    w->model);
+}
+
+static clade_status work_of(const bench_job *job, const bench_shape *shape, bench_model_work *w) {
+  const int64_t *v = shape->value;
+  *w = (bench_model_work){.batch = job->batch ? job->batch : v[BATCH],
+                          .channels = v[CHANNELS],
+                          .side = v[SIDE],
+                          .classes = v[CLASSES],
+                          .train = v[TRAIN],
+                          .strict = v[STRICT]};
+  CLADE_TRY(name_of(shape, w));
+  w->results = w->train ? 1 : (size_t)(w->batch * w->classes);
+  size_t pixels = (size_t)(w->batch * w->channels * w->side * w->side);
+  w->x = clade__new(pixels, sizeof *w->x);
+  w->labels = clade__new((size_t)w->batch, sizeof *w->labels);
+  if (!w->x || !w->labels) return CLADE_NO_MEMORY;
+  bench_random(61, pixels, 1, w->x);
+  for (int64_t i = 0; i < w->batch; i++) w->labels[i] = (int32_t)(i * 7 % w->classes);
+  return CLADE_OK;
+}
+
+static clade_status build(const bench_model_work *w, bench_clade *c) {
+  CLADE_TRY(clade_graph_new(&c->graph));
+  clade_graph_train(c->graph, w->train);
+  clade_val x =
+      bench_variable(c, "bench.x", CLADE_F32, CLADE_SHAPE(w->batch, w->channels, w->side, w->side), w->x, BENCH_FRESH);
+  clade_val y = model_by_name(w->model)(c->graph, x, (int)w->classes, NULL);
+  if (w->train) {
+    clade_val labels = bench_variable(c, "bench.labels", CLADE_I32, CLADE_SHAPE(w->batch), w->labels, BENCH_FRESH);
+    y = clade_cross_entropy(c->graph, y, labels);
+    (void)clade_minimise(c->graph, y, .optimizer = clade_sgd(.lr = 0.01, .momentum = 0.9));
+  }
+  clade_output(c->graph, "y0", y);
+  return CLADE_OK;
+}
+
+static clade_status clade_side(const bench_job *job, const bench_model_work *w, bench_side *side) {
+  bench_clade *c = clade__new(1, sizeof *c);
+  if (!c) return CLADE_NO_MEMORY;
+  c->out = (clade_type){.dtype = CLADE_F32};
+  c->out_elements = w->results;
+  c->strict = w->strict;
+  clade_status status = build(w, c);
+  clade_status made = bench_clade_side(job, c, side);
+  return status == CLADE_OK ? made : status;
+}
+
+/* The first call of each began with the same weights: logits, or losses, are alike. Alone, they are numbers. */
+static clade_status check(const bench_model_work *w, int n, bench_side *sides) {
+  float *ours = clade__new(w->results, sizeof *ours), *theirs = clade__new(w->results, sizeof *theirs);
+  clade_status status = ours && theirs ? CLADE_OK : CLADE_NO_MEMORY;
+  double largest = 0;
+  for (int i = 0; i < n && status == CLADE_OK; i++) {
+    float *result = i ? theirs : ours;
+    if (!sides[i].read) continue; /* layers alone, each for itself */
+    if ((status = sides[i].call(sides[i].state)) != CLADE_OK) break;
+    if ((status = sides[i].read(sides[i].state, 0, result)) != CLADE_OK) break;
+    for (size_t k = 0; k < w->results; k++) largest = fmax(largest, fabs((double)ours[k]));
+    for (size_t k = 0; k < w->results && status == CLADE_OK; k++)
+      if (!isfinite(result[k]) || (i && fabs((double)ours[k] - (double)theirs[k]) > 1e-3 * largest))
+        status =
+            CLADE_FAIL(INTERNAL, "result %zu is %g, by %s %g", k, (double)ours[k], sides[i].name, (double)result[k]);
+  }
+  clade__free(ours);
+  clade__free(theirs);
+  return status;
+}
+
+static const char *const peers[] = {"pytorch", "onnxruntime"};
+
+static clade_status compete(bench_job *job, const bench_model_work *w, bench_row *row, bench_side *sides, int *n) {
+  *n = 1;
+  CLADE_TRY(clade_side(job, w, &sides[0]));
+  bench_clade *c = sides[0].state;
+  CLADE_TRY(bench_clade_row(c, "conv2d", row));
+  for (size_t i = 0; i < CLADE_COUNT(peers); i++) {
+    if (!bench_wants(job, peers[i]) || (w->train && !strcmp(peers[i], "onnxruntime"))) continue;
+    const char *reason = bench_python(job, w, c->vars, peers[i], &sides[*n]);
+    if (reason) bench_missing(job, peers[i], reason);
+    *n += !reason;
+  }
+  if (bench_wants(job, "onednn")) {
+    const char *reason = bench_onednn_model(job, w, c->graph, &sides[*n]);
+    if (reason) bench_missing(job, "onednn", reason);
+    *n += !reason;
+  }
+  CLADE_TRY(check(w, *n, sides));
+  return bench_race(job, *n, sides, row);
+}
+
+static clade_status one(bench_job *job, const bench_shape *shape) {
+  bench_model_work w;
+  bench_side sides[BENCH_MAX_SIDES] = {{0}};
+  bench_row row = {.group = "model", .dtype = "f32", .chain = 1};
+  int n = 0;
+  bool train = shape->value[TRAIN];
+  if (job->pass && train != !strcmp(job->pass, "train")) return CLADE_OK;
+  clade_status status = work_of(job, shape, &w);
+  snprintf(row.work, sizeof row.work, "%s", shape->name);
+  snprintf(row.pass, sizeof row.pass, "%s", train ? "train" : "infer");
+  bench_shape_text(shape, keys, row.shape, sizeof row.shape);
+  row.items = (double)w.batch;
+  if (status == CLADE_OK) status = compete(job, &w, &row, sides, &n);
+  bench_sides_free(n, sides);
+  clade__free(w.x);
+  clade__free(w.labels);
+  if (status == CLADE_OK) return bench_row_add(job, &row);
+  clade__free(row.why);
+  return clade__fail_in(status, "model %s", shape->name);
+}
+
+clade_status bench_models(bench_job *job) {
+  bench_shapes shapes = {0};
+  clade_status status = bench_shapes_of(job, "networks", keys, sets, &shapes);
+  bench_model_work work;
+  for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++) status = name_of(&shapes.at[i], &work);
+  if (status == CLADE_OK) status = bench_ready(job);
+  for (size_t i = 0; i < shapes.count && status == CLADE_OK; i++) status = one(job, &shapes.at[i]);
+  bench_shapes_free(&shapes);
+  return status;
+}

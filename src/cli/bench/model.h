@@ -1,0 +1,28 @@
+/* Between the parts of clade bench model. */
+#ifndef CLADE_CLI_BENCH_MODEL_H
+#define CLADE_CLI_BENCH_MODEL_H
+
+#include "cli/bench/bench.h"
+
+typedef struct bench_model_work {
+  char model[32];
+  int64_t batch, channels, side, classes;
+  bool train, strict;
+  float *x;
+  int32_t *labels;
+  size_t results; /* logits, or the loss */
+} bench_model_work;
+
+/* ---- python.c ---- */
+/* NULL, or why "pytorch" or "onnxruntime" cannot take part. The variables are saved for it. */
+const char *bench_python(const bench_job *job, const bench_model_work *work, const clade_vars *vars, const char *peer,
+                         bench_side *side);
+
+/* ---- onednn_model.c ---- */
+/* NULL, or why oneDNN's layers cannot be summed up. */
+const char *bench_onednn_model(const bench_job *job, const bench_model_work *work, const clade_graph *graph,
+                               bench_side *side);
+
+extern const char bench_model_script[]; /* src/cli/bench/model.py */
+
+#endif

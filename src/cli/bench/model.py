@@ -1,0 +1,269 @@
+"""Other programs as contestants of `clade bench model`: the same model from the same weights, a step for each line that
+comes.
+
+    model.py PEER ROOM MODEL train|infer THREADS BATCH CHANNELS SIDE CLASSES
+
+PEER is pytorch or onnxruntime, ROOM holds weights.safetensors, x.f32 and labels.i32. Answers "ready THREADS VERSION", to
+"step" the seconds that it took, to "result" how many floats it wrote to ROOM/result.f32: the logits, or the loss before
+the step.
+"""
+import json
+import os
+import struct
+import sys
+import time
+
+import numpy
+
+PEER, ROOM, MODEL, PASS = sys.argv[1:5]
+THREADS, BATCH, CHANNELS, SIDE, CLASSES = map(int, sys.argv[5:10])
+TRAIN = PASS == "train"
+
+
+def weights(path):
+    with open(path, "rb") as file:
+        head = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        data = file.read()
+    found = {}
+    for name, entry in head.items():
+        if name != "__metadata__" and entry["dtype"] == "F32" and not name.startswith(("bench.", "optimizer.")):
+            begin, end = entry["data_offsets"]
+            found[name] = numpy.frombuffer(data[begin:end], "<f4").reshape(entry["shape"]).copy()
+    return found
+
+
+class Model:
+    """The models, by a few functions on values that whoever computes has: self.w are weights by their names in Clade."""
+
+    def conv(self, name, x, stride=1, groups=1):
+        pad = self.sizes[name + ".weight"][2] // 2
+        return self.conv2d(x, self.w[name + ".weight"], self.w.get(name + ".bias"), stride, pad, groups)
+
+    def norm(self, name, x):
+        return self.batch_norm(x, *(self.w[f"{name}.{part}"] for part in ("running_mean", "running_var", "weight", "bias")))
+
+    def linear(self, name, x):
+        return self.product(x, self.w[name + ".weight"], self.w[name + ".bias"])
+
+    def lenet5(self, x):
+        pad = (32 - SIDE) // 2 if SIDE < 32 else 0
+        h = self.max_pool2d(self.relu(self.conv2d(x, self.w["conv1.weight"], self.w["conv1.bias"], 1, pad, 1)), 2, 2, 0)
+        h = self.max_pool2d(self.relu(self.conv2d(h, self.w["conv2.weight"], self.w["conv2.bias"], 1, 0, 1)), 2, 2, 0)
+        h = self.relu(self.linear("fc1", self.flatten(h)))
+        return self.linear("fc3", self.relu(self.linear("fc2", h)))
+
+    def part(self, block, number, x, stride=1):
+        return self.norm(f"{block}.bn{number}", self.conv(f"{block}.conv{number}", x, stride))
+
+    def resnet(self, x, blocks, parts):
+        small = SIDE <= 64
+        h = self.relu(self.part("stem", 1, x, 1 if small else 2))
+        if not small:
+            h = self.max_pool2d(h, 3, 2, 1)
+        for stage in range(4):
+            for block in range(blocks[stage]):
+                name, stride = f"layer{stage + 1}.{block}", 2 if stage and not block else 1
+                past, y = h, h
+                for i in range(1, parts):
+                    y = self.relu(self.part(name, i, y, stride if i == parts - 1 else 1))
+                y = self.part(name, parts, y)
+                if f"{name}.conv{parts + 1}.weight" in self.w:
+                    past = self.part(name, parts + 1, h, stride)
+                h = self.relu(self.add(y, past))
+        return self.linear("fc", self.mean(h))
+
+    def resnet18(self, x):
+        return self.resnet(x, (2, 2, 2, 2), 2)
+
+    def resnet50(self, x):
+        return self.resnet(x, (3, 4, 6, 3), 3)
+
+    def mobilenetv2(self, x):
+        small = SIDE <= 64
+        h = self.relu6(self.norm("stem.conv_bn", self.conv("stem.conv", x, 1 if small else 2)))
+        stages = [(1, 1, 1), (6, 2, 2), (6, 3, 2), (6, 4, 2), (6, 3, 1), (6, 3, 2), (6, 1, 1)]
+        for number, (factor, blocks, stage_stride) in enumerate(stages):
+            for block in range(blocks):
+                name = f"stage{number + 1}.{block}"
+                stride = 1 if block or (small and number == 1) else stage_stride
+                y = h
+                if factor > 1:
+                    y = self.relu6(self.norm(name + ".expand_bn", self.conv(name + ".expand", y)))
+                y = self.relu6(self.norm(name + ".depthwise_bn", self.conv(name + ".depthwise", y, stride,
+                                                                   self.sizes[name + ".depthwise.weight"][0])))
+                y = self.norm(name + ".project_bn", self.conv(name + ".project", y))
+                h = self.add(h, y) if block else y
+        h = self.relu6(self.norm("head.conv_bn", self.conv("head.conv", h)))
+        return self.linear("fc", self.mean(h))
+
+
+def pytorch(arrays, x, labels):
+    """Version, threads and what takes a step and gives a result as numpy's."""
+    import torch
+    from torch.nn import functional as f
+
+    class Net(torch.nn.Module, Model):
+        relu, relu6, product, flatten = map(staticmethod, (f.relu, f.relu6, f.linear, lambda x: x.flatten(1)))
+        add, mean = map(staticmethod, (torch.add, lambda x: x.mean((2, 3))))
+
+        def __init__(self):
+            super().__init__()
+            self.w = {}
+            self.sizes = {name: array.shape for name, array in arrays.items()}  # numbers, also while it is traced
+            for number, (name, array) in enumerate(sorted(arrays.items())):
+                tensor = torch.from_numpy(array)
+                if "running" not in name:  # what is no running statistic learns
+                    tensor = torch.nn.Parameter(tensor, requires_grad=TRAIN)
+                    self.register_parameter(f"p{number}", tensor)
+                else:
+                    self.register_buffer(f"p{number}", tensor)
+                self.w[name] = tensor
+
+        @staticmethod
+        def conv2d(x, w, bias, stride, pad, groups):
+            return f.conv2d(x, w, bias, stride, pad, 1, groups)
+
+        @staticmethod
+        def batch_norm(x, mean, variance, scale, shift):
+            return f.batch_norm(x, mean, variance, scale, shift, TRAIN, 0.1, 1e-5)
+
+        @staticmethod
+        def max_pool2d(x, kernel, stride, pad):
+            return f.max_pool2d(x, kernel, stride, pad)
+
+        def forward(self, x):
+            return getattr(self, MODEL)(x)
+
+    torch.set_num_threads(THREADS)
+    net, x, labels = Net(), torch.from_numpy(x), torch.from_numpy(labels.astype(numpy.int64))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9) if TRAIN else None
+    torch.set_grad_enabled(TRAIN)
+    call = net if TRAIN else torch.jit.optimize_for_inference(torch.jit.trace(net.eval(), x))
+
+    def step():
+        if not TRAIN:
+            return call(x)
+        optimizer.zero_grad(set_to_none=True)
+        loss = f.cross_entropy(call(x), labels)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return "PyTorch " + torch.__version__, torch.get_num_threads(), step
+
+
+def varint(n):
+    text = b""
+    while n > 127:
+        text += bytes([n & 127 | 128])
+        n >>= 7
+    return text + bytes([n])
+
+
+def field(number, value):
+    """Of a protocol buffer: a whole number, a float, or bytes, which texts and messages are."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    if isinstance(value, float):
+        return varint(number << 3 | 5) + struct.pack("<f", value)
+    value = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+class Onnx(Model):
+    """Writes the model as an ONNX file. Values are names."""
+
+    def __init__(self, arrays):
+        self.sizes = {name: array.shape for name, array in arrays.items()}
+        self.w = {name: name for name in arrays}
+        self.nodes, self.count = b"", 0
+        self.tensors = b"".join(
+            field(5, b"".join(field(1, size) for size in array.shape) + field(2, 1) + field(8, name) +
+                  field(9, array.tobytes())) for name, array in arrays.items())
+
+    def node(self, op, inputs, **attributes):
+        self.count += 1
+        text = b"".join(field(1, name) for name in inputs) + field(2, f"v{self.count}") + field(4, op)
+        for name, value in attributes.items():
+            number, kind = (2, 1) if isinstance(value, float) else (3, 2) if isinstance(value, int) else (8, 7)
+            values = value if kind == 7 else [value]
+            text += field(5, field(1, name) + b"".join(field(number, one) for one in values) + field(20, kind))
+        self.nodes += field(1, text)
+        return f"v{self.count}"
+
+    def conv2d(self, x, w, bias, stride, pad, groups):
+        kernel = list(self.sizes[w][2:])
+        return self.node("Conv", [x, w] + ([bias] if bias else []), kernel_shape=kernel, strides=[stride] * 2,
+                         pads=[pad] * 4, group=groups)
+
+    def batch_norm(self, x, mean, variance, scale, shift):
+        return self.node("BatchNormalization", [x, scale, shift, mean, variance], epsilon=1e-5)
+
+    def max_pool2d(self, x, kernel, stride, pad):
+        return self.node("MaxPool", [x], kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[pad] * 4)
+
+    def product(self, x, w, bias):
+        return self.node("Gemm", [x, w, bias], transB=1)
+
+    def relu(self, x):
+        return self.node("Relu", [x])
+
+    def relu6(self, x):
+        for name, value in ("zero", 0), ("six", 6):
+            if name not in self.w:
+                self.w[name] = name
+                self.tensors += field(5, field(2, 1) + field(8, name) + field(9, struct.pack("<f", value)))
+        return self.node("Clip", [x, "zero", "six"])
+
+    def add(self, x, y):
+        return self.node("Add", [x, y])
+
+    def mean(self, x):
+        return self.flatten(self.node("GlobalAveragePool", [x]))
+
+    def flatten(self, x):
+        return self.node("Flatten", [x], axis=1)
+
+    @staticmethod
+    def port(number, name, sizes):
+        shape = b"".join(field(1, field(1, size)) for size in sizes)
+        return field(number, field(1, name) + field(2, field(1, field(1, 1) + field(2, shape))))
+
+    def write(self, path):
+        y = getattr(self, MODEL)("x")
+        graph = self.nodes + field(2, MODEL) + self.tensors + self.port(11, "x", (BATCH, CHANNELS, SIDE, SIDE)) + \
+            self.port(12, y, (BATCH, CLASSES))
+        with open(path, "wb") as file:
+            file.write(field(1, 8) + field(8, field(1, "") + field(2, 13)) + field(7, graph))
+
+
+def onnxruntime(arrays, x, _):
+    import onnxruntime as ort
+    path = os.path.join(ROOM, "model.onnx")
+    Onnx(arrays).write(path)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return "ONNX Runtime " + ort.__version__, THREADS, lambda: session.run(None, {"x": x})[0]
+
+
+def main():
+    x = numpy.fromfile(os.path.join(ROOM, "x.f32"), "<f4").reshape(BATCH, CHANNELS, SIDE, SIDE)
+    labels = numpy.fromfile(os.path.join(ROOM, "labels.i32"), "<i4")
+    begin = {"pytorch": pytorch, "onnxruntime": onnxruntime}[PEER]
+    version, threads, step = begin(weights(os.path.join(ROOM, "weights.safetensors")), x, labels)
+    result = None
+    print("ready", threads, version, flush=True)
+    for line in sys.stdin:
+        if line.strip() == "result":
+            found = numpy.asarray(result, "<f4")
+            found.tofile(os.path.join(ROOM, "result.f32"))
+            print(found.size, flush=True)
+            continue
+        start = time.perf_counter()
+        result = step()
+        print(time.perf_counter() - start, flush=True)
+
+
+main()

@@ -1,0 +1,323 @@
+/* oneDNN's best for a model: each distinct layer by a primitive of its own in the layouts that it likes best, timed by
+ * itself and counted as often as it is there. Which layers there are is read from Clade's graph as it was built. */
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/bench/conv.h"
+#include "cli/bench/model.h"
+#include "cli/bench/onednn.h"
+#include "op/conv/conv.h"
+#include "op/pool.h"
+
+enum { MOST_LAYERS = 256, MOST_ARGS = 12, CALLS = 3, LAYOUTS = 4 };
+typedef enum kind {
+  CONV,
+  NORM,
+  NORM_TRAIN,
+  NORM_GRAD,
+  RELU,
+  RELU_GRAD,
+  ADD,
+  MAX_POOL,
+  MEAN,
+  MAX_POOL_GRAD,
+  MEAN_GRAD,
+  PRODUCT
+} kind;
+
+/* Compared by its bytes. */
+typedef struct spec {
+  int64_t kind, pass, n, c, h, w, out, kernel, stride, pad, groups, k;
+} spec;
+typedef struct layer {
+  spec spec;
+  int count, n_args;
+  dnn_object desc, primitive;
+  dnn_arg args[MOST_ARGS];
+} layer;
+typedef struct contestant {
+  size_t n;
+  layer layers[MOST_LAYERS];
+  bool train;
+  double seconds;
+} contestant;
+
+/* ---- from a node to a layer ---- */
+static void images(const clade_shape *s, spec *out) {
+  out->n = s->dim[0], out->c = s->dim[1];
+  out->h = s->dim[2], out->w = s->dim[3];
+}
+
+static bool convolution(const clade_node *n, bench_pass pass, spec *out) {
+  const clade__conv_attrs *a = n->attrs;
+  const clade_shape *x = pass == BENCH_BACKWARD_DATA ? &n->out[0].shape : &n->in[0].shape;
+  const clade_shape *y = pass == BENCH_FORWARD ? &n->out[0].shape : &n->in[pass == BENCH_BACKWARD_DATA ? 0 : 1].shape;
+  images(x, out);
+  out->kind = CONV, out->pass = pass;
+  out->out = y->dim[1], out->kernel = a->window.kernel[0], out->stride = a->window.stride[0];
+  out->pad = a->window.pad[0], out->groups = a->groups;
+  return true;
+}
+
+static bool pooling(const clade_node *n, kind kind, spec *out) {
+  const clade__pool_attrs *a = n->attrs;
+  images(&n->in[0].shape, out);
+  out->kind = kind;
+  out->kernel = a->window.kernel[0], out->stride = a->window.stride[0], out->pad = a->window.pad[0];
+  return true;
+}
+
+/* Images and a value for each channel: of the several programs of a normalisation the one that reads a convolution. */
+static bool elementwise(const clade_node *n, bool after_conv, bool derivative, spec *out) {
+  const clade_shape *y = &n->out[0].shape;
+  bool same = n->n_in == 2 && clade_shape_equal(&n->in[0].shape, &n->in[1].shape);
+  if (y->rank != 4) return false;
+  images(y, out);
+  out->kind = n->n_in == 1 ? RELU : derivative ? RELU_GRAD : same ? ADD : NORM;
+  return n->n_in == 1 || same || after_conv;
+}
+
+static bool layer_of(const clade_graph *g, const clade__node *node, const clade_node *n, bool train, spec *out) {
+  const char *op = n->op->name;
+  memset(out, 0, sizeof *out);
+  if (!strcmp(op, "conv2d")) return convolution(n, BENCH_FORWARD, out);
+  if (!strcmp(op, "conv2d_data")) return convolution(n, BENCH_BACKWARD_DATA, out);
+  if (!strcmp(op, "conv2d_weights")) return convolution(n, BENCH_BACKWARD_WEIGHTS, out);
+  if (!strcmp(op, "max_pool2d")) return pooling(n, MAX_POOL, out);
+  if (!strcmp(op, "max_pool2d_grad")) return pooling(n, MAX_POOL_GRAD, out);
+  if (!strcmp(op, "batch_norm") || !strcmp(op, "batch_norm_grad")) {
+    images(&n->in[0].shape, out);
+    out->kind = op[10] ? NORM_GRAD : train ? NORM_TRAIN : NORM;
+    return true;
+  }
+  if (!strcmp(op, "gemm")) {
+    const clade__gemm_attrs *a = n->attrs;
+    *out = (spec){.kind = PRODUCT, .n = n->out[0].shape.dim[0], .c = n->out[0].shape.dim[1]};
+    out->k = clade__gemm_shape(n, 0)->dim[a->trans_a ? 0 : 1];
+    return n->out[0].shape.rank == 2;
+  }
+  if (!strcmp(op, "reduce") && n->in[0].shape.rank == 4 && n->out[0].shape.rank == 2) {
+    images(&n->in[0].shape, out);
+    out->kind = MEAN;
+    return true;
+  }
+  if (!strcmp(op, "broadcast") && n->out[0].shape.rank == 4) {
+    images(&n->out[0].shape, out);
+    out->kind = MEAN_GRAD;
+    return true;
+  }
+  if (strcmp(op, "eltwise")) return false;
+  const clade__elt *program = &((const clade__eltwise_attrs *)n->attrs)->program;
+  bool after_conv = !strcmp(g->nodes[g->values[node->in[0]].node].op->name, "conv2d");
+  return program->n_insn > 0 && elementwise(n, after_conv, program->insn[0].wrt != 0, out);
+}
+
+static bool collect(contestant *s, const clade_graph *g) {
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  clade_node view;
+  spec one;
+  for (clade__id id = 1; id < g->n_nodes; id++) {
+    clade__node_view(g, id, in, out, &view);
+    if (!view.n_out || !layer_of(g, &g->nodes[id], &view, s->train, &one)) continue;
+    size_t i = 0;
+    while (i < s->n && memcmp(&s->layers[i].spec, &one, sizeof one)) i++;
+    if (i == MOST_LAYERS) return false;
+    s->n = CLADE_MAX(s->n, i + 1);
+    s->layers[i].spec = one;
+    s->layers[i].count++;
+  }
+  return true;
+}
+
+/* ---- from a layer to a primitive ---- */
+static bool conv_desc(const spec *l, dnn_object *out) {
+  bench_conv_work w = {.pass = (bench_pass)l->pass, .n = l->n, .c = l->c, .h = l->h, .w = l->w, .out = l->out};
+  w.kernel = l->kernel, w.stride = l->stride, w.pad = l->pad, w.groups = l->groups;
+  w.oh = (w.h + 2 * w.pad - w.kernel) / w.stride + 1;
+  w.ow = (w.w + 2 * w.pad - w.kernel) / w.stride + 1;
+  w.shape[BENCH_X] = CLADE_SHAPE(w.n, w.c, w.h, w.w);
+  w.shape[BENCH_W] = CLADE_SHAPE(w.out, w.c / w.groups, w.kernel, w.kernel);
+  w.shape[BENCH_Y] = CLADE_SHAPE(w.n, w.out, w.oh, w.ow);
+  return bench_dnn_conv_desc(&w, out);
+}
+
+static bool made(const dnn_desc *desc, dnn_object hint, dnn_object *out) {
+  return !bench_dnn.desc_create(out, desc, NULL, bench_dnn.engine, hint);
+}
+
+/* A derivative is asked for beside its forward primitive. */
+static bool norm_desc(const spec *l, const dnn_md *md, dnn_object *out) {
+  dnn_desc desc;
+  dnn_object forward;
+  int training = l->kind == NORM ? DNN_INFERENCE : DNN_TRAINING;
+  unsigned flags = DNN_SCALE_SHIFT_FLAG | (l->kind == NORM ? DNN_GLOBAL_STATS_FLAG : 0);
+  if (bench_dnn.norm_forward(&desc, training, md, 1e-5f, flags) || !made(&desc, NULL, &forward)) return false;
+  *out = forward;
+  if (l->kind != NORM_GRAD) return true;
+  bool ok = !bench_dnn.norm_backward(&desc, DNN_BACKWARD, md, md, 1e-5f, flags) && made(&desc, forward, out);
+  bench_dnn.desc_destroy(forward);
+  return ok;
+}
+
+static bool relu_desc(const spec *l, const dnn_md *md, dnn_object *out) {
+  dnn_desc desc;
+  dnn_object forward;
+  if (bench_dnn.eltwise_forward(&desc, DNN_TRAINING, DNN_RELU, md, 0, 0) || !made(&desc, NULL, &forward)) return false;
+  *out = forward;
+  if (l->kind == RELU) return true;
+  bool ok = !bench_dnn.eltwise_backward(&desc, DNN_RELU, md, md, 0, 0) && made(&desc, forward, out);
+  bench_dnn.desc_destroy(forward);
+  return ok;
+}
+
+static bool pool_desc(const spec *l, int tag, bool train, dnn_object *out) {
+  bool mean = l->kind == MEAN || l->kind == MEAN_GRAD, back = l->kind == MAX_POOL_GRAD || l->kind == MEAN_GRAD;
+  int64_t kernel[2] = {mean ? l->h : l->kernel, mean ? l->w : l->kernel}, stride[2], pad[2] = {l->pad, l->pad};
+  int64_t x[4] = {l->n, l->c, l->h, l->w}, y[4] = {l->n, l->c, 1, 1};
+  for (int i = 0; i < 2; i++) {
+    stride[i] = mean ? 1 : l->stride;
+    y[2 + i] = (x[2 + i] + 2 * l->pad - kernel[i]) / stride[i] + 1;
+  }
+  dnn_md from, to;
+  dnn_desc desc;
+  dnn_object forward;
+  int by = mean ? DNN_POOL_MEAN : DNN_POOL_MAX;
+  if (bench_dnn.md_init(&from, 4, x, DNN_F32, tag) || bench_dnn.md_init(&to, 4, y, DNN_F32, tag) ||
+      bench_dnn.pool_forward(&desc, train ? DNN_TRAINING : DNN_INFERENCE, by, &from, &to, stride, kernel, pad, pad) ||
+      !made(&desc, NULL, &forward))
+    return false;
+  *out = forward;
+  if (!back) return true;
+  bool ok = !bench_dnn.pool_backward(&desc, by, &from, &to, stride, kernel, pad, pad) && made(&desc, forward, out);
+  bench_dnn.desc_destroy(forward);
+  return ok;
+}
+
+static bool product_desc(const spec *l, dnn_object *out) {
+  dnn_md x, w, y;
+  dnn_desc desc;
+  return !bench_dnn.md_init(&x, 2, (int64_t[]){l->n, l->k}, DNN_F32, DNN_ANY) &&
+         !bench_dnn.md_init(&w, 2, (int64_t[]){l->c, l->k}, DNN_F32, DNN_ANY) &&
+         !bench_dnn.md_init(&y, 2, (int64_t[]){l->n, l->c}, DNN_F32, DNN_ANY) &&
+         !bench_dnn.product_forward(&desc, DNN_INFERENCE, &x, &w, NULL, &y) && made(&desc, NULL, out);
+}
+
+static bool add_desc(const dnn_md *md, dnn_object *out) {
+  dnn_desc desc;
+  return !bench_dnn.binary(&desc, DNN_ADD, md, md, md) && made(&desc, NULL, out);
+}
+
+/* `layout`: one of those that are tried. What says its own layouts knows the first only. */
+static bool describe(const spec *l, int layout, bool train, dnn_object *out) {
+  static const int tags[LAYOUTS] = {DNN_ABCD8B, DNN_ABCD16B, DNN_ACDB, DNN_ABCD};
+  dnn_md md;
+  if (l->kind == CONV) return layout == 0 && conv_desc(l, out);
+  if (l->kind == PRODUCT) return layout == 0 && product_desc(l, out);
+  if (l->kind >= MAX_POOL && l->kind <= MEAN_GRAD) return pool_desc(l, tags[layout], train, out);
+  if (bench_dnn.md_init(&md, 4, (int64_t[]){l->n, l->c, l->h, l->w}, DNN_F32, tags[layout])) return false;
+  if (l->kind == ADD) return add_desc(&md, out);
+  return l->kind == RELU || l->kind == RELU_GRAD ? relu_desc(l, &md, out) : norm_desc(l, &md, out);
+}
+
+static void forget(layer *l) {
+  for (int i = 0; i < l->n_args; i++) bench_dnn.memory_destroy(l->args[i].memory);
+  if (l->primitive) bench_dnn.primitive_destroy(l->primitive);
+  if (l->desc) bench_dnn.desc_destroy(l->desc);
+  l->n_args = 0;
+  l->primitive = l->desc = NULL;
+}
+
+/* Memory for whatever the primitive wants, filled with small numbers. */
+static bool equip(layer *l) {
+  static const int all[MOST_ARGS] = {1, 2, 17, 33, 49, 50, 64, 129, 145, 161, 41, 169};
+  for (int i = 0; i < MOST_ARGS; i++) {
+    const dnn_md *md = bench_dnn.query_md(l->desc, DNN_Q_ARG, all[i]);
+    size_t bytes = md ? bench_dnn.md_size(md) : 0;
+    void *data;
+    if (!bytes) continue;
+    dnn_arg *arg = &l->args[l->n_args];
+    arg->arg = all[i];
+    if (bench_dnn.memory_create(&arg->memory, md, bench_dnn.engine, DNN_ALLOCATE)) return false;
+    l->n_args++;
+    if (bench_dnn.memory_data(arg->memory, &data)) return false;
+    memset(data, all[i] == 64 ? 0 : 0x3c, bytes); /* a workspace holds places */
+  }
+  return true;
+}
+
+static bool make(layer *l, int layout, bool train) {
+  if (describe(&l->spec, layout, train, &l->desc) && !bench_dnn.primitive_create(&l->primitive, l->desc) && equip(l))
+    return true;
+  forget(l);
+  return false;
+}
+
+/* The median of a few calls. */
+static double seconds_of(const layer *l) {
+  double seconds[CALLS];
+  for (int i = -1; i < CALLS; i++) {
+    double start = bench_now();
+    if (bench_dnn.execute(l->primitive, bench_dnn.stream, l->n_args, l->args) ||
+        bench_dnn.stream_wait(bench_dnn.stream))
+      return INFINITY;
+    if (i >= 0) seconds[i] = bench_now() - start;
+  }
+  return bench_stat_of(CALLS, seconds).median;
+}
+
+static bool best(layer *l, bool train) {
+  layer one = *l;
+  double least = INFINITY;
+  for (int layout = 0; layout < LAYOUTS; layout++) {
+    layer other = one;
+    if (!make(&other, layout, train)) continue;
+    double seconds = seconds_of(&other);
+    if (seconds < least) {
+      forget(l);
+      *l = other;
+      least = seconds;
+    } else {
+      forget(&other);
+    }
+  }
+  return isfinite(least);
+}
+
+/* ---- the contestant ---- */
+static void release(void *state) {
+  contestant *s = state;
+  for (size_t i = 0; i < s->n; i++) forget(&s->layers[i]);
+  clade__free(s);
+}
+
+static clade_status call(void *state) {
+  contestant *s = state;
+  s->seconds = 0;
+  for (size_t i = 0; i < s->n; i++) s->seconds += s->layers[i].count * seconds_of(&s->layers[i]);
+  return isfinite(s->seconds) ? CLADE_OK : CLADE_FAIL(INTERNAL, "a layer of oneDNN failed");
+}
+
+static double sum_of_seconds(void *state) { return ((contestant *)state)->seconds; }
+
+const char *bench_onednn_model(const bench_job *job, const bench_model_work *work, const clade_graph *graph,
+                               bench_side *side) {
+  const char *reason = bench_dnn_load(job);
+  if (reason) return reason;
+  contestant *s = clade__new(1, sizeof *s);
+  if (!s) return "there is no memory for it";
+  s->train = work->train;
+  bool ok = collect(s, graph);
+  int layers = 0;
+  for (size_t i = 0; i < s->n && ok; i++) {
+    ok = best(&s->layers[i], s->train);
+    layers += s->layers[i].count;
+  }
+  if (!ok || !layers) {
+    release(s);
+    return "it refuses a layer of this model, or there is no memory for it";
+  }
+  *side = (bench_side){.name = "onednn", .state = s, .call = call, .seconds_of_call = sum_of_seconds, .free = release};
+  bench_dnn_tell(s->layers[0].desc, side);
+  snprintf(side->kernel, sizeof side->kernel, "the sum of %d layers, %zu distinct", layers, s->n);
+  return NULL;
+}

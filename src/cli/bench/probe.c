@@ -1,0 +1,306 @@
+/* What a device can do at the most, by kernels written for nothing else: multiply-adds in registers, copies, reads.
+ * They are ops of our own through the public contract. */
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "cli/bench/bench.h"
+
+/* Twelve chains that do not depend on each other hide the latency of any core that is known, and fit its registers. */
+static const char source[] =
+    "#ifdef WANT_bench_fma\n"
+    "#if WIDTH == 1\n"
+    "#define V float\n"
+    "#define VLOAD(p) (*(p))\n"
+    "#define VSTORE(v, p) (*(p) = (v))\n"
+    "#else\n"
+    "#define V CLADE_PASTE(float, WIDTH)\n"
+    "#define VLOAD(p) CLADE_PASTE(vload, WIDTH)(0, p)\n"
+    "#define VSTORE(v, p) CLADE_PASTE(vstore, WIDTH)(v, 0, p)\n"
+    "#endif\n"
+    "#ifdef FP_FAST_FMAF\n"
+    "#define STEP(c) c = fma(c, a, b)\n"
+    "#else\n"
+    "#define STEP(c) c = mad(c, a, b)\n"
+    "#endif\n"
+    "KERNEL(bench_fma)(ARG(const float, x), ARG(float, y), const float scale, const float add, const int rounds) {\n"
+    "  if (rounds == 0) return;\n"
+    "  USE(const float, x);\n"
+    "  USE(float, y);\n"
+    "  const index_t at = (index_t)get_global_id(0) * WIDTH;\n"
+    "  const V a = (V)(scale), b = (V)(add), first = VLOAD(x + at);\n"
+    "  V c0 = first, c1 = first + 1, c2 = first + 2, c3 = first + 3, c4 = first + 4, c5 = first + 5;\n"
+    "  V c6 = first + 6, c7 = first + 7, c8 = first + 8, c9 = first + 9, c10 = first + 10, c11 = first + 11;\n"
+    "  for (int i = 0; i < rounds; i++) {\n"
+    "    STEP(c0); STEP(c1); STEP(c2); STEP(c3); STEP(c4); STEP(c5);\n"
+    "    STEP(c6); STEP(c7); STEP(c8); STEP(c9); STEP(c10); STEP(c11);\n"
+    "  }\n"
+    "  VSTORE(((c0 + c1) + (c2 + c3)) + ((c4 + c5) + (c6 + c7)) + ((c8 + c9) + (c10 + c11)), y + at);\n"
+    "}\n"
+    "#undef V\n"
+    "#undef VLOAD\n"
+    "#undef VSTORE\n"
+    "#undef STEP\n"
+    "#endif\n"
+    "#if defined WANT_bench_copy || defined WANT_bench_rows\n"
+    "#if STREAM == 1 && defined(__has_builtin)\n"
+    "#if __has_builtin(__builtin_nontemporal_store)\n"
+    "#define PUT(v, p) __builtin_nontemporal_store(v, (__global float16 *)(p))\n"
+    "#endif\n"
+    "#endif\n"
+    "#ifndef PUT\n"
+    "#define PUT(v, p) vstore16(v, 0, p)\n"
+    "#endif\n"
+    "#endif\n"
+    "#ifdef WANT_bench_copy\n"
+    "KERNEL(bench_copy)(ARG(const float, x), ARG(float, y), const index_t n, const index_t each) {\n"
+    "  USE(const float, x);\n"
+    "  USE(float, y);\n"
+    "  const index_t begin = (index_t)get_global_id(0) * each, end = min(begin + each, n);\n"
+    "  for (index_t i = begin; i < end; i++) PUT(vload16(i, x), y + i * 16);\n"
+    "}\n"
+    "#endif\n"
+    "#ifdef WANT_bench_rows\n"
+    "static inline index_t FN(place)(index_t row, index_t rows) {\n"
+    "  uint h = (uint)row * 2654435761u;\n"
+    "  h = (h ^ h >> 15) * 2246822519u;\n"
+    "  return (index_t)((h ^ h >> 13) % (uint)rows);\n"
+    "}\n"
+    "KERNEL(bench_rows)\n"
+    "(ARG(const float, x), ARG(float, y), const index_t rows, const index_t each, const index_t width) {\n"
+    "  USE(const float, x);\n"
+    "  USE(float, y);\n"
+    "  const index_t begin = (index_t)get_global_id(0) * each, end = min(begin + each, rows);\n"
+    "  const index_t later = max(AHEAD / 32 / max(width, (index_t)1), (index_t)1);\n"
+    "  for (index_t row = begin; row < end; row++) {\n"
+    "    const index_t from = FN(place)(row, rows) * width, next = FN(place)(row + later, rows) * width;\n"
+    "    for (index_t i = 0; i < width; i++) {\n"
+    "      SOON(x + (next + i) * 16);\n"
+    "      PUT(vload16(from + i, x), y + (row * width + i) * 16);\n"
+    "    }\n"
+    "  }\n"
+    "}\n"
+    "#endif\n"
+    "#undef PUT\n"
+    "#ifdef WANT_bench_read\n" /* from end to end, asked for ahead */
+    "KERNEL(bench_read)(ARG(const float, x), ARG(float, y), const index_t n, const index_t each) {\n"
+    "  USE(const float, x);\n"
+    "  USE(float, y);\n"
+    "  const index_t begin = (index_t)get_global_id(0) * each, end = min(begin + each, n);\n"
+    "  float16 a = 0;\n"
+    "  for (index_t i = begin; i < end; i++) {\n"
+    "    SOON(x + i * 16 + AHEAD);\n"
+    "    a += vload16(i, x);\n"
+    "  }\n"
+    "  if (begin < end) vstore16(a, begin, y);\n"
+    "}\n"
+    "#endif\n";
+
+enum { COPY_STEP, COPY_KERNEL, COPY_STREAM, COPIES };
+enum { CHAINS = 12, UNITS_EACH = 4, GROUP = 64, SAMPLES = 7, COPY_BYTES = 64 << 20, COPY_EACH = 16 };
+static const float scale = 0.5f, add = 1; /* every chain ends at 2 */
+
+static clade_status same(clade_node *n) {
+  n->out[0] = n->in[0];
+  return CLADE_OK;
+}
+static bool on_cpu(const clade_device_info *device) { return device->device_class == CLADE_CPU; }
+static int width_of(const clade_device_info *device) {
+  int width = 1;
+  if (on_cpu(device))
+    while (width * 2 <= (int)CLADE_MIN(device->vector_f32, 16u)) width *= 2;
+  return width == 2 ? 4 : width;
+}
+static int64_t items_of(const clade_device_info *device) {
+  int64_t units = CLADE_MAX(device->compute_units, 1u);
+  return on_cpu(device) ? units * UNITS_EACH : units * 32 * GROUP;
+}
+
+/* ---- multiply-adds ---- */
+typedef struct rounds_attrs {
+  int32_t rounds;
+} rounds_attrs;
+static const clade_attr rounds_table[] = {{"rounds", CLADE_ATTR_I32, offsetof(rounds_attrs, rounds), 1}, {0}};
+
+static clade_status emit_fma(clade_emit *e, const clade_query *q) {
+  clade_kernel_step *s = clade_emit_kernel(e, "bench_fma");
+  clade_emit_define(s, "WIDTH", width_of(q->device));
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_f32(s, scale);
+  clade_emit_f32(s, add);
+  clade_emit_i32(s, ((const rounds_attrs *)q->node->attrs)->rounds);
+  clade_emit_range(s, 1, (size_t[]){(size_t)items_of(q->device)}, (size_t[]){on_cpu(q->device) ? 1 : GROUP});
+  return CLADE_OK;
+}
+static const clade_impl fma_impls[] = {{.name = "ref", .emit = emit_fma}, {0}};
+static const clade_op fma_op = {.size = sizeof(clade_op),
+                                .name = "bench.fma",
+                                .min_in = 1,
+                                .max_in = 1,
+                                .n_out = 1,
+                                .attr_bytes = sizeof(rounds_attrs),
+                                .attrs = rounds_table,
+                                .infer = same,
+                                .impls = fma_impls,
+                                .source = source};
+
+/* ---- copies ---- */
+typedef struct copy_attrs {
+  int32_t by;    /* COPY_… */
+  int32_t width; /* of rows that lie at random, in vectors of 16; 0: in order */
+  bool read;     /* and nothing written */
+} copy_attrs;
+static const clade_attr copy_table[] = {{"by", CLADE_ATTR_I32, offsetof(copy_attrs, by), 1},
+                                        {"width", CLADE_ATTR_I32, offsetof(copy_attrs, width), 1},
+                                        {"read", CLADE_ATTR_BOOL, offsetof(copy_attrs, read), 1},
+                                        {0}};
+
+static clade_status emit_copy(clade_emit *e, const clade_query *q) {
+  const copy_attrs *a = q->node->attrs;
+  int32_t by = a->by, width = a->width;
+  if (by == COPY_STEP && !width && !a->read) {
+    clade_emit_copy(e, 0, 0);
+    return CLADE_OK;
+  }
+  int64_t n = q->node->in[0].shape.dim[0] / 16 / CLADE_MAX(width, 1), each = 1;
+  int64_t units = CLADE_MAX(q->device->compute_units, 1u) * COPY_EACH;
+  if (on_cpu(q->device)) each = (n + units - 1) / units;
+  clade_kernel_step *s = clade_emit_kernel(e, a->read ? "bench_read" : width ? "bench_rows" : "bench_copy");
+  if (!a->read) clade_emit_define(s, "STREAM", by == COPY_STREAM);
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, n);
+  clade_emit_index(s, each);
+  if (width) clade_emit_index(s, width);
+  clade_emit_range(s, 1, (size_t[]){(size_t)((n + each - 1) / each)}, (size_t[]){on_cpu(q->device) ? 1 : GROUP});
+  return CLADE_OK;
+}
+static const clade_impl copy_impls[] = {{.name = "ref", .emit = emit_copy}, {0}};
+static const clade_op copy_op = {.size = sizeof(clade_op),
+                                 .name = "bench.copy",
+                                 .min_in = 1,
+                                 .max_in = 1,
+                                 .n_out = 1,
+                                 .attr_bytes = sizeof(copy_attrs),
+                                 .attrs = copy_table,
+                                 .infer = same,
+                                 .impls = copy_impls,
+                                 .source = source};
+
+/* ---- a probe: one node from x to y0, called a few times ---- */
+typedef struct probe {
+  const clade_op *op;
+  const void *attrs;
+  size_t elements;
+  float *x, *y;
+  double seconds[SAMPLES];
+} probe;
+
+static clade_status probe_side(const bench_job *job, const probe *p, bench_side *side) {
+  bench_clade *c = clade__new(1, sizeof *c);
+  if (!c) return CLADE_NO_MEMORY;
+  c->out = (clade_type){.dtype = CLADE_F32};
+  c->out_elements = p->elements;
+  clade_status status = clade_graph_new(&c->graph);
+  clade_val x = bench_variable(c, "x", CLADE_F32, CLADE_SHAPE((int64_t)p->elements), p->x, BENCH_OPERAND);
+  clade_output(c->graph, "y0", clade_node_add(c->graph, p->op, NULL, p->attrs, 1, &x, NULL));
+  clade_status made = bench_clade_side(job, c, side);
+  return status == CLADE_OK ? made : status;
+}
+
+static clade_status sample(const bench_job *job, probe *p, bench_side *side) {
+  CLADE_TRY(probe_side(job, p, side));
+  for (int i = -1; i < SAMPLES; i++) {
+    double start = bench_now();
+    CLADE_TRY(side->call(side->state));
+    if (i >= 0) p->seconds[i] = bench_now() - start;
+  }
+  return side->read(side->state, 0, p->y);
+}
+
+static clade_status run_probe(const bench_job *job, probe *p) {
+  bench_side side = {0};
+  clade_status status = sample(job, p, &side);
+  bench_sides_free(1, &side);
+  return status;
+}
+
+static clade_status probe_new(probe *p, const clade_op *op, const void *attrs, size_t elements) {
+  *p = (probe){.op = op, .attrs = attrs, .elements = elements};
+  p->x = clade__new(elements, sizeof *p->x);
+  p->y = clade__new(elements, sizeof *p->y);
+  if (!p->x || !p->y) return CLADE_NO_MEMORY;
+  bench_random(1, elements, 1, p->x);
+  return CLADE_OK;
+}
+static void probe_free(probe *p) {
+  clade__free(p->x);
+  clade__free(p->y);
+}
+
+/* The fastest of a few: a peak is what nothing is above. */
+static clade_status fma_peak(const bench_job *job, probe *p, rounds_attrs *attrs, double *peak) {
+  double flops = 2.0 * CHAINS * (double)p->elements;
+  int32_t most = job->info.max_passes ? (int32_t)job->info.max_passes / 2 : 1 << 26;
+  for (attrs->rounds = CLADE_MIN(1 << 14, most);; attrs->rounds = CLADE_MIN(attrs->rounds * 4, most)) {
+    CLADE_TRY(run_probe(job, p));
+    bench_stat s = bench_stat_of(SAMPLES, p->seconds);
+    *peak = flops * attrs->rounds / s.min;
+    if (s.median >= 0.02 || attrs->rounds >= most) break;
+  }
+  for (size_t i = 0; i < p->elements; i++)
+    if (!(fabs((double)p->y[i] - 2.0 * CHAINS) < 1e-3))
+      return CLADE_FAIL(INTERNAL, "the probe of multiply-adds gave %g instead of %d; `clade doctor` checks the device",
+                        (double)p->y[i], 2 * CHAINS);
+  return CLADE_OK;
+}
+
+static clade_status copy_speed(bench_job *job, probe *p, copy_attrs *attrs) {
+  static const char *const names[COPIES] = {"a copy step", "a kernel", "a kernel with streaming stores"};
+  for (attrs->by = 0; attrs->by < COPIES; attrs->by++) {
+    CLADE_TRY(run_probe(job, p));
+    if (memcmp(p->x, p->y, p->elements * sizeof *p->x))
+      return CLADE_FAIL(INTERNAL, "a copy of 64 MiB by %s is not like its source", names[attrs->by]);
+    double speed = 2.0 * (double)(p->elements * sizeof *p->x) / bench_stat_of(SAMPLES, p->seconds).median;
+    if (speed <= job->copy_bytes) continue;
+    job->copy_bytes = speed;
+    job->copy = attrs->by;
+    job->copy_by = names[attrs->by];
+  }
+  return CLADE_OK;
+}
+
+clade_status bench_probe(bench_job *job) {
+  rounds_attrs rounds = {0};
+  copy_attrs by;
+  probe p;
+  memset(&by, 0, sizeof by);
+  clade_status status = probe_new(&p, &fma_op, &rounds, (size_t)(items_of(&job->info) * width_of(&job->info)));
+  if (status == CLADE_OK) status = fma_peak(job, &p, &rounds, &job->peak_flops);
+  probe_free(&p);
+  CLADE_TRY(status);
+  status = probe_new(&p, &copy_op, &by, COPY_BYTES / sizeof(float));
+  if (status == CLADE_OK) status = copy_speed(job, &p, &by);
+  probe_free(&p);
+  return status;
+}
+
+clade_status bench_bound_side(const bench_job *job, bench_bound kind, size_t bytes, size_t line, bench_side *side) {
+  static const char *const names[] = {"copy", "rows", "read"};
+  static const char *const kernels[] = {NULL, "a kernel, rows at random", "a kernel that only reads"};
+  copy_attrs attrs;
+  probe p;
+  memset(&attrs, 0, sizeof attrs); /* attributes are compared and hashed by their bytes */
+  attrs.by = job->copy;
+  attrs.width = kind == BENCH_ROWS ? (int32_t)(line / BENCH_LINE) : 0;
+  attrs.read = kind == BENCH_READ;
+  size_t elements = bytes / (attrs.read ? 1 : 2) / sizeof(float);
+  /* its contents do not matter, but pages that were never written are all the same one */
+  clade_status status = probe_new(&p, &copy_op, &attrs, CLADE_MAX(elements / 16 * 16, (size_t)16));
+  if (status == CLADE_OK) status = probe_side(job, &p, side);
+  side->name = names[kind];
+  snprintf(side->kernel, sizeof side->kernel, "%s", kind == BENCH_COPY ? job->copy_by : kernels[kind]);
+  probe_free(&p);
+  return status;
+}

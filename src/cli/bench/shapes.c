@@ -1,0 +1,122 @@
+/* Works as lines of text: "NAME key=value …", the same for the sets that are built in and for --shapes FILE. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/bench/bench.h"
+
+enum { MOST_SHAPES = 10000, LINE = 512 };
+
+static clade_status take_key(const char *source, int line, const bench_key *keys, char *word, bench_shape *shape,
+                             unsigned *given) {
+  char *equals = strchr(word, '='), *end;
+  if (equals) *equals = 0;
+  for (int i = 0; keys[i].name; i++) {
+    if (strcmp(word, keys[i].name)) continue;
+    errno = 0;
+    long long value = equals ? strtoll(equals + 1, &end, 10) : 1;
+    if (errno || (equals && (end == equals + 1 || *end)) || value < keys[i].low || value > keys[i].high)
+      return CLADE_FAIL(INVALID, "%s, line %d: %s is %s; expected a whole number from %lld to %lld", source, line, word,
+                        equals ? equals + 1 : "1", (long long)keys[i].low, (long long)keys[i].high);
+    if (*given & 1u << i) return CLADE_FAIL(INVALID, "%s, line %d: %s is given twice", source, line, word);
+    *given |= 1u << i;
+    shape->value[i] = value;
+    return CLADE_OK;
+  }
+  return CLADE_FAIL(INVALID, "%s, line %d: there is no key '%s'", source, line, word);
+}
+
+static clade_status take_line(const char *source, int line, char *text, const bench_key *keys, bench_shapes *out) {
+  char *rest = NULL, *word;
+  unsigned given = 0;
+  text[strcspn(text, "#")] = 0;
+  if (!(word = strtok_r(text, " \t\r", &rest))) return CLADE_OK;
+  if (out->count == MOST_SHAPES) return CLADE_FAIL(INVALID, "%s: more than %d shapes", source, MOST_SHAPES);
+  if (strlen(word) >= sizeof out->at->name || strchr(word, '='))
+    return CLADE_FAIL(INVALID, "%s, line %d: '%.60s' is no name; expected NAME key=value …", source, line, word);
+  CLADE_TRY(clade__grow(&out->at, &out->capacity, out->count + 1, sizeof *out->at));
+  bench_shape *shape = &out->at[out->count];
+  memset(shape, 0, sizeof *shape);
+  memcpy(shape->name, word, strlen(word) + 1);
+  shape->source = source;
+  shape->line = line;
+  for (int i = 0; keys[i].name; i++) shape->value[i] = keys[i].unset;
+  while ((word = strtok_r(NULL, " \t\r", &rest))) CLADE_TRY(take_key(source, line, keys, word, shape, &given));
+  for (int i = 0; keys[i].name; i++)
+    if (shape->value[i] < keys[i].low)
+      return CLADE_FAIL(INVALID, "%s, line %d: %s has no %s=", source, line, shape->name, keys[i].name);
+  out->count++;
+  return CLADE_OK;
+}
+
+clade_status bench_shapes_parse(const char *source, const char *text, const bench_key *keys, bench_shapes *out) {
+  char line[LINE];
+  for (int number = 1; *text; number++) {
+    size_t length = strcspn(text, "\n");
+    if (length >= sizeof line) return CLADE_FAIL(INVALID, "%s, line %d: it is too long", source, number);
+    memcpy(line, text, length);
+    line[length] = 0;
+    CLADE_TRY(take_line(source, number, line, keys, out));
+    text += length + (text[length] == '\n');
+  }
+  return CLADE_OK;
+}
+
+clade_status bench_shapes_read(const char *path, const bench_key *keys, bench_shapes *out) {
+  static char text[1 << 20];
+  FILE *file = fopen(path, "r");
+  if (!file) return CLADE_FAIL(IO, "%s cannot be read: %s", path, strerror(errno));
+  size_t n = fread(text, 1, sizeof text, file);
+  bool broken = ferror(file), more = n == sizeof text;
+  fclose(file);
+  if (broken || more)
+    return CLADE_FAIL(IO, "%s: %s", path, more ? "1 MiB or more: not a list of shapes" : "cannot be read");
+  if (memchr(text, 0, n)) return CLADE_FAIL(INVALID, "%s holds a zero byte: not a list of shapes", path);
+  text[n] = 0;
+  CLADE_TRY(bench_shapes_parse(path, text, keys, out));
+  return out->count ? CLADE_OK : CLADE_FAIL(INVALID, "%s holds no shape: a line is NAME key=value …", path);
+}
+
+static clade_status all_of(const bench_job *job, const char *usual, const bench_key *keys, const bench_set *sets,
+                           bench_shapes *out) {
+  if (job->shapes) return bench_shapes_read(job->shapes, keys, out);
+  for (const char *name = job->set ? job->set : usual; sets->name; sets++)
+    if (!strcmp(sets->name, name)) return bench_shapes_parse(name, sets->lines, keys, out);
+  return CLADE_FAIL(NOT_FOUND, "there is no set '%s' of such works", job->set);
+}
+
+/* The names are a text with commas. */
+static clade_status keep_only(const char *names, bench_shapes *out) {
+  size_t kept = 0;
+  for (const char *at = names; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+    size_t length = strcspn(at, ","), i = kept;
+    while (i < out->count && (strncmp(out->at[i].name, at, length) || out->at[i].name[length])) i++;
+    if (i == out->count) return CLADE_FAIL(NOT_FOUND, "--only: there is no work '%.*s'", (int)length, at);
+    bench_shape found = out->at[i];
+    out->at[i] = out->at[kept];
+    out->at[kept++] = found;
+  }
+  out->count = kept;
+  return kept ? CLADE_OK : CLADE_FAIL(INVALID, "--only names no work");
+}
+
+clade_status bench_shapes_of(const bench_job *job, const char *usual, const bench_key *keys, const bench_set *sets,
+                             bench_shapes *out) {
+  CLADE_TRY(all_of(job, usual, keys, sets, out));
+  return job->only ? keep_only(job->only, out) : CLADE_OK;
+}
+
+char *bench_shape_text(const bench_shape *shape, const bench_key *keys, char *text, size_t size) {
+  size_t at = 0;
+  *text = 0;
+  for (int i = 0; keys[i].name && at < size; i++)
+    if (shape->value[i] != keys[i].unset)
+      at +=
+          (size_t)snprintf(text + at, size - at, "%s%s=%lld", at ? " " : "", keys[i].name, (long long)shape->value[i]);
+  return text;
+}
+
+void bench_shapes_free(bench_shapes *shapes) {
+  clade__free(shapes->at);
+  *shapes = (bench_shapes){0};
+}

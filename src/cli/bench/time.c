@@ -1,0 +1,123 @@
+/* Contestants that take turns: each round every side works for a moment, with a pause between, so that threads of one
+ * that spin for a while do not slow the next. */
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "cli/bench/bench.h"
+
+static const double turn_seconds = 0.012, pause_seconds = 0.03, far_below = 1.3;
+enum { TURN_CALLS = 60 };
+
+double bench_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void bench_pause(double seconds) {
+  struct timespec t = {.tv_nsec = (long)(seconds * 1e9)};
+  nanosleep(&t, NULL);
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median_of(int n, double *x) {
+  qsort(x, (size_t)n, sizeof *x, by_value);
+  return n % 2 ? x[n / 2] : 0.5 * (x[n / 2 - 1] + x[n / 2]);
+}
+
+bench_stat bench_stat_of(int n, const double *seconds) {
+  double sorted[BENCH_MAX_ROUNDS];
+  if (n < 1) return (bench_stat){0};
+  memcpy(sorted, seconds, (size_t)n * sizeof *sorted);
+  double median = median_of(n, sorted);
+  return (bench_stat){median, sorted[0], sorted[n - 1]};
+}
+
+static clade_status timed_call(bench_side *side, double *seconds) {
+  if (side->refresh) CLADE_TRY(side->refresh(side->state));
+  double start = bench_now();
+  CLADE_TRY(side->call(side->state));
+  *seconds = side->seconds_of_call ? side->seconds_of_call(side->state) : bench_now() - start;
+  return CLADE_OK;
+}
+
+/* The median of a few calls, or one that is long. The first wakes threads and does not count, where there is time. */
+static clade_status turn(bench_side *side, double *seconds) {
+  double call[TURN_CALLS], first, sum = 0;
+  int n = 0;
+  CLADE_TRY(timed_call(side, &first));
+  if (first > turn_seconds) call[n++] = sum = first;
+  for (; n < TURN_CALLS && sum < turn_seconds; n++) {
+    CLADE_TRY(timed_call(side, &call[n]));
+    sum += call[n];
+  }
+  *seconds = median_of(n, call);
+  return CLADE_OK;
+}
+
+/* Rounds in which a peer was not itself flatter us: they do not count. */
+static int keep(int rounds, const bench_side *us, const bench_side *peer, double *ours, double *theirs) {
+  double best = INFINITY;
+  int n = 0;
+  for (int r = 0; r < rounds; r++) best = fmin(best, peer->seconds[r]);
+  for (int r = 0; r < rounds; r++)
+    if (peer->seconds[r] <= far_below * best) {
+      ours[n] = us->seconds[r];
+      theirs[n++] = peer->seconds[r];
+    }
+  return n;
+}
+
+static bool enough(int rounds, int wanted, int n, const bench_side *sides) {
+  double ours[BENCH_MAX_ROUNDS], theirs[BENCH_MAX_ROUNDS];
+  for (int i = 1; i < n; i++)
+    if (!sides[i].ours && keep(rounds, &sides[sides[i].partner], &sides[i], ours, theirs) < wanted) return false;
+  return true;
+}
+
+static bench_stat each(bench_stat s, double calls) {
+  return (bench_stat){s.median / calls, s.min / calls, s.max / calls};
+}
+
+static void compare(int rounds, const bench_side *us, const bench_side *peer, double calls, bench_peer_row *row) {
+  double ours[BENCH_MAX_ROUNDS], theirs[BENCH_MAX_ROUNDS];
+  row->name = peer->name;
+  row->against = us->name;
+  memcpy(row->kernel, peer->kernel, sizeof row->kernel);
+  memcpy(row->isa, peer->isa, sizeof row->isa);
+  row->threads = peer->threads;
+  row->kept = keep(rounds, us, peer, ours, theirs);
+  row->thrown = rounds - row->kept;
+  row->seconds = bench_stat_of(row->kept, theirs);
+  row->ratio = row->seconds.median / bench_stat_of(row->kept, ours).median;
+  row->seconds = each(row->seconds, calls);
+}
+
+clade_status bench_race(const bench_job *job, int n, bench_side *sides, bench_row *row) {
+  int wanted = (int)job->rounds, most = CLADE_MIN(2 * wanted, BENCH_MAX_ROUNDS), rounds = 0;
+  double calls = CLADE_MAX(row->chain, 1);
+  for (; rounds < most && (rounds < wanted || !enough(rounds, wanted, n, sides)); rounds++)
+    for (int i = 0; i < n; i++) {
+      CLADE_TRY(turn(&sides[i], &sides[i].seconds[rounds]));
+      if (n > 1) bench_pause(pause_seconds);
+    }
+  row->rounds = rounds;
+  row->seconds = each(bench_stat_of(rounds, sides[0].seconds), calls);
+  row->n_peers = 0;
+  for (int i = 1; i < n; i++)
+    if (sides[i].ours)
+      row->own.seconds = each(bench_stat_of(rounds, sides[i].seconds), calls);
+    else
+      compare(rounds, &sides[sides[i].partner], &sides[i], calls, &row->peer[row->n_peers++]);
+  return CLADE_OK;
+}
+
+void bench_sides_free(int n, bench_side *sides) {
+  for (int i = 0; i < n; i++)
+    if (sides[i].free) sides[i].free(sides[i].state);
+}

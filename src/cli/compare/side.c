@@ -1,0 +1,74 @@
+/* The devices that are compared: opened, described, and measured by themselves. */
+#include "cli/compare/compare.h"
+
+const char *const compare_evidence_names[] = {"measured", "rtl-simulated", "modelled(routed)", "modelled(report)",
+                                              "functional-only"};
+
+static const char *const meanings[] = {
+    "times of this device, by this machine's clock",
+    ("cycles that the simulated circuit took for its sums, at the clock that a tool routed; its streams never pause, "
+     "and copies, memory, launches and what a companion computes are not counted"),
+    "computed from the clock that a tool routed, for a device that is not here",
+    "computed from an estimate of the clock, for a device that is not here",
+    "a processor computes in this device's place: results are right, times tell nothing of such a device"};
+
+static clade_status open_device(compare_side *side) {
+  bench_job *bench = &side->bench;
+  CLADE_TRY(clade_device_find(side->spec, &bench->device));
+  bench->info.size = sizeof bench->info;
+  CLADE_TRY(clade_device_get_info(bench->device, &bench->info));
+  side->evidence = bench->info.software ? COMPARE_FUNCTIONAL : COMPARE_MEASURED;
+  compare_meter_open(&side->meter, &bench->info);
+  /* the probes are kernels of their own, which a device without a compiler has no program for */
+  return bench->info.compiler ? bench_probe(bench) : CLADE_OK;
+}
+
+clade_status compare_side_open(const char *spec, compare_side *out) {
+  *out = (compare_side){.spec = spec, .bench = {.dtype = CLADE_F32, .rounds = 7}};
+  clade_status status = compare_model_path(spec) ? compare_model_open(out)
+                        : compare_rtl_path(spec) ? compare_rtl_open(out)
+                                                 : open_device(out);
+  return status == CLADE_OK ? CLADE_OK : clade__fail_in(status, "--device %s", spec);
+}
+
+/* A bundle is looked for when something is first compiled. */
+clade_status compare_side_ask(compare_side *side) {
+  clade_device_info info = {.size = sizeof info};
+  CLADE_TRY(clade_device_get_info(side->bench.device, &info));
+  side->told = info.evidence;
+  return CLADE_OK;
+}
+
+void compare_side_close(compare_side *side) {
+  clade_device_release(side->bench.device);
+  if (side->simulated) compare_rtl_close(side);
+  if (side->modelled || side->simulated) cycles_device_free(&side->model);
+}
+
+const char *compare_side_name(const compare_side *side) {
+  return side->modelled || side->simulated ? side->model.name : side->bench.info.name;
+}
+
+/* Models have an element of their own, in which they do what is written in f32; the simulated array has bytes. */
+bool compare_does(const compare_side *side, const compare_work *work) {
+  if (side->simulated) return work->bytes;
+  return !work->bytes || !side->modelled || side->model.element_bytes == 1;
+}
+
+const char *compare_dtype(const compare_side *side, const compare_work *work) {
+  uint64_t bytes = work->bytes ? 1 : side->modelled ? side->model.element_bytes : 4;
+  return bytes == 4 ? "f32" : bytes == 1 ? "i8" : bytes == 2 ? "f16" : "f64";
+}
+
+static json_t *giga(double value) { return value > 0 ? json_real(value * 1e-9) : json_null(); }
+
+json_t *compare_side_json(const compare_side *side) {
+  const bench_job *b = &side->bench;
+  return json_pack("{s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "spec", cli_json_text(side->spec), "id",
+                   cli_json_text(b->info.id), "name", cli_json_text(compare_side_name(side)), "platform",
+                   cli_json_text(b->info.platform), "class",
+                   clade_device_class_name(side->modelled ? CLADE_ACCEL : b->info.device_class), "evidence",
+                   compare_evidence_names[side->evidence], "why", meanings[side->evidence], "bundle_evidence",
+                   cli_json_text(side->told), "peak_gflops", giga(b->peak_flops), "copy_gbs", giga(b->copy_bytes),
+                   "energy_by", cli_json_text(side->meter.by));
+}

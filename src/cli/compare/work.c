@@ -1,0 +1,245 @@
+/* The works of clade bench compare: products, convolutions, networks. Each is a graph from host memory to host memory.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/compare/compare.h"
+#include "models/models.h"
+#include "op/conv/conv.h"
+#include "op/gemm/gemm.h"
+
+#define PRODUCT(size, is_quick) \
+  { .group = "gemm", .batch = 1, .m = size, .n = size, .k = size, .quick = is_quick }
+#define BYTES(size) \
+  { .group = "gemm", .batch = 1, .m = size, .n = size, .k = size, .quick = true, .bytes = true }
+#define CONV(c, hw, o, window, step, is_quick)                                                          \
+  {                                                                                                     \
+    .group = "conv", .batch = 1, .channels = c, .side = hw, .out = o, .kernel = window, .stride = step, \
+    .quick = is_quick                                                                                   \
+  }
+#define LENET5(what, images, is_quick) \
+  { .group = what, .model = "lenet5", .batch = images, .channels = 1, .side = 28, .classes = 10, .quick = is_quick }
+#define LENET5_BYTES(images, is_quick)                                                                                 \
+  {                                                                                                                    \
+    .group = "infer", .model = "lenet5", .batch = images, .channels = 1, .side = 28, .classes = 10, .quick = is_quick, \
+    .bytes = true                                                                                                      \
+  }
+#define RESNET18(what, images, is_quick) \
+  { .group = what, .model = "resnet18", .batch = images, .channels = 3, .side = 32, .classes = 10, .quick = is_quick }
+
+const compare_work compare_works[] = {
+    PRODUCT(64, true),
+    PRODUCT(128, true),
+    PRODUCT(256, true),
+    PRODUCT(512, true),
+    PRODUCT(1024, false),
+    BYTES(64),
+    BYTES(128),
+    BYTES(256),
+    BYTES(512),
+    CONV(3, 32, 16, 3, 1, true),
+    CONV(16, 32, 32, 3, 2, true),
+    CONV(64, 56, 64, 3, 1, true),
+    CONV(256, 14, 256, 3, 1, false),
+    CONV(256, 56, 64, 1, 1, false),
+    LENET5("infer", 1, true),
+    LENET5("infer", 8, true),
+    LENET5("infer", 64, true),
+    LENET5("infer", 256, false),
+    LENET5_BYTES(1, true),
+    LENET5_BYTES(8, false),
+    LENET5_BYTES(64, true),
+    LENET5_BYTES(256, false),
+    RESNET18("infer", 1, true),
+    RESNET18("infer", 8, false),
+    RESNET18("infer", 32, false),
+    LENET5("train", 64, true),
+    RESNET18("train", 32, false),
+};
+size_t compare_work_count(void) { return CLADE_COUNT(compare_works); }
+
+static bool trains(const compare_work *w) { return !strcmp(w->group, "train"); }
+
+const char *compare_model_name(const compare_work *w) { return w->model && w->bytes ? "lenet5 i8" : w->model; }
+bool compare_classifies(const compare_work *w) { return w->model && !strcmp(w->model, "lenet5") && !trains(w); }
+
+void compare_work_name(const compare_work *w, char *name, size_t size) {
+  long long batch = w->batch, side = w->side;
+  if (w->model)
+    snprintf(name, size, "%s %lldx%lld%s @%lld", compare_model_name(w), side, side, trains(w) ? " train" : "", batch);
+  else if (w->m)
+    snprintf(name, size, "gemm%s %lldx%lldx%lld", w->bytes ? " i8" : "", (long long)w->m, (long long)w->n,
+             (long long)w->k);
+  else
+    snprintf(name, size, "conv %lldx%lld %lld>%lld %lldx%lld/%lld", side, side, (long long)w->channels,
+             (long long)w->out, (long long)w->kernel, (long long)w->kernel, (long long)w->stride);
+}
+
+clade_shape compare_input(const compare_work *w) {
+  return w->m ? CLADE_SHAPE(w->m, w->k) : CLADE_SHAPE(w->batch, w->channels, w->side, w->side);
+}
+
+static size_t input_elements(const compare_work *w) {
+  clade_shape shape = compare_input(w);
+  size_t n = 1;
+  for (int i = 0; i < shape.rank; i++) n *= (size_t)shape.dim[i];
+  return n;
+}
+
+/* Any bytes, each of -127 to 127. */
+static int8_t *bytes_new(uint64_t seed, size_t n) {
+  int8_t *bytes = clade__new(n, 1);
+  uint32_t random[4];
+  for (size_t i = 0; bytes && i < n; i++) {
+    clade__philox(seed, 0, i, random);
+    bytes[i] = (int8_t)(random[0] % 255) - 127;
+  }
+  return bytes;
+}
+
+/* The second operand does not change from call to call, as weights do not. */
+static clade_val product_of_bytes(const compare_work *w, clade_graph *g, clade_val x) {
+  int8_t *weights = bytes_new(74, (size_t)(w->k * w->n));
+  clade_val b = clade_constant(g, CLADE_I8, CLADE_SHAPE(w->k, w->n), weights), y = clade_gemm(g, x, b);
+  clade__free(weights);
+  return y;
+}
+
+static clade_val result_of(const compare_work *w, const compare_net *net, clade_graph *g, clade_val x) {
+  int64_t fan = w->channels * w->kernel * w->kernel;
+  if (w->model && w->bytes) return compare_net_bytes(net, g, x, w->batch);
+  if (w->model) return model_by_name(w->model)(g, x, (int)w->classes, NULL);
+  if (w->bytes) return product_of_bytes(w, g, x);
+  if (w->m)
+    return clade_gemm(g, x,
+                      clade_parameter(g, "w", CLADE_F32, CLADE_SHAPE(w->k, w->n), clade_glorot_normal(w->k, w->n)));
+  clade_val weights =
+      clade_parameter(g, "w", CLADE_F32, CLADE_SHAPE(w->out, w->channels, w->kernel, w->kernel), clade_he_normal(fan));
+  int pad = (int)w->kernel / 2, stride = (int)w->stride;
+  return clade_conv2d(g, x, weights, .pad = {pad, pad}, .stride = {stride, stride});
+}
+
+static void build(const compare_work *w, const compare_net *net, clade_graph *g) {
+  clade_graph_train(g, trains(w));
+  clade_val y = result_of(w, net, g, clade_input(g, "x", w->bytes ? CLADE_I8 : CLADE_F32, compare_input(w)));
+  if (trains(w)) {
+    y = clade_cross_entropy(g, y, clade_input(g, "labels", CLADE_I32, CLADE_SHAPE(w->batch)));
+    (void)clade_minimise(g, y, .optimizer = clade_sgd(.lr = 0.01, .momentum = 0.9));
+  }
+  clade_output(g, "y", y);
+}
+
+clade_status compare_graph(const compare_work *w, const compare_net *net, clade_graph **out) {
+  CLADE_TRY(clade_graph_new(out));
+  build(w, net, *out);
+  return clade_graph_status(*out);
+}
+
+/* ---- operands ---- */
+compare_data compare_data_size(const compare_work *w) {
+  int64_t side = w->stride ? (w->side + 2 * (w->kernel / 2) - w->kernel) / w->stride + 1 : 0;
+  compare_data out = {.elements = input_elements(w), .label_bytes = trains(w) ? (size_t)w->batch * 4 : 0};
+  out.x_bytes = out.elements * (w->bytes ? 1 : sizeof(float));
+  out.y_elements = (size_t)(trains(w)  ? 1
+                            : w->model ? w->batch * w->classes
+                            : w->m     ? w->m * w->n
+                                       : w->batch * w->out * side * side);
+  return out;
+}
+
+clade_status compare_data_new(const compare_work *w, compare_data *out) {
+  *out = compare_data_size(w);
+  out->x = w->bytes ? bytes_new(73, out->elements) : clade__new(out->x_bytes, 1);
+  out->labels = trains(w) ? clade__new(out->label_bytes, 1) : NULL;
+  if (!out->x || (trains(w) && !out->labels)) return CLADE_NO_MEMORY;
+  if (!w->bytes) bench_random(73, out->elements, 1, out->x);
+  for (int64_t i = 0; out->labels && i < w->batch; i++) out->labels[i] = (int32_t)(i * 7 % w->classes);
+  return CLADE_OK;
+}
+
+void compare_data_free(compare_data *data) {
+  clade__free(data->x);
+  clade__free(data->labels);
+}
+
+/* ---- what a graph needs ---- */
+static int64_t elements(const clade_shape *s) {
+  int64_t n = 1;
+  for (int i = 0; i < s->rank; i++) n *= s->dim[i];
+  return n;
+}
+
+static double bytes_of(const clade_type *t) {
+  size_t bytes = 0;
+  (void)!clade_dtype_bytes(t->dtype, elements(&t->shape), &bytes);
+  return (double)bytes;
+}
+
+static cycles_work product(int64_t batch, int64_t m, int64_t n, int64_t k) {
+  return (cycles_work){.kind = CYCLES_GEMM, .gemm = {batch, m, n, k}};
+}
+
+static cycles_work gemm(const clade_node *n) {
+  const clade_shape *a = clade__gemm_shape(n, 0), *c = &n->out[0].shape;
+  int64_t rows = c->dim[c->rank - 2], columns = c->dim[c->rank - 1];
+  bool turned = ((const clade__gemm_attrs *)n->attrs)->trans_a;
+  return product(elements(c) / CLADE_MAX(rows * columns, 1), rows, columns, a->dim[a->rank - (turned ? 2 : 1)]);
+}
+
+static cycles_work forward(const clade_node *n) {
+  const int64_t *x = n->in[0].shape.dim, *w = n->in[1].shape.dim, *y = n->out[0].shape.dim;
+  cycles_work out = {.kind = CYCLES_CONV};
+  const clade__conv_attrs *attrs = n->attrs;
+  out.conv.groups = attrs->groups;
+  out.conv.batch = x[0], out.conv.channels = x[1], out.conv.height = x[2], out.conv.width = x[3];
+  out.conv.filters = y[1], out.conv.out_height = y[2], out.conv.out_width = y[3];
+  out.conv.kernel_height = w[2], out.conv.kernel_width = w[3];
+  out.conv.stride_height = attrs->window.stride[0], out.conv.stride_width = attrs->window.stride[1];
+  out.conv.pad_top = attrs->window.pad[0], out.conv.pad_left = attrs->window.pad[1];
+  return out;
+}
+
+/* A derivative of a convolution with these weights [out, in / groups, height, width] and results, as products. */
+static cycles_work backward(const clade_node *n, const clade_shape *w, const clade_shape *y, bool of_weights) {
+  int64_t groups = ((const clade__conv_attrs *)n->attrs)->groups, out = w->dim[0] / groups;
+  int64_t taps = w->dim[1] * w->dim[2] * w->dim[3], places = y->dim[0] * y->dim[2] * y->dim[3];
+  return of_weights ? product(groups, out, taps, places) : product(groups, taps, places, out);
+}
+
+static bool work_of(const clade_node *n, cycles_work *out) {
+  const char *op = n->op->name;
+  if (!strcmp(op, "gemm"))
+    *out = gemm(n);
+  else if (!strcmp(op, "conv2d"))
+    *out = forward(n);
+  else if (!strcmp(op, "conv2d_data"))
+    *out = backward(n, &n->in[1].shape, &n->in[0].shape, false);
+  else if (!strcmp(op, "conv2d_weights"))
+    *out = backward(n, &n->out[0].shape, &n->in[1].shape, true);
+  else
+    return false;
+  return true;
+}
+
+static double operations(const cycles_work *w) {
+  if (w->kind == CYCLES_GEMM)
+    return 2.0 * (double)w->gemm.batch * (double)w->gemm.m * (double)w->gemm.n * (double)w->gemm.k;
+  double each = (double)(w->conv.channels / w->conv.groups) * (double)(w->conv.kernel_height * w->conv.kernel_width);
+  return 2.0 * (double)(w->conv.batch * w->conv.filters) * (double)(w->conv.out_height * w->conv.out_width) * each;
+}
+
+clade_status compare_demand_of(const clade_graph *g, compare_demand *out) {
+  clade_type in[CLADE_MAX_OPERANDS], results[CLADE_MAX_OPERANDS];
+  clade_node view;
+  cycles_work w;
+  *out = (compare_demand){0};
+  for (clade__id id = 1; id < g->n_nodes; id++) {
+    clade__node_view(g, id, in, results, &view);
+    if (!view.n_out || !work_of(&view, &w)) continue;
+    CLADE_TRY(clade__grow(&out->work, &out->capacity, out->n + 1, sizeof *out->work));
+    out->work[out->n++] = w;
+    out->flops += operations(&w);
+    out->bytes += bytes_of(&view.in[0]) + bytes_of(&view.in[1]) + bytes_of(&view.out[0]);
+  }
+  return CLADE_OK;
+}

@@ -1,0 +1,72 @@
+/* The matrix product of bytes and bf16 where rows of a lie as words do and b lies in panels: no copies, and no sums
+ * that wait for the next part of the inner axis. Of low products copies are a fiftieth of the time, and rows that are
+ * read where they lie may be cut into as many items as units want. */
+#include "op/epilogue.h"
+#include "op/gemm/gemm.h"
+
+#include <math.h>
+
+enum { PANEL = 32, PAIR = 2 * PANEL, ROWS = 6 /* of tiles, but that of eight rows alone */, BLOCK_ROWS = 258 };
+
+static int64_t words(const clade_query *q, const clade__gemm_problem *p) {
+  return p->k * (int64_t)clade__element_bytes(q->node->in[0].dtype) / 4;
+}
+
+const char *clade__gemm_mma_bare_accept(const clade_query *q) {
+  const clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  const char *reason = clade__gemm_mma_panels_accept(q);
+  if (reason) return reason;
+  if (p.stride[0][7] != 1 || p.k == 0 || words(q, &p) * 4 != p.k * (int64_t)clade__element_bytes(q->node->in[0].dtype))
+    return "made for an operand a whose rows are whole words";
+  if (words(q, &p) * 4 * PAIR > clade__second_cache(q->device) / 8 * 3) /* the next ones come meanwhile */
+    return "two panels of b take more than three eighths of a cache";
+  return NULL;
+}
+
+double clade__gemm_mma_bare_cost(const clade_query *q) {
+  const clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  const double products = (double)p.batches * (double)p.k * (double)clade__up(p.m, 2) * (double)clade__up(p.n, PANEL);
+  const double speed = q->node->in[1].dtype == CLADE_I8 ? 4 : 2;
+  const double efficiency = q->device->vector_f32 < 4 ? 0.005 : 0.45;
+  return clade__cost(q->device, 2 * products / speed, clade__node_bytes(q->node), efficiency) + 1e-6;
+}
+
+typedef struct division {
+  int64_t down, across, rows;
+} division;
+
+/* Equal parts of the columns, such that units are through first: another one begins late, and takes less where work is
+ * cut finely. What a sum is made of does not follow from it. */
+static division divide(const clade_query *q, const clade__gemm_problem *p) {
+  enum { LATEST = 20000, LATE = 8000, BEGIN = 400 }; /* cycles */
+  const int64_t deep = words(q, p), units = CLADE_MAX(q->device->compute_units, 1u);
+  const int64_t most =
+      CLADE_MAX(CLADE_MIN(clade__second_cache(q->device) / 2 / (4 * deep), BLOCK_ROWS) / ROWS, 1) * ROWS;
+  const int64_t panels = (p->n + PANEL - 1) / PANEL;
+  division d = {.across = 1, .down = CLADE_MAX((p->m + most - 1) / most, 1)};
+  d.rows = clade__up((p->m + d.down - 1) / d.down, ROWS);
+  double best = INFINITY;
+  for (int64_t across = 1; across <= CLADE_MIN(panels, 2 * units); across++) {
+    const int64_t items = d.down * across * p->batches, turns = (items + units - 1) / units;
+    const double wide = (double)((panels + across - 1) / across);
+    const double item = (double)deep * (double)d.rows * (wide + 0.1) + 40 * wide * (double)d.rows / ROWS + BEGIN;
+    const double time = (double)turns * item + (items > 1 ? CLADE_MIN(CLADE_MAX(item, LATE), LATEST) : 0);
+    if (time >= best) continue;
+    best = time;
+    d.across = across;
+  }
+  return d;
+}
+
+clade_status clade__gemm_mma_bare_emit(clade_emit *e, const clade_query *q) {
+  clade__gemm_problem p = clade__gemm_problem_of(q->node);
+  clade_kernel_step *s;
+  if (p.batches * p.m * p.n == 0) return CLADE_OK;
+  const division d = divide(q, &p);
+  CLADE_TRY(clade__gemm_mma_begin(e, q, &p, "gemm_forward_mma_bare", false, &s));
+  clade_emit_define(s, "BLOCK_ROWS", BLOCK_ROWS);
+  clade_emit_index8(s, 3, (int64_t[]){d.down, d.across, d.rows});
+  clade__epilogue_args(s, q->node, &p.stride[2]);
+  clade_emit_range(s, 1, (size_t[]){(size_t)(d.down * d.across * p.batches)}, (size_t[]){1});
+  return CLADE_OK;
+}

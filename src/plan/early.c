@@ -1,0 +1,103 @@
+/* Values that become variables' are computed as soon as their operands are there and nobody reads the old ones any
+ * more: gradients are still in a cache then, and their memory is free again. Sources come first: they cost nothing. */
+#include "plan/plan.h"
+
+typedef struct early {
+  const clade_graph *g;
+  bool *assigned;          /* by value */
+  clade__id *root;         /* by value: what it is a view of */
+  clade__id *last;         /* by root: the last node that reads it */
+  clade__id *read;         /* by root: behind which node those that read it, of those so far, are done */
+  clade__id *after;        /* by node: which one it follows; 0: it stays where it was built */
+  clade__id *first, *next; /* by node: what follows it, and with what */
+} early;
+
+static void note_reads(const early *e, clade__id node, clade__id done, clade__id *read) {
+  const clade__node *n = &e->g->nodes[node];
+  if (n->op == &clade__op_assign) return;
+  for (int i = 0; i < n->n_in; i++) read[e->root[n->in[i]]] = CLADE_MAX(read[e->root[n->in[i]]], done);
+}
+
+static clade_status prepare(clade__arena *arena, const clade_graph *g, early *e) {
+  *e = (early){.g = g};
+  e->assigned = clade__arena_new(arena, g->n_values * sizeof *e->assigned);
+  e->root = clade__arena_new(arena, g->n_values * sizeof *e->root);
+  e->read = clade__arena_new(arena, g->n_values * sizeof *e->read);
+  e->last = clade__arena_new(arena, g->n_values * sizeof *e->last);
+  e->after = clade__arena_new(arena, 3 * g->n_nodes * sizeof *e->after);
+  if (!e->assigned || !e->root || !e->read || !e->last || !e->after) return CLADE_NO_MEMORY;
+  e->first = e->after + g->n_nodes;
+  e->next = e->first + g->n_nodes;
+  for (size_t i = 0; i < g->variables.count; i++) e->assigned[g->variables.at[i].assigned] = true;
+  for (clade__id value = 0; value < g->n_values; value++) e->root[value] = value;
+  for (clade__id id = 1; id < g->n_nodes; id++) {
+    const clade__node *n = &g->nodes[id];
+    if (n->op->flags & CLADE_OP_VIEW && n->n_in) e->root[n->first_out] = e->root[n->in[0]];
+    note_reads(e, id, id, e->last);
+  }
+  return CLADE_OK;
+}
+
+static bool moves(const early *e, const clade__node *n) {
+  bool all = n->n_out > 0 && n->op->in_place && !(n->op->flags & CLADE_OP_EFFECT);
+  for (int i = 0; all && i < n->n_out; i++) all = e->assigned[n->first_out + (clade__id)i];
+  return all;
+}
+
+/* Operands whose memory a result takes. */
+static uint64_t overwritten(const early *e, clade__id node) {
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  clade_node view;
+  uint64_t mask = 0;
+  clade__node_view(e->g, node, in, out, &view);
+  for (int i = 0; i < view.n_out; i++) mask |= view.op->in_place(&view, i);
+  return mask;
+}
+
+static bool is_source(const clade__node *n) {
+  return n->op == &clade__op_input || n->op == &clade__op_variable || n->op == &clade__op_constant;
+}
+
+static clade__id position(const early *e, clade__id node) {
+  if (is_source(&e->g->nodes[node])) return 1;
+  return e->after[node] ? e->after[node] : node;
+}
+
+/* 0 where somebody behind it wants to read what it overwrites. */
+static clade__id place_of(const early *e, clade__id node) {
+  const clade__node *n = &e->g->nodes[node];
+  const uint64_t mask = overwritten(e, node);
+  clade__id after = 1;
+  for (int i = 0; i < n->n_in; i++) {
+    const clade__id root = e->root[n->in[i]];
+    after = CLADE_MAX(after, position(e, e->g->values[n->in[i]].node));
+    if (!(mask >> i & 1)) continue;
+    if (e->last[root] != node) return 0;
+    after = CLADE_MAX(after, e->read[root]);
+  }
+  return after;
+}
+
+clade_status clade__early(const clade_graph *g, clade__id *order) {
+  clade__arena arena = {0};
+  early e;
+  size_t n = 0;
+  clade_status status = prepare(&arena, g, &e);
+  for (clade__id id = 1; id < g->n_nodes && status == CLADE_OK; id++) {
+    if (moves(&e, &g->nodes[id])) e.after[id] = place_of(&e, id);
+    note_reads(&e, id, position(&e, id), e.read);
+  }
+  for (size_t id = g->n_nodes; id-- > 1 && status == CLADE_OK;) {
+    if (!e.after[id]) continue;
+    e.next[id] = e.first[e.after[id]];
+    e.first[e.after[id]] = (clade__id)id;
+  }
+  for (clade__id id = 1; id < g->n_nodes && status == CLADE_OK; id++)
+    if (is_source(&g->nodes[id])) order[n++] = id;
+  for (clade__id id = 1; id < g->n_nodes && status == CLADE_OK; id++) {
+    if (!e.after[id] && !is_source(&g->nodes[id])) order[n++] = id;
+    for (clade__id k = e.first[id]; k; k = e.next[k]) order[n++] = k;
+  }
+  clade__arena_free(&arena);
+  return status;
+}

@@ -1,0 +1,65 @@
+/* When new values of variables are computed: at once, but not before somebody has read what they overwrite. */
+#include "plan_kit.h"
+
+enum { N = 8 };
+
+typedef struct built {
+  clade_graph *g;
+  clade__id before, update, behind; /* nodes */
+} built;
+
+static clade__id node_of(const clade_graph *g, clade_val v) {
+  clade__id id;
+  OK(clade__graph_value(g, v, "value", &id));
+  return g->values[id].node;
+}
+
+/* a = a + relu(x), built last but for an op that reads a, or a view of it, where that is wanted: `viewed` before. */
+static built build(bool viewed, bool late) {
+  built b = {.g = graph_new()};
+  clade_val x = clade_relu(b.g, clade_input(b.g, "x", CLADE_F32, CLADE_SHAPE(N)));
+  clade_val a = clade_variable(b.g, "a", CLADE_F32, CLADE_SHAPE(N), (clade_initial){0});
+  clade_val read = viewed ? clade_flatten(b.g, clade_reshape(b.g, a, CLADE_SHAPE(2, N / 2)), 0) : a;
+  clade_val sum = clade_mul(b.g, x, read), y = clade_exp(b.g, sum), step = clade_add(b.g, a, x);
+  clade_assign(b.g, a, step);
+  clade_output(b.g, "y", late ? clade_mul(b.g, y, a) : y);
+  OK(clade_graph_status(b.g));
+  b.before = node_of(b.g, sum), b.behind = node_of(b.g, y), b.update = node_of(b.g, step);
+  return b;
+}
+
+/* Each node once, behind what it uses. */
+static void check(const clade_graph *g, const clade__id *order, size_t *at) {
+  for (size_t i = 0; i <= g->n_nodes; i++) at[i] = 0;
+  for (size_t i = 0; i + 1 < g->n_nodes; i++) {
+    const clade__node *n = &g->nodes[order[i]];
+    assert_int_equal(at[order[i]], 0);
+    at[order[i]] = i + 1;
+    for (int k = 0; k < n->n_in; k++) assert_in_range(at[g->values[n->in[k]].node], 1, i);
+  }
+}
+
+static void place(bool viewed, bool late, bool early) {
+  built b = build(viewed, late);
+  clade__id order[64];
+  size_t at[64];
+  assert_true(b.g->n_nodes < 63);
+  OK(clade__early(b.g, order));
+  check(b.g, order, at);
+  assert_true(at[b.before] < at[b.update]);
+  assert_int_equal(at[b.update] < at[b.behind], early);
+  clade_graph_release(b.g);
+}
+
+static void test_places(void **state) {
+  (void)state;
+  place(false, false, true);
+  place(true, false, true);
+  place(false, true, false);
+  place(true, true, false);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_places)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
