@@ -53,9 +53,9 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
  * the panels of a, which stay in the second cache; the first rows also copy those of b, one of which stays in the first
  * cache while all panels of a go by: the first tile does, where floats lie side by side in rows, or plan.s4 columns
  * together before it. Copies of plan.s5 columns are kept for the rows that
- * follow. The copies are in `space`, plan.s6 floats for each work-item. plan.s7: b (1) or a (2) lies in panels already, and is
- * not copied. Sums that the next part of the inner axis goes on
- * with are in `sums`, which may be y itself. */
+ * follow. The copies are in `space`, plan.s6 floats for each work-item. An operand that LIES in panels is not
+ * copied: 1 for b, 2 for a. Sums that the next part of the inner axis goes on with are in `sums`, which may be y
+ * itself. */
 #define VECTOR CLADE_PASTE(float, WIDTH)
 #define VLOAD  CLADE_PASTE(vload, WIDTH)
 #define VSTORE CLADE_PASTE(vstore, WIDTH)
@@ -176,7 +176,9 @@ BODY(pack_b)
       const bool last
 #define TILE_PASS y, sums, dims, alpha, batch, row0, column0, rows, columns, first, last
 
-/* One that is not whole, or has an epilogue: sixteen elements at a time where the epilogue can, and each by itself. */
+/* One that is not whole, or has an epilogue: sixteen elements at a time where the epilogue can, and each by itself; sums
+ * that the next part of the inner axis goes on with by vectors. */
+typedef TOTAL FN(total) __attribute__((aligned(4))); /* stored by one instruction */
 #define EPILOGUE_LOAD16(T, p, s) \
   ((s).s7 ? LOAD16(T, p, row *(s).s6 + column * (s).s7) : (float16)(LOAD(T, p, row *(s).s6)))
 BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
@@ -191,6 +193,12 @@ BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
       STORE16(OUT, y, at, r);
     }
 #endif
+    for (; !last && c + WIDTH <= columns; c += WIDTH) {
+      __global SUM *to = sums + (row0 + r) * dims.s7 + column0 + c;
+      TOTAL total = TOTAL_OF(VLOAD(0, part + c));
+      if (!first) total += VLOAD(0, to);
+      *(__global FN(total) *)to = total;
+    }
     for (; c < columns; c++) {
       const index_t at = (row0 + r) * dims.s7 + column0 + c;
       const SUM sum = first ? SUM_OF(part[c]) : sums[at] + SUM_OF(part[c]);
@@ -201,8 +209,6 @@ BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
     }
   }
 }
-
-typedef TOTAL FN(total) __attribute__((aligned(4))); /* stored by one instruction */
 
 /* Of a, rows lie `a_row` and steps `a_step` elements apart, of b steps `b_step`. `fresh`: the panel of b is not there yet.
  * It is read where it lies, rows `along` apart, and put down for the tiles that follow, which costs the products nothing;
@@ -251,7 +257,8 @@ FN(tile)(const int height, const bool fresh, const __global float *a, const inde
       for (int v = 0; v < VECTORS; v++) sum[r][v] = fma(left, right[v], sum[r][v]);
     }
   }
-  if (columns == PANEL && (PLAIN || !last)) {
+#if PLAIN
+  if (columns == PANEL) {
 #pragma unroll
     for (int r = 0; r < height; r++)
       if (r < rows) {
@@ -260,15 +267,15 @@ FN(tile)(const int height, const bool fresh, const __global float *a, const inde
         for (int v = 0; v < VECTORS; v++) {
           TOTAL total = TOTAL_OF(sum[r][v]);
           if (!first) total += VLOAD(v, sums + at);
-#if PLAIN
           if (last)
             STORE_TOTAL(at + v * WIDTH, total);
           else
-#endif
             *(__global FN(total) *)(sums + at + v * WIDTH) = total;
         }
       }
-  } else {
+  } else
+#endif
+  {
     float part[ROWS * PANEL];
 #pragma unroll
     for (int r = 0; r < height; r++)
@@ -315,7 +322,7 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
   USE(SUM, sums);
   sums += batch * dims.s6 * dims.s7;
   space += item * plan.s6;
-  const bool panels_lie = plan.s7 & 1, rows_lie = plan.s7 & 2, beside = !panels_lie && !INTEGER && b_s.s7 == 1;
+  const bool panels_lie = LIES & 1, rows_lie = LIES & 2, beside = !panels_lie && !INTEGER && b_s.s7 == 1;
   for (index_t k = 0; k == 0 || k < depth; k += plan.s2) {
     const index_t part = min(plan.s2, depth - k);
     const bool first = k == 0, last = k + part == depth;

@@ -97,8 +97,8 @@ BODY(gemm_forward_dot_item)(const long item, GEMM_ARGS, ARG(STORAGE(T), space), 
   for (index_t c = (index_t)((long)steps * part / parts) * 4, wide; c < column1; c += wide) {
     VECTOR total[MOST_SUMS];
     const __global STORAGE(T) *right = b + c * b_s.s7;
-    wide = dims.s6 == 1 ? min((index_t)4, column1 - c) : column1 - c >= 4 ? 4 : 1;
-    if (dims.s6 == 1) {
+    wide = MOST_ROWS == 1 ? min((index_t)4, column1 - c) : column1 - c >= 4 ? 4 : 1;
+    if (MOST_ROWS == 1) {
       if (b_s.s7 <= SLICE) /* nobody foresees lines of so short columns */
         for (index_t i = 0; i < 4 * b_s.s7; i += 16) LATER(right + 4 * SLICE + i);
       FN(line)(a, right, b_s.s7, wide, whole, total);

@@ -68,7 +68,7 @@ clade_status clade__gemm_dot_emit(clade_emit *e, const clade_query *q) {
   if (p.batches * p.m * p.n == 0) return CLADE_OK;
   CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_dot", swapped, NULL, &s));
   clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
-  clade_emit_define(s, "MOST_ROWS", MOST_ROWS);
+  clade_emit_define(s, "MOST_ROWS", p.m == 1 ? 1 : MOST_ROWS);
   clade_emit_workspace(s, 0, clade__element_bytes(q->node->in[0].dtype));
   clade_emit_index8(s, 4, (int64_t[]){parts, swapped ? 1 : p.n, swapped ? p.m : 1, copied});
   clade__epilogue_args(s, q->node, &p.stride[2]);
