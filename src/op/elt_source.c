@@ -54,7 +54,7 @@ static const char *stands_for(const names *n, const char *token, size_t length) 
   }
 }
 
-/* Functions that prelude.cl has for sixteen floats at once; compilers may call the library's for each lane. */
+/* Functions that prelude_math.cl has for sixteen floats at once; compilers may call the library's for each lane. */
 static bool ours(const char *token, size_t length) {
   static const char *const names[] = {"exp",  "expm1", "log",       "log1p", "tanh", "erf",
                                       "erfc", "gelu",  "gelu_grad", "sin",   "cos",  "tan"};

@@ -36,16 +36,19 @@ clade_status clade__request_source(const clade__request *request, const char **t
 }
 
 clade_status clade__request_hash(const clade__request *r, clade__hash *hash) {
-  const char *prelude, *source;
+  const char *source;
   if (r->found) {
     *hash = *r->found;
     return CLADE_OK;
   }
   CLADE_TRY(clade__request_check(r));
-  CLADE_TRY(clade__kernel_source("prelude", &prelude));
   CLADE_TRY(clade__request_source(r, &source));
-  clade__hash h = clade__hash_bytes(prelude, strlen(prelude));
-  h = clade__hash_more_text(h, source);
+  clade__hash h = clade__hash_bytes(source, strlen(source));
+  for (const char *const *stem = clade__preludes; *stem; stem++) {
+    const char *prelude;
+    CLADE_TRY(clade__kernel_source(*stem, &prelude));
+    h = clade__hash_more_text(h, prelude);
+  }
   h = clade__hash_more_text(h, r->file);
   h = clade__hash_more_text(h, r->kernel);
   h = clade__hash_more_text(h, clade__request_options(r));

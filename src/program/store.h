@@ -48,13 +48,14 @@ extern bool clade__store_closed;
 /* Waits until what was compiled is in the cache on disk. */
 void clade__store_flush(clade_device *device);
 
-/* The embedded files, "gemm.cl" by stem "gemm", and what is put before each program ("prelude"). */
+/* The embedded files, "gemm.cl" by stem "gemm". */
 typedef struct clade__embedded {
   const char *stem;
   const char *text; /* zero-terminated */
   size_t bytes;
 } clade__embedded;
-extern const clade__embedded clade__embedded_kernels[];                 /* ends in a NULL stem; generated */
+extern const clade__embedded clade__embedded_kernels[]; /* ends in a NULL stem; generated */
+extern const char *const clade__preludes[]; /* stems of what goes before each program, in this order; ends in NULL */
 clade_status clade__kernel_source(const char *stem, const char **text); /* honours CLADE_KERNEL_DIR; for the process */
 
 #endif

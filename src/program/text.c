@@ -1,4 +1,4 @@
-/* The text of a program: its head, declarations where it is lean, the prelude, then a copy of its file for each
+/* The text of a program: its head, declarations where it is lean, the preludes, then a copy of its file for each
  * request, with its parameters around it. */
 #include "program/parts.h"
 
@@ -59,8 +59,10 @@ clade_status clade__program_text(size_t n, const clade__request *const *requests
     CLADE_TRY(clade__kernel_source("builtins", &text));
     file(out, "builtins", text);
   }
-  CLADE_TRY(clade__kernel_source("prelude", &text));
-  file(out, "prelude", text);
+  for (const char *const *stem = clade__preludes; *stem; stem++) {
+    CLADE_TRY(clade__kernel_source(*stem, &text));
+    file(out, *stem, text);
+  }
   for (size_t i = 0; i < n; i++) {
     char suffix[40];
     snprintf(suffix, sizeof suffix, "%016" PRIx64, hashes[i].hi);

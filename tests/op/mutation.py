@@ -29,7 +29,7 @@ PLANTED = [
      "from.x + TILE <= size.x && from.y + TILE <= size.y;", "from.x + TILE <= size.x;"),
     ("a line of places that is left out", "conv2d", "f32", "fft", "conv2d_fft", "i + 1 < low || i >= high",
      "i < low || i >= high"),
-    ("a wrong transposition", "gemm", "f32", "vec", "prelude", "(float8)(y[l + h].s23, y[l + 2 + h].s23,",
+    ("a wrong transposition", "gemm", "f32", "vec", "prelude_memory", "(float8)(y[l + h].s23, y[l + 2 + h].s23,",
      "(float8)(y[l + h].s32, y[l + 2 + h].s23,"),
     ("a pad off by one", "max_pool2d", "f32", "blocked", "pool2d_blocked", "min((delta - 1 - start) / delta, taps)",
      "min((delta - start) / delta, taps)"),

@@ -164,7 +164,7 @@ def complete_ops(root):
             bad.append(f"{source}:1: {name} has no tests/op/{name}.c")
     for path in files(root, ".cl"):
         stem = os.path.basename(path)[:-3]
-        if path.startswith("cl_kernels/") and stem not in ("prelude", "builtins", "chain") and stem not in stems:
+        if path.startswith("cl_kernels/") and not stem.startswith("prelude") and stem not in ("builtins", "chain") and stem not in stems:
             bad.append(f"{path}:1: belongs to no row of ops.def")
     return bad
 
@@ -177,8 +177,8 @@ def macros(text):
 
 def preludes_macros_stay(root):
     """Kernels of several files become one program: what stands before all of them must be there behind each of them."""
-    first = [f"cl_kernels/{stem}.cl" for stem in ("prelude", "builtins")]
-    stay = {name for path in first if os.path.exists(os.path.join(root, path))
+    first = [path for path in files(root, ".cl") if re.match(r"cl_kernels/(prelude|builtins)", path)]
+    stay = {name for path in first
             for name, last in macros(read(root, path)).items() if last[0] == "define"}
     return [f"{path}:{line}: takes {name} away, which the prelude defines"
             for path in files(root, ".cl") if path.startswith("cl_kernels/") and path not in first

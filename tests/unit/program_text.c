@@ -114,6 +114,7 @@ static void text_brackets_each_request(void **state) {
   clade__text text = {0};
   assert_int_equal(clade__program_text(2, both, hashes, false, "", &text), CLADE_OK);
   assert_int_equal(count(text.data, "#line 1 \"prelude.cl\""), 1);
+  assert_int_equal(count(text.data, "#line 1 \"prelude_memory.cl\""), 1);
   assert_int_equal(count(text.data, "#line 1 \"probe.cl\""), 2);
   assert_int_equal(count(text.data, "#define T f32\n"), 1);
   assert_int_equal(count(text.data, "#undef T\n"), 1);

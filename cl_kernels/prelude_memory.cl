@@ -1,0 +1,185 @@
+/* Behind prelude.cl: what keeps memory busy, and turns what lies there over in registers. */
+
+/* Sixteen floats past the caches, where the compiler can and they are aligned: for results larger than these. */
+#if defined __has_builtin
+#if __has_builtin(__builtin_nontemporal_store)
+#define CLADE_STREAMS
+#endif
+#endif
+inline void clade_stream16_f32(__global float *p, float16 v) {
+#ifdef CLADE_STREAMS
+  if (((size_t)p & 31) == 0) {
+    __builtin_nontemporal_store(v.lo, (__global float8 *)p);
+    __builtin_nontemporal_store(v.hi, (__global float8 *)p + 1);
+    return;
+  }
+#endif
+  CLADE_STOREN_f32(16, p, 0, v);
+}
+
+/* Stores sixteen elements, floats past the caches where `past` says so. */
+inline void clade_past_f32(__global float *p, float16 v, int past) {
+  if (past)
+    clade_stream16_f32(p, v);
+  else
+    CLADE_STOREN_f32(16, p, 0, v);
+}
+#define CLADE_PAST_f32(p, i, v, past)  clade_past_f32((p) + (i), v, past)
+#define CLADE_PAST_f16(p, i, v, past)  CLADE_STOREN_f16(16, p, i, v)
+#define CLADE_PAST_bf16(p, i, v, past) CLADE_STOREN_bf16(16, p, i, v)
+#define STREAM16(T, p, i, v, past)     CLADE_PASTE(CLADE_PAST_, T)(p, i, v, past)
+
+/* What lies there will be read soon. SPIR-V has no word for it. */
+#ifdef CLADE_PROCESSOR
+#define SOON(p)  __builtin_prefetch((const void *)(size_t)(p))
+#define LATER(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2) /* but not at once: into the second cache */
+#else
+#define SOON(p)
+#define LATER(p)
+#endif
+/* So many elements from end to end are on their way while memory answers, of all that is read together: where each is asked
+ * for 4 or 8 KiB ahead instead, memory waits. Processors look ahead within a page alone. */
+#define AHEAD 3072
+
+/* Copies n elements; those of 32 bits past the caches where `past` says so and few lines are begun or ended. As many from
+ * `soon` on will be read soon. */
+static inline void clade_move_i32(const __global int *x, const __global int *soon, __global int *y, size_t n, int past) {
+  size_t i = 0;
+  past = past && (n >= 1024 || (((size_t)y & 63) == 0 && n % 16 == 0));
+  if (past)
+    for (; (size_t)(y + i) & 31; i++) y[i] = x[i];
+  for (; i + 16 <= n; i += 16) {
+    SOON(soon + i);
+    clade_past_f32((__global float *)(y + i), as_float16(vload16(0, x + i)), past);
+  }
+  if (i < n) SOON(soon + i);
+  for (; i < n; i++) y[i] = x[i];
+}
+#define CLADE_MOVES(T)                                                                                             \
+  static inline void CLADE_PASTE(clade_move_, T)(const __global STORAGE(T) * x, const __global STORAGE(T) * soon,  \
+                                                 __global STORAGE(T) * y, size_t n, int past) {                    \
+    for (size_t i = 0; i < n; i += 64 / sizeof(STORAGE(T))) SOON(soon + i);                                        \
+    for (size_t i = 0; i < n; i++) y[i] = x[i];                                                                    \
+  }
+CLADE_MOVES(u8)
+CLADE_MOVES(f16)
+CLADE_MOVES(i64)
+/* Sixteen elements from private memory, those of 32 bits past the caches where `past` says so. */
+#define CLADE_PASS_i32(y, x, past) clade_past_f32((__global float *)(y), as_float16(vload16(0, x)), past)
+#define CLADE_PASS_u8(y, x, past)  vstore16(vload16(0, x), 0, y)
+#define CLADE_PASS_f16(y, x, past) *(__global clade_halves16 *)(y) = *(const clade_halves16 *)(x) /* not one by one */
+#define CLADE_PASS_i64             CLADE_PASS_u8
+#define PASS16(T, y, x, past)      CLADE_PASTE(CLADE_PASS_, T)(y, x, past)
+#define COPY(T, x, soon, y, n, past) CLADE_PASTE(clade_move_, T)(x, soon, y, n, past)
+
+/* Eight vectors of eight become those of the other axis, in registers: halves change places, and each half is turned in
+ * itself, in any order. What ends in an exchange of halves is stored by halves: that is one instruction less for each
+ * vector, but who then reads whole vectors waits for both to arrive in the cache. */
+__attribute__((always_inline)) static inline void clade_turn_apart(float8 *x) {
+#pragma unroll
+  for (int l = 0; l < 4; l++) {
+    const float8 low = x[l], high = x[l + 4];
+    x[l] = (float8)(low.lo, high.lo);
+    x[l + 4] = (float8)(low.hi, high.hi);
+  }
+}
+__attribute__((always_inline)) static inline void clade_turn_within(float8 *x) {
+  float8 y[8];
+#pragma unroll
+  for (int l = 0; l < 8; l += 2) {
+    y[l] = (float8)(x[l].s0, x[l + 1].s0, x[l].s1, x[l + 1].s1, x[l].s4, x[l + 1].s4, x[l].s5, x[l + 1].s5);
+    y[l + 1] = (float8)(x[l].s2, x[l + 1].s2, x[l].s3, x[l + 1].s3, x[l].s6, x[l + 1].s6, x[l].s7, x[l + 1].s7);
+  }
+#pragma unroll
+  for (int l = 0; l < 8; l += 4)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      x[l + 2 * h] = (float8)(y[l + h].s01, y[l + 2 + h].s01, y[l + h].s45, y[l + 2 + h].s45);
+      x[l + 2 * h + 1] = (float8)(y[l + h].s23, y[l + 2 + h].s23, y[l + h].s67, y[l + 2 + h].s67);
+    }
+}
+__attribute__((always_inline)) static inline void clade_turn(float8 *x) {
+  clade_turn_apart(x);
+  clade_turn_within(x);
+}
+
+/* Eight columns of sixteen rows that lie `apart` from each other, a vector for each column. */
+#define CLADE_COLUMNS(T)                                                                                              \
+  __attribute__((always_inline)) static inline void CLADE_PASTE(clade_columns_, T)(                                   \
+      float16 * column, const __global STORAGE(T) * p, size_t i, size_t apart) {                                      \
+    float8 low[8], high[8];                                                                                           \
+    _Pragma("unroll") for (int l = 0; l < 8; l++) {                                                                   \
+      low[l] = LOADN(8, T, p, i + l * apart);                                                                         \
+      high[l] = LOADN(8, T, p, i + (l + 8) * apart);                                                                  \
+    }                                                                                                                 \
+    clade_turn(low);                                                                                                  \
+    clade_turn(high);                                                                                                 \
+    _Pragma("unroll") for (int l = 0; l < 8; l++) column[l] = (float16)(low[l], high[l]);                             \
+  }
+CLADE_COLUMNS(f32)
+CLADE_COLUMNS(f16)
+CLADE_COLUMNS(bf16)
+#undef CLADE_COLUMNS
+#define COLUMNS8(T, column, p, i, apart) CLADE_PASTE(clade_columns_, T)(column, p, i, apart)
+/* Whether nothing behind `rows` of n elements is read, from row `first` on. */
+#define COLUMNS_INSIDE(first, n, rows) (((size_t)(first) + 15) * (n) + ((n) + 7) / 8 * 8 <= (size_t)(rows) * (n))
+
+/* Sixteen of sixteen, where vectors are so wide: fours change places, and each is turned in itself. */
+#define CLADE_FOURS(at)  (float16)(x[l].s##at, x[l + 4].s##at, x[l + 8].s##at, x[l + 12].s##at)
+#define CLADE_PAIRS(a, b, c, d, e, f, g, h)                                                                        \
+  (float16)(y[l].s##a, y[l + 1].s##a, y[l].s##b, y[l + 1].s##b, y[l].s##c, y[l + 1].s##c, y[l].s##d, y[l + 1].s##d, \
+            y[l].s##e, y[l + 1].s##e, y[l].s##f, y[l + 1].s##f, y[l].s##g, y[l + 1].s##g, y[l].s##h, y[l + 1].s##h)
+#define CLADE_TWOS(low, high, a, b, c, d) \
+  (float16)(low.s##a, high.s##a, low.s##b, high.s##b, low.s##c, high.s##c, low.s##d, high.s##d)
+__attribute__((always_inline)) static inline void clade_turn_sixteen(float16 *x) {
+  float16 y[16], z[16];
+#pragma unroll
+  for (int l = 0; l < 4; l++) {
+    y[l] = CLADE_FOURS(0123);
+    y[l + 4] = CLADE_FOURS(4567);
+    y[l + 8] = CLADE_FOURS(89ab);
+    y[l + 12] = CLADE_FOURS(cdef);
+  }
+#pragma unroll
+  for (int l = 0; l < 16; l += 2) {
+    z[l] = CLADE_PAIRS(0, 1, 4, 5, 8, 9, c, d);
+    z[l + 1] = CLADE_PAIRS(2, 3, 6, 7, a, b, e, f);
+  }
+#pragma unroll
+  for (int l = 0; l < 16; l += 4)
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      x[l + 2 * h] = CLADE_TWOS(z[l + h], z[l + 2 + h], 01, 45, 89, cd);
+      x[l + 2 * h + 1] = CLADE_TWOS(z[l + h], z[l + 2 + h], 23, 67, ab, ef);
+    }
+}
+
+/* Tiles of 16 x 16 elements of 32 bits, turned over: y[j * to + i] = x[i * from + j]. Whole lines go by, out of registers:
+ * who reads lines that were just written in halves waits until these are in the cache, and memory waits with him. */
+__attribute__((noinline)) static void clade_tile(const __global int *x, size_t from, __global int *y, size_t to,
+                                                 int past) {
+#pragma unroll
+  for (int j = 0; j < 16; j += 8) {
+    float8 low[8], high[8];
+#pragma unroll
+    for (int l = 0; l < 8; l++) {
+      low[l] = as_float8(vload8(0, x + l * from + j));
+      high[l] = as_float8(vload8(0, x + (l + 8) * from + j));
+    }
+    clade_turn(low);
+    clade_turn(high);
+    __global float *line = (__global float *)(y + j * to);
+#ifdef CLADE_STREAMS
+    if (past && (((size_t)line | to * 4) & 31) == 0) { /* asked once: a branch for each line would take as long as it */
+#pragma unroll
+      for (int l = 0; l < 8; l++, line += to) {
+        __builtin_nontemporal_store(low[l], (__global float8 *)line);
+        __builtin_nontemporal_store(high[l], (__global float8 *)line + 1);
+      }
+      continue;
+    }
+#endif
+#pragma unroll
+    for (int l = 0; l < 8; l++, line += to) CLADE_STOREN_f32(16, line, 0, (float16)(low[l], high[l]));
+  }
+}
