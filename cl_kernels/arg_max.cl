@@ -83,14 +83,12 @@ KERNEL(arg_max_forward_lines)(ARGS) {
 
 #ifdef WANT_arg_max_forward_rows
 /* A row from end to end: each lane has the best of every sixteenth element, and its first NaN, which no comparison sees. */
-#define FOLD(type, pick, of16)                              \
-  const type##8 eight = pick((of16).lo, (of16).hi);         \
-  const type##4 four = pick(eight.lo, eight.hi);            \
-  const type##2 two = pick(four.lo, four.hi);               \
-  return pick(two.s0, two.s1);
-#define LARGER(a, b) ((a) > (b) ? (a) : (b))
-static inline float FN(largest)(float16 v) { FOLD(float, LARGER, v) }
-static inline int FN(smallest)(int16 v) { FOLD(int, min, v) }
+static inline int FN(smallest)(int16 v) {
+  const int8 a = min(v.lo, v.hi);
+  const int4 b = min(a.lo, a.hi);
+  const int2 c = min(b.lo, b.hi);
+  return min(c.s0, c.s1);
+}
 #define ARGS ARG(const STORAGE(T), x), ARG(int, y), const index_t outer, const int n, const index_t piece
 BODY(arg_max_forward_rows_item)(const long item, ARGS) {
   if (item * piece >= outer) return;
@@ -112,7 +110,7 @@ BODY(arg_max_forward_rows_item)(const long item, ARGS) {
       best = LARGER(v, best);
     }
     const int missing = FN(smallest)(none + lane);
-    const int first = FN(smallest)(best == FN(largest)(best) ? from + lane : (int16)(n));
+    const int first = FN(smallest)(best == clade_largest(best) ? from + lane : (int16)(n));
     y[row] = missing < n ? missing : first;
   }
 }
@@ -121,6 +119,4 @@ KERNEL(arg_max_forward_rows)(ARGS) {
   FN(arg_max_forward_rows_item)((long)get_global_id(0), PASS(x), PASS(y), outer, n, piece);
 }
 #undef ARGS
-#undef FOLD
-#undef LARGER
 #endif

@@ -83,6 +83,16 @@ KERNEL(eltwise_strided_ref)
 #define ELT_SOON(p)
 #define ELT_STORE(p, v) STORE16(ELT_OUT, p, 0, v)
 #endif
+/* Of the operands' elements from i on, of which n are there. */
+#define SIXTEEN(place)                  \
+  {                                     \
+    ELT_LOAD                            \
+    ELT_BODY                            \
+    if (n < 16)                         \
+      PUT16(ELT_OUT, y, place, n, r);   \
+    else                                \
+      ELT_STORE(y + (place), r);        \
+  }
 BODY(eltwise_forward_vec_item)(const long item, ARGS) {
   if (item * piece >= total) return;
   ELT_USE
@@ -104,12 +114,7 @@ BODY(eltwise_forward_vec_item)(const long item, ARGS) {
   }
   for (size_t at = (size_t)(item * piece); at < end; at += 16) {
     const size_t i = 0, n = end - at;
-    ELT_LOAD
-    ELT_BODY
-    if (n < 16)
-      PUT16(ELT_OUT, y, at, n, r);
-    else
-      ELT_STORE(y + at, r);
+    SIXTEEN(at)
     phase += step;
     if (phase >= (size_t)period) phase -= (size_t)period;
   }
@@ -128,12 +133,7 @@ BODY(eltwise_forward_vec_item)(const long item, ARGS) {
         PLACE
       }
     }
-    ELT_LOAD
-    ELT_BODY
-    if (n < 16)
-      PUT16(ELT_OUT, y, at, n, r);
-    else
-      ELT_STORE(y + at, r);
+    SIXTEEN(at)
   }
 #else
   for (size_t at = (size_t)(item * piece), run; at < end; at += run) {
@@ -148,13 +148,7 @@ BODY(eltwise_forward_vec_item)(const long item, ARGS) {
     ELT_ROW
     for (size_t i = 0; i < run; i += 16) {
       const size_t n = run - i;
-      ELT_LOAD
-      ELT_BODY
-      if (n < 16) {
-        PUT16(ELT_OUT, y, at + i, n, r);
-      } else {
-        ELT_STORE(y + at + i, r);
-      }
+      SIXTEEN(at + i)
     }
   }
 #endif
@@ -167,6 +161,7 @@ KERNEL(eltwise_forward_vec)(ARGS) {
 #undef PASS_STRIDES
 #undef ELT_SOON
 #undef ELT_STORE
+#undef SIXTEEN
 #endif
 #if RANK
 #undef AT

@@ -243,6 +243,15 @@ inline void clade_take(float *s, float *lost, float v) {
   *s = sum;
 }
 
+/* The second where either is NaN. And the largest of sixteen lanes. */
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+inline float clade_largest(float16 v) {
+  const float8 a = LARGER(v.lo, v.hi);
+  const float4 b = LARGER(a.lo, a.hi);
+  const float2 c = LARGER(b.lo, b.hi);
+  return LARGER(c.s0, c.s1);
+}
+
 /* Takes the fastest axis that is left off `rest`, and adds its places in two tensors to i and j. */
 #define STEP_BOTH(k)                                     \
   {                                                      \

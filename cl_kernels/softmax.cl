@@ -40,8 +40,7 @@ KERNEL(softmax_forward_ref)(ARGS) {
 #endif
 
 #if defined WANT_softmax_forward_vec || defined WANT_softmax_forward_rows || defined WANT_softmax_forward_lines
-/* NaN is left to the sum, which it makes NaN. */
-#define LARGER(v, top) ((v) > (top) ? (v) : (top))
+/* The largest is looked for without NaN, which is left to the sum and makes it NaN. */
 static inline void FN(take)(float16 *s, float16 *lost, const float16 v) {
   const float16 sum = *s + v, back = sum - *s;
   *lost += (*s - (sum - back)) + (v - back);
@@ -58,12 +57,6 @@ static inline float16 FN(some)(const __global STORAGE(T) *x, index_t at, index_t
   float lane[16];
   for (int l = 0; l < 16; l++) lane[l] = l < left ? LOAD(T, x, at + l) : -INFINITY;
   return vload16(0, lane);
-}
-static inline float FN(largest)(float16 v) {
-  const float8 a = LARGER(v.hi, v.lo);
-  const float4 b = LARGER(a.hi, a.lo);
-  const float2 c = LARGER(b.hi, b.lo);
-  return LARGER(c.s1, c.s0);
 }
 #if LOG
 #define VALUE(v, i) ((v) - top - by)
@@ -91,7 +84,7 @@ BODY(softmax_forward_vec_item)(const long item, ARGS) {
   }
   for (index_t row = (index_t)(item * piece); row < end; row++) {
     const index_t base = row * n, next = base + (row + 1 < end ? n : 0);
-    const float top = FN(largest)(top16);
+    const float top = clade_largest(top16);
     float16 s16 = 0, c16 = 0;
     for (index_t begin = 0; begin < whole; begin += 256) { /* sums of pieces keep what is lost */
       float16 part = 0;
@@ -393,6 +386,5 @@ KERNEL(softmax_forward_lines)(ARGS) {
 #undef FORMER
 #undef KEEP
 #endif
-#undef LARGER
 #undef BY
 #undef RESULT

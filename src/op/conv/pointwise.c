@@ -43,7 +43,8 @@ const clade_space clade__gather_pointwise_space = {sizeof(clade_space), params, 
 
 typedef struct plan {
   clade__gather g;
-  int64_t places, down, across; /* parts of the rows and of the places of an image */
+  int64_t places, panels;       /* of an image; of rows */
+  int64_t down, across;         /* parts of the rows and of the places of an image */
   int64_t columns, item_floats; /* places at a time; memory of a work-item */
   bool copies;
   double cycles; /* of the unit that takes longest */
@@ -80,13 +81,14 @@ static plan plan_of(const clade_query *q) {
   plan p = {.g = clade__gather_of(q->node), .down = 1, .across = 1, .cycles = INFINITY};
   p.places = p.g.result[0] * p.g.result[1];
   p.copies = copies(q, &p.g);
-  int64_t panels = (p.g.rows + q->row[ROWS] - 1) / q->row[ROWS], vectors = (p.places + width - 1) / width;
+  p.panels = (p.g.rows + q->row[ROWS] - 1) / q->row[ROWS];
+  int64_t vectors = (p.places + width - 1) / width;
   int64_t tiles = (vectors + q->row[VECTORS] - 1) / q->row[VECTORS];
   for (int64_t down = 1; down <= most; down++)
     for (int64_t across = 1; down * across <= most; across++) {
       int64_t items = down * across * p.g.n, turns = (items + units - 1) / units;
       int64_t wide = CLADE_MIN((tiles + across - 1) / across * q->row[VECTORS], vectors);
-      double item = cycles(q, &p, (panels + down - 1) / down, wide);
+      double item = cycles(q, &p, (p.panels + down - 1) / down, wide);
       double time = (double)turns * item + (items > 1 ? CLADE_MIN(item, LATE) : 0);
       if (time >= p.cycles) continue;
       p.cycles = time;
@@ -103,7 +105,7 @@ static plan plan_of(const clade_query *q) {
 
 /* Vectors of the next tile's places that each panel asks for, so that all are. */
 static int64_t asked(const clade_query *q, const plan *p) {
-  const int64_t panels = CLADE_MAX((p->g.rows + q->row[ROWS] - 1) / q->row[ROWS] / p->down, 1);
+  const int64_t panels = CLADE_MAX(p->panels / p->down, 1);
   return p->copies ? 0 : (q->row[VECTORS] + panels - 1) / panels;
 }
 
