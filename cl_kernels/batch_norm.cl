@@ -1,9 +1,15 @@
 /* Batch normalisation: mean and squared deviations of each chunk of a channel, joined chunk by chunk in their order,
  * then every element. BLOCK is how many channels lie side by side, 1 or 16; a chunk's elements lie in runs of `inner`
  * pixels, one for each sample. `whole` does all of it for a channel, or a block, after the other, while the caches hold
- * that: the same functions in the same order, and so the same bits. */
+ * that. In a launch of its own for each, `turn` writes the channel before and sums this one meanwhile: all work-items
+ * are at one channel, each at its share of the chunks, which the cache of its core holds. The same sums in the same order,
+ * and so the same bits. */
 
-#if defined WANT_batch_norm_forward_moments || defined WANT_batch_norm_forward_whole
+#if defined WANT_batch_norm_forward_whole || defined WANT_batch_norm_forward_turn
+#define WANT_batch_norm_forward_all
+#endif
+
+#if defined WANT_batch_norm_forward_moments || defined WANT_batch_norm_forward_all
 /* The sum of lanes and of the rest, in all of them, where these are one channel's. */
 static inline float16 FN(fold)(float16 v, float rest, const index_t block) {
   return block == 1 ? (float16)(clade_lanes(v, rest)) : v;
@@ -38,6 +44,15 @@ static inline void FN(add)(const __global STORAGE(T) *x, index_t k, const index_
   *square = FN(fold)(q, q1, block);
 }
 
+/* The next piece of n elements, summed by their deviations from `shift`, joins the mean and the squares of those before. */
+static inline void FN(grow)(const float16 sum, const float16 squares, const float n, const float before, const float16 shift,
+                            float16 *mean, float16 *square) {
+  const float all = before + n;
+  const float16 off = sum / n, move = shift + off - *mean;
+  *mean += move * (n / all);
+  *square += squares - sum * off + move * move * (before * n / all);
+}
+
 /* In pieces that grow as what is known of the mean: each is taken by its deviations from the mean of all before, so that
  * nothing cancels though it is read once. The first one is read twice. */
 #define ARGS                                                                                  \
@@ -53,15 +68,13 @@ BODY(batch_norm_forward_moments_item)(const long item, ARGS) {
   float16 mean = 0, square = 0, s, q;
   for (index_t k = begin, stop; k < end; k = stop) {
     stop = min(k + max(k - begin, 128 / block), end);
-    const float n = (float)(stop - k), before = (float)(k - begin), all = before + n;
+    const float n = (float)(stop - k);
     float16 shift = mean;
     for (int pass = k > begin; pass < 2; pass++) { /* one call: some compilers take long over each */
       FN(add)(x, k, stop, group, groups, inner, block, shift, &s, &q);
       if (!pass) shift = s / n;
     }
-    const float16 off = s / n, move = shift + off - mean;
-    mean += move * (n / all);
-    square += q - s * off + move * move * (before * n / all);
+    FN(grow)(s, q, n, (float)(k - begin), shift, &mean, &square);
   }
   float m[16], d[16];
   vstore16(mean, 0, m);
@@ -81,7 +94,25 @@ KERNEL(batch_norm_forward_moments)(ARGS) {
 #undef ARGS
 #endif
 
-#if defined WANT_batch_norm_forward_join || defined WANT_batch_norm_forward_whole
+#if defined WANT_batch_norm_forward_join || defined WANT_batch_norm_forward_all
+typedef struct {
+  float mean, squares, rstd;
+} FN(moments_of);
+static inline FN(moments_of) FN(joined)(const __global float *moments, const long c, const index_t count,
+                                        const index_t chunk, const index_t chunks, const float eps) {
+  const float n = (float)max(count, (index_t)1);
+  float s = 0, lost = 0, square = 0;
+  for (index_t k = 0; k < chunks; k++) /* chunks by their sizes */
+    clade_take(&s, &lost, moments[2 * (c * chunks + k)] * (float)min(chunk, count - k * chunk));
+  const float m = (s + lost) / n;
+  for (index_t k = 0; k < chunks; k++) {
+    const float d = moments[2 * (c * chunks + k)] - m;
+    square += moments[2 * (c * chunks + k) + 1] + d * d * (float)min(chunk, count - k * chunk);
+  }
+  square = square < 0.0f ? 0.0f : square;
+  return (FN(moments_of)){m, square, 1.0f / sqrt(square / n + eps)};
+}
+
 #define ARGS                                                                                                  \
   ARG(const float, moments), ARG(const float, running_mean), ARG(const float, running_var), ARG(float, mean), \
   ARG(float, rstd), ARG(float, next_mean), ARG(float, next_var), const index_t channels, const index_t count, \
@@ -95,25 +126,12 @@ BODY(batch_norm_forward_join_item)(const long c, ARGS) {
   USE(float, rstd);
   USE(float, next_mean);
   USE(float, next_var);
-  const float n = (float)max(count, (index_t)1);
-  float s = 0, lost = 0, m, square = 0;
-  for (index_t k = 0; k < chunks; k++) { /* Knuth's two-sum, of chunks by their sizes */
-    const float part = moments[2 * (c * chunks + k)] * (float)min(chunk, count - k * chunk);
-    const float sum = s + part, back = sum - s;
-    lost += (s - (sum - back)) + (part - back);
-    s = sum;
-  }
-  m = (s + lost) / n;
-  for (index_t k = 0; k < chunks; k++) {
-    const float d = moments[2 * (c * chunks + k)] - m;
-    square += moments[2 * (c * chunks + k) + 1] + d * d * (float)min(chunk, count - k * chunk);
-  }
-  square = square < 0.0f ? 0.0f : square;
+  const FN(moments_of) to = FN(joined)(moments, c, count, chunk, chunks, eps);
   const float old_mean = running_mean[c], old_var = running_var[c], move = count ? momentum : 0.0f;
-  mean[c] = m;
-  rstd[c] = 1.0f / sqrt(square / n + eps);
-  next_mean[c] = (1.0f - move) * old_mean + move * m;
-  next_var[c] = (1.0f - move) * old_var + move * (square / (float)max(count - 1, (index_t)1));
+  mean[c] = to.mean;
+  rstd[c] = to.rstd;
+  next_mean[c] = (1.0f - move) * old_mean + move * to.mean;
+  next_var[c] = (1.0f - move) * old_var + move * (to.squares / (float)max(count - 1, (index_t)1));
 }
 
 #ifdef WANT_batch_norm_forward_join
@@ -125,7 +143,7 @@ KERNEL(batch_norm_forward_join)(ARGS) {
 #undef ARGS
 #endif
 
-#if defined WANT_batch_norm_forward_scale || defined WANT_batch_norm_forward_whole
+#if defined WANT_batch_norm_forward_scale || defined WANT_batch_norm_forward_all
 /* Operands of the epilogue lie as y does. */
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_AT(strides)    0
@@ -201,9 +219,82 @@ KERNEL(batch_norm_forward_whole)(ARGS) {
 #undef ARGS
 #endif
 
-#if defined WANT_batch_norm_forward_scale || defined WANT_batch_norm_forward_whole
+#ifdef WANT_batch_norm_forward_turn
+/* A channel's pixels lie in whole vectors: inner is a multiple of 16, block is 1. Turn 0 only sums; in the last one, which
+ * only writes, what is summed is in the cache, and forgotten. */
+#define ARGS                                                                                                    \
+  ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(const float, running_mean),   \
+  ARG(const float, running_var), ARG(STORAGE(T), y), ARG(float, mean), ARG(float, rstd), ARG(float, next_mean), \
+  ARG(float, next_var), ARG(float, moments), const index_t channels, const index_t inner, const index_t count,  \
+  const index_t chunk, const index_t chunks, const index_t block, const float eps, const float momentum,        \
+  const int stream, const index_t share, const index_t turn EPILOGUE_ARGS
+BODY(batch_norm_forward_turn_item)(const long item, ARGS) {
+  const index_t from = (index_t)item * share, to = min(from + share, chunks), begin = from * chunk, end = min(to * chunk, count);
+  if (turn == 0) {
+    for (index_t part = from; part < to; part++)
+      FN(batch_norm_forward_moments_item)(part, PASS(x), PASS(moments), channels, inner, count, chunk, chunks, block);
+    return;
+  }
+  if (begin >= end) return;
+  USE(const STORAGE(T), x);
+  USE(const float, weight);
+  USE(const float, bias);
+  USE(STORAGE(T), y);
+  USE(float, moments);
+  EPILOGUE_USE
+  const index_t past = turn - 1, c = min(turn, channels - 1);
+  const FN(moments_of) of = FN(joined)(moments, past, count, chunk, chunks, eps);
+  const float16 m = of.mean, scale = of.rstd * weight[past], shift = bias[past];
+  if (item == 0)
+    FN(batch_norm_forward_join_item)(past, PASS(moments), PASS(running_mean), PASS(running_var), PASS(mean), PASS(rstd),
+                                     PASS(next_mean), PASS(next_var), channels, count, chunk, chunks, eps, momentum);
+  for (index_t part = from; part < to; part++) {
+    const index_t first = part * chunk, last = min(first + chunk, end);
+    float16 known = 0, square = 0;
+    for (index_t k = first, stop; k < last; k = stop) {
+      stop = min(k + max(k - first, (index_t)128), last);
+      float16 off = known, s = 0, q = 0;
+      if (k == first) {
+        FN(add)(x, k, stop, c, channels, inner, 1, 0, &s, &q);
+        off = s / (float)(stop - k), s = 0;
+      }
+      q = 0;
+      for (index_t i = k, run; i < stop; i += run) {
+        const index_t sample = i / inner, base = (sample * channels + c) * inner + i - sample * inner;
+        const index_t before = base - (c - past) * inner;
+        run = min((sample + 1) * inner, stop) - i;
+        for (index_t j = 0; j < run; j += 16) {
+          const index_t at = before + j;
+          const float16 d = LOAD16(T, x, base + j) - off, i0 = fma(LOAD16(T, x, at) - m, scale, shift);
+          SOON(x + clade_pixel(i + j + AHEAD, begin, end, c, inner, channels));
+          s += d;
+          q = fma(d, d, q);
+          EPILOGUE16
+          STREAM16(T, y, at, r, stream);
+        }
+      }
+      s = clade_lanes(s, 0.0f), q = clade_lanes(q, 0.0f);
+      FN(grow)(s, q, (float)(stop - k), (float)(k - first), off, &known, &square);
+    }
+    if (turn == channels) continue;
+    moments[2 * (c * chunks + part)] = known.s0;
+    moments[2 * (c * chunks + part) + 1] = square.s0;
+  }
+}
+
+KERNEL(batch_norm_forward_turn)(ARGS) {
+  FN(batch_norm_forward_turn_item)((long)get_global_id(0), PASS(x), PASS(weight), PASS(bias), PASS(running_mean),
+                                   PASS(running_var), PASS(y), PASS(mean), PASS(rstd), PASS(next_mean), PASS(next_var),
+                                   PASS(moments), channels, inner, count, chunk, chunks, block, eps, momentum, stream, share,
+                                   turn EPILOGUE_PASS);
+}
+#undef ARGS
+#endif
+
+#if defined WANT_batch_norm_forward_scale || defined WANT_batch_norm_forward_all
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
 #undef EPILOGUE_AT
 #undef EPILOGUE_LOAD16
 #endif
+#undef WANT_batch_norm_forward_all

@@ -1,8 +1,13 @@
 /* The derivatives of batch normalisation: for each channel the sums of dy and of dy (x - mean), chunk by chunk, then
  * every element: dx = weight rstd (dy - (sum dy + xhat sum(dy xhat)) / count), xhat = (x - mean) rstd. BLOCK is how many
- * channels lie side by side, 1 or 16. `whole` does a channel, or a block, after the other, as in batch_norm.cl. */
+ * channels lie side by side, 1 or 16. `whole` does a channel, or a block, after the other, and `turn` one in each launch while it
+ * sums the next one, as in batch_norm.cl. */
 
-#if defined WANT_batch_norm_grad_sums || defined WANT_batch_norm_grad_whole
+#if defined WANT_batch_norm_grad_whole || defined WANT_batch_norm_grad_turn
+#define WANT_batch_norm_grad_all
+#endif
+
+#if defined WANT_batch_norm_grad_sums || defined WANT_batch_norm_grad_all
 #define ARGS                                                                                                  \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, mean), ARG(float, sums),              \
   const index_t channels, const index_t inner, const index_t count, const index_t chunk, const index_t chunks, \
@@ -58,7 +63,17 @@ KERNEL(batch_norm_grad_sums)(ARGS) {
 #undef ARGS
 #endif
 
-#if defined WANT_batch_norm_grad_join || defined WANT_batch_norm_grad_whole
+#if defined WANT_batch_norm_grad_join || defined WANT_batch_norm_grad_all
+static inline float2 FN(joined)(const __global float *sums, const long c, const index_t chunks) {
+  float2 s = 0, lost = 0;
+  for (index_t k = 0; k < chunks; k++) { /* Knuth's two-sum */
+    const float2 v = vload2(c * chunks + k, sums), sum = s + v, back = sum - s;
+    lost += (s - (sum - back)) + (v - back);
+    s = sum;
+  }
+  return s + lost;
+}
+
 #define ARGS                                                                              \
   ARG(const float, sums), ARG(const float, rstd), ARG(float, dweight), ARG(float, dbias), \
   const index_t channels, const index_t chunks
@@ -68,14 +83,9 @@ BODY(batch_norm_grad_join_item)(const long c, ARGS) {
   USE(const float, rstd);
   USE(float, dweight);
   USE(float, dbias);
-  float2 s = 0, lost = 0;
-  for (index_t k = 0; k < chunks; k++) { /* Knuth's two-sum */
-    const float2 v = vload2(c * chunks + k, sums), sum = s + v, back = sum - s;
-    lost += (s - (sum - back)) + (v - back);
-    s = sum;
-  }
-  dbias[c] = s.s0 + lost.s0;
-  dweight[c] = (s.s1 + lost.s1) * rstd[c];
+  const float2 s = FN(joined)(sums, c, chunks);
+  dbias[c] = s.s0;
+  dweight[c] = s.s1 * rstd[c];
 }
 
 #ifdef WANT_batch_norm_grad_join
@@ -86,7 +96,7 @@ KERNEL(batch_norm_grad_join)(ARGS) {
 #undef ARGS
 #endif
 
-#if defined WANT_batch_norm_grad_spread || defined WANT_batch_norm_grad_whole
+#if defined WANT_batch_norm_grad_spread || defined WANT_batch_norm_grad_all
 #define ARGS                                                                                               \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean),   \
   ARG(const float, rstd), ARG(const float, dweight), ARG(const float, dbias), ARG(STORAGE(T), dx),         \
@@ -159,3 +169,64 @@ KERNEL(batch_norm_grad_whole)(ARGS) {
 }
 #undef ARGS
 #endif
+
+#ifdef WANT_batch_norm_grad_turn
+/* A channel's pixels lie in whole vectors: inner is a multiple of 16, block is 1. Turn 0 only sums; in the last one, which
+ * only writes, what is summed is in the cache, and forgotten. */
+#define ARGS                                                                                                     \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean),         \
+  ARG(const float, rstd), ARG(STORAGE(T), dx), ARG(float, dweight), ARG(float, dbias), ARG(float, sums),         \
+  const index_t channels, const index_t inner, const index_t count, const index_t chunk, const index_t chunks,   \
+  const index_t block, const int stream, const index_t share, const index_t turn
+BODY(batch_norm_grad_turn_item)(const long item, ARGS) {
+  const index_t from = (index_t)item * share, to = min(from + share, chunks), begin = from * chunk, end = min(to * chunk, count);
+  if (turn == 0) {
+    for (index_t part = from; part < to; part++)
+      FN(batch_norm_grad_sums_item)(part, PASS(x), PASS(dy), PASS(mean), PASS(sums), channels, inner, count, chunk, chunks, block);
+    return;
+  }
+  if (begin >= end) return;
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(T), dy);
+  USE(const float, weight);
+  USE(const float, mean);
+  USE(const float, rstd);
+  USE(STORAGE(T), dx);
+  USE(float, sums);
+  const index_t past = turn - 1, c = min(turn, channels - 1);
+  const float2 of = FN(joined)(sums, past, chunks);
+  const float16 m = mean[past], next = mean[c], scale = rstd[past] * weight[past];
+  const float16 even = of.s0 / (float)count, slope = rstd[past] * (of.s1 * rstd[past]) / (float)count;
+  if (item == 0) FN(batch_norm_grad_join_item)(past, PASS(sums), PASS(rstd), PASS(dweight), PASS(dbias), channels, chunks);
+  for (index_t part = from; part < to; part++) {
+    const index_t last = min((part + 1) * chunk, end);
+    float16 s = 0, q = 0;
+    for (index_t i = part * chunk, run; i < last; i += run) {
+      const index_t sample = i / inner, base = (sample * channels + c) * inner + i - sample * inner;
+      const index_t before = base - (c - past) * inner;
+      run = min((sample + 1) * inner, last) - i;
+      for (index_t j = 0; j < run; j += 16) {
+        const index_t at = before + j, soon = clade_pixel(i + j + AHEAD / 2, begin, end, c, inner, channels);
+        const float16 d = LOAD16(T, dy, base + j);
+        const float16 v = (LOAD16(T, dy, at) - even - (LOAD16(T, x, at) - m) * slope) * scale;
+        SOON(dy + soon);
+        SOON(x + soon);
+        s += d;
+        q = fma(d, LOAD16(T, x, base + j) - next, q);
+        STREAM16(T, dx, at, v, stream);
+      }
+    }
+    if (turn == channels) continue;
+    sums[2 * (c * chunks + part)] = clade_lanes(s, 0.0f);
+    sums[2 * (c * chunks + part) + 1] = clade_lanes(q, 0.0f);
+  }
+}
+
+KERNEL(batch_norm_grad_turn)(ARGS) {
+  FN(batch_norm_grad_turn_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dx),
+                                PASS(dweight), PASS(dbias), PASS(sums), channels, inner, count, chunk, chunks, block, stream,
+                                share, turn);
+}
+#undef ARGS
+#endif
+#undef WANT_batch_norm_grad_all

@@ -59,6 +59,7 @@ typedef struct clade_device_info {
   /* Where its manifests say that the kernels were seen to be right, of all kernels the least: "none", "simulated" or
    * "hardware". What a bundle says of itself; NULL as `kernels`. */
   const char *evidence;
+  bool chains; /* steps that follow each other become one launch, as its own are dear */
 } clade_device_info;
 
 /* A row of the quirk table that applies to a device. */

@@ -212,6 +212,7 @@ clade_status clade__describe(cl_platform_id platform, cl_device_id id, clade__fa
   info->budget_bytes = default_budget(info);
   info->software = facts->quirks >> CLADE__QUIRK_SOFTWARE & 1u;
   info->max_passes = facts->quirks >> CLADE__QUIRK_PASS_LIMIT & 1u ? CLADE__PASS_LIMIT : 0;
+  info->chains = facts->quirks >> CLADE__QUIRK_SLOW_WAKE & 1u;
   info->sources = info->compiler;
   info->binaries = !(facts->quirks >> CLADE__QUIRK_NO_BINARY & 1u);
   return clade__units_name(info);

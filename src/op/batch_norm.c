@@ -97,9 +97,10 @@ static clade_status emit_scale(clade_emit *e, const clade_query *q, const clade_
   return finish(s, q, (total + piece - 1) / piece);
 }
 
-static clade_status emit_whole(clade_emit *e, const clade_query *q, const clade__channels *c) {
+/* What kernels take that do all of a channel, but for the epilogue's. */
+static clade_kernel_step *all_of(clade_emit *e, const char *kernel, const clade_query *q, const clade__channels *c) {
   const attrs *a = q->node->attrs;
-  clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_forward_whole");
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
   for (int i = X; i <= RUNNING_VAR; i++) clade_emit_in(s, i);
   for (int i = Y; i <= NEXT_VAR; i++) clade_emit_out(s, i);
@@ -107,12 +108,24 @@ static clade_status emit_whole(clade_emit *e, const clade_query *q, const clade_
   clade_emit_f32(s, a->eps);
   clade_emit_f32(s, a->momentum);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[Y]));
-  return finish(s, q, c->groups);
+  return s;
+}
+
+static clade_status emit_turns(clade_emit *e, const clade_query *q, const clade__channels *c, int64_t share) {
+  for (int64_t turn = 0; turn <= c->channels; turn++) {
+    clade_kernel_step *s = all_of(e, "batch_norm_forward_turn", q, c);
+    clade_emit_index(s, share);
+    clade_emit_index(s, turn);
+    CLADE_TRY(finish(s, q, (c->chunks + share - 1) / share));
+  }
+  return CLADE_OK;
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
   clade__channels c = clade__channels_of(&q->node->in[X]);
-  if (clade__channels_whole(q, &c, 1)) return emit_whole(e, q, &c);
+  const int64_t share = clade__channels_share(q, &c, 1);
+  if (share) return emit_turns(e, q, &c, share);
+  if (clade__channels_whole(q, &c, 1)) return finish(all_of(e, "batch_norm_forward_whole", q, &c), q, c.groups);
   emit_moments(e, q, &c);
   emit_join(e, q, &c);
   return emit_scale(e, q, &c);

@@ -63,25 +63,38 @@ static void emit_spread(clade_emit *e, const clade_query *q, const clade__channe
   clade__emit_flat(s, q->device, (total + piece - 1) / piece);
 }
 
-static void emit_whole(clade_emit *e, const clade_query *q, const clade__channels *c) {
-  clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_grad_whole");
+/* What kernels take that do all of a channel. */
+static clade_kernel_step *all_of(clade_emit *e, const char *kernel, const clade_query *q, const clade__channels *c) {
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
   for (int i = X; i <= RSTD; i++) clade_emit_in(s, i);
   for (int i = 0; i < 3; i++) clade_emit_out(s, i);
   clade__channels_emit(s, c);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
-  clade__emit_flat(s, q->device, c->groups);
+  return s;
+}
+
+static void emit_turns(clade_emit *e, const clade_query *q, const clade__channels *c, int64_t share) {
+  for (int64_t turn = 0; turn <= c->channels; turn++) {
+    clade_kernel_step *s = all_of(e, "batch_norm_grad_turn", q, c);
+    clade_emit_index(s, share);
+    clade_emit_index(s, turn);
+    clade__emit_flat(s, q->device, (c->chunks + share - 1) / share);
+  }
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
   clade__channels c = clade__channels_of(&q->node->in[X]);
-  if (clade__channels_whole(q, &c, 2)) {
-    emit_whole(e, q, &c);
-    return CLADE_OK;
+  const int64_t share = clade__channels_share(q, &c, 2);
+  if (share) {
+    emit_turns(e, q, &c, share);
+  } else if (clade__channels_whole(q, &c, 2)) {
+    clade__emit_flat(all_of(e, "batch_norm_grad_whole", q, &c), q->device, c.groups);
+  } else {
+    emit_sums(e, q, &c);
+    emit_join(e, q, &c);
+    emit_spread(e, q, &c);
   }
-  emit_sums(e, q, &c);
-  emit_join(e, q, &c);
-  emit_spread(e, q, &c);
   return CLADE_OK;
 }
 

@@ -24,6 +24,19 @@ bool clade__channels_whole(const clade_query *q, const clade__channels *c, int o
          2 * all * c->count * c->block * units <= (int64_t)clade__last_cache(q->device);
 }
 
+int64_t clade__channels_share(const clade_query *q, const clade__channels *c, int operands) {
+  enum { MOST_TURNS = 1024, LEAST_PART = 16 };
+  const clade_device_info *device = q->device;
+  const clade_type *x = &q->node->in[0];
+  const int64_t cache = CLADE_MIN(clade__second_cache(device), (int64_t)clade__last_cache(device));
+  const int64_t units = CLADE_MAX(device->compute_units, 1u);
+  const int64_t part = operands * (int64_t)sizeof(float) * c->count / units;
+  const bool few = c->channels < MOST_TURNS && c->channels * c->count <= INT32_MAX;
+  if (!device->chains || device->max_passes || !clade__streams(device, x)) return 0;
+  if (x->dtype != CLADE_F32 || c->block > 1 || c->inner % CLADE__LANES || !few) return 0;
+  return part >= cache / LEAST_PART && part <= cache ? (c->chunks + units - 1) / units : 0;
+}
+
 void clade__channels_emit(clade_kernel_step *s, const clade__channels *c) {
   clade_emit_workspace(s, 0, sizeof(float));
   clade_emit_index(s, c->channels);

@@ -25,6 +25,7 @@ static void draw(op_case *c, op_random *r) {
     x = CLADE_SHAPE(op_integer(r, 300, 900), op_integer(r, 1, 20));
   else if (large)
     x = CLADE_SHAPE(op_integer(r, 1, 9), op_integer(r, 1, 5), op_integer(r, 20, 40), op_integer(r, 20, 40));
+  if (c->small && op_chance(r, 0.7)) x = CLADE_SHAPE(op_integer(r, 1, 2), op_integer(r, 2, 5), 16); /* whole vectors */
   channels.dim[0] = x.dim[1];
   double centre = c->gradient || op_chance(r, 0.5) ? 0 : op_uniform(r, -100, 100);
   c->i[EPILOGUE] = !c->gradient && op_chance(r, 0.4);

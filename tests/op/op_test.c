@@ -421,10 +421,11 @@ static bool run_tiles(op_target *t, const options *o, const clade_device_info *i
   return ok && tiles > 4;
 }
 
-/* Oclgrind computes with vectors of any length and reports one float, with which the families of CPUs refuse. */
+/* Oclgrind computes with vectors of any length and reports one float, with which the families of CPUs refuse. What is
+ * made for chains is seen as launches. */
 static void pretend(clade_device *device, const options *o) {
   clade__facts *facts = &device->facts;
-  if (o->small) facts->info.vector_f32 = CLADE_MAX(facts->info.vector_f32, 8u);
+  if (o->small) facts->info.vector_f32 = CLADE_MAX(facts->info.vector_f32, 8u), facts->info.chains = true;
   if (o->chains) facts->quirks |= 1u << CLADE__QUIRK_SLOW_WAKE;
 }
 

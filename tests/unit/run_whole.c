@@ -1,29 +1,34 @@
-/* Values that no cache holds are normalised channel by channel, each of which one does hold: to the bit what a launch
- * for each part of it makes of half of the channels. */
+/* Values that no cache holds are normalised channel by channel, each of which one does hold, in one launch or in one
+ * for each of them: to the bit what a launch for each part of it makes of half of the channels. */
+#include <stdio.h>
+
 #include "op/batch_norm.h"
 #include "plan_kit.h"
 
-enum { PIXELS = 63, OPERANDS = 6, RESULTS = 6 };
+enum { OPERANDS = 6, RESULTS = 6 };
+#define PARTS "join" /* a launch of its own, as the others */
 static const char *const operands[OPERANDS] = {"x", "dy", "weight", "bias", "running_mean", "running_var"};
 static const char *const results[RESULTS] = {"y", "dx", "mean", "var", "dweight", "dbias"};
 
 typedef struct norm {
-  int samples, channels, all; /* of `all` channels the first ones */
+  int samples, pixels, channels, all; /* of `all` channels the first ones */
   float *in[OPERANDS], *out[RESULTS];
 } norm;
 
-static size_t elements(const norm *n, int i) { return (size_t)n->channels * (i < 2 ? (size_t)n->samples * PIXELS : 1); }
+static size_t elements(const norm *n, int i) {
+  return (size_t)n->channels * (i < 2 ? (size_t)(n->samples * n->pixels) : 1);
+}
 
 /* The same number for the same place, however many channels there are. */
 static float number(const norm *n, int operand, size_t i) {
-  size_t row = i / PIXELS, c = (size_t)n->channels, all = (size_t)n->all;
-  uint32_t at = (uint32_t)(operand < 2 ? (row / c * all + row % c) * PIXELS + i % PIXELS : i);
+  size_t pixels = (size_t)n->pixels, row = i / pixels, c = (size_t)n->channels, all = (size_t)n->all;
+  uint32_t at = (uint32_t)(operand < 2 ? (row / c * all + row % c) * pixels + i % pixels : i);
   uint32_t h = (at + 1 + (uint32_t)operand * 77) * 2654435761u;
   return (float)((h ^ h >> 15) % 4096) / 2048.0f + 0.25f;
 }
 
 static void build(clade_graph *g, const norm *n) {
-  const clade_shape image = CLADE_SHAPE(n->samples, n->channels, 7, PIXELS / 7);
+  const clade_shape image = CLADE_SHAPE(n->samples, n->channels, 1, n->pixels);
   clade_val in[OPERANDS], next[2], d[3];
   for (int i = 0; i < OPERANDS; i++)
     in[i] = clade_input(g, operands[i], CLADE_F32, i < 2 ? image : CLADE_SHAPE(n->channels));
@@ -33,7 +38,14 @@ static void build(clade_graph *g, const norm *n) {
   for (int i = 0; i < RESULTS; i++) clade_output(g, results[i], out[i]);
 }
 
-static void compute(clade_device *device, norm *n, const char *prefer, bool whole) {
+static bool goes(const char *steps, const char *how) {
+  char forward[64], grad[64];
+  snprintf(forward, sizeof forward, "batch_norm_forward_%s", how);
+  snprintf(grad, sizeof grad, "batch_norm_grad_%s", how);
+  return strstr(steps, forward) && strstr(steps, grad);
+}
+
+static void compute(clade_device *device, norm *n, const char *prefer, const char *how) {
   clade_feed feeds[OPERANDS + 1] = {{0}};
   clade_graph *g = graph_new();
   clade_func *func;
@@ -44,7 +56,7 @@ static void compute(clade_device *device, norm *n, const char *prefer, bool whol
   OK(clade_compile(g, device, &func, .prefer = prefer));
   clade_graph_release(g);
   OK(clade_func_steps(func, &steps));
-  assert_int_equal(whole, strstr(steps, "batch_norm_forward_whole") && strstr(steps, "batch_norm_grad_whole"));
+  assert_true(goes(steps, how));
   clade_text_free(steps);
   for (int i = 0; i < OPERANDS; i++) {
     n->in[i] = malloc(elements(n, i) * sizeof(float));
@@ -65,7 +77,7 @@ static void compute(clade_device *device, norm *n, const char *prefer, bool whol
 
 static void compare(const norm *half, const norm *all) {
   for (int i = 0; i < RESULTS; i++) {
-    size_t row = i < 2 ? PIXELS : 1, wrong = 0;
+    size_t row = i < 2 ? (size_t)half->pixels : 1, wrong = 0;
     for (size_t k = 0; k < elements(half, i); k += row) {
       size_t c = (size_t)half->channels, from = (k / row / c * (size_t)all->channels + k / row % c) * row;
       wrong += memcmp(half->out[i] + k, all->out[i] + from, row * sizeof(float)) != 0;
@@ -79,28 +91,45 @@ static void release(norm *n) {
   for (int i = 0; i < RESULTS; i++) free(n->out[i]);
 }
 
-static void same_bits(clade_device *device, const char *prefer, bool whole) {
-  const clade_device_info *info = clade__device_info(device);
-  uint64_t bytes = info->cache_bytes > 1u << 22 ? info->cache_bytes : 1u << 22;
-  int channels = 64 * (int)info->compute_units; /* blocks of 16 for all units, even of the half */
-  int samples = (int)(bytes * 2 / 3 / (4 * PIXELS * (uint64_t)channels)) + 1;
-  norm all = {.samples = samples, .channels = channels, .all = channels};
-  norm half = {.samples = samples, .channels = channels / 2, .all = channels};
-  compute(device, &all, prefer, whole);
-  compute(device, &half, prefer, false);
+/* So many samples that all channels are more than the caches hold, and half of them are not. */
+static void same_bits(clade_device *device, const char *prefer, norm all, const char *how) {
+  norm half = all;
+  half.channels /= 2;
+  compute(device, &all, prefer, how);
+  compute(device, &half, prefer, PARTS);
   compare(&half, &all);
   release(&all);
   release(&half);
 }
 
+static const char ref[] = "batch_norm=ref,batch_norm_grad=ref",
+                  blocked[] = "batch_norm=blocked,batch_norm_grad=blocked";
+
+static uint64_t least_bytes(const clade_device_info *info) { return clade__last_cache(info) * 2 / 3; }
+
 static void channels(void **state) {
   const clade_device_info *info = clade__device_info(*state);
-  bool cpu = info->device_class == CLADE_CPU;
-  same_bits(*state, "batch_norm=ref,batch_norm_grad=ref", cpu && !info->max_passes);
-  if (cpu) same_bits(*state, "batch_norm=blocked,batch_norm_grad=blocked", !info->max_passes);
+  const bool cpu = info->device_class == CLADE_CPU;
+  const char *how = cpu && !info->max_passes ? "whole" : PARTS;
+  norm all = {.pixels = 63,
+              .channels = 64 * (int)info->compute_units}; /* blocks of 16 for all units, even of the half */
+  all.all = all.channels;
+  all.samples = (int)(least_bytes(info) / (4 * (uint64_t)(all.pixels * all.channels))) + 1;
+  same_bits(*state, ref, all, how);
+  if (cpu) same_bits(*state, blocked, all, how);
+}
+
+/* A quarter of the second caches; the last chunk is short. */
+static void turns(void **state) {
+  const clade_device_info *info = clade__device_info(*state);
+  norm all = {.pixels = 64};
+  if (!info->chains || info->max_passes) skip();
+  all.samples = (int)(clade__second_cache(info) * info->compute_units / 4 / (4 * all.pixels)) + 1;
+  all.channels = all.all = (int)(least_bytes(info) / (4 * (uint64_t)(all.pixels * all.samples))) + 1;
+  same_bits(*state, ref, all, "turn");
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(channels)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(channels), cmocka_unit_test(turns)};
   return cmocka_run_group_tests_name("channels that a cache holds", tests, open_device, close_device);
 }
