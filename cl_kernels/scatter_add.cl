@@ -65,7 +65,9 @@ KERNEL(scatter_add_place)(ARGS) {
 
 #ifdef WANT_scatter_add_sum
 /* V: float or sixteen of them, from column i on, with what is lost beside the sum (Knuth's two-sum). An infinity makes
- * that NaN; the sum is right then. While a row is added up those of the keys behind it are on their way. */
+ * that NaN; the sum is right then. While a row is added up those of the keys behind it are on their way. Of whole vectors of
+ * zeros up to two keys are added without a branch on how many there are, which no processor foretells: where there are
+ * fewer the rows of the next keys are read, which are needed anyway, and masked; nothing is lost of a sum of two. */
 #define ROW(k) (((index_t)(keys[k] & 0xffffffff) + block * n) * width)
 #define ASK(k) \
   for (index_t i = column; i < stop; i += 64 / sizeof(STORAGE(T))) SOON(dy + ROW(k) + i)
@@ -109,9 +111,26 @@ BODY(scatter_add_sum_item)(const long item, ARGS) {
   }
   const index_t later = max(AHEAD / 2 / (stop - column), (index_t)2); /* keys */
   for (index_t k = first; k < min(first + later, n); k++) ASK(k);
+  index_t asked = first + later;
+  const bool whole = piece > 1 && !given && (stop - column) % 16 == 0; /* alone, what is masked is read for nothing */
   for (; row < last; row++, first = end) {
+    if (whole && asked + 2 < n && keys[first + 2] >> 32 != row) {
+      const int one = keys[first] >> 32 == row, two = one & (keys[first + 1] >> 32 == row);
+      const index_t a = ROW(first), b = ROW(first + 1), to = (block * rows + (index_t)row) * width;
+      end = first + one + two;
+      const index_t soon = keys[asked] >> 32 < last ? ROW(asked) : a;
+      for (index_t i = column; i < stop; i += 16) {
+        SOON(dy + soon + i);
+        const int16 v = as_int16(LOAD16(T, dy, a + i)) & -one, w = as_int16(LOAD16(T, dy, b + i)) & -two;
+        STREAM16(T, y, to + i, as_float16(v) + as_float16(w), stream);
+      }
+      asked += asked < end + 2 * later;
+      for (; asked < min(end + later, n); asked++) ASK(asked);
+      continue;
+    }
     for (end = first; end < n && keys[end] >> 32 == row; end++)
-      if (end + later < n && keys[end + later] >> 32 < last) ASK(end + later);
+      if (end + later >= asked && end + later < n && keys[end + later] >> 32 < last) ASK(end + later);
+    asked = max(asked, end + later);
     if (given && x == y && end == first) continue;
     const index_t to = (block * rows + (index_t)row) * width;
     index_t i = column;

@@ -21,7 +21,8 @@ static void draw(op_case *c, op_random *r) {
   clade_shape ids = op_draw_shape(r, c, 0, 3, c->gradient ? 12 : 90);
   if (!c->small && !c->gradient && op_chance(r, 0.2)) { /* more than a few runs to merge */
     ids = CLADE_SHAPE(op_integer(r, 100, 900));
-    table = CLADE_SHAPE(op_integer(r, 1, 300), op_integer(r, 1, 20));
+    int64_t width = op_chance(r, 0.5) ? 16 * op_integer(r, 1, 5) : op_integer(r, 1, 20); /* whole vectors */
+    table = CLADE_SHAPE(op_integer(r, 1, 300), width);
   }
   c->i[RANK] = table.rank;
   c->i[AXIS] = op_chance(r, 0.5) ? 0 : (int)op_integer(r, 0, table.rank - 1);
