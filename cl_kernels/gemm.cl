@@ -52,10 +52,10 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
  * A work-item does one of plan.s0 x plan.s1 parts of a matrix. Of plan.s2 of the inner axis and plan.s3 rows it copies
  * the panels of a, which stay in the second cache; the first rows also copy those of b, one of which stays in the first
  * cache while all panels of a go by: the first tile does, where floats lie side by side in rows, or plan.s4 columns
- * together before it. Copies of plan.s5 columns are kept for the rows that
- * follow. The copies are in `space`, plan.s6 floats for each work-item. An operand that LIES in panels is not
- * copied: 1 for b, 2 for a. Sums that the next part of the inner axis goes on with are in `sums`, which may be y
- * itself. */
+ * together before it. Copies of plan.s5 columns are kept for the rows that follow. The copies are in `space`, plan.s6
+ * floats for each work-item. plan.s7: b (1) or a (2) lies in panels already, and is not copied; it is no define, since
+ * training, where weights change, shares these kernels with its test. Sums that the next part of the inner axis goes on
+ * with are in `sums`, which may be y itself. */
 #define VECTOR CLADE_PASTE(float, WIDTH)
 #define VLOAD  CLADE_PASTE(vload, WIDTH)
 #define VSTORE CLADE_PASTE(vstore, WIDTH)
@@ -322,7 +322,7 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
   USE(SUM, sums);
   sums += batch * dims.s6 * dims.s7;
   space += item * plan.s6;
-  const bool panels_lie = LIES & 1, rows_lie = LIES & 2, beside = !panels_lie && !INTEGER && b_s.s7 == 1;
+  const bool panels_lie = plan.s7 & 1, rows_lie = plan.s7 & 2, beside = !panels_lie && !INTEGER && b_s.s7 == 1;
   for (index_t k = 0; k == 0 || k < depth; k += plan.s2) {
     const index_t part = min(plan.s2, depth - k);
     const bool first = k == 0, last = k + part == depth;

@@ -199,7 +199,6 @@ clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool s
   clade_emit_define(s, "VECTORS", v[VECTORS]);
   clade_emit_define(s, "INTEGER", bytes(q));
   clade_emit_define(s, "PLAIN", at->epilogue.n_insn == 0);
-  clade_emit_define(s, "LIES", clade__gemm_in_panels(node) + 2 * clade__gemm_rows_in_panels(node));
   clade_emit_workspace(s, 0, sizeof(float));
   if (d.apart)
     clade_emit_workspace(s, (size_t)(items * d.item_floats) * sizeof(float), sizeof(float));
@@ -207,7 +206,9 @@ clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool s
     clade_emit_workspace(s, *to, sizeof(float));
   else
     clade_emit_out(s, 0);
-  clade_emit_index8(s, 7, (int64_t[]){d.down, d.across, d.depth, d.rows, d.columns, d.kept, d.item_floats});
+  clade_emit_index8(s, 8,
+                    (int64_t[]){d.down, d.across, d.depth, d.rows, d.columns, d.kept, d.item_floats,
+                                clade__gemm_in_panels(node) + 2 * clade__gemm_rows_in_panels(node)});
   clade__epilogue_args(s, node, &d.p.stride[2]);
   clade_emit_range(s, 1, (size_t[]){(size_t)items}, (size_t[]){1});
   return CLADE_OK;
