@@ -26,7 +26,8 @@ typedef struct options {
   const char *op, *device, *variants, *impl, *dtype, *kernels;
   int cases, total, least;
   uint64_t seed;
-  bool small, verbose, first, once, tiles, chains;
+  bool small, verbose, first, once, tiles, chains, brief;
+  clade_dtype left_out;
 } options;
 
 static int usage(const char *program) {
@@ -34,7 +35,7 @@ static int usage(const char *program) {
       stderr,
       "usage: %s --op NAME [--device SPEC] [--cases N | --total N] [--seed N] [--small]\n"
       "       [--least N] [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first] [--once] [--tiles]\n"
-      "       [--chains] [--kernels FILE]\n"
+      "       [--chains] [--kernels FILE] [--brief]\n"
       "  --cases N        random cases per element type (100); twice as many where there is one\n"
       "  --total N        random cases of all element types together, at least, most of them executed once, and of a\n"
       "                   quarter of the size: for devices that are slow at both\n"
@@ -49,29 +50,23 @@ static int usage(const char *program) {
       "  --first          ends at the first case that fails\n"
       "  --chains         steps go in chains, also alone and where launches are not dear\n"
       "  --kernels FILE   writes the name of each kernel that cases ran, a line each time\n"
+      "  --brief          fewer kernels: of f16 and bf16 one alone, in turns from op to op, and no imitated matrix "
+      "units\n"
       "  --variants FILE  fails where the op needs more kernels than its line there allows\n",
       program);
   return 2;
 }
 
 static bool parse(int argc, char **argv, options *o) {
-  static const struct option table[] = {{"op", required_argument, 0, 'o'},
-                                        {"device", required_argument, 0, 'd'},
-                                        {"cases", required_argument, 0, 'c'},
-                                        {"total", required_argument, 0, 'n'},
-                                        {"seed", required_argument, 0, 's'},
-                                        {"small", no_argument, 0, 'm'},
-                                        {"verbose", no_argument, 0, 'b'},
-                                        {"variants", required_argument, 0, 'v'},
-                                        {"impl", required_argument, 0, 'i'},
-                                        {"dtype", required_argument, 0, 't'},
-                                        {"first", no_argument, 0, 'f'},
-                                        {"least", required_argument, 0, 'l'},
-                                        {"once", no_argument, 0, 'e'},
-                                        {"tiles", no_argument, 0, 'r'},
-                                        {"chains", no_argument, 0, 'h'},
-                                        {"kernels", required_argument, 0, 'k'},
-                                        {0, 0, 0, 0}};
+  static const struct option table[] = {{"op", required_argument, 0, 'o'},    {"device", required_argument, 0, 'd'},
+                                        {"cases", required_argument, 0, 'c'}, {"total", required_argument, 0, 'n'},
+                                        {"seed", required_argument, 0, 's'},  {"small", no_argument, 0, 'm'},
+                                        {"verbose", no_argument, 0, 'b'},     {"variants", required_argument, 0, 'v'},
+                                        {"impl", required_argument, 0, 'i'},  {"dtype", required_argument, 0, 't'},
+                                        {"first", no_argument, 0, 'f'},       {"least", required_argument, 0, 'l'},
+                                        {"once", no_argument, 0, 'e'},        {"tiles", no_argument, 0, 'r'},
+                                        {"chains", no_argument, 0, 'h'},      {"kernels", required_argument, 0, 'k'},
+                                        {"brief", no_argument, 0, 'a'},       {0, 0, 0, 0}};
   *o = (options){.cases = 100, .seed = 1, .device = "pocl"};
   for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
     switch (c) {
@@ -91,6 +86,7 @@ static bool parse(int argc, char **argv, options *o) {
     case 'r': o->tiles = true; break;
     case 'h': o->chains = true; break;
     case 'k': o->kernels = optarg; break;
+    case 'a': o->brief = true; break;
     default: return false;
     }
   }
@@ -235,6 +231,7 @@ static uint64_t seed_of(const options *o, const op_case *c) {
 static op_case nth_case(const op_target *t, const options *o, clade_dtype dtype, int i, bool fp64, int *impl) {
   op_case c = {.dtype = dtype, .number = i, .small = o->small, .light = o->total > 0, .fp64 = fp64, .impl = ""};
   bool gradients = t->op->grad && dtype == CLADE_F32;
+  c.brief = o->brief;
   c.gradient = gradients && (o->small ? i % 3 == 2 : i % 4 == 3);
   /* cases with gradients, which are every fourth one, take turns of their own */
   int turn = !gradients || o->small ? i : c.gradient ? i / 4 : i - i / 4;
@@ -251,7 +248,7 @@ static bool run_case(const op_target *t, const options *o, clade_dtype dtype, in
 }
 
 static bool wanted(const options *o, clade_dtype dtype) {
-  return !o->dtype || strcmp(clade_dtype_name(dtype), o->dtype) == 0;
+  return (!o->dtype || strcmp(clade_dtype_name(dtype), o->dtype) == 0) && dtype != o->left_out;
 }
 
 enum { NONE = -1 }; /* not even one: the form is none that it has */
@@ -269,6 +266,7 @@ static bool run_more(const op_target *t, const options *o, int form, int impl, i
       if (!wanted(o, dtypes[d])) continue;
       op_case c = {.dtype = dtypes[d], .number = count_cases(t, o) + i, .form = form, .impl = name, .fp64 = fp64};
       c.small = o->small;
+      c.brief = o->brief;
       c.light = c.more = true;
       if (op_case_run(t, &c, seed_of(o, &c), impl, tally) == OP_FAILED) return false;
     }
@@ -497,10 +495,13 @@ int main(int argc, char **argv) {
   if (clade_init(.no_cache = !o.once) != CLADE_OK) return 1;
   /* launches of their own, with which other tests compare chains */
   if (!o.once) clade__chain_least = o.chains ? 1 : SIZE_MAX;
-  clade__simt_everywhere = true; /* --tiles */
-  clade__units_imitated = true;  /* matrix units that this machine lacks: their kernels, but for the instruction */
-  for (const op_test *const *test = tests; *test; test++)
-    if (strcmp((*test)->name, o.op) == 0) return !(o.once ? run_once(&o, *test, start) : run(&o, *test));
+  clade__simt_everywhere = true;    /* --tiles */
+  clade__units_imitated = !o.brief; /* matrix units that this machine lacks: their kernels, but for the instruction */
+  for (int i = 0; tests[i]; i++) {
+    if (strcmp(tests[i]->name, o.op) != 0) continue;
+    if (o.brief) o.left_out = i % 2 ? CLADE_F16 : CLADE_BF16;
+    return !(o.once ? run_once(&o, tests[i], start) : run(&o, tests[i]));
+  }
   fprintf(stderr, "op_test: there is no op \"%s\"\n", o.op);
   return 2;
 }

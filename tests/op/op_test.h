@@ -32,6 +32,7 @@ typedef struct op_case {
   int form;          /* which of the test's */
   bool small;        /* no axis above 8 and few elements: this one runs under Oclgrind */
   bool light;        /* fewer elements, on a device that is slow at them */
+  bool brief;        /* fewer kernels, on a device whose compiler takes seconds for each */
   bool gradient;     /* derivatives are wanted: few elements, away from kinks */
   bool more;         /* one of those that make up an implementation's number: not run by another one */
   const char *impl;  /* whose turn it is; it may refuse the case. "": the op has none */

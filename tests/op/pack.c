@@ -31,14 +31,17 @@ static void draw(op_case *c, op_random *r) {
   if (strcmp(c->impl, "winograd") == 0 && c->dtype == CLADE_F32 && !c->gradient) {
     layout = (clade_layout){.axis = (int16_t)op_integer(r, 0, 1), .block = (uint16_t)(16 * op_integer(r, 1, 2))};
     shape = CLADE_SHAPE(op_integer(r, 1, 40), op_integer(r, 1, 40), 3, 3);
-    const int wide =
-        c->light ? layout.axis : (int)op_integer(r, 0, 1); /* two kernels of four: llvmpipe takes 5 s each */
+    int wide = (int)op_integer(r, 0, 1);
+    if (c->brief) { /* two kernels of eight: llvmpipe takes up to 6 s for each */
+      wide = 0;
+      layout.block = (uint16_t)(32 - 16 * layout.axis);
+    }
     c->i[TILE] = 4 + 2 * wide;
   }
   if (strcmp(c->impl, "fft") == 0 && c->dtype == CLADE_F32 && !c->gradient) {
     layout = (clade_layout){.axis = (int16_t)op_integer(r, 0, 1), .block = 16};
     const bool few = c->light && op_chance(r, 0.9); /* a large spectrum takes llvmpipe a fifth of a second */
-    c->i[TILE] = 16 << (c->small ? 0 : op_integer(r, 0, few ? 1 : 2));
+    c->i[TILE] = 16 << (c->small || c->brief ? 0 : op_integer(r, 0, few ? 1 : 2)); /* a kernel for each */
     shape = CLADE_SHAPE(op_integer(r, 1, few && layout.axis ? 4 : 20), op_integer(r, 1, 3), op_integer(r, 1, 12),
                         op_integer(r, 1, 12));
   }

@@ -44,11 +44,11 @@ static clade_status emit_with(clade_emit *e, const clade_query *q, int extra) {
   return CLADE_OK;
 }
 static clade_status emit_fast(clade_emit *e, const clade_query *q) { return emit_with(e, q, 0); }
-static clade_status emit_fair(clade_emit *e, const clade_query *q) { return emit_with(e, q, 1000); }
-static clade_status emit_slow(clade_emit *e, const clade_query *q) { return emit_with(e, q, 4000); }
+static clade_status emit_fair(clade_emit *e, const clade_query *q) { return emit_with(e, q, 250); }
+static clade_status emit_slow(clade_emit *e, const clade_query *q) { return emit_with(e, q, 1000); }
 /* Fast where the tuner has it alone, and nowhere else. */
 static clade_status emit_sly(clade_emit *e, const clade_query *q) {
-  return emit_with(e, q, strcmp(q->node->name, "tuned") ? 20000 : 0);
+  return emit_with(e, q, strcmp(q->node->name, "tuned") ? 5000 : 0);
 }
 static double cheap(const clade_query *q) {
   (void)q;

@@ -43,7 +43,7 @@ static void start(const clade_query *q, int32_t *row) {
 }
 static int listed = 3;
 static bool rows(const clade_query *q, int i, int32_t *row) {
-  static const int32_t all[][2] = {{0, 1}, {600, 0}, {1, 0}};
+  static const int32_t all[][2] = {{0, 1}, {240, 0}, {1, 0}};
   (void)q;
   if (i >= listed) return false;
   memcpy(row, all[i], sizeof all[i]);
@@ -81,7 +81,7 @@ static const clade_op op = {.size = sizeof(clade_op),
                             .source = source};
 
 /* ---- the kit ---- */
-enum { N = 1 << 18 }; /* divides by 32: on its own size the wrong row is right */
+enum { N = 1 << 16 }; /* divides by 32: on its own size the wrong row is right */
 static char root[64];
 static clade_device *device;
 static char words[4096];
@@ -162,7 +162,7 @@ static void observe(void *user, const clade_tune_row *row) {
   snprintf(s->before, sizeof s->before, "%s", row->before);
   snprintf(s->after, sizeof s->after, "%s", row->after);
   assert_int_equal(row->done, row->total);
-  assert_string_equal(row->problem, "f32[262144] -> f32");
+  assert_string_equal(row->problem, "f32[65536] -> f32");
 }
 static seen tune(clade_func *func, bool again) {
   seen s = {0};
@@ -177,7 +177,7 @@ static const clade__record *recorded(clade__tuning **tuning) {
   assert_int_equal(clade__tuning_get(device, tuning), CLADE_OK);
   for (int k = 0; k < (*tuning)->n && !best; k++) {
     const clade__records *set = (*tuning)->layer[k];
-    const clade__record *r = clade__records_find(set, "acme.double", "f32[262144] -> f32", "");
+    const clade__record *r = clade__records_find(set, "acme.double", "f32[65536] -> f32", "");
     for (; r; r = clade__records_next(set, r))
       if (!best || r->seconds < best->seconds) best = r;
   }
@@ -248,9 +248,9 @@ static void pins_hold_whatever_is_tuned(void **state) {
   clade_func_release(func);
 
   /* nor one of a problem that is not there any more */
-  edited = strstr(choices, "f32[262144]");
+  edited = strstr(choices, "f32[65536]");
   assert_non_null(edited);
-  memcpy(edited, "f32[262145]", strlen("f32[262145]"));
+  memcpy(edited, "f32[65537]", strlen("f32[65537]"));
   words[0] = '\0';
   func = compiled(choices);
   assert_non_null(strstr(words, "1 of 1 choices that were kept are of no step of this func"));
