@@ -34,7 +34,7 @@ typedef struct clade_array_info {
   double mhz, gbs; /* of the clock; of the memory, 10^9 bytes a second */
 } clade_array_info;
 
-/* What a device said or showed; only software and max_passes come from the quirk table. Texts live as long as the
+/* What a device said or showed; software, max_passes and chains come from the quirk table. Texts live as long as the
  * process. */
 typedef struct clade_device_info {
   size_t size;
@@ -59,7 +59,7 @@ typedef struct clade_device_info {
   /* Where its manifests say that the kernels were seen to be right, of all kernels the least: "none", "simulated" or
    * "hardware". What a bundle says of itself; NULL as `kernels`. */
   const char *evidence;
-  bool chains; /* steps that follow each other become one launch, as its own are dear */
+  bool chains; /* launches on it are dear: steps that follow each other become one */
 } clade_device_info;
 
 /* A row of the quirk table that applies to a device. */
