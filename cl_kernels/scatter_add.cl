@@ -67,7 +67,8 @@ KERNEL(scatter_add_place)(ARGS) {
 /* V: float or sixteen of them, from column i on, with what is lost beside the sum (Knuth's two-sum). An infinity makes
  * that NaN; the sum is right then. While a row is added up those of the keys behind it are on their way. Of whole vectors of
  * zeros up to two keys are added without a branch on how many there are, which no processor foretells: where there are
- * fewer the rows of the next keys are read, which are needed anyway, and masked; nothing is lost of a sum of two. */
+ * fewer the rows of the next keys are read, which are needed anyway, and masked. Nothing is lost of a sum of two; +0 is
+ * added to it, as elsewhere, so that of -0 no sign tells which way its row went: that depends on where an item begins. */
 #define ROW(k) (((index_t)(keys[k] & 0xffffffff) + block * n) * width)
 #define ASK(k) \
   for (index_t i = column; i < stop; i += 64 / sizeof(STORAGE(T))) SOON(dy + ROW(k) + i)
@@ -122,7 +123,7 @@ BODY(scatter_add_sum_item)(const long item, ARGS) {
       for (index_t i = column; i < stop; i += 16) {
         SOON(dy + soon + i);
         const int16 v = as_int16(LOAD16(T, dy, a + i)) & -one, w = as_int16(LOAD16(T, dy, b + i)) & -two;
-        STREAM16(T, y, to + i, as_float16(v) + as_float16(w), stream);
+        STREAM16(T, y, to + i, as_float16(v) + as_float16(w) + 0.0f, stream);
       }
       asked += asked < end + 2 * later;
       for (; asked < min(end + later, n); asked++) ASK(asked);

@@ -57,6 +57,9 @@ PLANTED = [
     ("lines of another lane", "gemm", "f32", "mma_warp_tf32", "gemm_warp",
      "(deep ? (line0 + (lane) % 16) * line", "(deep ? (line0 + (lane) / 2) * line"),
     ("a row that is added twice", "scatter_add", "f32", "ref", "scatter_add", "ROW(k++)", "ROW(k)"),
+    ("a row that gets its neighbour's too", "scatter_add", "f32", "ref", "scatter_add",
+     "as_int16(LOAD16(T, dy, b + i)) & -two", "as_int16(LOAD16(T, dy, b + i))"),
+    ("a sign that tells who added", "scatter_add", "f32", "ref", "scatter_add", "as_float16(w) + 0.0f", "as_float16(w)"),
 ]
 FINDINGS = r"got \S+, want|central difference|was written outside every value|a second execution gave other bits"
 

@@ -159,6 +159,7 @@ bool op_array_compare(const op_array *want, const void *bytes, const char *what,
   double *got = unpack(want->dtype, bytes, 0, want->n);
   int64_t i = 0;
   for (; i < want->n && close_enough(want->dtype, got[i], want->v[i], want->bound[i]); i++) {
+    if (want->signs && got[i] == 0 && want->v[i] == 0 && signbit(got[i]) != signbit(want->v[i])) break;
     double off = fabs(got[i] - want->v[i]);
     if (isfinite(off) && want->bound[i] > 0 && want->bound[i] < HUGE_VAL)
       *worst = CLADE_MAX(*worst, off / (want->bound[i] + storage_error(want->dtype, fabs(want->v[i]))));

@@ -57,6 +57,7 @@ typedef struct op_array {
   double *v;     /* of inputs: representable in the dtype */
   double *bound; /* of results: how far off a device may be, besides half a unit in the last place of the dtype; 0 at
                     first. HUGE_VAL: anything (where the definition leaves it open) */
+  bool signs;    /* of results: those of zeros are compared, too */
 } op_array;
 
 /* What ends in nodes of the op: a builder of its own, say. They share the cases of each implementation evenly. */

@@ -1,4 +1,5 @@
-/* Rows added to a table along any axis, or to zeros: numbers that come often, or name no row. */
+/* Rows added to a table along any axis, or to zeros: numbers that come often, or name no row. A third of the cases have
+ * whole vectors and a key or two for most rows, whose way in the kernel is their own, with -0, infinities and NaN. */
 #include <clade/ops.h>
 
 #include <math.h>
@@ -16,22 +17,30 @@ static clade_shape table_of(const op_case *c) {
   return s;
 }
 
+static bool few_keys(const op_case *c) { return c->number % 3 == 1 && !c->gradient; }
+
 static void draw(op_case *c, op_random *r) {
   clade_shape table = op_draw_shape(r, c, 1, 3, c->gradient ? 40 : 1500), updates = {0};
   clade_shape ids = op_draw_shape(r, c, 0, 3, c->gradient ? 12 : 90);
-  if (!c->small && !c->gradient && op_chance(r, 0.2)) { /* more than a few runs to merge */
+  int axis = op_chance(r, 0.5) ? 0 : (int)op_integer(r, 0, table.rank - 1);
+  c->n_in = c->gradient || op_chance(r, 0.5) ? 3 : 2;
+  if (few_keys(c)) {
+    table = CLADE_SHAPE(op_integer(r, 1, 2), op_integer(r, 3, c->small ? 8 : 100), 16 * op_integer(r, 1, 2));
+    ids = CLADE_SHAPE(op_integer(r, 110, c->small ? 140 : 300)); /* the last hundred go the other way */
+    axis = 1;
+    c->n_in = 2;
+  } else if (!c->small && !c->gradient && op_chance(r, 0.2)) { /* more than a few runs to merge */
     ids = CLADE_SHAPE(op_integer(r, 100, 900));
-    int64_t width = op_chance(r, 0.5) ? 16 * op_integer(r, 1, 5) : op_integer(r, 1, 20); /* whole vectors */
-    table = CLADE_SHAPE(op_integer(r, 1, 300), width);
+    table = CLADE_SHAPE(op_integer(r, 1, 300), op_integer(r, 1, 20));
+    axis = (int)op_integer(r, 0, 1);
   }
   c->i[RANK] = table.rank;
-  c->i[AXIS] = op_chance(r, 0.5) ? 0 : (int)op_integer(r, 0, table.rank - 1);
+  c->i[AXIS] = axis;
   for (int i = 0; i < table.rank; i++) {
     c->i[DIMS + i] = (int)table.dim[i];
     if (i != c->i[AXIS]) updates.dim[updates.rank++] = table.dim[i];
     for (int k = 0; i == c->i[AXIS] && k < ids.rank; k++) updates.dim[updates.rank++] = ids.dim[k];
   }
-  c->n_in = c->gradient || op_chance(r, 0.5) ? 3 : 2;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = updates, .low = -2, .high = 3};
   c->in[1] = (op_input){.dtype = CLADE_I32, .shape = ids};
   c->in[2] = (op_input){.dtype = c->dtype, .shape = table, .low = -2, .high = 3};
@@ -40,9 +49,15 @@ static void draw(op_case *c, op_random *r) {
 
 static void fill(const op_case *c, op_random *r, op_array *in) {
   int rows = c->i[DIMS + c->i[AXIS]], few = op_chance(r, 0.3) ? 2 : rows;
+  double none = 0.1;
+  if (few_keys(c)) few = rows, none = CLADE_MAX(none, 1 - 1.5 * rows / (double)in[1].n);
   for (int64_t i = 0; i < in[1].n; i++) {
     in[1].v[i] = (double)op_integer(r, 0, few ? few - 1 : 0);
-    if (op_chance(r, 0.1)) in[1].v[i] = op_chance(r, 0.5) ? rows : op_chance(r, 0.5) ? -1 : INT32_MIN;
+    if (op_chance(r, none)) in[1].v[i] = op_chance(r, 0.5) ? rows : op_chance(r, 0.5) ? -1 : INT32_MIN;
+  }
+  for (int64_t i = 0; few_keys(c) && i < in->n; i++) {
+    if (op_chance(r, 0.4)) in->v[i] = -0.0;
+    if (op_chance(r, 0.02)) in->v[i] = op_chance(r, 0.3) ? NAN : op_chance(r, 0.5) ? INFINITY : -INFINITY;
   }
 }
 
@@ -63,6 +78,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   int64_t width = 1, rows = table.dim[c->i[AXIS]], count = in[1].n;
   for (int i = c->i[AXIS] + 1; i < table.rank; i++) width *= table.dim[i];
   op_result(out, c->dtype, table);
+  out->signs = c->n_in == 2; /* the first thing that is added to is +0; a table may keep its -0 */
   for (int64_t i = 0; c->n_in == 3 && i < out->n; i++) {
     out->v[i] = in[2].v[i];
     out->bound[i] = 0x1p-22 * fabs(in[2].v[i]);
@@ -72,7 +88,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
     if (id < 0 || id >= (double)rows) continue;
     int64_t to = (i / width / count * rows + (int64_t)id) * width + i % width;
     out->v[to] += in->v[i];
-    out->bound[to] += 0x1p-22 * fabs(in->v[i]);
+    if (isfinite(in->v[i])) out->bound[to] += 0x1p-22 * fabs(in->v[i]);
   }
 }
 
