@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "op/batch_norm.h"
-#include "op_test.h"
+#include "norm_kit.h"
 
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 enum { EPS, MOMENTUM, EPILOGUE = 0, SAME /* its operand is x */ };
@@ -19,16 +19,9 @@ static clade__elt program(clade_dtype dtype) {
 }
 
 static void draw(op_case *c, op_random *r) {
-  clade_shape x = op_draw_shape(r, c, 2, 4, c->gradient ? 40 : 8000), channels = {.rank = 1};
-  bool large = !c->small && !c->gradient && op_chance(r, c->light ? 0.04 : 0.1); /* more than one chunk */
-  if (large && op_chance(r, 0.5))
-    x = CLADE_SHAPE(op_integer(r, 300, 900), op_integer(r, 1, 20));
-  else if (large)
-    x = CLADE_SHAPE(op_integer(r, 1, 9), op_integer(r, 1, 5), op_integer(r, 20, 40), op_integer(r, 20, 40));
-  if (c->small && op_chance(r, 0.7)) x = CLADE_SHAPE(op_integer(r, 1, 2), op_integer(r, 2, 5), 16); /* whole vectors */
-  channels.dim[0] = x.dim[1];
+  const clade_shape x = norm_draw(c, r), channels = CLADE_SHAPE(x.dim[1]);
   double centre = c->gradient || op_chance(r, 0.5) ? 0 : op_uniform(r, -100, 100);
-  c->i[EPILOGUE] = !c->gradient && op_chance(r, 0.4);
+  c->i[EPILOGUE] = !c->gradient && (c->small ? c->number % 5 > 0 : op_chance(r, 0.4));
   c->i[SAME] = c->i[EPILOGUE] && op_chance(r, 0.3);
   c->n_in = 5 + (c->i[EPILOGUE] && !c->i[SAME]);
   c->n_out = c->gradient ? 1 : 3; /* only the first has a derivative */

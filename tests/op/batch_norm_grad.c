@@ -2,20 +2,13 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "op_test.h"
+#include "norm_kit.h"
 
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 enum { X, DY, WEIGHT, MEAN, RSTD };
 
 static void draw(op_case *c, op_random *r) {
-  clade_shape x = op_draw_shape(r, c, 2, 4, 8000), channels = {.rank = 1};
-  bool large = !c->small && op_chance(r, c->light ? 0.04 : 0.1); /* more than one chunk */
-  if (large && op_chance(r, 0.5))
-    x = CLADE_SHAPE(op_integer(r, 300, 900), op_integer(r, 1, 20));
-  else if (large)
-    x = CLADE_SHAPE(op_integer(r, 1, 9), op_integer(r, 1, 5), op_integer(r, 20, 40), op_integer(r, 20, 40));
-  if (c->small && op_chance(r, 0.7)) x = CLADE_SHAPE(op_integer(r, 1, 2), op_integer(r, 2, 5), 16); /* whole vectors */
-  channels.dim[0] = x.dim[1];
+  const clade_shape x = norm_draw(c, r), channels = CLADE_SHAPE(x.dim[1]);
   c->n_in = 5;
   c->n_out = 3;
   c->in[X] = c->in[DY] = (op_input){.dtype = c->dtype, .shape = x, .low = -2, .high = 3};

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cl/room.h"
 #include "op/dims.h"
 #include "plan/plan.h"
 
@@ -314,6 +315,8 @@ static bool compare(trial *t, op_random *random) {
 /* ---- a case ---- */
 static void draw(const trial *t, op_case *c, op_random *random) {
   c->n_out = 1;
+  c->told = t->target->has;
+  if (c->small && c->number % 2) c->told.last_cache = 128; /* some are larger than such a cache */
   c->differentiable = UINT32_MAX;
   t->target->test->draw(c, random);
   for (int j = 0; j < c->n_in; j++)
@@ -344,13 +347,20 @@ static void describe(const char *state, const op_case *c, uint64_t seed) {
   fprintf(stderr, "\n");
 }
 
+static void tell(clade_device *device, const op_told *told) {
+  clade_device_info *info = &device->facts.info;
+  info->compute_units = told->units;
+  info->l2_bytes = told->second_cache;
+  info->cache_bytes = clade__least_cache = told->last_cache;
+}
+
 static trial *trial_new(const op_target *target, op_case *c, op_random *random, op_tally *tally) {
   trial *t = op_alloc(1, sizeof *t);
   t->target = target;
   t->c = c;
   t->tally = tally;
   draw(t, c, random);
-  clade__least_cache = c->small && c->number % 2 ? 128 : 1u << 22; /* some are larger than such a cache */
+  tell(target->device, &c->told);
   return t;
 }
 

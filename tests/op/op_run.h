@@ -20,6 +20,7 @@ typedef struct op_target {
   clade_device *device;
   const op_test *test;
   const clade_op *op;
+  op_told has;        /* told of in cases that say nothing else */
   bool verbose;       /* tell of each case before it runs */
   bool bundle;        /* it has kernels of a bundle alone */
   bool chosen;        /* by the implementation that selection takes, whose turn it ever is */

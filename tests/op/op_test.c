@@ -419,11 +419,18 @@ static bool run_tiles(op_target *t, const options *o, const clade_device_info *i
   return ok && tiles > 4;
 }
 
-/* Oclgrind computes with vectors of any length and reports one float, with which the families of CPUs refuse. What is
- * made for chains is seen as launches. */
+static op_told has(const clade_device *device) {
+  const clade_device_info *info = clade__device_info(device);
+  return (op_told){info->compute_units, info->l2_bytes, clade__last_cache(info)};
+}
+
+/* Oclgrind computes with vectors of any length and reports one float, with which the families of CPUs refuse, and one
+ * unit, which does all pieces of work. What is made for chains is seen as launches: how the workers of a chain wait for
+ * each other would be races to it. */
 static void pretend(clade_device *device, const options *o) {
   clade__facts *facts = &device->facts;
   if (o->small) facts->info.vector_f32 = CLADE_MAX(facts->info.vector_f32, 8u), facts->info.chains = true;
+  if (o->small && !o->chains) facts->info.compute_units = CLADE_MAX(facts->info.compute_units, 2u);
   if (o->chains) facts->quirks |= 1u << CLADE__QUIRK_SLOW_WAKE;
 }
 
@@ -438,6 +445,7 @@ static bool run(const options *o, const op_test *test) {
     return false;
   }
   pretend(t.device, o);
+  t.has = has(t.device);
   t.kernels = o->kernels ? fopen(o->kernels, "w") : NULL;
   if (o->kernels && !t.kernels) {
     perror(o->kernels);
@@ -473,6 +481,7 @@ static bool run_once(const options *o, const op_test *test, double start) {
   clade__store_stats stats = {0};
   bool ok = clade_device_find(o->device, &t.device) == CLADE_OK;
   int most = t.op->flags & CLADE_OP_VIEW ? 1 : 20;
+  if (ok) t.has = has(t.device);
   for (int i = 0; ok && i < most && !stats.compiled && !stats.loaded; i++) {
     op_case c = {.dtype = test->dtypes[0], .number = i, .impl = ""};
     ok = op_case_run(&t, &c, seed_of(o, &c), 0, &tally) == OP_PASSED &&

@@ -25,6 +25,12 @@ typedef struct op_input {
   int64_t ties;     /* not 0: values are multiples of 1/ties, so that equal ones occur */
 } op_input;
 
+/* So that few elements are for kernels what many are on some device. */
+typedef struct op_told {
+  uint32_t units;
+  uint64_t second_cache, last_cache; /* bytes */
+} op_told;
+
 typedef struct op_case {
   /* given to draw */
   clade_dtype dtype; /* one of the test's */
@@ -39,6 +45,7 @@ typedef struct op_case {
   bool fp64;         /* the device has doubles, and so correctly rounded libraries */
   /* written by draw */
   int n_in, n_out; /* n_out is 1 at first */
+  op_told told;    /* what the device is said to have; at first what it has */
   op_input in[OP_INPUTS];
   uint32_t differentiable; /* mask of inputs whose gradients are compared; all float ones at first */
   int i[32];               /* the test's own: axes, flags, rows */
