@@ -43,17 +43,26 @@ static clade_status chain_new(clade_func *func, size_t first, clade__fchain **ou
   return CLADE_OK;
 }
 
-/* As its implementation estimates its node, all of it with the node's first step. */
-static double seconds_of(const clade_func *func, size_t s) {
-  const clade__fstep *step = &func->steps[s];
+/* As its implementation estimates it. */
+static double seconds_of_node(const clade_func *func, const clade__fstep *step) {
   const clade__node *node = &func->graph->nodes[step->node];
   const clade_impl *impl = &node->op->impls[node->impl];
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
-  if (s > 0 && func->steps[s - 1].node == step->node) return 0;
   clade__node_view(func->graph, step->node, in, out, &view);
   clade_query query = {sizeof query, &view, clade__device_info(func->devices[step->device]), node->row};
   return impl->cost ? impl->cost(&query) : short_seconds;
+}
+
+/* Steps of a node follow each other, and each is as much of it: so a chain may end between two. */
+static void estimate(clade_func *func) {
+  for (size_t s = 0, end; s < func->n_steps; s = end) {
+    clade__fstep *steps = func->steps;
+    bool any = false;
+    for (end = s; end < func->n_steps && steps[end].node == steps[s].node; end++) any |= steps[end].interpreter > 0;
+    const double own = any ? seconds_of_node(func, &steps[s]) / (double)(end - s) : 0;
+    for (size_t i = s; i < end; i++) steps[i].seconds = own;
+  }
 }
 
 static uint32_t most_workers(const clade_func *func, int device) {
@@ -94,7 +103,7 @@ static size_t keep_or_drop(clade_func *func, size_t steps) {
 
 static double most_of(const clade_func *func) {
   double all = 0;
-  for (size_t s = 0; s < func->n_steps; s++) all += func->steps[s].interpreter ? seconds_of(func, s) : 0;
+  for (size_t s = 0; s < func->n_steps; s++) all += func->steps[s].interpreter ? func->steps[s].seconds : 0;
   return CLADE_MIN(CLADE_MAX(short_seconds, all / PARTS), long_seconds);
 }
 
@@ -118,14 +127,13 @@ static clade_status form(clade_func *func, outcome *out) {
       chain = NULL;
       continue;
     }
-    const double own = seconds_of(func, s);
-    seconds += own;
-    out->seconds += own;
+    seconds += step->seconds;
+    out->seconds += step->seconds;
     steps++;
     func->interpreters[step->interpreter - 1].n_steps++;
     if (!chain || chain->interpreter != step->interpreter || seconds > most || !add_bases(func, chain, step)) {
       CLADE_TRY(chain_new(func, s, &chain));
-      seconds = own;
+      seconds = step->seconds;
       (void)add_bases(func, chain, step); /* of one step there is always room for all */
     }
     chain->per_slot |= step->per_slot;
@@ -162,6 +170,7 @@ clade_status clade__chains_plan(clade_func *func) {
   outcome alone, with;
   bool spared = false;
   CLADE_TRY(clade__own_interpreters(func));
+  estimate(func);
   const size_t own = func->n_interpreters;
   CLADE_TRY(form(func, &alone));
   if (func->n_chains) CLADE_TRY(clade__found_interpreters(func, &spared));

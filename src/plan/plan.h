@@ -64,6 +64,7 @@ typedef struct clade__fstep {
   uint32_t interpreter;      /* KERNEL: which of the func's can do it in a chain, from 1 on; 0: none */
   uint32_t member;           /* and which case it is there; */
   clade__hash key;           /* by its member's hash */
+  double seconds;            /* as estimated: of its node's an equal part */
   clade_kernel_step *launch; /* KERNEL, LIBRARY */
   void *state;               /* LIBRARY: what it prepared */
   bool prepared;
