@@ -2,8 +2,8 @@
  * then every element. BLOCK is how many channels lie side by side, 1 or 16; a chunk's elements lie in runs of `inner`
  * pixels, one for each sample. `whole` does all of it for a channel, or a block, after the other, while the caches hold
  * that. In a launch of its own for each, `turn` writes the channel before and sums this one meanwhile: all work-items
- * are at one channel, each at its share of the chunks, which the cache of its core holds. The same sums in the same order,
- * and so the same bits. */
+ * are at one channel, each at its share of the chunks, which the cache of its core holds. The same sums in the same
+ * order, and so the same bits. */
 
 #if defined WANT_batch_norm_forward_whole || defined WANT_batch_norm_forward_turn
 #define WANT_batch_norm_forward_all
@@ -113,6 +113,17 @@ static inline FN(moments_of) FN(joined)(const __global float *moments, const lon
   return (FN(moments_of)){m, square, 1.0f / sqrt(square / n + eps)};
 }
 
+static inline void FN(keep)(const FN(moments_of) of, const long c, const __global float *running_mean,
+                            const __global float *running_var, __global float *mean, __global float *rstd,
+                            __global float *next_mean, __global float *next_var, const index_t count,
+                            const float momentum) {
+  const float old_mean = running_mean[c], old_var = running_var[c], move = count ? momentum : 0.0f;
+  mean[c] = of.mean;
+  rstd[c] = of.rstd;
+  next_mean[c] = (1.0f - move) * old_mean + move * of.mean;
+  next_var[c] = (1.0f - move) * old_var + move * (of.squares / (float)max(count - 1, (index_t)1));
+}
+
 #define ARGS                                                                                                  \
   ARG(const float, moments), ARG(const float, running_mean), ARG(const float, running_var), ARG(float, mean), \
   ARG(float, rstd), ARG(float, next_mean), ARG(float, next_var), const index_t channels, const index_t count, \
@@ -126,12 +137,8 @@ BODY(batch_norm_forward_join_item)(const long c, ARGS) {
   USE(float, rstd);
   USE(float, next_mean);
   USE(float, next_var);
-  const FN(moments_of) to = FN(joined)(moments, c, count, chunk, chunks, eps);
-  const float old_mean = running_mean[c], old_var = running_var[c], move = count ? momentum : 0.0f;
-  mean[c] = to.mean;
-  rstd[c] = to.rstd;
-  next_mean[c] = (1.0f - move) * old_mean + move * to.mean;
-  next_var[c] = (1.0f - move) * old_var + move * (to.squares / (float)max(count - 1, (index_t)1));
+  FN(keep)(FN(joined)(moments, c, count, chunk, chunks, eps), c, running_mean, running_var, mean, rstd, next_mean,
+           next_var, count, momentum);
 }
 
 #ifdef WANT_batch_norm_forward_join
@@ -239,15 +246,20 @@ BODY(batch_norm_forward_turn_item)(const long item, ARGS) {
   USE(const STORAGE(T), x);
   USE(const float, weight);
   USE(const float, bias);
+  USE(const float, running_mean);
+  USE(const float, running_var);
   USE(STORAGE(T), y);
+  USE(float, mean);
+  USE(float, rstd);
+  USE(float, next_mean);
+  USE(float, next_var);
   USE(float, moments);
   EPILOGUE_USE
   const index_t past = turn - 1, c = min(turn, channels - 1);
   const FN(moments_of) of = FN(joined)(moments, past, count, chunk, chunks, eps);
   const float16 m = of.mean, scale = of.rstd * weight[past], shift = bias[past];
   if (item == 0)
-    FN(batch_norm_forward_join_item)(past, PASS(moments), PASS(running_mean), PASS(running_var), PASS(mean), PASS(rstd),
-                                     PASS(next_mean), PASS(next_var), channels, count, chunk, chunks, eps, momentum);
+    FN(keep)(of, past, running_mean, running_var, mean, rstd, next_mean, next_var, count, momentum);
   for (index_t part = from; part < to; part++) {
     const index_t first = part * chunk, last = min(first + chunk, end);
     float16 known = 0, square = 0;
@@ -260,13 +272,12 @@ BODY(batch_norm_forward_turn_item)(const long item, ARGS) {
       }
       q = 0;
       for (index_t i = k, run; i < stop; i += run) {
-        const index_t sample = i / inner, base = (sample * channels + c) * inner + i - sample * inner;
-        const index_t before = base - (c - past) * inner;
-        run = min((sample + 1) * inner, stop) - i;
+        const index_t base = clade_pixel(i, c, inner, channels), before = clade_pixel(i, past, inner, channels);
+        run = min((i / inner + 1) * inner, stop) - i;
         for (index_t j = 0; j < run; j += 16) {
           const index_t at = before + j;
           const float16 d = LOAD16(T, x, base + j) - off, i0 = fma(LOAD16(T, x, at) - m, scale, shift);
-          SOON(x + clade_pixel(i + j + AHEAD, begin, end, c, inner, channels));
+          SOON(x + clade_pixel_ahead(i + j + AHEAD, begin, end, c, inner, channels));
           s += d;
           q = fma(d, d, q);
           EPILOGUE16

@@ -1,7 +1,7 @@
 /* The derivatives of batch normalisation: for each channel the sums of dy and of dy (x - mean), chunk by chunk, then
- * every element: dx = weight rstd (dy - (sum dy + xhat sum(dy xhat)) / count), xhat = (x - mean) rstd. BLOCK is how many
- * channels lie side by side, 1 or 16. `whole` does a channel, or a block, after the other, and `turn` one in each launch while it
- * sums the next one, as in batch_norm.cl. */
+ * every element: dx = weight rstd (dy - (sum dy + xhat sum(dy xhat)) / count), where xhat = (x - mean) rstd. BLOCK is
+ * how many channels lie side by side, 1 or 16. `whole` does a channel, or a block, after the other, and `turn` one in
+ * each launch while it sums the next one, as in batch_norm.cl. */
 
 #if defined WANT_batch_norm_grad_whole || defined WANT_batch_norm_grad_turn
 #define WANT_batch_norm_grad_all
@@ -65,13 +65,12 @@ KERNEL(batch_norm_grad_sums)(ARGS) {
 
 #if defined WANT_batch_norm_grad_join || defined WANT_batch_norm_grad_all
 static inline float2 FN(joined)(const __global float *sums, const long c, const index_t chunks) {
-  float2 s = 0, lost = 0;
-  for (index_t k = 0; k < chunks; k++) { /* Knuth's two-sum */
-    const float2 v = vload2(c * chunks + k, sums), sum = s + v, back = sum - s;
-    lost += (s - (sum - back)) + (v - back);
-    s = sum;
+  float s = 0, s_lost = 0, q = 0, q_lost = 0;
+  for (index_t k = 0; k < chunks; k++) {
+    clade_take(&s, &s_lost, sums[2 * (c * chunks + k)]);
+    clade_take(&q, &q_lost, sums[2 * (c * chunks + k) + 1]);
   }
-  return s + lost;
+  return (float2)(s + s_lost, q + q_lost);
 }
 
 #define ARGS                                                                              \
@@ -192,21 +191,26 @@ BODY(batch_norm_grad_turn_item)(const long item, ARGS) {
   USE(const float, mean);
   USE(const float, rstd);
   USE(STORAGE(T), dx);
+  USE(float, dweight);
+  USE(float, dbias);
   USE(float, sums);
   const index_t past = turn - 1, c = min(turn, channels - 1);
   const float2 of = FN(joined)(sums, past, chunks);
   const float16 m = mean[past], next = mean[c], scale = rstd[past] * weight[past];
-  const float16 even = of.s0 / (float)count, slope = rstd[past] * (of.s1 * rstd[past]) / (float)count;
-  if (item == 0) FN(batch_norm_grad_join_item)(past, PASS(sums), PASS(rstd), PASS(dweight), PASS(dbias), channels, chunks);
+  const float by_weight = of.s1 * rstd[past];
+  const float16 even = of.s0 / (float)count, slope = rstd[past] * by_weight / (float)count;
+  if (item == 0) {
+    dbias[past] = of.s0;
+    dweight[past] = by_weight;
+  }
   for (index_t part = from; part < to; part++) {
     const index_t last = min((part + 1) * chunk, end);
     float16 s = 0, q = 0;
     for (index_t i = part * chunk, run; i < last; i += run) {
-      const index_t sample = i / inner, base = (sample * channels + c) * inner + i - sample * inner;
-      const index_t before = base - (c - past) * inner;
-      run = min((sample + 1) * inner, last) - i;
+      const index_t base = clade_pixel(i, c, inner, channels), before = clade_pixel(i, past, inner, channels);
+      run = min((i / inner + 1) * inner, last) - i;
       for (index_t j = 0; j < run; j += 16) {
-        const index_t at = before + j, soon = clade_pixel(i + j + AHEAD / 2, begin, end, c, inner, channels);
+        const index_t at = before + j, soon = clade_pixel_ahead(i + j + AHEAD / 2, begin, end, c, inner, channels);
         const float16 d = LOAD16(T, dy, base + j);
         const float16 v = (LOAD16(T, dy, at) - even - (LOAD16(T, x, at) - m) * slope) * scale;
         SOON(dy + soon);

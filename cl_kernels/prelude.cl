@@ -1,4 +1,5 @@
-/* Before every program: storage and compute types, and how kernels take tensors. OpenCL C 1.2.
+/* Before every program, and before prelude_math.cl and prelude_memory.cl: storage and compute types, and how kernels
+ * take tensors. OpenCL C 1.2.
  *
  * A kernel file is compiled once per set of parameters, many copies in one program. So names at file scope go through
  * KERNEL() and FN(), and every macro that a file defines is undefined at its end.
@@ -229,12 +230,6 @@ inline float16 clade_channels(const __global float *p, long c, long channels, lo
   return c + 16 <= channels ? vload16(0, p + c) : SOME16(f32, p, (size_t)c, (size_t)(channels - c));
 }
 #define CHANNELS(p, c) clade_channels(p, c, channels, block)
-/* Where a channel's pixel lies, one of [samples, channels, inner] by its number in [samples, inner]. Behind `end` those from
- * `begin` on of the next channel follow, as far as there is one. */
-inline int clade_pixel(int pixel, int begin, int end, int c, int inner, int channels) {
-  if (pixel >= end) pixel = min(pixel - end + begin, end - 1), c = min(c + 1, channels - 1);
-  return (pixel / inner * (channels - 1) + c) * inner + pixel;
-}
 
 /* Sums: of sixteen lanes and a rest, in a fixed order; and of one more number, with what is lost beside it (Knuth). */
 inline float clade_lanes(float16 v, float rest) {

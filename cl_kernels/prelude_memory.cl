@@ -41,6 +41,17 @@ inline void clade_past_f32(__global float *p, float16 v, int past) {
  * for 4 or 8 KiB ahead instead, memory waits. Processors look ahead within a page alone. */
 #define AHEAD 3072
 
+/* Where a channel's pixel lies, one of [samples, channels, inner] by its number in [samples, inner]; of a value whose
+ * numbers an int holds, as hosts see to (channels.c). And one that is a while ahead of a share [begin, end) of them:
+ * behind it that of the next channel follows, as far as there is one. */
+inline int clade_pixel(int pixel, int c, int inner, int channels) {
+  return (pixel / inner * (channels - 1) + c) * inner + pixel;
+}
+inline int clade_pixel_ahead(int pixel, int begin, int end, int c, int inner, int channels) {
+  if (pixel < end) return clade_pixel(pixel, c, inner, channels);
+  return clade_pixel(min(pixel - end + begin, end - 1), min(c + 1, channels - 1), inner, channels);
+}
+
 /* Copies n elements; those of 32 bits past the caches where `past` says so and few lines are begun or ended. As many from
  * `soon` on will be read soon. */
 static inline void clade_move_i32(const __global int *x, const __global int *soon, __global int *y, size_t n, int past) {
