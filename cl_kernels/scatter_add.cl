@@ -68,12 +68,13 @@ KERNEL(scatter_add_place)(ARGS) {
  * that NaN; the sum is right then. While a row is added up those of the keys behind it are on their way. Of whole vectors of
  * zeros up to two keys are added without a branch on how many there are, which no processor foretells: where there are
  * fewer the rows of the next keys are read, which are needed anyway, and masked. Nothing is lost of a sum of two; +0 is
- * added to it, as elsewhere, so that of -0 no sign tells which way its row went: that depends on where an item begins. */
+ * added to it, as elsewhere, so that of -0 no sign tells which way its row went: that depends on where an item begins.
+ * Nothing, which is -0, is added to a given row without keys: it is left alone where y is x. */
 #define ROW(k) (((index_t)(keys[k] & 0xffffffff) + block * n) * width)
 #define ASK(k) \
   for (index_t i = column; i < stop; i += 64 / sizeof(STORAGE(T))) SOON(dy + ROW(k) + i)
 #define SUM(V, GET)                                                                    \
-  V s = 0, lost = 0;                                                                   \
+  V s = 0, lost = given && end == first ? -0.0f : 0.0f;                                \
   index_t k = first;                                                                   \
   if (given)                                                                           \
     s = GET(T, x, to + i);                                                             \

@@ -55,6 +55,8 @@ static void fill(const op_case *c, op_random *r, op_array *in) {
     in[1].v[i] = (double)op_integer(r, 0, few ? few - 1 : 0);
     if (op_chance(r, none)) in[1].v[i] = op_chance(r, 0.5) ? rows : op_chance(r, 0.5) ? -1 : INT32_MIN;
   }
+  for (int64_t i = 0; c->n_in == 3 && !c->gradient && i < in[2].n; i++)
+    if (op_chance(r, 0.3)) in[2].v[i] = -0.0;
   for (int64_t i = 0; few_keys(c) && i < in->n; i++) {
     if (op_chance(r, 0.4)) in->v[i] = -0.0;
     if (op_chance(r, 0.02)) in->v[i] = op_chance(r, 0.3) ? NAN : op_chance(r, 0.5) ? INFINITY : -INFINITY;
@@ -78,7 +80,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   int64_t width = 1, rows = table.dim[c->i[AXIS]], count = in[1].n;
   for (int i = c->i[AXIS] + 1; i < table.rank; i++) width *= table.dim[i];
   op_result(out, c->dtype, table);
-  out->signs = c->n_in == 2; /* the first thing that is added to is +0; a table may keep its -0 */
+  out->signs = true; /* no sum is -0; a table's rows that no number names keep theirs */
   for (int64_t i = 0; c->n_in == 3 && i < out->n; i++) {
     out->v[i] = in[2].v[i];
     out->bound[i] = 0x1p-22 * fabs(in[2].v[i]);
@@ -87,7 +89,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
     double id = in[1].v[i / width % count];
     if (id < 0 || id >= (double)rows) continue;
     int64_t to = (i / width / count * rows + (int64_t)id) * width + i % width;
-    out->v[to] += in->v[i];
+    out->v[to] += in->v[i] + 0.0;
     if (isfinite(in->v[i])) out->bound[to] += 0x1p-22 * fabs(in->v[i]);
   }
 }
