@@ -356,7 +356,7 @@ BODY(conv2d_winograd_item)(const int item, ARGS) {
   float block[BLOCK] ALIGNED, turned[OUT_SIDE * OUT_SIDE * PANEL] ALIGNED;
   w += (long)(row0 / PANEL) * TAPS * inner * PANEL;
   for (int strip = item % shares * part.s5; strip < min(strips, (int)(item % shares + 1) * (int)part.s5); strip++) {
-    const int tile0 = strip * part.s0, tiles = min((int)part.s0, dims.s0 * each - tile0);
+    const int tile0 = strip * part.s0, tiles = min(part.s0, (index_t)(dims.s0 * each - tile0));
     /* odd numbers of lines: what belongs to one place is not to meet in one set of the first cache */
     const int apart = tiles * pitch + 16, groups = (tiles + PLACES - 1) / PLACES, held = groups * PLACES * PANEL;
     for (int i = 0; i < tiles; i++) {

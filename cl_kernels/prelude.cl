@@ -36,7 +36,8 @@
 #define BODY(name) static inline void FN(name)
 #endif
 
-/* index_t is 64 bits wide where an operand has 2^31 elements or more; INDEX64 is 0 or 1 in every set of parameters. */
+/* index_t is 64 bits wide where an operand has nearly 2^31 elements or more, in blocks bytes (src/op/emit.c); INDEX64 is
+ * 0 or 1 in every set of parameters. */
 #define CLADE_INDEX_0  int
 #define CLADE_INDEX_1  long
 #define CLADE_INDEX8_0 int8

@@ -99,11 +99,14 @@ int cli_failed(const char *format, ...) {
 /* Nothing that is there is touched. */
 bool cli_can_write(const char *path) {
   struct stat there;
-  const int made = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (made >= 0) {
-    close(made);
-    unlink(path);
-  } else if (errno != EEXIST || stat(path, &there) != 0 || access(path, W_OK) != 0) {
+  if (stat(path, &there) != 0) { /* it is absent, or what it links to is */
+    const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0) return cli_failed("%s cannot be written: %s", path, strerror(errno)), false;
+    close(file);
+    char *made = realpath(path, NULL);
+    if (made) unlink(made);
+    free(made);
+  } else if (access(path, W_OK) != 0) {
     return cli_failed("%s cannot be written: %s", path, strerror(errno)), false;
   } else if (S_ISDIR(there.st_mode)) {
     return cli_failed("%s cannot be written: %s", path, strerror(EISDIR)), false;

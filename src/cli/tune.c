@@ -103,21 +103,22 @@ static clade_status tune_work_at(tune_job *job, size_t at) {
   return status;
 }
 
-/* What is measured is kept in the cache alone, and this process ends. A directory that is absent is made. */
+/* What is measured is kept in the cache alone, and this process ends: its directory is made now, or nothing is
+ * measured. */
 static int check_kept(void) {
   clade__cache_stats cache;
   char *path = NULL;
-  if (clade__cache_path(&path) || clade__cache_get_stats(&cache) || !cache.safe) {
-    clade__free(path);
-    return cli_failed_status(CLADE_IO);
-  }
-  const bool there = !access(path, F_OK), kept = cache.enabled && (cache.writable || !there);
-  if (!cache.enabled)
-    cli_failed("nothing would be kept: the cache is off; name a directory (CLADE_CACHE_DIR)");
-  else if (!kept)
-    cli_failed("nothing would be kept: %s cannot be written", path);
+  if (clade__cache_path(&path)) return cli_failed_status(CLADE_IO);
+  const bool made = !clade__cache_make() && !clade__cache_get_stats(&cache);
+  int result = CLI_DONE;
+  if (!made)
+    result = cli_failed_status(CLADE_IO);
+  else if (!cache.enabled)
+    result = cli_failed("nothing would be kept: the cache is off; name a directory (CLADE_CACHE_DIR)");
+  else if (!cache.writable)
+    result = cli_failed("nothing would be kept: %s cannot be written", path);
   clade__free(path);
-  return kept ? CLI_DONE : CLI_FAILED;
+  return result;
 }
 
 static int measure(tune_job *job, int n, char **words) {

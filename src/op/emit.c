@@ -10,17 +10,21 @@ enum { MAX_ARG_BYTES = 1024 };
 
 static const char *op_name(const clade_emit *e) { return e->query->node->op ? e->query->node->op->name : "op"; }
 
+/* Loops step past an end by less than this. */
+enum { BEYOND = 4096 };
+bool clade__always_wide;
+
 static bool wide_type(const clade_type *type) {
   size_t bytes;
   int64_t elements = 0;
   clade_shape stored = type->shape;
-  if (type->layout.block) return clade_type_bytes(type, &bytes) != CLADE_OK || bytes > INT32_MAX;
-  return clade_shape_elements(&stored, &elements) != CLADE_OK || elements > INT32_MAX;
+  if (type->layout.block) return clade_type_bytes(type, &bytes) != CLADE_OK || bytes > INT32_MAX - BEYOND;
+  return clade_shape_elements(&stored, &elements) != CLADE_OK || elements > INT32_MAX - BEYOND;
 }
 
 void clade__emit_begin(clade_emit *emit, clade__arena *arena, const clade_query *query) {
   const clade_node *n = query->node;
-  *emit = (clade_emit){.arena = arena, .query = query};
+  *emit = (clade_emit){.arena = arena, .query = query, .wide = clade__always_wide};
   for (int i = 0; i < n->n_in; i++) emit->wide |= wide_type(&n->in[i]);
   for (int i = 0; i < n->n_out; i++) emit->wide |= wide_type(&n->out[i]);
 }

@@ -147,6 +147,7 @@ struct clade_emit {
 
 /* Begins an emit for a query; INDEX64 is defined for each kernel step where it must be. */
 void clade__emit_begin(clade_emit *emit, clade__arena *arena, const clade_query *query);
+extern bool clade__always_wide; /* tests set it, for indices of 64 bits with few elements */
 /* As clade_emit_in, from an element of the operand on. */
 void clade__emit_in_at(clade_kernel_step *s, int index, int64_t element);
 /* An argument of any bytes, at most 64. */

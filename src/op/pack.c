@@ -11,6 +11,8 @@ static const clade_attr table[] = {{"axis", CLADE_ATTR_I32, offsetof(attrs, axis
                                    {"tile", CLADE_ATTR_I32, offsetof(attrs, tile), 1},
                                    {0}};
 
+enum { MOST_LANES = 4 * CLADE__LANES }; /* which a work-item has in private memory, 36 times */
+
 /* Panels, and weights for Winograd's algorithm or for products of spectra: conversions make them, builders do not. */
 static bool takes_tile(const clade_node *n, int axis) {
   const attrs *a = n->attrs;
@@ -18,7 +20,8 @@ static bool takes_tile(const clade_node *n, int axis) {
   if (a->tile == CLADE_PANELS)
     return (w->rank >= 2 && axis >= w->rank - 2) || (w->rank == 4 && axis == 1 && a->interleave <= 1);
   if (w->rank != 4 || axis > 1 || n->in[0].dtype != CLADE_F32 || a->interleave > 1) return false;
-  if (a->tile == 4 || a->tile == 6) return w->dim[2] == 3 && w->dim[3] == 3 && a->block % CLADE__LANES == 0;
+  if (a->tile == 4 || a->tile == 6)
+    return w->dim[2] == 3 && w->dim[3] == 3 && a->block % CLADE__LANES == 0 && a->block <= MOST_LANES;
   return (a->tile == 16 || a->tile == 32 || a->tile == 64) && w->dim[2] <= a->tile && w->dim[3] <= a->tile &&
          a->block == CLADE__LANES;
 }
@@ -30,8 +33,8 @@ static clade_status check_tile(const clade_node *n, int axis) {
       INVALID,
       "pack: tile is %d; expected %d for a matrix in blocks of one of the last two axes or for weights of "
       "windows in blocks of axis 1, for f32 weights of windows along axis 0 or 1 4 or 6 (of 3 x 3, in blocks of a "
-      "multiple of %d) or 16, 32 or 64 (of no larger ones, in blocks of %d), else 0",
-      a->tile, CLADE_PANELS, CLADE__LANES, CLADE__LANES);
+      "multiple of %d, at most %d) or 16, 32 or 64 (of no larger ones, in blocks of %d), else 0",
+      a->tile, CLADE_PANELS, CLADE__LANES, MOST_LANES, CLADE__LANES);
 }
 
 static clade_status infer(clade_node *n) {

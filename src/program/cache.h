@@ -8,6 +8,7 @@
 /* The directory that is used: clade_init's, CLADE_CACHE_DIR, $XDG_CACHE_HOME/clade, or ~/.cache/clade. It need not
  * exist. The caller's, by clade__free. */
 clade_status clade__cache_path(char **path);
+clade_status clade__cache_make(void); /* where it is absent */
 
 typedef struct clade__cache_stats {
   uint64_t files, bytes;        /* of the cache, the lock file not counted */

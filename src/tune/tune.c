@@ -285,7 +285,8 @@ static clade_status run(tuning *t) {
   if (!t->n) return CLADE_OK;
   qsort(t->at, t->n, sizeof *t->at, heaviest_first);
   CLADE_TRY(known_cores(t));
-  CLADE_TRY(probe_cores(t)); /* first: it is short, and what is measured afterwards is kept with it */
+  if (probe_cores(t) != CLADE_OK) /* first: it is short, and what is measured afterwards is kept with it */
+    clade__log(CLADE_LOG_WARNING, "the kind of core was not found: %s", clade_last_error());
   if (isfinite(t->deadline)) t->deadline -= (t->deadline - t->start) / 5; /* left for the whole */
   for (size_t i = 0; i < t->n && !stopped(t); i++) {
     if (i > 0 && clade__tune_now() + t->ready > t->deadline) break; /* one at least */

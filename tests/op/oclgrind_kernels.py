@@ -1,8 +1,8 @@
 """Each kernel of cl_kernels must have run under Oclgrind, in one of the op tests there.
 
-usage: oclgrind_kernels.py KERNELS_DIR RAN_DIR [FILE]
+usage: oclgrind_kernels.py KERNELS_DIR RAN_DIR [FILE…]
   RAN_DIR  a file for each of these tests: the names of the kernels that ran (op_test --kernels)
-  FILE     of them is left out, as if nobody had run it: then some must be missing"""
+  FILE     of them are left out, as if nobody had run it: then some must be missing"""
 import pathlib
 import re
 import sys

@@ -26,7 +26,7 @@ typedef struct options {
   const char *op, *device, *variants, *impl, *dtype, *kernels;
   int cases, total, least;
   uint64_t seed;
-  bool small, verbose, first, once, tiles, chains, brief;
+  bool small, verbose, first, once, tiles, chains, brief, wide;
   clade_dtype left_out;
 } options;
 
@@ -35,7 +35,7 @@ static int usage(const char *program) {
       stderr,
       "usage: %s --op NAME [--device SPEC] [--cases N | --total N] [--seed N] [--small]\n"
       "       [--least N] [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first] [--once] [--tiles]\n"
-      "       [--chains] [--kernels FILE] [--brief]\n"
+      "       [--chains] [--kernels FILE] [--brief] [--wide]\n"
       "  --cases N        random cases per element type (100); twice as many where there is one\n"
       "  --total N        random cases of all element types together, at least, most of them executed once, and of a\n"
       "                   quarter of the size: for devices that are slow at both\n"
@@ -52,21 +52,32 @@ static int usage(const char *program) {
       "  --kernels FILE   writes the name of each kernel that cases ran, a line each time\n"
       "  --brief          fewer kernels: of f16 and bf16 one alone, by the length of the op's name, and no imitated "
       "matrix units\n"
+      "  --wide           indices of 64 bits, as large operands have\n"
       "  --variants FILE  fails where the op needs more kernels than its line there allows\n",
       program);
   return 2;
 }
 
 static bool parse(int argc, char **argv, options *o) {
-  static const struct option table[] = {{"op", required_argument, 0, 'o'},    {"device", required_argument, 0, 'd'},
-                                        {"cases", required_argument, 0, 'c'}, {"total", required_argument, 0, 'n'},
-                                        {"seed", required_argument, 0, 's'},  {"small", no_argument, 0, 'm'},
-                                        {"verbose", no_argument, 0, 'b'},     {"variants", required_argument, 0, 'v'},
-                                        {"impl", required_argument, 0, 'i'},  {"dtype", required_argument, 0, 't'},
-                                        {"first", no_argument, 0, 'f'},       {"least", required_argument, 0, 'l'},
-                                        {"once", no_argument, 0, 'e'},        {"tiles", no_argument, 0, 'r'},
-                                        {"chains", no_argument, 0, 'h'},      {"kernels", required_argument, 0, 'k'},
-                                        {"brief", no_argument, 0, 'a'},       {0, 0, 0, 0}};
+  static const struct option table[] = {{"op", required_argument, 0, 'o'},
+                                        {"device", required_argument, 0, 'd'},
+                                        {"cases", required_argument, 0, 'c'},
+                                        {"total", required_argument, 0, 'n'},
+                                        {"seed", required_argument, 0, 's'},
+                                        {"small", no_argument, 0, 'm'},
+                                        {"verbose", no_argument, 0, 'b'},
+                                        {"variants", required_argument, 0, 'v'},
+                                        {"impl", required_argument, 0, 'i'},
+                                        {"dtype", required_argument, 0, 't'},
+                                        {"first", no_argument, 0, 'f'},
+                                        {"least", required_argument, 0, 'l'},
+                                        {"once", no_argument, 0, 'e'},
+                                        {"tiles", no_argument, 0, 'r'},
+                                        {"chains", no_argument, 0, 'h'},
+                                        {"kernels", required_argument, 0, 'k'},
+                                        {"brief", no_argument, 0, 'a'},
+                                        {"wide", no_argument, 0, 'w'},
+                                        {0, 0, 0, 0}};
   *o = (options){.cases = 100, .seed = 1, .device = "pocl"};
   for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
     switch (c) {
@@ -87,6 +98,7 @@ static bool parse(int argc, char **argv, options *o) {
     case 'h': o->chains = true; break;
     case 'k': o->kernels = optarg; break;
     case 'a': o->brief = true; break;
+    case 'w': o->wide = true; break;
     default: return false;
     }
   }
@@ -504,6 +516,7 @@ int main(int argc, char **argv) {
   if (clade_init(.no_cache = !o.once) != CLADE_OK) return 1;
   /* launches of their own, with which other tests compare chains */
   if (!o.once) clade__chain_least = o.chains ? 1 : SIZE_MAX;
+  clade__always_wide = o.wide;
   clade__simt_everywhere = true;    /* --tiles */
   clade__units_imitated = !o.brief; /* matrix units that this machine lacks: their kernels, but for the instruction */
   for (int i = 0; tests[i]; i++) {

@@ -171,7 +171,6 @@ static void test_epilogue(void **state) {
   clade_graph_release(g);
 }
 
-/* Bias, residual and activation end in a convolution's store; the activation's derivative in that of its data pass. */
 /* Batch normalisation has other results too, which are read before its first one goes through the epilogue. */
 static void test_normalisation(void **state) {
   (void)state;
@@ -188,6 +187,7 @@ static void test_normalisation(void **state) {
   }
 }
 
+/* Bias, residual and activation end in a convolution's store; the activation's derivative in that of its data pass. */
 static void test_convolution(void **state) {
   (void)state;
   clade_graph *g = new_graph(), *f;
