@@ -1,6 +1,6 @@
 /* Softmax along one axis, exp(x - max) / sum of them, or its logarithm. Each result is off by (16 + max - x) 2^-23 of
- * itself at the most, a logarithm by that much, besides the rounding to the stored type. A row with NaN or without a
- * finite element becomes NaN. */
+ * itself or by 2^-126 at the most, a logarithm by (16 + max - x) 2^-23, besides the rounding to the stored type. A row
+ * with NaN or +infinity or without a finite element becomes NaN. */
 #include "op/softmax.h"
 
 #include <clade/ops.h>

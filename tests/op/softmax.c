@@ -1,4 +1,5 @@
-/* Softmax and its logarithm along random axes. */
+/* Softmax and its logarithm along random axes. In a third of the cases without gradients some rows have NaN or
+ * infinities; in others rows span more than exp has numbers for. */
 #include <clade/ops.h>
 
 #include <math.h>
@@ -26,7 +27,7 @@ static void draw(op_case *c, op_random *r) {
     shape = CLADE_SHAPE(2, 3, 17);
     axis = 1;
   }
-  double range = c->gradient ? 2 : op_chance(r, 0.25) ? 40 : 5;
+  double range = c->gradient ? 2 : op_chance(r, 0.25) ? 60 : 5;
   c->n_in = 1;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = shape, .low = -range, .high = range};
   c->i[AXIS] = axis;
@@ -35,27 +36,50 @@ static void draw(op_case *c, op_random *r) {
   snprintf(c->note, sizeof c->note, "axis %d%s", axis, c->i[LOG] ? ", logarithm" : "");
 }
 
+static int64_t inner_of(const op_case *c) {
+  const clade_shape *x = &c->in[0].shape;
+  int64_t inner = 1;
+  for (int i = c->i[AXIS] + 1; i < x->rank; i++) inner *= x->dim[i];
+  return inner;
+}
+
+/* One of them, some, or nothing else in a row, of one kind or of all. */
+static void fill(const op_case *c, op_random *r, op_array *in) {
+  static const double kinds[] = {NAN, INFINITY, -INFINITY};
+  if (c->gradient || op_chance(r, 0.67)) return;
+  int64_t inner = inner_of(c), n = in->shape.dim[c->i[AXIS]];
+  for (int64_t row = 0; n && row < in->n / n; row++) {
+    if (op_chance(r, 0.6)) continue;
+    double *x = in->v + row / inner * n * inner + row % inner, share = op_chance(r, 0.2) ? 1 : 0.3;
+    int64_t kind = op_integer(r, 0, 4); /* 3 and more: all */
+    if (op_chance(r, 0.5))
+      x[op_integer(r, 0, n - 1) * inner] = kinds[kind % 3];
+    else
+      for (int64_t i = 0; i < n; i++)
+        if (op_chance(r, share)) x[i * inner] = kinds[kind < 3 ? kind : op_integer(r, 0, 2)];
+  }
+}
+
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
   int axis = c->i[AXIS] - (c->number % 3 == 0 ? c->in[0].shape.rank : 0);
   out[0] = c->i[LOG] ? clade_log_softmax(g, in[0], axis) : clade_softmax(g, in[0], axis);
 }
 
 static void reference(const op_case *c, const op_array *in, op_array *out) {
-  int axis = c->i[AXIS];
-  int64_t inner = 1, n = in->shape.dim[axis];
-  for (int i = axis + 1; i < in->shape.rank; i++) inner *= in->shape.dim[i];
+  int64_t inner = inner_of(c), n = in->shape.dim[c->i[AXIS]];
   op_result(out, c->dtype, in->shape);
   for (int64_t row = 0; n && row < in->n / n; row++) {
     int64_t base = row / inner * n * inner + row % inner;
     double top = -INFINITY, sum = 0;
     for (int64_t i = 0; i < n; i++) top = fmax(top, in->v[base + i * inner]);
-    for (int64_t i = 0; i < n; i++) sum += exp(in->v[base + i * inner] - top);
+    for (int64_t i = 0; i < n; i++)
+      sum += exp(in->v[base + i * inner] - top); /* NaN with NaN, or where top is infinite */
     for (int64_t i = 0; i < n; i++) {
       double v = in->v[base + i * inner], y = exp(v - top) / sum, off = (16 + top - v) * 0x1p-23;
       out->v[base + i * inner] = c->i[LOG] ? v - top - log(sum) : y;
-      out->bound[base + i * inner] = c->i[LOG] ? off : off * y + 1e-37;
+      if (isfinite(off)) out->bound[base + i * inner] = c->i[LOG] ? off : off * y + 0x1p-126;
     }
   }
 }
 
-const op_test op_test_softmax = {"softmax", dtypes, draw, build, reference, NULL, 0, NULL};
+const op_test op_test_softmax = {"softmax", dtypes, draw, build, reference, fill, 0, NULL};
