@@ -98,16 +98,6 @@ fail:
   return status;
 }
 
-clade_status clade__cache_make(void) {
-  clade__cache cache;
-  char *path;
-  CLADE_TRY(clade__cache_path(&path));
-  clade_status status = clade__cache_open(path, true, &cache);
-  clade__free(path);
-  if (status == CLADE_OK) clade__cache_close(&cache);
-  return status;
-}
-
 void clade__cache_close(clade__cache *cache) {
   if (cache->path && cache->dir >= 0) close(cache->dir);
   clade__free(cache->path);
