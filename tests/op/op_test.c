@@ -517,8 +517,9 @@ int main(int argc, char **argv) {
   /* launches of their own, with which other tests compare chains */
   if (!o.once) clade__chain_least = o.chains ? 1 : SIZE_MAX;
   clade__always_wide = o.wide;
-  clade__simt_everywhere = true;    /* --tiles */
-  clade__units_imitated = !o.brief; /* matrix units that this machine lacks: their kernels, but for the instruction */
+  clade__simt_everywhere = true; /* --tiles */
+  /* matrix units that this machine lacks: their kernels, but for the instruction. A first use asks for none of them. */
+  clade__units_imitated = !o.brief && !o.once;
   for (int i = 0; tests[i]; i++) {
     if (strcmp(tests[i]->name, o.op) != 0) continue;
     if (o.brief) o.left_out = strlen(o.op) % 2 ? CLADE_F16 : CLADE_BF16;
