@@ -113,8 +113,6 @@ static int check_kept(void) {
   int result = CLI_DONE;
   if (!made)
     result = cli_failed_status(CLADE_IO);
-  else if (!cache.enabled)
-    result = cli_failed("nothing would be kept: the cache is off; name a directory (CLADE_CACHE_DIR)");
   else if (!cache.writable)
     result = cli_failed("nothing would be kept: %s cannot be written", path);
   clade__free(path);

@@ -1,4 +1,5 @@
-/* The derivatives of softmax and of its logarithm by themselves, from any results and gradients. */
+/* The derivatives of softmax and of its logarithm by themselves, from any results and gradients. In a third of the
+ * cases without gradients some rows have NaN or infinities. */
 #include <math.h>
 #include <stdio.h>
 
@@ -32,6 +33,27 @@ static void draw(op_case *c, op_random *r) {
   snprintf(c->note, sizeof c->note, "axis %d%s", axis, c->i[LOG] ? ", of the logarithm" : "");
 }
 
+static int64_t inner_of(const op_case *c) {
+  const clade_shape *x = &c->in[Y].shape;
+  int64_t inner = 1;
+  for (int i = c->i[AXIS] + 1; i < x->rank; i++) inner *= x->dim[i];
+  return inner;
+}
+
+/* One of a row's gradients or results, or several. A result is no infinity but the logarithm of 0. */
+static void fill(const op_case *c, op_random *r, op_array *in) {
+  static const double kinds[] = {NAN, -INFINITY, INFINITY};
+  if (c->gradient || op_chance(r, 0.67)) return;
+  int64_t inner = inner_of(c), n = in->shape.dim[c->i[AXIS]];
+  for (int64_t row = 0; n && row < in->n / n; row++) {
+    if (op_chance(r, 0.6)) continue;
+    bool gradient = op_chance(r, 0.7);
+    double *v = in[gradient ? DY : Y].v + row / inner * n * inner + row % inner;
+    for (int64_t times = op_chance(r, 0.7) ? 1 : 3; times > 0; times--)
+      v[op_integer(r, 0, n - 1) * inner] = kinds[gradient ? op_integer(r, 0, 2) : c->i[LOG] && op_chance(r, 0.5)];
+  }
+}
+
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
   clade__softmax_attrs a;
   memset(&a, 0, sizeof a);
@@ -41,9 +63,7 @@ static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_v
 }
 
 static void reference(const op_case *c, const op_array *in, op_array *out) {
-  int axis = c->i[AXIS];
-  int64_t inner = 1, n = in->shape.dim[axis];
-  for (int i = axis + 1; i < in->shape.rank; i++) inner *= in->shape.dim[i];
+  int64_t inner = inner_of(c), n = in->shape.dim[c->i[AXIS]];
   op_result(out, c->dtype, in->shape);
   for (int64_t row = 0; n && row < in->n / n; row++) {
     int64_t base = row / inner * n * inner + row % inner;
@@ -56,9 +76,10 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
       double y = in[Y].v[i], dy = in[DY].v[i], p = c->i[LOG] ? exp(y) : y;
       double off = c->i[LOG] ? (4 - y) * 0x1p-23 * fabs(sum) : 0;
       out->v[i] = c->i[LOG] ? dy - sum * p : (dy - sum) * p;
-      out->bound[i] = p * (0x1p-20 * size + off) + 0x1p-22 * fabs(dy) * (c->i[LOG] ? 1 : p) + 1e-37 * (1 + fabs(sum));
+      double bound = p * (0x1p-20 * size + off) + 0x1p-22 * fabs(dy) * (c->i[LOG] ? 1 : p) + 1e-37 * (1 + fabs(sum));
+      if (isfinite(bound)) out->bound[i] = bound;
     }
   }
 }
 
-const op_test op_test_softmax_grad = {"softmax_grad", dtypes, draw, build, reference, NULL, 0, NULL};
+const op_test op_test_softmax_grad = {"softmax_grad", dtypes, draw, build, reference, fill, 0, NULL};
