@@ -217,6 +217,9 @@ clade_status clade__pages_write(const clade__pages_move *move, const void *from)
 clade_status clade__pages_read(const clade__pages_move *move, void *to);
 void clade__pages_free(clade_device *device);
 
+/* ---- pages of 2 MiB (huge.c) ---- */
+clade_status clade__huge_pages(clade_device *device, cl_mem memory, size_t bytes);
+
 clade_status clade__info_copy(const clade_device_info *from, clade_device_info *to, const char *function);
 
 #endif

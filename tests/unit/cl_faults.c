@@ -17,7 +17,7 @@ static const clade__wait none;
 typedef struct work {
   clade_device *device, *adopted, *part[2];
   clade__queue *queue, *borrowed;
-  clade__buffer *buffer;
+  clade__buffer *buffer, *large;
   clade_tensor *tensor, *wrapped;
   clade__staging *staging;
   cl_program program, loaded;
@@ -36,6 +36,7 @@ static void drop(work *w) {
   clade__staging_free(w->staging);
   clade_tensor_release(w->wrapped);
   clade_tensor_release(w->tensor);
+  clade__buffer_release(w->large);
   clade__buffer_release(w->buffer);
   clade__queue_free(w->borrowed);
   clade__queue_free(w->queue);
@@ -54,6 +55,7 @@ static clade_status prepare(work *w) {
   CLADE_TRY(clade_device_adopt(clade_device_context(w->device), clade_device_cl_id(w->device), &w->adopted));
   CLADE_TRY(clade__queue_new(w->device, true, &w->queue));
   CLADE_TRY(clade__buffer_new(w->device, 256, "x", &w->buffer));
+  CLADE_TRY(clade__buffer_new(w->device, 4 << 20, "by huge pages", &w->large));
   CLADE_TRY(clade_tensor_new(w->device, CLADE_F32, CLADE_SHAPE(64), &w->tensor));
   CLADE_TRY(
       clade_tensor_wrap(w->adopted, clade_tensor_mem(w->tensor, NULL), 0, CLADE_F32, CLADE_SHAPE(64), &w->wrapped));

@@ -234,6 +234,48 @@ static void stages(void **state) {
   clade__staging_free(NULL);
 }
 
+/* kB of mappings that were given the hint (VmFlags: hg), and kB of pages of 2 MiB. */
+static bool huge_pages(long *hinted, long *huge) {
+  char line[256];
+  long size = 0, kb;
+  FILE *file = fopen("/proc/self/smaps", "re");
+  *hinted = *huge = 0;
+  if (!file) return false;
+  while (fgets(line, sizeof line, file)) {
+    if (sscanf(line, "Size: %ld", &kb) == 1) size = kb;
+    if (sscanf(line, "AnonHugePages: %ld", &kb) == 1) *huge += kb;
+    if (strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " hg")) *hinted += size;
+  }
+  fclose(file);
+  return true;
+}
+
+static bool huge_pages_on_request(void) {
+  char word[64] = "";
+  FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
+  if (!file) return false;
+  bool told = fgets(word, sizeof word, file) != NULL;
+  fclose(file);
+  return told && !strstr(word, "[never]");
+}
+
+/* Of a size that malloc takes from the system each time. */
+static void lays_huge_pages_under_large_buffers(void **state) {
+  (void)state;
+  enum { MIB = 48 };
+  long hinted[2], huge[2];
+  clade__buffer *b;
+  if (!huge_pages_on_request() || !huge_pages(&hinted[0], &huge[0])) {
+    print_message("the system gives no huge pages (/sys/kernel/mm/transparent_hugepage/enabled: never): not tested\n");
+    skip();
+  }
+  check_ok(clade__buffer_new(device, MIB << 20, "large", &b));
+  assert_true(huge_pages(&hinted[1], &huge[1]));
+  assert_in_range(hinted[1] - hinted[0], (MIB << 10) - 8, MIB << 10);
+  if (huge[1] <= huge[0]) fail_msg("%d MiB were asked for by huge pages, and none came", MIB);
+  clade__buffer_release(b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(refuses_more_than_the_budget),
@@ -248,6 +290,7 @@ int main(void) {
       cmocka_unit_test(wraps_memory_of_the_user),
       cmocka_unit_test(refuses_memory_of_another_context),
       cmocka_unit_test(stages),
+      cmocka_unit_test(lays_huge_pages_under_large_buffers),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
