@@ -1,4 +1,5 @@
-/* Normalisation of rows: a work-item does `piece` of them. A row's moments are found while the one before it is written.
+/* Normalisation of rows: a work-item does `piece` of them. A row's moments are found while the one before it is written:
+ * all, or half of them where both rows are more than its second cache holds, and the other half behind it.
  * They are of deviations from what is known of the mean, at first that of a few elements, then that of all before; each
  * piece joins these with what is lost beside the sums. Without a mean (rms) the deviations are from zero. A weight and a
  * bias are for `inner` elements on end, and rows go through all of them in `period` turns. */
@@ -26,10 +27,51 @@ static inline void FN(join)(FN(moments) *m, const float shift, const float s, co
   clade_take(&m->square, &m->square_lost, q - s * off + move * move * (part * (float)before));
 }
 
+/* `count` elements, sixteen at a time, of the row that is written, by one weight and bias or by one each; and as many of the next
+ * one, or half as many, are summed. What is known before does not stand in the loops: these keep up with memory. */
+#define SUM(i)                                    \
+  {                                               \
+    const float16 d = LOAD16(T, next, i) - shift; \
+    SOON(next + (i) + AHEAD);                     \
+    s += d;                                       \
+    q = fma(d, d, q);                             \
+  }
+#define WRITE(PUT, i, SCALE, ADD) PUT(T, y, i, (LOAD16(T, own, i) - mean) * (SCALE) + (ADD))
+#define BOTH(PUT, SCALE, ADD)                    \
+  for (index_t i = 0; i < count; i += 16) {      \
+    SUM(i)                                       \
+    WRITE(PUT, i, SCALE, ADD);                   \
+  }
+static inline void FN(both)(const __global STORAGE(T) *own, const __global STORAGE(T) *next, __global STORAGE(T) *y,
+                            const __global float *weight, const __global float *bias, const index_t count, const bool run,
+                            const index_t pace, const bool past, const float mean, const float rstd, const float shift,
+                            float16 *sum, float16 *square) {
+  float16 s = *sum, q = *square;
+  const float16 scale = rstd * weight[0], add = bias[0];
+  if (pace > 1)
+    for (index_t i = 0; i < count; i += 32) {
+      SUM(i / 2)
+      WRITE(LINE16, i, scale, add);
+      WRITE(LINE16, i + 16, scale, add);
+    }
+  else if (run && past)
+    BOTH(LINE16, scale, add)
+  else if (run)
+    BOTH(STORE16, scale, add)
+  else if (past)
+    BOTH(LINE16, rstd * vload16(0, weight + i), vload16(0, bias + i))
+  else
+    BOTH(STORE16, rstd * vload16(0, weight + i), vload16(0, bias + i))
+  *sum = s;
+  *square = q;
+}
+#undef BOTH
+#undef WRITE
+
 #define ARGS                                                                                      \
   ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(STORAGE(T), y), \
   ARG(float, means), ARG(float, rstds), const index_t rows, const index_t n, const index_t inner, \
-  const index_t period, const index_t piece, const int rms, const float eps, const int stream
+  const index_t period, const index_t piece, const int rms, const float eps, const int stream, const int half_pace
 BODY(layer_norm_forward_ref_item)(const long item, ARGS) {
   if (item * piece >= rows) return;
   USE(const STORAGE(T), x);
@@ -39,65 +81,59 @@ BODY(layer_norm_forward_ref_item)(const long item, ARGS) {
   USE(float, means);
   USE(float, rstds);
   const index_t last = (index_t)min((item + 1) * piece, (long)rows);
+  const index_t pace = half_pace && ((size_t)y & 63) == 0 ? 2 : 1; /* inner is a multiple of 32, y past the caches */
   FN(moments) m = {0, 0, 0, 0};
   float mean = 0, rstd = 0;
   for (index_t row = (index_t)(item * piece) - 1; row < last; row++) { /* at first none is written */
     const bool writes = row >= item * piece;
-    const index_t base = writes ? row * n : 0, next = (row + 1 < last ? row + 1 : row) * n;
+    const index_t base = writes ? row * n : 0, from = (row + 1 < last ? row + 1 : row) * n;
     const index_t first = writes ? row % max(period, (index_t)1) * (n / max(inner, (index_t)1)) : 0;
+    const __global STORAGE(T) *next = x + from;
     if (writes) {
       const float square = (m.square + m.square_lost) / (float)max(n, (index_t)1);
       means[row] = mean = m.mean + m.mean_lost;
       rstds[row] = rstd = 1.0f / sqrt((square < 0.0f ? 0.0f : square) + eps);
     }
     m = (FN(moments)){0, 0, 0, 0};
-    float shift = FN(guess)(x, next, n, rms), s1 = 0, q1 = 0;
-    float16 s16 = 0, q16 = 0;
-    for (index_t i = 0, begin = 0, run = 0, w = first - 1; i < n;) {
-      if (i == run) {
-        run += inner > 1 && writes ? inner : n;
-        w++;
+    float shift = FN(guess)(x, from, n, rms);
+    for (index_t i = 0, k = 0, run = 0, w = first - 1, begin; k < n;) { /* i is written, k summed */
+      const index_t stop = writes ? min(i + pace * FN(most), n) : 0, end = min(k + FN(most), n);
+      float s1 = 0, q1 = 0;
+      float16 s = 0, q = 0;
+      begin = k;
+      while (i < stop) {
+        if (i == run) {
+          run += inner > 1 ? inner : n;
+          w++;
+        }
+        const index_t part = min(run, stop), whole = (part - i) / 16 * 16, at = inner > 1 ? w : first + i;
+        FN(both)(x + base + i, next + k, y + base + i, weight + at, bias + at, whole, inner > 1, pace,
+                 stream && ((size_t)(y + base + i) & 63) == 0, mean, rstd, shift, &s, &q);
+        i += whole;
+        k += whole / pace;
+        for (; i < part; i++, k++) {
+          const float d = LOAD(T, next, k) - shift;
+          const index_t own = inner > 1 ? w : first + i;
+          s1 += d;
+          q1 = fma(d, d, q1);
+          STORE(T, y, base + i, (LOAD(T, x, base + i) - mean) * rstd * weight[own] + bias[own]);
+        }
       }
-      const index_t stop = min(run, begin + FN(most));
-      const float scale = rstd * weight[w], add = bias[w];
-      if (writes)
-        for (; i + 16 <= stop; i += 16) {
-          const float16 own = inner > 1 ? (float16)scale : rstd * vload16(0, weight + first + i);
-          const float16 v = (LOAD16(T, x, base + i) - mean) * own + (inner > 1 ? (float16)add : vload16(0, bias + first + i));
-          const float16 d = LOAD16(T, x, next + i) - shift;
-          SOON(x + next + i + AHEAD); /* in time for rows whose moments hold everything up at their ends */
-          s16 += d;
-          q16 = fma(d, d, q16);
-          STREAM16(T, y, base + i, v, stream);
-        }
-      else
-        for (; i + 16 <= stop; i += 16) {
-          const float16 d = LOAD16(T, x, next + i) - shift;
-          s16 += d;
-          q16 = fma(d, d, q16);
-        }
-      for (; i < stop; i++) {
-        const float d = LOAD(T, x, next + i) - shift;
+      for (; k + 16 <= end; k += 16) SUM(k)
+      for (; k < end; k++) {
+        const float d = LOAD(T, next, k) - shift;
         s1 += d;
         q1 = fma(d, d, q1);
-        if (writes) {
-          const index_t at = inner > 1 ? w : first + i;
-          STORE(T, y, base + i, (LOAD(T, x, base + i) - mean) * rstd * weight[at] + bias[at]);
-        }
       }
-      if (i - begin >= FN(most) || i == n) {
-        FN(join)(&m, shift, rms ? 0 : clade_lanes(s16, s1), clade_lanes(q16, q1), begin, i - begin);
-        shift = rms ? 0 : m.mean + m.mean_lost;
-        s16 = q16 = 0;
-        s1 = q1 = 0;
-        begin = i;
-      }
+      FN(join)(&m, shift, rms ? 0 : clade_lanes(s, s1), clade_lanes(q, q1), begin, end - begin);
+      shift = rms ? 0 : m.mean + m.mean_lost;
     }
   }
 }
 
 KERNEL(layer_norm_forward_ref)(ARGS) {
   FN(layer_norm_forward_ref_item)((long)get_global_id(0), PASS(x), PASS(weight), PASS(bias), PASS(y), PASS(means), PASS(rstds), rows, n, inner,
-           period, piece, rms, eps, stream);
+           period, piece, rms, eps, stream, half_pace);
 }
 #undef ARGS
+#undef SUM

@@ -29,6 +29,19 @@ inline void clade_past_f32(__global float *p, float16 v, int past) {
 #define CLADE_PAST_bf16(p, i, v, past) CLADE_STOREN_bf16(16, p, i, v)
 #define STREAM16(T, p, i, v, past)     CLADE_PASTE(CLADE_PAST_, T)(p, i, v, past)
 
+/* Where it is known before a loop that sixteen elements begin with a line, and that they are better past the caches. */
+inline void clade_line_f32(__global float *p, float16 v) {
+#ifdef CLADE_STREAMS
+  __builtin_nontemporal_store(v, (__global float16 *)p);
+#else
+  CLADE_STOREN_f32(16, p, 0, v);
+#endif
+}
+#define CLADE_LINE_f32(p, i, v)  clade_line_f32((p) + (i), v)
+#define CLADE_LINE_f16(p, i, v)  CLADE_STOREN_f16(16, p, i, v)
+#define CLADE_LINE_bf16(p, i, v) CLADE_STOREN_bf16(16, p, i, v)
+#define LINE16(T, p, i, v)       CLADE_PASTE(CLADE_LINE_, T)(p, i, v)
+
 /* What lies there will be read soon. SPIR-V has no word for it. */
 #ifdef CLADE_PROCESSOR
 #define SOON(p)  __builtin_prefetch((const void *)(size_t)(p))

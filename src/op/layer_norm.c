@@ -106,9 +106,17 @@ static double cost(const clade_query *q) {
 
 /* Rows of a work-item: some, where all units have enough to do, so that one is read while another is written. */
 static int64_t rows_of(const clade_query *q, const clade__norm_rows *r) {
+  enum { FEW = 16, ELEMENTS = 1 << 16 };
   bool cpu = q->device->device_class == CLADE_CPU && !q->device->max_passes;
   int64_t share = r->rows / (4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u));
-  return cpu ? CLADE_MAX(CLADE_MIN(share, 16), 1) : 1;
+  return cpu ? CLADE_MAX(CLADE_MIN(share, CLADE_MAX(FEW, ELEMENTS / CLADE_MAX(r->n, 1))), 1) : 1;
+}
+
+/* Whether the second cache loses some of a row while the next one is read, so that half of that waits. */
+static bool half_pace(const clade_query *q, const clade__norm_rows *r) {
+  const clade_type *x = &q->node->in[X];
+  int64_t row = r->n * (int64_t)clade__element_bytes(x->dtype);
+  return clade__streams(q->device, x) && r->inner % 32 == 0 && 3 * row > clade__second_cache(q->device);
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
@@ -127,6 +135,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_emit_i32(s, a->rms);
   clade_emit_f32(s, a->eps);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[Y]));
+  clade_emit_i32(s, half_pace(q, &r));
   clade__emit_flat(s, q->device, (r.rows + piece - 1) / piece);
   return CLADE_OK;
 }

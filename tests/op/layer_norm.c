@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "op_test.h"
+#include "norm_kit.h"
 
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 enum { KIND, AXES, GROUPS, WEIGHT, BIAS };
@@ -33,8 +33,13 @@ static clade_shape groups_of_channels(op_case *c, op_random *r, clade_shape *row
 
 static void draw(op_case *c, op_random *r) {
   clade_shape row = {0}, x;
-  c->i[KIND] = (int)op_integer(r, LAYER, INSTANCE);
+  const bool large = !c->gradient && (c->small ? c->number == 1 : op_chance(r, 0.1)); /* for the second cache */
+  c->i[KIND] = (int)op_integer(r, large ? GROUP : LAYER, INSTANCE);
   x = c->i[KIND] < GROUP ? rows_of_axes(c, r, &row) : groups_of_channels(c, r, &row);
+  if (large) {
+    x = norm_too_large(c, CLADE_SHAPE(9, row.dim[0], 32 * op_integer(r, 1, c->small ? 2 : 50)), 1);
+    if (!c->small) c->told.units = 1;
+  }
   double centre = c->gradient || op_chance(r, 0.5) ? 0 : op_uniform(r, -100, 100);
   c->i[WEIGHT] = op_chance(r, 0.8);
   c->i[BIAS] = c->i[KIND] != RMS && op_chance(r, 0.8);

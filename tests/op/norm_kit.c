@@ -7,8 +7,7 @@
 
 enum { CHUNK = 4096 };
 
-/* A device whose last cache does not hold the value, and whose second caches hold so much. */
-static clade_shape too_large(op_case *c, clade_shape x, uint64_t second_cache) {
+clade_shape norm_too_large(op_case *c, clade_shape x, uint64_t second_cache) {
   c->told.second_cache = second_cache;
   c->told.last_cache = (uint64_t)clade__product(&x, 0, x.rank) * clade__element_bytes(c->dtype) * 5 / 4;
   return x;
@@ -23,7 +22,7 @@ static clade_shape by_turns(op_case *c, op_random *r) {
   const clade_shape x = CLADE_SHAPE(c->gradient ? 2 : images, channels, pixels);
   const uint64_t channel = sizeof(float) * (uint64_t)(x.dim[0] * pixels);
   if (!c->small) c->told.units = (uint32_t)op_integer(r, 1, 3);
-  return too_large(c, x, 2 * channel / c->told.units + 1); /* also where dy is read with x */
+  return norm_too_large(c, x, 2 * channel / c->told.units + 1); /* also where dy is read with x */
 }
 
 /* The last cache holds a channel, or a block of sixteen, for each unit. */
@@ -32,7 +31,7 @@ static clade_shape by_channels(op_case *c, op_random *r) {
   if (!c->small) c->told.units = (uint32_t)op_integer(r, 1, 2);
   const int64_t channels = 4 * block * c->told.units - (block > 1 ? op_integer(r, 0, 9) : 0);
   const int64_t pixels = op_integer(r, 2, c->small ? 3 : 40);
-  return too_large(c, CLADE_SHAPE(op_integer(r, 1, c->small ? 2 : 9), channels, pixels), 1);
+  return norm_too_large(c, CLADE_SHAPE(op_integer(r, 1, c->small ? 2 : 9), channels, pixels), 1);
 }
 
 clade_shape norm_draw(op_case *c, op_random *r) {
