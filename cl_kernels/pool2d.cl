@@ -192,12 +192,12 @@ static inline void FN(pairs)(const __global STORAGE(T) *x, __global STORAGE(T) *
                              const index_t width, const int stream) {
   for (index_t at = 0; at < windows; at += 16) {
     const index_t i = max(min(at, windows - 16), (index_t)0);
-    const float16 a = LOAD16(T, x, 2 * i), b = LOAD16(T, x, 2 * i + 16);
-    const float16 c = LOAD16(T, x, width + 2 * i), d = LOAD16(T, x, width + 2 * i + 16);
+    const float16 a = WHOLE16(T, x, 2 * i), b = WHOLE16(T, x, 2 * i + 16);
+    const float16 c = WHOLE16(T, x, width + 2 * i), d = WHOLE16(T, x, width + 2 * i + 16);
 #pragma unroll
     for (int k = 0; k < 64; k += 16) SOON(x + AHEAD + 4 * i + k); /* as both rows lie, from end to end */
     const float16 left = TAKE(a, c), right = TAKE(b, d);
-    const float16 even = (float16)(left.even, right.even), odd = (float16)(left.odd, right.odd);
+    const float16 even = EVEN16(left, right), odd = ODD16(left, right);
 #if MAX
     const float16 v = TAKE(even, odd);
 #else
@@ -214,21 +214,20 @@ static inline void FN(triples)(const __global STORAGE(T) *x, __global STORAGE(T)
                                const int stream) {
   for (index_t at = 0; at < windows; at += 16) {
     const index_t i = min(at, windows - 16), p = 2 * i + first + 1, own = max(p - 1, (index_t)0);
-    float16 left = LOAD16(T, x, p), right = LOAD16(T, x, p + 16);
-    float before = LOAD(T, x, own);
+    float16 left = WHOLE16(T, x, p), right = WHOLE16(T, x, p + 16);
+    float16 before = LOAD(T, x, own);
 #pragma unroll
     for (int k = 0; k < 64; k += 16) SOON(x + 3 * width + AHEAD + 4 * i + k); /* two rows are new */
 #pragma unroll
     for (int k = 1; k < 3; k++) {
-      const float16 a = LOAD16(T, x, k * width + p), b = LOAD16(T, x, k * width + p + 16);
-      const float c = LOAD(T, x, k * width + own);
+      const float16 a = WHOLE16(T, x, k * width + p), b = WHOLE16(T, x, k * width + p + 16);
+      const float16 c = LOAD(T, x, k * width + own);
       left = TAKE(left, a);
       right = TAKE(right, b);
       before = TAKE(before, c);
     }
-    before = p > 0 ? before : NONE;
-    const float16 even = (float16)(left.even, right.even), odd = (float16)(left.odd, right.odd);
-    const float16 last = (float16)(before, odd.s0123, odd.s4567, odd.s89ab, odd.scde);
+    if (p == 0) before = NONE;
+    const float16 even = EVEN16(left, right), odd = ODD16(left, right), last = BEHIND16(before, odd);
     float16 v = TAKE(even, odd);
     v = TAKE(v, last);
 #if !MAX

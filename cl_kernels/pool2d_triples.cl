@@ -20,7 +20,7 @@ typedef struct {
  * the image, else -infinity. What another row has is of windows that are not there. */
 __attribute__((always_inline)) static inline void FN(taps)(const FN(plane) *p, const bool whole, const long row, const index_t c, float16 *tap) {
   const __global STORAGE(T) *x = p->x + row * p->width;
-  const float before = c ? LOAD(T, x, c - 1) : -INFINITY;
+  const float16 before = c ? LOAD(T, x, c - 1) : -INFINITY;
   float16 a, b;
   if (whole || (p->width % 2 == 0 && row * p->width + c + 32 <= p->left)) {
     a = LOAD16(T, x, c);
@@ -32,10 +32,9 @@ __attribute__((always_inline)) static inline void FN(taps)(const FN(plane) *p, c
     a = vload16(0, lane);
     b = vload16(1, lane);
   }
-  const float16 odd = (float16)(a.odd, b.odd);
-  tap[0] = (float16)(before, odd.s0123, odd.s456, odd.s789a, odd.sbcde);
-  tap[1] = (float16)(a.even, b.even);
-  tap[2] = odd;
+  tap[1] = EVEN16(a, b);
+  tap[2] = ODD16(a, b);
+  tap[0] = BEHIND16(before, tap[2]);
 }
 
 /* 32 pixels of a row of dx from column c on, as many as there are. */
@@ -43,17 +42,23 @@ __attribute__((always_inline)) static inline void FN(put)(const FN(plane) *p, co
                            const float16 odd) {
   __global STORAGE(T) *dx = p->dx + row * p->width;
   const index_t n = whole ? 32 : p->width - c;
-  float16 v;
-  v.even = even.lo;
-  v.odd = odd.lo;
-  if (n >= 16) STREAM16(T, dx, c, v, p->stream);
-  else PUT16(T, dx, c, n, v);
+  const float16 low = MIXED16(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  if (n >= 16) STREAM16(T, dx, c, low, p->stream);
+  else PUT16(T, dx, c, n, low);
   if (n <= 16) return;
-  v.even = even.hi;
-  v.odd = odd.hi;
-  if (n >= 32) STREAM16(T, dx, c + 16, v, p->stream);
-  else PUT16(T, dx, c + 16, n - 16, v);
+  const float16 high = MIXED16(even, odd, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  if (n >= 32) STREAM16(T, dx, c + 16, high, p->stream);
+  else PUT16(T, dx, c + 16, n - 16, high);
 }
+
+static inline float16 FN(largest)(const float16 *tap) {
+  const float16 two = LARGER(tap[0], tap[1]);
+  return LARGER(two, tap[2]);
+}
+
+/* Of numbers, those of some lanes, and what is left in the others. */
+#define SOME(v, lanes) select((float16)(0.0f), v, lanes)
+#define LEFT(v, some)  as_float16(as_int16(v) ^ as_int16(some))
 
 /* Sixteen windows of row w from `first` on: what they send to the end of the row above where that is to be written, and
  * to their own. whole: they are all there, and so is what they cover and write. next: what the windows to the right send to
@@ -62,7 +67,7 @@ __attribute__((always_inline)) static inline void FN(windows)(const FN(plane) *p
                                const bool above, const bool own, float16 *next, float *even, float *odd) {
   const long top = 2 * (long)w - 1;
   const index_t c = 2 * first;
-  float16 tap[9], g = 0, best = -INFINITY, sent[9];
+  float16 tap[9], g = 0, sent[9];
 #pragma unroll
   for (int r = 0; r < 3; r++) {
     tap[3 * r] = tap[3 * r + 1] = tap[3 * r + 2] = -INFINITY;
@@ -80,35 +85,41 @@ __attribute__((always_inline)) static inline void FN(windows)(const FN(plane) *p
     g = from + 16 <= p->left_dy ? LOAD16(T, p->dy, from) : SOME16(T, p->dy, from, n);
     g = select((float16)(0.0f), g, LANES < n);
   }
+  float16 row[3], best = -INFINITY;
   int16 number = -1;
 #pragma unroll
-  for (int k = 0; k < 9; k++) best = best > tap[k] ? best : tap[k];
-#pragma unroll
-  for (int k = 0; k < 9; k += 3) number &= (tap[k] == tap[k]) & (tap[k + 1] == tap[k + 1]) & (tap[k + 2] == tap[k + 2]);
-  const int16 other = ~(number & (best > -INFINITY));
-  const int8 halves = other.lo | other.hi;
-  const int4 fours = halves.lo | halves.hi;
-  if (fours.s0 | fours.s1 | fours.s2 | fours.s3) { /* the first NaN, or the first that is a pixel */
+  for (int r = 0; r < 3; r++) {
+    row[r] = FN(largest)(tap + 3 * r);
+    best = LARGER(row[r], best);
+    number &= (tap[3 * r] == tap[3 * r]) & (tap[3 * r + 1] == tap[3 * r + 1]) & (tap[3 * r + 2] == tap[3 * r + 2]);
+  }
+  if (ANY16(~(number & (best > -INFINITY)))) { /* the first NaN, or the first that is a pixel */
     const int16 lowest = number & (best == -INFINITY), rare = lowest | ~number;
 #pragma unroll
     for (int k = 0; k < 9; k++) {
       const int16 column = (int)c + 2 * LANES + (k % 3 - 1);
-      const bool row = top + k / 3 >= 0 && top + k / 3 < p->height;
-      const int16 pixel = (row ? -1 : 0) & (column >= 0) & (column < (int)p->width);
+      const bool inside = top + k / 3 >= 0 && top + k / 3 < p->height;
+      const int16 pixel = (inside ? -1 : 0) & (column >= 0) & (column < (int)p->width);
       const int16 like = select(~(tap[k] == tap[k]), pixel, lowest);
       tap[k] = select(tap[k], select((float16)(0.0f), (float16)(1.0f), like), rare);
     }
+#pragma unroll
+    for (int r = 0; r < 3; r++) row[r] = FN(largest)(tap + 3 * r);
     best = select(best, (float16)(1.0f), rare);
   }
-  int16 which = 8;
 #pragma unroll
-  for (int k = 7; k >= 0; k--) which = select(which, (int16)(k), tap[k] == best);
-#pragma unroll
-  for (int k = 0; k < 9; k++) sent[k] = select((float16)(0.0f), g, which == k);
+  for (int r = 0; r < 3; r++) { /* the first row that has the maximum, and of that the first tap */
+    const float16 part = r < 2 ? SOME(g, row[r] == best) : g;
+    g = LEFT(g, part);
+    sent[3 * r] = SOME(part, tap[3 * r] == row[r]);
+    const float16 rest = LEFT(part, sent[3 * r]);
+    sent[3 * r + 1] = SOME(rest, tap[3 * r + 1] == row[r]);
+    sent[3 * r + 2] = LEFT(rest, sent[3 * r + 1]);
+  }
 #pragma unroll
   for (int r = 0; r < 3; r++) { /* to odd columns from both sides */
     const float16 near = sent[3 * r];
-    sent[3 * r + 2] += (float16)(near.s1234, near.s567, near.s89ab, near.scdef, next[r].s0);
+    sent[3 * r + 2] += MIXED16(near, next[r], 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
     next[r] = near;
   }
   if (whole || above) FN(put)(p, whole, top, c, HOLD(even + first) + sent[1], HOLD(odd + first) + sent[2]);
@@ -118,7 +129,6 @@ __attribute__((always_inline)) static inline void FN(windows)(const FN(plane) *p
     HOLD(odd + first) = sent[8];
   }
 }
-
 /* A work-item does `piece` pairs of rows, from an even one on, of all that the planes have; of a pair that another one
  * begins with it computes the windows as well. */
 #define ARGS                                                                                                   \
@@ -156,3 +166,5 @@ KERNEL(max_pool2d_backward_triples)(ARGS) {
 #undef ARGS
 #undef LANES
 #undef HOLD
+#undef SOME
+#undef LEFT

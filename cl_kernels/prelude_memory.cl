@@ -8,6 +8,10 @@
 #endif
 inline void clade_stream16_f32(__global float *p, float16 v) {
 #ifdef CLADE_STREAMS
+  if (((size_t)p & 63) == 0) {
+    __builtin_nontemporal_store(v, (__global float16 *)p);
+    return;
+  }
   if (((size_t)p & 31) == 0) {
     __builtin_nontemporal_store(v.lo, (__global float8 *)p);
     __builtin_nontemporal_store(v.hi, (__global float8 *)p + 1);
@@ -95,6 +99,31 @@ CLADE_MOVES(i64)
 #define CLADE_PASS_i64             CLADE_PASS_u8
 #define PASS16(T, y, x, past)      CLADE_PASTE(CLADE_PASS_, T)(y, x, past)
 #define COPY(T, x, soon, y, n, past) CLADE_PASTE(clade_move_, T)(x, soon, y, n, past)
+
+/* Lanes of two vectors by constant numbers, those of the second from 16 on: one instruction, where a vector that is put together
+ * from parts may be several. And whether any lane of a mask is set. */
+#define MIXED16(a, b, ...) shuffle2(a, b, (uint16)(__VA_ARGS__))
+#define ANY16(v)           any(v)
+#ifdef __has_builtin
+#if __has_builtin(__builtin_shufflevector)
+#undef MIXED16
+#define MIXED16(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#endif
+#if defined CLADE_PROCESSOR && __has_builtin(__builtin_reduce_or)
+#undef ANY16
+#define ANY16(v) __builtin_reduce_or(v)
+#endif
+#endif
+
+#define EVEN16(a, b) MIXED16(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+#define ODD16(a, b)  MIXED16(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
+/* Sixteen elements for these, floats by one instruction: PoCL's vload16 is made of pairs, which are then shuffled one by one. */
+#define CLADE_WHOLE_f32(p, i)  (*(const __global clade_floats16 *)((p) + (i)))
+#define CLADE_WHOLE_f16(p, i)  LOAD16(f16, p, i)
+#define CLADE_WHOLE_bf16(p, i) LOAD16(bf16, p, i)
+#define WHOLE16(T, p, i)       CLADE_PASTE(CLADE_WHOLE_, T)(p, i)
+/* The first lane of a and those of b, which move up. */
+#define BEHIND16(a, b) MIXED16(a, b, 0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30)
 
 /* Eight vectors of eight become those of the other axis, in registers: halves change places, and each half is turned in
  * itself, in any order. What ends in an exchange of halves is stored by halves: that is one instruction less for each
