@@ -79,7 +79,7 @@ KERNEL(broadcast_forward_ref)(ARGS) {
 #ifdef WANT_broadcast_forward_tiles
 /* The operand's last axis, of `wide` elements, becomes one of `to` places apart, and the result's last axis, of `high`, was
  * one of `from` places apart: a work-item turns over a block of ROWS by `span`. Up to six more axes. STRIP: 16 rows, of
- * which each is read from end to end, and whole lines are stored at once: neighbours of theirs follow soon. Otherwise
+ * which each is read from end to end, and whole lines are stored at once: their neighbours follow with the next item. Otherwise
  * a block is put together in the caches and written a run at a time, while the next one is asked for. */
 /* Eight elements in lanes of 32 bits. */
 #if BYTES == 4
@@ -103,14 +103,22 @@ BODY(broadcast_forward_tiles_item)(const long item, ARGS) {
   const index_t down = (high + ROWS - 1) / ROWS, across = (wide + span - 1) / span;
   index_t rest = (index_t)item / (down * across), i = 0, j = 0;
   const index_t block = (index_t)item - rest * down * across;
+#if STRIP
+  const index_t h0 = block % down * ROWS, w0 = block / down * span;
+#else
   const index_t h0 = block / across * ROWS, w0 = block % across * span;
+#endif
   STEP_BOTH(s5) STEP_BOTH(s4) STEP_BOTH(s3) STEP_BOTH(s2) STEP_BOTH(s1) STEP_BOTH(s0)
   const index_t rows = min(high - h0, (index_t)ROWS), columns = min(wide - w0, span);
   x += i + h0 * from + w0;
   y += j + w0 * to + h0;
 #if STRIP
   const index_t whole = rows < ROWS ? 0 : columns / 16 * 16;
-  for (index_t w = 0; w < whole; w += 16) clade_tile(x + w, (size_t)from, y + w * to, (size_t)to, stream);
+  for (index_t w = 0; w < whole; w += 16) {
+#pragma unroll
+    for (int l = 0; l < 16; l++) SOON(x + l * from + w + AHEAD / 16);
+    clade_tile(x + w, (size_t)from, y + w * to, (size_t)to, stream);
+  }
   for (index_t w = whole; w < columns; w++)
     for (index_t h = 0; h < rows; h++) y[w * to + h] = x[h * from + w];
 #else

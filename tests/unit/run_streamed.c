@@ -65,6 +65,7 @@ static void transposes(void **state) {
   turned(*state, 1, 1040, rows_of(info, 1040)); /* at sixteens: past the caches */
   turned(*state, rows_of(info, CHANNELS * WIDE * WIDE), CHANNELS, WIDE * WIDE);
   turned(*state, rows_of(info, 64 * 28 * 28), 64, 28 * 28); /* in strips */
+  turned(*state, rows_of(info, 64 * 70 * 70), 64, 70 * 70); /* in two for each row, which end within a tile */
 }
 
 /* By windows of one place, dense: whole numbers, so that any order of a sum gives the same bits. */
