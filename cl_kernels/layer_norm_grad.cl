@@ -236,3 +236,82 @@ KERNEL(layer_norm_grad_rows)(ARGS) {
 }
 #undef ARGS
 #endif
+
+#ifdef WANT_layer_norm_grad_groups
+/* A work-item does `piece` rows of runs, whole vectors each: x and dy of a row come from memory, and are summed, while the
+ * row before is written out of the second cache. The sums of layer_norm_grad_rows in their order, and so its bits. */
+#define ADD                                                                            \
+  {                                                                                    \
+    const float16 d = LOAD16(T, dy, next + i), off = LOAD16(T, x, next + i) - m;       \
+    SOON(x + next + AHEAD / 2 + i);                                                    \
+    SOON(dy + next + AHEAD / 2 + i);                                                   \
+    s16 += d;                                                                          \
+    q16 = fma(d, off, q16);                                                            \
+  }
+#define DERIVED ((LOAD16(T, dy, base + i) * scale_was - even - (LOAD16(T, x, base + i) - mean_was) * slope) * rstd_was)
+#define ARGS                                                                                             \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean), \
+  ARG(const float, rstd), ARG(STORAGE(T), dx), ARG(float, sums), const index_t rows, const index_t n,    \
+  const index_t inner, const index_t period, const index_t piece, const index_t chunks
+BODY(layer_norm_grad_groups_item)(const long item, ARGS) {
+  if (item * piece >= rows) return;
+  USE(const STORAGE(T), x);
+  USE(const STORAGE(T), dy);
+  USE(const float, weight);
+  USE(const float, mean);
+  USE(const float, rstd);
+  USE(STORAGE(T), dx);
+  USE(float, sums);
+  const index_t runs = n / inner, begin = (index_t)(item * piece), last = (index_t)min((item + 1) * piece, (long)rows);
+  float even = 0, slope = 0, mean_was = 0, rstd_was = 0;
+  for (index_t row = begin - 1; row < last; row++) { /* at first none is written, at last none summed */
+    const bool adds = row + 1 < last, both = adds && row >= begin && ((size_t)dx & 63) == 0;
+    const index_t base = row * n, next = (row + 1) * n, own = (row + 1) * runs;
+    const float m = adds ? mean[row + 1] : 0, r = adds ? rstd[row + 1] : 0;
+    float s = 0, s_lost = 0, q = 0, q_lost = 0;
+    for (int pass = both; pass < 2; pass++) { /* or one after the other */
+      const bool writes = row >= begin && (both || !pass);
+      if (!writes && !(adds && pass)) continue;
+      for (index_t w = 0; w < runs; w++) {
+        const float scale = weight[(row + 1) % period * runs + w], scale_was = writes ? weight[row % period * runs + w] : 0;
+        float a = 0, a_lost = 0, b = 0, b_lost = 0;
+        for (index_t i = w * inner, end; i < (w + 1) * inner;) {
+          float16 s16 = 0, q16 = 0;
+          end = min(i + 1024, (w + 1) * inner);
+          if (both)
+            for (; i < end; i += 16) {
+              ADD
+              LINE16(T, dx, base + i, DERIVED);
+            }
+          else if (writes)
+            for (; i < end; i += 16) {
+              const float16 v = DERIVED;
+              STREAM16(T, dx, base + i, v, 1);
+            }
+          else
+            for (; i < end; i += 16) ADD
+          clade_take(&a, &a_lost, clade_lanes(s16, 0.0f));
+          clade_take(&b, &b_lost, clade_lanes(q16, 0.0f));
+        }
+        if (!adds || !pass) continue;
+        sums[own + w] = a + a_lost;
+        sums[chunks * runs * period + own + w] = (b + b_lost) * r;
+        clade_take(&s, &s_lost, (a + a_lost) * scale);
+        clade_take(&q, &q_lost, (b + b_lost) * scale);
+      }
+    }
+    even = (s + s_lost) / (float)n;
+    slope = (q + q_lost) * r * r / (float)n;
+    mean_was = m;
+    rstd_was = r;
+  }
+}
+
+KERNEL(layer_norm_grad_groups)(ARGS) {
+  FN(layer_norm_grad_groups_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dx),
+                                  PASS(sums), rows, n, inner, period, piece, chunks);
+}
+#undef ARGS
+#undef ADD
+#undef DERIVED
+#endif

@@ -89,9 +89,20 @@ static void emit_sums(clade_emit *e, const clade_query *q, const plan *p) {
   clade__emit_flat(s, q->device, items * p->chunks);
 }
 
+/* How many rows of groups a work-item does, one summed while the one before is written: where these go past the caches,
+ * and the second one holds x and dy of both. 0: not so. */
+static int64_t together(const clade_query *q, const plan *p) {
+  const clade_type *x = &q->node->in[X];
+  const clade__norm_attrs *a = q->node->attrs;
+  int64_t row = p->row.n * (int64_t)clade__element_bytes(x->dtype);
+  bool lines = p->whole && p->groups && !a->rms && p->row.inner % 32 == 0 && clade__streams(q->device, x);
+  int64_t share = p->row.rows / (4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u));
+  return lines && share > 1 && 5 * row <= clade__second_cache(q->device) ? CLADE_MIN(share, 16) : 0;
+}
+
 static void emit_rows(clade_emit *e, const clade_query *q, const plan *p) {
-  int64_t chunk = p->whole ? p->chunk : 1, rows = p->row.n ? p->row.rows : 0;
-  clade_kernel_step *s = clade_emit_kernel(e, "layer_norm_grad_rows");
+  int64_t some = together(q, p), chunk = some ? some : p->whole ? p->chunk : 1, rows = p->row.n ? p->row.rows : 0;
+  clade_kernel_step *s = clade_emit_kernel(e, some ? "layer_norm_grad_groups" : "layer_norm_grad_rows");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
   for (int i = X; i <= RSTD; i++) clade_emit_in(s, i);
   clade_emit_out(s, 0);
@@ -102,9 +113,11 @@ static void emit_rows(clade_emit *e, const clade_query *q, const plan *p) {
   clade_emit_index(s, p->row.period);
   clade_emit_index(s, chunk);
   clade_emit_index(s, p->chunks);
-  clade_emit_i32(s, ((const clade__norm_attrs *)q->node->attrs)->rms);
-  clade_emit_i32(s, p->whole);
-  clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  if (!some) {
+    clade_emit_i32(s, ((const clade__norm_attrs *)q->node->attrs)->rms);
+    clade_emit_i32(s, p->whole);
+    clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
+  }
   clade__emit_flat(s, q->device, (rows + chunk - 1) / chunk);
 }
 

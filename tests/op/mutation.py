@@ -40,6 +40,8 @@ PLANTED = [
     ("a dropped partial sum", "layer_norm_grad", "f32", "ref", "layer_norm_grad",
      "for (index_t k = 0; k < chunks; k++) {", "for (index_t k = 0; k == 0 || k + 1 < chunks; k++) {"),
     ("a half of a row that is summed wrong", "layer_norm", "f32", "ref", "layer_norm", "SUM(i / 2)", "SUM(i / 4)"),
+    ("a row that is written by the next one's weights", "layer_norm_grad", "f32", "ref", "layer_norm_grad",
+     "scale_was = writes ? weight[row % period", "scale_was = writes ? weight[(row + 1) % period"),
     ("a wrong group", "conv2d", "f32", "direct_dense", "conv2d", "w += group * taps.s2 + row0", "w += row0"),
     ("a wrong accumulation type", "gemm", "f16", "ref", "gemm",
      "sum += (ACC)LOAD(T, a, k * a_s.s7) * (ACC)LOAD(TB, b, k * b_s.s6);",
