@@ -35,7 +35,7 @@ clade_status clade__event_wait(clade_device *device, cl_event event) {
 }
 
 void clade__event_linger(clade_device *device, cl_event event) {
-  enum { NS = 500000 };
+  enum { NS = 4000000 };
   struct timespec begin, now;
   cl_int state = CL_QUEUED;
   clock_gettime(CLOCK_MONOTONIC, &begin);

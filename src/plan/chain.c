@@ -6,9 +6,10 @@ size_t clade__chain_least = 8;
 
 /* A chain has all threads of the device until it ends: what is read or uploaded meanwhile, and other runs, wait. So it
  * holds `short_seconds`, or an eighth of a longer func, whose launches would be a hundredth of it otherwise, and never
- * more than `long_seconds`. As estimated, which is twice what steps take, and more where they are small. */
+ * more than `long_seconds`. As estimated, which is twice what steps of floats take, eight times what products of packed
+ * bytes do, and more where they are small. */
 enum { PARTS = 8 };
-static const double short_seconds = 5e-3, long_seconds = 50e-3;
+static const double short_seconds = 20e-3, long_seconds = 50e-3;
 
 /* ---- which follow each other ---- */
 int clade__chain_base(const clade__fchain *chain, const clade__place *place) {

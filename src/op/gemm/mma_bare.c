@@ -26,7 +26,7 @@ const char *clade__gemm_mma_bare_accept(const clade_query *q) {
 double clade__gemm_mma_bare_cost(const clade_query *q) {
   const clade__gemm_problem p = clade__gemm_problem_of(q->node);
   const double products = (double)p.batches * (double)p.k * (double)clade__up(p.m, 2) * (double)clade__up(p.n, PANEL);
-  const double speed = q->node->in[1].dtype == CLADE_I8 ? 4 : 2;
+  const double speed = q->node->in[1].dtype == CLADE_I8 ? 4 : 1.4;
   const double efficiency = q->device->vector_f32 < 4 ? 0.005 : 0.45;
   return clade__cost(q->device, 2 * products / speed, clade__node_bytes(q->node), efficiency) + 1e-6;
 }
