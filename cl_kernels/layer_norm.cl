@@ -81,12 +81,12 @@ BODY(layer_norm_forward_ref_item)(const long item, ARGS) {
   USE(float, means);
   USE(float, rstds);
   const index_t last = (index_t)min((item + 1) * piece, (long)rows);
-  const index_t pace = half_pace && ((size_t)y & 63) == 0 ? 2 : 1; /* inner is a multiple of 32, y past the caches */
+  const bool halves = half_pace && ((size_t)y & 63) == 0; /* inner is a multiple of 32, y past the caches */
   FN(moments) m = {0, 0, 0, 0};
   float mean = 0, rstd = 0;
-  for (index_t row = (index_t)(item * piece) - 1; row < last; row++) { /* at first none is written */
-    const bool writes = row >= item * piece;
-    const index_t base = writes ? row * n : 0, from = (row + 1 < last ? row + 1 : row) * n;
+  for (index_t row = (index_t)(item * piece) - 1; row < last; row++) { /* at first none is written, at last none summed */
+    const bool writes = row >= item * piece, adds = row + 1 < last;
+    const index_t base = writes ? row * n : 0, from = (adds ? row + 1 : row) * n, pace = writes && halves ? 2 : 1;
     const index_t first = writes ? row % max(period, (index_t)1) * (n / max(inner, (index_t)1)) : 0;
     const __global STORAGE(T) *next = x + from;
     if (writes) {
@@ -95,9 +95,10 @@ BODY(layer_norm_forward_ref_item)(const long item, ARGS) {
       rstds[row] = rstd = 1.0f / sqrt((square < 0.0f ? 0.0f : square) + eps);
     }
     m = (FN(moments)){0, 0, 0, 0};
-    float shift = FN(guess)(x, from, n, rms);
-    for (index_t i = 0, k = 0, run = 0, w = first - 1, begin; k < n;) { /* i is written, k summed */
-      const index_t stop = writes ? min(i + pace * FN(most), n) : 0, end = min(k + FN(most), n);
+    float shift = adds ? FN(guess)(x, from, n, rms) : 0;
+    /* i is written, k summed: by runs also where none is written, so that a row's sums are the same in any place */
+    for (index_t i = 0, k = 0, run = 0, w = first - 1, begin; (adds ? k : i) < n;) {
+      const index_t stop = min(i + pace * FN(most), n), end = min(k + FN(most), n);
       float s1 = 0, q1 = 0;
       float16 s = 0, q = 0;
       begin = k;
@@ -107,8 +108,11 @@ BODY(layer_norm_forward_ref_item)(const long item, ARGS) {
           w++;
         }
         const index_t part = min(run, stop), whole = (part - i) / 16 * 16, at = inner > 1 ? w : first + i;
-        FN(both)(x + base + i, next + k, y + base + i, weight + at, bias + at, whole, inner > 1, pace,
-                 stream && ((size_t)(y + base + i) & 63) == 0, mean, rstd, shift, &s, &q);
+        if (writes)
+          FN(both)(x + base + i, next + k, y + base + i, weight + at, bias + at, whole, inner > 1, pace,
+                   stream && ((size_t)(y + base + i) & 63) == 0, mean, rstd, shift, &s, &q);
+        else
+          for (index_t j = k; j < k + whole; j += 16) SUM(j)
         i += whole;
         k += whole / pace;
         for (; i < part; i++, k++) {
@@ -116,15 +120,11 @@ BODY(layer_norm_forward_ref_item)(const long item, ARGS) {
           const index_t own = inner > 1 ? w : first + i;
           s1 += d;
           q1 = fma(d, d, q1);
-          STORE(T, y, base + i, (LOAD(T, x, base + i) - mean) * rstd * weight[own] + bias[own]);
+          if (writes) STORE(T, y, base + i, (LOAD(T, x, base + i) - mean) * rstd * weight[own] + bias[own]);
         }
       }
-      for (; k + 16 <= end; k += 16) SUM(k)
-      for (; k < end; k++) {
-        const float d = LOAD(T, next, k) - shift;
-        s1 += d;
-        q1 = fma(d, d, q1);
-      }
+      if (!adds) continue;
+      for (; k < end; k += 16) SUM(k) /* the other half */
       FN(join)(&m, shift, rms ? 0 : clade_lanes(s, s1), clade_lanes(q, q1), begin, end - begin);
       shift = rms ? 0 : m.mean + m.mean_lost;
     }

@@ -34,6 +34,7 @@ static clade_shape groups_of_channels(op_case *c, op_random *r, clade_shape *row
 static void draw(op_case *c, op_random *r) {
   clade_shape row = {0}, x;
   const bool large = !c->gradient && (c->small ? c->number == 1 : op_chance(r, 0.1)); /* for the second cache */
+  c->any_units = !c->small;
   c->i[KIND] = (int)op_integer(r, large ? GROUP : LAYER, INSTANCE);
   x = c->i[KIND] < GROUP ? rows_of_axes(c, r, &row) : groups_of_channels(c, r, &row);
   if (large) {

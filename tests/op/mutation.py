@@ -40,6 +40,8 @@ PLANTED = [
     ("a dropped partial sum", "layer_norm_grad", "f32", "ref", "layer_norm_grad",
      "for (index_t k = 0; k < chunks; k++) {", "for (index_t k = 0; k == 0 || k + 1 < chunks; k++) {"),
     ("a half of a row that is summed wrong", "layer_norm", "f32", "ref", "layer_norm", "SUM(i / 2)", "SUM(i / 4)"),
+    ("a row whose sums depend on its place", "layer_norm", "f32", "ref", "layer_norm",
+     "for (index_t j = k; j < k + whole; j += 16) SUM(j)", "for (index_t j = k + whole - 16; j >= k; j -= 16) SUM(j)"),
     ("a row that is written by the next one's weights", "layer_norm_grad", "f32", "ref", "layer_norm_grad",
      "scale_was = writes ? weight[row % period", "scale_was = writes ? weight[(row + 1) % period"),
     ("a wrong group", "conv2d", "f32", "direct_dense", "conv2d", "w += group * taps.s2 + row0", "w += row0"),
@@ -75,7 +77,7 @@ PLANTED = [
      "as_int16(LOAD16(T, dy, b + i)) & -two", "as_int16(LOAD16(T, dy, b + i))"),
     ("a sign that tells who added", "scatter_add", "f32", "ref", "scatter_add", "as_float16(w) + 0.0f", "as_float16(w)"),
 ]
-FINDINGS = r"got \S+, want|central difference|was written outside every value|a second execution gave other bits"
+FINDINGS = r"got \S+, want|central difference|was written outside every value|another execution gave other bits"
 
 
 def plant(source, folder, file, text, instead):

@@ -112,6 +112,7 @@ static bool read_outcome(trial *t, outcome *o, void *user) {
   reading *r = user;
   void **data = r->again ? &o->again : &o->data;
   (void)t;
+  free(*data);
   *data = op_alloc(o->bytes, 1);
   return clade_read(r->run, r->ticket, o->name, *data, o->bytes) == CLADE_OK || failed("clade_read");
 }
@@ -119,15 +120,15 @@ static bool read_outcome(trial *t, outcome *o, void *user) {
 static bool same_bits(trial *t, outcome *o, void *user) {
   (void)t, (void)user;
   if (!o->again || memcmp(o->data, o->again, o->bytes) == 0) return true;
-  fprintf(stderr, "  %s: a second execution gave other bits\n", o->name);
+  fprintf(stderr, "  %s: another execution gave other bits\n", o->name);
   return false;
 }
 
 /* Twice: the second execution finds what the first one left behind. Of light cases few, of all implementations. */
 static int count_rounds(const op_case *c) { return c->light && c->number % 7 > 1 ? 1 : 2; }
 
-static bool execute(trial *t, clade_run *run) {
-  int rounds = count_rounds(t->c);
+/* Rounds behind the first one are compared with it. */
+static bool execute(trial *t, clade_run *run, int from, int rounds) {
   clade_feed feeds[OP_INPUTS + OP_OUTPUTS];
   char x[OP_INPUTS][32], dy[OP_OUTPUTS][32];
   int n = 0;
@@ -141,8 +142,8 @@ static bool execute(trial *t, clade_run *run) {
       snprintf(dy[k], sizeof dy[k], "dy%d", k);
       feed(feeds, &n, dy[k], &t->seed[k]);
     }
-  for (int round = 0; ok && round < rounds; round++) {
-    reading r = {.run = run, .again = round == 1};
+  for (int round = from; ok && round < rounds; round++) {
+    reading r = {.run = run, .again = round > 0};
     ok = clade_execute(run, n, feeds, &r.ticket) == CLADE_OK || failed("clade_execute");
     ok = ok && each_outcome(t, read_outcome, &r);
   }
@@ -209,11 +210,11 @@ static void print_choices(const clade_func *func) {
   clade_text_free(text);
 }
 
-static bool run(trial *t, clade_func *func) {
+static bool run(trial *t, clade_func *func, int from, int rounds) {
   clade_run *r = NULL;
   if (t->target->verbose) print_choices(func);
-  bool ok = (clade_run_new(func, NULL, &r, .slots = count_rounds(t->c)) == CLADE_OK || failed("clade_run_new")) &&
-            execute(t, r);
+  bool ok = (clade_run_new(func, NULL, &r, .slots = rounds - from) == CLADE_OK || failed("clade_run_new")) &&
+            execute(t, r, from, rounds);
   clade_run_free(r);
   return ok;
 }
@@ -379,6 +380,19 @@ static void tell_kernels(FILE *to, const clade_func *func) {
   for (size_t i = 0; to && i < func->n_requests; i++) fprintf(to, "%s\n", func->requests[i].kernel);
 }
 
+/* The same bits on a device of another number of units. */
+static bool same_elsewhere(trial *t, int impl) {
+  clade_func *func = NULL;
+  op_told other = t->c->told;
+  if (!t->c->any_units || t->target->chosen) return true;
+  other.units = other.units > 1 ? 1 : 64;
+  tell(t->target->device, &other);
+  op_verdict verdict = compile(t, impl, &func);
+  bool same = verdict == OP_NOT_RUN || (verdict == OP_PASSED && run(t, func, 1, 2));
+  clade_func_release(func);
+  return same;
+}
+
 op_verdict op_case_run(const op_target *target, op_case *c, uint64_t seed, int impl, op_tally *tally) {
   op_random random = {.seed = seed};
   trial *t = trial_new(target, c, &random, tally);
@@ -386,7 +400,8 @@ op_verdict op_case_run(const op_target *target, op_case *c, uint64_t seed, int i
   clade_func *func = NULL;
   op_verdict verdict = build(t) ? compile(t, impl, &func) : OP_FAILED;
   if (verdict == OP_PASSED && !see_impls(t, c, func, impl)) verdict = OP_NOT_RUN;
-  if (verdict == OP_PASSED && !(has_row(t, impl) && fill(t, &random) && run(t, func) && compare(t, &random)))
+  if (verdict == OP_PASSED && !(has_row(t, impl) && fill(t, &random) && run(t, func, 0, count_rounds(c)) &&
+                                same_elsewhere(t, impl) && compare(t, &random)))
     verdict = OP_FAILED;
   tally->passed += verdict == OP_PASSED;
   if (verdict == OP_PASSED) tell_kernels(target->kernels, func);

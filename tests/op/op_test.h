@@ -46,6 +46,7 @@ typedef struct op_case {
   /* written by draw */
   int n_in, n_out; /* n_out is 1 at first */
   op_told told;    /* what the device is said to have; at first what it has */
+  bool any_units;  /* whether the same bits are wanted of a device of another number of units */
   op_input in[OP_INPUTS];
   uint32_t differentiable; /* mask of inputs whose gradients are compared; all float ones at first */
   int i[32];               /* the test's own: axes, flags, rows */
