@@ -2,6 +2,8 @@
  * or over chunks of the samples of a channel, joined in their order. For x: rstd (g - (sum g + xhat
  * sum(g xhat)) / n) with g = dy weight, row by row; without a mean (rms) sum g is not in it. `inner` and `period` are
  * those of layer_norm.cl. */
+/* What was lost is NaN where the sum has met an infinity: then the plain sum is right. */
+#define TOTAL(s, lost) (isnan(lost) ? (s) : (s) + (lost))
 
 #ifdef WANT_layer_norm_grad_sums
 /* A work-item does WIDE columns of a chunk of rows. */
@@ -84,8 +86,8 @@ BODY(layer_norm_grad_runs_item)(const long item, ARGS) {
       clade_take(&q, &q_lost, clade_lanes(q16, q1) * r);
     }
   }
-  sums[part * channels + channel] = s + s_lost;
-  sums[(chunks + part) * channels + channel] = q + q_lost;
+  sums[part * channels + channel] = TOTAL(s, s_lost);
+  sums[(chunks + part) * channels + channel] = TOTAL(q, q_lost);
 }
 
 KERNEL(layer_norm_grad_runs)(ARGS) {
@@ -114,8 +116,8 @@ BODY(layer_norm_grad_join_item)(const long item, ARGS) {
     s = s_sum;
     q = q_sum;
   }
-  PUT16(f32, dbias, at, min(left, (index_t)16), s + s_lost);
-  PUT16(f32, dweight, at, min(left, (index_t)16), q + q_lost);
+  PUT16(f32, dbias, at, min(left, (index_t)16), TOTAL(s, s_lost));
+  PUT16(f32, dweight, at, min(left, (index_t)16), TOTAL(q, q_lost));
 }
 
 KERNEL(layer_norm_grad_join)(ARGS) {
@@ -203,13 +205,13 @@ BODY(layer_norm_grad_rows_item)(const long item, ARGS) {
         clade_take(&b, &b_lost, clade_lanes(q16, q1));
       }
       if (keep) {
-        sums[own + w] = a + a_lost;
-        sums[own_x + w] = (b + b_lost) * r;
+        sums[own + w] = TOTAL(a, a_lost);
+        sums[own_x + w] = TOTAL(b, b_lost) * r;
       }
-      clade_take(&s, &s_lost, (a + a_lost) * weight[first + w]);
-      clade_take(&q, &q_lost, (b + b_lost) * weight[first + w]);
+      clade_take(&s, &s_lost, TOTAL(a, a_lost) * weight[first + w]);
+      clade_take(&q, &q_lost, TOTAL(b, b_lost) * weight[first + w]);
     }
-    const float even = rms ? 0.0f : (s + s_lost) / (float)n, slope = (q + q_lost) * r * r / (float)n;
+    const float even = rms ? 0.0f : TOTAL(s, s_lost) / (float)n, slope = TOTAL(q, q_lost) * r * r / (float)n;
     for (index_t begin = 0, w = first; begin < n; w++) {
       const index_t end = inner > 1 ? begin + inner : n;
       const float scale = weight[w];
@@ -248,7 +250,9 @@ KERNEL(layer_norm_grad_rows)(ARGS) {
     s16 += d;                                                                          \
     q16 = fma(d, off, q16);                                                            \
   }
-#define DERIVED ((LOAD16(T, dy, base + i) * scale_was - even - (LOAD16(T, x, base + i) - mean_was) * slope) * rstd_was)
+#define DERIVE                                               \
+  const float16 g = LOAD16(T, dy, base + i) * scale_was;     \
+  const float16 v = (g - even - (LOAD16(T, x, base + i) - mean_was) * slope) * rstd_was;
 #define ARGS                                                                                             \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean), \
   ARG(const float, rstd), ARG(STORAGE(T), dx), ARG(float, sums), const index_t rows, const index_t n,    \
@@ -281,11 +285,12 @@ BODY(layer_norm_grad_groups_item)(const long item, ARGS) {
           if (both)
             for (; i < end; i += 16) {
               ADD
-              LINE16(T, dx, base + i, DERIVED);
+              DERIVE
+              LINE16(T, dx, base + i, v);
             }
           else if (writes)
             for (; i < end; i += 16) {
-              const float16 v = DERIVED;
+              DERIVE
               STREAM16(T, dx, base + i, v, 1);
             }
           else
@@ -294,14 +299,14 @@ BODY(layer_norm_grad_groups_item)(const long item, ARGS) {
           clade_take(&b, &b_lost, clade_lanes(q16, 0.0f));
         }
         if (!adds || !pass) continue;
-        sums[own + w] = a + a_lost;
-        sums[chunks * runs * period + own + w] = (b + b_lost) * r;
-        clade_take(&s, &s_lost, (a + a_lost) * scale);
-        clade_take(&q, &q_lost, (b + b_lost) * scale);
+        sums[own + w] = TOTAL(a, a_lost);
+        sums[chunks * runs * period + own + w] = TOTAL(b, b_lost) * r;
+        clade_take(&s, &s_lost, TOTAL(a, a_lost) * scale);
+        clade_take(&q, &q_lost, TOTAL(b, b_lost) * scale);
       }
     }
-    even = (s + s_lost) / (float)n;
-    slope = (q + q_lost) * r * r / (float)n;
+    even = TOTAL(s, s_lost) / (float)n;
+    slope = TOTAL(q, q_lost) * r * r / (float)n;
     mean_was = m;
     rstd_was = r;
   }
@@ -313,5 +318,6 @@ KERNEL(layer_norm_grad_groups)(ARGS) {
 }
 #undef ARGS
 #undef ADD
-#undef DERIVED
+#undef DERIVE
 #endif
+#undef TOTAL
