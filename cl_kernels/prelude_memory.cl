@@ -207,12 +207,15 @@ __attribute__((always_inline)) static inline void clade_turn_sixteen(float16 *x)
     }
 }
 
-/* Tiles of 16 x 16 elements of 32 bits, turned over: y[j * to + i] = x[i * from + j]. Whole lines go by, out of registers:
- * who reads lines that were just written in halves waits until these are in the cache, and memory waits with him. */
+/* Tiles of 16 x 16 elements of 32 bits, turned over: y[j * to + i] = x[i * from + j]. Whole lines go by, out of registers,
+ * by one store where registers are so wide: who reads lines that were just written in halves waits until these are in the
+ * cache, and memory waits with him. */
 __attribute__((noinline)) static void clade_tile(const __global int *x, size_t from, __global int *y, size_t to,
                                                  int past) {
-  __global float *line = (__global float *)y;
-  if (past && (((size_t)y | to * 4) & 63) == 0) { /* asked once: a branch for each line would take as long as it */
+  /* where results lie is asked once: a branch for each line would take as long as it */
+#ifdef __AVX512F__
+  if (past && (((size_t)y | to * 4) & 63) == 0) {
+    __global float *line = (__global float *)y;
     float16 v[16];
 #pragma unroll
     for (int l = 0; l < 16; l++) v[l] = as_float16(vload16(0, x + l * from));
@@ -221,6 +224,7 @@ __attribute__((noinline)) static void clade_tile(const __global int *x, size_t f
     for (int l = 0; l < 16; l++, line += to) clade_line_f32(line, v[l]);
     return;
   }
+#endif
 #pragma unroll
   for (int j = 0; j < 16; j += 8) {
     float8 low[8], high[8];
@@ -231,6 +235,17 @@ __attribute__((noinline)) static void clade_tile(const __global int *x, size_t f
     }
     clade_turn(low);
     clade_turn(high);
+    __global float *line = (__global float *)(y + j * to);
+#ifdef CLADE_STREAMS
+    if (past && (((size_t)line | to * 4) & 31) == 0) {
+#pragma unroll
+      for (int l = 0; l < 8; l++, line += to) {
+        __builtin_nontemporal_store(low[l], (__global float8 *)line);
+        __builtin_nontemporal_store(high[l], (__global float8 *)line + 1);
+      }
+      continue;
+    }
+#endif
 #pragma unroll
     for (int l = 0; l < 8; l++, line += to) CLADE_STOREN_f32(16, line, 0, (float16)(low[l], high[l]));
   }

@@ -37,7 +37,7 @@ KERNEL(softmax_grad)
         sum_add(&s[i % LATENCY], &c[i % LATENCY], logarithm ? d : d * y[y_at + base + i * inner]);
       }
       sum_join(s, c);
-      const float sum = s[0] + c[0];
+      const float sum = isnan(c[0]) ? s[0] : s[0] + c[0];
       PIPELINE
       for (int i = 0; i < n; i++) {
         const float v = y[y_at + base + i * inner], d = dy[dy_at + base + i * inner];

@@ -158,7 +158,7 @@ static clade_status create(clade_device *device, clade__buffer *buffer) {
   buffer->memory = clade__cl.clCreateBuffer(device->context, CL_MEM_READ_WRITE, buffer->capacity, NULL, &e);
   if (e) buffer->memory = NULL;
   clade_status status = clade__cl_made(device, "clCreateBuffer", buffer->memory, e);
-  if (status == CLADE_OK) status = clade__huge_pages(device, buffer->memory, buffer->capacity);
+  if (status == CLADE_OK) clade__huge_pages(device, buffer->memory, buffer->capacity);
   if (status == CLADE_OK) status = back(device, buffer);
   if (status != CLADE_OK && buffer->memory) {
     CLADE__UNDO(clReleaseMemObject, buffer->memory);

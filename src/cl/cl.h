@@ -24,6 +24,7 @@
   X(FREE_GROUP)   /* kernels must not require a work-group size */                                    \
   X(CALL_BODY)    /* compiles a kernel several times, and once what it calls */                       \
   X(SLOW_WAKE)    /* its threads sleep between launches: small ones gain by going in chains */        \
+  X(MAPS_ITSELF)  /* maps a buffer as the memory that it is, and no copy */                           \
   X(LEAN_BUILD)   /* builds sooner what declares the functions that it calls */                       \
   X(NO_BINARY)    /* binaries cannot be fetched or loaded back */                                     \
   X(NO_ASM)       /* inline assembly ends the process */                                              \
@@ -131,8 +132,9 @@ clade_status clade__queue_finish(clade__queue *q); /* blocks */
 
 /* ---- events ---- */
 clade_status clade__event_wait(clade_device *device, cl_event event); /* blocks; the event's own error is returned */
-/* Before it, where little is waited for: awake, for a moment, since to be woken takes as long as a small step. */
-void clade__event_linger(clade_device *device, cl_event event);
+/* The same, awake at first, since to be woken takes as long as a small step. *late: whether the wait before took longer
+ * than that is worth, which shortens it; then whether this one did. */
+clade_status clade__event_wait_awake(clade_device *device, cl_event event, bool *late);
 clade_status clade__event_retain(clade_device *device, cl_event event);
 /* Whether a user's events can be waited for on the device: none is NULL, all are of its context. */
 clade_status clade__events_check(clade_device *device, clade__wait wait, const char *function);

@@ -34,16 +34,21 @@ clade_status clade__event_wait(clade_device *device, cl_event event) {
   return clade__fail_in(failed(device, state < 0 ? state : e), "clWaitForEvents");
 }
 
-void clade__event_linger(clade_device *device, cl_event event) {
-  enum { NS = 4000000 };
-  struct timespec begin, now;
+static int64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+clade_status clade__event_wait_awake(clade_device *device, cl_event event, bool *late) {
+  enum { WORTH = 4000000, LEAST = WORTH / 8 }; /* ns */
+  const int64_t begin = now(), until = begin + (*late ? LEAST : WORTH);
   cl_int state = CL_QUEUED;
-  clock_gettime(CLOCK_MONOTONIC, &begin);
-  while (state_of(device, event, &state) == CLADE_OK && state > CL_COMPLETE) {
+  while (now() < until && state_of(device, event, &state) == CLADE_OK && state > CL_COMPLETE)
     sched_yield(); /* what it waits for may need this processor */
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    if ((now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec > NS) return;
-  }
+  clade_status status = clade__event_wait(device, event);
+  *late = now() - begin > WORTH;
+  return status;
 }
 
 clade_status clade__event_poll(clade_device *device, cl_event event, int *finished) {

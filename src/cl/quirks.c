@@ -41,6 +41,9 @@ static const quirk_row quirk_rows[] = {
      "threads sleep as soon as there is no launch, and waking one takes as long as a small launch: steps of a func "
      "that follow each other are one launch",
      "https://github.com/pocl/pocl/blob/v3.1/lib/CL/devices/pthread/pthread_scheduler.c"},
+    {CLADE__QUIRK_MAPS_ITSELF, AT(platform), POCL,
+     "where a CPU's buffer is mapped is its memory, whose pages can be chosen",
+     "https://github.com/pocl/pocl/blob/v3.1/lib/CL/devices/basic/basic.c"},
     {CLADE__QUIRK_LEAN_BUILD, AT(platform), POCL,
      "a header of all of OpenCL's functions is read twice for each program, which takes 0.2 s, unless its guard is "
      "defined",

@@ -218,7 +218,7 @@ clade_status clade__pages_read(const clade__pages_move *move, void *to);
 void clade__pages_free(clade_device *device);
 
 /* ---- pages of 2 MiB (huge.c) ---- */
-clade_status clade__huge_pages(clade_device *device, cl_mem memory, size_t bytes);
+void clade__huge_pages(clade_device *device, cl_mem memory, size_t bytes);
 
 clade_status clade__info_copy(const clade_device_info *from, clade_device_info *to, const char *function);
 

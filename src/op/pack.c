@@ -131,13 +131,17 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
 static const char *panels_accept(const clade_query *q) {
   return q->node->out[0].layout.tile == CLADE_PANELS ? NULL : "for panels";
 }
-/* Elements that are no words go one by one, 2 GB a second; panels of a matrix are dearer than they look, as the ways
- * that copy it themselves do so while they multiply by what they copied before, and as the estimates that these are
- * weighed against are long: of bytes six times what a product takes. */
+/* Elements that are no words go one by one, which costs as much as that many operations on floats; panels of a matrix
+ * are dearer than they look, as the ways that copy it themselves do so while they multiply by what they copied before,
+ * and as the estimates that these are weighed against are long: of bytes six times what a product takes. */
 static double panels_cost(const clade_query *q) {
+  enum { ALONE = 660 };
   const clade_type *t = &q->node->out[0];
-  const bool words = clade__element_bytes(t->dtype) == 4, windows = t->layout.axis < t->shape.rank - 2;
-  return clade__cost(q->device, 0, (windows ? (words ? 1 : 12) : words ? 3 : 80) * clade__node_bytes(q->node), 1);
+  const double bytes = clade__node_bytes(q->node);
+  if (t->layout.axis < t->shape.rank - 2)
+    return clade__cost(q->device, 0, (clade__element_bytes(t->dtype) == 4 ? 1 : 12) * bytes, 1);
+  if (clade__element_bytes(t->dtype) == 4) return clade__cost(q->device, 0, 3 * bytes, 1);
+  return clade__cost(q->device, ALONE * bytes, 0, 1);
 }
 
 static clade_status panels_emit(clade_emit *e, const clade_query *q) {

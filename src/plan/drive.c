@@ -226,10 +226,12 @@ void clade__slot_wait(clade_run *run, clade__slot *slot) {
   for (int l = 0; l < run->n_lanes && slot->busy && slot->execution == execution; l++) {
     cl_event done = slot->done[l]; /* stays: whoever waits for it releases it, and that is one thread */
     if (!done) continue;
+    bool late = run->late;
     pthread_mutex_unlock(&run->lock);
-    if (run->lone) clade__event_linger(run->lanes[l].device, done);
-    clade_status status = clade__event_wait(run->lanes[l].device, done);
+    clade_device *device = run->lanes[l].device;
+    clade_status status = run->lone ? clade__event_wait_awake(device, done, &late) : clade__event_wait(device, done);
     pthread_mutex_lock(&run->lock);
+    run->late = late;
     if (status != CLADE_OK && slot->busy && slot->execution == execution) clade__slot_fail(slot, status);
   }
   if (!slot->busy || slot->execution != execution) return;

@@ -100,6 +100,7 @@ struct clade_run {
   int *var_index; /* [variables of the func]: in vars */
   bool nowait, profile, adopted;
   bool lone; /* a chain is all that it launches: who waits for it does so awake, at first */
+  bool late; /* under lock: the last one that was waited for so took too long for that */
   /* under vars->lock */
   clade__bound *packs; /* [packs of the func] */
   clade_run *next_reader;
