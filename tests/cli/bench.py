@@ -134,6 +134,10 @@ class Bench(unittest.TestCase):
         rows = list(csv.DictReader(io.StringIO(done.stdout)))
         self.assertEqual([(row["work"], row["who"], row["shape"]) for row in rows], [("tiny", "clade", "m=5 n=7 k=9")])
         self.assertGreater(float(rows[0]["gflops"]), 0)
+        done = self.bench("op", "--shapes", self.file("gather h=64 w=16\n"), "--rounds", "1", "--csv")
+        rows = list(csv.DictReader(io.StringIO(done.stdout)))  # a text with a comma in it
+        self.assertEqual([row["impl"] for row in rows if row["who"] == "rows"], ["a kernel, rows at random"])
+        self.assertTrue(all(None not in row and float(row["seconds"]) < 1 for row in rows), rows)
         with open(path, encoding="utf-8") as file:
             found = json.load(file)
         self.assertEqual([b["name"] for b in found["benchmarks"]], ["gemm/forward/f32/tiny/clade"])

@@ -200,11 +200,23 @@ static int report_json(const bench_job *job) {
 }
 
 /* ---- CSV: a line for each row and contestant ---- */
+static void csv_text(const char *text) {
+  if (!strpbrk(text, ",\"\n")) {
+    printf("%s,", text);
+    return;
+  }
+  putchar('"');
+  for (; *text; text++) printf(*text == '"' ? "\"\"" : "%c", *text);
+  printf("\",");
+}
+
 static void csv_line(const bench_job *job, const bench_row *row, const char *who, const char *impl, bench_stat s,
                      double ratio) {
-  printf("%s,%s,%s,%s,%s,%s,%s,%d,%.9g,%.9g,%.9g,%.6g,%.6g,%.6g,", row->group, row->work, row->shape, row->dtype,
-         row->pass, who, impl, CLADE_MAX(row->chain, 1), s.median, s.min, s.max, per_second(row->flops, s.median),
-         per_second(row->bytes, s.median), per_second(row->flops, s.median) * 1e9 / job->peak_flops);
+  const char *const texts[] = {row->group, row->work, row->shape, row->dtype, row->pass, who, impl};
+  for (size_t i = 0; i < CLADE_COUNT(texts); i++) csv_text(texts[i]);
+  printf("%d,%.9g,%.9g,%.9g,%.6g,%.6g,%.6g,", CLADE_MAX(row->chain, 1), s.median, s.min, s.max,
+         per_second(row->flops, s.median), per_second(row->bytes, s.median),
+         per_second(row->flops, s.median) * 1e9 / job->peak_flops);
   printf(ratio > 0 ? "%.6g\n" : "\n", ratio);
 }
 
