@@ -108,7 +108,7 @@ BODY(cross_entropy_forward_join_item)(const long item, ARGS) {
     n += !ignore || labels[i] != ignored;
     if (mean) s += losses[i];
   }
-  if (mean) y[0] = (isnan(c) ? s : s + c) / (float)max(n, 1L);
+  if (mean) y[0] = CLADE_TOTAL(s, c) / (float)max(n, 1L);
   count[0] = (float)n;
 }
 

@@ -2,8 +2,6 @@
  * or over chunks of the samples of a channel, joined in their order. For x: rstd (g - (sum g + xhat
  * sum(g xhat)) / n) with g = dy weight, row by row; without a mean (rms) sum g is not in it. `inner` and `period` are
  * those of layer_norm.cl. */
-/* What was lost is NaN where the sum has met an infinity: then the plain sum is right. */
-#define TOTAL(s, lost) (isnan(lost) ? (s) : (s) + (lost))
 
 #ifdef WANT_layer_norm_grad_sums
 /* A work-item does WIDE columns of a chunk of rows. */
@@ -86,8 +84,8 @@ BODY(layer_norm_grad_runs_item)(const long item, ARGS) {
       clade_take(&q, &q_lost, clade_lanes(q16, q1) * r);
     }
   }
-  sums[part * channels + channel] = TOTAL(s, s_lost);
-  sums[(chunks + part) * channels + channel] = TOTAL(q, q_lost);
+  sums[part * channels + channel] = CLADE_TOTAL(s, s_lost);
+  sums[(chunks + part) * channels + channel] = CLADE_TOTAL(q, q_lost);
 }
 
 KERNEL(layer_norm_grad_runs)(ARGS) {
@@ -116,8 +114,8 @@ BODY(layer_norm_grad_join_item)(const long item, ARGS) {
     s = s_sum;
     q = q_sum;
   }
-  PUT16(f32, dbias, at, min(left, (index_t)16), TOTAL(s, s_lost));
-  PUT16(f32, dweight, at, min(left, (index_t)16), TOTAL(q, q_lost));
+  PUT16(f32, dbias, at, min(left, (index_t)16), CLADE_TOTAL(s, s_lost));
+  PUT16(f32, dweight, at, min(left, (index_t)16), CLADE_TOTAL(q, q_lost));
 }
 
 KERNEL(layer_norm_grad_join)(ARGS) {
@@ -205,13 +203,13 @@ BODY(layer_norm_grad_rows_item)(const long item, ARGS) {
         clade_take(&b, &b_lost, clade_lanes(q16, q1));
       }
       if (keep) {
-        sums[own + w] = TOTAL(a, a_lost);
-        sums[own_x + w] = TOTAL(b, b_lost) * r;
+        sums[own + w] = CLADE_TOTAL(a, a_lost);
+        sums[own_x + w] = CLADE_TOTAL(b, b_lost) * r;
       }
-      clade_take(&s, &s_lost, TOTAL(a, a_lost) * weight[first + w]);
-      clade_take(&q, &q_lost, TOTAL(b, b_lost) * weight[first + w]);
+      clade_take(&s, &s_lost, CLADE_TOTAL(a, a_lost) * weight[first + w]);
+      clade_take(&q, &q_lost, CLADE_TOTAL(b, b_lost) * weight[first + w]);
     }
-    const float even = rms ? 0.0f : TOTAL(s, s_lost) / (float)n, slope = TOTAL(q, q_lost) * r * r / (float)n;
+    const float even = rms ? 0.0f : CLADE_TOTAL(s, s_lost) / (float)n, slope = CLADE_TOTAL(q, q_lost) * r * r / (float)n;
     for (index_t begin = 0, w = first; begin < n; w++) {
       const index_t end = inner > 1 ? begin + inner : n;
       const float scale = weight[w];
@@ -299,14 +297,14 @@ BODY(layer_norm_grad_groups_item)(const long item, ARGS) {
           clade_take(&b, &b_lost, clade_lanes(q16, 0.0f));
         }
         if (!adds || !pass) continue;
-        sums[own + w] = TOTAL(a, a_lost);
-        sums[chunks * runs * period + own + w] = TOTAL(b, b_lost) * r;
-        clade_take(&s, &s_lost, TOTAL(a, a_lost) * scale);
-        clade_take(&q, &q_lost, TOTAL(b, b_lost) * scale);
+        sums[own + w] = CLADE_TOTAL(a, a_lost);
+        sums[chunks * runs * period + own + w] = CLADE_TOTAL(b, b_lost) * r;
+        clade_take(&s, &s_lost, CLADE_TOTAL(a, a_lost) * scale);
+        clade_take(&q, &q_lost, CLADE_TOTAL(b, b_lost) * scale);
       }
     }
-    even = TOTAL(s, s_lost) / (float)n;
-    slope = TOTAL(q, q_lost) * r * r / (float)n;
+    even = CLADE_TOTAL(s, s_lost) / (float)n;
+    slope = CLADE_TOTAL(q, q_lost) * r * r / (float)n;
     mean_was = m;
     rstd_was = r;
   }
@@ -320,4 +318,3 @@ KERNEL(layer_norm_grad_groups)(ARGS) {
 #undef ADD
 #undef DERIVE
 #endif
-#undef TOTAL

@@ -129,6 +129,7 @@ __attribute__((always_inline)) static inline void FN(windows)(const FN(plane) *p
     HOLD(odd + first) = sent[8];
   }
 }
+
 /* A work-item does `piece` pairs of rows, from an even one on, of all that the planes have; of a pair that another one
  * begins with it computes the windows as well. */
 #define ARGS                                                                                                   \

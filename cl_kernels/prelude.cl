@@ -244,6 +244,8 @@ inline void clade_take(float *s, float *lost, float v) {
   *lost += (*s - (sum - back)) + (v - back);
   *s = sum;
 }
+/* With what was lost, which is NaN where the sum has met an infinity: then the plain sum is right. */
+#define CLADE_TOTAL(s, lost) (isnan(lost) ? (s) : (s) + (lost))
 
 /* The second where either is NaN. And the largest of sixteen lanes. */
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))

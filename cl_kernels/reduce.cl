@@ -22,10 +22,9 @@ static inline void FN(take)(ACC *s, ACC *c, ACC v) {
 #endif
 }
 
-/* The correction is NaN where the sum has met an infinity: then the plain sum is right. */
 static inline ACC FN(total)(ACC s, ACC c) {
 #if FLOAT && KIND < 2
-  return isnan(c) ? s : s + c;
+  return CLADE_TOTAL(s, c);
 #else
   return s;
 #endif
@@ -120,7 +119,7 @@ BODY(reduce_forward_split_item)(const long item, ARGS) {
       for (index_t r = 0; r < reduced; r++) FN(take16)(&s16, &c16, APART16(T, x, place, (size_t)(r * inner)));
     }
 #if KIND < 2
-    s16 = FINISH(c16 != c16 ? s16 : s16 + c16, count);
+    s16 = FINISH(CLADE_TOTAL(s16, c16), count);
 #endif
     if (last - first < 16)
       PUT16(T, out, first, last - first, s16);

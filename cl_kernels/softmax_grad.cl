@@ -8,8 +8,6 @@
 #define RESULT(y, d, s)   (((d) - (s)) * (y))
 #define RESULT16          RESULT
 #endif
-/* What was lost is NaN where the sum has met an infinity: then the plain sum is right. */
-#define TOTAL(s, lost) (isnan(lost) ? (s) : (s) + (lost))
 
 #ifdef WANT_softmax_grad_ref
 #define ARGS                                                                                                   \
@@ -23,7 +21,7 @@ BODY(softmax_grad_ref_item)(const long item, ARGS) {
   const index_t row = (index_t)item / inner, base = row * n * inner + (index_t)item - row * inner;
   float s = 0, lost = 0;
   for (index_t i = base; i < base + n * inner; i += inner) clade_take(&s, &lost, TERM(LOAD(T, y, i), LOAD(T, dy, i)));
-  s = TOTAL(s, lost);
+  s = CLADE_TOTAL(s, lost);
   for (index_t i = base; i < base + n * inner; i += inner) {
     const float v = LOAD(T, y, i), d = LOAD(T, dy, i);
     STORE(T, dx, i, RESULT(v, d, s));
@@ -79,7 +77,7 @@ BODY(softmax_grad_rows_item)(const long item, ARGS) {
       const float16 own = SOME16(T, y, row + whole, left), r = RESULT16(own, SOME16(T, dy, row + whole, left), s);
       PUT16(T, dx, row + whole, left, r);
     }
-    s = clade_lanes(TOTAL(s16, c16), rest);
+    s = clade_lanes(CLADE_TOTAL(s16, c16), rest);
   }
 }
 
@@ -116,7 +114,7 @@ BODY(softmax_grad_lines_item)(const long item, ARGS) {
       const float16 v = FN(some)(y, at + k, width - k), d = FN(some)(dy, at + k, width - k);
       FN(take)(&s[k / 16], &lost[k / 16], TERM(v, d));
     }
-  for (int k = 0; k < STRIP / 16; k++) s[k] = TOTAL(s[k], lost[k]);
+  for (int k = 0; k < STRIP / 16; k++) s[k] = CLADE_TOTAL(s[k], lost[k]);
   for (index_t i = 0, at = begin; i < n; i++, at += inner)
     for (index_t k = 0; k < width; k += 16) {
       const float16 v = FN(some)(y, at + k, width - k);
@@ -133,7 +131,6 @@ KERNEL(softmax_grad_lines)(ARGS) {
 }
 #undef ARGS
 #endif
-#undef TOTAL
 #undef TERM
 #undef RESULT
 #undef RESULT16

@@ -74,7 +74,7 @@ BODY(square_sum_join_ref_item)(const long item, ARGS) {
     lost += (sum - (next - back)) + (v - back);
     sum = next;
   }
-  y[0] = isnan(lost) ? sum : sum + lost; /* NaN where the sum has met an infinity */
+  y[0] = CLADE_TOTAL(sum, lost);
 }
 
 KERNEL(square_sum_join_ref)(ARGS) {

@@ -76,11 +76,10 @@ static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_v
 }
 
 static void fill(const op_case *c, op_random *r, op_array *in) {
-  static const double kinds[] = {NAN, -INFINITY, INFINITY};
   (void)c;
   if (!in[DY].n || op_chance(r, 0.67)) return;
   for (int64_t times = op_chance(r, 0.7) ? 1 : 3; times > 0; times--)
-    in[DY].v[op_integer(r, 0, in[DY].n - 1)] = kinds[op_integer(r, 0, 2)];
+    in[DY].v[op_integer(r, 0, in[DY].n - 1)] = op_not_finite(r);
 }
 
 static void reference(const op_case *c, const op_array *in, op_array *out) {

@@ -1,4 +1,6 @@
 /* Random choices of the op test: numbers, shapes, and shapes that broadcast to them. */
+#include <math.h>
+
 #include "op_test.h"
 
 static double next(op_random *r) { /* clade__uniform(seed, 0, count) */
@@ -14,6 +16,7 @@ int64_t op_integer(op_random *r, int64_t low, int64_t high) {
 }
 
 bool op_chance(op_random *r, double probability) { return op_uniform(r, 0, 1) < probability; }
+double op_not_finite(op_random *r) { return (double[]){NAN, -INFINITY, INFINITY}[op_integer(r, 0, 2)]; }
 
 int64_t op_draw_extent(op_random *r, const op_case *c, int64_t most) {
   static const int64_t extents[] = {1,  2,  3,  4,  5,  7,  8,  11,  13,  15,  16,  17,  23,  31,

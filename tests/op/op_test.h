@@ -16,6 +16,7 @@ typedef struct op_random {
 double op_uniform(op_random *r, double low, double high);
 int64_t op_integer(op_random *r, int64_t low, int64_t high); /* both included */
 bool op_chance(op_random *r, double probability);
+double op_not_finite(op_random *r); /* NaN or an infinity */
 
 /* ---- cases ---- */
 typedef struct op_input {

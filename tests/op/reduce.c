@@ -61,9 +61,8 @@ static void draw(op_case *c, op_random *r) {
 /* Some NaN and infinities in a fifth of the cases without gradients. Of those with: near a tie the maximum has a kink,
  * so all values apart. */
 static void fill(const op_case *c, op_random *r, op_array *in) {
-  static const double kinds[] = {NAN, -INFINITY, INFINITY};
   if (!c->gradient && op_is_float(c->dtype) && in->n && op_chance(r, 0.2))
-    for (int i = 0; i < 3; i++) in->v[op_integer(r, 0, in->n - 1)] = kinds[op_integer(r, 0, 2)];
+    for (int i = 0; i < 3; i++) in->v[op_integer(r, 0, in->n - 1)] = op_not_finite(r);
   if (!c->gradient || c->i[KIND] < MAX) return;
   for (int64_t i = 0; i < in->n; i++) in->v[i] = (double)i * 0.25 - 4;
   for (int64_t i = in->n - 1; i > 0; i--) {

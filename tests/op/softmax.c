@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "op/dims.h"
 #include "op_test.h"
 
 static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
@@ -37,10 +38,7 @@ static void draw(op_case *c, op_random *r) {
 }
 
 static int64_t inner_of(const op_case *c) {
-  const clade_shape *x = &c->in[0].shape;
-  int64_t inner = 1;
-  for (int i = c->i[AXIS] + 1; i < x->rank; i++) inner *= x->dim[i];
-  return inner;
+  return clade__product(&c->in[0].shape, c->i[AXIS] + 1, c->in[0].shape.rank);
 }
 
 /* One of them, some, or nothing else in a row, of one kind or of all. */

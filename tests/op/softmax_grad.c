@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "op/dims.h"
 #include "op/softmax.h"
 #include "op_test.h"
 
@@ -34,15 +35,11 @@ static void draw(op_case *c, op_random *r) {
 }
 
 static int64_t inner_of(const op_case *c) {
-  const clade_shape *x = &c->in[Y].shape;
-  int64_t inner = 1;
-  for (int i = c->i[AXIS] + 1; i < x->rank; i++) inner *= x->dim[i];
-  return inner;
+  return clade__product(&c->in[Y].shape, c->i[AXIS] + 1, c->in[Y].shape.rank);
 }
 
 /* One of a row's gradients or results, or several. A result is no infinity but the logarithm of 0. */
 static void fill(const op_case *c, op_random *r, op_array *in) {
-  static const double kinds[] = {NAN, -INFINITY, INFINITY};
   if (c->gradient || op_chance(r, 0.67)) return;
   int64_t inner = inner_of(c), n = in->shape.dim[c->i[AXIS]];
   for (int64_t row = 0; n && row < in->n / n; row++) {
@@ -50,7 +47,9 @@ static void fill(const op_case *c, op_random *r, op_array *in) {
     bool gradient = op_chance(r, 0.7);
     double *v = in[gradient ? DY : Y].v + row / inner * n * inner + row % inner;
     for (int64_t times = op_chance(r, 0.7) ? 1 : 3; times > 0; times--)
-      v[op_integer(r, 0, n - 1) * inner] = kinds[gradient ? op_integer(r, 0, 2) : c->i[LOG] && op_chance(r, 0.5)];
+      v[op_integer(r, 0, n - 1) * inner] = gradient                         ? op_not_finite(r)
+                                           : c->i[LOG] && op_chance(r, 0.5) ? -INFINITY
+                                                                            : NAN;
   }
 }
 
