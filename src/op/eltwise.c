@@ -209,12 +209,12 @@ static void describe_operand(parts *t, const clade__elt *p, const walk *w, int i
   else
     clade__text_add(&t->row, flat ? "const size_t o%d = at; " : "const size_t o%d = AT(s%d); ", i, i);
   if (flat || w->stride[i][0])
-    clade__text_add(&t->load,
-                    "const float16 i%d = n < 16 ? SOME16(%s, x%d, o%d + i, n) : LOAD16(%s, x%d, o%d + i); "
-                    "ELT_SOON(x%d + o%d + i + AHEAD / %d); ",
-                    i, name, i, i, name, i, i, i, i, p->n_in);
+    clade__text_add(&t->load, "const float16 i%d = n < 16 ? SOME16(%s, x%d, o%d + i, n) : LOAD16(%s, x%d, o%d + i); ",
+                    i, name, i, i, name, i, i);
   else
     clade__text_add(&t->row, "const float16 i%d = LOAD(%s, x%d, o%d); ", i, name, i, i);
+  /* of several operands a processor asks for more by itself than where it is told what is next */
+  if (p->n_in == 1 && (flat || w->stride[i][0])) clade__text_add(&t->load, "ELT_SOON(x%d + o%d + i + AHEAD); ", i, i);
 }
 
 static clade_status describe(clade_kernel_step *s, const clade__elt *p, const walk *w, bool flat, bool wide) {
