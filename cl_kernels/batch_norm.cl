@@ -227,21 +227,31 @@ KERNEL(batch_norm_forward_whole)(ARGS) {
 #endif
 
 #ifdef WANT_batch_norm_forward_turn
-/* A channel's pixels lie in whole vectors: inner is a multiple of 16, block is 1. Turn 0 only sums; in the last one, which
- * only writes, what is summed is in the cache, and forgotten. */
+/* A channel's pixels lie in whole vectors: inner is a multiple of 16, block is 1. Each is put into a window that the second
+ * cache keeps, and that of the channel before comes out: x itself is read once, past that cache. Turn 0 only sums; what is
+ * summed in the last one, which only writes, is forgotten. */
+#define SUM                                                                \
+  const float16 v = LOAD16(T, x, run.at + j), d = v - off;                 \
+  ONCE(x + run.soon + j);                                                  \
+  s += d;                                                                  \
+  q = fma(d, d, q);
+#define BOTH(PUT)                                                          \
+  for (index_t j = 0; j < run.count; j += 16) {                            \
+    const index_t at = before + j;                                         \
+    const float16 i0 = fma(WHOLE16(f32, window, i + j) - m, scale, shift); \
+    SUM                                                                    \
+    STORE16(f32, window, i + j, v);                                        \
+    EPILOGUE16                                                             \
+    PUT(T, y, at, r);                                                      \
+  }
 #define ARGS                                                                                                    \
   ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(const float, running_mean),   \
   ARG(const float, running_var), ARG(STORAGE(T), y), ARG(float, mean), ARG(float, rstd), ARG(float, next_mean), \
   ARG(float, next_var), ARG(float, moments), const index_t channels, const index_t inner, const index_t count,  \
   const index_t chunk, const index_t chunks, const index_t block, const float eps, const float momentum,        \
-  const int stream, const index_t share, const index_t turn EPILOGUE_ARGS
+  const int stream, ARG(float, window), const index_t share, const index_t turn EPILOGUE_ARGS
 BODY(batch_norm_forward_turn_item)(const long item, ARGS) {
   const index_t from = (index_t)item * share, to = min(from + share, chunks), begin = from * chunk, end = min(to * chunk, count);
-  if (turn == 0) {
-    for (index_t part = from; part < to; part++)
-      FN(batch_norm_forward_moments_item)(part, PASS(x), PASS(moments), channels, inner, count, chunk, chunks, block);
-    return;
-  }
   if (begin >= end) return;
   USE(const STORAGE(T), x);
   USE(const float, weight);
@@ -254,11 +264,13 @@ BODY(batch_norm_forward_turn_item)(const long item, ARGS) {
   USE(float, next_mean);
   USE(float, next_var);
   USE(float, moments);
+  USE(float, window);
   EPILOGUE_USE
-  const index_t past = turn - 1, c = min(turn, channels - 1);
-  const FN(moments_of) of = FN(joined)(moments, past, count, chunk, chunks, eps);
+  const index_t past = max(turn - 1, (index_t)0), c = min(turn, channels - 1);
+  FN(moments_of) of = {0, 0, 0};
+  if (turn) of = FN(joined)(moments, past, count, chunk, chunks, eps);
   const float16 m = of.mean, scale = of.rstd * weight[past], shift = bias[past];
-  if (item == 0)
+  if (turn && item == 0)
     FN(keep)(of, past, running_mean, running_var, mean, rstd, next_mean, next_var, count, momentum);
   for (index_t part = from; part < to; part++) {
     const index_t first = part * chunk, last = min(first + chunk, end);
@@ -271,18 +283,19 @@ BODY(batch_norm_forward_turn_item)(const long item, ARGS) {
         off = s / (float)(stop - k), s = 0;
       }
       q = 0;
-      for (index_t i = k, run; i < stop; i += run) {
-        const index_t base = clade_pixel(i, c, inner, channels), before = clade_pixel(i, past, inner, channels);
-        run = min((i / inner + 1) * inner, stop) - i;
-        for (index_t j = 0; j < run; j += 16) {
-          const index_t at = before + j;
-          const float16 d = LOAD16(T, x, base + j) - off, i0 = fma(LOAD16(T, x, at) - m, scale, shift);
-          SOON(x + clade_pixel_ahead(i + j + AHEAD, begin, end, c, inner, channels));
-          s += d;
-          q = fma(d, d, q);
-          EPILOGUE16
-          STREAM16(T, y, at, r, stream);
-        }
+      clade_run run;
+      for (index_t i = k; i < stop; i += run.count) {
+        const index_t before = clade_pixel(i, past, inner, channels);
+        run = clade_run_of(i, stop, AHEAD, begin, end, c, inner, channels);
+        if (!turn)
+          for (index_t j = 0; j < run.count; j += 16) {
+            SUM
+            STORE16(f32, window, i + j, v);
+          }
+        else if (((size_t)y & 63) == 0)
+          BOTH(LINE16)
+        else
+          BOTH(STORE16)
       }
       s = clade_lanes(s, 0.0f), q = clade_lanes(q, 0.0f);
       FN(grow)(s, q, (float)(stop - k), (float)(k - first), off, &known, &square);
@@ -296,10 +309,12 @@ BODY(batch_norm_forward_turn_item)(const long item, ARGS) {
 KERNEL(batch_norm_forward_turn)(ARGS) {
   FN(batch_norm_forward_turn_item)((long)get_global_id(0), PASS(x), PASS(weight), PASS(bias), PASS(running_mean),
                                    PASS(running_var), PASS(y), PASS(mean), PASS(rstd), PASS(next_mean), PASS(next_var),
-                                   PASS(moments), channels, inner, count, chunk, chunks, block, eps, momentum, stream, share,
-                                   turn EPILOGUE_PASS);
+                                   PASS(moments), channels, inner, count, chunk, chunks, block, eps, momentum, stream,
+                                   PASS(window), share, turn EPILOGUE_PASS);
 }
 #undef ARGS
+#undef SUM
+#undef BOTH
 #endif
 
 #if defined WANT_batch_norm_forward_scale || defined WANT_batch_norm_forward_all

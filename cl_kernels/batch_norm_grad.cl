@@ -170,20 +170,29 @@ KERNEL(batch_norm_grad_whole)(ARGS) {
 #endif
 
 #ifdef WANT_batch_norm_grad_turn
-/* A channel's pixels lie in whole vectors: inner is a multiple of 16, block is 1. Turn 0 only sums; in the last one, which
- * only writes, what is summed is in the cache, and forgotten. */
+/* A channel's pixels lie in whole vectors: inner is a multiple of 16, block is 1. Pixels go through two windows, of x and of dy,
+ * as in batch_norm.cl. Turn 0 only sums; what is summed in the last one, which only writes, is forgotten. */
+#define SUM                                                       \
+  const float16 v = LOAD16(T, x, run.at + j), d = LOAD16(T, dy, run.at + j); \
+  ONCE(dy + run.soon + j);                                        \
+  ONCE(x + run.soon + j);                                         \
+  s += d;                                                         \
+  q = fma(d, v - next, q);                                        \
+  STORE16(f32, window, i + j, v);                                 \
+  STORE16(f32, window, count + i + j, d);
+#define BOTH(PUT)                                                 \
+  for (index_t j = 0; j < run.count; j += 16) {                   \
+    const float16 off = WHOLE16(f32, window, i + j) - m, g = WHOLE16(f32, window, count + i + j); \
+    SUM                                                           \
+    PUT(T, dx, before + j, (g - even - off * slope) * scale);     \
+  }
 #define ARGS                                                                                                     \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean),         \
   ARG(const float, rstd), ARG(STORAGE(T), dx), ARG(float, dweight), ARG(float, dbias), ARG(float, sums),         \
   const index_t channels, const index_t inner, const index_t count, const index_t chunk, const index_t chunks,   \
-  const index_t block, const int stream, const index_t share, const index_t turn
+  const index_t block, const int stream, ARG(float, window), const index_t share, const index_t turn
 BODY(batch_norm_grad_turn_item)(const long item, ARGS) {
   const index_t from = (index_t)item * share, to = min(from + share, chunks), begin = from * chunk, end = min(to * chunk, count);
-  if (turn == 0) {
-    for (index_t part = from; part < to; part++)
-      FN(batch_norm_grad_sums_item)(part, PASS(x), PASS(dy), PASS(mean), PASS(sums), channels, inner, count, chunk, chunks, block);
-    return;
-  }
   if (begin >= end) return;
   USE(const STORAGE(T), x);
   USE(const STORAGE(T), dy);
@@ -194,31 +203,32 @@ BODY(batch_norm_grad_turn_item)(const long item, ARGS) {
   USE(float, dweight);
   USE(float, dbias);
   USE(float, sums);
-  const index_t past = turn - 1, c = min(turn, channels - 1);
-  const float2 of = FN(joined)(sums, past, chunks);
+  USE(float, window);
+  const index_t past = max(turn - 1, (index_t)0), c = min(turn, channels - 1);
+  float2 of = 0;
+  if (turn) of = FN(joined)(sums, past, chunks);
   const float16 m = mean[past], next = mean[c], scale = rstd[past] * weight[past];
   const float by_weight = of.s1 * rstd[past];
   const float16 even = of.s0 / (float)count, slope = rstd[past] * by_weight / (float)count;
-  if (item == 0) {
+  if (turn && item == 0) {
     dbias[past] = of.s0;
     dweight[past] = by_weight;
   }
   for (index_t part = from; part < to; part++) {
     const index_t last = min((part + 1) * chunk, end);
     float16 s = 0, q = 0;
-    for (index_t i = part * chunk, run; i < last; i += run) {
-      const index_t base = clade_pixel(i, c, inner, channels), before = clade_pixel(i, past, inner, channels);
-      run = min((i / inner + 1) * inner, last) - i;
-      for (index_t j = 0; j < run; j += 16) {
-        const index_t at = before + j, soon = clade_pixel_ahead(i + j + AHEAD / 2, begin, end, c, inner, channels);
-        const float16 d = LOAD16(T, dy, base + j);
-        const float16 v = (LOAD16(T, dy, at) - even - (LOAD16(T, x, at) - m) * slope) * scale;
-        SOON(dy + soon);
-        SOON(x + soon);
-        s += d;
-        q = fma(d, LOAD16(T, x, base + j) - next, q);
-        STREAM16(T, dx, at, v, stream);
-      }
+    clade_run run;
+    for (index_t i = part * chunk; i < last; i += run.count) {
+      const index_t before = clade_pixel(i, past, inner, channels);
+      run = clade_run_of(i, last, AHEAD / 2, begin, end, c, inner, channels);
+      if (!turn)
+        for (index_t j = 0; j < run.count; j += 16) {
+          SUM
+        }
+      else if (((size_t)dx & 63) == 0)
+        BOTH(LINE16)
+      else
+        BOTH(STORE16)
     }
     if (turn == channels) continue;
     sums[2 * (c * chunks + part)] = clade_lanes(s, 0.0f);
@@ -229,8 +239,10 @@ BODY(batch_norm_grad_turn_item)(const long item, ARGS) {
 KERNEL(batch_norm_grad_turn)(ARGS) {
   FN(batch_norm_grad_turn_item)((long)get_global_id(0), PASS(x), PASS(dy), PASS(weight), PASS(mean), PASS(rstd), PASS(dx),
                                 PASS(dweight), PASS(dbias), PASS(sums), channels, inner, count, chunk, chunks, block, stream,
-                                share, turn);
+                                PASS(window), share, turn);
 }
 #undef ARGS
+#undef SUM
+#undef BOTH
 #endif
 #undef WANT_batch_norm_grad_all

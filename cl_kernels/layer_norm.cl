@@ -1,6 +1,7 @@
-/* Normalisation of rows: a work-item does `piece` of them. A row's moments are found while the one before it is written:
- * all, or half of them where both rows are more than its second cache holds, and the other half behind it.
- * They are of deviations from what is known of the mean, at first that of a few elements, then that of all before; each
+/* Normalisation of rows: a work-item does `piece` of them. A row's moments are found while the one before it is written.
+ * Where the second cache would lose it meanwhile, each row is put into a `window` of the work-item, which that cache
+ * keeps, as the one before comes out: x itself is read once, past that cache.
+ * Moments are of deviations from what is known of the mean, at first that of a few elements, then that of all before; each
  * piece joins these with what is lost beside the sums. Without a mean (rms) the deviations are from zero. A weight and a
  * bias are for `inner` elements on end, and rows go through all of them in `period` turns. */
 enum { FN(few) = 64, FN(most) = 1024 };
@@ -27,33 +28,28 @@ static inline void FN(join)(FN(moments) *m, const float shift, const float s, co
   clade_take(&m->square, &m->square_lost, q - s * off + move * move * (part * (float)before));
 }
 
-/* `count` elements, sixteen at a time, of the row that is written, by one weight and bias or by one each; and as many of the next
- * one, or half as many, are summed. What is known before does not stand in the loops: these keep up with memory. */
-#define SUM(i)                                    \
-  {                                               \
-    const float16 d = LOAD16(T, next, i) - shift; \
-    SOON(next + (i) + AHEAD);                     \
-    s += d;                                       \
-    q = fma(d, d, q);                             \
+/* `count` elements, sixteen at a time, of the row that is written, by one weight and bias or by one each, and as many of the next
+ * one are summed; y is NULL where none is written. What is known before does not stand in the loops: these keep up with memory. */
+#define SUM(SOON, v)           \
+  {                            \
+    const float16 d = v - shift; \
+    SOON(next + i + AHEAD);    \
+    s += d;                    \
+    q = fma(d, d, q);          \
   }
-#define WRITE(PUT, i, SCALE, ADD) PUT(T, y, i, (LOAD16(T, own, i) - mean) * (SCALE) + (ADD))
-#define BOTH(PUT, SCALE, ADD)                    \
-  for (index_t i = 0; i < count; i += 16) {      \
-    SUM(i)                                       \
-    WRITE(PUT, i, SCALE, ADD);                   \
+#define BOTH(PUT, SCALE, ADD)                                          \
+  for (index_t i = 0; i < count; i += 16) {                            \
+    SUM(SOON, LOAD16(T, next, i))                                      \
+    PUT(T, y, i, (LOAD16(T, own, i) - mean) * (SCALE) + (ADD));        \
   }
 static inline void FN(both)(const __global STORAGE(T) *own, const __global STORAGE(T) *next, __global STORAGE(T) *y,
                             const __global float *weight, const __global float *bias, const index_t count, const bool run,
-                            const index_t pace, const bool past, const float mean, const float rstd, const float shift,
-                            float16 *sum, float16 *square) {
+                            const bool past, const float mean, const float rstd, const float shift, float16 *sum,
+                            float16 *square) {
   float16 s = *sum, q = *square;
   const float16 scale = rstd * weight[0], add = bias[0];
-  if (pace > 1)
-    for (index_t i = 0; i < count; i += 32) {
-      SUM(i / 2)
-      WRITE(LINE16, i, scale, add);
-      WRITE(LINE16, i + 16, scale, add);
-    }
+  if (!y)
+    for (index_t i = 0; i < count; i += 16) SUM(SOON, LOAD16(T, next, i))
   else if (run && past)
     BOTH(LINE16, scale, add)
   else if (run)
@@ -66,12 +62,22 @@ static inline void FN(both)(const __global STORAGE(T) *own, const __global STORA
   *square = q;
 }
 #undef BOTH
-#undef WRITE
 
+/* What is known of a row at its end. */
+static inline float2 FN(ended)(const FN(moments) *m, const index_t row, const index_t n, const float eps,
+                               __global float *means, __global float *rstds) {
+  const float square = (m->square + m->square_lost) / (float)max(n, (index_t)1);
+  const float2 known = {m->mean + m->mean_lost, 1.0f / sqrt((square < 0.0f ? 0.0f : square) + eps)};
+  means[row] = known.s0;
+  rstds[row] = known.s1;
+  return known;
+}
+
+#ifdef WANT_layer_norm_forward_ref
 #define ARGS                                                                                      \
   ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(STORAGE(T), y), \
   ARG(float, means), ARG(float, rstds), const index_t rows, const index_t n, const index_t inner, \
-  const index_t period, const index_t piece, const int rms, const float eps, const int stream, const int half_pace
+  const index_t period, const index_t piece, const int rms, const float eps, const int stream
 BODY(layer_norm_forward_ref_item)(const long item, ARGS) {
   if (item * piece >= rows) return;
   USE(const STORAGE(T), x);
@@ -81,51 +87,40 @@ BODY(layer_norm_forward_ref_item)(const long item, ARGS) {
   USE(float, means);
   USE(float, rstds);
   const index_t last = (index_t)min((item + 1) * piece, (long)rows);
-  const bool halves = half_pace && ((size_t)y & 63) == 0; /* inner is a multiple of 32, y past the caches */
   FN(moments) m = {0, 0, 0, 0};
-  float mean = 0, rstd = 0;
+  float2 known = 0;
   for (index_t row = (index_t)(item * piece) - 1; row < last; row++) { /* at first none is written, at last none summed */
     const bool writes = row >= item * piece, adds = row + 1 < last;
-    const index_t base = writes ? row * n : 0, from = (adds ? row + 1 : row) * n, pace = writes && halves ? 2 : 1;
+    const index_t base = writes ? row * n : 0, from = (adds ? row + 1 : row) * n;
     const index_t first = writes ? row % max(period, (index_t)1) * (n / max(inner, (index_t)1)) : 0;
-    const __global STORAGE(T) *next = x + from;
-    if (writes) {
-      const float square = (m.square + m.square_lost) / (float)max(n, (index_t)1);
-      means[row] = mean = m.mean + m.mean_lost;
-      rstds[row] = rstd = 1.0f / sqrt((square < 0.0f ? 0.0f : square) + eps);
-    }
+    if (writes) known = FN(ended)(&m, row, n, eps, means, rstds);
     m = (FN(moments)){0, 0, 0, 0};
     float shift = adds ? FN(guess)(x, from, n, rms) : 0;
-    /* i is written, k summed: by runs also where none is written, so that a row's sums are the same in any place */
-    for (index_t i = 0, k = 0, run = 0, w = first - 1, begin; (adds ? k : i) < n;) {
-      const index_t stop = min(i + pace * FN(most), n), end = min(k + FN(most), n);
+    /* by runs also where none is written, so that a row's sums are the same in any place */
+    for (index_t i = 0, run = 0, w = first - 1, begin; i < n;) {
+      const index_t stop = min(i + FN(most), n);
       float s1 = 0, q1 = 0;
       float16 s = 0, q = 0;
-      begin = k;
+      begin = i;
       while (i < stop) {
         if (i == run) {
           run += inner > 1 ? inner : n;
           w++;
         }
         const index_t part = min(run, stop), whole = (part - i) / 16 * 16, at = inner > 1 ? w : first + i;
-        if (writes)
-          FN(both)(x + base + i, next + k, y + base + i, weight + at, bias + at, whole, inner > 1, pace,
-                   stream && ((size_t)(y + base + i) & 63) == 0, mean, rstd, shift, &s, &q);
-        else
-          for (index_t j = k; j < k + whole; j += 16) SUM(j)
-        i += whole;
-        k += whole / pace;
-        for (; i < part; i++, k++) {
-          const float d = LOAD(T, next, k) - shift;
+        FN(both)(x + base + i, x + from + i, writes ? y + base + i : NULL, weight + at, bias + at, whole, inner > 1,
+                 stream && ((size_t)(y + base + i) & 63) == 0, known.s0, known.s1, shift, &s, &q);
+        for (i += whole; i < part; i++) {
+          const float d = LOAD(T, x, from + i) - shift;
           const index_t own = inner > 1 ? w : first + i;
           s1 += d;
           q1 = fma(d, d, q1);
-          if (writes) STORE(T, y, base + i, (LOAD(T, x, base + i) - mean) * rstd * weight[own] + bias[own]);
+          if (writes)
+            STORE(T, y, base + i, (LOAD(T, x, base + i) - known.s0) * known.s1 * weight[own] + bias[own]);
         }
       }
       if (!adds) continue;
-      for (; k < end; k += 16) SUM(k) /* the other half */
-      FN(join)(&m, shift, rms ? 0 : clade_lanes(s, s1), clade_lanes(q, q1), begin, end - begin);
+      FN(join)(&m, shift, rms ? 0 : clade_lanes(s, s1), clade_lanes(q, q1), begin, stop - begin);
       shift = rms ? 0 : m.mean + m.mean_lost;
     }
   }
@@ -133,7 +128,67 @@ BODY(layer_norm_forward_ref_item)(const long item, ARGS) {
 
 KERNEL(layer_norm_forward_ref)(ARGS) {
   FN(layer_norm_forward_ref_item)((long)get_global_id(0), PASS(x), PASS(weight), PASS(bias), PASS(y), PASS(means), PASS(rstds), rows, n, inner,
-           period, piece, rms, eps, stream, half_pace);
+           period, piece, rms, eps, stream);
 }
 #undef ARGS
+#endif
+
+#ifdef WANT_layer_norm_forward_window
+/* Of floats by runs of whole vectors, whose lines go past the caches. The same sums in the same order, and so the same bits. */
+#define ARGS                                                                                      \
+  ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(STORAGE(T), y), \
+  ARG(float, means), ARG(float, rstds), const index_t rows, const index_t n, const index_t inner, \
+  const index_t period, const index_t piece, const int rms, const float eps, ARG(float, windows)
+BODY(layer_norm_forward_window_item)(const long item, ARGS) {
+  if (item * piece >= rows) return;
+  USE(const STORAGE(T), x);
+  USE(const float, weight);
+  USE(const float, bias);
+  USE(STORAGE(T), y);
+  USE(float, means);
+  USE(float, rstds);
+  USE(float, windows);
+  const index_t last = (index_t)min((item + 1) * piece, (long)rows), before = (index_t)(item * piece) - 1;
+  __global float *window = windows + item * n;
+  FN(moments) m = {0, 0, 0, 0};
+  float2 known = 0;
+  for (index_t row = before; row < last; row++) { /* at first none is written, at last none summed */
+    const bool adds = row + 1 < last;
+    const __global STORAGE(T) *next = adds ? x + (row + 1) * n : (const __global STORAGE(T) *)window;
+    const index_t first = row % period * (n / inner);
+    if (row > before) known = FN(ended)(&m, row, n, eps, means, rstds);
+    m = (FN(moments)){0, 0, 0, 0};
+    float shift = adds ? FN(guess)(next, 0, n, rms) : 0;
+    for (index_t i = 0, begin; i < n;) {
+      const index_t stop = min(i + FN(most), n);
+      float16 s = 0, q = 0;
+      for (begin = i; i < stop;) {
+        const index_t w = i / inner, end = min((w + 1) * inner, stop);
+        if (row == before)
+          for (; i < end; i += 16) {
+            const float16 v = LOAD16(T, next, i);
+            SUM(ONCE, v)
+            STORE16(f32, window, i, v);
+          }
+        else
+          for (const float scale = known.s1 * weight[first + w], add = bias[first + w]; i < end; i += 16) {
+            const float16 v = LOAD16(T, next, i), was = vload16(0, window + i);
+            SUM(ONCE, v)
+            STORE16(f32, window, i, v);
+            LINE16(T, y, row * n + i, (was - known.s0) * scale + add);
+          }
+      }
+      if (!adds) continue;
+      FN(join)(&m, shift, rms ? 0 : clade_lanes(s, 0.0f), clade_lanes(q, 0.0f), begin, stop - begin);
+      shift = rms ? 0 : m.mean + m.mean_lost;
+    }
+  }
+}
+
+KERNEL(layer_norm_forward_window)(ARGS) {
+  FN(layer_norm_forward_window_item)((long)get_global_id(0), PASS(x), PASS(weight), PASS(bias), PASS(y), PASS(means), PASS(rstds), rows, n,
+           inner, period, piece, rms, eps, PASS(windows));
+}
+#undef ARGS
+#endif
 #undef SUM

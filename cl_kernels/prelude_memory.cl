@@ -50,23 +50,32 @@ inline void clade_line_f32(__global float *p, float16 v) {
 #ifdef CLADE_PROCESSOR
 #define SOON(p)  __builtin_prefetch((const void *)(size_t)(p))
 #define LATER(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2) /* but not at once: into the second cache */
+#define ONCE(p)  __builtin_prefetch((const void *)(size_t)(p), 0, 0) /* and not again: past the second cache */
 #else
 #define SOON(p)
 #define LATER(p)
+#define ONCE(p)
 #endif
 /* So many elements from end to end are on their way while memory answers, of all that is read together: where each is asked
  * for 4 or 8 KiB ahead instead, memory waits. Processors look ahead within a page alone. */
 #define AHEAD 3072
 
 /* Where a channel's pixel lies, one of [samples, channels, inner] by its number in [samples, inner]; of a value whose
- * numbers an int holds, as hosts see to (channels.c). And one that is a while ahead of a share [begin, end) of them:
- * behind it that of the next channel follows, as far as there is one. */
+ * numbers an int holds, as hosts see to (channels.c). */
 inline int clade_pixel(int pixel, int c, int inner, int channels) {
   return (pixel / inner * (channels - 1) + c) * inner + pixel;
 }
-inline int clade_pixel_ahead(int pixel, int begin, int end, int c, int inner, int channels) {
-  if (pixel < end) return clade_pixel(pixel, c, inner, channels);
-  return clade_pixel(min(pixel - end + begin, end - 1), min(c + 1, channels - 1), inner, channels);
+/* A run of a share [begin, end) of channel c, and what is asked for meanwhile, `ahead` of it: behind the share that of the
+ * next channel follows, as far as there is one. Both lie from end to end; all are whole vectors. */
+typedef struct {
+  int count, at, soon;
+} clade_run;
+inline clade_run clade_run_of(int pixel, int stop, int ahead, int begin, int end, int c, int inner, int channels) {
+  const bool next = pixel + ahead >= end;
+  const int later = next ? min(pixel + ahead - end + begin, end - 16) : pixel + ahead;
+  const int count = min(min(stop - pixel, inner - pixel % inner), inner - later % inner);
+  return (clade_run){next ? count : min(count, end - later), clade_pixel(pixel, c, inner, channels),
+                     clade_pixel(later, next ? min(c + 1, channels - 1) : c, inner, channels)};
 }
 
 /* Copies n elements; those of 32 bits past the caches where `past` says so and few lines are begun or ended. As many from

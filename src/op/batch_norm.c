@@ -114,12 +114,15 @@ static clade_kernel_step *all_of(clade_emit *e, const char *kernel, const clade_
 static clade_status emit_turns(clade_emit *e, const clade_query *q, const clade__channels *c, int64_t share) {
   for (int64_t turn = 0; turn <= c->channels; turn++) {
     clade_kernel_step *s = all_of(e, "batch_norm_forward_turn", q, c);
+    clade__channels_window(s, q);
     clade_emit_index(s, share);
     clade_emit_index(s, turn);
     CLADE_TRY(finish(s, q, (c->chunks + share - 1) / share));
   }
   return CLADE_OK;
 }
+
+static size_t workspace(const clade_query *q) { return clade__channels_workspace(q, 1); }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
   clade__channels c = clade__channels_of(&q->node->in[X]);
@@ -166,7 +169,7 @@ static const clade_impl impls[] = {{.name = "blocked",
                                     .accept = clade__channels_blocked,
                                     .layouts = layouts,
                                     .cost = clade__channels_cost,
-                                    .workspace = clade__channels_workspace,
+                                    .workspace = workspace,
                                     .emit = emit},
                                    {.name = "systolic",
                                     .accept = systolic_accept,
@@ -176,7 +179,7 @@ static const clade_impl impls[] = {{.name = "blocked",
                                    {.name = "ref",
                                     .accept = clade__channels_accept,
                                     .cost = clade__channels_cost,
-                                    .workspace = clade__channels_workspace,
+                                    .workspace = workspace,
                                     .emit = emit},
                                    {0}};
 

@@ -29,7 +29,10 @@ const char *clade__channels_accept(const clade_query *q);
 /* For kernels with a channel in each lane. */
 const char *clade__channels_blocked(const clade_query *q);
 double clade__channels_cost(const clade_query *q);
-size_t clade__channels_workspace(const clade_query *q); /* two floats for each channel and chunk */
+/* Two floats for each channel and chunk; behind them, where there are shares of so many operands, a window that holds a
+ * channel of each, and begins with a line. */
+size_t clade__channels_workspace(const clade_query *q, int operands);
+void clade__channels_window(clade_kernel_step *s, const clade_query *q);
 
 /* That the operands from `first` on are f32 [channels] of x, operand 0. */
 clade_status clade__want_channels(const clade_node *n, int first, int count, const char *const *names);

@@ -77,11 +77,14 @@ static clade_kernel_step *all_of(clade_emit *e, const char *kernel, const clade_
 static void emit_turns(clade_emit *e, const clade_query *q, const clade__channels *c, int64_t share) {
   for (int64_t turn = 0; turn <= c->channels; turn++) {
     clade_kernel_step *s = all_of(e, "batch_norm_grad_turn", q, c);
+    clade__channels_window(s, q);
     clade_emit_index(s, share);
     clade_emit_index(s, turn);
     clade__emit_flat(s, q->device, (c->chunks + share - 1) / share);
   }
 }
+
+static size_t workspace(const clade_query *q) { return clade__channels_workspace(q, 2); }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
   clade__channels c = clade__channels_of(&q->node->in[X]);
@@ -125,7 +128,7 @@ static const clade_impl impls[] = {{.name = "blocked",
                                     .accept = clade__channels_blocked,
                                     .layouts = layouts,
                                     .cost = clade__channels_cost,
-                                    .workspace = clade__channels_workspace,
+                                    .workspace = workspace,
                                     .emit = emit},
                                    {.name = "systolic",
                                     .accept = clade__systolic_floats,
@@ -135,7 +138,7 @@ static const clade_impl impls[] = {{.name = "blocked",
                                    {.name = "ref",
                                     .accept = clade__channels_accept,
                                     .cost = clade__channels_cost,
-                                    .workspace = clade__channels_workspace,
+                                    .workspace = workspace,
                                     .emit = emit},
                                    {0}};
 

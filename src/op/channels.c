@@ -69,9 +69,19 @@ double clade__channels_cost(const clade_query *q) {
   return clade__cost(q->device, 12.0 * (double)c.channels * (double)c.count, bytes, efficiency);
 }
 
-size_t clade__channels_workspace(const clade_query *q) {
-  clade__channels c = clade__channels_of(&q->node->in[0]);
-  return (size_t)(c.channels * c.chunks) * 2 * sizeof(float);
+static size_t sums_bytes(const clade__channels *c) {
+  return (size_t)clade__up(c->channels * c->chunks * 2 * (int64_t)sizeof(float), 64);
+}
+
+size_t clade__channels_workspace(const clade_query *q, int operands) {
+  const clade__channels c = clade__channels_of(&q->node->in[0]);
+  const int64_t window = clade__channels_share(q, &c, operands) ? operands * c.count : 0;
+  return sums_bytes(&c) + (size_t)window * sizeof(float);
+}
+
+void clade__channels_window(clade_kernel_step *s, const clade_query *q) {
+  const clade__channels c = clade__channels_of(&q->node->in[0]);
+  clade_emit_workspace(s, sums_bytes(&c), sizeof(float));
 }
 
 clade_status clade__want_channels(const clade_node *n, int first, int count, const char *const *names) {

@@ -104,26 +104,38 @@ static double cost(const clade_query *q) {
   return clade__cost(q->device, 10.0 * (double)r.rows * (double)r.n, 2 * clade__node_bytes(q->node), 0.3);
 }
 
+/* Whether the second cache loses some of a row while the next one is read, but would keep one of them. */
+static bool by_window(const clade_query *q, const clade__norm_rows *r) {
+  enum { FEWEST = 8 };
+  const clade_type *x = &q->node->in[X];
+  const int64_t row = r->n * (int64_t)sizeof(float), cache = clade__second_cache(q->device);
+  const int64_t units = CLADE_MAX(q->device->compute_units, 1u);
+  return clade__streams(q->device, x) && x->dtype == CLADE_F32 && r->inner > 1 && r->inner % CLADE__LANES == 0 &&
+         3 * row > cache && 4 * row <= 3 * cache && r->rows >= FEWEST * units;
+}
+
 /* Rows of a work-item: some, where all units have enough to do, so that one is read while another is written. */
 static int64_t rows_of(const clade_query *q, const clade__norm_rows *r) {
   enum { FEW = 16, ELEMENTS = 1 << 16 };
+  const int64_t units = CLADE_MAX(q->device->compute_units, 1u), share = r->rows / (4 * units);
+  if (by_window(q, r)) return (r->rows + units - 1) / units;
   bool cpu = q->device->device_class == CLADE_CPU && !q->device->max_passes;
-  int64_t share = r->rows / (4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u));
   return cpu ? CLADE_MAX(CLADE_MIN(share, CLADE_MAX(FEW, ELEMENTS / CLADE_MAX(r->n, 1))), 1) : 1;
 }
 
-/* Whether the second cache loses some of a row while the next one is read, so that half of that waits. */
-static bool half_pace(const clade_query *q, const clade__norm_rows *r) {
-  const clade_type *x = &q->node->in[X];
-  int64_t row = r->n * (int64_t)clade__element_bytes(x->dtype);
-  return clade__streams(q->device, x) && r->inner % 32 == 0 && 3 * row > clade__second_cache(q->device);
+static size_t workspace(const clade_query *q) {
+  const clade__norm_rows r = clade__norm_rows_of(q);
+  if (!by_window(q, &r)) return 0;
+  const int64_t piece = rows_of(q, &r);
+  return (size_t)((r.rows + piece - 1) / piece * r.n) * sizeof(float);
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
   const clade__norm_attrs *a = q->node->attrs;
   clade__norm_rows r = clade__norm_rows_of(q);
+  const bool window = by_window(q, &r);
   int64_t piece = rows_of(q, &r);
-  clade_kernel_step *s = clade_emit_kernel(e, "layer_norm_forward_ref");
+  clade_kernel_step *s = clade_emit_kernel(e, window ? "layer_norm_forward_window" : "layer_norm_forward_ref");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
   for (int i = X; i <= BIAS; i++) clade_emit_in(s, i);
   for (int i = Y; i <= RSTD; i++) clade_emit_out(s, i);
@@ -134,13 +146,16 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_emit_index(s, piece);
   clade_emit_i32(s, a->rms);
   clade_emit_f32(s, a->eps);
-  clade_emit_i32(s, clade__streams(q->device, &q->node->out[Y]));
-  clade_emit_i32(s, half_pace(q, &r));
+  if (window)
+    clade_emit_workspace(s, 0, sizeof(float));
+  else
+    clade_emit_i32(s, clade__streams(q->device, &q->node->out[Y]));
   clade__emit_flat(s, q->device, (r.rows + piece - 1) / piece);
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {{.name = "ref", .accept = accept, .cost = cost, .emit = emit}, {0}};
+static const clade_impl impls[] = {
+    {.name = "ref", .accept = accept, .cost = cost, .workspace = workspace, .emit = emit}, {0}};
 
 /* Each element is read before it is written. */
 static uint64_t in_place(const clade_node *n, int out) {

@@ -90,14 +90,14 @@ static void emit_sums(clade_emit *e, const clade_query *q, const plan *p) {
 }
 
 /* How many rows of groups a work-item does, one summed while the one before is written: where these go past the caches,
- * and the second one holds x and dy of both. 0: not so. */
+ * and the second one holds x and dy of one. 0: not so. */
 static int64_t together(const clade_query *q, const plan *p) {
   const clade_type *x = &q->node->in[X];
   const clade__norm_attrs *a = q->node->attrs;
   int64_t row = p->row.n * (int64_t)clade__element_bytes(x->dtype);
   bool lines = p->whole && p->groups && !a->rms && p->row.inner % 32 == 0 && clade__streams(q->device, x);
-  int64_t share = p->row.rows / (4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u));
-  return lines && share > 1 && 5 * row <= clade__second_cache(q->device) ? CLADE_MIN(share, 16) : 0;
+  const int64_t units = CLADE_MAX(q->device->compute_units, 1u), share = p->row.rows / (4 * units);
+  return lines && share > 1 && 2 * row <= clade__second_cache(q->device) ? CLADE_MIN(share, 16) : 0;
 }
 
 static void emit_rows(clade_emit *e, const clade_query *q, const plan *p) {

@@ -37,8 +37,10 @@ static void draw(op_case *c, op_random *r) {
   c->any_units = !c->small;
   c->i[KIND] = (int)op_integer(r, large ? GROUP : LAYER, INSTANCE);
   x = c->i[KIND] < GROUP ? rows_of_axes(c, r, &row) : groups_of_channels(c, r, &row);
-  if (large) {
-    x = norm_too_large(c, CLADE_SHAPE(9, row.dim[0], 32 * op_integer(r, 1, c->small ? 2 : 50)), 1);
+  if (large) { /* which loses a row, or holds one but not two */
+    const int64_t inner = 32 * op_integer(r, 1, c->small ? 2 : 50), n = row.dim[0] / c->i[GROUPS] * inner;
+    const uint64_t cache = c->small || op_chance(r, 0.7) ? (uint64_t)(2 * n) * sizeof(float) : 1;
+    x = norm_too_large(c, CLADE_SHAPE(9, row.dim[0], inner), cache);
     if (!c->small) c->told.units = 1;
   }
   double centre = c->gradient || op_chance(r, 0.5) ? 0 : op_uniform(r, -100, 100);
