@@ -349,7 +349,7 @@ static void describe(const char *state, const op_case *c, uint64_t seed) {
 }
 
 static void tell(clade_device *device, const op_told *told) {
-  clade_device_info *info = &device->facts.info;
+  clade_device_info *info = (clade_device_info *)clade__device_info(device); /* not the facts': units make a copy */
   info->compute_units = told->units;
   info->l2_bytes = told->second_cache;
   info->cache_bytes = clade__least_cache = told->last_cache;
