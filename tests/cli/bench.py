@@ -102,7 +102,8 @@ class Bench(unittest.TestCase):
         for row in rows:
             at_random = row["work"].startswith(("gather", "embedding")) and row["work"] != "gather_columns"
             reads = row["work"].startswith(("sum", "arg_max")) or row["work"] in ("global_avg_pool", "bias_grad")
-            bound = ["rows"] if at_random else ["read"] if reads else []
+            spreads = row["work"] == "avg_pool_grad"
+            bound = ["rows"] if at_random else ["read"] if reads else ["spread"] if spreads else []
             self.assertEqual(list(row["peers"]), ["copy", *bound])
             self.assertTrue(row["impl"], row)
 

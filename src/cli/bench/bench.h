@@ -173,9 +173,9 @@ clade_status bench_ready(bench_job *job);
 /* ---- probe.c ---- */
 clade_status bench_probe(bench_job *job);
 /* What ops that wait for memory are compared with: the fastest copy that the probe found; one of rows of `line` bytes,
- * at least BENCH_LINE, that are read at random places; or a kernel that reads and writes next to nothing. Each moves so
- * many bytes. */
-typedef enum bench_bound { BENCH_COPY, BENCH_ROWS, BENCH_READ } bench_bound;
+ * at least BENCH_LINE, that are read at random places; a kernel that reads and writes next to nothing; or one that
+ * writes four times what it reads. Each moves so many bytes. */
+typedef enum bench_bound { BENCH_COPY, BENCH_ROWS, BENCH_READ, BENCH_SPREAD } bench_bound;
 enum { BENCH_LINE = 64 };
 clade_status bench_bound_side(const bench_job *job, bench_bound kind, size_t bytes, size_t line, bench_side *side);
 

@@ -58,7 +58,7 @@ static clade_status compete(bench_job *job, bench_op_work *w, bench_row *row, be
   ++*n;
   CLADE_TRY(bench_bound_side(job, BENCH_COPY, (size_t)row->bytes, 0, &sides[1]));
   CLADE_TRY(clade_dtype_bytes(w->dtype, w->w, &line));
-  if (w->op->bound == BENCH_READ || (w->op->bound == BENCH_ROWS && line >= BENCH_LINE)) {
+  if (w->op->bound != BENCH_COPY && (w->op->bound != BENCH_ROWS || line >= BENCH_LINE)) {
     ++*n;
     CLADE_TRY(bench_bound_side(job, w->op->bound, (size_t)row->bytes, line, &sides[2]));
   }

@@ -541,7 +541,7 @@ const bench_op bench_op_table[] = {
     {"max_pool_grad", "max_pool2d_grad", 2.25, max_pool_grad, max_pool_grad_of, 0, BENCH_COPY},
     {"max_pool_3x3s2_grad", "max_pool2d_grad", 2.25, max_pool3_grad, max_pool3_grad_of, 1e-6, BENCH_COPY},
     {"avg_pool", "avg_pool2d", 1.25, avg_pool, avg_pool_of, 1e-6, BENCH_COPY},
-    {"avg_pool_grad", "avg_pool2d_grad", 1.25, avg_pool_grad, avg_pool_grad_of, 1e-6, BENCH_COPY},
+    {"avg_pool_grad", "avg_pool2d_grad", 1.25, avg_pool_grad, avg_pool_grad_of, 1e-6, BENCH_SPREAD},
     {"global_avg_pool", "reduce", 1, global_avg_pool, global_avg_pool_of, 1e-5, BENCH_READ},
     {"softmax", "softmax", 2, softmax, softmax_of, 1e-6, BENCH_COPY},
     {"log_softmax", "softmax", 2, log_softmax, log_softmax_of, 1e-5, BENCH_COPY},

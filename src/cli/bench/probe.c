@@ -42,7 +42,7 @@ static const char source[] =
     "#undef VSTORE\n"
     "#undef STEP\n"
     "#endif\n"
-    "#if defined WANT_bench_copy || defined WANT_bench_rows\n"
+    "#if defined WANT_bench_copy || defined WANT_bench_rows || defined WANT_bench_spread\n"
     "#if STREAM == 1 && defined(__has_builtin)\n"
     "#if __has_builtin(__builtin_nontemporal_store)\n"
     "#define PUT(v, p) __builtin_nontemporal_store(v, (__global float16 *)(p))\n"
@@ -78,6 +78,18 @@ static const char source[] =
     "      SOON(x + (next + i) * 16);\n"
     "      PUT(vload16(from + i, x), y + (row * width + i) * 16);\n"
     "    }\n"
+    "  }\n"
+    "}\n"
+    "#endif\n"
+    "#ifdef WANT_bench_spread\n"
+    "KERNEL(bench_spread)(ARG(const float, x), ARG(float, y), const index_t n, const index_t each) {\n"
+    "  USE(const float, x);\n"
+    "  USE(float, y);\n"
+    "  const index_t begin = (index_t)get_global_id(0) * each, end = min(begin + each, n);\n"
+    "  for (index_t i = begin; i < end; i++) {\n"
+    "    const float16 v = vload16(i, x);\n"
+    "    SOON(x + i * 16 + AHEAD);\n"
+    "    for (int k = 0; k < TIMES; k++) PUT(v, y + (i * TIMES + k) * 16);\n"
     "  }\n"
     "}\n"
     "#endif\n"
@@ -149,25 +161,35 @@ static const clade_op fma_op = {.size = sizeof(clade_op),
 typedef struct copy_attrs {
   int32_t by;    /* COPY_… */
   int32_t width; /* of rows that lie at random, in vectors of 16; 0: in order */
-  bool read;     /* and nothing written */
+  int32_t times; /* how often each vector is written; 0: nothing is */
 } copy_attrs;
 static const clade_attr copy_table[] = {{"by", CLADE_ATTR_I32, offsetof(copy_attrs, by), 1},
                                         {"width", CLADE_ATTR_I32, offsetof(copy_attrs, width), 1},
-                                        {"read", CLADE_ATTR_BOOL, offsetof(copy_attrs, read), 1},
+                                        {"times", CLADE_ATTR_I32, offsetof(copy_attrs, times), 1},
                                         {0}};
+
+static clade_status infer_copy(clade_node *n) {
+  n->out[0] = n->in[0];
+  n->out[0].shape.dim[0] *= CLADE_MAX(((const copy_attrs *)n->attrs)->times, 1);
+  return CLADE_OK;
+}
 
 static clade_status emit_copy(clade_emit *e, const clade_query *q) {
   const copy_attrs *a = q->node->attrs;
-  int32_t by = a->by, width = a->width;
-  if (by == COPY_STEP && !width && !a->read) {
+  int32_t by = a->by, width = a->width, times = a->times;
+  if (by == COPY_STEP && !width && times == 1) {
     clade_emit_copy(e, 0, 0);
     return CLADE_OK;
   }
   int64_t n = q->node->in[0].shape.dim[0] / 16 / CLADE_MAX(width, 1), each = 1;
   int64_t units = CLADE_MAX(q->device->compute_units, 1u) * COPY_EACH;
   if (on_cpu(q->device)) each = (n + units - 1) / units;
-  clade_kernel_step *s = clade_emit_kernel(e, a->read ? "bench_read" : width ? "bench_rows" : "bench_copy");
-  if (!a->read) clade_emit_define(s, "STREAM", by == COPY_STREAM);
+  clade_kernel_step *s = clade_emit_kernel(e, times == 0  ? "bench_read"
+                                              : times > 1 ? "bench_spread"
+                                              : width     ? "bench_rows"
+                                                          : "bench_copy");
+  if (times) clade_emit_define(s, "STREAM", by == COPY_STREAM);
+  if (times > 1) clade_emit_define(s, "TIMES", times);
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
   clade_emit_index(s, n);
@@ -184,7 +206,7 @@ static const clade_op copy_op = {.size = sizeof(clade_op),
                                  .n_out = 1,
                                  .attr_bytes = sizeof(copy_attrs),
                                  .attrs = copy_table,
-                                 .infer = same,
+                                 .infer = infer_copy,
                                  .impls = copy_impls,
                                  .source = source};
 
@@ -276,6 +298,7 @@ clade_status bench_probe(bench_job *job) {
   copy_attrs by;
   probe p;
   memset(&by, 0, sizeof by);
+  by.times = 1;
   clade_status status = probe_new(&p, &fma_op, &rounds, (size_t)(items_of(&job->info) * width_of(&job->info)));
   if (status == CLADE_OK) status = fma_peak(job, &p, &rounds, &job->peak_flops);
   probe_free(&p);
@@ -287,20 +310,25 @@ clade_status bench_probe(bench_job *job) {
 }
 
 clade_status bench_bound_side(const bench_job *job, bench_bound kind, size_t bytes, size_t line, bench_side *side) {
-  static const char *const names[] = {"copy", "rows", "read"};
-  static const char *const kernels[] = {NULL, "a kernel, rows at random", "a kernel that only reads"};
+  static const struct {
+    const char *name, *kernel;
+    int32_t times;
+  } bounds[] = {[BENCH_COPY] = {"copy", NULL, 1},
+                [BENCH_ROWS] = {"rows", "a kernel, rows at random", 1},
+                [BENCH_READ] = {"read", "a kernel that only reads", 0},
+                [BENCH_SPREAD] = {"spread", "a kernel that writes what it reads four times", 4}};
   copy_attrs attrs;
   probe p;
   memset(&attrs, 0, sizeof attrs); /* attributes are compared and hashed by their bytes */
   attrs.by = job->copy;
   attrs.width = kind == BENCH_ROWS ? (int32_t)(line / BENCH_LINE) : 0;
-  attrs.read = kind == BENCH_READ;
-  size_t elements = bytes / (attrs.read ? 1 : 2) / sizeof(float);
+  attrs.times = bounds[kind].times;
+  size_t elements = bytes / (size_t)(1 + attrs.times) / sizeof(float);
   /* its contents do not matter, but pages that were never written are all the same one */
   clade_status status = probe_new(&p, &copy_op, &attrs, CLADE_MAX(elements / 16 * 16, (size_t)16));
   if (status == CLADE_OK) status = probe_side(job, &p, side);
-  side->name = names[kind];
-  snprintf(side->kernel, sizeof side->kernel, "%s", kind == BENCH_COPY ? job->copy_by : kernels[kind]);
+  side->name = bounds[kind].name;
+  snprintf(side->kernel, sizeof side->kernel, "%s", kind == BENCH_COPY ? job->copy_by : bounds[kind].kernel);
   probe_free(&p);
   return status;
 }
