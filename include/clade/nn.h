@@ -75,6 +75,20 @@ typedef struct clade_conv3d_opt {
   clade_conv3d_(g, x, &(clade_conv3d_opt){.size = sizeof(clade_conv3d_opt), .w = __VA_ARGS__})
 CLADE_API clade_val clade_conv3d_(clade_graph *g, clade_val x, const clade_conv3d_opt *opt);
 
+typedef struct clade_conv3d_transpose_opt {
+  size_t size;
+  clade_val w;                                         /* [in, out / groups, depth, height, width] */
+  clade_val bias;                                      /* [out]; invalid: none */
+  int stride[3], pad[3], pads[6], dilation[3], groups; /* as in clade_conv3d_opt; padding is taken off the result */
+  int output_pad[3];                                   /* as in clade_conv2d_transpose_opt */
+} clade_conv3d_transpose_opt;
+/* Sizes are those of clade_conv2d_transpose along each axis. What lies at one depth is added up after the product by
+ * each slice of the kernel was stored: clade_conv3d_transpose(g, x, w, .stride = {2, 2, 2}) */
+#define clade_conv3d_transpose(g, x, ...) \
+  clade_conv3d_transpose_(g, x,           \
+                          &(clade_conv3d_transpose_opt){.size = sizeof(clade_conv3d_transpose_opt), .w = __VA_ARGS__})
+CLADE_API clade_val clade_conv3d_transpose_(clade_graph *g, clade_val x, const clade_conv3d_transpose_opt *opt);
+
 /* ---- their layers: a weight parameter NAME.weight, a bias NAME.bias, and the op ---- */
 typedef struct clade_nn_conv2d_opt {
   size_t size;
@@ -114,11 +128,15 @@ typedef struct clade_nn_conv1d_opt {
   bool no_bias;
   clade_dtype dtype; /* as in clade_nn_conv2d_opt */
   clade_initial weight_init;
+  int output_pad; /* of the transposed one alone */
 } clade_nn_conv1d_opt;
 /* clade_nn_conv1d(g, "c1", x, .out = 32, .kernel = 9, .stride = 2) */
 #define clade_nn_conv1d(g, name, ...) \
   clade_nn_conv1d_(g, name, &(clade_nn_conv1d_opt){.size = sizeof(clade_nn_conv1d_opt), .x = __VA_ARGS__})
+#define clade_nn_conv1d_transpose(g, name, ...) \
+  clade_nn_conv1d_transpose_(g, name, &(clade_nn_conv1d_opt){.size = sizeof(clade_nn_conv1d_opt), .x = __VA_ARGS__})
 CLADE_API clade_val clade_nn_conv1d_(clade_graph *g, const char *name, const clade_nn_conv1d_opt *opt);
+CLADE_API clade_val clade_nn_conv1d_transpose_(clade_graph *g, const char *name, const clade_nn_conv1d_opt *opt);
 
 typedef struct clade_nn_conv3d_opt {
   size_t size;
@@ -133,6 +151,22 @@ typedef struct clade_nn_conv3d_opt {
 #define clade_nn_conv3d(g, name, ...) \
   clade_nn_conv3d_(g, name, &(clade_nn_conv3d_opt){.size = sizeof(clade_nn_conv3d_opt), .x = __VA_ARGS__})
 CLADE_API clade_val clade_nn_conv3d_(clade_graph *g, const char *name, const clade_nn_conv3d_opt *opt);
+
+typedef struct clade_nn_conv3d_transpose_opt {
+  size_t size;
+  clade_val x;
+  int64_t out;
+  int kernel[3], stride[3], pad[3], pads[6], dilation[3], groups, output_pad[3]; /* as in clade_conv3d_transpose_opt */
+  bool no_bias;
+  clade_dtype dtype; /* as in clade_nn_conv2d_opt */
+  clade_initial weight_init;
+} clade_nn_conv3d_transpose_opt;
+/* clade_nn_conv3d_transpose(g, "up1", x, .out = 16, .kernel = {2, 2, 2}, .stride = {2, 2, 2}) */
+#define clade_nn_conv3d_transpose(g, name, ...) \
+  clade_nn_conv3d_transpose_(                   \
+      g, name, &(clade_nn_conv3d_transpose_opt){.size = sizeof(clade_nn_conv3d_transpose_opt), .x = __VA_ARGS__})
+CLADE_API clade_val clade_nn_conv3d_transpose_(clade_graph *g, const char *name,
+                                               const clade_nn_conv3d_transpose_opt *opt);
 
 /* ---- pooling ---- */
 typedef struct clade_pool2d_opt {

@@ -63,11 +63,13 @@ static clade_status parameters(clade_graph *g, const layer *l, clade_val *w, cla
   return CLADE_OK;
 }
 
-clade_val clade_nn_conv1d_(clade_graph *g, const char *name, const clade_nn_conv1d_opt *given) {
+/* Both have one struct of options; the op refuses .output_pad where it is not transposed. */
+static clade_val line(clade_graph *g, const char *kind, const char *name, const clade_nn_conv1d_opt *given,
+                      bool transposed) {
   clade_nn_conv1d_opt opt;
   clade_conv1d_opt conv = {.size = sizeof conv};
-  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "nn_conv1d");
-  const layer l = LAYER("nn_conv1d", 1, false, &opt.kernel);
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, kind);
+  const layer l = LAYER(kind, 1, transposed, &opt.kernel);
   if (status == CLADE_OK) status = parameters(g, &l, &conv.w, &conv.bias);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   conv.stride = opt.stride;
@@ -75,7 +77,15 @@ clade_val clade_nn_conv1d_(clade_graph *g, const char *name, const clade_nn_conv
   memcpy(conv.pads, opt.pads, sizeof conv.pads);
   conv.dilation = opt.dilation;
   conv.groups = opt.groups;
-  return clade_conv1d_(g, opt.x, &conv);
+  conv.output_pad = opt.output_pad;
+  return transposed ? clade_conv1d_transpose_(g, opt.x, &conv) : clade_conv1d_(g, opt.x, &conv);
+}
+
+clade_val clade_nn_conv1d_(clade_graph *g, const char *name, const clade_nn_conv1d_opt *opt) {
+  return line(g, "nn_conv1d", name, opt, false);
+}
+clade_val clade_nn_conv1d_transpose_(clade_graph *g, const char *name, const clade_nn_conv1d_opt *opt) {
+  return line(g, "nn_conv1d_transpose", name, opt, true);
 }
 
 /* The options of windows have one name in the layer and in the op. */
@@ -120,4 +130,16 @@ clade_val clade_nn_conv3d_(clade_graph *g, const char *name, const clade_nn_conv
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   COPY_WINDOW(conv);
   return clade_conv3d_(g, opt.x, &conv);
+}
+
+clade_val clade_nn_conv3d_transpose_(clade_graph *g, const char *name, const clade_nn_conv3d_transpose_opt *given) {
+  clade_nn_conv3d_transpose_opt opt;
+  clade_conv3d_transpose_opt conv = {.size = sizeof conv};
+  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "nn_conv3d_transpose");
+  const layer l = LAYER("nn_conv3d_transpose", 3, true, opt.kernel);
+  if (status == CLADE_OK) status = parameters(g, &l, &conv.w, &conv.bias);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  COPY_WINDOW(conv);
+  memcpy(conv.output_pad, opt.output_pad, sizeof conv.output_pad);
+  return clade_conv3d_transpose_(g, opt.x, &conv);
 }

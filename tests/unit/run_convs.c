@@ -1,5 +1,5 @@
 /* Convolutions over one and three axes and transposed ones: their layers, and what they refuse. Their results are in
- * tests/op. */
+ * tests/op, of the transposed one over three in run_convs_transposed.c. */
 #include <clade/nn.h>
 
 #include "plan_kit.h"
@@ -31,9 +31,23 @@ static void layers(void **state) {
        {5, {n, 3, 3, 6, 7}},
        "c.weight",
        {5, {3, 4, 3, 3, 3}}},
+      {clade_nn_conv1d_transpose(g, "d", line, .out = 6, .kernel = 5, .stride = 2, .pad = 2, .output_pad = 1,
+                                 .groups = 2),
+       {3, {n, 6, 60}},
+       "d.weight",
+       {3, {4, 3, 5}}},
+      {clade_nn_conv3d_transpose(g, "e", solid, .out = 6, .kernel = {3, 2, 4}, .stride = {2, 1, 2},
+                                 .pads = {1, 0, 1, 0, 0, 2}, .output_pad = {1, 0, 0}, .groups = 2),
+       {5, {n, 6, 11, 7, 13}},
+       "e.weight",
+       {5, {4, 3, 3, 2, 4}}},
+      {clade_nn_conv3d_transpose(g, "f", solid, .out = 2, .kernel = {2, 2, 2}, .stride = {2, 2, 2}),
+       {5, {n, 2, 10, 12, 14}},
+       "f.weight",
+       {5, {4, 2, 2, 2, 2}}},
   };
   if (clade_graph_status(g) != CLADE_OK) fail_msg("%s", clade_graph_message(g));
-  assert_int_equal(g->variables.count, 6);
+  assert_int_equal(g->variables.count, 2 * CLADE_COUNT(cases));
   for (size_t i = 0; i < CLADE_COUNT(cases); i++) {
     clade_type type;
     OK(clade_val_type(g, cases[i].y, &type));
@@ -74,6 +88,29 @@ ATTEMPT(solid_stride, clade_conv3d(g, IN("s", 1, 4, 5, 5, 5), IN("v", 4, 4, 3, 3
 ATTEMPT(solid_depth, clade_conv3d(g, IN("s", 1, 4, 5, 5, 5), IN("v", 4, 4, 3, 3, 3), .dilation = {3, 1, 1}))
 ATTEMPT(solid_pads, clade_conv3d(g, IN("s", 1, 4, 5, 5, 5), IN("v", 4, 4, 3, 3, 3), .pads = {0, 0, 0, -1}))
 ATTEMPT(solid_groups, clade_conv3d(g, IN("s", 1, 4, 5, 5, 5), IN("v", 4, 4, 3, 3, 3), .groups = 3))
+#define UP(...) clade_conv3d_transpose(g, IN("s", 1, 4, 5, 5, 5), IN("v", 4, 3, 3, 3, 3), __VA_ARGS__)
+ATTEMPT(up_rank, clade_conv3d_transpose(g, x, w))
+ATTEMPT(up_weight, clade_conv3d_transpose(g, IN("s", 1, 4, 5, 5, 5), w))
+ATTEMPT(up_missing, clade_conv3d_transpose(g, IN("s", 1, 4, 5, 5, 5), (clade_val){0, 0}))
+ATTEMPT(up_channels, clade_conv3d_transpose(g, IN("s", 1, 6, 5, 5, 5), IN("v", 4, 3, 3, 3, 3)))
+ATTEMPT(up_types, clade_conv3d_transpose(g, IN("s", 1, 4, 5, 5, 5), clade_cast(g, IN("v", 4, 3, 3, 3, 3), CLADE_F16)))
+ATTEMPT(up_groups, UP(.groups = 3))
+ATTEMPT(up_negative, UP(.groups = -1))
+ATTEMPT(up_stride, UP(.stride = {-1, 1, 1}))
+ATTEMPT(up_dilation, UP(.dilation = {1, 1, -2}))
+ATTEMPT(up_pads, UP(.pads = {0, 0, 0, 0, -1}))
+ATTEMPT(up_both, UP(.pad = {1}, .pads = {1}))
+ATTEMPT(up_output_pad, UP(.stride = {2, 1, 1}, .output_pad = {2}))
+ATTEMPT(up_less, UP(.output_pad = {0, 0, -1}))
+ATTEMPT(up_nothing, UP(.pad = {4}))
+ATTEMPT(up_much, UP(.stride = {1, 1 << 28, 1}))
+ATTEMPT(up_symbol, clade_conv3d_transpose(g, IN("s", 1, 4, CLADE_DIM("d"), 4, 4), IN("v", 4, 3, 3, 3, 3)))
+ATTEMPT(up_bias, UP(.bias = IN("b", 4)))
+ATTEMPT(line_up_layer, clade_nn_conv1d_transpose(g, "t", IN("l", 2, 4, 9), .out = 3, .kernel = 3, .groups = 2))
+ATTEMPT(line_layer, clade_nn_conv1d(g, "t", IN("l", 2, 4, 9), .out = 3, .kernel = 3, .stride = 2, .output_pad = 1))
+ATTEMPT(up_layer, clade_nn_conv3d_transpose(g, "t", IN("s", 1, 4, 5, 5, 5), .out = 2, .kernel = {3, 3}))
+ATTEMPT(up_layer_out, clade_nn_conv3d_transpose(g, "t", IN("s", 1, 4, 5, 5, 5), .kernel = {3, 3, 3}))
+ATTEMPT(up_layer_rank, clade_nn_conv3d_transpose(g, "t", x, .out = 2, .kernel = {3, 3, 3}))
 ATTEMPT(layer_out, clade_nn_conv2d_transpose(g, "t", x, .out = 3, .kernel = {3, 3}, .groups = 2))
 ATTEMPT(layer_kernel, clade_nn_conv1d(g, "t", IN("l", 2, 4, 9), .out = 3))
 ATTEMPT(layer_rank, clade_nn_conv3d(g, "t", x, .out = 3, .kernel = {1, 1, 1}))
@@ -105,6 +142,28 @@ static const struct {
     {solid_depth, CLADE_SHAPE, "conv3d: the kernel covers 7 along the depth, and x with its padding has 5"},
     {solid_pads, CLADE_INVALID, "conv3d: .pads[3] is -1; expected 0 to"},
     {solid_groups, CLADE_SHAPE, "not divisible by .groups, which is 3"},
+    {up_rank, CLADE_SHAPE, "conv3d_transpose: x is [2, 4, 7, 8]; expected 5 dimensions"},
+    {up_weight, CLADE_SHAPE, "conv3d_transpose: w is [6, 4, 3, 3]; expected 5 dimensions"},
+    {up_missing, CLADE_INVALID, "conv3d_transpose: w"},
+    {up_channels, CLADE_SHAPE, "conv3d_transpose: w is for 4 channels and x has 6; expected w as [in, out / groups, d"},
+    {up_types, CLADE_DTYPE, "y is f32 and w is f16"},
+    {up_groups, CLADE_INVALID, "conv3d_transpose: .groups is 3; expected a divisor of the 4 channels of x"},
+    {up_negative, CLADE_INVALID, "conv3d_transpose: .groups is -1"},
+    {up_stride, CLADE_INVALID, "conv3d_transpose: .stride[0] is -1; expected 1 to"},
+    {up_dilation, CLADE_INVALID, "conv3d_transpose: .dilation[2] is -2; expected 1 to"},
+    {up_pads, CLADE_INVALID, "conv3d_transpose: .pads[4] is -1; expected 0 to"},
+    {up_both, CLADE_INVALID, "conv3d_transpose: .pad and .pads are both set"},
+    {up_output_pad, CLADE_INVALID, "conv3d_transpose: .output_pad[0] is 2; expected less than .stride[0], which is 2"},
+    {up_less, CLADE_INVALID, "conv3d_transpose: .output_pad[2] is -1; expected 0 to"},
+    {up_nothing, CLADE_SHAPE, "conv3d_transpose: the depth of the result would be -1"},
+    {up_much, CLADE_SHAPE, "conv3d_transpose: the height of the result would be 1073741827"},
+    {up_symbol, CLADE_SHAPE, "conv3d_transpose: x is [1, 4, d, 4, 4]; expected 5 dimensions with sizes"},
+    {up_bias, CLADE_SHAPE, "conv3d_transpose: .bias is [4]; expected one value per channel of the result"},
+    {line_up_layer, CLADE_INVALID, "nn_conv1d_transpose \"t\": .out is 3, which is not divisible by .groups"},
+    {line_layer, CLADE_INVALID, "conv1d: .output_pad is 1; only conv1d_transpose takes it"},
+    {up_layer, CLADE_INVALID, "nn_conv3d_transpose \"t\": .kernel[2] is 0; expected at least 1"},
+    {up_layer_out, CLADE_INVALID, "nn_conv3d_transpose \"t\": .out is 0; expected at least 1"},
+    {up_layer_rank, CLADE_SHAPE, "nn_conv3d_transpose \"t\": x is [2, 4, 7, 8]; expected [n, channels, depth"},
     {layer_out, CLADE_INVALID, "nn_conv2d_transpose \"t\": .out is 3, which is not divisible by .groups, which is 2"},
     {layer_kernel, CLADE_INVALID, "nn_conv1d \"t\": .kernel[0] is 0; expected at least 1"},
     {layer_rank, CLADE_SHAPE, "nn_conv3d \"t\": x is [2, 4, 7, 8]; expected [n, channels, depth, height, width]"},

@@ -86,23 +86,32 @@ clade_val clade_conv2d_(clade_graph *g, clade_val x, const clade_conv2d_opt *giv
 }
 
 /* ---- transposed ---- */
-/* What the result has along an axis: as many as a convolution would need to give what x has. */
-static clade_status widen(const clade__window *w, const int *output_pad, int axis, clade_dim in, clade_dim *out) {
-  static const char *const axes[] = {"height", "width"};
-  CLADE_TRY(clade__window_number("conv2d_transpose", "output_pad", axis, output_pad[axis], 0));
-  if (output_pad[axis] >= w->stride[axis])
-    return CLADE_FAIL(INVALID, "conv2d_transpose: .output_pad[%d] is %d; expected less than .stride[%d], which is %d",
-                      axis, output_pad[axis], axis, w->stride[axis]);
-  int64_t extent = ((int64_t)w->kernel[axis] - 1) * w->dilation[axis] + 1,
-          pad = (int64_t)w->pad[axis] + w->pad[axis + 2];
-  int64_t size = (in - 1) * w->stride[axis] + extent - pad + output_pad[axis];
+clade_status clade__conv_widen(const char *op, const char *axis, int i, const clade__conv_along *a, clade_dim in,
+                               clade_dim *out) {
+  CLADE_TRY(clade__window_number(op, "output_pad", i, a->output_pad, 0));
+  if (a->output_pad >= a->stride)
+    return CLADE_FAIL(INVALID, "%s: .output_pad[%d] is %d; expected less than .stride[%d], which is %d", op, i,
+                      a->output_pad, i, a->stride);
+  int64_t extent = (a->kernel - 1) * a->dilation + 1, pad = (int64_t)a->pad[0] + a->pad[1];
+  int64_t size = (in - 1) * a->stride + extent - pad + a->output_pad;
   if (size < 1 || size > CLADE__WINDOW_MOST - pad)
     return CLADE_FAIL(SHAPE,
-                      "conv2d_transpose: the %s of the result would be %" PRId64 ", of %" PRId64
+                      "%s: the %s of the result would be %" PRId64 ", of %" PRId64
                       " with stride %d, an extent of the kernel of %" PRId64 " and a padding of %" PRId64
                       "; expected 1 to %" PRId64,
-                      axes[axis], size, in, w->stride[axis], extent, pad, CLADE__WINDOW_MOST - pad);
+                      op, axis, size, in, a->stride, extent, pad, CLADE__WINDOW_MOST - pad);
   *out = size;
+  return CLADE_OK;
+}
+
+clade_status clade__conv_back_channels(const char *op, const clade_shape *x, const clade_shape *w, int groups) {
+  if (groups < 1 || x->dim[1] % groups)
+    return CLADE_FAIL(INVALID, "%s: .groups is %d; expected a divisor of the %" PRId64 " channels of x", op, groups,
+                      x->dim[1]);
+  if (w->dim[0] != x->dim[1])
+    return CLADE_FAIL(SHAPE,
+                      "%s: w is for %" PRId64 " channels and x has %" PRId64 "; expected w as [in, out / groups, %s]",
+                      op, w->dim[0], x->dim[1], w->rank == 5 ? "depth, height, width" : "height, width");
   return CLADE_OK;
 }
 
@@ -116,17 +125,14 @@ static clade_status transposed(const clade_graph *g, clade_val x, const clade_co
   const clade__window_opt window = {kernel, opt->stride, opt->pad, opt->pads, opt->dilation};
   CLADE_TRY(clade__window_make("conv2d_transpose", &window, false, &at->window));
   at->groups = opt->groups ? opt->groups : 1;
-  if (at->groups < 1 || in[1] % at->groups)
-    return CLADE_FAIL(INVALID, "conv2d_transpose: .groups is %d; expected a divisor of the %" PRId64 " channels of x",
-                      at->groups, in[1]);
-  if (w.shape.dim[0] != in[1])
-    return CLADE_FAIL(SHAPE,
-                      "conv2d_transpose: w is for %" PRId64 " channels and x has %" PRId64
-                      "; expected w as [in, out / groups, height, width]",
-                      w.shape.dim[0], in[1]);
+  CLADE_TRY(clade__conv_back_channels("conv2d_transpose", &x_type.shape, &w.shape, at->groups));
   *out = CLADE_SHAPE(in[0], w.shape.dim[1] * at->groups, 0, 0);
-  for (int axis = 0; axis < 2; axis++)
-    CLADE_TRY(widen(&at->window, opt->output_pad, axis, in[2 + axis], &out->dim[2 + axis]));
+  for (int i = 0; i < 2; i++) {
+    const clade__window *own = &at->window;
+    const clade__conv_along along = {
+        kernel[i], own->stride[i], own->dilation[i], {own->pad[i], own->pad[i + 2]}, opt->output_pad[i]};
+    CLADE_TRY(clade__conv_widen("conv2d_transpose", i ? "width" : "height", i, &along, in[2 + i], &out->dim[2 + i]));
+  }
   return CLADE_OK;
 }
 

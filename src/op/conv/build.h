@@ -15,4 +15,16 @@ clade_val clade__conv_bias(clade_graph *g, const char *op, clade_val y, clade_va
 /* That one of .pad and .pads is set; *pads becomes both sides of each of the axes: all beginnings, then all ends. */
 clade_status clade__conv_pads(const char *op, int axes, const int *pad, const int *pads, int *both);
 
+/* A window along one axis, as a transposed convolution takes it. */
+typedef struct clade__conv_along {
+  int64_t kernel;
+  int stride, dilation, pad[2], output_pad;
+} clade__conv_along;
+/* What the result of a transposed convolution has along `axis`, number i of the options: as many as a convolution would
+ * need to give the `in` that x has, and .output_pad. */
+clade_status clade__conv_widen(const char *op, const char *axis, int i, const clade__conv_along *a, clade_dim in,
+                               clade_dim *out);
+/* That w is [in, out / groups, ...] for the channels of x. */
+clade_status clade__conv_back_channels(const char *op, const clade_shape *x, const clade_shape *w, int groups);
+
 #endif
