@@ -6,6 +6,7 @@
 
 #include <clade/nn.h>
 
+#include "op/conv/conv.h"
 #include "pass/pass.h"
 
 static clade_device_info devices[2] = {{.size = sizeof(clade_device_info), .name = "first"},
@@ -213,6 +214,31 @@ static void test_convolution(void **state) {
   assert_fused(g, 1);
 }
 
+/* At inference a convolution, its normalisation and the activation are one node: the running statistics go through the
+ * epilogue. What is left beside it is the function of channels weight / sqrt(var + eps): one small node, which each
+ * execution computes anew, as only other layouts of variables are kept. */
+static void test_inference(void **state) {
+  (void)state;
+  for (int biased = 0; biased < 2; biased++) {
+    clade_graph *g = new_graph(), *f;
+    clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(2, 3, 8, 8));
+    clade_val y = clade_nn_conv2d(g, "c", x, .out = 5, .kernel = {3, 3}, .pad = {1, 1}, .no_bias = !biased);
+    clade_output(g, "y", clade_relu(g, clade_nn_batch_norm(g, "n", y)));
+    assert_int_equal(clade_graph_status(g), CLADE_OK);
+    f = fused(g);
+    const clade__node *n = &f->nodes[f->n_nodes - 1];
+    const clade__conv_attrs *at = n->attrs;
+    assert_true(n->op == &clade__op_conv2d && f->outputs.at[0].value == n->first_out);
+    assert_int_equal(at->epilogue.n_insn, 4 + biased); /* (y [+ bias] - mean) scale + bias, relu */
+    assert_int_equal(n->n_in, 2 + 3 + biased);
+    assert_int_equal(count(f, &clade__op_eltwise), 1);
+    for (clade__id i = 1; i < f->n_nodes; i++)
+      if (f->nodes[i].op == &clade__op_eltwise) assert_int_equal(clade__type(f, f->nodes[i].first_out)->shape.rank, 1);
+    clade_graph_release(f);
+    clade_graph_release(g);
+  }
+}
+
 /* ---- random graphs: every value is the same number in all its elements, so that a graph is evaluated in scalars ----
  */
 enum { ROUNDS = 300, MOST = 60 };
@@ -314,9 +340,10 @@ static void test_random(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_chain),         cmocka_unit_test(test_bundled),     cmocka_unit_test(test_bundled_host),
-      cmocka_unit_test(test_merged),        cmocka_unit_test(test_apart),       cmocka_unit_test(test_epilogue),
-      cmocka_unit_test(test_normalisation), cmocka_unit_test(test_convolution), cmocka_unit_test(test_random)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain),         cmocka_unit_test(test_bundled),
+                                     cmocka_unit_test(test_bundled_host),  cmocka_unit_test(test_merged),
+                                     cmocka_unit_test(test_apart),         cmocka_unit_test(test_epilogue),
+                                     cmocka_unit_test(test_normalisation), cmocka_unit_test(test_convolution),
+                                     cmocka_unit_test(test_inference),     cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,6 +80,62 @@ static void batch_norm(void **state) {
   clade_func_release(infer);
 }
 
+enum { OUT = 2, SIDE = 4, PIXELS = SIDE * SIDE };
+
+/* The convolution of one channel by 3 x 3, normalised by running statistics, then relu. */
+static double activated(const float *x, const float *w, int at, double mean, double var, double weight, double bias) {
+  double sum = 0;
+  for (int k = 0; k < 9; k++) {
+    int row = at / SIDE + k / 3 - 1, column = at % SIDE + k % 3 - 1;
+    if (row >= 0 && row < SIDE && column >= 0 && column < SIDE) sum += (double)x[row * SIDE + column] * (double)w[k];
+  }
+  return fmax(0, (sum - mean) / sqrt(var + 1e-5) * weight + bias);
+}
+
+/* Two steps: weight / sqrt(var + eps) of the channels, anew in each execution, and one convolution that does the rest
+ * in its store. New statistics count from the next execution on. */
+static void normalised_convolution(void **state) {
+  const float weight[OUT] = {2, -1.5f}, bias[OUT] = {0.25f, 1}, means[][OUT] = {{1, -1}, {-0.5f, 0.25f}};
+  const float vars_of[][OUT] = {{0.5f, 2}, {4, 0.125f}};
+  float x[PIXELS], w[OUT * 9], y[OUT * PIXELS];
+  clade_func *func;
+  clade_vars *vars;
+  clade_run *run;
+  clade_ticket ticket;
+  clade_func_info info = {.size = sizeof info};
+  clade_graph *g = graph_new();
+  clade_val in = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(1, 1, SIDE, SIDE));
+  clade_val out = clade_nn_conv2d(g, "c", in, .out = OUT, .kernel = {3, 3}, .pad = {1, 1}, .no_bias = true);
+  clade_output(g, "y", clade_relu(g, clade_nn_batch_norm(g, "n", out)));
+  OK(clade_compile(g, *state, &func, .prefer = "conv2d=ref"));
+  clade_graph_release(g);
+  OK(clade_func_get_info(func, &info));
+  assert_int_equal(info.steps, 2);
+  for (int i = 0; i < PIXELS; i++) x[i] = (float)sin(i);
+  for (int i = 0; i < OUT * 9; i++) w[i] = (float)cos(2 * i);
+  OK(clade_vars_new(func, 1, &vars));
+  OK(clade_run_new(func, vars, &run));
+  OK(clade_vars_set(vars, "c.weight", w, sizeof w));
+  OK(clade_vars_set(vars, "n.weight", weight, sizeof weight));
+  OK(clade_vars_set(vars, "n.bias", bias, sizeof bias));
+  for (int time = 0; time < 2; time++) {
+    OK(clade_vars_set(vars, "n.running_mean", means[time], sizeof means[time]));
+    OK(clade_vars_set(vars, "n.running_var", vars_of[time], sizeof vars_of[time]));
+    OK(clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket));
+    OK(clade_read(run, ticket, "y", y, sizeof y));
+    for (int i = 0; i < OUT * PIXELS; i++) {
+      const int c = i / PIXELS;
+      near((double)y[i],
+           activated(x, w + 9 * c, i % PIXELS, (double)means[time][c], (double)vars_of[time][c], (double)weight[c],
+                     (double)bias[c]),
+           1e-5, "normalised");
+    }
+  }
+  clade_run_free(run);
+  clade_vars_release(vars);
+  clade_func_release(func);
+}
+
 enum { MANY = 4096 };
 
 /* Two layers, and the gradient of their sum: y is 1 or 3 where an element of ones was kept by one of them, 4 by both.
@@ -360,8 +416,10 @@ static void without_a_graph(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(batch_norm), cmocka_unit_test(dropout),  cmocka_unit_test(losses),
-      cmocka_unit_test(symbols),    cmocka_unit_test(refusals), cmocka_unit_test(without_a_graph),
+      cmocka_unit_test(batch_norm),      cmocka_unit_test(normalised_convolution),
+      cmocka_unit_test(dropout),         cmocka_unit_test(losses),
+      cmocka_unit_test(symbols),         cmocka_unit_test(refusals),
+      cmocka_unit_test(without_a_graph),
   };
   return cmocka_run_group_tests_name("run_layers", tests, open_device, close_device);
 }
