@@ -100,6 +100,8 @@ static void convolutions(void **state) {
   REFUSED(INVALID, "conv1d: .output_pad is 1", conv1d, v.line, v.line_w, .output_pad = 1);
   REFUSED(SHAPE, "conv1d: x is [3, 4]", conv1d, v.matrix, v.line_w);
   REFUSED(INVALID, ".groups is -1", conv1d_transpose, v.line, v.line_w, .groups = -1);
+  REFUSED(INVALID, "conv1d_transpose: .stride is -1", conv1d_transpose, v.line, v.line_w, .stride = -1);
+  REFUSED(INVALID, "conv3d: .stride[0] is -1", conv3d, v.cube, v.cube_w, .stride = {-1, 1, 1});
   REFUSED(INVALID, "conv3d: .stride[2] is -1", conv3d, v.cube, v.cube_w, .stride = {1, 1, -1});
   REFUSED(INVALID, "conv3d: .dilation[0] is -1", conv3d, v.cube, v.cube_w, .dilation = {-1, 1, 1});
   REFUSED(INVALID, "conv3d: .pads[5] is -1", conv3d, v.cube, v.cube_w, .pads = {0, 0, 0, 0, 0, -1});
@@ -132,6 +134,7 @@ static void pooling(void **state) {
   REFUSED(INVALID, "max_pool2d: .kernel[0] is 0", max_pool2d, v.x);
   REFUSED(INVALID, "max_pool2d: .kernel[1] is -2", max_pool2d, v.x, .kernel = {2, -2});
   REFUSED(INVALID, "avg_pool2d: .stride[0] is -1", avg_pool2d, v.x, .kernel = {2, 2}, .stride = {-1, 1});
+  REFUSED(INVALID, "max_pool2d: .stride[1] is -2", max_pool2d, v.x, .kernel = {2, 2}, .stride = {0, -2});
   REFUSED(INVALID, "avg_pool2d: .pads[0] is -1", avg_pool2d, v.x, .kernel = {2, 2}, .pads = {-1, 0, 0, 0});
   REFUSED(INVALID, "max_pool2d: .dilation[1] is -1", max_pool2d, v.x, .kernel = {2, 2}, .dilation = {0, -1});
   REFUSED(SHAPE, "max_pool2d: the kernel covers 9", max_pool2d, v.x, .kernel = {9, 2});

@@ -1,4 +1,5 @@
-/* Convolution and pooling: shapes on symbols, and refusals that name argument, value and expectation. */
+/* Convolution and pooling: shapes on symbols, and refusals that name argument, value and expectation,
+ * of builders' options and of nodes' attributes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,7 +8,10 @@
 
 #include <clade/nn.h>
 
+#include "op/conv/conv.h"
 #include "op/epilogue.h"
+#include "op/pool.h"
+#include "op/unfold.h"
 
 static clade_graph *fresh(void) {
   clade_graph *g = NULL;
@@ -152,6 +156,74 @@ static void refuses(void **state) {
   }
 }
 
+enum { STRIDE, DILATION, KERNEL, FIELDS };
+typedef struct windowed {
+  const clade_op *op;
+  clade_shape in[2], shape; /* `shape`: that of the attributes */
+} windowed;
+
+/* A node whose window has `value` in one place; what is at least 1 is taken. */
+static void node_with(const windowed *o, int field, int axis, int value) {
+  clade__window window = {{3, 3}, {1, 1}, {0}, {1, 1}};
+  int32_t *const fields[FIELDS] = {window.stride, window.dilation, window.kernel};
+  if (value < 1) fields[field][axis] = value;
+  const clade__conv_attrs conv = {.window = window, .groups = 1, .shape = o->shape};
+  const clade__pool_attrs pool = {.window = window, .shape = o->shape};
+  const bool pools = o->op->attrs == clade__pool_table;
+  const bool compared = field == KERNEL && !pools; /* with the weights first */
+  clade_status want = value >= 1 ? CLADE_OK : compared ? CLADE_SHAPE : CLADE_INVALID;
+  char words[200] = "expected a kernel of";
+  clade_graph *g = fresh();
+  const clade_val in[] = {input(g, "a", o->in[0]), input(g, "b", o->in[1])};
+  clade_node_add(g, o->op, NULL, pools ? (const void *)&pool : &conv, o->op->min_in, in, NULL);
+  if (!compared)
+    snprintf(words, sizeof words, "%s: along the %s the kernel is %d, the stride %d, the dilation %d", o->op->name,
+             axis ? "width" : "height", window.kernel[axis], window.stride[axis], window.dilation[axis]);
+  if (clade_graph_status(g) != want || (want != CLADE_OK && !strstr(clade_graph_message(g), words)))
+    fail_msg("\"%s\" does not say \"%s\"", clade_graph_message(g), words);
+  clade_graph_release(g);
+}
+
+/* A stride or a dilation of 0 is unset in a builder's options. In a node's own attributes it is as wrong as a negative
+ * one: each op refuses it before anything is divided by it. */
+static void attributes(void **state) {
+  (void)state;
+  const clade_shape x = CLADE_SHAPE(2, 4, 7, 8), w = CLADE_SHAPE(4, 4, 3, 3), y = CLADE_SHAPE(2, 4, 5, 6), none = {0};
+  const windowed ops[] = {{&clade__op_conv2d, {x, w}, none},          {&clade__op_conv2d_data, {y, w}, x},
+                          {&clade__op_conv2d_weights, {x, y}, w},     {&clade__op_max_pool2d, {x, none}, none},
+                          {&clade__op_max_pool2d_grad, {x, y}, none}, {&clade__op_avg_pool2d, {x, none}, none},
+                          {&clade__op_avg_pool2d_grad, {y, none}, x}};
+  for (size_t k = 0; k < CLADE_COUNT(ops); k++)
+    for (int field = STRIDE; field < FIELDS; field++)
+      for (int axis = 0; axis < 2; axis++)
+        for (int value = 1; value >= -1; value--) node_with(&ops[k], field, axis, value);
+}
+
+/* The depth's windows, of conv3d. */
+static void depth_attributes(void **state) {
+  (void)state;
+  const clade__unfold_attrs good = {.size = 7, .kernel = 3, .stride = 1, .dilation = 1};
+  for (int fold = 0; fold < 2; fold++)
+    for (int wrong = 1; wrong > -2; wrong--)
+      for (int field = 0; field < 3; field++) {
+        clade__unfold_attrs a = good;
+        int32_t *const fields[] = {&a.stride, &a.dilation, &a.kernel};
+        if (wrong < 1) *fields[field] = wrong;
+        clade_graph *g = fresh();
+        if (fold)
+          clade__fold(g, input(g, "y", CLADE_SHAPE(2, 5, 4, 3, 6)), &a);
+        else
+          clade__unfold(g, input(g, "x", CLADE_SHAPE(2, 4, 7, 6)), &a);
+        char words[200];
+        snprintf(words, sizeof words, "%s: a kernel of %d with stride %d and dilation %d does not fit",
+                 fold ? "fold" : "unfold", a.kernel, a.stride, a.dilation);
+        if (clade_graph_status(g) != (wrong == 1 ? CLADE_OK : CLADE_INVALID) ||
+            (wrong < 1 && !strstr(clade_graph_message(g), words)))
+          fail_msg("\"%s\" does not say \"%s\"", clade_graph_message(g), words);
+        clade_graph_release(g);
+      }
+}
+
 /* What walks through height and width as one takes operands that are broadcast along both or along none. */
 static void epilogue_operands(void **state) {
   (void)state;
@@ -169,10 +241,8 @@ static void epilogue_operands(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(shapes),
-      cmocka_unit_test(symbols),
-      cmocka_unit_test(refuses),
-      cmocka_unit_test(epilogue_operands),
+      cmocka_unit_test(shapes),     cmocka_unit_test(symbols),          cmocka_unit_test(refuses),
+      cmocka_unit_test(attributes), cmocka_unit_test(depth_attributes), cmocka_unit_test(epilogue_operands),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
