@@ -1,5 +1,4 @@
 /* The kind of a CPU's core, without its clock: how many multiply-adds it begins while one is on its way. */
-#include <math.h>
 #include <stddef.h>
 
 #include "tune/room.h"
@@ -29,7 +28,7 @@ static const char source[] = "#ifdef WANT_tune_chains\n"
                              "#undef VSTORE\n"
                              "#endif\n";
 
-enum { MANY = 12, ROUNDS = 1 << 21, LATENCY = 4, SAMPLES = 9 };
+enum { MANY = 12, ROUNDS = 1 << 21, SAMPLES = 9 };
 
 typedef struct attrs {
   int32_t chains, rounds;
@@ -111,6 +110,14 @@ static clade_status begun_in_one(clade_run *one, clade_run *many, double *out) {
   return CLADE_OK;
 }
 
+/* A multiply-add takes four cycles, or five. So one unit has 4 or 5 of them on the way, and two have 8 or 10: what lies
+ * in between is told apart whatever the latency is, which a rounded quotient by one latency is not. More than MANY are
+ * never seen, so that 2 says two or more. */
+uint32_t clade__core_units(double begun) {
+  static const double half = 2.83, two = 6.32; /* the geometric means of 2 and 4, and of 5 and 8 */
+  return begun > half && begun < 1.25 * MANY ? 1 + (begun > two) : 0;
+}
+
 clade_status clade__probe_core(clade_device *device, uint32_t *units) {
   const clade_device_info *info = clade__device_info(device);
   clade_run *one = NULL, *many = NULL;
@@ -121,8 +128,8 @@ clade_status clade__probe_core(clade_device *device, uint32_t *units) {
   CLADE_GOTO(open_run(device, 1, &one));
   CLADE_GOTO(open_run(device, MANY, &many));
   CLADE_GOTO(begun_in_one(one, many, &begun));
-  begun /= LATENCY;
-  if (begun > 0.5 && begun < 4.5) *units = (uint32_t)lround(begun);
+  *units = clade__core_units(begun);
+  clade__log(CLADE_LOG_DEBUG, "%.2f multiply-adds are on the way at a time: %u units", begun, *units);
 fail:
   clade_run_free(one);
   clade_run_free(many);

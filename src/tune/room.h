@@ -106,7 +106,9 @@ clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double
  * the fastest are kept. *row tells it; without seconds where nothing changes, or it cannot be told. */
 clade_status clade__whole_judge(clade_func *func, clade__records *fresh, double deadline, clade_tune_row *row);
 
-/* Multiply-adds that a core begins in a cycle; 0: not told, as of devices that are no CPUs (probe.c). */
+/* Multiply-adds that a core begins in a cycle: 1, or 2 for two or more; 0: not told, as of devices that are no CPUs
+ * (probe.c). It goes by how many are begun while one is on its way. */
+uint32_t clade__core_units(double begun);
 clade_status clade__probe_core(clade_device *device, uint32_t *units);
 /* How long copies to a func's companion take, and changes of programs, kept with the records of the devices that have
  * one (link.c). What is known is measured again where `again` says so. */

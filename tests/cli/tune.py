@@ -69,7 +69,7 @@ class Tune(unittest.TestCase):
         self.rows("64x64x64")
         [path] = glob.glob(os.path.join(self.room.name, "tuning-*.json"))
         with open(path, encoding="utf-8") as file:
-            self.assertIn(json.load(file)["devices"][0]["device"]["fma_units"], range(1, 5))
+            self.assertIn(json.load(file)["devices"][0]["device"]["fma_units"], (1, 2))
 
     def test_what_was_gained_is_told(self):
         done = self.tune("gemm", "--set", "small", "--only", "64,128", "--mode", "full")

@@ -1,5 +1,6 @@
 /* The tuner from end to end, on an op whose space holds a wrong row, a slow one and a good one: what is measured is
  * kept, taken by who compiles next, passed over where it is pinned otherwise, and measured again where it went bad. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 
 #include "program/store.h"
 #include "program/tuning.h"
+#include "tune/room.h"
 
 /* y = 2 x, adding and taking away `extra` times something, so that the last bits tell how it was computed. */
 static const char source[] =
@@ -334,6 +336,19 @@ static void off_and_wrong_arguments(void **state) {
   clade_func_release(func);
 }
 
+/* Latencies of four cycles and of five, one unit and two, a tenth of noise. */
+static void units_are_told_whatever_the_latency(void **state) {
+  (void)state;
+  static const double noise[] = {0.9, 0.95, 0.98, 1, 1.02, 1.05, 1.1};
+  for (size_t i = 0; i < CLADE_COUNT(noise); i++)
+    for (uint32_t latency = 4; latency <= 5; latency++)
+      for (uint32_t units = 1; units <= 2; units++)
+        assert_int_equal(clade__core_units(latency * units * noise[i]), units);
+  assert_int_equal(clade__core_units(12), 2); /* three units: as many as the chains show */
+  static const double nothing[] = {0, 1, 2, 2.5, 16, 1e9, -4, NAN};
+  for (size_t i = 0; i < CLADE_COUNT(nothing); i++) assert_int_equal(clade__core_units(nothing[i]), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(the_wrong_row_is_refused_and_the_slow_one_not_taken, set_up, tear_down),
@@ -341,6 +356,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(bad_rows_are_measured_again, set_up, tear_down),
       cmocka_unit_test_setup_teardown(records_travel, set_up, tear_down),
       cmocka_unit_test_setup_teardown(off_and_wrong_arguments, set_up, tear_down),
+      cmocka_unit_test(units_are_told_whatever_the_latency),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
