@@ -401,32 +401,6 @@ static void near_devices(void **state) {
   assert_true(clade__tuned_distance(&here, &other) == clade__tuned_distance(&other, &here));
 }
 
-/* Clade's own defaults are a file like the others. */
-static void the_defaults_are_well_formed(void **state) {
-  (void)state;
-  clade__record_sets sets;
-  size_t bad;
-  assert_int_equal(clade__records_parse(clade__tuning_defaults, strlen(clade__tuning_defaults), &sets, &bad), CLADE_OK);
-  assert_int_equal(bad, 0);
-  for (size_t i = 0; i < sets.n; i++)
-    for (size_t k = 0; k < sets.at[i]->n; k++) {
-      const clade__record *r = &sets.at[i]->at[k];
-      const clade_op *op = clade__op_find(r->op);
-      assert_non_null(op);
-      assert_string_equal(r->problem, "*");
-      const clade_impl *impl = op->impls;
-      while (impl->name && strcmp(impl->name, r->impl)) impl++;
-      assert_non_null(impl->name);
-      assert_non_null(impl->space);
-      for (int p = 0; impl->space->params[p]; p++) {
-        int j = 0;
-        while (j < r->n_params && strcmp(r->param[j], impl->space->params[p])) j++;
-        assert_true(j < r->n_params);
-      }
-    }
-  clade__record_sets_free(&sets);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_is_written_is_read),
@@ -439,7 +413,6 @@ int main(void) {
       cmocka_unit_test_setup_teardown(merging_keeps_what_is_better, set_up, tear_down),
       cmocka_unit_test(buckets),
       cmocka_unit_test(near_devices),
-      cmocka_unit_test(the_defaults_are_well_formed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
