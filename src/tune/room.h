@@ -7,6 +7,20 @@
 #include "plan/plan.h"
 
 double clade__tune_now(void);
+/* What is left of a budget: a compilation cannot be broken off, so none is begun that would end after the deadline, by
+ * the least that a kernel took so far. */
+typedef struct clade__clock {
+  double deadline; /* INFINITY: none */
+  double least;    /* seconds that compiling a kernel took, at the least; 0: none was compiled */
+} clade__clock;
+bool clade__is_time(const clade__clock *clock, int kernels); /* for so many; 0: is there any left */
+typedef struct clade__mark {
+  clade_device *device;
+  double at;
+  uint64_t compiled;
+} clade__mark;
+clade__mark clade__clock_mark(clade_device *device);
+void clade__clock_learn(clade__clock *clock, const clade__mark *since); /* of what was compiled since */
 enum { CLADE__TUNE_SAMPLES = 16 };
 double clade__tune_median(const double *at, int n); /* of 1 to CLADE__TUNE_SAMPLES */
 
@@ -47,6 +61,7 @@ typedef struct clade__candidate {
   const clade_feed *feeds;
   int rounds;
   double seconds[CLADE__TUNE_ROUNDS], median; /* median: of an execution; 0: not timed */
+  double before;                              /* the median of the turns before these */
 } clade__candidate;
 void clade__candidate_close(clade__candidate *c);                                /* what it holds of the device */
 char *clade__candidate_text(const clade__problem *p, const clade__candidate *c); /* "vec rows=6"; by clade__free */
@@ -86,8 +101,10 @@ bool clade__answers_agree(const clade__problem *p, const clade__stage *s, void *
 bool clade__answer_has_nan(const clade__problem *p, const clade__stage *s, void *const *answer);
 
 /* ---- time (time.c) ---- */
-/* Rounds in which those that are right take turns, until `deadline`; medians. `round_seconds` of each one's turn. */
-clade_status clade__take_turns(clade__candidate **at, int n, int rounds, double round_seconds, double deadline);
+/* Rounds in which those that are right take turns, until `deadline`; medians. `round_seconds` of each one's turn. Where
+ * the clock leaves no time for a first round medians stay as they were. */
+clade_status clade__take_turns(clade__candidate **at, int n, int rounds, double round_seconds, double deadline,
+                               const clade__clock *clock);
 
 /* ---- the search (search.c) ---- */
 typedef struct clade__found { /* candidates without device objects */
@@ -97,14 +114,16 @@ typedef struct clade__found { /* candidates without device objects */
   bool complete; /* every candidate was tried */
   double ready;  /* seconds until the first ones could be timed: with empty caches they are compiled */
 } clade__found;
-/* Until `deadline`; the first candidates may take until `last`. */
-clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, double last,
+/* Until `deadline`; the first candidates may take until that of the clock, at which nothing goes on. Where not even the
+ * first two could be timed until then nothing is found. */
+clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, clade__clock *clock,
                            clade__found *out);
 
 /* ---- the func as a whole (whole.c) ---- */
 /* What it was compiled with, what it would be by the `fresh` records, and by their rows alone, in turns: the records of
- * the fastest are kept. *row tells it; without seconds where nothing changes, or it cannot be told. */
-clade_status clade__whole_judge(clade_func *func, clade__records *fresh, double deadline, clade_tune_row *row);
+ * the fastest are kept; all of them where there is no time to tell. *row tells it; without seconds where nothing
+ * changes, or it cannot be told. */
+clade_status clade__whole_judge(clade_func *func, clade__records *fresh, clade__clock *clock, clade_tune_row *row);
 
 /* Multiply-adds that a core begins in a cycle: 1, or 2 for two or more; 0: not told, as of devices that are no CPUs
  * (probe.c). It goes by how many are begun while one is on its way. */

@@ -12,7 +12,8 @@ static const double HOPELESS = 30.0; /* times the estimate of the cheapest: not 
 typedef struct search {
   const clade__problem *p;
   clade_tune_mode mode;
-  double deadline, last;           /* when this problem's time ends; when that of all does */
+  double deadline;                 /* when this problem's time ends */
+  clade__clock *clock;             /* of all problems */
   double begun, ready;             /* ready: seconds until candidates could be timed; 0: not yet */
   clade__stage stage[CLADE__BARE]; /* by clade__scale */
   clade__candidate *at;            /* [0]: what would be taken now */
@@ -134,7 +135,8 @@ static clade_status plan(const search *s, clade__candidate *c) {
 }
 
 /* All kernels of the batch in one go, as far as that works; what did not is found when each is asked for its own. */
-static clade_status compile(const search *s, clade__candidate **batch, int n) {
+static clade_status compile(search *s, clade__candidate **batch, int n) {
+  const clade__mark begun = clade__clock_mark(s->p->device);
   size_t count = 0;
   for (int i = 0; i < n; i++)
     for (int k = 0; k < CLADE__SCALES; k++) count += batch[i]->func[k] ? batch[i]->func[k]->n_requests : 0;
@@ -154,6 +156,7 @@ static clade_status compile(const search *s, clade__candidate **batch, int n) {
     for (int k = 0; k < CLADE__SCALES; k++)
       if (batch[i]->func[k] && !batch[i]->func[k]->kernels)
         CLADE_TRY(drop(batch[i], clade__prepare(batch[i]->func[k])));
+  clade__clock_learn(s->clock, &begun);
   return CLADE_OK;
 }
 
@@ -188,8 +191,10 @@ static clade_status trust_ref(search *s) {
     clade__query_start(&q, &impls[ref.impl], ref.row);
   }
   clade_func *func = NULL;
+  const clade__mark begun = clade__clock_mark(s->p->device);
   clade_status status = clade__stage_func(s->p, &s->stage[CLADE__TAILS], &ref, &func);
   if (status == CLADE_OK) status = clade__prepare(func);
+  clade__clock_learn(s->clock, &begun);
   if (status == CLADE_OK) status = trust(s, CLADE__TAILS, func);
   clade_func_release(func);
   return status;
@@ -233,14 +238,17 @@ static clade_status open_candidate(search *s, clade__candidate *c) {
   return CLADE_OK;
 }
 
+/* Whoever is not looked at in time stays open. */
 static clade_status run_batch(search *s, clade__candidate **batch, int n) {
   for (int i = 0; i < n; i++) CLADE_TRY(open_candidate(s, batch[i]));
   CLADE_TRY(compile(s, batch, n));
-  for (int i = 0; i < n; i++)
+  for (int i = 0; i < n; i++) {
+    if (!clade__is_time(s->clock, 0)) return CLADE_OK;
     if (batch[i]->state == CLADE__CANDIDATE_OPEN) CLADE_TRY(drop(batch[i], check(s, batch[i])));
+  }
   bool full = s->mode == CLADE_TUNE_FULL;
   if (s->ready <= 0) s->ready = clade__tune_now() - s->begun;
-  return clade__take_turns(batch, n, full ? 9 : 5, full ? 10e-3 : 3e-3, s->deadline);
+  return clade__take_turns(batch, n, full ? 9 : 5, full ? 10e-3 : 3e-3, s->deadline, s->clock);
 }
 
 /* The fastest of a batch, measured in the same turns as the first candidate. */
@@ -266,14 +274,14 @@ static void close_batch(search *s, clade__candidate **batch, int n) {
 /* How many candidates that were not tried yet fit into the time, by what one of the last batch took. The first few may
  * take that of problems after this one. */
 static int room(const search *s, size_t next, double each) {
-  double until = next < BATCH ? s->last : s->deadline;
+  double until = next < BATCH ? s->clock->deadline : s->deadline;
   return isinf(until) ? BATCH : (int)fmin(fmax((until - clade__tune_now()) / each, 0), BATCH);
 }
 
 /* Where time counts the first batch is of two: they tell how long one is compiled. */
-static clade_status search_all(search *s, bool *complete) {
-  int fits = isinf(s->last) ? BATCH : 2;
-  *complete = false;
+static clade_status search_all(search *s) {
+  int fits = isinf(s->clock->deadline) ? BATCH : 2;
+  if (!clade__is_time(s->clock, fits)) return CLADE_OK;
   for (size_t next = 0; next < s->n;) {
     clade__candidate *batch[BATCH + 2];
     int n = 0, old = s->best ? 2 : next > 0;
@@ -290,11 +298,18 @@ static clade_status search_all(search *s, bool *complete) {
     fits = room(s, next, (clade__tune_now() - begun) / (n - old));
     if (next < s->n && !fits) return CLADE_OK;
   }
-  *complete = true;
   return CLADE_OK;
 }
 
 static bool was_timed(const clade__candidate *c) { return c->state == CLADE__CANDIDATE_RIGHT && c->median > 0; }
+
+/* Every candidate was timed, or is none. */
+static bool is_complete(const search *s) {
+  for (size_t i = 0; i < s->n; i++)
+    if (s->at[i].state == CLADE__CANDIDATE_OPEN || (s->at[i].state == CLADE__CANDIDATE_RIGHT && !was_timed(&s->at[i])))
+      return false;
+  return true;
+}
 
 /* Of each implementation its fastest row, where that is not noise beside the first one. */
 static void tell_best(const search *s, clade__found *out) {
@@ -310,12 +325,12 @@ static void tell_best(const search *s, clade__found *out) {
   }
 }
 
-clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, double last,
+clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, clade__clock *clock,
                            clade__found *out) {
   clade__problem plain = *p; /* whose sizes can change: those of views are told by attributes */
   clade__gemm_attrs attrs;
   clade_type tails[CLADE_MAX_OPERANDS];
-  search s = {.p = p, .mode = mode, .deadline = deadline, .last = last, .begun = clade__tune_now()};
+  search s = {.p = p, .mode = mode, .deadline = deadline, .clock = clock, .begun = clade__tune_now()};
   clade_status status;
   *out = (clade__found){0};
   CLADE_GOTO(clade__stage_open(p, p->in, NULL, &s.stage[CLADE__WHOLE]));
@@ -324,7 +339,8 @@ clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double
   CLADE_GOTO(clade__stage_open(&plain, tails, NULL, &s.stage[CLADE__TAILS]));
   CLADE_GOTO(list(&s));
   if (!clade__device_info(p->device)->kernels) CLADE_GOTO(trust_ref(&s)); /* a bundle's kernels are tested as such */
-  CLADE_GOTO(search_all(&s, &out->complete));
+  CLADE_GOTO(search_all(&s));
+  out->complete = is_complete(&s);
   for (size_t i = 0; i < s.n; i++) {
     out->candidates += s.at[i].state != CLADE__CANDIDATE_OPEN;
     out->wrong += s.at[i].state == CLADE__CANDIDATE_WRONG;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "program/store.h"
 #include "tune/room.h"
 
 enum { MOST_EXECUTIONS = 1 << 14 };
@@ -14,6 +15,28 @@ double clade__tune_now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* ---- a budget ---- */
+bool clade__is_time(const clade__clock *clock, int kernels) {
+  return clade__tune_now() + kernels * clock->least < clock->deadline;
+}
+
+static uint64_t compiled_by(clade_device *device) {
+  clade__store_stats stats;
+  return clade__store_get_stats(device, &stats) == CLADE_OK ? stats.compiled : 0;
+}
+
+clade__mark clade__clock_mark(clade_device *device) {
+  return (clade__mark){device, clade__tune_now(), compiled_by(device)};
+}
+
+void clade__clock_learn(clade__clock *clock, const clade__mark *since) {
+  uint64_t compiled = compiled_by(since->device);
+  if (compiled <= since->compiled) return;
+  double each = (clade__tune_now() - since->at) / (double)(compiled - since->compiled);
+  if (clock->least <= 0 || each < clock->least) clock->least = each;
+}
+
+/* ---- turns ---- */
 static clade_status execute(const clade__candidate *c, int n, double *seconds) {
   double start = clade__tune_now();
   for (int i = 0; i < n; i++) CLADE_TRY(clade_execute(c->run, c->n_feeds, c->feeds, NULL));
@@ -43,26 +66,37 @@ static double fastest(clade__candidate **at, int n) {
   return best;
 }
 
-clade_status clade__take_turns(clade__candidate **at, int n, int rounds, double round_seconds, double deadline) {
+/* Once to be warm, and once for a first estimate. *in_time: all of them were. */
+static clade_status warm(clade__candidate **at, int n, const clade__clock *clock, bool *in_time) {
   double once;
-  for (int i = 0; i < n; i++) /* warm, and a first estimate */
+  for (int i = 0; i < n; i++) at[i]->before = at[i]->median;
+  for (int i = 0; i < n && *in_time; i++)
     if (runs(at[i])) {
       at[i]->rounds = 0;
       CLADE_TRY(execute(at[i], 1, &once));
-      CLADE_TRY(execute(at[i], 1, &at[i]->median));
+      if ((*in_time = clade__is_time(clock, 0))) CLADE_TRY(execute(at[i], 1, &at[i]->median));
     }
+  return CLADE_OK;
+}
+
+clade_status clade__take_turns(clade__candidate **at, int n, int rounds, double round_seconds, double deadline,
+                               const clade__clock *clock) {
+  bool in_time = clade__is_time(clock, 0);
+  CLADE_TRY(warm(at, n, clock, &in_time));
   double best = fastest(at, n);
-  for (int r = 0; r < CLADE_MIN(rounds, CLADE__TUNE_ROUNDS); r++) {
+  for (int r = 0; r < CLADE_MIN(rounds, CLADE__TUNE_ROUNDS) && in_time; r++) {
     if (r > 0 && clade__tune_now() > deadline) break;
     for (int i = 0; i < n; i++) {
       clade__candidate *c = at[i];
       /* the first one is what the others are measured against */
       if (!runs(c) || (i > 0 && c->median > FAR_BEHIND * best)) continue;
+      if (r == 0 && !(in_time = clade__is_time(clock, 0))) break;
       int times = (int)fmin(fmax(round_seconds / fmax(c->median, 1e-7), 1), MOST_EXECUTIONS);
       CLADE_TRY(execute(c, times, &c->seconds[c->rounds]));
       c->median = clade__tune_median(c->seconds, ++c->rounds);
     }
     best = fastest(at, n);
   }
+  for (int i = 0; i < n && !in_time; i++) at[i]->median = at[i]->before;
   return CLADE_OK;
 }

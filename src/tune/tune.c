@@ -11,9 +11,10 @@ typedef struct tuning {
   clade_tune_opt opt;
   clade__problem *at; /* the heaviest first */
   size_t n, capacity;
-  clade__map known;   /* problems, by device, op and text */
-  clade__arena arena; /* of rows that no node has */
-  double start, deadline;
+  clade__map known;      /* problems, by device, op and text */
+  clade__arena arena;    /* of rows that no node has */
+  double start, end;     /* end: of the budget */
+  clade__clock clock;    /* of the problems; what is left after it is for the whole */
   double ready;          /* the least seconds until a problem's candidates could be timed; 0: there was none */
   uint32_t *fma_units;   /* [n_devices]; 0: not told */
   clade__records *fresh; /* what this call measured */
@@ -214,7 +215,8 @@ static void tell(const tuning *t, const clade__problem *p, const clade__found *f
 static double share(const tuning *t, size_t i) {
   double rest = 0, now = clade__tune_now();
   for (size_t k = i; k < t->n; k++) rest += t->at[k].weight;
-  return isinf(t->deadline) ? INFINITY : now + (t->deadline - now) * (rest > 0 ? t->at[i].weight / rest : 1);
+  double left = t->clock.deadline - now;
+  return isinf(left) ? INFINITY : now + left * (rest > 0 ? t->at[i].weight / rest : 1);
 }
 
 static clade_status tune_one(tuning *t, size_t i) {
@@ -226,14 +228,14 @@ static clade_status tune_one(tuning *t, size_t i) {
     tell(t, p, NULL, true, i + 1);
     return CLADE_OK;
   }
-  clade_status status = clade__search(p, t->opt.mode, share(t, i), t->deadline, &found);
+  clade_status status = clade__search(p, t->opt.mode, share(t, i), &t->clock, &found);
   if (status == CLADE_DEVICE_MEMORY || status == CLADE_UNSUPPORTED) { /* too large to be tried beside what is there */
     clade__log(CLADE_LOG_WARNING, "%s (%s) is not tuned: %s", p->op->name, p->text, clade_last_error());
     tell(t, p, NULL, false, i + 1);
     return CLADE_OK;
   }
   CLADE_TRY(status);
-  if (t->ready <= 0 || found.ready < t->ready) t->ready = found.ready;
+  if (found.ready > 0 && (t->ready <= 0 || found.ready < t->ready)) t->ready = found.ready;
   if (found.n_best) CLADE_TRY(keep(t, p, &found));
   tell(t, p, &found, false, i + 1);
   return CLADE_OK;
@@ -253,11 +255,13 @@ static clade_status known_cores(const tuning *t) {
 }
 
 /* Kept without a problem: they tell which other records are near. */
-static clade_status probe_cores(const tuning *t) {
+static clade_status probe_cores(tuning *t) {
   for (int i = 0; i < t->func->n_devices; i++) {
     clade__records *none;
     if (t->fma_units[i]) continue;
+    const clade__mark begun = clade__clock_mark(t->func->devices[i]);
     CLADE_TRY(clade__probe_core(t->func->devices[i], &t->fma_units[i]));
+    clade__clock_learn(&t->clock, &begun);
     if (!t->fma_units[i]) continue;
     CLADE_TRY(new_records(t, t->func->devices[i], &none));
     clade_status status = clade__tuning_keep(t->func->devices[i], none);
@@ -267,11 +271,12 @@ static clade_status probe_cores(const tuning *t) {
   return CLADE_OK;
 }
 
-static clade_status judge_whole(const tuning *t) {
+static clade_status judge_whole(tuning *t) {
   clade_tune_row row = {
       .size = sizeof row, .op = "func", .problem = "as a whole", .nodes = 1, .done = (int)t->n, .total = (int)t->n};
   if (!t->fresh->n) return CLADE_OK;
-  CLADE_TRY(clade__whole_judge(t->func, t->fresh, t->deadline, &row));
+  t->clock.deadline = t->end;
+  CLADE_TRY(clade__whole_judge(t->func, t->fresh, &t->clock, &row));
   row.seconds = clade__tune_now() - t->start;
   if (t->opt.observe && row.before_seconds > 0) t->opt.observe(t->opt.observe_user, &row);
   return CLADE_OK;
@@ -287,9 +292,9 @@ static clade_status run(tuning *t) {
   CLADE_TRY(known_cores(t));
   if (probe_cores(t) != CLADE_OK) /* first: it is short, and what is measured afterwards is kept with it */
     clade__log(CLADE_LOG_WARNING, "the kind of core was not found: %s", clade_last_error());
-  if (isfinite(t->deadline)) t->deadline -= (t->deadline - t->start) / 5; /* left for the whole */
+  if (isfinite(t->end)) t->clock.deadline -= (t->end - t->start) / 5; /* left for the whole */
   for (size_t i = 0; i < t->n && !stopped(t); i++) {
-    if (i > 0 && clade__tune_now() + t->ready > t->deadline) break; /* one at least */
+    if (!clade__is_time(&t->clock, 1) || clade__tune_now() + t->ready > t->clock.deadline) break;
     CLADE_TRY(tune_one(t, i));
   }
   return stopped(t) ? CLADE_OK : judge_whole(t);
@@ -312,7 +317,7 @@ clade_status clade_tune_(clade_func *func, const clade_tune_opt *given) {
   CLADE_TRY(check(func, &t.opt));
   if (t.opt.mode == CLADE_TUNE_OFF) return CLADE_OK;
   double seconds = t.opt.seconds > 0 ? t.opt.seconds : t.opt.mode == CLADE_TUNE_QUICK ? QUICK_SECONDS : INFINITY;
-  t.deadline = t.start + seconds;
+  t.end = t.clock.deadline = t.start + seconds;
   t.fma_units = clade__new((size_t)func->n_devices, sizeof *t.fma_units);
   clade_status status = t.fma_units ? new_records(&t, func->devices[0], &t.fresh) : CLADE_NO_MEMORY;
   if (status == CLADE_OK) status = run(&t);

@@ -60,12 +60,12 @@ static void close_runs(whole *w) {
   clade__free(w->feeds);
 }
 
-static clade_status race(whole *w, double deadline, int *best) {
+static clade_status race(whole *w, const clade__clock *clock, int *best) {
   clade__candidate *all[CHOICES] = {&w->run[OLD], &w->run[ALL], &w->run[ROWS]};
   clade_status status = open_runs(w);
-  if (status == CLADE_OK) status = clade__take_turns(all, CHOICES, 5, 10e-3, deadline);
+  if (status == CLADE_OK) status = clade__take_turns(all, CHOICES, 5, 10e-3, clock->deadline, clock);
   close_runs(w);
-  *best = OLD;
+  *best = w->run[OLD].median > 0 ? OLD : ALL; /* not timed: there was no time left */
   for (int c = 0; c < CHOICES && status == CLADE_OK; c++)
     if (w->func[c] && w->run[c].median < w->run[*best].median) *best = c;
   return status;
@@ -116,25 +116,27 @@ static clade_status compile(whole *w, int choice) {
   return CLADE_OK;
 }
 
-static clade_status judge(whole *w, clade__records *fresh, double deadline, int *best) {
+/* Where there was no room or no time to time it, each problem's own times stand; after any other failure nothing
+ * changes. */
+static clade_status judge(whole *w, clade__records *fresh, clade__clock *clock, int *best) {
   *best = ALL;
+  if (!clade__is_time(clock, 1)) return CLADE_OK;
   for (int c = 0; c < CHOICES; c++) CLADE_TRY(records_of(w->func[OLD], fresh, c, &w->set[c]));
   clade_status status = compile(w, ALL);
   if (status == CLADE_OK && !w->func[ALL]) return CLADE_OK; /* nothing changes */
-  if (status == CLADE_OK) status = compile(w, ROWS);
-  if (status == CLADE_OK) status = race(w, deadline, best);
-  /* Where there was no room to time it, each problem's own times stand; after any other failure nothing changes. */
+  if (status == CLADE_OK && clade__is_time(clock, 1)) status = compile(w, ROWS);
+  if (status == CLADE_OK) status = race(w, clock, best);
   if (status != CLADE_OK) *best = status == CLADE_DEVICE_MEMORY ? ALL : OLD;
   CLADE_TRY(clade__tuning_keep(w->func[OLD]->devices[0], w->set[*best]));
   return status;
 }
 
-clade_status clade__whole_judge(clade_func *func, clade__records *fresh, double deadline, clade_tune_row *row) {
+clade_status clade__whole_judge(clade_func *func, clade__records *fresh, clade__clock *clock, clade_tune_row *row) {
   static const char *const names[CHOICES] = {"as it was", "by seconds measured", "by rows measured"};
   whole w = {.func = {func}};
   int best;
   if (func->n_devices > 1 || !func->tuning || !is_free(func->graph)) return CLADE_OK;
-  clade_status status = judge(&w, fresh, deadline, &best);
+  clade_status status = judge(&w, fresh, clock, &best);
   if (status == CLADE_DEVICE_MEMORY) {
     clade__log(CLADE_LOG_WARNING, "the func was not timed as a whole: %s", clade_last_error());
     status = CLADE_OK;

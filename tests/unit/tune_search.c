@@ -336,6 +336,83 @@ static void off_and_wrong_arguments(void **state) {
   clade_func_release(func);
 }
 
+/* ---- a budget ---- */
+static uint64_t compiled_kernels(void) {
+  clade__store_stats stats;
+  assert_int_equal(clade__store_get_stats(device, &stats), CLADE_OK);
+  return stats.compiled;
+}
+
+static clade__records *fast_row(void) {
+  clade__tuned_device describes;
+  clade__records *set;
+  const clade__record r = {.op = "acme.double",
+                           .problem = "f32[65536] -> f32",
+                           .impl = "vec",
+                           .n_params = 2,
+                           .param = {"extra", "wrong"},
+                           .value = {1, 0},
+                           .seconds = 1e-6};
+  clade__tuned_describe(device, &describes);
+  assert_int_equal(clade__records_new(&describes, &set), CLADE_OK);
+  assert_int_equal(clade__records_put(set, &r), CLADE_OK);
+  return set;
+}
+
+static double judged(clade_func *func, clade__records *fresh, double left, double least) {
+  clade__clock clock = {clade__tune_now() + left, least};
+  clade_tune_row row = {.size = sizeof row};
+  assert_int_equal(clade__whole_judge(func, fresh, &clock, &row), CLADE_OK);
+  return row.before_seconds;
+}
+
+static void the_whole_is_not_compiled_without_time(void **state) {
+  (void)state;
+  clade_func *func = compiled(NULL);
+  clade__records *fresh = fast_row();
+  uint64_t before = compiled_kernels();
+  assert_true(judged(func, fresh, -1, 0) == 0);
+  assert_true(judged(func, fresh, 1000, 2000) == 0); /* a kernel takes longer than what is left */
+  assert_int_equal(compiled_kernels(), before);
+  assert_true(judged(func, fresh, 1000, 1) > 0);
+  assert_true(compiled_kernels() > before);
+  clade__records_release(fresh);
+  clade_func_release(func);
+}
+
+static clade__found searched(double left, double least, double *learned) {
+  const int32_t row[CLADE_MAX_PARAMS] = {60, 0};
+  char text[] = "f32[65536] -> f32";
+  const clade__problem p = {.device = device,
+                            .op = &op,
+                            .n_in = 1,
+                            .n_out = 1,
+                            .in = {{.dtype = CLADE_F32, .shape = CLADE_SHAPE(N)}},
+                            .row = row,
+                            .text = text,
+                            .nodes = 1};
+  clade__found found;
+  clade__clock clock = {clade__tune_now() + left, least};
+  assert_int_equal(clade__search(&p, CLADE_TUNE_QUICK, clock.deadline, &clock, &found), CLADE_OK);
+  *learned = clock.least;
+  return found;
+}
+
+static void no_candidate_is_compiled_without_time(void **state) {
+  (void)state;
+  double least;
+  clade__found found = searched(-1, 0, &least);
+  assert_true(!found.n_best && !found.candidates && !found.complete);
+  assert_true(least > 0 && least < 600); /* of what is trusted */
+  found = searched(1000, 600, &least);   /* one kernel, and not two */
+  assert_true(!found.n_best && !found.candidates && !found.complete);
+  found = searched(1000, 0, &least);
+  assert_int_equal(found.n_best, 1); /* ref tells no cost, and is for those who are in no hurry */
+  assert_int_equal(found.candidates, 4);
+  assert_true(found.complete && found.before.median > 0);
+}
+
+/* ---- cores ---- */
 /* Latencies of four cycles and of five, one unit and two, a tenth of noise. */
 static void units_are_told_whatever_the_latency(void **state) {
   (void)state;
@@ -356,6 +433,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(bad_rows_are_measured_again, set_up, tear_down),
       cmocka_unit_test_setup_teardown(records_travel, set_up, tear_down),
       cmocka_unit_test_setup_teardown(off_and_wrong_arguments, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(the_whole_is_not_compiled_without_time, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(no_candidate_is_compiled_without_time, set_up, tear_down),
       cmocka_unit_test(units_are_told_whatever_the_latency),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
