@@ -133,8 +133,9 @@ static void draw(op_case *c, op_random *r) {
       (strncmp(c->impl, "vec", 3) == 0 && strcmp(c->impl, "vec_bare")) || (strncmp(c->impl, "mma", 3) == 0 && !warp);
   if (blocks && !c->small && !c->light && !c->gradient && c->number % 20 == 9) /* several blocks of each part's rows */
     m = op_integer(r, 4200, 4300), k = op_integer(r, 1, 16), n = op_integer(r, 33, 64);
-  if (blocks && !c->small && !c->light && !c->gradient && c->number % 20 == 13) { /* of columns, too */
-    c->told.second_cache = 32 << 10, c->told.last_cache = 1 << 20;
+  if (blocks && !c->small && !c->light && !c->gradient &&
+      c->number % 20 == 13) { /* of columns, too, that no unit shares */
+    c->told = (op_told){1, 32 << 10, 1 << 20};
     m = op_integer(r, 110, 150), k = op_integer(r, 60, 90), n = op_integer(r, 2100, 2300);
   }
   if (warp && op_chance(r, 0.5)) m = (m + 7) / 8 * 8, k = (k + 7) / 8 * 8, n = (n + 7) / 8 * 8; /* copies of 16 bytes */

@@ -21,6 +21,8 @@ PLANTED = [
     ("an end that is not packed", "gemm", "f32", "vec", "gemm", "vstore8(EIGHT(from, n - 8), 0, to + n - 8);", ""),
     ("a block that begins a row late", "gemm", "f32", "vec", "gemm", "i < row1; i += plan.s3)", "i < row1; i += plan.s3 + 1)"),
     ("rows of another block", "gemm", "f32", "vec", "gemm", "(j == column0 || row1 - row0 > plan.s3)", "j == column0"),
+    ("rows of words of another block", "gemm", "bf16", "mma", "gemm_mma", "(j == column0 || row1 - row0 > plan.s3)",
+     "(j == column0)"),
     ("a part that begins a row late", "gemm", "f32", "vec_bare", "gemm",
      "const index_t row0 = (index_t)((long)tiles * at / down) * ROWS;",
      "const index_t row0 = (index_t)((long)tiles * at / down) * ROWS + (at ? 1 : 0);"),
