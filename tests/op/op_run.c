@@ -393,6 +393,10 @@ static bool same_elsewhere(trial *t, int impl) {
   return same;
 }
 
+uint64_t op_case_seed(uint64_t seed, const op_case *c) {
+  return seed * 1000003u + (uint64_t)c->dtype * 65536u + (uint64_t)c->number;
+}
+
 op_verdict op_case_run(const op_target *target, op_case *c, uint64_t seed, int impl, op_tally *tally) {
   op_random random = {.seed = seed};
   trial *t = trial_new(target, c, &random, tally);

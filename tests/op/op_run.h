@@ -28,6 +28,9 @@ typedef struct op_target {
   FILE *kernels;      /* NULL, or where the names of those go that cases ran */
 } op_target;
 
+/* Of a case, for a run's own. */
+uint64_t op_case_seed(uint64_t seed, const op_case *c);
+
 /* Draws by `seed`, runs, compares. `impl`: the one to prefer; with c->more, the one without which, or without a kernel
  * that is there already, nothing is run. */
 typedef enum op_verdict { OP_FAILED, OP_PASSED, OP_NOT_RUN } op_verdict; /* FAILED: said why on standard error */

@@ -1,6 +1,6 @@
 /* The test of one op on one device: as many random cases per element type and implementation as asked, each
  * implementation in turn, gradients, and how many kernels that took. */
-#include "op_run.h"
+#include "op_batch.h"
 
 #include <getopt.h>
 #include <inttypes.h>
@@ -10,9 +10,8 @@
 
 #include "cl/room.h"
 #include "op/simt.h"
+#include "op_tiles.h"
 #include "pass/pass.h"
-#include "plan/plan.h"
-#include "program/tuning.h"
 
 static const op_test *const tests[] = {
 #define CLADE_OP(NAME, name) &op_test_##name,
@@ -46,7 +45,9 @@ static int usage(const char *program) {
       "  --once           the first case that needs a kernel, by the implementation that is chosen and with the "
       "program\n"
       "                   cache; prints how long the process took to the result\n"
-      "  --tiles          with --impl: the cases with each row of its space, by a record that it starts from\n"
+      "  --tiles          N cases of each implementation, with each row that its space lists, by a record that it "
+      "starts "
+      "from\n"
       "  --first          ends at the first case that fails\n"
       "  --chains         steps go in chains, also alone and where launches are not dear\n"
       "  --kernels FILE   writes the name of each kernel that cases ran, a line each time\n"
@@ -103,7 +104,7 @@ static bool parse(int argc, char **argv, options *o) {
     }
   }
   if (o->small && !o->least) o->least = 1;
-  return o->op && optind == argc && o->cases > 0 && o->total >= 0 && (o->impl || !o->tiles);
+  return o->op && optind == argc && o->cases > 0 && o->total >= 0;
 }
 
 static int count_impls(const clade_op *op) {
@@ -239,9 +240,7 @@ static int count_cases(const op_target *t, const options *o) {
   return dtypes > 1 ? o->cases : 2 * o->cases;
 }
 
-static uint64_t seed_of(const options *o, const op_case *c) {
-  return o->seed * 1000003u + (uint64_t)c->dtype * 65536u + (uint64_t)c->number;
-}
+static uint64_t seed_of(const options *o, const op_case *c) { return op_case_seed(o->seed, c); }
 
 /* *impl: whose turn it is. */
 static op_case nth_case(const op_target *t, const options *o, clade_dtype dtype, int i, bool fp64, int *impl) {
@@ -321,50 +320,20 @@ static bool run_least(const op_target *t, const options *o, bool fp64, op_tally 
   return false;
 }
 
-/* Kernels of cases that are compiled together, which takes PoCL down to half as long as one by one. What fails here
- * fails again in its case, which tells of it. */
-typedef struct batch {
-  clade_func **funcs;
-  clade__request *requests;
-  size_t n_funcs, func_capacity, n_requests, request_capacity;
-} batch;
-
-static void batch_take(batch *b, clade_func *func) {
-  if (clade__list_requests(func) != CLADE_OK ||
-      clade__grow(&b->funcs, &b->func_capacity, b->n_funcs + 1, sizeof *b->funcs) != CLADE_OK ||
-      clade__grow(&b->requests, &b->request_capacity, b->n_requests + func->n_requests, sizeof *b->requests) !=
-          CLADE_OK) {
-    clade_func_release(func);
-    return;
-  }
-  if (func->n_requests) memcpy(b->requests + b->n_requests, func->requests, func->n_requests * sizeof *b->requests);
-  b->n_requests += func->n_requests;
-  b->funcs[b->n_funcs++] = func;
-}
-
-static void batch_add(batch *b, const op_target *t, const options *o, bool fp64, int i) {
+static void add_cases(op_batch *b, const op_target *t, const options *o, bool fp64, int i) {
   const clade_dtype *dtypes = t->test->dtypes;
   for (int d = 0; dtypes[d]; d++) {
     int impl;
     op_case c = nth_case(t, o, dtypes[d], i, fp64, &impl);
     clade_func *func = wanted(o, dtypes[d]) ? op_case_plan(t, &c, seed_of(o, &c), impl) : NULL;
-    if (func) batch_take(b, func);
+    if (func) op_batch_take(b, func);
   }
 }
 
-static void batch_compile(batch *b, const op_target *t) {
-  clade__program_kernel *got = op_alloc(b->n_requests, sizeof *got);
-  if (b->n_requests) clade__store_prepare(t->device, b->n_requests, b->requests, got);
-  free(got);
-  clade__free(b->requests);
-  while (b->n_funcs) clade_func_release(b->funcs[--b->n_funcs]);
-  clade__free(b->funcs);
-}
-
 static void compile_cases(const op_target *t, const options *o, bool fp64, int from, int to) {
-  batch b = {0};
-  for (int i = from; i < to; i++) batch_add(&b, t, o, fp64, i);
-  batch_compile(&b, t);
+  op_batch b = {0};
+  for (int i = from; i < to; i++) add_cases(&b, t, o, fp64, i);
+  op_batch_compile(&b, t);
 }
 
 /* All types' first cases come first, and their kernels are programs of their own: a build that runs few cases finds
@@ -386,49 +355,6 @@ static bool run_cases(const op_target *t, const options *o, bool fp64, op_tally 
       if (o->first) return false;
     }
   return ok;
-}
-
-/* Makes the implementation start from its space's i-th row. *row: a copy of it; false: there are fewer, or that failed.
- */
-static bool start_from(op_target *t, const clade_impl *impl, const clade_query *q, int i, int32_t *row) {
-  clade__tuned_device device;
-  clade__records *records = NULL;
-  clade__record record = {.op = t->op->name, .problem = "*", .impl = impl->name};
-  if (!impl->space || !clade__space_row(impl->space, q, i, row)) return false;
-  clade__tuned_describe(t->device, &device);
-  clade__record_row(&record, impl, row);
-  bool ok = clade__records_new(&device, &records) == CLADE_OK && clade__records_put(records, &record) == CLADE_OK &&
-            clade__tuning_keep(t->device, records) == CLADE_OK;
-  clade__records_release(records);
-  t->row = row;
-  return ok;
-}
-
-/* Tiles that nothing starts from on this device. */
-static bool run_tiles(op_target *t, const options *o, const clade_device_info *info, op_tally *tally) {
-  const int number = impl_of(t, o, 0);
-  const clade_impl *impl = &t->op->impls[number];
-  const clade_query q = {sizeof q, NULL, info, NULL};
-  const clade_dtype *dtypes = t->test->dtypes;
-  int32_t row[CLADE_MAX_PARAMS];
-  int tiles = 0;
-  bool ok = true;
-  batch b = {0};
-  for (; start_from(t, impl, &q, tiles, row); tiles++)
-    for (int i = 0; i < o->cases; i++) batch_add(&b, t, o, info->fp64, i);
-  batch_compile(&b, t);
-  for (int tile = 0; start_from(t, impl, &q, tile, row); tile++) {
-    const int before = count_of_impl(t, tally, number);
-    for (int i = 0; i < o->cases; i++)
-      for (int d = 0; dtypes[d]; d++)
-        if (wanted(o, dtypes[d])) ok = run_case(t, o, dtypes[d], i, info->fp64, tally) && ok;
-    if (count_of_impl(t, tally, number) > before) continue;
-    fprintf(stderr, "%s: %s computed nothing with tile %d\n", t->op->name, impl->name, tile);
-    ok = false;
-  }
-  printf("%s: %d tiles of %s, %d cases, %" PRId64 " elements\n", t->op->name, tiles, impl->name, tally->passed,
-         tally->elements);
-  return ok && tiles > 4;
 }
 
 static op_told has(const clade_device *device) {
@@ -466,7 +392,8 @@ static bool run(const options *o, const op_test *test) {
   t.bundle = info.binaries && !info.sources;
   printf("%s on %s\n", test->name, info.name);
   if (o->tiles) {
-    ok = run_tiles(&t, o, &info, &tally);
+    const op_tiles tiles = {o->cases, o->seed, o->impl, o->dtype, info.fp64};
+    ok = op_tiles_run(&t, &tiles, &tally);
     clade_device_release(t.device);
     return ok;
   }

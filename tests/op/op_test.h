@@ -42,6 +42,7 @@ typedef struct op_case {
   bool brief;        /* fewer kernels, on a device whose compiler takes seconds for each */
   bool gradient;     /* derivatives are wanted: few elements, away from kinks */
   bool more;         /* one of those that make up an implementation's number: not run by another one */
+  bool tiles;        /* all rows compute it, whose blocks are larger than most cases: some shall have several of them */
   const char *impl;  /* whose turn it is; it may refuse the case. "": the op has none */
   bool fp64;         /* the device has doubles, and so correctly rounded libraries */
   /* written by draw */
