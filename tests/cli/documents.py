@@ -142,7 +142,7 @@ class Documents(unittest.TestCase):
         with tempfile.TemporaryDirectory() as room:
             os.chmod(room, 0o700)
             env, file = {"CLADE_CACHE_DIR": room}, os.path.join(room, "records.json")
-            self.check("clade tune", run("tune", "--json", "--budget", "1", "40x40x40", env=env))
+            self.check("clade tune", run("tune", "--json", "--budget", "20", "40x40x40", env=env))
             self.check("clade tune export", run("tune", "export", file, "--json", env=env))
             self.check("clade tune merge", run("tune", "merge", file, "--json", env=env))
 
