@@ -7,13 +7,14 @@
 #include "plan/plan.h"
 
 double clade__tune_now(void);
-/* What is left of a budget: a compilation cannot be broken off, so none is begun that would end after the deadline, by
- * the least that a kernel took so far. */
+/* What is left of a budget. A compilation cannot be broken off, so none is begun that would end after the deadline, by
+ * the most that a kernel took so far: drivers have caches too, and what was found there says nothing of the next one.
+ */
 typedef struct clade__clock {
   double deadline; /* INFINITY: none */
-  double least;    /* seconds that compiling a kernel took, at the least; 0: none was compiled */
+  double most;     /* seconds that compiling a kernel took; 0: none was compiled */
 } clade__clock;
-bool clade__is_time(const clade__clock *clock, int kernels); /* for so many; 0: is there any left */
+bool clade__is_time(const clade__clock *clock, double seconds); /* for so much; 0: is there any left */
 typedef struct clade__mark {
   clade_device *device;
   double at;

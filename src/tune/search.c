@@ -5,7 +5,7 @@
 #include "op/view.h"
 #include "tune/room.h"
 
-enum { BATCH = 6, MOST_CANDIDATES = 1024 };
+enum { BATCH = 6, FEW = 2, MOST_CANDIDATES = 1024 };
 static const double BETTER = 0.97;   /* of the time before: less is noise */
 static const double HOPELESS = 30.0; /* times the estimate of the cheapest: not tried in a hurry */
 
@@ -275,13 +275,15 @@ static void close_batch(search *s, clade__candidate **batch, int n) {
  * take that of problems after this one. */
 static int room(const search *s, size_t next, double each) {
   double until = next < BATCH ? s->clock->deadline : s->deadline;
-  return isinf(until) ? BATCH : (int)fmin(fmax((until - clade__tune_now()) / each, 0), BATCH);
+  if (!clade__is_time(s->clock, s->clock->most)) return 0;
+  return isinf(until) ? BATCH : (int)fmin(fmax((until - clade__tune_now()) / each, 0), FEW);
 }
 
-/* Where time counts the first batch is of two: they tell how long one is compiled. */
+/* Where time counts batches are of two: they tell how long one is compiled, and what a driver has of one need not be
+ * what it has of the next; so late is it found that time is over. */
 static clade_status search_all(search *s) {
-  int fits = isinf(s->clock->deadline) ? BATCH : 2;
-  if (!clade__is_time(s->clock, fits)) return CLADE_OK;
+  int fits = isinf(s->clock->deadline) ? BATCH : FEW;
+  if (!clade__is_time(s->clock, s->clock->most)) return CLADE_OK;
   for (size_t next = 0; next < s->n;) {
     clade__candidate *batch[BATCH + 2];
     int n = 0, old = s->best ? 2 : next > 0;

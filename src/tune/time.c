@@ -16,9 +16,7 @@ double clade__tune_now(void) {
 }
 
 /* ---- a budget ---- */
-bool clade__is_time(const clade__clock *clock, int kernels) {
-  return clade__tune_now() + kernels * clock->least < clock->deadline;
-}
+bool clade__is_time(const clade__clock *clock, double seconds) { return clade__tune_now() + seconds < clock->deadline; }
 
 static uint64_t compiled_by(clade_device *device) {
   clade__store_stats stats;
@@ -32,8 +30,7 @@ clade__mark clade__clock_mark(clade_device *device) {
 void clade__clock_learn(clade__clock *clock, const clade__mark *since) {
   uint64_t compiled = compiled_by(since->device);
   if (compiled <= since->compiled) return;
-  double each = (clade__tune_now() - since->at) / (double)(compiled - since->compiled);
-  if (clock->least <= 0 || each < clock->least) clock->least = each;
+  clock->most = fmax(clock->most, (clade__tune_now() - since->at) / (double)(compiled - since->compiled));
 }
 
 /* ---- turns ---- */

@@ -294,7 +294,7 @@ static clade_status run(tuning *t) {
     clade__log(CLADE_LOG_WARNING, "the kind of core was not found: %s", clade_last_error());
   if (isfinite(t->end)) t->clock.deadline -= (t->end - t->start) / 5; /* left for the whole */
   for (size_t i = 0; i < t->n && !stopped(t); i++) {
-    if (!clade__is_time(&t->clock, 1) || clade__tune_now() + t->ready > t->clock.deadline) break;
+    if (!clade__is_time(&t->clock, fmax(t->clock.most, t->ready))) break;
     CLADE_TRY(tune_one(t, i));
   }
   return stopped(t) ? CLADE_OK : judge_whole(t);

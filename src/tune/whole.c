@@ -120,11 +120,11 @@ static clade_status compile(whole *w, int choice) {
  * changes. */
 static clade_status judge(whole *w, clade__records *fresh, clade__clock *clock, int *best) {
   *best = ALL;
-  if (!clade__is_time(clock, 1)) return CLADE_OK;
+  if (!clade__is_time(clock, clock->most)) return CLADE_OK;
   for (int c = 0; c < CHOICES; c++) CLADE_TRY(records_of(w->func[OLD], fresh, c, &w->set[c]));
   clade_status status = compile(w, ALL);
   if (status == CLADE_OK && !w->func[ALL]) return CLADE_OK; /* nothing changes */
-  if (status == CLADE_OK && clade__is_time(clock, 1)) status = compile(w, ROWS);
+  if (status == CLADE_OK && clade__is_time(clock, clock->most)) status = compile(w, ROWS);
   if (status == CLADE_OK) status = race(w, clock, best);
   if (status != CLADE_OK) *best = status == CLADE_DEVICE_MEMORY ? ALL : OLD;
   CLADE_TRY(clade__tuning_keep(w->func[OLD]->devices[0], w->set[*best]));

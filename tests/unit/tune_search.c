@@ -359,8 +359,8 @@ static clade__records *fast_row(void) {
   return set;
 }
 
-static double judged(clade_func *func, clade__records *fresh, double left, double least) {
-  clade__clock clock = {clade__tune_now() + left, least};
+static double judged(clade_func *func, clade__records *fresh, double left, double most) {
+  clade__clock clock = {clade__tune_now() + left, most};
   clade_tune_row row = {.size = sizeof row};
   assert_int_equal(clade__whole_judge(func, fresh, &clock, &row), CLADE_OK);
   return row.before_seconds;
@@ -372,7 +372,7 @@ static void the_whole_is_not_compiled_without_time(void **state) {
   clade__records *fresh = fast_row();
   uint64_t before = compiled_kernels();
   assert_true(judged(func, fresh, -1, 0) == 0);
-  assert_true(judged(func, fresh, 1000, 2000) == 0); /* a kernel takes longer than what is left */
+  assert_true(judged(func, fresh, 1000, 1500) == 0); /* a kernel may take longer than what is left */
   assert_int_equal(compiled_kernels(), before);
   assert_true(judged(func, fresh, 1000, 1) > 0);
   assert_true(compiled_kernels() > before);
@@ -380,7 +380,7 @@ static void the_whole_is_not_compiled_without_time(void **state) {
   clade_func_release(func);
 }
 
-static clade__found searched(double left, double least, double *learned) {
+static clade__found searched(double left, double most, double *learned) {
   const int32_t row[CLADE_MAX_PARAMS] = {60, 0};
   char text[] = "f32[65536] -> f32";
   const clade__problem p = {.device = device,
@@ -392,21 +392,21 @@ static clade__found searched(double left, double least, double *learned) {
                             .text = text,
                             .nodes = 1};
   clade__found found;
-  clade__clock clock = {clade__tune_now() + left, least};
+  clade__clock clock = {clade__tune_now() + left, most};
   assert_int_equal(clade__search(&p, CLADE_TUNE_QUICK, clock.deadline, &clock, &found), CLADE_OK);
-  *learned = clock.least;
+  *learned = clock.most;
   return found;
 }
 
 static void no_candidate_is_compiled_without_time(void **state) {
   (void)state;
-  double least;
-  clade__found found = searched(-1, 0, &least);
+  double most;
+  clade__found found = searched(-1, 0, &most);
   assert_true(!found.n_best && !found.candidates && !found.complete);
-  assert_true(least > 0 && least < 600); /* of what is trusted */
-  found = searched(1000, 600, &least);   /* one kernel, and not two */
+  assert_true(most > 0 && most < 600); /* of what is trusted */
+  found = searched(1000, 1500, &most); /* a kernel may take longer than what is left */
   assert_true(!found.n_best && !found.candidates && !found.complete);
-  found = searched(1000, 0, &least);
+  found = searched(1000, 0, &most);
   assert_int_equal(found.n_best, 1); /* ref tells no cost, and is for those who are in no hurry */
   assert_int_equal(found.candidates, 4);
   assert_true(found.complete && found.before.median > 0);
