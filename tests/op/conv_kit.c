@@ -78,7 +78,7 @@ static bool winograd(op_case *c, op_random *r) {
     for (int side = 0; side < 2; side++) i[PAD + k + 2 * side] = (int)op_integer(r, 0, 2);
     i[SIZE + k] = CLADE_MAX(i[SIZE + k], 3 - i[PAD + k] - i[PAD + k + 2]);
   }
-  if (few || c->light || op_chance(r, 0.5)) return false;
+  if (few || c->light || (c->tiles && c->number < 12) || op_chance(r, 0.5)) return false; /* seconds of many rows */
   bool forward = op_chance(r, 0.5); /* so many that strips of tiles have no room in private memory, or to the data */
   bool strips = op_chance(r, 0.25); /* and several follow each other in scratch memory */
   i[INNER] = forward ? strips ? 600 : 1200 : 1;
@@ -162,6 +162,19 @@ static void shrink(op_case *c, double most) {
   }
 }
 
+/* More than a block of all that a row says, whatever the caches: of an image's places, of inner channels, of rows; for
+ * one unit, which shares nothing. */
+static void several_blocks(op_case *c, op_random *r) {
+  int *i = c->i;
+  const bool gemm = strcmp(c->impl, "gemm") == 0, pointwise = strcmp(c->impl, "pointwise") == 0;
+  if (!gemm && !pointwise && strncmp(c->impl, "direct", 6) && strcmp(c->impl, "winograd")) return;
+  c->told.units = 1;
+  i[GROUPS] = i[IMAGES] = 1;
+  i[INNER] = (int)(gemm ? op_integer(r, 260, 290) : pointwise ? op_integer(r, 90, 110) : op_integer(r, 3, 5));
+  i[ROWS] = (int)op_integer(r, 100, 150);
+  i[SIZE] = (int)op_integer(r, 21, 24), i[SIZE + 1] = (int)op_integer(r, 19, 24);
+}
+
 conv conv_draw(op_case *c, op_random *r) {
   bool few = c->small || c->gradient;
   int *i = c->i;
@@ -200,9 +213,13 @@ conv conv_draw(op_case *c, op_random *r) {
   if (product) i[STRIDE] = i[STRIDE + 1] = strcmp(c->impl, "gemm") || op_chance(r, 0.7) ? 1 : 2;
   for (int k = 0; k < 2 && strcmp(c->impl, "lines") == 0; k++) i[STRIDE + k] = op_chance(r, 0.8) ? 1 : 2;
   if (strcmp(c->impl, "lines") == 0 && !few) i[ROWS] = AMONG(r, 1, 2, 3, 6, 7, 8);
+  if (c->tiles && c->form == CONV_PLANE) several_blocks(c, r);
   if (is_line(c)) one_high(i);
   if (c->form == CONV_SOLID) draw_depth(c, r);
-  shrink(c, whole ? 3e7 : !c->light || fft ? 4e6 : c->form == CONV_PLANE ? 2e5 : 3e4);
+  shrink(c, whole || (c->tiles && c->form == CONV_PLANE) ? 3e7
+            : !c->light || fft                           ? 4e6
+            : c->form == CONV_PLANE                      ? 2e5
+                                                         : 3e4);
   snprintf(c->note, sizeof c->note, "stride %d %d pads %d %d %d %d dilation %d %d groups %d", i[STRIDE], i[STRIDE + 1],
            i[PAD], i[PAD + 1], i[PAD + 2], i[PAD + 3], i[DILATION], i[DILATION + 1], i[GROUPS]);
   return conv_of(c);

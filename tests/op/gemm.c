@@ -103,6 +103,16 @@ static void fill(const op_case *c, op_random *r, op_array *in) {
   }
 }
 
+/* More than a block of all that a row says, which goes by no size of a cache: wide or deep, for one unit that shares
+ * nothing. */
+static void several_blocks(op_case *c, op_random *r, int64_t *m, int64_t *k, int64_t *n) {
+  const bool wide = c->number % 3 == 0, words = strncmp(c->impl, "mma", 3) == 0;
+  c->told = (op_told){1, c->told.second_cache, 1 << 20};
+  *m = op_integer(r, 385, 430);
+  *k = wide ? op_integer(r, 260, 290) : words ? op_integer(r, 1030, 1060) : op_integer(r, 390, 420);
+  *n = !wide ? op_integer(r, 33, 64) : words ? op_integer(r, 1025, 1060) : op_integer(r, 260, 290);
+}
+
 static void draw(op_case *c, op_random *r) {
   bool real = op_is_float(c->dtype), warp = strncmp(c->impl, "mma_warp", 8) == 0;
   int64_t most = c->small ? 8 : c->gradient ? 5 : 150;
@@ -138,6 +148,7 @@ static void draw(op_case *c, op_random *r) {
     c->told = (op_told){1, 32 << 10, 1 << 20};
     m = op_integer(r, 110, 150), k = op_integer(r, 60, 90), n = op_integer(r, 2100, 2300);
   }
+  if (blocks && c->tiles && c->number % 3 < 2) several_blocks(c, r, &m, &k, &n);
   if (warp && op_chance(r, 0.5)) m = (m + 7) / 8 * 8, k = (k + 7) / 8 * 8, n = (n + 7) / 8 * 8; /* copies of 16 bytes */
   if (strcmp(c->impl, "mma_tile_panels") == 0 && c->small) k = 64; /* whole tiles along the inner axis */
   if (strcmp(c->impl, "mma_panels_bare") == 0) { /* rows of whole words, and more of them than an item takes */

@@ -25,7 +25,7 @@ typedef struct options {
   const char *op, *device, *variants, *impl, *dtype, *kernels;
   int cases, total, least;
   uint64_t seed;
-  bool small, verbose, first, once, tiles, chains, brief, wide;
+  bool small, verbose, first, once, tiles, chains, brief, wide, types;
   clade_dtype left_out;
 } options;
 
@@ -34,7 +34,7 @@ static int usage(const char *program) {
       stderr,
       "usage: %s --op NAME [--device SPEC] [--cases N | --total N] [--seed N] [--small]\n"
       "       [--least N] [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first] [--once] [--tiles]\n"
-      "       [--chains] [--kernels FILE] [--brief] [--wide]\n"
+      "       [--types] [--chains] [--kernels FILE] [--brief] [--wide]\n"
       "  --cases N        random cases per element type (100); twice as many where there is one\n"
       "  --total N        random cases of all element types together, at least, most of them executed once, and of a\n"
       "                   quarter of the size: for devices that are slow at both\n"
@@ -48,6 +48,7 @@ static int usage(const char *program) {
       "  --tiles          N cases of each implementation, with each row that its space lists, by a record that it "
       "starts "
       "from\n"
+      "  --types          with --tiles: of every element type, not of the first that it takes\n"
       "  --first          ends at the first case that fails\n"
       "  --chains         steps go in chains, also alone and where launches are not dear\n"
       "  --kernels FILE   writes the name of each kernel that cases ran, a line each time\n"
@@ -60,25 +61,16 @@ static int usage(const char *program) {
 }
 
 static bool parse(int argc, char **argv, options *o) {
-  static const struct option table[] = {{"op", required_argument, 0, 'o'},
-                                        {"device", required_argument, 0, 'd'},
-                                        {"cases", required_argument, 0, 'c'},
-                                        {"total", required_argument, 0, 'n'},
-                                        {"seed", required_argument, 0, 's'},
-                                        {"small", no_argument, 0, 'm'},
-                                        {"verbose", no_argument, 0, 'b'},
-                                        {"variants", required_argument, 0, 'v'},
-                                        {"impl", required_argument, 0, 'i'},
-                                        {"dtype", required_argument, 0, 't'},
-                                        {"first", no_argument, 0, 'f'},
-                                        {"least", required_argument, 0, 'l'},
-                                        {"once", no_argument, 0, 'e'},
-                                        {"tiles", no_argument, 0, 'r'},
-                                        {"chains", no_argument, 0, 'h'},
-                                        {"kernels", required_argument, 0, 'k'},
-                                        {"brief", no_argument, 0, 'a'},
-                                        {"wide", no_argument, 0, 'w'},
-                                        {0, 0, 0, 0}};
+  static const struct option table[] = {{"op", required_argument, 0, 'o'},    {"device", required_argument, 0, 'd'},
+                                        {"cases", required_argument, 0, 'c'}, {"total", required_argument, 0, 'n'},
+                                        {"seed", required_argument, 0, 's'},  {"small", no_argument, 0, 'm'},
+                                        {"verbose", no_argument, 0, 'b'},     {"variants", required_argument, 0, 'v'},
+                                        {"impl", required_argument, 0, 'i'},  {"dtype", required_argument, 0, 't'},
+                                        {"first", no_argument, 0, 'f'},       {"least", required_argument, 0, 'l'},
+                                        {"once", no_argument, 0, 'e'},        {"tiles", no_argument, 0, 'r'},
+                                        {"chains", no_argument, 0, 'h'},      {"kernels", required_argument, 0, 'k'},
+                                        {"brief", no_argument, 0, 'a'},       {"wide", no_argument, 0, 'w'},
+                                        {"types", no_argument, 0, 'y'},       {0, 0, 0, 0}};
   *o = (options){.cases = 100, .seed = 1, .device = "pocl"};
   for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
     switch (c) {
@@ -100,6 +92,7 @@ static bool parse(int argc, char **argv, options *o) {
     case 'k': o->kernels = optarg; break;
     case 'a': o->brief = true; break;
     case 'w': o->wide = true; break;
+    case 'y': o->types = true; break;
     default: return false;
     }
   }
@@ -392,7 +385,7 @@ static bool run(const options *o, const op_test *test) {
   t.bundle = info.binaries && !info.sources;
   printf("%s on %s\n", test->name, info.name);
   if (o->tiles) {
-    const op_tiles tiles = {o->cases, o->seed, o->impl, o->dtype, info.fp64};
+    const op_tiles tiles = {o->cases, o->seed, o->impl, o->dtype, o->types, info.fp64};
     ok = op_tiles_run(&t, &tiles, &tally);
     clade_device_release(t.device);
     return ok;

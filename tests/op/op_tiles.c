@@ -79,31 +79,27 @@ static bool plan(op_target *t, const op_tiles *how, int impl, op_batch *b, tiled
 }
 
 /* ---- an implementation ---- */
-static op_case nth_case(const op_target *t, const op_tiles *how, int impl, int i) {
-  const clade_dtype *dtypes = t->test->dtypes;
-  int types = 0, forms = 0;
-  while (dtypes[types]) types++;
+static op_case nth_case(const op_target *t, const op_tiles *how, int impl, clade_dtype dtype, int i) {
+  op_case c = {.dtype = dtype, .number = i, .impl = t->op->impls[impl].name, .fp64 = how->fp64};
+  int forms = 0;
   while (t->test->forms && t->test->forms[forms].name) forms++;
-  op_case c = {.dtype = dtypes[i % types], .number = i, .impl = t->op->impls[impl].name, .fp64 = how->fp64};
-  if (forms) c.form = (i + i / types) % forms;
+  if (forms) c.form = i % forms;
   c.more = c.tiles = true;
   return c;
 }
 
-/* What it takes of the cases that are drawn: of all element types and forms in turn. */
-static bool find_cases(op_target *t, const op_tiles *how, int impl, op_batch *b, tiled *cases) {
-  enum { MOST = 500 };
-  int n = 0;
-  for (int i = 0; i < MOST && n < how->cases; i++) {
+/* As many of the cases of a type as are asked for, if it takes them: of all forms in turn. *n: how many. */
+static bool find_cases(op_target *t, const op_tiles *how, int impl, clade_dtype dtype, op_batch *b, tiled *cases,
+                       int *n) {
+  enum { MOST = 100 };
+  *n = 0;
+  for (int i = 0; i < MOST && *n < how->cases; i++) {
     bool takes = false;
-    cases[n].c = nth_case(t, how, impl, i);
-    if (how->dtype && strcmp(clade_dtype_name(cases[n].c.dtype), how->dtype) != 0) continue;
-    if (!plan(t, how, impl, b, &cases[n], &takes)) return false;
-    n += takes;
+    cases[*n].c = nth_case(t, how, impl, dtype, i);
+    if (!plan(t, how, impl, b, &cases[*n], &takes)) return false;
+    *n += takes;
   }
-  if (n == how->cases) return true;
-  fprintf(stderr, "%s: %s takes %d cases, and %d are wanted\n", t->op->name, t->op->impls[impl].name, n, how->cases);
-  return false;
+  return true;
 }
 
 static bool run_case(op_target *t, const op_tiles *how, int impl, const tiled *one, op_tally *tally) {
@@ -121,24 +117,40 @@ static bool run_case(op_target *t, const op_tiles *how, int impl, const tiled *o
   return true;
 }
 
-static bool run_impl(op_target *t, const op_tiles *how, int impl, op_tally *tally) {
-  const char *name = t->op->impls[impl].name;
+/* *n: how many cases of the type it took. */
+static bool run_type(op_target *t, const op_tiles *how, int impl, clade_dtype dtype, op_tally *tally, int *n) {
   tiled *cases = op_alloc((size_t)how->cases, sizeof *cases);
   op_batch b = {0};
-  size_t rows = 0, most = 0;
-  bool ok = find_cases(t, how, impl, &b, cases);
+  size_t rows = 0;
+  bool ok = find_cases(t, how, impl, dtype, &b, cases, n), several = !*n;
   op_batch_compile(&b, t);
-  for (int i = 0; i < how->cases; i++) {
+  for (int i = 0; i < *n; i++) {
     ok = run_case(t, how, impl, &cases[i], tally) && ok;
     rows += cases[i].n;
-    most = CLADE_MAX(most, cases[i].n);
-    clade__free(cases[i].rows);
+    several |= cases[i].n > 1;
   }
+  for (int i = 0; i < how->cases; i++) clade__free(cases[i].rows);
   free(cases);
-  printf("%s: %s computed %d cases, with %zu rows in all\n", t->op->name, name, how->cases, rows);
-  if (most > 1) return ok;
-  fprintf(stderr, "%s: %s lists no rows for its cases\n", t->op->name, name);
-  return false;
+  if (*n)
+    printf("%s: %s: %d cases of %s, %zu rows in all\n", t->op->name, t->op->impls[impl].name, *n,
+           clade_dtype_name(dtype), rows);
+  if (!several) fprintf(stderr, "%s: %s lists one row for each case\n", t->op->name, t->op->impls[impl].name);
+  return ok && several && (*n == how->cases || !*n);
+}
+
+/* Of one element type, the first that it takes: types are kernels of their own, and what rows differ in is not what
+ * types do. */
+static bool run_impl(op_target *t, const op_tiles *how, int impl, op_tally *tally) {
+  const clade_dtype *dtypes = t->test->dtypes;
+  bool ok = true, any = false;
+  for (int d = 0; dtypes[d] && (how->every || !any); d++) {
+    int n = 0;
+    if (how->dtype && strcmp(clade_dtype_name(dtypes[d]), how->dtype) != 0) continue;
+    ok = run_type(t, how, impl, dtypes[d], tally, &n) && ok;
+    any |= n > 0;
+  }
+  if (!any) fprintf(stderr, "%s: %s takes no case\n", t->op->name, t->op->impls[impl].name);
+  return ok && any;
 }
 
 bool op_tiles_run(op_target *t, const op_tiles *how, op_tally *tally) {

@@ -8,6 +8,7 @@ typedef struct op_tiles {
   int cases; /* of each implementation */
   uint64_t seed;
   const char *impl, *dtype; /* those alone; NULL: all */
+  bool every;               /* element type, not one of each implementation's alone */
   bool fp64;
 } op_tiles;
 
