@@ -22,7 +22,7 @@ static const op_test *const tests[] = {
 enum { FEW_CASES = 4 }; /* --cases of the builds with sanitizers */
 
 typedef struct options {
-  const char *op, *device, *variants, *impl, *dtype, *kernels;
+  const char *op, *device, *variants, *absent, *impl, *dtype, *kernels;
   int cases, total, least;
   uint64_t seed;
   bool small, verbose, first, once, tiles, chains, brief, wide, types;
@@ -34,7 +34,7 @@ static int usage(const char *program) {
       stderr,
       "usage: %s --op NAME [--device SPEC] [--cases N | --total N] [--seed N] [--small]\n"
       "       [--least N] [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first] [--once] [--tiles]\n"
-      "       [--types] [--chains] [--kernels FILE] [--brief] [--wide]\n"
+      "       [--types] [--chains] [--kernels FILE] [--brief] [--wide] [--absent FILE]\n"
       "  --cases N        random cases per element type (100); twice as many where there is one\n"
       "  --total N        random cases of all element types together, at least, most of them executed once, and of a\n"
       "                   quarter of the size: for devices that are slow at both\n"
@@ -55,22 +55,34 @@ static int usage(const char *program) {
       "  --brief          fewer kernels: of f16 and bf16 one alone, by the length of the op's name, and no imitated "
       "matrix units\n"
       "  --wide           indices of 64 bits, as large operands have\n"
-      "  --variants FILE  fails where the op needs more kernels than its line there allows\n",
+      "  --variants FILE  fails where the op needs more kernels than its line there allows\n"
+      "  --absent FILE    fails where an implementation computes nothing that the op's line there does not name\n",
       program);
   return 2;
 }
 
 static bool parse(int argc, char **argv, options *o) {
-  static const struct option table[] = {{"op", required_argument, 0, 'o'},    {"device", required_argument, 0, 'd'},
-                                        {"cases", required_argument, 0, 'c'}, {"total", required_argument, 0, 'n'},
-                                        {"seed", required_argument, 0, 's'},  {"small", no_argument, 0, 'm'},
-                                        {"verbose", no_argument, 0, 'b'},     {"variants", required_argument, 0, 'v'},
-                                        {"impl", required_argument, 0, 'i'},  {"dtype", required_argument, 0, 't'},
-                                        {"first", no_argument, 0, 'f'},       {"least", required_argument, 0, 'l'},
-                                        {"once", no_argument, 0, 'e'},        {"tiles", no_argument, 0, 'r'},
-                                        {"chains", no_argument, 0, 'h'},      {"kernels", required_argument, 0, 'k'},
-                                        {"brief", no_argument, 0, 'a'},       {"wide", no_argument, 0, 'w'},
-                                        {"types", no_argument, 0, 'y'},       {0, 0, 0, 0}};
+  static const struct option table[] = {{"op", required_argument, 0, 'o'},
+                                        {"device", required_argument, 0, 'd'},
+                                        {"cases", required_argument, 0, 'c'},
+                                        {"total", required_argument, 0, 'n'},
+                                        {"seed", required_argument, 0, 's'},
+                                        {"small", no_argument, 0, 'm'},
+                                        {"verbose", no_argument, 0, 'b'},
+                                        {"variants", required_argument, 0, 'v'},
+                                        {"impl", required_argument, 0, 'i'},
+                                        {"dtype", required_argument, 0, 't'},
+                                        {"first", no_argument, 0, 'f'},
+                                        {"least", required_argument, 0, 'l'},
+                                        {"once", no_argument, 0, 'e'},
+                                        {"tiles", no_argument, 0, 'r'},
+                                        {"chains", no_argument, 0, 'h'},
+                                        {"kernels", required_argument, 0, 'k'},
+                                        {"brief", no_argument, 0, 'a'},
+                                        {"wide", no_argument, 0, 'w'},
+                                        {"types", no_argument, 0, 'y'},
+                                        {"absent", required_argument, 0, 'q'},
+                                        {0, 0, 0, 0}};
   *o = (options){.cases = 100, .seed = 1, .device = "pocl"};
   for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
     switch (c) {
@@ -93,6 +105,7 @@ static bool parse(int argc, char **argv, options *o) {
     case 'a': o->brief = true; break;
     case 'w': o->wide = true; break;
     case 'y': o->types = true; break;
+    case 'q': o->absent = optarg; break;
     default: return false;
     }
   }
@@ -177,6 +190,31 @@ static bool check_variants(const op_target *t, const char *path) {
   if (used <= allowed) return true;
   fprintf(stderr, "%s: %" PRIu64 " kernels were needed, %s allows %" PRIu64 "\n", t->op->name, used, path, allowed);
   return false;
+}
+
+/* Whether the file's line "op name name..." has the name. */
+static bool named(const char *path, const char *op, const char *name) {
+  char line[512], *rest, *word;
+  bool found = false;
+  FILE *f = fopen(path, "r");
+  while (f && fgets(line, sizeof line, f)) {
+    if (!(word = strtok_r(line, " \n", &rest)) || strcmp(word, op) != 0) continue;
+    while ((word = strtok_r(NULL, " \n", &rest))) found = found || strcmp(word, name) == 0;
+  }
+  if (f) fclose(f);
+  return found;
+}
+
+static bool check_absent(const op_target *t, const op_tally *tally, const char *path) {
+  bool ok = true;
+  for (int i = 0; path && i < count_impls(t->op) && !(t->op->flags & CLADE_OP_VIEW); i++) {
+    const char *name = t->op->impls[i].name;
+    if (!takes_turns(t->op, i) || count_of_impl(t, tally, i) || named(path, t->op->name, name)) continue;
+    fprintf(stderr, "%s: %s computed nothing, and %s does not expect it: %s\n", t->op->name, name, path,
+            tally->refusal[i]);
+    ok = false;
+  }
+  return ok;
 }
 
 /* `few`: there were fewer cases than implementations, which had no turn each. */
@@ -395,6 +433,7 @@ static bool run(const options *o, const op_test *test) {
   printf("%s: %d cases, %" PRId64 " elements, %" PRId64 " derivatives compared; at most %.2f of a bound used\n",
          test->name, tally.passed, tally.elements, tally.slopes, tally.worst);
   ok = ok && check_coverage(&t, &tally, o->impl, !o->small && count_cases(&t, o) < count_impls(t.op));
+  ok = check_absent(&t, &tally, o->absent) && ok;
   ok = check_variants(&t, o->variants) && ok;
   if (t.kernels) fclose(t.kernels);
   clade_device_release(t.device);
