@@ -22,6 +22,11 @@ clade_status clade__want_float(const clade_node *n, int operand, const char *nam
   return CLADE_FAIL(DTYPE, "%s: %s is %s; expected f32, f16 or bf16", n->op->name, name, clade_dtype_name(t));
 }
 
+clade_status clade__want_type(const char *op, const char *name, clade_dtype have, clade_dtype want) {
+  if (have == want) return CLADE_OK;
+  return CLADE_FAIL(DTYPE, "%s: %s is %s; expected %s", op, name, clade_dtype_name(have), clade_dtype_name(want));
+}
+
 int64_t clade__product(const clade_shape *shape, int from, int to) {
   int64_t product = 1;
   for (int i = from; i < to; i++) product *= shape->dim[i];

@@ -15,6 +15,8 @@ clade_val clade__axis_node(clade_graph *g, const clade_op *op, clade_val x, int 
 /* Refuses operands in a blocked layout. */
 clade_status clade__want_dense(const clade_node *n);
 clade_status clade__want_float(const clade_node *n, int operand, const char *name);
+/* For builders: an operand that has to be of another one's type. */
+clade_status clade__want_type(const char *op, const char *name, clade_dtype have, clade_dtype want);
 /* n rounded up to whole tiles. */
 static inline int64_t clade__up(int64_t n, int64_t tile) { return (n + tile - 1) / tile * tile; }
 /* The product of dimensions [from, to); of sizes, not symbols. */

@@ -148,6 +148,7 @@ static clade_status add_bias(clade_graph *g, const clade_gemm_opt *opt, clade_va
   if (reason)
     return CLADE_FAIL(SHAPE, "gemm: .bias is %s and %s %s", clade_shape_text(&bias.shape, s, sizeof s), reason,
                       clade_shape_text(&result.shape, t, sizeof t));
+  CLADE_TRY(clade__want_type("gemm", ".bias", bias.dtype, result.dtype));
   if (!by_one && clade__gemm_integer(bias.dtype))
     return CLADE_FAIL(INVALID, "gemm: .beta is %g; with a bias of %s it is 1", (double)opt->beta,
                       clade_dtype_name(bias.dtype));

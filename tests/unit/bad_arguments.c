@@ -12,7 +12,7 @@ typedef struct values {
   clade_val line, line_w, cube, cube_w;         /* f32[2, 4, 9], [6, 4, 3]; [1, 2, 5, 6, 7], [3, 2, 2, 2, 2] */
   clade_val matrix, ids, yes, whole, scalar;    /* f32[3, 4], i32[3], bool[3, 4], i32[2, 4, 8, 8], f32[] */
   clade_val four, counter, narrow, tall, named; /* f32[4], i64[], f16[4], f32[2^34, 1], f32[n, 4] */
-  clade_val six;                                /* f32[2, 6, 8, 8] */
+  clade_val six, bytes, tiny;                   /* f32[2, 6, 8, 8], u8[3, 4], i8[3, 4] */
 } values;
 
 static values begin(void) {
@@ -35,6 +35,8 @@ static values begin(void) {
   INPUT(narrow, CLADE_F16, 4);
   INPUT(tall, CLADE_F32, 1LL << 34, 1);
   INPUT(six, CLADE_F32, 2, 6, 8, 8);
+  INPUT(bytes, CLADE_U8, 3, 4);
+  INPUT(tiny, CLADE_I8, 3, 4);
   INPUT(named, CLADE_F32, CLADE_DIM("n"), 4);
   v.scalar = clade_input(v.g, "scalar", CLADE_F32, CLADE_SCALAR);
   v.counter = clade_input(v.g, "counter", CLADE_I64, CLADE_SCALAR);
@@ -99,7 +101,18 @@ static void convolutions(void **state) {
   REFUSED(SHAPE, "with .groups 3", conv1d, v.line, v.line_w, .groups = 3);
   REFUSED(INVALID, "conv1d: .output_pad is 1", conv1d, v.line, v.line_w, .output_pad = 1);
   REFUSED(SHAPE, "conv1d: x is [3, 4]", conv1d, v.matrix, v.line_w);
-  REFUSED(INVALID, ".groups is -1", conv1d_transpose, v.line, v.line_w, .groups = -1);
+  REFUSED(DTYPE, "conv1d: w is f16; expected f32", conv1d, v.line, clade_cast(v.g, v.line_w, CLADE_F16));
+  REFUSED(DTYPE, "conv2d: .bias is f16; expected f32", conv2d, v.x, v.w, .groups = 2,
+          .bias = clade_broadcast(v.g, clade_cast(v.g, v.scalar, CLADE_F16), CLADE_SHAPE(6)));
+  REFUSED(DTYPE, "conv2d_transpose: w is f16; expected f32", conv2d_transpose, v.six, v.half_w);
+  REFUSED(DTYPE, "conv3d: w is f16; expected f32", conv3d, v.cube, clade_cast(v.g, v.cube_w, CLADE_F16));
+  REFUSED(SHAPE, "conv1d_transpose: w is for 6 channels and x has 4; expected w as [in, out / groups, width]",
+          conv1d_transpose, v.line, v.line_w);
+  REFUSED(INVALID, "conv1d_transpose: .output_pad is 2; expected less than .stride, which is 2", conv1d_transpose,
+          clade_transpose(v.g, v.line_w, 3, ((int[]){1, 0, 2})), v.line_w, .stride = 2, .output_pad = 2);
+  REFUSED(SHAPE, "conv1d_transpose: the width of the result would be -1", conv1d_transpose,
+          clade_transpose(v.g, v.line_w, 3, ((int[]){1, 0, 2})), v.line_w, .pad = 3);
+  REFUSED(INVALID, "conv1d_transpose: .groups is -1", conv1d_transpose, v.line, v.line_w, .groups = -1);
   REFUSED(INVALID, "conv1d_transpose: .stride is -1", conv1d_transpose, v.line, v.line_w, .stride = -1);
   REFUSED(INVALID, "conv3d: .stride[0] is -1", conv3d, v.cube, v.cube_w, .stride = {-1, 1, 1});
   REFUSED(INVALID, "conv3d: .stride[2] is -1", conv3d, v.cube, v.cube_w, .stride = {1, 1, -1});
@@ -237,6 +250,14 @@ static void numbers(void **state) {
   REFUSED(INVALID, "gemm: .alpha is no number", gemm, v.matrix, v.matrix, .trans_b = true, .alpha = __builtin_nanf(""));
   REFUSED(INVALID, "gemm: .beta is no number", gemm, v.matrix, v.matrix, .trans_b = true, .beta = __builtin_nanf(""));
   REFUSED(INVALID, "there is no .bias", gemm, v.matrix, v.matrix, .trans_b = true, .beta = 2);
+  REFUSED(DTYPE, "gemm: a is u8 and b is u8; expected b in i8", gemm, v.bytes, v.bytes, .trans_b = true);
+  REFUSED(DTYPE, "gemm: a is i8 and b is u8; expected b in i8", gemm, v.tiny, v.bytes, .trans_b = true);
+  REFUSED(DTYPE, "gemm: a is i8 and b is f32; expected b in i8", gemm, v.tiny, v.matrix, .trans_b = true);
+  REFUSED(DTYPE, "gemm: a is bool", gemm, v.yes, v.yes, .trans_b = true);
+  REFUSED(INVALID, "gemm: alpha is 2; with u8 operands it is 1", gemm, v.bytes, v.tiny, .trans_b = true, .alpha = 2);
+  REFUSED(INVALID, "gemm: .beta is 2; with a bias of i32 it is 1", gemm, v.bytes, v.tiny, .trans_b = true,
+          .bias = v.ids, .beta = 2);
+  REFUSED(DTYPE, "gemm: .bias is f32; expected i32", gemm, v.bytes, v.tiny, .trans_b = true, .bias = v.scalar);
   REFUSED(DTYPE, "fft: x is f16", fft, v.half);
   REFUSED(SHAPE, "fft: x is [3, 4]", fft, v.matrix);
   REFUSED(INVALID, "rfft: .n_axes is -1", rfft, v.matrix, .n_axes = -1);

@@ -169,6 +169,54 @@ static void refuses(void **state) {
   }
 }
 
+/* What a product's operands are read as, by strides from an offset on, lies inside of them. Passes write it. */
+typedef struct reading {
+  clade_shape shape;
+  int64_t stride[CLADE_MAX_RANK], offset;
+  bool taken;
+} reading;
+
+static void readings(void **state) {
+  (void)state;
+  const int64_t far = INT64_MAX;
+  const reading each[] = {
+      {CLADE_SHAPE(3, 4), {4, 1}, 0, true},
+      {CLADE_SHAPE(2, 4), {4, 1}, 16, true},  /* the last two of six rows */
+      {CLADE_SHAPE(2, 4), {4, 1}, 17, false}, /* one element further */
+      {CLADE_SHAPE(2, 4), {4, 1}, -1, false},
+      {CLADE_SHAPE(2, 4), {20, 1}, 0, true},
+      {CLADE_SHAPE(2, 4), {21, 1}, 0, false},
+      {CLADE_SHAPE(2, 4), {4, 2}, 0, false}, /* elements of a row lie beside each other */
+      {CLADE_SHAPE(2, 4), {3, 1}, 0, false}, /* rows overlap */
+      {CLADE_SHAPE(2, 4), {-4, 1}, 8, false},
+      {CLADE_SHAPE(5, 3, 4), {0, 4, 1}, 0, true}, /* the same matrix five times */
+      {CLADE_SHAPE(3, 3, 4), {far, 4, 1}, 0, false},
+      {CLADE_SHAPE(2, 3, 4), {far, 4, 1}, far, false},
+      {CLADE_SHAPE(0, 4), {4, 1}, 0, false},
+      {CLADE_SHAPE(4), {1}, 0, false},
+  };
+  for (int operand = 0; operand < 2; operand++)
+    for (size_t k = 0; k < CLADE_COUNT(each); k++) {
+      clade_graph *g = fresh();
+      const clade_val x = input(g, "x", CLADE_F32, CLADE_SHAPE(2, 3, 4)),
+                      other = input(g, "w", CLADE_F32, CLADE_SHAPE(5, 4));
+      clade__gemm_attrs at;
+      memset(&at, 0, sizeof at);
+      at.alpha = 1, at.trans_b = true;
+      at.shape[operand] = each[k].shape, at.offset[operand] = each[k].offset;
+      memcpy(at.stride[operand], each[k].stride, sizeof at.stride[operand]);
+      const clade_val in[] = {operand ? other : x, operand ? x : other},
+                      y = clade_node_add(g, &clade__op_gemm, NULL, &at, 2, in, NULL);
+      if (each[k].taken) {
+        if (!clade_val_ok(y)) fail_msg("%d, %zu: %s", operand, k, clade_graph_message(g));
+        clade_graph_release(g);
+      } else
+        refused(g, y, CLADE_INVALID,
+                operand ? "gemm: b is [2, 3, 4], which cannot be read as ["
+                        : "gemm: a is [2, 3, 4], which cannot be read as [");
+    }
+}
+
 /* A rest or a product that no sizes can satisfy is found when sizes are given. */
 static void specialised(void **state) {
   (void)state;
@@ -246,8 +294,9 @@ static void long_loops(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(symbols),   cmocka_unit_test(linear_variables),
-                                     cmocka_unit_test(refuses),   cmocka_unit_test(specialised),
-                                     cmocka_unit_test(collapsed), cmocka_unit_test(long_loops)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(symbols),     cmocka_unit_test(linear_variables),
+                                     cmocka_unit_test(refuses),     cmocka_unit_test(readings),
+                                     cmocka_unit_test(specialised), cmocka_unit_test(collapsed),
+                                     cmocka_unit_test(long_loops)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

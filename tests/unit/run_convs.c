@@ -146,7 +146,7 @@ static const struct {
     {up_weight, CLADE_SHAPE, "conv3d_transpose: w is [6, 4, 3, 3]; expected 5 dimensions"},
     {up_missing, CLADE_INVALID, "conv3d_transpose: w"},
     {up_channels, CLADE_SHAPE, "conv3d_transpose: w is for 4 channels and x has 6; expected w as [in, out / groups, d"},
-    {up_types, CLADE_DTYPE, "y is f32 and w is f16"},
+    {up_types, CLADE_DTYPE, "conv3d_transpose: w is f16; expected f32"},
     {up_groups, CLADE_INVALID, "conv3d_transpose: .groups is 3; expected a divisor of the 4 channels of x"},
     {up_negative, CLADE_INVALID, "conv3d_transpose: .groups is -1"},
     {up_stride, CLADE_INVALID, "conv3d_transpose: .stride[0] is -1; expected 1 to"},

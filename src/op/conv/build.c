@@ -3,6 +3,7 @@
 #include "op/conv/build.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 clade_status clade__conv_shapes(const clade_graph *g, const char *op, clade_val x, clade_val w, int rank, int free,
                                 clade_type *x_type, clade_type *w_type) {
@@ -22,7 +23,7 @@ clade_status clade__conv_shapes(const clade_graph *g, const char *op, clade_val 
                         clade_shape_text(shape, text, sizeof text), rank, CLADE__WINDOW_MOST,
                         !i && free ? " behind the images" : "");
   }
-  return CLADE_OK;
+  return clade__want_type(op, "w", w_type->dtype, x_type->dtype);
 }
 
 clade_val clade__conv_bias(clade_graph *g, const char *op, clade_val y, clade_val bias) {
@@ -36,6 +37,7 @@ clade_val clade__conv_bias(clade_graph *g, const char *op, clade_val y, clade_va
     status = CLADE_FAIL(SHAPE, "%s: .bias is %s; expected one value per channel of the result %s", op,
                         clade_shape_text(&type.shape, text[0], sizeof text[0]),
                         clade_shape_text(&result.shape, text[1], sizeof text[1]));
+  if (status == CLADE_OK) status = clade__want_type(op, ".bias", type.dtype, result.dtype);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   clade_shape channel = {.rank = result.shape.rank - 1, .dim = {result.shape.dim[1]}};
   for (int i = 1; i < channel.rank; i++) channel.dim[i] = 1;
@@ -89,9 +91,11 @@ clade_val clade_conv2d_(clade_graph *g, clade_val x, const clade_conv2d_opt *giv
 clade_status clade__conv_widen(const char *op, const char *axis, int i, const clade__conv_along *a, clade_dim in,
                                clade_dim *out) {
   CLADE_TRY(clade__window_number(op, "output_pad", i, a->output_pad, 0));
+  char at[16] = "";
+  if (i >= 0) snprintf(at, sizeof at, "[%d]", i);
   if (a->output_pad >= a->stride)
-    return CLADE_FAIL(INVALID, "%s: .output_pad[%d] is %d; expected less than .stride[%d], which is %d", op, i,
-                      a->output_pad, i, a->stride);
+    return CLADE_FAIL(INVALID, "%s: .output_pad%s is %d; expected less than .stride%s, which is %d", op, at,
+                      a->output_pad, at, a->stride);
   int64_t extent = (a->kernel - 1) * a->dilation + 1, pad = (int64_t)a->pad[0] + a->pad[1];
   int64_t size = (in - 1) * a->stride + extent - pad + a->output_pad;
   if (size < 1 || size > CLADE__WINDOW_MOST - pad)
@@ -105,13 +109,14 @@ clade_status clade__conv_widen(const char *op, const char *axis, int i, const cl
 }
 
 clade_status clade__conv_back_channels(const char *op, const clade_shape *x, const clade_shape *w, int groups) {
+  static const char *const kernel[] = {"width", "height, width", "depth, height, width"};
   if (groups < 1 || x->dim[1] % groups)
     return CLADE_FAIL(INVALID, "%s: .groups is %d; expected a divisor of the %" PRId64 " channels of x", op, groups,
                       x->dim[1]);
   if (w->dim[0] != x->dim[1])
     return CLADE_FAIL(SHAPE,
                       "%s: w is for %" PRId64 " channels and x has %" PRId64 "; expected w as [in, out / groups, %s]",
-                      op, w->dim[0], x->dim[1], w->rank == 5 ? "depth, height, width" : "height, width");
+                      op, w->dim[0], x->dim[1], kernel[w->rank - 3]);
   return CLADE_OK;
 }
 
@@ -150,6 +155,7 @@ clade_val clade_conv2d_transpose_(clade_graph *g, clade_val x, const clade_conv2
 /* ---- over one axis: the width of a height of 1 ---- */
 typedef struct line {
   clade_val x, w;
+  clade_shape from, by; /* as they were given */
   int stride, dilation, both[2];
 } line;
 
@@ -161,7 +167,9 @@ static clade_status line_of(clade_graph *g, const char *op, clade_val x, const c
   CLADE_TRY(clade__window_number(op, "stride", -1, l->stride, 1));
   CLADE_TRY(clade__window_number(op, "dilation", -1, l->dilation, 1));
   CLADE_TRY(clade__conv_pads(op, 1, &opt->pad, opt->pads, l->both));
-  const clade_dim *a = x_type.shape.dim, *b = w.shape.dim;
+  l->from = x_type.shape;
+  l->by = w.shape;
+  const clade_dim *a = l->from.dim, *b = l->by.dim;
   l->x = clade_reshape(g, x, CLADE_SHAPE(a[0], a[1], 1, a[2]));
   l->w = clade_reshape(g, opt->w, CLADE_SHAPE(b[0], b[1], 1, b[2]));
   return CLADE_OK;
@@ -185,11 +193,19 @@ clade_val clade_conv1d_(clade_graph *g, clade_val x, const clade_conv1d_opt *giv
                               .pads = {0, l.both[0], 0, l.both[1]}, .groups = opt.groups));
 }
 
+static clade_status line_back(const line *l, int groups, int output_pad) {
+  const clade__conv_along along = {l->by.dim[2], l->stride, l->dilation, {l->both[0], l->both[1]}, output_pad};
+  clade_dim width;
+  CLADE_TRY(clade__conv_back_channels("conv1d_transpose", &l->from, &l->by, groups));
+  return clade__conv_widen("conv1d_transpose", "width", -1, &along, l->from.dim[2], &width);
+}
+
 clade_val clade_conv1d_transpose_(clade_graph *g, clade_val x, const clade_conv1d_opt *given) {
   clade_conv1d_opt opt;
   line l;
   clade_status status = clade__opt_copy(&opt, sizeof opt, given, "conv1d_transpose");
   if (status == CLADE_OK) status = line_of(g, "conv1d_transpose", x, &opt, &l);
+  if (status == CLADE_OK) status = line_back(&l, opt.groups ? opt.groups : 1, opt.output_pad);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   return flat(g, clade_conv2d_transpose(g, l.x, l.w, .bias = opt.bias, .stride = {1, l.stride},
                                         .dilation = {1, l.dilation}, .pads = {0, l.both[0], 0, l.both[1]},
