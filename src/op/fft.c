@@ -167,18 +167,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
 }
 
 /* ---- clfft: another library, where the user lets it ---- */
-enum { CLFFT_MOST = 1 << 24, CLFFT_RADIX = 13 };
-
-static const char *clfft_accept(const clade_query *q) {
-  const attrs *a = q->node->attrs;
-  plan p = plan_of(q->node);
-  if (a->kind != CLADE__FFT_COMPLEX) return "made for complex values";
-  if (a->n > CLFFT_MOST || p.radix[p.count - 1] > CLFFT_RADIX)
-    return "made for lengths up to 2^24 with prime factors up to 13";
-  if (!p.outer || !p.inner) return "there is nothing to transform";
-  if (p.outer > 1 && p.inner > 1) return "the axis is between others";
-  return clade__clfft_missing();
-}
+enum { CLFFT_MOST = 1 << 24, CLFFT_RADIX = 13, CLFFT_PARTS = 64 };
 
 /* It wants a copy, and some rows of long transforms more. */
 static size_t clfft_room(const clade_query *q) {
@@ -188,15 +177,39 @@ static size_t clfft_room(const clade_query *q) {
   return fits && clade__add(bytes, 1 << 16, &bytes) ? bytes : SIZE_MAX;
 }
 
-static clade_status clfft_emit(clade_emit *e, const clade_query *q) {
+static clade__clfft_transform clfft_work(const clade_query *q) {
   const attrs *a = q->node->attrs;
   plan p = plan_of(q->node);
-  clade__clfft_transform work = {.n = (size_t)a->n,
-                                 .inner = (size_t)p.inner,
-                                 .outer = (size_t)p.outer,
-                                 .room = clfft_room(q),
-                                 .inverse = a->inverse,
-                                 .scale = a->divided ? (float)(1 / (double)a->n) : 1};
+  return (clade__clfft_transform){.n = (size_t)a->n,
+                                  .inner = (size_t)p.inner,
+                                  .outer = (size_t)p.outer,
+                                  .room = clfft_room(q),
+                                  .real = a->kind == CLADE__FFT_HALF_OF_REAL,
+                                  .inverse = a->inverse,
+                                  .scale = a->divided ? (float)(1 / (double)a->n) : 1};
+}
+
+/* Back from half a spectrum its results depend on the imaginary parts of the first value and of the middle one, which
+ * for us do not count. */
+static const char *clfft_accept(const clade_query *q) {
+  const attrs *a = q->node->attrs;
+  plan p = plan_of(q->node);
+  clade__clfft_transform work = clfft_work(q);
+  if (a->kind == CLADE__FFT_REAL_OF_HALF) return "made for complex values, and from real ones";
+  if (a->kind == CLADE__FFT_HALF_OF_REAL && a->doubled) return "a derivative's spectrum counts mirror images";
+  if (a->n > CLFFT_MOST || p.radix[p.count - 1] > CLFFT_RADIX)
+    return "made for lengths up to 2^24 with prime factors up to 13";
+  if (!p.outer || !p.inner) return "there is nothing to transform";
+  if (work.room == SIZE_MAX) return "its workspace would be too large";
+  size_t bytes[2], parts = clade__clfft_parts(&work, bytes), align = q->device->alignment;
+  if (parts > CLFFT_PARTS) return "the axis is between others, with more than 64 parts";
+  if (parts > 1 && (!align || bytes[0] % align || bytes[1] % align))
+    return "the axis is between others, and its parts begin where no buffer may";
+  return clade__clfft_missing();
+}
+
+static clade_status clfft_emit(clade_emit *e, const clade_query *q) {
+  const clade__clfft_transform work = clfft_work(q);
   clade_kernel_step *s = clade_emit_library(e, "clfftEnqueueTransform", &clade__clfft, &work, sizeof work);
   clade_emit_in(s, X);
   clade_emit_out(s, 0);

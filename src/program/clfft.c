@@ -2,7 +2,8 @@
 #include "cl/foreign.h"
 #include "program/libraries.h"
 
-enum { SINGLE = 1, ONE_DIMENSION = 1, INTERLEAVED = 1, OUT_OF_PLACE = 2, FORWARD = -1, BACKWARD = 1 }; /* headers' */
+enum { SINGLE = 1, ONE_DIMENSION = 1, OUT_OF_PLACE = 2, FORWARD = -1, BACKWARD = 1 }; /* headers' */
+enum { INTERLEAVED = 1, HERMITIAN_INTERLEAVED = 3, REAL = 5 };
 typedef size_t plan_handle;
 typedef struct version {
   cl_uint major, minor, patch;
@@ -64,15 +65,26 @@ static void leave(void) {
 }
 
 /* ---- plans ---- */
+static size_t spectrum(const clade__clfft_transform *w) { return w->real ? w->n / 2 + 1 : w->n; }
+
+/* A plan has one distance from each of its rows to the next: an axis between others is transformed for each of those
+ * before it. */
+size_t clade__clfft_parts(const clade__clfft_transform *w, size_t bytes[2]) {
+  const size_t parts = w->inner > 1 ? w->outer : 1, rows = w->inner * w->outer / parts;
+  bytes[0] = rows * w->n * (w->real ? 1 : 2) * sizeof(float);
+  bytes[1] = rows * spectrum(w) * 2 * sizeof(float);
+  return parts;
+}
+
 static clade_status describe(plan_handle plan, const clade__clfft_transform *w, const clade_device *device) {
-  size_t stride = w->inner, distance = w->inner == 1 ? w->n : 1;
+  size_t stride = w->inner, batch = stride > 1 ? stride : w->outer;
   TRY(device, set_precision, plan, SINGLE);
-  TRY(device, set_layout, plan, INTERLEAVED, INTERLEAVED);
+  TRY(device, set_layout, plan, w->real ? REAL : INTERLEAVED, w->real ? HERMITIAN_INTERLEAVED : INTERLEAVED);
   TRY(device, set_location, plan, OUT_OF_PLACE);
-  TRY(device, set_batch, plan, w->inner * w->outer);
+  TRY(device, set_batch, plan, batch);
   TRY(device, set_in_stride, plan, ONE_DIMENSION, &stride);
   TRY(device, set_out_stride, plan, ONE_DIMENSION, &stride);
-  TRY(device, set_distance, plan, distance, distance);
+  TRY(device, set_distance, plan, stride > 1 ? 1 : w->n, stride > 1 ? 1 : spectrum(w));
   TRY(device, set_scale, plan, w->inverse ? BACKWARD : FORWARD, w->scale);
   return CLADE_OK;
 }
@@ -118,20 +130,29 @@ static void release(void *state) {
 }
 
 /* ---- executing ---- */
-static clade_status enqueue(const clade_library_call *call) {
+static clade_status execute(const clade_library_call *call, size_t part, const size_t bytes[2], cl_event *event) {
   const clade__clfft_transform *w = call->work;
-  size_t bytes = w->n * w->inner * w->outer * 2 * sizeof(float);
   cl_command_queue queue = call->queue;
   cl_mem buffer[3] = {NULL};
   clade_status status = CLADE_OK;
-  for (int i = 0; i < 3 && status == CLADE_OK; i++)
-    status = clade__part_new(call->device, call->memory[i], call->offset[i], i < 2 ? bytes : w->room, &buffer[i]);
+  for (int i = 0; i < 3 && status == CLADE_OK; i++) {
+    const bool room = i == 2;
+    status = clade__part_new(call->device, call->memory[i], call->offset[i] + (room ? 0 : part * bytes[i]),
+                             room ? w->room : bytes[i], &buffer[i]);
+  }
   if (status == CLADE_OK)
     status = clade__foreign_check(call->device, "clfftEnqueueTransform",
                                   transform(*(plan_handle *)call->state, w->inverse ? BACKWARD : FORWARD, 1, &queue, 0,
-                                            NULL, call->event, &buffer[0], &buffer[1], buffer[2]));
+                                            NULL, event, &buffer[0], &buffer[1], buffer[2]));
   for (int i = 0; i < 3; i++) clade__part_release(buffer[i]);
   return status;
+}
+
+/* The queue is in order: the last one's end is that of all. */
+static clade_status enqueue(const clade_library_call *call) {
+  size_t bytes[2], parts = clade__clfft_parts(call->work, bytes);
+  for (size_t i = 0; i < parts; i++) CLADE_TRY(execute(call, i, bytes, i + 1 < parts ? NULL : call->event));
+  return CLADE_OK;
 }
 
 const clade_library clade__clfft = {

@@ -26,13 +26,15 @@ typedef struct clade__clblast_conv {
 extern const clade_library clade__clblast_convgemm;
 
 /* ---- clFFT; operands: x, result, workspace ---- */
-/* Complex values to complex ones, out of place, along an axis of n whose neighbours are `inner` values apart, `outer`
- * times `inner` of them. */
+/* Complex values to complex ones, or real ones to the first n / 2 + 1 of their spectrum, out of place, along an axis of
+ * n whose neighbours are `inner` values apart, `outer` times `inner` of them. */
 typedef struct clade__clfft_transform {
   size_t n, inner, outer, room; /* room: bytes of the workspace */
-  bool inverse;
+  bool real, inverse;
   float scale; /* of each result */
 } clade__clfft_transform;
+/* Buffers that it is executed for, one after the other, and the bytes of each, of x and of the result. */
+size_t clade__clfft_parts(const clade__clfft_transform *w, size_t bytes[2]);
 extern const clade_library clade__clfft;
 
 #endif
