@@ -133,12 +133,10 @@ static clade_status build_product(clade_graph *g, const bench_gemm_work *w) {
 }
 
 static clade_status build_conv(clade_graph *g, clade_dtype dtype, const bench_conv_work *w) {
-  int stride = (int)w->stride, pad = (int)w->pad;
   clade_val v[BENCH_ROLES], dy;
   v[BENCH_X] = clade_input(g, "x", dtype, w->shape[BENCH_X]);
   v[BENCH_W] = operand(g, "w", dtype, w->shape[BENCH_W], true);
-  v[BENCH_Y] =
-      clade_conv2d(g, v[BENCH_X], v[BENCH_W], .stride = {stride, stride}, .pad = {pad, pad}, .groups = (int)w->groups);
+  v[BENCH_Y] = bench_convolve(g, w, v[BENCH_X], v[BENCH_W]);
   clade_val result = v[BENCH_Y];
   if (w->pass != BENCH_FORWARD) {
     dy = clade_input(g, "dy", dtype, w->shape[BENCH_Y]);

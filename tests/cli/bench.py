@@ -14,7 +14,8 @@ from clade import document, run
 
 GEMM = "tiny m=5 n=7 k=9\nbatched m=4 n=6 k=5 batch=3 trans_a trans_b # a comment\n\nlinked m=3 n=8 k=8\n" \
        "row m=1 n=20 k=30 trans_b frozen_b\ncolumn m=20 n=1 k=30 trans_a frozen_a\n"
-CONV = "grouped c=6 h=9 w=8 out=4 kernel=3 pad=1 groups=2\nstrided c=5 h=12 w=11 out=7 kernel=3 stride=2 pad=1\n"
+CONV = "grouped c=6 h=9 w=8 out=4 kernel=3 pad=1 groups=2\nstrided c=5 h=12 w=11 out=7 kernel=3 stride=2 pad=1\n" \
+       "line c=4 w=30 out=6 kernel=5 stride=2 pad=4 dilation=3\nsolid c=4 d=5 h=6 w=7 out=6 kernel=3 pad=2 dilation=2 groups=2\n"
 
 
 class Bench(unittest.TestCase):
@@ -63,6 +64,10 @@ class Bench(unittest.TestCase):
         self.assertIn("nobody", done.stderr)
         done = run("bench", "conv", "--shapes", self.file("a c=5 h=8 w=8 out=4 kernel=3 groups=2"))
         self.assertIn("not divisible", done.stderr)
+        for text, word in [("a c=4 d=8 w=8 out=4 kernel=3", "a has d= and no h="), ("a c=4 h=8 out=4 kernel=3", "a has no w="),
+                           ("a c=4 w=8 out=4 kernel=3 dilation=4", "the kernel is larger than the padded image"),
+                           ("a c=4 w=8 out=4 kernel=3 dilation=0", "dilation is 0")]:
+            self.assertIn(word, run("bench", "conv", "--shapes", self.file(text)).stderr)
         for what, text in [("op", "relu h=9 w=9\nzork h=9 w=9\n"), ("model", "lenet5 side=28\nzork side=28\n")]:
             done = run("bench", what, "--shapes", self.file(text))
             self.assertEqual((done.returncode, done.stdout), (1, ""))
@@ -84,9 +89,12 @@ class Bench(unittest.TestCase):
         found = self.bench("conv", "--shapes", self.file(CONV), "--batch", "2", "--chain", "2", "--rounds", "1", "--peers",
                            "--json")
         rows = document(found)["rows"]
+        flops = {"grouped": 2 * 9 * 8 * 4 * 3 * 9, "strided": 2 * 6 * 6 * 7 * 5 * 9, "line": 2 * 13 * 6 * 4 * 5,
+                 "solid": 2 * 5 * 6 * 7 * 6 * 2 * 27}
         self.assertEqual([(row["pass"], row["work"]) for row in rows],
-                         [(p, w) for p in ["fwd", "bwd-data", "bwd-weights"] for w in ["grouped", "strided"]])
+                         [(p, w) for p in ["fwd", "bwd-data", "bwd-weights"] for w in flops])
         for row in rows:
+            self.assertAlmostEqual(row["gflops"] * row["seconds"] * 1e9 / 2, flops[row["work"]], delta=flops[row["work"]] / 1e3)
             if row["own"]:
                 self.assertIn("in blocks of", row["own"]["layouts"])
             for name, peer in row["peers"].items():

@@ -58,6 +58,8 @@ class Tune(unittest.TestCase):
         targets, rows = self.rows("conv", "--shapes", path, "--pass", "fwd", "--only", "first", "--batch", "3",
                                   "--dtype", "bf16")
         self.assertIn("bf16[3,8,6,6] bf16[8,8,3,3] -> bf16", rows[0]["problem"])
+        targets, rows = self.rows("conv", "--shapes", self.file("line c=8 w=40 out=8 kernel=5 pad=2\n"), "--pass", "fwd")
+        self.assertEqual((targets, rows[0]["op"]), (["conv line fwd"], "conv2d"))
 
     def test_products_of_a_set_and_of_a_file(self):
         targets, rows = self.rows("gemm", "--set", "small", "--only", "64")

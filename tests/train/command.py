@@ -71,15 +71,19 @@ class Command(unittest.TestCase):
         """Records that came meanwhile change a training that begins, and none that goes on."""
         room, file = pathlib.Path(self.path("tuned")), self.path("other.json")
         room.mkdir(0o700)
-        tuned = result(train(*self.small, "--epochs", 1, "--tune", "quick", env={"CLADE_CACHE_DIR": str(room)}))
-        self.assertEqual(tuned["steps"], 10)
-        (found,) = room.glob("tuning-*.json")
-        records = json.loads(found.read_text())
+        def tune(): # one's records
+            tuned = result(train(*self.small, "--epochs", 1, "--tune", "quick", env={"CLADE_CACHE_DIR": str(room)}))
+            self.assertEqual(tuned["steps"], 10)
+            (found,) = room.glob("tuning-*.json")
+            return json.loads(found.read_text())
+
+        # where others take the processors its seconds may hold no candidate: what was compiled is there the next time
+        has_products = lambda tuned: any(r["op"] == "gemm" for r in tuned["devices"][0]["records"])
+        records = next(filter(has_products, (tune() for _ in range(6))))
         for record in records["devices"][0]["records"]: # another implementation of every product, by whatever kernels
             if record["op"] == "gemm":
                 record.update(impl="ref", params={})
                 del record["kernel"]
-        self.assertIn("gemm", {r["op"] for r in records["devices"][0]["records"]})
         pathlib.Path(file).write_text(json.dumps(records))
         env, folder, afresh = {"CLADE_TUNING": file}, self.path("pinned"), self.path("afresh")
         whole = result(train(*self.small, "--epochs", 2))["weights_sha256"]

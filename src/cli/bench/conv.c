@@ -15,39 +15,57 @@ static bool is_result(const bench_conv_work *w, int role) { return role == (int)
 static bool is_weight(int role) { return role == BENCH_W; }
 
 static double flops_of(const bench_conv_work *w) {
-  return 2.0 * (double)(w->n * w->out * w->oh * w->ow) * (double)(w->c / w->groups * w->kernel * w->kernel);
+  return 2.0 * (double)w->n * (double)w->out * (double)w->target * (double)(w->c / w->groups * w->taps);
 }
 
-clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, bench_pass pass, bench_conv_work *w) {
-  const int64_t *v = shape->value;
-  *w = (bench_conv_work){.pass = pass,
-                         .n = job->batch ? job->batch : 1,
-                         .c = v[CONV_C],
-                         .h = v[CONV_H],
-                         .w = v[CONV_W],
-                         .out = v[CONV_OUT],
-                         .kernel = v[CONV_KERNEL],
-                         .stride = v[CONV_STRIDE],
-                         .pad = v[CONV_PAD],
-                         .groups = v[CONV_GROUPS]};
-  if (w->c % w->groups || w->out % w->groups)
-    return CLADE_FAIL(INVALID, "%s, line %d: %s: c=%lld and out=%lld are not divisible by groups=%lld", shape->source,
-                      shape->line, shape->name, (long long)w->c, (long long)w->out, (long long)w->groups);
-  if (w->h + 2 * w->pad < w->kernel || w->w + 2 * w->pad < w->kernel)
-    return CLADE_FAIL(INVALID, "%s, line %d: %s: the kernel is larger than the padded image", shape->source,
-                      shape->line, shape->name);
-  w->oh = (w->h + 2 * w->pad - w->kernel) / w->stride + 1;
-  w->ow = (w->w + 2 * w->pad - w->kernel) / w->stride + 1;
-  w->shape[BENCH_X] = CLADE_SHAPE(w->n, w->c, w->h, w->w);
-  w->shape[BENCH_W] = CLADE_SHAPE(w->out, w->c / w->groups, w->kernel, w->kernel);
-  w->shape[BENCH_Y] = CLADE_SHAPE(w->n, w->out, w->oh, w->ow);
-  size_t each = 0;
+clade_status bench_conv_fill(bench_conv_work *w) {
+  clade_shape *x = &w->shape[BENCH_X], *weight = &w->shape[BENCH_W], *y = &w->shape[BENCH_Y];
+  *x = CLADE_SHAPE(w->n, w->c);
+  *weight = CLADE_SHAPE(w->out, w->c / w->groups);
+  *y = CLADE_SHAPE(w->n, w->out);
+  w->source = w->target = w->taps = 1;
+  for (int i = BENCH_AXES - w->axes; i < BENCH_AXES; i++) {
+    bench_axis *a = &w->along[i];
+    a->out = (a->in + 2 * a->pad - (a->kernel - 1) * a->dilation - 1) / a->stride + 1;
+    w->source *= x->dim[x->rank++] = a->in;
+    w->taps *= weight->dim[weight->rank++] = a->kernel;
+    w->target *= y->dim[y->rank++] = a->out;
+  }
   for (int i = 0; i < BENCH_ROLES; i++) {
     int64_t elements;
     CLADE_TRY(clade_shape_elements(&w->shape[i], &elements));
     w->elements[i] = (size_t)elements;
-    each += is_weight(i) && !is_result(w, i) ? 0 : w->elements[i];
   }
+  return CLADE_OK;
+}
+
+/* Over as many axes as are given: without a height there is one, with a depth there are three. */
+clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, bench_pass pass, bench_conv_work *w) {
+  const int64_t *v = shape->value, size[BENCH_AXES] = {v[CONV_D], v[CONV_H], v[CONV_W]};
+  *w = (bench_conv_work){.pass = pass,
+                         .axes = size[0]   ? 3
+                                 : size[1] ? 2
+                                           : 1,
+                         .n = job->batch ? job->batch : 1,
+                         .c = v[CONV_C],
+                         .out = v[CONV_OUT],
+                         .groups = v[CONV_GROUPS]};
+  if (size[0] && !size[1])
+    return CLADE_FAIL(INVALID, "%s, line %d: %s has d= and no h=", shape->source, shape->line, shape->name);
+  if (w->c % w->groups || w->out % w->groups)
+    return CLADE_FAIL(INVALID, "%s, line %d: %s: c=%lld and out=%lld are not divisible by groups=%lld", shape->source,
+                      shape->line, shape->name, (long long)w->c, (long long)w->out, (long long)w->groups);
+  for (int i = 0; i < BENCH_AXES; i++) {
+    w->along[i] = size[i] ? (bench_axis){size[i], 0, v[CONV_KERNEL], v[CONV_STRIDE], v[CONV_PAD], v[CONV_DILATION]}
+                          : (bench_axis){1, 1, 1, 1, 0, 1};
+    const bench_axis *a = &w->along[i];
+    if (a->in + 2 * a->pad < (a->kernel - 1) * a->dilation + 1)
+      return CLADE_FAIL(INVALID, "%s, line %d: %s: the kernel is larger than the padded image", shape->source,
+                        shape->line, shape->name);
+  }
+  CLADE_TRY(bench_conv_fill(w));
+  size_t each = 0;
+  for (int i = 0; i < BENCH_ROLES; i++) each += is_weight(i) && !is_result(w, i) ? 0 : w->elements[i];
   double fits = floor((double)MOST_ELEMENTS / (double)each);
   w->chain = job->chain ? job->chain : (int64_t)CLADE_MIN(10.0, ceil(most_flops / flops_of(w)));
   w->chain = CLADE_MAX(CLADE_MIN(w->chain, (int64_t)fits), 1);
@@ -56,7 +74,7 @@ clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, 
 
 /* Operands, and what they are in the job's type. */
 static clade_status numbers(const bench_job *job, bench_conv_work *w, void *raw[BENCH_ROLES]) {
-  double spread = sqrt(3.0 / (double)(w->c / w->groups * w->kernel * w->kernel));
+  double spread = sqrt(3.0 / (double)(w->c / w->groups * w->taps));
   for (int i = 0; i < BENCH_ROLES; i++) {
     if (is_result(w, i)) continue;
     size_t n = w->elements[i] * (size_t)bench_conv_count(w, i);

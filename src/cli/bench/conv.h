@@ -6,7 +6,7 @@
 
 extern const bench_key bench_conv_keys[];
 extern const bench_set bench_conv_sets[];
-enum { CONV_C, CONV_H, CONV_W, CONV_OUT, CONV_KERNEL, CONV_STRIDE, CONV_PAD, CONV_GROUPS };
+enum { CONV_C, CONV_D, CONV_H, CONV_W, CONV_OUT, CONV_KERNEL, CONV_STRIDE, CONV_PAD, CONV_DILATION, CONV_GROUPS };
 
 typedef enum bench_pass { BENCH_FORWARD, BENCH_BACKWARD_DATA, BENCH_BACKWARD_WEIGHTS, BENCH_PASSES } bench_pass;
 extern const char *const bench_pass_names[BENCH_PASSES];
@@ -14,16 +14,25 @@ extern const char *const bench_pass_names[BENCH_PASSES];
 /* The three tensors of a convolution; two are operands, one is the result. */
 typedef enum bench_role { BENCH_X, BENCH_W, BENCH_Y, BENCH_ROLES } bench_role;
 
-/* y [n, out, oh, ow] = conv2d(x [n, c, h, w], w [out, c / groups, kernel, kernel]), or a derivative of it, `chain`
- * times.
- */
+enum { BENCH_AXES = 3 }; /* depth, height, width */
+typedef struct bench_axis {
+  int64_t in, out, kernel, stride, pad, dilation; /* of x and of y; as much padding before as behind */
+} bench_axis;
+
+/* y [n, out, ...] = a convolution of x [n, c, ...] by w [out, c / groups, ...] over the last `axes` of the three, or a
+ * derivative of it, `chain` times. The others are 1 long. */
 typedef struct bench_conv_work {
   bench_pass pass;
-  int64_t n, c, h, w, out, oh, ow, kernel, stride, pad, groups, chain;
+  int axes;
+  bench_axis along[BENCH_AXES];
+  int64_t n, c, out, groups, chain;
+  int64_t source, target, taps; /* places of x, of y, and of a window */
   clade_shape shape[BENCH_ROLES];
   size_t elements[BENCH_ROLES]; /* of one */
   float *data[BENCH_ROLES];     /* of operands: one for each call one after another, but a weight is one; else NULL */
 } bench_conv_work;
+/* What follows from the above: of y, places, shapes and elements. */
+clade_status bench_conv_fill(bench_conv_work *w);
 /* Without data. A refusal names the shape, and where it stands. */
 clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, bench_pass pass, bench_conv_work *w);
 static inline bench_role bench_conv_result(const bench_conv_work *w) {
@@ -40,6 +49,8 @@ typedef struct bench_conv_data {
 } bench_conv_data;
 
 /* ---- conv_clade.c ---- */
+/* The forward pass. */
+clade_val bench_convolve(clade_graph *g, const bench_conv_work *w, clade_val x, clade_val weight);
 /* Clade from and to NCHW. */
 clade_status bench_conv_clade(const bench_job *job, const bench_conv_data *data, bench_side *side);
 clade_status bench_conv_row(const bench_side *side, bench_pass pass, bench_row *row); /* implementation, and why */

@@ -6,7 +6,12 @@
 
 enum { IMAGES = 21, ROWS, COLUMNS }; /* seeds of the signs: of images, of output channels, of input channels */
 
+typedef struct pair { /* a place of y and one of x that meet in a tap */
+  int64_t y, x, tap;
+} pair;
 typedef struct room {
+  pair *pairs; /* all of them */
+  size_t n_pairs;
   double *image, *weight, *result, *other; /* sums over images and channels */
   float *r;
 } room;
@@ -23,21 +28,39 @@ static void add_images(const float *from, int64_t n, int64_t elements, double *t
   for (int64_t i = 0; i < n; i++) add(&from[i * elements], elements, sign(IMAGES, i), to);
 }
 
-/* For each pair of a place of y and one of x that meet in a tap: visit(y's place, x's, tap). */
-#define FOR_PLACES(w, at_y, at_x, tap, ...)                             \
-  for (int64_t oy = 0; oy < (w)->oh; oy++)                              \
-    for (int64_t ox = 0; ox < (w)->ow; ox++)                            \
-      for (int64_t tap = 0; tap < (w)->kernel * (w)->kernel; tap++) {   \
-        int64_t iy = oy * (w)->stride - (w)->pad + tap / (w)->kernel;   \
-        int64_t ix = ox * (w)->stride - (w)->pad + tap % (w)->kernel;   \
-        if (iy < 0 || ix < 0 || iy >= (w)->h || ix >= (w)->w) continue; \
-        int64_t at_y = oy * (w)->ow + ox, at_x = iy * (w)->w + ix;      \
-        __VA_ARGS__;                                                    \
-      }
+static size_t pairs_along(const bench_axis *a, pair *to) {
+  size_t n = 0;
+  for (int64_t y = 0; y < a->out; y++)
+    for (int64_t tap = 0; tap < a->kernel; tap++) {
+      int64_t x = y * a->stride - a->pad + tap * a->dilation;
+      if (x >= 0 && x < a->in) to[n++] = (pair){y, x, tap};
+    }
+  return n;
+}
+
+/* What is along an axis, behind what is along those before it. */
+static pair behind(pair outer, pair p, const bench_axis *a) {
+  return (pair){outer.y * a->out + p.y, outer.x * a->in + p.x, outer.tap * a->kernel + p.tap};
+}
+
+static clade_status find_pairs(const bench_conv_work *w, room *r) {
+  const bench_axis *a = w->along;
+  pair *one[BENCH_AXES];
+  size_t n[BENCH_AXES] = {0};
+  for (int i = 0; i < BENCH_AXES; i++)
+    if ((one[i] = clade__new((size_t)(a[i].out * a[i].kernel), sizeof **one))) n[i] = pairs_along(&a[i], one[i]);
+  bool ok = one[0] && one[1] && one[2] && (r->pairs = clade__new(n[0] * n[1] * n[2] + 1, sizeof *r->pairs));
+  for (size_t z = 0; ok && z < n[0]; z++)
+    for (size_t y = 0; y < n[1]; y++)
+      for (size_t x = 0; x < n[2]; x++)
+        r->pairs[r->n_pairs++] = behind(behind(one[0][z], one[1][y], &a[1]), one[2][x], &a[2]);
+  for (int i = 0; i < BENCH_AXES; i++) clade__free(one[i]);
+  return ok ? CLADE_OK : CLADE_NO_MEMORY;
+}
 
 /* Weights of each input channel, output channels added; or of each output channel, input channels added. */
 static void add_weights(const bench_conv_work *w, bool over_outputs, double *to) {
-  int64_t inner = w->c / w->groups, each = w->out / w->groups, taps = w->kernel * w->kernel;
+  int64_t inner = w->c / w->groups, each = w->out / w->groups, taps = w->taps;
   memset(to, 0, (size_t)((over_outputs ? w->c : w->out) * taps) * sizeof *to);
   for (int64_t o = 0; o < w->out; o++)
     for (int64_t i = 0; i < inner; i++) {
@@ -49,12 +72,13 @@ static void add_weights(const bench_conv_work *w, bool over_outputs, double *to)
 
 /* r->result[y's pixels], and what the side computed in r->other. */
 static int64_t forward(const bench_conv_work *w, int64_t call, room *r) {
-  int64_t taps = w->kernel * w->kernel, pixels = w->oh * w->ow, source = w->h * w->w;
+  int64_t taps = w->taps, pixels = w->target, source = w->source;
   add_images(w->data[BENCH_X] + (size_t)call * w->elements[BENCH_X], w->n, w->c * source, r->image);
   add_weights(w, true, r->weight);
   memset(r->result, 0, (size_t)pixels * sizeof *r->result);
   for (int64_t c = 0; c < w->c; c++)
-    FOR_PLACES(w, y, x, tap, r->result[y] += r->image[c * source + x] * r->weight[c * taps + tap])
+    for (const pair *p = r->pairs; p < r->pairs + r->n_pairs; p++)
+      r->result[p->y] += r->image[c * source + p->x] * r->weight[c * taps + p->tap];
   memset(r->other, 0, (size_t)pixels * sizeof *r->other);
   for (int64_t i = 0; i < w->n * w->out; i++)
     add(&r->r[i * pixels], pixels, sign(IMAGES, i / w->out) * sign(ROWS, i % w->out), r->other);
@@ -62,12 +86,13 @@ static int64_t forward(const bench_conv_work *w, int64_t call, room *r) {
 }
 
 static int64_t backward_data(const bench_conv_work *w, int64_t call, room *r) {
-  int64_t taps = w->kernel * w->kernel, pixels = w->h * w->w, source = w->oh * w->ow;
+  int64_t taps = w->taps, pixels = w->source, source = w->target;
   add_images(w->data[BENCH_Y] + (size_t)call * w->elements[BENCH_Y], w->n, w->out * source, r->image);
   add_weights(w, false, r->weight);
   memset(r->result, 0, (size_t)pixels * sizeof *r->result);
   for (int64_t o = 0; o < w->out; o++)
-    FOR_PLACES(w, y, x, tap, r->result[x] += r->image[o * source + y] * r->weight[o * taps + tap])
+    for (const pair *p = r->pairs; p < r->pairs + r->n_pairs; p++)
+      r->result[p->x] += r->image[o * source + p->y] * r->weight[o * taps + p->tap];
   memset(r->other, 0, (size_t)pixels * sizeof *r->other);
   for (int64_t i = 0; i < w->n * w->c; i++)
     add(&r->r[i * pixels], pixels, sign(IMAGES, i / w->c) * sign(COLUMNS, i % w->c), r->other);
@@ -81,15 +106,16 @@ static void add_channels(const float *image, int64_t first, int64_t n, int64_t p
 }
 
 static int64_t backward_weights(const bench_conv_work *w, int64_t call, room *r) {
-  int64_t taps = w->kernel * w->kernel, inner = w->c / w->groups, each = w->out / w->groups;
+  int64_t taps = w->taps, inner = w->c / w->groups, each = w->out / w->groups;
   const float *xs = w->data[BENCH_X] + (size_t)call * w->elements[BENCH_X];
   const float *ys = w->data[BENCH_Y] + (size_t)call * w->elements[BENCH_Y];
   memset(r->result, 0, (size_t)taps * sizeof *r->result);
   for (int64_t i = 0; i < w->n * w->groups; i++) {
     int64_t image = i / w->groups, group = i % w->groups;
-    add_channels(xs + image * w->c * w->h * w->w, group * inner, inner, w->h * w->w, COLUMNS, r->image);
-    add_channels(ys + image * w->out * w->oh * w->ow, group * each, each, w->oh * w->ow, ROWS, r->weight);
-    FOR_PLACES(w, y, x, tap, r->result[tap] += r->image[x] * r->weight[y])
+    add_channels(xs + image * w->c * w->source, group * inner, inner, w->source, COLUMNS, r->image);
+    add_channels(ys + image * w->out * w->target, group * each, each, w->target, ROWS, r->weight);
+    for (const pair *p = r->pairs; p < r->pairs + r->n_pairs; p++)
+      r->result[p->tap] += r->image[p->x] * r->weight[p->y];
   }
   memset(r->other, 0, (size_t)taps * sizeof *r->other);
   for (int64_t i = 0; i < w->out * inner; i++) {
@@ -102,12 +128,11 @@ static int64_t backward_weights(const bench_conv_work *w, int64_t call, room *r)
 /* The rounding of `terms` products of deviation `sigma` in a random walk, and of so many results added; eight times
  * that, and eight times more for algorithms that trade bits for speed. */
 static double allowed(const bench_job *job, const bench_conv_work *w) {
-  double taps = (double)(w->kernel * w->kernel), inner = (double)(w->c / w->groups),
-         each = (double)(w->out / w->groups);
+  double taps = (double)w->taps, inner = (double)(w->c / w->groups), each = (double)(w->out / w->groups);
   double sigma = sqrt(1 / 3.0) * sqrt(1 / (inner * taps)), terms = inner * taps, count = (double)(w->n * w->out);
   if (w->pass == BENCH_BACKWARD_DATA) terms = each * taps, count = (double)(w->n * w->c);
   if (w->pass == BENCH_BACKWARD_WEIGHTS)
-    sigma = 1 / 3.0, terms = (double)(w->n * w->oh * w->ow), count = (double)w->out * inner;
+    sigma = 1 / 3.0, terms = (double)(w->n * w->target), count = (double)w->out * inner;
   double size = sigma * sqrt(terms), stored = job->dtype == CLADE_F32 ? 0 : bench_unit(job->dtype);
   return 64 * (0x1p-24 * size * (sqrt(terms / 6) + 2) + stored * size) * sqrt(count);
 }
@@ -128,20 +153,22 @@ static clade_status check_one(const bench_job *job, const bench_conv_work *w, co
 }
 
 clade_status bench_conv_check(const bench_job *job, const bench_conv_work *w, bench_side *side) {
-  size_t source = (size_t)(w->c * w->h * w->w), target = (size_t)(w->out * w->oh * w->ow);
-  size_t weights = (size_t)(CLADE_MAX(w->c, w->out) * w->kernel * w->kernel), pixels = (size_t)(w->h * w->w);
-  size_t room_for = CLADE_MAX(CLADE_MAX(pixels, (size_t)(w->oh * w->ow)), (size_t)(w->kernel * w->kernel));
-  room r = {clade__new(CLADE_MAX(source, target), sizeof(double)),
-            clade__new(CLADE_MAX(weights, (size_t)(w->oh * w->ow)), sizeof(double)),
-            clade__new(room_for, sizeof(double)), clade__new(room_for, sizeof(double)),
-            clade__new(w->elements[bench_conv_result(w)], sizeof(float))};
-  clade_status status = r.image && r.weight && r.result && r.other && r.r ? CLADE_OK : CLADE_NO_MEMORY;
+  size_t source = (size_t)(w->c * w->source), target = (size_t)(w->out * w->target);
+  size_t weights = (size_t)(CLADE_MAX(w->c, w->out) * w->taps);
+  size_t room_for = (size_t)CLADE_MAX(CLADE_MAX(w->source, w->target), w->taps);
+  room r = {.image = clade__new(CLADE_MAX(source, target), sizeof(double)),
+            .weight = clade__new(CLADE_MAX(weights, (size_t)w->target), sizeof(double)),
+            .result = clade__new(room_for, sizeof(double)),
+            .other = clade__new(room_for, sizeof(double)),
+            .r = clade__new(w->elements[bench_conv_result(w)], sizeof(float))};
+  clade_status status = r.image && r.weight && r.result && r.other && r.r ? find_pairs(w, &r) : CLADE_NO_MEMORY;
   if (status == CLADE_OK) status = side->refresh(side->state);
   if (status == CLADE_OK) status = side->call(side->state);
   for (int64_t i = 0; i < w->chain && status == CLADE_OK; i++) {
     status = side->read(side->state, (int)i, r.r);
     if (status == CLADE_OK) status = check_one(job, w, side->name, i, &r);
   }
+  clade__free(r.pairs);
   clade__free(r.image);
   clade__free(r.weight);
   clade__free(r.result);

@@ -18,9 +18,16 @@ static clade_type type_of(const bench_job *job, const bench_conv_data *d, int ro
   return (clade_type){.dtype = job->dtype, .layout = d->layout[role], .shape = d->work->shape[role]};
 }
 
-static clade_val convolve(bench_clade *c, const bench_conv_work *w, clade_val x, clade_val weight) {
-  int stride = (int)w->stride, pad = (int)w->pad;
-  return clade_conv2d(c->graph, x, weight, .stride = {stride, stride}, .pad = {pad, pad}, .groups = (int)w->groups);
+clade_val bench_convolve(clade_graph *g, const bench_conv_work *w, clade_val x, clade_val weight) {
+  const bench_axis *a = &w->along[BENCH_AXES - 1]; /* all that there are have the same window */
+  const int stride = (int)a->stride, pad = (int)a->pad, dilation = (int)a->dilation, groups = (int)w->groups;
+  if (w->axes == 1)
+    return clade_conv1d(g, x, weight, .stride = stride, .pad = pad, .dilation = dilation, .groups = groups);
+  if (w->axes == 2)
+    return clade_conv2d(g, x, weight, .stride = {stride, stride}, .pad = {pad, pad}, .dilation = {dilation, dilation},
+                        .groups = groups);
+  return clade_conv3d(g, x, weight, .stride = {stride, stride, stride}, .pad = {pad, pad, pad},
+                      .dilation = {dilation, dilation, dilation}, .groups = groups);
 }
 
 /* The operand of one call. What is no operand of this pass is a variable all the same, which nothing reads. */
@@ -48,7 +55,7 @@ static clade_status build(const bench_job *job, const bench_conv_data *d, bench_
       bool once = role == BENCH_W || is_result(w, role);
       if (!(once && i) && !(w->pass == BENCH_FORWARD && role == BENCH_Y)) v[role] = operand(job, c, d, role, i);
     }
-    result = convolve(c, w, v[BENCH_X], v[BENCH_W]);
+    result = bench_convolve(c->graph, w, v[BENCH_X], v[BENCH_W]);
     if (w->pass != BENCH_FORWARD)
       CLADE_TRY(clade_gradients(c->graph, result, v[BENCH_Y], 1, &v[bench_conv_result(w)], &result));
     if (c->out.layout.block) result = clade_pack(c->graph, result, c->out.layout);
@@ -103,14 +110,15 @@ static bool ask(const bench_job *job, const bench_conv_work *w, const clade_impl
   return blocked;
 }
 
-/* All ways in which the op's node may go in layouts that are not all dense. */
+/* All ways in which the op's node may go in layouts that are not all dense. Over one axis and over three it is not what
+ * operands are read by. */
 static int find_ways(const bench_job *job, const bench_conv_work *w, const clade_graph *g, way ways[MOST_WAYS]) {
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node node;
   int n = 0;
   clade__id id = 1;
   while (id < g->n_nodes && strcmp(g->nodes[id].op->name, ops[w->pass])) id++;
-  if (id == g->n_nodes) return 0;
+  if (id == g->n_nodes || w->axes != 2) return 0;
   clade__node_view(g, id, in, out, &node);
   for (const clade_impl *impl = node.op->impls; impl->name && n < MOST_WAYS; impl++)
     n += ask(job, w, impl, &node, &ways[n]);

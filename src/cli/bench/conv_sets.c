@@ -1,9 +1,17 @@
 /* The convolutions that clade bench knows by name: each distinct layer of three networks, on images of 224 x 224. */
 #include "cli/bench/conv.h"
 
-const bench_key bench_conv_keys[] = {{"c", 1, 1 << 16, 0},   {"h", 1, 1 << 16, 0},      {"w", 1, 1 << 16, 0},
-                                     {"out", 1, 1 << 16, 0}, {"kernel", 1, 1 << 10, 0}, {"stride", 1, 1 << 10, 1},
-                                     {"pad", 0, 1 << 10, 0}, {"groups", 1, 1 << 16, 1}, {0}};
+const bench_key bench_conv_keys[] = {{"c", 1, 1 << 16, 0},
+                                     {"d", 0, 1 << 16, 0},
+                                     {"h", 0, 1 << 16, 0},
+                                     {"w", 1, 1 << 24, 0},
+                                     {"out", 1, 1 << 16, 0},
+                                     {"kernel", 1, 1 << 10, 0},
+                                     {"stride", 1, 1 << 10, 1},
+                                     {"pad", 0, 1 << 14, 0},
+                                     {"dilation", 1, 1 << 10, 1},
+                                     {"groups", 1, 1 << 16, 1},
+                                     {0}};
 
 const bench_set bench_conv_sets[] = {{"resnet50", "stem c=3 h=224 w=224 out=64 kernel=7 stride=2 pad=3\n"
                                                   "2.reduce1 c=64 h=56 w=56 out=64 kernel=1\n"

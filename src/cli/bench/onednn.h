@@ -31,6 +31,7 @@ enum {
   DNN_ABC = 4,
   DNN_ABCD = 5,
   DNN_ABCDE = 7,
+  DNN_ABCDEF = 8,
   DNN_ACDB = 20,
   DNN_ABCD16B = 69,
   DNN_ABCD8B = 93,

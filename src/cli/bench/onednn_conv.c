@@ -23,26 +23,34 @@ static const int queries[3][BENCH_ROLES] = {{DNN_Q_SRC, DNN_Q_WEIGHTS, DNN_Q_DST
                                             {DNN_Q_DIFF_SRC, DNN_Q_WEIGHTS, DNN_Q_DIFF_DST},
                                             {DNN_Q_SRC, DNN_Q_DIFF_WEIGHTS, DNN_Q_DIFF_DST}};
 
-static bool describe(const bench_conv_work *w, int role, int tag_4, int tag_5, dnn_md *md) {
-  const int64_t grouped[] = {w->groups, w->out / w->groups, w->c / w->groups, w->kernel, w->kernel};
-  if (role == BENCH_W && w->groups > 1) return !bench_dnn.md_init(md, 5, grouped, DNN_F32, tag_5);
-  return !bench_dnn.md_init(md, 4, w->shape[role].dim, DNN_F32, tag_4);
+/* `plain`, or in whatever layout it likes. Weights of groups have an axis more. */
+static bool describe(const bench_conv_work *w, int role, bool plain, dnn_md *md) {
+  static const int tags[] = {[3] = DNN_ABC, [4] = DNN_ABCD, [5] = DNN_ABCDE, [6] = DNN_ABCDEF};
+  clade_shape s = w->shape[role];
+  if (role == BENCH_W && w->groups > 1) {
+    memmove(s.dim + 1, s.dim, (size_t)s.rank++ * sizeof *s.dim);
+    s.dim[0] = w->groups, s.dim[1] /= w->groups;
+  }
+  return !bench_dnn.md_init(md, s.rank, s.dim, DNN_F32, plain ? tags[s.rank] : DNN_ANY);
 }
 
 static bool make_desc(const bench_conv_work *w, bool plain_images, int algorithm, dnn_object *out) {
-  static const int64_t no_dilation[2] = {0, 0};
-  const int64_t strides[2] = {w->stride, w->stride}, pads[2] = {w->pad, w->pad};
+  int64_t strides[BENCH_AXES], pads[BENCH_AXES], more[BENCH_AXES]; /* dilation: places that are left out */
+  for (int i = 0; i < w->axes; i++) {
+    const bench_axis *a = &w->along[BENCH_AXES - w->axes + i];
+    strides[i] = a->stride, pads[i] = a->pad, more[i] = a->dilation - 1;
+  }
   dnn_md md[BENCH_ROLES];
   dnn_desc desc;
   for (int i = 0; i < BENCH_ROLES; i++)
-    if (!describe(w, i, plain_images && i != BENCH_W ? DNN_ABCD : DNN_ANY, DNN_ANY, &md[i])) return false;
+    if (!describe(w, i, plain_images && i != BENCH_W, &md[i])) return false;
   int failed =
       w->pass == BENCH_FORWARD ? bench_dnn.conv_forward(&desc, DNN_INFERENCE, algorithm, &md[BENCH_X], &md[BENCH_W],
-                                                        NULL, &md[BENCH_Y], strides, no_dilation, pads, pads)
-      : w->pass == BENCH_BACKWARD_DATA ? bench_dnn.conv_data(&desc, algorithm, &md[BENCH_X], &md[BENCH_W], &md[BENCH_Y],
-                                                             strides, no_dilation, pads, pads)
-                                       : bench_dnn.conv_weights(&desc, algorithm, &md[BENCH_X], &md[BENCH_W], NULL,
-                                                                &md[BENCH_Y], strides, no_dilation, pads, pads);
+                                                        NULL, &md[BENCH_Y], strides, more, pads, pads)
+      : w->pass == BENCH_BACKWARD_DATA
+          ? bench_dnn.conv_data(&desc, algorithm, &md[BENCH_X], &md[BENCH_W], &md[BENCH_Y], strides, more, pads, pads)
+          : bench_dnn.conv_weights(&desc, algorithm, &md[BENCH_X], &md[BENCH_W], NULL, &md[BENCH_Y], strides, more,
+                                   pads, pads);
   if (failed) return false;
   dnn_object hint = NULL;
   if (w->pass != BENCH_FORWARD) { /* derivatives are asked for beside the forward pass */
@@ -65,7 +73,7 @@ static bool make_tensors(contestant *s) {
     dnn_md plain;
     const dnn_md *own = bench_dnn.query_md(s->desc, queries[w->pass][role], 0);
     s->tensors[role] = clade__new((size_t)bench_conv_count(w, role), sizeof(dnn_tensor));
-    if (!own || !s->tensors[role] || !describe(w, role, DNN_ABCD, DNN_ABCDE, &plain)) return false;
+    if (!own || !s->tensors[role] || !describe(w, role, true, &plain)) return false;
     for (int64_t i = 0; i < bench_conv_count(w, role); i++) {
       const float *from = w->data[role] ? w->data[role] + (size_t)i * w->elements[role] : NULL;
       if (!bench_dnn_tensor(&s->tensors[role][i], &plain, own, w->elements[role], from)) return false;

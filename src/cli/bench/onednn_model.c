@@ -131,13 +131,16 @@ static bool collect(contestant *s, const clade_graph *g) {
 
 /* ---- from a layer to a primitive ---- */
 static bool conv_desc(const spec *l, dnn_object *out) {
-  bench_conv_work w = {.pass = (bench_pass)l->pass, .n = l->n, .c = l->c, .h = l->h, .w = l->w, .out = l->out};
-  w.kernel = l->kernel, w.stride = l->stride, w.pad = l->pad, w.groups = l->groups;
-  w.oh = (w.h + 2 * w.pad - w.kernel) / w.stride + 1;
-  w.ow = (w.w + 2 * w.pad - w.kernel) / w.stride + 1;
-  w.shape[BENCH_X] = CLADE_SHAPE(w.n, w.c, w.h, w.w);
-  w.shape[BENCH_W] = CLADE_SHAPE(w.out, w.c / w.groups, w.kernel, w.kernel);
-  w.shape[BENCH_Y] = CLADE_SHAPE(w.n, w.out, w.oh, w.ow);
+  bench_conv_work w = {.pass = (bench_pass)l->pass,
+                       .axes = 2,
+                       .along = {{1, 1, 1, 1, 0, 1},
+                                 {l->h, 0, l->kernel, l->stride, l->pad, 1},
+                                 {l->w, 0, l->kernel, l->stride, l->pad, 1}},
+                       .n = l->n,
+                       .c = l->c,
+                       .out = l->out,
+                       .groups = l->groups};
+  if (bench_conv_fill(&w) != CLADE_OK) return false;
   return bench_dnn_conv_desc(&w, out);
 }
 
