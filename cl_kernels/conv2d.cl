@@ -50,6 +50,7 @@ typedef float16 FN(sixteen) __attribute__((aligned(4)));
 #define VLOAD   CLADE_PASTE(vload, WIDTH)
 #define PANEL   (VECTORS * WIDTH)
 #define TILE    (PLACES * PANEL)
+#define TILES   ((MOST_PLACES + PLACES - 1) / PLACES)
 /* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
 typedef VECTOR FN(vector) __attribute__((aligned(4)));
 #define PUT(v, p)          (*(FN(vector) *)(p) = (v))
@@ -141,10 +142,21 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int lane, int 
     }
 }
 
-/* Adds to a tile, or begins it: of each place the products of `runs` pieces of `length` floats. Meanwhile what is copied
- * next is asked for: from `ask` of each run on, `by` elements further in each step. */
-APART static void FN(multiply)(const float *w, const float *x, const int *place, const int *skip, int runs, int length,
-                               bool first, float *tile, const __global STORAGE(T) * next, const int *ask, long by) {
+/* Which runs of taps lie outside of the source with each of a tile's places, whose own lines and columns there reach from
+ * `low` to `high`. In `across` runs of a line of taps, `move` from one to the next, the last tap of a run is `wide` columns
+ * from its first. */
+APART static void FN(find_missed)(int2 low, int2 high, int2 move, int across, int wide, int2 size, int runs,
+                                  uchar *missed) {
+  for (int r = 0; r < runs; r++) {
+    const int2 by = (int2)(r / across, r % across) * move;
+    missed[r] = high.x + by.x < 0 || low.x + by.x >= size.x || high.y + by.y + wide < 0 || low.y + by.y >= size.y;
+  }
+}
+
+/* Adds to a tile, or begins it: of each place the products of `runs` pieces of `length` floats, but of those that it
+ * `missed`. Meanwhile what is copied next is asked for: from `ask` of each run on, `by` elements further in each step. */
+APART static void FN(multiply)(const float *w, const float *x, const int *place, const int *skip, const uchar *missed,
+                               int runs, int length, bool first, float *tile, const __global STORAGE(T) * next, const int *ask, long by) {
   VECTOR sum[PLACES][VECTORS];
   const float *from[PLACES];
 #pragma unroll
@@ -154,6 +166,10 @@ APART static void FN(multiply)(const float *w, const float *x, const int *place,
     for (int v = 0; v < VECTORS; v++) sum[p][v] = first ? (VECTOR)(0) : VLOAD(p * VECTORS + v, tile);
   }
   for (int r = 0; r < runs; r++) {
+    if (missed[r]) {
+      w += length * PANEL;
+      continue;
+    }
     const long begin = skip[r], end = begin + length;
     const __global STORAGE(T) *soon = next + ask[r];
 #pragma unroll 2
@@ -336,6 +352,7 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
   float source[SOURCE] ALIGNED, weights[WEIGHTS] ALIGNED, block[BLOCK] ALIGNED;
   int place[MOST_PLACES], goal[MOST_PLACES]; /* in the source, in the result */
   int skip[MOST_TAPS], ask[MOST_TAPS];       /* of taps: in the source, among the weights that are copied next */
+  uchar missed[TILES * MOST_TAPS];
   x += image0 * x_image + (blocked ? group * dims.s3 / 16 : group * dims.s3) * x_channel;
   w += group * taps.s2 + row0 / PANEL * taps.s3;
   if (some.x == 0) FN(zero)(block, (single ? 1 : panels) * tiles * TILE);
@@ -370,6 +387,17 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
         ask[r] = lie ? r * length * by : (r / some.y * step.x * taps.s1 + r % some.y * step.y) * taps.s6;
       }
     }
+    if (c0 == 0) /* the same for all channels */
+      for (int t = 0; t < tiles; t++) {
+        const int from = t * PLACES, to = min(from + PLACES, places) - 1; /* by number; of a line, or of whole ones */
+        const int2 line = (int2)(from, to) / many.y, lines_of = line % many.x;
+        const bool one = line.x == line.y, image = line.x / many.x == line.y / many.x;
+        const int2 low = (int2)(image ? lines_of.x : 0, one ? from - line.x * many.y : 0);
+        const int2 high = (int2)(image ? lines_of.y : many.x - 1, one ? to - line.y * many.y : many.y - 1);
+        FN(find_missed)
+        (base + low * mul, base + high * mul, move, joined ? 1 : max(some.y, 1), joined ? (some.y - 1) * move.y : 0, size,
+         runs, missed + t * runs);
+      }
     if (some.x) FN(copy_box)(x, c0, n, blocked, x_channel, x_image, images, base, unit, held, size, source);
     for (int p = 0; p < panels; p++) {
       float *tile = block + (single ? 0 : p * tiles * TILE);
@@ -394,7 +422,7 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
             for (int i = 0; i < n_rows; i++) SOON(out + i * y_s.s6 + goal[t * PLACES]);
           const int apart = lie ? by : t * 16 < PANEL ? taps.s5 : 0; /* else a tile asks for a line of each channel */
           FN(multiply)
-          (weights, source, place + t * PLACES, skip, runs, length, begin, tile + t * TILE,
+          (weights, source, place + t * PLACES, skip, missed + t * runs, runs, length, begin, tile + t * TILE,
            ahead + (lie ? t * runs * length * by : tap + t * 16), ask, apart);
         }
       }
@@ -527,6 +555,7 @@ KERNEL(conv2d_gather_ref)
 #undef VLOAD
 #undef PANEL
 #undef TILE
+#undef TILES
 #undef PUT
 #undef GET_f32
 #undef GET_f16

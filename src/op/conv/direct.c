@@ -108,6 +108,28 @@ static void fit(const problem *p, int width, int32_t *row) {
   row[CHANNELS] = (int32_t)clade__up(CLADE_MAX(channels, 1), panel);
 }
 
+/* The part of the products that tiles do: a tap adds nothing to a tile whose places all lie so near an edge of the
+ * source that it is beyond it. Along each axis, lines of places follow each other, columns do not. */
+static double reached(const clade_node *n, const problem *p, int places) {
+  double part = 1;
+  for (int i = 0; i < 2; i++) {
+    const clade__map_1d m = p->g.map(&((const clade__conv_attrs *)n->attrs)->window, i);
+    const int64_t size = p->g.source[i], result = p->g.result[i], each = i ? 1 : p->g.result[1];
+    double missed = 0;
+    if (m.div > 1 || result < 1) return 1;
+    for (int64_t k = 0; k < p->g.kernel[i]; k++) {
+      const int64_t at = m.add + k * m.delta;
+      const int64_t before =
+          at < 0 ? (m.mul - 1 - at) / m.mul : 0; /* places whose tap k is before the source; behind it */
+      const int64_t behind = result - (size > at ? (size - 1 - at) / m.mul + 1 : 0);
+      missed += (double)CLADE_MAX(CLADE_MIN(before, result) * each - places, 0) +
+                (double)CLADE_MAX(CLADE_MIN(behind, result) * each - places, 0);
+    }
+    part *= 1 - CLADE_MIN(missed / (double)(result * each * p->g.kernel[i]), 1);
+  }
+  return part;
+}
+
 /* Cycles of a core that begins two vector operations in each. */
 static double cycles(const clade_query *q, const problem *p, const int32_t *row) {
   const clade__gather *g = &p->g;
@@ -119,7 +141,7 @@ static double cycles(const clade_query *q, const problem *p, const int32_t *row)
   double at_once = p->kind == ALL ? 1 : p->kind == LINE ? (double)p->taps[0] : p->mean_taps;
   double passes = ceil(inner / row[DEPTH]) * at_once;
   double step = CLADE_MAX(row[PLACES] * row[VECTORS], row[PLACES] + row[VECTORS]) / 2.0 * 1.04;
-  double multiply = tiles * panels * (depth * step + passes * 45);
+  double multiply = tiles * panels * (depth * step * reached(q->node, p, row[PLACES]) + passes * 45);
   double load = p->packed ? 1.5 : 1.5 * width;
   if (p->packed && (double)g->rows * depth * 4 > l2 / 2) load += width * 4 / 10.0;
   double weights = panels * depth * row[VECTORS] * load;
