@@ -8,7 +8,7 @@
  * and inner channel. EPILOGUE computes r from i0 at (row, column): a channel and a pixel of the image `batch`. */
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 
-#if defined(WANT_conv2d_gather_direct) || defined(WANT_conv2d_spread)
+#if defined(WANT_conv2d_gather_direct) || defined(WANT_conv2d_fold)
 #define ALIGNED __attribute__((aligned(64)))
 /* What vstore16 puts down compilers tear into pieces; this they do not. */
 typedef float16 FN(sixteen) __attribute__((aligned(4)));
@@ -156,7 +156,8 @@ APART static void FN(find_missed)(int2 low, int2 high, int2 move, int across, in
 /* Adds to a tile, or begins it: of each place the products of `runs` pieces of `length` floats, but of those that it
  * `missed`. Meanwhile what is copied next is asked for: from `ask` of each run on, `by` elements further in each step. */
 APART static void FN(multiply)(const float *w, const float *x, const int *place, const int *skip, const uchar *missed,
-                               int runs, int length, bool first, float *tile, const __global STORAGE(T) * next, const int *ask, long by) {
+                               int runs, int length, bool first, float *tile, const __global STORAGE(T) * next,
+                               const int *ask, long by) {
   VECTOR sum[PLACES][VECTORS];
   const float *from[PLACES];
 #pragma unroll
@@ -452,9 +453,25 @@ GROUP(1, 1, 1) KERNEL(conv2d_gather_direct)(ARGS) {
 #undef ARGS
 #endif
 
-#ifdef WANT_conv2d_spread
-/* Results of a product, x, become those of steps of two: every other one of every other line, with zeros between. dims are
- * those of a gather from x; a work-item does `piece` planes. */
+#ifdef WANT_conv2d_fold
+/* Of each place of the source a product, x, has what it gives through each tap of each channel: [images, channels, taps,
+ * places]. A result is the sum of what reaches it. dims are those of a gather from x; window: height and width of the
+ * kernel, of its steps, of the padding before, of the dilation. A work-item does a part of some planes: part: planes,
+ * lines and columns. */
+#define MARGIN 16 /* that vectors may pass an end by */
+
+/* Adds so many values to places that are `step` apart. */
+APART static void FN(add)(const __global float *from, int many, int step, float *to) {
+  int i = 0;
+  for (; step == 1 && i + 8 <= many; i += 8) vstore8(vload8(0, to + i) + vload8(0, from + i), 0, to + i);
+  for (; step == 2 && i + 8 <= many; i += 8) {
+    float16 v = (float16)(0);
+    v.even = vload8(0, from + i);
+    *(FN(sixteen) *)(to + 2 * i) += v;
+  }
+#pragma clang loop vectorize(disable) unroll(disable)
+  for (; i < many; i++) to[i * step] += from[i];
+}
 
 /* So many pixels of a plane, from column0 on. */
 APART static void FN(put)(const float *from, int many, OUT_ARGS) {
@@ -480,35 +497,49 @@ APART static void FN(put)(const float *from, int many, OUT_ARGS) {
   }
 }
 
-#define ARGS \
-  ARG(const float, x), ARG(STORAGE(OUT), y), const index8_t dims, const index_t piece, const index8_t y_s EPILOGUE_ARGS
-BODY(conv2d_spread_item)(const int item, ARGS) {
-  const int channels = dims.s2, wide = dims.s5, columns = dims.s7;
-  const int end = min((item + 1) * (int)piece, (int)dims.s0 * channels);
+#define ARGS                                                                                                \
+  ARG(const float, x), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t window, const index8_t part, \
+      const index8_t y_s EPILOGUE_ARGS
+BODY(conv2d_fold_item)(const int item, ARGS) {
+  if (part.s0 == 0) return;
+  const int2 taps = (int2)(window.s0, window.s1), step = (int2)(window.s2, window.s3);
+  const int2 pad = (int2)(window.s4, window.s5), apart = (int2)(window.s6, window.s7);
+  const int2 source = (int2)(dims.s4, dims.s5), size = (int2)(dims.s6, dims.s7), box = (int2)(part.s1, part.s2);
+  const int2 boxes = (size + box - 1) / box;
+  const int2 at = (int2)(item / boxes.y % boxes.x, item % boxes.y) * box, many = min(box, size - at);
+  const int channels = dims.s2, plane0 = item / boxes.y / boxes.x * (int)part.s0;
   USE(const float, x);
   USE(STORAGE(OUT), y);
-  float pair[2 * MOST_COLUMNS + 32] ALIGNED; /* a line of results and one of zeros */
-  for (int plane = item * piece; plane < end; plane++)
-    for (int line = 0; line < dims.s4; line++) {
-      const __global float *from = x + (plane * (int)dims.s4 + line) * wide;
-      const int batch = plane / channels, many = min((int)dims.s6 - 2 * line, 2) * columns;
-      for (int i = 0; i < wide; i += 8) {
-        float16 v = (float16)(0);
-        v.even = vload8(0, from + i);
-        *(FN(sixteen) *)(pair + 2 * i) = v;
-      }
-      for (int i = columns; i < many; i += 16) *(FN(sixteen) *)(pair + i) = (float16)(0);
-      FN(put)(pair, many, y + batch * y_s.s5, y_s, batch, plane % channels, 2 * line * columns EPILOGUE_PASS);
-    }
+  const int planes = min((int)part.s0, (int)dims.s0 * channels - plane0), plane = many.x * many.y;
+  float sums[MOST_RESULTS + MARGIN] ALIGNED;
+  for (int i = 0; i < planes * plane; i += 16) *(FN(sixteen) *)(sums + i) = (float16)(0);
+  const __global float *of = x + plane0 * taps.x * taps.y * source.x * source.y; /* of a tap */
+  for (int tap = 0; tap < taps.x * taps.y; tap++, of += source.x * source.y) {
+    /* where the first place's part goes; which places give a part to the box */
+    const int2 shift = (int2)(tap / taps.y, tap % taps.y) * apart - pad - at;
+    const int2 first = max((step - 1 - shift) / step, (int2)(0));
+    const int2 end = min(source, (many - shift + step - 1) / step);
+    for (int p = 0; p < planes; p++)
+      for (int line = first.x; line < end.x && first.y < end.y; line++)
+        FN(add)
+        (of + (p * taps.x * taps.y * source.x + line) * source.y + first.y, end.y - first.y, step.y,
+         sums + p * plane + (line * step.x + shift.x) * many.y + first.y * step.y + shift.y);
+  }
+  for (int p = 0; p < planes; p++) {
+    const int batch = (plane0 + p) / channels;
+    FN(put)(sums + p * plane, plane, y + batch * y_s.s5, y_s, batch, (plane0 + p) % channels,
+            at.x * size.y + at.y EPILOGUE_PASS);
+  }
 }
 
-GROUP(1, 1, 1) KERNEL(conv2d_spread)(ARGS) {
-  FN(conv2d_spread_item)((int)get_global_id(0), PASS(x), PASS(y), dims, piece, y_s EPILOGUE_PASS);
+GROUP(1, 1, 1) KERNEL(conv2d_fold)(ARGS) {
+  FN(conv2d_fold_item)((int)get_global_id(0), PASS(x), PASS(y), dims, window, part, y_s EPILOGUE_PASS);
 }
+#undef MARGIN
 #undef ARGS
 #endif
 
-#if defined(WANT_conv2d_gather_direct) || defined(WANT_conv2d_spread)
+#if defined(WANT_conv2d_gather_direct) || defined(WANT_conv2d_fold)
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
 #endif

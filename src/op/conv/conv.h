@@ -94,7 +94,8 @@ clade_status clade__depthwise_emit(clade_emit *e, const clade_query *q);
 const char *clade__gather_lines_accept(const clade_query *q);
 double clade__gather_lines_cost(const clade_query *q);
 clade_status clade__gather_lines_emit(clade_emit *e, const clade_query *q);
-/* ---- gemm, for CPUs: dense, windows of one place ---- */
+/* ---- gemm, for CPUs: dense, windows of one place; to the data all ---- */
+const char *clade__gather_point_accept(const clade_query *q); /* f32, one group, windows of one place, step 1 */
 extern const clade_space clade__gather_gemm_space;
 const char *clade__gather_gemm_accept(const clade_query *q);
 void clade__gather_gemm_layouts(const clade_query *q, clade_layout *in, clade_layout *out);

@@ -110,9 +110,8 @@ static int64_t asked(const clade_query *q, const plan *p) {
 }
 
 const char *clade__gather_pointwise_accept(const clade_query *q) {
-  const char *reason = clade__gather_gemm_accept(q);
+  const char *reason = clade__gather_point_accept(q);
   if (reason) return reason;
-  if (((const clade__conv_attrs *)q->node->attrs)->window.stride[0] != 1) return "made for step 1";
   clade__gather g = clade__gather_of(q->node);
   if (shallow(q)) return NULL;
   if (clade__vector_width(q->device) != 16) return "made for few inner channels, or vectors of 512 bits";
