@@ -59,14 +59,15 @@ clade_val clade_conv3d_(clade_graph *g, clade_val x, const clade_conv3d_opt *giv
   if (status == CLADE_OK) status = clade__conv_pads("conv3d", 3, opt.pad, opt.pads, both);
   const clade_dim *a = x_type.shape.dim, *b = w_type.shape.dim;
   if (status == CLADE_OK) status = depth_of(&opt, both, a[2], b[2], &d);
+  if (status == CLADE_OK) status = clade__conv_bias_fits(g, "conv3d", opt.bias, b[0], w_type.dtype);
   for (int i = 1; i < 3 && status == CLADE_OK; i++) {
     status = clade__window_number("conv3d", "stride", i, opt.stride[i], 0);
     if (status == CLADE_OK) status = clade__window_number("conv3d", "dilation", i, opt.dilation[i], 0);
   }
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   bool still = d.window.kernel == 1 && d.window.stride == 1 && !both[0] && !both[3];
-  bool points =
-      still && b[3] == 1 && opt.stride[1] <= 1 && !both[1] && !both[4]; /* then depth and height are one axis */
+  bool points = still && b[3] == 1 && opt.stride[1] <= 1 && !both[1] && !both[4] &&
+                a[2] * a[3] <= CLADE__WINDOW_MOST; /* then depth and height are one axis */
   clade_val w = clade_reshape(g, opt.w, CLADE_SHAPE(b[0], b[1] * b[2], b[3], b[4]));
   if (points)
     x = clade_reshape(g, x, CLADE_SHAPE(a[0], a[1], a[2] * a[3], a[4]));

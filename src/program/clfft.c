@@ -130,29 +130,33 @@ static void release(void *state) {
 }
 
 /* ---- executing ---- */
-static clade_status execute(const clade_library_call *call, size_t part, const size_t bytes[2], cl_event *event) {
+static clade_status execute(const clade_library_call *call, size_t part, const size_t bytes[2], cl_mem room,
+                            cl_event *event) {
   const clade__clfft_transform *w = call->work;
   cl_command_queue queue = call->queue;
-  cl_mem buffer[3] = {NULL};
+  cl_mem buffer[2] = {NULL};
   clade_status status = CLADE_OK;
-  for (int i = 0; i < 3 && status == CLADE_OK; i++) {
-    const bool room = i == 2;
-    status = clade__part_new(call->device, call->memory[i], call->offset[i] + (room ? 0 : part * bytes[i]),
-                             room ? w->room : bytes[i], &buffer[i]);
-  }
+  for (int i = 0; i < 2 && status == CLADE_OK; i++)
+    status = clade__part_new(call->device, call->memory[i], call->offset[i] + part * bytes[i], bytes[i], &buffer[i]);
   if (status == CLADE_OK)
     status = clade__foreign_check(call->device, "clfftEnqueueTransform",
                                   transform(*(plan_handle *)call->state, w->inverse ? BACKWARD : FORWARD, 1, &queue, 0,
-                                            NULL, event, &buffer[0], &buffer[1], buffer[2]));
-  for (int i = 0; i < 3; i++) clade__part_release(buffer[i]);
+                                            NULL, event, &buffer[0], &buffer[1], room));
+  for (int i = 0; i < 2; i++) clade__part_release(buffer[i]);
   return status;
 }
 
 /* The queue is in order: the last one's end is that of all. */
 static clade_status enqueue(const clade_library_call *call) {
-  size_t bytes[2], parts = clade__clfft_parts(call->work, bytes);
-  for (size_t i = 0; i < parts; i++) CLADE_TRY(execute(call, i, bytes, i + 1 < parts ? NULL : call->event));
-  return CLADE_OK;
+  const clade__clfft_transform *w = call->work;
+  size_t bytes[2], parts = clade__clfft_parts(w, bytes);
+  cl_mem room;
+  clade_status status = clade__part_new(call->device, call->memory[2], call->offset[2], w->room, &room);
+  if (status != CLADE_OK) return status;
+  for (size_t i = 0; i < parts && status == CLADE_OK; i++)
+    status = execute(call, i, bytes, room, i + 1 < parts ? NULL : call->event);
+  clade__part_release(room);
+  return status;
 }
 
 const clade_library clade__clfft = {

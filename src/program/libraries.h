@@ -33,7 +33,7 @@ typedef struct clade__clfft_transform {
   bool real, inverse;
   float scale; /* of each result */
 } clade__clfft_transform;
-/* Buffers that it is executed for, one after the other, and the bytes of each, of x and of the result. */
+/* In how many parts it is executed, one after the other; the bytes of a part of x and of the result. */
 size_t clade__clfft_parts(const clade__clfft_transform *w, size_t bytes[2]);
 extern const clade_library clade__clfft;
 

@@ -65,8 +65,9 @@ class Bench(unittest.TestCase):
         done = run("bench", "conv", "--shapes", self.file("a c=5 h=8 w=8 out=4 kernel=3 groups=2"))
         self.assertIn("not divisible", done.stderr)
         for text, word in [("a c=4 d=8 w=8 out=4 kernel=3", "a has d= and no h="), ("a c=4 h=8 out=4 kernel=3", "a has no w="),
-                           ("a c=4 w=8 out=4 kernel=3 dilation=4", "the kernel is larger than the padded image"),
-                           ("a c=4 w=8 out=4 kernel=3 dilation=0", "dilation is 0")]:
+                           ("a c=4 w=8 out=4 kernel=3 dilation=4", "a: the kernel covers 9 along w, which has 8 with its padding"),
+                           ("a c=4 w=8 out=4 kernel=3 dilation=0", "dilation is 0"),
+                           ("a c=65536 d=65536 h=65536 w=65536 out=1 kernel=1", "line 1: a has more than 2^40 elements")]:
             self.assertIn(word, run("bench", "conv", "--shapes", self.file(text)).stderr)
         for what, text in [("op", "relu h=9 w=9\nzork h=9 w=9\n"), ("model", "lenet5 side=28\nzork side=28\n")]:
             done = run("bench", what, "--shapes", self.file(text))

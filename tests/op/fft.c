@@ -21,7 +21,7 @@ enum {
 static int length(op_random *r, const op_case *c) {
   static const int few[] = {1, 2, 3, 4, 5, 6, 7, 8};
   static const int many[] = {1,  2,  3,  4,  5,  6,  7,  8,  9,  11, 12, 13, 15, 16, 17,  19,
-                             20, 25, 27, 30, 31, 32, 37, 40, 49, 60, 64, 75, 97, 98, 121, 128};
+                             20, 25, 27, 30, 31, 32, 37, 40, 49, 60, 64, 75, 97, 98, 105, 128};
   if (c->small && c->number % 3 == 0) return 7; /* no butterfly */
   return c->small || c->gradient ? few[op_integer(r, 0, 7)] : many[op_integer(r, 0, 31)];
 }
@@ -42,7 +42,7 @@ static void draw(op_case *c, op_random *r) {
     total *= size[i] ? size[i] : 1;
   }
   if (rank == 1 && !c->small && !c->gradient && op_chance(r, 0.3)) /* primes, long ones too */
-    size[0] = (int[]){1009, 1024, 1000, 2187, 2 * 3 * 5 * 7 * 11, 4099}[op_integer(r, 0, 5)];
+    size[0] = (int[]){1009, 1024, 1000, 2187, 2 * 3 * 5 * 7 * 11, 4099, 8192}[op_integer(r, 0, 6)];
   clade_shape x = {.rank = rank};
   for (int i = 0; i < rank; i++) x.dim[i] = size[i];
   int last = c->i[AXES + c->i[N_AXES] - 1];

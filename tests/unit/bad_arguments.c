@@ -104,6 +104,13 @@ static void convolutions(void **state) {
   REFUSED(DTYPE, "conv1d: w is f16; expected f32", conv1d, v.line, clade_cast(v.g, v.line_w, CLADE_F16));
   REFUSED(DTYPE, "conv2d: .bias is f16; expected f32", conv2d, v.x, v.w, .groups = 2,
           .bias = clade_broadcast(v.g, clade_cast(v.g, v.scalar, CLADE_F16), CLADE_SHAPE(6)));
+  REFUSED(SHAPE, "conv1d: .bias is [4]; expected [6], a value for each channel", conv1d, v.line, v.line_w,
+          .bias = v.four);
+  REFUSED(DTYPE, "conv1d: .bias is i32; expected f32", conv1d, v.line,
+          clade_slice(v.g, v.line_w, CLADE_SHAPE(0, 0, 0), CLADE_SHAPE(3, 4, 3)), .bias = v.ids);
+  REFUSED(DTYPE, "conv3d: .bias is i32; expected f32", conv3d, v.cube, v.cube_w, .bias = v.ids);
+  REFUSED(SHAPE, "conv1d_transpose: .bias is [3]; expected [4]", conv1d_transpose,
+          clade_transpose(v.g, v.line_w, 3, ((int[]){1, 0, 2})), v.line_w, .bias = v.ids);
   REFUSED(DTYPE, "conv2d_transpose: w is f16; expected f32", conv2d_transpose, v.six, v.half_w);
   REFUSED(DTYPE, "conv3d: w is f16; expected f32", conv3d, v.cube, clade_cast(v.g, v.cube_w, CLADE_F16));
   REFUSED(SHAPE, "conv1d_transpose: w is for 6 channels and x has 4; expected w as [in, out / groups, width]",

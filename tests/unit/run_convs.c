@@ -136,7 +136,7 @@ static const struct {
     {back_nothing, CLADE_SHAPE, "the height of the result would be -1"},
     {back_much, CLADE_SHAPE, "the height of the result would be 1610612737"},
     {back_symbol, CLADE_SHAPE, "conv2d_transpose: x is [1, 4, h, 4]; expected 4 dimensions with sizes"},
-    {back_bias, CLADE_SHAPE, "conv2d_transpose: .bias is [4]; expected one value per channel of the result"},
+    {back_bias, CLADE_SHAPE, "conv2d_transpose: .bias is [4]; expected [5], a value for each channel"},
     {solid_rank, CLADE_SHAPE, "conv3d: x is [2, 4, 7, 8]; expected 5 dimensions"},
     {solid_stride, CLADE_INVALID, "conv3d: .stride[1] is -1"},
     {solid_depth, CLADE_SHAPE, "conv3d: the kernel covers 7 along the depth, and x with its padding has 5"},

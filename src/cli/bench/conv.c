@@ -33,7 +33,7 @@ clade_status bench_conv_fill(bench_conv_work *w) {
   }
   for (int i = 0; i < BENCH_ROLES; i++) {
     int64_t elements;
-    CLADE_TRY(clade_shape_elements(&w->shape[i], &elements));
+    if (clade_shape_elements(&w->shape[i], &elements) != CLADE_OK || elements > (int64_t)1 << 40) return CLADE_OVERFLOW;
     w->elements[i] = (size_t)elements;
   }
   return CLADE_OK;
@@ -42,10 +42,11 @@ clade_status bench_conv_fill(bench_conv_work *w) {
 /* Over as many axes as are given: without a height there is one, with a depth there are three. */
 clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, bench_pass pass, bench_conv_work *w) {
   const int64_t *v = shape->value, size[BENCH_AXES] = {v[CONV_D], v[CONV_H], v[CONV_W]};
+  static const char *const names[] = {"d", "h", "w"};
+  const int axes = size[0] ? 3 : size[1] ? 2 : 1;
   *w = (bench_conv_work){.pass = pass,
-                         .axes = size[0]   ? 3
-                                 : size[1] ? 2
-                                           : 1,
+                         .axes = axes,
+                         .along = {BENCH_NO_AXIS, BENCH_NO_AXIS, BENCH_NO_AXIS},
                          .n = job->batch ? job->batch : 1,
                          .c = v[CONV_C],
                          .out = v[CONV_OUT],
@@ -55,15 +56,16 @@ clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, 
   if (w->c % w->groups || w->out % w->groups)
     return CLADE_FAIL(INVALID, "%s, line %d: %s: c=%lld and out=%lld are not divisible by groups=%lld", shape->source,
                       shape->line, shape->name, (long long)w->c, (long long)w->out, (long long)w->groups);
-  for (int i = 0; i < BENCH_AXES; i++) {
-    w->along[i] = size[i] ? (bench_axis){size[i], 0, v[CONV_KERNEL], v[CONV_STRIDE], v[CONV_PAD], v[CONV_DILATION]}
-                          : (bench_axis){1, 1, 1, 1, 0, 1};
-    const bench_axis *a = &w->along[i];
-    if (a->in + 2 * a->pad < (a->kernel - 1) * a->dilation + 1)
-      return CLADE_FAIL(INVALID, "%s, line %d: %s: the kernel is larger than the padded image", shape->source,
-                        shape->line, shape->name);
+  for (int i = BENCH_AXES - axes; i < BENCH_AXES; i++) {
+    const bench_axis a = {size[i], 0, v[CONV_KERNEL], v[CONV_STRIDE], v[CONV_PAD], v[CONV_DILATION]};
+    const int64_t room = a.in + 2 * a.pad, extent = (a.kernel - 1) * a.dilation + 1;
+    if (extent > room)
+      return CLADE_FAIL(INVALID, "%s, line %d: %s: the kernel covers %lld along %s, which has %lld with its padding",
+                        shape->source, shape->line, shape->name, (long long)extent, names[i], (long long)room);
+    w->along[i] = a;
   }
-  CLADE_TRY(bench_conv_fill(w));
+  if (bench_conv_fill(w) != CLADE_OK)
+    return CLADE_FAIL(OVERFLOW, "%s, line %d: %s has more than 2^40 elements", shape->source, shape->line, shape->name);
   size_t each = 0;
   for (int i = 0; i < BENCH_ROLES; i++) each += is_weight(i) && !is_result(w, i) ? 0 : w->elements[i];
   double fits = floor((double)MOST_ELEMENTS / (double)each);

@@ -18,6 +18,8 @@ enum { BENCH_AXES = 3 }; /* depth, height, width */
 typedef struct bench_axis {
   int64_t in, out, kernel, stride, pad, dilation; /* of x and of y; as much padding before as behind */
 } bench_axis;
+#define BENCH_NO_AXIS \
+  { 1, 1, 1, 1, 0, 1 }
 
 /* y [n, out, ...] = a convolution of x [n, c, ...] by w [out, c / groups, ...] over the last `axes` of the three, or a
  * derivative of it, `chain` times. The others are 1 long. */
@@ -31,7 +33,7 @@ typedef struct bench_conv_work {
   size_t elements[BENCH_ROLES]; /* of one */
   float *data[BENCH_ROLES];     /* of operands: one for each call one after another, but a weight is one; else NULL */
 } bench_conv_work;
-/* What follows from the above: of y, places, shapes and elements. */
+/* Fills each axis' out, places, shapes and elements from the fields above; up to 2^40 elements each. */
 clade_status bench_conv_fill(bench_conv_work *w);
 /* Without data. A refusal names the shape, and where it stands. */
 clade_status bench_conv_work_of(const bench_job *job, const bench_shape *shape, bench_pass pass, bench_conv_work *w);

@@ -6,12 +6,7 @@
 
 enum { IMAGES = 21, ROWS, COLUMNS }; /* seeds of the signs: of images, of output channels, of input channels */
 
-typedef struct pair { /* a place of y and one of x that meet in a tap */
-  int64_t y, x, tap;
-} pair;
 typedef struct room {
-  pair *pairs; /* all of them */
-  size_t n_pairs;
   double *image, *weight, *result, *other; /* sums over images and channels */
   float *r;
 } room;
@@ -28,34 +23,37 @@ static void add_images(const float *from, int64_t n, int64_t elements, double *t
   for (int64_t i = 0; i < n; i++) add(&from[i * elements], elements, sign(IMAGES, i), to);
 }
 
-static size_t pairs_along(const bench_axis *a, pair *to) {
-  size_t n = 0;
-  for (int64_t y = 0; y < a->out; y++)
-    for (int64_t tap = 0; tap < a->kernel; tap++) {
-      int64_t x = y * a->stride - a->pad + tap * a->dilation;
-      if (x >= 0 && x < a->in) to[n++] = (pair){y, x, tap};
-    }
-  return n;
+/* Of a tap along an axis: the places of y that it reads for, and what it reads for the first of them. */
+typedef struct span {
+  int64_t first, end, from;
+} span;
+static span span_of(const bench_axis *a, int64_t tap) {
+  const int64_t at = tap * a->dilation - a->pad, first = at < 0 ? (a->stride - 1 - at) / a->stride : 0;
+  return (span){first, a->in > at ? CLADE_MIN(a->out, (a->in - 1 - at) / a->stride + 1) : 0, at + first * a->stride};
 }
 
-/* What is along an axis, behind what is along those before it. */
-static pair behind(pair outer, pair p, const bench_axis *a) {
-  return (pair){outer.y * a->out + p.y, outer.x * a->in + p.x, outer.tap * a->kernel + p.tap};
-}
-
-static clade_status find_pairs(const bench_conv_work *w, room *r) {
-  const bench_axis *a = w->along;
-  pair *one[BENCH_AXES];
-  size_t n[BENCH_AXES] = {0};
-  for (int i = 0; i < BENCH_AXES; i++)
-    if ((one[i] = clade__new((size_t)(a[i].out * a[i].kernel), sizeof **one))) n[i] = pairs_along(&a[i], one[i]);
-  bool ok = one[0] && one[1] && one[2] && (r->pairs = clade__new(n[0] * n[1] * n[2] + 1, sizeof *r->pairs));
-  for (size_t z = 0; ok && z < n[0]; z++)
-    for (size_t y = 0; y < n[1]; y++)
-      for (size_t x = 0; x < n[2]; x++)
-        r->pairs[r->n_pairs++] = behind(behind(one[0][z], one[1][y], &a[1]), one[2][x], &a[2]);
-  for (int i = 0; i < BENCH_AXES; i++) clade__free(one[i]);
-  return ok ? CLADE_OK : CLADE_NO_MEMORY;
+/* Of all pairs of a place of y and one of x that meet in a tap: adds to one of the three the product of the others. */
+static void meet(const bench_conv_work *w, bench_role result, double *x, double *weight, double *y) {
+  const bench_axis *deep = &w->along[0], *down = &w->along[1], *across = &w->along[2];
+  for (int64_t tap = 0; tap < w->taps; tap++) {
+    const span d = span_of(deep, tap / across->kernel / down->kernel);
+    const span h = span_of(down, tap / across->kernel % down->kernel), c = span_of(across, tap % across->kernel);
+    for (int64_t z = d.first; z < d.end; z++)
+      for (int64_t l = h.first; l < h.end; l++) {
+        double *to = &y[(z * down->out + l) * across->out];
+        double *of = &x[((d.from + (z - d.first) * deep->stride) * down->in + h.from + (l - h.first) * down->stride) *
+                            across->in +
+                        c.from];
+        for (int64_t i = c.first; i < c.end; i++, of += across->stride) {
+          if (result == BENCH_Y)
+            to[i] += *of * weight[tap];
+          else if (result == BENCH_X)
+            *of += to[i] * weight[tap];
+          else
+            weight[tap] += *of * to[i];
+        }
+      }
+  }
 }
 
 /* Weights of each input channel, output channels added; or of each output channel, input channels added. */
@@ -76,9 +74,7 @@ static int64_t forward(const bench_conv_work *w, int64_t call, room *r) {
   add_images(w->data[BENCH_X] + (size_t)call * w->elements[BENCH_X], w->n, w->c * source, r->image);
   add_weights(w, true, r->weight);
   memset(r->result, 0, (size_t)pixels * sizeof *r->result);
-  for (int64_t c = 0; c < w->c; c++)
-    for (const pair *p = r->pairs; p < r->pairs + r->n_pairs; p++)
-      r->result[p->y] += r->image[c * source + p->x] * r->weight[c * taps + p->tap];
+  for (int64_t c = 0; c < w->c; c++) meet(w, BENCH_Y, &r->image[c * source], &r->weight[c * taps], r->result);
   memset(r->other, 0, (size_t)pixels * sizeof *r->other);
   for (int64_t i = 0; i < w->n * w->out; i++)
     add(&r->r[i * pixels], pixels, sign(IMAGES, i / w->out) * sign(ROWS, i % w->out), r->other);
@@ -90,9 +86,7 @@ static int64_t backward_data(const bench_conv_work *w, int64_t call, room *r) {
   add_images(w->data[BENCH_Y] + (size_t)call * w->elements[BENCH_Y], w->n, w->out * source, r->image);
   add_weights(w, false, r->weight);
   memset(r->result, 0, (size_t)pixels * sizeof *r->result);
-  for (int64_t o = 0; o < w->out; o++)
-    for (const pair *p = r->pairs; p < r->pairs + r->n_pairs; p++)
-      r->result[p->x] += r->image[o * source + p->y] * r->weight[o * taps + p->tap];
+  for (int64_t o = 0; o < w->out; o++) meet(w, BENCH_X, r->result, &r->weight[o * taps], &r->image[o * source]);
   memset(r->other, 0, (size_t)pixels * sizeof *r->other);
   for (int64_t i = 0; i < w->n * w->c; i++)
     add(&r->r[i * pixels], pixels, sign(IMAGES, i / w->c) * sign(COLUMNS, i % w->c), r->other);
@@ -114,8 +108,7 @@ static int64_t backward_weights(const bench_conv_work *w, int64_t call, room *r)
     int64_t image = i / w->groups, group = i % w->groups;
     add_channels(xs + image * w->c * w->source, group * inner, inner, w->source, COLUMNS, r->image);
     add_channels(ys + image * w->out * w->target, group * each, each, w->target, ROWS, r->weight);
-    for (const pair *p = r->pairs; p < r->pairs + r->n_pairs; p++)
-      r->result[p->tap] += r->image[p->x] * r->weight[p->y];
+    meet(w, BENCH_W, r->image, r->result, r->weight);
   }
   memset(r->other, 0, (size_t)taps * sizeof *r->other);
   for (int64_t i = 0; i < w->out * inner; i++) {
@@ -161,14 +154,13 @@ clade_status bench_conv_check(const bench_job *job, const bench_conv_work *w, be
             .result = clade__new(room_for, sizeof(double)),
             .other = clade__new(room_for, sizeof(double)),
             .r = clade__new(w->elements[bench_conv_result(w)], sizeof(float))};
-  clade_status status = r.image && r.weight && r.result && r.other && r.r ? find_pairs(w, &r) : CLADE_NO_MEMORY;
+  clade_status status = r.image && r.weight && r.result && r.other && r.r ? CLADE_OK : CLADE_NO_MEMORY;
   if (status == CLADE_OK) status = side->refresh(side->state);
   if (status == CLADE_OK) status = side->call(side->state);
   for (int64_t i = 0; i < w->chain && status == CLADE_OK; i++) {
     status = side->read(side->state, (int)i, r.r);
     if (status == CLADE_OK) status = check_one(job, w, side->name, i, &r);
   }
-  clade__free(r.pairs);
   clade__free(r.image);
   clade__free(r.weight);
   clade__free(r.result);

@@ -110,8 +110,8 @@ static bool ask(const bench_job *job, const bench_conv_work *w, const clade_impl
   return blocked;
 }
 
-/* All ways in which the op's node may go in layouts that are not all dense. Over one axis and over three it is not what
- * operands are read by. */
+/* All ways in which the op's node may go in layouts that are not all dense. None over one or three axes: there the
+ * node's operands are those of the work reshaped or unfolded. */
 static int find_ways(const bench_job *job, const bench_conv_work *w, const clade_graph *g, way ways[MOST_WAYS]) {
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node node;

@@ -131,15 +131,14 @@ static bool collect(contestant *s, const clade_graph *g) {
 
 /* ---- from a layer to a primitive ---- */
 static bool conv_desc(const spec *l, dnn_object *out) {
-  bench_conv_work w = {.pass = (bench_pass)l->pass,
-                       .axes = 2,
-                       .along = {{1, 1, 1, 1, 0, 1},
-                                 {l->h, 0, l->kernel, l->stride, l->pad, 1},
-                                 {l->w, 0, l->kernel, l->stride, l->pad, 1}},
-                       .n = l->n,
-                       .c = l->c,
-                       .out = l->out,
-                       .groups = l->groups};
+  bench_conv_work w = {
+      .pass = (bench_pass)l->pass,
+      .axes = 2,
+      .along = {BENCH_NO_AXIS, {l->h, 0, l->kernel, l->stride, l->pad, 1}, {l->w, 0, l->kernel, l->stride, l->pad, 1}},
+      .n = l->n,
+      .c = l->c,
+      .out = l->out,
+      .groups = l->groups};
   if (bench_conv_fill(&w) != CLADE_OK) return false;
   return bench_dnn_conv_desc(&w, out);
 }

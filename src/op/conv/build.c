@@ -26,18 +26,23 @@ clade_status clade__conv_shapes(const clade_graph *g, const char *op, clade_val 
   return clade__want_type(op, "w", w_type->dtype, x_type->dtype);
 }
 
+clade_status clade__conv_bias_fits(const clade_graph *g, const char *op, clade_val bias, clade_dim channels,
+                                   clade_dtype dtype) {
+  clade_type type;
+  char text[200];
+  if (!bias.graph && !bias.id) return CLADE_OK;
+  clade_status status = clade_val_type(g, bias, &type);
+  if (status != CLADE_OK) return clade__fail_in(status, "%s: .bias", op);
+  if (type.shape.rank == 1 && type.shape.dim[0] == channels) return clade__want_type(op, ".bias", type.dtype, dtype);
+  return CLADE_FAIL(SHAPE, "%s: .bias is %s; expected [%" PRId64 "], a value for each channel of the result", op,
+                    clade_shape_text(&type.shape, text, sizeof text), channels);
+}
+
 clade_val clade__conv_bias(clade_graph *g, const char *op, clade_val y, clade_val bias) {
-  clade_type type, result;
-  char text[2][200];
+  clade_type result;
   if (!clade_val_ok(y) || (!bias.graph && !bias.id)) return y;
   clade_status status = clade_val_type(g, y, &result);
-  if (status == CLADE_OK && (status = clade_val_type(g, bias, &type)) != CLADE_OK)
-    clade__fail_in(status, "%s: .bias", op);
-  if (status == CLADE_OK && (type.shape.rank != 1 || type.shape.dim[0] != result.shape.dim[1]))
-    status = CLADE_FAIL(SHAPE, "%s: .bias is %s; expected one value per channel of the result %s", op,
-                        clade_shape_text(&type.shape, text[0], sizeof text[0]),
-                        clade_shape_text(&result.shape, text[1], sizeof text[1]));
-  if (status == CLADE_OK) status = clade__want_type(op, ".bias", type.dtype, result.dtype);
+  if (status == CLADE_OK) status = clade__conv_bias_fits(g, op, bias, result.shape.dim[1], result.dtype);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   clade_shape channel = {.rank = result.shape.rank - 1, .dim = {result.shape.dim[1]}};
   for (int i = 1; i < channel.rank; i++) channel.dim[i] = 1;
@@ -156,6 +161,7 @@ clade_val clade_conv2d_transpose_(clade_graph *g, clade_val x, const clade_conv2
 typedef struct line {
   clade_val x, w;
   clade_shape from, by; /* as they were given */
+  clade_dtype dtype;
   int stride, dilation, both[2];
 } line;
 
@@ -169,6 +175,7 @@ static clade_status line_of(clade_graph *g, const char *op, clade_val x, const c
   CLADE_TRY(clade__conv_pads(op, 1, &opt->pad, opt->pads, l->both));
   l->from = x_type.shape;
   l->by = w.shape;
+  l->dtype = w.dtype;
   const clade_dim *a = l->from.dim, *b = l->by.dim;
   l->x = clade_reshape(g, x, CLADE_SHAPE(a[0], a[1], 1, a[2]));
   l->w = clade_reshape(g, opt->w, CLADE_SHAPE(b[0], b[1], 1, b[2]));
@@ -188,15 +195,18 @@ clade_val clade_conv1d_(clade_graph *g, clade_val x, const clade_conv1d_opt *giv
   if (status == CLADE_OK && opt.output_pad)
     status = CLADE_FAIL(INVALID, "conv1d: .output_pad is %d; only conv1d_transpose takes it", opt.output_pad);
   if (status == CLADE_OK) status = line_of(g, "conv1d", x, &opt, &l);
+  if (status == CLADE_OK) status = clade__conv_bias_fits(g, "conv1d", opt.bias, l.by.dim[0], l.dtype);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   return flat(g, clade_conv2d(g, l.x, l.w, .bias = opt.bias, .stride = {1, l.stride}, .dilation = {1, l.dilation},
                               .pads = {0, l.both[0], 0, l.both[1]}, .groups = opt.groups));
 }
 
-static clade_status line_back(const line *l, int groups, int output_pad) {
-  const clade__conv_along along = {l->by.dim[2], l->stride, l->dilation, {l->both[0], l->both[1]}, output_pad};
+static clade_status line_back(const clade_graph *g, const line *l, const clade_conv1d_opt *opt) {
+  const int groups = opt->groups ? opt->groups : 1;
+  const clade__conv_along along = {l->by.dim[2], l->stride, l->dilation, {l->both[0], l->both[1]}, opt->output_pad};
   clade_dim width;
   CLADE_TRY(clade__conv_back_channels("conv1d_transpose", &l->from, &l->by, groups));
+  CLADE_TRY(clade__conv_bias_fits(g, "conv1d_transpose", opt->bias, l->by.dim[1] * groups, l->dtype));
   return clade__conv_widen("conv1d_transpose", "width", -1, &along, l->from.dim[2], &width);
 }
 
@@ -205,7 +215,7 @@ clade_val clade_conv1d_transpose_(clade_graph *g, clade_val x, const clade_conv1
   line l;
   clade_status status = clade__opt_copy(&opt, sizeof opt, given, "conv1d_transpose");
   if (status == CLADE_OK) status = line_of(g, "conv1d_transpose", x, &opt, &l);
-  if (status == CLADE_OK) status = line_back(&l, opt.groups ? opt.groups : 1, opt.output_pad);
+  if (status == CLADE_OK) status = line_back(g, &l, &opt);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   return flat(g, clade_conv2d_transpose(g, l.x, l.w, .bias = opt.bias, .stride = {1, l.stride},
                                         .dilation = {1, l.dilation}, .pads = {0, l.both[0], 0, l.both[1]},

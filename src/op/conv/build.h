@@ -10,6 +10,10 @@
  * x. Their types are written. */
 clade_status clade__conv_shapes(const clade_graph *g, const char *op, clade_val x, clade_val w, int rank, int free,
                                 clade_type *x_type, clade_type *w_type);
+/* That a bias has a value for each channel of the result, in its type; an invalid one is none. For builders that leave
+ * it to another one. */
+clade_status clade__conv_bias_fits(const clade_graph *g, const char *op, clade_val bias, clade_dim channels,
+                                   clade_dtype dtype);
 /* y plus one value per channel, which is axis 1; an invalid bias: none. */
 clade_val clade__conv_bias(clade_graph *g, const char *op, clade_val y, clade_val bias);
 /* That one of .pad and .pads is set; *pads becomes both sides of each of the axes: all beginnings, then all ends. */
