@@ -158,7 +158,7 @@ static const struct {
     {up_nothing, CLADE_SHAPE, "conv3d_transpose: the depth of the result would be -1"},
     {up_much, CLADE_SHAPE, "conv3d_transpose: the height of the result would be 1073741827"},
     {up_symbol, CLADE_SHAPE, "conv3d_transpose: x is [1, 4, d, 4, 4]; expected 5 dimensions with sizes"},
-    {up_bias, CLADE_SHAPE, "conv3d_transpose: .bias is [4]; expected one value per channel of the result"},
+    {up_bias, CLADE_SHAPE, "conv3d_transpose: .bias is [4]; expected ["},
     {line_up_layer, CLADE_INVALID, "nn_conv1d_transpose \"t\": .out is 3, which is not divisible by .groups"},
     {line_layer, CLADE_INVALID, "conv1d: .output_pad is 1; only conv1d_transpose takes it"},
     {up_layer, CLADE_INVALID, "nn_conv3d_transpose \"t\": .kernel[2] is 0; expected at least 1"},
