@@ -125,21 +125,31 @@ SLIDE(FN(slide), 1, 1, by, RUN)
 SLIDE(FN(slide_1), 1, 1, 1, 2)
 SLIDE(FN(slide_2), 1, 2, 1, 2)
 SLIDE(FN(slide_3), 1, 3, 1, 2)
+SLIDE(FN(slide_5), 1, 5, 1, 2)
+SLIDE(FN(slide_7), 1, 7, 1, 3)
 SLIDE(FN(slide_3_by_2), 2, 3, 1, 2)
+SLIDE(FN(slide_5_by_2), 2, 5, 1, 2)
 
-/* By the fastest that may; all but the first want inputs that are there but for two at each end. */
+/* By the fastest that may; all but the first want inputs that are there but for two at each end, of seven taps three. */
 static void FN(slide_any)(SLIDE_ARGS) {
 #define PASS_ON x, move, w, w_move, count, column, by, size, many, line, apart
   const int last = column + (max(many, RUN) - 1) * by + (count.y - 1) * move.y;
-  const bool inner = column >= -2 && last < size + 2 && count.x > 0 && (move.y == 1 || count.y == 1);
+  const int ends = count.y == 7 ? 3 : 2;
+  const bool inner = column >= -ends && last < size + ends && count.x > 0 && (move.y == 1 || count.y == 1);
   if (inner && by == 1 && count.y == 3)
     FN(slide_3)(PASS_ON);
   else if (inner && by == 1 && count.y == 2)
     FN(slide_2)(PASS_ON);
   else if (inner && by == 1 && count.y == 1)
     FN(slide_1)(PASS_ON);
+  else if (inner && by == 1 && count.y == 5)
+    FN(slide_5)(PASS_ON);
+  else if (inner && by == 1 && count.y == 7)
+    FN(slide_7)(PASS_ON);
   else if (inner && by == 2 && count.y == 3)
     FN(slide_3_by_2)(PASS_ON);
+  else if (inner && by == 2 && count.y == 5)
+    FN(slide_5_by_2)(PASS_ON);
   else
     FN(slide)(PASS_ON);
 #undef PASS_ON

@@ -175,6 +175,22 @@ static void several_blocks(op_case *c, op_random *r) {
   i[SIZE] = (int)op_integer(r, 21, 24), i[SIZE + 1] = (int)op_integer(r, 19, 24);
 }
 
+static void folded(op_case *c, op_random *r) {
+  int *i = c->i;
+  i[GROUPS] = 1;
+  if (c->small || c->gradient || c->form == CONV_SOLID || op_chance(r, 0.8)) return;
+  const bool tall = op_chance(r, 0.5);
+  i[IMAGES] = i[INNER] = 1;
+  i[ROWS] = 2;
+  i[SIZE] = tall ? 91 : 2;
+  i[SIZE + 1] = tall ? 90 : 5000;
+  for (int k = 0; k < 2; k++) {
+    i[KERNEL + k] = tall || k ? CLADE_MIN(i[KERNEL + k], 3) : 1;
+    i[DILATION + k] = 1;
+    i[PAD + k] = i[PAD + k + 2] = 0;
+  }
+}
+
 conv conv_draw(op_case *c, op_random *r) {
   bool few = c->small || c->gradient;
   int *i = c->i;
@@ -202,6 +218,12 @@ conv conv_draw(op_case *c, op_random *r) {
       i[PAD + k] = (i[KERNEL + k] - 1) / 2 * i[DILATION + k];
       i[PAD + k + 2] = (i[KERNEL + k] - 1) * i[DILATION + k] - i[PAD + k];
     }
+    if (strncmp(c->impl, "depthwise", 9) == 0 && !few && op_chance(r, 0.3)) { /* what slides over five and seven taps */
+      i[KERNEL + k] = AMONG(r, 5, 7);
+      i[STRIDE + k] = AMONG(r, 1, 1, 2);
+      i[DILATION + k] = 1;
+      i[PAD + k] = i[PAD + k + 2] = i[KERNEL + k] / 2;
+    }
     int least = (i[KERNEL + k] - 1) * i[DILATION + k] + 1 - i[PAD + k] - i[PAD + k + 2];
     i[SIZE + k] = CLADE_MAX(i[SIZE + k], least);
   }
@@ -209,6 +231,7 @@ conv conv_draw(op_case *c, op_random *r) {
   bool fft = strcmp(c->impl, "fft") == 0 && c->dtype == CLADE_F32;
   if (fft) large(c, r);
   if (product || flat) i[GROUPS] = 1;
+  if (strcmp(c->impl, CONV_FOLD) == 0) folded(c, r);
   if (flat) whole_blocks(c, r);
   if (product) i[STRIDE] = i[STRIDE + 1] = strcmp(c->impl, "gemm") || op_chance(r, 0.7) ? 1 : 2;
   for (int k = 0; k < 2 && strcmp(c->impl, "lines") == 0; k++) i[STRIDE + k] = op_chance(r, 0.8) ? 1 : 2;

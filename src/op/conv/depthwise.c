@@ -75,8 +75,15 @@ WAY(blocked, true, true)
 /* As the node is, in an implementation's layouts. */
 static plan plan_of(const clade_query *q) { return plan_in(q, q->node->in[0].layout.block > 0); }
 
+/* Whether several places of a line share what they read: of up to three taps, of five and, by steps of one, of seven.
+ */
+static bool slides(const clade__gather *g, clade__map_1d along) {
+  const int64_t taps = (g->kernel[1] + along.div - 1) / along.div;
+  return taps <= 3 || (taps == 5 && along.mul <= 2) || (taps == 7 && along.mul == 1);
+}
+
 /* In cycles of a core that begins two vector operations in each. Lines of the window that lie outside of the source are
- * left out; wider windows go tap by tap. */
+ * left out. */
 double clade__depthwise_cost(const clade_query *q) {
   const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
   plan p = plan_of(q);
@@ -86,7 +93,7 @@ double clade__depthwise_cost(const clade_query *q) {
       (double)(CLADE_MIN(g->kernel[0], g->source[0]) * g->kernel[1]) / (double)(g->map(w, 0).div * g->map(w, 1).div);
   double vectors = (double)LANES / clade__vector_width(q->device), places = (double)(g->result[0] * g->result[1]);
   double lines = (double)g->result[0] * ceil((double)g->result[1] / (double)p.columns);
-  double unit = places * vectors * (taps * (g->kernel[1] > 3 ? 1.2 : 0.6) + (y_blocked ? 1.5 : 4)) + lines * 60 +
+  double unit = places * vectors * (taps * (slides(g, g->map(w, 1)) ? 0.6 : 1.2) + (y_blocked ? 1.5 : 4)) + lines * 60 +
                 (x_blocked ? 0 : p.held * (double)p.boxes * vectors * 3);
   double items = ceil((double)(g->n * parts(g->groups, LANES)) / (double)p.blocks) * (double)p.boxes;
   double item = unit * (double)p.blocks / (double)p.boxes + 600;
