@@ -98,7 +98,7 @@ class Tune(unittest.TestCase):
                            ("zork c=8 h=6 w=6 out=8\n", "line 1: zork has no kernel="),
                            ("zork c=8 h=6 w=6 out=8 kernel=x\n", "line 1: kernel is x"),
                            ("\nzork c=8 h=6 w=6 out=8 kernel=1 groups=3\n", "line 2: zork: c=8 and out=8 are not"),
-                           ("zork c=8 h=6 w=6 out=8 kernel=9\n", "line 1: zork: the kernel is larger"),
+                           ("zork c=8 h=6 w=6 out=8 kernel=9\n", "line 1: zork: the kernel covers 9 along h"),
                            ("# nothing\n", "holds no shape")]:
             path = self.file(text)
             done = self.tune("conv", "--shapes", path)

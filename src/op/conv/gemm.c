@@ -97,9 +97,10 @@ double clade__gather_gemm_cost(const clade_query *q) {
   double weights = (double)clade__product(&p.in[0].shape, 0, 2) * (double)p.out.shape.dim[0];
   double l2 = (double)q->device->l2_bytes;
   double cycles = clade__gemm_vec_cycles(&g) * CLADE_MAX(q->device->compute_units, 1u) + 0.4 * weights;
-  if (is_folded(q->node)) { /* half of the last cache holds what is folded, or it comes from memory */
+  if (is_folded(q->node)) { /* half of the last cache holds what is added up, or it comes from memory */
     const int step = ((const clade__conv_attrs *)q->node->attrs)->window.stride[1];
-    const bool far = folded_bytes(q->node) + weights * sizeof(float) > (double)clade__last_cache(q->device) / 2;
+    const double bytes = folded_bytes(q->node) + (double)clade__product(&p.in[0].shape, 0, 2) * sizeof(float);
+    const bool far = taps_of(q->node) > 1 && bytes > (double)clade__last_cache(q->device) / 2;
     cycles += 0.3 * results + ((step <= 2 ? 0.8 : 1.5) + (far ? 2 : 0)) * folded_bytes(q->node) / sizeof(float) + 10000;
   } else {
     cycles += clade__conv_epilogue_cycles(q->node);
