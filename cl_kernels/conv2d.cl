@@ -147,10 +147,10 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int lane, int 
  * from its first. */
 APART static void FN(find_missed)(int2 low, int2 high, int2 move, int across, int wide, int2 size, int runs,
                                   uchar *missed) {
-  for (int r = 0; r < runs; r++) {
-    const int2 by = (int2)(r / across, r % across) * move;
-    missed[r] = high.x + by.x < 0 || low.x + by.x >= size.x || high.y + by.y + wide < 0 || low.y + by.y >= size.y;
-  }
+  int r = 0;
+  for (int down = 0; r < runs; down += move.x)
+    for (int k = 0, right = 0; k < across; k++, r++, right += move.y)
+      missed[r] = high.x + down < 0 || low.x + down >= size.x || high.y + right + wide < 0 || low.y + right >= size.y;
 }
 
 /* Adds to a tile, or begins it: of each place the products of `runs` pieces of `length` floats, but of those that it

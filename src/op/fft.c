@@ -167,12 +167,12 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
 }
 
 /* ---- clfft: another library, where the user lets it ---- */
-enum { CLFFT_MOST = 1 << 24, CLFFT_RADIX = 13, CLFFT_PARTS = 64 };
+enum { CLFFT_MOST = 1 << 22, CLFFT_RADIX = 13, CLFFT_PARTS = 64 };
 
-/* It wants a copy of a part, and some rows of long transforms more. */
+/* It wants a copy of a part, of some lengths nearly three with what pads its rows. */
 static size_t clfft_room(const clade_query *q) {
   plan p = plan_of(q->node);
-  size_t bytes = 4 * sizeof(float), n = (size_t)((const attrs *)q->node->attrs)->n;
+  size_t bytes = 6 * sizeof(float), n = (size_t)((const attrs *)q->node->attrs)->n;
   bool fits = clade__mul(bytes, n, &bytes) && clade__mul(bytes, (size_t)(p.inner > 1 ? p.inner : p.outer), &bytes);
   return fits && clade__add(bytes, 1 << 16, &bytes) ? bytes : SIZE_MAX;
 }
@@ -189,17 +189,23 @@ static clade__clfft_transform clfft_work(const clade_query *q) {
                                   .scale = a->divided ? (float)(1 / (double)a->n) : 1};
 }
 
-/* Lengths that it does in one kernel: an array in local memory, of few of the primes beside 2. */
-static bool clfft_at_once(const clade_device_info *device, int64_t n) {
+/* Mixes of primes that it has no one kernel for, however short the length. */
+static bool clfft_mixed(int64_t n) {
   const bool three = n % 3 == 0, five = n % 5 == 0, seven = n % 7 == 0, eleven = n % 11 == 0, thirteen = n % 13 == 0;
+  const bool small = three || five || seven;
+  return (three && five && seven) || (eleven && (small || thirteen)) || (thirteen && small);
+}
+
+/* The longest transform of one kernel, in an array in local memory. */
+static int64_t clfft_at_once(const clade_device_info *device) {
   int64_t most = 1;
   while (2 * most * 8 <= (int64_t)CLADE_MIN(device->local_bytes, 32768u)) most *= 2;
-  return n <= most && three + five + seven < 3 && (!eleven || !(three || five || seven || thirteen)) &&
-         (!thirteen || !(three || five || seven));
+  return most;
 }
 
 /* Back from half a spectrum its results depend on the imaginary parts of the first value and of the middle one, which
- * for us do not count. What real values are between two kernels it keeps with the plan, where runs would share it. */
+ * for us do not count. Of a length in more than two kernels, and of real values in more than one, it keeps with the
+ * plan what they are in between, where runs would share it. */
 static const char *clfft_accept(const clade_query *q) {
   const attrs *a = q->node->attrs;
   plan p = plan_of(q->node);
@@ -207,9 +213,10 @@ static const char *clfft_accept(const clade_query *q) {
   if (a->kind == CLADE__FFT_REAL_OF_HALF) return "made for complex values, and from real ones";
   if (work.real && (a->doubled || a->inverse))
     return "made for spectra of real values, not for what is derived from them";
-  if (work.real && !clfft_at_once(q->device, a->n)) return "of real values made for lengths that one kernel does";
+  if (work.real && a->n > clfft_at_once(q->device)) return "of real values made for lengths that one kernel does";
+  if (clfft_mixed(a->n)) return "made for lengths with one of 11, 13 and up to two of 3, 5 and 7 as factors beside 2";
   if (a->n > CLFFT_MOST || p.radix[p.count - 1] > CLFFT_RADIX)
-    return "made for lengths up to 2^24 with prime factors up to 13";
+    return "made for lengths up to 2^22 with prime factors up to 13";
   if (!p.outer || !p.inner) return "there is nothing to transform";
   if (work.room == SIZE_MAX) return "its workspace would be too large";
   size_t bytes[2], parts = clade__clfft_parts(&work, bytes), align = q->device->alignment;

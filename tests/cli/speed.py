@@ -1,5 +1,5 @@
 """How fast Clade is beside what others made, as far as a test can tell: a few works of each kind, in turns with libraries,
-must reach 0.6 of what is wanted of a CPU with AVX-512. What does not is measured once more. Elsewhere it does not
+must reach 0.6 of what is wanted of a CPU with AVX-512, all together and each by itself. What does not is measured once more. Elsewhere it does not
 apply; CLADE_SPEED=1 runs it all the same, CLADE_SPEED=FLOOR with another floor than 0.6. It ends within 90 seconds:
 what a busy machine leaves no time for is told, and then the test reads as skipped, unless something was too slow: twice, or
 once where no time was left to measure it again, since what is slow everywhere uses up that time."""
@@ -26,18 +26,20 @@ LAYERS = "3x3 c=64 h=56 w=56 out=64 kernel=3 pad=1\n1x1 c=256 h=14 w=14 out=1024
 OPS = "relu n=16 c=64 h=128 w=128\nadd n=16 c=64 h=128 w=128\nmax_pool n=16 c=64 h=128 w=128\nsoftmax h=16384 w=1024\n" \
       "layer_norm h=16384 w=1024\ntranspose h=4096 w=4096\n"
 MODELS = "resnet50@1 batch=1 channels=3 side=224 classes=1000\nlenet5@128 batch=128 channels=1 side=28 classes=10 train\n"
-# What is run, by peer the geometric mean of the ratios that is wanted, and what else than vectors of 512 bits it is wanted of.
+# What is run; by peer the geometric mean of the ratios that is wanted, and the least where that is; what else than
+# vectors of 512 bits it is wanted of.
 GROUPS = [
-    ("squares", "gemm", SQUARES, ["--peer", "openblas"], {"openblas": 1.0}, ""),
-    ("small", "gemm", SMALL, ["--peer", "openblas", "--chain", "10"], {"openblas": (0.45 * 0.75 * 0.95) ** (1 / 3)}, ""),
-    ("networks", "gemm", NETWORKS, ["--peer", "openblas", "--chain", "10"], {"openblas": 1.1}, ""),
-    ("bytes", "gemm", FROZEN, ["--peer", "onednn", "--chain", "10", "--dtype", "i8"], {"onednn": 1.0}, "avx512_vnni"),
-    ("bf16", "gemm", FROZEN, ["--peer", "onednn", "--chain", "10", "--dtype", "bf16"], {"onednn": 1.0}, "avx512_bf16"),
-    ("fwd", "conv", LAYERS, ["--pass", "fwd", "--peers"], {"onednn": 0.97, "onednn_nchw": 1.1}, ""),
-    ("bwd-data", "conv", LAYERS, ["--pass", "bwd-data", "--peers"], {"onednn": 0.97, "onednn_nchw": 1.1}, ""),
-    ("bwd-weights", "conv", LAYERS, ["--pass", "bwd-weights", "--peers"], {"onednn": 0.97, "onednn_nchw": 1.1}, ""),
-    ("64 MiB", "op", OPS, [], {"copy": 0.9}, ""),
-    ("whole", "model", MODELS, ["--peer", "onednn"], {"onednn": 1.0}, ""),
+    ("squares", "gemm", SQUARES, ["--peer", "openblas"], {"openblas": (1.0, 0.95)}, ""),
+    ("small", "gemm", SMALL, ["--peer", "openblas", "--chain", "10"], {"openblas": ((0.45 * 0.75 * 0.95) ** (1 / 3), 0.45)}, ""),
+    ("networks", "gemm", NETWORKS, ["--peer", "openblas", "--chain", "10"], {"openblas": (1.1, 0.8)}, ""),
+    ("bytes", "gemm", FROZEN, ["--peer", "onednn", "--chain", "10", "--dtype", "i8"], {"onednn": (1.0, 0)}, "avx512_vnni"),
+    ("bf16", "gemm", FROZEN, ["--peer", "onednn", "--chain", "10", "--dtype", "bf16"], {"onednn": (1.0, 0)}, "avx512_bf16"),
+    ("fwd", "conv", LAYERS, ["--pass", "fwd", "--peers"], {"onednn": (0.97, 0), "onednn_nchw": (1.1, 0.7)}, ""),
+    ("bwd-data", "conv", LAYERS, ["--pass", "bwd-data", "--peers"], {"onednn": (0.97, 0), "onednn_nchw": (1.1, 0.7)}, ""),
+    ("bwd-weights", "conv", LAYERS, ["--pass", "bwd-weights", "--peers"], {"onednn": (0.97, 0), "onednn_nchw": (1.1, 0.7)}, ""),
+    ("64 MiB", "op", OPS, [], {"copy": (0.9, 0)}, ""),
+    ("beside CLBlast", "gemm", "512 m=512 n=512 k=512\n", ["--peer", "clblast"], {"clblast": (5, 0)}, ""),
+    ("whole", "model", MODELS, ["--peer", "onednn"], {"onednn": (1.0, 0)}, ""),
 ]
 
 
@@ -68,14 +70,15 @@ class Speed(unittest.TestCase):
             return [f"{text}; no time was left to measure it again" for text in before]
         self.assertEqual(done.returncode, 0, done.stderr)
         slow = []
-        for peer, want in wanted.items():
+        for peer, (want, least) in wanted.items():
             ratios = [row["peers"][peer]["ratio"] for row in document(done)["rows"] if peer in row["peers"]]
             if not ratios:
                 self.missing.append(done.stderr)
                 continue
-            text = f"{what} {name}: {mean(ratios):.2f} of {peer}, {want:.2f} is wanted"
+            text = f"{what} {name}: {mean(ratios):.2f} of {peer}, the least {min(ratios):.2f}, " \
+                   f"{want:.2f} and {least:.2f} are wanted"
             print(f"{text}; {time.monotonic() - begin:.0f} s", flush=True)
-            if mean(ratios) < self.floor * want:
+            if mean(ratios) < self.floor * want or min(ratios) < self.floor * least:
                 slow.append(text)
         return slow
 

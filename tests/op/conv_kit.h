@@ -18,9 +18,8 @@ typedef struct conv {
   int64_t groups;
   clade_shape x, w, y;
 } conv;
-/* Draws one, and keeps it in the case's numbers. */
-/* By c->impl, which may be CONV_FOLD: of one group, at times of more results than are folded at once. */
-#define CONV_FOLD "fold"
+/* Draws one by c->impl, which may be CONV_FOLD, and keeps it in the case's numbers. */
+#define CONV_FOLD "fold" /* of one group, at times of more results than are folded at once */
 conv conv_draw(op_case *c, op_random *r);
 conv conv_of(const op_case *c);
 /* Makes its window one of those by which networks pool. */

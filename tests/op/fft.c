@@ -41,6 +41,8 @@ static void draw(op_case *c, op_random *r) {
     while (size[i] > 1 && total * size[i] > most) size[i] /= 2;
     total *= size[i] ? size[i] : 1;
   }
+  if (rank == 2 && c->i[AXES] == 1 && c->i[N_AXES] == 1 && !c->small && !c->gradient && op_chance(r, 0.05))
+    size[0] = 5, size[1] = 6144;                                   /* whose rows clFFT pads by most */
   if (rank == 1 && !c->small && !c->gradient && op_chance(r, 0.3)) /* primes, long ones too */
     size[0] = (int[]){1009, 1024, 1000, 2187, 2 * 3 * 5 * 7 * 11, 4099, 8192}[op_integer(r, 0, 6)];
   clade_shape x = {.rank = rank};

@@ -38,6 +38,7 @@ static void meet(const bench_conv_work *w, bench_role result, double *x, double 
   for (int64_t tap = 0; tap < w->taps; tap++) {
     const span d = span_of(deep, tap / across->kernel / down->kernel);
     const span h = span_of(down, tap / across->kernel % down->kernel), c = span_of(across, tap % across->kernel);
+    if (c.first >= c.end) continue;
     for (int64_t z = d.first; z < d.end; z++)
       for (int64_t l = h.first; l < h.end; l++) {
         double *to = &y[(z * down->out + l) * across->out];

@@ -75,11 +75,15 @@ WAY(blocked, true, true)
 /* As the node is, in an implementation's layouts. */
 static plan plan_of(const clade_query *q) { return plan_in(q, q->node->in[0].layout.block > 0); }
 
-/* Whether several places of a line share what they read: of up to three taps, of five and, by steps of one, of seven.
- */
+static int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
+
+/* Whether several places of a line share what they read: of up to three taps beside each other, of five and, by steps
+ * of one, of seven. */
 static bool slides(const clade__gather *g, clade__map_1d along) {
-  const int64_t taps = (g->kernel[1] + along.div - 1) / along.div;
-  return taps <= 3 || (taps == 5 && along.mul <= 2) || (taps == 7 && along.mul == 1);
+  const int64_t delta = along.delta < 0 ? -along.delta : along.delta, period = along.div / common(along.div, delta);
+  const int64_t taps = (g->kernel[1] + period - 1) / period;
+  if (taps > 1 && delta * period != along.div) return false;
+  return along.mul == 1 ? taps <= 3 || taps == 5 || taps == 7 : along.mul == 2 && (taps == 3 || taps == 5);
 }
 
 /* In cycles of a core that begins two vector operations in each. Lines of the window that lie outside of the source are

@@ -19,6 +19,7 @@ typedef struct problem {
   clade__gather g;
   int64_t grid[2], taps[2], phases, unit[2], apart[2], next[2];
   double mean_taps; /* of a phase */
+  double reached;   /* the part of all products that tiles do */
   int kind;
   bool x_blocked, y_blocked, packed;
 } problem;
@@ -49,6 +50,28 @@ static void settle_taps(problem *p) {
     double source = (double)held(p, 0, 1, y) * (double)held(p, 1, 16, x) * (double)some;
     if (y * x <= MOST_TAPS && y * x * some * 32 <= WEIGHTS && source <= SOURCE / 4) return;
   }
+}
+
+/* The part of the products that tiles of so many places do: a tap adds nothing to a tile whose places all lie so near
+ * an edge of the source that it is beyond it. Along each axis; lines of places follow each other, columns do not, and
+ * taps beside each other are left out together. */
+static double reached(const clade_node *n, const problem *p, int places) {
+  enum { WIDEST = 256 };
+  double part = 1;
+  for (int i = 0; i < 2; i++) {
+    const clade__map_1d m = p->g.map(&((const clade__conv_attrs *)n->attrs)->window, i);
+    const int64_t size = p->g.source[i], result = p->g.result[i], each = i ? 1 : p->g.result[1];
+    double missed = 0;
+    if (m.div > 1 || result < 1 || p->g.kernel[i] > WIDEST || (i && p->next[1] == 1)) continue;
+    for (int64_t k = 0; k < p->g.kernel[i]; k++) {
+      const int64_t at = m.add + k * m.delta; /* of the first place; then places before the source, and behind it */
+      const int64_t before = CLADE_MIN(at < 0 ? (m.mul - 1 - at) / m.mul : 0, result);
+      const int64_t behind = CLADE_MIN(result - (size > at ? (size - 1 - at) / m.mul + 1 : 0), result);
+      missed += (double)CLADE_MAX(before * each - places, 0) + (double)CLADE_MAX(behind * each - places, 0);
+    }
+    part *= 1 - CLADE_MIN(missed / (double)(result * each * p->g.kernel[i]), 1);
+  }
+  return part;
 }
 
 static problem problem_of(const clade_node *n) {
@@ -108,28 +131,6 @@ static void fit(const problem *p, int width, int32_t *row) {
   row[CHANNELS] = (int32_t)clade__up(CLADE_MAX(channels, 1), panel);
 }
 
-/* The part of the products that tiles do: a tap adds nothing to a tile whose places all lie so near an edge of the
- * source that it is beyond it. Along each axis, lines of places follow each other, columns do not. */
-static double reached(const clade_node *n, const problem *p, int places) {
-  double part = 1;
-  for (int i = 0; i < 2; i++) {
-    const clade__map_1d m = p->g.map(&((const clade__conv_attrs *)n->attrs)->window, i);
-    const int64_t size = p->g.source[i], result = p->g.result[i], each = i ? 1 : p->g.result[1];
-    double missed = 0;
-    if (m.div > 1 || result < 1) return 1;
-    for (int64_t k = 0; k < p->g.kernel[i]; k++) {
-      const int64_t at = m.add + k * m.delta;
-      const int64_t before =
-          at < 0 ? (m.mul - 1 - at) / m.mul : 0; /* places whose tap k is before the source; behind it */
-      const int64_t behind = result - (size > at ? (size - 1 - at) / m.mul + 1 : 0);
-      missed += (double)CLADE_MAX(CLADE_MIN(before, result) * each - places, 0) +
-                (double)CLADE_MAX(CLADE_MIN(behind, result) * each - places, 0);
-    }
-    part *= 1 - CLADE_MIN(missed / (double)(result * each * p->g.kernel[i]), 1);
-  }
-  return part;
-}
-
 /* Cycles of a core that begins two vector operations in each. */
 static double cycles(const clade_query *q, const problem *p, const int32_t *row) {
   const clade__gather *g = &p->g;
@@ -141,7 +142,7 @@ static double cycles(const clade_query *q, const problem *p, const int32_t *row)
   double at_once = p->kind == ALL ? 1 : p->kind == LINE ? (double)p->taps[0] : p->mean_taps;
   double passes = ceil(inner / row[DEPTH]) * at_once;
   double step = CLADE_MAX(row[PLACES] * row[VECTORS], row[PLACES] + row[VECTORS]) / 2.0 * 1.04;
-  double multiply = tiles * panels * (depth * step * reached(q->node, p, row[PLACES]) + passes * 45);
+  double multiply = tiles * panels * (depth * step * p->reached + passes * 45);
   double load = p->packed ? 1.5 : 1.5 * width;
   if (p->packed && (double)g->rows * depth * 4 > l2 / 2) load += width * 4 / 10.0;
   double weights = panels * depth * row[VECTORS] * load;
@@ -187,9 +188,15 @@ static bool nth(const clade_query *q, const problem *p, int i, int32_t *row) {
   return true;
 }
 
+static problem costed(const clade_query *q) {
+  problem p = problem_of(q->node);
+  p.reached = reached(q->node, &p, tile_places(width_of(q)));
+  return p;
+}
+
 /* As the node will be in an implementation's layouts. */
 static problem problem_in(const clade_query *q, bool x_blocked, bool y_blocked) {
-  problem p = problem_of(q->node);
+  problem p = costed(q);
   p.x_blocked = x_blocked;
   p.y_blocked = y_blocked;
   p.packed = true;
@@ -286,7 +293,7 @@ void clade__gather_blocked_layouts(const clade_query *q, clade_layout *in, clade
 
 /* ---- steps ---- */
 double clade__gather_direct_cost(const clade_query *q) {
-  problem p = problem_of(q->node);
+  problem p = costed(q);
   return clade__conv_vec_cost(q, cycles(q, &p, q->row) * q->device->compute_units);
 }
 
