@@ -75,8 +75,8 @@ class Speed(unittest.TestCase):
             if not ratios:
                 self.missing.append(done.stderr)
                 continue
-            text = f"{what} {name}: {mean(ratios):.2f} of {peer}, the least {min(ratios):.2f}, " \
-                   f"{want:.2f} and {least:.2f} are wanted"
+            text = f"{what} {name}: {mean(ratios):.2f} of {peer}, {want:.2f} is wanted"
+            text += f"; the least {min(ratios):.2f}, {least:.2f} is wanted" if least else ""
             print(f"{text}; {time.monotonic() - begin:.0f} s", flush=True)
             if mean(ratios) < self.floor * want or min(ratios) < self.floor * least:
                 slow.append(text)
