@@ -5,7 +5,7 @@
 enum { BIAS = 20 }; /* through the builder */
 
 static void draw(op_case *c, op_random *r) {
-  conv v = conv_draw(c, r);
+  conv v = conv_draw_others(c, r, c->tiles ? 0 : 0.6);
   int extra = op_chance(r, 0.5);
   c->i[BIAS] = extra && (c->gradient || c->form != CONV_PLANE || op_chance(r, 0.4));
   c->in[c->n_in++] = (op_input){.dtype = c->dtype, .shape = v.x, .low = -2, .high = 2};

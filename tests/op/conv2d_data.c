@@ -1,24 +1,13 @@
 /* The derivative of random convolutions by their input, as an op of its own, as that of convolutions over one and three
  * axes, and as transposed convolutions. */
-#include <string.h>
-
 #include "fft_kit.h"
 
 enum { BIAS = 20 }; /* through the builder */
 
 static bool transposed(const op_case *c) { return c->form == CONV_TRANSPOSED || c->form == CONV_LINE_TRANSPOSED; }
 
-/* What gemm takes are products by windows of one place, and folded ones by all others. */
-static conv draw_conv(op_case *c, op_random *r) {
-  const char *impl = c->impl;
-  if (strcmp(impl, "gemm") == 0 && !c->tiles && op_chance(r, 0.6)) c->impl = CONV_FOLD;
-  conv v = conv_draw(c, r);
-  c->impl = impl;
-  return v;
-}
-
 static void draw(op_case *c, op_random *r) {
-  conv v = draw_conv(c, r);
+  conv v = conv_draw_others(c, r, c->tiles ? 0 : 0.6);
   c->n_in = 2;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = v.y, .low = -2, .high = 2};
   c->in[1] = (op_input){.dtype = c->dtype, .shape = v.w, .low = -2, .high = 2};

@@ -167,7 +167,8 @@ static void shrink(op_case *c, double most) {
 static void several_blocks(op_case *c, op_random *r) {
   int *i = c->i;
   const bool gemm = strcmp(c->impl, "gemm") == 0, pointwise = strcmp(c->impl, "pointwise") == 0;
-  if (!gemm && !pointwise && strncmp(c->impl, "direct", 6) && strcmp(c->impl, "winograd")) return;
+  if (!gemm && !pointwise && strncmp(c->impl, "direct", 6) && strcmp(c->impl, "winograd") && strcmp(c->impl, CONV_FOLD))
+    return;
   c->told.units = 1;
   i[GROUPS] = i[IMAGES] = 1;
   i[INNER] = (int)(gemm ? op_integer(r, 260, 290) : pointwise ? op_integer(r, 90, 110) : op_integer(r, 3, 5));
@@ -175,15 +176,30 @@ static void several_blocks(op_case *c, op_random *r) {
   i[SIZE] = (int)op_integer(r, 21, 24), i[SIZE + 1] = (int)op_integer(r, 19, 24);
 }
 
+/* Windows beside each other, and more of them in a line than a vector takes. */
+static void patches(op_case *c, op_random *r) {
+  int *i = c->i;
+  for (int k = 0; k < 2; k++) {
+    i[KERNEL + k] = i[STRIDE + k] = AMONG(r, 2, 4);
+    i[DILATION + k] = 1;
+    i[PAD + k] = i[PAD + k + 2] = 0;
+    i[SIZE + k] = AMONG(r, 8, 39, 68);
+  }
+}
+
 static void folded(op_case *c, op_random *r) {
   int *i = c->i;
   i[GROUPS] = 1;
-  if (c->small || c->gradient || c->form == CONV_SOLID || op_chance(r, 0.8)) return;
+  if (c->small || c->gradient || c->form == CONV_SOLID || op_chance(r, 0.6)) return;
+  if (op_chance(r, 0.5)) {
+    patches(c, r);
+    return;
+  }
   const bool tall = op_chance(r, 0.5);
   i[IMAGES] = i[INNER] = 1;
   i[ROWS] = 2;
   i[SIZE] = tall ? 91 : 2;
-  i[SIZE + 1] = tall ? 90 : 5000;
+  i[SIZE + 1] = tall ? 90 : 7000;
   for (int k = 0; k < 2; k++) {
     i[KERNEL + k] = tall || k ? CLADE_MIN(i[KERNEL + k], 3) : 1;
     i[DILATION + k] = 1;
@@ -246,6 +262,14 @@ conv conv_draw(op_case *c, op_random *r) {
   snprintf(c->note, sizeof c->note, "stride %d %d pads %d %d %d %d dilation %d %d groups %d", i[STRIDE], i[STRIDE + 1],
            i[PAD], i[PAD + 1], i[PAD + 2], i[PAD + 3], i[DILATION], i[DILATION + 1], i[GROUPS]);
   return conv_of(c);
+}
+
+conv conv_draw_others(op_case *c, op_random *r, double others) {
+  const char *impl = c->impl;
+  if (strcmp(impl, "gemm") == 0 && op_chance(r, others)) c->impl = CONV_FOLD;
+  conv v = conv_draw(c, r);
+  c->impl = impl;
+  return v;
 }
 
 void conv_common(op_case *c, op_random *r) {

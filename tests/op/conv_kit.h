@@ -19,8 +19,10 @@ typedef struct conv {
   clade_shape x, w, y;
 } conv;
 /* Draws one by c->impl, which may be CONV_FOLD, and keeps it in the case's numbers. */
-#define CONV_FOLD "fold" /* of one group, at times of more results than are folded at once */
+#define CONV_FOLD "fold" /* of one group, at times of more places than are folded or unfolded at once */
 conv conv_draw(op_case *c, op_random *r);
+/* What gemm takes are products by windows of one place, and through the matrix of windows all others: so many of it. */
+conv conv_draw_others(op_case *c, op_random *r, double others);
 conv conv_of(const op_case *c);
 /* Makes its window one of those by which networks pool. */
 void conv_common(op_case *c, op_random *r);

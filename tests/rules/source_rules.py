@@ -141,9 +141,9 @@ def complete_ops(root):
     bad = []
     names = [r[1] for r in rows(root, "src/op/ops.def", "CLADE_OP")]
     stems = set(names)
-    for path in files(root, ".h"):  # rows that are macros
+    for path in files(root, ".c", ".h"):  # of implementations and steps, macros' too
         if path.startswith("src/op/"):
-            stems.update(re.findall(r'\.file\s*=\s*"(\w+)"', code(read(root, path))))
+            stems.update(re.findall(r'(?:\.|->)file\s*=\s*"(\w+)"', code(read(root, path))))
     for name in names:
         source = f"src/op/{name}.c"
         if not os.path.exists(os.path.join(root, source)):
@@ -154,7 +154,6 @@ def complete_ops(root):
             if not re.search(r'\{\s*(?:\.name\s*=\s*)?"ref"', text):
                 bad.append(f'{source}:1: {name} has no implementation "ref"')
             launches = "clade_emit_kernel" in text or "clade_emit_copy" not in text
-            stems.update(re.findall(r'(?:\.|->)file\s*=\s*"(\w+)"', text))  # of its implementations and steps
             shared = re.search(r'\.file\s*=\s*"(\w+)"', code(read(root, source)))
             stem = shared.group(1) if shared else name
             stems.add(stem)

@@ -94,7 +94,21 @@ clade_status clade__depthwise_emit(clade_emit *e, const clade_query *q);
 const char *clade__gather_lines_accept(const clade_query *q);
 double clade__gather_lines_cost(const clade_query *q);
 clade_status clade__gather_lines_emit(clade_emit *e, const clade_query *q);
-/* ---- gemm, for CPUs: dense, windows of one place; to the data all ---- */
+/* ---- matrices of windows, in f32: a row for each tap of each channel, images after each other or, a line of each row,
+ * beside each other ---- */
+enum { CLADE__MOST_UNFOLDED = 1 << 26 };
+typedef struct clade__unfolding {
+  const clade__window *window;
+  int operand;              /* of the node */
+  const clade_shape *x, *y; /* its shape; of [n, c, h, w] height and width of the places */
+  bool beside;
+} clade__unfolding;
+void clade__conv_unfold_emit(clade_emit *e, const clade__unfolding *u, size_t to);
+/* Of a matrix of so many elements, in lines of so many places. */
+double clade__conv_unfold_cycles(const clade_query *q, const clade__window *w, int64_t line, double elements);
+clade_status clade__conv_fold_emit(clade_emit *e, const clade_query *q,
+                                   size_t from); /* of conv2d_data, to its result */
+/* ---- gemm, for CPUs: dense ---- */
 const char *clade__gather_point_accept(const clade_query *q); /* f32, one group, windows of one place, step 1 */
 extern const clade_space clade__gather_gemm_space;
 const char *clade__gather_gemm_accept(const clade_query *q);

@@ -1,13 +1,11 @@
 /* conv2d and conv2d_data by windows of one place are products of matrices in NCHW: weights, or weights turned, by an
- * image's channels, whose places are columns. gemm's `vec` computes them; no image is converted. To the data by other
- * windows and steps the product has a row for each tap of each channel: a second launch folds it, adding what reaches
- * each result. */
+ * image's channels, whose places are columns. gemm's `vec` computes them; no image is converted. By other windows and
+ * steps the matrix in between has a row for each tap of each channel: forward it is what windows read, unfolded by a
+ * launch before the product; to the data what the product gives, and a launch behind it adds what reaches each result.
+ */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
-
-/* Results that a work-item folds; bytes of a product that is folded. */
-enum { MOST_RESULTS = 4096, MOST_FOLDED = 1 << 28 };
 
 typedef struct product {
   clade_node node;
@@ -24,34 +22,45 @@ static clade_type joined(clade_type t) {
   return t;
 }
 
-static bool is_folded(const clade_node *n) {
-  const clade__window *w = &((const clade__conv_attrs *)n->attrs)->window;
-  return w->kernel[0] * w->kernel[1] > 1 || w->stride[0] > 1 || w->stride[1] > 1;
+static const clade__window *window_of(const clade_node *n) { return &((const clade__conv_attrs *)n->attrs)->window; }
+static bool is_forward(const clade_node *n) { return n->op == &clade__op_conv2d; }
+static bool is_point(const clade_node *n) {
+  const clade__window *w = window_of(n);
+  bool pads = w->pad[0] || w->pad[1] || w->pad[2] || w->pad[3];
+  return w->kernel[0] * w->kernel[1] == 1 && w->stride[0] == 1 && w->stride[1] == 1 && !pads;
 }
 static int64_t taps_of(const clade_node *n) { return n->in[1].shape.dim[2] * n->in[1].shape.dim[3]; }
+
+/* The matrix of windows: as images of so many channels. */
+static clade_type matrix_of(const clade_node *n) {
+  clade_type images = is_forward(n) ? n->in[0] : n->out[0], places = is_forward(n) ? n->out[0] : n->in[0];
+  clade_type t = joined(places);
+  t.dtype = CLADE_F32;
+  t.shape.dim[1] = images.shape.dim[1] * taps_of(n);
+  return t;
+}
 
 /* The query with the product for its node, whose first two operands are the node's second and first. What is folded has
  * its epilogue there. */
 static clade_query product_of(const clade_query *q, product *p) {
   const clade_node *n = q->node;
-  bool folded = is_folded(n);
+  const bool forward = is_forward(n), folded = !forward && !is_point(n);
   memset(p, 0, sizeof *p);
-  p->attrs = (clade__gemm_attrs){.trans_a = n->op != &clade__op_conv2d, .alpha = 1};
+  p->attrs = (clade__gemm_attrs){.trans_a = !forward, .alpha = 1};
   if (!folded) p->attrs.epilogue = ((const clade__conv_attrs *)n->attrs)->epilogue;
   p->in[0] = n->in[1];
   p->in[0].shape.rank = 2;
   p->in[0].shape.dim[1] *= taps_of(n);
-  p->in[1] = joined(n->in[0]);
+  p->in[1] = forward && !is_point(n) ? matrix_of(n) : joined(n->in[0]);
   for (int i = 2; i < n->n_in; i++) p->in[i] = joined(n->in[i]);
-  p->out = joined(folded ? n->in[0] : n->out[0]);
-  p->out.shape.dim[1] = n->out[0].shape.dim[1] * taps_of(n);
+  p->out = folded ? matrix_of(n) : joined(n->out[0]);
   p->node = (clade_node){sizeof p->node, &clade__op_gemm, n->name, &p->attrs, folded ? 2 : n->n_in, 1, p->in, &p->out};
   return (clade_query){sizeof *q, &p->node, q->device, q->row};
 }
 
-static double folded_bytes(const clade_node *n) {
-  return (double)clade__product(&n->in[0].shape, 2, 4) * (double)n->in[0].shape.dim[0] *
-         (double)n->out[0].shape.dim[1] * (double)taps_of(n) * sizeof(float);
+static double matrix_elements(const clade_node *n) {
+  const clade_type t = matrix_of(n);
+  return (double)t.shape.dim[0] * (double)t.shape.dim[1] * (double)t.shape.dim[2];
 }
 
 static const char *floats_of_one_group(const clade_query *q) {
@@ -63,28 +72,35 @@ static const char *floats_of_one_group(const clade_query *q) {
 }
 
 const char *clade__gather_point_accept(const clade_query *q) {
-  const int32_t *pad = ((const clade__conv_attrs *)q->node->attrs)->window.pad;
   const char *reason = clade__conv_vec_accept(q);
   if (reason) return reason;
-  if (is_folded(q->node) || pad[0] || pad[1] || pad[2] || pad[3])
-    return "made for windows of one place, step 1, without padding";
-  return floats_of_one_group(q);
+  return is_point(q->node) ? floats_of_one_group(q) : "made for windows of one place, step 1, without padding";
 }
 
 const char *clade__gather_gemm_accept(const clade_query *q) {
-  if (q->node->op == &clade__op_conv2d || !is_folded(q->node)) return clade__gather_point_accept(q);
+  if (is_point(q->node)) return clade__gather_point_accept(q);
   const char *reason = clade__conv_vec_accept(q);
   if (reason) return reason;
-  return folded_bytes(q->node) > MOST_FOLDED ? "made for products of up to 2^28 bytes, which are folded"
-                                             : floats_of_one_group(q);
+  return matrix_elements(q->node) > CLADE__MOST_UNFOLDED ? "made for windows that read up to 2^26 elements"
+                                                         : floats_of_one_group(q);
 }
 
 /* To the data a row of the product is a column of the weights, whose elements lie far apart: by windows of one place
  * they are turned once, into panels of a tile's rows. */
 void clade__gather_gemm_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   (void)out;
-  if (q->node->op == &clade__op_conv2d || taps_of(q->node) > 1) return;
+  if (is_forward(q->node) || taps_of(q->node) > 1) return;
   in[1] = (clade_layout){.axis = 1, .block = (uint16_t)q->row[0], .tile = CLADE_PANELS};
+}
+
+/* Half of the last cache holds the matrix and the weights, or it comes from memory. */
+static double matrix_cycles(const clade_query *q, double weights) {
+  const clade_node *n = q->node;
+  const double all = matrix_elements(n);
+  if (is_forward(n)) return clade__conv_unfold_cycles(q, window_of(n), n->out[0].shape.dim[3], all) + 10000;
+  const bool far = taps_of(n) > 1 && (all + weights) * sizeof(float) > (double)clade__last_cache(q->device) / 2;
+  return 0.3 * (double)clade__product(&n->out[0].shape, 0, 4) +
+         ((window_of(n)->stride[1] <= 2 ? 0.8 : 1.5) + (far ? 2 : 0)) * all + 10000;
 }
 
 /* Weights come from afar for each image, or are copied slower than gemm reckons, which counts where it has few places:
@@ -97,63 +113,34 @@ double clade__gather_gemm_cost(const clade_query *q) {
   double weights = (double)clade__product(&p.in[0].shape, 0, 2) * (double)p.out.shape.dim[0];
   double l2 = (double)q->device->l2_bytes;
   double cycles = clade__gemm_vec_cycles(&g) * CLADE_MAX(q->device->compute_units, 1u) + 0.4 * weights;
-  if (is_folded(q->node)) { /* half of the last cache holds what is added up, or it comes from memory */
-    const int step = ((const clade__conv_attrs *)q->node->attrs)->window.stride[1];
-    const double bytes = folded_bytes(q->node) + (double)clade__product(&p.in[0].shape, 0, 2) * sizeof(float);
-    const bool far = taps_of(q->node) > 1 && bytes > (double)clade__last_cache(q->device) / 2;
-    cycles += 0.3 * results + ((step <= 2 ? 0.8 : 1.5) + (far ? 2 : 0)) * folded_bytes(q->node) / sizeof(float) + 10000;
-  } else {
-    cycles += clade__conv_epilogue_cycles(q->node);
-  }
+  if (!is_point(q->node)) cycles += matrix_cycles(q, (double)clade__product(&p.in[0].shape, 0, 2));
+  if (is_point(q->node) || is_forward(q->node)) cycles += clade__conv_epilogue_cycles(q->node);
   if (q->node->in[0].shape.dim[1] <= CLADE__FEW_INNER && l2 > 0 && clade__node_bytes(q->node) > l2)
     cycles += 0.4 * results;
   return clade__conv_vec_cost(q, cycles);
 }
 
-/* Where the product lies that is folded. */
-static size_t product_at(const clade_query *g) { return (size_t)clade__up((int64_t)clade__gemm_vec_workspace(g), 64); }
+/* Where the matrix of windows lies. */
+static size_t matrix_at(const clade_query *g) { return (size_t)clade__up((int64_t)clade__gemm_vec_workspace(g), 64); }
 size_t clade__gather_gemm_workspace(const clade_query *q) {
   product p;
   clade_query g = product_of(q, &p);
-  size_t own = clade__gemm_vec_workspace(&g);
-  return is_folded(q->node) ? product_at(&g) + (size_t)folded_bytes(q->node) : own;
-}
-
-static clade_status emit_fold(clade_emit *e, const clade_query *q, size_t from) {
-  const clade_node *n = q->node;
-  const clade__window *w = &((const clade__conv_attrs *)n->attrs)->window;
-  clade__gather g = clade__gather_of(n);
-  const int64_t columns = CLADE_MIN(g.result[1], MOST_RESULTS);
-  const int64_t lines = CLADE_MAX(CLADE_MIN(g.result[0], MOST_RESULTS / columns), 1);
-  const int64_t planes = g.n * g.rows, piece = CLADE_MAX(MOST_RESULTS / (g.result[0] * g.result[1]), 1);
-  clade_kernel_step *s = clade_emit_kernel(e, "conv2d_fold");
-  if (s) s->file = "conv2d";
-  clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
-  clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
-  clade_emit_define(s, "MOST_RESULTS", MOST_RESULTS);
-  CLADE_TRY(clade__epilogue_define(s, n));
-  CLADE_TRY(clade__epilogue_define16(s, n));
-  clade_emit_workspace(s, from, sizeof(float));
-  clade_emit_out(s, 0);
-  clade__gather_sizes(s, &g);
-  clade_emit_index8(s, 8,
-                    (int64_t[]){w->kernel[0], w->kernel[1], w->stride[0], w->stride[1], w->pad[0], w->pad[1],
-                                w->dilation[0], w->dilation[1]});
-  clade_emit_index8(s, 3, (int64_t[]){piece, lines, columns});
-  clade__gather_result(s, n);
-  const int64_t items =
-      (planes + piece - 1) / piece * ((g.result[0] + lines - 1) / lines) * ((g.result[1] + columns - 1) / columns);
-  clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
-  return CLADE_OK;
+  if (is_point(q->node)) return clade__gemm_vec_workspace(&g);
+  return matrix_at(&g) + (size_t)matrix_elements(q->node) * sizeof(float);
 }
 
 clade_status clade__gather_gemm_emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
   product p;
   clade_query g = product_of(q, &p);
-  if (!is_folded(q->node)) return clade__gemm_vec_emit_as(e, &g, true, NULL);
-  size_t at = product_at(&g);
-  CLADE_TRY(clade__gemm_vec_emit_as(e, &g, true, &at));
-  return emit_fold(e, q, at);
+  if (is_point(n)) return clade__gemm_vec_emit_at(e, &g, &clade__gemm_swapped);
+  const size_t at = matrix_at(&g);
+  if (is_forward(n)) {
+    clade__conv_unfold_emit(e, &(clade__unfolding){window_of(n), 0, &n->in[0].shape, &n->out[0].shape, false}, at);
+    return clade__gemm_vec_emit_at(e, &g, &(clade__gemm_places){{1, NULL}, {0, &at}, {0, NULL}});
+  }
+  CLADE_TRY(clade__gemm_vec_emit_at(e, &g, &(clade__gemm_places){{1, NULL}, {0, NULL}, {0, &at}}));
+  return clade__conv_fold_emit(e, q, at);
 }
 
 static void start(const clade_query *q, int32_t *row) {

@@ -67,6 +67,12 @@ const char *clade__weights_columns_accept(const clade_query *q);
 double clade__weights_columns_cost(const clade_query *q);
 size_t clade__weights_columns_workspace(const clade_query *q);
 clade_status clade__weights_columns_emit(clade_emit *e, const clade_query *q);
+/* ---- gemm: any window of more than one place, as a product of matrices ---- */
+const char *clade__weights_gemm_accept(const clade_query *q);
+double clade__weights_gemm_cost(const clade_query *q);
+size_t clade__weights_gemm_workspace(const clade_query *q);
+clade_status clade__weights_gemm_emit(clade_emit *e, const clade_query *q);
+extern const clade_space clade__weights_gemm_space;
 /* ---- depthwise: groups of one row and one channel, images in blocks of channels, or dense ---- */
 const char *clade__weights_depthwise_blocked_accept(const clade_query *q);
 const char *clade__weights_depthwise_dense_accept(const clade_query *q);

@@ -51,7 +51,7 @@ clade_status clade__gemm_bare_emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s;
   if (p.batches * p.m * p.n == 0) return CLADE_OK;
   const int64_t parts = parts_of(q, &p);
-  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_vec_bare", false, NULL, &s));
+  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_vec_bare", &clade__gemm_own, &s));
   if (q->device->vector_f32 >= 4)
     CLADE_TRY(clade__epilogue_define16(s, q->node));
   else

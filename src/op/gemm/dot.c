@@ -66,7 +66,8 @@ clade_status clade__gemm_dot_emit(clade_emit *e, const clade_query *q) {
   int64_t parts = parts_of(q, &p, &copied);
   clade_kernel_step *s;
   if (p.batches * p.m * p.n == 0) return CLADE_OK;
-  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_dot", swapped, NULL, &s));
+  CLADE_TRY(
+      clade__gemm_begin(e, q->node, &p, "gemm_forward_dot", swapped ? &clade__gemm_swapped : &clade__gemm_own, &s));
   clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
   clade_emit_define(s, "MOST_ROWS", p.m == 1 ? 1 : MOST_ROWS);
   clade_emit_workspace(s, 0, clade__element_bytes(q->node->in[0].dtype));

@@ -14,10 +14,19 @@ typedef struct clade__gemm_problem {
 } clade__gemm_problem;
 clade__gemm_problem clade__gemm_problem_of(const clade_node *node);
 
-/* Begins a step with the arguments and parameters that all kernels take. `swapped`: a and b change places. `to`: where
- * in scratch memory the result goes, or NULL. */
+/* For a or b an operand of the node, for y its result, or scratch memory from a byte on. */
+typedef struct clade__gemm_place {
+  int operand;
+  const size_t *scratch; /* or NULL */
+} clade__gemm_place;
+typedef struct clade__gemm_places {
+  clade__gemm_place a, b, y;
+} clade__gemm_places;
+extern const clade__gemm_places clade__gemm_own, clade__gemm_swapped; /* a is operand 0; operand 1 */
+
+/* Begins a step with the arguments and parameters that all kernels take. */
 clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const clade__gemm_problem *p, const char *kernel,
-                               bool swapped, const size_t *to, clade_kernel_step **out);
+                               const clade__gemm_places *at, clade_kernel_step **out);
 static inline bool clade__gemm_integer(clade_dtype t) { return t == CLADE_I32 || t == CLADE_I8 || t == CLADE_U8; }
 /* Of operand b in panels of so many columns and elements of the inner axis side by side. */
 const char *clade__gemm_panels_refuse(const clade_query *q, int64_t columns, int interleave);
@@ -35,10 +44,9 @@ const char *clade__gemm_vec_accept(const clade_query *q);
 double clade__gemm_vec_cost(const clade_query *q);
 size_t clade__gemm_vec_workspace(const clade_query *q);
 clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q);
-/* For a convolution: the cycles of the unit that takes longest; its second operand is a, and its result may go `to`
- * scratch memory. */
+/* For a convolution: the cycles of the unit that takes longest; with operands and a result where it has them. */
 double clade__gemm_vec_cycles(const clade_query *q);
-clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool swapped, const size_t *to);
+clade_status clade__gemm_vec_emit_at(clade_emit *e, const clade_query *q, const clade__gemm_places *at);
 void clade__gemm_vec_deepen(const clade_query *q, int32_t *row);
 extern const char *const clade__gemm_vec_params[];
 extern const clade_space clade__gemm_vec_space, clade__gemm_vec_panels_space;

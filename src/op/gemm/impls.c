@@ -57,25 +57,35 @@ problem clade__gemm_problem_of(const clade_node *node) {
   return p;
 }
 
+const clade__gemm_places clade__gemm_own = {{0, NULL}, {1, NULL}, {0, NULL}};
+const clade__gemm_places clade__gemm_swapped = {{1, NULL}, {0, NULL}, {0, NULL}};
+
+static void operand(clade_kernel_step *s, const clade__gemm_attrs *attrs, clade__gemm_place from) {
+  if (from.scratch)
+    clade_emit_workspace(s, *from.scratch, sizeof(float));
+  else
+    clade__emit_in_at(s, from.operand, attrs->offset[from.operand]);
+}
+
 clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const problem *p, const char *kernel,
-                               bool swapped, const size_t *to, clade_kernel_step **out) {
-  const clade__gemm_attrs *at = node->attrs;
+                               const clade__gemm_places *at, clade_kernel_step **out) {
+  const clade__gemm_attrs *attrs = node->attrs;
   clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", clade_dtype_name(node->in[0].dtype));
-  clade_emit_define_text(s, "TB", clade_dtype_name(node->in[!swapped].dtype));
+  clade_emit_define_text(s, "TB", clade_dtype_name(node->in[1].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(node->out[0].dtype));
   CLADE_TRY(clade__epilogue_define(s, node));
-  clade__emit_in_at(s, swapped, at->offset[swapped]);
-  clade__emit_in_at(s, !swapped, at->offset[!swapped]);
-  if (to)
-    clade_emit_workspace(s, *to, sizeof(float));
+  operand(s, attrs, at->a);
+  operand(s, attrs, at->b);
+  if (at->y.scratch)
+    clade_emit_workspace(s, *at->y.scratch, sizeof(float));
   else
     clade_emit_out(s, 0);
   clade_emit_index8(s, 8, p->dim);
   clade_emit_index(s, p->k);
   clade_emit_index8(s, 8, p->stride[0]);
   clade_emit_index8(s, 8, p->stride[1]);
-  clade_emit_f32(s, at->alpha);
+  clade_emit_f32(s, attrs->alpha);
   *out = s;
   return CLADE_OK;
 }
@@ -128,7 +138,7 @@ static double ref_cost(const clade_query *q) { return cost(q, 1, 1, clade__gemm_
 static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   problem p = clade__gemm_problem_of(q->node);
   clade_kernel_step *s;
-  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_ref", false, NULL, &s));
+  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_ref", &clade__gemm_own, &s));
   clade_emit_define_text(s, "ACC", clade__gemm_integer(q->node->in[0].dtype) ? "uint" : "float");
   clade__epilogue_args(s, q->node, &p.stride[2]);
   clade_emit_range(s, 3, (size_t[]){(size_t)p.n, (size_t)p.m, (size_t)p.batches}, (size_t[]){16, 1, 1});

@@ -161,7 +161,7 @@ clade_status clade__gemm_mma_begin(clade_emit *e, const clade_query *q, const cl
                                    const char *kernel, bool tiles, clade_kernel_step **out) {
   const clade_node *node = q->node;
   clade_kernel_step *s;
-  CLADE_TRY(clade__gemm_begin(e, node, p, kernel, false, NULL, &s));
+  CLADE_TRY(clade__gemm_begin(e, node, p, kernel, &clade__gemm_own, &s));
   if (q->device->vector_f32 >= 4)
     CLADE_TRY(clade__epilogue_define16(s, node));
   else

@@ -31,7 +31,7 @@ clade_status clade__gemm_simt_emit(clade_emit *e, const clade_query *q) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   clade__simt t = product_of(&p);
   clade_kernel_step *s;
-  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_simt", false, NULL, &s));
+  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_simt", &clade__gemm_own, &s));
   clade__epilogue_args(s, q->node, &p.stride[2]);
   clade__simt_launch(s, q, &t);
   return CLADE_OK;

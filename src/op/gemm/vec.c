@@ -178,18 +178,17 @@ double clade__gemm_vec_cycles(const clade_query *q) {
 }
 
 clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q) {
-  return clade__gemm_vec_emit_as(e, q, false, NULL);
+  return clade__gemm_vec_emit_at(e, q, &clade__gemm_own);
 }
 
-clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool swapped, const size_t *to) {
+clade_status clade__gemm_vec_emit_at(clade_emit *e, const clade_query *q, const clade__gemm_places *at) {
   division d = division_of(q);
   const int32_t *v = q->row;
   const clade_node *node = q->node;
-  const clade__gemm_attrs *at = node->attrs;
   int64_t items = d.down * d.across * d.p.batches;
   clade_kernel_step *s;
   if (d.p.m == 0 || d.p.n == 0 || items == 0) return CLADE_OK;
-  CLADE_TRY(clade__gemm_begin(e, node, &d.p, "gemm_forward_vec", swapped, to, &s));
+  CLADE_TRY(clade__gemm_begin(e, node, &d.p, "gemm_forward_vec", at, &s));
   if (q->device->vector_f32 >= 4)
     CLADE_TRY(clade__epilogue_define16(s, node));
   else
@@ -198,12 +197,12 @@ clade_status clade__gemm_vec_emit_as(clade_emit *e, const clade_query *q, bool s
   clade_emit_define(s, "ROWS", v[ROWS]);
   clade_emit_define(s, "VECTORS", v[VECTORS]);
   clade_emit_define(s, "INTEGER", bytes(q));
-  clade_emit_define(s, "PLAIN", at->epilogue.n_insn == 0);
+  clade_emit_define(s, "PLAIN", ((const clade__gemm_attrs *)node->attrs)->epilogue.n_insn == 0);
   clade_emit_workspace(s, 0, sizeof(float));
   if (d.apart)
     clade_emit_workspace(s, (size_t)(items * d.item_floats) * sizeof(float), sizeof(float));
-  else if (to)
-    clade_emit_workspace(s, *to, sizeof(float));
+  else if (at->y.scratch)
+    clade_emit_workspace(s, *at->y.scratch, sizeof(float));
   else
     clade_emit_out(s, 0);
   clade_emit_index8(s, 8,

@@ -108,7 +108,7 @@ clade_status clade__gemm_warp_emit(clade_emit *e, const clade_query *q) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   const int32_t *row = q->row;
   clade_kernel_step *s;
-  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_warp", false, NULL, &s));
+  CLADE_TRY(clade__gemm_begin(e, q->node, &p, "gemm_forward_warp", &clade__gemm_own, &s));
   for (int i = 0; i < PARAMS; i++) clade_emit_define(s, names[i], row[i]);
   clade_emit_define(s, "LEFT_DEEP", p.stride[0][7] == 1);
   clade_emit_define(s, "RIGHT_DEEP", p.stride[1][7] != 1);

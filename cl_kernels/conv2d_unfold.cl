@@ -1,0 +1,74 @@
+/* What the windows of a convolution read, as a matrix for a product: a row for each tap of each channel, with what it
+ * finds from each place, zeros beyond the edges.
+ *
+ * dims: images, channels, height and width of the kernel, of the source, of the places. window: height and width of the
+ * steps, of the padding before, of the dilation; how far apart images and rows begin in y. A work-item does a part of
+ * some lines of taps: part: lines of taps; of places lines and columns. */
+#ifdef WANT_conv2d_unfold
+typedef float16 FN(sixteen) __attribute__((aligned(4)));
+typedef float8 FN(eight) __attribute__((aligned(4)));
+#define PUT(WIDTH, p, v) (*(__global FN(WIDTH) *)(p) = (v))
+
+APART static void FN(clear)(__global float *to, int many) {
+  int i = 0;
+  for (; i + 16 <= many; i += 16) PUT(sixteen, to + i, (float16)(0));
+#pragma clang loop vectorize(disable) unroll(disable)
+  for (; i < many; i++) to[i] = 0;
+}
+
+/* So many that are `step` apart. Vectors reach no further than the next one. */
+APART static void FN(take)(const __global float *from, int many, int step, __global float *to) {
+  int i = 0;
+  for (; step == 1 && i + 16 <= many; i += 16) PUT(sixteen, to + i, vload16(0, from + i));
+  for (; step == 2 && i + 8 < many; i += 8) PUT(eight, to + i, vload16(0, from + 2 * i).even);
+  for (; step == 4 && i + 8 < many; i += 8)
+    PUT(eight, to + i, (float8)(vload16(0, from + 4 * i).s048c, vload16(0, from + 4 * i + 16).s048c));
+#pragma clang loop vectorize(disable)
+  for (; i < many; i++) to[i] = from[i * step];
+}
+
+/* Of `many` places that begin at `shift` those from the first result that lies in the source to the end of them. */
+static inline int2 FN(inside)(int shift, int step, int size, int many) {
+  const int first = clamp((step - 1 - shift) / step, 0, many);
+  return (int2)(first, size > shift ? clamp((size - shift + step - 1) / step, first, many) : first);
+}
+
+#define ARGS ARG(const float, x), ARG(float, y), const index8_t dims, const index8_t window, const index8_t part
+BODY(conv2d_unfold_item)(const int item, ARGS) {
+  if (part.s0 == 0) return;
+  const int2 taps = (int2)(dims.s2, dims.s3), source = (int2)(dims.s4, dims.s5), size = (int2)(dims.s6, dims.s7);
+  const int2 step = (int2)(window.s0, window.s1), pad = (int2)(window.s2, window.s3);
+  const int2 apart = (int2)(window.s4, window.s5), box = (int2)(part.s1, part.s2), boxes = (size + box - 1) / box;
+  const int2 at = (int2)(item / boxes.y % boxes.x, item % boxes.y) * box, many = min(box, size - at);
+  const int channels = dims.s1, pitch = window.s7, begin = item / boxes.y / boxes.x * (int)part.s0;
+  const int end = min(begin + (int)part.s0, (int)dims.s0 * channels * taps.x);
+  USE(const float, x);
+  USE(float, y);
+  for (int set = begin; set < end; set++) {
+    const int tap = set % taps.x, plane = set / taps.x, image = plane / channels, channel = plane % channels;
+    const int down = at.x * step.x + tap * apart.x - pad.x;
+    const int2 lines = FN(inside)(down, step.x, source.x, many.x);
+    const __global float *from = x + plane * source.x * source.y + (lines.x * step.x + down) * source.y;
+    __global float *to = y + image * (int)window.s6 + (channel * taps.x + tap) * taps.y * pitch + at.x * size.y + at.y;
+    for (int k = 0; k < taps.y; k++, to += pitch) {
+      const int across = at.y * step.y + k * apart.y - pad.y;
+      const int2 columns = FN(inside)(across, step.y, source.y, many.y);
+      for (int i = 0; i < lines.x; i++) FN(clear)(to + i * size.y, many.y);
+      for (int i = lines.x; i < lines.y; i++) {
+        __global float *line = to + i * size.y;
+        FN(clear)(line, columns.x);
+        FN(take)(from + (i - lines.x) * step.x * source.y + columns.x * step.y + across, columns.y - columns.x, step.y,
+                 line + columns.x);
+        FN(clear)(line + columns.y, many.y - columns.y);
+      }
+      for (int i = lines.y; i < many.x; i++) FN(clear)(to + i * size.y, many.y);
+    }
+  }
+}
+
+GROUP(1, 1, 1) KERNEL(conv2d_unfold)(ARGS) {
+  FN(conv2d_unfold_item)((int)get_global_id(0), PASS(x), PASS(y), dims, window, part);
+}
+#undef ARGS
+#undef PUT
+#endif
