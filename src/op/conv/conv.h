@@ -14,6 +14,9 @@ typedef struct clade__conv_attrs {
   clade__elt epilogue;
 } clade__conv_attrs;
 extern const clade_attr clade__conv_table[];
+static inline const clade__window *clade__conv_window(const clade_node *n) {
+  return &((const clade__conv_attrs *)n->attrs)->window;
+}
 
 /* Checks the shapes of y = conv2d(x, w); `y` NULL: writes the shape to *out. */
 clade_status clade__conv_check(const clade_node *n, const clade_shape *x, const clade_shape *w, const clade_shape *y,
@@ -103,11 +106,15 @@ typedef struct clade__unfolding {
   const clade_shape *x, *y; /* its shape; of [n, c, h, w] height and width of the places */
   bool beside;
 } clade__unfolding;
+/* Where it lies: behind what gemm's `vec` needs for the product. */
+size_t clade__conv_matrix_at(const clade_query *product);
 void clade__conv_unfold_emit(clade_emit *e, const clade__unfolding *u, size_t to);
 /* Of a matrix of so many elements, in lines of so many places. */
 double clade__conv_unfold_cycles(const clade_query *q, const clade__window *w, int64_t line, double elements);
-clade_status clade__conv_fold_emit(clade_emit *e, const clade_query *q,
-                                   size_t from); /* of conv2d_data, to its result */
+/* Of conv2d_data, to its result. */
+clade_status clade__conv_fold_emit(clade_emit *e, const clade_query *q, size_t from);
+/* Of a matrix of so many elements, made by so many weights. */
+double clade__conv_fold_cycles(const clade_query *q, double elements, double weights);
 /* ---- gemm, for CPUs: dense ---- */
 const char *clade__gather_point_accept(const clade_query *q); /* f32, one group, windows of one place, step 1 */
 extern const clade_space clade__gather_gemm_space;

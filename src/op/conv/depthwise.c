@@ -21,13 +21,13 @@ static int64_t parts(int64_t all, int64_t part) { return (all + part - 1) / CLAD
 
 /* Places of the source, along an axis, that so many of the result need. */
 static int64_t held(const clade_query *q, const clade__gather *g, int axis, int64_t places) {
-  clade__map_1d m = g->map(&((const clade__conv_attrs *)q->node->attrs)->window, axis);
+  clade__map_1d m = g->map(clade__conv_window(q->node), axis);
   int64_t reach = (g->kernel[axis] - 1) * (m.delta < 0 ? -m.delta : m.delta);
   return CLADE_MIN(((places - 1) * m.mul + reach) / m.div + 2, g->source[axis]);
 }
 
 static bool fits(const clade_query *q, plan *p, bool turned) {
-  int64_t div = p->g.map(&((const clade__conv_attrs *)q->node->attrs)->window, 1).div;
+  int64_t div = p->g.map(clade__conv_window(q->node), 1).div;
   p->held = (double)held(q, &p->g, 0, p->lines) * (double)held(q, &p->g, 1, p->columns);
   return (!turned || p->held * LANES <= SOURCE) && (double)(p->lines * p->columns + RUN * div) * LANES <= BLOCK;
 }
@@ -48,7 +48,7 @@ static plan plan_in(const clade_query *q, bool x_blocked) {
 }
 
 static const char *accept(const clade_query *q, bool x_blocked) {
-  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  const clade__window *w = clade__conv_window(q->node);
   clade__gather g = clade__gather_of(q->node);
   const char *reason = clade__gather_small(q);
   if (reason) return reason;
@@ -89,7 +89,7 @@ static bool slides(const clade__gather *g, clade__map_1d along) {
 /* In cycles of a core that begins two vector operations in each. Lines of the window that lie outside of the source are
  * left out. */
 double clade__depthwise_cost(const clade_query *q) {
-  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  const clade__window *w = clade__conv_window(q->node);
   plan p = plan_of(q);
   const clade__gather *g = &p.g;
   bool x_blocked = q->node->in[0].layout.block > 0, y_blocked = q->node->out[0].layout.block > 0;
@@ -125,7 +125,7 @@ clade_status clade__depthwise_emit(clade_emit *e, const clade_query *q) {
   clade_emit_out(s, 0);
   clade__gather_sizes(s, g);
   clade_emit_index8(s, 2, (int64_t[]){g->kernel[0], g->kernel[1]});
-  clade__emit_maps(s, &((const clade__conv_attrs *)n->attrs)->window, g->map);
+  clade__emit_maps(s, clade__conv_window(n), g->map);
   clade_emit_index8(s, 3, (int64_t[]){p.blocks, p.lines, p.columns});
   clade__gather_result(s, n);
   int64_t items = parts(g->n * parts(g->groups, LANES), p.blocks) * p.boxes;

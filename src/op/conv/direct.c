@@ -59,7 +59,7 @@ static double reached(const clade_node *n, const problem *p, int places) {
   enum { WIDEST = 256 };
   double part = 1;
   for (int i = 0; i < 2; i++) {
-    const clade__map_1d m = p->g.map(&((const clade__conv_attrs *)n->attrs)->window, i);
+    const clade__map_1d m = p->g.map(clade__conv_window(n), i);
     const int64_t size = p->g.source[i], result = p->g.result[i], each = i ? 1 : p->g.result[1];
     double missed = 0;
     if (m.div > 1 || result < 1 || p->g.kernel[i] > WIDEST || (i && p->next[1] == 1)) continue;
@@ -75,7 +75,7 @@ static double reached(const clade_node *n, const problem *p, int places) {
 }
 
 static problem problem_of(const clade_node *n) {
-  const clade__window *w = &((const clade__conv_attrs *)n->attrs)->window;
+  const clade__window *w = clade__conv_window(n);
   problem p = {.g = clade__gather_of(n), .phases = 1, .mean_taps = 1};
   join_lines(n, &p.g);
   for (int i = 0; i < 2; i++) {
@@ -360,7 +360,7 @@ clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q) {
   clade_emit_out(s, 0);
   clade__gather_sizes(s, g);
   clade_emit_index8(s, 7, taps);
-  clade__emit_maps(s, &((const clade__conv_attrs *)n->attrs)->window, g->map);
+  clade__emit_maps(s, clade__conv_window(n), g->map);
   int64_t boxes = (g->n + row[IMAGES] - 1) / row[IMAGES] * ((p.grid[0] + row[LINES] - 1) / row[LINES]) *
                   ((p.grid[1] + row[COLUMNS] - 1) / row[COLUMNS]);
   int64_t cuts = (g->rows + row[CHANNELS] - 1) / row[CHANNELS];

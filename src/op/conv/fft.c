@@ -138,7 +138,7 @@ static void sizes(clade_kernel_step *s, const clade_query *q, const plan *p, int
   bool forward = is_forward(q);
   int64_t from[2];
   for (int i = 0; i < 2; i++) {
-    clade__map_1d m = g->map(&((const clade__conv_attrs *)q->node->attrs)->window, i);
+    clade__map_1d m = g->map(clade__conv_window(q->node), i);
     from[i] = forward ? m.add : m.add - g->kernel[i] + 1;
   }
   int64_t inner = p->depthwise ? 1 : g->inner;

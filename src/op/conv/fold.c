@@ -2,11 +2,16 @@
  * one give to each result, added. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
+#include "op/gemm/gemm.h"
 
 /* Results that a work-item folds; elements that one unfolds. */
 enum { MOST_RESULTS = 4096, UNFOLDED = 16384 };
 
 static int64_t pieces(int64_t all, int64_t piece) { return (all + piece - 1) / piece; }
+
+size_t clade__conv_matrix_at(const clade_query *product) {
+  return (size_t)clade__up((int64_t)clade__gemm_vec_workspace(product), 64);
+}
 
 /* A line of places at a time: vectors of them, and what is left one by one; what the second cache does not hold comes
  * back slowly. */
@@ -39,10 +44,20 @@ void clade__conv_unfold_emit(clade_emit *e, const clade__unfolding *u, size_t to
   clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
 }
 
+/* Half of the last cache holds the matrix and the weights, or it comes from memory. */
+double clade__conv_fold_cycles(const clade_query *q, double elements, double weights) {
+  const clade_node *n = q->node;
+  const clade__window *w = clade__conv_window(n);
+  const bool taps = w->kernel[0] * w->kernel[1] > 1;
+  const bool far = taps && (elements + weights) * sizeof(float) > (double)clade__last_cache(q->device) / 2;
+  return 0.3 * (double)clade__product(&n->out[0].shape, 0, 4) +
+         ((w->stride[1] <= 2 ? 0.8 : 1.5) + (far ? 2 : 0)) * elements;
+}
+
 clade_status clade__conv_fold_emit(clade_emit *e, const clade_query *q, size_t from) {
   const clade_node *n = q->node;
-  const clade__window *w = &((const clade__conv_attrs *)n->attrs)->window;
-  clade__gather g = clade__gather_of(n);
+  const clade__window *w = clade__conv_window(n);
+  const clade__gather g = clade__gather_of(n);
   const int64_t columns = CLADE_MIN(g.result[1], MOST_RESULTS);
   const int64_t lines = CLADE_MAX(CLADE_MIN(g.result[0], MOST_RESULTS / columns), 1);
   const int64_t planes = g.n * g.rows, piece = CLADE_MAX(MOST_RESULTS / (g.result[0] * g.result[1]), 1);
@@ -61,8 +76,7 @@ clade_status clade__conv_fold_emit(clade_emit *e, const clade_query *q, size_t f
                                 w->dilation[0], w->dilation[1]});
   clade_emit_index8(s, 3, (int64_t[]){piece, lines, columns});
   clade__gather_result(s, n);
-  const int64_t items =
-      (planes + piece - 1) / piece * ((g.result[0] + lines - 1) / lines) * ((g.result[1] + columns - 1) / columns);
+  const int64_t items = pieces(planes, piece) * pieces(g.result[0], lines) * pieces(g.result[1], columns);
   clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
   return CLADE_OK;
 }

@@ -73,7 +73,7 @@ clade_status clade__gather_ref_emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s;
   CLADE_TRY(clade__gather_begin(e, q->node, &p, "conv2d_gather_ref", &s));
   clade_emit_index8(s, 5, (int64_t[]){p.kernel[0], p.kernel[1], p.w_group, p.w_row, p.w_inner});
-  clade__emit_maps(s, &((const clade__conv_attrs *)q->node->attrs)->window, p.map);
+  clade__emit_maps(s, clade__conv_window(q->node), p.map);
   clade__gather_epilogue(s, q->node);
   size_t global[3] = {(size_t)(p.result[0] * p.result[1]), (size_t)(p.groups * p.rows), (size_t)p.n};
   clade_emit_range(s, 3, global, (size_t[]){16, 1, 1});

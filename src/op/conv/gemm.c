@@ -22,10 +22,9 @@ static clade_type joined(clade_type t) {
   return t;
 }
 
-static const clade__window *window_of(const clade_node *n) { return &((const clade__conv_attrs *)n->attrs)->window; }
 static bool is_forward(const clade_node *n) { return n->op == &clade__op_conv2d; }
 static bool is_point(const clade_node *n) {
-  const clade__window *w = window_of(n);
+  const clade__window *w = clade__conv_window(n);
   bool pads = w->pad[0] || w->pad[1] || w->pad[2] || w->pad[3];
   return w->kernel[0] * w->kernel[1] == 1 && w->stride[0] == 1 && w->stride[1] == 1 && !pads;
 }
@@ -93,40 +92,32 @@ void clade__gather_gemm_layouts(const clade_query *q, clade_layout *in, clade_la
   in[1] = (clade_layout){.axis = 1, .block = (uint16_t)q->row[0], .tile = CLADE_PANELS};
 }
 
-/* Half of the last cache holds the matrix and the weights, or it comes from memory. */
-static double matrix_cycles(const clade_query *q, double weights) {
-  const clade_node *n = q->node;
-  const double all = matrix_elements(n);
-  if (is_forward(n)) return clade__conv_unfold_cycles(q, window_of(n), n->out[0].shape.dim[3], all) + 10000;
-  const bool far = taps_of(n) > 1 && (all + weights) * sizeof(float) > (double)clade__last_cache(q->device) / 2;
-  return 0.3 * (double)clade__product(&n->out[0].shape, 0, 4) +
-         ((window_of(n)->stride[1] <= 2 ? 0.8 : 1.5) + (far ? 2 : 0)) * all + 10000;
-}
-
 /* Weights come from afar for each image, or are copied slower than gemm reckons, which counts where it has few places:
  * those of other windows, which are turned for each image, most of all. What the second cache does not hold each line
  * of the result waits for, unless there are enough products meanwhile. */
 double clade__gather_gemm_cost(const clade_query *q) {
+  const clade_node *n = q->node;
   product p;
   clade_query g = product_of(q, &p);
-  double results = (double)clade__product(&q->node->out[0].shape, 0, 4);
-  double weights = (double)clade__product(&p.in[0].shape, 0, 2) * (double)p.out.shape.dim[0];
-  double l2 = (double)q->device->l2_bytes;
-  double cycles = clade__gemm_vec_cycles(&g) * CLADE_MAX(q->device->compute_units, 1u) + 0.4 * weights;
-  if (!is_point(q->node)) cycles += matrix_cycles(q, (double)clade__product(&p.in[0].shape, 0, 2));
-  if (is_point(q->node) || is_forward(q->node)) cycles += clade__conv_epilogue_cycles(q->node);
-  if (q->node->in[0].shape.dim[1] <= CLADE__FEW_INNER && l2 > 0 && clade__node_bytes(q->node) > l2)
-    cycles += 0.4 * results;
+  const double weights = (double)clade__product(&p.in[0].shape, 0, 2), elements = matrix_elements(n);
+  const double l2 = (double)q->device->l2_bytes;
+  const bool point = is_point(n), forward = is_forward(n);
+  double cycles = clade__gemm_vec_cycles(&g) * CLADE_MAX(q->device->compute_units, 1u);
+  cycles += 0.4 * weights * (double)p.out.shape.dim[0];
+  if (!point)
+    cycles += 10000 + (forward ? clade__conv_unfold_cycles(q, clade__conv_window(n), n->out[0].shape.dim[3], elements)
+                               : clade__conv_fold_cycles(q, elements, weights));
+  if (point || forward) cycles += clade__conv_epilogue_cycles(n);
+  if (p.in[1].shape.dim[1] <= CLADE__FEW_INNER && l2 > 0 && clade__node_bytes(n) > l2)
+    cycles += 0.4 * (double)clade__product(&n->out[0].shape, 0, 4);
   return clade__conv_vec_cost(q, cycles);
 }
 
-/* Where the matrix of windows lies. */
-static size_t matrix_at(const clade_query *g) { return (size_t)clade__up((int64_t)clade__gemm_vec_workspace(g), 64); }
 size_t clade__gather_gemm_workspace(const clade_query *q) {
   product p;
   clade_query g = product_of(q, &p);
   if (is_point(q->node)) return clade__gemm_vec_workspace(&g);
-  return matrix_at(&g) + (size_t)matrix_elements(q->node) * sizeof(float);
+  return clade__conv_matrix_at(&g) + (size_t)matrix_elements(q->node) * sizeof(float);
 }
 
 clade_status clade__gather_gemm_emit(clade_emit *e, const clade_query *q) {
@@ -134,9 +125,10 @@ clade_status clade__gather_gemm_emit(clade_emit *e, const clade_query *q) {
   product p;
   clade_query g = product_of(q, &p);
   if (is_point(n)) return clade__gemm_vec_emit_at(e, &g, &clade__gemm_swapped);
-  const size_t at = matrix_at(&g);
+  const size_t at = clade__conv_matrix_at(&g);
   if (is_forward(n)) {
-    clade__conv_unfold_emit(e, &(clade__unfolding){window_of(n), 0, &n->in[0].shape, &n->out[0].shape, false}, at);
+    clade__conv_unfold_emit(e, &(clade__unfolding){clade__conv_window(n), 0, &n->in[0].shape, &n->out[0].shape, false},
+                            at);
     return clade__gemm_vec_emit_at(e, &g, &(clade__gemm_places){{1, NULL}, {0, &at}, {0, NULL}});
   }
   CLADE_TRY(clade__gemm_vec_emit_at(e, &g, &(clade__gemm_places){{1, NULL}, {0, NULL}, {0, &at}}));

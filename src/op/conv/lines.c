@@ -46,7 +46,7 @@ static int64_t held(const plan *p, const clade__map_1d *m, int64_t lines) {
 }
 
 static plan plan_of(const clade_query *q) {
-  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  const clade__window *w = clade__conv_window(q->node);
   plan p = {.g = clade__gather_of(q->node), .images = 1};
   const clade__gather *g = &p.g;
   clade__map_1d down = g->map(w, 0), along = g->map(w, 1);
@@ -74,7 +74,7 @@ static plan plan_of(const clade_query *q) {
 
 const char *clade__gather_lines_accept(const clade_query *q) {
   const clade_node *n = q->node;
-  const clade__window *w = &((const clade__conv_attrs *)n->attrs)->window;
+  const clade__window *w = clade__conv_window(n);
   const char *reason = clade__conv_vec_accept(q);
   if (reason) return reason;
   if (clade__gather_of(n).rows > FEW) return "made for few channels of the result";
@@ -89,7 +89,7 @@ double clade__gather_lines_cost(const clade_query *q) {
   plan p = plan_of(q);
   const clade__gather *g = &p.g;
   double tiles = ceil((double)g->rows / (double)p.rows), columns = (double)p.columns, inner = (double)g->inner;
-  double phases = (double)g->map(&((const clade__conv_attrs *)q->node->attrs)->window, 1).div;
+  double phases = (double)g->map(clade__conv_window(q->node), 1).div;
   double across = ceil((double)g->result[1] / (columns * phases)), lines = (double)g->result[0];
   double products = p.taps * inner * ((double)g->kernel[1] * step(p.rows, p.vectors) * 1.1 + 4 * phases);
   double finish = lines * (double)p.rows * columns * phases * (g->result[1] >= 16 ? 1 : 4);
@@ -118,7 +118,7 @@ clade_status clade__gather_lines_emit(clade_emit *e, const clade_query *q) {
   clade_emit_out(s, 0);
   clade__gather_sizes(s, g);
   clade_emit_index8(s, 5, (int64_t[]){g->kernel[0], g->kernel[1], g->w_group, g->w_row, g->w_inner});
-  clade__emit_maps(s, &((const clade__conv_attrs *)n->attrs)->window, g->map);
+  clade__emit_maps(s, clade__conv_window(n), g->map);
   clade_emit_index8(s, 4, (int64_t[]){p.images, p.lines, p.pitch, p.left});
   clade__gather_result(s, n);
   clade_emit_range(s, 1, &(size_t){(size_t)p.items}, &(size_t){1});

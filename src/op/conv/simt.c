@@ -44,7 +44,7 @@ double clade__gather_simt_cost(const clade_query *q) {
 clade_status clade__gather_simt_emit(clade_emit *e, const clade_query *q) {
   clade__gather g = clade__gather_of(q->node);
   clade__simt p = gather_product(q->node);
-  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  const clade__window *w = clade__conv_window(q->node);
   clade_kernel_step *s;
   CLADE_TRY(clade__gather_begin(e, q->node, &g, "conv2d_gather_simt", &s));
   clade_emit_index8(

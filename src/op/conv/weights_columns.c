@@ -14,7 +14,7 @@ typedef struct plan {
 
 /* The lines of a channel, in floats; 0: they are too many pieces. */
 static int64_t line_of(const clade_query *q, const clade__weights *p) {
-  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  const clade__window *w = clade__conv_window(q->node);
   clade__conv_axis a[2];
   for (int i = 0; i < 2; i++)
     a[i] = clade__conv_axis_of(clade__window_covers(w, i), p->result[i], p->source[i], p->kernel[i], 0);

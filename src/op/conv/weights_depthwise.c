@@ -12,7 +12,7 @@ static bool turned(const clade_query *q) { return !q->node->in[0].layout.block; 
 
 /* Lines of y that a work-item turns at a time: as many as it has room for. */
 static int64_t at_once(const clade_query *q, const clade__weights *p) {
-  clade__map_1d m = clade__window_covers(&((const clade__conv_attrs *)q->node->attrs)->window, 0);
+  clade__map_1d m = clade__window_covers(clade__conv_window(q->node), 0);
   int64_t source = SOURCE / LANES / CLADE_MAX(p->source[1], 1), result = BLOCK / LANES / CLADE_MAX(p->result[1], 1);
   int64_t reach = CLADE_MIN((p->kernel[0] - 1) * m.delta + 1, p->source[0]);
   if (source < reach) return 0;

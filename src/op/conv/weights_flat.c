@@ -10,7 +10,7 @@ static bool is_blocked(const clade_query *q) { return q->node->in[0].layout.bloc
 /* Of a tile: two vectors, one block of channels or two. */
 
 const char *clade__weights_flat_accept(const clade_query *q) {
-  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  const clade__window *w = clade__conv_window(q->node);
   clade__weights p = clade__weights_of(q->node, true);
   const char *reason = clade__conv_vec_accept(q);
   if (reason) return reason;
@@ -140,7 +140,7 @@ size_t clade__weights_flat_workspace(const clade_query *q) {
 }
 
 clade_status clade__weights_flat_emit(clade_emit *e, const clade_query *q) {
-  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  const clade__window *w = clade__conv_window(q->node);
   clade__weights p = clade__weights_of(q->node, true);
   bool blocked = is_blocked(q);
   runs r = runs_of(&p, blocked);

@@ -10,8 +10,6 @@ typedef struct product {
   clade__gemm_attrs attrs;
 } product;
 
-static const clade__window *window_of(const clade_node *n) { return &((const clade__conv_attrs *)n->attrs)->window; }
-
 static clade_query product_of(const clade_query *q, product *p) {
   const clade__weights w = clade__weights_of(q->node, false);
   const int64_t places = w.n * w.result[0] * w.result[1];
@@ -50,14 +48,13 @@ double clade__weights_gemm_cost(const clade_query *q) {
   product p;
   clade_query g = product_of(q, &p);
   double cycles = clade__gemm_vec_cycles(&g) * CLADE_MAX(q->device->compute_units, 1u) + 10000;
-  cycles += clade__conv_unfold_cycles(q, window_of(q->node), w.result[1], unfolded(&w));
+  cycles += clade__conv_unfold_cycles(q, clade__conv_window(q->node), w.result[1], unfolded(&w));
   cycles += clade__conv_unfold_cycles(q, &point, w.result[1], relaid(&w));
   return clade__conv_vec_cost(q, cycles);
 }
 
-static size_t matrix_at(const clade_query *g) { return (size_t)clade__up((int64_t)clade__gemm_vec_workspace(g), 64); }
 static size_t rows_at(const clade_query *g, const clade__weights *w) {
-  return matrix_at(g) + (size_t)clade__up((int64_t)unfolded(w), 16) * sizeof(float);
+  return clade__conv_matrix_at(g) + (size_t)clade__up((int64_t)unfolded(w), 16) * sizeof(float);
 }
 size_t clade__weights_gemm_workspace(const clade_query *q) {
   const clade__weights w = clade__weights_of(q->node, false);
@@ -71,8 +68,8 @@ clade_status clade__weights_gemm_emit(clade_emit *e, const clade_query *q) {
   const clade_shape *x = &q->node->in[0].shape, *y = &q->node->in[1].shape;
   product p;
   clade_query g = product_of(q, &p);
-  const size_t matrix = matrix_at(&g), rows = rows_at(&g, &w);
-  clade__conv_unfold_emit(e, &(clade__unfolding){window_of(q->node), 0, x, y, true}, matrix);
+  const size_t matrix = clade__conv_matrix_at(&g), rows = rows_at(&g, &w);
+  clade__conv_unfold_emit(e, &(clade__unfolding){clade__conv_window(q->node), 0, x, y, true}, matrix);
   if (w.n > 1) clade__conv_unfold_emit(e, &(clade__unfolding){&point, 1, y, y, true}, rows);
   return clade__gemm_vec_emit_at(e, &g, &(clade__gemm_places){{1, w.n > 1 ? &rows : NULL}, {0, &matrix}, {0, NULL}});
 }

@@ -16,7 +16,7 @@ typedef struct cut {
 
 /* Along both axes, for taps at once: all, those of a line, or one. False: that is too much. */
 static bool reach(const clade_query *q, const clade__weights *p, int64_t strip, const int64_t some[2], int64_t *line) {
-  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  const clade__window *w = clade__conv_window(q->node);
   clade__conv_axis all[2], own[2];
   for (int i = 0; i < 2; i++) {
     clade__map_1d m = clade__window_covers(w, i);
@@ -30,7 +30,7 @@ static bool reach(const clade_query *q, const clade__weights *p, int64_t strip, 
 }
 
 static int64_t places_of(const clade_query *q, const clade__weights *p) {
-  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  const clade__window *w = clade__conv_window(q->node);
   int64_t places = p->n;
   for (int i = 0; i < 2; i++)
     places *= clade__conv_axis_of(clade__window_covers(w, i), p->result[i], p->source[i], p->kernel[i], 0).pitch;
@@ -178,7 +178,7 @@ typedef struct few {
 } few;
 
 static few few_of(const clade_query *q) {
-  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  const clade__window *w = clade__conv_window(q->node);
   clade__weights p = clade__weights_of(q->node, false);
   clade__map_1d down = clade__window_covers(w, 0), along = clade__window_covers(w, 1);
   int64_t taps = p.kernel[0] * p.kernel[1], reach = (p.kernel[0] - 1) * down.delta;
@@ -201,7 +201,7 @@ static few few_of(const clade_query *q) {
 
 const char *clade__weights_lines_accept(const clade_query *q) {
   const clade_node *n = q->node;
-  const clade__window *w = &((const clade__conv_attrs *)n->attrs)->window;
+  const clade__window *w = clade__conv_window(n);
   const char *reason = clade__conv_vec_accept(q);
   if (reason) return reason;
   if (clade__weights_of(n, false).rows > FEW) return "made for few rows";

@@ -25,7 +25,7 @@ static plan plan_of(const clade_query *q) {
 }
 
 const char *clade__weights_winograd_accept(const clade_query *q) {
-  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  const clade__window *w = clade__conv_window(q->node);
   const char *reason = clade__conv_vec_accept(q);
   if (reason) return reason;
   plan c = plan_of(q);
@@ -68,7 +68,7 @@ static clade_kernel_step *begin(clade_emit *e, const clade_query *q, const char 
 
 /* Tiles from `first` on of an operand into the base. */
 static void take(clade_emit *e, const clade_query *q, const plan *c, int operand, int64_t first, int64_t n, size_t to) {
-  const clade__window *w = &((const clade__conv_attrs *)q->node->attrs)->window;
+  const clade__window *w = clade__conv_window(q->node);
   int64_t channels = operand ? c->rows : c->inner;
   const int64_t *plane = operand ? c->p.result : c->p.source;
   clade_kernel_step *s = begin(e, q, "conv2d_winograd_taken");

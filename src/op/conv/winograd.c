@@ -19,7 +19,7 @@ static int64_t parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
 /* ---- what it takes ---- */
 const char *clade__gather_winograd_accept(const clade_query *q) {
   const clade_node *n = q->node;
-  const clade__window *w = &((const clade__conv_attrs *)n->attrs)->window;
+  const clade__window *w = clade__conv_window(n);
   clade__gather g = clade__gather_of(n);
   for (int i = 0; i < 2; i++)
     if (g.kernel[i] != 3 || w->stride[i] != 1 || w->dilation[i] != 1) return "made for windows of 3 x 3, step 1";
@@ -168,7 +168,7 @@ clade_status clade__gather_winograd_emit(clade_emit *e, const clade_query *q) {
   if (!private_of(&g, row)) clade_emit_workspace(s, 0, sizeof(float));
   clade_emit_index8(s, 7, (int64_t[]){g.n, g.rows, g.inner, g.source[0], g.source[1], g.result[0], g.result[1]});
   for (int i = 0; i < 2; i++) {
-    clade__map_1d m = g.map(&((const clade__conv_attrs *)n->attrs)->window, i);
+    clade__map_1d m = g.map(clade__conv_window(n), i);
     first[i] = m.delta < 0 ? m.add + 2 * m.delta : m.add;
   }
   clade_emit_index8(s, 6,

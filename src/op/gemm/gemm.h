@@ -27,6 +27,8 @@ extern const clade__gemm_places clade__gemm_own, clade__gemm_swapped; /* a is op
 /* Begins a step with the arguments and parameters that all kernels take. */
 clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const clade__gemm_problem *p, const char *kernel,
                                const clade__gemm_places *at, clade_kernel_step **out);
+/* The result, or where it goes instead. */
+void clade__gemm_result(clade_kernel_step *s, const clade__gemm_places *at);
 static inline bool clade__gemm_integer(clade_dtype t) { return t == CLADE_I32 || t == CLADE_I8 || t == CLADE_U8; }
 /* Of operand b in panels of so many columns and elements of the inner axis side by side. */
 const char *clade__gemm_panels_refuse(const clade_query *q, int64_t columns, int interleave);

@@ -67,6 +67,13 @@ static void operand(clade_kernel_step *s, const clade__gemm_attrs *attrs, clade_
     clade__emit_in_at(s, from.operand, attrs->offset[from.operand]);
 }
 
+void clade__gemm_result(clade_kernel_step *s, const clade__gemm_places *at) {
+  if (at->y.scratch)
+    clade_emit_workspace(s, *at->y.scratch, sizeof(float));
+  else
+    clade_emit_out(s, 0);
+}
+
 clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const problem *p, const char *kernel,
                                const clade__gemm_places *at, clade_kernel_step **out) {
   const clade__gemm_attrs *attrs = node->attrs;
@@ -77,10 +84,7 @@ clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const prob
   CLADE_TRY(clade__epilogue_define(s, node));
   operand(s, attrs, at->a);
   operand(s, attrs, at->b);
-  if (at->y.scratch)
-    clade_emit_workspace(s, *at->y.scratch, sizeof(float));
-  else
-    clade_emit_out(s, 0);
+  clade__gemm_result(s, at);
   clade_emit_index8(s, 8, p->dim);
   clade_emit_index(s, p->k);
   clade_emit_index8(s, 8, p->stride[0]);

@@ -201,10 +201,8 @@ clade_status clade__gemm_vec_emit_at(clade_emit *e, const clade_query *q, const 
   clade_emit_workspace(s, 0, sizeof(float));
   if (d.apart)
     clade_emit_workspace(s, (size_t)(items * d.item_floats) * sizeof(float), sizeof(float));
-  else if (at->y.scratch)
-    clade_emit_workspace(s, *at->y.scratch, sizeof(float));
   else
-    clade_emit_out(s, 0);
+    clade__gemm_result(s, at);
   clade_emit_index8(s, 8,
                     (int64_t[]){d.down, d.across, d.depth, d.rows, d.columns, d.kept, d.item_floats,
                                 clade__gemm_in_panels(node) + 2 * clade__gemm_rows_in_panels(node)});
