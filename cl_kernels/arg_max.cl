@@ -48,7 +48,6 @@ BODY(arg_max_forward_lines_item)(const long item, ARGS) {
   if (block >= outer) return;
   const index_t column = (index_t)(item - block * (long)strips) * strip, width = min(strip, inner - column);
   const index_t first = block * inner + column, begin = block * n * inner + column;
-  const index_t later = max((index_t)AHEAD / strip, (index_t)1); /* places; behind the last one neighbours follow */
   const index_t next = column + strip < inner ? begin + strip : (block + 1) * n * inner;
 #endif
   float16 best[STRIP / 16];
@@ -57,20 +56,31 @@ BODY(arg_max_forward_lines_item)(const long item, ARGS) {
     best[k / 16] = -INFINITY;
     at[k / 16] = 0;
   }
-  for (int i = 0; i < n; i++) {
 #if FEW_BESIDE
-    FN(take)(best, at, APART16(T, x, place, (size_t)(i * inner)), i);
+  for (int i = 0; i < n; i++) FN(take)(best, at, APART16(T, x, place, (size_t)(i * inner)), i);
 #else
-    const index_t from = begin + i * inner;
-    const index_t soon = i + later < n ? from + later * inner : next + (i + later - n) * inner;
-    index_t k = 0;
-    for (; k + 16 <= width; k += 16) {
-      SOON(x + soon + k);
-      FN(take)(&best[k / 16], &at[k / 16], LOAD16(T, x, from + k), i);
+  const index_t whole = width - width % 16;
+  int i = 0;
+  for (; i + 4 <= n; i += 4) { /* the four behind these, into the second cache: they lie in few sets of the first */
+    const index_t from = begin + i * inner, soon = i + 8 <= n ? from + 4 * inner : next;
+    for (index_t k = 0; k < whole; k += 16) {
+      float16 best16 = best[k / 16];
+      int16 at16 = at[k / 16];
+#pragma unroll
+      for (int l = 0; l < 4; l++) {
+        LATER(x + soon + l * inner + k);
+        FN(take)(&best16, &at16, LOAD16(T, x, from + l * inner + k), i + l);
+      }
+      best[k / 16] = best16;
+      at[k / 16] = at16;
     }
-    if (k < width) FN(take)(&best[k / 16], &at[k / 16], SOME16(T, x, from + k, width - k), i);
-#endif
   }
+  for (; i < n; i++)
+    for (index_t k = 0; k < whole; k += 16) FN(take)(&best[k / 16], &at[k / 16], LOAD16(T, x, begin + i * inner + k), i);
+  if (whole < width)
+    for (i = 0; i < n; i++)
+      FN(take)(&best[whole / 16], &at[whole / 16], SOME16(T, x, begin + i * inner + whole, width - whole), i);
+#endif
   const int *each = (const int *)at;
   for (index_t l = 0; l < width; l++) y[first + l] = each[l];
 }

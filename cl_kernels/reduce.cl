@@ -1,6 +1,7 @@
 /* Sum, mean, maximum and minimum. Sums keep the rounding error of every addition beside the sum (Knuth's two-sum), so
- * that the result is off by a few units of 2^-24 of the sum of absolute values, however many elements there are. NaN
- * wins in maximum and minimum.
+ * that the result is off by a few units of 2^-24 of the sum of absolute values, however many elements there are; four
+ * vectors are added as they are before, which is two of these units and a third of the work. NaN wins in maximum and
+ * minimum.
  *
  * T: stored type. ACC: what is accumulated (float, or integers; unsigned ones for sums, which wrap). FLOAT: ACC is
  * float. KIND: 0 a sum, which is divided by `count`, 2 maximum, 3 minimum. EMPTY: the result over nothing. */
@@ -89,6 +90,19 @@ static inline void FN(take16)(float16 *s, float16 *c, float16 v) {
   *s = sum;
 #endif
 }
+static inline float16 FN(both16)(float16 a, float16 b) {
+#if KIND >= 2
+  return select(a, b, BETTER(b, a) || b != b);
+#else
+  return a + b;
+#endif
+}
+/* Four vectors that lie `apart`. */
+static inline void FN(take4)(float16 *s, float16 *c, const __global STORAGE(T) *x, index_t at, index_t apart) {
+  const float16 a = LOAD16(T, x, at), b = LOAD16(T, x, at + apart);
+  const float16 d = LOAD16(T, x, at + 2 * apart), e = LOAD16(T, x, at + 3 * apart);
+  FN(take16)(s, c, FN(both16)(FN(both16)(a, b), FN(both16)(d, e)));
+}
 #endif
 
 #define ARGS                                                                                                 \
@@ -141,10 +155,12 @@ BODY(reduce_forward_split_item)(const long item, ARGS) {
 #if MODE == 1
   float16 s16 = EMPTY, c16 = 0;
   index_t r = begin;
-  for (; r + 16 <= end; r += 16) {
-    SOON(x + base + r + AHEAD);
-    FN(take16)(&s16, &c16, LOAD16(T, x, base + r));
+  for (; r + 64 <= end; r += 64) {
+#pragma unroll
+    for (int l = 0; l < 64; l += 16) SOON(x + base + r + l + AHEAD);
+    FN(take4)(&s16, &c16, x, base + r, 16);
   }
+  for (; r + 16 <= end; r += 16) FN(take16)(&s16, &c16, LOAD16(T, x, base + r));
   float lane[16];
   vstore16(s16, 0, lane);
   ACC s = EMPTY, c = 0;
@@ -161,7 +177,9 @@ BODY(reduce_forward_split_item)(const long item, ARGS) {
   const index_t column = (index_t)(item - part * (long)blocks) * 16;
   const index_t lie = (part / chunks * blocks + column / 16) * reduced * 16;
   float16 s16 = EMPTY, c16 = 0;
-  for (index_t r = begin; r < end; r++) FN(take16)(&s16, &c16, LOAD16(T, x, lie + r * 16));
+  index_t r = begin;
+  for (; r + 4 <= end; r += 4) FN(take4)(&s16, &c16, x, lie + r * 16, 16);
+  for (; r < end; r++) FN(take16)(&s16, &c16, LOAD16(T, x, lie + r * 16));
   float lane[16], lost[16];
   vstore16(s16, 0, lane);
   vstore16(c16, 0, lost);
@@ -176,16 +194,20 @@ BODY(reduce_forward_split_item)(const long item, ARGS) {
     s16[j / 16] = EMPTY;
     c16[j / 16] = 0;
   }
-  const index_t later = max((index_t)AHEAD / columns, (index_t)1); /* rows; behind the last one neighbours follow */
+  /* The four rows behind these, into the second cache: rows lie in few sets of the first. Behind the last one neighbours follow. */
   const index_t next = column + WIDE < inner ? base + begin * inner + column + WIDE : base + end * inner;
-  for (index_t r = begin; r < end; r++) { /* as memory lies */
-    const index_t at = base + r * inner + column;
-    const index_t soon = r + later < end ? at + later * inner : next + (r + later - end) * inner;
+  index_t r = begin;
+  for (; r + 4 <= end; r += 4) {
+    const index_t at = base + r * inner + column, soon = r + 8 <= end ? at + 4 * inner : next;
     for (index_t j = 0; j < whole; j += 16) {
-      SOON(x + soon + j);
-      FN(take16)(s16 + j / 16, c16 + j / 16, LOAD16(T, x, at + j));
+#pragma unroll
+      for (int l = 0; l < 4; l++) LATER(x + soon + l * inner + j);
+      FN(take4)(s16 + j / 16, c16 + j / 16, x, at + j, inner);
     }
   }
+  for (; r < end; r++)
+    for (index_t j = 0; j < whole; j += 16)
+      FN(take16)(s16 + j / 16, c16 + j / 16, LOAD16(T, x, base + r * inner + column + j));
   const float *s1 = (const float *)s16, *c1 = (const float *)c16;
   for (index_t j = 0; j < whole; j++) PUT(out, part * inner + column + j, FN(total)(s1[j], c1[j]), count);
 #else
