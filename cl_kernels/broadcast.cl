@@ -116,7 +116,7 @@ BODY(broadcast_forward_tiles_item)(const long item, ARGS) {
   const index_t whole = rows < ROWS ? 0 : columns / 16 * 16;
   for (index_t w = 0; w < whole; w += 16) {
 #pragma unroll
-    for (int l = 0; l < 16; l++) SOON(x + l * from + w + AHEAD / 16);
+    for (int l = 0; l < 16; l++) LATER(x + l * from + w + AHEAD / 16);
     clade_tile(x + w, (size_t)from, y + w * to, (size_t)to, stream);
   }
   for (index_t w = whole; w < columns; w++)

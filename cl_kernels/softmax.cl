@@ -278,7 +278,7 @@ static inline void FN(write)(const __global STORAGE(T) *x, __global STORAGE(T) *
 static inline void FN(read)(const __global STORAGE(T) *x, const __global STORAGE(T) *soon, const FN(lines) *of,
                             index_t at, index_t left, float16 *kept, float16 *top) {
   const float16 v = READ(of, at, left);
-  SOON(soon);
+  LATER(soon); /* rows lie in few sets of the first cache */
   *top = LARGER(v, *top);
   KEEP(v);
 }

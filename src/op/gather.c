@@ -81,7 +81,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
 }
 
 /* ---- columns: single words of many short tables ---- */
-enum { MOST = 4096 };
+enum { MOST = 4096 }; /* picked at once */
 
 static const char *columns_accept(const clade_query *q) {
   const clade_shape *x = &q->node->in[TABLE].shape, *ids = &q->node->in[IDS].shape;
@@ -91,9 +91,9 @@ static const char *columns_accept(const clade_query *q) {
   if (clade__element_bytes(q->node->out[0].dtype) != 4) return "it moves elements of 32 bits";
   if (clade__product(x, axis + 1, x->rank) != 1 || clade__product(x, 0, axis) < CLADE__LANES)
     return "the axis is not the last one of many";
-  if (x->dim[axis] > MOST) return "rows are longer than are turned over at once";
-  return CLADE_MIN(x->dim[axis], clade__product(ids, 0, ids->rank)) < CLADE__LANES ? "rows are shorter than a vector"
-                                                                                   : NULL;
+  if (x->dim[axis] == 0) return "a table has no words";
+  if (x->dim[axis] > UINT16_MAX) return "16 bits do not count a table's words";
+  return clade__product(ids, 0, ids->rank) < CLADE__LANES ? "fewer are picked than a vector holds" : NULL;
 }
 
 static double columns_cost(const clade_query *q) { return clade__cost(q->device, 0, bytes_of(q), 1); }

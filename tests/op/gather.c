@@ -15,8 +15,9 @@ static void draw(op_case *c, op_random *r) {
   snprintf(c->note, sizeof c->note, "axis %d", c->i[0]);
   c->in[1] = (op_input){.dtype = CLADE_I32, .shape = op_draw_shape(r, c, 0, 3, c->gradient ? 12 : 60)};
   if (strcmp(c->impl, "columns") == 0 && !c->gradient) { /* of many tables */
-    c->in[0].shape = CLADE_SHAPE(op_integer(r, 16, c->small ? 17 : 60), op_integer(r, 16, c->small ? 18 : 300));
-    c->in[1].shape = CLADE_SHAPE(op_integer(r, 16, c->small ? 18 : 90));
+    c->in[0].shape = CLADE_SHAPE(op_integer(r, 16, c->small ? 17 : 60), op_integer(r, 1, c->small ? 18 : 300));
+    bool parts = !c->small && op_chance(r, 0.2); /* more than are picked at once */
+    c->in[1].shape = CLADE_SHAPE(parts ? op_integer(r, 4090, 8200) : op_integer(r, 16, c->small ? 18 : 90));
     c->i[0] = 1;
     snprintf(c->note, sizeof c->note, "axis 1");
   }
@@ -24,9 +25,11 @@ static void draw(op_case *c, op_random *r) {
 
 static void fill(const op_case *c, op_random *r, op_array *in) {
   int64_t rows = c->in[0].shape.dim[c->i[0]];
+  bool all = op_chance(r, 0.3); /* name a row */
   for (int64_t i = 0; i < in[1].n; i++) {
     in[1].v[i] = (double)(rows ? op_integer(r, 0, rows - 1) : 0);
-    if (op_chance(r, 0.1)) in[1].v[i] = (double)(op_chance(r, 0.5) ? rows : op_chance(r, 0.5) ? -1 : INT32_MIN);
+    if (!(all && rows) && op_chance(r, 0.1))
+      in[1].v[i] = (double)(op_chance(r, 0.5) ? rows : op_chance(r, 0.5) ? -1 : INT32_MIN);
   }
 }
 
