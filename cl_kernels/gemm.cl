@@ -307,6 +307,42 @@ APART static void FN(narrow)(const __global float *a, const __global float *b, i
   FN(finish)(part, TILE_PASS EPILOGUE_PASS);
 }
 
+#if !INTEGER
+/* One row by panels of b that lie. Nothing is used again, so b comes from afar: of `streams` panels at once, each of which
+ * the processor foresees by itself. Sums are put together as tiles put them, `part` by part of the inner axis. */
+#define STREAMS 4
+__attribute__((always_inline)) static inline void
+FN(row)(const int streams, const __global float *a, const index_t a_step, const __global float *b, const index_t depth,
+        const index_t part, __global SUM *sums, __global STORAGE(OUT) * y, const index8_t dims, const float alpha,
+        const index_t batch, const index_t column0, const index_t columns EPILOGUE_ARGS) {
+  VECTOR total[STREAMS][VECTORS], sum[STREAMS][VECTORS];
+  float result[STREAMS * PANEL];
+  for (index_t k = 0; k == 0 || k < depth; k += part) {
+    const index_t end = min(k + part, depth);
+#pragma unroll
+    for (int s = 0; s < streams; s++)
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++) sum[s][v] = 0;
+    for (index_t i = k; i < end; i++) {
+      const VECTOR left = a[i * a_step];
+#pragma unroll
+      for (int s = 0; s < streams; s++)
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++) sum[s][v] = fma(left, VLOAD(v, b + (s * depth + i) * PANEL), sum[s][v]);
+    }
+#pragma unroll
+    for (int s = 0; s < streams; s++)
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++) total[s][v] = k ? total[s][v] + sum[s][v] : sum[s][v];
+  }
+#pragma unroll
+  for (int s = 0; s < streams; s++)
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) VSTORE(total[s][v], v, result + s * PANEL);
+  FN(finish)(result, y, sums, dims, alpha, batch, 0, column0, 1, columns, true, true EPILOGUE_PASS);
+}
+#endif
+
 BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
   const index_t down = plan.s0, across = plan.s1;
   if (down == 0 || item >= down * across * BATCHES(dims)) return;
@@ -323,6 +359,20 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
   sums += batch * dims.s6 * dims.s7;
   space += item * plan.s6;
   const bool panels_lie = plan.s7 & 1, rows_lie = plan.s7 & 2, beside = !panels_lie && !INTEGER && b_s.s7 == 1;
+#if !INTEGER
+  if (panels_lie && dims.s6 == 1) {
+    const index_t step = rows_lie ? ROWS : a_s.s7;
+    const __global float *row = (const __global float *)a, *panel = (const __global float *)b;
+    index_t c = column0;
+    for (; c + (STREAMS - 1) * PANEL < column1; c += STREAMS * PANEL)
+      FN(row)(STREAMS, row, step, panel + c * depth, depth, plan.s2, sums, y, dims, alpha, batch, c,
+              min((index_t)STREAMS * PANEL, column1 - c) EPILOGUE_PASS);
+    for (; c < column1; c += PANEL)
+      FN(row)(1, row, step, panel + c * depth, depth, plan.s2, sums, y, dims, alpha, batch, c, min((index_t)PANEL, column1 - c)
+              EPILOGUE_PASS);
+    return;
+  }
+#endif
   for (index_t k = 0; k == 0 || k < depth; k += plan.s2) {
     const index_t part = min(plan.s2, depth - k);
     const bool first = k == 0, last = k + part == depth;
@@ -436,6 +486,7 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_vec_bare)(GEMM_ARGS, const index8_t plan EPIL
 #undef RESULT
 #undef STORE_TOTAL
 #undef LOW
+#undef STREAMS
 #undef NARROW
 #undef VECTOR
 #undef VLOAD
