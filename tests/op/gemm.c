@@ -139,6 +139,8 @@ static void draw(op_case *c, op_random *r) {
   }
   if (strcmp(c->impl, "vec_panels") == 0 && !c->small && !c->gradient && c->number % 20 == 5)
     m = 24 * op_integer(r, 0, 2) + 16, n = op_integer(r, 512, 600); /* tiles of eight rows */
+  if (strcmp(c->impl, "vec_panels") == 0 && !c->small && !c->gradient && c->number % 5 == 2)
+    m = 1, k = op_integer(r, 1, 1300); /* one row, of several parts */
   const bool blocks =
       (strncmp(c->impl, "vec", 3) == 0 && strcmp(c->impl, "vec_bare")) || (strncmp(c->impl, "mma", 3) == 0 && !warp);
   if (blocks && !c->small && !c->light && !c->gradient && c->number % 20 == 9) /* several blocks of each part's rows */
