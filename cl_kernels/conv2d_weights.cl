@@ -177,7 +177,11 @@ APART static void FN(copy_rows)(const __global STORAGE(T) * y, int room, int pit
     for (int l = 0; l < whole; l += 8) {
       float8 r[8];
 #pragma unroll
-      for (int k = 0; k < 8; k++) r[k] = READ8(y + min(b + k, rows - 1) * pitch + l * STRIDE);
+      for (int k = 0; k < 8; k++) {
+        const int from = min(b + k, rows - 1) * pitch + l * STRIDE;
+        r[k] = READ8(y + from);
+        LATER(y + from + PANEL * pitch); /* the next panel's */
+      }
       clade_turn(r);
 #pragma unroll
       for (int k = 0; k < 8; k++) vstore8(r[k], 0, to + (l + k) * PANEL + b);
@@ -320,17 +324,19 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_vec)(ARGS) {
 #define B            const float
 #define LANES(p, v)  VLOAD(v, b + (p) * b_by)
 #endif
-APART static void FN(multiply)(const __global STORAGE(T) * a, int first, int apart, int rows, int by, int n, int lines,
-                               int step, B *b, B *next, int b_by, int b_step, bool add, int lanes, int pitch,
-                               __global float *out) {
+/* One tile; `whole`: of all its rows and lanes, which is most of them and needs no questions. */
+__attribute__((always_inline)) static inline void
+FN(tile)(const bool whole, const __global STORAGE(T) * a, int first, int apart, int rows, int by, int n, int lines, int step,
+         B *b, B *next, int b_by, int b_step, bool add, int lanes, int pitch, __global float *out) {
   VECTOR sum[ROWS][VECTORS];
   const __global STORAGE(T) * row[ROWS];
 #pragma unroll
   for (int r = 0; r < ROWS; r++) {
-    row[r] = a + AT(first + min(r, rows - 1), apart);
+    const int real = whole ? r : min(r, rows - 1);
+    row[r] = a + AT(first + real, apart);
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) {
-      SOON(out + min(r, rows - 1) * pitch + v * WIDTH);
+      SOON(out + real * pitch + v * WIDTH);
       sum[r][v] = (VECTOR)(0);
     }
   }
@@ -352,20 +358,35 @@ APART static void FN(multiply)(const __global STORAGE(T) * a, int first, int apa
 #pragma unroll
     for (int r = 0; r < ROWS; r++) row[r] += step;
   }
+  if (whole && add)
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++) sum[r][v] += VLOAD(v, out + r * pitch);
+  if (whole) {
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++) *(__global FN(vector) *)(out + r * pitch + v * WIDTH) = sum[r][v];
+    return;
+  }
 #pragma unroll
   for (int r = 0; r < ROWS; r++) {
     if (r >= rows) continue;
     __global float *to = out + r * pitch;
     float part[PANEL];
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++)
-      if (lanes == PANEL)
-        *(__global FN(vector) *)(to + v * WIDTH) = add ? VLOAD(v, to) + sum[r][v] : sum[r][v];
-      else
-        PUT(sum[r][v], part + v * WIDTH);
-    if (lanes < PANEL)
-      for (int l = 0; l < lanes; l++) to[l] = add ? to[l] + part[l] : part[l];
+    for (int v = 0; v < VECTORS; v++) PUT(sum[r][v], part + v * WIDTH);
+    for (int l = 0; l < lanes; l++) to[l] = add ? to[l] + part[l] : part[l];
   }
+}
+APART static void FN(multiply)(const __global STORAGE(T) * a, int first, int apart, int rows, int by, int n, int lines,
+                               int step, B *b, B *next, int b_by, int b_step, bool add, int lanes, int pitch,
+                               __global float *out) {
+  if (rows == ROWS && lanes == PANEL)
+    FN(tile)(true, a, first, apart, rows, by, n, lines, step, b, next, b_by, b_step, add, lanes, pitch, out);
+  else
+    FN(tile)(false, a, first, apart, rows, by, n, lines, step, b, next, b_by, b_step, add, lanes, pitch, out);
 }
 #endif
 
@@ -419,12 +440,13 @@ BODY(conv2d_weights_columns_item)(const int item, ARGS) {
       }
   }
   out += row0 * all_columns + c0 * n_taps;
-  for (int k = 0; k < columns; k += PANEL) {
-    const float *panel = turned + k / PANEL * space;
-    for (int r = 0; r < n_rows; r += ROWS) FN(multiply)
-    (y, row0 + r, y_plane, min(ROWS, n_rows - r), 1, y_plane, dims.s0, y_image, panel, panel, PANEL, y_plane * PANEL, false,
-     min(PANEL, columns - k), all_columns, out + r * all_columns + k);
-  }
+  for (int r = 0; r < n_rows; r += ROWS)
+    for (int k = 0; k < columns; k += PANEL) {
+      const float *panel = turned + k / PANEL * space;
+      FN(multiply)
+      (y, row0 + r, y_plane, min(ROWS, n_rows - r), 1, y_plane, dims.s0, y_image, panel, panel, PANEL, y_plane * PANEL,
+       false, min(PANEL, columns - k), all_columns, out + r * all_columns + k);
+    }
 }
 
 GROUP(1, 1, 1) KERNEL(conv2d_weights_columns)(ARGS) {
@@ -485,13 +507,14 @@ BODY(conv2d_weights_flat_item)
     const int at = now.s0 * by.s0 + now.s1 * step + now.s2 * by.s3;
     const int b_at = now.s0 * by.s4 + now.s1 * b_step + now.s2 * by.s7;
 #if BLOCKED
-    for (int c = 0; c < n_channels; c += PANEL) {
-      const __global STORAGE(T) *block = b + b_at + AT(first_lane + c, (int)by.s5);
-      const __global STORAGE(T) *next = n_channels - c > 16 ? block + by.s5 : block;
-      for (int r = 0; r < n_rows; r += ROWS) FN(multiply)
-      (a + at, first_row + r, by.s1, min(ROWS, n_rows - r), by.s3, n, n_lines, step, block, next, by.s7, b_step,
-       i > own * runs, min(PANEL, n_channels - c), pitch, out + r * pitch + c);
-    }
+    for (int r = 0; r < n_rows; r += ROWS)
+      for (int c = 0; c < n_channels; c += PANEL) {
+        const __global STORAGE(T) *block = b + b_at + AT(first_lane + c, (int)by.s5);
+        const __global STORAGE(T) *next = n_channels - c > 16 ? block + by.s5 : block;
+        FN(multiply)
+        (a + at, first_row + r, by.s1, min(ROWS, n_rows - r), by.s3, n, n_lines, step, block, next, by.s7, b_step,
+         i > own * runs, min(PANEL, n_channels - c), pitch, out + r * pitch + c);
+      }
 #else
     const int4 next = FN(place)(min(i + 1, last - 1), lines, span, cuts, strips);
     const int space = (n * n_lines + 8) * PANEL, next_n = min(span, (int)sizes.s5 - next.s2);
@@ -502,8 +525,8 @@ BODY(conv2d_weights_flat_item)
     (b + b0 + b_at + c * by.s5 + l * b_step, room - b0 - b_at - c * by.s5 - l * b_step, by.s5, n_channels - c, n,
      turned + c / PANEL * space + l * n * PANEL);
     int asked = 0;
-    for (int c = 0; c < n_channels; c += PANEL)
-      for (int r = 0; r < n_rows; r += ROWS) {
+    for (int r = 0; r < n_rows; r += ROWS)
+      for (int c = 0; c < n_channels; c += PANEL) {
         for (int k = 0; k < share && i + 1 < last && asked < n_rows + n_channels; k++, asked++)
           if (asked < n_rows)
             FN(ask)(a + next_at + asked * by.s1, next_n * by.s3, min(lines, all - next.s1), step);
