@@ -235,7 +235,7 @@ static void what_was_measured(void **state) {
     clade_output(g, "y", clade_gemm(g, x, w));
     check_ok(clade_compile(g, accelerator, &func, .companion = companion));
     assert_int_equal(nodes(func, "gemm", 1), tuned);
-    if (!tuned) check_ok(clade_tune(func, CLADE_TUNE_QUICK, .seconds = 3));
+    if (!tuned) check_ok(clade_tune(func, CLADE_TUNE_QUICK, .seconds = 20)); /* it compiles, beside other tests */
     clade_func_release(func);
     clade_graph_release(g);
   }
