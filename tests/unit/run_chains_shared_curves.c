@@ -12,7 +12,7 @@
 #include "models/models.h"
 #include "plan_kit.h"
 
-enum { BATCH = 64, TESTED = 256, FEW = 32, CLASSES = 10, PIXELS = 784, MOST_VARIABLES = 64 };
+enum { BATCH = 64, TESTED = 256, FEW = 8, CLASSES = 10, PIXELS = 784, MOST_VARIABLES = 64 };
 typedef enum kind { STEP, GRADIENTS, TEST, SMALL_TEST, KINDS } kind;
 static const char *const names[] = {"the step", "the gradients", "the test", "the small test"};
 
