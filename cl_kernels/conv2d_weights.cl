@@ -358,22 +358,16 @@ FN(tile)(const bool whole, const __global STORAGE(T) * a, int first, int apart, 
 #pragma unroll
     for (int r = 0; r < ROWS; r++) row[r] += step;
   }
-  if (whole && add)
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-#pragma unroll
-      for (int v = 0; v < VECTORS; v++) sum[r][v] += VLOAD(v, out + r * pitch);
-  if (whole) {
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-#pragma unroll
-      for (int v = 0; v < VECTORS; v++) *(__global FN(vector) *)(out + r * pitch + v * WIDTH) = sum[r][v];
-    return;
-  }
 #pragma unroll
   for (int r = 0; r < ROWS; r++) {
-    if (r >= rows) continue;
+    if (!whole && r >= rows) continue;
     __global float *to = out + r * pitch;
+    if (whole || lanes == PANEL) {
+#pragma unroll
+      for (int v = 0; v < VECTORS; v++)
+        *(__global FN(vector) *)(to + v * WIDTH) = add ? VLOAD(v, to) + sum[r][v] : sum[r][v];
+      continue;
+    }
     float part[PANEL];
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) PUT(sum[r][v], part + v * WIDTH);

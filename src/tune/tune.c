@@ -117,8 +117,12 @@ static clade_status add_all(tuning *t) {
   return status;
 }
 
+static bool has_bundle(const clade__problem *p) { return clade__device_info(p->device)->kernels; }
+
+/* After those that a bundle's kernels compute: nothing is compiled to time them, and where nodes belong hangs on it. */
 static int heaviest_first(const void *a, const void *b) {
   const clade__problem *x = a, *y = b;
+  if (has_bundle(x) != has_bundle(y)) return has_bundle(x) ? -1 : 1;
   if (x->weight != y->weight) return x->weight > y->weight ? -1 : 1;
   return strcmp(x->text, y->text);
 }
@@ -235,7 +239,7 @@ static clade_status tune_one(tuning *t, size_t i) {
     return CLADE_OK;
   }
   CLADE_TRY(status);
-  if (found.ready > 0 && (t->ready <= 0 || found.ready < t->ready)) t->ready = found.ready;
+  if (!has_bundle(p) && found.ready > 0 && (t->ready <= 0 || found.ready < t->ready)) t->ready = found.ready;
   if (found.n_best) CLADE_TRY(keep(t, p, &found));
   tell(t, p, &found, false, i + 1);
   return CLADE_OK;
