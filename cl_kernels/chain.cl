@@ -39,18 +39,16 @@ static inline void FN(await)(volatile __global int *done, const int many) {
   mem_fence(CLK_GLOBAL_MEM_FENCE);
 }
 
-KERNEL(chain)(ARG(int, table), const int steps, BASES) {
-  if (steps == 0) return;
-  const int workers = (int)get_num_groups(0);
-  volatile __global int *done = table_base, *through = table_base + 16, *shares = table_base + 32;
-  __global char *const base[] = {BASE_LIST};
-  USE(int, table);
+/* Apart, since a compiler that copies kernels would copy all cases. */
+APART static void FN(work)(const int group, const int workers, const int steps, __global int *counters,
+                           const __global int *table, __global char *const *base) {
+  volatile __global int *done = counters, *through = counters + 16, *shares = counters + 32;
   for (int step = 0, begin = 0, end, next; step < steps; step = next, begin = end) {
     end = table[8 * step];
     next = step + table[8 * step + 5];
     FN(await)(done, begin * workers);
     for (int k = 0; k < workers; k++) {
-      const int share = ((int)get_group_id(0) + k) % workers;
+      const int share = (group + k) % workers;
       volatile __global int *taken = shares + 16 * share;
       for (int task = *taken; task < end; task = *taken) {
         if (atomic_cmpxchg(taken, task, task + 1) != task) continue;
@@ -68,6 +66,14 @@ KERNEL(chain)(ARG(int, table), const int steps, BASES) {
   if (atomic_inc(through) + 1 < workers) return;
   *done = *through = 0;
   for (int k = 0; k < workers; k++) shares[16 * k] = 0;
+}
+
+KERNEL(chain)(ARG(int, table), const int steps, BASES) {
+  if (steps == 0) return;
+  __global char *const base[] = {BASE_LIST};
+  __global int *counters = table_base;
+  USE(int, table);
+  FN(work)((int)get_group_id(0), (int)get_num_groups(0), steps, counters, table, base);
 }
 #undef ITEM
 #undef MEMORY

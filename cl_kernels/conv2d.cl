@@ -59,7 +59,8 @@ typedef VECTOR FN(vector) __attribute__((aligned(4)));
 #define GET_bf16(p)        LOADN(WIDTH, bf16, p, 0)
 #define GET(p)             CLADE_PASTE(GET_, T)(p)
 
-APART static void FN(zero)(float *to, int n) {
+#if COMMON_FIRST
+APART static void COMMON(zero)(float *to, int n) {
   int i = 0;
   for (; i + 8 <= n; i += 8) vstore8((float8)(0), 0, to + i);
 #pragma clang loop vectorize(disable) unroll(disable)
@@ -68,7 +69,7 @@ APART static void FN(zero)(float *to, int n) {
 
 /* Of `many` places, `step` apart, n channels each, place after place: from blocks of 16 channels, `block` apart, or from
  * planes of one. */
-APART static void FN(copy_blocked)(const __global STORAGE(T) * x, int block, int step, int many, int n, float *to) {
+APART static void COMMON(copy_blocked)(const __global STORAGE(T) * x, int block, int step, int many, int n, float *to) {
   for (int c = 0; c < n; c += 16, x += block, to += 16) {
     const int lanes = min(n - c, 16);
     if (lanes == 16)
@@ -81,7 +82,7 @@ APART static void FN(copy_blocked)(const __global STORAGE(T) * x, int block, int
         for (int l = 0; l < lanes; l++) to[i * n + l] = LOAD(T, x, i * step * 16 + l);
   }
 }
-APART static void FN(copy_dense)(const __global STORAGE(T) * x, int plane, int step, int many, int n, float *to) {
+APART static void COMMON(copy_dense)(const __global STORAGE(T) * x, int plane, int step, int many, int n, float *to) {
   int c = 0;
   for (; c + 8 <= n && step == 1 && many >= 8; c += 8, x += 8 * plane)
     for (int i = 0; i < many; i += 8) { /* the last eight end with the line */
@@ -126,7 +127,7 @@ APART static void FN(copy_dense)(const __global STORAGE(T) * x, int plane, int s
 
 /* The weights of a panel: for each tap its n channels. Where the rows of a panel do not lie side by side, there may be
  * fewer than it has: the last one again. */
-APART static void FN(copy_weights)(const __global STORAGE(T) * w, int lane, int rows, int inner, int down, int across,
+APART static void COMMON(copy_weights)(const __global STORAGE(T) * w, int lane, int rows, int inner, int down, int across,
                                    int2 count, int n, float *to) {
   for (int y = 0; y < count.x; y++)
     for (int x = 0; x < count.y; x++) {
@@ -145,7 +146,7 @@ APART static void FN(copy_weights)(const __global STORAGE(T) * w, int lane, int 
 /* Which runs of taps lie outside of the source with each of a tile's places, whose own lines and columns there reach from
  * `low` to `high`. In `across` runs of a line of taps, `move` from one to the next, the last tap of a run is `wide` columns
  * from its first. */
-APART static void FN(find_missed)(int2 low, int2 high, int2 move, int across, int wide, int2 size, int runs,
+APART static void COMMON(find_missed)(int2 low, int2 high, int2 move, int across, int wide, int2 size, int runs,
                                   uchar *missed) {
   int r = 0;
   for (int down = 0; r < runs; down += move.x)
@@ -155,7 +156,7 @@ APART static void FN(find_missed)(int2 low, int2 high, int2 move, int across, in
 
 /* Adds to a tile, or begins it: of each place the products of `runs` pieces of `length` floats, but of those that it
  * `missed`. Meanwhile what is copied next is asked for: from `ask` of each run on, `by` elements further in each step. */
-APART static void FN(multiply)(const float *w, const float *x, const int *place, const int *skip, const uchar *missed,
+APART static void COMMON(multiply)(const float *w, const float *x, const int *place, const int *skip, const uchar *missed,
                                int runs, int length, bool first, float *tile, const __global STORAGE(T) * next,
                                const int *ask, long by) {
   VECTOR sum[PLACES][VECTORS];
@@ -190,6 +191,51 @@ APART static void FN(multiply)(const float *w, const float *x, const int *place,
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) PUT(sum[p][v], tile + (p * VECTORS + v) * WIDTH);
 }
+
+/* How many taps are before the first that a phase has. */
+APART static int COMMON(skipped)(int from, int delta, int div, int taps) {
+  int k = 0;
+  while (k < taps && (from + k * delta) % div) k++;
+  return k;
+}
+/* The greatest distance of which both are multiples, for b >= 0. */
+static inline int COMMON(common)(int a, int b) {
+  while (b) {
+    const int rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+/* Which of `held` places, from `base` on and `unit` apart, a source of `size` has. */
+static inline int2 COMMON(inside)(int base, int unit, int held, int size) {
+  const int from = base < 0 ? (unit - 1 - base) / unit : 0, to = size > base ? (size - 1 - base) / unit + 1 : 0;
+  return (int2)(min(from, held), max(min(to, held), min(from, held)));
+}
+
+/* What a box needs of n channels from c0 on, with zeros where the source ends. */
+APART static void COMMON(copy_box)(const __global STORAGE(T) * x, int c0, int n, bool blocked, int x_channel,
+                               int x_image, int images, int2 base, int2 unit, int2 held, int2 size, float *to) {
+  const int2 high = COMMON(inside)(base.x, unit.x, held.x, size.x), wide = COMMON(inside)(base.y, unit.y, held.y, size.y);
+  const int side = blocked ? 16 : 1;
+  x += c0 / side * x_channel + (base.y + wide.x * unit.y) * side;
+  for (int i = 0; i < images * held.x; i++, to += held.y * n) {
+    const int line = i % held.x;
+    const bool there = line >= high.x && line < high.y && wide.x < wide.y;
+    const __global STORAGE(T) *from = x + i / held.x * x_image + (base.x + line * unit.x) * size.y * side;
+    if (!there) {
+      COMMON(zero)(to, held.y * n);
+      continue;
+    }
+    COMMON(zero)(to, wide.x * n);
+    if (blocked)
+      COMMON(copy_blocked)(from, x_channel, unit.y, wide.y - wide.x, n, to + wide.x * n);
+    else
+      COMMON(copy_dense)(from, x_channel, unit.y, wide.y - wide.x, n, to + wide.x * n);
+    COMMON(zero)(to + wide.y * n, (held.y - wide.y) * n);
+  }
+}
+#endif
 
 /* Some of a panel's rows, of `n` places whose columns are `step` apart, one by one. */
 APART static void FN(finish_some)(const float *tile, int from, int rows, int n, int step, OUT_ARGS) {
@@ -244,50 +290,6 @@ APART static void FN(finish)(const float *tile, int rows, int n, int step, const
   if (done < rows) FN(finish_some)(tile, done, rows, n, step, OUT_PASS);
 }
 
-/* How many taps are before the first that a phase has. */
-APART static int FN(skipped)(int from, int delta, int div, int taps) {
-  int k = 0;
-  while (k < taps && (from + k * delta) % div) k++;
-  return k;
-}
-/* The greatest distance of which both are multiples, for b >= 0. */
-static inline int FN(common)(int a, int b) {
-  while (b) {
-    const int rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-/* Which of `held` places, from `base` on and `unit` apart, a source of `size` has. */
-static inline int2 FN(inside)(int base, int unit, int held, int size) {
-  const int from = base < 0 ? (unit - 1 - base) / unit : 0, to = size > base ? (size - 1 - base) / unit + 1 : 0;
-  return (int2)(min(from, held), max(min(to, held), min(from, held)));
-}
-
-/* What a box needs of n channels from c0 on, with zeros where the source ends. */
-APART static void FN(copy_box)(const __global STORAGE(T) * x, int c0, int n, bool blocked, int x_channel,
-                               int x_image, int images, int2 base, int2 unit, int2 held, int2 size, float *to) {
-  const int2 high = FN(inside)(base.x, unit.x, held.x, size.x), wide = FN(inside)(base.y, unit.y, held.y, size.y);
-  const int side = blocked ? 16 : 1;
-  x += c0 / side * x_channel + (base.y + wide.x * unit.y) * side;
-  for (int i = 0; i < images * held.x; i++, to += held.y * n) {
-    const int line = i % held.x;
-    const bool there = line >= high.x && line < high.y && wide.x < wide.y;
-    const __global STORAGE(T) *from = x + i / held.x * x_image + (base.x + line * unit.x) * size.y * side;
-    if (!there) {
-      FN(zero)(to, held.y * n);
-      continue;
-    }
-    FN(zero)(to, wide.x * n);
-    if (blocked)
-      FN(copy_blocked)(from, x_channel, unit.y, wide.y - wide.x, n, to + wide.x * n);
-    else
-      FN(copy_dense)(from, x_channel, unit.y, wide.y - wide.x, n, to + wide.x * n);
-    FN(zero)(to + wide.y * n, (held.y - wide.y) * n);
-  }
-}
-
 #define ARGS                                                                                                          \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t taps, \
       const index8_t map, const index8_t part, const index8_t y_s EPILOGUE_ARGS
@@ -321,10 +323,10 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
   const int images = min((int)part.s0, (int)dims.s0 - image0), rows = min((int)part.s3, (int)dims.s2 - row0);
   if (many.x <= 0 || many.y <= 0) return;
   const int2 origin = first * mul + (int2)(map.s1, map.s5);
-  int2 tap0 = (int2)(FN(skipped)(origin.x, delta.x, div.x, taps.s0), FN(skipped)(origin.y, delta.y, div.y, taps.s1));
+  int2 tap0 = (int2)(COMMON(skipped)(origin.x, delta.x, div.x, taps.s0), COMMON(skipped)(origin.y, delta.y, div.y, taps.s1));
   const int2 left = (int2)(taps.s0, taps.s1) - tap0;
-  int2 step = 1 + (int2)(FN(skipped)(origin.x + (tap0.x + 1) * delta.x, delta.x, div.x, left.x - 1),
-                         FN(skipped)(origin.y + (tap0.y + 1) * delta.y, delta.y, div.y, left.y - 1));
+  int2 step = 1 + (int2)(COMMON(skipped)(origin.x + (tap0.x + 1) * delta.x, delta.x, div.x, left.x - 1),
+                         COMMON(skipped)(origin.y + (tap0.y + 1) * delta.y, delta.y, div.y, left.y - 1));
   int2 count = (left + step - 1) / step, shift = (origin + tap0 * delta) / div, move = step * delta / div;
   if (count.x <= 0 || count.y <= 0 || dims.s3 == 0) count = 0;
   if (delta.x < 0 || delta.y < 0) { /* the other way round: both are */
@@ -336,7 +338,7 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
   move = max(move, (int2)(1)); /* a tap alone may move by less than a place */
   const int2 some = part.s5 == 0 ? count : part.s5 == 1 ? (int2)(min(count.x, 1), count.y) : min(count, (int2)(1));
   const int2 unit =
-      (int2)(some.x > 1 ? FN(common)(mul.x, move.x) : mul.x, some.y > 1 ? FN(common)(mul.y, move.y) : mul.y);
+      (int2)(some.x > 1 ? COMMON(common)(mul.x, move.x) : mul.x, some.y > 1 ? COMMON(common)(mul.y, move.y) : mul.y);
   const int2 apart = mul / unit, next = move / unit, held = (many - 1) * apart + (some - 1) * next + 1;
   /* Of an inner channel the taps lie side by side: then they are asked for end to end, else channel by channel. */
   const bool lie = taps.s5 == some.x * some.y * PANEL, joined = next.y == 1 && (lie || dims.s3 < 16);
@@ -356,7 +358,7 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
   uchar missed[TILES * MOST_TAPS];
   x += image0 * x_image + (blocked ? group * dims.s3 / 16 : group * dims.s3) * x_channel;
   w += group * taps.s2 + row0 / PANEL * taps.s3;
-  if (some.x == 0) FN(zero)(block, (single ? 1 : panels) * tiles * TILE);
+  if (some.x == 0) COMMON(zero)(block, (single ? 1 : panels) * tiles * TILE);
   int ty = 0, tx = 0, c0 = 0, known = 0;
   bool last = false;
   for (bool begin = true; !last; begin = false) {
@@ -395,17 +397,17 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
         const bool one = line.x == line.y, image = line.x / many.x == line.y / many.x;
         const int2 low = (int2)(image ? lines_of.x : 0, one ? from - line.x * many.y : 0);
         const int2 high = (int2)(image ? lines_of.y : many.x - 1, one ? to - line.y * many.y : many.y - 1);
-        FN(find_missed)
+        COMMON(find_missed)
         (base + low * mul, base + high * mul, move, joined ? 1 : max(some.y, 1), joined ? (some.y - 1) * move.y : 0, size,
          runs, missed + t * runs);
       }
-    if (some.x) FN(copy_box)(x, c0, n, blocked, x_channel, x_image, images, base, unit, held, size, source);
+    if (some.x) COMMON(copy_box)(x, c0, n, blocked, x_channel, x_image, images, base, unit, held, size, source);
     for (int p = 0; p < panels; p++) {
       float *tile = block + (single ? 0 : p * tiles * TILE);
       const int n_rows = min(rows - p * PANEL, PANEL);
       if (some.x) {
         const int tap = ((tap0.x + ty * step.x) * taps.s1 + tap0.y + tx * step.y) * taps.s6;
-        FN(copy_weights)
+        COMMON(copy_weights)
         (w + p * taps.s3 + c0 * taps.s5 + tap, taps.s4, part.s6 & 4 ? PANEL : rows - p * PANEL, taps.s5,
          step.x * taps.s1 * taps.s6, step.y * taps.s6, some, n, weights);
         /* What is copied next, and what the result is written over. */
@@ -422,7 +424,7 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
 #pragma clang loop unroll(disable)
             for (int i = 0; i < n_rows; i++) SOON(out + i * y_s.s6 + goal[t * PLACES]);
           const int apart = lie ? by : t * 16 < PANEL ? taps.s5 : 0; /* else a tile asks for a line of each channel */
-          FN(multiply)
+          COMMON(multiply)
           (weights, source, place + t * PLACES, skip, missed + t * runs, runs, length, begin, tile + t * TILE,
            ahead + (lie ? t * runs * length * by : tap + t * 16), ask, apart);
         }

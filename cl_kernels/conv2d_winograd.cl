@@ -193,8 +193,9 @@ typedef float16 FN(sixteen) __attribute__((aligned(4)));
 #define KEPT_PASS , PASS(kept)
 #endif
 
+#if COMMON_FIRST
 #define PLACES_OF(name, space)                                                                  \
-  APART static void FN(name)(const space float *x, int line, KEPT float *to, int apart) {       \
+  APART static void COMMON(name)(const space float *x, int line, KEPT float *to, int apart) {       \
     for (int v = 0; v < 16; v += WIDTH) {                                                       \
       VECTOR some[TILE][TILE];                                                                  \
       for (int j = 0; j < TILE; j++) {                                                          \
@@ -214,12 +215,12 @@ PLACES_OF(places_inside, __global)
 PLACES_OF(places_copied, HERE)
 
 /* Of a tile, all blocks of channels; zeros where the source ends. */
-APART static void FN(tile_in)(const __global float *x, int2 from, int2 size, int blocks, KEPT float *to, int apart) {
+APART static void COMMON(tile_in)(const __global float *x, int2 from, int2 size, int blocks, KEPT float *to, int apart) {
   const bool inside = from.x >= 0 && from.y >= 0 && from.x + TILE <= size.x && from.y + TILE <= size.y;
   x += (from.x * size.y + from.y) * 16;
   for (int b = 0; b < blocks; b++, x += size.x * size.y * 16, to += 16) {
     if (inside) {
-      FN(places_inside)(x, size.y * 16, to, apart);
+      COMMON(places_inside)(x, size.y * 16, to, apart);
       continue;
     }
     float copy[TAPS * 16] ALIGNED;
@@ -229,14 +230,14 @@ APART static void FN(tile_in)(const __global float *x, int2 from, int2 size, int
         for (int v = 0; v < 16; v += WIDTH)
           PUT(HERE, there ? GET(__global, x + (i * size.y + j) * 16 + v) : (VECTOR)(0), copy + (i * TILE + j) * 16 + v);
       }
-    FN(places_copied)(copy, TILE * 16, to, apart);
+    COMMON(places_copied)(copy, TILE * 16, to, apart);
   }
 }
 
 /* Of PLACES tiles and a panel the sums over n inner channels. A few tiles go through weights faster than memory gives
  * them: they are asked for two pages ahead. Of long strips what is multiplied next comes nearer meanwhile, a part of it by
  * each call: the tiles behind these, and weights from `later` on. */
-APART static void FN(multiply)(const __global float *w, const KEPT float *x, int pitch, int last, long n,
+APART static void COMMON(multiply)(const __global float *w, const KEPT float *x, int pitch, int last, long n,
                                const __global float *later, float *tile) {
   VECTOR sum[PLACES][VECTORS];
   const KEPT float *from[PLACES];
@@ -275,7 +276,7 @@ APART static void FN(multiply)(const __global float *w, const KEPT float *x, int
 }
 
 /* The results of a tile and a panel: (line, column, channel). */
-APART static void FN(results)(const float *tile, int apart, float *to) {
+APART static void COMMON(results)(const float *tile, int apart, float *to) {
   for (int v = 0; v < PANEL; v += WIDTH) {
     VECTOR some[OUT_SIDE][TILE];
     for (int j = 0; j < TILE; j++) {
@@ -294,6 +295,7 @@ APART static void FN(results)(const float *tile, int apart, float *to) {
     }
   }
 }
+#endif
 
 /* An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
@@ -362,7 +364,7 @@ BODY(conv2d_winograd_item)(const int item, ARGS) {
     for (int i = 0; i < tiles; i++) {
       const int t = tile0 + i, image = t / each, at = t % each;
       const int2 from = (int2)(at / grid.y, at % grid.y) * OUT_SIDE + (int2)(part.s3, part.s4);
-      FN(tile_in)(x + image * blocks * size.x * size.y * 16, from, size, blocks, source + i * pitch, apart);
+      COMMON(tile_in)(x + image * blocks * size.x * size.y * 16, from, size, blocks, source + i * pitch, apart);
     }
     for (int first = 0; first < rows; first += part.s2 * PANEL) {
       const int panels = min((int)part.s2, (rows - first + PANEL - 1) / PANEL), taken = panels * held + 16;
@@ -370,7 +372,7 @@ BODY(conv2d_winograd_item)(const int item, ARGS) {
         for (int p = 0; p < panels; p++)
           for (int g = 0; g < groups; g++) {
             const __global float *weights = w + ((first / PANEL + p) * TAPS + t) * inner * PANEL;
-            FN(multiply)
+            COMMON(multiply)
             (weights, source + t * apart + g * PLACES * pitch, pitch, tiles - 1 - g * PLACES, inner,
              weights + inner * (PANEL + g * 8), block + t * taken + p * held + g * PLACES * PANEL);
           }
@@ -378,7 +380,7 @@ BODY(conv2d_winograd_item)(const int item, ARGS) {
         const int t = tile0 + i, image = t / each, at = t % each;
         const int2 to = (int2)(at / grid.y, at % grid.y) * OUT_SIDE, many = min(result - to, (int2)(OUT_SIDE));
         for (int p = 0; p < panels; p++) {
-          FN(results)(block + p * held + i * PANEL, taken, turned);
+          COMMON(results)(block + p * held + i * PANEL, taken, turned);
           FN(finish)
           (turned, min(rows - first - p * PANEL, PANEL), many, result.y, y + image * y_s.s5, y_s, image,
            row0 + first + p * PANEL, to.x * result.y + to.y EPILOGUE_PASS);

@@ -2,7 +2,8 @@
  * take tensors. OpenCL C 1.2.
  *
  * A kernel file is compiled once per set of parameters, many copies in one program. So names at file scope go through
- * KERNEL() and FN(), and every macro that a file defines is undefined at its end.
+ * KERNEL() and FN(), and every macro that a file defines is undefined at its end. Functions of COMMON() names, between
+ * #if COMMON_FIRST and #endif, serve all copies that differ in the epilogue only: they see neither EPILOGUE… nor WIDE.
  *
  *   KERNEL(softmax_forward_ref)(ARG(STORAGE(T), x), ARG(STORAGE(T), y), const index_t rows, …)
  *   {
@@ -14,6 +15,7 @@
 #define CLADE_PASTE_(a, b) a##b
 #define CLADE_PASTE(a, b)  CLADE_PASTE_(a, b)
 #define FN(name)           CLADE_PASTE(name##_, SUFFIX) /* name##_: some implementations make `step` a macro */
+#define COMMON(name)       CLADE_PASTE(name##_, COMMON_SUFFIX)
 #define KERNEL(name)       CLADE_ENTRY void CLADE_PASTE(name##_, SUFFIX)
 #define CLADE_ENTRY        __kernel /* static where a copy of the file is a member of another kernel (chain.cl) */
 

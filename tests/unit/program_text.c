@@ -1,4 +1,5 @@
 /* Requests without a device: checking, hashing, naming, program texts, and kernel files from a directory. */
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -125,6 +126,32 @@ static void text_brackets_each_request(void **state) {
   clade__text_free(&text);
 }
 
+/* Copies that differ in the epilogue only have one of each common function; others have their own. */
+static void kin_have_their_functions_in_common(void **state) {
+  (void)state;
+  const clade__define relu[] = {{"T", "f32"}, {"INDEX64", "0"}, {"EPILOGUE", "relu"}, {"WIDE", "1"}};
+  const clade__define tanh[] = {{"T", "f32"}, {"INDEX64", "0"}, {"EPILOGUE", "tanh"}, {"WIDE", "0"}};
+  const clade__define half[] = {{"T", "f16"}, {"INDEX64", "0"}, {"EPILOGUE", "relu"}, {"WIDE", "1"}};
+  clade__request r[] = {plain, plain, plain, plain};
+  r[0].defines = relu, r[1].defines = tanh, r[2].defines = half, r[3].defines = relu;
+  r[0].n_defines = r[1].n_defines = r[2].n_defines = r[3].n_defines = 4;
+  r[3].kernel = "probe2";
+  const clade__request *all[] = {&r[0], &r[1], &r[2], &r[3]};
+  const size_t serves[] = {2, 0, 1, 1};
+  clade__hash hashes[4];
+  for (int i = 0; i < 4; i++) hashes[i] = hash(&r[i]);
+  clade__text text = {0};
+  assert_int_equal(clade__program_text(4, all, hashes, false, "", &text), CLADE_OK);
+  assert_int_equal(count(text.data, "#define COMMON_FIRST 1\n"), 3);
+  assert_int_equal(count(text.data, "#define COMMON_FIRST 0\n"), 1);
+  for (int i = 0; i < 4; i++) {
+    char line[80];
+    snprintf(line, sizeof line, "#define COMMON_SUFFIX %016" PRIx64 "\n", hashes[i].hi);
+    assert_int_equal(count(text.data, line), serves[i]);
+  }
+  clade__text_free(&text);
+}
+
 static void write_text(const char *path, const char *text) {
   FILE *file = fopen(path, "w");
   assert_non_null(file);
@@ -170,6 +197,7 @@ int main(void) {
       cmocka_unit_test(name_does_not_depend_on_the_batch),
       cmocka_unit_test(bad_requests_are_named),
       cmocka_unit_test(text_brackets_each_request),
+      cmocka_unit_test(kin_have_their_functions_in_common),
       cmocka_unit_test(directory_overrides_the_embedded_files),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
