@@ -40,9 +40,9 @@ static inline void FN(await)(volatile __global int *done, const int many) {
 }
 
 /* Apart, since a compiler that copies kernels would copy all cases. */
-APART static void FN(work)(const int group, const int workers, const int steps, __global int *counters,
+APART static void FN(work)(const int group, const int workers, const int steps, volatile __global int *done,
                            const __global int *table, __global char *const *base) {
-  volatile __global int *done = counters, *through = counters + 16, *shares = counters + 32;
+  volatile __global int *through = done + 16, *shares = done + 32;
   for (int step = 0, begin = 0, end, next; step < steps; step = next, begin = end) {
     end = table[8 * step];
     next = step + table[8 * step + 5];
@@ -71,9 +71,8 @@ APART static void FN(work)(const int group, const int workers, const int steps, 
 KERNEL(chain)(ARG(int, table), const int steps, BASES) {
   if (steps == 0) return;
   __global char *const base[] = {BASE_LIST};
-  __global int *counters = table_base;
   USE(int, table);
-  FN(work)((int)get_group_id(0), (int)get_num_groups(0), steps, counters, table, base);
+  FN(work)((int)get_group_id(0), (int)get_num_groups(0), steps, table_base, table, base);
 }
 #undef ITEM
 #undef MEMORY

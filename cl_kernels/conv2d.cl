@@ -128,7 +128,7 @@ APART static void COMMON(copy_dense)(const __global STORAGE(T) * x, int plane, i
 /* The weights of a panel: for each tap its n channels. Where the rows of a panel do not lie side by side, there may be
  * fewer than it has: the last one again. */
 APART static void COMMON(copy_weights)(const __global STORAGE(T) * w, int lane, int rows, int inner, int down, int across,
-                                   int2 count, int n, float *to) {
+                                       int2 count, int n, float *to) {
   for (int y = 0; y < count.x; y++)
     for (int x = 0; x < count.y; x++) {
       const __global STORAGE(T) *from = w + y * down + x * across;
@@ -147,7 +147,7 @@ APART static void COMMON(copy_weights)(const __global STORAGE(T) * w, int lane, 
  * `low` to `high`. In `across` runs of a line of taps, `move` from one to the next, the last tap of a run is `wide` columns
  * from its first. */
 APART static void COMMON(find_missed)(int2 low, int2 high, int2 move, int across, int wide, int2 size, int runs,
-                                  uchar *missed) {
+                                      uchar *missed) {
   int r = 0;
   for (int down = 0; r < runs; down += move.x)
     for (int k = 0, right = 0; k < across; k++, r++, right += move.y)
@@ -156,9 +156,9 @@ APART static void COMMON(find_missed)(int2 low, int2 high, int2 move, int across
 
 /* Adds to a tile, or begins it: of each place the products of `runs` pieces of `length` floats, but of those that it
  * `missed`. Meanwhile what is copied next is asked for: from `ask` of each run on, `by` elements further in each step. */
-APART static void COMMON(multiply)(const float *w, const float *x, const int *place, const int *skip, const uchar *missed,
-                               int runs, int length, bool first, float *tile, const __global STORAGE(T) * next,
-                               const int *ask, long by) {
+APART static void COMMON(multiply)(const float *w, const float *x, const int *place, const int *skip,
+                                   const uchar *missed, int runs, int length, bool first, float *tile,
+                                   const __global STORAGE(T) * next, const int *ask, long by) {
   VECTOR sum[PLACES][VECTORS];
   const float *from[PLACES];
 #pragma unroll
@@ -199,7 +199,7 @@ APART static int COMMON(skipped)(int from, int delta, int div, int taps) {
   return k;
 }
 /* The greatest distance of which both are multiples, for b >= 0. */
-static inline int COMMON(common)(int a, int b) {
+static inline int COMMON(divisor)(int a, int b) {
   while (b) {
     const int rest = a % b;
     a = b;
@@ -215,7 +215,7 @@ static inline int2 COMMON(inside)(int base, int unit, int held, int size) {
 
 /* What a box needs of n channels from c0 on, with zeros where the source ends. */
 APART static void COMMON(copy_box)(const __global STORAGE(T) * x, int c0, int n, bool blocked, int x_channel,
-                               int x_image, int images, int2 base, int2 unit, int2 held, int2 size, float *to) {
+                                   int x_image, int images, int2 base, int2 unit, int2 held, int2 size, float *to) {
   const int2 high = COMMON(inside)(base.x, unit.x, held.x, size.x), wide = COMMON(inside)(base.y, unit.y, held.y, size.y);
   const int side = blocked ? 16 : 1;
   x += c0 / side * x_channel + (base.y + wide.x * unit.y) * side;
@@ -338,7 +338,7 @@ BODY(conv2d_gather_direct_item)(const int item, ARGS) {
   move = max(move, (int2)(1)); /* a tap alone may move by less than a place */
   const int2 some = part.s5 == 0 ? count : part.s5 == 1 ? (int2)(min(count.x, 1), count.y) : min(count, (int2)(1));
   const int2 unit =
-      (int2)(some.x > 1 ? COMMON(common)(mul.x, move.x) : mul.x, some.y > 1 ? COMMON(common)(mul.y, move.y) : mul.y);
+      (int2)(some.x > 1 ? COMMON(divisor)(mul.x, move.x) : mul.x, some.y > 1 ? COMMON(divisor)(mul.y, move.y) : mul.y);
   const int2 apart = mul / unit, next = move / unit, held = (many - 1) * apart + (some - 1) * next + 1;
   /* Of an inner channel the taps lie side by side: then they are asked for end to end, else channel by channel. */
   const bool lie = taps.s5 == some.x * some.y * PANEL, joined = next.y == 1 && (lie || dims.s3 < 16);

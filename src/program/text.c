@@ -28,18 +28,6 @@ static void file(clade__text *out, const char *stem, const char *text) {
   clade__text_add_bytes(out, "\n", 1);
 }
 
-enum { SUFFIX = 40 };
-
-/* The first copy of each kin. */
-typedef struct first {
-  clade__hash kin;
-  char suffix[SUFFIX];
-} first;
-typedef struct firsts {
-  first *at;
-  size_t n, capacity;
-} firsts;
-
 static clade__hash kin_of(const clade__request *r, const char *text) {
   clade__hash h = clade__hash_more_text(clade__hash_bytes(text, strlen(text)), r->kernel);
   for (int k = 0; k < r->n_defines; k++) {
@@ -50,54 +38,43 @@ static clade__hash kin_of(const clade__request *r, const char *text) {
   return h;
 }
 
-/* The suffix of the first copy of this kin: `suffix`, where this is it. */
-static clade_status first_of(firsts *all, clade__hash kin, const char *suffix, const char **out) {
-  for (size_t i = 0; i < all->n; i++)
-    if (clade__hash_equal(all->at[i].kin, kin)) {
-      *out = all->at[i].suffix;
-      return CLADE_OK;
-    }
-  CLADE_TRY(clade__grow(&all->at, &all->capacity, all->n + 1, sizeof *all->at));
-  first *own = &all->at[all->n++];
-  own->kin = kin;
-  snprintf(own->suffix, sizeof own->suffix, "%s", suffix);
-  *out = suffix;
-  return CLADE_OK;
-}
-
 /* A copy of the request's file, for names that end in `suffix`. */
-static clade_status copy(clade__text *out, const clade__request *r, const char *suffix, firsts *all) {
-  const char *text, *common;
+static clade_status copy(clade__text *out, const clade__request *r, const char *suffix, clade__map *kins) {
+  const char *text;
+  size_t at;
   CLADE_TRY(clade__request_source(r, &text));
-  CLADE_TRY(first_of(all, kin_of(r, text), suffix, &common));
+  const clade__hash kin = kin_of(r, text);
+  const bool first = !clade__map_get(kins, kin, &at);
+  if (first) CLADE_TRY(clade__map_put(kins, kin, 0));
   for (int k = 0; k < r->n_defines; k++) define(out, &r->defines[k]);
-  clade__text_add(out, "#define SUFFIX %s\n#define COMMON_SUFFIX %s\n#define COMMON_FIRST %d\n#define WANT_%s\n",
-                  suffix, common, common == suffix, r->kernel);
+  clade__text_add(out, "#define SUFFIX %s\n#define COMMON_SUFFIX %016" PRIx64 "\n#define COMMON_FIRST %d\n", suffix,
+                  kin.hi, first);
+  clade__text_add(out, "#define WANT_%s\n", r->kernel);
   file(out, r->file, text);
   for (int k = 0; k < r->n_defines; k++) clade__text_add(out, "#undef %s\n", r->defines[k].name);
   clade__text_add(out, "#undef SUFFIX\n#undef COMMON_SUFFIX\n#undef COMMON_FIRST\n#undef WANT_%s\n", r->kernel);
   return CLADE_OK;
 }
 
-static clade_status members(clade__text *out, const clade__request *r, uint64_t hash, firsts *all) {
-  char suffix[SUFFIX];
+static clade_status members(clade__text *out, const clade__request *r, uint64_t hash, clade__map *kins) {
+  char suffix[40];
   if (!r->n_members) return CLADE_OK;
   clade__text_add(out, "#undef CLADE_ENTRY\n#define CLADE_ENTRY static inline\n");
   for (int i = 0; i < r->n_members; i++) {
     snprintf(suffix, sizeof suffix, "%016" PRIx64 "_%d", hash, i);
-    CLADE_TRY(copy(out, &r->members[i], suffix, all));
+    CLADE_TRY(copy(out, &r->members[i], suffix, kins));
   }
   clade__text_add(out, "#undef CLADE_ENTRY\n#define CLADE_ENTRY __kernel\n");
   return CLADE_OK;
 }
 
-static clade_status copies(size_t n, const clade__request *const *requests, const clade__hash *hashes, firsts *all,
+static clade_status copies(size_t n, const clade__request *const *requests, const clade__hash *hashes, clade__map *kins,
                            clade__text *out) {
   for (size_t i = 0; i < n; i++) {
-    char suffix[SUFFIX];
+    char suffix[40];
     snprintf(suffix, sizeof suffix, "%016" PRIx64, hashes[i].hi);
-    CLADE_TRY(members(out, requests[i], hashes[i].hi, all));
-    CLADE_TRY(copy(out, requests[i], suffix, all));
+    CLADE_TRY(members(out, requests[i], hashes[i].hi, kins));
+    CLADE_TRY(copy(out, requests[i], suffix, kins));
   }
   return CLADE_OK;
 }
@@ -114,9 +91,9 @@ clade_status clade__program_text(size_t n, const clade__request *const *requests
     CLADE_TRY(clade__kernel_source(*stem, &text));
     file(out, *stem, text);
   }
-  firsts all = {0};
-  clade_status status = copies(n, requests, hashes, &all, out);
-  clade__free(all.at);
+  clade__map kins = {0};
+  clade_status status = copies(n, requests, hashes, &kins, out);
+  clade__map_free(&kins);
   CLADE_TRY(status);
   return out->failed ? CLADE_FAIL(NO_MEMORY, "no memory for a program of %zu kernels", n) : CLADE_OK;
 }
