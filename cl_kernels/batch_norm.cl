@@ -238,7 +238,7 @@ KERNEL(batch_norm_forward_whole)(ARGS) {
 #define BOTH(PUT)                                                          \
   for (index_t j = 0; j < run.count; j += 16) {                            \
     const index_t at = before + j;                                         \
-    const float16 i0 = fma(WHOLE16(f32, window, i + j) - m, scale, shift); \
+    const float16 i0 = fma(LOAD16(f32, window, i + j) - m, scale, shift); \
     SUM                                                                    \
     STORE16(f32, window, i + j, v);                                        \
     EPILOGUE16                                                             \

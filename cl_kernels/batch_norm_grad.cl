@@ -182,7 +182,7 @@ KERNEL(batch_norm_grad_whole)(ARGS) {
   STORE16(f32, window, count + i + j, d);
 #define BOTH(PUT)                                                 \
   for (index_t j = 0; j < run.count; j += 16) {                   \
-    const float16 off = WHOLE16(f32, window, i + j) - m, g = WHOLE16(f32, window, count + i + j); \
+    const float16 off = LOAD16(f32, window, i + j) - m, g = LOAD16(f32, window, count + i + j); \
     SUM                                                           \
     PUT(T, dx, before + j, (g - even - off * slope) * scale);     \
   }

@@ -87,7 +87,7 @@ KERNEL(broadcast_forward_ref)(ARGS) {
 #define SET8(v, p) vstore8(as_int8(v), 0, p)
 #elif BYTES == 2
 #define GET8(p)    as_float8(convert_uint8(vload8(0, p)))
-#define SET8(v, p) *(clade_halves8 *)(p) = convert_ushort8(as_uint8(v)) /* vstore8 would be one by one */
+#define SET8(v, p) vstore8(convert_ushort8(as_uint8(v)), 0, p)
 #else
 #define GET8(p)    as_float8(convert_uint8(vload8(0, p)))
 #define SET8(v, p) vstore8(convert_uchar8(as_uint8(v)), 0, p)

@@ -74,14 +74,20 @@ INTEGERS(TO) TO(float)
 #undef FROM
 #undef TO
 
-/* ---- memory ---- */
-#define OF_WIDTH(n, SPACE, T)                     \
-  PURE T##n vload##n(size_t, const SPACE T *);    \
-  OVER void vstore##n(T##n, size_t, SPACE T *);
+/* ---- memory ----
+ * Vectors by one instruction each, however they lie. A library's own functions are made of parts, which are copied into
+ * every kernel and put together again while it is optimised: half of what there was to compile, and not all is found. */
+#define MOVES __attribute__((overloadable, always_inline)) static inline
+#define OF_WIDTH(n, SPACE, T)                                                                               \
+  MOVES T##n vload##n(size_t i, const SPACE T *p) { return *(const SPACE clade_loose_##T##n *)(p + i * n); } \
+  MOVES void vstore##n(T##n v, size_t i, SPACE T *p) { *(SPACE clade_loose_##T##n *)(p + i * n) = v; }
+#define LOOSE(n, T)        typedef T##n clade_loose_##T##n __attribute__((aligned(sizeof(T))));
 #define OF_SPACE(SPACE, T) VECTORS(OF_WIDTH, SPACE, T)
-#define OF_TYPE(T)         SPACES(OF_SPACE, T)
-INTEGERS(OF_TYPE) OF_TYPE(float)
+#define OF_TYPE(T)         VECTORS(LOOSE, T) SPACES(OF_SPACE, T)
+OF_TYPE(char) OF_TYPE(uchar) OF_TYPE(ushort) OF_TYPE(int) OF_TYPE(uint) OF_TYPE(long) OF_TYPE(float)
+#undef MOVES
 #undef OF_WIDTH
+#undef LOOSE
 #undef OF_SPACE
 #undef OF_TYPE
 #define OF_WIDTH(n, SPACE)                                    \

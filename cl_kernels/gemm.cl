@@ -178,7 +178,6 @@ BODY(pack_b)
 
 /* One that is not whole, or has an epilogue: sixteen elements at a time where the epilogue can, and each by itself; sums
  * that the next part of the inner axis goes on with by vectors. */
-typedef TOTAL FN(total) __attribute__((aligned(4))); /* stored by one instruction */
 #define EPILOGUE_LOAD16(T, p, s) \
   ((s).s7 ? LOAD16(T, p, row *(s).s6 + column * (s).s7) : (float16)(LOAD(T, p, row *(s).s6)))
 BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
@@ -197,7 +196,7 @@ BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
       __global SUM *to = sums + (row0 + r) * dims.s7 + column0 + c;
       TOTAL total = TOTAL_OF(VLOAD(0, part + c));
       if (!first) total += VLOAD(0, to);
-      *(__global FN(total) *)to = total;
+      VSTORE(total, 0, to);
     }
     for (; c < columns; c++) {
       const index_t at = (row0 + r) * dims.s7 + column0 + c;
@@ -214,53 +213,78 @@ BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
  * It is read where it lies, rows `along` apart, and put down for the tiles that follow, which costs the products nothing;
  * and what the next panel needs of a row is asked for, from afar. Else `from` is what other tiles need and is asked for
  * so, `along` elements at each step. */
-__attribute__((always_inline)) static inline void
-FN(tile)(const int height, const bool fresh, const __global float *a, const index_t a_row, const index_t a_step,
-         const __global RAW *from, const index_t along, __global float *b, const index_t b_step, index_t depth,
-         TILE_ARGS EPILOGUE_ARGS) {
-  VECTOR sum[ROWS][VECTORS];
-  index_t row[ROWS];
+#define STEP_ARGS                                                                                                    \
+  const __global float *a, const index_t a_row, const index_t a_step, const __global RAW *from, const index_t along, \
+      __global float *b, const index_t b_step, index_t depth
+#define STEP_PASS a, a_row, a_step, from, along, b, b_step, depth
+#define STEPS(height, vectors, fresh)                                       \
+  for (; depth; depth--, a += a_step, b += b_step, from += along) FN(step)( \
+      sum, height, vectors, fresh, row, a, from, b)
+__attribute__((always_inline)) static inline void FN(step)(VECTOR (*sum)[VECTORS], const int height, const int vectors,
+                                                           const bool fresh, const index_t *row, const __global float *a,
+                                                           const __global RAW *from, __global float *b) {
+  VECTOR right[VECTORS];
+#if !INTEGER
+  if (fresh) {
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) {
+      right[v] = LOADN(WIDTH, T, from, v * WIDTH);
+      VSTORE(right[v], v, b);
+    }
+#pragma unroll
+    for (int c = 0; c < PANEL; c += 16) LATER(from + PANEL + c + 15);
+  } else
+#endif
+  {
+#pragma unroll
+    for (int c = 0; c < PANEL; c += 16) LATER(from + c);
+#pragma unroll
+    for (int v = 0; v < vectors; v++) right[v] = VLOAD(v, b);
+  }
 #pragma unroll
   for (int r = 0; r < height; r++) {
-    row[r] = a_step == ROWS ? r : min((index_t)r, rows - 1) * a_row; /* copies have rows to the tile's end */
+    const VECTOR left = a[row[r]];
 #pragma unroll
-    for (int c = 0; c < PANEL; c += 16)
-      if (!first) LATER(sums + (row0 + min((index_t)r, rows - 1)) * dims.s7 + column0 + c);
+    for (int v = 0; v < vectors; v++) sum[r][v] = fma(left, right[v], sum[r][v]);
+  }
+}
+/* Before the steps, and after them. */
+__attribute__((always_inline)) static inline void FN(begin)(VECTOR (*sum)[VECTORS], index_t *row, const index_t rows,
+                                                            const index_t a_row, const index_t a_step) {
+#pragma unroll
+  for (int r = 0; r < ROWS; r++) {
+    row[r] = a_step == ROWS ? r : min((index_t)r, rows - 1) * a_row; /* copies have rows to the tile's end */
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) sum[r][v] = 0;
   }
+}
+__attribute__((always_inline)) static inline void FN(keep)(float *part, VECTOR (*sum)[VECTORS], const int height) {
+#pragma unroll
+  for (int r = 0; r < height; r++)
+#pragma unroll
+    for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], v, part + r * PANEL);
+}
+
+/* All rows of a tile. */
+__attribute__((always_inline)) static inline void FN(tile)(const bool fresh, STEP_ARGS, TILE_ARGS EPILOGUE_ARGS) {
+  VECTOR sum[ROWS][VECTORS];
+  index_t row[ROWS];
+  FN(begin)(sum, row, rows, a_row, a_step);
+#pragma unroll
+  for (int r = 0; r < ROWS; r++)
+#pragma unroll
+    for (int c = 0; c < PANEL; c += 16)
+      if (!first) LATER(sums + (row0 + min((index_t)r, rows - 1)) * dims.s7 + column0 + c);
+  if (fresh)
 #pragma unroll 4
-  for (; depth; depth--, a += a_step, b += b_step) {
-    VECTOR right[VECTORS];
-#if !INTEGER
-    if (fresh) {
-#pragma unroll
-      for (int v = 0; v < VECTORS; v++) {
-        right[v] = LOADN(WIDTH, T, from, v * WIDTH);
-        ((__global VECTOR *)b)[v] = right[v]; /* what VSTORE is given from memory it takes in halves, again */
-      }
-#pragma unroll
-      for (int c = 0; c < PANEL; c += 16) LATER(from + PANEL + c + 15);
-    } else
-#endif
-    {
-#pragma unroll
-      for (int c = 0; c < PANEL; c += 16) LATER(from + c);
-#pragma unroll
-      for (int v = 0; v < VECTORS; v++) right[v] = VLOAD(v, b);
-    }
-    from += along;
-#pragma unroll
-    for (int r = 0; r < height; r++) {
-      const VECTOR left = a[row[r]];
-#pragma unroll
-      for (int v = 0; v < VECTORS; v++) sum[r][v] = fma(left, right[v], sum[r][v]);
-    }
-  }
+    STEPS(ROWS, VECTORS, true);
+  else
+#pragma unroll 4
+    STEPS(ROWS, VECTORS, false);
 #if PLAIN
   if (columns == PANEL) {
 #pragma unroll
-    for (int r = 0; r < height; r++)
+    for (int r = 0; r < ROWS; r++)
       if (r < rows) {
         const index_t at = (row0 + r) * dims.s7 + column0;
 #pragma unroll
@@ -270,73 +294,67 @@ FN(tile)(const int height, const bool fresh, const __global float *a, const inde
           if (last)
             STORE_TOTAL(at + v * WIDTH, total);
           else
-            *(__global FN(total) *)(sums + at + v * WIDTH) = total;
+            VSTORE(total, v, sums + at);
         }
       }
-  } else
-#endif
-  {
-    float part[ROWS * PANEL];
-#pragma unroll
-    for (int r = 0; r < height; r++)
-#pragma unroll
-      for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], v, part + r * PANEL);
-    FN(finish)(part, TILE_PASS EPILOGUE_PASS);
+    return;
   }
-}
-
-#ifdef WANT_gemm_forward_vec
-/* A whole tile at the end of b, where half of a panel's vectors, or fewer, hold columns. */
-APART static void FN(narrow)(const __global float *a, const __global float *b, index_t depth,
-                             TILE_ARGS EPILOGUE_ARGS) {
-  VECTOR sum[ROWS][NARROW];
+#endif
   float part[ROWS * PANEL];
-#pragma unroll
-  for (int r = 0; r < ROWS; r++)
-#pragma unroll
-    for (int v = 0; v < NARROW; v++) sum[r][v] = 0;
-  for (; depth; depth--, a += ROWS, b += PANEL)
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-#pragma unroll
-      for (int v = 0; v < NARROW; v++) sum[r][v] = fma((VECTOR)(a[r]), VLOAD(v, b), sum[r][v]);
-#pragma unroll
-  for (int r = 0; r < ROWS; r++)
-#pragma unroll
-    for (int v = 0; v < NARROW; v++) VSTORE(sum[r][v], v, part + r * PANEL);
+  FN(keep)(part, sum, ROWS);
   FN(finish)(part, TILE_PASS EPILOGUE_PASS);
 }
 
+/* Fewer rows, or all of them at the end of b, where half of a panel's vectors, or fewer, hold columns. */
+APART static void FN(less)(STEP_ARGS, TILE_ARGS EPILOGUE_ARGS) {
+  VECTOR sum[ROWS][VECTORS];
+  index_t row[ROWS];
+  float part[ROWS * PANEL];
+  FN(begin)(sum, row, rows, a_row, a_step);
+  if (rows > HIGH)
+    STEPS(ROWS, NARROW, false);
+  else if (rows > LOW)
+    STEPS(HIGH, VECTORS, false);
+  else
+    STEPS(LOW, VECTORS, false);
+  FN(keep)(part, sum, ROWS);
+  FN(finish)(part, TILE_PASS EPILOGUE_PASS);
+}
+
+#ifdef WANT_gemm_forward_vec
 #if !INTEGER
-/* One row by panels of b that lie. Nothing is used again, so b comes from afar: of `streams` panels at once, each of which
- * the processor foresees by itself. Sums are put together as tiles put them, `part` by part of the inner axis. */
+/* One row by panels of b that lie. Nothing is used again, so b comes from afar: of STREAMS panels at once, each of which
+ * the processor foresees by itself. Where there are fewer, the last one is multiplied again. Sums are put together as tiles
+ * put them, `part` by part of the inner axis. */
 #define STREAMS 4
-__attribute__((always_inline)) static inline void
-FN(row)(const int streams, const __global float *a, const index_t a_step, const __global float *b, const index_t depth,
-        const index_t part, __global SUM *sums, __global STORAGE(OUT) * y, const index8_t dims, const float alpha,
-        const index_t batch, const index_t column0, const index_t columns EPILOGUE_ARGS) {
+APART static void FN(row)(const __global float *a, const index_t a_step, const __global float *b, const index_t depth,
+                          const index_t part, __global SUM *sums, __global STORAGE(OUT) * y, const index8_t dims,
+                          const float alpha, const index_t batch, const index_t column0, const index_t columns EPILOGUE_ARGS) {
   VECTOR total[STREAMS][VECTORS], sum[STREAMS][VECTORS];
   float result[STREAMS * PANEL];
+  const __global float *panel[STREAMS];
+#pragma unroll
+  for (int s = 0; s < STREAMS; s++) panel[s] = b + min((index_t)s, (columns - 1) / PANEL) * depth * PANEL;
   for (index_t k = 0; k == 0 || k < depth; k += part) {
     const index_t end = min(k + part, depth);
 #pragma unroll
-    for (int s = 0; s < streams; s++)
+    for (int s = 0; s < STREAMS; s++)
 #pragma unroll
       for (int v = 0; v < VECTORS; v++) sum[s][v] = 0;
     for (index_t i = k; i < end; i++) {
       const VECTOR left = a[i * a_step];
 #pragma unroll
-      for (int s = 0; s < streams; s++)
+      for (int s = 0; s < STREAMS; s++)
 #pragma unroll
-        for (int v = 0; v < VECTORS; v++) sum[s][v] = fma(left, VLOAD(v, b + (s * depth + i) * PANEL), sum[s][v]);
+        for (int v = 0; v < VECTORS; v++) sum[s][v] = fma(left, VLOAD(v, panel[s] + i * PANEL), sum[s][v]);
     }
 #pragma unroll
-    for (int s = 0; s < streams; s++)
+    for (int s = 0; s < STREAMS; s++)
 #pragma unroll
       for (int v = 0; v < VECTORS; v++) total[s][v] = k ? total[s][v] + sum[s][v] : sum[s][v];
   }
 #pragma unroll
-  for (int s = 0; s < streams; s++)
+  for (int s = 0; s < STREAMS; s++)
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) VSTORE(total[s][v], v, result + s * PANEL);
   FN(finish)(result, y, sums, dims, alpha, batch, 0, column0, 1, columns, true, true EPILOGUE_PASS);
@@ -363,13 +381,9 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
   if (panels_lie && dims.s6 == 1) {
     const index_t step = rows_lie ? ROWS : a_s.s7;
     const __global float *row = (const __global float *)a, *panel = (const __global float *)b;
-    index_t c = column0;
-    for (; c + (STREAMS - 1) * PANEL < column1; c += STREAMS * PANEL)
-      FN(row)(STREAMS, row, step, panel + c * depth, depth, plan.s2, sums, y, dims, alpha, batch, c,
+    for (index_t c = column0; c < column1; c += STREAMS * PANEL)
+      FN(row)(row, step, panel + c * depth, depth, plan.s2, sums, y, dims, alpha, batch, c,
               min((index_t)STREAMS * PANEL, column1 - c) EPILOGUE_PASS);
-    for (; c < column1; c += PANEL)
-      FN(row)(1, row, step, panel + c * depth, depth, plan.s2, sums, y, dims, alpha, batch, c, min((index_t)PANEL, column1 - c)
-              EPILOGUE_PASS);
     return;
   }
 #endif
@@ -405,21 +419,16 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
           if (!panels_lie && !fresh) from = (const __global RAW *)right, along = 0;
           for (index_t r = i; r < end; r += height, left += (rows_lie ? depth : part) * ROWS) {
             const index_t rows = min(height, end - r);
-            if (fresh && r == i) {
+            const bool begins = fresh && r == i;
+            if (begins || (rows > HIGH && columns > NARROW * WIDTH))
               FN(tile)
-              (ROWS, true, left, 1, ROWS, from, along, right, PANEL, part, y, sums, dims, alpha, batch, r, c, rows, columns, first,
+              (begins, left, 1, ROWS, from, along, right, PANEL, part, y, sums, dims, alpha, batch, r, c, rows, columns, first,
                last EPILOGUE_PASS);
-              from = (const __global RAW *)right, along = 0;
-              continue;
-            }
-            if (rows > HIGH && columns <= NARROW * WIDTH)
-              FN(narrow)(left, right, part, y, sums, dims, alpha, batch, r, c, rows, columns, first, last EPILOGUE_PASS);
-            else if (rows > HIGH) FN(tile)(ROWS, false, left, 1, ROWS, from, along, right, PANEL, part, y, sums, dims, alpha,
-                                           batch, r, c, rows, columns, first, last EPILOGUE_PASS);
-            else if (rows > LOW) FN(tile)(HIGH, false, left, 1, ROWS, from, along, right, PANEL, part, y, sums, dims, alpha,
-                                          batch, r, c, rows, columns, first, last EPILOGUE_PASS);
-            else FN(tile)(LOW, false, left, 1, ROWS, from, along, right, PANEL, part, y, sums, dims, alpha, batch, r, c, rows,
-                          columns, first, last EPILOGUE_PASS);
+            else
+              FN(less)
+              (left, 1, ROWS, from, along, right, PANEL, part, y, sums, dims, alpha, batch, r, c, rows, columns, first, last
+               EPILOGUE_PASS);
+            if (begins) from = (const __global RAW *)right, along = 0;
             from += part * along;
             if (r >= i + 7 * height) along = 0;
           }
@@ -456,14 +465,13 @@ BODY(gemm_forward_vec_bare_item)(const long item, GEMM_ARGS, const index8_t plan
       const index_t along = fresh ? b_s.s6 : c ? 0 : ROWS;
       __global float *right = (__global float *)b + c;
       if (rows > HIGH)
-        FN(tile)(ROWS, false, left, a_s.s6, 1, soon, along, right, b_s.s6, depth, y, sums, dims, alpha, batch, r, c, rows,
-                 PANEL, true, true EPILOGUE_PASS);
-      else if (rows > LOW)
-        FN(tile)(HIGH, false, left, a_s.s6, 1, soon, along, right, b_s.s6, depth, y, sums, dims, alpha, batch, r, c, rows,
-                 PANEL, true, true EPILOGUE_PASS);
+        FN(tile)
+        (false, left, a_s.s6, 1, soon, along, right, b_s.s6, depth, y, sums, dims, alpha, batch, r, c, rows, PANEL, true, true
+         EPILOGUE_PASS);
       else
-        FN(tile)(LOW, false, left, a_s.s6, 1, soon, along, right, b_s.s6, depth, y, sums, dims, alpha, batch, r, c, rows,
-                 PANEL, true, true EPILOGUE_PASS);
+        FN(less)
+        (left, a_s.s6, 1, soon, along, right, b_s.s6, depth, y, sums, dims, alpha, batch, r, c, rows, PANEL, true, true
+         EPILOGUE_PASS);
     }
 }
 
@@ -488,6 +496,9 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_vec_bare)(GEMM_ARGS, const index8_t plan EPIL
 #undef LOW
 #undef STREAMS
 #undef NARROW
+#undef STEP_ARGS
+#undef STEP_PASS
+#undef STEPS
 #undef VECTOR
 #undef VLOAD
 #undef VSTORE

@@ -16,25 +16,29 @@
 #define GEMM_PASS            PASS(a), PASS(b), PASS(y), dims, depth, a_s, b_s, alpha
 #define EPILOGUE_AT(strides) BATCH_OFFSET(dims, strides, batch)
 
-/* Adds the products of `n` elements to the sums of `height` rows and `wide` columns, a row's side by side. */
-__attribute__((always_inline)) static inline void FN(add)(const int height, const int wide,
-                                                          const __global STORAGE(T) * a, const index_t a_row,
-                                                          const __global STORAGE(T) * b, const index_t b_column,
-                                                          index_t n, VECTOR *total) {
+/* Where columns begin: of fewer than four the last one again. By strides from one pointer loads are cut to pieces. */
+__attribute__((always_inline)) static inline void FN(columns)(const __global STORAGE(T) * *column,
+                                                              const __global STORAGE(T) * b, const index_t b_column,
+                                                              const index_t wide) {
+#pragma unroll
+  for (int c = 0; c < 4; c++) column[c] = b + min((index_t)c, wide - 1) * b_column;
+}
+
+/* Adds the products of `n` elements to the sums of `height` rows and four columns, a row's side by side. */
+__attribute__((always_inline)) static inline void FN(add)(const int height, const __global STORAGE(T) * a,
+                                                          const index_t a_row, const __global STORAGE(T) * const *column,
+                                                          const index_t n, VECTOR *total) {
   VECTOR sum[3][4];
 #pragma unroll
   for (int r = 0; r < height; r++)
 #pragma unroll
-    for (int c = 0; c < wide; c++) sum[r][c] = total[wide * r + c];
-  const __global STORAGE(T) * column[4]; /* by strides from one pointer, loads are cut to pieces */
-#pragma unroll
-  for (int c = 0; c < wide; c++) column[c] = b + c * b_column;
+    for (int c = 0; c < 4; c++) sum[r][c] = total[4 * r + c];
   for (index_t k = 0; k < n; k += WIDTH) {
     VECTOR left[3];
 #pragma unroll
     for (int r = 0; r < height; r++) left[r] = LOADN(WIDTH, T, a, r * a_row + k);
 #pragma unroll
-    for (int c = 0; c < wide; c++) {
+    for (int c = 0; c < 4; c++) {
       const VECTOR right = LOADN(WIDTH, T, column[c], k);
 #pragma unroll
       for (int r = 0; r < height; r++) sum[r][c] = fma(left[r], right, sum[r][c]);
@@ -43,20 +47,16 @@ __attribute__((always_inline)) static inline void FN(add)(const int height, cons
 #pragma unroll
   for (int r = 0; r < height; r++)
 #pragma unroll
-    for (int c = 0; c < wide; c++) total[wide * r + c] = sum[r][c];
+    for (int c = 0; c < 4; c++) total[4 * r + c] = sum[r][c];
 }
 
-/* The same of one row, which is all: b goes by once, and so many sums keep pace with it. Of `wide` columns at most. */
-__attribute__((always_inline)) static inline void FN(line)(const __global STORAGE(T) * a, const __global STORAGE(T) * b,
-                                                           const index_t b_column, const index_t wide, const index_t n,
+/* The same of one row, which is all: b goes by once, and so many sums keep pace with it. */
+__attribute__((always_inline)) static inline void FN(line)(const __global STORAGE(T) * a,
+                                                           const __global STORAGE(T) * const *column, const index_t n,
                                                            VECTOR *total) {
   VECTOR sum[4][2];
-  const __global STORAGE(T) * column[4];
 #pragma unroll
-  for (int c = 0; c < 4; c++) {
-    column[c] = b + min((index_t)c, wide - 1) * b_column;
-    sum[c][0] = sum[c][1] = 0.0f;
-  }
+  for (int c = 0; c < 4; c++) sum[c][0] = sum[c][1] = 0.0f;
   index_t k = 0;
   for (; k + 2 * WIDTH <= n; k += 2 * WIDTH) {
     const VECTOR left[2] = {LOADN(WIDTH, T, a, k), LOADN(WIDTH, T, a, k + WIDTH)};
@@ -91,39 +91,39 @@ BODY(gemm_forward_dot_item)(const long item, GEMM_ARGS, ARG(STORAGE(T), space), 
     space += item * plan.s3;
     a_row = depth;
     for (index_t i = 0; i < dims.s6; i++)
+#pragma clang loop vectorize(disable) unroll(disable)
       for (index_t k = 0; k < depth; k++) space[i * depth + k] = a[i * a_s.s6 + k * a_s.s7];
     a = space;
   }
-  for (index_t c = (index_t)((long)steps * part / parts) * 4, wide; c < column1; c += wide) {
+  for (index_t c = (index_t)((long)steps * part / parts) * 4; c < column1; c += 4) {
     VECTOR total[MOST_SUMS];
-    const __global STORAGE(T) *right = b + c * b_s.s7;
-    wide = MOST_ROWS == 1 ? min((index_t)4, column1 - c) : column1 - c >= 4 ? 4 : 1;
+    const __global STORAGE(T) *right = b + c * b_s.s7, *column[4];
+    const index_t wide = min((index_t)4, column1 - c);
     if (MOST_ROWS == 1) {
       if (b_s.s7 <= SLICE) /* nobody foresees lines of so short columns */
         for (index_t i = 0; i < 4 * b_s.s7; i += 16) LATER(right + 4 * SLICE + i);
-      FN(line)(a, right, b_s.s7, wide, whole, total);
+      FN(columns)(column, right, b_s.s7, wide);
+      FN(line)(a, column, whole, total);
     } else {
-      for (index_t i = 0; i < wide * dims.s6; i++) total[i] = 0.0f;
+      for (index_t i = 0; i < 4 * dims.s6; i++) total[i] = 0.0f;
       for (index_t k = 0, n; k < whole; k += n, right += n) {
         const __global STORAGE(T) *left = a + k;
         VECTOR *sums = total;
         index_t rows = dims.s6;
         n = min((index_t)SLICE, whole - k);
-        if (wide == 4) {
-          for (; rows >= 3; rows -= 3, left += 3 * a_row, sums += 12)
-            FN(add)(3, 4, left, a_row, right, b_s.s7, n, sums);
-          if (rows == 2)
-            FN(add)(2, 4, left, a_row, right, b_s.s7, n, sums);
-          else if (rows == 1)
-            FN(add)(1, 4, left, a_row, right, b_s.s7, n, sums);
-        } else {
-          for (; rows; rows--, left += a_row, sums++) FN(add)(1, 1, left, a_row, right, b_s.s7, n, sums);
-        }
+        FN(columns)(column, right, b_s.s7, wide);
+        for (; rows >= 3; rows -= 3, left += 3 * a_row, sums += 12) FN(add)(3, left, a_row, column, n, sums);
+        if (rows == 2)
+          FN(add)(2, left, a_row, column, n, sums);
+        else if (rows == 1)
+          FN(add)(1, left, a_row, column, n, sums);
       }
     }
-    for (index_t i = 0; i < wide * dims.s6; i++) {
-      const index_t row = i / wide, column = c + i % wide;
+    for (index_t i = 0; i < 4 * dims.s6; i++) {
+      const index_t row = i / 4, column = c + i % 4;
+      if (column >= column1) continue;
       float sum = ADD(total[i]);
+#pragma clang loop vectorize(disable) unroll(disable)
       for (index_t k = whole; k < depth; k++) sum += LOAD(T, a, row * a_row + k) * LOAD(T, b, column * b_s.s7 + k);
       const COMPUTE(T) i0 = sum * alpha;
       EPILOGUE

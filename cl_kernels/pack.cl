@@ -77,8 +77,8 @@ static inline void FN(columns)(const __global float *x, index_t from, index_t co
     float8 low[8], high[8];
 #pragma unroll
     for (int l = 0; l < 8; l++) {
-      low[l] = vload8(0, x + l * from + k);
-      high[l] = vload8(0, x + (l + 8) * from + k);
+      low[l] = LOADN(8, f32, x, l * from + k);
+      high[l] = LOADN(8, f32, x, (l + 8) * from + k);
     }
     clade_turn(low);
     clade_turn(high);

@@ -192,8 +192,8 @@ static inline void FN(pairs)(const __global STORAGE(T) *x, __global STORAGE(T) *
                              const index_t width, const int stream) {
   for (index_t at = 0; at < windows; at += 16) {
     const index_t i = max(min(at, windows - 16), (index_t)0);
-    const float16 a = WHOLE16(T, x, 2 * i), b = WHOLE16(T, x, 2 * i + 16);
-    const float16 c = WHOLE16(T, x, width + 2 * i), d = WHOLE16(T, x, width + 2 * i + 16);
+    const float16 a = LOAD16(T, x, 2 * i), b = LOAD16(T, x, 2 * i + 16);
+    const float16 c = LOAD16(T, x, width + 2 * i), d = LOAD16(T, x, width + 2 * i + 16);
 #pragma unroll
     for (int k = 0; k < 64; k += 16) SOON(x + AHEAD + 4 * i + k); /* as both rows lie, from end to end */
     const float16 left = TAKE(a, c), right = TAKE(b, d);
@@ -214,13 +214,13 @@ static inline void FN(triples)(const __global STORAGE(T) *x, __global STORAGE(T)
                                const int stream) {
   for (index_t at = 0; at < windows; at += 16) {
     const index_t i = min(at, windows - 16), p = 2 * i + first + 1, own = max(p - 1, (index_t)0);
-    float16 left = WHOLE16(T, x, p), right = WHOLE16(T, x, p + 16);
+    float16 left = LOAD16(T, x, p), right = LOAD16(T, x, p + 16);
     float16 before = LOAD(T, x, own);
 #pragma unroll
     for (int k = 0; k < 64; k += 16) SOON(x + 3 * width + AHEAD + 4 * i + k); /* two rows are new */
 #pragma unroll
     for (int k = 1; k < 3; k++) {
-      const float16 a = WHOLE16(T, x, k * width + p), b = WHOLE16(T, x, k * width + p + 16);
+      const float16 a = LOAD16(T, x, k * width + p), b = LOAD16(T, x, k * width + p + 16);
       const float16 c = LOAD(T, x, k * width + own);
       left = TAKE(left, a);
       right = TAKE(right, b);
@@ -344,8 +344,7 @@ KERNEL(pool2d_forward_vec)(ARGS) {
 #endif
 typedef CLADE_PASTE(float, WIDE) FN(floats);
 typedef CLADE_PASTE(int, WIDE) FN(ints);
-/* In one instruction. */
-#define TO(p, v) (*(CLADE_PASTE(clade_floats, WIDE) *)(p) = CLADE_PASTE(as_float, WIDE)(v))
+#define TO(p, v) CLADE_PASTE(vstore, WIDE)(CLADE_PASTE(as_float, WIDE)(v), 0, p)
 /* What so many places get from the windows that reach band m by row `ry` and column `rx` of their steps. */
 static inline FN(floats) FN(gather)(const float *g, const int *hit, const index8_t dims, const index8_t map,
                                 const index_t m, const index_t ring, const index_t pitch, const index_t at,

@@ -5,7 +5,6 @@
  * w + 1 sends to it. Columns are done from the right: an odd one has two windows, the right one of which may be of the
  * vector before. */
 #define LANES   ((int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
-#define HOLD(p) (*(clade_floats16 *)(p)) /* private memory, in one instruction */
 
 /* A plane, and what of x and dy there is from its beginning on: more may be read than its rows have. */
 typedef struct {
@@ -122,11 +121,11 @@ __attribute__((always_inline)) static inline void FN(windows)(const FN(plane) *p
     sent[3 * r + 2] += MIXED16(near, next[r], 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16);
     next[r] = near;
   }
-  if (whole || above) FN(put)(p, whole, top, c, HOLD(even + first) + sent[1], HOLD(odd + first) + sent[2]);
+  if (whole || above) FN(put)(p, whole, top, c, vload16(0, even + first) + sent[1], vload16(0, odd + first) + sent[2]);
   if (whole || own) {
     FN(put)(p, whole, top + 1, c, sent[4], sent[5]);
-    HOLD(even + first) = sent[7];
-    HOLD(odd + first) = sent[8];
+    vstore16(sent[7], 0, even + first);
+    vstore16(sent[8], 0, odd + first);
   }
 }
 
@@ -166,6 +165,5 @@ KERNEL(max_pool2d_backward_triples)(ARGS) {
 }
 #undef ARGS
 #undef LANES
-#undef HOLD
 #undef SOME
 #undef LEFT

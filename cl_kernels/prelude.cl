@@ -93,20 +93,20 @@ CLADE_OFFSET_OF(1, long, long8)
 /* The lowest byte with its sign. A cast to char says the same, and is the same machine code elsewhere; but where a `?:`
  * has nothing but such chars and constants in its branches, Mesa computes it in 8 bits, and its llvmpipe crashes there.
  */
-inline int clade_wrap_i8(int v) { return (int)((uint)v << 24) >> 24; }
-inline float clade_load_f16(const __global ushort *p, size_t i) { return vload_half(i, (const __global half *)p); }
-inline void clade_store_f16(__global ushort *p, size_t i, float v) { vstore_half_rte(v, i, (__global half *)p); }
-inline float clade_load_bf16(const __global ushort *p, size_t i) { return as_float((uint)p[i] << 16); }
-inline void clade_store_bf16(__global ushort *p, size_t i, float v) {
+static inline int clade_wrap_i8(int v) { return (int)((uint)v << 24) >> 24; }
+static inline float clade_load_f16(const __global ushort *p, size_t i) { return vload_half(i, (const __global half *)p); }
+static inline void clade_store_f16(__global ushort *p, size_t i, float v) { vstore_half_rte(v, i, (__global half *)p); }
+static inline float clade_load_bf16(const __global ushort *p, size_t i) { return as_float((uint)p[i] << 16); }
+static inline void clade_store_bf16(__global ushort *p, size_t i, float v) {
   uint u = as_uint(v);
   p[i] = (u & 0x7fffffffu) > 0x7f800000u ? (ushort)(u >> 16 | 64u) : (ushort)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
-inline float clade_round_f16(float v) {
+static inline float clade_round_f16(float v) {
   ushort h = 0;
   vstore_half_rte(v, 0, (half *)&h);
   return vload_half(0, (const half *)&h);
 }
-inline float clade_round_bf16(float v) {
+static inline float clade_round_bf16(float v) {
   uint u = as_uint(v);
   return as_float((u & 0x7fffffffu) > 0x7f800000u ? u : (u + 0x7fffu + (u >> 16 & 1u)) & 0xffff0000u);
 }
@@ -143,38 +143,33 @@ inline float clade_round_bf16(float v) {
 #define LOADN(n, T, p, i) CLADE_PASTE(CLADE_LOADN_, T)(n, p, i)
 #define LOAD16(T, p, i)   LOADN(16, T, p, i)
 #define CLADE_ROUND_BF16(n)                                                                                     \
-  inline void CLADE_PASTE(CLADE_PASTE(clade_store, n), _bf16)(__global ushort * p, CLADE_PASTE(float, n) v) {   \
+  static inline void CLADE_PASTE(CLADE_PASTE(clade_store, n), _bf16)(__global ushort * p, CLADE_PASTE(float, n) v) {   \
     const CLADE_PASTE(uint, n) u = CLADE_PASTE(as_uint, n)(v), even = u + 0x7fffu + (u >> 16 & 1u);             \
     CLADE_PASTE(vstore, n)                                                                                      \
     (CLADE_PASTE(convert_ushort, n)(select(even, u | 0x400000u, (u & 0x7fffffffu) > 0x7f800000u) >> 16), 0, p); \
   }
 CLADE_ROUND_BF16(4)
 CLADE_ROUND_BF16(8)
-inline void clade_store16_bf16(__global ushort *p, float16 v) { /* halves: wide vectors compile slowly */
+static inline void clade_store16_bf16(__global ushort *p, float16 v) { /* halves: wide vectors compile slowly */
   clade_store8_bf16(p, v.lo);
   clade_store8_bf16(p + 8, v.hi);
 }
 /* By way of private memory, which is aligned: PoCL loads and stores vectors of halves as if they were aligned wherever
  * they lie, some by an instruction that ends the process where they are not. */
 #define CLADE_HALVES(n)                                                                                     \
-  typedef CLADE_PASTE(ushort, n) CLADE_PASTE(clade_halves, n) __attribute__((aligned(2)));                  \
-  inline CLADE_PASTE(float, n) CLADE_PASTE(CLADE_PASTE(clade_load, n), _f16)(const __global ushort *p) {     \
-    const CLADE_PASTE(ushort, n) h = *(const __global CLADE_PASTE(clade_halves, n) *)p;                     \
+  static inline CLADE_PASTE(float, n) CLADE_PASTE(CLADE_PASTE(clade_load, n), _f16)(const __global ushort *p) {     \
+    const CLADE_PASTE(ushort, n) h = CLADE_PASTE(vload, n)(0, p);                                           \
     return CLADE_PASTE(vload_half, n)(0, (const half *)&h);                                                 \
   }                                                                                                         \
-  inline void CLADE_PASTE(CLADE_PASTE(clade_store, n), _f16)(__global ushort * p, CLADE_PASTE(float, n) v) { \
+  static inline void CLADE_PASTE(CLADE_PASTE(clade_store, n), _f16)(__global ushort * p, CLADE_PASTE(float, n) v) { \
     CLADE_PASTE(ushort, n) h;                                                                               \
     CLADE_PASTE(CLADE_PASTE(vstore_half, n), _rte)(v, 0, (half *)&h);                                       \
-    *(__global CLADE_PASTE(clade_halves, n) *)p = h;                                                        \
+    CLADE_PASTE(vstore, n)(h, 0, p);                                                                        \
   }
 CLADE_HALVES(4)
 CLADE_HALVES(8)
 CLADE_HALVES(16)
-/* One instruction: PoCL cuts vstore16 to three. */
-typedef float4 clade_floats4 __attribute__((aligned(4)));
-typedef float8 clade_floats8 __attribute__((aligned(4)));
-typedef float16 clade_floats16 __attribute__((aligned(4)));
-#define CLADE_STOREN_f32(n, p, i, v)  (*(__global CLADE_PASTE(clade_floats, n) *)((p) + (i)) = (v))
+#define CLADE_STOREN_f32(n, p, i, v)  CLADE_PASTE(vstore, n)(v, 0, (p) + (i))
 #define CLADE_STOREN_f16(n, p, i, v)  CLADE_PASTE(CLADE_PASTE(clade_store, n), _f16)((p) + (i), v)
 #define CLADE_STOREN_bf16(n, p, i, v) CLADE_PASTE(CLADE_PASTE(clade_store, n), _bf16)((p) + (i), v)
 #define STOREN(n, T, p, i, v)         CLADE_PASTE(CLADE_STOREN_, T)(n, p, i, v)
@@ -183,17 +178,18 @@ typedef float16 clade_floats16 __attribute__((aligned(4)));
 /* The first n of sixteen elements, n < 16; the others are the first one again. And how so few are stored. Sixteen that
  * lie at places of their own. */
 #define CLADE_PART(T)                                                                              \
-  inline float16 CLADE_PASTE(clade_some_, T)(const __global STORAGE(T) * p, size_t i, size_t n) {  \
+  static inline float16 CLADE_PASTE(clade_some_, T)(const __global STORAGE(T) * p, size_t i, size_t n) {  \
     float lane[16];                                                                                \
     for (size_t l = 0; l < 16; l++) lane[l] = LOAD(T, p, i + (l < n ? l : 0));                     \
     return vload16(0, lane);                                                                       \
   }                                                                                                \
-  inline void CLADE_PASTE(clade_put_, T)(__global STORAGE(T) * p, size_t i, size_t n, float16 v) { \
+  static inline void CLADE_PASTE(clade_put_, T)(__global STORAGE(T) * p, size_t i, size_t n, float16 v) { \
     float lane[16];                                                                                \
     vstore16(v, 0, lane);                                                                          \
+    _Pragma("clang loop vectorize(disable) unroll(disable)")                                       \
     for (size_t l = 0; l < n; l++) STORE(T, p, i + l, lane[l]);                                    \
   }                                                                                                \
-  inline float16 CLADE_PASTE(clade_apart_, T)(const __global STORAGE(T) * p, const size_t *place,  \
+  static inline float16 CLADE_PASTE(clade_apart_, T)(const __global STORAGE(T) * p, const size_t *place,  \
                                               size_t i) {                                          \
     return (float16)(CLADE_FOUR_AT(T, 0), CLADE_FOUR_AT(T, 4), CLADE_FOUR_AT(T, 8), CLADE_FOUR_AT(T, 12));  \
   }
@@ -206,7 +202,7 @@ CLADE_PART(bf16)
 #define PUT16(T, p, i, n, v) CLADE_PASTE(clade_put_, T)(p, i, n, v)
 #define APART16(T, p, place, i) CLADE_PASTE(clade_apart_, T)(p, place, i)
 /* Where sixteen lines of (…, n, inner) begin, from line `first` on; beyond the last one they are that one again. */
-inline void clade_places(size_t *place, size_t first, size_t lines, size_t n, size_t inner) {
+static inline void clade_places(size_t *place, size_t first, size_t lines, size_t n, size_t inner) {
   size_t block = first / inner, beside = first - block * inner;
   for (int l = 0; l < 16; l++) {
     place[l] = block * n * inner + beside;
@@ -216,32 +212,32 @@ inline void clade_places(size_t *place, size_t first, size_t lines, size_t n, si
     }
   }
 }
-inline float16 clade_round16_f16(float16 v) {
+static inline float16 clade_round16_f16(float16 v) {
   ushort16 h;
   vstore_half16_rte(v, 0, (half *)&h);
   return vload_half16(0, (const half *)&h);
 }
-inline float16 clade_round16_bf16(float16 v) {
+static inline float16 clade_round16_bf16(float16 v) {
   const uint16 u = as_uint16(v), even = u + 0x7fffu + (u >> 16 & 1u);
   return as_float16(select(even, u, (u & 0x7fffffffu) > 0x7f800000u) & 0xffff0000u);
 }
 
 /* What belongs to each lane, of an array with a number for each of so many channels: of channel c, or where channels
  * lie in blocks of 16, of those from c on. */
-inline float16 clade_channels(const __global float *p, long c, long channels, long block) {
+static inline float16 clade_channels(const __global float *p, long c, long channels, long block) {
   if (block == 1) return (float16)(p[c]);
   return c + 16 <= channels ? vload16(0, p + c) : SOME16(f32, p, (size_t)c, (size_t)(channels - c));
 }
 #define CHANNELS(p, c) clade_channels(p, c, channels, block)
 
 /* Sums: of sixteen lanes and a rest, in a fixed order; and of one more number, with what is lost beside it (Knuth). */
-inline float clade_lanes(float16 v, float rest) {
+static inline float clade_lanes(float16 v, float rest) {
   const float8 a = v.lo + v.hi;
   const float4 b = a.lo + a.hi;
   const float2 c = b.lo + b.hi;
   return c.s0 + c.s1 + rest;
 }
-inline void clade_take(float *s, float *lost, float v) {
+static inline void clade_take(float *s, float *lost, float v) {
   const float sum = *s + v, back = sum - *s;
   *lost += (*s - (sum - back)) + (v - back);
   *s = sum;
@@ -251,7 +247,7 @@ inline void clade_take(float *s, float *lost, float v) {
 
 /* The second where either is NaN. And the largest of sixteen lanes. */
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
-inline float clade_largest(float16 v) {
+static inline float clade_largest(float16 v) {
   const float8 a = LARGER(v.lo, v.hi);
   const float4 b = LARGER(a.lo, a.hi);
   const float2 c = LARGER(b.lo, b.hi);

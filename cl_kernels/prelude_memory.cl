@@ -6,7 +6,7 @@
 #define CLADE_STREAMS
 #endif
 #endif
-inline void clade_stream16_f32(__global float *p, float16 v) {
+static inline void clade_stream16_f32(__global float *p, float16 v) {
 #ifdef CLADE_STREAMS
   if (((size_t)p & 63) == 0) {
     __builtin_nontemporal_store(v, (__global float16 *)p);
@@ -22,7 +22,7 @@ inline void clade_stream16_f32(__global float *p, float16 v) {
 }
 
 /* Stores sixteen elements, floats past the caches where `past` says so. */
-inline void clade_past_f32(__global float *p, float16 v, int past) {
+static inline void clade_past_f32(__global float *p, float16 v, int past) {
   if (past)
     clade_stream16_f32(p, v);
   else
@@ -34,7 +34,7 @@ inline void clade_past_f32(__global float *p, float16 v, int past) {
 #define STREAM16(T, p, i, v, past)     CLADE_PASTE(CLADE_PAST_, T)(p, i, v, past)
 
 /* Where it is known before a loop that sixteen elements begin with a line, and that they are better past the caches. */
-inline void clade_line_f32(__global float *p, float16 v) {
+static inline void clade_line_f32(__global float *p, float16 v) {
 #ifdef CLADE_STREAMS
   __builtin_nontemporal_store(v, (__global float16 *)p);
 #else
@@ -62,7 +62,7 @@ inline void clade_line_f32(__global float *p, float16 v) {
 
 /* Where a channel's pixel lies, one of [samples, channels, inner] by its number in [samples, inner]; of a value whose
  * numbers an int holds, as hosts see to (channels.c). */
-inline int clade_pixel(int pixel, int c, int inner, int channels) {
+static inline int clade_pixel(int pixel, int c, int inner, int channels) {
   return (pixel / inner * (channels - 1) + c) * inner + pixel;
 }
 /* A run of a share [begin, end) of channel c, and what is asked for meanwhile, `ahead` of it: behind the share that of the
@@ -70,7 +70,7 @@ inline int clade_pixel(int pixel, int c, int inner, int channels) {
 typedef struct {
   int count, at, soon;
 } clade_run;
-inline clade_run clade_run_of(int pixel, int stop, int ahead, int begin, int end, int c, int inner, int channels) {
+static inline clade_run clade_run_of(int pixel, int stop, int ahead, int begin, int end, int c, int inner, int channels) {
   const bool next = pixel + ahead >= end;
   const int later = next ? min(pixel + ahead - end + begin, end - 16) : pixel + ahead;
   const int count = min(min(stop - pixel, inner - pixel % inner), inner - later % inner);
@@ -104,7 +104,7 @@ CLADE_MOVES(i64)
 /* Sixteen elements from private memory, those of 32 bits past the caches where `past` says so. */
 #define CLADE_PASS_i32(y, x, past) clade_past_f32((__global float *)(y), as_float16(vload16(0, x)), past)
 #define CLADE_PASS_u8(y, x, past)  vstore16(vload16(0, x), 0, y)
-#define CLADE_PASS_f16(y, x, past) *(__global clade_halves16 *)(y) = *(const clade_halves16 *)(x) /* not one by one */
+#define CLADE_PASS_f16             CLADE_PASS_u8
 #define CLADE_PASS_i64             CLADE_PASS_u8
 #define PASS16(T, y, x, past)      CLADE_PASTE(CLADE_PASS_, T)(y, x, past)
 #define COPY(T, x, soon, y, n, past) CLADE_PASTE(clade_move_, T)(x, soon, y, n, past)
@@ -126,11 +126,6 @@ CLADE_MOVES(i64)
 
 #define EVEN16(a, b) MIXED16(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
 #define ODD16(a, b)  MIXED16(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
-/* Sixteen elements for these, floats by one instruction: PoCL's vload16 is made of pairs, which are then shuffled one by one. */
-#define CLADE_WHOLE_f32(p, i)  (*(const __global clade_floats16 *)((p) + (i)))
-#define CLADE_WHOLE_f16(p, i)  LOAD16(f16, p, i)
-#define CLADE_WHOLE_bf16(p, i) LOAD16(bf16, p, i)
-#define WHOLE16(T, p, i)       CLADE_PASTE(CLADE_WHOLE_, T)(p, i)
 /* The first lane of a and those of b, which move up. */
 #define BEHIND16(a, b) MIXED16(a, b, 0, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30)
 

@@ -148,9 +148,9 @@ __attribute__((always_inline)) static inline void FN(turn_back)(float *line, con
   clade_turn(low);
   clade_turn(high);
 #pragma unroll
-  for (int l = 0; l < 8; l++) *(clade_floats8 *)(line + l * n) = low[l];
+  for (int l = 0; l < 8; l++) vstore8(low[l], 0, line + l * n);
 #pragma unroll
-  for (int l = 0; l < 8; l++) *(clade_floats8 *)(line + (l + 8) * n) = high[l];
+  for (int l = 0; l < 8; l++) vstore8(high[l], 0, line + (l + 8) * n);
 }
 #define ARGS                                                                                                 \
   ARG(const STORAGE(T), x), ARG(STORAGE(T), y), const index_t outer, const index_t n, const index_t piece,   \
@@ -168,9 +168,9 @@ BODY(softmax_forward_rows_item)(const long item, ARGS) {
     if (COLUMNS_INSIDE(first, n, outer)) {
       for (index_t i = 0; i < n; i += 8) COLUMNS8(T, column + i, x, (size_t)(begin + i), (size_t)n);
     } else {
-      size_t place[16];
-      clade_places(place, (size_t)first, (size_t)outer, (size_t)n, 1);
-      for (index_t i = 0; i < n; i++) column[i] = APART16(T, x, place, (size_t)i);
+      for (index_t l = 0; l < 16; l++) /* beyond the last one that row again */
+#pragma clang loop vectorize(disable) unroll(disable)
+        for (index_t i = 0; i < n; i++) ((float *)(column + i))[l] = LOAD(T, x, min(first + l, outer - 1) * n + i);
     }
     for (index_t i = 0; i < n; i++) {
       SOON(x + (size_t)begin + (size_t)i * 16 + AHEAD); /* as many lines as columns */
