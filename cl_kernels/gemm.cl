@@ -96,16 +96,19 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
  * copied at once, the last eight of the panel again where it is no multiple of eight. Where it has less than eight, what
  * was written too far is written again. */
 #define EIGHT_AT(i, width) ((width) > 8 ? min((i), (width)-8) : (i))
+#define WIDEST             (ROWS + PANEL) /* at least: loops have as many turns as are known here, else they stay loops */
 static inline void FN(copy)(const __global RAW *from, const int flip, index_t stride, index_t n, index_t depth,
                             __global float *to, const int width) {
   if (n >= max(width, 8)) {
     for (; depth; depth--, from += stride, to += width)
 #pragma unroll
-      for (int i = 0; i < width; i += 8) vstore8(EIGHT(from, EIGHT_AT(i, width)), 0, to + EIGHT_AT(i, width));
+      for (int i = 0; i < WIDEST; i += 8)
+        if (i < width) vstore8(EIGHT(from, EIGHT_AT(i, width)), 0, to + EIGHT_AT(i, width));
   } else if (n >= 8) { /* the last eight that are there again, over zeros */
     for (; depth; depth--, from += stride, to += width) {
 #pragma unroll
-      for (int i = 0; i < width; i += 8) {
+      for (int i = 0; i < WIDEST; i += 8) {
+        if (i >= width) continue;
         const int at = EIGHT_AT(i, width);
         vstore8(at + 8 <= n ? EIGHT(from, at) : (float8)(0), 0, to + at);
       }
@@ -239,13 +242,16 @@ __attribute__((always_inline)) static inline void FN(step)(VECTOR (*sum)[VECTORS
 #pragma unroll
     for (int c = 0; c < PANEL; c += 16) LATER(from + c);
 #pragma unroll
-    for (int v = 0; v < vectors; v++) right[v] = VLOAD(v, b);
+    for (int v = 0; v < VECTORS; v++)
+      if (v < vectors) right[v] = VLOAD(v, b);
   }
 #pragma unroll
-  for (int r = 0; r < height; r++) {
+  for (int r = 0; r < ROWS; r++) {
+    if (r >= height) continue;
     const VECTOR left = a[row[r]];
 #pragma unroll
-    for (int v = 0; v < vectors; v++) sum[r][v] = fma(left, right[v], sum[r][v]);
+    for (int v = 0; v < VECTORS; v++)
+      if (v < vectors) sum[r][v] = fma(left, right[v], sum[r][v]);
   }
 }
 /* Before the steps, and after them. */
@@ -258,9 +264,9 @@ __attribute__((always_inline)) static inline void FN(begin)(VECTOR (*sum)[VECTOR
     for (int v = 0; v < VECTORS; v++) sum[r][v] = 0;
   }
 }
-__attribute__((always_inline)) static inline void FN(keep)(float *part, VECTOR (*sum)[VECTORS], const int height) {
+__attribute__((always_inline)) static inline void FN(keep)(float *part, VECTOR (*sum)[VECTORS]) {
 #pragma unroll
-  for (int r = 0; r < height; r++)
+  for (int r = 0; r < ROWS; r++)
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], v, part + r * PANEL);
 }
@@ -301,7 +307,7 @@ __attribute__((always_inline)) static inline void FN(tile)(const bool fresh, STE
   }
 #endif
   float part[ROWS * PANEL];
-  FN(keep)(part, sum, ROWS);
+  FN(keep)(part, sum);
   FN(finish)(part, TILE_PASS EPILOGUE_PASS);
 }
 
@@ -317,7 +323,7 @@ APART static void FN(less)(STEP_ARGS, TILE_ARGS EPILOGUE_ARGS) {
     STEPS(HIGH, VECTORS, false);
   else
     STEPS(LOW, VECTORS, false);
-  FN(keep)(part, sum, ROWS);
+  FN(keep)(part, sum);
   FN(finish)(part, TILE_PASS EPILOGUE_PASS);
 }
 
@@ -481,6 +487,7 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_vec_bare)(GEMM_ARGS, const index8_t plan EPIL
 #endif
 #undef HIGH
 #undef EIGHT_AT
+#undef WIDEST
 #undef RAW
 #undef FLIP_u8
 #undef FLIP_i8

@@ -24,30 +24,31 @@ __attribute__((always_inline)) static inline void FN(columns)(const __global STO
   for (int c = 0; c < 4; c++) column[c] = b + min((index_t)c, wide - 1) * b_column;
 }
 
-/* Adds the products of `n` elements to the sums of `height` rows and four columns, a row's side by side. */
+/* Adds the products of `n` elements to the sums of `height` rows and four columns, a row's side by side. Loops have as many
+ * turns as are known here: else they stay loops, and sums in memory. */
 __attribute__((always_inline)) static inline void FN(add)(const int height, const __global STORAGE(T) * a,
                                                           const index_t a_row, const __global STORAGE(T) * const *column,
                                                           const index_t n, VECTOR *total) {
   VECTOR sum[3][4];
 #pragma unroll
-  for (int r = 0; r < height; r++)
-#pragma unroll
-    for (int c = 0; c < 4; c++) sum[r][c] = total[4 * r + c];
+  for (int i = 0; i < 12; i++)
+    if (i < 4 * height) sum[i / 4][i % 4] = total[i];
   for (index_t k = 0; k < n; k += WIDTH) {
     VECTOR left[3];
 #pragma unroll
-    for (int r = 0; r < height; r++) left[r] = LOADN(WIDTH, T, a, r * a_row + k);
+    for (int r = 0; r < 3; r++)
+      if (r < height) left[r] = LOADN(WIDTH, T, a, r * a_row + k);
 #pragma unroll
     for (int c = 0; c < 4; c++) {
       const VECTOR right = LOADN(WIDTH, T, column[c], k);
 #pragma unroll
-      for (int r = 0; r < height; r++) sum[r][c] = fma(left[r], right, sum[r][c]);
+      for (int r = 0; r < 3; r++)
+        if (r < height) sum[r][c] = fma(left[r], right, sum[r][c]);
     }
   }
 #pragma unroll
-  for (int r = 0; r < height; r++)
-#pragma unroll
-    for (int c = 0; c < 4; c++) total[4 * r + c] = sum[r][c];
+  for (int i = 0; i < 12; i++)
+    if (i < 4 * height) total[i] = sum[i / 4][i % 4];
 }
 
 /* The same of one row, which is all: b goes by once, and so many sums keep pace with it. */

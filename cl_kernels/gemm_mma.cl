@@ -225,12 +225,14 @@ static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
   FN(finish)(part, TILE_PASS EPILOGUE_PASS);
 }
 #else
+/* Loops have as many turns as are known here: else they stay loops, and sums in memory. */
 __attribute__((always_inline)) static inline void FN(tile_of)(const int height, TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
   SUMS sum[ROWS][2];
 #pragma unroll
-  for (int r = 0; r < height; r++)
+  for (int r = 0; r < ROWS; r++)
 #pragma unroll
     for (int v = 0; v < 2; v++) {
+      if (r >= height) continue;
       const index_t at = (row0 + r) * dims.s7 + column0 + 16 * v;
       if (INTEGER && first && last) /* of bf16 as many products have half as many bytes of results, and take twice as long */
         LATER(y + at);
@@ -243,7 +245,8 @@ __attribute__((always_inline)) static inline void FN(tile_of)(const int height, 
     LATER(soon);
     LATER(soon + 16);
 #pragma unroll
-    for (int r = 0; r < height; r++) {
+    for (int r = 0; r < ROWS; r++) {
+      if (r >= height) continue;
       const uint16 word = a[r * LINE];
       DOT(sum[r][0], word, left);
       DOT(sum[r][1], word, right);
@@ -251,17 +254,18 @@ __attribute__((always_inline)) static inline void FN(tile_of)(const int height, 
   }
   if (WHOLE) {
 #pragma unroll
-    for (int r = 0; r < height; r++)
-      if (r < rows)
+    for (int r = 0; r < ROWS; r++)
+      if (r < height && r < rows)
 #pragma unroll
         for (int v = 0; v < 2; v++)
           FN(put)(sum[r][v], (row0 + r) * dims.s7 + column0 + 16 * v, y, sums, alpha, first, last);
   } else {
     SUM part[ROWS * PANEL];
 #pragma unroll
-    for (int r = 0; r < height; r++)
+    for (int r = 0; r < ROWS; r++)
 #pragma unroll
-      for (int v = 0; v < 2; v++) vstore16(sum[r][v], v, part + r * PANEL);
+      for (int v = 0; v < 2; v++)
+        if (r < height) vstore16(sum[r][v], v, part + r * PANEL);
     FN(finish)(part, TILE_PASS EPILOGUE_PASS);
   }
 }
@@ -436,7 +440,8 @@ __attribute__((always_inline)) static inline void FN(bare_tile)(const int height
   SUMS sum[FN(MOST_ROWS)][4];
   const __global FN(word1) *at[FN(MOST_ROWS)];
 #pragma unroll
-  for (int r = 0; r < height; r++) {
+  for (int r = 0; r < FN(MOST_ROWS); r++) {
+    if (r >= height) continue;
     at[r] = (const __global FN(word1) *)(a + min((index_t)r, rows - 1) * line);
 #pragma unroll
     for (int v = 0; v < 4; v++) sum[r][v] = 0;
@@ -450,11 +455,13 @@ __attribute__((always_inline)) static inline void FN(bare_tile)(const int height
     LATER(soon);
     if (INTEGER && k % 16 == 0) { /* a row of results: all at once would hold up what is multiplied */
 #pragma unroll
-      for (int v = 0; v < vectors; v++) LATER(result + 16 * v);
+      for (int v = 0; v < 4; v++)
+        if (v < vectors) LATER(result + 16 * v);
       result += k < 16 * (height - 1) ? dims.s7 : 0;
     }
 #pragma unroll
-    for (int r = 0; r < height; r++) {
+    for (int r = 0; r < FN(MOST_ROWS); r++) {
+      if (r >= height) continue;
       const uint16 word = at[r][k];
 #pragma unroll
       for (int v = 0; v < 4; v++)
@@ -462,16 +469,16 @@ __attribute__((always_inline)) static inline void FN(bare_tile)(const int height
     }
   }
 #pragma unroll
-  for (int r = 0; r < height; r++)
+  for (int r = 0; r < FN(MOST_ROWS); r++)
 #pragma unroll
     for (int v = 0; v < 4; v++)
-      if (FLIP) sum[r][v] += (SUMS)(starts[min((index_t)r, rows - 1)]);
+      if (FLIP && r < height) sum[r][v] += (SUMS)(starts[min((index_t)r, rows - 1)]);
   if (PLAIN && columns >= 16 * vectors) { /* by registers: numbers that are found out would need memory */
 #pragma unroll
-    for (int r = 0; r < height; r++)
+    for (int r = 0; r < FN(MOST_ROWS); r++)
 #pragma unroll
       for (int v = 0; v < 4; v++)
-        if (r < rows && v < vectors)
+        if (r < height && r < rows && v < vectors)
           FN(put)(sum[r][v], (row0 + r) * dims.s7 + column0 + 16 * v, y, sums, alpha, first, last);
     return;
   }
@@ -481,9 +488,10 @@ __attribute__((always_inline)) static inline void FN(bare_tile)(const int height
     if (2 * panel >= vectors || there <= 0) continue;
     SUM part[FN(MOST_ROWS) * PANEL];
 #pragma unroll
-    for (int r = 0; r < height; r++)
+    for (int r = 0; r < FN(MOST_ROWS); r++)
 #pragma unroll
-      for (int v = 0; v < 2; v++) vstore16(sum[r][2 * panel + v], v, part + r * PANEL);
+      for (int v = 0; v < 2; v++)
+        if (r < height) vstore16(sum[r][2 * panel + v], v, part + r * PANEL);
     FN(finish)(part, y, sums, dims, alpha, batch, row0, column, rows, there, first, last EPILOGUE_PASS);
   }
 }
