@@ -10,12 +10,6 @@
 
 #if defined(WANT_conv2d_gather_direct) || defined(WANT_conv2d_fold)
 #define ALIGNED __attribute__((aligned(64)))
-/* What vstore16 puts down compilers tear into pieces; this they do not. */
-typedef float16 FN(sixteen) __attribute__((aligned(4)));
-#define SIXTEEN_f32(p, v)  (*(__global FN(sixteen) *)(p) = (v))
-#define SIXTEEN_f16(p, v)  STORE16(f16, p, 0, v)
-#define SIXTEEN_bf16(p, v) STORE16(bf16, p, 0, v)
-#define PUT_SIXTEEN(p, v)  CLADE_PASTE(SIXTEEN_, OUT)(p, v)
 
 /* ---- the result ----
  * An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
@@ -51,13 +45,8 @@ typedef float16 FN(sixteen) __attribute__((aligned(4)));
 #define PANEL   (VECTORS * WIDTH)
 #define TILE    (PLACES * PANEL)
 #define TILES   ((MOST_PLACES + PLACES - 1) / PLACES)
-/* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
-typedef VECTOR FN(vector) __attribute__((aligned(4)));
-#define PUT(v, p)          (*(FN(vector) *)(p) = (v))
-#define GET_f32(p)         (*(const __global FN(vector) *)(p))
-#define GET_f16(p)         LOADN(WIDTH, f16, p, 0)
-#define GET_bf16(p)        LOADN(WIDTH, bf16, p, 0)
-#define GET(p)             CLADE_PASTE(GET_, T)(p)
+#define PUT(v, p) CLADE_PASTE(vstore, WIDTH)(v, 0, p)
+#define GET(p)    LOADN(WIDTH, T, p, 0)
 
 #if COMMON_FIRST
 APART static void COMMON(zero)(float *to, int n) {
@@ -259,9 +248,9 @@ APART static void FN(finish)(const float *tile, int rows, int n, int step, const
     for (; done + 16 <= rows; done += 16)
       for (int i = 0; i < n; i++) {
         const index_t row = row0 + done, column = column0 + i * step;
-        const float16 i0 = *(const FN(sixteen) *)(tile + i * PANEL + done);
+        const float16 i0 = vload16(0, tile + i * PANEL + done);
         EPILOGUE16
-        PUT_SIXTEEN(y + EPILOGUE_ELEMENT(y_s), r);
+        STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
       }
   } else if (step == 1 && n >= 16) {
     for (; done < rows; done += 8)
@@ -282,7 +271,7 @@ APART static void FN(finish)(const float *tile, int rows, int n, int step, const
             const index_t row = row0 + done + l;
             const float16 i0 = (float16)(low[l], high[l]);
             EPILOGUE16
-            PUT_SIXTEEN(y + EPILOGUE_ELEMENT(y_s), r);
+            STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
           }
       }
   }
@@ -469,7 +458,7 @@ APART static void FN(add)(const __global float *from, int many, int step, float 
   for (; step == 2 && i + 8 <= many; i += 8) {
     float16 v = (float16)(0);
     v.even = vload8(0, from + i);
-    *(FN(sixteen) *)(to + 2 * i) += v;
+    vstore16(vload16(0, to + 2 * i) + v, 0, to + 2 * i);
   }
 #pragma clang loop vectorize(disable) unroll(disable)
   for (; i < many; i++) to[i * step] += from[i];
@@ -485,9 +474,9 @@ APART static void FN(put)(const float *from, int many, OUT_ARGS) {
   for (; many >= 16 && i < many; i += 16) { /* the last sixteen end with them */
     const int at = min(i, many - 16);
     const index_t column = column0 + at;
-    const float16 i0 = *(const FN(sixteen) *)(from + at);
+    const float16 i0 = vload16(0, from + at);
     EPILOGUE16
-    PUT_SIXTEEN(y + EPILOGUE_ELEMENT(y_s), r);
+    STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
   }
 #endif
 #pragma clang loop vectorize(disable) unroll(disable)
@@ -514,7 +503,7 @@ BODY(conv2d_fold_item)(const int item, ARGS) {
   USE(STORAGE(OUT), y);
   const int planes = min((int)part.s0, (int)dims.s0 * channels - plane0), plane = many.x * many.y;
   float sums[MOST_RESULTS + MARGIN] ALIGNED;
-  for (int i = 0; i < planes * plane; i += 16) *(FN(sixteen) *)(sums + i) = (float16)(0);
+  for (int i = 0; i < planes * plane; i += 16) vstore16((float16)(0), 0, sums + i);
   const __global float *of = x + plane0 * taps.x * taps.y * source.x * source.y; /* of a tap */
   for (int tap = 0; tap < taps.x * taps.y; tap++, of += source.x * source.y) {
     /* where the first place's part goes; which places give a part to the box */
@@ -590,11 +579,4 @@ KERNEL(conv2d_gather_ref)
 #undef TILE
 #undef TILES
 #undef PUT
-#undef GET_f32
-#undef GET_f16
-#undef GET_bf16
 #undef GET
-#undef SIXTEEN_f32
-#undef SIXTEEN_f16
-#undef SIXTEEN_bf16
-#undef PUT_SIXTEEN

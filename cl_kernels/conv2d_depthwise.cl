@@ -4,18 +4,9 @@
 #define ALIGNED __attribute__((aligned(64)))
 #define VECTOR  CLADE_PASTE(float, WIDTH)
 #define LANES   16
-/* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
-typedef VECTOR FN(vector) __attribute__((aligned(4)));
-typedef float16 FN(sixteen) __attribute__((aligned(4)));
-#define PUT(v, p)         (*(FN(vector) *)(p) = (v))
-#define GET_f32(p)        (*(const __global FN(vector) *)(p))
-#define GET_f16(p)        LOADN(WIDTH, f16, p, 0)
-#define GET_bf16(p)       LOADN(WIDTH, bf16, p, 0)
-#define GET(p)            CLADE_PASTE(GET_, T)(p)
-#define PUT16_f32(p, v)   (*(__global FN(sixteen) *)(p) = (v))
-#define PUT16_f16(p, v)   STORE16(f16, p, 0, v)
-#define PUT16_bf16(p, v)  STORE16(bf16, p, 0, v)
-#define PUT_SIXTEEN(p, v) CLADE_PASTE(PUT16_, OUT)(p, v)
+#define VLOAD     CLADE_PASTE(vload, WIDTH)
+#define PUT(v, p) CLADE_PASTE(vstore, WIDTH)(v, 0, p)
+#define GET(p)    LOADN(WIDTH, T, p, 0)
 /* Places and channels that are turned over at a time. */
 #if WIDTH == 16
 #define SIDE    16
@@ -26,13 +17,12 @@ typedef float16 FN(sixteen) __attribute__((aligned(4)));
 #define SOME(p) LOADN(8, T, p, 0)
 #define TURN    clade_turn
 #endif
-typedef CLADE_PASTE(float, SIDE) FN(side) __attribute__((aligned(4)));
 #if X_BLOCKED
 #define SOURCE_TYPE const __global STORAGE(T)
 #define READ(p)     GET(p)
 #else
 #define SOURCE_TYPE const float
-#define READ(p)     (*(const FN(vector) *)(p))
+#define READ(p)     VLOAD(0, p)
 #endif
 
 #if !X_BLOCKED
@@ -47,7 +37,7 @@ APART static void FN(turn)(const __global STORAGE(T) * x, int plane, int channel
       for (int l = 0; l < SIDE; l++) some[l] = SOME(x + min(c + l, channels - 1) * plane + at);
       TURN(some);
 #pragma unroll
-      for (int l = 0; l < SIDE; l++) *(FN(side) *)(to + (at + l) * LANES + c) = some[l];
+      for (int l = 0; l < SIDE; l++) CLADE_PASTE(vstore, SIDE)(some[l], 0, to + (at + l) * LANES + c);
     }
   }
   for (int c = 0; n < SIDE && c < LANES; c++)
@@ -167,7 +157,7 @@ static void FN(slide_any)(SLIDE_ARGS) {
 static inline void FN(turn_back)(const float *tile, float16 *of) {
 #if SIDE == 16
 #pragma unroll
-  for (int l = 0; l < 16; l++) of[l] = *(const FN(sixteen) *)(tile + l * LANES);
+  for (int l = 0; l < 16; l++) of[l] = vload16(0, tile + l * LANES);
   clade_turn_sixteen(of);
 #else
   float8 low[8], high[8];
@@ -191,9 +181,9 @@ APART static void FN(finish)(const float *tile, int rows, int n, __global STORAG
 #if WIDE && Y_BLOCKED
   for (; rows == LANES && done < n; done++) {
     const index_t row = row0, column = column0 + done;
-    const float16 i0 = *(const FN(sixteen) *)(tile + done * LANES);
+    const float16 i0 = vload16(0, tile + done * LANES);
     EPILOGUE16
-    PUT_SIXTEEN(y + EPILOGUE_ELEMENT(y_s), r);
+    STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
   }
 #elif WIDE
   for (; n >= 16 && done < n; done += 16) { /* the last sixteen end with the line */
@@ -208,7 +198,7 @@ APART static void FN(finish)(const float *tile, int rows, int n, __global STORAG
           const index_t row = row0 + c + l;
           const float16 i0 = of[l];
           EPILOGUE16
-          PUT_SIXTEEN(y + EPILOGUE_ELEMENT(y_s), r);
+          STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
         }
     }
   }
@@ -316,7 +306,7 @@ GROUP(1, 1, 1) KERNEL(conv2d_depthwise)(ARGS) {
 #define SUMS                                                                                                     \
   VECTOR sum[AT_ONCE][AT_ONCE];                                                                                  \
   _Pragma("unroll") for (int r = 0; r < AT_ONCE; r++) _Pragma("unroll") for (int t = 0; t < AT_ONCE; t++) sum[r][t] = \
-      *(const FN(vector) *)(sums + (r * across + t) * LANES + k);
+      VLOAD(0, sums + (r * across + t) * LANES + k);
 #define SUMS_BACK                                                                                                   \
   _Pragma("unroll") for (int r = 0; r < AT_ONCE; r++) _Pragma("unroll") for (int t = 0; t < AT_ONCE; t++)           \
       PUT(sum[r][t], sums + (r * across + t) * LANES + k);
@@ -470,15 +460,9 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_depthwise)(ARGS) {
 #undef ALIGNED
 #undef VECTOR
 #undef LANES
+#undef VLOAD
 #undef PUT
-#undef GET_f32
-#undef GET_f16
-#undef GET_bf16
 #undef GET
-#undef PUT16_f32
-#undef PUT16_f16
-#undef PUT16_bf16
-#undef PUT_SIXTEEN
 #undef SOURCE_TYPE
 #undef READ
 #undef SIDE

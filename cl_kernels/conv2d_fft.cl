@@ -11,10 +11,8 @@
 #define VALUE  (2 * WIDTH)
 /* Of a column in private memory; an odd number of lines: what a row's frequencies become is not to meet in one set. */
 #define COLUMN (SIDE * VALUE + 16)
-typedef VECTOR FN(vector) __attribute__((aligned(4)));
-#define PUT(p, v)     (*(FN(vector) *)(p) = (v))
-#define GET(p)        (*(const FN(vector) *)(p))
-#define GLOBAL_GET(p) (*(const __global FN(vector) *)(p))
+#define PUT(p, v) CLADE_PASTE(vstore, WIDTH)(v, 0, p)
+#define GET(p)    CLADE_PASTE(vload, WIDTH)(0, p)
 
 /* ---- transforms along a line ---- */
 /* cos(2 pi k / 64) of a quarter of a turn. */
@@ -178,7 +176,7 @@ static void FN(tile_in)(const __global float *x, const int2 from, const int2 siz
     for (int j = 0; j < SIDE; j++) {
       const bool there = i >= low && i < high && from.y + j >= 0 && from.y + j < size.y;
       PUT(places + (i * SIDE + j) * WIDTH,
-          there ? GLOBAL_GET(x + ((from.x + i) * size.y + from.y + j) * 16) : (VECTOR)(0));
+          there ? GET(x + ((from.x + i) * size.y + from.y + j) * 16) : (VECTOR)(0));
     }
   FN(forward)(places, low, high, spectrum);
 }
@@ -211,7 +209,7 @@ BODY(conv2d_fft_weights_item)(const long item, ARGS) {
       for (int i = 0; i < SIDE; i++)
         for (int part = 0; part < 2; part++) {
           const VECTOR one = GET(spectrum + f * COLUMN + i * VALUE + part * WIDTH) * (0.25f / (SIDE * SIDE));
-          *(__global FN(vector) *)(to + (long)(f * SIDE + i) * inner * 32 + part * 16) = one;
+          PUT(to + (long)(f * SIDE + i) * inner * 32 + part * 16, one);
         }
   }
 }
@@ -249,8 +247,7 @@ BODY(conv2d_fft_places_item)(const int item, ARGS) {
     for (int f = 0; f < HALF; f++)
       for (int i = 0; i < SIDE; i++)
         for (int k = 0; k < 2; k++)
-          *(__global FN(vector) *)(y + (long)(f * SIDE + i) * apart + k * 16 + v) =
-              GET(spectrum + f * COLUMN + i * VALUE + k * WIDTH);
+          PUT(y + (long)(f * SIDE + i) * apart + k * 16 + v, GET(spectrum + f * COLUMN + i * VALUE + k * WIDTH));
   }
 }
 
@@ -276,7 +273,7 @@ APART static void FN(multiply)(const __global float *w, const __global float *x,
     for (int k = c * 2; k < c * 2 + min(16, n - c); k++, w += 32) {
       LATER(w + 2048);
       LATER(w + 2064);
-      const VECTOR w_re = GLOBAL_GET(w), w_im = GLOBAL_GET(w + 16) * sign;
+      const VECTOR w_re = GET(w), w_im = GET(w + 16) * sign;
 #pragma unroll
       for (int p = 0; p < PLACES; p++) {
         const VECTOR x_re = (VECTOR)(from[p][k]), x_im = (VECTOR)(from[p][k + 16]);
@@ -289,8 +286,8 @@ APART static void FN(multiply)(const __global float *w, const __global float *x,
 #pragma unroll
   for (int p = 0; p < PLACES; p++)
     if (p <= last) {
-      *(__global FN(vector) *)(y + p * y_pitch) = re[p];
-      *(__global FN(vector) *)(y + p * y_pitch + 16) = im[p];
+      PUT(y + p * y_pitch, re[p]);
+      PUT(y + p * y_pitch + 16, im[p]);
     }
 }
 
@@ -320,7 +317,6 @@ GROUP(1, 1, 1) KERNEL(conv2d_fft_products)(ARGS) {
 #if defined WANT_conv2d_fft_results || defined WANT_conv2d_fft_depthwise
 /* ---- the result ----
  * An element is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7 of y and of the epilogue's operands. */
-typedef float16 FN(sixteen) __attribute__((aligned(4)));
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_ELEMENT(s) CLADE_CHANNEL_ELEMENT(s)
@@ -336,7 +332,7 @@ APART static void FN(finish)(const float *tile, int rows, int2 many, int width, 
 #if WIDE
     if (rows == 16) {
       const index_t row = row0;
-      const float16 i0 = *(const FN(sixteen) *)(tile + i * 16);
+      const float16 i0 = vload16(0, tile + i * 16);
       EPILOGUE16
       STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
       continue;
@@ -375,7 +371,7 @@ BODY(conv2d_fft_results_item)(const int item, ARGS) {
       for (int i = 0; i < SIDE; i++)
         for (int k = 0; k < 2; k++)
           PUT(spectrum + f * COLUMN + i * VALUE + k * WIDTH,
-              GLOBAL_GET(x + (long)(f * SIDE + i) * apart + item * 32 + k * 16 + v));
+              GET(x + (long)(f * SIDE + i) * apart + item * 32 + k * 16 + v));
     FN(back)(spectrum, (int2)(first.s0, first.s1), many, results + v);
   }
   RESULTS;
@@ -410,7 +406,7 @@ BODY(conv2d_fft_depthwise_item)(const int item, ARGS) {
       for (int i = 0; i < SIDE; i++, by += 32) {
         float *own = spectrum + f * COLUMN + i * VALUE;
         const VECTOR re = GET(own), im = GET(own + WIDTH);
-        const VECTOR w_re = GLOBAL_GET(by), w_im = GLOBAL_GET(by + 16) * (float)part.s7;
+        const VECTOR w_re = GET(by), w_im = GET(by + 16) * (float)part.s7;
         PUT(own, fma(re, w_re, -im * w_im));
         PUT(own + WIDTH, fma(re, w_im, im * w_re));
       }
@@ -439,7 +435,6 @@ GROUP(1, 1, 1) KERNEL(conv2d_fft_depthwise)(ARGS) {
 #undef COLUMN
 #undef PUT
 #undef GET
-#undef GLOBAL_GET
 #undef BUTTERFLY
 #undef TRANSFORM_FIRST
 #undef TILE_OF

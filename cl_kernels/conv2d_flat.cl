@@ -12,10 +12,9 @@
  * sizes: images, rows, inner channels, places of an image. plan: parts of the panels; tiles of an item. An element of y,
  * and of the epilogue's operands, is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7. */
 #define VECTOR  CLADE_PASTE(float, WIDTH)
+#define VLOAD   CLADE_PASTE(vload, WIDTH)
+#define VSTORE  CLADE_PASTE(vstore, WIDTH)
 #define PANEL   (VECTORS * WIDTH)
-/* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
-typedef VECTOR FN(vector) __attribute__((aligned(4)));
-typedef float16 FN(sixteen) __attribute__((aligned(4)));
 
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 #undef EPILOGUE_ELEMENT
@@ -42,36 +41,36 @@ APART static void FN(finish)(const float *tile, OUT_ARGS) {
   for (index_t k = 0; k < rows; k += 16)
     for (index_t i = 0; i < columns; i++) {
       const index_t row = row0 + k, column = column0 + i;
-      const float16 i0 = *(const FN(sixteen) *)(tile + i * PANEL + k);
+      const float16 i0 = vload16(0, tile + i * PANEL + k);
       EPILOGUE16
-      *(__global FN(sixteen) *)(y + EPILOGUE_ELEMENT(y_s)) = r;
+      vstore16(r, 0, y + EPILOGUE_ELEMENT(y_s));
     }
 }
 
 /* `runs` blocks of x, `apart`; at each so many `lines` from `ahead` on are asked for, and where x is `fresh` what the next
  * tile reads. */
-#define TILE(name, places)                                                                                            \
-  APART static void FN(name)(const __global float *w, const __global float *x, const long apart, const int runs,      \
-                             const __global float *ahead, const int lines, const bool fresh, float *tile) {           \
-    VECTOR sum[places][VECTORS];                                                                                      \
-    _Pragma("unroll") for (int p = 0; p < places; p++)                                                                \
-      _Pragma("unroll") for (int v = 0; v < VECTORS; v++) sum[p][v] = 0;                                              \
-    for (int r = 0; r < runs; r++, x += apart) {                                                                      \
-      for (int i = 0; i < lines; i++, ahead += 16) LATER(ahead);                                                      \
-      if (fresh)                                                                                                      \
-        for (int p = 0; p < places; p++) LATER(x + (places + p) * 16);                                                \
-      _Pragma("clang loop unroll(disable)") for (long k = 0; k < 16; k++, w += PANEL) {                               \
-        VECTOR right[VECTORS];                                                                                        \
-        _Pragma("unroll") for (int v = 0; v < VECTORS; v++)                                                           \
-          right[v] = *(const __global FN(vector) *)(w + v * WIDTH);                                                   \
-        _Pragma("unroll") for (int p = 0; p < places; p++)                                                            \
-          _Pragma("unroll") for (int v = 0; v < VECTORS; v++)                                                         \
-            sum[p][v] = fma((VECTOR)(x[p * 16 + k]), right[v], sum[p][v]);                                            \
-      }                                                                                                               \
-    }                                                                                                                 \
-    _Pragma("unroll") for (int p = 0; p < places; p++)                                                                \
-      _Pragma("unroll") for (int v = 0; v < VECTORS; v++)                                                             \
-        *(FN(vector) *)(tile + (p * VECTORS + v) * WIDTH) = sum[p][v];                                                \
+#define TILE(name, places)                                                                                       \
+  APART static void FN(name)(const __global float *w, const __global float *x, const long apart, const int runs, \
+                             const __global float *ahead, const int lines, const bool fresh, float *tile) {      \
+    VECTOR sum[places][VECTORS];                                                                                 \
+    _Pragma("unroll") for (int p = 0; p < places; p++)                                                           \
+      _Pragma("unroll") for (int v = 0; v < VECTORS; v++) sum[p][v] = 0;                                         \
+    for (int r = 0; r < runs; r++, x += apart) {                                                                 \
+      for (int i = 0; i < lines; i++, ahead += 16) LATER(ahead);                                                 \
+      if (fresh)                                                                                                 \
+        for (int p = 0; p < places; p++) LATER(x + (places + p) * 16);                                           \
+      _Pragma("clang loop unroll(disable)") for (long k = 0; k < 16; k++, w += PANEL) {                          \
+        VECTOR right[VECTORS];                                                                                   \
+        _Pragma("unroll") for (int v = 0; v < VECTORS; v++)                                                      \
+          right[v] = VLOAD(v, w);                                                                                \
+        _Pragma("unroll") for (int p = 0; p < places; p++)                                                       \
+          _Pragma("unroll") for (int v = 0; v < VECTORS; v++)                                                    \
+            sum[p][v] = fma((VECTOR)(x[p * 16 + k]), right[v], sum[p][v]);                                       \
+      }                                                                                                          \
+    }                                                                                                            \
+    _Pragma("unroll") for (int p = 0; p < places; p++)                                                           \
+      _Pragma("unroll") for (int v = 0; v < VECTORS; v++)                                                        \
+        VSTORE(sum[p][v], p * VECTORS + v, tile);                                                                \
   }
 TILE(whole, PLACES)
 TILE(half, (PLACES / 2))
@@ -118,6 +117,8 @@ GROUP(1, 1, 1) KERNEL(conv2d_flat)(ARGS) {
 }
 #undef ARGS
 #undef VECTOR
+#undef VLOAD
+#undef VSTORE
 #undef PANEL
 #undef OUT_ARGS
 #undef OUT_PASS

@@ -199,9 +199,7 @@ GROUP(1, 1, 1) KERNEL(conv2d_lines)(ARGS) {
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \
       const index8_t map, const index8_t part
 
-/* What vload8 reads compilers tear into halves; these they do not. */
-typedef VECTOR FN(vector) __attribute__((aligned(4)));
-#define HERE(p) (*(const FN(vector) *)(p))
+#define HERE(p) VLOAD(0, p)
 APART static void FN(add_taps)(const float *y, int apart, const float *a, const float *b, int n, float *sums) {
   VECTOR sum[ROWS][2];
 #pragma unroll

@@ -15,11 +15,9 @@
  * work-item. An element of y, and of the epilogue's operands, is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column *
  * s7. */
 #define VECTOR  CLADE_PASTE(float, WIDTH)
+#define VLOAD   CLADE_PASTE(vload, WIDTH)
+#define VSTORE  CLADE_PASTE(vstore, WIDTH)
 #define COLUMNS (VECTORS * WIDTH)
-/* What vload8 and vstore8 move between memories compilers tear into halves; these they do not. */
-typedef VECTOR FN(vector) __attribute__((aligned(4)));
-typedef float16 FN(sixteen) __attribute__((aligned(4)));
-#define AT(p)    (*(__global FN(vector) *)(p))
 #define ROW(row) (((row) >> 4) * y_s.s4 + ((row) & 15) * y_s.s6)
 /* Their number is an argument: loops up to that stay loops, which have the sums in memory. */
 #define EACH_VECTOR _Pragma("unroll") for (int v = 0; v < VECTORS; v++) if (v < vectors)
@@ -43,7 +41,7 @@ APART static void FN(finish)(const float *tile, const int wide, OUT_ARGS) {
 #if WIDE
     for (; i + 16 <= columns; i += 16) {
       const index_t column = column0 + i;
-      const float16 i0 = *(const FN(sixteen) *)(tile + i);
+      const float16 i0 = vload16(0, tile + i);
       EPILOGUE16
       STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
     }
@@ -78,11 +76,11 @@ FN(tile)(const int vectors, const bool fresh, const __global float *w, const __g
     VECTOR right[VECTORS];
     EACH_VECTOR {
       if (fresh) {
-        right[v] = AT(x + v * WIDTH);
+        right[v] = VLOAD(v, x);
         *(__global VECTOR *)(copy + v * WIDTH) = right[v];
         LATER(soon + v * WIDTH);
       } else {
-        right[v] = ASKED ? AT(x + v * WIDTH) : *(__global VECTOR *)(copy + v * WIDTH);
+        right[v] = ASKED ? VLOAD(v, x) : *(__global VECTOR *)(copy + v * WIDTH);
         if (v < ASKED) SOON(soon + v * WIDTH);
       }
     }
@@ -107,7 +105,7 @@ FN(tile)(const int vectors, const bool fresh, const __global float *w, const __g
 #endif
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
-      EACH_VECTOR AT(to + r * y_s.s6 + v * WIDTH) = sum[r][v];
+      EACH_VECTOR VSTORE(sum[r][v], v, to + r * y_s.s6);
     return;
   }
 #endif
@@ -208,8 +206,9 @@ GROUP(1, 1, 1) KERNEL(conv2d_pointwise)(ARGS) {
 #undef SPACE_PASS
 #undef SPACE_USE
 #undef VECTOR
+#undef VLOAD
+#undef VSTORE
 #undef COLUMNS
-#undef AT
 #undef EACH_VECTOR
 #undef ROW
 #undef OUT_ARGS

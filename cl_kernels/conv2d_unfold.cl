@@ -5,13 +5,10 @@
  * steps, of the padding before, of the dilation; how far apart images and rows begin in y. A work-item does a part of
  * some lines of taps: part: lines of taps; of places lines and columns. */
 #ifdef WANT_conv2d_unfold
-typedef float16 FN(sixteen) __attribute__((aligned(4)));
-typedef float8 FN(eight) __attribute__((aligned(4)));
-#define PUT(WIDTH, p, v) (*(__global FN(WIDTH) *)(p) = (v))
 
 APART static void FN(clear)(__global float *to, int many) {
   int i = 0;
-  for (; i + 16 <= many; i += 16) PUT(sixteen, to + i, (float16)(0));
+  for (; i + 16 <= many; i += 16) vstore16((float16)(0), 0, to + i);
 #pragma clang loop vectorize(disable) unroll(disable)
   for (; i < many; i++) to[i] = 0;
 }
@@ -19,10 +16,10 @@ APART static void FN(clear)(__global float *to, int many) {
 /* So many that are `step` apart. Vectors reach no further than the next one. */
 APART static void FN(take)(const __global float *from, int many, int step, __global float *to) {
   int i = 0;
-  for (; step == 1 && i + 16 <= many; i += 16) PUT(sixteen, to + i, vload16(0, from + i));
-  for (; step == 2 && i + 8 < many; i += 8) PUT(eight, to + i, vload16(0, from + 2 * i).even);
+  for (; step == 1 && i + 16 <= many; i += 16) vstore16(vload16(0, from + i), 0, to + i);
+  for (; step == 2 && i + 8 < many; i += 8) vstore8(vload16(0, from + 2 * i).even, 0, to + i);
   for (; step == 4 && i + 8 < many; i += 8)
-    PUT(eight, to + i, (float8)(vload16(0, from + 4 * i).s048c, vload16(0, from + 4 * i + 16).s048c));
+    vstore8((float8)(vload16(0, from + 4 * i).s048c, vload16(0, from + 4 * i + 16).s048c), 0, to + i);
 #pragma clang loop vectorize(disable)
   for (; i < many; i++) to[i] = from[i * step];
 }
@@ -70,5 +67,4 @@ GROUP(1, 1, 1) KERNEL(conv2d_unfold)(ARGS) {
   FN(conv2d_unfold_item)((int)get_global_id(0), PASS(x), PASS(y), dims, window, part);
 }
 #undef ARGS
-#undef PUT
 #endif

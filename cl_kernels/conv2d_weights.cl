@@ -122,10 +122,7 @@ static inline int FN(line_distance)(int a, int b, int2 e, int2 move, int2 mul, F
 #define VLOAD   CLADE_PASTE(vload, WIDTH)
 #define PANEL   (VECTORS * WIDTH)
 #define TILE    (ROWS * PANEL)
-/* Stores of vectors that compilers do not tear into pieces of 16 bytes. */
-typedef VECTOR FN(vector) __attribute__((aligned(4)));
-typedef float8 FN(eight) __attribute__((aligned(4)));
-#define PUT(v, p) (*(FN(vector) *)(p) = (v))
+#define PUT(v, p) CLADE_PASTE(vstore, WIDTH)(v, 0, p)
 #ifndef STRIDE
 #define STRIDE 1
 #endif
@@ -299,7 +296,7 @@ BODY(conv2d_weights_vec_item)(const int item, ARGS) {
         for (int i = 0; i < 8; i++) v[i] = vload8(0, from_rows + (k + i) * PANEL);
         clade_turn(v);
 #pragma unroll
-        for (int i = 0; i < 8; i++) *(__global FN(eight) *)(to + i * all_columns + c0 * n_taps + k) = v[i];
+        for (int i = 0; i < 8; i++) vstore8(v[i], 0, to + i * all_columns + c0 * n_taps + k);
       }
     for (; k < columns; k++) {
       const int tap = k % n_taps, ky = tap0.x + tap / n_tap.y, kx = tap0.y + tap % n_tap.y;
@@ -365,7 +362,7 @@ FN(tile)(const bool whole, const __global STORAGE(T) * a, int first, int apart, 
     if (whole || lanes == PANEL) {
 #pragma unroll
       for (int v = 0; v < VECTORS; v++)
-        *(__global FN(vector) *)(to + v * WIDTH) = add ? VLOAD(v, to) + sum[r][v] : sum[r][v];
+        PUT(add ? VLOAD(v, to) + sum[r][v] : sum[r][v], to + v * WIDTH);
       continue;
     }
     float part[PANEL];

@@ -166,9 +166,8 @@ KERNEL(conv2d_winograd_weights)(ARGS) {
 
 #ifdef WIDTH
 #define VECTOR CLADE_PASTE(float, WIDTH)
-typedef VECTOR FN(vector) __attribute__((aligned(4)));
-#define PUT(space, v, p) (*(space FN(vector) *)(p) = (v))
-#define GET(space, p)    (*(const space FN(vector) *)(p))
+#define PUT(v, p) CLADE_PASTE(vstore, WIDTH)(v, 0, p)
+#define GET(p)    CLADE_PASTE(vload, WIDTH)(0, p)
 #endif
 
 #ifdef WANT_conv2d_winograd
@@ -181,7 +180,6 @@ typedef VECTOR FN(vector) __attribute__((aligned(4)));
  * dims: images, channels, inner channels, height and width of the source and of the result. part: tiles of a strip,
  * channels of an item, panels at a time; the place of the first tap of the first result; strips of an item. */
 #define PANEL  (VECTORS * WIDTH)
-typedef float16 FN(sixteen) __attribute__((aligned(4)));
 #define HERE
 #if SOURCE
 #define KEPT
@@ -194,22 +192,22 @@ typedef float16 FN(sixteen) __attribute__((aligned(4)));
 #endif
 
 #if COMMON_FIRST
-#define PLACES_OF(name, space)                                                                  \
-  APART static void COMMON(name)(const space float *x, int line, KEPT float *to, int apart) {       \
-    for (int v = 0; v < 16; v += WIDTH) {                                                       \
-      VECTOR some[TILE][TILE];                                                                  \
-      for (int j = 0; j < TILE; j++) {                                                          \
-        VECTOR d[TILE], t[TILE];                                                                \
-        _Pragma("unroll") for (int i = 0; i < TILE; i++) d[i] = GET(space, x + i * line + j * 16 + v); \
-        FROM_PLACES(t, d)                                                                       \
-        _Pragma("unroll") for (int i = 0; i < TILE; i++) some[i][j] = t[i];                     \
-      }                                                                                         \
-      for (int i = 0; i < TILE; i++) {                                                          \
-        VECTOR t[TILE];                                                                         \
-        FROM_PLACES(t, some[i])                                                                 \
-        _Pragma("unroll") for (int j = 0; j < TILE; j++) PUT(KEPT, t[j], to + (i * TILE + j) * apart + v); \
-      }                                                                                         \
-    }                                                                                           \
+#define PLACES_OF(name, space)                                                                       \
+  APART static void COMMON(name)(const space float *x, int line, KEPT float *to, int apart) {        \
+    for (int v = 0; v < 16; v += WIDTH) {                                                            \
+      VECTOR some[TILE][TILE];                                                                       \
+      for (int j = 0; j < TILE; j++) {                                                               \
+        VECTOR d[TILE], t[TILE];                                                                     \
+        _Pragma("unroll") for (int i = 0; i < TILE; i++) d[i] = GET(x + i * line + j * 16 + v);      \
+        FROM_PLACES(t, d)                                                                            \
+        _Pragma("unroll") for (int i = 0; i < TILE; i++) some[i][j] = t[i];                          \
+      }                                                                                              \
+      for (int i = 0; i < TILE; i++) {                                                               \
+        VECTOR t[TILE];                                                                              \
+        FROM_PLACES(t, some[i])                                                                      \
+        _Pragma("unroll") for (int j = 0; j < TILE; j++) PUT(t[j], to + (i * TILE + j) * apart + v); \
+      }                                                                                              \
+    }                                                                                                \
   }
 PLACES_OF(places_inside, __global)
 PLACES_OF(places_copied, HERE)
@@ -228,7 +226,7 @@ APART static void COMMON(tile_in)(const __global float *x, int2 from, int2 size,
       for (int j = 0; j < TILE; j++) {
         const bool there = from.x + i >= 0 && from.x + i < size.x && from.y + j >= 0 && from.y + j < size.y;
         for (int v = 0; v < 16; v += WIDTH)
-          PUT(HERE, there ? GET(__global, x + (i * size.y + j) * 16 + v) : (VECTOR)(0), copy + (i * TILE + j) * 16 + v);
+          PUT(there ? GET(x + (i * size.y + j) * 16 + v) : (VECTOR)(0), copy + (i * TILE + j) * 16 + v);
       }
     COMMON(places_copied)(copy, TILE * 16, to, apart);
   }
@@ -263,7 +261,7 @@ APART static void COMMON(multiply)(const __global float *w, const KEPT float *x,
     }
 #endif
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) one[v] = GET(__global, w + v * WIDTH);
+    for (int v = 0; v < VECTORS; v++) one[v] = GET(w + v * WIDTH);
 #pragma unroll
     for (int p = 0; p < PLACES; p++)
 #pragma unroll
@@ -272,7 +270,7 @@ APART static void COMMON(multiply)(const __global float *w, const KEPT float *x,
 #pragma unroll
   for (int p = 0; p < PLACES; p++)
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) PUT(HERE, sum[p][v], tile + (p * VECTORS + v) * WIDTH);
+    for (int v = 0; v < VECTORS; v++) PUT(sum[p][v], tile + (p * VECTORS + v) * WIDTH);
 }
 
 /* The results of a tile and a panel: (line, column, channel). */
@@ -282,7 +280,7 @@ APART static void COMMON(results)(const float *tile, int apart, float *to) {
     for (int j = 0; j < TILE; j++) {
       VECTOR m[TILE], y[OUT_SIDE];
 #pragma unroll
-      for (int i = 0; i < TILE; i++) m[i] = GET(HERE, tile + (i * TILE + j) * apart + v);
+      for (int i = 0; i < TILE; i++) m[i] = GET(tile + (i * TILE + j) * apart + v);
       TO_RESULTS(y, m)
 #pragma unroll
       for (int i = 0; i < OUT_SIDE; i++) some[i][j] = y[i];
@@ -291,7 +289,7 @@ APART static void COMMON(results)(const float *tile, int apart, float *to) {
       VECTOR y[OUT_SIDE];
       TO_RESULTS(y, some[i])
 #pragma unroll
-      for (int j = 0; j < OUT_SIDE; j++) PUT(HERE, y[j], to + (i * OUT_SIDE + j) * PANEL + v);
+      for (int j = 0; j < OUT_SIDE; j++) PUT(y[j], to + (i * OUT_SIDE + j) * PANEL + v);
     }
   }
 }
@@ -327,7 +325,7 @@ APART static void FN(finish)(const float *tile, int rows, int2 many, int width, 
     for (int line = 0; line < many.x; line++)
       for (int place = 0; place < many.y; place++) {
         const index_t row = row0 + done, column = column0 + line * width + place;
-        const float16 i0 = *(const FN(sixteen) *)(tile + (line * OUT_SIDE + place) * PANEL + done);
+        const float16 i0 = vload16(0, tile + (line * OUT_SIDE + place) * PANEL + done);
         EPILOGUE16
         STORE16(OUT, y, EPILOGUE_ELEMENT(y_s), r);
       }
@@ -428,7 +426,7 @@ APART static void FN(take)(const __global float *x, int2 from, int2 size, __glob
 #pragma unroll
       for (int i = 0; i < TAKEN; i++) {
         const bool there = inside || (from.x + i >= 0 && from.x + i < size.x && from.y + j >= 0 && from.y + j < size.y);
-        d[i] = there ? GET(__global, x + (i * size.y + j) * 16 + v) : (VECTOR)(0);
+        d[i] = there ? GET(x + (i * size.y + j) * 16 + v) : (VECTOR)(0);
       }
       TAKE_IN(t, d)
 #pragma unroll
@@ -438,7 +436,7 @@ APART static void FN(take)(const __global float *x, int2 from, int2 size, __glob
       VECTOR t[TILE];
       TAKE_IN(t, some[i])
 #pragma unroll
-      for (int j = 0; j < TILE; j++) *(__global FN(vector) *)(to + (i * TILE + j) * apart + v) = t[j];
+      for (int j = 0; j < TILE; j++) PUT(t[j], to + (i * TILE + j) * apart + v);
     }
   }
 }
@@ -485,7 +483,7 @@ APART static void FN(sums)(const __global float *a, const __global float *b, lon
   for (int p = 0; p < n; p++) {
     VECTOR one[VECTORS];
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) one[v] = GET(__global, b + v * WIDTH / 16 * apart + p * 16 + v * WIDTH % 16);
+    for (int v = 0; v < VECTORS; v++) one[v] = GET(b + v * WIDTH / 16 * apart + p * 16 + v * WIDTH % 16);
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
@@ -495,8 +493,8 @@ APART static void FN(sums)(const __global float *a, const __global float *b, lon
   for (int r = 0; r < ROWS; r++)
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) {
-      __global FN(vector) *own = (__global FN(vector) *)(to + r * pitch + v * WIDTH);
-      *own = add ? *own + sum[r][v] : sum[r][v];
+      __global float *own = to + r * pitch + v * WIDTH;
+      PUT(add ? GET(own) + sum[r][v] : sum[r][v], own);
     }
 }
 

@@ -16,6 +16,8 @@
 #else
 #define STEP 1
 #endif
+/* Of `height` rows; as many turns as are known where it stands: else it stays a loop, and sums stay in memory. */
+#define EACH_ROW(most) _Pragma("unroll") for (int r = 0; r < (most); r++) if (r < height)
 
 /* u8 by i8. Of an a of i8 vectors take b as u8, which is 128 more (FLIP), and a row's sums begin with so much less. */
 #if INTEGER
@@ -25,7 +27,7 @@
 #define SUMS              uint16
 #define AS_SUMS           as_uint16
 #define RESULT(x)         (int)(x)
-#define STORE_SUMS(at, v) *(__global FN(sums) *)((__global uint *)y + (at)) = (v)
+#define STORE_SUMS(at, v) vstore16(v, 0, (__global uint *)y + (at))
 #define SIGNED_u8         0
 #define SIGNED_i8         1
 #define SIGNED            CLADE_PASTE(SIGNED_, T)
@@ -47,7 +49,7 @@
   {                                                                        \
     ushort16 half_;                                                        \
     __asm__("vcvtneps2bf16 %1, %0" : "=v"(half_) : "v"((float16)(v)*alpha)); \
-    *(__global FN(halves) *)(y + (at)) = half_;                            \
+    vstore16(half_, 0, y + (at));                                          \
   }
 #endif
 #define SIGNED            0
@@ -67,8 +69,6 @@
 #endif
 #define EPILOGUE_AT(strides) BATCH_OFFSET(dims, strides, batch)
 /* Loaded and stored by one instruction, wherever they lie. */
-typedef SUMS FN(sums) __attribute__((aligned(4)));
-typedef ushort16 FN(halves) __attribute__((aligned(2)));
 typedef uint8 FN(words8) __attribute__((aligned(1)));
 typedef uint16 FN(words16) __attribute__((aligned(1)));
 
@@ -84,14 +84,14 @@ typedef uint16 FN(words16) __attribute__((aligned(1)));
 /* Adds sixteen of a whole tile's results to what is there, and ends them where the inner axis does. */
 static inline void FN(put)(SUMS sum, const index_t at, __global STORAGE(OUT) * y, __global SUM *sums, const float alpha,
                            const bool first, const bool last) {
-  if (!first) sum += *(const __global FN(sums) *)(sums + at);
+  if (!first) sum += vload16(0, sums + at);
 #if PLAIN
   if (last) {
     STORE_SUMS(at, sum);
     return;
   }
 #endif
-  *(__global FN(sums) *)(sums + at) = sum;
+  vstore16(sum, 0, sums + at);
 }
 
 /* The same of any tile: where it is not whole, sixteen elements at a time where the epilogue can, and each by itself. */
@@ -225,14 +225,11 @@ static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
   FN(finish)(part, TILE_PASS EPILOGUE_PASS);
 }
 #else
-/* Loops have as many turns as are known here: else they stay loops, and sums in memory. */
 __attribute__((always_inline)) static inline void FN(tile_of)(const int height, TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
   SUMS sum[ROWS][2];
-#pragma unroll
-  for (int r = 0; r < ROWS; r++)
+  EACH_ROW(ROWS)
 #pragma unroll
     for (int v = 0; v < 2; v++) {
-      if (r >= height) continue;
       const index_t at = (row0 + r) * dims.s7 + column0 + 16 * v;
       if (INTEGER && first && last) /* of bf16 as many products have half as many bytes of results, and take twice as long */
         LATER(y + at);
@@ -244,28 +241,23 @@ __attribute__((always_inline)) static inline void FN(tile_of)(const int height, 
     const uint16 left = vload16(0, b) ^ FLIP, right = vload16(1, b) ^ FLIP;
     LATER(soon);
     LATER(soon + 16);
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-      if (r >= height) continue;
+    EACH_ROW(ROWS) {
       const uint16 word = a[r * LINE];
       DOT(sum[r][0], word, left);
       DOT(sum[r][1], word, right);
     }
   }
   if (WHOLE) {
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-      if (r < height && r < rows)
+    EACH_ROW(ROWS)
+      if (r < rows)
 #pragma unroll
         for (int v = 0; v < 2; v++)
           FN(put)(sum[r][v], (row0 + r) * dims.s7 + column0 + 16 * v, y, sums, alpha, first, last);
   } else {
     SUM part[ROWS * PANEL];
+    EACH_ROW(ROWS)
 #pragma unroll
-    for (int r = 0; r < ROWS; r++)
-#pragma unroll
-      for (int v = 0; v < 2; v++)
-        if (r < height) vstore16(sum[r][v], v, part + r * PANEL);
+      for (int v = 0; v < 2; v++) vstore16(sum[r][v], v, part + r * PANEL);
     FN(finish)(part, TILE_PASS EPILOGUE_PASS);
   }
 }
@@ -439,9 +431,7 @@ __attribute__((always_inline)) static inline void FN(bare_tile)(const int height
                                                                 TILE_ARGS EPILOGUE_ARGS) {
   SUMS sum[FN(MOST_ROWS)][4];
   const __global FN(word1) *at[FN(MOST_ROWS)];
-#pragma unroll
-  for (int r = 0; r < FN(MOST_ROWS); r++) {
-    if (r >= height) continue;
+  EACH_ROW(FN(MOST_ROWS)) {
     at[r] = (const __global FN(word1) *)(a + min((index_t)r, rows - 1) * line);
 #pragma unroll
     for (int v = 0; v < 4; v++) sum[r][v] = 0;
@@ -459,26 +449,22 @@ __attribute__((always_inline)) static inline void FN(bare_tile)(const int height
         if (v < vectors) LATER(result + 16 * v);
       result += k < 16 * (height - 1) ? dims.s7 : 0;
     }
-#pragma unroll
-    for (int r = 0; r < FN(MOST_ROWS); r++) {
-      if (r >= height) continue;
+    EACH_ROW(FN(MOST_ROWS)) {
       const uint16 word = at[r][k];
 #pragma unroll
       for (int v = 0; v < 4; v++)
         if (v < vectors) DOT(sum[r][v], word, right[v]);
     }
   }
-#pragma unroll
-  for (int r = 0; r < FN(MOST_ROWS); r++)
+  EACH_ROW(FN(MOST_ROWS))
 #pragma unroll
     for (int v = 0; v < 4; v++)
-      if (FLIP && r < height) sum[r][v] += (SUMS)(starts[min((index_t)r, rows - 1)]);
+      if (FLIP) sum[r][v] += (SUMS)(starts[min((index_t)r, rows - 1)]);
   if (PLAIN && columns >= 16 * vectors) { /* by registers: numbers that are found out would need memory */
-#pragma unroll
-    for (int r = 0; r < FN(MOST_ROWS); r++)
+    EACH_ROW(FN(MOST_ROWS))
 #pragma unroll
       for (int v = 0; v < 4; v++)
-        if (r < height && r < rows && v < vectors)
+        if (r < rows && v < vectors)
           FN(put)(sum[r][v], (row0 + r) * dims.s7 + column0 + 16 * v, y, sums, alpha, first, last);
     return;
   }
@@ -487,11 +473,9 @@ __attribute__((always_inline)) static inline void FN(bare_tile)(const int height
     const index_t column = column0 + panel * PANEL, there = min((index_t)PANEL, columns - panel * PANEL);
     if (2 * panel >= vectors || there <= 0) continue;
     SUM part[FN(MOST_ROWS) * PANEL];
+    EACH_ROW(FN(MOST_ROWS))
 #pragma unroll
-    for (int r = 0; r < FN(MOST_ROWS); r++)
-#pragma unroll
-      for (int v = 0; v < 2; v++)
-        if (r < height) vstore16(sum[r][2 * panel + v], v, part + r * PANEL);
+      for (int v = 0; v < 2; v++) vstore16(sum[r][2 * panel + v], v, part + r * PANEL);
     FN(finish)(part, y, sums, dims, alpha, batch, row0, column, rows, there, first, last EPILOGUE_PASS);
   }
 }
@@ -578,6 +562,7 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_mma_bare)(GEMM_ARGS, const index8_t plan EPIL
 #undef AS_SUMS
 #undef RESULT
 #undef STORE_SUMS
+#undef EACH_ROW
 #undef SIGNED_u8
 #undef SIGNED_i8
 #undef SIGNED
