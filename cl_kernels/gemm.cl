@@ -320,6 +320,7 @@ APART static void FN(less)(STEP_ARGS, TILE_ARGS EPILOGUE_ARGS) {
   if (rows > HIGH)
     STEPS(ROWS, NARROW, false);
   else if (rows > LOW)
+#pragma unroll 4
     STEPS(HIGH, VECTORS, false);
   else
     STEPS(LOW, VECTORS, false);
