@@ -235,14 +235,14 @@ KERNEL(batch_norm_forward_whole)(ARGS) {
   ONCE(x + run.soon + j);                                                  \
   s += d;                                                                  \
   q = fma(d, d, q);
-#define BOTH(PUT)                                                          \
-  for (index_t j = 0; j < run.count; j += 16) {                            \
-    const index_t at = before + j;                                         \
+#define BOTH(PUT)                                                         \
+  for (index_t j = 0; j < run.count; j += 16) {                           \
+    const index_t at = before + j;                                        \
     const float16 i0 = fma(LOAD16(f32, window, i + j) - m, scale, shift); \
-    SUM                                                                    \
-    STORE16(f32, window, i + j, v);                                        \
-    EPILOGUE16                                                             \
-    PUT(T, y, at, r);                                                      \
+    SUM                                                                   \
+    STORE16(f32, window, i + j, v);                                       \
+    EPILOGUE16                                                            \
+    PUT(T, y, at, r);                                                     \
   }
 #define ARGS                                                                                                    \
   ARG(const STORAGE(T), x), ARG(const float, weight), ARG(const float, bias), ARG(const float, running_mean),   \

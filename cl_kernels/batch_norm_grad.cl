@@ -180,11 +180,11 @@ KERNEL(batch_norm_grad_whole)(ARGS) {
   q = fma(d, v - next, q);                                        \
   STORE16(f32, window, i + j, v);                                 \
   STORE16(f32, window, count + i + j, d);
-#define BOTH(PUT)                                                 \
-  for (index_t j = 0; j < run.count; j += 16) {                   \
+#define BOTH(PUT)                                                                               \
+  for (index_t j = 0; j < run.count; j += 16) {                                                 \
     const float16 off = LOAD16(f32, window, i + j) - m, g = LOAD16(f32, window, count + i + j); \
-    SUM                                                           \
-    PUT(T, dx, before + j, (g - even - off * slope) * scale);     \
+    SUM                                                                                         \
+    PUT(T, dx, before + j, (g - even - off * slope) * scale);                                   \
   }
 #define ARGS                                                                                                     \
   ARG(const STORAGE(T), x), ARG(const STORAGE(T), dy), ARG(const float, weight), ARG(const float, mean),         \

@@ -24,7 +24,6 @@
 #define OUT_ARGS                                                                                              \
   __global float *y, const index8_t y_s, const index_t batch, const index_t row0, const index_t rows,        \
       const index_t column0, const index_t columns EPILOGUE_ARGS
-#define OUT_PASS y, y_s, batch, row0, rows, column0, columns EPILOGUE_PASS
 
 /* What a tile is written over, and what its epilogue reads. */
 APART static void FN(ask)(OUT_ARGS) {
@@ -121,7 +120,6 @@ GROUP(1, 1, 1) KERNEL(conv2d_flat)(ARGS) {
 #undef VSTORE
 #undef PANEL
 #undef OUT_ARGS
-#undef OUT_PASS
 #undef EPILOGUE_ELEMENT
 #define EPILOGUE_ELEMENT(s) CLADE_EPILOGUE_ELEMENT(s)
 #undef EPILOGUE_AT

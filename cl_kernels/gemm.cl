@@ -219,7 +219,6 @@ BODY(finish)(const float *part, TILE_ARGS EPILOGUE_ARGS) {
 #define STEP_ARGS                                                                                                    \
   const __global float *a, const index_t a_row, const index_t a_step, const __global RAW *from, const index_t along, \
       __global float *b, const index_t b_step, index_t depth
-#define STEP_PASS a, a_row, a_step, from, along, b, b_step, depth
 #define STEPS(height, vectors, fresh)                                       \
   for (; depth; depth--, a += a_step, b += b_step, from += along) FN(step)( \
       sum, height, vectors, fresh, row, a, from, b)
@@ -505,7 +504,6 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_vec_bare)(GEMM_ARGS, const index8_t plan EPIL
 #undef STREAMS
 #undef NARROW
 #undef STEP_ARGS
-#undef STEP_PASS
 #undef STEPS
 #undef VECTOR
 #undef VLOAD

@@ -25,7 +25,6 @@
 #define QUAD              4
 #define SUM               uint
 #define SUMS              uint16
-#define AS_SUMS           as_uint16
 #define RESULT(x)         (int)(x)
 #define STORE_SUMS(at, v) vstore16(v, 0, (__global uint *)y + (at))
 #define SIGNED_u8         0
@@ -40,7 +39,6 @@
 #define QUAD              2
 #define SUM               float
 #define SUMS              float16
-#define AS_SUMS           as_float16
 #define RESULT(x)         ((x)*alpha)
 #if IMITATE || TILES
 #define STORE_SUMS(at, v) STOREN(16, OUT, y, at, (v)*alpha)
@@ -559,7 +557,6 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_mma_bare)(GEMM_ARGS, const index8_t plan EPIL
 #undef QUAD
 #undef SUM
 #undef SUMS
-#undef AS_SUMS
 #undef RESULT
 #undef STORE_SUMS
 #undef EACH_ROW
