@@ -66,7 +66,8 @@ KERNEL(eltwise_strided_ref)
 
 /* Floats alone: a work-item computes a piece of the result, sixteen elements at a time along runs of the innermost axis.
  * ELT_ROW: where each operand's run begins, o0, o1, …, and what is the same along it. STREAM: past the caches, and
- * what comes next is asked for (ELT_SOON). */
+ * what comes next is asked for (ELT_SOON); LIGHT: memory is all that is waited for, and long runs are read by turns, as
+ * work beside it then takes longer. */
 #if RANK
 #define ARGS                                                                                               \
   ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index8_t dim, ELT_STRIDES const index_t period, const index_t total, \
@@ -77,7 +78,7 @@ KERNEL(eltwise_strided_ref)
 #define PASS_STRIDES
 #endif
 #if STREAM
-#define ELT_SOON(p)     SOON(p)
+#define ELT_SOON(p)     SOON((p) + (LIGHT ? FAR : AHEAD))
 #define ELT_STORE(p, v) clade_stream16_f32(p, v)
 #else
 #define ELT_SOON(p)
@@ -146,8 +147,8 @@ BODY(eltwise_forward_vec_item)(const long item, ARGS) {
     run = end - at;
 #endif
     ELT_ROW
-    for (size_t i = 0; i < run; i += 16) {
-      const size_t n = run - i;
+    for (size_t turn = 0; turn < run; turn += 16) {
+      const size_t i = STREAM && LIGHT ? IN_TURN(turn, run) : turn, n = run - turn;
       SIXTEEN(at + i)
     }
   }

@@ -42,7 +42,7 @@ BODY(frame_whole_ref_item)(const long item, ARGS) {
       from += column * step;
       if (k == 0 && begins == 0 && step == 1 && min(ends, long_run) >= LINE) {
         done = min(ends, long_run) / LINE * LINE;
-        COPY(T, x + from, x + from + AHEAD, y + at, (size_t)done, stream);
+        COPY(T, x + from, x + from + FAR, y + at, (size_t)done, stream);
         break;
       }
       index_t i = 0;
@@ -96,7 +96,7 @@ BODY(frame_part_ref_item)(const long item, ARGS) {
   STEP_BOTH(s1)
   STEP_BOTH(s0)
   if (x_strides.s7 == 1 && y_strides.s7 == 1) {
-    if (begin < end) COPY(T, x + i + begin, x + i + begin + AHEAD, y + j + begin, (size_t)(end - begin), stream);
+    if (begin < end) COPY(T, x + i + begin, x + i + begin + FAR, y + j + begin, (size_t)(end - begin), stream);
   } else {
     for (index_t k = begin; k < end; k++) y[j + k * y_strides.s7] = x[i + k * x_strides.s7];
   }

@@ -50,7 +50,11 @@ static inline void clade_line_f32(__global float *p, float16 v) {
 #ifdef CLADE_PROCESSOR
 #define SOON(p)  __builtin_prefetch((const void *)(size_t)(p))
 #define LATER(p) __builtin_prefetch((const void *)(size_t)(p), 0, 2) /* but not at once: into the second cache */
-#define ONCE(p)  __builtin_prefetch((const void *)(size_t)(p), 0, 0) /* and not again: past the second cache */
+#ifdef CLADE_BY_PAGES
+#define ONCE(p) SOON(p)
+#else
+#define ONCE(p) __builtin_prefetch((const void *)(size_t)(p), 0, 0) /* and not again: past the second cache */
+#endif
 #else
 #define SOON(p)
 #define LATER(p)
@@ -59,6 +63,25 @@ static inline void clade_line_f32(__global float *p, float16 v) {
 /* So many elements from end to end are on their way while memory answers, of all that is read together: where each is asked
  * for 4 or 8 KiB ahead instead, memory waits. Processors look ahead within a page alone. */
 #define AHEAD 3072
+
+/* In how many parts a long run is read by turns, four vectors of sixteen of each: in more than one where a core foresees
+ * lines in each page by itself. FAR: so many elements of each part are on their way. */
+#ifdef CLADE_BY_PAGES
+#define PARTS 4
+#else
+#define PARTS 1
+#endif
+#define FAR (AHEAD / PARTS)
+/* Of a run of n elements the vector of turn i, both counted in elements. What whole turns leave over comes last, in order. */
+#if PARTS == 1
+#define IN_TURN(i, n) (i)
+#else
+static inline size_t clade_in_turn(size_t i, size_t n) {
+  const size_t part = n < 1024 * PARTS ? 0 : n / (64 * PARTS) * 64;
+  return i < PARTS * part ? i / 64 % PARTS * part + i / (64 * PARTS) * 64 + i % 64 : i;
+}
+#define IN_TURN(i, n) clade_in_turn(i, n)
+#endif
 
 /* Where a channel's pixel lies, one of [samples, channels, inner] by its number in [samples, inner]; of a value whose
  * numbers an int holds, as hosts see to (channels.c). */
@@ -85,10 +108,13 @@ static inline void clade_move_i32(const __global int *x, const __global int *soo
   past = past && (n >= 1024 || (((size_t)y & 63) == 0 && n % 16 == 0));
   if (past)
     for (; (size_t)(y + i) & 31; i++) y[i] = x[i];
-  for (; i + 16 <= n; i += 16) {
+  const size_t begin = i, whole = (n - begin) / 16 * 16;
+  for (size_t turn = 0; turn < whole; turn += 16) {
+    i = begin + IN_TURN(turn, whole);
     SOON(soon + i);
     clade_past_f32((__global float *)(y + i), as_float16(vload16(0, x + i)), past);
   }
+  i = begin + whole;
   if (i < n) SOON(soon + i);
   for (; i < n; i++) y[i] = x[i];
 }

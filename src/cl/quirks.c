@@ -48,6 +48,10 @@ static const quirk_row quirk_rows[] = {
      "a header of all of OpenCL's functions is read twice for each program, which takes 0.2 s, unless its guard is "
      "defined",
      "https://github.com/pocl/pocl/blob/v3.1/lib/CL/pocl_llvm_build.cc"},
+    {CLADE__QUIRK_BY_PAGES, AT(vendor), "GenuineIntel",
+     "a core foresees a few lines within each page that it reads, more where it reads four by turns; what passes the "
+     "second cache comes by a few lines at a time",
+     "https://www.intel.com/content/www/us/en/developer/articles/technical/intel-sdm.html"},
     {CLADE__QUIRK_SOFTWARE, AT(name), "llvmpipe", "a rasteriser that runs on the CPU",
      "https://docs.mesa3d.org/drivers/llvmpipe.html"},
     {CLADE__QUIRK_PASS_LIMIT, AT(name), "llvmpipe",

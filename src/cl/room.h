@@ -91,7 +91,7 @@ void clade__cl_undone(const char *call, cl_int code); /* logs a failure, leaves 
 #define CLADE__UNDO(function, ...) clade__cl_undone(#function, clade__cl.function(__VA_ARGS__))
 
 /* ---- the list of devices (enumerate.c, describe.c), made once ---- */
-enum { CLADE__MAX_QUIRKS = 8, CLADE__PASS_LIMIT = 65535 };
+enum { CLADE__MAX_QUIRKS = 10, CLADE__PASS_LIMIT = 65535 };
 typedef struct clade__facts {
   clade_device_info info;
   uint32_t capability; /* NVIDIA's of the device, 80 for 8.0; 0: it tells none */

@@ -214,7 +214,7 @@ static void describe_operand(parts *t, const clade__elt *p, const walk *w, int i
   else
     clade__text_add(&t->row, "const float16 i%d = LOAD(%s, x%d, o%d); ", i, name, i, i);
   /* of several operands a processor asks for more by itself than where it is told what is next */
-  if (p->n_in == 1 && (flat || w->stride[i][0])) clade__text_add(&t->load, "ELT_SOON(x%d + o%d + i + AHEAD); ", i, i);
+  if (p->n_in == 1 && (flat || w->stride[i][0])) clade__text_add(&t->load, "ELT_SOON(x%d + o%d + i); ", i, i);
 }
 
 static clade_status describe(clade_kernel_step *s, const clade__elt *p, const walk *w, bool flat, bool wide) {
@@ -282,7 +282,14 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
 }
 
 /* ---- vec: sixteen floats at a time ---- */
-enum { PIECE = 1 << 14 };
+enum { PIECE = 1 << 14, LIGHT = 16 }; /* elements; multiply-adds */
+
+/* Whether memory is all that a core waits for. */
+static bool light(const clade__elt *p) {
+  double work = 0;
+  for (int i = 0; i < p->n_insn; i++) work += clade__elt_by_number(p->insn[i].fn)->cost;
+  return work < LIGHT;
+}
 
 static const char *vec_accept(const clade_query *q) {
   const char *reason = clade__cpu_only(q->device);
@@ -310,6 +317,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "SHORT", by == APART);
   clade_emit_define(s, "REPEATED", by == REPEATED);
   clade_emit_define(s, "STREAM", n->out[0].dtype == CLADE_F32 && clade__streams(q->device, &n->out[0]));
+  clade_emit_define(s, "LIGHT", light(p));
   CLADE_TRY(describe(s, p, &w, flat, true));
   for (int i = 0; i < n->n_in; i++) clade_emit_in(s, i);
   clade_emit_out(s, 0);

@@ -85,9 +85,10 @@ static const clade__elt_row *lone_row(const op_case *c, int arity) {
 
 static void draw(op_case *c, op_random *r) {
   const clade__elt_row *rows[OP_OUTPUTS];
-  bool deep = !c->small && !c->gradient && c->number % 8 == 7; /* many axes */
+  clade_shape shape;
+  bool far = op_draw_long(r, c, &shape), deep = !c->small && !c->gradient && c->number % 8 == 7; /* many axes */
   const clade__elt_row *leader = c->small ? small_row(c) : nth_row(c->dtype, c->number);
-  bool repeats = deep || (leader->arity > 1 && op_chance(r, 0.6));
+  bool repeats = far || deep || (leader->arity > 1 && op_chance(r, 0.6));
   c->i[ALONE] = !c->small && repeats;
   if (c->i[ALONE]) leader = lone_row(c, deep ? 2 : leader->arity);
   c->i[LEADER] = leader->number;
@@ -95,7 +96,7 @@ static void draw(op_case *c, op_random *r) {
   c->i[INFINITIES] = c->i[SPECIALS] && op_chance(r, 0.5);
   draw_casts(c, r);
   snprintf(c->note, sizeof c->note, "%s", leader->name);
-  clade_shape shape = op_draw_shape(r, c, deep ? 4 : 0, deep ? 8 : 3, deep ? 2000 : 4000);
+  if (!far) shape = op_draw_shape(r, c, deep ? 4 : 0, deep ? 8 : 3, deep ? 2000 : 4000);
   c->n_in = leader->arity;
   c->n_out = rows_of(c, rows);
   for (int j = 0; j < c->n_in; j++) {

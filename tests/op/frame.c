@@ -12,6 +12,7 @@ enum { KIND, AXIS, VALUE, FIRST, SECOND = FIRST + CLADE_MAX_RANK }; /* begin and
 
 static void draw(op_case *c, op_random *r) {
   clade_shape x = op_draw_shape(r, c, 1, 5, c->gradient ? 40 : 4000);
+  op_draw_long(r, c, &x);
   c->i[KIND] = (c->small ? c->number : c->number / 4) % 3;
   c->n_in = 1;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = x};

@@ -43,6 +43,15 @@ clade_shape op_draw_shape(op_random *r, const op_case *c, int min_rank, int max_
   return shape;
 }
 
+bool op_draw_long(op_random *r, op_case *c, clade_shape *shape) {
+  if (c->small || c->light || c->gradient || (c->dtype != CLADE_F32 && c->dtype != CLADE_I32) || c->number % 16 != 5)
+    return false;
+  *shape = CLADE_SHAPE(op_integer(r, 1, 2), op_integer(r, 17000, 20000));
+  c->told.units = 1;
+  c->told.last_cache = 1 << 14;
+  return true;
+}
+
 clade_shape op_draw_broadcast(op_random *r, const clade_shape *shape) {
   int front = op_chance(r, 0.5) && shape->rank ? (int)op_integer(r, 0, shape->rank) : 0;
   clade_shape from = {.rank = shape->rank - front};

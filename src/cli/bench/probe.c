@@ -43,7 +43,7 @@ static const char source[] =
     "#undef STEP\n"
     "#endif\n"
     "#if defined WANT_bench_copy || defined WANT_bench_rows || defined WANT_bench_spread\n"
-    "#if STREAM == 1 && defined(__has_builtin)\n"
+    "#if STREAM && defined(__has_builtin)\n"
     "#if __has_builtin(__builtin_nontemporal_store)\n"
     "#define PUT(v, p) __builtin_nontemporal_store(v, (__global float16 *)(p))\n"
     "#endif\n"
@@ -52,12 +52,22 @@ static const char source[] =
     "#define PUT(v, p) vstore16(v, 0, p)\n"
     "#endif\n"
     "#endif\n"
+    "#if defined WANT_bench_copy || defined WANT_bench_read\n" /* of n vectors the one for turn t: in order, or four of
+                                                                  each quarter */
+    "static inline index_t FN(turn)(index_t t, index_t n) {\n"
+    "  const index_t part = TURNS ? n / 16 * 4 : 0;\n"
+    "  return t < 4 * part ? t / 4 % 4 * part + t / 16 * 4 + t % 4 : t;\n"
+    "}\n"
+    "#endif\n"
     "#ifdef WANT_bench_copy\n"
     "KERNEL(bench_copy)(ARG(const float, x), ARG(float, y), const index_t n, const index_t each) {\n"
     "  USE(const float, x);\n"
     "  USE(float, y);\n"
     "  const index_t begin = (index_t)get_global_id(0) * each, end = min(begin + each, n);\n"
-    "  for (index_t i = begin; i < end; i++) PUT(vload16(i, x), y + i * 16);\n"
+    "  for (index_t t = 0; t < end - begin; t++) {\n"
+    "    const index_t i = begin + FN(turn)(t, end - begin);\n"
+    "    PUT(vload16(i, x), y + i * 16);\n"
+    "  }\n"
     "}\n"
     "#endif\n"
     "#ifdef WANT_bench_rows\n"
@@ -100,15 +110,16 @@ static const char source[] =
     "  USE(float, y);\n"
     "  const index_t begin = (index_t)get_global_id(0) * each, end = min(begin + each, n);\n"
     "  float16 a = 0;\n"
-    "  for (index_t i = begin; i < end; i++) {\n"
-    "    SOON(x + i * 16 + AHEAD);\n"
+    "  for (index_t t = 0; t < end - begin; t++) {\n"
+    "    const index_t i = begin + FN(turn)(t, end - begin);\n"
+    "    SOON(x + i * 16 + (TURNS ? AHEAD / 4 : AHEAD));\n"
     "    a += vload16(i, x);\n"
     "  }\n"
     "  if (begin < end) vstore16(a, begin, y);\n"
     "}\n"
     "#endif\n";
 
-enum { COPY_STEP, COPY_KERNEL, COPY_STREAM, COPIES };
+enum { COPY_STEP, COPY_KERNEL, COPY_STREAM, COPY_TURNS, COPIES };
 enum { CHAINS = 12, UNITS_EACH = 4, GROUP = 64, SAMPLES = 7, COPY_BYTES = 64 << 20, COPY_EACH = 16 };
 static const float scale = 0.5f, add = 1; /* every chain ends at 2 */
 
@@ -188,7 +199,8 @@ static clade_status emit_copy(clade_emit *e, const clade_query *q) {
                                               : times > 1 ? "bench_spread"
                                               : width     ? "bench_rows"
                                                           : "bench_copy");
-  if (times) clade_emit_define(s, "STREAM", by == COPY_STREAM);
+  if (times) clade_emit_define(s, "STREAM", by >= COPY_STREAM);
+  if (times <= 1 && !width) clade_emit_define(s, "TURNS", by == COPY_TURNS);
   if (times > 1) clade_emit_define(s, "TIMES", times);
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
@@ -279,7 +291,8 @@ static clade_status fma_peak(const bench_job *job, probe *p, rounds_attrs *attrs
 }
 
 static clade_status copy_speed(bench_job *job, probe *p, copy_attrs *attrs) {
-  static const char *const names[COPIES] = {"a copy step", "a kernel", "a kernel with streaming stores"};
+  static const char *const names[COPIES] = {"a copy step", "a kernel", "a kernel with streaming stores",
+                                            "a kernel with streaming stores, four parts by turns"};
   for (attrs->by = 0; attrs->by < COPIES; attrs->by++) {
     CLADE_TRY(run_probe(job, p));
     if (memcmp(p->x, p->y, p->elements * sizeof *p->x))
