@@ -40,13 +40,10 @@
  * part: images, lines, columns and channels of a box; inner channels at a time; taps at a time: all, a line of them (1)
  * or one (2); what lies in blocks of 16 channels: the source (1), the result (2); 4: the
  * weights lie in panels; 8: items of the same images follow each other, else those of the same channels. */
-#define VECTOR  CLADE_PASTE(float, WIDTH)
-#define VLOAD   CLADE_PASTE(vload, WIDTH)
 #define PANEL   (VECTORS * WIDTH)
 #define TILE    (PLACES * PANEL)
 #define TILES   ((MOST_PLACES + PLACES - 1) / PLACES)
-#define PUT(v, p) CLADE_PASTE(vstore, WIDTH)(v, 0, p)
-#define GET(p)    LOADN(WIDTH, T, p, 0)
+#define GET(p)  LOADN(WIDTH, T, p, 0)
 
 #if COMMON_FIRST
 APART static void COMMON(zero)(float *to, int n) {
@@ -64,7 +61,7 @@ APART static void COMMON(copy_blocked)(const __global STORAGE(T) * x, int block,
     if (lanes == 16)
       for (int i = 0; i < many; i++)
 #pragma unroll
-        for (int v = 0; v < 16 / WIDTH; v++) PUT(GET(x + i * step * 16 + v * WIDTH), to + i * n + v * WIDTH);
+        for (int v = 0; v < 16 / WIDTH; v++) VSTORE(GET(x + i * step * 16 + v * WIDTH), 0, to + i * n + v * WIDTH);
     else
       for (int i = 0; i < many; i++)
 #pragma clang loop vectorize(disable) unroll(disable)
@@ -124,7 +121,7 @@ APART static void COMMON(copy_weights)(const __global STORAGE(T) * w, int lane, 
       if (lane == 1 && rows >= PANEL)
         for (int c = 0; c < n; c++, from += inner, to += PANEL)
 #pragma unroll
-          for (int v = 0; v < VECTORS; v++) PUT(GET(from + v * WIDTH), to + v * WIDTH);
+          for (int v = 0; v < VECTORS; v++) VSTORE(GET(from + v * WIDTH), 0, to + v * WIDTH);
       else
         for (int c = 0; c < n; c++, from += inner, to += PANEL)
 #pragma clang loop vectorize(disable) unroll(disable)
@@ -178,7 +175,7 @@ APART static void COMMON(multiply)(const float *w, const float *x, const int *pl
 #pragma unroll
   for (int p = 0; p < PLACES; p++)
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) PUT(sum[p][v], tile + (p * VECTORS + v) * WIDTH);
+    for (int v = 0; v < VECTORS; v++) VSTORE(sum[p][v], 0, tile + (p * VECTORS + v) * WIDTH);
 }
 
 /* How many taps are before the first that a phase has. */
@@ -573,10 +570,7 @@ KERNEL(conv2d_gather_ref)
 #undef OUT_ARGS
 #undef OUT_PASS
 #undef ALIGNED
-#undef VECTOR
-#undef VLOAD
 #undef PANEL
 #undef TILE
 #undef TILES
-#undef PUT
 #undef GET

@@ -2,11 +2,8 @@
  * along channels, in blocks of 16. Images in blocks are read where they lie; of dense ones a work-item first turns what
  * it needs to blocks. */
 #define ALIGNED __attribute__((aligned(64)))
-#define VECTOR  CLADE_PASTE(float, WIDTH)
 #define LANES   16
-#define VLOAD     CLADE_PASTE(vload, WIDTH)
-#define PUT(v, p) CLADE_PASTE(vstore, WIDTH)(v, 0, p)
-#define GET(p)    LOADN(WIDTH, T, p, 0)
+#define GET(p)  LOADN(WIDTH, T, p, 0)
 /* Places and channels that are turned over at a time. */
 #if WIDTH == 16
 #define SIDE    16
@@ -107,7 +104,7 @@ static FN(phase) FN(phase_of)(int origin, int delta, int div, int taps) {
             }                                                                                                         \
           }                                                                                                           \
         }                                                                                                             \
-        _Pragma("unroll") for (int p = 0; p < RUN; p++) PUT(sum[p], to + p * apart);                                  \
+        _Pragma("unroll") for (int p = 0; p < RUN; p++) VSTORE(sum[p], 0, to + p * apart);                            \
       }                                                                                                               \
     }                                                                                                                 \
   }
@@ -309,7 +306,7 @@ GROUP(1, 1, 1) KERNEL(conv2d_depthwise)(ARGS) {
       VLOAD(0, sums + (r * across + t) * LANES + k);
 #define SUMS_BACK                                                                                                   \
   _Pragma("unroll") for (int r = 0; r < AT_ONCE; r++) _Pragma("unroll") for (int t = 0; t < AT_ONCE; t++)           \
-      PUT(sum[r][t], sums + (r * across + t) * LANES + k);
+      VSTORE(sum[r][t], 0, sums + (r * across + t) * LANES + k);
 
 /* `many` places of each of some lines, `by` and `next` apart, with their inputs in three lines of x, `down` apart, of which
  * `there` are. Place p has STEP apart from the next one's AT_ONCE inputs that follow each other; the first of all is at
@@ -413,7 +410,7 @@ BODY(conv2d_weights_depthwise_item)(const int item, ARGS) {
 #if !X_BLOCKED
   float source[SOURCE] ALIGNED, result[BLOCK] ALIGNED;
 #endif
-  for (int i = 0; i < (window.x + 2) / AT_ONCE * AT_ONCE * across * LANES; i += WIDTH) PUT((VECTOR)(0), sums + i);
+  for (int i = 0; i < (window.x + 2) / AT_ONCE * AT_ONCE * across * LANES; i += WIDTH) VSTORE((VECTOR)(0), 0, sums + i);
   for (int u = own * part.s0, many; u < last; u += many) {
     const int image = u / grid.x, high = u % grid.x, low = high * (int)map.s0 + (int)map.s1;
     many = min(min(last - u, grid.x - high), (int)part.s1);
@@ -458,10 +455,7 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_depthwise)(ARGS) {
 #undef ENDS
 #endif
 #undef ALIGNED
-#undef VECTOR
 #undef LANES
-#undef VLOAD
-#undef PUT
 #undef GET
 #undef SOURCE_TYPE
 #undef READ

@@ -7,12 +7,9 @@
 #define ALIGNED __attribute__((aligned(64)))
 #define HALF    (SIDE / 2 + 1)
 #define FIRST   (SIDE / 8)
-#define VECTOR CLADE_PASTE(float, WIDTH)
 #define VALUE  (2 * WIDTH)
 /* Of a column in private memory; an odd number of lines: what a row's frequencies become is not to meet in one set. */
 #define COLUMN (SIDE * VALUE + 16)
-#define PUT(p, v) CLADE_PASTE(vstore, WIDTH)(v, 0, p)
-#define GET(p)    CLADE_PASTE(vload, WIDTH)(0, p)
 
 /* ---- transforms along a line ---- */
 /* cos(2 pi k / 64) of a quarter of a turn. */
@@ -82,29 +79,29 @@ APART static void FN(transform)(const float *re, const float *im, const int step
     VECTOR r[FIRST], i[FIRST];
 #pragma unroll
     for (int q = 0; q < FIRST; q++) {
-      r[q] = GET(re + (j + 8 * q) * step);
-      i[q] = GET(im + (j + 8 * q) * step);
+      r[q] = VLOAD(0, re + (j + 8 * q) * step);
+      i[q] = VLOAD(0, im + (j + 8 * q) * step);
     }
     TRANSFORM_FIRST(r, i)
 #pragma unroll
     for (int k = 0; k < FIRST; k++) {
       const VECTOR c = (VECTOR)(FN(cosine)(j * k * (64 / SIDE))), s = (VECTOR)(FN(cosine)(j * k * (64 / SIDE) - 16));
-      PUT(some + (k * 8 + j) * VALUE, k ? fma(r[k], c, i[k] * s) : r[k]);
-      PUT(some + (k * 8 + j) * VALUE + WIDTH, k ? fma(i[k], c, -r[k] * s) : i[k]);
+      VSTORE(k ? fma(r[k], c, i[k] * s) : r[k], 0, some + (k * 8 + j) * VALUE);
+      VSTORE(k ? fma(i[k], c, -r[k] * s) : i[k], 0, some + (k * 8 + j) * VALUE + WIDTH);
     }
   }
   for (int k = 0; k < FIRST; k++) {
     VECTOR r[8], i[8];
 #pragma unroll
     for (int j = 0; j < 8; j++) {
-      r[j] = GET(some + (k * 8 + j) * VALUE);
-      i[j] = GET(some + (k * 8 + j) * VALUE + WIDTH);
+      r[j] = VLOAD(0, some + (k * 8 + j) * VALUE);
+      i[j] = VLOAD(0, some + (k * 8 + j) * VALUE + WIDTH);
     }
     FN(eight)(r, i);
 #pragma unroll
     for (int j = 0; j < 8; j++) {
-      PUT(to_re + (k + FIRST * j) * VALUE, r[j]);
-      PUT(to_im + (k + FIRST * j) * VALUE, i[j]);
+      VSTORE(r[j], 0, to_re + (k + FIRST * j) * VALUE);
+      VSTORE(i[j], 0, to_im + (k + FIRST * j) * VALUE);
     }
   }
 }
@@ -119,18 +116,19 @@ APART static void FN(forward)(const float *places, const int low, const int high
     if (i + 1 < low || i >= high) {
       for (int f = 0; f < HALF; f++)
 #pragma unroll
-        for (int v = 0; v < 4; v++) PUT(to + f * COLUMN + v * WIDTH, (VECTOR)(0));
+        for (int v = 0; v < 4; v++) VSTORE((VECTOR)(0), 0, to + f * COLUMN + v * WIDTH);
       continue;
     }
     const float *row = places + i * SIDE * WIDTH;
     FN(transform)(row, row + SIDE * WIDTH, WIDTH, line, line + WIDTH);
     for (int f = 0; f < HALF; f++, to += COLUMN) {
       const float *own = line + f * VALUE, *mirror = line + (SIDE - f) % SIDE * VALUE;
-      const VECTOR re = GET(own), im = GET(own + WIDTH), mirror_re = GET(mirror), mirror_im = GET(mirror + WIDTH);
-      PUT(to, re + mirror_re);
-      PUT(to + WIDTH, im - mirror_im);
-      PUT(to + VALUE, im + mirror_im);
-      PUT(to + VALUE + WIDTH, mirror_re - re);
+      const VECTOR re = VLOAD(0, own), im = VLOAD(0, own + WIDTH);
+      const VECTOR mirror_re = VLOAD(0, mirror), mirror_im = VLOAD(0, mirror + WIDTH);
+      VSTORE(re + mirror_re, 0, to);
+      VSTORE(im - mirror_im, 0, to + WIDTH);
+      VSTORE(im + mirror_im, 0, to + VALUE);
+      VSTORE(mirror_re - re, 0, to + VALUE + WIDTH);
     }
   }
   for (int f = 0; f < HALF; f++) {
@@ -153,17 +151,18 @@ APART static void FN(back)(float *spectrum, const int2 first, const int2 many, f
     for (int f = 0; f < HALF; f++, a += COLUMN, b += COLUMN) {
       const bool real = f % (SIDE / 2) == 0;
       float *own = line + f * VALUE, *mirror = line + (SIDE - f) % SIDE * VALUE;
-      const VECTOR a_re = GET(a), b_re = GET(b), a_im = real ? 0 : GET(a + WIDTH), b_im = real ? 0 : GET(b + WIDTH);
-      PUT(mirror, a_re + b_im);
-      PUT(mirror + WIDTH, b_re - a_im);
-      PUT(own, a_re - b_im);
-      PUT(own + WIDTH, b_re + a_im);
+      const VECTOR a_re = VLOAD(0, a), a_im = real ? 0 : VLOAD(0, a + WIDTH);
+      const VECTOR b_re = VLOAD(0, b), b_im = real ? 0 : VLOAD(0, b + WIDTH);
+      VSTORE(a_re + b_im, 0, mirror);
+      VSTORE(b_re - a_im, 0, mirror + WIDTH);
+      VSTORE(a_re - b_im, 0, own);
+      VSTORE(b_re + a_im, 0, own + WIDTH);
     }
     FN(transform)(line + WIDTH, line, VALUE, line + WIDTH, line);
     float *row = to + i * many.y * 16;
     for (int j = 0; j < many.y; j++) {
-      PUT(row + j * 16, GET(line + (first.y + j) * VALUE));
-      if (both) PUT(row + (many.y + j) * 16, GET(line + (first.y + j) * VALUE + WIDTH));
+      VSTORE(VLOAD(0, line + (first.y + j) * VALUE), 0, row + j * 16);
+      if (both) VSTORE(VLOAD(0, line + (first.y + j) * VALUE + WIDTH), 0, row + (many.y + j) * 16);
     }
   }
 }
@@ -175,8 +174,8 @@ static void FN(tile_in)(const __global float *x, const int2 from, const int2 siz
   for (int i = low / 2 * 2; i < min((high + 1) / 2 * 2, SIDE); i++)
     for (int j = 0; j < SIDE; j++) {
       const bool there = i >= low && i < high && from.y + j >= 0 && from.y + j < size.y;
-      PUT(places + (i * SIDE + j) * WIDTH,
-          there ? GET(x + ((from.x + i) * size.y + from.y + j) * 16) : (VECTOR)(0));
+      VSTORE(there ? VLOAD(0, x + ((from.x + i) * size.y + from.y + j) * 16) : (VECTOR)(0), 0,
+             places + (i * SIDE + j) * WIDTH);
     }
   FN(forward)(places, low, high, spectrum);
 }
@@ -208,8 +207,8 @@ BODY(conv2d_fft_weights_item)(const long item, ARGS) {
     for (int f = 0; f < HALF; f++)
       for (int i = 0; i < SIDE; i++)
         for (int part = 0; part < 2; part++) {
-          const VECTOR one = GET(spectrum + f * COLUMN + i * VALUE + part * WIDTH) * (0.25f / (SIDE * SIDE));
-          PUT(to + (long)(f * SIDE + i) * inner * 32 + part * 16, one);
+          const VECTOR one = VLOAD(0, spectrum + f * COLUMN + i * VALUE + part * WIDTH) * (0.25f / (SIDE * SIDE));
+          VSTORE(one, 0, to + (long)(f * SIDE + i) * inner * 32 + part * 16);
         }
   }
 }
@@ -247,7 +246,8 @@ BODY(conv2d_fft_places_item)(const int item, ARGS) {
     for (int f = 0; f < HALF; f++)
       for (int i = 0; i < SIDE; i++)
         for (int k = 0; k < 2; k++)
-          PUT(y + (long)(f * SIDE + i) * apart + k * 16 + v, GET(spectrum + f * COLUMN + i * VALUE + k * WIDTH));
+          VSTORE(VLOAD(0, spectrum + f * COLUMN + i * VALUE + k * WIDTH), 0,
+                 y + (long)(f * SIDE + i) * apart + k * 16 + v);
   }
 }
 
@@ -273,7 +273,7 @@ APART static void FN(multiply)(const __global float *w, const __global float *x,
     for (int k = c * 2; k < c * 2 + min(16, n - c); k++, w += 32) {
       LATER(w + 2048);
       LATER(w + 2064);
-      const VECTOR w_re = GET(w), w_im = GET(w + 16) * sign;
+      const VECTOR w_re = VLOAD(0, w), w_im = VLOAD(0, w + 16) * sign;
 #pragma unroll
       for (int p = 0; p < PLACES; p++) {
         const VECTOR x_re = (VECTOR)(from[p][k]), x_im = (VECTOR)(from[p][k + 16]);
@@ -286,8 +286,8 @@ APART static void FN(multiply)(const __global float *w, const __global float *x,
 #pragma unroll
   for (int p = 0; p < PLACES; p++)
     if (p <= last) {
-      PUT(y + p * y_pitch, re[p]);
-      PUT(y + p * y_pitch + 16, im[p]);
+      VSTORE(re[p], 0, y + p * y_pitch);
+      VSTORE(im[p], 0, y + p * y_pitch + 16);
     }
 }
 
@@ -370,8 +370,8 @@ BODY(conv2d_fft_results_item)(const int item, ARGS) {
     for (int f = 0; f < HALF; f++)
       for (int i = 0; i < SIDE; i++)
         for (int k = 0; k < 2; k++)
-          PUT(spectrum + f * COLUMN + i * VALUE + k * WIDTH,
-              GET(x + (long)(f * SIDE + i) * apart + item * 32 + k * 16 + v));
+          VSTORE(VLOAD(0, x + (long)(f * SIDE + i) * apart + item * 32 + k * 16 + v), 0,
+                 spectrum + f * COLUMN + i * VALUE + k * WIDTH);
     FN(back)(spectrum, (int2)(first.s0, first.s1), many, results + v);
   }
   RESULTS;
@@ -405,10 +405,10 @@ BODY(conv2d_fft_depthwise_item)(const int item, ARGS) {
     for (int f = 0; f < HALF; f++)
       for (int i = 0; i < SIDE; i++, by += 32) {
         float *own = spectrum + f * COLUMN + i * VALUE;
-        const VECTOR re = GET(own), im = GET(own + WIDTH);
-        const VECTOR w_re = GET(by), w_im = GET(by + 16) * (float)part.s7;
-        PUT(own, fma(re, w_re, -im * w_im));
-        PUT(own + WIDTH, fma(re, w_im, im * w_re));
+        const VECTOR re = VLOAD(0, own), im = VLOAD(0, own + WIDTH);
+        const VECTOR w_re = VLOAD(0, by), w_im = VLOAD(0, by + 16) * (float)part.s7;
+        VSTORE(fma(re, w_re, -im * w_im), 0, own);
+        VSTORE(fma(re, w_im, im * w_re), 0, own + WIDTH);
       }
     FN(back)(spectrum, (int2)(first.s0, first.s1), many, results + v);
   }
@@ -430,11 +430,8 @@ GROUP(1, 1, 1) KERNEL(conv2d_fft_depthwise)(ARGS) {
 #undef ALIGNED
 #undef HALF
 #undef FIRST
-#undef VECTOR
 #undef VALUE
 #undef COLUMN
-#undef PUT
-#undef GET
 #undef BUTTERFLY
 #undef TRANSFORM_FIRST
 #undef TILE_OF

@@ -11,9 +11,6 @@
  *
  * sizes: images, rows, inner channels, places of an image. plan: parts of the panels; tiles of an item. An element of y,
  * and of the epilogue's operands, is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column * s7. */
-#define VECTOR  CLADE_PASTE(float, WIDTH)
-#define VLOAD   CLADE_PASTE(vload, WIDTH)
-#define VSTORE  CLADE_PASTE(vstore, WIDTH)
 #define PANEL   (VECTORS * WIDTH)
 
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
@@ -115,9 +112,6 @@ GROUP(1, 1, 1) KERNEL(conv2d_flat)(ARGS) {
   FN(conv2d_flat_item)((int)get_global_id(0), PASS(x), PASS(w), PASS(y), sizes, plan, y_s EPILOGUE_PASS);
 }
 #undef ARGS
-#undef VECTOR
-#undef VLOAD
-#undef VSTORE
 #undef PANEL
 #undef OUT_ARGS
 #undef EPILOGUE_ELEMENT

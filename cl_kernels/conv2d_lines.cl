@@ -1,9 +1,6 @@
 /* Convolution into few channels and its derivatives: vectors lie along the columns of the result, or along the
  * places that are summed, so that no lane is empty where there are fewer channels than lanes. */
 #define ALIGNED __attribute__((aligned(64)))
-#define VECTOR  CLADE_PASTE(float, WIDTH)
-#define VLOAD   CLADE_PASTE(vload, WIDTH)
-#define VSTORE  CLADE_PASTE(vstore, WIDTH)
 
 #if defined(WANT_conv2d_lines) || defined(WANT_conv2d_weights_lines)
 /* A line of n places. */
@@ -283,6 +280,3 @@ GROUP(1, 1, 1) KERNEL(conv2d_weights_lines)(ARGS) {
 #undef HERE
 #endif
 #undef ALIGNED
-#undef VECTOR
-#undef VLOAD
-#undef VSTORE

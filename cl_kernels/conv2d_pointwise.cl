@@ -14,9 +14,6 @@
  * sizes: images, rows, inner, places. plan: parts of the rows and of the places; places at a time; floats of `space` for a
  * work-item. An element of y, and of the epilogue's operands, is at batch * s5 + row / 16 * s4 + row % 16 * s6 + column *
  * s7. */
-#define VECTOR  CLADE_PASTE(float, WIDTH)
-#define VLOAD   CLADE_PASTE(vload, WIDTH)
-#define VSTORE  CLADE_PASTE(vstore, WIDTH)
 #define COLUMNS (VECTORS * WIDTH)
 #define ROW(row) (((row) >> 4) * y_s.s4 + ((row) & 15) * y_s.s6)
 /* Their number is an argument: loops up to that stay loops, which have the sums in memory. */
@@ -205,9 +202,6 @@ GROUP(1, 1, 1) KERNEL(conv2d_pointwise)(ARGS) {
 #undef SPACE_ARG
 #undef SPACE_PASS
 #undef SPACE_USE
-#undef VECTOR
-#undef VLOAD
-#undef VSTORE
 #undef COLUMNS
 #undef EACH_VECTOR
 #undef ROW

@@ -118,11 +118,8 @@ static inline int FN(line_distance)(int a, int b, int2 e, int2 move, int2 mul, F
 #if defined(WANT_conv2d_weights_vec) || defined(WANT_conv2d_weights_columns) || defined(WANT_conv2d_weights_flat)
 /* For a core with vectors of WIDTH floats. */
 #define ALIGNED __attribute__((aligned(64)))
-#define VECTOR  CLADE_PASTE(float, WIDTH)
-#define VLOAD   CLADE_PASTE(vload, WIDTH)
 #define PANEL   (VECTORS * WIDTH)
 #define TILE    (ROWS * PANEL)
-#define PUT(v, p) CLADE_PASTE(vstore, WIDTH)(v, 0, p)
 #ifndef STRIDE
 #define STRIDE 1
 #endif
@@ -220,7 +217,7 @@ APART static void FN(multiply)(const float *x, const int *at, const int *run, co
 #pragma unroll
   for (int r = 0; r < ROWS; r++)
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) PUT(sum[r][v], c + (r * VECTORS + v) * WIDTH);
+    for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], 0, c + (r * VECTORS + v) * WIDTH);
 }
 
 BODY(conv2d_weights_vec_item)(const int item, ARGS) {
@@ -260,14 +257,14 @@ BODY(conv2d_weights_vec_item)(const int item, ARGS) {
   const int places = dims.s0 * high * pitch, end = min((own + 1) * (int)part.s1 * strip, places);
   const bool gaps = any(kernel_size != 1) || any(mul != 1) || any(shift != 0) || any(grid != size);
   const int begin = own * part.s1 * strip;
-  for (int i = 0; begin >= end && i < panels * tiles * TILE / WIDTH; i++) PUT((VECTOR)(0), sums + i * WIDTH);
+  for (int i = 0; begin >= end && i < panels * tiles * TILE / WIDTH; i++) VSTORE((VECTOR)(0), 0, sums + i * WIDTH);
   for (int first = begin; first < end; first += strip) {
     const int n = min(strip, end - first);
     int pieces =
         FN(line_pieces_of_kinds)(first, length, pitch, high, ry, rx, e, move, mul, size, dims.s0, image, to, from, many);
     int n_places = 0;
     if (gaps)
-      for (int i = 0; i < n_channels * kinds * length / WIDTH; i++) PUT((VECTOR)(0), lines + i * WIDTH);
+      for (int i = 0; i < n_channels * kinds * length / WIDTH; i++) VSTORE((VECTOR)(0), 0, lines + i * WIDTH);
     for (int c = 0; c < n_channels; c++) FN(copy)
     (x + x_skip + c * plane, mul.y, pieces, to, from, many, lines + c * kinds * length);
     pieces = FN(line_pieces)(first, n, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0, all_rows * y_plane, 0,
@@ -362,12 +359,12 @@ FN(tile)(const bool whole, const __global STORAGE(T) * a, int first, int apart, 
     if (whole || lanes == PANEL) {
 #pragma unroll
       for (int v = 0; v < VECTORS; v++)
-        PUT(add ? VLOAD(v, to) + sum[r][v] : sum[r][v], to + v * WIDTH);
+        VSTORE(add ? VLOAD(v, to) + sum[r][v] : sum[r][v], 0, to + v * WIDTH);
       continue;
     }
     float part[PANEL];
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) PUT(sum[r][v], part + v * WIDTH);
+    for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], 0, part + v * WIDTH);
     for (int l = 0; l < lanes; l++) to[l] = add ? to[l] + part[l] : part[l];
   }
 }
@@ -414,7 +411,7 @@ BODY(conv2d_weights_columns_item)(const int item, ARGS) {
                           : FN(line_distance)(k / kernel_size.y, k % kernel_size.y, shift, move, mul, ry, rx, length, pitch);
   int pieces = FN(line_pieces_of_kinds)(0, length, pitch, high, ry, rx, shift, move, mul, size, dims.s0, dims.s3 * plane,
                                         to, from, many);
-  for (int i = 0; i < n_channels * kinds * length / WIDTH; i++) PUT((VECTOR)(0), lines + i * WIDTH);
+  for (int i = 0; i < n_channels * kinds * length / WIDTH; i++) VSTORE((VECTOR)(0), 0, lines + i * WIDTH);
   for (int c = 0; c < n_channels; c++) FN(copy)
   (x + (c0 + c) * plane, mul.y, pieces, to, from, many, lines + c * kinds * length);
   pieces = FN(line_pieces)(0, strip, pitch, high, (int2)(0), (int2)(0), (int2)(1), grid, dims.s0, y_image, 0, to, from, many);
@@ -543,11 +540,8 @@ KERNEL(conv2d_weights_flat)
 #endif
 
 #undef ALIGNED
-#undef VECTOR
-#undef VLOAD
 #undef PANEL
 #undef TILE
-#undef PUT
 #undef SPACED
 #undef STRIDE
 #undef READ8

@@ -164,12 +164,6 @@ KERNEL(conv2d_winograd_weights)(ARGS) {
 
 #endif
 
-#ifdef WIDTH
-#define VECTOR CLADE_PASTE(float, WIDTH)
-#define PUT(v, p) CLADE_PASTE(vstore, WIDTH)(v, 0, p)
-#define GET(p)    CLADE_PASTE(vload, WIDTH)(0, p)
-#endif
-
 #ifdef WANT_conv2d_winograd
 /* A work-item does strips of tiles, which are numbered through all images, and some panels of channels. What a strip's
  * places became stays in `source` while panels go by, some at a time: in private memory, SOURCE floats, or where so many
@@ -192,22 +186,22 @@ KERNEL(conv2d_winograd_weights)(ARGS) {
 #endif
 
 #if COMMON_FIRST
-#define PLACES_OF(name, space)                                                                       \
-  APART static void COMMON(name)(const space float *x, int line, KEPT float *to, int apart) {        \
-    for (int v = 0; v < 16; v += WIDTH) {                                                            \
-      VECTOR some[TILE][TILE];                                                                       \
-      for (int j = 0; j < TILE; j++) {                                                               \
-        VECTOR d[TILE], t[TILE];                                                                     \
-        _Pragma("unroll") for (int i = 0; i < TILE; i++) d[i] = GET(x + i * line + j * 16 + v);      \
-        FROM_PLACES(t, d)                                                                            \
-        _Pragma("unroll") for (int i = 0; i < TILE; i++) some[i][j] = t[i];                          \
-      }                                                                                              \
-      for (int i = 0; i < TILE; i++) {                                                               \
-        VECTOR t[TILE];                                                                              \
-        FROM_PLACES(t, some[i])                                                                      \
-        _Pragma("unroll") for (int j = 0; j < TILE; j++) PUT(t[j], to + (i * TILE + j) * apart + v); \
-      }                                                                                              \
-    }                                                                                                \
+#define PLACES_OF(name, space)                                                                             \
+  APART static void COMMON(name)(const space float *x, int line, KEPT float *to, int apart) {              \
+    for (int v = 0; v < 16; v += WIDTH) {                                                                  \
+      VECTOR some[TILE][TILE];                                                                             \
+      for (int j = 0; j < TILE; j++) {                                                                     \
+        VECTOR d[TILE], t[TILE];                                                                           \
+        _Pragma("unroll") for (int i = 0; i < TILE; i++) d[i] = VLOAD(0, x + i * line + j * 16 + v);       \
+        FROM_PLACES(t, d)                                                                                  \
+        _Pragma("unroll") for (int i = 0; i < TILE; i++) some[i][j] = t[i];                                \
+      }                                                                                                    \
+      for (int i = 0; i < TILE; i++) {                                                                     \
+        VECTOR t[TILE];                                                                                    \
+        FROM_PLACES(t, some[i])                                                                            \
+        _Pragma("unroll") for (int j = 0; j < TILE; j++) VSTORE(t[j], 0, to + (i * TILE + j) * apart + v); \
+      }                                                                                                    \
+    }                                                                                                      \
   }
 PLACES_OF(places_inside, __global)
 PLACES_OF(places_copied, HERE)
@@ -226,7 +220,7 @@ APART static void COMMON(tile_in)(const __global float *x, int2 from, int2 size,
       for (int j = 0; j < TILE; j++) {
         const bool there = from.x + i >= 0 && from.x + i < size.x && from.y + j >= 0 && from.y + j < size.y;
         for (int v = 0; v < 16; v += WIDTH)
-          PUT(there ? GET(x + (i * size.y + j) * 16 + v) : (VECTOR)(0), copy + (i * TILE + j) * 16 + v);
+          VSTORE(there ? VLOAD(0, x + (i * size.y + j) * 16 + v) : (VECTOR)(0), 0, copy + (i * TILE + j) * 16 + v);
       }
     COMMON(places_copied)(copy, TILE * 16, to, apart);
   }
@@ -261,7 +255,7 @@ APART static void COMMON(multiply)(const __global float *w, const KEPT float *x,
     }
 #endif
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) one[v] = GET(w + v * WIDTH);
+    for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(0, w + v * WIDTH);
 #pragma unroll
     for (int p = 0; p < PLACES; p++)
 #pragma unroll
@@ -270,7 +264,7 @@ APART static void COMMON(multiply)(const __global float *w, const KEPT float *x,
 #pragma unroll
   for (int p = 0; p < PLACES; p++)
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) PUT(sum[p][v], tile + (p * VECTORS + v) * WIDTH);
+    for (int v = 0; v < VECTORS; v++) VSTORE(sum[p][v], 0, tile + (p * VECTORS + v) * WIDTH);
 }
 
 /* The results of a tile and a panel: (line, column, channel). */
@@ -280,7 +274,7 @@ APART static void COMMON(results)(const float *tile, int apart, float *to) {
     for (int j = 0; j < TILE; j++) {
       VECTOR m[TILE], y[OUT_SIDE];
 #pragma unroll
-      for (int i = 0; i < TILE; i++) m[i] = GET(tile + (i * TILE + j) * apart + v);
+      for (int i = 0; i < TILE; i++) m[i] = VLOAD(0, tile + (i * TILE + j) * apart + v);
       TO_RESULTS(y, m)
 #pragma unroll
       for (int i = 0; i < OUT_SIDE; i++) some[i][j] = y[i];
@@ -289,7 +283,7 @@ APART static void COMMON(results)(const float *tile, int apart, float *to) {
       VECTOR y[OUT_SIDE];
       TO_RESULTS(y, some[i])
 #pragma unroll
-      for (int j = 0; j < OUT_SIDE; j++) PUT(y[j], to + (i * OUT_SIDE + j) * PANEL + v);
+      for (int j = 0; j < OUT_SIDE; j++) VSTORE(y[j], 0, to + (i * OUT_SIDE + j) * PANEL + v);
     }
   }
 }
@@ -426,7 +420,7 @@ APART static void FN(take)(const __global float *x, int2 from, int2 size, __glob
 #pragma unroll
       for (int i = 0; i < TAKEN; i++) {
         const bool there = inside || (from.x + i >= 0 && from.x + i < size.x && from.y + j >= 0 && from.y + j < size.y);
-        d[i] = there ? GET(x + (i * size.y + j) * 16 + v) : (VECTOR)(0);
+        d[i] = there ? VLOAD(0, x + (i * size.y + j) * 16 + v) : (VECTOR)(0);
       }
       TAKE_IN(t, d)
 #pragma unroll
@@ -436,7 +430,7 @@ APART static void FN(take)(const __global float *x, int2 from, int2 size, __glob
       VECTOR t[TILE];
       TAKE_IN(t, some[i])
 #pragma unroll
-      for (int j = 0; j < TILE; j++) PUT(t[j], to + (i * TILE + j) * apart + v);
+      for (int j = 0; j < TILE; j++) VSTORE(t[j], 0, to + (i * TILE + j) * apart + v);
     }
   }
 }
@@ -483,7 +477,7 @@ APART static void FN(sums)(const __global float *a, const __global float *b, lon
   for (int p = 0; p < n; p++) {
     VECTOR one[VECTORS];
 #pragma unroll
-    for (int v = 0; v < VECTORS; v++) one[v] = GET(b + v * WIDTH / 16 * apart + p * 16 + v * WIDTH % 16);
+    for (int v = 0; v < VECTORS; v++) one[v] = VLOAD(0, b + v * WIDTH / 16 * apart + p * 16 + v * WIDTH % 16);
 #pragma unroll
     for (int r = 0; r < ROWS; r++)
 #pragma unroll
@@ -494,7 +488,7 @@ APART static void FN(sums)(const __global float *a, const __global float *b, lon
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) {
       __global float *own = to + r * pitch + v * WIDTH;
-      PUT(add ? GET(own) + sum[r][v] : sum[r][v], own);
+      VSTORE(add ? VLOAD(0, own) + sum[r][v] : sum[r][v], 0, own);
     }
 }
 
@@ -563,11 +557,6 @@ KERNEL(conv2d_winograd_back)(ARGS) {
   FN(conv2d_winograd_back_item)((long)get_global_id(0), PASS(sum), PASS(w), rows, inner, all_rows, lanes);
 }
 #undef ARGS
-#endif
-#ifdef WIDTH
-#undef VECTOR
-#undef PUT
-#undef GET
 #endif
 #undef ALIGNED
 #undef TILE

@@ -56,9 +56,6 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
  * floats for each work-item. plan.s7: b (1) or a (2) lies in panels already, and is not copied; it is no define, since
  * training, where weights change, shares these kernels with its test. Sums that the next part of the inner axis goes on
  * with are in `sums`, which may be y itself. */
-#define VECTOR CLADE_PASTE(float, WIDTH)
-#define VLOAD  CLADE_PASTE(vload, WIDTH)
-#define VSTORE CLADE_PASTE(vstore, WIDTH)
 #define PANEL  (VECTORS * WIDTH)
 #define HIGH   ((2 * ROWS + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
 #define LOW    ((ROWS + 2) / 3)
@@ -505,9 +502,6 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_vec_bare)(GEMM_ARGS, const index8_t plan EPIL
 #undef NARROW
 #undef STEP_ARGS
 #undef STEPS
-#undef VECTOR
-#undef VLOAD
-#undef VSTORE
 #undef PANEL
 #undef TILE_ARGS
 #undef TILE_PASS

@@ -2,7 +2,6 @@
  * gemm.cl. Only the rows are copied, plan.s3 elements, where they do not lie so. A work-item does some columns at a time with
  * each of at most MOST_ROWS rows; partial sums stay apart in the lanes of a vector until the end. Of plan.s0 parts of a
  * matrix it does one. Results lie plan.s1 from row to row and plan.s2 from column to column. */
-#define VECTOR    CLADE_PASTE(float, WIDTH)
 #define SLICE     512
 #define MOST_SUMS (4 * MOST_ROWS)
 #define ADD_4(v)  (((v).s0 + (v).s2) + ((v).s1 + (v).s3))
@@ -136,7 +135,6 @@ BODY(gemm_forward_dot_item)(const long item, GEMM_ARGS, ARG(STORAGE(T), space), 
 GROUP(1, 1, 1) KERNEL(gemm_forward_dot)(GEMM_ARGS, ARG(STORAGE(T), space), const index8_t plan EPILOGUE_ARGS) {
   FN(gemm_forward_dot_item)((long)get_global_id(0), GEMM_PASS, PASS(space), plan EPILOGUE_PASS);
 }
-#undef VECTOR
 #undef SLICE
 #undef MOST_SUMS
 #undef ADD_4

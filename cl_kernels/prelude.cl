@@ -135,6 +135,11 @@ static inline float clade_round_bf16(float v) {
 #define CLADE_CHANNEL_ELEMENT(s)  ((row >> 4) * (s).s4 + (row & 15) * (s).s6 + column * (s).s7)
 #define EPILOGUE_ELEMENT(s)       CLADE_EPILOGUE_ELEMENT(s)
 
+/* A vector of WIDTH floats, of kernels for cores with such vectors, and how it is read and written. */
+#define VECTOR CLADE_PASTE(float, WIDTH)
+#define VLOAD  CLADE_PASTE(vload, WIDTH)
+#define VSTORE CLADE_PASTE(vstore, WIDTH)
+
 /* N consecutive elements of the float types, in float: N is 4, 8 or 16. */
 #define CLADE_LOADN_f32(n, p, i) CLADE_PASTE(vload, n)(0, (p) + (i))
 #define CLADE_LOADN_f16(n, p, i) CLADE_PASTE(CLADE_PASTE(clade_load, n), _f16)((p) + (i))

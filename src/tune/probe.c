@@ -5,27 +5,23 @@
 
 /* CHAINS of dependent multiply-adds. One takes its latency for each; enough of them take what the units allow. */
 static const char source[] = "#ifdef WANT_tune_chains\n"
-                             "#define V CLADE_PASTE(float, WIDTH)\n"
-                             "#define VSTORE CLADE_PASTE(vstore, WIDTH)\n"
                              "GROUP(1, 1, 1) KERNEL(tune_chains)(ARG(float, y), const float scale, const float more,\n"
                              "                                   const int rounds) {\n"
                              "  if (rounds == 0) return;\n"
                              "  USE(float, y);\n"
-                             "  const V a = (V)(scale), b = (V)(more);\n"
-                             "  V c[CHAINS];\n"
+                             "  const VECTOR a = (VECTOR)(scale), b = (VECTOR)(more);\n"
+                             "  VECTOR c[CHAINS];\n"
                              "#pragma unroll\n"
-                             "  for (int k = 0; k < CHAINS; k++) c[k] = (V)((float)k);\n"
+                             "  for (int k = 0; k < CHAINS; k++) c[k] = (VECTOR)((float)k);\n"
                              "  for (int i = 0; i < rounds; i++) {\n"
                              "#pragma unroll\n"
                              "    for (int k = 0; k < CHAINS; k++) c[k] = fma(c[k], a, b);\n"
                              "  }\n"
-                             "  V sum = c[0];\n"
+                             "  VECTOR sum = c[0];\n"
                              "#pragma unroll\n"
                              "  for (int k = 1; k < CHAINS; k++) sum += c[k];\n"
                              "  VSTORE(sum, get_global_id(0), y);\n"
                              "}\n"
-                             "#undef V\n"
-                             "#undef VSTORE\n"
                              "#endif\n";
 
 enum { MANY = 12, ROUNDS = 1 << 21, SAMPLES = 9 };
