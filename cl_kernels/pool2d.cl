@@ -195,7 +195,7 @@ static inline void FN(pairs)(const __global STORAGE(T) *x, __global STORAGE(T) *
     const float16 a = LOAD16(T, x, 2 * i), b = LOAD16(T, x, 2 * i + 16);
     const float16 c = LOAD16(T, x, width + 2 * i), d = LOAD16(T, x, width + 2 * i + 16);
 #pragma unroll
-    for (int k = 0; k < 64; k += 16) SOON(x + AHEAD + 4 * i + k); /* as both rows lie, from end to end */
+    for (int k = 0; k < 64; k += 16) SOON(x + FAR + 4 * i + k); /* as both rows lie, from end to end */
     const float16 left = TAKE(a, c), right = TAKE(b, d);
     const float16 even = EVEN16(left, right), odd = ODD16(left, right);
 #if MAX
@@ -255,10 +255,11 @@ BODY(pool2d_forward_vec_item)(const long item, ARGS) {
 #if TAPS == 2 && STEP == 2
   if (!map.s1 && !map.s5 && 2 * dims.s3 <= dims.s1 && 2 * dims.s4 <= dims.s2) {
     for (; row < end; row++) {
-      const index_t plane = row / dims.s3, at = plane * pixels + (row - plane * dims.s3) * 2 * dims.s2;
+      const index_t own = stream ? (index_t)begin + ROW_IN_TURN(row - (index_t)begin, end - (index_t)begin) : row;
+      const index_t plane = own / dims.s3, at = plane * pixels + (own - plane * dims.s3) * 2 * dims.s2;
       const bool room = !stream && (end - row) * dims.s4 >= 16 && at + dims.s2 + 32 <= dims.s0 * pixels;
       if (dims.s4 < 16 && !room) break; /* what is too much the next rows write again */
-      FN(pairs)(x + at, y + row * dims.s4, dims.s4, dims.s2, stream);
+      FN(pairs)(x + at, y + own * dims.s4, dims.s4, dims.s2, stream);
     }
   }
 #endif

@@ -82,6 +82,8 @@ static inline size_t clade_in_turn(size_t i, size_t n) {
 }
 #define IN_TURN(i, n) clade_in_turn(i, n)
 #endif
+/* The same of n rows, one of each part. */
+#define ROW_IN_TURN(i, n) ((i) < (n) / PARTS * PARTS ? (i) % PARTS * ((n) / PARTS) + (i) / PARTS : (i))
 
 /* Where a channel's pixel lies, one of [samples, channels, inner] by its number in [samples, inner]; of a value whose
  * numbers an int holds, as hosts see to (channels.c). */

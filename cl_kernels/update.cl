@@ -125,8 +125,9 @@ BODY(update_forward_ref_item)(const long item, ARGS) {
                          -1.0f / expm1(t * log2),
                          count[0] == 1};
   const index_t from = ((index_t)item - begins[k]) * piece, to = min(from + piece, lengths[k]);
-  index_t i = from;
-  for (; i + 16 <= to; i += 16) {
+  const index_t whole = max(to - from, (index_t)0) / 16 * 16;
+  for (index_t turn = 0; turn < whole; turn += 16) {
+    const index_t i = from + (index_t)IN_TURN(turn, whole);
     FN(place) x;
     x.g = LOAD16(G, g, i);
     x.a = LOAD16(T, a, i);
@@ -146,7 +147,7 @@ BODY(update_forward_ref_item)(const long item, ARGS) {
 #endif
   }
 #pragma clang loop vectorize(disable) unroll(disable)
-  for (; i < to; i++) {
+  for (index_t i = from + whole; i < to; i++) {
     FN(place) x;
     x.g = LOAD(G, g, i);
     x.a = LOAD(T, a, i);
