@@ -18,6 +18,7 @@ conv pool_draw(op_case *c, op_random *r) {
   while (triples && (conv_of(c).window.kernel[0] != 3 || conv_of(c).window.pad[0] != 1)) conv_common(c, r);
   conv v = pool_of(c);
   c->i[COUNT_PAD] = op_chance(r, 0.5);
+  if (!c->small && c->number % 2) c->told.last_cache = 128; /* results go past such a cache */
   c->n_in = 1;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = v.x, .low = -2, .high = 2};
   return v;
