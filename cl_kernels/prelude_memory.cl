@@ -73,15 +73,11 @@ static inline void clade_line_f32(__global float *p, float16 v) {
 #endif
 #define FAR (AHEAD / PARTS)
 /* Of a run of n elements the vector of turn i, both counted in elements. What whole turns leave over comes last, in order. */
-#if PARTS == 1
-#define IN_TURN(i, n) (i)
-#else
-static inline size_t clade_in_turn(size_t i, size_t n) {
-  const size_t part = n < 1024 * PARTS ? 0 : n / (64 * PARTS) * 64;
-  return i < PARTS * part ? i / 64 % PARTS * part + i / (64 * PARTS) * 64 + i % 64 : i;
+static inline size_t clade_in_turn(size_t i, size_t n, size_t parts) {
+  const size_t part = n < 1024 * parts ? 0 : n / (64 * parts) * 64;
+  return i < parts * part ? i / 64 % parts * part + i / (64 * parts) * 64 + i % 64 : i;
 }
-#define IN_TURN(i, n) clade_in_turn(i, n)
-#endif
+#define IN_TURN(i, n) clade_in_turn(i, n, PARTS)
 /* The same of n rows, one of each part. */
 #define ROW_IN_TURN(i, n) ((i) < (n) / PARTS * PARTS ? (i) % PARTS * ((n) / PARTS) + (i) / PARTS : (i))
 
@@ -112,11 +108,11 @@ static inline void clade_move_i32(const __global int *x, const __global int *soo
     for (; (size_t)(y + i) & 31; i++) y[i] = x[i];
   const size_t begin = i, whole = (n - begin) / 16 * 16;
   for (size_t turn = 0; turn < whole; turn += 16) {
-    i = begin + IN_TURN(turn, whole);
-    SOON(soon + i);
-    clade_past_f32((__global float *)(y + i), as_float16(vload16(0, x + i)), past);
+    const size_t at = begin + IN_TURN(turn, whole);
+    SOON(soon + at);
+    clade_past_f32((__global float *)(y + at), as_float16(vload16(0, x + at)), past);
   }
-  i = begin + whole;
+  i += whole;
   if (i < n) SOON(soon + i);
   for (; i < n; i++) y[i] = x[i];
 }

@@ -125,7 +125,7 @@ BODY(update_forward_ref_item)(const long item, ARGS) {
                          -1.0f / expm1(t * log2),
                          count[0] == 1};
   const index_t from = ((index_t)item - begins[k]) * piece, to = min(from + piece, lengths[k]);
-  const index_t whole = max(to - from, (index_t)0) / 16 * 16;
+  const index_t whole = (to - from) / 16 * 16;
   for (index_t turn = 0; turn < whole; turn += 16) {
     const index_t i = from + (index_t)IN_TURN(turn, whole);
     FN(place) x;

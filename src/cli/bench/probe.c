@@ -52,21 +52,14 @@ static const char source[] =
     "#define PUT(v, p) vstore16(v, 0, p)\n"
     "#endif\n"
     "#endif\n"
-    "#if defined WANT_bench_copy || defined WANT_bench_read\n" /* of n vectors the one for turn t: in order, or four of
-                                                                  each quarter */
-    "static inline index_t FN(turn)(index_t t, index_t n) {\n"
-    "  const index_t part = TURNS ? n / 16 * 4 : 0;\n"
-    "  return t < 4 * part ? t / 4 % 4 * part + t / 16 * 4 + t % 4 : t;\n"
-    "}\n"
-    "#endif\n"
     "#ifdef WANT_bench_copy\n"
     "KERNEL(bench_copy)(ARG(const float, x), ARG(float, y), const index_t n, const index_t each) {\n"
     "  USE(const float, x);\n"
     "  USE(float, y);\n"
-    "  const index_t begin = (index_t)get_global_id(0) * each, end = min(begin + each, n);\n"
-    "  for (index_t t = 0; t < end - begin; t++) {\n"
-    "    const index_t i = begin + FN(turn)(t, end - begin);\n"
-    "    PUT(vload16(i, x), y + i * 16);\n"
+    "  const index_t begin = (index_t)get_global_id(0) * each * 16, end = min(begin + each * 16, n * 16);\n"
+    "  for (index_t turn = 0; turn < end - begin; turn += 16) {\n"
+    "    const index_t i = begin + (index_t)clade_in_turn(turn, end - begin, TURNS);\n"
+    "    PUT(vload16(0, x + i), y + i);\n"
     "  }\n"
     "}\n"
     "#endif\n"
@@ -108,14 +101,14 @@ static const char source[] =
     "KERNEL(bench_read)(ARG(const float, x), ARG(float, y), const index_t n, const index_t each) {\n"
     "  USE(const float, x);\n"
     "  USE(float, y);\n"
-    "  const index_t begin = (index_t)get_global_id(0) * each, end = min(begin + each, n);\n"
+    "  const index_t begin = (index_t)get_global_id(0) * each * 16, end = min(begin + each * 16, n * 16);\n"
     "  float16 a = 0;\n"
-    "  for (index_t t = 0; t < end - begin; t++) {\n"
-    "    const index_t i = begin + FN(turn)(t, end - begin);\n"
-    "    SOON(x + i * 16 + (TURNS ? AHEAD / 4 : AHEAD));\n"
-    "    a += vload16(i, x);\n"
+    "  for (index_t turn = 0; turn < end - begin; turn += 16) {\n"
+    "    const index_t i = begin + (index_t)clade_in_turn(turn, end - begin, TURNS);\n"
+    "    SOON(x + i + AHEAD / TURNS);\n"
+    "    a += vload16(0, x + i);\n"
     "  }\n"
-    "  if (begin < end) vstore16(a, begin, y);\n"
+    "  if (begin < end) vstore16(a, 0, y + begin);\n"
     "}\n"
     "#endif\n";
 
@@ -200,7 +193,7 @@ static clade_status emit_copy(clade_emit *e, const clade_query *q) {
                                               : width     ? "bench_rows"
                                                           : "bench_copy");
   if (times) clade_emit_define(s, "STREAM", by >= COPY_STREAM);
-  if (times <= 1 && !width) clade_emit_define(s, "TURNS", by == COPY_TURNS);
+  if (times <= 1 && !width) clade_emit_define(s, "TURNS", by == COPY_TURNS ? 4 : 1);
   if (times > 1) clade_emit_define(s, "TIMES", times);
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
