@@ -113,8 +113,10 @@ BODY(eltwise_forward_vec_item)(const long item, ARGS) {
       PLACE
     }
   }
-  for (size_t at = (size_t)(item * piece); at < end; at += 16) {
-    const size_t i = 0, n = end - at;
+  const size_t begin = (size_t)(item * piece), run = end - begin;
+  for (size_t turn = 0; turn < run; turn += 16) {
+    const size_t at = begin + (STREAM && LIGHT ? IN_TURN(turn, run) : turn), i = 0, n = run - turn;
+    if (STREAM && LIGHT && PARTS > 1 && turn % 64 == 0) phase = at % (size_t)period;
     SIXTEEN(at)
     phase += step;
     if (phase >= (size_t)period) phase -= (size_t)period;

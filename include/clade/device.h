@@ -34,8 +34,8 @@ typedef struct clade_array_info {
   double mhz, gbs; /* of the clock; of the memory, 10^9 bytes a second */
 } clade_array_info;
 
-/* What a device said or showed; software, max_passes and chains come from the quirk table. Texts live as long as the
- * process. */
+/* What a device said or showed; software, max_passes, chains and far_cache come from the quirk table. Texts live as
+ * long as the process. */
 typedef struct clade_device_info {
   size_t size;
   const char *id; /* "0", "1", ...: position in the list, and a spec that always matches this device only */
@@ -59,7 +59,8 @@ typedef struct clade_device_info {
   /* Where its manifests say that the kernels were seen to be right, of all kernels the least: "none", "simulated" or
    * "hardware". What a bundle says of itself; NULL as `kernels`. */
   const char *evidence;
-  bool chains; /* launches on it are dear: steps that follow each other become one */
+  bool chains;    /* launches on it are dear: steps that follow each other become one */
+  bool far_cache; /* its last cache gives no more than memory does: as good as none beside large second ones */
 } clade_device_info;
 
 /* A row of the quirk table that applies to a device. */

@@ -27,6 +27,7 @@
   X(MAPS_ITSELF)  /* maps a buffer as the memory that it is, and no copy */                           \
   X(LEAN_BUILD)   /* builds sooner what declares the functions that it calls */                       \
   X(BY_PAGES)     /* reads faster in a few pages by turns, and slower past the second cache */        \
+  X(FAR_CACHE)    /* gets no more out of the last cache than out of memory */                         \
   X(NO_BINARY)    /* binaries cannot be fetched or loaded back */                                     \
   X(NO_ASM)       /* inline assembly ends the process */                                              \
   X(PAGES)        /* copies from and to the host's memory by whole pages */                           \

@@ -195,6 +195,9 @@ static clade_status check_version(const clade_device_info *info) {
   return CLADE_FAIL(UNSUPPORTED, "%s: version \"%s\"; OpenCL 1.2 is needed", info->name, info->version);
 }
 
+/* A last cache is far where second ones of at least so many bytes stand before it. */
+enum { LARGE_SECOND = 1 << 20 };
+
 clade_status clade__describe(cl_platform_id platform, cl_device_id id, clade__facts *facts) {
   clade_device_info *info = &facts->info;
   memset(facts, 0, sizeof *facts);
@@ -213,6 +216,7 @@ clade_status clade__describe(cl_platform_id platform, cl_device_id id, clade__fa
   info->software = facts->quirks >> CLADE__QUIRK_SOFTWARE & 1u;
   info->max_passes = facts->quirks >> CLADE__QUIRK_PASS_LIMIT & 1u ? CLADE__PASS_LIMIT : 0;
   info->chains = facts->quirks >> CLADE__QUIRK_SLOW_WAKE & 1u;
+  info->far_cache = (facts->quirks >> CLADE__QUIRK_FAR_CACHE & 1u) && info->l2_bytes >= LARGE_SECOND;
   info->sources = info->compiler;
   info->binaries = !(facts->quirks >> CLADE__QUIRK_NO_BINARY & 1u);
   return clade__units_name(info);

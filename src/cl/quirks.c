@@ -52,6 +52,11 @@ static const quirk_row quirk_rows[] = {
      "a core foresees a few lines within each page that it reads, more where it reads four by turns; what passes the "
      "second cache comes by a few lines at a time",
      "https://www.intel.com/content/www/us/en/developer/articles/technical/intel-sdm.html"},
+    {CLADE__QUIRK_FAR_CACHE, AT(vendor), "GenuineIntel",
+     "where second caches are large, the last one holds what they throw out, for all cores, and gives no more than "
+     "memory does",
+     "https://www.intel.com/content/www/us/en/developer/articles/technical/xeon-processor-scalable-family-technical-"
+     "overview.html"},
     {CLADE__QUIRK_SOFTWARE, AT(name), "llvmpipe", "a rasteriser that runs on the CPU",
      "https://docs.mesa3d.org/drivers/llvmpipe.html"},
     {CLADE__QUIRK_PASS_LIMIT, AT(name), "llvmpipe",

@@ -154,7 +154,8 @@ int64_t clade__second_cache(const clade_device_info *device) {
 uint64_t clade__least_cache = 1u << 22;
 
 uint64_t clade__last_cache(const clade_device_info *device) {
-  return CLADE_MAX(device->cache_bytes, clade__least_cache);
+  uint64_t held = 2 * device->compute_units * device->l2_bytes, all = device->cache_bytes;
+  return CLADE_MAX(device->far_cache ? CLADE_MIN(held, all) : all, clade__least_cache);
 }
 
 bool clade__streams(const clade_device_info *device, const clade_type *t) {

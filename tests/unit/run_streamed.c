@@ -7,8 +7,7 @@ enum { CHANNELS = 45, WIDE = 20 };
 
 /* So many rows of `columns` floats that clade__streams holds. */
 static int rows_of(const clade_device_info *info, int columns) {
-  uint64_t bytes = info->cache_bytes > 1u << 22 ? info->cache_bytes : 1u << 22;
-  return (int)(bytes * 2 / 3 / (4 * (uint64_t)columns)) + 7;
+  return (int)(clade__last_cache(info) * 2 / 3 / (4 * (uint64_t)columns)) + 7;
 }
 
 static bool uses(const clade_func *func, const char *kernel) {
@@ -100,7 +99,22 @@ static void convolutions(void **state) {
   convolved(*state, 21);
 }
 
+/* A far last cache counts as twice the second ones, as long as it is larger. */
+static void far_caches(void **state) {
+  (void)state;
+  clade_device_info info = {
+      .device_class = CLADE_CPU, .compute_units = 2, .cache_bytes = 48 << 20, .l2_bytes = 5 << 18};
+  const clade_type small = {.dtype = CLADE_F32, .shape = CLADE_SHAPE(3, 1 << 20)},
+                   large = {.dtype = CLADE_F32, .shape = CLADE_SHAPE(9, 1 << 20)};
+  assert_true(clade__last_cache(&info) == 48 << 20 && clade__streams(&info, &large) && !clade__streams(&info, &small));
+  info.far_cache = true;
+  assert_true(clade__last_cache(&info) == 5 << 20 && clade__streams(&info, &small));
+  info.compute_units = 40;
+  assert_true(clade__last_cache(&info) == 48 << 20 && !clade__streams(&info, &small));
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(transposes), cmocka_unit_test(convolutions)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(transposes), cmocka_unit_test(convolutions),
+                                     cmocka_unit_test(far_caches)};
   return cmocka_run_group_tests_name("results past the caches", tests, open_device, close_device);
 }
