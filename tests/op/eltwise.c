@@ -110,7 +110,8 @@ static void draw(op_case *c, op_random *r) {
   }
   int whole = (int)op_integer(r, 0, c->n_in - 1); /* this one keeps the shape; others may repeat along axes */
   for (int j = 0; j < c->n_in; j++)
-    if (repeats && j != whole && op_chance(r, 0.7)) c->in[j].shape = op_draw_broadcast(r, &shape);
+    if (repeats && j != whole && (far || op_chance(r, 0.7)))
+      c->in[j].shape = far && op_chance(r, 0.7) ? CLADE_SHAPE(shape.dim[1]) : op_draw_broadcast(r, &shape);
 }
 
 /* Limits of the type, and what is no number. */

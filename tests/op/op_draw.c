@@ -46,7 +46,8 @@ clade_shape op_draw_shape(op_random *r, const op_case *c, int min_rank, int max_
 bool op_draw_long(op_random *r, op_case *c, clade_shape *shape) {
   if (c->small || c->light || c->gradient || (c->dtype != CLADE_F32 && c->dtype != CLADE_I32) || c->number % 16 != 5)
     return false;
-  *shape = CLADE_SHAPE(op_integer(r, 1, 2), op_integer(r, 17000, 20000));
+  const int64_t n = op_integer(r, 17000, 20000), few = op_integer(r, 2, 64);
+  *shape = op_chance(r, 0.5) ? CLADE_SHAPE(op_integer(r, 1, 2), n) : CLADE_SHAPE(n / few, few);
   c->told.units = 1;
   c->told.last_cache = 1 << 14;
   return true;

@@ -97,7 +97,7 @@ typedef struct op_test {
 /* ---- for draw ---- */
 /* A shape of 0 to 5 axes: zeros, ones, primes, powers of two and their neighbours; at most `elements` of them. */
 clade_shape op_draw_shape(op_random *r, const op_case *c, int min_rank, int max_rank, int64_t elements);
-/* Now and then two axes, the last of which is so long that a work-item's share of it is read in parts by turns, of a
+/* Now and then two axes so long, of one or two rows or of few columns, that a work-item reads its share by turns, of a
  * value that the last cache is said not to hold. */
 bool op_draw_long(op_random *r, op_case *c, clade_shape *shape);
 int64_t op_draw_extent(op_random *r, const op_case *c, int64_t most); /* one such extent */
