@@ -80,9 +80,11 @@ KERNEL(eltwise_strided_ref)
 #if STREAM
 #define ELT_SOON(p)     SOON((p) + (LIGHT ? FAR : AHEAD))
 #define ELT_STORE(p, v) clade_stream16_f32(p, v)
+#define ELT_TURN(i, n)  (LIGHT ? IN_TURN(i, n) : (i))
 #else
 #define ELT_SOON(p)
 #define ELT_STORE(p, v) STORE16(ELT_OUT, p, 0, v)
+#define ELT_TURN(i, n)  (i)
 #endif
 /* Of the operands' elements from i on, of which n are there. */
 #define SIXTEEN(place)                  \
@@ -115,7 +117,7 @@ BODY(eltwise_forward_vec_item)(const long item, ARGS) {
   }
   const size_t begin = (size_t)(item * piece), run = end - begin;
   for (size_t turn = 0; turn < run; turn += 16) {
-    const size_t at = begin + (STREAM && LIGHT ? IN_TURN(turn, run) : turn), i = 0, n = run - turn;
+    const size_t at = begin + ELT_TURN(turn, run), i = 0, n = run - turn;
     if (STREAM && LIGHT && PARTS > 1 && turn % 64 == 0) phase = at % (size_t)period;
     SIXTEEN(at)
     phase += step;
@@ -150,7 +152,7 @@ BODY(eltwise_forward_vec_item)(const long item, ARGS) {
 #endif
     ELT_ROW
     for (size_t turn = 0; turn < run; turn += 16) {
-      const size_t i = STREAM && LIGHT ? IN_TURN(turn, run) : turn, n = run - turn;
+      const size_t i = ELT_TURN(turn, run), n = run - turn;
       SIXTEEN(at + i)
     }
   }
@@ -164,6 +166,7 @@ KERNEL(eltwise_forward_vec)(ARGS) {
 #undef PASS_STRIDES
 #undef ELT_SOON
 #undef ELT_STORE
+#undef ELT_TURN
 #undef SIXTEEN
 #endif
 #if RANK
