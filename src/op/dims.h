@@ -78,7 +78,7 @@ static inline clade_layout clade__channel_blocks(void) { return (clade_layout){.
 /* Bytes; where the device does not tell, 512 KiB and 4 MiB. */
 int64_t clade__second_cache(const clade_device_info *device);
 extern uint64_t clade__least_cache; /* of any device; tests lower it, to see with few elements what many do */
-/* A far one counts as what the second ones hold twice. */
+/* A far one counts as twice what the second ones hold, if that is less. */
 uint64_t clade__last_cache(const clade_device_info *device);
 /* Results so large that they do not stay in the caches are better written past them. */
 bool clade__streams(const clade_device_info *device, const clade_type *type);
