@@ -180,5 +180,48 @@ enum { CLADE_MAX_LIBRARY_OPERANDS = 16 };
 CLADE_API clade_kernel_step *clade_emit_library(clade_emit *e, const char *routine, const clade_library *library,
                                                 const void *work, size_t work_bytes);
 
+/* ---- host steps ----
+ * Work that the host does between kernels: it sends to another process, waits for a socket, looks at data. The inputs'
+ * bytes are copied to the host, `begin` starts the work, `poll` asks for its end, and the outputs' bytes are copied to
+ * the device before the first step that reads them. Kernels that need no output of the step run meanwhile. An op with
+ * such an implementation should have the flag CLADE_OP_EFFECT where the order matters: steps of those ops begin in the
+ * order of the graph, execution after execution, on all devices of the func together. */
+typedef enum clade_host_state { CLADE_HOST_DONE = 1, CLADE_HOST_AGAIN } clade_host_state;
+
+typedef struct clade_host_call {
+  size_t size;
+  const void *work;  /* the bytes that the emit gave */
+  void *state;       /* of prepare */
+  int n;             /* operands, in the order of the emit */
+  void *const *data; /* their bytes on the host, until the step ends: inputs to be read, outputs to be written */
+  const size_t *bytes;
+  void (*wake)(void *waker); /* any thread may call it until the step ends: poll is then asked at once */
+  void *waker;
+} clade_host_call;
+
+/* Must outlive the funcs. A failure is told by clade_fail(); it ends the execution. No function of these may wait, but
+ * for prepare; they are called by one thread at a time for each run, and may not call the run. */
+typedef struct clade_host {
+  size_t size;
+  /* When the func is compiled: whatever is to be connected or allocated. NULL: nothing. */
+  clade_status (*prepare)(const void *work, clade_device *device, void **state);
+  /* Starts the work. `call` and its arrays live until the step ends. *pending is handed to the functions below. */
+  clade_status (*begin)(const clade_host_call *call, void **pending);
+  /* Whether it has ended. After DONE, or a failure, the step has ended. NULL: begin did all of it. */
+  clade_status (*poll)(void *pending, clade_host_state *state);
+  /* Ends a step that has begun and not ended: its execution failed, or clade_cancel was called. The data may not be
+   * touched afterwards. NULL: nothing is to be done. */
+  void (*cancel)(void *pending);
+  void (*release)(void *state); /* with the func; NULL: nothing */
+  /* Microseconds from one poll to the next where nobody wakes; unset: 100. */
+  int poll_us;
+} clade_host;
+
+/* A step of the host. Its operands follow, by clade_emit_in and clade_emit_out, and nothing else does. `work` is
+ * copied; `routine` is the name under which steps are listed. */
+enum { CLADE_MAX_HOST_OPERANDS = CLADE_MAX_OPERANDS };
+CLADE_API clade_kernel_step *clade_emit_host(clade_emit *e, const char *routine, const clade_host *host,
+                                             const void *work, size_t work_bytes);
+
 CLADE_END_DECLS
 #endif

@@ -86,12 +86,12 @@ clade_kernel_step *clade_emit_kernel(clade_emit *e, const char *kernel) {
   return s;
 }
 
-/* What only kernels have: the steps of libraries take operands alone. */
+/* What only kernels have: steps of libraries and of the host take operands alone. */
 static bool is_launch(clade_kernel_step *s, const char *what) {
   if (!s || s->emit->status != CLADE_OK) return false;
   if (s->kind == CLADE__STEP_KERNEL) return true;
-  keep(s->emit,
-       CLADE_FAIL(INVALID, "%s: %s, a library's, takes operands alone, and no %s", op_name(s->emit), s->kernel, what));
+  keep(s->emit, CLADE_FAIL(INVALID, "%s: %s, %s, takes operands alone, and no %s", op_name(s->emit), s->kernel,
+                           s->kind == CLADE__STEP_HOST ? "a host step" : "a library's", what));
   return false;
 }
 
@@ -134,14 +134,16 @@ static size_t arg_bytes(const clade__arg *arg, bool wide) {
 
 static void add_arg(clade_kernel_step *s, const clade__arg *arg) {
   clade_emit *e = s->emit;
-  if (s->kind == CLADE__STEP_LIBRARY && s->n_args == CLADE_MAX_LIBRARY_OPERANDS) {
-    keep(e, CLADE_FAIL(INVALID, "%s: %s, a library's, takes at most %d operands", op_name(e), s->kernel,
-                       CLADE_MAX_LIBRARY_OPERANDS));
+  const size_t most = s->kind == CLADE__STEP_LIBRARY ? CLADE_MAX_LIBRARY_OPERANDS
+                      : s->kind == CLADE__STEP_HOST  ? CLADE_MAX_HOST_OPERANDS
+                                                     : SIZE_MAX;
+  if (s->n_args == most) {
+    keep(e, CLADE_FAIL(INVALID, "%s: %s takes at most %zu operands", op_name(e), s->kernel, most));
     return;
   }
   size_t total = arg_bytes(arg, e->wide);
   for (size_t i = 0; i < s->n_args; i++) total += arg_bytes(&s->args[i], e->wide);
-  if (total > MAX_ARG_BYTES) {
+  if (total > MAX_ARG_BYTES && s->kind == CLADE__STEP_KERNEL) {
     keep(e, CLADE_FAIL(UNSUPPORTED, "%s: the arguments of kernel %s are %zu bytes; devices promise %d", op_name(e),
                        s->kernel, total, MAX_ARG_BYTES));
     return;
@@ -177,7 +179,10 @@ void clade__emit_in_at(clade_kernel_step *s, int index, int64_t element) {
 void clade_emit_workspace(clade_kernel_step *s, size_t byte_offset, size_t element_bytes) {
   if (!s || s->emit->status != CLADE_OK) return;
   clade_emit *e = s->emit;
-  if (element_bytes == 0 || element_bytes > UINT32_MAX || byte_offset % element_bytes)
+  if (s->kind == CLADE__STEP_HOST)
+    keep(e,
+         CLADE_FAIL(INVALID, "%s: %s, a host step, takes inputs and outputs, and no workspace", op_name(e), s->kernel));
+  else if (element_bytes == 0 || element_bytes > UINT32_MAX || byte_offset % element_bytes)
     keep(e, CLADE_FAIL(INVALID, "%s: kernel %s: a workspace at byte %zu cannot hold elements of %zu bytes", op_name(e),
                        s->kernel, byte_offset, element_bytes));
   else
@@ -305,28 +310,52 @@ void clade_emit_copy(clade_emit *e, int in, int out) {
   s->dropped = from == 0;
 }
 
-clade_kernel_step *clade_emit_library(clade_emit *e, const char *routine, const clade_library *library,
-                                      const void *work, size_t work_bytes) {
+/* A step that somebody else does, with what it is to do. */
+static clade_kernel_step *foreign_step(clade_emit *e, clade__step_kind kind, const char *routine, const void *who,
+                                       const void *work, size_t work_bytes) {
+  const char *what = kind == CLADE__STEP_HOST ? "host step" : "step of a library";
   if (!e) {
-    CLADE_FAIL(INVALID, "clade_emit_library: the emit is NULL");
+    CLADE_FAIL(INVALID, "a %s: the emit is NULL", what);
     return NULL;
   }
   if (e->status != CLADE_OK) return NULL;
-  if (!identifier(routine) || !library || (work_bytes && !work)) {
-    keep(e, CLADE_FAIL(INVALID, "%s: a step of a library: routine \"%s\", the library is %s, %zu bytes of work%s",
-                       op_name(e), routine ? routine : "(null)", library ? "given" : "NULL", work_bytes,
-                       work ? "" : " at NULL"));
+  if (!identifier(routine) || !who || (work_bytes && !work)) {
+    keep(e, CLADE_FAIL(INVALID, "%s: a %s: routine \"%s\", its functions are %s, %zu bytes of work%s", op_name(e), what,
+                       routine ? routine : "(null)", who ? "given" : "NULL", work_bytes, work ? "" : " at NULL"));
     return NULL;
   }
-  clade_kernel_step *s = step_new(e, CLADE__STEP_LIBRARY);
+  clade_kernel_step *s = step_new(e, kind);
   void *copy = clade__arena_new(e->arena, CLADE_MAX(work_bytes, (size_t)1));
   if (!s || !copy || !(s->kernel = clade__arena_text(e->arena, routine))) {
     keep(e, CLADE_NO_MEMORY);
     return NULL;
   }
   if (work_bytes) memcpy(copy, work, work_bytes);
-  s->library = library;
   s->work = copy;
+  return s;
+}
+
+clade_kernel_step *clade_emit_library(clade_emit *e, const char *routine, const clade_library *library,
+                                      const void *work, size_t work_bytes) {
+  clade_kernel_step *s = foreign_step(e, CLADE__STEP_LIBRARY, routine, library, work, work_bytes);
+  if (s) s->library = library;
+  return s;
+}
+
+clade_kernel_step *clade_emit_host(clade_emit *e, const char *routine, const clade_host *host, const void *work,
+                                   size_t work_bytes) {
+  clade_kernel_step *s = foreign_step(e, CLADE__STEP_HOST, routine, host, work, work_bytes);
+  if (s && (host->size < offsetof(clade_host, poll) || !host->begin)) {
+    keep(e, CLADE_FAIL(INVALID, "%s: host step %s: its functions have no begin", op_name(e), routine));
+    return NULL;
+  }
+  clade_host *whole = s ? clade__arena_new(e->arena, sizeof *whole) : NULL;
+  if (!whole) {
+    if (s) keep(e, CLADE_NO_MEMORY);
+    return NULL;
+  }
+  memcpy(whole, host, CLADE_MIN(host->size, sizeof *whole)); /* the caller's may be an older one */
+  s->host = whole;
   return s;
 }
 

@@ -117,12 +117,17 @@ typedef struct clade__arg {
   unsigned char value[64];
 } clade__arg;
 
-typedef enum clade__step_kind { CLADE__STEP_KERNEL, CLADE__STEP_COPY, CLADE__STEP_LIBRARY } clade__step_kind;
+typedef enum clade__step_kind {
+  CLADE__STEP_KERNEL,
+  CLADE__STEP_COPY,
+  CLADE__STEP_LIBRARY,
+  CLADE__STEP_HOST
+} clade__step_kind;
 
 struct clade_kernel_step {
   clade__step_kind kind;
   clade_emit *emit;
-  const char *kernel; /* or LIBRARY's routine; texts live in the emit's arena */
+  const char *kernel; /* or the routine of LIBRARY and HOST; texts live in the emit's arena */
   const char *file;   /* that the kernel is in; NULL: the implementation's */
   clade__define *defines;
   size_t n_defines, define_capacity;
@@ -133,7 +138,8 @@ struct clade_kernel_step {
   bool dropped;                 /* a zero in global */
   int in, out;                  /* COPY: operands */
   const clade_library *library; /* LIBRARY */
-  const void *work;
+  const clade_host *host;       /* HOST */
+  const void *work;             /* of both */
   struct clade_kernel_step *next;
 };
 

@@ -132,7 +132,8 @@ static clade_status form(clade_func *func, outcome *out) {
     out->seconds += step->seconds;
     steps++;
     func->interpreters[step->interpreter - 1].n_steps++;
-    if (!chain || chain->interpreter != step->interpreter || seconds > most || !add_bases(func, chain, step)) {
+    if (!chain || step->awaits || chain->interpreter != step->interpreter || seconds > most ||
+        !add_bases(func, chain, step)) {
       CLADE_TRY(chain_new(func, s, &chain));
       seconds = step->seconds;
       (void)add_bases(func, chain, step); /* of one step there is always room for all */

@@ -1,4 +1,4 @@
-/* Enqueuing: each lane takes the executions in turn, and stops only where a transfer has not arrived yet. Nothing here
+/* Enqueuing: each lane takes the executions in turn, and stops only where a host step has not ended yet. Nothing here
  * blocks, allocates or sets an argument, but for what follows a failure. */
 #include <stdio.h>
 
@@ -31,28 +31,6 @@ void clade__event_share(const clade__lane *lane, cl_event event, cl_event *also)
     *also = event;
   else
     clade__log(CLADE_LOG_WARNING, "an event is not shared: %s", clade_last_error());
-}
-
-static clade_status send(clade_run *run, const clade__lane *lane, clade__slot *slot, const clade__cmd *cmd,
-                         clade__wait wait, cl_event *event) {
-  cl_event *sent = &slot->sent[cmd->port];
-  CLADE_TRY(clade__queue_read(lane->queue, cmd->as.move.from, cmd->as.move.from_at,
-                              clade__staging_data(slot->parcels[cmd->port]), cmd->as.move.bytes, false, wait, sent));
-  clade__event_share(lane, *sent, event);
-  CLADE_TRY(clade__lane_flush(lane)); /* another queue waits for it */
-  clade__progress_watch(run, lane->device, *sent);
-  return CLADE_OK;
-}
-
-/* The host step: done, again, or an error. */
-static clade_status receive(clade_run *run, const clade__lane *lane, clade__slot *slot, const clade__cmd *cmd,
-                            clade__wait wait, cl_event *event, bool *again) {
-  int source = run->func->steps[cmd->step].source_device, finished = 0;
-  if (slot->sent[cmd->port]) CLADE_TRY(clade__event_poll(run->lanes[source].device, slot->sent[cmd->port], &finished));
-  *again = !finished;
-  if (!finished) return CLADE_OK;
-  return clade__queue_write(lane->queue, cmd->as.move.to, cmd->as.move.to_at,
-                            clade__staging_data(slot->parcels[cmd->port]), cmd->as.move.bytes, false, wait, event);
 }
 
 /* Operands are looked up each time: packed copies may have moved. */
@@ -98,8 +76,8 @@ static clade_status perform(clade_run *run, clade__lane *lane, clade__slot *slot
     return clade__queue_copy(lane->queue, cmd->as.move.from, cmd->as.move.from_at, cmd->as.move.to, cmd->as.move.to_at,
                              cmd->as.move.bytes, wait, event);
   case CLADE__CMD_FEED: return feed(lane, slot, cmd, event);
-  case CLADE__CMD_SEND: return send(run, lane, slot, cmd, wait, event);
-  case CLADE__CMD_RECEIVE: return receive(run, lane, slot, cmd, wait, event, again);
+  case CLADE__CMD_SEND: return clade__host_send(run, lane, slot, cmd, wait, event);
+  case CLADE__CMD_RECEIVE: return clade__host_receive(run, lane, slot, cmd, wait, event, again);
   }
   return CLADE_OK;
 }
@@ -122,6 +100,7 @@ static clade_status enqueue(clade_run *run, clade__lane *lane, clade__slot *slot
 /* The lane is through with this execution: *done covers all that it enqueued for it. */
 static void leave(clade_run *run, clade__lane *lane, clade__slot *slot, cl_event *done) {
   clade_status status = CLADE_OK;
+  if (slot->status != CLADE_OK) clade__hosts_cancel(run, slot);
   if (lane->spread)
     status = clade__lane_join(lane, uploads(run, lane, slot), done);
   else if (!*done && lane->n_cmds)
@@ -180,6 +159,7 @@ bool clade__run_drive(clade_run *run) {
   do { /* what one lane sent another may receive at once */
     waiting = moved = false;
     for (int l = 0; l < run->n_lanes; l++) waiting |= advance(run, l, &moved);
+    moved |= clade__hosts_advance(run);
   } while (waiting && moved);
   return waiting;
 }
@@ -201,10 +181,7 @@ static void free_held(clade_run *run, clade__slot *slot) {
     clade__event_release(slot->uploaded[l]);
     slot->done[l] = slot->uploaded[l] = NULL;
   }
-  for (size_t t = 0; t < run->func->n_transfers; t++) {
-    clade__event_release(slot->sent[t]);
-    slot->sent[t] = NULL;
-  }
+  clade__hosts_reset(run, slot);
   for (size_t i = 0; i < run->func->graph->inputs.count; i++) {
     if (slot->fed[i].buffer) clade__buffer_release(slot->fed[i].buffer);
     slot->fed[i].buffer = NULL;

@@ -200,6 +200,9 @@ clade_status clade_execute_after(clade_run *run, int n, const clade_feed *feeds,
   if (run && run->n_lanes > 1)
     return CLADE_FAIL(UNSUPPORTED, "clade_execute_after: the func works on %d devices, events belong to one context",
                       run->n_lanes);
+  if (run && run->func->n_hosts)
+    return CLADE_FAIL(UNSUPPORTED, "clade_execute_after: the func has %zu host steps, whose end no event tells",
+                      run->func->n_hosts);
   if ((n_wait == 0) != (wait == NULL))
     return CLADE_FAIL(INVALID, "clade_execute_after: %u events, the list is %s", n_wait, wait ? "given" : "NULL");
   if (ticket) *ticket = 0;

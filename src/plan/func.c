@@ -20,7 +20,9 @@ clade_func *clade_func_retain(clade_func *func) {
 static void free_shape(clade_func *func) {
   for (size_t i = 0; i < func->n_steps; i++) {
     const clade__fstep *step = &func->steps[i];
-    if (step->prepared && step->launch->library->release) step->launch->library->release(step->state);
+    if (!step->prepared) continue;
+    void (*release)(void *) = step->launch->library ? step->launch->library->release : step->launch->host->release;
+    if (release) release(step->state);
   }
   for (size_t i = 0; func->constants && i < func->constant_slabs.count; i++) clade__buffer_release(func->constants[i]);
   clade__free(func->constants);
@@ -36,6 +38,7 @@ static void free_shape(clade_func *func) {
   clade__free(func->request_device);
   clade__free(func->kernels);
   clade__free(func->chains);
+  clade__free(func->hosts);
   clade__free(func->interpreters);
   clade__free(func->apart);
   clade__arena_free(&func->arena);
@@ -366,7 +369,7 @@ clade_status clade_func_get_info(const clade_func *func, clade_func_info *info) 
   if (info->size < sizeof info->size)
     return CLADE_FAIL(INVALID, "clade_func_get_info: info->size is %zu; set it to sizeof(clade_func_info)", info->size);
   all.steps = (int)func->n_steps;
-  all.segments = func->shaped ? (int)func->n_transfers + 1 : 0;
+  all.segments = func->shaped ? (int)func->n_hosts + 1 : 0;
   all.inputs = (int)func->graph->inputs.count;
   all.outputs = (int)func->graph->outputs.count;
   all.variables = (int)func->graph->variables.count;

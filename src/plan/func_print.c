@@ -57,15 +57,18 @@ static void print_part(const clade_func *func, const clade__fstep *step, part pa
   if (!any) clade__text_add(out, "-");
 }
 
+static bool is_transfer(const clade__fstep *step) { return step->kind == CLADE__FSTEP_HOST && !step->launch; }
+
 static void print_step(const clade_func *func, size_t index, clade__text *out) {
-  static const char *const kinds[] = {"kernel", "library", "copy", "transfer"};
+  static const char *const kinds[] = {"kernel", "library", "copy", "host"};
   const clade__fstep *step = &func->steps[index];
   const clade_kernel_step *launch = step->launch;
   char room[32];
-  clade__text_add(out, "%zu %s device %d", index, kinds[step->kind], step->device);
-  if (step->kind == CLADE__FSTEP_TRANSFER) clade__text_add(out, " from %d", step->source_device);
+  bool transfer = is_transfer(step);
+  clade__text_add(out, "%zu %s device %d", index, transfer ? "transfer" : kinds[step->kind], step->device);
+  if (transfer) clade__text_add(out, " from %d", step->source_device);
   clade__text_add(out, " node %s", clade__step_name(func, step, room));
-  if (step->kind == CLADE__FSTEP_LIBRARY) clade__text_add(out, " routine %s", launch->kernel);
+  if (launch && step->kind != CLADE__FSTEP_KERNEL) clade__text_add(out, " routine %s", launch->kernel);
   if (step->kind == CLADE__FSTEP_KERNEL)
     clade__text_add(out, " kernel %s global %zux%zux%zu local %zux%zux%zu", launch->kernel, launch->global[0],
                     launch->global[1], launch->global[2], launch->local[0], CLADE_MAX(launch->local[1], (size_t)1),
@@ -98,7 +101,7 @@ static uint64_t count_crossing(const clade_func *func, int from, int to, int *co
   *copies = 0;
   for (size_t i = 0; i < func->n_steps; i++) {
     const clade__fstep *step = &func->steps[i];
-    if (step->kind != CLADE__FSTEP_TRANSFER || step->source_device != from || step->device != to) continue;
+    if (!is_transfer(step) || step->source_device != from || step->device != to) continue;
     bytes += step->operand[0].place.bytes;
     ++*copies;
   }
@@ -138,12 +141,14 @@ static void print_programming(const clade_func *func, clade__text *out) {
 }
 
 static void print_plan(const clade_func *func, clade__text *out) {
-  size_t constants = 0, arena = 0, shared = 0, packed = 0, libraries = 0, chained = 0;
+  size_t constants = 0, arena = 0, shared = 0, packed = 0, libraries = 0, chained = 0, transfers = 0;
   for (size_t i = 0; i < func->slabs.count; i++) arena += func->slabs.at[i].bytes;
   for (size_t i = 0; i < func->constant_slabs.count; i++) constants += func->constant_slabs.at[i].bytes;
   for (size_t i = 0; i < func->n_cells; i++) shared += func->cells[i].taken >= 0;
+  for (size_t i = 0; i < func->n_hosts; i++) transfers += is_transfer(&func->steps[func->hosts[i]]);
   clade__text_add(out, "plan: %zu steps, %zu kernels, %zu transfers between devices\n", func->n_steps, func->n_requests,
-                  func->n_transfers);
+                  transfers);
+  if (func->n_hosts > transfers) clade__text_add(out, "plan: %zu steps of the host\n", func->n_hosts - transfers);
   for (size_t c = 0; c < func->n_chains; c++) chained += func->chains[c].count;
   if (chained)
     clade__text_add(out, "plan: %zu steps in %zu chains, each of which is one launch\n", chained, func->n_chains);

@@ -34,7 +34,7 @@ clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade_
   clade__fstep *step;
   uint32_t time = first ? 0 : (uint32_t)func->n_steps + 1;
   int source = func->cells[from].place.device, device = func->cells[to].place.device;
-  CLADE_TRY(step_new(func, source == device ? CLADE__FSTEP_COPY : CLADE__FSTEP_TRANSFER, node, time, 2, &step));
+  CLADE_TRY(step_new(func, source == device ? CLADE__FSTEP_COPY : CLADE__FSTEP_HOST, node, time, 2, &step));
   step->source_device = source;
   step->device = device;
   touch(func, step, 0, from, false);
@@ -64,9 +64,11 @@ static int32_t operand_cell(const lowering *l, const clade__arg *arg) {
 static clade_status launch_step(const lowering *l, clade_kernel_step *launch, bool wide) {
   clade_func *func = l->func;
   clade__fstep *step;
-  clade__fstep_kind kind = launch->kind == CLADE__STEP_LIBRARY ? CLADE__FSTEP_LIBRARY : CLADE__FSTEP_KERNEL;
+  clade__fstep_kind kind = launch->kind == CLADE__STEP_LIBRARY ? CLADE__FSTEP_LIBRARY
+                           : launch->kind == CLADE__STEP_HOST  ? CLADE__FSTEP_HOST
+                                                               : CLADE__FSTEP_KERNEL;
   CLADE_TRY(step_new(func, kind, l->id, (uint32_t)func->n_steps + 1, launch->n_args, &step));
-  step->device = l->node->device;
+  step->device = step->source_device = l->node->device;
   step->launch = launch;
   step->wide = wide;
   for (size_t i = 0; i < launch->n_args; i++) {
@@ -198,8 +200,7 @@ static clade_status keep(lowering *l, size_t steps) {
   clade__cell *cell = &func->cells[func->cell_of[node->first_out]];
   if (!clade__graph_frozen(func->graph, node->in[0]) || is_output(func->graph, node->first_out)) return CLADE_OK;
   if (func->n_steps != steps + 1 || l->workspace >= 0) return CLADE_OK;
-  if (func->steps[steps].kind != CLADE__FSTEP_KERNEL && func->steps[steps].kind != CLADE__FSTEP_TRANSFER)
-    return CLADE_OK;
+  if (func->steps[steps].kind != CLADE__FSTEP_KERNEL && func->steps[steps].kind != CLADE__FSTEP_HOST) return CLADE_OK;
   CLADE_TRY(clade__grow(&func->packs, &func->pack_capacity, func->n_packs + 1, sizeof *func->packs));
   int variable = from->op == &clade__op_variable ? func->cells[func->cell_of[node->in[0]]].place.index : -1;
   cell->place.space = variable >= 0 ? CLADE__PACKED : CLADE__CONSTANT;

@@ -161,14 +161,12 @@ static void place_operands(clade_func *func) {
     cell->place = func->cells[cell->taken].place;
     cell->place.bytes = bytes;
   }
-  for (size_t s = 0; s < func->n_steps; s++) {
-    func->n_transfers += func->steps[s].kind == CLADE__FSTEP_TRANSFER;
-    place_step(func, &func->steps[s]);
-  }
+  for (size_t s = 0; s < func->n_steps; s++) place_step(func, &func->steps[s]);
   for (size_t i = 0; i < func->n_packs; i++) place_step(func, &func->packs[i].step);
 }
 
 clade_status clade__memory_plan(clade_func *func) {
+  CLADE_TRY(clade__hosts_plan(func));
   clade__interval *at = clade__new(func->n_cells, sizeof *at);
   if (!at) return CLADE_NO_MEMORY;
   clade_status status = CLADE_OK;

@@ -44,7 +44,7 @@ static clade_status carry(const clade_run *run, const clade__fstep *step) {
 }
 
 static clade_status make(const clade_run *run, const clade__fstep *step) {
-  return step->kind == CLADE__FSTEP_TRANSFER ? carry(run, step) : launch(run, step);
+  return step->kind == CLADE__FSTEP_HOST ? carry(run, step) : launch(run, step);
 }
 
 clade_status clade__packed_constants(clade_func *func) {

@@ -42,7 +42,7 @@ typedef enum clade__fstep_kind {
   CLADE__FSTEP_KERNEL,
   CLADE__FSTEP_LIBRARY, /* enqueued by another library */
   CLADE__FSTEP_COPY,    /* on one device */
-  CLADE__FSTEP_TRANSFER /* between devices: a host step, ends a segment */
+  CLADE__FSTEP_HOST     /* the host's: an op's own work, or a copy between devices */
 } clade__fstep_kind;
 
 typedef struct clade__operand {
@@ -55,8 +55,8 @@ typedef struct clade__fstep {
   clade__fstep_kind kind;
   bool wide;                 /* KERNEL: index_t has 64 bits */
   bool per_slot;             /* touches an input or output: a kernel for each slot */
-  int device;                /* TRANSFER: where it goes */
-  int source_device;         /* TRANSFER */
+  int device;                /* HOST: where its outputs lie */
+  int source_device;         /* HOST: where its inputs lie */
   clade__id node;            /* 0: a copy that the plan needs */
   uint32_t time;             /* of liveness */
   size_t request;            /* KERNEL: in the func's table, and so its kernel; unset in a chain */
@@ -65,10 +65,12 @@ typedef struct clade__fstep {
   uint32_t member;           /* and which case it is there; */
   clade__hash key;           /* by its member's hash */
   double seconds;            /* as estimated: of its node's an equal part */
-  clade_kernel_step *launch; /* KERNEL, LIBRARY */
-  void *state;               /* LIBRARY: what it prepared */
+  clade_kernel_step *launch; /* KERNEL, LIBRARY, HOST; of a copy between devices NULL */
+  void *state;               /* LIBRARY, HOST: what it prepared */
   bool prepared;
-  int n_operands; /* of a launch: one for each argument; others: [0] source, [1] destination */
+  size_t host, needed; /* HOST: its number; the step before which its outputs must be there, n_steps: the end */
+  bool awaits;         /* it is the first one that needs the outputs of a host step */
+  int n_operands;      /* of a launch: one for each argument; others: [0] source, [1] destination */
   clade__operand *operand;
 } clade__fstep;
 
@@ -141,7 +143,9 @@ struct clade_func {
   clade__arena arena;
   size_t guard; /* bytes around each cell, for tests */
   clade__fstep *steps;
-  size_t n_steps, step_capacity, n_transfers;
+  size_t n_steps, step_capacity;
+  size_t *hosts; /* [n_hosts]: the steps of the host */
+  size_t n_hosts;
   clade__programming *programming; /* [n_devices] */
   clade__fpack *packs;
   size_t n_packs, pack_capacity;
@@ -212,6 +216,8 @@ int clade__chain_words(const clade__arg *arg);                                /*
 clade_status clade__place_ports(clade_func *func);
 /* The value may be written into `cell`, which its node reads, as far as its op is concerned. */
 bool clade__may_take(const clade_func *func, clade__id value, int32_t cell);
+/* When the outputs of host steps are needed (host_plan.c). */
+clade_status clade__hosts_plan(clade_func *func);
 /* Places for every cell. */
 clade_status clade__memory_plan(clade_func *func);
 clade_status clade__constants_upload(clade_func *func);

@@ -1,5 +1,5 @@
-/* The kernels that a func needs: its requests, each once, prepared in one batch per device; and what the libraries of
- * others prepare. */
+/* The kernels that a func needs: its requests, each once, prepared in one batch per device; and what the steps of
+ * libraries and of the host prepare. */
 #include <clade/opencl.h>
 
 #include "plan/plan.h"
@@ -97,15 +97,20 @@ static clade_status prepare_device(clade_func *func, int device, clade__request 
   return CLADE_OK;
 }
 
-static clade_status prepare_library(const clade_func *func, clade__fstep *step) {
-  const clade_library *library = step->launch->library;
+/* What a library's or the host's step needs once. */
+static clade_status prepare_foreign(const clade_func *func, clade__fstep *step) {
+  const clade_kernel_step *launch = step->launch;
+  clade_device *device = func->devices[step->device];
   char room[32];
   unsigned failures = clade__failures();
-  clade_status status =
-      library->prepare ? library->prepare(step->launch->work, func->devices[step->device], &step->state) : CLADE_OK;
+  clade_status status = CLADE_OK;
+  if (launch->library && launch->library->prepare)
+    status = launch->library->prepare(launch->work, device, &step->state);
+  else if (launch->host && launch->host->prepare)
+    status = launch->host->prepare(launch->work, device, &step->state);
   step->prepared = status == CLADE_OK;
   if (status != CLADE_OK && clade__failures() == failures)
-    return clade_fail(status, "%s: %s cannot be prepared: %s", clade__step_name(func, step, room), step->launch->kernel,
+    return clade_fail(status, "%s: %s cannot be prepared: %s", clade__step_name(func, step, room), launch->kernel,
                       clade_status_text(status));
   return status;
 }
@@ -135,7 +140,8 @@ clade_status clade__prepare(clade_func *func) {
   clade__free(batch);
   clade__free(got);
   for (size_t i = 0; i < func->n_steps && status == CLADE_OK; i++)
-    if (func->steps[i].kind == CLADE__FSTEP_LIBRARY) status = prepare_library(func, &func->steps[i]);
+    if (func->steps[i].kind != CLADE__FSTEP_KERNEL && func->steps[i].launch)
+      status = prepare_foreign(func, &func->steps[i]);
   return status;
 }
 

@@ -1,4 +1,5 @@
-/* The progress thread of a run with transfers: woken when one has arrived, it enqueues what waited for it. */
+/* The progress thread of a run with host steps: woken when something has arrived or ended, it begins or polls them and
+ * enqueues what waited for them. */
 #include <time.h>
 
 #include "plan/run.h"
@@ -47,10 +48,11 @@ static void on_event(void *user) {
   waker_release(user);
 }
 
-static void doze(clade__waker *waker, bool poll) {
+static void doze(clade__waker *waker, bool poll, long ns) {
   struct timespec until;
   clock_gettime(CLOCK_MONOTONIC, &until);
-  until.tv_nsec += POLL_NS;
+  until.tv_sec += ns / 1000000000;
+  until.tv_nsec += ns % 1000000000;
   if (until.tv_nsec >= 1000000000) {
     until.tv_nsec -= 1000000000;
     until.tv_sec++;
@@ -69,14 +71,15 @@ static void *progress(void *user) {
   for (;;) {
     pthread_mutex_lock(&run->lock);
     bool waiting = clade__run_drive(run), stop = run->stop;
+    long ns = clade__hosts_poll_ns(run, POLL_NS);
     pthread_mutex_unlock(&run->lock);
     if (stop && !waiting) return NULL;
-    doze(run->waker, waiting);
+    doze(run->waker, waiting, ns);
   }
 }
 
 clade_status clade__progress_start(clade_run *run) {
-  if (!run->func->n_transfers) return CLADE_OK;
+  if (!run->func->n_hosts) return CLADE_OK;
   CLADE_TRY(waker_new(&run->waker));
   if (pthread_create(&run->thread, NULL, progress, run) != 0)
     return CLADE_FAIL(NO_MEMORY, "clade_run_new: the progress thread cannot be started");
@@ -101,10 +104,12 @@ void clade__progress_wake(clade_run *run) {
   if (run->waker) wake(run->waker);
 }
 
+void clade__progress_call(void *waker) { wake(waker); }
+
 void clade__progress_watch(clade_run *run, clade_device *device, cl_event event) {
   clade__ref_up(&run->waker->ref);
   if (clade__event_notify(device, event, on_event, run->waker) == CLADE_OK) return;
-  if (!run->waker->deaf) clade__log(CLADE_LOG_WARNING, "%s: transfers of this run are polled", clade_last_error());
+  if (!run->waker->deaf) clade__log(CLADE_LOG_WARNING, "%s: host steps of this run are polled", clade_last_error());
   run->waker->deaf = true; /* said once */
   waker_release(run->waker);
 }

@@ -35,6 +35,9 @@ static clade_status check_func(const clade_func *func, cl_command_queue queue) {
   if (queue && func->n_devices > 1)
     return CLADE_FAIL(UNSUPPORTED, "clade_run_new_on: the func works on %d devices, a queue belongs to one",
                       func->n_devices);
+  if (queue && func->n_hosts)
+    return CLADE_FAIL(UNSUPPORTED, "clade_run_new_on: the func has %zu host steps, which need a queue of their own",
+                      func->n_hosts);
   return CLADE_OK;
 }
 
@@ -145,7 +148,7 @@ clade_status clade_cancel(clade_run *run) {
   run->cancels++; /* an execution that waits for a slot ends too */
   for (int s = 0; s < run->n_slots; s++) {
     clade__slot *slot = &run->slots[s];
-    if (!slot->busy || slot->begun || !slot->lanes_left) continue;
+    if (!slot->busy || !slot->lanes_left || (slot->begun && !clade__hosts_wait(run, slot))) continue;
     slot->status = CLADE_CANCELLED;
     snprintf(slot->message, sizeof slot->message, "execution %llu was cancelled", (unsigned long long)slot->execution);
   }

@@ -14,8 +14,8 @@ typedef enum clade__cmd_kind {
   CLADE__CMD_LIBRARY, /* another library enqueues it */
   CLADE__CMD_COPY,
   CLADE__CMD_FEED,   /* input `port` into its slot: a tensor's bytes; those of the host are uploaded before */
-  CLADE__CMD_SEND,   /* transfer `port`: from its device to the host */
-  CLADE__CMD_RECEIVE /* and on to the other device, once it has arrived: a host step, polled */
+  CLADE__CMD_SEND,   /* host step `port`: its inputs to the host */
+  CLADE__CMD_RECEIVE /* and its outputs to their device, once it has ended: polled */
 } clade__cmd_kind;
 
 typedef struct clade__cmd {
@@ -28,7 +28,7 @@ typedef struct clade__cmd {
       cl_kernel kernel;
       size_t global[3], local[3];
     } launch;
-    struct { /* FEED: `to`. SEND: `from`. RECEIVE: `to` */
+    struct { /* COPY; FEED: `to` */
       clade__buffer *from, *to;
       size_t from_at, to_at, bytes;
     } move;
@@ -69,6 +69,22 @@ typedef struct clade__fed {
   size_t offset;
 } clade__fed;
 
+typedef enum clade__host_stage {
+  CLADE__HOST_IDLE,
+  CLADE__HOST_SENT,  /* its inputs are on their way, or there */
+  CLADE__HOST_BEGUN, /* it is polled */
+  CLADE__HOST_ENDED
+} clade__host_stage;
+typedef struct clade__hosted { /* a host step of an execution */
+  clade__host_stage stage;
+  cl_event sent; /* the last of its inputs; NULL: it has none */
+  void *pending;
+  clade__staging **parcels; /* [operands] */
+  void **data;
+  size_t *bytes;
+  clade_host_call call;
+} clade__hosted;
+
 typedef struct clade__slot {
   uint64_t execution;
   bool busy;      /* submitted, and nobody has waited for it yet */
@@ -80,9 +96,8 @@ typedef struct clade__slot {
   clade__fed *fed; /* [inputs] */
   clade__buffer **inputs, **outputs;
   clade__staging **staging; /* [inputs] */
-  clade__staging **parcels; /* [transfers] */
+  clade__hosted *hosts;     /* [host steps] */
   cl_event *uploaded;       /* [lanes]: the inputs that come from the host; NULL: there are none */
-  cl_event *sent;           /* [transfers] */
   cl_event *done;           /* [lanes] */
   cl_event *times;          /* by command of all lanes, with .profile */
 } clade__slot;
@@ -123,7 +138,7 @@ struct clade_run {
   clade_status status; /* the first error that came later */
   char message[512];
   clade__wait wait; /* of the execution that is being submitted: the user's events */
-  /* the progress thread, where there are transfers */
+  /* the progress thread, where there are host steps */
   clade__waker *waker;
   pthread_t thread;
   bool threaded, stop;
@@ -190,6 +205,21 @@ clade_status clade__lane_join(clade__lane *lane, clade__wait uploads, cl_event *
 clade_status clade__lane_flush(const clade__lane *lane);
 void clade__lane_finish(const clade__lane *lane); /* the other queues */
 
+/* ---- host steps (run_host.c); all need run->lock ---- */
+clade_status clade__hosts_new(clade_run *run, clade__slot *slot);
+void clade__hosts_free(const clade_run *run, clade__slot *slot);
+void clade__hosts_reset(const clade_run *run, clade__slot *slot); /* for the slot's next execution */
+clade_status clade__host_send(clade_run *run, const clade__lane *lane, clade__slot *slot, const clade__cmd *cmd,
+                              clade__wait wait, cl_event *event);
+clade_status clade__host_receive(clade_run *run, const clade__lane *lane, clade__slot *slot, const clade__cmd *cmd,
+                                 clade__wait wait, cl_event *event, bool *again);
+/* Begins and polls whatever can be, of all executions. true: some step went on. */
+bool clade__hosts_advance(clade_run *run);
+/* Ends what has begun of an execution that failed. */
+void clade__hosts_cancel(const clade_run *run, clade__slot *slot);
+bool clade__hosts_wait(const clade_run *run, const clade__slot *slot); /* an op's step has not ended */
+long clade__hosts_poll_ns(const clade_run *run, long most);            /* until the next poll */
+
 /* ---- enqueuing (upload.c, drive.c, progress.c); all need run->lock ---- */
 /* The inputs in the slot's staging, on their way. Nobody reads the slot's memory any more: its execution has ended. */
 void clade__run_upload(clade_run *run, clade__slot *slot);
@@ -207,6 +237,7 @@ int clade__slot_poll(clade_run *run, clade__slot *slot);
 clade_status clade__progress_start(clade_run *run);
 void clade__progress_stop(clade_run *run); /* without the lock */
 void clade__progress_wake(clade_run *run);
+void clade__progress_call(void *waker); /* the same, for the threads of host steps */
 /* Has the progress thread look again when the event ends. */
 void clade__progress_watch(clade_run *run, clade_device *device, cl_event event);
 

@@ -53,13 +53,7 @@ static clade_status slot_buffers(clade_run *run, clade__slot *slot) {
     if (place->space == CLADE__OUTPUT && place->index == (int)i)
       CLADE_TRY(clade__run_port_buffer(run, place, g->outputs.at[i].name, &slot->outputs[i]));
   }
-  for (size_t s = 0, t = 0; s < func->n_steps; s++) {
-    const clade__fstep *step = &func->steps[s];
-    if (step->kind != CLADE__FSTEP_TRANSFER) continue;
-    CLADE_TRY(
-        clade__staging_new(func->devices[step->source_device], step->operand[0].place.bytes, &slot->parcels[t++]));
-  }
-  return CLADE_OK;
+  return clade__hosts_new(run, slot);
 }
 
 static clade_status slot_new(clade_run *run, clade__slot *slot) {
@@ -69,12 +63,9 @@ static clade_status slot_new(clade_run *run, clade__slot *slot) {
   slot->inputs = clade__new(inputs, sizeof *slot->inputs);
   slot->staging = clade__new(inputs, sizeof *slot->staging);
   slot->outputs = clade__new(outputs, sizeof *slot->outputs);
-  slot->parcels = clade__new(func->n_transfers, sizeof *slot->parcels);
   slot->uploaded = clade__new((size_t)run->n_lanes, sizeof *slot->uploaded);
-  slot->sent = clade__new(func->n_transfers, sizeof *slot->sent);
   slot->done = clade__new((size_t)run->n_lanes, sizeof *slot->done);
-  if (!slot->fed || !slot->inputs || !slot->staging || !slot->outputs || !slot->parcels || !slot->uploaded ||
-      !slot->sent || !slot->done)
+  if (!slot->fed || !slot->inputs || !slot->staging || !slot->outputs || !slot->uploaded || !slot->done)
     return CLADE_NO_MEMORY;
   return slot_buffers(run, slot);
 }
@@ -197,7 +188,7 @@ clade_status clade__run_rebind(clade_run *run) {
     for (int slot = 0; slot < run->n_slots; slot++)
       for (size_t i = run->lanes[l].n_feeds; i < run->lanes[l].n_cmds; i++) {
         clade__cmd *cmd = &run->lanes[l].cmds[slot][i];
-        if (cmd->kind == CLADE__CMD_COPY || cmd->kind == CLADE__CMD_SEND)
+        if (cmd->kind == CLADE__CMD_COPY)
           cmd->as.move.from = clade__run_buffer(run, slot, &run->func->steps[cmd->step].operand[0].place);
       }
   return CLADE_OK;
@@ -209,20 +200,27 @@ static clade__cmd *next_cmd(clade_run *run, int lane, int slot, size_t *used) {
   return &l->cmds[slot][used[lane]++];
 }
 
-static void move_cmd(clade_run *run, int slot, const clade__fstep *step, size_t s, int transfer, size_t *used) {
+static void copy_cmd(clade_run *run, int slot, const clade__fstep *step, size_t s, size_t *used) {
   const clade__place *from = &step->operand[0].place, *to = &step->operand[1].place;
-  clade__cmd cmd = {.kind = CLADE__CMD_COPY, .step = (int)s, .port = transfer};
+  clade__cmd cmd = {.kind = CLADE__CMD_COPY, .step = (int)s};
   cmd.as.move.from = clade__run_buffer(run, slot, from);
   cmd.as.move.to = clade__run_buffer(run, slot, to);
   cmd.as.move.from_at = clade__run_offset(run, from);
   cmd.as.move.to_at = clade__run_offset(run, to);
   cmd.as.move.bytes = to->bytes;
-  if (step->kind == CLADE__FSTEP_TRANSFER) {
-    cmd.kind = CLADE__CMD_SEND;
-    *next_cmd(run, step->source_device, slot, used) = cmd;
-    cmd.kind = CLADE__CMD_RECEIVE;
-  }
   *next_cmd(run, step->device, slot, used) = cmd;
+}
+
+static void host_cmd(clade_run *run, int slot, size_t s, bool receive, size_t *used) {
+  const clade__fstep *step = &run->func->steps[s];
+  *next_cmd(run, receive ? step->device : step->source_device, slot, used) =
+      (clade__cmd){.kind = receive ? CLADE__CMD_RECEIVE : CLADE__CMD_SEND, .step = (int)s, .port = (int)step->host};
+}
+
+/* Outputs of host steps that the step, or whoever waits for the execution, is the first to need. */
+static void receive_cmds(clade_run *run, int slot, size_t needed, size_t *used) {
+  for (size_t h = 0; h < run->func->n_hosts; h++)
+    if (run->func->steps[run->func->hosts[h]].needed == needed) host_cmd(run, slot, run->func->hosts[h], true, used);
 }
 
 static void launch_cmd(clade_run *run, int slot, const clade__fstep *step, size_t s, cl_kernel kernel, size_t *used) {
@@ -238,7 +236,6 @@ static void launch_cmd(clade_run *run, int slot, const clade__fstep *step, size_
 static void slot_cmds(clade_run *run, int slot, size_t *used) {
   const clade_func *func = run->func;
   size_t kernel = 0;
-  int transfer = 0;
   memset(used, 0, (size_t)run->n_lanes * sizeof *used);
   for (size_t i = 0; i < func->graph->inputs.count; i++) {
     const clade__place *place = &func->cells[func->cell_of[func->graph->inputs.at[i].value]].place;
@@ -251,20 +248,17 @@ static void slot_cmds(clade_run *run, int slot, size_t *used) {
   }
   for (size_t s = 0; s < func->n_steps; s++) {
     const clade__fstep *step = &func->steps[s];
-    if (step->kind == CLADE__FSTEP_LIBRARY) {
+    if (step->awaits) receive_cmds(run, slot, s, used);
+    if (step->kind == CLADE__FSTEP_LIBRARY)
       *next_cmd(run, step->device, slot, used) = (clade__cmd){.kind = CLADE__CMD_LIBRARY, .step = (int)s};
-      continue;
-    }
-    if (step->kind != CLADE__FSTEP_KERNEL) {
-      move_cmd(run, slot, step, s, transfer, used);
-      transfer += step->kind == CLADE__FSTEP_TRANSFER;
-      continue;
-    }
+    if (step->kind == CLADE__FSTEP_HOST) host_cmd(run, slot, s, false, used);
+    if (step->kind == CLADE__FSTEP_COPY) copy_cmd(run, slot, step, s, used);
     if (!launches(run, s)) continue;
     size_t kernels = (size_t)kernels_for(run, step);
     launch_cmd(run, slot, step, s, run->kernels[kernel + (kernels > 1 ? (size_t)slot : 0)], used);
     kernel += kernels;
   }
+  receive_cmds(run, slot, func->n_steps, used);
 }
 
 static void count_cmds(clade_run *run) {
@@ -278,7 +272,7 @@ static void count_cmds(clade_run *run) {
     const clade__fstep *step = &func->steps[s];
     if (step->kind == CLADE__FSTEP_KERNEL && !launches(run, s)) continue;
     run->lanes[step->device].n_cmds++;
-    if (step->kind == CLADE__FSTEP_TRANSFER) run->lanes[step->source_device].n_cmds++;
+    if (step->kind == CLADE__FSTEP_HOST) run->lanes[step->source_device].n_cmds++;
   }
   for (int l = 0; l < run->n_lanes; l++) {
     run->lanes[l].first_time = run->n_times;
@@ -377,10 +371,7 @@ static void slot_free(clade_run *run, clade__slot *slot) {
     if (slot->staging) clade__staging_free(slot->staging[i]);
   }
   for (size_t i = 0; slot->outputs && i < run->func->graph->outputs.count; i++) clade__buffer_release(slot->outputs[i]);
-  for (size_t i = 0; i < run->func->n_transfers; i++) {
-    if (slot->parcels) clade__staging_free(slot->parcels[i]);
-    if (slot->sent) clade__event_release(slot->sent[i]);
-  }
+  clade__hosts_free(run, slot);
   for (int l = 0; l < run->n_lanes; l++) {
     if (slot->done) clade__event_release(slot->done[l]);
     if (slot->uploaded) clade__event_release(slot->uploaded[l]);
@@ -390,8 +381,6 @@ static void slot_free(clade_run *run, clade__slot *slot) {
   clade__free(slot->inputs);
   clade__free(slot->staging);
   clade__free(slot->outputs);
-  clade__free(slot->parcels);
-  clade__free(slot->sent);
   clade__free(slot->uploaded);
   clade__free(slot->done);
   clade__free(slot->times);
