@@ -23,6 +23,7 @@ typedef struct clade_dataset_info {
   clade_shape shape;              /* of a sample: channels, height, width */
   const char *const *class_names; /* one for each class; NULL: unknown */
   const float *mean, *std;        /* one for each channel, of the training part: what .normalise uses */
+  const char *spec;               /* what clade_dataset_open was given; NULL: a set of the user's own */
 } clade_dataset_info;
 CLADE_API clade_status clade_dataset_describe(const clade_dataset *dataset, clade_dataset_info *info);
 

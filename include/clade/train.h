@@ -14,9 +14,9 @@ CLADE_BEGIN_DECLS
 typedef clade_val clade_model_fn(clade_graph *g, clade_val x, int classes, void *user);
 
 typedef enum clade_train_event_kind {
-  CLADE_TRAIN_BEGIN,      /* compiled; `resumed` says whether a checkpoint goes on */
-  CLADE_TRAIN_STEP,       /* loss, accuracy of a step's images; of the step before the one under way */
-  CLADE_TRAIN_EPOCH,      /* after an epoch's test: means over the epoch, test_loss, test_accuracy */
+  CLADE_TRAIN_BEGIN, /* compiled; `resumed` says whether a checkpoint goes on, `changed` what is no more as it was */
+  CLADE_TRAIN_STEP,  /* loss, accuracy of a step's images; of the step before the one under way */
+  CLADE_TRAIN_EPOCH, /* after an epoch's test: means over the epoch, test_loss, test_accuracy */
   CLADE_TRAIN_CHECKPOINT, /* one was written: path */
   CLADE_TRAIN_STOPPED,    /* *stop was set; a checkpoint was written where there is a directory for it */
   CLADE_TRAIN_DONE
@@ -35,6 +35,7 @@ typedef struct clade_train_event {
   double seconds, seconds_left;       /* since this process began; expected */
   double waited;                      /* seconds that the loop waited for the loader */
   const char *path;
+  const char *changed; /* BEGIN: "lr 0.01 (the checkpoint had 0.1), …"; NULL: nothing */
 } clade_train_event;
 typedef void clade_train_observer(void *user, const clade_train_event *event);
 
@@ -50,6 +51,8 @@ typedef struct clade_train_result {
   char weights_sha256[65]; /* of the parameters: clade_vars_sha256 */
   int classes;
   int64_t *confusion; /* [classes][classes]: row: label, column: answer, of the last test; clade_train_result_free */
+  int64_t new_steps;  /* of `steps`, those of this call: what `seconds` and `images_per_s` are about */
+  bool incomplete;    /* logs or the trace could not be written to their end: the log told why */
 } clade_train_result;
 CLADE_API void clade_train_result_free(clade_train_result *result); /* NULL is fine */
 
@@ -85,6 +88,7 @@ typedef struct clade_trainer {
   const volatile int *stop;      /* not 0: stop after the step under way (a signal handler may set it) */
   clade_train_observer *observe; /* on the calling thread */
   void *observe_user;
+  bool overwrite; /* begins afresh where .checkpoint_dir holds checkpoints, and replaces them; unset: refused */
 } clade_trainer;
 
 /* Steps of an epoch and of the whole training: for schedules. Of `trainer`, .train, .batch and .epochs are looked at.

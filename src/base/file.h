@@ -15,6 +15,9 @@ typedef struct clade__bytes { /* of one file */
 clade_status clade__file_read(const char *path, uint64_t cap, clade__bytes *out);
 clade_status clade__file_begin(const char *path, uint64_t most, clade__bytes *out); /* its first bytes */
 
+/* IO: "<path> cannot be written: <why>". Nothing that is there is touched, and nothing stays (writable.c). */
+clade_status clade__file_can_write(const char *path);
+
 /* Directories on the way as well. That it is there already is fine. */
 clade_status clade__directory_make(const char *path, unsigned mode);
 clade_status clade__directory_sync(const char *path);

@@ -36,6 +36,9 @@ clade_status clade__open_mnist(const clade__source *source, const char *director
 clade_status clade__open_cifar(const clade__source *source, const char *directory, bool train, clade_dataset **out);
 clade_status clade__open_npy(const clade__source *source, const char *directory, bool train, clade_dataset **out);
 
+/* Its info tells the spec from now on; where there is no memory for it, the set is released (dataset.c). */
+clade_status clade__dataset_tell_spec(clade_dataset **dataset, const char *spec);
+
 /* ---- sets held in memory (samples.c) ---- */
 typedef struct clade__samples {
   clade_array x;   /* u8 or f32; [count, height, width], with channels after the count, or without the height */

@@ -89,6 +89,14 @@ clade_status clade_dataset_new(const clade_dataset_def *def, void *user, clade_d
   return status;
 }
 
+clade_status clade__dataset_tell_spec(clade_dataset **dataset, const char *spec) {
+  (*dataset)->info.spec = clade__arena_text(&(*dataset)->arena, spec);
+  if ((*dataset)->info.spec) return CLADE_OK;
+  clade_dataset_release(*dataset);
+  *dataset = NULL;
+  return CLADE_NO_MEMORY;
+}
+
 clade_dataset *clade_dataset_retain(clade_dataset *dataset) {
   if (dataset) clade__ref_up(&dataset->ref);
   return dataset;

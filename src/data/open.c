@@ -74,7 +74,8 @@ clade_status clade_dataset_open(const char *spec, bool train, clade_dataset **ou
     if (s->layout && (!directory || !directory[0]))
       return CLADE_FAIL(INVALID, "dataset \"%s\": say where it is: %s:DIR, where DIR holds %s", spec, s->name,
                         s->layout);
-    return s->open(s, directory, train, out);
+    CLADE_TRY(s->open(s, directory, train, out));
+    return clade__dataset_tell_spec(out, spec);
   }
   return unknown(spec);
 }

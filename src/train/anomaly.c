@@ -30,9 +30,30 @@ static clade_status find_first(clade__training *tr) {
   return CLADE_OK;
 }
 
+clade_status clade__train_check_images(const clade__training *tr, const clade_batch *batch, const char *part) {
+  for (size_t i = 0; i < (size_t)batch->n * tr->sample; i++)
+    if (!isfinite(batch->x[i])) {
+      const char *spec = tr->data.spec ? tr->data.spec : tr->data.name;
+      return CLADE_FAIL(NOT_FINITE,
+                        "step %" PRId64 ": the %s images of %s are not finite: element %zu of image %" PRId64 " is %g",
+                        tr->at, part, spec, i % tr->sample, batch->samples[i / tr->sample], (double)batch->x[i]);
+    }
+  return CLADE_OK;
+}
+
+/* The loader is beyond the step's batch, and makes it again. */
+static clade_status check_step_images(clade__training *tr) {
+  clade_batch batch = {.size = sizeof batch};
+  int64_t step = tr->at - 1;
+  CLADE_TRY(clade_loader_seek(tr->loader, step / tr->epoch_steps, step % tr->epoch_steps));
+  CLADE_TRY(clade_loader_next(tr->loader, &batch));
+  return clade__train_check_images(tr, &batch, "training");
+}
+
 clade_status clade__train_check(clade__training *tr, float loss) {
   float trouble = 0;
   if (tr->t.detect_anomaly) CLADE_TRY(clade_read(tr->step_run, tr->pending, "watch", &trouble, sizeof trouble));
+  if (isnan(trouble) || !isfinite(loss)) CLADE_TRY(check_step_images(tr));
   if (isnan(trouble)) CLADE_TRY(find_first(tr));
   if (isfinite(loss)) return CLADE_OK;
   return CLADE_FAIL(NOT_FINITE,

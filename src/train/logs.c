@@ -10,6 +10,7 @@ static void give_up(clade__training *tr) {
   clade__log(CLADE_LOG_WARNING, "%s; the training goes on without logs", clade_last_error());
   clade_events_close(tr->events);
   tr->events = NULL;
+  tr->incomplete = true;
 }
 
 static void scalar(clade__training *tr, const char *tag, double value) {

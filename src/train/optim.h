@@ -9,6 +9,8 @@
 /* An option, or what stands for it where it is unset. */
 static inline double clade__given(double option, double unset) { return option != 0 ? option : unset; }
 
+double clade__schedule_factor(const clade_schedule *schedule); /* of a STEP, with what stands for an unset one */
+
 /* Refuses numbers that make no sense; names them. */
 clade_status clade__schedule_check(const clade_schedule *schedule);
 clade_status clade__optimizer_check(const clade_optimizer *optimizer);

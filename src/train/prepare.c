@@ -4,6 +4,8 @@
 
 #include <clade/nn.h>
 
+#include "base/file.h"
+#include "ir/ir.h"
 #include "train/room.h"
 
 enum { DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3 };
@@ -92,8 +94,11 @@ clade_status clade__train_options(const clade_trainer *given, clade__training *t
                       t->epochs, t->batch, t->threads, t->keep, (long long)t->checkpoint_steps);
   if (t->tune < CLADE_TUNE_OFF || t->tune > CLADE_TUNE_FULL)
     return CLADE_FAIL(INVALID, "clade_train: .tune is %d; expected off, quick or full", (int)t->tune);
-  if (t->n_devices < 0 || t->n_devices > CLADE__MAX_SHARES || (t->n_devices && !t->devices))
+  if (t->n_devices && !t->devices)
+    return CLADE_FAIL(INVALID, "clade_train: .n_devices is %d and .devices is NULL", t->n_devices);
+  if (t->n_devices < 0 || t->n_devices > CLADE__MAX_SHARES)
     return CLADE_FAIL(INVALID, "clade_train: %d devices; up to %d are expected", t->n_devices, CLADE__MAX_SHARES);
+  if (t->trace) CLADE_TRY(clade__file_can_write(t->trace));
   tr->n_shares = t->n_devices ? t->n_devices : 1;
   for (int i = 0; i < t->n_devices; i++) tr->devices[i] = clade_device_retain(t->devices[i]);
   if (!t->n_devices) CLADE_TRY(clade_device_find(NULL, &tr->devices[0]));
@@ -106,6 +111,20 @@ clade_status clade__train_options(const clade_trainer *given, clade__training *t
 }
 
 /* ---- graphs ---- */
+/* What follows goes by their shape: a class more would be counted beyond the confusion matrix. */
+static clade_val check_logits(const clade__training *tr, clade_graph *g, clade_val logits, int rows) {
+  clade_type type;
+  char text[640];
+  clade_status status = clade_graph_status(g);
+  if (status == CLADE_OK) status = clade_val_type(g, logits, &type);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, "clade_train: the model's logits");
+  if (type.shape.rank == 2 && type.shape.dim[0] == rows && type.shape.dim[1] == tr->data.classes) return logits;
+  status = CLADE_FAIL(
+      SHAPE, "clade_train: the model \"%s\" gives %s; logits [%d, %d] are expected, for %d images of %d classes",
+      tr->t.model_name, clade__type_text(&type, text, sizeof text), rows, tr->data.classes, rows, tr->data.classes);
+  return clade__graph_fail(g, status, NULL);
+}
+
 clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, const clade__share *share, int rows,
                                  double smoothing) {
   const clade_shape *image = &tr->data.shape;
@@ -113,7 +132,8 @@ clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, cons
   for (int i = 0; i < image->rank; i++) shape.dim[i + 1] = image->dim[i];
   clade_val x = clade_input(g, share->x, CLADE_F32, shape), y = clade_input(g, share->y, CLADE_I32, CLADE_SHAPE(rows));
   clade__outcome o;
-  o.logits = tr->t.model(g, x, tr->data.classes, tr->t.model_user);
+  o.logits = check_logits(tr, g, tr->t.model(g, x, tr->data.classes, tr->t.model_user), rows);
+  o.model = clade__graph_hash(g);
   o.loss = clade_cross_entropy(g, o.logits, y, .smoothing = (float)smoothing, .ignore = true, .ignore_index = -1);
   o.right = clade_sum(g, clade_cast(g, clade_eq(g, clade_arg_max(g, o.logits, 1), y), CLADE_F32));
   return o;
@@ -121,7 +141,7 @@ clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, cons
 
 /* The mean loss over the batch, weighted by the shares' rows, and all right answers. */
 static clade__outcome build_shares(const clade__training *tr, clade_graph *g) {
-  clade__outcome all = {{0}, {0}, {0}};
+  clade__outcome all = {0};
   for (int i = 0; i < tr->n_shares; i++) {
     clade_graph_share(g, i);
     clade_graph_place(g, i);
@@ -132,6 +152,7 @@ static clade__outcome build_shares(const clade__training *tr, clade_graph *g) {
       one.loss = clade_mul(g, clade_transfer(g, one.loss, 0), weight);
       one.right = clade_transfer(g, one.right, 0);
     }
+    if (!i) all.model = one.model;
     all.loss = i ? clade_add(g, all.loss, one.loss) : one.loss;
     all.right = i ? clade_add(g, all.right, one.right) : one.right;
   }
@@ -160,6 +181,7 @@ static clade_status build_step(clade__training *tr) {
   CLADE_TRY(clade_graph_new(&g));
   clade_graph_train(g, true);
   clade__outcome all = build_shares(tr, g);
+  tr->model_hash = all.model;
   clade_output(g, "loss", all.loss);
   clade_output(g, "right", all.right);
   tr->backward = all.loss.id + 1;
@@ -197,6 +219,7 @@ void clade__train_release(clade__training *tr) {
   clade_vars_release(tr->vars);
   clade_checkpoint_free(tr->checkpoint);
   for (size_t i = 0; i < CLADE_COUNT(tr->choices); i++) clade__free(tr->choices[i]);
+  clade__free(tr->changed);
   clade_checkpoint_dir_close(tr->directory);
   for (int i = 0; i < tr->n_shares; i++) clade_device_release(tr->devices[i]);
   clade__free(tr->confusion);

@@ -1,30 +1,15 @@
-/* Checkpoints: what they say beside the variables, and whether one belongs to this training. The text is JSON: what
- * decides the course of a training ("course", compared when it is resumed) and where it stands. */
+/* Checkpoints: what they say beside the variables, and where a training goes on. The text is JSON: the course and the
+ * settings of the training (course.h), and where it stands. */
 #include <inttypes.h>
+#include <math.h>
 
-#include "base/json.h"
-#include "train/room.h"
+#include "train/course.h"
 
-static json_t *split_json(const clade__training *tr) {
-  json_t *rows = json_array();
-  for (int i = 0; i < tr->n_shares; i++) json_array_append_new(rows, json_integer(tr->share[i].rows));
-  return rows;
-}
-
+/* ---- writing ---- */
 static json_t *shape_json(const clade__training *tr) { /* of an image */
   json_t *dims = json_array();
   for (int i = 0; i < tr->data.shape.rank; i++) json_array_append_new(dims, json_integer(tr->data.shape.dim[i]));
   return dims;
-}
-
-/* What must be the same for a resumed training to be the same training. Epochs may be more. */
-static json_t *course_json(const clade__training *tr) {
-  const clade_trainer *t = &tr->t;
-  const clade_augment *a = &t->augment;
-  return json_pack("{s:s, s:s, s:I, s:i, s:I, s:o, s:s, s:s?, s:[i,i,b,f,i,b]}", "model", t->model_name, "data",
-                   tr->data.name, "images", (json_int_t)tr->data.count, "batch", t->batch, "seed", (json_int_t)t->seed,
-                   "split", split_json(tr), "optimizer", t->optimizer.rule->name, "place", t->place, "augment", a->crop,
-                   a->shift, a->flip, (double)a->rotate, a->cutout, a->normalise);
 }
 
 static json_t *channels_json(const clade__training *tr, const float *values) {
@@ -54,9 +39,11 @@ static json_t *choices_json(const clade__training *tr) {
 }
 
 static clade_status state_text(const clade__training *tr, char **text) {
-  json_t *root = json_pack("{s:i, s:o, s:I, s:i, s:o, s:f, s:o, s:o}", "format", 1, "course", course_json(tr), "step",
-                           (json_int_t)tr->at, "classes", tr->data.classes, "shape", shape_json(tr), "best", tr->best,
-                           "normalise", normalise_json(tr), "choices", choices_json(tr));
+  json_t *root =
+      json_pack("{s:i, s:o, s:o, s:o, s:s?, s:I, s:i, s:o, s:f, s:o, s:o}", "format", 1, "course",
+                clade__train_course(tr), "settings", clade__train_settings(tr), "graph", clade__train_graph(tr), "spec",
+                tr->data.spec, "step", (json_int_t)tr->at, "classes", tr->data.classes, "shape", shape_json(tr), "best",
+                tr->best, "normalise", normalise_json(tr), "choices", choices_json(tr));
   clade_status status = clade__json_print(root, JSON_COMPACT | JSON_REAL_PRECISION(17), text);
   json_decref(root);
   return status;
@@ -73,53 +60,70 @@ clade_status clade__train_save(clade__training *tr, bool best) {
   return CLADE_OK;
 }
 
-/* Names the first thing that the checkpoint's training did otherwise. */
-static clade_status compare(const clade_checkpoint *checkpoint, const json_t *theirs, json_t *ours) {
-  const char *name;
-  json_t *value;
-  json_object_foreach(ours, name, value) {
-    const json_t *other = json_object_get(theirs, name);
-    if (json_equal(value, other) || (json_is_null(value) && !other)) continue;
-    const size_t flags = JSON_ENCODE_ANY | JSON_COMPACT;
-    char *a = NULL, *b = NULL;
-    clade_status status = other ? clade__json_print(other, flags, &a) : CLADE_OK;
-    if (status == CLADE_OK) status = clade__json_print(value, flags, &b);
-    if (status == CLADE_OK)
-      status = CLADE_FAIL(INVALID,
-                          "%s: it was trained with %s %s, this training has %s: a resumed one must be the same, or "
-                          "have a directory of its own",
-                          clade_checkpoint_path(checkpoint), name, a ? a : "none", b);
-    clade__free(a);
-    clade__free(b);
-    return status;
-  }
+/* ---- going on ---- */
+static clade_status bad_field(const char *path, const char *name, const json_t *value, const char *expected) {
+  char *text = NULL;
+  if (value) CLADE_TRY(clade__json_print(value, JSON_ENCODE_ANY | JSON_COMPACT, &text));
+  clade_status status =
+      CLADE_FAIL(CORRUPT, "%s: its \"%s\" is %s; %s is expected", path, name, text ? text : "missing", expected);
+  clade__free(text);
+  return status;
+}
+
+static clade_status read_position(clade__training *tr, const char *path, const json_t *state) {
+  const json_t *step = json_object_get(state, "step"), *best = json_object_get(state, "best");
+  tr->at = json_integer_value(step);
+  tr->best = json_number_value(best);
+  if (!json_is_integer(step) || tr->at < 0) return bad_field(path, "step", step, "a whole number from 0 on");
+  if (!json_is_number(best)) return bad_field(path, "best", best, "a number");
+  if (tr->at > tr->steps)
+    return CLADE_FAIL(INVALID, "%s: it is %" PRId64 " steps on its way, and this training has %" PRId64, path, tr->at,
+                      tr->steps);
   return CLADE_OK;
 }
 
-static clade_status take_state(clade__training *tr, const clade_checkpoint *checkpoint) {
-  json_t *state = json_loads(clade_checkpoint_text(checkpoint), 0, NULL), *ours = course_json(tr);
-  clade_status status = CLADE_NO_MEMORY;
-  if (!ours) goto fail;
-  if (json_integer_value(json_object_get(state, "format")) != 1)
-    CLADE_GOTO(CLADE_FAIL(CORRUPT, "%s: it does not say where a training stands", clade_checkpoint_path(checkpoint)));
-  CLADE_GOTO(compare(checkpoint, json_object_get(state, "course"), ours));
-  tr->at = json_integer_value(json_object_get(state, "step"));
-  tr->best = json_real_value(json_object_get(state, "best"));
-  if (tr->at < 0 || tr->at > tr->steps)
-    CLADE_GOTO(CLADE_FAIL(INVALID, "%s: it is %" PRId64 " steps on its way, and this training has %" PRId64,
-                          clade_checkpoint_path(checkpoint), tr->at, tr->steps));
-  CLADE_GOTO(clade_checkpoint_apply(checkpoint, tr->vars));
+/* The variables, which the step that was read must belong to. */
+static clade_status take_variables(clade__training *tr, const char *path) {
+  int64_t done;
+  CLADE_TRY(clade_checkpoint_apply(tr->checkpoint, tr->vars));
+  CLADE_TRY(clade_vars_get(tr->vars, "optimizer.step", &done, sizeof done));
+  if (done == tr->at) return CLADE_OK;
+  return CLADE_FAIL(CORRUPT, "%s: its \"step\" is %" PRId64 ", and its variable optimizer.step %" PRId64, path, tr->at,
+                    done);
+}
+
+/* The rate is a variable as well: that of this training, and not the checkpoint's, is what goes on. */
+static clade_status take_settings(clade__training *tr, const json_t *state) {
+  const json_t *before = json_object_get(state, "settings");
+  float lr;
+  CLADE_TRY(clade_vars_get(tr->vars, "optimizer.lr", &lr, sizeof lr));
+  bool same = lr == (float)tr->t.optimizer.lr;
+  json_t *rate = json_pack("{s:f}", "lr", same ? tr->t.optimizer.lr : (double)lr); /* all that older ones know */
+  clade_status status = rate ? clade__train_changes(tr, before ? before : rate, &tr->changed) : CLADE_NO_MEMORY;
+  json_decref(rate);
+  CLADE_TRY(status);
+  clade__log(CLADE_LOG_INFO, "%s: resuming at step %" PRId64 "%s%s", tr->t.checkpoint_dir, tr->at,
+             tr->changed ? " with " : "", tr->changed ? tr->changed : "");
+  lr = (float)tr->t.optimizer.lr;
+  return clade_vars_set(tr->vars, "optimizer.lr", &lr, sizeof lr);
+}
+
+static clade_status take_state(clade__training *tr) {
+  const char *path = clade_checkpoint_path(tr->checkpoint);
+  json_t *state = json_loads(clade_checkpoint_text(tr->checkpoint), 0, NULL);
+  clade_status status;
+  CLADE_GOTO(clade__train_compare_graph(tr, path, state));
+  CLADE_GOTO(take_variables(tr, path));
+  CLADE_GOTO(take_settings(tr, state));
   tr->begun_at = tr->at;
   tr->resumed = true;
 fail:
   json_decref(state);
-  json_decref(ours);
   return status;
 }
 
 /* Texts; whatever else stands there is none. */
-static clade_status read_choices(clade__training *tr) {
-  json_t *state = json_loads(clade_checkpoint_text(tr->checkpoint), 0, NULL);
+static clade_status read_choices(clade__training *tr, const json_t *state) {
   const json_t *list = json_object_get(state, "choices");
   clade_status status = CLADE_OK;
   for (size_t i = 0; i < CLADE_COUNT(tr->choices) && status == CLADE_OK; i++) {
@@ -127,29 +131,61 @@ static clade_status read_choices(clade__training *tr) {
     tr->choices[i] = text ? clade__copy_text(text) : NULL;
     if (text && !tr->choices[i]) status = CLADE_NO_MEMORY;
   }
+  return status;
+}
+
+/* All that can be refused before anything is compiled. */
+static clade_status read_state(clade__training *tr) {
+  const char *path = clade_checkpoint_path(tr->checkpoint);
+  json_t *state = json_loads(clade_checkpoint_text(tr->checkpoint), 0, NULL);
+  clade_status status;
+  if (json_integer_value(json_object_get(state, "format")) != 1)
+    CLADE_GOTO(CLADE_FAIL(CORRUPT, "%s: it does not say where a training stands", path));
+  CLADE_GOTO(clade__train_compare(tr, path, state));
+  CLADE_GOTO(read_position(tr, path, state));
+  CLADE_GOTO(read_choices(tr, state));
+fail:
   json_decref(state);
+  return status;
+}
+
+/* Where only the best one is left, a training goes on from that. */
+static clade_status find_newest(clade__training *tr, const char *path) {
+  clade_status status = clade_checkpoint_open(path, CLADE_CHECKPOINT_LATEST, &tr->checkpoint);
+  if (status == CLADE_NOT_FOUND) status = clade_checkpoint_open(path, CLADE_CHECKPOINT_BEST, &tr->checkpoint);
+  if (status == CLADE_NOT_FOUND) return CLADE_OK;
+  CLADE_TRY(status);
+  return read_state(tr);
+}
+
+/* A training that begins would replace what is there. */
+static clade_status refuse_any(const char *path) {
+  clade_checkpoint *there;
+  clade_status status = clade_checkpoint_open(path, CLADE_CHECKPOINT_BEST, &there);
+  if (status == CLADE_NOT_FOUND) return CLADE_OK;
+  if (status != CLADE_OK)
+    return clade__fail_in(status, "%s holds checkpoints, which only a training that may overwrite them replaces", path);
+  status = CLADE_FAIL(DUPLICATE,
+                      "%s holds checkpoints up to step %" PRId64 ", which a training from the start would replace: "
+                      "resume it, overwrite it, or name another directory",
+                      path, clade_checkpoint_step(there));
+  clade_checkpoint_free(there);
   return status;
 }
 
 clade_status clade__train_find(clade__training *tr) {
   const char *path = tr->t.checkpoint_dir;
   if (!path) return tr->t.resume ? CLADE_FAIL(INVALID, "clade_train: .resume without a .checkpoint_dir") : CLADE_OK;
+  if (tr->t.resume && tr->t.overwrite)
+    return CLADE_FAIL(INVALID, "clade_train: .resume goes on with what .overwrite replaces: set one of them");
   CLADE_TRY(clade_checkpoint_dir_open(path, &tr->directory));
-  clade_status status = clade_checkpoint_open(path, CLADE_CHECKPOINT_LATEST, &tr->checkpoint);
-  if (status == CLADE_NOT_FOUND) return CLADE_OK;
-  CLADE_TRY(status);
-  return tr->t.resume ? read_choices(tr) : CLADE_OK;
+  if (!tr->t.overwrite && !tr->t.resume) CLADE_TRY(refuse_any(path));
+  CLADE_TRY(clade__train_fingerprint(tr));
+  return tr->t.resume ? find_newest(tr, path) : CLADE_OK;
 }
 
 clade_status clade__train_resume(clade__training *tr) {
-  clade_status status = CLADE_OK;
-  if (!tr->checkpoint) return CLADE_OK;
-  if (tr->t.resume)
-    status = take_state(tr, tr->checkpoint);
-  else
-    clade__log(CLADE_LOG_WARNING,
-               "%s holds checkpoints up to step %" PRId64 ": this training begins afresh, and its own replace them",
-               tr->t.checkpoint_dir, clade_checkpoint_step(tr->checkpoint));
+  clade_status status = tr->checkpoint ? take_state(tr) : CLADE_OK;
   clade_checkpoint_free(tr->checkpoint);
   tr->checkpoint = NULL;
   return status;

@@ -34,10 +34,14 @@ typedef struct clade__training {
   clade_checkpoint_dir *directory; /* NULL: no checkpoints are written */
   clade_checkpoint *checkpoint;    /* that was there, until it is taken or left; NULL: none */
   char *choices[2];                /* that it holds: of the step and of the test; NULL: none */
+  char *changed;                   /* settings that are not as the checkpoint's training had them; NULL: none */
+  char fingerprint[33];            /* of the images; "" where no checkpoints are written */
+  clade__hash model_hash;          /* of the forward pass of the first share */
 
   int64_t steps, epoch_steps, at; /* in all, of an epoch, done */
   int64_t begun_at;               /* what this process began with */
   bool resumed, stopped, traced;  /* traced: the run keeps times */
+  bool trace_written, incomplete; /* incomplete: logs or the trace were given up */
   clade_ticket pending;           /* the step whose loss is not read yet; 0: none */
   double loss, right;             /* of the last step that was read */
   double loss_sum, right_sum;
@@ -51,13 +55,17 @@ typedef struct clade__training {
 
 double clade__train_seconds(const clade__training *tr); /* since the call */
 
-/* ---- anomaly.c: refuses a loss that is not finite, naming the first value that is not where that is asked for ---- */
+/* ---- anomaly.c: refuses a loss that is not finite, naming the image that is not, or the first value that is not where
+ * that is asked for ---- */
 clade_status clade__train_check(clade__training *tr, float loss);
+/* Refuses images that are not finite; `part`: "training" or "test". */
+clade_status clade__train_check_images(const clade__training *tr, const clade_batch *batch, const char *part);
 
 /* ---- prepare.c: defaults and refusals; graphs, funcs, runs, loaders ---- */
 clade_status clade__train_options(const clade_trainer *given, clade__training *tr);
 typedef struct clade__outcome {
   clade_val logits, loss, right;
+  clade__hash model; /* of the graph up to the logits */
 } clade__outcome;
 /* The model over `rows` images, its loss, and how many answers are right (a float: counts are exact up to 2^24). */
 clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, const clade__share *share, int rows,
@@ -71,8 +79,12 @@ void clade__train_release(clade__training *tr);
 clade_status clade__train_test_ready(clade__training *tr);
 clade_status clade__train_test(clade__training *tr);
 
+/* ---- fingerprint.c: of the images, as far as they decide the course ---- */
+clade_status clade__train_fingerprint(clade__training *tr);
+
 /* ---- resume.c: what a checkpoint says beside the variables ---- */
-/* Looks for the newest one, and what it says of choices, which the funcs are compiled with. */
+/* Looks for the newest one, and what it says of choices, which the funcs are compiled with. Refuses to replace any
+ * where neither .resume nor .overwrite is set. */
 clade_status clade__train_find(clade__training *tr);
 /* Takes it where .resume says so. */
 clade_status clade__train_resume(clade__training *tr);

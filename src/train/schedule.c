@@ -8,7 +8,10 @@
 
 static const double pi = 3.14159265358979323846;
 
+/* NULL is no option: the lack of .steps is refused where the schedule is used. */
 clade_schedule clade_cosine_(const clade_cosine_opt *opt) {
+  static const clade_cosine_opt none;
+  if (!opt) opt = &none;
   return (clade_schedule){.kind = CLADE_SCHEDULE_COSINE,
                           .warmup = opt->warmup,
                           .steps = opt->steps,
@@ -18,6 +21,8 @@ clade_schedule clade_cosine_(const clade_cosine_opt *opt) {
 }
 
 clade_schedule clade_one_cycle_(const clade_one_cycle_opt *opt) {
+  static const clade_one_cycle_opt none;
+  if (!opt) opt = &none;
   double at = clade__given(opt->peak_at, 0.3);
   return (clade_schedule){.kind = CLADE_SCHEDULE_COSINE,
                           .warmup = opt->warmup,
@@ -51,7 +56,7 @@ clade_status clade__schedule_check(const clade_schedule *s) {
   return CLADE_FAIL(INVALID, "schedule: %d is no kind", (int)s->kind);
 }
 
-static double factor_of(const clade_schedule *s) { return clade__given(s->factor, 0.1); }
+double clade__schedule_factor(const clade_schedule *s) { return clade__given(s->factor, 0.1); }
 /* Never 0, where nothing is divided by it. */
 static double rise_of(const clade_schedule *s) { return (double)CLADE_MAX(s->peak, 1); }
 static double fall_of(const clade_schedule *s) { return (double)CLADE_MAX(s->steps - s->peak, 1); }
@@ -59,7 +64,7 @@ static double fall_of(const clade_schedule *s) { return (double)CLADE_MAX(s->ste
 double clade_schedule_at(const clade_schedule *s, int64_t step) {
   if (!s || clade__schedule_check(s) != CLADE_OK) return 1;
   double f = 1, n = (double)CLADE_MAX(step, 0);
-  if (s->kind == CLADE_SCHEDULE_STEP) f = pow(factor_of(s), floor(n / (double)s->every));
+  if (s->kind == CLADE_SCHEDULE_STEP) f = pow(clade__schedule_factor(s), floor(n / (double)s->every));
   if (s->kind == CLADE_SCHEDULE_COSINE) {
     double at = n - (double)s->peak, x = at < 0 ? -at / rise_of(s) : fmin(at / fall_of(s), 1);
     double base = at < 0 ? s->start : s->end;
@@ -78,7 +83,7 @@ static clade_val scaled_difference(clade_graph *g, clade_val a, clade_val b, dou
 
 static clade_val step_decay(clade_graph *g, const clade_schedule *s, clade_val step) {
   clade_val times = clade_cast(g, clade_div(g, step, whole(g, s->every)), CLADE_F32);
-  return clade_pow(g, number(g, factor_of(s)), times);
+  return clade_pow(g, number(g, clade__schedule_factor(s)), times);
 }
 
 static clade_val cosine(clade_graph *g, const clade_schedule *s, clade_val step) {

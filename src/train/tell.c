@@ -43,6 +43,7 @@ void clade__train_tell(clade__training *tr, clade_train_event_kind kind, const c
       .seconds_left = seconds_left(tr),
       .waited = clade__train_waited(tr),
       .path = path,
+      .changed = kind == CLADE_TRAIN_BEGIN ? tr->changed : NULL,
   };
   clade__train_log(tr, &event);
   if (tr->t.observe) tr->t.observe(tr->t.observe_user, &event);

@@ -1,4 +1,6 @@
 /* The test after an epoch: loss, accuracy and confusion over the test images. */
+#include <math.h>
+
 #include <clade/ops.h>
 
 #include "train/room.h"
@@ -57,6 +59,7 @@ clade_status clade__train_test(clade__training *tr) {
                             &ticket));
     CLADE_TRY(clade_read(tr->test_run, ticket, "loss", &loss, sizeof loss));
     CLADE_TRY(clade_read(tr->test_run, ticket, "answer", answer, rows * sizeof *answer));
+    if (!isfinite(loss)) CLADE_TRY(clade__train_check_images(tr, &batch, "test"));
     loss_sum += (double)loss * batch.n;
     count(tr, batch.y, answer, batch.n, &right);
     tested += batch.n;

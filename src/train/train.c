@@ -1,4 +1,5 @@
 /* The loop: a step is enqueued before the loss of the one before is read, so that the device never waits for it. */
+#include <inttypes.h>
 #include <time.h>
 
 #include "train/room.h"
@@ -50,6 +51,14 @@ static clade_status step(clade__training *tr) {
   return CLADE_OK;
 }
 
+/* As with logs, a file that cannot be written is no reason to lose a training. */
+static void write_trace(clade__training *tr) {
+  tr->trace_written = true;
+  if (clade_run_trace(tr->step_run, tr->t.trace) == CLADE_OK) return;
+  clade__log(CLADE_LOG_WARNING, "%s; the training goes on without a trace", clade_last_error());
+  tr->incomplete = true;
+}
+
 /* Before the first step that is traced a run is made that keeps times; after the last one its trace is written, and
  * times are kept no longer. */
 static clade_status trace(clade__training *tr) {
@@ -57,7 +66,7 @@ static clade_status trace(clade__training *tr) {
   bool begin = t->trace && tr->at + 1 == t->trace_from, end = t->trace && tr->at == t->trace_to;
   if (!begin && !(end && tr->traced)) return CLADE_OK;
   CLADE_TRY(settle(tr));
-  if (tr->traced) CLADE_TRY(clade_run_trace(tr->step_run, t->trace));
+  if (tr->traced) write_trace(tr);
   clade_run_free(tr->step_run);
   tr->step_run = NULL;
   tr->traced = begin;
@@ -99,7 +108,12 @@ static clade_status run(clade__training *tr) {
     CLADE_TRY(run_epoch(tr));
     if (tr->at % tr->epoch_steps == 0) CLADE_TRY(finish_epoch(tr));
   }
-  if (tr->traced) CLADE_TRY(clade_run_trace(tr->step_run, tr->t.trace)); /* it ended before the last of them */
+  if (tr->traced) write_trace(tr); /* it ended before the last of them */
+  if (tr->t.trace && !tr->trace_written) {
+    clade__log(CLADE_LOG_WARNING, "%s is not written: steps %" PRId64 " to %" PRId64 " were none of this training's",
+               tr->t.trace, tr->t.trace_from, tr->t.trace_to);
+    tr->incomplete = true;
+  }
   if (tr->at == tr->begun_at)
     CLADE_TRY(clade__train_test(tr)); /* there was nothing left to do: the same answer again */
   return CLADE_OK;
@@ -120,6 +134,8 @@ static clade_status result_of(clade__training *tr, clade_train_result *result) {
   CLADE_TRY(clade_vars_sha256(tr->vars, all.weights_sha256));
   all.confusion = tr->confusion;
   tr->confusion = NULL;
+  all.new_steps = tr->at - tr->begun_at;
+  all.incomplete = tr->incomplete;
   all.size = CLADE_MIN(result->size, sizeof all);
   memcpy(result, &all, all.size);
   return CLADE_OK;
