@@ -56,6 +56,7 @@ CLADE_API void clade_func_release(clade_func *func); /* NULL is fine */
 
 /* For each node: implementation, who refused and why, the plan: to be given to clade_text_free. */
 CLADE_API clade_status clade_func_explain(const clade_func *func, char **out);
+CLADE_API clade_status clade_func_explain_brief(const clade_func *func, char **out); /* without who refused */
 /* The steps and where each operand lies, one per line, for tools; format in docs/architecture.md. */
 CLADE_API clade_status clade_func_steps(const clade_func *func, char **out);
 

@@ -30,7 +30,7 @@ int cli_tune(int argc, char **argv);
 /* ---- options ---- */
 typedef struct cli_option {
   const char *name;
-  const char *argument; /* NULL: takes none */
+  const char *argument; /* NULL: takes none; "[=X]": may take one, after an equals sign */
   const char *help;     /* NULL name ends a table */
 } cli_option;
 
@@ -56,11 +56,16 @@ typedef struct cli_args {
 } cli_args;
 
 /* The next option: its index in `options` with *value set, or one of these. Common ones are dealt with here. */
+/* *value is NULL where there is none. */
 enum { CLI_NEXT_END = -1, CLI_NEXT_HELP = -2, CLI_NEXT_WRONG = -3 };
 int cli_next(cli_args *args, int argc, char **argv, const char **value);
 /* Where the spec (NULL is fine) asks for the emulated accelerator: lets OpenCL's loader find it. Before it is opened.
  */
 void cli_emulated(const char *spec);
+/* Of --explain: the value is NULL or "all"; false with the usage error told. */
+#define CLI_EXPLAIN \
+  { "explain", "[=all]", "print which implementation each node got; all: also which refused, and why" }
+bool cli_explain_all(const cli_args *args, const char *value, bool *all);
 /* A whole number within [low, high], or false with the usage error told. */
 bool cli_number(const cli_args *args, const char *option, const char *text, int64_t low, int64_t high, int64_t *out);
 
@@ -73,6 +78,8 @@ bool cli_can_write(const char *path);       /* told otherwise; before what is to
 int cli_failed_status(clade_status status); /* this thread's message, and what to do about the status */
 
 /* ---- output ---- */
+/* At exit: ends the process by CLI_FAILED where what it printed could not be written, as on a full device. */
+void cli_output_end(void);
 /* From here on standard output is for JSON alone: what libraries print there goes to standard error. */
 bool cli_json_begin(void);
 /* Prints the document, with "schema": 1 first, and releases it. CLI_FAILED where it cannot be written or is NULL. */

@@ -4,6 +4,7 @@
 #include <getopt.h>
 #include <openssl/evp.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "models/models.h"
@@ -21,7 +22,7 @@ clade_status infer_devices(const infer_job *job, clade_device **device, clade_de
 
 clade_status infer_explain(const infer_job *job, const clade_func *func) {
   char *text;
-  CLADE_TRY(clade_func_explain(func, &text));
+  CLADE_TRY(job->explain_all ? clade_func_explain(func, &text) : clade_func_explain_brief(func, &text));
   fputs(text, job->args.json ? stderr : stdout);
   clade_text_free(text);
   return CLADE_OK;
@@ -74,16 +75,16 @@ json_t *infer_add_func(json_t *document, const clade_func *func, clade_device *c
 
 enum { MODEL, INPUT, OUTPUT, CLASSES, DEMO, BATCH, SEED, COMPANION, PLACE, EXPLAIN, TRACE };
 static const cli_option options[] = {
-    [MODEL] = {"model", "NAME", "what the weights are of: " MODEL_NAMES},
+    [MODEL] = {"model", "NAME", "of the weights in a FILE: " MODEL_NAMES "; a DIR says it itself"},
     [INPUT] = {"input", "X.npy", "images: [n, channels, height, width], [n, height, width] or [n, values]"},
-    [OUTPUT] = {"output", "Y.npy", "where their probabilities go: [n, classes]"},
+    [OUTPUT] = {"output", "Y.npy", "where their probabilities go: [n, classes] (the likeliest classes are printed)"},
     [CLASSES] = {"classes", "N", "of the model in a FILE (10); a DIR says it itself"},
     [DEMO] = {"demo", "NAME", "instead: mlp, a perceptron with random weights, checked against a reference in C"},
     [BATCH] = {"batch", "N", "images that are computed at once (64)"},
     [SEED] = {"seed", "N", "of the demonstration's weights and input (42)"},
     [COMPANION] = CLI_COMPANION,
     [PLACE] = CLI_PLACE,
-    [EXPLAIN] = {"explain", NULL, "print which implementation each node got, which refused and why"},
+    [EXPLAIN] = CLI_EXPLAIN,
     [TRACE] = {"trace", "FILE", "write the times of the demonstration's steps as a Chrome trace"},
     {0},
 };
@@ -113,7 +114,10 @@ static int parse_options(infer_job *job, int argc, char **argv) {
       break;
     case COMPANION: job->companion = value; break;
     case PLACE: job->place = value; break;
-    case EXPLAIN: job->explain = true; break;
+    case EXPLAIN:
+      if (!cli_explain_all(&job->args, value, &job->explain_all)) return CLI_USAGE;
+      job->explain = true;
+      break;
     case TRACE: job->trace = value; break;
     default: return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
     }
@@ -130,9 +134,13 @@ static int check_demo(const infer_job *job) {
 static int check_files(const infer_job *job) {
   if (!job->weights)
     return cli_wrong(&job->args, "no weights: name a directory of checkpoints or a file, or --demo mlp");
-  const char *missing = !job->model ? "model" : !job->input ? "input" : !job->output ? "output" : NULL;
-  if (missing) return cli_wrong(&job->args, "--%s is missing", missing);
-  if (!model_by_name(job->model)) return cli_wrong(&job->args, "--model %s: expected " MODEL_NAMES, job->model);
+  struct stat at;
+  bool directory = !stat(job->weights, &at) && S_ISDIR(at.st_mode);
+  if (!job->model && !directory)
+    return cli_wrong(&job->args, "--model is missing: only a directory of checkpoints says which model it holds");
+  if (!job->input) return cli_wrong(&job->args, "--input is missing");
+  if (job->model && !model_by_name(job->model))
+    return cli_wrong(&job->args, "--model %s: expected " MODEL_NAMES, job->model);
   if (job->trace) return cli_wrong(&job->args, "--trace is for --demo");
   return CLI_DONE;
 }

@@ -11,7 +11,7 @@ typedef struct infer_job {
   const char *demo, *trace;                     /* of the demonstration */
   const char *weights, *model, *input, *output; /* of files */
   int64_t batch, seed, classes;
-  bool explain;
+  bool explain, explain_all;
   double begun; /* seconds on the monotonic clock */
 } infer_job;
 

@@ -1,6 +1,7 @@
 /* clade infer DIR|FILE.safetensors: a trained model's answers to the images of an NPY file, written to another. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 #include "cli/infer.h"
@@ -12,6 +13,7 @@ typedef struct files {
   size_t sample; /* elements of an image */
   int64_t count, batch;
   clade_checkpoint *checkpoint; /* NULL: the weights are a file */
+  char *model;                  /* its name */
   int64_t classes;
   clade_device *device, *companion;
   clade_graph *graph;
@@ -73,25 +75,42 @@ static clade_status read_normalise(const json_t *state, files *f) {
                             clade_checkpoint_path(f->checkpoint), (long long)channels);
 }
 
+static clade_status wrong_images(const infer_job *job, const files *f, const json_t *trained) {
+  char text[128];
+  char *shape = json_dumps(trained, JSON_COMPACT | JSON_ENCODE_ANY);
+  clade_status status = CLADE_FAIL(SHAPE, "%s: its images are %s, the model in %s was trained on %.64s", job->input,
+                                   clade_shape_text(&f->image, text, sizeof text), clade_checkpoint_path(f->checkpoint),
+                                   shape ? shape : "others");
+  free(shape);
+  return status;
+}
+
+static clade_status take_model(files *f, const char *name) {
+  f->model = clade__copy_text(name);
+  return f->model ? CLADE_OK : CLADE_NO_MEMORY;
+}
+
 /* A checkpoint says of how many classes and for which images its model was made. */
 static clade_status check_state(const infer_job *job, files *f) {
   json_t *state = json_loads(clade_checkpoint_text(f->checkpoint), 0, NULL), *shape = json_object_get(state, "shape");
   const char *model = json_string_value(json_object_get(json_object_get(state, "course"), "model"));
   const char *path = clade_checkpoint_path(f->checkpoint);
-  char text[128];
   clade_status status = CLADE_OK;
   f->classes = json_integer_value(json_object_get(state, "classes"));
   bool same = json_array_size(shape) == 3;
   for (size_t i = 0; same && i < 3; ++i) same = json_integer_value(json_array_get(shape, i)) == f->image.dim[i];
   if (!model || f->classes < 1 || f->classes > CLADE_TRAIN_MAX_CLASSES)
     status = CLADE_FAIL(CORRUPT, "%s: it does not say which model it holds", path);
-  else if (strcmp(model, job->model))
+  else if (job->model && strcmp(model, job->model))
     status = CLADE_FAIL(INVALID, "%s: it holds the model %s, not %s", path, model, job->model);
   else if (!same)
-    status = CLADE_FAIL(SHAPE, "%s: its images are %s, the model in %s was trained on others", job->input,
-                        clade_shape_text(&f->image, text, sizeof text), path);
+    status = wrong_images(job, f, shape);
+  else if (!job->model && !model_by_name(model))
+    status = CLADE_FAIL(INVALID, "%s: it holds the model \"%.64s\" of another program; %s can be run here", path, model,
+                        MODEL_NAMES);
   else
     status = read_normalise(state, f);
+  if (status == CLADE_OK) status = take_model(f, model);
   json_decref(state);
   return status;
 }
@@ -99,7 +118,8 @@ static clade_status check_state(const infer_job *job, files *f) {
 static clade_status open_weights(const infer_job *job, files *f) {
   struct stat at;
   f->classes = job->classes;
-  if (stat(job->weights, &at) || !S_ISDIR(at.st_mode)) return CLADE_OK; /* a file: read when there are variables */
+  if (stat(job->weights, &at) || !S_ISDIR(at.st_mode))
+    return take_model(f, job->model); /* a file: read when there are variables */
   CLADE_TRY(clade_checkpoint_open(job->weights, CLADE_CHECKPOINT_BEST, &f->checkpoint));
   return check_state(job, f);
 }
@@ -109,7 +129,7 @@ static clade_status build(const infer_job *job, files *f) {
   CLADE_TRY(infer_devices(job, &f->device, &f->companion));
   CLADE_TRY(clade_graph_new(&f->graph));
   clade_val x = clade_input(f->graph, "x", CLADE_F32, shape);
-  clade_val logits = model_by_name(job->model)(f->graph, x, (int)f->classes, NULL);
+  clade_val logits = model_by_name(f->model)(f->graph, x, (int)f->classes, NULL);
   clade_output(f->graph, "p", clade_softmax(f->graph, logits, -1));
   CLADE_TRY(clade_compile(f->graph, f->device, &f->func, .companion = f->companion, .place = job->place));
   CLADE_TRY(clade_vars_new(f->func, 0, &f->vars));
@@ -171,24 +191,50 @@ static clade_status work(const infer_job *job, files *f) {
   if (!f->y.data || !f->rows) return CLADE_NO_MEMORY;
   CLADE_TRY(compute(f));
   CLADE_TRY(infer_digest(f->y.data, f->y.bytes, f->sha));
-  CLADE_TRY(clade_npy_write(job->output, &f->y));
+  if (job->output) CLADE_TRY(clade_npy_write(job->output, &f->y));
   return job->explain ? infer_explain(job, f->func) : CLADE_OK;
+}
+
+/* Without --output: the likeliest class of each image. */
+static int64_t answer(const files *f, int64_t image) {
+  const float *p = (const float *)f->y.data + image * f->classes;
+  int64_t best = 0;
+  for (int64_t i = 1; i < f->classes; ++i)
+    if (p[i] > p[best]) best = i;
+  return best;
+}
+
+static void print_answers(const files *f) {
+  for (int64_t i = 0; i < f->count; ++i) {
+    int64_t best = answer(f, i);
+    printf("image %lld: class %lld (%.4f)\n", (long long)i, (long long)best,
+           (double)((const float *)f->y.data)[i * f->classes + best]);
+  }
+}
+
+static json_t *answers_json(const files *f) {
+  json_t *list = json_array();
+  for (int64_t i = 0; i < f->count; ++i) json_array_append_new(list, json_integer((json_int_t)answer(f, i)));
+  return list;
 }
 
 static int report(const infer_job *job, const files *f) {
   double speed = f->seconds > 0 ? (double)f->count / f->seconds : 0;
   const char *from = f->checkpoint ? clade_checkpoint_path(f->checkpoint) : job->weights;
   if (!job->args.json) {
-    printf("%s with %s: %lld images of %s in %.3f s, %.0f images/s\nprobabilities of %lld classes in %s\nsha256 %s\n",
-           job->model, from, (long long)f->count, job->input, f->seconds, speed, (long long)f->classes, job->output,
-           f->sha);
+    if (!job->output) print_answers(f);
+    printf("%s with %s: %lld images of %s in %.3f s, %.0f images/s\n", f->model, from, (long long)f->count, job->input,
+           f->seconds, speed);
+    if (job->output) printf("probabilities of %lld classes in %s\n", (long long)f->classes, job->output);
+    printf("sha256 %s\n", f->sha);
     return CLI_DONE;
   }
   return cli_json_end(infer_add_func(
-      json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:f, s:f, s:s}", "model", job->model, "weights",
-                cli_json_text(from), "input", cli_json_text(job->input), "output", cli_json_text(job->output), "count",
-                (json_int_t)f->count, "classes", (json_int_t)f->classes, "device", infer_device_json(f->device),
-                "batch", (json_int_t)f->batch, "seconds", f->seconds, "images_per_s", speed, "output_sha256", f->sha),
+      json_pack("{s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:f, s:f, s:s}", "model", f->model, "weights",
+                cli_json_text(from), "input", cli_json_text(job->input), "output", cli_json_text(job->output),
+                "answers", job->output ? json_null() : answers_json(f), "count", (json_int_t)f->count, "classes",
+                (json_int_t)f->classes, "device", infer_device_json(f->device), "batch", (json_int_t)f->batch,
+                "seconds", f->seconds, "images_per_s", speed, "output_sha256", f->sha),
       f->func, f->companion));
 }
 
@@ -207,5 +253,6 @@ int infer_files(const infer_job *job) {
   clade__free(f.y.data);
   clade__free(f.rows);
   clade__free(f.channel);
+  clade__free(f.model);
   return result;
 }

@@ -1,4 +1,4 @@
-/* JSON on standard output, and nothing else there. */
+/* Standard output: JSON and nothing else there, and what is done where it cannot be written. */
 #include "cli/cli.h"
 
 #include <errno.h>
@@ -6,6 +6,25 @@
 #include <unistd.h>
 
 static FILE *out;
+
+/* Told once, not for each line. */
+static int cannot_write(int error) {
+  static bool told;
+  if (!told) cli_failed("cannot write to standard output%s%s", error ? ": " : "", error ? strerror(error) : "");
+  told = true;
+  return CLI_FAILED;
+}
+
+/* That it is closed is no matter where nothing was written. */
+static bool end(FILE *file) {
+  errno = 0;
+  if (ferror(file) || fflush(file)) return false;
+  return !fclose(file) || errno == EBADF;
+}
+
+void cli_output_end(void) {
+  if (!end(out ? out : stdout)) _exit(cannot_write(errno));
+}
 
 bool cli_json_begin(void) {
   fflush(stdout);
@@ -19,20 +38,24 @@ bool cli_json_begin(void) {
 
 int cli_json_end(json_t *document) {
   json_t *whole = json_pack("{s:i}", "schema", 1);
-  bool written = whole && document && !json_object_update(whole, document) &&
-                 !json_dumpf(whole, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) && fputc('\n', out) != EOF;
+  if (!whole || !document || json_object_update(whole, document))
+    errno = ENOMEM;
+  else
+    errno = 0;
+  bool written = !errno && !json_dumpf(whole, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) &&
+                 fputc('\n', out) != EOF && !fflush(out);
+  int error = errno;
   json_decref(whole);
   json_decref(document);
-  int error = errno;
-  if (fclose(out)) written = false;
-  return written ? CLI_DONE : cli_failed("cannot write JSON to standard output: %s", strerror(error));
+  return written ? CLI_DONE : cannot_write(error);
 }
 
 bool cli_json_line(json_t *object) {
   bool written = object && !json_dumpf(object, out, JSON_COMPACT | JSON_REAL_PRECISION(9)) && fputc('\n', out) != EOF &&
                  !fflush(out);
+  int error = errno;
   json_decref(object);
-  if (!written) cli_failed("cannot write JSON to standard output: %s", strerror(errno));
+  if (!written) cannot_write(error);
   return written;
 }
 

@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static const cli_command commands[] = {
@@ -43,6 +44,7 @@ int main(int argc, char **argv) {
     help(stderr);
     return CLI_USAGE;
   }
+  atexit(cli_output_end);
   cli_program = argv[0];
   const char *name = argv[1];
   if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {

@@ -2,19 +2,18 @@
 #include "cli/cli.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "base/file.h"
 
 enum { MAX_OPTIONS = 40, HELP = 1000, DEVICE, JSON };
 
 static void print_option(const char *name, const char *argument, const char *text) {
   char left[64];
-  snprintf(left, sizeof left, "--%s%s%s", name, argument ? " " : "", argument ? argument : "");
+  snprintf(left, sizeof left, "--%s%s%s", name, argument && *argument != '[' ? " " : "", argument ? argument : "");
   printf("  %-20s %s\n", left, text);
 }
 
@@ -36,14 +35,17 @@ static int take_device(cli_args *args, const char *spec) {
   return CLI_DONE;
 }
 
+static int takes(const char *argument) {
+  return !argument ? no_argument : *argument == '[' ? optional_argument : required_argument;
+}
+
 int cli_next(cli_args *args, int argc, char **argv, const char **value) {
   struct option table[MAX_OPTIONS] = {{"help", no_argument, NULL, HELP},
                                       {"device", required_argument, NULL, DEVICE},
                                       {"json", no_argument, NULL, JSON}};
   size_t n = 3;
   for (int i = 0; args->options && args->options[i].name && n + 1 < MAX_OPTIONS; ++i)
-    table[n++] =
-        (struct option){args->options[i].name, args->options[i].argument ? required_argument : no_argument, NULL, i};
+    table[n++] = (struct option){args->options[i].name, takes(args->options[i].argument), NULL, i};
   opterr = 0;
   for (;;) {
     int at = optind;
@@ -61,6 +63,12 @@ int cli_next(cli_args *args, int argc, char **argv, const char **value) {
     default: *value = optarg; return found;
     }
   }
+}
+
+bool cli_explain_all(const cli_args *args, const char *value, bool *all) {
+  *all = value != NULL;
+  if (!value || !strcmp(value, "all")) return true;
+  return cli_wrong(args, "--explain=%s: expected --explain or --explain=all", value), false;
 }
 
 bool cli_number(const cli_args *args, const char *option, const char *text, int64_t low, int64_t high, int64_t *out) {
@@ -96,22 +104,8 @@ int cli_failed(const char *format, ...) {
   return CLI_FAILED;
 }
 
-/* Nothing that is there is touched. */
 bool cli_can_write(const char *path) {
-  struct stat there;
-  if (stat(path, &there) != 0) { /* it is absent, or what it links to is */
-    const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (file < 0) return cli_failed("%s cannot be written: %s", path, strerror(errno)), false;
-    close(file);
-    char *made = realpath(path, NULL);
-    if (made) unlink(made);
-    free(made);
-  } else if (access(path, W_OK) != 0) {
-    return cli_failed("%s cannot be written: %s", path, strerror(errno)), false;
-  } else if (S_ISDIR(there.st_mode)) {
-    return cli_failed("%s cannot be written: %s", path, strerror(EISDIR)), false;
-  }
-  return true;
+  return clade__file_can_write(path) == CLADE_OK || (cli_failed("%s", clade_last_error()), false);
 }
 
 static const char *what_to_do(clade_status status) {

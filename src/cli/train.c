@@ -15,6 +15,14 @@ static void interrupt(int number) {
   stop = 1;
 }
 
+/* Again with every event: a compiler in this process may have put handlers of its own before these, which call them but
+ * let a write that waits for a reader fail. */
+void train_catch_signals(void) {
+  struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}; /* what waits for a reader goes on */
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+}
+
 static clade_status train(train_job *job) {
   clade_trainer *t = &job->trainer;
   clade_status status;
@@ -41,12 +49,13 @@ int cli_train(int argc, char **argv) {
   job.momentum = job.weight_decay = -1; /* not given */
   job.trainer = (clade_trainer){.size = sizeof job.trainer, .model_name = "lenet5", .seed = 42, .stop = &stop};
   int parsed = train_parse(&job, argc, argv);
-  if (parsed) return parsed < 0 ? CLI_DONE : parsed;
+  if (parsed) {
+    json_decref(job.kept);
+    return parsed < 0 ? CLI_DONE : parsed;
+  }
   if (job.args.json && !cli_json_begin()) return CLI_FAILED;
   train_show_begin(&job);
-  struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}; /* what waits for a reader goes on */
-  sigaction(SIGINT, &action, NULL);
-  sigaction(SIGTERM, &action, NULL);
+  train_catch_signals();
   clade_status status = train(&job);
   int result = CLI_DONE;
   if (status)
@@ -56,5 +65,6 @@ int cli_train(int argc, char **argv) {
   else
     result = train_report(&job);
   clade_train_result_free(&job.result);
+  json_decref(job.kept);
   return result;
 }

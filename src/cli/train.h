@@ -6,8 +6,13 @@
 
 #include "cli/cli.h"
 
+enum { TRAIN_MAX_OPTIONS = 40 };
+
 typedef struct train_job {
   cli_args args;
+  const char *value[TRAIN_MAX_OPTIONS]; /* of each option in train_description: as given; "": without argument */
+  bool from_run[TRAIN_MAX_OPTIONS];     /* it was read from the run's directory */
+  json_t *kept;                         /* that is what owns those */
   clade_trainer trainer;
   const char *data, *optimizer, *schedule, *split_text, *augment_text, *companion;
   double lr, momentum, weight_decay;
@@ -22,11 +27,21 @@ typedef struct train_job {
   char checkpoint[4096];
 } train_job;
 
+/* ---- train.c ---- */
+void train_catch_signals(void);
+
 /* ---- train_options.c ---- */
 extern const cli_args train_description;
 /* CLI_DONE, CLI_USAGE, or -1: help was printed. */
 int train_parse(train_job *job, int argc, char **argv);
 clade_status train_schedule(train_job *job); /* as long as the training: once the data is open */
+
+/* ---- train_run.c: the options of a run, kept in its directory ---- */
+/* Into `value` what is not there; without a file there nothing. */
+clade_status train_run_read(train_job *job, const char *directory);
+clade_status train_run_write(const train_job *job, const char *directory);
+void train_print_word(FILE *to, const char *word); /* as a shell takes it */
+void train_print_options(const train_job *job);    /* " --NAME VALUE …", those of a run */
 
 /* ---- train_show.c: an observer for people and one for programs ---- */
 void train_show_begin(train_job *job);

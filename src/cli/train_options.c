@@ -31,6 +31,7 @@ enum {
   CHECKPOINT_STEPS,
   KEEP,
   RESUME,
+  OVERWRITE,
   LOG_DIR,
   TRACE,
   TRACE_STEPS,
@@ -58,10 +59,11 @@ static const cli_option options[] = {
     [SPLIT] = {"split", "A:B", "shares of a batch where --device is repeated (equal ones)"},
     [COMPANION] = CLI_COMPANION,
     [PLACE] = CLI_PLACE,
-    [CHECKPOINT_DIR] = {"checkpoint-dir", "DIR", "where checkpoints go, after each epoch (none)"},
+    [CHECKPOINT_DIR] = {"checkpoint-dir", "DIR", "where checkpoints and these options go: the same as RUN (none)"},
     [CHECKPOINT_STEPS] = {"checkpoint-steps", "N", "and one every so many steps"},
     [KEEP] = {"keep", "N", "checkpoints to keep besides the best (3)"},
-    [RESUME] = {"resume", NULL, "go on from the newest checkpoint; afresh where there is none"},
+    [RESUME] = {"resume", NULL, "go on from the newest checkpoint, by the run's options; afresh where there is none"},
+    [OVERWRITE] = {"overwrite", NULL, "begin afresh where there are checkpoints, and replace them"},
     [LOG_DIR] = {"log-dir", "DIR", "where TensorBoard's event file and a CSV go (none)"},
     [TRACE] = {"trace", "FILE", "write the times of some steps as a Chrome trace"},
     [TRACE_STEPS] = {"trace-steps", "A:B", "of these steps (2:6)"},
@@ -70,9 +72,10 @@ static const cli_option options[] = {
     [STRICT] = {"strict", NULL, "no convolution whose errors have a bound of their own (docs/layouts.md)"},
     {0},
 };
+_Static_assert(CLADE_COUNT(options) <= TRAIN_MAX_OPTIONS, "train_job.value has a place for each");
 const cli_args train_description = {
     .command = "train",
-    .synopsis = "",
+    .synopsis = "[RUN]",
     .about = "Trains a model on images: a step of forward, backward and update at a time, a test after each epoch.",
     .device_help = "where to train; repeated, each takes a share of the batch",
     .many_devices = true,
@@ -147,6 +150,7 @@ static bool take(train_job *job, int option, const char *value) {
   case CHECKPOINT_STEPS: return cli_number(&job->args, name, value, 1, INT32_MAX, &t->checkpoint_steps);
   case KEEP: return count(job, option, value, 1, 1000000, &t->keep);
   case RESUME: t->resume = true; return true;
+  case OVERWRITE: t->overwrite = true; return true;
   case LOG_DIR: t->log_dir = value; return true;
   case TRACE: t->trace = value; return true;
   case TRACE_STEPS: return take_trace_steps(job, value);
@@ -246,17 +250,44 @@ clade_status train_schedule(train_job *job) {
   return CLADE_OK;
 }
 
+/* RUN is --checkpoint-dir RUN. What goes on goes by the options that are kept there. */
+static int take_directory(train_job *job, int argc, char **argv) {
+  const char **directory = &job->value[CHECKPOINT_DIR];
+  if (optind < argc) {
+    if (*directory) return cli_wrong(&job->args, "'%s' and --checkpoint-dir %s: name one", argv[optind], *directory);
+    *directory = argv[optind++];
+  }
+  if (optind < argc) return cli_wrong(&job->args, "unexpected argument '%s'", argv[optind]);
+  if (!job->value[RESUME]) return CLI_DONE;
+  if (!*directory) return cli_wrong(&job->args, "--resume needs RUN or --checkpoint-dir: where should it look?");
+  if (job->value[OVERWRITE]) return cli_wrong(&job->args, "--resume goes on with what --overwrite replaces: give one");
+  clade_status status = train_run_read(job, *directory);
+  return status ? cli_failed_status(status) : CLI_DONE;
+}
+
+static int take_all(train_job *job) {
+  if (!job->value[MODEL]) job->value[MODEL] = job->trainer.model_name;
+  if (!job->value[DATA]) job->value[DATA] = job->data;
+  for (int i = 0; options[i].name; ++i)
+    if (job->value[i] && !take(job, i, job->value[i])) {
+      if (job->from_run[i])
+        cli_failed("that --%s is the run's, in %s/run.json: give another", options[i].name, job->value[CHECKPOINT_DIR]);
+      return CLI_USAGE;
+    }
+  return CLI_DONE;
+}
+
 int train_parse(train_job *job, int argc, char **argv) {
   const char *value;
   for (int next; (next = cli_next(&job->args, argc, argv, &value)) != CLI_NEXT_END;) {
     if (next < 0) return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
-    if (!take(job, next, value)) return CLI_USAGE;
+    job->value[next] = value ? value : "";
   }
-  if (optind < argc) return cli_wrong(&job->args, "unexpected argument '%s'", argv[optind]);
+  int result = take_directory(job, argc, argv);
+  if (!result) result = take_all(job);
+  if (result) return result;
   job->trainer.model = model_by_name(job->trainer.model_name);
   if (!job->trainer.model) return cli_wrong(&job->args, "--model %s: expected " MODEL_NAMES, job->trainer.model_name);
-  if (job->trainer.resume && !job->trainer.checkpoint_dir)
-    return cli_wrong(&job->args, "--resume needs --checkpoint-dir: where should it look?");
   if (job->split_text && !take_split(job)) return CLI_USAGE;
   if (job->augment_text && !take_augment(job)) return CLI_USAGE;
   return take_optimizer(job) && known_schedule(job) ? CLI_DONE : CLI_USAGE;

@@ -13,10 +13,11 @@ static json_t *confusion_json(const clade_train_result *r) {
 
 static json_t *done_json(const train_job *job) {
   const clade_train_result *r = &job->result;
-  return json_pack("{s:s, s:f, s:f, s:I, s:i, s:f, s:f, s:f, s:f, s:s, s:o}", "event", "done", "test_accuracy",
-                   r->test_accuracy, "test_loss", r->test_loss, "steps", (json_int_t)r->steps, "epochs", r->epochs,
-                   "seconds", r->seconds, "images_per_s", r->images_per_s, "first_step_seconds", r->first_step_seconds,
-                   "waited_seconds", r->waited, "weights_sha256", r->weights_sha256, "confusion", confusion_json(r));
+  return json_pack("{s:s, s:f, s:f, s:I, s:I, s:i, s:f, s:f, s:f, s:f, s:s, s:o}", "event", "done", "test_accuracy",
+                   r->test_accuracy, "test_loss", r->test_loss, "steps", (json_int_t)r->steps, "new_steps",
+                   (json_int_t)r->new_steps, "epochs", r->epochs, "seconds", r->seconds, "images_per_s",
+                   r->images_per_s, "first_step_seconds", r->first_step_seconds, "waited_seconds", r->waited,
+                   "weights_sha256", r->weights_sha256, "confusion", confusion_json(r));
 }
 
 enum { WIDEST_TABLE = 20 };
@@ -33,20 +34,32 @@ static void print_confusion(const train_job *job) {
   fputs("\n\n", job->to);
 }
 
-/* The three that are worth trying next. */
+/* Those that are worth trying next. */
 static void print_next(const train_job *job) {
-  const clade_trainer *t = &job->trainer;
-  const char *p = cli_program, *directory = t->checkpoint_dir;
-  fprintf(job->to, "\nnext:\n");
+  const char *p = cli_program, *directory = job->trainer.checkpoint_dir;
+  fprintf(job->to, "\nnext:\n  %s train ", p);
   if (directory) {
-    fprintf(job->to, "  %s train --model %s --data %s --epochs %d --checkpoint-dir %s --resume\n", p, t->model_name,
-            job->data, 2 * job->result.epochs, directory);
-    fprintf(job->to, "  %s infer %s --model %s --input x.npy --output y.npy\n", p, directory, t->model_name);
+    train_print_word(job->to, directory);
+    fprintf(job->to, " --resume --epochs %d\n  %s infer ", 2 * job->result.epochs, p);
+    train_print_word(job->to, directory);
+    fputs(" --input x.npy --output y.npy\n", job->to);
   } else {
-    fprintf(job->to, "  %s train --model %s --data %s --checkpoint-dir run\n", p, t->model_name, job->data);
-    fprintf(job->to, "  %s train --model mlp --data %s --json\n", p, job->data);
+    fputs("run", job->to);
+    train_print_options(job);
+    fputc('\n', job->to);
   }
   fprintf(job->to, "  %s devices\n", p);
+}
+
+/* Of this process; what came before it took times of its own. */
+static void print_times(const train_job *job) {
+  const clade_train_result *r = &job->result;
+  fprintf(job->to, "%lld steps in %.1f s", (long long)r->new_steps, r->seconds);
+  if (r->new_steps != r->steps) fprintf(job->to, " (%lld with those before)", (long long)r->steps);
+  if (r->images_per_s > 0)
+    fprintf(job->to, ", %.0f images/s without the first step, which compiles and ended after %.1f s, and without tests",
+            r->images_per_s, r->first_step_seconds);
+  fprintf(job->to, "; %.1f s spent waiting for data\n", r->waited);
 }
 
 int train_report(train_job *job) {
@@ -54,20 +67,22 @@ int train_report(train_job *job) {
   const clade_trainer *t = &job->trainer;
   print_confusion(job);
   fprintf(job->to, "test accuracy %.2f %%, test loss %.4f\n", 100 * r->test_accuracy, r->test_loss);
-  fprintf(job->to, "%lld steps in %.1f s, %.0f images/s; the first step after %.1f s; %.1f s spent waiting for data\n",
-          (long long)r->steps, r->seconds, r->images_per_s, r->first_step_seconds, r->waited);
+  print_times(job);
   fprintf(job->to, "weights sha256 %s\n", r->weights_sha256);
   if (t->checkpoint_dir) fprintf(job->to, "checkpoints in %s\n", t->checkpoint_dir);
   if (t->log_dir) fprintf(job->to, "logs in %s: tensorboard --logdir %s\n", t->log_dir, t->log_dir);
-  if (t->trace) fprintf(job->to, "trace in %s\n", t->trace);
+  if (t->trace && !r->incomplete) fprintf(job->to, "trace in %s\n", t->trace);
   print_next(job);
-  return job->args.json && !cli_json_line(done_json(job)) ? CLI_FAILED : CLI_DONE;
+  if (job->args.json && !cli_json_line(done_json(job))) return CLI_FAILED;
+  return r->incomplete ? cli_failed("the training is done, but its logs or its trace are not whole, as told above")
+                       : CLI_DONE;
 }
 
 void train_stopped(const train_job *job) {
   long long step = (long long)job->result.steps;
   if (job->trainer.checkpoint_dir)
-    cli_failed("interrupted after step %lld; the same command with --resume goes on from there", step);
+    cli_failed("interrupted after step %lld; `%s train %s --resume` goes on from there", step, cli_program,
+               job->trainer.checkpoint_dir);
   else
     cli_failed("interrupted after step %lld; nothing was kept: --checkpoint-dir keeps what was reached", step);
 }

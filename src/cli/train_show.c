@@ -43,9 +43,11 @@ static void plain_step(train_job *job, const clade_train_event *e) {
 static void people(train_job *job, const clade_train_event *e) {
   switch (e->kind) {
   case CLADE_TRAIN_BEGIN:
-    fprintf(job->to, "%s on %s: %lld steps of %d images%s", job->trainer.model_name, job->data, (long long)e->steps,
-            job->trainer.batch ? job->trainer.batch : 64, e->resumed ? "" : "\n");
-    if (e->resumed) fprintf(job->to, ", going on after step %lld\n", (long long)e->step);
+    fprintf(job->to, "%s on %s: %lld steps of %d images\n", job->trainer.model_name, job->data, (long long)e->steps,
+            job->trainer.batch ? job->trainer.batch : 64);
+    if (e->resumed)
+      fprintf(job->to, "resuming at step %lld%s%s\n", (long long)e->step, e->changed ? " with " : "",
+              e->changed ? e->changed : "");
     break;
   case CLADE_TRAIN_STEP:
     if (job->terminal)
@@ -77,9 +79,9 @@ static json_t *step_json(const clade_train_event *e) {
 static json_t *event_json(const train_job *job, const clade_train_event *e) {
   switch (e->kind) {
   case CLADE_TRAIN_BEGIN:
-    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:b}", "event", "begin", "schema", 1, "model",
+    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:b, s:s?}", "event", "begin", "schema", 1, "model",
                      job->trainer.model_name, "data", job->data, "step", (json_int_t)e->step, "steps",
-                     (json_int_t)e->steps, "resumed", e->resumed);
+                     (json_int_t)e->steps, "resumed", e->resumed, "changed", e->changed);
   case CLADE_TRAIN_STEP: return step_json(e);
   case CLADE_TRAIN_EPOCH:
     return json_pack("{s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:o}", "event", "epoch", "epoch", e->epoch, "step",
@@ -94,8 +96,17 @@ static json_t *event_json(const train_job *job, const clade_train_event *e) {
   return NULL;
 }
 
+/* Once nothing refuses the training any more, and its directory is locked. */
+static void keep_options(const train_job *job) {
+  const char *directory = job->trainer.checkpoint_dir;
+  if (directory && train_run_write(job, directory) != CLADE_OK)
+    cli_failed("%s: to go on with this run will need its options again", clade_last_error());
+}
+
 void train_show(void *user, const clade_train_event *event) {
   train_job *job = user;
+  train_catch_signals();
+  if (event->kind == CLADE_TRAIN_BEGIN) keep_options(job);
   json_t *line = job->args.json ? event_json(job, event) : NULL;
   if (line) cli_json_line(line);
   people(job, event);

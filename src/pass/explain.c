@@ -11,8 +11,7 @@ static void explain_row(const clade__node *n, clade__text *out) {
   clade__text_add(out, ")");
 }
 
-static void explain_impls(const clade__node *n, clade__text *out) {
-  explain_row(n, out);
+static void explain_refusals(const clade__node *n, clade__text *out) {
   for (int i = 0; n->op->impls[i].name; i++)
     if (i != n->impl) clade__text_add(out, "; %s: %s", n->op->impls[i].name, n->refusals[i]);
 }
@@ -90,9 +89,10 @@ static void explain_node(const clade__pass_ctx *ctx, clade__id id, const use *us
     return;
   }
   clade__text_add(out, " on %s: %s", device->name, n->impl < 0 ? "not chosen yet" : n->op->impls[n->impl].name);
-  if (n->impl >= 0) explain_impls(n, out);
+  if (n->impl >= 0) explain_row(n, out);
+  if (n->impl >= 0 && !ctx->brief) explain_refusals(n, out);
   explain_views(n, out);
-  if (n->device == ctx->companion) explain_companion(ctx, id, out);
+  if (n->device == ctx->companion && !ctx->brief) explain_companion(ctx, id, out);
   if (n->op == &clade__op_pack || n->op == &clade__op_unpack) explain_conversion(g, n, uses, out);
   clade__text_add(out, "\n");
 }

@@ -13,6 +13,7 @@ typedef struct clade__pass_ctx {
   const clade_device_info *devices; /* [n_devices] */
   int companion;                    /* of those, the one that takes what bundles cannot do; -1: there is none */
   bool no_fusion, strict;
+  bool brief;                         /* clade__explain: without those that refused */
   const char *prefer;                 /* "gemm=ref,…" or NULL */
   const char *place;                  /* "NODE=companion,…" or NULL */
   const clade__records *pins;         /* choices by exact problems; NULL: none */

@@ -168,16 +168,25 @@ static void print_plan(const clade_func *func, clade__text *out) {
                   func->writes ? "assigns variables" : "assigns no variable");
 }
 
-clade_status clade_func_explain(const clade_func *func, char **out) {
+static clade_status explain(const clade_func *func, bool brief, const char *function, char **out) {
   clade__text text = {0};
-  CLADE_TRY(check(func, out, "clade_func_explain"));
+  CLADE_TRY(check(func, out, function));
   if (!func->shaped)
-    return CLADE_FAIL(INVALID, "clade_func_explain: the func has symbols: give them sizes (clade_func_specialise)");
+    return CLADE_FAIL(INVALID, "%s: the func has symbols: give them sizes (clade_func_specialise)", function);
   clade_device_info *infos;
   clade__pass_ctx ctx;
   CLADE_TRY(clade__func_pass_ctx(func, &infos, &ctx));
+  ctx.brief = brief;
   clade__explain(&ctx, &text);
   clade__free(infos);
   print_plan(func, &text);
   return clade__text_take(&text, out);
+}
+
+clade_status clade_func_explain(const clade_func *func, char **out) {
+  return explain(func, false, "clade_func_explain", out);
+}
+
+clade_status clade_func_explain_brief(const clade_func *func, char **out) {
+  return explain(func, true, "clade_func_explain_brief", out);
 }

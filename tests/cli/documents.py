@@ -100,7 +100,8 @@ class Documents(unittest.TestCase):
         with tempfile.TemporaryDirectory() as room:
             run("train", "--model", "mlp", "--data", images(room), "--epochs", "1", "--checkpoint-dir", room + "/run")
             files = ["--input", room + "/x_test.npy", "--output", room + "/y.npy"]
-            self.check("clade infer", run("infer", room + "/run", "--model", "mlp", *files, "--json"))
+            self.check("clade infer", run("infer", room + "/run", "--model", "mlp", *files, "--json"),
+                       run("infer", room + "/run", *files[:2], "--json"))
 
     def test_bench(self):
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as shapes:

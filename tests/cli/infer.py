@@ -82,6 +82,10 @@ class Infer(unittest.TestCase):
         self.assertRegex(done.stdout, r"gemm")
         for row in self.infer()["impls"]:
             self.assertRegex(done.stdout, rf"\b{re.escape(row['impl'])}\b")
+        self.assertNotIn("ref: ", done.stdout)
+        whole = run(*MLP, "--explain=all")
+        self.assertEqual(whole.returncode, 0)
+        self.assertRegex(whole.stdout, r"(?m)^gemm .*; ref: ")
         aside = run(*MLP, "--explain", "--json")
         document(aside)
         self.assertIn("gemm", aside.stderr)

@@ -1,6 +1,7 @@
 """Help, wrong usage, unknown devices, and the cache directory: exit statuses and who gets what on which stream."""
 
 import os
+import subprocess
 import tempfile
 import unittest
 
@@ -42,10 +43,23 @@ class Usage(unittest.TestCase):
         self.assertIn("'zork'", self.wrong("cache", "zork"))
         self.assertIn("'more'", self.wrong("cache", "path", "more"))
 
+    def test_full_device(self):
+        """What is printed and cannot be written is no success, whatever the command."""
+        for args in [["--help"], ["--version"], ["devices"], ["devices", "--json"], ["devices", "--help"],
+                     ["cache", "path"], ["cache", "path", "--json"], ["doctor"], ["doctor", "--json"],
+                     ["infer", "--demo", "mlp"], ["infer", "--demo", "mlp", "--json"], ["bench", "--help"],
+                     ["tune", "--help"], ["pack", "--help"]]:
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = subprocess.run([clade.CLADE, *args], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300,
+                                      check=False)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn("clade: cannot write to standard output", done.stderr)
+
     def test_wrong_usage_of_infer(self):
         self.assertIn("--demo", self.wrong("infer"))
         self.assertIn("zork", self.wrong("infer", "--demo", "zork"))
         self.assertIn("twice", self.wrong("infer", "--demo", "mlp", "--device", "0", "--device", "1"))
+        self.assertIn("--explain=zork", self.wrong("infer", "--demo", "mlp", "--explain=zork"))
         for batch in ["0", "-1", "x", "1x", "", "99999999999999999999"]:
             self.assertIn("--batch", self.wrong("infer", "--demo", "mlp", "--batch", batch))
         self.assertIn("--seed", self.wrong("infer", "--demo", "mlp", "--seed", "-1"))

@@ -211,6 +211,7 @@ static void funcs(void **state) {
   assert_null(clade_func_retain(NULL));
   clade_func_release(NULL);
   check_fails(clade_func_explain(NULL, &text), CLADE_INVALID, "func is NULL");
+  check_fails(clade_func_explain_brief(NULL, &text), CLADE_INVALID, "func is NULL");
   check_fails(clade_func_steps(NULL, &text), CLADE_INVALID, "func is NULL");
   check_fails(clade_func_steps(NULL, NULL), CLADE_INVALID, "NULL");
   check_fails(clade_func_impl_count(NULL, &count), CLADE_INVALID, "func is NULL");

@@ -19,7 +19,7 @@ static const cli_option options[] = {
          "let libraries that are installed do the same, in turns: OpenBLAS, CLBlast, oneDNN, PyTorch, ONNX Runtime"},
     [PEER] = {"peer", "NAME", "only that one: openblas, clblast, onednn, onednn_nchw, pytorch or onnxruntime"},
     [ROUNDS] = {"rounds", "N", "turns that each has (7)"},
-    [EXPLAIN] = {"explain", NULL, "print why each implementation was chosen"},
+    [EXPLAIN] = CLI_EXPLAIN,
     [CSV] = {"csv", NULL, "print CSV to standard output, everything else to standard error"},
     [GOOGLE] = {"google", "FILE", "also write the JSON of Google Benchmark, for tools that compare"},
     {0},
@@ -75,7 +75,10 @@ static int parse_options(bench_job *job, int argc, char **argv) {
     case ROUNDS:
       if (!cli_number(&job->args, "rounds", value, 1, BENCH_MAX_ROUNDS / 2, &job->rounds)) return CLI_USAGE;
       break;
-    case EXPLAIN: job->explain = true; break;
+    case EXPLAIN:
+      if (!cli_explain_all(&job->args, value, &job->explain_all)) return CLI_USAGE;
+      job->explain = true;
+      break;
     case CSV: job->csv = true; break;
     case GOOGLE: job->google = value; break;
     default: return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;

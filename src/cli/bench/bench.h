@@ -75,7 +75,7 @@ struct bench_job {
   const char *what, *set, *shapes, *only, *pass, *google, *peer;
   clade_dtype dtype;
   int64_t batch, chain, rounds; /* batch, chain 0: unset */
-  bool peers, csv, explain;
+  bool peers, csv, explain, explain_all;
   FILE *to; /* for people */
   clade_device *device;
   clade_device_info info;

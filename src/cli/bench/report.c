@@ -64,7 +64,8 @@ static void show_row(bench_job *job, const bench_row *row) {
     if (p->thrown) fprintf(job->to, " (%d of %d rounds thrown out)", p->thrown, p->thrown + p->kept);
   }
   fputc('\n', job->to);
-  if (job->explain && row->why) fprintf(job->to, "    %s\n", row->why);
+  if (job->explain && row->why) /* what was taken, before those that refused */
+    fprintf(job->to, "    %.*s\n", (int)(job->explain_all ? strlen(row->why) : strcspn(row->why, ";")), row->why);
   if (job->explain && *row->own.impl)
     fprintf(job->to, "    in its own layouts: %s, %s\n", row->own.impl, row->own.layouts);
   fflush(job->to);
