@@ -19,22 +19,16 @@
 #define FLOAT(k)  as_float(t[k])
 #define INT8(k)   vload8(0, t + k)
 
-#if defined __x86_64__ && defined __linux__
-#define PAUSE __asm__ volatile("pause" ::: "memory");
-/* sched_yield: where there are more threads than processors, who is waited for needs this one. */
-#define YIELD   \
-  long r = 24;  \
-  __asm__ volatile("syscall" : "+a"(r) : : "rcx", "r11", "memory");
-#else
-#define PAUSE
-#define YIELD
+#ifndef CLADE_PAUSE /* by the host (src/cl/unit_probes.c), where the compiler takes inline assembly */
+#define CLADE_PAUSE
+#define CLADE_YIELD
 #endif
 static inline void FN(await)(volatile __global int *done, const int many) {
   for (int turn = 1; *done < many; turn++)
     if (turn % 2048) {
-      PAUSE
+      CLADE_PAUSE
     } else {
-      YIELD
+      CLADE_YIELD
     }
   mem_fence(CLK_GLOBAL_MEM_FENCE);
 }
@@ -80,5 +74,3 @@ KERNEL(chain)(ARG(int, table), const int steps, BASES) {
 #undef UINT
 #undef FLOAT
 #undef INT8
-#undef PAUSE
-#undef YIELD

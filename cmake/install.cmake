@@ -1,4 +1,4 @@
-# What `cmake --install` brings: headers, both libraries, the CMake package and clade.pc.
+# What `cmake --install` brings: headers, both libraries, clade-probe, the CMake package and clade.pc.
 include(CMakePackageConfigHelpers)
 
 install(DIRECTORY include/clade DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
@@ -6,6 +6,7 @@ install(TARGETS clade clade_static EXPORT clade_targets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS clade_probe RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/clade)
 install(EXPORT clade_targets NAMESPACE clade:: FILE cladeTargets.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/clade)
 set(CLADE_INSTALL_KERNELS ${CMAKE_INSTALL_LIBDIR}/clade/kernels.cl)

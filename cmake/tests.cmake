@@ -22,6 +22,7 @@ endif()
 
 # What is named as a program, or as $<TARGET_FILE:program>, the target `sanitized` builds.
 add_custom_target(sanitized)
+add_dependencies(sanitized clade_probe)
 function(clade_needed_by_sanitized)
   foreach(word IN LISTS ARGN)
     string(REGEX MATCHALL "TARGET_FILE:[^>]+" files "${word}")
@@ -46,7 +47,8 @@ function(clade_add_test name)
   if(test_CACHED)
     set(cache ${home}/clade)
   endif()
-  set(environment HOME=${home} XDG_CACHE_HOME=${home} POCL_CACHE_DIR=${home}/pocl CLADE_CACHE_DIR=${cache})
+  set(environment HOME=${home} XDG_CACHE_HOME=${home} POCL_CACHE_DIR=${home}/pocl CLADE_CACHE_DIR=${cache}
+    CLADE_PROBE_DIR=${PROJECT_BINARY_DIR})
   if(test_ALL_ICDS)
     list(APPEND environment RUSTICL_ENABLE=llvmpipe)
   else()

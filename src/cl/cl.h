@@ -43,6 +43,10 @@ bool clade__quirk_has(const clade_device *device, clade__quirk quirk);
 /* ---- devices ---- */
 /* What programs depend on: device, driver, platform, their versions. The store keys by it. */
 clade__hash clade__device_key(const clade_device *device);
+/* Devices that are equal share a key: which of them it is, counted in the list (0: it is not in it), and the way back,
+ * in another process with the same list. */
+int clade__device_twin(const clade_device *device);
+clade_status clade__device_find_twin(clade__hash key, int twin, clade_device **out);
 const clade_device_info *clade__device_info(const clade_device *device);
 cl_context clade__device_context(const clade_device *device);
 /* CLADE_OK, CLADE_LOST or CLADE_FORKED: every entry point that uses a device asks first. */
@@ -61,11 +65,6 @@ pthread_mutex_t *clade__device_lock(clade_device *device);
 /* Compiles a tiny kernel, runs it and compares: CLADE_OK, or what went wrong. Once it computed right, that is
  * remembered where the device is one of the list. */
 clade_status clade__device_probe(clade_device *device);
-
-/* ---- matrix units (units.c) ---- */
-/* For tests: a unit that is not there counts as used, with its reason beside it, and kernels imitate it. Set before
- * anybody asks. */
-extern bool clade__units_imitated;
 
 /* ---- buffers: budgeted, backed when the call returns, pooled ---- */
 typedef struct clade__buffer clade__buffer; /* counted; retains its device */

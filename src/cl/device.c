@@ -15,7 +15,7 @@ const char *clade_device_class_name(clade_device_class c) {
   return "?";
 }
 
-static clade__hash key_of(const clade_device_info *info) {
+clade__hash clade__info_key(const clade_device_info *info) {
   clade__hash key = clade__hash_bytes("device", 6);
   key = clade__hash_more_text(key, info->name);
   key = clade__hash_more_text(key, info->vendor);
@@ -38,7 +38,7 @@ static clade_device *alloc(const clade__facts *facts, cl_device_id id) {
   pthread_mutex_init(&d->page_lock, NULL);
   d->facts = *facts;
   atomic_init(&d->info, &d->facts.info);
-  d->key = key_of(&facts->info);
+  d->key = clade__info_key(&facts->info);
   d->id = id;
   d->allowed = facts->info.budget_bytes;
   return d;

@@ -158,6 +158,24 @@ int clade_device_quirks(int index, const clade_quirk_info **quirks) {
   return entry->facts.n_rows;
 }
 
+int clade__device_twin(const clade_device *device) {
+  clade__list *list;
+  int twin = 0;
+  if (!device->entry || clade__list_get("clade__device_twin", &list) != CLADE_OK) return 0;
+  for (clade__entry *e = list->at; e != device->entry; e++)
+    twin += clade__hash_equal(clade__info_key(&e->facts.info), device->key);
+  return twin;
+}
+
+clade_status clade__device_find_twin(clade__hash key, int twin, clade_device **out) {
+  clade__list *list;
+  CLADE_TRY(clade__list_get("clade__device_find_twin", &list));
+  for (int i = 0; i < list->n; i++)
+    if (clade__hash_equal(clade__info_key(&list->at[i].facts.info), key) && !twin--)
+      return clade__device_open(&list->at[i], out);
+  return CLADE_FAIL(NOT_FOUND, "the device is not among the %d that are listed", list->n);
+}
+
 int clade__platforms_inspect(int room, clade__platform_report *reports) {
   clade__list *list;
   if (clade__list_get("clade__platforms_inspect", &list) != CLADE_OK) return 0;

@@ -194,6 +194,32 @@ bool clade__target_fits(const char *kind, const char *name, const clade_device_i
   return false;
 }
 
+/* Implementations whose compilers were seen to take inline assembly: that of chains, and with `units` that of units'
+ * probes, on processors that have them. Anywhere else it may be an assertion that ends the process: PoCL 5.0 with LLVM
+ * 16 ends so. Both texts are in the platform's version, with no digit behind them. */
+static const struct {
+  const char *platform, *version, *compiler;
+  bool units;
+  const char *link;
+} tried[] = {
+    {POCL, "PoCL 3.1", "LLVM 15", true, "https://packages.debian.org/bookworm/pocl-opencl-icd"},
+    {POCL, "PoCL 6.0", "LLVM 19", false, "https://packages.debian.org/trixie/pocl-opencl-icd"},
+};
+
+static bool holds_version(const char *text, const char *version) {
+  const char *at = strcasestr(text, version);
+  return at && !(at[strlen(version)] >= '0' && at[strlen(version)] <= '9');
+}
+
+bool clade__assembly_tried(const clade_device *device, bool units) {
+  const clade_device_info *info = &device->facts.info;
+  for (size_t i = 0; i < CLADE_COUNT(tried); i++)
+    if (strcasestr(info->platform, tried[i].platform) && holds_version(info->platform_version, tried[i].version) &&
+        holds_version(info->platform_version, tried[i].compiler) && (tried[i].units || !units))
+      return true;
+  return false;
+}
+
 static const struct {
   const char *platform, *remedy;
 } remedies[] = {

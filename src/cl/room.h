@@ -6,6 +6,7 @@
 #include <clade/opencl.h>
 
 #include "cl/cl.h"
+#include "cl/units.h"
 
 /* ---- the loader (loader.c) ---- */
 #define CLADE__CL_MAP(X)         \
@@ -131,31 +132,12 @@ bool clade__cpu_preferred(const clade_device_info *info);
 clade_status clade__platform_check(const char *platform);
 const char *clade__platform_remedy(const char *platform); /* for one without devices; NULL: nothing is known */
 
-/* ---- matrix units (units.c, unit_probes.c) ---- */
-/* A unit that devices of a class may have. The probe's kernel is `clade_unit` of `source`: a group of `items` reads the
- * words of `in` and writes those of `out`, which must be what `want` makes of the same. */
-enum { CLADE__UNIT_WORDS = 1024 };
-typedef struct clade__unit_row {
-  const char *name;
-  clade_device_class on;
-  bool (*there)(const clade__facts *facts, char *why, size_t bytes); /* false: it is not there, or is refused */
-  uint32_t lanes; /* floats of the vectors that kernels must be compiled for */
-  size_t items;
-  bool floats; /* the words are pairs of bf16, the accumulators floats */
-  int n_out;
-  const char *source;
-  void (*want)(const uint32_t *in, uint32_t *out);
-} clade__unit_row;
-extern const clade__unit_row clade__unit_rows[CLADE_UNITS];
-/* The gate: whether the device may use it; else `why`. */
-bool clade__unit_pass(clade_device *device, const clade__unit_row *row, char *why, size_t bytes);
-clade_status clade__units_name(clade_device_info *info); /* before anybody asked */
-
 /* memory.c */
 uint64_t clade__host_memory(void);    /* physical, or the container's limit */
 uint64_t clade__host_available(void); /* now; UINT64_MAX where nobody tells */
 
 /* ---- a device ---- */
+clade__hash clade__info_key(const clade_device_info *info); /* clade__device_key of a device with these texts */
 struct clade_device {
   clade__ref ref;
   clade__entry *entry; /* NULL: adopted, or a part of another */

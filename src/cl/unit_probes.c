@@ -70,17 +70,19 @@ static void ask_permission(void) {
 #endif
 }
 
-static bool amx(bool processor, char *why, size_t bytes) {
+static bool permit_amx(char *why, size_t bytes) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  const char *wish = getenv("CLADE_AMX");
-  if (!host_has(processor && has(LEAF_7_0_D, 24), TILE_STATE, why, bytes)) return false;
-  if (wish && strcasecmp(wish, "off") == 0) {
-    snprintf(why, bytes, "switched off by CLADE_AMX=%s", wish);
-    return false;
-  }
   pthread_once(&once, ask_permission);
   if (!permission) return true;
   snprintf(why, bytes, "the operating system refused (errno %d: %s)", permission, strerror(permission));
+  return false;
+}
+
+static bool amx(bool processor, char *why, size_t bytes) {
+  const char *wish = getenv("CLADE_AMX");
+  if (!host_has(processor && has(LEAF_7_0_D, 24), TILE_STATE, why, bytes)) return false;
+  if (!wish || strcasecmp(wish, "off") != 0) return true;
+  snprintf(why, bytes, "switched off by CLADE_AMX=%s", wish);
   return false;
 }
 static bool amx_int8(const clade__facts *facts, char *why, size_t bytes) {
@@ -258,14 +260,52 @@ static void want_ptx(const uint32_t *in, uint32_t *out) {
     }
 }
 
+/* ---- how workers of a chain wait ---- */
+/* The system call is sched_yield: where there are more threads than processors, who is waited for needs this one. */
+#define WAITING                                                       \
+  "#define CLADE_PAUSE __asm__ volatile(\"pause\" ::: \"memory\");\n" \
+  "#define CLADE_YIELD long r = 24; __asm__ volatile(\"syscall\" : \"+a\"(r) : : \"rcx\", \"r11\", \"memory\");\n"
+const char clade__assembly_defines[] = WAITING;
+
+static bool waiting(const clade__facts *facts, char *why, size_t bytes) {
+  (void)facts;
+#if defined __x86_64__ && defined __linux__
+  (void)why, (void)bytes;
+  return true;
+#else
+  snprintf(why, bytes, "it is that of x86-64 and Linux");
+  return false;
+#endif
+}
+static void want_waiting(const uint32_t *in, uint32_t *out) {
+  for (int i = 0; i < 16; i++) out[i] = in[i] + 1;
+}
+const clade__unit_row clade__assembly_row = {"assembly",
+                                             CLADE_CPU,
+                                             waiting,
+                                             NULL,
+                                             0,
+                                             1,
+                                             false,
+                                             16,
+                                             WAITING
+                                             "__kernel void clade_unit(__global const uint *in, __global uint *out) {\n"
+                                             "  for (int i = 0; i < 16; i++) {\n"
+                                             "    CLADE_PAUSE\n"
+                                             "    { CLADE_YIELD }\n"
+                                             "    out[i] = in[i] + 1;\n"
+                                             "  }\n"
+                                             "}\n",
+                                             want_waiting};
+
 const clade__unit_row clade__unit_rows[CLADE_UNITS] = {
-    [CLADE_UNIT_VNNI] = {"vnni", CLADE_CPU, vnni, 16, 1, false, 16,
+    [CLADE_UNIT_VNNI] = {"vnni", CLADE_CPU, vnni, NULL, 16, 1, false, 16,
                          VECTOR_PROBE("vpdpbusd", "int", "as_int16(vload16(4, in))"), want_vnni},
-    [CLADE_UNIT_AVX512_BF16] = {"avx512_bf16", CLADE_CPU, avx512_bf16, 16, 1, true, 16,
+    [CLADE_UNIT_AVX512_BF16] = {"avx512_bf16", CLADE_CPU, avx512_bf16, NULL, 16, 1, true, 16,
                                 VECTOR_PROBE("vdpbf16ps", "float", "0.0f"), want_avx512_bf16},
-    [CLADE_UNIT_AMX_INT8] = {"amx_int8", CLADE_CPU, amx_int8, 0, 1, false, 512,
+    [CLADE_UNIT_AMX_INT8] = {"amx_int8", CLADE_CPU, amx_int8, permit_amx, 0, 1, false, 512,
                              TILE_PROBE("tdpbusd", "tdpbssd", TILE_START), want_amx_int8},
-    [CLADE_UNIT_AMX_BF16] = {"amx_bf16", CLADE_CPU, amx_bf16, 0, 1, true, 512,
+    [CLADE_UNIT_AMX_BF16] = {"amx_bf16", CLADE_CPU, amx_bf16, permit_amx, 0, 1, true, 512,
                              TILE_PROBE("tdpbf16ps", "tdpbf16ps", TILE_ZERO), want_amx_bf16},
-    [CLADE_UNIT_PTX] = {"ptx", CLADE_GPU, ptx, 0, WARP, true, WARP_TURNS * 256, warp_probe, want_ptx},
+    [CLADE_UNIT_PTX] = {"ptx", CLADE_GPU, ptx, NULL, 0, WARP, true, WARP_TURNS * 256, warp_probe, want_ptx},
 };

@@ -2,10 +2,9 @@
  * computes right with it on the device. */
 #include "cl/room.h"
 
-#include <errno.h>
 #include <stdio.h>
 
-bool clade__units_imitated;
+bool clade__units_imitated, clade__units_assumed;
 
 /* Bytes of any value; or numbers from -8 to 8, whose sums of products floats hold exactly. */
 static void fill(const clade__unit_row *row, uint32_t *in) {
@@ -55,34 +54,50 @@ fail:
   return status;
 }
 
-static bool probe(clade_device *device, const clade__unit_row *row, char *why, size_t bytes) {
-  uint32_t in[CLADE__UNIT_WORDS], want[CLADE__UNIT_WORDS] = {0}, got[CLADE__UNIT_WORDS] = {0};
-  fill(row, in);
-  row->want(in, want);
-  if (compute(device, row, in, got) != CLADE_OK) {
-    snprintf(why, bytes, "the probe kernel failed: %s", clade_last_error());
-    return false;
-  }
-  if (memcmp(got, want, (size_t)row->n_out * sizeof *got) == 0) return true;
-  snprintf(why, bytes, "the probe kernel gave a wrong answer");
-  return false;
+clade__hash clade__unit_hash(const clade__unit_row *row) {
+  clade__hash hash = clade__hash_bytes("unit", 4);
+  hash = clade__hash_more_text(hash, clade_version());
+  hash = clade__hash_more_text(hash, row->name);
+  return clade__hash_more_text(hash, row->source);
 }
 
-bool clade__unit_pass(clade_device *device, const clade__unit_row *row, char *why, size_t bytes) {
+clade__unit_answer clade__unit_permit(const clade__unit_row *row, char *why, size_t bytes) {
+  return !row->permit || clade__units_assumed || row->permit(why, bytes) ? CLADE__UNIT_YES : CLADE__UNIT_UNKNOWN;
+}
+
+clade__unit_answer clade__unit_probe(clade_device *device, const clade__unit_row *row, char *why, size_t bytes) {
+  uint32_t in[CLADE__UNIT_WORDS], want[CLADE__UNIT_WORDS] = {0}, got[CLADE__UNIT_WORDS] = {0};
+  clade__unit_answer permitted = clade__unit_permit(row, why, bytes);
+  if (permitted != CLADE__UNIT_YES) return permitted;
+  fill(row, in);
+  row->want(in, want);
+  clade_status status = compute(device, row, in, got);
+  if (status != CLADE_OK) {
+    snprintf(why, bytes, "the probe kernel failed: %s", clade_last_error());
+    return status == CLADE_NO_MEMORY || status == CLADE_DEVICE_MEMORY ? CLADE__UNIT_UNKNOWN : CLADE__UNIT_NO;
+  }
+  if (memcmp(got, want, (size_t)row->n_out * sizeof *got) == 0) return CLADE__UNIT_YES;
+  snprintf(why, bytes, "the probe kernel gave a wrong answer");
+  return CLADE__UNIT_NO;
+}
+
+bool clade__unit_pass(clade_device *device, const clade__unit_row *row, clade__unit_prober *prober, char *why,
+                      size_t bytes) {
   const clade_device_info *info = &device->facts.info;
   const char *reason = NULL;
   if (!info->sources) reason = "the device has no compiler";
-  if (info->vector_f32 < row->lanes) reason = "the device's compiler does not go by such long vectors";
+  if (info->vector_f32 < row->lanes && !clade__units_assumed)
+    reason = "the device's compiler does not go by such long vectors";
   if (clade__quirk_has(device, CLADE__QUIRK_NO_ASM)) reason = "inline assembly ends the process there";
   if (info->device_class != row->on) reason = "devices of this class do not have it";
   if (reason) snprintf(why, bytes, "%s", reason);
   /* what the processor or GPU lacks is told before what else is in the way */
   char lack[256];
-  if (!row->there(&device->facts, lack, sizeof lack)) {
+  if (!clade__units_assumed && !row->there(&device->facts, lack, sizeof lack)) {
     snprintf(why, bytes, "%s", lack);
     return false;
   }
-  return !reason && probe(device, row, why, bytes);
+  return !reason && prober(device, row, why, bytes) == CLADE__UNIT_YES;
 }
 
 /* ---- what is known of a device's units ---- */
@@ -101,13 +116,13 @@ clade_status clade__units_name(clade_device_info *info) {
   return CLADE_OK;
 }
 
-static clade_status ask(clade_device *device, clade_device_info *info) {
+static clade_status ask(clade_device *device, clade__unit_prober *prober, clade_device_info *info) {
   char why[512];
   *info = device->facts.info;
   for (int i = 0; i < CLADE_UNITS; i++) {
     clade_unit_info *unit = &info->unit[i];
     if (!unit->name) continue;
-    unit->used = clade__unit_pass(device, &clade__unit_rows[i], why, sizeof why);
+    unit->used = clade__unit_pass(device, &clade__unit_rows[i], prober, why, sizeof why);
     unit->reason = NULL;
     if (unit->used) continue;
     CLADE_TRY(refused(unit, why));
@@ -129,12 +144,12 @@ void clade__device_set_kernels(clade_device *device, const char *const *kernels,
   pthread_mutex_unlock(&device->unit_lock);
 }
 
-clade_status clade_device_ask_units(clade_device *device) {
+clade_status clade__device_ask_units(clade_device *device, clade__unit_prober *prober) {
   CLADE_TRY(clade__device_check(device, "clade_device_ask_units"));
   clade_status status = CLADE_OK;
   pthread_mutex_lock(&device->unit_lock);
   if (atomic_load(&device->info) != &device->proven) {
-    status = ask(device, &device->proven);
+    status = ask(device, prober, &device->proven);
     if (status == CLADE_OK) atomic_store_explicit(&device->info, &device->proven, memory_order_release);
   }
   pthread_mutex_unlock(&device->unit_lock);

@@ -30,7 +30,8 @@ static bool ours(const char *name, item *out) {
   out->binary = ends(name, ".bin");
   size_t hex = strspn(name, "0123456789abcdef");
   return strlen(name) < sizeof out->name &&
-         (out->temporary || (hex == 32 && name[hex] == '.' && (out->binary || ends(name, ".index"))));
+         (out->temporary ||
+          (hex == 32 && name[hex] == '.' && (out->binary || ends(name, ".index") || ends(name, ".unit"))));
 }
 
 static clade_status list(const clade__cache *cache, items *out) {
@@ -96,18 +97,9 @@ void clade__cache_evict(const clade__cache *cache) {
   clade__free(all.at);
 }
 
-/* The cache as configured; without `create` `dir` stays -1 where there is none yet. */
-static clade_status open_configured(bool create, clade__cache *cache) {
-  char *path;
-  CLADE_TRY(clade__cache_path(&path));
-  clade_status status = clade__cache_open(path, create, cache);
-  clade__free(path);
-  return status;
-}
-
 clade_status clade__cache_make(void) {
   clade__cache cache;
-  CLADE_TRY(open_configured(true, &cache));
+  CLADE_TRY(clade__cache_open_configured(true, &cache));
   clade__cache_close(&cache);
   return CLADE_OK;
 }
@@ -116,7 +108,7 @@ clade_status clade__cache_get_stats(clade__cache_stats *stats) {
   clade__cache cache = {.dir = -1};
   items all = {0};
   *stats = (clade__cache_stats){.enabled = clade__cache_wanted()};
-  clade_status status = open_configured(false, &cache);
+  clade_status status = clade__cache_open_configured(false, &cache);
   stats->limit = clade__cache_limit();
   stats->safe = status == CLADE_OK || status == CLADE_NOT_FOUND;
   stats->writable = cache.writable;
@@ -133,7 +125,7 @@ clade_status clade__cache_clear(uint64_t *files, uint64_t *bytes) {
   clade__cache cache = {.dir = -1};
   items all = {0};
   uint64_t removed = 0, freed = 0;
-  clade_status status = open_configured(false, &cache);
+  clade_status status = clade__cache_open_configured(false, &cache);
   if (status == CLADE_OK) {
     int lock = clade__cache_lock(&cache);
     status = list(&cache, &all);

@@ -98,6 +98,15 @@ fail:
   return status;
 }
 
+clade_status clade__cache_open_configured(bool create, clade__cache *out) {
+  char *path;
+  *out = (clade__cache){.dir = -1};
+  CLADE_TRY(clade__cache_path(&path));
+  clade_status status = clade__cache_open(path, create, out);
+  clade__free(path);
+  return status;
+}
+
 void clade__cache_close(clade__cache *cache) {
   if (cache->path && cache->dir >= 0) close(cache->dir);
   clade__free(cache->path);

@@ -56,8 +56,10 @@ clade__hash clade__cache_address(clade__hash device, const void *data, size_t by
 }
 
 void clade__cache_file_name(clade__cache_kind kind, clade__hash name, char text[CLADE__CACHE_NAME]) {
+  static const char *const suffixes[] = {
+      [CLADE__CACHE_BINARY] = "bin", [CLADE__CACHE_INDEX] = "index", [CLADE__CACHE_UNIT] = "unit"};
   char hex[33];
-  snprintf(text, CLADE__CACHE_NAME, "%s.%s", clade__hash_text(name, hex), kind == CLADE__CACHE_INDEX ? "index" : "bin");
+  snprintf(text, CLADE__CACHE_NAME, "%s.%s", clade__hash_text(name, hex), suffixes[kind]);
 }
 
 /* All of a file of known size; what was asked for beyond its end is an error too. */

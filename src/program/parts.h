@@ -34,6 +34,8 @@ typedef struct clade__cache {
 /* CLADE_PERMISSION: not the user's alone. With `create`, the directory is made; without, it may be CLADE_NOT_FOUND. */
 clade_status clade__cache_open(const char *path, bool create, clade__cache *out);
 void clade__cache_close(clade__cache *cache);
+/* The one that is configured. */
+clade_status clade__cache_open_configured(bool create, clade__cache *out);
 bool clade__cache_wanted(void);    /* neither clade_init nor CLADE_CACHE_DIR=off says no */
 uint64_t clade__cache_limit(void); /* bytes: CLADE_CACHE_MIB, or 1 GiB */
 /* Waits for the lock across processes; -1 where there is nothing to lock by, which is not an error: work goes on.
@@ -42,7 +44,7 @@ int clade__cache_lock(const clade__cache *cache);
 void clade__cache_unlock(int lock);
 
 /* ---- its files (cache_file.c): a header and a payload, both with checksums ---- */
-typedef enum clade__cache_kind { CLADE__CACHE_BINARY = 1, CLADE__CACHE_INDEX } clade__cache_kind;
+typedef enum clade__cache_kind { CLADE__CACHE_BINARY = 1, CLADE__CACHE_INDEX, CLADE__CACHE_UNIT } clade__cache_kind;
 enum { CLADE__CACHE_HEADER = 72 };
 typedef struct clade__cache_blob {
   void *file; /* by clade__free */
@@ -53,7 +55,7 @@ typedef struct clade__cache_blob {
 clade_status clade__cache_verify(const void *file, size_t bytes, clade__cache_kind kind, clade__hash device,
                                  clade__cache_blob *out);
 /* CLADE_NOT_FOUND, CLADE_PERMISSION, CLADE_IO, CLADE_CORRUPT. A binary's name is clade__cache_address of its contents,
- * an index' name is its device. */
+ * an index' name is its device, and a unit's answer has the name of device and probe for both. */
 clade_status clade__cache_read(const clade__cache *cache, clade__cache_kind kind, clade__hash device, clade__hash name,
                                clade__cache_blob *out);
 /* Whole or not at all. */
@@ -93,6 +95,14 @@ clade_status clade__index_put(clade__index *index, const clade__index_record *re
 clade_status clade__index_save(clade__index *index, const clade__cache *cache, clade__hash device);
 void clade__index_free(clade__index *index);
 
+/* ---- asking for units (units.c) ---- */
+/* The defines by which workers of a chain wait; "" where the device's compiler may not be given them. */
+const char *clade__chain_assembly(clade_device *device);
+
+/* ---- the program that probes units in a process of its own (probe_program.c) ---- */
+/* Its path, the caller's by clade__free; else why it is not used: CLADE_NOT_FOUND, CLADE_PERMISSION. */
+clade_status clade__probe_program(char **path);
+
 /* ---- the tuning records in it (tuning_file.c) ---- */
 void clade__tuning_stamp(const clade__cache *cache, clade__hash device, clade__stamp *out);
 /* The device's own file, whose failure is returned, and those of other devices, where it is only told. */
@@ -126,8 +136,8 @@ typedef struct clade__store {
   long process;                   /* a child after fork has no writer to wait for */
   struct clade__offline *offline; /* where it has its programs, if it has no compiler; NULL: not opened yet */
   bool warms, cached;
-  bool lean;     /* until a program does not build so */
-  char head[80]; /* of every program */
+  bool lean;      /* until a program does not build so */
+  char head[320]; /* of every program */
   clade__cache cache;
   clade__index index;
   clade__built *programs;

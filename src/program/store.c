@@ -33,14 +33,9 @@ static void release(void *argument) {
 /* Without a cache everything works, only slower: so failures are warnings. Of a device without a compiler it holds
  * tuning records alone. */
 static void open_cache(clade__store *store) {
-  char *path;
   store->cache.dir = -1;
   if (!clade__cache_wanted() || clade__quirk_has(store->device, CLADE__QUIRK_NO_BINARY)) return;
-  clade_status status = clade__cache_path(&path);
-  if (status == CLADE_OK) {
-    status = clade__cache_open(path, true, &store->cache);
-    clade__free(path);
-  }
+  clade_status status = clade__cache_open_configured(true, &store->cache);
   store->cached = status == CLADE_OK;
   if (!store->cached) clade__log(CLADE_LOG_WARNING, "%s: kernels are compiled in every process", clade_last_error());
 }
@@ -63,7 +58,7 @@ static clade__store *create(clade_device *device) {
   store->process = (long)getpid();
   store->warms = clade__quirk_has(device, CLADE__QUIRK_WARM);
   store->lean = clade__quirk_has(device, CLADE__QUIRK_LEAN_BUILD);
-  snprintf(store->head, sizeof store->head, "%s%s%s",
+  snprintf(store->head, sizeof store->head, "%s%s%s%s", clade__chain_assembly(device),
            clade__quirk_has(device, CLADE__QUIRK_FREE_GROUP) ? "#define CLADE_FREE_GROUP\n" : "",
            clade__quirk_has(device, CLADE__QUIRK_CALL_BODY) ? "#define CLADE_CALL_BODY\n" : "",
            clade__quirk_has(device, CLADE__QUIRK_BY_PAGES) ? "#define CLADE_BY_PAGES\n" : "");

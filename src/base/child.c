@@ -1,0 +1,105 @@
+/* A program that is run as a child for one line of answer. Who waits for it goes by the pipe alone: the program that
+ * uses the library may ignore SIGCHLD, or wait for any child itself. */
+#include "base/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#if defined __GLIBC__ && __GLIBC_PREREQ(2, 34)
+static int close_others(posix_spawn_file_actions_t *files) {
+  return posix_spawn_file_actions_addclosefrom_np(files, CLADE__CHILD_OUT + 1);
+}
+#else
+static int close_others(posix_spawn_file_actions_t *files) { return files ? ENOSYS : EINVAL; }
+#endif
+
+/* The pipe comes first: its end may have the number of a standard stream where this process has closed that. */
+static int set_files(posix_spawn_file_actions_t *files, int out) {
+  int error = posix_spawn_file_actions_adddup2(files, out, CLADE__CHILD_OUT);
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && !error; fd++)
+    error = posix_spawn_file_actions_addopen(files, fd, "/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY, 0);
+  return error ? error : close_others(files);
+}
+
+/* What this process blocks or ignores is nothing to the child. */
+static int set_attributes(posix_spawnattr_t *attributes) {
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  int error =
+      posix_spawnattr_setflags(attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  if (!error) error = posix_spawnattr_setpgroup(attributes, 0);
+  if (!error) error = posix_spawnattr_setsigmask(attributes, &none);
+  return error ? error : posix_spawnattr_setsigdefault(attributes, &all);
+}
+
+static int start(const char *path, char *const argv[], int out, pid_t *child) {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  int error = posix_spawn_file_actions_init(&files);
+  if (error) return error;
+  error = posix_spawnattr_init(&attributes);
+  if (!error) {
+    error = set_files(&files, out);
+    if (!error) error = set_attributes(&attributes);
+    if (!error) error = posix_spawn(child, path, &files, &attributes, argv, environ);
+    posix_spawnattr_destroy(&attributes);
+  }
+  posix_spawn_file_actions_destroy(&files);
+  return error;
+}
+
+static double now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Until the other end is closed; false: not in time. */
+static bool listen_to(int in, double until, char *line, size_t bytes) {
+  size_t n = 0;
+  for (double left; (left = until - now()) > 0;) {
+    struct pollfd wait = {.fd = in, .events = POLLIN};
+    int ready = poll(&wait, 1, (int)(left * 1e3) + 1);
+    if (ready < 0 && errno != EINTR) return false;
+    if (ready <= 0) continue;
+    char text[256];
+    ssize_t got = read(in, text, sizeof text);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      line[n] = '\0';
+      line[strcspn(line, "\n")] = '\0';
+      return true;
+    }
+    size_t some = CLADE_MIN((size_t)got, bytes - 1 - n);
+    memcpy(line + n, text, some);
+    n += some;
+  }
+  return false;
+}
+
+clade_status clade__child_ask(const char *path, char *const argv[], double seconds, char *line, size_t bytes) {
+  int ends[2];
+  pid_t child;
+  line[0] = '\0';
+  if (pipe2(ends, O_CLOEXEC)) return CLADE_FAIL(IO, "%s cannot be started: %s", path, strerror(errno));
+  int error = start(path, argv, ends[1], &child);
+  close(ends[1]);
+  if (error) {
+    close(ends[0]);
+    return CLADE_FAIL(IO, "%s cannot be started: %s", path, strerror(error));
+  }
+  bool heard = listen_to(ends[0], now() + seconds, line, bytes);
+  close(ends[0]);
+  /* Who did not close its end has not ended: the number is still its own, even where others wait for our children. */
+  if (!heard) kill(-child, SIGKILL);
+  while (waitpid(child, NULL, 0) < 0 && errno == EINTR) {}
+  if (!heard) return CLADE_FAIL(IO, "%s did not answer within %g s", path, seconds);
+  return *line ? CLADE_OK : CLADE_FAIL(IO, "%s ended without an answer", path);
+}
