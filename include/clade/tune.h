@@ -37,6 +37,9 @@ typedef struct clade_tune_opt {
   const volatile int *stop;     /* not 0: no further problem is begun (a signal handler may set it) */
   clade_tune_observer *observe; /* after each problem, on the calling thread */
   void *observe_user;
+  /* Also implementations that break the op's error bound and are never taken by cost, as products of f32 by tf32
+   * (docs/tuning.md); unset: none of them is measured, or taken any more. */
+  bool loose;
 } clade_tune_opt;
 
 /* clade_tune(func, CLADE_TUNE_QUICK [, .option = …]): measures the problems of a specialised func on its devices, and

@@ -10,7 +10,7 @@
 #include "cli/infer.h"
 #include "program/cache.h"
 
-enum { MODE, BUDGET, SHAPES, SET, ONLY, DTYPE, PASS, BATCH, CLASSES, STRICT, COMPANION, AGAIN };
+enum { MODE, BUDGET, SHAPES, SET, ONLY, DTYPE, PASS, BATCH, CLASSES, STRICT, COMPANION, AGAIN, LOOSE };
 static const cli_option options[] = {
     [MODE] = {"mode", "MODE", "quick: the likeliest candidates within a budget; full: all of them (quick)"},
     [BUDGET] = {"budget", "SECONDS", "for each model, product or convolution (quick: 5; full: as long as it takes)"},
@@ -24,6 +24,7 @@ static const cli_option options[] = {
     [STRICT] = {"strict", NULL, "for what is compiled so, as by clade train --strict"},
     [COMPANION] = CLI_COMPANION,
     [AGAIN] = {"again", NULL, "measure also what there are records of"},
+    [LOOSE] = {"loose", NULL, "also what breaks an op's error bound and is never taken by itself, as f32 by tf32"},
     {0},
 };
 static const cli_args description = {
@@ -85,6 +86,7 @@ static int parse(tune_job *job, int argc, char **argv) {
     case STRICT: job->strict = true; break;
     case COMPANION: job->companion_spec = value; break;
     case AGAIN: job->again = true; break;
+    case LOOSE: job->loose = true; break;
     default: return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
     }
   return wrong;
@@ -97,8 +99,8 @@ static clade_status tune_work_at(tune_job *job, size_t at) {
   job->at = at;
   CLADE_TRY(tune_func(job, &job->works[at], &func));
   job->compiled += infer_now() - begun;
-  clade_status status = clade_tune(func, job->mode, .seconds = job->budget, .again = job->again, .stop = &stop,
-                                   .observe = tune_show, .observe_user = job);
+  clade_status status = clade_tune(func, job->mode, .seconds = job->budget, .again = job->again, .loose = job->loose,
+                                   .stop = &stop, .observe = tune_show, .observe_user = job);
   clade_func_release(func);
   return status;
 }

@@ -21,7 +21,7 @@ typedef struct tune_job {
   double budget;   /* seconds for each work; 0: the mode's */
   bench_job bench; /* what clade bench has too: sets, shapes, type, pass, batch */
   int64_t classes;
-  bool strict, again;
+  bool strict, again, loose;
   const char *companion_spec;
   clade_device *device, *companion; /* companion NULL: there is none */
   tune_work *works;

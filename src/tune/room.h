@@ -117,7 +117,7 @@ typedef struct clade__found { /* candidates without device objects */
 } clade__found;
 /* Until `deadline`; the first candidates may take until that of the clock, at which nothing goes on. Where not even the
  * first two could be timed until then nothing is found. */
-clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, clade__clock *clock,
+clade_status clade__search(const clade__problem *p, const clade_tune_opt *how, double deadline, clade__clock *clock,
                            clade__found *out);
 
 /* ---- the func as a whole (whole.c) ---- */

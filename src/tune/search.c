@@ -7,11 +7,11 @@
 
 enum { BATCH = 6, FEW = 2, MOST_CANDIDATES = 1024 };
 static const double BETTER = 0.97;   /* of the time before: less is noise */
-static const double HOPELESS = 30.0; /* times the estimate of the cheapest: not tried in a hurry */
+static const double HOPELESS = 30.0; /* times the estimate of the cheapest: never taken by cost */
 
 typedef struct search {
   const clade__problem *p;
-  clade_tune_mode mode;
+  const clade_tune_opt *how;
   double deadline;                 /* when this problem's time ends */
   clade__clock *clock;             /* of all problems */
   double begun, ready;             /* ready: seconds until candidates could be timed; 0: not yet */
@@ -19,6 +19,7 @@ typedef struct search {
   clade__candidate *at;            /* [0]: what would be taken now */
   size_t n, capacity;
   size_t best;
+  bool barred[CLADE__PICKED_IMPLS]; /* breaks the op's bound, and nobody allowed it */
 } search;
 
 void clade__candidate_close(clade__candidate *c) {
@@ -98,7 +99,9 @@ static clade_status list(search *s) {
     if (tried[count] && cost[count] < cheapest) cheapest = cost[count];
   }
   for (int i = 0; i < count; i++) {
-    if (s->mode == CLADE_TUNE_QUICK && cost[i] > HOPELESS * cheapest) tried[i] = false;
+    bool hopeless = cost[i] > HOPELESS * cheapest, loose = p->op->impls[i].loose;
+    s->barred[i] = loose && hopeless && !s->how->loose;
+    if (s->barred[i] || (hopeless && !loose && s->how->mode == CLADE_TUNE_QUICK)) tried[i] = false;
     if (!tried[i]) continue;
     clade__query_start(&q, &p->op->impls[i], row);
     CLADE_TRY(add(s, i, row));
@@ -246,9 +249,13 @@ static clade_status run_batch(search *s, clade__candidate **batch, int n) {
     if (!clade__is_time(s->clock, 0)) return CLADE_OK;
     if (batch[i]->state == CLADE__CANDIDATE_OPEN) CLADE_TRY(drop(batch[i], check(s, batch[i])));
   }
-  bool full = s->mode == CLADE_TUNE_FULL;
+  bool full = s->how->mode == CLADE_TUNE_FULL;
   if (s->ready <= 0) s->ready = clade__tune_now() - s->begun;
   return clade__take_turns(batch, n, full ? 9 : 5, full ? 10e-3 : 3e-3, s->deadline, s->clock);
+}
+
+static bool may_be_taken(const search *s, const clade__candidate *c) {
+  return c->state == CLADE__CANDIDATE_RIGHT && !s->barred[c->impl];
 }
 
 /* The fastest of a batch, measured in the same turns as the first candidate. */
@@ -256,11 +263,10 @@ static void judge(search *s, clade__candidate **batch, int n) {
   const clade__candidate *first = &s->at[0];
   for (int i = 0; i < n; i++) {
     size_t k = (size_t)(batch[i] - s->at);
-    if (batch[i]->state != CLADE__CANDIDATE_RIGHT || batch[i]->median <= 0) continue;
+    if (!may_be_taken(s, batch[i]) || batch[i]->median <= 0) continue;
     const clade__candidate *best = &s->at[s->best];
-    bool first_right = first->state == CLADE__CANDIDATE_RIGHT;
-    if (s->best == 0 && first_right ? batch[i]->median < BETTER * first->median
-                                    : best->state != CLADE__CANDIDATE_RIGHT || batch[i]->median < best->median)
+    if (s->best == 0 && may_be_taken(s, first) ? batch[i]->median < BETTER * first->median
+                                               : !may_be_taken(s, best) || batch[i]->median < best->median)
       s->best = k;
   }
 }
@@ -319,7 +325,7 @@ static void tell_best(const search *s, clade__found *out) {
     const clade__candidate *first = NULL, *best = NULL;
     for (size_t i = 0; i < s->n; i++) {
       const clade__candidate *c = &s->at[i];
-      if (c->impl != impl || !was_timed(c)) continue;
+      if (c->impl != impl || !may_be_taken(s, c) || !was_timed(c)) continue;
       if (!first) first = best = c;
       if (c->median < best->median) best = c;
     }
@@ -327,12 +333,12 @@ static void tell_best(const search *s, clade__found *out) {
   }
 }
 
-clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double deadline, clade__clock *clock,
+clade_status clade__search(const clade__problem *p, const clade_tune_opt *how, double deadline, clade__clock *clock,
                            clade__found *out) {
   clade__problem plain = *p; /* whose sizes can change: those of views are told by attributes */
   clade__gemm_attrs attrs;
   clade_type tails[CLADE_MAX_OPERANDS];
-  search s = {.p = p, .mode = mode, .deadline = deadline, .clock = clock, .begun = clade__tune_now()};
+  search s = {.p = p, .how = how, .deadline = deadline, .clock = clock, .begun = clade__tune_now()};
   clade_status status;
   *out = (clade__found){0};
   CLADE_GOTO(clade__stage_open(p, p->in, NULL, &s.stage[CLADE__WHOLE]));
@@ -348,7 +354,7 @@ clade_status clade__search(const clade__problem *p, clade_tune_mode mode, double
     out->wrong += s.at[i].state == CLADE__CANDIDATE_WRONG;
     clade__candidate_close(&s.at[i]);
   }
-  if (s.at[0].state == CLADE__CANDIDATE_RIGHT && s.at[s.best].median > BETTER * s.at[0].median) s.best = 0;
+  if (may_be_taken(&s, &s.at[0]) && s.at[s.best].median > BETTER * s.at[0].median) s.best = 0;
   out->ready = s.ready;
   out->before = s.at[0];
   out->after = s.at[s.best];

@@ -232,7 +232,7 @@ static clade_status tune_one(tuning *t, size_t i) {
     tell(t, p, NULL, true, i + 1);
     return CLADE_OK;
   }
-  clade_status status = clade__search(p, t->opt.mode, share(t, i), &t->clock, &found);
+  clade_status status = clade__search(p, &t->opt, share(t, i), &t->clock, &found);
   if (status == CLADE_DEVICE_MEMORY || status == CLADE_UNSUPPORTED) { /* too large to be tried beside what is there */
     clade__log(CLADE_LOG_WARNING, "%s (%s) is not tuned: %s", p->op->name, p->text, clade_last_error());
     tell(t, p, NULL, false, i + 1);

@@ -67,6 +67,7 @@ static clade_status emit_with(clade_emit *e, const clade_query *q, int extra, in
 }
 static clade_status emit(clade_emit *e, const clade_query *q) { return emit_with(e, q, q->row[0], q->row[1]); }
 static clade_status emit_ref(clade_emit *e, const clade_query *q) { return emit_with(e, q, 15, 0); }
+static clade_status emit_slow(clade_emit *e, const clade_query *q) { return emit_with(e, q, 120, 0); }
 static double cheap(const clade_query *q) {
   (void)q;
   return 1e-3;
@@ -81,6 +82,27 @@ static const clade_op op = {.size = sizeof(clade_op),
                             .infer = infer,
                             .impls = impls,
                             .source = source};
+
+/* The same with one that is off by more than the op allows, and never taken by its cost. */
+static clade_status emit_rough(clade_emit *e, const clade_query *q) { return emit_with(e, q, 0, 0); }
+static clade_status emit_plain(clade_emit *e, const clade_query *q) { return emit_with(e, q, 60, 0); }
+static double never(const clade_query *q) {
+  (void)q;
+  return 1e8;
+}
+static const clade_impl with_loose[] = {{.name = "rough", .cost = never, .emit = emit_rough, .loose = true},
+                                        {.name = "plain", .cost = cheap, .emit = emit_plain},
+                                        {.name = "ref", .emit = emit_slow},
+                                        {0}};
+static const clade_op loose_op = {.size = sizeof(clade_op),
+                                  .name = "acme.loose",
+                                  .min_in = 1,
+                                  .max_in = 1,
+                                  .n_out = 1,
+                                  .infer = infer,
+                                  .impls = with_loose,
+                                  .source = source};
+static const clade_op *tuned; /* of the two */
 
 /* ---- the kit ---- */
 enum { N = 1 << 16 }; /* divides by 32: on its own size the wrong row is right */
@@ -100,6 +122,7 @@ static int set_up(void **state) {
   if (!mkdtemp(root) || setenv("CLADE_CACHE_DIR", root, 1)) return -1;
   words[0] = '\0';
   listed = 3;
+  tuned = &op;
   clade_log_set(remember, NULL, CLADE_LOG_WARNING);
   return clade_device_find(NULL, &device) == CLADE_OK ? 0 : -1;
 }
@@ -118,7 +141,7 @@ static clade_func *compiled(const char *choices) {
   clade_func *func;
   assert_int_equal(clade_graph_new(&g), CLADE_OK);
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(N));
-  clade_output(g, "y", clade_node_add(g, &op, "double", NULL, 1, &x, NULL));
+  clade_output(g, "y", clade_node_add(g, tuned, "double", NULL, 1, &x, NULL));
   assert_int_equal(clade_compile(g, device, &func, .choices = choices), CLADE_OK);
   clade_graph_release(g);
   return func;
@@ -166,12 +189,15 @@ static void observe(void *user, const clade_tune_row *row) {
   assert_int_equal(row->done, row->total);
   assert_string_equal(row->problem, "f32[65536] -> f32");
 }
-static seen tune(clade_func *func, bool again) {
+static seen tune_as(clade_func *func, clade_tune_mode mode, bool again, bool loose) {
   seen s = {0};
-  assert_int_equal(clade_tune(func, CLADE_TUNE_FULL, .again = again, .observe = observe, .observe_user = &s), CLADE_OK);
+  assert_int_equal(
+      clade_tune(func, mode, .seconds = 600, .again = again, .loose = loose, .observe = observe, .observe_user = &s),
+      CLADE_OK);
   assert_int_equal(s.calls, 1);
   return s;
 }
+static seen tune(clade_func *func, bool again) { return tune_as(func, CLADE_TUNE_FULL, again, false); }
 
 /* The fastest. */
 static const clade__record *recorded(clade__tuning **tuning) {
@@ -179,7 +205,7 @@ static const clade__record *recorded(clade__tuning **tuning) {
   assert_int_equal(clade__tuning_get(device, tuning), CLADE_OK);
   for (int k = 0; k < (*tuning)->n && !best; k++) {
     const clade__records *set = (*tuning)->layer[k];
-    const clade__record *r = clade__records_find(set, "acme.double", "f32[65536] -> f32", "");
+    const clade__record *r = clade__records_find(set, tuned->name, "f32[65536] -> f32", "");
     for (; r; r = clade__records_next(set, r))
       if (!best || r->seconds < best->seconds) best = r;
   }
@@ -320,6 +346,43 @@ static void records_travel(void **state) {
   unsetenv("CLADE_TUNING");
 }
 
+static const char *taken(const clade_func *func) {
+  clade_impl_info info = {.size = sizeof info};
+  assert_int_equal(clade_func_impl(func, 0, &info), CLADE_OK);
+  return info.impl;
+}
+
+/* What breaks the op's bound is measured and taken only where that is allowed, and given up where it is not any more.
+ */
+static void what_is_loose_is_taken_where_it_is_allowed(void **state) {
+  (void)state;
+  static const struct {
+    clade_tune_mode mode;
+    bool loose;
+    const char *impl;
+  } steps[] = {{CLADE_TUNE_FULL, false, "plain"},
+               {CLADE_TUNE_FULL, true, "rough"},
+               {CLADE_TUNE_FULL, false, "plain"},
+               {CLADE_TUNE_QUICK, true, "rough"},
+               {CLADE_TUNE_QUICK, false, "plain"}};
+  tuned = &loose_op;
+  for (size_t i = 0; i < CLADE_COUNT(steps); i++) {
+    clade__tuning *tuning;
+    clade_func *func = compiled(NULL);
+    seen s = tune_as(func, steps[i].mode, true, steps[i].loose);
+    assert_memory_equal(s.after, steps[i].impl, strlen(steps[i].impl));
+    const clade__record *r = recorded(&tuning);
+    assert_non_null(r);
+    assert_string_equal(r->impl, steps[i].impl);
+    clade__tuning_release(tuning);
+    clade_func_release(func);
+    func = compiled(NULL);
+    assert_string_equal(why(func), "measured");
+    assert_string_equal(taken(func), steps[i].impl);
+    clade_func_release(func);
+  }
+}
+
 static void off_and_wrong_arguments(void **state) {
   (void)state;
   clade__tuning *tuning;
@@ -393,7 +456,8 @@ static clade__found searched(double left, double most, double *learned) {
                             .nodes = 1};
   clade__found found;
   clade__clock clock = {clade__tune_now() + left, most};
-  assert_int_equal(clade__search(&p, CLADE_TUNE_QUICK, clock.deadline, &clock, &found), CLADE_OK);
+  assert_int_equal(clade__search(&p, &(clade_tune_opt){.mode = CLADE_TUNE_QUICK}, clock.deadline, &clock, &found),
+                   CLADE_OK);
   *learned = clock.most;
   return found;
 }
@@ -432,6 +496,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(pins_hold_whatever_is_tuned, set_up, tear_down),
       cmocka_unit_test_setup_teardown(bad_rows_are_measured_again, set_up, tear_down),
       cmocka_unit_test_setup_teardown(records_travel, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_is_loose_is_taken_where_it_is_allowed, set_up, tear_down),
       cmocka_unit_test_setup_teardown(off_and_wrong_arguments, set_up, tear_down),
       cmocka_unit_test_setup_teardown(the_whole_is_not_compiled_without_time, set_up, tear_down),
       cmocka_unit_test_setup_teardown(no_candidate_is_compiled_without_time, set_up, tear_down),
