@@ -85,8 +85,9 @@ CLADE_API void clade_device_release(clade_device *device); /* NULL is fine */
 
 CLADE_API clade_status clade_device_get_info(const clade_device *device, clade_device_info *info);
 /* Asks once for each matrix unit: the processor, the operating system (which for AMX changes the process; CLADE_AMX=off
- * prevents it), and a probe kernel, which must compute right on this device. clade_device_get_info tells what came out.
- * Compiling asks where the graph has a product that may use one. */
+ * prevents it), and a probe kernel, which must compute right on this device. Where nobody tried the implementation's
+ * compiler, the kernel runs in a process of its own (clade-probe; docs/porting.md). clade_device_get_info tells what
+ * came out. Compiling asks where the graph has a product that may use one. */
 CLADE_API clade_status clade_device_ask_units(clade_device *device);
 /* CLADE_OK, or CLADE_LOST / CLADE_FORKED with the first error's message. */
 CLADE_API clade_status clade_device_status(const clade_device *device);

@@ -50,10 +50,15 @@ $cc -std=c11 $warnings "$room/consumer.c" $(pkg-config --cflags clade) "$libdir/
   $(pkg-config --static --libs-only-l clade | sed 's/-lclade//') -o "$room/static"
 "$room/static"
 
+echo "== clade-probe, beside the library"
+probe=$libdir/clade/clade-probe
+# It answers on descriptor 3, and knows no device and no probe by zeros.
+[[ $("$probe" 0 0 vnni 0 1 3>&1 || true) == "unknown clade-probe is of another version of Clade" ]]
+
 echo "== who needs what"
 needed() { readelf -d "$1" | sed -n 's/.*NEEDED.*\[\(.*\)\].*/\1/p' | sort | tr '\n' ' '; }
 [[ "$(needed "$room/shared")" == *libclade.so.0* ]]
-for file in "$libdir/libclade.so" "$room/static" "$room/out/static"; do
+for file in "$libdir/libclade.so" "$probe" "$room/static" "$room/out/static"; do
   echo "$(basename "$file"): $(needed "$file")"
   for library in $(needed "$file"); do
     case $library in

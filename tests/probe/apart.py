@@ -1,17 +1,18 @@
 """Units that are probed in a process of their own: an implementation that aborts or hangs at inline assembly costs the
 unit, not the process; what was answered is kept; whoever starts children has no trouble from this one.
 
-usage: apart.py CLADE ASK PROBE LAYER"""
+usage: apart.py CLADE ASK PROBE LAYER DIRECTORY_FROM_PROGRAMS"""
 
 import glob
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
-CLADE = ASK = PROBE = LAYER = ""
+CLADE = ASK = PROBE = LAYER = FROM_PROGRAMS = ""
 ABORTED = "the probe's process was ended by signal 6 (Aborted)"
 # Stands before the real program: notes each start, and does what a test puts in front.
 STARTER = '#!/bin/sh\necho "$3" >>{folder}/started\n{first}\nexec {probe} "$@"\n'
@@ -139,6 +140,19 @@ class Apart(unittest.TestCase):
         units, _ = self.ask()
         self.assertEqual((units["vnni"], self.started()), (ABORTED, 1))
 
+    def test_where_it_lies(self):
+        """Near the program that holds the library, when nobody names a directory."""
+        program = shutil.copy(ASK, self.path("bin", "program"))
+        elsewhere = self.path("bin", "clade-probe")
+        for place in (".", "clade", FROM_PROGRAMS):
+            folder = os.path.normpath(self.path("bin", place))
+            os.makedirs(folder, 0o755, exist_ok=True)
+            os.rename(elsewhere, os.path.join(folder, "clade-probe"))
+            elsewhere = os.path.join(folder, "clade-probe")
+            before = self.started()
+            done = self.run_it(program, CLADE_CACHE_DIR="off", CLADE_PROBE_DIR="")
+            self.assertEqual((done.stdout.splitlines()[0], self.started()), (f"vnni: {ABORTED}", before + 1), place)
+
     def test_what_may_be_otherwise_next_time_is_not_kept(self):
         for first, reason in [("kill -9 $$", "ended without an answer"),
                               ('shift 4; set -- 0 0 vnni 0 "$1"', "is of another version of Clade"),
@@ -167,5 +181,5 @@ class Apart(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    CLADE, ASK, PROBE, LAYER = sys.argv[1:]
+    CLADE, ASK, PROBE, LAYER, FROM_PROGRAMS = sys.argv[1:]
     unittest.main(argv=sys.argv[:1], verbosity=2)
