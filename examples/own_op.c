@@ -49,7 +49,7 @@ static const char source[] = "KERNEL(swirl_forward_ref)(ARG(float, x), ARG(float
                              "}\n";
 
 static const clade_attr attrs[] = {{"f", CLADE_ATTR_F32, offsetof(swirl_attrs, f), 1}, {0}};
-static const clade_impl impls[] = {{.name = "ref", .emit = emit}, {0}};
+static const clade_impl *const impls[] = {CLADE_IMPL(.name = "ref", .emit = emit), NULL};
 static const clade_op swirl = {.size = sizeof swirl,
                                .name = "acme.swirl", /* with a dot: not Clade's */
                                .min_in = 1,

@@ -40,6 +40,7 @@ typedef enum clade_attr_kind {
   CLADE_ATTR_SHAPE,    /* clade_shape */
   CLADE_ATTR_BYTES     /* `count` bytes without a meaning here */
 } clade_attr_kind;
+/* A table of these is a plain array: its layout is frozen. */
 typedef struct clade_attr {
   const char *name; /* NULL ends a table */
   clade_attr_kind kind;
@@ -73,13 +74,14 @@ typedef struct clade_kernel_step clade_kernel_step; /* a launch being described;
 /* What a tuner may vary of an implementation: whole numbers with names. A row holds one for each. The row in force is
  * chosen with the implementation, by a record that was measured (docs/tuning.md), else by `start`, and then kept: every
  * function of the implementation gets it in its query, and nowhere else. */
-enum { CLADE_MAX_PARAMS = 16 };
+enum { CLADE_MAX_PARAMS = 16, CLADE_MAX_IMPLS = 64 };
 typedef struct clade_space {
-  size_t size;
+  size_t size;               /* an older struct may end behind .start */
   const char *const *params; /* names; ends in NULL, at most CLADE_MAX_PARAMS. Records go by them */
   /* Fills the row where nobody tuned: from the device's capabilities and the problem's sizes, in microseconds. It is
-   * asked before accept, so also of what will be refused. What
-   * changes the order of a sum must not follow from compute_units: a part of a CPU gives the bits of the whole one. */
+   * asked before accept, so also of nodes that will be refused, but not on devices that the implementation is not for.
+   * Parameters that affect the order of a sum must not depend on compute_units: a part of a CPU gives the bits of the
+   * whole one. */
   void (*start)(const clade_query *q, int32_t *row);
   /* Row number i of those worth timing for this device and problem, the likeliest first; false behind the last one. A
    * row that `accept` refuses is passed over, and so is one that was there before. A record's row counts only while it
@@ -87,9 +89,27 @@ typedef struct clade_space {
   bool (*rows)(const clade_query *q, int i, int32_t *row);
 } clade_space;
 
+/* What an implementation's kernels are written for; it decides nothing by itself, but tests and people choose by it. */
+typedef enum clade_family {
+  CLADE_FAMILY_REF = 1,  /* runs on every OpenCL 1.2 device */
+  CLADE_FAMILY_VEC,      /* few long work-items that compute with vectors: CPUs */
+  CLADE_FAMILY_GROUP,    /* work-groups that share local memory: GPUs */
+  CLADE_FAMILY_MMA,      /* matrix units */
+  CLADE_FAMILY_SYSTOLIC, /* kernels of an offline bundle: FPGAs */
+  CLADE_FAMILY_LIBRARY   /* steps of another library */
+} clade_family;
+CLADE_API const char *clade_family_name(clade_family family); /* "vec"; "?" for a number that is none */
+
+/* Device classes as a mask. */
+enum { CLADE_ON_CPU = 1 << CLADE_CPU, CLADE_ON_GPU = 1 << CLADE_GPU, CLADE_ON_ACCEL = 1 << CLADE_ACCEL };
+
+/* Set .size. A struct of an older header, which ends earlier, is taken as if the rest were zero; .emit is the last
+ * field that it must have. */
 typedef struct clade_impl {
-  const char *name;                            /* "ref", "vec", "simt", …; NULL ends a table */
-  const char *(*accept)(const clade_query *q); /* NULL: taken; else the reason, a static text. Unset: takes all */
+  size_t size;
+  const char *name; /* "ref", "vec", "simt", …: records and .prefer go by it */
+  /* NULL: taken; else the reason, a static text. Unset: takes all. */
+  const char *(*accept)(const clade_query *q);
   /* The layouts that it takes operands in and gives outputs in, where it wants others than the node was built with:
    * dense ones, mostly. Both arrays are all dense before. accept and layouts see the node as it was built; cost,
    * workspace and emit see it in these layouts. What the graph has otherwise is packed or unpacked on the way. */
@@ -113,6 +133,13 @@ typedef struct clade_impl {
    * bundle that holds it, and there nothing else is. Its steps launch this kernel alone, without parameters of the
    * compiler, and offsets have 32 bits. NULL: its kernels are compiled. */
   const char *bundled;
+  clade_family family; /* 0: not told */
+  /* What it needs of a device. It is looked at first: where something is missing, none of the functions is called. */
+  unsigned devices;      /* mask of CLADE_ON_CPU, …: the classes of devices that it is made for; 0: any */
+  bool needs_long_loops; /* not for devices that cut a work-item's loops short (clade_device_info.max_passes) */
+  uint32_t needs_lanes;  /* floats of the device's vectors (vector_f32), at least */
+  uint32_t needs_units;  /* mask of 1 << clade_unit: one of them, and that `units` holds for the node */
+  uint64_t needs_local;  /* bytes of local memory, at least */
 } clade_impl;
 
 typedef enum clade_op_flag {
@@ -121,12 +148,21 @@ typedef enum clade_op_flag {
   CLADE_OP_STOP = 4,   /* derivatives end here: none flows to its operands */
 } clade_op_flag;
 
+#ifndef __cplusplus
+/* An element of an array of implementations: static const clade_impl *const impls[] = {CLADE_IMPL(.name = …), NULL}; */
+#define CLADE_IMPL(...) (&(const clade_impl){.size = sizeof(clade_impl), __VA_ARGS__})
+#endif
+
+/* Set .size. As of clade_impl, an older struct may end behind .impls. */
 struct clade_op {
   size_t size;
   const char *name; /* also the stem of its kernel file; a user's must hold a dot: "acme.swirl" */
   unsigned flags;
   int min_in, max_in, n_out; /* n_out: see .outputs */
   uint32_t attr_bytes;
+  /* How many of its inputs, from the first, decide how fast a node is (an epilogue's do not), for tuning records. 0:
+   * all. */
+  int problem_in;
   const clade_attr *attrs;              /* ends in a NULL name; NULL: none */
   clade_status (*infer)(clade_node *n); /* clade_fail() names argument and value */
   clade_status (*grad)(clade_grad *g);  /* NULL: not differentiable; adds nodes */
@@ -134,15 +170,13 @@ struct clade_op {
    * has read what it needs of the old one, and nobody else reads that, also where other outputs take over other inputs.
    * The plan gives no input to two outputs. */
   uint64_t (*in_place)(const clade_node *n, int out);
-  const clade_impl *impls; /* the cheapest that accepts wins; order breaks ties; ref comes last */
-  const char *source;      /* a user's kernel source in OpenCL C 1.2; NULL: cl_kernels/<name>.cl */
-  const char *file;        /* the kernel file that it shares, instead of <name>.cl; NULL: its own */
+  /* Ends in NULL; at most CLADE_MAX_IMPLS. The cheapest that accepts wins; order breaks ties; ref comes last. */
+  const clade_impl *const *impls;
+  const char *source; /* a user's kernel source in OpenCL C 1.2; NULL: cl_kernels/<name>.cl */
+  const char *file;   /* the kernel file that it shares, instead of <name>.cl; NULL: its own */
   /* For an op whose nodes have different numbers of outputs: how many a node has, by what clade_node_add was given
    * (attrs may be NULL, n_in out of range), shapes aside. NULL: n_out, which is ignored otherwise. */
   int (*outputs)(const void *attrs, int n_in);
-  /* How many of its inputs, from the first, decide how fast a node is (an epilogue's do not), for tuning records. 0:
-   * all. */
-  int problem_in;
 };
 
 /* Adds a node. `op` and everything it points to must outlive the graph's funcs. outs has room for the node's outputs.

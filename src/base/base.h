@@ -40,6 +40,12 @@ clade_status clade__opt_copy(void *dst, size_t dst_size, const void *opt, const 
 /* The other way: fills a struct of the caller's, who has set its size, from one of `size` bytes. */
 clade_status clade__info_give(void *info, const void *from, size_t size, const char *function);
 
+/* Bytes of a struct up to the end of a field. */
+#define CLADE__THROUGH(type, field) (offsetof(type, field) + sizeof(((type *)NULL)->field))
+/* A field of a struct that says its size; `none` where the caller's ends before it. */
+#define CLADE__FIELD(s, field, none) \
+  ((s)->size >= (size_t)((const char *)(&(s)->field + 1) - (const char *)(s)) ? (s)->field : (none))
+
 /* ---- logging ---- */
 void clade__log(clade_log_level level, const char *format, ...) CLADE_PRINTF(2, 3);
 
@@ -68,6 +74,9 @@ void *clade__new(size_t count, size_t size);
 clade_status clade__grow(void *array, size_t *capacity, size_t need, size_t size);
 void clade__free(void *memory); /* NULL is fine */
 char *clade__copy_text(const char *text);
+/* The one copy of these bytes or this text, for the life of the process; aligned for anything. */
+clade_status clade__intern_bytes(const void *bytes, size_t n, const void **out);
+clade_status clade__intern(const char *text, const char **out);
 /* Once, by clade_init, before the first allocation. */
 clade_status clade__allocator_set(const clade_allocator *allocator);
 bool clade__allocator_used(void);

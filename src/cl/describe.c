@@ -5,35 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* ---- texts that are never freed ---- */
-typedef struct kept {
-  struct kept *next;
-  char text[];
-} kept;
-static pthread_mutex_t texts_lock = PTHREAD_MUTEX_INITIALIZER;
-static kept *texts;
-
-static kept *intern_locked(const char *text) {
-  for (kept *k = texts; k; k = k->next)
-    if (strcmp(k->text, text) == 0) return k;
-  size_t bytes = strlen(text) + 1;
-  kept *k = clade__new(1, sizeof *k + bytes);
-  if (!k) return NULL;
-  memcpy(k->text, text, bytes);
-  k->next = texts;
-  texts = k;
-  return k;
-}
-
-clade_status clade__intern(const char *text, const char **out) {
-  pthread_mutex_lock(&texts_lock);
-  kept *k = intern_locked(text);
-  pthread_mutex_unlock(&texts_lock);
-  if (!k) return CLADE_NO_MEMORY;
-  *out = k->text;
-  return CLADE_OK;
-}
-
+/* ---- texts ---- */
 static clade_status intern_trimmed(char *text, const char **out) {
   while (isspace((unsigned char)*text)) text++;
   size_t length = strlen(text);

@@ -119,7 +119,6 @@ clade_status clade__list_get(const char *function, clade__list **out);
 
 /* What the device says of itself. Its texts are the process'. */
 clade_status clade__describe(cl_platform_id platform, cl_device_id id, clade__facts *facts);
-clade_status clade__intern(const char *text, const char **out); /* for the life of the process */
 /* A text that OpenCL returns, interned and trimmed. */
 clade_status clade__platform_text(cl_platform_id platform, cl_platform_info what, const char **out);
 

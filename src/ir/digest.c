@@ -73,7 +73,8 @@ clade__hash clade__graph_hash(const clade_graph *g) {
     const clade__node *n = &g->nodes[i];
     const int32_t head[3] = {n->n_in, n->n_out, n->device};
     h = clade__hash_more_text(h, n->op->name);
-    if (n->op->source) h = clade__hash_more_text(h, n->op->source);
+    const char *source = CLADE__FIELD(n->op, source, NULL);
+    if (source) h = clade__hash_more_text(h, source);
     h = clade__hash_more_text(h, n->name);
     h = clade__hash_more(h, head, sizeof head);
     if (n->n_in) h = clade__hash_more(h, n->in, (size_t)n->n_in * sizeof *n->in);

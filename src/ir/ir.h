@@ -27,7 +27,7 @@ typedef struct clade__node {
   clade__id first_out; /* value */
   int device;          /* where its outputs live */
   /* written by the select pass */
-  int impl;              /* number among op->impls; -1: none is needed (ports, constants, transfers, views) */
+  int impl;              /* number among clade__impls(op); -1: none is needed (ports, constants, transfers, views) */
   const int32_t *row;    /* the implementation's parameters; NULL: it has none */
   double seconds;        /* as records tell them and it was chosen by; 0: it was not */
   const char *why;       /* impl was chosen: "cheapest", "asked for", "measured", "pinned" */
@@ -106,6 +106,11 @@ clade_status clade__port_add(clade_graph *g, clade__ports *ports, const char *na
 char *clade__type_text(const clade_type *type, char *text, size_t size); /* "f32[batch, 10]"; returns text */
 /* A dtype, at most 8 dimensions that are sizes or symbols (`constant`: sizes only), bytes that can be counted. */
 clade_status clade__type_check(const clade_type *type, bool constant);
+/* The op's implementations, all of this library's size; ends in NULL, and is never NULL itself. */
+const clade_impl *const *clade__impls(const clade_op *op);
+int clade__impls_count(const clade_op *op);
+/* That each has a size, a name, and a space that can be asked. */
+clade_status clade__impls_check(const clade_op *op);
 /* Puts the op and the node's name before this thread's message; returns `status`. */
 clade_status clade__blame(clade_status status, const clade_op *op, const char *name);
 

@@ -65,7 +65,8 @@ static clade_status infer(const clade_graph *g, const clade__node *n, clade_type
 }
 
 static int outputs_of(const clade_op *op, const void *attrs, int n_in) {
-  return op->outputs ? op->outputs(attrs, n_in) : op->n_out;
+  int (*outputs)(const void *, int) = CLADE__FIELD(op, outputs, NULL);
+  return outputs ? outputs(attrs, n_in) : op->n_out;
 }
 
 static clade_status check_outputs(const clade_op *op, int n_out) {
@@ -170,13 +171,16 @@ static clade_status check_op_name(const clade_op *op) {
   return CLADE_OK;
 }
 
+/* The fields behind .impls are optional. */
+#define LEAST_OP CLADE__THROUGH(clade_op, impls)
+
 static clade_status check_op(const clade_op *op, int n_out) {
   if (!op) return CLADE_FAIL(INVALID, "clade_node_add: the op is NULL");
-  if (op->size < sizeof *op)
-    return CLADE_FAIL(INVALID, "clade_node_add: the op's size is %zu, %zu is expected: set .size", op->size,
-                      sizeof *op);
+  if (op->size < LEAST_OP)
+    return CLADE_FAIL(INVALID, "clade_node_add: the op's size is %zu, at least %zu is expected: set .size", op->size,
+                      LEAST_OP);
   CLADE_TRY(check_op_name(op));
-  if (op->source && !strchr(op->name, '.'))
+  if (CLADE__FIELD(op, source, NULL) && !strchr(op->name, '.'))
     return CLADE_FAIL(INVALID, "%s: the name of an op with its own source holds a dot, as in \"acme.swirl\"", op->name);
   if (!op->infer) return CLADE_FAIL(INVALID, "%s: the op has no infer", op->name);
   CLADE_TRY(check_outputs(op, n_out));
@@ -186,6 +190,7 @@ static clade_status check_op(const clade_op *op, int n_out) {
     return CLADE_FAIL(INVALID, "%s: an op without outputs is an effect", op->name);
   if ((op->flags & CLADE_OP_VIEW) && (op->min_in < 1 || n_out != 1))
     return CLADE_FAIL(INVALID, "%s: a view has an operand and one output", op->name);
+  CLADE_TRY(clade__impls_check(op));
   return check_attrs(op);
 }
 
@@ -213,7 +218,7 @@ static clade_status add_checked(clade_graph *g, const clade_op *op, const char *
 
 clade_val clade_node_add(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
                          const clade_val *in, clade_val *outs) {
-  int n_out = op && op->size >= sizeof *op ? outputs_of(op, attrs, n_in) : 0;
+  int n_out = op && op->size >= LEAST_OP ? outputs_of(op, attrs, n_in) : 0;
   clade__id node = 0;
   clade_status status = clade__graph_ok(g) ? check_op(op, n_out) : CLADE_INVALID;
   if (status == CLADE_OK) status = add_checked(g, op, name, attrs, n_in, in, &node);

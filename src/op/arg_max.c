@@ -51,8 +51,6 @@ static clade_kernel_step *begin(clade_emit *e, const clade_query *q, const char 
 enum { STRIP = 1024 };
 
 static const char *vec_accept(const clade_query *q) {
-  const char *reason = clade__cpu_only(q->device);
-  if (reason) return reason;
   if (extent_of(q).n > INT32_MAX - CLADE__LANES) return "a place and a lane are more than an i32 counts";
   return clade__is_float(q->node->in[0].dtype) ? NULL : "it compares floats";
 }
@@ -108,15 +106,12 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {
-    {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit},
-    {.name = "systolic",
-     .accept = systolic_accept,
-     .cost = clade__systolic_elements,
-     .emit = systolic_emit,
-     .bundled = "arg_max"},
-    {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
-    {0},
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "vec", CLADE__LONG_VEC, .accept = vec_accept, .cost = vec_cost, .emit = vec_emit),
+    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept,
+               .cost = clade__systolic_elements, .emit = systolic_emit, .bundled = "arg_max"),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),
+    NULL,
 };
 
 const clade_op clade__op_arg_max = {

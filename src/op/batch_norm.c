@@ -165,23 +165,15 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {{.name = "blocked",
-                                    .accept = clade__channels_blocked,
-                                    .layouts = layouts,
-                                    .cost = clade__channels_cost,
-                                    .workspace = workspace,
-                                    .emit = emit},
-                                   {.name = "systolic",
-                                    .accept = systolic_accept,
-                                    .cost = systolic_cost,
-                                    .emit = systolic_emit,
-                                    .bundled = "batch_norm"},
-                                   {.name = "ref",
-                                    .accept = clade__channels_accept,
-                                    .cost = clade__channels_cost,
-                                    .workspace = workspace,
-                                    .emit = emit},
-                                   {0}};
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "blocked", CLADE__LONG_VEC, .accept = clade__channels_blocked, .layouts = layouts,
+               .cost = clade__channels_cost, .workspace = workspace, .emit = emit),
+    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept, .cost = systolic_cost,
+               .emit = systolic_emit, .bundled = "batch_norm"),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = clade__channels_accept,
+               .cost = clade__channels_cost, .workspace = workspace, .emit = emit),
+    NULL,
+};
 
 /* Each element is read before it is written; x is read as a whole before y is begun. */
 static uint64_t in_place(const clade_node *n, int out) {

@@ -124,23 +124,15 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {{.name = "blocked",
-                                    .accept = clade__channels_blocked,
-                                    .layouts = layouts,
-                                    .cost = clade__channels_cost,
-                                    .workspace = workspace,
-                                    .emit = emit},
-                                   {.name = "systolic",
-                                    .accept = clade__systolic_floats,
-                                    .cost = systolic_cost,
-                                    .emit = systolic_emit,
-                                    .bundled = "batch_norm_grad"},
-                                   {.name = "ref",
-                                    .accept = clade__channels_accept,
-                                    .cost = clade__channels_cost,
-                                    .workspace = workspace,
-                                    .emit = emit},
-                                   {0}};
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "blocked", CLADE__LONG_VEC, .accept = clade__channels_blocked, .layouts = layouts,
+               .cost = clade__channels_cost, .workspace = workspace, .emit = emit),
+    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_floats,
+               .cost = systolic_cost, .emit = systolic_emit, .bundled = "batch_norm_grad"),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = clade__channels_accept,
+               .cost = clade__channels_cost, .workspace = workspace, .emit = emit),
+    NULL,
+};
 
 const clade_op clade__op_batch_norm_grad = {
     .size = sizeof(clade_op),

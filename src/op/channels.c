@@ -56,8 +56,6 @@ const char *clade__channels_accept(const clade_query *q) {
 }
 
 const char *clade__channels_blocked(const clade_query *q) {
-  const char *reason = clade__cpu_only(q->device);
-  if (reason) return reason;
   return clade__channels_of(&q->node->in[0]).inner > 1 ? NULL : "there is one pixel: channels lie side by side";
 }
 

@@ -25,18 +25,15 @@ static clade_status grad(clade_grad *g) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {
+static const clade_impl *const impls[] = {
     CLADE__GATHER_DIRECT("direct", blocked, blocked),
     CLADE__GATHER_DIRECT("direct_to_blocked", blocked, to_blocked),
     CLADE__GATHER_DIRECT("direct_dense", direct, direct),
     CLADE__DEPTHWISE("depthwise", blocked),
     CLADE__DEPTHWISE("depthwise_to_blocked", to_blocked),
     CLADE__DEPTHWISE("depthwise_dense", dense),
-    {.name = "lines",
-     .accept = clade__gather_lines_accept,
-     .cost = clade__gather_lines_cost,
-     .emit = clade__gather_lines_emit,
-     .file = "conv2d_lines"},
+    CLADE_IMPL(.name = "lines", CLADE__CONV_VEC, .accept = clade__gather_lines_accept, .cost = clade__gather_lines_cost,
+               .emit = clade__gather_lines_emit, .file = "conv2d_lines"),
     CLADE__GATHER_BY("gemm", gemm, "gemm", false),
     CLADE__GATHER_POINTWISE,
     CLADE__GATHER_FLAT,
@@ -44,8 +41,9 @@ static const clade_impl impls[] = {
     CLADE__GATHER_BY("fft", fft, "conv2d_fft", true),
     CLADE__GATHER_SIMT,
     CLADE__SYSTOLIC_GATHER,
-    {.name = "ref", .accept = clade__gather_ref_accept, .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit},
-    {0},
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = clade__gather_ref_accept,
+               .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit),
+    NULL,
 };
 
 const clade_op clade__op_conv2d_data = {

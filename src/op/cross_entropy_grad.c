@@ -77,14 +77,11 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {
-    {.name = "systolic",
-     .accept = systolic_accept,
-     .cost = clade__systolic_elements,
-     .emit = systolic_emit,
-     .bundled = "cross_entropy_grad"},
-    {.name = "ref", .accept = accept, .cost = cost, .emit = emit},
-    {0},
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept,
+               .cost = clade__systolic_elements, .emit = systolic_emit, .bundled = "cross_entropy_grad"),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept, .cost = cost, .emit = emit),
+    NULL,
 };
 
 /* Each element is read before it is written. */

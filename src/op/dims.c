@@ -142,11 +142,6 @@ int clade__vector_width(const clade_device_info *device) {
   return device->vector_f32 >= 16 ? 16 : device->vector_f32 >= 8 ? 8 : 4;
 }
 
-const char *clade__cpu_only(const clade_device_info *device) {
-  if (device->device_class != CLADE_CPU) return "made for CPUs";
-  return device->max_passes ? "the device cuts long loops short: it is made for many short work-items" : NULL;
-}
-
 int64_t clade__second_cache(const clade_device_info *device) {
   return device->l2_bytes ? (int64_t)device->l2_bytes : 512 << 10;
 }

@@ -60,8 +60,6 @@ const char *clade__cut_short(const clade_device_info *device, double passes);
 void clade__emit_last(clade_kernel_step *s, int rank, const int64_t *value, int64_t none);
 /* Lanes of the vectors of floats that kernels for CPUs are written in: 4, 8 or 16. */
 int clade__vector_width(const clade_device_info *device);
-/* NULL, or why work-items that are few and long are not for the device: it is no CPU, or cuts them short. */
-const char *clade__cpu_only(const clade_device_info *device);
 /* A result of axes `dim` whose elements are the operand's by strides along them (0 repeats one), by the kernel of
  * broadcast.cl. Elements of the type named T are divided by `divisor`; at 1 they are only moved. Begin with axes
  * joined. */

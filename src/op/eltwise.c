@@ -292,8 +292,6 @@ static bool light(const clade__elt *p) {
 }
 
 static const char *vec_accept(const clade_query *q) {
-  const char *reason = clade__cpu_only(q->device);
-  if (reason) return reason;
   return clade__elt_wide(program_of(q->node)) ? NULL : "there are values that are no floats";
 }
 
@@ -335,20 +333,15 @@ static double ref_cost(const clade_query *q) { return 4 * vec_cost(q); }
 
 static const clade_attr attrs[] = {
     {"program", CLADE_ATTR_BYTES, offsetof(clade__eltwise_attrs, program), sizeof(clade__elt)}, {.name = NULL}};
-static const clade_impl impls[] = {
-    {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit, .any_layout = true},
-    {.name = "systolic",
-     .accept = clade__systolic_eltwise_accept,
-     .cost = clade__systolic_elements,
-     .emit = clade__systolic_eltwise_emit,
-     .bundled = "eltwise"},
-    {.name = "systolic_i64",
-     .accept = clade__systolic_eltwise_i64_accept,
-     .cost = clade__systolic_elements,
-     .emit = clade__systolic_eltwise_i64_emit,
-     .bundled = "eltwise_i64"},
-    {.name = "ref", .cost = ref_cost, .emit = ref_emit, .any_layout = true},
-    {.name = NULL},
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "vec", CLADE__LONG_VEC, .accept = vec_accept, .cost = vec_cost, .emit = vec_emit,
+               .any_layout = true),
+    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_eltwise_accept,
+               .cost = clade__systolic_elements, .emit = clade__systolic_eltwise_emit, .bundled = "eltwise"),
+    CLADE_IMPL(.name = "systolic_i64", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_eltwise_i64_accept,
+               .cost = clade__systolic_elements, .emit = clade__systolic_eltwise_i64_emit, .bundled = "eltwise_i64"),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = ref_cost, .emit = ref_emit, .any_layout = true),
+    NULL,
 };
 const clade_op clade__op_eltwise = {.size = sizeof(clade_op),
                                     .name = "eltwise",

@@ -235,10 +235,13 @@ static clade_status clfft_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {
-    {.name = "clfft", .accept = clfft_accept, .workspace = clfft_room, .emit = clfft_emit},
-    {.name = "ref", .accept = accept, .cost = cost, .workspace = workspace, .emit = emit},
-    {0}};
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "clfft", .family = CLADE_FAMILY_LIBRARY, .accept = clfft_accept, .workspace = clfft_room,
+               .emit = clfft_emit),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept, .cost = cost, .workspace = workspace,
+               .emit = emit),
+    NULL,
+};
 
 const clade_op clade__op_fft = {
     .size = sizeof(clade_op),

@@ -86,8 +86,6 @@ enum { MOST = 4096 }; /* picked at once */
 static const char *columns_accept(const clade_query *q) {
   const clade_shape *x = &q->node->in[TABLE].shape, *ids = &q->node->in[IDS].shape;
   int axis = ((const clade__axis_attrs *)q->node->attrs)->axis;
-  const char *reason = clade__cpu_only(q->device);
-  if (reason) return reason;
   if (clade__element_bytes(q->node->out[0].dtype) != 4) return "it moves elements of 32 bits";
   if (clade__product(x, axis + 1, x->rank) != 1 || clade__product(x, 0, axis) < CLADE__LANES)
     return "the axis is not the last one of many";
@@ -117,10 +115,12 @@ static clade_status columns_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {
-    {.name = "columns", .accept = columns_accept, .cost = columns_cost, .emit = columns_emit},
-    {.name = "ref", .cost = cost, .emit = emit},
-    {0}};
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "columns", CLADE__LONG_VEC, .accept = columns_accept, .cost = columns_cost,
+               .emit = columns_emit),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = cost, .emit = emit),
+    NULL,
+};
 
 const clade_op clade__op_gather = {
     .size = sizeof(clade_op),

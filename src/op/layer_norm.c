@@ -154,8 +154,9 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {
-    {.name = "ref", .accept = accept, .cost = cost, .workspace = workspace, .emit = emit}, {0}};
+static const clade_impl *const impls[] = {CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept,
+                                                     .cost = cost, .workspace = workspace, .emit = emit),
+                                          NULL};
 
 /* Each element is read before it is written. */
 static uint64_t in_place(const clade_node *n, int out) {

@@ -136,8 +136,9 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {
-    {.name = "ref", .accept = accept, .cost = cost, .workspace = workspace, .emit = emit}, {0}};
+static const clade_impl *const impls[] = {CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept,
+                                                     .cost = cost, .workspace = workspace, .emit = emit),
+                                          NULL};
 
 const clade_op clade__op_layer_norm_grad = {
     .size = sizeof(clade_op),

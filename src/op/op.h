@@ -84,6 +84,17 @@ static inline const clade_shape *clade__gemm_shape(const clade_node *n, int oper
   return at->shape[operand].rank ? &at->shape[operand] : &n->in[operand].shape;
 }
 
+/* ---- what implementations need (impl.c) ---- */
+/* NULL, or what the device lacks that the implementation says it needs: then none of its functions may be called. */
+const char *clade__impl_lacks(const clade_impl *impl, const clade_query *q);
+/* The same, and then what its `accept` says. */
+const char *clade__impl_unfit(const clade_impl *impl, const clade_query *q);
+/* Tests set it: this implementation is taken on devices of all classes. Nothing else that it needs is passed over. */
+extern const clade_impl *clade__impl_anywhere;
+/* Few long work-items with vectors, on CPUs. */
+#define CLADE__VEC      .family = CLADE_FAMILY_VEC, .devices = CLADE_ON_CPU
+#define CLADE__LONG_VEC CLADE__VEC, .needs_long_loops = true
+
 /* ---- what tuning records go by (problem.c) ---- */
 /* A node with what decides how fast it is, sizes in buckets; or `exact`, with all that decides its choice. */
 void clade__problem_text(const clade_node *n, bool exact, clade__text *out);

@@ -92,9 +92,7 @@ int64_t clade__packed_blocks(const clade__packed *p) {
 enum { STRIP = 256 };
 static const char other_base[] = "it moves elements along axes, to no panels and no other base";
 
-const char *clade__packed_tiles(const clade_query *q, const clade_type *blocked) {
-  const char *reason = clade__cpu_only(q->device);
-  if (reason) return reason;
+const char *clade__packed_tiles(const clade_type *blocked) {
   if (blocked->layout.tile) return other_base;
   if (clade__element_bytes(blocked->dtype) != 4) return "it moves elements of 32 bits";
   return blocked->layout.block % CLADE__LANES || blocked->layout.interleave > 1 ? "blocks are of sixteens" : NULL;
@@ -120,7 +118,7 @@ void clade__packed_emit_tiles(clade_emit *e, const clade_query *q, const clade_t
   clade__emit_flat(s, q->device, p.outer * blocks * strips);
 }
 
-static const char *tiles_accept(const clade_query *q) { return clade__packed_tiles(q, &q->node->out[0]); }
+static const char *tiles_accept(const clade_query *q) { return clade__packed_tiles(&q->node->out[0]); }
 static double tiles_cost(const clade_query *q) { return clade__packed_cost(q, true); }
 static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
   clade__packed_emit_tiles(e, q, &q->node->out[0], "pack_forward_tiles");
@@ -197,23 +195,18 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   out[0] = q->node->out[0].layout;
 }
 
-static const clade_impl impls[] = {
-    {.name = "tiles", .accept = tiles_accept, .layouts = layouts, .cost = tiles_cost, .emit = tiles_emit},
-    {.name = "panels", .accept = panels_accept, .layouts = layouts, .cost = panels_cost, .emit = panels_emit},
-    {.name = "winograd",
-     .accept = winograd_accept,
-     .layouts = layouts,
-     .cost = clade__winograd_weights_cost,
-     .emit = clade__winograd_weights_emit,
-     .file = "conv2d_winograd"},
-    {.name = "fft",
-     .accept = fft_accept,
-     .layouts = layouts,
-     .cost = clade__fft_weights_cost,
-     .emit = clade__fft_weights_emit,
-     .file = "conv2d_fft"},
-    {.name = "ref", .accept = ref_accept, .layouts = layouts, .cost = cost, .emit = emit},
-    {0},
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "tiles", CLADE__LONG_VEC, .accept = tiles_accept, .layouts = layouts, .cost = tiles_cost,
+               .emit = tiles_emit),
+    CLADE_IMPL(.name = "panels", .family = CLADE_FAMILY_VEC, .accept = panels_accept, .layouts = layouts,
+               .cost = panels_cost, .emit = panels_emit),
+    CLADE_IMPL(.name = "winograd", .family = CLADE_FAMILY_VEC, .accept = winograd_accept, .layouts = layouts,
+               .cost = clade__winograd_weights_cost, .emit = clade__winograd_weights_emit, .file = "conv2d_winograd"),
+    CLADE_IMPL(.name = "fft", .family = CLADE_FAMILY_VEC, .accept = fft_accept, .layouts = layouts,
+               .cost = clade__fft_weights_cost, .emit = clade__fft_weights_emit, .file = "conv2d_fft"),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .layouts = layouts, .cost = cost,
+               .emit = emit),
+    NULL,
 };
 
 const clade_op clade__op_pack = {

@@ -18,7 +18,7 @@ void clade__packed_args(clade_kernel_step *s, const clade__packed *p);
 int64_t clade__packed_blocks(const clade__packed *p); /* pieces of block x interleave elements, the last ones padded */
 
 /* Blocks of sixteens of elements of 32 bits, `blocked`, by tiles on CPUs: why not, and the kernel. */
-const char *clade__packed_tiles(const clade_query *q, const clade_type *blocked);
+const char *clade__packed_tiles(const clade_type *blocked);
 void clade__packed_emit_tiles(clade_emit *e, const clade_query *q, const clade_type *blocked, const char *kernel);
 /* Seconds; the other kernels take several times as long. */
 double clade__packed_cost(const clade_query *q, bool tiles);

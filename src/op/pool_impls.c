@@ -108,8 +108,6 @@ static plan plan_of(const clade_query *q, const task *t) {
 
 static const char *vec_accept(const clade_query *q) {
   task t = task_of(q);
-  const char *reason = clade__cpu_only(q->device);
-  if (reason) return reason;
   if (t.w->dilation[0] > 1 || t.w->dilation[1] > 1) return "the window is dilated";
   return tile_of(&t) < 8 ? "the window is too large for a work-item's memory" : NULL;
 }
@@ -143,11 +141,9 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
 /* ---- triples ---- */
 static const char *triples_accept(const clade_query *q) {
   task t = task_of(q);
-  const char *reason = clade__cpu_only(q->device);
   bool fits = t.max && t.back;
   for (int i = 0; i < 2; i++) fits = fits && t.w->kernel[i] == 3 && t.w->stride[i] == 2 && t.w->dilation[i] == 1;
   for (int i = 0; i < 4; i++) fits = fits && t.w->pad[i] == 1;
-  if (reason) return reason;
   if (!fits) return "made for gradients of maxima of 3 x 3 by steps of 2, padded by 1";
   return t.y.dim[3] > TRIPLES ? "a row is too long for a work-item's memory" : NULL;
 }
@@ -168,8 +164,6 @@ static clade_status triples_emit(clade_emit *e, const clade_query *q) {
 }
 
 /* ---- blocked ---- */
-static const char *blocked_accept(const clade_query *q) { return clade__cpu_only(q->device); }
-
 static void blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   for (int i = 0; i < q->node->n_in; i++) in[i] = clade__channel_blocks();
   out[0] = clade__channel_blocks();
@@ -233,21 +227,16 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-const clade_impl clade__pool_impls[] = {
-    {.name = "triples", .accept = triples_accept, .cost = triples_cost, .emit = triples_emit, .file = "pool2d_triples"},
-    {.name = "blocked",
-     .accept = blocked_accept,
-     .layouts = blocked_layouts,
-     .cost = blocked_cost,
-     .emit = blocked_emit,
-     .file = "pool2d_blocked"},
-    {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit},
-    {.name = "systolic", .accept = systolic_accept, .cost = systolic_cost, .emit = systolic_emit, .bundled = "pool2d"},
-    {.name = "systolic_grad",
-     .accept = systolic_grad_accept,
-     .cost = systolic_cost,
-     .emit = systolic_emit,
-     .bundled = "pool2d_grad"},
-    {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
-    {0},
+const clade_impl *const clade__pool_impls[] = {
+    CLADE_IMPL(.name = "triples", CLADE__LONG_VEC, .accept = triples_accept, .cost = triples_cost, .emit = triples_emit,
+               .file = "pool2d_triples"),
+    CLADE_IMPL(.name = "blocked", CLADE__LONG_VEC, .layouts = blocked_layouts, .cost = blocked_cost,
+               .emit = blocked_emit, .file = "pool2d_blocked"),
+    CLADE_IMPL(.name = "vec", CLADE__LONG_VEC, .accept = vec_accept, .cost = vec_cost, .emit = vec_emit),
+    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept, .cost = systolic_cost,
+               .emit = systolic_emit, .bundled = "pool2d"),
+    CLADE_IMPL(.name = "systolic_grad", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_grad_accept,
+               .cost = systolic_cost, .emit = systolic_emit, .bundled = "pool2d_grad"),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),
+    NULL,
 };

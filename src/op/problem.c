@@ -87,11 +87,12 @@ void clade__problem_text(const clade_node *n, bool exact, clade__text *t) {
 }
 
 const char *clade__kernel_source_of(const clade_op *op, const clade_impl *impl) {
-  return impl->bundled ? "" : op->source;
+  return impl->bundled ? "" : CLADE__FIELD(op, source, NULL);
 }
 
 const char *clade__kernel_file(const clade_op *op, const clade_impl *impl) {
-  return impl->bundled ? CLADE__BUNDLED_FILE : impl->file ? impl->file : op->file ? op->file : op->name;
+  const char *file = impl->file ? impl->file : CLADE__FIELD(op, file, NULL);
+  return impl->bundled ? CLADE__BUNDLED_FILE : file ? file : op->name;
 }
 
 clade_status clade__impl_hash(const clade_op *op, const clade_impl *impl, const clade_device_info *device,
@@ -111,9 +112,9 @@ clade_status clade__impl_hash(const clade_op *op, const clade_impl *impl, const 
 bool clade__tunable(const clade_op *op) {
   int compiled = 0;
   bool varies = false;
-  for (const clade_impl *impl = op->impls; impl && impl->name; impl++) {
-    compiled += !impl->bundled;
-    varies = varies || impl->space;
+  for (const clade_impl *const *impl = clade__impls(op); *impl; impl++) {
+    compiled += !(*impl)->bundled;
+    varies = varies || (*impl)->space;
   }
   return compiled > 1 || varies;
 }

@@ -55,7 +55,8 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {{.name = "ref", .cost = cost, .emit = emit}, {0}};
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = cost, .emit = emit), NULL};
 
 const clade_op clade__op_random = {
     .size = sizeof(clade_op),

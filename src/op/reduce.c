@@ -313,9 +313,7 @@ static clade_status split_emit(clade_emit *e, const clade_query *q) {
 static const char *blocked_accept(const clade_query *q) {
   const attrs *a = q->node->attrs;
   const clade_shape *x = &q->node->in[0].shape;
-  const char *reason = clade__cpu_only(q->device);
   split p;
-  if (reason) return reason;
   if (!clade__is_float(q->node->in[0].dtype) || a->kind > MEAN) return "it adds floats";
   if (x->rank < 3 || reduces(a, 1) || (a->axes | 3) != (1 << x->rank) - 1)
     return "it goes over all pixels of channels, x's axis 1";
@@ -343,21 +341,15 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {
-    {.name = "blocked",
-     .accept = blocked_accept,
-     .layouts = blocked_layouts,
-     .cost = split_cost,
-     .workspace = split_workspace,
-     .emit = split_emit},
-    {.name = "split", .accept = split_accept, .cost = split_cost, .workspace = split_workspace, .emit = split_emit},
-    {.name = "systolic",
-     .accept = clade__systolic_floats,
-     .cost = clade__systolic_elements,
-     .emit = systolic_emit,
-     .bundled = "reduce"},
-    {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
-    {0},
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "blocked", CLADE__LONG_VEC, .accept = blocked_accept, .layouts = blocked_layouts,
+               .cost = split_cost, .workspace = split_workspace, .emit = split_emit),
+    CLADE_IMPL(.name = "split", .family = CLADE_FAMILY_VEC, .accept = split_accept, .cost = split_cost,
+               .workspace = split_workspace, .emit = split_emit),
+    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_floats,
+               .cost = clade__systolic_elements, .emit = systolic_emit, .bundled = "reduce"),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),
+    NULL,
 };
 
 const clade_op clade__op_reduce = {

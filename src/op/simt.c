@@ -19,8 +19,7 @@ static const tile tiles[] = {
     {{16, 16, 8, 4, 4}, 0.05},   {{128, 128, 16, 8, 8}, 0.3}, {{64, 128, 16, 4, 8}, 0.3}, {{64, 64, 32, 4, 4}, 0.3},
     {{64, 64, 8, 8, 8}, 0.3},    {{32, 128, 16, 4, 4}, 0.3},  {{64, 32, 16, 4, 4}, 0.3},
 };
-bool clade__simt_everywhere;
-enum { SMALL = 2, STARTS = 5 }; /* the first for small problems; those behind the starts are for the tuner alone */
+enum { STARTS = 5 }; /* those behind them are for the tuner alone */
 
 static int64_t items_of(const int32_t *row) { return (int64_t)(row[ROWS] / row[TALL]) * (row[COLUMNS] / row[WIDE]); }
 
@@ -39,25 +38,23 @@ static int64_t groups_of(const clade__simt *p, const int32_t *row) {
   return p->matrices * ((p->rows + row[ROWS] - 1) / row[ROWS]) * ((p->columns + row[COLUMNS] - 1) / row[COLUMNS]);
 }
 
-static bool on_processor(const clade_query *q) { return q->device->device_class == CLADE_CPU || q->device->software; }
-
-/* By rounds in which all units do a tile. Processors, which never take one by themselves, go by one size, so that few
- * kernels serve all tests. */
+/* By rounds in which all units do a tile. */
 void clade__simt_start(const clade_query *q, const clade__simt *p, int32_t *row) {
   double best = HUGE_VAL, units = CLADE_MAX(q->device->compute_units, 1u);
   int chosen = STARTS - 1; /* which needs least of a device */
-  for (int i = on_processor(q) ? SMALL : 0; i < STARTS; i++) {
+  for (int i = 0; i < STARTS; i++) {
     const int32_t *t = tiles[i].row;
     double time = ceil((double)groups_of(p, t) / units) * t[ROWS] * t[COLUMNS] / tiles[i].speed;
     if (time >= best || too_large(q->device, t)) continue;
     chosen = i;
-    best = on_processor(q) ? 0 : time;
+    best = time;
   }
   memcpy(row, tiles[chosen].row, sizeof tiles[chosen].row);
 }
 
 bool clade__simt_rows(const clade_query *q, int i, int32_t *row) {
-  if (i >= (int)CLADE_COUNT(tiles) || (on_processor(q) && !clade__simt_everywhere)) return false;
+  (void)q;
+  if (i >= (int)CLADE_COUNT(tiles)) return false;
   memcpy(row, tiles[i].row, sizeof tiles[i].row);
   return true;
 }
@@ -75,7 +72,7 @@ double clade__simt_cost(const clade_query *q, const clade__simt *p) {
   const tile *t = tiles;
   while (t < tiles + CLADE_COUNT(tiles) - 1 && memcmp(t->row, row, sizeof t->row) != 0) t++;
   double flops = 2.0 * (double)groups_of(p, row) * row[ROWS] * row[COLUMNS] * (double)p->depth;
-  return clade__cost(q->device, flops, clade__node_bytes(q->node), on_processor(q) ? 0.01 : t->speed) + 1e-6;
+  return clade__cost(q->device, flops, clade__node_bytes(q->node), t->speed) + 1e-6;
 }
 
 void clade__simt_launch(clade_kernel_step *s, const clade_query *q, const clade__simt *p) {
@@ -83,7 +80,8 @@ void clade__simt_launch(clade_kernel_step *s, const clade_query *q, const clade_
   const int32_t *row = q->row;
   size_t items = (size_t)items_of(row);
   for (int i = 0; i < PARAMS; i++) clade_emit_define(s, names[i], row[i]);
-  clade_emit_define(s, "ROLLED", on_processor(q));
+  /* compilers of CPUs take long over loops that are unrolled */
+  clade_emit_define(s, "ROLLED", q->device->device_class == CLADE_CPU || q->device->software);
   size_t global[3] = {(size_t)((p->columns + row[COLUMNS] - 1) / row[COLUMNS]) * items,
                       (size_t)((p->rows + row[ROWS] - 1) / row[ROWS]), (size_t)p->matrices};
   clade_emit_range(s, 3, global, (size_t[]){items, 1, 1});

@@ -13,9 +13,11 @@ typedef struct clade__simt {
 extern const char *const clade__simt_params[];
 /* The row to start from: a tile that fits the device and wastes little of it. */
 void clade__simt_start(const clade_query *q, const clade__simt *p, int32_t *row);
-/* All tiles; of processors none, whose tuner would compile and time them in vain, unless a test wants them. */
-extern bool clade__simt_everywhere;
 bool clade__simt_rows(const clade_query *q, int i, int32_t *row);
+/* Local memory of the smallest tile. */
+enum { CLADE__SIMT_LOCAL = 8 * (16 + 16 + 2) * 4 + (8 + 16) * 32 };
+#define CLADE__SIMT \
+  .family = CLADE_FAMILY_GROUP, .devices = CLADE_ON_GPU | CLADE_ON_ACCEL, .needs_local = CLADE__SIMT_LOCAL
 /* NULL, or why the row in force does not suit the device. */
 const char *clade__simt_refuses(const clade_query *q, const clade__simt *p);
 double clade__simt_cost(const clade_query *q, const clade__simt *p);
@@ -32,11 +34,9 @@ const char *clade__gather_simt_accept(const clade_query *q);
 double clade__gather_simt_cost(const clade_query *q);
 clade_status clade__gather_simt_emit(clade_emit *e, const clade_query *q);
 extern const clade_space clade__gather_simt_space;
-#define CLADE__GATHER_SIMT                                                                \
-  {                                                                                       \
-    .name = "simt", .accept = clade__gather_simt_accept, .cost = clade__gather_simt_cost, \
-    .emit = clade__gather_simt_emit, .space = &clade__gather_simt_space, .file = "simt"   \
-  }
+#define CLADE__GATHER_SIMT                                                                                      \
+  CLADE_IMPL(.name = "simt", CLADE__SIMT, .accept = clade__gather_simt_accept, .cost = clade__gather_simt_cost, \
+             .emit = clade__gather_simt_emit, .space = &clade__gather_simt_space, .file = "simt")
 
 const char *clade__weights_simt_accept(const clade_query *q);
 double clade__weights_simt_cost(const clade_query *q);

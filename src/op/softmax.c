@@ -59,7 +59,6 @@ enum { SHORT = 32 }; /* elements of rows that are turned over */
 
 /* ---- vec: a row at once ---- */
 static const char *vec_accept(const clade_query *q) {
-  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
   if (clade__softmax_extent_of(q).inner != 1) return "the axis is not the last one";
   return clade__cut_short(q->device, (double)clade__softmax_extent_of(q).n / 4 + 128);
 }
@@ -82,7 +81,6 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
 
 /* ---- rows: sixteen short ones at once ---- */
 static const char *rows_accept(const clade_query *q) {
-  if (q->device->device_class != CLADE_CPU || q->device->max_passes) return "made for CPUs";
   if (clade__softmax_extent_of(q).inner != 1) return "the axis is not the last one";
   return clade__softmax_extent_of(q).n > SHORT ? "the rows are longer than 32 elements" : NULL;
 }
@@ -113,7 +111,6 @@ static int64_t strip_of(const clade_query *q, bool *kept) {
 }
 
 static const char *lines_accept(const clade_query *q) {
-  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
   double each = clade__softmax_extent_of(q).inner % CLADE__LANES ? 24 : 8; /* lanes of an edge are stored one by one */
   return clade__cut_short(q->device, each * (double)clade__softmax_extent_of(q).n + 128);
 }
@@ -174,17 +171,14 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {
-    {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit},
-    {.name = "rows", .accept = rows_accept, .cost = rows_cost, .emit = rows_emit},
-    {.name = "lines", .accept = lines_accept, .cost = lines_cost, .emit = lines_emit},
-    {.name = "systolic",
-     .accept = clade__systolic_floats,
-     .cost = systolic_cost,
-     .emit = systolic_emit,
-     .bundled = "softmax"},
-    {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
-    {0},
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "vec", CLADE__VEC, .accept = vec_accept, .cost = vec_cost, .emit = vec_emit),
+    CLADE_IMPL(.name = "rows", CLADE__LONG_VEC, .accept = rows_accept, .cost = rows_cost, .emit = rows_emit),
+    CLADE_IMPL(.name = "lines", CLADE__VEC, .accept = lines_accept, .cost = lines_cost, .emit = lines_emit),
+    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_floats,
+               .cost = systolic_cost, .emit = systolic_emit, .bundled = "softmax"),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),
+    NULL,
 };
 
 /* The kernels read a whole row before they write it. */

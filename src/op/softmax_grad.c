@@ -64,7 +64,6 @@ static int64_t strip_of(const clade_query *q) { return q->device->max_passes ? C
 
 static const char *vec_accept(const clade_query *q) {
   clade__softmax_extent x = clade__softmax_extent_of(q);
-  if (q->device->device_class != CLADE_CPU) return "made for CPUs";
   if (x.inner > 1 && x.inner < CLADE__LANES) return "fewer lines than a vector has lanes lie beside each other";
   double each = x.inner % CLADE__LANES ? 20 : 4; /* lanes of an edge are stored one by one */
   return clade__cut_short(q->device, x.inner > 1 ? each * (double)x.n + 20 : (double)x.n / 6 + 128);
@@ -120,15 +119,12 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {
-    {.name = "vec", .accept = vec_accept, .cost = vec_cost, .emit = vec_emit},
-    {.name = "systolic",
-     .accept = clade__systolic_floats,
-     .cost = systolic_cost,
-     .emit = systolic_emit,
-     .bundled = "softmax_grad"},
-    {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
-    {0},
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "vec", CLADE__VEC, .accept = vec_accept, .cost = vec_cost, .emit = vec_emit),
+    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_floats,
+               .cost = systolic_cost, .emit = systolic_emit, .bundled = "softmax_grad"),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),
+    NULL,
 };
 
 const clade_op clade__op_softmax_grad = {

@@ -40,11 +40,9 @@ clade_status clade__systolic_gather_emit(clade_emit *e, const clade_query *q);
 const char *clade__systolic_weights_accept(const clade_query *q);
 double clade__systolic_weights_cost(const clade_query *q);
 clade_status clade__systolic_weights_emit(clade_emit *e, const clade_query *q);
-#define CLADE__SYSTOLIC_GATHER                                                                        \
-  {                                                                                                   \
-    .name = "systolic", .accept = clade__systolic_gather_accept, .cost = clade__systolic_gather_cost, \
-    .emit = clade__systolic_gather_emit, .bundled = "array_f32"                                       \
-  }
+#define CLADE__SYSTOLIC_GATHER                                                                             \
+  CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_gather_accept, \
+             .cost = clade__systolic_gather_cost, .emit = clade__systolic_gather_emit, .bundled = "array_f32")
 
 /* ---- elementwise ---- */
 const char *clade__systolic_eltwise_accept(const clade_query *q);

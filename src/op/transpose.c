@@ -80,8 +80,6 @@ static int last_of(const walk *w) {
 static const char *tiles_accept(const clade_query *q) {
   walk w = walk_of(q);
   int last = last_of(&w);
-  const char *reason = clade__cpu_only(q->device);
-  if (reason) return reason;
   if (clade__element_bytes(q->node->out[0].dtype) > 4) return "it moves elements of up to 32 bits";
   if (last < 0) return "the last axis stays the last one";
   return w.to.dim[last] < TILE || w.to.dim[w.rank - 1] < TILE ? "an axis is shorter than a tile" : NULL;
@@ -160,8 +158,6 @@ static int next_of(const walk *w) {
 
 static const char *runs_accept(const clade_query *q) {
   walk w = walk_of(q);
-  const char *reason = clade__cpu_only(q->device);
-  if (reason) return reason;
   if (next_of(&w) < 0) return "no axis changes places with the last but one, or the last one does";
   int64_t run = w.to.dim[w.rank - 1], line = run * w.to.dim[next_of(&w)];
   if (run < LEAST_RUN || line > LONG_LINE) return "runs are short, or the lines that hold them long";
@@ -205,11 +201,11 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {
-    {.name = "tiles", .accept = tiles_accept, .cost = tiles_cost, .emit = tiles_emit},
-    {.name = "runs", .accept = runs_accept, .cost = tiles_cost, .emit = runs_emit},
-    {.name = "ref", .cost = ref_cost, .emit = ref_emit},
-    {0},
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "tiles", CLADE__LONG_VEC, .accept = tiles_accept, .cost = tiles_cost, .emit = tiles_emit),
+    CLADE_IMPL(.name = "runs", CLADE__LONG_VEC, .accept = runs_accept, .cost = tiles_cost, .emit = runs_emit),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = ref_cost, .emit = ref_emit),
+    NULL,
 };
 
 const clade_op clade__op_transpose = {

@@ -19,7 +19,7 @@ static clade_status grad(clade_grad *g) {
   return CLADE_OK;
 }
 
-static const char *tiles_accept(const clade_query *q) { return clade__packed_tiles(q, &q->node->in[0]); }
+static const char *tiles_accept(const clade_query *q) { return clade__packed_tiles(&q->node->in[0]); }
 static double tiles_cost(const clade_query *q) { return clade__packed_cost(q, true); }
 static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
   clade__packed_emit_tiles(e, q, &q->node->in[0], "unpack_forward_tiles");
@@ -44,10 +44,11 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   out[0] = (clade_layout){0};
 }
 
-static const clade_impl impls[] = {
-    {.name = "tiles", .accept = tiles_accept, .layouts = layouts, .cost = tiles_cost, .emit = tiles_emit},
-    {.name = "ref", .layouts = layouts, .cost = cost, .emit = emit},
-    {0},
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "tiles", CLADE__LONG_VEC, .accept = tiles_accept, .layouts = layouts, .cost = tiles_cost,
+               .emit = tiles_emit),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .layouts = layouts, .cost = cost, .emit = emit),
+    NULL,
 };
 
 const clade_op clade__op_unpack = {

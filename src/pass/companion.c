@@ -24,8 +24,9 @@ static bool stays(const clade_op *op) {
 /* What it takes there: as it was measured, or else as it is estimated. */
 static clade_status find_cost(const clade__sites *s, const clade_node *view, int place, int device, clade__site *site) {
   double measured;
-  const clade_impl *impl = clade__least_impl(s->ctx, view, device, &site->cost[place]);
-  if (!impl) return CLADE_OK;
+  const int number = clade__least_impl(s->ctx, view, device, &site->cost[place]);
+  if (number < 0) return CLADE_OK;
+  const clade_impl *impl = clade__impls(view->op)[number];
   site->may |= 1u << place;
   if (!place && impl->bundled) site->program = clade__program_of(&s->ctx->devices[device], impl->bundled);
   CLADE_TRY(clade__pick_seconds(s->ctx, view, device, &measured));

@@ -11,11 +11,11 @@ static int cheapest(const clade_op *op, const void *attrs, const clade_device_in
   clade_query q = {sizeof q, &view, device, NULL};
   int32_t row[CLADE_MAX_PARAMS];
   int best = -1;
-  for (int i = 0; op->impls[i].name; i++) {
-    const clade_impl *impl = &op->impls[i];
-    clade__query_start(&q, impl, row);
-    if (impl->accept && impl->accept(&q)) continue;
-    double seconds = clade__impl_cost(impl, &q);
+  const clade_impl *const *impls = clade__impls(op);
+  for (int i = 0; impls[i]; i++) {
+    clade__query_start(&q, impls[i], row);
+    if (clade__impl_unfit(impls[i], &q)) continue;
+    double seconds = clade__impl_cost(impls[i], &q);
     if (best < 0 || seconds < *cost) best = i, *cost = seconds;
   }
   return best;
@@ -60,9 +60,8 @@ typedef struct writer {
 
 static clade_status keep_impl(clade_graph *g, clade__node *n, int impl, const int32_t *row,
                               const char *const *refusals) {
-  size_t count = 0;
+  const size_t count = (size_t)clade__impls_count(n->op);
   int32_t *kept = NULL;
-  while (n->op->impls[count].name) count++;
   n->refusals = clade__arena_new(&g->arena, (count + 1) * sizeof *n->refusals);
   if (row) kept = clade__arena_new(&g->arena, CLADE_MAX_PARAMS * sizeof *kept);
   if (!n->refusals || (row && !kept)) return CLADE_NO_MEMORY;
@@ -93,11 +92,12 @@ static clade_status convert(const clade__choice *c, clade_graph *g, const clade_
   clade__node_view(g, id, &in, &type, &view);
   clade_query q = {sizeof q, &view, info, NULL};
   const char *refusals[CLADE__MOST_WAYS] = {NULL};
-  for (int i = 0; i < CLADE__MOST_WAYS && op->impls[i].name; i++) {
-    clade__query_start(&q, &op->impls[i], row);
-    if (op->impls[i].accept) refusals[i] = op->impls[i].accept(&q);
+  const clade_impl *const *impls = clade__impls(op);
+  for (int i = 0; i < CLADE__MOST_WAYS && impls[i]; i++) {
+    clade__query_start(&q, impls[i], row);
+    refusals[i] = clade__impl_unfit(impls[i], &q);
   }
-  clade__query_start(&q, &op->impls[impl], row);
+  clade__query_start(&q, impls[impl], row);
   n->why = "cheapest";
   return keep_impl(g, n, impl, q.row, refusals);
 }

@@ -3,7 +3,7 @@
 
 /* By what row, where it was not the estimates that decided. */
 static void explain_row(const clade__node *n, clade__text *out) {
-  const clade_space *space = n->op->impls[n->impl].space;
+  const clade_space *space = clade__impls(n->op)[n->impl]->space;
   if (strcmp(n->why, "measured") != 0 && strcmp(n->why, "pinned") != 0) return;
   clade__text_add(out, " (%s", n->why);
   for (int i = 0; n->row && space->params[i]; i++)
@@ -12,8 +12,9 @@ static void explain_row(const clade__node *n, clade__text *out) {
 }
 
 static void explain_refusals(const clade__node *n, clade__text *out) {
-  for (int i = 0; n->op->impls[i].name; i++)
-    if (i != n->impl) clade__text_add(out, "; %s: %s", n->op->impls[i].name, n->refusals[i]);
+  const clade_impl *const *impls = clade__impls(n->op);
+  for (int i = 0; impls[i]; i++)
+    if (i != n->impl) clade__text_add(out, "; %s: %s", impls[i]->name, n->refusals[i]);
 }
 
 /* Of which operands no copy was made. */
@@ -46,7 +47,7 @@ static void explain_conversion(const clade_graph *g, const clade__node *n, const
   }
   clade__text_add(out, ", for operand %d of %s", to->operand, user->op->name);
   if (*user->name) clade__text_add(out, " \"%s\"", user->name);
-  if (user->impl >= 0) clade__text_add(out, " (%s)", user->op->impls[user->impl].name);
+  if (user->impl >= 0) clade__text_add(out, " (%s)", clade__impls(user->op)[user->impl]->name);
 }
 
 /* Why a node is on the companion, by what the devices with a bundle say to it. */
@@ -59,11 +60,11 @@ static void explain_companion(const clade__pass_ctx *ctx, clade__id id, clade__t
     clade_query q = {sizeof q, &view, &ctx->devices[d], NULL};
     int bundled = 0;
     if (!q.device->kernels) continue;
-    for (const clade_impl *impl = view.op->impls; impl->name; impl++) {
-      if (!impl->bundled) continue;
-      clade__query_start(&q, impl, row);
-      const char *refusal = clade__impl_refuses(ctx, impl, &q);
-      clade__text_add(out, "; on %s %s: %s", q.device->name, impl->name, refusal ? refusal : "would take it");
+    for (const clade_impl *const *impl = clade__impls(view.op); *impl; impl++) {
+      if (!(*impl)->bundled) continue;
+      clade__query_start(&q, *impl, row);
+      const char *refusal = clade__impl_refuses(ctx, *impl, &q);
+      clade__text_add(out, "; on %s %s: %s", q.device->name, (*impl)->name, refusal ? refusal : "would take it");
       bundled++;
     }
     if (!bundled) clade__text_add(out, "; on %s: no kernel of bundles is made for it", q.device->name);
@@ -88,7 +89,7 @@ static void explain_node(const clade__pass_ctx *ctx, clade__id id, const use *us
       clade__text_add(out, ": a view\n");
     return;
   }
-  clade__text_add(out, " on %s: %s", device->name, n->impl < 0 ? "not chosen yet" : n->op->impls[n->impl].name);
+  clade__text_add(out, " on %s: %s", device->name, n->impl < 0 ? "not chosen yet" : clade__impls(n->op)[n->impl]->name);
   if (n->impl >= 0) explain_row(n, out);
   if (n->impl >= 0 && !ctx->brief) explain_refusals(n, out);
   explain_views(n, out);

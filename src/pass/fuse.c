@@ -82,7 +82,7 @@ static bool taken(const fusion *f, const clade_graph *g, const clade__node *n, c
   double seconds;
   if (!f->ctx->devices[n->device].kernels) return true;
   for (int i = 0; i < n_in; i++) types[i] = *clade__type(g, in[i]);
-  return clade__least_impl(f->ctx, &view, n->device, &seconds) != NULL;
+  return clade__least_impl(f->ctx, &view, n->device, &seconds) >= 0;
 }
 
 /* Of those that no kernel takes apart, nothing can be lost: a host may take them as one. */

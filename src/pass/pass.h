@@ -59,9 +59,11 @@ bool clade__needs_impl(const clade_op *op); /* false: views and what the graph i
 double clade__impl_cost(const clade_impl *impl, const clade_query *q);
 /* Why the implementation is not taken, or a static text. Unset: it is taken. */
 const char *clade__impl_refuses(const clade__pass_ctx *ctx, const clade_impl *impl, const clade_query *q);
-/* The cheapest that takes the node on that device, by its own estimate, which is *seconds; NULL: none does. */
-const clade_impl *clade__least_impl(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds);
-/* Makes q one of this implementation, with the row that it starts from; `row` holds it. */
+/* The number of the cheapest that takes the node on that device, by its own estimate, which is *seconds; -1: none
+ * does. */
+int clade__least_impl(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds);
+/* Makes q one of this implementation, with the row that it starts from, zeros on a device that it is not for; `row`
+ * holds it. */
 void clade__query_start(clade_query *q, const clade_impl *impl, int32_t row[CLADE_MAX_PARAMS]);
 
 /* ---- tuning records (pick.c, link.c) ---- */

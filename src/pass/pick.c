@@ -40,8 +40,9 @@ static bool record_row(const clade__record *r, const clade_impl *impl, const cla
 }
 
 static int impl_named(const clade_op *op, const char *name) {
-  for (int i = 0; op->impls[i].name; i++)
-    if (strcmp(op->impls[i].name, name) == 0) return i;
+  const clade_impl *const *impls = clade__impls(op);
+  for (int i = 0; impls[i]; i++)
+    if (strcmp(impls[i]->name, name) == 0) return i;
   return -1;
 }
 
@@ -58,9 +59,13 @@ static int holds(const clade__pass_ctx *ctx, const clade__record *r, clade_query
                  int32_t row[CLADE_MAX_PARAMS]) {
   const clade_op *op = q->node->op;
   int i = impl_named(op, r->impl);
-  if (i < 0 || !same_kernels(r, &op->impls[i], q) || !record_row(r, &op->impls[i], q, trusted, row)) return STALE;
-  q->row = op->impls[i].space ? row : NULL;
-  return clade__impl_refuses(ctx, &op->impls[i], q) ? REFUSED : i;
+  if (i < 0) return STALE;
+  const clade_impl *impl = clade__impls(op)[i];
+  if (!same_kernels(r, impl, q)) return STALE;
+  if (clade__impl_lacks(impl, q)) return REFUSED;
+  if (!record_row(r, impl, q, trusted, row)) return STALE;
+  q->row = impl->space ? row : NULL;
+  return clade__impl_refuses(ctx, impl, q) ? REFUSED : i;
 }
 
 /* Choices of a func on several devices tell them apart. */
@@ -169,14 +174,15 @@ clade_status clade__pick_seconds(const clade__pass_ctx *ctx, const clade_node *v
 
 void clade__pick_query(const clade__pass_ctx *ctx, clade_query *q, int device, const clade__pick *pick, int impl,
                        int32_t row[CLADE_MAX_PARAMS]) {
-  const clade_impl *it = &q->node->op->impls[impl];
+  const clade_impl *it = clade__impls(q->node->op)[impl];
   const clade__tuning *tuning = ctx->tuning ? ctx->tuning[device] : NULL;
   const clade__record *own = record_of(pick, impl);
   if (own && record_row(own, it, q, true, row)) { /* that it is offered was seen before */
     q->row = it->space ? row : NULL;
     return;
   }
-  for (int k = 0; it->space && tuning && k < tuning->n; k++) {
+  const bool asks = it->space && tuning && !clade__impl_lacks(it, q);
+  for (int k = 0; asks && k < tuning->n; k++) {
     const clade__record *r = clade__records_find(tuning->layer[k], q->node->op->name, "*", it->name);
     if (!r || !same_kernels(r, it, q) || !record_row(r, it, q, false, row)) continue;
     q->row = row;

@@ -29,8 +29,8 @@ const clade_op *clade__op_named(const clade_graph *g, const char *name, size_t n
 
 static clade_status no_impl(const clade_op *op, const char *want, size_t n) {
   clade__text names = {0};
-  for (const clade_impl *impl = op->impls; impl && impl->name; impl++)
-    clade__text_add(&names, "%s%s", names.length ? ", " : "", impl->name);
+  for (const clade_impl *const *impl = clade__impls(op); *impl; impl++)
+    clade__text_add(&names, "%s%s", names.length ? ", " : "", (*impl)->name);
   clade_status status = CLADE_FAIL(NOT_FOUND, "prefer: the op %s has no implementation \"%.*s\"; it has: %s", op->name,
                                    (int)CLADE_MIN(n, 64u), want, names.length ? names.data : "none");
   clade__text_free(&names);
@@ -46,8 +46,8 @@ static clade_status check_word(const clade__pass_ctx *ctx, const char *at, size_
   if (!op) return CLADE_FAIL(NOT_FOUND, "prefer: there is no op \"%.*s\"", (int)CLADE_MIN(n, 64u), at);
   if (clade__preferred(ctx->prefer, op->name, &length) != at + n + 1)
     return CLADE_FAIL(DUPLICATE, "prefer: names the op \"%s\" twice", op->name);
-  for (const clade_impl *impl = op->impls; impl && impl->name; impl++)
-    if (clade__word_is(impl->name, at + n + 1, end - n - 1)) return CLADE_OK;
+  for (const clade_impl *const *impl = clade__impls(op); *impl; impl++)
+    if (clade__word_is((*impl)->name, at + n + 1, end - n - 1)) return CLADE_OK;
   return no_impl(op, at + n + 1, end - n - 1);
 }
 

@@ -7,24 +7,13 @@ bool clade__needs_impl(const clade_op *op) {
          op != &clade__op_transfer && !(op->flags & CLADE_OP_VIEW);
 }
 
-/* A device has its programs from a compiler or from a bundle, never from both. */
-static const char *has_no_kernel(const clade_impl *impl, const clade_device_info *device) {
-  if (!device->kernels) return impl->bundled ? "its kernel comes from a bundle, and the device has none" : NULL;
-  if (!impl->bundled) return "its kernels are compiled, and the device's come from a bundle";
-  for (const char *const *kernel = device->kernels; *kernel; kernel++)
-    if (strcmp(*kernel, impl->bundled) == 0) return NULL;
-  return "the device's bundle does not hold its kernel";
-}
-
 const char *clade__impl_refuses(const clade__pass_ctx *ctx, const clade_impl *impl, const clade_query *q) {
   size_t length = 0;
   const char *want = clade__preferred(ctx->prefer, q->node->op->name, &length);
   if (want && !(strlen(impl->name) == length && strncmp(impl->name, want, length) == 0))
     return "another one was asked for";
-  const char *missing = has_no_kernel(impl, q->device);
-  if (missing) return missing;
   if (impl->loose && ctx->strict) return "its error has a bound of its own, and .strict was asked for";
-  return impl->accept ? impl->accept(q) : NULL;
+  return clade__impl_unfit(impl, q);
 }
 
 static void tell_companion(const clade__choice *c, clade__id id, clade__text *text) {
@@ -38,8 +27,8 @@ static void tell_companion(const clade__choice *c, clade__id id, clade__text *te
   }
   clade__node_view(c->g, id, in, out, &view);
   clade__text_add(text,
-                  clade__least_impl(c->ctx, &view, companion, &seconds) ? "; the companion, %s, would"
-                                                                        : "; nor does the companion, %s",
+                  clade__least_impl(c->ctx, &view, companion, &seconds) >= 0 ? "; the companion, %s, would"
+                                                                             : "; nor does the companion, %s",
                   c->ctx->devices[companion].name);
 }
 
@@ -56,8 +45,8 @@ static clade_status nobody(const clade__choice *c, clade__id id) {
     clade__text_add(&text, "%s%s", i ? ", " : "", clade__type_text(clade__type(c->g, n->in[i]), type, sizeof type));
   clade__text_add(&text, ") on %s: no implementation takes it", c->ctx->devices[n->device].name);
   if (want) clade__text_add(&text, ", \"%.*s\" is asked for", (int)CLADE_MIN(want_length, 64u), want);
-  for (int i = 0; n->op->impls && n->op->impls[i].name; i++)
-    clade__text_add(&text, "; %s: %s", n->op->impls[i].name, c->ways[id].refusals[i]);
+  const clade_impl *const *impls = clade__impls(n->op);
+  for (int i = 0; impls[i]; i++) clade__text_add(&text, "; %s: %s", impls[i]->name, c->ways[id].refusals[i]);
   if (c->ctx->devices[n->device].kernels) tell_companion(c, id, &text);
   clade_status status = clade_fail(want ? CLADE_NOT_FOUND : CLADE_UNSUPPORTED, "%s", text.failed ? "" : text.data);
   if (text.failed) status = CLADE_FAIL(NO_MEMORY, "no memory for a message");
@@ -69,7 +58,7 @@ void clade__query_start(clade_query *q, const clade_impl *impl, int32_t row[CLAD
   q->row = NULL;
   if (!impl->space) return;
   memset(row, 0, CLADE_MAX_PARAMS * sizeof *row);
-  impl->space->start(q, row);
+  if (!clade__impl_lacks(impl, q)) impl->space->start(q, row);
   q->row = row;
 }
 
@@ -78,17 +67,18 @@ double clade__impl_cost(const clade_impl *impl, const clade_query *q) {
   return cost >= 0 && cost < 1e9 ? cost : 1e9; /* not a number: as if it were unset */
 }
 
-const clade_impl *clade__least_impl(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds) {
+int clade__least_impl(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds) {
   clade_query q = {sizeof q, view, &ctx->devices[device], NULL};
   int32_t row[CLADE_MAX_PARAMS];
-  const clade_impl *least = NULL;
-  for (const clade_impl *impl = view->op->impls; impl && impl->name; impl++) {
-    clade__query_start(&q, impl, row);
-    if (clade__impl_refuses(ctx, impl, &q)) continue;
-    double cost = clade__impl_cost(impl, &q);
-    if (least && cost >= *seconds) continue;
+  const clade_impl *const *impls = clade__impls(view->op);
+  int least = -1;
+  for (int i = 0; impls[i]; i++) {
+    clade__query_start(&q, impls[i], row);
+    if (clade__impl_refuses(ctx, impls[i], &q)) continue;
+    double cost = clade__impl_cost(impls[i], &q);
+    if (least >= 0 && cost >= *seconds) continue;
     *seconds = cost;
-    least = impl;
+    least = i;
   }
   return least;
 }

@@ -59,7 +59,7 @@ static bool accepted(const clade__pass_ctx *ctx, const clade__node *n, const pro
   const clade_node view = {sizeof view, n->op, n->name, &p->attrs, n->n_in, 1, in, &out};
   double seconds;
   for (int i = 0; i < n->n_in; i++) in[i] = *clade__type(ctx->graph, p->in[i]);
-  return clade__least_impl(ctx, &view, n->device, &seconds) != NULL;
+  return clade__least_impl(ctx, &view, n->device, &seconds) >= 0;
 }
 
 /* Operand i of the product as a part of what it was copied from; unchanged where that cannot be. */

@@ -107,13 +107,13 @@ static bool wanted_forms(clade__choice *c, clade__id node, const clade_impl *imp
 /* Whether scratch memory leaves a func room for its values: some ask for it for each unit. By the device's own budget,
  * so that one set for a while changes no choice; what is pinned stays, and the op's last implementation is never
  * refused. */
-static bool has_room(clade__choice *c, clade__id node, const clade_impl *impl, const clade_query *q,
-                     const uint8_t *form) {
+static bool has_room(clade__choice *c, clade__id node, int number, const clade_query *q, const uint8_t *form) {
+  const clade_impl *const *impls = clade__impls(q->node->op), *impl = impls[number];
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   const clade_query there = {sizeof there, &view, q->device, q->row};
   const char *why = c->ways[node].pick.why;
-  if (!impl->workspace || !impl[1].name || !q->device->budget_bytes) return true; /* 0: nobody told */
+  if (!impl->workspace || !impls[number + 1] || !q->device->budget_bytes) return true; /* 0: nobody told */
   if (why && !strcmp(why, "pinned")) return true;
   clade__way_view(c, node, &(clade__way){.form = (uint8_t *)form}, in, out, &view);
   return impl->workspace(&there) <= q->device->budget_bytes / 4;
@@ -127,28 +127,26 @@ static void fit_pick(clade__choice *c, clade__id node, clade_query *q) {
   for (int i = 0; pick->count && i < CLADE__PICKED_IMPLS; i++) {
     if (!pick->of[i]) continue;
     clade__pick_query(c->ctx, q, c->g->nodes[node].device, pick, i, row);
-    const clade_impl *impl = &q->node->op->impls[i];
-    if (wanted_forms(c, node, impl, q, form) && has_room(c, node, impl, q, form)) continue;
+    if (wanted_forms(c, node, clade__impls(q->node->op)[i], q, form) && has_room(c, node, i, q, form)) continue;
     pick->of[i] = NULL;
     pick->count--;
   }
 }
 
 /* As measured; where it was measured dense, and works in any layout, by how much more it is estimated to take. */
-static double told_cost(const clade__pick *pick, const clade_impl *impl, const clade_query *built,
-                        const clade_query *there) {
-  double told = clade__pick_told(pick, (int)(impl - built->node->op->impls)), cost = clade__impl_cost(impl, there);
+static double told_cost(const clade__pick *pick, int number, const clade_query *built, const clade_query *there) {
+  const clade_impl *impl = clade__impls(built->node->op)[number];
+  double told = clade__pick_told(pick, number), cost = clade__impl_cost(impl, there);
   if (!(told > 0)) return cost;
   return impl->any_layout ? told * cost / clade__impl_cost(impl, built) : told;
 }
 
-static clade_status cost_and_row(clade__choice *c, clade__id node, const clade_impl *impl, clade_query *q,
-                                 clade__way *way) {
+static clade_status cost_and_row(clade__choice *c, clade__id node, clade_query *q, clade__way *way) {
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   const clade_query there = {sizeof there, &view, q->device, q->row};
   clade__way_view(c, node, way, in, out, &view);
-  way->cost = told_cost(&c->ways[node].pick, impl, q, &there);
+  way->cost = told_cost(&c->ways[node].pick, way->impl, q, &there);
   way->row = NULL;
   if (!q->row) return CLADE_OK;
   int32_t *row = clade__arena_new(&c->arena, CLADE_MAX_PARAMS * sizeof *row);
@@ -166,15 +164,15 @@ static clade_status find_impls(clade__choice *c, clade__id id) {
   int32_t row[CLADE_MAX_PARAMS];
   clade_node view;
   clade_query q = {sizeof q, &view, &c->ctx->devices[n->device], NULL};
-  size_t count = 0;
-  while (n->op->impls && n->op->impls[count].name) count++;
+  const clade_impl *const *impls = clade__impls(n->op);
+  const size_t count = (size_t)clade__impls_count(n->op);
   w->refusals = clade__arena_new(&c->arena, (count + 1) * sizeof *w->refusals);
   if (!w->refusals) return CLADE_NO_MEMORY;
   clade__node_view(c->g, id, in, out, &view);
   CLADE_TRY(clade__pick_find(c->ctx, &q, n->device, &w->pick));
   fit_pick(c, id, &q);
   for (size_t i = 0; i < count; i++) {
-    const clade_impl *impl = &n->op->impls[i];
+    const clade_impl *impl = impls[i];
     clade__way way = {.impl = (int)i, .form = form};
     clade__pick_query(c->ctx, &q, n->device, &w->pick, (int)i, row);
     w->refusals[i] = clade__impl_refuses(c->ctx, impl, &q);
@@ -184,11 +182,11 @@ static clade_status find_impls(clade__choice *c, clade__id id) {
       w->refusals[i] = "asks for layouts that cannot be had";
       continue;
     }
-    if (!has_room(c, id, impl, &q, form)) {
+    if (!has_room(c, id, (int)i, &q, form)) {
       w->refusals[i] = "asks for more scratch memory than a quarter of what the device may use";
       continue;
     }
-    CLADE_TRY(cost_and_row(c, id, impl, &q, &way));
+    CLADE_TRY(cost_and_row(c, id, &q, &way));
     CLADE_TRY(clade__way_add(c, id, &way));
   }
   return CLADE_OK;
@@ -274,13 +272,14 @@ static clade_status spread_layout(clade__choice *c, clade__id id, const clade_no
   for (int i = 0; known >= 0 && i < c->ways[id].count; i++)
     if (c->ways[id].at[i].form[n->n_in] == known) return CLADE_OK;
   if (!spread_forms(c, n, view, layout, form)) return CLADE_OK;
-  for (int i = 0; n->op->impls[i].name; i++) {
-    const clade_impl *impl = &n->op->impls[i];
+  const clade_impl *const *impls = clade__impls(n->op);
+  for (int i = 0; impls[i]; i++) {
+    const clade_impl *impl = impls[i];
     clade__way way = {.impl = i, .form = form};
     if (!impl->any_layout || clade__pick_refuses(&c->ways[id].pick, i)) continue;
     clade__pick_query(c->ctx, &q, n->device, &c->ways[id].pick, i, row);
     if (clade__impl_refuses(c->ctx, impl, &q)) continue;
-    CLADE_TRY(cost_and_row(c, id, impl, &q, &way));
+    CLADE_TRY(cost_and_row(c, id, &q, &way));
     CLADE_TRY(clade__way_add(c, id, &way));
   }
   return CLADE_OK;
@@ -292,7 +291,7 @@ static clade_status spread_node(clade__choice *c, clade__id id) {
   clade_node view;
   bool any = false, forms = false;
   if (!c->ways[id].count || !clade__needs_impl(n->op) || !n->n_out) return CLADE_OK;
-  for (int i = 0; n->op->impls[i].name; i++) any |= n->op->impls[i].any_layout;
+  for (const clade_impl *const *impl = clade__impls(n->op); *impl; impl++) any |= (*impl)->any_layout;
   for (int i = 0; i < n->n_in + n->n_out; i++) forms |= forms_of(c, operand(n, i))->count > 1;
   if (!any || !forms) return CLADE_OK;
   clade__node_view(c->g, id, in, out, &view);

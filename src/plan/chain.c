@@ -47,7 +47,7 @@ static clade_status chain_new(clade_func *func, size_t first, clade__fchain **ou
 /* As its implementation estimates it. */
 static double seconds_of_node(const clade_func *func, const clade__fstep *step) {
   const clade__node *node = &func->graph->nodes[step->node];
-  const clade_impl *impl = &node->op->impls[node->impl];
+  const clade_impl *impl = clade__impls(node->op)[node->impl];
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   clade__node_view(func->graph, step->node, in, out, &view);

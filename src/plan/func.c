@@ -119,11 +119,11 @@ static clade_status ask_units(const clade_func *func) {
   for (clade__id id = 1; id < g->n_nodes; id++) {
     const clade__node *node = &g->nodes[id];
     if (node->device < 0 || node->device >= func->n_devices) continue; /* refused where nodes are placed */
-    for (const clade_impl *impl = node->op->impls; impl && impl->name; impl++) {
-      if (!impl->units) continue;
+    for (const clade_impl *const *impl = clade__impls(node->op); *impl; impl++) {
+      if (!(*impl)->units) continue;
       clade__node_view(g, id, in, out, &view);
-      CLADE_TRY(ask_device(func, node->device, impl, &view));
-      if (func->companion >= 0) CLADE_TRY(ask_device(func, func->companion, impl, &view));
+      CLADE_TRY(ask_device(func, node->device, *impl, &view));
+      if (func->companion >= 0) CLADE_TRY(ask_device(func, func->companion, *impl, &view));
     }
   }
   return CLADE_OK;

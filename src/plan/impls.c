@@ -1,7 +1,7 @@
 /* Which implementation each node of a specialised func was given. */
 #include "plan/plan.h"
 
-static bool has_impl(const clade__node *node) { return node->op && node->impl >= 0 && node->op->impls; }
+static bool has_impl(const clade__node *node) { return node->op && node->impl >= 0; }
 
 static clade_status check(const clade_func *func, const char *function) {
   if (!func) return CLADE_FAIL(INVALID, "%s: the func is NULL", function);
@@ -19,7 +19,7 @@ static clade_status put_choice(clade__records *choices, const clade_graph *g, cl
   clade__node_view(g, id, in, out, &view);
   clade__pick_device(node->device, &problem);
   clade__problem_text(&view, true, &problem);
-  const clade_impl *impl = &node->op->impls[node->impl];
+  const clade_impl *impl = clade__impls(node->op)[node->impl];
   clade__record record = {.op = node->op->name, .problem = problem.data, .impl = impl->name, .seconds = node->seconds};
   clade__record_row(&record, impl, node->row);
   clade_status status = problem.failed ? CLADE_NO_MEMORY : clade__records_put(choices, &record);
@@ -90,7 +90,7 @@ clade_status clade_func_impl(const clade_func *func, int index, clade_impl_info 
     size_t size = info->size;
     whole.node = node->name;
     whole.op = node->op->name;
-    whole.impl = node->op->impls[node->impl].name;
+    whole.impl = clade__impls(node->op)[node->impl]->name;
     whole.device = node->device;
     whole.why = node->why;
     memcpy(info, &whole, CLADE_MIN(size, sizeof whole));

@@ -145,10 +145,7 @@ static clade_status emit_node(lowering *l, const clade_impl *impl, const clade_q
 }
 
 static const clade_impl *implementation(const clade__node *node) {
-  const clade_impl *impl = node->op->impls;
-  for (int i = 0; impl && impl->name; impl++, i++)
-    if (i == node->impl) return impl;
-  return NULL;
+  return node->impl >= 0 && node->impl < clade__impls_count(node->op) ? clade__impls(node->op)[node->impl] : NULL;
 }
 
 /* The cells of a node's outputs. *elements: some output has any. */

@@ -41,8 +41,8 @@ void clade__step_request(const clade_func *func, const clade__fstep *step, clade
   const clade_kernel_step *launch = step->launch;
   const clade__node *node = &func->graph->nodes[step->node];
   const clade_op *op = node->op;
-  *out = (clade__request){.file = launch->file ? launch->file : clade__kernel_file(op, &op->impls[node->impl]),
-                          .source = clade__kernel_source_of(op, &op->impls[node->impl]),
+  *out = (clade__request){.file = launch->file ? launch->file : clade__kernel_file(op, clade__impls(op)[node->impl]),
+                          .source = clade__kernel_source_of(op, clade__impls(op)[node->impl]),
                           .kernel = launch->kernel,
                           .options = "",
                           .n_defines = (int)launch->n_defines,

@@ -86,7 +86,7 @@ static void add_quoted(clade__text *out, const char *text) {
 static const char *impl_of(const clade_run *run, const clade_step_time *t) {
   if (t->step < 0 || !run->func->steps[t->step].node) return "";
   const clade__node *node = &run->func->graph->nodes[run->func->steps[t->step].node];
-  return node->impl >= 0 && node->op->impls ? node->op->impls[node->impl].name : "";
+  return node->impl >= 0 ? clade__impls(node->op)[node->impl]->name : "";
 }
 
 /* The device's own queue, its inputs', then its other queues. */

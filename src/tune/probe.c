@@ -57,7 +57,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {{.name = "ref", .emit = emit}, {0}};
+static const clade_impl *const impls[] = {CLADE_IMPL(.name = "ref", .emit = emit), NULL};
 static const clade_op op = {.size = sizeof(clade_op),
                             .name = "tune.chains",
                             .n_out = 1,

@@ -32,7 +32,7 @@ void clade__candidate_close(clade__candidate *c) {
 }
 
 char *clade__candidate_text(const clade__problem *p, const clade__candidate *c) {
-  const clade_impl *impl = &p->op->impls[c->impl];
+  const clade_impl *impl = clade__impls(p->op)[c->impl];
   clade__text t = {0};
   char *text = NULL;
   clade__text_add(&t, "%s", impl->name);
@@ -43,7 +43,7 @@ char *clade__candidate_text(const clade__problem *p, const clade__candidate *c) 
 
 /* ---- candidates ---- */
 static clade_status add(search *s, int impl, const int32_t *row) {
-  const clade_space *space = s->p->op->impls[impl].space;
+  const clade_space *space = clade__impls(s->p->op)[impl]->space;
   clade__candidate c = {.impl = impl, .has_row = space != NULL};
   if (row && space) memcpy(c.row, row, sizeof c.row);
   for (size_t i = 0; i < s->n; i++)
@@ -55,7 +55,7 @@ static clade_status add(search *s, int impl, const int32_t *row) {
 }
 
 static clade_status add_rows(search *s, clade_query *q, int impl) {
-  const clade_space *space = s->p->op->impls[impl].space;
+  const clade_space *space = clade__impls(s->p->op)[impl]->space;
   int32_t row[CLADE_MAX_PARAMS];
   for (int i = 0; space; i++) {
     q->row = NULL;
@@ -91,19 +91,19 @@ static clade_status list(search *s) {
   int count = 0;
   memcpy(out, s->stage[CLADE__WHOLE].out, (size_t)p->n_out * sizeof *out);
   CLADE_TRY(add(s, p->impl, p->row));
-  for (; p->op->impls[count].name && count < CLADE__PICKED_IMPLS; count++) {
-    const clade_impl *impl = &p->op->impls[count];
+  for (; clade__impls(p->op)[count] && count < CLADE__PICKED_IMPLS; count++) {
+    const clade_impl *impl = clade__impls(p->op)[count];
     clade__query_start(&q, impl, row);
-    tried[count] = !q.device->kernels && !impl->bundled && (!impl->accept || !impl->accept(&q));
+    tried[count] = !impl->bundled && !clade__impl_unfit(impl, &q);
     cost[count] = tried[count] ? cost_of(impl, q) : 0;
     if (tried[count] && cost[count] < cheapest) cheapest = cost[count];
   }
   for (int i = 0; i < count; i++) {
-    bool hopeless = cost[i] > HOPELESS * cheapest, loose = p->op->impls[i].loose;
+    bool hopeless = cost[i] > HOPELESS * cheapest, loose = clade__impls(p->op)[i]->loose;
     s->barred[i] = loose && hopeless && !s->how->loose;
     if (s->barred[i] || (hopeless && !loose && s->how->mode == CLADE_TUNE_QUICK)) tried[i] = false;
     if (!tried[i]) continue;
-    clade__query_start(&q, &p->op->impls[i], row);
+    clade__query_start(&q, clade__impls(p->op)[i], row);
     CLADE_TRY(add(s, i, row));
   }
   CLADE_TRY(add_rows(s, &q, p->impl));
@@ -185,13 +185,13 @@ static clade_status trust_ref(search *s) {
   clade__candidate ref = {0};
   clade_query q = {0};
   clade_type out[CLADE_MAX_OPERANDS], in[CLADE_MAX_OPERANDS];
-  const clade_impl *impls = s->p->op->impls;
-  while (impls[ref.impl + 1].name) ref.impl++;
-  if ((ref.has_row = impls[ref.impl].space != NULL)) {
+  const clade_impl *const *impls = clade__impls(s->p->op);
+  while (impls[ref.impl + 1]) ref.impl++;
+  if ((ref.has_row = impls[ref.impl]->space != NULL)) {
     clade_node view;
     clade__node_view(s->stage[CLADE__TAILS].graph, clade__stage_node(s->p), in, out, &view);
     q = (clade_query){sizeof q, &view, clade__device_info(s->p->device), NULL};
-    clade__query_start(&q, &impls[ref.impl], ref.row);
+    clade__query_start(&q, impls[ref.impl], ref.row);
   }
   clade_func *func = NULL;
   const clade__mark begun = clade__clock_mark(s->p->device);

@@ -69,7 +69,7 @@ static clade_status pin(const clade__problem *p, const clade_graph *g, const cla
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   clade__text problem = {0};
-  const clade_impl *impl = &p->op->impls[c->impl];
+  const clade_impl *impl = clade__impls(p->op)[c->impl];
   clade__node_view(g, clade__stage_node(p), in, out, &view);
   clade__problem_text(&view, true, &problem);
   clade__record r = {.op = p->op->name, .problem = problem.data, .impl = impl->name};
@@ -104,7 +104,7 @@ clade_status clade__stage_func(const clade__problem *p, const clade__stage *s, c
   if (is_candidate(*out, p, c)) return CLADE_OK;
   clade_func_release(*out);
   *out = NULL;
-  return CLADE_FAIL(UNSUPPORTED, "%s: %s does not take it", p->op->name, p->op->impls[c->impl].name);
+  return CLADE_FAIL(UNSUPPORTED, "%s: %s does not take it", p->op->name, clade__impls(p->op)[c->impl]->name);
 }
 
 clade_status clade__stage_bare(const clade__problem *p, const clade__candidate *c, clade_func **out) {

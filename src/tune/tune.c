@@ -23,7 +23,7 @@ typedef struct tuning {
 /* ---- the problems of a func ---- */
 /* Estimated seconds. Where the order of implementations decides and nobody estimates, bytes do. */
 static double weight_of(const clade__problem *p, const clade_query *q) {
-  double cost = clade__impl_cost(&p->op->impls[p->impl], q), bytes = 0;
+  double cost = clade__impl_cost(clade__impls(p->op)[p->impl], q), bytes = 0;
   size_t n;
   if (cost < 1e6) return cost;
   for (int i = 0; i < p->n_in; i++)
@@ -79,13 +79,13 @@ static clade_status add_elsewhere(tuning *t, const clade__pass_ctx *ctx, clade_n
   memcpy(in, view.in, (size_t)view.n_in * sizeof *in);
   for (int i = 0; i < view.n_in; i++) in[i].layout = (clade_layout){0};
   view.in = in;
-  const clade_impl *impl = clade__least_impl(ctx, &view, device, &seconds);
-  if (!impl) return CLADE_OK;
+  const int impl = clade__least_impl(ctx, &view, device, &seconds);
+  if (impl < 0) return CLADE_OK;
   clade_query q = {sizeof q, &view, &ctx->devices[device], NULL};
   int32_t *row = clade__arena_new(&t->arena, CLADE_MAX_PARAMS * sizeof *row);
   if (!row) return CLADE_NO_MEMORY;
-  clade__query_start(&q, impl, row);
-  return add_problem(t, &view, device, (int)(impl - view.op->impls), q.row);
+  clade__query_start(&q, clade__impls(view.op)[impl], row);
+  return add_problem(t, &view, device, impl, q.row);
 }
 
 /* A bundle leaves no choice: its kernels are timed where a companion may take their nodes. */
@@ -157,7 +157,7 @@ static clade_status is_known(const tuning *t, const clade__problem *p, bool *kno
 static clade_status put_best(const tuning *t, const clade__problem *p, const clade__found *found, clade__records *set) {
   for (int i = 0; i < found->n_best; i++) {
     const clade__candidate *c = &found->best[i];
-    const clade_impl *impl = &p->op->impls[c->impl];
+    const clade_impl *impl = clade__impls(p->op)[c->impl];
     clade__record r = {.op = p->op->name,
                        .problem = p->text,
                        .impl = impl->name,

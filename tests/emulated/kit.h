@@ -36,8 +36,11 @@ static inline clade_status kit_emit(clade_emit *e, const clade_query *q, const c
   return CLADE_OK;
 }
 static inline clade_status kit_scale_emit(clade_emit *e, const clade_query *q) { return kit_emit(e, q, "kit_scale"); }
-static const clade_impl kit_scale_impls[] = {
-    {.name = "systolic", .emit = kit_scale_emit, .bundled = "kit_scale"}, {.name = "ref", .emit = kit_scale_emit}, {0}};
+static const clade_impl *const kit_scale_impls[] = {
+    CLADE_IMPL(.name = "systolic", .emit = kit_scale_emit, .bundled = "kit_scale"),
+    CLADE_IMPL(.name = "ref", .emit = kit_scale_emit),
+    NULL,
+};
 static const clade_op kit_scale = {.size = sizeof(clade_op),
                                    .name = "kit.scale",
                                    .min_in = 1,

@@ -10,7 +10,8 @@ enum { CHAINS = 4 };
 
 /* ---- the op kit.twice: y = 2 x ---- */
 static clade_status twice_emit(clade_emit *e, const clade_query *q) { return kit_emit(e, q, "kit_twice"); }
-static const clade_impl twice_impls[] = {{.name = "systolic", .emit = twice_emit, .bundled = "kit_twice"}, {0}};
+static const clade_impl *const twice_impls[] = {
+    CLADE_IMPL(.name = "systolic", .emit = twice_emit, .bundled = "kit_twice"), NULL};
 static const clade_op twice = {.size = sizeof(clade_op),
                                .name = "kit.twice",
                                .min_in = 1,

@@ -39,11 +39,10 @@ static clade_status mix_emit(clade_emit *e, const clade_query *q) {
   clade_emit_range(s, 1, &one, &one);
   return CLADE_OK;
 }
-#define IMPLS(kind)                                                           \
-  {                                                                           \
-    {.name = "systolic", .emit = mix_emit, .bundled = "kit_mix" #kind}, { 0 } \
-  }
-static const clade_impl impls[KINDS][2] = {IMPLS(0), IMPLS(1), IMPLS(2), {{.name = "ref", .emit = mix_emit}, {0}}};
+#define IMPLS(kind) \
+  { CLADE_IMPL(.name = "systolic", .emit = mix_emit, .bundled = "kit_mix" #kind), NULL }
+static const clade_impl *const impls[KINDS][2] = {
+    IMPLS(0), IMPLS(1), IMPLS(2), {CLADE_IMPL(.name = "ref", .emit = mix_emit), NULL}};
 static clade_op ops[KINDS];
 
 static clade_device *device, *companion;

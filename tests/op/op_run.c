@@ -161,7 +161,7 @@ static bool see_impls(trial *t, op_case *c, const clade_func *func, int impl) {
     const clade__node *node = &func->graph->nodes[i];
     if (node->op != op || node->impl < 0) continue;
     took[node->impl] = true;
-    c->took = op->impls[node->impl].name;
+    c->took = op->impls[node->impl]->name;
     c->row = node->row;
   }
   if (c->more && !took[impl]) return false;
@@ -170,7 +170,7 @@ static bool see_impls(trial *t, op_case *c, const clade_func *func, int impl) {
 }
 
 static bool has_row(const trial *t, int impl) {
-  const clade_impl *it = &t->target->op->impls[impl];
+  const clade_impl *it = t->target->op->impls[impl];
   const int32_t *row = t->target->row;
   if (!row || !t->c->took || strcmp(t->c->took, it->name) != 0) return true;
   int i = 0;
@@ -181,7 +181,7 @@ static bool has_row(const trial *t, int impl) {
 
 static void refuse(trial *t, int impl) {
   char own[64];
-  snprintf(own, sizeof own, "; %s: ", t->target->op->impls[impl].name);
+  snprintf(own, sizeof own, "; %s: ", t->target->op->impls[impl]->name);
   const char *said = clade_last_error(), *reason = strstr(said, own);
   reason = reason ? reason + strlen(own) : said;
   snprintf(t->tally->refusal[impl], sizeof t->tally->refusal[impl], "%s", reason);
@@ -192,9 +192,12 @@ static op_verdict compile(trial *t, int impl, clade_func **func) {
   char prefer[96];
   if (!t->target->op->impls || t->target->chosen)
     return clade_compile(t->graph, t->target->device, func) == CLADE_OK ? OP_PASSED : refused("clade_compile");
-  snprintf(prefer, sizeof prefer, "%s=%s", t->target->op->name, t->target->op->impls[impl].name);
-  const bool strict = !t->target->op->impls[impl].loose; /* a loose one takes nobody else's turn */
+  const clade_impl *it = t->target->op->impls[impl];
+  snprintf(prefer, sizeof prefer, "%s=%s", t->target->op->name, it->name);
+  const bool strict = !it->loose; /* a loose one takes nobody else's turn */
+  clade__impl_anywhere = t->target->anywhere >> it->family & 1 ? it : NULL;
   clade_status status = clade_compile(t->graph, t->target->device, func, .prefer = prefer, .strict = strict);
+  clade__impl_anywhere = NULL;
   if (status == CLADE_NOT_FOUND) {
     refuse(t, impl);
     if (t->c->more) return OP_NOT_RUN;

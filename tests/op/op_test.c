@@ -9,7 +9,8 @@
 #include <time.h>
 
 #include "cl/room.h"
-#include "op/simt.h"
+#include "op/dims.h"
+#include "op_start.h"
 #include "op_tiles.h"
 #include "pass/pass.h"
 
@@ -22,7 +23,7 @@ static const op_test *const tests[] = {
 enum { FEW_CASES = 4 }; /* --cases of the builds with sanitizers */
 
 typedef struct options {
-  const char *op, *device, *variants, *absent, *impl, *dtype, *kernels;
+  const char *op, *device, *variants, *absent, *impl, *family, *dtype, *kernels;
   int cases, total, least;
   uint64_t seed;
   bool small, verbose, first, once, tiles, chains, brief, wide, types;
@@ -34,7 +35,7 @@ static int usage(const char *program) {
       stderr,
       "usage: %s --op NAME [--device SPEC] [--cases N | --total N] [--seed N] [--small]\n"
       "       [--least N] [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first] [--once] [--tiles]\n"
-      "       [--types] [--chains] [--kernels FILE] [--brief] [--wide] [--absent FILE]\n"
+      "       [--types] [--chains] [--kernels FILE] [--brief] [--wide] [--absent FILE] [--family NAME]\n"
       "  --cases N        random cases per element type (100); twice as many where there is one\n"
       "  --total N        random cases of all element types together, at least, most of them executed once, and of a\n"
       "                   quarter of the size: for devices that are slow at both\n"
@@ -42,6 +43,11 @@ static int usage(const char *program) {
       "  --small          few small cases per implementation and element type, without guard zones, on a device that\n"
       "                   is told to have vectors: for Oclgrind\n"
       "  --impl NAME      this implementation alone, where it accepts; --dtype NAME: this element type alone\n"
+      "  --family NAME    the implementations of this family alone: ref, vec, group, mma or library. On a device of "
+      "any\n"
+      "                   class, whatever they are made for, if it has what they need. On a CPU group and mma run so "
+      "by\n"
+      "                   themselves\n"
       "  --once           the first case that needs a kernel, by the implementation that is chosen and with the "
       "program\n"
       "                   cache; prints how long the process took to the result\n"
@@ -62,27 +68,17 @@ static int usage(const char *program) {
 }
 
 static bool parse(int argc, char **argv, options *o) {
-  static const struct option table[] = {{"op", required_argument, 0, 'o'},
-                                        {"device", required_argument, 0, 'd'},
-                                        {"cases", required_argument, 0, 'c'},
-                                        {"total", required_argument, 0, 'n'},
-                                        {"seed", required_argument, 0, 's'},
-                                        {"small", no_argument, 0, 'm'},
-                                        {"verbose", no_argument, 0, 'b'},
-                                        {"variants", required_argument, 0, 'v'},
-                                        {"impl", required_argument, 0, 'i'},
-                                        {"dtype", required_argument, 0, 't'},
-                                        {"first", no_argument, 0, 'f'},
-                                        {"least", required_argument, 0, 'l'},
-                                        {"once", no_argument, 0, 'e'},
-                                        {"tiles", no_argument, 0, 'r'},
-                                        {"chains", no_argument, 0, 'h'},
-                                        {"kernels", required_argument, 0, 'k'},
-                                        {"brief", no_argument, 0, 'a'},
-                                        {"wide", no_argument, 0, 'w'},
-                                        {"types", no_argument, 0, 'y'},
-                                        {"absent", required_argument, 0, 'q'},
-                                        {0, 0, 0, 0}};
+  static const struct option table[] = {{"op", required_argument, 0, 'o'},     {"device", required_argument, 0, 'd'},
+                                        {"cases", required_argument, 0, 'c'},  {"total", required_argument, 0, 'n'},
+                                        {"seed", required_argument, 0, 's'},   {"small", no_argument, 0, 'm'},
+                                        {"verbose", no_argument, 0, 'b'},      {"variants", required_argument, 0, 'v'},
+                                        {"impl", required_argument, 0, 'i'},   {"dtype", required_argument, 0, 't'},
+                                        {"first", no_argument, 0, 'f'},        {"least", required_argument, 0, 'l'},
+                                        {"once", no_argument, 0, 'e'},         {"tiles", no_argument, 0, 'r'},
+                                        {"chains", no_argument, 0, 'h'},       {"kernels", required_argument, 0, 'k'},
+                                        {"brief", no_argument, 0, 'a'},        {"wide", no_argument, 0, 'w'},
+                                        {"types", no_argument, 0, 'y'},        {"absent", required_argument, 0, 'q'},
+                                        {"family", required_argument, 0, 'g'}, {0, 0, 0, 0}};
   *o = (options){.cases = 100, .seed = 1, .device = "pocl"};
   for (int c; (c = getopt_long(argc, argv, "", table, NULL)) != -1;) {
     switch (c) {
@@ -106,6 +102,7 @@ static bool parse(int argc, char **argv, options *o) {
     case 'w': o->wide = true; break;
     case 'y': o->types = true; break;
     case 'q': o->absent = optarg; break;
+    case 'g': o->family = optarg; break;
     default: return false;
     }
   }
@@ -115,14 +112,14 @@ static bool parse(int argc, char **argv, options *o) {
 
 static int count_impls(const clade_op *op) {
   int n = 0;
-  while (n < OP_IMPLS && op->impls && op->impls[n].name) n++;
+  while (n < OP_IMPLS && op->impls && op->impls[n]) n++;
   return n;
 }
 
 /* Without the kernels of bundles. */
 static int count_compiled(const clade_op *op) {
   int n = 0;
-  for (int i = 0; i < count_impls(op); i++) n += !op->impls[i].bundled;
+  for (int i = 0; i < count_impls(op); i++) n += !op->impls[i]->bundled;
   return n;
 }
 
@@ -145,21 +142,23 @@ static int count_of_impl(const op_target *t, const op_tally *tally, int impl) {
 
 /* Who says no cost, as other libraries do, is asked for by name alone, and so is a kernel of a bundle; the last one is
  * taken without. */
-static bool takes_turns(const clade_op *op, int impl) {
-  return !op->impls[impl].bundled && (op->impls[impl].cost || !op->impls[impl + 1].name);
+static bool takes_turns(const op_target *t, int impl) {
+  const clade_impl *it = t->op->impls[impl];
+  if (t->family) return !it->bundled && t->family >> it->family & 1;
+  return !it->bundled && (it->cost || !t->op->impls[impl + 1]);
 }
 
-static int count_turns(const clade_op *op) {
+static int count_turns(const op_target *t) {
   int turns = 0;
-  for (int i = 0; i < count_impls(op); i++) turns += takes_turns(op, i);
+  for (int i = 0; i < count_impls(t->op); i++) turns += takes_turns(t, i);
   return CLADE_MAX(turns, 1);
 }
 
-static int nth_in_turn(const clade_op *op, int number) {
-  int all = count_impls(op);
-  number %= count_turns(op);
+static int nth_in_turn(const op_target *t, int number) {
+  int all = count_impls(t->op);
+  number %= count_turns(t);
   for (int i = 0; i < all; i++)
-    if (takes_turns(op, i) && number-- == 0) return i;
+    if (takes_turns(t, i) && number-- == 0) return i;
   return 0;
 }
 
@@ -208,9 +207,9 @@ static bool named(const char *path, const char *op, const char *name) {
 static bool check_absent(const op_target *t, const op_tally *tally, const char *only, const char *path) {
   bool ok = true;
   for (int i = 0; path && i < count_impls(t->op) && !(t->op->flags & CLADE_OP_VIEW); i++) {
-    const char *name = t->op->impls[i].name;
+    const char *name = t->op->impls[i]->name;
     if (only && strcmp(only, name) != 0) continue;
-    if (!takes_turns(t->op, i) || count_of_impl(t, tally, i) || named(path, t->op->name, name)) continue;
+    if (!takes_turns(t, i) || count_of_impl(t, tally, i) || named(path, t->op->name, name)) continue;
     fprintf(stderr, "%s: %s computed nothing, and %s does not expect it: %s\n", t->op->name, name, path,
             tally->refusal[i]);
     ok = false;
@@ -223,21 +222,26 @@ static bool check_coverage(const op_target *t, const op_tally *tally, const char
   int count[OP_IMPLS];
   for (int i = 0; i < count_impls(t->op); i++) {
     count[i] = count_of_impl(t, tally, i);
-    printf("%s: %s computed %d cases%s%s", t->op->name, t->op->impls[i].name, count[i],
+    printf("%s: %s computed %d cases%s%s", t->op->name, t->op->impls[i]->name, count[i],
            count[i] || !tally->refusal[i][0] ? "" : "; refused: ", count[i] ? "" : tally->refusal[i]);
     for (int form = 0; t->test->forms && count[i] && form < count_forms(t); form++)
       printf("%s%s %d", form ? ", " : ": ", t->test->forms[form].name, tally->cases[form][i]);
     printf("\n");
   }
   for (int i = 0; i < count_impls(t->op); i++)
-    if (only && !count[i] && strcmp(t->op->impls[i].name, only) == 0) {
+    if (only && !count[i] && strcmp(t->op->impls[i]->name, only) == 0) {
       fprintf(stderr, "%s: %s computed nothing: %s\n", t->op->name, only, tally->refusal[i]);
+      return false;
+    }
+  for (int i = 0; i < count_impls(t->op); i++)
+    if (t->family && takes_turns(t, i) && !count[i]) {
+      fprintf(stderr, "%s: %s computed nothing: %s\n", t->op->name, t->op->impls[i]->name, tally->refusal[i]);
       return false;
     }
   int last = count_impls(t->op) - 1;
   bool view = t->op->flags & CLADE_OP_VIEW; /* no step */
-  if (last >= 0 && !few && !view && !t->bundle && !count[last]) {
-    fprintf(stderr, "%s: %s, which runs everywhere, was never used\n", t->op->name, t->op->impls[last].name);
+  if (last >= 0 && !few && !view && !t->bundle && !t->family && !count[last]) {
+    fprintf(stderr, "%s: %s, which runs everywhere, was never used\n", t->op->name, t->op->impls[last]->name);
     return false;
   }
   if (tally->kinks > tally->slopes) {
@@ -255,8 +259,8 @@ static bool check_coverage(const op_target *t, const op_tally *tally, const char
 /* The number of the one that was asked for, else that of the turn. */
 static int impl_of(const op_target *t, const options *o, int turn) {
   for (int i = 0; o->impl && i < count_impls(t->op); i++)
-    if (strcmp(t->op->impls[i].name, o->impl) == 0) return i;
-  return nth_in_turn(t->op, turn);
+    if (strcmp(t->op->impls[i]->name, o->impl) == 0) return i;
+  return nth_in_turn(t, turn);
 }
 
 static bool wanted(const options *o, clade_dtype dtype) {
@@ -282,9 +286,9 @@ static op_case nth_case(const op_target *t, const options *o, clade_dtype dtype,
   c.gradient = gradients && (o->small ? i % 3 == 2 : i % 4 == 3);
   /* cases with gradients, which are every fourth one, take turns of their own */
   int turn = !gradients || o->small ? i : c.gradient ? i / 4 : i - i / 4;
-  c.form = turn / count_turns(t->op) % count_forms(t);
+  c.form = turn / count_turns(t) % count_forms(t);
   *impl = impl_of(t, o, turn);
-  if (count_impls(t->op)) c.impl = t->op->impls[*impl].name;
+  if (count_impls(t->op)) c.impl = t->op->impls[*impl]->name;
   return c;
 }
 
@@ -302,7 +306,7 @@ enum { NONE = -1 }; /* not even one: the form is none that it has */
 static bool run_more(const op_target *t, const options *o, int form, int impl, int least, bool fp64, op_tally *tally) {
   const clade_dtype *dtypes = t->test->dtypes;
   const int *have = &tally->cases[form][impl];
-  const char *name = t->op->impls[impl].name;
+  const char *name = t->op->impls[impl]->name;
   enum { MOST = 5000 };
   for (int i = 0; i < MOST && *have < least; i++)
     for (int d = 0; dtypes[d] && *have < least; d++) {
@@ -322,7 +326,7 @@ static bool run_more(const op_target *t, const options *o, int form, int impl, i
 
 static bool lacks(const op_target *t, int form, int impl) {
   const char *name = forms_of(t)[form].lacks;
-  return name && strcmp(name, t->op->impls[impl].name) == 0;
+  return name && strcmp(name, t->op->impls[impl]->name) == 0;
 }
 
 /* In each form as many as in any other one that it has cases of. */
@@ -338,7 +342,7 @@ static bool run_forms(const op_target *t, const options *o, int impl, bool fp64,
 /* Of small cases some have forms that they are too small for; a device that is slow at them may take none of it. */
 static bool wants_more(const op_target *t, const options *o, const op_tally *tally, int impl) {
   const int have = count_of_impl(t, tally, impl);
-  const bool asked = o->impl ? strcmp(t->op->impls[impl].name, o->impl) == 0 : takes_turns(t->op, impl);
+  const bool asked = o->impl ? strcmp(t->op->impls[impl]->name, o->impl) == 0 : takes_turns(t, impl);
   return asked && (o->small ? !have : have || !o->total);
 }
 
@@ -389,6 +393,19 @@ static bool run_cases(const op_target *t, const options *o, bool fp64, op_tally 
   return ok;
 }
 
+/* A processor runs what is made for GPUs, so that machines without one test it. */
+static bool set_families(op_target *t, const options *o) {
+  const bool cpu = clade__device_info(t->device)->device_class == CLADE_CPU;
+  t->anywhere = cpu ? 1u << CLADE_FAMILY_GROUP | 1u << CLADE_FAMILY_MMA : 0;
+  if (!o->family) return true;
+  for (int f = CLADE_FAMILY_REF; f <= CLADE_FAMILY_LIBRARY; f++)
+    if (strcmp(o->family, clade_family_name(f)) == 0) t->family = t->anywhere = 1u << f;
+  int n = 0;
+  for (int i = 0; i < count_impls(t->op); i++) n += t->family && takes_turns(t, i);
+  if (!n) fprintf(stderr, "%s: no implementation is of the family \"%s\"\n", t->op->name, o->family);
+  return n;
+}
+
 static op_told has(const clade_device *device) {
   const clade_device_info *info = clade__device_info(device);
   return (op_told){info->compute_units, info->l2_bytes, clade__last_cache(info)};
@@ -416,6 +433,7 @@ static bool run(const options *o, const op_test *test) {
   }
   pretend(t.device, o);
   t.has = has(t.device);
+  if (!set_families(&t, o)) return false;
   t.kernels = o->kernels ? fopen(o->kernels, "w") : NULL;
   if (o->kernels && !t.kernels) {
     perror(o->kernels);
@@ -429,7 +447,7 @@ static bool run(const options *o, const op_test *test) {
     clade_device_release(t.device);
     return ok;
   }
-  ok = run_cases(&t, o, info.fp64, &tally);
+  ok = op_start_elsewhere(&t, o->seed, o->small) && run_cases(&t, o, info.fp64, &tally);
   ok = ok && run_least(&t, o, info.fp64, &tally);
   printf("%s: %d cases, %" PRId64 " elements, %" PRId64 " derivatives compared; at most %.2f of a bound used\n",
          test->name, tally.passed, tally.elements, tally.slopes, tally.worst);
@@ -477,7 +495,6 @@ int main(int argc, char **argv) {
   /* launches of their own, with which other tests compare chains */
   if (!o.once) clade__chain_least = o.chains ? 1 : SIZE_MAX;
   clade__always_wide = o.wide;
-  clade__simt_everywhere = true; /* --tiles */
   /* matrix units that this machine lacks: their kernels, but for the instruction. A first use asks for none of them. */
   clade__units_imitated = !o.brief && !o.once;
   for (int i = 0; tests[i]; i++) {

@@ -8,56 +8,41 @@
 
 #include "cl/room.h"
 #include "op_batch.h"
+#include "op_start.h"
 #include "pass/pass.h"
-#include "program/tuning.h"
-
-typedef int32_t row[CLADE_MAX_PARAMS];
 
 typedef struct tiled { /* a case, and the rows that it is computed with */
   op_case c;           /* not drawn yet */
-  row *rows;
+  op_row *rows;
   size_t n, capacity;
 } tiled;
 
-/* Makes the implementation start from the row. */
-static bool start_from(op_target *t, int impl, const int32_t *from) {
-  clade__tuned_device device;
-  clade__records *records = NULL;
-  clade__record record = {.op = t->op->name, .problem = "*", .impl = t->op->impls[impl].name};
-  clade__tuned_describe(t->device, &device);
-  clade__record_row(&record, &t->op->impls[impl], from);
-  bool ok = clade__records_new(&device, &records) == CLADE_OK && clade__records_put(records, &record) == CLADE_OK &&
-            clade__tuning_keep(t->device, records) == CLADE_OK;
-  clade__records_release(records);
-  t->row = from;
-  return ok;
+static bool start_from(op_target *t, int impl, op_row *from) {
+  t->row = *from;
+  return op_start_from(t, 1, &impl, from);
 }
 
 /* ---- the rows of a case ---- */
 static bool is_new(const tiled *one, const int32_t *own) {
   for (size_t i = 0; i < one->n; i++)
-    if (memcmp(one->rows[i], own, sizeof(row)) == 0) return false;
+    if (memcmp(one->rows[i], own, sizeof(op_row)) == 0) return false;
   return true;
 }
 
 /* As the space is asked for them while the func is compiled: of the node as it was built, which is dense. */
 static bool list_rows(const op_target *t, const clade_func *func, int impl, tiled *one) {
-  const clade_impl *it = &t->op->impls[impl];
+  const clade_impl *it = t->op->impls[impl];
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   clade_query q = {sizeof q, &view, clade__device_info(t->device), NULL};
-  clade__id id = 1;
-  row own;
-  while (func->graph->nodes[id].op != t->op || func->graph->nodes[id].impl != impl) id++;
-  clade__node_view(func->graph, id, in, out, &view);
-  for (int i = 0; i < view.n_in; i++) in[i].layout = (clade_layout){0};
-  for (int i = 0; i < view.n_out; i++) out[i].layout = (clade_layout){0};
+  op_row own;
+  op_start_view(t, func, impl, in, out, &view);
   for (int i = 0; clade__space_row(it->space, &q, i, own); i++) {
     q.row = own;
     const bool takes = !it->accept || !it->accept(&q);
     q.row = NULL;
     if (!takes || !is_new(one, own)) continue;
-    if (clade__grow(&one->rows, &one->capacity, one->n + 1, sizeof(row)) != CLADE_OK) return false;
+    if (clade__grow(&one->rows, &one->capacity, one->n + 1, sizeof(op_row)) != CLADE_OK) return false;
     memcpy(one->rows[one->n++], own, sizeof own);
   }
   return true;
@@ -72,7 +57,7 @@ static bool plan(op_target *t, const op_tiles *how, int impl, op_batch *b, tiled
   clade_func_release(func);
   for (size_t i = 0; ok && i < one->n; i++) {
     c = one->c;
-    ok = start_from(t, impl, one->rows[i]);
+    ok = start_from(t, impl, &one->rows[i]);
     if (ok && (func = op_case_plan(t, &c, op_case_seed(how->seed, &c), impl))) op_batch_take(b, func);
   }
   return ok;
@@ -80,7 +65,7 @@ static bool plan(op_target *t, const op_tiles *how, int impl, op_batch *b, tiled
 
 /* ---- an implementation ---- */
 static op_case nth_case(const op_target *t, const op_tiles *how, int impl, clade_dtype dtype, int i) {
-  op_case c = {.dtype = dtype, .number = i, .impl = t->op->impls[impl].name, .fp64 = how->fp64};
+  op_case c = {.dtype = dtype, .number = i, .impl = t->op->impls[impl]->name, .fp64 = how->fp64};
   int forms = 0;
   while (t->test->forms && t->test->forms[forms].name) forms++;
   if (forms) c.form = i % forms;
@@ -105,12 +90,12 @@ static bool find_cases(op_target *t, const op_tiles *how, int impl, clade_dtype 
 static bool run_case(op_target *t, const op_tiles *how, int impl, const tiled *one, op_tally *tally) {
   for (size_t i = 0; i < one->n; i++) {
     op_case c = one->c;
-    if (!start_from(t, impl, one->rows[i])) return false;
+    if (!start_from(t, impl, &one->rows[i])) return false;
     const op_verdict verdict = op_case_run(t, &c, op_case_seed(how->seed, &c), impl, tally);
     if (verdict == OP_PASSED) continue;
     fprintf(stderr, "%s: %s%s with", t->op->name, c.impl, verdict == OP_NOT_RUN ? " was not taken" : "");
-    for (int k = 0; t->op->impls[impl].space->params[k]; k++)
-      fprintf(stderr, " %s=%d", t->op->impls[impl].space->params[k], (int)one->rows[i][k]);
+    for (int k = 0; t->op->impls[impl]->space->params[k]; k++)
+      fprintf(stderr, " %s=%d", t->op->impls[impl]->space->params[k], (int)one->rows[i][k]);
     fprintf(stderr, "\n");
     return false;
   }
@@ -132,9 +117,9 @@ static bool run_type(op_target *t, const op_tiles *how, int impl, clade_dtype dt
   for (int i = 0; i < how->cases; i++) clade__free(cases[i].rows);
   free(cases);
   if (*n)
-    printf("%s: %s: %d cases of %s, %zu rows in all\n", t->op->name, t->op->impls[impl].name, *n,
+    printf("%s: %s: %d cases of %s, %zu rows in all\n", t->op->name, t->op->impls[impl]->name, *n,
            clade_dtype_name(dtype), rows);
-  if (!several) fprintf(stderr, "%s: %s lists one row for each case\n", t->op->name, t->op->impls[impl].name);
+  if (!several) fprintf(stderr, "%s: %s lists one row for each case\n", t->op->name, t->op->impls[impl]->name);
   return ok && several && (*n == how->cases || !*n);
 }
 
@@ -149,14 +134,14 @@ static bool run_impl(op_target *t, const op_tiles *how, int impl, op_tally *tall
     ok = run_type(t, how, impl, dtypes[d], tally, &n) && ok;
     any |= n > 0;
   }
-  if (!any) fprintf(stderr, "%s: %s takes no case\n", t->op->name, t->op->impls[impl].name);
+  if (!any) fprintf(stderr, "%s: %s takes no case\n", t->op->name, t->op->impls[impl]->name);
   return ok && any;
 }
 
 bool op_tiles_run(op_target *t, const op_tiles *how, op_tally *tally) {
   bool ok = true, any = false;
-  for (int i = 0; t->op->impls && t->op->impls[i].name; i++) {
-    const clade_impl *it = &t->op->impls[i];
+  for (int i = 0; t->op->impls && t->op->impls[i]; i++) {
+    const clade_impl *it = t->op->impls[i];
     if (!it->space || !it->space->rows || (how->impl && strcmp(it->name, how->impl) != 0)) continue;
     any = true;
     ok = run_impl(t, how, i, tally) && ok;

@@ -13,9 +13,7 @@ import docs_rules
 import source_rules
 
 OP = '''/* Twice its input. */
-static const clade_impl impls[] = {
-    {.name = "ref", .emit = emit},
-};
+static const clade_impl *const impls[] = {CLADE_IMPL(.name = "ref", .emit = emit), NULL};
 static clade_status emit(clade_emit *e, const clade_query *q) { clade_emit_kernel(e, "twice_forward_ref"); }
 const clade_op clade__op_twice = {.name = "twice", .grad = grad, .impls = impls};
 '''
@@ -67,6 +65,10 @@ PLANTED = [
     (source_rules.nothing_unfinished, "src/op/a.c", "/* A. FIX" "ME */\n", "src/op/a.c:1"),
     (source_rules.opening_comments, "src/op/a.c", "int a;\n", "src/op/a.c:1"),
     (source_rules.opening_comments, "tests/a.sh", "#!/bin/sh\necho a\n", "tests/a.sh:1"),
+    (source_rules.implementations_in_one_place, "src/pass/a.c", "/* A. */\nint f(o *op) { return op->impls[0] != 0; }\n",
+     "src/pass/a.c:2"),
+    (source_rules.implementations_in_one_place, "src/op/a.c", '/* A. */\nconst char *f(void) {\n  return "made for CPUs";\n}\n',
+     "src/op/a.c:3"),
     (source_rules.complete_ops, "src/op/twice.c", None, "twice has no src/op/twice.c"),
     (source_rules.complete_ops, "cl_kernels/twice.cl", None, "no cl_kernels/twice.cl"),
     (source_rules.complete_ops, "tests/op/twice.c", None, "no tests/op/twice.c"),

@@ -12,7 +12,8 @@ import source_rules
 
 SOURCE = [source_rules.downward_includes, source_rules.opencl_behind_one_door, source_rules.names_in_one_table,
           source_rules.short_files, source_rules.nothing_unfinished, source_rules.opening_comments,
-          source_rules.complete_ops, source_rules.preludes_macros_stay, source_rules.formatted, docs_rules.ops_page]
+          source_rules.complete_ops, source_rules.implementations_in_one_place, source_rules.preludes_macros_stay,
+          source_rules.formatted, docs_rules.ops_page]
 
 
 def main(what, root, *rest):

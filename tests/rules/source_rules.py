@@ -136,6 +136,23 @@ def opening_comments(root):
     return bad
 
 
+def implementations_in_one_place(root):
+    """Structs of implementations are read as src/ir/impls.c gives them, which fills up older ones; what they need of a
+    device is checked in src/op/impl.c alone."""
+    bad = []
+    for path in files(root, ".c", ".h"):
+        if not path.startswith("src/"):
+            continue
+        text = code(read(root, path))
+        if path != "src/ir/impls.c":
+            bad += [f"{path}:{line_of(text, m.start())}: reads .impls; expected clade__impls(op)"
+                    for m in re.finditer(r"->impls\b|\.impls\s*\[", text)]
+        if path != "src/op/impl.c":
+            bad += [f"{path}:{line_of(text, m.start())}: refuses a class of devices; expected .devices of clade_impl"
+                    for m in re.finditer(r'return "(made )?for (CPU|GPU|accelerator)s', text)]
+    return bad
+
+
 def complete_ops(root):
     """A row of ops.def has its source, its kernel unless it launches none, its test, and an implementation "ref"."""
     bad = []
@@ -151,7 +168,7 @@ def complete_ops(root):
             continue
         text = op_code(root, name)
         if "CLADE_OP_VIEW" not in text:
-            if not re.search(r'\{\s*(?:\.name\s*=\s*)?"ref"', text):
+            if not re.search(r'CLADE_IMPL\(\s*\.name = "ref"', text):
                 bad.append(f'{source}:1: {name} has no implementation "ref"')
             launches = "clade_emit_kernel" in text or "clade_emit_copy" not in text
             shared = re.search(r'\.file\s*=\s*"(\w+)"', code(read(root, source)))

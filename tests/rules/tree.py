@@ -56,7 +56,7 @@ def op_code(root, name):
     texts = [code(read(root, p)) for p in own]
     table = f"src/op/{shared.group(1)}.c" if shared else None
     if table and table not in own and os.path.exists(os.path.join(root, table)):
-        texts.append(re.sub(r'\{\.name = "\w+"', "{", code(read(root, table)), count=int(shared.group(2)))
+        texts.append(re.sub(r'CLADE_IMPL\(\.name = "\w+"', "CLADE_IMPL(", code(read(root, table)), count=int(shared.group(2)))
                      if shared.group(2) else code(read(root, table)))
     return "\n".join(texts)
 

@@ -50,7 +50,7 @@ static const char source[] = "KERNEL(step)(ARG(float, x), ARG(float, y), int n) 
                              "  USE(float, x);\n  USE(float, y);\n  if (n > 0) y[0] = x[0] + 1.0f;\n}\n";
 static const char bare[] = "__kernel void advance(__global float *x, int a, __global float *y, int b, int n) {\n"
                            "  if (n > 0) y[b] = x[a] + 1.0f;\n}\n";
-static const clade_impl impls[] = {{.name = "ref", .emit = emit}, {0}};
+static const clade_impl *const impls[] = {CLADE_IMPL(.name = "ref", .emit = emit), NULL};
 static const clade_op step_op = {.size = sizeof step_op,
                                  .name = "test.step",
                                  .min_in = 1,

@@ -87,8 +87,8 @@ static const char source[] = "KERNEL(bad_copy)(ARG(float, x), ARG(float, y), con
                              "  index_t i = (index_t)get_global_id(0);\n"
                              "  if (i < n) y[i] = x[i];\n"
                              "}\n";
-static const clade_impl impls[] = {{.name = "ref", .emit = emit}, {0}};
-static const clade_impl no_emit[] = {{.name = "ref"}, {0}};
+static const clade_impl *const impls[] = {CLADE_IMPL(.name = "ref", .emit = emit), NULL};
+static const clade_impl *const no_emit[] = {CLADE_IMPL(.name = "ref"), NULL};
 static const clade_op good = {.size = sizeof good,
                               .name = "bad.op",
                               .min_in = 1,

@@ -45,11 +45,12 @@ static inline void kit_layouts(const clade_query *q, int impl, clade_layout *in,
 KIT_IMPL(0)
 KIT_IMPL(1)
 KIT_IMPL(2)
-static const clade_impl kit_impls[] = {
-    {.name = "one", .accept = kit_accept1, .cost = kit_cost1, .layouts = kit_layouts1},
-    {.name = "two", .accept = kit_accept2, .cost = kit_cost2, .layouts = kit_layouts2},
-    {.name = "ref", .accept = kit_accept0, .cost = kit_cost0, .layouts = kit_layouts0},
-    {0}};
+static const clade_impl *const kit_impls[] = {
+    CLADE_IMPL(.name = "one", .accept = kit_accept1, .cost = kit_cost1, .layouts = kit_layouts1),
+    CLADE_IMPL(.name = "two", .accept = kit_accept2, .cost = kit_cost2, .layouts = kit_layouts2),
+    CLADE_IMPL(.name = "ref", .accept = kit_accept0, .cost = kit_cost0, .layouts = kit_layouts0),
+    NULL,
+};
 static const clade_op kit_op = {.size = sizeof(clade_op),
                                 .name = "kit.op",
                                 .min_in = 1,
@@ -64,7 +65,8 @@ static inline double kit_any_cost(const clade_query *q) {
   (void)q;
   return 1e-6;
 }
-static const clade_impl kit_any_impls[] = {{.name = "ref", .cost = kit_any_cost, .any_layout = true}, {0}};
+static const clade_impl *const kit_any_impls[] = {CLADE_IMPL(.name = "ref", .cost = kit_any_cost, .any_layout = true),
+                                                  NULL};
 static const clade_op kit_any = {.size = sizeof(clade_op),
                                  .name = "kit.any",
                                  .min_in = 1,
@@ -88,7 +90,7 @@ static inline double kit_sum(const clade_graph *g, int *conversions) {
     assert_true(n->impl >= 0);
     clade__node_view(g, id, in, out, &view);
     clade_query q = {sizeof q, &view, &kit_device, n->row};
-    sum += clade__impl_cost(&n->op->impls[n->impl], &q);
+    sum += clade__impl_cost(n->op->impls[n->impl], &q);
     *conversions += n->op == &clade__op_pack || n->op == &clade__op_unpack;
   }
   return sum;

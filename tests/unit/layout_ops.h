@@ -49,10 +49,11 @@ static inline clade_status lay_affine_emit(clade_emit *e, const clade_query *q) 
   kit_range(s, (int64_t)(bytes / sizeof(float)));
   return CLADE_OK;
 }
-static const clade_impl lay_affine_impls[] = {
-    {.name = "blocked", .layouts = lay_affine_layouts, .cost = lay_cheap, .emit = lay_affine_emit},
-    {.name = "ref", .cost = lay_dear, .emit = lay_affine_emit},
-    {0}};
+static const clade_impl *const lay_affine_impls[] = {
+    CLADE_IMPL(.name = "blocked", .layouts = lay_affine_layouts, .cost = lay_cheap, .emit = lay_affine_emit),
+    CLADE_IMPL(.name = "ref", .cost = lay_dear, .emit = lay_affine_emit),
+    NULL,
+};
 static const clade_op lay_affine = {.size = sizeof(clade_op),
                                     .name = "lay.affine",
                                     .min_in = 1,
@@ -85,10 +86,11 @@ static inline clade_status lay_linear_emit(clade_emit *e, const clade_query *q) 
   kit_range(s, y->dim[0] * y->dim[1]);
   return CLADE_OK;
 }
-static const clade_impl lay_linear_impls[] = {
-    {.name = "panels", .layouts = lay_linear_layouts, .cost = lay_cheap, .emit = lay_linear_emit},
-    {.name = "ref", .cost = lay_dear, .emit = lay_linear_emit},
-    {0}};
+static const clade_impl *const lay_linear_impls[] = {
+    CLADE_IMPL(.name = "panels", .layouts = lay_linear_layouts, .cost = lay_cheap, .emit = lay_linear_emit),
+    CLADE_IMPL(.name = "ref", .cost = lay_dear, .emit = lay_linear_emit),
+    NULL,
+};
 static const clade_op lay_linear = {.size = sizeof(clade_op),
                                     .name = "lay.linear",
                                     .min_in = 2,

@@ -254,10 +254,10 @@ static const char *taker(clade_graph *g, clade_val y, uint32_t max_passes) {
   assert_true(clade_val_ok(y));
   clade__node_view(g, (clade__id)g->n_nodes - 1, in, out, &view);
   clade_query q = {sizeof q, &view, &device, NULL};
-  for (const clade_impl *impl = op->impls; impl->name; impl++) {
+  for (const clade_impl *const *impl = op->impls; *impl; impl++) {
     int32_t params[CLADE_MAX_PARAMS];
-    clade__query_start(&q, impl, params);
-    if (!impl->bundled && (!impl->accept || !impl->accept(&q))) return impl->name;
+    clade__query_start(&q, *impl, params);
+    if (!clade__impl_unfit(*impl, &q)) return (*impl)->name;
   }
   return NULL;
 }

@@ -112,13 +112,19 @@ static double cheap(const clade_query *q) {
   (void)q;
   return 1e-6;
 }
-static const clade_impl impls[] = {{.name = "no", .accept = never, .cost = cheap},
-                                   {.name = "packed", .layouts = blocked, .cost = cheap},
-                                   {.name = "slow"},
-                                   {.name = "vec", .accept = vectors, .cost = cheap},
-                                   {.name = "ref"},
-                                   {0}};
-static const clade_impl hopeless[] = {{.name = "a", .accept = never}, {.name = "b", .accept = never}, {0}};
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "no", .accept = never, .cost = cheap),
+    CLADE_IMPL(.name = "packed", .layouts = blocked, .cost = cheap),
+    CLADE_IMPL(.name = "slow"),
+    CLADE_IMPL(.name = "vec", .accept = vectors, .cost = cheap),
+    CLADE_IMPL(.name = "ref"),
+    NULL,
+};
+static const clade_impl *const hopeless[] = {
+    CLADE_IMPL(.name = "a", .accept = never),
+    CLADE_IMPL(.name = "b", .accept = never),
+    NULL,
+};
 
 static clade_graph *choosing(const clade_op *op) {
   clade_graph *g = new_graph();
@@ -155,7 +161,7 @@ static void test_select(void **state) {
     ctx.prefer = cases[i].prefer;
     assert_error(clade__pass_select(&ctx), CLADE_OK, "");
     const clade__node *n = &ctx.graph->nodes[2];
-    assert_string_equal(n->op->impls[n->impl].name, cases[i].name);
+    assert_string_equal(n->op->impls[n->impl]->name, cases[i].name);
     assert_int_equal(ctx.graph->nodes[1].impl, -1);
     clade__explain(&ctx, &text);
     assert_string_equal(text.data, cases[i].explained);

@@ -26,10 +26,12 @@ static double dear(const clade_query *q) {
   (void)q;
   return 1e-4;
 }
-static const clade_impl impls[] = {{.name = "vec", .accept = no_nines, .cost = cheap, .space = &space, .loose = true},
-                                   {.name = "mid", .cost = dear},
-                                   {.name = "ref"},
-                                   {0}};
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "vec", .accept = no_nines, .cost = cheap, .space = &space, .loose = true),
+    CLADE_IMPL(.name = "mid", .cost = dear),
+    CLADE_IMPL(.name = "ref"),
+    NULL,
+};
 
 static clade_op op;
 static clade__records *set;
@@ -86,9 +88,9 @@ static const char *choose(const clade__records *pins, const char *prefer, bool s
   assert_error(select_in(pins, prefer, strict, &ctx), CLADE_OK, "");
   const clade__node *n = &ctx.graph->nodes[2];
   if (n->row)
-    snprintf(text, sizeof text, "%s %d %d %s", n->op->impls[n->impl].name, (int)n->row[0], (int)n->row[1], n->why);
+    snprintf(text, sizeof text, "%s %d %d %s", n->op->impls[n->impl]->name, (int)n->row[0], (int)n->row[1], n->why);
   else
-    snprintf(text, sizeof text, "%s %s", n->op->impls[n->impl].name, n->why);
+    snprintf(text, sizeof text, "%s %s", n->op->impls[n->impl]->name, n->why);
   clade_graph_release(ctx.graph);
   return text;
 }
@@ -102,10 +104,15 @@ static clade_status refused(const char *prefer) {
 
 static const char *chosen(const clade__records *pins, const char *prefer) { return choose(pins, prefer, false); }
 
+static const clade_impl *const both[] = {
+    CLADE_IMPL(.name = "systolic", .cost = dear, .bundled = "toy_f32"),
+    CLADE_IMPL(.name = "ref"),
+    NULL,
+};
+
 /* A device with a bundle has its kernels and no others; one without has all but those of bundles. */
 static void bundled_kernels(void **state) {
   (void)state;
-  static const clade_impl both[] = {{.name = "systolic", .cost = dear, .bundled = "toy_f32"}, {.name = "ref"}, {0}};
   static const char *const has[] = {"other_f32", "toy_f32", NULL}, *const lacks[] = {"toy_f3", NULL};
   op.impls = both;
   assert_string_equal(choose(NULL, NULL, false), "ref cheapest");
@@ -127,13 +134,21 @@ static size_t huge(const clade_query *q) {
   return SIZE_MAX;
 }
 
+static const clade_impl *const scratch[] = {
+    CLADE_IMPL(.name = "vec", .cost = cheap, .workspace = by_depth, .space = &space),
+    CLADE_IMPL(.name = "mid", .cost = dear, .workspace = huge),
+    CLADE_IMPL(.name = "ref", .workspace = huge),
+    NULL,
+};
+static const clade_impl *const huge_first[] = {
+    CLADE_IMPL(.name = "vec", .cost = cheap, .workspace = huge, .space = &space),
+    CLADE_IMPL(.name = "ref"),
+    NULL,
+};
+
 /* What a record says neither; but the last one is all that is left. */
 static void scratch_has_a_limit(void **state) {
   (void)state;
-  static const clade_impl scratch[] = {{.name = "vec", .cost = cheap, .workspace = by_depth, .space = &space},
-                                       {.name = "mid", .cost = dear, .workspace = huge},
-                                       {.name = "ref", .workspace = huge},
-                                       {0}};
   op.impls = scratch;
   device.budget_bytes = 4 * (64u << 10);
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
@@ -169,7 +184,7 @@ static void what_does_not_hold_is_ignored(void **state) {
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
   put(BUCKET, "vec", 8, 128, (clade__hash){1, 2}); /* other kernels */
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
-  assert_int_equal(clade__impl_hash(&op, &impls[0], &device, &kernel), CLADE_OK);
+  assert_int_equal(clade__impl_hash(&op, impls[0], &device, &kernel), CLADE_OK);
   put(BUCKET, "vec", 8, 128, kernel);
   assert_string_equal(chosen(NULL, NULL), "vec 8 128 measured");
   op.source = "kernel, changed";
@@ -222,9 +237,7 @@ static void pins_come_first(void **state) {
   assert_int_equal(clade__records_put(pins, &r), CLADE_OK);
   assert_string_equal(chosen(pins, NULL), "vec 6 64 pinned");
   assert_string_equal(chosen(pins, "toy.tuned=mid"), "mid asked for");
-  static const clade_impl scratch[] = {
-      {.name = "vec", .cost = cheap, .workspace = huge, .space = &space}, {.name = "ref"}, {0}};
-  op.impls = scratch;
+  op.impls = huge_first;
   device.budget_bytes = 1; /* what an earlier device had room for */
   assert_string_equal(chosen(pins, NULL), "vec 6 64 pinned");
   assert_string_equal(chosen(NULL, NULL), "ref measured");

@@ -23,10 +23,10 @@ static const clade_device_info devices[2] = {
 COST(small, 1e-5)
 COST(middling, 6e-5)
 COST(large, 1e-2)
-#define OP(op, home, away)                                                            \
-  static const clade_impl op##_impls[] = {                                            \
-      {.name = "b", .cost = home, .bundled = "k"}, {.name = "c", .cost = away}, {0}}; \
-  static const clade_op op = {                                                        \
+#define OP(op, home, away)                                                                              \
+  static const clade_impl *const op##_impls[] = {CLADE_IMPL(.name = "b", .cost = home, .bundled = "k"), \
+                                                 CLADE_IMPL(.name = "c", .cost = away), NULL};          \
+  static const clade_op op = {                                                                          \
       .size = sizeof(clade_op), .name = #op, .max_in = 3, .n_out = 1, .infer = infer, .impls = op##_impls};
 static clade_status infer(clade_node *n) {
   if (n->n_in) return toy_same(n);
@@ -37,23 +37,30 @@ OP(either, small, small)
 OP(slow, large, small)
 OP(fast, small, large)
 OP(slower, middling, small)
-static const clade_impl never_impls[] = {{.name = "c", .cost = small}, {0}};
+static const clade_impl *const never_impls[] = {CLADE_IMPL(.name = "c", .cost = small), NULL};
 static const clade_op never = {
     .size = sizeof(clade_op), .name = "never", .max_in = 3, .n_out = 1, .infer = infer, .impls = never_impls};
-static const clade_impl only_impls[] = {{.name = "b", .cost = small, .bundled = "k"}, {0}};
+static const clade_impl *const only_impls[] = {CLADE_IMPL(.name = "b", .cost = small, .bundled = "k"), NULL};
 static const clade_op only = {
     .size = sizeof(clade_op), .name = "only", .max_in = 3, .n_out = 1, .infer = infer, .impls = only_impls};
 
 /* Whose kernel is in another program, and one of whose implementations the tuner chooses. */
-static const clade_impl other_impls[] = {
-    {.name = "b", .cost = small, .bundled = "l"}, {.name = "c", .cost = middling}, {0}};
+static const clade_impl *const other_impls[] = {
+    CLADE_IMPL(.name = "b", .cost = small, .bundled = "l"),
+    CLADE_IMPL(.name = "c", .cost = middling),
+    NULL,
+};
 static const clade_op other = {
     .size = sizeof(clade_op), .name = "other", .max_in = 3, .n_out = 1, .infer = infer, .impls = other_impls};
-static const clade_impl fixed_impls[] = {{.name = "b", .cost = small, .bundled = "l"}, {0}};
+static const clade_impl *const fixed_impls[] = {CLADE_IMPL(.name = "b", .cost = small, .bundled = "l"), NULL};
 static const clade_op fixed = {
     .size = sizeof(clade_op), .name = "fixed", .max_in = 3, .n_out = 1, .infer = infer, .impls = fixed_impls};
-static const clade_impl tuned_impls[] = {
-    {.name = "b", .cost = small, .bundled = "k"}, {.name = "c", .cost = small}, {.name = "d", .cost = large}, {0}};
+static const clade_impl *const tuned_impls[] = {
+    CLADE_IMPL(.name = "b", .cost = small, .bundled = "k"),
+    CLADE_IMPL(.name = "c", .cost = small),
+    CLADE_IMPL(.name = "d", .cost = large),
+    NULL,
+};
 static const clade_op tuned = {
     .size = sizeof(clade_op), .name = "tuned", .max_in = 3, .n_out = 1, .infer = infer, .impls = tuned_impls};
 
@@ -343,8 +350,8 @@ static void what_was_chosen(void **state) {
 enum { NODES = 9, GRAPHS = 300, CHANGING_GRAPHS = 150 };
 static double cost_of(const clade_op *op, int device) {
   const clade_query q = {.size = sizeof q};
-  for (const clade_impl *impl = op->impls; impl->name; impl++)
-    if ((impl->bundled == NULL) == (device == 1)) return impl->cost(&q);
+  for (const clade_impl *const *impl = op->impls; *impl; impl++)
+    if (((*impl)->bundled == NULL) == (device == 1)) return (*impl)->cost(&q);
   return 1e9;
 }
 
@@ -355,7 +362,8 @@ static double total(const clade_graph *g, const int *device, double change) {
   int program[NODES + 2], changes;
   clade__id order[NODES + 2];
   for (clade__id id = 1; id < g->n_nodes; id++) {
-    const clade_impl *home = device[id] ? NULL : g->nodes[id].op->impls;
+    const clade_op *op = g->nodes[id].op;
+    const clade_impl *home = device[id] || !op->impls ? NULL : op->impls[0];
     program[id] = home && home->bundled ? home->bundled[0] == 'l' : CLADE__ANY_PROGRAM;
   }
   assert_error(clade__order(g, 1, program, order, &changes), CLADE_OK, "");

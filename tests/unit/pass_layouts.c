@@ -121,8 +121,11 @@ static double much(const clade_query *q) {
   (void)q;
   return 1e-3;
 }
-static const clade_impl blocked_impls[] = {
-    {.name = "blocked", .layouts = blocked_both, .cost = nothing}, {.name = "ref", .cost = much}, {0}};
+static const clade_impl *const blocked_impls[] = {
+    CLADE_IMPL(.name = "blocked", .layouts = blocked_both, .cost = nothing),
+    CLADE_IMPL(.name = "ref", .cost = much),
+    NULL,
+};
 
 static int conversions_of(clade_graph *g) {
   int n;

@@ -11,7 +11,7 @@ static clade_status both_emit(clade_emit *e, const clade_query *q) {
   kit_range(s, kit_count(q));
   return CLADE_OK;
 }
-static const clade_impl both_impls[] = {{.name = "ref", .emit = both_emit}, {0}};
+static const clade_impl *const both_impls[] = {CLADE_IMPL(.name = "ref", .emit = both_emit), NULL};
 static const clade_op both = {
     .size = sizeof(clade_op),
     .name = "train.both",

@@ -76,7 +76,7 @@ static inline clade_status kit_add_emit(clade_emit *e, const clade_query *q) {
   kit_range(s, kit_count(q));
   return CLADE_OK;
 }
-static const clade_impl kit_add_impls[] = {{.name = "ref", .emit = kit_add_emit}, {0}};
+static const clade_impl *const kit_add_impls[] = {CLADE_IMPL(.name = "ref", .emit = kit_add_emit), NULL};
 static const clade_op kit_add = {.size = sizeof(clade_op),
                                  .name = "kit.add",
                                  .min_in = 2,
@@ -104,7 +104,7 @@ static inline clade_status kit_affine_emit(clade_emit *e, const clade_query *q) 
   kit_range(s, kit_count(q));
   return CLADE_OK;
 }
-static const clade_impl kit_affine_impls[] = {{.name = "ref", .emit = kit_affine_emit}, {0}};
+static const clade_impl *const kit_affine_impls[] = {CLADE_IMPL(.name = "ref", .emit = kit_affine_emit), NULL};
 static const clade_op kit_affine = {.size = sizeof(clade_op),
                                     .name = "kit.affine",
                                     .min_in = 1,
@@ -143,8 +143,8 @@ static inline clade_status kit_split_emit(clade_emit *e, const clade_query *q) {
   kit_range(s, kit_count(q));
   return CLADE_OK;
 }
-static const clade_impl kit_split_impls[] = {{.name = "ref", .workspace = kit_split_workspace, .emit = kit_split_emit},
-                                             {0}};
+static const clade_impl *const kit_split_impls[] = {
+    CLADE_IMPL(.name = "ref", .workspace = kit_split_workspace, .emit = kit_split_emit), NULL};
 static const clade_op kit_split = {.size = sizeof(clade_op),
                                    .name = "kit.split",
                                    .min_in = 1,
@@ -188,7 +188,7 @@ static inline clade_status kit_fit_emit(clade_emit *e, const clade_query *q) {
   kit_range(s, kit_count(q));
   return CLADE_OK;
 }
-static const clade_impl kit_fit_impls[] = {{.name = "ref", .emit = kit_fit_emit}, {0}};
+static const clade_impl *const kit_fit_impls[] = {CLADE_IMPL(.name = "ref", .emit = kit_fit_emit), NULL};
 static const clade_op kit_fit = {.size = sizeof(clade_op),
                                  .name = "kit.fit",
                                  .min_in = 1,
@@ -209,7 +209,7 @@ static inline clade_status kit_past_emit(clade_emit *e, const clade_query *q) {
   kit_range(s, kit_count(q));
   return CLADE_OK;
 }
-static const clade_impl kit_past_impls[] = {{.name = "ref", .emit = kit_past_emit}, {0}};
+static const clade_impl *const kit_past_impls[] = {CLADE_IMPL(.name = "ref", .emit = kit_past_emit), NULL};
 static const clade_op kit_past = {.size = sizeof(clade_op),
                                   .name = "kit.past",
                                   .min_in = 1,
@@ -244,7 +244,7 @@ static inline clade_status kit_update_emit(clade_emit *e, const clade_query *q) 
   }
   return CLADE_OK;
 }
-static const clade_impl kit_update_impls[] = {{.name = "ref", .emit = kit_update_emit}, {0}};
+static const clade_impl *const kit_update_impls[] = {CLADE_IMPL(.name = "ref", .emit = kit_update_emit), NULL};
 static const clade_op kit_update = {
     .size = sizeof(clade_op),
     .name = "kit.update",

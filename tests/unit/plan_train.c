@@ -57,7 +57,8 @@ static clade_status any_emit(clade_emit *e, const clade_query *q) {
   kit_range(s, 16);
   return CLADE_OK;
 }
-static const clade_impl any_impls[] = {{.name = "ref", .workspace = any_workspace, .emit = any_emit}, {0}};
+static const clade_impl *const any_impls[] = {CLADE_IMPL(.name = "ref", .workspace = any_workspace, .emit = any_emit),
+                                              NULL};
 static const clade_op any_op = {.size = sizeof(clade_op),
                                 .name = "train.any",
                                 .min_in = 1,

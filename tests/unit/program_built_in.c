@@ -58,9 +58,9 @@ static bool is_problem(const char *text) {
 
 static const clade_impl *impl_of(const clade__record *r) {
   const clade_op *op = clade__op_find(r->op);
-  const clade_impl *impl = op ? op->impls : NULL;
-  while (impl && impl->name && strcmp(impl->name, r->impl)) impl++;
-  return impl && impl->name ? impl : NULL;
+  const clade_impl *const *impl = op ? op->impls : NULL;
+  while (impl && *impl && strcmp((*impl)->name, r->impl)) impl++;
+  return impl ? *impl : NULL;
 }
 
 static bool has_params(const clade__record *r, const clade_space *space) {

@@ -63,7 +63,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_emit_range(s, 1, &(size_t){1}, &(size_t){1});
   return CLADE_OK;
 }
-static const clade_impl impls[] = {{.name = "vec", .emit = emit, .space = &space}, {0}};
+static const clade_impl *const impls[] = {CLADE_IMPL(.name = "vec", .emit = emit, .space = &space), NULL};
 static const clade_op op = {.size = sizeof(clade_op),
                             .name = "acme.copy",
                             .min_in = 1,

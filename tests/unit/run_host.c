@@ -176,7 +176,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   if (a->what == DEFINE) clade_emit_define(s, "A", 1);
   return CLADE_OK;
 }
-static const clade_impl impls[] = {{.name = "host", .workspace = workspace, .emit = emit}, {0}};
+static const clade_impl *const impls[] = {CLADE_IMPL(.name = "host", .workspace = workspace, .emit = emit), NULL};
 #define HOST_OP(text, inputs, outputs, flag)                                                                     \
   {                                                                                                              \
     .size = sizeof(clade_op), .name = text, .flags = flag, .min_in = inputs, .max_in = inputs, .n_out = outputs, \

@@ -82,7 +82,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl impls[] = {{.name = "rotator", .workspace = workspace, .emit = emit}, {0}};
+static const clade_impl *const impls[] = {CLADE_IMPL(.name = "rotator", .workspace = workspace, .emit = emit), NULL};
 static const clade_op rotate = {.size = sizeof rotate,
                                 .name = "acme.rotate",
                                 .min_in = 1,

@@ -16,7 +16,7 @@ static clade_status slow_emit(clade_emit *e, const clade_query *q) {
   clade_emit_range(s, 1, (size_t[]){1}, (size_t[]){1});
   return CLADE_OK;
 }
-static const clade_impl slow_impls[] = {{.name = "ref", .emit = slow_emit}, {0}};
+static const clade_impl *const slow_impls[] = {CLADE_IMPL(.name = "ref", .emit = slow_emit), NULL};
 static const clade_op slow = {
     .size = sizeof(clade_op),
     .name = "upload.slow",
@@ -99,7 +99,7 @@ static clade_status tail_emit(clade_emit *e, const clade_query *q) {
   kit_range(s, TAIL);
   return CLADE_OK;
 }
-static const clade_impl tail_impls[] = {{.name = "ref", .emit = tail_emit}, {0}};
+static const clade_impl *const tail_impls[] = {CLADE_IMPL(.name = "ref", .emit = tail_emit), NULL};
 static const clade_op tail = {
     .size = sizeof(clade_op),
     .name = "upload.tail",

@@ -64,14 +64,18 @@ static void in_blocks(const clade_query *q, clade_layout *in, clade_layout *out)
   in[0] = out[0] = blocked;
 }
 
-static const clade_impl impls[] = {{.name = "blocked", .cost = cheap, .layouts = in_blocks, .emit = emit_slow},
-                                   {.name = "plain", .cost = dear, .emit = emit_fast},
-                                   {.name = "ref", .emit = emit_fair},
-                                   {0}};
-static const clade_impl sly_impls[] = {{.name = "fair", .cost = cheap, .emit = emit_fair},
-                                       {.name = "sly", .cost = dear, .emit = emit_sly},
-                                       {.name = "ref", .emit = emit_slow},
-                                       {0}};
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "blocked", .cost = cheap, .layouts = in_blocks, .emit = emit_slow),
+    CLADE_IMPL(.name = "plain", .cost = dear, .emit = emit_fast),
+    CLADE_IMPL(.name = "ref", .emit = emit_fair),
+    NULL,
+};
+static const clade_impl *const sly_impls[] = {
+    CLADE_IMPL(.name = "fair", .cost = cheap, .emit = emit_fair),
+    CLADE_IMPL(.name = "sly", .cost = dear, .emit = emit_sly),
+    CLADE_IMPL(.name = "ref", .emit = emit_slow),
+    NULL,
+};
 #define OP(label, its_impls)                                                                                           \
   {                                                                                                                    \
     .size = sizeof(clade_op), .name = label, .min_in = 1, .max_in = 1, .n_out = 1, .infer = infer, .impls = its_impls, \
@@ -316,7 +320,7 @@ static void put_conv(clade__records *set, const char *prefer, double seconds) {
   clade__id id = 1;
   while (strcmp(func->graph->nodes[id].op->name, "conv2d") != 0) id++;
   const clade__node *node = &func->graph->nodes[id];
-  const clade_impl *impl = &node->op->impls[node->impl];
+  const clade_impl *impl = node->op->impls[node->impl];
   clade__node_view(func->graph, id, in, out, &view);
   clade__problem_text(&view, false, &text);
   clade__record r = {.op = "conv2d", .problem = text.data, .impl = impl->name, .seconds = seconds};

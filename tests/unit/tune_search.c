@@ -72,8 +72,11 @@ static double cheap(const clade_query *q) {
   (void)q;
   return 1e-3;
 }
-static const clade_impl impls[] = {
-    {.name = "vec", .cost = cheap, .emit = emit, .space = &space}, {.name = "ref", .emit = emit_ref}, {0}};
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "vec", .cost = cheap, .emit = emit, .space = &space),
+    CLADE_IMPL(.name = "ref", .emit = emit_ref),
+    NULL,
+};
 static const clade_op op = {.size = sizeof(clade_op),
                             .name = "acme.double",
                             .min_in = 1,
@@ -90,10 +93,12 @@ static double never(const clade_query *q) {
   (void)q;
   return 1e8;
 }
-static const clade_impl with_loose[] = {{.name = "rough", .cost = never, .emit = emit_rough, .loose = true},
-                                        {.name = "plain", .cost = cheap, .emit = emit_plain},
-                                        {.name = "ref", .emit = emit_slow},
-                                        {0}};
+static const clade_impl *const with_loose[] = {
+    CLADE_IMPL(.name = "rough", .cost = never, .emit = emit_rough, .loose = true),
+    CLADE_IMPL(.name = "plain", .cost = cheap, .emit = emit_plain),
+    CLADE_IMPL(.name = "ref", .emit = emit_slow),
+    NULL,
+};
 static const clade_op loose_op = {.size = sizeof(clade_op),
                                   .name = "acme.loose",
                                   .min_in = 1,

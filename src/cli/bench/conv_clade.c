@@ -98,7 +98,7 @@ static bool ask(const bench_job *job, const bench_conv_work *w, const clade_impl
   int32_t row[CLADE_MAX_PARAMS];
   bool blocked = false;
   clade__query_start(&q, impl, row);
-  if (!impl->layouts || (impl->accept && impl->accept(&q))) return false;
+  if (!impl->layouts || clade__impl_unfit(impl, &q)) return false;
   impl->layouts(&q, at, at + 2);
   snprintf(out->prefer, sizeof out->prefer, "%s=%s", ops[w->pass], impl->name);
   for (int i = 0; i < BENCH_ROLES; i++) {
@@ -120,8 +120,8 @@ static int find_ways(const bench_job *job, const bench_conv_work *w, const clade
   while (id < g->n_nodes && strcmp(g->nodes[id].op->name, ops[w->pass])) id++;
   if (id == g->n_nodes || w->axes != 2) return 0;
   clade__node_view(g, id, in, out, &node);
-  for (const clade_impl *impl = node.op->impls; impl->name && n < MOST_WAYS; impl++)
-    n += ask(job, w, impl, &node, &ways[n]);
+  for (const clade_impl *const *impl = clade__impls(node.op); *impl && n < MOST_WAYS; impl++)
+    n += ask(job, w, *impl, &node, &ways[n]);
   return n;
 }
 

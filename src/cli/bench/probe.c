@@ -149,7 +149,7 @@ static clade_status emit_fma(clade_emit *e, const clade_query *q) {
   clade_emit_range(s, 1, (size_t[]){(size_t)items_of(q->device)}, (size_t[]){on_cpu(q->device) ? 1 : GROUP});
   return CLADE_OK;
 }
-static const clade_impl fma_impls[] = {{.name = "ref", .emit = emit_fma}, {0}};
+static const clade_impl *const fma_impls[] = {CLADE_IMPL(.name = "ref", .emit = emit_fma), NULL};
 static const clade_op fma_op = {.size = sizeof(clade_op),
                                 .name = "bench.fma",
                                 .min_in = 1,
@@ -203,7 +203,7 @@ static clade_status emit_copy(clade_emit *e, const clade_query *q) {
   clade_emit_range(s, 1, (size_t[]){(size_t)((n + each - 1) / each)}, (size_t[]){on_cpu(q->device) ? 1 : GROUP});
   return CLADE_OK;
 }
-static const clade_impl copy_impls[] = {{.name = "ref", .emit = emit_copy}, {0}};
+static const clade_impl *const copy_impls[] = {CLADE_IMPL(.name = "ref", .emit = emit_copy), NULL};
 static const clade_op copy_op = {.size = sizeof(clade_op),
                                  .name = "bench.copy",
                                  .min_in = 1,

@@ -48,6 +48,7 @@ clade_status clade__gather_ref_emit(clade_emit *e, const clade_query *q);
 const char *clade__conv_clblast_accept(const clade_query *q);
 clade_status clade__conv_clblast_emit(clade_emit *e, const clade_query *q);
 /* ---- vec, for CPUs ---- */
+#define CLADE__CONV_VEC CLADE__LONG_VEC, .needs_lanes = 4 /* with vectors of their own */
 const char *clade__conv_vec_accept(const clade_query *q);
 /* Of so many cycles of all cores together, which begin two vector operations in each. */
 double clade__conv_vec_cost(const clade_query *q, double cycles);
@@ -88,11 +89,10 @@ CLADE__DEPTHWISE_WAY(to_blocked)
 CLADE__DEPTHWISE_WAY(dense)
 double clade__depthwise_cost(const clade_query *q);
 clade_status clade__depthwise_emit(clade_emit *e, const clade_query *q);
-#define CLADE__DEPTHWISE(NAME, WAY)                                                                       \
-  {                                                                                                       \
-    .name = NAME, .accept = clade__depthwise_##WAY##_accept, .layouts = clade__depthwise_##WAY##_layouts, \
-    .cost = clade__depthwise_cost, .emit = clade__depthwise_emit, .file = "conv2d_depthwise"              \
-  }
+#define CLADE__DEPTHWISE(NAME, WAY)                                                      \
+  CLADE_IMPL(.name = NAME, CLADE__CONV_VEC, .accept = clade__depthwise_##WAY##_accept,   \
+             .layouts = clade__depthwise_##WAY##_layouts, .cost = clade__depthwise_cost, \
+             .emit = clade__depthwise_emit, .file = "conv2d_depthwise")
 /* ---- lines, for CPUs: dense, into few channels ---- */
 const char *clade__gather_lines_accept(const clade_query *q);
 double clade__gather_lines_cost(const clade_query *q);
@@ -131,24 +131,21 @@ void clade__gather_pointwise_layouts(const clade_query *q, clade_layout *in, cla
 double clade__gather_pointwise_cost(const clade_query *q);
 size_t clade__gather_pointwise_workspace(const clade_query *q);
 clade_status clade__gather_pointwise_emit(clade_emit *e, const clade_query *q);
-#define CLADE__GATHER_POINTWISE                                                                                \
-  {                                                                                                            \
-    .name = "pointwise", .accept = clade__gather_pointwise_accept, .layouts = clade__gather_pointwise_layouts, \
-    .cost = clade__gather_pointwise_cost, .workspace = clade__gather_pointwise_workspace,                      \
-    .emit = clade__gather_pointwise_emit, .space = &clade__gather_pointwise_space, .file = "conv2d_pointwise"  \
-  }
+#define CLADE__GATHER_POINTWISE                                                                    \
+  CLADE_IMPL(.name = "pointwise", CLADE__CONV_VEC, .accept = clade__gather_pointwise_accept,       \
+             .layouts = clade__gather_pointwise_layouts, .cost = clade__gather_pointwise_cost,     \
+             .workspace = clade__gather_pointwise_workspace, .emit = clade__gather_pointwise_emit, \
+             .space = &clade__gather_pointwise_space, .file = "conv2d_pointwise")
 /* ---- flat, for CPUs: windows of one place, step 1, images in blocks of channels ---- */
 extern const clade_space clade__gather_flat_space;
 const char *clade__gather_flat_accept(const clade_query *q);
 void clade__gather_flat_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 double clade__gather_flat_cost(const clade_query *q);
 clade_status clade__gather_flat_emit(clade_emit *e, const clade_query *q);
-#define CLADE__GATHER_FLAT                                                                                \
-  {                                                                                                       \
-    .name = "flat", .accept = clade__gather_flat_accept, .layouts = clade__gather_flat_layouts,           \
-    .cost = clade__gather_flat_cost, .emit = clade__gather_flat_emit, .space = &clade__gather_flat_space, \
-    .file = "conv2d_flat"                                                                                 \
-  }
+#define CLADE__GATHER_FLAT                                                                                            \
+  CLADE_IMPL(.name = "flat", CLADE__LONG_VEC, .needs_lanes = 8, .accept = clade__gather_flat_accept,                  \
+             .layouts = clade__gather_flat_layouts, .cost = clade__gather_flat_cost, .emit = clade__gather_flat_emit, \
+             .space = &clade__gather_flat_space, .file = "conv2d_flat")
 /* ---- winograd, for CPUs: windows of 3 x 3, images in blocks of channels (docs/layouts.md) ---- */
 extern const clade_space clade__gather_winograd_space;
 const char *clade__gather_winograd_accept(const clade_query *q);
@@ -172,16 +169,14 @@ double clade__fft_weights_cost(const clade_query *q);
 clade_status clade__fft_weights_emit(clade_emit *e, const clade_query *q);
 
 /* gemm, winograd, fft: with layouts, scratch memory and a space of their own. */
-#define CLADE__GATHER_BY(NAME, WAY, FILE, LOOSE)                                                            \
-  {                                                                                                         \
-    .name = NAME, .accept = clade__gather_##WAY##_accept, .layouts = clade__gather_##WAY##_layouts,         \
-    .cost = clade__gather_##WAY##_cost, .workspace = clade__gather_##WAY##_workspace,                       \
-    .emit = clade__gather_##WAY##_emit, .space = &clade__gather_##WAY##_space, .file = FILE, .loose = LOOSE \
-  }
-#define CLADE__GATHER_DIRECT(NAME, ACCEPT, LAYOUTS)                                                                 \
-  {                                                                                                                 \
-    .name = NAME, .accept = clade__gather_##ACCEPT##_accept, .layouts = clade__gather_##LAYOUTS##_layouts,          \
-    .cost = clade__gather_direct_cost, .emit = clade__gather_direct_emit, .space = &clade__gather_##LAYOUTS##_space \
-  }
+#define CLADE__GATHER_BY(NAME, WAY, FILE, LOOSE)                                               \
+  CLADE_IMPL(.name = NAME, CLADE__CONV_VEC, .accept = clade__gather_##WAY##_accept,            \
+             .layouts = clade__gather_##WAY##_layouts, .cost = clade__gather_##WAY##_cost,     \
+             .workspace = clade__gather_##WAY##_workspace, .emit = clade__gather_##WAY##_emit, \
+             .space = &clade__gather_##WAY##_space, .file = FILE, .loose = LOOSE)
+#define CLADE__GATHER_DIRECT(NAME, ACCEPT, LAYOUTS)                                           \
+  CLADE_IMPL(.name = NAME, CLADE__CONV_VEC, .accept = clade__gather_##ACCEPT##_accept,        \
+             .layouts = clade__gather_##LAYOUTS##_layouts, .cost = clade__gather_direct_cost, \
+             .emit = clade__gather_direct_emit, .space = &clade__gather_##LAYOUTS##_space)
 
 #endif

@@ -81,7 +81,6 @@ const char *clade__gather_flat_accept(const clade_query *q) {
   const char *reason = clade__gather_small(q);
   if (reason) return reason;
   const problem p = problem_of(q);
-  if (p.width < 8) return "made for vectors of eight floats and more";
   for (int i = 0; i < 2; i++)
     if (p.g.kernel[i] != 1 || w->stride[i] != 1 || w->pad[i] || w->pad[2 + i])
       return "made for windows of one place, step 1, without padding";

@@ -2,9 +2,6 @@
 #include "op/conv/conv.h"
 
 const char *clade__conv_vec_accept(const clade_query *q) {
-  const char *reason = clade__cpu_only(q->device);
-  if (reason) return reason;
-  if (q->device->vector_f32 < 4) return "made for CPUs with vectors of their own";
   for (int i = 0; i < q->node->n_in + q->node->n_out; i++) {
     const clade_type *t = i < q->node->n_in ? &q->node->in[i] : &q->node->out[i - q->node->n_in];
     if (clade__product(&t->shape, 0, t->shape.rank) > INT32_MAX / 2) return "made for fewer than 2^30 elements";

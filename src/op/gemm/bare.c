@@ -19,8 +19,6 @@ static int64_t most_bytes(const clade_query *q, int64_t row) {
 
 const char *clade__gemm_bare_accept(const clade_query *q) {
   const clade__gemm_problem p = clade__gemm_problem_of(q->node);
-  const char *reason = clade__cpu_only(q->device);
-  if (reason) return reason;
   if (q->node->in[0].dtype != CLADE_F32 || q->node->in[1].dtype != CLADE_F32) return "made for f32";
   if ((p.k > 1 && p.stride[0][INNER] != 1) || p.stride[1][INNER] != 1) return "made for operands that lie in rows";
   if (p.n % panel(q)) return "made for columns that are whole panels";

@@ -26,8 +26,7 @@ static clade__gemm_problem lying(const clade_query *q, bool *swapped) {
 const char *clade__gemm_dot_accept(const clade_query *q) {
   bool swapped;
   clade__gemm_problem p = lying(q, &swapped);
-  const char *reason = clade__cpu_only(q->device);
-  if (!reason) reason = clade__gemm_floats(q);
+  const char *reason = clade__gemm_floats(q);
   if (reason) return reason;
   if (p.m > MOST_ROWS) return "made for at most 32 rows or columns";
   if (p.k > 1 && p.stride[1][ROW] != 1) return "made for a larger operand whose inner axis lies side by side";

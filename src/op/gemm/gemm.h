@@ -37,10 +37,9 @@ static inline bool clade__gemm_in_panels(const clade_node *n) { return n->in[1].
 /* Of operand a, for `vec` alone: of as many rows as a tile has. */
 static inline bool clade__gemm_rows_in_panels(const clade_node *n) { return n->in[0].layout.block != 0; }
 double clade__gemm_bytes(const clade_query *q); /* that a product moves: of a view no more than its part of the value */
-bool clade__gemm_on_cpu(const clade_query *q);
 const char *clade__gemm_floats(const clade_query *q); /* NULL, or that the operands are integers */
 
-extern const clade_impl clade__gemm_impls[];
+extern const clade_impl *const clade__gemm_impls[];
 
 const char *clade__gemm_vec_accept(const clade_query *q);
 double clade__gemm_vec_cost(const clade_query *q);

@@ -128,7 +128,6 @@ void clade__gemm_panels(const clade_query *q, int64_t columns, int interleave, c
                          .tile = CLADE_PANELS};
 }
 
-bool clade__gemm_on_cpu(const clade_query *q) { return q->device->device_class == CLADE_CPU; }
 const char *clade__gemm_floats(const clade_query *q) {
   return clade__gemm_integer(q->node->in[0].dtype) ? "made for floats, not for integers" : NULL;
 }
@@ -137,7 +136,9 @@ const char *clade__gemm_floats(const clade_query *q) {
 static const char *ref_accept(const clade_query *q) {
   return clade__cut_short(q->device, (double)clade__gemm_problem_of(q->node).k + 1);
 }
-static double ref_cost(const clade_query *q) { return cost(q, 1, 1, clade__gemm_on_cpu(q) ? 0.02 : 0.05, 0); }
+static double ref_cost(const clade_query *q) {
+  return cost(q, 1, 1, q->device->device_class == CLADE_CPU ? 0.02 : 0.05, 0);
+}
 
 static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   problem p = clade__gemm_problem_of(q->node);
@@ -149,70 +150,45 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+#define UNITS(CLASS, ASK, MASK) .family = CLADE_FAMILY_MMA, .devices = CLASS, .units = ASK, .needs_units = MASK
+#define TILE_UNITS              UNITS(CLADE_ON_CPU, clade__gemm_mma_units, 1 << CLADE_UNIT_AMX_INT8 | 1 << CLADE_UNIT_AMX_BF16)
+#define VECTOR_UNITS            UNITS(CLADE_ON_CPU, clade__gemm_mma_units, 1 << CLADE_UNIT_VNNI | 1 << CLADE_UNIT_AVX512_BF16)
 /* What an implementation shares with the one whose b lies in panels. */
 #define MMA(IMPL, SPACE)                                                                                        \
   .cost = clade__gemm_##IMPL##_cost, .workspace = clade__gemm_mma_workspace, .emit = clade__gemm_##IMPL##_emit, \
-  .space = &clade__gemm_##SPACE##_space, .file = "gemm_mma", .units = clade__gemm_mma_units
+  .space = &clade__gemm_##SPACE##_space, .file = "gemm_mma"
 #define VEC .cost = clade__gemm_vec_cost, .workspace = clade__gemm_vec_workspace, .emit = clade__gemm_vec_emit
-#define WARP \
-  .emit = clade__gemm_warp_emit, .space = &clade__gemm_warp_space, .file = "gemm_warp", .units = clade__gemm_warp_units
-const clade_impl clade__gemm_impls[] = {
-    {.name = "mma_tile", .accept = clade__gemm_mma_tile_accept, MMA(mma_tile, mma_tile)},
-    {.name = "mma", .accept = clade__gemm_mma_accept, MMA(mma, mma)},
-    {.name = "vec", .accept = clade__gemm_vec_accept, .space = &clade__gemm_vec_space, VEC},
-    {.name = "mma_tile_panels",
-     .accept = clade__gemm_mma_tile_panels_accept,
-     .layouts = clade__gemm_mma_panels_layouts,
-     MMA(mma_tile, mma_tile)},
-    {.name = "mma_panels",
-     .accept = clade__gemm_mma_panels_accept,
-     .layouts = clade__gemm_mma_panels_layouts,
-     MMA(mma, mma_panels)},
-    {.name = "mma_panels_bare",
-     .accept = clade__gemm_mma_bare_accept,
-     .layouts = clade__gemm_mma_panels_layouts,
-     .cost = clade__gemm_mma_bare_cost,
-     .emit = clade__gemm_mma_bare_emit,
-     .file = "gemm_mma",
-     .units = clade__gemm_mma_units},
-    {.name = "vec_panels",
-     .accept = clade__gemm_vec_panels_accept,
-     .layouts = clade__gemm_vec_panels_layouts,
-     .space = &clade__gemm_vec_panels_space,
-     VEC},
-    {.name = "vec_bare",
-     .accept = clade__gemm_bare_accept,
-     .cost = clade__gemm_bare_cost,
-     .emit = clade__gemm_bare_emit},
-    {.name = "dot",
-     .accept = clade__gemm_dot_accept,
-     .cost = clade__gemm_dot_cost,
-     .workspace = clade__gemm_dot_workspace,
-     .emit = clade__gemm_dot_emit,
-     .file = "gemm_dot"},
-    {.name = "mma_warp", .accept = clade__gemm_warp_accept, .cost = clade__gemm_warp_cost, WARP},
-    {.name = "mma_warp_tf32",
-     .accept = clade__gemm_warp_tf32_accept,
-     .cost = clade__gemm_warp_tf32_cost,
-     WARP,
-     .loose = true},
-    {.name = "simt",
-     .accept = clade__gemm_simt_accept,
-     .cost = clade__gemm_simt_cost,
-     .emit = clade__gemm_simt_emit,
-     .space = &clade__gemm_simt_space,
-     .file = "simt"},
-    {.name = "clblast", .accept = clade__gemm_clblast_accept, .emit = clade__gemm_clblast_emit},
-    {.name = "systolic",
-     .accept = clade__systolic_gemm_accept,
-     .cost = clade__systolic_gemm_cost,
-     .emit = clade__systolic_gemm_emit,
-     .bundled = "array_f32"},
-    {.name = "systolic_i8",
-     .accept = clade__systolic_gemm_i8_accept,
-     .cost = clade__systolic_gemm_cost,
-     .emit = clade__systolic_gemm_i8_emit,
-     .bundled = "array_i8"},
-    {.name = "ref", .accept = ref_accept, .cost = ref_cost, .emit = ref_emit},
-    {0},
+#define WARP                                                        \
+  UNITS(CLADE_ON_GPU, clade__gemm_warp_units, 1 << CLADE_UNIT_PTX), \
+      .emit = clade__gemm_warp_emit, .space = &clade__gemm_warp_space, .file = "gemm_warp"
+const clade_impl *const clade__gemm_impls[] = {
+    CLADE_IMPL(.name = "mma_tile", TILE_UNITS, .accept = clade__gemm_mma_tile_accept, MMA(mma_tile, mma_tile)),
+    CLADE_IMPL(.name = "mma", VECTOR_UNITS, .accept = clade__gemm_mma_accept, MMA(mma, mma)),
+    CLADE_IMPL(.name = "vec", CLADE__LONG_VEC, .accept = clade__gemm_vec_accept, .space = &clade__gemm_vec_space, VEC),
+    CLADE_IMPL(.name = "mma_tile_panels", TILE_UNITS, .accept = clade__gemm_mma_tile_panels_accept,
+               .layouts = clade__gemm_mma_panels_layouts, MMA(mma_tile, mma_tile)),
+    CLADE_IMPL(.name = "mma_panels", VECTOR_UNITS, .accept = clade__gemm_mma_panels_accept,
+               .layouts = clade__gemm_mma_panels_layouts, MMA(mma, mma_panels)),
+    CLADE_IMPL(.name = "mma_panels_bare", VECTOR_UNITS, .accept = clade__gemm_mma_bare_accept,
+               .layouts = clade__gemm_mma_panels_layouts, .cost = clade__gemm_mma_bare_cost,
+               .emit = clade__gemm_mma_bare_emit, .file = "gemm_mma"),
+    CLADE_IMPL(.name = "vec_panels", CLADE__LONG_VEC, .accept = clade__gemm_vec_panels_accept,
+               .layouts = clade__gemm_vec_panels_layouts, .space = &clade__gemm_vec_panels_space, VEC),
+    CLADE_IMPL(.name = "vec_bare", CLADE__LONG_VEC, .accept = clade__gemm_bare_accept, .cost = clade__gemm_bare_cost,
+               .emit = clade__gemm_bare_emit),
+    CLADE_IMPL(.name = "dot", CLADE__LONG_VEC, .accept = clade__gemm_dot_accept, .cost = clade__gemm_dot_cost,
+               .workspace = clade__gemm_dot_workspace, .emit = clade__gemm_dot_emit, .file = "gemm_dot"),
+    CLADE_IMPL(.name = "mma_warp", .accept = clade__gemm_warp_accept, .cost = clade__gemm_warp_cost, WARP),
+    CLADE_IMPL(.name = "mma_warp_tf32", .accept = clade__gemm_warp_tf32_accept, .cost = clade__gemm_warp_tf32_cost,
+               WARP, .loose = true),
+    CLADE_IMPL(.name = "simt", CLADE__SIMT, .accept = clade__gemm_simt_accept, .cost = clade__gemm_simt_cost,
+               .emit = clade__gemm_simt_emit, .space = &clade__gemm_simt_space, .file = "simt"),
+    CLADE_IMPL(.name = "clblast", .family = CLADE_FAMILY_LIBRARY, .accept = clade__gemm_clblast_accept,
+               .emit = clade__gemm_clblast_emit),
+    CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_gemm_accept,
+               .cost = clade__systolic_gemm_cost, .emit = clade__systolic_gemm_emit, .bundled = "array_f32"),
+    CLADE_IMPL(.name = "systolic_i8", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_gemm_i8_accept,
+               .cost = clade__systolic_gemm_cost, .emit = clade__systolic_gemm_i8_emit, .bundled = "array_i8"),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),
+    NULL,
 };

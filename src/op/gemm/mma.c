@@ -22,10 +22,8 @@ static const clade_unit_info *unit_of(const clade_query *q, bool tiles) {
 
 static const char *accept(const clade_query *q, bool tiles) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
-  if (!clade__gemm_on_cpu(q)) return "made for CPUs";
-  if (!clade__gemm_mma_units(q)) return "made for bytes and bf16";
   const clade_unit_info *unit = unit_of(q, tiles);
-  if (!unit->used) return unit->reason ? unit->reason : "the device was not asked for its matrix units";
+  if (!unit->used) return unit->reason ? unit->reason : "the device does not have the unit for this type";
   return clade__cut_short(q->device, (double)(p.k + 1) * (double)(p.m + 8) * (double)(p.n + 8));
 }
 const char *clade__gemm_mma_accept(const clade_query *q) { return accept(q, false); }

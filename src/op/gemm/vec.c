@@ -140,8 +140,6 @@ size_t clade__gemm_vec_workspace(const clade_query *q) {
 }
 
 const char *clade__gemm_vec_accept(const clade_query *q) {
-  const char *reason = clade__cpu_only(q->device);
-  if (reason) return reason;
   return q->node->in[0].dtype == CLADE_I32 ? "made for floats and bytes" : NULL;
 }
 

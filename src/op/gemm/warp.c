@@ -61,14 +61,15 @@ static double work_of(const clade_query *q, const clade__gemm_problem *p, const 
 static void start(const clade_query *q, int32_t *row) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   const tile *best = &tiles[LEAST];
-  for (int i = 0; i < STARTS && !imitated(q); i++)
+  for (int i = 0; i < STARTS; i++)
     if (!too_large(q, tiles[i].row) &&
         work_of(q, &p, tiles[i].row) / tiles[i].speed < work_of(q, &p, best->row) / best->speed)
       best = &tiles[i];
   memcpy(row, best->row, sizeof best->row);
 }
 static bool rows(const clade_query *q, int i, int32_t *row) {
-  if (i >= (int)CLADE_COUNT(tiles) || (imitated(q) && !clade__simt_everywhere)) return false;
+  (void)q;
+  if (i >= (int)CLADE_COUNT(tiles)) return false;
   memcpy(row, tiles[i].row, sizeof tiles[i].row);
   return true;
 }
@@ -76,12 +77,8 @@ const clade_space clade__gemm_warp_space = {sizeof clade__gemm_warp_space, param
 
 /* ---- the gate ---- */
 static const char *accept(const clade_query *q, bool single) {
-  const clade_unit_info *unit = &q->device->unit[CLADE_UNIT_PTX];
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
-  if (!unit->name) return "made for GPUs with NVIDIA's matrix units";
-  if (clade__gemm_integer(q->node->in[0].dtype)) return "made for floats, not for integers";
   if (single != (q->node->in[0].dtype == CLADE_F32)) return single ? "made for f32" : "made for f16 and bf16";
-  if (!unit->used) return unit->reason;
   const char *reason = too_large(q, q->row);
   double slice = q->row[DEPTH] * (3 + (double)(q->row[ROWS] + q->row[COLUMNS]));
   return reason ? reason : clade__cut_short(q->device, ((double)p.k / q->row[DEPTH] + 2) * slice);
@@ -94,7 +91,7 @@ double clade__gemm_warp_cost(const clade_query *q) {
   const tile *t = tiles;
   while (t < tiles + CLADE_COUNT(tiles) - 1 && memcmp(t->row, q->row, sizeof t->row) != 0) t++;
   double flops = 2 * groups_of(&p, q->row) * q->row[ROWS] * q->row[COLUMNS] * (double)p.k;
-  return clade__cost(q->device, flops, clade__gemm_bytes(q), imitated(q) ? 0.001 : t->speed) + 1e-6;
+  return clade__cost(q->device, flops, clade__gemm_bytes(q), t->speed) + 1e-6;
 }
 
 /* Ten bits are not what f32 says: taken where a record or the user names it. */

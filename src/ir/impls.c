@@ -1,0 +1,93 @@
+/* The implementations of an op, whatever header it was compiled against: structs that end earlier than this library's
+ * are replaced by copies whose missing fields are zero. Who reads implementations goes through here. */
+#include "ir/ir.h"
+
+/* A field that is appended has to make the struct larger, or nobody would see that an older one lacks it. */
+#define ENDS_WITH(type, field) _Static_assert(sizeof(type) == CLADE__THROUGH(type, field), #type " ends in padding")
+ENDS_WITH(clade_impl, needs_local);
+ENDS_WITH(clade_space, rows);
+ENDS_WITH(clade_op, outputs);
+/* What stands in plain arrays and inside of other structs cannot grow. */
+#define FROZEN(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " is frozen")
+FROZEN(clade_attr, 2 * sizeof(void *) + 2 * sizeof(uint32_t));
+FROZEN(clade_val, 2 * sizeof(uint32_t));
+_Static_assert(offsetof(clade_attr, name) == 0 && offsetof(clade_attr, kind) == sizeof(void *) &&
+                   offsetof(clade_attr, offset) == sizeof(void *) + 4 &&
+                   offsetof(clade_attr, count) == sizeof(void *) + 8,
+               "clade_attr is frozen");
+
+static bool is_whole(const clade_impl *impl) {
+  return impl->size >= sizeof *impl && (!impl->space || impl->space->size >= sizeof *impl->space);
+}
+
+static clade_status complete(const clade_impl *impl, const void **out) {
+  clade_impl own;
+  clade_space space;
+  memset(&own, 0, sizeof own);
+  memcpy(&own, impl, CLADE_MIN(impl->size, sizeof own));
+  own.size = sizeof own;
+  if (own.space && own.space->size < sizeof space) {
+    const void *kept = NULL;
+    memset(&space, 0, sizeof space);
+    memcpy(&space, own.space, own.space->size);
+    space.size = sizeof space;
+    CLADE_TRY(clade__intern_bytes(&space, sizeof space, &kept));
+    own.space = kept;
+  }
+  return clade__intern_bytes(&own, sizeof own, out);
+}
+
+static clade_status complete_all(const clade_op *op, const void **out) {
+  const clade_impl *all[CLADE_MAX_IMPLS + 1] = {NULL};
+  size_t n = 0;
+  for (; n < CLADE_MAX_IMPLS && op->impls[n]; n++) {
+    const void *kept = op->impls[n];
+    if (!is_whole(op->impls[n])) CLADE_TRY(complete(op->impls[n], &kept));
+    all[n] = kept;
+  }
+  return clade__intern_bytes(all, (n + 1) * sizeof *all, out);
+}
+
+const clade_impl *const *clade__impls(const clade_op *op) {
+  static const clade_impl *const none[] = {NULL};
+  const void *kept = NULL;
+  bool whole = true;
+  if (!op->impls) return none;
+  for (const clade_impl *const *impl = op->impls; *impl; impl++) whole = whole && is_whole(*impl);
+  if (whole) return op->impls;
+  /* it is there since the op's first node, and only found again */
+  return complete_all(op, &kept) == CLADE_OK ? kept : none;
+}
+
+int clade__impls_count(const clade_op *op) {
+  const clade_impl *const *impl = clade__impls(op);
+  int n = 0;
+  while (impl[n]) n++;
+  return n;
+}
+
+static clade_status check_size(const clade_op *op, int i, const char *what, size_t have, size_t least) {
+  if (have >= least) return CLADE_OK;
+  return CLADE_FAIL(INVALID, "%s: the size of %s number %d is %zu, at least %zu is expected: set .size", op->name, what,
+                    i, have, least);
+}
+
+clade_status clade__impls_check(const clade_op *op) {
+  const void *kept = NULL;
+  int n = 0;
+  for (; op->impls && op->impls[n]; n++) {
+    const clade_impl *impl = op->impls[n];
+    if (n == CLADE_MAX_IMPLS)
+      return CLADE_FAIL(INVALID, "%s: an op has at most %d implementations, and NULL behind them", op->name,
+                        CLADE_MAX_IMPLS);
+    CLADE_TRY(check_size(op, n, "implementation", impl->size, CLADE__THROUGH(clade_impl, emit)));
+    if (!impl->name || !*impl->name)
+      return CLADE_FAIL(INVALID, "%s: implementation number %d has no name", op->name, n);
+    const clade_space *space = CLADE__FIELD(impl, space, NULL);
+    if (!space) continue;
+    CLADE_TRY(check_size(op, n, "the space of implementation", space->size, CLADE__THROUGH(clade_space, start)));
+    if (!space->params || !space->start)
+      return CLADE_FAIL(INVALID, "%s: the space of %s lacks .params or .start", op->name, impl->name);
+  }
+  return n ? complete_all(op, &kept) : CLADE_OK;
+}
