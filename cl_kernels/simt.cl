@@ -14,7 +14,7 @@
  * A group does ROWS x COLUMNS results, SLICE steps of the inner axis at a time; each of its work-items TALL x WIDE of
  * them, as far apart as there are work-items along that axis, so that neighbours read and write neighbours. Sums go
  * along the inner axis from end to end, whatever the tile. */
-#if ROLLED /* on processors, which tests alone let run it: of loops in full PoCL compiles for seconds */
+#if ROLLED /* on CPUs, where tests run it: PoCL compiles unrolled loops for seconds */
 #define UNROLL _Pragma("nounroll")
 #else
 #define UNROLL _Pragma("unroll")

@@ -54,7 +54,10 @@ def copy_tree(root, tree):
             shutil.copy2(os.path.join(root, name), os.path.join(tree, name))
 
 
-def follow(page, tree, room):
+def follow(path_of_page, tree, room):
+    """Does what the page says, each of whose fenced blocks has to be a step."""
+    with open(os.path.join(tree, path_of_page), encoding="utf-8") as f:
+        page = f.read()
     done = {"File": 0, "Add": 0, "Run": 0}
     for is_file, path, is_add, add_path, before, is_run, text in STEP.findall(page):
         done[is_file or is_add or is_run] += 1
@@ -65,19 +68,22 @@ def follow(page, tree, room):
         else:
             run(text, shell=True, cwd=tree)
     fences = len(re.findall(r"^```", page, re.M))
-    if sum(done.values()) * 2 != fences or not all(done.values()):
-        sys.exit(f"{PAGE}: of {fences} fences only these were understood: {done}")
+    if sum(done.values()) * 2 != fences or not fences:
+        sys.exit(f"{path_of_page}: of {fences} fences only these were understood: {done}")
+
+
+def configure(tree, build, cc):
+    run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", f"-DCMAKE_C_COMPILER={cc}", "-DCMAKE_BUILD_TYPE=Debug",
+         "-DCMAKE_C_FLAGS_DEBUG=-O0", "-DCLADE_TESTS=ON", "-DCLADE_WERROR=ON", "-DCLADE_CLI=OFF", "-DCLADE_EXAMPLES=OFF"],
+        quiet=True)
 
 
 def main(root, cc):
     with tempfile.TemporaryDirectory() as room:
         tree, build, prefix = (os.path.join(room, name) for name in ("tree", "build", "prefix"))
         copy_tree(root, tree)
-        with open(os.path.join(tree, PAGE), encoding="utf-8") as f:
-            follow(f.read(), tree, room)
-        run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", f"-DCMAKE_C_COMPILER={cc}", "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O0",
-             "-DCLADE_TESTS=ON", "-DCLADE_WERROR=ON", "-DCLADE_CLI=OFF", "-DCLADE_EXAMPLES=OFF"],
-            quiet=True)
+        follow(PAGE, tree, room)
+        configure(tree, build, cc)
         run(["cmake", "--build", build, "--target", "clade", "clade_static", "op_test"], quiet=True)
         run(["ctest", "--test-dir", build, "--output-on-failure", "--no-tests=error", "-R", r"^op\.prefix_sum\."])
         run([sys.executable, os.path.join(tree, "tests/rules/run.py"), "source", tree])

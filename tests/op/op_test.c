@@ -339,11 +339,12 @@ static bool run_forms(const op_target *t, const options *o, int impl, bool fp64,
   return ok;
 }
 
-/* Of small cases some have forms that they are too small for; a device that is slow at them may take none of it. */
+/* Of small cases some have forms that they are too small for: one is enough there, but of a family that is asked for. A
+ * device that is slow at them may take none of it. */
 static bool wants_more(const op_target *t, const options *o, const op_tally *tally, int impl) {
   const int have = count_of_impl(t, tally, impl);
   const bool asked = o->impl ? strcmp(t->op->impls[impl]->name, o->impl) == 0 : takes_turns(t, impl);
-  return asked && (o->small ? !have : have || !o->total);
+  return asked && (o->small && !o->family ? !have : have || !o->total);
 }
 
 static bool run_least(const op_target *t, const options *o, bool fp64, op_tally *tally) {
