@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "bundle/header.h"
 #include "bundle/schema.h"
 #include "model/cycles.h"
@@ -205,7 +206,7 @@ clade_status cycles_device_parse(const char *where, const void *text, size_t byt
   *out = (cycles_device){0};
   if (bytes > CLADE__BUNDLE_MANIFEST_BYTES)
     return CLADE_FAIL(CORRUPT, "%s has %zu bytes; at most %d are read", where, bytes, CLADE__BUNDLE_MANIFEST_BYTES);
-  json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+  json_t *root = clade__json_load(text, bytes, &error);
   if (!root && json_error_code(&error) == json_error_out_of_memory)
     return CLADE_FAIL(NO_MEMORY, "%s: no memory to read JSON", where);
   if (!root) return CLADE_FAIL(CORRUPT, "%s is no JSON: line %d: %s", where, error.line, error.text);

@@ -18,44 +18,69 @@ clade_status clade__file_fail(const char *what, const char *path) {
 }
 
 /* ---- reading ---- */
-static clade_status read_open(int fd, const char *path, uint64_t cap, bool beginning, clade__bytes *out) {
+static clade_status file_open(const char *path, clade__file *out) {
   struct stat st;
-  if (fstat(fd, &st)) return clade__file_fail("read", path);
-  if (!S_ISREG(st.st_mode)) return CLADE_FAIL(INVALID, "cannot read %s: it is no regular file", path);
-  if (beginning && (uint64_t)st.st_size > cap) st.st_size = (off_t)cap;
-  if ((uint64_t)st.st_size > cap || (uint64_t)st.st_size > PTRDIFF_MAX)
-    return CLADE_FAIL(OVERFLOW, "%s has %" PRIu64 " bytes; at most %" PRIu64 " are read", path, (uint64_t)st.st_size,
-                      cap);
-  out->data = clade__new((size_t)st.st_size, 1);
-  if (!out->data) return clade__fail_in(CLADE_NO_MEMORY, "%s", path);
-  for (out->n = (size_t)st.st_size; st.st_size > 0;) {
-    ssize_t n = read(fd, out->data + (out->n - (size_t)st.st_size), (size_t)st.st_size);
+  *out = (clade__file){.path = path};
+  out->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY); /* a FIFO must not block */
+  if (out->fd < 0) return clade__file_fail("read", path);
+  clade_status status = fstat(out->fd, &st)   ? clade__file_fail("read", path)
+                        : S_ISREG(st.st_mode) ? CLADE_OK
+                                              : CLADE_FAIL(INVALID, "cannot read %s: it is not a regular file", path);
+  out->bytes = (uint64_t)st.st_size;
+  if (status != CLADE_OK) close(out->fd);
+  return status;
+}
+
+static clade_status fill(const clade__file *file, clade__bytes *out) {
+  for (size_t at = 0; at < out->n;) {
+    ssize_t n = pread(file->fd, out->data + at, out->n - at, (off_t)at);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return clade__file_fail("read", path);
-    if (n == 0) return CLADE_FAIL(IO, "%s became shorter while it was read", path);
-    st.st_size -= n;
+    if (n < 0) return clade__file_fail("read", file->path);
+    if (n == 0) return CLADE_FAIL(IO, "%s became shorter while it was read", file->path);
+    at += (size_t)n;
   }
   return CLADE_OK;
 }
 
-static clade_status read_path(const char *path, uint64_t cap, bool beginning, clade__bytes *out) {
-  *out = (clade__bytes){0};
-  int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY); /* a pipe must not hang */
-  if (fd < 0) return clade__file_fail("read", path);
-  clade_status status = read_open(fd, path, cap, beginning, out);
-  close(fd);
+clade_status clade__file_head(const clade__file *file, uint64_t most, clade__bytes *out) {
+  *out = (clade__bytes){.n = (size_t)CLADE_MIN(file->bytes, most)};
+  out->data = clade__new(out->n, 1);
+  clade_status status = out->data ? fill(file, out) : clade__fail_in(CLADE_NO_MEMORY, "%s", file->path);
   if (status == CLADE_OK) return CLADE_OK;
   clade__free(out->data);
   *out = (clade__bytes){0};
   return status;
 }
 
+static clade_status read_whole(const clade__file *file, uint64_t cap, clade__file_judge *judge, const void *what,
+                               clade__bytes *out) {
+  if (judge) CLADE_TRY(judge(file, what));
+  if (file->bytes > cap || file->bytes > PTRDIFF_MAX)
+    return CLADE_FAIL(OVERFLOW, "%s has %" PRIu64 " bytes; at most %" PRIu64 " are read", file->path, file->bytes, cap);
+  return clade__file_head(file, file->bytes, out);
+}
+
+clade_status clade__file_read_judged(const char *path, uint64_t cap, clade__file_judge *judge, const void *what,
+                                     clade__bytes *out) {
+  clade__file file;
+  *out = (clade__bytes){0};
+  CLADE_TRY(file_open(path, &file));
+  clade_status status = read_whole(&file, cap, judge, what, out);
+  close(file.fd);
+  return status;
+}
+
 clade_status clade__file_read(const char *path, uint64_t cap, clade__bytes *out) {
-  return read_path(path, cap, false, out);
+  return clade__file_read_judged(path, cap, NULL, NULL, out);
 }
 
 clade_status clade__file_begin(const char *path, uint64_t most, clade__bytes *out) {
-  return read_path(path, most, true, out);
+  clade__file file;
+  *out = (clade__bytes){0};
+  CLADE_TRY(file_open(path, &file));
+  clade_status status = clade__file_head(&file, most, out);
+  close(file.fd);
+  return status;
 }
 
 /* ---- directories ---- */

@@ -1,4 +1,5 @@
-/* Files: read whole, looked at by a cursor that never leaves them, and written beside their place and then renamed. */
+/* Files: judged by their beginning, read whole, looked at by a cursor that never leaves them, and written beside their
+ * place and then renamed. */
 #ifndef CLADE_BASE_FILE_H
 #define CLADE_BASE_FILE_H
 
@@ -11,12 +12,27 @@ typedef struct clade__bytes { /* of one file */
   unsigned char *data;        /* by clade__free */
   size_t n;
 } clade__bytes;
-/* The whole of a regular file; OVERFLOW when it has more than `cap` bytes. */
+/* The whole of a file; OVERFLOW when it has more than `cap` bytes. Every file that a user names is opened here: what is
+ * not a regular file (a FIFO, a device, a directory) is refused, since it could block or never end. */
 clade_status clade__file_read(const char *path, uint64_t cap, clade__bytes *out);
 clade_status clade__file_begin(const char *path, uint64_t most, clade__bytes *out); /* its first bytes */
 
 /* IO: "<path> cannot be written: <why>". Nothing that is there is touched, and nothing stays (writable.c). */
 clade_status clade__file_can_write(const char *path);
+
+/* A file that is open, and of which nothing was read yet. It is read by pread and never mapped: a file that becomes
+ * shorter meanwhile is an error with a message, where a mapping would end the process by SIGBUS. */
+typedef struct clade__file {
+  const char *path;
+  int fd;
+  uint64_t bytes;
+} clade__file;
+clade_status clade__file_head(const clade__file *file, uint64_t most, clade__bytes *out); /* its first bytes */
+/* Says by a file's beginning and size whether it is worth reading: a wrong one costs no memory of its size. */
+typedef clade_status clade__file_judge(const clade__file *file, const void *what);
+/* As clade__file_read for a file that `judge` does not refuse. */
+clade_status clade__file_read_judged(const char *path, uint64_t cap, clade__file_judge *judge, const void *what,
+                                     clade__bytes *out);
 
 /* Directories on the way as well. That it is there already is fine. */
 clade_status clade__directory_make(const char *path, unsigned mode);

@@ -202,7 +202,7 @@ clade_status clade__manifest_parse(const char *where, const void *text, size_t b
   if (bytes > CLADE__BUNDLE_MANIFEST_BYTES)
     return CLADE_FAIL(CORRUPT, "%s: its manifest has %zu bytes; at most %d are read", where, bytes,
                       CLADE__BUNDLE_MANIFEST_BYTES);
-  json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+  json_t *root = clade__json_load(text, bytes, &error);
   if (!root && json_error_code(&error) == json_error_out_of_memory)
     return CLADE_FAIL(NO_MEMORY, "%s: no memory to read JSON", where);
   if (!root) return CLADE_FAIL(CORRUPT, "%s: its manifest is no JSON: line %d: %s", where, error.line, error.text);

@@ -8,29 +8,37 @@
 #include "bundle/header.h"
 
 /* ---- a file ---- */
-static clade_status take_header(clade__bundle *b, const unsigned char *file, size_t bytes) {
+/* Of a file of so many bytes whose header is there as far as it goes. */
+static clade_status check_header(const char *path, const unsigned char *file, uint64_t bytes) {
   if (bytes < CLADE__HEADER_BYTES)
-    return CLADE_FAIL(CORRUPT, "%s has %zu bytes; a bundle's header alone has %d", b->path, bytes, CLADE__HEADER_BYTES);
-  if (memcmp(file, CLADE__BUNDLE_MAGIC, 8)) return CLADE_FAIL(CORRUPT, "%s is no bundle: it begins otherwise", b->path);
+    return CLADE_FAIL(CORRUPT, "%s has %llu bytes; a bundle's header alone has %d", path, (unsigned long long)bytes,
+                      CLADE__HEADER_BYTES);
+  if (memcmp(file, CLADE__BUNDLE_MAGIC, 8)) return CLADE_FAIL(CORRUPT, "%s is no bundle: it begins otherwise", path);
   uint64_t format = clade__little(file + CLADE__AT_FORMAT, 4), manifest = clade__little(file + CLADE__AT_MANIFEST, 8),
-           at = clade__little(file + CLADE__AT_BINARY, 8), binary = clade__little(file + CLADE__AT_BINARY_BYTES, 8),
-           is_signed = clade__little(file + CLADE__AT_SIGNED, 4);
+           at = clade__little(file + CLADE__AT_BINARY, 8), binary = clade__little(file + CLADE__AT_BINARY_BYTES, 8);
   if (format != CLADE__BUNDLE_FORMAT)
-    return CLADE_FAIL(UNSUPPORTED, "%s has format %llu; this Clade reads %d", b->path, (unsigned long long)format,
+    return CLADE_FAIL(UNSUPPORTED, "%s has format %llu; this Clade reads %d", path, (unsigned long long)format,
                       CLADE__BUNDLE_FORMAT);
   if (manifest > CLADE__BUNDLE_MANIFEST_BYTES || binary > CLADE__BUNDLE_BINARY_BYTES)
     return CLADE_FAIL(CORRUPT,
                       "%s: its header tells a manifest of %llu bytes and a binary of %llu; at most %d and %d are read",
-                      b->path, (unsigned long long)manifest, (unsigned long long)binary, CLADE__BUNDLE_MANIFEST_BYTES,
+                      path, (unsigned long long)manifest, (unsigned long long)binary, CLADE__BUNDLE_MANIFEST_BYTES,
                       CLADE__BUNDLE_BINARY_BYTES);
   uint64_t end = CLADE__HEADER_BYTES + manifest;
   if (at != (end + CLADE__BINARY_ALIGNMENT - 1) / CLADE__BINARY_ALIGNMENT * CLADE__BINARY_ALIGNMENT)
     return CLADE_FAIL(
         CORRUPT, "%s: its binary is told to begin at byte %llu, not at the first multiple of %d behind the manifest",
-        b->path, (unsigned long long)at, CLADE__BINARY_ALIGNMENT);
+        path, (unsigned long long)at, CLADE__BINARY_ALIGNMENT);
   if (bytes != at + binary)
-    return CLADE_FAIL(CORRUPT, "%s has %zu bytes; its header tells %llu", b->path, bytes,
+    return CLADE_FAIL(CORRUPT, "%s has %llu bytes; its header tells %llu", path, (unsigned long long)bytes,
                       (unsigned long long)(at + binary));
+  return CLADE_OK;
+}
+
+static clade_status take_header(clade__bundle *b, const unsigned char *file, size_t bytes) {
+  CLADE_TRY(check_header(b->path, file, bytes));
+  uint64_t manifest = clade__little(file + CLADE__AT_MANIFEST, 8), at = clade__little(file + CLADE__AT_BINARY, 8),
+           end = CLADE__HEADER_BYTES + manifest, is_signed = clade__little(file + CLADE__AT_SIGNED, 4);
   if (!clade__are_zero(file + end, (size_t)(at - end)) || !clade__are_zero(file + CLADE__AT_FORMAT + 4, 4) ||
       !clade__are_zero(file + CLADE__AT_SIGNED + 4, 4) ||
       !clade__are_zero(file + CLADE__AT_ZEROS, CLADE__HEADER_BYTES - CLADE__AT_ZEROS))
@@ -41,7 +49,7 @@ static clade_status take_header(clade__bundle *b, const unsigned char *file, siz
   b->manifest_text = (const char *)file + CLADE__HEADER_BYTES;
   b->manifest_bytes = (size_t)manifest;
   b->binary = file + at;
-  b->binary_bytes = (size_t)binary;
+  b->binary_bytes = bytes - (size_t)at;
   b->is_signed = is_signed;
   memcpy(b->digest, file + CLADE__AT_DIGEST, sizeof b->digest);
   memcpy(b->key, file + CLADE__AT_KEY, sizeof b->key);
@@ -190,6 +198,15 @@ clade_status clade__bundle_peek(const char *path, clade__bundle *out) {
   return kept(status, out);
 }
 
+static clade_status judge(const clade__file *file, const void *unused) {
+  (void)unused;
+  clade__bytes head;
+  CLADE_TRY(clade__file_head(file, CLADE__HEADER_BYTES, &head));
+  clade_status status = check_header(file->path, head.data, file->bytes);
+  clade__free(head.data);
+  return status;
+}
+
 clade_status clade__bundle_read(const char *path, clade__bundle *out) {
   enum { MOST = CLADE__BUNDLE_BINARY_BYTES + CLADE__BUNDLE_MANIFEST_BYTES + 2 * CLADE__BINARY_ALIGNMENT };
   struct stat st;
@@ -201,7 +218,7 @@ clade_status clade__bundle_read(const char *path, clade__bundle *out) {
     if (status == CLADE_OK) status = read_directory(out);
     return kept(status, out);
   }
-  CLADE_TRY(clade__file_read(path, MOST, &file));
+  CLADE_TRY(clade__file_read_judged(path, MOST, judge, NULL, &file));
   return clade__bundle_parse(path, file.data, file.n, out);
 }
 

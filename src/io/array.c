@@ -23,12 +23,21 @@ clade_status clade__array_new(const char *path, clade_dtype dtype, const clade_s
   return out->data ? CLADE_OK : clade__fail_in(CLADE_NO_MEMORY, "%s", path);
 }
 
-/* The bytes from `offset` on are exactly as many as are wanted. */
-static clade_status fits(const char *path, const clade__bytes *file, size_t offset, size_t bytes) {
-  const unsigned char *data;
-  clade__cursor c = {path, file->data, file->n, offset};
-  CLADE_TRY(clade__take(&c, bytes, "data", &data));
-  return clade__take_end(&c);
+clade_status clade__array_fits(const char *path, uint64_t file_bytes, size_t offset, clade__number number,
+                               const clade_shape *shape) {
+  clade_array array;
+  size_t element, bytes;
+  CLADE_TRY(clade_dtype_bytes(clade__number_dtype(number), 1, &element));
+  CLADE_TRY(measure(path, clade__number_dtype(number), shape, &array));
+  if (!clade__mul(array.bytes / element, number.bytes, &bytes))
+    return CLADE_FAIL(OVERFLOW, "%s: its elements are more bytes than can be addressed", path);
+  const uint64_t there = file_bytes - offset;
+  if (there == bytes) return CLADE_OK;
+  if (there < bytes)
+    return CLADE_FAIL(CORRUPT, "%s ends in its data: %zu bytes are wanted from byte %zu on, %" PRIu64 " are there",
+                      path, bytes, offset, there);
+  return CLADE_FAIL(CORRUPT, "%s has %" PRIu64 " bytes more than the %" PRIu64 " that its header tells", path,
+                    there - bytes, (uint64_t)offset + bytes);
 }
 
 clade_status clade__truths_check(const char *path, const unsigned char *data, size_t n, size_t offset) {
@@ -38,13 +47,12 @@ clade_status clade__truths_check(const char *path, const unsigned char *data, si
   return CLADE_OK;
 }
 
-clade_status clade__array_over(const char *path, clade__bytes *file, size_t offset, clade_dtype dtype,
-                               const clade_shape *shape, clade_array *out) {
+/* The array that lies in the file's bytes from `offset` to their end, which it takes over. */
+static clade_status over(const char *path, clade__bytes *file, size_t offset, clade_dtype dtype,
+                         const clade_shape *shape, clade_array *out) {
   enum { ALIGN = 16 };
-  clade_status status;
-  CLADE_GOTO(measure(path, dtype, shape, out));
-  CLADE_GOTO(fits(path, file, offset, out->bytes));
-  if (dtype == CLADE_BOOL) CLADE_GOTO(clade__truths_check(path, file->data + offset, out->bytes, offset));
+  CLADE_TRY(measure(path, dtype, shape, out));
+  if (dtype == CLADE_BOOL) CLADE_TRY(clade__truths_check(path, file->data + offset, out->bytes, offset));
   if (offset % ALIGN) {
     memmove(file->data, file->data + offset, out->bytes);
     offset = 0;
@@ -53,11 +61,6 @@ clade_status clade__array_over(const char *path, clade__bytes *file, size_t offs
   out->data = file->data + offset;
   *file = (clade__bytes){0};
   return CLADE_OK;
-fail:
-  clade__free(file->data);
-  *file = (clade__bytes){0};
-  *out = (clade_array){0};
-  return status;
 }
 
 clade_dtype clade__number_dtype(clade__number number) {
@@ -91,15 +94,14 @@ clade_status clade__array_convert(const char *path, clade__bytes *file, size_t o
                                   const clade_shape *shape, clade_array *out) {
   clade_dtype dtype = clade__number_dtype(number);
   clade_status status;
-  size_t element, bytes;
+  size_t element;
   *out = (clade_array){0};
+  CLADE_GOTO(clade__array_fits(path, file->n, offset, number, shape)); /* before memory is taken */
   CLADE_GOTO(clade_dtype_bytes(dtype, 1, &element));
-  if (element == number.bytes && (!number.big || element == 1))
-    return clade__array_over(path, file, offset, dtype, shape, out);
-  CLADE_GOTO(measure(path, dtype, shape, out));
-  if (!clade__mul(out->bytes / element, number.bytes, &bytes))
-    CLADE_GOTO(CLADE_FAIL(OVERFLOW, "%s: its elements are more bytes than can be addressed", path));
-  CLADE_GOTO(fits(path, file, offset, bytes)); /* before memory is taken for what a header claims */
+  if (element == number.bytes && (!number.big || element == 1)) {
+    status = over(path, file, offset, dtype, shape, out);
+    goto fail;
+  }
   CLADE_GOTO(clade__array_new(path, dtype, shape, out));
   for (size_t i = 0; i < out->bytes / element; i++)
     convert(number, file->data + offset + i * number.bytes, element, (unsigned char *)out->data + i * element);

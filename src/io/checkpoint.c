@@ -120,7 +120,7 @@ static clade_status read_one(const char *directory, const char *name, clade_chec
   clade__bytes file;
   char *path;
   CLADE_TRY(clade__checkpoint_path(directory, name, &path));
-  clade_status status = clade__file_read(path, UINT64_MAX, &file);
+  clade_status status = clade__tensors_read(path, &file);
   if (status == CLADE_OK) status = clade__checkpoint_parse(path, &file, out);
   clade__free(path);
   return status;

@@ -3,7 +3,7 @@
 
 #include "io/io.h"
 
-enum { LARGEST_HEADER = 4 + 4 * CLADE_MAX_RANK };
+enum { LARGEST_HEADER = 4 + 4 * CLADE_MAX_RANK, PACKED_HEADER = 1 << 17 };
 
 typedef struct header {
   clade__number number;
@@ -47,14 +47,19 @@ static clade_status read_header(clade__cursor *c, uint64_t cap, header *out) {
   return CLADE_OK;
 }
 
+static clade_status packed_header(const char *path, const clade__bytes *file, uint64_t cap, header *out) {
+  clade__bytes plain;
+  CLADE_TRY(clade__inflate(path, file, LARGEST_HEADER, false, &plain));
+  clade_status status = read_header(&(clade__cursor){path, plain.data, plain.n, 0}, cap, out);
+  clade__free(plain.data);
+  return status;
+}
+
 /* First the header, which tells how much there may be; then all. */
 static clade_status decompress(const char *path, clade__bytes *file, uint64_t cap) {
   header h = {0};
   clade__bytes plain;
-  CLADE_TRY(clade__inflate(path, file, LARGEST_HEADER, false, &plain));
-  clade_status status = read_header(&(clade__cursor){path, plain.data, plain.n, 0}, cap, &h);
-  clade__free(plain.data);
-  CLADE_TRY(status);
+  CLADE_TRY(packed_header(path, file, cap, &h));
   CLADE_TRY(clade__inflate(path, file, h.whole, true, &plain));
   clade__free(file->data);
   *file = plain;
@@ -74,9 +79,27 @@ fail:
   return status;
 }
 
+static clade_status judge_head(const clade__file *file, const clade__bytes *head, uint64_t cap) {
+  header h = {0};
+  if (clade__is_gzip(head)) {
+    CLADE_TRY(packed_header(file->path, head, cap, &h));
+    return clade__gzip_fits(file->path, file->bytes, h.whole);
+  }
+  CLADE_TRY(read_header(&(clade__cursor){file->path, head->data, head->n, 0}, cap, &h));
+  return clade__array_fits(file->path, file->bytes, h.bytes, h.number, &h.shape);
+}
+
+static clade_status judge(const clade__file *file, const void *cap) {
+  clade__bytes head;
+  CLADE_TRY(clade__file_head(file, PACKED_HEADER, &head));
+  clade_status status = judge_head(file, &head, *(const uint64_t *)cap);
+  clade__free(head.data);
+  return status;
+}
+
 clade_status clade__idx_read(const char *path, uint64_t cap, clade_array *out) {
   clade__bytes file;
   *out = (clade_array){0};
-  CLADE_TRY(clade__file_read(path, cap > UINT64_MAX - LARGEST_HEADER ? cap : cap + LARGEST_HEADER, &file));
+  CLADE_TRY(clade__file_read_judged(path, UINT64_MAX, judge, &cap, &file));
   return clade__idx_parse(path, &file, cap, out);
 }

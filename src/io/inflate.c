@@ -1,14 +1,21 @@
 /* What gzip compressed, by zlib: no more bytes than the reader expects. */
+#include <inttypes.h>
+
 #include "io/io.h"
 
 bool clade__is_gzip(const clade__bytes *file) { return file->n >= 2 && file->data[0] == 0x1f && file->data[1] == 0x8b; }
 
+/* Deflate makes at most 1032 bytes of one, and hardly more than it is given; names and comments lie around it. */
+clade_status clade__gzip_fits(const char *path, uint64_t packed, size_t bytes) {
+  enum { LARGEST_RATIO = 1032, AROUND = 64, MOST_AROUND = 1 << 17 };
+  if (bytes / LARGEST_RATIO > packed + AROUND || packed > bytes + bytes / 8 + (uint64_t)MOST_AROUND)
+    return CLADE_FAIL(CORRUPT, "%s: %zu bytes cannot be compressed in %" PRIu64, path, bytes, packed);
+  return CLADE_OK;
+}
+
 #ifdef CLADE_WITH_ZLIB
 #include <limits.h>
 #include <zlib.h>
-
-/* Deflate makes at most this many bytes of one: a header that tells more is refused before memory is taken for it. */
-enum { LARGEST_RATIO = 1032, AROUND = 64 };
 
 static clade_status run(const char *path, z_stream *z, const clade__bytes *file, size_t bytes, bool all) {
   unsigned char beyond;
@@ -41,8 +48,7 @@ static clade_status run(const char *path, z_stream *z, const clade__bytes *file,
 clade_status clade__inflate(const char *path, const clade__bytes *file, size_t bytes, bool all, clade__bytes *out) {
   z_stream z = {0};
   *out = (clade__bytes){0};
-  if (all && bytes / LARGEST_RATIO > file->n + AROUND)
-    return CLADE_FAIL(CORRUPT, "%s: %zu bytes cannot be compressed in %zu", path, bytes, file->n);
+  if (all) CLADE_TRY(clade__gzip_fits(path, file->n, bytes));
   out->data = clade__new(bytes, 1);
   if (!out->data) return clade__fail_in(CLADE_NO_MEMORY, "%s", path);
   clade_status status = CLADE_OK;

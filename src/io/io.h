@@ -13,9 +13,6 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "data of files lie in 
 /* ---- arrays (array.c) ---- */
 /* Room for a shape that a file states: refused by SHAPE, OVERFLOW with the path before it. */
 clade_status clade__array_new(const char *path, clade_dtype dtype, const clade_shape *shape, clade_array *out);
-/* The array that lies in a file's bytes from `offset` to their end: takes them over, also when it fails. */
-clade_status clade__array_over(const char *path, clade__bytes *file, size_t offset, clade_dtype dtype,
-                               const clade_shape *shape, clade_array *out);
 
 /* A truth is 0 or 1 to every kernel: other values would be neither. `offset` is for the message. */
 clade_status clade__truths_check(const char *path, const unsigned char *data, size_t n, size_t offset);
@@ -29,7 +26,11 @@ typedef struct clade__number {
 } clade__number;
 /* The smallest of Clade's types that holds them all; f64 is rounded to f32. NONE: there is none. */
 clade_dtype clade__number_dtype(clade__number number);
-/* As clade__array_over, for elements that may have to be converted. */
+/* CORRUPT unless a file of so many bytes has exactly these elements from `offset` on. */
+clade_status clade__array_fits(const char *path, uint64_t file_bytes, size_t offset, clade__number number,
+                               const clade_shape *shape);
+/* The array whose elements, which may have to be converted, lie in a file's bytes from `offset` to their end: takes the
+ * bytes over, also when it fails. */
 clade_status clade__array_convert(const char *path, clade__bytes *file, size_t offset, clade__number number,
                                   const clade_shape *shape, clade_array *out);
 
@@ -48,7 +49,9 @@ clade_status clade__cifar_read(const char *path, int label_bytes, clade_array *i
 clade_status clade__cifar_parse(const char *path, clade__bytes *file, int label_bytes, clade_array *images,
                                 clade_array *labels);
 
-/* gzip (inflate.c). The first `bytes` of what is compressed, or fewer where it ends before; with `all` it must be
+/* gzip (inflate.c). CORRUPT where `packed` bytes cannot be what so many were compressed to. */
+clade_status clade__gzip_fits(const char *path, uint64_t packed, size_t bytes);
+/* The first `bytes` of what is compressed, or fewer where it ends before; with `all` it must be
  * exactly as many. UNSUPPORTED in a build without zlib. */
 bool clade__is_gzip(const clade__bytes *file);
 clade_status clade__inflate(const char *path, const clade__bytes *file, size_t bytes, bool all, clade__bytes *out);
@@ -58,8 +61,8 @@ typedef struct clade__tensor {
   const char *name, *type; /* the type as the file calls it */
   clade_dtype dtype;       /* NONE: Clade has no such type */
   clade_shape shape;
+  size_t place, bytes; /* in the file's data */
   const unsigned char *data;
-  size_t bytes;
 } clade__tensor;
 typedef struct clade__tensors {
   clade__bytes file;
@@ -68,6 +71,11 @@ typedef struct clade__tensors {
   size_t n;
   clade__map by_name;
 } clade__tensors;
+enum { CLADE__TENSORS_HEADER = 100000000, CLADE__TENSORS_MOST = 131072 };
+/* What the header tells, which was checked against the size of the file; the tensors have no data yet. */
+clade_status clade__tensors_head(const clade__file *file, clade__tensors *out);
+/* The bytes of a file whose header is right, for clade__tensors_parse. */
+clade_status clade__tensors_read(const char *path, clade__bytes *out);
 /* Takes over the file's bytes, also when it fails. */
 clade_status clade__tensors_parse(const char *path, clade__bytes *file, clade__tensors *out);
 void clade__tensors_free(clade__tensors *tensors);
@@ -87,6 +95,7 @@ enum { CLADE__DIGITS = 32 };
 void clade__tensors_seal(unsigned char *header, size_t bytes);
 /* CORRUPT where a file that Clade wrote is not what it was. `ours`: Clade wrote it. */
 clade_status clade__tensors_verify(const char *path, const clade__tensors *tensors, bool *ours);
+clade_status clade__tensors_verify_header(const char *path, const clade__tensors *tensors, bool *ours); /* alone */
 
 /* Variables to and from files (tensors_write.c, vars.c). */
 #define CLADE__OPTIMIZER "optimizer."

@@ -193,12 +193,28 @@ fail:
   return status;
 }
 
+/* Its magic number, its header, and that the file has the bytes that the header tells. */
+static clade_status judge(const clade__file *file, const void *unused) {
+  enum { BEGINNING = MAGIC_BYTES + 2 + 4 + LARGEST_HEADER };
+  (void)unused;
+  clade__bytes head;
+  header h = {0};
+  clade__number number;
+  CLADE_TRY(clade__file_head(file, BEGINNING, &head));
+  clade__cursor c = {file->path, head.data, head.n, 0};
+  clade_status status = read_header(&c, &h);
+  if (status == CLADE_OK) status = element(file->path, h.descr, &number);
+  if (status == CLADE_OK) status = clade__array_fits(file->path, file->bytes, c.at, number, &h.shape);
+  clade__free(head.data);
+  return status;
+}
+
 clade_status clade_npy_read(const char *path, clade_array *out) {
   clade__bytes file;
   if (!out) return CLADE_FAIL(INVALID, "clade_npy_read: there is no place for the array (NULL)");
   *out = (clade_array){0};
   if (!path) return CLADE_FAIL(INVALID, "clade_npy_read: the path is NULL");
-  CLADE_TRY(clade__file_read(path, UINT64_MAX, &file));
+  CLADE_TRY(clade__file_read_judged(path, UINT64_MAX, judge, NULL, &file));
   return clade__npy_parse(path, &file, out);
 }
 

@@ -2,11 +2,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include <jansson.h>
-
+#include "base/json.h"
 #include "io/io.h"
 
-enum { LARGEST_HEADER = 100000000, SMALLEST_HEADER = 2 };
+enum { LENGTH = 8, SMALLEST_HEADER = 2 };
 static const char METADATA[] = "__metadata__";
 
 typedef struct storage {
@@ -54,7 +53,7 @@ static clade_status find_type(const entry *e, const storage **out) {
   return CLADE_FAIL(DTYPE, "%s: tensor \"%s\": nothing is known of the type \"%.32s\"", e->path, e->name, name);
 }
 
-static clade_status read_entry(const entry *e, const unsigned char *data, size_t bytes, clade__tensor *out) {
+static clade_status read_entry(const entry *e, size_t bytes, clade__tensor *out) {
   const storage *type;
   int64_t place[2], elements;
   size_t n, rank, want;
@@ -67,35 +66,33 @@ static clade_status read_entry(const entry *e, const unsigned char *data, size_t
     return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\": \"data_offsets\" is no range of the %zu bytes of data", e->path,
                       e->name, bytes);
   out->shape.rank = (int)rank;
-  out->data = data + place[0];
+  out->place = (size_t)place[0];
   out->bytes = (size_t)(place[1] - place[0]);
   clade_status status = clade_shape_elements(&out->shape, &elements);
   if (status != CLADE_OK) return clade__fail_in(status, "%s: tensor \"%s\"", e->path, e->name);
   if (!clade__mul((size_t)elements, type->bytes, &want) || want != out->bytes)
     return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\": %zu bytes of data, and %" PRId64 " elements of %s", e->path, e->name,
                       out->bytes, elements, type->name);
-  if (out->dtype == CLADE_BOOL) return clade__truths_check(e->path, out->data, want, (size_t)place[0]);
   return CLADE_OK;
 }
 
 /* ---- the whole ---- */
 static int by_place(const void *a, const void *b) {
   const clade__tensor *x = a, *y = b;
-  if (x->data != y->data) return x->data < y->data ? -1 : 1;
+  if (x->place != y->place) return x->place < y->place ? -1 : 1;
   return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
-static clade_status check_places(const char *path, const clade__tensors *t, const unsigned char *data, size_t bytes) {
-  const unsigned char *at = data;
+static clade_status check_places(const char *path, const clade__tensors *t, size_t bytes) {
+  size_t at = 0;
   for (size_t i = 0; i < t->n; i++) {
-    if (t->at[i].data != at)
-      return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\" begins at byte %td of the data, where %td %s", path, t->at[i].name,
-                        t->at[i].data - data, at - data,
-                        t->at[i].data < at ? "are taken by those before" : "would leave no hole");
+    if (t->at[i].place != at)
+      return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\" begins at byte %zu of the data, where %zu %s", path, t->at[i].name,
+                        t->at[i].place, at, t->at[i].place < at ? "are taken by those before" : "would leave no hole");
     at += t->at[i].bytes;
   }
-  if (at == data + bytes) return CLADE_OK;
-  return CLADE_FAIL(CORRUPT, "%s: its tensors take %td bytes, and %zu follow its header", path, at - data, bytes);
+  if (at == bytes) return CLADE_OK;
+  return CLADE_FAIL(CORRUPT, "%s: its tensors take %zu bytes, and %zu follow its header", path, at, bytes);
 }
 
 static clade_status check_metadata(const char *path, json_t *metadata) {
@@ -109,9 +106,12 @@ static clade_status check_metadata(const char *path, json_t *metadata) {
   return CLADE_OK;
 }
 
-static clade_status read_entries(const char *path, clade__tensors *t, const unsigned char *data, size_t bytes) {
+static clade_status read_entries(const char *path, clade__tensors *t, size_t bytes) {
   const char *name;
   json_t *value;
+  if (json_object_size(t->header) > CLADE__TENSORS_MOST)
+    return CLADE_FAIL(CORRUPT, "%s: its header has %zu tensors; at most %d are read", path, json_object_size(t->header),
+                      CLADE__TENSORS_MOST);
   t->at = clade__new(json_object_size(t->header), sizeof *t->at);
   if (!t->at) return clade__fail_in(CLADE_NO_MEMORY, "%s", path);
   json_object_foreach(t->header, name, value) {
@@ -119,30 +119,45 @@ static clade_status read_entries(const char *path, clade__tensors *t, const unsi
       CLADE_TRY(check_metadata(path, value));
       continue;
     }
-    CLADE_TRY(read_entry(&(entry){path, name, value}, data, bytes, &t->at[t->n]));
+    CLADE_TRY(read_entry(&(entry){path, name, value}, bytes, &t->at[t->n]));
     t->n++;
   }
   qsort(t->at, t->n, sizeof *t->at, by_place);
   for (size_t i = 0; i < t->n; i++)
     CLADE_TRY(clade__map_put(&t->by_name, clade__hash_bytes(t->at[i].name, strlen(t->at[i].name)), i));
-  return check_places(path, t, data, bytes);
+  return check_places(path, t, bytes);
+}
+
+static clade_status read_length(clade__cursor *c, uint64_t *out) {
+  const unsigned char *length;
+  CLADE_TRY(clade__take(c, LENGTH, "header's length", &length));
+  *out = clade__little(length, LENGTH);
+  if (*out >= SMALLEST_HEADER && *out <= CLADE__TENSORS_HEADER) return CLADE_OK;
+  return CLADE_FAIL(CORRUPT, "%s: a header of %" PRIu64 " bytes; safetensors has %d to %d", c->path, *out,
+                    SMALLEST_HEADER, CLADE__TENSORS_HEADER);
 }
 
 static clade_status read_header(clade__cursor *c, json_t **out) {
-  const unsigned char *length, *text;
+  const unsigned char *text;
   json_error_t error;
-  CLADE_TRY(clade__take(c, 8, "header's length", &length));
-  uint64_t bytes = clade__little(length, 8);
-  if (bytes < SMALLEST_HEADER || bytes > LARGEST_HEADER)
-    return CLADE_FAIL(CORRUPT, "%s: a header of %" PRIu64 " bytes; safetensors has %d to %d", c->path, bytes,
-                      SMALLEST_HEADER, LARGEST_HEADER);
+  uint64_t bytes;
+  CLADE_TRY(read_length(c, &bytes));
   CLADE_TRY(clade__take(c, (size_t)bytes, "header", &text));
   if (*text != '{') return CLADE_FAIL(CORRUPT, "%s: its header does not begin with '{'", c->path);
-  *out = json_loadb((const char *)text, (size_t)bytes, JSON_REJECT_DUPLICATES, &error);
+  *out = clade__json_load(text, (size_t)bytes, &error);
   if (*out) return CLADE_OK;
   if (!*error.text || json_error_code(&error) == json_error_out_of_memory) /* not always told from bad text */
     return CLADE_FAIL(NO_MEMORY, "%s: no memory for its header of %" PRIu64 " bytes", c->path, bytes);
   return CLADE_FAIL(CORRUPT, "%s: its header is no JSON: %s (byte %d)", c->path, error.text, error.position);
+}
+
+static clade_status take_data(const char *path, clade__tensors *t, const unsigned char *data) {
+  for (size_t i = 0; i < t->n; i++) {
+    clade__tensor *tensor = &t->at[i];
+    tensor->data = data + tensor->place;
+    if (tensor->dtype == CLADE_BOOL) CLADE_TRY(clade__truths_check(path, tensor->data, tensor->bytes, tensor->place));
+  }
+  return CLADE_OK;
 }
 
 clade_status clade__tensors_parse(const char *path, clade__bytes *file, clade__tensors *out) {
@@ -151,11 +166,51 @@ clade_status clade__tensors_parse(const char *path, clade__bytes *file, clade__t
   clade__cursor c = {path, file->data, file->n, 0};
   *file = (clade__bytes){0};
   CLADE_GOTO(read_header(&c, &out->header));
-  CLADE_GOTO(read_entries(path, out, c.data + c.at, c.n - c.at));
+  CLADE_GOTO(read_entries(path, out, c.n - c.at));
+  CLADE_GOTO(take_data(path, out, c.data + c.at));
   return CLADE_OK;
 fail:
   clade__tensors_free(out);
   return status;
+}
+
+/* That of a header's length first, which may be anything. */
+static clade_status header_bytes(const clade__file *file, uint64_t *out) {
+  clade__bytes head;
+  CLADE_TRY(clade__file_head(file, LENGTH, &head));
+  clade_status status = read_length(&(clade__cursor){file->path, head.data, head.n, 0}, out);
+  clade__free(head.data);
+  CLADE_TRY(status);
+  if (*out <= file->bytes - LENGTH) return CLADE_OK;
+  return CLADE_FAIL(CORRUPT,
+                    "%s ends in its header: %" PRIu64 " bytes are wanted from byte %d on, %" PRIu64 " are there",
+                    file->path, *out, LENGTH, file->bytes - LENGTH);
+}
+
+clade_status clade__tensors_head(const clade__file *file, clade__tensors *out) {
+  clade_status status;
+  uint64_t bytes;
+  *out = (clade__tensors){0};
+  CLADE_TRY(header_bytes(file, &bytes));
+  CLADE_TRY(clade__file_head(file, LENGTH + bytes, &out->file));
+  CLADE_GOTO(read_header(&(clade__cursor){file->path, out->file.data, out->file.n, 0}, &out->header));
+  CLADE_GOTO(read_entries(file->path, out, (size_t)(file->bytes - out->file.n)));
+  return CLADE_OK;
+fail:
+  clade__tensors_free(out);
+  return status;
+}
+
+static clade_status judge(const clade__file *file, const void *unused) {
+  (void)unused;
+  clade__tensors tensors;
+  CLADE_TRY(clade__tensors_head(file, &tensors));
+  clade__tensors_free(&tensors);
+  return CLADE_OK;
+}
+
+clade_status clade__tensors_read(const char *path, clade__bytes *out) {
+  return clade__file_read_judged(path, UINT64_MAX, judge, NULL, out);
 }
 
 void clade__tensors_free(clade__tensors *t) {

@@ -49,15 +49,11 @@ static clade_status verify_tensor(const char *path, const clade__tensors *t, con
                     have ? "wrong" : "missing");
 }
 
-clade_status clade__tensors_verify(const char *path, const clade__tensors *t, bool *ours) {
+clade_status clade__tensors_verify_header(const char *path, const clade__tensors *t, bool *ours) {
   const char *key;
   json_t *value;
   *ours = clade__little(t->file.data, 8) > DIGITS_AT + CLADE__DIGITS && !memcmp(t->file.data + 8, START, DIGITS_AT);
-  if (*ours) {
-    CLADE_TRY(verify_header(path, t));
-    for (size_t i = 0; i < t->n; i++) CLADE_TRY(verify_tensor(path, t, &t->at[i]));
-    return CLADE_OK;
-  }
+  if (*ours) return verify_header(path, t);
   json_object_foreach(json_object_get(t->header, "__metadata__"), key, value) {
     if (!strncmp(key, "clade.", strlen("clade.")))
       return CLADE_FAIL(CORRUPT,
@@ -65,5 +61,11 @@ clade_status clade__tensors_verify(const char *path, const clade__tensors *t, bo
                         "checksum before them",
                         path, key);
   }
+  return CLADE_OK;
+}
+
+clade_status clade__tensors_verify(const char *path, const clade__tensors *t, bool *ours) {
+  CLADE_TRY(clade__tensors_verify_header(path, t, ours));
+  for (size_t i = 0; *ours && i < t->n; i++) CLADE_TRY(verify_tensor(path, t, &t->at[i]));
   return CLADE_OK;
 }

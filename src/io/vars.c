@@ -71,6 +71,11 @@ static void compare(const clade_vars *vars, const clade__tensors *t, bool weight
   }
 }
 
+typedef struct fitting {
+  const clade_vars *vars;
+  bool weights_only;
+} fitting;
+
 static clade_status check(const char *path, const clade__tensors *t, const clade_vars *vars, bool weights_only) {
   complaints missing = {0}, unexpected = {0}, other = {0};
   clade__text text = {0};
@@ -104,6 +109,18 @@ clade_status clade__vars_apply(const char *path, const clade__tensors *t, clade_
   return CLADE_OK;
 }
 
+/* That the file is whole and of this model, told by its header. */
+static clade_status judge(const clade__file *file, const void *what) {
+  const fitting *f = what;
+  clade__tensors tensors;
+  bool ours;
+  CLADE_TRY(clade__tensors_head(file, &tensors));
+  clade_status status = clade__tensors_verify_header(file->path, &tensors, &ours);
+  if (status == CLADE_OK) status = check(file->path, &tensors, f->vars, f->weights_only);
+  clade__tensors_free(&tensors);
+  return status;
+}
+
 clade_status clade_vars_load_(clade_vars *vars, const clade_vars_file_opt *given) {
   clade_vars_file_opt opt;
   clade__bytes file;
@@ -111,7 +128,7 @@ clade_status clade_vars_load_(clade_vars *vars, const clade_vars_file_opt *given
   clade_status status;
   bool ours;
   CLADE_TRY(options(vars, given, "clade_vars_load", &opt));
-  CLADE_TRY(clade__file_read(opt.path, UINT64_MAX, &file));
+  CLADE_TRY(clade__file_read_judged(opt.path, UINT64_MAX, judge, &(fitting){vars, opt.weights_only}, &file));
   CLADE_TRY(clade__tensors_parse(opt.path, &file, &tensors));
   CLADE_GOTO(clade__tensors_verify(opt.path, &tensors, &ours));
   CLADE_GOTO(clade__vars_apply(opt.path, &tensors, vars, opt.weights_only));

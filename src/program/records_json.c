@@ -104,7 +104,7 @@ clade_status clade__records_parse(const void *text, size_t bytes, clade__record_
   *bad = 0;
   if (bytes > CLADE__RECORDS_BYTES)
     return CLADE_FAIL(CORRUPT, "it has %zu bytes; the most are %d", bytes, CLADE__RECORDS_BYTES);
-  json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+  json_t *root = clade__json_load(text, bytes, &error);
   if (!root) {
     if (json_error_code(&error) == json_error_out_of_memory) return CLADE_FAIL(NO_MEMORY, "no memory to read JSON");
     return CLADE_FAIL(CORRUPT, "line %d: %s", error.line, error.text);

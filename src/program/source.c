@@ -1,4 +1,5 @@
 /* The texts of kernel files: embedded at build time, or read once from CLADE_KERNEL_DIR. */
+#include "base/file.h"
 #include "program/store.h"
 
 #include <dirent.h>
@@ -28,34 +29,23 @@ static const char *embedded(const char *stem) {
 static clade_status read_file(const char *directory, const char *stem, char **text) {
   char path[4096];
   clade__text all = {0};
+  clade__bytes file;
   if ((size_t)snprintf(path, sizeof path, "%s/%s.cl", directory, stem) >= sizeof path)
     return CLADE_FAIL(INVALID, "CLADE_KERNEL_DIR is too long");
-  FILE *file = fopen(path, "rbe");
-  if (!file) {
-    if (errno != ENOENT) return CLADE_FAIL(IO, "CLADE_KERNEL_DIR: cannot open %s: %s", path, strerror(errno));
+  clade_status status = clade__file_read(path, LARGEST, &file);
+  if (status == CLADE_NOT_FOUND) {
     DIR *dir = opendir(directory);
     if (!dir) return CLADE_FAIL(NOT_FOUND, "CLADE_KERNEL_DIR=%s: %s", directory, strerror(errno));
     closedir(dir);
     return CLADE_OK;
   }
-  char piece[4096];
-  for (size_t n; !all.failed && (n = fread(piece, 1, sizeof piece, file)) > 0;) {
-    clade__text_add_bytes(&all, piece, n);
-    if (all.length > LARGEST || memchr(piece, 0, n)) break;
-  }
-  bool broken = ferror(file);
-  int error = errno;
-  fclose(file);
-  clade_status status = CLADE_OK;
-  if (broken)
-    status = CLADE_FAIL(IO, "CLADE_KERNEL_DIR: cannot read %s: %s", path, strerror(error));
-  else if (all.length > LARGEST || (all.data && strlen(all.data) != all.length))
-    status = CLADE_FAIL(INVALID, "CLADE_KERNEL_DIR: %s is no text of at most %d bytes", path, LARGEST);
-  if (status != CLADE_OK) {
-    clade__text_free(&all);
-    return status;
-  }
-  return clade__text_take(&all, text);
+  if (status != CLADE_OK) return clade__fail_in(status, "CLADE_KERNEL_DIR");
+  if (file.n && memchr(file.data, 0, file.n))
+    status = CLADE_FAIL(INVALID, "CLADE_KERNEL_DIR: %s holds a zero byte: it is no text", path);
+  else
+    clade__text_add_bytes(&all, (const char *)file.data, file.n);
+  clade__free(file.data);
+  return status == CLADE_OK ? clade__text_take(&all, text) : status;
 }
 
 static clade_status overridden(const char *directory, const char *stem, const char **text) {

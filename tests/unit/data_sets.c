@@ -245,7 +245,7 @@ static void test_mnist_hostile(void **state) {
   check_fails(clade_dataset_open(spec, true, &set), CLADE_OVERFLOW, "mnist: ");
   remove(io_path("train-images-idx3-ubyte"));
   assert_int_equal(mkdir(io_path("train-images-idx3-ubyte"), 0700), 0);
-  check_fails(clade_dataset_open(spec, true, &set), CLADE_INVALID, "no regular file");
+  check_fails(clade_dataset_open(spec, true, &set), CLADE_INVALID, "not a regular file");
   remove(io_path("train-images-idx3-ubyte"));
   assert_null(set);
 }

@@ -51,6 +51,10 @@ ssize_t read(int fd, void *to, size_t bytes) {
   NEXT(ssize_t, read, (int, void *, size_t));
   return plan.kind == READ && of_room_fd(fd) && fails(READ) ? -1 : next(fd, to, bytes);
 }
+ssize_t pread(int fd, void *to, size_t bytes, off_t offset) {
+  NEXT(ssize_t, pread, (int, void *, size_t, off_t));
+  return plan.kind == READ && of_room_fd(fd) && fails(READ) ? -1 : next(fd, to, bytes, offset);
+}
 ssize_t write(int fd, const void *from, size_t bytes) {
   NEXT(ssize_t, write, (int, const void *, size_t));
   if (plan.kind == WRITE && of_room_fd(fd) && fails(WRITE)) return -1;
