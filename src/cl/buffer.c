@@ -102,7 +102,7 @@ static clade__buffer *reuse(clade_device *device, size_t capacity) {
 /* ---- new memory ---- */
 static clade_status refuse(clade_device *device, size_t bytes, const char *what, uint64_t used) {
   return CLADE_FAIL(DEVICE_MEMORY, "%s: %zu bytes asked, %" PRIu64 " used, %" PRIu64 " allowed on device \"%s\"", what,
-                    bytes, used, device->allowed, device->facts.info.name);
+                    bytes, used, device->allowed, device->facts.label);
 }
 
 /* Charges the budget, or finds a pooled buffer. Memory that the machine does not have would not fail here but kill the
@@ -196,7 +196,7 @@ static clade_status size_of(clade_device *device, size_t bytes, const char *what
     CLADE_TRY(clade_device_memory(device, &use));
     return CLADE_FAIL(DEVICE_MEMORY,
                       "%s: %zu bytes asked, %" PRIu64 " used, %" PRIu64 " allowed in one buffer on device \"%s\"", what,
-                      bytes, use.used, most, device->facts.info.name);
+                      bytes, use.used, most, device->facts.label);
   }
   if (!class_of(device, bytes, capacity)) return CLADE_FAIL(OVERFLOW, "%s: %zu bytes asked", what, bytes);
   if (*capacity > most && !clade__round_up(bytes, 16, capacity)) return CLADE_OVERFLOW;
@@ -218,7 +218,7 @@ clade_status clade__buffer_new(clade_device *device, size_t bytes, const char *w
     clade_status status = create_fresh(device, capacity, &buffer);
     if (status != CLADE_OK) {
       unreserve(device, capacity);
-      return clade__fail_in(status, "%s: %zu bytes on device \"%s\"", what, bytes, device->facts.info.name);
+      return clade__fail_in(status, "%s: %zu bytes on device \"%s\"", what, bytes, device->facts.label);
     }
   }
   clade__ref_init(&buffer->ref);
@@ -234,7 +234,7 @@ static clade_status check_adopted(clade_device *device, cl_mem memory, size_t *b
   CLADE__CALL(device, clGetMemObjectInfo, memory, CL_MEM_CONTEXT, sizeof(cl_context), &context, NULL);
   CLADE__CALL(device, clGetMemObjectInfo, memory, CL_MEM_SIZE, sizeof *bytes, bytes, NULL);
   if (context == device->context) return CLADE_OK;
-  return CLADE_FAIL(INVALID, "the memory belongs to another context than device \"%s\"", device->facts.info.name);
+  return CLADE_FAIL(INVALID, "the memory belongs to another context than device \"%s\"", device->facts.label);
 }
 
 clade_status clade__buffer_adopt(clade_device *device, cl_mem memory, clade__buffer **out) {

@@ -179,6 +179,7 @@ clade_status clade__describe(cl_platform_id platform, cl_device_id id, clade__fa
   CLADE_TRY(clade__platform_text(platform, CL_PLATFORM_VERSION, &info->platform_version));
   CLADE_TRY(ask_class(id, &info->device_class));
   CLADE_TRY(ask_all(id, info));
+  facts->label = info->name;
   CLADE_TRY(ask_item_sizes(id, info->max_item));
   CLADE_TRY(ask_rest(id, facts));
   CLADE_TRY(check_version(info));

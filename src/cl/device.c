@@ -83,7 +83,7 @@ static clade_status make_context(clade_device *d, cl_platform_id platform) {
   d->context = clade__cl.clCreateContext(properties, 1, &d->id, NULL, NULL, &e);
   if (e) d->context = NULL;
   clade_status status = clade__cl_made(NULL, "clCreateContext", d->context, e);
-  return status == CLADE_OK ? CLADE_OK : clade__fail_in(status, "device %s", d->facts.info.name);
+  return status == CLADE_OK ? CLADE_OK : clade__fail_in(status, "device %s", d->facts.label);
 }
 
 static clade_status open_locked(clade__entry *entry, clade_device **out) {
@@ -178,7 +178,7 @@ static clade_status check_splits(clade_device *device) {
   CLADE__CALL(device, clGetDeviceInfo, device->id, CL_DEVICE_PARTITION_PROPERTIES, sizeof ways, ways, &bytes);
   for (size_t i = 0; i < CLADE_COUNT(ways); i++)
     if (ways[i] == CL_DEVICE_PARTITION_BY_COUNTS) return CLADE_OK;
-  return CLADE_FAIL(UNSUPPORTED, "clade_device_split: device \"%s\" cannot be split", device->facts.info.name);
+  return CLADE_FAIL(UNSUPPORTED, "clade_device_split: device \"%s\" cannot be split", device->facts.label);
 }
 
 clade_status clade_device_split(clade_device *device, int parts, clade_device **out) {

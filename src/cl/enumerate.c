@@ -84,11 +84,29 @@ static clade_status fill(clade__list *list) {
   return status;
 }
 
+static bool has_namesake(const clade__list *list, int index) {
+  for (int i = 0; i < list->n; i++)
+    if (i != index && !strcmp(list->at[i].facts.info.name, list->at[index].facts.info.name)) return true;
+  return false;
+}
+
+static clade_status label_all(clade__list *list) {
+  for (int i = 0; i < list->n; i++) {
+    clade__facts *facts = &list->at[i].facts;
+    char text[512];
+    if (!has_namesake(list, i)) continue;
+    snprintf(text, sizeof text, "%s (device %s)", facts->info.name, facts->info.id);
+    CLADE_TRY(clade__intern(text, &facts->label));
+  }
+  return CLADE_OK;
+}
+
 static clade_status make(clade__list **out) {
   clade__list *list = clade__new(1, sizeof *list);
   if (!list) return CLADE_NO_MEMORY;
   capacity = 0;
   clade_status status = fill(list);
+  if (status == CLADE_OK) status = label_all(list);
   if (status == CLADE_OK) {
     *out = list;
     return CLADE_OK;

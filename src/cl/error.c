@@ -101,7 +101,7 @@ clade_status clade__cl_error(const clade_device *device, const char *call, cl_in
   const row *r = find(code);
   clade_status status = r ? r->status : CLADE_OPENCL;
   clade_fail(status, "%s: %s (%d): %s%s%s%s", call, clade__cl_error_name(code), (int)code, clade__cl_error_text(code),
-             device ? " [" : "", device ? device->facts.info.name : "", device ? "]" : "");
+             device ? " [" : "", device ? device->facts.label : "", device ? "]" : "");
   if (device && status == CLADE_LOST) lose((clade_device *)device);
   return status;
 }

@@ -14,7 +14,7 @@ static clade_status state_of(clade_device *device, cl_event event, cl_int *state
 static clade_status failed(clade_device *device, cl_int state) {
   if (state == CL_DEVICE_NOT_FOUND || state == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
     return CLADE_FAIL(OPENCL, "a command failed because one that it waited for had failed (%d) [%s]", (int)state,
-                      device->facts.info.name);
+                      device->facts.label);
   clade_status status = clade__cl_error(device, "a command failed", state);
   return status == CLADE_LOST || status == CLADE_DEVICE_MEMORY || status == CLADE_NO_MEMORY ? status : CLADE_OPENCL;
 }
@@ -68,7 +68,7 @@ clade_status clade__events_check(clade_device *device, clade__wait wait, const c
     CLADE__CALL(device, clGetEventInfo, wait.events[i], CL_EVENT_CONTEXT, sizeof(cl_context), &context, NULL);
     if (context != device->context)
       return CLADE_FAIL(INVALID, "%s: event %u belongs to another context than device \"%s\"", function, i,
-                        device->facts.info.name);
+                        device->facts.label);
   }
   return CLADE_OK;
 }

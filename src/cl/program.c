@@ -46,7 +46,7 @@ static clade_status refused(const clade_device *device, cl_int e) {
   clade_status status = clade__cl_error(device, "clCreateProgramWithBinary", e);
   if (!clade__quirk_has(device, CLADE__QUIRK_LINGERS) || (e != CL_OUT_OF_RESOURCES && e != CL_OUT_OF_HOST_MEMORY))
     return status;
-  return clade__fail_in(CLADE_BUSY, "device \"%s\" may still hold another program", device->facts.info.name);
+  return clade__fail_in(CLADE_BUSY, "device \"%s\" may still hold another program", device->facts.label);
 }
 
 clade_status clade__program_load(clade_device *device, const void *binary, size_t bytes, const char *options,
@@ -86,7 +86,7 @@ static clade_status ask_parts(clade_device *device, cl_program program, parts *p
   /* A program of one device is ours whatever it is called: PoCL names the root device where it means a part of it. */
   while (p->n > 1 && p->ours < p->n && p->ids[p->ours] != device->id) p->ours++;
   if (p->ours == p->n || p->sizes[p->ours] == 0)
-    return CLADE_FAIL(UNSUPPORTED, "device \"%s\" gives no binary of its program", device->facts.info.name);
+    return CLADE_FAIL(UNSUPPORTED, "device \"%s\" gives no binary of its program", device->facts.label);
   return CLADE_OK;
 }
 

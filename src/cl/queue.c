@@ -44,7 +44,7 @@ static clade_status check_adopted(clade_device *device, cl_command_queue queue) 
   CLADE__CALL(device, clGetCommandQueueInfo, queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL);
   if (context != device->context || id != device->id)
     return CLADE_FAIL(INVALID, "the queue belongs to another %s than device \"%s\"",
-                      context != device->context ? "context" : "OpenCL device", device->facts.info.name);
+                      context != device->context ? "context" : "OpenCL device", device->facts.label);
   if (properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE)
     return CLADE_FAIL(INVALID, "the queue is out of order; an in-order queue is expected");
   return CLADE_OK;

@@ -95,6 +95,7 @@ void clade__cl_undone(const char *call, cl_int code); /* logs a failure, leaves 
 enum { CLADE__MAX_QUIRKS = 10, CLADE__PASS_LIMIT = 65535 };
 typedef struct clade__facts {
   clade_device_info info;
+  const char *label;   /* for messages: its name, with its id behind it where several have the name */
   uint32_t capability; /* NVIDIA's of the device, 80 for 8.0; 0: it tells none */
   uint32_t quirks;     /* bits by clade__quirk */
   int n_rows;

@@ -7,7 +7,7 @@ clade_status clade__device_check(const clade_device *device, const char *functio
   if (!device) return CLADE_FAIL(INVALID, "%s: %s is NULL", function, none);
   CLADE_TRY(clade__fork_check(function));
   if (!atomic_load_explicit(&device->lost, memory_order_acquire)) return CLADE_OK;
-  return CLADE_FAIL(LOST, "%s: device \"%s\" was lost: %s", function, device->facts.info.name, device->lost_message);
+  return CLADE_FAIL(LOST, "%s: device \"%s\" was lost: %s", function, device->facts.label, device->lost_message);
 }
 
 clade_status clade_device_status(const clade_device *device) {

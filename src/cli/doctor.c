@@ -11,20 +11,35 @@
 #include <zlib.h>
 #endif
 
-bool doctor_check(json_t *checks, const char *id, const char *thing, bool ok, const char *remedy, const char *format,
-                  ...) {
+static bool add(json_t *checks, const char *id, const char *thing, bool ok, bool note, const char *remedy,
+                const char *format, va_list args) {
   char message[2048], whole[512];
-  va_list args;
-  va_start(args, format);
   vsnprintf(message, sizeof message, format, args);
-  va_end(args);
   snprintf(whole, sizeof whole, "%s%s%s", id, thing ? ":" : "", thing ? thing : "");
   json_t *check = json_object();
   bool set = check && cli_json_set(check, "id", cli_json_text(whole)) && cli_json_set(check, "ok", json_boolean(ok)) &&
+             cli_json_set(check, "note", json_boolean(note)) &&
              cli_json_set(check, "message", cli_json_text(message)) &&
              cli_json_set(check, "remedy", cli_json_text(remedy));
   if (!set) json_decref(check);
   return set && !json_array_append_new(checks, check);
+}
+
+bool doctor_check(json_t *checks, const char *id, const char *thing, bool ok, const char *remedy, const char *format,
+                  ...) {
+  va_list args;
+  va_start(args, format);
+  bool added = add(checks, id, thing, ok, false, remedy, format, args);
+  va_end(args);
+  return added;
+}
+
+bool doctor_note(json_t *checks, const char *id, const char *thing, const char *remedy, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  bool added = add(checks, id, thing, true, true, remedy, format, args);
+  va_end(args);
+  return added;
 }
 
 static json_t *build_json(void) {
@@ -51,8 +66,9 @@ static void print_report(const json_t *checks, const json_t *devices, bool ok) {
   const json_t *check;
   json_array_foreach(checks, i, check) {
     bool good = json_is_true(json_object_get(check, "ok"));
+    bool note = json_is_true(json_object_get(check, "note"));
     const char *remedy = json_string_value(json_object_get(check, "remedy"));
-    printf("%s  %s\n", good ? "ok  " : "FAIL", json_string_value(json_object_get(check, "message")));
+    printf("%s  %s\n", note ? "note" : good ? "ok  " : "FAIL", json_string_value(json_object_get(check, "message")));
     if (remedy) printf("      -> %s\n", remedy);
     failed += !good;
   }

@@ -57,12 +57,16 @@ static bool check_loader(json_t *checks, const json_t *report) {
   return doctor_check(checks, "loader", NULL, true, NULL, "the OpenCL loader is %s", path);
 }
 
-/* A platform without devices, and one of which a device was left out. */
-static bool check_platform(json_t *checks, const json_t *platform) {
+/* A platform without devices is left aside where others have some: many are installed for hardware that is not there.
+ * One that fails otherwise, or of which a device was left out, is told as a failure. */
+static bool check_platform(json_t *checks, const json_t *platform, bool others) {
   const char *name = text_of(platform, "name"), *remedy = text_of(platform, "remedy");
   const char *why = text_of(platform, "message");
   long long devices = number_of(platform, "devices");
-  bool ok = devices > 0 && !why;
+  bool ok = devices > 0 && !why, empty = !strcmp(text_of(platform, "error_name"), "CL_DEVICE_NOT_FOUND");
+  if (empty && others)
+    return doctor_note(checks, "platform", name, remedy ? remedy : "nothing to do, unless its device should be there",
+                       "platform %s (%s) has no devices", name, text_of(platform, "version"));
   if (!why) why = text_of(platform, "error_name");
   if (!remedy) remedy = "if its device should be there, see the failed checks above; else remove the platform";
   return doctor_check(checks, "platform", name, ok, ok ? NULL : remedy, "platform %s (%s) has %lld device%s%s%s", name,
@@ -77,7 +81,8 @@ static bool check_platforms(json_t *checks, const json_t *report) {
     return doctor_check(checks, "platforms", NULL, false, "apt install --no-install-recommends pocl-opencl-icd",
                         "no OpenCL platform: clGetPlatformIDs gives %s (%lld)", text_of(report, "platform_error_name"),
                         number_of(report, "platform_error"));
-  json_array_foreach(platforms, i, platform) if (!check_platform(checks, platform)) return false;
+  const bool others = json_array_size(json_object_get(report, "devices")) > 0;
+  json_array_foreach(platforms, i, platform) if (!check_platform(checks, platform, others)) return false;
   return true;
 }
 
@@ -100,10 +105,11 @@ static bool probe(json_t *checks, json_t *device, bool *right) {
   fate(&child, text, sizeof text);
   const char *error = text_of(child.json, "error");
   *right = child.json && !error && !child.signal && !child.status;
-  bool done = *right ? doctor_check(checks, "probe", id, true, NULL, "%s computes the right answer", name)
-                     : doctor_check(checks, "probe", id, false,
-                                    "see the failed checks above; clade devices tells which driver this is",
-                                    "%s does not compute: %s", name, error ? error : text);
+  bool done = *right
+                  ? doctor_check(checks, "probe", id, true, NULL, "device %s, %s, computes the right answer", id, name)
+                  : doctor_check(checks, "probe", id, false,
+                                 "see the failed checks above; clade devices tells which driver this is",
+                                 "device %s, %s, does not compute: %s", id, name, error ? error : text);
   cli_child_free(&child);
   return done && cli_json_set(device, "ok", json_boolean(*right));
 }

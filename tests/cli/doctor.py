@@ -28,7 +28,7 @@ class Doctor(unittest.TestCase):
         self.assertEqual(done.returncode, 0 if ok else 1)
         for check in report["checks"]:
             self.assertTrue(check["message"])
-            self.assertEqual(check["remedy"] is None, check["ok"], check)
+            self.assertEqual(check["remedy"] is None, check["ok"] and not check["note"], check)
         ids = [check["id"] for check in report["checks"]]
         self.assertEqual(len(ids), len(set(ids)), ids)
         self.assertEqual(ok, any(device["ok"] for device in report["devices"]))
@@ -88,6 +88,20 @@ class Doctor(unittest.TestCase):
         self.failed(checks, "enumerate", "signal 6")
         self.failed(checks, f"enumerate:{bad}", "signal 6", "no mercy")
         self.assertNotIn(f"enumerate:{library()}", checks)
+
+    def test_a_platform_without_devices(self):
+        """It harms nobody where others have some; alone it is what is wrong."""
+        self.file("empty.icd", os.environ["CLADE_EMPTY_ICD"])
+        checks = self.examine(False, {"OCL_ICD_VENDORS": self.room})
+        self.failed(checks, "platform:Empty", "0 devices")
+        self.file("good.icd", library())
+        checks = self.examine(True, {"OCL_ICD_VENDORS": self.room})
+        self.assertEqual((checks["platform:Empty"]["ok"], checks["platform:Empty"]["note"]), (True, True))
+        done = run("doctor", env={"OCL_ICD_VENDORS": self.room})
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("note  platform Empty (OpenCL 1.2) has no devices\n", done.stdout)
+        self.assertNotIn("FAIL", done.stdout)
+        self.assertIn(", 0 of ", done.stdout)
 
     def test_no_loader(self):
         for name in ["libOpenCL.so.1", "libOpenCL.so"]:

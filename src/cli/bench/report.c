@@ -27,9 +27,9 @@ static const char *unit(const bench_row *row) {
 void bench_show_device(const bench_job *job) {
   char cpu[128];
   int processors = bench_processors(cpu, sizeof cpu);
-  fprintf(job->to, "%s, %d processors; device %s (%s): %.1f GFLOP/s of f32 multiply-adds, copies %.1f GB/s by %s\n",
-          cpu, processors, job->info.name, job->info.platform, job->peak_flops * 1e-9, job->copy_bytes * 1e-9,
-          job->copy_by);
+  fprintf(job->to, "%s, %d processors; device %s, %s (%s): %.1f GFLOP/s of f32 multiply-adds, copies %.1f GB/s by %s\n",
+          cpu, processors, job->info.id, job->info.name, job->info.platform, job->peak_flops * 1e-9,
+          job->copy_bytes * 1e-9, job->copy_by);
 }
 
 static bool has_own(const bench_row *row) { return !strcmp(row->group, "conv"); }

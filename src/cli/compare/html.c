@@ -122,6 +122,7 @@ static void put_device(const page *p, size_t at) {
            page_colour((int)at), tag->dash, tag->mark, page_string(device, "evidence"),
            page_string(device, "why") ? page_string(device, "why") : tag->means);
   put_fact(p, "asked for as", page_string(device, "spec"));
+  put_fact(p, "id", page_string(device, "id"));
   put_fact(p, "bundle says",
            page_string(device, "bundle_evidence") ? page_string(device, "bundle_evidence") : "nothing");
   put_fact(p, "platform", page_string(device, "platform"));

@@ -51,8 +51,9 @@ json_t *compare_row_json(const compare_side *side, const compare_work *work, con
 void compare_show_devices(const compare_job *job) {
   for (int i = 0; i < job->n; i++) {
     const bench_job *b = &job->side[i].bench;
-    fprintf(job->to, "%s: %s, %s", job->side[i].spec, compare_side_name(&job->side[i]),
-            compare_evidence_names[job->side[i].evidence]);
+    fprintf(job->to, "%s: ", job->side[i].spec);
+    if (b->info.id) fprintf(job->to, "device %s, ", b->info.id);
+    fprintf(job->to, "%s, %s", compare_side_name(&job->side[i]), compare_evidence_names[job->side[i].evidence]);
     if (b->peak_flops > 0)
       fprintf(job->to, ", %.1f GFLOP/s of multiply-adds, memory %.1f GB/s", b->peak_flops * 1e-9, b->copy_bytes * 1e-9);
     fputc('\n', job->to);
