@@ -74,7 +74,10 @@ extern const char *cli_program; /* how the command was called, for commands that
 /* ---- errors: "clade: what and what to do" on standard error ---- */
 int cli_wrong(const cli_args *args, const char *format, ...) CLADE_PRINTF(2, 3); /* CLI_USAGE */
 int cli_failed(const char *format, ...) CLADE_PRINTF(1, 2);                      /* CLI_FAILED */
-bool cli_can_write(const char *path);       /* told otherwise; before what is to be written takes its time */
+bool cli_can_write(const char *path); /* told otherwise; before what is to be written takes its time */
+/* CLI_USAGE, told, where the path of an option ("--output") is "-" or the same file as one of those that are read, of
+ * which some may be NULL. */
+int cli_check_output(const cli_args *args, const char *option, const char *path, size_t n, const char *const *inputs);
 int cli_failed_status(clade_status status); /* this thread's message, and what to do about the status */
 
 /* ---- output ---- */

@@ -128,7 +128,8 @@ static int check_demo(const infer_job *job) {
   if (strcmp(job->demo, "mlp")) return cli_wrong(&job->args, "--demo %s: only mlp is there", job->demo);
   if (job->weights || job->model || job->input || job->output)
     return cli_wrong(&job->args, "--demo has weights and input of its own: no file, --model, --input or --output");
-  return CLI_DONE;
+  int wrong = job->trace ? cli_check_output(&job->args, "--trace", job->trace, 0, NULL) : CLI_DONE;
+  return wrong || !job->trace || cli_can_write(job->trace) ? wrong : CLI_FAILED;
 }
 
 static int check_files(const infer_job *job) {
@@ -142,7 +143,9 @@ static int check_files(const infer_job *job) {
   if (job->model && !model_by_name(job->model))
     return cli_wrong(&job->args, "--model %s: expected " MODEL_NAMES, job->model);
   if (job->trace) return cli_wrong(&job->args, "--trace is for --demo");
-  return CLI_DONE;
+  if (!job->output) return CLI_DONE;
+  int wrong = cli_check_output(&job->args, "--output", job->output, 2, (const char *[]){job->input, job->weights});
+  return wrong || cli_can_write(job->output) ? wrong : CLI_FAILED;
 }
 
 int cli_infer(int argc, char **argv) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/json.h"
 #include "cli/infer.h"
 #include "models/models.h"
 
@@ -92,7 +93,9 @@ static clade_status take_model(files *f, const char *name) {
 
 /* A checkpoint says of how many classes and for which images its model was made. */
 static clade_status check_state(const infer_job *job, files *f) {
-  json_t *state = json_loads(clade_checkpoint_text(f->checkpoint), 0, NULL), *shape = json_object_get(state, "shape");
+  json_error_t error;
+  const char *told = clade_checkpoint_text(f->checkpoint);
+  json_t *state = clade__json_load(told, strlen(told), &error), *shape = json_object_get(state, "shape");
   const char *model = json_string_value(json_object_get(json_object_get(state, "course"), "model"));
   const char *path = clade_checkpoint_path(f->checkpoint);
   clade_status status = CLADE_OK;

@@ -26,17 +26,32 @@ static void help(FILE *to) {
   fprintf(to, "\nclade COMMAND --help tells a command's options; clade --version the version.\n");
 }
 
+static const char *const levels[] = {"", "error", "warning", "info", "debug"};
+
 static void say(void *user, clade_log_level level, const char *message) {
   (void)user;
-  static const char *const names[] = {"", "error", "warning", "info", "debug"};
-  fprintf(stderr, "clade: %s: %s\n", names[level], message);
+  fprintf(stderr, "clade: %s: %s\n", levels[level], message);
 }
 
-static clade_log_level log_level(void) {
+/* What CLADE_LOG says; false: told that it is none. */
+static bool take_log_level(clade_log_level *out) {
   const char *text = getenv("CLADE_LOG");
-  if (text && !strcmp(text, "debug")) return CLADE_LOG_DEBUG;
-  if (text && !strcmp(text, "info")) return CLADE_LOG_INFO;
-  return CLADE_LOG_WARNING;
+  *out = CLADE_LOG_WARNING;
+  if (!text || !*text) return true;
+  for (clade_log_level level = CLADE_LOG_ERROR; level <= CLADE_LOG_DEBUG; ++level)
+    if (!strcmp(text, levels[level])) {
+      *out = level;
+      return true;
+    }
+  fprintf(stderr, "clade: CLADE_LOG=%s: expected error, warning, info or debug\n", text);
+  return false;
+}
+
+static int run(const cli_command *command, int argc, char **argv) {
+  clade_log_level level;
+  if (!take_log_level(&level)) return CLI_USAGE;
+  clade_status status = clade_init(.log = say, .log_level = level);
+  return status ? cli_failed_status(status) : command->run(argc, argv);
 }
 
 int main(int argc, char **argv) {
@@ -57,10 +72,7 @@ int main(int argc, char **argv) {
   }
   cli_emulated(getenv("CLADE_DEVICE"));
   for (size_t i = 0; i < CLADE_COUNT(commands); ++i)
-    if (!strcmp(name, commands[i].name)) {
-      clade_status status = clade_init(.log = say, .log_level = log_level());
-      return status ? cli_failed_status(status) : commands[i].run(argc - 1, argv + 1);
-    }
+    if (!strcmp(name, commands[i].name)) return run(&commands[i], argc - 1, argv + 1);
   fprintf(stderr, "clade: there is no command '%s': clade --help lists them\n", name);
   return CLI_USAGE;
 }

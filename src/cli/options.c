@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 
@@ -106,6 +108,18 @@ int cli_failed(const char *format, ...) {
 
 bool cli_can_write(const char *path) {
   return clade__file_can_write(path) == CLADE_OK || (cli_failed("%s", clade_last_error()), false);
+}
+
+int cli_check_output(const cli_args *args, const char *option, const char *path, size_t n, const char *const *inputs) {
+  struct stat output, input;
+  if (!strcmp(path, "-"))
+    return cli_wrong(args, "%s -: standard output is not written to; name a file (./- is one called -)", option);
+  if (stat(path, &output) != 0) return CLI_DONE;
+  for (size_t i = 0; i < n; i++)
+    if (inputs[i] && !stat(inputs[i], &input) && input.st_dev == output.st_dev && input.st_ino == output.st_ino)
+      return cli_wrong(args, "%s %s: it is the same file as %s, which is read and would be overwritten", option, path,
+                       inputs[i]);
+  return CLI_DONE;
 }
 
 static const char *what_to_do(clade_status status) {

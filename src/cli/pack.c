@@ -22,15 +22,28 @@ typedef struct pack {
 } pack;
 
 /* ---- build: a bundle of a manifest and of what a tool made ---- */
+typedef struct promise {
+  const char *manifest;
+  uint64_t bytes; /* of the binary, as the manifest tells */
+} promise;
+
+static clade_status wrong_size(const promise *told, const char *binary, uint64_t bytes) {
+  return CLADE_FAIL(INVALID, "%s has %llu bytes; %s tells %llu", binary, (unsigned long long)bytes, told->manifest,
+                    (unsigned long long)told->bytes);
+}
+
+static clade_status judge(const clade__file *file, const void *told) {
+  const promise *p = told;
+  return file->bytes == p->bytes ? CLADE_OK : wrong_size(p, file->path, file->bytes);
+}
+
 static clade_status build(const pack *p, clade__arena *arena, clade__bytes *manifest, clade__bytes *binary) {
   clade__bundle_draft draft = {.key_path = p->key};
   CLADE_TRY(clade__file_read(p->manifest, CLADE__BUNDLE_MANIFEST_BYTES, manifest));
   CLADE_TRY(clade__manifest_parse(p->manifest, manifest->data, manifest->n, arena, &draft.manifest));
-  if (p->binary) CLADE_TRY(clade__file_read(p->binary, CLADE__BUNDLE_BINARY_BYTES, binary));
-  if (binary->n != draft.manifest.binary.bytes)
-    return CLADE_FAIL(INVALID, "%s has %zu bytes; %s tells %llu",
-                      p->binary ? p->binary : "the binary, which is not given,", binary->n, p->manifest,
-                      (unsigned long long)draft.manifest.binary.bytes);
+  const promise told = {p->manifest, draft.manifest.binary.bytes};
+  if (p->binary) CLADE_TRY(clade__file_read_judged(p->binary, CLADE__BUNDLE_BINARY_BYTES, judge, &told, binary));
+  if (!p->binary && told.bytes) return wrong_size(&told, "the binary, which is not given,", 0);
   draft.binary = binary->data;
   draft.binary_bytes = binary->n;
   return clade__bundle_write(p->output, p->directory, &draft);
@@ -47,6 +60,12 @@ static bool read_target(const char *text, cli_pack_target *t) {
     return cli_pack_compiles(t) ? !colon : colon && colon[1];
   }
   return false;
+}
+
+/* Signing a bundle in its place is fine: all of it was read. */
+static int check_output(const pack *p) {
+  int result = cli_check_output(&p->args, "--output", p->output, 3, (const char *[]){p->manifest, p->binary, p->key});
+  return result ? result : cli_check_output(&p->args, "--output", p->output, p->n_sources, p->source);
 }
 
 static int run_build_target(const pack *p) {
@@ -71,6 +90,7 @@ static int run_build_target(const pack *p) {
     return cli_wrong(&p->args,
                      "--binary and what made it, --tool, --tool-version and --tool-command, go with intel and "
                      "xilinx, whose tools this command does not call; for pocl and rtl it compiles by itself");
+  if (check_output(p)) return CLI_USAGE;
   clade_status status = cli_pack_build_target(&t);
   return status ? cli_failed_status(status) : cli_pack_show(p->output, p->args.json);
 }
@@ -84,6 +104,7 @@ static int run_build(const pack *p) {
     return cli_wrong(&p->args,
                      "build needs --output, and --manifest or --target, to which alone --source, --define and "
                      "--tool belong");
+  if (check_output(p)) return CLI_USAGE;
   clade_status status = build(p, &arena, &manifest, &binary);
   clade__arena_free(&arena);
   clade__free(manifest.data);
@@ -96,6 +117,7 @@ static int run_sign(const pack *p) {
   clade__bundle bundle;
   if (!p->key || !p->output) return cli_wrong(&p->args, "sign needs --key and --output");
   if (p->n_paths != 1) return cli_wrong(&p->args, "sign takes one bundle");
+  if (check_output(p)) return CLI_USAGE;
   clade_status status = clade__bundle_read(p->paths[0], &bundle);
   if (status == CLADE_OK) {
     clade__bundle_draft draft = {bundle.manifest, bundle.binary, bundle.binary_bytes, p->key};

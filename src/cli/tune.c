@@ -135,6 +135,7 @@ static int measure(tune_job *job, int n, char **words) {
   for (size_t i = 0; i < job->n_works && !status && !stop; i++) status = tune_work_at(job, i);
   result = status ? cli_failed_status(status) : tune_report(job);
   if (!status && stop) result = cli_failed("interrupted; what was measured is kept");
+  if (!status && !stop && !result) result = tune_verdict(job);
   clade__free(job->works);
   clade_device_release(job->device);
   clade_device_release(job->companion);
@@ -178,7 +179,9 @@ int cli_tune(int argc, char **argv) {
   int n = argc - optind;
   char **words = argv + optind;
   if (n && !strcmp(words[0], "export"))
-    return n == 2 ? export(&job, words[1]) : cli_wrong(&job.args, "export takes one FILE");
+    return n != 2                                                     ? cli_wrong(&job.args, "export takes one FILE")
+           : cli_check_output(&job.args, "export", words[1], 0, NULL) ? CLI_USAGE
+                                                                      : export(&job, words[1]);
   if (n && !strcmp(words[0], "merge"))
     return n > 1 ? merge(&job, n - 1, words + 1) : cli_wrong(&job.args, "merge takes a FILE");
   return n ? measure(&job, n, words)

@@ -44,5 +44,6 @@ clade_status tune_func(const tune_job *job, const tune_work *work, clade_func **
 void tune_show_begin(tune_job *job);
 void tune_show(void *user, const clade_tune_row *row);
 int tune_report(tune_job *job);
+int tune_verdict(const tune_job *job); /* CLI_FAILED, told, where there was something to measure and nothing was */
 
 #endif

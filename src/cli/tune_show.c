@@ -78,5 +78,22 @@ int tune_report(tune_job *job) {
           job->problems, seconds - job->compiled, job->compiled, job->measured, job->known);
   if (job->measured)
     fprintf(job->to, "what was measured took %.3f ms and takes %.3f ms\n", job->before * 1e3, job->after * 1e3);
+  else if (job->problems && job->known == job->problems)
+    fprintf(job->to, "nothing is left to measure; --again measures what is known, too\n");
   return CLI_DONE;
+}
+
+int tune_verdict(const tune_job *job) {
+  clade_device_info info = {.size = sizeof info};
+  if (job->measured || (job->problems && job->known == job->problems)) return CLI_DONE;
+  if (clade_device_get_info(job->device, &info)) return cli_failed_status(CLADE_INTERNAL);
+  if (!job->problems && !info.sources && !job->companion)
+    return cli_failed("nothing was measured: the kernels of device %s come from a bundle, which leaves no choice; name "
+                      "a --companion that could take some of the work",
+                      info.id);
+  if (job->budget > 0 || job->mode == CLADE_TUNE_QUICK)
+    return cli_failed("nothing was measured: compiling and timing the first candidate takes longer than the budget; "
+                      "give a larger --budget (seconds)");
+  return cli_failed("nothing was measured: device %s has no candidate that could be timed; CLADE_LOG=info tells more",
+                    info.id);
 }

@@ -58,7 +58,7 @@ class Bench(unittest.TestCase):
             self.assertIn(word, done.stderr)
         done = run("bench", "gemm", "--shapes", os.path.join(self.room.name, "none"))
         self.assertEqual(done.returncode, 1)
-        self.assertIn("none cannot be read", done.stderr)
+        self.assertIn("cannot read", done.stderr)
         done = run("bench", "gemm", "--shapes", self.file(GEMM), "--only", "row,nobody")
         self.assertEqual(done.returncode, 1)
         self.assertIn("nobody", done.stderr)

@@ -177,6 +177,7 @@ int cli_bench(int argc, char **argv) {
   if (optind < argc) job.what = argv[optind++];
   if (optind < argc) return cli_wrong(&job.args, "unexpected argument '%s'", argv[optind]);
   if ((result = bench_check(&job, &work))) return result;
+  if (job.google && (result = cli_check_output(&job.args, "--google", job.google, 1, &job.shapes))) return result;
   if (job.google && !cli_can_write(job.google)) return CLI_FAILED;
   if (job.args.json && !cli_json_begin()) return CLI_FAILED;
   if (job.args.json || job.csv) job.to = stderr;

@@ -3,9 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/file.h"
 #include "cli/bench/bench.h"
 
-enum { MOST_SHAPES = 10000, LINE = 512 };
+enum { MOST_SHAPES = 10000, LINE = 512, LARGEST_FILE = 1 << 20 };
 
 static clade_status take_key(const char *source, int line, const bench_key *keys, char *word, bench_shape *shape,
                              unsigned *given) {
@@ -63,17 +64,19 @@ clade_status bench_shapes_parse(const char *source, const char *text, const benc
 }
 
 clade_status bench_shapes_read(const char *path, const bench_key *keys, bench_shapes *out) {
-  static char text[1 << 20];
-  FILE *file = fopen(path, "r");
-  if (!file) return CLADE_FAIL(IO, "%s cannot be read: %s", path, strerror(errno));
-  size_t n = fread(text, 1, sizeof text, file);
-  bool broken = ferror(file), more = n == sizeof text;
-  fclose(file);
-  if (broken || more)
-    return CLADE_FAIL(IO, "%s: %s", path, more ? "1 MiB or more: not a list of shapes" : "cannot be read");
-  if (memchr(text, 0, n)) return CLADE_FAIL(INVALID, "%s holds a zero byte: not a list of shapes", path);
-  text[n] = 0;
-  CLADE_TRY(bench_shapes_parse(path, text, keys, out));
+  clade__bytes file;
+  clade__text text = {0};
+  CLADE_TRY(clade__file_read(path, LARGEST_FILE, &file));
+  clade_status status = CLADE_OK;
+  if (memchr(file.data, 0, file.n))
+    status = CLADE_FAIL(INVALID, "%s holds a zero byte: not a list of shapes", path);
+  else
+    clade__text_add_bytes(&text, (const char *)file.data, file.n);
+  clade__free(file.data);
+  if (status == CLADE_OK && text.failed) status = CLADE_NO_MEMORY;
+  if (status == CLADE_OK) status = bench_shapes_parse(path, text.data ? text.data : "", keys, out);
+  clade__text_free(&text);
+  CLADE_TRY(status);
   return out->count ? CLADE_OK : CLADE_FAIL(INVALID, "%s holds no shape: a line is NAME key=value …", path);
 }
 
@@ -85,13 +88,24 @@ static clade_status all_of(const bench_job *job, const char *usual, const bench_
   return CLADE_FAIL(NOT_FOUND, "there is no set '%s' of such works", job->set);
 }
 
+static clade_status unknown(const char *name, size_t length, const bench_shapes *shapes) {
+  clade__text text = {0};
+  char *names = NULL;
+  for (size_t i = 0; i < shapes->count; i++) clade__text_add(&text, "%s%s", i ? ", " : "", shapes->at[i].name);
+  CLADE_TRY(clade__text_take(&text, &names));
+  clade_status status =
+      CLADE_FAIL(NOT_FOUND, "--only: there is no work '%.*s'; there are %s", (int)length, name, names);
+  clade__free(names);
+  return status;
+}
+
 /* The names are a text with commas. */
 static clade_status keep_only(const char *names, bench_shapes *out) {
   size_t kept = 0;
   for (const char *at = names; *at; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
     size_t length = strcspn(at, ","), i = kept;
     while (i < out->count && (strncmp(out->at[i].name, at, length) || out->at[i].name[length])) i++;
-    if (i == out->count) return CLADE_FAIL(NOT_FOUND, "--only: there is no work '%.*s'", (int)length, at);
+    if (i == out->count) return unknown(at, length, out);
     bench_shape found = out->at[i];
     out->at[i] = out->at[kept];
     out->at[kept++] = found;

@@ -186,6 +186,7 @@ int cli_compare(int argc, char **argv) {
   compare_job job = {.args = description, .to = stdout};
   int result = parse(&job, argc, argv);
   if (result) return result < 0 ? CLI_DONE : result;
+  if (job.html && (result = cli_check_output(&job.args, "--html", job.html, 0, NULL))) return result;
   if (job.html && !cli_can_write(job.html)) return CLI_FAILED;
   if (job.args.json && !cli_json_begin()) return CLI_FAILED;
   if (job.args.json) job.to = stderr;
