@@ -9,7 +9,7 @@ enum { OBJECT = 224, ARRAY = 128, STRING = 80, MEMBER = 16, NUMBER = 32, ELEMENT
 
 static uint64_t memory_of(const char *text, size_t bytes) {
   uint64_t sum = 0;
-  bool quoted = false, begins = true; /* a value that is no text may */
+  bool quoted = false, begins = true; /* a number or a word may begin here */
   for (size_t i = 0; i < bytes; i++) {
     if (quoted && text[i] != '"') {
       sum++;
