@@ -46,6 +46,11 @@ json_t *clade__json_load(const void *text, size_t bytes, json_error_t *error) {
   return NULL;
 }
 
+json_t *clade__json_load_text(const char *text) {
+  json_error_t error;
+  return clade__json_load(text, strlen(text), &error);
+}
+
 static int add(const char *bytes, size_t n, void *text) {
   clade__text_add_bytes(text, bytes, n);
   return 0;

@@ -93,9 +93,7 @@ static clade_status take_model(files *f, const char *name) {
 
 /* A checkpoint says of how many classes and for which images its model was made. */
 static clade_status check_state(const infer_job *job, files *f) {
-  json_error_t error;
-  const char *told = clade_checkpoint_text(f->checkpoint);
-  json_t *state = clade__json_load(told, strlen(told), &error), *shape = json_object_get(state, "shape");
+  json_t *state = clade__json_load_text(clade_checkpoint_text(f->checkpoint)), *shape = json_object_get(state, "shape");
   const char *model = json_string_value(json_object_get(json_object_get(state, "course"), "model"));
   const char *path = clade_checkpoint_path(f->checkpoint);
   clade_status status = CLADE_OK;

@@ -85,7 +85,7 @@ clade_status train_run_read(train_job *job, const char *directory) {
     return CLADE_OK;
   }
   CLADE_GOTO(status);
-  job->kept = json_loadb((const char *)file.data, file.n, JSON_REJECT_DUPLICATES, &error);
+  job->kept = clade__json_load(file.data, file.n, &error);
   CLADE_GOTO(job->kept ? CLADE_OK : CLADE_FAIL(CORRUPT, "%s: line %d: %s", path, error.line, error.text));
   CLADE_GOTO(take_options(job, path));
 fail:

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/json.h"
 #include "train/course.h"
 
 /* ---- writing ---- */
@@ -110,7 +111,7 @@ static clade_status take_settings(clade__training *tr, const json_t *state) {
 
 static clade_status take_state(clade__training *tr) {
   const char *path = clade_checkpoint_path(tr->checkpoint);
-  json_t *state = json_loads(clade_checkpoint_text(tr->checkpoint), 0, NULL);
+  json_t *state = clade__json_load_text(clade_checkpoint_text(tr->checkpoint));
   clade_status status;
   CLADE_GOTO(clade__train_compare_graph(tr, path, state));
   CLADE_GOTO(take_variables(tr, path));
@@ -137,7 +138,7 @@ static clade_status read_choices(clade__training *tr, const json_t *state) {
 /* All that can be refused before anything is compiled. */
 static clade_status read_state(clade__training *tr) {
   const char *path = clade_checkpoint_path(tr->checkpoint);
-  json_t *state = json_loads(clade_checkpoint_text(tr->checkpoint), 0, NULL);
+  json_t *state = clade__json_load_text(clade_checkpoint_text(tr->checkpoint));
   clade_status status;
   if (json_integer_value(json_object_get(state, "format")) != 1)
     CLADE_GOTO(CLADE_FAIL(CORRUPT, "%s: it does not say where a training stands", path));
