@@ -15,7 +15,7 @@ typedef struct cost {
 static clade_status sizes(const cycles_device *d, const char *what, const int64_t *size, size_t n) {
   for (size_t i = 0; i < n; i++)
     if (size[i] < 0 || size[i] > INT32_MAX)
-      return CLADE_FAIL(SHAPE, "%s: size %zu of a %s is %lld; 0 to %d is expected", d->name, i, what,
+      return CLADE_FAIL(BAD_SHAPE, "%s: size %zu of a %s is %lld; 0 to %d is expected", d->name, i, what,
                         (long long)size[i], INT32_MAX);
   return CLADE_OK;
 }
@@ -83,7 +83,7 @@ static clade_status of_conv(const cycles_device *d, const cycles_work *w, cost *
   CLADE_TRY(sizes(d, "convolution", (const int64_t *)&w->conv, sizeof w->conv / sizeof(int64_t)));
   int64_t groups = w->conv.groups;
   if (!groups || w->conv.channels % groups || w->conv.filters % groups)
-    return CLADE_FAIL(SHAPE, "%s: a convolution of %lld channels by %lld filters has %lld groups", d->name,
+    return CLADE_FAIL(BAD_SHAPE, "%s: a convolution of %lld channels by %lld filters has %lld groups", d->name,
                       (long long)w->conv.channels, (long long)w->conv.filters, (long long)groups);
   int64_t channels = w->conv.channels / groups, window = w->conv.kernel_height * w->conv.kernel_width;
   double m = (double)w->conv.batch * (double)w->conv.out_height * (double)w->conv.out_width;
@@ -159,8 +159,8 @@ clade_status cycles_of(const cycles_device *d, const cycles_call *call, cycles_e
   cost sum = {0};
   *out = (cycles_estimate){0};
   if (call->moved_bytes < 0 || !(call->programmings >= 0))
-    return CLADE_FAIL(SHAPE, "%s: a call moves %lld bytes and programs %g times", d->name, (long long)call->moved_bytes,
-                      call->programmings);
+    return CLADE_FAIL(BAD_SHAPE, "%s: a call moves %lld bytes and programs %g times", d->name,
+                      (long long)call->moved_bytes, call->programmings);
   for (size_t i = 0; i < call->n; i++) {
     cost c = {0};
     CLADE_TRY(of_work(d, &call->works[i], &c));

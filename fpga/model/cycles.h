@@ -83,7 +83,7 @@ typedef struct cycles_estimate {
 #define CYCLES_EFFICIENCY_MOST  0.99
 #define CYCLES_EFFICIENCY_LEAST 0.55
 
-/* SHAPE, UNSUPPORTED or OVERFLOW for a work that the device cannot do or that cannot be counted. */
+/* BAD_SHAPE, UNSUPPORTED or OVERFLOW for a work that the device cannot do or that cannot be counted. */
 clade_status cycles_of(const cycles_device *device, const cycles_call *call, cycles_estimate *out);
 
 #endif

@@ -32,12 +32,12 @@ CLADE_API clade_val clade_eltwise(clade_graph *g, const char *fn, int n_in, cons
   X(reciprocal) X(abs) X(neg) X(erf) X(floor) X(ceil) X(round) X(sin) X(cos) X(sign) X(square) X(logical_not) X(isnan)
 #define CLADE_BINARY_MAP(X) \
   X(add) X(sub) X(mul) X(div) X(pow) X(min) X(max) X(eq) X(ne) X(lt) X(le) X(gt) X(ge) X(logical_and) X(logical_or)
-#define X(name) CLADE_API clade_val clade_##name(clade_graph *g, clade_val x);
-CLADE_UNARY_MAP(X)
-#undef X
-#define X(name) CLADE_API clade_val clade_##name(clade_graph *g, clade_val a, clade_val b);
-CLADE_BINARY_MAP(X)
-#undef X
+#define CLADE_X(name) CLADE_API clade_val clade_##name(clade_graph *g, clade_val x);
+CLADE_UNARY_MAP(CLADE_X)
+#undef CLADE_X
+#define CLADE_X(name) CLADE_API clade_val clade_##name(clade_graph *g, clade_val a, clade_val b);
+CLADE_BINARY_MAP(CLADE_X)
+#undef CLADE_X
 CLADE_API clade_val clade_leaky_relu(clade_graph *g, clade_val x, double slope);
 CLADE_API clade_val clade_elu(clade_graph *g, clade_val x, double alpha);
 CLADE_API clade_val clade_clip(clade_graph *g, clade_val x, double lo, double hi);
@@ -54,9 +54,9 @@ typedef struct clade_reduce_opt {
   bool keep; /* reduced axes stay with size 1 */
 } clade_reduce_opt;
 #define CLADE_REDUCE_MAP(X) X(sum) X(mean) X(reduce_max) X(reduce_min)
-#define X(name)             CLADE_API clade_val clade_##name##_(clade_graph *g, const clade_reduce_opt *opt);
-CLADE_REDUCE_MAP(X)
-#undef X
+#define CLADE_X(name)       CLADE_API clade_val clade_##name##_(clade_graph *g, const clade_reduce_opt *opt);
+CLADE_REDUCE_MAP(CLADE_X)
+#undef CLADE_X
 #define CLADE_REDUCE_OPT(...) \
   &(clade_reduce_opt) { .size = sizeof(clade_reduce_opt), .x = __VA_ARGS__ }
 #define clade_sum(g, ...)        clade_sum_(g, CLADE_REDUCE_OPT(__VA_ARGS__))
@@ -131,9 +131,9 @@ typedef struct clade_fft_opt {
  * others mirror; irfft: back, from these alone. The inverse ones are divided by the number of values. clade_rfft(g,
  * image, .n_axes = 2, .axes = {-2, -1}) */
 #define CLADE_FFT_MAP(X) X(fft) X(ifft) X(rfft) X(irfft)
-#define X(name)          CLADE_API clade_val clade_##name##_(clade_graph *g, const clade_fft_opt *opt);
-CLADE_FFT_MAP(X)
-#undef X
+#define CLADE_X(name)    CLADE_API clade_val clade_##name##_(clade_graph *g, const clade_fft_opt *opt);
+CLADE_FFT_MAP(CLADE_X)
+#undef CLADE_X
 #define CLADE_FFT_OPT(...) \
   &(clade_fft_opt) { .size = sizeof(clade_fft_opt), .x = __VA_ARGS__ }
 #define clade_fft(g, ...)   clade_fft_(g, CLADE_FFT_OPT(__VA_ARGS__))

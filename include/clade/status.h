@@ -11,7 +11,7 @@ CLADE_BEGIN_DECLS
 #define CLADE_STATUS_MAP(X)                    \
   X(OK, 0, "success")                          \
   X(INVALID, 1, "invalid argument")            \
-  X(SHAPE, 2, "shapes do not fit")             \
+  X(BAD_SHAPE, 2, "shapes do not fit")         \
   X(DTYPE, 3, "element types do not fit")      \
   X(OVERFLOW, 4, "a size overflows")           \
   X(NOT_FOUND, 5, "not found")                 \
@@ -33,12 +33,12 @@ CLADE_BEGIN_DECLS
   X(NOT_FINITE, 21, "a number is not finite")
 
 typedef enum clade_status {
-#define X(name, number, text) CLADE_##name = number,
-  CLADE_STATUS_MAP(X)
-#undef X
+#define CLADE_X(name, number, text) CLADE_##name = number,
+  CLADE_STATUS_MAP(CLADE_X)
+#undef CLADE_X
 } clade_status;
 
-/* "CLADE_SHAPE" and "shapes do not fit"; both are static texts, also for numbers that do not exist. */
+/* "CLADE_BAD_SHAPE" and "shapes do not fit"; both are static texts, also for numbers that do not exist. */
 CLADE_API const char *clade_status_name(clade_status status);
 CLADE_API const char *clade_status_text(clade_status status);
 

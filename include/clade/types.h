@@ -24,9 +24,9 @@ CLADE_BEGIN_DECLS
 
 typedef enum clade_dtype {
   CLADE_DTYPE_NONE = 0,
-#define X(NAME, number, name, bits, elements, bytes) CLADE_##NAME = number,
-  CLADE_DTYPE_MAP(X)
-#undef X
+#define CLADE_X(NAME, number, name, bits, elements, bytes) CLADE_##NAME = number,
+  CLADE_DTYPE_MAP(CLADE_X)
+#undef CLADE_X
 } clade_dtype;
 
 CLADE_API const char *clade_dtype_name(clade_dtype dtype); /* "f32"; "?" when there is no such type */

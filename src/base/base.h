@@ -10,7 +10,7 @@
 #include <clade/types.h>
 
 /* ---- failing ---- */
-/* CLADE_FAIL(SHAPE, "gemm: …", …) records the message and is the status. */
+/* CLADE_FAIL(BAD_SHAPE, "gemm: …", …) records the message and is the status. */
 #define CLADE_FAIL(code, ...) clade_fail(CLADE_##code, __VA_ARGS__)
 #define CLADE_TRY(expression)                  \
   do {                                         \

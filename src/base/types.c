@@ -26,7 +26,7 @@ clade_status clade_dtype_bytes(clade_dtype dtype, int64_t elements, size_t *byte
   const storage *r = row(dtype);
   if (!bytes) return CLADE_FAIL(INVALID, "clade_dtype_bytes: bytes is NULL");
   if (!r) return CLADE_FAIL(DTYPE, "%d is not an element type", (int)dtype);
-  if (elements < 0) return CLADE_FAIL(SHAPE, "%" PRId64 " elements", elements);
+  if (elements < 0) return CLADE_FAIL(BAD_SHAPE, "%" PRId64 " elements", elements);
   size_t blocks = ((size_t)elements + r->elements - 1) / r->elements;
   if (!clade__mul(blocks, r->bytes, bytes) || *bytes > (size_t)INT64_MAX)
     return CLADE_FAIL(OVERFLOW, "%" PRId64 " elements of %s are more bytes than can be addressed", elements, r->name);
@@ -59,18 +59,18 @@ clade_status clade_shape_elements(const clade_shape *shape, int64_t *elements) {
   if (!shape || !elements)
     return CLADE_FAIL(INVALID, "clade_shape_elements: %s is NULL", shape ? "elements" : "the shape");
   if (shape->rank < 0 || shape->rank > CLADE_MAX_RANK)
-    return CLADE_FAIL(SHAPE, "a shape has 0 to %d dimensions, not %d", CLADE_MAX_RANK, shape->rank);
+    return CLADE_FAIL(BAD_SHAPE, "a shape has 0 to %d dimensions, not %d", CLADE_MAX_RANK, shape->rank);
   int64_t product = 1;
   bool zero = false, overflow = false;
   for (int i = 0; i < shape->rank; i++) {
     clade_dim d = shape->dim[i];
     if (clade_dim_is_symbol(d))
-      return CLADE_FAIL(SHAPE, "dimension \"%s\" of %s has no value yet", clade_dim_name(d),
+      return CLADE_FAIL(BAD_SHAPE, "dimension \"%s\" of %s has no value yet", clade_dim_name(d),
                         clade_shape_text(shape, text, sizeof text));
     if (d == CLADE_DIM_ERROR)
-      return CLADE_FAIL(SHAPE, "dimension %d is no size: a bad name, an overflow or a negative difference", i);
+      return CLADE_FAIL(BAD_SHAPE, "dimension %d is no size: a bad name, an overflow or a negative difference", i);
     if (d < 0)
-      return CLADE_FAIL(SHAPE, "dimension %d of %s is negative", i, clade_shape_text(shape, text, sizeof text));
+      return CLADE_FAIL(BAD_SHAPE, "dimension %d of %s is negative", i, clade_shape_text(shape, text, sizeof text));
     zero |= d == 0;
     overflow |= d && __builtin_mul_overflow(product, d, &product);
   }
@@ -128,13 +128,13 @@ clade_status clade_type_bytes(const clade_type *type, size_t *bytes) {
   const clade_layout *layout = &type->layout;
   if (layout->block && stored.rank >= 0 && stored.rank <= CLADE_MAX_RANK) {
     if (layout->axis < 0 || layout->axis >= stored.rank)
-      return CLADE_FAIL(SHAPE, "a layout blocks axis %d, the shape has %d dimensions", layout->axis, stored.rank);
+      return CLADE_FAIL(BAD_SHAPE, "a layout blocks axis %d, the shape has %d dimensions", layout->axis, stored.rank);
     CLADE_TRY(pad(layout->axis, layout->block, &stored));
     if (layout->tile == CLADE_PANELS) {
       bool windows = stored.rank == 4 && layout->axis == 1;
       int other = windows ? 0 : 2 * stored.rank - 3 - layout->axis;
       if (other < 0 || other >= stored.rank)
-        return CLADE_FAIL(SHAPE, "a layout of panels blocks axis %d of %d; expected one of the last two, or 1 of 4",
+        return CLADE_FAIL(BAD_SHAPE, "a layout of panels blocks axis %d of %d; expected one of the last two, or 1 of 4",
                           layout->axis, stored.rank);
       CLADE_TRY(pad(other, (uint16_t)CLADE_MAX(layout->interleave, 1), &stored));
     } else if (layout->interleave > 1 && layout->axis > 0)

@@ -33,7 +33,7 @@ static clade_status read_input(const infer_job *job, files *f) {
   CLADE_TRY(clade_npy_read(job->input, &f->x));
   const clade_shape *s = &f->x.shape;
   if (s->rank < 2 || s->rank > 4)
-    return CLADE_FAIL(SHAPE,
+    return CLADE_FAIL(BAD_SHAPE,
                       "%s: its shape is %s; images are [n, channels, height, width], [n, height, width] or [n, values]",
                       job->input, clade_shape_text(s, text, sizeof text));
   if (f->x.dtype != CLADE_F32 && f->x.dtype != CLADE_U8)
@@ -46,7 +46,7 @@ static clade_status read_input(const infer_job *job, files *f) {
   CLADE_TRY(clade_shape_elements(&f->image, &elements)); /* where there are no images, no bytes bound it */
   f->sample = (size_t)elements;
   return f->sample ? CLADE_OK
-                   : CLADE_FAIL(SHAPE, "%s: its images have no pixels: %s", job->input,
+                   : CLADE_FAIL(BAD_SHAPE, "%s: its images have no pixels: %s", job->input,
                                 clade_shape_text(s, text, sizeof text));
 }
 
@@ -79,7 +79,7 @@ static clade_status read_normalise(const json_t *state, files *f) {
 static clade_status wrong_images(const infer_job *job, const files *f, const json_t *trained) {
   char text[128];
   char *shape = json_dumps(trained, JSON_COMPACT | JSON_ENCODE_ANY);
-  clade_status status = CLADE_FAIL(SHAPE, "%s: its images are %s, the model in %s was trained on %.64s", job->input,
+  clade_status status = CLADE_FAIL(BAD_SHAPE, "%s: its images are %s, the model in %s was trained on %.64s", job->input,
                                    clade_shape_text(&f->image, text, sizeof text), clade_checkpoint_path(f->checkpoint),
                                    shape ? shape : "others");
   free(shape);

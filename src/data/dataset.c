@@ -18,8 +18,8 @@ static clade_status check(const clade_dataset_def *d) {
   if (d->count > (int64_t)1 << 44) return CLADE_FAIL(OVERFLOW, "%s: %" PRId64 " samples are too many", name, d->count);
   if (d->classes < 1) return CLADE_FAIL(INVALID, "%s: %d classes; a set has at least one", name, d->classes);
   if (d->channels < 1 || d->height < 1 || d->width < 1)
-    return CLADE_FAIL(SHAPE, "%s: samples of %dx%dx%d: channels, height and width are at least 1", name, d->channels,
-                      d->height, d->width);
+    return CLADE_FAIL(BAD_SHAPE, "%s: samples of %dx%dx%d: channels, height and width are at least 1", name,
+                      d->channels, d->height, d->width);
   size_t n;
   if (!clade__mul((size_t)d->channels, (size_t)d->height, &n) || !clade__mul(n, (size_t)d->width, &n) || n > INT32_MAX)
     return CLADE_FAIL(OVERFLOW, "%s: samples of %dx%dx%d are too large", name, d->channels, d->height, d->width);

@@ -77,7 +77,7 @@ static clade_status check_labels(const clade__source *source, const part *labels
   char text[256];
   const clade_array *a = &labels->x;
   if (a->shape.rank != 1)
-    return CLADE_FAIL(SHAPE, "%s: %s: labels of shape %s; expected [count]", source->name, labels->path,
+    return CLADE_FAIL(BAD_SHAPE, "%s: %s: labels of shape %s; expected [count]", source->name, labels->path,
                       clade_shape_text(&a->shape, text, sizeof text));
   if (a->dtype != CLADE_U8 && a->dtype != CLADE_I8 && a->dtype != CLADE_I32 && a->dtype != CLADE_I64)
     return CLADE_FAIL(DTYPE, "%s: %s: labels of type %s; expected integers", source->name, labels->path,
@@ -93,7 +93,7 @@ static clade_status check_images(const clade__source *source, const part *images
     return CLADE_FAIL(DTYPE, "%s: %s: elements of type %s; expected u8%s", source->name, images->path,
                       clade_dtype_name(a->dtype), floats ? " or f32" : "");
   if (a->shape.rank < least_rank || a->shape.rank > most_rank)
-    return CLADE_FAIL(SHAPE, "%s: %s: shape %s; expected %s", source->name, images->path,
+    return CLADE_FAIL(BAD_SHAPE, "%s: %s: shape %s; expected %s", source->name, images->path,
                       clade_shape_text(&a->shape, text, sizeof text),
                       most_rank == 3 ? "[count, height, width]"
                                      : "[count, width], [count, height, width] or [count, channels, height, width]");
@@ -106,7 +106,7 @@ static clade_status check_alike(const clade__source *source, const part *images,
   char s[256], t[256];
   a.dim[0] = b.dim[0];
   if (clade_shape_equal(&a, &b)) return CLADE_OK;
-  return CLADE_FAIL(SHAPE, "%s: %s is %s and %s %s; expected samples of one shape", source->name, images->path,
+  return CLADE_FAIL(BAD_SHAPE, "%s: %s is %s and %s %s; expected samples of one shape", source->name, images->path,
                     clade_shape_text(&images->x.shape, s, sizeof s), trained->path, clade_shape_text(&b, t, sizeof t));
 }
 

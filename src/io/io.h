@@ -11,7 +11,7 @@
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "data of files lie in memory as they are: little-endian");
 
 /* ---- arrays (array.c) ---- */
-/* Room for a shape that a file states: refused by SHAPE, OVERFLOW with the path before it. */
+/* Room for a shape that a file states: refused by BAD_SHAPE, OVERFLOW with the path before it. */
 clade_status clade__array_new(const char *path, clade_dtype dtype, const clade_shape *shape, clade_array *out);
 
 /* A truth is 0 or 1 to every kernel: other values would be neither. `offset` is for the message. */

@@ -74,7 +74,7 @@ static clade_status shape(parser *p, clade_shape *out) {
   if (!skip(p, '(')) return bad(p, "the shape");
   for (out->rank = 0; !skip(p, ')'); out->rank++) {
     if (out->rank == CLADE_MAX_RANK)
-      return CLADE_FAIL(SHAPE, "%s: its array has more than %d dimensions", p->path, CLADE_MAX_RANK);
+      return CLADE_FAIL(BAD_SHAPE, "%s: its array has more than %d dimensions", p->path, CLADE_MAX_RANK);
     CLADE_TRY(size(p, &out->dim[out->rank]));
     if (!skip(p, ',') && (p->at == p->end || *p->at != ')')) return bad(p, "',' or ')'");
   }

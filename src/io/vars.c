@@ -87,7 +87,7 @@ static clade_status check(const char *path, const clade__tensors *t, const clade
   finish(&missing, &text);
   finish(&unexpected, &text);
   finish(&other, &text);
-  clade_status status = missing.n || unexpected.n ? CLADE_NOT_FOUND : other.n ? CLADE_SHAPE : CLADE_OK;
+  clade_status status = missing.n || unexpected.n ? CLADE_NOT_FOUND : other.n ? CLADE_BAD_SHAPE : CLADE_OK;
   if (status != CLADE_OK) clade_fail(status, "%s does not fit the model%s", path, text.data ? text.data : "");
   clade__text_free(&missing.text);
   clade__text_free(&unexpected.text);

@@ -107,8 +107,8 @@ static clade_status evaluate(binding *b, clade_dim *dim) {
       : op == '*' ? clade_dim_mul(left, right)
                   : clade_dim_div(left, right);
   if (r < 0)
-    return CLADE_FAIL(SHAPE, "dimension \"%s\" is %" PRId64 "%c%" PRId64 ": no size", clade_dim_name(*dim), left, op,
-                      right);
+    return CLADE_FAIL(BAD_SHAPE, "dimension \"%s\" is %" PRId64 "%c%" PRId64 ": no size", clade_dim_name(*dim), left,
+                      op, right);
   CLADE_TRY(clade__map_put(&b->values, key_of(*dim), (size_t)r));
   *dim = r;
   return CLADE_OK;

@@ -81,7 +81,7 @@ static clade_status check_initial(clade_dtype dtype, const clade_shape *shape, c
   if (initial.kind == CLADE_INIT_NORMAL && initial.b < 0)
     return CLADE_FAIL(INVALID, "initial values of deviation %g", initial.b);
   if (initial.kind == CLADE_INIT_ORTHOGONAL && shape->rank < 2)
-    return CLADE_FAIL(SHAPE, "orthogonal initial values need two dimensions, not %d", shape->rank);
+    return CLADE_FAIL(BAD_SHAPE, "orthogonal initial values need two dimensions, not %d", shape->rank);
   return CLADE_OK;
 }
 

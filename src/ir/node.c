@@ -20,15 +20,15 @@ clade_status clade__type_check(const clade_type *type, bool constant) {
   size_t bytes;
   CLADE_TRY(clade_dtype_bytes(type->dtype, 0, &bytes));
   if (shape->rank < 0 || shape->rank > CLADE_MAX_RANK)
-    return CLADE_FAIL(SHAPE, "a shape has 0 to %d dimensions, not %d", CLADE_MAX_RANK, shape->rank);
+    return CLADE_FAIL(BAD_SHAPE, "a shape has 0 to %d dimensions, not %d", CLADE_MAX_RANK, shape->rank);
   for (int i = 0; i < shape->rank; i++) {
     clade_dim d = shape->dim[i];
     if (clade_dim_is_symbol(d)) {
-      if (constant) return CLADE_FAIL(SHAPE, "dimension %d is \"%s\": sizes are expected", i, clade_dim_name(d));
+      if (constant) return CLADE_FAIL(BAD_SHAPE, "dimension %d is \"%s\": sizes are expected", i, clade_dim_name(d));
     } else if (d == CLADE_DIM_ERROR) {
-      return CLADE_FAIL(SHAPE, "dimension %d is no size: a bad name, an overflow or a negative difference", i);
+      return CLADE_FAIL(BAD_SHAPE, "dimension %d is no size: a bad name, an overflow or a negative difference", i);
     } else if (d < 0) {
-      return CLADE_FAIL(SHAPE, "dimension %d of %s is negative", i, clade_shape_text(shape, text, sizeof text));
+      return CLADE_FAIL(BAD_SHAPE, "dimension %d of %s is negative", i, clade_shape_text(shape, text, sizeof text));
     }
   }
   return clade_shape_is_constant(shape) ? clade_type_bytes(type, &bytes) : CLADE_OK;

@@ -6,8 +6,8 @@ static clade_status infer_assign(clade_node *n) {
   if (clade_type_equal(&n->in[0], &n->in[1])) return CLADE_OK;
   clade__type_text(&n->in[0], want, sizeof want);
   clade__type_text(&n->in[1], have, sizeof have);
-  return clade_fail(n->in[0].dtype == n->in[1].dtype ? CLADE_SHAPE : CLADE_DTYPE, "the value is %s, the variable %s",
-                    have, want);
+  return clade_fail(n->in[0].dtype == n->in[1].dtype ? CLADE_BAD_SHAPE : CLADE_DTYPE,
+                    "the value is %s, the variable %s", have, want);
 }
 
 static clade_status infer_transfer(clade_node *n) {

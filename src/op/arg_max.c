@@ -12,9 +12,9 @@ static clade_status infer(clade_node *n) {
   int axis;
   CLADE_TRY(clade__want_dense(n));
   CLADE_TRY(clade__axis("arg_max", a->axis, x->rank, &axis));
-  if (x->dim[axis] == 0) return CLADE_FAIL(SHAPE, "arg_max: axis %d of x has no elements", axis);
+  if (x->dim[axis] == 0) return CLADE_FAIL(BAD_SHAPE, "arg_max: axis %d of x has no elements", axis);
   if (!clade_dim_is_symbol(x->dim[axis]) && x->dim[axis] > INT32_MAX)
-    return CLADE_FAIL(SHAPE, "arg_max: axis %d of x has %" PRId64 " elements, which an i32 does not count", axis,
+    return CLADE_FAIL(BAD_SHAPE, "arg_max: axis %d of x has %" PRId64 " elements, which an i32 does not count", axis,
                       x->dim[axis]);
   for (int i = 0; i < x->rank; i++)
     if (i != axis) y.dim[y.rank++] = x->dim[i];

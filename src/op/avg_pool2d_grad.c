@@ -8,8 +8,8 @@ static clade_status infer(clade_node *n) {
   char s[200], t[200];
   CLADE_TRY(clade__pool_check(n, &a->shape, &y));
   if (!clade_shape_equal(&n->in[0].shape, &y))
-    return CLADE_FAIL(SHAPE, "avg_pool2d_grad: y is %s; expected %s", clade_shape_text(&n->in[0].shape, s, sizeof s),
-                      clade_shape_text(&y, t, sizeof t));
+    return CLADE_FAIL(BAD_SHAPE, "avg_pool2d_grad: y is %s; expected %s",
+                      clade_shape_text(&n->in[0].shape, s, sizeof s), clade_shape_text(&y, t, sizeof t));
   n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = a->shape};
   return CLADE_OK;
 }

@@ -22,7 +22,8 @@ static clade_status infer(clade_node *n) {
   CLADE_TRY(clade__want_dense(n));
   CLADE_TRY(clade__want_float(n, X, "x"));
   if (n->in[X].shape.rank < 2)
-    return CLADE_FAIL(SHAPE, "batch_norm: x has %d dimensions; expected [samples, channels, …]", n->in[X].shape.rank);
+    return CLADE_FAIL(BAD_SHAPE, "batch_norm: x has %d dimensions; expected [samples, channels, …]",
+                      n->in[X].shape.rank);
   CLADE_TRY(clade__want_channels(n, WEIGHT, 4, names));
   if (!(a->eps >= 0)) return CLADE_FAIL(INVALID, "batch_norm: eps is %g; expected 0 or more", (double)a->eps);
   if (!(a->momentum >= 0 && a->momentum <= 1))

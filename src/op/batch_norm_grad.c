@@ -10,11 +10,11 @@ static clade_status infer(clade_node *n) {
   CLADE_TRY(clade__want_dense(n));
   CLADE_TRY(clade__want_float(n, X, "x"));
   if (n->in[X].shape.rank < 2)
-    return CLADE_FAIL(SHAPE, "batch_norm_grad: x has %d dimensions; expected [samples, channels, …]",
+    return CLADE_FAIL(BAD_SHAPE, "batch_norm_grad: x has %d dimensions; expected [samples, channels, …]",
                       n->in[X].shape.rank);
   if (!clade_type_equal(&n->in[X], &n->in[DY])) {
     char a[200], b[200];
-    return CLADE_FAIL(SHAPE, "batch_norm_grad: dy is %s%s, x %s%s; expected the same",
+    return CLADE_FAIL(BAD_SHAPE, "batch_norm_grad: dy is %s%s, x %s%s; expected the same",
                       clade_dtype_name(n->in[DY].dtype), clade_shape_text(&n->in[DY].shape, a, sizeof a),
                       clade_dtype_name(n->in[X].dtype), clade_shape_text(&n->in[X].shape, b, sizeof b));
   }

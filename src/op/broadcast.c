@@ -19,17 +19,18 @@ static clade_status infer(clade_node *n) {
   CLADE_TRY(clade__want_dense(n));
   if (at->mean) CLADE_TRY(clade__want_float(n, 0, "x"));
   if (to->rank < 0 || to->rank > CLADE_MAX_RANK)
-    return CLADE_FAIL(SHAPE, "broadcast: the new shape has more than %d dimensions", CLADE_MAX_RANK);
+    return CLADE_FAIL(BAD_SHAPE, "broadcast: the new shape has more than %d dimensions", CLADE_MAX_RANK);
   for (int i = 0; i < to->rank; i++)
     if (to->dim[i] < 0 && !clade_dim_is_symbol(to->dim[i]))
-      return CLADE_FAIL(SHAPE, "broadcast: dimension %d of the new shape is negative or no size", i);
+      return CLADE_FAIL(BAD_SHAPE, "broadcast: dimension %d of the new shape is negative or no size", i);
   if (from->rank > to->rank)
-    return CLADE_FAIL(SHAPE, "broadcast: x is %s and has more dimensions than %s", clade_shape_text(from, a, sizeof a),
-                      clade_shape_text(to, b, sizeof b));
+    return CLADE_FAIL(BAD_SHAPE, "broadcast: x is %s and has more dimensions than %s",
+                      clade_shape_text(from, a, sizeof a), clade_shape_text(to, b, sizeof b));
   for (int i = 0; i < from->rank; i++) {
     int j = i + to->rank - from->rank;
     if (from->dim[i] != 1 && from->dim[i] != to->dim[j])
-      return CLADE_FAIL(SHAPE, "broadcast: x is %s and cannot become %s: its dimension %d is neither 1 nor that of %s",
+      return CLADE_FAIL(BAD_SHAPE,
+                        "broadcast: x is %s and cannot become %s: its dimension %d is neither 1 nor that of %s",
                         clade_shape_text(from, a, sizeof a), clade_shape_text(to, b, sizeof b), i, b);
   }
   n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = *to};

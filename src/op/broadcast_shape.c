@@ -6,14 +6,14 @@
 clade_status clade__broadcast_shape(const char *what, const clade_shape *a, const clade_shape *b, clade_shape *out) {
   clade_shape result = {.rank = CLADE_MAX(a->rank, b->rank)};
   if (result.rank > CLADE_MAX_RANK)
-    return CLADE_FAIL(SHAPE, "%s: an operand has more than %d dimensions", what, CLADE_MAX_RANK);
+    return CLADE_FAIL(BAD_SHAPE, "%s: an operand has more than %d dimensions", what, CLADE_MAX_RANK);
   for (int i = 1; i <= result.rank; i++) {
     clade_dim x = i <= a->rank ? a->dim[a->rank - i] : 1, y = i <= b->rank ? b->dim[b->rank - i] : 1;
     if (x != y && x != 1 && y != 1) {
       char text[2][256];
-      return CLADE_FAIL(SHAPE, "%s: %s and %s do not broadcast: they differ in dimension %d, and neither is 1 there",
-                        what, clade_shape_text(a, text[0], sizeof text[0]),
-                        clade_shape_text(b, text[1], sizeof text[1]), result.rank - i);
+      return CLADE_FAIL(
+          BAD_SHAPE, "%s: %s and %s do not broadcast: they differ in dimension %d, and neither is 1 there", what,
+          clade_shape_text(a, text[0], sizeof text[0]), clade_shape_text(b, text[1], sizeof text[1]), result.rank - i);
     }
     result.dim[result.rank - i] = x == 1 ? y : x;
   }

@@ -90,7 +90,7 @@ clade_status clade__want_channels(const clade_node *n, int first, int count, con
     if (t->dtype != CLADE_F32)
       return CLADE_FAIL(DTYPE, "%s: %s is %s; expected f32", n->op->name, names[i], clade_dtype_name(t->dtype));
     if (t->shape.rank != 1 || t->shape.dim[0] != x->dim[1])
-      return CLADE_FAIL(SHAPE, "%s: %s is %s; expected one number for each channel (axis 1) of x, %s", n->op->name,
+      return CLADE_FAIL(BAD_SHAPE, "%s: %s is %s; expected one number for each channel (axis 1) of x, %s", n->op->name,
                         names[i], clade_shape_text(&t->shape, text[0], sizeof text[0]),
                         clade_shape_text(x, text[1], sizeof text[1]));
   }

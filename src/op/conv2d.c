@@ -22,22 +22,23 @@ clade_status clade__conv_check(const clade_node *n, const clade_shape *x, const 
   const char *op = n->op->name;
   char s[200], t[200];
   if (w->rank != 4)
-    return CLADE_FAIL(SHAPE, "%s: w is %s; expected [out, in / groups, height, width]", op,
+    return CLADE_FAIL(BAD_SHAPE, "%s: w is %s; expected [out, in / groups, height, width]", op,
                       clade_shape_text(w, s, sizeof s));
   for (int i = 0; i < 2; i++)
     if (w->dim[2 + i] != a->window.kernel[i])
-      return CLADE_FAIL(SHAPE, "%s: w is %s; expected a kernel of %d x %d", op, clade_shape_text(w, s, sizeof s),
+      return CLADE_FAIL(BAD_SHAPE, "%s: w is %s; expected a kernel of %d x %d", op, clade_shape_text(w, s, sizeof s),
                         a->window.kernel[0], a->window.kernel[1]);
   if (a->groups < 1) return CLADE_FAIL(INVALID, "%s: .groups is %d; expected at least 1", op, a->groups);
   if (!clade_dim_is_symbol(w->dim[0]) && w->dim[0] % a->groups)
-    return CLADE_FAIL(SHAPE, "%s: w is %s: its %" PRId64 " output channels are not divisible by .groups, which is %d",
-                      op, clade_shape_text(w, s, sizeof s), w->dim[0], a->groups);
+    return CLADE_FAIL(BAD_SHAPE,
+                      "%s: w is %s: its %" PRId64 " output channels are not divisible by .groups, which is %d", op,
+                      clade_shape_text(w, s, sizeof s), w->dim[0], a->groups);
   CLADE_TRY(clade__window_slide(op, &a->window, x, w->dim[0], out));
   if (x->dim[1] != clade_dim_mul(w->dim[1], a->groups))
-    return CLADE_FAIL(SHAPE, "%s: x is %s and w %s: with .groups %d, x has %d times the channels of w", op,
+    return CLADE_FAIL(BAD_SHAPE, "%s: x is %s and w %s: with .groups %d, x has %d times the channels of w", op,
                       clade_shape_text(x, s, sizeof s), clade_shape_text(w, t, sizeof t), a->groups, a->groups);
   if (y && !clade_shape_equal(y, out))
-    return CLADE_FAIL(SHAPE, "%s: y is %s; expected %s", op, clade_shape_text(y, s, sizeof s),
+    return CLADE_FAIL(BAD_SHAPE, "%s: y is %s; expected %s", op, clade_shape_text(y, s, sizeof s),
                       clade_shape_text(out, t, sizeof t));
   return CLADE_OK;
 }

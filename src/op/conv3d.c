@@ -23,7 +23,7 @@ static clade_status depth_of(const clade_conv3d_opt *opt, const int *both, int64
   CLADE_TRY(clade__window_number("conv3d", "dilation", 0, w->dilation, 1));
   int64_t extent = (kernel - 1) * w->dilation + 1, room = in + both[0] + both[3];
   if (extent > room || room > CLADE__WINDOW_MOST)
-    return CLADE_FAIL(SHAPE,
+    return CLADE_FAIL(BAD_SHAPE,
                       "conv3d: the kernel covers %" PRId64 " along the depth, and x with its padding has %" PRId64
                       "; expected at least as many, %d at most",
                       extent, room, CLADE__WINDOW_MOST);

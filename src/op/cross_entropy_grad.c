@@ -19,7 +19,7 @@ static clade_status infer(clade_node *n) {
     if (t->dtype != CLADE_F32)
       return CLADE_FAIL(DTYPE, "cross_entropy_grad: %s is %s; expected f32", names[i], clade_dtype_name(t->dtype));
     if (!clade_shape_equal(&t->shape, &want[i]))
-      return CLADE_FAIL(SHAPE, "cross_entropy_grad: %s is %s, which does not fit the labels", names[i],
+      return CLADE_FAIL(BAD_SHAPE, "cross_entropy_grad: %s is %s, which does not fit the labels", names[i],
                         clade_shape_text(&t->shape, text, sizeof text));
   }
   n->out[0] = n->in[0];

@@ -24,7 +24,7 @@ static clade_status infer(clade_node *n) {
   if (counter->dtype != CLADE_I64)
     return CLADE_FAIL(DTYPE, "dropout: counter is %s; expected i64", clade_dtype_name(counter->dtype));
   if (counter->shape.rank != 0)
-    return CLADE_FAIL(SHAPE, "dropout: counter is %s; expected a scalar",
+    return CLADE_FAIL(BAD_SHAPE, "dropout: counter is %s; expected a scalar",
                       clade_shape_text(&counter->shape, text, sizeof text));
   n->out[0] = n->in[0];
   return CLADE_OK;

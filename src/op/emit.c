@@ -300,7 +300,7 @@ void clade_emit_copy(clade_emit *e, int in, int out) {
     return;
   }
   if (from != to) {
-    keep(e, CLADE_FAIL(SHAPE, "%s: a copy of %zu bytes to %zu", op_name(e), from, to));
+    keep(e, CLADE_FAIL(BAD_SHAPE, "%s: a copy of %zu bytes to %zu", op_name(e), from, to));
     return;
   }
   clade_kernel_step *s = step_new(e, CLADE__STEP_COPY);

@@ -59,8 +59,9 @@ clade_status clade__epilogue_infer(const clade_node *n, clade_type *out) {
                         clade_dtype_name(want));
     const char *reason = clade__host_refuses(host, &n->in[i].shape, &out->shape);
     if (reason)
-      return CLADE_FAIL(SHAPE, "%s: operand %d is %s and %s %s", op, i, clade_shape_text(&n->in[i].shape, s, sizeof s),
-                        reason, clade_shape_text(&out->shape, t, sizeof t));
+      return CLADE_FAIL(BAD_SHAPE, "%s: operand %d is %s and %s %s", op, i,
+                        clade_shape_text(&n->in[i].shape, s, sizeof s), reason,
+                        clade_shape_text(&out->shape, t, sizeof t));
   }
   if (!p->n_insn) return CLADE_OK;
   if ((clade_dtype)p->in_dtype[0] != out->dtype)

@@ -44,16 +44,16 @@ static clade_status infer(clade_node *n) {
   if (a->kind < 0 || a->kind > CLADE__FFT_REAL_OF_HALF || a->n < 1 || a->n > CLADE__FFT_MOST)
     return CLADE_FAIL(INVALID, "fft: kind %d and length %" PRId64, a->kind, a->n);
   if (roots->rank != 2 || roots->dim[0] != a->n || roots->dim[1] != 2)
-    return CLADE_FAIL(SHAPE, "fft: the table of roots is %s; expected [%" PRId64 ", 2]",
+    return CLADE_FAIL(BAD_SHAPE, "fft: the table of roots is %s; expected [%" PRId64 ", 2]",
                       clade_shape_text(roots, text, sizeof text), a->n);
   if (a->axis < 0 || a->axis >= rank || (!real && x->dim[rank] != 2) || (real && rank == CLADE_MAX_RANK))
-    return CLADE_FAIL(SHAPE, "fft: x is %s, to be transformed along axis %d; expected %s",
+    return CLADE_FAIL(BAD_SHAPE, "fft: x is %s, to be transformed along axis %d; expected %s",
                       clade_shape_text(x, text, sizeof text), a->axis,
                       real ? "real values of 7 dimensions at most" : "complex values: a last axis of 2");
   int64_t half = a->n / 2 + 1, want = a->kind == CLADE__FFT_REAL_OF_HALF ? half : a->n;
   if (x->dim[a->axis] != want)
-    return CLADE_FAIL(SHAPE, "fft: x is %s; expected %" PRId64 " along axis %d", clade_shape_text(x, text, sizeof text),
-                      want, a->axis);
+    return CLADE_FAIL(BAD_SHAPE, "fft: x is %s; expected %" PRId64 " along axis %d",
+                      clade_shape_text(x, text, sizeof text), want, a->axis);
   y.rank = a->kind == CLADE__FFT_REAL_OF_HALF ? rank : rank + 1;
   y.dim[a->axis] = real ? half : a->n;
   if (y.rank > rank) y.dim[rank] = 2;

@@ -26,10 +26,10 @@ static clade_status take_sizes(const clade_fft_opt *opt, const clade_shape *x, b
   for (int i = 0; i < r->n_axes; i++) {
     clade_dim held = x->dim[r->axes[i]];
     if (clade_dim_is_symbol(held))
-      return CLADE_FAIL(SHAPE, "axis %d of x is the symbol \"%s\"; a transform needs a size", r->axes[i],
+      return CLADE_FAIL(BAD_SHAPE, "axis %d of x is the symbol \"%s\"; a transform needs a size", r->axes[i],
                         clade_dim_name(held));
     if (held < 1 || held > CLADE__FFT_MOST)
-      return CLADE_FAIL(SHAPE, "axis %d of x is %" PRId64 "; expected 1 to %d", r->axes[i], held, CLADE__FFT_MOST);
+      return CLADE_FAIL(BAD_SHAPE, "axis %d of x is %" PRId64 "; expected 1 to %d", r->axes[i], held, CLADE__FFT_MOST);
     r->n[i] = held;
   }
   int64_t *last = &r->n[r->n_axes - 1];
@@ -51,7 +51,7 @@ static clade_status take(const clade_graph *g, const clade_fft_opt *opt, int kin
   bool real = kind == CLADE__FFT_HALF_OF_REAL;
   int values = real ? x.shape.rank : x.shape.rank - 1;
   if (values < 1 || (!real && x.shape.dim[values] != 2))
-    return CLADE_FAIL(SHAPE, "x is %s; expected %s", clade_shape_text(&x.shape, text, sizeof text),
+    return CLADE_FAIL(BAD_SHAPE, "x is %s; expected %s", clade_shape_text(&x.shape, text, sizeof text),
                       real ? "at least one dimension" : "[..., 2], complex values along at least one axis");
   CLADE_TRY(take_axes(opt, values, r));
   return take_sizes(opt, &x.shape, kind == CLADE__FFT_REAL_OF_HALF, r);

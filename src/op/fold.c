@@ -10,7 +10,7 @@ static clade_status infer(clade_node *n) {
   clade_shape x = {.rank = y->rank - 1};
   int64_t count = 0;
   if (y->rank < 4)
-    return CLADE_FAIL(SHAPE, "fold: y is %s; expected [n, windows, c, kernel, ...]",
+    return CLADE_FAIL(BAD_SHAPE, "fold: y is %s; expected [n, windows, c, kernel, ...]",
                       clade_shape_text(y, text, sizeof text));
   x.dim[0] = y->dim[0];
   x.dim[1] = y->dim[2];
@@ -18,7 +18,7 @@ static clade_status infer(clade_node *n) {
   for (int i = 3; i < x.rank; i++) x.dim[i] = y->dim[i + 1];
   CLADE_TRY(clade__unfold_check(n, &x, &count));
   if (y->dim[1] != count || y->dim[3] != a->kernel)
-    return CLADE_FAIL(SHAPE, "fold: y is %s; expected %lld windows of %d", clade_shape_text(y, text, sizeof text),
+    return CLADE_FAIL(BAD_SHAPE, "fold: y is %s; expected %lld windows of %d", clade_shape_text(y, text, sizeof text),
                       (long long)count, a->kernel);
   n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = x};
   return CLADE_OK;

@@ -26,11 +26,12 @@ static clade_status check_attrs(const attrs *a, int rank) {
   const clade_shape *shapes[] = {&a->shape, &a->begin, &a->at};
   for (int i = 0; i < 3; i++)
     if (shapes[i]->rank != rank)
-      return CLADE_FAIL(SHAPE, "frame: x has %d dimensions, its result or a corner of it %d", rank, shapes[i]->rank);
+      return CLADE_FAIL(BAD_SHAPE, "frame: x has %d dimensions, its result or a corner of it %d", rank,
+                        shapes[i]->rank);
   for (int i = 0; i < rank; i++)
     for (int k = 0; k < 3; k++)
       if (!is_size(shapes[k]->dim[i]) && !clade_dim_is_symbol(shapes[k]->dim[i]))
-        return CLADE_FAIL(SHAPE, "frame: dimension %d of the result or a corner of it is negative or no size", i);
+        return CLADE_FAIL(BAD_SHAPE, "frame: dimension %d of the result or a corner of it is negative or no size", i);
   return CLADE_OK;
 }
 
@@ -41,7 +42,7 @@ static clade_status check_inside(const attrs *a, const clade_shape *x) {
     clade_dim begin = a->begin.dim[i], end = clade_dim_add(begin, a->shape.dim[i]);
     bool known = is_size(end) && is_size(x->dim[i]), beyond = known && end > x->dim[i];
     if (beyond || (is_size(begin) && is_size(x->dim[i]) && begin > x->dim[i]))
-      return CLADE_FAIL(SHAPE, "slice: x is %s, which has no %s from %lld on in dimension %d",
+      return CLADE_FAIL(BAD_SHAPE, "slice: x is %s, which has no %s from %lld on in dimension %d",
                         clade_shape_text(x, text[0], sizeof text[0]),
                         clade_shape_text(&a->shape, text[1], sizeof text[1]), (long long)begin, i);
   }
@@ -57,7 +58,7 @@ static clade_status check_sides(const clade_node *n) {
     bool fits = t->shape.rank == a->shape.rank;
     for (int i = 0; fits && i < a->shape.rank; i++) fits = i == a->axis || t->shape.dim[i] == a->shape.dim[i];
     if (!fits)
-      return CLADE_FAIL(SHAPE, "concat: operand %d is %s, operand 0 %s; they may differ in dimension %d alone", k,
+      return CLADE_FAIL(BAD_SHAPE, "concat: operand %d is %s, operand 0 %s; they may differ in dimension %d alone", k,
                         clade_shape_text(&t->shape, text[0], sizeof text[0]),
                         clade_shape_text(&n->in[0].shape, text[1], sizeof text[1]), a->axis);
     if (t->dtype != n->in[0].dtype)
@@ -66,7 +67,7 @@ static clade_status check_sides(const clade_node *n) {
     sum = clade_dim_add(sum, t->shape.dim[a->axis]);
   }
   if (sum == a->shape.dim[a->axis]) return CLADE_OK;
-  return CLADE_FAIL(SHAPE, "concat: the operands' sizes in dimension %d are not those of the result, %s", a->axis,
+  return CLADE_FAIL(BAD_SHAPE, "concat: the operands' sizes in dimension %d are not those of the result, %s", a->axis,
                     clade_shape_text(&a->shape, text[0], sizeof text[0]));
 }
 
@@ -257,10 +258,10 @@ const clade_op clade__op_frame = {
 
 /* ---- builders ---- */
 static clade_status check_sizes(const char *name, const clade_shape *s, int rank) {
-  if (s->rank != rank) return CLADE_FAIL(SHAPE, "%s has %d dimensions; expected %d, as x", name, s->rank, rank);
+  if (s->rank != rank) return CLADE_FAIL(BAD_SHAPE, "%s has %d dimensions; expected %d, as x", name, s->rank, rank);
   for (int i = 0; i < rank; i++)
     if (!is_size(s->dim[i]) && !clade_dim_is_symbol(s->dim[i]) && s->dim[i] != CLADE_DIM_REST)
-      return CLADE_FAIL(SHAPE, "%s: dimension %d is negative or no size", name, i);
+      return CLADE_FAIL(BAD_SHAPE, "%s: dimension %d is negative or no size", name, i);
   return CLADE_OK;
 }
 

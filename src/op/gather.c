@@ -10,15 +10,15 @@ clade_status clade__gather_shape(const char *op, const clade_shape *table, const
                                  clade_shape *out) {
   clade_shape y = {.rank = table->rank - 1 + ids->shape.rank};
   char a[200], b[200];
-  if (table->rank < 1) return CLADE_FAIL(SHAPE, "%s: x is a scalar; expected at least one dimension", op);
+  if (table->rank < 1) return CLADE_FAIL(BAD_SHAPE, "%s: x is a scalar; expected at least one dimension", op);
   if (axis < 0 || axis >= table->rank)
     return CLADE_FAIL(INVALID, "%s: axis %d is out of range for a value of rank %d", op, axis, table->rank);
   if (!clade_dim_is_symbol(table->dim[axis]) && table->dim[axis] > INT32_MAX)
-    return CLADE_FAIL(SHAPE, "%s: x has %" PRId64 " rows, which an i32 does not count", op, table->dim[axis]);
+    return CLADE_FAIL(BAD_SHAPE, "%s: x has %" PRId64 " rows, which an i32 does not count", op, table->dim[axis]);
   if (ids->dtype != CLADE_I32)
     return CLADE_FAIL(DTYPE, "%s: ids are %s; expected i32", op, clade_dtype_name(ids->dtype));
   if (y.rank > CLADE_MAX_RANK)
-    return CLADE_FAIL(SHAPE, "%s: rows of %s by ids of %s have more than %d dimensions", op,
+    return CLADE_FAIL(BAD_SHAPE, "%s: rows of %s by ids of %s have more than %d dimensions", op,
                       clade_shape_text(table, a, sizeof a), clade_shape_text(&ids->shape, b, sizeof b), CLADE_MAX_RANK);
   for (int i = 0; i < axis; i++) y.dim[i] = table->dim[i];
   for (int i = 0; i < ids->shape.rank; i++) y.dim[axis + i] = ids->shape.dim[i];

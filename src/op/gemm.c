@@ -23,14 +23,15 @@ static clade_status matrices(const clade_node *n, clade_dim *m, clade_dim *k, cl
   char s[200], t[200];
   for (int i = 0; i < 2; i++)
     if (clade__gemm_shape(n, i)->rank < 2)
-      return CLADE_FAIL(SHAPE, "gemm: %s is %s; expected at least two dimensions", i ? "b" : "a",
+      return CLADE_FAIL(BAD_SHAPE, "gemm: %s is %s; expected at least two dimensions", i ? "b" : "a",
                         clade_shape_text(clade__gemm_shape(n, i), s, sizeof s));
   *m = x->dim[x->rank - (a->trans_a ? 1 : 2)];
   *k = x->dim[x->rank - (a->trans_a ? 2 : 1)];
   *cols = y->dim[y->rank - (a->trans_b ? 2 : 1)];
   if (*k == y->dim[y->rank - (a->trans_b ? 1 : 2)]) return CLADE_OK;
-  return CLADE_FAIL(SHAPE, "gemm: the inner dimensions differ: a is %s%s, b is %s%s", clade_shape_text(x, s, sizeof s),
-                    a->trans_a ? " transposed" : "", clade_shape_text(y, t, sizeof t), a->trans_b ? " transposed" : "");
+  return CLADE_FAIL(BAD_SHAPE, "gemm: the inner dimensions differ: a is %s%s, b is %s%s",
+                    clade_shape_text(x, s, sizeof s), a->trans_a ? " transposed" : "", clade_shape_text(y, t, sizeof t),
+                    a->trans_b ? " transposed" : "");
 }
 
 /* What an operand is read as lies inside of it, in rows. */
@@ -146,7 +147,7 @@ static clade_status add_bias(clade_graph *g, const clade_gemm_opt *opt, clade_va
   CLADE_TRY(clade_val_type(g, *y, &result));
   const char *reason = clade__host_refuses(clade__host_of(&clade__op_gemm), &bias.shape, &result.shape);
   if (reason)
-    return CLADE_FAIL(SHAPE, "gemm: .bias is %s and %s %s", clade_shape_text(&bias.shape, s, sizeof s), reason,
+    return CLADE_FAIL(BAD_SHAPE, "gemm: .bias is %s and %s %s", clade_shape_text(&bias.shape, s, sizeof s), reason,
                       clade_shape_text(&result.shape, t, sizeof t));
   CLADE_TRY(clade__want_type("gemm", ".bias", bias.dtype, result.dtype));
   if (!by_one && clade__gemm_integer(bias.dtype))

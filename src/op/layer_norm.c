@@ -23,7 +23,7 @@ const char *clade__norm_name(const clade__norm_attrs *a) {
 static clade_status check_groups(const clade__norm_attrs *a, const clade_shape *x) {
   char text[200];
   if (x->rank < 2)
-    return CLADE_FAIL(SHAPE, "group_norm: x is %s; expected [samples, channels, ...]",
+    return CLADE_FAIL(BAD_SHAPE, "group_norm: x is %s; expected [samples, channels, ...]",
                       clade_shape_text(x, text, sizeof text));
   clade_dim channels = x->dim[1];
   if (a->groups >= 1 && (clade_dim_is_symbol(channels) || channels % a->groups == 0)) return CLADE_OK;
@@ -63,7 +63,7 @@ static clade_status infer(clade_node *n) {
     if (t->dtype != CLADE_F32)
       return CLADE_FAIL(DTYPE, "%s: %s is %s; expected f32", clade__norm_name(a), names[i], clade_dtype_name(t->dtype));
     if (!clade_shape_equal(&t->shape, &row))
-      return CLADE_FAIL(SHAPE, "%s: %s is %s; expected the %s of x, %s", clade__norm_name(a), names[i],
+      return CLADE_FAIL(BAD_SHAPE, "%s: %s is %s; expected the %s of x, %s", clade__norm_name(a), names[i],
                         clade_shape_text(&t->shape, text[0], sizeof text[0]),
                         a->groups ? "channels (axis 1)" : "last dimensions",
                         clade_shape_text(&row, text[1], sizeof text[1]));
@@ -226,9 +226,9 @@ clade_val clade_instance_norm(clade_graph *g, clade_val x, clade_val weight, cla
   clade_status status = clade_val_type(g, x, &type);
   if (status != CLADE_OK) clade__fail_in(status, "instance_norm: x");
   if (status == CLADE_OK && (type.shape.rank < 2 || type.shape.dim[1] < 1 || type.shape.dim[1] > INT32_MAX))
-    status =
-        CLADE_FAIL(SHAPE, "instance_norm: x is %s; expected [samples, channels, ...] with 1 to %" PRId32 " channels",
-                   clade_shape_text(&type.shape, text, sizeof text), INT32_MAX);
+    status = CLADE_FAIL(BAD_SHAPE,
+                        "instance_norm: x is %s; expected [samples, channels, ...] with 1 to %" PRId32 " channels",
+                        clade_shape_text(&type.shape, text, sizeof text), INT32_MAX);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   return build(g, x, weight, bias, 0, (int)type.shape.dim[1], false, eps);
 }

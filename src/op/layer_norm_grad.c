@@ -20,8 +20,9 @@ static clade_status infer(clade_node *n) {
     fits = fits && clade_shape_equal(&n->in[i].shape, &want[i]);
   }
   if (!fits)
-    return CLADE_FAIL(SHAPE, "layer_norm_grad: dy, weight, mean and rstd do not fit x: expected its type, one weight "
-                             "for each element of a row or each channel, and one number for each row");
+    return CLADE_FAIL(BAD_SHAPE,
+                      "layer_norm_grad: dy, weight, mean and rstd do not fit x: expected its type, one weight "
+                      "for each element of a row or each channel, and one number for each row");
   n->out[0] = n->in[X];
   n->out[1] = n->out[2] = n->in[WEIGHT];
   return CLADE_OK;

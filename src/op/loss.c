@@ -16,7 +16,7 @@ static clade_status check(const clade_graph *g, const char *name, const char *of
                         clade_dtype_name(type[i].dtype));
   }
   if (clade_shape_equal(&type[0].shape, &type[1].shape)) return CLADE_OK;
-  return CLADE_FAIL(SHAPE, "%s: %s is %s and target is %s; expected the same shape", name, of,
+  return CLADE_FAIL(BAD_SHAPE, "%s: %s is %s and target is %s; expected the same shape", name, of,
                     clade_shape_text(&type[0].shape, text[0], sizeof text[0]),
                     clade_shape_text(&type[1].shape, text[1], sizeof text[1]));
 }

@@ -9,8 +9,8 @@ static clade_status infer(clade_node *n) {
   char s[200], t[200];
   CLADE_TRY(clade__pool_check(n, &n->in[0].shape, &y));
   if (!clade_shape_equal(&n->in[1].shape, &y))
-    return CLADE_FAIL(SHAPE, "max_pool2d_grad: dy is %s; expected %s", clade_shape_text(&n->in[1].shape, s, sizeof s),
-                      clade_shape_text(&y, t, sizeof t));
+    return CLADE_FAIL(BAD_SHAPE, "max_pool2d_grad: dy is %s; expected %s",
+                      clade_shape_text(&n->in[1].shape, s, sizeof s), clade_shape_text(&y, t, sizeof t));
   n->out[0] = n->in[0];
   return CLADE_OK;
 }

@@ -37,13 +37,14 @@ static clade_status check(const clade_graph *g, const char *name, const clade_li
   CLADE_TRY(clade__name_check("nn_linear", name));
   clade_status status = clade_val_type(g, opt->x, x);
   if (status != CLADE_OK) return clade__fail_in(status, "nn_linear \"%s\": x", name);
-  if (x->shape.rank < 1) return CLADE_FAIL(SHAPE, "nn_linear \"%s\": x is a scalar; expected [..., in]", name);
+  if (x->shape.rank < 1) return CLADE_FAIL(BAD_SHAPE, "nn_linear \"%s\": x is a scalar; expected [..., in]", name);
   if (!clade__is_float(x->dtype)) /* its weights would be cut to 0 */
     return CLADE_FAIL(DTYPE, "nn_linear \"%s\": x is %s; expected f32, f16 or bf16", name, clade_dtype_name(x->dtype));
   clade_dim in = x->shape.dim[x->shape.rank - 1];
   if (clade_dim_is_symbol(in))
-    return CLADE_FAIL(SHAPE, "nn_linear \"%s\": the last dimension of x is the symbol \"%s\"; a weight needs a size",
-                      name, clade_dim_name(in));
+    return CLADE_FAIL(BAD_SHAPE,
+                      "nn_linear \"%s\": the last dimension of x is the symbol \"%s\"; a weight needs a size", name,
+                      clade_dim_name(in));
   if (opt->out < 1)
     return CLADE_FAIL(INVALID, "nn_linear \"%s\": .out is %" PRId64 "; expected at least 1", name, opt->out);
   status = clade__type_check(&(clade_type){.dtype = x->dtype, .shape = CLADE_SHAPE(opt->out, in)}, true);

@@ -24,7 +24,7 @@ static clade_status check(const clade_graph *g, const layer *l, clade_type *x) {
   clade_status status = clade_val_type(g, l->x, x);
   if (status != CLADE_OK) return clade__fail_in(status, "%s \"%s\": x", l->kind, l->name);
   if (x->shape.rank != l->axes + 2 || clade_dim_is_symbol(x->shape.dim[1]))
-    return CLADE_FAIL(SHAPE, "%s \"%s\": x is %s; expected [n, channels, %s] with a size for channels", l->kind,
+    return CLADE_FAIL(BAD_SHAPE, "%s \"%s\": x is %s; expected [n, channels, %s] with a size for channels", l->kind,
                       l->name, clade_shape_text(&x->shape, text, sizeof text), axes[l->axes - 1]);
   if (l->out < 1)
     return CLADE_FAIL(INVALID, "%s \"%s\": .out is %" PRId64 "; expected at least 1", l->kind, l->name, l->out);
@@ -33,7 +33,7 @@ static clade_status check(const clade_graph *g, const layer *l, clade_type *x) {
       return CLADE_FAIL(INVALID, "%s \"%s\": .kernel[%d] is %d; expected at least 1", l->kind, l->name, i,
                         l->kernel[i]);
   if (l->groups < 0 || (l->groups && x->shape.dim[1] % l->groups))
-    return CLADE_FAIL(SHAPE, "%s \"%s\": x is %s: its channels are not divisible by .groups, which is %d", l->kind,
+    return CLADE_FAIL(BAD_SHAPE, "%s \"%s\": x is %s: its channels are not divisible by .groups, which is %d", l->kind,
                       l->name, clade_shape_text(&x->shape, text, sizeof text), l->groups);
   if (l->transposed && l->groups && l->out % l->groups)
     return CLADE_FAIL(INVALID, "%s \"%s\": .out is %" PRId64 ", which is not divisible by .groups, which is %d",

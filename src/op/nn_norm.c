@@ -16,11 +16,11 @@ static clade_status channels_of(const clade_graph *g, const char *layer, const c
   clade_status status = clade_val_type(g, v, x);
   if (status != CLADE_OK) return clade__fail_in(status, "%s \"%s\": x", layer, name);
   if (x->shape.rank < 2)
-    return CLADE_FAIL(SHAPE, "%s \"%s\": x has %d dimensions; expected [samples, channels, …]", layer, name,
+    return CLADE_FAIL(BAD_SHAPE, "%s \"%s\": x has %d dimensions; expected [samples, channels, …]", layer, name,
                       x->shape.rank);
   if (clade_dim_is_symbol(x->shape.dim[1]))
-    return CLADE_FAIL(SHAPE, "%s \"%s\": the channels of x are the symbol \"%s\"; a weight needs a size", layer, name,
-                      clade_dim_name(x->shape.dim[1]));
+    return CLADE_FAIL(BAD_SHAPE, "%s \"%s\": the channels of x are the symbol \"%s\"; a weight needs a size", layer,
+                      name, clade_dim_name(x->shape.dim[1]));
   return check_float(layer, name, x->dtype);
 }
 
@@ -84,8 +84,8 @@ static clade_status row_of(const clade_graph *g, const char *layer, const char *
   for (int i = 0; i < n; i++) {
     row->dim[i] = x.shape.dim[x.shape.rank - n + i];
     if (clade_dim_is_symbol(row->dim[i]))
-      return CLADE_FAIL(SHAPE, "%s \"%s\": dimension %d of x is the symbol \"%s\"; a weight needs a size", layer, name,
-                        x.shape.rank - n + i, clade_dim_name(row->dim[i]));
+      return CLADE_FAIL(BAD_SHAPE, "%s \"%s\": dimension %d of x is the symbol \"%s\"; a weight needs a size", layer,
+                        name, x.shape.rank - n + i, clade_dim_name(row->dim[i]));
   }
   return CLADE_OK;
 }

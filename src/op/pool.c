@@ -53,7 +53,7 @@ clade_val clade_global_avg_pool2d(clade_graph *g, clade_val x) {
   char text[200];
   clade_status status = clade_val_type(g, x, &type);
   if (status == CLADE_OK && type.shape.rank != 4)
-    status = CLADE_FAIL(SHAPE, "x is %s; expected [n, channels, height, width]",
+    status = CLADE_FAIL(BAD_SHAPE, "x is %s; expected [n, channels, height, width]",
                         clade_shape_text(&type.shape, text, sizeof text));
   if (status != CLADE_OK) return clade__graph_fail(g, status, "global_avg_pool2d");
   return clade_mean(g, x, .n_axes = 2, .axes = {2, 3});

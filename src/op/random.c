@@ -22,13 +22,13 @@ static clade_status infer(clade_node *n) {
   if (counter->dtype != CLADE_I64)
     return CLADE_FAIL(DTYPE, "random: counter is %s; expected i64", clade_dtype_name(counter->dtype));
   if (counter->shape.rank != 0)
-    return CLADE_FAIL(SHAPE, "random: counter is %s; expected a scalar",
+    return CLADE_FAIL(BAD_SHAPE, "random: counter is %s; expected a scalar",
                       clade_shape_text(&counter->shape, text, sizeof text));
   if (a->shape.rank < 0 || a->shape.rank > CLADE_MAX_RANK)
-    return CLADE_FAIL(SHAPE, "random: the shape has more than %d dimensions", CLADE_MAX_RANK);
+    return CLADE_FAIL(BAD_SHAPE, "random: the shape has more than %d dimensions", CLADE_MAX_RANK);
   for (int i = 0; i < a->shape.rank; i++)
     if (a->shape.dim[i] < 0 && !clade_dim_is_symbol(a->shape.dim[i]))
-      return CLADE_FAIL(SHAPE, "random: dimension %d of the shape is negative or no size", i);
+      return CLADE_FAIL(BAD_SHAPE, "random: dimension %d of the shape is negative or no size", i);
   n->out[0] = (clade_type){.dtype = CLADE_F32, .shape = a->shape};
   return CLADE_OK;
 }

@@ -57,16 +57,17 @@ static clade_status mismatch(const clade_shape *from, const clade_shape *to) {
   char a[200], b[200];
   for (int i = 0; i < to->rank; i++)
     if (to->dim[i] == CLADE_DIM_REST)
-      return CLADE_FAIL(SHAPE, "reshape: x is %s; dimension %d of the new shape (CLADE_DIM_REST) is not a whole number",
+      return CLADE_FAIL(BAD_SHAPE,
+                        "reshape: x is %s; dimension %d of the new shape (CLADE_DIM_REST) is not a whole number",
                         clade_shape_text(from, a, sizeof a), i);
-  return CLADE_FAIL(SHAPE, "reshape: x is %s and cannot become %s: the numbers of elements differ",
+  return CLADE_FAIL(BAD_SHAPE, "reshape: x is %s and cannot become %s: the numbers of elements differ",
                     clade_shape_text(from, a, sizeof a), clade_shape_text(to, b, sizeof b));
 }
 
 /* What is left for CLADE_DIM_REST. */
 static clade_status rest(const product *have, const product *given, clade_dim *out) {
   if (given->number == 0)
-    return CLADE_FAIL(SHAPE, "reshape: CLADE_DIM_REST beside a dimension of 0 could be any size: give the size");
+    return CLADE_FAIL(BAD_SHAPE, "reshape: CLADE_DIM_REST beside a dimension of 0 could be any size: give the size");
   bool whole = have->n || given->n || have->number % given->number == 0;
   if (given->n == 0 && given->number && have->number % given->number == 0) {
     product left = *have;
@@ -85,16 +86,16 @@ static clade_status infer(clade_node *n) {
   int open = -1;
   CLADE_TRY(clade__want_dense(n));
   if (shape.rank < 0 || shape.rank > CLADE_MAX_RANK)
-    return CLADE_FAIL(SHAPE, "reshape: the new shape has more than %d dimensions", CLADE_MAX_RANK);
+    return CLADE_FAIL(BAD_SHAPE, "reshape: the new shape has more than %d dimensions", CLADE_MAX_RANK);
   for (int i = 0; i < shape.rank; i++) {
     clade_dim d = shape.dim[i];
     if (d == CLADE_DIM_REST) {
       if (open >= 0)
-        return CLADE_FAIL(SHAPE, "reshape: dimensions %d and %d of the new shape are CLADE_DIM_REST; one may be", open,
-                          i);
+        return CLADE_FAIL(BAD_SHAPE, "reshape: dimensions %d and %d of the new shape are CLADE_DIM_REST; one may be",
+                          open, i);
       open = i;
     } else if (d < 0 && !clade_dim_is_symbol(d)) {
-      return CLADE_FAIL(SHAPE, "reshape: dimension %d of the new shape is negative or no size", i);
+      return CLADE_FAIL(BAD_SHAPE, "reshape: dimension %d of the new shape is negative or no size", i);
     }
   }
   product have, want;

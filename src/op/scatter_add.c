@@ -22,16 +22,16 @@ static clade_status infer(clade_node *n) {
   CLADE_TRY(clade__want_dense(n));
   CLADE_TRY(clade__want_float(n, UPDATES, "what is added"));
   if (a->shape.rank < 0 || a->shape.rank > CLADE_MAX_RANK)
-    return CLADE_FAIL(SHAPE, "scatter_add: the table has %d dimensions", a->shape.rank);
+    return CLADE_FAIL(BAD_SHAPE, "scatter_add: the table has %d dimensions", a->shape.rank);
   CLADE_TRY(clade__gather_shape("scatter_add", &a->shape, &n->in[IDS], a->axis, &want));
   if (!clade_shape_equal(given, &want))
     return CLADE_FAIL(
-        SHAPE, "scatter_add: what is added is %s; ids of %s along axis %d of %s expect %s",
+        BAD_SHAPE, "scatter_add: what is added is %s; ids of %s along axis %d of %s expect %s",
         clade_shape_text(given, text[0], sizeof text[0]), clade_shape_text(&n->in[IDS].shape, text[1], sizeof text[1]),
         a->axis, clade_shape_text(&a->shape, text[2], sizeof text[2]), clade_shape_text(&want, (char[200]){0}, 200));
   n->out[0] = (clade_type){.dtype = n->in[UPDATES].dtype, .shape = a->shape};
   if (n->n_in > START && (x->dtype != n->out[0].dtype || !clade_shape_equal(&x->shape, &a->shape)))
-    return CLADE_FAIL(SHAPE, "scatter_add: x is %s%s; expected %s%s, by what is added", clade_dtype_name(x->dtype),
+    return CLADE_FAIL(BAD_SHAPE, "scatter_add: x is %s%s; expected %s%s, by what is added", clade_dtype_name(x->dtype),
                       clade_shape_text(&x->shape, text[0], sizeof text[0]), clade_dtype_name(n->out[0].dtype),
                       clade_shape_text(&a->shape, text[1], sizeof text[1]));
   return CLADE_OK;

@@ -15,7 +15,7 @@ static clade_status infer(clade_node *n) {
   CLADE_TRY(clade__axis("softmax_grad", a->axis, n->in[Y].shape.rank, &axis));
   CLADE_TRY(clade__want_float(n, Y, "y"));
   if (!clade_type_equal(&n->in[Y], &n->in[DY]))
-    return CLADE_FAIL(SHAPE, "softmax_grad: dy does not fit y: expected its type");
+    return CLADE_FAIL(BAD_SHAPE, "softmax_grad: dy does not fit y: expected its type");
   n->out[0] = n->in[Y];
   return CLADE_OK;
 }

@@ -16,7 +16,7 @@ static clade_status infer(clade_node *n) {
   CLADE_TRY(clade__want_dense(n));
   for (int i = 0; i < SCALARS; i++)
     if (n->in[i].dtype != CLADE_F32 || n->in[i].shape.rank != 0)
-      return CLADE_FAIL(SHAPE, "square_sum: %s is %s; expected a scalar of f32", names[i],
+      return CLADE_FAIL(BAD_SHAPE, "square_sum: %s is %s; expected a scalar of f32", names[i],
                         clade__type_text(&n->in[i], text, sizeof text));
   for (int i = SCALARS; i < n->n_in; i++) {
     CLADE_TRY(clade__want_float(n, i, "a tensor"));

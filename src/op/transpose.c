@@ -18,7 +18,7 @@ static clade_status infer(clade_node *n) {
   bool seen[CLADE_MAX_RANK] = {false};
   CLADE_TRY(clade__want_dense(n));
   if (at->rank != from->rank)
-    return CLADE_FAIL(SHAPE, "transpose: the permutation has %d axes, but x has rank %d", at->rank, from->rank);
+    return CLADE_FAIL(BAD_SHAPE, "transpose: the permutation has %d axes, but x has rank %d", at->rank, from->rank);
   for (int i = 0; i < from->rank; i++) {
     int axis = at->axis[i];
     if (axis < 0 || axis >= from->rank)

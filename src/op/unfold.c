@@ -21,7 +21,7 @@ clade_status clade__unfold_check(const clade_node *n, const clade_shape *x, int6
   CLADE_TRY(clade__want_dense(n));
   CLADE_TRY(clade__want_float(n, 0, "x"));
   if (x->rank < 3 || x->rank >= CLADE_MAX_RANK || x->dim[2] != a->size)
-    return CLADE_FAIL(SHAPE, "%s: x is %s; expected [n, c, %" PRId64 ", ...] of 7 dimensions at most", n->op->name,
+    return CLADE_FAIL(BAD_SHAPE, "%s: x is %s; expected [n, c, %" PRId64 ", ...] of 7 dimensions at most", n->op->name,
                       clade_shape_text(x, text, sizeof text), a->size);
   int64_t extent = ((int64_t)a->kernel - 1) * a->dilation + 1, room = a->size + a->pad[0] + a->pad[1];
   if (a->size < 1 || a->kernel < 1 || a->stride < 1 || a->dilation < 1 || a->pad[0] < 0 || a->pad[1] < 0 ||

@@ -46,7 +46,7 @@ static clade_status check_scalars(const clade_node *n) {
     clade_dtype want = i == 1 ? CLADE_I64 : CLADE_F32;
     char text[640];
     if (n->in[i].dtype != want || n->in[i].shape.rank != 0)
-      return CLADE_FAIL(SHAPE, "update: %s is %s; expected a scalar of %s", names[i],
+      return CLADE_FAIL(BAD_SHAPE, "update: %s is %s; expected a scalar of %s", names[i],
                         clade__type_text(&n->in[i], text, sizeof text), clade_dtype_name(want));
   }
   return CLADE_OK;
@@ -60,7 +60,7 @@ static clade_status check_tensor(const clade_node *n, int tensor) {
   for (int i = 0; i <= states_of(n); i++) {
     const clade_type *type = &n->in[at + i];
     if (!clade_shape_equal(&type->shape, &n->in[at + 1].shape))
-      return CLADE_FAIL(SHAPE, "update: operand %d is %s, what is updated %s", at + i,
+      return CLADE_FAIL(BAD_SHAPE, "update: operand %d is %s, what is updated %s", at + i,
                         clade__type_text(type, have, sizeof have), clade__type_text(&n->in[at + 1], want, sizeof want));
     if (i >= 2 && type->dtype != CLADE_F32)
       return CLADE_FAIL(DTYPE, "update: operand %d, a moment, is %s; expected f32", at + i,

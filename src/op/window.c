@@ -45,12 +45,12 @@ static clade_status slide_axis(const char *op, const clade__window *w, int axis,
     return CLADE_FAIL(INVALID, "%s: along the %s the kernel is %d, the stride %d, the dilation %d; expected at least 1",
                       op, axes[axis], w->kernel[axis], w->stride[axis], w->dilation[axis]);
   if (!clade_dim_is_symbol(in)) {
-    if (in == 0) return CLADE_FAIL(SHAPE, "%s: the %s of x is 0; expected at least 1", op, axes[axis]);
+    if (in == 0) return CLADE_FAIL(BAD_SHAPE, "%s: the %s of x is 0; expected at least 1", op, axes[axis]);
     if (in > MOST || in + pad > MOST)
       return CLADE_FAIL(OVERFLOW, "%s: the %s of x is %" PRId64 " and its padding %" PRId64 "; together at most %d", op,
                         axes[axis], in, pad, MOST);
     if (extent > in + pad)
-      return CLADE_FAIL(SHAPE,
+      return CLADE_FAIL(BAD_SHAPE,
                         "%s: the kernel covers %" PRId64 " along the %s (%d with dilation %d), but x has %" PRId64
                         " and a padding of %" PRId64,
                         op, extent, axes[axis], w->kernel[axis], w->dilation[axis], in, pad);
@@ -66,7 +66,7 @@ clade_status clade__window_slide(const char *op, const clade__window *w, const c
                                  clade_shape *y) {
   char text[200];
   if (x->rank != 4)
-    return CLADE_FAIL(SHAPE, "%s: x is %s; expected [n, channels, height, width]", op,
+    return CLADE_FAIL(BAD_SHAPE, "%s: x is %s; expected [n, channels, height, width]", op,
                       clade_shape_text(x, text, sizeof text));
   *y = (clade_shape){.rank = 4, .dim = {x->dim[0], channels}};
   for (int axis = 0; axis < 2; axis++) CLADE_TRY(slide_axis(op, w, axis, x->dim[2 + axis], &y->dim[2 + axis]));

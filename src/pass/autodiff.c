@@ -29,7 +29,7 @@ static clade_status take_seed(const clade_graph *g, clade_val dy, clade__id y) {
   clade__id id;
   CLADE_TRY(take_float(g, dy, "gradients: dy", &id));
   if (clade_type_equal(clade__type(g, id), clade__type(g, y))) return CLADE_OK;
-  return CLADE_FAIL(SHAPE, "gradients: dy is %s, y %s", clade__type_text(clade__type(g, id), have, sizeof have),
+  return CLADE_FAIL(BAD_SHAPE, "gradients: dy is %s, y %s", clade__type_text(clade__type(g, id), have, sizeof have),
                     clade__type_text(clade__type(g, y), want, sizeof want));
 }
 

@@ -22,7 +22,7 @@ static clade_status check_feed(clade_run *run, const clade_feed *feed, size_t *i
   clade_type type = clade_tensor_type(feed->tensor);
   const clade_type *expected = clade__type(g, g->inputs.at[*index].value);
   if (!clade_type_equal(&type, expected))
-    return clade_fail(type.dtype == expected->dtype ? CLADE_SHAPE : CLADE_DTYPE,
+    return clade_fail(type.dtype == expected->dtype ? CLADE_BAD_SHAPE : CLADE_DTYPE,
                       "clade_execute: input %s takes %s, the tensor is %s", feed->name,
                       clade__type_text(expected, want, sizeof want), clade__type_text(&type, have, sizeof have));
   clade_device *device = clade_tensor_device(feed->tensor);

@@ -106,7 +106,7 @@ static clade_status lower_view(const lowering *l) {
   size_t from, to;
   CLADE_TRY(clade_type_bytes(clade__type(g, node->in[0]), &from));
   CLADE_TRY(clade_type_bytes(clade__type(g, node->first_out), &to));
-  if (from != to) return CLADE_FAIL(SHAPE, "%s: a view of %zu bytes cannot have %zu", node->op->name, from, to);
+  if (from != to) return CLADE_FAIL(BAD_SHAPE, "%s: a view of %zu bytes cannot have %zu", node->op->name, from, to);
   l->func->cell_of[node->first_out] = l->func->cell_of[node->in[0]];
   return CLADE_OK;
 }

@@ -272,7 +272,7 @@ clade_status clade__vars_match(const clade_vars *vars, const clade_func *func, i
     if (!clade__map_get(&vars->by_name, clade__hash_bytes(port->name, strlen(port->name)), &at))
       return CLADE_FAIL(NOT_FOUND, "variable %s: func expects it, variables do not hold it", port->name);
     if (!clade_type_equal(&vars->at[at].type, type))
-      return clade_fail(vars->at[at].type.dtype == type->dtype ? CLADE_SHAPE : CLADE_DTYPE,
+      return clade_fail(vars->at[at].type.dtype == type->dtype ? CLADE_BAD_SHAPE : CLADE_DTYPE,
                         "variable %s: func expects %s, variables hold %s", port->name,
                         clade__type_text(type, want, sizeof want),
                         clade__type_text(&vars->at[at].type, have, sizeof have));

@@ -17,7 +17,7 @@ static clade_status check_loss(const clade_graph *g, const char *what, clade_val
   const clade_type *type = clade__type(g, id);
   if (type->shape.rank == 0 && clade__is_float(type->dtype)) return CLADE_OK;
   const clade__node *n = &g->nodes[g->values[id].node];
-  return CLADE_FAIL(SHAPE,
+  return CLADE_FAIL(BAD_SHAPE,
                     "%s: the loss (%s \"%s\") is %s; expected a scalar of floats: clade_mean or clade_sum makes one",
                     what, n->op->name, n->name, clade__type_text(type, text, sizeof text));
 }

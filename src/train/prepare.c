@@ -43,7 +43,7 @@ static clade_status check_data(clade__training *tr) {
   CLADE_TRY(clade_dataset_describe(tr->t.train, &tr->data));
   CLADE_TRY(clade_dataset_describe(tr->t.test, &tr->test_data));
   if (!clade_shape_equal(&a->shape, &b->shape) || a->classes != b->classes)
-    return CLADE_FAIL(SHAPE, "clade_train: training images are %s of %d classes, test images %s of %d",
+    return CLADE_FAIL(BAD_SHAPE, "clade_train: training images are %s of %d classes, test images %s of %d",
                       clade_shape_text(&a->shape, train, sizeof train), a->classes,
                       clade_shape_text(&b->shape, test, sizeof test), b->classes);
   if (a->classes < 1 || a->classes > CLADE_TRAIN_MAX_CLASSES)
@@ -120,7 +120,7 @@ static clade_val check_logits(const clade__training *tr, clade_graph *g, clade_v
   if (status != CLADE_OK) return clade__graph_fail(g, status, "clade_train: the model's logits");
   if (type.shape.rank == 2 && type.shape.dim[0] == rows && type.shape.dim[1] == tr->data.classes) return logits;
   status = CLADE_FAIL(
-      SHAPE, "clade_train: the model \"%s\" gives %s; logits [%d, %d] are expected, for %d images of %d classes",
+      BAD_SHAPE, "clade_train: the model \"%s\" gives %s; logits [%d, %d] are expected, for %d images of %d classes",
       tr->t.model_name, clade__type_text(&type, text, sizeof text), rows, tr->data.classes, rows, tr->data.classes);
   return clade__graph_fail(g, status, NULL);
 }

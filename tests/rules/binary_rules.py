@@ -29,6 +29,19 @@ def headers_alone(root):
     return bad
 
 
+def own_macros(root):
+    """Public headers define and undefine names of ours alone, and OpenCL's setting for its own header."""
+    bad = []
+    for path in files(os.path.join(root, "include"), ".h", ".hpp"):
+        with open(os.path.join(root, "include", path), encoding="utf-8") as f:
+            lines = f.read().splitlines()
+        for number, line in enumerate(lines, 1):
+            name = re.match(r"\s*#\s*(?:define|undef)\s+(\w+)", line)
+            if name and not name.group(1).startswith(("CLADE_", "clade_")) and name.group(1) != "CL_TARGET_OPENCL_VERSION":
+                bad.append(f"include/{path}:{number}: defines or undefines {name.group(1)}")
+    return bad
+
+
 def declared(root):
     """The functions that the public headers declare, X-macros expanded."""
     program = "#include <clade/clade.h>\n#include <clade/opencl.h>\n"

@@ -84,6 +84,8 @@ PLANTED = [
     (binary_rules.headers_alone, "include/clade/a.h", "/* A. */\nint f(size_t);\n", "a.h"),
     (binary_rules.headers_alone, "include/clade/a.h", "/* A. */\nstruct a { int class; };\n", "g++"),
     (binary_rules.headers_alone, "include/clade/a.h", "/* A. */\ntypedef struct b { int c; } b;\n", "redefinition"),
+    (binary_rules.own_macros, "include/clade/a.h", "/* A. */\n#define X(a) a\n", "X"),
+    (binary_rules.own_macros, "include/clade/a.h", "/* A. */\n#undef X\n", "X"),
 ]
 
 

@@ -20,7 +20,7 @@ def main(what, root, *rest):
     if what == "source":
         checks = [(rule.__name__, rule(root)) for rule in SOURCE]
     elif what == "headers":
-        checks = [("headers_alone", binary_rules.headers_alone(root))]
+        checks = [("headers_alone", binary_rules.headers_alone(root)), ("own_macros", binary_rules.own_macros(root))]
     else:
         build, shared, static = rest
         checks = [("exported_names", binary_rules.exported_names(root, shared)),

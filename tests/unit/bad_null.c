@@ -53,7 +53,7 @@ static void types(void **state) {
   assert_true(clade_dim_symbol(NULL) == CLADE_DIM_ERROR);
   assert_non_null(strstr(clade_last_error(), "(null)"));
   clade_shape none = clade_shape_of(2, NULL); /* refused where it is used */
-  check_fails(clade_shape_elements(&none, &elements), CLADE_SHAPE, "dimension 0");
+  check_fails(clade_shape_elements(&none, &elements), CLADE_BAD_SHAPE, "dimension 0");
 }
 
 static void devices(void **state) {

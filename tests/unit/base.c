@@ -11,7 +11,7 @@
 static void test_statuses(void **state) {
   (void)state;
   assert_int_equal(CLADE_OK, 0);
-  assert_string_equal(clade_status_name(CLADE_SHAPE), "CLADE_SHAPE");
+  assert_string_equal(clade_status_name(CLADE_BAD_SHAPE), "CLADE_BAD_SHAPE");
   assert_string_equal(clade_status_text(CLADE_OK), "success");
   assert_string_equal(clade_status_name((clade_status)999), "CLADE_?");
   assert_string_equal(clade_status_text((clade_status)999), "unknown status");

@@ -150,11 +150,11 @@ static void formulas(void **state) {
   cycles_work odd[] = {CONV(1, 4, 6, 8, 8, 10, 4, 8, 3, 3, 1, 1, 0, 0)}, negative[] = {GEMM(1, -1, 2, 3)},
               huge[] = {GEMM(INT32_MAX, INT32_MAX, INT32_MAX, INT32_MAX)},
               places[] = {CONV(INT32_MAX, 1, 1, 1, 1, 1, INT32_MAX, INT32_MAX, 1, 1, 1, 1, 0, 0)};
-  REFUSED(SHAPE, cycles_of(&whole, &(cycles_call){.works = odd, .n = 1}, &e), "4 groups");
-  REFUSED(SHAPE, cycles_of(&whole, &(cycles_call){.works = negative, .n = 1}, &e), "-1");
+  REFUSED(BAD_SHAPE, cycles_of(&whole, &(cycles_call){.works = odd, .n = 1}, &e), "4 groups");
+  REFUSED(BAD_SHAPE, cycles_of(&whole, &(cycles_call){.works = negative, .n = 1}, &e), "-1");
   REFUSED(OVERFLOW, cycles_of(&whole, &(cycles_call){.works = huge, .n = 1}, &e), "too much");
   REFUSED(OVERFLOW, cycles_of(&whole, &(cycles_call){.works = places, .n = 1}, &e), "too large");
-  REFUSED(SHAPE, cycles_of(&whole, &(cycles_call){.moved_bytes = -1}, &e), "-1 bytes");
+  REFUSED(BAD_SHAPE, cycles_of(&whole, &(cycles_call){.moved_bytes = -1}, &e), "-1 bytes");
   cycles_device_free(&whole);
 }
 

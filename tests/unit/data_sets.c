@@ -83,7 +83,7 @@ static void test_own_refused(void **state) {
   BAD(count, 0, INVALID, "0 samples");
   BAD(count, INT64_MAX, OVERFLOW, "too many");
   BAD(classes, 0, INVALID, "0 classes");
-  BAD(height, 0, SHAPE, "2x0x1");
+  BAD(height, 0, BAD_SHAPE, "2x0x1");
   BAD(width, INT32_MAX, OVERFLOW, "too large");
   BAD(std, zero, INVALID, ".std of channel 1");
   BAD(class_names, hole, INVALID, ".class_names[1]");
@@ -222,17 +222,17 @@ static void test_mnist_hostile(void **state) {
   write_mnist("train", 0, 0, 4);
   check_fails(clade_dataset_open(spec, true, &set), CLADE_INVALID, "mnist: 0 samples");
   write_mnist("train", 3, 3, 0);
-  check_fails(clade_dataset_open(spec, true, &set), CLADE_SHAPE, "1x0x5");
+  check_fails(clade_dataset_open(spec, true, &set), CLADE_BAD_SHAPE, "1x0x5");
   write_mnist("train", 3, 3, 4);
   size_t n = put_idx(bytes_of, 1, (int[]){3}, 8); /* 8, 9, 10 */
   io_file("train-labels-idx1-ubyte", bytes_of, n);
   check_fails(clade_dataset_open(spec, true, &set), CLADE_CORRUPT, "label 10 of sample 2; labels are 0 to 9");
   n = put_idx(bytes_of, 2, (int[]){3, 1}, 0);
   io_file("train-labels-idx1-ubyte", bytes_of, n);
-  check_fails(clade_dataset_open(spec, true, &set), CLADE_SHAPE, "expected [count]");
+  check_fails(clade_dataset_open(spec, true, &set), CLADE_BAD_SHAPE, "expected [count]");
   n = put_idx(bytes_of, 2, (int[]){3, 20}, 0);
   io_file("train-images-idx3-ubyte", bytes_of, n);
-  check_fails(clade_dataset_open(spec, true, &set), CLADE_SHAPE, "expected [count, height, width]");
+  check_fails(clade_dataset_open(spec, true, &set), CLADE_BAD_SHAPE, "expected [count, height, width]");
   write_mnist("train", 3, 3, 4);
   n = put_idx(bytes_of, 3, (int[]){3, 4, 5}, 0);
   bytes_of[2] = 9;
@@ -318,7 +318,7 @@ static void test_npy(void **state) {
   assert_true(x[7] == 150.0f / 255.0f && label == 4);
   clade_dataset_release(set);
   write_npy("x_test.npy", CLADE_F32, CLADE_SHAPE(3, 8), floats, sizeof floats);
-  check_fails(clade_dataset_open(spec_of("npy"), false, &set), CLADE_SHAPE, "expected samples of one shape");
+  check_fails(clade_dataset_open(spec_of("npy"), false, &set), CLADE_BAD_SHAPE, "expected samples of one shape");
   write_npy("x_train.npy", CLADE_U8, CLADE_SHAPE(3, 8), bytes, sizeof bytes);
   set = open_checked("npy", false, 3, 7, CLADE_SHAPE(1, 1, 8));
   check_ok(clade_dataset_get(set, 2, x, &label));
@@ -367,7 +367,7 @@ static void test_npy_hostile(void **state) {
   write_npy("x_train.npy", CLADE_I32, CLADE_SHAPE(2, 3), floats, 24);
   check_fails(clade_dataset_open(spec, true, &set), CLADE_DTYPE, "elements of type i32; expected u8 or f32");
   write_npy("x_train.npy", CLADE_F32, CLADE_SHAPE(2), floats, 8);
-  check_fails(clade_dataset_open(spec, true, &set), CLADE_SHAPE, "shape [2]; expected [count, width]");
+  check_fails(clade_dataset_open(spec, true, &set), CLADE_BAD_SHAPE, "shape [2]; expected [count, width]");
   remove(io_path("y_test.npy"));
   check_fails(clade_dataset_open(spec, true, &set), CLADE_NOT_FOUND, "y_test.npy is not there");
   io_file("y_test.npy", "\x93NUMPY", 6);

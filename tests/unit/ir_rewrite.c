@@ -115,7 +115,8 @@ static void test_bind(void **state) {
                "\"batch\" is -1: a size is expected");
   assert_error(clade__graph_bind(g, CLADE_DIMS({NULL, 1}), &bound), CLADE_INVALID, "is NULL");
   assert_error(clade__graph_bind(g, 2, NULL, &bound), CLADE_INVALID, "dims is NULL");
-  assert_error(clade__graph_bind(g, CLADE_DIMS({"batch", 4}, {"length", 0}), &bound), CLADE_SHAPE, "is 0-1: no size");
+  assert_error(clade__graph_bind(g, CLADE_DIMS({"batch", 4}, {"length", 0}), &bound), CLADE_BAD_SHAPE,
+               "is 0-1: no size");
   assert_error(clade__graph_bind(g, CLADE_DIMS({"batch", INT64_MAX}, {"length", 2}), &bound), CLADE_OVERFLOW, "");
   clade_graph_release(g);
   g = sample();

@@ -71,7 +71,7 @@ static void too_small(void **state) {
   clade_val y;
   (void)state;
   clade_graph *g = model_graph("vgg16", 1, 3, 31, 10, &y);
-  assert_int_equal(clade_graph_status(g), CLADE_SHAPE);
+  assert_int_equal(clade_graph_status(g), CLADE_BAD_SHAPE);
   clade_graph_release(g);
   assert_null(model_by_name("vgg"));
 }

@@ -131,31 +131,31 @@ static const struct {
     {softmax_axis, CLADE_INVALID, "axis -4 is out of range for a value of rank 3"},
     {softmax_integers, CLADE_DTYPE, "softmax: x is i32"},
     {arg_max_scalar, CLADE_INVALID, "axis 0 is out of range for a value of rank 0"},
-    {reshape_count, CLADE_SHAPE, "x is [2, 3, 4] and cannot become [5, 5]"},
-    {reshape_rest, CLADE_SHAPE, "dimension 1 of the new shape"},
-    {reshape_two_rests, CLADE_SHAPE, "dimensions 0 and 1"},
-    {reshape_negative, CLADE_SHAPE, "dimension 0 of the new shape is negative"},
+    {reshape_count, CLADE_BAD_SHAPE, "x is [2, 3, 4] and cannot become [5, 5]"},
+    {reshape_rest, CLADE_BAD_SHAPE, "dimension 1 of the new shape"},
+    {reshape_two_rests, CLADE_BAD_SHAPE, "dimensions 0 and 1"},
+    {reshape_negative, CLADE_BAD_SHAPE, "dimension 0 of the new shape is negative"},
     {flatten_axis, CLADE_INVALID, "flatten: axis 4"},
     {permutation_twice, CLADE_INVALID, "axis 2 is twice"},
     {permutation_far, CLADE_INVALID, "permutation[2] is 3; expected 0 to 2"},
-    {permutation_short, CLADE_SHAPE, "2 axes, but x has rank 3"},
+    {permutation_short, CLADE_BAD_SHAPE, "2 axes, but x has rank 3"},
     {permutation_missing, CLADE_INVALID, "transpose"},
-    {broadcast_rank, CLADE_SHAPE, "more dimensions than [3, 4]"},
-    {broadcast_size, CLADE_SHAPE, "its dimension 1 is neither 1"},
+    {broadcast_rank, CLADE_BAD_SHAPE, "more dimensions than [3, 4]"},
+    {broadcast_size, CLADE_BAD_SHAPE, "its dimension 1 is neither 1"},
     {pack_block, CLADE_INVALID, "block is 0"},
     {pack_interleave, CLADE_INVALID, "no axis before axis 0"},
     {pack_tile, CLADE_INVALID, ".tile is 6; expected 0"},
     {unpack_dense, CLADE_INVALID, "x is dense"},
     {sum_of_blocked, CLADE_INVALID, "blocked layout (axis 1, block 2)"},
-    {gemm_inner, CLADE_SHAPE, "the inner dimensions differ: a is [2, 3, 4], b is [2, 3, 4]"},
+    {gemm_inner, CLADE_BAD_SHAPE, "the inner dimensions differ: a is [2, 3, 4], b is [2, 3, 4]"},
     {gemm_types, CLADE_DTYPE, "a is f32 and b is i32"},
-    {gemm_rank, CLADE_SHAPE, "b is []; expected at least two"},
-    {gemm_bias, CLADE_SHAPE, ".bias is [2, 3, 4] and cannot be broadcast to the result [2, 3, 3]"},
+    {gemm_rank, CLADE_BAD_SHAPE, "b is []; expected at least two"},
+    {gemm_bias, CLADE_BAD_SHAPE, ".bias is [2, 3, 4] and cannot be broadcast to the result [2, 3, 3]"},
     {gemm_integer_alpha, CLADE_INVALID, "alpha is 2"},
     {random_counter, CLADE_DTYPE, "counter is f32; expected i64"},
-    {random_negative, CLADE_SHAPE, "dimension 0 of the shape is negative"},
+    {random_negative, CLADE_BAD_SHAPE, "dimension 0 of the shape is negative"},
     {linear_out, CLADE_INVALID, ".out is 0"},
-    {linear_scalar, CLADE_SHAPE, "x is a scalar"},
+    {linear_scalar, CLADE_BAD_SHAPE, "x is a scalar"},
     {linear_nameless, CLADE_INVALID, "name"},
 };
 
@@ -227,7 +227,7 @@ static void specialised(void **state) {
   assert_int_equal(clade_graph_status(g), CLADE_OK);
   assert_int_equal(clade__graph_bind(g, 2, fit, &bound), CLADE_OK);
   clade_graph_release(bound);
-  assert_int_equal(clade__graph_bind(g, 2, misfit, &bound), CLADE_SHAPE);
+  assert_int_equal(clade__graph_bind(g, 2, misfit, &bound), CLADE_BAD_SHAPE);
   assert_non_null(strstr(clade_last_error(), "[2, 6] and cannot become [5, 4]"));
   clade_graph_release(g);
 }

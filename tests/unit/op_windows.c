@@ -68,7 +68,7 @@ static void symbols(void **state) {
   const clade_shape want = {4, {3, 4, 3, 9}};
   assert_true(clade_shape_equal(&clade__type(bound, bound->outputs.at[0].value)->shape, &want));
   clade_graph_release(bound);
-  assert_int_equal(clade__graph_bind(g, 3, misfit, &bound), CLADE_SHAPE);
+  assert_int_equal(clade__graph_bind(g, 3, misfit, &bound), CLADE_BAD_SHAPE);
   clade_graph_release(g);
 }
 
@@ -113,33 +113,34 @@ static const struct {
   clade_status status;
   const char *words;
 } refusals[] = {
-    {x_rank, CLADE_SHAPE, "conv2d: x is [2, 224]; expected [n, channels, height, width]"},
-    {w_rank, CLADE_SHAPE, "conv2d: w is [6, 36]; expected [out, in / groups, height, width]"},
-    {w_kernel, CLADE_SHAPE, "w is [4, 4, 0, 3]; expected"},
-    {w_symbol, CLADE_SHAPE, "w is [4, 4, 3, k]; expected"},
+    {x_rank, CLADE_BAD_SHAPE, "conv2d: x is [2, 224]; expected [n, channels, height, width]"},
+    {w_rank, CLADE_BAD_SHAPE, "conv2d: w is [6, 36]; expected [out, in / groups, height, width]"},
+    {w_kernel, CLADE_BAD_SHAPE, "w is [4, 4, 0, 3]; expected"},
+    {w_symbol, CLADE_BAD_SHAPE, "w is [4, 4, 3, k]; expected"},
     {types, CLADE_DTYPE, "x is f32 and w is f16"},
     {integers, CLADE_DTYPE, "x is i32; expected f32, f16 or bf16"},
-    {groups, CLADE_SHAPE, "its 6 output channels are not divisible by .groups, which is 4"},
+    {groups, CLADE_BAD_SHAPE, "its 6 output channels are not divisible by .groups, which is 4"},
     {groups_negative, CLADE_INVALID, ".groups is -1; expected at least 1"},
-    {channels, CLADE_SHAPE, "x is [2, 4, 7, 8] and w [6, 4, 3, 3]: with .groups 2, x has 2 times the channels of w"},
+    {channels, CLADE_BAD_SHAPE,
+     "x is [2, 4, 7, 8] and w [6, 4, 3, 3]: with .groups 2, x has 2 times the channels of w"},
     {stride, CLADE_INVALID, ".stride[1] is -2; expected 1 to 268435456"},
     {dilation, CLADE_INVALID, ".dilation[0] is -1; expected 1 to"},
     {pad, CLADE_INVALID, ".pad[0] is -1; expected 0 to"},
     {pads, CLADE_INVALID, ".pads[3] is -3; expected 0 to"},
     {both, CLADE_INVALID, ".pad and .pads are both set"},
-    {large, CLADE_SHAPE, "the kernel covers 9 along the width (3 with dilation 4), but x has 8 and a padding of 0"},
+    {large, CLADE_BAD_SHAPE, "the kernel covers 9 along the width (3 with dilation 4), but x has 8 and a padding of 0"},
     {far, CLADE_OVERFLOW, "the height of x is 7 and its padding 536870912; together at most 268435456"},
-    {nothing, CLADE_SHAPE, "the height of x is 0; expected at least 1"},
-    {bias, CLADE_SHAPE, ".bias is [4]; expected [6], a value for each channel of the result"},
+    {nothing, CLADE_BAD_SHAPE, "the height of x is 0; expected at least 1"},
+    {bias, CLADE_BAD_SHAPE, ".bias is [4]; expected [6], a value for each channel of the result"},
     {pool_kernel, CLADE_INVALID, "max_pool2d: .kernel[1] is 0; expected 1 to"},
-    {pool_rank, CLADE_SHAPE, "avg_pool2d: x is [8, 56]; expected [n, channels, height, width]"},
+    {pool_rank, CLADE_BAD_SHAPE, "avg_pool2d: x is [8, 56]; expected [n, channels, height, width]"},
     {pool_integers, CLADE_DTYPE, "max_pool2d: x is i32"},
-    {pool_large, CLADE_SHAPE, "avg_pool2d: the kernel covers 9 along the width"},
-    {global_rank, CLADE_SHAPE, "global_avg_pool2d: x is [2, 224]"},
+    {pool_large, CLADE_BAD_SHAPE, "avg_pool2d: the kernel covers 9 along the width"},
+    {global_rank, CLADE_BAD_SHAPE, "global_avg_pool2d: x is [2, 224]"},
     {layer_out, CLADE_INVALID, "nn_conv2d \"c\": .out is 0; expected at least 1"},
     {layer_kernel, CLADE_INVALID, "nn_conv2d \"c\": .kernel[1] is 0; expected at least 1"},
-    {layer_groups, CLADE_SHAPE, "its channels are not divisible by .groups, which is 3"},
-    {layer_channels, CLADE_SHAPE, "x is [1, c, 4, 4]; expected"},
+    {layer_groups, CLADE_BAD_SHAPE, "its channels are not divisible by .groups, which is 3"},
+    {layer_channels, CLADE_BAD_SHAPE, "x is [1, c, 4, 4]; expected"},
     {layer_name, CLADE_INVALID, "name"},
     {missing, CLADE_INVALID, "conv2d: w"},
 };
@@ -171,7 +172,7 @@ static void node_with(const windowed *o, int field, int axis, int value) {
   const clade__pool_attrs pool = {.window = window, .shape = o->shape};
   const bool pools = o->op->attrs == clade__pool_table;
   const bool compared = field == KERNEL && !pools; /* with the weights first */
-  clade_status want = value >= 1 ? CLADE_OK : compared ? CLADE_SHAPE : CLADE_INVALID;
+  clade_status want = value >= 1 ? CLADE_OK : compared ? CLADE_BAD_SHAPE : CLADE_INVALID;
   char words[200] = "expected a kernel of";
   clade_graph *g = fresh();
   const clade_val in[] = {input(g, "a", o->in[0]), input(g, "b", o->in[1])};

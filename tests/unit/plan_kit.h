@@ -57,7 +57,8 @@ static inline void kit_range(clade_kernel_step *s, int64_t n) {
 }
 static inline clade_status kit_same(clade_node *n) {
   for (int i = 1; i < n->n_in; i++)
-    if (!clade_type_equal(&n->in[0], &n->in[i])) return clade_fail(CLADE_SHAPE, "operand %d is not like operand 0", i);
+    if (!clade_type_equal(&n->in[0], &n->in[i]))
+      return clade_fail(CLADE_BAD_SHAPE, "operand %d is not like operand 0", i);
   for (int i = 0; i < n->n_out; i++) n->out[i] = n->in[0];
   return CLADE_OK;
 }

@@ -133,7 +133,7 @@ static void tensors_as_inputs(void **state) {
   OK(clade_tensor_write(there, x, sizeof x));
   OK(clade_execute(run, CLADE_FEEDS({.name = "x", .tensor = here}, {.name = "y", .tensor = there}), &ticket));
   refused(clade_execute(run, CLADE_FEEDS({.name = "x", .tensor = here}, {.name = "y", .tensor = wrong}), NULL),
-          CLADE_SHAPE, "input y takes f32[37], the tensor is f32[37, 1]");
+          CLADE_BAD_SHAPE, "input y takes f32[37], the tensor is f32[37, 1]");
   clade_tensor_release(there); /* the execution holds it */
   OK(clade_read(run, ticket, "sum", out, sizeof out));
   assert_floats(out, N, 101, 2);

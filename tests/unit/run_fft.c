@@ -104,18 +104,18 @@ static void refuses(void **state) {
     clade_status status;
     const char *words;
   } refusals[] = {
-      {parts, CLADE_SHAPE, "fft: x is [8, 3]; expected [..., 2], complex values"},
-      {scalar, CLADE_SHAPE, "rfft: x is []; expected at least one dimension"},
+      {parts, CLADE_BAD_SHAPE, "fft: x is [8, 3]; expected [..., 2], complex values"},
+      {scalar, CLADE_BAD_SHAPE, "rfft: x is []; expected at least one dimension"},
       {half, CLADE_DTYPE, "fft: x is f16; expected f32"},
-      {symbol, CLADE_SHAPE, "fft: axis 1 of x is the symbol \"n\"; a transform needs a size"},
-      {empty, CLADE_SHAPE, "fft: axis 1 of x is 0; expected 1 to 268435456"},
+      {symbol, CLADE_BAD_SHAPE, "fft: axis 1 of x is the symbol \"n\"; a transform needs a size"},
+      {empty, CLADE_BAD_SHAPE, "fft: axis 1 of x is 0; expected 1 to 268435456"},
       {axis, CLADE_INVALID, "fft: .axes: axis 2 is out of range"},
       {twice, CLADE_INVALID, "rfft: .axes has axis 1 twice"},
       {many, CLADE_INVALID, "rfft: .n_axes is 3; expected 0 to 2"},
       {length, CLADE_INVALID, "irfft: .n is 10; expected a length whose half spectrum has the 5 values of x"},
       {no_length, CLADE_INVALID, "irfft: .n is 0; expected a length"},
       {unasked, CLADE_INVALID, "ifft: .n is 5; only irfft takes it"},
-      {large, CLADE_SHAPE, "fft: axis 0 of x is 536870912"},
+      {large, CLADE_BAD_SHAPE, "fft: axis 0 of x is 536870912"},
   };
   (void)state;
   for (size_t k = 0; k < CLADE_COUNT(refusals); k++) {

@@ -258,7 +258,8 @@ static void refusals(void **state) {
   refused(clade_vars_new(NULL, 0, &none), CLADE_INVALID, "the func is NULL");
   refused(clade_vars_new(func, 0, NULL), CLADE_INVALID, "NULL");
   refused(clade_run_new(func, NULL, &run), CLADE_INVALID, "the func has 1 variables (a, …), vars is NULL");
-  refused(clade_run_new(other, vars, &run), CLADE_SHAPE, "variable a: func expects f32[4, 2], variables hold f32[21]");
+  refused(clade_run_new(other, vars, &run), CLADE_BAD_SHAPE,
+          "variable a: func expects f32[4, 2], variables hold f32[21]");
   refused(clade_run_new(another, vars, &run), CLADE_NOT_FOUND, "variable b");
   refused(clade_vars_set(vars, "a", x, 4), CLADE_INVALID, "variable a has 84 bytes, given were 4");
   refused(clade_vars_set(vars, "z", x, 4), CLADE_NOT_FOUND, "no variable \"z\"");

@@ -15,7 +15,7 @@
 /* One to three operands of one type; the result has it too. */
 static inline clade_status toy_same(clade_node *n) {
   for (int i = 1; i < n->n_in; i++)
-    if (!clade_type_equal(&n->in[0], &n->in[i])) return CLADE_FAIL(SHAPE, "operand %d is not like operand 0", i);
+    if (!clade_type_equal(&n->in[0], &n->in[i])) return CLADE_FAIL(BAD_SHAPE, "operand %d is not like operand 0", i);
   n->out[0] = n->in[0];
   return CLADE_OK;
 }

@@ -99,7 +99,7 @@ static void refuses(clade_dtype dtype, clade_shape shape, clade_initial initial,
 
 static void test_refused(void **state) {
   (void)state;
-  refuses(CLADE_F32, CLADE_SHAPE(5), clade_orthogonal(1), CLADE_SHAPE, "need two dimensions, not 1");
+  refuses(CLADE_F32, CLADE_SHAPE(5), clade_orthogonal(1), CLADE_BAD_SHAPE, "need two dimensions, not 1");
   refuses(CLADE_I32, CLADE_SHAPE(5, 5), clade_orthogonal(1), CLADE_DTYPE, "floats, not i32");
   refuses(CLADE_F32, CLADE_SHAPE(5, 5), clade_orthogonal((double)NAN), CLADE_INVALID, "nan");
   refuses(CLADE_F32, CLADE_SHAPE(5, 5), clade_he_normal(0), CLADE_INVALID, "inf");

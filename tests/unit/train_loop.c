@@ -100,9 +100,9 @@ static float rate(void) {
 static void test_logits(void **state) {
   (void)state;
   int more = 1, fewer = -2;
-  REFUSED(SHAPE, TRAIN(.model_user = &more), "gives f32[8, 5]; logits [8, 4] are expected");
-  REFUSED(SHAPE, TRAIN(.model_user = &fewer), "gives f32[8, 2]; logits [8, 4] are expected");
-  REFUSED(SHAPE, TRAIN(.model = flat), "gives f32[8]; logits [8, 4] are expected");
+  REFUSED(BAD_SHAPE, TRAIN(.model_user = &more), "gives f32[8, 5]; logits [8, 4] are expected");
+  REFUSED(BAD_SHAPE, TRAIN(.model_user = &fewer), "gives f32[8, 2]; logits [8, 4] are expected");
+  REFUSED(BAD_SHAPE, TRAIN(.model = flat), "gives f32[8]; logits [8, 4] are expected");
   REFUSED(INVALID, TRAIN(.model = nothing), "clade_train: the model's logits");
 }
 

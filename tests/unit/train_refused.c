@@ -18,10 +18,10 @@ static void test_loss(void **state) {
   (void)state;
   clade_graph *g = graph_new(), *other = graph_new();
   clade_val p = parameter(g, "p");
-  refuses(g, clade_minimise(g, p), CLADE_SHAPE,
+  refuses(g, clade_minimise(g, p), CLADE_BAD_SHAPE,
           "clade_minimise: the loss (variable \"p\") is f32[4]; expected a scalar");
   g = graph_new();
-  refuses(g, clade_minimise(g, clade_sum(g, clade_cast(g, parameter(g, "p"), CLADE_I32))), CLADE_SHAPE,
+  refuses(g, clade_minimise(g, clade_sum(g, clade_cast(g, parameter(g, "p"), CLADE_I32))), CLADE_BAD_SHAPE,
           "is i32[]; expected a scalar of floats");
   g = graph_new();
   parameter(g, "p");
@@ -29,7 +29,7 @@ static void test_loss(void **state) {
   g = graph_new();
   refuses(g, clade_minimise(g, clade_sum(other, parameter(other, "p"))), CLADE_INVALID, "belongs to another graph");
   g = graph_new();
-  refuses(g, clade_accumulate(g, parameter(g, "p")), CLADE_SHAPE, "clade_accumulate: the loss (variable");
+  refuses(g, clade_accumulate(g, parameter(g, "p")), CLADE_BAD_SHAPE, "clade_accumulate: the loss (variable");
   clade_graph_release(other);
   refused(clade_minimise(NULL, p), CLADE_INVALID, "the graph is NULL");
 }

@@ -19,7 +19,7 @@ clade_status clade__conv_shapes(const clade_graph *g, const char *op, clade_val 
     for (int axis = i ? 0 : free; fits && axis < rank; axis++)
       fits = shape->dim[axis] >= 1 && shape->dim[axis] <= CLADE__WINDOW_MOST;
     if (!fits)
-      return CLADE_FAIL(SHAPE, "%s: %s is %s; expected %d dimensions with sizes from 1 to %d%s", op, name,
+      return CLADE_FAIL(BAD_SHAPE, "%s: %s is %s; expected %d dimensions with sizes from 1 to %d%s", op, name,
                         clade_shape_text(shape, text, sizeof text), rank, CLADE__WINDOW_MOST,
                         !i && free ? " behind the images" : "");
   }
@@ -34,7 +34,7 @@ clade_status clade__conv_bias_fits(const clade_graph *g, const char *op, clade_v
   clade_status status = clade_val_type(g, bias, &type);
   if (status != CLADE_OK) return clade__fail_in(status, "%s: .bias", op);
   if (type.shape.rank == 1 && type.shape.dim[0] == channels) return clade__want_type(op, ".bias", type.dtype, dtype);
-  return CLADE_FAIL(SHAPE, "%s: .bias is %s; expected [%" PRId64 "], a value for each channel of the result", op,
+  return CLADE_FAIL(BAD_SHAPE, "%s: .bias is %s; expected [%" PRId64 "], a value for each channel of the result", op,
                     clade_shape_text(&type.shape, text, sizeof text), channels);
 }
 
@@ -73,7 +73,7 @@ static clade_status attrs_of(const clade_graph *g, const clade_conv2d_opt *opt, 
   if (status != CLADE_OK) return clade__fail_in(status, "conv2d: w");
   for (int i = 0; i < 2; i++) {
     if (w.shape.rank != 4 || w.shape.dim[2 + i] < 1 || w.shape.dim[2 + i] > INT32_MAX)
-      return CLADE_FAIL(SHAPE,
+      return CLADE_FAIL(BAD_SHAPE,
                         "conv2d: w is %s; expected [out, in / groups, height, width] with a kernel of 1 x 1 at least",
                         clade_shape_text(&w.shape, text, sizeof text));
     kernel[i] = (int)w.shape.dim[2 + i];
@@ -104,7 +104,7 @@ clade_status clade__conv_widen(const char *op, const char *axis, int i, const cl
   int64_t extent = (a->kernel - 1) * a->dilation + 1, pad = (int64_t)a->pad[0] + a->pad[1];
   int64_t size = (in - 1) * a->stride + extent - pad + a->output_pad;
   if (size < 1 || size > CLADE__WINDOW_MOST - pad)
-    return CLADE_FAIL(SHAPE,
+    return CLADE_FAIL(BAD_SHAPE,
                       "%s: the %s of the result would be %" PRId64 ", of %" PRId64
                       " with stride %d, an extent of the kernel of %" PRId64 " and a padding of %" PRId64
                       "; expected 1 to %" PRId64,
@@ -119,7 +119,7 @@ clade_status clade__conv_back_channels(const char *op, const clade_shape *x, con
     return CLADE_FAIL(INVALID, "%s: .groups is %d; expected a divisor of the %" PRId64 " channels of x", op, groups,
                       x->dim[1]);
   if (w->dim[0] != x->dim[1])
-    return CLADE_FAIL(SHAPE,
+    return CLADE_FAIL(BAD_SHAPE,
                       "%s: w is for %" PRId64 " channels and x has %" PRId64 "; expected w as [in, out / groups, %s]",
                       op, w->dim[0], x->dim[1], kernel[w->rank - 3]);
   return CLADE_OK;
