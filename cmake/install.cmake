@@ -1,7 +1,7 @@
 # What `cmake --install` brings: headers, both libraries, clade-probe, the CMake package and clade.pc.
 include(CMakePackageConfigHelpers)
 
-install(DIRECTORY include/clade DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
+install(DIRECTORY include/clade DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h PATTERN *.hpp)
 install(TARGETS clade clade_static EXPORT clade_targets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}

@@ -12,6 +12,7 @@
 #include <clade/op.h>
 #include <clade/ops.h>
 #include <clade/optim.h>
+#include <clade/options.h>
 #include <clade/run.h>
 #include <clade/status.h>
 #include <clade/tensor.h>

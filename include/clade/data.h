@@ -32,17 +32,18 @@ CLADE_API clade_status clade_dataset_get(const clade_dataset *dataset, int64_t i
 
 /* A set of the user's own. All but `user` is copied. */
 typedef struct clade_dataset_def {
-  size_t size;
-  const char *name; /* unset: "user" */
-  int64_t count;
-  int classes;
-  int channels, height, width;    /* a vector of n is 1, 1, n */
-  const char *const *class_names; /* may be NULL */
-  const float *mean, *std;        /* one for each channel; NULL: 0 and 1 */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_dataset_def));
+  const char *name CLADE_UNSET; /* unset: "user" */
+  int64_t count CLADE_UNSET;
+  int classes CLADE_UNSET;
+  int channels CLADE_UNSET, height CLADE_UNSET, width CLADE_UNSET; /* a vector of n is 1, 1, n */
+  const char *const *class_names CLADE_UNSET;                      /* may be NULL */
+  const float *mean CLADE_UNSET, *std CLADE_UNSET;                 /* one for each channel; NULL: 0 and 1 */
   /* Called by several threads at once, and the same for the same index every time. A failure comes out of
    * clade_loader_next, with the message that clade_fail recorded. */
-  clade_status (*get)(void *user, int64_t index, float *x, int32_t *label);
-  void (*release)(void *user); /* when the last reference goes, also where clade_dataset_new fails; may be NULL */
+  clade_status (*get)(void *user, int64_t index, float *x, int32_t *label) CLADE_UNSET;
+  void (*release)(void *user)
+      CLADE_UNSET; /* when the last reference goes, also where clade_dataset_new fails; may be NULL */
 } clade_dataset_def;
 CLADE_API clade_status clade_dataset_new(const clade_dataset_def *def, void *user, clade_dataset **out);
 
@@ -54,31 +55,31 @@ typedef struct clade_loader clade_loader;
 
 /* What is done to each sample, in this order, by draws keyed by (seed, epoch, index of the sample). Zero: not done. */
 typedef struct clade_augment {
-  int crop;       /* padded by so many mirrored pixels on each side, and cut back to its size at a random place */
-  int shift;      /* moved by up to so many pixels along each axis; what comes in is 0 */
-  bool flip;      /* left to right, every other one */
-  float rotate;   /* turned by up to so many degrees either way, bilinear; what comes in is 0 */
-  int cutout;     /* a square of so many pixels, its centre anywhere in the image, becomes the channels' mean */
-  bool normalise; /* (x - mean) / std */
+  int crop CLADE_UNSET; /* padded by so many mirrored pixels on each side, and cut back to its size at a random place */
+  int shift CLADE_UNSET;    /* moved by up to so many pixels along each axis; what comes in is 0 */
+  bool flip CLADE_UNSET;    /* left to right, every other one */
+  float rotate CLADE_UNSET; /* turned by up to so many degrees either way, bilinear; what comes in is 0 */
+  int cutout CLADE_UNSET; /* a square of so many pixels, its centre anywhere in the image, becomes the channels' mean */
+  bool normalise CLADE_UNSET;   /* (x - mean) / std */
+  int reserved[10] CLADE_UNSET; /* zero; others hold this struct, so that its size stays */
 } clade_augment;
 
 typedef struct clade_loader_opt {
-  size_t size;
-  clade_loader **out;
-  int batch;   /* samples in a batch; unset: 64 */
-  int threads; /* unset: 2 */
-  int queue;   /* batches made ahead; unset: 4 */
-  uint64_t seed;
-  int64_t epochs; /* after so many, next gives a batch of 0 samples; unset: there is no end */
-  bool shuffle;   /* a permutation keyed by (seed, epoch); else in order */
-  bool drop_last; /* a remainder that fills no batch is left out */
-  clade_augment augment;
+  size_t size CLADE_DEFAULT(sizeof(struct clade_loader_opt));
+  clade_loader **out CLADE_UNSET;
+  int batch CLADE_UNSET;   /* samples in a batch; unset: 64 */
+  int threads CLADE_UNSET; /* unset: 2 */
+  int queue CLADE_UNSET;   /* batches made ahead; unset: 4 */
+  uint64_t seed CLADE_UNSET;
+  int64_t epochs CLADE_UNSET; /* after so many, next gives a batch of 0 samples; unset: there is no end */
+  bool shuffle CLADE_UNSET;   /* a permutation keyed by (seed, epoch); else in order */
+  bool drop_last CLADE_UNSET; /* a remainder that fills no batch is left out */
+  clade_augment augment CLADE_UNSET;
 } clade_loader_opt;
 
 /* clade_loader_new(dataset, &loader [, .option = …]). Retains the set. Its threads begin at once, and wait when the
  * queue is full. All memory that it will use is allocated here. */
-#define clade_loader_new(dataset, ...) \
-  clade_loader_new_(dataset, &(clade_loader_opt){.size = sizeof(clade_loader_opt), .out = __VA_ARGS__})
+#define clade_loader_new(dataset, ...) clade_loader_new_(dataset, CLADE_OPT(clade_loader_opt, .out = __VA_ARGS__))
 CLADE_API clade_status clade_loader_new_(clade_dataset *dataset, const clade_loader_opt *opt);
 CLADE_API void clade_loader_free(clade_loader *loader); /* at any time; NULL is fine */
 

@@ -24,14 +24,16 @@ enum { CLADE_MAX_UNITS = 8 };
 typedef struct clade_unit_info {
   const char *name; /* "vnni"; NULL: devices of this class have none */
   bool used;
-  const char *reason; /* why not, its name before it: "vnni: the processor does not have it" */
+  const char *reason;   /* why not, its name before it: "vnni: the processor does not have it" */
+  const void *reserved; /* NULL; clade_device_info holds this struct, so that its size stays */
 } clade_unit_info;
 
 /* The array that computes sums of products in a bundle's program, and what the program was built to reach: by these the
  * times of its kernels are estimated. 0: the manifest does not tell. */
 typedef struct clade_array_info {
   uint32_t rows, columns, tile_rows, tile_columns;
-  double mhz, gbs; /* of the clock; of the memory, 10^9 bytes a second */
+  double mhz, gbs;    /* of the clock; of the memory, 10^9 bytes a second */
+  double reserved[4]; /* zero; clade_device_info holds this struct, so that its size stays */
 } clade_array_info;
 
 /* What a device said or showed; software, max_passes, chains and far_cache come from the quirk table. Texts live as

@@ -12,32 +12,32 @@ typedef struct clade_func clade_func; /* counted */
 typedef struct clade_vars clade_vars; /* counted */
 
 typedef struct clade_compile_opt {
-  size_t size;
-  clade_func **out;
-  int n_devices; /* devices of clade_graph_place beyond the first; 0: one device */
-  clade_device *const *devices;
+  size_t size CLADE_DEFAULT(sizeof(struct clade_compile_opt));
+  clade_func **out CLADE_UNSET;
+  int n_devices CLADE_UNSET; /* devices of clade_graph_place beyond the first; 0: one device */
+  clade_device *const *devices CLADE_UNSET;
   /* A device that compiles: what is built for devices whose programs come from a bundle goes there where no kernel of
    * the bundle computes it, or where that is cheaper (docs/fpga.md). It may be one of the others. Unset: there is none.
    */
-  clade_device *companion;
+  clade_device *companion CLADE_UNSET;
   /* Forces nodes by their names, or all that have none of these by their op's: "softmax=companion,mine=home". Home is
    * the device that a node was built for. */
-  const char *place;
-  bool no_fusion;
-  const char *prefer; /* force implementations: "gemm=ref,softmax=ref"; an op that cannot is an error */
+  const char *place CLADE_UNSET;
+  bool no_fusion CLADE_UNSET;
+  const char *prefer CLADE_UNSET; /* force implementations: "gemm=ref,softmax=ref"; an op that cannot is an error */
   /* What clade_func_choices gave: its implementations and parameters are taken again wherever they hold, whatever was
    * tuned since. */
-  const char *choices;
-  bool untuned; /* without tuning records: what each implementation starts from */
+  const char *choices CLADE_UNSET;
+  bool untuned CLADE_UNSET; /* without tuning records: what each implementation starts from */
   /* Only implementations that keep the bound of error that their op states: no convolution by Winograd's algorithm or
    * Fourier transforms (docs/layouts.md). The environment's CLADE_STRICT=1 asks it for every func. */
-  bool strict;
+  bool strict CLADE_UNSET;
 } clade_compile_opt;
 
 /* clade_compile(graph, device, &func [, .option = …]). `device` is number 0; with n_devices, devices[0] is number 1.
  * A graph without symbols is specialised (planned, its kernels ready) on return. */
 #define clade_compile(graph, device, ...) \
-  clade_compile_(graph, device, &(clade_compile_opt){.size = sizeof(clade_compile_opt), .out = __VA_ARGS__})
+  clade_compile_(graph, device, CLADE_OPT(clade_compile_opt, .out = __VA_ARGS__))
 CLADE_API clade_status clade_compile_(clade_graph *graph, clade_device *device, const clade_compile_opt *opt);
 
 typedef struct clade_dim_value {
@@ -48,8 +48,7 @@ typedef struct clade_dim_value {
 /* Plans for given sizes of all symbols; cached in the func. The result is retained for the caller.
  *     clade_func_specialise(func, CLADE_DIMS({"batch", 64}), &s64); */
 CLADE_API clade_status clade_func_specialise(clade_func *func, int n, const clade_dim_value *dims, clade_func **out);
-#define CLADE_DIMS(...) \
-  (int)(sizeof((clade_dim_value[]){__VA_ARGS__}) / sizeof(clade_dim_value)), (clade_dim_value[]) { __VA_ARGS__ }
+#define CLADE_DIMS(...) CLADE_LIST(clade_dim_value, __VA_ARGS__)
 
 CLADE_API clade_func *clade_func_retain(clade_func *func);
 CLADE_API void clade_func_release(clade_func *func); /* NULL is fine */

@@ -21,13 +21,14 @@ CLADE_API void clade_output(clade_graph *g, const char *name, clade_val value);
 
 /* How clade_vars_new fills a variable; random ones are keyed by (seed, name), so that adding one changes no other. */
 typedef enum clade_init_kind {
-  CLADE_INIT_ZERO = 0,
-  CLADE_INIT_FILL,    /* a */
-  CLADE_INIT_UNIFORM, /* [a, b) */
-  CLADE_INIT_NORMAL,  /* mean a, deviation b */
+  CLADE_INIT_UNSET = 0, /* of a layer's weights: as the layer says; else zeros */
+  CLADE_INIT_FILL,      /* a */
+  CLADE_INIT_UNIFORM,   /* [a, b) */
+  CLADE_INIT_NORMAL,    /* mean a, deviation b */
   /* a times a matrix of the first dimension by all others, whose rows, or columns where they are fewer, are orthonormal
    */
-  CLADE_INIT_ORTHOGONAL
+  CLADE_INIT_ORTHOGONAL,
+  CLADE_INIT_ZERO
 } clade_init_kind;
 typedef struct clade_initial {
   clade_init_kind kind;

@@ -31,28 +31,29 @@ typedef enum clade_bundle_policy {
 } clade_bundle_policy;
 
 typedef struct clade_init_opt {
-  size_t size;
-  clade_log_fn *log; /* unset: nothing is printed; a library does not print */
-  void *log_user;
-  clade_log_level log_level;        /* unset: warnings and worse */
-  const clade_allocator *allocator; /* copied; must outlive every object of Clade */
-  int cpu_threads;                  /* of CPU devices (PoCL); unset: the implementation's choice */
-  bool no_affinity;                 /* do not pin the threads of CPU devices */
-  const char *cache_dir;            /* unset: CLADE_CACHE_DIR, $XDG_CACHE_HOME/clade, ~/.cache/clade. It keeps itself
-                                       below CLADE_CACHE_MIB MiB, 1024 where that is unset */
-  bool no_cache;
-  const char *tuning;    /* files of tuning records that come with the program, with colons between: docs/tuning.md */
-  const char *libraries; /* of others, that implementations may leave work to where they were measured to be faster:
-                            "clblast", "clfft", or both with a colon between. CLADE_LIBRARIES adds to them */
-  clade_bundle_policy bundle_policy; /* CLADE_BUNDLE_POLICY can make it stricter, and not weaker */
-  const char *bundle_keys;           /* the trusted keys, a file of public keys in PEM; unset: CLADE_BUNDLE_KEYS */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_init_opt));
+  clade_log_fn *log CLADE_UNSET; /* unset: nothing is printed; a library does not print */
+  void *log_user CLADE_UNSET;
+  clade_log_level log_level CLADE_UNSET;        /* unset: warnings and worse */
+  const clade_allocator *allocator CLADE_UNSET; /* copied; must outlive every object of Clade */
+  int cpu_threads CLADE_UNSET;                  /* of CPU devices (PoCL); unset: the implementation's choice */
+  bool no_affinity CLADE_UNSET;                 /* do not pin the threads of CPU devices */
+  const char *cache_dir CLADE_UNSET; /* unset: CLADE_CACHE_DIR, $XDG_CACHE_HOME/clade, ~/.cache/clade. It keeps itself
+                            below CLADE_CACHE_MIB MiB, 1024 where that is unset */
+  bool no_cache CLADE_UNSET;
+  const char *tuning
+      CLADE_UNSET; /* files of tuning records that come with the program, with colons between: docs/tuning.md */
+  const char *libraries CLADE_UNSET; /* of others, that implementations may leave work to where they were measured to be
+                            faster: "clblast", "clfft", or both with a colon between. CLADE_LIBRARIES adds to them */
+  clade_bundle_policy bundle_policy CLADE_UNSET; /* CLADE_BUNDLE_POLICY can make it stricter, and not weaker */
+  const char *bundle_keys CLADE_UNSET; /* the trusted keys, a file of public keys in PEM; unset: CLADE_BUNDLE_KEYS */
 } clade_init_opt;
 
 /* Optional; before any other call, else CLADE_BUSY. It is the only call that sets environment variables, and only those
  * that are unset: POCL_AFFINITY=1, with cpu_threads POCL_MAX_PTHREAD_COUNT, and POCL_WORK_GROUP_SPECIALIZATION=0, with
  * which PoCL compiles each kernel once instead of two or three times. The last one holds for all OpenCL kernels of the
  * process: programs that have others, of many work-items a group, may want to set it to 1. */
-#define clade_init(...) clade_init_(&(clade_init_opt){.size = sizeof(clade_init_opt), __VA_ARGS__})
+#define clade_init(...) clade_init_(CLADE_OPT(clade_init_opt, __VA_ARGS__))
 CLADE_API clade_status clade_init_(const clade_init_opt *opt);
 
 /* May be called at any time, from any thread; NULL stops it. */

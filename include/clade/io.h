@@ -27,21 +27,20 @@ CLADE_API clade_status clade_npy_write(const char *path, const clade_array *arra
 
 /* ---- variables as safetensors ---- */
 typedef struct clade_vars_file_opt {
-  size_t size;
-  const char *path;
-  bool weights_only; /* what begins with "optimizer." is left out of the file, or stays as it is in the variables */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_vars_file_opt));
+  const char *path CLADE_UNSET;
+  bool weights_only
+      CLADE_UNSET; /* what begins with "optimizer." is left out of the file, or stays as it is in the variables */
 } clade_vars_file_opt;
 
 /* clade_vars_save(vars, path [, .option = …]): a file that every reader of safetensors reads. */
-#define clade_vars_save(vars, ...) \
-  clade_vars_save_(vars, &(clade_vars_file_opt){.size = sizeof(clade_vars_file_opt), .path = __VA_ARGS__})
+#define clade_vars_save(vars, ...) clade_vars_save_(vars, CLADE_OPT(clade_vars_file_opt, .path = __VA_ARGS__))
 CLADE_API clade_status clade_vars_save_(const clade_vars *vars, const clade_vars_file_opt *opt);
 
 /* clade_vars_load(vars, path [, .option = …]): every variable has its tensor in the file, of its type, and every tensor
  * its variable, but for those that begin with "optimizer."; what does not fit is listed by name. The file may be any
  * tool's; one that Clade wrote has checksums, which are checked. Nothing is changed unless the whole file is right. */
-#define clade_vars_load(vars, ...) \
-  clade_vars_load_(vars, &(clade_vars_file_opt){.size = sizeof(clade_vars_file_opt), .path = __VA_ARGS__})
+#define clade_vars_load(vars, ...) clade_vars_load_(vars, CLADE_OPT(clade_vars_file_opt, .path = __VA_ARGS__))
 CLADE_API clade_status clade_vars_load_(clade_vars *vars, const clade_vars_file_opt *opt);
 
 /* SHA-256 over the parameters (clade_parameter), dense and little-endian, in the order of their names' bytes; as 64
@@ -56,18 +55,17 @@ CLADE_API clade_status clade_checkpoint_dir_open(const char *path, clade_checkpo
 CLADE_API void clade_checkpoint_dir_close(clade_checkpoint_dir *dir); /* NULL is fine */
 
 typedef struct clade_checkpoint_opt {
-  size_t size;
-  const char *text; /* UTF-8, of any meaning; NULL: none */
-  int keep;         /* checkpoints of single steps that stay: 3 where unset */
-  bool best;        /* this one becomes best.safetensors */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_checkpoint_opt));
+  const char *text CLADE_UNSET; /* UTF-8, of any meaning; NULL: none */
+  int keep CLADE_UNSET;         /* checkpoints of single steps that stay: 3 where unset */
+  bool best CLADE_UNSET;        /* this one becomes best.safetensors */
 } clade_checkpoint_opt;
 
 /* clade_checkpoint_save(dir, vars, step, text [, .option = …]): writes "step-<step>.safetensors". When it fails, the
  * checkpoints that were there are there. When it succeeded, those of older steps beyond `keep` are removed, and those
  * of later steps, which belong to a course that this one replaces. */
 #define clade_checkpoint_save(dir, vars, step, ...) \
-  clade_checkpoint_save_(dir, vars, step,           \
-                         &(clade_checkpoint_opt){.size = sizeof(clade_checkpoint_opt), .text = __VA_ARGS__})
+  clade_checkpoint_save_(dir, vars, step, CLADE_OPT(clade_checkpoint_opt, .text = __VA_ARGS__))
 CLADE_API clade_status clade_checkpoint_save_(clade_checkpoint_dir *dir, const clade_vars *vars, int64_t step,
                                               const clade_checkpoint_opt *opt);
 

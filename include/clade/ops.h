@@ -1,5 +1,5 @@
 /* Builders of Clade's ops. Where an op has options, the macro's last plain argument is followed by them:
- * clade_gemm(g, a, b, .trans_b = true). Zero means unset. C++ fills the struct and calls the function. */
+ * clade_gemm(g, a, b, .trans_b = true), see options.h. */
 #ifndef CLADE_OPS_H
 #define CLADE_OPS_H
 
@@ -47,18 +47,17 @@ CLADE_API clade_val clade_cast(clade_graph *g, clade_val x, clade_dtype dtype);
 
 /* ---- reductions ---- */
 typedef struct clade_reduce_opt {
-  size_t size;
-  clade_val x;
-  int n_axes; /* 0: all axes */
-  int axes[CLADE_MAX_RANK];
-  bool keep; /* reduced axes stay with size 1 */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_reduce_opt));
+  clade_val x CLADE_UNSET;
+  int n_axes CLADE_UNSET; /* 0: all axes */
+  int axes[CLADE_MAX_RANK] CLADE_UNSET;
+  bool keep CLADE_UNSET; /* reduced axes stay with size 1 */
 } clade_reduce_opt;
 #define CLADE_REDUCE_MAP(X) X(sum) X(mean) X(reduce_max) X(reduce_min)
 #define CLADE_X(name)       CLADE_API clade_val clade_##name##_(clade_graph *g, const clade_reduce_opt *opt);
 CLADE_REDUCE_MAP(CLADE_X)
 #undef CLADE_X
-#define CLADE_REDUCE_OPT(...) \
-  &(clade_reduce_opt) { .size = sizeof(clade_reduce_opt), .x = __VA_ARGS__ }
+#define CLADE_REDUCE_OPT(...)    CLADE_OPT(clade_reduce_opt, .x = __VA_ARGS__)
 #define clade_sum(g, ...)        clade_sum_(g, CLADE_REDUCE_OPT(__VA_ARGS__))
 #define clade_mean(g, ...)       clade_mean_(g, CLADE_REDUCE_OPT(__VA_ARGS__))
 #define clade_reduce_max(g, ...) clade_reduce_max_(g, CLADE_REDUCE_OPT(__VA_ARGS__))
@@ -83,24 +82,23 @@ CLADE_API clade_val clade_pad(clade_graph *g, clade_val x, clade_shape before, c
 /* Side by side along an axis (negative: from the end); at most 64. */
 CLADE_API clade_val clade_concat(clade_graph *g, int n, const clade_val *xs, int axis);
 typedef struct clade_gather_opt {
-  size_t size;
-  clade_val ids; /* i32 */
-  int axis;      /* of x; negative: from the end */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_gather_opt));
+  clade_val ids CLADE_UNSET; /* i32 */
+  int axis CLADE_UNSET;      /* of x; negative: from the end */
 } clade_gather_opt;
 /* x[ids[...], ...], or with an axis x[..., ids[...], ...]: rows by their numbers; a number that names no row gives
  * zeros. clade_gather(g, x, ids, .axis = -1) */
-#define clade_gather(g, x, ...) \
-  clade_gather_(g, x, &(clade_gather_opt){.size = sizeof(clade_gather_opt), .ids = __VA_ARGS__})
+#define clade_gather(g, x, ...) clade_gather_(g, x, CLADE_OPT(clade_gather_opt, .ids = __VA_ARGS__))
 CLADE_API clade_val clade_gather_(clade_graph *g, clade_val x, const clade_gather_opt *opt);
 typedef struct clade_scatter_add_opt {
-  size_t size;
-  clade_val updates; /* as clade_gather(g, x, ids, .axis = axis) */
-  int axis;          /* of x; negative: from the end */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_scatter_add_opt));
+  clade_val updates CLADE_UNSET; /* as clade_gather(g, x, ids, .axis = axis) */
+  int axis CLADE_UNSET;          /* of x; negative: from the end */
 } clade_scatter_add_opt;
 /* x with row after row of `updates` added to the row that its number in ids names, in their order, so that sums have
  * the same bits each time; a number that names no row adds nothing. clade_scatter_add(g, x, ids, updates, .axis = 1) */
 #define clade_scatter_add(g, x, ids, ...) \
-  clade_scatter_add_(g, x, ids, &(clade_scatter_add_opt){.size = sizeof(clade_scatter_add_opt), .updates = __VA_ARGS__})
+  clade_scatter_add_(g, x, ids, CLADE_OPT(clade_scatter_add_opt, .updates = __VA_ARGS__))
 CLADE_API clade_val clade_scatter_add_(clade_graph *g, clade_val x, clade_val ids, const clade_scatter_add_opt *opt);
 /* To and from a blocked layout. */
 CLADE_API clade_val clade_pack(clade_graph *g, clade_val x, clade_layout layout);
@@ -108,24 +106,28 @@ CLADE_API clade_val clade_unpack(clade_graph *g, clade_val x);
 
 /* ---- matrices ---- */
 typedef struct clade_gemm_opt {
-  size_t size;
-  clade_val b;
-  bool trans_a, trans_b; /* the last two axes swapped */
-  clade_val bias;        /* broadcast against the result; invalid: none */
-  float alpha, beta;     /* unset: 1 */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_gemm_opt));
+  bool filled CLADE_DEFAULT(true); /* by CLADE_GEMM_OPT */
+  clade_val b CLADE_UNSET;
+  bool trans_a CLADE_UNSET, trans_b CLADE_UNSET; /* the last two axes swapped */
+  clade_val bias CLADE_UNSET;                    /* broadcast against the result; invalid: none */
+  float alpha CLADE_DEFAULT(1), beta CLADE_DEFAULT(1);
 } clade_gemm_opt;
-/* alpha * op(a) op(b) + beta * bias over the last two axes; the axes before them are batches and broadcast. Of a part
- * of a value, clade_slice(). */
-#define clade_gemm(g, a, ...) clade_gemm_(g, a, &(clade_gemm_opt){.size = sizeof(clade_gemm_opt), .b = __VA_ARGS__})
+#define CLADE_GEMM_OPT CLADE_FILLED(clade_gemm_opt, .alpha = 1, .beta = 1)
+/* alpha * op(a) op(b) + beta * bias over the last two axes, without the bias where beta is 0; the axes before them are
+ * batches and broadcast. Of a part of a value, clade_slice(). */
+#define clade_gemm(g, a, ...) \
+  CLADE_FROM_DEFAULTS(clade_gemm_(g, a, CLADE_OPT_FROM(clade_gemm_opt, CLADE_GEMM_OPT, .b = __VA_ARGS__)))
 CLADE_API clade_val clade_gemm_(clade_graph *g, clade_val a, const clade_gemm_opt *opt);
 
 /* ---- Fourier transforms, f32; a complex value is a last axis of 2: its real and its imaginary part ---- */
 typedef struct clade_fft_opt {
-  size_t size;
-  clade_val x;
-  int n_axes;                   /* 0: the last one of values, which is before the axis of parts */
-  int axes[CLADE_MAX_RANK - 1]; /* of values, from 0 on or, negative, from the end; all different; sizes, not symbols */
-  int64_t n;                    /* irfft: how long the last of the axes becomes; 0: 2 (its length in x - 1) */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_fft_opt));
+  clade_val x CLADE_UNSET;
+  int n_axes CLADE_UNSET; /* 0: the last one of values, which is before the axis of parts */
+  int axes[CLADE_MAX_RANK -
+           1] CLADE_UNSET; /* of values, from 0 on or, negative, from the end; all different; sizes, not symbols */
+  int64_t n CLADE_UNSET;   /* irfft: how long the last of the axes becomes; 0: 2 (its length in x - 1) */
 } clade_fft_opt;
 /* fft and ifft: complex to complex. rfft: real values to the first n / 2 + 1 along the last of the axes, which the
  * others mirror; irfft: back, from these alone. The inverse ones are divided by the number of values. clade_rfft(g,
@@ -134,8 +136,7 @@ typedef struct clade_fft_opt {
 #define CLADE_X(name)    CLADE_API clade_val clade_##name##_(clade_graph *g, const clade_fft_opt *opt);
 CLADE_FFT_MAP(CLADE_X)
 #undef CLADE_X
-#define CLADE_FFT_OPT(...) \
-  &(clade_fft_opt) { .size = sizeof(clade_fft_opt), .x = __VA_ARGS__ }
+#define CLADE_FFT_OPT(...)  CLADE_OPT(clade_fft_opt, .x = __VA_ARGS__)
 #define clade_fft(g, ...)   clade_fft_(g, CLADE_FFT_OPT(__VA_ARGS__))
 #define clade_ifft(g, ...)  clade_ifft_(g, CLADE_FFT_OPT(__VA_ARGS__))
 #define clade_rfft(g, ...)  clade_rfft_(g, CLADE_FFT_OPT(__VA_ARGS__))
@@ -154,16 +155,16 @@ CLADE_API clade_val clade_transfer(clade_graph *g, clade_val x, int index);
 
 /* ---- layers: a weight variable NAME.weight and a bias NAME.bias, and the op ---- */
 typedef struct clade_linear_opt {
-  size_t size;
-  clade_val x; /* [..., in] */
-  int64_t out;
-  bool no_bias;
-  clade_dtype dtype;         /* of the variables; unset: f32 */
-  clade_initial weight_init; /* unset: as PyTorch, uniform within 1 / sqrt(elements that go into a result) */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_linear_opt));
+  clade_val x CLADE_UNSET; /* [..., in] */
+  int64_t out CLADE_UNSET;
+  bool no_bias CLADE_UNSET;
+  clade_dtype dtype CLADE_UNSET; /* of the variables; unset: f32 */
+  clade_initial weight_init
+      CLADE_UNSET; /* unset: as PyTorch, uniform within 1 / sqrt(elements that go into a result) */
 } clade_linear_opt;
 /* clade_nn_linear(g, "fc", x, .out = 10) */
-#define clade_nn_linear(g, name, ...) \
-  clade_nn_linear_(g, name, &(clade_linear_opt){.size = sizeof(clade_linear_opt), .x = __VA_ARGS__})
+#define clade_nn_linear(g, name, ...) clade_nn_linear_(g, name, CLADE_OPT(clade_linear_opt, .x = __VA_ARGS__))
 CLADE_API clade_val clade_nn_linear_(clade_graph *g, const char *name, const clade_linear_opt *opt);
 
 CLADE_END_DECLS

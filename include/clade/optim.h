@@ -20,102 +20,145 @@ typedef struct clade_optimizer {
   const clade_rule *rule; /* NULL: clade_adam() */
   double lr;              /* what optimizer.lr begins with */
   double weight_decay;
-  double number[8]; /* the rule's own */
+  double number[8];   /* the rule's own */
+  double reserved[5]; /* zero; others hold this struct, so that its size stays */
 } clade_optimizer;
 
-/* Zero means unset: what stands behind a number is taken; a tiny one serves as 0. */
 typedef struct clade_sgd_opt {
-  size_t size;
-  double lr;           /* 0.01 */
-  double momentum;     /* 0 */
-  bool nesterov;       /* needs a momentum */
-  double weight_decay; /* 0; times the parameter, added to the gradient */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_sgd_opt));
+  bool filled CLADE_DEFAULT(true); /* by CLADE_SGD_OPT */
+  double lr CLADE_DEFAULT(0.01);
+  double momentum CLADE_UNSET;
+  bool nesterov CLADE_UNSET;       /* needs a momentum */
+  double weight_decay CLADE_UNSET; /* times the parameter, added to the gradient */
 } clade_sgd_opt;
+#define CLADE_SGD_OPT CLADE_FILLED(clade_sgd_opt, .lr = 0.01)
 /* m = momentum m + g, p -= lr m; Nesterov: p -= lr (g + momentum m). clade_sgd(.lr = 0.1, .momentum = 0.9) */
-#define clade_sgd(...) clade_sgd_(&(clade_sgd_opt){.size = sizeof(clade_sgd_opt), __VA_ARGS__})
+#define clade_sgd(...) CLADE_FROM_DEFAULTS(clade_sgd_(CLADE_OPT_FROM(clade_sgd_opt, CLADE_SGD_OPT, __VA_ARGS__)))
 CLADE_API clade_optimizer clade_sgd_(const clade_sgd_opt *opt);
 
 typedef struct clade_adam_opt {
-  size_t size;
-  double lr;           /* 0.001 */
-  double beta1, beta2; /* 0.9, 0.999 */
-  double eps;          /* 1e-8 */
-  double weight_decay; /* Adam: 0, added to the gradient; AdamW: 0.01, p -= lr weight_decay p beside it */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_adam_opt));
+  bool filled CLADE_DEFAULT(true); /* by CLADE_ADAM_OPT */
+  double lr CLADE_DEFAULT(0.001);
+  double beta1 CLADE_DEFAULT(0.9), beta2 CLADE_DEFAULT(0.999);
+  double eps CLADE_DEFAULT(1e-8);
+  double weight_decay CLADE_UNSET; /* times the parameter, added to the gradient */
 } clade_adam_opt;
+#define CLADE_ADAM_OPT CLADE_FILLED(clade_adam_opt, .lr = 0.001, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8)
 /* p -= lr mean / (sqrt(square) + eps), both without their bias towards 0. */
-#define clade_adam(...)  clade_adam_(&(clade_adam_opt){.size = sizeof(clade_adam_opt), __VA_ARGS__})
-#define clade_adamw(...) clade_adamw_(&(clade_adam_opt){.size = sizeof(clade_adam_opt), __VA_ARGS__})
+#define clade_adam(...) CLADE_FROM_DEFAULTS(clade_adam_(CLADE_OPT_FROM(clade_adam_opt, CLADE_ADAM_OPT, __VA_ARGS__)))
 CLADE_API clade_optimizer clade_adam_(const clade_adam_opt *opt);
-CLADE_API clade_optimizer clade_adamw_(const clade_adam_opt *opt);
+
+typedef struct clade_adamw_opt {
+  size_t size CLADE_DEFAULT(sizeof(struct clade_adamw_opt));
+  bool filled CLADE_DEFAULT(true); /* by CLADE_ADAMW_OPT */
+  double lr CLADE_DEFAULT(0.001);
+  double beta1 CLADE_DEFAULT(0.9), beta2 CLADE_DEFAULT(0.999);
+  double eps CLADE_DEFAULT(1e-8);
+  double weight_decay CLADE_DEFAULT(0.01); /* decoupled: p -= lr weight_decay p beside the update */
+} clade_adamw_opt;
+#define CLADE_ADAMW_OPT \
+  CLADE_FILLED(clade_adamw_opt, .lr = 0.001, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01)
+#define clade_adamw(...) \
+  CLADE_FROM_DEFAULTS(clade_adamw_(CLADE_OPT_FROM(clade_adamw_opt, CLADE_ADAMW_OPT, __VA_ARGS__)))
+CLADE_API clade_optimizer clade_adamw_(const clade_adamw_opt *opt);
 
 typedef struct clade_rmsprop_opt {
-  size_t size;
-  double lr;           /* 0.01 */
-  double alpha;        /* 0.99 */
-  double eps;          /* 1e-8 */
-  double momentum;     /* 0 */
-  double weight_decay; /* 0; added to the gradient */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_rmsprop_opt));
+  bool filled CLADE_DEFAULT(true); /* by CLADE_RMSPROP_OPT */
+  double lr CLADE_DEFAULT(0.01);
+  double alpha CLADE_DEFAULT(0.99);
+  double eps CLADE_DEFAULT(1e-8);
+  double momentum CLADE_UNSET;
+  double weight_decay CLADE_UNSET; /* times the parameter, added to the gradient */
 } clade_rmsprop_opt;
+#define CLADE_RMSPROP_OPT CLADE_FILLED(clade_rmsprop_opt, .lr = 0.01, .alpha = 0.99, .eps = 1e-8)
 /* square = alpha square + (1 - alpha) g g, m = momentum m + g / (sqrt(square) + eps), p -= lr m. */
-#define clade_rmsprop(...) clade_rmsprop_(&(clade_rmsprop_opt){.size = sizeof(clade_rmsprop_opt), __VA_ARGS__})
+#define clade_rmsprop(...) \
+  CLADE_FROM_DEFAULTS(clade_rmsprop_(CLADE_OPT_FROM(clade_rmsprop_opt, CLADE_RMSPROP_OPT, __VA_ARGS__)))
 CLADE_API clade_optimizer clade_rmsprop_(const clade_rmsprop_opt *opt);
 
 /* ---- schedules: what the rate is multiplied by, from the number of steps done ---- */
 typedef enum clade_schedule_kind {
   CLADE_SCHEDULE_CONSTANT = 0,
-  CLADE_SCHEDULE_STEP,  /* factor, each `every` steps once more */
-  CLADE_SCHEDULE_COSINE /* from start up to 1 until `peak`, then down to `end` until `steps`; half waves both */
+  CLADE_SCHEDULE_STEP,   /* factor, each `every` steps once more */
+  CLADE_SCHEDULE_COSINE, /* from start up to 1 until `peak`, then down to `end` until `steps`; half waves both */
+  CLADE_SCHEDULE_REFUSED /* made from options that lack their defaults: refused where it is used */
 } clade_schedule_kind;
-/* Made by the macros below; all zero is constant. In the first `warmup` steps it is multiplied by 1/warmup, 2/warmup,
+/* Made by the calls below; all zero is constant. In the first `warmup` steps it is multiplied by 1/warmup, 2/warmup,
  * up to 1. */
 typedef struct clade_schedule {
   clade_schedule_kind kind;
   int64_t warmup;
   int64_t every;       /* STEP */
-  double factor;       /* STEP; unset: 0.1 */
+  double factor;       /* STEP */
   int64_t steps, peak; /* COSINE */
   double start, end;   /* COSINE */
+  double reserved[4];  /* zero; others hold this struct, so that its size stays */
 } clade_schedule;
 
-typedef struct clade_cosine_opt {
-  int64_t steps;  /* of the whole training, warm-up included */
-  int64_t warmup; /* 0; the cosine begins after it */
-  double floor;   /* 0: what it ends at */
-} clade_cosine_opt;
-typedef struct clade_one_cycle_opt {
-  int64_t steps;     /* of the whole training */
-  double peak_at;    /* 0.3: where in them it is 1 */
-  double start, end; /* 0.04, 4e-6: what it begins and ends at */
-  int64_t warmup;    /* 0 */
-} clade_one_cycle_opt;
-#define clade_constant_rate(...) ((clade_schedule){.kind = CLADE_SCHEDULE_CONSTANT, __VA_ARGS__}) /* .warmup */
+typedef struct clade_constant_rate_opt {
+  size_t size CLADE_DEFAULT(sizeof(struct clade_constant_rate_opt));
+  int64_t warmup CLADE_UNSET;
+} clade_constant_rate_opt;
+#define clade_constant_rate(...) clade_constant_rate_(CLADE_OPT(clade_constant_rate_opt, __VA_ARGS__))
+CLADE_API clade_schedule clade_constant_rate_(const clade_constant_rate_opt *opt);
+
+typedef struct clade_step_decay_opt {
+  size_t size CLADE_DEFAULT(sizeof(struct clade_step_decay_opt));
+  bool filled CLADE_DEFAULT(true); /* by CLADE_STEP_DECAY_OPT */
+  int64_t every CLADE_UNSET;       /* steps; 1 or more */
+  double factor CLADE_DEFAULT(0.1);
+  int64_t warmup CLADE_UNSET;
+} clade_step_decay_opt;
+#define CLADE_STEP_DECAY_OPT CLADE_FILLED(clade_step_decay_opt, .factor = 0.1)
 #define clade_step_decay(...) \
-  ((clade_schedule){.kind = CLADE_SCHEDULE_STEP, __VA_ARGS__}) /* .every, .factor, .warmup */
-#define clade_cosine(...)    clade_cosine_(&(clade_cosine_opt){__VA_ARGS__})
-#define clade_one_cycle(...) clade_one_cycle_(&(clade_one_cycle_opt){__VA_ARGS__})
+  CLADE_FROM_DEFAULTS(clade_step_decay_(CLADE_OPT_FROM(clade_step_decay_opt, CLADE_STEP_DECAY_OPT, __VA_ARGS__)))
+CLADE_API clade_schedule clade_step_decay_(const clade_step_decay_opt *opt);
+
+typedef struct clade_cosine_opt {
+  size_t size CLADE_DEFAULT(sizeof(struct clade_cosine_opt));
+  int64_t steps CLADE_UNSET;  /* of the whole training, warm-up included */
+  int64_t warmup CLADE_UNSET; /* the cosine begins after it */
+  double floor CLADE_UNSET;   /* what it ends at */
+} clade_cosine_opt;
+#define clade_cosine(...) clade_cosine_(CLADE_OPT(clade_cosine_opt, __VA_ARGS__))
 CLADE_API clade_schedule clade_cosine_(const clade_cosine_opt *opt);
+
+typedef struct clade_one_cycle_opt {
+  size_t size CLADE_DEFAULT(sizeof(struct clade_one_cycle_opt));
+  bool filled CLADE_DEFAULT(true);                           /* by CLADE_ONE_CYCLE_OPT */
+  int64_t steps CLADE_UNSET;                                 /* of the whole training */
+  double peak_at CLADE_DEFAULT(0.3);                         /* where in them it is 1 */
+  double start CLADE_DEFAULT(0.04), end CLADE_DEFAULT(4e-6); /* what it begins and ends at */
+  int64_t warmup CLADE_UNSET;
+} clade_one_cycle_opt;
+#define CLADE_ONE_CYCLE_OPT CLADE_FILLED(clade_one_cycle_opt, .peak_at = 0.3, .start = 0.04, .end = 4e-6)
+#define clade_one_cycle(...) \
+  CLADE_FROM_DEFAULTS(clade_one_cycle_(CLADE_OPT_FROM(clade_one_cycle_opt, CLADE_ONE_CYCLE_OPT, __VA_ARGS__)))
 CLADE_API clade_schedule clade_one_cycle_(const clade_one_cycle_opt *opt);
 /* The factor of the step before which `step` were done; what the graph computes in f32. NULL: 1. */
 CLADE_API double clade_schedule_at(const clade_schedule *schedule, int64_t step);
 
 /* ---- a step of training ---- */
 typedef struct clade_minimise_opt {
-  size_t size;
-  clade_val loss;           /* clade_minimise */
-  const clade_graph *model; /* clade_minimise_sums */
-  clade_optimizer optimizer;
-  clade_schedule schedule;
-  double clip_value; /* unset: none; elements of gradients are cut at this and its negative */
-  double clip_norm;  /* unset: none; gradients are scaled so that the norm of all together is at most this */
-  double ema;        /* unset: none; the decay of the parameters' moving average, as 0.999 */
-  bool decay_all;    /* weight decay for parameters of fewer than two dimensions (biases, scales) too */
-  bool report;       /* outputs "lr" and "grad_norm", f32 scalars: this step's rate, the norm before it was clipped */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_minimise_opt));
+  clade_val loss CLADE_UNSET;           /* clade_minimise */
+  const clade_graph *model CLADE_UNSET; /* clade_minimise_sums */
+  clade_optimizer optimizer CLADE_UNSET;
+  clade_schedule schedule CLADE_UNSET;
+  double clip_value CLADE_UNSET; /* unset: none; elements of gradients are cut at this and its negative */
+  double clip_norm CLADE_UNSET; /* unset: none; gradients are scaled so that the norm of all together is at most this */
+  double ema CLADE_UNSET;       /* unset: none; the decay of the parameters' moving average, as 0.999 */
+  bool decay_all CLADE_UNSET;   /* weight decay for parameters of fewer than two dimensions (biases, scales) too */
+  bool report
+      CLADE_UNSET; /* outputs "lr" and "grad_norm", f32 scalars: this step's rate, the norm before it was clipped */
 } clade_minimise_opt;
 /* clade_minimise(g, loss, .optimizer = clade_adam(.lr = 1e-3), .schedule = clade_cosine(.steps = 10000)) adds to the
  * graph: the gradients of the scalar `loss` by all parameters that it depends on, clipping, and the update that
  * assigns them. Other parameters stay as they are. Once per graph. */
-#define clade_minimise(g, ...) \
-  clade_minimise_(g, &(clade_minimise_opt){.size = sizeof(clade_minimise_opt), .loss = __VA_ARGS__})
+#define clade_minimise(g, ...) clade_minimise_(g, CLADE_OPT(clade_minimise_opt, .loss = __VA_ARGS__))
 CLADE_API clade_status clade_minimise_(clade_graph *g, const clade_minimise_opt *opt);
 
 /* Gradients of several batches, then one update: two funcs over one clade_vars. The first one's graph holds the model;
@@ -124,8 +167,7 @@ CLADE_API clade_status clade_minimise_(clade_graph *g, const clade_minimise_opt 
  * the gradients since the last one, of which there must be one at least. Their runs take turns: wait for one's
  * executions before the other one goes on. clade_accumulate(g, loss); clade_minimise_sums(u, g, .optimizer = …); */
 CLADE_API clade_status clade_accumulate(clade_graph *g, clade_val loss);
-#define clade_minimise_sums(g, ...) \
-  clade_minimise_(g, &(clade_minimise_opt){.size = sizeof(clade_minimise_opt), .model = __VA_ARGS__})
+#define clade_minimise_sums(g, ...) clade_minimise_(g, CLADE_OPT(clade_minimise_opt, .model = __VA_ARGS__))
 
 /* ---- a rule of one's own ---- */
 /* What a rule gets: n parameters on one device and of one element type, with gradients of one type. */

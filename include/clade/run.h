@@ -11,35 +11,33 @@ typedef struct clade_run clade_run;
 typedef uint64_t clade_ticket; /* names one execution of one run; never 0 */
 
 typedef struct clade_run_opt {
-  size_t size;
-  clade_run **out;
-  int slots;    /* executions under way at once; unset: 2 */
-  bool nowait;  /* clade_execute returns CLADE_BUSY instead of waiting for a slot */
-  bool profile; /* keep each step's time, for clade_run_trace; each is a launch of its own then */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_run_opt));
+  clade_run **out CLADE_UNSET;
+  int slots CLADE_UNSET;    /* executions under way at once; unset: 2 */
+  bool nowait CLADE_UNSET;  /* clade_execute returns CLADE_BUSY instead of waiting for a slot */
+  bool profile CLADE_UNSET; /* keep each step's time, for clade_run_trace; each is a launch of its own then */
 } clade_run_opt;
 
 /* clade_run_new(func, vars, &run [, .option = …]): everything that an execution needs is created here. Retains both;
  * vars is NULL where the func has no variables. Runs that share vars take turns: one refuses to execute (CLADE_BUSY)
  * while executions of another one that assigns are under way: wait for them. Before one that assigns goes on, wait for
  * those that read, or let them read a snapshot. */
-#define clade_run_new(func, vars, ...) \
-  clade_run_new_(func, vars, &(clade_run_opt){.size = sizeof(clade_run_opt), .out = __VA_ARGS__})
+#define clade_run_new(func, vars, ...) clade_run_new_(func, vars, CLADE_OPT(clade_run_opt, .out = __VA_ARGS__))
 CLADE_API clade_status clade_run_new_(clade_func *func, clade_vars *vars, const clade_run_opt *opt);
 CLADE_API void clade_run_free(clade_run *run); /* waits for what is under way; NULL is fine */
 
 /* An input of an execution: host memory (copied before clade_execute returns) or a tensor (which must stay unchanged
  * until the execution is done). */
 typedef struct clade_feed {
-  const char *name;
-  const void *data;
-  size_t bytes;
-  clade_tensor *tensor;
+  const char *name CLADE_UNSET;
+  const void *data CLADE_UNSET;
+  size_t bytes CLADE_UNSET;
+  clade_tensor *tensor CLADE_UNSET;
 } clade_feed;
 
 /* Every input must be fed. Returns as soon as all is enqueued. `ticket` may be NULL.
  *     clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}, {"y", y, sizeof y, NULL}), &ticket); */
-#define CLADE_FEEDS(...) \
-  (int)(sizeof((clade_feed[]){__VA_ARGS__}) / sizeof(clade_feed)), (clade_feed[]) { __VA_ARGS__ }
+#define CLADE_FEEDS(...) CLADE_LIST(clade_feed, __VA_ARGS__)
 CLADE_API clade_status clade_execute(clade_run *run, int n, const clade_feed *feeds, clade_ticket *ticket);
 /* Waits for that execution and copies its output. A ticket is readable until its slot is used again. */
 CLADE_API clade_status clade_read(clade_run *run, clade_ticket ticket, const char *name, void *dst, size_t bytes);

@@ -57,38 +57,39 @@ typedef struct clade_train_result {
 CLADE_API void clade_train_result_free(clade_train_result *result); /* NULL is fine */
 
 typedef struct clade_trainer {
-  size_t size;
-  clade_model_fn *model;
-  void *model_user;
-  const char *model_name; /* kept in checkpoints: another model's is refused */
-  clade_dataset *train, *test;
-  int n_devices; /* unset: one, by clade_device_find(NULL) */
-  clade_device *const *devices;
-  clade_device *companion; /* as in clade_compile; unset: none */
-  const char *place;       /* as in clade_compile */
-  const double *split;     /* n_devices shares of a batch; unset: equal ones */
-  int epochs, batch;       /* unset: 3, 64 */
-  int threads;             /* of the loader; unset: 1 */
-  uint64_t seed;
-  clade_optimizer optimizer; /* unset: Adam, 0.001 */
-  clade_schedule schedule;   /* unset: constant */
-  double clip_norm, clip_value, smoothing, ema;
-  clade_augment augment;
-  const char *checkpoint_dir; /* created where it is missing; unset: no checkpoints */
-  int64_t checkpoint_steps;   /* one every so many steps besides those after an epoch; unset: none */
-  int keep;                   /* checkpoints beside the best; unset: 3 */
-  bool resume;                /* goes on from the newest checkpoint; afresh where there is none */
-  const char *log_dir;        /* TensorBoard's event file and a CSV; unset: none */
-  bool detect_anomaly;        /* a loss that is not finite: find the node that made it */
-  const char *trace;          /* Chrome trace of steps trace_from to trace_to; unset: 2 to 6 */
-  int64_t trace_from, trace_to;
-  const char *prefer;            /* as in clade_compile */
-  bool strict;                   /* the same */
-  clade_tune_mode tune;          /* measure the step's problems first, where nothing was resumed; unset: off */
-  const volatile int *stop;      /* not 0: stop after the step under way (a signal handler may set it) */
-  clade_train_observer *observe; /* on the calling thread */
-  void *observe_user;
-  bool overwrite; /* begins afresh where .checkpoint_dir holds checkpoints, and replaces them; unset: refused */
+  size_t size CLADE_DEFAULT(sizeof(struct clade_trainer));
+  clade_model_fn *model CLADE_UNSET;
+  void *model_user CLADE_UNSET;
+  const char *model_name CLADE_UNSET; /* kept in checkpoints: another model's is refused */
+  clade_dataset *train CLADE_UNSET, *test CLADE_UNSET;
+  int n_devices CLADE_UNSET; /* unset: one, by clade_device_find(NULL) */
+  clade_device *const *devices CLADE_UNSET;
+  clade_device *companion CLADE_UNSET;       /* as in clade_compile; unset: none */
+  const char *place CLADE_UNSET;             /* as in clade_compile */
+  const double *split CLADE_UNSET;           /* n_devices shares of a batch; unset: equal ones */
+  int epochs CLADE_UNSET, batch CLADE_UNSET; /* unset: 3, 64 */
+  int threads CLADE_UNSET;                   /* of the loader; unset: 1 */
+  uint64_t seed CLADE_UNSET;
+  clade_optimizer optimizer CLADE_UNSET; /* unset: Adam, 0.001 */
+  clade_schedule schedule CLADE_UNSET;   /* unset: constant */
+  double clip_norm CLADE_UNSET, clip_value CLADE_UNSET, smoothing CLADE_UNSET, ema CLADE_UNSET;
+  clade_augment augment CLADE_UNSET;
+  const char *checkpoint_dir CLADE_UNSET; /* created where it is missing; unset: no checkpoints */
+  int64_t checkpoint_steps CLADE_UNSET;   /* one every so many steps besides those after an epoch; unset: none */
+  int keep CLADE_UNSET;                   /* checkpoints beside the best; unset: 3 */
+  bool resume CLADE_UNSET;                /* goes on from the newest checkpoint; afresh where there is none */
+  const char *log_dir CLADE_UNSET;        /* TensorBoard's event file and a CSV; unset: none */
+  bool detect_anomaly CLADE_UNSET;        /* a loss that is not finite: find the node that made it */
+  const char *trace CLADE_UNSET;          /* Chrome trace of steps trace_from to trace_to; unset: 2 to 6 */
+  int64_t trace_from CLADE_UNSET, trace_to CLADE_UNSET;
+  const char *prefer CLADE_UNSET;       /* as in clade_compile */
+  bool strict CLADE_UNSET;              /* the same */
+  clade_tune_mode tune CLADE_UNSET;     /* measure the step's problems first, where nothing was resumed; unset: off */
+  const volatile int *stop CLADE_UNSET; /* not 0: stop after the step under way (a signal handler may set it) */
+  clade_train_observer *observe CLADE_UNSET; /* on the calling thread */
+  void *observe_user CLADE_UNSET;
+  bool overwrite
+      CLADE_UNSET; /* begins afresh where .checkpoint_dir holds checkpoints, and replaces them; unset: refused */
 } clade_trainer;
 
 /* Steps of an epoch and of the whole training: for schedules. Of `trainer`, .train, .batch and .epochs are looked at.

@@ -30,16 +30,16 @@ typedef struct clade_tune_row {
 typedef void clade_tune_observer(void *user, const clade_tune_row *row);
 
 typedef struct clade_tune_opt {
-  size_t size;
-  clade_tune_mode mode;
-  double seconds;               /* the budget; unset: 5 for quick, none for full */
-  bool again;                   /* also what there are records of */
-  const volatile int *stop;     /* not 0: no further problem is begun (a signal handler may set it) */
-  clade_tune_observer *observe; /* after each problem, on the calling thread */
-  void *observe_user;
+  size_t size CLADE_DEFAULT(sizeof(struct clade_tune_opt));
+  clade_tune_mode mode CLADE_UNSET;
+  double seconds CLADE_UNSET;               /* the budget; unset: 5 for quick, none for full */
+  bool again CLADE_UNSET;                   /* also what there are records of */
+  const volatile int *stop CLADE_UNSET;     /* not 0: no further problem is begun (a signal handler may set it) */
+  clade_tune_observer *observe CLADE_UNSET; /* after each problem, on the calling thread */
+  void *observe_user CLADE_UNSET;
   /* Also implementations that break the op's error bound and are never taken by cost, as products of f32 by tf32
    * (docs/tuning.md); unset: none of them is measured, or taken any more. */
-  bool loose;
+  bool loose CLADE_UNSET;
 } clade_tune_opt;
 
 /* clade_tune(func, CLADE_TUNE_QUICK [, .option = …]): measures the problems of a specialised func on its devices, and
@@ -47,7 +47,7 @@ typedef struct clade_tune_opt {
  * found, too, on numbers and variables of the tuner's, and what does not make it faster is not kept. Needs device
  * memory for some candidates' operands, and for the func once more. An implementation that gives a wrong answer is
  * passed over and told by the log. */
-#define clade_tune(func, ...) clade_tune_(func, &(clade_tune_opt){.size = sizeof(clade_tune_opt), .mode = __VA_ARGS__})
+#define clade_tune(func, ...) clade_tune_(func, CLADE_OPT(clade_tune_opt, .mode = __VA_ARGS__))
 CLADE_API clade_status clade_tune_(clade_func *func, const clade_tune_opt *opt);
 
 /* Writes the records of a device into a file of their own; NULL: those of all devices that the cache directory knows.

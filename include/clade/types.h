@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <clade/options.h>
 #include <clade/status.h>
 
 CLADE_BEGIN_DECLS
@@ -64,7 +65,6 @@ CLADE_API clade_shape clade_shape_of(size_t rank,
 #define CLADE_SCALAR clade_shape_of(0, NULL)
 #ifdef __cplusplus
 CLADE_END_DECLS
-#include <initializer_list>
 static inline clade_shape clade_shape_list(std::initializer_list<clade_dim> dims) {
   return clade_shape_of(dims.size(), dims.begin());
 }

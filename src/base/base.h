@@ -37,6 +37,9 @@ unsigned clade__failures(void);
 /* An options struct of a caller that was compiled against an older header is shorter: copies what is there, zeroes the
  * rest. `opt` may be NULL. Names the function in its refusal of a size that makes no sense. */
 clade_status clade__opt_copy(void *dst, size_t dst_size, const void *opt, const char *function);
+/* The same for options with defaults that are not zero (clade/options.h): `dst` holds them, filled in by `macro`, and
+ * keeps those that `opt` is too short for. Refuses options that do not have them. */
+clade_status clade__opt_over(void *dst, const void *opt, const char *function, const char *macro);
 /* The other way: fills a struct of the caller's, who has set its size, from one of `size` bytes. */
 clade_status clade__info_give(void *info, const void *from, size_t size, const char *function);
 

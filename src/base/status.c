@@ -60,15 +60,38 @@ clade_status clade__fail_in(clade_status status, const char *format, ...) {
 
 clade_status clade__fail_again(clade_status status, const char *text) { return clade_fail(status, "%s", text); }
 
+static clade_status size_of(const void *opt, const char *function, size_t *size) {
+  memcpy(size, opt, sizeof *size);
+  if (*size < sizeof *size) return CLADE_FAIL(INVALID, "%s: the options' size is %zu: set .size", function, *size);
+  return CLADE_OK;
+}
+
 clade_status clade__opt_copy(void *dst, size_t dst_size, const void *opt, const char *function) {
   memset(dst, 0, dst_size);
   size_t given = dst_size;
   if (opt) {
-    memcpy(&given, opt, sizeof given);
-    if (given < sizeof given) return CLADE_FAIL(INVALID, "%s: the options' size is %zu: set .size", function, given);
+    CLADE_TRY(size_of(opt, function, &given));
     memcpy(dst, opt, CLADE_MIN(given, dst_size));
   }
   memcpy(dst, &dst_size, sizeof dst_size);
+  return CLADE_OK;
+}
+
+/* What such options begin with. */
+typedef struct head {
+  size_t size;
+  bool filled;
+} head;
+
+clade_status clade__opt_over(void *dst, const void *opt, const char *function, const char *macro) {
+  size_t given, size;
+  if (!opt) return CLADE_OK;
+  CLADE_TRY(size_of(opt, function, &given));
+  CLADE_TRY(size_of(dst, function, &size));
+  if (given < sizeof(head) || !((const head *)opt)->filled)
+    return CLADE_FAIL(INVALID, "%s: the options lack their defaults: begin them with {%s}", function, macro);
+  memcpy(dst, opt, CLADE_MIN(given, size));
+  memcpy(dst, &size, sizeof size);
   return CLADE_OK;
 }
 

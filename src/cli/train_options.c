@@ -49,9 +49,9 @@ static const cli_option options[] = {
     [MOMENTUM] = {"momentum", "X", "of sgd and rmsprop (0.9 and 0)"},
     [SCHEDULE] = {"schedule", "NAME", "constant, step, cosine or one-cycle (constant)"},
     [WARMUP] = {"warmup", "N", "steps in which the rate grows to its value (0)"},
-    [WEIGHT_DECAY] = {"weight-decay", "X", "decoupled, not of biases and normalisations (0; adamw: 0.01)"},
-    [CLIP_NORM] = {"clip-norm", "X", "largest norm of all gradients together (none)"},
-    [CLIP_VALUE] = {"clip-value", "X", "largest magnitude of a gradient's element (none)"},
+    [WEIGHT_DECAY] = {"weight-decay", "X", "not of biases and normalisations; adamw decouples it (0; adamw: 0.01)"},
+    [CLIP_NORM] = {"clip-norm", "X", "largest norm of all gradients together; 0: any (0)"},
+    [CLIP_VALUE] = {"clip-value", "X", "largest magnitude of a gradient's element; 0: any (0)"},
     [SMOOTHING] = {"smoothing", "X", "of labels (0)"},
     [AUGMENT] = {"augment", "LIST", "of shift=N, crop=N, rotate=DEGREES, cutout=N, flip, normalise, with commas"},
     [SEED] = {"seed", "N", "of weights, order and augmentation (42)"},
@@ -213,17 +213,37 @@ static bool take_augment(train_job *job) {
 
 static bool take_optimizer(train_job *job) {
   clade_optimizer *o = &job->trainer.optimizer;
-  double lr = job->lr, decay = job->weight_decay, momentum = job->momentum;
+  const double lr = job->lr, decay = CLADE_MAX(job->weight_decay, 0.0), momentum = CLADE_MAX(job->momentum, 0.0);
   if (!strcmp(job->optimizer, "sgd"))
-    *o = clade_sgd(.lr = lr, .momentum = momentum < 0 ? 0.9 : momentum, .weight_decay = CLADE_MAX(decay, 0.0));
+    *o = clade_sgd(.lr = lr, .momentum = job->momentum < 0 ? 0.9 : momentum, .weight_decay = decay);
   else if (!strcmp(job->optimizer, "adam"))
-    *o = clade_adam(.lr = lr, .weight_decay = CLADE_MAX(decay, 0.0));
+    *o = clade_adam(.lr = lr, .weight_decay = decay);
   else if (!strcmp(job->optimizer, "adamw"))
-    *o = clade_adamw(.lr = lr, .weight_decay = decay < 0 ? 0.01 : decay);
+    *o = clade_adamw(.lr = lr, .weight_decay = job->weight_decay < 0 ? 0.01 : decay);
   else if (!strcmp(job->optimizer, "rmsprop"))
-    *o = clade_rmsprop(.lr = lr, .momentum = CLADE_MAX(momentum, 0.0), .weight_decay = CLADE_MAX(decay, 0.0));
+    *o = clade_rmsprop(.lr = lr, .momentum = momentum, .weight_decay = decay);
   else
     return cli_wrong(&job->args, "--optimizer %s: expected sgd, adam, adamw or rmsprop", job->optimizer), false;
+  if (job->momentum < 0 || strncmp(job->optimizer, "adam", 4)) return true;
+  return cli_wrong(&job->args, "--momentum has no effect with --optimizer %s: it is of sgd and rmsprop",
+                   job->optimizer),
+         false;
+}
+
+/* Options that say something of what was not asked for. */
+static bool all_take_effect(const train_job *job) {
+  const clade_trainer *t = &job->trainer;
+  const struct {
+    bool given;
+    const char *name, *needs;
+    const void *there;
+  } rows[] = {
+      {t->checkpoint_steps, "checkpoint-steps", "checkpoint-dir: without it none is written", t->checkpoint_dir},
+      {t->keep, "keep", "checkpoint-dir: without it none is written", t->checkpoint_dir},
+      {t->trace_from, "trace-steps", "trace: the file that they are written to", t->trace}};
+  for (size_t i = 0; i < CLADE_COUNT(rows); ++i)
+    if (rows[i].given && !rows[i].there)
+      return cli_wrong(&job->args, "--%s needs --%s", rows[i].name, rows[i].needs), false;
   return true;
 }
 
@@ -288,6 +308,7 @@ int train_parse(train_job *job, int argc, char **argv) {
   if (result) return result;
   job->trainer.model = model_by_name(job->trainer.model_name);
   if (!job->trainer.model) return cli_wrong(&job->args, "--model %s: expected " MODEL_NAMES, job->trainer.model_name);
+  if (!all_take_effect(job)) return CLI_USAGE;
   if (job->split_text && !take_split(job)) return CLI_USAGE;
   if (job->augment_text && !take_augment(job)) return CLI_USAGE;
   return take_optimizer(job) && known_schedule(job) ? CLI_DONE : CLI_USAGE;

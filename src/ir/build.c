@@ -69,7 +69,7 @@ clade_val clade_input(clade_graph *g, const char *name, clade_dtype dtype, clade
 
 static clade_status check_initial(clade_dtype dtype, const clade_shape *shape, clade_initial initial) {
   bool random = initial.kind != CLADE_INIT_ZERO && initial.kind != CLADE_INIT_FILL;
-  if ((unsigned)initial.kind > CLADE_INIT_ORTHOGONAL)
+  if ((unsigned)initial.kind > CLADE_INIT_ZERO)
     return CLADE_FAIL(INVALID, "%d is no kind of initial value", (int)initial.kind);
   bool whole = initial.kind == CLADE_INIT_UNIFORM && dtype == CLADE_I64; /* counters that begin by the seed */
   if (random && !whole && !clade__is_float(dtype))
@@ -115,6 +115,7 @@ clade_val clade_variable(clade_graph *g, const char *name, clade_dtype dtype, cl
   if (!clade__graph_ok(g)) return (clade_val){0};
   clade_status status = clade__name_check("variable", name);
   if (status) return clade__graph_fail(g, status, NULL);
+  if (initial.kind == CLADE_INIT_UNSET) initial.kind = CLADE_INIT_ZERO;
   status = check_initial(dtype, &shape, initial);
   if (status) return clade__graph_fail(g, status, title(what, "variable", name));
   clade_type type = {.dtype = dtype, .shape = shape};

@@ -104,7 +104,7 @@ static void add_constant(clade__text *t, const clade__constant_attrs *a, clade_d
 }
 
 static void add_initial(clade__text *t, const clade__port *p) {
-  static const char *const kinds[] = {"zero", "fill", "uniform", "normal", "orthogonal"};
+  static const char *const kinds[] = {"unset", "fill", "uniform", "normal", "orthogonal", "zero"};
   clade__text_add(t, "%s initial=%s", p->parameter ? " learned" : "", kinds[p->initial.kind]);
   if (p->initial.kind == CLADE_INIT_ZERO) return;
   clade__text_add(t, "("), add_double(t, p->initial.a);

@@ -145,10 +145,12 @@ clade_val clade_cross_entropy_(clade_graph *g, clade_val logits, const clade_cro
   clade_val out[3];
   memset(&a, 0, sizeof a);
   clade_status status = clade__opt_copy(&opt, sizeof opt, given, "cross_entropy");
+  if (status == CLADE_OK && opt.ignore_index && !opt.ignore)
+    status = CLADE_FAIL(INVALID, "cross_entropy: .ignore_index is %d without .ignore = true", (int)opt.ignore_index);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   a.smoothing = opt.smoothing;
   a.ignore = opt.ignore;
-  a.ignore_index = opt.ignore ? opt.ignore_index : 0;
+  a.ignore_index = opt.ignore_index;
   a.per_sample = opt.per_sample;
   return clade_node_add(g, &clade__op_cross_entropy, NULL, &a, 2, (clade_val[]){logits, opt.labels}, out);
 }

@@ -142,7 +142,7 @@ static clade_status add_bias(clade_graph *g, const clade_gemm_opt *opt, clade_va
   clade_val scaled = opt->bias;
   clade_type bias, result;
   char s[200], t[200];
-  bool by_one = !(opt->beta < 0 || opt->beta > 0) || !(opt->beta < 1 || opt->beta > 1);
+  bool by_none = !(opt->beta < 0 || opt->beta > 0), by_one = !(opt->beta < 1 || opt->beta > 1);
   CLADE_TRY(clade_val_type(g, opt->bias, &bias));
   CLADE_TRY(clade_val_type(g, *y, &result));
   const char *reason = clade__host_refuses(clade__host_of(&clade__op_gemm), &bias.shape, &result.shape);
@@ -150,8 +150,9 @@ static clade_status add_bias(clade_graph *g, const clade_gemm_opt *opt, clade_va
     return CLADE_FAIL(BAD_SHAPE, "gemm: .bias is %s and %s %s", clade_shape_text(&bias.shape, s, sizeof s), reason,
                       clade_shape_text(&result.shape, t, sizeof t));
   CLADE_TRY(clade__want_type("gemm", ".bias", bias.dtype, result.dtype));
+  if (by_none) return CLADE_OK; /* what it holds does not count, be it NaN */
   if (!by_one && clade__gemm_integer(bias.dtype))
-    return CLADE_FAIL(INVALID, "gemm: .beta is %g; with a bias of %s it is 1", (double)opt->beta,
+    return CLADE_FAIL(INVALID, "gemm: .beta is %g; with a bias of %s it is 0 or 1", (double)opt->beta,
                       clade_dtype_name(bias.dtype));
   if (!by_one) scaled = clade_mul(g, scaled, clade_fill(g, bias.dtype, CLADE_SCALAR, (double)opt->beta));
   *y = clade_add(g, *y, scaled);
@@ -159,15 +160,15 @@ static clade_status add_bias(clade_graph *g, const clade_gemm_opt *opt, clade_va
 }
 
 clade_val clade_gemm_(clade_graph *g, clade_val a, const clade_gemm_opt *given) {
-  clade_gemm_opt opt;
-  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "gemm");
+  clade_gemm_opt opt = {CLADE_GEMM_OPT};
+  clade_status status = clade__opt_over(&opt, given, "gemm", "CLADE_GEMM_OPT");
   bool biased = status == CLADE_OK && (opt.bias.graph || opt.bias.id);
   if (status == CLADE_OK && opt.alpha != opt.alpha) status = CLADE_FAIL(INVALID, "gemm: .alpha is no number");
   if (status == CLADE_OK && opt.beta != opt.beta) status = CLADE_FAIL(INVALID, "gemm: .beta is no number");
-  if (status == CLADE_OK && !biased && (opt.beta < 0 || opt.beta > 0))
+  if (status == CLADE_OK && !biased && (opt.beta < 1 || opt.beta > 1))
     status = CLADE_FAIL(INVALID, "gemm: .beta is %g and there is no .bias", (double)opt.beta);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
-  clade_val y = product(g, a, opt.trans_a, opt.b, opt.trans_b, opt.alpha < 0 || opt.alpha > 0 ? opt.alpha : 1);
+  clade_val y = product(g, a, opt.trans_a, opt.b, opt.trans_b, opt.alpha);
   if (!clade_val_ok(y) || !biased) return y;
   status = add_bias(g, &opt, &y);
   return status == CLADE_OK ? y : clade__graph_fail(g, status, NULL);

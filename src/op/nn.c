@@ -29,7 +29,7 @@ clade_val clade__nn_parameter(clade_graph *g, const char *layer, const char *par
 
 clade_val clade__nn_weight(clade_graph *g, const char *layer, clade_dtype stored, clade_dtype used, clade_shape shape,
                            int64_t in, clade_initial initial) {
-  if (initial.kind == CLADE_INIT_ZERO) return clade__nn_parameter(g, layer, "weight", stored, used, shape, in);
+  if (initial.kind == CLADE_INIT_UNSET) return clade__nn_parameter(g, layer, "weight", stored, used, shape, in);
   return parameter(g, layer, "weight", stored, used, shape, initial);
 }
 
@@ -63,7 +63,7 @@ clade_val clade_nn_linear_(clade_graph *g, const char *name, const clade_linear_
   int64_t in = x.shape.dim[x.shape.rank - 1];
   clade_val weight = clade__nn_weight(g, name, opt.dtype, x.dtype, CLADE_SHAPE(opt.out, in), in, opt.weight_init);
   clade_val rows = x.shape.rank == 2 ? opt.x : clade_flatten(g, opt.x, x.shape.rank - 1);
-  clade_gemm_opt product = {.size = sizeof product, .b = weight, .trans_b = true};
+  clade_gemm_opt product = {CLADE_GEMM_OPT, .b = weight, .trans_b = true};
   if (!opt.no_bias) product.bias = clade__nn_parameter(g, name, "bias", opt.dtype, x.dtype, CLADE_SHAPE(opt.out), in);
   clade_val y = clade_gemm_(g, rows, &product);
   if (x.shape.rank == 2) return y;

@@ -10,7 +10,7 @@
  * the layer's operand go into one result. Stored in one dtype (unset: f32), it comes in the one that is used. */
 clade_val clade__nn_parameter(clade_graph *g, const char *layer, const char *part, clade_dtype stored, clade_dtype used,
                               clade_shape shape, int64_t in);
-/* LAYER.weight, with initial values of the user's: of kind zero, those of clade__nn_parameter. */
+/* LAYER.weight, with initial values of the user's: unset, those of clade__nn_parameter. */
 clade_val clade__nn_weight(clade_graph *g, const char *layer, clade_dtype stored, clade_dtype used, clade_shape shape,
                            int64_t in, clade_initial initial);
 

@@ -48,22 +48,21 @@ static clade_val by_running(clade_graph *g, const clade_val in[5], const clade_t
 }
 
 clade_val clade_nn_batch_norm_(clade_graph *g, const char *name, const clade_batch_norm_opt *given) {
-  clade_batch_norm_opt opt;
+  clade_batch_norm_opt opt = {CLADE_BATCH_NORM_OPT};
   clade_type x;
   clade_val next[2];
-  clade_status status = clade__opt_copy(&opt, sizeof opt, given, "nn_batch_norm");
+  clade_status status = clade__opt_over(&opt, given, "nn_batch_norm", "CLADE_BATCH_NORM_OPT");
   if (status == CLADE_OK) status = channels_of(g, "nn_batch_norm", name, opt.x, &x);
   if (status == CLADE_OK && (!(opt.eps >= 0) || !(opt.momentum >= 0 && opt.momentum <= 1)))
     status = CLADE_FAIL(INVALID, "nn_batch_norm \"%s\": .eps is %g, .momentum is %g; expected 0 or more, and 0 to 1",
                         name, (double)opt.eps, (double)opt.momentum);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   const clade_shape channels = CLADE_SHAPE(x.shape.dim[1]);
-  const float eps = opt.eps != 0 ? opt.eps : 1e-5f, momentum = opt.momentum != 0 ? opt.momentum : 0.1f;
   const clade_val in[] = {
       opt.x, variable(g, name, "weight", channels, 1, true), variable(g, name, "bias", channels, 0, true),
       variable(g, name, "running_mean", channels, 0, false), variable(g, name, "running_var", channels, 1, false)};
-  if (!clade_graph_trains(g)) return by_running(g, in, &x, eps);
-  clade_val y = clade__batch_norm(g, in, eps, momentum, next);
+  if (!clade_graph_trains(g)) return by_running(g, in, &x, opt.eps);
+  clade_val y = clade__batch_norm(g, in, opt.eps, opt.momentum, next);
   for (int i = 0; i < 2; i++) clade_assign(g, in[3 + i], next[i]);
   return y;
 }
@@ -76,7 +75,7 @@ static clade_status row_of(const clade_graph *g, const char *layer, const char *
   clade_status status = clade_val_type(g, opt->x, &x);
   if (status != CLADE_OK) return clade__fail_in(status, "%s \"%s\": x", layer, name);
   CLADE_TRY(check_float(layer, name, x.dtype));
-  int n = opt->n_axes ? opt->n_axes : 1;
+  int n = opt->n_axes;
   if (n < 1 || n > x.shape.rank)
     return CLADE_FAIL(INVALID, "%s \"%s\": .n_axes is %d; expected 1 to %d, the rank of x", layer, name, n,
                       x.shape.rank);
@@ -90,18 +89,16 @@ static clade_status row_of(const clade_graph *g, const char *layer, const char *
   return CLADE_OK;
 }
 
-static double eps_of(float eps) { return eps != 0 ? (double)eps : 1e-5; }
-
 static clade_val rows(clade_graph *g, const char *layer, const char *name, const clade_layer_norm_opt *given,
                       bool rms) {
-  clade_layer_norm_opt opt;
+  clade_layer_norm_opt opt = {CLADE_LAYER_NORM_OPT};
   clade_shape row;
-  clade_status status = clade__opt_copy(&opt, sizeof opt, given, layer);
+  clade_status status = clade__opt_over(&opt, given, layer, "CLADE_LAYER_NORM_OPT");
   if (status == CLADE_OK) status = row_of(g, layer, name, &opt, &row);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   clade_val weight = variable(g, name, "weight", row, 1, true);
-  if (rms) return clade_rms_norm(g, opt.x, weight, row.rank, eps_of(opt.eps));
-  return clade_layer_norm(g, opt.x, weight, variable(g, name, "bias", row, 0, true), row.rank, eps_of(opt.eps));
+  if (rms) return clade_rms_norm(g, opt.x, weight, row.rank, (double)opt.eps);
+  return clade_layer_norm(g, opt.x, weight, variable(g, name, "bias", row, 0, true), row.rank, (double)opt.eps);
 }
 
 clade_val clade_nn_layer_norm_(clade_graph *g, const char *name, const clade_layer_norm_opt *opt) {
@@ -114,9 +111,9 @@ clade_val clade_nn_rms_norm_(clade_graph *g, const char *name, const clade_layer
 /* ---- groups of channels ---- */
 static clade_val groups(clade_graph *g, const char *layer, const char *name, const clade_group_norm_opt *given,
                         bool each) {
-  clade_group_norm_opt opt;
+  clade_group_norm_opt opt = {CLADE_GROUP_NORM_OPT};
   clade_type x;
-  clade_status status = clade__opt_copy(&opt, sizeof opt, given, layer);
+  clade_status status = clade__opt_over(&opt, given, layer, "CLADE_GROUP_NORM_OPT");
   if (status == CLADE_OK) status = channels_of(g, layer, name, opt.x, &x);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   const clade_dim channels = x.shape.dim[1];
@@ -128,7 +125,7 @@ static clade_val groups(clade_graph *g, const char *layer, const char *name, con
                              NULL);
   clade_val weight = variable(g, name, "weight", CLADE_SHAPE(channels), 1, true);
   clade_val bias = variable(g, name, "bias", CLADE_SHAPE(channels), 0, true);
-  return clade_group_norm(g, opt.x, weight, bias, opt.groups, eps_of(opt.eps));
+  return clade_group_norm(g, opt.x, weight, bias, opt.groups, (double)opt.eps);
 }
 
 clade_val clade_nn_group_norm_(clade_graph *g, const char *name, const clade_group_norm_opt *opt) {

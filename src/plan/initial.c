@@ -52,6 +52,7 @@ clade_status clade__initial_open(const clade_initial *how, const clade_shape *sh
 double clade__initial_at(const clade__initial *s, uint64_t i) {
   const clade_initial *how = &s->how;
   switch (how->kind) {
+  case CLADE_INIT_UNSET:
   case CLADE_INIT_ZERO: break;
   case CLADE_INIT_FILL: return how->a;
   case CLADE_INIT_UNIFORM: return how->a + (how->b - how->a) * clade__uniform(s->key, 0, i);

@@ -43,12 +43,12 @@ static clade_status read_array(const clade__bundle *bundle, clade_array_info *ou
     CLADE_TRY(clade__manifest_number(bundle->path, m, names[i], &size[i]));
     size[i] = CLADE_MIN(size[i], (uint64_t)MOST);
   }
-  *out = (clade_array_info){(uint32_t)size[0],
-                            (uint32_t)size[1],
-                            (uint32_t)size[2],
-                            (uint32_t)size[3],
-                            k ? k->report.fmax_mhz.value : 0,
-                            k ? k->report.bandwidth_gbs.value : 0};
+  *out = (clade_array_info){.rows = (uint32_t)size[0],
+                            .columns = (uint32_t)size[1],
+                            .tile_rows = (uint32_t)size[2],
+                            .tile_columns = (uint32_t)size[3],
+                            .mhz = k ? k->report.fmax_mhz.value : 0,
+                            .gbs = k ? k->report.bandwidth_gbs.value : 0};
   return CLADE_OK;
 }
 

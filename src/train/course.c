@@ -37,7 +37,7 @@ json_t *clade__train_graph(const clade__training *tr) {
 static void schedule_text(const clade_schedule *s, char *text, size_t size) {
   int n = snprintf(text, size, "constant");
   if (s->kind == CLADE_SCHEDULE_STEP)
-    n = snprintf(text, size, "step: %g each %lld steps", clade__schedule_factor(s), (long long)s->every);
+    n = snprintf(text, size, "step: %g each %lld steps", s->factor, (long long)s->every);
   if (s->kind == CLADE_SCHEDULE_COSINE)
     n = s->start == 1 ? snprintf(text, size, "cosine: to %g at step %lld", s->end, (long long)s->steps)
                       : snprintf(text, size, "cosine: from %g to 1 at step %lld, to %g at step %lld", s->start,

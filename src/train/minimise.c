@@ -197,7 +197,7 @@ static clade_status run(clade__task *t, clade_status (*fn)(clade__task *)) {
 clade_status clade_minimise_(clade_graph *g, const clade_minimise_opt *given) {
   clade_minimise_opt opt;
   CLADE_TRY(clade__opt_copy(&opt, sizeof opt, given, "clade_minimise"));
-  if (!opt.optimizer.rule) opt.optimizer = clade_adam();
+  CLADE_TRY(clade__optimizer_given(&opt.optimizer));
   return run(&(clade__task){.g = g,
                             .opt = &opt,
                             .what = opt.model ? "clade_minimise_sums" : "clade_minimise",

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "ir/ir.h"
+#include "train/optim.h"
 #include "train/room.h"
 
 enum { DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3 };
@@ -82,7 +83,7 @@ clade_status clade__train_options(const clade_trainer *given, clade__training *t
   if (!t->batch) t->batch = DEFAULT_BATCH;
   if (!t->threads) t->threads = 1;
   if (!t->keep) t->keep = DEFAULT_KEEP;
-  if (!t->optimizer.rule) t->optimizer = clade_adam();
+  CLADE_TRY(clade__optimizer_given(&t->optimizer));
   if (!t->trace_from && !t->trace_to) t->trace_from = 2, t->trace_to = 6;
   if (t->trace_from < 1 || t->trace_to < t->trace_from)
     return CLADE_FAIL(INVALID, "clade_train: a trace of steps %lld to %lld", (long long)t->trace_from,

@@ -14,9 +14,18 @@ static clade_status check_range(const char *rule, const char *name, double value
   return CLADE_FAIL(INVALID, "%s: .%s is %g; expected at least %g and below %g", rule, name, value, low, high);
 }
 
-/* The options as this library knows them; a rate that is refused later where they are none. */
-static double take(void *to, size_t size, const void *given, const char *name, double lr) {
-  return clade__opt_copy(to, size, given, name) == CLADE_OK ? lr : NAN;
+/* What is made of options that are refused; the refusal comes where it is used. */
+static clade_status lacks_defaults(const clade_optimizer *o) {
+  return CLADE_FAIL(INVALID,
+                    "the optimizer was made from options without their .size and defaults: begin them with "
+                    "{CLADE_ADAM_OPT}, or the like, or call %s(…)",
+                    o->rule->name);
+}
+static clade_status no_update(const clade_update *u) { return lacks_defaults(u->optimizer); }
+static const clade_optimizer *refused(void) {
+  static const clade_rule rule = {sizeof rule, "clade_adam", {NULL}, lacks_defaults, no_update};
+  static const clade_optimizer optimizer = {.rule = &rule};
+  return &optimizer;
 }
 
 /* One kernel serves all: only the numbers differ. */
@@ -67,10 +76,10 @@ static const clade_rule sgd = {sizeof sgd, "sgd", {NULL}, sgd_check, sgd_update}
 static const clade_rule sgd_momentum = {sizeof sgd_momentum, "sgd", {"momentum"}, sgd_check, sgd_update};
 
 clade_optimizer clade_sgd_(const clade_sgd_opt *given) {
-  clade_sgd_opt o;
-  double lr = take(&o, sizeof o, given, "clade_sgd", 0.01);
+  clade_sgd_opt o = {CLADE_SGD_OPT};
+  if (clade__opt_over(&o, given, "clade_sgd", "CLADE_SGD_OPT") != CLADE_OK) return *refused();
   return (clade_optimizer){.rule = o.momentum != 0 ? &sgd_momentum : &sgd,
-                           .lr = clade__given(o.lr, lr),
+                           .lr = o.lr,
                            .weight_decay = o.weight_decay,
                            .number = {o.momentum, o.nesterov}};
 }
@@ -97,18 +106,19 @@ static clade_status adam_update(const clade_update *u) {
 static const clade_rule adam = {sizeof adam, "adam", {"mean", "square"}, adam_check, adam_update};
 static const clade_rule adamw = {sizeof adamw, "adamw", {"mean", "square"}, adam_check, adam_update};
 
-static clade_optimizer adam_like(const clade_adam_opt *given, const clade_rule *rule, double decay, bool decoupled) {
-  clade_adam_opt o;
-  double lr = take(&o, sizeof o, given, rule->name, 1e-3);
+clade_optimizer clade_adam_(const clade_adam_opt *given) {
+  clade_adam_opt o = {CLADE_ADAM_OPT};
+  if (clade__opt_over(&o, given, "clade_adam", "CLADE_ADAM_OPT") != CLADE_OK) return *refused();
   return (clade_optimizer){
-      .rule = rule,
-      .lr = clade__given(o.lr, lr),
-      .weight_decay = clade__given(o.weight_decay, decay),
-      .number = {clade__given(o.beta1, 0.9), clade__given(o.beta2, 0.999), clade__given(o.eps, 1e-8), decoupled}};
+      .rule = &adam, .lr = o.lr, .weight_decay = o.weight_decay, .number = {o.beta1, o.beta2, o.eps, false}};
 }
 
-clade_optimizer clade_adam_(const clade_adam_opt *opt) { return adam_like(opt, &adam, 0, false); }
-clade_optimizer clade_adamw_(const clade_adam_opt *opt) { return adam_like(opt, &adamw, 0.01, true); }
+clade_optimizer clade_adamw_(const clade_adamw_opt *given) {
+  clade_adamw_opt o = {CLADE_ADAMW_OPT};
+  if (clade__opt_over(&o, given, "clade_adamw", "CLADE_ADAMW_OPT") != CLADE_OK) return *refused();
+  return (clade_optimizer){
+      .rule = &adamw, .lr = o.lr, .weight_decay = o.weight_decay, .number = {o.beta1, o.beta2, o.eps, true}};
+}
 
 /* ---- RMSProp ---- */
 static clade_status rmsprop_check(const clade_optimizer *o) {
@@ -131,15 +141,27 @@ static const clade_rule rmsprop_momentum = {
     sizeof rmsprop_momentum, "rmsprop", {"square", "momentum"}, rmsprop_check, rmsprop_update};
 
 clade_optimizer clade_rmsprop_(const clade_rmsprop_opt *given) {
-  clade_rmsprop_opt o;
-  double lr = take(&o, sizeof o, given, "clade_rmsprop", 0.01);
+  clade_rmsprop_opt o = {CLADE_RMSPROP_OPT};
+  if (clade__opt_over(&o, given, "clade_rmsprop", "CLADE_RMSPROP_OPT") != CLADE_OK) return *refused();
   return (clade_optimizer){.rule = o.momentum != 0 ? &rmsprop_momentum : &rmsprop,
-                           .lr = clade__given(o.lr, lr),
+                           .lr = o.lr,
                            .weight_decay = o.weight_decay,
-                           .number = {clade__given(o.alpha, 0.99), clade__given(o.eps, 1e-8), o.momentum}};
+                           .number = {o.alpha, o.eps, o.momentum}};
 }
 
 /* ---- all rules ---- */
+clade_status clade__optimizer_given(clade_optimizer *o) {
+  if (o->rule) return CLADE_OK;
+  if (o->lr != 0 || o->weight_decay != 0)
+    return CLADE_FAIL(
+        INVALID,
+        "the optimizer has .lr %g and .weight_decay %g without a .rule: make it by clade_adam(.lr = %g) or "
+        "the like",
+        o->lr, o->weight_decay, o->lr);
+  *o = clade_adam();
+  return CLADE_OK;
+}
+
 clade_status clade__optimizer_check(const clade_optimizer *o) {
   if (o->rule->size < sizeof *o->rule || !o->rule->name || !o->rule->update)
     return CLADE_FAIL(INVALID, "the optimiser's rule has no .size, .name or .update");

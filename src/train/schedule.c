@@ -8,28 +8,40 @@
 
 static const double pi = 3.14159265358979323846;
 
-/* NULL is no option: the lack of .steps is refused where the schedule is used. */
-clade_schedule clade_cosine_(const clade_cosine_opt *opt) {
-  static const clade_cosine_opt none;
-  if (!opt) opt = &none;
-  return (clade_schedule){.kind = CLADE_SCHEDULE_COSINE,
-                          .warmup = opt->warmup,
-                          .steps = opt->steps,
-                          .peak = opt->warmup,
-                          .start = 1,
-                          .end = opt->floor};
+static const clade_schedule refused = {.kind = CLADE_SCHEDULE_REFUSED};
+
+clade_schedule clade_constant_rate_(const clade_constant_rate_opt *given) {
+  clade_constant_rate_opt o;
+  if (clade__opt_copy(&o, sizeof o, given, "clade_constant_rate") != CLADE_OK) return refused;
+  return (clade_schedule){.kind = CLADE_SCHEDULE_CONSTANT, .warmup = o.warmup};
 }
 
-clade_schedule clade_one_cycle_(const clade_one_cycle_opt *opt) {
-  static const clade_one_cycle_opt none;
-  if (!opt) opt = &none;
-  double at = clade__given(opt->peak_at, 0.3);
+clade_schedule clade_step_decay_(const clade_step_decay_opt *given) {
+  clade_step_decay_opt o = {CLADE_STEP_DECAY_OPT};
+  if (clade__opt_over(&o, given, "clade_step_decay", "CLADE_STEP_DECAY_OPT") != CLADE_OK) return refused;
+  return (clade_schedule){.kind = CLADE_SCHEDULE_STEP, .warmup = o.warmup, .every = o.every, .factor = o.factor};
+}
+
+clade_schedule clade_cosine_(const clade_cosine_opt *given) {
+  clade_cosine_opt o;
+  if (clade__opt_copy(&o, sizeof o, given, "clade_cosine") != CLADE_OK) return refused;
   return (clade_schedule){.kind = CLADE_SCHEDULE_COSINE,
-                          .warmup = opt->warmup,
-                          .steps = opt->steps,
-                          .peak = at > 0 && at <= 1 ? (int64_t)(at * (double)opt->steps) : -1,
-                          .start = clade__given(opt->start, 0.04),
-                          .end = clade__given(opt->end, 4e-6)};
+                          .warmup = o.warmup,
+                          .steps = o.steps,
+                          .peak = o.warmup,
+                          .start = 1,
+                          .end = o.floor};
+}
+
+clade_schedule clade_one_cycle_(const clade_one_cycle_opt *given) {
+  clade_one_cycle_opt o = {CLADE_ONE_CYCLE_OPT};
+  if (clade__opt_over(&o, given, "clade_one_cycle", "CLADE_ONE_CYCLE_OPT") != CLADE_OK) return refused;
+  return (clade_schedule){.kind = CLADE_SCHEDULE_COSINE,
+                          .warmup = o.warmup,
+                          .steps = o.steps,
+                          .peak = o.peak_at >= 0 && o.peak_at <= 1 ? (int64_t)(o.peak_at * (double)o.steps) : -1,
+                          .start = o.start,
+                          .end = o.end};
 }
 
 clade_status clade__schedule_check(const clade_schedule *s) {
@@ -39,24 +51,26 @@ clade_status clade__schedule_check(const clade_schedule *s) {
   case CLADE_SCHEDULE_STEP:
     if (s->every < 1) return CLADE_FAIL(INVALID, "schedule: .every is %" PRId64 "; expected 1 or more", s->every);
     if (!(s->factor >= 0 && s->factor <= 1e6))
-      return CLADE_FAIL(INVALID, "schedule: .factor is %g; expected a positive number", s->factor);
+      return CLADE_FAIL(INVALID, "schedule: .factor is %g; expected 0 or more", s->factor);
     return CLADE_OK;
   case CLADE_SCHEDULE_COSINE:
     if (s->steps < 1) return CLADE_FAIL(INVALID, "schedule: .steps is %" PRId64 "; expected 1 or more", s->steps);
     if (s->peak < 0 || s->peak > s->steps)
       return CLADE_FAIL(INVALID,
                         "schedule: the rate is highest at step %" PRId64 " of %" PRId64
-                        "; expected .warmup within .steps, and .peak_at above 0 and at most 1",
+                        "; expected .warmup within .steps, and .peak_at from 0 to 1",
                         s->peak, s->steps);
     if (!(s->start >= 0 && s->start <= 1)) /* a NaN too */
       return CLADE_FAIL(INVALID, "schedule: .start is %g; expected 0 to 1", s->start);
     if (!(s->end >= 0 && s->end <= 1)) return CLADE_FAIL(INVALID, "schedule: it ends at %g; expected 0 to 1", s->end);
     return CLADE_OK;
+  case CLADE_SCHEDULE_REFUSED:
+    return CLADE_FAIL(INVALID, "schedule: it was made from options without their .size and defaults: begin them with "
+                               "{CLADE_ONE_CYCLE_OPT}, or the like, or call clade_one_cycle(…)");
   }
   return CLADE_FAIL(INVALID, "schedule: %d is no kind", (int)s->kind);
 }
 
-double clade__schedule_factor(const clade_schedule *s) { return clade__given(s->factor, 0.1); }
 /* Never 0, where nothing is divided by it. */
 static double rise_of(const clade_schedule *s) { return (double)CLADE_MAX(s->peak, 1); }
 static double fall_of(const clade_schedule *s) { return (double)CLADE_MAX(s->steps - s->peak, 1); }
@@ -64,7 +78,7 @@ static double fall_of(const clade_schedule *s) { return (double)CLADE_MAX(s->ste
 double clade_schedule_at(const clade_schedule *s, int64_t step) {
   if (!s || clade__schedule_check(s) != CLADE_OK) return 1;
   double f = 1, n = (double)CLADE_MAX(step, 0);
-  if (s->kind == CLADE_SCHEDULE_STEP) f = pow(clade__schedule_factor(s), floor(n / (double)s->every));
+  if (s->kind == CLADE_SCHEDULE_STEP) f = pow(s->factor, floor(n / (double)s->every));
   if (s->kind == CLADE_SCHEDULE_COSINE) {
     double at = n - (double)s->peak, x = at < 0 ? -at / rise_of(s) : fmin(at / fall_of(s), 1);
     double base = at < 0 ? s->start : s->end;
@@ -83,7 +97,7 @@ static clade_val scaled_difference(clade_graph *g, clade_val a, clade_val b, dou
 
 static clade_val step_decay(clade_graph *g, const clade_schedule *s, clade_val step) {
   clade_val times = clade_cast(g, clade_div(g, step, whole(g, s->every)), CLADE_F32);
-  return clade_pow(g, number(g, clade__schedule_factor(s)), times);
+  return clade_pow(g, number(g, s->factor), times);
 }
 
 static clade_val cosine(clade_graph *g, const clade_schedule *s, clade_val step) {

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Installs a build of Clade into a prefix of its own, and builds and runs programs against it, away from its tree: by
-# CMake (shared, static, C++17) and by pkg-config (shared, static).
+# CMake (shared, static, C++17) and by pkg-config (shared, static; C++17 and C++20 by each compiler that is here).
 #   run.sh BUILD SOURCE VERSION CC
 set -euo pipefail
 build=$1 source=$2 version=$3 cc=$4
 room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT
 prefix=$room/prefix
-cp "$source"/consumer.c "$source"/consumer.cl "$source"/consumer.cpp "$room"
+cp "$source"/consumer.c "$source"/consumer.cl "$source"/*.cpp "$room"
 mkdir "$room/cmake"
 cp "$source/project.cmake" "$room/cmake/CMakeLists.txt"
 cmake --install "$build" --prefix "$prefix" >"$room/install.log"
@@ -54,6 +54,17 @@ echo "== clade-probe, beside the library"
 probe=$libdir/clade/clade-probe
 # It answers on descriptor 3, and knows no device and no probe by zeros.
 [[ $("$probe" 0 0 vnni 0 1 3>&1 || true) == "unknown clade-probe is of another version of Clade" ]]
+
+# What C++20 designates, C++17 assigns: only the latter's program is for both.
+for cxx in g++ clang++; do
+  if ! command -v "$cxx" >/dev/null; then echo "== $cxx is not here"; continue; fi
+  for program in 17:consumer 20:consumer 20:readme 20:macros; do
+    echo "== pkg-config, $cxx, C++${program/:/, }"
+    # shellcheck disable=SC2046,SC2086
+    $cxx -std=c++"${program%:*}" $warnings "$room/${program#*:}.cpp" $(pkg-config --cflags --libs clade) -o "$room/program"
+    LD_LIBRARY_PATH=$libdir "$room/program"
+  done
+done
 
 echo "== who needs what"
 needed() { readelf -d "$1" | sed -n 's/.*NEEDED.*\[\(.*\)\].*/\1/p' | sort | tr '\n' ' '; }

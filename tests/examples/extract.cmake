@@ -1,13 +1,14 @@
-# The two blocks of C in README: the first is EXAMPLE as it stands, of at most 60 lines; the second, of at most 30, is
-# written to OUT.
+# The programs in README: the first in C is EXAMPLE as it stands, of at most 60 lines; the second, of at most 30, is written
+# to OUT; the one in C++ is CXX as it stands, but for its first line.
 file(READ ${README} rest)
 
-macro(take_block most out) # from `rest`, which begins behind it afterwards
-  string(FIND "${rest}" "```c\n" at)
+macro(take_block language most out) # from `rest`, which begins behind it afterwards
+  string(FIND "${rest}" "```${language}\n" at)
   if(at LESS 0)
-    message(FATAL_ERROR "${README} holds too few blocks of C")
+    message(FATAL_ERROR "${README} holds too few blocks of ${language}")
   endif()
-  math(EXPR at "${at} + 5")
+  string(LENGTH "```${language}\n" length)
+  math(EXPR at "${at} + ${length}")
   string(SUBSTRING "${rest}" ${at} -1 rest)
   string(FIND "${rest}" "```" end)
   string(SUBSTRING "${rest}" 0 ${end} ${out})
@@ -19,10 +20,17 @@ macro(take_block most out) # from `rest`, which begins behind it afterwards
   endif()
 endmacro()
 
-take_block(60 program)
+take_block(c 60 program)
 file(READ ${EXAMPLE} example)
 if(NOT program STREQUAL example)
   message(FATAL_ERROR "${README} shows another program than ${EXAMPLE}")
 endif()
-take_block(30 program)
+take_block(c 30 program)
 file(WRITE ${OUT} "${program}")
+
+take_block(cpp 30 program)
+file(READ ${CXX} example)
+string(REGEX REPLACE "^[^\n]*\n" "" example "${example}")
+if(NOT program STREQUAL example)
+  message(FATAL_ERROR "${README} shows another program than ${CXX}")
+endif()

@@ -47,7 +47,7 @@ static void fill(const op_case *c, op_random *r, op_array *in) {
 
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
   out[0] = clade_cross_entropy(g, in[0], in[1], .smoothing = (float)c->f[SMOOTHING], .ignore = c->i[IGNORE],
-                               .ignore_index = c->i[IGNORED], .per_sample = c->i[PER_SAMPLE]);
+                               .ignore_index = c->i[IGNORE] ? c->i[IGNORED] : 0, .per_sample = c->i[PER_SAMPLE]);
 }
 
 static double loss_of(const op_case *c, const double *x, double label, double *bound) {

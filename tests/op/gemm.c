@@ -233,9 +233,9 @@ static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_v
     return;
   }
   const clade_val a = operand_of(c, g, in, 0), b = operand_of(c, g, in, 1);
-  clade_gemm_opt opt = {.size = sizeof opt, .b = b, .trans_a = c->i[TRANS_A], .trans_b = c->i[TRANS_B]};
-  opt.alpha = c->f[ALPHA] < 0 ? (float)c->f[ALPHA] : 0;
-  if (c->i[BIAS]) opt.bias = in[2], opt.beta = c->f[BETA] > 1 ? (float)c->f[BETA] : 0;
+  clade_gemm_opt opt = {CLADE_GEMM_OPT, .b = b, .trans_a = c->i[TRANS_A], .trans_b = c->i[TRANS_B]};
+  if (c->f[ALPHA] < 0) opt.alpha = (float)c->f[ALPHA];
+  if (c->i[BIAS]) opt.bias = in[2], opt.beta = c->f[BETA] > 1 ? (float)c->f[BETA] : 1;
   out[0] = clade_gemm_(g, a, &opt);
 }
 

@@ -28,6 +28,7 @@ static void draw(op_case *c, op_random *r) {
 
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {
   clade_pool2d_opt opt = pool_opt(c, in[0]);
+  opt.count_pad = false; /* of averages */
   out[0] = clade_max_pool2d_(g, &opt);
 }
 

@@ -18,9 +18,9 @@ def output(command, text=None):
 def headers_alone(root):
     """Each public header compiles with nothing before it, and twice."""
     bad = []
-    for path in files(os.path.join(root, "include"), ".h"):
+    for path in files(os.path.join(root, "include"), ".h", ".hpp"):
         program = f"#include <{path}>\n#include <{path}>\nint nothing;\n"
-        for compiler in COMPILERS:
+        for compiler in [c for c in COMPILERS if path.endswith(".h") or "++" in c[0]]:
             run = subprocess.run([*compiler, *WARNINGS, f"-I{root}/include", "-fsyntax-only", "-"], input=program,
                                  capture_output=True, text=True, check=False)
             if run.returncode != 0:

@@ -86,6 +86,7 @@ PLANTED = [
     (binary_rules.headers_alone, "include/clade/a.h", "/* A. */\ntypedef struct b { int c; } b;\n", "redefinition"),
     (binary_rules.own_macros, "include/clade/a.h", "/* A. */\n#define X(a) a\n", "X"),
     (binary_rules.own_macros, "include/clade/a.h", "/* A. */\n#undef X\n", "X"),
+    (binary_rules.headers_alone, "include/clade/a.hpp", "// A.\nint f(size_t);\n", "a.hpp"),
 ]
 
 

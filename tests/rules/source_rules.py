@@ -207,7 +207,7 @@ def preludes_macros_stay(root):
 
 
 def formatted(root):
-    sources = [p for p in files(root, ".c", ".h", ".cpp") if not p.startswith("fpga/")]
+    sources = [p for p in files(root, ".c", ".h", ".cpp", ".hpp") if not p.startswith("fpga/")]
     if not sources:
         return []
     run = subprocess.run(["clang-format", "--dry-run", "-Werror", "--ferror-limit=1", *sources], cwd=root,

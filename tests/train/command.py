@@ -178,6 +178,31 @@ class Command(unittest.TestCase):
             self.assertLess(rates[-1], max(rates))
             result(done)
 
+    def test_zeros(self):
+        """A rate of 0 changes no weight; a decay of 0 is none, by whatever optimizer; other zeros are no defaults."""
+        def sha(*options):
+            return result(train(*self.small, "--epochs", 1, *options))["weights_sha256"]
+
+        for optimizer in ("sgd", "adam", "adamw", "rmsprop"):
+            still = train(*self.small, "--epochs", 1, "--optimizer", optimizer, "--lr", 0)
+            self.assertEqual({e["learning_rate"] for e in events(still) if e["event"] == "step"}, {0}, optimizer)
+            more = train(*self.small, "--epochs", 2, "--optimizer", optimizer, "--lr", 0)
+            self.assertEqual(result(still)["weights_sha256"], result(more)["weights_sha256"], optimizer)
+        self.assertEqual(sha("--optimizer", "adamw", "--weight-decay", 0), sha("--optimizer", "adam"))
+        self.assertNotEqual(sha("--optimizer", "adamw"), sha("--optimizer", "adam"))
+        self.assertNotEqual(sha("--optimizer", "sgd", "--momentum", 0), sha("--optimizer", "sgd"))
+
+    def test_without_effect(self):
+        for options, words in ((["--momentum", "0.9"], ("--momentum", "--optimizer adam")),
+                               (["--momentum", "0", "--optimizer", "adamw"], ("--momentum", "--optimizer adamw")),
+                               (["--keep", "2"], ("--keep", "--checkpoint-dir")),
+                               (["--checkpoint-steps", "2"], ("--checkpoint-steps", "--checkpoint-dir")),
+                               (["--trace-steps", "2:3"], ("--trace-steps", "--trace"))):
+            done = train("--data", self.data, *options)
+            self.assertEqual(done.returncode, 2, done)
+            for word in words:
+                self.assertIn(word, done.stderr)
+
     def test_wrong_usage(self):
         for options, word in ((["--model", "vgg"], "vgg"), (["--data", "mnist:/nonexistent"], "/nonexistent"),
                               (["--batch", "0"], "--batch"), (["--batch", "100000"], "100000"),

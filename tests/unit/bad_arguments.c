@@ -159,6 +159,7 @@ static void pooling(void **state) {
   REFUSED(INVALID, "max_pool2d: .dilation[1] is -1", max_pool2d, v.x, .kernel = {2, 2}, .dilation = {0, -1});
   REFUSED(BAD_SHAPE, "max_pool2d: the kernel covers 9", max_pool2d, v.x, .kernel = {9, 2});
   REFUSED(BAD_SHAPE, "max_pool2d: x is [3, 4]", max_pool2d, v.matrix, .kernel = {1, 1});
+  REFUSED(INVALID, "max_pool2d: .count_pad has no effect", max_pool2d, v.x, .kernel = {2, 2}, .count_pad = true);
   REFUSED(DTYPE, "max_pool2d: x is i32", max_pool2d, v.whole, .kernel = {2, 2});
   REFUSED(BAD_SHAPE, "global_avg_pool2d: x is [3, 4]", global_avg_pool2d, v.matrix);
   REFUSED(DTYPE, "mean: x is i32", global_avg_pool2d, v.whole);
@@ -310,6 +311,7 @@ static void layers(void **state) {
   REFUSED(DTYPE, "layer \"e\": .dtype is", nn_embedding, "e", v.ids, .count = 4, .width = 4, .dtype = CLADE_I32);
   REFUSED(DTYPE, "cross_entropy: labels are f32", cross_entropy, v.matrix, v.four);
   REFUSED(BAD_SHAPE, "cross_entropy: logits are [2, 4, 8, 8], labels [3]", cross_entropy, v.x, v.ids);
+  REFUSED(INVALID, ".ignore_index is -1 without .ignore", cross_entropy, v.matrix, v.ids, .ignore_index = -1);
   REFUSED(INVALID, ".smoothing is -1", cross_entropy, v.matrix, v.ids, .smoothing = -1);
   REFUSED(BAD_SHAPE, "mse: x is [3, 4] and target is [4]", mse, v.matrix, v.four);
   REFUSED(BAD_SHAPE, "l1: x is [3, 4] and target is [4]", l1, v.matrix, v.four);

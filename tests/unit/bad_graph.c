@@ -206,6 +206,9 @@ static void options(void **state) {
   clade_reduce_opt reduce = {.size = 1};
   REFUSED(CLADE_INVALID, "nn_linear: the options' size is 4", clade_nn_linear_(b.g, "fc", &linear));
   REFUSED(CLADE_INVALID, "gemm: the options' size is 0", clade_gemm_(b.g, b.x, &gemm));
+  gemm.size = sizeof gemm;
+  REFUSED(CLADE_INVALID, "gemm: the options lack their defaults: begin them with {CLADE_GEMM_OPT}",
+          clade_gemm_(b.g, b.x, &gemm));
   REFUSED(CLADE_INVALID, "sum: the options' size is 1", clade_sum_(b.g, &reduce));
   REFUSED(CLADE_INVALID, "no value is given", clade_sum_(b.g, NULL));
 }

@@ -96,7 +96,14 @@ static void test_numbers(void **state) {
   (void)state;
   TRY(CLADE_INVALID, "clade_minimise: sgd: .lr is -1", .optimizer = clade_sgd(.lr = -1));
   TRY(CLADE_INVALID, "sgd: .lr is nan", .optimizer = clade_sgd(.lr = (double)NAN));
-  TRY(CLADE_INVALID, "sgd: .lr is nan", .optimizer = clade_sgd_(&(clade_sgd_opt){.size = 1}));
+  TRY(CLADE_INVALID, "the optimizer was made from options without their .size and defaults",
+      .optimizer = clade_sgd_(&(clade_sgd_opt){.size = 1}));
+  TRY(CLADE_INVALID, "begin them with {CLADE_ADAM_OPT}",
+      .optimizer = clade_adam_(&(clade_adam_opt){.size = sizeof(clade_adam_opt)}));
+  TRY(CLADE_INVALID, "schedule: it was made from options without",
+      .schedule = clade_one_cycle_(&(clade_one_cycle_opt){.size = sizeof(clade_one_cycle_opt), .steps = 8}));
+  TRY(CLADE_INVALID, "schedule: .steps is 0", .schedule = clade_cosine_(NULL));
+  TRY(CLADE_INVALID, "schedule: .steps is 0", .schedule = clade_one_cycle_(NULL));
   TRY(CLADE_INVALID, "adam: .lr is inf", .optimizer = clade_adam(.lr = (double)INFINITY));
   TRY(CLADE_INVALID, "sgd: .momentum is 1; expected at least 0 and below 1", .optimizer = clade_sgd(.momentum = 1));
   TRY(CLADE_INVALID, "sgd: .nesterov needs a .momentum", .optimizer = clade_sgd(.nesterov = true));
@@ -121,6 +128,7 @@ static void test_numbers(void **state) {
   TRY(CLADE_INVALID, "no .size, .name or .update", .optimizer = {.rule = &empty});
   TRY(CLADE_INVALID, "assign \"p\": no value is given", .optimizer = {.rule = &nothing});
   TRY(CLADE_UNSUPPORTED, "test.fails: ", .optimizer = {.rule = &fails});
+  refused(clade_minimise(NULL, (clade_val){0}, .optimizer = {.lr = 0.5}), CLADE_INVALID, "without a .rule");
   refused(clade_minimise_(NULL, &(clade_minimise_opt){.size = 2}), CLADE_INVALID, "the options' size is 2");
   assert_false(clade_val_ok(clade_update_gradient(NULL, 0)));
 }
