@@ -265,7 +265,7 @@ static void numbers(void **state) {
   REFUSED(DTYPE, "gemm: a is i8 and b is f32; expected b in i8", gemm, v.tiny, v.matrix, .trans_b = true);
   REFUSED(DTYPE, "gemm: a is bool", gemm, v.yes, v.yes, .trans_b = true);
   REFUSED(INVALID, "gemm: alpha is 2; with u8 operands it is 1", gemm, v.bytes, v.tiny, .trans_b = true, .alpha = 2);
-  REFUSED(INVALID, "gemm: .beta is 2; with a bias of i32 it is 1", gemm, v.bytes, v.tiny, .trans_b = true,
+  REFUSED(INVALID, "gemm: .beta is 2; with a bias of i32 it is 0 or 1", gemm, v.bytes, v.tiny, .trans_b = true,
           .bias = v.ids, .beta = 2);
   REFUSED(DTYPE, "gemm: .bias is f32; expected i32", gemm, v.bytes, v.tiny, .trans_b = true, .bias = v.scalar);
   REFUSED(DTYPE, "fft: x is f16", fft, v.half);

@@ -6,7 +6,7 @@
 
 /* ---- schedules ---- */
 static const clade_schedule *schedules(int *n) {
-  static clade_schedule all[7];
+  static clade_schedule all[10];
   *n = 0;
   all[(*n)++] = clade_constant_rate(.warmup = 5);
   all[(*n)++] = clade_step_decay(.every = 3, .factor = 0.5);
@@ -14,6 +14,9 @@ static const clade_schedule *schedules(int *n) {
   all[(*n)++] = clade_cosine(.steps = 20);
   all[(*n)++] = clade_cosine(.steps = 20, .warmup = 5, .floor = 0.1);
   all[(*n)++] = clade_one_cycle(.steps = 20);
+  all[(*n)++] = clade_step_decay(.every = 3, .factor = 0);
+  all[(*n)++] = clade_one_cycle(.steps = 20, .peak_at = 0);
+  all[(*n)++] = clade_one_cycle(.steps = 20, .start = 0, .end = 0);
   all[(*n)++] = clade_one_cycle(.steps = 20, .peak_at = 1, .start = 0.5, .end = 0.25, .warmup = 2);
   return all;
 }
