@@ -209,7 +209,9 @@ BODY(layer_norm_grad_rows_item)(const long item, ARGS) {
       clade_take(&s, &s_lost, CLADE_TOTAL(a, a_lost) * weight[first + w]);
       clade_take(&q, &q_lost, CLADE_TOTAL(b, b_lost) * weight[first + w]);
     }
-    const float even = rms ? 0.0f : CLADE_TOTAL(s, s_lost) / (float)n, slope = CLADE_TOTAL(q, q_lost) * r * r / (float)n;
+    /* `even` is a choice between values and no branch: LLVM 19 in PoCL 6.0 aborts on that ("did not reach a fixpoint") */
+    const float g = CLADE_TOTAL(s, s_lost) / (float)n, even = rms ? 0.0f : g;
+    const float slope = CLADE_TOTAL(q, q_lost) * r * r / (float)n;
     for (index_t begin = 0, w = first; begin < n; w++) {
       const index_t end = inner > 1 ? begin + inner : n;
       const float scale = weight[w];

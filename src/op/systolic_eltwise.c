@@ -16,12 +16,13 @@ static walk walk_of(const clade_node *n) {
   const clade_shape *y = &n->out[0].shape;
   walk w = {.rank = y->rank};
   int64_t(*sets[CLADE__ELT_INPUTS])[CLADE_MAX_RANK];
+  const int n_in = CLADE_MIN(n->n_in, CLADE__ELT_INPUTS); /* a compiler does not know that there are no more */
   memcpy(w.dim, y->dim, sizeof w.dim);
-  for (int i = 0; i < n->n_in; i++) {
+  for (int i = 0; i < n_in; i++) {
     clade__broadcast_strides(&n->in[i].shape, y, w.stride[i]);
     sets[i] = &w.stride[i];
   }
-  w.rank = clade__collapse(w.rank, w.dim, n->n_in, sets);
+  w.rank = clade__collapse(w.rank, w.dim, n_in, sets);
   return w;
 }
 

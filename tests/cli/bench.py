@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import tempfile
 import unittest
 
@@ -138,6 +139,29 @@ class Bench(unittest.TestCase):
         back = 20 + 19 + 20 + 17 + 1 + 2 + 8  # where a value is used twice, its gradients are added
         self.assertIn(f"the sum of {forward + back} layers", found)
 
+    def test_a_peer_that_dies(self):
+        """Its process ends before it is ready, in its first step, or behind it: it is named, and the others go on."""
+        python = self.file("#!/bin/sh\n[ $# -gt 3 ] || exit 0\n$READY\nread step\n$STEP\nread result\n"
+                           "cp $LOSS $4/result.f32\necho 1\n", "python")
+        os.chmod(python, 0o700)
+        loss = os.path.join(self.room.name, "loss")
+        shapes = self.file("lenet5@train batch=1 channels=1 side=28 classes=10 train\n")
+
+        def bench(value, ready="echo ready 1 a version", step="echo 0.001"):
+            with open(loss, "wb") as file:
+                file.write(struct.pack("<f", value))
+            return run("bench", "model", "--shapes", shapes, "--rounds", "1", "--peer", "pytorch", "--json",
+                       env={"CLADE_BENCH_PYTHON": python, "READY": ready, "STEP": step, "LOSS": loss})
+
+        wrong = re.search("result 0 is ([0-9.]+), by pytorch 0$", bench(0).stderr, re.M)
+        self.assertTrue(wrong)
+        for more, word in [({"ready": "exit 1"}, "its process ended before it was ready"), ({"step": "exit 1"}, "its process ended"),
+                           ({}, "its process ended")]:
+            done = bench(float(wrong[1]), **more)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr, f"without pytorch: .*{word}")
+            self.assertEqual(document(done)["rows"][0]["peers"], {})
+
     def test_csv_and_google(self):
         shapes, path = self.file("tiny m=5 n=7 k=9\n"), os.path.join(self.room.name, "google.json")
         done = self.bench("gemm", "--shapes", shapes, "--rounds", "1", "--csv", "--google", path)
@@ -160,7 +184,7 @@ class Bench(unittest.TestCase):
 
     def test_a_peer_that_is_not_there(self):
         """A library without its functions stands where it would be found."""
-        for name in ["libopenblas.so.0", "libdnnl.so.2", "libclblast.so.1"]:
+        for name in ["libopenblas.so.0", "libdnnl.so.3", "libdnnl.so.2", "libclblast.so.1"]:
             shutil.copy(os.environ["CLADE_ABORTING_ICD"], os.path.join(self.room.name, name))
         for what, text, packages in [(["gemm"], "tiny m=2 n=2 k=2", ["libopenblas0-pthread", "libclblast1"]),
                                     (["conv", "--pass", "fwd"], "tiny c=1 h=3 w=3 out=1 kernel=3 pad=1", ["libdnnl2"])]:

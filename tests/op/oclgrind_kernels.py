@@ -1,14 +1,17 @@
 """Each kernel of cl_kernels must have run under Oclgrind, in one of the op tests there.
 
-usage: oclgrind_kernels.py KERNELS_DIR RAN_DIR [FILE…]
+usage: oclgrind_kernels.py ICD KERNELS_DIR RAN_DIR [FILE…]
+  ICD      Oclgrind's OpenCL, which some releases have no package of
   RAN_DIR  a file for each of these tests: the names of the kernels that ran (op_test --kernels)
   FILE     of them are left out, as if nobody had run it: then some must be missing"""
 import pathlib
 import re
 import sys
 
-kernels, ran = map(pathlib.Path, sys.argv[1:3])
-left_out = sys.argv[3:]
+icd, kernels, ran = map(pathlib.Path, sys.argv[1:4])
+left_out = sys.argv[4:]
+if not icd.exists():
+    sys.exit(f"Oclgrind is not installed: {icd} is missing (package oclgrind)")
 seen = {name for file in ran.glob("*.ran") if file.name not in left_out for name in file.read_text().split()}
 written = {name: file.name for file in kernels.glob("*.cl") if not file.name.startswith("prelude")
            for name in re.findall(r"\bKERNEL\((\w+)\)", file.read_text())}

@@ -103,14 +103,19 @@ typedef struct bench_side {
   int threads;
   int partner;                      /* a peer's: the side of Clade's that it is compared with */
   bool ours;                        /* Clade itself, once more: no peer */
+  bool process;                     /* another process, which may end */
+  bool lost;                        /* it did: it takes part no more */
   double seconds[BENCH_MAX_ROUNDS]; /* of a call, each round's median */
 } bench_side;
 double bench_now(void);
 void bench_pause(double seconds); /* below one */
 bench_stat bench_stat_of(int n, const double *seconds);
+/* Whether the others go on after a call that gave `status`: also where a process ended, which is named then, and lost.
+ */
+bool bench_goes_on(bench_job *job, bench_side *side, clade_status status);
 /* Rounds in which each side has a turn, with pauses between them. sides[0] is Clade, and others may be. Fills the row's
  * figures. */
-clade_status bench_race(const bench_job *job, int n, bench_side *sides, bench_row *row);
+clade_status bench_race(bench_job *job, int n, bench_side *sides, bench_row *row);
 void bench_sides_free(int n, bench_side *sides);
 
 /* ---- clade.c: a graph without inputs: all it reads are variables, so that nothing is copied in ---- */

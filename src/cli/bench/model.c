@@ -79,15 +79,22 @@ static clade_status clade_side(const bench_job *job, const bench_model_work *w, 
 }
 
 /* The first call of each began with the same weights: logits, or losses, are alike. Alone, they are numbers. */
-static clade_status check(const bench_model_work *w, int n, bench_side *sides) {
+static clade_status first(bench_side *side, float *result) {
+  CLADE_TRY(side->call(side->state));
+  return side->read(side->state, 0, result);
+}
+
+static clade_status check(bench_job *job, const bench_model_work *w, int n, bench_side *sides) {
   float *ours = clade__new(w->results, sizeof *ours), *theirs = clade__new(w->results, sizeof *theirs);
   clade_status status = ours && theirs ? CLADE_OK : CLADE_NO_MEMORY;
   double largest = 0;
   for (int i = 0; i < n && status == CLADE_OK; i++) {
     float *result = i ? theirs : ours;
     if (!sides[i].read) continue; /* layers alone, each for itself */
-    if ((status = sides[i].call(sides[i].state)) != CLADE_OK) break;
-    if ((status = sides[i].read(sides[i].state, 0, result)) != CLADE_OK) break;
+    status = first(&sides[i], result);
+    if (!bench_goes_on(job, &sides[i], status)) break;
+    status = CLADE_OK;
+    if (sides[i].lost) continue;
     for (size_t k = 0; k < w->results; k++) largest = fmax(largest, fabs((double)ours[k]));
     for (size_t k = 0; k < w->results && status == CLADE_OK; k++)
       if (!isfinite(result[k]) || (i && fabs((double)ours[k] - (double)theirs[k]) > 1e-3 * largest))
@@ -117,7 +124,7 @@ static clade_status compete(bench_job *job, const bench_model_work *w, bench_row
     if (reason) bench_missing(job, "onednn", reason);
     *n += !reason;
   }
-  CLADE_TRY(check(w, *n, sides));
+  CLADE_TRY(check(job, w, *n, sides));
   return bench_race(job, *n, sides, row);
 }
 

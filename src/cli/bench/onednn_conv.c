@@ -24,43 +24,27 @@ static const int queries[3][BENCH_ROLES] = {{DNN_Q_SRC, DNN_Q_WEIGHTS, DNN_Q_DST
                                             {DNN_Q_SRC, DNN_Q_DIFF_WEIGHTS, DNN_Q_DIFF_DST}};
 
 /* `plain`, or in whatever layout it likes. Weights of groups have an axis more. */
-static bool describe(const bench_conv_work *w, int role, bool plain, dnn_md *md) {
-  static const int tags[] = {[3] = DNN_ABC, [4] = DNN_ABCD, [5] = DNN_ABCDE, [6] = DNN_ABCDEF};
+static dnn_md describe(const bench_conv_work *w, int role, bool plain) {
   clade_shape s = w->shape[role];
   if (role == BENCH_W && w->groups > 1) {
     memmove(s.dim + 1, s.dim, (size_t)s.rank++ * sizeof *s.dim);
     s.dim[0] = w->groups, s.dim[1] /= w->groups;
   }
-  return !bench_dnn.md_init(md, s.rank, s.dim, DNN_F32, plain ? tags[s.rank] : DNN_ANY);
+  dnn_md md = {.rank = s.rank, .type = DNN_F32, .tag = plain ? DNN_PLAIN : DNN_ANY};
+  memcpy(md.dims, s.dim, (size_t)s.rank * sizeof *s.dim);
+  return md;
 }
 
 static bool make_desc(const bench_conv_work *w, bool plain_images, int algorithm, dnn_object *out) {
-  int64_t strides[BENCH_AXES], pads[BENCH_AXES], more[BENCH_AXES]; /* dilation: places that are left out */
+  static const dnn_kind kinds[] = {
+      [BENCH_FORWARD] = DNN_CONV, [BENCH_BACKWARD_DATA] = DNN_CONV_DATA, [BENCH_BACKWARD_WEIGHTS] = DNN_CONV_WEIGHTS};
+  dnn_work work = {.kind = kinds[w->pass], .algorithm = algorithm};
   for (int i = 0; i < w->axes; i++) {
     const bench_axis *a = &w->along[BENCH_AXES - w->axes + i];
-    strides[i] = a->stride, pads[i] = a->pad, more[i] = a->dilation - 1;
+    work.strides[i] = a->stride, work.pads[i] = a->pad, work.more[i] = a->dilation - 1;
   }
-  dnn_md md[BENCH_ROLES];
-  dnn_desc desc;
-  for (int i = 0; i < BENCH_ROLES; i++)
-    if (!describe(w, i, plain_images && i != BENCH_W, &md[i])) return false;
-  int failed =
-      w->pass == BENCH_FORWARD ? bench_dnn.conv_forward(&desc, DNN_INFERENCE, algorithm, &md[BENCH_X], &md[BENCH_W],
-                                                        NULL, &md[BENCH_Y], strides, more, pads, pads)
-      : w->pass == BENCH_BACKWARD_DATA
-          ? bench_dnn.conv_data(&desc, algorithm, &md[BENCH_X], &md[BENCH_W], &md[BENCH_Y], strides, more, pads, pads)
-          : bench_dnn.conv_weights(&desc, algorithm, &md[BENCH_X], &md[BENCH_W], NULL, &md[BENCH_Y], strides, more,
-                                   pads, pads);
-  if (failed) return false;
-  dnn_object hint = NULL;
-  if (w->pass != BENCH_FORWARD) { /* derivatives are asked for beside the forward pass */
-    bench_conv_work forward = *w;
-    forward.pass = BENCH_FORWARD;
-    if (!make_desc(&forward, plain_images, algorithm, &hint)) return false;
-  }
-  failed = bench_dnn.desc_create(out, &desc, NULL, bench_dnn.engine, hint);
-  if (hint) bench_dnn.desc_destroy(hint);
-  return !failed;
+  for (int i = 0; i < BENCH_ROLES; i++) work.md[i] = describe(w, i, plain_images && i != BENCH_W);
+  return bench_dnn_make(&work, out);
 }
 
 bool bench_dnn_conv_desc(const bench_conv_work *w, void *out) {
@@ -70,10 +54,10 @@ bool bench_dnn_conv_desc(const bench_conv_work *w, void *out) {
 static bool make_tensors(contestant *s) {
   const bench_conv_work *w = s->work;
   for (int role = 0; role < BENCH_ROLES; role++) {
-    dnn_md plain;
-    const dnn_md *own = bench_dnn.query_md(s->desc, queries[w->pass][role], 0);
+    const dnn_md plain = describe(w, role, true);
+    dnn_own own = bench_dnn.query_md(s->desc, queries[w->pass][role], 0);
     s->tensors[role] = clade__new((size_t)bench_conv_count(w, role), sizeof(dnn_tensor));
-    if (!own || !s->tensors[role] || !describe(w, role, true, &plain)) return false;
+    if (!own || !s->tensors[role]) return false;
     for (int64_t i = 0; i < bench_conv_count(w, role); i++) {
       const float *from = w->data[role] ? w->data[role] + (size_t)i * w->elements[role] : NULL;
       if (!bench_dnn_tensor(&s->tensors[role][i], &plain, own, w->elements[role], from)) return false;

@@ -24,26 +24,24 @@ static int type_of(clade_dtype t) {
 
 /* As it lies in memory, or as the primitive likes it. `layer`: as an inner product has it, without batches and with the
  * weights' axes in the other order. */
-static bool describe(const bench_gemm_work *w, int role, int type, bool any, bool layer, dnn_md *md) {
+static dnn_md describe(const bench_gemm_work *w, int role, int type, bool any, bool layer) {
   const int64_t rows = role == B ? w->k : w->m, columns = role == A ? w->k : w->n;
   const bool trans = (role == A && w->trans_a) || (role == B && w->trans_b), other = layer && role == B;
   const int64_t dims[3] = {w->batch, other ? columns : rows, other ? rows : columns};
   const int64_t strides[3] = {rows * columns, trans != other ? 1 : dims[2], trans != other ? dims[1] : 1};
   const int skip = w->batch == 1;
-  if (any) return !bench_dnn.md_init(md, 3 - skip, dims + skip, type, DNN_ANY);
-  return !bench_dnn.md_strides(md, 3 - skip, dims + skip, type, strides + skip);
+  dnn_md md = {.rank = 3 - skip, .type = type, .tag = any ? DNN_ANY : DNN_STRIDES};
+  memcpy(md.dims, dims + skip, (size_t)md.rank * sizeof *dims);
+  memcpy(md.strides, strides + skip, (size_t)md.rank * sizeof *strides);
+  return md;
 }
 
 static bool make_desc(const bench_gemm_work *w, bool layer, dnn_object *out) {
   const clade_dtype types[ROLES] = {w->a_type, w->b_type, w->c_type};
   const bool any[ROLES] = {w->frozen_a, w->frozen_b, false};
-  dnn_md md[ROLES];
-  dnn_desc desc;
-  for (int i = 0; i < ROLES; i++)
-    if (!describe(w, i, type_of(types[i]), any[i], layer, &md[i])) return false;
-  return !(layer ? bench_dnn.product_forward(&desc, DNN_INFERENCE, &md[A], &md[B], NULL, &md[C])
-                 : bench_dnn.matmul(&desc, &md[A], &md[B], NULL, &md[C])) &&
-         !bench_dnn.desc_create(out, &desc, NULL, bench_dnn.engine, NULL);
+  dnn_work work = {.kind = layer ? DNN_PRODUCT : DNN_MATMUL};
+  for (int i = 0; i < ROLES; i++) work.md[i] = describe(w, i, type_of(types[i]), any[i], layer);
+  return bench_dnn_make(&work, out);
 }
 
 static bool make_tensors(contestant *s, bool layer) {
@@ -52,10 +50,10 @@ static bool make_tensors(contestant *s, bool layer) {
   const float *data[ROLES] = {w->a, w->b, NULL};
   const size_t elements[ROLES] = {w->a_elements, w->b_elements, w->c_elements};
   for (int role = 0; role < ROLES; role++) {
-    dnn_md plain;
-    const dnn_md *own = bench_dnn.query_md(s->desc, queries[role], 0);
+    const dnn_md plain = describe(w, role, DNN_F32, false, layer);
+    dnn_own own = bench_dnn.query_md(s->desc, queries[role], 0);
     s->tensors[role] = clade__new((size_t)count(w, role), sizeof(dnn_tensor));
-    if (!own || !s->tensors[role] || !describe(w, role, DNN_F32, false, layer, &plain)) return false;
+    if (!own || !s->tensors[role]) return false;
     for (int i = 0; i < count(w, role); i++)
       if (!bench_dnn_tensor(&s->tensors[role][i], &plain, own, elements[role],
                             data[role] ? data[role] + (size_t)i * elements[role] : NULL))

@@ -9,7 +9,7 @@
 #include "op/conv/conv.h"
 #include "op/pool.h"
 
-enum { MOST_LAYERS = 256, MOST_ARGS = 12, CALLS = 3, LAYOUTS = 4 };
+enum { MOST_LAYERS = 256, MOST_ARGS = 16, CALLS = 3, LAYOUTS = 4 };
 typedef enum kind {
   CONV,
   NORM,
@@ -143,82 +143,49 @@ static bool conv_desc(const spec *l, dnn_object *out) {
   return bench_dnn_conv_desc(&w, out);
 }
 
-static bool made(const dnn_desc *desc, dnn_object hint, dnn_object *out) {
-  return !bench_dnn.desc_create(out, desc, NULL, bench_dnn.engine, hint);
+static dnn_md tensor(int rank, const int64_t *dims, dnn_tag tag) {
+  dnn_md md = {.rank = rank, .type = DNN_F32, .tag = tag};
+  memcpy(md.dims, dims, (size_t)rank * sizeof *dims);
+  return md;
 }
 
-/* A derivative is asked for beside its forward primitive. */
-static bool norm_desc(const spec *l, const dnn_md *md, dnn_object *out) {
-  dnn_desc desc;
-  dnn_object forward;
-  int training = l->kind == NORM ? DNN_INFERENCE : DNN_TRAINING;
-  unsigned flags = DNN_SCALE_SHIFT_FLAG | (l->kind == NORM ? DNN_GLOBAL_STATS_FLAG : 0);
-  if (bench_dnn.norm_forward(&desc, training, md, 1e-5f, flags) || !made(&desc, NULL, &forward)) return false;
-  *out = forward;
-  if (l->kind != NORM_GRAD) return true;
-  bool ok = !bench_dnn.norm_backward(&desc, DNN_BACKWARD, md, md, 1e-5f, flags) && made(&desc, forward, out);
-  bench_dnn.desc_destroy(forward);
-  return ok;
-}
-
-static bool relu_desc(const spec *l, const dnn_md *md, dnn_object *out) {
-  dnn_desc desc;
-  dnn_object forward;
-  if (bench_dnn.eltwise_forward(&desc, DNN_TRAINING, DNN_RELU, md, 0, 0) || !made(&desc, NULL, &forward)) return false;
-  *out = forward;
-  if (l->kind == RELU) return true;
-  bool ok = !bench_dnn.eltwise_backward(&desc, DNN_RELU, md, md, 0, 0) && made(&desc, forward, out);
-  bench_dnn.desc_destroy(forward);
-  return ok;
-}
-
-static bool pool_desc(const spec *l, int tag, bool train, dnn_object *out) {
-  bool mean = l->kind == MEAN || l->kind == MEAN_GRAD, back = l->kind == MAX_POOL_GRAD || l->kind == MEAN_GRAD;
-  int64_t kernel[2] = {mean ? l->h : l->kernel, mean ? l->w : l->kernel}, stride[2], pad[2] = {l->pad, l->pad};
-  int64_t x[4] = {l->n, l->c, l->h, l->w}, y[4] = {l->n, l->c, 1, 1};
+static bool pool_desc(const spec *l, dnn_tag tag, bool train, dnn_object *out) {
+  const bool mean = l->kind == MEAN || l->kind == MEAN_GRAD, back = l->kind == MAX_POOL_GRAD || l->kind == MEAN_GRAD;
+  const int64_t x[4] = {l->n, l->c, l->h, l->w};
+  int64_t y[4] = {l->n, l->c};
+  dnn_work work = {.kind = back ? DNN_POOL_GRAD : DNN_POOL,
+                   .train = train,
+                   .algorithm = mean ? DNN_POOL_MEAN : DNN_POOL_MAX,
+                   .kernel = {mean ? l->h : l->kernel, mean ? l->w : l->kernel},
+                   .pads = {l->pad, l->pad}};
   for (int i = 0; i < 2; i++) {
-    stride[i] = mean ? 1 : l->stride;
-    y[2 + i] = (x[2 + i] + 2 * l->pad - kernel[i]) / stride[i] + 1;
+    work.strides[i] = mean ? 1 : l->stride;
+    y[2 + i] = (x[2 + i] + 2 * l->pad - work.kernel[i]) / work.strides[i] + 1;
   }
-  dnn_md from, to;
-  dnn_desc desc;
-  dnn_object forward;
-  int by = mean ? DNN_POOL_MEAN : DNN_POOL_MAX;
-  if (bench_dnn.md_init(&from, 4, x, DNN_F32, tag) || bench_dnn.md_init(&to, 4, y, DNN_F32, tag) ||
-      bench_dnn.pool_forward(&desc, train ? DNN_TRAINING : DNN_INFERENCE, by, &from, &to, stride, kernel, pad, pad) ||
-      !made(&desc, NULL, &forward))
-    return false;
-  *out = forward;
-  if (!back) return true;
-  bool ok = !bench_dnn.pool_backward(&desc, by, &from, &to, stride, kernel, pad, pad) && made(&desc, forward, out);
-  bench_dnn.desc_destroy(forward);
-  return ok;
+  work.md[0] = tensor(4, x, tag), work.md[1] = tensor(4, y, tag);
+  return bench_dnn_make(&work, out);
 }
 
 static bool product_desc(const spec *l, dnn_object *out) {
-  dnn_md x, w, y;
-  dnn_desc desc;
-  return !bench_dnn.md_init(&x, 2, (int64_t[]){l->n, l->k}, DNN_F32, DNN_ANY) &&
-         !bench_dnn.md_init(&w, 2, (int64_t[]){l->c, l->k}, DNN_F32, DNN_ANY) &&
-         !bench_dnn.md_init(&y, 2, (int64_t[]){l->n, l->c}, DNN_F32, DNN_ANY) &&
-         !bench_dnn.product_forward(&desc, DNN_INFERENCE, &x, &w, NULL, &y) && made(&desc, NULL, out);
-}
-
-static bool add_desc(const dnn_md *md, dnn_object *out) {
-  dnn_desc desc;
-  return !bench_dnn.binary(&desc, DNN_ADD, md, md, md) && made(&desc, NULL, out);
+  const dnn_work work = {.kind = DNN_PRODUCT,
+                         .md = {tensor(2, (int64_t[]){l->n, l->k}, DNN_ANY),
+                                tensor(2, (int64_t[]){l->c, l->k}, DNN_ANY),
+                                tensor(2, (int64_t[]){l->n, l->c}, DNN_ANY)}};
+  return bench_dnn_make(&work, out);
 }
 
 /* `layout`: one of those that are tried. What says its own layouts knows the first only. */
 static bool describe(const spec *l, int layout, bool train, dnn_object *out) {
-  static const int tags[LAYOUTS] = {DNN_ABCD8B, DNN_ABCD16B, DNN_ACDB, DNN_ABCD};
-  dnn_md md;
+  static const dnn_tag tags[LAYOUTS] = {DNN_ABCD8B, DNN_ABCD16B, DNN_ACDB, DNN_PLAIN};
+  static const dnn_kind kinds[] = {[NORM] = DNN_NORM, [NORM_TRAIN] = DNN_NORM,     [NORM_GRAD] = DNN_NORM_GRAD,
+                                   [RELU] = DNN_RELU, [RELU_GRAD] = DNN_RELU_GRAD, [ADD] = DNN_ADD};
   if (l->kind == CONV) return layout == 0 && conv_desc(l, out);
   if (l->kind == PRODUCT) return layout == 0 && product_desc(l, out);
   if (l->kind >= MAX_POOL && l->kind <= MEAN_GRAD) return pool_desc(l, tags[layout], train, out);
-  if (bench_dnn.md_init(&md, 4, (int64_t[]){l->n, l->c, l->h, l->w}, DNN_F32, tags[layout])) return false;
-  if (l->kind == ADD) return add_desc(&md, out);
-  return l->kind == RELU || l->kind == RELU_GRAD ? relu_desc(l, &md, out) : norm_desc(l, &md, out);
+  const dnn_work work = {.kind = kinds[l->kind],
+                         .train = l->kind != NORM,
+                         .md = {tensor(4, (int64_t[]){l->n, l->c, l->h, l->w}, tags[layout])}};
+  return bench_dnn_make(&work, out);
 }
 
 static void forget(layer *l) {
@@ -231,9 +198,9 @@ static void forget(layer *l) {
 
 /* Memory for whatever the primitive wants, filled with small numbers. */
 static bool equip(layer *l) {
-  static const int all[MOST_ARGS] = {1, 2, 17, 33, 49, 50, 64, 129, 145, 161, 41, 169};
+  static const int all[MOST_ARGS] = {1, 2, 17, 33, 49, 50, 51, 52, 64, 129, 145, 161, 41, 169, 255, 256};
   for (int i = 0; i < MOST_ARGS; i++) {
-    const dnn_md *md = bench_dnn.query_md(l->desc, DNN_Q_ARG, all[i]);
+    dnn_own md = bench_dnn.query_md(l->desc, DNN_Q_ARG, all[i]);
     size_t bytes = md ? bench_dnn.md_size(md) : 0;
     void *data;
     if (!bytes) continue;

@@ -171,6 +171,7 @@ const char *bench_python(const bench_job *job, const bench_model_work *work, con
   *side = (bench_side){.name = peers[i].name,
                        .state = s,
                        .call = call,
+                       .process = true,
                        .read = read_result,
                        .seconds_of_call = own_seconds,
                        .free = release};

@@ -76,7 +76,8 @@ static int keep(int rounds, const bench_side *us, const bench_side *peer, double
 static bool enough(int rounds, int wanted, int n, const bench_side *sides) {
   double ours[BENCH_MAX_ROUNDS], theirs[BENCH_MAX_ROUNDS];
   for (int i = 1; i < n; i++)
-    if (!sides[i].ours && keep(rounds, &sides[sides[i].partner], &sides[i], ours, theirs) < wanted) return false;
+    if (!sides[i].ours && !sides[i].lost && keep(rounds, &sides[sides[i].partner], &sides[i], ours, theirs) < wanted)
+      return false;
   return true;
 }
 
@@ -98,12 +99,22 @@ static void compare(int rounds, const bench_side *us, const bench_side *peer, do
   row->seconds = each(row->seconds, calls);
 }
 
-clade_status bench_race(const bench_job *job, int n, bench_side *sides, bench_row *row) {
+bool bench_goes_on(bench_job *job, bench_side *side, clade_status status) {
+  if (status != CLADE_OK && side->process) {
+    bench_missing(job, side->name, clade_last_error());
+    side->lost = true;
+  }
+  return status == CLADE_OK || side->lost;
+}
+
+clade_status bench_race(bench_job *job, int n, bench_side *sides, bench_row *row) {
   int wanted = (int)job->rounds, most = CLADE_MIN(2 * wanted, BENCH_MAX_ROUNDS), rounds = 0;
   double calls = CLADE_MAX(row->chain, 1);
   for (; rounds < most && (rounds < wanted || !enough(rounds, wanted, n, sides)); rounds++)
     for (int i = 0; i < n; i++) {
-      CLADE_TRY(turn(&sides[i], &sides[i].seconds[rounds]));
+      if (sides[i].lost) continue;
+      clade_status status = turn(&sides[i], &sides[i].seconds[rounds]);
+      if (!bench_goes_on(job, &sides[i], status)) return status;
       if (n > 1) bench_pause(pause_seconds);
     }
   row->rounds = rounds;
@@ -112,7 +123,7 @@ clade_status bench_race(const bench_job *job, int n, bench_side *sides, bench_ro
   for (int i = 1; i < n; i++)
     if (sides[i].ours)
       row->own.seconds = each(bench_stat_of(rounds, sides[i].seconds), calls);
-    else
+    else if (!sides[i].lost)
       compare(rounds, &sides[sides[i].partner], &sides[i], calls, &row->peer[row->n_peers++]);
   return CLADE_OK;
 }
