@@ -1,7 +1,7 @@
 """Other programs as contestants of `clade bench model`: the same model from the same weights, a step for each line that
 comes.
 
-    model.py PEER ROOM MODEL train|infer THREADS BATCH CHANNELS SIDE CLASSES
+    model.py PEER ROOM MODEL train|infer THREADS BATCH CHANNELS SIDE CLASSES [try]
 
 PEER is pytorch or onnxruntime, ROOM holds weights.safetensors, x.f32 and labels.i32. Answers "ready THREADS VERSION", to
 "step" the seconds that it took, to "result" how many floats it wrote to ROOM/result.f32: the logits, or the loss before
@@ -10,6 +10,7 @@ the step.
 import json
 import os
 import struct
+import subprocess
 import sys
 import time
 
@@ -18,6 +19,7 @@ import numpy
 PEER, ROOM, MODEL, PASS = sys.argv[1:5]
 THREADS, BATCH, CHANNELS, SIDE, CLASSES = map(int, sys.argv[5:10])
 TRAIN = PASS == "train"
+TRY = sys.argv[10:] == ["try"]  # one step and no more: whether it can be done
 
 
 def weights(path):
@@ -97,16 +99,11 @@ class Model:
         return self.linear("fc", self.mean(h))
 
 
-def survives(work):
-    """Whether a process that works so lives on: asked of a child, before this one has threads."""
-    child = os.fork()
-    if not child:
-        try:
-            work()
-            os._exit(0)
-        finally:
-            os._exit(1)
-    return os.waitpid(child, 0)[1] == 0
+def survives():
+    """Whether the process that tries it lives on: a child, with the same arguments and `try`."""
+    command = [sys.executable, *sys.orig_argv[1:], "try"]
+    return not subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              check=False).returncode
 
 
 def pytorch(arrays, x, labels):
@@ -146,19 +143,15 @@ def pytorch(arrays, x, labels):
         def forward(self, x):
             return getattr(self, MODEL)(x)
 
-    def optimized():
-        return torch.jit.optimize_for_inference(torch.jit.trace(net.eval(), x))
-
     torch.set_num_threads(THREADS)
     net, x, labels = Net(), torch.from_numpy(x), torch.from_numpy(labels.astype(numpy.int64))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9) if TRAIN else None
     torch.set_grad_enabled(TRAIN)
     call, how = net, ""
-    if not TRAIN:
-        if survives(lambda: optimized()(x)):
-            call = optimized()
-        else:
-            call, how = torch.jit.freeze(torch.jit.trace(net.eval(), x)), ", only frozen: its optimisation for inference fails"
+    if not TRAIN and (TRY or survives()):
+        call = torch.jit.optimize_for_inference(torch.jit.trace(net.eval(), x))
+    elif not TRAIN:  # so it is with 2.6 of Debian 13
+        call, how = torch.jit.freeze(torch.jit.trace(net.eval(), x)), ", frozen: optimised, its process ends"
 
     def step():
         if not TRAIN:
@@ -273,6 +266,9 @@ def main():
     labels = numpy.fromfile(os.path.join(ROOM, "labels.i32"), "<i4")
     begin = {"pytorch": pytorch, "onnxruntime": onnxruntime}[PEER]
     version, threads, step = begin(weights(os.path.join(ROOM, "weights.safetensors")), x, labels)
+    if TRY:
+        step()
+        return
     result = None
     print("ready", threads, version, flush=True)
     for line in sys.stdin:

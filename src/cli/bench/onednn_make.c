@@ -123,13 +123,14 @@ static const clade__symbol symbols[] = {{"dnnl_get_effective_cpu_isa", &bench_dn
                                         {"omp_set_num_threads", &bench_dnn.set_threads},
                                         {"omp_get_max_threads", &bench_dnn.threads}};
 
-/* Newest first. A library's name tells its version. */
+/* Newest first. A library's name tells its version: oneDNN's own, and Debian's. */
 static const struct {
   int version;
   const char *file;
   int n;
   const clade__symbol *symbols;
 } versions[] = {{3, "libdnnl.so.3", CLADE_COUNT(symbols_3), symbols_3},
+                {3, "libdnnl.so.3.6", CLADE_COUNT(symbols_3), symbols_3},
                 {2, "libdnnl.so.2", CLADE_COUNT(symbols_2), symbols_2}};
 static int version; /* that is open; 0: none */
 
