@@ -1,8 +1,9 @@
 # A check that cannot fail is a defect: plants an error in a copy of a kernel file, and runs the same commands, which
 # must find it.
-#   cmake -D OP_TEST=… -D ICD=… -D POCL=pocl.icd -D OP=name -D KERNELS=dir -D SOURCE=dir
+#   cmake -D OP_TEST=… -D ICD=… -D OP=name -D KERNELS=dir -D SOURCE=dir
 #     -D "TEXT=what stands there" -D "PLANT=what is planted" -P planted.cmake
-# and either -D LOG=file -D "FINDS=what Oclgrind's log says", or -D GUARDS=ON: the guard zones find it on PoCL.
+#     -D "FINDS=what is said of it"
+# and either -D LOG=file, of Oclgrind, or -D DEVICE=spec, where the op test finds it.
 file(READ ${SOURCE}/cl_kernels/${OP}.cl text)
 string(FIND "${text}" "${TEXT}" at)
 if(at LESS 0)
@@ -11,13 +12,13 @@ endif()
 string(REPLACE "${TEXT}" "${PLANT}" text "${text}")
 file(MAKE_DIRECTORY ${KERNELS})
 file(WRITE ${KERNELS}/${OP}.cl "${text}")
-if(NOT GUARDS)
+if(NOT DEVICE)
   include(${CMAKE_CURRENT_LIST_DIR}/oclgrind.cmake)
 else()
-  execute_process(COMMAND ${CMAKE_COMMAND} -E env OCL_ICD_VENDORS=${POCL} CLADE_KERNEL_DIR=${KERNELS}
-    ${OP_TEST} --op ${OP} --device pocl --cases 8 --dtype f32 --first RESULT_VARIABLE result ERROR_VARIABLE error OUTPUT_QUIET)
-  string(FIND "${error}" "was written outside every value" found)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env CLADE_KERNEL_DIR=${KERNELS}
+    ${OP_TEST} --op ${OP} --device ${DEVICE} --cases 8 --dtype f32 --first RESULT_VARIABLE result ERROR_VARIABLE error OUTPUT_QUIET)
+  string(FIND "${error}" "${FINDS}" found)
   if(result EQUAL 0 OR found LESS 0)
-    message(FATAL_ERROR "the guard zones did not find the planted error: ${result}\n${error}")
+    message(FATAL_ERROR "the op test did not find the planted error: expected \"${FINDS}\": ${result}\n${error}")
   endif()
 endif()

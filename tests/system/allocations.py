@@ -1,19 +1,23 @@
 """Fails Clade's own allocations in warm runs of the perceptron, of a copy between two devices and of steps of training,
 and in a cold run (Clade's cache is empty then; PoCL has compiled the kernels before).
 
-    allocations.py [--every] FIRST_RESULT
+    allocations.py [--every] [--nth N] FIRST_RESULT
 
 One process per fault. By default one allocation per call site, in turn once and, warm, for good (of training only
-once); --every fails every one of the warm runs both ways. Each must end in an error status with a message, or in the
-right answer with a logged warning.
+once); --every fails every one of the warm runs both ways; --nth, each N-th of these. Each must end in an error status
+with a message, or in the right answer with a logged warning.
 """
+import argparse
 import concurrent.futures
-import sys
 
 from common import Caches, Checks, finds_leaks, forked
 
-every = "--every" in sys.argv
-program = [a for a in sys.argv[1:] if a != "--every"][0]
+options = argparse.ArgumentParser()
+options.add_argument("--every", action="store_true")
+options.add_argument("--nth", type=int, default=1)
+options.add_argument("program")
+options = options.parse_args()
+every, program = options.every, options.program
 check = Checks()
 pool = concurrent.futures.ThreadPoolExecutor(2)
 
@@ -49,6 +53,8 @@ def sweep(what, arguments, warm, for_good, known):
             known.add(site)
             ways = [f"{number}", f"{number}+"] if for_good else [f"{number}"]
             plans += ways if every else [ways[len(known) % len(ways)]]
+
+    plans = plans[::options.nth]
 
     def judge(plan):
         return plan, verdict(Caches(warm=caches) if warm else Caches(compiled=caches), arguments, plan)

@@ -1,13 +1,14 @@
 """Fails OpenCL calls of warm runs of the perceptron, of a copy between two devices and of steps of training, and of a
 cold run (Clade's cache is empty then; PoCL has compiled the kernels before, which changes no call).
 
-    faults.py [--every] FIRST_RESULT LAYER [warm] [two] [train] [cold]
+    faults.py [--every] [--nth N] FIRST_RESULT LAYER [warm] [two] [train] [cold]
 
 One process per fault. By default one call per call site, once and for good; --every fails every call once, warm ones
-with each of four errors, cold ones with the first of them. Each must end in an error status whose message names the
-call, or in the right answer with a logged warning; never in a crash, a hang or a wrong answer, and every object is
-released as often as it was made.
+with each of four errors, cold ones with the first of them; --nth, each N-th of these. Each must end in an error status
+whose message names the call, or in the right answer with a logged warning; never in a crash, a hang or a wrong answer,
+and every object is released as often as it was made.
 """
+import argparse
 import concurrent.futures
 import pathlib
 import sys
@@ -16,8 +17,14 @@ from common import Caches, Checks, finds_leaks, forked
 
 ERRORS = ["CL_OUT_OF_RESOURCES", "CL_OUT_OF_HOST_MEMORY", "CL_DEVICE_NOT_AVAILABLE",
           "CL_MEM_OBJECT_ALLOCATION_FAILURE"]
-every = "--every" in sys.argv
-program, layer, *wanted = [a for a in sys.argv[1:] if a != "--every"]
+options = argparse.ArgumentParser()
+options.add_argument("--every", action="store_true")
+options.add_argument("--nth", type=int, default=1)
+options.add_argument("program")
+options.add_argument("layer")
+options.add_argument("wanted", nargs="*")
+options = options.parse_args()
+every, program, layer, wanted = options.every, options.program, options.layer, options.wanted
 check = Checks()
 pool = concurrent.futures.ThreadPoolExecutor(2)
 
@@ -93,6 +100,7 @@ def sweep(what, arguments, warm, known):
     calls = report.calls
     todo = [f for f in faults(calls, ERRORS if warm else ERRORS[:1]) if every or f not in known]
     known.update(todo)
+    todo = todo[::options.nth]
 
     def judge(fault):
         own = Caches(warm=caches) if warm else Caches(compiled=caches)  # a fault may make it write
