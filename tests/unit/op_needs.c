@@ -93,9 +93,9 @@ static void units(void **state) {
   clade_device_info device = cpu;
   assert_string_equal(lacks(NEEDS(.needs_units = both), device),
                       "needs a matrix unit, and devices of this class have none of its");
-  device.unit[CLADE_UNIT_VNNI] = (clade_unit_info){"vnni", false, "vnni: no"};
+  device.unit[CLADE_UNIT_VNNI] = (clade_unit_info){.name = "vnni", .reason = "vnni: no"};
   assert_string_equal(lacks(NEEDS(.needs_units = both), device), "needs a matrix unit: vnni: no");
-  device.unit[CLADE_UNIT_AMX_INT8] = (clade_unit_info){"amx_int8", false, "amx_int8: neither"};
+  device.unit[CLADE_UNIT_AMX_INT8] = (clade_unit_info){.name = "amx_int8", .reason = "amx_int8: neither"};
   assert_string_equal(lacks(NEEDS(.needs_units = both), device), "needs a matrix unit: vnni: no, amx_int8: neither");
   device.unit[CLADE_UNIT_AMX_INT8].used = true;
   assert_null(lacks(NEEDS(.needs_units = both), device));
