@@ -17,7 +17,8 @@ KERNEL(pool2d)
       if (++kx == size.s6) kx = 0, ky++;
     }
     if (size.s7) count = size.s7;
-    y[y_at + w] = largest ? top : sum / (float)max(count, 1);
+    const float mean = sum / (float)max(count, 1); /* before the choice: as in cl_kernels/layer_norm_grad.cl */
+    y[y_at + w] = largest ? top : mean;
     if (++wx == size.s4) {
       wx = 0;
       if (++wy == size.s3) wy = 0, plane++;
