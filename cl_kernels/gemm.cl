@@ -65,9 +65,9 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
  * added as integers. A byte with a sign is one without, whose highest bit is turned over, less 128. */
 #if INTEGER
 #define RAW                uchar
-#define FLIP_u8            0
-#define FLIP_i8            128
-#define FLIP(T)            CLADE_PASTE(FLIP_, T)
+#define FLIP_natural      0
+#define FLIP_whole        128
+#define FLIP(T)            CLADE_PASTE(FLIP_, CLADE_KIND(T))
 #define EIGHT(p, i)        convert_float8((convert_int8(vload8(0, (p) + (i))) ^ (int8)(flip)) - (int8)(flip))
 #define ONE(p, i)          (float)(((int)(p)[i] ^ flip) - flip)
 #define SUM                uint
@@ -486,8 +486,8 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_vec_bare)(GEMM_ARGS, const index8_t plan EPIL
 #undef EIGHT_AT
 #undef WIDEST
 #undef RAW
-#undef FLIP_u8
-#undef FLIP_i8
+#undef FLIP_natural
+#undef FLIP_whole
 #undef FLIP
 #undef EIGHT
 #undef ONE

@@ -27,9 +27,9 @@
 #define SUMS              uint16
 #define RESULT(x)         (int)(x)
 #define STORE_SUMS(at, v) vstore16(v, 0, (__global uint *)y + (at))
-#define SIGNED_u8         0
-#define SIGNED_i8         1
-#define SIGNED            CLADE_PASTE(SIGNED_, T)
+#define SIGNED_natural    0
+#define SIGNED_whole      1
+#define SIGNED            CLADE_PASTE(SIGNED_, CLADE_KIND(T))
 #define TILE_NAME_u8      "tdpbusd"
 #define TILE_NAME_i8      "tdpbssd"
 #define TILE_NAME         CLADE_PASTE(TILE_NAME_, T)
@@ -560,8 +560,8 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_mma_bare)(GEMM_ARGS, const index8_t plan EPIL
 #undef RESULT
 #undef STORE_SUMS
 #undef EACH_ROW
-#undef SIGNED_u8
-#undef SIGNED_i8
+#undef SIGNED_natural
+#undef SIGNED_whole
 #undef SIGNED
 #undef TILE_NAME_u8
 #undef TILE_NAME_i8

@@ -83,14 +83,14 @@ static inline void FN(columns)(const __global float *x, index_t from, index_t co
     clade_turn(low);
     clade_turn(high);
 #pragma unroll
-    for (int l = 0; l < 8; l++) CLADE_STOREN_f32(16, y + (k + l) * to, 0, (float16)(low[l], high[l]));
+    for (int l = 0; l < 8; l++) STOREN(16, f32, y + (k + l) * to, 0, (float16)(low[l], high[l]));
   }
 #pragma clang loop vectorize(disable) unroll(disable)
   for (; k < count; k++) {
     float lanes[16];
 #pragma unroll
     for (int l = 0; l < 16; l++) lanes[l] = x[l * from + k];
-    CLADE_STOREN_f32(16, y + k * to, 0, vload16(0, lanes));
+    STOREN(16, f32, y + k * to, 0, vload16(0, lanes));
   }
 }
 

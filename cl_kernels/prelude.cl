@@ -1,5 +1,5 @@
-/* Before every program, and before prelude_math.cl and prelude_memory.cl: storage and compute types, and how kernels
- * take tensors. OpenCL C 1.2.
+/* Behind clade/dtypes.h and before prelude_math.cl and prelude_memory.cl, before every program: how kernels take tensors
+ * and load and store their elements. OpenCL C 1.2.
  *
  * A kernel file is compiled once per set of parameters, many copies in one program. So names at file scope go through
  * KERNEL() and FN(), and every macro that a file defines is undefined at its end. Functions of COMMON() names, between
@@ -70,25 +70,26 @@ CLADE_OFFSET_OF(0, int, int8)
 CLADE_OFFSET_OF(1, long, long8)
 #define BATCH_OFFSET CLADE_PASTE(clade_batch_offset_, INDEX64)
 
-/* Element types by name: f32 f16 bf16 i8 u8 i32 i64 bool. Half formats are stored in 16 bits and computed in float. */
-#define CLADE_STORAGE_f32  float
-#define CLADE_STORAGE_f16  ushort
-#define CLADE_STORAGE_bf16 ushort
-#define CLADE_STORAGE_i8   char
-#define CLADE_STORAGE_u8   uchar
-#define CLADE_STORAGE_i32  int
-#define CLADE_STORAGE_i64  long
-#define CLADE_STORAGE_bool uchar
-#define CLADE_COMPUTE_f32  float
-#define CLADE_COMPUTE_f16  float
-#define CLADE_COMPUTE_bf16 float
-#define CLADE_COMPUTE_i8   int
-#define CLADE_COMPUTE_u8   int
-#define CLADE_COMPUTE_i32  int
-#define CLADE_COMPUTE_i64  long
-#define CLADE_COMPUTE_bool int
-#define STORAGE(T)         CLADE_PASTE(CLADE_STORAGE_, T)
-#define COMPUTE(T)         CLADE_PASTE(CLADE_COMPUTE_, T)
+/* Columns of an element type's row (clade/dtypes.h), T being its name. */
+#define CLADE_ROW(T, column) CLADE_PASTE(CLADE_DTYPE_, T)(column)
+#define CLADE_KIND_OF(NAME, number, name, bits, elements, bytes, scale, kind, ...) kind
+#define CLADE_FORMAT_OF(NAME, number, name, bits, elements, bytes, scale, kind, use, exponent, fraction, infinite, ...) \
+  exponent, fraction, infinite
+#define CLADE_STORAGE_OF(NAME, number, name, bits, elements, bytes, scale, kind, use, exponent, fraction, infinite, \
+                         storage, ...)                                                                              \
+  storage
+#define CLADE_COMPUTE_OF(NAME, number, name, bits, elements, bytes, scale, kind, use, exponent, fraction, infinite, \
+                         storage, compute, ...)                                                                     \
+  compute
+#define CLADE_ACCESS_OF(NAME, number, name, bits, elements, bytes, scale, kind, use, exponent, fraction, infinite, \
+                        storage, compute, access, ...)                                                             \
+  access
+#define STORAGE(T)      CLADE_ROW(T, CLADE_STORAGE_OF)
+#define COMPUTE(T)      CLADE_ROW(T, CLADE_COMPUTE_OF)
+#define CLADE_KIND(T)   CLADE_ROW(T, CLADE_KIND_OF)
+#define CLADE_FORMAT(T) CLADE_ROW(T, CLADE_FORMAT_OF) /* three arguments */
+/* The macro of a family that serves the type's access: CLADE_LOAD_f16 of LOAD. */
+#define CLADE_ACCESS(FAMILY, T) CLADE_PASTE(CLADE_PASTE(FAMILY, _), CLADE_ROW(T, CLADE_ACCESS_OF))
 
 /* The lowest byte with its sign. A cast to char says the same, and is the same machine code elsewhere; but where a `?:`
  * has nothing but such chars and constants in its branches, Mesa computes it in 8 bits, and its llvmpipe crashes there.
@@ -110,24 +111,57 @@ static inline float clade_round_bf16(float v) {
   uint u = as_uint(v);
   return as_float((u & 0x7fffffffu) > 0x7f800000u ? u : (u + 0x7fffu + (u >> 16 & 1u)) & 0xffff0000u);
 }
-#define CLADE_LOAD_f32(p, i)      (p)[i]
-#define CLADE_LOAD_f16(p, i)      clade_load_f16(p, i)
-#define CLADE_LOAD_bf16(p, i)     clade_load_bf16(p, i)
-#define CLADE_LOAD_i8(p, i)       clade_wrap_i8((p)[i])
-#define CLADE_LOAD_u8(p, i)       (p)[i]
-#define CLADE_LOAD_i32(p, i)      (p)[i]
-#define CLADE_LOAD_i64(p, i)      (p)[i]
-#define CLADE_LOAD_bool(p, i)     (p)[i]
-#define CLADE_STORE_f32(p, i, v)  (p)[i] = (v)
-#define CLADE_STORE_f16(p, i, v)  clade_store_f16(p, i, v)
-#define CLADE_STORE_bf16(p, i, v) clade_store_bf16(p, i, v)
-#define CLADE_STORE_i8(p, i, v)   (p)[i] = (char)(v)
-#define CLADE_STORE_u8(p, i, v)   (p)[i] = (uchar)(v)
-#define CLADE_STORE_i32(p, i, v)  (p)[i] = (int)(v)
-#define CLADE_STORE_i64(p, i, v)  (p)[i] = (long)(v)
-#define CLADE_STORE_bool(p, i, v) (p)[i] = (uchar)((v) != 0)
-#define LOAD(T, p, i)             CLADE_PASTE(CLADE_LOAD_, T)(p, i)
-#define STORE(T, p, i, v)         CLADE_PASTE(CLADE_STORE_, T)(p, i, v)
+/* Floats of at most 8 bits with e bits of exponent and m of fraction, as codes: to a float and back, to nearest even.
+ * What rounds to more than the largest number is an infinity, or NaN where the format has none. Denormal numbers of the
+ * format are differences from its smallest normal one, and need none of float's. */
+#define CLADE_SMALL(n)                                                                                                \
+  static inline float##n clade_small##n(uint##n code, const int e, const int m, const int infinite) {                 \
+    const uint first = (129u - (1u << (e - 1))) << 23, last = infinite ? ((1u << e) - 1u) << m : (1u << (e + m)) - 1u; \
+    const uint##n a = code & ((1u << (e + m)) - 1u), u = a << (23 - m);                                               \
+    const uint##n tiny = as_uint##n(as_float##n(u + first) - as_float(first));                                        \
+    const uint##n none = (u & (infinite ? 0x7fffffu : 0u)) | (infinite ? 0x7f800000u : 0x7fc00000u);                   \
+    const uint##n number = select(u + first - (1u << 23), tiny, a < (1u << m));                                       \
+    return as_float##n(select(number, none, a >= last) | code >> (e + m) << 31);                                      \
+  }                                                                                                                   \
+  static inline uint##n clade_small_code##n(float##n v, const int e, const int m, const int infinite) {               \
+    const uint first = (129u - (1u << (e - 1))) << 23, last = infinite ? ((1u << e) - 1u) << m : (1u << (e + m)) - 1u; \
+    const uint unit = (152u - (1u << (e - 1)) - (uint)m) << 23; /* added, it rounds to the smallest number's multiples */ \
+    const uint##n u = as_uint##n(v), a = u & 0x7fffffffu;                                                             \
+    const uint##n normal = ((a + ((1u << (22 - m)) - 1u) + (a >> (23 - m) & 1u)) >> (23 - m)) -                       \
+                           ((128u - (1u << (e - 1))) << m);                                                           \
+    const uint##n tiny = as_uint##n(as_float##n(a) + as_float(unit)) - unit;                                          \
+    const uint##n none = infinite ? (a >> (23 - m) & ((1u << m) - 1u)) | last | 1u << (m - 1) : (uint##n)(last);       \
+    const uint##n code = min(select(normal, tiny, a < first), (uint##n)(last));                                       \
+    return select(code, none, a > 0x7f800000u) | u >> 31 << (e + m);                                                  \
+  }
+CLADE_SMALL()
+CLADE_SMALL(4)
+CLADE_SMALL(8)
+CLADE_SMALL(16)
+#define CLADE_LOAD_f32(T, p, i)         (p)[i]
+#define CLADE_LOAD_f16(T, p, i)         clade_load_f16(p, i)
+#define CLADE_LOAD_bf16(T, p, i)        clade_load_bf16(p, i)
+#define CLADE_LOAD_small(T, p, i)       clade_small((p)[i], CLADE_FORMAT(T))
+#define CLADE_LOAD_i8(T, p, i)          clade_wrap_i8((p)[i])
+#define CLADE_LOAD_integer(T, p, i)     (p)[i]
+#define CLADE_LOAD_truth(T, p, i)       (p)[i]
+#define CLADE_STORE_f32(T, p, i, v)     (p)[i] = (v)
+#define CLADE_STORE_f16(T, p, i, v)     clade_store_f16(p, i, v)
+#define CLADE_STORE_bf16(T, p, i, v)    clade_store_bf16(p, i, v)
+#define CLADE_STORE_small(T, p, i, v)   (p)[i] = (STORAGE(T))clade_small_code(v, CLADE_FORMAT(T))
+#define CLADE_STORE_i8(T, p, i, v)      (p)[i] = (char)(v)
+#define CLADE_STORE_integer(T, p, i, v) (p)[i] = (STORAGE(T))(v)
+#define CLADE_STORE_truth(T, p, i, v)   (p)[i] = (uchar)((v) != 0)
+#define LOAD(T, p, i)                   CLADE_ACCESS(CLADE_LOAD, T)(T, p, i)
+#define STORE(T, p, i, v)               CLADE_ACCESS(CLADE_STORE, T)(T, p, i, v)
+
+/* What storing a value and loading it again makes of it; an integer keeps its lowest bits. */
+#define CLADE_ROUND_f16(T, v)     clade_round_f16(v)
+#define CLADE_ROUND_bf16(T, v)    clade_round_bf16(v)
+#define CLADE_ROUND_small(T, v)   clade_small(clade_small_code(v, CLADE_FORMAT(T)), CLADE_FORMAT(T))
+#define CLADE_ROUND_i8(T, v)      clade_wrap_i8(v)
+#define CLADE_ROUND_integer(T, v) (COMPUTE(T))(STORAGE(T))(v)
+#define ROUND(T, v)               CLADE_ACCESS(CLADE_ROUND, T)(T, v)
 
 /* Where an epilogue's operand has the element for (row, column); a kernel file may say it otherwise. */
 #define CLADE_EPILOGUE_ELEMENT(s) (row * (s).s6 + column * (s).s7)
@@ -141,11 +175,13 @@ static inline float clade_round_bf16(float v) {
 #define VSTORE CLADE_PASTE(vstore, WIDTH)
 
 /* N consecutive elements of the float types, in float: N is 4, 8 or 16. */
-#define CLADE_LOADN_f32(n, p, i) CLADE_PASTE(vload, n)(0, (p) + (i))
-#define CLADE_LOADN_f16(n, p, i) CLADE_PASTE(CLADE_PASTE(clade_load, n), _f16)((p) + (i))
-#define CLADE_LOADN_bf16(n, p, i) \
+#define CLADE_LOADN_f32(T, n, p, i) CLADE_PASTE(vload, n)(0, (p) + (i))
+#define CLADE_LOADN_f16(T, n, p, i) CLADE_PASTE(CLADE_PASTE(clade_load, n), _f16)((p) + (i))
+#define CLADE_LOADN_bf16(T, n, p, i) \
   CLADE_PASTE(as_float, n)(CLADE_PASTE(convert_uint, n)(CLADE_PASTE(vload, n)(0, (p) + (i))) << 16)
-#define LOADN(n, T, p, i) CLADE_PASTE(CLADE_LOADN_, T)(n, p, i)
+#define CLADE_LOADN_small(T, n, p, i) \
+  CLADE_PASTE(clade_small, n)(CLADE_PASTE(convert_uint, n)(CLADE_PASTE(vload, n)(0, (p) + (i))), CLADE_FORMAT(T))
+#define LOADN(n, T, p, i) CLADE_ACCESS(CLADE_LOADN, T)(T, n, p, i)
 #define LOAD16(T, p, i)   LOADN(16, T, p, i)
 #define CLADE_ROUND_BF16(n)                                                                                     \
   static inline void CLADE_PASTE(CLADE_PASTE(clade_store, n), _bf16)(__global ushort * p, CLADE_PASTE(float, n) v) {   \
@@ -174,10 +210,13 @@ static inline void clade_store16_bf16(__global ushort *p, float16 v) { /* halves
 CLADE_HALVES(4)
 CLADE_HALVES(8)
 CLADE_HALVES(16)
-#define CLADE_STOREN_f32(n, p, i, v)  CLADE_PASTE(vstore, n)(v, 0, (p) + (i))
-#define CLADE_STOREN_f16(n, p, i, v)  CLADE_PASTE(CLADE_PASTE(clade_store, n), _f16)((p) + (i), v)
-#define CLADE_STOREN_bf16(n, p, i, v) CLADE_PASTE(CLADE_PASTE(clade_store, n), _bf16)((p) + (i), v)
-#define STOREN(n, T, p, i, v)         CLADE_PASTE(CLADE_STOREN_, T)(n, p, i, v)
+#define CLADE_STOREN_f32(T, n, p, i, v)  CLADE_PASTE(vstore, n)(v, 0, (p) + (i))
+#define CLADE_STOREN_f16(T, n, p, i, v)  CLADE_PASTE(CLADE_PASTE(clade_store, n), _f16)((p) + (i), v)
+#define CLADE_STOREN_bf16(T, n, p, i, v) CLADE_PASTE(CLADE_PASTE(clade_store, n), _bf16)((p) + (i), v)
+#define CLADE_STOREN_small(T, n, p, i, v) \
+  CLADE_PASTE(vstore, n) \
+  (CLADE_PASTE(convert_uchar, n)(CLADE_PASTE(clade_small_code, n)(v, CLADE_FORMAT(T))), 0, (p) + (i))
+#define STOREN(n, T, p, i, v)         CLADE_ACCESS(CLADE_STOREN, T)(T, n, p, i, v)
 #define STORE16(T, p, i, v)           STOREN(16, T, p, i, v)
 
 /* The first n of sixteen elements, n < 16; the others are the first one again. And how so few are stored. Sixteen that
@@ -200,9 +239,12 @@ CLADE_HALVES(16)
   }
 #define CLADE_FOUR_AT(T, l) \
   LOAD(T, p, place[l] + i), LOAD(T, p, place[l + 1] + i), LOAD(T, p, place[l + 2] + i), LOAD(T, p, place[l + 3] + i)
-CLADE_PART(f32)
-CLADE_PART(f16)
-CLADE_PART(bf16)
+#define CLADE_PART_real(T)     CLADE_PART(T)
+#define CLADE_PART_whole(T)
+#define CLADE_PART_natural(T)
+#define CLADE_PART_truth(T)
+#define CLADE_PART_OF(T, with) CLADE_PASTE(CLADE_PART_, CLADE_KIND(T))(T)
+CLADE_DTYPE_EACH(CLADE_PART_OF, )
 #define SOME16(T, p, i, n)   CLADE_PASTE(clade_some_, T)(p, i, n)
 #define PUT16(T, p, i, n, v) CLADE_PASTE(clade_put_, T)(p, i, n, v)
 #define APART16(T, p, place, i) CLADE_PASTE(clade_apart_, T)(p, place, i)
@@ -226,6 +268,10 @@ static inline float16 clade_round16_bf16(float16 v) {
   const uint16 u = as_uint16(v), even = u + 0x7fffu + (u >> 16 & 1u);
   return as_float16(select(even, u, (u & 0x7fffffffu) > 0x7f800000u) & 0xffff0000u);
 }
+#define CLADE_ROUND16_f16(T, v)   clade_round16_f16(v)
+#define CLADE_ROUND16_bf16(T, v)  clade_round16_bf16(v)
+#define CLADE_ROUND16_small(T, v) clade_small16(clade_small_code16(v, CLADE_FORMAT(T)), CLADE_FORMAT(T))
+#define ROUND16(T, v)             CLADE_ACCESS(CLADE_ROUND16, T)(T, v)
 
 /* What belongs to each lane, of an array with a number for each of so many channels: of channel c, or where channels
  * lie in blocks of 16, of those from c on. */

@@ -18,7 +18,7 @@ static inline void clade_stream16_f32(__global float *p, float16 v) {
     return;
   }
 #endif
-  CLADE_STOREN_f32(16, p, 0, v);
+  STOREN(16, f32, p, 0, v);
 }
 
 /* Stores sixteen elements, floats past the caches where `past` says so. */
@@ -26,25 +26,27 @@ static inline void clade_past_f32(__global float *p, float16 v, int past) {
   if (past)
     clade_stream16_f32(p, v);
   else
-    CLADE_STOREN_f32(16, p, 0, v);
+    STOREN(16, f32, p, 0, v);
 }
-#define CLADE_PAST_f32(p, i, v, past)  clade_past_f32((p) + (i), v, past)
-#define CLADE_PAST_f16(p, i, v, past)  CLADE_STOREN_f16(16, p, i, v)
-#define CLADE_PAST_bf16(p, i, v, past) CLADE_STOREN_bf16(16, p, i, v)
-#define STREAM16(T, p, i, v, past)     CLADE_PASTE(CLADE_PAST_, T)(p, i, v, past)
+#define CLADE_PAST_f32(T, p, i, v, past)   clade_past_f32((p) + (i), v, past)
+#define CLADE_PAST_f16(T, p, i, v, past)   STOREN(16, T, p, i, v)
+#define CLADE_PAST_bf16(T, p, i, v, past)  STOREN(16, T, p, i, v)
+#define CLADE_PAST_small(T, p, i, v, past) STOREN(16, T, p, i, v)
+#define STREAM16(T, p, i, v, past)         CLADE_ACCESS(CLADE_PAST, T)(T, p, i, v, past)
 
 /* Where it is known before a loop that sixteen elements begin with a line, and that they are better past the caches. */
 static inline void clade_line_f32(__global float *p, float16 v) {
 #ifdef CLADE_STREAMS
   __builtin_nontemporal_store(v, (__global float16 *)p);
 #else
-  CLADE_STOREN_f32(16, p, 0, v);
+  STOREN(16, f32, p, 0, v);
 #endif
 }
-#define CLADE_LINE_f32(p, i, v)  clade_line_f32((p) + (i), v)
-#define CLADE_LINE_f16(p, i, v)  CLADE_STOREN_f16(16, p, i, v)
-#define CLADE_LINE_bf16(p, i, v) CLADE_STOREN_bf16(16, p, i, v)
-#define LINE16(T, p, i, v)       CLADE_PASTE(CLADE_LINE_, T)(p, i, v)
+#define CLADE_LINE_f32(T, p, i, v)   clade_line_f32((p) + (i), v)
+#define CLADE_LINE_f16(T, p, i, v)   STOREN(16, T, p, i, v)
+#define CLADE_LINE_bf16(T, p, i, v)  STOREN(16, T, p, i, v)
+#define CLADE_LINE_small(T, p, i, v) STOREN(16, T, p, i, v)
+#define LINE16(T, p, i, v)           CLADE_ACCESS(CLADE_LINE, T)(T, p, i, v)
 
 /* What lies there will be read soon. SPIR-V has no word for it. */
 #ifdef CLADE_PROCESSOR
@@ -197,10 +199,12 @@ __attribute__((always_inline)) static inline void clade_turn(float8 *x) {
     clade_turn(high);                                                                                                 \
     _Pragma("unroll") for (int l = 0; l < 8; l++) column[l] = (float16)(low[l], high[l]);                             \
   }
-CLADE_COLUMNS(f32)
-CLADE_COLUMNS(f16)
-CLADE_COLUMNS(bf16)
-#undef CLADE_COLUMNS
+#define CLADE_COLUMNS_real(T)     CLADE_COLUMNS(T)
+#define CLADE_COLUMNS_whole(T)
+#define CLADE_COLUMNS_natural(T)
+#define CLADE_COLUMNS_truth(T)
+#define CLADE_COLUMNS_OF(T, with) CLADE_PASTE(CLADE_COLUMNS_, CLADE_KIND(T))(T)
+CLADE_DTYPE_EACH(CLADE_COLUMNS_OF, )
 #define COLUMNS8(T, column, p, i, apart) CLADE_PASTE(clade_columns_, T)(column, p, i, apart)
 /* Whether nothing behind `rows` of n elements is read, from row `first` on. */
 #define COLUMNS_INSIDE(first, n, rows) (((size_t)(first) + 15) * (n) + ((n) + 7) / 8 * 8 <= (size_t)(rows) * (n))
@@ -275,6 +279,6 @@ __attribute__((noinline)) static void clade_tile(const __global int *x, size_t f
     }
 #endif
 #pragma unroll
-    for (int l = 0; l < 8; l++, line += to) CLADE_STOREN_f32(16, line, 0, (float16)(low[l], high[l]));
+    for (int l = 0; l < 8; l++, line += to) STOREN(16, f32, line, 0, (float16)(low[l], high[l]));
   }
 }

@@ -22,7 +22,7 @@ CLADE_API void clade_array_free(clade_array *array); /* empty afterwards; NULL i
 /* NPY, versions 1 to 3. f8 becomes f32; i2 and u2 become i32, u4 becomes i64; what Clade has no type for is
  * CLADE_DTYPE. Fortran order is put into row-major. */
 CLADE_API clade_status clade_npy_read(const char *path, clade_array *out);
-/* bf16, which NPY does not know, is written as f4. */
+/* The values of bf16 and f8e4m3, which NPY does not know, are written as f4. */
 CLADE_API clade_status clade_npy_write(const char *path, const clade_array *array);
 
 /* ---- variables as safetensors ---- */

@@ -6,28 +6,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <clade/dtypes.h>
 #include <clade/options.h>
 #include <clade/status.h>
 
 CLADE_BEGIN_DECLS
 
-/* NAME, number (never reused), name, bits of an element, elements of a block, bytes of a block. A block is the smallest
- * piece that is stored; formats that share a scale among elements are rows like the others. */
-#define CLADE_DTYPE_MAP(X)   \
-  X(F32, 1, f32, 32, 1, 4)   \
-  X(F16, 2, f16, 16, 1, 2)   \
-  X(BF16, 3, bf16, 16, 1, 2) \
-  X(I8, 4, i8, 8, 1, 1)      \
-  X(U8, 5, u8, 8, 1, 1)      \
-  X(I32, 6, i32, 32, 1, 4)   \
-  X(I64, 7, i64, 64, 1, 8)   \
-  X(BOOL, 8, bool, 8, 1, 1)
-
 typedef enum clade_dtype {
   CLADE_DTYPE_NONE = 0,
-#define CLADE_X(NAME, number, name, bits, elements, bytes) CLADE_##NAME = number,
-  CLADE_DTYPE_MAP(CLADE_X)
-#undef CLADE_X
+#define CLADE_DTYPE_ROW(NAME, number, ...) CLADE_##NAME = number,
+  CLADE_DTYPE_MAP(CLADE_DTYPE_ROW)
+#undef CLADE_DTYPE_ROW
 } clade_dtype;
 
 CLADE_API const char *clade_dtype_name(clade_dtype dtype); /* "f32"; "?" when there is no such type */
@@ -110,8 +99,9 @@ CLADE_API bool clade_type_equal(const clade_type *a, const clade_type *b);
 /* Bytes in memory, padding included. */
 CLADE_API clade_status clade_type_bytes(const clade_type *type, size_t *bytes);
 
-/* Converts `n` elements on the host, as clade_cast does on a device: to floats to nearest even; floats are cut towards
- * zero and saturate to integers (NaN becomes 0); integers wrap. */
+/* Converts `n` elements on the host, as clade_cast does on a device: to floats to nearest even, what rounds to more
+ * than the largest number to an infinity, or to NaN where the type has none (f8e4m3, as PyTorch's cast does: clip first
+ * to saturate); floats are cut towards zero and saturate to integers (NaN becomes 0); integers wrap. */
 CLADE_API clade_status clade_convert(clade_dtype to, void *dst, clade_dtype from, const void *src, size_t n);
 
 CLADE_END_DECLS

@@ -9,6 +9,8 @@
 #include <clade/init.h>
 #include <clade/types.h>
 
+#include "base/dtype.h"
+
 /* ---- failing ---- */
 /* CLADE_FAIL(BAD_SHAPE, "gemm: …", …) records the message and is the status. */
 #define CLADE_FAIL(code, ...) clade_fail(CLADE_##code, __VA_ARGS__)
@@ -135,9 +137,6 @@ void clade__map_free(clade__map *map);
 void clade__philox(uint64_t key, uint64_t counter, uint64_t element, uint32_t out[4]);
 double clade__uniform(uint64_t key, uint64_t counter,
                       uint64_t element); /* [0, 1), 24 bits: exactly what devices make */
-
-/* ---- element types ---- */
-static inline bool clade__is_float(clade_dtype t) { return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16; }
 
 /* ---- counting references ---- */
 typedef struct clade__ref {

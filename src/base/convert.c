@@ -15,29 +15,40 @@ static float float_of(uint32_t u) {
   return f;
 }
 
-static float from_f16(uint16_t h) {
-  uint32_t sign = (uint32_t)(h & 0x8000) << 16, exponent = h >> 10 & 31, mantissa = h & 0x3ff;
-  if (exponent == 31) return float_of(sign | 0x7f800000 | mantissa << 13);
-  if (exponent) return float_of(sign | (exponent + 112) << 23 | mantissa << 13);
-  float f = (float)mantissa * 0x1p-24f;
+/* What conversions ask of a row: constants of the functions below, which are made for each. */
+typedef struct format {
+  unsigned bits;
+  clade__kind kind;
+  int exponent, fraction;
+  bool infinite;
+} format;
+#define INLINE __attribute__((always_inline)) static inline
+
+/* Floats of fewer bits than f32. One with as many bits of exponent is its upper part. */
+INLINE float from_small(format t, uint32_t code) {
+  const int shift = 23 - t.fraction, size = t.exponent + t.fraction;
+  if (t.exponent == 8) return float_of(code << shift);
+  const uint32_t sign = code >> size << 31, a = code & ((1u << size) - 1), exponent = a >> t.fraction;
+  const uint32_t bias = (1u << (t.exponent - 1)) - 1;
+  if (!t.infinite && a == (1u << size) - 1) return float_of(sign | 0x7fc00000);
+  if (t.infinite && exponent == (1u << t.exponent) - 1) return float_of(sign | 0x7f800000 | a << shift);
+  if (exponent) return float_of(sign | ((a << shift) + ((127 - bias) << 23)));
+  float f = (float)a * float_of((128 - bias - (uint32_t)t.fraction) << 23);
   return sign ? -f : f;
 }
 
-static uint16_t to_f16(float f) {
-  uint32_t u = bits_of(f), sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
-  if (a > 0x7f800000) return (uint16_t)(sign | 0x7e00 | (a >> 13 & 0x3ff)); /* NaN keeps its upper bits, quiet */
-  if (a >= 0x477ff000) return (uint16_t)(sign | 0x7c00);                    /* rounds above 65504 */
-  if (a < 0x38800000) {                                                     /* below the smallest normal number */
-    float small = float_of(a) * 0x1p24f;
-    return (uint16_t)(sign | (uint32_t)rintf(small));
+INLINE uint32_t to_small(format t, float f) {
+  const int shift = 23 - t.fraction, size = t.exponent + t.fraction;
+  const uint32_t bias = (1u << (t.exponent - 1)) - 1, u = bits_of(f), sign = u >> 31 << size, a = u & 0x7fffffff;
+  const uint32_t last = t.infinite ? ((1u << t.exponent) - 1) << t.fraction : (1u << size) - 1;
+  if (a > 0x7f800000) { /* NaN keeps its upper bits, quiet */
+    const uint32_t quiet = 1u << (t.fraction - 1) | (a >> shift & ((1u << t.fraction) - 1));
+    return sign | last | (t.infinite ? quiet : 0);
   }
-  return (uint16_t)(sign | ((a - 0x38000000 + 0xfff + (a >> 13 & 1)) >> 13));
-}
-
-static uint16_t to_bf16(float f) {
-  uint32_t u = bits_of(f);
-  if ((u & 0x7fffffff) > 0x7f800000) return (uint16_t)(u >> 16 | 64);
-  return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+  if (t.exponent < 8 && a < (128 - bias) << 23) /* below the smallest normal number */
+    return sign | (uint32_t)rintf(float_of(a) * float_of((126 + bias + (uint32_t)t.fraction) << 23));
+  const uint32_t code = ((a + (1u << (shift - 1)) - 1 + (a >> shift & 1)) >> shift) - ((127 - bias) << t.fraction);
+  return sign | CLADE_MIN(code, last);
 }
 
 /* An integer as a float that rounds once more to the half formats as the integer itself would: what does not fit sets
@@ -66,53 +77,91 @@ typedef struct element {
   float f;
 } element;
 
-#define LOAD(T)                                              \
-  do {                                                       \
-    T v;                                                     \
-    memcpy(&v, (const char *)src + at * sizeof v, sizeof v); \
-    e.i = (int64_t)v;                                        \
-  } while (0)
-#define STORE(T, value)                                \
-  do {                                                 \
-    T v = (T)(value);                                  \
-    memcpy((char *)dst + at * sizeof v, &v, sizeof v); \
-  } while (0)
+INLINE uint64_t load_bits(unsigned bytes, const void *src, size_t at) {
+  uint8_t one;
+  uint16_t two;
+  uint32_t four;
+  uint64_t eight = 0;
+  src = (const char *)src + at * bytes;
+  switch (bytes) {
+  case 1: return memcpy(&one, src, 1), one;
+  case 2: return memcpy(&two, src, 2), two;
+  case 4: return memcpy(&four, src, 4), four;
+  default: return memcpy(&eight, src, 8), eight;
+  }
+}
 
-static element load(clade_dtype dtype, const void *src, size_t at) {
+INLINE void store_bits(unsigned bytes, void *dst, size_t at, uint64_t bits) {
+  const uint8_t one = (uint8_t)bits;
+  const uint16_t two = (uint16_t)bits;
+  const uint32_t four = (uint32_t)bits;
+  dst = (char *)dst + at * bytes;
+  switch (bytes) {
+  case 1: memcpy(dst, &one, 1); break;
+  case 2: memcpy(dst, &two, 2); break;
+  case 4: memcpy(dst, &four, 4); break;
+  default: memcpy(dst, &bits, 8);
+  }
+}
+
+INLINE element load(format t, const void *src, size_t at) {
+  const uint64_t bits = load_bits(t.bits / 8, src, at);
+  const int above = 64 - (int)t.bits;
   element e = {0};
-  uint16_t half;
-  e.is_float = clade__is_float(dtype);
-  switch (dtype) {
-  case CLADE_F32: memcpy(&e.f, (const char *)src + at * 4, 4); break;
-  case CLADE_F16: memcpy(&half, (const char *)src + at * 2, 2), e.f = from_f16(half); break;
-  case CLADE_BF16: memcpy(&half, (const char *)src + at * 2, 2), e.f = float_of((uint32_t)half << 16); break;
-  case CLADE_I8: LOAD(int8_t); break;
-  case CLADE_U8: LOAD(uint8_t); break;
-  case CLADE_I32: LOAD(int32_t); break;
-  case CLADE_I64: LOAD(int64_t); break;
-  case CLADE_BOOL:
-    LOAD(uint8_t);
-    e.i = e.i != 0;
+  switch (t.kind) {
+  case CLADE__REAL:
+    e.is_float = true;
+    e.f = t.bits == 32 ? float_of((uint32_t)bits) : from_small(t, (uint32_t)bits);
     break;
-  case CLADE_DTYPE_NONE: break;
+  case CLADE__SIGNED: e.i = (int64_t)(bits << above) >> above; break;
+  case CLADE__UNSIGNED: e.i = (int64_t)bits; break;
+  case CLADE__TRUTH: e.i = bits != 0; break;
   }
   return e;
 }
 
-static void store(clade_dtype dtype, void *dst, size_t at, element e) {
-  float f = e.is_float ? e.f : sticky(e.i);
-  switch (dtype) {
-  case CLADE_F32: STORE(float, e.is_float ? e.f : (float)e.i); break;
-  case CLADE_F16: STORE(uint16_t, to_f16(f)); break;
-  case CLADE_BF16: STORE(uint16_t, to_bf16(f)); break;
-  case CLADE_I8: STORE(int8_t, e.is_float ? to_integer(f, INT8_MIN, INT8_MAX) : e.i); break;
-  case CLADE_U8: STORE(uint8_t, e.is_float ? to_integer(f, 0, UINT8_MAX) : e.i); break;
-  case CLADE_I32: STORE(int32_t, e.is_float ? to_integer(f, INT32_MIN, INT32_MAX) : e.i); break;
-  case CLADE_I64: STORE(int64_t, e.is_float ? to_integer(f, -0x1p63, 0x1p63) : e.i); break;
-  case CLADE_BOOL: STORE(uint8_t, e.is_float ? f != 0 : e.i != 0); break; /* NaN is not zero */
-  case CLADE_DTYPE_NONE: break;
+INLINE void store(format t, void *dst, size_t at, element e) {
+  const double high = ldexp(1, (int)t.bits - (t.kind == CLADE__SIGNED)), low = t.kind == CLADE__SIGNED ? -high : 0;
+  uint64_t bits = 0;
+  switch (t.kind) {
+  case CLADE__REAL:
+    bits = t.bits == 32 ? bits_of(e.is_float ? e.f : (float)e.i) : to_small(t, e.is_float ? e.f : sticky(e.i));
+    break;
+  case CLADE__SIGNED:
+  case CLADE__UNSIGNED:
+    bits = (uint64_t)(e.is_float ? to_integer(e.f, low, high < 0x1p63 ? high - 1 : high) : e.i);
+    break;
+  case CLADE__TRUTH: bits = e.is_float ? e.f != 0 : e.i != 0; break; /* NaN is not zero */
   }
+  store_bits(t.bits / 8, dst, at, bits);
 }
+
+/* ---- for each type ---- */
+enum { PIECE = 128 };
+#define KIND_real    CLADE__REAL
+#define KIND_whole   CLADE__SIGNED
+#define KIND_natural CLADE__UNSIGNED
+#define KIND_truth   CLADE__TRUTH
+#define ROW(NAME, number, name, bits, elements, bytes, scale, kind, use, exponent, fraction, infinite, ...) \
+  static void load_##name(const void *src, size_t at, size_t n, element *e) {                               \
+    const format t = {bits, KIND_##kind, exponent, fraction, infinite};                                     \
+    for (size_t i = 0; i < n; i++) e[i] = load(t, src, at + i);                                             \
+  }                                                                                                         \
+  static void store_##name(void *dst, size_t at, size_t n, const element *e) {                              \
+    const format t = {bits, KIND_##kind, exponent, fraction, infinite};                                     \
+    for (size_t i = 0; i < n; i++) store(t, dst, at + i, e[i]);                                             \
+  }
+CLADE_DTYPE_MAP(ROW)
+#undef ROW
+
+static const struct {
+  void (*load)(const void *src, size_t at, size_t n, element *e);
+  void (*store)(void *dst, size_t at, size_t n, const element *e);
+} by[] = {
+#define ROW(NAME, number, name, ...) [CLADE_##NAME] = {load_##name, store_##name},
+    CLADE_DTYPE_MAP(ROW)
+#undef ROW
+};
 
 clade_status clade_convert(clade_dtype to, void *dst, clade_dtype from, const void *src, size_t n) {
   size_t bytes, from_bytes;
@@ -120,9 +169,16 @@ clade_status clade_convert(clade_dtype to, void *dst, clade_dtype from, const vo
   CLADE_TRY(clade_dtype_bytes(to, (int64_t)n, &bytes));
   CLADE_TRY(clade_dtype_bytes(from, (int64_t)n, &from_bytes));
   if (n && (!dst || !src)) return CLADE_FAIL(INVALID, "clade_convert: %s is NULL", dst ? "src" : "dst");
-  if (n && to == from)
-    memmove(dst, src, bytes);
-  else
-    for (size_t i = 0; i < n; i++) store(to, dst, i, load(from, src, i));
+  if (to == from) {
+    if (n) memmove(dst, src, bytes);
+    return CLADE_OK;
+  }
+  CLADE_TRY(clade__dtype_element(to, &bytes));
+  CLADE_TRY(clade__dtype_element(from, &from_bytes));
+  element piece[PIECE];
+  for (size_t at = 0; at < n; at += PIECE) {
+    by[from].load(src, at, CLADE_MIN(n - at, (size_t)PIECE), piece);
+    by[to].store(dst, at, CLADE_MIN(n - at, (size_t)PIECE), piece);
+  }
   return CLADE_OK;
 }

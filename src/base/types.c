@@ -1,37 +1,9 @@
-/* Element types and shapes: names, sizes, texts. */
+/* Shapes, layouts and types: sizes, texts. */
 #include "base/base.h"
 
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
-
-typedef struct storage {
-  const char *name;
-  unsigned bits, elements, bytes;
-} storage;
-
-static const storage rows[] = {
-#define X(NAME, number, name, bits, elements, bytes) [number] = {#name, bits, elements, bytes},
-    CLADE_DTYPE_MAP(X)
-#undef X
-};
-
-static const storage *row(clade_dtype dtype) {
-  return (size_t)dtype < CLADE_COUNT(rows) && rows[dtype].name ? &rows[dtype] : NULL;
-}
-
-const char *clade_dtype_name(clade_dtype dtype) { return row(dtype) ? row(dtype)->name : "?"; }
-
-clade_status clade_dtype_bytes(clade_dtype dtype, int64_t elements, size_t *bytes) {
-  const storage *r = row(dtype);
-  if (!bytes) return CLADE_FAIL(INVALID, "clade_dtype_bytes: bytes is NULL");
-  if (!r) return CLADE_FAIL(DTYPE, "%d is not an element type", (int)dtype);
-  if (elements < 0) return CLADE_FAIL(BAD_SHAPE, "%" PRId64 " elements", elements);
-  size_t blocks = ((size_t)elements + r->elements - 1) / r->elements;
-  if (!clade__mul(blocks, r->bytes, bytes) || *bytes > (size_t)INT64_MAX)
-    return CLADE_FAIL(OVERFLOW, "%" PRId64 " elements of %s are more bytes than can be addressed", elements, r->name);
-  return CLADE_OK;
-}
 
 clade_shape clade_shape_of(size_t rank, const clade_dim *dims) {
   clade_shape shape = {0};

@@ -66,7 +66,7 @@ clade_status clade_tensor_new(clade_device *device, clade_dtype dtype, clade_sha
 
 static clade_status wrap(clade_device *device, cl_mem memory, size_t offset, clade_tensor *t) {
   size_t end, element;
-  CLADE_TRY(clade_dtype_bytes(t->type.dtype, 1, &element));
+  CLADE_TRY(clade_dtype_bytes(t->type.dtype, 1, &element)); /* of a block, where elements share one */
   CLADE_TRY(clade__buffer_adopt(device, memory, &t->buffer));
   size_t has = clade__buffer_bytes(t->buffer);
   if (offset % element)

@@ -49,12 +49,10 @@ static clade_status find(const clade__source *source, const char *directory, con
 
 /* ---- what must fit ---- */
 static int64_t number(const clade_array *a, size_t i) {
-  switch (a->dtype) {
-  case CLADE_I64: return ((const int64_t *)a->data)[i];
-  case CLADE_I32: return ((const int32_t *)a->data)[i];
-  case CLADE_I8: return ((const int8_t *)a->data)[i];
-  default: return ((const unsigned char *)a->data)[i];
-  }
+  const size_t element = clade__dtype_row(a->dtype)->bytes;
+  int64_t v = 0;
+  (void)clade_convert(CLADE_I64, &v, a->dtype, (const char *)a->data + i * element, 1); /* one of a known type */
+  return v;
 }
 
 /* The last column of labels to `to`; raises *classes to one more than the greatest. */
@@ -79,7 +77,7 @@ static clade_status check_labels(const clade__source *source, const part *labels
   if (a->shape.rank != 1)
     return CLADE_FAIL(BAD_SHAPE, "%s: %s: labels of shape %s; expected [count]", source->name, labels->path,
                       clade_shape_text(&a->shape, text, sizeof text));
-  if (a->dtype != CLADE_U8 && a->dtype != CLADE_I8 && a->dtype != CLADE_I32 && a->dtype != CLADE_I64)
+  if (!clade__is_integer(a->dtype))
     return CLADE_FAIL(DTYPE, "%s: %s: labels of type %s; expected integers", source->name, labels->path,
                       clade_dtype_name(a->dtype));
   return CLADE_OK;

@@ -27,7 +27,7 @@ clade_status clade__array_fits(const char *path, uint64_t file_bytes, size_t off
                                const clade_shape *shape) {
   clade_array array;
   size_t element, bytes;
-  CLADE_TRY(clade_dtype_bytes(clade__number_dtype(number), 1, &element));
+  CLADE_TRY(clade__dtype_element(clade__number_dtype(number), &element));
   CLADE_TRY(measure(path, clade__number_dtype(number), shape, &array));
   if (!clade__mul(array.bytes / element, number.bytes, &bytes))
     return CLADE_FAIL(OVERFLOW, "%s: its elements are more bytes than can be addressed", path);
@@ -63,14 +63,22 @@ static clade_status over(const char *path, clade__bytes *file, size_t offset, cl
   return CLADE_OK;
 }
 
+/* The type whose numbers lie in files as in memory. */
+static clade_dtype same_dtype(clade__number number) {
+  clade_dtype t = CLADE_DTYPE_NONE;
+  while ((t = clade__dtype_next(t))) {
+    const clade__dtype *row = clade__dtype_row(t);
+    if (row->kind == number.kind && row->bytes == number.bytes && clade__npy_bytes(t) == number.bytes) break;
+  }
+  return t;
+}
+
 clade_dtype clade__number_dtype(clade__number number) {
-  static const clade_dtype types[][9] = {
-      [CLADE__SIGNED] = {[1] = CLADE_I8, [2] = CLADE_I32, [4] = CLADE_I32, [8] = CLADE_I64},
-      [CLADE__UNSIGNED] = {[1] = CLADE_U8, [2] = CLADE_I32, [4] = CLADE_I64},
-      [CLADE__REAL] = {[2] = CLADE_F16, [4] = CLADE_F32, [8] = CLADE_F32},
-      [CLADE__TRUTH] = {[1] = CLADE_BOOL},
-  };
-  return number.bytes <= 8 ? types[number.kind][number.bytes] : CLADE_DTYPE_NONE;
+  const clade_dtype same = same_dtype(number);
+  if (same) return same;
+  if (number.kind == CLADE__REAL && number.bytes == 8) return CLADE_F32;
+  if (number.bytes == 2 && number.kind != CLADE__REAL && number.kind != CLADE__TRUTH) return CLADE_I32;
+  return number.bytes == 4 && number.kind == CLADE__UNSIGNED ? CLADE_I64 : CLADE_DTYPE_NONE;
 }
 
 /* One element from the file's bits to Clade's. */
@@ -97,7 +105,7 @@ clade_status clade__array_convert(const char *path, clade__bytes *file, size_t o
   size_t element;
   *out = (clade_array){0};
   CLADE_GOTO(clade__array_fits(path, file->n, offset, number, shape)); /* before memory is taken */
-  CLADE_GOTO(clade_dtype_bytes(dtype, 1, &element));
+  CLADE_GOTO(clade__dtype_element(dtype, &element));
   if (element == number.bytes && (!number.big || element == 1)) {
     status = over(path, file, offset, dtype, shape, out);
     goto fail;

@@ -18,12 +18,12 @@ clade_status clade__array_new(const char *path, clade_dtype dtype, const clade_s
 clade_status clade__truths_check(const char *path, const unsigned char *data, size_t n, size_t offset);
 
 /* What numbers look like in files that are not Clade's. */
-typedef enum clade__number_kind { CLADE__SIGNED, CLADE__UNSIGNED, CLADE__REAL, CLADE__TRUTH } clade__number_kind;
 typedef struct clade__number {
-  clade__number_kind kind;
+  clade__kind kind;
   size_t bytes;
   bool big; /* endian */
 } clade__number;
+size_t clade__npy_bytes(clade_dtype dtype); /* of an element as NPY has it (npy.c) */
 /* The smallest of Clade's types that holds them all; f64 is rounded to f32. NONE: there is none. */
 clade_dtype clade__number_dtype(clade__number number);
 /* CORRUPT unless a file of so many bytes has exactly these elements from `offset` on. */

@@ -120,7 +120,7 @@ static clade_status dictionary(parser *p, header *h) {
 static clade_status element(const char *path, const char *descr, clade__number *out) {
   static const struct {
     char letter;
-    clade__number_kind kind;
+    clade__kind kind;
   } kinds[] = {{'i', CLADE__SIGNED}, {'u', CLADE__UNSIGNED}, {'f', CLADE__REAL}, {'b', CLADE__TRUTH}};
   for (size_t i = 0; i < CLADE_COUNT(kinds); i++) {
     if (!strchr("<>|=", descr[0]) || descr[1] != kinds[i].letter || descr[2] < '1' || descr[2] > '8' || descr[3])
@@ -154,7 +154,7 @@ static clade_status to_row_major(const char *path, clade_array *array) {
   clade_array turned;
   size_t n, element, place = 0, stride[CLADE_MAX_RANK];
   int64_t at[CLADE_MAX_RANK] = {0};
-  CLADE_TRY(clade_dtype_bytes(array->dtype, 1, &element));
+  CLADE_TRY(clade__dtype_element(array->dtype, &element));
   CLADE_TRY(clade__array_new(path, array->dtype, &array->shape, &turned));
   n = array->bytes / element;
   for (int i = 0; i < array->shape.rank; i++) {
@@ -219,23 +219,10 @@ clade_status clade_npy_read(const char *path, clade_array *out) {
 }
 
 /* ---- writing ---- */
-static const char *descr_of(clade_dtype dtype) {
-  switch (dtype) {
-  case CLADE_F32:
-  case CLADE_BF16: return "<f4";
-  case CLADE_F16: return "<f2";
-  case CLADE_I8: return "|i1";
-  case CLADE_U8: return "|u1";
-  case CLADE_I32: return "<i4";
-  case CLADE_I64: return "<i8";
-  case CLADE_BOOL: return "|b1";
-  case CLADE_DTYPE_NONE: break;
-  }
-  return NULL;
-}
+size_t clade__npy_bytes(clade_dtype dtype) { return (size_t)(clade__dtype_row(dtype)->npy[2] - '0'); }
 
 static clade_status header_text(const clade_array *array, clade__text *out) {
-  clade__text_add(out, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr_of(array->dtype));
+  clade__text_add(out, "{'descr': '%s', 'fortran_order': False, 'shape': (", clade__dtype_row(array->dtype)->npy);
   for (int i = 0; i < array->shape.rank; i++)
     clade__text_add(out, "%s%" PRId64 "%s", i ? " " : "", array->shape.dim[i],
                     i + 1 < array->shape.rank || i == 0 ? "," : "");
@@ -245,12 +232,15 @@ static clade_status header_text(const clade_array *array, clade__text *out) {
   return out->failed ? CLADE_NO_MEMORY : CLADE_OK;
 }
 
-static clade_status write_bf16(clade__draft *draft, const clade_array *array) {
+/* Values of a type that NPY does not know, as f32. */
+static clade_status write_wide(clade__draft *draft, const clade_array *array) {
   enum { PIECE = 4096 };
   float wide[PIECE];
-  for (size_t at = 0, n = array->bytes / 2; at < n; at += PIECE) {
+  size_t element;
+  CLADE_TRY(clade__dtype_element(array->dtype, &element));
+  for (size_t at = 0, n = array->bytes / element; at < n; at += PIECE) {
     size_t some = CLADE_MIN((size_t)PIECE, n - at);
-    CLADE_TRY(clade_convert(CLADE_F32, wide, CLADE_BF16, (const char *)array->data + 2 * at, some));
+    CLADE_TRY(clade_convert(CLADE_F32, wide, array->dtype, (const char *)array->data + element * at, some));
     CLADE_TRY(clade__draft_write(draft, wide, some * sizeof *wide));
   }
   return CLADE_OK;
@@ -279,8 +269,8 @@ clade_status clade_npy_write(const char *path, const clade_array *array) {
       0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)text.length, (unsigned char)(text.length >> 8)};
   CLADE_GOTO(clade__draft_write(&draft, head, sizeof head));
   CLADE_GOTO(clade__draft_write(&draft, text.data, text.length));
-  if (array->dtype == CLADE_BF16)
-    CLADE_GOTO(write_bf16(&draft, array));
+  if (clade__npy_bytes(array->dtype) != clade__dtype_row(array->dtype)->bytes)
+    CLADE_GOTO(write_wide(&draft, array));
   else
     CLADE_GOTO(clade__draft_write(&draft, array->data, array->bytes));
   CLADE_GOTO(clade__draft_sync(&draft));

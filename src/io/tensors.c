@@ -8,16 +8,12 @@
 enum { LENGTH = 8, SMALLEST_HEADER = 2 };
 static const char METADATA[] = "__metadata__";
 
-typedef struct storage {
+/* Types of safetensors that are none of Clade's: read past, for names that a model has not. */
+typedef struct foreign {
   const char *name;
-  clade_dtype dtype;
   size_t bytes;
-} storage;
-static const storage types[] = {
-    {"F32", CLADE_F32, 4}, {"F16", CLADE_F16, 2}, {"BF16", CLADE_BF16, 2}, {"I8", CLADE_I8, 1}, {"U8", CLADE_U8, 1},
-    {"I32", CLADE_I32, 4}, {"I64", CLADE_I64, 8}, {"BOOL", CLADE_BOOL, 1}, {"F64", 0, 8},       {"I16", 0, 2},
-    {"U16", 0, 2},         {"U32", 0, 4},         {"U64", 0, 8},           {"F8_E5M2", 0, 1},   {"F8_E4M3", 0, 1},
-};
+} foreign;
+static const foreign foreigners[] = {{"F64", 8}, {"I16", 2}, {"U16", 2}, {"U32", 4}, {"U64", 8}, {"F8_E5M2", 1}};
 
 /* ---- one entry of the header ---- */
 typedef struct entry {
@@ -45,21 +41,26 @@ static clade_status sizes(const entry *e, const char *key, size_t most, int64_t 
   return CLADE_OK;
 }
 
-static clade_status find_type(const entry *e, const storage **out) {
-  const char *name = json_string_value(json_object_get(e->value, "dtype"));
-  if (!name) return wrong(e, "\"dtype\" is no text");
-  for (*out = types; *out < types + CLADE_COUNT(types); ++*out)
-    if (!strcmp((*out)->name, name)) return CLADE_OK;
-  return CLADE_FAIL(DTYPE, "%s: tensor \"%s\": nothing is known of the type \"%.32s\"", e->path, e->name, name);
+/* Clade's type, or CLADE_DTYPE_NONE and the bytes of an element. */
+static clade_status find_type(const entry *e, clade__tensor *out, size_t *bytes) {
+  out->type = json_string_value(json_object_get(e->value, "dtype"));
+  if (!out->type) return wrong(e, "\"dtype\" is no text");
+  while ((out->dtype = clade__dtype_next(out->dtype)))
+    if (!strcmp(clade__dtype_row(out->dtype)->tensors, out->type)) return CLADE_OK;
+  for (size_t i = 0; i < CLADE_COUNT(foreigners); i++)
+    if (!strcmp(foreigners[i].name, out->type)) {
+      *bytes = foreigners[i].bytes;
+      return CLADE_OK;
+    }
+  return CLADE_FAIL(DTYPE, "%s: tensor \"%s\": nothing is known of the type \"%.32s\"", e->path, e->name, out->type);
 }
 
 static clade_status read_entry(const entry *e, size_t bytes, clade__tensor *out) {
-  const storage *type;
   int64_t place[2], elements;
-  size_t n, rank, want;
+  size_t n, rank, bytes_each = 0, want;
   if (!json_is_object(e->value)) return wrong(e, "it is described by no object");
-  CLADE_TRY(find_type(e, &type));
-  *out = (clade__tensor){.name = e->name, .type = type->name, .dtype = type->dtype};
+  *out = (clade__tensor){.name = e->name};
+  CLADE_TRY(find_type(e, out, &bytes_each));
   CLADE_TRY(sizes(e, "shape", CLADE_MAX_RANK, out->shape.dim, &rank));
   CLADE_TRY(sizes(e, "data_offsets", 2, place, &n));
   if (n != 2 || place[0] > place[1] || (uint64_t)place[1] > bytes)
@@ -70,9 +71,11 @@ static clade_status read_entry(const entry *e, size_t bytes, clade__tensor *out)
   out->bytes = (size_t)(place[1] - place[0]);
   clade_status status = clade_shape_elements(&out->shape, &elements);
   if (status != CLADE_OK) return clade__fail_in(status, "%s: tensor \"%s\"", e->path, e->name);
-  if (!clade__mul((size_t)elements, type->bytes, &want) || want != out->bytes)
+  bool counted = out->dtype ? clade_dtype_bytes(out->dtype, elements, &want) == CLADE_OK
+                            : clade__mul((size_t)elements, bytes_each, &want);
+  if (!counted || want != out->bytes)
     return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\": %zu bytes of data, and %" PRId64 " elements of %s", e->path, e->name,
-                      out->bytes, elements, type->name);
+                      out->bytes, elements, out->type);
   return CLADE_OK;
 }
 

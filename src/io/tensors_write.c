@@ -19,13 +19,6 @@ typedef struct plan {
   size_t n, largest;
 } plan;
 
-static const char *type_name(clade_dtype dtype) {
-  static const char *const names[] = {
-      [CLADE_F32] = "F32", [CLADE_F16] = "F16", [CLADE_BF16] = "BF16", [CLADE_I8] = "I8",
-      [CLADE_U8] = "U8",   [CLADE_I32] = "I32", [CLADE_I64] = "I64",   [CLADE_BOOL] = "BOOL"};
-  return (size_t)dtype < CLADE_COUNT(names) ? names[dtype] : NULL;
-}
-
 /* Larger elements first, so that all lie aligned; then by name. */
 static int by_element(const void *a, const void *b) {
   const item *x = a, *y = b;
@@ -45,14 +38,11 @@ static clade_status make_plan(const clade_vars *vars, bool weights_only, plan *o
     if (!strcmp(info.name, "__metadata__"))
       return CLADE_FAIL(INVALID,
                         "a variable with the name __metadata__ cannot be written: safetensors means another thing");
-    if (!type_name(info.type.dtype))
-      return CLADE_FAIL(DTYPE, "variable %s: safetensors has no name for %s", info.name,
-                        clade_dtype_name(info.type.dtype));
     item *one = &out->at[out->n++];
     *one = (item){.name = info.name, .type = info.type};
     memset(one->digits, '0', CLADE__DIGITS);
     CLADE_TRY(clade_type_bytes(&info.type, &one->bytes));
-    CLADE_TRY(clade_dtype_bytes(info.type.dtype, 1, &one->element));
+    CLADE_TRY(clade_dtype_bytes(info.type.dtype, 1, &one->element)); /* or of a block */
     out->largest = CLADE_MAX(out->largest, one->bytes);
   }
   qsort(out->at, out->n, sizeof *out->at, by_element);
@@ -91,7 +81,7 @@ static bool add_sizes(json_t *object, const char *key, int n, const int64_t *siz
 static bool add_item(json_t *root, const item *one) {
   const int64_t place[] = {(int64_t)one->offset, (int64_t)(one->offset + one->bytes)};
   json_t *value = json_object();
-  return set(root, one->name, value) && set(value, "dtype", json_string(type_name(one->type.dtype))) &&
+  return set(root, one->name, value) && set(value, "dtype", json_string(clade__dtype_row(one->type.dtype)->tensors)) &&
          add_sizes(value, "shape", one->type.shape.rank, one->type.shape.dim) &&
          add_sizes(value, "data_offsets", CLADE_COUNT(place), place);
 }

@@ -217,19 +217,11 @@ clade_val clade_constant(clade_graph *g, clade_dtype dtype, clade_shape shape, c
 /* One element of a fill. Integers take what they can hold exactly: a rounded fill would hide a mistake. */
 static clade_status element(clade_dtype dtype, double value, unsigned char out[16]) {
   float f = (float)value;
-  double low = 0, high = 0;
-  int64_t i;
-  switch (dtype) {
-  case CLADE_I8: low = INT8_MIN, high = INT8_MAX; break;
-  case CLADE_U8: high = UINT8_MAX; break;
-  case CLADE_I32: low = INT32_MIN, high = INT32_MAX; break;
-  case CLADE_I64: low = -0x1p63, high = 0x1p63 - 1024; break; /* the largest double below 2^63 */
-  case CLADE_BOOL: high = 1; break;
-  default: return clade_convert(dtype, out, CLADE_F32, &f, 1);
-  }
-  if (!(value >= low && value <= high) || value != rint(value))
+  if (clade__is_float(dtype)) return clade_convert(dtype, out, CLADE_F32, &f, 1);
+  const double low = (double)clade__dtype_low(dtype), high = (double)clade__dtype_high(dtype);
+  if (!(value >= low && value <= high && value < 0x1p63) || value != rint(value))
     return CLADE_FAIL(INVALID, "%.17g is no value of %s", value, clade_dtype_name(dtype));
-  i = (int64_t)value;
+  const int64_t i = (int64_t)value;
   return clade_convert(dtype, out, CLADE_I64, &i, 1);
 }
 
@@ -239,7 +231,7 @@ clade_val clade_fill(clade_graph *g, clade_dtype dtype, clade_shape shape, doubl
   size_t bytes = 0;
   if (!clade__graph_ok(g)) return (clade_val){0};
   clade_status status = clade__type_check(&type, false);
-  if (status == CLADE_OK) status = clade_dtype_bytes(dtype, 1, &bytes);
+  if (status == CLADE_OK) status = clade__dtype_element(dtype, &bytes);
   if (status == CLADE_OK) status = element(dtype, value, data);
   return status ? clade__graph_fail(g, status, "fill") : add_constant(g, "fill", &type, data, bytes, bytes);
 }

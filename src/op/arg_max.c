@@ -11,6 +11,7 @@ static clade_status infer(clade_node *n) {
   clade_shape y = {0};
   int axis;
   CLADE_TRY(clade__want_dense(n));
+  CLADE_TRY(clade__want_computed("arg_max", "x", n->in[0].dtype));
   CLADE_TRY(clade__axis("arg_max", a->axis, x->rank, &axis));
   if (x->dim[axis] == 0) return CLADE_FAIL(BAD_SHAPE, "arg_max: axis %d of x has no elements", axis);
   if (!clade_dim_is_symbol(x->dim[axis]) && x->dim[axis] > INT32_MAX)

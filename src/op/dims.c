@@ -18,8 +18,19 @@ clade_status clade__want_dense(const clade_node *n) {
 
 clade_status clade__want_float(const clade_node *n, int operand, const char *name) {
   clade_dtype t = n->in[operand].dtype;
-  if (clade__is_float(t)) return CLADE_OK;
-  return CLADE_FAIL(DTYPE, "%s: %s is %s; expected f32, f16 or bf16", n->op->name, name, clade_dtype_name(t));
+  return clade__want_float_type(n->op->name, name, t);
+}
+
+clade_status clade__want_float_type(const char *op, const char *name, clade_dtype have) {
+  char floats[CLADE__DTYPE_NAMES];
+  if (clade__is_computed_float(have)) return CLADE_OK;
+  return CLADE_FAIL(DTYPE, "%s: %s is %s; expected %s", op, name, clade_dtype_name(have),
+                    clade__dtype_names(clade__is_computed_float, floats));
+}
+
+clade_status clade__want_computed(const char *op, const char *name, clade_dtype have) {
+  if (clade__is_computed(have)) return CLADE_OK;
+  return CLADE_FAIL(DTYPE, "%s: %s is %s, a type for storage; cast it first", op, name, clade_dtype_name(have));
 }
 
 clade_status clade__want_type(const char *op, const char *name, clade_dtype have, clade_dtype want) {
@@ -78,14 +89,19 @@ double clade__node_bytes(const clade_node *n) {
   double sum = 0;
   for (int i = 0; i < n->n_in + n->n_out; i++) {
     const clade_type *t = i < n->n_in ? &n->in[i] : &n->out[i - n->n_in];
-    sum += (double)clade__product(&t->shape, 0, t->shape.rank) * (double)clade__element_bytes(t->dtype);
+    sum += clade__bytes_of(t->dtype, clade__product(&t->shape, 0, t->shape.rank));
   }
   return sum;
 }
 
+double clade__bytes_of(clade_dtype dtype, int64_t elements) {
+  const clade__dtype *row = clade__dtype_row(dtype);
+  return row ? (double)elements / row->elements * row->bytes : 0;
+}
+
 size_t clade__element_bytes(clade_dtype dtype) {
-  size_t bytes = 0;
-  return clade_dtype_bytes(dtype, 1, &bytes) == CLADE_OK ? bytes : 1;
+  const clade__dtype *row = clade__dtype_row(dtype);
+  return row && row->elements == 1 ? row->bytes : 0;
 }
 
 static clade_type stored(const clade_type *t) {
@@ -154,7 +170,7 @@ uint64_t clade__last_cache(const clade_device_info *device) {
 }
 
 bool clade__streams(const clade_device_info *device, const clade_type *t) {
-  double bytes = (double)clade__product(&t->shape, 0, t->shape.rank) * (double)clade__element_bytes(t->dtype);
+  double bytes = clade__bytes_of(t->dtype, clade__product(&t->shape, 0, t->shape.rank));
   return device->device_class == CLADE_CPU && 3 * bytes > 2 * (double)clade__last_cache(device);
 }
 

@@ -15,6 +15,9 @@ clade_val clade__axis_node(clade_graph *g, const clade_op *op, clade_val x, int 
 /* Refuses operands in a blocked layout. */
 clade_status clade__want_dense(const clade_node *n);
 clade_status clade__want_float(const clade_node *n, int operand, const char *name);
+clade_status clade__want_float_type(const char *op, const char *name, clade_dtype have);
+/* Refuses types for storage, where kernels take any number. */
+clade_status clade__want_computed(const char *op, const char *name, clade_dtype have);
 /* For builders: an operand that has to be of another one's type. */
 clade_status clade__want_type(const char *op, const char *name, clade_dtype have, clade_dtype want);
 /* n rounded up to whole tiles. */
@@ -52,7 +55,9 @@ uint64_t clade__dx_in_place(const clade_node *n, int out);
 
 /* The name of the dtype that moves elements of the same size. */
 const char *clade__raw_name(clade_dtype dtype);
+/* From one element to the next, for kernels that are told so; 0 where elements share a block (emit refuses these). */
 size_t clade__element_bytes(clade_dtype dtype);
+double clade__bytes_of(clade_dtype dtype, int64_t elements); /* in memory, for costs */
 /* NULL, or why a kernel whose work-items make that many passes through their loops, all loops together, would be cut
  * short by the device. A loop's last look at its condition counts as a pass. */
 const char *clade__cut_short(const clade_device_info *device, double passes);

@@ -1,8 +1,6 @@
 /* Whether elementwise programs make sense: which element types a function takes, and what it gives. */
 #include "op/op.h"
 
-static bool is_integer(clade_dtype t) { return t == CLADE_I8 || t == CLADE_U8 || t == CLADE_I32 || t == CLADE_I64; }
-
 static clade_status refuse(const clade__elt_row *row, int operand, clade_dtype got, const char *expected) {
   return CLADE_FAIL(DTYPE, "%s: operand %d is %s; expected %s", row->name, operand, clade_dtype_name(got), expected);
 }
@@ -17,7 +15,7 @@ static clade_status same(const clade__elt_row *row, const clade_dtype *in, int f
 
 clade_status clade__elt_result(const clade__elt_row *row, const clade_dtype *in, clade_dtype want, clade_dtype *out) {
   for (int i = 0; i < row->arity; i++)
-    if (!clade__is_float(in[i]) && !is_integer(in[i]) && in[i] != CLADE_BOOL)
+    if (!clade__is_float(in[i]) && !clade__is_integer(in[i]) && in[i] != CLADE_BOOL)
       return CLADE_FAIL(DTYPE, "%s: operand %d: %d is no element type that it takes", row->name, i, (int)in[i]);
   *out = in[0];
   switch (row->kind) {
@@ -25,10 +23,10 @@ clade_status clade__elt_result(const clade__elt_row *row, const clade_dtype *in,
     if (!clade__is_float(in[0])) return refuse(row, 0, in[0], "a float");
     return same(row, in, 0);
   case CLADE__ELT_NUMBER:
-    if (!clade__is_float(in[0]) && !is_integer(in[0])) return refuse(row, 0, in[0], "a number");
+    if (!clade__is_float(in[0]) && !clade__is_integer(in[0])) return refuse(row, 0, in[0], "a number");
     return same(row, in, 0);
   case CLADE__ELT_INTEGER:
-    if (!is_integer(in[0])) return refuse(row, 0, in[0], "an integer");
+    if (!clade__is_integer(in[0])) return refuse(row, 0, in[0], "an integer");
     return same(row, in, 0);
   case CLADE__ELT_COMPARE: *out = CLADE_BOOL; return same(row, in, 0);
   case CLADE__ELT_TEST: *out = CLADE_BOOL; return clade__is_float(in[0]) ? CLADE_OK : refuse(row, 0, in[0], "a float");
@@ -41,7 +39,7 @@ clade_status clade__elt_result(const clade__elt_row *row, const clade_dtype *in,
     *out = in[1];
     return same(row, in, 1);
   case CLADE__ELT_CAST:
-    if (!clade__is_float(want) && !is_integer(want) && want != CLADE_BOOL)
+    if (!clade__is_float(want) && !clade__is_integer(want) && want != CLADE_BOOL)
       return CLADE_FAIL(DTYPE, "%s: %d is no element type", row->name, (int)want);
     *out = want;
     return CLADE_OK;

@@ -64,10 +64,12 @@ static T integer_value(unsigned number, T a, T b, T c, T P, T Q) {
 #undef NO
 }
 
+/* The bits that are stored. */
 static int64_t wrap(clade_dtype t, int64_t v) {
-  if (t == CLADE_I8) return (int8_t)v;
-  if (t == CLADE_U8) return (uint8_t)v;
-  return t == CLADE_I32 ? (int32_t)v : v;
+  const clade__dtype *row = clade__dtype_row(t);
+  const int above = 64 - (int)row->bits;
+  if (row->kind == CLADE__SIGNED) return (int64_t)((uint64_t)v << above) >> above;
+  return row->kind == CLADE__UNSIGNED ? (int64_t)((uint64_t)v << above >> above) : v;
 }
 
 static int64_t saturate(double v, int64_t low, int64_t high) {
@@ -75,29 +77,21 @@ static int64_t saturate(double v, int64_t low, int64_t high) {
   return v <= (double)low ? low : v >= (double)high ? high : (int64_t)v;
 }
 
-/* As a half format would keep it. */
+/* As it is stored. */
 static double rounded(clade_dtype t, double v) {
   float f = (float)v;
-  uint16_t h;
-  (void)clade_convert(t, &h, CLADE_F32, &f, 1); /* one element of a known type cannot fail */
-  (void)clade_convert(CLADE_F32, &f, t, &h, 1);
+  uint64_t bits;
+  (void)clade_convert(t, &bits, CLADE_F32, &f, 1); /* one element of a known type cannot fail */
+  (void)clade_convert(CLADE_F32, &f, t, &bits, 1);
   return (double)f;
 }
 
 static double cast(clade_dtype from, clade_dtype to, double v) {
   if (from == CLADE_BOOL) v = v != 0;
-  switch (to) {
-  case CLADE_BOOL: return v != 0;
-  case CLADE_F16: return rounded(CLADE_F16, v);
-  case CLADE_BF16: return rounded(CLADE_BF16, v);
-  case CLADE_F32: return (double)(float)v;
-  default: break;
-  }
+  if (to == CLADE_BOOL) return v != 0;
+  if (clade__is_float(to)) return rounded(to, v);
   if (!clade__is_float(from)) return (double)wrap(to, saturate(v, INT64_MIN, INT64_MAX));
-  return (double)(to == CLADE_I8    ? saturate(v, INT8_MIN, INT8_MAX)
-                  : to == CLADE_U8  ? saturate(v, 0, UINT8_MAX)
-                  : to == CLADE_I32 ? saturate(v, INT32_MIN, INT32_MAX)
-                                    : saturate(v, INT64_MIN, INT64_MAX));
+  return (double)saturate(v, clade__dtype_low(to), clade__dtype_high(to));
 }
 
 static double insn_value(const clade__elt_insn *insn, clade_dtype of, const double *value) {

@@ -8,11 +8,9 @@
 
 /* The type of a value, of sixteen of them where `wide`. */
 static const char *value_type(clade_dtype t, bool wide) {
-  if (clade__is_float(t)) return wide ? "float16" : "float";
-  return wide ? "int16" : t == CLADE_I64 ? "long" : "int";
+  if (!wide) return clade__compute_type(t);
+  return clade__is_float(t) ? "float16" : "int16";
 }
-
-static const char *compute_type(clade_dtype t) { return value_type(t, false); }
 
 typedef struct names { /* what stands for the row's names */
   char operand[3][8];
@@ -27,15 +25,22 @@ static void real_literal(char text[48], float value) {
     snprintf(text, 48, value < 0 ? "(%af)" : "%af", (double)value);
 }
 
+/* The least one's digits alone are no literal of its type. */
+static void integer_text(char text[48], int64_t v, bool wide) {
+  const char *suffix = wide ? "L" : "";
+  if (v == (wide ? INT64_MIN : INT32_MIN))
+    snprintf(text, 48, "(%" PRId64 "%s - 1)", v + 1, suffix);
+  else
+    snprintf(text, 48, "%" PRId64 "%s", v, suffix);
+}
+
 /* The nearest integer inside the bound, within the type. */
 static void integer_literal(char text[48], double value, bool wide) {
   int64_t low = wide ? INT64_MIN : INT32_MIN, high = wide ? INT64_MAX : INT32_MAX;
   int64_t v = value <= (double)low ? low : value >= (double)high ? high : (int64_t)value;
-  const char *suffix = wide ? "L" : "";
-  if (v == low) /* its digits alone are no literal of the type */
-    snprintf(text, 48, "(-%" PRId64 "%s - 1)", high, suffix);
-  else
-    snprintf(text, 48, "(%" PRId64 "%s)", v, suffix);
+  char digits[48];
+  integer_text(digits, v, wide);
+  snprintf(text, 48, v == low ? "%s" : "(%s)", digits);
 }
 
 static const char *stands_for(const names *n, const char *token, size_t length) {
@@ -86,42 +91,46 @@ static clade_dtype value_dtype(const clade__elt *p, int value) {
   return (clade_dtype)(value < p->n_in ? p->in_dtype[value] : p->insn[value - p->n_in].dtype);
 }
 
-/* Floats are cut towards zero and saturate, NaN becomes 0; integers wrap; halves are rounded. */
+/* A value that has fewer bits in memory than while it is computed with. */
+static bool narrow(clade_dtype t) {
+  const clade__dtype *row = clade__dtype_row(t);
+  const unsigned computed = strcmp(row->compute, "long") == 0 ? 64 : 32;
+  return row->kind != CLADE__TRUTH && row->bits < computed;
+}
+
+/* A float to an integer: cut towards zero, saturated, NaN becomes 0. */
+static void saturate(const char *a, clade_dtype to, clade__text *out) {
+  const int64_t low = clade__dtype_low(to), high = clade__dtype_high(to);
+  const bool wide = strcmp(clade__compute_type(to), "long") == 0;
+  char least[48], most[48];
+  integer_text(least, low, wide);
+  snprintf(most, sizeof most, "%" PRId64 "%s", high, wide ? "L" : "");
+  clade__text_add(out, "%s != %s ? 0 : %s <= %.1ff ? %s : %s >= %.1ff ? %s : (%s)%s", a, a, a, (double)(float)low,
+                  least, a, (double)(float)high, most, clade__compute_type(to), a);
+}
+
+/* Floats saturate to integers; integers wrap; what is narrower than float is rounded. */
 static void cast(const char *a, clade_dtype from, clade_dtype to, clade__text *out) {
-  static const struct {
-    clade_dtype to;
-    const char *low, *high, *least, *most;
-  } limits[] = {{CLADE_I8, "-128.0f", "127.0f", "-128", "127"},
-                {CLADE_U8, "0.0f", "255.0f", "0", "255"},
-                {CLADE_I32, "-2147483648.0f", "2147483648.0f", "(-2147483647 - 1)", "2147483647"},
-                {CLADE_I64, "-9223372036854775808.0f", "9223372036854775808.0f", "(-9223372036854775807L - 1)",
-                 "9223372036854775807L"}};
-  if (to == CLADE_BOOL) {
+  if (to == CLADE_BOOL)
     clade__text_add(out, "%s != 0", a);
-  } else if (from == CLADE_BOOL) {
-    clade__text_add(out, "(%s)(%s != 0)", compute_type(to), a);
-  } else if (to == CLADE_F16 && from != CLADE_F16) {
-    clade__text_add(out, "clade_round_f16((float)%s)", a);
-  } else if (to == CLADE_BF16 && from != CLADE_BF16) {
-    clade__text_add(out, "clade_round_bf16((float)%s)", a);
-  } else if (strcmp(compute_type(from), "float") != 0 || strcmp(compute_type(to), "float") == 0) {
-    clade__text_add(out, "(%s)%s(%s)", compute_type(to),
-                    to == CLADE_I8   ? "clade_wrap_i8"
-                    : to == CLADE_U8 ? "(uchar)"
-                                     : "",
-                    a);
-  } else {
-    for (size_t i = 0; i < CLADE_COUNT(limits); i++)
-      if (limits[i].to == to)
-        clade__text_add(out, "%s != %s ? 0 : %s <= %s ? %s : %s >= %s ? %s : (%s)%s", a, a, a, limits[i].low,
-                        limits[i].least, a, limits[i].high, limits[i].most, compute_type(to), a);
-  }
+  else if (from == CLADE_BOOL)
+    clade__text_add(out, "(%s)(%s != 0)", clade__compute_type(to), a);
+  else if (clade__is_float(to) && narrow(to) && to != from)
+    clade__text_add(out, "ROUND(%s, (float)%s)", clade_dtype_name(to), a);
+  else if (clade__is_float(from) && !clade__is_float(to))
+    saturate(a, to, out);
+  else if (narrow(to) && !clade__is_float(to))
+    clade__text_add(out, "ROUND(%s, %s)", clade_dtype_name(to), a);
+  else
+    clade__text_add(out, "(%s)(%s)", clade__compute_type(to), a);
 }
 
 /* Between floats; a vector is rounded by functions of its own. */
 static void wide_cast(const char *a, clade_dtype from, clade_dtype to, clade__text *out) {
-  bool rounds = to != from && to != CLADE_F32;
-  clade__text_add(out, "%s(%s)", !rounds ? "" : to == CLADE_F16 ? "clade_round16_f16" : "clade_round16_bf16", a);
+  if (to != from && narrow(to))
+    clade__text_add(out, "ROUND16(%s, %s)", clade_dtype_name(to), a);
+  else
+    clade__text_add(out, "(%s)", a);
 }
 
 /* The expression of one instruction. */
@@ -129,8 +138,8 @@ static clade_status expression(const clade__elt *p, const clade__elt_insn *insn,
   const clade__elt_row *row = clade__elt_by_number(insn->fn);
   names n = {0};
   clade_dtype of = value_dtype(p, insn->arg[row->kind == CLADE__ELT_SELECT]);
-  bool real = strcmp(compute_type(of), "float") == 0;
-  n.type = compute_type(of);
+  bool real = clade__is_float(of);
+  n.type = clade__compute_type(of);
   for (int i = 0; i < row->arity; i++) {
     bool input = insn->arg[i] < p->n_in;
     snprintf(n.operand[i], sizeof n.operand[i], input ? "i%d" : "v%d", insn->arg[i] - (input ? 0 : p->n_in));
@@ -145,9 +154,12 @@ static clade_status expression(const clade__elt *p, const clade__elt_insn *insn,
   }
   const char *text = insn->wrt ? row->derivative[insn->wrt - 1] : real ? row->expression : row->integer;
   if (!text) return CLADE_FAIL(UNSUPPORTED, "%s has no expression for %s", row->name, clade_dtype_name(of));
-  bool wraps = row->kind == CLADE__ELT_NUMBER || row->kind == CLADE__ELT_INTEGER;
-  const char *wrap = wraps && of == CLADE_I8 ? "clade_wrap_i8(" : wraps && of == CLADE_U8 ? "(int)(uchar)(" : "(";
-  clade__text_add(out, "%s", wrap);
+  bool wraps =
+      (row->kind == CLADE__ELT_NUMBER || row->kind == CLADE__ELT_INTEGER) && clade__is_integer(of) && narrow(of);
+  if (wraps)
+    clade__text_add(out, "ROUND(%s, ", clade_dtype_name(of));
+  else
+    clade__text_add(out, "(");
   substitute(text, &n, wide, out);
   clade__text_add(out, ")");
   return CLADE_OK;

@@ -147,10 +147,6 @@ static bool is_flat(const clade_node *n) {
   return true;
 }
 
-static const char *compute_type(clade_dtype t) {
-  return clade__is_float(t) ? "float" : t == CLADE_I64 ? "long" : "int";
-}
-
 /* The parts of the kernel that depend on the program: its tensors, what is loaded where, and what is computed. */
 typedef struct parts {
   clade__text args, use, load, strides, body, row, lanes, pass, pass_strides;
@@ -193,7 +189,8 @@ static void describe_operand(parts *t, const clade__elt *p, const walk *w, int i
   clade__text_add(&t->pass, "PASS(x%d), ", i);
   clade__text_add(&t->pass_strides, "s%d, ", i);
   if (!wide) {
-    clade__text_add(&t->load, "const %s i%d = LOAD(%s, x%d, ", compute_type((clade_dtype)p->in_dtype[i]), i, name, i);
+    clade__text_add(&t->load, "const %s i%d = LOAD(%s, x%d, ", clade__compute_type((clade_dtype)p->in_dtype[i]), i,
+                    name, i);
     clade__text_add(&t->load, flat ? "at); " : "AT(s%d)); ", i);
     return;
   }

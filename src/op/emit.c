@@ -163,9 +163,9 @@ static void add_operand(clade_kernel_step *s, clade__arg_kind kind, int index, i
     return;
   }
   const clade_type *type = kind == CLADE__ARG_IN ? &n->in[index] : &n->out[index];
-  clade_status status = clade_dtype_bytes(type->dtype, 1, &element);
+  clade_status status = clade__dtype_element(type->dtype, &element);
   if (status != CLADE_OK)
-    keep(e, status);
+    keep(e, clade__fail_in(status, "%s: kernel %s", op_name(e), s->kernel));
   else
     add_arg(s, &(clade__arg){.kind = kind, .operand = index, .at = (size_t)at * element, .element = (uint32_t)element});
 }

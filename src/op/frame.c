@@ -297,10 +297,7 @@ static clade_status element(clade_dtype dtype, double value, int64_t *bytes) {
   int64_t whole = value >= -0x1p62 && value <= 0x1p62 ? (int64_t)value : 0;
   bool real = clade__is_float(dtype);
   *bytes = 0;
-  bool small = dtype == CLADE_BOOL || dtype == CLADE_U8 || dtype == CLADE_I8 || dtype == CLADE_I32;
-  double low = dtype == CLADE_I8 ? -0x1p7 : dtype == CLADE_I32 ? -0x1p31 : 0;
-  double high = dtype == CLADE_BOOL ? 1 : dtype == CLADE_U8 ? 255 : -low - 1;
-  if (!real && ((double)whole != value || (small && (value < low || value > high))))
+  if (!real && ((double)whole != value || whole < clade__dtype_low(dtype) || whole > clade__dtype_high(dtype)))
     return CLADE_FAIL(INVALID, "value %g is none of %s", value, clade_dtype_name(dtype));
   return real ? clade_convert(dtype, bytes, CLADE_F32, &f, 1) : clade_convert(dtype, bytes, CLADE_I64, &whole, 1);
 }

@@ -48,7 +48,7 @@ static clade_status grad(clade_grad *g) {
 
 static double bytes_of(const clade_query *q) {
   const clade_shape *y = &q->node->out[0].shape;
-  return 2 * (double)clade__product(y, 0, y->rank) * (double)clade__element_bytes(q->node->out[0].dtype);
+  return 2 * clade__bytes_of(q->node->out[0].dtype, clade__product(y, 0, y->rank));
 }
 
 /* Elements one by one take four times as long as memory does. */
@@ -65,8 +65,8 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   int64_t piece = clade__piece(q->device, total, 1, 1 << 14);
   clade_kernel_step *s = clade_emit_kernel(e, "gather_forward_ref");
   clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
-  int64_t table = x->dim[axis] * (int64_t)clade__element_bytes(q->node->in[TABLE].dtype);
-  clade_emit_define(s, "NARROW", width == 1 && table <= clade__second_cache(q->device));
+  double table = clade__bytes_of(q->node->in[TABLE].dtype, x->dim[axis]);
+  clade_emit_define(s, "NARROW", width == 1 && table <= (double)clade__second_cache(q->device));
   clade_emit_in(s, TABLE);
   clade_emit_in(s, IDS);
   clade_emit_out(s, 0);

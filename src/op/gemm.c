@@ -62,10 +62,10 @@ static clade_status types(const clade_node *n, clade_dtype *out) {
   if (bytes ? b != CLADE_I8 : t != b)
     return CLADE_FAIL(DTYPE, "gemm: a is %s and b is %s; expected %s", clade_dtype_name(t), clade_dtype_name(b),
                       bytes ? "b in i8" : "the same type");
-  if (!clade__gemm_integer(t)) CLADE_TRY(clade__want_float(n, 0, "a"));
+  if (clade__dtype_row(t)->product == CLADE_DTYPE_NONE) return clade__want_float(n, 0, "a");
   if (clade__gemm_integer(t) && (a->alpha < 1 || a->alpha > 1))
     return CLADE_FAIL(INVALID, "gemm: alpha is %g; with %s operands it is 1", (double)a->alpha, clade_dtype_name(t));
-  *out = bytes ? CLADE_I32 : t;
+  *out = clade__dtype_row(t)->product;
   return CLADE_OK;
 }
 

@@ -1,7 +1,7 @@
 /* Losses that other ops make up: a function of two elements, in f32, and its mean. */
 #include <clade/nn.h>
 
-#include "op/op.h"
+#include "op/dims.h"
 
 static clade_status check(const clade_graph *g, const char *name, const char *of, clade_val a, clade_val b) {
   const clade_val v[] = {a, b};
@@ -11,9 +11,7 @@ static clade_status check(const clade_graph *g, const char *name, const char *of
   for (int i = 0; i < 2; i++) {
     clade_status status = clade_val_type(g, v[i], &type[i]);
     if (status != CLADE_OK) return clade__fail_in(status, "%s: %s", name, called[i]);
-    if (!clade__is_float(type[i].dtype))
-      return CLADE_FAIL(DTYPE, "%s: %s is %s; expected f32, f16 or bf16", name, called[i],
-                        clade_dtype_name(type[i].dtype));
+    CLADE_TRY(clade__want_float_type(name, called[i], type[i].dtype));
   }
   if (clade_shape_equal(&type[0].shape, &type[1].shape)) return CLADE_OK;
   return CLADE_FAIL(BAD_SHAPE, "%s: %s is %s and target is %s; expected the same shape", name, of,

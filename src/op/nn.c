@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "op/dims.h"
 #include "op/nn.h"
 
 enum { NAME_BYTES = 300 };
@@ -12,10 +13,11 @@ static clade_val parameter(clade_graph *g, const char *layer, const char *part, 
   char name[NAME_BYTES];
   snprintf(name, sizeof name, "%s.%s", layer, part);
   if (!stored) stored = CLADE_F32;
-  if (!clade__is_float(stored))
+  char floats[CLADE__DTYPE_NAMES];
+  if (!clade__is_computed_float(stored))
     return clade__graph_fail(g,
-                             CLADE_FAIL(DTYPE, "layer \"%s\": .dtype is %d (%s); expected f32, f16 or bf16", layer,
-                                        (int)stored, clade_dtype_name(stored)),
+                             CLADE_FAIL(DTYPE, "layer \"%s\": .dtype is %d (%s); expected %s", layer, (int)stored,
+                                        clade_dtype_name(stored), clade__dtype_names(clade__is_computed_float, floats)),
                              NULL);
   clade_val v = clade_parameter(g, name, stored, shape, initial);
   return stored == used ? v : clade_cast(g, v, used);
@@ -38,8 +40,9 @@ static clade_status check(const clade_graph *g, const char *name, const clade_li
   clade_status status = clade_val_type(g, opt->x, x);
   if (status != CLADE_OK) return clade__fail_in(status, "nn_linear \"%s\": x", name);
   if (x->shape.rank < 1) return CLADE_FAIL(BAD_SHAPE, "nn_linear \"%s\": x is a scalar; expected [..., in]", name);
-  if (!clade__is_float(x->dtype)) /* its weights would be cut to 0 */
-    return CLADE_FAIL(DTYPE, "nn_linear \"%s\": x is %s; expected f32, f16 or bf16", name, clade_dtype_name(x->dtype));
+  char layer[NAME_BYTES];
+  snprintf(layer, sizeof layer, "nn_linear \"%s\"", name);
+  CLADE_TRY(clade__want_float_type(layer, "x", x->dtype)); /* weights of integers would be cut to 0 */
   clade_dim in = x->shape.dim[x->shape.rank - 1];
   if (clade_dim_is_symbol(in))
     return CLADE_FAIL(BAD_SHAPE,

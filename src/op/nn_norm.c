@@ -7,8 +7,9 @@
 enum { NAME_BYTES = 300 };
 
 static clade_status check_float(const char *layer, const char *name, clade_dtype t) {
-  if (clade__is_float(t)) return CLADE_OK;
-  return CLADE_FAIL(DTYPE, "%s \"%s\": x is %s; expected f32, f16 or bf16", layer, name, clade_dtype_name(t));
+  char whole[NAME_BYTES];
+  snprintf(whole, sizeof whole, "%s \"%s\"", layer, name);
+  return clade__want_float_type(whole, "x", t);
 }
 
 static clade_status channels_of(const clade_graph *g, const char *layer, const char *name, clade_val v, clade_type *x) {

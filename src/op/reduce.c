@@ -37,8 +37,7 @@ static clade_status infer(clade_node *n) {
   if (a->axes < 0 || a->axes >> rank)
     return CLADE_FAIL(INVALID, "%s: axes 0x%x name one out of range for x of rank %d", names[a->kind],
                       (unsigned)a->axes, rank);
-  if (a->kind == MEAN && !clade__is_float(t))
-    return CLADE_FAIL(DTYPE, "mean: x is %s; expected f32, f16 or bf16", clade_dtype_name(t));
+  CLADE_TRY(a->kind == MEAN ? clade__want_float_type("mean", "x", t) : clade__want_computed(names[a->kind], "x", t));
   if (a->kind == SUM && t == CLADE_BOOL) return CLADE_FAIL(DTYPE, "sum: x is bool; cast it to a number first");
   n->out[0] = (clade_type){.dtype = t, .shape = shape_of(&n->in[0].shape, a, a->keep)};
   return CLADE_OK;
@@ -94,17 +93,19 @@ static groups group(const clade_node *n) {
 }
 
 /* What nothing gives: the kernel starts from it. */
-static const char *empty(int kind, clade_dtype t) {
-  if (kind <= MEAN) return "0";
-  bool max = kind == MAX;
-  switch (t) {
-  case CLADE_I8: return max ? "(-128)" : "127";
-  case CLADE_U8: return max ? "0" : "255";
-  case CLADE_BOOL: return max ? "0" : "1";
-  case CLADE_I32: return max ? "INT_MIN" : "INT_MAX";
-  case CLADE_I64: return max ? "LONG_MIN" : "LONG_MAX";
-  default: return max ? "-INFINITY" : "INFINITY";
-  }
+static void define_empty(clade_kernel_step *s, int kind, clade_dtype t) {
+  const bool max = kind == MAX;
+  const int64_t bound = max ? clade__dtype_low(t) : clade__dtype_high(t);
+  if (kind <= MEAN)
+    clade_emit_define(s, "EMPTY", 0);
+  else if (clade__is_float(t))
+    clade_emit_define_text(s, "EMPTY", max ? "-INFINITY" : "INFINITY");
+  else if (bound == INT64_MIN || bound == INT64_MAX)
+    clade_emit_define_text(s, "EMPTY", max ? "LONG_MIN" : "LONG_MAX");
+  else if (bound == INT32_MIN || bound == INT32_MAX)
+    clade_emit_define_text(s, "EMPTY", max ? "INT_MIN" : "INT_MAX");
+  else
+    clade_emit_define(s, "EMPTY", bound);
 }
 
 static float divisor(const clade_query *q, int64_t count) {
@@ -120,7 +121,7 @@ static clade_kernel_step *kernel(clade_emit *e, const clade_query *q, const char
   clade_emit_define(s, "KIND", sum ? SUM : a->kind); /* a mean divides a sum by its argument */
   clade_emit_define(s, "FLOAT", f);
   clade_emit_define_text(s, "ACC", f ? "float" : t == CLADE_I64 ? (sum ? "ulong" : "long") : sum ? "uint" : "int");
-  clade_emit_define_text(s, "EMPTY", empty(a->kind, t));
+  define_empty(s, a->kind, t);
   return s;
 }
 

@@ -11,17 +11,17 @@ typedef struct tape {
 } tape;
 
 static bool is_float(const clade_graph *g, clade__id value) {
-  clade_dtype t = clade__type(g, value)->dtype;
-  return clade__is_float(t);
+  return clade__is_computed_float(clade__type(g, value)->dtype);
 }
 
-/* The value's number; only floats have derivatives. */
+/* The value's number; only floats have derivatives, and of those none that are for storage. */
 static clade_status take_float(const clade_graph *g, clade_val v, const char *what, clade__id *id) {
   char text[640];
   CLADE_TRY(clade__graph_value(g, v, what, id));
   if (is_float(g, *id)) return CLADE_OK;
-  return CLADE_FAIL(DTYPE, "%s is %s: only floats have derivatives", what,
-                    clade__type_text(clade__type(g, *id), text, sizeof text));
+  const bool stored = !clade__is_computed(clade__type(g, *id)->dtype);
+  return CLADE_FAIL(DTYPE, "%s is %s: %s", what, clade__type_text(clade__type(g, *id), text, sizeof text),
+                    stored ? "types for storage have no derivatives" : "only floats have derivatives");
 }
 
 static clade_status take_seed(const clade_graph *g, clade_val dy, clade__id y) {

@@ -107,7 +107,7 @@ static clade_status fill_pieces(clade_vars *vars, clade__var *var, const clade__
   size_t element;
   clade__queue *queue;
   CLADE_TRY(clade_shape_elements(&var->type.shape, &elements));
-  CLADE_TRY(clade_dtype_bytes(var->type.dtype, 1, &element));
+  CLADE_TRY(clade__dtype_element(var->type.dtype, &element));
   CLADE_TRY(queue_of(vars, var, &queue));
   for (size_t first = 0; first < (size_t)elements; first += PIECE) {
     size_t n = CLADE_MIN((size_t)PIECE, (size_t)elements - first);

@@ -63,7 +63,7 @@ fail:
 
 /* ---- comparing ---- */
 /* Of the largest result. Sums in another order stay far below it, a term that is missing does not. */
-static double tolerance(clade_dtype t) { return t == CLADE_F32 ? 2e-3 : t == CLADE_F16 ? 1e-2 : 4e-2; }
+static double tolerance(clade_dtype t) { return clade__dtype_row(t)->tolerance; }
 
 static float value(clade_dtype dtype, const void *data, size_t i, size_t element) {
   float f = 0;
@@ -75,7 +75,7 @@ static float value(clade_dtype dtype, const void *data, size_t i, size_t element
 }
 
 static bool floats_agree(clade_dtype dtype, size_t bytes, const void *right, const void *given) {
-  size_t element = dtype == CLADE_F32 ? 4 : 2, n = bytes / element;
+  size_t element = clade__dtype_row(dtype)->bytes, n = bytes / element;
   double largest = 0, worst = 0;
   for (size_t i = 0; i < n; i++) {
     double a = (double)value(dtype, right, i, element), b = (double)value(dtype, given, i, element);
@@ -100,7 +100,7 @@ bool clade__answers_agree(const clade__problem *p, const clade__stage *s, void *
 
 bool clade__answer_has_nan(const clade__problem *p, const clade__stage *s, void *const *answer) {
   for (int i = 0; i < p->n_out; i++) {
-    size_t element = s->out[i].dtype == CLADE_F32 ? 4 : 2;
+    size_t element = clade__dtype_row(s->out[i].dtype)->bytes;
     for (size_t k = 0; clade__is_float(s->out[i].dtype) && k < s->out_bytes[i] / element; k++)
       if (isnan(value(s->out[i].dtype, answer[i], k, element))) return true;
   }

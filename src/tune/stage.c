@@ -132,21 +132,19 @@ static void draw(clade_dtype dtype, bool positive, unsigned char *to, size_t siz
     memset(to, 0, size);
     f = (float)(bits >> 8) / (float)(1 << 23) - 1;
     if (positive) f = f / 2 + 0.75f;
-    switch (dtype) {
-    case CLADE_F32:
-    case CLADE_F16:
-    case CLADE_BF16: (void)clade_convert(dtype, to, CLADE_F32, &f, 1); break;
-    case CLADE_I8: *(signed char *)to = (signed char)((int)(bits >> 8) % 7 - 3); break;
-    case CLADE_U8: *to = (unsigned char)((bits >> 8) % 7); break;
-    default: *to = bits >> 8 & 1; /* counts, labels and indices that are small enough for anything; little-endian */
-    }
+    if (clade__is_float(dtype))
+      (void)clade_convert(dtype, to, CLADE_F32, &f, 1);
+    else if (clade__dtype_row(dtype)->bits == 8 && clade__is_integer(dtype)) /* operands of products */
+      *to = (unsigned char)((int)(bits >> 8) % 7 - (clade__dtype_low(dtype) < 0 ? 3 : 0));
+    else
+      *to = bits >> 8 & 1; /* counts, labels and indices that are small enough for anything; little-endian */
   }
 }
 
 clade_status clade__draw(const clade_type *type, bool positive, void **data, size_t *bytes) {
   unsigned char table[PERIOD * 8], *to;
   size_t element;
-  CLADE_TRY(clade_dtype_bytes(type->dtype, 1, &element));
+  CLADE_TRY(clade__dtype_element(type->dtype, &element));
   CLADE_TRY(clade_type_bytes(type, bytes));
   draw(type->dtype, positive, table, element);
   if (!(*data = to = clade__new(*bytes, 1))) return CLADE_NO_MEMORY;

@@ -55,12 +55,14 @@ def copy_tree(root, tree):
 
 
 def follow(path_of_page, tree, room):
-    """Does what the page says, each of whose fenced blocks has to be a step."""
+    """Does what the page says, each of whose fenced blocks has to be a step; returns the files that it writes."""
     with open(os.path.join(tree, path_of_page), encoding="utf-8") as f:
         page = f.read()
     done = {"File": 0, "Add": 0, "Run": 0}
+    touched = set()
     for is_file, path, is_add, add_path, before, is_run, text in STEP.findall(page):
         done[is_file or is_add or is_run] += 1
+        touched |= {path or add_path} - {""}
         if is_file:
             write(os.path.join(room if path.startswith(OUTSIDE) else tree, path), text)
         elif is_add:
@@ -70,6 +72,7 @@ def follow(path_of_page, tree, room):
     fences = len(re.findall(r"^```", page, re.M))
     if sum(done.values()) * 2 != fences or not fences:
         sys.exit(f"{path_of_page}: of {fences} fences only these were understood: {done}")
+    return touched
 
 
 def configure(tree, build, cc):

@@ -6,9 +6,6 @@
 
 #include "op_test.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,
-                                     CLADE_U8,  CLADE_I32, CLADE_I64,  CLADE_DTYPE_NONE};
-
 static void draw(op_case *c, op_random *r) {
   clade_shape shape = op_draw_shape(r, c, 1, 5, 20000);
   int axis = (int)op_integer(r, 0, shape.rank - 1);
@@ -54,4 +51,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_arg_max = {"arg_max", dtypes, draw, build, reference, fill, 0, NULL};
+const op_test op_test_arg_max = {"arg_max", op_number_types, draw, build, reference, fill, 0, NULL};

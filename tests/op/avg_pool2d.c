@@ -29,4 +29,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   pool_each(&v, take, &(mean){in, out, pool_counts_pad(c) ? v.window.kernel[0] * v.window.kernel[1] : 0});
 }
 
-const op_test op_test_avg_pool2d = {"avg_pool2d", conv_dtypes, draw, build, reference, NULL, 0, NULL};
+const op_test op_test_avg_pool2d = {"avg_pool2d", op_computed_floats, draw, build, reference, NULL, 0, NULL};

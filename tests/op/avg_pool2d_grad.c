@@ -30,4 +30,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   pool_each(&v, take, &(shares){in, out, pool_counts_pad(c) ? v.window.kernel[0] * v.window.kernel[1] : 0});
 }
 
-const op_test op_test_avg_pool2d_grad = {"avg_pool2d_grad", conv_dtypes, draw, build, reference, NULL, 0, NULL};
+const op_test op_test_avg_pool2d_grad = {"avg_pool2d_grad", op_computed_floats, draw, build, reference, NULL, 0, NULL};

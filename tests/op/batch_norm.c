@@ -7,7 +7,6 @@
 #include "op/batch_norm.h"
 #include "norm_kit.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 enum { EPS, MOMENTUM, EPILOGUE = 0, SAME /* its operand is x */ };
 
 /* relu(y + operand) */
@@ -103,4 +102,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_batch_norm = {"batch_norm", dtypes, draw, build, reference, NULL, 0, NULL};
+const op_test op_test_batch_norm = {"batch_norm", op_computed_floats, draw, build, reference, NULL, 0, NULL};

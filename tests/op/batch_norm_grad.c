@@ -4,7 +4,6 @@
 
 #include "norm_kit.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 enum { X, DY, WEIGHT, MEAN, RSTD };
 
 static void draw(op_case *c, op_random *r) {
@@ -50,4 +49,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_batch_norm_grad = {"batch_norm_grad", dtypes, draw, build, reference, NULL, 0, NULL};
+const op_test op_test_batch_norm_grad = {"batch_norm_grad", op_computed_floats, draw, build, reference, NULL, 0, NULL};

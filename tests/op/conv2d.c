@@ -35,4 +35,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   if (c->i[BIAS]) conv_bias_reference(c, &in[2], out);
 }
 
-const op_test op_test_conv2d = {"conv2d", conv_dtypes, draw, build, reference, NULL, 0, conv_forms};
+const op_test op_test_conv2d = {"conv2d", op_computed_floats, draw, build, reference, NULL, 0, conv_forms};

@@ -46,4 +46,5 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   if (c->i[BIAS]) conv_bias_reference(c, &in[2], out);
 }
 
-const op_test op_test_conv2d_data = {"conv2d_data", conv_dtypes, draw, build, reference, NULL, 0, conv_data_forms};
+const op_test op_test_conv2d_data = {"conv2d_data",  op_computed_floats, draw, build, reference, NULL, 0,
+                                     conv_data_forms};

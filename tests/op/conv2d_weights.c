@@ -30,4 +30,5 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   conv_winograd_bound(c, CONV_W, in[0].v, in[1].v, out);
 }
 
-const op_test op_test_conv2d_weights = {"conv2d_weights", conv_dtypes, draw, build, reference, NULL, 0, conv_forms};
+const op_test op_test_conv2d_weights = {"conv2d_weights", op_computed_floats, draw, build, reference, NULL, 0,
+                                        conv_forms};

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const clade_dtype conv_dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 /* Where a convolution is kept in op_case.i. */
 enum {
   KERNEL = 0,

@@ -34,7 +34,6 @@ bool conv_has_program(const op_case *c);
 void conv_program_reference(const op_case *c, const op_array *in, op_array *out);
 /* Attributes, with the case's program. */
 clade__conv_attrs conv_attrs(const op_case *c, const conv *v);
-extern const clade_dtype conv_dtypes[];
 /* By the form's builder; without a bias where that is invalid. */
 clade_val conv_build(const op_case *c, clade_graph *g, clade_val x, clade_val w, clade_val bias);
 double conv_stored_epsilon(clade_dtype t); /* of what is stored in between; 0 for f32 */

@@ -6,7 +6,6 @@
 
 #include "op_test.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 enum { CLASSES, IGNORE, IGNORED, PER_SAMPLE, WRONG }; /* WRONG: one label is no class */
 enum { SMOOTHING };
 
@@ -78,4 +77,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   out->bound[0] = bound / fmax(count, 1) + 0x1p-22 * fabs(out->v[0]);
 }
 
-const op_test op_test_cross_entropy = {"cross_entropy", dtypes, draw, build, reference, fill, 0, NULL};
+const op_test op_test_cross_entropy = {"cross_entropy", op_computed_floats, draw, build, reference, fill, 0, NULL};

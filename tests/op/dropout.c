@@ -6,7 +6,6 @@
 
 #include "op_test.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 enum { P };
 
 static uint64_t key_of(const op_case *c) { return 0x9E3779B97F4A7C15u * (uint64_t)(c->number + 1); }
@@ -40,4 +39,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_dropout = {"dropout", dtypes, draw, build, reference, fill, 0, NULL};
+const op_test op_test_dropout = {"dropout", op_computed_floats, draw, build, reference, fill, 0, NULL};

@@ -8,26 +8,24 @@
 
 #include <clade/ops.h>
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,        CLADE_U8,
-                                     CLADE_I32, CLADE_I64, CLADE_BOOL, CLADE_DTYPE_NONE};
-
 enum { LEADER, ALONE, SPECIALS, INFINITIES, CAST_TO }; /* of op_case.i */
 
-static bool is_integer(clade_dtype t) { return t == CLADE_I8 || t == CLADE_U8 || t == CLADE_I32 || t == CLADE_I64; }
+/* Types that are loaded into another one share its arithmetic, and differ in loading and storing: each goes through a
+ * part of the rows. */
+static bool in_part(const clade__elt_row *row, clade_dtype t) {
+  const bool real = op_is_float(t);
+  if (clade__dtype_row(t)->bits >= 32 || t == CLADE_BOOL) return true;
+  return real ? row->number % 4 == (t + 2) % 4 : row->number % 2 == t % 2;
+}
 
-/* The half formats share float's arithmetic, the short integers i32's, and differ in loading and storing: each goes
- * through a part of the rows. */
 static bool takes(const clade__elt_row *row, clade_dtype t) {
-  static const struct {
-    unsigned part, rest;
-  } of[] = {[CLADE_F16] = {4, 0}, [CLADE_BF16] = {4, 1}, [CLADE_I8] = {2, 0}, [CLADE_U8] = {2, 1}};
   bool all = row->kind == CLADE__ELT_CAST || row->kind == CLADE__ELT_SELECT;
-  if (!all && t < (clade_dtype)CLADE_COUNT(of) && of[t].part && row->number % of[t].part != of[t].rest) return false;
+  if (!all && !in_part(row, t)) return false;
   switch (row->kind) {
   case CLADE__ELT_FLOAT:
   case CLADE__ELT_TEST: return op_is_float(t);
-  case CLADE__ELT_NUMBER: return op_is_float(t) || is_integer(t);
-  case CLADE__ELT_INTEGER: return is_integer(t);
+  case CLADE__ELT_NUMBER: return op_is_float(t) || clade__is_integer(t);
+  case CLADE__ELT_INTEGER: return clade__is_integer(t);
   case CLADE__ELT_LOGIC: return t == CLADE_BOOL;
   default: return true;
   }
@@ -70,9 +68,26 @@ static const clade__elt_row *small_row(const op_case *c) {
   return clade__elt_by_name(names[kind][c->number % 3]);
 }
 
+/* Some cases of f32 are casts to each of the narrower floats, by each implementation; CLADE_DTYPE_NONE: not this one.
+ */
+static clade_dtype narrowed(const op_case *c) {
+  enum { EVERY = 12, EACH = 24 };
+  int at = 0, n = 0;
+  clade_dtype last = CLADE_DTYPE_NONE;
+  if (c->dtype != CLADE_F32 || c->number % EVERY != 2 || c->small) return last;
+  for (int i = 0; op_all_types[i]; i++) n += op_is_float(op_all_types[i]) && op_all_types[i] != CLADE_F32;
+  at = n - 1 - c->number / EACH % n;
+  for (int i = 0; op_all_types[i] && at >= 0; i++)
+    if (op_is_float(op_all_types[i]) && op_all_types[i] != CLADE_F32 && at-- == 0) last = op_all_types[i];
+  return last;
+}
+
 static void draw_casts(op_case *c, op_random *r) {
-  c->i[CAST_TO] = (int)dtypes[op_integer(r, 0, 7)];
+  int types = 0;
+  while (op_all_types[types]) types++;
+  c->i[CAST_TO] = (int)op_all_types[op_integer(r, 0, types - 1)];
   if (c->i[CAST_TO] == (int)c->dtype) c->i[CAST_TO] = c->dtype == CLADE_F32 ? CLADE_I8 : CLADE_F32;
+  if (narrowed(c)) c->i[CAST_TO] = (int)narrowed(c);
   if (c->gradient) c->i[CAST_TO] = CLADE_F32; /* of itself: the node disappears */
 }
 
@@ -83,11 +98,24 @@ static const clade__elt_row *lone_row(const op_case *c, int arity) {
   return clade__elt_by_name(c->dtype == CLADE_BOOL ? "logical_and" : real && c->number % 3 == 0 ? "pow" : "sub");
 }
 
+/* What the type holds. */
+static void within(const op_case *c, const clade__elt_row *leader, op_input *in) {
+  const bool real = op_is_float(c->dtype);
+  if (in->dtype != c->dtype || (!real && clade__dtype_row(c->dtype)->bits > 8)) return;
+  const double low = real ? -clade__dtype_most(c->dtype) : (double)clade__dtype_low(c->dtype);
+  const double high = real ? clade__dtype_most(c->dtype) : (double)clade__dtype_high(c->dtype);
+  if (c->dtype == CLADE_BOOL || c->dtype == CLADE_U8)
+    in->low = 0, in->high = CLADE_MAX(1, CLADE_MIN(high, leader->high));
+  else
+    in->low = CLADE_MAX(low, real ? in->low : leader->low), in->high = CLADE_MIN(high, real ? in->high : leader->high);
+}
+
 static void draw(op_case *c, op_random *r) {
   const clade__elt_row *rows[OP_OUTPUTS];
   clade_shape shape;
   bool far = op_draw_long(r, c, &shape), deep = !c->small && !c->gradient && c->number % 8 == 7; /* many axes */
   const clade__elt_row *leader = c->small ? small_row(c) : nth_row(c->dtype, c->number);
+  if (narrowed(c)) leader = clade__elt_by_name("cast");
   bool repeats = far || deep || (leader->arity > 1 && op_chance(r, 0.6));
   c->i[ALONE] = !c->small && repeats;
   if (c->i[ALONE]) leader = lone_row(c, deep ? 2 : leader->arity);
@@ -102,11 +130,9 @@ static void draw(op_case *c, op_random *r) {
   for (int j = 0; j < c->n_in; j++) {
     c->in[j] = (op_input){.dtype = c->dtype, .shape = shape, .low = leader->low, .high = leader->high};
     if (leader->kind == CLADE__ELT_SELECT && j == 0) c->in[j] = (op_input){.dtype = CLADE_BOOL, .shape = shape};
-    if (leader->kind == CLADE__ELT_COMPARE && is_integer(c->dtype)) c->in[j].low = -4, c->in[j].high = 4;
+    if (leader->kind == CLADE__ELT_COMPARE && clade__is_integer(c->dtype)) c->in[j].low = -4, c->in[j].high = 4;
     if (leader->kind == CLADE__ELT_COMPARE) c->in[j].ties = 4;
-    if (c->dtype == CLADE_BOOL) c->in[j].low = 0, c->in[j].high = 1;
-    if (c->dtype == CLADE_U8) c->in[j].low = 0, c->in[j].high = CLADE_MAX(1, CLADE_MIN(255, leader->high));
-    if (c->dtype == CLADE_I8) c->in[j].low = CLADE_MAX(-128, leader->low), c->in[j].high = CLADE_MIN(127, leader->high);
+    within(c, leader, &c->in[j]);
   }
   int whole = (int)op_integer(r, 0, c->n_in - 1); /* this one keeps the shape; others may repeat along axes */
   for (int j = 0; j < c->n_in; j++)
@@ -114,24 +140,31 @@ static void draw(op_case *c, op_random *r) {
       c->in[j].shape = far && op_chance(r, 0.7) ? CLADE_SHAPE(shape.dim[1]) : op_draw_broadcast(r, &shape);
 }
 
-/* Limits of the type, and what is no number. */
+static double limit(clade_dtype t, int64_t which) {
+  if (which > 1) return which == 2 || clade__dtype_low(t) == 0 ? (double)(which - 2) : -1;
+  const double high = (double)clade__dtype_high(t);
+  return which == 0 ? (double)clade__dtype_low(t) : high < 0x1p63 ? high : 0x1p63 - 1024;
+}
+
+static double special(const op_case *c, op_random *r) {
+  const clade__elt_row *leader = leader_of(c);
+  if (op_chance(r, 0.5)) return NAN;
+  if (c->i[INFINITIES]) return op_chance(r, 0.5) ? HUGE_VAL : -HUGE_VAL;
+  return leader->low > 0 || leader->high < 0 ? leader->high : -0.0;
+}
+
+/* Limits of the type, and what is no number; what lies between two numbers of the type that it is cast to. */
 static void fill(const op_case *c, op_random *r, op_array *in) {
-  static const double limits[][4] = {[CLADE_I8] = {-128, 127, 0, -1},
-                                     [CLADE_U8] = {0, 255, 0, 1},
-                                     [CLADE_I32] = {-2147483648.0, 2147483647.0, 0, -1},
-                                     [CLADE_I64] = {-0x1p63, 0x1p63 - 1024, 0, -1}};
+  const clade_dtype to = (clade_dtype)c->i[CAST_TO];
+  const bool ties = leader_of(c)->kind == CLADE__ELT_CAST && c->dtype == CLADE_F32 && op_is_float(to);
   for (int j = 0; c->i[SPECIALS] && j < c->n_in; j++)
     for (int64_t i = 0; i < in[j].n; i++) {
       if (in[j].dtype == CLADE_BOOL || !op_chance(r, 0.1)) continue;
-      if (is_integer(in[j].dtype))
-        in[j].v[i] = limits[in[j].dtype][op_integer(r, 0, 3)];
-      else
-        in[j].v[i] = op_chance(r, 0.5)                                 ? NAN
-                     : c->i[INFINITIES]                                ? (op_chance(r, 0.5) ? HUGE_VAL : -HUGE_VAL)
-                     : leader_of(c)->low > 0 || leader_of(c)->high < 0 ? leader_of(c)->high
-                                                                       : -0.0;
+      in[j].v[i] = clade__is_integer(in[j].dtype) ? limit(in[j].dtype, op_integer(r, 0, 3)) : special(c, r);
       in[j].v[i] = op_round(in[j].dtype, in[j].v[i]);
     }
+  for (int64_t i = 0; ties && i < in->n; i += 2)
+    in->v[i] = op_round(CLADE_F32, op_tie(to, ldexp(in->v[i], (int)(i % 21) - 12)));
 }
 
 static clade__elt program_of(const op_case *c, const clade__elt_row *row) {
@@ -186,7 +219,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
 }
 
 const op_test op_test_eltwise = {.name = "eltwise",
-                                 .dtypes = dtypes,
+                                 .dtypes = op_all_types,
                                  .draw = draw,
                                  .build = build,
                                  .reference = reference,

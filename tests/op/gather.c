@@ -5,9 +5,6 @@
 
 #include "op_test.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,        CLADE_U8,
-                                     CLADE_I32, CLADE_I64, CLADE_BOOL, CLADE_DTYPE_NONE};
-
 static void draw(op_case *c, op_random *r) {
   c->n_in = 2;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = op_draw_shape(r, c, 1, 3, c->gradient ? 40 : 2000)};
@@ -55,4 +52,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_gather = {"gather", dtypes, draw, build, reference, fill, 0, NULL};
+const op_test op_test_gather = {"gather", op_all_types, draw, build, reference, fill, 0, NULL};

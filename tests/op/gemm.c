@@ -9,7 +9,6 @@
 #include "op/view.h"
 #include "op_test.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I32, CLADE_I8, CLADE_U8, CLADE_DTYPE_NONE};
 /* BIAS: a third input, through clade_gemm; EPILOGUE: in the node itself. VIEWED, of either operand: it is a part of an
  * input. ORDER: which of its axes each of the input's is, three bits for each; BEFORE, AFTER: what of the input is no
  * part of it, two bits for each; TIMES: how often the input's one element is repeated along it, four bits for each, or
@@ -29,7 +28,7 @@ enum { ALPHA, BETA };
 enum { WHOLE, VIEWS };
 static const op_form forms[] = {{"whole", NULL}, {"views", NULL}, {NULL, NULL}};
 
-static clade_dtype result_type(clade_dtype t) { return t == CLADE_I8 || t == CLADE_U8 ? CLADE_I32 : t; }
+static clade_dtype result_type(clade_dtype t) { return clade__dtype_row(t)->product; }
 
 static clade_shape matrix(clade_shape batch, int64_t rows, int64_t columns, bool trans) {
   batch.dim[batch.rank++] = trans ? columns : rows;
@@ -160,7 +159,7 @@ static void draw(op_case *c, op_random *r) {
   if (strcmp(c->impl, "mma_warp_tf32") == 0) c->differentiable = 0; /* products too, and as far off */
   c->f[ALPHA] = real && op_chance(r, 0.25) ? -0.75 : 1;
   c->n_in = 2;
-  bool bytes = result_type(c->dtype) != c->dtype;
+  bool bytes = !real && result_type(c->dtype) != c->dtype;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = matrix(a, m, k, c->i[TRANS_A]), .low = -2, .high = 2};
   c->in[1] = (op_input){.dtype = c->dtype, .shape = matrix(b, k, n, c->i[TRANS_B]), .low = -2, .high = 2};
   if (bytes) { /* the whole range */
@@ -221,7 +220,7 @@ static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_v
     at.trans_a = c->i[TRANS_A];
     at.trans_b = c->i[TRANS_B];
     at.alpha = (float)c->f[ALPHA];
-    if (c->i[EPILOGUE]) at.epilogue = program(c->dtype);
+    if (c->i[EPILOGUE]) at.epilogue = program(result_type(c->dtype));
     for (int i = 0; i < 2; i++) {
       if (!c->i[VIEWED + i]) continue;
       const clade__view v = view_of(c, &c->in[i].shape, i);
@@ -265,7 +264,7 @@ static double rounded_operands(const op_case *c) {
   return c->took && strcmp(c->took, "mma_warp_tf32") == 0 ? 0x1.001p-10 : 0;
 }
 
-static double stored_epsilon(clade_dtype t) { return t == CLADE_F16 ? 0x1p-11 : t == CLADE_BF16 ? 0x1p-8 : 0; }
+static double stored_epsilon(clade_dtype t) { return op_is_float(t) && t != CLADE_F32 ? clade__dtype_unit(t) : 0; }
 
 static void reference(const op_case *c, const op_array *in, op_array *out) {
   bool ta = c->i[TRANS_A], tb = c->i[TRANS_B], real = op_is_float(c->dtype);
@@ -291,7 +290,7 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
     if (c->n_in < 3) continue;
     double bias = in[2].v[op_broadcast_at(&in[2].shape, &y, index)] * c->f[BETA];
     if (c->i[BIAS]) /* the product may be stored first, and so may what beta makes of the bias */
-      out->bound[o] += stored_epsilon(c->dtype) * (fabs(sum) + (c->f[BETA] > 1 ? fabs(bias) : 0) + 1e-4);
+      out->bound[o] += stored_epsilon(out->dtype) * (fabs(sum) + (c->f[BETA] > 1 ? fabs(bias) : 0) + 1e-4);
     if (real) out->bound[o] += 0x1p-23 * (fabs(sum) + fabs(bias));
     out->v[o] = sum + bias;
     if (c->i[EPILOGUE]) out->v[o] = fmax(0, out->v[o]);
@@ -300,4 +299,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   free(right.v);
 }
 
-const op_test op_test_gemm = {"gemm", dtypes, draw, build, reference, fill, 0, forms};
+const op_test op_test_gemm = {"gemm", op_factor_types, draw, build, reference, fill, 0, forms};

@@ -7,7 +7,6 @@
 
 #include "norm_kit.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 enum { KIND, AXES, GROUPS, WEIGHT, BIAS };
 enum { LAYER, RMS, GROUP, INSTANCE };
 enum { EPS };
@@ -98,4 +97,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_layer_norm = {"layer_norm", dtypes, draw, build, reference, NULL, 0, NULL};
+const op_test op_test_layer_norm = {"layer_norm", op_computed_floats, draw, build, reference, NULL, 0, NULL};

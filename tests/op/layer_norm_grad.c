@@ -6,7 +6,6 @@
 #include "op/layer_norm.h"
 #include "norm_kit.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 enum { X, DY, WEIGHT, MEAN, RSTD };
 enum { AXES, GROUPS, WITHOUT_MEAN };
 
@@ -111,4 +110,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
       if (!isfinite(out[k].bound[i])) out[k].bound[i] = 0;
 }
 
-const op_test op_test_layer_norm_grad = {"layer_norm_grad", dtypes, draw, build, reference, fill, 0, NULL};
+const op_test op_test_layer_norm_grad = {"layer_norm_grad", op_computed_floats, draw, build, reference, fill, 0, NULL};

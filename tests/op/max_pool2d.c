@@ -55,4 +55,4 @@ static void fill(const op_case *c, op_random *r, op_array *in) {
   for (int k = 0; !c->gradient && in->n && k < 3; k++) in->v[op_integer(r, 0, in->n - 1)] = k ? (double)NAN : -HUGE_VAL;
 }
 
-const op_test op_test_max_pool2d = {"max_pool2d", conv_dtypes, draw, build, reference, fill, 0, NULL};
+const op_test op_test_max_pool2d = {"max_pool2d", op_computed_floats, draw, build, reference, fill, 0, NULL};

@@ -1,10 +1,24 @@
 /* What the op test feeds and expects: values in double, and their way into and out of a device's formats. */
 #include "op_array.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+clade_dtype op_all_types[OP_TYPES], op_computed_types[OP_TYPES], op_computed_floats[OP_TYPES],
+    op_number_types[OP_TYPES], op_factor_types[OP_TYPES];
+
+void op_list_types(void) {
+  clade_dtype *all = op_all_types, *computed = op_computed_types, *floats = op_computed_floats;
+  clade_dtype *number = op_number_types, *factor = op_factor_types;
+  for (clade_dtype t = CLADE_DTYPE_NONE; (t = clade__dtype_next(t));) {
+    *all++ = t;
+    if (clade__is_computed(t)) *computed++ = t;
+    if (clade__is_computed_float(t)) *floats++ = t;
+    if (clade__is_computed(t) && t != CLADE_BOOL) *number++ = t;
+    if (clade__dtype_row(t)->product) *factor++ = t;
+  }
+}
 
 void *op_alloc(size_t count, size_t size) {
   void *memory = calloc(count ? count : 1, size);
@@ -35,31 +49,38 @@ int64_t op_broadcast_at(const clade_shape *shape, const clade_shape *to, const i
   return at;
 }
 
-/* To `digits` binary digits, exponents from `least` on. */
-static double keep_digits(double v, int digits, int least, double most) {
-  if (v == 0 || !isfinite(v)) return v;
-  int e = CLADE_MAX(ilogb(v), least);
-  double quantum = ldexp(1, e - digits + 1), r = rint(v / quantum) * quantum;
-  return fabs(r) > most ? copysign(INFINITY, v) : r;
+/* What lies between two numbers of a float type, of the size of v. */
+static double quantum(const clade__dtype *row, double v) {
+  const int least = 2 - (1 << (row->exponent - 1)); /* of normal numbers */
+  return ldexp(1, CLADE_MAX(ilogb(v), least) - row->fraction);
 }
 
 static int64_t as_integer(double v) {
   return v >= 0x1p63 ? INT64_MAX : v < -0x1p63 ? INT64_MIN : v == v ? (int64_t)v : 0;
 }
 
+/* The bits that an integer type keeps. */
+static double wrapped(const clade__dtype *row, int64_t v) {
+  const uint64_t above = row->bits < 64 ? (uint64_t)1 << row->bits : 0, kept = (uint64_t)v & (above - 1);
+  return row->kind == CLADE__SIGNED && above && kept >= above / 2 ? (double)kept - (double)above
+         : row->kind == CLADE__SIGNED                             ? (double)(int64_t)kept
+                                                                  : (double)kept;
+}
+
 double op_round(clade_dtype dtype, double v) {
-  switch (dtype) {
-  case CLADE_F32: return (double)(float)v;
-  case CLADE_F16: return keep_digits(v, 11, -14, 65504);
-  case CLADE_BF16: return keep_digits(v, 8, -126, 0x1.fep127);
-  case CLADE_I8: return (double)(int8_t)as_integer(v);
-  case CLADE_U8: return (double)(uint8_t)as_integer(v);
-  case CLADE_I32: return (double)(int32_t)as_integer(v);
-  case CLADE_I64: return (double)as_integer(v);
-  case CLADE_BOOL: return v != 0;
-  case CLADE_DTYPE_NONE: break;
-  }
-  return v;
+  const clade__dtype *row = clade__dtype_row(dtype);
+  if (row->kind == CLADE__TRUTH) return v != 0;
+  if (row->kind != CLADE__REAL) return wrapped(row, as_integer(v));
+  if (v == 0 || isnan(v)) return v;
+  double r = isinf(v) ? v : rint(v / quantum(row, v)) * quantum(row, v);
+  if (fabs(r) <= clade__dtype_most(dtype)) return r;
+  return row->infinite ? copysign(INFINITY, v) : NAN;
+}
+
+double op_tie(clade_dtype dtype, double v) {
+  const clade__dtype *row = clade__dtype_row(dtype);
+  if (v == 0 || !isfinite(v)) return v;
+  return (floor(v / quantum(row, v)) + 0.5) * quantum(row, v);
 }
 
 double op_epsilon(clade_dtype dtype) { return op_is_float(dtype) ? 0x1p-24 : 0; }
@@ -81,9 +102,8 @@ void op_array_fill(op_array *a, const op_input *in, op_random *r) {
   double low = in->low, high = in->high;
   op_result(a, in->dtype, in->shape);
   if (low == 0 && high == 0) {
-    low = in->dtype == CLADE_I8 ? -128 : in->dtype == CLADE_U8 || in->dtype == CLADE_BOOL ? 0 : -4;
-    high = in->dtype == CLADE_I8 ? 127 : in->dtype == CLADE_U8 ? 255 : in->dtype == CLADE_BOOL ? 1 : 4;
-    if (in->dtype == CLADE_I32 || in->dtype == CLADE_I64) low = -1000, high = 1000;
+    low = op_is_float(in->dtype) ? -4 : CLADE_MAX((double)clade__dtype_low(in->dtype), -1000);
+    high = op_is_float(in->dtype) ? 4 : CLADE_MIN((double)clade__dtype_high(in->dtype), 1000);
   }
   for (int64_t i = 0; i < a->n; i++) {
     double v = op_uniform(r, low, high);
@@ -136,21 +156,19 @@ static double *unpack(clade_dtype dtype, const void *bytes, int64_t from, int64_
 
 /* Half a unit in the last place, and what a device that has no denormal numbers may lose. */
 static double storage_error(clade_dtype dtype, double magnitude) {
-  switch (dtype) {
-  case CLADE_F32: return magnitude * 0x1p-24 + 0x1p-126;
-  case CLADE_F16: return magnitude * 0x1p-11 + 0x1p-25;
-  case CLADE_BF16: return magnitude * 0x1p-8 + 0x1p-126;
-  default: return 0;
-  }
+  if (!op_is_float(dtype)) return 0;
+  const double tiny = clade__dtype_row(dtype)->exponent == 8 ? 0x1p-126 : clade__dtype_least(dtype) / 2;
+  return magnitude * clade__dtype_unit(dtype) + tiny;
 }
 
 static bool close_enough(clade_dtype dtype, double got, double want, double bound) {
-  static const double most[] = {[CLADE_F32] = FLT_MAX, [CLADE_F16] = 65504, [CLADE_BF16] = 0x1.fep127};
   if (bound == HUGE_VAL) return true;
-  if (isnan(want) || isnan(got)) return isnan(want) && isnan(got);
   if (!op_is_float(dtype)) return fabs(got - want) <= bound;
   double error = bound + storage_error(dtype, fabs(want) + bound);
-  if (isinf(got)) return isinf(want) ? got == want : got * want > 0 && fabs(want) + error > most[dtype];
+  const bool infinite = clade__dtype_row(dtype)->infinite, beyond = fabs(want) + error > clade__dtype_most(dtype);
+  if (isnan(got) && !infinite && beyond) return true;
+  if (isnan(want) || isnan(got)) return isnan(want) && isnan(got);
+  if (isinf(got)) return isinf(want) ? got == want : got * want > 0 && beyond;
   if (isinf(want)) return false;
   return fabs(got - want) <= error * 1.001;
 }

@@ -4,6 +4,7 @@
 
 #include "op_test.h"
 
+void op_list_types(void);                  /* before a test's are looked at */
 void *op_alloc(size_t count, size_t size); /* zeroed; ends the test when there is none */
 void op_array_free(op_array *a);
 void op_array_fill(op_array *a, const op_input *in, op_random *r);

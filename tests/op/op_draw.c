@@ -60,4 +60,4 @@ clade_shape op_draw_broadcast(op_random *r, const clade_shape *shape) {
   return from;
 }
 
-bool op_is_float(clade_dtype t) { return t == CLADE_F32 || t == CLADE_F16 || t == CLADE_BF16; }
+bool op_is_float(clade_dtype t) { return clade__is_float(t); }

@@ -162,13 +162,16 @@ static int nth_in_turn(const op_target *t, int number) {
   return 0;
 }
 
-/* The line "name number" of a file; 0: none. */
+/* The line "name number more" of a file: `more` for each type for storage, none where it is not there. 0: no line. */
 static uint64_t allowed_variants(const char *path, const char *name) {
   char line[256], word[128];
-  uint64_t number, found = 0;
+  uint64_t number, more, found = 0, stored = 0;
+  for (clade_dtype t = CLADE_DTYPE_NONE; (t = clade__dtype_next(t));) stored += !clade__is_computed(t);
   FILE *f = fopen(path, "r");
-  while (f && fgets(line, sizeof line, f))
-    if (sscanf(line, "%127s %" SCNu64, word, &number) == 2 && strcmp(word, name) == 0) found = number;
+  while (f && fgets(line, sizeof line, f)) {
+    const int n = sscanf(line, "%127s %" SCNu64 " %" SCNu64, word, &number, &more);
+    if (n >= 2 && strcmp(word, name) == 0) found = number + (n > 2 ? more * stored : 0);
+  }
   if (f) fclose(f);
   return found;
 }
@@ -486,6 +489,7 @@ static bool run_once(const options *o, const op_test *test, double start) {
 
 int main(int argc, char **argv) {
   const double start = now();
+  op_list_types();
   options o;
   if (!parse(argc, argv, &o)) return usage(argv[0]);
   /* PoCL steps over divisions by zero, until a program has a handler of its own: here they end the process, also those

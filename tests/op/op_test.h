@@ -104,10 +104,18 @@ int64_t op_draw_extent(op_random *r, const op_case *c, int64_t most); /* one suc
 /* A shape that broadcasts to `shape`: axes become 1 or, in front, go. */
 clade_shape op_draw_broadcast(op_random *r, const clade_shape *shape);
 bool op_is_float(clade_dtype dtype);
+/* What ops claim, by the rows of clade/dtypes.h; each ends in CLADE_DTYPE_NONE. */
+enum { OP_TYPES = 64 };
+extern clade_dtype op_all_types[OP_TYPES];
+extern clade_dtype op_computed_types[OP_TYPES]; /* all but those for storage */
+extern clade_dtype op_computed_floats[OP_TYPES];
+extern clade_dtype op_number_types[OP_TYPES]; /* computed, and not bool */
+extern clade_dtype op_factor_types[OP_TYPES]; /* that have products */
 
 /* ---- for reference ---- */
 void op_result(op_array *out, clade_dtype dtype, clade_shape shape); /* allocates v and bound, zeroed */
 double op_round(clade_dtype dtype, double value);                    /* as storing it and loading it again */
+double op_tie(clade_dtype dtype, double value);                      /* a value between two, near this one */
 double op_epsilon(clade_dtype dtype);                                /* of the compute type: 2^-24 for floats, else 0 */
 /* Where in an array of `shape` the element is that broadcasts to `index` (a multi-index of `to`). */
 int64_t op_broadcast_at(const clade_shape *shape, const clade_shape *to, const int64_t *index);

@@ -56,7 +56,7 @@ for tile in "128 128 16 64 32 2" "16 64 16 16 16 4"; do
       esac
       if [ $((left + right)) -gt 0 ]; then want+=('ldmatrix\.sync\.aligned\.m8n8\.x4\.shared'); fi
       if [ $((left + right)) -lt 2 ] && [ $type != f32 ]; then want+=('ldmatrix\.sync\.aligned\.m8n8\.x4\.trans'); fi
-      cat "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/gemm_warp.cl" |
+      cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/gemm_warp.cl" |
         compile "$always" "cp\\.async\\.wait_group[[:space:]]+$((stages - 2));" "${want[@]}"
     done
   done

@@ -6,8 +6,6 @@
 
 #include "op_test.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,        CLADE_U8,
-                                     CLADE_I32, CLADE_I64, CLADE_BOOL, CLADE_DTYPE_NONE};
 enum { SUM, MEAN, MAX, MIN };
 enum { KIND, AXES, KEEP };
 
@@ -138,4 +136,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_reduce = {"reduce", dtypes, draw, build, reference, fill, 0, NULL};
+const op_test op_test_reduce = {"reduce", op_computed_types, draw, build, reference, fill, 0, NULL};

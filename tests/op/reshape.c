@@ -3,8 +3,6 @@
 
 #include "op_test.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8,        CLADE_U8,
-                                     CLADE_I32, CLADE_I64, CLADE_BOOL, CLADE_DTYPE_NONE};
 enum { FLATTEN, AXIS, REST, RANK, DIMS }; /* REST: the axis that is one, or -1 */
 
 /* The factors of n, spread over `rank` axes. */
@@ -45,4 +43,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   for (int64_t i = 0; i < out->n; i++) out->v[i] = in->v[i];
 }
 
-const op_test op_test_reshape = {"reshape", dtypes, draw, build, reference, NULL, 0, NULL};
+const op_test op_test_reshape = {"reshape", op_all_types, draw, build, reference, NULL, 0, NULL};

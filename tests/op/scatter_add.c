@@ -8,7 +8,6 @@
 #include "op/gather.h"
 #include "op_test.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 enum { RANK, AXIS, DIMS };
 
 static clade_shape table_of(const op_case *c) {
@@ -94,4 +93,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_scatter_add = {"scatter_add", dtypes, draw, build, reference, fill, 0, NULL};
+const op_test op_test_scatter_add = {"scatter_add", op_computed_floats, draw, build, reference, fill, 0, NULL};

@@ -8,8 +8,6 @@
 #include "op/dims.h"
 #include "op_test.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
-
 enum { AXIS, LOG };
 
 static void draw(op_case *c, op_random *r) {
@@ -80,4 +78,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_softmax = {"softmax", dtypes, draw, build, reference, fill, 0, NULL};
+const op_test op_test_softmax = {"softmax", op_computed_floats, draw, build, reference, fill, 0, NULL};

@@ -7,7 +7,6 @@
 #include "op/softmax.h"
 #include "op_test.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 enum { Y, DY };
 enum { AXIS, LOG };
 
@@ -81,4 +80,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_softmax_grad = {"softmax_grad", dtypes, draw, build, reference, fill, 0, NULL};
+const op_test op_test_softmax_grad = {"softmax_grad", op_computed_floats, draw, build, reference, fill, 0, NULL};

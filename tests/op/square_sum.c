@@ -5,7 +5,6 @@
 #include "op/update.h"
 #include "op_test.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 enum { BEFORE, CARRY, SCALARS };
 
 static void draw(op_case *c, op_random *r) {
@@ -36,4 +35,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   out->bound[0] = 64 * 0x1p-24 * out->v[0]; /* sixteen sums side by side, whose errors cancel for the most part */
 }
 
-const op_test op_test_square_sum = {"square_sum", dtypes, draw, build, reference, NULL, 0, NULL};
+const op_test op_test_square_sum = {"square_sum", op_computed_floats, draw, build, reference, NULL, 0, NULL};

@@ -7,7 +7,6 @@
 
 #include "op_test.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 enum { CLASSES, K };
 
 static void draw(op_case *c, op_random *r) {
@@ -59,4 +58,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
     out->v[0] += is_right(in->v + i * c->i[CLASSES], c->i[CLASSES], c->i[K], in[1].v[i]);
 }
 
-const op_test op_test_top_k_count = {"top_k_count", dtypes, draw, build, reference, fill, 0, NULL};
+const op_test op_test_top_k_count = {"top_k_count", op_computed_floats, draw, build, reference, fill, 0, NULL};

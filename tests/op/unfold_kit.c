@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-const clade_dtype unfold_dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 enum { KERNEL, STRIDE, DILATION, PAD, SIZE = PAD + 2, IMAGES, CHANNELS, INNER, RANK = INNER + 2 };
 
 clade__unfold_attrs unfold_window(const op_case *c) {

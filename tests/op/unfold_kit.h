@@ -6,7 +6,6 @@
 
 #include "op_test.h"
 
-extern const clade_dtype unfold_dtypes[];
 void unfold_draw(op_case *c, op_random *r, clade_shape *x, clade_shape *y);
 void unfold_shapes(const op_case *c, clade_shape *x, clade_shape *y);
 clade__unfold_attrs unfold_window(const op_case *c);

@@ -6,7 +6,6 @@
 
 #include "op_test.h"
 
-static const clade_dtype dtypes[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_DTYPE_NONE};
 enum { RULE, TENSORS, DECAYS };                  /* of op_case.i */
 enum { CLIP, L2, DECAY, P, Q, R, BETA1, BETA2 }; /* of op_case.f */
 enum { LR, STEP, BEFORE, AFTER, SCALARS };       /* inputs */
@@ -154,4 +153,4 @@ static void reference(const op_case *c, const op_array *in, op_array *out) {
   }
 }
 
-const op_test op_test_update = {"update", dtypes, draw, build, reference, NULL, 0, NULL};
+const op_test op_test_update = {"update", op_computed_floats, draw, build, reference, NULL, 0, NULL};

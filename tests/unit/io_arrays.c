@@ -79,21 +79,27 @@ static void npy_shapes(void **state) {
   expect(npy("f.npy", 3, deep, in, 24), CLADE_U8, CLADE_SHAPE(2, 3, 4), out, 24);
 }
 
+/* A type that NPY does not know is written as f32, which reads as that. */
 static void npy_written(void **state) {
   (void)state;
-  const clade_dtype types[] = {CLADE_F32, CLADE_F16, CLADE_I8, CLADE_U8, CLADE_I32, CLADE_I64, CLADE_BOOL};
   const clade_shape shapes[] = {CLADE_SCALAR, CLADE_SHAPE(5), CLADE_SHAPE(2, 3), CLADE_SHAPE(0, 7),
                                 CLADE_SHAPE(1, 2, 1, 1, 2, 1, 3, 1)};
   const int before = io_entries(io_room);
   unsigned char data[8 * 16];
+  float wide[16];
   for (size_t i = 0; i < sizeof data; i++) data[i] = (unsigned char)(i % 2);
-  for (size_t t = 0; t < CLADE_COUNT(types); t++)
+  for (clade_dtype t = CLADE_DTYPE_NONE; (t = clade__dtype_next(t));)
     for (size_t s = 0; s < CLADE_COUNT(shapes); s++) {
-      clade_array a = {.dtype = types[t], .shape = shapes[s], .data = data};
-      clade_type type = {.dtype = types[t], .shape = shapes[s]};
+      clade_array a = {.dtype = t, .shape = shapes[s], .data = data};
+      clade_type type = {.dtype = t, .shape = shapes[s]};
+      int64_t n;
       OK(clade_type_bytes(&type, &a.bytes));
       OK(clade_npy_write(io_path("w.npy"), &a));
-      expect(io_path("w.npy"), types[t], shapes[s], data, a.bytes);
+      OK(clade_shape_elements(&shapes[s], &n));
+      const bool own = clade__npy_bytes(t) == clade__dtype_row(t)->bytes;
+      if (!own) OK(clade_convert(CLADE_F32, wide, t, data, (size_t)n));
+      expect(io_path("w.npy"), own ? t : CLADE_F32, shapes[s], own ? (void *)data : wide,
+             own ? a.bytes : 4 * (size_t)n);
     }
   clade_array bf16 = {.dtype = CLADE_BF16, .shape = CLADE_SHAPE(2), .data = (uint16_t[]){0x3f80, 0xc000}, .bytes = 4};
   OK(clade_npy_write(io_path("w.npy"), &bf16));

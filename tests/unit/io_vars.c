@@ -30,6 +30,29 @@ static void all_types(void **state) {
   clade_vars_release(two);
 }
 
+/* Each element type that there is. */
+static void all_rows(void **state) {
+  (void)state;
+  io_var list[64];
+  size_t n = 0;
+  for (clade_dtype t = CLADE_DTYPE_NONE; (t = clade__dtype_next(t));)
+    list[n++] = (io_var){clade_dtype_name(t), t, CLADE_SHAPE(37), false};
+  clade_vars *one = io_vars(n, list, 1), *two = io_vars(n, list, 2);
+  OK(clade_vars_save(one, io_path("rows.safetensors")));
+  clade__bytes file;
+  OK(clade__file_read(io_path("rows.safetensors"), UINT64_MAX, &file));
+  for (size_t i = 0; i < n; i++) {
+    char text[80];
+    const int wide = snprintf(text, sizeof text, "\"dtype\":\"%s\"", clade__dtype_row(list[i].dtype)->tensors);
+    assert_non_null(memmem(file.data, file.n, text, (size_t)wide));
+  }
+  clade__free(file.data);
+  OK(clade_vars_load(two, io_path("rows.safetensors")));
+  assert_true(io_same(one, two));
+  clade_vars_release(one);
+  clade_vars_release(two);
+}
+
 static void weights_alone(void **state) {
   (void)state;
   clade_vars *one = every_type(1), *two = every_type(2), *three = every_type(2);
@@ -260,9 +283,9 @@ static void files_of_others(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(all_types),          cmocka_unit_test(weights_alone),   cmocka_unit_test(what_does_not_fit),
-      cmocka_unit_test(many_names_are_cut), cmocka_unit_test(bad_arguments),   cmocka_unit_test(hash_of_parameters),
-      cmocka_unit_test(every_byte_counts),  cmocka_unit_test(files_of_others),
+      cmocka_unit_test(all_types),          cmocka_unit_test(all_rows),           cmocka_unit_test(weights_alone),
+      cmocka_unit_test(what_does_not_fit),  cmocka_unit_test(many_names_are_cut), cmocka_unit_test(bad_arguments),
+      cmocka_unit_test(hash_of_parameters), cmocka_unit_test(every_byte_counts),  cmocka_unit_test(files_of_others),
   };
   return cmocka_run_group_tests(tests, io_device_set_up, io_device_tear_down);
 }

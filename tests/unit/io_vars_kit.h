@@ -34,7 +34,7 @@ static inline clade_vars *io_vars(size_t n, const io_var *list, uint64_t seed) {
   clade_vars *vars;
   OK(clade_graph_new(&g));
   for (size_t i = 0; i < n; i++) {
-    bool real = list[i].dtype == CLADE_F32 || list[i].dtype == CLADE_F16 || list[i].dtype == CLADE_BF16;
+    bool real = clade__is_float(list[i].dtype);
     clade_initial how = {real ? CLADE_INIT_NORMAL : CLADE_INIT_FILL, real ? 0 : 1, 1};
     clade_val v =
         (list[i].parameter ? clade_parameter : clade_variable)(g, list[i].name, list[i].dtype, list[i].shape, how);

@@ -15,8 +15,9 @@ static void test_dtypes(void **state) {
     clade_dtype dtype;
     const char *name;
     size_t bytes;
-  } rows[] = {{CLADE_F32, "f32", 4}, {CLADE_F16, "f16", 2}, {CLADE_BF16, "bf16", 2}, {CLADE_I8, "i8", 1},
-              {CLADE_U8, "u8", 1},   {CLADE_I32, "i32", 4}, {CLADE_I64, "i64", 8},   {CLADE_BOOL, "bool", 1}};
+  } rows[] = {{CLADE_F32, "f32", 4}, {CLADE_F16, "f16", 2},   {CLADE_BF16, "bf16", 2},
+              {CLADE_I8, "i8", 1},   {CLADE_U8, "u8", 1},     {CLADE_I32, "i32", 4},
+              {CLADE_I64, "i64", 8}, {CLADE_BOOL, "bool", 1}, {CLADE_F8E4M3, "f8e4m3", 1}};
   size_t bytes;
   for (size_t i = 0; i < CLADE_COUNT(rows); i++) {
     assert_string_equal(clade_dtype_name(rows[i].dtype), rows[i].name);

@@ -32,14 +32,20 @@ static const cli_args description = {
     .options = options,
 };
 
+/* What ops compute with: floats, and of integers the bytes that are multiplied. */
+static bool measured(clade_dtype t) {
+  return clade__is_computed(t) && clade__dtype_row(t)->product &&
+         (clade__is_float(t) || clade__dtype_row(t)->bits == 8);
+}
+
 bool bench_take_dtype(bench_job *job, const char *text) {
-  static const clade_dtype types[] = {CLADE_F32, CLADE_F16, CLADE_BF16, CLADE_I8, CLADE_U8};
-  for (size_t i = 0; i < CLADE_COUNT(types); i++)
-    if (!strcmp(text, clade_dtype_name(types[i]))) {
-      job->dtype = types[i];
-      return true;
-    }
-  return cli_wrong(&job->args, "--dtype %s: expected f32, f16, bf16, i8 or u8", text), false;
+  const clade_dtype named = clade__dtype_named(text);
+  char names[CLADE__DTYPE_NAMES];
+  if (named && measured(named)) {
+    job->dtype = named;
+    return true;
+  }
+  return cli_wrong(&job->args, "--dtype %s: expected %s", text, clade__dtype_names(measured, names)), false;
 }
 
 static bool take_peer(bench_job *job, const char *text) {
@@ -139,7 +145,7 @@ int bench_check(const bench_job *job, size_t *work) {
     return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm, conv, op, model, all or compare", job->what);
   if (*work == ALL && (job->set || job->shapes || job->only || job->pass))
     return cli_wrong(&job->args, "all has its own works: no --set, --shapes, --only or --pass");
-  if ((job->dtype == CLADE_I8 || job->dtype == CLADE_U8) && strcmp(job->what, "gemm"))
+  if (!clade__is_float(job->dtype) && strcmp(job->what, "gemm"))
     return cli_wrong(&job->args, "--dtype %s: only gemm has whole numbers", clade_dtype_name(job->dtype));
   if (job->set && job->shapes) return cli_wrong(&job->args, "--set and --shapes both say what to measure: give one");
   if (job->csv && job->args.json) return cli_wrong(&job->args, "--csv and --json both want standard output: give one");

@@ -20,7 +20,7 @@ void bench_random_bytes(uint64_t seed, size_t n, clade_dtype dtype, float *x) {
 
 double bench_sign(uint64_t seed, uint64_t i) { return mix(mix(seed) + i) & 1 ? 1 : -1; }
 
-double bench_unit(clade_dtype dtype) { return dtype == CLADE_BF16 ? 0x1p-8 : dtype == CLADE_F16 ? 0x1p-11 : 0x1p-24; }
+double bench_unit(clade_dtype dtype) { return clade__dtype_unit(clade__is_float(dtype) ? dtype : CLADE_F32); }
 
 clade_status bench_round(clade_dtype dtype, size_t n, float *x, void *raw) {
   CLADE_TRY(clade_convert(dtype, raw, CLADE_F32, x, n));

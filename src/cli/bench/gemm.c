@@ -35,7 +35,7 @@ void bench_gemm_work_of(const bench_job *job, const bench_shape *shape, bench_ge
                          .frozen_b = v[GEMM_FROZEN_B],
                          .a_type = job->dtype,
                          .b_type = job->dtype == CLADE_U8 ? CLADE_I8 : job->dtype,
-                         .c_type = job->dtype == CLADE_U8 || job->dtype == CLADE_I8 ? CLADE_I32 : job->dtype};
+                         .c_type = clade__dtype_row(job->dtype)->product};
   w->a_elements = (size_t)(w->batch * w->m * w->k);
   w->b_elements = (size_t)(w->batch * w->k * w->n);
   w->c_elements = (size_t)(w->batch * w->m * w->n);

@@ -29,7 +29,7 @@ clade_status clade__gemm_begin(clade_emit *e, const clade_node *node, const clad
                                const clade__gemm_places *at, clade_kernel_step **out);
 /* The result, or where it goes instead. */
 void clade__gemm_result(clade_kernel_step *s, const clade__gemm_places *at);
-static inline bool clade__gemm_integer(clade_dtype t) { return t == CLADE_I32 || t == CLADE_I8 || t == CLADE_U8; }
+static inline bool clade__gemm_integer(clade_dtype t) { return clade__is_integer(t); }
 /* Of operand b in panels of so many columns and elements of the inner axis side by side. */
 const char *clade__gemm_panels_refuse(const clade_query *q, int64_t columns, int interleave);
 void clade__gemm_panels(const clade_query *q, int64_t columns, int interleave, clade_layout *in);

@@ -78,7 +78,8 @@ const clade_space clade__gemm_warp_space = {sizeof clade__gemm_warp_space, param
 /* ---- the gate ---- */
 static const char *accept(const clade_query *q, bool single) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
-  if (single != (q->node->in[0].dtype == CLADE_F32)) return single ? "made for f32" : "made for f16 and bf16";
+  if (!clade__is_computed(q->node->in[0].dtype) || single != (q->node->in[0].dtype == CLADE_F32))
+    return single ? "made for f32" : "made for f16 and bf16";
   const char *reason = too_large(q, q->row);
   double slice = q->row[DEPTH] * (3 + (double)(q->row[ROWS] + q->row[COLUMNS]));
   return reason ? reason : clade__cut_short(q->device, ((double)p.k / q->row[DEPTH] + 2) * slice);

@@ -1,0 +1,63 @@
+/* The element types, a row for each: the library, its kernels and its tests derive from them what they do with a type
+ * (docs/adding-a-type.md). This text also begins every OpenCL program, so it holds macros alone. */
+#ifndef CLADE_DTYPES_H
+#define CLADE_DTYPES_H
+
+/* Columns. A user's macro takes the first six and `...`, since others may follow.
+ *
+ *   NAME, number, name  CLADE_NAME = number, which is never reused; the name in texts and in kernels
+ *   bits                of an element
+ *   elements, bytes     of a block, the smallest piece that is stored; formats that share a scale among elements have
+ *                       more than one element in it
+ *   scale               what a block holds beside its elements: none
+ *   kind                real, whole (with a sign), natural or truth
+ *   use                 computed; or stored: casts, elementwise functions, products, copies and files take it, and all
+ *                       other ops refuse it
+ *   exponent, fraction  bits of each; 0, 0 where it is no float
+ *   infinite            whether a float has infinities; without them all bits set are NaN, and the code before that is
+ *                       the largest number
+ *   storage, compute    types of OpenCL C: of an element, or of a byte of a block, in memory; of its value
+ *   access              the macros of prelude.cl that load, store and round it; `small` serves floats of 8 bits
+ *   product             NAME of the type of sums of its products; NONE: it has none
+ *   npy                 NPY's type of its values, which are converted where that has another size
+ *   tensors             safetensors' name
+ *   tolerance           how far apart two implementations may be, of the largest result (tuner) */
+/* clang-format off */
+#define CLADE_DTYPE_f32(ROW) \
+  ROW(F32,    1, f32,    32, 1, 4, none, real,    computed, 8, 23, 1, float,  float, f32,     F32,  "<f4", "F32",     2e-3)
+#define CLADE_DTYPE_f16(ROW) \
+  ROW(F16,    2, f16,    16, 1, 2, none, real,    computed, 5, 10, 1, ushort, float, f16,     F16,  "<f2", "F16",     1e-2)
+#define CLADE_DTYPE_bf16(ROW) \
+  ROW(BF16,   3, bf16,   16, 1, 2, none, real,    computed, 8,  7, 1, ushort, float, bf16,    BF16, "<f4", "BF16",    4e-2)
+#define CLADE_DTYPE_i8(ROW) \
+  ROW(I8,     4, i8,      8, 1, 1, none, whole,   computed, 0,  0, 0, char,   int,   i8,      I32,  "|i1", "I8",      0)
+#define CLADE_DTYPE_u8(ROW) \
+  ROW(U8,     5, u8,      8, 1, 1, none, natural, computed, 0,  0, 0, uchar,  int,   integer, I32,  "|u1", "U8",      0)
+#define CLADE_DTYPE_i32(ROW) \
+  ROW(I32,    6, i32,    32, 1, 4, none, whole,   computed, 0,  0, 0, int,    int,   integer, I32,  "<i4", "I32",     0)
+#define CLADE_DTYPE_i64(ROW) \
+  ROW(I64,    7, i64,    64, 1, 8, none, whole,   computed, 0,  0, 0, long,   long,  integer, NONE, "<i8", "I64",     0)
+#define CLADE_DTYPE_bool(ROW) \
+  ROW(BOOL,   8, bool,    8, 1, 1, none, truth,   computed, 0,  0, 0, uchar,  int,   truth,   NONE, "|b1", "BOOL",    0)
+#define CLADE_DTYPE_f8e4m3(ROW) \
+  ROW(F8E4M3, 9, f8e4m3,  8, 1, 1, none, real,    stored,   4,  3, 0, uchar,  float, small,   F32,  "<f4", "F8_E4M3", 2e-1)
+
+/* DO(name, with) of each type. */
+#define CLADE_DTYPE_EACH(DO, with) \
+  DO(f32, with)    \
+  DO(f16, with)    \
+  DO(bf16, with)   \
+  DO(i8, with)     \
+  DO(u8, with)     \
+  DO(i32, with)    \
+  DO(i64, with)    \
+  DO(bool, with)   \
+  DO(f8e4m3, with) \
+  /* the end */
+/* clang-format on */
+
+/* ROW(…) of each type. */
+#define CLADE_DTYPE_ROW_OF(name, ROW) CLADE_DTYPE_##name(ROW)
+#define CLADE_DTYPE_MAP(ROW)          CLADE_DTYPE_EACH(CLADE_DTYPE_ROW_OF, ROW)
+
+#endif
