@@ -131,7 +131,7 @@ static inline float clade_round_bf16(float v) {
                            ((128u - (1u << (e - 1))) << m);                                                           \
     const uint##n tiny = as_uint##n(as_float##n(a) + as_float(unit)) - unit;                                          \
     const uint##n none = infinite ? (a >> (23 - m) & ((1u << m) - 1u)) | last | 1u << (m - 1) : (uint##n)(last);       \
-    const uint##n code = min(select(normal, tiny, a < first), (uint##n)(last));                                       \
+    const uint##n near = select(normal, tiny, a < first), code = select(near, (uint##n)(last), near > last);          \
     return select(code, none, a > 0x7f800000u) | u >> 31 << (e + m);                                                  \
   }
 CLADE_SMALL()
@@ -213,11 +213,11 @@ CLADE_HALVES(16)
 #define CLADE_STOREN_f32(T, n, p, i, v)  CLADE_PASTE(vstore, n)(v, 0, (p) + (i))
 #define CLADE_STOREN_f16(T, n, p, i, v)  CLADE_PASTE(CLADE_PASTE(clade_store, n), _f16)((p) + (i), v)
 #define CLADE_STOREN_bf16(T, n, p, i, v) CLADE_PASTE(CLADE_PASTE(clade_store, n), _bf16)((p) + (i), v)
-#define CLADE_STOREN_small(T, n, p, i, v) \
-  CLADE_PASTE(vstore, n) \
+#define CLADE_STOREN_small(T, n, p, i, v)                                                      \
+  CLADE_PASTE(vstore, n)                                                                       \
   (CLADE_PASTE(convert_uchar, n)(CLADE_PASTE(clade_small_code, n)(v, CLADE_FORMAT(T))), 0, (p) + (i))
-#define STOREN(n, T, p, i, v)         CLADE_ACCESS(CLADE_STOREN, T)(T, n, p, i, v)
-#define STORE16(T, p, i, v)           STOREN(16, T, p, i, v)
+#define STOREN(n, T, p, i, v) CLADE_ACCESS(CLADE_STOREN, T)(T, n, p, i, v)
+#define STORE16(T, p, i, v)   STOREN(16, T, p, i, v)
 
 /* The first n of sixteen elements, n < 16; the others are the first one again. And how so few are stored. Sixteen that
  * lie at places of their own. */
