@@ -55,7 +55,7 @@ static clade_val laid(bench_clade *c, const char *name, const clade_type *type, 
   attrs.block = type->layout.block;
   attrs.interleave = type->layout.interleave;
   (void)clade_type_bytes(type, &bytes); /* keep() fails where this does */
-  (void)clade_dtype_bytes(type->dtype, 1, &each);
+  (void)clade__dtype_element(type->dtype, &each);
   clade_val flat = clade_variable(c->graph, keep(c, name, type, data, kind), type->dtype,
                                   CLADE_SHAPE(1, (int64_t)(bytes / CLADE_MAX(each, 1u))), zeros);
   return clade_node_add(c->graph, &laid_op, NULL, &attrs, 1, &flat, NULL);

@@ -24,7 +24,7 @@ static void move(const clade__packed *p, int64_t item, size_t each, char *dense,
 static void move_all(const clade_type *type, char *dense, char *packed, bool back) {
   clade__packed p = clade__packed_of(type);
   size_t each = 0;
-  if (clade_dtype_bytes(type->dtype, 1, &each)) return;
+  if (clade__dtype_element(type->dtype, &each)) return;
   for (int64_t item = 0, n = clade__packed_blocks(&p); item < n; item++) move(&p, item, each, dense, packed, back);
 }
 
