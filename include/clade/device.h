@@ -3,6 +3,7 @@
 #define CLADE_DEVICE_H
 
 #include <clade/init.h>
+#include <clade/types.h>
 
 CLADE_BEGIN_DECLS
 
@@ -36,6 +37,8 @@ typedef struct clade_array_info {
   double reserved[4]; /* zero; clade_device_info holds this struct, so that its size stays */
 } clade_array_info;
 
+enum { CLADE_PEAKS = 32 }; /* room for more element types than there are */
+
 /* What a device said or showed; software, max_passes, chains and far_cache come from the quirk table. Texts live as
  * long as the process. */
 typedef struct clade_device_info {
@@ -63,6 +66,16 @@ typedef struct clade_device_info {
   const char *evidence;
   bool chains;    /* launches on it are dear: steps that follow each other become one */
   bool far_cache; /* its last cache gives no more than memory does: as good as none beside large second ones */
+  /* Measured once for a device and its driver, and rounded to powers of the square root of 2; 0: unknown, or not
+   * measured yet (clade_device_ask_profile). */
+  double bandwidth_gbps;           /* 10^9 bytes a second of a copy past the caches, those read and those written */
+  double peak_gflops[CLADE_PEAKS]; /* by clade_dtype, of multiply-adds by vectors, two operations each. i8: of 32-bit
+                                      integers, in which its products are summed; bf16: 0, it is computed in f32 */
+  double launch_us, wait_us;       /* microseconds of a launch among others in a queue; of one that is waited for */
+  uint32_t subgroup;               /* work-items that run in step, as the device tells; 0: unknown */
+  uint32_t compute_capability;     /* NVIDIA's, 90 for 9.0; 0: the device tells none */
+  uint64_t local_static_bytes; /* the largest __local array of a kernel that runs, which may be more than local_bytes;
+                                  0: unknown */
 } clade_device_info;
 
 /* A row of the quirk table that applies to a device. */
@@ -91,6 +104,15 @@ CLADE_API clade_status clade_device_get_info(const clade_device *device, clade_d
  * compiler, the kernel runs in a process of its own (clade-probe; docs/porting.md). clade_device_get_info tells what
  * came out. Compiling asks where the graph has a product that may use one. */
 CLADE_API clade_status clade_device_ask_units(clade_device *device);
+typedef enum clade_profile_mode {
+  CLADE_PROFILE_KEPT = 1, /* what is kept for the device; nothing is measured */
+  CLADE_PROFILE_MISSING,  /* measured where none is kept: the same as a first compilation does */
+  CLADE_PROFILE_AGAIN     /* measured now; replaces what is kept, and what later funcs go by */
+} clade_profile_mode;
+/* Speeds of the device, which clade_device_get_info tells from here on. They are kept with its tuning records
+ * (docs/tuning.md); where there is no program cache to keep them in, they are told and no func goes by them. *kept may
+ * be NULL: whether one is kept. */
+CLADE_API clade_status clade_device_ask_profile(clade_device *device, clade_profile_mode mode, bool *kept);
 /* CLADE_OK, or CLADE_LOST / CLADE_FORKED with the first error's message. */
 CLADE_API clade_status clade_device_status(const clade_device *device);
 

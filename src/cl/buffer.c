@@ -60,6 +60,13 @@ bool clade__pool_trim(clade_device *device, uint64_t bytes) {
   return destroy_all(taken);
 }
 
+void clade__memory_forget(clade_device *device, uint64_t peak) {
+  clade__pool_trim(device, UINT64_MAX);
+  pthread_mutex_lock(&device->memory_lock);
+  device->peak = CLADE_MAX(peak, device->used);
+  pthread_mutex_unlock(&device->memory_lock);
+}
+
 /* ---- what others can do without ---- */
 void clade__spare_add(clade_device *device, clade__spare *spare) {
   pthread_mutex_lock(&device->spare_lock);

@@ -10,7 +10,7 @@
 
 #include <clade/tensor.h>
 
-#include "base/base.h"
+#include "base/profile.h"
 
 /* ---- quirks (quirks.c) ---- */
 #define CLADE__QUIRK_MAP(X)                                                                           \
@@ -54,6 +54,9 @@ clade_status clade__device_check(const clade_device *device, const char *functio
 /* What clade_device_info tells of bundles from here on; the caller's, as long as the device. */
 void clade__device_set_kernels(clade_device *device, const char *const *kernels, const uint32_t *programs,
                                const char *bundles, const clade_array_info *array, const char *evidence);
+/* What clade_device_get_info tells of its speed from here on. clade__device_info never does: each func has its own. */
+void clade__device_set_profile(clade_device *device, const clade__profile *profile);
+bool clade__device_is_part(const clade_device *device); /* of one that was split */
 /* Whether a program that was built for a target is for the device: the target's kind and what it calls the device, as
  * manifests of bundles tell them. */
 bool clade__target_fits(const char *kind, const char *name, const clade_device_info *info);
@@ -79,6 +82,9 @@ cl_mem clade__buffer_mem(const clade__buffer *buffer);
 size_t clade__buffer_bytes(const clade__buffer *buffer);
 clade_device *clade__buffer_device(const clade__buffer *buffer);
 clade__buffer *clade__tensor_buffer(const clade_tensor *tensor, size_t *offset); /* NULL on the host */
+
+/* Gives back what is pooled, and takes `peak` for what was used at the most so far: of memory that was needed once. */
+void clade__memory_forget(clade_device *device, uint64_t peak);
 
 /* Whoever holds buffers that can be made again. `drop` gives them up, where it can without waiting, when memory is
  * short on the device; false: there was nothing. It may be called by any thread that asks for memory, whatever locks

@@ -124,16 +124,28 @@ static clade_status ask_class(cl_device_id id, clade_device_class *out) {
   return CLADE_OK;
 }
 
+/* What makers tell by extensions of their own. Who does not is a device all the same. */
+static void ask_maker(cl_device_id id, const char *extensions, clade_device_info *info) {
+  enum { CAPABILITY_MAJOR = 0x4000, CAPABILITY_MINOR, WARP = 0x4003, WAVEFRONT = 0x4043 };
+  uint64_t major = 0, minor = 0, width = 0;
+  if (strstr(extensions, "cl_nv_device_attribute_query")) {
+    if (device_number(id, CAPABILITY_MAJOR, &major) == CLADE_OK &&
+        device_number(id, CAPABILITY_MINOR, &minor) == CLADE_OK)
+      info->compute_capability = (uint32_t)(10 * major + minor);
+    if (device_number(id, WARP, &width) == CLADE_OK) info->subgroup = (uint32_t)width;
+  }
+  if (strstr(extensions, "cl_amd_device_attribute_query") && device_number(id, WAVEFRONT, &width) == CLADE_OK)
+    info->subgroup = (uint32_t)width;
+}
+
 static clade_status ask_rest(cl_device_id id, clade__facts *facts) {
-  enum { CAPABILITY_MAJOR = 0x4000, CAPABILITY_MINOR };
   clade_device_info *info = &facts->info;
   const char *extensions;
-  uint64_t properties = 0, major = 0, minor = 0;
+  uint64_t properties = 0;
   CLADE_TRY(device_text(id, CL_DEVICE_EXTENSIONS, &extensions));
   CLADE_TRY(device_number(id, CL_DEVICE_QUEUE_PROPERTIES, &properties));
-  if (strstr(extensions, "cl_nv_device_attribute_query") && device_number(id, CAPABILITY_MAJOR, &major) == CLADE_OK &&
-      device_number(id, CAPABILITY_MINOR, &minor) == CLADE_OK)
-    facts->capability = (uint32_t)(10 * major + minor); /* who does not tell it is a device all the same */
+  ask_maker(id, extensions, info);
+  info->local_static_bytes = info->local_bytes;
   info->fp16 = strstr(extensions, "cl_khr_fp16") != NULL;
   info->out_of_order = properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
   info->alignment = CLADE_MAX(info->alignment / 8, 64u); /* reported in bits */

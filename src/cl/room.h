@@ -95,9 +95,8 @@ void clade__cl_undone(const char *call, cl_int code); /* logs a failure, leaves 
 enum { CLADE__MAX_QUIRKS = 10, CLADE__PASS_LIMIT = 65535 };
 typedef struct clade__facts {
   clade_device_info info;
-  const char *label;   /* for messages: its name, with its id behind it where several have the name */
-  uint32_t capability; /* NVIDIA's of the device, 80 for 8.0; 0: it tells none */
-  uint32_t quirks;     /* bits by clade__quirk */
+  const char *label; /* for messages: its name, with its id behind it where several have the name */
+  uint32_t quirks;   /* bits by clade__quirk */
   int n_rows;
   clade_quirk_info rows[CLADE__MAX_QUIRKS];
 } clade__facts;
@@ -159,6 +158,7 @@ struct clade_device {
   pthread_mutex_t unit_lock;
   clade_device_info proven; /* the facts', and units or kernels that were asked for; then `info` points here */
   _Atomic(const clade_device_info *) info;
+  clade__profile profile; /* under unit_lock */
 
   pthread_mutex_t queue_lock;
   clade__queue *transfer;

@@ -16,8 +16,21 @@ clade_status clade_device_status(const clade_device *device) {
 
 clade_status clade_device_get_info(const clade_device *device, clade_device_info *info) {
   if (!device) return CLADE_FAIL(INVALID, "clade_device_get_info: %s is NULL", none);
-  return clade__info_copy(clade__device_info(device), info, "clade_device_get_info");
+  clade_device_info all = *clade__device_info(device);
+  clade_device *d = (clade_device *)(uintptr_t)device; /* its lock is no part of what it says */
+  pthread_mutex_lock(&d->unit_lock);
+  clade__profile_tell(&d->profile, &all);
+  pthread_mutex_unlock(&d->unit_lock);
+  return clade__info_copy(&all, info, "clade_device_get_info");
 }
+
+void clade__device_set_profile(clade_device *device, const clade__profile *profile) {
+  pthread_mutex_lock(&device->unit_lock);
+  device->profile = *profile;
+  pthread_mutex_unlock(&device->unit_lock);
+}
+
+bool clade__device_is_part(const clade_device *device) { return device->part; }
 
 const clade_device_info *clade__device_info(const clade_device *device) {
   return atomic_load_explicit(&device->info, memory_order_acquire);

@@ -97,12 +97,12 @@ static bool amx_bf16(const clade__facts *facts, char *why, size_t bytes) {
 /* ---- the device ---- */
 static bool ptx(const clade__facts *facts, char *why, size_t bytes) {
   enum { LEAST = 80 }; /* mma of bf16 and tf32, cp.async */
-  if (!facts->capability)
+  if (!facts->info.compute_capability)
     snprintf(why, bytes, "the device tells no compute capability");
-  else if (facts->capability < LEAST)
-    snprintf(why, bytes, "the device's compute capability is %u.%u; 8.0 is needed", facts->capability / 10,
-             facts->capability % 10);
-  return facts->capability >= LEAST;
+  else if (facts->info.compute_capability < LEAST)
+    snprintf(why, bytes, "the device's compute capability is %u.%u; 8.0 is needed", facts->info.compute_capability / 10,
+             facts->info.compute_capability % 10);
+  return facts->info.compute_capability >= LEAST;
 }
 
 /* ---- what they must give: words hold four bytes, or two bf16 that are small whole numbers ---- */

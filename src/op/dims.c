@@ -1,6 +1,8 @@
 /* Axes, strides and costs: arithmetic on shapes that several ops need. */
 #include "op/dims.h"
 
+#include "base/profile.h"
+
 clade_status clade__axis(const char *what, int axis, int rank, int *out) {
   if (axis < -rank || axis >= rank)
     return CLADE_FAIL(INVALID, "%s: axis %d is out of range for a value of rank %d", what, axis, rank);
@@ -75,14 +77,15 @@ int clade__collapse(int rank, int64_t *dim, int n_sets, int64_t (*const *strides
   return 1;
 }
 
+/* The one place where costs meet what a device reaches. Costs of CPUs are made of cycles, and go by what is expected of
+ * the class, whatever was measured; only a GPU computes while it waits for memory. */
 double clade__cost(const clade_device_info *device, double flops, double bytes, double efficiency) {
-  bool cpu = device->device_class == CLADE_CPU;
-  double units = CLADE_MAX(device->compute_units, 1u), mhz = device->clock_mhz ? device->clock_mhz : 1000;
-  /* what a unit of a GPU does at once is not told by OpenCL: 64 is the least that is sold */
-  double lanes = CLADE_MAX(device->vector_f32, cpu ? 1u : 64u);
-  double peak = units * mhz * 1e6 * lanes * 2;
-  double bandwidth = cpu ? 2e10 : 2e11;
-  return 5e-6 + flops / (peak * efficiency) + bytes / bandwidth;
+  clade__class_speed speed = clade__class_speed_of(device);
+  if (device->device_class != CLADE_GPU) return speed.launch + flops / (speed.flops * efficiency) + bytes / speed.bytes;
+  if (device->peak_gflops[CLADE_F32] > 0) speed.flops = 1e9 * device->peak_gflops[CLADE_F32];
+  if (device->bandwidth_gbps > 0) speed.bytes = 1e9 * device->bandwidth_gbps;
+  if (device->launch_us > 0) speed.launch = 1e-6 * device->launch_us;
+  return speed.launch + CLADE_MAX(flops / (speed.flops * efficiency), bytes / speed.bytes);
 }
 
 double clade__node_bytes(const clade_node *n) {

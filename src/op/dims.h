@@ -35,7 +35,7 @@ int clade__collapse(int rank, int64_t *dim, int n_sets, int64_t (*const *strides
 /* A broadcast that divides by the number of repetitions: the adjoint of a mean. */
 clade_val clade__broadcast_mean(clade_graph *g, clade_val x, const clade_shape *shape);
 
-/* Seconds for work in floating-point operations and bytes, at a fraction `efficiency` of the device's peak. */
+/* Seconds for work in floating-point operations and bytes, at a fraction `efficiency` of the device's peak of f32. */
 double clade__cost(const clade_device_info *device, double flops, double bytes, double efficiency);
 double clade__node_bytes(const clade_node *n); /* of all operands */
 

@@ -129,10 +129,23 @@ static clade_status ask_units(const clade_func *func) {
   return CLADE_OK;
 }
 
+void clade__func_speed(const clade_func *func, int device, clade__profile *out) {
+  *out = (clade__profile){0};
+  if (func->pins && !func->trusted)
+    clade__profile_of(func->pins, func->devices[device], out);
+  else if (func->tuning)
+    *out = func->tuning[device]->profile;
+}
+
 clade_status clade__func_pass_ctx(const clade_func *func, clade_device_info **infos, clade__pass_ctx *ctx) {
   clade_device_info *all = clade__new((size_t)func->n_devices, sizeof *all);
+  clade__profile profile;
   if (!all) return CLADE_NO_MEMORY;
-  for (int i = 0; i < func->n_devices; i++) all[i] = *clade__device_info(func->devices[i]);
+  for (int i = 0; i < func->n_devices; i++) {
+    all[i] = *clade__device_info(func->devices[i]);
+    clade__func_speed(func, i, &profile);
+    clade__profile_tell(&profile, &all[i]);
+  }
   *infos = all;
   *ctx = (clade__pass_ctx){.graph = func->graph,
                            .n_devices = func->n_devices,

@@ -35,6 +35,11 @@ static clade_status all_choices(const clade_func *func, clade__records **out) {
     status = clade__records_put(*out, &func->placed->at[i]);
   for (clade__id id = 1; id < func->graph->n_nodes && status == CLADE_OK; id++)
     status = put_choice(*out, func->graph, id);
+  for (int i = 0; i < func->n_devices && status == CLADE_OK; i++) {
+    clade__profile speed;
+    clade__func_speed(func, i, &speed);
+    status = clade__profile_put(*out, func->devices[i], &speed);
+  }
   return status;
 }
 
@@ -59,6 +64,7 @@ void clade__tell_idle_pins(const clade_func *func) {
   clade_status status = all_choices(func, &choices);
   for (size_t i = 0; status == CLADE_OK && i < func->pins->n; i++) {
     const clade__record *pin = &func->pins->at[i];
+    if (!strcmp(pin->op, clade__profile_op)) continue; /* it may be of another device */
     if (clade__records_find(choices, pin->op, pin->problem, "")) continue;
     if (!idle++) first = pin;
   }

@@ -310,6 +310,8 @@ clade_status clade__vars_idle(const clade_vars *vars, const clade_run *self);
 bool clade__run_idle(clade_run *run);
 
 /* The func as passes see it; the devices' infos are to be given to clade__free. */
+/* That its costs go by: where it was given choices, what those went by. Not known: what is expected of the class. */
+void clade__func_speed(const clade_func *func, int device, clade__profile *out);
 clade_status clade__func_pass_ctx(const clade_func *func, clade_device_info **infos, clade__pass_ctx *ctx);
 /* Text for a cell's place: "arena:0:256:64". */
 void clade__place_print(const clade__place *place, clade__text *out);

@@ -109,6 +109,14 @@ void clade__tuning_stamp(const clade__cache *cache, clade__hash device, clade__s
 clade_status clade__tuning_files(const clade__cache *cache, clade__hash device, clade__record_sets *own,
                                  clade__record_sets *others, size_t *bad);
 
+/* What is kept of the device's speed; CLADE_NOT_FOUND: nothing is. Under the cache's lock where it is then written. */
+clade_status clade__tuning_profile(const clade__cache *cache, const clade_device *device, clade__profile *out);
+clade_status clade__tuning_keep_profile(const clade__cache *cache, const clade__tuned_device *device);
+/* Costs of GPUs go by it: *profile, where it is not known yet, is measured and kept if there is a cache for that
+ * (profile.c). What fails is told by the log. */
+struct clade__store;
+void clade__profile_find(struct clade__store *store, clade__profile *profile);
+
 /* ---- keeping house in it (cache.c); all under the lock ---- */
 void clade__cache_sweep(const clade__cache *cache); /* temporary files of writers that died */
 void clade__cache_evict(const clade__cache *cache); /* the least recently used binaries, down to the limit */

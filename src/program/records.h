@@ -5,7 +5,7 @@
 
 #include <clade/op.h>
 
-#include "base/base.h"
+#include "base/profile.h"
 
 /* A problem has one of each implementation that was measured. */
 typedef struct clade__record {
@@ -26,6 +26,7 @@ typedef struct clade__tuned_device {
   clade_device_class device_class;
   uint32_t compute_units, vector_f32, fma_units; /* 0: not told */
   uint64_t l1, l2, cache;
+  clade__profile profile; /* what it was measured to reach, if it was */
 } clade__tuned_device;
 
 /* Makes it one of this row; NULL: it has none. */
@@ -72,6 +73,7 @@ double clade__tuned_distance(const clade__tuned_device *a, const clade__tuned_de
 enum { CLADE__LAYERS = 32 };
 typedef struct clade__tuning {
   clade__ref ref;
+  clade__profile profile; /* the device's own; not known: costs go by its class */
   int n;
   clade__records *layer[CLADE__LAYERS];
 } clade__tuning;

@@ -32,6 +32,32 @@ static bool hash_of(const json_t *object, const char *name, clade__hash *out) {
   return true;
 }
 
+/* What is no number, or no speed, is as good as not measured. */
+static void profile_of(const json_t *json, clade__profile *out) {
+  const json_t *peaks = json_object_get(json, "peak_gflops");
+  *out = (clade__profile){.bandwidth_gbps = json_number_value(json_object_get(json, "bandwidth_gbps")),
+                          .launch_us = json_number_value(json_object_get(json, "launch_us")),
+                          .wait_us = json_number_value(json_object_get(json, "wait_us"))};
+  const uint64_t local = count_of(json, "local_static_bytes", 1u << 30);
+  for (int i = 1; i < CLADE_PEAKS; i++)
+    out->peak_gflops[i] = json_number_value(json_object_get(peaks, clade_dtype_name((clade_dtype)i)));
+  out->local_static_bytes = local;
+  if (clade__profile_sane(out))
+    clade__profile_round(out); /* edited by hand, it would have steps of its own */
+  else
+    *out = (clade__profile){0};
+}
+
+static json_t *profile_json(const clade__profile *p) {
+  json_t *peaks = json_object();
+  for (int i = 1; i < CLADE_PEAKS; i++)
+    if (p->peak_gflops[i] > 0)
+      json_object_set_new(peaks, clade_dtype_name((clade_dtype)i), json_real(p->peak_gflops[i]));
+  return json_pack("{s:f, s:f, s:f, s:I, s:o}", "bandwidth_gbps", p->bandwidth_gbps, "launch_us", p->launch_us,
+                   "wait_us", p->wait_us, "local_static_bytes", (json_int_t)p->local_static_bytes, "peak_gflops",
+                   peaks);
+}
+
 static bool device_of(const json_t *json, clade__tuned_device *d) {
   const uint64_t narrow = UINT32_MAX - 1, wide = INT64_MAX - 1;
   const char *name = text_of(json, "class");
@@ -45,6 +71,7 @@ static bool device_of(const json_t *json, clade__tuned_device *d) {
   d->l1 = count_of(json, "l1", wide);
   d->l2 = count_of(json, "l2", wide);
   d->cache = count_of(json, "cache", wide);
+  profile_of(json_object_get(json, "profile"), &d->profile);
   return d->device_class && d->compute_units <= narrow && d->vector_f32 <= narrow && d->fma_units <= narrow &&
          d->l1 <= wide && d->l2 <= wide && d->cache <= wide;
 }
@@ -130,6 +157,7 @@ static json_t *device_json(const clade__tuned_device *d) {
                 (json_int_t)d->vector_f32, "l1", (json_int_t)d->l1, "l2", (json_int_t)d->l2, "cache",
                 (json_int_t)d->cache, "fma_units", (json_int_t)d->fma_units);
   if (json && !is_zero(d->key)) json_object_set_new(json, "key", hash_json(d->key));
+  if (json && clade__profile_known(&d->profile)) json_object_set_new(json, "profile", profile_json(&d->profile));
   return json;
 }
 

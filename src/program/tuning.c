@@ -96,6 +96,7 @@ static clade_status collect(const clade__cache *cache, collection *c) {
   if (cache) {
     CLADE_GOTO(mild(clade__tuning_files(cache, c->device.key, &own, &others, &c->left_out)));
     if (own.n) c->device.fma_units = own.at[0]->device.fma_units;
+    if (own.n) c->device.profile = own.at[0]->device.profile;
     CLADE_GOTO(add(c, &own, true));
   }
   CLADE_GOTO(add_named(c, named));
@@ -115,15 +116,18 @@ fail:
   return status;
 }
 
-static clade_status make(const clade__cache *cache, const clade__store *store, clade__tuning **out) {
+static clade_status make(const clade__cache *cache, clade__store *store, clade__tuning **out) {
   const char *variable = getenv("CLADE_TUNING");
+  const bool off = variable && !strcmp(variable, "off");
   collection c = {0};
   clade__tuning *t = clade__new(1, sizeof *t);
   if (!t) return CLADE_NO_MEMORY;
   clade__ref_init(&t->ref);
   clade__tuned_describe(store->device, &c.device);
   if (store->measured) t->layer[t->n++] = clade__records_retain(store->measured);
-  clade_status status = variable && !strcmp(variable, "off") ? CLADE_OK : collect(cache, &c);
+  clade_status status = off ? CLADE_OK : collect(cache, &c);
+  if (status == CLADE_OK && !off) clade__profile_find(store, &c.device.profile);
+  t->profile = c.device.profile;
   for (size_t i = 0; i < c.n; i++)
     if (status == CLADE_OK && t->n < CLADE__LAYERS && c.at[i].set->n)
       t->layer[t->n++] = c.at[i].set;

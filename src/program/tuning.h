@@ -16,6 +16,11 @@ void clade__tuned_describe(const clade_device *device, clade__tuned_device *out)
 clade_status clade__tuning_merge(const clade__records *records, bool replace, size_t *n);
 /* Into the file of the device, which they are of; where that cannot be written, for this process, with a warning. */
 clade_status clade__tuning_keep(clade_device *device, const clade__records *records);
+/* As a choice among those of a func, by the device's key: what its costs went by. Reading one that is not there gives
+ * what is expected of the class. */
+extern const char clade__profile_op[];
+clade_status clade__profile_put(clade__records *choices, const clade_device *device, const clade__profile *profile);
+void clade__profile_of(const clade__records *choices, const clade_device *device, clade__profile *out);
 /* The own files of all devices in the cache directory. */
 clade_status clade__tuning_own(clade__record_sets *out);
 /* A file that a user names; CLADE_CORRUPT says what is wrong with it. *bad counts records that were left out. */

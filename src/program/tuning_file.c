@@ -141,25 +141,61 @@ static clade_status take_better(clade__records *set, const clade__records *recor
   return CLADE_OK;
 }
 
+/* The device's own file as it is; what is broken is written anew. */
+static clade_status read_to_change(const clade__cache *cache, const clade__tuned_device *device,
+                                   clade__record_sets *file) {
+  char name[FILE_NAME];
+  clade__records *fresh;
+  size_t bad = 0;
+  file_name(device->key, name);
+  clade_status status = read_own(cache, name, file, &bad);
+  if (status == CLADE_OK || status == CLADE_NO_MEMORY) return status;
+  CLADE_TRY(clade__records_new(device, &fresh));
+  return clade__record_sets_add(file, fresh);
+}
+
+static clade_status write_own(const clade__cache *cache, const clade__record_sets *file) {
+  char name[FILE_NAME], *text;
+  file_name(file->at[0]->device.key, name);
+  CLADE_TRY(clade__records_print(file, &text));
+  clade_status status = clade__cache_replace(cache, name, NULL, 0, text, strlen(text));
+  clade__free(text);
+  return status;
+}
+
 static clade_status merge(const clade__cache *cache, const clade__records *records, bool replace, size_t *n) {
-  char name[FILE_NAME], *text = NULL;
   clade__record_sets file = {0};
   clade_status status;
-  size_t bad = 0;
-  file_name(records->device.key, name);
-  status = read_own(cache, name, &file, &bad);
-  if (status == CLADE_NO_MEMORY) return status;
-  if (status != CLADE_OK) { /* what is broken is written anew */
-    clade__records *fresh;
-    CLADE_GOTO(clade__records_new(&records->device, &fresh));
-    CLADE_GOTO(clade__record_sets_add(&file, fresh));
-  }
-  if (records->device.fma_units) file.at[0]->device.fma_units = records->device.fma_units;
+  CLADE_GOTO(read_to_change(cache, &records->device, &file));
+  clade__tuned_device *own = &file.at[0]->device;
+  if (records->device.fma_units) own->fma_units = records->device.fma_units;
+  if (!clade__profile_known(&own->profile)) own->profile = records->device.profile; /* written once */
   CLADE_GOTO(replace ? renew(&file, records, n) : take_better(file.at[0], records, n));
-  CLADE_GOTO(clade__records_print(&file, &text));
-  status = clade__cache_replace(cache, name, NULL, 0, text, strlen(text));
+  status = write_own(cache, &file);
 fail:
-  clade__free(text);
+  clade__record_sets_free(&file);
+  return status;
+}
+
+/* ---- profiles ---- */
+clade_status clade__tuning_profile(const clade__cache *cache, const clade_device *device, clade__profile *out) {
+  char name[FILE_NAME];
+  clade__record_sets file = {0};
+  size_t bad = 0;
+  *out = (clade__profile){0};
+  file_name(clade__device_key(device), name);
+  clade_status status = read_own(cache, name, &file, &bad);
+  if (status == CLADE_NO_MEMORY) return status;
+  if (status == CLADE_OK) *out = file.at[0]->device.profile;
+  clade__record_sets_free(&file);
+  return clade__profile_known(out) ? CLADE_OK : CLADE_NOT_FOUND;
+}
+
+clade_status clade__tuning_keep_profile(const clade__cache *cache, const clade__tuned_device *device) {
+  clade__record_sets file = {0};
+  clade_status status = read_to_change(cache, device, &file);
+  if (status == CLADE_OK) file.at[0]->device.profile = device->profile;
+  if (status == CLADE_OK) status = write_own(cache, &file);
   clade__record_sets_free(&file);
   return status;
 }

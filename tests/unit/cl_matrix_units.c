@@ -160,11 +160,11 @@ static void gpus_need_a_capability(void **state) {
   const clade__unit_row *ptx = &clade__unit_rows[CLADE_UNIT_PTX];
   for (size_t i = 0; i < CLADE_COUNT(rows); i++) {
     char why[256] = "";
-    clade__facts facts = {.capability = rows[i].capability};
+    clade__facts facts = {.info.compute_capability = rows[i].capability};
     assert_int_equal(ptx->there(&facts, why, sizeof why), !*rows[i].why);
     assert_string_equal(why, rows[i].why);
   }
-  assert_int_equal(device->facts.capability, 0);
+  assert_int_equal(device->facts.info.compute_capability, 0);
   check_gate(ptx, rows[0].why);
   check_fails(compile(CLADE_BF16, CLADE_BF16, "gemm=mma_warp"), CLADE_NOT_FOUND, "made for GPUs");
   check_fails(compile(CLADE_F32, CLADE_F32, "gemm=mma_warp_tf32"), CLADE_NOT_FOUND, "made for GPUs");

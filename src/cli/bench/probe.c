@@ -5,44 +5,10 @@
 #include <stdio.h>
 
 #include "cli/bench/bench.h"
+#include "program/measure.h"
 
-/* Twelve chains that do not depend on each other hide the latency of any core that is known, and fit its registers. */
-static const char source[] =
-    "#ifdef WANT_bench_fma\n"
-    "#if WIDTH == 1\n"
-    "#define V float\n"
-    "#define TAKE(p) (*(p))\n"
-    "#define GIVE(v, p) (*(p) = (v))\n"
-    "#else\n"
-    "#define V VECTOR\n"
-    "#define TAKE(p) VLOAD(0, p)\n"
-    "#define GIVE(v, p) VSTORE(v, 0, p)\n"
-    "#endif\n"
-    "#ifdef FP_FAST_FMAF\n"
-    "#define STEP(c) c = fma(c, a, b)\n"
-    "#else\n"
-    "#define STEP(c) c = mad(c, a, b)\n"
-    "#endif\n"
-    "KERNEL(bench_fma)(ARG(const float, x), ARG(float, y), const float scale, const float add, const int rounds) {\n"
-    "  if (rounds == 0) return;\n"
-    "  USE(const float, x);\n"
-    "  USE(float, y);\n"
-    "  const index_t at = (index_t)get_global_id(0) * WIDTH;\n"
-    "  const V a = (V)(scale), b = (V)(add), first = TAKE(x + at);\n"
-    "  V c0 = first, c1 = first + 1, c2 = first + 2, c3 = first + 3, c4 = first + 4, c5 = first + 5;\n"
-    "  V c6 = first + 6, c7 = first + 7, c8 = first + 8, c9 = first + 9, c10 = first + 10, c11 = first + 11;\n"
-    "  for (int i = 0; i < rounds; i++) {\n"
-    "    STEP(c0); STEP(c1); STEP(c2); STEP(c3); STEP(c4); STEP(c5);\n"
-    "    STEP(c6); STEP(c7); STEP(c8); STEP(c9); STEP(c10); STEP(c11);\n"
-    "  }\n"
-    "  GIVE(((c0 + c1) + (c2 + c3)) + ((c4 + c5) + (c6 + c7)) + ((c8 + c9) + (c10 + c11)), y + at);\n"
-    "}\n"
-    "#undef V\n"
-    "#undef TAKE\n"
-    "#undef GIVE\n"
-    "#undef STEP\n"
-    "#endif\n"
-    "#if defined WANT_bench_copy || defined WANT_bench_rows || defined WANT_bench_spread\n"
+static const char bounds_source[] =
+    "#if defined WANT_bench_rows || defined WANT_bench_spread\n"
     "#if STREAM && defined(__has_builtin)\n"
     "#if __has_builtin(__builtin_nontemporal_store)\n"
     "#define PUT(v, p) __builtin_nontemporal_store(v, (__global float16 *)(p))\n"
@@ -51,17 +17,6 @@ static const char source[] =
     "#ifndef PUT\n"
     "#define PUT(v, p) vstore16(v, 0, p)\n"
     "#endif\n"
-    "#endif\n"
-    "#ifdef WANT_bench_copy\n"
-    "KERNEL(bench_copy)(ARG(const float, x), ARG(float, y), const index_t n, const index_t each) {\n"
-    "  USE(const float, x);\n"
-    "  USE(float, y);\n"
-    "  const index_t begin = (index_t)get_global_id(0) * each * 16, end = min(begin + each * 16, n * 16);\n"
-    "  for (index_t turn = 0; turn < end - begin; turn += 16) {\n"
-    "    const index_t i = begin + (index_t)clade_in_turn(turn, end - begin, TURNS);\n"
-    "    PUT(vload16(0, x + i), y + i);\n"
-    "  }\n"
-    "}\n"
     "#endif\n"
     "#ifdef WANT_bench_rows\n"
     "static inline index_t FN(place)(index_t row, index_t rows) {\n"
@@ -113,7 +68,7 @@ static const char source[] =
     "#endif\n";
 
 enum { COPY_STEP, COPY_KERNEL, COPY_STREAM, COPY_TURNS, COPIES };
-enum { CHAINS = 12, UNITS_EACH = 4, GROUP = 64, SAMPLES = 7, COPY_BYTES = 64 << 20, COPY_EACH = 16 };
+enum { CHAINS = CLADE__MEASURE_CHAINS, GROUP = CLADE__MEASURE_GROUP, SAMPLES = 7, COPY_BYTES = 64 << 20 };
 static const float scale = 0.5f, add = 1; /* every chain ends at 2 */
 
 static clade_status same(clade_node *n) {
@@ -121,16 +76,6 @@ static clade_status same(clade_node *n) {
   return CLADE_OK;
 }
 static bool on_cpu(const clade_device_info *device) { return device->device_class == CLADE_CPU; }
-static int width_of(const clade_device_info *device) {
-  int width = 1;
-  if (on_cpu(device))
-    while (width * 2 <= (int)CLADE_MIN(device->vector_f32, 16u)) width *= 2;
-  return width == 2 ? 4 : width;
-}
-static int64_t items_of(const clade_device_info *device) {
-  int64_t units = CLADE_MAX(device->compute_units, 1u);
-  return on_cpu(device) ? units * UNITS_EACH : units * 32 * GROUP;
-}
 
 /* ---- multiply-adds ---- */
 typedef struct rounds_attrs {
@@ -139,14 +84,23 @@ typedef struct rounds_attrs {
 static const clade_attr rounds_table[] = {{"rounds", CLADE_ATTR_I32, offsetof(rounds_attrs, rounds), 1}, {0}};
 
 static clade_status emit_fma(clade_emit *e, const clade_query *q) {
-  clade_kernel_step *s = clade_emit_kernel(e, "bench_fma");
-  clade_emit_define(s, "WIDTH", width_of(q->device));
+  char type[16];
+  int width = clade__measure_width(q->device);
+  if (width == 1)
+    snprintf(type, sizeof type, "float");
+  else
+    snprintf(type, sizeof type, "float%d", width);
+  clade_kernel_step *s = clade_emit_kernel(e, "measure_fma");
+  clade_emit_define_text(s, "V", type);
+  clade_emit_define(s, "FLOATS", width);
+  clade_emit_define(s, "FUSED", 1);
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);
   clade_emit_f32(s, scale);
   clade_emit_f32(s, add);
   clade_emit_i32(s, ((const rounds_attrs *)q->node->attrs)->rounds);
-  clade_emit_range(s, 1, (size_t[]){(size_t)items_of(q->device)}, (size_t[]){on_cpu(q->device) ? 1 : GROUP});
+  clade_emit_range(s, 1, (size_t[]){(size_t)clade__measure_items(q->device)},
+                   (size_t[]){on_cpu(q->device) ? 1 : GROUP});
   return CLADE_OK;
 }
 static const clade_impl *const fma_impls[] = {CLADE_IMPL(.name = "ref", .emit = emit_fma), NULL};
@@ -159,7 +113,7 @@ static const clade_op fma_op = {.size = sizeof(clade_op),
                                 .attrs = rounds_table,
                                 .infer = same,
                                 .impls = fma_impls,
-                                .source = source};
+                                .source = clade__measure_source};
 
 /* ---- copies ---- */
 typedef struct copy_attrs {
@@ -185,13 +139,11 @@ static clade_status emit_copy(clade_emit *e, const clade_query *q) {
     clade_emit_copy(e, 0, 0);
     return CLADE_OK;
   }
-  int64_t n = q->node->in[0].shape.dim[0] / 16 / CLADE_MAX(width, 1), each = 1;
-  int64_t units = CLADE_MAX(q->device->compute_units, 1u) * COPY_EACH;
-  if (on_cpu(q->device)) each = (n + units - 1) / units;
+  int64_t n = q->node->in[0].shape.dim[0] / 16 / CLADE_MAX(width, 1), each = clade__measure_share(q->device, n);
   clade_kernel_step *s = clade_emit_kernel(e, times == 0  ? "bench_read"
                                               : times > 1 ? "bench_spread"
                                               : width     ? "bench_rows"
-                                                          : "bench_copy");
+                                                          : "measure_copy");
   if (times) clade_emit_define(s, "STREAM", by >= COPY_STREAM);
   if (times <= 1 && !width) clade_emit_define(s, "TURNS", by == COPY_TURNS ? 4 : 1);
   if (times > 1) clade_emit_define(s, "TIMES", times);
@@ -213,7 +165,18 @@ static const clade_op copy_op = {.size = sizeof(clade_op),
                                  .attrs = copy_table,
                                  .infer = infer_copy,
                                  .impls = copy_impls,
-                                 .source = source};
+                                 .source = clade__measure_source};
+/* What copies nothing, or not in order. */
+static const clade_op bound_op = {.size = sizeof(clade_op),
+                                  .name = "bench.bound",
+                                  .min_in = 1,
+                                  .max_in = 1,
+                                  .n_out = 1,
+                                  .attr_bytes = sizeof(copy_attrs),
+                                  .attrs = copy_table,
+                                  .infer = infer_copy,
+                                  .impls = copy_impls,
+                                  .source = bounds_source};
 
 /* ---- a probe: one node from x to y0, called a few times ---- */
 typedef struct probe {
@@ -305,7 +268,8 @@ clade_status bench_probe(bench_job *job) {
   probe p;
   memset(&by, 0, sizeof by);
   by.times = 1;
-  clade_status status = probe_new(&p, &fma_op, &rounds, (size_t)(items_of(&job->info) * width_of(&job->info)));
+  clade_status status =
+      probe_new(&p, &fma_op, &rounds, (size_t)(clade__measure_items(&job->info) * clade__measure_width(&job->info)));
   if (status == CLADE_OK) status = fma_peak(job, &p, &rounds, &job->peak_flops);
   probe_free(&p);
   CLADE_TRY(status);
@@ -331,7 +295,8 @@ clade_status bench_bound_side(const bench_job *job, bench_bound kind, size_t byt
   attrs.times = bounds[kind].times;
   size_t elements = bytes / (size_t)(1 + attrs.times) / sizeof(float);
   /* its contents do not matter, but pages that were never written are all the same one */
-  clade_status status = probe_new(&p, &copy_op, &attrs, CLADE_MAX(elements / 16 * 16, (size_t)16));
+  clade_status status =
+      probe_new(&p, kind == BENCH_COPY ? &copy_op : &bound_op, &attrs, CLADE_MAX(elements / 16 * 16, (size_t)16));
   if (status == CLADE_OK) status = probe_side(job, &p, side);
   side->name = bounds[kind].name;
   snprintf(side->kernel, sizeof side->kernel, "%s", kind == BENCH_COPY ? job->copy_by : bounds[kind].kernel);
