@@ -1,5 +1,5 @@
-/* Tuning: measuring which implementations and parameters are fast on a device, and keeping that as records. Nothing is
- * measured unless it is asked for. docs/tuning.md tells how it works. */
+/* Tuning: measuring which implementations and parameters are fast on a device, and keeping that as records. No
+ * candidate is measured unless it is asked for. docs/tuning.md tells how it works. */
 #ifndef CLADE_TUNE_H
 #define CLADE_TUNE_H
 
