@@ -60,11 +60,12 @@ clade_status clade_func_choices(const clade_func *func, char **out) {
 void clade__tell_idle_pins(const clade_func *func) {
   clade__records *choices = NULL;
   const clade__record *first = NULL;
-  size_t idle = 0;
+  size_t idle = 0, n = 0;
   clade_status status = all_choices(func, &choices);
   for (size_t i = 0; status == CLADE_OK && i < func->pins->n; i++) {
     const clade__record *pin = &func->pins->at[i];
-    if (!strcmp(pin->op, clade__profile_op)) continue; /* it may be of another device */
+    if (!strcmp(pin->op, clade__profile_op)) continue; /* of a device, which may be another one */
+    n++;
     if (clade__records_find(choices, pin->op, pin->problem, "")) continue;
     if (!idle++) first = pin;
   }
@@ -72,7 +73,7 @@ void clade__tell_idle_pins(const clade_func *func) {
     clade__log(CLADE_LOG_WARNING,
                "%zu of %zu choices that were kept are of no step of this func, as of other sizes or another version of "
                "Clade; the first is %s (%s). Steps without one are chosen anew",
-               idle, func->pins->n, first->op, first->problem);
+               idle, n, first->op, first->problem);
   clade__records_release(choices);
 }
 

@@ -28,17 +28,12 @@ static clade_status describe(const clade__store *store, const clade__request *r,
   return status;
 }
 
-/* A lean program has declarations of its own instead of clang's header, which this guard keeps out. They are those of
- * OpenCL C 1.2: PoCL 6 compiles as 3.0 where nothing else is said, and pointers are generic there. Where that does not
- * do, the program does not build, and is built again with the header. */
-#define LEAN "-D_OPENCL_H_ -cl-std=CL1.2"
-
 /* Without warnings: some implementations print how many there were, and a library does not print. */
 static clade_status build(clade__store *store, const clade__text *text, bool lean, const char *options,
                           cl_program *program, char **log) {
   clade__text all = {0};
   clade_status status = CLADE_NO_MEMORY;
-  clade__text_add(&all, "-w %s %s", lean ? LEAN : "", options);
+  clade__text_add(&all, "-w %s %s", lean ? CLADE__LEAN : "", options);
   if (!all.failed) status = clade__program_build(store->device, text->data, text->length, all.data, program, log);
   clade__text_free(&all);
   return status;

@@ -40,9 +40,9 @@ static clade_status build(const bench *b, size_t n, const clade__request *reques
   char name[CLADE__KERNEL_NAME];
   clade__text text = {0};
   char *log = NULL;
+  const char *options = b->lean ? "-w " CLADE__LEAN : "-w";
   clade_status status = clade__program_text(n, at, hashes, b->lean, b->head, &text);
-  if (status == CLADE_OK)
-    status = clade__program_build(b->device, text.data, text.length, b->lean ? "-w -D_OPENCL_H_" : "-w", program, &log);
+  if (status == CLADE_OK) status = clade__program_build(b->device, text.data, text.length, options, program, &log);
   if (status == CLADE_BUILD) clade__log(CLADE_LOG_DEBUG, "measuring: %s", log ? log : "no log");
   clade__free(log);
   clade__text_free(&text);

@@ -20,6 +20,10 @@ static inline const char *clade__request_options(const clade__request *request) 
 }
 
 /* ---- the text of a program (text.c) ---- */
+/* A lean program has declarations of its own instead of clang's header, which this guard keeps out. They are those of
+ * OpenCL C 1.2: PoCL 6 compiles as 3.0 where nothing else is said, and pointers are generic there. Where that does not
+ * do, the program does not build, and is built again with the header. */
+#define CLADE__LEAN "-D_OPENCL_H_ -cl-std=CL1.2"
 /* `head` comes first: what the prelude is told of the device. `lean`: OpenCL's functions are declared. */
 clade_status clade__program_text(size_t n, const clade__request *const *requests, const clade__hash *hashes, bool lean,
                                  const char *head, clade__text *out);

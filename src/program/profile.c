@@ -21,7 +21,9 @@ static bool can_measure(const clade_device *device) {
 }
 
 static clade_status measure(clade__store *store, double seconds, clade__profile *out) {
-  CLADE_TRY(clade__measure(store->device, store->lean, store->head, seconds, out));
+  clade_status status = clade__measure(store->device, store->lean, store->head, seconds, out);
+  if (status == CLADE_BUILD && store->lean) status = clade__measure(store->device, false, store->head, seconds, out);
+  CLADE_TRY(status);
   clade__profile_round(out);
   if (clade__profile_known(out) && clade__profile_sane(out)) return CLADE_OK;
   return CLADE_FAIL(INTERNAL, "measuring gave %g GB/s and %g Gflop/s", out->bandwidth_gbps,

@@ -29,7 +29,7 @@ clade_status clade_tune_export(clade_device *device, const char *path) {
   if (device) CLADE_TRY(clade__device_check(device, "clade_tune_export"));
   CLADE_TRY(clade__tuning_own(&all));
   for (size_t i = 0; i < all.n; i++)
-    if (!device || clade__hash_equal(all.at[i]->device.key, clade__device_key(device)))
+    if (all.at[i]->n && (!device || clade__hash_equal(all.at[i]->device.key, clade__device_key(device))))
       CLADE_GOTO(clade__record_sets_add(&chosen, clade__records_retain(all.at[i])));
   if (!chosen.n)
     CLADE_GOTO(CLADE_FAIL(NOT_FOUND, "there are no tuning records%s%s: `clade tune` makes some", device ? " of " : "",
