@@ -24,7 +24,7 @@ pool = concurrent.futures.ThreadPoolExecutor(2)
 
 def verdict(caches, arguments, plan):
     try:
-        result = forked(program, *arguments, "--fail-allocation", plan, env=caches.environment())
+        result = forked(program, *arguments, "--fail-allocation", plan, env=caches.environment(CLADE_MEASURE="on" if every else "off"))
     except Exception as error:  # a time-out is a hang
         return f"{error}"
     if result.status not in (0, 3):
@@ -38,7 +38,7 @@ def verdict(caches, arguments, plan):
 
 def sites(caches, arguments):
     path = caches.top / "sites"
-    result = forked(program, *arguments, "--allocation-sites", str(path), env=caches.environment())
+    result = forked(program, *arguments, "--allocation-sites", str(path), env=caches.environment(CLADE_MEASURE="on" if every else "off"))
     return result, path.read_text().split()
 
 

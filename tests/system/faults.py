@@ -4,9 +4,9 @@ cold run (Clade's cache is empty then; PoCL has compiled the kernels before, whi
     faults.py [--every] [--nth N] FIRST_RESULT LAYER [warm] [two] [train] [cold]
 
 One process per fault. By default one call per call site, once and for good; --every fails every call once, warm ones
-with each of four errors, cold ones with the first of them; --nth, each N-th of these. Each must end in an error status
-whose message names the call, or in the right answer with a logged warning; never in a crash, a hang or a wrong answer,
-and every object is released as often as it was made.
+with each of four errors, cold ones, those that measure the device among them, with the first of them; --nth, each N-th of
+these. Each must end in an error status whose message names the call, or in the right answer with a logged warning;
+never in a crash, a hang or a wrong answer, and every object is released as often as it was made.
 """
 import argparse
 import concurrent.futures
@@ -51,7 +51,7 @@ class Report:
 def once(caches, arguments, fault=None, record=False):
     report = caches.top / "report"
     report.unlink(missing_ok=True)
-    env = caches.environment(OPENCL_LAYERS=layer, CLADE_LAYER_REPORT=report)
+    env = caches.environment(OPENCL_LAYERS=layer, CLADE_LAYER_REPORT=report, CLADE_MEASURE="on" if every else "off")
     if fault:
         env["CLADE_LAYER_FAIL"] = fault
     if record:
