@@ -27,7 +27,7 @@ static clade_device *device;
 
 /* ---- the kit ---- */
 static int empty(void) {
-  char command[256];
+  char command[320];
   snprintf(command, sizeof command, "rm -rf %s/clade %s/pocl && mkdir -m 700 %s/clade %s/pocl", root, root, root, root);
   return system(command);
 }
