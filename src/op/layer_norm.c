@@ -7,6 +7,8 @@
 
 #include <inttypes.h>
 
+#include "op/group.h"
+
 const clade_attr clade__norm_table[] = {{"n_axes", CLADE_ATTR_I32, offsetof(clade__norm_attrs, n_axes), 1},
                                         {"groups", CLADE_ATTR_I32, offsetof(clade__norm_attrs, groups), 1},
                                         {"rms", CLADE_ATTR_BOOL, offsetof(clade__norm_attrs, rms), 1},
@@ -154,7 +156,40 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl *const impls[] = {CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept,
+/* ---- group: a team of work-items does a row ---- */
+static const char *group_accept(const clade_query *q) {
+  const clade__norm_rows r = clade__norm_rows_of(q);
+  const clade__group g = clade__group_of(r.n, 1);
+  return clade__group_refuses(q, 3 * clade__group_turns(&g, r.n));
+}
+
+static double group_cost(const clade_query *q) {
+  clade__norm_rows r = clade__norm_rows_of(q);
+  return clade__group_cost(q, 10.0 * (double)r.rows * (double)r.n);
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const clade__norm_attrs *a = q->node->attrs;
+  const clade__norm_rows r = clade__norm_rows_of(q);
+  const clade__group g = clade__group_of(r.n, 1);
+  clade_kernel_step *s = clade_emit_kernel(e, "layer_norm_forward_group");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
+  clade_emit_define(s, "RUNS", a->groups > 0);
+  for (int i = X; i <= BIAS; i++) clade_emit_in(s, i);
+  for (int i = Y; i <= RSTD; i++) clade_emit_out(s, i);
+  clade_emit_index(s, r.rows);
+  clade_emit_index(s, r.n);
+  clade_emit_index(s, r.inner);
+  clade_emit_index(s, r.period);
+  clade_emit_i32(s, a->rms);
+  clade_emit_f32(s, a->eps);
+  clade__emit_groups(s, q, &g, r.rows);
+  return CLADE_OK;
+}
+
+static const clade_impl *const impls[] = {CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = group_cost,
+                                                     .emit = group_emit, .file = "layer_norm_group"),
+                                          CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept,
                                                      .cost = cost, .workspace = workspace, .emit = emit),
                                           NULL};
 

@@ -2,6 +2,8 @@
  * result. Sums are within 2^-17 of the sum of absolute terms. */
 #include "op/layer_norm.h"
 
+#include "op/group.h"
+
 enum { X, DY, WEIGHT, MEAN, RSTD };
 /* Rows, or samples of a channel, whose contributions to the parameters are added by one work-item. */
 enum { ROWS = 64, MOST_CHUNKS = 256, FEWEST_CHUNKS = 16 };
@@ -36,10 +38,9 @@ typedef struct plan {
   bool groups, whole;
 } plan;
 /* By shapes and kind of device alone: the same sums on devices of any number of units. */
-static plan plan_of(const clade_query *q) {
+static plan plan_for(const clade_query *q, bool cpu) {
   const clade_shape *x = &q->node->in[X].shape, *weight = &q->node->in[WEIGHT].shape;
   plan p = {.row = clade__norm_rows_of(q), .groups = ((const clade__norm_attrs *)q->node->attrs)->groups};
-  bool cpu = q->device->device_class == CLADE_CPU && !q->device->max_passes;
   p.width = clade__product(weight, 0, weight->rank);
   p.slices = p.groups ? x->dim[0] : p.row.rows;
   /* by rows what is kept, two numbers for each column of a chunk, is about half as many as x has at most */
@@ -49,6 +50,10 @@ static plan plan_of(const clade_query *q) {
   while (p.chunk < p.slices / MOST_CHUNKS && !(p.whole && p.groups)) p.chunk *= 2;
   p.chunks = CLADE_MAX((p.slices + p.chunk - 1) / p.chunk, 1);
   return p;
+}
+
+static plan plan_of(const clade_query *q) {
+  return plan_for(q, q->device->device_class == CLADE_CPU && !q->device->max_passes);
 }
 
 static const char *accept(const clade_query *q) {
@@ -122,22 +127,94 @@ static void emit_rows(clade_emit *e, const clade_query *q, const plan *p) {
   clade__emit_flat(s, q->device, (rows + chunk - 1) / chunk);
 }
 
+static void emit_join(clade_emit *e, const clade_query *q, const plan *p) {
+  clade_kernel_step *s = clade_emit_kernel(e, "layer_norm_grad_join");
+  if (s) s->file = "layer_norm_grad";
+  clade_emit_workspace(s, 0, sizeof(float));
+  clade_emit_out(s, 1);
+  clade_emit_out(s, 2);
+  clade_emit_index(s, p->width);
+  clade_emit_index(s, p->chunks);
+  clade__emit_flat(s, q->device, (p->width + CLADE__LANES - 1) / CLADE__LANES);
+}
+
 static clade_status emit(clade_emit *e, const clade_query *q) {
   plan p = plan_of(q);
   if (p.width == 0) return CLADE_OK;
   if (!p.whole) emit_sums(e, q, &p);
   emit_rows(e, q, &p);
-  clade_kernel_step *s = clade_emit_kernel(e, "layer_norm_grad_join");
-  clade_emit_workspace(s, 0, sizeof(float));
-  clade_emit_out(s, 1);
-  clade_emit_out(s, 2);
-  clade_emit_index(s, p.width);
-  clade_emit_index(s, p.chunks);
-  clade__emit_flat(s, q->device, (p.width + CLADE__LANES - 1) / CLADE__LANES);
+  emit_join(e, q, &p);
   return CLADE_OK;
 }
 
-static const clade_impl *const impls[] = {CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept,
+/* ---- group: a team of work-items does a row; and a chunk of a column, or of a channel ---- */
+static const char *group_accept(const clade_query *q) {
+  const plan p = plan_for(q, false);
+  const clade__group rows = clade__group_of(p.row.n, 1), runs = clade__group_of(p.row.inner, 1);
+  const double each = p.groups ? clade__group_turns(&runs, p.row.inner) : 1, join = 34.0 * (double)p.chunks;
+  const double most = CLADE_MAX(2 * clade__group_turns(&rows, p.row.n), (double)p.chunk * each);
+  return clade__group_refuses(q, CLADE_MAX(most, join));
+}
+
+static double group_cost(const clade_query *q) {
+  const clade__norm_rows r = clade__norm_rows_of(q);
+  return clade__group_cost(q, 16.0 * (double)r.rows * (double)r.n);
+}
+
+static size_t group_workspace(const clade_query *q) {
+  const plan p = plan_for(q, false);
+  return (size_t)(p.chunks * p.width) * 2 * sizeof(float);
+}
+
+static clade_kernel_step *group_step(clade_emit *e, const clade_query *q, const char *kernel) {
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
+  clade_emit_define(s, "RUNS", ((const clade__norm_attrs *)q->node->attrs)->groups > 0);
+  clade_emit_in(s, X);
+  clade_emit_in(s, DY);
+  return s;
+}
+
+/* Before the rows: what they write may lie where x or dy do. */
+static void group_sums(clade_emit *e, const clade_query *q, const plan *p) {
+  const int64_t inner = p->row.n ? p->row.inner : 0;
+  /* columns lie beside each other, also where there are few */
+  const clade__group g = p->groups ? clade__group_of(inner, 1) : clade__group_of(p->chunk, CLADE_MAX(p->width, 2));
+  clade_kernel_step *s = group_step(e, q, p->groups ? "layer_norm_grad_group_runs" : "layer_norm_grad_group_sums");
+  clade_emit_in(s, MEAN);
+  clade_emit_in(s, RSTD);
+  clade_emit_workspace(s, 0, sizeof(float));
+  clade_emit_index(s, p->slices);
+  clade_emit_index(s, p->width);
+  clade_emit_index(s, p->chunk);
+  clade_emit_index(s, p->chunks);
+  if (p->groups) clade_emit_index(s, inner);
+  if (p->groups) clade_emit_index(s, p->row.period);
+  clade__emit_groups(s, q, &g, p->width * p->chunks);
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const plan p = plan_for(q, false);
+  const clade__group g = clade__group_of(p.row.n, 1);
+  if (p.width == 0) return CLADE_OK;
+  group_sums(e, q, &p);
+  clade_kernel_step *s = group_step(e, q, "layer_norm_grad_group");
+  for (int i = WEIGHT; i <= RSTD; i++) clade_emit_in(s, i);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, p.row.rows);
+  clade_emit_index(s, p.row.n);
+  clade_emit_index(s, p.row.inner);
+  clade_emit_index(s, p.row.period);
+  clade_emit_i32(s, ((const clade__norm_attrs *)q->node->attrs)->rms);
+  clade__emit_groups(s, q, &g, p.row.n ? p.row.rows : 0);
+  emit_join(e, q, &p);
+  return CLADE_OK;
+}
+
+static const clade_impl *const impls[] = {CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = group_cost,
+                                                     .workspace = group_workspace, .emit = group_emit,
+                                                     .file = "layer_norm_group"),
+                                          CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept,
                                                      .cost = cost, .workspace = workspace, .emit = emit),
                                           NULL};
 

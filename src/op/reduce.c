@@ -3,6 +3,7 @@
  * of the type, minimum the highest. The gradient of a maximum goes in equal parts to all elements that equal it. */
 #include <clade/ops.h>
 
+#include "op/group.h"
 #include "op/systolic.h"
 
 enum { SUM, MEAN, MAX, MIN };
@@ -326,6 +327,84 @@ static void blocked_layouts(const clade_query *q, clade_layout *in, clade_layout
   in[0] = clade__channel_blocks();
 }
 
+/* ---- group: a team of work-items does a line, or a part of it that another launch joins ---- */
+typedef struct teams {
+  clade__group group, join;
+  int64_t lines, inner, part, parts;
+} teams;
+static const char *plan_teams(const clade_query *q, teams *t) {
+  groups g = group(q->node);
+  int runs = 0, last = 0;
+  for (int i = 0; i < g.n; i++)
+    if (g.reduced[i]) runs++, last = i;
+  if (!clade__is_float(q->node->in[0].dtype)) return "it takes floats";
+  if (runs != 1 || g.outputs == 0) return "the reduced axes are not neighbors, or there is no output";
+  *t = (teams){.lines = g.outputs, .inner = CLADE_MAX(last + 1 < g.n ? g.stride[last] : 1, 1)};
+  t->part = clade__group_part(g.outputs, g.count);
+  t->parts = CLADE_MAX((g.count + t->part - 1) / CLADE_MAX(t->part, 1), 1);
+  t->group = clade__group_of(CLADE_MIN(t->part, g.count), t->inner);
+  t->join = clade__group_of(t->parts, t->inner);
+  return NULL;
+}
+
+static const char *group_accept(const clade_query *q) {
+  teams t;
+  const char *reason = plan_teams(q, &t);
+  return reason ? reason : clade__group_refuses(q, clade__group_turns(&t.group, t.part));
+}
+
+static double group_cost(const clade_query *q) {
+  return clade__group_cost(q, 7.0 * (double)group(q->node).outputs * (double)group(q->node).count);
+}
+
+static size_t group_workspace(const clade_query *q) {
+  teams t;
+  return !plan_teams(q, &t) && t.parts > 1 ? (size_t)(t.lines * t.parts) * sizeof(float) : 0;
+}
+
+/* `n` elements of a line, in parts; `direct`: what comes out is the result. */
+static clade_kernel_step *team_step(clade_emit *e, const clade_query *q, const char *from, bool direct) {
+  const int kind = ((const attrs *)q->node->attrs)->kind;
+  clade_kernel_step *s = clade_emit_kernel(e, "reduce_forward_group");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  clade_emit_define_text(s, "FROM", from);
+  clade_emit_define(s, "KIND", kind <= MEAN ? SUM : kind);
+  clade_emit_define(s, "DIRECT", direct);
+  return s;
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  teams t;
+  if (plan_teams(q, &t)) return CLADE_FAIL(INTERNAL, "reduce: group was emitted for what it refuses");
+  const int64_t count = group(q->node).count;
+  const bool once = t.parts == 1;
+  clade_kernel_step *s = team_step(e, q, clade_dtype_name(q->node->in[0].dtype), once);
+  clade_emit_in(s, 0);
+  if (once)
+    clade_emit_out(s, 0);
+  else
+    clade_emit_workspace(s, 0, sizeof(float));
+  clade_emit_index(s, t.lines);
+  clade_emit_index(s, count);
+  clade_emit_index(s, t.inner);
+  clade_emit_index(s, t.parts);
+  clade_emit_index(s, t.part);
+  clade_emit_f32(s, once ? divisor(q, count) : 1);
+  clade__emit_groups(s, q, &t.group, t.lines * t.parts);
+  if (once) return CLADE_OK;
+  s = team_step(e, q, "f32", true);
+  clade_emit_workspace(s, 0, sizeof(float));
+  clade_emit_out(s, 0);
+  clade_emit_index(s, t.lines);
+  clade_emit_index(s, t.parts);
+  clade_emit_index(s, t.inner);
+  clade_emit_index(s, 1);
+  clade_emit_index(s, t.parts);
+  clade_emit_f32(s, divisor(q, count));
+  clade__emit_groups(s, q, &t.join, t.lines);
+  return CLADE_OK;
+}
+
 /* ---- systolic, of a bundle ---- */
 static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
   nest n = nest_of(q);
@@ -347,6 +426,8 @@ static const clade_impl *const impls[] = {
                .cost = split_cost, .workspace = split_workspace, .emit = split_emit),
     CLADE_IMPL(.name = "split", .family = CLADE_FAMILY_VEC, .accept = split_accept, .cost = split_cost,
                .workspace = split_workspace, .emit = split_emit),
+    CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = group_cost, .workspace = group_workspace,
+               .emit = group_emit, .file = "reduce_group"),
     CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_floats,
                .cost = clade__systolic_elements, .emit = systolic_emit, .bundled = "reduce"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),

@@ -4,6 +4,7 @@
 
 #include <clade/ops.h>
 
+#include "op/group.h"
 #include "op/systolic.h"
 
 enum { Y, DY };
@@ -85,6 +86,33 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- group: a team of work-items does a line ---- */
+static const char *group_accept(const clade_query *q) {
+  clade__softmax_extent x = clade__softmax_extent_of(q);
+  const clade__group g = clade__group_of(x.n, x.inner);
+  return clade__group_refuses(q, 2 * clade__group_turns(&g, x.n));
+}
+static double group_cost(const clade_query *q) {
+  clade__softmax_extent x = clade__softmax_extent_of(q);
+  return clade__group_cost(q, 24.0 * (double)x.outer * (double)x.n * (double)x.inner);
+}
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  clade__softmax_extent x = clade__softmax_extent_of(q);
+  if (x.n == 0 || x.inner == 0) return CLADE_OK;
+  const clade__group g = clade__group_of(x.n, x.inner);
+  clade_kernel_step *s = clade_emit_kernel(e, "softmax_grad_group");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[Y].dtype));
+  clade_emit_define(s, "LOG", ((const clade__softmax_attrs *)q->node->attrs)->log);
+  clade_emit_in(s, Y);
+  clade_emit_in(s, DY);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, x.outer * x.inner);
+  clade_emit_index(s, x.n);
+  clade_emit_index(s, x.inner);
+  clade__emit_groups(s, q, &g, x.outer * x.inner);
+  return CLADE_OK;
+}
+
 /* ---- ref: a work-item does a line ---- */
 static const char *ref_accept(const clade_query *q) {
   return clade__cut_short(q->device, 2.0 * (double)clade__softmax_extent_of(q).n + 2);
@@ -121,6 +149,7 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
 
 static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "vec", CLADE__VEC, .accept = vec_accept, .cost = vec_cost, .emit = vec_emit),
+    CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = group_cost, .emit = group_emit, .file = "softmax_group"),
     CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_floats,
                .cost = systolic_cost, .emit = systolic_emit, .bundled = "softmax_grad"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),

@@ -17,7 +17,7 @@ typedef struct held {
 static held *first;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-const char *const clade__preludes[] = {"dtypes", "prelude", "prelude_math", "prelude_memory", NULL};
+const char *const clade__preludes[] = {"dtypes", "prelude", "prelude_math", "prelude_memory", "prelude_group", NULL};
 
 static const char *embedded(const char *stem) {
   for (const clade__embedded *e = clade__embedded_kernels; e->stem; e++)

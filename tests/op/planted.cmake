@@ -2,16 +2,19 @@
 # must find it.
 #   cmake -D OP_TEST=… -D ICD=… -D OP=name -D KERNELS=dir -D SOURCE=dir
 #     -D "TEXT=what stands there" -D "PLANT=what is planted" -P planted.cmake
-#     -D "FINDS=what is said of it"
+#     -D "FINDS=what is said of it" [-D FILE=stem of the kernel file, where it is not the op's]
 # and either -D LOG=file, of Oclgrind, or -D DEVICE=spec, where the op test finds it.
-file(READ ${SOURCE}/cl_kernels/${OP}.cl text)
+if(NOT FILE)
+  set(FILE ${OP})
+endif()
+file(READ ${SOURCE}/cl_kernels/${FILE}.cl text)
 string(FIND "${text}" "${TEXT}" at)
 if(at LESS 0)
-  message(FATAL_ERROR "cl_kernels/${OP}.cl has no \"${TEXT}\" to plant an error in: choose another place")
+  message(FATAL_ERROR "cl_kernels/${FILE}.cl has no \"${TEXT}\" to plant an error in: choose another place")
 endif()
 string(REPLACE "${TEXT}" "${PLANT}" text "${text}")
 file(MAKE_DIRECTORY ${KERNELS})
-file(WRITE ${KERNELS}/${OP}.cl "${text}")
+file(WRITE ${KERNELS}/${FILE}.cl "${text}")
 if(NOT DEVICE)
   include(${CMAKE_CURRENT_LIST_DIR}/oclgrind.cmake)
 else()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The kernels of NVIDIA's matrix units with their instructions, not imitated, to PTX, on whatever machine; where a ptxas is
-# named by PTXAS, it assembles them too.
+# The kernels of NVIDIA's matrix units with their instructions, not imitated, and those of groups with its shuffles, to
+# PTX, on whatever machine; where a ptxas is named by PTXAS, it assembles them too.
 #   ptx_compiles.sh ROOT CLANG UNIT_SOURCE
 set -euo pipefail
 root=$1 clang=$2 probe=$3
@@ -59,6 +59,19 @@ for tile in "128 128 16 64 32 2" "16 64 16 16 16 4"; do
       cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/gemm_warp.cl" |
         compile "$always" "cp\\.async\\.wait_group[[:space:]]+$((stages - 2));" "${want[@]}"
     done
+  done
+done
+
+echo "teams of work-items, with shuffles"
+for team in "8 32" "256 1"; do
+  read -r size beside <<<"$team"
+  for type in f16 bf16 f32; do
+    defines=(-DSUFFIX=test -DINDEX64=0 -DT=$type -DFROM=$type -DKIND=0 -DDIRECT=1 -DLOG=0 -DRUNS=0 -DTEAM="$size"
+      -DBESIDE="$beside" -DSPREAD=0 -DSHUFFLES=1 -DWANT_softmax_forward_group -DWANT_softmax_grad_group
+      -DWANT_reduce_forward_group -DWANT_layer_norm_forward_group -DWANT_layer_norm_grad_group
+      -DWANT_layer_norm_grad_group_runs)
+    cat "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/softmax_group.cl" "$root/cl_kernels/reduce_group.cl" \
+      "$root/cl_kernels/layer_norm_group.cl" | compile 'shfl\.sync\.bfly\.b32.*31, 0xffffffff'
   done
 done
 

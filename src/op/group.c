@@ -1,0 +1,45 @@
+/* How work-groups share lines: which there are, and how they are launched. */
+#include "op/group.h"
+
+/* Teams of two sizes, so that few kernels are compiled: of short lines a group has many. A team that is spread has its
+ * elements beside those of others: 32 of these are read at once. */
+enum { SMALL_TEAM = 8, LINES_BESIDE = CLADE__GROUP_ITEMS / SMALL_TEAM };
+enum { SHORT = 256, FEWEST_PARTS = 1024, LEAST_PART = 4096 };
+
+clade__group clade__group_of(int64_t n, int64_t inner) {
+  bool small = n <= SHORT || inner >= LINES_BESIDE;
+  int64_t team = small ? SMALL_TEAM : CLADE__GROUP_ITEMS;
+  return (clade__group){team, CLADE__GROUP_ITEMS / team, inner > 1};
+}
+
+double clade__group_turns(const clade__group *g, int64_t n) {
+  return (double)n / (double)(g->team * (g->spread ? 1 : 4)) + 2;
+}
+
+const char *clade__group_refuses(const clade_query *q, double passes) {
+  enum { EXCHANGES = 16 };
+  if (CLADE_MIN(q->device->max_group, q->device->max_item[0]) < CLADE__GROUP_ITEMS)
+    return "the device's groups have fewer than 256 work-items";
+  return clade__cut_short(q->device, passes + 4 * EXCHANGES);
+}
+
+void clade__emit_groups(clade_kernel_step *s, const clade_query *q, const clade__group *g, int64_t lines) {
+  const clade_unit_info *ptx = &q->device->unit[CLADE_UNIT_PTX];
+  size_t groups = (size_t)((lines + g->beside - 1) / g->beside), items = (size_t)(g->team * g->beside);
+  clade_emit_define(s, "TEAM", g->team);
+  clade_emit_define(s, "BESIDE", g->beside);
+  clade_emit_define(s, "SPREAD", g->spread);
+  clade_emit_define(s, "SHUFFLES", ptx->used && !ptx->reason && !g->spread); /* with a reason it is imitated */
+  clade_emit_range(s, 1, (size_t[]){groups * items}, &items);
+}
+
+int64_t clade__group_part(int64_t lines, int64_t n) {
+  int64_t parts = CLADE_MIN((FEWEST_PARTS + lines - 1) / CLADE_MAX(lines, 1), n / LEAST_PART);
+  return clade__up((n + CLADE_MAX(parts, 1) - 1) / CLADE_MAX(parts, 1), 4);
+}
+
+bool clade__group_units(const clade_query *q) { return q->device->unit[CLADE_UNIT_PTX].name; }
+
+double clade__group_cost(const clade_query *q, double flops) {
+  return clade__cost(q->device, flops, clade__node_bytes(q->node), 0.5);
+}
