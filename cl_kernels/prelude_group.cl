@@ -61,10 +61,11 @@
     if (whole) {                                                        \
       STOREN(4, T, p, (base) + (i), team_v);                            \
     } else {                                                            \
-      STORE(T, p, (base) + (i), team_v.s0);                             \
-      if ((i) + 1 < (n)) STORE(T, p, (base) + (i) + 1, team_v.s1);      \
-      if ((i) + 2 < (n)) STORE(T, p, (base) + (i) + 2, team_v.s2);      \
-      if ((i) + 3 < (n)) STORE(T, p, (base) + (i) + 3, team_v.s3);      \
+      float team_lane[4];                                               \
+      vstore4(team_v, 0, team_lane);                                    \
+      _Pragma("clang loop vectorize(disable) unroll(disable)")          \
+      for (int team_l = 0; team_l < 4 && (i) + team_l < (n); team_l++)  \
+        STORE(T, p, (base) + (i) + team_l, team_lane[team_l]);          \
     }                                                                   \
   }
 
