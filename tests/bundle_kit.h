@@ -175,12 +175,14 @@ static inline void kit_string(clade__text *to, const char *text) {
   kit_number(to, strlen(text), 4);
   clade__text_add_bytes(to, text, strlen(text));
 }
-static inline clade__text kit_poclbin(const char *path) {
+/* Version 9, or 11 with all that it may have more. */
+static inline clade__text kit_poclbin_of(int version, const char *path) {
   clade__text whole = {0};
   clade__text_add_bytes(&whole, "poclbin", 8);
-  kit_number(&whole, 0x1234, 8), kit_number(&whole, 9, 4), kit_number(&whole, 1, 4);
-  kit_number(&whole, (uint64_t)4 << 32, 8), kit_number(&whole, 1, 4);
+  kit_number(&whole, 0x1234, 8), kit_number(&whole, (uint64_t)version, 4), kit_number(&whole, 1, 4);
+  kit_number(&whole, (uint64_t)4 << 32 | (version > 9 ? 2 : 0), 8), kit_number(&whole, 1, 4);
   clade__text_add_bytes(&whole, "MB/CEOJALDFLOGKCBNAOKPBLPMIAIKJNCNDDNOMG", 41);
+  if (version > 9) kit_number(&whole, 0, 8); /* the program's variables */
   size_t files = whole.length;
   kit_number(&whole, 0, 8);
   kit_string(&whole, "/program.bc"), kit_string(&whole, "no bitcode");
@@ -191,7 +193,8 @@ static inline clade__text kit_poclbin(const char *path) {
   kit_number(&whole, 2, 4), kit_number(&whole, 1, 4); /* arguments, local arrays */
   for (int i = 0; i < 3; i++) kit_number(&whole, 1, 8);
   kit_number(&whole, 64, 8);
-  kit_string(&whole, ""), kit_number(&whole, 31, 8);
+  kit_string(&whole, ""), kit_number(&whole, 31, 4), kit_number(&whole, version > 9 ? 6 : 0, 4);
+  if (version > 9) kit_zeros(&whole, 7 * 4); /* subgroups, work-groups */
   size_t arguments = whole.length;
   for (int i = 0; i < 2; i++) {
     kit_number(&whole, 0x11a3, 4), kit_number(&whole, 0x119b, 4), kit_zeros(&whole, 8);
@@ -205,6 +208,8 @@ static inline clade__text kit_poclbin(const char *path) {
   kit_set(&whole, kernel, whole.length - kernel, 8);
   return whole;
 }
+
+static inline clade__text kit_poclbin(const char *path) { return kit_poclbin_of(9, path); }
 
 /* ---- a manifest for each ---- */
 static clade__bundle_define kit_defines[] = {{"TILE", "16"}};

@@ -20,11 +20,7 @@ clade_status clade__container_inside(const char *where, const char *what, uint64
 
 /* A poclbin: how many kernels, which directory of PoCL's cache (with a zero behind it), the program's files; then each
  * kernel with its own. */
-enum {
-  CLADE__POCLBIN_AT_KERNELS = 20,
-  CLADE__POCLBIN_AT_NAME = 36,
-  CLADE__POCLBIN_NAME = 41,
-  CLADE__POCLBIN_AT_FILES = 77
-};
+enum { CLADE__POCLBIN_AT_KERNELS = 20, CLADE__POCLBIN_AT_NAME = 36, CLADE__POCLBIN_NAME = 41 };
+size_t clade__poclbin_at_files(const unsigned char *data);
 
 #endif

@@ -2,7 +2,10 @@
  * believes every size and every path in it, so that all of them are walked through here first. */
 #include "bundle/container.h"
 
-enum { VERSION = 9, EXECUTABLE = 4, MOST_PATH = 512, MOST_ARGUMENTS = 64, MOST_LOCALS = 256 };
+/* The versions that are read: PoCL 3's, and the last one of PoCL 6, which has more in some places. */
+enum { OLD = 9, NEW = 11 };
+enum { AT_FLAGS = 24, AT_VARIABLES = 77, HAS_VARIABLES = 2, HAS_WORK_GROUP = 2, HAS_SUBGROUP = 4 };
+enum { EXECUTABLE = 4, MOST_PATH = 512, MOST_ARGUMENTS = 64, MOST_LOCALS = 256 };
 
 static const char MAGIC[8] = "poclbin";
 
@@ -68,7 +71,20 @@ static clade_status take_argument(clade__cursor *c) {
   return CLADE_OK;
 }
 
-static clade_status take_kernel(clade__cursor *c, clade__arena *arena, clade__facts *facts) {
+/* What the device tells of a kernel's groups and memory. */
+static clade_status take_groups(clade__cursor *c, uint64_t version) {
+  const unsigned char *data;
+  uint64_t flags;
+  CLADE_TRY(clade__take(c, 4, "kernel", &data));
+  CLADE_TRY(take_number(c, 4, "kernel", &flags));
+  if (version == OLD) return CLADE_OK; /* half of a wider field */
+  if (flags & ~(uint64_t)(HAS_WORK_GROUP | HAS_SUBGROUP))
+    return CLADE_FAIL(CORRUPT, "%s: a kernel in its poclbin has a flag that is not known", c->path);
+  if (flags & HAS_SUBGROUP) CLADE_TRY(clade__take(c, 2 * 4, "subgroups", &data));
+  return flags & HAS_WORK_GROUP ? clade__take(c, 5 * 4, "work-groups", &data) : CLADE_OK;
+}
+
+static clade_status take_kernel(clade__cursor *c, uint64_t version, clade__arena *arena, clade__facts *facts) {
   const unsigned char *data;
   size_t begin = c->at, arguments;
   uint64_t whole, files, info, n, n_arguments, n_locals, local;
@@ -93,7 +109,7 @@ static clade_status take_kernel(clade__cursor *c, clade__arena *arena, clade__fa
     if (local > 1 << 30) return CLADE_FAIL(CORRUPT, "%s: a local array of kernel %s is too large", c->path, name);
   }
   CLADE_TRY(take_string(c, "attributes", &data, &n));
-  CLADE_TRY(clade__take(c, 8, "kernel", &data));
+  CLADE_TRY(take_groups(c, version));
   arguments = c->at;
   for (uint64_t i = 0; i < n_arguments; i++) CLADE_TRY(take_argument(c));
   if (c->at - arguments != info)
@@ -108,7 +124,7 @@ clade_status clade__poclbin_check(const char *where, const unsigned char *data, 
                                   clade__facts *out) {
   clade__cursor c = {where, data, bytes, 0};
   const unsigned char *head;
-  uint64_t device, version, n_kernels, flags, entries, files;
+  uint64_t device, version, n_kernels, flags, entries, variables = 0, files;
   *out = (clade__facts){0};
   CLADE_TRY(clade__take(&c, 8, "poclbin", &head));
   if (memcmp(head, MAGIC, sizeof MAGIC)) return CLADE_FAIL(CORRUPT, "%s: its binary is no poclbin", where);
@@ -118,18 +134,24 @@ clade_status clade__poclbin_check(const char *where, const unsigned char *data, 
   CLADE_TRY(take_number(&c, 8, "header", &flags));
   CLADE_TRY(take_number(&c, 4, "header", &entries));
   CLADE_TRY(clade__take(&c, CLADE__POCLBIN_NAME, "header", &head));
-  if (version != VERSION)
-    return CLADE_FAIL(UNSUPPORTED, "%s: its poclbin has version %llu; %d is read", where, (unsigned long long)version,
-                      VERSION);
+  if (version != OLD && version != NEW)
+    return CLADE_FAIL(UNSUPPORTED, "%s: its poclbin has version %llu; %d and %d are read", where,
+                      (unsigned long long)version, OLD, NEW);
   if (!is_build_hash(head))
     return CLADE_FAIL(CORRUPT, "%s: its poclbin would be written outside of PoCL's cache", where);
-  if (flags >> 32 != EXECUTABLE || (uint32_t)flags > 1 || entries != 1 || !n_kernels)
+  if (flags >> 32 != EXECUTABLE || (uint32_t)flags > (version == NEW ? 3 : 1) || entries != 1 || !n_kernels)
     return CLADE_FAIL(CORRUPT, "%s: its poclbin is no program with kernels", where);
+  if (flags & HAS_VARIABLES) CLADE_TRY(take_number(&c, 8, "variables", &variables));
+  if (variables) return CLADE_FAIL(UNSUPPORTED, "%s: its poclbin has variables of the program", where);
   CLADE_TRY(take_number(&c, 8, "files", &files));
   if (!files) return CLADE_FAIL(CORRUPT, "%s: its poclbin has no program in it", where);
   CLADE_TRY(take_files(&c, files));
-  for (uint64_t i = 0; i < n_kernels; i++) CLADE_TRY(take_kernel(&c, arena, out));
+  for (uint64_t i = 0; i < n_kernels; i++) CLADE_TRY(take_kernel(&c, version, arena, out));
   return clade__take_end(&c);
+}
+
+size_t clade__poclbin_at_files(const unsigned char *data) {
+  return AT_VARIABLES + (clade__little(data + AT_FLAGS, 8) & HAS_VARIABLES ? 8 : 0);
 }
 
 /* ---- without what is not needed ---- */
@@ -160,9 +182,9 @@ static size_t drop_program(unsigned char *files) {
 }
 
 size_t clade__poclbin_trim(unsigned char *data) {
-  enum { FILES = CLADE__POCLBIN_AT_FILES };
+  const size_t start = clade__poclbin_at_files(data);
   uint64_t n_kernels = clade__little(data + CLADE__POCLBIN_AT_KERNELS, 4);
-  size_t from = FILES + 8 + (size_t)clade__little(data + FILES, 8), to = FILES + drop_program(data + FILES);
+  size_t from = start + 8 + (size_t)clade__little(data + start, 8), to = start + drop_program(data + start);
   for (uint64_t i = 0; i < n_kernels; i++) {
     size_t whole = (size_t)clade__little(data + from, 8), files = (size_t)clade__little(data + from + 8, 8);
     size_t head = whole - files;

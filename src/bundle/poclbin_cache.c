@@ -89,8 +89,8 @@ static clade_status gather(unpacking *u, const unsigned char *files, size_t byte
 
 static clade_status gather_all(unpacking *u, const unsigned char *data) {
   uint64_t n_kernels = clade__little(data + CLADE__POCLBIN_AT_KERNELS, 4);
-  size_t root = (size_t)clade__little(data + CLADE__POCLBIN_AT_FILES, 8);
-  const unsigned char *at = data + CLADE__POCLBIN_AT_FILES + 8;
+  const unsigned char *files = data + clade__poclbin_at_files(data), *at = files + 8;
+  size_t root = (size_t)clade__little(files, 8);
   CLADE_TRY(gather(u, at, root));
   at += root;
   for (uint64_t i = 0; i < n_kernels; i++) {

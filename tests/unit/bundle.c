@@ -365,6 +365,7 @@ static void poclbins(void **state) {
   static const char *const outside[] = {"gemm_i8/x.so", "/../x.so", "/gemm_i8/../../x.so", "/", "//x",
                                         "/gemm_i8/",    "/.hidden"};
   survives(clade__poclbin_check, kit_poclbin("/gemm_i8/1-1-1/gemm_i8.so"));
+  survives(clade__poclbin_check, kit_poclbin_of(11, "/gemm_i8/1-1-1/gemm_i8.so"));
   for (size_t i = 0; i < CLADE_COUNT(outside); i++) {
     clade__text binary = kit_poclbin(outside[i]);
     REFUSED(CORRUPT, check_bytes(clade__poclbin_check, binary.data, binary.length), "written outside");
@@ -382,6 +383,12 @@ static void poclbins(void **state) {
   CHANGED(CORRUPT, 76, 'A', 1, "outside of PoCL's cache");
   CHANGED(CORRUPT, 77, 1 << 20, 8, "ends in its files");
   CHANGED(CORRUPT, 77, 0, 8, "no program in it");
+#undef CHANGED
+#define CHANGED(code, at, value, bytes, words) \
+  REFUSED(code, check_changed(clade__poclbin_check, kit_poclbin_of(11, "/k/k.so"), at, value, bytes), words)
+  CHANGED(CORRUPT, 24, 4, 1, "no program with kernels");
+  CHANGED(UNSUPPORTED, 77, 1, 8, "variables of the program");
+  CHANGED(CORRUPT, 201, 8, 4, "a flag that is not known");
 #undef CHANGED
 }
 
