@@ -20,6 +20,12 @@ static bool is_whole(const clade_impl *impl) {
   return impl->size >= sizeof *impl && (!impl->space || impl->space->size >= sizeof *impl->space);
 }
 
+static bool all_whole(const clade_op *op) {
+  for (const clade_impl *const *impl = op->impls; impl && *impl; impl++)
+    if (!is_whole(*impl)) return false;
+  return true;
+}
+
 static clade_status complete(const clade_impl *impl, const void **out) {
   clade_impl own;
   clade_space space;
@@ -51,10 +57,8 @@ static clade_status complete_all(const clade_op *op, const void **out) {
 const clade_impl *const *clade__impls(const clade_op *op) {
   static const clade_impl *const none[] = {NULL};
   const void *kept = NULL;
-  bool whole = true;
   if (!op->impls) return none;
-  for (const clade_impl *const *impl = op->impls; *impl; impl++) whole = whole && is_whole(*impl);
-  if (whole) return op->impls;
+  if (all_whole(op)) return op->impls;
   /* it is there since the op's first node, and only found again */
   return complete_all(op, &kept) == CLADE_OK ? kept : none;
 }
@@ -89,5 +93,5 @@ clade_status clade__impls_check(const clade_op *op) {
     if (!space->params || !space->start)
       return CLADE_FAIL(INVALID, "%s: the space of %s lacks .params or .start", op->name, impl->name);
   }
-  return n ? complete_all(op, &kept) : CLADE_OK;
+  return all_whole(op) ? CLADE_OK : complete_all(op, &kept);
 }

@@ -186,7 +186,7 @@ static void refusals(void **state) {
     int how;
     const char *words;
   } cases[] = {{2, "routine \"no name\""},
-               {3, "the library is NULL"},
+               {3, "its functions are NULL"},
                {4, "bytes of work at NULL"},
                {5, "rotate, a library's, takes operands alone, and no parameters"},
                {6, "and no values"},
