@@ -13,7 +13,7 @@ static void draw(op_case *c, op_random *r) {
   clade_shape shape = op_draw_shape(r, c, 0, 6, c->gradient ? 60 : 20000);
   c->n_in = 1;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = op_draw_broadcast(r, &shape)};
-  c->i[MEAN] = op_is_float(c->dtype) && op_chance(r, 0.5);
+  c->i[MEAN] = clade__is_computed_float(c->dtype) && op_chance(r, 0.5);
   c->i[RANK] = shape.rank;
   for (int i = 0; i < shape.rank; i++) c->i[DIMS + i] = (int)shape.dim[i];
   snprintf(c->note, sizeof c->note, "mean %d", c->i[MEAN]);

@@ -170,9 +170,10 @@ static bool see_impls(trial *t, op_case *c, const clade_func *func, int impl) {
 }
 
 static bool has_row(const trial *t, int impl) {
-  const clade_impl *it = t->target->op->impls[impl];
   const int32_t *row = t->target->row;
-  if (!row || !t->c->took || strcmp(t->c->took, it->name) != 0) return true;
+  if (!row || !t->c->took) return true;
+  const clade_impl *it = t->target->op->impls[impl];
+  if (strcmp(t->c->took, it->name) != 0) return true;
   int i = 0;
   while (it->space->params[i] && t->c->row[i] == row[i]) i++;
   if (it->space->params[i]) fprintf(stderr, "  %s did not start from what its record says\n", it->name);
