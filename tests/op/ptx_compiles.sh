@@ -70,7 +70,7 @@ for team in "8 32" "256 1"; do
       -DBESIDE="$beside" -DSPREAD=0 -DSHUFFLES=1 -DWANT_softmax_forward_group -DWANT_softmax_grad_group
       -DWANT_reduce_forward_group -DWANT_layer_norm_forward_group -DWANT_layer_norm_grad_group
       -DWANT_layer_norm_grad_group_runs)
-    cat "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/softmax_group.cl" "$root/cl_kernels/reduce_group.cl" \
+    cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/softmax_group.cl" "$root/cl_kernels/reduce_group.cl" \
       "$root/cl_kernels/layer_norm_group.cl" | compile 'shfl\.sync\.bfly\.b32.*31, 0xffffffff'
   done
 done
