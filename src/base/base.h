@@ -51,6 +51,9 @@ clade_status clade__info_give(void *info, const void *from, size_t size, const c
 #define CLADE__FIELD(s, field, none) \
   ((s)->size >= (size_t)((const char *)(&(s)->field + 1) - (const char *)(s)) ? (s)->field : (none))
 
+/* ---- time ---- */
+double clade__now(void); /* seconds, of a clock that is never set */
+
 /* ---- logging ---- */
 void clade__log(clade_log_level level, const char *format, ...) CLADE_PRINTF(2, 3);
 

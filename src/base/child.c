@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #if defined __GLIBC__ && __GLIBC_PREREQ(2, 34)
@@ -55,16 +54,10 @@ static int start(const char *path, char *const argv[], int out, pid_t *child) {
   return error;
 }
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Until the other end is closed; false: not in time. */
 static bool listen_to(int in, double until, char *line, size_t bytes) {
   size_t n = 0;
-  for (double left; (left = until - now()) > 0;) {
+  for (double left; (left = until - clade__now()) > 0;) {
     struct pollfd wait = {.fd = in, .events = POLLIN};
     int ready = poll(&wait, 1, (int)(left * 1e3) + 1);
     if (ready < 0 && errno != EINTR) return false;
@@ -95,7 +88,7 @@ clade_status clade__child_ask(const char *path, char *const argv[], double secon
     close(ends[0]);
     return CLADE_FAIL(IO, "%s cannot be started: %s", path, strerror(error));
   }
-  bool heard = listen_to(ends[0], now() + seconds, line, bytes);
+  bool heard = listen_to(ends[0], clade__now() + seconds, line, bytes);
   close(ends[0]);
   /* Who did not close its end has not ended: the number is still its own, even where others wait for our children. */
   if (!heard) kill(-child, SIGKILL);

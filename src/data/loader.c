@@ -2,7 +2,6 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "data/data.h"
@@ -226,17 +225,11 @@ static clade_status usable(const clade_loader *l, const char *function) {
 }
 
 /* ---- taking batches ---- */
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void wait_for(clade_loader *l, const slot *s) {
   if (l->cancelled || s->made == l->take + 1) return;
-  double since = now();
+  double since = clade__now();
   while (!l->cancelled && s->made != l->take + 1) pthread_cond_wait(&l->made, &l->lock);
-  l->counts.waited += now() - since;
+  l->counts.waited += clade__now() - since;
 }
 
 static clade_status next_locked(clade_loader *l, clade_batch *b) {

@@ -1,16 +1,9 @@
 /* Funcs: compiling a graph, specialising it for sizes, and what a func tells about itself. */
 #include <stdlib.h>
-#include <time.h>
 
 #include <clade/opencl.h>
 
 #include "plan/plan.h"
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 clade_func *clade_func_retain(clade_func *func) {
   if (func) clade__ref_up(&func->ref);
@@ -207,7 +200,7 @@ static clade_status check_devices(int n, clade_device *const *devices, const cha
 
 clade_status clade__compile(clade_graph *graph, int n, clade_device *const *devices, const clade__how *how,
                             clade_func **out) {
-  double start = now();
+  double start = clade__now();
   clade_func *func;
   clade_status status = check_devices(n, devices, "clade_compile");
   CLADE_TRY(status);
@@ -219,7 +212,7 @@ clade_status clade__compile(clade_graph *graph, int n, clade_device *const *devi
   if (!how->untuned) CLADE_GOTO(take_tuning(func, NULL));
   CLADE_GOTO(run_passes(func, clade__passes_generic));
   if (!has_symbols(func->graph)) CLADE_GOTO(shape(func, how->kernels));
-  func->seconds = now() - start;
+  func->seconds = clade__now() - start;
   *out = func;
   return CLADE_OK;
 fail:
@@ -304,7 +297,7 @@ static clade_status key_of(int n, const clade_dim_value *dims, clade__hash *key)
 
 /* A func of constant shapes that is compiled as `like` was. */
 static clade_status shape_like(const clade_func *like, clade_graph *graph, bool same_records, clade_func **out) {
-  double start = now();
+  double start = clade__now();
   const clade__how how = {.no_fusion = like->no_fusion,
                           .strict = like->strict,
                           .companion = like->companion,
@@ -315,7 +308,7 @@ static clade_status shape_like(const clade_func *like, clade_graph *graph, bool 
   CLADE_TRY(func_new(graph, like->n_devices, like->devices, &how, out));
   clade_status status = take_tuning(*out, same_records ? like : NULL);
   if (status == CLADE_OK) status = shape(*out, true);
-  (*out)->seconds = now() - start;
+  (*out)->seconds = clade__now() - start;
   if (status == CLADE_OK) return CLADE_OK;
   clade_func_release(*out);
   *out = NULL;

@@ -3,18 +3,11 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "program/parts.h"
 
 enum { SAMPLES = 5, LEAST_SAMPLES = 3, LAUNCHES = 64, COPY_BYTES = 64 << 20, LEAST_COPY = 1 << 20 };
 static const double LEAST_SECONDS = 2e-3; /* of a sample, beside which a launch is short */
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 typedef struct bench {
   clade_device *device;
@@ -70,14 +63,14 @@ static clade_status launch(const bench *b, const timed *t) {
 }
 
 static clade_status seconds_of(const bench *b, const timed *t, int launches, double *seconds) {
-  double start = now();
+  double start = clade__now();
   for (int i = 0; i < launches; i++) CLADE_TRY(launch(b, t));
   CLADE_TRY(clade__queue_finish(b->queue));
-  *seconds = now() - start;
+  *seconds = clade__now() - start;
   return CLADE_OK;
 }
 
-static bool goes_on(const bench *b, int i) { return i < LEAST_SAMPLES || (i < SAMPLES && now() < b->deadline); }
+static bool goes_on(const bench *b, int i) { return i < LEAST_SAMPLES || (i < SAMPLES && clade__now() < b->deadline); }
 
 /* The fastest of a few: neighbors only ever take time. */
 static clade_status best_of(const bench *b, const timed *t, double *seconds) {
@@ -152,7 +145,7 @@ static clade_status other_speed(const bench *b, const char *type, double *gflops
   cl_program program = NULL;
   timed t = fma_launch(b);
   *gflops = 0;
-  if (now() > b->deadline) return CLADE_OK;
+  if (clade__now() > b->deadline) return CLADE_OK;
   fma_request(b, type, defines, text, &request);
   clade_status status = build(b, 1, &request, names, &program, &t);
   if (status == CLADE_OK) status = fma_speed(b, &t, clade__measure_width(b->info), gflops);
@@ -165,10 +158,10 @@ static clade_status other_speed(const bench *b, const char *type, double *gflops
 static clade_status copy_by_queue(const bench *b, size_t bytes, double *seconds) {
   *seconds = 1e9;
   for (int i = -1; i < 0 || goes_on(b, i); i++) {
-    double start = now();
+    double start = clade__now();
     CLADE_TRY(clade__queue_copy(b->queue, b->x, 0, b->y, 0, bytes, (clade__wait){0}, NULL));
     CLADE_TRY(clade__queue_finish(b->queue));
-    if (i >= 0) *seconds = CLADE_MIN(*seconds, now() - start);
+    if (i >= 0) *seconds = CLADE_MIN(*seconds, clade__now() - start);
   }
   return CLADE_OK;
 }
@@ -209,7 +202,8 @@ static clade_status launch_times(const bench *b, timed t, clade__profile *out) {
   for (; goes_on(b, n); n++) CLADE_TRY(seconds_of(b, &t, LAUNCHES, &many[n]));
   qsort(many, (size_t)n, sizeof *many, by_size);
   out->launch_us = 1e6 * many[n / 2] / LAUNCHES;
-  for (n = 0; n < LAUNCHES && (n < LEAST_SAMPLES || now() < b->deadline); n++) CLADE_TRY(seconds_of(b, &t, 1, &one[n]));
+  for (n = 0; n < LAUNCHES && (n < LEAST_SAMPLES || clade__now() < b->deadline); n++)
+    CLADE_TRY(seconds_of(b, &t, 1, &one[n]));
   qsort(one, (size_t)n, sizeof *one, by_size);
   out->wait_us = 1e6 * one[n / 2];
   return CLADE_OK;
@@ -253,7 +247,7 @@ fail:
  * of a unit's memory back for each group. */
 static uint64_t local_bytes(const bench *b) {
   static const uint64_t kib[] = {226, 162, 98, 64};
-  for (size_t i = 0; i < CLADE_COUNT(kib) && b->info->compute_capability && now() < b->deadline; i++)
+  for (size_t i = 0; i < CLADE_COUNT(kib) && b->info->compute_capability && clade__now() < b->deadline; i++)
     if (kib[i] << 10 > b->info->local_bytes && local_runs(b, (size_t)kib[i] << 10)) return kib[i] << 10;
   return b->info->local_bytes;
 }
@@ -274,7 +268,7 @@ static clade_status measure(bench *b, timed t[2], cl_program *program, clade__pr
   const int width = clade__measure_width(b->info);
   fma_request(b, "float", defines, text, &requests[0]);
   CLADE_TRY(build(b, 2, requests, names, program, t));
-  b->deadline = now() + b->seconds; /* the first program of a process takes what others then need not */
+  b->deadline = clade__now() + b->seconds; /* the first program of a process takes what others then need not */
   CLADE_TRY(fma_speed(b, &t[0], width, &out->peak_gflops[CLADE_F32]));
   CLADE_TRY(check_fma(b));
   CLADE_TRY(launch_times(b, t[0], out));

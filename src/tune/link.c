@@ -23,10 +23,10 @@ fail:
 }
 
 static clade_status seconds_of(clade_run *run, const void *x, size_t bytes, double *seconds) {
-  double start = clade__tune_now();
+  double start = clade__now();
   CLADE_TRY(clade_execute(run, CLADE_FEEDS({"x", x, bytes, NULL}), NULL));
   CLADE_TRY(clade_wait(run, 0));
-  *seconds = clade__tune_now() - start;
+  *seconds = clade__now() - start;
   return CLADE_OK;
 }
 

@@ -6,7 +6,6 @@
 
 #include "plan/plan.h"
 
-double clade__tune_now(void);
 /* What is left of a budget. A compilation cannot be broken off, so none is begun that would end after the deadline, by
  * the most that a kernel took so far: drivers have caches too, and what was found there says nothing of the next one.
  */

@@ -250,7 +250,7 @@ static clade_status run_batch(search *s, clade__candidate **batch, int n) {
     if (batch[i]->state == CLADE__CANDIDATE_OPEN) CLADE_TRY(drop(batch[i], check(s, batch[i])));
   }
   bool full = s->how->mode == CLADE_TUNE_FULL;
-  if (s->ready <= 0) s->ready = clade__tune_now() - s->begun;
+  if (s->ready <= 0) s->ready = clade__now() - s->begun;
   return clade__take_turns(batch, n, full ? 9 : 5, full ? 10e-3 : 3e-3, s->deadline, s->clock);
 }
 
@@ -282,7 +282,7 @@ static void close_batch(search *s, clade__candidate **batch, int n) {
 static int room(const search *s, size_t next, double each) {
   double until = next < BATCH ? s->clock->deadline : s->deadline;
   if (!clade__is_time(s->clock, s->clock->most)) return 0;
-  return isinf(until) ? BATCH : (int)fmin(fmax((until - clade__tune_now()) / each, 0), FEW);
+  return isinf(until) ? BATCH : (int)fmin(fmax((until - clade__now()) / each, 0), FEW);
 }
 
 /* Where time counts batches are of two: they tell how long one is compiled, and what a driver has of one need not be
@@ -294,7 +294,7 @@ static clade_status search_all(search *s) {
     clade__candidate *batch[BATCH + 2];
     int n = 0, old = s->best ? 2 : next > 0;
     size_t before = s->best;
-    double begun = clade__tune_now();
+    double begun = clade__now();
     batch[n++] = &s->at[0];
     if (s->best) batch[n++] = &s->at[s->best];
     for (next = CLADE_MAX(next, (size_t)1); next < s->n && n < CLADE_MIN(BATCH, old + fits); next++)
@@ -303,7 +303,7 @@ static clade_status search_all(search *s) {
     judge(s, batch, n);
     close_batch(s, batch, n);
     if (before && before != s->best) clade__candidate_close(&s->at[before]);
-    fits = room(s, next, (clade__tune_now() - begun) / (n - old));
+    fits = room(s, next, (clade__now() - begun) / (n - old));
     if (next < s->n && !fits) return CLADE_OK;
   }
   return CLADE_OK;
@@ -338,7 +338,7 @@ clade_status clade__search(const clade__problem *p, const clade_tune_opt *how, d
   clade__problem plain = *p; /* whose sizes can change: those of views are told by attributes */
   clade__gemm_attrs attrs;
   clade_type tails[CLADE_MAX_OPERANDS];
-  search s = {.p = p, .how = how, .deadline = deadline, .clock = clock, .begun = clade__tune_now()};
+  search s = {.p = p, .how = how, .deadline = deadline, .clock = clock, .begun = clade__now()};
   clade_status status;
   *out = (clade__found){0};
   CLADE_GOTO(clade__stage_open(p, p->in, NULL, &s.stage[CLADE__WHOLE]));

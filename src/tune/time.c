@@ -1,7 +1,6 @@
 /* Timing candidates: in turns, so that whatever else the machine does hits all of them, and by medians. */
 #include <math.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "program/store.h"
 #include "tune/room.h"
@@ -9,36 +8,28 @@
 enum { MOST_EXECUTIONS = 1 << 14 };
 static const double FAR_BEHIND = 2.5; /* times the fastest: it takes no further turns */
 
-double clade__tune_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* ---- a budget ---- */
-bool clade__is_time(const clade__clock *clock, double seconds) { return clade__tune_now() + seconds < clock->deadline; }
+bool clade__is_time(const clade__clock *clock, double seconds) { return clade__now() + seconds < clock->deadline; }
 
 static uint64_t compiled_by(clade_device *device) {
   clade__store_stats stats;
   return clade__store_get_stats(device, &stats) == CLADE_OK ? stats.compiled : 0;
 }
 
-clade__mark clade__clock_mark(clade_device *device) {
-  return (clade__mark){device, clade__tune_now(), compiled_by(device)};
-}
+clade__mark clade__clock_mark(clade_device *device) { return (clade__mark){device, clade__now(), compiled_by(device)}; }
 
 void clade__clock_learn(clade__clock *clock, const clade__mark *since) {
   uint64_t compiled = compiled_by(since->device);
   if (compiled <= since->compiled) return;
-  clock->most = fmax(clock->most, (clade__tune_now() - since->at) / (double)(compiled - since->compiled));
+  clock->most = fmax(clock->most, (clade__now() - since->at) / (double)(compiled - since->compiled));
 }
 
 /* ---- turns ---- */
 static clade_status execute(const clade__candidate *c, int n, double *seconds) {
-  double start = clade__tune_now();
+  double start = clade__now();
   for (int i = 0; i < n; i++) CLADE_TRY(clade_execute(c->run, c->n_feeds, c->feeds, NULL));
   CLADE_TRY(clade_wait(c->run, 0));
-  *seconds = (clade__tune_now() - start) / n;
+  *seconds = (clade__now() - start) / n;
   return CLADE_OK;
 }
 
@@ -82,7 +73,7 @@ clade_status clade__take_turns(clade__candidate **at, int n, int rounds, double 
   CLADE_TRY(warm(at, n, clock, &in_time));
   double best = fastest(at, n);
   for (int r = 0; r < CLADE_MIN(rounds, CLADE__TUNE_ROUNDS) && in_time; r++) {
-    if (r > 0 && clade__tune_now() > deadline) break;
+    if (r > 0 && clade__now() > deadline) break;
     for (int i = 0; i < n; i++) {
       clade__candidate *c = at[i];
       /* the first one is what the others are measured against */

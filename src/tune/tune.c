@@ -209,7 +209,7 @@ static void tell(const tuning *t, const clade__problem *p, const clade__found *f
                               .known = known,
                               .done = (int)done,
                               .total = (int)t->n,
-                              .seconds = clade__tune_now() - t->start};
+                              .seconds = clade__now() - t->start};
   t->opt.observe(t->opt.observe_user, &row);
   clade__free(texts[0]);
   clade__free(texts[1]);
@@ -217,7 +217,7 @@ static void tell(const tuning *t, const clade__problem *p, const clade__found *f
 
 /* Each problem gets the share of what is left that its weight is of the rest. */
 static double share(const tuning *t, size_t i) {
-  double rest = 0, now = clade__tune_now();
+  double rest = 0, now = clade__now();
   for (size_t k = i; k < t->n; k++) rest += t->at[k].weight;
   double left = t->clock.deadline - now;
   return isinf(left) ? INFINITY : now + left * (rest > 0 ? t->at[i].weight / rest : 1);
@@ -281,7 +281,7 @@ static clade_status judge_whole(tuning *t) {
   if (!t->fresh->n) return CLADE_OK;
   t->clock.deadline = t->end;
   CLADE_TRY(clade__whole_judge(t->func, t->fresh, &t->clock, &row));
-  row.seconds = clade__tune_now() - t->start;
+  row.seconds = clade__now() - t->start;
   if (t->opt.observe && row.before_seconds > 0) t->opt.observe(t->opt.observe_user, &row);
   return CLADE_OK;
 }
@@ -316,7 +316,7 @@ static clade_status check(clade_func *func, const clade_tune_opt *opt) {
 }
 
 clade_status clade_tune_(clade_func *func, const clade_tune_opt *given) {
-  tuning t = {.func = func, .start = clade__tune_now()};
+  tuning t = {.func = func, .start = clade__now()};
   CLADE_TRY(clade__opt_copy(&t.opt, sizeof t.opt, given, "clade_tune"));
   CLADE_TRY(check(func, &t.opt));
   if (t.opt.mode == CLADE_TUNE_OFF) return CLADE_OK;

@@ -428,7 +428,7 @@ static clade__records *fast_row(void) {
 }
 
 static double judged(clade_func *func, clade__records *fresh, double left, double most) {
-  clade__clock clock = {clade__tune_now() + left, most};
+  clade__clock clock = {clade__now() + left, most};
   clade_tune_row row = {.size = sizeof row};
   assert_int_equal(clade__whole_judge(func, fresh, &clock, &row), CLADE_OK);
   return row.before_seconds;
@@ -460,7 +460,7 @@ static clade__found searched(double left, double most, double *learned) {
                             .text = text,
                             .nodes = 1};
   clade__found found;
-  clade__clock clock = {clade__tune_now() + left, most};
+  clade__clock clock = {clade__now() + left, most};
   assert_int_equal(clade__search(&p, &(clade_tune_opt){.mode = CLADE_TUNE_QUICK}, clock.deadline, &clock, &found),
                    CLADE_OK);
   *learned = clock.most;
