@@ -1,4 +1,4 @@
-/* Batch normalisation: mean and squared deviations of each chunk of a channel, joined chunk by chunk in their order,
+/* Batch normalization: mean and squared deviations of each chunk of a channel, joined chunk by chunk in their order,
  * then every element. BLOCK is how many channels lie side by side, 1 or 16; a chunk's elements lie in runs of `inner`
  * pixels, one for each sample. `whole` does all of it for a channel, or a block, after the other, while the caches hold
  * that. In a launch of its own for each, `turn` writes the channel before and sums this one meanwhile: all work-items

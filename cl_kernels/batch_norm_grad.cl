@@ -1,4 +1,4 @@
-/* The derivatives of batch normalisation: for each channel the sums of dy and of dy (x - mean), chunk by chunk, then
+/* The derivatives of batch normalization: for each channel the sums of dy and of dy (x - mean), chunk by chunk, then
  * every element: dx = weight rstd (dy - (sum dy + xhat sum(dy xhat)) / count), where xhat = (x - mean) rstd. BLOCK is
  * how many channels lie side by side, 1 or 16. `whole` does a channel, or a block, after the other, and `turn` one in
  * each launch while it sums the next one, as in batch_norm.cl. */

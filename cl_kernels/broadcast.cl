@@ -79,7 +79,7 @@ KERNEL(broadcast_forward_ref)(ARGS) {
 #ifdef WANT_broadcast_forward_tiles
 /* The operand's last axis, of `wide` elements, becomes one of `to` places apart, and the result's last axis, of `high`, was
  * one of `from` places apart: a work-item turns over a block of ROWS by `span`. Up to six more axes. STRIP: 16 rows, of
- * which each is read from end to end, and whole lines are stored at once: their neighbours follow with the next item. Otherwise
+ * which each is read from end to end, and whole lines are stored at once: their neighbors follow with the next item. Otherwise
  * a block is put together in the caches and written a run at a time, while the next one is asked for. */
 /* Eight elements in lanes of 32 bits. */
 #if BYTES == 4

@@ -76,7 +76,7 @@ INTEGERS(TO) TO(float)
 
 /* ---- memory ----
  * Vectors by one instruction each, however they lie. A library's own functions are made of parts, which are copied into
- * every kernel and put together again while it is optimised: half of what there was to compile, and not all is found. */
+ * every kernel and put together again while it is optimized: half of what there was to compile, and not all is found. */
 #define MOVES __attribute__((overloadable, always_inline)) static inline
 #define OF_WIDTH(n, SPACE, T)                                                                               \
   MOVES T##n vload##n(size_t i, const SPACE T *p) { return *(const SPACE clade_loose_##T##n *)(p + i * n); } \

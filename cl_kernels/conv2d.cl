@@ -34,7 +34,7 @@
  * the source matter to the tiles.
  *
  * Where div is above 1 the places of the result fall into phases, p = phase + div * place: all places of a phase have
- * the same taps, and to neighbours belong neighbours of the source.
+ * the same taps, and to neighbors belong neighbors of the source.
  *
  * taps: height and width of the kernel; the weights' strides of group, panel, row inside of it, inner channel and tap.
  * part: images, lines, columns and channels of a box; inner channels at a time; taps at a time: all, a line of them (1)

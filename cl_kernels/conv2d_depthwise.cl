@@ -45,8 +45,8 @@ APART static void FN(turn)(const __global STORAGE(T) * x, int plane, int channel
 
 #ifdef WANT_conv2d_depthwise
 /* Forward and to the data; dims and map are those of conv2d.cl. Where div is above 1, lines and columns of the result
- * fall into phases, p = phase + div * place: all places of a phase have the same taps, and to neighbours belong
- * neighbours of the source. A line is made of its columns' phases in private memory and then stored whole.
+ * fall into phases, p = phase + div * place: all places of a phase have the same taps, and to neighbors belong
+ * neighbors of the source. A line is made of its columns' phases in private memory and then stored whole.
  *
  * Weights lie in blocks of 16 channels. taps: height and width of the kernel. part: blocks of images, lines and columns
  * of a work-item. */

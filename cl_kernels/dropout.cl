@@ -1,5 +1,5 @@
 /* Dropout. Element i belongs to word i / 16 % 4 of Philox4x32-10 of (key, counter, i / 64 * 16 + i % 16), so that sixteen
- * neighbours are drawn as a vector. */
+ * neighbors are drawn as a vector. */
 static inline void FN(philox)(uint k0, uint k1, uint16 *x) {
   for (int round = 0; round < 10; round++) {
     const uint16 h0 = mul_hi((uint16)(0xD2511F53u), x[0]), l0 = 0xD2511F53u * x[0];

@@ -46,8 +46,8 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
 #endif
 
 #if defined WANT_gemm_forward_vec || defined WANT_gemm_forward_vec_bare
-/* For a core with vectors of WIDTH floats. Registers hold a tile of ROWS rows by VECTORS vectors; a panel is what a
- * tile reads of an operand: for each step of the inner axis its ROWS rows of a, its columns of b, side by side.
+/* For a core with vectors of WIDTH floats. Registers hold a tile of TM rows by VECTORS vectors; a panel is what a
+ * tile reads of an operand: for each step of the inner axis its TM rows of a, its columns of b, side by side.
  *
  * A work-item does one of plan.s0 x plan.s1 parts of a matrix. Of plan.s2 of the inner axis and plan.s3 rows it copies
  * the panels of a, which stay in the second cache; the first rows also copy those of b, one of which stays in the first
@@ -57,8 +57,8 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
  * training, where weights change, shares these kernels with its test. Sums that the next part of the inner axis goes on
  * with are in `sums`, which may be y itself. */
 #define PANEL  (VECTORS * WIDTH)
-#define HIGH   ((2 * ROWS + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
-#define LOW    ((ROWS + 2) / 3)
+#define HIGH   ((2 * TM + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
+#define LOW    ((TM + 2) / 3)
 #define NARROW ((VECTORS + 1) / 2)
 
 /* Bytes are multiplied as floats, exactly: the sums of one part of the inner axis stay below 2^24. Further they are
@@ -89,11 +89,11 @@ KERNEL(gemm_forward_ref)(GEMM_ARGS EPILOGUE_ARGS) {
 #define STORE_TOTAL(at, v) STOREN(WIDTH, OUT, y, at, (v)*alpha)
 #endif
 
-/* A panel of an operand whose neighbours lie side by side; there are `n`, and what is not there counts as 0. Eight are
+/* A panel of an operand whose neighbors lie side by side; there are `n`, and what is not there counts as 0. Eight are
  * copied at once, the last eight of the panel again where it is no multiple of eight. Where it has less than eight, what
  * was written too far is written again. */
 #define EIGHT_AT(i, width) ((width) > 8 ? min((i), (width)-8) : (i))
-#define WIDEST             (ROWS + PANEL) /* at least: loops have as many turns as are known here, else they stay loops */
+#define WIDEST             (TM + PANEL) /* at least: loops have as many turns as are known here, else they stay loops */
 static inline void FN(copy)(const __global RAW *from, const int flip, index_t stride, index_t n, index_t depth,
                             __global float *to, const int width) {
   if (n >= max(width, 8)) {
@@ -146,9 +146,9 @@ BODY(pack_a)
 (const __global RAW *from, const int flip, index_t across, index_t along, index_t n, index_t depth,
  __global float *to) {
   if (along == 1)
-    FN(turn)(from, flip, across, n, depth, to, ROWS);
+    FN(turn)(from, flip, across, n, depth, to, TM);
   else
-    FN(copy)(from, flip, along, n, depth, to, ROWS);
+    FN(copy)(from, flip, along, n, depth, to, TM);
 }
 /* `columns` of them, in panels; bytes that lie side by side are read as long as rows are. */
 BODY(pack_b)
@@ -242,7 +242,7 @@ __attribute__((always_inline)) static inline void FN(step)(VECTOR (*sum)[VECTORS
       if (v < vectors) right[v] = VLOAD(v, b);
   }
 #pragma unroll
-  for (int r = 0; r < ROWS; r++) {
+  for (int r = 0; r < TM; r++) {
     if (r >= height) continue;
     const VECTOR left = a[row[r]];
 #pragma unroll
@@ -254,39 +254,39 @@ __attribute__((always_inline)) static inline void FN(step)(VECTOR (*sum)[VECTORS
 __attribute__((always_inline)) static inline void FN(begin)(VECTOR (*sum)[VECTORS], index_t *row, const index_t rows,
                                                             const index_t a_row, const index_t a_step) {
 #pragma unroll
-  for (int r = 0; r < ROWS; r++) {
-    row[r] = a_step == ROWS ? r : min((index_t)r, rows - 1) * a_row; /* copies have rows to the tile's end */
+  for (int r = 0; r < TM; r++) {
+    row[r] = a_step == TM ? r : min((index_t)r, rows - 1) * a_row; /* copies have rows to the tile's end */
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) sum[r][v] = 0;
   }
 }
 __attribute__((always_inline)) static inline void FN(keep)(float *part, VECTOR (*sum)[VECTORS]) {
 #pragma unroll
-  for (int r = 0; r < ROWS; r++)
+  for (int r = 0; r < TM; r++)
 #pragma unroll
     for (int v = 0; v < VECTORS; v++) VSTORE(sum[r][v], v, part + r * PANEL);
 }
 
 /* All rows of a tile. */
 __attribute__((always_inline)) static inline void FN(tile)(const bool fresh, STEP_ARGS, TILE_ARGS EPILOGUE_ARGS) {
-  VECTOR sum[ROWS][VECTORS];
-  index_t row[ROWS];
+  VECTOR sum[TM][VECTORS];
+  index_t row[TM];
   FN(begin)(sum, row, rows, a_row, a_step);
 #pragma unroll
-  for (int r = 0; r < ROWS; r++)
+  for (int r = 0; r < TM; r++)
 #pragma unroll
     for (int c = 0; c < PANEL; c += 16)
       if (!first) LATER(sums + (row0 + min((index_t)r, rows - 1)) * dims.s7 + column0 + c);
   if (fresh)
 #pragma unroll 4
-    STEPS(ROWS, VECTORS, true);
+    STEPS(TM, VECTORS, true);
   else
 #pragma unroll 4
-    STEPS(ROWS, VECTORS, false);
+    STEPS(TM, VECTORS, false);
 #if PLAIN
   if (columns == PANEL) {
 #pragma unroll
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < TM; r++)
       if (r < rows) {
         const index_t at = (row0 + r) * dims.s7 + column0;
 #pragma unroll
@@ -302,19 +302,19 @@ __attribute__((always_inline)) static inline void FN(tile)(const bool fresh, STE
     return;
   }
 #endif
-  float part[ROWS * PANEL];
+  float part[TM * PANEL];
   FN(keep)(part, sum);
   FN(finish)(part, TILE_PASS EPILOGUE_PASS);
 }
 
 /* Fewer rows, or all of them at the end of b, where half of a panel's vectors, or fewer, hold columns. */
 APART static void FN(less)(STEP_ARGS, TILE_ARGS EPILOGUE_ARGS) {
-  VECTOR sum[ROWS][VECTORS];
-  index_t row[ROWS];
-  float part[ROWS * PANEL];
+  VECTOR sum[TM][VECTORS];
+  index_t row[TM];
+  float part[TM * PANEL];
   FN(begin)(sum, row, rows, a_row, a_step);
   if (rows > HIGH)
-    STEPS(ROWS, NARROW, false);
+    STEPS(TM, NARROW, false);
   else if (rows > LOW)
 #pragma unroll 4
     STEPS(HIGH, VECTORS, false);
@@ -367,11 +367,11 @@ APART static void FN(row)(const __global float *a, const index_t a_step, const _
 BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
   const index_t down = plan.s0, across = plan.s1;
   if (down == 0 || item >= down * across * BATCHES(dims)) return;
-  const index_t batch = (index_t)(item / (down * across)), tiles = (dims.s6 + ROWS - 1) / ROWS;
+  const index_t batch = (index_t)(item / (down * across)), tiles = (dims.s6 + TM - 1) / TM;
   const index_t panels = (dims.s7 + PANEL - 1) / PANEL, down_at = (index_t)(item % down);
   const index_t across_at = (index_t)(item / down % across);
-  const index_t row0 = (index_t)((long)tiles * down_at / down) * ROWS;
-  const index_t row1 = min((index_t)((long)tiles * (down_at + 1) / down) * ROWS, dims.s6);
+  const index_t row0 = (index_t)((long)tiles * down_at / down) * TM;
+  const index_t row1 = min((index_t)((long)tiles * (down_at + 1) / down) * TM, dims.s6);
   const index_t column0 = (index_t)((long)panels * across_at / across) * PANEL;
   const index_t column1 = min((index_t)((long)panels * (across_at + 1) / across) * PANEL, dims.s7);
   GEMM_USE_MATRICES
@@ -382,7 +382,7 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
   const bool panels_lie = plan.s7 & 1, rows_lie = plan.s7 & 2, beside = !panels_lie && !INTEGER && b_s.s7 == 1;
 #if !INTEGER
   if (panels_lie && dims.s6 == 1) {
-    const index_t step = rows_lie ? ROWS : a_s.s7;
+    const index_t step = rows_lie ? TM : a_s.s7;
     const __global float *row = (const __global float *)a, *panel = (const __global float *)b;
     for (index_t c = column0; c < column1; c += STREAMS * PANEL)
       FN(row)(row, step, panel + c * depth, depth, plan.s2, sums, y, dims, alpha, batch, c,
@@ -397,13 +397,13 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
     for (index_t j = column0; j < column1; j += plan.s5) {
       const index_t to = min(j + plan.s5, column1);
       for (index_t i = row0; i < row1; i += plan.s3) {
-        const index_t end = min(i + plan.s3, row1), count = (end - i + ROWS - 1) / ROWS,
-                      equal = (end - i + count - 1) / count, height = rows_lie || equal > HIGH ? ROWS : equal;
-        const __global float *high = rows_lie ? (const __global float *)a + i * depth + k * ROWS : space;
+        const index_t end = min(i + plan.s3, row1), count = (end - i + TM - 1) / TM,
+                      equal = (end - i + count - 1) / count, height = rows_lie || equal > HIGH ? TM : equal;
+        const __global float *high = rows_lie ? (const __global float *)a + i * depth + k * TM : space;
         if (!rows_lie && (j == column0 || row1 - row0 > plan.s3))
           for (index_t r = 0; r < count; r++) FN(pack_a)
         ((const __global RAW *)(a + (i + r * height) * a_s.s6 + k * a_s.s7), FLIP(T), a_s.s6, a_s.s7,
-         dims.s6 - i - r * height, part, space + r * part * ROWS);
+         dims.s6 - i - r * height, part, space + r * part * TM);
         for (index_t c = j; c < to; c += PANEL) {
           const bool fresh = i == row0 && beside && c + PANEL <= dims.s7;
           const index_t columns = min((index_t)PANEL, column1 - c);
@@ -420,16 +420,16 @@ BODY(gemm_forward_vec_item)(const long item, GEMM_ARGS, ARG(float, space), ARG(S
             (from, FLIP(TB), b_s.s7, b_s.s6, dims.s7 - c, beside ? PANEL : min(plan.s4, to - c), part, right);
           }
           if (!panels_lie && !fresh) from = (const __global RAW *)right, along = 0;
-          for (index_t r = i; r < end; r += height, left += (rows_lie ? depth : part) * ROWS) {
+          for (index_t r = i; r < end; r += height, left += (rows_lie ? depth : part) * TM) {
             const index_t rows = min(height, end - r);
             const bool begins = fresh && r == i;
             if (begins || (rows > HIGH && columns > NARROW * WIDTH))
               FN(tile)
-              (begins, left, 1, ROWS, from, along, right, PANEL, part, y, sums, dims, alpha, batch, r, c, rows, columns, first,
+              (begins, left, 1, TM, from, along, right, PANEL, part, y, sums, dims, alpha, batch, r, c, rows, columns, first,
                last EPILOGUE_PASS);
             else
               FN(less)
-              (left, 1, ROWS, from, along, right, PANEL, part, y, sums, dims, alpha, batch, r, c, rows, columns, first, last
+              (left, 1, TM, from, along, right, PANEL, part, y, sums, dims, alpha, batch, r, c, rows, columns, first, last
                EPILOGUE_PASS);
             if (begins) from = (const __global RAW *)right, along = 0;
             from += part * along;
@@ -454,18 +454,18 @@ BODY(gemm_forward_vec_bare_item)(const long item, GEMM_ARGS, const index8_t plan
   enum { FORESEEN = 8 }; /* rows of b, which the first tiles ask for */
   const index_t down = plan.s0;
   if (down == 0 || item >= down * BATCHES(dims)) return;
-  const index_t batch = (index_t)(item / down), tiles = (dims.s6 + ROWS - 1) / ROWS, at = (index_t)(item % down);
-  const index_t row0 = (index_t)((long)tiles * at / down) * ROWS;
-  const index_t row1 = min((index_t)((long)tiles * (at + 1) / down) * ROWS, dims.s6);
+  const index_t batch = (index_t)(item / down), tiles = (dims.s6 + TM - 1) / TM, at = (index_t)(item % down);
+  const index_t row0 = (index_t)((long)tiles * at / down) * TM;
+  const index_t row1 = min((index_t)((long)tiles * (at + 1) / down) * TM, dims.s6);
   GEMM_USE_MATRICES
   __global SUM *sums = (__global SUM *)y; /* there is one part of the inner axis */
-  for (index_t r = row0; r < row1; r += ROWS)
+  for (index_t r = row0; r < row1; r += TM)
     for (index_t c = 0; c < dims.s7; c += PANEL) {
-      const index_t rows = min((index_t)ROWS, row1 - r);
+      const index_t rows = min((index_t)TM, row1 - r);
       const __global float *left = a + r * a_s.s6;
       const bool fresh = r == row0;
-      const __global float *soon = fresh ? b + c + (long)FORESEEN * b_s.s6 : left + (long)ROWS * a_s.s6;
-      const index_t along = fresh ? b_s.s6 : c ? 0 : ROWS;
+      const __global float *soon = fresh ? b + c + (long)FORESEEN * b_s.s6 : left + (long)TM * a_s.s6;
+      const index_t along = fresh ? b_s.s6 : c ? 0 : TM;
       __global float *right = (__global float *)b + c;
       if (rows > HIGH)
         FN(tile)

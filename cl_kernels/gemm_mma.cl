@@ -1,8 +1,8 @@
 /* Matrix products by matrix units of CPUs: bytes to i32, exactly, and bf16 with sums in float. A word is what such a
  * unit takes at once of the inner axis: four bytes, or two bf16 (QUAD elements). The arguments are those of gemm.cl.
  *
- * What a tile of results reads of an operand lies in words, with zeros past the end of the inner axis: of a, ROWS lines,
- * LINE words apart; of b, a panel of PANEL words for each step. TILES: the unit holds tiles of 16 x 16 words, and ROWS
+ * What a tile of results reads of an operand lies in words, with zeros past the end of the inner axis: of a, TM lines,
+ * LINE words apart; of b, a panel of PANEL words for each step. TILES: the unit holds tiles of 16 x 16 words, and TM
  * is 32; else it multiplies vectors of 16 words by one word. IMITATE: plain C instead of the unit's instructions, for
  * tests.
  *
@@ -124,7 +124,7 @@ BODY(finish)(const SUM *part, TILE_ARGS EPILOGUE_ARGS) {
   }
 }
 
-/* ---- the unit: results of ROWS x PANEL from lines of a and a panel of b ---- */
+/* ---- the unit: results of TM x PANEL from lines of a and a panel of b ---- */
 #if IMITATE
 #define DOT(sum, a, b) sum = FN(multiply)(sum, (uint16)(a), b)
 /* sum + a * b, word by word. */
@@ -180,15 +180,15 @@ static inline uint FN(start)(SUMS more) {
 
 #ifdef WANT_gemm_forward_mma
 #define START(r) (FLIP ? (SUMS)(a[(r)*LINE + LINE - 1]) : (SUMS)(0))
-#define HIGH (TILES ? ROWS : (2 * ROWS + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
-#define LOW ((ROWS + 2) / 3)
+#define HIGH (TILES ? TM : (2 * TM + 2) / 3) /* a tile of that many rows, or of LOW, where there are no more */
+#define LOW ((TM + 2) / 3)
 /* `soon`: what other tiles need, asked for from afar, `pace` words at each step. The last word of a line of a is what its
  * sums begin with. */
 #define TILE_OPERANDS                                                                                         \
   const __global uint *a, const __global uint *b, const index_t words, const __global uint *soon, const index_t pace
 #if IMITATE
 static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
-  SUM part[ROWS * PANEL];
+  SUM part[TM * PANEL];
   for (index_t i = 0; i < 2 * rows; i++) {
     const index_t r = i / 2, v = i % 2;
     SUMS sum = START(r);
@@ -199,7 +199,7 @@ static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
 }
 #elif TILES
 static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
-  SUM part[ROWS * PANEL];
+  SUM part[TM * PANEL];
   TILE_ZERO(0);
   TILE_ZERO(1);
   TILE_ZERO(2);
@@ -224,8 +224,8 @@ static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
 }
 #else
 __attribute__((always_inline)) static inline void FN(tile_of)(const int height, TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
-  SUMS sum[ROWS][2];
-  EACH_ROW(ROWS)
+  SUMS sum[TM][2];
+  EACH_ROW(TM)
 #pragma unroll
     for (int v = 0; v < 2; v++) {
       const index_t at = (row0 + r) * dims.s7 + column0 + 16 * v;
@@ -239,21 +239,21 @@ __attribute__((always_inline)) static inline void FN(tile_of)(const int height, 
     const uint16 left = vload16(0, b) ^ FLIP, right = vload16(1, b) ^ FLIP;
     LATER(soon);
     LATER(soon + 16);
-    EACH_ROW(ROWS) {
+    EACH_ROW(TM) {
       const uint16 word = a[r * LINE];
       DOT(sum[r][0], word, left);
       DOT(sum[r][1], word, right);
     }
   }
   if (WHOLE) {
-    EACH_ROW(ROWS)
+    EACH_ROW(TM)
       if (r < rows)
 #pragma unroll
         for (int v = 0; v < 2; v++)
           FN(put)(sum[r][v], (row0 + r) * dims.s7 + column0 + 16 * v, y, sums, alpha, first, last);
   } else {
-    SUM part[ROWS * PANEL];
-    EACH_ROW(ROWS)
+    SUM part[TM * PANEL];
+    EACH_ROW(TM)
 #pragma unroll
       for (int v = 0; v < 2; v++) vstore16(sum[r][v], v, part + r * PANEL);
     FN(finish)(part, TILE_PASS EPILOGUE_PASS);
@@ -261,7 +261,7 @@ __attribute__((always_inline)) static inline void FN(tile_of)(const int height, 
 }
 static inline void FN(tile)(TILE_OPERANDS, TILE_ARGS EPILOGUE_ARGS) {
   if (rows > HIGH)
-    FN(tile_of)(ROWS, a, b, words, soon, pace, TILE_PASS EPILOGUE_PASS);
+    FN(tile_of)(TM, a, b, words, soon, pace, TILE_PASS EPILOGUE_PASS);
   else if (rows > LOW)
     FN(tile_of)(HIGH, a, b, words, soon, pace, TILE_PASS EPILOGUE_PASS);
   else
@@ -278,15 +278,15 @@ static inline uint FN(word)(const __global RAW *from, const index_t along, const
   return word;
 }
 
-/* ROWS lines of a, of which there are n: the last one counts for the rest. Those of the next tile are asked for. */
+/* TM lines of a, of which there are n: the last one counts for the rest. Those of the next tile are asked for. */
 BODY(pack_a)(const __global RAW *a, index_t across, index_t along, index_t n, index_t depth, index_t words, __global uint *to) {
   const index_t whole = along == 1 ? depth / QUAD / 16 * 16 : 0;
-  for (int i = 0; i < ROWS; i++, to += LINE) {
+  for (int i = 0; i < TM; i++, to += LINE) {
     const __global RAW *from = a + min((index_t)i, n - 1) * across;
     SUMS more = 0;
     for (index_t k = 0; k < whole; k += 16) {
       const uint16 word = *(const __global FN(words16) *)(from + k * QUAD);
-      LATER(from + k * QUAD + (long)ROWS * across);
+      LATER(from + k * QUAD + (long)TM * across);
       LESS(more, word);
       *(__global FN(words16) *)(to + k) = word;
     }
@@ -335,11 +335,11 @@ BODY(pack_b)(const __global RAW *from, index_t across, index_t along, index_t n,
 BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SUM, sums), const index8_t plan EPILOGUE_ARGS) {
   const index_t down = plan.s0, across = plan.s1;
   if (down == 0 || item >= down * across * BATCHES(dims)) return;
-  const index_t batch = (index_t)(item / (down * across)), tiles = (dims.s6 + ROWS - 1) / ROWS;
+  const index_t batch = (index_t)(item / (down * across)), tiles = (dims.s6 + TM - 1) / TM;
   const index_t panels = (dims.s7 + PANEL - 1) / PANEL, down_at = (index_t)(item % down);
   const index_t across_at = (index_t)(item / down % across);
-  const index_t row0 = (index_t)((long)tiles * down_at / down) * ROWS;
-  const index_t row1 = min((index_t)((long)tiles * (down_at + 1) / down) * ROWS, dims.s6);
+  const index_t row0 = (index_t)((long)tiles * down_at / down) * TM;
+  const index_t row1 = min((index_t)((long)tiles * (down_at + 1) / down) * TM, dims.s6);
   const index_t column0 = (index_t)((long)panels * across_at / across) * PANEL;
   const index_t column1 = min((index_t)((long)panels * (across_at + 1) / across) * PANEL, dims.s7);
   const bool panels_lie = plan.s6;
@@ -353,7 +353,7 @@ BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SU
   y += batch * dims.s6 * dims.s7;
   sums += batch * dims.s6 * dims.s7;
   space += item * plan.s5;
-  __global uint *b_part = space + (plan.s3 + ROWS - 1) / ROWS * ROWS * LINE;
+  __global uint *b_part = space + (plan.s3 + TM - 1) / TM * TM * LINE;
 #if TILES && !IMITATE
   FN(begin)();
 #endif
@@ -363,7 +363,7 @@ BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SU
     for (index_t j = column0; j < column1; j += plan.s4) {
       const index_t to = min(j + plan.s4, column1);
       for (index_t i = row0; i < row1; i += plan.s3) {
-        const index_t end = min(i + plan.s3, row1), count = (end - i + ROWS - 1) / ROWS;
+        const index_t end = min(i + plan.s3, row1), count = (end - i + TM - 1) / TM;
         const index_t pace = PANEL / min(count, (index_t)8);
         for (index_t c = j; c < to; c += PANEL) {
           __global uint *copy = b_part + (c - j) * words;
@@ -377,9 +377,9 @@ BODY(gemm_forward_mma_item)(const long item, GEMM_ARGS, ARG(uint, space), ARG(SU
             ((const __global RAW *)(b + k * b_s.s6 + c * b_s.s7), b_s.s7, b_s.s6, dims.s7 - c, left, words, copy);
           }
           for (index_t row = i, r = 0, rows; row < end; row += rows, r++) {
-            __global uint *lines = space + r * ROWS * LINE;
+            __global uint *lines = space + r * TM * LINE;
             /* two of HIGH rows at most rather than one of a few: sums of so few wait for one another */
-            rows = end - row > ROWS + LOW ? ROWS : end - row > ROWS ? HIGH : end - row;
+            rows = end - row > TM + LOW ? TM : end - row > TM ? HIGH : end - row;
             if (c == j && (j == column0 || row1 - row0 > plan.s3)) FN(pack_a)
             ((const __global RAW *)(a + row * a_s.s6 + k * a_s.s7), a_s.s6, a_s.s7, dims.s6 - row, left, words, lines);
             FN(tile)(lines, right, words, soon, r < 8 ? pace : 0, y, sums, dims, alpha, batch, row, c, rows,

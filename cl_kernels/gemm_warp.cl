@@ -2,7 +2,7 @@
  * work-items in step, multiplies tiles of which each work-item holds a part; its lane says which. The arguments are those
  * of gemm.cl.
  *
- * A work-group does ROWS x COLUMNS results, each of its warps TALL x WIDE of them. SLICE words of the inner axis go by at
+ * A work-group does BM x BN results, each of its warps TM x TN of them. BK words of the inner axis go by at
  * a time (a word: two halves, or a float). STAGES slices of both operands have room in local memory: one is multiplied
  * while the next ones are on their way. LEFT_DEEP, RIGHT_DEEP: what lies side by side there, and in the operand, follows
  * each other along the inner axis; else across it.
@@ -20,11 +20,11 @@
 #define WORD 2
 #define RAW  ushort
 #endif
-#define DEEP  (SLICE * WORD)
+#define DEEP  (BK * WORD)
 #define EACH  (4 * WORD) /* elements of 16 bytes: a copy's, and a line's of ldmatrix */
-#define DOWN  (TALL / 16)
-#define WIDER (WIDE / 16)
-#define WARPS (ROWS / TALL * (COLUMNS / WIDE))
+#define DOWN  (TM / 16)
+#define WIDER (TN / 16)
+#define WARPS (BM / TM * (BN / TN))
 #define ITEMS (32 * WARPS)
 /* Lines are so far apart that the words which a fragment takes at once lie in different banks. */
 #define LINE(deep, lines) ((deep) ? DEEP + EACH : (lines) + 8)
@@ -161,8 +161,8 @@ __attribute__((always_inline)) static inline void FN(bring)(__local RAW *to, con
 #define SLICES(s, wanted)                                                                                             \
   if ((wanted) && (s) < slices) {                                                                                     \
     const index_t k = (index_t)(s) * DEEP;                                                                            \
-    FN(bring)(left[(s) % STAGES], a + k * a_s.s7, LEFT_DEEP, ROWS, rows, depth - k, a_s.s6, a_s.s7, left_whole, id);  \
-    FN(bring)(right[(s) % STAGES], b + k * b_s.s6, RIGHT_DEEP, COLUMNS, columns, depth - k, b_s.s7, b_s.s6, right_whole, \
+    FN(bring)(left[(s) % STAGES], a + k * a_s.s7, LEFT_DEEP, BM, rows, depth - k, a_s.s6, a_s.s7, left_whole, id);  \
+    FN(bring)(right[(s) % STAGES], b + k * b_s.s6, RIGHT_DEEP, BN, columns, depth - k, b_s.s7, b_s.s6, right_whole, \
               id);                                                                                                    \
   }
 
@@ -170,18 +170,18 @@ __attribute__((always_inline)) static inline void FN(bring)(__local RAW *to, con
 GROUP(ITEMS, 1, 1) KERNEL(gemm_forward_warp)
 (ARG(const STORAGE(T), a), ARG(const STORAGE(TB), b), ARG(STORAGE(OUT), y), const index8_t dims, const index_t depth,
  const index8_t a_s, const index8_t b_s, const float alpha EPILOGUE_ARGS) {
-  __local RAW left[STAGES][ROOM(LEFT_DEEP, ROWS)] __attribute__((aligned(16)));
-  __local RAW right[STAGES][ROOM(RIGHT_DEEP, COLUMNS)] __attribute__((aligned(16)));
+  __local RAW left[STAGES][ROOM(LEFT_DEEP, BM)] __attribute__((aligned(16)));
+  __local RAW right[STAGES][ROOM(RIGHT_DEEP, BN)] __attribute__((aligned(16)));
 #if IMITATE
   __local uint held[WARPS][DOWN + WIDER][32][4];
   int asked = 0, arrived = 0;
 #endif
   const index_t matrix = (index_t)get_group_id(2);
   if (matrix >= BATCHES(dims)) return; /* the whole group */
-  const index_t row0 = (index_t)get_group_id(1) * ROWS, column0 = (index_t)get_group_id(0) * COLUMNS;
+  const index_t row0 = (index_t)get_group_id(1) * BM, column0 = (index_t)get_group_id(0) * BN;
   const index_t rows = dims.s6 - row0, columns = dims.s7 - column0;
   const int id = (int)get_local_id(0), lane = id % 32, warp = id / 32;
-  const int y0 = warp / (COLUMNS / WIDE) * TALL, x0 = warp % (COLUMNS / WIDE) * WIDE;
+  const int y0 = warp / (BN / TN) * TM, x0 = warp % (BN / TN) * TN;
   const __global RAW *a = (const __global RAW *)(a_base + a_at + BATCH_OFFSET(dims, a_s, matrix) + row0 * a_s.s6);
   const __global RAW *b = (const __global RAW *)(b_base + b_at + BATCH_OFFSET(dims, b_s, matrix) + column0 * b_s.s7);
   const bool left_whole = LEFT_DEEP ? WHOLE(a, a_s.s6, a_s.s7) : WHOLE(a, a_s.s7, a_s.s6);
@@ -207,10 +207,10 @@ GROUP(ITEMS, 1, 1) KERNEL(gemm_forward_warp)
       uint down[DOWN][4], wide[WIDER][4];
       UNROLL
       for (int i = 0; i < DOWN; i++)
-        FN(fragment)(down[i], left[s % STAGES], LEFT_DEEP, LINE(LEFT_DEEP, ROWS), y0 + 16 * i, k, lane);
+        FN(fragment)(down[i], left[s % STAGES], LEFT_DEEP, LINE(LEFT_DEEP, BM), y0 + 16 * i, k, lane);
       UNROLL
       for (int j = 0; j < WIDER; j++)
-        FN(fragment)(wide[j], right[s % STAGES], RIGHT_DEEP, LINE(RIGHT_DEEP, COLUMNS), x0 + 16 * j, k, lane);
+        FN(fragment)(wide[j], right[s % STAGES], RIGHT_DEEP, LINE(RIGHT_DEEP, BN), x0 + 16 * j, k, lane);
       EXCHANGE
       UNROLL
       for (int i = 0; i < DOWN; i++)

@@ -1,4 +1,4 @@
-/* Normalisation of rows: a work-item does `piece` of them. A row's moments are found while the one before it is written.
+/* Normalization of rows: a work-item does `piece` of them. A row's moments are found while the one before it is written.
  * Where the second cache would lose it meanwhile, each row is put into a `window` of the work-item, which that cache
  * keeps, as the one before comes out: x itself is read once, past that cache.
  * Moments are of deviations from what is known of the mean, at first that of a few elements, then that of all before; each

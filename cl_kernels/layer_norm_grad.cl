@@ -1,4 +1,4 @@
-/* The derivatives of the normalisation of rows. For the parameters: sums of dy and dy xhat over chunks of rows,
+/* The derivatives of the normalization of rows. For the parameters: sums of dy and dy xhat over chunks of rows,
  * or over chunks of the samples of a channel, joined in their order. For x: rstd (g - (sum g + xhat
  * sum(g xhat)) / n) with g = dy weight, row by row; without a mean (rms) sum g is not in it. `inner` and `period` are
  * those of layer_norm.cl. */

@@ -63,7 +63,7 @@ KERNEL(pack_forward_tiles)(ARGS) {
 #endif
 
 #ifdef WANT_pack_forward_panels
-/* sizes: matrices, the blocked axis, windows and their places along the other one, the distances between neighbours
+/* sizes: matrices, the blocked axis, windows and their places along the other one, the distances between neighbors
  * along the blocked axis, between windows and between places; and how many places of a window a work-item writes of a
  * block: words, or bytes, whatever the elements, since one kernel for all types is compiled sooner. */
 #define ARGS                                                                                                     \

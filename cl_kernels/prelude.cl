@@ -17,7 +17,7 @@
 #define FN(name)           CLADE_PASTE(name##_, SUFFIX) /* name##_: some implementations make `step` a macro */
 #define COMMON(name)       CLADE_PASTE(name##_, COMMON_SUFFIX)
 #define KERNEL(name)       CLADE_ENTRY void CLADE_PASTE(name##_, SUFFIX)
-#define CLADE_ENTRY        __kernel /* static where a copy of the file is a member of another kernel (chain.cl) */
+#define CLADE_ENTRY        __kernel /* static where a copy of the file is a member of another kernel (persistent.cl) */
 
 /* Before KERNEL: the only work-group size that it is launched with. Some devices take it at the launch instead. */
 #ifdef CLADE_FREE_GROUP
@@ -31,7 +31,7 @@
  * time until a first result. It neither asks for its ids nor declares local memory. Not for kernels whose work-items
  * are to become lanes of vectors: those are kept whole.
  * BODY(<kernel>_item)(number of the work-item, all that the kernel takes) serves launches along one axis in groups of one
- * item, which may then become steps of a chain (chain.cl). */
+ * item, which may then become steps of a persistent kernel (persistent.cl). */
 #ifdef CLADE_CALL_BODY
 #define BODY(name) __attribute__((noinline)) static void FN(name)
 #else

@@ -194,7 +194,7 @@ BODY(reduce_forward_split_item)(const long item, ARGS) {
     s16[j / 16] = EMPTY;
     c16[j / 16] = 0;
   }
-  /* The four rows behind these, into the second cache: rows lie in few sets of the first. Behind the last one neighbours follow. */
+  /* The four rows behind these, into the second cache: rows lie in few sets of the first. Behind the last one neighbors follow. */
   const index_t next = column + WIDE < inner ? base + begin * inner + column + WIDE : base + end * inner;
   index_t r = begin;
   for (; r + 4 <= end; r += 4) {

@@ -8,19 +8,19 @@
  *   TABLES             local memory of its own, which STEP(k) fills for a step of the inner axis and COLUMN(n) for a
  *                      column, k_at and n_at being their places in the tile
  *   LEFT(m, k)         an element of the left operand, and RIGHT(k, n) of the right one; LEFT_DEEP and RIGHT_DEEP say
- *                      that neighbours in memory are neighbours along the inner axis
+ *                      that neighbors in memory are neighbors along the inner axis
  *   PUT(sum, m, n)     takes a result
  *
- * A group does ROWS x COLUMNS results, SLICE steps of the inner axis at a time; each of its work-items TALL x WIDE of
- * them, as far apart as there are work-items along that axis, so that neighbours read and write neighbours. Sums go
+ * A group does BM x BN results, BK steps of the inner axis at a time; each of its work-items TM x TN of
+ * them, as far apart as there are work-items along that axis, so that neighbors read and write neighbors. Sums go
  * along the inner axis from end to end, whatever the tile. */
 #if ROLLED /* on CPUs, where tests run it: PoCL compiles unrolled loops for seconds */
 #define UNROLL _Pragma("nounroll")
 #else
 #define UNROLL _Pragma("unroll")
 #endif
-#define ACROSS (COLUMNS / WIDE)
-#define ITEMS  (ROWS / TALL * ACROSS)
+#define ACROSS (BN / TN)
+#define ITEMS  (BM / TM * ACROSS)
 
 #ifdef WANT_gemm_forward_simt
 /* The arguments are those of gemm.cl. */
@@ -63,7 +63,7 @@
 #define HALF_0      int4
 #define HALF_1      long4
 #define HALF        CLADE_PASTE(HALF_, INDEX64)
-#define TABLES      __local HALF step_half[SLICE], column_half[COLUMNS];
+#define TABLES      __local HALF step_half[BK], column_half[BN];
 #define RIGHT(k, n) FN(pixel)(x, step_half[k_at] + column_half[n_at], dims.s4, dims.s5)
 static inline float FN(pixel)(const __global STORAGE(T) * x, const HALF p, const index_t height, const index_t width) {
   const bool in = p.z >= 0 && p.z < height && p.w >= 0 && p.w < width;
@@ -173,58 +173,58 @@ static inline HALF FN(place)(const index_t n, const index_t high, const index_t 
 
 /* What is known of the steps from step0 on, of which there may be fewer. */
 #define STEPS(step0)                                                           \
-  for (int k_at = id; k_at < SLICE && (step0) + k_at < depth; k_at += ITEMS) { \
+  for (int k_at = id; k_at < BK && (step0) + k_at < depth; k_at += ITEMS) { \
     STEP((step0) + k_at)                                                       \
   }
 GROUP(ITEMS, 1, 1) ENTRY(ARGS) {
-  __local float left[SLICE][ROWS + 1], right[SLICE][COLUMNS + 1];
+  __local float left[BK][BM + 1], right[BK][BN + 1];
   TABLES
   const index_t matrix = (index_t)get_group_id(2);
   if (matrix >= MATRICES) return; /* the whole group */
   OPEN
   const int id = (int)get_local_id(0), x_id = id % ACROSS, y_id = id / ACROSS;
-  const index_t row0 = (index_t)get_group_id(1) * ROWS, column0 = (index_t)get_group_id(0) * COLUMNS;
-  float sum[TALL][WIDE];
+  const index_t row0 = (index_t)get_group_id(1) * BM, column0 = (index_t)get_group_id(0) * BN;
+  float sum[TM][TN];
   UNROLL
-  for (int i = 0; i < TALL; i++)
+  for (int i = 0; i < TM; i++)
     UNROLL
-    for (int j = 0; j < WIDE; j++) sum[i][j] = 0;
-  for (int n_at = id; n_at < COLUMNS && column0 + n_at < columns; n_at += ITEMS) {
+    for (int j = 0; j < TN; j++) sum[i][j] = 0;
+  for (int n_at = id; n_at < BN && column0 + n_at < columns; n_at += ITEMS) {
     COLUMN(column0 + n_at)
   }
   STEPS(0)
   barrier(CLK_LOCAL_MEM_FENCE);
-  for (index_t step0 = 0; step0 < depth; step0 += SLICE) {
-    for (int i = id; i < ROWS * SLICE; i += ITEMS) {
-      const int k_at = LEFT_DEEP ? i % SLICE : i / ROWS, m_at = LEFT_DEEP ? i / SLICE : i % ROWS;
+  for (index_t step0 = 0; step0 < depth; step0 += BK) {
+    for (int i = id; i < BM * BK; i += ITEMS) {
+      const int k_at = LEFT_DEEP ? i % BK : i / BM, m_at = LEFT_DEEP ? i / BK : i % BM;
       const bool in = row0 + m_at < rows && step0 + k_at < depth;
       left[k_at][m_at] = in ? LEFT(row0 + m_at, step0 + k_at) : 0.0f;
     }
-    for (int i = id; i < COLUMNS * SLICE; i += ITEMS) {
-      const int k_at = RIGHT_DEEP ? i % SLICE : i / COLUMNS, n_at = RIGHT_DEEP ? i / SLICE : i % COLUMNS;
+    for (int i = id; i < BN * BK; i += ITEMS) {
+      const int k_at = RIGHT_DEEP ? i % BK : i / BN, n_at = RIGHT_DEEP ? i / BK : i % BN;
       const bool in = column0 + n_at < columns && step0 + k_at < depth;
       right[k_at][n_at] = in ? RIGHT(step0 + k_at, column0 + n_at) : 0.0f;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    STEPS(step0 + SLICE)
-    for (int k = 0; k < SLICE; k++) {
-      float row[TALL], column[WIDE];
+    STEPS(step0 + BK)
+    for (int k = 0; k < BK; k++) {
+      float row[TM], column[TN];
       UNROLL
-      for (int i = 0; i < TALL; i++) row[i] = left[k][y_id + ROWS / TALL * i];
+      for (int i = 0; i < TM; i++) row[i] = left[k][y_id + BM / TM * i];
       UNROLL
-      for (int j = 0; j < WIDE; j++) column[j] = right[k][x_id + ACROSS * j];
+      for (int j = 0; j < TN; j++) column[j] = right[k][x_id + ACROSS * j];
       UNROLL
-      for (int i = 0; i < TALL; i++)
+      for (int i = 0; i < TM; i++)
         UNROLL
-        for (int j = 0; j < WIDE; j++) sum[i][j] += row[i] * column[j];
+        for (int j = 0; j < TN; j++) sum[i][j] += row[i] * column[j];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
   }
   UNROLL
-  for (int i = 0; i < TALL; i++)
+  for (int i = 0; i < TM; i++)
     UNROLL
-    for (int j = 0; j < WIDE; j++) {
-      const index_t m = row0 + y_id + ROWS / TALL * i, n = column0 + x_id + ACROSS * j;
+    for (int j = 0; j < TN; j++) {
+      const index_t m = row0 + y_id + BM / TM * i, n = column0 + x_id + ACROSS * j;
       if (m < rows && n < columns) PUT(sum[i][j], m, n)
     }
 }

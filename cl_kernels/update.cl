@@ -1,4 +1,4 @@
-/* One step of an optimiser on up to seven tensors at once: a work-item does a piece of one of them, sixteen elements at
+/* One step of an optimizer on up to seven tensors at once: a work-item does a piece of one of them, sixteen elements at
  * a time. A piece is at most `piece` elements, a multiple of 16; tensor k has pieces begin[k] to begin[k + 1] and
  * length[k] elements. Tensors that are not there have no piece.
  *

@@ -24,7 +24,7 @@ static clade_func *build_step(clade_device *device) {
   clade_graph_train(g, true);
   clade_val loss = clade_cross_entropy(g, model(g, x), y);
   clade_output(g, "loss", loss);
-  CHECK(clade_minimise(g, loss, .optimizer = clade_sgd(.lr = 0.1, .momentum = 0.9)));
+  CHECK(clade_minimize(g, loss, .optimizer = clade_sgd(.lr = 0.1, .momentum = 0.9)));
   CHECK(clade_compile(g, device, &func));
   clade_graph_release(g);
   return func;

@@ -40,7 +40,7 @@ int main(int argc, char **argv) {
   CHECK(clade_device_find(argc > 1 ? argv[1] : NULL, &device));
   CHECK(mlp_graph(&graph));
   CHECK(clade_compile(graph, device, &any));
-  CHECK(clade_func_specialise(any, CLADE_DIMS({"batch", BATCH}), &func));
+  CHECK(clade_func_specialize(any, CLADE_DIMS({"batch", BATCH}), &func));
   CHECK(clade_vars_new(func, 42, &vars));
   mlp_images(7, BATCH, x);
 

@@ -1,4 +1,4 @@
-/* Batch normalisation for training, and its derivatives: x is (samples, channels, inner), all else a number for each
+/* Batch normalization for training, and its derivatives: x is (samples, channels, inner), all else a number for each
  * channel. */
 KERNEL(batch_norm)
 (TENSOR(const float, x), TENSOR(const float, weight), TENSOR(const float, bias), TENSOR(const float, old_mean),

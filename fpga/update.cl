@@ -1,4 +1,4 @@
-/* One step of an optimiser on one tensor. The rules are those of src/op/update.h: 0 gradient descent, 1 with momentum,
+/* One step of an optimizer on one tensor. The rules are those of src/op/update.h: 0 gradient descent, 1 with momentum,
  * 2 Adam, 3 RMSProp, 4 with momentum, 5 average, 6 sum. */
 KERNEL(update)
 (TENSOR(const float, lr), TENSOR(const long, number), TENSOR(const float, before), TENSOR(const float, after),

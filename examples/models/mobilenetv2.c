@@ -6,7 +6,7 @@
 
 enum { SMALL = 64 };
 
-/* A convolution, its normalisation and, but for the narrow ends of blocks, relu cut at 6. */
+/* A convolution, its normalization and, but for the narrow ends of blocks, relu cut at 6. */
 static clade_val convolve(clade_graph *g, const char *block, const char *part, clade_val x, int out, int kernel,
                           int stride, int groups) {
   char name[64];

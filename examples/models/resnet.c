@@ -6,7 +6,7 @@
 
 enum { SMALL = 64 };
 
-/* Names the block's convolution and its normalisation by the part. */
+/* Names the block's convolution and its normalization by the part. */
 static clade_val convolve(clade_graph *g, const char *block, int part, clade_val x, int out, int kernel, int stride) {
   char name[64];
   snprintf(name, sizeof name, "%s.conv%d", block, part);

@@ -1,5 +1,5 @@
 # cmake -D BOARD=up5k|hx8k|ecp5 -D OUT=folder [-D SEED=1] [-D CLADE=build/clade] -P fpga/boards/route.cmake
-# Synthesises, places and routes the array for a board; makes OUT/BOARD.bin, OUT/BOARD.v (the netlist after synthesis),
+# Synthesizes, places and routes the array for a board; makes OUT/BOARD.bin, OUT/BOARD.v (the netlist after synthesis),
 # OUT/report.json, OUT/manifest.json and, with the command CLADE, of that and the bits OUT/BOARD.bundle. Fails where the
 # timing is not met. Same seed and tools, same bits.
 cmake_minimum_required(VERSION 3.21)

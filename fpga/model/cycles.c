@@ -127,7 +127,7 @@ static double macs(const cycles_device *d) { return (double)d->rows * (double)d-
 double cycles_peak_gflops(const cycles_device *d) { return 2 * macs(d) / (double)d->ii * d->fmax_mhz.value / 1e3; }
 
 const char *cycles_evidence(const cycles_device *d) {
-  return d->fmax_mhz.source == CLADE__ROUTED ? "modelled(routed)" : "modelled(report)";
+  return d->fmax_mhz.source == CLADE__ROUTED ? "modeled(routed)" : "modeled(report)";
 }
 
 /* The greatest efficiency is one of all multipliers that the design has, also of those that are not the grid's; nothing

@@ -40,7 +40,7 @@ clade_status cycles_device_read(const char *path, cycles_device *out);
 clade_status cycles_device_parse(const char *where, const void *json, size_t bytes, cycles_device *out);
 void cycles_device_free(cycles_device *device);
 
-const char *cycles_evidence(const cycles_device *device); /* "modelled(routed)", "modelled(report)" */
+const char *cycles_evidence(const cycles_device *device); /* "modeled(routed)", "modeled(report)" */
 double cycles_peak_gflops(const cycles_device *device);
 
 typedef enum cycles_work_kind { CYCLES_GEMM, CYCLES_CONV, CYCLES_STREAM } cycles_work_kind;

@@ -47,7 +47,7 @@ using run = handle<clade_run, clade_run_free>;
 using dataset = handle<clade_dataset, clade_dataset_release>;
 using loader = handle<clade_loader, clade_loader_free>;
 
-// What `call` writes a pointer to, for the C functions that end in one: made<func>(clade_func_specialise, f, n, dims).
+// What `call` writes a pointer to, for the C functions that end in one: made<func>(clade_func_specialize, f, n, dims).
 template <class Handle, class Call, class... Arguments> Handle made(Call call, Arguments... arguments) {
   decltype(Handle().get()) object = nullptr;
   check(call(arguments..., &object));
@@ -65,8 +65,8 @@ inline func compile(clade_graph *g, clade_device *d, clade_compile_opt opt = {})
   check(clade_compile_(g, d, &opt));
   return func(object);
 }
-inline func specialise(clade_func *f, std::initializer_list<clade_dim_value> dims) {
-  return made<func>(clade_func_specialise, f, int(dims.size()), dims.begin());
+inline func specialize(clade_func *f, std::initializer_list<clade_dim_value> dims) {
+  return made<func>(clade_func_specialize, f, int(dims.size()), dims.begin());
 }
 inline run new_run(clade_func *f, clade_vars *v, clade_run_opt opt = {}) {
   clade_run *object = nullptr;
@@ -118,13 +118,13 @@ inline clade_schedule constant_rate(const clade_constant_rate_opt &opt = {}) { r
 inline clade_schedule step_decay(const clade_step_decay_opt &opt) { return clade_step_decay_(&opt); }
 inline clade_schedule cosine(const clade_cosine_opt &opt) { return clade_cosine_(&opt); }
 inline clade_schedule one_cycle(const clade_one_cycle_opt &opt) { return clade_one_cycle_(&opt); }
-inline void minimise(clade_graph *g, clade_val loss, clade_minimise_opt opt = {}) {
+inline void minimize(clade_graph *g, clade_val loss, clade_minimize_opt opt = {}) {
   opt.loss = loss;
-  check(clade_minimise_(g, &opt));
+  check(clade_minimize_(g, &opt));
 }
-inline void minimise_sums(clade_graph *g, const clade_graph *model, clade_minimise_opt opt = {}) {
+inline void minimize_sums(clade_graph *g, const clade_graph *model, clade_minimize_opt opt = {}) {
   opt.model = model;
-  check(clade_minimise_(g, &opt));
+  check(clade_minimize_(g, &opt));
 }
 // The result's confusion is to be freed by clade_train_result_free.
 inline clade_train_result train(const clade_trainer &trainer) {

@@ -1,4 +1,4 @@
-/* Data: sets of labelled samples, and a loader that turns them into batches ahead of the loop that takes them. The
+/* Data: sets of labeled samples, and a loader that turns them into batches ahead of the loop that takes them. The
  * order of the samples and every bit of them are functions of the seed, the epoch and the index: threads change
  * neither. docs/data.md */
 #ifndef CLADE_DATA_H
@@ -22,7 +22,7 @@ typedef struct clade_dataset_info {
   int classes;                    /* labels are 0 to classes - 1 */
   clade_shape shape;              /* of a sample: channels, height, width */
   const char *const *class_names; /* one for each class; NULL: unknown */
-  const float *mean, *std;        /* one for each channel, of the training part: what .normalise uses */
+  const float *mean, *std;        /* one for each channel, of the training part: what .normalize uses */
   const char *spec;               /* what clade_dataset_open was given; NULL: a set of the user's own */
 } clade_dataset_info;
 CLADE_API clade_status clade_dataset_describe(const clade_dataset *dataset, clade_dataset_info *info);
@@ -59,8 +59,8 @@ typedef struct clade_augment {
   int shift CLADE_UNSET;    /* moved by up to so many pixels along each axis; what comes in is 0 */
   bool flip CLADE_UNSET;    /* left to right, every other one */
   float rotate CLADE_UNSET; /* turned by up to so many degrees either way, bilinear; what comes in is 0 */
-  int cutout CLADE_UNSET; /* a square of so many pixels, its centre anywhere in the image, becomes the channels' mean */
-  bool normalise CLADE_UNSET;   /* (x - mean) / std */
+  int cutout CLADE_UNSET; /* a square of so many pixels, its center anywhere in the image, becomes the channels' mean */
+  bool normalize CLADE_UNSET;   /* (x - mean) / std */
   int reserved[10] CLADE_UNSET; /* zero; others hold this struct, so that its size stays */
 } clade_augment;
 
@@ -98,7 +98,7 @@ CLADE_API clade_status clade_loader_next(clade_loader *loader, clade_batch *batc
 /* The batch that comes next; nothing before it is made. `index` may be the number of batches: the next epoch's first.
  */
 CLADE_API clade_status clade_loader_seek(clade_loader *loader, int64_t epoch, int64_t index);
-/* A next that waits, and all later ones, end with CLADE_CANCELLED. From any thread. */
+/* A next that waits, and all later ones, end with CLADE_CANCELED. From any thread. */
 CLADE_API clade_status clade_loader_cancel(clade_loader *loader);
 
 typedef struct clade_loader_info {

@@ -39,7 +39,7 @@ typedef struct clade_array_info {
 
 enum { CLADE_PEAKS = 32 }; /* room for more element types than there are */
 
-/* What a device said or showed; software, max_passes, chains and far_cache come from the quirk table. Texts live as
+/* What a device said or showed; software, max_passes, persistent and far_cache come from the quirk table. Texts live as
  * long as the process. */
 typedef struct clade_device_info {
   size_t size;
@@ -64,8 +64,8 @@ typedef struct clade_device_info {
   /* Where its manifests say that the kernels were seen to be right, of all kernels the least: "none", "simulated" or
    * "hardware". What a bundle says of itself; NULL as `kernels`. */
   const char *evidence;
-  bool chains;    /* launches on it are dear: steps that follow each other become one */
-  bool far_cache; /* its last cache gives no more than memory does: as good as none beside large second ones */
+  bool persistent; /* launches on it are dear: steps that follow each other become one */
+  bool far_cache;  /* its last cache gives no more than memory does: as good as none beside large second ones */
   /* Measured once for a device and its driver, and rounded to powers of the square root of 2; 0: unknown, or not
    * measured yet (clade_device_ask_profile). */
   double bandwidth_gbps;           /* 10^9 bytes a second of a copy past the caches, those read and those written */
@@ -106,7 +106,7 @@ CLADE_API clade_status clade_device_get_info(const clade_device *device, clade_d
 CLADE_API clade_status clade_device_ask_units(clade_device *device);
 typedef enum clade_profile_mode {
   CLADE_PROFILE_KEPT = 1, /* what is kept for the device; nothing is measured */
-  CLADE_PROFILE_MISSING,  /* measured where none is kept: the same as a first compilation does */
+  CLADE_PROFILE_MISSING,  /* measured where none is kept, as a first compilation does */
   CLADE_PROFILE_AGAIN     /* measured now; replaces what is kept, and what later funcs go by */
 } clade_profile_mode;
 /* Speeds of the device, which clade_device_get_info tells from here on. They are kept with its tuning records

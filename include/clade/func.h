@@ -1,4 +1,4 @@
-/* From graph to func: compiled for devices, specialised for shapes, immutable and shared. And the variables it works
+/* From graph to func: compiled for devices, specialized for shapes, immutable and shared. And the variables it works
  * on. */
 #ifndef CLADE_FUNC_H
 #define CLADE_FUNC_H
@@ -19,8 +19,8 @@ typedef struct clade_compile_opt {
   /* A device that compiles: what is built for devices whose programs come from a bundle goes there where no kernel of
    * the bundle computes it, or where that is cheaper (docs/fpga.md). It may be one of the others. Unset: there is none.
    */
-  clade_device *companion CLADE_UNSET;
-  /* Forces nodes by their names, or all that have none of these by their op's: "softmax=companion,mine=home". Home is
+  clade_device *fallback CLADE_UNSET;
+  /* Forces nodes by their names, or all that have none of these by their op's: "softmax=fallback,mine=home". Home is
    * the device that a node was built for. */
   const char *place CLADE_UNSET;
   bool no_fusion CLADE_UNSET;
@@ -35,7 +35,7 @@ typedef struct clade_compile_opt {
 } clade_compile_opt;
 
 /* clade_compile(graph, device, &func [, .option = …]). `device` is number 0; with n_devices, devices[0] is number 1.
- * A graph without symbols is specialised (planned, its kernels ready) on return. */
+ * A graph without symbols is specialized (planned, its kernels ready) on return. */
 #define clade_compile(graph, device, ...) \
   clade_compile_(graph, device, CLADE_OPT(clade_compile_opt, .out = __VA_ARGS__))
 CLADE_API clade_status clade_compile_(clade_graph *graph, clade_device *device, const clade_compile_opt *opt);
@@ -46,8 +46,8 @@ typedef struct clade_dim_value {
 } clade_dim_value;
 
 /* Plans for given sizes of all symbols; cached in the func. The result is retained for the caller.
- *     clade_func_specialise(func, CLADE_DIMS({"batch", 64}), &s64); */
-CLADE_API clade_status clade_func_specialise(clade_func *func, int n, const clade_dim_value *dims, clade_func **out);
+ *     clade_func_specialize(func, CLADE_DIMS({"batch", 64}), &s64); */
+CLADE_API clade_status clade_func_specialize(clade_func *func, int n, const clade_dim_value *dims, clade_func **out);
 #define CLADE_DIMS(...) CLADE_LIST(clade_dim_value, __VA_ARGS__)
 
 CLADE_API clade_func *clade_func_retain(clade_func *func);
@@ -59,7 +59,7 @@ CLADE_API clade_status clade_func_explain_brief(const clade_func *func, char **o
 /* The steps and where each operand lies, one per line, for tools; format in docs/architecture.md. */
 CLADE_API clade_status clade_func_steps(const clade_func *func, char **out);
 
-/* The nodes that were given an implementation, in their order; those that fusion joined are one. Of a specialised func;
+/* The nodes that were given an implementation, in their order; those that fusion joined are one. Of a specialized func;
  * texts live as long as it does. */
 typedef struct clade_impl_info {
   size_t size;
@@ -70,11 +70,11 @@ typedef struct clade_impl_info {
 CLADE_API clade_status clade_func_impl_count(const clade_func *func, int *count);
 CLADE_API clade_status clade_func_impl(const clade_func *func, int index, clade_impl_info *info);
 
-/* The copies that each execution of a specialised func makes from a device to another one, and their bytes. Devices are
- * numbered as in clade_compile; the companion, where it is none of the others, comes last. */
+/* The copies that each execution of a specialized func makes from a device to another one, and their bytes. Devices are
+ * numbered as in clade_compile; the fallback device, where it is none of the others, comes last. */
 CLADE_API clade_status clade_func_crossing(const clade_func *func, int from, int to, int *copies, uint64_t *bytes);
 
-/* The choices of a specialised func, as a text for clade_compile(.choices); to be given to clade_text_free. */
+/* The choices of a specialized func, as a text for clade_compile(.choices); to be given to clade_text_free. */
 CLADE_API clade_status clade_func_choices(const clade_func *func, char **out);
 
 typedef struct clade_func_info {

@@ -45,10 +45,10 @@ CLADE_API clade_initial clade_orthogonal(double gain);
 /* A variable's value as it is at the start of an execution; its contents live in clade_vars. Constant shapes only. */
 CLADE_API clade_val clade_variable(clade_graph *g, const char *name, clade_dtype dtype, clade_shape shape,
                                    clade_initial initial);
-/* A variable that training learns: optimisers update the parameters that the loss depends on. */
+/* A variable that training learns: optimizers update the parameters that the loss depends on. */
 CLADE_API clade_val clade_parameter(clade_graph *g, const char *name, clade_dtype dtype, clade_shape shape,
                                     clade_initial initial);
-/* Layers built from here on are for training (batch normalisation by the batch's own mean, dropout drops) or, as at
+/* Layers built from here on are for training (batch normalization by the batch's own mean, dropout drops) or, as at
  * first, for inference. */
 CLADE_API void clade_graph_train(clade_graph *g, bool train);
 CLADE_API bool clade_graph_trains(const clade_graph *g); /* false for NULL */

@@ -183,7 +183,7 @@ CLADE_API clade_val clade_max_pool2d_(clade_graph *g, const clade_pool2d_opt *op
 CLADE_API clade_val clade_avg_pool2d_(clade_graph *g, const clade_pool2d_opt *opt);
 /* The mean of each channel: [n, channels], as what follows is a linear layer. */
 CLADE_API clade_val clade_global_avg_pool2d(clade_graph *g, clade_val x);
-/* ---- normalisation: parameters NAME.weight and NAME.bias, f32 whatever the type of x ---- */
+/* ---- normalization: parameters NAME.weight and NAME.bias, f32 whatever the type of x ---- */
 typedef struct clade_batch_norm_opt {
   size_t size CLADE_DEFAULT(sizeof(struct clade_batch_norm_opt));
   bool filled CLADE_DEFAULT(true); /* by CLADE_BATCH_NORM_OPT */
@@ -205,7 +205,7 @@ CLADE_API clade_val clade_layer_norm(clade_graph *g, clade_val x, clade_val weig
 /* x weight / sqrt(mean of x^2 + eps), the mean over the last n_axes dimensions. */
 CLADE_API clade_val clade_rms_norm(clade_graph *g, clade_val x, clade_val weight, int n_axes, double eps);
 /* x is [samples, channels, ...]: of each sample, each of so many groups of channels on end by its own mean and variance
- * over them and what follows; then by channels, [channels]. Instance normalisation: each channel is a group. */
+ * over them and what follows; then by channels, [channels]. Instance normalization: each channel is a group. */
 CLADE_API clade_val clade_group_norm(clade_graph *g, clade_val x, clade_val weight, clade_val bias, int groups,
                                      double eps);
 CLADE_API clade_val clade_instance_norm(clade_graph *g, clade_val x, clade_val weight, clade_val bias, double eps);

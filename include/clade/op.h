@@ -65,28 +65,28 @@ typedef struct clade_query {
   const clade_device_info *device;
   /* The implementation's parameters, in the order of its space: what accept, layouts, cost, workspace and emit are to
    * go by. NULL where it has no space. */
-  const int32_t *row;
+  const int32_t *config;
 } clade_query;
 
 typedef struct clade_emit clade_emit;               /* where steps go */
 typedef struct clade_kernel_step clade_kernel_step; /* a launch being described; owned by the emit */
 
-/* What a tuner may vary of an implementation: whole numbers with names. A row holds one for each. The row in force is
- * chosen with the implementation, by a record that was measured (docs/tuning.md), else by `start`, and then kept: every
- * function of the implementation gets it in its query, and nowhere else. */
+/* What a tuner may vary of an implementation: whole numbers with names. A configuration holds one for each. It is
+ * chosen with the implementation, by a record that was measured (docs/tuning.md), else by `defaults`, and then kept:
+ * every function of the implementation gets it in its query, and nowhere else. */
 enum { CLADE_MAX_PARAMS = 16, CLADE_MAX_IMPLS = 64 };
 typedef struct clade_space {
-  size_t size;               /* an older struct may end behind .start */
+  size_t size;               /* an older struct may end behind .defaults */
   const char *const *params; /* names; ends in NULL, at most CLADE_MAX_PARAMS. Records go by them */
-  /* Fills the row where nobody tuned: from the device's capabilities and the problem's sizes, in microseconds. It is
-   * asked before accept, so also of nodes that will be refused, but not on devices that the implementation is not for.
-   * Parameters that affect the order of a sum must not depend on compute_units: a part of a CPU gives the bits of the
-   * whole one. */
-  void (*start)(const clade_query *q, int32_t *row);
-  /* Row number i of those worth timing for this device and problem, the likeliest first; false behind the last one. A
-   * row that `accept` refuses is passed over, and so is one that was there before. A record's row counts only while it
-   * is one of these, or the start. NULL: none but the start. */
-  bool (*rows)(const clade_query *q, int i, int32_t *row);
+  /* Fills the configuration where nobody tuned: from the device's capabilities and the problem's sizes, in
+   * microseconds. It is asked before accept, so also of nodes that will be refused, but not on devices that the
+   * implementation is not for. Parameters that affect the order of a sum must not depend on compute_units: a part of a
+   * CPU gives the bits of the whole one. */
+  void (*defaults)(const clade_query *q, int32_t *config);
+  /* Configuration number i of those worth timing for this device and problem, the likeliest first; false behind the
+   * last one. One that `accept` refuses is passed over, and so is one that was there before. A record's counts only
+   * while it is one of these, or the default. NULL: none but the default. */
+  bool (*configs)(const clade_query *q, int i, int32_t *config);
 } clade_space;
 
 /* What an implementation's kernels are written for; it decides nothing by itself, but tests and people choose by it. */

@@ -1,4 +1,4 @@
-/* Optimisers as nodes of the graph: gradients, clipping, the update and its schedule. One func is one step of training,
+/* Optimizers as nodes of the graph: gradients, clipping, the update and its schedule. One func is one step of training,
  * and all that it remembers is in clade_vars, under names that begin with "optimizer.", which no parameter may have:
  *
  *   optimizer.step              i64: steps done
@@ -13,7 +13,7 @@
 
 CLADE_BEGIN_DECLS
 
-/* ---- optimisers ---- */
+/* ---- optimizers ---- */
 typedef struct clade_rule clade_rule;
 /* A rule and its numbers, made by the functions below. */
 typedef struct clade_optimizer {
@@ -142,10 +142,10 @@ CLADE_API clade_schedule clade_one_cycle_(const clade_one_cycle_opt *opt);
 CLADE_API double clade_schedule_at(const clade_schedule *schedule, int64_t step);
 
 /* ---- a step of training ---- */
-typedef struct clade_minimise_opt {
-  size_t size CLADE_DEFAULT(sizeof(struct clade_minimise_opt));
-  clade_val loss CLADE_UNSET;           /* clade_minimise */
-  const clade_graph *model CLADE_UNSET; /* clade_minimise_sums */
+typedef struct clade_minimize_opt {
+  size_t size CLADE_DEFAULT(sizeof(struct clade_minimize_opt));
+  clade_val loss CLADE_UNSET;           /* clade_minimize */
+  const clade_graph *model CLADE_UNSET; /* clade_minimize_sums */
   clade_optimizer optimizer CLADE_UNSET;
   clade_schedule schedule CLADE_UNSET;
   double clip_value CLADE_UNSET; /* unset: none; elements of gradients are cut at this and its negative */
@@ -154,20 +154,20 @@ typedef struct clade_minimise_opt {
   bool decay_all CLADE_UNSET;   /* weight decay for parameters of fewer than two dimensions (biases, scales) too */
   bool report
       CLADE_UNSET; /* outputs "lr" and "grad_norm", f32 scalars: this step's rate, the norm before it was clipped */
-} clade_minimise_opt;
-/* clade_minimise(g, loss, .optimizer = clade_adam(.lr = 1e-3), .schedule = clade_cosine(.steps = 10000)) adds to the
+} clade_minimize_opt;
+/* clade_minimize(g, loss, .optimizer = clade_adam(.lr = 1e-3), .schedule = clade_cosine(.steps = 10000)) adds to the
  * graph: the gradients of the scalar `loss` by all parameters that it depends on, clipping, and the update that
  * assigns them. Other parameters stay as they are. Once per graph. */
-#define clade_minimise(g, ...) clade_minimise_(g, CLADE_OPT(clade_minimise_opt, .loss = __VA_ARGS__))
-CLADE_API clade_status clade_minimise_(clade_graph *g, const clade_minimise_opt *opt);
+#define clade_minimize(g, ...) clade_minimize_(g, CLADE_OPT(clade_minimize_opt, .loss = __VA_ARGS__))
+CLADE_API clade_status clade_minimize_(clade_graph *g, const clade_minimize_opt *opt);
 
 /* Gradients of several batches, then one update: two funcs over one clade_vars. The first one's graph holds the model;
  * each of its executions adds the gradients of its batch to the sums, in f32. The second one's graph, new and empty,
  * gets all variables of the first (so that clade_vars_new of its func makes those of both) and an update by the mean of
  * the gradients since the last one, of which there must be one at least. Their runs take turns: wait for one's
- * executions before the other one goes on. clade_accumulate(g, loss); clade_minimise_sums(u, g, .optimizer = …); */
+ * executions before the other one goes on. clade_accumulate(g, loss); clade_minimize_sums(u, g, .optimizer = …); */
 CLADE_API clade_status clade_accumulate(clade_graph *g, clade_val loss);
-#define clade_minimise_sums(g, ...) clade_minimise_(g, CLADE_OPT(clade_minimise_opt, .model = __VA_ARGS__))
+#define clade_minimize_sums(g, ...) clade_minimize_(g, CLADE_OPT(clade_minimize_opt, .model = __VA_ARGS__))
 
 /* ---- a rule of one's own ---- */
 /* What a rule gets: n parameters on one device and of one element type, with gradients of one type. */

@@ -43,7 +43,7 @@ CLADE_API clade_status clade_execute(clade_run *run, int n, const clade_feed *fe
 CLADE_API clade_status clade_read(clade_run *run, clade_ticket ticket, const char *name, void *dst, size_t bytes);
 CLADE_API clade_status clade_wait(clade_run *run, clade_ticket ticket); /* 0: all */
 /* Executions of which nothing is enqueued yet, those that wait for the host step of an op (clade/op.h), and one that
- * waits for a slot, end with CLADE_CANCELLED; may be called
+ * waits for a slot, end with CLADE_CANCELED; may be called
  * from any thread. (A func of one device is enqueued whole by clade_execute.) */
 CLADE_API clade_status clade_cancel(clade_run *run);
 CLADE_API clade_status clade_run_status(const clade_run *run); /* the first error that came after clade_execute */

@@ -28,7 +28,7 @@ CLADE_BEGIN_DECLS
   X(IO, 16, "input or output failed")          \
   X(CORRUPT, 17, "damaged data")               \
   X(PERMISSION, 18, "not permitted")           \
-  X(CANCELLED, 19, "cancelled")                \
+  X(CANCELED, 19, "canceled")                  \
   X(INTERNAL, 20, "internal error")            \
   X(NOT_FINITE, 21, "a number is not finite")
 

@@ -1,4 +1,4 @@
-/* Training a classifier: the loop over data, optimiser, tests, checkpoints and logs. docs/training.md tells how it
+/* Training a classifier: the loop over data, optimizer, tests, checkpoints and logs. docs/training.md tells how it
  * works; a program that wants another loop writes it over clade_execute. */
 #ifndef CLADE_TRAIN_H
 #define CLADE_TRAIN_H
@@ -64,7 +64,7 @@ typedef struct clade_trainer {
   clade_dataset *train CLADE_UNSET, *test CLADE_UNSET;
   int n_devices CLADE_UNSET; /* unset: one, by clade_device_find(NULL) */
   clade_device *const *devices CLADE_UNSET;
-  clade_device *companion CLADE_UNSET;       /* as in clade_compile; unset: none */
+  clade_device *fallback CLADE_UNSET;        /* as in clade_compile; unset: none */
   const char *place CLADE_UNSET;             /* as in clade_compile */
   const double *split CLADE_UNSET;           /* n_devices shares of a batch; unset: equal ones */
   int epochs CLADE_UNSET, batch CLADE_UNSET; /* unset: 3, 64 */

@@ -42,7 +42,7 @@ typedef struct clade_tune_opt {
   bool loose CLADE_UNSET;
 } clade_tune_opt;
 
-/* clade_tune(func, CLADE_TUNE_QUICK [, .option = …]): measures the problems of a specialised func on its devices, and
+/* clade_tune(func, CLADE_TUNE_QUICK [, .option = …]): measures the problems of a specialized func on its devices, and
  * keeps what it finds as records; who compiles the graph again gets them. A func of one device is executed by what was
  * found, too, on numbers and variables of the tuner's, and what does not make it faster is not kept. Needs device
  * memory for some candidates' operands, and for the func once more. An implementation that gives a wrong answer is

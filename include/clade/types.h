@@ -25,7 +25,7 @@ CLADE_API clade_status clade_dtype_bytes(clade_dtype dtype, int64_t elements, si
 
 enum { CLADE_MAX_RANK = 8 };
 
-/* A dimension is a size (>= 0) or a symbol: a named size that is given when a func is specialised. Symbols are interned
+/* A dimension is a size (>= 0) or a symbol: a named size that is given when a func is specialized. Symbols are interned
  * for the life of the process, so that two dimensions are the same exactly when their numbers are. Arithmetic on
  * symbols makes derived symbols named by their expression. */
 typedef int64_t clade_dim;

@@ -51,13 +51,18 @@ clade_status clade__info_give(void *info, const void *from, size_t size, const c
 #define CLADE__FIELD(s, field, none) \
   ((s)->size >= (size_t)((const char *)(&(s)->field + 1) - (const char *)(s)) ? (s)->field : (none))
 
+/* ---- old names (old_names.c) ---- */
+const char *clade__old_name(const char *now, int i);                  /* NULL: it has no more of them */
+void clade__old_name_read(const char *now, const char *before);       /* warns, once */
+bool clade__is_old_name(const char *now, const char *text, size_t n); /* warns, once, where it is */
+
 /* ---- time ---- */
 double clade__now(void); /* seconds, of a clock that is never set */
 
 /* ---- logging ---- */
 void clade__log(clade_log_level level, const char *format, ...) CLADE_PRINTF(2, 3);
 
-/* ---- what clade_init was told, for the rooms above ---- */
+/* ---- what clade_init was told, for the modules above ---- */
 typedef struct clade__settings {
   const char *cache_dir; /* NULL: unset */
   bool no_cache;

@@ -51,6 +51,14 @@ json_t *clade__json_load_text(const char *text) {
   return clade__json_load(text, strlen(text), &error);
 }
 
+json_t *clade__json_member(const json_t *object, const char *name) {
+  json_t *value = json_object_get(object, name);
+  const char *before;
+  for (int i = 0; !value && (before = clade__old_name(name, i)); i++)
+    if ((value = json_object_get(object, before))) clade__old_name_read(name, before);
+  return value;
+}
+
 static int add(const char *bytes, size_t n, void *text) {
   clade__text_add_bytes(text, bytes, n);
   return 0;

@@ -14,6 +14,9 @@ enum { CLADE__JSON_BASE = 128 << 20, CLADE__JSON_RATIO = 4 };
 json_t *clade__json_load(const void *text, size_t bytes, json_error_t *error);
 json_t *clade__json_load_text(const char *text); /* up to its zero, by one who does not ask what is wrong with it */
 
+/* The member of that name, or of an older one (base.h), which is told. */
+json_t *clade__json_member(const json_t *object, const char *name);
+
 /* By jansson's flags; the caller's, by clade__free. NULL for a value that there was no memory for is NO_MEMORY. */
 clade_status clade__json_print(const json_t *json, size_t flags, char **out);
 

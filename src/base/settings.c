@@ -1,4 +1,4 @@
-/* What clade_init was told, kept for the rooms above. */
+/* What clade_init was told, kept for the modules above. */
 #include "base/base.h"
 
 static clade__settings kept;

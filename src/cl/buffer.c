@@ -1,6 +1,6 @@
 /* Device memory: under the device's byte budget, backed when it is handed out, pooled when it comes back. And staging
  * memory of the host. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 #include <inttypes.h>
 

@@ -1,4 +1,4 @@
-/* The only door to OpenCL. Rooms above use OpenCL's types, and call these instead of its functions: every call is
+/* The only door to OpenCL. Modules above use OpenCL's types, and call these instead of its functions: every call is
  * checked, its failure named ("clEnqueueReadBuffer: CL_OUT_OF_RESOURCES (-5): …"), and a lost device remembered.
  * OpenCL's loader is opened at the first use (never linked), so that its absence can be told. */
 #ifndef CLADE_CL_H
@@ -16,14 +16,14 @@
 #define CLADE__QUIRK_MAP(X)                                                                           \
   X(LOCK_COMPILE) /* processes that compile into one cache of the implementation's at once may die */ \
   X(WARM)         /* compiles at the first launch with a local size and grid class */                 \
-  X(SPECIALISE)   /* does so for each of them, and once more where a binary is fetched */             \
+  X(SPECIALIZE)   /* does so for each of them, and once more where a binary is fetched */             \
   X(SOFTWARE)     /* a GPU or an accelerator that a CPU computes */                                   \
   X(NO_PROFILING) /* event times mean nothing */                                                      \
   X(PASS_LIMIT)   /* loops end after CLADE__PASS_LIMIT passes */                                      \
   X(GROUP_LIMIT)  /* the limit of a kernel's group that it reports is not one */                      \
   X(FREE_GROUP)   /* kernels must not require a work-group size */                                    \
   X(CALL_BODY)    /* compiles a kernel several times, and once what it calls */                       \
-  X(SLOW_WAKE)    /* its threads sleep between launches: small ones gain by going in chains */        \
+  X(SLOW_WAKE)    /* its threads sleep between launches: small ones gain in persistent kernels */     \
   X(MAPS_ITSELF)  /* maps a buffer as the memory that it is, and no copy */                           \
   X(LEAN_BUILD)   /* builds sooner what declares the functions that it calls */                       \
   X(BY_PAGES)     /* reads faster in a few pages by turns, and slower past the second cache */        \
@@ -60,9 +60,9 @@ bool clade__device_is_part(const clade_device *device); /* of one that was split
 /* Whether a program that was built for a target is for the device: the target's kind and what it calls the device, as
  * manifests of bundles tell them. */
 bool clade__target_fits(const char *kind, const char *name, const clade_device_info *info);
-/* One slot for the room above (the program store), freed with the device. */
+/* One slot for the module above (the program store), freed with the device. */
 void **clade__device_attachment(clade_device *device, void (*release)(void *));
-/* Serialises what is attached. */
+/* Serializes what is attached. */
 pthread_mutex_t *clade__device_lock(clade_device *device);
 
 /* Compiles a tiny kernel, runs it and compares: CLADE_OK, or what went wrong. Once it computed right, that is

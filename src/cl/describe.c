@@ -1,5 +1,5 @@
 /* What a device says of itself, asked once. Texts are kept for the life of the process. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -200,7 +200,7 @@ clade_status clade__describe(cl_platform_id platform, cl_device_id id, clade__fa
   info->budget_bytes = default_budget(info);
   info->software = facts->quirks >> CLADE__QUIRK_SOFTWARE & 1u;
   info->max_passes = facts->quirks >> CLADE__QUIRK_PASS_LIMIT & 1u ? CLADE__PASS_LIMIT : 0;
-  info->chains = facts->quirks >> CLADE__QUIRK_SLOW_WAKE & 1u;
+  info->persistent = facts->quirks >> CLADE__QUIRK_SLOW_WAKE & 1u;
   info->far_cache = (facts->quirks >> CLADE__QUIRK_FAR_CACHE & 1u) && info->l2_bytes >= LARGE_SECOND;
   info->sources = info->compiler;
   info->binaries = !(facts->quirks >> CLADE__QUIRK_NO_BINARY & 1u);

@@ -1,5 +1,5 @@
 /* Devices: opened once per process and counted, adopted from a user's context, split into parts. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -1,5 +1,5 @@
 /* The list of devices of all platforms: made once per process, tolerant of platforms that fail. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 #include <stdio.h>
 

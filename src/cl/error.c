@@ -1,5 +1,5 @@
 /* OpenCL's error codes as names, texts and statuses; a device that was lost stays lost. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 #include <stdio.h>
 

@@ -2,7 +2,7 @@
 #include <sched.h>
 #include <time.h>
 
-#include "cl/room.h"
+#include "cl/internal.h"
 
 /* The command's own status: 0 finished, positive on its way, negative its error. */
 static clade_status state_of(clade_device *device, cl_event event, cl_int *state) {

@@ -1,5 +1,5 @@
 /* Which device a spec means: [text|index][:cpu|gpu|accel][:n]. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* Pages of 2 MiB under a CPU's buffers: where the system gives them to who asks for them alone (its usual setting), and
  * no OpenCL implementation does. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 #include <sys/mman.h>
 

@@ -1,5 +1,5 @@
 /* Kernels: making them, their arguments, their limits. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Opens OpenCL's loader at the first use, and knows when a process was forked. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

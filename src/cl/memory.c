@@ -1,5 +1,5 @@
 /* How much memory the machine has, and how much of it is free: what CPU devices live on. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

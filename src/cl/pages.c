@@ -1,6 +1,6 @@
 /* Devices that take the host's memory by whole pages. What a program gives lies anywhere: it goes by way of pages of
  * ours, a piece at a time. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 enum { PIECE = 1 << 20 };
 

@@ -1,5 +1,5 @@
 /* Whether a device computes: a tiny kernel is compiled, run and compared. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 enum { ITEMS = 64 };
 

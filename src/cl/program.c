@@ -1,5 +1,5 @@
 /* Programs from source and from binaries. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 void clade__program_release(cl_program program) {
   if (program && !atomic_load(&clade__forked)) CLADE__UNDO(clReleaseProgram, program);

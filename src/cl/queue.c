@@ -1,5 +1,5 @@
 /* In-order queues and what is enqueued into them. Thin: no allocation, and each function is one OpenCL call. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 struct clade__queue {
   clade_device *device;

@@ -1,6 +1,6 @@
 /* The one place where platforms, vendors and devices are known by name: what is peculiar to them and why, the names
  * that a device may be asked for by, and what makes a platform's devices appear. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 #include <stdlib.h>
 #include <strings.h>
@@ -25,7 +25,7 @@ static const quirk_row quirk_rows[] = {
      "http://portablecl.org/docs/html/env_variables.html"},
     {CLADE__QUIRK_WARM, AT(platform), POCL, "a kernel is compiled when it is first launched with a local size",
      "http://portablecl.org/docs/html/kernel_compiler.html"},
-    {CLADE__QUIRK_SPECIALISE, AT(platform), POCL,
+    {CLADE__QUIRK_SPECIALIZE, AT(platform), POCL,
      "a kernel is compiled for each local size, again for grids above 65535, and once more while its binary is "
      "fetched, when no kernel can start",
      "https://github.com/pocl/pocl/blob/v3.1/lib/CL/devices/common_driver.c"},
@@ -57,7 +57,7 @@ static const quirk_row quirk_rows[] = {
      "memory does",
      "https://www.intel.com/content/www/us/en/developer/articles/technical/xeon-processor-scalable-family-technical-"
      "overview.html"},
-    {CLADE__QUIRK_SOFTWARE, AT(name), "llvmpipe", "a rasteriser that runs on the CPU",
+    {CLADE__QUIRK_SOFTWARE, AT(name), "llvmpipe", "a rasterizer that runs on the CPU",
      "https://docs.mesa3d.org/drivers/llvmpipe.html"},
     {CLADE__QUIRK_PASS_LIMIT, AT(name), "llvmpipe",
      "after 65535 passes through all of its loops together a work-item leaves them, without an error "
@@ -67,7 +67,7 @@ static const quirk_row quirk_rows[] = {
      "a kernel's limit is reported as a multiple of the vector width; groups up to the device's limit are computed "
      "right",
      "https://docs.mesa3d.org/rusticl.html"},
-    {CLADE__QUIRK_SOFTWARE, AT(name), "softpipe", "a rasteriser that runs on the CPU",
+    {CLADE__QUIRK_SOFTWARE, AT(name), "softpipe", "a rasterizer that runs on the CPU",
      "https://docs.mesa3d.org/drivers/llvmpipe.html"},
     {CLADE__QUIRK_SOFTWARE, AT(name), "swiftshader", "a GPU that the CPU imitates",
      "https://swiftshader.googlesource.com/SwiftShader"},
@@ -108,13 +108,20 @@ static const struct {
   clade__quirk quirk;
   const char *variable;
 } switches[] = {
-    {CLADE__QUIRK_SPECIALISE, "POCL_WORK_GROUP_SPECIALIZATION"},
-    {CLADE__QUIRK_SLOW_WAKE, "CLADE_CHAINS"},
+    {CLADE__QUIRK_SPECIALIZE, "POCL_WORK_GROUP_SPECIALIZATION"},
+    {CLADE__QUIRK_SLOW_WAKE, "CLADE_PERSISTENT"},
 };
+
+static const char *variable(const char *name) {
+  const char *value = getenv(name), *before;
+  for (int i = 0; !value && (before = clade__old_name(name, i)); i++)
+    if ((value = getenv(before))) clade__old_name_read(name, before);
+  return value;
+}
 
 static bool applies(const quirk_row *row, const clade_device_info *info) {
   for (size_t i = 0; i < CLADE_COUNT(switches); i++) {
-    const char *value = switches[i].quirk == row->quirk ? getenv(switches[i].variable) : NULL;
+    const char *value = switches[i].quirk == row->quirk ? variable(switches[i].variable) : NULL;
     if (value && *value != '1') return false;
   }
   return strcasestr(field(info, row->at), row->text);
@@ -194,9 +201,9 @@ bool clade__target_fits(const char *kind, const char *name, const clade_device_i
   return false;
 }
 
-/* Implementations whose compilers were seen to take inline assembly: that of chains, and with `units` that of units'
- * probes, on processors that have them. Anywhere else it may be an assertion that ends the process: PoCL 5.0 with LLVM
- * 16 ends so. Both texts are in the platform's version, with no digit behind them. */
+/* Implementations whose compilers were seen to take inline assembly: that of persistent kernels, and with `units` that
+ * of units' probes, on processors that have them. Anywhere else it may be an assertion that ends the process: PoCL 5.0
+ * with LLVM 16 ends so. Both texts are in the platform's version, with no digit behind them. */
 static const struct {
   const char *platform, *version, *compiler;
   bool units;

@@ -1,6 +1,6 @@
 /* Host memory that a device copies from and to fastest: the device's own, mapped for good, where it has its own memory;
  * else plain pages. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 struct clade__staging {
   clade_device *device;

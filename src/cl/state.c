@@ -1,5 +1,5 @@
 /* What an open device answers: its facts, whether it is still alive, its memory, what is attached to it. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 static const char none[] = "the device";
 

@@ -1,5 +1,5 @@
 /* Tensors on the host and on devices: dense memory with a type. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 #include <inttypes.h>
 

@@ -1,6 +1,6 @@
 /* The matrix units that processors and GPUs may have: how the host or the device is asked for each, its probe kernel,
  * and what that kernel must give. In the code, because what looks for the kernel files lies above this room. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -260,7 +260,7 @@ static void want_ptx(const uint32_t *in, uint32_t *out) {
     }
 }
 
-/* ---- how workers of a chain wait ---- */
+/* ---- how workers of a persistent kernel wait ---- */
 /* The system call is sched_yield: where there are more threads than processors, who is waited for needs this one. */
 #define WAITING                                                       \
   "#define CLADE_PAUSE __asm__ volatile(\"pause\" ::: \"memory\");\n" \

@@ -1,6 +1,6 @@
 /* The gate before matrix units: the processor or GPU has it, the operating system allows it, and a probe kernel
  * computes right with it on the device. */
-#include "cl/room.h"
+#include "cl/internal.h"
 
 #include <stdio.h>
 

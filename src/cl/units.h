@@ -28,8 +28,8 @@ typedef struct clade__unit_row {
   void (*want)(const uint32_t *in, uint32_t *out);
 } clade__unit_row;
 extern const clade__unit_row clade__unit_rows[CLADE_UNITS];
-/* No unit, but probed as one: the processor's instructions by which a chain's workers wait, as the text that defines
- * CLADE_PAUSE and CLADE_YIELD. */
+/* No unit, but probed as one: the processor's instructions by which a persistent kernel's workers wait, as the text
+ * that defines CLADE_PAUSE and CLADE_YIELD. */
 extern const clade__unit_row clade__assembly_row;
 extern const char clade__assembly_defines[];
 clade__hash clade__unit_hash(const clade__unit_row *row); /* of its probe in this version */
@@ -53,7 +53,8 @@ bool clade__unit_pass(clade_device *device, const clade__unit_row *row, clade__u
 /* All units of the device, once; clade_device_info tells of them from then on. */
 clade_status clade__device_ask_units(clade_device *device, clade__unit_prober *prober);
 clade_status clade__units_name(clade_device_info *info); /* before anybody asked */
-/* Whether the implementation's compiler was seen to take inline assembly: of units' probes, or of chains alone. */
+/* Whether the implementation's compiler was seen to take inline assembly: of units' probes, or of persistent kernels
+ * alone. */
 bool clade__assembly_tried(const clade_device *device, bool units);
 
 #endif

@@ -34,11 +34,11 @@ typedef struct cli_option {
   const char *help;     /* NULL name ends a table */
 } cli_option;
 
-/* Of those who compute on a device with a bundle and its companion. */
-#define CLI_COMPANION \
-  { "companion", "SPEC", "a device that takes what no kernel of the device's bundle computes (none)" }
+/* Of those who compute on a device with a bundle and its fallback device. */
+#define CLI_FALLBACK \
+  { "fallback", "SPEC", "a device that takes what no kernel of the device's bundle computes (none)" }
 #define CLI_PLACE \
-  { "place", "LIST", "force ops or nodes to one of the two: gemm=home,softmax=companion (none)" }
+  { "place", "LIST", "force ops or nodes to one of the two: gemm=home,softmax=fallback (none)" }
 
 enum { CLI_MAX_DEVICES = 16 };
 

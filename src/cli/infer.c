@@ -15,9 +15,9 @@ double infer_now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-clade_status infer_devices(const infer_job *job, clade_device **device, clade_device **companion) {
+clade_status infer_devices(const infer_job *job, clade_device **device, clade_device **fallback) {
   CLADE_TRY(clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, device));
-  return job->companion ? clade_device_find(job->companion, companion) : CLADE_OK;
+  return job->fallback ? clade_device_find(job->fallback, fallback) : CLADE_OK;
 }
 
 clade_status infer_explain(const infer_job *job, const clade_func *func) {
@@ -55,25 +55,25 @@ static json_t *impls_json(const clade_func *func) {
   return list;
 }
 
-/* Of each execution; 0 where there is no companion, or where it is the device itself. */
+/* Of each execution; 0 where there is no fallback device, or where it is the device itself. */
 static json_t *crossing_json(const clade_func *func, int from, int to) {
   int copies;
   uint64_t bytes = 0;
   return json_integer(clade_func_crossing(func, from, to, &copies, &bytes) ? 0 : (json_int_t)bytes);
 }
 
-json_t *infer_add_func(json_t *document, const clade_func *func, clade_device *companion) {
+json_t *infer_add_func(json_t *document, const clade_func *func, clade_device *fallback) {
   clade_device_info info = {.size = sizeof info};
-  if (cli_json_set(document, "impls", impls_json(func)) && (!companion || !clade_device_get_info(companion, &info)) &&
-      cli_json_set(document, "companion", companion ? json_string(info.id) : json_null()) &&
-      cli_json_set(document, "bytes_to_companion", crossing_json(func, 0, 1)) &&
-      cli_json_set(document, "bytes_from_companion", crossing_json(func, 1, 0)))
+  if (cli_json_set(document, "impls", impls_json(func)) && (!fallback || !clade_device_get_info(fallback, &info)) &&
+      cli_json_set(document, "fallback", fallback ? json_string(info.id) : json_null()) &&
+      cli_json_set(document, "bytes_to_fallback", crossing_json(func, 0, 1)) &&
+      cli_json_set(document, "bytes_from_fallback", crossing_json(func, 1, 0)))
     return document;
   json_decref(document);
   return NULL;
 }
 
-enum { MODEL, INPUT, OUTPUT, CLASSES, DEMO, BATCH, SEED, COMPANION, PLACE, EXPLAIN, TRACE };
+enum { MODEL, INPUT, OUTPUT, CLASSES, DEMO, BATCH, SEED, FALLBACK, PLACE, EXPLAIN, TRACE };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", "of the weights in a FILE: " MODEL_NAMES "; a DIR says it itself"},
     [INPUT] = {"input", "X.npy", "images: [n, channels, height, width], [n, height, width] or [n, values]"},
@@ -82,7 +82,7 @@ static const cli_option options[] = {
     [DEMO] = {"demo", "NAME", "instead: mlp, a perceptron with random weights, checked against a reference in C"},
     [BATCH] = {"batch", "N", "images that are computed at once (64)"},
     [SEED] = {"seed", "N", "of the demonstration's weights and input (42)"},
-    [COMPANION] = CLI_COMPANION,
+    [FALLBACK] = CLI_FALLBACK,
     [PLACE] = CLI_PLACE,
     [EXPLAIN] = CLI_EXPLAIN,
     [TRACE] = {"trace", "FILE", "write the times of the demonstration's steps as a Chrome trace"},
@@ -112,7 +112,7 @@ static int parse_options(infer_job *job, int argc, char **argv) {
     case SEED:
       if (!cli_number(&job->args, "seed", value, 0, INT64_MAX, &job->seed)) return CLI_USAGE;
       break;
-    case COMPANION: job->companion = value; break;
+    case FALLBACK: job->fallback = value; break;
     case PLACE: job->place = value; break;
     case EXPLAIN:
       if (!cli_explain_all(&job->args, value, &job->explain_all)) return CLI_USAGE;

@@ -6,8 +6,8 @@
 
 typedef struct infer_job {
   cli_args args;
-  const char *companion;                        /* a spec; NULL: none */
-  const char *place;                            /* "NODE=companion,…" or NULL */
+  const char *fallback;                         /* a spec; NULL: none */
+  const char *place;                            /* "NODE=fallback,…" or NULL */
   const char *demo, *trace;                     /* of the demonstration */
   const char *weights, *model, *input, *output; /* of files */
   int64_t batch, seed, classes;
@@ -16,14 +16,14 @@ typedef struct infer_job {
 } infer_job;
 
 double infer_now(void);
-/* The devices that were asked for, to be released; *companion is NULL where there is none. */
-clade_status infer_devices(const infer_job *job, clade_device **device, clade_device **companion);
+/* The devices that were asked for, to be released; *fallback is NULL where there is none. */
+clade_status infer_devices(const infer_job *job, clade_device **device, clade_device **fallback);
 clade_status infer_explain(const infer_job *job, const clade_func *func);
 clade_status infer_digest(const void *data, size_t bytes, char text[65]); /* SHA-256 */
 json_t *infer_device_json(clade_device *device);
 /* Which implementation each node got and where, and what crosses between the devices; releases the document and returns
  * NULL where that fails. */
-json_t *infer_add_func(json_t *document, const clade_func *func, clade_device *companion);
+json_t *infer_add_func(json_t *document, const clade_func *func, clade_device *fallback);
 
 /* Exit statuses. */
 int infer_demo(const infer_job *job);

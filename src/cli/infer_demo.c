@@ -8,7 +8,7 @@ enum { WARM_RUNS = 5 };
 
 typedef struct demo {
   const infer_job *job;
-  clade_device *device, *companion;
+  clade_device *device, *fallback;
   clade_graph *graph;
   clade_func *generic, *func;
   clade_vars *vars;
@@ -29,12 +29,12 @@ static clade_status prepare(demo *d) {
   d->again = clade__new(d->p_bytes, 1);
   if (!d->x || !d->p || !d->again) return CLADE_NO_MEMORY;
   mlp_images((uint64_t)d->job->seed, d->job->batch, d->x);
-  CLADE_TRY(infer_devices(d->job, &d->device, &d->companion));
+  CLADE_TRY(infer_devices(d->job, &d->device, &d->fallback));
   d->info.size = sizeof d->info;
   CLADE_TRY(clade_device_get_info(d->device, &d->info));
   CLADE_TRY(mlp_graph(&d->graph));
-  CLADE_TRY(clade_compile(d->graph, d->device, &d->generic, .companion = d->companion, .place = d->job->place));
-  CLADE_TRY(clade_func_specialise(d->generic, CLADE_DIMS({"batch", d->job->batch}), &d->func));
+  CLADE_TRY(clade_compile(d->graph, d->device, &d->generic, .fallback = d->fallback, .place = d->job->place));
+  CLADE_TRY(clade_func_specialize(d->generic, CLADE_DIMS({"batch", d->job->batch}), &d->func));
   CLADE_TRY(clade_vars_new(d->func, (uint64_t)d->job->seed, &d->vars));
   return clade_run_new(d->func, d->vars, &d->run, .profile = d->job->trace != NULL);
 }
@@ -92,7 +92,7 @@ static int report(const demo *d) {
                                d->sha, "device", infer_device_json(d->device), "batch", (json_int_t)d->job->batch,
                                "seed", (json_int_t)d->job->seed, "seconds", d->seconds, "first_result_seconds",
                                d->first, "max_error", d->reference.max_error, "error_bound", d->reference.bound),
-                     d->func, d->companion));
+                     d->func, d->fallback));
 }
 
 static void release(demo *d) {
@@ -102,7 +102,7 @@ static void release(demo *d) {
   clade_func_release(d->generic);
   clade_graph_release(d->graph);
   clade_device_release(d->device);
-  clade_device_release(d->companion);
+  clade_device_release(d->fallback);
   clade__free(d->x);
   clade__free(d->p);
   clade__free(d->again);

@@ -16,13 +16,13 @@ typedef struct files {
   clade_checkpoint *checkpoint; /* NULL: the weights are a file */
   char *model;                  /* its name */
   int64_t classes;
-  clade_device *device, *companion;
+  clade_device *device, *fallback;
   clade_graph *graph;
   clade_func *func;
   clade_vars *vars;
   clade_run *run;
   float *rows;    /* a batch */
-  float *channel; /* mean of each channel, then its deviation, by which training normalised; NULL: it did not */
+  float *channel; /* mean of each channel, then its deviation, by which training normalized; NULL: it did not */
   double seconds;
   char sha[65];
 } files;
@@ -50,9 +50,9 @@ static clade_status read_input(const infer_job *job, files *f) {
                                 clade_shape_text(s, text, sizeof text));
 }
 
-/* `name` of the state's "normalise": a number for each channel. */
-static bool read_channels(const json_t *normalise, const char *name, int64_t channels, float *to) {
-  const json_t *values = json_object_get(normalise, name);
+/* `name` of the state's "normalize": a number for each channel. */
+static bool read_channels(const json_t *normalize, const char *name, int64_t channels, float *to) {
+  const json_t *values = json_object_get(normalize, name);
   if ((int64_t)json_array_size(values) != channels) return false;
   for (int64_t i = 0; i < channels; ++i) {
     const json_t *value = json_array_get(values, (size_t)i);
@@ -62,14 +62,14 @@ static bool read_channels(const json_t *normalise, const char *name, int64_t cha
   return true;
 }
 
-static clade_status read_normalise(const json_t *state, files *f) {
-  const json_t *normalise = json_object_get(state, "normalise");
+static clade_status read_normalize(const json_t *state, files *f) {
+  const json_t *normalize = clade__json_member(state, "normalize");
   int64_t channels = f->image.dim[0];
-  if (!normalise || json_is_null(normalise)) return CLADE_OK;
+  if (!normalize || json_is_null(normalize)) return CLADE_OK;
   f->channel = clade__new(2 * (size_t)channels, sizeof *f->channel);
   if (!f->channel) return CLADE_NO_MEMORY;
-  bool right = read_channels(normalise, "mean", channels, f->channel) &&
-               read_channels(normalise, "std", channels, f->channel + channels);
+  bool right = read_channels(normalize, "mean", channels, f->channel) &&
+               read_channels(normalize, "std", channels, f->channel + channels);
   for (int64_t i = channels; right && i < 2 * channels; ++i) right = f->channel[i] > 0;
   return right ? CLADE_OK
                : CLADE_FAIL(CORRUPT, "%s: its means and deviations of %lld channels are not to be understood",
@@ -110,7 +110,7 @@ static clade_status check_state(const infer_job *job, files *f) {
     status = CLADE_FAIL(INVALID, "%s: it holds the model \"%.64s\" of another program; %s can be run here", path, model,
                         MODEL_NAMES);
   else
-    status = read_normalise(state, f);
+    status = read_normalize(state, f);
   if (status == CLADE_OK) status = take_model(f, model);
   json_decref(state);
   return status;
@@ -127,12 +127,12 @@ static clade_status open_weights(const infer_job *job, files *f) {
 
 static clade_status build(const infer_job *job, files *f) {
   clade_shape shape = {.rank = 4, .dim = {f->batch, f->image.dim[0], f->image.dim[1], f->image.dim[2]}};
-  CLADE_TRY(infer_devices(job, &f->device, &f->companion));
+  CLADE_TRY(infer_devices(job, &f->device, &f->fallback));
   CLADE_TRY(clade_graph_new(&f->graph));
   clade_val x = clade_input(f->graph, "x", CLADE_F32, shape);
   clade_val logits = model_by_name(f->model)(f->graph, x, (int)f->classes, NULL);
   clade_output(f->graph, "p", clade_softmax(f->graph, logits, -1));
-  CLADE_TRY(clade_compile(f->graph, f->device, &f->func, .companion = f->companion, .place = job->place));
+  CLADE_TRY(clade_compile(f->graph, f->device, &f->func, .fallback = f->fallback, .place = job->place));
   CLADE_TRY(clade_vars_new(f->func, 0, &f->vars));
   CLADE_TRY(f->checkpoint ? clade_checkpoint_apply(f->checkpoint, f->vars)
                           : clade_vars_load(f->vars, job->weights, .weights_only = true));
@@ -140,7 +140,7 @@ static clade_status build(const infer_job *job, files *f) {
 }
 
 /* What training did to every image. */
-static void normalise_rows(files *f, int64_t n) {
+static void normalize_rows(files *f, int64_t n) {
   size_t channels = (size_t)f->image.dim[0], pixels = f->sample / channels;
   for (size_t i = 0; i < (size_t)n * f->sample; ++i) {
     size_t c = i / pixels % channels;
@@ -156,7 +156,7 @@ static void take_rows(files *f, int64_t first, int64_t n) {
     memcpy(f->rows, (const float *)f->x.data + at, count * sizeof *f->rows);
   else
     for (size_t i = 0; i < count; ++i) f->rows[i] = (float)((const uint8_t *)f->x.data)[at + i] / 255;
-  if (f->channel) normalise_rows(f, n);
+  if (f->channel) normalize_rows(f, n);
 }
 
 static clade_status compute(files *f) {
@@ -236,7 +236,7 @@ static int report(const infer_job *job, const files *f) {
                 "answers", job->output ? json_null() : answers_json(f), "count", (json_int_t)f->count, "classes",
                 (json_int_t)f->classes, "device", infer_device_json(f->device), "batch", (json_int_t)f->batch,
                 "seconds", f->seconds, "images_per_s", speed, "output_sha256", f->sha),
-      f->func, f->companion));
+      f->func, f->fallback));
 }
 
 int infer_files(const infer_job *job) {
@@ -248,7 +248,7 @@ int infer_files(const infer_job *job) {
   clade_func_release(f.func);
   clade_graph_release(f.graph);
   clade_device_release(f.device);
-  clade_device_release(f.companion);
+  clade_device_release(f.fallback);
   clade_checkpoint_free(f.checkpoint);
   clade_array_free(&f.x);
   clade__free(f.y.data);

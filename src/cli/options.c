@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 
-enum { MAX_OPTIONS = 40, HELP = 1000, DEVICE, JSON };
+enum { MAX_OPTIONS = 44, OLD = 100 /* more, for each older name of an option */, HELP = 1000, DEVICE, JSON };
 
 static void print_option(const char *name, const char *argument, const char *text) {
   char left[64];
@@ -41,13 +41,19 @@ static int takes(const char *argument) {
   return !argument ? no_argument : *argument == '[' ? optional_argument : required_argument;
 }
 
+static void add(struct option *table, size_t *n, const cli_option *option, int number) {
+  const char *name = option->name;
+  for (int i = 0; name && *n + 1 < MAX_OPTIONS; name = clade__old_name(option->name, i++))
+    table[(*n)++] = (struct option){name, takes(option->argument), NULL, OLD * i + number};
+}
+
 int cli_next(cli_args *args, int argc, char **argv, const char **value) {
   struct option table[MAX_OPTIONS] = {{"help", no_argument, NULL, HELP},
                                       {"device", required_argument, NULL, DEVICE},
                                       {"json", no_argument, NULL, JSON}};
   size_t n = 3;
   for (int i = 0; args->options && args->options[i].name && n + 1 < MAX_OPTIONS; ++i)
-    table[n++] = (struct option){args->options[i].name, takes(args->options[i].argument), NULL, i};
+    add(table, &n, &args->options[i], i);
   opterr = 0;
   for (;;) {
     int at = optind;
@@ -62,7 +68,13 @@ int cli_next(cli_args *args, int argc, char **argv, const char **value) {
       break;
     case ':': cli_wrong(args, "%s needs a value", argv[optind - 1]); return CLI_NEXT_WRONG;
     case '?': cli_wrong(args, "unknown option '%s'", argv[at]); return CLI_NEXT_WRONG;
-    default: *value = optarg; return found;
+    default:
+      if (found >= OLD) {
+        const char *name = args->options[found % OLD].name;
+        clade__old_name_read(name, clade__old_name(name, found / OLD - 1));
+      }
+      *value = optarg;
+      return found % OLD;
     }
   }
 }

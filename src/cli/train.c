@@ -30,7 +30,7 @@ static clade_status train(train_job *job) {
   CLADE_GOTO(clade_dataset_open(job->data, false, &t->test));
   CLADE_GOTO(train_schedule(job));
   for (int i = 0; i < job->args.n_devices; ++i) CLADE_GOTO(clade_device_find(job->args.device[i], &job->device[i]));
-  if (job->companion) CLADE_GOTO(clade_device_find(job->companion, &t->companion));
+  if (job->fallback) CLADE_GOTO(clade_device_find(job->fallback, &t->fallback));
   t->n_devices = job->args.n_devices;
   t->devices = job->device;
   job->result.size = sizeof job->result;
@@ -39,7 +39,7 @@ fail:
   clade_dataset_release(t->train);
   clade_dataset_release(t->test);
   for (int i = 0; i < job->args.n_devices; ++i) clade_device_release(job->device[i]);
-  clade_device_release(t->companion);
+  clade_device_release(t->fallback);
   return status;
 }
 

@@ -14,7 +14,7 @@ typedef struct train_job {
   bool from_run[TRAIN_MAX_OPTIONS];     /* it was read from the run's directory */
   json_t *kept;                         /* that is what owns those */
   clade_trainer trainer;
-  const char *data, *optimizer, *schedule, *split_text, *augment_text, *companion;
+  const char *data, *optimizer, *schedule, *split_text, *augment_text, *fallback;
   double lr, momentum, weight_decay;
   int64_t warmup;
   double split[CLI_MAX_DEVICES];

@@ -25,7 +25,7 @@ enum {
   SEED,
   THREADS,
   SPLIT,
-  COMPANION,
+  FALLBACK,
   PLACE,
   CHECKPOINT_DIR,
   CHECKPOINT_STEPS,
@@ -49,15 +49,15 @@ static const cli_option options[] = {
     [MOMENTUM] = {"momentum", "X", "of sgd and rmsprop (0.9 and 0)"},
     [SCHEDULE] = {"schedule", "NAME", "constant, step, cosine or one-cycle (constant)"},
     [WARMUP] = {"warmup", "N", "steps in which the rate grows to its value (0)"},
-    [WEIGHT_DECAY] = {"weight-decay", "X", "not of biases and normalisations; adamw decouples it (0; adamw: 0.01)"},
+    [WEIGHT_DECAY] = {"weight-decay", "X", "not of biases and normalizations; adamw decouples it (0; adamw: 0.01)"},
     [CLIP_NORM] = {"clip-norm", "X", "largest norm of all gradients together; 0: any (0)"},
     [CLIP_VALUE] = {"clip-value", "X", "largest magnitude of a gradient's element; 0: any (0)"},
     [SMOOTHING] = {"smoothing", "X", "of labels (0)"},
-    [AUGMENT] = {"augment", "LIST", "of shift=N, crop=N, rotate=DEGREES, cutout=N, flip, normalise, with commas"},
+    [AUGMENT] = {"augment", "LIST", "of shift=N, crop=N, rotate=DEGREES, cutout=N, flip, normalize, with commas"},
     [SEED] = {"seed", "N", "of weights, order and augmentation (42)"},
     [THREADS] = {"threads", "N", "of the loader (1)"},
     [SPLIT] = {"split", "A:B", "shares of a batch where --device is repeated (equal ones)"},
-    [COMPANION] = CLI_COMPANION,
+    [FALLBACK] = CLI_FALLBACK,
     [PLACE] = CLI_PLACE,
     [CHECKPOINT_DIR] = {"checkpoint-dir", "DIR", "where checkpoints and these options go: the same as RUN (none)"},
     [CHECKPOINT_STEPS] = {"checkpoint-steps", "N", "and one every so many steps"},
@@ -143,7 +143,7 @@ static bool take(train_job *job, int option, const char *value) {
     t->seed = (uint64_t)number;
     return true;
   case THREADS: return count(job, option, value, 1, 256, &t->threads);
-  case COMPANION: job->companion = value; return true;
+  case FALLBACK: job->fallback = value; return true;
   case PLACE: t->place = value; return true;
   case SPLIT: job->split_text = value; return true;
   case CHECKPOINT_DIR: t->checkpoint_dir = value; return true;
@@ -192,10 +192,12 @@ static bool take_augment(train_job *job) {
     float *real;
   } parts[] = {{"shift", &a->shift, NULL, NULL},   {"crop", &a->crop, NULL, NULL},
                {"cutout", &a->cutout, NULL, NULL}, {"rotate", NULL, NULL, &a->rotate},
-               {"flip", NULL, &a->flip, NULL},     {"normalise", NULL, &a->normalise, NULL}};
+               {"flip", NULL, &a->flip, NULL},     {"normalize", NULL, &a->normalize, NULL}};
   for (const char *at = job->augment_text; *at;) {
     size_t length = strcspn(at, ",="), i = 0;
-    while (i < CLADE_COUNT(parts) && (strlen(parts[i].name) != length || strncmp(parts[i].name, at, length))) i++;
+    while (i < CLADE_COUNT(parts) && (strlen(parts[i].name) != length || strncmp(parts[i].name, at, length)) &&
+           !clade__is_old_name(parts[i].name, at, length))
+      i++;
     if (i == CLADE_COUNT(parts)) break;
     char *end = (char *)(uintptr_t)at + length;
     if (parts[i].flag) *parts[i].flag = true;

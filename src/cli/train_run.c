@@ -23,7 +23,8 @@ static bool is_kept(const char *name) {
 static int find(const char *name) {
   const cli_option *options = train_description.options;
   for (int i = 0; options[i].name; ++i)
-    if (!strcmp(options[i].name, name)) return is_kept(name) ? i : -1;
+    if (!strcmp(options[i].name, name) || clade__is_old_name(options[i].name, name, strlen(name)))
+      return is_kept(options[i].name) ? i : -1;
   return -1;
 }
 

@@ -10,7 +10,7 @@
 #include "cli/infer.h"
 #include "program/cache.h"
 
-enum { MODE, BUDGET, SHAPES, SET, ONLY, DTYPE, PASS, BATCH, CLASSES, STRICT, COMPANION, AGAIN, LOOSE };
+enum { MODE, BUDGET, SHAPES, SET, ONLY, DTYPE, PASS, BATCH, CLASSES, STRICT, FALLBACK, AGAIN, LOOSE };
 static const cli_option options[] = {
     [MODE] = {"mode", "MODE", "quick: the likeliest candidates within a budget; full: all of them (quick)"},
     [BUDGET] = {"budget", "SECONDS", "for each model, product or convolution (quick: 5; full: as long as it takes)"},
@@ -22,7 +22,7 @@ static const cli_option options[] = {
     [BATCH] = {"batch", "N", "images of a model's step (64), or of conv (1)"},
     [CLASSES] = {"classes", "N", "of a model (10)"},
     [STRICT] = {"strict", NULL, "for what is compiled so, as by clade train --strict"},
-    [COMPANION] = CLI_COMPANION,
+    [FALLBACK] = CLI_FALLBACK,
     [AGAIN] = {"again", NULL, "measure also what there are records of"},
     [LOOSE] = {"loose", NULL, "also what breaks an op's error bound and is never taken by itself, as f32 by tf32"},
     {0},
@@ -84,7 +84,7 @@ static int parse(tune_job *job, int argc, char **argv) {
       if (!cli_number(&job->args, "classes", value, 1, CLADE_TRAIN_MAX_CLASSES, &job->classes)) return CLI_USAGE;
       break;
     case STRICT: job->strict = true; break;
-    case COMPANION: job->companion_spec = value; break;
+    case FALLBACK: job->fallback_spec = value; break;
     case AGAIN: job->again = true; break;
     case LOOSE: job->loose = true; break;
     default: return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
@@ -131,14 +131,14 @@ static int measure(tune_job *job, int n, char **words) {
   sigaction(SIGINT, &action, NULL);
   clade_status status = tune_works(job, n, words);
   if (!status) status = clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, &job->device);
-  if (!status && job->companion_spec) status = clade_device_find(job->companion_spec, &job->companion);
+  if (!status && job->fallback_spec) status = clade_device_find(job->fallback_spec, &job->fallback);
   for (size_t i = 0; i < job->n_works && !status && !stop; i++) status = tune_work_at(job, i);
   result = status ? cli_failed_status(status) : tune_report(job);
   if (!status && stop) result = cli_failed("interrupted; what was measured is kept");
   if (!status && !stop && !result) result = tune_verdict(job);
   clade__free(job->works);
   clade_device_release(job->device);
-  clade_device_release(job->companion);
+  clade_device_release(job->fallback);
   return result;
 }
 

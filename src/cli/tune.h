@@ -22,8 +22,8 @@ typedef struct tune_job {
   bench_job bench; /* what clade bench has too: sets, shapes, type, pass, batch */
   int64_t classes;
   bool strict, again, loose;
-  const char *companion_spec;
-  clade_device *device, *companion; /* companion NULL: there is none */
+  const char *fallback_spec;
+  clade_device *device, *fallback; /* fallback NULL: there is none */
   tune_work *works;
   size_t n_works, capacity, at; /* `at`: the one that is being tuned */
   json_t *rows;

@@ -87,9 +87,9 @@ int tune_verdict(const tune_job *job) {
   clade_device_info info = {.size = sizeof info};
   if (job->measured || (job->problems && job->known == job->problems)) return CLI_DONE;
   if (clade_device_get_info(job->device, &info)) return cli_failed_status(CLADE_INTERNAL);
-  if (!job->problems && !info.sources && !job->companion)
+  if (!job->problems && !info.sources && !job->fallback)
     return cli_failed("nothing was measured: the kernels of device %s come from a bundle, which leaves no choice; name "
-                      "a --companion that could take some of the work",
+                      "a --fallback that could take some of the work",
                       info.id);
   if (job->budget > 0 || job->mode == CLADE_TUNE_QUICK)
     return cli_failed("nothing was measured: compiling and timing the first candidate takes longer than the budget; "

@@ -166,7 +166,7 @@ static clade_status build_model(const tune_job *job, clade_graph *g, clade_model
   clade_val y = clade_input(g, "y", CLADE_I32, CLADE_SHAPE(batch));
   clade_val loss = clade_cross_entropy(g, logits, y);
   clade_output(g, "loss", loss);
-  return clade_minimise(g, loss, .optimizer = clade_adam());
+  return clade_minimize(g, loss, .optimizer = clade_adam());
 }
 
 static clade_status build(const tune_job *job, const tune_work *work, clade_graph *g) {
@@ -178,8 +178,7 @@ clade_status tune_func(const tune_job *job, const tune_work *work, clade_func **
   clade_graph *g;
   CLADE_TRY(clade_graph_new(&g));
   clade_status status = build(job, work, g);
-  if (status == CLADE_OK)
-    status = clade_compile(g, job->device, out, .companion = job->companion, .strict = job->strict);
+  if (status == CLADE_OK) status = clade_compile(g, job->device, out, .fallback = job->fallback, .strict = job->strict);
   clade_graph_release(g);
   return status == CLADE_OK ? CLADE_OK : clade__fail_in(status, "%s", work->name);
 }

@@ -92,7 +92,7 @@ static void cut_out(const image *m, int side, int middle_y, int middle_x, const 
         m->x[(size_t)c * m->plane + (size_t)y * (size_t)m->width + (size_t)x] = mean[c];
 }
 
-static void normalise(const image *m, const float *mean, const float *std) {
+static void normalize(const image *m, const float *mean, const float *std) {
   for (int c = 0; c < m->channels; c++)
     for (size_t i = (size_t)c * m->plane; i < (size_t)(c + 1) * m->plane; i++) m->x[i] = (m->x[i] - mean[c]) / std[c];
 }
@@ -107,7 +107,7 @@ void clade__augment(const clade_augment *augment, const clade_dataset_info *info
   if (augment->crop || augment->shift || augment->flip) move(&m, &c);
   if (augment->rotate > 0) rotate(&m, c.angle);
   if (augment->cutout) cut_out(&m, augment->cutout, c.cut_y, c.cut_x, info->mean);
-  if (augment->normalise) normalise(&m, info->mean, info->std);
+  if (augment->normalize) normalize(&m, info->mean, info->std);
 }
 
 clade_status clade__augment_check(const clade_augment *augment, const clade_dataset_info *info) {

@@ -15,7 +15,7 @@ typedef struct vec {
 } vec;
 typedef struct hand { /* how one image is written */
   int xx, xy, yx, yy; /* from a shape's hundredths to the image, in 1/256 of a pixel per 1/16 of a hundredth * ONE */
-  vec centre;
+  vec center;
   vec warp[GRID + 1][GRID + 1];
   int jitter; /* of points, in 1/16 of a hundredth */
   int radius, taper, ink;
@@ -47,7 +47,7 @@ static void draw_affine(hand *h, clade__draw *d) {
   h->yx = (int)(s * ax / ONE);
   h->xy = (int)((c * bx - s * by) / ONE);
   h->yy = (int)((s * bx + c * by) / ONE);
-  h->centre = around_point(d, PX * 10 / 3, (vec){SIDE * PX / 2, SIDE * PX / 2});
+  h->center = around_point(d, PX * 10 / 3, (vec){SIDE * PX / 2, SIDE * PX / 2});
 }
 
 static void draw_hand(hand *h, clade__draw *d) {
@@ -76,7 +76,7 @@ static vec warped(const hand *h, vec p) {
 
 static vec placed(const hand *h, clade__draw *d, int x, int y) {
   int64_t px = (x - 50) * 16 + around(d, h->jitter), py = (y - 50) * 16 + around(d, h->jitter);
-  vec p = {h->centre.x + (int)((h->xx * px + h->xy * py) / ONE), h->centre.y + (int)((h->yx * px + h->yy * py) / ONE)};
+  vec p = {h->center.x + (int)((h->xx * px + h->xy * py) / ONE), h->center.y + (int)((h->yx * px + h->yy * py) / ONE)};
   return warped(h, p);
 }
 

@@ -42,7 +42,7 @@ struct clade_loader {
   pthread_cond_t made, room;
   int64_t claim, take; /* the next number to be made, to be handed out */
   int busy;            /* workers that are making a batch */
-  bool seeking, cancelled, stop;
+  bool seeking, canceled, stop;
   clade_loader_info counts;
 };
 
@@ -52,7 +52,7 @@ static clade_status fill(clade_loader *l, slot *s, int64_t number, float *scratc
   int64_t epoch = number / l->batches, first = number % l->batches * o->batch;
   s->n = (int)CLADE_MIN(o->batch, l->info.count - first);
   for (int i = 0; i < s->n; i++) {
-    if (atomic_load_explicit(&l->hurry, memory_order_relaxed)) return CLADE_CANCELLED;
+    if (atomic_load_explicit(&l->hurry, memory_order_relaxed)) return CLADE_CANCELED;
     int64_t at = o->shuffle ? clade__shuffled(o->seed, epoch, l->info.count, first + i) : first + i;
     float *x = s->x + (size_t)i * l->elements;
     CLADE_TRY(clade_dataset_get(l->dataset, at, x, &s->y[i]));
@@ -66,7 +66,7 @@ static clade_status fill(clade_loader *l, slot *s, int64_t number, float *scratc
 }
 
 static bool nothing_to_do(const clade_loader *l) {
-  return l->seeking || l->cancelled || l->claim >= CLADE_MIN(l->take + l->opt.queue, l->end);
+  return l->seeking || l->canceled || l->claim >= CLADE_MIN(l->take + l->opt.queue, l->end);
 }
 
 static void *work(void *user) {
@@ -226,9 +226,9 @@ static clade_status usable(const clade_loader *l, const char *function) {
 
 /* ---- taking batches ---- */
 static void wait_for(clade_loader *l, const slot *s) {
-  if (l->cancelled || s->made == l->take + 1) return;
+  if (l->canceled || s->made == l->take + 1) return;
   double since = clade__now();
-  while (!l->cancelled && s->made != l->take + 1) pthread_cond_wait(&l->made, &l->lock);
+  while (!l->canceled && s->made != l->take + 1) pthread_cond_wait(&l->made, &l->lock);
   l->counts.waited += clade__now() - since;
 }
 
@@ -238,7 +238,7 @@ static clade_status next_locked(clade_loader *l, clade_batch *b) {
   if (l->take >= l->end) return CLADE_OK;
   const slot *s = &l->slots[l->take % l->n_slots];
   wait_for(l, s);
-  if (l->cancelled) return CLADE_FAIL(CANCELLED, "the loader was cancelled");
+  if (l->canceled) return CLADE_FAIL(CANCELED, "the loader was canceled");
   if (s->status != CLADE_OK) return clade__fail_again(s->status, s->message);
   b->x = s->x;
   b->y = s->y;
@@ -289,7 +289,7 @@ clade_status clade_loader_seek(clade_loader *loader, int64_t epoch, int64_t inde
 clade_status clade_loader_cancel(clade_loader *loader) {
   CLADE_TRY(usable(loader, "clade_loader_cancel"));
   pthread_mutex_lock(&loader->lock);
-  loader->cancelled = true;
+  loader->canceled = true;
   pthread_cond_broadcast(&loader->made);
   pthread_mutex_unlock(&loader->lock);
   return CLADE_OK;

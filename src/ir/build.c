@@ -129,7 +129,7 @@ clade_val clade_parameter(clade_graph *g, const char *name, clade_dtype dtype, c
   static const char state[] = "optimizer.";
   if (clade__graph_ok(g) && name && strncmp(name, state, sizeof state - 1) == 0)
     return clade__graph_fail(
-        g, CLADE_FAIL(INVALID, "parameter \"%s\": names that begin with %s are those of optimisers", name, state),
+        g, CLADE_FAIL(INVALID, "parameter \"%s\": names that begin with %s are those of optimizers", name, state),
         NULL);
   clade_val v = clade_variable(g, name, dtype, shape, initial);
   if (clade_val_ok(v)) g->variables.at[variable_of(g, v.id)].parameter = true;

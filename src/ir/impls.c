@@ -5,7 +5,7 @@
 /* A field that is appended has to make the struct larger, or nobody would see that an older one lacks it. */
 #define ENDS_WITH(type, field) _Static_assert(sizeof(type) == CLADE__THROUGH(type, field), #type " ends in padding")
 ENDS_WITH(clade_impl, needs_local);
-ENDS_WITH(clade_space, rows);
+ENDS_WITH(clade_space, configs);
 ENDS_WITH(clade_op, outputs);
 /* What stands in plain arrays and inside of other structs cannot grow. */
 #define FROZEN(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " is frozen")
@@ -89,8 +89,8 @@ clade_status clade__impls_check(const clade_op *op) {
       return CLADE_FAIL(INVALID, "%s: implementation number %d has no name", op->name, n);
     const clade_space *space = CLADE__FIELD(impl, space, NULL);
     if (!space) continue;
-    CLADE_TRY(check_size(op, n, "the space of implementation", space->size, CLADE__THROUGH(clade_space, start)));
-    if (!space->params || !space->start)
+    CLADE_TRY(check_size(op, n, "the space of implementation", space->size, CLADE__THROUGH(clade_space, defaults)));
+    if (!space->params || !space->defaults)
       return CLADE_FAIL(INVALID, "%s: the space of %s lacks .params or .start", op->name, impl->name);
   }
   return all_whole(op) ? CLADE_OK : complete_all(op, &kept);

@@ -28,7 +28,7 @@ typedef struct clade__node {
   int device;          /* where its outputs live */
   /* written by the select pass */
   int impl;              /* number among clade__impls(op); -1: none is needed (ports, constants, transfers, views) */
-  const int32_t *row;    /* the implementation's parameters; NULL: it has none */
+  const int32_t *config; /* the implementation's parameters; NULL: it has none */
   double seconds;        /* as records tell them and it was chosen by; 0: it was not */
   const char *why;       /* impl was chosen: "cheapest", "asked for", "measured", "pinned" */
   const char **refusals; /* by implementation: why it is not the one */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* As few digits as tell the number from its neighbours. */
+/* As few digits as tell the number from its neighbors. */
 static void add_double(clade__text *t, double value) {
   char text[40];
   for (int digits = 6; digits <= 17; digits++) {

@@ -1,4 +1,4 @@
-/* Batch normalisation for training: each channel by the mean and variance of the batch, and the running ones moved
+/* Batch normalization for training: each channel by the mean and variance of the batch, and the running ones moved
  * towards them. The variance is made by two passes over pieces that stay in the cache, joined by their means, so that
  * nothing cancels: the mean is within 2^-16 of the deviation and 2^-22 of the mean of absolute values, the variance
  * within 2^-16 of itself. The running variance takes the unbiased one (of one element: 0); over no elements nothing

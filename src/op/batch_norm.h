@@ -1,4 +1,4 @@
-/* How batch normalisation and its derivative go through a value [samples, channels, …]. */
+/* How batch normalization and its derivative go through a value [samples, channels, …]. */
 #ifndef CLADE_BATCH_NORM_H
 #define CLADE_BATCH_NORM_H
 
@@ -19,9 +19,9 @@ clade__channels clade__channels_of(const clade_type *x);
 /* Whether one launch goes through a block of channels after the other, as what it read first of `operands` values is
  * still in the caches when it reads it again: where the values are larger than these, and their blocks are not. */
 bool clade__channels_whole(const clade_query *q, const clade__channels *c, int operands);
-/* How many chunks of each channel a work-item does where launches that are a chain go through channel after channel,
- * all units at one: where the second caches together hold a channel of `operands` values, and too few of them would not
- * keep units busy from one launch to the next. 0: not so. */
+/* How many chunks of each channel a work-item does where launches that are one persistent kernel go through channel
+ * after channel, all units at one: where the second caches together hold a channel of `operands` values, and too few of
+ * them would not keep units busy from one launch to the next. 0: not so. */
 int64_t clade__channels_share(const clade_query *q, const clade__channels *c, int operands);
 /* The workspace, and what of the above kernels that sum take. */
 void clade__channels_emit(clade_kernel_step *s, const clade__channels *c);

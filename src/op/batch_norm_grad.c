@@ -1,4 +1,4 @@
-/* The derivatives of batch normalisation by its operand, weight and bias, from the gradient of its result. Sums over a
+/* The derivatives of batch normalization by its operand, weight and bias, from the gradient of its result. Sums over a
  * channel are within 2^-19 of the sum of absolute terms, and go into the gradient of each of its elements. */
 #include "op/batch_norm.h"
 #include "op/systolic.h"

@@ -1,4 +1,4 @@
-/* How normalisation by channels cuts a value into pieces of work. */
+/* How normalization by channels cuts a value into pieces of work. */
 #include "op/batch_norm.h"
 
 /* Elements that are summed one after the other, sixteen at a time or, where runs are short, alone. */
@@ -32,7 +32,7 @@ int64_t clade__channels_share(const clade_query *q, const clade__channels *c, in
   const int64_t units = CLADE_MAX(device->compute_units, 1u);
   const int64_t part = operands * (int64_t)sizeof(float) * c->count / units;
   const bool few = c->channels < MOST_TURNS && c->channels * c->count <= INT32_MAX;
-  if (!device->chains || device->max_passes || !clade__streams(device, x)) return 0;
+  if (!device->persistent || device->max_passes || !clade__streams(device, x)) return 0;
   if (x->dtype != CLADE_F32 || c->block > 1 || c->inner % CLADE__LANES || !few) return 0;
   return part >= cache / LEAST_PART && part <= cache ? (c->chunks + units - 1) / units : 0;
 }

@@ -28,7 +28,7 @@ int64_t clade__product(const clade_shape *shape, int from, int to);
 void clade__strides(const clade_shape *shape, int64_t stride[CLADE_MAX_RANK]);
 /* Strides that read `in` as if it had been broadcast to `out`: 0 along axes that are repeated or not there. */
 void clade__broadcast_strides(const clade_shape *in, const clade_shape *out, int64_t stride[CLADE_MAX_RANK]);
-/* Drops axes of size 1 and joins neighbours that all of the `n_sets` of strides walk through without a gap. The rank
+/* Drops axes of size 1 and joins neighbors that all of the `n_sets` of strides walk through without a gap. The rank
  * that is left; at least 1. */
 int clade__collapse(int rank, int64_t *dim, int n_sets, int64_t (*const *strides)[CLADE_MAX_RANK]);
 
@@ -49,7 +49,7 @@ void clade__node_stored(const clade_node *n, clade_type *in, clade_type *out, cl
  */
 uint64_t clade__elementwise(const clade_node *n, int out, int first);
 
-/* The in_place of what derives normalisations: dx, output 0, over x or dy, operands 0 and 1. All sums of a channel
+/* The in_place of what derives normalizations: dx, output 0, over x or dy, operands 0 and 1. All sums of a channel
  * are done before its first element of dx is written, and that where those of x and dy were read. */
 uint64_t clade__dx_in_place(const clade_node *n, int out);
 

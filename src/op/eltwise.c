@@ -95,7 +95,7 @@ static clade_status grad(clade_grad *g) {
 static uint64_t in_place(const clade_node *n, int out) { return clade__elementwise(n, out, 0); }
 
 /* ---- the reference implementation ---- */
-/* Axes that every operand walks through alike, innermost first; neighbours are merged where all strides allow. */
+/* Axes that every operand walks through alike, innermost first; neighbors are merged where all strides allow. */
 typedef struct walk {
   int rank;
   int64_t dim[CLADE_MAX_RANK], stride[CLADE__ELT_INPUTS][CLADE_MAX_RANK];

@@ -147,7 +147,7 @@ static part part_of(const clade_node *n, int operand, int64_t side) {
   return p;
 }
 
-/* The frame around the part of a single operand: axes from slow to fast, neighbours joined where the part goes through
+/* The frame around the part of a single operand: axes from slow to fast, neighbors joined where the part goes through
  * all of the faster one. */
 enum { LINE = 512 };
 typedef struct whole {

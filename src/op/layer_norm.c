@@ -1,4 +1,4 @@
-/* Layer, group, instance and RMS normalisation: each row, the last axes or a group of channels, by its own mean and
+/* Layer, group, instance and RMS normalization: each row, the last axes or a group of channels, by its own mean and
  * variance, made by two passes so that nothing cancels, or by its mean square alone. The mean is within 2^-17 of the
  * deviation and 2^-22 of the mean of absolute values, the variance within 2^-17 of itself. */
 #include "op/layer_norm.h"

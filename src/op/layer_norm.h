@@ -1,4 +1,4 @@
-/* Between the normalisation of rows and its derivative. */
+/* Between the normalization of rows and its derivative. */
 #ifndef CLADE_LAYER_NORM_H
 #define CLADE_LAYER_NORM_H
 

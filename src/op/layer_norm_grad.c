@@ -1,4 +1,4 @@
-/* The derivatives of layer, group, instance and RMS normalisation by operand, weight and bias, from the gradient of the
+/* The derivatives of layer, group, instance and RMS normalization by operand, weight and bias, from the gradient of the
  * result. Sums are within 2^-17 of the sum of absolute terms. */
 #include "op/layer_norm.h"
 

@@ -1,4 +1,4 @@
-/* Layers that normalise: their variables, and the nodes for training or inference. */
+/* Layers that normalize: their variables, and the nodes for training or inference. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -25,7 +25,7 @@ static clade_status channels_of(const clade_graph *g, const char *layer, const c
   return check_float(layer, name, x->dtype);
 }
 
-/* NAME.PART: a parameter, or a variable that no optimiser updates. */
+/* NAME.PART: a parameter, or a variable that no optimizer updates. */
 static clade_val variable(clade_graph *g, const char *layer, const char *part, clade_shape shape, double value,
                           bool learnt) {
   char name[NAME_BYTES];

@@ -1,6 +1,6 @@
 /* The registry of Clade's ops and what they share: elementwise rows, generated expressions, emitted steps. */
-#ifndef CLADE_OP_ROOM_H
-#define CLADE_OP_ROOM_H
+#ifndef CLADE_OP_INTERNAL_H
+#define CLADE_OP_INTERNAL_H
 
 #include "ir/ir.h"
 #include "program/request.h"

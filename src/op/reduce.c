@@ -168,7 +168,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- split: neighbouring axes, in chunks that are joined by a second launch; or two runs of them, one after the
+/* ---- split: neighboring axes, in chunks that are joined by a second launch; or two runs of them, one after the
  * other, as biases of channels are derived ---- */
 /* Columns that a work-item does at once: few where the compiler takes long over arrays. */
 static int64_t columns_of(const clade_query *q) { return q->device->max_passes ? CLADE__LANES : 1024; }
@@ -261,7 +261,7 @@ static bool plan(const clade_query *q, split *p) {
 
 static const char *split_accept(const clade_query *q) {
   split p;
-  if (!plan(q, &p)) return "the reduced axes are more than two runs of neighbours, or there is no output";
+  if (!plan(q, &p)) return "the reduced axes are more than two runs of neighbors, or there is no output";
   return clade__cut_short(q->device, (double)p.joined + 1);
 }
 

@@ -4,14 +4,14 @@
 
 #include <math.h>
 
-/* rows, columns: of a group's tile. depth: of the inner axis at a time. tall, wide: of a work-item. */
-enum { ROWS, COLUMNS, DEPTH, TALL, WIDE, PARAMS };
-const char *const clade__simt_params[] = {"rows", "columns", "depth", "tall", "wide", NULL};
+/* BM x BN: a work-group's tile. BK: of the inner axis at a time. TM x TN: a work-item's tile. */
+enum { BM, BN, BK, TM, TN, PARAMS };
+const char *const clade__simt_params[] = {"BM", "BN", "BK", "TM", "TN", NULL};
 
-/* `speed`: the share of a device's peak, as a guess of who never ran it: for tall * wide products a work-item reads
- * tall + wide numbers. */
+/* `speed`: the share of a device's peak, as a guess of who never ran it: for TM * TN products a work-item reads
+ * TM + TN numbers. */
 typedef struct tile {
-  int32_t row[PARAMS];
+  int32_t config[PARAMS];
   double speed;
 } tile;
 static const tile tiles[] = {
@@ -21,68 +21,70 @@ static const tile tiles[] = {
 };
 enum { STARTS = 5 }; /* those behind them are for the tuner alone */
 
-static int64_t items_of(const int32_t *row) { return (int64_t)(row[ROWS] / row[TALL]) * (row[COLUMNS] / row[WIDE]); }
+static int64_t items_of(const int32_t *config) {
+  return (int64_t)(config[BM] / config[TM]) * (config[BN] / config[TN]);
+}
 
 /* Both tiles, with an element between their lines, and the tables of convolutions with offsets of 64 bits. */
-static uint64_t local_of(const int32_t *row) {
-  return (uint64_t)(row[DEPTH] * (row[ROWS] + row[COLUMNS] + 2)) * 4 + (uint64_t)(row[DEPTH] + row[COLUMNS]) * 32;
+static uint64_t local_of(const int32_t *config) {
+  return (uint64_t)(config[BK] * (config[BM] + config[BN] + 2)) * 4 + (uint64_t)(config[BK] + config[BN]) * 32;
 }
 
-static const char *too_large(const clade_device_info *device, const int32_t *row) {
-  if ((uint64_t)items_of(row) > CLADE_MIN(device->max_group, device->max_item[0]))
+static const char *too_large(const clade_device_info *device, const int32_t *config) {
+  if ((uint64_t)items_of(config) > CLADE_MIN(device->max_group, device->max_item[0]))
     return "the device's groups have fewer work-items than a tile needs";
-  return local_of(row) > device->local_bytes ? "the device has less local memory than a tile needs" : NULL;
+  return local_of(config) > device->local_bytes ? "the device has less local memory than a tile needs" : NULL;
 }
 
-static int64_t groups_of(const clade__simt *p, const int32_t *row) {
-  return p->matrices * ((p->rows + row[ROWS] - 1) / row[ROWS]) * ((p->columns + row[COLUMNS] - 1) / row[COLUMNS]);
+static int64_t groups_of(const clade__simt *p, const int32_t *config) {
+  return p->matrices * ((p->m + config[BM] - 1) / config[BM]) * ((p->n + config[BN] - 1) / config[BN]);
 }
 
 /* By rounds in which all units do a tile. */
-void clade__simt_start(const clade_query *q, const clade__simt *p, int32_t *row) {
+void clade__simt_defaults(const clade_query *q, const clade__simt *p, int32_t *config) {
   double best = HUGE_VAL, units = CLADE_MAX(q->device->compute_units, 1u);
   int chosen = STARTS - 1; /* which needs least of a device */
   for (int i = 0; i < STARTS; i++) {
-    const int32_t *t = tiles[i].row;
-    double time = ceil((double)groups_of(p, t) / units) * t[ROWS] * t[COLUMNS] / tiles[i].speed;
+    const int32_t *t = tiles[i].config;
+    double time = ceil((double)groups_of(p, t) / units) * t[BM] * t[BN] / tiles[i].speed;
     if (time >= best || too_large(q->device, t)) continue;
     chosen = i;
     best = time;
   }
-  memcpy(row, tiles[chosen].row, sizeof tiles[chosen].row);
+  memcpy(config, tiles[chosen].config, sizeof tiles[chosen].config);
 }
 
-bool clade__simt_rows(const clade_query *q, int i, int32_t *row) {
+bool clade__simt_configs(const clade_query *q, int i, int32_t *config) {
   (void)q;
   if (i >= (int)CLADE_COUNT(tiles)) return false;
-  memcpy(row, tiles[i].row, sizeof tiles[i].row);
+  memcpy(config, tiles[i].config, sizeof tiles[i].config);
   return true;
 }
 
 const char *clade__simt_refuses(const clade_query *q, const clade__simt *p) {
-  const int32_t *row = q->row;
-  double slices = (double)p->depth / row[DEPTH] + 1;
-  double passes = row[DEPTH] * (3 + (double)(row[ROWS] + row[COLUMNS]) / (double)items_of(row));
-  const char *reason = too_large(q->device, row);
-  return reason ? reason : clade__cut_short(q->device, slices * passes + row[COLUMNS]);
+  const int32_t *config = q->config;
+  double slices = (double)p->k / config[BK] + 1;
+  double passes = config[BK] * (3 + (double)(config[BM] + config[BN]) / (double)items_of(config));
+  const char *reason = too_large(q->device, config);
+  return reason ? reason : clade__cut_short(q->device, slices * passes + config[BN]);
 }
 
 double clade__simt_cost(const clade_query *q, const clade__simt *p) {
-  const int32_t *row = q->row;
+  const int32_t *config = q->config;
   const tile *t = tiles;
-  while (t < tiles + CLADE_COUNT(tiles) - 1 && memcmp(t->row, row, sizeof t->row) != 0) t++;
-  double flops = 2.0 * (double)groups_of(p, row) * row[ROWS] * row[COLUMNS] * (double)p->depth;
+  while (t < tiles + CLADE_COUNT(tiles) - 1 && memcmp(t->config, config, sizeof t->config) != 0) t++;
+  double flops = 2.0 * (double)groups_of(p, config) * config[BM] * config[BN] * (double)p->k;
   return clade__cost(q->device, flops, clade__node_bytes(q->node), t->speed) + 1e-6;
 }
 
 void clade__simt_launch(clade_kernel_step *s, const clade_query *q, const clade__simt *p) {
-  static const char *const names[PARAMS] = {"ROWS", "COLUMNS", "SLICE", "TALL", "WIDE"};
-  const int32_t *row = q->row;
-  size_t items = (size_t)items_of(row);
-  for (int i = 0; i < PARAMS; i++) clade_emit_define(s, names[i], row[i]);
+  static const char *const names[PARAMS] = {"BM", "BN", "BK", "TM", "TN"};
+  const int32_t *config = q->config;
+  size_t items = (size_t)items_of(config);
+  for (int i = 0; i < PARAMS; i++) clade_emit_define(s, names[i], config[i]);
   /* compilers of CPUs take long over loops that are unrolled */
   clade_emit_define(s, "ROLLED", q->device->device_class == CLADE_CPU || q->device->software);
-  size_t global[3] = {(size_t)((p->columns + row[COLUMNS] - 1) / row[COLUMNS]) * items,
-                      (size_t)((p->rows + row[ROWS] - 1) / row[ROWS]), (size_t)p->matrices};
+  size_t global[3] = {(size_t)((p->n + config[BN] - 1) / config[BN]) * items,
+                      (size_t)((p->m + config[BM] - 1) / config[BM]), (size_t)p->matrices};
   clade_emit_range(s, 3, global, (size_t[]){items, 1, 1});
 }

@@ -5,20 +5,20 @@
 
 #include "op/dims.h"
 
-/* So many products of `rows` x `depth` by `depth` x `columns`. */
+/* `matrices` products of M x K by K x N. */
 typedef struct clade__simt {
-  int64_t rows, columns, depth, matrices;
+  int64_t m, n, k, matrices;
 } clade__simt;
 
 extern const char *const clade__simt_params[];
-/* The row to start from: a tile that fits the device and wastes little of it. */
-void clade__simt_start(const clade_query *q, const clade__simt *p, int32_t *row);
-bool clade__simt_rows(const clade_query *q, int i, int32_t *row);
+/* The default configuration: a tile that fits the device and wastes little of it. */
+void clade__simt_defaults(const clade_query *q, const clade__simt *p, int32_t *config);
+bool clade__simt_configs(const clade_query *q, int i, int32_t *config);
 /* Local memory of the smallest tile. */
 enum { CLADE__SIMT_LOCAL = 8 * (16 + 16 + 2) * 4 + (8 + 16) * 32 };
 #define CLADE__SIMT \
   .family = CLADE_FAMILY_GROUP, .devices = CLADE_ON_GPU | CLADE_ON_ACCEL, .needs_local = CLADE__SIMT_LOCAL
-/* NULL, or why the row in force does not suit the device. */
+/* NULL, or why the configuration in force does not suit the device. */
 const char *clade__simt_refuses(const clade_query *q, const clade__simt *p);
 double clade__simt_cost(const clade_query *q, const clade__simt *p);
 /* The tile's parameters, and the launch. */

@@ -50,7 +50,7 @@ bool clade__transpose_view(const clade_node *n, clade__view *v) {
   return true;
 }
 
-/* The result's axes with what they step over in the operand; neighbours that both have on end are one. */
+/* The result's axes with what they step over in the operand; neighbors that both have on end are one. */
 typedef struct walk {
   int rank;
   clade_shape to;

@@ -1,4 +1,4 @@
-/* One step of an optimiser on several tensors at once: gradients are scaled, cut and scaled again, and parameters and
+/* One step of an optimizer on several tensors at once: gradients are scaled, cut and scaled again, and parameters and
  * moments become new ones in place; averages and sums of tensors are rules too. Each result is off by a few units in
  * the last place of the terms that it is made of. */
 #include "op/update.h"

@@ -1,4 +1,4 @@
-/* The rules of the op update, and its builder: what the built-in optimisers, averages and sums are made of. */
+/* The rules of the op update, and its builder: what the built-in optimizers, averages and sums are made of. */
 #ifndef CLADE_UPDATE_H
 #define CLADE_UPDATE_H
 

@@ -1,6 +1,7 @@
-/* Writes the choice into a new graph: every node in the layouts of its way, and conversions where they are wanted. */
+/* Writes the choice into a new graph: every node in the layouts of its candidate, and conversions where they are
+ * wanted. */
 #include "op/pack.h"
-#include "pass/ways.h"
+#include "pass/candidates.h"
 
 /* ---- what a conversion costs ---- */
 /* The cheapest implementation of a conversion for these types; -1: none. */
@@ -9,11 +10,11 @@ static int cheapest(const clade_op *op, const void *attrs, const clade_device_in
   clade_type from = *in, to = *out;
   clade_node view = {sizeof view, op, "", attrs, 1, 1, &from, &to};
   clade_query q = {sizeof q, &view, device, NULL};
-  int32_t row[CLADE_MAX_PARAMS];
+  int32_t config[CLADE_MAX_PARAMS];
   int best = -1;
   const clade_impl *const *impls = clade__impls(op);
   for (int i = 0; impls[i]; i++) {
-    clade__query_start(&q, impls[i], row);
+    clade__query_defaults(&q, impls[i], config);
     if (clade__impl_unfit(impls[i], &q)) continue;
     double seconds = clade__impl_cost(impls[i], &q);
     if (best < 0 || seconds < *cost) best = i, *cost = seconds;
@@ -54,21 +55,21 @@ double clade__unpack_cost(const clade_device_info *device, const clade_type *typ
 /* ---- the new graph ---- */
 typedef struct writer {
   const clade__choice *c;
-  clade__id (*there)[CLADE__MOST_FORMS]; /* by root and form: the new graph's value, 0: not yet */
-  bool *output;                          /* by value */
+  clade__id (*there)[CLADE__MOST_LAYOUTS]; /* by root and layout: the new graph's value, 0: not yet */
+  bool *output;                            /* by value */
 } writer;
 
-static clade_status keep_impl(clade_graph *g, clade__node *n, int impl, const int32_t *row,
+static clade_status keep_impl(clade_graph *g, clade__node *n, int impl, const int32_t *config,
                               const char *const *refusals) {
   const size_t count = (size_t)clade__impls_count(n->op);
   int32_t *kept = NULL;
   n->refusals = clade__arena_new(&g->arena, (count + 1) * sizeof *n->refusals);
-  if (row) kept = clade__arena_new(&g->arena, CLADE_MAX_PARAMS * sizeof *kept);
-  if (!n->refusals || (row && !kept)) return CLADE_NO_MEMORY;
+  if (config) kept = clade__arena_new(&g->arena, CLADE_MAX_PARAMS * sizeof *kept);
+  if (!n->refusals || (config && !kept)) return CLADE_NO_MEMORY;
   for (size_t i = 0; i < count; i++)
     n->refusals[i] = refusals && refusals[i] ? refusals[i] : "is dearer, conversions of layouts counted";
-  if (row) memcpy(kept, row, CLADE_MAX_PARAMS * sizeof *kept);
-  n->row = kept;
+  if (config) memcpy(kept, config, CLADE_MAX_PARAMS * sizeof *kept);
+  n->config = kept;
   n->impl = impl;
   return CLADE_OK;
 }
@@ -78,7 +79,7 @@ static clade_status convert(const clade__choice *c, clade_graph *g, const clade_
   const clade__pack_attrs attrs = attrs_of(layout);
   int device = g->nodes[g->values[from].node].device;
   const clade_device_info *info = &c->ctx->devices[device];
-  int32_t row[CLADE_MAX_PARAMS];
+  int32_t config[CLADE_MAX_PARAMS];
   clade__id id;
   double cost = 0;
   g->device = device;
@@ -91,22 +92,22 @@ static clade_status convert(const clade__choice *c, clade_graph *g, const clade_
   clade_node view;
   clade__node_view(g, id, &in, &type, &view);
   clade_query q = {sizeof q, &view, info, NULL};
-  const char *refusals[CLADE__MOST_WAYS] = {NULL};
+  const char *refusals[CLADE__MOST_CANDIDATES] = {NULL};
   const clade_impl *const *impls = clade__impls(op);
-  for (int i = 0; i < CLADE__MOST_WAYS && impls[i]; i++) {
-    clade__query_start(&q, impls[i], row);
+  for (int i = 0; i < CLADE__MOST_CANDIDATES && impls[i]; i++) {
+    clade__query_defaults(&q, impls[i], config);
     refusals[i] = clade__impl_unfit(impls[i], &q);
   }
-  clade__query_start(&q, impls[impl], row);
+  clade__query_defaults(&q, impls[impl], config);
   n->why = "cheapest";
-  return keep_impl(g, n, impl, q.row, refusals);
+  return keep_impl(g, n, impl, q.config, refusals);
 }
 
-/* The value in one of its forms, made of what there is: blocked ones of the dense one. */
-static clade_status want(writer *w, clade_graph *g, clade__id root, int form, clade__id *out) {
-  const clade__forms *f = &w->c->forms[root];
+/* The value in one of its layouts, made of what there is: blocked ones of the dense one. */
+static clade_status want(writer *w, clade_graph *g, clade__id root, int indices, clade__id *out) {
+  const clade__layouts *f = &w->c->layouts[root];
   clade__id *there = w->there[root], dense = 0, blocked = 0;
-  *out = there[form];
+  *out = there[indices];
   if (*out) return CLADE_OK;
   for (int k = 0; k < f->count; k++) {
     if (there[k] && !f->at[k].block) dense = there[k];
@@ -117,57 +118,57 @@ static clade_status want(writer *w, clade_graph *g, clade__id root, int form, cl
     for (int k = 0; k < f->count; k++)
       if (!f->at[k].block) there[k] = dense;
   }
-  if (f->at[form].block)
-    CLADE_TRY(convert(w->c, g, &clade__op_pack, dense, f->at[form], out));
+  if (f->at[indices].block)
+    CLADE_TRY(convert(w->c, g, &clade__op_pack, dense, f->at[indices], out));
   else
     *out = dense;
-  there[form] = *out;
+  there[indices] = *out;
   return CLADE_OK;
 }
 
 static clade_status write_way(writer *w, const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
   const clade__choice *c = w->c;
   const clade__node *n = &old->nodes[node];
-  const clade__ways *ways = &c->ways[node];
-  const clade__way *way = &ways->at[ways->chosen];
+  const clade__candidates *candidates = &c->candidates[node];
+  const clade__candidate *candidate = &candidates->at[candidates->chosen];
   clade__id in[CLADE_MAX_OPERANDS], id;
   clade_type types[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
-  for (int i = 0; i < n->n_in; i++) CLADE_TRY(want(w, g, c->root[n->in[i]], way->form[i], &in[i]));
-  clade__way_view(c, node, way, types, out, &view);
+  for (int i = 0; i < n->n_in; i++) CLADE_TRY(want(w, g, c->root[n->in[i]], candidate->indices[i], &in[i]));
+  clade__candidate_view(c, node, candidate, types, out, &view);
   CLADE_TRY(clade__node_relaid(g, n, in, out, &id));
   CLADE_TRY(clade__map_outputs(n, g, id, map));
   for (int i = 0; i < n->n_out; i++) {
     clade__id v = n->first_out + (clade__id)i;
-    w->there[v][way->form[n->n_in + i]] = map[v];
+    w->there[v][candidate->indices[n->n_in + i]] = map[v];
   }
-  if (way->impl < 0) return CLADE_OK;
+  if (candidate->impl < 0) return CLADE_OK;
   size_t length;
-  g->nodes[id].seconds = clade__pick_told(&ways->pick, way->impl);
-  g->nodes[id].why = ways->pick.count                                         ? ways->pick.why
+  g->nodes[id].seconds = clade__pick_told(&candidates->pick, candidate->impl);
+  g->nodes[id].why = candidates->pick.count                                   ? candidates->pick.why
                      : clade__preferred(c->ctx->prefer, n->op->name, &length) ? "asked for"
                                                                               : "cheapest";
-  return keep_impl(g, &g->nodes[id], way->impl, way->row, ways->refusals);
+  return keep_impl(g, &g->nodes[id], candidate->impl, candidate->config, candidates->refusals);
 }
 
 static clade_status write(void *user, const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
   writer *w = user;
   const clade__choice *c = w->c;
   const clade__node *n = &old->nodes[node];
-  if (!n->n_in && c->ways[node].at[0].impl < 0) {
+  if (!n->n_in && c->candidates[node].at[0].impl < 0) {
     CLADE_TRY(clade__node_copy(old, node, g, map));
     w->there[n->first_out][0] = map[n->first_out];
-  } else if (c->ways[node].count) {
+  } else if (c->candidates[node].count) {
     CLADE_TRY(write_way(w, old, node, g, map));
   }
   for (int i = 0; i < n->n_out; i++) { /* ports are to find what they were built with */
     clade__id v = n->first_out + (clade__id)i;
-    if (w->output[v]) CLADE_TRY(want(w, g, c->root[v], clade__form_built(c, v), &map[v]));
+    if (w->output[v]) CLADE_TRY(want(w, g, c->root[v], clade__layout_built(c, v), &map[v]));
   }
   return CLADE_OK;
 }
 
-clade_status clade__ways_apply(clade__choice *c, clade__pass_ctx *ctx) {
+clade_status clade__candidates_apply(clade__choice *c, clade__pass_ctx *ctx) {
   clade_status status = CLADE_NO_MEMORY;
   writer w = {.c = c};
   w.there = clade__new(c->g->n_values, sizeof *w.there);

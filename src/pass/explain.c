@@ -6,8 +6,8 @@ static void explain_row(const clade__node *n, clade__text *out) {
   const clade_space *space = clade__impls(n->op)[n->impl]->space;
   if (strcmp(n->why, "measured") != 0 && strcmp(n->why, "pinned") != 0) return;
   clade__text_add(out, " (%s", n->why);
-  for (int i = 0; n->row && space->params[i]; i++)
-    clade__text_add(out, "%s%s=%d", i ? " " : ": ", space->params[i], (int)n->row[i]);
+  for (int i = 0; n->config && space->params[i]; i++)
+    clade__text_add(out, "%s%s=%d", i ? " " : ": ", space->params[i], (int)n->config[i]);
   clade__text_add(out, ")");
 }
 
@@ -50,10 +50,10 @@ static void explain_conversion(const clade_graph *g, const clade__node *n, const
   if (user->impl >= 0) clade__text_add(out, " (%s)", clade__impls(user->op)[user->impl]->name);
 }
 
-/* Why a node is on the companion, by what the devices with a bundle say to it. */
-static void explain_companion(const clade__pass_ctx *ctx, clade__id id, clade__text *out) {
+/* Why a node is on the fallback device, by what the devices with a bundle say to it. */
+static void explain_fallback(const clade__pass_ctx *ctx, clade__id id, clade__text *out) {
   clade_type in[CLADE_MAX_OPERANDS], outs[CLADE_MAX_OPERANDS];
-  int32_t row[CLADE_MAX_PARAMS];
+  int32_t config[CLADE_MAX_PARAMS];
   clade_node view;
   clade__node_view(ctx->graph, id, in, outs, &view);
   for (int d = 0; d < ctx->n_devices; d++) {
@@ -62,7 +62,7 @@ static void explain_companion(const clade__pass_ctx *ctx, clade__id id, clade__t
     if (!q.device->kernels) continue;
     for (const clade_impl *const *impl = clade__impls(view.op); *impl; impl++) {
       if (!(*impl)->bundled) continue;
-      clade__query_start(&q, *impl, row);
+      clade__query_defaults(&q, *impl, config);
       const char *refusal = clade__impl_refuses(ctx, *impl, &q);
       clade__text_add(out, "; on %s %s: %s", q.device->name, (*impl)->name, refusal ? refusal : "would take it");
       bundled++;
@@ -93,7 +93,7 @@ static void explain_node(const clade__pass_ctx *ctx, clade__id id, const use *us
   if (n->impl >= 0) explain_row(n, out);
   if (n->impl >= 0 && !ctx->brief) explain_refusals(n, out);
   explain_views(n, out);
-  if (n->device == ctx->companion && !ctx->brief) explain_companion(ctx, id, out);
+  if (n->device == ctx->fallback && !ctx->brief) explain_fallback(ctx, id, out);
   if (n->op == &clade__op_pack || n->op == &clade__op_unpack) explain_conversion(g, n, uses, out);
   clade__text_add(out, "\n");
 }

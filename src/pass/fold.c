@@ -37,8 +37,8 @@ static bool undone(const clade__node *outer, const clade__node *inner, int rank)
 }
 
 /* The value that n, whose operand `inner` made, comes to; 0: none that is there. */
-static clade__id cancelled(const clade_graph *g, const clade__node *n, const clade__node *inner,
-                           const clade_type *type) {
+static clade__id canceled(const clade_graph *g, const clade__node *n, const clade__node *inner,
+                          const clade_type *type) {
   bool both = (n->op == &clade__op_transpose && inner->op == n->op && undone(n, inner, type->shape.rank)) ||
               (n->op == &clade__op_unpack && inner->op == &clade__op_pack) ||
               (n->op == &clade__op_pack && inner->op == &clade__op_unpack);
@@ -149,7 +149,7 @@ static clade_status fold(void *user, const clade_graph *old, clade__id node, cla
     if (device_of(g, in) == n->device && changes_nothing(old, n))
       out = in;
     else
-      out = cancelled(g, n, producer(g, in), clade__type(old, n->first_out));
+      out = canceled(g, n, producer(g, in), clade__type(old, n->first_out));
     if (!out) CLADE_TRY(shorten(old, n, producer(g, in), g, &out));
   }
   if (!out && n->op == &clade__op_eltwise) CLADE_TRY(look_through(old, n, g, map, &out));

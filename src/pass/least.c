@@ -1,17 +1,17 @@
-/* Eliminating unknowns: each gives way to a table of the best that it can do, over what its neighbours may be. */
+/* Eliminating unknowns: each gives way to a table of the best that it can do, over what its neighbors may be. */
 #include "pass/least.h"
 
 #include <float.h>
 
-enum { MOST_ENTRIES = 4096, MOST_NEIGHBOURS = 12 };
+enum { MOST_ENTRIES = 4096, MOST_NEIGHBORS = 12 };
 
 typedef struct clade__least_table table;
 typedef struct clade__least_unknown unknown;
 
 struct clade__least_table {
   int n;
-  uint32_t at[MOST_NEIGHBOURS]; /* ascending */
-  double *sum;                  /* row-major; NULL: gone */
+  uint32_t at[MOST_NEIGHBORS]; /* ascending */
+  double *sum;                 /* row-major; NULL: gone */
 };
 
 struct clade__least_unknown {
@@ -20,7 +20,7 @@ struct clade__least_unknown {
   uint32_t *tables; /* some of them may be gone */
   size_t n, capacity, n_gone;
   bool queued, gone;
-  /* gone: its best value by those of its neighbours */
+  /* gone: its best value by those of its neighbors */
   int n_near;
   uint32_t *near;
   uint8_t *best;
@@ -102,7 +102,7 @@ static void drop_table(clade__least *p, table *t) {
 }
 
 /* Those that share a table with x, ascending; false: they are more than `most`. */
-static bool neighbours(const clade__least *p, uint32_t x, int most, uint32_t *near, int *n_near) {
+static bool neighbors(const clade__least *p, uint32_t x, int most, uint32_t *near, int *n_near) {
   const unknown *u = &p->unknown[x];
   int n = 0;
   for (size_t i = 0; i < u->n; i++) {
@@ -124,7 +124,7 @@ static bool neighbours(const clade__least *p, uint32_t x, int most, uint32_t *ne
 
 /* Adds a table of x into sums over (near…, x). */
 static void spread(const clade__least *p, const table *t, uint32_t x, int n, const uint32_t *near, double *sums) {
-  size_t stride[MOST_NEIGHBOURS + 1] = {0}, at[MOST_NEIGHBOURS + 1] = {0}, step = 1, from = 0;
+  size_t stride[MOST_NEIGHBORS + 1] = {0}, at[MOST_NEIGHBORS + 1] = {0}, step = 1, from = 0;
   size_t size = entries(p, n, near) * (size_t)p->unknown[x].values;
   for (int k = t->n - 1; k >= 0; k--) {
     int i = 0;
@@ -162,7 +162,7 @@ static void drop_tables(clade__least *p, uint32_t x) {
   u->n = u->capacity = 0;
 }
 
-/* x becomes a table over its neighbours. */
+/* x becomes a table over its neighbors. */
 static clade_status eliminate(clade__least *p, uint32_t x, int n, const uint32_t *near) {
   unknown *u = &p->unknown[x];
   size_t size = entries(p, n, near), values = (size_t)u->values;
@@ -188,15 +188,15 @@ static clade_status eliminate(clade__least *p, uint32_t x, int n, const uint32_t
   return CLADE_OK;
 }
 
-/* All that are queued, as long as some have few enough neighbours. */
+/* All that are queued, as long as some have few enough neighbors. */
 static clade_status work(clade__least *p, int most) {
-  uint32_t near[MOST_NEIGHBOURS];
+  uint32_t near[MOST_NEIGHBORS];
   int n = 0;
   while (p->first != p->last) {
     uint32_t x = p->todo[p->first];
     p->first = (p->first + 1) % (p->n_unknowns + 1);
     p->unknown[x].queued = false;
-    if (p->unknown[x].gone || !neighbours(p, x, most, near, &n) || entries(p, n, near) > MOST_ENTRIES) continue;
+    if (p->unknown[x].gone || !neighbors(p, x, most, near, &n) || entries(p, n, near) > MOST_ENTRIES) continue;
     CLADE_TRY(eliminate(p, x, n, near));
   }
   return CLADE_OK;
@@ -234,7 +234,7 @@ static clade_status fix(clade__least *p, uint32_t x, int value) {
   p->order[p->n_order++] = x;
   for (size_t n = u->n, i = 0; i < n; i++) {
     table t = p->table[u->tables[i]];
-    uint32_t rest[MOST_NEIGHBOURS];
+    uint32_t rest[MOST_NEIGHBORS];
     size_t inner = 1, kept = 0;
     int m = 0;
     if (!t.sum) continue;
@@ -266,7 +266,7 @@ clade_status clade__least_solve(clade__least *p, uint8_t *value, bool *exact) {
   p->order = clade__new(n, sizeof *p->order);
   p->sums = clade__new((size_t)MOST_ENTRIES * CLADE__LEAST_VALUES, sizeof *p->sums);
   if (!p->todo || !p->order || !p->sums) return CLADE_NO_MEMORY;
-  for (int most = 1; most <= MOST_NEIGHBOURS && p->n_order < n; most++) {
+  for (int most = 1; most <= MOST_NEIGHBORS && p->n_order < n; most++) {
     for (uint32_t x = 0; x < n; x++) enqueue(p, x);
     CLADE_TRY(work(p, most));
   }
@@ -276,7 +276,7 @@ clade_status clade__least_solve(clade__least *p, uint8_t *value, bool *exact) {
     for (uint32_t x = 0; x < n; x++) {
       if (p->unknown[x].gone || (p->unknown[x].safe >= 0) != safe) continue;
       CLADE_TRY(fix(p, x, guess(p, x)));
-      CLADE_TRY(work(p, MOST_NEIGHBOURS));
+      CLADE_TRY(work(p, MOST_NEIGHBORS));
     }
   look_back(p, value);
   return CLADE_OK;

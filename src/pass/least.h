@@ -1,5 +1,5 @@
 /* The least sum of small tables over unknowns that have a few values each. Unknowns are eliminated one after the other,
- * those with the fewest neighbours first: exact for chains, trees and whatever is not much more entangled, in a time
+ * those with the fewest neighbors first: exact for chains, trees and whatever is not much more entangled, in a time
  * that grows with the number of unknowns. */
 #ifndef CLADE_LEAST_H
 #define CLADE_LEAST_H

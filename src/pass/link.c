@@ -1,5 +1,5 @@
-/* What no node takes, but what goes on between them: copies from a device to its companion, of which the tuner measures
- * two sizes, and changes of a device's program. */
+/* What no node takes, but what goes on between them: copies from a device to its fallback device, of which the tuner
+ * measures two sizes, and changes of a device's program. */
 #include <stdio.h>
 
 #include "pass/pass.h"
@@ -28,7 +28,7 @@ clade__link clade__link_find(const clade__pass_ctx *ctx, int device) {
   if (!ctx->tuning) return usual;
   for (int i = 0; i < CLADE__LINK_SIZES; i++) {
     char problem[CLADE__LINK_PROBLEM];
-    clade__link_problem(&ctx->devices[ctx->companion], clade__link_bytes[i], problem);
+    clade__link_problem(&ctx->devices[ctx->fallback], clade__link_bytes[i], problem);
     seconds[i] = seconds_of(ctx->tuning[device], clade__link_op, problem);
     if (!(seconds[i] > 0)) return usual;
   }

@@ -11,13 +11,13 @@ typedef struct clade__pass_ctx {
                          still there, and the caller's to release. Never written to: it may be shared */
   int n_devices;
   const clade_device_info *devices; /* [n_devices] */
-  int companion;                    /* of those, the one that takes what bundles cannot do; -1: there is none */
+  int fallback;                     /* of those, the one that takes what bundles cannot do; -1: there is none */
   bool no_fusion, strict;
   bool brief;                         /* clade__explain: without those that refused */
   const char *prefer;                 /* "gemm=ref,…" or NULL */
-  const char *place;                  /* "NODE=companion,…" or NULL */
+  const char *place;                  /* "NODE=fallback,…" or NULL */
   const clade__records *pins;         /* choices by exact problems; NULL: none */
-  bool trusted;                       /* the pins' rows are taken as they are */
+  bool trusted;                       /* the pins' configurations are taken as they are */
   const clade__tuning *const *tuning; /* [n_devices]; NULL: nothing is known of any */
   clade__records *placed;             /* of passes: where nodes were put that had a choice, as pins; NULL: none had */
 } clade__pass_ctx;
@@ -25,7 +25,7 @@ typedef struct clade__pass_ctx {
 /* As clade_gradients; invalid where y does not depend on x. */
 clade_status clade__gradients(clade_graph *g, clade_val y, clade_val dy, int n, const clade_val *xs, clade_val *dxs);
 
-/* As built: checks that everything is well formed, canonicalises, places (inserting transfers), drops what is dead. */
+/* As built: checks that everything is well formed, canonicalizes, places (inserting transfers), drops what is dead. */
 clade_status clade__passes_generic(clade__pass_ctx *ctx);
 /* Once shapes are known: fuses elementwise nodes and epilogues, selects implementations. */
 clade_status clade__passes_specific(clade__pass_ctx *ctx);
@@ -42,8 +42,9 @@ clade_status clade__pass_place(clade__pass_ctx *ctx); /* transfers where a node'
 clade_status clade__place_on(clade__pass_ctx *ctx, const int *device);
 /* Where the user wants the node, by its name or its op's: sets of one, 0: wherever. */
 unsigned clade__forced(const clade__pass_ctx *ctx, const clade__node *n);
-clade_status clade__pass_views(clade__pass_ctx *ctx);       /* products read slices and permuted axes where they lie */
-clade_status clade__pass_companion(clade__pass_ctx *ctx);   /* decides which nodes go to the companion, and does so */
+clade_status clade__pass_views(clade__pass_ctx *ctx); /* products read slices and permuted axes where they lie */
+clade_status
+clade__pass_fallback(clade__pass_ctx *ctx); /* decides which nodes go to the fallback device, and does so */
 clade_status clade__pass_place_words(clade__pass_ctx *ctx); /* only looks at ctx->place */
 clade_status clade__pass_prefer(clade__pass_ctx *ctx);      /* only looks at ctx->prefer */
 clade_status clade__pass_masks(clade__pass_ctx *ctx);       /* relu's derivative goes before max_pool2d's */
@@ -64,7 +65,7 @@ const char *clade__impl_refuses(const clade__pass_ctx *ctx, const clade_impl *im
 int clade__least_impl(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds);
 /* Makes q one of this implementation, with the row that it starts from, zeros on a device that it is not for; `row`
  * holds it. */
-void clade__query_start(clade_query *q, const clade_impl *impl, int32_t row[CLADE_MAX_PARAMS]);
+void clade__query_defaults(clade_query *q, const clade_impl *impl, int32_t config[CLADE_MAX_PARAMS]);
 
 /* ---- tuning records (pick.c, link.c) ---- */
 enum { CLADE__PICKED_IMPLS = 32 };
@@ -82,7 +83,7 @@ clade_status clade__pick_find(const clade__pass_ctx *ctx, clade_query *q, int de
 clade_status clade__pick_seconds(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds);
 /* Makes q one of this implementation: with the row of its record, or one that "*" or the space start from. */
 void clade__pick_query(const clade__pass_ctx *ctx, clade_query *q, int device, const clade__pick *pick, int impl,
-                       int32_t row[CLADE_MAX_PARAMS]);
+                       int32_t config[CLADE_MAX_PARAMS]);
 void clade__pick_device(int device, clade__text *text); /* before the exact problem, in pins */
 /* A copy between two devices takes `seconds`, and `per_byte` more for each byte. */
 typedef struct clade__link {
@@ -99,7 +100,7 @@ extern const size_t clade__link_bytes[CLADE__LINK_SIZES];
 extern const char clade__link_op[];
 void clade__link_problem(const clade_device_info *to, size_t bytes, char problem[CLADE__LINK_PROBLEM]);
 /* Row i of those that a space lists; false behind the last. */
-bool clade__space_row(const clade_space *space, const clade_query *q, int i, int32_t row[CLADE_MAX_PARAMS]);
+bool clade__space_config(const clade_space *space, const clade_query *q, int i, int32_t config[CLADE_MAX_PARAMS]);
 
 /* ---- programs of devices that have several (order.c) ---- */
 enum { CLADE__ANY_PROGRAM = -1 };

@@ -1,42 +1,52 @@
 /* What tuning records say of a node, as far as it holds: nothing runs but what an implementation offers. */
-#include "pass/ways.h"
+#include "pass/candidates.h"
 
-enum { MOST_ROWS = 4096 }; /* that a space may list */
+enum { MOST_CONFIGS = 4096 }; /* that a space may list */
 
-static bool same_row(const clade_space *space, const int32_t *a, const int32_t *b) {
+static bool same_config(const clade_space *space, const int32_t *a, const int32_t *b) {
   for (int i = 0; space->params[i] && i < CLADE_MAX_PARAMS; i++)
     if (a[i] != b[i]) return false;
   return true;
 }
 
-bool clade__space_row(const clade_space *space, const clade_query *q, int i, int32_t row[CLADE_MAX_PARAMS]) {
-  memset(row, 0, CLADE_MAX_PARAMS * sizeof *row);
-  return i < MOST_ROWS && space->rows && space->rows(q, i, row);
+bool clade__space_config(const clade_space *space, const clade_query *q, int i, int32_t config[CLADE_MAX_PARAMS]) {
+  memset(config, 0, CLADE_MAX_PARAMS * sizeof *config);
+  return i < MOST_CONFIGS && space->configs && space->configs(q, i, config);
 }
 
-/* The start, or one of the rows that are listed for this node. */
-static bool offered(const clade_space *space, clade_query q, const int32_t *row) {
+/* The default, or one of those that are listed for this node. */
+static bool offered(const clade_space *space, clade_query q, const int32_t *config) {
   int32_t one[CLADE_MAX_PARAMS] = {0};
-  q.row = NULL;
-  space->start(&q, one);
-  if (same_row(space, one, row)) return true;
-  for (int i = 0; clade__space_row(space, &q, i, one); i++)
-    if (same_row(space, one, row)) return true;
+  q.config = NULL;
+  space->defaults(&q, one);
+  if (same_config(space, one, config)) return true;
+  for (int i = 0; clade__space_config(space, &q, i, one); i++)
+    if (same_config(space, one, config)) return true;
   return false;
 }
 
-static bool record_row(const clade__record *r, const clade_impl *impl, const clade_query *q, bool trusted,
-                       int32_t row[CLADE_MAX_PARAMS]) {
+/* The number of a parameter in a record, which may have an older name for it; -1: it has none. */
+static int param_of(const clade__record *r, const char *name) {
+  const char *before;
+  for (int k = 0; k < r->n_params; k++)
+    if (!strcmp(r->param[k], name)) return k;
+  for (int i = 0; (before = clade__old_name(name, i)); i++)
+    for (int k = 0; k < r->n_params; k++)
+      if (!strcmp(r->param[k], before)) return clade__old_name_read(name, before), k;
+  return -1;
+}
+
+static bool record_config(const clade__record *r, const clade_impl *impl, const clade_query *q, bool trusted,
+                          int32_t config[CLADE_MAX_PARAMS]) {
   const clade_space *space = impl->space;
   int n = 0;
-  memset(row, 0, CLADE_MAX_PARAMS * sizeof *row);
+  memset(config, 0, CLADE_MAX_PARAMS * sizeof *config);
   for (; space && n < CLADE_MAX_PARAMS && space->params[n]; n++) {
-    int k = 0;
-    while (k < r->n_params && strcmp(r->param[k], space->params[n]) != 0) k++;
-    if (k == r->n_params) return false;
-    row[n] = r->value[k];
+    const int k = param_of(r, space->params[n]);
+    if (k < 0) return false;
+    config[n] = r->value[k];
   }
-  return n == r->n_params && (!space || trusted || offered(space, *q, row));
+  return n == r->n_params && (!space || trusted || offered(space, *q, config));
 }
 
 static int impl_named(const clade_op *op, const char *name) {
@@ -56,15 +66,15 @@ enum { STALE = -1, REFUSED = -2 };
 
 /* The implementation's number; or STALE: of another version, or REFUSED: not for this node, device or func. */
 static int holds(const clade__pass_ctx *ctx, const clade__record *r, clade_query *q, bool trusted,
-                 int32_t row[CLADE_MAX_PARAMS]) {
+                 int32_t config[CLADE_MAX_PARAMS]) {
   const clade_op *op = q->node->op;
   int i = impl_named(op, r->impl);
   if (i < 0) return STALE;
   const clade_impl *impl = clade__impls(op)[i];
   if (!same_kernels(r, impl, q)) return STALE;
   if (clade__impl_lacks(impl, q)) return REFUSED;
-  if (!record_row(r, impl, q, trusted, row)) return STALE;
-  q->row = impl->space ? row : NULL;
+  if (!record_config(r, impl, q, trusted, config)) return STALE;
+  q->config = impl->space ? config : NULL;
   return clade__impl_refuses(ctx, impl, q) ? REFUSED : i;
 }
 
@@ -76,11 +86,11 @@ void clade__pick_device(int device, clade__text *text) {
 /* Those of a problem. They are no comparison any more where one that is stale was the fastest. */
 static void take(const clade__pass_ctx *ctx, const clade__records *set, const char *problem, clade_query *q,
                  bool trusted, clade__pick *out) {
-  int32_t row[CLADE_MAX_PARAMS];
+  int32_t config[CLADE_MAX_PARAMS];
   double least = 1e9, stale = 1e9;
   const clade__record *r = clade__records_find(set, q->node->op->name, problem, "");
   for (; r; r = clade__records_next(set, r)) {
-    int i = holds(ctx, r, q, trusted, row);
+    int i = holds(ctx, r, q, trusted, config);
     if (i == STALE) stale = CLADE_MIN(stale, r->seconds);
     if (i < 0 || i >= CLADE__PICKED_IMPLS) continue;
     least = CLADE_MIN(least, r->seconds);
@@ -156,7 +166,7 @@ clade_status clade__pick_seconds(const clade__pass_ctx *ctx, const clade_node *v
   const clade__tuning *tuning = ctx->tuning ? ctx->tuning[device] : NULL;
   clade_query q = {sizeof q, view, &ctx->devices[device], NULL};
   clade__text problem = {0};
-  int32_t row[CLADE_MAX_PARAMS];
+  int32_t config[CLADE_MAX_PARAMS];
   *seconds = 0;
   if (!tuning || !clade__tunable(view->op)) return CLADE_OK;
   clade__problem_text(view, false, &problem);
@@ -166,27 +176,27 @@ clade_status clade__pick_seconds(const clade__pass_ctx *ctx, const clade_node *v
                                  ? clade__records_find(tuning->layer[k], view->op->name, problem.data, "")
                                  : NULL;
     for (; r; r = clade__records_next(tuning->layer[k], r))
-      if (holds(ctx, r, &q, false, row) >= 0 && (*seconds <= 0 || r->seconds < *seconds)) *seconds = r->seconds;
+      if (holds(ctx, r, &q, false, config) >= 0 && (*seconds <= 0 || r->seconds < *seconds)) *seconds = r->seconds;
   }
   clade__text_free(&problem);
   return failed ? CLADE_FAIL(NO_MEMORY, "no memory to look for tuning records") : CLADE_OK;
 }
 
 void clade__pick_query(const clade__pass_ctx *ctx, clade_query *q, int device, const clade__pick *pick, int impl,
-                       int32_t row[CLADE_MAX_PARAMS]) {
+                       int32_t config[CLADE_MAX_PARAMS]) {
   const clade_impl *it = clade__impls(q->node->op)[impl];
   const clade__tuning *tuning = ctx->tuning ? ctx->tuning[device] : NULL;
   const clade__record *own = record_of(pick, impl);
-  if (own && record_row(own, it, q, true, row)) { /* that it is offered was seen before */
-    q->row = it->space ? row : NULL;
+  if (own && record_config(own, it, q, true, config)) { /* that it is offered was seen before */
+    q->config = it->space ? config : NULL;
     return;
   }
   const bool asks = it->space && tuning && !clade__impl_lacks(it, q);
   for (int k = 0; asks && k < tuning->n; k++) {
     const clade__record *r = clade__records_find(tuning->layer[k], q->node->op->name, "*", it->name);
-    if (!r || !same_kernels(r, it, q) || !record_row(r, it, q, false, row)) continue;
-    q->row = row;
+    if (!r || !same_kernels(r, it, q) || !record_config(r, it, q, false, config)) continue;
+    q->config = config;
     if (!it->accept || !it->accept(q)) return;
   }
-  clade__query_start(q, it, row);
+  clade__query_defaults(q, it, config);
 }

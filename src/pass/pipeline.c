@@ -39,9 +39,9 @@ static const step generic[] = {
     {clade__pass_place, false}, /* after dead: nothing is transferred for nobody */
 };
 static const step specific[] = {
-    {clade__pass_fold, false},                                 /* again: sizes show what symbols hid */
-    {clade__pass_dead, false}, {clade__pass_companion, false}, /* then what came together is joined */
-    {clade__pass_views, true}, {clade__pass_masks, true},      {clade__pass_dead, true},
+    {clade__pass_fold, false},                                /* again: sizes show what symbols hid */
+    {clade__pass_dead, false}, {clade__pass_fallback, false}, /* then what came together is joined */
+    {clade__pass_views, true}, {clade__pass_masks, true},     {clade__pass_dead, true},
     {clade__pass_fuse, true},  {clade__pass_select, false},
 };
 

@@ -1,6 +1,6 @@
 /* Chooses each node's implementation and the layouts of its values: what costs the least in all, conversions counted.
  * Of what costs the same the first one is taken; who refuses says why. */
-#include "pass/ways.h"
+#include "pass/candidates.h"
 
 bool clade__needs_impl(const clade_op *op) {
   return op != &clade__op_input && op != &clade__op_variable && op != &clade__op_constant && op != &clade__op_assign &&
@@ -16,20 +16,20 @@ const char *clade__impl_refuses(const clade__pass_ctx *ctx, const clade_impl *im
   return clade__impl_unfit(impl, q);
 }
 
-static void tell_companion(const clade__choice *c, clade__id id, clade__text *text) {
+static void tell_fallback(const clade__choice *c, clade__id id, clade__text *text) {
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   double seconds;
-  int companion = c->ctx->companion;
-  if (companion < 0) {
-    clade__text_add(text, "; a companion, a device that compiles, may take it (.companion, --companion)");
+  int fallback = c->ctx->fallback;
+  if (fallback < 0) {
+    clade__text_add(text, "; a fallback device, one that compiles, may take it (.fallback, --fallback)");
     return;
   }
   clade__node_view(c->g, id, in, out, &view);
   clade__text_add(text,
-                  clade__least_impl(c->ctx, &view, companion, &seconds) >= 0 ? "; the companion, %s, would"
-                                                                             : "; nor does the companion, %s",
-                  c->ctx->devices[companion].name);
+                  clade__least_impl(c->ctx, &view, fallback, &seconds) >= 0 ? "; the fallback device, %s, would"
+                                                                            : "; nor does the fallback device, %s",
+                  c->ctx->devices[fallback].name);
 }
 
 static clade_status nobody(const clade__choice *c, clade__id id) {
@@ -46,20 +46,20 @@ static clade_status nobody(const clade__choice *c, clade__id id) {
   clade__text_add(&text, ") on %s: no implementation takes it", c->ctx->devices[n->device].name);
   if (want) clade__text_add(&text, ", \"%.*s\" is asked for", (int)CLADE_MIN(want_length, 64u), want);
   const clade_impl *const *impls = clade__impls(n->op);
-  for (int i = 0; impls[i]; i++) clade__text_add(&text, "; %s: %s", impls[i]->name, c->ways[id].refusals[i]);
-  if (c->ctx->devices[n->device].kernels) tell_companion(c, id, &text);
+  for (int i = 0; impls[i]; i++) clade__text_add(&text, "; %s: %s", impls[i]->name, c->candidates[id].refusals[i]);
+  if (c->ctx->devices[n->device].kernels) tell_fallback(c, id, &text);
   clade_status status = clade_fail(want ? CLADE_NOT_FOUND : CLADE_UNSUPPORTED, "%s", text.failed ? "" : text.data);
   if (text.failed) status = CLADE_FAIL(NO_MEMORY, "no memory for a message");
   clade__text_free(&text);
   return status;
 }
 
-void clade__query_start(clade_query *q, const clade_impl *impl, int32_t row[CLADE_MAX_PARAMS]) {
-  q->row = NULL;
+void clade__query_defaults(clade_query *q, const clade_impl *impl, int32_t config[CLADE_MAX_PARAMS]) {
+  q->config = NULL;
   if (!impl->space) return;
-  memset(row, 0, CLADE_MAX_PARAMS * sizeof *row);
-  if (!clade__impl_lacks(impl, q)) impl->space->start(q, row);
-  q->row = row;
+  memset(config, 0, CLADE_MAX_PARAMS * sizeof *config);
+  if (!clade__impl_lacks(impl, q)) impl->space->defaults(q, config);
+  q->config = config;
 }
 
 double clade__impl_cost(const clade_impl *impl, const clade_query *q) {
@@ -69,11 +69,11 @@ double clade__impl_cost(const clade_impl *impl, const clade_query *q) {
 
 int clade__least_impl(const clade__pass_ctx *ctx, const clade_node *view, int device, double *seconds) {
   clade_query q = {sizeof q, view, &ctx->devices[device], NULL};
-  int32_t row[CLADE_MAX_PARAMS];
+  int32_t config[CLADE_MAX_PARAMS];
   const clade_impl *const *impls = clade__impls(view->op);
   int least = -1;
   for (int i = 0; impls[i]; i++) {
-    clade__query_start(&q, impls[i], row);
+    clade__query_defaults(&q, impls[i], config);
     if (clade__impl_refuses(ctx, impls[i], &q)) continue;
     double cost = clade__impl_cost(impls[i], &q);
     if (least >= 0 && cost >= *seconds) continue;
@@ -85,26 +85,26 @@ int clade__least_impl(const clade__pass_ctx *ctx, const clade_node *view, int de
 
 static clade_status find_all(clade__choice *c) {
   const clade_graph *g = c->g;
-  c->ways = clade__new(g->n_nodes, sizeof *c->ways);
+  c->candidates = clade__new(g->n_nodes, sizeof *c->candidates);
   c->root = clade__new(g->n_values, sizeof *c->root);
-  c->forms = clade__new(g->n_values, sizeof *c->forms);
-  if (!c->ways || !c->root || !c->forms) return CLADE_NO_MEMORY;
-  CLADE_TRY(clade__ways_find(c));
+  c->layouts = clade__new(g->n_values, sizeof *c->layouts);
+  if (!c->candidates || !c->root || !c->layouts) return CLADE_NO_MEMORY;
+  CLADE_TRY(clade__candidates_find(c));
   for (clade__id id = 1; id < g->n_nodes; id++)
-    if (c->ways[id].refusals && !c->ways[id].count) return nobody(c, id);
-  return clade__ways_spread(c);
+    if (c->candidates[id].refusals && !c->candidates[id].count) return nobody(c, id);
+  return clade__candidates_spread(c);
 }
 
 clade_status clade__pass_select(clade__pass_ctx *ctx) {
   clade_status status = CLADE_OK;
   clade__choice c = {.ctx = ctx, .g = ctx->graph};
   CLADE_GOTO(find_all(&c));
-  CLADE_GOTO(clade__ways_choose(&c));
-  CLADE_GOTO(clade__ways_apply(&c, ctx));
+  CLADE_GOTO(clade__candidates_choose(&c));
+  CLADE_GOTO(clade__candidates_apply(&c, ctx));
 fail:
-  clade__free(c.ways);
+  clade__free(c.candidates);
   clade__free(c.root);
-  clade__free(c.forms);
+  clade__free(c.layouts);
   clade__arena_free(&c.arena);
   return status;
 }

@@ -24,8 +24,8 @@ typedef struct problem {
 
 static int device_of(const clade_graph *g, clade__id value) { return g->nodes[g->values[value].node].device; }
 
-/* Seconds of a copy to the companion or back: read by the host, which is told so and then writes. What executions do
- * not change is copied once. */
+/* Seconds of a copy to the fallback device or back: read by the host, which is told so and then writes. What executions
+ * do not change is copied once. */
 static double crossing(const clade__sites *s, clade__id value) {
   size_t bytes = 0;
   if (clade__graph_frozen(s->g, value)) return 0;
@@ -42,8 +42,8 @@ static bool everywhere(const clade_graph *g, clade__id value) {
 /* Where a decided user wants a value that was built for device `home`: a copy to a third one costs the same from
  * either. */
 static unsigned wanted(const problem *p, clade__id user, int home) {
-  int companion = p->s->ctx->companion, device = p->may[user] == CLADE__AWAY ? companion : p->g->nodes[user].device;
-  return device == home ? CLADE__HOME : device == companion ? CLADE__AWAY : 0;
+  int fallback = p->s->ctx->fallback, device = p->may[user] == CLADE__AWAY ? fallback : p->g->nodes[user].device;
+  return device == home ? CLADE__HOME : device == fallback ? CLADE__AWAY : 0;
 }
 
 static bool is_open(const problem *p, clade__id node) { return p->may[node] == (CLADE__HOME | CLADE__AWAY); }
@@ -76,7 +76,7 @@ static clade_status tie(problem *p, clade__id node, clade__id value) {
 static clade_status add_value(problem *p, clade__id value) {
   need *v = &p->needs[value];
   double cost[3];
-  if (!v->open || everywhere(p->g, value) || device_of(p->g, value) == p->s->ctx->companion) return CLADE_OK;
+  if (!v->open || everywhere(p->g, value) || device_of(p->g, value) == p->s->ctx->fallback) return CLADE_OK;
   for (unsigned set = CLADE__HOME; set <= (CLADE__HOME | CLADE__AWAY); set++)
     cost[set - 1] = v->must & ~set ? NEVER : set == (CLADE__HOME | CLADE__AWAY) ? crossing(p->s, value) : 0;
   CLADE_TRY(clade__least_add(&p->least, 3, cost, 2, &v->unknown));
@@ -108,7 +108,7 @@ static clade_status solve(problem *p, int *device) {
   clade_status status = p->least.n_unknowns ? clade__least_solve(&p->least, value, &exact) : CLADE_OK;
   for (clade__id id = 1; id < g->n_nodes && status == CLADE_OK; id++) {
     bool away = p->unknown[id] ? value[p->unknown[id] - 1] : p->may[id] == CLADE__AWAY;
-    device[id] = away ? p->s->ctx->companion : g->nodes[id].device;
+    device[id] = away ? p->s->ctx->fallback : g->nodes[id].device;
   }
   clade__free(value);
   return status;
@@ -164,14 +164,14 @@ static double take_turns(const clade__sites *s, const placed *p, uint32_t *turns
 
 /* But for changes of programs. */
 static double seconds_of(const clade__sites *s, const placed *p) {
-  const int companion = s->ctx->companion;
+  const int fallback = s->ctx->fallback;
   double seconds = 0;
   memset(p->crosses, 0, s->g->n_values * sizeof *p->crosses);
   for (clade__id id = 1; id < s->g->n_nodes; id++) {
     const clade__node *n = &s->g->nodes[id];
-    if (s->at[id].kept) seconds += s->at[id].cost[p->device[id] == companion];
+    if (s->at[id].kept) seconds += s->at[id].cost[p->device[id] == fallback];
     for (int i = 0; i < n->n_in; i++)
-      p->crosses[n->in[i]] |= (p->device[id] == companion) != (p->device[s->g->values[n->in[i]].node] == companion);
+      p->crosses[n->in[i]] |= (p->device[id] == fallback) != (p->device[s->g->values[n->in[i]].node] == fallback);
   }
   for (clade__id value = 1; value < s->g->n_values; value++)
     if (p->crosses[value] && !everywhere(s->g, value)) seconds += crossing(s, value);
@@ -183,7 +183,7 @@ static clade_status try(const clade__sites *s, const unsigned *may, placed *out,
   CLADE_TRY(place(s, may, out->device));
   for (clade__id id = 1; id < s->g->n_nodes; id++) {
     turns[id] = 0;
-    out->program[id] = out->device[id] == s->ctx->companion ? CLADE__ANY_PROGRAM : s->at[id].program;
+    out->program[id] = out->device[id] == s->ctx->fallback ? CLADE__ANY_PROGRAM : s->at[id].program;
   }
   CLADE_TRY(clade__order(s->g, s->ctx->n_devices, out->program, out->order, &changes));
   out->seconds = seconds_of(s, out) + take_turns(s, out, turns, n_turns);

@@ -1,10 +1,13 @@
-/* What placing beside a companion weighs: where each node can be, and what it takes there. */
+/* What placing beside a fallback device weighs: where each node can be, and what it takes there. */
 #ifndef CLADE_SITES_H
 #define CLADE_SITES_H
 
 #include "pass/pass.h"
 
-enum { CLADE__HOME = 1, CLADE__AWAY = 2 }; /* sets of places: the device that the node was built for, the companion */
+enum {
+  CLADE__HOME = 1,
+  CLADE__AWAY = 2
+}; /* sets of places: the device that the node was built for, the fallback device */
 
 typedef struct clade__site { /* of a node */
   unsigned may;              /* where it can be; one place: it is decided */
@@ -17,7 +20,7 @@ typedef struct clade__sites {
   const clade__pass_ctx *ctx;
   const clade_graph *g;
   clade__site *at;    /* by node */
-  clade__link *links; /* [devices]: to the companion */
+  clade__link *links; /* [devices]: to the fallback device */
 } clade__sites;
 
 /* The least sum: device[node]. What is computed, what crosses, and how often devices change their programs. Exact as

@@ -57,7 +57,7 @@ static clade_status take_slot(clade_run *run, clade__slot **out) {
     return CLADE_FAIL(BUSY, "clade_execute: all %d slots are busy; the oldest is execution %llu", run->n_slots,
                       (unsigned long long)slot->execution);
   if (slot->busy) clade__slot_wait(run, slot);
-  if (run->cancels != cancels) return CLADE_FAIL(CANCELLED, "clade_execute: cancelled while it waited for a slot");
+  if (run->cancels != cancels) return CLADE_FAIL(CANCELED, "clade_execute: canceled while it waited for a slot");
   *out = slot;
   return CLADE_OK;
 }

@@ -1,4 +1,4 @@
-/* Funcs: compiling a graph, specialising it for sizes, and what a func tells about itself. */
+/* Funcs: compiling a graph, specializing it for sizes, and what a func tells about itself. */
 #include <stdlib.h>
 
 #include <clade/opencl.h>
@@ -30,7 +30,7 @@ static void free_shape(clade_func *func) {
   clade__free(func->requests);
   clade__free(func->request_device);
   clade__free(func->kernels);
-  clade__free(func->chains);
+  clade__free(func->persistent);
   clade__free(func->hosts);
   clade__free(func->interpreters);
   clade__free(func->apart);
@@ -65,7 +65,7 @@ static clade_status func_new(clade_graph *graph, int n, clade_device *const *dev
   clade__ref_init(&func->ref);
   pthread_mutex_init(&func->lock, NULL);
   func->graph = clade_graph_retain(graph);
-  func->companion = how->companion;
+  func->fallback = how->fallback;
   func->no_fusion = how->no_fusion;
   func->strict = how->strict;
   func->pins = clade__records_retain(how->pins);
@@ -83,7 +83,7 @@ static clade_status func_new(clade_graph *graph, int n, clade_device *const *dev
   return CLADE_OK;
 }
 
-/* Read once: whatever is specialised from the func goes by the same records. */
+/* Read once: whatever is specialized from the func goes by the same records. */
 static clade_status take_tuning(clade_func *func, const clade_func *generic) {
   if (generic && !generic->tuning) return CLADE_OK;
   func->tuning = clade__new((size_t)func->n_devices, sizeof(clade__tuning *));
@@ -116,7 +116,7 @@ static clade_status ask_units(const clade_func *func) {
       if (!(*impl)->units) continue;
       clade__node_view(g, id, in, out, &view);
       CLADE_TRY(ask_device(func, node->device, *impl, &view));
-      if (func->companion >= 0) CLADE_TRY(ask_device(func, func->companion, *impl, &view));
+      if (func->fallback >= 0) CLADE_TRY(ask_device(func, func->fallback, *impl, &view));
     }
   }
   return CLADE_OK;
@@ -143,7 +143,7 @@ clade_status clade__func_pass_ctx(const clade_func *func, clade_device_info **in
   *ctx = (clade__pass_ctx){.graph = func->graph,
                            .n_devices = func->n_devices,
                            .devices = all,
-                           .companion = func->companion,
+                           .fallback = func->fallback,
                            .no_fusion = func->no_fusion,
                            .strict = func->strict,
                            .prefer = func->prefer,
@@ -235,14 +235,14 @@ static clade_status read_choices(const char *text, clade__records **out) {
   return status;
 }
 
-static clade_status compile_with(clade_graph *graph, int n, clade_device *const *devices, int companion,
+static clade_status compile_with(clade_graph *graph, int n, clade_device *const *devices, int fallback,
                                  const clade_compile_opt *opt) {
   const char *strict = getenv("CLADE_STRICT");
   clade__how how = {.no_fusion = opt->no_fusion,
                     .untuned = opt->untuned,
                     .strict = opt->strict || (strict && !strcmp(strict, "1")),
                     .kernels = true,
-                    .companion = companion,
+                    .fallback = fallback,
                     .prefer = opt->prefer,
                     .place = opt->place};
   clade_status status = opt->choices ? read_choices(opt->choices, &how.pins) : CLADE_OK;
@@ -264,17 +264,17 @@ clade_status clade_compile_(clade_graph *graph, clade_device *device, const clad
                       opt.devices ? "given" : "NULL");
   clade_device **all = clade__new((size_t)opt.n_devices + 2, sizeof(clade_device *));
   if (!all) return CLADE_NO_MEMORY;
-  int n = 0, companion = -1;
+  int n = 0, fallback = -1;
   all[n++] = device;
   for (int i = 0; i < opt.n_devices; i++) all[n++] = opt.devices[i];
-  for (int i = 0; i < n && companion < 0 && opt.companion; i++) companion = all[i] == opt.companion ? i : -1;
-  if (opt.companion && companion < 0) all[companion = n++] = opt.companion;
-  clade_status status = compile_with(graph, n, all, companion, &opt);
+  for (int i = 0; i < n && fallback < 0 && opt.fallback; i++) fallback = all[i] == opt.fallback ? i : -1;
+  if (opt.fallback && fallback < 0) all[fallback = n++] = opt.fallback;
+  clade_status status = compile_with(graph, n, all, fallback, &opt);
   clade__free(all);
   return status;
 }
 
-/* ---- specialising ---- */
+/* ---- specializing ---- */
 static int by_name(const void *a, const void *b) {
   return strcmp(((const clade_dim_value *)a)->name, ((const clade_dim_value *)b)->name);
 }
@@ -300,7 +300,7 @@ static clade_status shape_like(const clade_func *like, clade_graph *graph, bool 
   double start = clade__now();
   const clade__how how = {.no_fusion = like->no_fusion,
                           .strict = like->strict,
-                          .companion = like->companion,
+                          .fallback = like->fallback,
                           .prefer = like->prefer,
                           .place = like->place,
                           .pins = like->pins,
@@ -319,7 +319,7 @@ clade_status clade__compile_again(const clade_func *func, clade_func **out) {
   return shape_like(func, func->built, false, out);
 }
 
-static clade_status specialise(clade_func *func, int n, const clade_dim_value *dims, clade_func **out) {
+static clade_status specialize(clade_func *func, int n, const clade_dim_value *dims, clade_func **out) {
   clade_graph *bound;
   CLADE_TRY(clade__graph_bind(func->graph, n, dims, &bound));
   clade_status status = shape_like(func, bound, true, out);
@@ -327,7 +327,7 @@ static clade_status specialise(clade_func *func, int n, const clade_dim_value *d
   return status;
 }
 
-static clade_status specialise_cached(clade_func *func, int n, const clade_dim_value *dims, clade_func **out) {
+static clade_status specialize_cached(clade_func *func, int n, const clade_dim_value *dims, clade_func **out) {
   clade__hash key;
   clade_func *made;
   size_t at;
@@ -335,7 +335,7 @@ static clade_status specialise_cached(clade_func *func, int n, const clade_dim_v
   if (!clade__map_get(&func->by_dims, key, &at)) {
     at = func->n_shaped;
     CLADE_TRY(clade__grow(&func->shaped_funcs, &func->shaped_capacity, at + 1, sizeof(clade_func *)));
-    CLADE_TRY(specialise(func, n, dims, &made));
+    CLADE_TRY(specialize(func, n, dims, &made));
     clade_status status = clade__map_put(&func->by_dims, key, at);
     if (status != CLADE_OK) {
       clade_func_release(made);
@@ -348,22 +348,22 @@ static clade_status specialise_cached(clade_func *func, int n, const clade_dim_v
   return CLADE_OK;
 }
 
-clade_status clade_func_specialise(clade_func *func, int n, const clade_dim_value *dims, clade_func **out) {
-  if (!out) return CLADE_FAIL(INVALID, "clade_func_specialise: there is no place for the func (NULL)");
+clade_status clade_func_specialize(clade_func *func, int n, const clade_dim_value *dims, clade_func **out) {
+  if (!out) return CLADE_FAIL(INVALID, "clade_func_specialize: there is no place for the func (NULL)");
   *out = NULL;
-  if (!func) return CLADE_FAIL(INVALID, "clade_func_specialise: the func is NULL");
-  if (n < 0 || (n && !dims)) return CLADE_FAIL(INVALID, "clade_func_specialise: %d sizes, the array is NULL", n);
+  if (!func) return CLADE_FAIL(INVALID, "clade_func_specialize: the func is NULL");
+  if (n < 0 || (n && !dims)) return CLADE_FAIL(INVALID, "clade_func_specialize: %d sizes, the array is NULL", n);
   for (int i = 0; i < n; i++)
-    if (!dims[i].name) return CLADE_FAIL(INVALID, "clade_func_specialise: the name of size %d is NULL", i);
-  CLADE_TRY(check_devices(func->n_devices, func->devices, "clade_func_specialise"));
+    if (!dims[i].name) return CLADE_FAIL(INVALID, "clade_func_specialize: the name of size %d is NULL", i);
+  CLADE_TRY(check_devices(func->n_devices, func->devices, "clade_func_specialize"));
   if (func->shaped) {
     if (n)
-      return CLADE_FAIL(INVALID, "clade_func_specialise: dimension %s: the func has no symbols left", dims[0].name);
+      return CLADE_FAIL(INVALID, "clade_func_specialize: dimension %s: the func has no symbols left", dims[0].name);
     *out = clade_func_retain(func);
     return CLADE_OK;
   }
   pthread_mutex_lock(&func->lock);
-  clade_status status = specialise_cached(func, n, dims, out);
+  clade_status status = specialize_cached(func, n, dims, out);
   pthread_mutex_unlock(&func->lock);
   return status;
 }

@@ -76,7 +76,7 @@ static void print_step(const clade_func *func, size_t index, clade__text *out) {
   print_part(func, step, READS, "reads", out);
   print_part(func, step, WRITES, "writes", out);
   print_part(func, step, WORKSPACE, "workspace", out);
-  if (step->chain) clade__text_add(out, " chain %u", step->chain);
+  if (step->persistent) clade__text_add(out, " persistent %u", step->persistent);
   clade__text_add(out, "\n");
 }
 
@@ -91,7 +91,7 @@ clade_status clade_func_steps(const clade_func *func, char **out) {
   clade__text text = {0};
   CLADE_TRY(check(func, out, "clade_func_steps"));
   if (!func->shaped)
-    return CLADE_FAIL(INVALID, "clade_func_steps: the func has symbols: give them sizes (clade_func_specialise)");
+    return CLADE_FAIL(INVALID, "clade_func_steps: the func has symbols: give them sizes (clade_func_specialize)");
   for (size_t i = 0; i < func->n_steps; i++) print_step(func, i, &text);
   return clade__text_take(&text, out);
 }
@@ -112,7 +112,7 @@ clade_status clade_func_crossing(const clade_func *func, int from, int to, int *
   if (!func || !copies || !bytes)
     return CLADE_FAIL(INVALID, "clade_func_crossing: %s is NULL", !func ? "the func" : !copies ? "copies" : "bytes");
   if (!func->shaped)
-    return CLADE_FAIL(INVALID, "clade_func_crossing: the func has symbols: give them sizes (clade_func_specialise)");
+    return CLADE_FAIL(INVALID, "clade_func_crossing: the func has symbols: give them sizes (clade_func_specialize)");
   if (from < 0 || to < 0 || from >= func->n_devices || to >= func->n_devices)
     return CLADE_FAIL(NOT_FOUND, "clade_func_crossing: from device %d to %d; the func has %d", from, to,
                       func->n_devices);
@@ -141,7 +141,7 @@ static void print_programming(const clade_func *func, clade__text *out) {
 }
 
 static void print_plan(const clade_func *func, clade__text *out) {
-  size_t constants = 0, arena = 0, shared = 0, packed = 0, libraries = 0, chained = 0, transfers = 0;
+  size_t constants = 0, arena = 0, shared = 0, packed = 0, libraries = 0, inside = 0, transfers = 0;
   for (size_t i = 0; i < func->slabs.count; i++) arena += func->slabs.at[i].bytes;
   for (size_t i = 0; i < func->constant_slabs.count; i++) constants += func->constant_slabs.at[i].bytes;
   for (size_t i = 0; i < func->n_cells; i++) shared += func->cells[i].taken >= 0;
@@ -149,9 +149,10 @@ static void print_plan(const clade_func *func, clade__text *out) {
   clade__text_add(out, "plan: %zu steps, %zu kernels, %zu transfers between devices\n", func->n_steps, func->n_requests,
                   transfers);
   if (func->n_hosts > transfers) clade__text_add(out, "plan: %zu steps of the host\n", func->n_hosts - transfers);
-  for (size_t c = 0; c < func->n_chains; c++) chained += func->chains[c].count;
-  if (chained)
-    clade__text_add(out, "plan: %zu steps in %zu chains, each of which is one launch\n", chained, func->n_chains);
+  for (size_t c = 0; c < func->n_persistent; c++) inside += func->persistent[c].count;
+  if (inside)
+    clade__text_add(out, "plan: %zu steps in %zu persistent kernels, each of which is one launch\n", inside,
+                    func->n_persistent);
   print_crossings(func, out);
   print_programming(func, out);
   for (size_t i = 0; i < func->n_steps; i++) libraries += func->steps[i].kind == CLADE__FSTEP_LIBRARY;
@@ -172,7 +173,7 @@ static clade_status explain(const clade_func *func, bool brief, const char *func
   clade__text text = {0};
   CLADE_TRY(check(func, out, function));
   if (!func->shaped)
-    return CLADE_FAIL(INVALID, "%s: the func has symbols: give them sizes (clade_func_specialise)", function);
+    return CLADE_FAIL(INVALID, "%s: the func has symbols: give them sizes (clade_func_specialize)", function);
   clade_device_info *infos;
   clade__pass_ctx ctx;
   CLADE_TRY(clade__func_pass_ctx(func, &infos, &ctx));

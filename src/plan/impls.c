@@ -1,4 +1,4 @@
-/* Which implementation each node of a specialised func was given. */
+/* Which implementation each node of a specialized func was given. */
 #include "plan/plan.h"
 
 static bool has_impl(const clade__node *node) { return node->op && node->impl >= 0; }
@@ -6,7 +6,7 @@ static bool has_impl(const clade__node *node) { return node->op && node->impl >=
 static clade_status check(const clade_func *func, const char *function) {
   if (!func) return CLADE_FAIL(INVALID, "%s: the func is NULL", function);
   if (!func->shaped)
-    return CLADE_FAIL(INVALID, "%s: the func has symbols: clade_func_specialise gives the one that runs", function);
+    return CLADE_FAIL(INVALID, "%s: the func has symbols: clade_func_specialize gives the one that runs", function);
   return CLADE_OK;
 }
 
@@ -21,7 +21,7 @@ static clade_status put_choice(clade__records *choices, const clade_graph *g, cl
   clade__problem_text(&view, true, &problem);
   const clade_impl *impl = clade__impls(node->op)[node->impl];
   clade__record record = {.op = node->op->name, .problem = problem.data, .impl = impl->name, .seconds = node->seconds};
-  clade__record_row(&record, impl, node->row);
+  clade__record_config(&record, impl, node->config);
   clade_status status = problem.failed ? CLADE_NO_MEMORY : clade__records_put(choices, &record);
   clade__text_free(&problem);
   return status;

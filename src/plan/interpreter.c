@@ -1,11 +1,11 @@
-/* Kernels that chains are launches of (cl_kernels/chain.cl): of each device the func's own, which is compiled with what
- * its chains need and nobody else's has, and those that are there already. */
+/* The kernels that persistent kernels run (cl_kernels/persistent.cl): of each device the func's own, which is compiled
+ * with what its persistent kernels need and nobody else's has, and those that are there already. */
 #include <stdio.h>
 
 #include "plan/plan.h"
 
-enum { MOST_FOUND = 4 /* for a device: each cuts chains */ };
-/* Others' chains are to fit, also where these were cut because they take long. */
+enum { MOST_FOUND = 4 /* for a device: each cuts persistent kernels */ };
+/* Others' persistent kernels are to fit, also where these were cut because they take long. */
 enum { BASES_STEP = 16, BASES_SUM = 32 };
 
 /* ---- what may be a member ---- */
@@ -45,7 +45,7 @@ static uint32_t own(const clade__fstep *step) { return (uint32_t)step->device + 
 clade_status clade__own_interpreters(clade_func *func) {
   func->n_interpreters = 0;
   for (int d = 0; d < func->n_devices; d++)
-    CLADE_TRY(add(func, &(clade__finterpreter){.device = d, .n_bases = CLADE__CHAIN_BASES}));
+    CLADE_TRY(add(func, &(clade__finterpreter){.device = d, .n_bases = CLADE__PERSISTENT_BASES}));
   for (size_t s = 0; s < func->n_steps; s++) {
     clade__fstep *step = &func->steps[s];
     clade__request request;
@@ -99,7 +99,7 @@ static clade_status find(clade_func *func, int device, search *s) {
     left(func, device, s);
     CLADE_TRY(clade__store_holder(func->devices[device], s->n, s->key, s->number, &holder));
     if (!holder.held) break;
-    const int n_bases = (int)holder.n_args - CLADE__CHAIN_HEAD;
+    const int n_bases = (int)holder.n_args - CLADE__PERSISTENT_HEAD;
     CLADE_TRY(
         add(func, &(clade__finterpreter){.device = device, .found = true, .hash = holder.hash, .n_bases = n_bases}));
     for (size_t i = 0; i < s->n; i++) {
@@ -153,7 +153,7 @@ static void add_case(const clade_kernel_step *launch, size_t member, clade__text
                       : arg->type == 'f'            ? "FLOAT"
                                                     : "INT8";
     clade__text_add(cases, ", %s(%d)", how, word);
-    word += clade__chain_words(arg);
+    word += clade__persistent_words(arg);
   }
   clade__text_add(cases, "); break; ");
 }
@@ -181,12 +181,12 @@ static clade_status add_member(clade_func *func, clade__fstep *step, making *m) 
 
 static clade_status add_members(clade_func *func, uint32_t interpreter, making *m) {
   int sum = 0;
-  for (size_t c = 0; c < func->n_chains; c++) {
-    const clade__fchain *chain = &func->chains[c];
-    if (chain->interpreter != interpreter) continue;
-    sum += chain->n_bases;
-    m->most_bases = CLADE_MAX(m->most_bases, CLADE_MAX(chain->n_bases, CLADE_MIN(sum, BASES_SUM)));
-    for (size_t i = 0; i < chain->count; i++) CLADE_TRY(add_member(func, &func->steps[chain->first + i], m));
+  for (size_t c = 0; c < func->n_persistent; c++) {
+    const clade__fpersistent *persistent = &func->persistent[c];
+    if (persistent->interpreter != interpreter) continue;
+    sum += persistent->n_bases;
+    m->most_bases = CLADE_MAX(m->most_bases, CLADE_MAX(persistent->n_bases, CLADE_MIN(sum, BASES_SUM)));
+    for (size_t i = 0; i < persistent->count; i++) CLADE_TRY(add_member(func, &func->steps[persistent->first + i], m));
   }
   m->most_bases = (m->most_bases + BASES_STEP - 1) / BASES_STEP * BASES_STEP;
   for (int i = 0; i < m->most_bases; i++) {
@@ -197,7 +197,8 @@ static clade_status add_members(clade_func *func, uint32_t interpreter, making *
 }
 
 static clade_status describe(clade_func *func, const making *m, clade__request *request) {
-  clade__launch_arg *args = clade__arena_new(&func->arena, (size_t)(CLADE__CHAIN_HEAD + m->most_bases) * sizeof *args);
+  clade__launch_arg *args =
+      clade__arena_new(&func->arena, (size_t)(CLADE__PERSISTENT_HEAD + m->most_bases) * sizeof *args);
   clade__define *defines = clade__arena_new(&func->arena, 4 * sizeof *defines);
   clade__request *members = clade__arena_new(&func->arena, m->n * sizeof *members);
   if (!args || !defines || !members) return CLADE_NO_MEMORY;
@@ -210,33 +211,33 @@ static clade_status describe(clade_func *func, const making *m, clade__request *
     if (!defines[i].text) return CLADE_NO_MEMORY;
   args[0] = (clade__launch_arg){CLADE__LAUNCH_BUFFER, 0};
   args[1] = args[2] = (clade__launch_arg){CLADE__LAUNCH_BYTES, sizeof(int32_t)};
-  for (int i = 0; i < m->most_bases; i++) args[CLADE__CHAIN_HEAD + i] = args[0];
-  *request = (clade__request){.file = "chain",
-                              .kernel = "chain",
+  for (int i = 0; i < m->most_bases; i++) args[CLADE__PERSISTENT_HEAD + i] = args[0];
+  *request = (clade__request){.file = "persistent",
+                              .kernel = "persistent",
                               .options = "",
                               .n_defines = 4,
                               .defines = defines,
                               .n_members = (int)m->n,
                               .members = members,
                               .local = {1},
-                              .n_args = CLADE__CHAIN_HEAD + m->most_bases,
+                              .n_args = CLADE__PERSISTENT_HEAD + m->most_bases,
                               .args = args};
   return CLADE_OK;
 }
 
 static bool needed(const clade_func *func, uint32_t interpreter) {
-  for (size_t c = 0; c < func->n_chains; c++)
-    if (func->chains[c].interpreter == interpreter) return true;
+  for (size_t c = 0; c < func->n_persistent; c++)
+    if (func->persistent[c].interpreter == interpreter) return true;
   return false;
 }
 
-clade_status clade__chain_request(clade_func *func, uint32_t interpreter, clade__request *request) {
+clade_status clade__persistent_request(clade_func *func, uint32_t interpreter, clade__request *request) {
   const clade__finterpreter *found = &func->interpreters[interpreter - 1];
   making m = {0};
   *request = (clade__request){0};
   if (!needed(func, interpreter)) return CLADE_OK;
   if (found->found) {
-    *request = (clade__request){.file = "chain", .kernel = "chain", .found = &found->hash};
+    *request = (clade__request){.file = "persistent", .kernel = "persistent", .found = &found->hash};
     return CLADE_OK;
   }
   clade_status status = add_members(func, interpreter, &m);

@@ -179,7 +179,7 @@ static clade_status lower_op(lowering *l) {
   if (!impl) return CLADE_FAIL(INTERNAL, "%s: no implementation was selected", node->op->name);
   if (!impl->emit) return CLADE_FAIL(INVALID, "%s: the implementation %s has no emit", node->op->name, impl->name);
   clade__node_view(func->graph, l->id, in, out, &view);
-  clade_query query = {sizeof query, &view, clade__device_info(func->devices[node->device]), node->row};
+  clade_query query = {sizeof query, &view, clade__device_info(func->devices[node->device]), node->config};
   return emit_node(l, impl, &query);
 }
 

@@ -6,7 +6,7 @@ enum { NONE = -1 };
 /* Kernels take offsets as 32-bit numbers unless an operand is larger than that: nothing begins behind it. */
 static const size_t last_offset = INT32_MAX;
 
-/* A block of a slab, free or taken. Neighbours by address are linked; free ones are also in the treap by size. */
+/* A block of a slab, free or taken. Neighbors by address are linked; free ones are also in the treap by size. */
 typedef struct block {
   size_t slab, offset, bytes;
   int32_t before, after; /* by address, in the same slab */

@@ -59,9 +59,9 @@ typedef struct clade__fstep {
   int source_device;         /* HOST: where its inputs lie */
   clade__id node;            /* 0: a copy that the plan needs */
   uint32_t time;             /* of liveness */
-  size_t request;            /* KERNEL: in the func's table, and so its kernel; unset in a chain */
-  uint32_t chain;            /* KERNEL: which chain of the func it is in, from 1 on; 0: none */
-  uint32_t interpreter;      /* KERNEL: which of the func's can do it in a chain, from 1 on; 0: none */
+  size_t request;            /* KERNEL: in the func's table, and so its kernel; unset in a persistent kernel */
+  uint32_t persistent;       /* KERNEL: which persistent kernel of the func it is in, from 1 on; 0: none */
+  uint32_t interpreter;      /* KERNEL: which of the func's can do it in a persistent kernel, from 1 on; 0: none */
   uint32_t member;           /* and which case it is there; */
   clade__hash key;           /* by its member's hash */
   double seconds;            /* as estimated: of its node's an equal part */
@@ -83,7 +83,8 @@ typedef struct clade__fpack {
   clade__fstep step;
 } clade__fpack;
 
-/* A kernel that chains are launches of: of each device the func's own, and some that others have had compiled. */
+/* A kernel that persistent kernels are launches of: of each device the func's own, and some that others have had
+ * compiled. */
 typedef struct clade__finterpreter {
   int device;
   bool found; /* another's, which the store knows by this: */
@@ -94,7 +95,7 @@ typedef struct clade__finterpreter {
 } clade__finterpreter;
 
 /* Steps that one launch does in turn. */
-typedef struct clade__fchain {
+typedef struct clade__fpersistent {
   size_t first, count; /* of the func's steps */
   int device;
   uint32_t interpreter; /* from 1 on */
@@ -103,7 +104,7 @@ typedef struct clade__fchain {
   size_t at, end;       /* words of the device's table */
   int n_bases;
   clade__place *bases; /* the memory of all steps, by space and index */
-} clade__fchain;
+} clade__fpersistent;
 
 typedef struct clade__slab {
   int device;
@@ -125,8 +126,8 @@ struct clade_func {
   clade_graph *built; /* shaped: what was selected from */
   int n_devices;
   clade_device **devices;
-  bool shaped;   /* planned: has steps */
-  int companion; /* of devices; -1: none */
+  bool shaped;  /* planned: has steps */
+  int fallback; /* of devices; -1: none */
   bool no_fusion, strict;
   char *prefer, *place;
   clade__records *pins;   /* choices that were given; NULL: none */
@@ -134,7 +135,7 @@ struct clade_func {
   bool trusted;           /* the pins' rows are */
   clade__tuning **tuning; /* [n_devices]: what each went by when the func was compiled; NULL: untuned */
   double seconds;
-  /* with symbols: the specialisations so far, by the hash of their sizes */
+  /* with symbols: the specializations so far, by the hash of their sizes */
   pthread_mutex_t lock;
   clade_func **shaped_funcs;
   size_t n_shaped, shaped_capacity;
@@ -158,9 +159,10 @@ struct clade_func {
   clade__program_kernel *kernels; /* [n_requests] */
   clade__finterpreter *interpreters;
   size_t n_interpreters, interpreter_capacity;
-  clade__fchain *chains;
-  size_t n_chains, chain_capacity;
-  clade__program_kernel *apart; /* [n_steps]: of those in chains, for profiled runs; under the lock; NULL: none yet */
+  clade__fpersistent *persistent;
+  size_t n_persistent, persistent_capacity;
+  clade__program_kernel
+      *apart; /* [n_steps]: of those in persistent kernels, for profiled runs; under the lock; NULL: none yet */
   clade__slabs slabs, constant_slabs;
   uint64_t live_peak;
   clade__buffer **constants; /* [constant_slabs.count] */
@@ -171,8 +173,8 @@ struct clade_func {
 /* As clade_compile does, for the tuner too. Without `kernels` it gets none: clade__prepare is to follow. */
 typedef struct clade__how {
   bool no_fusion, untuned, strict, kernels;
-  bool trusted;  /* rows of pins need not be listed by their spaces: the tuner's own */
-  int companion; /* as in clade__pass_ctx */
+  bool trusted; /* rows of pins need not be listed by their spaces: the tuner's own */
+  int fallback; /* as in clade__pass_ctx */
   const char *prefer, *place;
   clade__records *pins;
 } clade__how;
@@ -194,24 +196,25 @@ clade_status clade__copy_step(clade_func *func, int32_t from, int32_t to, clade_
 clade_status clade__prepare(clade_func *func);
 void clade__tell_idle_pins(const clade_func *func);  /* one warning of all that no node has (impls.c) */
 clade_status clade__list_requests(clade_func *func); /* the first half of it */
-/* The kernels of steps in chains, for launches of their own. */
+/* The kernels of steps in persistent kernels, for launches of their own. */
 clade_status clade__prepare_apart(clade_func *func);
 /* But for the arguments of its launch. */
 void clade__step_request(const clade_func *func, const clade__fstep *step, clade__request *out);
-/* Finds the chains; places are known. Then an interpreter's request: without a file where no chain needs it. */
-clade_status clade__chains_plan(clade_func *func);
-clade_status clade__chain_request(clade_func *func, uint32_t interpreter, clade__request *request);
+/* Finds the persistent kernels; places are known. Then an interpreter's request: without a file where no persistent
+ * kernel needs it. */
+clade_status clade__persistent_plan(clade_func *func);
+clade_status clade__persistent_request(clade_func *func, uint32_t interpreter, clade__request *request);
 /* Which interpreter does each step (interpreter.c): of each device the func's own, or one that is there already.
  * *spared: half of what would have to be compiled, or more. */
 clade_status clade__own_interpreters(clade_func *func);
 clade_status clade__found_interpreters(clade_func *func, bool *spared);
 void clade__drop_found(clade_func *func); /* the own ones do all */
-/* Words of a table, as cl_kernels/chain.cl has it: of a line of memory and of a step before its arguments. And how many
- * arguments come before the memory. */
-enum { CLADE__CHAIN_LINE = 16, CLADE__CHAIN_STEP = 8, CLADE__CHAIN_HEAD = 3 };
-enum { CLADE__CHAIN_BASES = 96 }; /* arguments for memory, at most, of 8 bytes: devices promise 1024 bytes */
-int clade__chain_base(const clade__fchain *chain, const clade__place *place); /* -1: none */
-int clade__chain_words(const clade__arg *arg);                                /* of 32 bits, in a step's table */
+/* Words of a table, as cl_kernels/persistent.cl has it: of a line of memory and of a step before its arguments. And how
+ * many arguments come before the memory. */
+enum { CLADE__PERSISTENT_LINE = 16, CLADE__PERSISTENT_STEP = 8, CLADE__PERSISTENT_HEAD = 3 };
+enum { CLADE__PERSISTENT_BASES = 96 }; /* arguments for memory, at most, of 8 bytes: devices promise 1024 bytes */
+int clade__persistent_base(const clade__fpersistent *persistent, const clade__place *place); /* -1: none */
+int clade__persistent_words(const clade__arg *arg); /* of 32 bits, in a step's table */
 /* Decides where outputs and assigned variables lie, and adds the copies that are left. Steps are in order after it. */
 clade_status clade__place_ports(clade_func *func);
 /* The value may be written into `cell`, which its node reads, as far as its op is concerned. */
@@ -246,8 +249,8 @@ extern size_t clade__plan_guard_bytes;
 extern size_t clade__plan_slab_bytes;
 /* Funcs are planned, but get no kernels: they are to be looked at and not run. */
 extern bool clade__plan_only;
-/* Steps that a func's chains have together at least, or there are none. */
-extern size_t clade__chain_least;
+/* Steps that a func's persistent kernels have together at least, or there are none. */
+extern size_t clade__persistent_least;
 /* CLADE_CORRUPT where a byte outside all values was written by what the run has executed; waits. */
 clade_status clade__run_check_guards(clade_run *run);
 

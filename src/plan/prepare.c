@@ -73,11 +73,11 @@ static clade_status request_of(clade_func *func, clade__fstep *step, clade__map 
   return add_request(func, &request, step->device);
 }
 
-static clade_status chain_requests(clade_func *func) {
+static clade_status persistent_requests(clade_func *func) {
   for (uint32_t i = 1; i <= func->n_interpreters; i++) {
     clade__finterpreter *interpreter = &func->interpreters[i - 1];
     clade__request request;
-    CLADE_TRY(clade__chain_request(func, i, &request));
+    CLADE_TRY(clade__persistent_request(func, i, &request));
     interpreter->request = func->n_requests;
     if (request.file) CLADE_TRY(add_request(func, &request, interpreter->device));
   }
@@ -118,10 +118,10 @@ static clade_status prepare_foreign(const clade_func *func, clade__fstep *step) 
 clade_status clade__list_requests(clade_func *func) {
   clade__map known = {0};
   clade_status status = CLADE_OK;
-  CLADE_GOTO(clade__chains_plan(func));
-  CLADE_GOTO(chain_requests(func));
+  CLADE_GOTO(clade__persistent_plan(func));
+  CLADE_GOTO(persistent_requests(func));
   for (size_t i = 0; i < func->n_steps; i++)
-    if (func->steps[i].kind == CLADE__FSTEP_KERNEL && !func->steps[i].chain)
+    if (func->steps[i].kind == CLADE__FSTEP_KERNEL && !func->steps[i].persistent)
       CLADE_GOTO(request_of(func, &func->steps[i], &known));
   for (size_t i = 0; i < func->n_packs; i++)
     if (func->packs[i].step.kind == CLADE__FSTEP_KERNEL) CLADE_GOTO(request_of(func, &func->packs[i].step, &known));
@@ -148,7 +148,7 @@ clade_status clade__prepare(clade_func *func) {
 static clade_status prepare_apart(clade_func *func, int device, clade__request *batch, clade__program_kernel *got) {
   size_t n = 0;
   for (size_t i = 0; i < func->n_steps; i++)
-    if (func->steps[i].chain && func->steps[i].device == device) {
+    if (func->steps[i].persistent && func->steps[i].device == device) {
       clade__step_request(func, &func->steps[i], &batch[n]);
       CLADE_TRY(launch_args(func, &func->steps[i], &batch[n++]));
     }
@@ -156,7 +156,7 @@ static clade_status prepare_apart(clade_func *func, int device, clade__request *
   CLADE_TRY(clade__store_prepare(func->devices[device], n, batch, got));
   n = 0;
   for (size_t i = 0; i < func->n_steps; i++)
-    if (func->steps[i].chain && func->steps[i].device == device) func->apart[i] = got[n++];
+    if (func->steps[i].persistent && func->steps[i].device == device) func->apart[i] = got[n++];
   return CLADE_OK;
 }
 

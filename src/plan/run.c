@@ -30,7 +30,7 @@ static clade_status match(clade_run *run) {
 static clade_status check_func(const clade_func *func, cl_command_queue queue) {
   if (!func) return CLADE_FAIL(INVALID, "clade_run_new: the func is NULL");
   if (!func->shaped)
-    return CLADE_FAIL(INVALID, "clade_run_new: the func has symbols: give them sizes (clade_func_specialise)");
+    return CLADE_FAIL(INVALID, "clade_run_new: the func has symbols: give them sizes (clade_func_specialize)");
   for (int i = 0; i < func->n_devices; i++) CLADE_TRY(clade__device_check(func->devices[i], "clade_run_new"));
   if (queue && func->n_devices > 1)
     return CLADE_FAIL(UNSUPPORTED, "clade_run_new_on: the func works on %d devices, a queue belongs to one",
@@ -149,8 +149,8 @@ clade_status clade_cancel(clade_run *run) {
   for (int s = 0; s < run->n_slots; s++) {
     clade__slot *slot = &run->slots[s];
     if (!slot->busy || !slot->lanes_left || (slot->begun && !clade__hosts_wait(run, slot))) continue;
-    slot->status = CLADE_CANCELLED;
-    snprintf(slot->message, sizeof slot->message, "execution %llu was cancelled", (unsigned long long)slot->execution);
+    slot->status = CLADE_CANCELED;
+    snprintf(slot->message, sizeof slot->message, "execution %llu was canceled", (unsigned long long)slot->execution);
   }
   pthread_mutex_unlock(&run->lock);
   clade__progress_wake(run);

@@ -1,6 +1,6 @@
 /* Runs: a func bound to variables, with everything that an execution needs made beforehand. */
-#ifndef CLADE_RUN_ROOM_H
-#define CLADE_RUN_ROOM_H
+#ifndef CLADE_PLAN_RUN_H
+#define CLADE_PLAN_RUN_H
 
 #include <clade/opencl.h>
 
@@ -114,7 +114,7 @@ struct clade_run {
   clade_vars *vars;
   int *var_index; /* [variables of the func]: in vars */
   bool nowait, profile, adopted;
-  bool lone; /* a chain is all that it launches: who waits for it does so awake, at first */
+  bool lone; /* a persistent kernel is all that it launches: who waits for it does so awake, at first */
   bool late; /* under lock: the last one that was waited for so took too long for that */
   /* under vars->lock */
   clade__bound *packs; /* [packs of the func] */
@@ -129,7 +129,7 @@ struct clade_run {
   clade__slot *slots;
   clade__lane *lanes;
   clade__buffer **arena;  /* [func->slabs] */
-  clade__buffer **tables; /* [lanes]: of chains; NULL: it has none */
+  clade__buffer **tables; /* [lanes]: of persistent kernels; NULL: it has none */
   cl_kernel *kernels;     /* by launch, one or n_slots each */
   size_t n_kernels;
   clade_ticket serial; /* of this run, where it stands in its tickets */
@@ -175,11 +175,14 @@ clade_status clade__run_set_args(const clade_run *run, cl_kernel kernel, const c
 /* Has kernels and commands name the packed copies that are there now. Nothing is under way. */
 clade_status clade__run_rebind(clade_run *run);
 
-/* ---- chains (run_chain.c) ---- */
-const clade__fchain *clade__run_chain(const clade_run *run, const clade__fstep *step); /* NULL: it has its own launch */
+/* ---- persistent kernels (run_persistent.c) ---- */
+const clade__fpersistent *clade__run_persistent(const clade_run *run,
+                                                const clade__fstep *step); /* NULL: it has its own launch */
 clade_status clade__run_tables(clade_run *run);
-clade_status clade__run_chain_args(const clade_run *run, cl_kernel kernel, const clade__fchain *chain, int slot);
-clade_status clade__run_chain_rebind(const clade_run *run, cl_kernel kernel, const clade__fchain *chain, int slot);
+clade_status clade__run_persistent_args(const clade_run *run, cl_kernel kernel, const clade__fpersistent *persistent,
+                                        int slot);
+clade_status clade__run_persistent_rebind(const clade_run *run, cl_kernel kernel, const clade__fpersistent *persistent,
+                                          int slot);
 
 /* ---- packed copies of variables (packed.c); those with a run need vars->lock but for join and part ---- */
 clade_status clade__packed_join(clade_run *run);

@@ -120,33 +120,33 @@ clade_status clade__run_set_args(const clade_run *run, cl_kernel kernel, const c
   return CLADE_OK;
 }
 
-/* A step, or the first of a chain. */
+/* A step, or the first of a persistent kernel. */
 static bool launches(const clade_run *run, size_t s) {
   const clade__fstep *step = &run->func->steps[s];
-  const clade__fchain *chain = clade__run_chain(run, step);
-  return step->kind == CLADE__FSTEP_KERNEL && (!chain || chain->first == s);
+  const clade__fpersistent *persistent = clade__run_persistent(run, step);
+  return step->kind == CLADE__FSTEP_KERNEL && (!persistent || persistent->first == s);
 }
 
 static int kernels_for(const clade_run *run, const clade__fstep *step) {
-  const clade__fchain *chain = clade__run_chain(run, step);
-  return (chain ? chain->per_slot : step->per_slot) ? run->n_slots : 1;
+  const clade__fpersistent *persistent = clade__run_persistent(run, step);
+  return (persistent ? persistent->per_slot : step->per_slot) ? run->n_slots : 1;
 }
 
 /* One kernel, or one for each slot, after those that are there. */
 static clade_status kernels_of(clade_run *run, size_t s) {
   const clade__fstep *step = &run->func->steps[s];
-  const clade__fchain *chain = clade__run_chain(run, step);
-  const clade__program_kernel *from = chain
-                                          ? &run->func->kernels[run->func->interpreters[chain->interpreter - 1].request]
-                                      : step->chain ? &run->func->apart[s]
-                                                    : &run->func->kernels[step->request];
+  const clade__fpersistent *persistent = clade__run_persistent(run, step);
+  const clade__program_kernel *from =
+      persistent         ? &run->func->kernels[run->func->interpreters[persistent->interpreter - 1].request]
+      : step->persistent ? &run->func->apart[s]
+                         : &run->func->kernels[step->request];
   char name[32];
   for (int slot = 0; slot < kernels_for(run, step); slot++) {
     cl_kernel *kernel = &run->kernels[run->n_kernels];
     CLADE_TRY(clade__kernel_new(run->func->devices[step->device], from->program, from->name, kernel));
     run->n_kernels++;
-    clade_status status =
-        chain ? clade__run_chain_args(run, *kernel, chain, slot) : clade__run_set_args(run, *kernel, step, slot);
+    clade_status status = persistent ? clade__run_persistent_args(run, *kernel, persistent, slot)
+                                     : clade__run_set_args(run, *kernel, step, slot);
     if (status != CLADE_OK) return clade__fail_in(status, "%s", clade__step_name(run->func, step, name));
   }
   return CLADE_OK;
@@ -154,7 +154,7 @@ static clade_status kernels_of(clade_run *run, size_t s) {
 
 static clade_status kernels_new(clade_run *run) {
   size_t n = 0;
-  if (run->profile && run->func->n_chains) CLADE_TRY(clade__prepare_apart(run->func));
+  if (run->profile && run->func->n_persistent) CLADE_TRY(clade__prepare_apart(run->func));
   CLADE_TRY(clade__run_tables(run));
   for (size_t s = 0; s < run->func->n_steps; s++)
     if (launches(run, s)) n += (size_t)kernels_for(run, &run->func->steps[s]);
@@ -178,11 +178,11 @@ clade_status clade__run_rebind(clade_run *run) {
   size_t kernel = 0;
   for (size_t s = 0; s < run->func->n_steps; s++) {
     const clade__fstep *step = &run->func->steps[s];
-    const clade__fchain *chain = clade__run_chain(run, step);
+    const clade__fpersistent *persistent = clade__run_persistent(run, step);
     if (!launches(run, s)) continue;
     for (int slot = 0; slot < kernels_for(run, step); slot++, kernel++)
-      CLADE_TRY(chain ? clade__run_chain_rebind(run, run->kernels[kernel], chain, slot)
-                      : rebind_kernel(run, run->kernels[kernel], step, slot));
+      CLADE_TRY(persistent ? clade__run_persistent_rebind(run, run->kernels[kernel], persistent, slot)
+                           : rebind_kernel(run, run->kernels[kernel], step, slot));
   }
   for (int l = 0; l < run->n_lanes; l++)
     for (int slot = 0; slot < run->n_slots; slot++)
@@ -229,8 +229,8 @@ static void launch_cmd(clade_run *run, int slot, const clade__fstep *step, size_
   cmd->as.launch.kernel = kernel;
   memcpy(cmd->as.launch.global, step->launch->global, sizeof cmd->as.launch.global);
   memcpy(cmd->as.launch.local, step->launch->local, sizeof cmd->as.launch.local);
-  const clade__fchain *chain = clade__run_chain(run, step);
-  if (chain) cmd->as.launch.global[0] = chain->workers;
+  const clade__fpersistent *persistent = clade__run_persistent(run, step);
+  if (persistent) cmd->as.launch.global[0] = persistent->workers;
 }
 
 static void slot_cmds(clade_run *run, int slot, size_t *used) {
@@ -296,7 +296,7 @@ static clade_status cmds_new(clade_run *run) {
 
 static bool is_lone(const clade_run *run) {
   const clade_func *func = run->func;
-  return !run->profile && func->n_chains == 1 && func->chains[0].count == func->n_steps;
+  return !run->profile && func->n_persistent == 1 && func->persistent[0].count == func->n_steps;
 }
 
 /* ---- all of it ---- */

@@ -27,7 +27,7 @@ extern const clade_library clade__clblast_convgemm;
 
 /* ---- clFFT; operands: x, result, workspace ---- */
 /* Complex values to complex ones, or real ones to the first n / 2 + 1 of their spectrum, out of place, along an axis of
- * n whose neighbours are `inner` values apart, `outer` times `inner` of them. */
+ * n whose neighbors are `inner` values apart, `outer` times `inner` of them. */
 typedef struct clade__clfft_transform {
   size_t n, inner, outer, room; /* room: bytes of the workspace */
   bool real, inverse;

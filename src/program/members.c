@@ -3,7 +3,7 @@
 
 clade_status clade__member_hash(const clade__request *member, clade__hash *hash) {
   const char *caller;
-  CLADE_TRY(clade__kernel_source("chain", &caller));
+  CLADE_TRY(clade__kernel_source("persistent", &caller));
   CLADE_TRY(clade__request_hash(member, hash));
   *hash = clade__hash_more_text(*hash, caller);
   return CLADE_OK;
@@ -64,7 +64,7 @@ static void look(search *s) {
 /* What cannot be loaded holds nothing. */
 static clade_status hold(clade__store *store, const search *s, int32_t *number, clade__holder *out) {
   for (size_t i = 0; i < s->n; i++) number[i] = number_of(store, s->entry, s->kernel, s->members[i]);
-  const clade__request request = {.file = "chain", .kernel = "chain", .found = &s->kernel};
+  const clade__request request = {.file = "persistent", .kernel = "persistent", .found = &s->kernel};
   const clade__wanted wanted = {&request, s->kernel, s->kernel};
   CLADE_TRY(clade__store_without_compiler(store, 1, &wanted));
   if (!clade__store_ready(store, &wanted)) return CLADE_OK;

@@ -10,7 +10,7 @@ enum { CLADE__KERNEL_NAME = 96 }; /* bytes of clade__program_kernel.name */
 
 /* ---- requests (request.c) ---- */
 clade_status clade__request_check(const clade__request *request);
-/* The launch as well: what is compiled again where the implementation specialises. */
+/* The launch as well: what is compiled again where the implementation specializes. */
 clade__hash clade__request_launch_hash(const clade__request *request, clade__hash hash);
 /* The kernel's name in a program. It follows from the request alone, whatever it is compiled with. */
 void clade__request_name(const clade__request *request, clade__hash hash, char name[CLADE__KERNEL_NAME]);
@@ -100,7 +100,7 @@ clade_status clade__index_save(clade__index *index, const clade__cache *cache, c
 void clade__index_free(clade__index *index);
 
 /* ---- asking for units (units.c) ---- */
-/* The defines by which workers of a chain wait; "" where the device's compiler may not be given them. */
+/* The defines by which workers of a persistent kernel wait; "" where the device's compiler may not be given them. */
 const char *clade__chain_assembly(clade_device *device);
 
 /* ---- the program that probes units in a process of its own (probe_program.c) ---- */

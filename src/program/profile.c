@@ -9,9 +9,11 @@
 /* Beside which a first compilation is not much longer; and where somebody waits for the figures alone. */
 static const double AT_COMPILATION = 0.6, ASKED = 5;
 
-static bool wanted(void) {
+/* By a first compilation: costs of GPUs alone go by it, and on PoCL it takes as long as compiling a small network. */
+static bool wanted(const clade_device *device) {
   const char *variable = getenv("CLADE_MEASURE");
-  return !variable || strcmp(variable, "off") != 0;
+  if (variable && !strcmp(variable, "on")) return true;
+  return clade__device_info(device)->device_class == CLADE_GPU && !(variable && !strcmp(variable, "off"));
 }
 
 /* A part of a device has the name of the whole, and a part of its speed. */
@@ -48,7 +50,7 @@ static clade_status measure_and_keep(clade__store *store, bool again, double sec
 
 void clade__profile_find(clade__store *store, clade__profile *profile) {
   if (clade__profile_known(profile)) clade__device_set_profile(store->device, profile);
-  if (clade__profile_known(profile) || !store->cached || !store->cache.writable || !wanted() ||
+  if (clade__profile_known(profile) || !store->cached || !store->cache.writable || !wanted(store->device) ||
       !can_measure(store->device))
     return;
   if (measure_and_keep(store, false, AT_COMPILATION, profile) == CLADE_OK) {

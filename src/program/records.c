@@ -72,15 +72,16 @@ static clade_status check(const clade__record *r) {
   for (int i = 0; i < r->n_params; i++)
     if (!text_fits(r->param[i], LONGEST_NAME))
       return CLADE_FAIL(INVALID, "a tuning record of %s: parameter %d has no name", r->op, i);
-  if (!(r->seconds >= 0 && r->seconds < 1e9) || !(r->start_seconds >= 0 && r->start_seconds < 1e9))
-    return CLADE_FAIL(INVALID, "a tuning record of %s: %g seconds instead of %g", r->op, r->seconds, r->start_seconds);
+  if (!(r->seconds >= 0 && r->seconds < 1e9) || !(r->default_seconds >= 0 && r->default_seconds < 1e9))
+    return CLADE_FAIL(INVALID, "a tuning record of %s: %g seconds instead of %g", r->op, r->seconds,
+                      r->default_seconds);
   return CLADE_OK;
 }
 
-void clade__record_row(clade__record *r, const clade_impl *impl, const int32_t *row) {
-  for (r->n_params = 0; row && r->n_params < CLADE_MAX_PARAMS && impl->space->params[r->n_params]; r->n_params++) {
+void clade__record_config(clade__record *r, const clade_impl *impl, const int32_t *config) {
+  for (r->n_params = 0; config && r->n_params < CLADE_MAX_PARAMS && impl->space->params[r->n_params]; r->n_params++) {
     r->param[r->n_params] = impl->space->params[r->n_params];
-    r->value[r->n_params] = row[r->n_params];
+    r->value[r->n_params] = config[r->n_params];
   }
 }
 

@@ -14,9 +14,9 @@ typedef struct clade__record {
   int n_params;
   const char *param[CLADE_MAX_PARAMS];
   int32_t value[CLADE_MAX_PARAMS];
-  double seconds, start_seconds; /* of the row, and of what would have been taken without it; 0: not told */
-  bool full;                     /* every candidate was timed */
-  size_t next;                   /* of the set: 1 + the next one of the same problem; 0: none */
+  double seconds, default_seconds; /* of the configuration, and of what would have been taken without it; 0: not told */
+  bool full;                       /* every candidate was timed */
+  size_t next;                     /* of the set: 1 + the next one of the same problem; 0: none */
 } clade__record;
 
 /* What tells how near two devices are. */
@@ -30,7 +30,7 @@ typedef struct clade__tuned_device {
 } clade__tuned_device;
 
 /* Makes it one of this row; NULL: it has none. */
-void clade__record_row(clade__record *r, const clade_impl *impl, const int32_t *row);
+void clade__record_config(clade__record *r, const clade_impl *impl, const int32_t *config);
 
 /* Those of one device. Whoever shares a set does not change it any more. */
 typedef struct clade__records {

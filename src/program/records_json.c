@@ -83,7 +83,7 @@ static bool record_of(const json_t *json, clade__record *r) {
                        .problem = text_of(json, "problem"),
                        .impl = text_of(json, "impl"),
                        .seconds = json_number_value(json_object_get(json, "seconds")),
-                       .start_seconds = json_number_value(json_object_get(json, "start_seconds")),
+                       .default_seconds = json_number_value(clade__json_member(json, "default_seconds")),
                        .full = json_is_true(json_object_get(json, "full"))};
   if (!json_is_object(json) || !r->op || !r->problem || !r->impl || !hash_of(json, "kernel", &r->kernel)) return false;
   if ((params && !json_is_object(params)) || json_object_size(params) > CLADE_MAX_PARAMS) return false;
@@ -164,8 +164,9 @@ static json_t *device_json(const clade__tuned_device *d) {
 static json_t *record_json(const clade__record *r) {
   json_t *params = json_object();
   for (int i = 0; i < r->n_params; i++) json_object_set_new(params, r->param[i], json_integer(r->value[i]));
-  json_t *json = json_pack("{s:s, s:s, s:s, s:o, s:f, s:f, s:b}", "op", r->op, "problem", r->problem, "impl", r->impl,
-                           "params", params, "seconds", r->seconds, "start_seconds", r->start_seconds, "full", r->full);
+  json_t *json =
+      json_pack("{s:s, s:s, s:s, s:o, s:f, s:f, s:b}", "op", r->op, "problem", r->problem, "impl", r->impl, "params",
+                params, "seconds", r->seconds, "default_seconds", r->default_seconds, "full", r->full);
   if (json && !is_zero(r->kernel)) json_object_set_new(json, "kernel", hash_json(r->kernel));
   return json;
 }

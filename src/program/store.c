@@ -41,7 +41,7 @@ static void open_cache(clade__store *store) {
 }
 
 clade__hash clade__programs_key(const clade_device *device) {
-  const bool variants = clade__quirk_has(device, CLADE__QUIRK_SPECIALISE);
+  const bool variants = clade__quirk_has(device, CLADE__QUIRK_SPECIALIZE);
   return clade__hash_more(clade__device_key(device), &variants, sizeof variants);
 }
 

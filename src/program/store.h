@@ -56,6 +56,6 @@ typedef struct clade__embedded {
 } clade__embedded;
 extern const clade__embedded clade__embedded_kernels[]; /* ends in a NULL stem; generated */
 extern const char *const clade__preludes[]; /* stems of what goes before each program, in this order; ends in NULL */
-clade_status clade__kernel_source(const char *stem, const char **text); /* honours CLADE_KERNEL_DIR; for the process */
+clade_status clade__kernel_source(const char *stem, const char **text); /* honors CLADE_KERNEL_DIR; for the process */
 
 #endif

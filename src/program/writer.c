@@ -112,7 +112,7 @@ void clade__writers_hurry(void) {
 
 static void *run(void *argument) {
   writer *w = argument;
-  if (w->threaded && clade__quirk_has(w->device, CLADE__QUIRK_SPECIALISE)) let_pass(w);
+  if (w->threaded && clade__quirk_has(w->device, CLADE__QUIRK_SPECIALIZE)) let_pass(w);
   if (write_all(w) != CLADE_OK)
     clade__log(CLADE_LOG_WARNING, "%s: kernels will be compiled again by other processes", clade_last_error());
   clade__cache_unlock(w->lock);

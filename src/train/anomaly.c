@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "train/room.h"
+#include "train/internal.h"
 
 /* "watch:NUMBER:OP:NAME" */
 static clade_status blame(const clade__training *tr, const char *port) {

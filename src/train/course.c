@@ -25,7 +25,7 @@ json_t *clade__train_course(const clade__training *tr) {
   return json_pack("{s:s, s:s, s:I, s:i, s:I, s:o, s:s, s:s?, s:[i,i,b,f,i,b], s:s, s:o, s:f}", "model", t->model_name,
                    "data", tr->data.name, "images", (json_int_t)tr->data.count, "batch", t->batch, "seed",
                    (json_int_t)t->seed, "split", split_json(tr), "optimizer", t->optimizer.rule->name, "place",
-                   t->place, "augment", a->crop, a->shift, a->flip, (double)a->rotate, a->cutout, a->normalise,
+                   t->place, "augment", a->crop, a->shift, a->flip, (double)a->rotate, a->cutout, a->normalize,
                    "fingerprint", tr->fingerprint, "optimizer_numbers", numbers_json(&t->optimizer), "ema", t->ema);
 }
 

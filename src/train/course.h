@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "train/optim.h"
-#include "train/room.h"
+#include "train/internal.h"
 
 /* NULL: no memory. */
 json_t *clade__train_course(const clade__training *tr);

@@ -1,5 +1,5 @@
 /* What a training's images are, as one hash: another set of the same size must not go on with a checkpoint. */
-#include "train/room.h"
+#include "train/internal.h"
 
 /* So many of each part, at even distances; all where there are no more. */
 enum { SAMPLES = 512 };

@@ -4,7 +4,7 @@
 
 #include <clade/nn.h>
 
-#include "train/room.h"
+#include "train/internal.h"
 
 static void give_up(clade__training *tr) {
   clade__log(CLADE_LOG_WARNING, "%s; the training goes on without logs", clade_last_error());
@@ -51,7 +51,7 @@ static clade_status build_gradients(clade__training *tr) {
   }
   CLADE_GOTO(clade_gradients(g, loss, (clade_val){0}, (int)n_parameters, parameter, gradient));
   for (size_t i = 0; i < n_parameters; i++) clade_output(g, port[i].name, clade_cast(g, gradient[i], CLADE_F32));
-  CLADE_GOTO(clade_compile(g, tr->devices[0], &tr->gradient_func, .companion = tr->t.companion, .place = tr->t.place,
+  CLADE_GOTO(clade_compile(g, tr->devices[0], &tr->gradient_func, .fallback = tr->t.fallback, .place = tr->t.place,
                            .prefer = tr->t.prefer, .strict = tr->t.strict));
   CLADE_GOTO(clade_run_new(tr->gradient_func, tr->vars, &tr->gradient_run, .slots = 1));
 fail:

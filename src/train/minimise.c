@@ -1,4 +1,4 @@
-/* clade_minimise: from a loss to a step of training. Gradients, clipping, the update by the optimiser's rule, averages,
+/* clade_minimize: from a loss to a step of training. Gradients, clipping, the update by the optimizer's rule, averages,
  * and what is assigned. */
 #include <math.h>
 #include <stdio.h>
@@ -142,7 +142,7 @@ static clade_status add_update(clade__task *t) {
 }
 
 /* ---- the calls ---- */
-static clade_status check_options(const clade_minimise_opt *o) {
+static clade_status check_options(const clade_minimize_opt *o) {
   CLADE_TRY(clade__optimizer_check(&o->optimizer));
   CLADE_TRY(clade__schedule_check(&o->schedule));
   if (!(o->clip_value >= 0)) return CLADE_FAIL(INVALID, ".clip_value is %g; expected a positive number", o->clip_value);
@@ -155,11 +155,11 @@ static clade_status check_new(const clade__task *t) {
   static const char *const marks[] = {"optimizer.step", "optimizer.count"};
   for (size_t i = 0; i < CLADE_COUNT(marks); i++)
     if (clade_val_ok(clade__find_variable(t->g, marks[i])))
-      return CLADE_FAIL(DUPLICATE, "%s: the graph has an optimiser already (variable %s)", t->what, marks[i]);
+      return CLADE_FAIL(DUPLICATE, "%s: the graph has an optimizer already (variable %s)", t->what, marks[i]);
   return CLADE_OK;
 }
 
-static clade_status minimise(clade__task *t) {
+static clade_status minimize(clade__task *t) {
   clade_status status = check_options(t->opt);
   if (status) return clade__fail_in(status, "%s", t->what);
   CLADE_TRY(check_new(t));
@@ -194,18 +194,18 @@ static clade_status run(clade__task *t, clade_status (*fn)(clade__task *)) {
   return status;
 }
 
-clade_status clade_minimise_(clade_graph *g, const clade_minimise_opt *given) {
-  clade_minimise_opt opt;
-  CLADE_TRY(clade__opt_copy(&opt, sizeof opt, given, "clade_minimise"));
+clade_status clade_minimize_(clade_graph *g, const clade_minimize_opt *given) {
+  clade_minimize_opt opt;
+  CLADE_TRY(clade__opt_copy(&opt, sizeof opt, given, "clade_minimize"));
   CLADE_TRY(clade__optimizer_given(&opt.optimizer));
   return run(&(clade__task){.g = g,
                             .opt = &opt,
-                            .what = opt.model ? "clade_minimise_sums" : "clade_minimise",
+                            .what = opt.model ? "clade_minimize_sums" : "clade_minimize",
                             .rule = opt.optimizer.rule},
-             minimise);
+             minimize);
 }
 
 clade_status clade_accumulate(clade_graph *g, clade_val loss) {
-  clade_minimise_opt opt = {.size = sizeof opt, .loss = loss};
+  clade_minimize_opt opt = {.size = sizeof opt, .loss = loss};
   return run(&(clade__task){.g = g, .opt = &opt, .what = "clade_accumulate"}, accumulate);
 }

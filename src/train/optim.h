@@ -1,4 +1,4 @@
-/* What the files of optimisers share. */
+/* What the files of optimizers share. */
 #ifndef CLADE_TRAIN_OPTIM_H
 #define CLADE_TRAIN_OPTIM_H
 

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "ir/ir.h"
 #include "train/optim.h"
-#include "train/room.h"
+#include "train/internal.h"
 
 enum { DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3 };
 
@@ -163,8 +163,8 @@ static clade__outcome build_shares(const clade__training *tr, clade_graph *g) {
 
 static clade_status compile_step(clade__training *tr, clade_graph *g) {
   return clade_compile(g, tr->devices[0], &tr->step_func, .n_devices = tr->n_shares - 1, .devices = tr->devices + 1,
-                       .companion = tr->t.companion, .place = tr->t.place, .prefer = tr->t.prefer,
-                       .strict = tr->t.strict, .choices = tr->choices[0]);
+                       .fallback = tr->t.fallback, .place = tr->t.place, .prefer = tr->t.prefer, .strict = tr->t.strict,
+                       .choices = tr->choices[0]);
 }
 
 /* What is resumed goes by its own choices. */
@@ -186,7 +186,7 @@ static clade_status build_step(clade__training *tr) {
   clade_output(g, "loss", all.loss);
   clade_output(g, "right", all.right);
   tr->backward = all.loss.id + 1;
-  CLADE_GOTO(clade_minimise(g, all.loss, .optimizer = tr->t.optimizer, .schedule = tr->t.schedule,
+  CLADE_GOTO(clade_minimize(g, all.loss, .optimizer = tr->t.optimizer, .schedule = tr->t.schedule,
                             .clip_norm = tr->t.clip_norm, .clip_value = tr->t.clip_value, .ema = tr->t.ema));
   if (tr->t.detect_anomaly) CLADE_GOTO(clade_graph_watch(g));
   CLADE_GOTO(compile_step(tr, g));

@@ -20,8 +20,8 @@ static json_t *channels_json(const clade__training *tr, const float *values) {
 }
 
 /* What was done to every image, so that whoever uses the weights does it too; null: nothing. */
-static json_t *normalise_json(const clade__training *tr) {
-  if (!tr->t.augment.normalise) return json_null();
+static json_t *normalize_json(const clade__training *tr) {
+  if (!tr->t.augment.normalize) return json_null();
   return json_pack("{s:o, s:o}", "mean", channels_json(tr, tr->data.mean), "std", channels_json(tr, tr->data.std));
 }
 
@@ -44,7 +44,7 @@ static clade_status state_text(const clade__training *tr, char **text) {
       json_pack("{s:i, s:o, s:o, s:o, s:s?, s:I, s:i, s:o, s:f, s:o, s:o}", "format", 1, "course",
                 clade__train_course(tr), "settings", clade__train_settings(tr), "graph", clade__train_graph(tr), "spec",
                 tr->data.spec, "step", (json_int_t)tr->at, "classes", tr->data.classes, "shape", shape_json(tr), "best",
-                tr->best, "normalise", normalise_json(tr), "choices", choices_json(tr));
+                tr->best, "normalize", normalize_json(tr), "choices", choices_json(tr));
   clade_status status = clade__json_print(root, JSON_COMPACT | JSON_REAL_PRECISION(17), text);
   json_decref(root);
   return status;

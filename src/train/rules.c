@@ -1,4 +1,4 @@
-/* Clade's own optimisers: their numbers, and their rules over the op update. */
+/* Clade's own optimizers: their numbers, and their rules over the op update. */
 #include <math.h>
 
 #include "op/update.h"
@@ -164,7 +164,7 @@ clade_status clade__optimizer_given(clade_optimizer *o) {
 
 clade_status clade__optimizer_check(const clade_optimizer *o) {
   if (o->rule->size < sizeof *o->rule || !o->rule->name || !o->rule->update)
-    return CLADE_FAIL(INVALID, "the optimiser's rule has no .size, .name or .update");
+    return CLADE_FAIL(INVALID, "the optimizer's rule has no .size, .name or .update");
   CLADE_TRY(check_range(o->rule->name, "lr", o->lr, 0, INFINITY));
   CLADE_TRY(check_range(o->rule->name, "weight_decay", o->weight_decay, 0, INFINITY));
   return o->rule->check ? o->rule->check(o) : CLADE_OK;

@@ -1,4 +1,4 @@
-/* What the files of clade_minimise share: parameters with what belongs to them, groups, variables of optimisers. */
+/* What the files of clade_minimize share: parameters with what belongs to them, groups, variables of optimizers. */
 #include "train/task.h"
 
 #include <math.h>

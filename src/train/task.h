@@ -1,4 +1,4 @@
-/* What clade_minimise works on while it adds nodes, and what its files share. */
+/* What clade_minimize works on while it adds nodes, and what its files share. */
 #ifndef CLADE_TRAIN_TASK_H
 #define CLADE_TRAIN_TASK_H
 
@@ -8,7 +8,7 @@
 /* Parameters that are learnt, with what belongs to each; those of one device and type stand together. */
 typedef struct clade__task {
   clade_graph *g;
-  const clade_minimise_opt *opt;
+  const clade_minimize_opt *opt;
   const char *what; /* the function, for messages */
   int n, n_moments;
   const clade_rule *rule;

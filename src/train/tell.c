@@ -1,5 +1,5 @@
 /* What a training tells: events for the observer, and the same numbers for the logs. */
-#include "train/room.h"
+#include "train/internal.h"
 
 double clade__train_waited(const clade__training *tr) {
   clade_loader_info info = {.size = sizeof info};

@@ -3,7 +3,7 @@
 
 #include <clade/ops.h>
 
-#include "train/room.h"
+#include "train/internal.h"
 
 /* Labels beyond the last image are -1: they count for nothing. */
 static void count(clade__training *tr, const int32_t *label, const int32_t *answer, int n, int64_t *right) {
@@ -20,7 +20,7 @@ static clade_status build(clade__training *tr) {
   clade_output(g, "loss", o.loss);
   clade_output(g, "answer", clade_arg_max(g, o.logits, 1));
   clade_status status =
-      clade_compile(g, tr->devices[0], &tr->test_func, .companion = tr->t.companion, .place = tr->t.place,
+      clade_compile(g, tr->devices[0], &tr->test_func, .fallback = tr->t.fallback, .place = tr->t.place,
                     .prefer = tr->t.prefer, .strict = tr->t.strict, .choices = tr->choices[1]);
   clade_graph_release(g);
   return status;
@@ -35,7 +35,7 @@ clade_status clade__train_test_ready(clade__training *tr) {
   tr->confusion = clade__new(classes * classes, sizeof *tr->confusion);
   if (!tr->confusion) return CLADE_NO_MEMORY;
   CLADE_TRY(clade_loader_new(tr->t.test, &tr->test_loader, .batch = tr->test_batch, .threads = tr->t.threads,
-                             .queue = CLADE__LOADER_QUEUE, .augment = {.normalise = tr->t.augment.normalise}));
+                             .queue = CLADE__LOADER_QUEUE, .augment = {.normalize = tr->t.augment.normalize}));
   tr->tested_seconds += clade__train_seconds(tr) - begun;
   return CLADE_OK;
 }

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <time.h>
 
-#include "train/room.h"
+#include "train/internal.h"
 
 static uint64_t now_ns(void) {
   struct timespec t;

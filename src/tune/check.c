@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "plan/run.h"
-#include "tune/room.h"
+#include "tune/internal.h"
 
 enum { LARGE_OUTPUT = 4 << 20 }; /* bytes, from which on one slot has to do */
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "tune/room.h"
+#include "tune/internal.h"
 
 /* Beside its place and renamed: whole or not at all. */
 static clade_status write_file(const char *path, const char *text) {

@@ -1,12 +1,13 @@
-/* What placing beside a companion goes by besides the nodes' times. How long copies take between a device with a bundle
- * and its companion: runs that send a value to and fro, often and seldom, so that what else an execution takes drops
- * out. And how long a device takes that changes its program: first launches after a change beside second ones. */
-#include "tune/room.h"
+/* What placing beside a fallback device goes by besides the nodes' times. How long copies take between a device with a
+ * bundle and its fallback device: runs that send a value to and fro, often and seldom, so that what else an execution
+ * takes drops out. And how long a device takes that changes its program: first launches after a change beside second
+ * ones. */
+#include "tune/internal.h"
 
 enum { SELDOM = 2, OFTEN = 10, SAMPLES = 15, CHANGES = 5 };
 static const double LONG_CHANGE = 0.5; /* seconds: seen once is enough */
 
-static clade_status open_run(clade_device *device, clade_device *companion, size_t bytes, int copies, clade_run **out) {
+static clade_status open_run(clade_device *device, clade_device *fallback, size_t bytes, int copies, clade_run **out) {
   clade_graph *g = NULL;
   clade_func *func = NULL;
   clade_status status;
@@ -14,7 +15,7 @@ static clade_status open_run(clade_device *device, clade_device *companion, size
   clade_val x = clade_input(g, "x", CLADE_U8, CLADE_SHAPE((int64_t)bytes));
   for (int i = 0; i < copies; i++) x = clade_transfer(g, x, (i + 1) % 2);
   clade_output(g, "y", x);
-  CLADE_GOTO(clade_compile(g, device, &func, .n_devices = 1, .devices = &companion, .untuned = true));
+  CLADE_GOTO(clade_compile(g, device, &func, .n_devices = 1, .devices = &fallback, .untuned = true));
   status = clade_run_new(func, NULL, out);
 fail:
   clade_func_release(func); /* the run keeps it */
@@ -42,13 +43,13 @@ static clade_status take_turns(clade_run *seldom, clade_run *often, const void *
   return CLADE_OK;
 }
 
-static clade_status measure(clade_device *device, clade_device *companion, size_t bytes, double *seconds) {
+static clade_status measure(clade_device *device, clade_device *fallback, size_t bytes, double *seconds) {
   clade_run *seldom = NULL, *often = NULL;
   clade_status status = CLADE_NO_MEMORY;
   void *x = clade__new(bytes, 1);
   if (!x) goto fail;
-  CLADE_GOTO(open_run(device, companion, bytes, SELDOM, &seldom));
-  CLADE_GOTO(open_run(device, companion, bytes, OFTEN, &often));
+  CLADE_GOTO(open_run(device, fallback, bytes, SELDOM, &seldom));
+  CLADE_GOTO(open_run(device, fallback, bytes, OFTEN, &often));
   CLADE_GOTO(take_turns(seldom, often, x, bytes, seconds));
 fail:
   clade_run_free(seldom);
@@ -111,14 +112,14 @@ static clade_status keep(clade_device *device, const char *op, const char *probl
   return status;
 }
 
-static clade_status probe(clade_device *device, clade_device *companion, size_t bytes, bool again) {
+static clade_status probe(clade_device *device, clade_device *fallback, size_t bytes, bool again) {
   char problem[CLADE__LINK_PROBLEM];
   bool known = false;
   double seconds = 0;
-  clade__link_problem(clade__device_info(companion), bytes, problem);
+  clade__link_problem(clade__device_info(fallback), bytes, problem);
   if (!again) CLADE_TRY(is_known(device, clade__link_op, problem, &known));
   if (known) return CLADE_OK;
-  CLADE_TRY(measure(device, companion, bytes, &seconds));
+  CLADE_TRY(measure(device, fallback, bytes, &seconds));
   return keep(device, clade__link_op, problem, "copy", seconds);
 }
 
@@ -135,11 +136,11 @@ static clade_status probe_change(clade_device *device, bool again) {
 }
 
 clade_status clade__probe_links(const clade_func *func, bool again) {
-  for (int d = 0; func->companion >= 0 && d < func->n_devices; d++) {
-    if (!clade__device_info(func->devices[d])->kernels || d == func->companion) continue;
+  for (int d = 0; func->fallback >= 0 && d < func->n_devices; d++) {
+    if (!clade__device_info(func->devices[d])->kernels || d == func->fallback) continue;
     CLADE_TRY(probe_change(func->devices[d], again));
     for (int i = 0; i < CLADE__LINK_SIZES; i++)
-      CLADE_TRY(probe(func->devices[d], func->devices[func->companion], clade__link_bytes[i], again));
+      CLADE_TRY(probe(func->devices[d], func->devices[func->fallback], clade__link_bytes[i], again));
   }
   return CLADE_OK;
 }

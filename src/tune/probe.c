@@ -1,7 +1,7 @@
 /* The kind of a CPU's core, without its clock: how many multiply-adds it begins while one is on its way. */
 #include <stddef.h>
 
-#include "tune/room.h"
+#include "tune/internal.h"
 
 /* CHAINS of dependent multiply-adds. One takes its latency for each; enough of them take what the units allow. */
 static const char source[] = "#ifdef WANT_tune_chains\n"
@@ -92,7 +92,7 @@ static clade_status seconds_of(clade_run *run, double *seconds) {
 }
 
 /* Multiply-adds that are begun while one is on its way: the median of turns right after one another, since clocks and
- * neighbours change. */
+ * neighbors change. */
 static clade_status begun_in_one(clade_run *one, clade_run *many, double *out) {
   double ratio[SAMPLES], a, b;
   CLADE_TRY(seconds_of(one, &a));

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "op/view.h"
-#include "tune/room.h"
+#include "tune/internal.h"
 
 enum { BATCH = 6, FEW = 2, MOST_CANDIDATES = 1024 };
 static const double BETTER = 0.97;   /* of the time before: less is noise */
@@ -16,13 +16,13 @@ typedef struct search {
   clade__clock *clock;             /* of all problems */
   double begun, ready;             /* ready: seconds until candidates could be timed; 0: not yet */
   clade__stage stage[CLADE__BARE]; /* by clade__scale */
-  clade__candidate *at;            /* [0]: what would be taken now */
+  clade__trial *at;                /* [0]: what would be taken now */
   size_t n, capacity;
   size_t best;
   bool barred[CLADE__PICKED_IMPLS]; /* breaks the op's bound, and nobody allowed it */
 } search;
 
-void clade__candidate_close(clade__candidate *c) {
+void clade__trial_close(clade__trial *c) {
   clade_run_free(c->run);
   c->run = NULL;
   for (int k = 0; k < CLADE__SCALES; k++) {
@@ -31,36 +31,36 @@ void clade__candidate_close(clade__candidate *c) {
   }
 }
 
-char *clade__candidate_text(const clade__problem *p, const clade__candidate *c) {
+char *clade__trial_text(const clade__problem *p, const clade__trial *c) {
   const clade_impl *impl = clade__impls(p->op)[c->impl];
   clade__text t = {0};
   char *text = NULL;
   clade__text_add(&t, "%s", impl->name);
-  for (int i = 0; c->has_row && impl->space->params[i]; i++)
-    clade__text_add(&t, " %s=%d", impl->space->params[i], (int)c->row[i]);
+  for (int i = 0; c->has_config && impl->space->params[i]; i++)
+    clade__text_add(&t, " %s=%d", impl->space->params[i], (int)c->config[i]);
   return clade__text_take(&t, &text) == CLADE_OK ? text : NULL;
 }
 
 /* ---- candidates ---- */
-static clade_status add(search *s, int impl, const int32_t *row) {
+static clade_status add(search *s, int impl, const int32_t *config) {
   const clade_space *space = clade__impls(s->p->op)[impl]->space;
-  clade__candidate c = {.impl = impl, .has_row = space != NULL};
-  if (row && space) memcpy(c.row, row, sizeof c.row);
+  clade__trial c = {.impl = impl, .has_config = space != NULL};
+  if (config && space) memcpy(c.config, config, sizeof c.config);
   for (size_t i = 0; i < s->n; i++)
-    if (s->at[i].impl == impl && !memcmp(s->at[i].row, c.row, sizeof c.row)) return CLADE_OK;
+    if (s->at[i].impl == impl && !memcmp(s->at[i].config, c.config, sizeof c.config)) return CLADE_OK;
   if (s->n >= MOST_CANDIDATES) return CLADE_OK;
   CLADE_TRY(clade__grow(&s->at, &s->capacity, s->n + 1, sizeof *s->at));
   s->at[s->n++] = c;
   return CLADE_OK;
 }
 
-static clade_status add_rows(search *s, clade_query *q, int impl) {
+static clade_status add_configs(search *s, clade_query *q, int impl) {
   const clade_space *space = clade__impls(s->p->op)[impl]->space;
-  int32_t row[CLADE_MAX_PARAMS];
+  int32_t config[CLADE_MAX_PARAMS];
   for (int i = 0; space; i++) {
-    q->row = NULL;
-    if (!clade__space_row(space, q, i, row)) break;
-    CLADE_TRY(add(s, impl, row));
+    q->config = NULL;
+    if (!clade__space_config(space, q, i, config)) break;
+    CLADE_TRY(add(s, impl, config));
   }
   return CLADE_OK;
 }
@@ -78,22 +78,23 @@ static double cost_of(const clade_impl *impl, clade_query q) {
   return clade__impl_cost(impl, &q);
 }
 
-/* What is taken now; what every implementation starts from; the rows of the one that is taken now, then of the others.
+/* What is taken now; every implementation's defaults; the configurations of the one that is taken now, then of the
+ * others.
  */
 static clade_status list(search *s) {
   const clade__problem *p = s->p;
   clade_type out[CLADE_MAX_OPERANDS];
   clade_node n = {sizeof n, p->op, "", p->attrs, p->n_in, p->n_out, p->in, out};
   clade_query q = {sizeof q, &n, clade__device_info(p->device), NULL};
-  int32_t row[CLADE_MAX_PARAMS];
+  int32_t config[CLADE_MAX_PARAMS];
   bool tried[CLADE__PICKED_IMPLS] = {false};
   double cost[CLADE__PICKED_IMPLS], cheapest = 1e300;
   int count = 0;
   memcpy(out, s->stage[CLADE__WHOLE].out, (size_t)p->n_out * sizeof *out);
-  CLADE_TRY(add(s, p->impl, p->row));
+  CLADE_TRY(add(s, p->impl, p->config));
   for (; clade__impls(p->op)[count] && count < CLADE__PICKED_IMPLS; count++) {
     const clade_impl *impl = clade__impls(p->op)[count];
-    clade__query_start(&q, impl, row);
+    clade__query_defaults(&q, impl, config);
     tried[count] = !impl->bundled && !clade__impl_unfit(impl, &q);
     cost[count] = tried[count] ? cost_of(impl, q) : 0;
     if (tried[count] && cost[count] < cheapest) cheapest = cost[count];
@@ -103,12 +104,12 @@ static clade_status list(search *s) {
     s->barred[i] = loose && hopeless && !s->how->loose;
     if (s->barred[i] || (hopeless && !loose && s->how->mode == CLADE_TUNE_QUICK)) tried[i] = false;
     if (!tried[i]) continue;
-    clade__query_start(&q, clade__impls(p->op)[i], row);
-    CLADE_TRY(add(s, i, row));
+    clade__query_defaults(&q, clade__impls(p->op)[i], config);
+    CLADE_TRY(add(s, i, config));
   }
-  CLADE_TRY(add_rows(s, &q, p->impl));
+  CLADE_TRY(add_configs(s, &q, p->impl));
   for (int i = 0; i < count; i++)
-    if (tried[i]) CLADE_TRY(add_rows(s, &q, i));
+    if (tried[i]) CLADE_TRY(add_configs(s, &q, i));
   return CLADE_OK;
 }
 
@@ -118,15 +119,15 @@ static bool own_fault(clade_status status) {
   return status != CLADE_OK && status != CLADE_LOST && status != CLADE_FORKED && status != CLADE_NO_MEMORY;
 }
 
-static clade_status drop(clade__candidate *c, clade_status status) {
+static clade_status drop(clade__trial *c, clade_status status) {
   if (!own_fault(status)) return status;
   clade__log(CLADE_LOG_DEBUG, "a candidate is left out: %s", clade_last_error());
-  c->state = CLADE__CANDIDATE_REFUSED;
-  clade__candidate_close(c);
+  c->state = CLADE__TRIAL_REFUSED;
+  clade__trial_close(c);
   return CLADE_OK;
 }
 
-static clade_status plan(const search *s, clade__candidate *c) {
+static clade_status plan(const search *s, clade__trial *c) {
   CLADE_TRY(clade__stage_func(s->p, &s->stage[CLADE__WHOLE], c, &c->func[CLADE__WHOLE]));
   CLADE_TRY(clade__stage_bare(s->p, c, &c->func[CLADE__BARE]));
   for (int k = CLADE__WHOLE; k < CLADE__SCALES; k++)
@@ -138,7 +139,7 @@ static clade_status plan(const search *s, clade__candidate *c) {
 }
 
 /* All kernels of the batch in one go, as far as that works; what did not is found when each is asked for its own. */
-static clade_status compile(search *s, clade__candidate **batch, int n) {
+static clade_status compile(search *s, clade__trial **batch, int n) {
   const clade__mark begun = clade__clock_mark(s->p->device);
   size_t count = 0;
   for (int i = 0; i < n; i++)
@@ -182,16 +183,16 @@ static clade_status trust(search *s, clade__scale scale, clade_func *func) {
 
 /* The last implementation runs everywhere, and is what all others are tested against. */
 static clade_status trust_ref(search *s) {
-  clade__candidate ref = {0};
+  clade__trial ref = {0};
   clade_query q = {0};
   clade_type out[CLADE_MAX_OPERANDS], in[CLADE_MAX_OPERANDS];
   const clade_impl *const *impls = clade__impls(s->p->op);
   while (impls[ref.impl + 1]) ref.impl++;
-  if ((ref.has_row = impls[ref.impl]->space != NULL)) {
+  if ((ref.has_config = impls[ref.impl]->space != NULL)) {
     clade_node view;
     clade__node_view(s->stage[CLADE__TAILS].graph, clade__stage_node(s->p), in, out, &view);
     q = (clade_query){sizeof q, &view, clade__device_info(s->p->device), NULL};
-    clade__query_start(&q, impls[ref.impl], ref.row);
+    clade__query_defaults(&q, impls[ref.impl], ref.config);
   }
   clade_func *func = NULL;
   const clade__mark begun = clade__clock_mark(s->p->device);
@@ -203,32 +204,32 @@ static clade_status trust_ref(search *s) {
   return status;
 }
 
-static clade_status compare(search *s, clade__scale scale, clade__candidate *c, clade_run **run) {
+static clade_status compare(search *s, clade__scale scale, clade__trial *c, clade_run **run) {
   void **answer = NULL;
   CLADE_TRY(clade__answer(s->p, &s->stage[scale], c->func[scale], run, &answer));
   bool agree = clade__answers_agree(s->p, &s->stage[scale], s->stage[scale].right, answer);
   clade__answer_free(s->p, answer);
   if (agree) return CLADE_OK;
-  char *text = clade__candidate_text(s->p, c);
+  char *text = clade__trial_text(s->p, c);
   clade__log(CLADE_LOG_WARNING, "%s (%s): %s gives a wrong answer%s, and is not used", s->p->op->name, s->p->text,
              text ? text : "a candidate", scale == CLADE__TAILS ? " on a shape with tails" : "");
   clade__free(text);
-  c->state = CLADE__CANDIDATE_WRONG;
+  c->state = CLADE__TRIAL_WRONG;
   return CLADE_OK;
 }
 
-static clade_status check(search *s, clade__candidate *c) {
+static clade_status check(search *s, clade__trial *c) {
   clade_run *run = NULL;
   if (c->func[CLADE__TAILS]) {
     clade_status status = compare(s, CLADE__TAILS, c, &run);
     clade_run_free(run);
     CLADE_TRY(status);
-    if (c->state == CLADE__CANDIDATE_WRONG) return CLADE_OK;
+    if (c->state == CLADE__TRIAL_WRONG) return CLADE_OK;
   }
   if (!s->stage[CLADE__WHOLE].right) CLADE_TRY(trust(s, CLADE__WHOLE, c->func[CLADE__WHOLE]));
   CLADE_TRY(compare(s, CLADE__WHOLE, c, &c->run));
-  if (c->state == CLADE__CANDIDATE_WRONG) return CLADE_OK;
-  c->state = CLADE__CANDIDATE_RIGHT;
+  if (c->state == CLADE__TRIAL_WRONG) return CLADE_OK;
+  c->state = CLADE__TRIAL_RIGHT;
   if (!c->func[CLADE__BARE]) return CLADE_OK;
   clade_run_free(c->run);
   c->run = NULL;
@@ -236,35 +237,35 @@ static clade_status check(search *s, clade__candidate *c) {
 }
 
 /* ---- a batch ---- */
-static clade_status open_candidate(search *s, clade__candidate *c) {
-  if (c->state == CLADE__CANDIDATE_OPEN && !c->func[CLADE__WHOLE]) return drop(c, plan(s, c));
+static clade_status open_candidate(search *s, clade__trial *c) {
+  if (c->state == CLADE__TRIAL_OPEN && !c->func[CLADE__WHOLE]) return drop(c, plan(s, c));
   return CLADE_OK;
 }
 
 /* Whoever is not looked at in time stays open. */
-static clade_status run_batch(search *s, clade__candidate **batch, int n) {
+static clade_status run_batch(search *s, clade__trial **batch, int n) {
   for (int i = 0; i < n; i++) CLADE_TRY(open_candidate(s, batch[i]));
   CLADE_TRY(compile(s, batch, n));
   for (int i = 0; i < n; i++) {
     if (!clade__is_time(s->clock, 0)) return CLADE_OK;
-    if (batch[i]->state == CLADE__CANDIDATE_OPEN) CLADE_TRY(drop(batch[i], check(s, batch[i])));
+    if (batch[i]->state == CLADE__TRIAL_OPEN) CLADE_TRY(drop(batch[i], check(s, batch[i])));
   }
   bool full = s->how->mode == CLADE_TUNE_FULL;
   if (s->ready <= 0) s->ready = clade__now() - s->begun;
   return clade__take_turns(batch, n, full ? 9 : 5, full ? 10e-3 : 3e-3, s->deadline, s->clock);
 }
 
-static bool may_be_taken(const search *s, const clade__candidate *c) {
-  return c->state == CLADE__CANDIDATE_RIGHT && !s->barred[c->impl];
+static bool may_be_taken(const search *s, const clade__trial *c) {
+  return c->state == CLADE__TRIAL_RIGHT && !s->barred[c->impl];
 }
 
 /* The fastest of a batch, measured in the same turns as the first candidate. */
-static void judge(search *s, clade__candidate **batch, int n) {
-  const clade__candidate *first = &s->at[0];
+static void judge(search *s, clade__trial **batch, int n) {
+  const clade__trial *first = &s->at[0];
   for (int i = 0; i < n; i++) {
     size_t k = (size_t)(batch[i] - s->at);
     if (!may_be_taken(s, batch[i]) || batch[i]->median <= 0) continue;
-    const clade__candidate *best = &s->at[s->best];
+    const clade__trial *best = &s->at[s->best];
     if (s->best == 0 && may_be_taken(s, first) ? batch[i]->median < BETTER * first->median
                                                : !may_be_taken(s, best) || batch[i]->median < best->median)
       s->best = k;
@@ -272,9 +273,9 @@ static void judge(search *s, clade__candidate **batch, int n) {
 }
 
 /* Those that are tried again hold what they have; the others let it go. */
-static void close_batch(search *s, clade__candidate **batch, int n) {
+static void close_batch(search *s, clade__trial **batch, int n) {
   for (int i = 0; i < n; i++)
-    if (batch[i] != &s->at[0] && batch[i] != &s->at[s->best]) clade__candidate_close(batch[i]);
+    if (batch[i] != &s->at[0] && batch[i] != &s->at[s->best]) clade__trial_close(batch[i]);
 }
 
 /* How many candidates that were not tried yet fit into the time, by what one of the last batch took. The first few may
@@ -291,7 +292,7 @@ static clade_status search_all(search *s) {
   int fits = isinf(s->clock->deadline) ? BATCH : FEW;
   if (!clade__is_time(s->clock, s->clock->most)) return CLADE_OK;
   for (size_t next = 0; next < s->n;) {
-    clade__candidate *batch[BATCH + 2];
+    clade__trial *batch[BATCH + 2];
     int n = 0, old = s->best ? 2 : next > 0;
     size_t before = s->best;
     double begun = clade__now();
@@ -302,19 +303,19 @@ static clade_status search_all(search *s) {
     CLADE_TRY(run_batch(s, batch, n));
     judge(s, batch, n);
     close_batch(s, batch, n);
-    if (before && before != s->best) clade__candidate_close(&s->at[before]);
+    if (before && before != s->best) clade__trial_close(&s->at[before]);
     fits = room(s, next, (clade__now() - begun) / (n - old));
     if (next < s->n && !fits) return CLADE_OK;
   }
   return CLADE_OK;
 }
 
-static bool was_timed(const clade__candidate *c) { return c->state == CLADE__CANDIDATE_RIGHT && c->median > 0; }
+static bool was_timed(const clade__trial *c) { return c->state == CLADE__TRIAL_RIGHT && c->median > 0; }
 
 /* Every candidate was timed, or is none. */
 static bool is_complete(const search *s) {
   for (size_t i = 0; i < s->n; i++)
-    if (s->at[i].state == CLADE__CANDIDATE_OPEN || (s->at[i].state == CLADE__CANDIDATE_RIGHT && !was_timed(&s->at[i])))
+    if (s->at[i].state == CLADE__TRIAL_OPEN || (s->at[i].state == CLADE__TRIAL_RIGHT && !was_timed(&s->at[i])))
       return false;
   return true;
 }
@@ -322,9 +323,9 @@ static bool is_complete(const search *s) {
 /* Of each implementation its fastest row, where that is not noise beside the first one. */
 static void tell_best(const search *s, clade__found *out) {
   for (int impl = 0; impl < CLADE__PICKED_IMPLS; impl++) {
-    const clade__candidate *first = NULL, *best = NULL;
+    const clade__trial *first = NULL, *best = NULL;
     for (size_t i = 0; i < s->n; i++) {
-      const clade__candidate *c = &s->at[i];
+      const clade__trial *c = &s->at[i];
       if (c->impl != impl || !may_be_taken(s, c) || !was_timed(c)) continue;
       if (!first) first = best = c;
       if (c->median < best->median) best = c;
@@ -350,9 +351,9 @@ clade_status clade__search(const clade__problem *p, const clade_tune_opt *how, d
   CLADE_GOTO(search_all(&s));
   out->complete = is_complete(&s);
   for (size_t i = 0; i < s.n; i++) {
-    out->candidates += s.at[i].state != CLADE__CANDIDATE_OPEN;
-    out->wrong += s.at[i].state == CLADE__CANDIDATE_WRONG;
-    clade__candidate_close(&s.at[i]);
+    out->candidates += s.at[i].state != CLADE__TRIAL_OPEN;
+    out->wrong += s.at[i].state == CLADE__TRIAL_WRONG;
+    clade__trial_close(&s.at[i]);
   }
   if (may_be_taken(&s, &s.at[0]) && s.at[s.best].median > BETTER * s.at[0].median) s.best = 0;
   out->ready = s.ready;
@@ -360,7 +361,7 @@ clade_status clade__search(const clade__problem *p, const clade_tune_opt *how, d
   out->after = s.at[s.best];
   tell_best(&s, out);
 fail:
-  for (size_t i = 0; i < s.n; i++) clade__candidate_close(&s.at[i]);
+  for (size_t i = 0; i < s.n; i++) clade__trial_close(&s.at[i]);
   clade__free(s.at);
   clade__stage_close(p, &s.stage[CLADE__TAILS]);
   clade__stage_close(p, &s.stage[CLADE__WHOLE]);

@@ -1,7 +1,7 @@
 /* A problem at one size, as a graph of one node whose operands are variables: so nothing is uploaded when it runs. */
 #include <stdio.h>
 
-#include "tune/room.h"
+#include "tune/internal.h"
 
 /* ---- sizes with tails ---- */
 static clade_status infer(const clade__problem *p, const clade_type *in, clade_type *out) {
@@ -65,7 +65,7 @@ void clade__stage_close(const clade__problem *p, clade__stage *s) {
 }
 
 /* ---- a candidate's func ---- */
-static clade_status pin(const clade__problem *p, const clade_graph *g, const clade__candidate *c, clade__records *set) {
+static clade_status pin(const clade__problem *p, const clade_graph *g, const clade__trial *c, clade__records *set) {
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   clade__text problem = {0};
@@ -73,7 +73,7 @@ static clade_status pin(const clade__problem *p, const clade_graph *g, const cla
   clade__node_view(g, clade__stage_node(p), in, out, &view);
   clade__problem_text(&view, true, &problem);
   clade__record r = {.op = p->op->name, .problem = problem.data, .impl = impl->name};
-  clade__record_row(&r, impl, c->has_row ? c->row : NULL);
+  clade__record_config(&r, impl, c->has_config ? c->config : NULL);
   clade_status status = problem.failed ? CLADE_NO_MEMORY : clade__records_put(set, &r);
   clade__text_free(&problem);
   return status;
@@ -87,15 +87,15 @@ static const clade__node *node_of(const clade_func *func, const clade__problem *
 }
 
 /* It was compiled as the candidate says, and not as something else that takes the problem. */
-static bool is_candidate(const clade_func *func, const clade__problem *p, const clade__candidate *c) {
+static bool is_candidate(const clade_func *func, const clade__problem *p, const clade__trial *c) {
   const clade__node *n = node_of(func, p);
   return n->impl == c->impl && n->why && strcmp(n->why, "pinned") == 0;
 }
 
-clade_status clade__stage_func(const clade__problem *p, const clade__stage *s, const clade__candidate *c,
+clade_status clade__stage_func(const clade__problem *p, const clade__stage *s, const clade__trial *c,
                                clade_func **out) {
   clade__tuned_device any = {0};
-  clade__how how = {.untuned = true, .trusted = true, .companion = -1};
+  clade__how how = {.untuned = true, .trusted = true, .fallback = -1};
   CLADE_TRY(clade__records_new(&any, &how.pins));
   clade_status status = pin(p, s->graph, c, how.pins);
   if (status == CLADE_OK) status = clade__compile(s->graph, 1, &p->device, &how, out);
@@ -107,7 +107,7 @@ clade_status clade__stage_func(const clade__problem *p, const clade__stage *s, c
   return CLADE_FAIL(UNSUPPORTED, "%s: %s does not take it", p->op->name, clade__impls(p->op)[c->impl]->name);
 }
 
-clade_status clade__stage_bare(const clade__problem *p, const clade__candidate *c, clade_func **out) {
+clade_status clade__stage_bare(const clade__problem *p, const clade__trial *c, clade_func **out) {
   const clade_func *func = c->func[CLADE__WHOLE];
   const clade_type *results = clade__type(func->graph, node_of(func, p)->first_out);
   clade__stage s = {0};
@@ -122,7 +122,7 @@ clade_status clade__stage_bare(const clade__problem *p, const clade__candidate *
 }
 
 /* ---- its operands ---- */
-enum { PERIOD = 4093 }; /* a prime: rows are not alike */
+enum { PERIOD = 4093 }; /* a prime: rows of a matrix are not alike */
 
 static void draw(clade_dtype dtype, bool positive, unsigned char *to, size_t size) {
   float f;

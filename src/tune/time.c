@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "program/store.h"
-#include "tune/room.h"
+#include "tune/internal.h"
 
 enum { MOST_EXECUTIONS = 1 << 14 };
 static const double FAR_BEHIND = 2.5; /* times the fastest: it takes no further turns */
@@ -25,7 +25,7 @@ void clade__clock_learn(clade__clock *clock, const clade__mark *since) {
 }
 
 /* ---- turns ---- */
-static clade_status execute(const clade__candidate *c, int n, double *seconds) {
+static clade_status execute(const clade__trial *c, int n, double *seconds) {
   double start = clade__now();
   for (int i = 0; i < n; i++) CLADE_TRY(clade_execute(c->run, c->n_feeds, c->feeds, NULL));
   CLADE_TRY(clade_wait(c->run, 0));
@@ -45,9 +45,9 @@ double clade__tune_median(const double *at, int n) {
   return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
 }
 
-static bool runs(const clade__candidate *c) { return c->state == CLADE__CANDIDATE_RIGHT && c->run; }
+static bool runs(const clade__trial *c) { return c->state == CLADE__TRIAL_RIGHT && c->run; }
 
-static double fastest(clade__candidate **at, int n) {
+static double fastest(clade__trial **at, int n) {
   double best = INFINITY;
   for (int i = 0; i < n; i++)
     if (runs(at[i]) && at[i]->median > 0) best = fmin(best, at[i]->median);
@@ -55,7 +55,7 @@ static double fastest(clade__candidate **at, int n) {
 }
 
 /* Once to be warm, and once for a first estimate. *in_time: all of them were. */
-static clade_status warm(clade__candidate **at, int n, const clade__clock *clock, bool *in_time) {
+static clade_status warm(clade__trial **at, int n, const clade__clock *clock, bool *in_time) {
   double once;
   for (int i = 0; i < n; i++) at[i]->before = at[i]->median;
   for (int i = 0; i < n && *in_time; i++)
@@ -67,7 +67,7 @@ static clade_status warm(clade__candidate **at, int n, const clade__clock *clock
   return CLADE_OK;
 }
 
-clade_status clade__take_turns(clade__candidate **at, int n, int rounds, double round_seconds, double deadline,
+clade_status clade__take_turns(clade__trial **at, int n, int rounds, double round_seconds, double deadline,
                                const clade__clock *clock) {
   bool in_time = clade__is_time(clock, 0);
   CLADE_TRY(warm(at, n, clock, &in_time));
@@ -75,7 +75,7 @@ clade_status clade__take_turns(clade__candidate **at, int n, int rounds, double 
   for (int r = 0; r < CLADE_MIN(rounds, CLADE__TUNE_ROUNDS) && in_time; r++) {
     if (r > 0 && clade__now() > deadline) break;
     for (int i = 0; i < n; i++) {
-      clade__candidate *c = at[i];
+      clade__trial *c = at[i];
       /* the first one is what the others are measured against */
       if (!runs(c) || (i > 0 && c->median > FAR_BEHIND * best)) continue;
       if (r == 0 && !(in_time = clade__is_time(clock, 0))) break;

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "tune/room.h"
+#include "tune/internal.h"
 
 static const double QUICK_SECONDS = 5;
 
@@ -12,7 +12,7 @@ typedef struct tuning {
   clade__problem *at; /* the heaviest first */
   size_t n, capacity;
   clade__map known;      /* problems, by device, op and text */
-  clade__arena arena;    /* of rows that no node has */
+  clade__arena arena;    /* of configurations that no node has */
   double start, end;     /* end: of the budget */
   clade__clock clock;    /* of the problems; what is left after it is for the whole */
   double ready;          /* the least seconds until a problem's candidates could be timed; 0: there was none */
@@ -38,7 +38,7 @@ static bool has_elements(const clade_node *n) {
   return true;
 }
 
-static clade_status add_problem(tuning *t, const clade_node *view, int device, int impl, const int32_t *row) {
+static clade_status add_problem(tuning *t, const clade_node *view, int device, int impl, const int32_t *config) {
   clade__text text = {0};
   size_t at;
   clade__problem p = {.device = t->func->devices[device],
@@ -47,9 +47,9 @@ static clade_status add_problem(tuning *t, const clade_node *view, int device, i
                       .n_in = view->n_in,
                       .n_out = view->n_out,
                       .impl = impl,
-                      .row = row,
+                      .config = config,
                       .nodes = 1};
-  const clade_query q = {sizeof q, view, clade__device_info(p.device), row};
+  const clade_query q = {sizeof q, view, clade__device_info(p.device), config};
   memcpy(p.in, view->in, (size_t)p.n_in * sizeof *p.in);
   for (int i = 0; i < p.n_in; i++) p.in[i].layout = (clade_layout){0}; /* as it was built: conversions are its own */
   p.weight = weight_of(&p, &q);
@@ -82,26 +82,26 @@ static clade_status add_elsewhere(tuning *t, const clade__pass_ctx *ctx, clade_n
   const int impl = clade__least_impl(ctx, &view, device, &seconds);
   if (impl < 0) return CLADE_OK;
   clade_query q = {sizeof q, &view, &ctx->devices[device], NULL};
-  int32_t *row = clade__arena_new(&t->arena, CLADE_MAX_PARAMS * sizeof *row);
-  if (!row) return CLADE_NO_MEMORY;
-  clade__query_start(&q, clade__impls(view.op)[impl], row);
-  return add_problem(t, &view, device, impl, q.row);
+  int32_t *config = clade__arena_new(&t->arena, CLADE_MAX_PARAMS * sizeof *config);
+  if (!config) return CLADE_NO_MEMORY;
+  clade__query_defaults(&q, clade__impls(view.op)[impl], config);
+  return add_problem(t, &view, device, impl, q.config);
 }
 
-/* A bundle leaves no choice: its kernels are timed where a companion may take their nodes. */
+/* A bundle leaves no choice: its kernels are timed where a fallback device may take their nodes. */
 static clade_status add_node(tuning *t, const clade__pass_ctx *ctx, clade__id id) {
   const clade__node *node = &t->func->graph->nodes[id];
-  const int companion = t->func->companion;
+  const int fallback = t->func->fallback;
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   if (!clade__needs_impl(node->op) || !clade__tunable(node->op) || (node->op->flags & CLADE_OP_EFFECT)) return CLADE_OK;
   clade__node_view(t->func->graph, id, in, out, &view);
   if (node->op == &clade__op_pack || node->op == &clade__op_unpack || !has_elements(&view)) return CLADE_OK;
-  if (!ctx->devices[node->device].kernels || companion >= 0)
-    CLADE_TRY(add_problem(t, &view, node->device, node->impl, node->row));
-  for (int d = 0; companion >= 0 && d < t->func->n_devices; d++) {
-    bool place = node->device == companion ? ctx->devices[d].kernels != NULL
-                                           : d == companion && ctx->devices[node->device].kernels;
+  if (!ctx->devices[node->device].kernels || fallback >= 0)
+    CLADE_TRY(add_problem(t, &view, node->device, node->impl, node->config));
+  for (int d = 0; fallback >= 0 && d < t->func->n_devices; d++) {
+    bool place = node->device == fallback ? ctx->devices[d].kernels != NULL
+                                          : d == fallback && ctx->devices[node->device].kernels;
     if (place && d != node->device) CLADE_TRY(add_elsewhere(t, ctx, view, d));
   }
   return CLADE_OK;
@@ -156,15 +156,15 @@ static clade_status is_known(const tuning *t, const clade__problem *p, bool *kno
 /* ---- keeping ---- */
 static clade_status put_best(const tuning *t, const clade__problem *p, const clade__found *found, clade__records *set) {
   for (int i = 0; i < found->n_best; i++) {
-    const clade__candidate *c = &found->best[i];
+    const clade__trial *c = &found->best[i];
     const clade_impl *impl = clade__impls(p->op)[c->impl];
     clade__record r = {.op = p->op->name,
                        .problem = p->text,
                        .impl = impl->name,
                        .seconds = c->median,
-                       .start_seconds = found->before.median,
+                       .default_seconds = found->before.median,
                        .full = found->complete && t->opt.mode == CLADE_TUNE_FULL};
-    clade__record_row(&r, impl, c->has_row ? c->row : NULL);
+    clade__record_config(&r, impl, c->has_config ? c->config : NULL);
     CLADE_TRY(clade__impl_hash(p->op, impl, clade__device_info(p->device), &r.kernel));
     CLADE_TRY(clade__records_put(set, &r));
   }
@@ -192,10 +192,10 @@ static clade_status keep(tuning *t, const clade__problem *p, const clade__found 
 /* ---- one after the other ---- */
 static void tell(const tuning *t, const clade__problem *p, const clade__found *found, bool known, size_t done) {
   if (!t->opt.observe) return;
-  const clade__candidate now = {.impl = p->impl, .has_row = p->row != NULL};
-  clade__candidate before = found ? found->before : now, after = found ? found->after : now;
-  if (!found && p->row) memcpy(before.row, p->row, sizeof before.row), after = before;
-  char *texts[2] = {clade__candidate_text(p, &before), clade__candidate_text(p, &after)};
+  const clade__trial now = {.impl = p->impl, .has_config = p->config != NULL};
+  clade__trial before = found ? found->before : now, after = found ? found->after : now;
+  if (!found && p->config) memcpy(before.config, p->config, sizeof before.config), after = before;
+  char *texts[2] = {clade__trial_text(p, &before), clade__trial_text(p, &after)};
   const clade_tune_row row = {.size = sizeof row,
                               .op = p->op->name,
                               .problem = p->text,
@@ -307,7 +307,7 @@ static clade_status run(tuning *t) {
 static clade_status check(clade_func *func, const clade_tune_opt *opt) {
   if (!func) return CLADE_FAIL(INVALID, "clade_tune: the func is NULL");
   if (!func->shaped)
-    return CLADE_FAIL(INVALID, "clade_tune: the func has symbols: clade_func_specialise gives the one that runs");
+    return CLADE_FAIL(INVALID, "clade_tune: the func has symbols: clade_func_specialize gives the one that runs");
   if (opt->mode < CLADE_TUNE_OFF || opt->mode > CLADE_TUNE_FULL)
     return CLADE_FAIL(INVALID, "clade_tune: .mode is %d; expected off, quick or full", (int)opt->mode);
   if (!(opt->seconds >= 0)) return CLADE_FAIL(INVALID, "clade_tune: .seconds is %g", opt->seconds);

@@ -1,12 +1,12 @@
 /* A func as a whole: what it was compiled with, beside what it would be by what was measured. What is fastest in each
  * problem need not be so together: estimates of conversions may be wrong, and so may times of a problem alone. */
 #include "plan/run.h"
-#include "tune/room.h"
+#include "tune/internal.h"
 
 /* ---- is there anything to compare? ---- */
 static bool same_node(const clade__node *a, const clade__node *b) {
-  if (a->op != b->op || a->impl != b->impl || !a->row != !b->row) return false;
-  return !a->row || !memcmp(a->row, b->row, CLADE_MAX_PARAMS * sizeof *a->row);
+  if (a->op != b->op || a->impl != b->impl || !a->config != !b->config) return false;
+  return !a->config || !memcmp(a->config, b->config, CLADE_MAX_PARAMS * sizeof *a->config);
 }
 
 static bool same_choice(const clade_graph *a, const clade_graph *b) {
@@ -27,7 +27,7 @@ enum { OLD, ALL, ROWS, CHOICES };
 typedef struct whole {
   clade_func *func[CHOICES];    /* NULL: as another one */
   clade__records *set[CHOICES]; /* what leads to it */
-  clade__candidate run[CHOICES];
+  clade__trial run[CHOICES];
   size_t n;
   clade_feed *feeds;
   clade_vars *vars;
@@ -47,7 +47,7 @@ static clade_status open_runs(whole *w) {
   }
   CLADE_TRY(clade_vars_new(w->func[OLD], 1, &w->vars));
   for (int c = 0; c < CHOICES; c++) {
-    w->run[c] = (clade__candidate){.state = CLADE__CANDIDATE_RIGHT, .n_feeds = (int)w->n, .feeds = w->feeds};
+    w->run[c] = (clade__trial){.state = CLADE__TRIAL_RIGHT, .n_feeds = (int)w->n, .feeds = w->feeds};
     if (w->func[c]) CLADE_TRY(clade_run_new(w->func[c], w->vars, &w->run[c].run, .slots = 1));
   }
   return CLADE_OK;
@@ -61,7 +61,7 @@ static void close_runs(whole *w) {
 }
 
 static clade_status race(whole *w, const clade__clock *clock, int *best) {
-  clade__candidate *all[CHOICES] = {&w->run[OLD], &w->run[ALL], &w->run[ROWS]};
+  clade__trial *all[CHOICES] = {&w->run[OLD], &w->run[ALL], &w->run[ROWS]};
   clade_status status = open_runs(w);
   if (status == CLADE_OK) status = clade__take_turns(all, CHOICES, 5, 10e-3, clock->deadline, clock);
   close_runs(w);
@@ -88,8 +88,8 @@ static clade_status put_node(const clade_func *func, clade__id id, const clade__
   if (known) {
     clade__record r = *known;
     if (choice == OLD) {
-      clade__record_row(&r, impl, node->row);
-      r.seconds = r.start_seconds = 0; /* so that estimates go on to choose where it took several */
+      clade__record_config(&r, impl, node->config);
+      r.seconds = r.default_seconds = 0; /* so that estimates go on to choose where it took several */
     }
     status = clade__records_put(out, &r);
   }
@@ -132,7 +132,7 @@ static clade_status judge(whole *w, clade__records *fresh, clade__clock *clock, 
 }
 
 clade_status clade__whole_judge(clade_func *func, clade__records *fresh, clade__clock *clock, clade_tune_row *row) {
-  static const char *const names[CHOICES] = {"as it was", "by seconds measured", "by rows measured"};
+  static const char *const names[CHOICES] = {"as it was", "by seconds measured", "by configurations measured"};
   whole w = {.func = {func}};
   int best;
   if (func->n_devices > 1 || !func->tuning || !is_free(func->graph)) return CLADE_OK;

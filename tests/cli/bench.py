@@ -129,7 +129,7 @@ class Bench(unittest.TestCase):
         self.assertIn("lenet6", done.stderr)
 
     def test_layers_of_a_model(self):
-        """What oneDNN's sum counts: convolutions, normalisations, relus, additions, pooling, the mean, the product."""
+        """What oneDNN's sum counts: convolutions, normalizations, relus, additions, pooling, the mean, the product."""
         lines = "resnet18@train batch=1 side=32 classes=10 train\n"
         done = self.bench("model", "--shapes", self.file(lines), "--rounds", "1", "--peer", "onednn", "--json")
         if "without onednn" in done.stderr:

@@ -62,7 +62,7 @@ class Compare(unittest.TestCase):
             self.assertAlmostEqual(row["gflops"] * 1e9 * row["p50"], row["flops"], delta=1e-6 * row["flops"])
             self.assertTrue(row["compute_seconds"] > 0 and row["transfer_seconds"] > 0 and row["other_seconds"] >= 0, row)
             self.assertTrue(0 <= row["max_error"] < 1e-3, row)
-            self.assertEqual(row["companion"] is not None, row["dtype"] == "i8" and row["device"] == "emulated", row)
+            self.assertEqual(row["fallback"] is not None, row["dtype"] == "i8" and row["device"] == "emulated", row)
             self.assertEqual(row["bundle_evidence"], "none" if row["device"] == "emulated" else None)
             if row["group"] == "train":
                 self.assertIsNone(row["accuracy"])
@@ -90,14 +90,14 @@ class Compare(unittest.TestCase):
         self.assertEqual(wrong, [])
         self.assertEqual([device["spec"] for device in found["devices"]], ["model:" + name for name in files])
         for row in found["rows"]:
-            self.assertTrue(row["evidence"].startswith("modelled("), row)
+            self.assertTrue(row["evidence"].startswith("modeled("), row)
             self.assertTrue(row["calls"] == 0 and row["p99"] is None and row["max_error"] is None, row)
             self.assertTrue(0.5 < row["low"] / row["high"] < 0.56 and row["low"] < row["p50"] < row["high"], row)
             self.assertIn(row["bound"], ("compute", "memory"))
         for answer in found["answers"]:
             self.assertNotIn("rtl-ecp5", (answer["winner"], answer["second"]), "bytes do not compete with floats")
             if answer["winner"]:
-                self.assertEqual(answer["text"].count("[modelled("), 2)
+                self.assertEqual(answer["text"].count("[modeled("), 2)
 
     def bundle(self, room, evidence, manifest, binary=b""):
         """A bundle whose kernels say that they were seen to be right."""
@@ -130,7 +130,7 @@ class Compare(unittest.TestCase):
             line = next(line for line in done.stderr.splitlines() if line.startswith(found["rows"][0]["work"]))
             self.assertEqual(line.split()[-2:], ["simulated", "functional-only"])
 
-    def test_what_a_modelled_bundle_says(self):
+    def test_what_a_modeled_bundle_says(self):
         report = {"fmax_mhz": {"value": 35.2, "source": "routed"}, "bandwidth_gbs": {"value": 0.001, "source": "estimate"}}
         manifest = {"format": 1, "interface": 1, "target": {"kind": "ice40", "device": "up5k"},
                     "tool": {"name": "a tool", "version": "1", "command": "none"}, "source": {"sha256": "0" * 64},
@@ -145,7 +145,7 @@ class Compare(unittest.TestCase):
                 self.assertIn(f"evidence: {evidence}", run("pack", "inspect", path).stdout)
                 found = document(run("bench", "compare", "--json", "--only", "i8", "--device", f"model:{path}"))
                 for one in found["devices"] + found["rows"]:
-                    self.assertEqual((one["evidence"], one["bundle_evidence"]), ("modelled(routed)", evidence))
+                    self.assertEqual((one["evidence"], one["bundle_evidence"]), ("modeled(routed)", evidence))
 
     @unittest.skipUnless(os.path.exists(RTL), "built without Verilator")
     def test_simulated(self):
@@ -170,14 +170,14 @@ class Compare(unittest.TestCase):
             self.assertEqual(row["cycles"], cycles)
             self.assertAlmostEqual(row["p50"], cycles / clock, delta=1e-8 * row["p50"])
             self.assertIsNone(row["transfer_seconds"])
-            self.assertEqual(row["companion"] is not None, row["model"] == "lenet5 i8")
+            self.assertEqual(row["fallback"] is not None, row["model"] == "lenet5 i8")
             mine = next(line for line in done.stderr.splitlines() if line.startswith(row["work"]) and "rtl:" in line)
             self.assertIn("rtl-simulated", mine)
             beside = next(one for one in found["rows"] if one["work"] == work and one["device"] == "pocl")
             self.assertEqual(row["accuracy"], beside["accuracy"])
-        for answer in found["answers"]:  # what the companion of the simulated one computes is not counted
+        for answer in found["answers"]:  # what the fallback of the simulated one computes is not counted
             self.assertIsNone(answer["winner"], answer)
-            self.assertIn("companions are not counted" if "energy" not in answer["question"] else "", answer["text"])
+            self.assertIn("fallbacks are not counted" if "energy" not in answer["question"] else "", answer["text"])
         for file, words in (("t2sp-arria10", "of kind array"), ("none", "none.json")):
             done = run("bench", "compare", "--device", f"rtl:{os.path.dirname(path)}/{file}.json")
             self.assertEqual(done.returncode, 1)

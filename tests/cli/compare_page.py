@@ -1,4 +1,4 @@
-"""The page of clade bench compare in a real browser: widths, colours, print, charts, and figures as in the document."""
+"""The page of clade bench compare in a real browser: widths, colors, print, charts, and figures as in the document."""
 
 import copy
 import json
@@ -14,9 +14,9 @@ import clade
 
 FIELDS = ("batch", "dtype", "p50", "p99", "p50_least", "p50_most", "low", "high", "items_per_s", "gflops", "fraction_of_peak", "transfer_seconds",
           "compute_seconds", "other_seconds", "programming_seconds", "first_seconds", "flops", "bytes", "moved_bytes",
-          "max_error", "accuracy", "joules", "cycles", "bound", "companion", "bundle_evidence", "calls")
+          "max_error", "accuracy", "joules", "cycles", "bound", "fallback", "bundle_evidence", "calls")
 CHARTS = ("roofline", "latency", "throughput", "time")
-TAGS = ("measured", "functional-only", "modelled(report)", "rtl-simulated", "modelled(routed)")
+TAGS = ("measured", "functional-only", "modeled(report)", "rtl-simulated", "modeled(routed)")
 
 
 def device(spec, tag, **more):
@@ -25,17 +25,17 @@ def device(spec, tag, **more):
 
 
 def row(of, work, group, model, batch, flops, moved, seconds):
-    modelled = of["evidence"].startswith("modelled")
+    modeled = of["evidence"].startswith("modeled")
     return {"device": of["spec"], "work": work, "group": group, "model": model, "batch": batch, "dtype": "f32",
-            "evidence": of["evidence"], "refused": None, "calls": 0 if modelled else 40, "p50": seconds,
-            "p99": None if modelled else seconds * 1.7,
-            "p50_least": None if modelled else seconds * 0.99, "p50_most": None if modelled else seconds * 1.01, "low": seconds / 1.3, "high": seconds * 1.4,
+            "evidence": of["evidence"], "refused": None, "calls": 0 if modeled else 40, "p50": seconds,
+            "p99": None if modeled else seconds * 1.7,
+            "p50_least": None if modeled else seconds * 0.99, "p50_most": None if modeled else seconds * 1.01, "low": seconds / 1.3, "high": seconds * 1.4,
             "items_per_s": batch / seconds, "gflops": flops / seconds * 1e-9, "fraction_of_peak": flops / seconds / 118.25e9,
-            "flops": flops, "bytes": moved, "moved_bytes": moved // 3, "transfer_seconds": None if modelled else seconds * 0.2,
-            "compute_seconds": seconds * 0.7, "other_seconds": None if modelled else seconds * 0.1, "programming_seconds": 1 / 3,
-            "first_seconds": seconds * 3, "max_error": None if modelled else 1.2345678912e-7, "accuracy": None if modelled else 0.97, "joules": None,
-            "companion": "A processor" if of["evidence"] == "functional-only" else None, "bundle_evidence": of["bundle_evidence"],
-            "cycles": None if of["evidence"] == "measured" else 12345678, "bound": "memory" if modelled else None}
+            "flops": flops, "bytes": moved, "moved_bytes": moved // 3, "transfer_seconds": None if modeled else seconds * 0.2,
+            "compute_seconds": seconds * 0.7, "other_seconds": None if modeled else seconds * 0.1, "programming_seconds": 1 / 3,
+            "first_seconds": seconds * 3, "max_error": None if modeled else 1.2345678912e-7, "accuracy": None if modeled else 0.97, "joules": None,
+            "fallback": "A processor" if of["evidence"] == "functional-only" else None, "bundle_evidence": of["bundle_evidence"],
+            "cycles": None if of["evidence"] == "measured" else 12345678, "bound": "memory" if modeled else None}
 
 
 def document(tags):
@@ -218,7 +218,7 @@ class Page(unittest.TestCase):
         self.assertEqual(len(bars), len(value["rows"]))
         for shown, one in zip(bars, value["rows"]):
             for share, want in zip(shown, (0.2, 0.7, 0.1)):
-                told = want == 0.7 or not one["evidence"].startswith("modelled")
+                told = want == 0.7 or not one["evidence"].startswith("modeled")
                 self.assertAlmostEqual(share, want if told else 0, delta=1e-3)
 
     def test_dark_and_print(self):

@@ -145,8 +145,8 @@ class Pack(unittest.TestCase):
     def test_what_is_refused(self):
         self.put("array.bin", b"other bits")
         self.failed(self.build("it"), "array.bin has 10 bytes")
-        self.put("manifest.json", json.dumps({**MANIFEST, "colour": 1}).encode())
-        self.failed(self.build("it"), "colour is not known")
+        self.put("manifest.json", json.dumps({**MANIFEST, "color": 1}).encode())
+        self.failed(self.build("it"), "color is not known")
         self.assertFalse(os.path.exists(self.path("it")))
         made = ["--binary", self.path("array.bin"), "--tool", "aoc", "--tool-version", "19.1", "--tool-command", "aoc k.cl"]
         with open(self.path("k.cl"), "w", encoding="utf-8") as f:

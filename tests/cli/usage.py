@@ -55,6 +55,15 @@ class Usage(unittest.TestCase):
             self.assertEqual(done.returncode, 1, done)
             self.assertIn("clade: cannot write to standard output", done.stderr)
 
+    def test_older_names(self):
+        """They are read, with a warning that names the new one."""
+        self.assertIn('"companion" is called "fallback" now', run("infer", "--demo", "mlp", "--companion", "zork").stderr)
+        done = run("train", "--model", "mlp", "--data", "synthetic:64", "--augment", "normalise", "--companion", "zork")
+        self.assertIn('"normalise" is called "normalize" now', done.stderr)
+        done = run("devices", "--json", env={"CLADE_CHAINS": "0"})
+        self.assertIn('"CLADE_CHAINS" is called "CLADE_PERSISTENT" now', done.stderr)
+        self.assertNotIn("SLOW_WAKE", done.stdout)
+
     def test_wrong_usage_of_infer(self):
         self.assertIn("--demo", self.wrong("infer"))
         self.assertIn("zork", self.wrong("infer", "--demo", "zork"))

@@ -14,7 +14,7 @@ static clade_status compute(clade_device *device, float y[2][2]) {
   clade_val weight = clade_constant(g, CLADE_F32, CLADE_SHAPE(3, 2), w);
   clade_output(g, "y", clade_relu(g, clade_gemm(g, in, weight)));
   status = clade_compile(g, device, &func);
-  if (status == CLADE_OK) status = clade_func_specialise(func, CLADE_DIMS({"batch", 2}), &two);
+  if (status == CLADE_OK) status = clade_func_specialize(func, CLADE_DIMS({"batch", 2}), &two);
   if (status == CLADE_OK) status = clade_run_new(two, NULL, &run, .slots = 1);
   if (status == CLADE_OK) status = clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket);
   if (status == CLADE_OK) status = clade_read(run, ticket, "y", y, 4 * sizeof(float));

@@ -15,7 +15,7 @@ static void compute(clade_device *device, float (&y)[4]) {
   opt.bias = clade_constant(g, CLADE_F32, CLADE_SHAPE(2), bias);
   clade_val product = clade::gemm(g, in, clade_constant(g, CLADE_F32, CLADE_SHAPE(3, 2), w), opt);
   clade_output(g, "y", clade_relu(g, product));
-  clade::func func = clade::compile(g, device), two = clade::specialise(func, {{"batch", 2}});
+  clade::func func = clade::compile(g, device), two = clade::specialize(func, {{"batch", 2}});
   clade_run_opt slots;
   slots.slots = 1;
   clade::run run = clade::new_run(two, nullptr, slots);

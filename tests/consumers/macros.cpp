@@ -42,10 +42,10 @@ static void all(clade_graph *g, clade_val x, clade_val w, clade_val y, clade_fun
                       clade_nn_embedding(g, "m", x, .count = 10, .width = 4),
                       clade_nn_dropout(g, "n", x, .p = 0.5f)};
   (void)made;
-  clade_minimise(g, x, .optimizer = clade_adam(.lr = 0, .beta1 = 0), .schedule = clade_cosine(.steps = 9));
-  clade_minimise_sums(g, g, .optimizer = clade_adamw(.weight_decay = 0), .schedule = clade_step_decay(.every = 9));
-  clade_minimise(g, x, .optimizer = clade_sgd(.lr = 0), .schedule = clade_one_cycle(.steps = 9, .end = 0));
-  clade_minimise(g, x, .optimizer = clade_rmsprop(), .schedule = clade_constant_rate(.warmup = 3));
+  clade_minimize(g, x, .optimizer = clade_adam(.lr = 0, .beta1 = 0), .schedule = clade_cosine(.steps = 9));
+  clade_minimize_sums(g, g, .optimizer = clade_adamw(.weight_decay = 0), .schedule = clade_step_decay(.every = 9));
+  clade_minimize(g, x, .optimizer = clade_sgd(.lr = 0), .schedule = clade_one_cycle(.steps = 9, .end = 0));
+  clade_minimize(g, x, .optimizer = clade_rmsprop(), .schedule = clade_constant_rate(.warmup = 3));
   clade_tune(f, CLADE_TUNE_QUICK, .seconds = 1);
   clade_vars_save(v, "none", .weights_only = true);
   clade_vars_load(v, "none");
@@ -67,7 +67,7 @@ static clade_status compute(float *y) {
   clade_val product = clade_gemm(g, in, clade_constant(g, CLADE_F32, CLADE_SHAPE(3, 2), w), .alpha = 2);
   clade_output(g, "y", clade_relu(g, product));
   if (status == CLADE_OK) status = clade_compile(g, device, &func, .strict = true);
-  if (status == CLADE_OK) status = clade_func_specialise(func, CLADE_DIMS({"batch", 2}), &two);
+  if (status == CLADE_OK) status = clade_func_specialize(func, CLADE_DIMS({"batch", 2}), &two);
   if (status == CLADE_OK) status = clade_run_new(two, nullptr, &run, .slots = 1);
   if (status == CLADE_OK)
     status = clade_execute(run, CLADE_FEEDS({.name = "x", .data = x, .bytes = sizeof x}), &ticket);

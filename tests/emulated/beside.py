@@ -1,4 +1,4 @@
-"""The command on the emulated accelerator with PoCL's own device as its companion: beside.py CLADE BUNDLE
+"""The command on the emulated accelerator with PoCL's own device as its fallback: beside.py CLADE BUNDLE
 
 It trains to the losses of PoCL's device alone, the trace tells who computed what, and words that cannot be followed are
 refused."""
@@ -15,7 +15,7 @@ from common import CLADE, events, result, train
 from images import images
 
 os.environ["CLADE_BUNDLE_PATH"] = sys.argv[2]
-BESIDE = ["--device", "emulated", "--companion", "pocl"]
+BESIDE = ["--device", "emulated", "--fallback", "pocl"]
 
 
 def losses(done):
@@ -48,7 +48,7 @@ class Beside(unittest.TestCase):
     def test_train(self):
         path = os.path.join(self.room.name, "trace.json")
         alone = losses(train(*self.small, "--device", "pocl"))
-        both = losses(train(*self.small, *BESIDE, "--place", "gemm=home,cross_entropy=companion", "--trace", path))
+        both = losses(train(*self.small, *BESIDE, "--place", "gemm=home,cross_entropy=fallback", "--trace", path))
         self.assertEqual(len(both), 10)
         for step, (a, b) in enumerate(zip(alone, both)):
             self.assertAlmostEqual(a, b, delta=1e-5, msg=f"step {step}")
@@ -91,18 +91,18 @@ class Beside(unittest.TestCase):
         self.assertIn('it was trained with place null, this training has "softmax=home"', other.stderr)
 
     def test_infer(self):
-        home, away = (infer(*BESIDE, "--place", f"gemm=home,softmax={at}") for at in ("home", "companion"))
+        home, away = (infer(*BESIDE, "--place", f"gemm=home,softmax={at}") for at in ("home", "fallback"))
         at = [{row["device"] for row in told["impls"] if row["op"] == "softmax"} for told in (home, away)]
         self.assertEqual(at, [{0}, {1}])
-        self.assertEqual((away["bytes_to_companion"], away["bytes_from_companion"]), (8 * 10 * 4, 0))
+        self.assertEqual((away["bytes_to_fallback"], away["bytes_from_fallback"]), (8 * 10 * 4, 0))
         self.assertLessEqual(away["max_error"], away["error_bound"])
 
     def test_refusals(self):
-        self.assertIn("there is no companion to be placed on", infer("--device", "emulated", "--place", "gemm=companion"))
-        self.assertIn('"gem=companion": the graph computes no node', infer(*BESIDE, "--place", "gem=companion"))
+        self.assertIn("there is no fallback to be placed on", infer("--device", "emulated", "--place", "gemm=fallback"))
+        self.assertIn('"gem=fallback": the graph computes no node', infer(*BESIDE, "--place", "gem=fallback"))
         done = train(*self.small, *BESIDE, "--place", "gemm=here")
         self.assertEqual((done.returncode, done.stdout), (1, ""))
-        self.assertIn("NAME=home or NAME=companion is expected", done.stderr)
+        self.assertIn("NAME=home or NAME=fallback is expected", done.stderr)
 
 
 unittest.main(argv=sys.argv[:1])

@@ -19,8 +19,8 @@ static clade_status once(clade_status (*build)(clade_device *device, clade_func 
 
 static clade_status work(void) { return once(kit_compile_scale, kit_run); }
 
-/* Beside a companion, which has the op that no bundle holds: there and back, and a variable that crosses once. */
-static clade_device *companion;
+/* Beside a fallback device, which has the op that no bundle holds: there and back, and a variable that crosses once. */
+static clade_device *fallback;
 static clade_op compiled;
 
 static clade_status build_beside(clade_device *device, clade_func **func) {
@@ -32,7 +32,7 @@ static clade_status build_beside(clade_device *device, clade_func **func) {
   clade_val b = clade_node_add(g, &compiled, "b", NULL, 1, &a, NULL);
   clade_output(g, "y", clade_node_add(g, &kit_scale, "c", NULL, 1, &b, NULL));
   clade_output(g, "v", clade_node_add(g, &compiled, "d", NULL, 1, &w, NULL));
-  clade_status status = clade_compile(g, device, func, .companion = companion);
+  clade_status status = clade_compile(g, device, func, .fallback = fallback);
   clade_graph_release(g);
   return status;
 }
@@ -70,15 +70,15 @@ static void allocations_fail(void **state) {
   fault_sweep(&task, arm_allocation, allocation_reached, true);
 }
 
-static void beside_a_companion(void **state) {
+static void beside_a_fallback(void **state) {
   (void)state;
   compiled = kit_scale;
   compiled.name = "kit.compiled";
   compiled.impls = kit_scale_impls + 1;
-  check_ok(clade_device_find("pocl", &companion));
+  check_ok(clade_device_find("pocl", &fallback));
   fault_sweep(&beside, arm_call, call_reached, false);
   fault_sweep(&beside, arm_allocation, allocation_reached, false);
-  clade_device_release(companion);
+  clade_device_release(fallback);
 }
 
 /* The kernel in a queue of its own, beside the run's. */
@@ -86,7 +86,7 @@ static void in_two_queues(void **state) {
   setenv("CLADE_BUNDLE_PATH", kit_path("two.bundle"), 1);
   calls_fail(state);
   allocations_fail(state);
-  beside_a_companion(state);
+  beside_a_fallback(state);
 }
 
 static int set_up(void **state) {
@@ -112,6 +112,6 @@ static int tear_down(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(calls_fail), cmocka_unit_test(allocations_fail),
-                                     cmocka_unit_test(beside_a_companion), cmocka_unit_test(in_two_queues)};
+                                     cmocka_unit_test(beside_a_fallback), cmocka_unit_test(in_two_queues)};
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -53,7 +53,7 @@ static void train(const char *spec, clade_optimizer optimizer, float loss[STEPS]
   clade_val hits = clade_sum(g, clade_cast(g, clade_eq(g, clade_arg_max(g, logits, 1), labels), CLADE_F32));
   clade_output(g, "loss", error);
   clade_output(g, "right", hits);
-  check(clade_minimise(g, error, .optimizer = optimizer) == CLADE_OK, "clade_minimise");
+  check(clade_minimize(g, error, .optimizer = optimizer) == CLADE_OK, "clade_minimize");
   bool bundled = strcmp(spec, "emulated") == 0;
   check(clade_compile(g, device, &func, .prefer = bundled ? NULL : refs) == CLADE_OK, spec);
   check_impls(func, bundled);

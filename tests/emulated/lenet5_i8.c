@@ -1,4 +1,4 @@
-/* LeNet-5, trained by train.digits, then quantised to int8, classifies images by array_i8 of the emulated accelerator
+/* LeNet-5, trained by train.digits, then quantized to int8, classifies images by array_i8 of the emulated accelerator
  * in whose place the array in RTL is: each layer's sums equal to the bit those of plain loops, in as many cycles as the
  * formula tells. The bundle's kernel is empty, so that nothing else can have computed them. */
 #include <math.h>
@@ -113,8 +113,8 @@ static int classify_f32(const net *n, const float *x, const int32_t *label, floa
   return right;
 }
 
-/* ---- quantising: symmetric, weights by channel, what flows between layers by layer ---- */
-static void quantise(layer *l, const clade_vars *vars, float scale_in, float scale_out) {
+/* ---- quantizing: symmetric, weights by channel, what flows between layers by layer ---- */
+static void quantize(layer *l, const clade_vars *vars, float scale_in, float scale_out) {
   const int k = depth(l);
   char name[32];
   float *w = room((size_t)(l->out * k), sizeof *w), bias[120];
@@ -292,7 +292,7 @@ static void it_classifies(void **state) {
   float scale = 1.0f / 127; /* pixels are 0 to 1 */
   for (int i = 0; i < LAYERS; i++) {
     const float next = largest[i] / 127;
-    quantise(&layers[i], trained.vars, scale, next);
+    quantize(&layers[i], trained.vars, scale, next);
     scale = next;
   }
   for (int i = 0; i < IMAGES * INPUT * INPUT; i++) now[i] = (int8_t)lrintf(x[i] * 127);

@@ -113,7 +113,7 @@ static void few_changes(void **state) {
   clade_device_release(device);
 }
 
-/* ---- two of Clade's own kernels, which a companion's compiler has too ---- */
+/* ---- two of Clade's own kernels, which a fallback device's compiler has too ---- */
 static const char softmax_source[] =
     "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))\n"
     "void softmax(__global const float *restrict x, const int x_at, __global float *restrict y, const int y_at,\n"
@@ -147,13 +147,13 @@ static clade__bundle_kernel interface_kernel(const char *name) {
   return *k;
 }
 
-static clade_func *classifier(clade_device *device, clade_device *companion) {
+static clade_func *classifier(clade_device *device, clade_device *fallback) {
   clade_graph *g;
   clade_func *func;
   check_ok(clade_graph_new(&g));
   clade_val p = clade_softmax(g, clade_input(g, "x", CLADE_F32, CLADE_SHAPE(4, 8)), 1);
   clade_output(g, "y", clade_arg_max(g, p, 1));
-  check_ok(clade_compile(g, device, &func, .companion = companion));
+  check_ok(clade_compile(g, device, &func, .fallback = fallback));
   clade_graph_release(g);
   return func;
 }
@@ -176,14 +176,14 @@ static double measured_change(clade_device *device) {
  * time. */
 static void what_changes_take(void **state) {
   (void)state;
-  clade_device *device, *companion;
+  clade_device *device, *fallback;
   char *text;
   int copies;
   uint64_t bytes;
   setenv("CLADE_BUNDLE_PATH", kit_path("own"), 1);
   check_ok(clade_device_find("emulated", &device));
-  check_ok(clade_device_find("pocl", &companion));
-  clade_func *alone = classifier(device, NULL), *func = classifier(device, companion);
+  check_ok(clade_device_find("pocl", &fallback));
+  clade_func *alone = classifier(device, NULL), *func = classifier(device, fallback);
   check_ok(clade_func_explain(alone, &text));
   if (!strstr(text, "gets another program 2 times in each execution; ")) fail_msg("%s", text);
   clade_text_free(text);
@@ -199,7 +199,7 @@ static void what_changes_take(void **state) {
   assert_true(measured_change(device) > 0 && measured_change(device) < 0.1);
   clade_func_release(alone);
   clade_func_release(func);
-  clade_device_release(companion);
+  clade_device_release(fallback);
   clade_device_release(device);
 }
 

@@ -6,7 +6,8 @@
 
 enum { KINDS = 4, N = 96, NODES = 40, OUTPUTS = 3, EXECUTIONS = 30, QUEUES_OFF = 3 };
 
-/* y = 2 a + b + n, after a while, which is long where a begins with -1. The last kind is compiled, for the companion.
+/* y = 2 a + b + n, after a while, which is long where a begins with -1. The last kind is compiled, for the fallback
+ * device.
  */
 #define MIX(kind, passes)                                                                                              \
   "__kernel __attribute__((reqd_work_group_size(1, 1, 1)))\n"                                                          \
@@ -16,7 +17,7 @@ enum { KINDS = 4, N = 96, NODES = 40, OUTPUTS = 3, EXECUTIONS = 30, QUEUES_OFF =
   "  for (int i = 0; i < n; i++) y[y_at + i] = 2 * a[a_at + i] + b[b_at + i] + n + (s == 1u);\n"                       \
   "}\n"
 static const char *const sources[] = {MIX(0, 200000), MIX(1, 1000), MIX(2, 50000)};
-static const char companion_source[] =
+static const char fallback_source[] =
     "KERNEL(kit_mix3)(ARG(const int, a), ARG(const int, b), ARG(int, y), const int n) {\n"
     "  USE(const int, a); USE(const int, b); USE(int, y);\n"
     "  for (int i = 0; i < n; i++) y[i] = 2 * a[i] + b[i] + n;\n"
@@ -45,7 +46,7 @@ static const clade_impl *const impls[KINDS][2] = {
     IMPLS(0), IMPLS(1), IMPLS(2), {CLADE_IMPL(.name = "ref", .emit = mix_emit), NULL}};
 static clade_op ops[KINDS];
 
-static clade_device *device, *companion;
+static clade_device *device, *fallback;
 
 /* Of the kinds that have a bit in the set. */
 static void write_bundle(const char *path, unsigned kinds, int apart) {
@@ -143,7 +144,7 @@ static clade_func *compile_plan(const plan *p) {
     snprintf(name, sizeof name, "y%d", i);
     clade_output(g, name, v[NODES - 3 * i]);
   }
-  check_ok(clade_compile(g, device, &func, .companion = companion));
+  check_ok(clade_compile(g, device, &func, .fallback = fallback));
   clade_graph_release(g);
   return func;
 }
@@ -190,15 +191,15 @@ static void run_plan(const plan *p, bool profile) {
 
 static void run_plans(int times, bool several) {
   for (int i = 0; i < times; i++) {
-    companion = NULL;
+    fallback = NULL;
     plan p = draw(KINDS - 1);
     run_plan(&p, i % 2);
     if (several && i % 2) programs_took_turns();
-    check_ok(clade_device_find("pocl", &companion));
+    check_ok(clade_device_find("pocl", &fallback));
     p = draw(KINDS);
     run_plan(&p, i % 2);
     if (several && i % 2) programs_took_turns();
-    clade_device_release(companion);
+    clade_device_release(fallback);
   }
 }
 
@@ -239,7 +240,7 @@ static int together(int tries, bool apart) {
   int32_t x[N];
   span s;
   int n = 0;
-  companion = NULL;
+  fallback = NULL;
   check_ok(clade_graph_new(&g));
   clade_val in = clade_input(g, "x", CLADE_I32, CLADE_SHAPE(N));
   clade_output(g, "y0", mix(g, 0, in, in));
@@ -293,7 +294,7 @@ static int set_up(void **state_) {
     ops[i].min_in = ops[i].max_in = 2;
     ops[i].infer = mix_infer;
     ops[i].impls = impls[i];
-    ops[i].source = i == KINDS - 1 ? companion_source : NULL;
+    ops[i].source = i == KINDS - 1 ? fallback_source : NULL;
   }
   write_bundle(kit_path("apart.bundle"), 7, QUEUES_OFF);
   write_bundle(kit_path("one_queue.bundle"), 7, 0);

@@ -1,4 +1,4 @@
-/* What was synthesised for a board, simulated at its pins: matrices go in by SPI, and what comes back is compared with
+/* What was synthesized for a board, simulated at its pins: matrices go in by SPI, and what comes back is compared with
  * C. */
 #include <cstdio>
 #include <cstdlib>

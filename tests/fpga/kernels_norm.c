@@ -1,4 +1,4 @@
-/* Batch normalisation and its derivatives against their definitions. */
+/* Batch normalization and its derivatives against their definitions. */
 #include "kernels.h"
 
 #include <math.h>
@@ -16,14 +16,14 @@ typedef struct layer {
 static int element(const layer *l, int c, int i) { return (i / l->inner * l->channels + c) * l->inner + i % l->inner; }
 
 static buffer draw_layer(layer *l) {
-  double centre = draw_real(-50, 50);
+  double center = draw_real(-50, 50);
   l->samples = 1 + (cl_int)draw(9);
   l->channels = 1 + (cl_int)draw(CHANNELS);
   l->inner = 1 + (cl_int)draw(50);
   l->count = l->samples * l->inner;
   l->each = (size_t)l->channels;
   l->all = (size_t)l->count * l->each;
-  buffer x = buffer_floats(l->all, centre - 2, centre + 2, l->x);
+  buffer x = buffer_floats(l->all, center - 2, center + 2, l->x);
   for (int c = 0; c < l->channels; c++) {
     l->mean[c] = l->square[c] = 0;
     for (int i = 0; i < l->count; i++) l->mean[c] += l->x[element(l, c, i)] / l->count;

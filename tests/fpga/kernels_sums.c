@@ -1,4 +1,4 @@
-/* Reductions, the optimisers' update, and i64 arithmetic against their definitions. */
+/* Reductions, the optimizers' update, and i64 arithmetic against their definitions. */
 #include "kernels.h"
 
 #include <math.h>

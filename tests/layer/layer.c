@@ -147,6 +147,6 @@ EXPORT cl_int CL_API_CALL clInitLayer(cl_uint num_entries, const cl_icd_dispatch
 #include "entries.def"
   *layer_dispatch_ret = &mine;
   *num_entries_ret = entries;
-  layer_initialised();
+  layer_initialized();
   return CL_SUCCESS;
 }

@@ -24,7 +24,7 @@ typedef struct record {
 } record;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool initialised, recording;
+static bool initialized, recording;
 static uint64_t calls[ENTRIES], failed[ENTRIES], failures, matched;
 static clade_layer_fault fault;
 static char fault_name[64];
@@ -167,7 +167,7 @@ static int kind_number(const char *name) {
 }
 
 /* ---- what tests call ---- */
-EXPORT bool clade_layer_loaded(void) { return initialised; }
+EXPORT bool clade_layer_loaded(void) { return initialized; }
 EXPORT size_t clade_layer_entries(void) { return ENTRIES; }
 EXPORT const char *clade_layer_entry(size_t index) { return index < ENTRIES ? entry_names[index] : NULL; }
 
@@ -244,7 +244,7 @@ EXPORT bool clade_layer_report(const char *path) {
   FILE *f = fopen(path, "w");
   if (!f) return false;
   pthread_mutex_lock(&lock);
-  fprintf(f, "loaded %d\n", initialised);
+  fprintf(f, "loaded %d\n", initialized);
   for (int i = 0; i < ENTRIES; i++)
     if (calls[i]) fprintf(f, "calls %s %" PRIu64 "\n", entry_names[i], calls[i]);
   for (int i = 0; i < KINDS; i++) {
@@ -314,4 +314,4 @@ __attribute__((destructor)) static void end(void) {
   if (report_path) clade_layer_report(report_path);
 }
 
-void layer_initialised(void) { initialised = true; }
+void layer_initialized(void) { initialized = true; }

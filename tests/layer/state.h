@@ -58,6 +58,6 @@ void layer_retained(kind kind, const void *object, int entry, uint64_t site);
 void layer_released(kind kind, const void *object);
 void layer_kept(kind kind, const void *object);
 
-void layer_initialised(void);
+void layer_initialized(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* Batch normalisation of random shapes, also where the mean is large beside the deviation, and its running statistics.
+/* Batch normalization of random shapes, also where the mean is large beside the deviation, and its running statistics.
  */
 #include <math.h>
 #include <stdio.h>
@@ -19,19 +19,19 @@ static clade__elt program(clade_dtype dtype) {
 
 static void draw(op_case *c, op_random *r) {
   const clade_shape x = norm_draw(c, r), channels = CLADE_SHAPE(x.dim[1]);
-  double centre = c->gradient || op_chance(r, 0.5) ? 0 : op_uniform(r, -100, 100);
+  double center = c->gradient || op_chance(r, 0.5) ? 0 : op_uniform(r, -100, 100);
   c->i[EPILOGUE] = !c->gradient && (c->small ? c->number % 5 > 0 : op_chance(r, 0.4));
   c->i[SAME] = c->i[EPILOGUE] && op_chance(r, 0.3);
   c->n_in = 5 + (c->i[EPILOGUE] && !c->i[SAME]);
   c->n_out = c->gradient ? 1 : 3; /* only the first has a derivative */
-  c->in[0] = (op_input){.dtype = c->dtype, .shape = x, .low = centre - 2, .high = centre + 2};
+  c->in[0] = (op_input){.dtype = c->dtype, .shape = x, .low = center - 2, .high = center + 2};
   for (int i = 1; i < 5; i++) c->in[i] = (op_input){.dtype = CLADE_F32, .shape = channels, .low = -1.5, .high = 2};
   c->in[4].low = 0.1;
   if (c->n_in > 5) c->in[5] = (op_input){.dtype = c->dtype, .shape = x, .low = -3, .high = 3};
   c->differentiable = 7;
   c->f[EPS] = c->gradient ? 0.1 : op_chance(r, 0.5) ? 1e-5 : 1e-2;
   c->f[MOMENTUM] = op_chance(r, 0.2) ? 1 : 0.1;
-  snprintf(c->note, sizeof c->note, "centre %g eps %g epilogue %d%s", centre, c->f[EPS], c->i[EPILOGUE],
+  snprintf(c->note, sizeof c->note, "center %g eps %g epilogue %d%s", center, c->f[EPS], c->i[EPILOGUE],
            c->i[SAME] ? " of x" : "");
 }
 

@@ -1,4 +1,4 @@
-/* The derivatives of batch normalisation by themselves, from any mean and deviation. */
+/* The derivatives of batch normalization by themselves, from any mean and deviation. */
 #include <math.h>
 #include <stdio.h>
 

@@ -146,7 +146,7 @@ static void plane_bound(const op_case *c, const conv *v, int want, const double 
     weights_bound(v, (operand){&v->x, a}, (operand){&v->y, b}, out);
     return;
   }
-  const base own = base_of(c->row[0] + 2, 3); /* its parameter "side" */
+  const base own = base_of(c->config[0] + 2, 3); /* its parameter "side" */
   bound_of(&own, v, data, (operand){data ? &v->y : &v->x, a}, (operand){&v->w, b}, out);
 }
 

@@ -35,7 +35,7 @@ static double norm(const clade_shape *s, const double *plane, int64_t y, int64_t
 static void plane_bound(const op_case *c, const conv *v, int want, const double *a, const double *b, op_array *out) {
   const bool data = want == CONV_X;
   const clade_shape *source = data ? &v->y : &v->x, *y = &out->shape;
-  const int side = c->row[0]; /* its parameter "side" */
+  const int side = c->config[0]; /* its parameter "side" */
   const int64_t high = v->w.dim[2], wide = v->w.dim[3], down = side - high + 1, across = side - wide + 1;
   const int64_t inner = v->groups > 1 ? 1 : source->dim[1], plane = source->dim[2] * source->dim[3];
   for (int64_t i = 0; i < y->dim[0] * y->dim[1]; i++)

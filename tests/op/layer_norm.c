@@ -1,4 +1,4 @@
-/* Layer, RMS, group and instance normalisation of random shapes, also where the mean is large beside the deviation, and
+/* Layer, RMS, group and instance normalization of random shapes, also where the mean is large beside the deviation, and
  * without a weight or a bias. */
 #include <clade/nn.h>
 
@@ -42,16 +42,16 @@ static void draw(op_case *c, op_random *r) {
     x = norm_too_large(c, CLADE_SHAPE(9, row.dim[0], inner), cache);
     if (!c->small) c->told.units = 1;
   }
-  double centre = c->gradient || op_chance(r, 0.5) ? 0 : op_uniform(r, -100, 100);
+  double center = c->gradient || op_chance(r, 0.5) ? 0 : op_uniform(r, -100, 100);
   c->i[WEIGHT] = op_chance(r, 0.8);
   c->i[BIAS] = c->i[KIND] != RMS && op_chance(r, 0.8);
   c->n_in = 1 + c->i[WEIGHT] + c->i[BIAS];
-  c->in[0] = (op_input){.dtype = c->dtype, .shape = x, .low = centre - 2, .high = centre + 2};
+  c->in[0] = (op_input){.dtype = c->dtype, .shape = x, .low = center - 2, .high = center + 2};
   for (int i = 1; i < 3; i++) c->in[i] = (op_input){.dtype = CLADE_F32, .shape = row, .low = -1.5, .high = 2};
   c->f[EPS] = c->gradient ? 0.1 : op_chance(r, 0.5) ? 1e-5 : 1e-2;
-  snprintf(c->note, sizeof c->note, "%s axes %d groups %d%s%s centre %g eps %g",
+  snprintf(c->note, sizeof c->note, "%s axes %d groups %d%s%s center %g eps %g",
            (const char *[]){"layer", "rms", "group", "instance"}[c->i[KIND]], c->i[AXES], c->i[GROUPS],
-           c->i[WEIGHT] ? " weight" : "", c->i[BIAS] ? " bias" : "", centre, c->f[EPS]);
+           c->i[WEIGHT] ? " weight" : "", c->i[BIAS] ? " bias" : "", center, c->f[EPS]);
 }
 
 static void build(const op_case *c, clade_graph *g, const clade_val *in, clade_val *out) {

@@ -1,4 +1,4 @@
-/* The derivatives of the normalisation of rows and of groups of channels by themselves, from any mean and deviation. In
+/* The derivatives of the normalization of rows and of groups of channels by themselves, from any mean and deviation. In
  * a third of the cases some gradients are NaN or infinite. */
 #include <math.h>
 #include <stdio.h>

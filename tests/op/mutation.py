@@ -99,7 +99,7 @@ PLANTED = [
     ("a turn's chunk that ends with its share", "batch_norm_grad", "f32", "ref", "batch_norm_grad",
      "clade_run_of(i, last, AHEAD", "clade_run_of(i, end, AHEAD"),
     ("a row that is added twice", "scatter_add", "f32", "ref", "scatter_add", "ROW(k++)", "ROW(k)"),
-    ("a row that gets its neighbour's too", "scatter_add", "f32", "ref", "scatter_add",
+    ("a row that gets its neighbor's too", "scatter_add", "f32", "ref", "scatter_add",
      "as_int16(LOAD16(T, dy, b + i)) & -two", "as_int16(LOAD16(T, dy, b + i))"),
     ("a sign that tells who added", "scatter_add", "f32", "ref", "scatter_add", "as_float16(w) + 0.0f", "as_float16(w)"),
 ]

@@ -1,4 +1,4 @@
-/* Shapes for normalisation by channels. */
+/* Shapes for normalization by channels. */
 #include "norm_kit.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cl/room.h"
+#include "cl/internal.h"
 #include "op/dims.h"
 #include "plan/plan.h"
 
@@ -162,20 +162,20 @@ static bool see_impls(trial *t, op_case *c, const clade_func *func, int impl) {
     if (node->op != op || node->impl < 0) continue;
     took[node->impl] = true;
     c->took = op->impls[node->impl]->name;
-    c->row = node->row;
+    c->config = node->config;
   }
   if (c->more && !took[impl]) return false;
   for (int k = 0; k < OP_IMPLS; k++) t->tally->cases[c->form][k] += took[k];
   return true;
 }
 
-static bool has_row(const trial *t, int impl) {
-  const int32_t *row = t->target->row;
-  if (!row || !t->c->took) return true;
+static bool has_config(const trial *t, int impl) {
+  const int32_t *config = t->target->config;
+  if (!config || !t->c->took) return true;
   const clade_impl *it = t->target->op->impls[impl];
   if (strcmp(t->c->took, it->name) != 0) return true;
   int i = 0;
-  while (it->space->params[i] && t->c->row[i] == row[i]) i++;
+  while (it->space->params[i] && t->c->config[i] == config[i]) i++;
   if (it->space->params[i]) fprintf(stderr, "  %s did not start from what its record says\n", it->name);
   return !it->space->params[i];
 }
@@ -408,7 +408,7 @@ op_verdict op_case_run(const op_target *target, op_case *c, uint64_t seed, int i
   clade_func *func = NULL;
   op_verdict verdict = build(t) ? compile(t, impl, &func) : OP_FAILED;
   if (verdict == OP_PASSED && !see_impls(t, c, func, impl)) verdict = OP_NOT_RUN;
-  if (verdict == OP_PASSED && !(has_row(t, impl) && fill(t, &random) && run(t, func, 0, count_rounds(c)) &&
+  if (verdict == OP_PASSED && !(has_config(t, impl) && fill(t, &random) && run(t, func, 0, count_rounds(c)) &&
                                 same_elsewhere(t, impl) && compare(t, &random)))
     verdict = OP_FAILED;
   tally->passed += verdict == OP_PASSED;

@@ -20,14 +20,14 @@ typedef struct op_target {
   clade_device *device;
   const op_test *test;
   const clade_op *op;
-  op_told has;        /* told of in cases that say nothing else */
-  bool verbose;       /* tell of each case before it runs */
-  bool bundle;        /* it has kernels of a bundle alone */
-  bool chosen;        /* by the implementation that selection takes, whose turn it ever is */
-  unsigned family;    /* implementations of these families alone take turns, a bit for each; 0: all */
-  unsigned anywhere;  /* those of these run although they are made for other classes of devices */
-  const int32_t *row; /* with which the case's implementation must compute; NULL: any */
-  FILE *kernels;      /* NULL, or where the names of those go that cases ran */
+  op_told has;           /* told of in cases that say nothing else */
+  bool verbose;          /* tell of each case before it runs */
+  bool bundle;           /* it has kernels of a bundle alone */
+  bool chosen;           /* by the implementation that selection takes, whose turn it ever is */
+  unsigned family;       /* implementations of these families alone take turns, a bit for each; 0: all */
+  unsigned anywhere;     /* those of these run although they are made for other classes of devices */
+  const int32_t *config; /* with which the case's implementation must compute; NULL: any */
+  FILE *kernels;         /* NULL, or where the names of those go that cases ran */
 } op_target;
 
 /* Of a case, for a run's own. */

@@ -1,7 +1,7 @@
 /* What implementations start from where a test says so, by records of its own. */
 #include "op_start.h"
 
-#include "cl/room.h"
+#include "cl/internal.h"
 #include "pass/pass.h"
 #include "plan/plan.h"
 #include "program/tuning.h"
@@ -14,7 +14,7 @@ bool op_start_from(const op_target *t, int n, const int *impl, op_row *const row
   for (int i = 0; ok && i < n; i++) {
     const clade_impl *it = t->op->impls[impl[i]];
     clade__record record = {.op = t->op->name, .problem = "*", .impl = it->name};
-    clade__record_row(&record, it, rows[i]);
+    clade__record_config(&record, it, rows[i]);
     ok = clade__records_put(records, &record) == CLADE_OK;
   }
   ok = ok && clade__tuning_keep(t->device, records) == CLADE_OK;
@@ -47,7 +47,7 @@ static bool row_of(const op_target *t, uint64_t seed, bool small, int impl, op_r
       many.compute_units = MANY;
       op_start_view(t, func, impl, in, out, &view);
       memset(row, 0, sizeof(op_row));
-      t->op->impls[impl]->space->start(&q, row);
+      t->op->impls[impl]->space->defaults(&q, row);
       clade_func_release(func);
       return true;
     }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "cl/room.h"
+#include "cl/internal.h"
 #include "op/dims.h"
 #include "op_start.h"
 #include "op_tiles.h"
@@ -26,7 +26,7 @@ typedef struct options {
   const char *op, *device, *variants, *absent, *impl, *family, *dtype, *kernels;
   int cases, total, least;
   uint64_t seed;
-  bool small, verbose, first, once, tiles, chains, brief, wide, types;
+  bool small, verbose, first, once, tiles, persistent, brief, wide, types;
   clade_dtype left_out;
 } options;
 
@@ -35,7 +35,7 @@ static int usage(const char *program) {
       stderr,
       "usage: %s --op NAME [--device SPEC] [--cases N | --total N] [--seed N] [--small]\n"
       "       [--least N] [--variants FILE] [--verbose] [--impl NAME] [--dtype NAME] [--first] [--once] [--tiles]\n"
-      "       [--types] [--chains] [--kernels FILE] [--brief] [--wide] [--absent FILE] [--family NAME]\n"
+      "       [--types] [--persistent] [--kernels FILE] [--brief] [--wide] [--absent FILE] [--family NAME]\n"
       "  --cases N        random cases per element type (100); twice as many where there is one\n"
       "  --total N        random cases of all element types together, at least, most of them executed once, and of a\n"
       "                   quarter of the size: for devices that are slow at both\n"
@@ -56,7 +56,7 @@ static int usage(const char *program) {
       "from\n"
       "  --types          with --tiles: of every element type, not of the first that it takes\n"
       "  --first          ends at the first case that fails\n"
-      "  --chains         steps go in chains, also alone and where launches are not dear\n"
+      "  --persistent         steps go in persistent kernels, also alone and where launches are not dear\n"
       "  --kernels FILE   writes the name of each kernel that cases ran, a line each time\n"
       "  --brief          fewer kernels: of f16 and bf16 one alone, by the length of the op's name, and no imitated "
       "matrix units\n"
@@ -75,7 +75,7 @@ static bool parse(int argc, char **argv, options *o) {
                                         {"impl", required_argument, 0, 'i'},   {"dtype", required_argument, 0, 't'},
                                         {"first", no_argument, 0, 'f'},        {"least", required_argument, 0, 'l'},
                                         {"once", no_argument, 0, 'e'},         {"tiles", no_argument, 0, 'r'},
-                                        {"chains", no_argument, 0, 'h'},       {"kernels", required_argument, 0, 'k'},
+                                        {"persistent", no_argument, 0, 'h'},   {"kernels", required_argument, 0, 'k'},
                                         {"brief", no_argument, 0, 'a'},        {"wide", no_argument, 0, 'w'},
                                         {"types", no_argument, 0, 'y'},        {"absent", required_argument, 0, 'q'},
                                         {"family", required_argument, 0, 'g'}, {0, 0, 0, 0}};
@@ -96,7 +96,7 @@ static bool parse(int argc, char **argv, options *o) {
     case 'f': o->first = true; break;
     case 'e': o->once = true; break;
     case 'r': o->tiles = true; break;
-    case 'h': o->chains = true; break;
+    case 'h': o->persistent = true; break;
     case 'k': o->kernels = optarg; break;
     case 'a': o->brief = true; break;
     case 'w': o->wide = true; break;
@@ -421,9 +421,9 @@ static op_told has(const clade_device *device) {
  * each other would be races to it. */
 static void pretend(clade_device *device, const options *o) {
   clade__facts *facts = &device->facts;
-  if (o->small) facts->info.vector_f32 = CLADE_MAX(facts->info.vector_f32, 8u), facts->info.chains = true;
-  if (o->small && !o->chains) facts->info.compute_units = CLADE_MAX(facts->info.compute_units, 2u);
-  if (o->chains) facts->quirks |= 1u << CLADE__QUIRK_SLOW_WAKE;
+  if (o->small) facts->info.vector_f32 = CLADE_MAX(facts->info.vector_f32, 8u), facts->info.persistent = true;
+  if (o->small && !o->persistent) facts->info.compute_units = CLADE_MAX(facts->info.compute_units, 2u);
+  if (o->persistent) facts->quirks |= 1u << CLADE__QUIRK_SLOW_WAKE;
 }
 
 static bool run(const options *o, const op_test *test) {
@@ -499,7 +499,7 @@ int main(int argc, char **argv) {
   /* PoCL compiles every kernel a second time for a binary that can be fetched; tests of the cache are elsewhere */
   if (clade_init(.no_cache = !o.once) != CLADE_OK) return 1;
   /* launches of their own, with which other tests compare chains */
-  if (!o.once) clade__chain_least = o.chains ? 1 : SIZE_MAX;
+  if (!o.once) clade__persistent_least = o.persistent ? 1 : SIZE_MAX;
   clade__always_wide = o.wide;
   /* matrix units that this machine lacks: their kernels, but for the instruction. A first use asks for none of them. */
   clade__units_imitated = !o.brief && !o.once;

@@ -56,7 +56,7 @@ typedef struct op_case {
   char note[96]; /* printed when the case fails */
   /* known to reference: the implementation that was given to the op's node, and its parameters (NULL: none) */
   const char *took;
-  const int32_t *row;
+  const int32_t *config;
 } op_case;
 
 /* What an input holds, or what a result must be. */
@@ -95,7 +95,7 @@ typedef struct op_test {
 #undef CLADE_OP
 
 /* ---- for draw ---- */
-/* A shape of 0 to 5 axes: zeros, ones, primes, powers of two and their neighbours; at most `elements` of them. */
+/* A shape of 0 to 5 axes: zeros, ones, primes, powers of two and their neighbors; at most `elements` of them. */
 clade_shape op_draw_shape(op_random *r, const op_case *c, int min_rank, int max_rank, int64_t elements);
 /* Now and then two axes so long, of one or two rows or of few columns, that a work-item reads its share by turns, of a
  * value that the last cache is said not to hold. */

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cl/room.h"
+#include "cl/internal.h"
 #include "op_batch.h"
 #include "op_start.h"
 #include "pass/pass.h"
@@ -18,7 +18,7 @@ typedef struct tiled { /* a case, and the rows that it is computed with */
 } tiled;
 
 static bool start_from(op_target *t, int impl, op_row *from) {
-  t->row = *from;
+  t->config = *from;
   return op_start_from(t, 1, &impl, from);
 }
 
@@ -37,10 +37,10 @@ static bool list_rows(const op_target *t, const clade_func *func, int impl, tile
   clade_query q = {sizeof q, &view, clade__device_info(t->device), NULL};
   op_row own;
   op_start_view(t, func, impl, in, out, &view);
-  for (int i = 0; clade__space_row(it->space, &q, i, own); i++) {
-    q.row = own;
+  for (int i = 0; clade__space_config(it->space, &q, i, own); i++) {
+    q.config = own;
     const bool takes = !it->accept || !it->accept(&q);
-    q.row = NULL;
+    q.config = NULL;
     if (!takes || !is_new(one, own)) continue;
     if (clade__grow(&one->rows, &one->capacity, one->n + 1, sizeof(op_row)) != CLADE_OK) return false;
     memcpy(one->rows[one->n++], own, sizeof own);
@@ -142,7 +142,7 @@ bool op_tiles_run(op_target *t, const op_tiles *how, op_tally *tally) {
   bool ok = true, any = false;
   for (int i = 0; t->op->impls && t->op->impls[i]; i++) {
     const clade_impl *it = t->op->impls[i];
-    if (!it->space || !it->space->rows || (how->impl && strcmp(it->name, how->impl) != 0)) continue;
+    if (!it->space || !it->space->configs || (how->impl && strcmp(it->name, how->impl) != 0)) continue;
     any = true;
     ok = run_impl(t, how, i, tally) && ok;
   }

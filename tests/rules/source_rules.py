@@ -6,14 +6,14 @@ import subprocess
 
 from tree import code, files, includes, line_of, op_code, read, rows
 
-# A room may include itself and those of smaller rank.
+# A module may include itself and those of smaller rank.
 RANK = {"base": 0, "bundle": 1, "cl": 2, "probe": 3, "program": 3, "ir": 4, "op": 5, "pass": 6, "plan": 7,
         "tune": 8, "io": 9, "data": 10, "train": 11, "cli": 12}
-# Rooms that know no OpenCL, by whatever way.
+# Modules that know no OpenCL, by whatever way.
 WITHOUT_OPENCL = ("base", "bundle", "ir", "op", "pass", "io")
 
 
-def room_of(path):
+def module_of(path):
     parts = path.split("/")
     return parts[1] if parts[0] == "src" and len(parts) > 2 else None
 
@@ -21,26 +21,26 @@ def room_of(path):
 def downward_includes(root):
     bad = []
     for path in files(root, ".c", ".h", ".def"):
-        room = room_of(path)
+        module = module_of(path)
         if path.startswith("include/"):
             for line, header, angled in includes(root, path):
                 if not angled or (header.startswith("CL/") and path != "include/clade/opencl.h"):
                     bad.append(f"{path}:{line}: a public header includes {header}")
-        if room is None:
+        if module is None:
             continue
-        if room not in RANK:
-            bad.append(f"{path}:1: no room is called {room}")
+        if module not in RANK:
+            bad.append(f"{path}:1: no module is called {module}")
             continue
         for line, header, angled in includes(root, path):
             other = header.split("/")[0]
             if not angled and other not in RANK:
                 continue
-            if not angled and (RANK[other] > RANK[room] or (RANK[other] == RANK[room] and other != room)):
-                bad.append(f"{path}:{line}: {room} includes {header}, which is not below it")
-            elif room in WITHOUT_OPENCL:
+            if not angled and (RANK[other] > RANK[module] or (RANK[other] == RANK[module] and other != module)):
+                bad.append(f"{path}:{line}: {module} includes {header}, which is not below it")
+            elif module in WITHOUT_OPENCL:
                 way = reaches_opencl(root, header, ())
                 if way:
-                    bad.append(f"{path}:{line}: {room} reaches OpenCL by {' -> '.join(way)}")
+                    bad.append(f"{path}:{line}: {module} reaches OpenCL by {' -> '.join(way)}")
     return bad
 
 
@@ -180,7 +180,7 @@ def complete_ops(root):
             bad.append(f"{source}:1: {name} has no tests/op/{name}.c")
     for path in files(root, ".cl"):
         stem = os.path.basename(path)[:-3]
-        shared = stem.startswith("prelude") or stem in ("builtins", "chain")
+        shared = stem.startswith("prelude") or stem in ("builtins", "persistent")
         if path.startswith("cl_kernels/") and not shared and stem not in stems:
             bad.append(f"{path}:1: belongs to no row of ops.def")
     return bad

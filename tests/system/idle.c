@@ -16,7 +16,7 @@ static clade_status learner(clade_device *device, clade_func **func, clade_vars 
   clade_val y = clade_input(g, "y", CLADE_I32, CLADE_SHAPE(BATCH));
   clade_val loss = clade_cross_entropy(g, resnet18(g, x, 10, NULL), y);
   clade_output(g, "loss", loss);
-  if (s == CLADE_OK) s = clade_minimise(g, loss, .optimizer = clade_adam(.lr = 1e-3));
+  if (s == CLADE_OK) s = clade_minimize(g, loss, .optimizer = clade_adam(.lr = 1e-3));
   if (s == CLADE_OK) s = clade_compile(g, device, func);
   if (s == CLADE_OK) s = clade_vars_new(*func, 42, vars);
   if (s == CLADE_OK) s = clade_run_new(*func, *vars, run, .profile = true);

@@ -50,7 +50,7 @@ clade_status learner_new(clade_device *device, learner_size size, const clade_ru
   x = clade_relu(g, clade_nn_linear(g, "l1", x, .out = size.hidden));
   clade_val loss = clade_cross_entropy(g, clade_nn_linear(g, "l2", x, .out = size.out), y);
   clade_output(g, "loss", loss);
-  TRY(clade_minimise(g, loss, .optimizer = clade_sgd(.lr = rate, .momentum = momentum), .clip_norm = most));
+  TRY(clade_minimize(g, loss, .optimizer = clade_sgd(.lr = rate, .momentum = momentum), .clip_norm = most));
   TRY(clade_compile(g, device, &l->func));
   TRY(clade_vars_new(l->func, 42, &l->vars));
   TRY(fill(l));

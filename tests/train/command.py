@@ -122,12 +122,12 @@ class Command(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return list(struct.iter_unpack("<4f", pathlib.Path(answers).read_bytes()[-100 * 16:]))
 
-    def test_infer_normalises_as_training_did(self):
-        """What infer makes of a directory is what it makes of the plain weights and normalised images."""
-        folder, plain = self.path("normalised"), self.path("normalised.npy")
-        result(train(*self.small, "--augment", "normalise", "--checkpoint-dir", folder))
+    def test_infer_normalizes_as_training_did(self):
+        """What infer makes of a directory is what it makes of the plain weights and normalized images."""
+        folder, plain = self.path("normalized"), self.path("normalized.npy")
+        result(train(*self.small, "--augment", "normalize", "--checkpoint-dir", folder))
         best = pathlib.Path(folder, "best.safetensors").read_bytes()
-        text = json.loads(safetensors(best)[1]["clade.text"])["normalise"]
+        text = json.loads(safetensors(best)[1]["clade.text"])["normalize"]
         mean, std = text["mean"][0], text["std"][0]
         pixels = pathlib.Path(self.path("x_test.npy")).read_bytes()[-100 * 64:]
         values = struct.pack("<6400f", *((value / 255 - mean) / std for value in pixels))
@@ -167,7 +167,7 @@ class Command(unittest.TestCase):
         done = train(*self.small, "--epochs", end // 10 + 1, "--checkpoint-dir", folder, "--resume")
         self.assertTrue(events(done)[0]["resumed"])
 
-    def test_optimisers_and_schedules(self):
+    def test_optimizers_and_schedules(self):
         for optimizer in ("sgd", "adam", "adamw", "rmsprop"):
             end = result(train(*self.small, "--optimizer", optimizer, "--lr", 0.01 if optimizer == "sgd" else 0.001))
             self.assertGreater(end["test_accuracy"], 0.8, optimizer)

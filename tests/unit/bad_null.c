@@ -206,8 +206,8 @@ static void funcs(void **state) {
   int count;
   check_fails(clade_compile_(NULL, NULL, NULL), CLADE_INVALID, "clade_compile");
   check_fails(clade_compile(NULL, NULL, &func), CLADE_INVALID, "graph is NULL");
-  check_fails(clade_func_specialise(NULL, 0, NULL, &func), CLADE_INVALID, "func is NULL");
-  check_fails(clade_func_specialise(NULL, 0, NULL, NULL), CLADE_INVALID, "NULL");
+  check_fails(clade_func_specialize(NULL, 0, NULL, &func), CLADE_INVALID, "func is NULL");
+  check_fails(clade_func_specialize(NULL, 0, NULL, NULL), CLADE_INVALID, "NULL");
   assert_null(clade_func_retain(NULL));
   clade_func_release(NULL);
   check_fails(clade_func_explain(NULL, &text), CLADE_INVALID, "func is NULL");

@@ -1,5 +1,5 @@
 /* Bad input: OpenCL objects of the user's that do not fit what Clade is asked to do with them. */
-#include "cl/room.h"
+#include "cl/internal.h"
 #include "cl_unit.h"
 
 #include <clade/clade.h>

@@ -1,4 +1,4 @@
-/* Bad input: what compiling, specialising, binding variables, feeding and reading refuse, and that the func, the run
+/* Bad input: what compiling, specializing, binding variables, feeding and reading refuse, and that the func, the run
  * and the variables are as good as before afterwards. */
 #include <clade/clade.h>
 
@@ -33,7 +33,7 @@ static int set_up(void **state) {
   if (clade_device_find("pocl", &k.device) != CLADE_OK || clade_device_split(k.device, 2, k.part) != CLADE_OK)
     return -1;
   k.func = compiled(product("x", "w", CLADE_DIM("batch"), 3, CLADE_F32), k.device);
-  check_ok(clade_func_specialise(k.func, CLADE_DIMS({"batch", 2}), &k.shaped));
+  check_ok(clade_func_specialize(k.func, CLADE_DIMS({"batch", 2}), &k.shaped));
   check_ok(clade_vars_new(k.func, 1, &k.vars));
   check_ok(clade_run_new(k.shaped, k.vars, &k.run));
   *state = &k;
@@ -145,27 +145,27 @@ static void large_windows(void **state) {
   }
 }
 
-static void specialising(void **state) {
+static void specializing(void **state) {
   kit *k = *state;
   clade_func *f = NULL;
   clade_run *run = NULL;
-  check_fails(clade_func_specialise(k->func, 0, NULL, &f), CLADE_NOT_FOUND, "dimension \"batch\" has no value");
-  check_fails(clade_func_specialise(k->func, CLADE_DIMS({"bach", 1}), &f), CLADE_NOT_FOUND,
+  check_fails(clade_func_specialize(k->func, 0, NULL, &f), CLADE_NOT_FOUND, "dimension \"batch\" has no value");
+  check_fails(clade_func_specialize(k->func, CLADE_DIMS({"bach", 1}), &f), CLADE_NOT_FOUND,
               "no dimension \"bach\"; it has: batch");
-  check_fails(clade_func_specialise(k->func, CLADE_DIMS({"batch", 1}, {"batch", 2}), &f), CLADE_DUPLICATE,
+  check_fails(clade_func_specialize(k->func, CLADE_DIMS({"batch", 1}, {"batch", 2}), &f), CLADE_DUPLICATE,
               "\"batch\" has two values");
-  check_fails(clade_func_specialise(k->func, CLADE_DIMS({"batch", -5}), &f), CLADE_INVALID, "\"batch\" is -5");
-  check_fails(clade_func_specialise(k->func, CLADE_DIMS({NULL, 5}), &f), CLADE_INVALID, "name of size 0 is NULL");
-  check_fails(clade_func_specialise(k->func, 3, NULL, &f), CLADE_INVALID, "3 sizes, the array is NULL");
-  check_fails(clade_func_specialise(k->func, -1, NULL, &f), CLADE_INVALID, "-1 sizes");
-  check_fails(clade_func_specialise(k->func, CLADE_DIMS({"batch", INT64_MAX}), &f), CLADE_OVERFLOW, "input \"x\"");
+  check_fails(clade_func_specialize(k->func, CLADE_DIMS({"batch", -5}), &f), CLADE_INVALID, "\"batch\" is -5");
+  check_fails(clade_func_specialize(k->func, CLADE_DIMS({NULL, 5}), &f), CLADE_INVALID, "name of size 0 is NULL");
+  check_fails(clade_func_specialize(k->func, 3, NULL, &f), CLADE_INVALID, "3 sizes, the array is NULL");
+  check_fails(clade_func_specialize(k->func, -1, NULL, &f), CLADE_INVALID, "-1 sizes");
+  check_fails(clade_func_specialize(k->func, CLADE_DIMS({"batch", INT64_MAX}), &f), CLADE_OVERFLOW, "input \"x\"");
   assert_null(f);
-  check_fails(clade_func_specialise(k->shaped, CLADE_DIMS({"batch", 2}), &f), CLADE_INVALID, "no symbols left");
-  check_ok(clade_func_specialise(k->func, CLADE_DIMS({"batch", 2}), &f));
+  check_fails(clade_func_specialize(k->shaped, CLADE_DIMS({"batch", 2}), &f), CLADE_INVALID, "no symbols left");
+  check_ok(clade_func_specialize(k->func, CLADE_DIMS({"batch", 2}), &f));
   assert_ptr_equal(f, k->shaped);
   clade_func_release(f);
   /* What can be counted can be planned; where it cannot be held, making the run says so. */
-  check_ok(clade_func_specialise(k->func, CLADE_DIMS({"batch", INT64_MAX / 12}), &f));
+  check_ok(clade_func_specialize(k->func, CLADE_DIMS({"batch", INT64_MAX / 12}), &f));
   check_fails(clade_run_new(f, k->vars, &run), CLADE_DEVICE_MEMORY, "x: 9223372036854775800 bytes asked");
   assert_null(run);
   clade_func_release(f);
@@ -187,9 +187,9 @@ static void telling(void **state) {
   check_fails(clade_func_input(k->func, 1, &port), CLADE_NOT_FOUND, "no input 1; the func has 1");
   check_fails(clade_func_output(k->func, -1, &port), CLADE_NOT_FOUND, "no output -1");
   check_fails(clade_vars_describe(k->vars, 1, &port), CLADE_NOT_FOUND, "no variable 1; there are 1");
-  check_fails(clade_func_impl_count(k->func, &count), CLADE_INVALID, "clade_func_specialise");
-  check_fails(clade_func_explain(k->func, &text), CLADE_INVALID, "clade_func_specialise");
-  check_fails(clade_func_steps(k->func, &text), CLADE_INVALID, "clade_func_specialise");
+  check_fails(clade_func_impl_count(k->func, &count), CLADE_INVALID, "clade_func_specialize");
+  check_fails(clade_func_explain(k->func, &text), CLADE_INVALID, "clade_func_specialize");
+  check_fails(clade_func_steps(k->func, &text), CLADE_INVALID, "clade_func_specialize");
   check_fails(clade_func_explain(k->shaped, NULL), CLADE_INVALID, "NULL");
   info.size = sizeof info.size + sizeof(int); /* of an older header: what it has is filled, what follows is left */
   info.segments = 77;
@@ -203,7 +203,7 @@ static void binding(void **state) {
   clade_run *run = NULL;
   clade_vars *vars;
   clade_run_opt opt = {.size = 3, .out = &run};
-  check_fails(clade_run_new(k->func, k->vars, &run), CLADE_INVALID, "clade_func_specialise");
+  check_fails(clade_run_new(k->func, k->vars, &run), CLADE_INVALID, "clade_func_specialize");
   check_fails(clade_run_new(k->shaped, NULL, &run), CLADE_INVALID, "1 variables (w, …), vars is NULL");
   check_fails(clade_run_new_(k->shaped, k->vars, &opt), CLADE_INVALID, "the options' size is 3");
   check_fails(clade_run_new(k->shaped, k->vars, NULL), CLADE_INVALID, "NULL");
@@ -326,7 +326,7 @@ static void tensors(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(compiling),    cmocka_unit_test(preferring), cmocka_unit_test(large_windows),
-      cmocka_unit_test(specialising), cmocka_unit_test(telling),    cmocka_unit_test(binding),
+      cmocka_unit_test(specializing), cmocka_unit_test(telling),    cmocka_unit_test(binding),
       cmocka_unit_test(variables),    cmocka_unit_test(feeding),    cmocka_unit_test(reading),
       cmocka_unit_test(tensors),
   };

@@ -74,7 +74,7 @@ static void test_codes(void **state) {
   }
 }
 
-/* Between all neighbours: half way, and the floats beside that. */
+/* Between all neighbors: half way, and the floats beside that. */
 static void test_rounding(void **state) {
   (void)state;
   for (clade_dtype t = CLADE_DTYPE_NONE; (t = clade__dtype_next(t));) {

@@ -241,8 +241,8 @@ static void manifests(void **state) {
   REFUSED(UNSUPPORTED, parse_changed("\"interface\": 1", "\"interface\": 9"), "interface 9");
   REFUSED(CORRUPT, parse_changed("\"format\": 1", "\"formal\": 1"), "format is missing");
   REFUSED(CORRUPT, parse_changed("\"tool\"", "\"tools\""), "tool is missing");
-  REFUSED(CORRUPT, parse_changed("\"name\": \"a tool\"", "\"name\": \"a tool\", \"colour\": 1"),
-          "tool.colour is not known");
+  REFUSED(CORRUPT, parse_changed("\"name\": \"a tool\"", "\"name\": \"a tool\", \"color\": 1"),
+          "tool.color is not known");
   REFUSED(CORRUPT, parse_changed("\"a tool\"", "7"), "tool.name: a text is expected");
   REFUSED(CORRUPT, parse_changed("\"a tool\"", "\"\\u001b[2J\""), "tool.name: a text is expected");
   REFUSED(CORRUPT, parse_changed("\"00112233", "\"0011223g"), "source.sha256: 64 hexadecimal digits");

@@ -5,7 +5,7 @@
 
 #include <clade/clade.h>
 
-#include "cl/room.h"
+#include "cl/internal.h"
 
 static bool yes(const clade__facts *facts, char *why, size_t bytes) {
   (void)facts, (void)why, (void)bytes;

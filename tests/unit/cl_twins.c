@@ -3,7 +3,7 @@
 
 #include <clade/device.h>
 
-#include "cl/room.h"
+#include "cl/internal.h"
 #include "cl_unit.h"
 
 static void messages(void **state) {

@@ -73,13 +73,13 @@ static void published_figures(void **state) {
     cycles_estimate e = of(&d, published[i].works, published[i].n);
     double seconds =
         published[i].gflops > 0 ? e.flops / published[i].gflops / 1e9 : 16 * published[i].milliseconds / 1e3;
-    print_message("%-18s %10.4g s published, %.4g to %.4g modelled (%.4g to %.4g GFLOP/s of %.4g)\n",
+    print_message("%-18s %10.4g s published, %.4g to %.4g modeled (%.4g to %.4g GFLOP/s of %.4g)\n",
                   published[i].device, seconds, e.low, e.high, e.flops / e.high / 1e9, e.flops / e.low / 1e9,
                   cycles_peak_gflops(&d));
     assert_true(e.low <= seconds && seconds <= e.high);
     assert_true(e.high < 2 * e.low); /* the range says something */
     assert_int_equal(e.bound, CYCLES_COMPUTE);
-    assert_string_equal(cycles_evidence(&d), "modelled(routed)");
+    assert_string_equal(cycles_evidence(&d), "modeled(routed)");
     cycles_device_free(&d);
   }
 }
@@ -97,7 +97,7 @@ static void array_to_the_cycle(void **state) {
              "\"rows\":%d,\"columns\":%d,\"log_depth\":%d,\"element_bytes\":1,\"bandwidth_gbs\":1}",
              shapes[s].rows, shapes[s].cols, shapes[s].log_depth);
     cycles_device d = parsed(json);
-    assert_string_equal(cycles_evidence(&d), "modelled(report)");
+    assert_string_equal(cycles_evidence(&d), "modeled(report)");
     for (size_t i = 0; i < 1000; i++) {
       array_work w = {sizes[i / 100], sizes[i / 10 % 10], depths[i % 10]};
       cycles_work works[] = {GEMM(3, w.m, w.n, w.k), CONV(1, 1, w.k, 1, w.m, w.n, 1, w.m, 1, 1, 1, 1, 0, 0)};

@@ -47,7 +47,7 @@ static double estimate(const clade_graph *g, const struct array *a) {
                                   .name = "d",
                                   .kernels = kernels,
                                   .array = {a->rows, a->columns, a->tile_rows, a->tile_columns, a->mhz, a->gbs}};
-  const clade__pass_ctx ctx = {.n_devices = 1, .devices = &info, .companion = -1};
+  const clade__pass_ctx ctx = {.n_devices = 1, .devices = &info, .fallback = -1};
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
   clade__node_view(g, (clade__id)g->n_nodes - 1, in, out, &view);

@@ -70,7 +70,7 @@ static void bundles(void **state) {
     OK(cycles_device_read(path, &d));
     assert_string_equal(d.name, KIT_BOARD);
     assert_true(near(cycles_peak_gflops(&d), 2 * 16 * 8 * 0.2185));
-    assert_string_equal(cycles_evidence(&d), "modelled(routed)");
+    assert_string_equal(cycles_evidence(&d), "modeled(routed)");
     assert_string_equal(d.evidence, "simulated"); /* which is no matter of times */
     assert_int_equal(d.tile_columns, 128);
     assert_int_equal(d.slice, 20);

@@ -138,12 +138,12 @@ static void test_flip(void **state) {
   assert_true(turned > TRIES * 2 / 5 && turned < TRIES * 3 / 5);
 }
 
-static void test_normalise(void **state) {
+static void test_normalize(void **state) {
   (void)state;
   float from[N], got[N];
   fill(from);
   fill(got);
-  augmented(&(clade_augment){.normalise = true}, 0, got);
+  augmented(&(clade_augment){.normalize = true}, 0, got);
   for (int i = 0; i < N; i++) assert_true(got[i] == (from[i] - mean[i / (H * W)]) / std[i / (H * W)]);
 }
 
@@ -196,9 +196,9 @@ static void test_rotate_angles(void **state) {
 /* What is done depends on its own draw only: all at once is one after the other. */
 static void test_order(void **state) {
   (void)state;
-  static const clade_augment all = {.crop = 2, .shift = 1, .flip = true, .rotate = 20, .cutout = 3, .normalise = true};
+  static const clade_augment all = {.crop = 2, .shift = 1, .flip = true, .rotate = 20, .cutout = 3, .normalize = true};
   const clade_augment one[] = {{.crop = 2},    {.shift = 1},  {.flip = true},
-                               {.rotate = 20}, {.cutout = 3}, {.normalise = true}};
+                               {.rotate = 20}, {.cutout = 3}, {.normalize = true}};
   for (uint64_t i = 0; i < 300; i++) {
     float got[N], want[N];
     fill(got);
@@ -216,7 +216,7 @@ static void test_bits(void **state) {
   for (uint64_t i = 0; i < 500; i++) {
     float x[N];
     fill(x);
-    augmented(&(clade_augment){.crop = 2, .shift = 1, .rotate = 170, .cutout = 3, .normalise = true}, i, x);
+    augmented(&(clade_augment){.crop = 2, .shift = 1, .rotate = 170, .cutout = 3, .normalize = true}, i, x);
     hash = clade__hash_more(hash, x, sizeof x);
   }
   char text[33];
@@ -260,7 +260,7 @@ static void test_key(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_nothing),       cmocka_unit_test(test_shift), cmocka_unit_test(test_crop),
-      cmocka_unit_test(test_cutout),        cmocka_unit_test(test_flip),  cmocka_unit_test(test_normalise),
+      cmocka_unit_test(test_cutout),        cmocka_unit_test(test_flip),  cmocka_unit_test(test_normalize),
       cmocka_unit_test(test_rotate),        cmocka_unit_test(test_order), cmocka_unit_test(test_key),
       cmocka_unit_test(test_rotate_angles), cmocka_unit_test(test_bits),
   };

@@ -51,7 +51,7 @@ static void test_samples(void **state) {
   check_part(false, 2000);
 }
 
-/* Another seed, another set; neighbours differ. */
+/* Another seed, another set; neighbors differ. */
 static void test_seeds(void **state) {
   (void)state;
   unsigned char a[CLADE__DIGIT_PIXELS], b[CLADE__DIGIT_PIXELS];

@@ -47,7 +47,7 @@ static clade__hash hash_of(const clade_batch *b, int batch) {
 }
 
 #define EVERYTHING \
-  { .crop = 2, .shift = 1, .flip = true, .rotate = 20, .cutout = 2, .normalise = true }
+  { .crop = 2, .shift = 1, .flip = true, .rotate = 20, .cutout = 2, .normalize = true }
 enum { BATCH = 8, COUNT = 43, BATCHES = 6, EPOCHS = 3 };
 
 static clade_loader *loader_of(clade_dataset *set, int threads, int queue) {
@@ -214,10 +214,10 @@ static void test_cancel(void **state) {
   usleep(2000);
   check_ok(clade_loader_cancel(l)); /* while the samples are still not to be had */
   pthread_join(thread, &result);
-  assert_int_equal((int)(uintptr_t)result, CLADE_CANCELLED);
+  assert_int_equal((int)(uintptr_t)result, CLADE_CANCELED);
   atomic_store(&gate, true);
   clade_batch b = {.size = sizeof b};
-  check_fails(clade_loader_next(l, &b), CLADE_CANCELLED, "cancelled");
+  check_fails(clade_loader_next(l, &b), CLADE_CANCELED, "canceled");
   clade_loader_free(l);
   clade_dataset_release(set);
 }
@@ -366,12 +366,12 @@ static void test_throughput(void **state) {
     struct timespec a, b;
     int64_t images = 0;
     check_ok(clade_loader_new(set, &l, .threads = threads, .shuffle = true,
-                              .augment = {.shift = 2, .rotate = 10, .normalise = true}));
+                              .augment = {.shift = 2, .rotate = 10, .normalize = true}));
     clock_gettime(CLOCK_MONOTONIC, &a);
     for (int i = 0; i < 20; i++) images += next_of(l).n;
     clock_gettime(CLOCK_MONOTONIC, &b);
     double seconds = (double)(b.tv_sec - a.tv_sec) + (double)(b.tv_nsec - a.tv_nsec) * 1e-9;
-    printf("%d threads: %.0f images/s, shifted, turned and normalised\n", threads, (double)images / seconds);
+    printf("%d threads: %.0f images/s, shifted, turned and normalized\n", threads, (double)images / seconds);
     clade_loader_free(l);
   }
   clade_dataset_release(set);

@@ -250,7 +250,7 @@ static void all_records(void **state) {
                         "\"vector_f32\":8,\"l1\":1,\"l2\":1,\"cache\":1,\"fma_units\":1},\"records\":[",
                         "{\"op\":\"gemm\",\"problem\":\"f32[%zu,64] f32[64,64] -> "
                         "f32\",\"impl\":\"vec\",\"params\":{\"rows\":6,\"cols\":2,"
-                        "\"depth\":256,\"order\":1},\"seconds\":1.25e-05,\"start_seconds\":1.5e-05,\"full\":false,"
+                        "\"depth\":256,\"order\":1},\"seconds\":1.25e-05,\"default_seconds\":1.5e-05,\"full\":false,"
                         "\"kernel\":\"0123456789abcdef0123456789abcdef\"}",
                         "]}]}", 13 << 20, &n);
   before = mark();

@@ -186,7 +186,7 @@ static void bad_arguments(void **state) {
   clade_checkpoint_dir_close(dir);
 }
 
-/* The names of the optimiser's state are no part of a model for inference. */
+/* The names of the optimizer's state are no part of a model for inference. */
 static void inference_finds_its_weights(void **state) {
   (void)state;
   float have[12], want[12];

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "pass/ways.h"
+#include "pass/candidates.h"
 
 enum { KIT_LAYOUTS = 3, KIT_IMPLS = 3 };
 static const clade_layout kit_layout[KIT_LAYOUTS] = {{0}, {.axis = 1, .block = 8}, {.axis = 0, .block = 4}};
@@ -89,7 +89,7 @@ static inline double kit_sum(const clade_graph *g, int *conversions) {
     if (!clade__needs_impl(n->op)) continue;
     assert_true(n->impl >= 0);
     clade__node_view(g, id, in, out, &view);
-    clade_query q = {sizeof q, &view, &kit_device, n->row};
+    clade_query q = {sizeof q, &view, &kit_device, n->config};
     sum += clade__impl_cost(n->op->impls[n->impl], &q);
     *conversions += n->op == &clade__op_pack || n->op == &clade__op_unpack;
   }

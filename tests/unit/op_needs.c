@@ -15,17 +15,17 @@ static const char *accept(const clade_query *q) {
   asked++;
   return NULL;
 }
-static void start(const clade_query *q, int32_t *row) {
+static void defaults(const clade_query *q, int32_t *config) {
   (void)q;
   asked++;
-  row[0] = 7;
+  config[0] = 7;
 }
 static bool never(const clade_query *q) {
   (void)q;
   return false;
 }
 static const char *const params[] = {"rows", NULL};
-static const clade_space space = {sizeof space, params, start, NULL};
+static const clade_space space = {sizeof space, params, defaults, NULL};
 
 /* ---- needs ---- */
 static const char *lacks(clade_impl impl, clade_device_info device) {
@@ -122,17 +122,17 @@ static void nothing_is_asked(void **state) {
   (void)state;
   const clade_impl impl = NEEDS(.devices = CLADE_ON_GPU, .accept = accept, .space = &space);
   clade_query q = {.size = sizeof q, .device = &cpu};
-  int32_t row[CLADE_MAX_PARAMS];
+  int32_t config[CLADE_MAX_PARAMS];
   asked = 0;
-  clade__query_start(&q, &impl, row);
-  assert_int_equal(row[0], 0);
+  clade__query_defaults(&q, &impl, config);
+  assert_int_equal(config[0], 0);
   assert_string_equal(clade__impl_unfit(&impl, &q), "made for GPUs");
   assert_int_equal(asked, 0);
   clade_device_info gpu = cpu;
   gpu.device_class = CLADE_GPU;
   q.device = &gpu;
-  clade__query_start(&q, &impl, row);
-  assert_int_equal(row[0], 7);
+  clade__query_defaults(&q, &impl, config);
+  assert_int_equal(config[0], 7);
   assert_null(clade__impl_unfit(&impl, &q));
   assert_int_equal(asked, 2);
 }
@@ -177,7 +177,7 @@ static void older_structs(void **state) {
   (void)state;
   const clade_impl whole = NEEDS(.accept = accept, .space = &space, .any_layout = true, .family = CLADE_FAMILY_VEC,
                                  .devices = CLADE_ON_CPU, .needs_local = 1);
-  clade_space *short_space = cut(&space, CLADE__THROUGH(clade_space, start));
+  clade_space *short_space = cut(&space, CLADE__THROUGH(clade_space, defaults));
   clade_impl spaced = whole;
   spaced.space = short_space;
   const clade_impl *const all[] = {cut(&whole, CLADE__THROUGH(clade_impl, emit)),
@@ -201,7 +201,7 @@ static void older_structs(void **state) {
   }
   assert_null(got[0]->space);
   assert_int_equal(got[1]->space->size, sizeof(clade_space));
-  assert_true(got[1]->space->start == start && !got[1]->space->rows);
+  assert_true(got[1]->space->defaults == defaults && !got[1]->space->configs);
   assert_ptr_equal(got[2]->space, &space);
   assert_ptr_equal(got[3], &whole); /* nothing to fill up */
   assert_string_equal(clade__kernel_file(op, got[0]), "acme.old");

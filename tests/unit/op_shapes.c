@@ -218,7 +218,7 @@ static void readings(void **state) {
 }
 
 /* A rest or a product that no sizes can satisfy is found when sizes are given. */
-static void specialised(void **state) {
+static void specialized(void **state) {
   (void)state;
   clade_graph *g = fresh(), *bound = NULL;
   clade_val x = input(g, "x", CLADE_F32, CLADE_SHAPE(CLADE_DIM("batch"), 6));
@@ -256,7 +256,7 @@ static const char *taker(clade_graph *g, clade_val y, uint32_t max_passes) {
   clade_query q = {sizeof q, &view, &device, NULL};
   for (const clade_impl *const *impl = op->impls; *impl; impl++) {
     int32_t params[CLADE_MAX_PARAMS];
-    clade__query_start(&q, *impl, params);
+    clade__query_defaults(&q, *impl, params);
     if (!clade__impl_unfit(*impl, &q)) return (*impl)->name;
   }
   return NULL;
@@ -296,7 +296,7 @@ static void long_loops(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(symbols),     cmocka_unit_test(linear_variables),
                                      cmocka_unit_test(refuses),     cmocka_unit_test(readings),
-                                     cmocka_unit_test(specialised), cmocka_unit_test(collapsed),
+                                     cmocka_unit_test(specialized), cmocka_unit_test(collapsed),
                                      cmocka_unit_test(long_loops)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,10 +57,10 @@ static const clade_impl *named(const clade_op *op, const char *name) {
 }
 
 /* NULL, or why simt refuses; its row and its seconds over those of ref. */
-static const char *ask(const seen *s, const clade_device_info *device, int32_t *row, double *ratio) {
+static const char *ask(const seen *s, const clade_device_info *device, int32_t *config, double *ratio) {
   clade_query q = {sizeof q, &s->node, device, NULL}, plain = q;
   const clade_impl *simt = named(s->node.op, "simt"), *ref = named(s->node.op, "ref");
-  clade__query_start(&q, simt, row);
+  clade__query_defaults(&q, simt, config);
   const char *reason = clade__impl_unfit(simt, &q);
   *ratio = reason ? 0 : simt->cost(&q) / ref->cost(&plain);
   return reason;
@@ -72,16 +72,16 @@ static void taken_on_gpus_alone(void **state) {
   (void)state;
   clade_device_info software = gpu, cpu = gpu;
   seen s = {.graph = convolution(64, 28, 1)};
-  int32_t row[CLADE_MAX_PARAMS];
+  int32_t config[CLADE_MAX_PARAMS];
   double ratio;
   software.software = true;
   cpu.device_class = CLADE_CPU;
   for (int i = 0; i < 3; i++) {
     see(&s, passes[i]);
-    assert_null(ask(&s, &gpu, row, &ratio));
+    assert_null(ask(&s, &gpu, config, &ratio));
     assert_true(ratio < 0.5);
-    assert_string_equal(ask(&s, &software, row, &ratio), "made for devices that are no software");
-    assert_string_equal(ask(&s, &cpu, row, &ratio), "made for GPUs and accelerators");
+    assert_string_equal(ask(&s, &software, config, &ratio), "made for devices that are no software");
+    assert_string_equal(ask(&s, &cpu, config, &ratio), "made for GPUs and accelerators");
   }
   clade_graph_release(s.graph);
 }
@@ -90,11 +90,11 @@ static void taken_on_gpus_alone(void **state) {
 static void depthwise_is_left_to_ref(void **state) {
   (void)state;
   seen s = {.graph = convolution(64, 28, 64)};
-  int32_t row[CLADE_MAX_PARAMS];
+  int32_t config[CLADE_MAX_PARAMS];
   double ratio;
   for (int i = 0; i < 3; i++) {
     see(&s, passes[i]);
-    assert_null(ask(&s, &gpu, row, &ratio));
+    assert_null(ask(&s, &gpu, config, &ratio));
     assert_true(ratio > 1);
   }
   clade_graph_release(s.graph);
@@ -114,12 +114,12 @@ static void small_devices(void **state) {
   for (size_t i = 0; i < CLADE_COUNT(cases); i++)
     for (int k = 0; k < 3; k++) {
       clade_device_info device = gpu;
-      int32_t row[CLADE_MAX_PARAMS];
+      int32_t config[CLADE_MAX_PARAMS];
       double ratio;
       device.max_group = cases[i].group;
       device.local_bytes = cases[i].local;
       see(&s, passes[k]);
-      const char *reason = ask(&s, &device, row, &ratio);
+      const char *reason = ask(&s, &device, config, &ratio);
       if (!cases[i].refusal != !reason || (reason && strcmp(reason, cases[i].refusal) != 0))
         fail_msg("groups of %d, %d bytes: %s", (int)cases[i].group, (int)cases[i].local, reason);
     }

@@ -7,7 +7,7 @@ static clade_device_info devices[2] = {{.size = sizeof(clade_device_info), .name
                                        {.size = sizeof(clade_device_info), .name = "second"}};
 
 static clade__pass_ctx context(clade_graph *g) {
-  return (clade__pass_ctx){.graph = clade_graph_retain(g), .n_devices = 2, .devices = devices, .companion = -1};
+  return (clade__pass_ctx){.graph = clade_graph_retain(g), .n_devices = 2, .devices = devices, .fallback = -1};
 }
 
 /* Runs a pass over g, which stays as it is, compares what it made, and releases both. */

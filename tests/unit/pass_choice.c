@@ -7,21 +7,21 @@
 
 static clade_device_info device = {.size = sizeof(clade_device_info), .name = "dev", .device_class = CLADE_CPU};
 
-static const char *const params[] = {"rows", "depth", NULL};
-static void start(const clade_query *q, int32_t *row) {
+static const char *const params[] = {"TM", "BK", NULL};
+static void defaults(const clade_query *q, int32_t *config) {
   (void)q;
-  row[0] = 4, row[1] = 64;
+  config[0] = 4, config[1] = 64;
 }
-static bool rows(const clade_query *q, int i, int32_t *row) {
+static bool configs(const clade_query *q, int i, int32_t *config) {
   static const int32_t all[][2] = {{6, 64}, {8, 128}, {9, 9}};
   (void)q;
   if (i >= 3) return false;
-  memcpy(row, all[i], sizeof all[i]);
+  memcpy(config, all[i], sizeof all[i]);
   return true;
 }
-static const clade_space space = {sizeof space, params, start, rows};
-static const char *no_nines(const clade_query *q) { return q->row[0] == 9 ? "no nines" : NULL; }
-static double cheap(const clade_query *q) { return q->row[0] == 4 ? 1e-6 : 1e-3; }
+static const clade_space space = {sizeof space, params, defaults, configs};
+static const char *no_nines(const clade_query *q) { return q->config[0] == 9 ? "no nines" : NULL; }
+static double cheap(const clade_query *q) { return q->config[0] == 4 ? 1e-6 : 1e-3; }
 static double dear(const clade_query *q) {
   (void)q;
   return 1e-4;
@@ -52,13 +52,13 @@ static int tear_down(void **state) {
 }
 
 static void put(const char *problem, const char *impl, int32_t a, int32_t b, clade__hash kernel) {
-  bool has_row = strcmp(impl, "vec") == 0;
+  bool has_config = strcmp(impl, "vec") == 0;
   clade__record r = {.op = "toy.tuned",
                      .problem = problem,
                      .impl = impl,
                      .kernel = kernel,
-                     .n_params = has_row ? 2 : 0,
-                     .param = {"depth", "rows"}, /* in whatever order */
+                     .n_params = has_config ? 2 : 0,
+                     .param = {"BK", "TM"}, /* in whatever order */
                      .value = {b, a}};
   assert_int_equal(clade__records_put(set, &r), CLADE_OK);
 }
@@ -73,7 +73,7 @@ static clade_status select_in(const clade__records *pins, const char *prefer, bo
   *ctx = (clade__pass_ctx){.graph = g,
                            .n_devices = 1,
                            .devices = &device,
-                           .companion = -1,
+                           .fallback = -1,
                            .prefer = prefer,
                            .strict = strict,
                            .pins = pins,
@@ -87,8 +87,9 @@ static const char *choose(const clade__records *pins, const char *prefer, bool s
   clade__pass_ctx ctx;
   assert_error(select_in(pins, prefer, strict, &ctx), CLADE_OK, "");
   const clade__node *n = &ctx.graph->nodes[2];
-  if (n->row)
-    snprintf(text, sizeof text, "%s %d %d %s", n->op->impls[n->impl]->name, (int)n->row[0], (int)n->row[1], n->why);
+  if (n->config)
+    snprintf(text, sizeof text, "%s %d %d %s", n->op->impls[n->impl]->name, (int)n->config[0], (int)n->config[1],
+             n->why);
   else
     snprintf(text, sizeof text, "%s %s", n->op->impls[n->impl]->name, n->why);
   clade_graph_release(ctx.graph);
@@ -128,7 +129,7 @@ static void bundled_kernels(void **state) {
 static const clade__hash any = {0, 0};
 #define BUCKET "f32[112] -> f32"
 
-static size_t by_depth(const clade_query *q) { return (size_t)q->row[1] << 10; }
+static size_t by_depth(const clade_query *q) { return (size_t)q->config[1] << 10; }
 static size_t huge(const clade_query *q) {
   (void)q;
   return SIZE_MAX;
@@ -193,8 +194,7 @@ static void what_does_not_hold_is_ignored(void **state) {
   put(BUCKET, "vec", 8, 128, any);
   put(BUCKET, "gone", 0, 0, any); /* beside one that was no slower, and that nobody has any more */
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
-  clade__record r = {
-      .op = "toy.tuned", .problem = BUCKET, .impl = "vec", .n_params = 1, .param = {"rows"}, .value = {6}};
+  clade__record r = {.op = "toy.tuned", .problem = BUCKET, .impl = "vec", .n_params = 1, .param = {"TM"}, .value = {6}};
   assert_int_equal(clade__records_put(set, &r), CLADE_OK); /* parameters of another version */
   assert_string_equal(chosen(NULL, NULL), "vec 4 64 cheapest");
 }
@@ -232,7 +232,7 @@ static void pins_come_first(void **state) {
                      .problem = exact.data,
                      .impl = "vec",
                      .n_params = 2,
-                     .param = {"rows", "depth"},
+                     .param = {"rows", "depth"}, /* as they were called before */
                      .value = {6, 64}};
   assert_int_equal(clade__records_put(pins, &r), CLADE_OK);
   assert_string_equal(chosen(pins, NULL), "vec 6 64 pinned");

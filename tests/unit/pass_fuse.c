@@ -13,7 +13,7 @@ static clade_device_info devices[2] = {{.size = sizeof(clade_device_info), .name
                                        {.size = sizeof(clade_device_info), .name = "second"}};
 
 static clade_graph *fused(clade_graph *g) {
-  clade__pass_ctx ctx = {.graph = clade_graph_retain(g), .n_devices = 2, .devices = devices, .companion = -1};
+  clade__pass_ctx ctx = {.graph = clade_graph_retain(g), .n_devices = 2, .devices = devices, .fallback = -1};
   assert_error(clade__pass_fuse(&ctx), CLADE_OK, "");
   return ctx.graph;
 }
@@ -172,8 +172,8 @@ static void test_epilogue(void **state) {
   clade_graph_release(g);
 }
 
-/* Batch normalisation has other results too, which are read before its first one goes through the epilogue. */
-static void test_normalisation(void **state) {
+/* Batch normalization has other results too, which are read before its first one goes through the epilogue. */
+static void test_normalization(void **state) {
   (void)state;
   enum { BEFORE, BEHIND, SMALL, KINDS };
   for (int kind = BEFORE; kind < KINDS; kind++) {
@@ -214,7 +214,7 @@ static void test_convolution(void **state) {
   assert_fused(g, 1);
 }
 
-/* At inference a convolution, its normalisation and the activation are one node: the running statistics go through the
+/* At inference a convolution, its normalization and the activation are one node: the running statistics go through the
  * epilogue. What is left beside it is the function of channels weight / sqrt(var + eps): one small node, which each
  * execution computes anew, as only other layouts of variables are kept. */
 static void test_inference(void **state) {
@@ -343,7 +343,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_chain),         cmocka_unit_test(test_bundled),
                                      cmocka_unit_test(test_bundled_host),  cmocka_unit_test(test_merged),
                                      cmocka_unit_test(test_apart),         cmocka_unit_test(test_epilogue),
-                                     cmocka_unit_test(test_normalisation), cmocka_unit_test(test_convolution),
+                                     cmocka_unit_test(test_normalization), cmocka_unit_test(test_convolution),
                                      cmocka_unit_test(test_inference),     cmocka_unit_test(test_random)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -196,7 +196,7 @@ static void test_explain(void **state) {
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(4, 20)), y = clade_node_add(g, &op, "n", NULL, 1, &x, NULL);
   clade_output(g, "y", y);
   clade_graph *chosen = kit_select(g);
-  clade__explain(&(clade__pass_ctx){.graph = chosen, .n_devices = 1, .devices = &kit_device, .companion = -1}, &text);
+  clade__explain(&(clade__pass_ctx){.graph = chosen, .n_devices = 1, .devices = &kit_device, .fallback = -1}, &text);
   assert_string_equal(text.data,
                       "pack f32[4, 20]{1:8:0} on first: ref; tiles: made for CPUs; panels: for panels; "
                       "winograd: for weights in another "

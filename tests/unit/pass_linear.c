@@ -62,7 +62,7 @@ static double once(size_t nodes, bool derive) {
   return seconds() - start;
 }
 
-/* The least of a few turns each: a neighbour that fills the caches slows the large one down more. What is linear takes
+/* The least of a few turns each: a neighbor that fills the caches slows the large one down more. What is linear takes
  * 8 times as long, and up to twice that where it leaves a cache; what is quadratic, 64 times. */
 static void test_linear(void **state) {
   (void)state;

@@ -32,7 +32,7 @@ static clade_graph *graph_of(sample s) {
 /* Of the nodes that derive relu: how many elements they have. */
 static int64_t masked(sample s) {
   clade_graph *g = graph_of(s);
-  clade__pass_ctx ctx = {.graph = g, .n_devices = 1, .devices = &device, .companion = -1};
+  clade__pass_ctx ctx = {.graph = g, .n_devices = 1, .devices = &device, .fallback = -1};
   int64_t all = 0, n;
   OK(clade_graph_status(g));
   OK(clade__pass_masks(&ctx));

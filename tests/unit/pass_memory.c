@@ -44,13 +44,13 @@ static clade_status build(clade_graph *g) {
   return clade_graph_status(g);
 }
 
-/* `kernels`: the first device has its programs from a bundle, the other is its companion. */
+/* `kernels`: the first device has its programs from a bundle, the other is its fallback device. */
 static clade_status compile(const clade_graph *g, const char *const *kernels) {
   const clade_device_info devices[2] = {{.size = sizeof(clade_device_info), .name = "first", .kernels = kernels},
                                         {.size = sizeof(clade_device_info), .name = "second"}};
   clade_status status = CLADE_OK;
   clade__pass_ctx ctx = {
-      .n_devices = 2, .devices = devices, .companion = kernels ? 1 : -1, .prefer = kernels ? NULL : "gemm=ref"};
+      .n_devices = 2, .devices = devices, .fallback = kernels ? 1 : -1, .prefer = kernels ? NULL : "gemm=ref"};
   clade_graph *bound = NULL;
   char *text = NULL;
   clade__text explained = {0};

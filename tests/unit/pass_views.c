@@ -12,7 +12,7 @@ static clade_device_info devices[2] = {{.size = sizeof(clade_device_info), .name
                                        {.size = sizeof(clade_device_info), .name = "second"}};
 
 static clade_graph *passed(clade_graph *g) {
-  clade__pass_ctx ctx = {.graph = g, .n_devices = 2, .devices = devices, .companion = -1};
+  clade__pass_ctx ctx = {.graph = g, .n_devices = 2, .devices = devices, .fallback = -1};
   OK(clade_graph_status(g));
   OK(clade__pass_views(&ctx));
   OK(clade__pass_dead(&ctx));

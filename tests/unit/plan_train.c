@@ -210,10 +210,10 @@ static double plan_model(clade_model_fn *model, int64_t channels, int64_t side, 
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(n, channels, side, side));
   clade_val loss = clade_cross_entropy(g, model(g, x, 10, NULL), clade_input(g, "y", CLADE_I32, CLADE_SHAPE(n)));
   clade_output(g, "loss", loss);
-  OK(clade_minimise(g, loss, .optimizer = clade_adam(.lr = 1e-3)));
+  OK(clade_minimize(g, loss, .optimizer = clade_adam(.lr = 1e-3)));
   func = compiled(g, device);
   clade__plan_only = true;
-  OK(clade_func_specialise(func, CLADE_DIMS({"batch", batch}), &shaped));
+  OK(clade_func_specialize(func, CLADE_DIMS({"batch", batch}), &shaped));
   clade__plan_only = false;
   double ratio = check_plan(shaped, device);
   OK(clade_func_get_info(shaped, &info));

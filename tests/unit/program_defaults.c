@@ -45,16 +45,16 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 static const char *const params[] = {"step", NULL};
-static void start(const clade_query *q, int32_t *row) {
+static void defaults(const clade_query *q, int32_t *config) {
   (void)q;
-  row[0] = 1;
+  config[0] = 1;
 }
-static bool rows(const clade_query *q, int i, int32_t *row) {
+static bool configs(const clade_query *q, int i, int32_t *config) {
   (void)q;
-  row[0] = i + 1;
+  config[0] = i + 1;
   return i < 9;
 }
-static const clade_space space = {sizeof space, params, start, rows};
+static const clade_space space = {sizeof space, params, defaults, configs};
 static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s = clade_emit_kernel(e, "acme_copy");
   clade_emit_in(s, 0);

@@ -37,7 +37,7 @@ static int set_up(void **state) {
   strcpy(root, "/tmp/clade-profile-XXXXXX");
   if (!mkdtemp(root) || empty()) return -1;
   snprintf(path, sizeof path, "%s/clade", root);
-  return setenv("CLADE_CACHE_DIR", path, 1);
+  return setenv("CLADE_CACHE_DIR", path, 1) || setenv("CLADE_MEASURE", "on", 1); /* a CPU too */
 }
 static int tear_down(void **state) {
   char command[128];
@@ -258,6 +258,11 @@ static void nothing_is_measured_unasked(void **state) {
   open_again();
   assert_false(compiles_with_profile());
   unsetenv("CLADE_MEASURE");
+  open_again();
+  assert_int_equal(compiles_with_profile(), told().device_class == CLADE_GPU);
+  setenv("CLADE_MEASURE", "on", 1);
+  assert_int_equal(empty(), 0);
+  open_again();
   char *text = choices(NULL, true); /* untuned: what is kept is no matter */
   assert_false(has_profile(text) || is_kept());
   clade_text_free(text);

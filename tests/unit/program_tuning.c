@@ -48,7 +48,7 @@ static clade__record record(const char *problem, const char *impl, int32_t value
                          .param = {"rows", "depth"},
                          .value = {value, -value},
                          .seconds = seconds,
-                         .start_seconds = 2 * seconds,
+                         .default_seconds = 2 * seconds,
                          .full = true};
 }
 

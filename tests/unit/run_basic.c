@@ -181,7 +181,7 @@ static void refusals(void **state) {
   refused(clade_compile(g, NULL, &func), CLADE_INVALID, "the device is NULL");
   refused(clade_compile(g, *state, NULL), CLADE_INVALID, "NULL");
   func = compiled(g, *state);
-  refused(clade_func_specialise(func, CLADE_DIMS({"batch", 3}), &shaped), CLADE_INVALID, "batch");
+  refused(clade_func_specialize(func, CLADE_DIMS({"batch", 3}), &shaped), CLADE_INVALID, "batch");
   refused(clade_run_new(NULL, NULL, &run), CLADE_INVALID, "the func is NULL");
   refused(clade_run_new(func, NULL, NULL), CLADE_INVALID, "NULL");
   refused(clade_run_new(func, NULL, &run, .slots = -1), CLADE_INVALID, ".slots is -1");
@@ -217,13 +217,13 @@ static void a_symbolic_batch(void **state) {
   clade_val a = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(CLADE_DIM("batch"), 4));
   clade_output(g, "y", affine(g, NULL, a, 3, 1));
   clade_func *func = compiled(g, *state);
-  refused(clade_run_new(func, NULL, &run), CLADE_INVALID, "clade_func_specialise");
-  refused(clade_func_specialise(func, 0, NULL, &shaped), CLADE_NOT_FOUND, "batch");
-  refused(clade_func_specialise(func, CLADE_DIMS({"batch", 2}, {"btach", 1}), &shaped), CLADE_NOT_FOUND, "btach");
+  refused(clade_run_new(func, NULL, &run), CLADE_INVALID, "clade_func_specialize");
+  refused(clade_func_specialize(func, 0, NULL, &shaped), CLADE_NOT_FOUND, "batch");
+  refused(clade_func_specialize(func, CLADE_DIMS({"batch", 2}, {"btach", 1}), &shaped), CLADE_NOT_FOUND, "btach");
   for (int n = 16; n >= 0; n -= 5) {
     size_t bytes = (size_t)n * 16;
-    OK(clade_func_specialise(func, CLADE_DIMS({"batch", n}), &shaped));
-    OK(clade_func_specialise(func, CLADE_DIMS({"batch", n}), &again));
+    OK(clade_func_specialize(func, CLADE_DIMS({"batch", n}), &shaped));
+    OK(clade_func_specialize(func, CLADE_DIMS({"batch", n}), &again));
     assert_ptr_equal(shaped, again);
     clade_func_release(again);
     OK(clade_run_new(shaped, NULL, &run));

@@ -99,7 +99,7 @@ static void freed_while_busy(void **state) {
   clade_func_release(func);
 }
 
-/* An execution that has not begun anywhere ends as cancelled; those before it do not. */
+/* An execution that has not begun anywhere ends as canceled; those before it do not. */
 static void cancels(void **state) {
   float x[N] = {0}, out[N];
   clade_run *run;
@@ -124,7 +124,7 @@ static void cancels(void **state) {
   assert_floats(out, N, 8, 0);
   for (int i = 1; i < 3; i++) { /* either way, but never a hang */
     clade_status s = clade_read(run, ticket[i], "y", out, sizeof out);
-    assert_true(s == CLADE_OK || s == CLADE_CANCELLED);
+    assert_true(s == CLADE_OK || s == CLADE_CANCELED);
   }
   OK(clade_execute(run, 0, NULL, &ticket[0]));
   OK(clade_read(run, ticket[0], "y", x, sizeof x));
@@ -149,7 +149,7 @@ static clade_status work(const worker *w) {
   for (int round = 0; round < 6; round++) {
     int64_t batch = 1 + (w->number + round) % 5;
     size_t bytes = (size_t)batch * 100 * sizeof(float);
-    CLADE_TRY(clade_func_specialise(w->func, CLADE_DIMS({"batch", batch}), &shaped));
+    CLADE_TRY(clade_func_specialize(w->func, CLADE_DIMS({"batch", batch}), &shaped));
     CLADE_TRY(clade_run_new(shaped, NULL, &run));
     clade_func_release(shaped);
     for (int i = 0; i < 20; i++) {

@@ -24,7 +24,7 @@ static void put(values *v, float f) {
   v->f[v->n++] = -f;
 }
 
-/* Numbers that no device flushes to zero, halves between them, their neighbours; and beyond the largest. */
+/* Numbers that no device flushes to zero, halves between them, their neighbors; and beyond the largest. */
 static void make(clade_dtype t, values *v) {
   const clade__dtype *r = clade__dtype_row(t);
   const unsigned codes = 1u << (r->bits - 1), step = CLADE_MAX(codes / MOST, 1u);

@@ -290,7 +290,7 @@ static void cancellation(void **state) {
   feed(run, 0, &ticket[0]);
   while (!__atomic_load_n(&seen.begun, __ATOMIC_RELAXED)) nanosleep(&(struct timespec){0, 1000000}, NULL);
   OK(clade_cancel(run));
-  refused(clade_read(run, ticket[0], "y", y, sizeof y), CLADE_CANCELLED, "cancel");
+  refused(clade_read(run, ticket[0], "y", y, sizeof y), CLADE_CANCELED, "cancel");
   assert_int_equal(seen.canceled, 1);
   assert_int_equal(seen.ended, 0);
   clade_run_free(run);

@@ -22,14 +22,14 @@ static void execute(clade_func *func, clade_vars *vars, const float *x, size_t b
 }
 
 /* y = layer(x), for any number of samples. */
-static clade_func *normaliser(clade_device *device, bool train) {
+static clade_func *normalizer(clade_device *device, bool train) {
   clade_graph *g = graph_new();
   clade_func *func, *shaped;
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(CLADE_DIM("batch"), CHANNELS, INNER));
   clade_graph_train(g, train);
   clade_output(g, "y", clade_nn_batch_norm(g, "bn", x, .momentum = 0.25f));
   func = compiled(g, device);
-  OK(clade_func_specialise(func, 1, &(clade_dim_value){"batch", SAMPLES}, &shaped));
+  OK(clade_func_specialize(func, 1, &(clade_dim_value){"batch", SAMPLES}, &shaped));
   clade_func_release(func);
   return shaped;
 }
@@ -51,7 +51,7 @@ static void batch_norm(void **state) {
   float x[COUNT], y[COUNT], mean[CHANNELS], var[CHANNELS];
   double want_mean[CHANNELS] = {0}, want_var[CHANNELS] = {1, 1, 1}, m, v;
   clade_vars *vars;
-  clade_func *train = normaliser(*state, true), *infer = normaliser(*state, false);
+  clade_func *train = normalizer(*state, true), *infer = normalizer(*state, false);
   OK(clade_vars_new(train, 1, &vars));
   for (int step = 0; step < 2; step++) {
     for (int i = 0; i < COUNT; i++) x[i] = (float)sin(i * 0.7 + step) * 2 + (float)(i / INNER % CHANNELS) * 5;
@@ -82,7 +82,7 @@ static void batch_norm(void **state) {
 
 enum { OUT = 2, SIDE = 4, PIXELS = SIDE * SIDE };
 
-/* The convolution of one channel by 3 x 3, normalised by running statistics, then relu. */
+/* The convolution of one channel by 3 x 3, normalized by running statistics, then relu. */
 static double activated(const float *x, const float *w, int at, double mean, double var, double weight, double bias) {
   double sum = 0;
   for (int k = 0; k < 9; k++) {
@@ -94,7 +94,7 @@ static double activated(const float *x, const float *w, int at, double mean, dou
 
 /* Two steps: weight / sqrt(var + eps) of the channels, anew in each execution, and one convolution that does the rest
  * in its store. New statistics count from the next execution on. */
-static void normalised_convolution(void **state) {
+static void normalized_convolution(void **state) {
   const float weight[OUT] = {2, -1.5f}, bias[OUT] = {0.25f, 1}, means[][OUT] = {{1, -1}, {-0.5f, 0.25f}};
   const float vars_of[][OUT] = {{0.5f, 2}, {4, 0.125f}};
   float x[PIXELS], w[OUT * 9], y[OUT * PIXELS];
@@ -128,7 +128,7 @@ static void normalised_convolution(void **state) {
       near((double)y[i],
            activated(x, w + 9 * c, i % PIXELS, (double)means[time][c], (double)vars_of[time][c], (double)weight[c],
                      (double)bias[c]),
-           1e-5, "normalised");
+           1e-5, "normalized");
     }
   }
   clade_run_free(run);
@@ -416,7 +416,7 @@ static void without_a_graph(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(batch_norm),      cmocka_unit_test(normalised_convolution),
+      cmocka_unit_test(batch_norm),      cmocka_unit_test(normalized_convolution),
       cmocka_unit_test(dropout),         cmocka_unit_test(losses),
       cmocka_unit_test(symbols),         cmocka_unit_test(refusals),
       cmocka_unit_test(without_a_graph),

@@ -2,7 +2,7 @@
  * what a func and a run tell; and Clade's own users of such steps, which nobody asked for here. */
 #include <clade/opencl.h>
 
-#include "cl/room.h"
+#include "cl/internal.h"
 #include "plan_kit.h"
 
 enum { N = 64, SHIFT = 5 };

@@ -3,7 +3,7 @@
 
 #include <jansson.h>
 
-#include "cl/room.h"
+#include "cl/internal.h"
 #include "plan_kit.h"
 
 enum { N = 64 };

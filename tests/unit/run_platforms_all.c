@@ -1,5 +1,5 @@
 /* One func on two platforms: PoCL and rusticl, in one process, either way round. */
-#include "cl/room.h"
+#include "cl/internal.h"
 #include "run_ping_pong.h"
 
 static void two_platforms(void **state) {

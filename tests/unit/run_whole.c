@@ -1,8 +1,8 @@
-/* Values that no cache holds are normalised channel by channel, each of which one does hold, in one launch or in one
+/* Values that no cache holds are normalized channel by channel, each of which one does hold, in one launch or in one
  * for each of them: to the bit what a launch for each part of it makes of half of the channels. */
 #include <stdio.h>
 
-#include "cl/room.h"
+#include "cl/internal.h"
 #include "op/batch_norm.h"
 #include "plan_kit.h"
 
@@ -28,7 +28,7 @@ static float number(const norm *n, int operand, size_t i) {
   return (float)((h ^ h >> 15) % 4096) / 2048.0f + 0.25f;
 }
 
-/* y = relu(normalised + dy), which is one step. */
+/* y = relu(normalized + dy), which is one step. */
 static void build(clade_graph *g, const norm *n) {
   const clade_shape image = CLADE_SHAPE(n->samples, n->channels, 1, n->pixels);
   clade_val in[OPERANDS], next[2], d[3];
@@ -129,7 +129,7 @@ static void turns(void **state) {
   clade_device_info *info = &device->facts.info;
   const clade_device_info own = *info;
   const uint64_t least = clade__least_cache;
-  if (!info->chains || info->max_passes) skip();
+  if (!info->persistent || info->max_passes) skip();
   const int chunks = 2 * (int)info->compute_units + 1;
   norm all = {.samples = chunks * 4096 / 176, .pixels = 176, .channels = 12, .all = 12};
   const uint64_t channel = sizeof(float) * (uint64_t)(all.samples * all.pixels);

@@ -148,7 +148,7 @@ static void try(clade_device *device, const course *c, net *n, clade_shape image
     assert_string_equal(g->variables.at[i].name, n->tensor[i].name);
     clade_output(g, name, dp[i]);
   }
-  OK(clade_minimise(g, loss, .optimizer = c->optimizer));
+  OK(clade_minimize(g, loss, .optimizer = c->optimizer));
   clade_func *func = compiled(g, device);
   OK(clade_vars_new(func, 4, &t.vars));
   OK(clade_run_new(func, t.vars, &t.run));

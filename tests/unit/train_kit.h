@@ -1,4 +1,4 @@
-/* Optimisers in double, written from their definitions, for the tests of training. */
+/* Optimizers in double, written from their definitions, for the tests of training. */
 #ifndef TRAIN_KIT_H
 #define TRAIN_KIT_H
 

@@ -1,4 +1,4 @@
-/* What clade_minimise adds besides the rules: schedules on the device, gradients of several batches, a rule of one's
+/* What clade_minimize adds besides the rules: schedules on the device, gradients of several batches, a rule of one's
  * own, rates set by hand, parameters in halves, what stays as it is. */
 #include "train_kit.h"
 
@@ -134,9 +134,9 @@ static void assert_same_weights(const session *a, const session *b) {
 static void test_accumulate(void **state) {
   float x[PARTS * PART * IN], y[PARTS * PART * OUT];
   clade_graph *whole = graph_new(), *parts = graph_new(), *apply = graph_new();
-  OK(clade_minimise(whole, model(whole, PARTS * PART), .optimizer = clade_adam(.lr = 0.05), .clip_norm = 0.1));
+  OK(clade_minimize(whole, model(whole, PARTS * PART), .optimizer = clade_adam(.lr = 0.05), .clip_norm = 0.1));
   OK(clade_accumulate(parts, model(parts, PART)));
-  OK(clade_minimise_sums(apply, parts, .optimizer = clade_adam(.lr = 0.05), .clip_norm = 0.1));
+  OK(clade_minimize_sums(apply, parts, .optimizer = clade_adam(.lr = 0.05), .clip_norm = 0.1));
   session once = open_session(whole, *state, NULL), update = open_session(apply, *state, NULL);
   session sum = open_session(parts, *state, update.vars);
   for (int round = 0; round < ROUNDS; round++) {
@@ -176,7 +176,7 @@ static void shared_steps(clade_device *const part[2], bool both, float weights[O
   session s;
   clade_val first = share(g, 0, 0), second = share(g, 1, both ? 1 : 0);
   clade_graph_place(g, 0);
-  OK(clade_minimise(g, clade_add(g, first, second), .optimizer = clade_adam(.lr = 0.1), .clip_norm = 1));
+  OK(clade_minimize(g, clade_add(g, first, second), .optimizer = clade_adam(.lr = 0.1), .clip_norm = 1));
   OK(clade_compile(g, part[0], &s.func, .n_devices = both ? 1 : 0, .devices = &part[1]));
   clade_graph_release(g);
   OK(clade_vars_new(s.func, 11, &s.vars));
@@ -227,7 +227,7 @@ static void test_own_rule(void **state) {
   clade_val v = clade_parameter(g, "p", CLADE_F32, CLADE_SHAPE(4), (clade_initial){CLADE_INIT_FILL, 0.5, 0});
   clade_val loss = clade_sum(g, clade_mul(g, v, clade_constant(g, CLADE_F32, CLADE_SHAPE(4), a)));
   clade_optimizer own = {.rule = &sign_rule, .lr = 0.25, .number = {0.5}};
-  OK(clade_minimise(g, loss, .optimizer = own, .clip_value = 1.5));
+  OK(clade_minimize(g, loss, .optimizer = own, .clip_value = 1.5));
   session s = open_session(g, *state, NULL);
   OK(clade_execute(s.run, 0, NULL, NULL));
   OK(clade_execute(s.run, 0, NULL, NULL));
@@ -249,7 +249,7 @@ static void test_untouched(void **state) {
   clade_val plain = clade_variable(g, "r", CLADE_F32, CLADE_SHAPE(2), one);
   clade_parameter(g, "whole", CLADE_I32, CLADE_SHAPE(2), one);
   clade_val loss = clade_sum(g, clade_add(g, clade_mul(g, v, plain), clade_stop_gradient(g, unused)));
-  OK(clade_minimise(g, loss, .optimizer = clade_adamw(.lr = 1, .weight_decay = 0.5), .decay_all = true));
+  OK(clade_minimize(g, loss, .optimizer = clade_adamw(.lr = 1, .weight_decay = 0.5), .decay_all = true));
   session s = open_session(g, *state, NULL);
   assert_int_equal(clade_vars_count(s.vars), 4 + 2 + 2); /* the graph's, step and rate, two moments of one of them */
   OK(clade_vars_set(s.vars, "optimizer.lr", &half, sizeof half));
@@ -273,7 +273,7 @@ static void test_halves(void **state) {
   clade_val a = clade_parameter(g, "a", CLADE_BF16, CLADE_SHAPE(3), one);
   clade_val b = clade_parameter(g, "b", CLADE_F32, CLADE_SHAPE(1), one);
   clade_val loss = clade_sum(g, clade_add(g, clade_sum(g, clade_cast(g, a, CLADE_F32)), clade_sum(g, b)));
-  OK(clade_minimise(g, loss, .optimizer = clade_sgd(.lr = 0.5, .momentum = 0.5), .clip_norm = 1, .ema = 0.5));
+  OK(clade_minimize(g, loss, .optimizer = clade_sgd(.lr = 0.5, .momentum = 0.5), .clip_norm = 1, .ema = 0.5));
   session s = open_session(g, *state, NULL);
   OK(clade_execute(s.run, 0, NULL, NULL));
   OK(clade_wait(s.run, 0));
@@ -292,7 +292,7 @@ static void test_halves(void **state) {
 static void test_in_place(void **state) {
   clade_graph *g = graph_new();
   char *steps;
-  OK(clade_minimise(g, model(g, 8), .optimizer = clade_adam(), .ema = 0.99));
+  OK(clade_minimize(g, model(g, 8), .optimizer = clade_adam(), .ema = 0.99));
   clade_func *func = compiled(g, *state);
   OK(clade_func_steps(func, &steps));
   int copies = 0;

@@ -1,4 +1,4 @@
-/* What clade_minimise refuses, and that it fails well at every allocation. */
+/* What clade_minimize refuses, and that it fails well at every allocation. */
 #include "train_kit.h"
 
 static const clade_initial ones = {CLADE_INIT_FILL, 1, 0};
@@ -18,20 +18,20 @@ static void test_loss(void **state) {
   (void)state;
   clade_graph *g = graph_new(), *other = graph_new();
   clade_val p = parameter(g, "p");
-  refuses(g, clade_minimise(g, p), CLADE_BAD_SHAPE,
-          "clade_minimise: the loss (variable \"p\") is f32[4]; expected a scalar");
+  refuses(g, clade_minimize(g, p), CLADE_BAD_SHAPE,
+          "clade_minimize: the loss (variable \"p\") is f32[4]; expected a scalar");
   g = graph_new();
-  refuses(g, clade_minimise(g, clade_sum(g, clade_cast(g, parameter(g, "p"), CLADE_I32))), CLADE_BAD_SHAPE,
+  refuses(g, clade_minimize(g, clade_sum(g, clade_cast(g, parameter(g, "p"), CLADE_I32))), CLADE_BAD_SHAPE,
           "is i32[]; expected a scalar of floats");
   g = graph_new();
   parameter(g, "p");
-  refuses(g, clade_minimise(g, (clade_val){0}), CLADE_INVALID, "clade_minimise: the loss: no value is given");
+  refuses(g, clade_minimize(g, (clade_val){0}), CLADE_INVALID, "clade_minimize: the loss: no value is given");
   g = graph_new();
-  refuses(g, clade_minimise(g, clade_sum(other, parameter(other, "p"))), CLADE_INVALID, "belongs to another graph");
+  refuses(g, clade_minimize(g, clade_sum(other, parameter(other, "p"))), CLADE_INVALID, "belongs to another graph");
   g = graph_new();
   refuses(g, clade_accumulate(g, parameter(g, "p")), CLADE_BAD_SHAPE, "clade_accumulate: the loss (variable");
   clade_graph_release(other);
-  refused(clade_minimise(NULL, p), CLADE_INVALID, "the graph is NULL");
+  refused(clade_minimize(NULL, p), CLADE_INVALID, "the graph is NULL");
 }
 
 static void test_parameters(void **state) {
@@ -39,18 +39,18 @@ static void test_parameters(void **state) {
   clade_graph *g = graph_new();
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(4));
   parameter(g, "p");
-  refuses(g, clade_minimise(g, clade_sum(g, x)), CLADE_INVALID, "depends on none of the graph's 1 parameters");
+  refuses(g, clade_minimize(g, clade_sum(g, x)), CLADE_INVALID, "depends on none of the graph's 1 parameters");
   g = graph_new();
   x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(4));
-  refuses(g, clade_minimise(g, clade_sum(g, x)), CLADE_INVALID, "depends on none of the graph's 0 parameters");
+  refuses(g, clade_minimize(g, clade_sum(g, x)), CLADE_INVALID, "depends on none of the graph's 0 parameters");
   g = graph_new();
   clade_val loss = clade_sum(g, parameter(g, "p"));
-  OK(clade_minimise(g, loss));
-  refuses(g, clade_minimise(g, loss), CLADE_DUPLICATE, "the graph has an optimiser already (variable optimizer.step)");
+  OK(clade_minimize(g, loss));
+  refuses(g, clade_minimize(g, loss), CLADE_DUPLICATE, "the graph has an optimizer already (variable optimizer.step)");
   g = graph_new();
   loss = clade_sum(g, parameter(g, "p"));
   OK(clade_accumulate(g, loss));
-  refuses(g, clade_minimise(g, loss), CLADE_DUPLICATE, "already (variable optimizer.count)");
+  refuses(g, clade_minimize(g, loss), CLADE_DUPLICATE, "already (variable optimizer.count)");
   g = graph_new();
   parameter(g, "optimizer.p");
   refuses(g, clade_graph_status(g), CLADE_INVALID, "parameter \"optimizer.p\": names that begin with optimizer.");
@@ -60,15 +60,15 @@ static void test_sums(void **state) {
   (void)state;
   clade_graph *model = graph_new(), *g = graph_new();
   clade_val p = parameter(model, "p"), loss = clade_sum(model, p);
-  refuses(g, clade_minimise_sums(g, model), CLADE_INVALID, "call clade_accumulate on it first");
+  refuses(g, clade_minimize_sums(g, model), CLADE_INVALID, "call clade_accumulate on it first");
   OK(clade_accumulate(model, loss));
   g = graph_new();
   parameter(g, "p");
-  refuses(g, clade_minimise_sums(g, model), CLADE_INVALID, "the graph has variables already");
+  refuses(g, clade_minimize_sums(g, model), CLADE_INVALID, "the graph has variables already");
   clade_graph_retain(model);
-  refuses(model, clade_minimise_sums(model, model), CLADE_DUPLICATE, "already");
+  refuses(model, clade_minimize_sums(model, model), CLADE_DUPLICATE, "already");
   g = graph_new();
-  refuses(g, clade_minimise_sums(g, model), CLADE_DUPLICATE, "already"); /* the model's own failure */
+  refuses(g, clade_minimize_sums(g, model), CLADE_DUPLICATE, "already"); /* the model's own failure */
   clade_graph_release(model);
 }
 
@@ -81,20 +81,20 @@ static clade_status update_fails(const clade_update *u) {
   return CLADE_UNSUPPORTED;
 }
 
-static void try(clade_minimise_opt opt, clade_status want, const char *part) {
+static void try(clade_minimize_opt opt, clade_status want, const char *part) {
   clade_graph *g = graph_new();
   opt.size = sizeof opt;
   opt.loss = clade_sum(g, parameter(g, "p"));
-  refuses(g, clade_minimise_(g, &opt), want, part);
+  refuses(g, clade_minimize_(g, &opt), want, part);
 }
-#define TRY(want, part, ...) try((clade_minimise_opt){__VA_ARGS__}, want, part)
+#define TRY(want, part, ...) try((clade_minimize_opt){__VA_ARGS__}, want, part)
 
 static void test_numbers(void **state) {
   static const clade_rule nothing = {.size = sizeof nothing, .name = "test.nothing", .update = update_nothing};
   static const clade_rule fails = {.size = sizeof fails, .name = "test.fails", .update = update_fails};
   static const clade_rule empty = {.size = sizeof empty, .name = "test.empty"};
   (void)state;
-  TRY(CLADE_INVALID, "clade_minimise: sgd: .lr is -1", .optimizer = clade_sgd(.lr = -1));
+  TRY(CLADE_INVALID, "clade_minimize: sgd: .lr is -1", .optimizer = clade_sgd(.lr = -1));
   TRY(CLADE_INVALID, "sgd: .lr is nan", .optimizer = clade_sgd(.lr = (double)NAN));
   TRY(CLADE_INVALID, "the optimizer was made from options without their .size and defaults",
       .optimizer = clade_sgd_(&(clade_sgd_opt){.size = 1}));
@@ -128,8 +128,8 @@ static void test_numbers(void **state) {
   TRY(CLADE_INVALID, "no .size, .name or .update", .optimizer = {.rule = &empty});
   TRY(CLADE_INVALID, "assign \"p\": no value is given", .optimizer = {.rule = &nothing});
   TRY(CLADE_UNSUPPORTED, "test.fails: ", .optimizer = {.rule = &fails});
-  refused(clade_minimise(NULL, (clade_val){0}, .optimizer = {.lr = 0.5}), CLADE_INVALID, "without a .rule");
-  refused(clade_minimise_(NULL, &(clade_minimise_opt){.size = 2}), CLADE_INVALID, "the options' size is 2");
+  refused(clade_minimize(NULL, (clade_val){0}, .optimizer = {.lr = 0.5}), CLADE_INVALID, "without a .rule");
+  refused(clade_minimize_(NULL, &(clade_minimize_opt){.size = 2}), CLADE_INVALID, "the options' size is 2");
   assert_false(clade_val_ok(clade_update_gradient(NULL, 0)));
 }
 
@@ -162,7 +162,7 @@ static clade_status build(void) {
   if (status == CLADE_OK) {
     clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(2, 3));
     clade_val loss = clade_mean(g, clade_square(g, clade_nn_linear(g, "fc", x, .out = 2)));
-    status = clade_minimise(g, loss, .clip_norm = 1, .ema = 0.5, .schedule = clade_one_cycle(.steps = 9));
+    status = clade_minimize(g, loss, .clip_norm = 1, .ema = 0.5, .schedule = clade_one_cycle(.steps = 9));
   }
   clade_graph_release(g);
   if (status) return status;
@@ -170,7 +170,7 @@ static clade_status build(void) {
   status = clade_graph_new(&g);
   if (status == CLADE_OK) status = clade_graph_new(&sums);
   if (status == CLADE_OK) status = clade_accumulate(g, clade_sum(g, parameter(g, "p")));
-  if (status == CLADE_OK) status = clade_minimise_sums(sums, g, .optimizer = clade_sgd(.momentum = 0.9));
+  if (status == CLADE_OK) status = clade_minimize_sums(sums, g, .optimizer = clade_sgd(.momentum = 0.9));
   clade_graph_release(g);
   clade_graph_release(sums);
   return status;

@@ -1,4 +1,4 @@
-/* Every optimiser against its definition in double: parameters, moments, averages, the rate that is reported. The loss
+/* Every optimizer against its definition in double: parameters, moments, averages, the rate that is reported. The loss
  * is the sum of a p^2 / 2 over nine tensors of different shapes, so that gradients are a p. */
 #include "train_kit.h"
 
@@ -88,7 +88,7 @@ static void try(clade_device *device, const trial *c) {
   clade_graph *g = graph_new();
   tensors_new(t);
   clade_val loss = loss_of(g, t);
-  OK(clade_minimise(g, loss, .optimizer = c->optimizer, .schedule = c->schedule, .clip_value = c->ref.clip_value,
+  OK(clade_minimize(g, loss, .optimizer = c->optimizer, .schedule = c->schedule, .clip_value = c->ref.clip_value,
                     .clip_norm = c->ref.clip_norm, .ema = c->ref.ema, .decay_all = c->ref.decay_all, .report = true));
   clade_func *func = compiled(g, device);
   OK(clade_vars_new(func, 3, &vars));

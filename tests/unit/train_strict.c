@@ -59,7 +59,7 @@ static void test_layouts(void **state) {
   clade_val y = clade_input(g, "y", CLADE_I32, CLADE_SHAPE(2));
   x = clade_nn_conv2d(g, "first", x, .out = 32, .kernel = {3, 3}, .pad = {1, 1});
   clade_val loss = clade_cross_entropy(g, network(g, x, 10, NULL), y);
-  OK(clade_minimise(g, loss, .optimizer = clade_sgd(.lr = 0.01)));
+  OK(clade_minimize(g, loss, .optimizer = clade_sgd(.lr = 0.01)));
   clade_output(g, "loss", loss);
   OK(clade_compile(g, device, &func));
   OK(clade_func_explain(func, &text));

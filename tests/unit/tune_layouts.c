@@ -12,7 +12,7 @@
 
 #include <clade/clade.h>
 
-#include "pass/ways.h"
+#include "pass/candidates.h"
 #include "plan/plan.h"
 #include "program/tuning.h"
 
@@ -173,7 +173,7 @@ static void keep_two(double in_blocks_seconds, double plain_seconds) {
   put(set, "plain", plain_seconds);
   keep(set);
 }
-static double toll(void) {
+static double reorder_cost(void) {
   clade_type type = {.dtype = CLADE_F32, .shape = CLADE_SHAPE(ROWS, COLUMNS)};
   const clade_device_info *info = clade__device_info(device);
   return clade__pack_cost(info, &type, blocked) + clade__unpack_cost(info, &type, blocked);
@@ -233,7 +233,7 @@ static void conversions_count_for_the_whole_graph(void **state) {
   (void)state;
   keep_two(1e-6, 1);
   assert_int_equal(count_of_chain(1, "blocked", "measured"), 1);
-  keep_two(1e-6, 1e-6 + toll() / 4); /* worth it from five on */
+  keep_two(1e-6, 1e-6 + reorder_cost() / 4); /* worth it from five on */
   assert_int_equal(count_of_chain(3, "plain", "measured"), 3);
   assert_int_equal(count_of_chain(6, "blocked", "measured"), 6);
   keep_two(0, 1e-9); /* one that was not timed: estimates decide */
@@ -281,7 +281,7 @@ static clade_func *mixed(const char *choices) {
 static void pins_hold_several_of_a_problem(void **state) {
   (void)state;
   char *choices;
-  keep_two(1e-6, 1e-6 + toll() / 16);
+  keep_two(1e-6, 1e-6 + reorder_cost() / 16);
   clade_func *func = mixed(NULL);
   assert_int_equal(count(func, "acme.twice", "plain", "measured"), 1);
   assert_int_equal(count(func, "acme.twice", "blocked", "measured"), 2);
@@ -324,7 +324,7 @@ static void put_conv(clade__records *set, const char *prefer, double seconds) {
   clade__node_view(func->graph, id, in, out, &view);
   clade__problem_text(&view, false, &text);
   clade__record r = {.op = "conv2d", .problem = text.data, .impl = impl->name, .seconds = seconds};
-  clade__record_row(&r, impl, node->row);
+  clade__record_config(&r, impl, node->config);
   assert_int_equal(clade__records_put(set, &r), CLADE_OK);
   clade__text_free(&text);
   clade_func_release(func);

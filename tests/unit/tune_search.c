@@ -15,7 +15,7 @@
 
 #include "program/store.h"
 #include "program/tuning.h"
-#include "tune/room.h"
+#include "tune/internal.h"
 
 /* y = 2 x, adding and taking away `extra` times something, so that the last bits tell how it was computed. */
 static const char source[] =
@@ -39,19 +39,19 @@ static clade_status infer(clade_node *n) {
 }
 
 static const char *const params[] = {"extra", "wrong", NULL};
-static void start(const clade_query *q, int32_t *row) {
+static void defaults(const clade_query *q, int32_t *config) {
   (void)q;
-  row[0] = 60, row[1] = 0;
+  config[0] = 60, config[1] = 0;
 }
 static int listed = 3;
-static bool rows(const clade_query *q, int i, int32_t *row) {
+static bool configs(const clade_query *q, int i, int32_t *config) {
   static const int32_t all[][2] = {{0, 1}, {240, 0}, {1, 0}};
   (void)q;
   if (i >= listed) return false;
-  memcpy(row, all[i], sizeof all[i]);
+  memcpy(config, all[i], sizeof all[i]);
   return true;
 }
-static const clade_space space = {sizeof space, params, start, rows};
+static const clade_space space = {sizeof space, params, defaults, configs};
 
 static clade_status emit_with(clade_emit *e, const clade_query *q, int extra, int wrong) {
   clade_kernel_step *s = clade_emit_kernel(e, "acme_double");
@@ -65,7 +65,7 @@ static clade_status emit_with(clade_emit *e, const clade_query *q, int extra, in
   clade_emit_range(s, 1, &(size_t){(size_t)n}, &(size_t){32});
   return CLADE_OK;
 }
-static clade_status emit(clade_emit *e, const clade_query *q) { return emit_with(e, q, q->row[0], q->row[1]); }
+static clade_status emit(clade_emit *e, const clade_query *q) { return emit_with(e, q, q->config[0], q->config[1]); }
 static clade_status emit_ref(clade_emit *e, const clade_query *q) { return emit_with(e, q, 15, 0); }
 static clade_status emit_slow(clade_emit *e, const clade_query *q) { return emit_with(e, q, 120, 0); }
 static double cheap(const clade_query *q) {
@@ -233,7 +233,7 @@ static void the_wrong_row_is_refused_and_the_slow_one_not_taken(void **state) {
   assert_non_null(strstr(words, "vec extra=0 wrong=1 gives a wrong answer on a shape with tails"));
   const clade__record *r = recorded(&tuning);
   assert_non_null(r);
-  assert_true(r->full && r->seconds > 0 && r->start_seconds > r->seconds);
+  assert_true(r->full && r->seconds > 0 && r->default_seconds > r->seconds);
   clade__tuning_release(tuning);
 
   clade_func *after = compiled(NULL);
@@ -449,14 +449,14 @@ static void the_whole_is_not_compiled_without_time(void **state) {
 }
 
 static clade__found searched(double left, double most, double *learned) {
-  const int32_t row[CLADE_MAX_PARAMS] = {60, 0};
+  const int32_t config[CLADE_MAX_PARAMS] = {60, 0};
   char text[] = "f32[65536] -> f32";
   const clade__problem p = {.device = device,
                             .op = &op,
                             .n_in = 1,
                             .n_out = 1,
                             .in = {{.dtype = CLADE_F32, .shape = CLADE_SHAPE(N)}},
-                            .row = row,
+                            .config = config,
                             .text = text,
                             .nodes = 1};
   clade__found found;

@@ -95,9 +95,9 @@ static bool ask(const bench_job *job, const bench_conv_work *w, const clade_impl
                 way *out) {
   clade_query q = {sizeof q, node, &job->info, NULL};
   clade_layout at[BENCH_ROLES] = {{0}};
-  int32_t row[CLADE_MAX_PARAMS];
+  int32_t config[CLADE_MAX_PARAMS];
   bool blocked = false;
-  clade__query_start(&q, impl, row);
+  clade__query_defaults(&q, impl, config);
   if (!impl->layouts || clade__impl_unfit(impl, &q)) return false;
   impl->layouts(&q, at, at + 2);
   snprintf(out->prefer, sizeof out->prefer, "%s=%s", ops[w->pass], impl->name);

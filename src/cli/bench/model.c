@@ -61,7 +61,7 @@ static clade_status build(const bench_model_work *w, bench_clade *c) {
   if (w->train) {
     clade_val labels = bench_variable(c, "bench.labels", CLADE_I32, CLADE_SHAPE(w->batch), w->labels, BENCH_FRESH);
     y = clade_cross_entropy(c->graph, y, labels);
-    (void)clade_minimise(c->graph, y, .optimizer = clade_sgd(.lr = 0.01, .momentum = 0.9));
+    (void)clade_minimize(c->graph, y, .optimizer = clade_sgd(.lr = 0.01, .momentum = 0.9));
   }
   clade_output(c->graph, "y0", y);
   return CLADE_OK;

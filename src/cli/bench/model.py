@@ -151,7 +151,7 @@ def pytorch(arrays, x, labels):
     if not TRAIN and (TRY or survives()):
         call = torch.jit.optimize_for_inference(torch.jit.trace(net.eval(), x))
     elif not TRAIN:  # so it is with 2.6 of Debian 13
-        call, how = torch.jit.freeze(torch.jit.trace(net.eval(), x)), ", frozen: optimised, its process ends"
+        call, how = torch.jit.freeze(torch.jit.trace(net.eval(), x)), ", frozen: optimized, its process ends"
 
     def step():
         if not TRAIN:

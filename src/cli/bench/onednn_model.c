@@ -67,7 +67,7 @@ static bool pooling(const clade_node *n, kind kind, spec *out) {
   return true;
 }
 
-/* Images and a value for each channel: of the several programs of a normalisation the one that reads a convolution. */
+/* Images and a value for each channel: of the several programs of a normalization the one that reads a convolution. */
 static bool elementwise(const clade_node *n, bool after_conv, bool derivative, spec *out) {
   const clade_shape *y = &n->out[0].shape;
   bool same = n->n_in == 2 && clade_shape_equal(&n->in[0].shape, &n->in[1].shape);

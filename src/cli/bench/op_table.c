@@ -256,9 +256,9 @@ static double log_softmax_grad_of(bench_op_work *w, int64_t i) {
   return b_at(w, i) - softmax_of(w, i) * sum_of(w->b + i / w->w * w->w, w->w);
 }
 
-/* ---- normalisation of runs of n elements; the weights begin as ones and zeros ---- */
+/* ---- normalization of runs of n elements; the weights begin as ones and zeros ---- */
 typedef struct run {
-  double mean, scale, slope, slope_x; /* and means of dy and of dy times the normalised x */
+  double mean, scale, slope, slope_x; /* and means of dy and of dy times the normalized x */
 } run;
 static run run_of(const bench_op_work *w, int64_t i, int64_t n, bool rms) {
   const float *x = w->a + i / n * n, *dy = w->b + i / n * n;
@@ -322,7 +322,7 @@ static clade_val instance_norm_grad(const bench_op_work *w, bench_clade *c) {
 }
 static double instance_norm_grad_of(bench_op_work *w, int64_t i) { return normal_grad(w, i, plane_of(w), false); }
 
-/* ---- batch normalisation; its weights begin as ones and zeros ---- */
+/* ---- batch normalization; its weights begin as ones and zeros ---- */
 static clade_val batch_norm(const bench_op_work *w, bench_clade *c) {
   return clade_nn_batch_norm(c->graph, "bn", first(w, c, image(w)));
 }
@@ -331,7 +331,7 @@ static clade_val batch_norm_train(const bench_op_work *w, bench_clade *c) {
   clade_graph_train(c->graph, true);
   return batch_norm(w, c);
 }
-/* Mean and deviation of each channel, and the means of dy and dy times the normalised x. */
+/* Mean and deviation of each channel, and the means of dy and dy times the normalized x. */
 static void channels(bench_op_work *w) {
   int64_t plane = w->h * w->w, each = w->n * plane;
   for (int64_t ch = 0; ch < w->c; ch++) {
@@ -511,7 +511,7 @@ static double gather_columns_of(bench_op_work *w, int64_t i) {
 static clade_val update(const bench_op_work *w, bench_clade *c, clade_optimizer optimizer) {
   clade_val p = bench_parameter(c, "a", w->dtype, matrix(w), w->raw_a);
   clade_val loss = clade_sum(c->graph, clade_mul(c->graph, p, second(w, c, matrix(w))));
-  (void)clade_minimise(c->graph, loss, .optimizer = optimizer);
+  (void)clade_minimize(c->graph, loss, .optimizer = optimizer);
   return p;
 }
 static clade_val sgd(const bench_op_work *w, bench_clade *c) { return update(w, c, clade_sgd(.lr = 0.1)); }

@@ -61,7 +61,7 @@ static void gather(const json_t *rows, const json_t *about, int question, field 
     if (!belongs(row, about, question) || !candidate_of(row, question, &c)) continue;
     if (same(c.evidence, compare_evidence_names[COMPARE_FUNCTIONAL]))
       f->functional = true;
-    else if (same(c.evidence, compare_evidence_names[COMPARE_SIMULATED]) && text(row, "companion"))
+    else if (same(c.evidence, compare_evidence_names[COMPARE_SIMULATED]) && text(row, "fallback"))
       f->parts = true;
     else
       enter(f, &c);
@@ -81,9 +81,9 @@ static void rank(field *f) {
 
 static const char *left_out(const field *f) {
   if (f->functional && f->parts)
-    return "functional-only devices take no part, nor do simulated ones, whose companions are not counted";
+    return "functional-only devices take no part, nor do simulated ones, whose fallback devices are not counted";
   return f->functional ? "functional-only devices take no part"
-                       : "simulated devices take no part, as their companions are not counted";
+                       : "simulated devices take no part, as their fallback devices are not counted";
 }
 
 static json_t *nobody(const char *question, const char *work, const field *f) {

@@ -82,7 +82,7 @@ static clade_status open_all(compare_job *job) {
         compare_side_close(side);
         return CLADE_FAIL(DUPLICATE, "--device %s is given twice", side->spec);
       }
-    if (!side->modelled && !job->host) CLADE_TRY(clade_device_find("cpu:0", &job->host));
+    if (!side->modeled && !job->host) CLADE_TRY(clade_device_find("cpu:0", &job->host));
   }
   return CLADE_OK;
 }
@@ -113,7 +113,7 @@ static clade_status one(compare_job *job, const compare_work *work) {
   if (status == CLADE_OK) status = compare_graph(work, job->net, &graph);
   if (status == CLADE_OK) status = compare_demand_of(graph, &demand);
   for (int i = 0; i < job->n && status == CLADE_OK; i++)
-    if (job->side[i].modelled && compare_does(&job->side[i], work) &&
+    if (job->side[i].modeled && compare_does(&job->side[i], work) &&
         compare_model_row(&job->side[i], work, &demand, &rows[i]) != CLADE_OK)
       compare_refuse(&rows[i]);
   if (status == CLADE_OK && job->host) status = compare_measure(job, work, &demand, rows);

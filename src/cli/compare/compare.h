@@ -1,4 +1,4 @@
-/* clade bench compare: the same works on several devices, opened ones and ones that are modelled.
+/* clade bench compare: the same works on several devices, opened ones and ones that are modeled.
  * docs/comparing-devices.md says what a figure means. */
 #ifndef CLADE_CLI_COMPARE_H
 #define CLADE_CLI_COMPARE_H
@@ -44,7 +44,7 @@ compare_data compare_data_size(const compare_work *work); /* without the numbers
 clade_status compare_data_new(const compare_work *work, compare_data *out);
 void compare_data_free(compare_data *data);
 
-/* ---- lenet5.c: LeNet-5, trained on the generated digits and then quantised to bytes ---- */
+/* ---- lenet5.c: LeNet-5, trained on the generated digits and then quantized to bytes ---- */
 enum { COMPARE_IMAGES = 100 };
 /* Trained on the host; NULL: all numbers are zeros, for whoever looks at shapes. Free it also after a failure. */
 clade_status compare_net_new(clade_device *host, compare_net **out);
@@ -75,8 +75,8 @@ typedef struct compare_side {
   char label[64];   /* of a model */
   compare_evidence evidence;
   const char *told; /* what its bundle says of its kernels' evidence, which no row goes by; NULL: it has none yet */
-  bench_job bench;  /* its device, described and measured by itself; of a modelled one only the peaks are there */
-  bool modelled, simulated;
+  bench_job bench;  /* its device, described and measured by itself; of a modeled one only the peaks are there */
+  bool modeled, simulated;
   cycles_device model; /* of both */
   char log[256];       /* of one that is simulated: what the simulation tells, ... */
   long log_at;         /* and what of it is known */
@@ -91,8 +91,8 @@ typedef struct compare_row {
   double least, most;              /* of the medians of turns: between these p50 is */
   double transfer, compute, other; /* parts of p50 */
   double programming, first, moved, error, accuracy, joules, cycles;
-  const char *bound;     /* NULL: nothing says */
-  const char *companion; /* the device that computed what the bundle does not; NULL: there was none */
+  const char *bound;    /* NULL: nothing says */
+  const char *fallback; /* the device that computed what the bundle does not; NULL: there was none */
 } compare_row;
 
 typedef struct compare_job {

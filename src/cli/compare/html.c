@@ -48,7 +48,7 @@ static void put_machine(const page *p) {
 }
 
 /* ---- answers ---- */
-/* From the unfavourable to the favourable end, on a logarithmic scale beside the line where both are equal. */
+/* From the unfavorable to the favorable end, on a logarithmic scale beside the line where both are equal. */
 static void put_ratio(const page *p, const json_t *answer) {
   enum { LEFT = 14, RIGHT = 346, Y = 15 };
   double ratio = page_number(answer, "ratio"), least = page_number(answer, "least"), most = page_number(answer, "most");
@@ -114,12 +114,12 @@ static void put_device(const page *p, size_t at) {
   const page_tag *tag = page_tag_of(device);
   char letter[PAGE_WORDS], peak[PAGE_WORDS], copy[PAGE_WORDS];
   const char *name = page_string(device, "name"), *energy = page_string(device, "energy_by");
-  page_put(p->out, "<article><h3><b class=\"chip c%d\">%s</b> %s</h3>", page_colour((int)at),
+  page_put(p->out, "<article><h3><b class=\"chip c%d\">%s</b> %s</h3>", page_color((int)at),
            page_letter(letter, (int)at), name ? name : page_string(device, "spec"));
   page_put(p->out,
            "<p class=\"evidence c%d\"><svg class=\"sign\" viewBox=\"-12 -7 24 14\" aria-hidden=\"true\"><path "
            "d=\"M-12 0H12\" stroke-dasharray=\"%s\"/><use href=\"#%s\"/></svg> <strong>%s</strong>: %s</p><dl>",
-           page_colour((int)at), tag->dash, tag->mark, page_string(device, "evidence"),
+           page_color((int)at), tag->dash, tag->mark, page_string(device, "evidence"),
            page_string(device, "why") ? page_string(device, "why") : tag->means);
   put_fact(p, "asked for as", page_string(device, "spec"));
   put_fact(p, "id", page_string(device, "id"));
@@ -180,7 +180,7 @@ static const struct {
                {"joules", "energy", ENERGY},
                {"cycles", "cycles", AMOUNT},
                {"bound", "bound by", TEXT},
-               {"companion", "companion", TEXT},
+               {"fallback", "fallback", TEXT},
                {"bundle_evidence", "bundle says", TEXT},
                {"calls", "calls", PLAIN}};
 
@@ -223,12 +223,12 @@ static bool put_row(const page *p, const json_t *row, const json_t *before) {
   bool written = true, again = page_same(work, page_string(before, "work"));
   page_put(p->out, "<tr data-device=\"%s\" data-work=\"%s\" class=\"%s\"><th scope=\"row\">%s</th>", device, work,
            again ? "again" : "", work);
-  page_put(p->out, "<td class=\"who\"><b class=\"chip c%d\">%s</b> %s</td>", page_colour(index),
+  page_put(p->out, "<td class=\"who\"><b class=\"chip c%d\">%s</b> %s</td>", page_color(index),
            page_letter(letter, index), device);
   page_put(p->out,
            "<td class=\"tagged c%d\"><svg class=\"sign\" viewBox=\"-7 -7 14 14\" aria-hidden=\"true\"><use "
            "href=\"#%s\"/></svg> %s</td>",
-           page_colour(index), tag->mark, page_string(row, "evidence"));
+           page_color(index), tag->mark, page_string(row, "evidence"));
   if (refused)
     page_put(p->out, "<td class=\"refused\" colspan=\"%d\">%s</td>", (int)CLADE_COUNT(columns), refused);
   else

@@ -24,7 +24,7 @@ static void put_legend(const page *p, bool bars) {
   char letter[PAGE_WORDS];
   page_put(p->out, "<ul class=\"legend\">");
   for (size_t i = 0; i < json_array_size(p->devices); i++) {
-    page_put(p->out, "<li><b class=\"chip c%d\">%s</b> ", page_colour((int)i), page_letter(letter, (int)i));
+    page_put(p->out, "<li><b class=\"chip c%d\">%s</b> ", page_color((int)i), page_letter(letter, (int)i));
     page_put_short(p->out, page_string(json_array_get(p->devices, i), "spec"), 40);
     page_put(p->out, "</li>");
   }
@@ -95,7 +95,7 @@ static void roofline_of(const page *p, size_t at, const plot_scale *x, const plo
   const json_t *device = json_array_get(p->devices, at);
   plot_boxes boxes = {0};
   char letter[PAGE_WORDS];
-  page_put(p->out, "<div class=\"panel\"><h3><b class=\"chip c%d\">%s</b> ", page_colour((int)at),
+  page_put(p->out, "<div class=\"panel\"><h3><b class=\"chip c%d\">%s</b> ", page_color((int)at),
            page_letter(letter, (int)at));
   page_put_short(p->out, page_string(device, "name") ? page_string(device, "name") : page_string(device, "spec"), 48);
   page_put(p->out, " <span class=\"tag\">%s</span></h3>", page_string(device, "evidence"));
@@ -177,7 +177,7 @@ static void put_bar(const page *p, const json_t *row, int y) {
   double whole = whole_of(row), x = BAR_LEFT;
   char letter[PAGE_WORDS], words[PAGE_WORDS], once[PAGE_WORDS];
   int device = page_device(p, row);
-  page_put(p->out, "<g class=\"c%d\"><text class=\"letter\" x=\"2\" y=\"%d\">%s</text>", page_colour(device), y + 12,
+  page_put(p->out, "<g class=\"c%d\"><text class=\"letter\" x=\"2\" y=\"%d\">%s</text>", page_color(device), y + 12,
            page_letter(letter, device));
   plot_mark(p, row, 26, y + 8);
   page_put(p->out, "</g>");

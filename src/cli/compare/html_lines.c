@@ -100,7 +100,7 @@ static void put_line(const page *p, const lines *l, const json_t *panel, int dev
                      const plot_scale *y, plot_boxes *boxes) {
   const json_t *row = next_of(p, l, panel, device, 0);
   if (!row) return;
-  page_put(p->out, "<g class=\"c%d\"><path class=\"line\" stroke-dasharray=\"%s\" d=\"", page_colour(device),
+  page_put(p->out, "<g class=\"c%d\"><path class=\"line\" stroke-dasharray=\"%s\" d=\"", page_color(device),
            page_tag_of(row)->dash);
   for (char to = 'M'; row; row = next_of(p, l, panel, device, page_number(row, "batch")), to = 'L')
     page_put(p->out, to == 'M' ? "M%f %f" : "L%f %f", x_of(p, row, x, device), y_of(row, l, y));
@@ -150,7 +150,7 @@ static void put_letters(const page *p, const lines *l, const json_t *panel, cons
     page_put(p->out,
              "<g class=\"c%d\"><path class=\"leader\" d=\"M%f %fL%d %f\"/><text class=\"letter\" x=\"%d\" "
              "y=\"%f\">%s</text></g>",
-             page_colour(end[i].device), end[i].x + 6, end[i].y, PLOT_RIGHT + 3, end[i].place, PLOT_RIGHT + 5,
+             page_color(end[i].device), end[i].x + 6, end[i].y, PLOT_RIGHT + 3, end[i].place, PLOT_RIGHT + 5,
              end[i].place + 4, page_letter(letter, end[i].device));
 }
 

@@ -95,7 +95,7 @@ void plot_mark(const page *p, const json_t *row, double x, double y) {
   char p50[PAGE_WORDS], items[PAGE_WORDS], flops[PAGE_WORDS];
   const page_tag *tag = page_tag_of(row);
   page_put(p->out, "<use class=\"c%d\" href=\"#%s\" x=\"%f\" y=\"%f\"><title>%s on %s: %s, %s/s, %s, %s</title></use>",
-           page_colour(page_device(p, row)), tag->mark, x, y, page_string(row, "work"), page_string(row, "device"),
+           page_color(page_device(p, row)), tag->mark, x, y, page_string(row, "work"), page_string(row, "device"),
            page_quantity(p50, page_number(row, "p50"), "s"), page_quantity(items, page_number(row, "items_per_s"), ""),
            page_quantity(flops, page_number(row, "gflops") * 1e9, "FLOP/s"), page_string(row, "evidence"));
 }

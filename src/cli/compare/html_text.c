@@ -27,9 +27,9 @@ const page_tag page_tags[] = {
     {"measured", "mark-measured", "none", "timed on the device itself, on this machine"},
     {"rtl-simulated", "mark-simulated", "9 3",
      "cycles counted by simulating the circuit clock by clock; no such card was there"},
-    {"modelled(routed)", "mark-routed", "5 3",
+    {"modeled(routed)", "mark-routed", "5 3",
      "computed from a design that was placed and routed; a range, of which the middle is drawn"},
-    {"modelled(report)", "mark-report", "2 3",
+    {"modeled(report)", "mark-report", "2 3",
      "computed from a report or published figures; a range, of which the middle is drawn"},
     {"functional-only", "mark-functional", "1 4",
      "another processor stands in for the device: results are right, times say nothing about the device"},
@@ -55,9 +55,9 @@ const char *page_letter(char text[PAGE_WORDS], int device) {
   return text;
 }
 
-int page_colour(int device) {
-  enum { COLOURS = 8 };
-  return device < 0 ? COLOURS : device % COLOURS;
+int page_color(int device) {
+  enum { COLORS = 8 };
+  return device < 0 ? COLORS : device % COLORS;
 }
 
 /* ---- writing ---- */

@@ -1,4 +1,4 @@
-/* LeNet-5 of clade bench compare: trained on the generated digits, and quantised afterwards to bytes, symmetrically:
+/* LeNet-5 of clade bench compare: trained on the generated digits, and quantized afterwards to bytes, symmetrically:
  * weights by channel, what flows between layers by layer. In bytes every layer is a product of i8 with i32 sums, so
  * that an array of integers computes all of its arithmetic; results are the same bits wherever they are computed. */
 #include <math.h>
@@ -78,7 +78,7 @@ clade_val compare_net_bytes(const compare_net *net, clade_graph *g, clade_val x,
   }
 }
 
-/* ---- quantising ---- */
+/* ---- quantizing ---- */
 /* The layers in f32, each with its largest result as an output. */
 static void largest_of(clade_graph *g) {
   clade_val h = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(COMPARE_IMAGES, 1, SIDE, SIDE));
@@ -124,7 +124,7 @@ static clade_status get(const clade_vars *vars, const layer *l, const char *what
 }
 
 /* `in`, `out`: what a 1 of a byte stands for before the layer and behind it. */
-static void quantise(compare_net *net, int i, const float *weight, const float *bias, float in, float out) {
+static void quantize(compare_net *net, int i, const float *weight, const float *bias, float in, float out) {
   const int k = depth(&layers[i]);
   for (int o = 0; o < layers[i].out; o++) {
     float most = 1e-9f;
@@ -135,7 +135,7 @@ static void quantise(compare_net *net, int i, const float *weight, const float *
   }
 }
 
-static clade_status quantise_all(compare_net *net, const float largest[LAYERS]) {
+static clade_status quantize_all(compare_net *net, const float largest[LAYERS]) {
   float scale = 1 / byte, bias[MOST], *weight = clade__new(MOST * 400, sizeof *weight); /* pixels are 0 to 1 */
   clade_status status = weight ? CLADE_OK : CLADE_NO_MEMORY;
   for (int i = 0; i < LAYERS && status == CLADE_OK; i++) {
@@ -143,7 +143,7 @@ static clade_status quantise_all(compare_net *net, const float largest[LAYERS]) 
     float next = is_last(i) ? 1 : fmaxf(largest[i], 1e-9f) / byte;
     status = get(net->vars, l, "weight", weight, sizeof *weight * (size_t)(l->out * depth(l)));
     if (status == CLADE_OK) status = get(net->vars, l, "bias", bias, sizeof *bias * (size_t)l->out);
-    if (status == CLADE_OK) quantise(net, i, weight, bias, scale, next);
+    if (status == CLADE_OK) quantize(net, i, weight, bias, scale, next);
     scale = next;
   }
   clade__free(weight);
@@ -169,7 +169,7 @@ static clade_status learn(compare_net *net, clade_device *host, clade_dataset *l
   CLADE_TRY(clade_train(&trainer, NULL, &net->vars));
   CLADE_TRY(images_of(learnt, net->image, net->label));
   CLADE_TRY(measure(net, host, net->image, largest));
-  CLADE_TRY(quantise_all(net, largest));
+  CLADE_TRY(quantize_all(net, largest));
   return images_of(tested, net->image, net->label);
 }
 

@@ -54,9 +54,9 @@ static clade_status fill(runner *r, const compare_work *work, const compare_net 
   return compare_classifies(work) ? compare_net_give(net, r->vars) : CLADE_OK;
 }
 
-/* `prefer` NULL: as Clade chooses. `companion`: for what is no product, which stays; NULL: there is none. */
+/* `prefer` NULL: as Clade chooses. `fallback`: for what is no product, which stays; NULL: there is none. */
 static clade_status prepare(runner *r, const compare_work *work, const compare_net *net, const compare_data *data,
-                            clade_device *device, clade_device *companion, const char *prefer) {
+                            clade_device *device, clade_device *fallback, const char *prefer) {
   r->data = data;
   r->exact = work->bytes;
   r->integers = work->bytes && !work->model;
@@ -64,8 +64,8 @@ static clade_status prepare(runner *r, const compare_work *work, const compare_n
   if (!(r->y = clade__new(data->y_elements, WORD))) return CLADE_NO_MEMORY;
   double start = bench_now();
   CLADE_TRY(compare_graph(work, net, &r->graph));
-  CLADE_TRY(clade_compile(r->graph, device, &r->func, .prefer = prefer, .companion = companion,
-                          .place = companion ? "gemm=home" : NULL));
+  CLADE_TRY(clade_compile(r->graph, device, &r->func, .prefer = prefer, .fallback = fallback,
+                          .place = fallback ? "gemm=home" : NULL));
   r->programming = bench_now() - start;
   CLADE_TRY(fill(r, work, net));
   CLADE_TRY(clade_run_new(r->func, r->vars, &r->run, .slots = 1));
@@ -255,18 +255,18 @@ static clade_status simulate(compare_side *side, runner *r, const compare_demand
 }
 
 /* Networks in bytes are more than products, which are all that bundles compute of bytes. */
-static clade_device *companion_of(const compare_job *job, const compare_side *side, const compare_work *work) {
+static clade_device *fallback_of(const compare_job *job, const compare_side *side, const compare_work *work) {
   return work->model && work->bytes && !side->bench.info.compiler ? job->host : NULL;
 }
 
 static clade_status begin(const compare_job *job, compare_side *side, runner *r, const compare_work *work,
                           const runner *reference, const compare_demand *demand, compare_row *row) {
   clade_device_info info = {.size = sizeof info};
-  clade_device *companion = companion_of(job, side, work);
-  CLADE_TRY(prepare(r, work, job->net, reference->data, side->bench.device, companion, NULL));
+  clade_device *fallback = fallback_of(job, side, work);
+  CLADE_TRY(prepare(r, work, job->net, reference->data, side->bench.device, fallback, NULL));
   CLADE_TRY(compare_side_ask(side));
-  if (companion) CLADE_TRY(clade_device_get_info(companion, &info));
-  row->companion = info.name;
+  if (fallback) CLADE_TRY(clade_device_get_info(fallback, &info));
+  row->fallback = info.name;
   CLADE_TRY(compare_results(r, reference, &row->error));
   if (compare_classifies(work)) CLADE_TRY(classify(r, work, job->net, &row->accuracy));
   if (!side->simulated) return CLADE_OK;
@@ -280,7 +280,7 @@ static void measure(compare_job *job, const compare_work *work, const compare_de
                     runner *runners, compare_row *rows) {
   for (int i = 0; i < job->n; i++) {
     compare_side *side = &job->side[i];
-    if (!side->modelled && compare_does(side, work) &&
+    if (!side->modeled && compare_does(side, work) &&
         begin(job, side, &runners[i], work, reference, demand, &rows[i]) != CLADE_OK)
       compare_refuse(&rows[i]);
   }

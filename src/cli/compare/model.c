@@ -19,7 +19,7 @@ void compare_label(compare_side *side, const char *kind, const char *path) {
 clade_status compare_model_open(compare_side *side) {
   const char *path = compare_model_path(side->spec);
   clade_status status = cycles_device_read(path, &side->model);
-  side->modelled = true;
+  side->modeled = true;
   compare_label(side, prefix, path);
   if (status != CLADE_OK) return status;
   side->told = side->model.evidence;

@@ -50,7 +50,7 @@ typedef struct page {
 int page_device(const page *p, const json_t *row); /* its index; -1: the document does not describe it */
 /* The letter of a device: "A", … "Z", "27", … */
 const char *page_letter(char text[PAGE_WORDS], int device);
-int page_colour(int device); /* of 8 that the style sheet has; 8: of no device */
+int page_color(int device); /* of 8 that the style sheet has; 8: of no device */
 
 /* ---- html_plot.c: scales, axes and marks of a chart ---- */
 enum { PLOT_WIDTH = 360, PLOT_HEIGHT = 280, PLOT_LEFT = 52, PLOT_RIGHT = 340, PLOT_TOP = 24, PLOT_BOTTOM = 236 };
@@ -69,7 +69,7 @@ void plot_end(const page *p);
 /* Lines and numbers for both axes, and what they are. */
 void plot_axis_x(const page *p, const plot_scale *x, const char *title);
 void plot_axis_y(const page *p, const plot_scale *y, const char *unit, const char *title);
-/* The symbol of the row's tag in the colour of its device, with what it says when pointed at. */
+/* The symbol of the row's tag in the color of its device, with what it says when pointed at. */
 void plot_mark(const page *p, const json_t *row, double x, double y);
 
 /* Texts beside marks, that cover nothing that stands already. */

@@ -11,7 +11,7 @@ json_t *compare_row_json(const compare_side *side, const compare_work *work, con
                          const compare_row *row) {
   char name[80];
   double gflops = giga(demand->flops, row->p50),
-         peak = work->bytes && !side->modelled && !side->simulated ? 0 : side->bench.peak_flops * 1e-9;
+         peak = work->bytes && !side->modeled && !side->simulated ? 0 : side->bench.peak_flops * 1e-9;
   const struct {
     const char *name;
     double value;
@@ -42,7 +42,7 @@ json_t *compare_row_json(const compare_side *side, const compare_work *work, con
       "group", work->group, "model", cli_json_text(compare_model_name(work)), "batch", (json_int_t)work->batch, "dtype",
       compare_dtype(side, work), "evidence", compare_evidence_names[side->evidence], "bundle_evidence",
       cli_json_text(side->told), "refused", cli_json_text(*row->refused ? row->refused : NULL), "calls", row->calls,
-      "bound", cli_json_text(row->bound), "companion", cli_json_text(row->companion));
+      "bound", cli_json_text(row->bound), "fallback", cli_json_text(row->fallback));
   for (size_t i = 0; i < CLADE_COUNT(figures); i++)
     cli_json_set(out, figures[i].name, *row->refused ? json_null() : figure(figures[i].value));
   return out;

@@ -1,13 +1,13 @@
 /* The devices that are compared: opened, described, and measured by themselves. */
 #include "cli/compare/compare.h"
 
-const char *const compare_evidence_names[] = {"measured", "rtl-simulated", "modelled(routed)", "modelled(report)",
+const char *const compare_evidence_names[] = {"measured", "rtl-simulated", "modeled(routed)", "modeled(report)",
                                               "functional-only"};
 
 static const char *const meanings[] = {
     "times of this device, by this machine's clock",
     ("cycles that the simulated circuit took for its sums, at the clock that a tool routed; its streams never pause, "
-     "and copies, memory, launches and what a companion computes are not counted"),
+     "and copies, memory, launches and what a fallback device computes are not counted"),
     "computed from the clock that a tool routed, for a device that is not here",
     "computed from an estimate of the clock, for a device that is not here",
     "a processor computes in this device's place: results are right, times tell nothing of such a device"};
@@ -42,21 +42,21 @@ clade_status compare_side_ask(compare_side *side) {
 void compare_side_close(compare_side *side) {
   clade_device_release(side->bench.device);
   if (side->simulated) compare_rtl_close(side);
-  if (side->modelled || side->simulated) cycles_device_free(&side->model);
+  if (side->modeled || side->simulated) cycles_device_free(&side->model);
 }
 
 const char *compare_side_name(const compare_side *side) {
-  return side->modelled || side->simulated ? side->model.name : side->bench.info.name;
+  return side->modeled || side->simulated ? side->model.name : side->bench.info.name;
 }
 
 /* Models have an element of their own, in which they do what is written in f32; the simulated array has bytes. */
 bool compare_does(const compare_side *side, const compare_work *work) {
   if (side->simulated) return work->bytes;
-  return !work->bytes || !side->modelled || side->model.element_bytes == 1;
+  return !work->bytes || !side->modeled || side->model.element_bytes == 1;
 }
 
 const char *compare_dtype(const compare_side *side, const compare_work *work) {
-  uint64_t bytes = work->bytes ? 1 : side->modelled ? side->model.element_bytes : 4;
+  uint64_t bytes = work->bytes ? 1 : side->modeled ? side->model.element_bytes : 4;
   return bytes == 4 ? "f32" : bytes == 1 ? "i8" : bytes == 2 ? "f16" : "f64";
 }
 
@@ -67,7 +67,7 @@ json_t *compare_side_json(const compare_side *side) {
   return json_pack("{s:o, s:o, s:o, s:o, s:s, s:s, s:s, s:o, s:o, s:o, s:o}", "spec", cli_json_text(side->spec), "id",
                    cli_json_text(b->info.id), "name", cli_json_text(compare_side_name(side)), "platform",
                    cli_json_text(b->info.platform), "class",
-                   clade_device_class_name(side->modelled ? CLADE_ACCEL : b->info.device_class), "evidence",
+                   clade_device_class_name(side->modeled ? CLADE_ACCEL : b->info.device_class), "evidence",
                    compare_evidence_names[side->evidence], "why", meanings[side->evidence], "bundle_evidence",
                    cli_json_text(side->told), "peak_gflops", giga(b->peak_flops), "copy_gbs", giga(b->copy_bytes),
                    "energy_by", cli_json_text(side->meter.by));

@@ -124,7 +124,7 @@ static void build(const compare_work *w, const compare_net *net, clade_graph *g)
   clade_val y = result_of(w, net, g, clade_input(g, "x", w->bytes ? CLADE_I8 : CLADE_F32, compare_input(w)));
   if (trains(w)) {
     y = clade_cross_entropy(g, y, clade_input(g, "labels", CLADE_I32, CLADE_SHAPE(w->batch)));
-    (void)clade_minimise(g, y, .optimizer = clade_sgd(.lr = 0.01, .momentum = 0.9));
+    (void)clade_minimize(g, y, .optimizer = clade_sgd(.lr = 0.01, .momentum = 0.9));
   }
   clade_output(g, "y", y);
 }

@@ -107,58 +107,61 @@ static int64_t depth_of(const clade_query *q, const problem *p, int panel) {
   return clade__up(CLADE_MAX((p->g.inner + parts - 1) / parts, 1), LANES);
 }
 
-static double held_of(const problem *p, const int32_t *row) {
+static double held_of(const problem *p, const int32_t *config) {
   int64_t y = p->kind == ALL ? p->taps[0] : 1, x = p->kind == ONE ? 1 : p->taps[1];
-  return (double)row[IMAGES] * (double)held(p, 0, row[LINES], y) * (double)held(p, 1, row[COLUMNS], x);
+  return (double)config[IMAGES] * (double)held(p, 0, config[LINES], y) * (double)held(p, 1, config[COLUMNS], x);
 }
 
-static bool single_pass(const problem *p, const int32_t *row) { return p->kind == ALL && p->g.inner <= row[DEPTH]; }
+static bool single_pass(const problem *p, const int32_t *config) {
+  return p->kind == ALL && p->g.inner <= config[DEPTH];
+}
 
 /* Cuts it into one more part until the kernel has room for it. */
-static void fit(const problem *p, int width, int32_t *row) {
-  int64_t panel = row[VECTORS] * width, depth = CLADE_MIN((int64_t)row[DEPTH], p->g.inner);
+static void fit(const problem *p, int width, int32_t *config) {
+  int64_t panel = config[VECTORS] * width, depth = CLADE_MIN((int64_t)config[DEPTH], p->g.inner);
   const int64_t total[] = {p->g.n, p->grid[0], p->grid[1]};
   for (int i = IMAGES; i <= COLUMNS; i++)
-    while (row[i] > 1 && (held_of(p, row) * (double)depth > SOURCE ||
-                          (int64_t)row[IMAGES] * row[LINES] * row[COLUMNS] > MOST_PLACES - 16)) {
-      int64_t parts = (total[i] + row[i] - 1) / row[i] + 1, part = (total[i] + parts - 1) / parts;
-      if (i == COLUMNS && part > 4 * row[PLACES] && clade__up(part, row[PLACES]) < row[i])
-        part = clade__up(part, row[PLACES]);
-      row[i] = (int32_t)CLADE_MIN(part, row[i] - 1);
+    while (config[i] > 1 && (held_of(p, config) * (double)depth > SOURCE ||
+                             (int64_t)config[IMAGES] * config[LINES] * config[COLUMNS] > MOST_PLACES - 16)) {
+      int64_t parts = (total[i] + config[i] - 1) / config[i] + 1, part = (total[i] + parts - 1) / parts;
+      if (i == COLUMNS && part > 4 * config[PLACES] && clade__up(part, config[PLACES]) < config[i])
+        part = clade__up(part, config[PLACES]);
+      config[i] = (int32_t)CLADE_MIN(part, config[i] - 1);
     }
-  int64_t places = clade__up((int64_t)row[IMAGES] * row[LINES] * row[COLUMNS], row[PLACES]);
-  int64_t channels = single_pass(p, row) ? row[CHANNELS] : CLADE_MIN(row[CHANNELS], BLOCK / places / panel * panel);
-  row[CHANNELS] = (int32_t)clade__up(CLADE_MAX(channels, 1), panel);
+  int64_t places = clade__up((int64_t)config[IMAGES] * config[LINES] * config[COLUMNS], config[PLACES]);
+  int64_t channels =
+      single_pass(p, config) ? config[CHANNELS] : CLADE_MIN(config[CHANNELS], BLOCK / places / panel * panel);
+  config[CHANNELS] = (int32_t)clade__up(CLADE_MAX(channels, 1), panel);
 }
 
 /* Cycles of a core that begins two vector operations in each. */
-static double cycles(const clade_query *q, const problem *p, const int32_t *row) {
+static double cycles(const clade_query *q, const problem *p, const int32_t *config) {
   const clade__gather *g = &p->g;
   int width = width_of(q);
-  double panel = row[VECTORS] * width, places = (double)row[IMAGES] * row[LINES] * row[COLUMNS];
-  double tiles = ceil(places / row[PLACES]);
-  double panels = ceil((double)CLADE_MIN(row[CHANNELS], g->rows) / panel);
+  double panel = config[VECTORS] * width, places = (double)config[IMAGES] * config[LINES] * config[COLUMNS];
+  double tiles = ceil(places / config[PLACES]);
+  double panels = ceil((double)CLADE_MIN(config[CHANNELS], g->rows) / panel);
   double inner = (double)g->inner, depth = inner * p->mean_taps, l2 = (double)CLADE_MAX(q->device->l2_bytes, 1u << 18);
   double at_once = p->kind == ALL ? 1 : p->kind == LINE ? (double)p->taps[0] : p->mean_taps;
-  double passes = ceil(inner / row[DEPTH]) * at_once;
-  double step = CLADE_MAX(row[PLACES] * row[VECTORS], row[PLACES] + row[VECTORS]) / 2.0 * 1.04;
+  double passes = ceil(inner / config[DEPTH]) * at_once;
+  double step = CLADE_MAX(config[PLACES] * config[VECTORS], config[PLACES] + config[VECTORS]) / 2.0 * 1.04;
   double multiply = tiles * panels * (depth * step * p->reached + passes * 45);
   double load = p->packed ? 1.5 : 1.5 * width;
   if (p->packed && (double)g->rows * depth * 4 > l2 / 2) load += width * 4 / 10.0;
-  double weights = panels * depth * row[VECTORS] * load;
+  double weights = panels * depth * config[VECTORS] * load;
   double element = p->x_blocked && inner >= LANES ? 0.2 : inner >= 8 && p->unit[1] <= 2 ? 0.5 : 1.5;
-  double source = held_of(p, row) * inner * at_once * element;
+  double source = held_of(p, config) * inner * at_once * element;
   double finish = places * panels * panel * (p->y_blocked ? 0.25 : p->phases > 1 ? 2 : 0.6);
   double item = multiply + weights + source + finish + 3000;
-  double items = ceil((double)g->n / row[IMAGES]) * ceil((double)p->grid[0] / row[LINES]) *
-                 ceil((double)p->grid[1] / row[COLUMNS]) * ceil((double)g->rows / row[CHANNELS]) *
+  double items = ceil((double)g->n / config[IMAGES]) * ceil((double)p->grid[0] / config[LINES]) *
+                 ceil((double)p->grid[1] / config[COLUMNS]) * ceil((double)g->rows / config[CHANNELS]) *
                  (double)(g->groups * p->phases);
   return ceil(items / CLADE_MAX(q->device->compute_units, 1u)) * item;
 }
 
 /* ---- parameters ---- */
 enum { SHAPES = 20, SPLITS = 8 };
-static bool nth(const clade_query *q, const problem *p, int i, int32_t *row) {
+static bool nth(const clade_query *q, const problem *p, int i, int32_t *config) {
   static const int splits[SPLITS] = {1, 2, 3, 4, 6, 8, 12, 16};
   int width = width_of(q), a = i % SHAPES, b = i / SHAPES, vectors = width == 4 ? 4 : 2;
   int64_t panel = vectors * width, panels = (p->g.rows + panel - 1) / panel, most = MOST_PLACES - 16;
@@ -177,14 +180,14 @@ static bool nth(const clade_query *q, const problem *p, int i, int32_t *row) {
     parts += a + parts * a / 8;
     box[1] = (y + parts - 1) / parts;
   }
-  row[IMAGES] = (int32_t)box[0];
-  row[LINES] = (int32_t)box[1];
-  row[COLUMNS] = (int32_t)box[2];
-  row[CHANNELS] = (int32_t)CLADE_MIN((panels + splits[b] - 1) / splits[b] * panel, INT32_MAX / 2);
-  row[PLACES] = tile_places(width);
-  row[VECTORS] = vectors;
-  row[DEPTH] = (int32_t)CLADE_MIN(depth_of(q, p, (int)panel), INT32_MAX / 2);
-  fit(p, width, row);
+  config[IMAGES] = (int32_t)box[0];
+  config[LINES] = (int32_t)box[1];
+  config[COLUMNS] = (int32_t)box[2];
+  config[CHANNELS] = (int32_t)CLADE_MIN((panels + splits[b] - 1) / splits[b] * panel, INT32_MAX / 2);
+  config[PLACES] = tile_places(width);
+  config[VECTORS] = vectors;
+  config[DEPTH] = (int32_t)CLADE_MIN(depth_of(q, p, (int)panel), INT32_MAX / 2);
+  fit(p, width, config);
   return true;
 }
 
@@ -203,25 +206,27 @@ static problem problem_in(const clade_query *q, bool x_blocked, bool y_blocked) 
   return p;
 }
 
-static void start(const clade_query *q, problem p, int32_t *row) {
+static void defaults(const clade_query *q, problem p, int32_t *config) {
   int32_t own[PARAMS];
   double best = INFINITY;
   for (int i = 0; nth(q, &p, i, own); i++) {
     double now = cycles(q, &p, own);
     if (now >= best) continue;
     best = now;
-    memcpy(row, own, PARAMS * sizeof *row);
+    memcpy(config, own, PARAMS * sizeof *config);
   }
 }
 
 static const char *const params[] = {"images", "lines", "columns", "channels", "places", "vectors", "depth", NULL};
-#define SPACE(NAME, X_BLOCKED, Y_BLOCKED)                                                                              \
-  static void NAME##_start(const clade_query *q, int32_t *row) { start(q, problem_in(q, X_BLOCKED, Y_BLOCKED), row); } \
-  static bool NAME##_rows(const clade_query *q, int i, int32_t *row) {                                                 \
-    problem p = problem_in(q, X_BLOCKED, Y_BLOCKED);                                                                   \
-    return nth(q, &p, i, row);                                                                                         \
-  }                                                                                                                    \
-  const clade_space clade__gather_##NAME##_space = {sizeof(clade_space), params, NAME##_start, NAME##_rows};
+#define SPACE(NAME, X_BLOCKED, Y_BLOCKED)                                    \
+  static void NAME##_defaults(const clade_query *q, int32_t *config) {       \
+    defaults(q, problem_in(q, X_BLOCKED, Y_BLOCKED), config);                \
+  }                                                                          \
+  static bool NAME##_configs(const clade_query *q, int i, int32_t *config) { \
+    problem p = problem_in(q, X_BLOCKED, Y_BLOCKED);                         \
+    return nth(q, &p, i, config);                                            \
+  }                                                                          \
+  const clade_space clade__gather_##NAME##_space = {sizeof(clade_space), params, NAME##_defaults, NAME##_configs};
 SPACE(direct, false, false)
 SPACE(to_blocked, false, true)
 SPACE(blocked, true, true)
@@ -253,7 +258,7 @@ const char *clade__gather_blocked_accept(const clade_query *q) {
 /* Where the rows of a group are whole panels; panel after panel, so that what is copied next lies behind. */
 static clade_layout weights_layout(const clade_query *q) {
   clade__gather g = clade__gather_of(q->node);
-  int panel = q->row[VECTORS] * width_of(q);
+  int panel = q->config[VECTORS] * width_of(q);
   bool forward = q->node->op == &clade__op_conv2d;
   if (forward && g.groups > 1 && g.rows % panel) return (clade_layout){0};
   return (clade_layout){
@@ -294,7 +299,7 @@ void clade__gather_blocked_layouts(const clade_query *q, clade_layout *in, clade
 /* ---- steps ---- */
 double clade__gather_direct_cost(const clade_query *q) {
   problem p = costed(q);
-  return clade__conv_vec_cost(q, cycles(q, &p, q->row) * q->device->compute_units);
+  return clade__conv_vec_cost(q, cycles(q, &p, q->config) * q->device->compute_units);
 }
 
 /* What the weights' strides are: group, panel, row, inner channel, tap. */
@@ -335,8 +340,8 @@ static void emit_defines(clade_kernel_step *s, const clade_query *q) {
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(q->node->out[0].dtype));
   clade_emit_define(s, "WIDTH", width_of(q));
-  clade_emit_define(s, "PLACES", q->row[PLACES]);
-  clade_emit_define(s, "VECTORS", q->row[VECTORS]);
+  clade_emit_define(s, "PLACES", q->config[PLACES]);
+  clade_emit_define(s, "VECTORS", q->config[VECTORS]);
   clade_emit_define(s, "SOURCE", SOURCE);
   clade_emit_define(s, "WEIGHTS", WEIGHTS);
   clade_emit_define(s, "BLOCK", BLOCK);
@@ -346,7 +351,7 @@ static void emit_defines(clade_kernel_step *s, const clade_query *q) {
 
 clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
-  const int32_t *row = q->row;
+  const int32_t *config = q->config;
   problem p = problem_of(n);
   const clade__gather *g = &p.g;
   int64_t taps[8] = {g->kernel[0], g->kernel[1]};
@@ -354,20 +359,20 @@ clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q) {
   emit_defines(s, q);
   CLADE_TRY(clade__epilogue_define(s, n));
   CLADE_TRY(clade__epilogue_define16(s, n));
-  weights_strides(&p, n->op == &clade__op_conv2d, row[VECTORS] * width_of(q), taps + 2);
+  weights_strides(&p, n->op == &clade__op_conv2d, config[VECTORS] * width_of(q), taps + 2);
   clade_emit_in(s, 0);
   clade_emit_in(s, 1);
   clade_emit_out(s, 0);
   clade__gather_sizes(s, g);
   clade_emit_index8(s, 7, taps);
   clade__emit_maps(s, clade__conv_window(n), g->map);
-  int64_t boxes = (g->n + row[IMAGES] - 1) / row[IMAGES] * ((p.grid[0] + row[LINES] - 1) / row[LINES]) *
-                  ((p.grid[1] + row[COLUMNS] - 1) / row[COLUMNS]);
-  int64_t cuts = (g->rows + row[CHANNELS] - 1) / row[CHANNELS];
+  int64_t boxes = (g->n + config[IMAGES] - 1) / config[IMAGES] * ((p.grid[0] + config[LINES] - 1) / config[LINES]) *
+                  ((p.grid[1] + config[COLUMNS] - 1) / config[COLUMNS]);
+  int64_t cuts = (g->rows + config[CHANNELS] - 1) / config[CHANNELS];
   /* Of images and weights one is read again by all items: that which is fewer bytes. */
   bool turns = boxes * g->rows * g->kernel[0] * g->kernel[1] < cuts * g->n * g->source[0] * g->source[1];
   clade_emit_index8(s, 7,
-                    (int64_t[]){row[IMAGES], row[LINES], row[COLUMNS], row[CHANNELS], row[DEPTH], p.kind,
+                    (int64_t[]){config[IMAGES], config[LINES], config[COLUMNS], config[CHANNELS], config[DEPTH], p.kind,
                                 p.x_blocked + 2 * p.y_blocked + 4 * p.packed + 8 * turns});
   clade__gather_result(s, n);
   clade_emit_range(s, 1, &(size_t){(size_t)(boxes * cuts * g->groups * p.phases)}, &(size_t){1});

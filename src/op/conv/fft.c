@@ -63,56 +63,56 @@ void clade__gather_fft_layouts(const clade_query *q, clade_layout *in, clade_lay
   clade__gather g = clade__gather_of(q->node);
   clade__gather_blocked_result(q, in, out);
   in[0] = out[0];
-  in[1] =
-      (clade_layout){.axis = !is_forward(q) && !clade__depthwise(&g), .block = LANES, .tile = (uint16_t)q->row[SIDE]};
+  in[1] = (clade_layout){
+      .axis = !is_forward(q) && !clade__depthwise(&g), .block = LANES, .tile = (uint16_t)q->config[SIDE]};
 }
 
 /* ---- what it costs ---- */
 /* Cycles of a core that begins two vector operations in each, for all tiles; measured: a transform along a line. */
-static double cycles(const clade_query *q, const int32_t *row) {
-  plan p = plan_of(q, row[SIDE]);
+static double cycles(const clade_query *q, const int32_t *config) {
+  plan p = plan_of(q, config[SIDE]);
   const clade__gather *g = &p.g;
-  double side = row[SIDE], line = side * log2(side) * 3.4 * LANES / width_of(q), half = side / 2 + 1;
+  double side = config[SIDE], line = side * log2(side) * 3.4 * LANES / width_of(q), half = side / 2 + 1;
   double in = CLADE_MIN(side, (double)g->source[0]) / 2, out = (double)CLADE_MIN(p.many[0], g->result[0]) / 2;
   double values = (double)p.frequencies * LANES / width_of(q), results = (double)(p.many[0] * p.many[1]);
   double from = (half + in) * line + values * 8, to = (half + out) * line + results * 4 + values * 8;
   double tiles = (double)p.tiles, weights = values * 2 * width_of(q) * 4 * (double)p.blocks[1];
   if (p.depthwise) return tiles * (double)p.blocks[1] * (from + to);
   double chunks = (double)parts(p.tiles, CLADE_MAX(p.chunk, 1));
-  double groups = chunks * ceil(tiles / chunks / row[PLACES]) * row[PLACES];
+  double groups = chunks * ceil(tiles / chunks / config[PLACES]) * config[PLACES];
   double multiply = groups * values * (double)p.blocks[1] * (double)g->inner * 2.1;
   return tiles * ((double)p.blocks[0] * from + (double)p.blocks[1] * to) + multiply +
          chunks * weights * (double)g->inner / 6;
 }
 
-double clade__gather_fft_cost(const clade_query *q) { return clade__conv_vec_cost(q, cycles(q, q->row)); }
+double clade__gather_fft_cost(const clade_query *q) { return clade__conv_vec_cost(q, cycles(q, q->config)); }
 
-static bool rows(const clade_query *q, int i, int32_t *row) {
+static bool configs(const clade_query *q, int i, int32_t *config) {
   clade__gather g = clade__gather_of(q->node);
   const int last = CLADE_COUNT(sides) - 1;
   int least = 0;
   while (least < last && !fits(&g, sides[least])) least++;
   if (least + i > last) return false;
-  row[SIDE] = sides[least + i];
-  plan p = plan_of(q, row[SIDE]);
+  config[SIDE] = sides[least + i];
+  plan p = plan_of(q, config[SIDE]);
   int64_t most = width_of(q) == 16 ? 12 : 6, groups = CLADE_MAX(parts(p.chunk, most), 1);
-  row[PLACES] = (int32_t)clade__up(CLADE_MAX(parts(p.chunk, groups), 1), 2);
+  config[PLACES] = (int32_t)clade__up(CLADE_MAX(parts(p.chunk, groups), 1), 2);
   return true;
 }
 
-static void start(const clade_query *q, int32_t *row) {
+static void defaults(const clade_query *q, int32_t *config) {
   int32_t own[PARAMS];
   double best = INFINITY;
-  for (int i = 0; rows(q, i, own); i++) {
+  for (int i = 0; configs(q, i, own); i++) {
     double now = cycles(q, own);
     if (now >= best) continue;
     best = now;
-    memcpy(row, own, sizeof own);
+    memcpy(config, own, sizeof own);
   }
 }
 
 static const char *const params[] = {"side", "places", NULL};
-const clade_space clade__gather_fft_space = {sizeof(clade_space), params, start, rows};
+const clade_space clade__gather_fft_space = {sizeof(clade_space), params, defaults, configs};
 
 /* ---- steps ---- */
 /* Where products lie in scratch memory, in bytes: behind tiles. */
@@ -120,13 +120,13 @@ static size_t of_block(const plan *p, int which) {
   return (size_t)(p->frequencies * (p->chunk * p->blocks[which] * 2 * LANES + 16)) * sizeof(float);
 }
 size_t clade__gather_fft_workspace(const clade_query *q) {
-  plan p = plan_of(q, q->row[SIDE]);
+  plan p = plan_of(q, q->config[SIDE]);
   return p.depthwise ? 0 : of_block(&p, 0) + of_block(&p, 1);
 }
 
 static clade_kernel_step *begin(clade_emit *e, const clade_query *q, const char *kernel) {
   clade_kernel_step *s = clade_emit_kernel(e, kernel);
-  clade_emit_define(s, "SIDE", q->row[SIDE]);
+  clade_emit_define(s, "SIDE", q->config[SIDE]);
   clade_emit_define(s, "WIDTH", width_of(q));
   return s;
 }
@@ -171,7 +171,7 @@ static clade_status emit_tiles(clade_emit *e, const clade_query *q, const plan *
   sizes(s, q, p, first, tiles, PIECE);
   clade_emit_range(s, 1, &(size_t){(size_t)(tiles * p->blocks[0])}, &(size_t){1});
   s = begin(e, q, "conv2d_fft_products");
-  clade_emit_define(s, "PLACES", q->row[PLACES]);
+  clade_emit_define(s, "PLACES", q->config[PLACES]);
   clade_emit_workspace(s, 0, sizeof(float));
   clade_emit_in(s, 1);
   clade_emit_workspace(s, products, sizeof(float));
@@ -186,7 +186,7 @@ static clade_status emit_tiles(clade_emit *e, const clade_query *q, const plan *
 }
 
 clade_status clade__gather_fft_emit(clade_emit *e, const clade_query *q) {
-  plan p = plan_of(q, q->row[SIDE]);
+  plan p = plan_of(q, q->config[SIDE]);
   for (int64_t first = 0; !p.depthwise && first < p.tiles; first += p.chunk)
     CLADE_TRY(emit_tiles(e, q, &p, first, CLADE_MIN(p.chunk, p.tiles - first)));
   if (!p.depthwise) return CLADE_OK;

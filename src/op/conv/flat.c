@@ -31,30 +31,30 @@ static problem problem_of(const clade_query *q) {
 /* Of the unit that takes longest: a tile waits a little at both ends and is put down and fetched again. Its places come
  * from a shared cache, once where the second one holds them. The first panel comes from afar, the others while the one
  * before is multiplied, unless the second cache holds all. Who is through early waits for a part of an item. */
-static double cycles(const clade_query *q, const problem *p, const int32_t *row) {
+static double cycles(const clade_query *q, const problem *p, const int32_t *config) {
   const double inner = (double)p->g.inner, units = CLADE_MAX(q->device->compute_units, 1u);
-  const double panels = (double)((p->panels + row[DOWN] - 1) / row[DOWN]),
-               tiles = (double)CLADE_MIN(row[TILES], p->tiles);
+  const double panels = (double)((p->panels + config[DOWN] - 1) / config[DOWN]),
+               tiles = (double)CLADE_MIN(config[TILES], p->tiles);
   const double l2 = (double)clade__second_cache(q->device), source = tiles * p->tile * inner * 4;
   const double panel = inner * VECTORS * p->width * 4, times = source * 2 <= l2 ? 1 : panels;
   const double weights = panel / 12 + (panels * panel * 4 <= l2 ? 0 : (panels - 1) * panel / 32);
   const double halves = ceil((double)p->places * 2 / p->tile) / 2 * (double)p->g.n / (double)CLADE_MAX(p->tiles, 1);
   const double tile = halves * p->tile * VECTORS * (inner / 2 * 1.02 + 3) + 60;
   const double item = panels * tiles * tile + times * source / 16 + weights + 1000;
-  const double items = (double)row[DOWN] * ceil((double)p->tiles / (double)row[TILES]);
+  const double items = (double)config[DOWN] * ceil((double)p->tiles / (double)config[TILES]);
   return ceil(items / units) * item + 0.1 * item;
 }
 
 enum { PARTS = 24 };
-static bool nth(const problem *p, int i, int32_t *row) {
+static bool nth(const problem *p, int i, int32_t *config) {
   const int64_t down = i % PARTS + 1, across = i / PARTS + 1;
   if (across > 4 * PARTS) return false;
-  row[DOWN] = (int32_t)CLADE_MAX(CLADE_MIN(down, p->panels), 1);
-  row[TILES] = (int32_t)CLADE_MAX((p->tiles + across - 1) / across, 1);
+  config[DOWN] = (int32_t)CLADE_MAX(CLADE_MIN(down, p->panels), 1);
+  config[TILES] = (int32_t)CLADE_MAX((p->tiles + across - 1) / across, 1);
   return true;
 }
 
-static void start(const clade_query *q, int32_t *row) {
+static void defaults(const clade_query *q, int32_t *config) {
   const problem p = problem_of(q);
   int32_t own[PARAMS];
   double best = INFINITY;
@@ -62,17 +62,17 @@ static void start(const clade_query *q, int32_t *row) {
     const double now = cycles(q, &p, own);
     if (now >= best) continue;
     best = now;
-    memcpy(row, own, sizeof own);
+    memcpy(config, own, sizeof own);
   }
 }
 
-static bool rows(const clade_query *q, int i, int32_t *row) {
+static bool configs(const clade_query *q, int i, int32_t *config) {
   static const int kept[] = {1, 2, 4, 8};
   const problem p = problem_of(q);
   if (i >= (int)(CLADE_COUNT(kept) * CLADE_COUNT(kept))) return false;
-  return nth(&p, kept[i % 4] - 1 + (kept[i / 4] - 1) * PARTS, row);
+  return nth(&p, kept[i % 4] - 1 + (kept[i / 4] - 1) * PARTS, config);
 }
-const clade_space clade__gather_flat_space = {sizeof(clade_space), params, start, rows};
+const clade_space clade__gather_flat_space = {sizeof(clade_space), params, defaults, configs};
 
 const char *clade__gather_flat_accept(const clade_query *q) {
   const clade_node *n = q->node;
@@ -102,13 +102,13 @@ void clade__gather_flat_layouts(const clade_query *q, clade_layout *in, clade_la
 
 double clade__gather_flat_cost(const clade_query *q) {
   const problem p = problem_of(q);
-  return clade__conv_vec_cost(q, cycles(q, &p, q->row) * CLADE_MAX(q->device->compute_units, 1u));
+  return clade__conv_vec_cost(q, cycles(q, &p, q->config) * CLADE_MAX(q->device->compute_units, 1u));
 }
 
 clade_status clade__gather_flat_emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   const problem p = problem_of(q);
-  const int64_t items = q->row[DOWN] * ((p.tiles + q->row[TILES] - 1) / q->row[TILES]);
+  const int64_t items = q->config[DOWN] * ((p.tiles + q->config[TILES] - 1) / q->config[TILES]);
   if (items == 0) return CLADE_OK;
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_flat");
   CLADE_TRY(clade__epilogue_define(s, n));
@@ -122,7 +122,7 @@ clade_status clade__gather_flat_emit(clade_emit *e, const clade_query *q) {
   clade_emit_in(s, 1);
   clade_emit_out(s, 0);
   clade_emit_index8(s, 4, (int64_t[]){p.g.n, p.g.rows, p.g.inner, p.places});
-  clade_emit_index8(s, 2, (int64_t[]){q->row[DOWN], q->row[TILES]});
+  clade_emit_index8(s, 2, (int64_t[]){q->config[DOWN], q->config[TILES]});
   clade__gather_result(s, n);
   clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
   return CLADE_OK;

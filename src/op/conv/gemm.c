@@ -54,7 +54,7 @@ static clade_query product_of(const clade_query *q, product *p) {
   for (int i = 2; i < n->n_in; i++) p->in[i] = joined(n->in[i]);
   p->out = folded ? matrix_of(n) : joined(n->out[0]);
   p->node = (clade_node){sizeof p->node, &clade__op_gemm, n->name, &p->attrs, folded ? 2 : n->n_in, 1, p->in, &p->out};
-  return (clade_query){sizeof *q, &p->node, q->device, q->row};
+  return (clade_query){sizeof *q, &p->node, q->device, q->config};
 }
 
 static double matrix_elements(const clade_node *n) {
@@ -89,7 +89,7 @@ const char *clade__gather_gemm_accept(const clade_query *q) {
 void clade__gather_gemm_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   (void)out;
   if (is_forward(q->node) || taps_of(q->node) > 1) return;
-  in[1] = (clade_layout){.axis = 1, .block = (uint16_t)q->row[0], .tile = CLADE_PANELS};
+  in[1] = (clade_layout){.axis = 1, .block = (uint16_t)q->config[0], .tile = CLADE_PANELS};
 }
 
 /* Weights come from afar for each image, or are copied slower than gemm reckons, which counts where it has few places:
@@ -135,17 +135,17 @@ clade_status clade__gather_gemm_emit(clade_emit *e, const clade_query *q) {
   return clade__conv_fold_emit(e, q, at);
 }
 
-static void start(const clade_query *q, int32_t *row) {
+static void defaults(const clade_query *q, int32_t *config) {
   product p;
   clade_query g = product_of(q, &p);
-  clade__gemm_vec_space.start(&g, row);
-  if (p.attrs.trans_a && taps_of(q->node) == 1) clade__gemm_vec_deepen(&g, row);
+  clade__gemm_vec_space.defaults(&g, config);
+  if (p.attrs.trans_a && taps_of(q->node) == 1) clade__gemm_vec_deepen(&g, config);
 }
 
-static bool rows(const clade_query *q, int i, int32_t *row) {
+static bool configs(const clade_query *q, int i, int32_t *config) {
   product p;
   clade_query g = product_of(q, &p);
-  return clade__gemm_vec_space.rows(&g, i, row);
+  return clade__gemm_vec_space.configs(&g, i, config);
 }
 
-const clade_space clade__gather_gemm_space = {sizeof(clade_space), clade__gemm_vec_params, start, rows};
+const clade_space clade__gather_gemm_space = {sizeof(clade_space), clade__gemm_vec_params, defaults, configs};

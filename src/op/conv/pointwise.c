@@ -22,24 +22,24 @@ static bool past(const clade_query *q) {
          plain(q);
 }
 
-static void start(const clade_query *q, int32_t *row) {
+static void defaults(const clade_query *q, int32_t *config) {
   int64_t l2 = clade__second_cache(q->device);
-  row[ROWS] = clade__vector_width(q->device) == 16 ? 8 : 4; /* 24 sums of 32 registers, 12 of 16 */
-  row[VECTORS] = 3;
+  config[ROWS] = clade__vector_width(q->device) == 16 ? 8 : 4; /* 24 sums of 32 registers, 12 of 16 */
+  config[VECTORS] = 3;
   /* long rows of results where an image is larger than the second cache, else a tile that stays in the first */
-  row[KILOBYTES] = shallow(q) && clade__node_bytes(q->node) > (double)l2
-                       ? (int32_t)CLADE_MAX(CLADE_MIN(l2 / 2, 1 << 20) >> 10, 64)
-                       : 32;
+  config[KILOBYTES] = shallow(q) && clade__node_bytes(q->node) > (double)l2
+                          ? (int32_t)CLADE_MAX(CLADE_MIN(l2 / 2, 1 << 20) >> 10, 64)
+                          : 32;
 }
 
-static bool rows(const clade_query *q, int i, int32_t *row) {
+static bool configs(const clade_query *q, int i, int32_t *config) {
   static const int32_t kilobytes[] = {32, 128, 256, 512, 1024};
   if (i >= (int)CLADE_COUNT(kilobytes)) return false;
-  start(q, row);
-  row[KILOBYTES] = kilobytes[i];
+  defaults(q, config);
+  config[KILOBYTES] = kilobytes[i];
   return true;
 }
-const clade_space clade__gather_pointwise_space = {sizeof(clade_space), params, start, rows};
+const clade_space clade__gather_pointwise_space = {sizeof(clade_space), params, defaults, configs};
 
 typedef struct plan {
   clade__gather g;
@@ -50,7 +50,9 @@ typedef struct plan {
   double cycles; /* of the unit that takes longest */
 } plan;
 
-static int64_t tile_places(const clade_query *q) { return (int64_t)q->row[VECTORS] * clade__vector_width(q->device); }
+static int64_t tile_places(const clade_query *q) {
+  return (int64_t)q->config[VECTORS] * clade__vector_width(q->device);
+}
 
 /* Whether a tile's places are copied: where more lines of the result than of the image would be asked for in as many
  * pages, those are better written from end to end. */
@@ -63,8 +65,8 @@ static bool copies(const clade_query *q, const clade__gather *g) {
  * of a single vector for its loads; results for lines that were not asked for; all for weights that the second cache
  * does not hold. */
 static double cycles(const clade_query *q, const plan *p, int64_t panels, int64_t vectors) {
-  const double inner = (double)p->g.inner, high = q->row[ROWS], wide = q->row[VECTORS];
-  const double whole = (double)(vectors / q->row[VECTORS]), single = (double)(vectors % q->row[VECTORS]);
+  const double inner = (double)p->g.inner, high = q->config[ROWS], wide = q->config[VECTORS];
+  const double whole = (double)(vectors / q->config[VECTORS]), single = (double)(vectors % q->config[VECTORS]);
   const double results = shallow(q) || !p->copies ? 0 : high * (double)vectors * clade__vector_width(q->device);
   double tiles = whole * (high * wide / 2 * inner + 50) + single * ((high / 2 + 1) * inner + 30);
   if ((double)panels * high * inner * 8 > (double)clade__second_cache(q->device))
@@ -81,13 +83,13 @@ static plan plan_of(const clade_query *q) {
   plan p = {.g = clade__gather_of(q->node), .down = 1, .across = 1, .cycles = INFINITY};
   p.places = p.g.result[0] * p.g.result[1];
   p.copies = copies(q, &p.g);
-  p.panels = (p.g.rows + q->row[ROWS] - 1) / q->row[ROWS];
+  p.panels = (p.g.rows + q->config[ROWS] - 1) / q->config[ROWS];
   int64_t vectors = (p.places + width - 1) / width;
-  int64_t tiles = (vectors + q->row[VECTORS] - 1) / q->row[VECTORS];
+  int64_t tiles = (vectors + q->config[VECTORS] - 1) / q->config[VECTORS];
   for (int64_t down = 1; down <= most; down++)
     for (int64_t across = 1; down * across <= most; across++) {
       int64_t items = down * across * p.g.n, turns = (items + units - 1) / units;
-      int64_t wide = CLADE_MIN((tiles + across - 1) / across * q->row[VECTORS], vectors);
+      int64_t wide = CLADE_MIN((tiles + across - 1) / across * q->config[VECTORS], vectors);
       double item = cycles(q, &p, (p.panels + down - 1) / down, wide);
       double time = (double)turns * item + (items > 1 ? CLADE_MIN(item, LATE) : 0);
       if (time >= p.cycles) continue;
@@ -96,7 +98,7 @@ static plan plan_of(const clade_query *q) {
       p.across = across;
     }
   const int64_t tile = tile_places(q), wide = (tiles + p.across - 1) / p.across * tile;
-  const int64_t fit = p.copies ? CLADE_MAX((int64_t)q->row[KILOBYTES] * 256 / CLADE_MAX(p.g.inner, 1), tile) : tile;
+  const int64_t fit = p.copies ? CLADE_MAX((int64_t)q->config[KILOBYTES] * 256 / CLADE_MAX(p.g.inner, 1), tile) : tile;
   const int64_t parts = CLADE_MAX((wide + fit - 1) / fit, 1);
   p.columns = clade__up((wide + parts - 1) / parts, tile);
   p.item_floats = p.copies ? CLADE_MAX(p.g.inner, 1) * p.columns : 0;
@@ -106,7 +108,7 @@ static plan plan_of(const clade_query *q) {
 /* Vectors of the next tile's places that each panel asks for, so that all are. */
 static int64_t asked(const clade_query *q, const plan *p) {
   const int64_t panels = CLADE_MAX(p->panels / p->down, 1);
-  return p->copies ? 0 : (q->row[VECTORS] + panels - 1) / panels;
+  return p->copies ? 0 : (q->config[VECTORS] + panels - 1) / panels;
 }
 
 const char *clade__gather_pointwise_accept(const clade_query *q) {
@@ -125,7 +127,7 @@ void clade__gather_pointwise_layouts(const clade_query *q, clade_layout *in, cla
   const bool forward = q->node->op == &clade__op_conv2d;
   (void)out;
   in[1] = (clade_layout){
-      .axis = forward ? 0 : 1, .block = (uint16_t)q->row[ROWS], .tile = forward ? 0 : (uint16_t)CLADE_PANELS};
+      .axis = forward ? 0 : 1, .block = (uint16_t)q->config[ROWS], .tile = forward ? 0 : (uint16_t)CLADE_PANELS};
 }
 
 double clade__gather_pointwise_cost(const clade_query *q) {
@@ -149,8 +151,8 @@ clade_status clade__gather_pointwise_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define_text(s, "T", "f32");
   clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
   clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
-  clade_emit_define(s, "ROWS", q->row[ROWS]);
-  clade_emit_define(s, "VECTORS", q->row[VECTORS]);
+  clade_emit_define(s, "ROWS", q->config[ROWS]);
+  clade_emit_define(s, "VECTORS", q->config[VECTORS]);
   clade_emit_define(s, "SHALLOW", p.copies && shallow(q));
   clade_emit_define(s, "PAST", past(q));
   clade_emit_define(s, "ASKED", asked(q, &p));

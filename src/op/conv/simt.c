@@ -13,23 +13,23 @@ static int64_t step_of(clade__map_1d m) { return m.div / common(m.div, m.delta <
 static clade__simt gather_product(const clade_node *n) {
   const clade__conv_attrs *a = n->attrs;
   clade__gather g = clade__gather_of(n);
-  clade__simt p = {.rows = g.rows, .columns = g.n, .depth = g.inner, .matrices = g.groups};
+  clade__simt p = {.m = g.rows, .n = g.n, .k = g.inner, .matrices = g.groups};
   for (int i = 0; i < 2; i++) { /* of the first phase, which has the most places, and of that with the most taps */
     clade__map_1d m = g.map(&a->window, i);
     int64_t step = step_of(m);
-    p.columns *= (g.result[i] + m.div - 1) / m.div;
-    p.depth *= (g.kernel[i] + step - 1) / step;
+    p.n *= (g.result[i] + m.div - 1) / m.div;
+    p.k *= (g.kernel[i] + step - 1) / step;
     p.matrices *= CLADE_MIN(m.div, g.result[i]);
   }
   return p;
 }
 
-static void gather_start(const clade_query *q, int32_t *row) {
+static void gather_defaults(const clade_query *q, int32_t *config) {
   clade__simt p = gather_product(q->node);
-  clade__simt_start(q, &p, row);
+  clade__simt_defaults(q, &p, config);
 }
-const clade_space clade__gather_simt_space = {sizeof clade__gather_simt_space, clade__simt_params, gather_start,
-                                              clade__simt_rows};
+const clade_space clade__gather_simt_space = {sizeof clade__gather_simt_space, clade__simt_params, gather_defaults,
+                                              clade__simt_configs};
 
 const char *clade__gather_simt_accept(const clade_query *q) {
   clade__simt p = gather_product(q->node);
@@ -76,13 +76,13 @@ static clade__simt weights_product(const clade_query *q, const clade__weights *p
   return (clade__simt){p->rows, p->columns, span_of(q, p), p->groups * parts_of(q, p)};
 }
 
-static void weights_start(const clade_query *q, int32_t *row) {
+static void weights_defaults(const clade_query *q, int32_t *config) {
   clade__weights w = clade__weights_of(q->node, false);
   clade__simt p = weights_product(q, &w);
-  clade__simt_start(q, &p, row);
+  clade__simt_defaults(q, &p, config);
 }
-const clade_space clade__weights_simt_space = {sizeof clade__weights_simt_space, clade__simt_params, weights_start,
-                                               clade__simt_rows};
+const clade_space clade__weights_simt_space = {sizeof clade__weights_simt_space, clade__simt_params, weights_defaults,
+                                               clade__simt_configs};
 
 const char *clade__weights_simt_accept(const clade_query *q) {
   clade__weights w = clade__weights_of(q->node, false);

@@ -55,88 +55,91 @@ static int64_t parts_of(const runs *r, int64_t parts) { /* none of them empty */
 }
 
 /* Of `units` cores, where they share the work; of none: all items, and the longest once for each of some cores. */
-static double cycles_of(const clade_query *q, const clade__weights *p, const runs *r, bool blocked, const int32_t *row,
-                        double units) {
-  double all_rows = (double)(row[TURN] ? p->inner : p->rows), all_lanes = (double)(row[TURN] ? p->rows : p->inner);
-  double rows = fmin(row[BLOCK_ROWS], all_rows), lanes = fmin(row[BLOCK_LANES], all_lanes);
-  double tile = clade__weights_tile_rows(q), panel = clade__weights_panel(q), parts = (double)parts_of(r, row[PARTS]);
-  double blocks = ceil(all_rows / row[BLOCK_ROWS]) * ceil(all_lanes / row[BLOCK_LANES]);
+static double cycles_of(const clade_query *q, const clade__weights *p, const runs *r, bool blocked,
+                        const int32_t *config, double units) {
+  double all_rows = (double)(config[TURN] ? p->inner : p->rows),
+         all_lanes = (double)(config[TURN] ? p->rows : p->inner);
+  double rows = fmin(config[BLOCK_ROWS], all_rows), lanes = fmin(config[BLOCK_LANES], all_lanes);
+  double tile = clade__weights_tile_rows(q), panel = clade__weights_panel(q),
+         parts = (double)parts_of(r, config[PARTS]);
+  double blocks = ceil(all_rows / config[BLOCK_ROWS]) * ceil(all_lanes / config[BLOCK_LANES]);
   double places = (double)r->lines * fmin((double)r->span, (double)p->result[1]);
   double multiply =
       ceil(rows / tile) * ceil(lanes / panel) * (places * tile * panel / (2 * clade__weights_lanes(q)) * 1.04 + 80);
   double copy = (blocked ? 0.2 : 0.8) * places * lanes + (blocked ? 0.1 : 0.3) * places * rows + 200;
   double item = ceil((double)r->count / parts) * (multiply + copy) + 2000;
-  double join = clade__weights_join_cycles(p, (int64_t)parts) + (row[TURN] ? 20000 + 2 * (double)p->outputs : 0);
+  double join = clade__weights_join_cycles(p, (int64_t)parts) + (config[TURN] ? 20000 + 2 * (double)p->outputs : 0);
   double items = (double)p->groups * blocks * parts;
   return units > 0 ? ceil(items / units) * item + join / units : items * item + CLADE__WEIGHTS_UNITS * item + join;
 }
 
 /* Cuts of rows, of lanes, of the sum, either way round. */
-static bool rows(const clade_query *q, bool blocked, int i, int32_t *row) {
+static bool configs(const clade_query *q, bool blocked, int i, int32_t *config) {
   enum { DOWN = 5, ACROSS = 5, SUMS = 9 };
   static const int sums[SUMS] = {1, 2, 4, 6, 8, 12, 16, 32, 64};
   clade__weights p = clade__weights_of(q->node, true);
   runs r = runs_of(&p, blocked);
   if (i >= 2 * DOWN * ACROSS * SUMS) return false;
-  row[TURN] = i / (DOWN * ACROSS * SUMS);
-  row[PARTS] = sums[i / (DOWN * ACROSS) % SUMS];
-  int64_t all = row[TURN] ? p.inner : p.rows, lanes = row[TURN] ? p.rows : p.inner, panel = clade__weights_panel(q);
+  config[TURN] = i / (DOWN * ACROSS * SUMS);
+  config[PARTS] = sums[i / (DOWN * ACROSS) % SUMS];
+  int64_t all = config[TURN] ? p.inner : p.rows, lanes = config[TURN] ? p.rows : p.inner,
+          panel = clade__weights_panel(q);
   int64_t most = blocked ? 256 : CLADE_MAX(TURNED / (r.lines * r.span + PLACES_BEYOND) / panel * panel, panel);
   int64_t down = (all + 255) / 256 + i % DOWN, across = (lanes + most - 1) / most + i / DOWN % ACROSS;
-  row[BLOCK_ROWS] = (int32_t)clade__up((all + down - 1) / down, clade__weights_tile_rows(q));
-  row[BLOCK_LANES] = (int32_t)clade__up((lanes + across - 1) / across, panel);
+  config[BLOCK_ROWS] = (int32_t)clade__up((all + down - 1) / down, clade__weights_tile_rows(q));
+  config[BLOCK_LANES] = (int32_t)clade__up((lanes + across - 1) / across, panel);
   return true;
 }
 
 /* The best row of so many parts, or of any; those of the sum, and which operand's channels are rows, follow from sizes
  * alone. */
-static void best_of(const clade_query *q, bool blocked, bool any, double units, int32_t *row) {
+static void best_of(const clade_query *q, bool blocked, bool any, double units, int32_t *config) {
   clade__weights p = clade__weights_of(q->node, true);
   runs r = runs_of(&p, blocked);
   int32_t own[CLADE_MAX_PARAMS];
   double best = INFINITY;
-  for (int i = 0; rows(q, blocked, i, own); i++) {
-    if (!any && (own[PARTS] != row[PARTS] || own[TURN] != row[TURN])) continue;
+  for (int i = 0; configs(q, blocked, i, own); i++) {
+    if (!any && (own[PARTS] != config[PARTS] || own[TURN] != config[TURN])) continue;
     double now = cycles_of(q, &p, &r, blocked, own, units);
     if (now >= best) continue;
     best = now;
-    memcpy(row, own, PARAMS * sizeof *row);
+    memcpy(config, own, PARAMS * sizeof *config);
   }
 }
 
-static void start(const clade_query *q, bool blocked, int32_t *row) {
-  memset(row, 0, PARAMS * sizeof *row);
+static void defaults(const clade_query *q, bool blocked, int32_t *config) {
+  memset(config, 0, PARAMS * sizeof *config);
   if (clade__weights_flat_accept(q)) return;
-  best_of(q, blocked, true, 0, row);
-  best_of(q, blocked, false, CLADE_MAX(q->device->compute_units, 1u), row);
+  best_of(q, blocked, true, 0, config);
+  best_of(q, blocked, false, CLADE_MAX(q->device->compute_units, 1u), config);
 }
 
 static const char *const params[] = {"rows", "lanes", "parts", "turn", NULL};
-#define SPACE(NAME, IS_BLOCKED)                                                               \
-  static void NAME##_start(const clade_query *q, int32_t *row) { start(q, IS_BLOCKED, row); } \
-  static bool NAME##_rows(const clade_query *q, int i, int32_t *row) {                        \
-    return !clade__weights_flat_accept(q) && rows(q, IS_BLOCKED, i, row);                     \
-  }                                                                                           \
-  const clade_space clade__weights_##NAME##_space = {sizeof(clade_space), params, NAME##_start, NAME##_rows};
+#define SPACE(NAME, IS_BLOCKED)                                                                           \
+  static void NAME##_defaults(const clade_query *q, int32_t *config) { defaults(q, IS_BLOCKED, config); } \
+  static bool NAME##_configs(const clade_query *q, int i, int32_t *config) {                              \
+    return !clade__weights_flat_accept(q) && configs(q, IS_BLOCKED, i, config);                           \
+  }                                                                                                       \
+  const clade_space clade__weights_##NAME##_space = {sizeof(clade_space), params, NAME##_defaults, NAME##_configs};
 SPACE(flat, false)
 SPACE(flat_blocked, true)
 
 static int64_t own_parts(const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, true);
   runs r = runs_of(&p, is_blocked(q));
-  return parts_of(&r, q->row[PARTS]);
+  return parts_of(&r, q->config[PARTS]);
 }
 
 double clade__weights_flat_cost(const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, true);
   runs r = runs_of(&p, is_blocked(q));
   double units = CLADE_MAX(q->device->compute_units, 1u);
-  double flops = cycles_of(q, &p, &r, is_blocked(q), q->row, units) * units * 2 * q->device->vector_f32;
+  double flops = cycles_of(q, &p, &r, is_blocked(q), q->config, units) * units * 2 * q->device->vector_f32;
   return clade__cost(q->device, flops, clade__node_bytes(q->node), 1);
 }
 
 size_t clade__weights_flat_workspace(const clade_query *q) {
-  return clade__weights_scratch(q, own_parts(q), q->row[TURN]);
+  return clade__weights_scratch(q, own_parts(q), q->config[TURN]);
 }
 
 clade_status clade__weights_flat_emit(clade_emit *e, const clade_query *q) {
@@ -144,7 +147,7 @@ clade_status clade__weights_flat_emit(clade_emit *e, const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, true);
   bool blocked = is_blocked(q);
   runs r = runs_of(&p, blocked);
-  bool turn = q->row[TURN], strided = p.result[1] > 1 && w->stride[1] == 2;
+  bool turn = q->config[TURN], strided = p.result[1] > 1 && w->stride[1] == 2;
   int64_t parts = own_parts(q), x_plane = p.source[0] * p.source[1], y_plane = p.result[0] * p.result[1];
   int64_t side = blocked ? BLOCK : 1, x_blocks = (p.groups * p.inner + side - 1) / side,
           y_blocks = (p.groups * p.rows + side - 1) / side;
@@ -163,10 +166,10 @@ clade_status clade__weights_flat_emit(clade_emit *e, const clade_query *q) {
   clade_emit_index8(s, 6, (int64_t[]){p.n, p.groups, all_rows, all_lanes, p.result[0], p.result[1]});
   clade_emit_index8(s, 8, (int64_t[]){a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]});
   clade_emit_index8(s, 7,
-                    (int64_t[]){q->row[BLOCK_ROWS], q->row[BLOCK_LANES], r.span, r.lines, (r.count + parts - 1) / parts,
-                                parts, clade__weights_pitch(q, parts, turn)});
-  int64_t down = (all_rows + q->row[BLOCK_ROWS] - 1) / q->row[BLOCK_ROWS];
-  int64_t across = (all_lanes + q->row[BLOCK_LANES] - 1) / q->row[BLOCK_LANES];
+                    (int64_t[]){q->config[BLOCK_ROWS], q->config[BLOCK_LANES], r.span, r.lines,
+                                (r.count + parts - 1) / parts, parts, clade__weights_pitch(q, parts, turn)});
+  int64_t down = (all_rows + q->config[BLOCK_ROWS] - 1) / q->config[BLOCK_ROWS];
+  int64_t across = (all_lanes + q->config[BLOCK_LANES] - 1) / q->config[BLOCK_LANES];
   size_t global = (size_t)(down * across * p.groups * parts), local = 1;
   clade_emit_range(s, 1, &global, &local);
   clade__weights_join(e, q, parts, turn, true);

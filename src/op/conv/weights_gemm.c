@@ -19,7 +19,7 @@ static clade_query product_of(const clade_query *q, product *p) {
   p->in[1] = (clade_type){.dtype = CLADE_F32, .shape = CLADE_SHAPE(w.columns, places)};
   p->out = (clade_type){.dtype = CLADE_F32, .shape = CLADE_SHAPE(w.rows, w.columns)};
   p->node = (clade_node){sizeof p->node, &clade__op_gemm, q->node->name, &p->attrs, 2, 1, p->in, &p->out};
-  return (clade_query){sizeof *q, &p->node, q->device, q->row};
+  return (clade_query){sizeof *q, &p->node, q->device, q->config};
 }
 
 /* What windows read; images of y beside each other, where there are several. */
@@ -74,14 +74,14 @@ clade_status clade__weights_gemm_emit(clade_emit *e, const clade_query *q) {
   return clade__gemm_vec_emit_at(e, &g, &(clade__gemm_places){{1, w.n > 1 ? &rows : NULL}, {0, &matrix}, {0, NULL}});
 }
 
-static void start(const clade_query *q, int32_t *row) {
+static void defaults(const clade_query *q, int32_t *config) {
   product p;
   clade_query g = product_of(q, &p);
-  clade__gemm_vec_space.start(&g, row);
+  clade__gemm_vec_space.defaults(&g, config);
 }
-static bool rows(const clade_query *q, int i, int32_t *row) {
+static bool configs(const clade_query *q, int i, int32_t *config) {
   product p;
   clade_query g = product_of(q, &p);
-  return clade__gemm_vec_space.rows(&g, i, row);
+  return clade__gemm_vec_space.configs(&g, i, config);
 }
-const clade_space clade__weights_gemm_space = {sizeof(clade_space), clade__gemm_vec_params, start, rows};
+const clade_space clade__weights_gemm_space = {sizeof(clade_space), clade__gemm_vec_params, defaults, configs};

@@ -62,11 +62,11 @@ static void cost_of(const clade_query *q, const clade__weights *p, int64_t line,
 }
 
 /* False: these rows and channels are too many at once. */
-static bool cut_of(const clade_query *q, const clade__weights *p, const int32_t *row, cut *c) {
+static bool cut_of(const clade_query *q, const clade__weights *p, const int32_t *config, cut *c) {
   int64_t panel = 2 * clade__weights_lanes(q), tile = clade__weights_tile_rows(q), places = places_of(q, p), line = 0;
   *c = (cut){.strip = CLADE_MAX(CLADE_MIN(clade__up(places, panel), STRIP), panel)};
-  c->rows = row[BLOCK_ROWS];
-  c->channels = row[BLOCK_CHANNELS];
+  c->rows = config[BLOCK_ROWS];
+  c->channels = config[BLOCK_CHANNELS];
   bool fits = false;
   for (int i = 0; i < 3 && !fits; i++) {
     c->some[0] = i ? 1 : p->kernel[0];
@@ -79,65 +79,65 @@ static bool cut_of(const clade_query *q, const clade__weights *p, const int32_t 
     return false;
   c->blocks = p->groups * ((p->rows + c->rows - 1) / c->rows) * ((p->inner + c->channels - 1) / c->channels);
   for (int i = 0; i < 2; i++) c->blocks *= (p->kernel[i] + c->some[i] - 1) / c->some[i];
-  parts_of(c, places, row[PARTS]);
+  parts_of(c, places, config[PARTS]);
   cost_of(q, p, line, places, c);
   return true;
 }
 
 /* Cuts of rows, of channels, of the sum. */
-static bool nth(const clade_query *q, const clade__weights *p, int i, int32_t *row) {
+static bool nth(const clade_query *q, const clade__weights *p, int i, int32_t *config) {
   enum { DOWN = 6, ACROSS = 14, SUMS = 8 };
   static const int sums[SUMS] = {1, 2, 4, 8, 12, 16, 32, 64};
   int64_t panel = 2 * clade__weights_lanes(q), taps = CLADE_MAX(p->kernel[0] * p->kernel[1], 1);
   if (i >= DOWN * ACROSS * SUMS) return false;
   int64_t least = (p->inner + CLADE_MAX(COLUMNS / taps, 1) - 1) / CLADE_MAX(COLUMNS / taps, 1), n = i / DOWN % ACROSS;
   int64_t down = (p->rows + 127) / 128 + i % DOWN, across = least + n + least * n / 4;
-  row[BLOCK_ROWS] = (int32_t)clade__up(CLADE_MAX((p->rows + down - 1) / CLADE_MAX(down, 1), 1), panel);
-  row[BLOCK_CHANNELS] = (int32_t)CLADE_MAX((p->inner + across - 1) / CLADE_MAX(across, 1), 1);
-  row[PARTS] = sums[i / (DOWN * ACROSS)];
+  config[BLOCK_ROWS] = (int32_t)clade__up(CLADE_MAX((p->rows + down - 1) / CLADE_MAX(down, 1), 1), panel);
+  config[BLOCK_CHANNELS] = (int32_t)CLADE_MAX((p->inner + across - 1) / CLADE_MAX(across, 1), 1);
+  config[PARTS] = sums[i / (DOWN * ACROSS)];
   return true;
 }
 
 /* The best row: of any number of parts by sizes alone, then of that number by the device's units. */
-static void start(const clade_query *q, int32_t *row) {
+static void defaults(const clade_query *q, int32_t *config) {
   clade__weights p = clade__weights_of(q->node, true);
   int32_t own[CLADE_MAX_PARAMS];
-  row[BLOCK_ROWS] = 2 * clade__weights_lanes(q);
-  row[BLOCK_CHANNELS] = row[PARTS] = 1;
+  config[BLOCK_ROWS] = 2 * clade__weights_lanes(q);
+  config[BLOCK_CHANNELS] = config[PARTS] = 1;
   if (clade__conv_vec_accept(q)) return;
   for (int shared = 0; shared < 2; shared++) {
     double best = INFINITY;
     cut c;
     for (int i = 0; nth(q, &p, i, own); i++) {
-      if ((shared && own[PARTS] != row[PARTS]) || !cut_of(q, &p, own, &c)) continue;
+      if ((shared && own[PARTS] != config[PARTS]) || !cut_of(q, &p, own, &c)) continue;
       double now = shared ? c.time : c.cycles;
       if (now >= best) continue;
       best = now;
-      memcpy(row, own, PARAMS * sizeof *row);
+      memcpy(config, own, PARAMS * sizeof *config);
     }
   }
 }
 
-static bool listed(const clade_query *q, int i, int32_t *row) {
+static bool listed(const clade_query *q, int i, int32_t *config) {
   clade__weights p = clade__weights_of(q->node, true);
-  return !clade__conv_vec_accept(q) && nth(q, &p, i, row);
+  return !clade__conv_vec_accept(q) && nth(q, &p, i, config);
 }
 
 static const char *const params[] = {"rows", "channels", "parts", NULL};
-const clade_space clade__weights_vec_space = {sizeof(clade_space), params, start, listed};
+const clade_space clade__weights_vec_space = {sizeof(clade_space), params, defaults, listed};
 
 const char *clade__weights_vec_accept(const clade_query *q) {
   const char *reason = clade__conv_vec_accept(q);
   clade__weights p = clade__weights_of(q->node, true);
   cut c;
   if (reason) return reason;
-  return cut_of(q, &p, q->row, &c) ? NULL : "the window or the block is too large to be cut up";
+  return cut_of(q, &p, q->config, &c) ? NULL : "the window or the block is too large to be cut up";
 }
 
 double clade__weights_vec_cost(const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, true);
   cut c;
-  if (!cut_of(q, &p, q->row, &c)) return INFINITY;
+  if (!cut_of(q, &p, q->config, &c)) return INFINITY;
   double flops = c.time * CLADE_MAX(q->device->compute_units, 1u) * 2 * q->device->vector_f32;
   return clade__cost(q->device, flops, clade__node_bytes(q->node), 1);
 }
@@ -145,13 +145,13 @@ double clade__weights_vec_cost(const clade_query *q) {
 size_t clade__weights_vec_workspace(const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, true);
   cut c;
-  return cut_of(q, &p, q->row, &c) ? clade__weights_scratch(q, c.parts, false) : SIZE_MAX;
+  return cut_of(q, &p, q->config, &c) ? clade__weights_scratch(q, c.parts, false) : SIZE_MAX;
 }
 
 clade_status clade__weights_vec_emit(clade_emit *e, const clade_query *q) {
   clade__weights p = clade__weights_of(q->node, true);
   cut c;
-  if (!cut_of(q, &p, q->row, &c)) return CLADE_FAIL(INTERNAL, "conv2d_weights: a block that was not accepted");
+  if (!cut_of(q, &p, q->config, &c)) return CLADE_FAIL(INTERNAL, "conv2d_weights: a block that was not accepted");
   clade_kernel_step *s = clade__weights_begin(e, q, "conv2d_weights_vec", &p, c.parts);
   clade_emit_define(s, "WIDTH", clade__weights_lanes(q));
   clade_emit_define(s, "VECTORS", 2);

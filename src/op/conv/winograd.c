@@ -34,8 +34,8 @@ const char *clade__gather_winograd_accept(const clade_query *q) {
 /* To the data weights are turned: axis 1. */
 static clade_layout weights_layout(const clade_query *q) {
   return (clade_layout){.axis = q->node->op == &clade__op_conv2d ? 0 : 1,
-                        .block = (uint16_t)(q->row[VECTORS] * width_of(q)),
-                        .tile = (uint16_t)(q->row[SIDE] + 2)};
+                        .block = (uint16_t)(q->config[VECTORS] * width_of(q)),
+                        .tile = (uint16_t)(q->config[SIDE] + 2)};
 }
 
 void clade__gather_winograd_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
@@ -49,10 +49,10 @@ static int64_t tiles_of(const clade__gather *g, int side) {
 }
 
 /* What a strip's places become, in floats; whether private memory has room for it. */
-static double floats_of(const clade__gather *g, const int32_t *row) {
-  return (row[SIDE] + 2) * (row[SIDE] + 2) * ((double)clade__up(g->inner, 16) * row[TILES] + 16);
+static double floats_of(const clade__gather *g, const int32_t *config) {
+  return (config[SIDE] + 2) * (config[SIDE] + 2) * ((double)clade__up(g->inner, 16) * config[TILES] + 16);
 }
-static bool private_of(const clade__gather *g, const int32_t *row) { return floats_of(g, row) <= SOURCE; }
+static bool private_of(const clade__gather *g, const int32_t *config) { return floats_of(g, config) <= SOURCE; }
 
 /* Cycles until so many bytes came, `held` in each where a shared cache holds `all`. */
 static double fetch(const clade_query *q, double bytes, double all, double held) {
@@ -61,23 +61,23 @@ static double fetch(const clade_query *q, double bytes, double all, double held)
 
 /* Cycles of a core that begins two vector operations in each, where `units` share the work. Measured: what a transform
  * takes, and how fast weights and strips come; asked for ahead, they take a quarter of that from the products. */
-static double cycles(const clade_query *q, const clade__gather *g, const int32_t *row, double units) {
-  int width = width_of(q), taps = (row[SIDE] + 2) * (row[SIDE] + 2);
-  double panel = row[VECTORS] * width, tiles = row[TILES], inner = (double)g->inner;
-  double groups = ceil(tiles / row[PLACES]), panels = ceil((double)CLADE_MIN(row[CHANNELS], g->rows) / panel);
-  double step = CLADE_MAX(row[PLACES] * row[VECTORS], row[PLACES] + row[VECTORS]) / 2.0 * 1.04;
+static double cycles(const clade_query *q, const clade__gather *g, const int32_t *config, double units) {
+  int width = width_of(q), taps = (config[SIDE] + 2) * (config[SIDE] + 2);
+  double panel = config[VECTORS] * width, tiles = config[TILES], inner = (double)g->inner;
+  double groups = ceil(tiles / config[PLACES]), panels = ceil((double)CLADE_MIN(config[CHANNELS], g->rows) / panel);
+  double step = CLADE_MAX(config[PLACES] * config[VECTORS], config[PLACES] + config[VECTORS]) / 2.0 * 1.04;
   double multiply = taps * panels * groups * (inner * step + 40);
-  double of_row = taps * inner * 4, strip = floats_of(g, row) * 4;
+  double of_row = taps * inner * 4, strip = floats_of(g, config) * 4;
   double come = fetch(q, panels * panel * of_row, (double)g->rows * of_row, 32);
-  if (!private_of(g, row)) come = (come + fetch(q, ceil(panels / row[AT_ONCE]) * strip, strip * units, 16)) / 4;
+  if (!private_of(g, config)) come = (come + fetch(q, ceil(panels / config[AT_ONCE]) * strip, strip * units, 16)) / 4;
   double in = tiles * ceil(inner / 16) * 16 / width * taps * 4;
-  double out = tiles * panels * panel / width * (taps * 3 + row[SIDE] * row[SIDE] * 4);
-  double items = (double)parts(tiles_of(g, row[SIDE]), row[TILES]) * (double)parts(g->rows, row[CHANNELS]);
+  double out = tiles * panels * panel / width * (taps * 3 + config[SIDE] * config[SIDE] * 4);
+  double items = (double)parts(tiles_of(g, config[SIDE]), config[TILES]) * (double)parts(g->rows, config[CHANNELS]);
   return ceil(items / units) * (multiply + come + in + out + 3000);
 }
 
 enum { STRIPS = 7, SPLITS = 5 };
-static bool nth(const clade_query *q, const clade__gather *g, int i, int32_t *row) {
+static bool nth(const clade_query *q, const clade__gather *g, int i, int32_t *config) {
   static const int strips[STRIPS] = {3, 2, 4, 6, 7, 8, 1}, splits[SPLITS] = {1, 2, 4, 8, 16}; /* of PLACES; of panels */
   int width = width_of(q), vectors = width == 4 ? 4 : 2, places = places_of(q), side = i % 2 ? 2 : 4;
   int split = i / 2 % SPLITS, strip = i / 2 / SPLITS, taps = (side + 2) * (side + 2);
@@ -87,92 +87,92 @@ static bool nth(const clade_query *q, const clade__gather *g, int i, int32_t *ro
   int64_t tiles = CLADE_MIN((int64_t)strips[strip] * places, held / panel / places * places);
   tiles = parts(all, parts(all, tiles));
   panels = parts(panels, splits[split]);
-  memcpy(row,
+  memcpy(config,
          (int32_t[]){side, (int32_t)tiles, (int32_t)CLADE_MIN(panels * panel, INT32_MAX / 2),
                      (int32_t)CLADE_MAX(CLADE_MIN(held / (clade__up(tiles, places) * panel), panels), 1), places,
                      vectors},
-         PARAMS * sizeof *row);
+         PARAMS * sizeof *config);
   return true;
 }
 
 /* The best row of a side, or of any; the number of units decides no side, for sides differ in their sums. */
-static void best_of(const clade_query *q, const clade__gather *g, int side, double units, int32_t *row) {
+static void best_of(const clade_query *q, const clade__gather *g, int side, double units, int32_t *config) {
   int32_t own[PARAMS];
   double best = INFINITY;
   for (int i = 0; nth(q, g, i, own); i++) {
     double now = side && own[SIDE] != side ? INFINITY : cycles(q, g, own, units);
     if (now >= best) continue;
     best = now;
-    memcpy(row, own, PARAMS * sizeof *row);
+    memcpy(config, own, PARAMS * sizeof *config);
   }
 }
 
-static void start(const clade_query *q, int32_t *row) {
+static void defaults(const clade_query *q, int32_t *config) {
   clade__gather g = clade__gather_of(q->node);
-  best_of(q, &g, 0, 1, row);
-  best_of(q, &g, row[SIDE], CLADE_MAX(q->device->compute_units, 1u), row);
+  best_of(q, &g, 0, 1, config);
+  best_of(q, &g, config[SIDE], CLADE_MAX(q->device->compute_units, 1u), config);
 }
 
-static bool rows(const clade_query *q, int i, int32_t *row) {
+static bool configs(const clade_query *q, int i, int32_t *config) {
   clade__gather g = clade__gather_of(q->node);
-  return nth(q, &g, i, row);
+  return nth(q, &g, i, config);
 }
 
 static const char *const params[] = {"side", "tiles", "channels", "at_once", "places", "vectors", NULL};
-const clade_space clade__gather_winograd_space = {sizeof(clade_space), params, start, rows};
+const clade_space clade__gather_winograd_space = {sizeof(clade_space), params, defaults, configs};
 
 /* ---- steps ---- */
 double clade__gather_winograd_cost(const clade_query *q) {
   clade__gather g = clade__gather_of(q->node);
-  double of_unit = cycles(q, &g, q->row, CLADE_MAX(q->device->compute_units, 1u));
+  double of_unit = cycles(q, &g, q->config, CLADE_MAX(q->device->compute_units, 1u));
   return clade__conv_vec_cost(q, of_unit * q->device->compute_units);
 }
 
 /* Strips that an item does. Where private memory holds what they become, one; else as many as leave about an item for
  * each unit, for as many bytes does each of them need. */
 static int64_t strips_of_item(const clade_query *q, const clade__gather *g) {
-  int64_t strips = parts(tiles_of(g, q->row[SIDE]), q->row[TILES]), splits = parts(g->rows, q->row[CHANNELS]);
-  if (private_of(g, q->row)) return 1;
+  int64_t strips = parts(tiles_of(g, q->config[SIDE]), q->config[TILES]), splits = parts(g->rows, q->config[CHANNELS]);
+  if (private_of(g, q->config)) return 1;
   return CLADE_MAX(parts(strips * splits, CLADE_MAX(q->device->compute_units, 1u)), 1);
 }
 
 static int64_t items_of(const clade_query *q, const clade__gather *g) {
-  int64_t strips = parts(tiles_of(g, q->row[SIDE]), q->row[TILES]);
-  return parts(strips, strips_of_item(q, g)) * parts(g->rows, q->row[CHANNELS]);
+  int64_t strips = parts(tiles_of(g, q->config[SIDE]), q->config[TILES]);
+  return parts(strips, strips_of_item(q, g)) * parts(g->rows, q->config[CHANNELS]);
 }
 
 size_t clade__gather_winograd_workspace(const clade_query *q) {
   clade__gather g = clade__gather_of(q->node);
-  return private_of(&g, q->row) ? 0 : (size_t)items_of(q, &g) * (size_t)floats_of(&g, q->row) * sizeof(float);
+  return private_of(&g, q->config) ? 0 : (size_t)items_of(q, &g) * (size_t)floats_of(&g, q->config) * sizeof(float);
 }
 
 clade_status clade__gather_winograd_emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
-  const int32_t *row = q->row;
+  const int32_t *config = q->config;
   clade__gather g = clade__gather_of(n);
   int64_t first[2];
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_winograd");
   clade_emit_define_text(s, "T", clade_dtype_name(n->in[0].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(n->out[0].dtype));
   clade_emit_define(s, "WIDTH", width_of(q));
-  clade_emit_define(s, "PLACES", row[PLACES]);
-  clade_emit_define(s, "VECTORS", row[VECTORS]);
-  clade_emit_define(s, "OUT_SIDE", row[SIDE]);
-  clade_emit_define(s, "SOURCE", private_of(&g, row) ? SOURCE : 0);
+  clade_emit_define(s, "PLACES", config[PLACES]);
+  clade_emit_define(s, "VECTORS", config[VECTORS]);
+  clade_emit_define(s, "OUT_SIDE", config[SIDE]);
+  clade_emit_define(s, "SOURCE", private_of(&g, config) ? SOURCE : 0);
   clade_emit_define(s, "BLOCK", BLOCK);
   CLADE_TRY(clade__epilogue_define(s, n));
   CLADE_TRY(clade__epilogue_define16(s, n));
   clade_emit_in(s, 0);
   clade_emit_in(s, 1);
   clade_emit_out(s, 0);
-  if (!private_of(&g, row)) clade_emit_workspace(s, 0, sizeof(float));
+  if (!private_of(&g, config)) clade_emit_workspace(s, 0, sizeof(float));
   clade_emit_index8(s, 7, (int64_t[]){g.n, g.rows, g.inner, g.source[0], g.source[1], g.result[0], g.result[1]});
   for (int i = 0; i < 2; i++) {
     clade__map_1d m = g.map(clade__conv_window(n), i);
     first[i] = m.delta < 0 ? m.add + 2 * m.delta : m.add;
   }
-  clade_emit_index8(s, 6,
-                    (int64_t[]){row[TILES], row[CHANNELS], row[AT_ONCE], first[0], first[1], strips_of_item(q, &g)});
+  clade_emit_index8(
+      s, 6, (int64_t[]){config[TILES], config[CHANNELS], config[AT_ONCE], first[0], first[1], strips_of_item(q, &g)});
   clade__gather_result(s, n);
   clade_emit_range(s, 1, &(size_t){(size_t)items_of(q, &g)}, &(size_t){1});
   return CLADE_OK;

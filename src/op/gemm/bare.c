@@ -4,17 +4,17 @@
 #include "op/gemm/gemm.h"
 
 /* Further apart, lines of a panel's rows would meet in few sets of a cache. */
-enum { ROWS = 6, DOWN = 6, INNER = 7, MOST_COLUMNS = 256, PAGE = 4096 / sizeof(float) };
+enum { TM = 6, DOWN = 6, INNER = 7, MOST_COLUMNS = 256, PAGE = 4096 / sizeof(float) };
 
 static int vectors(const clade_query *q) { return clade__vector_width(q->device) == 16 ? 4 : 2; } /* 24 sums, or 12 */
 static int panel(const clade_query *q) { return vectors(q) * clade__vector_width(q->device); }
 
 /* A step of 24 products has time for what the second cache brings. Rows of a view that lie whole pages apart meet in a
  * sixteenth of its sets: of 512 such rows `vec` takes 1.4 times as long, of 1024 0.95, of 2048 0.8. */
-static int64_t most_bytes(const clade_query *q, int64_t row) {
+static int64_t most_bytes(const clade_query *q, int64_t config) {
   const int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
   const int64_t l2 = clade__second_cache(q->device);
-  return (vectors(q) == 4 ? l2 / 2 : l1 / 3 * 2) / (row % PAGE ? 1 : 4);
+  return (vectors(q) == 4 ? l2 / 2 : l1 / 3 * 2) / (config % PAGE ? 1 : 4);
 }
 
 const char *clade__gemm_bare_accept(const clade_query *q) {
@@ -34,11 +34,12 @@ double clade__gemm_bare_cost(const clade_query *q) {
   return clade__cost(q->device, flops, clade__gemm_bytes(q), q->device->vector_f32 < 4 ? 0.005 : 0.45) + 1e-6;
 }
 
-/* An item shall take longer than units of a chain wait for each other after it. Who begins late finds less to do. */
+/* An item shall take longer than units of a persistent kernel wait for each other after it. Who begins late finds less
+ * to do. */
 static int64_t parts_of(const clade_query *q, const clade__gemm_problem *p) {
   enum { WAIT = 4000, SHARES = 4 }; /* cycles; of a unit */
-  const int64_t tiles = (p->m + ROWS - 1) / ROWS, panels = p->n / panel(q);
-  const int64_t cycles = p->batches * tiles * panels * (ROWS * vectors(q) / 2 * p->k + 40);
+  const int64_t tiles = (p->m + TM - 1) / TM, panels = p->n / panel(q);
+  const int64_t cycles = p->batches * tiles * panels * (TM * vectors(q) / 2 * p->k + 40);
   const int64_t items = CLADE_MIN(SHARES * (int64_t)CLADE_MAX(q->device->compute_units, 1u), cycles / WAIT);
   return CLADE_MAX(CLADE_MIN(items / p->batches, tiles), 1);
 }
@@ -55,7 +56,7 @@ clade_status clade__gemm_bare_emit(clade_emit *e, const clade_query *q) {
   else
     clade_emit_define(s, "WIDE", 0);
   clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
-  clade_emit_define(s, "ROWS", ROWS);
+  clade_emit_define(s, "TM", TM);
   clade_emit_define(s, "VECTORS", vectors(q));
   clade_emit_define(s, "INTEGER", 0);
   clade_emit_define(s, "PLAIN", at->epilogue.n_insn == 0);

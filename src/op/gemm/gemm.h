@@ -48,7 +48,7 @@ clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q);
 /* For a convolution: the cycles of the unit that takes longest; with operands and a result where it has them. */
 double clade__gemm_vec_cycles(const clade_query *q);
 clade_status clade__gemm_vec_emit_at(clade_emit *e, const clade_query *q, const clade__gemm_places *at);
-void clade__gemm_vec_deepen(const clade_query *q, int32_t *row);
+void clade__gemm_vec_deepen(const clade_query *q, int32_t *config);
 extern const char *const clade__gemm_vec_params[];
 extern const clade_space clade__gemm_vec_space, clade__gemm_vec_panels_space;
 /* The same where b lies in panels, as a copy of frozen weights does. */

@@ -5,10 +5,10 @@
 
 #include <math.h>
 
-/* rows: of the tile of registers. depth: bytes of the inner axis that go by at a time. block_rows, block_columns: how
- * much of the operands is copied at a time. parts: into how many a unit's share of the work is cut. */
-enum { ROWS, DEPTH, BLOCK_ROWS, BLOCK_COLUMNS, PARTS, PARAMS };
-static const char *const params[] = {"rows", "depth", "block_rows", "block_columns", "parts", NULL};
+/* TM: rows of the tile of registers. BK: bytes of the inner axis at a time. BM, BN: rows and columns of the operands
+ * that are copied at a time. parts: into how many a unit's share of the work is cut. */
+enum { TM, BK, BM, BN, PARTS, PARAMS };
+static const char *const params[] = {"TM", "BK", "BM", "BN", "parts", NULL};
 enum { PANEL = 32, TILE_ROWS = 32, VECTOR_ROWS = 12, TILE_BYTES = 64 };
 
 static bool bytes(const clade_node *n) { return n->in[1].dtype == CLADE_I8; }
@@ -48,44 +48,44 @@ void clade__gemm_mma_panels_layouts(const clade_query *q, clade_layout *in, clad
 /* A panel of b takes two thirds of the first cache, lines of a half of the second one. Of bf16, and where panels lie
  * ready, a panel is twice as long: the second cache brings it in time, and sums are put away and fetched half as often.
  * To copy bytes into such panels costs more than that gains. */
-static void start(const clade_query *q, int32_t *row, int rows, bool lie) {
+static void defaults(const clade_query *q, int32_t *config, int rows, bool lie) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
   int64_t l2 = clade__second_cache(q->device);
-  row[ROWS] = rows;
+  config[TM] = rows;
   int64_t deep = CLADE_MAX(CLADE_MIN(l1 * 2 / 3 / PANEL / TILE_BYTES * TILE_BYTES, 1024), 256);
-  row[DEPTH] = (int32_t)(bytes(q->node) && !lie ? deep : 2 * deep);
+  config[BK] = (int32_t)(bytes(q->node) && !lie ? deep : 2 * deep);
   int64_t own = CLADE_MAX(p.k, 1) * (int64_t)clade__element_bytes(q->node->in[0].dtype);
-  int64_t line = lie ? CLADE_MIN(own, row[DEPTH]) : row[DEPTH];
-  row[BLOCK_ROWS] = (int32_t)(CLADE_MAX(CLADE_MIN(l2 / 2 / line, 512) / rows, 1) * rows);
-  row[BLOCK_COLUMNS] = PANEL * (p.m >= 256 ? 4 : 8);
-  row[PARTS] = 1;
+  int64_t line = lie ? CLADE_MIN(own, config[BK]) : config[BK];
+  config[BM] = (int32_t)(CLADE_MAX(CLADE_MIN(l2 / 2 / line, 512) / rows, 1) * rows);
+  config[BN] = PANEL * (p.m >= 256 ? 4 : 8);
+  config[PARTS] = 1;
 }
-static void vector_start(const clade_query *q, int32_t *row) { start(q, row, VECTOR_ROWS, false); }
-static void panels_start(const clade_query *q, int32_t *row) { start(q, row, VECTOR_ROWS, true); }
-static void tile_start(const clade_query *q, int32_t *row) { start(q, row, TILE_ROWS, false); }
+static void vector_defaults(const clade_query *q, int32_t *config) { defaults(q, config, VECTOR_ROWS, false); }
+static void panels_defaults(const clade_query *q, int32_t *config) { defaults(q, config, VECTOR_ROWS, true); }
+static void tile_defaults(const clade_query *q, int32_t *config) { defaults(q, config, TILE_ROWS, false); }
 
-static bool offer(int i, int32_t *row, int rows) {
+static bool offer(int i, int32_t *config, int rows) {
   static const int32_t all[][PARAMS] = {{0, 512, 16, 128, 1}, {0, 1024, 16, 128, 1}, {0, 512, 8, 64, 1},
                                         {0, 512, 16, 256, 2}, {0, 2048, 8, 64, 1},   {0, 256, 32, 256, 1}};
   if (i >= (int)CLADE_COUNT(all)) return false;
-  memcpy(row, all[i], sizeof all[i]);
-  row[ROWS] = rows;
-  row[BLOCK_ROWS] *= rows;
+  memcpy(config, all[i], sizeof all[i]);
+  config[TM] = rows;
+  config[BM] *= rows;
   return true;
 }
-static bool vector_rows(const clade_query *q, int i, int32_t *row) {
+static bool vector_configs(const clade_query *q, int i, int32_t *config) {
   (void)q;
-  return offer(i, row, VECTOR_ROWS);
+  return offer(i, config, VECTOR_ROWS);
 }
-static bool tile_rows(const clade_query *q, int i, int32_t *row) {
+static bool tile_configs(const clade_query *q, int i, int32_t *config) {
   (void)q;
-  return offer(i, row, TILE_ROWS);
+  return offer(i, config, TILE_ROWS);
 }
-const clade_space clade__gemm_mma_space = {sizeof clade__gemm_mma_space, params, vector_start, vector_rows};
-const clade_space clade__gemm_mma_panels_space = {sizeof clade__gemm_mma_panels_space, params, panels_start,
-                                                  vector_rows};
-const clade_space clade__gemm_mma_tile_space = {sizeof clade__gemm_mma_tile_space, params, tile_start, tile_rows};
+const clade_space clade__gemm_mma_space = {sizeof clade__gemm_mma_space, params, vector_defaults, vector_configs};
+const clade_space clade__gemm_mma_panels_space = {sizeof clade__gemm_mma_panels_space, params, panels_defaults,
+                                                  vector_configs};
+const clade_space clade__gemm_mma_tile_space = {sizeof clade__gemm_mma_tile_space, params, tile_defaults, tile_configs};
 
 /* ---- division among compute units ---- */
 typedef struct division {
@@ -97,17 +97,17 @@ typedef struct division {
 
 /* As many parts for each unit, of equal size, with few copies. What a sum is made of does not follow from it. */
 static void divide(const clade_query *q, division *d) {
-  int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 2 * units * q->row[PARTS];
-  int64_t tiles = (d->p.m + q->row[ROWS] - 1) / q->row[ROWS], panels = (d->p.n + PANEL - 1) / PANEL;
+  int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 2 * units * q->config[PARTS];
+  int64_t tiles = (d->p.m + q->config[TM] - 1) / q->config[TM], panels = (d->p.n + PANEL - 1) / PANEL;
   double best = INFINITY;
   d->down = d->across = 1;
   for (int64_t down = 1; down <= CLADE_MIN(most, CLADE_MAX(tiles, 1)); down++)
     for (int64_t across = 1; down * across <= most && across <= CLADE_MAX(panels, 1); across++) {
       int64_t turns = (down * across * d->p.batches + units - 1) / units;
-      double high = (double)((tiles + down - 1) / down * q->row[ROWS]);
+      double high = (double)((tiles + down - 1) / down * q->config[TM]);
       double wide = (double)((panels + across - 1) / across * PANEL);
       double time = (double)turns * (high * wide + 24 * (high + wide) + 64);
-      if (turns < q->row[PARTS]) time *= 1.5;
+      if (turns < q->config[PARTS]) time *= 1.5;
       if (time >= best) continue;
       best = time;
       d->down = down;
@@ -120,14 +120,14 @@ static division division_of(const clade_query *q) {
   division d = {.p = clade__gemm_problem_of(node)};
   int64_t size = (int64_t)clade__element_bytes(node->in[0].dtype), whole = TILE_BYTES / size;
   divide(q, &d);
-  d.depth = CLADE_MIN(clade__up(CLADE_MAX(d.p.k, 1), whole), q->row[DEPTH] / size);
-  d.line = q->row[DEPTH] / 4 + 16;
+  d.depth = CLADE_MIN(clade__up(CLADE_MAX(d.p.k, 1), whole), q->config[BK] / size);
+  d.line = q->config[BK] / 4 + 16;
   const bool lie = clade__gemm_in_panels(node);
-  int64_t tiles = (d.p.m + q->row[ROWS] - 1) / q->row[ROWS], panels = (d.p.n + PANEL - 1) / PANEL;
-  int64_t high = (tiles + d.down - 1) / d.down * q->row[ROWS], wide = (panels + d.across - 1) / d.across * PANEL;
-  int64_t blocks = CLADE_MAX((high + q->row[BLOCK_ROWS] - 1) / q->row[BLOCK_ROWS], 1);
-  d.rows = clade__up((high + blocks - 1) / blocks, q->row[ROWS]);
-  d.columns = lie ? wide : CLADE_MIN(wide, q->row[BLOCK_COLUMNS] * (blocks == 1 ? 1 : 8));
+  int64_t tiles = (d.p.m + q->config[TM] - 1) / q->config[TM], panels = (d.p.n + PANEL - 1) / PANEL;
+  int64_t high = (tiles + d.down - 1) / d.down * q->config[TM], wide = (panels + d.across - 1) / d.across * PANEL;
+  int64_t blocks = CLADE_MAX((high + q->config[BM] - 1) / q->config[BM], 1);
+  d.rows = clade__up((high + blocks - 1) / blocks, q->config[TM]);
+  d.columns = lie ? wide : CLADE_MIN(wide, q->config[BN] * (blocks == 1 ? 1 : 8));
   d.item_words = d.rows * d.line + (lie ? 0 : d.columns * d.depth * size / 4);
   /* who takes over an operand's memory for y would find sums there instead */
   d.apart =
@@ -146,7 +146,7 @@ size_t clade__gemm_mma_workspace(const clade_query *q) {
 static double cost(const clade_query *q, double speed) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   double k = (double)p.batches * (double)p.k, m = (double)clade__up(p.m, 2), n = (double)clade__up(p.n, PANEL);
-  double copies = 12 * (m + (clade__gemm_in_panels(q->node) ? 0 : n * ceil(m / q->row[BLOCK_ROWS])));
+  double copies = 12 * (m + (clade__gemm_in_panels(q->node) ? 0 : n * ceil(m / q->config[BM])));
   double flops = k * (2 * m * n / speed + copies);
   double efficiency = q->device->vector_f32 < 4 ? 0.005 : 0.45;
   return clade__cost(q->device, flops, clade__gemm_bytes(q), efficiency) + 1e-6;
@@ -179,7 +179,7 @@ static clade_status emit(clade_emit *e, const clade_query *q, bool tiles) {
   clade_kernel_step *s;
   if (d.p.m == 0 || d.p.n == 0 || items == 0) return CLADE_OK;
   CLADE_TRY(clade__gemm_mma_begin(e, q, &d.p, "gemm_forward_mma", tiles, &s));
-  clade_emit_define(s, "ROWS", q->row[ROWS]);
+  clade_emit_define(s, "TM", q->config[TM]);
   clade_emit_define(s, "LINE", (int)d.line);
   clade_emit_workspace(s, 0, sizeof(uint32_t));
   if (d.apart)

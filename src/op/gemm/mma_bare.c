@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { PANEL = 32, PAIR = 2 * PANEL, ROWS = 6 /* of tiles, but that of eight rows alone */, BLOCK_ROWS = 258 };
+enum { PANEL = 32, PAIR = 2 * PANEL, TM = 6 /* of tiles, but that of eight rows alone */, BM = 258 };
 
 static int64_t words(const clade_query *q, const clade__gemm_problem *p) {
   return p->k * (int64_t)clade__element_bytes(q->node->in[0].dtype) / 4;
@@ -40,16 +40,15 @@ typedef struct division {
 static division divide(const clade_query *q, const clade__gemm_problem *p) {
   enum { LATEST = 20000, LATE = 8000, BEGIN = 400 }; /* cycles */
   const int64_t deep = words(q, p), units = CLADE_MAX(q->device->compute_units, 1u);
-  const int64_t most =
-      CLADE_MAX(CLADE_MIN(clade__second_cache(q->device) / 2 / (4 * deep), BLOCK_ROWS) / ROWS, 1) * ROWS;
+  const int64_t most = CLADE_MAX(CLADE_MIN(clade__second_cache(q->device) / 2 / (4 * deep), BM) / TM, 1) * TM;
   const int64_t panels = (p->n + PANEL - 1) / PANEL;
   division d = {.across = 1, .down = CLADE_MAX((p->m + most - 1) / most, 1)};
-  d.rows = clade__up((p->m + d.down - 1) / d.down, ROWS);
+  d.rows = clade__up((p->m + d.down - 1) / d.down, TM);
   double best = INFINITY;
   for (int64_t across = 1; across <= CLADE_MIN(panels, 2 * units); across++) {
     const int64_t items = d.down * across * p->batches, turns = (items + units - 1) / units;
     const double wide = (double)((panels + across - 1) / across);
-    const double item = (double)deep * (double)d.rows * (wide + 0.1) + 40 * wide * (double)d.rows / ROWS + BEGIN;
+    const double item = (double)deep * (double)d.rows * (wide + 0.1) + 40 * wide * (double)d.rows / TM + BEGIN;
     const double time = (double)turns * item + (items > 1 ? CLADE_MIN(CLADE_MAX(item, LATE), LATEST) : 0);
     if (time >= best) continue;
     best = time;
@@ -64,7 +63,7 @@ clade_status clade__gemm_mma_bare_emit(clade_emit *e, const clade_query *q) {
   if (p.batches * p.m * p.n == 0) return CLADE_OK;
   const division d = divide(q, &p);
   CLADE_TRY(clade__gemm_mma_begin(e, q, &p, "gemm_forward_mma_bare", false, &s));
-  clade_emit_define(s, "BLOCK_ROWS", BLOCK_ROWS);
+  clade_emit_define(s, "BM", BM);
   clade_emit_index8(s, 3, (int64_t[]){d.down, d.across, d.rows});
   clade__epilogue_args(s, q->node, &p.stride[2]);
   clade_emit_range(s, 1, (size_t[]){(size_t)(d.down * d.across * p.batches)}, (size_t[]){1});

@@ -4,15 +4,16 @@
 #include "op/simt.h"
 
 static clade__simt product_of(const clade__gemm_problem *p) {
-  return (clade__simt){.rows = p->m, .columns = p->n, .depth = p->k, .matrices = p->batches};
+  return (clade__simt){.m = p->m, .n = p->n, .k = p->k, .matrices = p->batches};
 }
 
-static void start(const clade_query *q, int32_t *row) {
+static void defaults(const clade_query *q, int32_t *config) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   clade__simt t = product_of(&p);
-  clade__simt_start(q, &t, row);
+  clade__simt_defaults(q, &t, config);
 }
-const clade_space clade__gemm_simt_space = {sizeof clade__gemm_simt_space, clade__simt_params, start, clade__simt_rows};
+const clade_space clade__gemm_simt_space = {sizeof clade__gemm_simt_space, clade__simt_params, defaults,
+                                            clade__simt_configs};
 
 const char *clade__gemm_simt_accept(const clade_query *q) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);

@@ -5,63 +5,65 @@
 
 #include <math.h>
 
-/* rows, vectors: of the register tile. depth: how much of the inner axis goes by at a time. block_rows, block_columns:
- * how much of the operands is copied at a time. parts: into how many a unit's share of the work is cut at least. */
-enum { ROWS, VECTORS, DEPTH, BLOCK_ROWS, BLOCK_COLUMNS, PARTS, PARAMS };
-const char *const clade__gemm_vec_params[] = {"rows", "vectors", "depth", "block_rows", "block_columns", "parts", NULL};
+/* TM, vectors: rows and vectors of the register tile. BK: elements of the inner axis at a time. BM, BN: rows and
+ * columns of the operands that are copied at a time. parts: into how many a unit's share of the work is cut at least.
+ */
+enum { TM, VECTORS, BK, BM, BN, PARTS, PARAMS };
+const char *const clade__gemm_vec_params[] = {"TM", "vectors", "BK", "BM", "BN", "parts", NULL};
 
 /* Half of the first cache for a panel of b, or all of it where a step has 24 products, which leave time for what the
  * second cache brings: the less often sums are put away and fetched, the better. Three quarters of the second one for
  * the panels of a. Where the result is low, b goes by once and from afar: pieces of rows of bytes are then copied that
  * are long enough for whoever fetches ahead. Floats are copied by tiles. */
-static void fit(const clade_query *q, int32_t *row) {
+static void fit(const clade_query *q, int32_t *config) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
   int64_t l2 = clade__second_cache(q->device);
   int lanes = clade__vector_width(q->device);
-  int64_t panel = (int64_t)row[VECTORS] * lanes, depth = l1 / (lanes == 16 ? 1 : 2) / (4 * panel);
-  row[DEPTH] = (int32_t)CLADE_MAX(CLADE_MIN(depth / 64 * 64, 512), 64);
-  row[BLOCK_ROWS] = (int32_t)CLADE_MAX(CLADE_MIN(l2 / 4 * 3 / (4 * row[DEPTH]), 480) / 24 * 24, 24);
-  row[BLOCK_COLUMNS] = (int32_t)(panel * (p.m >= 64 ? 8 : 16));
-  row[PARTS] = 1;
+  int64_t panel = (int64_t)config[VECTORS] * lanes, depth = l1 / (lanes == 16 ? 1 : 2) / (4 * panel);
+  config[BK] = (int32_t)CLADE_MAX(CLADE_MIN(depth / 64 * 64, 512), 64);
+  config[BM] = (int32_t)CLADE_MAX(CLADE_MIN(l2 / 4 * 3 / (4 * config[BK]), 480) / 24 * 24, 24);
+  config[BN] = (int32_t)(panel * (p.m >= 64 ? 8 : 16));
+  config[PARTS] = 1;
 }
 
-static void start(const clade_query *q, int32_t *row) {
-  row[ROWS] = clade__vector_width(q->device) == 16 ? 12 : 6; /* 24 sums of 32 registers, 12 of 16 */
-  row[VECTORS] = 2;
-  fit(q, row);
+static void defaults(const clade_query *q, int32_t *config) {
+  config[TM] = clade__vector_width(q->device) == 16 ? 12 : 6; /* 24 sums of 32 registers, 12 of 16 */
+  config[VECTORS] = 2;
+  fit(q, config);
 }
 
 /* Where twelve rows at a time would leave four, and eight leave none: those four read b from the second cache three
  * times as fast as twelve do, and wait for it. Where b is copied its wider panels cost more than that. */
-static void start_panels(const clade_query *q, int32_t *row) {
+static void defaults_panels(const clade_query *q, int32_t *config) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
-  start(q, row);
-  if (row[ROWS] != 12 || p.m > 64 || p.m % 24 != 16 || p.n < 512) return;
-  row[ROWS] = 8;
-  row[VECTORS] = 3;
-  fit(q, row);
+  defaults(q, config);
+  if (config[TM] != 12 || p.m > 64 || p.m % 24 != 16 || p.n < 512) return;
+  config[TM] = 8;
+  config[VECTORS] = 3;
+  fit(q, config);
 }
 
 /* Where a is not copied, its panels and that of b come from the second cache alike: the fewer parts of the inner axis,
  * the less often sums are put away and fetched. */
-void clade__gemm_vec_deepen(const clade_query *q, int32_t *row) {
+void clade__gemm_vec_deepen(const clade_query *q, int32_t *config) {
   enum { MOST = 512 };
   int64_t k = clade__gemm_problem_of(q->node).k, parts = CLADE_MAX((k + MOST - 1) / MOST, 1);
-  row[DEPTH] = (int32_t)CLADE_MAX(clade__up((k + parts - 1) / parts, 16), 16);
+  config[BK] = (int32_t)CLADE_MAX(clade__up((k + parts - 1) / parts, 16), 16);
 }
 
-static bool rows(const clade_query *q, int i, int32_t *row) {
+static bool configs(const clade_query *q, int i, int32_t *config) {
   static const int32_t all[][PARAMS] = {{6, 2, 256, 384, 128, 1}, {6, 2, 256, 384, 128, 2}, {6, 2, 384, 240, 128, 1},
                                         {6, 2, 256, 240, 64, 1},  {6, 2, 256, 384, 64, 4},  {4, 3, 256, 384, 96, 1},
                                         {8, 2, 256, 240, 64, 1},  {8, 3, 256, 240, 96, 1},  {12, 2, 256, 384, 128, 1}};
   if (i >= (int)CLADE_COUNT(all)) return false;
-  memcpy(row, all[i], sizeof all[i]);
-  row[BLOCK_COLUMNS] = row[BLOCK_COLUMNS] / 8 * clade__vector_width(q->device);
+  memcpy(config, all[i], sizeof all[i]);
+  config[BN] = config[BN] / 8 * clade__vector_width(q->device);
   return true;
 }
-const clade_space clade__gemm_vec_space = {sizeof clade__gemm_vec_space, clade__gemm_vec_params, start, rows};
-const clade_space clade__gemm_vec_panels_space = {sizeof(clade_space), clade__gemm_vec_params, start_panels, rows};
+const clade_space clade__gemm_vec_space = {sizeof clade__gemm_vec_space, clade__gemm_vec_params, defaults, configs};
+const clade_space clade__gemm_vec_panels_space = {sizeof(clade_space), clade__gemm_vec_params, defaults_panels,
+                                                  configs};
 
 static bool bytes(const clade_query *q) { return q->node->in[1].dtype == CLADE_I8; }
 
@@ -74,17 +76,17 @@ typedef struct division {
   bool apart;                         /* the sums cannot wait in y */
 } division;
 
-static int64_t panel_of(const clade_query *q) { return (int64_t)q->row[VECTORS] * clade__vector_width(q->device); }
+static int64_t panel_of(const clade_query *q) { return (int64_t)q->config[VECTORS] * clade__vector_width(q->device); }
 
 /* Cycles of a work-item that has so many tiles below and beside each other, roughly: tiles, and copies of both
  * operands. */
 static double cycles(const clade_query *q, const division *d, int64_t high, int64_t wide) {
-  const int32_t *v = q->row;
+  const int32_t *v = q->config;
   double k = (double)d->p.k, parts = ceil(k / (double)d->depth), tiles = (double)(high * wide);
-  double copies = clade__gemm_rows_in_panels(q->node) ? 0 : (double)(high * v[ROWS]) * 0.35;
+  double copies = clade__gemm_rows_in_panels(q->node) ? 0 : (double)(high * v[TM]) * 0.35;
   double column = d->p.stride[1][7] == 1 ? 0.2 : 0.4;
   if (!clade__gemm_in_panels(q->node)) copies += (double)(wide * panel_of(q)) * column;
-  return tiles * (v[ROWS] * v[VECTORS] * 0.5 * k + 40 * parts) + copies * k;
+  return tiles * (v[TM] * v[VECTORS] * 0.5 * k + 40 * parts) + copies * k;
 }
 
 /* The parts of each matrix whose work-items are through first. Another unit begins late, or takes less of the work
@@ -92,14 +94,14 @@ static double cycles(const clade_query *q, const division *d, int64_t high, int6
 enum { LATE = 20000, SOON = 8000, BEGIN = 400 };
 static void divide(const clade_query *q, division *d) {
   int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 4 * units;
-  int64_t tiles = (d->p.m + q->row[ROWS] - 1) / q->row[ROWS], panels = (d->p.n + panel_of(q) - 1) / panel_of(q);
+  int64_t tiles = (d->p.m + q->config[TM] - 1) / q->config[TM], panels = (d->p.n + panel_of(q) - 1) / panel_of(q);
   double best = INFINITY;
   for (int64_t down = 1; down <= most; down++)
     for (int64_t across = 1; down * across <= most; across++) {
       int64_t items = down * across * d->p.batches, turns = (items + units - 1) / units;
       double item = cycles(q, d, (tiles + down - 1) / down, (panels + across - 1) / across) + BEGIN;
       double time = (double)turns * item + (items > 1 ? CLADE_MIN(CLADE_MAX(item, SOON), LATE) : 0);
-      if (turns < q->row[PARTS]) time *= 1.5;
+      if (turns < q->config[PARTS]) time *= 1.5;
       if (time >= best) continue;
       best = time;
       d->down = down;
@@ -110,19 +112,19 @@ static void divide(const clade_query *q, division *d) {
 /* A work-item has as many rows at a time, as equal as they can be; where it has others after them, copies of b are kept
  * for those: as many as are its share of the last cache. */
 static division division_of(const clade_query *q) {
-  const int32_t *v = q->row;
-  int64_t panel = panel_of(q), most = clade__up(v[BLOCK_ROWS], v[ROWS]);
+  const int32_t *v = q->config;
+  int64_t panel = panel_of(q), most = clade__up(v[BM], v[TM]);
   division d = {.p = clade__gemm_problem_of(q->node), .down = 1, .across = 1};
-  d.depth = CLADE_MIN(CLADE_MAX(d.p.k, 1), v[DEPTH]);
+  d.depth = CLADE_MIN(CLADE_MAX(d.p.k, 1), v[BK]);
   if (bytes(q)) d.depth = CLADE_MIN(d.depth, 512); /* so much of u8 by i8 a float holds */
   const bool lie = clade__gemm_in_panels(q->node), rows_lie = clade__gemm_rows_in_panels(q->node);
   divide(q, &d);
-  int64_t tiles = (d.p.m + v[ROWS] - 1) / v[ROWS], panels = (d.p.n + panel - 1) / panel;
-  int64_t high = (tiles + d.down - 1) / d.down * v[ROWS], wide = (panels + d.across - 1) / d.across * panel;
+  int64_t tiles = (d.p.m + v[TM] - 1) / v[TM], panels = (d.p.n + panel - 1) / panel;
+  int64_t high = (tiles + d.down - 1) / d.down * v[TM], wide = (panels + d.across - 1) / d.across * panel;
   int64_t blocks = CLADE_MAX((high + most - 1) / most, 1);
   int64_t cache = CLADE_MAX((int64_t)q->device->cache_bytes, 1 << 20) / CLADE_MAX(q->device->compute_units, 1u);
-  d.rows = clade__up((high + blocks - 1) / blocks, v[ROWS]);
-  d.columns = CLADE_MIN(clade__up(v[BLOCK_COLUMNS], panel), wide);
+  d.rows = clade__up((high + blocks - 1) / blocks, v[TM]);
+  d.columns = CLADE_MIN(clade__up(v[BN], panel), wide);
   d.kept = blocks == 1 ? d.columns : CLADE_MAX(cache / 4 / (4 * d.depth) / d.columns, 1) * d.columns;
   d.kept = CLADE_MIN(d.kept, wide);
   if (lie) d.columns = d.kept = wide;
@@ -159,9 +161,9 @@ void clade__gemm_vec_panels_layouts(const clade_query *q, clade_layout *in, clad
 double clade__gemm_vec_cost(const clade_query *q) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   bool lie = clade__gemm_in_panels(q->node); /* then few rows are as many as the lowest tile has */
-  double k = (double)p.batches * (double)p.k, m = (double)CLADE_MAX(clade__up(p.m, 2), lie ? q->row[ROWS] / 3 : 0);
-  double n = (double)clade__up(p.n, (int64_t)q->row[VECTORS] * clade__vector_width(q->device));
-  double copies = 12 * (m + (lie ? 0 : n * ceil(m / (q->row[BLOCK_ROWS] * 2))));
+  double k = (double)p.batches * (double)p.k, m = (double)CLADE_MAX(clade__up(p.m, 2), lie ? q->config[TM] / 3 : 0);
+  double n = (double)clade__up(p.n, (int64_t)q->config[VECTORS] * clade__vector_width(q->device));
+  double copies = 12 * (m + (lie ? 0 : n * ceil(m / (q->config[BM] * 2))));
   double flops = k * (2 * m * n + copies);
   /* a CPU without vectors of its own runs work-items as the lanes of one: copies of operands are slow there */
   return clade__cost(q->device, flops, clade__gemm_bytes(q), q->device->vector_f32 < 4 ? 0.005 : 0.45) + 1e-6;
@@ -169,7 +171,7 @@ double clade__gemm_vec_cost(const clade_query *q) {
 
 double clade__gemm_vec_cycles(const clade_query *q) {
   division d = division_of(q);
-  int64_t tiles = (d.p.m + q->row[ROWS] - 1) / q->row[ROWS], panels = (d.p.n + panel_of(q) - 1) / panel_of(q);
+  int64_t tiles = (d.p.m + q->config[TM] - 1) / q->config[TM], panels = (d.p.n + panel_of(q) - 1) / panel_of(q);
   int64_t items = d.down * d.across * d.p.batches, units = CLADE_MAX(q->device->compute_units, 1u);
   return (double)((items + units - 1) / units) *
          (cycles(q, &d, (tiles + d.down - 1) / d.down, (panels + d.across - 1) / d.across) + BEGIN);
@@ -181,7 +183,7 @@ clade_status clade__gemm_vec_emit(clade_emit *e, const clade_query *q) {
 
 clade_status clade__gemm_vec_emit_at(clade_emit *e, const clade_query *q, const clade__gemm_places *at) {
   division d = division_of(q);
-  const int32_t *v = q->row;
+  const int32_t *v = q->config;
   const clade_node *node = q->node;
   int64_t items = d.down * d.across * d.p.batches;
   clade_kernel_step *s;
@@ -192,7 +194,7 @@ clade_status clade__gemm_vec_emit_at(clade_emit *e, const clade_query *q, const 
   else
     clade_emit_define(s, "WIDE", 0);
   clade_emit_define(s, "WIDTH", clade__vector_width(q->device));
-  clade_emit_define(s, "ROWS", v[ROWS]);
+  clade_emit_define(s, "TM", v[TM]);
   clade_emit_define(s, "VECTORS", v[VECTORS]);
   clade_emit_define(s, "INTEGER", bytes(q));
   clade_emit_define(s, "PLAIN", ((const clade__gemm_attrs *)node->attrs)->epilogue.n_insn == 0);

@@ -1,6 +1,6 @@
-/* The kernels that chains are launches of serve other funcs too: a training's step, the gradients that it logs and its
- * test, in one order and another, in one process and the next, compile nothing twice and give the same bits. They
- * work in a cache directory of their own; that a device is opened again stands for another process. */
+/* The kernels that persistent kernels are launches of serve other funcs too: a training's step, the gradients that it
+ * logs and its test, in one order and another, in one process and the next, compile nothing twice and give the same
+ * bits. They work in a cache directory of their own; that a device is opened again stands for another process. */
 #include <dirent.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -20,7 +20,7 @@ static const char *const names[] = {"the step", "the gradients", "the test", "th
 static char root[64];
 static int set_up(void **state) {
   (void)state;
-  strcpy(root, "/tmp/clade-chains-XXXXXX");
+  strcpy(root, "/tmp/clade-persistent kernels-XXXXXX");
   return mkdtemp(root) ? setenv("CLADE_CACHE_DIR", root, 1) : -1;
 }
 
@@ -83,7 +83,7 @@ static clade_func *func_of(clade_device *device, kind what, const clade_vars *va
   clade_graph_share(g, what == GRADIENTS);
   clade_val loss = loss_of(g, what == TEST ? TESTED : what == SMALL_TEST ? FEW : BATCH, &logits);
   clade_output(g, "loss", loss);
-  if (what == STEP) OK(clade_minimise(g, loss, .optimizer = clade_adam(.lr = 1e-3)));
+  if (what == STEP) OK(clade_minimize(g, loss, .optimizer = clade_adam(.lr = 1e-3)));
   if (what == GRADIENTS) add_gradients(g, loss, vars);
   if (what >= TEST) clade_output(g, "answer", clade_arg_max(g, logits, 1));
   return compiled(g, device);
@@ -100,7 +100,7 @@ static clade_vars *vars_of(clade_device *device) {
   return vars;
 }
 
-/* What is compiled so far, by hashes of requests: in chains, and alone. */
+/* What is compiled so far, by hashes of requests: in persistent kernels, and alone. */
 typedef struct compilation {
   clade__map members, alone;
 } compilation;
@@ -124,7 +124,7 @@ static size_t new_alone(const clade_func *func, compilation *c) {
   bool other;
   for (size_t s = 0; s < func->n_steps; s++) {
     const clade__fstep *step = &func->steps[s];
-    if (step->kind != CLADE__FSTEP_KERNEL || step->chain) continue;
+    if (step->kind != CLADE__FSTEP_KERNEL || step->persistent) continue;
     n += put(&c->alone, func, step, &other, &c->members);
     assert_false(other);
   }
@@ -132,14 +132,14 @@ static size_t new_alone(const clade_func *func, compilation *c) {
     if (func->packs[p].step.kind == CLADE__FSTEP_KERNEL)
       n += put(&c->alone, func, &func->packs[p].step, &other, &c->members);
   for (size_t s = 0; s < func->n_steps; s++)
-    if (func->steps[s].chain) (void)put(&c->members, func, &func->steps[s], &other, &c->alone);
+    if (func->steps[s].persistent) (void)put(&c->members, func, &func->steps[s], &other, &c->alone);
   return n;
 }
 
-static size_t chained(const clade_func *func, bool found) {
+static size_t inside(const clade_func *func, bool found) {
   size_t n = 0;
-  for (size_t c = 0; c < func->n_chains; c++)
-    if (!found || func->interpreters[func->chains[c].interpreter - 1].found) n += func->chains[c].count;
+  for (size_t c = 0; c < func->n_persistent; c++)
+    if (!found || func->interpreters[func->persistent[c].interpreter - 1].found) n += func->persistent[c].count;
   return n;
 }
 
@@ -188,14 +188,15 @@ static void nothing_is_compiled_twice(void **state) {
       const uint64_t before = compiled_so_far(device);
       clade_func *func = func_of(device, what, vars);
       const size_t alone = new_alone(func, &all), now = (size_t)(compiled_so_far(device) - before);
-      printf("process %d, %s: %zu of %zu steps in %zu chains, %zu in chains of others; %zu new alone, %zu kernels "
+      printf("process %d, %s: %zu of %zu steps in %zu persistent kernels, %zu in persistent kernels of others; %zu new "
+             "alone, %zu kernels "
              "compiled\n",
-             process, names[what], chained(func, false), func->n_steps, func->n_chains, chained(func, true), alone,
+             process, names[what], inside(func, false), func->n_steps, func->n_persistent, inside(func, true), alone,
              now);
       if (process && now) fail_msg("%s compiles %zu kernels that the cache has", names[what], now);
       if (i && !process && now != alone) fail_msg("%s compiles %zu kernels where %zu are new", names[what], now, alone);
-      if (process || i) assert_int_equal(chained(func, true), chained(func, false));
-      if (clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) assert_true(chained(func, false) > func->n_steps / 2);
+      if (process || i) assert_int_equal(inside(func, true), inside(func, false));
+      if (clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) assert_true(inside(func, false) > func->n_steps / 2);
       clade_func_release(func);
     }
     clade__map_free(&all.members);
@@ -211,10 +212,10 @@ static void bits(void **state) {
   clade_vars *vars[2] = {vars_of(device), vars_of(device)};
   for (kind what = STEP; what < KINDS; what++) {
     clade_func *with = func_of(device, what, vars[0]);
-    clade__chain_least = SIZE_MAX;
+    clade__persistent_least = SIZE_MAX;
     clade_func *without = func_of(device, what, vars[1]);
-    clade__chain_least = 8;
-    assert_int_equal(without->n_chains, 0);
+    clade__persistent_least = 8;
+    assert_int_equal(without->n_persistent, 0);
     if (!clade__hash_equal(outcome(with, vars[0], rows_of(what)), outcome(without, vars[1], rows_of(what))))
       fail_msg("%s is not what launches of their own compute", names[what]);
     clade_func_release(with);
@@ -224,15 +225,15 @@ static void bits(void **state) {
   process_end(device);
 }
 
-/* A func that lacks little in another's chains takes them; one whose steps are so short that launches between would
- * cost more than a twenty-fifth has its own. */
+/* A func that lacks little in another's persistent kernels takes them; one whose steps are so short that launches
+ * between would cost more than a twenty-fifth has its own. */
 static void not_at_any_price(void **state) {
   (void)state;
   clade_device *device = process_begin();
   clade_func *step = func_of(device, STEP, NULL), *test = func_of(device, SMALL_TEST, NULL);
   if (clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) {
-    assert_int_equal(chained(test, true), 0);
-    assert_int_equal(test->n_chains, 1);
+    assert_int_equal(inside(test, true), 0);
+    assert_int_equal(test->n_persistent, 1);
   }
   clade_func_release(test);
   clade_func_release(step);
@@ -245,5 +246,5 @@ int main(void) {
       cmocka_unit_test(not_at_any_price),
       cmocka_unit_test(bits),
   };
-  return cmocka_run_group_tests_name("chains of several funcs", tests, set_up, tear_down);
+  return cmocka_run_group_tests_name("persistent kernels of several funcs", tests, set_up, tear_down);
 }

@@ -1,7 +1,7 @@
 /* What the files of this room share and nobody outside sees: the table of OpenCL's functions, the list of devices, the
  * insides of a device. */
-#ifndef CLADE_CL_ROOM_H
-#define CLADE_CL_ROOM_H
+#ifndef CLADE_CL_INTERNAL_H
+#define CLADE_CL_INTERNAL_H
 
 #include <clade/opencl.h>
 

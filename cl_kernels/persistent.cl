@@ -1,11 +1,11 @@
 /* Steps of a func after each other in one launch, for processors whose threads take longer to wake than a small step
  * takes. Each work-group is a worker. The items of a step are cut into tasks, and these into a share for each worker,
- * neighbours together: so a worker writes lines of its own, and meets again what it wrote in the step before. Who is
+ * neighbors together: so a worker writes lines of its own, and meets again what it wrote in the step before. Who is
  * through with its share goes on with the others'. A worker begins a step when all tasks of the steps before it are done. Who
  * waits holds no task, and who holds one is running: nothing depends on how many workers run at the same time.
  * Steps of one item that follow each other are one task together: nobody else has to learn of what is between them.
  *
- * The host writes (src/plan/chain.c): CASES, a case for each kernel that is a member, which calls its <kernel>_item with
+ * The host writes (src/plan/persistent.c): CASES, a case for each kernel that is a member, which calls its <kernel>_item with
  * arguments out of a step's; BASES and BASE_LIST, the memory that all of them lie in.
  *
  * table: counters, a line each, zero between launches: tasks done, workers through, tasks taken of each share; then, from
@@ -62,7 +62,7 @@ APART static void FN(work)(const int group, const int workers, const int steps, 
   for (int k = 0; k < workers; k++) shares[16 * k] = 0;
 }
 
-KERNEL(chain)(ARG(int, table), const int steps, BASES) {
+KERNEL(persistent)(ARG(int, table), const int steps, BASES) {
   if (steps == 0) return;
   __global char *const base[] = {BASE_LIST};
   USE(int, table);

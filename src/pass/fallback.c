@@ -1,12 +1,14 @@
-/* Sends nodes of devices whose programs come from a bundle to the companion, a device that compiles: those that no
- * kernel of the bundle computes, and those for which that is cheaper in all, copies and changes of programs counted. */
+/* Sends nodes of devices whose programs come from a bundle to the fallback device, a device that compiles: those that
+ * no kernel of the bundle computes, and those for which that is cheaper in all, copies and changes of programs counted.
+ */
 #include <stdio.h>
 
 #include "pass/sites.h"
 
 /* ---- where a node can be ---- */
 static unsigned word_of(const char *text, size_t n) {
-  return clade__word_is("home", text, n) ? CLADE__HOME : clade__word_is("companion", text, n) ? CLADE__AWAY : 0;
+  if (clade__word_is("home", text, n)) return CLADE__HOME;
+  return clade__word_is("fallback", text, n) || clade__is_old_name("fallback", text, n) ? CLADE__AWAY : 0;
 }
 
 unsigned clade__forced(const clade__pass_ctx *ctx, const clade__node *n) {
@@ -42,12 +44,12 @@ static clade_status find_site(clade__sites *s, clade__id id) {
   clade_node view;
   unsigned forced = clade__forced(ctx, n);
   *site = (clade__site){.may = CLADE__HOME, .program = CLADE__ANY_PROGRAM};
-  if (stays(n->op) || n->device == ctx->companion) return CLADE_OK;
+  if (stays(n->op) || n->device == ctx->fallback) return CLADE_OK;
   if (ctx->devices[n->device].kernels && clade__needs_impl(n->op)) {
     site->may = 0;
     clade__node_view(s->g, id, in, out, &view);
     CLADE_TRY(find_cost(s, &view, 0, n->device, site));
-    CLADE_TRY(find_cost(s, &view, 1, ctx->companion, site));
+    CLADE_TRY(find_cost(s, &view, 1, ctx->fallback, site));
     if (!site->may) site->may = CLADE__HOME; /* select says who refuses, and why */
   } else if (ctx->devices[n->device].kernels) {
     site->may = CLADE__HOME | CLADE__AWAY;
@@ -92,7 +94,7 @@ static clade_status tell(const clade__sites *p, const int *device, clade__record
     CLADE_TRY(
         clade__records_put(*placed, &(clade__record){.op = p->g->nodes[id].op->name,
                                                      .problem = name,
-                                                     .impl = device[id] == p->ctx->companion ? "companion" : "home"}));
+                                                     .impl = device[id] == p->ctx->fallback ? "fallback" : "home"}));
   }
   return CLADE_OK;
 }
@@ -125,8 +127,8 @@ fail:
 
 /* What a bundle takes is known when it is joined: a product's store takes what nothing takes apart. What the user named
  * is settled then, and no longer keeps nodes from being joined. */
-clade_status clade__pass_companion(clade__pass_ctx *ctx) {
-  if (ctx->companion < 0) return CLADE_OK;
+clade_status clade__pass_fallback(clade__pass_ctx *ctx) {
+  if (ctx->fallback < 0) return CLADE_OK;
   if (!ctx->no_fusion) CLADE_TRY(clade__pass_fuse(ctx));
   CLADE_TRY(place(ctx));
   ctx->place = NULL;
@@ -152,12 +154,12 @@ static clade_status check_word(const clade__pass_ctx *ctx, const char *at, size_
                       shown, at);
   const char *want = clade__preferred(ctx->place, name, &length);
   if (want == at + n + 1 && word_of(want, length)) return CLADE_OK;
-  return CLADE_FAIL(INVALID, "place: \"%.*s\": NAME=home or NAME=companion is expected, once for each", shown, at);
+  return CLADE_FAIL(INVALID, "place: \"%.*s\": NAME=home or NAME=fallback is expected, once for each", shown, at);
 }
 
 clade_status clade__pass_place_words(clade__pass_ctx *ctx) {
-  if (ctx->place && *ctx->place && ctx->companion < 0)
-    return CLADE_FAIL(INVALID, "place: \"%.64s\": there is no companion to be placed on", ctx->place);
+  if (ctx->place && *ctx->place && ctx->fallback < 0)
+    return CLADE_FAIL(INVALID, "place: \"%.64s\": there is no fallback device to be placed on", ctx->place);
   for (const char *at = ctx->place; at && *at; at += *at == ',') {
     size_t end = strcspn(at, ",");
     CLADE_TRY(check_word(ctx, at, end));

@@ -1,6 +1,6 @@
-/* A network of which the bundle lacks some ops, on the emulated accelerator with PoCL's own device as its companion:
- * trains to the losses of PoCL's device alone, heavy ops on the accelerator. What is forced, what was measured, and
- * what is refused; and models that need no companion. */
+/* A network of which the bundle lacks some ops, on the emulated accelerator with PoCL's own device as its fallback
+ * device: trains to the losses of PoCL's device alone, heavy ops on the accelerator. What is forced, what was measured,
+ * and what is refused; and models that need no fallback device. */
 #include "../unit/cl_unit.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 
 enum { STEPS = 6, BATCH = 4, PIXELS = BATCH * SIDE * SIDE };
 
-static clade_device *accelerator, *companion;
+static clade_device *accelerator, *fallback;
 
 /* What is compiled soonest. */
 static const char refs[] = "conv2d=ref,conv2d_data=ref,conv2d_weights=ref,gemm=ref,reduce=ref,max_pool2d=ref,"
@@ -30,7 +30,7 @@ static clade_graph *network(bool trains) {
   clade_val h = clade_nn_layer_norm(g, "ln", clade_gelu(g, lenet5(g, x, 32, NULL)));
   clade_val logits = clade_nn_linear(g, "last", h, .out = 10), loss = clade_cross_entropy(g, logits, label);
   clade_output(g, "loss", loss);
-  if (trains) check_ok(clade_minimise(g, loss, .optimizer = clade_adam(.lr = 0.002)));
+  if (trains) check_ok(clade_minimize(g, loss, .optimizer = clade_adam(.lr = 0.002)));
   return g;
 }
 
@@ -38,7 +38,7 @@ static clade_func *compile(clade_device *device, bool trains, clade_device *with
                            const char *prefer) {
   clade_graph *g = network(trains);
   clade_func *func;
-  check_ok(clade_compile(g, device, &func, .companion = with, .place = place, .prefer = prefer));
+  check_ok(clade_compile(g, device, &func, .fallback = with, .place = place, .prefer = prefer));
   clade_graph_release(g);
   return func;
 }
@@ -79,14 +79,14 @@ static uint64_t crossing(const clade_func *func, int from, int to, int *copies) 
   return bytes;
 }
 
-static void trains_beside_a_companion(void **state) {
+static void trains_beside_a_fallback(void **state) {
   (void)state;
   static const char *const heavy[] = {"conv2d", "conv2d_data", "conv2d_weights", "gemm", "max_pool2d", "update"};
   float own[STEPS], both[STEPS];
   int there, back;
   char *text;
-  clade_func *alone = compile(companion, true, NULL, NULL, refs),
-             *func = compile(accelerator, true, companion, "conv2d_data=home", NULL); /* estimates are close there */
+  clade_func *alone = compile(fallback, true, NULL, NULL, refs),
+             *func = compile(accelerator, true, fallback, "conv2d_data=home", NULL); /* estimates are close there */
   run(alone, STEPS, own);
   run(func, STEPS, both);
   for (int i = 0; i < STEPS; i++)
@@ -94,7 +94,7 @@ static void trains_beside_a_companion(void **state) {
   assert_true(own[STEPS - 1] < own[0]);
   for (size_t i = 0; i < sizeof heavy / sizeof *heavy; i++) {
     if (!nodes(func, heavy[i], 0)) fail_msg("no %s on the accelerator", heavy[i]);
-    if (nodes(func, heavy[i], 1)) fail_msg("%s on the companion", heavy[i]);
+    if (nodes(func, heavy[i], 1)) fail_msg("%s on the fallback device", heavy[i]);
   }
   assert_int_equal(nodes(func, "layer_norm", 1), 1);
   assert_int_equal(nodes(func, "layer_norm_grad", 1), 1);
@@ -109,13 +109,13 @@ static void trains_beside_a_companion(void **state) {
   clade_func_release(func);
 }
 
-/* What the accelerator could do goes to the companion where it is told to, and back. Planned, not compiled. */
+/* What the accelerator could do goes to the fallback device where it is told to, and back. Planned, not compiled. */
 static void forced(void **state) {
   (void)state;
   int free_there, free_back, there, back;
   clade__plan_only = true;
-  clade_func *chosen = compile(accelerator, false, companion, "conv2d=home,max_pool2d=home,gemm=home", NULL);
-  clade_func *func = compile(accelerator, false, companion, "conv2d=home,max_pool2d=companion,gemm=home", NULL);
+  clade_func *chosen = compile(accelerator, false, fallback, "conv2d=home,max_pool2d=home,gemm=home", NULL);
+  clade_func *func = compile(accelerator, false, fallback, "conv2d=home,max_pool2d=fallback,gemm=home", NULL);
   assert_int_equal(nodes(chosen, "max_pool2d", 1), 0);
   assert_int_equal(nodes(func, "max_pool2d", 1), 2);
   assert_int_equal(nodes(func, "conv2d", 1), 0);
@@ -130,7 +130,7 @@ static void forced(void **state) {
   clade__plan_only = false;
 }
 
-/* Inference of each model needs no companion. ResNet-18 computes what PoCL's own device does. */
+/* Inference of each model needs no fallback device. ResNet-18 computes what PoCL's own device does. */
 static clade_func *inference(clade_device *device, clade_model_fn *model, clade_shape images, const char *prefer) {
   clade_graph *g;
   clade_func *func;
@@ -165,7 +165,7 @@ static void models_are_whole(void **state) {
     clade_func_release(func);
   }
   clade__plan_only = false;
-  clade_func *func = inference(accelerator, resnet18, small, NULL), *own = inference(companion, resnet18, small, refs);
+  clade_func *func = inference(accelerator, resnet18, small, NULL), *own = inference(fallback, resnet18, small, refs);
   assert_true(nodes(func, "conv2d", 0) == 20 && nodes(func, NULL, 1) == 0);
   for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)(i * 7 % 256) / 255;
   check_ok(clade_vars_new(func, 42, &vars[0]));
@@ -178,7 +178,7 @@ static void models_are_whole(void **state) {
   clade_func_release(own);
 }
 
-/* Two steps of ResNet-18, batch normalisation on the accelerator. For the weights of strided convolutions of 1 x 1 the
+/* Two steps of ResNet-18, batch normalization on the accelerator. For the weights of strided convolutions of 1 x 1 the
  * line buffer of its array is too small. */
 static void train_resnet(clade_device *device, clade_device *with, const char *prefer, float loss[2]) {
   static float x[2 * 3 * 32 * 32];
@@ -194,8 +194,8 @@ static void train_resnet(clade_device *device, clade_device *with, const char *p
   clade_val labels = clade_input(g, "label", CLADE_I32, CLADE_SHAPE(2));
   clade_val error = clade_cross_entropy(g, resnet18(g, images, 10, NULL), labels);
   clade_output(g, "loss", error);
-  check_ok(clade_minimise(g, error, .optimizer = clade_sgd(.lr = 0.001)));
-  check_ok(clade_compile(g, device, &func, .companion = with, .prefer = prefer,
+  check_ok(clade_minimize(g, error, .optimizer = clade_sgd(.lr = 0.001)));
+  check_ok(clade_compile(g, device, &func, .fallback = with, .prefer = prefer,
                          .place = with ? "batch_norm=home,batch_norm_grad=home" : NULL));
   if (with) assert_int_equal(nodes(func, "batch_norm", 0) + nodes(func, "batch_norm_grad", 0), 40);
   for (size_t i = 0; i < sizeof x / sizeof *x; i++) x[i] = (float)(i * 7 % 256) / 255;
@@ -214,15 +214,15 @@ static void train_resnet(clade_device *device, clade_device *with, const char *p
 static void resnet_trains(void **state) {
   (void)state;
   float loss[2], want[2];
-  train_resnet(accelerator, companion, NULL, loss);
-  train_resnet(companion, NULL, refs, want);
+  train_resnet(accelerator, fallback, NULL, loss);
+  train_resnet(fallback, NULL, refs, want);
   for (int i = 0; i < 2; i++)
     if (!(fabsf(loss[i] - want[i]) <= 1e-3f)) fail_msg("step %d: %g, not %g", i, (double)loss[i], (double)want[i]);
   assert_true(loss[1] < loss[0]);
 }
 
 /* By the cycle model the accelerator's array takes a product in less time than two copies take. What computes in its
- * place, on this machine, is measured to be many times slower than the companion: so it goes there. */
+ * place, on this machine, is measured to be many times slower than the fallback device: so it goes there. */
 static void what_was_measured(void **state) {
   (void)state;
   enum { N = 256 };
@@ -233,7 +233,7 @@ static void what_was_measured(void **state) {
     clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(N, N)),
               w = clade_input(g, "w", CLADE_F32, CLADE_SHAPE(N, N));
     clade_output(g, "y", clade_gemm(g, x, w));
-    check_ok(clade_compile(g, accelerator, &func, .companion = companion));
+    check_ok(clade_compile(g, accelerator, &func, .fallback = fallback));
     assert_int_equal(nodes(func, "gemm", 1), tuned);
     if (!tuned) check_ok(clade_tune(func, CLADE_TUNE_QUICK, .seconds = 20)); /* it compiles, beside other tests */
     clade_func_release(func);
@@ -244,7 +244,7 @@ static void what_was_measured(void **state) {
 static clade_status refused(clade_device *with, const char *place) {
   clade_graph *g = network(false);
   clade_func *func;
-  clade_status status = clade_compile(g, accelerator, &func, .companion = with, .place = place);
+  clade_status status = clade_compile(g, accelerator, &func, .fallback = with, .place = place);
   if (status == CLADE_OK) clade_func_release(func);
   clade_graph_release(g);
   return status;
@@ -253,32 +253,33 @@ static clade_status refused(clade_device *with, const char *place) {
 static void refusals(void **state) {
   (void)state;
   check_fails(refused(NULL, NULL), CLADE_UNSUPPORTED, "on Clade emulated accelerator: no implementation takes it");
-  check_fails(refused(NULL, NULL), CLADE_UNSUPPORTED, "a companion, a device that compiles, may take it (.companion");
-  check_fails(refused(accelerator, NULL), CLADE_UNSUPPORTED, "nor does the companion, Clade emulated accelerator");
-  check_fails(refused(companion, "layer_norm=home"), CLADE_UNSUPPORTED, "; the companion, ");
-  check_fails(refused(NULL, "gemm=companion"), CLADE_INVALID, "there is no companion to be placed on");
-  check_fails(refused(companion, "gem=companion"), CLADE_NOT_FOUND,
-              "\"gem=companion\": the graph computes no node of that name, and");
-  check_fails(refused(companion, "gemm=home,gemm=companion"), CLADE_INVALID, "once for each");
-  check_fails(refused(companion, "gemm=here"), CLADE_INVALID, "NAME=home or NAME=companion is expected");
-  check_fails(refused(companion, "gemm"), CLADE_INVALID, "NAME=home or NAME=companion is expected");
+  check_fails(refused(NULL, NULL), CLADE_UNSUPPORTED, "a fallback device, one that compiles, may take it (.fallback");
+  check_fails(refused(accelerator, NULL), CLADE_UNSUPPORTED,
+              "nor does the fallback device, Clade emulated accelerator");
+  check_fails(refused(fallback, "layer_norm=home"), CLADE_UNSUPPORTED, "; the fallback device, ");
+  check_fails(refused(NULL, "gemm=fallback"), CLADE_INVALID, "there is no fallback device to be placed on");
+  check_fails(refused(fallback, "gem=fallback"), CLADE_NOT_FOUND,
+              "\"gem=fallback\": the graph computes no node of that name, and");
+  check_fails(refused(fallback, "gemm=home,gemm=fallback"), CLADE_INVALID, "once for each");
+  check_fails(refused(fallback, "gemm=here"), CLADE_INVALID, "NAME=home or NAME=fallback is expected");
+  check_fails(refused(fallback, "gemm"), CLADE_INVALID, "NAME=home or NAME=fallback is expected");
 }
 
 static int set_up(void **state) {
   (void)state;
   check_ok(clade_device_find("emulated", &accelerator));
-  check_ok(clade_device_find("pocl", &companion));
+  check_ok(clade_device_find("pocl", &fallback));
   return 0;
 }
 static int tear_down(void **state) {
   (void)state;
   clade_device_release(accelerator);
-  clade_device_release(companion);
+  clade_device_release(fallback);
   return 0;
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(trains_beside_a_companion),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(trains_beside_a_fallback),
                                      cmocka_unit_test(forced),
                                      cmocka_unit_test(models_are_whole),
                                      cmocka_unit_test(resnet_trains),

@@ -29,15 +29,15 @@ static clade_graph *graph_of(const char *model, int channels, int pixels, bool t
   clade_val label = clade_input(g, "label", CLADE_I32, CLADE_SHAPE(BATCH));
   clade_val loss = clade_cross_entropy(g, y, label);
   clade_output(g, "y", loss);
-  OK(clade_minimise(g, loss, .optimizer = clade_adam(.lr = 1e-3)));
+  OK(clade_minimize(g, loss, .optimizer = clade_adam(.lr = 1e-3)));
   return g;
 }
 
 static side side_new(clade_device *device, clade_graph *g, size_t least, clade_vars *shared, int slots) {
   side s = {.vars = clade_vars_retain(shared)};
-  clade__chain_least = least;
+  clade__persistent_least = least;
   s.func = compiled(g, device);
-  clade__chain_least = 8;
+  clade__persistent_least = 8;
   if (!shared) OK(clade_vars_new(s.func, 42, &s.vars));
   OK(clade_run_new(s.func, s.vars, &s.run, .slots = slots));
   return s;
@@ -49,9 +49,9 @@ static void side_free(side *s) {
   clade_func_release(s->func);
 }
 
-static size_t chained(const clade_func *func) {
+static size_t inside(const clade_func *func) {
   size_t n = 0;
-  for (size_t c = 0; c < func->n_chains; c++) n += func->chains[c].count;
+  for (size_t c = 0; c < func->n_persistent; c++) n += func->persistent[c].count;
   return n;
 }
 
@@ -100,8 +100,8 @@ static void compare(clade_device *device, const course *c) {
   int32_t label[BATCH];
   side s[2] = {side_new(device, clade_graph_retain(g), 2, NULL, 2), side_new(device, g, SIZE_MAX, NULL, 2)};
   assert_non_null(x);
-  assert_int_equal(chained(s[1].func), 0);
-  if (clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) assert_true(chained(s[0].func) > s[0].func->n_steps * 3 / 4);
+  assert_int_equal(inside(s[1].func), 0);
+  if (clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) assert_true(inside(s[0].func) > s[0].func->n_steps * 3 / 4);
   for (int step = 0; step < STEPS; step++) {
     draw(step, n, x, label);
     for (int k = 0; k < 2; k++) {
@@ -112,8 +112,8 @@ static void compare(clade_device *device, const course *c) {
     if (memcmp(y[0], y[1], bytes)) fail_msg("%s: execution %d differs", c->model, step);
   }
   same_variables(&s[0], &s[1]);
-  printf("%s, %s: %zu of %zu steps in %zu chains, the same bits\n", c->model, c->training ? "training" : "inference",
-         chained(s[0].func), s[0].func->n_steps, s[0].func->n_chains);
+  printf("%s, %s: %zu of %zu steps in %zu persistent kernels, the same bits\n", c->model,
+         c->training ? "training" : "inference", inside(s[0].func), s[0].func->n_steps, s[0].func->n_persistent);
   for (int k = 0; k < 2; k++) side_free(&s[k]);
   free(x);
 }
@@ -139,7 +139,8 @@ static void between_guards(void **state) {
   free(x);
 }
 
-/* Weights are set while a run that has packed copies of them in its chains lives on; and executions fill the slots. */
+/* Weights are set while a run that has packed copies of them in its persistent kernels lives on; and executions fill
+ * the slots. */
 static void changed_weights(void **state) {
   enum { N = BATCH * 3 * 32 * 32, TIMES = 5 };
   clade_graph *g = graph_of("mobilenetv2", 3, 32, false);
@@ -170,7 +171,7 @@ static void changed_weights(void **state) {
   free(x);
 }
 
-/* A profiled run has times of each step, so each is a launch; of few steps there is no chain. */
+/* A profiled run has times of each step, so each is a launch; of few steps there is no persistent kernel. */
 static void apart(void **state) {
   enum { N = BATCH * 784 };
   clade_graph *g = graph_of("lenet5", 1, 28, false);
@@ -184,7 +185,7 @@ static void apart(void **state) {
   execute(&s, x, N * sizeof *x, NULL, &ticket);
   OK(clade_read(s.run, ticket, "y", y[0], sizeof y[0]));
   OK(clade_func_explain(s.func, &text));
-  assert_int_equal(strstr(text, "chains, each of which is one launch") != NULL, chained(s.func) > 0);
+  assert_int_equal(strstr(text, "persistent kernels, each of which is one launch") != NULL, inside(s.func) > 0);
   clade_text_free(text);
   clade_run_free(s.run);
   for (int time = 0; time < 2; time++) { /* the second one finds its kernels prepared */
@@ -201,30 +202,31 @@ static void apart(void **state) {
 
 static bool one_item(const clade__fstep *step) { return step->launch->global[0] == 1; }
 
-/* Whether neighbours of one item are in a chain in which other steps have more. */
-static bool has_mixed_chain(const clade_func *func) {
-  for (size_t c = 0; c < func->n_chains; c++) {
-    const clade__fchain *chain = &func->chains[c];
-    for (size_t i = 1; i < chain->count && chain->workers > 1; i++) {
-      const clade__fstep *step = &func->steps[chain->first + i];
+/* Whether neighbors of one item are in a persistent kernel in which other steps have more. */
+static bool has_mixed_persistent(const clade_func *func) {
+  for (size_t c = 0; c < func->n_persistent; c++) {
+    const clade__fpersistent *persistent = &func->persistent[c];
+    for (size_t i = 1; i < persistent->count && persistent->workers > 1; i++) {
+      const clade__fstep *step = &func->steps[persistent->first + i];
       if (one_item(step) && one_item(step - 1)) return true;
     }
   }
   return false;
 }
 
-/* Steps of one item need no second worker, and those in a chain with larger ones are done together: the same bits. */
+/* Steps of one item need no second worker, and those in a persistent kernel with larger ones are done together: the
+ * same bits. */
 static void few_workers(void **state) {
   enum { N = 32, LINKS = 10 };
   static const int rows[] = {N, 128 * N};
-  const bool chains_here = clade__quirk_has(*state, CLADE__QUIRK_SLOW_WAKE);
+  const bool persistent_here = clade__quirk_has(*state, CLADE__QUIRK_SLOW_WAKE);
   for (size_t k = 0; k < CLADE_COUNT(rows); k++) {
     const size_t elements = (size_t)rows[k] * N, bytes = elements * sizeof(float);
     float *x = malloc(bytes), *y[2] = {malloc(bytes), malloc(bytes)}, *w = malloc(N * N * sizeof *w);
     assert_true(x && y[0] && y[1] && w);
     for (size_t i = 0; i < elements; i++) x[i] = (float)clade__uniform(5, 1, i) * 2 - 1;
     for (size_t i = 0; i < N * N; i++) w[i] = (float)clade__uniform(6, 1, i) / 32;
-    for (int chains = 0; chains < 2; chains++) {
+    for (int persistent = 0; persistent < 2; persistent++) {
       clade_graph *g = graph_new();
       clade_val v = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(rows[k], N));
       clade_val small = clade_input(g, "w", CLADE_F32, CLADE_SHAPE(N, N)), by = small;
@@ -233,16 +235,16 @@ static void few_workers(void **state) {
         v = clade_gemm(g, v, by);
       }
       clade_output(g, "y", v);
-      side s = side_new(*state, g, chains ? 2 : SIZE_MAX, NULL, 1);
-      if (chains && chains_here && k == 0) {
+      side s = side_new(*state, g, persistent ? 2 : SIZE_MAX, NULL, 1);
+      if (persistent && persistent_here && k == 0) {
         assert_true(s.run->lone);
-        assert_int_equal(s.func->chains[0].workers, 1);
+        assert_int_equal(s.func->persistent[0].workers, 1);
       }
-      if (chains && chains_here && k > 0 && clade__device_info(*state)->compute_units > 1)
-        assert_true(has_mixed_chain(s.func));
+      if (persistent && persistent_here && k > 0 && clade__device_info(*state)->compute_units > 1)
+        assert_true(has_mixed_persistent(s.func));
       clade_ticket ticket;
       OK(clade_execute(s.run, CLADE_FEEDS({"x", x, bytes, NULL}, {"w", w, N * N * sizeof *w, NULL}), &ticket));
-      OK(clade_read(s.run, ticket, "y", y[chains], bytes));
+      OK(clade_read(s.run, ticket, "y", y[persistent], bytes));
       side_free(&s);
     }
     assert_memory_equal(y[0], y[1], bytes);
@@ -250,24 +252,24 @@ static void few_workers(void **state) {
   }
 }
 
-/* Planned: no step is in two chains, and none of these takes longer than others shall wait: 20 ms, or an eighth of a
- * longer func up to 50, as estimated. */
+/* Planned: no step is in two persistent kernels, and none of these takes longer than others shall wait: 20 ms, or an
+ * eighth of a longer func up to 50, as estimated. */
 static void check_cuts(clade_device *device, clade_graph *g, size_t least) {
   clade__plan_only = true;
   clade_func *func = compiled(g, device);
   clade__plan_only = false;
   OK(clade__list_requests(func));
-  if (clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) assert_true(func->n_chains > least);
+  if (clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) assert_true(func->n_persistent > least);
   double all = 0;
   for (size_t s = 0; s < func->n_steps; s++) all += func->steps[s].interpreter ? func->steps[s].seconds : 0;
   const double most = CLADE_MIN(CLADE_MAX(20e-3, all / 8), 50e-3);
-  for (size_t c = 0, end = 0; c < func->n_chains; c++) {
-    const clade__fchain *chain = &func->chains[c];
+  for (size_t c = 0, end = 0; c < func->n_persistent; c++) {
+    const clade__fpersistent *persistent = &func->persistent[c];
     double seconds = 0;
-    assert_true(chain->first >= end);
-    end = chain->first + chain->count;
-    for (size_t s = chain->first; s < end; s++) seconds += func->steps[s].seconds;
-    assert_true(chain->count == 1 || (seconds > 0 && seconds <= most * (1 + 1e-9)));
+    assert_true(persistent->first >= end);
+    end = persistent->first + persistent->count;
+    for (size_t s = persistent->first; s < end; s++) seconds += func->steps[s].seconds;
+    assert_true(persistent->count == 1 || (seconds > 0 && seconds <= most * (1 + 1e-9)));
   }
   clade_func_release(func);
 }
@@ -297,5 +299,5 @@ int main(void) {
       cmocka_unit_test(cut),
       cmocka_unit_test(few_workers),
   };
-  return cmocka_run_group_tests_name("chains of steps", tests, open_device, close_device);
+  return cmocka_run_group_tests_name("persistent kernels", tests, open_device, close_device);
 }

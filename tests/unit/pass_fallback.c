@@ -1,4 +1,4 @@
-/* What goes to the companion, over toy ops: what nobody else takes, what is cheaper in all, as estimated or as
+/* What goes to the fallback device, over toy ops: what nobody else takes, what is cheaper in all, as estimated or as
  * measured, what changes programs, what was forced. Small random graphs are placed as well as trying everything does.
  */
 #include <stdio.h>
@@ -74,14 +74,14 @@ static clade_val input(clade_graph *g) { return clade_input(g, "x", CLADE_F32, C
 
 static clade__pass_ctx context(clade_graph *g, const char *place) {
   return (clade__pass_ctx){
-      .graph = clade_graph_retain(g), .n_devices = 2, .devices = devices, .companion = 1, .place = place};
+      .graph = clade_graph_retain(g), .n_devices = 2, .devices = devices, .fallback = 1, .place = place};
 }
 
 /* After the pass: "x@0 >1 n@1", a copy is >DEVICE. Releases the graph. */
 static void assert_placed_in(clade__pass_ctx ctx, clade_graph *g, const char *want) {
   char text[256] = "";
   assert_error(clade__pass_place_words(&ctx), CLADE_OK, "");
-  assert_error(clade__pass_companion(&ctx), CLADE_OK, "");
+  assert_error(clade__pass_fallback(&ctx), CLADE_OK, "");
   for (size_t i = 1, at = 0; i < ctx.graph->n_nodes; i++) {
     const clade__node *n = &ctx.graph->nodes[i];
     bool copy = n->op == &clade__op_transfer;
@@ -146,7 +146,7 @@ static void what_stays(void **state) {
   g = new_graph(); /* constants are made where they are used */
   clade_val c = clade_constant(g, CLADE_F32, CLADE_SHAPE(2, 2), data);
   assert_placed(g, one(g, &never, "n", c), NULL, "constant@1 n@1");
-  g = new_graph(); /* a view goes with its neighbours; the user's own copies stay */
+  g = new_graph(); /* a view goes with its neighbors; the user's own copies stay */
   clade_val v = clade_reshape(g, one(g, &never, "n", input(g)), CLADE_SHAPE(4));
   assert_placed(g, one(g, &never, "m", v), NULL, "x@0 >1 n@1 reshape@1 m@1");
   g = new_graph();
@@ -160,9 +160,10 @@ static void what_is_forced(void **state) {
   static const struct {
     const char *place, *want;
   } cases[] = {{"", "x@0 a@0 b@0"},
-               {"a=companion", "x@0 >1 a@1 b@1"},
-               {"a=companion,b=home", "x@0 >1 a@1 >0 b@0"},
-               {"either=companion,a=home", "x@0 a@0 >1 b@1"}};
+               {"a=fallback", "x@0 >1 a@1 b@1"},
+               {"a=companion", "x@0 >1 a@1 b@1"}, /* by its older name */
+               {"a=fallback,b=home", "x@0 >1 a@1 >0 b@0"},
+               {"either=fallback,a=home", "x@0 a@0 >1 b@1"}};
   for (size_t i = 0; i < CLADE_COUNT(cases); i++) {
     clade_graph *g = new_graph();
     assert_placed(g, one(g, &either, "b", one(g, &either, "a", input(g))), cases[i].place, cases[i].want);
@@ -179,9 +180,9 @@ static void what_is_joined(void **state) {
     clade_graph *g = new_graph();
     clade_val y = clade_gemm(g, input(g), clade_input(g, "b", CLADE_F32, CLADE_SHAPE(2, 2)));
     clade_output(g, "y", clade_relu(g, clade_add(g, y, clade_input(g, "c", CLADE_F32, CLADE_SHAPE(2, 2)))));
-    clade__pass_ctx ctx = context(g, apart ? "eltwise=companion" : NULL);
+    clade__pass_ctx ctx = context(g, apart ? "eltwise=fallback" : NULL);
     ctx.devices = two;
-    assert_error(clade__pass_companion(&ctx), CLADE_OK, "");
+    assert_error(clade__pass_fallback(&ctx), CLADE_OK, "");
     assert_error(clade__pass_fuse(&ctx), CLADE_OK, "");
     const clade__node *n = &ctx.graph->nodes[ctx.graph->n_nodes - 1];
     assert_ptr_equal(n->op, apart ? &clade__op_eltwise : &clade__op_gemm);
@@ -209,7 +210,7 @@ static clade_graph *slower_one(void) {
   return g;
 }
 
-/* 6e-5 s at home, 1e-5 on the companion. */
+/* 6e-5 s at home, 1e-5 on the fallback device. */
 static void what_copies_cost(void **state) {
   (void)state;
   static const struct {
@@ -287,7 +288,7 @@ static void change_takes(double seconds, measured_change *m) {
   m->tuning[1] = &m->away;
 }
 
-/* o takes 1e-5 s at home and 6e-5 on the companion, and copies 1e-4: that is what two changes may take. */
+/* o takes 1e-5 s at home and 6e-5 on the fallback device, and copies 1e-4: that is what two changes may take. */
 static void what_changes_programs(void **state) {
   (void)state;
   static const struct {
@@ -318,12 +319,12 @@ static void what_was_chosen(void **state) {
   (void)state;
   static const struct {
     const char *op, *problem, *place, *want;
-  } cases[] = {{"slower", "node 2 of 3 f32[2, 2]", "companion", "x@0 >1 a@1"},
+  } cases[] = {{"slower", "node 2 of 3 f32[2, 2]", "fallback", "x@0 >1 a@1"},
                {"slower", "node 2 of 3 f32[2, 2]", "home", "x@0 a@0"},
                {"slower", "node 2 of 3 f32[2, 2]", "elsewhere", "x@0 a@0"},
-               {"slower", "node 2 of 4 f32[2, 2]", "companion", "x@0 a@0"},
-               {"either", "node 2 of 3 f32[2, 2]", "companion", "x@0 a@0"},
-               {"only", "node 2 of 3 f32[2, 2]", "companion", "x@0 a@0"}};
+               {"slower", "node 2 of 4 f32[2, 2]", "fallback", "x@0 a@0"},
+               {"either", "node 2 of 3 f32[2, 2]", "fallback", "x@0 a@0"},
+               {"only", "node 2 of 3 f32[2, 2]", "fallback", "x@0 a@0"}};
   for (size_t i = 0; i < CLADE_COUNT(cases); i++) {
     const clade__record r = {.op = cases[i].op, .problem = cases[i].problem, .impl = cases[i].place};
     clade__records *pins = records_of(&r, 1);
@@ -337,7 +338,7 @@ static void what_was_chosen(void **state) {
   }
   clade_graph *g = slower_one();
   clade__pass_ctx ctx = context(g, NULL);
-  assert_error(clade__pass_companion(&ctx), CLADE_OK, "");
+  assert_error(clade__pass_fallback(&ctx), CLADE_OK, "");
   assert_int_equal(ctx.placed->n, 1);
   assert_string_equal(ctx.placed->at[0].problem, "node 2 of 3 f32[2, 2]");
   assert_string_equal(ctx.placed->at[0].impl, "home");
@@ -411,7 +412,7 @@ static clade_graph *random_graph(const clade_op *const *ops, uint32_t n_ops) {
 /* As the pass places it. */
 static double placed_total(clade_graph *g, clade__pass_ctx ctx, double change) {
   int device[NODES + 2] = {0};
-  assert_error(clade__pass_companion(&ctx), CLADE_OK, "");
+  assert_error(clade__pass_fallback(&ctx), CLADE_OK, "");
   for (size_t i = 1, at = 1; i < ctx.graph->n_nodes; i++)
     if (ctx.graph->nodes[i].op != &clade__op_transfer) device[at++] = ctx.graph->nodes[i].device;
   clade__records_release(ctx.placed);

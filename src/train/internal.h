@@ -1,6 +1,6 @@
 /* What the parts of a training share. */
-#ifndef CLADE_TRAIN_ROOM_H
-#define CLADE_TRAIN_ROOM_H
+#ifndef CLADE_TRAIN_INTERNAL_H
+#define CLADE_TRAIN_INTERNAL_H
 
 #include <clade/io.h>
 #include <clade/train.h>

@@ -1,0 +1,128 @@
+/* Persistent kernels bound to a run's memory: for each device one table that says what the steps of all its persistent
+ * kernels are to do, and for each persistent kernel a kernel that is given its part of the table and the memory that
+ * its steps name. */
+#include "plan/run.h"
+
+const clade__fpersistent *clade__run_persistent(const clade_run *run, const clade__fstep *step) {
+  return step->persistent && !run->profile ? &run->func->persistent[step->persistent - 1] : NULL;
+}
+
+/* ---- the table ---- */
+enum { TOGETHER = 5 /* where a step tells how many its tasks do */ };
+
+static clade_status put_arg(const clade_run *run, const clade__fpersistent *persistent, const clade__fstep *step,
+                            size_t i, int32_t *to) {
+  const clade__arg *arg = &step->launch->args[i];
+  int64_t element;
+  if (arg->kind == CLADE__ARG_BYTES) {
+    memcpy(to, arg->value, arg->bytes);
+    return CLADE_OK;
+  }
+  CLADE_TRY(clade__run_element(run, step, (int)i, (cl_uint)i, &element));
+  to[0] = clade__persistent_base(persistent, &step->operand[i].place);
+  to[1] = (int32_t)element;
+  return CLADE_OK;
+}
+
+/* Tasks of several items where there are many: enough of them that something is left for who is through early. */
+static int32_t task_items(size_t items, uint32_t workers) {
+  enum { TASKS = 8 }; /* of a share */
+  return (int32_t)CLADE_MAX(items / (TASKS * (size_t)workers), (size_t)1);
+}
+
+static int32_t tasks_of_share(int32_t items, int32_t each, uint32_t workers) {
+  const int64_t share = (int64_t)each * workers;
+  return (int32_t)((items + share - 1) / share);
+}
+
+/* Steps of one item that follow each other are done together: of those the first one's tasks are all there are. */
+static clade_status put_persistent(const clade_run *run, const clade__fpersistent *persistent, int32_t *to) {
+  int32_t args = (int32_t)persistent->count * CLADE__PERSISTENT_STEP, tasks = 0;
+  for (size_t s = 0, begin = 0; s < persistent->count; s++) {
+    const clade__fstep *step = &run->func->steps[persistent->first + s];
+    const int32_t items = (int32_t)step->launch->global[0];
+    const int32_t each = task_items((size_t)items, persistent->workers);
+    if (s == 0 || items > 1 || step[-1].launch->global[0] > 1) {
+      tasks += tasks_of_share(items, each, persistent->workers);
+      begin = s;
+    }
+    const int32_t head[CLADE__PERSISTENT_STEP] = {tasks, (int32_t)step->member, each, items, args};
+    memcpy(to + s * CLADE__PERSISTENT_STEP, head, sizeof head);
+    to[begin * CLADE__PERSISTENT_STEP + TOGETHER]++;
+    for (size_t i = 0; i < step->launch->n_args; i++) {
+      CLADE_TRY(put_arg(run, persistent, step, i, to + args));
+      args += clade__persistent_words(&step->launch->args[i]);
+    }
+  }
+  return CLADE_OK;
+}
+
+static clade_status fill(const clade_run *run, int device, int32_t *words) {
+  for (size_t c = 0; c < run->func->n_persistent; c++) {
+    const clade__fpersistent *persistent = &run->func->persistent[c];
+    if (persistent->device == device) CLADE_TRY(put_persistent(run, persistent, words + persistent->at));
+  }
+  return CLADE_OK;
+}
+
+static clade_status table_new(clade_run *run, int device, size_t words) {
+  clade_device *on = run->func->devices[device];
+  clade__queue *queue = clade__device_transfer_queue(on);
+  int32_t *data = clade__new(words, sizeof *data);
+  clade_status status = !queue ? CLADE_OPENCL : data ? CLADE_OK : CLADE_NO_MEMORY;
+  if (status == CLADE_OK) status = fill(run, device, data);
+  if (status == CLADE_OK)
+    status = clade__buffer_new(on, words * sizeof *data, "what persistent kernels do", &run->tables[device]);
+  if (status == CLADE_OK)
+    status =
+        clade__queue_write(queue, run->tables[device], 0, data, words * sizeof *data, true, (clade__wait){0}, NULL);
+  clade__free(data);
+  return status;
+}
+
+clade_status clade__run_tables(clade_run *run) {
+  run->tables = clade__new((size_t)run->n_lanes, sizeof(clade__buffer *));
+  if (!run->tables) return CLADE_NO_MEMORY;
+  for (int d = 0; d < run->n_lanes && !run->profile; d++) {
+    size_t words = 0;
+    for (size_t c = 0; c < run->func->n_persistent; c++)
+      if (run->func->persistent[c].device == d) words = run->func->persistent[c].end;
+    if (words) CLADE_TRY(table_new(run, d, words));
+  }
+  return CLADE_OK;
+}
+
+/* ---- its kernels ---- */
+static clade_status set_base(const clade_run *run, cl_kernel kernel, const clade__fpersistent *persistent, int slot,
+                             int i) {
+  const clade__place *place = &persistent->bases[i];
+  clade__buffer *buffer = clade__run_buffer(run, slot, place);
+  if (!buffer && place->space == CLADE__PACKED) return CLADE_OK; /* bound before the first execution */
+  cl_mem memory = clade__buffer_mem(buffer);
+  return clade__kernel_set(run->func->devices[persistent->device], kernel, (cl_uint)(CLADE__PERSISTENT_HEAD + i),
+                           sizeof memory, &memory);
+}
+
+clade_status clade__run_persistent_args(const clade_run *run, cl_kernel kernel, const clade__fpersistent *persistent,
+                                        int slot) {
+  clade_device *device = run->func->devices[persistent->device];
+  int32_t at = (int32_t)persistent->at, count = (int32_t)persistent->count;
+  cl_mem memory = clade__buffer_mem(run->tables[persistent->device]);
+  cl_uint n;
+  CLADE_TRY(clade__kernel_args(device, kernel, &n));
+  CLADE_TRY(clade__kernel_set(device, kernel, 0, sizeof memory, &memory));
+  CLADE_TRY(clade__kernel_set(device, kernel, 1, sizeof at, &at));
+  CLADE_TRY(clade__kernel_set(device, kernel, 2, sizeof count, &count));
+  for (cl_uint i = CLADE__PERSISTENT_HEAD; i < n;
+       i++) /* what other persistent kernels of the device name, and this one does not */
+    CLADE_TRY(clade__kernel_set(device, kernel, i, sizeof memory, &memory));
+  for (int i = 0; i < persistent->n_bases; i++) CLADE_TRY(set_base(run, kernel, persistent, slot, i));
+  return CLADE_OK;
+}
+
+clade_status clade__run_persistent_rebind(const clade_run *run, cl_kernel kernel, const clade__fpersistent *persistent,
+                                          int slot) {
+  for (int i = 0; i < persistent->n_bases; i++)
+    if (persistent->bases[i].space == CLADE__PACKED) CLADE_TRY(set_base(run, kernel, persistent, slot, i));
+  return CLADE_OK;
+}
