@@ -107,7 +107,7 @@ def short_files(root, limit=600):
         with open(os.path.join(root, path), "rb") as f:
             data = f.read()
         lines = data.count(b"\n")
-        if b"\0" not in data and lines > limit:
+        if b"\0" not in data and lines > limit and not path.endswith(".abi"):  # abidw writes those
             bad.append(f"{path}:1: {lines} lines, more than {limit}")
     return bad
 
