@@ -501,7 +501,7 @@ BODY(gemm_forward_mma_bare_item)(const long item, GEMM_ARGS, const index8_t plan
   const index_t column1 = min((index_t)((long)panels * (across_at + 1) / across) * PANEL, dims.s7);
   const bool low = row1 - row0 > 4 && row1 - row0 <= 8; /* one tile of a single panel */
   const index_t pace = low ? 0 : FN(PAIR) / clamp((row1 - row0) / 6, (index_t)4, (index_t)8);
-  uint starts[BLOCK_ROWS];
+  uint starts[BM];
   USE(const STORAGE(T), a);
   USE(const STORAGE(TB), b);
   USE(STORAGE(OUT), y);

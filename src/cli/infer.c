@@ -5,15 +5,8 @@
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "models/models.h"
-
-double infer_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 clade_status infer_devices(const infer_job *job, clade_device **device, clade_device **fallback) {
   CLADE_TRY(clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, device));
@@ -149,7 +142,7 @@ static int check_files(const infer_job *job) {
 }
 
 int cli_infer(int argc, char **argv) {
-  infer_job job = {.args = description, .batch = 64, .seed = 42, .classes = 10, .begun = infer_now()};
+  infer_job job = {.args = description, .batch = 64, .seed = 42, .classes = 10, .begun = clade__now()};
   int parsed = parse_options(&job, argc, argv);
   if (parsed) return parsed < 0 ? CLI_DONE : parsed;
   if (optind < argc) job.weights = argv[optind++];

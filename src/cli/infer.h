@@ -15,7 +15,6 @@ typedef struct infer_job {
   double begun; /* seconds on the monotonic clock */
 } infer_job;
 
-double infer_now(void);
 /* The devices that were asked for, to be released; *fallback is NULL where there is none. */
 clade_status infer_devices(const infer_job *job, clade_device **device, clade_device **fallback);
 clade_status infer_explain(const infer_job *job, const clade_func *func);

@@ -58,9 +58,9 @@ static clade_status check(demo *d) {
 /* `seconds` is the fastest of a few executions after the first. All must give the same bits. */
 static clade_status measure(demo *d) {
   for (int i = 0; i < WARM_RUNS; ++i) {
-    double start = infer_now();
+    double start = clade__now();
     CLADE_TRY(execute(d, d->again));
-    double seconds = infer_now() - start;
+    double seconds = clade__now() - start;
     if (!i || seconds < d->seconds) d->seconds = seconds;
     if (memcmp(d->p, d->again, d->p_bytes))
       return CLADE_FAIL(INTERNAL, "execution %d gave other bits than the first one", i + 2);
@@ -71,7 +71,7 @@ static clade_status measure(demo *d) {
 static clade_status work(demo *d) {
   CLADE_TRY(prepare(d));
   CLADE_TRY(execute(d, d->p));
-  d->first = infer_now() - d->job->begun;
+  d->first = clade__now() - d->job->begun;
   CLADE_TRY(check(d));
   CLADE_TRY(measure(d));
   CLADE_TRY(infer_digest(d->p, d->p_bytes, d->sha));

@@ -164,7 +164,7 @@ static clade_status compute(files *f) {
   float *p = clade__new(batch * row, sizeof *p), *y = f->y.data;
   if (!p) return CLADE_NO_MEMORY;
   clade_status status = CLADE_OK;
-  double begun = infer_now();
+  double begun = clade__now();
   for (int64_t first = 0; first < f->count; first += f->batch) {
     int64_t n = CLADE_MIN(f->batch, f->count - first);
     clade_ticket ticket;
@@ -173,7 +173,7 @@ static clade_status compute(files *f) {
     CLADE_GOTO(clade_read(f->run, ticket, "p", p, batch * row * sizeof *p));
     memcpy(y + (size_t)first * row, p, (size_t)n * row * sizeof *p);
   }
-  f->seconds = infer_now() - begun;
+  f->seconds = clade__now() - begun;
 fail:
   clade__free(p);
   return status;

@@ -95,10 +95,10 @@ static int parse(tune_job *job, int argc, char **argv) {
 /* ---- measuring ---- */
 static clade_status tune_work_at(tune_job *job, size_t at) {
   clade_func *func = NULL;
-  double begun = infer_now();
+  double begun = clade__now();
   job->at = at;
   CLADE_TRY(tune_func(job, &job->works[at], &func));
-  job->compiled += infer_now() - begun;
+  job->compiled += clade__now() - begun;
   clade_status status = clade_tune(func, job->mode, .seconds = job->budget, .again = job->again, .loose = job->loose,
                                    .stop = &stop, .observe = tune_show, .observe_user = job);
   clade_func_release(func);

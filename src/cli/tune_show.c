@@ -10,7 +10,7 @@ void tune_show_begin(tune_job *job) {
   job->to = job->args.json ? stderr : stdout;
   job->terminal = isatty(fileno(job->to)) == 1;
   job->rows = job->args.json ? json_array() : NULL;
-  job->begun = infer_now();
+  job->begun = clade__now();
 }
 
 static void clear_bar(tune_job *job) {
@@ -27,7 +27,7 @@ static void draw_bar(tune_job *job, const clade_tune_row *row) {
   bar[BAR] = 0;
   fprintf(job->to, "%s [%s] %d/%d problems", job->works[job->at].name, bar, row->done, row->total);
   if (job->n_works > 1) fprintf(job->to, " of %zu/%zu", job->at + 1, job->n_works);
-  fprintf(job->to, ", %.1f s", infer_now() - job->begun);
+  fprintf(job->to, ", %.1f s", clade__now() - job->begun);
   job->bar_shown = true;
 }
 
@@ -66,7 +66,7 @@ void tune_show(void *user, const clade_tune_row *row) {
 
 int tune_report(tune_job *job) {
   clear_bar(job);
-  double seconds = infer_now() - job->begun;
+  double seconds = clade__now() - job->begun;
   if (job->args.json) {
     json_t *summary = json_pack("{s:i, s:i, s:i, s:f, s:f}", "problems", job->problems, "measured", job->measured,
                                 "known", job->known, "before_seconds", job->before, "after_seconds", job->after);

@@ -1,8 +1,6 @@
 /* The programs of a device without a compiler: those of its bundle, which is found, loaded and tested once. */
 #include "program/bundles.h"
 
-#include <time.h>
-
 struct clade__offline {
   clade__bundle_set bundles; /* without their bytes */
   cl_program program[CLADE__MOST_BUNDLES];
@@ -146,15 +144,13 @@ static clade_status test_once(clade_device *device, clade__offline *o, int kerne
 }
 
 clade_status clade__offline_turn(clade_device *device, const clade__offline *o, int program, double *seconds) {
-  struct timespec begun, ended;
   int k = 0;
   while (o->kernels[k] && ((int)o->programs[k] != program || !clade__self_test_known(o->told[k]))) k++;
   if (!o->kernels[k]) return CLADE_OK;
   clade__programmed_ran(device, program, program, 0);
-  clock_gettime(CLOCK_MONOTONIC, &begun);
+  const double begun = clade__now();
   CLADE_TRY(clade__self_test(device, o->program[program], o->told[k]));
-  clock_gettime(CLOCK_MONOTONIC, &ended);
-  *seconds = (double)(ended.tv_sec - begun.tv_sec) + 1e-9 * (double)(ended.tv_nsec - begun.tv_nsec);
+  *seconds = clade__now() - begun;
   return CLADE_OK;
 }
 

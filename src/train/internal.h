@@ -48,7 +48,7 @@ typedef struct clade__training {
   int64_t summed; /* steps of this epoch that the sums hold */
   double test_loss, test_accuracy, best;
   int64_t *confusion;
-  uint64_t began_ns;                         /* the call */
+  double began;                              /* the call, by clade__now */
   double first_step_seconds, tested_seconds; /* first step: until its end; 0 before */
   uint32_t backward; /* the number of the step graph's first value that is no part of the forward pass */
 } clade__training;

@@ -1,16 +1,9 @@
 /* The loop: a step is enqueued before the loss of the one before is read, so that the device never waits for it. */
 #include <inttypes.h>
-#include <time.h>
 
 #include "train/internal.h"
 
-static uint64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-double clade__train_seconds(const clade__training *tr) { return 1e-9 * (double)(now_ns() - tr->began_ns); }
+double clade__train_seconds(const clade__training *tr) { return clade__now() - tr->began; }
 
 /* Reads the loss of the step that is pending: waits for its end. */
 static clade_status settle(clade__training *tr) {
@@ -148,7 +141,7 @@ void clade_train_result_free(clade_train_result *result) {
 }
 
 clade_status clade_train(const clade_trainer *trainer, clade_train_result *result, clade_vars **vars) {
-  clade__training tr = {.began_ns = now_ns()};
+  clade__training tr = {.began = clade__now()};
   clade_status status;
   if (vars) *vars = NULL;
   if (!trainer) return CLADE_FAIL(INVALID, "clade_train: the trainer is NULL");

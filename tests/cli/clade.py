@@ -25,11 +25,19 @@ def document(done):
     return found
 
 
+def classes(everything):
+    """Of the program's cases the class All, or all others."""
+    found = [name for name, value in vars(sys.modules["__main__"]).items()
+             if isinstance(value, type) and issubclass(value, unittest.TestCase)]
+    return [name for name in found if (name == "All") == everything]
+
+
 def main():
-    """PROGRAM.py CLADE ROOT. A case that could not run makes the whole test read as skipped, never as passed."""
+    """PROGRAM.py CLADE ROOT [all]. A case that could not run makes the whole test read as skipped, never as passed."""
     global CLADE, ROOT
     CLADE, ROOT = sys.argv[1], sys.argv[2]
-    result = unittest.main(module="__main__", argv=sys.argv[:1], exit=False, verbosity=2).result
+    argv = sys.argv[:1] + classes(sys.argv[3:] == ["all"])
+    result = unittest.main(module="__main__", argv=argv, exit=False, verbosity=2).result
     if not result.wasSuccessful():
         sys.exit(1)
     sys.exit(SKIPPED if result.skipped else 0)

@@ -12,7 +12,7 @@ from clade import document, run
 SHAPES = "# of a user\nfirst c=8 h=6 w=6 out=8 kernel=3 pad=1\nsecond c=8 h=6 w=6 out=8 kernel=1 groups=2\n"
 
 
-class Tune(unittest.TestCase):
+class Kit(unittest.TestCase):
     def setUp(self):
         self.room = tempfile.TemporaryDirectory()
         self.addCleanup(self.room.cleanup)
@@ -38,6 +38,8 @@ class Tune(unittest.TestCase):
             f.write(text)
         return path
 
+
+class Tune(Kit):
     def test_nothing_is_measured_that_is_not_kept(self):
         os.chmod(self.room.name, 0o777)
         absent = "/proc/none/cache"
@@ -45,31 +47,6 @@ class Tune(unittest.TestCase):
             done = run("tune", "64x64x64", env={"CLADE_CACHE_DIR": directory})
             self.assertEqual((done.returncode, done.stdout), (1, ""))
             self.assertIn(word, done.stderr)
-
-    def test_convolutions_of_a_file(self):
-        path = self.file(SHAPES)
-        targets, rows = self.rows("conv", "--shapes", path)
-        passes = {"fwd": "conv2d", "bwd-data": "conv2d_data", "bwd-weights": "conv2d_weights"}
-        self.assertEqual(targets, [f"conv {name} {step}" for step in passes for name in ("first", "second")])
-        self.assertEqual([row["op"] for row in rows], [op for op in passes.values() for _ in range(2)])
-        self.assertTrue(all(row["after_seconds"] > 0 and not row["known"] for row in rows), rows)
-        targets, rows = self.rows("conv", "--shapes", path, "--pass", "fwd", "--only", "second")
-        self.assertEqual((targets, rows[0]["known"]), (["conv second fwd"], True))
-        targets, rows = self.rows("conv", "--shapes", path, "--pass", "fwd", "--only", "first", "--batch", "3",
-                                  "--dtype", "bf16")
-        self.assertIn("bf16[3,8,6,6] bf16[8,8,3,3] -> bf16", rows[0]["problem"])
-        targets, rows = self.rows("conv", "--shapes", self.file("line c=8 w=40 out=8 kernel=5 pad=2\n"), "--pass", "fwd")
-        self.assertEqual((targets, rows[0]["op"]), (["conv line fwd"], "conv2d"))
-
-    def test_products_of_a_set_and_of_a_file(self):
-        targets, rows = self.rows("gemm", "--set", "small", "--only", "64")
-        self.assertEqual((targets, rows[0]["problem"]), (["gemm 64"], "f32[64,64] f32[64,64] -> f32"))
-        _, rows = self.rows("64x64x64")
-        self.assertTrue(rows[0]["known"])  # the same product, however it was asked for
-        self.assertIn("--again measures what is known, too", self.tune("64x64x64").stdout)
-        path = self.file("mine m=20 n=7 k=9 batch=2 trans_b frozen_b\n")
-        _, rows = self.rows("gemm", "--shapes", path, "--dtype", "u8")
-        self.assertEqual(rows[0]["problem"], "trans_b=1 u8[2,20,9] i8[2,7,9] -> i32")
 
     def test_the_kind_of_core_is_kept(self):
         """However little time there was: no problem is begun then, nor the func timed as a whole, which is told."""
@@ -114,6 +91,33 @@ class Tune(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot read", done.stderr)
         self.assertIn("'zork'", self.tune("gemm", "--set", "small", "--only", "zork").stderr)
+
+
+class All(Kit):
+    def test_convolutions_of_a_file(self):
+        path = self.file(SHAPES)
+        targets, rows = self.rows("conv", "--shapes", path)
+        passes = {"fwd": "conv2d", "bwd-data": "conv2d_data", "bwd-weights": "conv2d_weights"}
+        self.assertEqual(targets, [f"conv {name} {step}" for step in passes for name in ("first", "second")])
+        self.assertEqual([row["op"] for row in rows], [op for op in passes.values() for _ in range(2)])
+        self.assertTrue(all(row["after_seconds"] > 0 and not row["known"] for row in rows), rows)
+        targets, rows = self.rows("conv", "--shapes", path, "--pass", "fwd", "--only", "second")
+        self.assertEqual((targets, rows[0]["known"]), (["conv second fwd"], True))
+        targets, rows = self.rows("conv", "--shapes", path, "--pass", "fwd", "--only", "first", "--batch", "3",
+                                  "--dtype", "bf16")
+        self.assertIn("bf16[3,8,6,6] bf16[8,8,3,3] -> bf16", rows[0]["problem"])
+        targets, rows = self.rows("conv", "--shapes", self.file("line c=8 w=40 out=8 kernel=5 pad=2\n"), "--pass", "fwd")
+        self.assertEqual((targets, rows[0]["op"]), (["conv line fwd"], "conv2d"))
+
+    def test_products_of_a_set_and_of_a_file(self):
+        targets, rows = self.rows("gemm", "--set", "small", "--only", "64")
+        self.assertEqual((targets, rows[0]["problem"]), (["gemm 64"], "f32[64,64] f32[64,64] -> f32"))
+        _, rows = self.rows("64x64x64")
+        self.assertTrue(rows[0]["known"])  # the same product, however it was asked for
+        self.assertIn("--again measures what is known, too", self.tune("64x64x64").stdout)
+        path = self.file("mine m=20 n=7 k=9 batch=2 trans_b frozen_b\n")
+        _, rows = self.rows("gemm", "--shapes", path, "--dtype", "u8")
+        self.assertEqual(rows[0]["problem"], "trans_b=1 u8[2,20,9] i8[2,7,9] -> i32")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ for kind in "mma 0 12" "mma 1 32" "mma_bare 0 12"; do
       # shellcheck disable=SC2086
       code=$(cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/gemm_mma.cl" |
         "$clang" -x cl -cl-std=CL1.2 -Xclang -finclude-default-header --target=x86_64-linux-gnu -march=skylake-avx512 \
-          -O1 -S -o - -DSUFFIX=test -DINDEX64=0 -DWANT_gemm_forward_"$kernel" -DIMITATE=0 -DTILES="$tiles" -DROWS="$rows" -DLINE=272 -DBLOCK_ROWS=258 -DWIDE=0 \
+          -O1 -S -o - -DSUFFIX=test -DINDEX64=0 -DWANT_gemm_forward_"$kernel" -DIMITATE=0 -DTILES="$tiles" -DTM="$rows" -DLINE=272 -DBM=258 -DWIDE=0 \
           -DINTEGER="$integer" -DPLAIN="$plain" -DT="$a" -DTB="$b" -DOUT="$out" $epilogue \
           '-DEPILOGUE=const COMPUTE(T) r = i0;' -w -)
       case $tiles$a in

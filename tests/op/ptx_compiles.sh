@@ -47,8 +47,8 @@ for tile in "128 128 16 64 32 2" "16 64 16 16 16 4"; do
     for lies in "1 1" "1 0" "0 1" "0 0"; do
       read -r left right <<<"$lies"
       echo "$type, $tile, left deep $left, right deep $right"
-      defines=(-DSUFFIX=test -DINDEX64=0 -DIMITATE=0 -DT=$type -DTB=$type -DOUT=$type -DROWS="$rows" -DCOLUMNS="$columns"
-        -DSLICE="$slice" -DTALL="$tall" -DWIDE="$wide" -DSTAGES="$stages" -DLEFT_DEEP="$left" -DRIGHT_DEEP="$right"
+      defines=(-DSUFFIX=test -DINDEX64=0 -DIMITATE=0 -DT=$type -DTB=$type -DOUT=$type -DBM="$rows" -DBN="$columns"
+        -DBK="$slice" -DTM="$tall" -DTN="$wide" -DSTAGES="$stages" -DLEFT_DEEP="$left" -DRIGHT_DEEP="$right"
         -DEPILOGUE_ARGS= -DEPILOGUE_USE= '-DEPILOGUE=const COMPUTE(T) r = i0;')
       case $type in
       f32) want=('mma\.sync\.aligned\.m16n8k8.*tf32' 'cvt\.rna\.tf32') ;;

@@ -1,5 +1,6 @@
 """Reading the tree for the rules: its files, and C sources without comments or without strings."""
 
+import functools
 import os
 import re
 
@@ -25,6 +26,7 @@ def read(root, path):
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 
 
+@functools.cache
 def code(text, strings=True):
     """C source with comments blanked, and strings too unless they are wanted; lines stay where they are."""
 
@@ -43,9 +45,14 @@ def line_of(text, at):
 
 def includes(root, path):
     """(line, header, is it <…>) of each include of a source."""
-    text = code(read(root, path))
-    for m in re.finditer(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', text, re.M):
-        yield line_of(text, m.start()), m.group(2), m.group(1) == "<"
+    return includes_of(read(root, path))
+
+
+@functools.cache
+def includes_of(text):
+    text = code(text)
+    found = re.finditer(r'^[ \t]*#[ \t]*include[ \t]+(["<])([^">]+)[">]', text, re.M)
+    return [(line_of(text, m.start()), m.group(2), m.group(1) == "<") for m in found]
 
 
 def op_code(root, name):

@@ -13,7 +13,7 @@ import termios
 import time
 import unittest
 
-from common import CLADE, events, result, train
+from common import CLADE, events, main, result, train
 from images import images, npy
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "io"))
@@ -27,7 +27,7 @@ def unread(pipe):
     return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"0000"))[0]
 
 
-class Command(unittest.TestCase):
+class Kit(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.room = tempfile.TemporaryDirectory(prefix="clade-test-")
@@ -41,6 +41,8 @@ class Command(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.room.name, name)
 
+
+class Command(Kit):
     def test_events(self):
         done = train(*self.small, "--epochs", 2)
         lines = events(done)
@@ -167,31 +169,6 @@ class Command(unittest.TestCase):
         done = train(*self.small, "--epochs", end // 10 + 1, "--checkpoint-dir", folder, "--resume")
         self.assertTrue(events(done)[0]["resumed"])
 
-    def test_optimizers_and_schedules(self):
-        for optimizer in ("sgd", "adam", "adamw", "rmsprop"):
-            end = result(train(*self.small, "--optimizer", optimizer, "--lr", 0.01 if optimizer == "sgd" else 0.001))
-            self.assertGreater(end["test_accuracy"], 0.8, optimizer)
-        for schedule in ("step", "cosine", "one-cycle"):
-            done = train(*self.small, "--schedule", schedule, "--warmup", 3, "--clip-norm", 1, "--weight-decay", 0.01)
-            rates = [e["learning_rate"] for e in events(done) if e["event"] == "step"]
-            self.assertLess(rates[0], max(rates))
-            self.assertLess(rates[-1], max(rates))
-            result(done)
-
-    def test_zeros(self):
-        """A rate of 0 changes no weight; a decay of 0 is none, by whatever optimizer; other zeros are no defaults."""
-        def sha(*options):
-            return result(train(*self.small, "--epochs", 1, *options))["weights_sha256"]
-
-        for optimizer in ("sgd", "adam", "adamw", "rmsprop"):
-            still = train(*self.small, "--epochs", 1, "--optimizer", optimizer, "--lr", 0)
-            self.assertEqual({e["learning_rate"] for e in events(still) if e["event"] == "step"}, {0}, optimizer)
-            more = train(*self.small, "--epochs", 2, "--optimizer", optimizer, "--lr", 0)
-            self.assertEqual(result(still)["weights_sha256"], result(more)["weights_sha256"], optimizer)
-        self.assertEqual(sha("--optimizer", "adamw", "--weight-decay", 0), sha("--optimizer", "adam"))
-        self.assertNotEqual(sha("--optimizer", "adamw"), sha("--optimizer", "adam"))
-        self.assertNotEqual(sha("--optimizer", "sgd", "--momentum", 0), sha("--optimizer", "sgd"))
-
     def test_without_effect(self):
         for options, words in ((["--momentum", "0.9"], ("--momentum", "--optimizer adam")),
                                (["--momentum", "0", "--optimizer", "adamw"], ("--momentum", "--optimizer adamw")),
@@ -228,6 +205,33 @@ class Command(unittest.TestCase):
         self.assertNotIn("\r", done.stdout)  # no terminal: no bar
 
 
+class All(Kit):
+    def test_optimizers_and_schedules(self):
+        for optimizer in ("sgd", "adam", "adamw", "rmsprop"):
+            end = result(train(*self.small, "--optimizer", optimizer, "--lr", 0.01 if optimizer == "sgd" else 0.001))
+            self.assertGreater(end["test_accuracy"], 0.8, optimizer)
+        for schedule in ("step", "cosine", "one-cycle"):
+            done = train(*self.small, "--schedule", schedule, "--warmup", 3, "--clip-norm", 1, "--weight-decay", 0.01)
+            rates = [e["learning_rate"] for e in events(done) if e["event"] == "step"]
+            self.assertLess(rates[0], max(rates))
+            self.assertLess(rates[-1], max(rates))
+            result(done)
+
+    def test_zeros(self):
+        """A rate of 0 changes no weight; a decay of 0 is none, by whatever optimizer; other zeros are no defaults."""
+        def sha(*options):
+            return result(train(*self.small, "--epochs", 1, *options))["weights_sha256"]
+
+        for optimizer in ("sgd", "adam", "adamw", "rmsprop"):
+            still = train(*self.small, "--epochs", 1, "--optimizer", optimizer, "--lr", 0)
+            self.assertEqual({e["learning_rate"] for e in events(still) if e["event"] == "step"}, {0}, optimizer)
+            more = train(*self.small, "--epochs", 2, "--optimizer", optimizer, "--lr", 0)
+            self.assertEqual(result(still)["weights_sha256"], result(more)["weights_sha256"], optimizer)
+        self.assertEqual(sha("--optimizer", "adamw", "--weight-decay", 0), sha("--optimizer", "adam"))
+        self.assertNotEqual(sha("--optimizer", "adamw"), sha("--optimizer", "adam"))
+        self.assertNotEqual(sha("--optimizer", "sgd", "--momentum", 0), sha("--optimizer", "sgd"))
+
+
 if __name__ == "__main__":
     sys.argv = sys.argv[:1]
-    unittest.main(verbosity=2)
+    main()

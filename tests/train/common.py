@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import sys
+import unittest
 
 CLADE = sys.argv[1]
 
@@ -22,3 +23,11 @@ def result(done):
     last = events(done)[-1]
     assert last["event"] == "done", last
     return last
+
+
+def main():
+    """PROGRAM.py CLADE [all]: the class All, or all others."""
+    cases = [name for name, value in vars(sys.modules["__main__"]).items()
+             if isinstance(value, type) and issubclass(value, unittest.TestCase)]
+    everything = sys.argv[2:] == ["all"]
+    unittest.main(argv=sys.argv[:1] + [name for name in cases if (name == "All") == everything], verbosity=2)

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-from common import CLADE, events, result, train
+from common import CLADE, events, main, result, train
 from images import images, npy
 
 
@@ -189,4 +189,4 @@ class Runs(unittest.TestCase):
 
 if __name__ == "__main__":
     sys.argv = sys.argv[:1]
-    unittest.main(verbosity=2)
+    main()

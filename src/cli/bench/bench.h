@@ -107,7 +107,6 @@ typedef struct bench_side {
   bool lost;                        /* it did: it takes part no more */
   double seconds[BENCH_MAX_ROUNDS]; /* of a call, each round's median */
 } bench_side;
-double bench_now(void);
 void bench_pause(double seconds); /* below one */
 bench_stat bench_stat_of(int n, const double *seconds);
 /* Whether the others go on after a call that gave `status`: also where a process ended, which is named then, and lost.

@@ -161,9 +161,9 @@ static clade_status seconds_of(const bench_side *side, double *best) {
   *best = INFINITY;
   for (int i = 0; i < TRIES; i++) {
     CLADE_TRY(side->refresh(side->state));
-    double start = bench_now();
+    double start = clade__now();
     CLADE_TRY(side->call(side->state));
-    *best = fmin(*best, bench_now() - start);
+    *best = fmin(*best, clade__now() - start);
   }
   return CLADE_OK;
 }

@@ -38,9 +38,9 @@ void bench_dnn_tell(dnn_object desc, bench_side *side) {
 static double seconds_of(void *contestant, clade_status (*call)(void *)) {
   double best = INFINITY;
   for (int i = 0; contestant && i < 3; i++) {
-    double start = bench_now();
+    double start = clade__now();
     if (call(contestant) != CLADE_OK) return INFINITY;
-    best = fmin(best, bench_now() - start);
+    best = fmin(best, clade__now() - start);
   }
   return best;
 }

@@ -225,11 +225,11 @@ static bool make(layer *l, int layout, bool train) {
 static double seconds_of(const layer *l) {
   double seconds[CALLS];
   for (int i = -1; i < CALLS; i++) {
-    double start = bench_now();
+    double start = clade__now();
     if (bench_dnn.execute(l->primitive, bench_dnn.stream, l->n_args, l->args) ||
         bench_dnn.stream_wait(bench_dnn.stream))
       return INFINITY;
-    if (i >= 0) seconds[i] = bench_now() - start;
+    if (i >= 0) seconds[i] = clade__now() - start;
   }
   return bench_stat_of(CALLS, seconds).median;
 }

@@ -202,9 +202,9 @@ static clade_status probe_side(const bench_job *job, const probe *p, bench_side 
 static clade_status sample(const bench_job *job, probe *p, bench_side *side) {
   CLADE_TRY(probe_side(job, p, side));
   for (int i = -1; i < SAMPLES; i++) {
-    double start = bench_now();
+    double start = clade__now();
     CLADE_TRY(side->call(side->state));
-    if (i >= 0) p->seconds[i] = bench_now() - start;
+    if (i >= 0) p->seconds[i] = clade__now() - start;
   }
   return side->read(side->state, 0, p->y);
 }

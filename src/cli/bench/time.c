@@ -9,12 +9,6 @@
 static const double turn_seconds = 0.012, pause_seconds = 0.03, far_below = 1.3;
 enum { TURN_CALLS = 60 };
 
-double bench_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 void bench_pause(double seconds) {
   struct timespec t = {.tv_nsec = (long)(seconds * 1e9)};
   nanosleep(&t, NULL);
@@ -40,9 +34,9 @@ bench_stat bench_stat_of(int n, const double *seconds) {
 
 static clade_status timed_call(bench_side *side, double *seconds) {
   if (side->refresh) CLADE_TRY(side->refresh(side->state));
-  double start = bench_now();
+  double start = clade__now();
   CLADE_TRY(side->call(side->state));
-  *seconds = side->seconds_of_call ? side->seconds_of_call(side->state) : bench_now() - start;
+  *seconds = side->seconds_of_call ? side->seconds_of_call(side->state) : clade__now() - start;
   return CLADE_OK;
 }
 

@@ -62,16 +62,16 @@ static clade_status prepare(runner *r, const compare_work *work, const compare_n
   r->integers = work->bytes && !work->model;
   r->moved = (double)(data->x_bytes + data->label_bytes + data->y_elements * WORD);
   if (!(r->y = clade__new(data->y_elements, WORD))) return CLADE_NO_MEMORY;
-  double start = bench_now();
+  double start = clade__now();
   CLADE_TRY(compare_graph(work, net, &r->graph));
   CLADE_TRY(clade_compile(r->graph, device, &r->func, .prefer = prefer, .fallback = fallback,
                           .place = fallback ? "gemm=home" : NULL));
-  r->programming = bench_now() - start;
+  r->programming = clade__now() - start;
   CLADE_TRY(fill(r, work, net));
   CLADE_TRY(clade_run_new(r->func, r->vars, &r->run, .slots = 1));
-  start = bench_now();
+  start = clade__now();
   CLADE_TRY(call(r));
-  r->first = bench_now() - start;
+  r->first = clade__now() - start;
   return CLADE_OK;
 }
 
@@ -142,9 +142,9 @@ static const double metered_seconds = 1;
 
 static clade_status count_energy(runner *r, compare_meter *meter, compare_row *row) {
   if (!meter->by || !compare_meter_read(meter)) return CLADE_OK;
-  double start = bench_now(), before = meter->joules;
+  double start = clade__now(), before = meter->joules;
   int calls = 0;
-  for (; !calls || bench_now() - start < metered_seconds; calls++) CLADE_TRY(call(r));
+  for (; !calls || clade__now() - start < metered_seconds; calls++) CLADE_TRY(call(r));
   if (compare_meter_read(meter) && meter->joules > before) row->joules = (meter->joules - before) / calls;
   return CLADE_OK;
 }
@@ -164,9 +164,9 @@ static clade_status profiled_calls(runner *r, int n, compare_row *row) {
     p = (parts){0};
     CLADE_TRY(execute(r));
     CLADE_TRY(clade_wait(r->run, r->ticket));
-    double start = bench_now();
+    double start = clade__now();
     CLADE_TRY(read_result(r));
-    out[i] = bench_now() - start;
+    out[i] = clade__now() - start;
     in[i] = p.in;
     kernels[i] = p.kernels;
   }
@@ -196,9 +196,9 @@ static clade_status turn(runner *r) {
   double before = r->spent, *mine = &r->seconds[r->calls];
   int n = 0;
   while (n < TURN_CALLS && r->spent - before < turn_seconds) {
-    double start = bench_now();
+    double start = clade__now();
     CLADE_TRY(call(r));
-    r->spent += mine[n++] = bench_now() - start;
+    r->spent += mine[n++] = clade__now() - start;
   }
   r->turn[r->turns++] = bench_stat_of(n, mine);
   r->calls += n;
