@@ -19,7 +19,7 @@ def infer(*arguments, cwd=None):
                           check=False, cwd=cwd)
 
 
-class Runs(unittest.TestCase):
+class Kit(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.room = tempfile.TemporaryDirectory(prefix="clade-test-")
@@ -44,6 +44,8 @@ class Runs(unittest.TestCase):
         for word in words:
             self.assertIn(word, done.stderr)
 
+
+class Runs(Kit):
     def test_resume_needs_no_options(self):
         whole = result(train(*self.options, "--epochs", 2))["weights_sha256"]
         rest = train(self.copied("rest"), "--resume", "--epochs", 2)
@@ -52,19 +54,6 @@ class Runs(unittest.TestCase):
         self.assertEqual(events(rest)[0]["changed"], "epochs 2 (the checkpoint had 1)")
         old = train("--checkpoint-dir", self.copied("old form"), "--resume", "--epochs", 2)
         self.assertEqual(result(old)["weights_sha256"], whole)
-
-    def test_a_run_from_another_directory(self):
-        """The paths among its options are absolute."""
-        folder = pathlib.Path(self.path("elsewhere"))
-        folder.mkdir()
-        command = [CLADE, "train", "run", "--model", "mlp", "--data", "npy:..", "--batch", "32", "--epochs", "1",
-                   "--log-dir", "logs"]
-        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=300)
-        done = train(folder / "run", "--resume", "--epochs", 2)
-        self.assertEqual(result(done)["steps"], 20)
-        self.assertEqual(events(done)[0]["data"], f"npy:{folder.resolve()}/..")
-        rows = (folder / "logs" / "scalars.csv").read_text().splitlines()
-        self.assertTrue(any(row.split(",")[1:3] == ["20", "train/loss"] for row in rows), rows)
 
     def test_what_is_given_goes_first_and_is_kept(self):
         folder = self.copied("given")
@@ -157,6 +146,26 @@ class Runs(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done)
         self.assertIn("\nresuming at step 40\n", told(folder, "--resume"))
 
+    def test_trace_is_looked_at_first(self):
+        done = train(*self.small, "--trace", self.path("none/trace.json"))
+        self.refused(done, "none/trace.json cannot be written")
+        self.assertEqual(done.stdout, "")
+
+
+class All(Kit):
+    def test_a_run_from_another_directory(self):
+        """The paths among its options are absolute."""
+        folder = pathlib.Path(self.path("elsewhere"))
+        folder.mkdir()
+        command = [CLADE, "train", "run", "--model", "mlp", "--data", "npy:..", "--batch", "32", "--epochs", "1",
+                   "--log-dir", "logs"]
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=300)
+        done = train(folder / "run", "--resume", "--epochs", 2)
+        self.assertEqual(result(done)["steps"], 20)
+        self.assertEqual(events(done)[0]["data"], f"npy:{folder.resolve()}/..")
+        rows = (folder / "logs" / "scalars.csv").read_text().splitlines()
+        self.assertTrue(any(row.split(",")[1:3] == ["20", "train/loss"] for row in rows), rows)
+
     def test_full_device(self):
         for json_option in [], ["--json"]:
             with open("/dev/full", "w", encoding="utf-8") as full:
@@ -167,11 +176,6 @@ class Runs(unittest.TestCase):
         trace = train(*self.small, "--epochs", 1, "--trace", "/dev/full")
         self.refused(trace, "/dev/full", "not whole")
         self.assertEqual(events(trace)[-1]["event"], "done")  # the training itself came to its end
-
-    def test_trace_is_looked_at_first(self):
-        done = train(*self.small, "--trace", self.path("none/trace.json"))
-        self.refused(done, "none/trace.json cannot be written")
-        self.assertEqual(done.stdout, "")
 
     def test_images_that_are_not_finite(self):
         folder = self.path("nan")
