@@ -26,6 +26,7 @@ typedef struct clade__node {
   clade__id *in;       /* values */
   clade__id first_out; /* value */
   int device;          /* where its outputs live */
+  int share;           /* of the batch, that it was built for */
   /* written by the select pass */
   int impl;              /* number among clade__impls(op); -1: none is needed (ports, constants, transfers, views) */
   const int32_t *config; /* the implementation's parameters; NULL: it has none */

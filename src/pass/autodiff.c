@@ -1,4 +1,6 @@
-/* Reverse-mode derivatives, as nodes added to the graph that is being built. */
+/* Reverse-mode derivatives, as nodes added to the graph that is being built. What several shares of a batch give to one
+ * value is summed in each share first, and then over the shares in pairs: the same tree whether they are devices of one
+ * process or processes. */
 #include "pass/pass.h"
 
 #include <stdio.h>
@@ -6,8 +8,9 @@
 typedef struct tape {
   clade_graph *g;
   size_t n_nodes, n_values; /* before anything was added */
-  bool *depends;            /* by value: on one of the xs */
-  clade_val *grad;          /* by value: what has flowed in so far */
+  int n_shares;
+  bool *depends;   /* by value: on one of the xs */
+  clade_val *grad; /* [value * n_shares + share]: what has flowed in from that share so far */
 } tape;
 
 static bool is_float(const clade_graph *g, clade__id value) {
@@ -33,12 +36,35 @@ static clade_status take_seed(const clade_graph *g, clade_val dy, clade__id y) {
                     clade__type_text(clade__type(g, y), want, sizeof want));
 }
 
-/* Everything is put where the value lives. */
-static clade_status accumulate(tape *t, clade__id value, clade_val dx) {
-  clade_val *sum = &t->grad[value];
-  t->g->device = t->g->nodes[t->g->values[value].node].device;
+static clade_val *from_share(const tape *t, clade__id value, int share) {
+  return &t->grad[(size_t)value * (size_t)t->n_shares + (size_t)share];
+}
+
+/* A share's sum is put where the value lives, if that is of the same share, and else where the share computes. */
+static clade_status accumulate(tape *t, clade__id value, const clade__node *user, clade_val dx) {
+  clade_val *sum = from_share(t, value, user->share);
+  const clade__node *maker = &t->g->nodes[t->g->values[value].node];
+  t->g->device = maker->share == user->share ? maker->device : user->device;
   *sum = clade_val_ok(*sum) ? clade_add(t->g, *sum, dx) : dx;
   return clade_graph_status(t->g);
+}
+
+clade_val clade__sum_in_pairs(clade_graph *g, int n, const clade_val *part) {
+  int half = 1;
+  if (n == 1) return part[0];
+  while (2 * half < n) half *= 2;
+  clade_val low = clade__sum_in_pairs(g, half, part), high = clade__sum_in_pairs(g, n - half, part + half);
+  if (!clade_val_ok(low) || !clade_val_ok(high)) return clade_val_ok(low) ? low : high;
+  g->device = g->nodes[g->values[low.id].node].device;
+  return clade_add(g, low, high);
+}
+
+/* All of it, once no share adds any more. */
+static clade_val gradient_of(tape *t, clade__id value) {
+  clade_val *part = from_share(t, value, 0);
+  part[0] = clade__sum_in_pairs(t->g, t->n_shares, part);
+  for (int i = 1; i < t->n_shares; i++) part[i] = (clade_val){0};
+  return part[0];
 }
 
 static clade_val filled(tape *t, clade__id like, double value) {
@@ -69,12 +95,12 @@ typedef struct frame {
 } frame;
 
 /* Whether a gradient arrives at the node and somebody behind it wants it. */
-static bool open_frame(const tape *t, const clade__node *n, frame *f) {
+static bool open_frame(tape *t, const clade__node *n, frame *f) {
   bool arrives = false, wanted = false;
   for (int i = 0; i < n->n_out; i++) {
     clade__id v = n->first_out + (clade__id)i;
     f->out[i] = clade__graph_val(t->g, v);
-    f->dout[i] = t->grad[v];
+    f->dout[i] = gradient_of(t, v);
     arrives |= clade_val_ok(f->dout[i]);
   }
   for (int i = 0; i < n->n_in; i++) {
@@ -96,7 +122,7 @@ static clade_status take(tape *t, const clade__node *n, const frame *f) {
       return CLADE_FAIL(INTERNAL, "operand %d is %s, its gradient %s", i,
                         clade__type_text(&f->in_type[i], want, sizeof want),
                         clade__type_text(&type, have, sizeof have));
-    CLADE_TRY(accumulate(t, n->in[i], f->din[i]));
+    CLADE_TRY(accumulate(t, n->in[i], n, f->din[i]));
   }
   return CLADE_OK;
 }
@@ -105,6 +131,7 @@ static clade_status differentiate(tape *t, clade__id id) {
   const clade__node n = t->g->nodes[id]; /* the array may move */
   frame f;
   char what[400];
+  t->g->share = n.share;
   if (!open_frame(t, &n, &f)) return CLADE_OK;
   snprintf(what, sizeof what, "gradient of %.64s%s%s%s", n.op->name, *n.name ? " \"" : "", n.name, *n.name ? "\"" : "");
   if (!n.op->grad) return CLADE_FAIL(UNSUPPORTED, "%s: the op has no derivative", what);
@@ -123,7 +150,8 @@ static clade_status run(tape *t, clade_val y, clade_val dy, int n, const clade_v
   if (n < 0 || (n && (!xs || !dxs))) return CLADE_FAIL(INVALID, "gradients: %d values, xs or dxs is NULL", n);
   CLADE_TRY(take_float(g, y, "gradients: y", &to));
   t->depends = clade__new(t->n_values, sizeof *t->depends);
-  t->grad = clade__new(t->n_values, sizeof *t->grad);
+  for (size_t i = 1; i < t->n_nodes; i++) t->n_shares = CLADE_MAX(t->n_shares, g->nodes[i].share + 1);
+  t->grad = clade__new(t->n_values * (size_t)t->n_shares, sizeof *t->grad);
   if (!t->depends || !t->grad) return CLADE_NO_MEMORY;
   for (int i = 0; i < n; i++) {
     char what[40];
@@ -133,9 +161,9 @@ static clade_status run(tape *t, clade_val y, clade_val dy, int n, const clade_v
   }
   if (clade_val_ok(dy)) CLADE_TRY(take_seed(g, dy, to));
   find_dependents(t);
-  if (t->depends[to]) t->grad[to] = clade_val_ok(dy) ? dy : filled(t, to, 1);
+  if (t->depends[to]) *from_share(t, to, 0) = clade_val_ok(dy) ? dy : filled(t, to, 1);
   for (clade__id node = g->values[to].node; node > 0; node--) CLADE_TRY(differentiate(t, node));
-  for (int i = 0; i < n; i++) dxs[i] = t->grad[xs[i].id];
+  for (int i = 0; i < n; i++) dxs[i] = gradient_of(t, xs[i].id);
   return clade_graph_status(g);
 }
 
@@ -144,13 +172,14 @@ static clade_status gradients(clade_graph *g, clade_val y, clade_val dy, int n, 
                               bool zeros) {
   for (int i = 0; dxs && i < n; i++) dxs[i] = (clade_val){0};
   if (!clade__graph_ok(g)) return g && !g->sealed ? g->status : CLADE_INVALID;
-  tape t = {.g = g, .n_nodes = g->n_nodes, .n_values = g->n_values};
-  int device = g->device;
+  tape t = {.g = g, .n_nodes = g->n_nodes, .n_values = g->n_values, .n_shares = 1};
+  const int device = g->device, share = g->share;
   clade_status status = run(&t, y, dy, n, xs, dxs);
   for (int i = 0; zeros && status == CLADE_OK && i < n; i++)
     if (!clade_val_ok(dxs[i])) dxs[i] = filled(&t, xs[i].id, 0);
   if (status == CLADE_OK) status = clade_graph_status(g);
   g->device = device;
+  g->share = share;
   clade__free(t.depends);
   clade__free(t.grad);
   if (status) {

@@ -24,6 +24,9 @@ typedef struct clade__pass_ctx {
 
 /* As clade_gradients; invalid where y does not depend on x. */
 clade_status clade__gradients(clade_graph *g, clade_val y, clade_val dy, int n, const clade_val *xs, clade_val *dxs);
+/* What shares of a batch give, of which some may be invalid: the largest power of two that is less than n of them and
+ * the others are summed alike, and then together, where the first one is. */
+clade_val clade__sum_in_pairs(clade_graph *g, int n, const clade_val *part);
 
 /* As built: checks that everything is well formed, canonicalizes, places (inserting transfers), drops what is dead. */
 clade_status clade__passes_generic(clade__pass_ctx *ctx);

@@ -271,11 +271,57 @@ static void test_devices(void **state) {
   clade_graph_release(g);
 }
 
+/* Sums of two, each on the device of its first share; a share's own sum is on its own. */
+static void assert_tree(const clade_graph *g, clade__id value, int first, int n) {
+  const clade__node *node = &g->nodes[g->values[value].node];
+  int half = 1;
+  assert_int_equal(node->device, first);
+  if (n == 1) return;
+  while (2 * half < n) half *= 2;
+  assert_int_equal(node->n_in, 2);
+  assert_tree(g, node->in[0], first, half);
+  assert_tree(g, node->in[1], first + half, n - half);
+}
+
+static void test_shares(void **state) {
+  (void)state;
+  for (int n = 1; n <= 9; n++) {
+    clade_graph *g = new_graph();
+    clade_val x = scalar(g, "x0"), y = x, dx;
+    for (int i = 0; i < n; i++) {
+      clade_graph_share(g, i);
+      clade_graph_place(g, i);
+      clade_val one = clade_mul(g, clade_exp(g, x), clade_fill(g, CLADE_F32, CLADE_SCALAR, i + 1)); /* uses x once */
+      one = clade_mul(g, one, x);                                                                   /* and twice */
+      clade_graph_place(g, 0);
+      y = i ? clade_add(g, y, clade_transfer(g, one, 0)) : one;
+    }
+    clade_graph_share(g, 0);
+    assert_error(clade_gradients(g, y, (clade_val){0}, 1, &x, &dx), CLADE_OK, "");
+    assert_tree(g, dx.id, 0, n);
+    assert_int_equal(g->share, 0);
+    assert_int_equal(g->device, 0);
+    clade_graph_release(g);
+  }
+}
+
+/* A share that gives nothing leaves its place in the tree to the other one of the pair. */
+static void test_shares_without(void **state) {
+  (void)state;
+  clade_graph *g = new_graph();
+  clade_val x = scalar(g, "x0"), part[5] = {x, {0}, {0}, {0}, x}, none[3] = {{0}};
+  clade_val sum = clade__sum_in_pairs(g, 5, part);
+  assert_int_equal(g->nodes[g->values[sum.id].node].n_in, 2);
+  assert_int_equal(clade__sum_in_pairs(g, 4, part).id, x.id);
+  assert_false(clade_val_ok(clade__sum_in_pairs(g, 3, none)));
+  clade_graph_release(g);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random),  cmocka_unit_test(test_given),
-                                     cmocka_unit_test(test_flow),    cmocka_unit_test(test_stop),
-                                     cmocka_unit_test(test_again),   cmocka_unit_test(test_outputs),
-                                     cmocka_unit_test(test_order),   cmocka_unit_test(test_deep),
-                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_devices)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random),  cmocka_unit_test(test_given),  cmocka_unit_test(test_flow),
+      cmocka_unit_test(test_stop),    cmocka_unit_test(test_again),  cmocka_unit_test(test_outputs),
+      cmocka_unit_test(test_order),   cmocka_unit_test(test_deep),   cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_devices), cmocka_unit_test(test_shares), cmocka_unit_test(test_shares_without)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
