@@ -101,7 +101,7 @@ void clade__index_free(clade__index *index);
 
 /* ---- asking for units (units.c) ---- */
 /* The defines by which workers of a persistent kernel wait; "" where the device's compiler may not be given them. */
-const char *clade__chain_assembly(clade_device *device);
+const char *clade__persistent_assembly(clade_device *device);
 
 /* ---- the program that probes units in a process of its own (probe_program.c) ---- */
 /* Its path, the caller's by clade__free; else why it is not used: CLADE_NOT_FOUND, CLADE_PERMISSION. */

@@ -58,7 +58,7 @@ static clade__store *create(clade_device *device) {
   store->process = (long)getpid();
   store->warms = clade__quirk_has(device, CLADE__QUIRK_WARM);
   store->lean = clade__quirk_has(device, CLADE__QUIRK_LEAN_BUILD);
-  snprintf(store->head, sizeof store->head, "%s%s%s%s", clade__chain_assembly(device),
+  snprintf(store->head, sizeof store->head, "%s%s%s%s", clade__persistent_assembly(device),
            clade__quirk_has(device, CLADE__QUIRK_FREE_GROUP) ? "#define CLADE_FREE_GROUP\n" : "",
            clade__quirk_has(device, CLADE__QUIRK_CALL_BODY) ? "#define CLADE_CALL_BODY\n" : "",
            clade__quirk_has(device, CLADE__QUIRK_BY_PAGES) ? "#define CLADE_BY_PAGES\n" : "");

@@ -95,10 +95,13 @@ static verdict ask_or_read(const clade_device *device, const clade__unit_row *ro
   if (!read_kept(&cache, name, &v)) {
     int held = clade__cache_lock(&cache);
     if (!read_kept(&cache, name, &v)) {
-      if (ask_child(device, row, line, sizeof line) == CLADE_OK)
+      clade_status status = ask_child(device, row, line, sizeof line);
+      if (status == CLADE_OK)
         v = verdict_of(line);
       else
-        snprintf(v.why, sizeof v.why, "not probed: %s", clade_last_error());
+        snprintf(v.why, sizeof v.why, "not probed: %s",
+                 status == CLADE_NO_MEMORY ? clade_status_text(status) : clade_last_error());
+      if (status == CLADE_NO_MEMORY) clade__log(CLADE_LOG_WARNING, "%s is %s", row->name, v.why);
       if (v.answer != CLADE__UNIT_UNKNOWN && cache.dir >= 0)
         (void)!clade__cache_write(&cache, CLADE__CACHE_UNIT, name, name, line, strlen(line));
     }
@@ -131,7 +134,7 @@ static clade__unit_answer was_tried(clade_device *device, const clade__unit_row 
   return CLADE__UNIT_YES;
 }
 
-const char *clade__chain_assembly(clade_device *device) {
+const char *clade__persistent_assembly(clade_device *device) {
   char why[WHY] = "";
   if (!clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) return "";
   clade__unit_prober *prober = clade__assembly_tried(device, false) ? was_tried : probe_apart;

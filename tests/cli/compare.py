@@ -177,7 +177,7 @@ class Compare(unittest.TestCase):
             self.assertEqual(row["accuracy"], beside["accuracy"])
         for answer in found["answers"]:  # what the fallback of the simulated one computes is not counted
             self.assertIsNone(answer["winner"], answer)
-            self.assertIn("fallbacks are not counted" if "energy" not in answer["question"] else "", answer["text"])
+            self.assertIn("fallback devices are not counted" if "energy" not in answer["question"] else "", answer["text"])
         for file, words in (("t2sp-arria10", "of kind array"), ("none", "none.json")):
             done = run("bench", "compare", "--device", f"rtl:{os.path.dirname(path)}/{file}.json")
             self.assertEqual(done.returncode, 1)

@@ -404,7 +404,7 @@ static bool set_families(op_target *t, const options *o) {
   t->anywhere = cpu ? 1u << CLADE_FAMILY_GROUP | 1u << CLADE_FAMILY_MMA : 0;
   if (!o->family) return true;
   for (int f = CLADE_FAMILY_REF; f <= CLADE_FAMILY_LIBRARY; f++)
-    if (strcmp(o->family, clade_family_name(f)) == 0) t->family = t->anywhere = 1u << f;
+    if (strcmp(o->family, clade_family_name((clade_family)f)) == 0) t->family = t->anywhere = 1u << f;
   int n = 0;
   for (int i = 0; i < count_impls(t->op); i++) n += t->family && takes_turns(t, i);
   if (!n) fprintf(stderr, "%s: no implementation is of the family \"%s\"\n", t->op->name, o->family);

@@ -165,7 +165,9 @@ static void knows_what_fits(void **state) {
   check_fails(clade__kernel_fits(device, &limits, "turn", 1, &many, 0), CLADE_UNSUPPORTED, "turn");
   check_ok(clade__kernel_get_limits(device, eight, &limits));
   assert_int_equal(limits.required[0], 8);
-  assert_true(limits.local_bytes >= 32 * sizeof(cl_int));
+  /* PoCL 6 tells 0 of arrays in kernels: clGetKernelWorkGroupInfo counts none there. */
+  if (!strstr(clade__device_info(device)->platform_version, "PoCL 6"))
+    assert_true(limits.local_bytes >= 32 * sizeof(cl_int));
   check_ok(clade__kernel_fits(device, &limits, "eight", 1, &local, 0));
   check_fails(clade__kernel_fits(device, &limits, "eight", 1, &other, 0), CLADE_UNSUPPORTED, "written for 8");
   clade__kernel_release(eight);

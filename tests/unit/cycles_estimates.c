@@ -46,7 +46,12 @@ static double estimate(const clade_graph *g, const struct array *a) {
   const clade_device_info info = {.size = sizeof info,
                                   .name = "d",
                                   .kernels = kernels,
-                                  .array = {a->rows, a->columns, a->tile_rows, a->tile_columns, a->mhz, a->gbs}};
+                                  .array = {.rows = a->rows,
+                                            .columns = a->columns,
+                                            .tile_rows = a->tile_rows,
+                                            .tile_columns = a->tile_columns,
+                                            .mhz = a->mhz,
+                                            .gbs = a->gbs}};
   const clade__pass_ctx ctx = {.n_devices = 1, .devices = &info, .fallback = -1};
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;

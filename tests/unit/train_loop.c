@@ -182,10 +182,12 @@ static void test_what_changes(void **state) {
            .optimizer = clade_sgd(.lr = 0.01, .weight_decay = 0.5), .clip_norm = 1, .clip_value = 2, .smoothing = 0.25,
            .schedule = clade_step_decay(.every = 2, .warmup = 3)));
   static const char *const told[] = {
-      "lr 0.01 (the checkpoint had 0.1), schedule \"step: 0.1 each 2 steps, warm-up of 3 "
+      "lr 0.01 (the checkpoint had 0.1), schedule \"step: 0.1 each 2 steps, warm-up of 3 steps\"",
       "steps\" (the checkpoint had \"constant\"), epochs 3 (the checkpoint had 2)",
-      "weight_decay 0.5 (the checkpoint had 0)", "clip_norm 1 (the checkpoint had 0)",
-      "clip_value 2 (the checkpoint had 0)", "smoothing 0.25 (the checkpoint had 0)"};
+      "weight_decay 0.5 (the checkpoint had 0)",
+      "clip_norm 1 (the checkpoint had 0)",
+      "clip_value 2 (the checkpoint had 0)",
+      "smoothing 0.25 (the checkpoint had 0)"};
   for (size_t i = 0; i < CLADE_COUNT(told); i++)
     if (!strstr(changed, told[i])) fail_msg("\"%s\" does not hold \"%s\"", changed, told[i]);
   assert_true(rate() == 0.01f);
