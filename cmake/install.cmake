@@ -6,6 +6,9 @@ install(TARGETS clade clade_static EXPORT clade_targets
   RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR}
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET clade_mpi)
+  install(TARGETS clade_mpi EXPORT clade_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(TARGETS clade_probe RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/clade)
 install(EXPORT clade_targets NAMESPACE clade:: FILE cladeTargets.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/clade)

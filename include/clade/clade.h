@@ -2,6 +2,7 @@
 #ifndef CLADE_CLADE_H
 #define CLADE_CLADE_H
 
+#include <clade/comm.h>
 #include <clade/data.h>
 #include <clade/device.h>
 #include <clade/func.h>

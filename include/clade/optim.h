@@ -9,6 +9,7 @@
 #ifndef CLADE_OPTIM_H
 #define CLADE_OPTIM_H
 
+#include <clade/comm.h>
 #include <clade/graph.h>
 
 CLADE_BEGIN_DECLS
@@ -154,6 +155,8 @@ typedef struct clade_minimize_opt {
   bool decay_all CLADE_UNSET;   /* weight decay for parameters of fewer than two dimensions (biases, scales) too */
   bool report
       CLADE_UNSET; /* outputs "lr" and "grad_norm", f32 scalars: this step's rate, the norm before it was clipped */
+  /* Gradients are summed over its ranks (clade_all_reduce), in buckets, the last layers' first; unset: they are not */
+  clade_comm *comm CLADE_UNSET;
 } clade_minimize_opt;
 /* clade_minimize(g, loss, .optimizer = clade_adam(.lr = 1e-3), .schedule = clade_cosine(.steps = 10000)) adds to the
  * graph: the gradients of the scalar `loss` by all parameters that it depends on, clipping, and the update that

@@ -3,6 +3,7 @@
 #ifndef CLADE_TRAIN_H
 #define CLADE_TRAIN_H
 
+#include <clade/comm.h>
 #include <clade/data.h>
 #include <clade/optim.h>
 #include <clade/tune.h>
@@ -90,6 +91,9 @@ typedef struct clade_trainer {
   void *observe_user CLADE_UNSET;
   bool overwrite
       CLADE_UNSET; /* begins afresh where .checkpoint_dir holds checkpoints, and replaces them; unset: refused */
+  /* Ranks that share each batch, a device each; unset: none. Rank 0 tests, logs and writes checkpoints; the others
+   * begin with its variables (docs/distributed.md). */
+  clade_comm *comm CLADE_UNSET;
 } clade_trainer;
 
 /* Steps of an epoch and of the whole training: for schedules. Of `trainer`, .train, .batch and .epochs are looked at.

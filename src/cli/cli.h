@@ -71,6 +71,11 @@ bool cli_number(const cli_args *args, const char *option, const char *text, int6
 
 extern const char *cli_program; /* how the command was called, for commands that are told to be tried next */
 
+/* ---- ranks (ranks.c) ---- */
+/* NULL where mpirun did not start this process, or started no other one. */
+clade_status cli_ranks_open(clade_comm **out);
+void cli_ranks_abort(clade_comm *comm); /* after a failure: ends all ranks; returns where there are no others */
+
 /* ---- errors: "clade: what and what to do" on standard error ---- */
 int cli_wrong(const cli_args *args, const char *format, ...) CLADE_PRINTF(2, 3); /* CLI_USAGE */
 int cli_failed(const char *format, ...) CLADE_PRINTF(1, 2);                      /* CLI_FAILED */

@@ -15,12 +15,21 @@ static void interrupt(int number) {
   stop = 1;
 }
 
+/* A batch system's word that time is nearly over, which mpirun hands on to its ranks. */
+static void stop_in_time(int number) {
+  (void)number;
+  stop = 1;
+}
+
 /* Again with every event: a compiler in this process may have put handlers of its own before these, which call them but
  * let a write that waits for a reader fail. */
 void train_catch_signals(void) {
   struct sigaction action = {.sa_handler = interrupt, .sa_flags = SA_RESTART}; /* what waits for a reader goes on */
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
+  action.sa_handler = stop_in_time;
+  sigaction(SIGUSR1, &action, NULL);
+  sigaction(SIGUSR2, &action, NULL);
 }
 
 static clade_status train(train_job *job) {
@@ -43,6 +52,21 @@ fail:
   return status;
 }
 
+/* The exit status; rank 0 tells of all. Ranks that were stopped end well: mpirun would kill the others otherwise. */
+static int finish(train_job *job, clade_status status) {
+  clade_comm *comm = job->trainer.comm;
+  if (status) {
+    int result = clade_comm_rank(comm) ? cli_failed("rank %d: %s", clade_comm_rank(comm), clade_last_error())
+                                       : cli_failed_status(status);
+    cli_ranks_abort(comm);
+    return result;
+  }
+  if (clade_comm_rank(comm)) return CLI_DONE;
+  if (!job->result.stopped) return train_report(job);
+  train_stopped(job);
+  return clade_comm_size(comm) == 1 ? INTERRUPTED : CLI_DONE;
+}
+
 int cli_train(int argc, char **argv) {
   train_job job = {.args = train_description, .data = "digits", .optimizer = "adam", .schedule = "constant"};
   job.lr = 1e-3;
@@ -53,17 +77,14 @@ int cli_train(int argc, char **argv) {
     json_decref(job.kept);
     return parsed < 0 ? CLI_DONE : parsed;
   }
-  if (job.args.json && !cli_json_begin()) return CLI_FAILED;
-  train_show_begin(&job);
+  clade_status status = cli_ranks_open(&job.trainer.comm);
+  const int rank = clade_comm_rank(job.trainer.comm);
+  if (status == CLADE_OK && job.args.json && !rank && !cli_json_begin()) return CLI_FAILED;
+  if (!rank) train_show_begin(&job);
   train_catch_signals();
-  clade_status status = train(&job);
-  int result = CLI_DONE;
-  if (status)
-    result = cli_failed_status(status);
-  else if (job.result.stopped)
-    train_stopped(&job), result = INTERRUPTED;
-  else
-    result = train_report(&job);
+  if (status == CLADE_OK) status = train(&job);
+  const int result = finish(&job, status);
+  clade_comm_release(job.trainer.comm);
   clade_train_result_free(&job.result);
   json_decref(job.kept);
   return result;

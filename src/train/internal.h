@@ -19,6 +19,8 @@ typedef struct clade__training {
   clade_trainer t; /* with everything that was unset */
   clade_dataset_info data, test_data;
   int n_shares, test_batch;
+  int rank, ranks; /* of .comm; 0 and 1 without one */
+  int first_row;   /* of each batch, that this rank's shares begin with */
   clade__share share[CLADE__MAX_SHARES];
   clade_device *devices[CLADE__MAX_SHARES];
   size_t sample; /* elements of an image */
@@ -52,6 +54,9 @@ typedef struct clade__training {
   double first_step_seconds, tested_seconds; /* first step: until its end; 0 before */
   uint32_t backward; /* the number of the step graph's first value that is no part of the forward pass */
 } clade__training;
+
+/* Rank 0's state on all ranks, once these agree on what they train; names the first that does not (ranks.c). */
+clade_status clade__train_join(clade__training *tr);
 
 double clade__train_seconds(const clade__training *tr); /* since the call */
 

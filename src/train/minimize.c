@@ -45,6 +45,32 @@ static clade_status differentiate(clade__task *t, clade_val loss) {
   return CLADE_OK;
 }
 
+/* ---- over ranks ---- */
+static size_t bytes_of(const clade__task *t, int i) {
+  const clade_type type = clade__task_type(t, t->gradients[i]);
+  size_t bytes = 0;
+  return clade_type_bytes(&type, &bytes) == CLADE_OK ? bytes : 0; /* symbols left: as if it were small */
+}
+
+/* In buckets, from the last parameter on, whose gradient is there first: the first bucket is small, so that something
+ * is on its way soon. */
+static clade_status reduce(clade__task *t) {
+  enum { FIRST = 1 << 20, OTHERS = 8 << 20 };
+  clade_val bucket[CLADE_ALL_REDUCE_MOST];
+  size_t most = FIRST;
+  for (int end = t->n, begin; end > 0; end = begin, most = OTHERS) {
+    size_t bytes = 0;
+    for (begin = end; begin > 0 && end - begin < CLADE_ALL_REDUCE_MOST && (begin == end || bytes < most); begin--)
+      bytes += bytes_of(t, begin - 1);
+    const size_t n = (size_t)(end - begin);
+    memcpy(bucket, t->gradients + begin, n * sizeof *bucket);
+    t->g->device = clade__task_device(t, t->parameters[begin]);
+    CLADE_TRY(clade_all_reduce(t->g, t->opt->comm, (int)n, bucket));
+    memcpy(t->gradients + begin, bucket, n * sizeof *bucket);
+  }
+  return CLADE_OK;
+}
+
 static clade_status average(clade__task *t, int first, int n) {
   return clade__task_fold(t, "ema", (clade__update_attrs){.rule = CLADE__UPDATE_AVERAGE, .p = (float)(1 - t->opt->ema)},
                           t->next, t->new_parameters, first, n);
@@ -168,6 +194,7 @@ static clade_status minimize(clade__task *t) {
   if (model) CLADE_TRY(clade_graph_status(model));
   CLADE_TRY(clade__task_alloc(t, (model ? model : t->g)->variables.count));
   CLADE_TRY(model ? clade__task_take_sums(t) : differentiate(t, t->opt->loss));
+  if (clade_comm_size(t->opt->comm) > 1) CLADE_TRY(reduce(t));
   return add_update(t);
 }
 

@@ -5,13 +5,32 @@
 #include <clade/nn.h>
 
 #include "base/file.h"
-#include "ir/ir.h"
+#include "pass/pass.h"
 #include "train/optim.h"
 #include "train/internal.h"
 
 enum { DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3 };
 
 /* ---- options ---- */
+/* Of a batch that ranks share: as many rows for each, and what is left for the first ones. */
+static clade_status cut_by_ranks(clade__training *tr) {
+  const int each = tr->t.batch / tr->ranks, left = tr->t.batch % tr->ranks;
+  if (tr->t.n_devices > 1 || tr->t.split)
+    return CLADE_FAIL(UNSUPPORTED, "clade_train: %d devices%s in one of %d ranks: each rank has one, and equal parts",
+                      tr->t.n_devices, tr->t.split ? " with a split" : "", tr->ranks);
+  if (tr->t.tune != CLADE_TUNE_OFF)
+    return CLADE_FAIL(UNSUPPORTED,
+                      "clade_train: .tune with %d ranks, which would choose each by its own measurements: "
+                      "tune before, in one process",
+                      tr->ranks);
+  if (!each)
+    return CLADE_FAIL(INVALID, "clade_train: a batch of %d leaves nothing for the last of %d ranks", tr->t.batch,
+                      tr->ranks);
+  tr->first_row = tr->rank * each + CLADE_MIN(tr->rank, left);
+  tr->share[0] = (clade__share){.rows = each + (tr->rank < left), .x = "x", .y = "y"};
+  return CLADE_OK;
+}
+
 /* Rows of each share, in proportion, so that they add up: what rounding leaves goes to the first ones. */
 static clade_status cut(clade__training *tr) {
   double sum = 0;
@@ -77,6 +96,12 @@ clade_status clade_train_steps(const clade_trainer *trainer, int64_t *epoch_step
 clade_status clade__train_options(const clade_trainer *given, clade__training *tr) {
   clade_trainer *t = &tr->t;
   CLADE_TRY(clade__opt_copy(t, sizeof *t, given, "clade_train"));
+  tr->rank = clade_comm_rank(t->comm);
+  tr->ranks = clade_comm_size(t->comm);
+  if (tr->rank) { /* rank 0 reads and writes */
+    t->checkpoint_dir = t->log_dir = t->trace = NULL;
+    t->resume = t->overwrite = false;
+  }
   if (!t->model) return CLADE_FAIL(INVALID, "clade_train: .model is NULL");
   if (!t->model_name) t->model_name = "user";
   if (!t->epochs) t->epochs = DEFAULT_EPOCHS;
@@ -108,7 +133,7 @@ clade_status clade__train_options(const clade_trainer *given, clade__training *t
   tr->test_batch = (int)CLADE_MIN(tr->test_data.count, (int64_t)CLADE__TEST_BATCH);
   tr->test_loss = tr->test_accuracy = NAN;
   tr->best = -1;
-  return cut(tr);
+  return tr->ranks > 1 ? cut_by_ranks(tr) : cut(tr);
 }
 
 /* ---- graphs ---- */
@@ -143,21 +168,25 @@ clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, cons
 /* The mean loss over the batch, weighted by the shares' rows, and all right answers. */
 static clade__outcome build_shares(const clade__training *tr, clade_graph *g) {
   clade__outcome all = {0};
+  clade_val losses[CLADE__MAX_SHARES], rights[CLADE__MAX_SHARES];
+  const bool whole = tr->n_shares * tr->ranks == 1;
   for (int i = 0; i < tr->n_shares; i++) {
-    clade_graph_share(g, i);
+    clade_graph_share(g, tr->rank + i);
     clade_graph_place(g, i);
     clade__outcome one = clade__train_loss(tr, g, &tr->share[i], tr->share[i].rows, tr->t.smoothing);
     clade_graph_place(g, 0);
-    if (tr->n_shares > 1) {
+    if (!whole) {
       clade_val weight = clade_fill(g, CLADE_F32, CLADE_SCALAR, (double)tr->share[i].rows / tr->t.batch);
       one.loss = clade_mul(g, clade_transfer(g, one.loss, 0), weight);
       one.right = clade_transfer(g, one.right, 0);
     }
     if (!i) all.model = one.model;
-    all.loss = i ? clade_add(g, all.loss, one.loss) : one.loss;
-    all.right = i ? clade_add(g, all.right, one.right) : one.right;
+    losses[i] = one.loss;
+    rights[i] = one.right;
   }
   clade_graph_share(g, 0);
+  all.loss = clade__sum_in_pairs(g, tr->n_shares, losses);
+  all.right = clade__sum_in_pairs(g, tr->n_shares, rights);
   return all;
 }
 
@@ -176,6 +205,18 @@ static clade_status tune_step(clade__training *tr, clade_graph *g) {
   return compile_step(tr, g);
 }
 
+/* Of all ranks. One that is asked to stop tells the others, so that all stop after the same step. */
+static clade_status add_outputs(const clade__training *tr, clade_graph *g, const clade__outcome *all) {
+  static const char *const names[] = {"loss", "right", "stop"};
+  clade_val told[] = {all->loss, all->right, {0}};
+  const int n = tr->ranks > 1 ? 3 : 2;
+  clade_graph_place(g, 0);
+  if (n > 2) told[2] = clade_input(g, "stop", CLADE_F32, CLADE_SCALAR);
+  if (n > 2) CLADE_TRY(clade_all_reduce(g, tr->t.comm, n, told));
+  for (int i = 0; i < n; i++) clade_output(g, names[i], told[i]);
+  return clade_graph_status(g);
+}
+
 static clade_status build_step(clade__training *tr) {
   clade_graph *g;
   clade_status status;
@@ -183,11 +224,11 @@ static clade_status build_step(clade__training *tr) {
   clade_graph_train(g, true);
   clade__outcome all = build_shares(tr, g);
   tr->model_hash = all.model;
-  clade_output(g, "loss", all.loss);
-  clade_output(g, "right", all.right);
   tr->backward = all.loss.id + 1;
   CLADE_GOTO(clade_minimize(g, all.loss, .optimizer = tr->t.optimizer, .schedule = tr->t.schedule,
-                            .clip_norm = tr->t.clip_norm, .clip_value = tr->t.clip_value, .ema = tr->t.ema));
+                            .clip_norm = tr->t.clip_norm, .clip_value = tr->t.clip_value, .ema = tr->t.ema,
+                            .comm = tr->t.comm));
+  CLADE_GOTO(add_outputs(tr, g, &all));
   if (tr->t.detect_anomaly) CLADE_GOTO(clade_graph_watch(g));
   CLADE_GOTO(compile_step(tr, g));
   CLADE_GOTO(tune_step(tr, g));
@@ -201,6 +242,7 @@ clade_status clade__train_build(clade__training *tr) {
   CLADE_TRY(build_step(tr));
   CLADE_TRY(clade_vars_new(tr->step_func, tr->t.seed, &tr->vars));
   CLADE_TRY(clade__train_resume(tr));
+  if (tr->ranks > 1) CLADE_TRY(clade__train_join(tr));
   CLADE_TRY(clade__train_open_logs(tr));
   CLADE_TRY(clade_run_new(tr->step_func, tr->vars, &tr->step_run));
   CLADE_TRY(clade_loader_new(tr->t.train, &tr->loader, .batch = tr->t.batch, .threads = tr->t.threads,

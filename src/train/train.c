@@ -7,12 +7,14 @@ double clade__train_seconds(const clade__training *tr) { return clade__now() - t
 
 /* Reads the loss of the step that is pending: waits for its end. */
 static clade_status settle(clade__training *tr) {
-  float loss, right;
+  float loss, right, stop = 0;
   if (!tr->pending) return CLADE_OK;
   CLADE_TRY(clade_read(tr->step_run, tr->pending, "loss", &loss, sizeof loss));
   CLADE_TRY(clade_read(tr->step_run, tr->pending, "right", &right, sizeof right));
+  if (tr->ranks > 1) CLADE_TRY(clade_read(tr->step_run, tr->pending, "stop", &stop, sizeof stop));
   CLADE_TRY(clade__train_check(tr, loss));
   tr->pending = 0;
+  if (stop > 0) tr->stopped = true;
   if (tr->first_step_seconds == 0) tr->first_step_seconds = clade__train_seconds(tr);
   tr->loss = (double)loss;
   tr->right = (double)right;
@@ -24,10 +26,12 @@ static clade_status settle(clade__training *tr) {
 }
 
 static clade_status step(clade__training *tr) {
-  clade_feed feed[2 * CLADE__MAX_SHARES];
+  clade_feed feed[2 * CLADE__MAX_SHARES + 1];
   const clade_batch *batch = &tr->batch;
   clade_ticket ticket;
-  size_t row = 0;
+  size_t row = (size_t)tr->first_row;
+  const float stop = tr->t.stop && *tr->t.stop;
+  int n = 2 * tr->n_shares;
   tr->batch.size = sizeof tr->batch;
   CLADE_TRY(clade_loader_next(tr->loader, &tr->batch));
   for (int i = 0; i < tr->n_shares; i++) {
@@ -37,7 +41,8 @@ static clade_status step(clade__training *tr) {
     feed[2 * i + 1] = (clade_feed){s->y, batch->y + row, rows * sizeof *batch->y, NULL};
     row += rows;
   }
-  CLADE_TRY(clade_execute(tr->step_run, 2 * tr->n_shares, feed, &ticket));
+  if (tr->ranks > 1) feed[n++] = (clade_feed){"stop", &stop, sizeof stop, NULL};
+  CLADE_TRY(clade_execute(tr->step_run, n, feed, &ticket));
   CLADE_TRY(settle(tr));
   tr->pending = ticket;
   tr->at++;
@@ -75,8 +80,8 @@ static clade_status run_epoch(clade__training *tr) {
     CLADE_TRY(trace(tr));
     CLADE_TRY(step(tr));
     if (tr->first_step_seconds == 0) CLADE_TRY(settle(tr)); /* the first one is timed by itself */
-    CLADE_TRY(clade__train_test_ready(tr));
-    if (t->stop && *t->stop) tr->stopped = true;
+    if (!tr->rank) CLADE_TRY(clade__train_test_ready(tr));
+    if (tr->ranks == 1 && t->stop && *t->stop) tr->stopped = true;
     bool end = tr->at % tr->epoch_steps == 0, due = t->checkpoint_steps && tr->at % t->checkpoint_steps == 0;
     if (end || due || tr->stopped) CLADE_TRY(settle(tr));
     if (!end && (due || tr->stopped)) CLADE_TRY(clade__train_save(tr, false));
@@ -86,6 +91,7 @@ static clade_status run_epoch(clade__training *tr) {
 
 static clade_status finish_epoch(clade__training *tr) {
   double begun = clade__train_seconds(tr);
+  if (tr->rank) return CLADE_OK;
   CLADE_TRY(clade__train_test(tr));
   clade__train_log_histograms(tr);
   tr->tested_seconds += clade__train_seconds(tr) - begun;
@@ -107,7 +113,7 @@ static clade_status run(clade__training *tr) {
                tr->t.trace, tr->t.trace_from, tr->t.trace_to);
     tr->incomplete = true;
   }
-  if (tr->at == tr->begun_at)
+  if (tr->at == tr->begun_at && !tr->rank)
     CLADE_TRY(clade__train_test(tr)); /* there was nothing left to do: the same answer again */
   return CLADE_OK;
 }

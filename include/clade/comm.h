@@ -1,0 +1,54 @@
+/* Processes that compute together: a communicator, and values of a graph that are summed over its ranks
+ * (docs/distributed.md). The library carries no bytes itself: <clade/mpi.h> has an implementation, and a program may
+ * bring its own. */
+#ifndef CLADE_COMM_H
+#define CLADE_COMM_H
+
+#include <clade/graph.h>
+
+CLADE_BEGIN_DECLS
+
+typedef struct clade_comm clade_comm;
+
+/* What carries bytes between ranks. The functions are called by one thread at a time, from any thread, and may not
+ * wait. Messages from one rank to another with the same tag arrive in the order in which they were sent. */
+typedef struct clade_comm_impl {
+  size_t size;
+  const char *name; /* "mpi" */
+  /* The memory is left alone until `test` says that the request is done, which ends the request. */
+  clade_status (*send)(void *user, int to, int tag, const void *data, size_t bytes, void **request);
+  clade_status (*receive)(void *user, int from, int tag, void *data, size_t bytes, void **request);
+  clade_status (*test)(void *user, void *request, bool *done);
+  void (*cancel)(void *user, void *request);
+  const char *(*error)(void *user); /* of the last call that failed; NULL: no text is known */
+  void (*abort)(void *user);        /* ends all ranks; does not return. NULL: there is no such means */
+  void (*release)(void *user);      /* with the communicator */
+} clade_comm_impl;
+
+/* `impl` must outlive the communicator. Where it is refused, `user` stays the caller's. */
+CLADE_API clade_status clade_comm_new(const clade_comm_impl *impl, void *user, int rank, int size, clade_comm **out);
+CLADE_API clade_comm *clade_comm_retain(clade_comm *comm);
+CLADE_API void clade_comm_release(clade_comm *comm); /* NULL is fine */
+CLADE_API int clade_comm_rank(const clade_comm *comm);
+CLADE_API int clade_comm_size(const clade_comm *comm);
+/* How long a rank may leave another one waiting before that fails and names it; 60 s at first, 0: for ever. */
+CLADE_API clade_status clade_comm_set_timeout(clade_comm *comm, double seconds);
+/* Ends all ranks, where the implementation can; returns where it cannot. */
+CLADE_API void clade_comm_abort(clade_comm *comm);
+
+/* ---- on the calling thread, which waits; all ranks call the same functions in the same order ---- */
+CLADE_API clade_status clade_comm_broadcast(clade_comm *comm, int root, void *data, size_t bytes);
+/* `all` on the root: size times `bytes`, by rank; ignored elsewhere. */
+CLADE_API clade_status clade_comm_gather(clade_comm *comm, int root, const void *data, size_t bytes, void *all);
+CLADE_API clade_status clade_comm_barrier(clade_comm *comm);
+
+/* ---- in graphs ----
+ * Replaces each of n values of f32 by its sum over the ranks, each of which builds the same graph. Ranks are summed in
+ * pairs, (0 + 1) + (2 + 3), as shares of one process are: the bits depend on the number of ranks alone. Kernels that do
+ * not need the sums run meanwhile. The communicator is kept by the funcs. Without a communicator, or with one rank, the
+ * values stay as they are. */
+enum { CLADE_ALL_REDUCE_MOST = 32 };
+CLADE_API clade_status clade_all_reduce(clade_graph *g, clade_comm *comm, int n, clade_val *values);
+
+CLADE_END_DECLS
+#endif

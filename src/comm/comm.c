@@ -1,0 +1,200 @@
+/* Communicators: who carries their bytes, patience with other ranks, and what the calling thread waits for. */
+#include "comm/comm.h"
+
+#include <time.h>
+
+static const double PATIENCE = 60;
+
+/* ---- those of this process, by number ---- */
+static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
+static clade_comm **all;
+static size_t n_all, capacity;
+
+static clade_status number(clade_comm *comm) {
+  pthread_mutex_lock(&all_lock);
+  clade_status status = clade__grow(&all, &capacity, n_all + 1, sizeof(clade_comm *));
+  if (status == CLADE_OK) {
+    all[n_all++] = comm;
+    comm->number = (int)n_all;
+  }
+  pthread_mutex_unlock(&all_lock);
+  return status;
+}
+
+clade_comm *clade__comm_numbered(int which) {
+  pthread_mutex_lock(&all_lock);
+  clade_comm *comm = which > 0 && (size_t)which <= n_all ? clade_comm_retain(all[which - 1]) : NULL;
+  pthread_mutex_unlock(&all_lock);
+  return comm;
+}
+
+/* ---- the object ---- */
+clade_status clade_comm_new(const clade_comm_impl *impl, void *user, int rank, int size, clade_comm **out) {
+  if (!out) return CLADE_FAIL(INVALID, "clade_comm_new: there is no place for the communicator (NULL)");
+  *out = NULL;
+  if (!impl || impl->size < sizeof impl->size)
+    return CLADE_FAIL(INVALID, "clade_comm_new: the implementation is %s", impl ? "without a size" : "NULL");
+  if (size < 1 || rank < 0 || rank >= size) return CLADE_FAIL(INVALID, "clade_comm_new: rank %d of %d", rank, size);
+  clade_comm *comm = clade__new(1, sizeof *comm);
+  if (!comm) return CLADE_NO_MEMORY;
+  memcpy(&comm->impl, impl, CLADE_MIN(impl->size, sizeof comm->impl));
+  clade_status status = CLADE_OK;
+  if (!comm->impl.name || !comm->impl.send || !comm->impl.receive || !comm->impl.test || !comm->impl.cancel)
+    status = CLADE_FAIL(INVALID, "clade_comm_new: the implementation lacks a name, send, receive, test or cancel");
+  if (status == CLADE_OK) status = number(comm);
+  if (status != CLADE_OK) {
+    clade__free(comm);
+    return status;
+  }
+  comm->user = user;
+  comm->rank = rank;
+  comm->size = size;
+  comm->timeout = PATIENCE;
+  comm->next_tag = CLADE__COMM_TAG + 1;
+  clade__ref_init(&comm->ref);
+  pthread_mutex_init(&comm->lock, NULL);
+  *out = comm;
+  return CLADE_OK;
+}
+
+clade_comm *clade_comm_retain(clade_comm *comm) {
+  if (comm) clade__ref_up(&comm->ref);
+  return comm;
+}
+
+void clade_comm_release(clade_comm *comm) {
+  if (!comm) return;
+  pthread_mutex_lock(&all_lock); /* nobody finds it by its number meanwhile */
+  bool last = clade__ref_down(&comm->ref);
+  if (last) all[comm->number - 1] = NULL;
+  pthread_mutex_unlock(&all_lock);
+  if (!last) return;
+  clade__reductions_free(comm->idle);
+  if (comm->impl.release) comm->impl.release(comm->user);
+  pthread_mutex_destroy(&comm->lock);
+  clade__free(comm);
+}
+
+int clade_comm_rank(const clade_comm *comm) { return comm ? comm->rank : 0; }
+int clade_comm_size(const clade_comm *comm) { return comm ? comm->size : 1; }
+
+clade_status clade_comm_set_timeout(clade_comm *comm, double seconds) {
+  if (!comm) return CLADE_FAIL(INVALID, "clade_comm_set_timeout: the communicator is NULL");
+  if (!(seconds >= 0)) return CLADE_FAIL(INVALID, "clade_comm_set_timeout: %g s; expected 0 or more", seconds);
+  comm->timeout = seconds;
+  return CLADE_OK;
+}
+
+void clade_comm_abort(clade_comm *comm) {
+  if (comm && comm->impl.abort) comm->impl.abort(comm->user);
+}
+
+/* ---- the implementation's calls ---- */
+static clade_status told(const clade_comm *comm, clade_status status, const char *what, int rank) {
+  const char *text = status && comm->impl.error ? comm->impl.error(comm->user) : NULL;
+  if (status == CLADE_OK) return CLADE_OK;
+  return clade_fail(status, "%s: %s rank %d: %s", comm->impl.name, what, rank,
+                    text && *text ? text : clade_status_text(status));
+}
+
+clade_status clade__comm_send(clade_comm *comm, int to, int tag, const void *data, size_t bytes, void **request) {
+  pthread_mutex_lock(&comm->lock);
+  clade_status status = told(comm, comm->impl.send(comm->user, to, tag, data, bytes, request), "sending to", to);
+  pthread_mutex_unlock(&comm->lock);
+  return status;
+}
+
+clade_status clade__comm_receive(clade_comm *comm, int from, int tag, void *data, size_t bytes, void **request) {
+  pthread_mutex_lock(&comm->lock);
+  clade_status status =
+      told(comm, comm->impl.receive(comm->user, from, tag, data, bytes, request), "receiving from", from);
+  pthread_mutex_unlock(&comm->lock);
+  return status;
+}
+
+clade_status clade__comm_test(clade_comm *comm, void **request, bool *done) {
+  *done = true;
+  if (!*request) return CLADE_OK;
+  pthread_mutex_lock(&comm->lock);
+  clade_status status = told(comm, comm->impl.test(comm->user, *request, done), "at", comm->rank);
+  if (status != CLADE_OK || *done) *request = NULL;
+  pthread_mutex_unlock(&comm->lock);
+  return status;
+}
+
+void clade__comm_cancel(clade_comm *comm, void **request) {
+  if (!*request) return;
+  pthread_mutex_lock(&comm->lock);
+  comm->impl.cancel(comm->user, *request);
+  pthread_mutex_unlock(&comm->lock);
+  *request = NULL;
+}
+
+clade_status clade__comm_patience(const clade_comm *comm, int rank, double since) {
+  const double waited = clade__now() - since;
+  if (comm->timeout == 0 || waited < comm->timeout) return CLADE_OK;
+  return CLADE_FAIL(LOST, "rank %d has not answered rank %d of %d for %.3g s", rank, comm->rank, comm->size, waited);
+}
+
+/* ---- what the calling thread waits for ---- */
+static clade_status wait_for(clade_comm *comm, int rank, void **request) {
+  const double since = clade__now();
+  for (bool done = false;;) {
+    clade_status status = clade__comm_test(comm, request, &done);
+    if (status == CLADE_OK && done) return CLADE_OK;
+    if (status == CLADE_OK) status = clade__comm_patience(comm, rank, since);
+    if (status != CLADE_OK) {
+      clade__comm_cancel(comm, request);
+      return status;
+    }
+    nanosleep(&(struct timespec){0, 50000}, NULL);
+  }
+}
+
+static clade_status send(clade_comm *comm, int to, const void *data, size_t bytes) {
+  void *request = NULL;
+  CLADE_TRY(clade__comm_send(comm, to, CLADE__COMM_TAG, data, bytes, &request));
+  return wait_for(comm, to, &request);
+}
+
+static clade_status receive(clade_comm *comm, int from, void *data, size_t bytes) {
+  void *request = NULL;
+  CLADE_TRY(clade__comm_receive(comm, from, CLADE__COMM_TAG, data, bytes, &request));
+  return wait_for(comm, from, &request);
+}
+
+static clade_status check(const clade_comm *comm, const char *what, int root) {
+  if (!comm) return CLADE_FAIL(INVALID, "%s: the communicator is NULL", what);
+  if (root >= 0 && root < comm->size) return CLADE_OK;
+  return CLADE_FAIL(INVALID, "%s: the root is rank %d of %d", what, root, comm->size);
+}
+
+/* Down the tree of the ranks that are counted from the root. */
+clade_status clade_comm_broadcast(clade_comm *comm, int root, void *data, size_t bytes) {
+  CLADE_TRY(check(comm, "clade_comm_broadcast", root));
+  const int n = comm->size, place = (comm->rank - root + n) % n;
+  int distance = 1;
+  while (distance < n && !(place & distance)) distance *= 2;
+  if (place) CLADE_TRY(receive(comm, (place - distance + root) % n, data, bytes));
+  for (distance /= 2; distance; distance /= 2)
+    if (place + distance < n) CLADE_TRY(send(comm, (place + distance + root) % n, data, bytes));
+  return CLADE_OK;
+}
+
+clade_status clade_comm_gather(clade_comm *comm, int root, const void *data, size_t bytes, void *to) {
+  CLADE_TRY(check(comm, "clade_comm_gather", root));
+  if (comm->rank != root) return send(comm, root, data, bytes);
+  for (int i = 0; i < comm->size; i++) {
+    char *place = (char *)to + (size_t)i * bytes;
+    if (i == root && bytes) memcpy(place, data, bytes);
+    if (i != root) CLADE_TRY(receive(comm, i, place, bytes));
+  }
+  return CLADE_OK;
+}
+
+clade_status clade_comm_barrier(clade_comm *comm) {
+  char mark = 0, *marks = comm ? clade__new((size_t)comm->size, 1) : NULL;
+  clade_status status = comm && !marks ? CLADE_NO_MEMORY : clade_comm_gather(comm, 0, &mark, 1, marks);
+  clade__free(marks);
+  return status ? status : clade_comm_broadcast(comm, 0, &mark, 1);
+}

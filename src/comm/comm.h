@@ -1,0 +1,44 @@
+/* Communicators from inside: tags, and sums that go on while others compute. */
+#ifndef CLADE_SRC_COMM_H
+#define CLADE_SRC_COMM_H
+
+#include <clade/comm.h>
+
+#include "base/base.h"
+
+typedef struct clade__reduction clade__reduction;
+
+struct clade_comm {
+  clade__ref ref;
+  clade_comm_impl impl;
+  void *user;
+  int rank, size, number; /* number: in this process, from 1 on */
+  double timeout;
+  int next_tag;
+  pthread_mutex_t lock;   /* the implementation is called by one thread at a time */
+  clade__reduction *idle; /* under lock: to be used again */
+};
+
+enum { CLADE__COMM_TAG = 1 /* of what the calling thread waits for; sums have the following */ };
+
+/* A communicator of this process by its number, retained; NULL: it is gone. */
+clade_comm *clade__comm_numbered(int number);
+
+clade_status clade__comm_send(clade_comm *comm, int to, int tag, const void *data, size_t bytes, void **request);
+clade_status clade__comm_receive(clade_comm *comm, int from, int tag, void *data, size_t bytes, void **request);
+/* Done requests become NULL. */
+clade_status clade__comm_test(clade_comm *comm, void **request, bool *done);
+void clade__comm_cancel(clade_comm *comm, void **request);
+/* A failure that names the rank that left this one waiting since `since`, if that is too long. */
+clade_status clade__comm_patience(const clade_comm *comm, int rank, double since);
+
+/* A sum of f32 over the ranks, a step at a time (reduce.c). Its data, of `bytes`, is filled in before the first step,
+ * and holds the sums once done. */
+clade_status clade__reduction_new(clade_comm *comm, int tag, size_t bytes, const void *user, clade__reduction **out);
+void *clade__reduction_data(const clade__reduction *r);
+const void *clade__reduction_user(const clade__reduction *r);
+clade_status clade__reduction_step(clade__reduction *r, bool *done);
+void clade__reduction_end(clade__reduction *r); /* also before it is done; NULL is fine */
+void clade__reductions_free(clade__reduction *first);
+
+#endif

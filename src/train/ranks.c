@@ -1,0 +1,115 @@
+/* Ranks that train together: what they must agree on, and how the others come by rank 0's state. */
+#include <stdio.h>
+
+#include "base/json.h"
+#include "train/course.h"
+
+enum { WHY_BYTES = 512 };
+
+/* What must be the same on all ranks, as a text. */
+static clade_status agreement(const clade__training *tr, char **text) {
+  json_t *root = json_pack("{s:s, s:o, s:o, s:I}", "version", clade_version(), "course", clade__train_course(tr),
+                           "settings", clade__train_settings(tr), "steps", (json_int_t)tr->steps);
+  json_object_del(json_object_get(root, "course"), "split"); /* each has its own part */
+  clade_status status = clade__json_print(root, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), text);
+  json_decref(root);
+  return status;
+}
+
+static void differs(const char *name, const json_t *first, const json_t *mine, char *why) {
+  char *a = json_dumps(first, JSON_ENCODE_ANY | JSON_COMPACT), *b = json_dumps(mine, JSON_ENCODE_ANY | JSON_COMPACT);
+  snprintf(why, WHY_BYTES, "%s is %.100s on rank 0 and %.100s", name, a ? a : "nothing", b ? b : "nothing");
+  free(a);
+  free(b);
+}
+
+/* Of the members of two objects, also inside of them, the first that differs. */
+static void compare(const json_t *first, const json_t *mine, char *why) {
+  const char *name;
+  json_t *value;
+  json_object_foreach((json_t *)(uintptr_t)first, name, value) {
+    const json_t *other = json_object_get(mine, name);
+    if (*why || json_equal(value, other)) continue;
+    if (json_is_object(value) && json_is_object(other))
+      compare(value, other, why);
+    else
+      differs(name, value, other, why);
+  }
+}
+
+/* Rank 0's text on all ranks, to be freed. */
+static clade_status first_text(clade__training *tr, const char *mine, char **first) {
+  uint64_t bytes = strlen(mine) + 1;
+  CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &bytes, sizeof bytes));
+  *first = bytes <= 1 << 20 ? clade__new((size_t)bytes, 1) : NULL;
+  if (!*first) return CLADE_NO_MEMORY;
+  if (!tr->rank) memcpy(*first, mine, (size_t)bytes);
+  CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, *first, (size_t)bytes));
+  (*first)[bytes - 1] = 0;
+  return CLADE_OK;
+}
+
+/* `why`: what this rank found, or "". All ranks fail where one of them found something. */
+static clade_status judge(clade__training *tr, char why[WHY_BYTES]) {
+  char *all = clade__new((size_t)tr->ranks, WHY_BYTES);
+  int bad = 0;
+  if (!all) return CLADE_NO_MEMORY;
+  clade_status status = clade_comm_gather(tr->t.comm, 0, why, WHY_BYTES, all);
+  for (int i = 1; i < tr->ranks && !tr->rank && !bad; i++)
+    if (all[(size_t)i * WHY_BYTES]) bad = i;
+  if (status == CLADE_OK) status = clade_comm_broadcast(tr->t.comm, 0, &bad, sizeof bad);
+  if (status == CLADE_OK && bad && !tr->rank)
+    status = CLADE_FAIL(INVALID, "clade_train: ranks do not train the same: %.300s on rank %d",
+                        all + (size_t)bad * WHY_BYTES, bad);
+  else if (status == CLADE_OK && bad)
+    status = CLADE_FAIL(INVALID, "clade_train: ranks do not train the same: rank %d differs from rank 0", bad);
+  clade__free(all);
+  return status;
+}
+
+static clade_status agree(clade__training *tr) {
+  char *mine = NULL, *first = NULL, why[WHY_BYTES] = "";
+  clade_status status;
+  if (!*tr->fingerprint) CLADE_GOTO(clade__train_fingerprint(tr));
+  CLADE_GOTO(agreement(tr, &mine));
+  CLADE_GOTO(first_text(tr, mine, &first));
+  if (strcmp(mine, first) != 0) {
+    json_t *a = clade__json_load_text(first), *b = clade__json_load_text(mine);
+    compare(a, b, why);
+    json_decref(a);
+    json_decref(b);
+  }
+  CLADE_GOTO(judge(tr, why));
+fail:
+  clade__free(mine);
+  clade__free(first);
+  return status;
+}
+
+/* ---- the state ---- */
+static clade_status hand_variable(clade__training *tr, const char *name, size_t bytes) {
+  void *data = clade__new(CLADE_MAX(bytes, (size_t)1), 1);
+  clade_status status = CLADE_NO_MEMORY;
+  CLADE_GOTO(data ? CLADE_OK : CLADE_NO_MEMORY);
+  if (!tr->rank) CLADE_GOTO(clade_vars_get(tr->vars, name, data, bytes));
+  CLADE_GOTO(clade_comm_broadcast(tr->t.comm, 0, data, bytes));
+  if (tr->rank) CLADE_GOTO(clade_vars_set(tr->vars, name, data, bytes));
+fail:
+  clade__free(data);
+  return status;
+}
+
+clade_status clade__train_join(clade__training *tr) {
+  CLADE_TRY(agree(tr));
+  CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->at, sizeof tr->at));
+  CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->resumed, sizeof tr->resumed));
+  tr->begun_at = tr->at;
+  for (int i = 0; i < clade_vars_count(tr->vars); i++) {
+    clade_port_info info = {.size = sizeof info};
+    size_t bytes;
+    CLADE_TRY(clade_vars_describe(tr->vars, i, &info));
+    CLADE_TRY(clade_type_bytes(&info.type, &bytes));
+    CLADE_TRY(hand_variable(tr, info.name, bytes));
+  }
+  return CLADE_OK;
+}

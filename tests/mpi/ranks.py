@@ -1,0 +1,152 @@
+"""clade train under mpirun: the same bits as one process with as many devices, and what ends a job.
+    ranks.py CLADE MPIRUN [all]
+"""
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+CLADE, MPIRUN = sys.argv[1:3]
+HERE = ["--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp"]
+ENV = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
+           POCL_MAX_PTHREAD_COUNT="1")
+
+
+def train(*options):
+    return [CLADE, "train", "--json", *options]
+
+
+def run(command, env=None):
+    return subprocess.run(command, env={**ENV, **(env or {})}, capture_output=True, text=True, timeout=300, check=False)
+
+
+def events(done):
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def result(done):
+    assert done.returncode == 0, done
+    ends = [event for event in events(done) if event["event"] == "done"]
+    assert len(ends) == 1, done  # rank 0's alone
+    return ends[0]
+
+
+def on_ranks(n, *options):
+    return run([MPIRUN, "-np", str(n), *HERE, *train(*options)])
+
+
+def bits_of(n, model):
+    """Weights and accuracy of n ranks, and of one process with n devices."""
+    options = ["--model", model, "--data", "digits", "--batch", "64", "--seed", "7", "--epochs", "1"]
+    devices = [word for i in range(n) for word in ("--device", str(i))]
+    both = on_ranks(n, *options), run(train(*options, *devices), {"POCL_DEVICES": " ".join(["pthread"] * n)})
+    return [(result(done)["weights_sha256"], result(done)["test_accuracy"]) for done in both]
+
+
+class Ranks(unittest.TestCase):
+    def test_same_bits_as_devices(self):
+        self.assertEqual(*bits_of(2, "mlp"))
+
+    def test_disagreement_is_named(self):
+        options = ["--model", "mlp", "--data", "digits", "--batch", "64", "--epochs", "1"]
+        for first, second, name in ((["--seed", "1"], ["--seed", "2"], "seed is 1 on rank 0 and 2 on rank 1"),
+                                    (["--lr", "0.1"], ["--lr", "0.2"], "lr is 0.1"),
+                                    (["--augment", "flip"], [], "augment is")):
+            begun = time.monotonic()
+            both = shlex.join(train(*options, *first)), shlex.join(train(*options, *second))
+            choice = f'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then exec {both[0]}; else exec {both[1]}; fi'
+            done = run([MPIRUN, "-np", "2", *HERE, "sh", "-c", choice])
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("ranks do not train the same: " + name, done.stderr)
+            self.assertLess(time.monotonic() - begun, 60)
+
+    def test_parts_that_are_empty(self):
+        done = on_ranks(2, "--model", "mlp", "--data", "digits", "--batch", "1")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("a batch of 1 leaves nothing for the last of 2 ranks", done.stderr)
+
+    def test_a_rank_that_dies(self):
+        """The others end within ten seconds."""
+        command = [MPIRUN, "-np", "2", *HERE, *train("--model", "mlp", "--data", "digits", "--epochs", "10000")]
+        with subprocess.Popen(command, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as job:
+            while '"step"' not in job.stdout.readline():
+                pass
+            ranks = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent(pid) == job.pid and ours(pid)]
+            self.assertEqual(len(ranks), 2)
+            os.kill(max(ranks), signal.SIGKILL)
+            begun = time.monotonic()
+            while job.stdout.readline():
+                pass
+            job.wait(timeout=60)
+        self.assertNotEqual(job.returncode, 0)
+        self.assertLess(time.monotonic() - begun, 10)
+
+
+class All(unittest.TestCase):
+    def test_same_bits_as_devices(self):
+        for n in (2, 3, 4, 8):
+            self.assertEqual(*bits_of(n, "lenet5"))
+
+    def test_near_one_device(self):
+        """Sums of parts differ from those of the whole by roundings: in a strict MLP by little."""
+        options = ["--model", "mlp", "--data", "digits", "--batch", "60", "--optimizer", "sgd", "--strict", "--epochs", "1"]
+        whole = [e["loss"] for e in events(run(train(*options))) if e["event"] == "step"]
+        for n in (2, 3):
+            losses = [e["loss"] for e in events(on_ranks(n, *options)) if e["event"] == "step"]
+            self.assertEqual(len(losses), len(whole))
+            self.assertLess(abs(losses[0] - whole[0]), 1e-5)
+            self.assertLess(abs(losses[19] - whole[19]), 1e-3)
+
+    def test_resume(self):
+        options = ["--model", "mlp", "--data", "digits", "--batch", "64"]
+        room = tempfile.TemporaryDirectory(prefix="clade-test-")
+        self.addCleanup(room.cleanup)
+        folder = os.path.join(room.name, "run")
+        whole = result(on_ranks(2, *options, "--epochs", "2"))
+        result(on_ranks(2, *options, "--epochs", "1", "--checkpoint-dir", folder))
+        rest = on_ranks(2, *options, "--epochs", "2", "--checkpoint-dir", folder, "--resume")
+        self.assertEqual(result(rest)["weights_sha256"], whole["weights_sha256"])
+        self.assertTrue(events(rest)[0]["resumed"])
+
+    def test_a_job_that_is_told_to_end(self):
+        """mpirun hands SIGUSR2 on: all ranks stop after the same step, and what is left goes on to the same bits."""
+        options = ["--model", "mlp", "--data", "digits", "--batch", "64"]
+        room = tempfile.TemporaryDirectory(prefix="clade-test-")
+        self.addCleanup(room.cleanup)
+        folder = os.path.join(room.name, "run")
+        command = [MPIRUN, "-np", "2", *HERE, *train(*options, "--epochs", "20", "--checkpoint-dir", folder)]
+        with subprocess.Popen(command, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as job:
+            while '"step"' not in job.stdout.readline():
+                pass
+            job.send_signal(signal.SIGUSR2)
+            last = [json.loads(line) for line in job.stdout.read().splitlines() if line.startswith("{")][-1]
+            self.assertEqual(job.wait(timeout=60), 0)
+        self.assertEqual(last["event"], "stopped")
+        epochs = str(last["step"] // 187 + 1)
+        whole = result(on_ranks(2, *options, "--epochs", epochs))
+        rest = result(on_ranks(2, *options, "--epochs", epochs, "--checkpoint-dir", folder, "--resume"))
+        self.assertEqual(rest["weights_sha256"], whole["weights_sha256"])
+
+
+def parent(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+            return int(stat.read().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return None
+
+
+def ours(pid):
+    try:
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "clade"
+    except OSError:
+        return False
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "All" if sys.argv[3:] == ["all"] else "Ranks"], verbosity=2)
