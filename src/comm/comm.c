@@ -130,9 +130,13 @@ void clade__comm_cancel(clade_comm *comm, void **request) {
   *request = NULL;
 }
 
+void clade__comm_be_patient(clade_comm *comm, bool patient) {
+  if (comm) atomic_store(&comm->patient, patient);
+}
+
 clade_status clade__comm_patience(const clade_comm *comm, int rank, double since) {
   const double waited = clade__now() - since;
-  if (comm->timeout == 0 || waited < comm->timeout) return CLADE_OK;
+  if (comm->timeout == 0 || atomic_load(&comm->patient) || waited < comm->timeout) return CLADE_OK;
   return CLADE_FAIL(LOST, "rank %d has not answered rank %d of %d for %.3g s", rank, comm->rank, comm->size, waited);
 }
 

@@ -14,6 +14,7 @@ struct clade_comm {
   void *user;
   int rank, size, number; /* number: in this process, from 1 on */
   double timeout;
+  atomic_bool patient; /* others may take as long as they want */
   int next_tag;
   pthread_mutex_t lock;   /* the implementation is called by one thread at a time */
   clade__reduction *idle; /* under lock: to be used again */
@@ -29,6 +30,8 @@ clade_status clade__comm_receive(clade_comm *comm, int from, int tag, void *data
 /* Done requests become NULL. */
 clade_status clade__comm_test(clade_comm *comm, void **request, bool *done);
 void clade__comm_cancel(clade_comm *comm, void **request);
+/* While other ranks compile, test or write, each at its own speed, none is told to hang. NULL is fine. */
+void clade__comm_be_patient(clade_comm *comm, bool patient);
 /* A failure that names the rank that left this one waiting since `since`, if that is too long. */
 clade_status clade__comm_patience(const clade_comm *comm, int rank, double since);
 

@@ -2,14 +2,16 @@
 #include <stdio.h>
 
 #include "base/json.h"
+#include "comm/comm.h"
 #include "train/course.h"
 
 enum { WHY_BYTES = 512 };
 
 /* What must be the same on all ranks, as a text. */
 static clade_status agreement(const clade__training *tr, char **text) {
-  json_t *root = json_pack("{s:s, s:o, s:o, s:I}", "version", clade_version(), "course", clade__train_course(tr),
-                           "settings", clade__train_settings(tr), "steps", (json_int_t)tr->steps);
+  json_t *root = json_pack("{s:s, s:o, s:o, s:I, s:I}", "version", clade_version(), "course", clade__train_course(tr),
+                           "settings", clade__train_settings(tr), "steps", (json_int_t)tr->steps, "checkpoint_steps",
+                           (json_int_t)tr->t.checkpoint_steps);
   json_object_del(json_object_get(root, "course"), "split"); /* each has its own part */
   clade_status status = clade__json_print(root, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), text);
   json_decref(root);
@@ -99,7 +101,16 @@ fail:
   return status;
 }
 
+clade_status clade__train_meet(clade__training *tr) {
+  if (tr->ranks == 1) return CLADE_OK;
+  clade__comm_be_patient(tr->t.comm, true);
+  clade_status status = clade_comm_barrier(tr->t.comm);
+  clade__comm_be_patient(tr->t.comm, false);
+  return status;
+}
+
 clade_status clade__train_join(clade__training *tr) {
+  clade__comm_be_patient(tr->t.comm, true); /* until all have compiled and done the first step, and have met */
   CLADE_TRY(agree(tr));
   CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->at, sizeof tr->at));
   CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->resumed, sizeof tr->resumed));

@@ -1,6 +1,7 @@
 /* The loop: a step is enqueued before the loss of the one before is read, so that the device never waits for it. */
 #include <inttypes.h>
 
+#include "comm/comm.h"
 #include "train/internal.h"
 
 double clade__train_seconds(const clade__training *tr) { return clade__now() - tr->began; }
@@ -81,24 +82,28 @@ static clade_status run_epoch(clade__training *tr) {
     CLADE_TRY(step(tr));
     if (tr->first_step_seconds == 0) CLADE_TRY(settle(tr)); /* the first one is timed by itself */
     if (!tr->rank) CLADE_TRY(clade__train_test_ready(tr));
+    if (tr->at == tr->begun_at + 1) CLADE_TRY(clade__train_meet(tr));
     if (tr->ranks == 1 && t->stop && *t->stop) tr->stopped = true;
     bool end = tr->at % tr->epoch_steps == 0, due = t->checkpoint_steps && tr->at % t->checkpoint_steps == 0;
     if (end || due || tr->stopped) CLADE_TRY(settle(tr));
-    if (!end && (due || tr->stopped)) CLADE_TRY(clade__train_save(tr, false));
+    if (end || !(due || tr->stopped)) continue;
+    CLADE_TRY(clade__train_save(tr, false));
+    CLADE_TRY(clade__train_meet(tr));
   } while (tr->at % tr->epoch_steps && !tr->stopped);
   return CLADE_OK;
 }
 
 static clade_status finish_epoch(clade__training *tr) {
   double begun = clade__train_seconds(tr);
-  if (tr->rank) return CLADE_OK;
+  if (tr->rank) return clade__train_meet(tr);
   CLADE_TRY(clade__train_test(tr));
   clade__train_log_histograms(tr);
   tr->tested_seconds += clade__train_seconds(tr) - begun;
   bool best = tr->test_accuracy > tr->best;
   if (best) tr->best = tr->test_accuracy;
   clade__train_tell(tr, CLADE_TRAIN_EPOCH, NULL);
-  return clade__train_save(tr, best);
+  CLADE_TRY(clade__train_save(tr, best));
+  return clade__train_meet(tr);
 }
 
 static clade_status run(clade__training *tr) {
@@ -161,5 +166,6 @@ clade_status clade_train(const clade_trainer *trainer, clade_train_result *resul
   if (vars) *vars = clade_vars_retain(tr.vars);
 fail:
   clade__train_release(&tr);
+  clade__comm_be_patient(tr.t.comm, false);
   return status;
 }

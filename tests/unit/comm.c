@@ -5,6 +5,7 @@
 #include <clade/comm.h>
 #include <clade/ops.h>
 
+#include "comm/comm.h"
 #include "plan_kit.h"
 
 /* ---- a world of threads: messages lie in a list until they are received ---- */
@@ -244,6 +245,10 @@ static void failures(void **state) {
   OK(clade_comm_set_timeout(comm, 0.05));
   refused(sum_alone(*state, comm), CLADE_LOST, "rank 1 has not answered rank 0 of 3");
   refused(clade_comm_gather(comm, 0, &one, 0, NULL), CLADE_LOST, "rank 1 has not answered rank 0 of 3");
+  clade__comm_be_patient(comm, true);
+  OK(clade__comm_patience(comm, 1, clade__now() - 1000));
+  clade__comm_be_patient(comm, false);
+  refused(clade__comm_patience(comm, 1, clade__now() - 1000), CLADE_LOST, "rank 1 has not answered");
   w.fails = true;
   refused(clade_comm_gather(comm, 2, &one, sizeof one, NULL), CLADE_IO, "threads: sending to rank 2: the wire is cut");
   clade_comm_abort(comm);
