@@ -206,11 +206,11 @@ bool clade__target_fits(const char *kind, const char *name, const clade_device_i
  * with LLVM 16 ends so. Both texts are in the platform's version, with no digit behind them. */
 static const struct {
   const char *platform, *version, *compiler;
-  bool units;
+  bool works, units; /* works: otherwise it ends the process */
   const char *link;
 } tried[] = {
-    {POCL, "PoCL 3.1", "LLVM 15", true, "https://packages.debian.org/bookworm/pocl-opencl-icd"},
-    {POCL, "PoCL 6.0", "LLVM 19", false, "https://packages.debian.org/trixie/pocl-opencl-icd"},
+    {POCL, "PoCL 3.1", "LLVM 15", true, true, "https://packages.debian.org/bookworm/pocl-opencl-icd"},
+    {POCL, "PoCL 6.0", "LLVM 18", false, false, "https://packages.debian.org/trixie/pocl-opencl-icd"},
 };
 
 static bool holds_version(const char *text, const char *version) {
@@ -218,12 +218,20 @@ static bool holds_version(const char *text, const char *version) {
   return at && !(at[strlen(version)] >= '0' && at[strlen(version)] <= '9');
 }
 
+static bool is_tried(size_t i, const clade_device_info *info) {
+  return strcasestr(info->platform, tried[i].platform) && holds_version(info->platform_version, tried[i].version) &&
+         holds_version(info->platform_version, tried[i].compiler);
+}
+
 bool clade__assembly_tried(const clade_device *device, bool units) {
-  const clade_device_info *info = &device->facts.info;
   for (size_t i = 0; i < CLADE_COUNT(tried); i++)
-    if (strcasestr(info->platform, tried[i].platform) && holds_version(info->platform_version, tried[i].version) &&
-        holds_version(info->platform_version, tried[i].compiler) && (tried[i].units || !units))
-      return true;
+    if (is_tried(i, &device->facts.info)) return tried[i].works && (tried[i].units || !units);
+  return false;
+}
+
+bool clade__assembly_aborts(const clade_device *device) {
+  for (size_t i = 0; i < CLADE_COUNT(tried); i++)
+    if (is_tried(i, &device->facts.info)) return !tried[i].works;
   return false;
 }
 

@@ -56,5 +56,7 @@ clade_status clade__units_name(clade_device_info *info); /* before anybody asked
 /* Whether the implementation's compiler was seen to take inline assembly: of units' probes, or of persistent kernels
  * alone. */
 bool clade__assembly_tried(const clade_device *device, bool units);
+/* Whether it was seen to end the process by that of persistent kernels: nobody is asked then. */
+bool clade__assembly_aborts(const clade_device *device);
 
 #endif

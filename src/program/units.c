@@ -136,9 +136,9 @@ static clade__unit_answer was_tried(clade_device *device, const clade__unit_row 
 
 const char *clade__persistent_assembly(clade_device *device) {
   char why[WHY] = "";
-  if (!clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE)) return "";
+  if (!clade__quirk_has(device, CLADE__QUIRK_SLOW_WAKE) || clade__assembly_aborts(device)) return "";
   clade__unit_prober *prober = clade__assembly_tried(device, false) ? was_tried : probe_apart;
   if (clade__unit_pass(device, &clade__assembly_row, prober, why, sizeof why)) return clade__assembly_defines;
-  clade__log(CLADE_LOG_INFO, "workers of chains wait without the processor's help: %s", why);
+  clade__log(CLADE_LOG_INFO, "workers of persistent kernels wait without the processor's help: %s", why);
   return "";
 }

@@ -31,6 +31,7 @@ static long long now(void) {
 }
 
 static int warnings;
+static char platform[256]; /* with its version */
 static void on_log(void *user, clade_log_level level, const char *message) {
   (void)user;
   if (level <= CLADE_LOG_WARNING) warnings++;
@@ -100,7 +101,10 @@ static clade_status compute(const char *spec, bool two, bool learn, int repeat, 
   perceptron p = {0};
   float output[PERCEPTRON_BATCH * PERCEPTRON_OUT];
   double error = 0;
+  clade_device_info info = {.size = sizeof info};
   clade_status s = clade_device_find(spec, &device);
+  if (s == CLADE_OK && clade_device_get_info(device, &info) == CLADE_OK)
+    snprintf(platform, sizeof platform, "%s", info.platform_version);
   if (s == CLADE_OK && two) {
     float y = 0;
     s = clade_device_split(device, 2, parts);
@@ -166,6 +170,8 @@ static int once(int argc, char **argv) {
   clade_status again = s == CLADE_OK ? CLADE_OK : compute(spec, two, learn, repeat, &bits, &again_wrong);
   printf("{\"status\":\"%s\",\"error\":", clade_status_name(s));
   print_text(message);
+  printf(",\"platform\":");
+  print_text(platform);
   printf(",\"again\":\"%s\",\"seconds\":%.6f,\"bits\":\"%016llx\",\"right\":%s,\"warnings\":%d,\"allocation_failed\":%"
          "s}\n",
          clade_status_name(again), seconds, bits, wrong || again_wrong ? "false" : "true", warnings,
