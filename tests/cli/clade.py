@@ -6,6 +6,8 @@ import subprocess
 import sys
 import unittest
 
+from common import classes
+
 CLADE = ROOT = ""
 SKIPPED = 77
 
@@ -23,13 +25,6 @@ def document(done):
     found = json.loads(done.stdout)
     assert found["schema"] == 1, found
     return found
-
-
-def classes(everything):
-    """Of the program's cases the class All, or all others."""
-    found = [name for name, value in vars(sys.modules["__main__"]).items()
-             if isinstance(value, type) and issubclass(value, unittest.TestCase)]
-    return [name for name in found if (name == "All") == everything]
 
 
 def main():

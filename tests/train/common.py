@@ -25,9 +25,13 @@ def result(done):
     return last
 
 
-def main():
-    """PROGRAM.py CLADE [all]: the class All, or all others."""
-    cases = [name for name, value in vars(sys.modules["__main__"]).items()
+def classes(everything):
+    """Of the program's cases the class All, or all others."""
+    found = [name for name, value in vars(sys.modules["__main__"]).items()
              if isinstance(value, type) and issubclass(value, unittest.TestCase)]
-    everything = sys.argv[2:] == ["all"]
-    unittest.main(argv=sys.argv[:1] + [name for name in cases if (name == "All") == everything], verbosity=2)
+    return [name for name in found if (name == "All") == everything]
+
+
+def main():
+    """PROGRAM.py CLADE [all]"""
+    unittest.main(argv=sys.argv[:1] + classes(sys.argv[2:] == ["all"]), verbosity=2)
