@@ -1,9 +1,10 @@
-"""Compares docs/json.md with what the command really prints: every field is documented, everything documented is there,
-and the types are right."""
+"""Compares docs/json.md and docs/json-ranks.md with what the command really prints: every field is documented, everything
+documented is there, and the types are right."""
 
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -20,16 +21,18 @@ KINDS = {"integer", "number", *TYPES}
 
 def tables():
     """By heading, from field to its type: `clade devices` → {"devices[].id": "string", …}"""
-    found, heading = {}, None
-    with open(os.path.join(clade.ROOT, "docs", "json.md"), encoding="utf-8") as page:
-        for line in page:
-            if line.startswith("## "):
-                chapter = heading = line[3:].strip()
-            elif line.startswith("### "):
-                heading = f"{chapter} {line[4:].strip()}"
-            row = re.match(r"\| `([a-z0-9_.\[\]]+)` \| ([a-z ]+) \|", line)
-            if row and heading and set(row[2].split(" or ")) <= KINDS:
-                found.setdefault(heading, {})[row[1]] = row[2].strip()
+    found, heading, lines = {}, None, []
+    for name in ("json.md", "json-ranks.md"):
+        with open(os.path.join(clade.ROOT, "docs", name), encoding="utf-8") as page:
+            lines += page.readlines()
+    for line in lines:
+        if line.startswith("## "):
+            chapter = heading = line[3:].strip()
+        elif line.startswith("### "):
+            heading = f"{chapter} {line[4:].strip()}"
+        row = re.match(r"\| `([a-z0-9_.\[\]]+)` \| ([a-z ]+) \|", line)
+        if row and heading and set(row[2].split(" or ")) <= KINDS:
+            found.setdefault(heading, {})[row[1]] = row[2].strip()
     for field, kind in list(found["clade devices"].items()):
         if field.startswith("devices[]."):
             found["clade doctor"].setdefault(field, kind)
@@ -80,7 +83,7 @@ def stopped(command):
         return lines + [json.loads(line) for line in process.communicate(timeout=120)[0].splitlines()]
 
 
-class Documents(unittest.TestCase):
+class Checks(unittest.TestCase):
     def check(self, heading, *runs):
         table, seen, wrong = tables()[heading], set(), []
         for done in runs:
@@ -88,6 +91,8 @@ class Documents(unittest.TestCase):
         self.assertEqual(wrong, [])
         self.assertEqual(set(table) - seen, set(), "documented and never seen")
 
+
+class Documents(Checks):
     def test_doctor(self):
         with tempfile.TemporaryDirectory() as empty:
             self.check("clade doctor", run("doctor", "--json"), run("doctor", "--json", "--device", "none such"),
@@ -165,7 +170,42 @@ class Documents(unittest.TestCase):
         self.assertEqual(len(wrong), 6, wrong)
 
 
-class All(unittest.TestCase):
+def on_two_ranks(*args):
+    """The finished job, or None where there is no MPI."""
+    mpirun = shutil.which("mpirun")
+    if not mpirun or not os.path.exists(os.path.join(os.path.dirname(clade.CLADE), "libclade_mpi.so.0")):
+        return None
+    here = ["--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp"]
+    return run(*args, before=[mpirun, "-np", "2", *here],
+               env={"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "POCL_MAX_PTHREAD_COUNT": "1",
+                    "OMPI_MCA_rmaps_base_oversubscribe": "1"})
+
+
+class All(Checks):
+    def test_bench_scale(self):
+        done = run("bench", "scale", "--model", "mlp", "--ranks", "1,2,512", "--batch", "16", "--rounds", "2", "--json")
+        self.check("clade bench scale", done)
+        found = document(done)
+        self.assertTrue(found["link"]["assumed"])
+        self.assertEqual([row["ranks"] for row in found["rows"]], [1, 2, 512])
+        self.assertEqual(found["rows"][0]["seconds"], found["model"]["alone_seconds"])
+        self.assertLess(found["rows"][1]["sums_seconds"], found["rows"][2]["sums_seconds"])
+        self.assertEqual(sum(bucket["bytes"] for bucket in found["model"]["buckets"]), found["model"]["gradient_bytes"])
+        given = document(run("bench", "scale", "--model", "mlp", "--ranks", "8", "--link", "20,100", "--rounds", "1", "--json"))
+        self.assertEqual((given["link"]["assumed"], given["link"]["bandwidth_gbs"]), (False, 12.5))
+
+    def test_bench_comm(self):
+        done = on_two_ranks("bench", "comm", "--model", "lenet5", "--batch", "16", "--rounds", "2", "--json")
+        if not done:
+            self.skipTest("there is no mpirun, or Clade was built without MPI")
+        self.check("clade bench comm", done)
+        found = document(done)
+        self.assertEqual((found["ranks"], [peer["rank"] for peer in found["link"]["peers"]]), (2, [1]))
+        self.assertEqual([row["bytes"] for row in found["sums"]], [4, 1 << 16, 1 << 20, 8 << 20, 64 << 20])
+        self.assertEqual(found["model"]["gradient_bytes"], 4 * 61706)
+        done = on_two_ranks("bench", "scale", "--model", "mlp", "--ranks", "2")
+        self.assertIn("it predicts from one process", done.stderr)
+
     def test_bench(self):
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as shapes:
             shapes.write("tiny c=16 h=9 w=9 out=32 kernel=3 pad=1\n")

@@ -95,6 +95,20 @@ class Usage(unittest.TestCase):
         self.assertIn("FILE", self.wrong("tune", "export"))
         self.assertIn("FILE", self.wrong("tune", "merge"))
 
+    def test_wrong_usage_of_bench_comm_and_scale(self):
+        self.assertIn("mpirun -np 2", self.wrong("bench", "comm"))
+        self.assertIn("--batch", self.wrong("bench", "comm", "--batch", "8"))
+        self.assertIn("zork", self.wrong("bench", "comm", "--model", "zork"))
+        self.assertIn("--model", self.wrong("bench", "scale", "--ranks", "8"))
+        scale = ["bench", "scale", "--model", "mlp"]
+        self.assertIn("--ranks", self.wrong(*scale))
+        self.assertIn("28 x 28", self.wrong(*scale, "--ranks", "8", "--side", "32"))
+        self.assertIn("'more'", self.wrong(*scale, "--ranks", "8", "more"))
+        for ranks in ["0", "-1", "x", "8,", ",8", "8 9", "1048577", "", ",".join(["2"] * 17)]:
+            self.assertIn("--ranks", self.wrong(*scale, "--ranks", ranks))
+        for link in ["50", "50,", ",10", "50,10,1", "-1,10", "50,0", "nan,1", "1,inf", "x,y", ""]:
+            self.assertIn("--link", self.wrong(*scale, "--ranks", "8", "--link", link))
+
     def test_unknown_device(self):
         candidate = document(run("devices", "--json"))["devices"][0]["name"]
         for args in [["devices"], ["infer", "--demo", "mlp"]]:

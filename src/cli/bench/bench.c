@@ -26,7 +26,7 @@ static const cli_option options[] = {
 };
 static const cli_args description = {
     .command = "bench",
-    .synopsis = "gemm|conv|op|model|all|compare",
+    .synopsis = "gemm|conv|op|model|all|compare|comm|scale",
     .about = "Measures how fast the device is, against its own limits and, with --peers, against other libraries.",
     .device_help = "what to measure (unset: CLADE_DEVICE, or the best)",
     .options = options,
@@ -139,10 +139,11 @@ static bool among(const char *name, const char *const names[4]) {
 
 int bench_check(const bench_job *job, size_t *work) {
   if (!job->what)
-    return cli_wrong(&job->args, "what is to be measured? expected gemm, conv, op, model, all or compare");
+    return cli_wrong(&job->args, "what is to be measured? expected gemm, conv, op, model, all, compare, comm or scale");
   for (*work = 0; *work < ALL && strcmp(works[*work].name, job->what);) ++*work;
   if (*work == ALL && strcmp(job->what, "all"))
-    return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm, conv, op, model, all or compare", job->what);
+    return cli_wrong(&job->args, "'%s' cannot be measured; expected gemm, conv, op, model, all, compare, comm or scale",
+                     job->what);
   if (*work == ALL && (job->set || job->shapes || job->only || job->pass))
     return cli_wrong(&job->args, "all has its own works: no --set, --shapes, --only or --pass");
   if (!clade__is_float(job->dtype) && strcmp(job->what, "gemm"))
@@ -175,7 +176,10 @@ clade_status bench_ready(bench_job *job) {
 }
 
 int cli_bench(int argc, char **argv) {
-  if (argc > 1 && !strcmp(argv[1], "compare")) return cli_compare(argc - 1, argv + 1);
+  static const cli_command own[] = {
+      {"compare", NULL, cli_compare}, {"comm", NULL, bench_comm}, {"scale", NULL, bench_scale}};
+  for (size_t i = 0; i < CLADE_COUNT(own); i++)
+    if (argc > 1 && !strcmp(argv[1], own[i].name)) return own[i].run(argc - 1, argv + 1);
   bench_job job = {.args = description, .dtype = CLADE_F32, .rounds = 7, .to = stdout};
   int result = parse_options(&job, argc, argv);
   size_t work = 0;

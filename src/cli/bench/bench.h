@@ -202,6 +202,10 @@ clade_status bench_models(bench_job *job);
 /* ---- op.c ---- */
 clade_status bench_ops(bench_job *job);
 
+/* ---- comm.c, scale.c: commands of their own ---- */
+int bench_comm(int argc, char **argv);
+int bench_scale(int argc, char **argv);
+
 /* ---- conv.c ---- */
 clade_status bench_conv(bench_job *job);
 
@@ -224,6 +228,7 @@ clade_status bench_row_add(bench_job *job, const bench_row *row);         /* and
 void bench_missing(bench_job *job, const char *peer, const char *reason); /* tells it once */
 bool bench_google(const bench_job *job); /* writes the file that --google names; false: it cannot, and that is told */
 void bench_show_device(const bench_job *job);
+json_t *bench_machine_json(const bench_watcher *watcher);
 int bench_report(bench_job *job); /* the documents that were asked for; the exit status */
 
 #endif

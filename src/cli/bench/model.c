@@ -33,6 +33,22 @@ static clade_status name_of(const bench_shape *shape, bench_model_work *w) {
                     w->model);
 }
 
+clade_status bench_model_data(bench_model_work *w) {
+  const size_t pixels = (size_t)(w->batch * w->channels * w->side * w->side);
+  w->results = w->train ? 1 : (size_t)(w->batch * w->classes);
+  w->x = clade__new(pixels, sizeof *w->x);
+  w->labels = clade__new((size_t)w->batch, sizeof *w->labels);
+  if (!w->x || !w->labels) return CLADE_NO_MEMORY;
+  bench_random(61, pixels, 1, w->x);
+  for (int64_t i = 0; i < w->batch; i++) w->labels[i] = (int32_t)(i * 7 % w->classes);
+  return CLADE_OK;
+}
+
+void bench_model_free(bench_model_work *w) {
+  clade__free(w->x);
+  clade__free(w->labels);
+}
+
 static clade_status work_of(const bench_job *job, const bench_shape *shape, bench_model_work *w) {
   const int64_t *v = shape->value;
   *w = (bench_model_work){.batch = job->batch ? job->batch : v[BATCH],
@@ -42,14 +58,7 @@ static clade_status work_of(const bench_job *job, const bench_shape *shape, benc
                           .train = v[TRAIN],
                           .strict = v[STRICT]};
   CLADE_TRY(name_of(shape, w));
-  w->results = w->train ? 1 : (size_t)(w->batch * w->classes);
-  size_t pixels = (size_t)(w->batch * w->channels * w->side * w->side);
-  w->x = clade__new(pixels, sizeof *w->x);
-  w->labels = clade__new((size_t)w->batch, sizeof *w->labels);
-  if (!w->x || !w->labels) return CLADE_NO_MEMORY;
-  bench_random(61, pixels, 1, w->x);
-  for (int64_t i = 0; i < w->batch; i++) w->labels[i] = (int32_t)(i * 7 % w->classes);
-  return CLADE_OK;
+  return bench_model_data(w);
 }
 
 static clade_status build(const bench_model_work *w, bench_clade *c) {
@@ -61,13 +70,13 @@ static clade_status build(const bench_model_work *w, bench_clade *c) {
   if (w->train) {
     clade_val labels = bench_variable(c, "bench.labels", CLADE_I32, CLADE_SHAPE(w->batch), w->labels, BENCH_FRESH);
     y = clade_cross_entropy(c->graph, y, labels);
-    (void)clade_minimize(c->graph, y, .optimizer = clade_sgd(.lr = 0.01, .momentum = 0.9));
+    (void)clade_minimize(c->graph, y, .optimizer = clade_sgd(.lr = 0.01, .momentum = 0.9), .comm = w->comm);
   }
   clade_output(c->graph, "y0", y);
   return CLADE_OK;
 }
 
-static clade_status clade_side(const bench_job *job, const bench_model_work *w, bench_side *side) {
+clade_status bench_model_side(const bench_job *job, const bench_model_work *w, bench_side *side) {
   bench_clade *c = clade__new(1, sizeof *c);
   if (!c) return CLADE_NO_MEMORY;
   c->out = (clade_type){.dtype = CLADE_F32};
@@ -110,7 +119,7 @@ static const char *const peers[] = {"pytorch", "onnxruntime"};
 
 static clade_status compete(bench_job *job, const bench_model_work *w, bench_row *row, bench_side *sides, int *n) {
   *n = 1;
-  CLADE_TRY(clade_side(job, w, &sides[0]));
+  CLADE_TRY(bench_model_side(job, w, &sides[0]));
   bench_clade *c = sides[0].state;
   CLADE_TRY(bench_clade_row(c, "conv2d", row));
   for (size_t i = 0; i < CLADE_COUNT(peers); i++) {
@@ -142,8 +151,7 @@ static clade_status one(bench_job *job, const bench_shape *shape) {
   row.items = (double)w.batch;
   if (status == CLADE_OK) status = compete(job, &w, &row, sides, &n);
   bench_sides_free(n, sides);
-  clade__free(w.x);
-  clade__free(w.labels);
+  bench_model_free(&w);
   if (status == CLADE_OK) return bench_row_add(job, &row);
   clade__free(row.why);
   return clade__fail_in(status, "model %s", shape->name);

@@ -8,10 +8,17 @@ typedef struct bench_model_work {
   char model[32];
   int64_t batch, channels, side, classes;
   bool train, strict;
+  clade_comm *comm; /* borrowed: gradients are summed over its ranks; NULL: one process */
   float *x;
   int32_t *labels;
   size_t results; /* logits, or the loss */
 } bench_model_work;
+
+/* ---- model.c ---- */
+clade_status bench_model_data(bench_model_work *work); /* images and labels of its sizes */
+void bench_model_free(bench_model_work *work);
+/* Its state is a bench_clade. */
+clade_status bench_model_side(const bench_job *job, const bench_model_work *work, bench_side *side);
 
 /* ---- python.c ---- */
 /* NULL, or why "pytorch" or "onnxruntime" cannot take part. The variables are saved for it. */

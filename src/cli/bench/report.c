@@ -132,13 +132,13 @@ static void show_summary(const bench_job *job) {
 }
 
 /* ---- JSON ---- */
-static json_t *machine_json(const bench_job *job) {
+json_t *bench_machine_json(const bench_watcher *watcher) {
   struct utsname system = {0};
   char cpu[128];
   int processors = bench_processors(cpu, sizeof cpu);
   uname(&system);
   return json_pack("{s:o, s:i, s:s, s:s, s:f}", "cpu", cli_json_text(cpu), "processors", processors, "system",
-                   system.sysname, "architecture", system.machine, "busy", bench_busy(&job->watcher));
+                   system.sysname, "architecture", system.machine, "busy", bench_busy(watcher));
 }
 
 static json_t *device_json(const bench_job *job) {
@@ -196,8 +196,8 @@ static json_t *summary_json(const bench_job *job) {
 static int report_json(const bench_job *job) {
   json_t *rows = json_array();
   for (size_t i = 0; i < job->n_rows; i++) json_array_append_new(rows, row_json(job, &job->rows[i]));
-  return cli_json_end(json_pack("{s:o, s:o, s:o, s:o}", "machine", machine_json(job), "device", device_json(job),
-                                "rows", rows, "summary", summary_json(job)));
+  return cli_json_end(json_pack("{s:o, s:o, s:o, s:o}", "machine", bench_machine_json(&job->watcher), "device",
+                                device_json(job), "rows", rows, "summary", summary_json(job)));
 }
 
 /* ---- CSV: a line for each row and contestant ---- */

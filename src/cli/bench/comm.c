@@ -1,0 +1,202 @@
+/* clade bench comm: the link between the ranks that mpirun started, sums over them, and a training's step beside what
+ * the model of sums predicts from these. */
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/bench/scale.h"
+#include "comm/comm.h"
+#include "models/models.h"
+
+enum { MODEL, BATCH, SIDE, ROUNDS };
+static const cli_option options[] = {
+    [MODEL] = {"model", "NAME", "also a training's step, beside a prediction: " MODEL_NAMES},
+    [BATCH] = {"batch", "N", "images of each rank (8; of mlp and lenet5 128)"},
+    [SIDE] = {"side", "N", "height and width of images (224)"},
+    [ROUNDS] = {"rounds", "N", "how often sums and steps are measured (7)"},
+    {0},
+};
+static const cli_args description = {
+    .command = "bench comm",
+    .synopsis = "",
+    .about = "Started by mpirun, measures the link between its ranks, and sums over them.",
+    .device_help = "what computes (unset: CLADE_DEVICE, or the best)",
+    .options = options,
+};
+
+typedef struct comm_job {
+  bench_job bench;
+  const char *model;
+  int64_t side;
+  clade_comm *comm;
+  scale_peer *peers;
+  scale_sum sums[SCALE_SUMS];
+  scale_link link; /* as the rounds of a sum meet it */
+  double latency;  /* of a message, without the time between two looks */
+  bench_model_work work;
+  scale_compute compute;
+} comm_job;
+
+static int parse(comm_job *job, int argc, char **argv) {
+  cli_args *args = &job->bench.args;
+  const char *value;
+  for (int next; (next = cli_next(args, argc, argv, &value)) != CLI_NEXT_END;) switch (next) {
+    case MODEL: job->model = value; break;
+    case BATCH:
+      if (!cli_number(args, "batch", value, 1, 4096, &job->bench.batch)) return CLI_USAGE;
+      break;
+    case SIDE:
+      if (!cli_number(args, "side", value, 1, 4096, &job->side)) return CLI_USAGE;
+      break;
+    case ROUNDS:
+      if (!cli_number(args, "rounds", value, 1, BENCH_MAX_ROUNDS / 2, &job->bench.rounds)) return CLI_USAGE;
+      break;
+    default: return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
+    }
+  if (optind < argc) return cli_wrong(args, "unexpected argument '%s'", argv[optind]);
+  if (!job->model && job->bench.batch) return cli_wrong(args, "--batch: only a --model has images");
+  if (!job->model && job->side) return cli_wrong(args, "--side: only a --model has images");
+  return job->model ? scale_work_of(args, job->model, job->bench.batch, job->side, &job->work) : CLI_DONE;
+}
+
+/* ---- measuring ---- */
+/* The slowest pair's. */
+static void summarize(comm_job *job) {
+  job->link.bandwidth = INFINITY;
+  for (int i = 0; i < job->comm->size - 1; i++) {
+    job->latency = fmax(job->latency, job->peers[i].latency);
+    job->link.bandwidth = fmin(job->link.bandwidth, job->peers[i].bandwidth);
+  }
+  job->link.latency = job->sums[0].seconds.median / scale_rounds(job->comm->size);
+}
+
+static clade_status measure(comm_job *job) {
+  bench_job *bench = &job->bench;
+  CLADE_TRY(clade_device_find(bench->args.n_devices ? bench->args.device[0] : NULL, &bench->device));
+  bench->info.size = sizeof bench->info;
+  CLADE_TRY(clade_device_get_info(bench->device, &bench->info));
+  bench_watch(&bench->watcher);
+  if (!(job->peers = clade__new((size_t)job->comm->size, sizeof *job->peers))) return CLADE_NO_MEMORY;
+  CLADE_TRY(scale_peers(job->comm, job->peers));
+  CLADE_TRY(scale_add_rate(&job->link.add));
+  CLADE_TRY(scale_sums(bench, job->comm, job->sums));
+  summarize(job);
+  if (!job->model) return CLADE_OK;
+  CLADE_TRY(bench_model_data(&job->work));
+  return scale_measure(bench, &job->work, job->comm, &job->compute);
+}
+
+static scale_step step_of(const comm_job *job, double wire) {
+  const scale_compute *c = &job->compute;
+  return scale_predict(&job->link, job->comm->size, wire, c->n, c->buckets, c->rest);
+}
+
+/* ---- telling ---- */
+static double bus(const comm_job *job, const scale_sum *sum) {
+  const double n = job->comm->size;
+  return 2 * (n - 1) / n * (double)sum->bytes / sum->seconds.median;
+}
+
+static void show_model(const comm_job *job) {
+  FILE *to = job->bench.to;
+  const scale_compute *c = &job->compute;
+  const scale_step step = step_of(job, 1), half = step_of(job, 0.5);
+  scale_show_model(to, &job->work, c);
+  fprintf(to, "\na step of %d ranks: measured %.3f ms, predicted %.3f ms, ratio %.3f\n", job->comm->size,
+          c->together * 1e3, step.seconds * 1e3, c->together / step.seconds);
+  fprintf(to, "sums: predicted %.3f ms, of them %.3f ms exposed (measured %.3f ms beyond the step alone)\n",
+          step.reductions * 1e3, step.exposed * 1e3, (c->together - c->alone) * 1e3);
+  fprintf(to, "with 16 bits on the wire: a step of %.3f ms predicted, %.3f ms exposed\n", half.seconds * 1e3,
+          half.exposed * 1e3);
+}
+
+static void show(const comm_job *job) {
+  FILE *to = job->bench.to;
+  fprintf(to, "%d ranks by %s\n\n%6s %14s %14s\n", job->comm->size, job->comm->impl.name, "0 and", "latency us",
+          "GB/s each way");
+  for (int i = 0; i < job->comm->size - 1; i++)
+    fprintf(to, "%6d %14.2f %14.3f\n", job->peers[i].rank, job->peers[i].latency * 1e6, job->peers[i].bandwidth * 1e-9);
+  fprintf(to, "a round of a sum takes at least %.1f us; the host adds %.2f GB/s\n\n", job->link.latency * 1e6,
+          job->link.add * 1e-9);
+  fprintf(to, "%12s %12s %12s %12s %10s %8s\n", "sum of bytes", "median ms", "min", "max", "bus GB/s", "of link");
+  for (int i = 0; i < SCALE_SUMS; i++) {
+    const scale_sum *s = &job->sums[i];
+    fprintf(to, "%12zu %12.4f %12.4f %12.4f %10.4f %7.1f%%\n", s->bytes, s->seconds.median * 1e3, s->seconds.min * 1e3,
+            s->seconds.max * 1e3, bus(job, s) * 1e-9, 100 * bus(job, s) / job->link.bandwidth);
+  }
+  if (job->model) show_model(job);
+  const double busy = bench_busy(&job->bench.watcher);
+  if (busy > 0.1) fprintf(stderr, "clade: processes other than rank 0 used %.0f %% of the processors\n", 100 * busy);
+}
+
+static json_t *link_json(const comm_job *job) {
+  json_t *peers = json_array();
+  for (int i = 0; i < job->comm->size - 1; i++)
+    json_array_append_new(peers, json_pack("{s:i, s:f, s:f}", "rank", job->peers[i].rank, "latency_seconds",
+                                           job->peers[i].latency, "bandwidth_gbs", job->peers[i].bandwidth * 1e-9));
+  return json_pack("{s:f, s:f, s:f, s:f, s:o}", "latency_seconds", job->latency, "bandwidth_gbs",
+                   job->link.bandwidth * 1e-9, "round_seconds", job->link.latency, "add_gbs", job->link.add * 1e-9,
+                   "peers", peers);
+}
+
+static json_t *sums_json(const comm_job *job) {
+  json_t *sums = json_array();
+  for (int i = 0; i < SCALE_SUMS; i++) {
+    const scale_sum *s = &job->sums[i];
+    json_array_append_new(sums, json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "bytes", (json_int_t)s->bytes, "seconds",
+                                          s->seconds.median, "seconds_min", s->seconds.min, "seconds_max",
+                                          s->seconds.max, "bus_gbs", bus(job, s) * 1e-9, "fraction_of_link",
+                                          bus(job, s) / job->link.bandwidth));
+  }
+  return sums;
+}
+
+static json_t *step_json(const comm_job *job) {
+  if (!job->model) return json_null();
+  const scale_compute *c = &job->compute;
+  const scale_step step = step_of(job, 1), half = step_of(job, 0.5);
+  return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "seconds", c->together, "predicted_seconds", step.seconds,
+                   "ratio", c->together / step.seconds, "sums_seconds", step.reductions, "exposed_seconds",
+                   step.exposed, "half_seconds", half.seconds, "half_exposed_seconds", half.exposed);
+}
+
+static json_t *document(const comm_job *job) {
+  return json_pack("{s:o, s:s, s:i, s:s, s:o, s:o, s:o, s:o}", "machine", bench_machine_json(&job->bench.watcher),
+                   "device", job->bench.info.id, "ranks", job->comm->size, "carrier", job->comm->impl.name, "link",
+                   link_json(job), "sums", sums_json(job), "model",
+                   job->model ? scale_model_json(&job->work, &job->compute) : json_null(), "step", step_json(job));
+}
+
+/* The exit status; rank 0 tells of all. */
+static int finish(const comm_job *job, clade_status status) {
+  const int rank = job->comm->rank;
+  if (status != CLADE_OK) {
+    const int result = rank ? cli_failed("rank %d: %s", rank, clade_last_error()) : cli_failed_status(status);
+    cli_ranks_abort(job->comm);
+    return result;
+  }
+  if (rank) return CLI_DONE;
+  show(job);
+  return job->bench.args.json ? cli_json_end(document(job)) : CLI_DONE;
+}
+
+int bench_comm(int argc, char **argv) {
+  comm_job job = {.bench = {.args = description, .dtype = CLADE_F32, .rounds = 7, .to = stdout}};
+  int result = parse(&job, argc, argv);
+  if (result) return result < 0 ? CLI_DONE : result;
+  clade_status status = cli_ranks_open(&job.comm);
+  if (status != CLADE_OK) return cli_failed_status(status);
+  if (!job.comm)
+    return cli_wrong(&job.bench.args, "there is one process; `mpirun -np 2 %s bench comm` starts two", cli_program);
+  if (job.bench.args.json) job.bench.to = stderr;
+  if (job.bench.args.json && !job.comm->rank && !cli_json_begin())
+    result = CLI_FAILED;
+  else
+    result = finish(&job, measure(&job));
+  bench_model_free(&job.work);
+  clade__free(job.compute.buckets);
+  clade__free(job.peers);
+  clade_device_release(job.bench.device);
+  clade_comm_release(job.comm);
+  return result;
+}

@@ -1,0 +1,148 @@
+/* The link between ranks, as the library uses it: single messages, sums in a graph, and what adding costs. */
+#include <sched.h>
+
+#include "cli/bench/scale.h"
+#include "comm/comm.h"
+
+/* ---- adding ---- */
+clade_status scale_add_rate(double *bytes_per_second) {
+  enum { N = 1 << 20, TIMES = 9 };
+  double seconds[TIMES];
+  float *sum = clade__new(N, sizeof *sum), *other = clade__new(N, sizeof *other);
+  for (int k = 0; sum && other && k < TIMES; k++) {
+    const double start = clade__now();
+    for (int i = 0; i < N; i++) sum[i] += other[i];
+    seconds[k] = clade__now() - start;
+    other[0] = sum[N - 1] + 1; /* each pass is needed */
+  }
+  clade_status status = sum && other ? CLADE_OK : CLADE_NO_MEMORY;
+  if (status == CLADE_OK) *bytes_per_second = N * sizeof *sum / bench_stat_of(TIMES, seconds).median;
+  clade__free(sum);
+  clade__free(other);
+  return status;
+}
+
+/* ---- messages ---- */
+/* Looked for without a pause: what the link takes, not how long a thread sleeps. */
+static clade_status end(clade_comm *comm, int peer, void **request) {
+  const double since = clade__now();
+  for (bool done = false;;) {
+    clade_status status = clade__comm_test(comm, request, &done);
+    if (status == CLADE_OK && done) return CLADE_OK;
+    if (status == CLADE_OK) status = clade__comm_patience(comm, peer, since);
+    if (status != CLADE_OK) {
+      clade__comm_cancel(comm, request);
+      return status;
+    }
+    sched_yield(); /* ranks may share a processor */
+  }
+}
+
+static clade_status put(clade_comm *comm, int peer, const void *data, size_t bytes) {
+  void *request = NULL;
+  CLADE_TRY(clade__comm_send(comm, peer, CLADE__COMM_TAG, data, bytes, &request));
+  return end(comm, peer, &request);
+}
+
+static clade_status get(clade_comm *comm, int peer, void *data, size_t bytes) {
+  void *request = NULL;
+  CLADE_TRY(clade__comm_receive(comm, peer, CLADE__COMM_TAG, data, bytes, &request));
+  return end(comm, peer, &request);
+}
+
+static clade_status both(clade_comm *comm, int peer, const char *out, char *in, size_t bytes) {
+  void *received = NULL;
+  CLADE_TRY(clade__comm_receive(comm, peer, CLADE__COMM_TAG, in, bytes, &received));
+  clade_status status = put(comm, peer, out, bytes);
+  if (status == CLADE_OK) return end(comm, peer, &received);
+  clade__comm_cancel(comm, &received);
+  return status;
+}
+
+enum { SMALL = 8, LARGE = 4 << 20, SMALL_TIMES = 101, LARGE_TIMES = 7 };
+
+/* There and back. */
+static clade_status bounce(clade_comm *comm, int peer, char *data) {
+  if (comm->rank < peer) CLADE_TRY(put(comm, peer, data, SMALL));
+  CLADE_TRY(get(comm, peer, data, SMALL));
+  return comm->rank < peer ? CLADE_OK : put(comm, peer, data, SMALL);
+}
+
+static clade_status pair(clade_comm *comm, int peer, char *out, char *in, scale_peer *found) {
+  double seconds[SMALL_TIMES];
+  for (int i = -2; i < SMALL_TIMES; i++) { /* the first ones open the connection */
+    const double start = clade__now();
+    CLADE_TRY(bounce(comm, peer, out));
+    if (i >= 0) seconds[i] = clade__now() - start;
+  }
+  found->rank = peer;
+  found->latency = bench_stat_of(SMALL_TIMES, seconds).median / 2;
+  for (int i = -1; i < LARGE_TIMES; i++) {
+    const double start = clade__now();
+    CLADE_TRY(both(comm, peer, out, in, LARGE));
+    if (i >= 0) seconds[i] = clade__now() - start;
+  }
+  found->bandwidth = LARGE / bench_stat_of(LARGE_TIMES, seconds).median;
+  return CLADE_OK;
+}
+
+clade_status scale_peers(clade_comm *comm, scale_peer *peers) {
+  scale_peer mine;
+  char *out = clade__new(LARGE, 1), *in = clade__new(LARGE, 1);
+  clade_status status = out && in ? CLADE_OK : CLADE_NO_MEMORY;
+  for (int peer = 1; peer < comm->size && status == CLADE_OK; peer++) {
+    status = clade_comm_barrier(comm);
+    if (status == CLADE_OK && !comm->rank) status = pair(comm, peer, out, in, &peers[peer - 1]);
+    if (status == CLADE_OK && comm->rank == peer) status = pair(comm, 0, out, in, &mine);
+  }
+  clade__free(out);
+  clade__free(in);
+  return status;
+}
+
+/* ---- sums in a graph ---- */
+static clade_status sum_side(const bench_job *job, clade_comm *comm, size_t bytes, const float *data,
+                             bench_side *side) {
+  bench_clade *c = clade__new(1, sizeof *c);
+  if (!c) return CLADE_NO_MEMORY;
+  const clade_shape shape = CLADE_SHAPE((int64_t)(bytes / sizeof(float)));
+  c->out = (clade_type){.dtype = CLADE_F32, .shape = shape};
+  c->out_elements = bytes / sizeof(float);
+  clade_status status = clade_graph_new(&c->graph);
+  if (status == CLADE_OK) {
+    clade_val x = bench_variable(c, "x", CLADE_F32, shape, data, BENCH_OPERAND);
+    status = clade_all_reduce(c->graph, comm, 1, &x);
+    clade_output(c->graph, "y0", x);
+  }
+  clade_status made = bench_clade_side(job, c, side);
+  return status == CLADE_OK ? made : status;
+}
+
+static clade_status sum_of(const bench_job *job, clade_comm *comm, const float *data, scale_sum *sum) {
+  bench_side side = {0};
+  double seconds[BENCH_MAX_ROUNDS];
+  clade__comm_be_patient(comm, true);
+  clade_status status = sum_side(job, comm, sum->bytes, data, &side);
+  for (int i = -1; i < job->rounds && status == CLADE_OK; i++) {
+    status = clade_comm_barrier(comm);
+    clade__comm_be_patient(comm, false);
+    const double start = clade__now();
+    if (status == CLADE_OK) status = side.call(side.state);
+    if (i >= 0) seconds[i] = clade__now() - start;
+  }
+  bench_sides_free(1, &side);
+  sum->seconds = bench_stat_of(status == CLADE_OK ? (int)job->rounds : 0, seconds);
+  return status;
+}
+
+clade_status scale_sums(const bench_job *job, clade_comm *comm, scale_sum sums[SCALE_SUMS]) {
+  static const size_t sizes[SCALE_SUMS] = {4, 64 << 10, 1 << 20, 8 << 20, 64 << 20};
+  float *data = clade__new(sizes[SCALE_SUMS - 1], 1);
+  clade_status status = data ? CLADE_OK : CLADE_NO_MEMORY;
+  for (int i = 0; i < SCALE_SUMS && status == CLADE_OK; i++) {
+    sums[i].bytes = sizes[i];
+    status = sum_of(job, comm, data, &sums[i]);
+  }
+  clade__free(data);
+  return status;
+}

@@ -1,0 +1,34 @@
+/* A model of the steps of a training on many ranks: sums by halving and doubling, and buckets of gradients that share a
+ * link. Arithmetic alone: knows nothing of graphs, devices and clocks. */
+#ifndef CLADE_CLI_BENCH_SCALE_MODEL_H
+#define CLADE_CLI_BENCH_SCALE_MODEL_H
+
+typedef struct scale_link {
+  double latency;   /* seconds of a message, however small */
+  double bandwidth; /* bytes a second, in both directions at once */
+  double add;       /* bytes of f32 a second that the host adds to others */
+} scale_link;
+
+enum { SCALE_MOST_RANKS = 1 << 20 };
+
+/* Seconds to sum `bytes` of f32 over the ranks. `wire`: bytes sent for each of them, 1, or 0.5 of 16-bit floats. */
+double scale_reduction(const scale_link *link, int ranks, double bytes, double wire);
+/* Messages that follow each other in such a sum. */
+double scale_rounds(int ranks);
+
+typedef struct scale_bucket {
+  double bytes;
+  double ready; /* its gradients are on the host: seconds since the step began */
+} scale_bucket;
+
+typedef struct scale_step {
+  double seconds;
+  double reductions; /* all sums, one after the other */
+  double exposed;    /* of `seconds`: what the step takes longer than if sums took no time */
+} scale_step;
+/* Buckets are in the order in which they are ready. Their sums use the link one after the other, and all end before
+ * what is left of the step, which takes `rest` seconds. */
+scale_step scale_predict(const scale_link *link, int ranks, double wire, int n, const scale_bucket *buckets,
+                         double rest);
+
+#endif

@@ -1,0 +1,69 @@
+/* The model of steps on many ranks, beside cases that were computed by hand. */
+#include "cli/bench/scale_model.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+/* A message takes 1 s and a second for 10 bytes; the host adds 20 bytes a second, or without end. */
+static const scale_link fast = {1, 10, INFINITY}, adds = {1, 10, 20};
+
+static void near(double found, double expected) { assert_true(fabs(found - expected) < 1e-9); }
+
+static void test_powers_of_two(void **state) {
+  (void)state;
+  near(scale_reduction(&adds, 1, 80, 1), 0);
+  near(scale_reduction(&adds, 2, 80, 1), (1 + 4) + 2 + (1 + 4));
+  near(scale_reduction(&fast, 4, 80, 1), 2 * ((1 + 4) + (1 + 2)));
+  near(scale_reduction(&adds, 4, 80, 1), 16 + 40 / 20. + 20 / 20.);
+  near(scale_reduction(&adds, 4, 80, 0.5), 2 * ((1 + 2) + (1 + 1)) + 3);     /* as much is added */
+  near(scale_reduction(&fast, 1024, 1024e9, 1) / (2 * 1023e9 / 10 + 20), 1); /* the bound of the wire, and 20 rounds */
+}
+
+/* 3 = 2 + 1: the third rank hands 80 bytes over (9 s) while the others halve (5 s), and gets the sum back (9 s).
+ * 7 = 4 + 2 + 1: handed over after 9 and 9 + 5 = 14 s, when the four have halved (8 s). They double until 22 s; the two
+ * have their parts after 19 s and double until 24 s; the last one has the sum after 28 s. */
+static void test_other_numbers(void **state) {
+  (void)state;
+  near(scale_reduction(&fast, 3, 80, 1), 9 + 9);
+  near(scale_reduction(&adds, 3, 80, 1), 9 + 40 / 20. + 9);
+  near(scale_reduction(&fast, 7, 80, 1), 28);
+  near(scale_reduction(&adds, 7, 80, 1), 28 + 40 / 20. + 20 / 20.); /* of both handings over */
+  near(scale_reduction(&fast, 5, 0, 1), 4); /* the fifth hands over while the others halve in two messages */
+}
+
+static void test_rounds(void **state) {
+  (void)state;
+  near(scale_rounds(1), 0);
+  near(scale_rounds(2), 2);
+  near(scale_rounds(512), 18);
+  near(scale_rounds(3), 2);
+  near(scale_rounds(7), 4);
+}
+
+/* Two ranks: 20 bytes take 2 + 2 = 4 s, 80 bytes 10 s. */
+static void test_steps(void **state) {
+  (void)state;
+  const scale_bucket buckets[] = {{20, 10}, {80, 12}, {20, 40}};
+  scale_step step = scale_predict(&fast, 2, 1, 2, buckets, 3); /* 10 to 14, 14 to 24 */
+  near(step.seconds, 27);
+  near(step.reductions, 14);
+  near(step.exposed, 12);
+  step = scale_predict(&fast, 2, 1, 3, buckets, 3); /* the last one begins when it is ready */
+  near(step.seconds, 47);
+  near(step.exposed, 4);
+  step = scale_predict(&fast, 1, 1, 3, buckets, 3);
+  near(step.seconds, 43);
+  near(step.exposed, 0);
+  near(scale_predict(&fast, 8, 1, 0, NULL, 3).seconds, 3);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_powers_of_two), cmocka_unit_test(test_other_numbers),
+                                     cmocka_unit_test(test_rounds), cmocka_unit_test(test_steps)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
