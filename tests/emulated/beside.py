@@ -98,7 +98,7 @@ class Beside(unittest.TestCase):
         self.assertLessEqual(away["max_error"], away["error_bound"])
 
     def test_refusals(self):
-        self.assertIn("there is no fallback to be placed on", infer("--device", "emulated", "--place", "gemm=fallback"))
+        self.assertIn("there is no fallback device to be placed on", infer("--device", "emulated", "--place", "gemm=fallback"))
         self.assertIn('"gem=fallback": the graph computes no node', infer(*BESIDE, "--place", "gem=fallback"))
         done = train(*self.small, *BESIDE, "--place", "gemm=here")
         self.assertEqual((done.returncode, done.stdout), (1, ""))

@@ -105,7 +105,7 @@ static void the_defaults_are_well_formed(void **state) {
   assert_null(fault_of(clade__tuning_defaults));
 }
 
-#define PARAMS "\"rows\": 8, \"vectors\": 2, \"depth\": 256, \"block_rows\": 240, \"block_columns\": 128"
+#define PARAMS "\"TM\": 8, \"vectors\": 2, \"BK\": 256, \"BM\": 240, \"BN\": 128"
 #define ROW(op, problem, impl, params) \
   "{\"op\": \"" op "\", \"problem\": \"" problem "\", \"impl\": \"" impl "\", \"params\": {" params "}}"
 #define START   ROW("gemm", "*", "vec", PARAMS ", \"parts\": 1")
