@@ -1,9 +1,11 @@
 /* Communicators: who carries their bytes, patience with other ranks, and what the calling thread waits for. */
 #include "comm/comm.h"
 
+#include <sched.h>
 #include <time.h>
 
 static const double PATIENCE = 60;
+static const long PAUSE_NS = 50000;
 
 /* ---- those of this process, by number ---- */
 static pthread_mutex_t all_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -141,7 +143,7 @@ clade_status clade__comm_patience(const clade_comm *comm, int rank, double since
 }
 
 /* ---- what the calling thread waits for ---- */
-static clade_status wait_for(clade_comm *comm, int rank, void **request) {
+clade_status clade__comm_wait(clade_comm *comm, int rank, void **request, long pause_ns) {
   const double since = clade__now();
   for (bool done = false;;) {
     clade_status status = clade__comm_test(comm, request, &done);
@@ -151,20 +153,23 @@ static clade_status wait_for(clade_comm *comm, int rank, void **request) {
       clade__comm_cancel(comm, request);
       return status;
     }
-    nanosleep(&(struct timespec){0, 50000}, NULL);
+    if (pause_ns)
+      nanosleep(&(struct timespec){0, pause_ns}, NULL);
+    else
+      sched_yield(); /* ranks may share a processor */
   }
 }
 
 static clade_status send(clade_comm *comm, int to, const void *data, size_t bytes) {
   void *request = NULL;
   CLADE_TRY(clade__comm_send(comm, to, CLADE__COMM_TAG, data, bytes, &request));
-  return wait_for(comm, to, &request);
+  return clade__comm_wait(comm, to, &request, PAUSE_NS);
 }
 
 static clade_status receive(clade_comm *comm, int from, void *data, size_t bytes) {
   void *request = NULL;
   CLADE_TRY(clade__comm_receive(comm, from, CLADE__COMM_TAG, data, bytes, &request));
-  return wait_for(comm, from, &request);
+  return clade__comm_wait(comm, from, &request, PAUSE_NS);
 }
 
 static clade_status check(const clade_comm *comm, const char *what, int root) {

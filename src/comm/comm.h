@@ -30,6 +30,9 @@ clade_status clade__comm_receive(clade_comm *comm, int from, int tag, void *data
 /* Done requests become NULL. */
 clade_status clade__comm_test(clade_comm *comm, void **request, bool *done);
 void clade__comm_cancel(clade_comm *comm, void **request);
+/* Until the request to or from `rank` is done, with a pause between two looks (0: none); it is cancelled where that
+ * fails. */
+clade_status clade__comm_wait(clade_comm *comm, int rank, void **request, long pause_ns);
 /* While other ranks compile, test or write, each at its own speed, none is told to hang. NULL is fine. */
 void clade__comm_be_patient(clade_comm *comm, bool patient);
 /* A failure that names the rank that left this one waiting since `since`, if that is too long. */

@@ -72,10 +72,7 @@ static void summarize(comm_job *job) {
 
 static clade_status measure(comm_job *job) {
   bench_job *bench = &job->bench;
-  CLADE_TRY(clade_device_find(bench->args.n_devices ? bench->args.device[0] : NULL, &bench->device));
-  bench->info.size = sizeof bench->info;
-  CLADE_TRY(clade_device_get_info(bench->device, &bench->info));
-  bench_watch(&bench->watcher);
+  CLADE_TRY(bench_open(bench));
   if (!(job->peers = clade__new((size_t)job->comm->size, sizeof *job->peers))) return CLADE_NO_MEMORY;
   CLADE_TRY(scale_peers(job->comm, job->peers));
   CLADE_TRY(scale_add_rate(&job->link.add));

@@ -93,10 +93,7 @@ static int parse(scale_job *job, int argc, char **argv) {
 /* ---- measuring ---- */
 static clade_status measure(scale_job *job) {
   bench_job *bench = &job->bench;
-  CLADE_TRY(clade_device_find(bench->args.n_devices ? bench->args.device[0] : NULL, &bench->device));
-  bench->info.size = sizeof bench->info;
-  CLADE_TRY(clade_device_get_info(bench->device, &bench->info));
-  bench_watch(&bench->watcher);
+  CLADE_TRY(bench_open(bench));
   CLADE_TRY(scale_add_rate(&job->link.add));
   CLADE_TRY(bench_model_data(&job->work));
   CLADE_TRY(scale_measure(bench, &job->work, NULL, &job->compute));

@@ -1,6 +1,4 @@
 /* The link between ranks, as the library uses it: single messages, sums in a graph, and what adding costs. */
-#include <sched.h>
-
 #include "cli/bench/scale.h"
 #include "comm/comm.h"
 
@@ -24,37 +22,25 @@ clade_status scale_add_rate(double *bytes_per_second) {
 
 /* ---- messages ---- */
 /* Looked for without a pause: what the link takes, not how long a thread sleeps. */
-static clade_status end(clade_comm *comm, int peer, void **request) {
-  const double since = clade__now();
-  for (bool done = false;;) {
-    clade_status status = clade__comm_test(comm, request, &done);
-    if (status == CLADE_OK && done) return CLADE_OK;
-    if (status == CLADE_OK) status = clade__comm_patience(comm, peer, since);
-    if (status != CLADE_OK) {
-      clade__comm_cancel(comm, request);
-      return status;
-    }
-    sched_yield(); /* ranks may share a processor */
-  }
-}
+enum { PAUSE_NS = 0 };
 
 static clade_status put(clade_comm *comm, int peer, const void *data, size_t bytes) {
   void *request = NULL;
   CLADE_TRY(clade__comm_send(comm, peer, CLADE__COMM_TAG, data, bytes, &request));
-  return end(comm, peer, &request);
+  return clade__comm_wait(comm, peer, &request, PAUSE_NS);
 }
 
 static clade_status get(clade_comm *comm, int peer, void *data, size_t bytes) {
   void *request = NULL;
   CLADE_TRY(clade__comm_receive(comm, peer, CLADE__COMM_TAG, data, bytes, &request));
-  return end(comm, peer, &request);
+  return clade__comm_wait(comm, peer, &request, PAUSE_NS);
 }
 
 static clade_status both(clade_comm *comm, int peer, const char *out, char *in, size_t bytes) {
   void *received = NULL;
   CLADE_TRY(clade__comm_receive(comm, peer, CLADE__COMM_TAG, in, bytes, &received));
   clade_status status = put(comm, peer, out, bytes);
-  if (status == CLADE_OK) return end(comm, peer, &received);
+  if (status == CLADE_OK) return clade__comm_wait(comm, peer, &received, PAUSE_NS);
   clade__comm_cancel(comm, &received);
   return status;
 }
