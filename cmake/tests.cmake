@@ -1,16 +1,19 @@
-# clade_add_test(NAME [ALL | LONG] [SERIAL] [SANITIZED] [LAYER] [ALL_ICDS] [CACHED] [COST seconds] [TIMEOUT seconds]
-#                [ENVIRONMENT VAR=value…] [PROPERTIES NAME VALUE…] COMMAND …)
+# clade_add_test(NAME [ALL | LONG] [SERIAL] [SANITIZED] [SANITIZER] [LAYER] [ALL_ICDS] [CACHED] [COST seconds]
+#                [TIMEOUT seconds] [HOME name] [ENVIRONMENT VAR=value…] [PROPERTIES NAME VALUE…] COMMAND …)
 # A test with directories of its own: processes that share a cache of PoCL's can kill each other.
 #   ALL       left to `./quickstart test all`; a test without a level is part of the gate, `./quickstart test`
 #   LONG      takes minutes: only in the preset `long`
 #   SERIAL    runs alone: it measures time
 #   SANITIZED runs in the builds of tests/builds as well: each sanitizer
+#   SANITIZER its program is compiled for AddressSanitizer in any build
 #   LAYER     OpenCL goes through tests/layer
 #   ALL_ICDS  every OpenCL implementation of the machine, rusticl enabled; else PoCL alone. Not under a sanitizer, where
 #             only PoCL can be loaded
 #   CACHED    with a program cache, and with PoCL's variants of kernels. It costs several times what compiling once does:
 #             PoCL compiles each kernel for one size of work-groups and for any, and once more for a file. Of these tests,
 #             those have it that are about it or whose processes share it
+#   HOME      one name for tests of the same kernels: they run one after another, and what one has compiled is there for the
+#             next
 #   COST      those of most seconds begin first, so that none of them ends alone
 #   PROPERTIES of ctest's
 # A test above the level of the build is not added, and what only such tests run is not built (target `tests`). The level
@@ -50,7 +53,7 @@ function(clade_needed_by goal)
 endfunction()
 
 function(clade_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 test "ALL;LONG;SERIAL;SANITIZED;LAYER;ALL_ICDS;CACHED" "TIMEOUT;COST"
+  cmake_parse_arguments(PARSE_ARGV 1 test "ALL;LONG;SERIAL;SANITIZED;SANITIZER;LAYER;ALL_ICDS;CACHED" "TIMEOUT;COST;HOME"
     "ENVIRONMENT;PROPERTIES;COMMAND")
   set(level gate)
   set(timeout 600)
@@ -65,7 +68,13 @@ function(clade_add_test name)
   if(its GREATER highest OR (test_ALL_ICDS AND CLADE_SANITIZE))
     return()
   endif()
-  set(home ${CLADE_TEST_HOMES}/${name})
+  set(lock "")
+  if(test_HOME)
+    set(home ${CLADE_TEST_HOMES}/${test_HOME})
+    set(lock RESOURCE_LOCK ${test_HOME})
+  else()
+    set(home ${CLADE_TEST_HOMES}/${name})
+  endif()
   file(MAKE_DIRECTORY ${home}/pocl ${home}/clade)
   file(CHMOD ${home}/clade PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE)
   set(environment HOME=${home} XDG_CACHE_HOME=${home} POCL_CACHE_DIR=${home}/pocl CLADE_PROBE_DIR=${PROJECT_BINARY_DIR})
@@ -82,7 +91,7 @@ function(clade_add_test name)
   if(test_LAYER)
     list(APPEND environment OPENCL_LAYERS=$<TARGET_FILE:clade_layer>)
   endif()
-  if(CLADE_SANITIZE)
+  if(CLADE_SANITIZE OR test_SANITIZER)
     # PoCL's LLVM gives threads a signal stack of its own, which AddressSanitizer would take for its own at their end.
     # GCC's runtime before 14 takes one block of thread-local variables in 256 for one with the header of an older glibc,
     # and LeakSanitizer then dies of the length that it reads there.
@@ -106,5 +115,6 @@ function(clade_add_test name)
   clade_needed_by(tests ${test_COMMAND} ${environment} ${test_ENVIRONMENT})
   add_test(NAME ${name} COMMAND ${test_COMMAND})
   set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment};${test_ENVIRONMENT}" TIMEOUT ${timeout}
-    LABELS "${labels}" RUN_SERIAL ${test_SERIAL} COST ${test_COST} ${test_PROPERTIES})
+    LABELS "${labels}" RUN_SERIAL ${test_SERIAL} COST ${test_COST} ${lock}
+    ${test_PROPERTIES})
 endfunction()
