@@ -20,7 +20,7 @@ def npy(shape):
     return b"\x93NUMPY\1\0" + len(head).to_bytes(2, "little") + head.encode() + bytes(4 * count)
 
 
-class Files(unittest.TestCase):
+class Kit(unittest.TestCase):
     def setUp(self):
         self.room = tempfile.TemporaryDirectory()
         self.addCleanup(self.room.cleanup)
@@ -51,6 +51,8 @@ class Files(unittest.TestCase):
         for word in told:
             self.assertIn(word, done.stderr)
 
+
+class Files(Kit):
     def test_a_fifo_is_no_file(self):
         path = self.fifo()
         self.refused(1, "bench", "gemm", "--shapes", path, told=[path, "not a regular file"])
@@ -123,7 +125,14 @@ class Files(unittest.TestCase):
         for device in ["0", "1"]:
             self.assertIn(f"device {device}, {name}, computes", told)
             self.assertIn(f'{device} "{name}"', done.stderr)
+
+
+class All(Kit):
+    def test_bench_names_the_device(self):
+        """Of two of one name, the one that was asked for."""
         path = self.path("shapes", b"mine m=8 n=8 k=8\n")
+        env = {"POCL_DEVICES": "pthread pthread"}
+        name = document(run("devices", "--json", env=env))["devices"][1]["name"]
         done = run("bench", "gemm", "--shapes", path, "--rounds", "1", "--device", "1", env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(f"device 1, {name} (", done.stdout)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs a build of Clade into a prefix of its own, and builds and runs programs against it, away from its tree: by
-# CMake (shared, static, C++17) and by pkg-config (shared, static; C++17 and C++20 by each compiler that is here).
-#   run.sh BUILD SOURCE VERSION CC
+# CMake (shared, static, C++17) and by pkg-config (shared, static; C++17 and C++20 by CXX, where it is here).
+#   run.sh BUILD SOURCE VERSION CC CXX
 set -euo pipefail
-build=$1 source=$2 version=$3 cc=$4
+build=$1 source=$2 version=$3 cc=$4 cxx=$5
 room=$(mktemp -d)
 trap 'rm -rf "$room"' EXIT
 prefix=$room/prefix
@@ -56,15 +56,16 @@ probe=$libdir/clade/clade-probe
 [[ $("$probe" 0 0 vnni 0 1 3>&1 || true) == "unknown clade-probe is of another version of Clade" ]]
 
 # What C++20 designates, C++17 assigns: only the latter's program is for both.
-for cxx in g++ clang++; do
-  if ! command -v "$cxx" >/dev/null; then echo "== $cxx is not here"; continue; fi
+if command -v "$cxx" >/dev/null; then
   for program in 17:consumer 20:consumer 20:readme 20:macros; do
     echo "== pkg-config, $cxx, C++${program/:/, }"
     # shellcheck disable=SC2046,SC2086
     $cxx -std=c++"${program%:*}" $warnings "$room/${program#*:}.cpp" $(pkg-config --cflags --libs clade) -o "$room/program"
     LD_LIBRARY_PATH=$libdir "$room/program"
   done
-done
+else
+  echo "== $cxx is not here"
+fi
 
 echo "== who needs what"
 needed() { readelf -d "$1" | sed -n 's/.*NEEDED.*\[\(.*\)\].*/\1/p' | sort | tr '\n' ' '; }

@@ -1,7 +1,7 @@
 """Units that are probed in a process of their own: an implementation that aborts or hangs at inline assembly costs the
 unit, not the process; what was answered is kept; whoever starts children has no trouble from this one.
 
-usage: apart.py CLADE ASK PROBE LAYER DIRECTORY_FROM_PROGRAMS"""
+usage: apart.py CLADE ASK PROBE LAYER DIRECTORY_FROM_PROGRAMS [all]"""
 
 import glob
 import json
@@ -12,13 +12,15 @@ import sys
 import tempfile
 import unittest
 
+from common import classes
+
 CLADE = ASK = PROBE = LAYER = FROM_PROGRAMS = ""
 ABORTED = "the probe's process was ended by signal 6 (Aborted)"
 # Stands before the real program: notes each start, and does what a test puts in front.
 STARTER = '#!/bin/sh\necho "$3" >>{folder}/started\n{first}\nexec {probe} "$@"\n'
 
 
-class Apart(unittest.TestCase):
+class Kit(unittest.TestCase):
     def setUp(self):
         room = tempfile.TemporaryDirectory()
         self.addCleanup(room.cleanup)
@@ -61,6 +63,8 @@ class Apart(unittest.TestCase):
     def started(self, unit="vnni"):
         return self.lines_of("started").count(unit)
 
+
+class Apart(Kit):
     def test_abort_costs_the_unit(self):
         units, rest = self.ask()
         self.assertEqual((units["vnni"], units["avx512_bf16"]), (ABORTED, ABORTED))
@@ -181,10 +185,14 @@ class Apart(unittest.TestCase):
         self.assertEqual(units[0], {"name": "vnni", "used": False, "reason": f"vnni: {ABORTED}"})
         self.assertIn("compiled", self.run_it(ASK, "compile").stdout)
         self.assertEqual((self.started("vnni"), self.started("assembly")), (1, 1))
+
+
+class All(Kit):
+    def test_a_training_goes_on(self):
         done = self.run_it(CLADE, "train", "--model", "mlp", "--epochs", "1", "--batch", "500", "--json")
         self.assertEqual(json.loads(done.stdout.splitlines()[-1])["event"], "done")
 
 
 if __name__ == "__main__":
-    CLADE, ASK, PROBE, LAYER, FROM_PROGRAMS = sys.argv[1:]
-    unittest.main(argv=sys.argv[:1], verbosity=2)
+    CLADE, ASK, PROBE, LAYER, FROM_PROGRAMS = sys.argv[1:6]
+    unittest.main(argv=sys.argv[:1] + classes(sys.argv[6:] == ["all"]), verbosity=2)

@@ -42,8 +42,9 @@ def sites(caches, arguments):
     return result, path.read_text().split()
 
 
-def sweep(what, arguments, warm, for_good, known):
-    caches = Caches()
+def sweep(what, arguments, warm, for_good, known, compiled=None):
+    """Begins with what PoCL has compiled for an earlier sweep, and returns the caches for the next."""
+    caches = Caches(compiled=compiled)
     sites(caches, arguments)
     result, calls = sites(caches if warm else Caches(compiled=caches), arguments)
     check.that(result.status == 0, f"{what}: without a fault right: {result if result.status else 'yes'}")
@@ -63,13 +64,14 @@ def sweep(what, arguments, warm, for_good, known):
     for plan, wrong in bad:
         print(f"     {what}: allocation {plan}: {wrong}")
     check.that(not bad, f"{what}: {len(calls)} allocations, {len(plans)} faults, {len(bad)} of them badly met")
+    return caches
 
 
 if finds_leaks(program):
     print("leaks are looked for")
 seen = set()
-sweep("warm perceptron", [], True, True, seen)
-sweep("warm copy between two devices", ["--two"], True, True, seen)
-sweep("warm steps of training", ["--train"], True, every, seen)
-sweep("cold perceptron", [], False, False, seen)
+caches = sweep("warm perceptron", [], True, True, seen)
+caches = sweep("warm copy between two devices", ["--two"], True, True, seen, caches)
+caches = sweep("warm steps of training", ["--train"], True, every, seen, caches)
+sweep("cold perceptron", [], False, False, seen, caches)
 check.exit()

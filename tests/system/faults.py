@@ -91,8 +91,9 @@ def faults(calls, errors):
             yield f"{name}@{site}:1+"
 
 
-def sweep(what, arguments, warm, known):
-    caches = Caches()
+def sweep(what, arguments, warm, known, compiled):
+    """Begins with what PoCL has compiled for an earlier sweep, and returns the caches for the next."""
+    caches = Caches(compiled=compiled)
     once(caches, arguments)
     result, report = once(caches if warm else Caches(compiled=caches), arguments, record=True)
     check.that(result.status == 0 and report and not report.unbalanced,
@@ -110,15 +111,16 @@ def sweep(what, arguments, warm, known):
     for fault, wrong in bad:
         print(f"     {what}: {fault}: {wrong}")
     check.that(not bad, f"{what}: {len(calls)} calls, {len(todo)} faults, {len(bad)} of them badly met")
+    return caches
 
 
 if finds_leaks(program):
     print("leaks are looked for")
-seen = set()
+seen, caches = set(), None
 for word, what, arguments, warm in (("warm", "warm perceptron", [], True),
                                     ("two", "warm copy between two devices", ["--two"], True),
                                     ("train", "warm steps of training", ["--train"], True),
                                     ("cold", "cold perceptron", [], False)):
     if not wanted or word in wanted:
-        sweep(what, arguments, warm, seen)
+        caches = sweep(what, arguments, warm, seen, caches)
 check.exit()

@@ -69,38 +69,6 @@ class Command(Kit):
         self.assertEqual(hashes, {first["weights_sha256"]})
         self.assertNotEqual(result(train(*self.small, "--seed", 7))["weights_sha256"], first["weights_sha256"])
 
-    def test_resume_by_the_same_choices(self):
-        """Records that came meanwhile change a training that begins, and none that goes on."""
-        room, file = pathlib.Path(self.path("tuned")), self.path("other.json")
-        room.mkdir(0o700)
-        def tune(): # one's records
-            tuned = result(train(*self.small, "--epochs", 1, "--tune", "quick", env={"CLADE_CACHE_DIR": str(room)}))
-            self.assertEqual(tuned["steps"], 10)
-            return [json.loads(file.read_text()) for file in room.glob("tuning-*.json")]
-
-        # where others take the processors its seconds may hold no candidate, or not even tell the core: what was
-        # compiled is there the next time
-        has_products = lambda tuned: any(r["op"] == "gemm" for one in tuned for r in one["devices"][0]["records"])
-        (records,) = next(filter(has_products, (tune() for _ in range(10))))
-        for record in records["devices"][0]["records"]: # another implementation of every product, by whatever kernels
-            if record["op"] == "gemm":
-                record.update(impl="ref", params={})
-                del record["kernel"]
-        pathlib.Path(file).write_text(json.dumps(records))
-        env, folder, afresh = {"CLADE_TUNING": file}, self.path("pinned"), self.path("afresh")
-        whole = result(train(*self.small, "--epochs", 2))["weights_sha256"]
-        result(train(*self.small, "--epochs", 1, "--checkpoint-dir", folder))
-        rest = train(*self.small, "--epochs", 2, "--checkpoint-dir", folder, "--resume", env=env)
-        self.assertEqual(result(rest)["weights_sha256"], whole)
-        result(train(*self.small, "--epochs", 1, "--checkpoint-dir", afresh, env=env))
-        self.assertEqual(self.choices(folder, 10), self.choices(folder, 20))
-        self.assertNotEqual(self.choices(folder, 10), self.choices(afresh, 10))
-
-    def choices(self, folder, step):
-        """What a checkpoint holds: of the step, of the test."""
-        file, = pathlib.Path(folder).glob(f"step-*{step}.safetensors")
-        return json.loads(safetensors(file.read_bytes())[1]["clade.text"])["choices"]
-
     def test_resume(self):
         """Afresh where there is nothing; on where there is something; a finished one says its end again."""
         folder = self.path("resume/on/the/way")
@@ -206,6 +174,38 @@ class Command(Kit):
 
 
 class All(Kit):
+    def test_resume_by_the_same_choices(self):
+        """Records that came meanwhile change a training that begins, and none that goes on."""
+        room, file = pathlib.Path(self.path("tuned")), self.path("other.json")
+        room.mkdir(0o700)
+        def tune(): # one's records
+            tuned = result(train(*self.small, "--epochs", 1, "--tune", "quick", env={"CLADE_CACHE_DIR": str(room)}))
+            self.assertEqual(tuned["steps"], 10)
+            return [json.loads(file.read_text()) for file in room.glob("tuning-*.json")]
+
+        # where others take the processors its seconds may hold no candidate, or not even tell the core: what was
+        # compiled is there the next time
+        has_products = lambda tuned: any(r["op"] == "gemm" for one in tuned for r in one["devices"][0]["records"])
+        (records,) = next(filter(has_products, (tune() for _ in range(10))))
+        for record in records["devices"][0]["records"]: # another implementation of every product, by whatever kernels
+            if record["op"] == "gemm":
+                record.update(impl="ref", params={})
+                del record["kernel"]
+        pathlib.Path(file).write_text(json.dumps(records))
+        env, folder, afresh = {"CLADE_TUNING": file}, self.path("pinned"), self.path("afresh")
+        whole = result(train(*self.small, "--epochs", 2))["weights_sha256"]
+        result(train(*self.small, "--epochs", 1, "--checkpoint-dir", folder))
+        rest = train(*self.small, "--epochs", 2, "--checkpoint-dir", folder, "--resume", env=env)
+        self.assertEqual(result(rest)["weights_sha256"], whole)
+        result(train(*self.small, "--epochs", 1, "--checkpoint-dir", afresh, env=env))
+        self.assertEqual(self.choices(folder, 10), self.choices(folder, 20))
+        self.assertNotEqual(self.choices(folder, 10), self.choices(afresh, 10))
+
+    def choices(self, folder, step):
+        """What a checkpoint holds: of the step, of the test."""
+        file, = pathlib.Path(folder).glob(f"step-*{step}.safetensors")
+        return json.loads(safetensors(file.read_bytes())[1]["clade.text"])["choices"]
+
     def test_optimizers_and_schedules(self):
         for optimizer in ("sgd", "adam", "adamw", "rmsprop"):
             end = result(train(*self.small, "--optimizer", optimizer, "--lr", 0.01 if optimizer == "sgd" else 0.001))
