@@ -70,7 +70,7 @@ static int finish(train_job *job, clade_status status) {
 int cli_train(int argc, char **argv) {
   train_job job = {.args = train_description, .data = "digits", .optimizer = "adam", .schedule = "constant"};
   job.lr = 1e-3;
-  job.momentum = job.weight_decay = -1; /* not given */
+  job.momentum = job.weight_decay = job.timeout = -1; /* not given */
   job.trainer = (clade_trainer){.size = sizeof job.trainer, .model_name = "lenet5", .seed = 42, .stop = &stop};
   int parsed = train_parse(&job, argc, argv);
   if (parsed) {
@@ -78,6 +78,7 @@ int cli_train(int argc, char **argv) {
     return parsed < 0 ? CLI_DONE : parsed;
   }
   clade_status status = cli_ranks_open(&job.trainer.comm);
+  if (job.trainer.comm && job.timeout >= 0) clade_comm_set_timeout(job.trainer.comm, job.timeout);
   const int rank = clade_comm_rank(job.trainer.comm);
   if (status == CLADE_OK && job.args.json && !rank && !cli_json_begin()) return CLI_FAILED;
   if (!rank) train_show_begin(&job);

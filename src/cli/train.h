@@ -15,7 +15,7 @@ typedef struct train_job {
   json_t *kept;                         /* that is what owns those */
   clade_trainer trainer;
   const char *data, *optimizer, *schedule, *split_text, *augment_text, *fallback;
-  double lr, momentum, weight_decay;
+  double lr, momentum, weight_decay, timeout;
   int64_t warmup;
   double split[CLI_MAX_DEVICES];
   clade_device *device[CLI_MAX_DEVICES];

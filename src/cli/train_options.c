@@ -37,7 +37,8 @@ enum {
   TRACE_STEPS,
   DETECT_ANOMALY,
   TUNE,
-  STRICT
+  STRICT,
+  TIMEOUT
 };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", MODEL_NAMES " (lenet5)"},
@@ -70,6 +71,7 @@ static const cli_option options[] = {
     [DETECT_ANOMALY] = {"detect-anomaly", NULL, "find the node that made a number that is not finite (slow)"},
     [TUNE] = {"tune", "MODE", "measure first what is fast here: off, quick or full (off)"},
     [STRICT] = {"strict", NULL, "no convolution whose errors have a bound of their own (docs/layouts.md)"},
+    [TIMEOUT] = {"timeout", "SECONDS", "how long a rank may leave another one waiting; 0: for ever (60)"},
     {0},
 };
 _Static_assert(CLADE_COUNT(options) <= TRAIN_MAX_OPTIONS, "train_job.value has a place for each");
@@ -156,6 +158,7 @@ static bool take(train_job *job, int option, const char *value) {
   case TRACE_STEPS: return take_trace_steps(job, value);
   case TUNE: return take_tune(job, value);
   case STRICT: t->strict = true; return true;
+  case TIMEOUT: return real(&job->args, name, value, 0, 1e9, &job->timeout);
   default: t->detect_anomaly = true; return true;
   }
 }

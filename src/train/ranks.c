@@ -103,7 +103,8 @@ fail:
 
 clade_status clade__train_meet(clade__training *tr) {
   if (tr->ranks == 1) return CLADE_OK;
-  clade__comm_be_patient(tr->t.comm, true);
+  const bool begins = tr->at == tr->begun_at + 1; /* others may compile still; later they wait for rank 0 alone */
+  clade__comm_be_patient(tr->t.comm, begins || tr->rank);
   clade_status status = clade_comm_barrier(tr->t.comm);
   clade__comm_be_patient(tr->t.comm, false);
   return status;

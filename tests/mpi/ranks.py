@@ -76,15 +76,34 @@ class Ranks(unittest.TestCase):
         with subprocess.Popen(command, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as job:
             while '"step"' not in job.stdout.readline():
                 pass
-            ranks = [int(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent(pid) == job.pid and ours(pid)]
-            self.assertEqual(len(ranks), 2)
-            os.kill(max(ranks), signal.SIGKILL)
+            os.kill(ranks_of(job)[1], signal.SIGKILL)
             begun = time.monotonic()
             while job.stdout.readline():
                 pass
             job.wait(timeout=60)
         self.assertNotEqual(job.returncode, 0)
         self.assertLess(time.monotonic() - begun, 10)
+
+    def test_a_rank_that_is_stopped(self):
+        """It is named by the one that waits for it, and nothing of the job is left."""
+        options = ["--model", "lenet5", "--data", "digits", "--epochs", "10000", "--timeout", "3"]
+        for rank in 0, 1:
+            with subprocess.Popen([MPIRUN, "-np", "2", *HERE, *train(*options)], env=ENV, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True) as job:
+                while '"step":3,' not in job.stdout.readline():  # no rank compiles any more
+                    pass
+                ranks = ranks_of(job)
+                os.kill(ranks[rank], signal.SIGSTOP)
+                words = job.communicate(timeout=60)[1]
+            self.assertNotEqual(job.returncode, 0)
+            self.assertIn(f"rank {rank} has not answered rank {1 - rank} of 2", words)
+            self.assertFalse([pid for pid in ranks if ours(pid)])
+
+    def test_wrong_timeout(self):
+        for text in "-1", "x", "":
+            done = run(train("--timeout", text))
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn("--timeout", done.stderr)
 
 
 class All(unittest.TestCase):
@@ -139,6 +158,19 @@ def parent(pid):
             return int(stat.read().rsplit(")", 1)[1].split()[1])
     except OSError:
         return None
+
+
+def ranks_of(job):
+    """Processes of two ranks, by number."""
+    found = sorted((int(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent(pid) == job.pid and ours(pid)),
+                   key=rank_of)
+    assert [rank_of(pid) for pid in found] == [0, 1], found
+    return found
+
+
+def rank_of(pid):
+    with open(f"/proc/{pid}/environ", encoding="utf-8") as environment:
+        return int(dict(word.split("=", 1) for word in environment.read().split("\0") if "=" in word)["OMPI_COMM_WORLD_RANK"])
 
 
 def ours(pid):
