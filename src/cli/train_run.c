@@ -54,10 +54,12 @@ static clade_status take_devices(train_job *job, const char *path, const json_t 
   return CLADE_OK;
 }
 
-/* What the command line gives goes before it. */
+/* What the command line gives goes before it; shares for another number of devices are none of these. */
 static clade_status take_options(train_job *job, const char *path) {
   json_t *options = json_object_get(job->kept, "options"), *value;
   const char *name;
+  const int given = job->args.n_devices;
+  const bool other_devices = given && (size_t)given != json_array_size(json_object_get(options, "device"));
   if (!json_is_object(options) || json_integer_value(json_object_get(job->kept, "format")) != 1)
     return CLADE_FAIL(CORRUPT, "%s: it does not hold the options of a run, in format 1", path);
   json_object_foreach(options, name, value) {
@@ -68,7 +70,7 @@ static clade_status take_options(train_job *job, const char *path) {
     const int i = find(name);
     const bool flag = i >= 0 && !train_description.options[i].argument;
     if (i < 0 || (flag ? !json_is_true(value) : !json_is_string(value))) return wrong(path, name);
-    if (job->value[i]) continue;
+    if (job->value[i] || (other_devices && !strcmp(name, "split"))) continue;
     job->value[i] = flag ? "" : json_string_value(value);
     job->from_run[i] = true;
   }

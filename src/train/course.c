@@ -4,9 +4,10 @@
 
 #include "train/course.h"
 
+/* Rows of this process' shares; ranks have equal parts, which follow from their number. */
 static json_t *split_json(const clade__training *tr) {
   json_t *rows = json_array();
-  for (int i = 0; i < tr->n_shares; i++) json_array_append_new(rows, json_integer(tr->share[i].rows));
+  for (int i = 0; i < tr->n_shares && tr->ranks == 1; i++) json_array_append_new(rows, json_integer(tr->share[i].rows));
   return rows;
 }
 
@@ -22,11 +23,11 @@ static json_t *numbers_json(const clade_optimizer *o) {
 json_t *clade__train_course(const clade__training *tr) {
   const clade_trainer *t = &tr->t;
   const clade_augment *a = &t->augment;
-  return json_pack("{s:s, s:s, s:I, s:i, s:I, s:o, s:s, s:s?, s:[i,i,b,f,i,b], s:s, s:o, s:f}", "model", t->model_name,
+  return json_pack("{s:s, s:s, s:I, s:i, s:I, s:s, s:s?, s:[i,i,b,f,i,b], s:s, s:o, s:f}", "model", t->model_name,
                    "data", tr->data.name, "images", (json_int_t)tr->data.count, "batch", t->batch, "seed",
-                   (json_int_t)t->seed, "split", split_json(tr), "optimizer", t->optimizer.rule->name, "place",
-                   t->place, "augment", a->crop, a->shift, a->flip, (double)a->rotate, a->cutout, a->normalize,
-                   "fingerprint", tr->fingerprint, "optimizer_numbers", numbers_json(&t->optimizer), "ema", t->ema);
+                   (json_int_t)t->seed, "optimizer", t->optimizer.rule->name, "place", t->place, "augment", a->crop,
+                   a->shift, a->flip, (double)a->rotate, a->cutout, a->normalize, "fingerprint", tr->fingerprint,
+                   "optimizer_numbers", numbers_json(&t->optimizer), "ema", t->ema);
 }
 
 json_t *clade__train_graph(const clade__training *tr) {
@@ -49,9 +50,9 @@ json_t *clade__train_settings(const clade__training *tr) {
   const clade_trainer *t = &tr->t;
   char schedule[256];
   schedule_text(&t->schedule, schedule, sizeof schedule);
-  return json_pack("{s:f, s:s, s:i, s:f, s:f, s:f, s:f}", "lr", t->optimizer.lr, "schedule", schedule, "epochs",
-                   t->epochs, "weight_decay", t->optimizer.weight_decay, "clip_norm", t->clip_norm, "clip_value",
-                   t->clip_value, "smoothing", t->smoothing);
+  return json_pack("{s:f, s:s, s:i, s:f, s:f, s:f, s:f, s:i, s:o}", "lr", t->optimizer.lr, "schedule", schedule,
+                   "epochs", t->epochs, "weight_decay", t->optimizer.weight_decay, "clip_norm", t->clip_norm,
+                   "clip_value", t->clip_value, "smoothing", t->smoothing, "ranks", tr->ranks, "split", split_json(tr));
 }
 
 /* ---- comparing ---- */

@@ -38,7 +38,7 @@ typedef struct clade__training {
   char *choices[2];                /* that it holds: of the step and of the test; NULL: none */
   char *changed;                   /* settings that are not as the checkpoint's training had them; NULL: none */
   char fingerprint[33];            /* of the images; "" where no checkpoints are written */
-  clade__hash model_hash;          /* of the forward pass of the first share */
+  clade__hash model_hash;          /* of the forward pass over a whole batch */
 
   int64_t steps, epoch_steps, at; /* in all, of an epoch, done */
   int64_t begun_at;               /* what this process began with */

@@ -190,6 +190,19 @@ static clade__outcome build_shares(const clade__training *tr, clade_graph *g) {
   return all;
 }
 
+/* However many shares a batch is cut into, the model is the same. */
+static clade_status hash_model(clade__training *tr, const clade__outcome *all) {
+  clade_graph *g;
+  tr->model_hash = all->model;
+  if (tr->n_shares * tr->ranks == 1) return CLADE_OK;
+  CLADE_TRY(clade_graph_new(&g));
+  clade_graph_train(g, true);
+  tr->model_hash = clade__train_loss(tr, g, &tr->share[0], tr->t.batch, tr->t.smoothing).model;
+  clade_status status = clade_graph_status(g);
+  clade_graph_release(g);
+  return status;
+}
+
 static clade_status compile_step(clade__training *tr, clade_graph *g) {
   return clade_compile(g, tr->devices[0], &tr->step_func, .n_devices = tr->n_shares - 1, .devices = tr->devices + 1,
                        .fallback = tr->t.fallback, .place = tr->t.place, .prefer = tr->t.prefer, .strict = tr->t.strict,
@@ -223,7 +236,7 @@ static clade_status build_step(clade__training *tr) {
   CLADE_TRY(clade_graph_new(&g));
   clade_graph_train(g, true);
   clade__outcome all = build_shares(tr, g);
-  tr->model_hash = all.model;
+  CLADE_GOTO(hash_model(tr, &all));
   tr->backward = all.loss.id + 1;
   CLADE_GOTO(clade_minimize(g, all.loss, .optimizer = tr->t.optimizer, .schedule = tr->t.schedule,
                             .clip_norm = tr->t.clip_norm, .clip_value = tr->t.clip_value, .ema = tr->t.ema,

@@ -12,7 +12,6 @@ static clade_status agreement(const clade__training *tr, char **text) {
   json_t *root = json_pack("{s:s, s:o, s:o, s:I, s:I}", "version", clade_version(), "course", clade__train_course(tr),
                            "settings", clade__train_settings(tr), "steps", (json_int_t)tr->steps, "checkpoint_steps",
                            (json_int_t)tr->t.checkpoint_steps);
-  json_object_del(json_object_get(root, "course"), "split"); /* each has its own part */
   clade_status status = clade__json_print(root, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), text);
   json_decref(root);
   return status;

@@ -48,6 +48,22 @@ def bits_of(n, model):
     return [(result(done)["weights_sha256"], result(done)["test_accuracy"]) for done in both]
 
 
+def resume_by(test, before, after):
+    """Another number of ranks goes on: the losses stay near those of the number that began."""
+    options = ["--model", "mlp", "--data", "digits", "--batch", "60", "--optimizer", "sgd", "--strict"]
+    with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
+        kept = ["--checkpoint-dir", os.path.join(room, "run")]
+        whole = [e["loss"] for e in events(on_ranks(before, *options, "--epochs", "2")) if e["event"] == "step"]
+        result(on_ranks(before, *options, *kept, "--epochs", "1"))
+        rest = on_ranks(after, *options, *kept, "--epochs", "2", "--resume")
+        result(rest)
+    losses = [e["loss"] for e in events(rest) if e["event"] == "step"]
+    test.assertIn(f"ranks {after} (the checkpoint had {before})", events(rest)[0]["changed"])
+    test.assertEqual(len(losses), len(whole) // 2)
+    for ours, theirs in zip(losses[:20], whole[len(losses):]):
+        test.assertLess(abs(ours - theirs), 1e-3)
+
+
 class Ranks(unittest.TestCase):
     def test_same_bits_as_devices(self):
         self.assertEqual(*bits_of(2, "mlp"))
@@ -99,6 +115,9 @@ class Ranks(unittest.TestCase):
             self.assertIn(f"rank {rank} has not answered rank {1 - rank} of 2", words)
             self.assertFalse([pid for pid in ranks if ours(pid)])
 
+    def test_resume_by_one_process(self):
+        resume_by(self, 2, 1)
+
     def test_wrong_timeout(self):
         for text in "-1", "x", "":
             done = run(train("--timeout", text))
@@ -131,6 +150,10 @@ class All(unittest.TestCase):
         rest = on_ranks(2, *options, "--epochs", "2", "--checkpoint-dir", folder, "--resume")
         self.assertEqual(result(rest)["weights_sha256"], whole["weights_sha256"])
         self.assertTrue(events(rest)[0]["resumed"])
+
+    def test_resume_by_others(self):
+        for before, after in (1, 2), (3, 2):
+            resume_by(self, before, after)
 
     def test_a_job_that_is_told_to_end(self):
         """mpirun hands SIGUSR2 on: all ranks stop after the same step, and what is left goes on to the same bits."""
