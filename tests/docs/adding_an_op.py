@@ -78,7 +78,7 @@ def follow(path_of_page, tree, room):
 def configure(tree, build, cc):
     run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", f"-DCMAKE_C_COMPILER={cc}", "-DCMAKE_BUILD_TYPE=Debug",
          "-DCMAKE_C_FLAGS_DEBUG=-O0", "-DCLADE_TESTS=ON", "-DCLADE_TESTS_LEVEL=all", "-DCLADE_WERROR=ON",
-         "-DCLADE_CLI=OFF", "-DCLADE_EXAMPLES=OFF"],
+         "-DCLADE_CLI=OFF", "-DCLADE_EXAMPLES=OFF", "-DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON"],
         quiet=True)
 
 

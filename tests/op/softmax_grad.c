@@ -19,7 +19,7 @@ static void draw(op_case *c, op_random *r) {
     shape = CLADE_SHAPE(op_integer(r, 1, 3), op_integer(r, 1, 30), op_integer(r, 100, 400));
     axis = 1;
   }
-  if (c->small && c->number % 3 == 1) { /* vectors of lines */
+  if (c->small && c->number / 3 == 1) { /* vectors of lines, for each of three implementations */
     shape = CLADE_SHAPE(2, 3, 17);
     axis = 1;
   }
