@@ -68,7 +68,8 @@ static clade_status begin(const clade_host_call *call, void **out) {
   clade__reduction *r;
   size_t bytes = 0;
   for (int i = 0; i < call->n / 2; i++) bytes += call->bytes[i];
-  CLADE_TRY(clade__reduction_new(s->comm, a->tag + (int)(s->begun++ % TAGS), bytes, call, &r));
+  const clade__message message = {.n = bytes / sizeof(float), .whole = bytes < CLADE__COMM_SHORT};
+  CLADE_TRY(clade__reduction_new(s->comm, a->tag + (int)(s->begun++ % TAGS), &message, call, &r));
   pack(r, false);
   *out = r;
   return CLADE_OK;

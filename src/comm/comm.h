@@ -1,10 +1,11 @@
-/* Communicators from inside: tags, and sums that go on while others compute. */
+/* Communicators from inside: tags, and collectives that go on while others compute. */
 #ifndef CLADE_SRC_COMM_H
 #define CLADE_SRC_COMM_H
 
 #include <clade/comm.h>
 
 #include "base/base.h"
+#include "comm/schedule.h"
 
 typedef struct clade__reduction clade__reduction;
 
@@ -38,9 +39,12 @@ void clade__comm_be_patient(clade_comm *comm, bool patient);
 /* A failure that names the rank that left this one waiting since `since`, if that is too long. */
 clade_status clade__comm_patience(const clade_comm *comm, int rank, double since);
 
-/* A sum of f32 over the ranks, a step at a time (reduce.c). Its data, of `bytes`, is filled in before the first step,
- * and holds the sums once done. */
-clade_status clade__reduction_new(clade_comm *comm, int tag, size_t bytes, const void *user, clade__reduction **out);
+/* Sums of fewer bytes than this are exchanged whole: rounds cost more than bytes. */
+enum { CLADE__COMM_SHORT = 16 << 10 };
+/* A collective of f32 over the ranks, a step at a time (reduce.c). Its data is filled in before the first step, and
+ * holds the sums once done; of a reduce-scatter only the own slot counts then, and of an all-gather before. */
+clade_status clade__reduction_new(clade_comm *comm, int tag, const clade__message *message, const void *user,
+                                  clade__reduction **out);
 void *clade__reduction_data(const clade__reduction *r);
 const void *clade__reduction_user(const clade__reduction *r);
 clade_status clade__reduction_step(clade__reduction *r, bool *done);

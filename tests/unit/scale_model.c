@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 /* A message takes 1 s and a second for 10 bytes; the host adds 20 bytes a second, or without end. */
-static const scale_link fast = {1, 10, INFINITY}, adds = {1, 10, 20};
+static const scale_link fast = {1, 10, INFINITY, 0}, adds = {1, 10, 20, 0};
 
 static void near(double found, double expected) { assert_true(fabs(found - expected) < 1e-9); }
 
@@ -36,13 +36,22 @@ static void test_other_numbers(void **state) {
   near(scale_reduction(&fast, 5, 0, 1), 4); /* the fifth hands over while the others halve in two messages */
 }
 
+/* All 80 bytes in each round, 9 s and 4 to add; 3 = 2 + 1: handed over meanwhile, and given back. */
+static void test_whole(void **state) {
+  (void)state;
+  const scale_link whole = {1, 10, 20, .whole = 81};
+  near(scale_reduction(&whole, 4, 80, 1), 2 * (9 + 4));
+  near(scale_reduction(&whole, 3, 80, 1), (9 + 4) + 4 + 9);
+  near(scale_reduction(&whole, 4, 81, 1), scale_reduction(&adds, 4, 81, 1));
+}
+
 static void test_rounds(void **state) {
   (void)state;
   near(scale_rounds(1), 0);
-  near(scale_rounds(2), 2);
-  near(scale_rounds(512), 18);
+  near(scale_rounds(2), 1);
+  near(scale_rounds(512), 9);
   near(scale_rounds(3), 2);
-  near(scale_rounds(7), 4);
+  near(scale_rounds(7), 4); /* the seventh to the two, these to the four, and back */
 }
 
 /* Two ranks: 20 bytes take 2 + 2 = 4 s, 80 bytes 10 s. */
@@ -64,6 +73,7 @@ static void test_steps(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_powers_of_two), cmocka_unit_test(test_other_numbers),
-                                     cmocka_unit_test(test_rounds), cmocka_unit_test(test_steps)};
+                                     cmocka_unit_test(test_whole), cmocka_unit_test(test_rounds),
+                                     cmocka_unit_test(test_steps)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

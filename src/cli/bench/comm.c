@@ -63,6 +63,7 @@ static int parse(comm_job *job, int argc, char **argv) {
 /* The slowest pair's. */
 static void summarize(comm_job *job) {
   job->link.bandwidth = INFINITY;
+  job->link.whole = CLADE__COMM_SHORT;
   for (int i = 0; i < job->comm->size - 1; i++) {
     job->latency = fmax(job->latency, job->peers[i].latency);
     job->link.bandwidth = fmin(job->link.bandwidth, job->peers[i].bandwidth);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "cli/bench/scale.h"
+#include "comm/comm.h"
 #include "models/models.h"
 
 enum { MODEL, RANKS, LINK, BATCH, SIDE, ROUNDS };
@@ -62,7 +63,7 @@ static int take_link(scale_job *job, const char *text) {
     return cli_wrong(&job->bench.args,
                      "--link %s: expected microseconds and 10^9 bits a second with a comma between, as 50,10", text);
   job->link_text = text;
-  job->link = (scale_link){us * 1e-6, gbits * 1e9 / 8, 0};
+  job->link = (scale_link){us * 1e-6, gbits * 1e9 / 8, .whole = CLADE__COMM_SHORT};
   return CLI_DONE;
 }
 
@@ -165,7 +166,7 @@ static json_t *document(const scale_job *job) {
 
 int bench_scale(int argc, char **argv) {
   scale_job job = {.bench = {.args = description, .dtype = CLADE_F32, .rounds = 7, .to = stdout},
-                   .link = {50e-6, 10e9 / 8, 0}};
+                   .link = {50e-6, 10e9 / 8, .whole = CLADE__COMM_SHORT}};
   int result = parse(&job, argc, argv);
   if (result) return result < 0 ? CLI_DONE : result;
   clade_comm *comm = NULL;

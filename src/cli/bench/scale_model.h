@@ -7,13 +7,14 @@ typedef struct scale_link {
   double latency;   /* seconds of a message, however small */
   double bandwidth; /* bytes a second, in both directions at once */
   double add;       /* bytes of f32 a second that the host adds to others */
+  double whole;     /* sums of fewer bytes are exchanged whole, in half as many rounds */
 } scale_link;
 
 enum { SCALE_MOST_RANKS = 1 << 20 };
 
 /* Seconds to sum `bytes` of f32 over the ranks. `wire`: bytes sent for each of them, 1, or 0.5 of 16-bit floats. */
 double scale_reduction(const scale_link *link, int ranks, double bytes, double wire);
-/* Messages that follow each other in such a sum. */
+/* Messages that follow each other in a sum of few bytes. */
 double scale_rounds(int ranks);
 
 typedef struct scale_bucket {

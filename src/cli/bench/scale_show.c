@@ -12,8 +12,7 @@ void scale_show_model(FILE *to, const bench_model_work *w, const scale_compute *
   fprintf(to, "%6s %12s %12s\n", "bucket", "MB", "ready ms");
   for (int i = 0; i < c->n; i++)
     fprintf(to, "%6d %12.3f %12.3f\n", i, c->buckets[i].bytes * 1e-6, c->buckets[i].ready * 1e3);
-  fprintf(to, "after the last sum: %.3f ms\npredictions assume sums by halving; the library's tree takes longer\n",
-          c->rest * 1e3);
+  fprintf(to, "after the last sum: %.3f ms\n", c->rest * 1e3);
 }
 
 json_t *scale_model_json(const bench_model_work *w, const scale_compute *c) {
