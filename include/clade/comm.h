@@ -36,6 +36,15 @@ CLADE_API clade_status clade_comm_set_timeout(clade_comm *comm, double seconds);
 /* Ends all ranks, where the implementation can; returns where it cannot. */
 CLADE_API void clade_comm_abort(clade_comm *comm);
 
+/* What was done for values of graphs since the communicator was made. Set .size. */
+typedef struct clade_comm_stats {
+  size_t size;
+  uint64_t sent_bytes, received_bytes;
+  double busy_seconds;    /* in which some value was on its way */
+  double exposed_seconds; /* of these, in which the device had nothing to do but to wait for one */
+} clade_comm_stats;
+CLADE_API clade_status clade_comm_get_stats(clade_comm *comm, clade_comm_stats *out);
+
 /* ---- on the calling thread, which waits; all ranks call the same functions in the same order ---- */
 CLADE_API clade_status clade_comm_broadcast(clade_comm *comm, int root, void *data, size_t bytes);
 /* `all` on the root: size times `bytes`, by rank; ignored elsewhere. */

@@ -249,6 +249,8 @@ typedef struct clade_host {
   void (*release)(void *state); /* with the func; NULL: nothing */
   /* Microseconds from one poll to the next where nobody wakes; unset: 100. */
   int poll_us;
+  /* Told after each step: the seconds in which the device had nothing to do but to wait for it. NULL: nobody asks. */
+  void (*waited)(void *state, double seconds);
 } clade_host;
 
 /* A step of the host. Its operands follow, by clade_emit_in and clade_emit_out, and nothing else does. `work` is

@@ -60,6 +60,7 @@ typedef struct clade_step_time {
   const char *kernel;                                 /* "" for copies and host steps */
   uint64_t queued_ns, submitted_ns, start_ns, end_ns; /* the device's clock */
   int device;                                         /* of the func */
+  int host; /* 1: what the host did between the copies of a host step's operands, which have times of their own */
 } clade_step_time;
 typedef void clade_observer_fn(void *user, const clade_step_time *time);
 CLADE_API clade_status clade_run_observe(clade_run *run, clade_observer_fn *fn, void *user);

@@ -25,6 +25,7 @@ typedef struct train_job {
   bool terminal, bar_shown;
   double told; /* seconds, when a plain line was last printed */
   char checkpoint[4096];
+  clade_comm_stats before; /* the first step has ended; .size 0: it has not */
 } train_job;
 
 /* ---- train.c ---- */

@@ -1,4 +1,6 @@
 /* What clade train says at its end. */
+#include <math.h>
+
 #include "cli/train.h"
 
 static json_t *confusion_json(const clade_train_result *r) {
@@ -11,13 +13,37 @@ static json_t *confusion_json(const clade_train_result *r) {
   return rows;
 }
 
+/* Of the steps after the first one; false: no other rank took part in any. */
+static bool comm_stats(const train_job *job, clade_comm_stats *out) {
+  const clade_comm_stats *b = &job->before;
+  *out = (clade_comm_stats){.size = sizeof *out};
+  if (!b->size || clade_comm_get_stats(job->trainer.comm, out) != CLADE_OK) return false;
+  out->sent_bytes -= b->sent_bytes;
+  out->received_bytes -= b->received_bytes;
+  out->busy_seconds -= b->busy_seconds;
+  out->exposed_seconds -= b->exposed_seconds;
+  return out->sent_bytes || out->received_bytes;
+}
+
+static double hidden_fraction(const clade_comm_stats *s) {
+  return s->busy_seconds > 0 ? fmax(0, 1 - s->exposed_seconds / s->busy_seconds) : 1;
+}
+
+static json_t *comm_json(const train_job *job) {
+  clade_comm_stats s;
+  if (!comm_stats(job, &s)) return json_null();
+  return json_pack("{s:i, s:I, s:f, s:f, s:f}", "ranks", clade_comm_size(job->trainer.comm), "bytes",
+                   (json_int_t)s.sent_bytes, "seconds", s.busy_seconds, "exposed_seconds", s.exposed_seconds,
+                   "hidden_fraction", hidden_fraction(&s));
+}
+
 static json_t *done_json(const train_job *job) {
   const clade_train_result *r = &job->result;
-  return json_pack("{s:s, s:f, s:f, s:I, s:I, s:i, s:f, s:f, s:f, s:f, s:s, s:o}", "event", "done", "test_accuracy",
-                   r->test_accuracy, "test_loss", r->test_loss, "steps", (json_int_t)r->steps, "new_steps",
-                   (json_int_t)r->new_steps, "epochs", r->epochs, "seconds", r->seconds, "images_per_s",
+  return json_pack("{s:s, s:f, s:f, s:I, s:I, s:i, s:f, s:f, s:f, s:f, s:s, s:o, s:o}", "event", "done",
+                   "test_accuracy", r->test_accuracy, "test_loss", r->test_loss, "steps", (json_int_t)r->steps,
+                   "new_steps", (json_int_t)r->new_steps, "epochs", r->epochs, "seconds", r->seconds, "images_per_s",
                    r->images_per_s, "first_step_seconds", r->first_step_seconds, "waited_seconds", r->waited,
-                   "weights_sha256", r->weights_sha256, "confusion", confusion_json(r));
+                   "weights_sha256", r->weights_sha256, "confusion", confusion_json(r), "comm", comm_json(job));
 }
 
 enum { WIDEST_TABLE = 20 };
@@ -62,12 +88,21 @@ static void print_times(const train_job *job) {
   fprintf(job->to, "; %.1f s spent waiting for data\n", r->waited);
 }
 
+static void print_comm(const train_job *job) {
+  clade_comm_stats s;
+  if (!comm_stats(job, &s)) return;
+  fprintf(job->to,
+          "rank 0 sent %.1f MB in %.1f s, of which %.0f %% were hidden behind kernels and %.1f s were waited for\n",
+          1e-6 * (double)s.sent_bytes, s.busy_seconds, 100 * hidden_fraction(&s), s.exposed_seconds);
+}
+
 int train_report(train_job *job) {
   const clade_train_result *r = &job->result;
   const clade_trainer *t = &job->trainer;
   print_confusion(job);
   fprintf(job->to, "test accuracy %.2f %%, test loss %.4f\n", 100 * r->test_accuracy, r->test_loss);
   print_times(job);
+  print_comm(job);
   fprintf(job->to, "weights sha256 %s\n", r->weights_sha256);
   if (t->checkpoint_dir) fprintf(job->to, "checkpoints in %s\n", t->checkpoint_dir);
   if (t->log_dir) fprintf(job->to, "logs in %s: tensorboard --logdir %s\n", t->log_dir, t->log_dir);

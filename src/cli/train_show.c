@@ -103,9 +103,17 @@ static void keep_options(const train_job *job) {
     cli_failed("%s: to go on with this run will need its options again", clade_last_error());
 }
 
+/* The first step waits until all ranks have compiled theirs. */
+static void count_from_here(train_job *job) {
+  if (job->before.size || !job->trainer.comm) return;
+  job->before.size = sizeof job->before;
+  if (clade_comm_get_stats(job->trainer.comm, &job->before) != CLADE_OK) job->before.size = 0;
+}
+
 void train_show(void *user, const clade_train_event *event) {
   train_job *job = user;
   train_catch_signals();
+  if (event->kind == CLADE_TRAIN_STEP) count_from_here(job);
   if (event->kind == CLADE_TRAIN_BEGIN) keep_options(job);
   json_t *line = job->args.json ? event_json(job, event) : NULL;
   if (line) cli_json_line(line);

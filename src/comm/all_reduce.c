@@ -52,6 +52,8 @@ static void release(void *given) {
   clade__free(s);
 }
 
+static void waited(void *given, double seconds) { clade__comm_waited(((reducer *)given)->comm, seconds); }
+
 /* Values lie one after the other in what is sent; `back`: from there to the outputs. */
 static void pack(const clade__reduction *r, bool back) {
   const clade_host_call *call = clade__reduction_user(r);
@@ -92,7 +94,8 @@ static const clade_host host = {.size = sizeof(clade_host),
                                 .poll = poll,
                                 .cancel = end,
                                 .release = release,
-                                .poll_us = 50};
+                                .poll_us = 50,
+                                .waited = waited};
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s = clade_emit_host(e, "all_reduce", &host, q->node->attrs, sizeof(attrs));

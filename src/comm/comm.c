@@ -91,6 +91,34 @@ void clade_comm_abort(clade_comm *comm) {
   if (comm && comm->impl.abort) comm->impl.abort(comm->user);
 }
 
+/* ---- what is counted ---- */
+void clade__comm_enter(clade_comm *comm) {
+  pthread_mutex_lock(&comm->lock);
+  if (comm->under_way++ == 0) comm->busy_since = clade__now();
+  pthread_mutex_unlock(&comm->lock);
+}
+
+void clade__comm_leave(clade_comm *comm) {
+  pthread_mutex_lock(&comm->lock);
+  if (--comm->under_way == 0) comm->stats.busy_seconds += clade__now() - comm->busy_since;
+  pthread_mutex_unlock(&comm->lock);
+}
+
+void clade__comm_waited(clade_comm *comm, double seconds) {
+  pthread_mutex_lock(&comm->lock);
+  comm->stats.exposed_seconds += seconds;
+  pthread_mutex_unlock(&comm->lock);
+}
+
+clade_status clade_comm_get_stats(clade_comm *comm, clade_comm_stats *out) {
+  if (!comm) return CLADE_FAIL(INVALID, "clade_comm_get_stats: the communicator is NULL");
+  pthread_mutex_lock(&comm->lock);
+  clade_comm_stats stats = comm->stats;
+  if (comm->under_way) stats.busy_seconds += clade__now() - comm->busy_since;
+  pthread_mutex_unlock(&comm->lock);
+  return clade__info_give(out, &stats, sizeof stats, "clade_comm_get_stats");
+}
+
 /* ---- the implementation's calls ---- */
 static clade_status told(const clade_comm *comm, clade_status status, const char *what, int rank) {
   const char *text = status && comm->impl.error ? comm->impl.error(comm->user) : NULL;
@@ -102,6 +130,7 @@ static clade_status told(const clade_comm *comm, clade_status status, const char
 clade_status clade__comm_send(clade_comm *comm, int to, int tag, const void *data, size_t bytes, void **request) {
   pthread_mutex_lock(&comm->lock);
   clade_status status = told(comm, comm->impl.send(comm->user, to, tag, data, bytes, request), "sending to", to);
+  if (status == CLADE_OK && tag != CLADE__COMM_TAG) comm->stats.sent_bytes += bytes;
   pthread_mutex_unlock(&comm->lock);
   return status;
 }
@@ -110,6 +139,7 @@ clade_status clade__comm_receive(clade_comm *comm, int from, int tag, void *data
   pthread_mutex_lock(&comm->lock);
   clade_status status =
       told(comm, comm->impl.receive(comm->user, from, tag, data, bytes, request), "receiving from", from);
+  if (status == CLADE_OK && tag != CLADE__COMM_TAG) comm->stats.received_bytes += bytes;
   pthread_mutex_unlock(&comm->lock);
   return status;
 }

@@ -19,12 +19,20 @@ struct clade_comm {
   int next_tag;
   pthread_mutex_t lock;   /* the implementation is called by one thread at a time */
   clade__reduction *idle; /* under lock: to be used again */
+  clade_comm_stats stats; /* under lock, as are the following */
+  int under_way;          /* collectives of graphs */
+  double busy_since;      /* where there are some */
 };
 
 enum { CLADE__COMM_TAG = 1 /* of what the calling thread waits for; sums have the following */ };
 
 /* A communicator of this process by its number, retained; NULL: it is gone. */
 clade_comm *clade__comm_numbered(int number);
+
+/* ---- what is counted ---- */
+void clade__comm_enter(clade_comm *comm); /* a collective of a graph begins */
+void clade__comm_leave(clade_comm *comm);
+void clade__comm_waited(clade_comm *comm, double seconds);
 
 clade_status clade__comm_send(clade_comm *comm, int to, int tag, const void *data, size_t bytes, void **request);
 clade_status clade__comm_receive(clade_comm *comm, int from, int tag, void *data, size_t bytes, void **request);

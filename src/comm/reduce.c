@@ -88,6 +88,7 @@ clade_status clade__reduction_new(clade_comm *comm, int tag, const clade__messag
   memset(r->flows, 0, 2 * (size_t)r->schedule.n * sizeof *r->flows);
   begin_round(r);
   r->since = clade__now();
+  clade__comm_enter(comm);
   *out = r;
   return CLADE_OK;
 }
@@ -96,6 +97,7 @@ void clade__reduction_end(clade__reduction *r) {
   if (!r) return;
   for (int i = 2 * r->at; i < 2 * r->end; i++)
     for (int k = 0; k < WINDOW; k++) clade__comm_cancel(r->comm, &r->flows[i].request[k]);
+  clade__comm_leave(r->comm);
   pthread_mutex_lock(&r->comm->lock);
   r->next = r->comm->idle;
   r->comm->idle = r;

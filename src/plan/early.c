@@ -1,5 +1,9 @@
-/* Values that become variables' are computed as soon as their operands are there and nobody reads the old ones any
- * more: gradients are still in a cache then, and their memory is free again. Sources come first: they cost nothing. */
+/* Nodes that come as soon as their operands are there, not where they were built:
+ * - values that become variables' where nobody reads the old ones any more: gradients are still in a cache then, and
+ *   their memory is free again;
+ * - effects, in the order of the graph: what they wait for, as sums over ranks do, goes on beside kernels. Whoever
+ * reads their results stays behind;
+ * - sources, which cost nothing. */
 #include "plan/plan.h"
 
 typedef struct early {
@@ -10,6 +14,7 @@ typedef struct early {
   clade__id *read;         /* by root: behind which node those that read it, of those so far, are done */
   clade__id *after;        /* by node: which one it follows; 0: it stays where it was built */
   clade__id *first, *next; /* by node: what follows it, and with what */
+  clade__id effect;        /* behind which node the last effect comes */
 } early;
 
 static void note_reads(const early *e, clade__id node, clade__id done, clade__id *read) {
@@ -38,7 +43,10 @@ static clade_status prepare(clade__arena *arena, const clade_graph *g, early *e)
   return CLADE_OK;
 }
 
+static bool is_effect(const clade__node *n) { return n->op->flags & CLADE_OP_EFFECT && n->op != &clade__op_assign; }
+
 static bool moves(const early *e, const clade__node *n) {
+  if (is_effect(n)) return true;
   bool all = n->n_out > 0 && n->op->in_place && !(n->op->flags & CLADE_OP_EFFECT);
   for (int i = 0; all && i < n->n_out; i++) all = e->assigned[n->first_out + (clade__id)i];
   return all;
@@ -50,7 +58,7 @@ static uint64_t overwritten(const early *e, clade__id node) {
   clade_node view;
   uint64_t mask = 0;
   clade__node_view(e->g, node, in, out, &view);
-  for (int i = 0; i < view.n_out; i++) mask |= view.op->in_place(&view, i);
+  for (int i = 0; i < view.n_out && view.op->in_place; i++) mask |= view.op->in_place(&view, i);
   return mask;
 }
 
@@ -63,14 +71,15 @@ static clade__id position(const early *e, clade__id node) {
   return e->after[node] ? e->after[node] : node;
 }
 
-/* 0 where somebody behind it wants to read what it overwrites. */
+/* 0: where it was built, as somebody behind it wants to read what it overwrites, or it waits for an effect. */
 static clade__id place_of(const early *e, clade__id node) {
   const clade__node *n = &e->g->nodes[node];
   const uint64_t mask = overwritten(e, node);
-  clade__id after = 1;
+  clade__id after = is_effect(n) ? CLADE_MAX(e->effect, 1u) : 1;
   for (int i = 0; i < n->n_in; i++) {
-    const clade__id root = e->root[n->in[i]];
-    after = CLADE_MAX(after, position(e, e->g->values[n->in[i]].node));
+    const clade__id root = e->root[n->in[i]], from = e->g->values[n->in[i]].node;
+    if (!is_effect(n) && is_effect(&e->g->nodes[from])) return 0;
+    after = CLADE_MAX(after, position(e, from));
     if (!(mask >> i & 1)) continue;
     if (e->last[root] != node) return 0;
     after = CLADE_MAX(after, e->read[root]);
@@ -85,6 +94,7 @@ clade_status clade__early(const clade_graph *g, clade__id *order) {
   clade_status status = prepare(&arena, g, &e);
   for (clade__id id = 1; id < g->n_nodes && status == CLADE_OK; id++) {
     if (moves(&e, &g->nodes[id])) e.after[id] = place_of(&e, id);
+    if (is_effect(&g->nodes[id])) e.effect = position(&e, id);
     note_reads(&e, id, position(&e, id), e.read);
   }
   for (size_t id = g->n_nodes; id-- > 1 && status == CLADE_OK;) {

@@ -77,7 +77,9 @@ typedef enum clade__host_stage {
 } clade__host_stage;
 typedef struct clade__hosted { /* a host step of an execution */
   clade__host_stage stage;
-  cl_event sent; /* the last of its inputs; NULL: it has none */
+  cl_event sent;                   /* the last of its inputs; NULL: it has none */
+  cl_event idle;                   /* its lane waits for it, and this ends when all that was enqueued before has */
+  double begun, ended, idle_since; /* clade__now(); idle_since 0: the lane's device is at work */
   void *pending;
   clade__staging **parcels; /* [operands] */
   void **data;

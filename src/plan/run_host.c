@@ -50,6 +50,7 @@ void clade__hosts_free(const clade_run *run, clade__slot *slot) {
     clade__hosted *h = &slot->hosts[i];
     for (int k = 0; h->parcels && k < step_of(run, i)->n_operands; k++) clade__staging_free(h->parcels[k]);
     clade__event_release(h->sent);
+    clade__event_release(h->idle);
     clade__free(h->parcels);
     clade__free(h->data);
     clade__free(h->bytes);
@@ -59,9 +60,12 @@ void clade__hosts_free(const clade_run *run, clade__slot *slot) {
 
 void clade__hosts_reset(const clade_run *run, clade__slot *slot) {
   for (size_t i = 0; i < run->func->n_hosts; i++) {
-    clade__event_release(slot->hosts[i].sent);
-    slot->hosts[i].sent = NULL;
-    slot->hosts[i].stage = CLADE__HOST_IDLE;
+    clade__hosted *h = &slot->hosts[i];
+    clade__event_release(h->sent);
+    clade__event_release(h->idle);
+    h->sent = h->idle = NULL;
+    h->idle_since = 0;
+    h->stage = CLADE__HOST_IDLE;
   }
 }
 
@@ -92,12 +96,34 @@ clade_status clade__host_send(clade_run *run, const clade__lane *lane, clade__sl
   return CLADE_OK;
 }
 
+/* Has it noticed when the lane's device runs out of work, for hosts that ask. */
+static clade_status watch_idle(clade_run *run, const clade__lane *lane, const clade__fstep *step, clade__hosted *h) {
+  if (h->idle || !step->launch || !step->launch->host->waited) return CLADE_OK;
+  CLADE_TRY(clade__queue_marker(lane->queue, none, &h->idle));
+  CLADE_TRY(clade__lane_flush(lane));
+  clade__progress_watch(run, lane->device, h->idle);
+  return CLADE_OK;
+}
+
+static clade_status look_at_idle(const clade__lane *lane, clade__hosted *h) {
+  int idle = 0;
+  if (!h->idle || h->idle_since > 0) return CLADE_OK;
+  CLADE_TRY(clade__event_poll(lane->device, h->idle, &idle));
+  if (idle) h->idle_since = clade__now();
+  return CLADE_OK;
+}
+
 clade_status clade__host_receive(clade_run *run, const clade__lane *lane, clade__slot *slot, const clade__cmd *cmd,
                                  clade__wait wait, cl_event *event, bool *again) {
   const clade__fstep *step = &run->func->steps[cmd->step];
-  const clade__hosted *h = &slot->hosts[cmd->port];
+  clade__hosted *h = &slot->hosts[cmd->port];
   *again = h->stage != CLADE__HOST_ENDED;
-  if (*again) return CLADE_OK;
+  if (*again) {
+    CLADE_TRY(watch_idle(run, lane, step, h));
+    return look_at_idle(lane, h);
+  }
+  if (step->launch && step->launch->host->waited)
+    step->launch->host->waited(step->state, h->idle_since > 0 ? clade__now() - h->idle_since : 0);
   int last = step->n_operands - 1;
   while (last >= 0 && !(step->operand[last].write && h->bytes[last])) last--;
   for (int i = 0; i <= last; i++) {
@@ -119,6 +145,7 @@ static clade_status outcome(const clade__fstep *step, clade_status status, unsig
 
 static clade_status begin(clade_run *run, const clade__fstep *step, clade__hosted *h) {
   h->stage = CLADE__HOST_ENDED;
+  h->begun = h->ended = clade__now();
   if (!step->launch) return CLADE_OK;
   h->call.wake = clade__progress_call;
   h->call.waker = run->waker;
@@ -134,6 +161,7 @@ static clade_status poll(const clade__fstep *step, clade__hosted *h) {
   unsigned failures = clade__failures();
   clade_status status = step->launch->host->poll(h->pending, &state);
   if (status != CLADE_OK || state == CLADE_HOST_DONE) h->stage = CLADE__HOST_ENDED;
+  h->ended = clade__now();
   return outcome(step, status, failures);
 }
 

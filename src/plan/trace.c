@@ -8,8 +8,9 @@
 enum { LEAST_RING = 4096, MOST_RING = 1 << 18, RING_EXECUTIONS = 64 };
 
 clade_status clade__profile_new(clade_run *run) {
-  run->ring_size = CLADE_MIN(CLADE_MAX(run->n_times * RING_EXECUTIONS, (size_t)LEAST_RING), (size_t)MOST_RING);
-  run->ring_size = CLADE_MAX(run->ring_size, run->n_times); /* one execution always fits */
+  const size_t one = run->n_times + run->func->n_hosts;
+  run->ring_size = CLADE_MIN(CLADE_MAX(one * RING_EXECUTIONS, (size_t)LEAST_RING), (size_t)MOST_RING);
+  run->ring_size = CLADE_MAX(run->ring_size, one); /* one execution always fits */
   run->ring = clade__new(run->ring_size, sizeof *run->ring);
   if (!run->ring) return CLADE_NO_MEMORY;
   for (int s = 0; s < run->n_slots; s++)
@@ -31,6 +32,19 @@ static const char *kernel_of(const clade_run *run, const clade__cmd *cmd) {
                                                                            : "";
 }
 
+static clade_step_time *next_in_ring(clade_run *run) { return &run->ring[run->ring_count++ % run->ring_size]; }
+
+/* What the host did began when its inputs, which ended by `sent`, had arrived. */
+static void add_hosted(clade_run *run, const clade__slot *slot, const clade__cmd *cmd, const clade_step_time *sent) {
+  const clade__hosted *h = &slot->hosts[cmd->port];
+  if (cmd->kind != CLADE__CMD_SEND || h->stage != CLADE__HOST_ENDED || !run->func->steps[cmd->step].launch) return;
+  clade_step_time *t = next_in_ring(run);
+  *t = *sent;
+  t->host = 1;
+  t->start_ns = sent->end_ns;
+  t->end_ns = t->start_ns + (uint64_t)((h->ended - h->begun) * 1e9);
+}
+
 /* The times of a lane's commands; an event without any keeps its error for clade_run_trace. */
 static void collect_lane(clade_run *run, clade__slot *slot, const clade__lane *lane) {
   const clade__cmd *cmds = lane->cmds[slot - run->slots];
@@ -45,16 +59,18 @@ static void collect_lane(clade_run *run, clade__slot *slot, const clade__lane *l
       run->profile_status = status;
       continue;
     }
-    run->ring[run->ring_count++ % run->ring_size] = (clade_step_time){.size = sizeof(clade_step_time),
-                                                                      .ticket = run->serial | slot->execution,
-                                                                      .step = cmds[i].step,
-                                                                      .name = name_of(run, &cmds[i]),
-                                                                      .kernel = kernel_of(run, &cmds[i]),
-                                                                      .queued_ns = t.queued,
-                                                                      .submitted_ns = t.submitted,
-                                                                      .start_ns = t.start,
-                                                                      .end_ns = t.end,
-                                                                      .device = (int)(lane - run->lanes)};
+    const clade_step_time time = {.size = sizeof(clade_step_time),
+                                  .ticket = run->serial | slot->execution,
+                                  .step = cmds[i].step,
+                                  .name = name_of(run, &cmds[i]),
+                                  .kernel = kernel_of(run, &cmds[i]),
+                                  .queued_ns = t.queued,
+                                  .submitted_ns = t.submitted,
+                                  .start_ns = t.start,
+                                  .end_ns = t.end,
+                                  .device = (int)(lane - run->lanes)};
+    *next_in_ring(run) = time;
+    add_hosted(run, slot, &cmds[i], &time);
   }
 }
 
@@ -89,10 +105,12 @@ static const char *impl_of(const clade_run *run, const clade_step_time *t) {
   return node->impl >= 0 ? clade__impls(node->op)[node->impl]->name : "";
 }
 
-/* The device's own queue, its inputs', then its other queues. */
+/* The device's own queue, its inputs', its other queues, and one for each host step: several go on at once. */
+enum { HOST_ROWS = 1000 };
 static int row_of(const clade_run *run, const clade_step_time *t) {
   if (t->step < 0) return 1;
   const clade__fstep *step = &run->func->steps[t->step];
+  if (t->host) return HOST_ROWS + (int)step->host;
   int queue = step->kind == CLADE__FSTEP_KERNEL ? run->func->kernels[step->request].queue : 0;
   return queue ? queue + 1 : 0;
 }
@@ -113,6 +131,23 @@ static void add_event(const clade_run *run, const clade_step_time *t, clade__tex
   clade__text_add(out, "}}");
 }
 
+static void name_row(int device, int row, const char *name, clade__text *out) {
+  clade__text_add(out, ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":", device,
+                  row);
+  add_quoted(out, name);
+  clade__text_add(out, "}}");
+}
+
+static void name_host_rows(const clade_run *run, clade__text *out) {
+  char name[64];
+  for (size_t i = 0; i < run->func->n_hosts; i++) {
+    const clade__fstep *step = &run->func->steps[run->func->hosts[i]];
+    if (!step->launch) continue;
+    snprintf(name, sizeof name, "host: %s %zu", step->launch->kernel, i + 1);
+    name_row(step->source_device, HOST_ROWS + (int)i, name, out);
+  }
+}
+
 static void add_all(const clade_run *run, clade__text *out) {
   uint64_t first = run->ring_count > run->ring_size ? run->ring_count - run->ring_size : 0;
   clade__text_add(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
@@ -120,16 +155,15 @@ static void add_all(const clade_run *run, clade__text *out) {
     clade__text_add(out, "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":", l ? ",\n" : "", l);
     add_quoted(out, clade__device_info(run->lanes[l].device)->name);
     clade__text_add(out, "}}");
-    for (int row = 0; row < 2; row++)
-      clade__text_add(out,
-                      ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"%s\"}}", l,
-                      row, row ? "inputs" : "queue");
-    for (int q = 1; run->lanes[l].spread && q < run->lanes[l].spread->n; q++)
-      if (run->lanes[l].spread->queues[q])
-        clade__text_add(
-            out, ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":\"queue %d\"}}", l,
-            q + 1, q);
+    name_row(l, 0, "queue", out);
+    name_row(l, 1, "inputs", out);
+    for (int q = 1; run->lanes[l].spread && q < run->lanes[l].spread->n; q++) {
+      char name[24];
+      snprintf(name, sizeof name, "queue %d", q);
+      if (run->lanes[l].spread->queues[q]) name_row(l, q + 1, name, out);
+    }
   }
+  name_host_rows(run, out);
   for (uint64_t i = first; i < run->ring_count; i++) add_event(run, &run->ring[i % run->ring_size], out);
   clade__text_add(out, "\n]}\n");
 }

@@ -182,6 +182,17 @@ class All(Checks):
             self.check("clade tune export", run("tune", "export", file, "--json", env=env))
             self.check("clade tune merge", run("tune", "merge", file, "--json", env=env))
 
+    def test_train_on_ranks(self):
+        with tempfile.TemporaryDirectory() as room:
+            done = on_two_ranks("train", "--json", "--model", "mlp", "--data", images(room), "--epochs", "2")
+            if not done:
+                self.skipTest("there is no mpirun, or Clade was built without MPI")
+            line, wrong = json.loads(done.stdout.splitlines()[-1]), []
+            compare(line, "", tables()["clade train done"], set(), wrong)
+            self.assertEqual(wrong, [])
+            self.assertGreater(line["comm"]["bytes"], 0)
+            self.assertTrue(0 <= line["comm"]["hidden_fraction"] <= 1, line["comm"])
+
     def test_bench_scale(self):
         done = run("bench", "scale", "--model", "mlp", "--ranks", "1,2,512", "--batch", "16", "--rounds", "2", "--json")
         self.check("clade bench scale", done)

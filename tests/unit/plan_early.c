@@ -59,7 +59,50 @@ static void test_places(void **state) {
   place(true, true, false);
 }
 
+/* ---- effects ---- */
+static clade_status infer(clade_node *n) {
+  n->out[0] = n->in[0];
+  return CLADE_OK;
+}
+static const clade_op effect = {.size = sizeof(clade_op),
+                                .name = "acme.effect",
+                                .flags = CLADE_OP_EFFECT,
+                                .min_in = 1,
+                                .max_in = 1,
+                                .n_out = 1,
+                                .infer = infer};
+
+static clade_val affected(clade_graph *g, clade_val x) {
+  clade_val y = {0};
+  clade_node_add(g, &effect, NULL, NULL, 1, &x, &y);
+  return y;
+}
+
+/* As in a training: gradients one after the other, then an effect on each, of which the one that is made last is built
+ * `swapped` before the first; then a = a + what came out. */
+static void test_effects(void **state) {
+  (void)state;
+  for (int swapped = 0; swapped < 2; swapped++) {
+    clade_graph *g = graph_new();
+    clade_val a = clade_variable(g, "a", CLADE_F32, CLADE_SHAPE(N), (clade_initial){0});
+    clade_val first = clade_relu(g, clade_input(g, "x", CLADE_F32, CLADE_SHAPE(N))), last = clade_exp(g, first);
+    clade_val one = affected(g, swapped ? last : first), other = affected(g, swapped ? first : last);
+    clade_val step = clade_add(g, a, one);
+    clade_assign(g, a, step);
+    clade_output(g, "y", other);
+    OK(clade_graph_status(g));
+    clade__id order[64];
+    size_t at[64];
+    OK(clade__early(g, order));
+    check(g, order, at);
+    assert_true(at[node_of(g, one)] < at[node_of(g, other)]);
+    assert_int_equal(at[node_of(g, one)] < at[node_of(g, last)], !swapped);
+    assert_true(at[node_of(g, step)] > at[node_of(g, other)]); /* who waits for an effect holds up no other one */
+    clade_graph_release(g);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_places)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_places), cmocka_unit_test(test_effects)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,6 +57,9 @@ static struct {
   bool silent;        /* or without one */
   int order[64], n_order;
   size_t got; /* bytes of the answer */
+  int waits;
+  double waited;
+  int hosted; /* times of what the host did */
 } seen;
 
 static clade_status prepare(const void *work, clade_device *device, void **state) {
@@ -128,6 +131,12 @@ static clade_status wake_poll(void *pending, clade_host_state *state) {
   return CLADE_OK;
 }
 
+static void wake_waited(void *state, double seconds) {
+  (void)state;
+  seen.waits++;
+  seen.waited += seconds;
+}
+
 static clade_status give_begin(const clade_host_call *call, void **pending) {
   float *y = call->data[0];
   (void)pending;
@@ -153,7 +162,8 @@ static const clade_host hosts[] = {
              .cancel = ask_cancel,
              .release = release},
     [POST] = {.size = sizeof(clade_host), .begin = post_begin},
-    [COUNT_UP] = {.size = sizeof(clade_host), .begin = wake_begin, .poll = wake_poll, .poll_us = 1 << 30},
+    [COUNT_UP] =
+        {.size = sizeof(clade_host), .begin = wake_begin, .poll = wake_poll, .poll_us = 1 << 30, .waited = wake_waited},
     [GIVE] = {.size = sizeof(clade_host), .begin = give_begin},
     [ORDER] = {.size = offsetof(clade_host, poll), .begin = order_begin}, /* as an older program has it */
     [NO_BEGIN] = {.size = sizeof(clade_host)},
@@ -298,6 +308,15 @@ static void cancellation(void **state) {
   clade_func_release(func);
 }
 
+static void look(void *user, const clade_step_time *t) {
+  (void)user;
+  if (!t->host) return;
+  seen.hosted++;
+  assert_string_equal(t->name, "count");
+  assert_in_range(t->end_ns - t->start_ns, 4000000, UINT64_C(60000000000));
+}
+
+/* It takes 5 ms, in which the device has nothing else to do. */
 static void woken_by_a_thread(void **state) {
   clade_graph *g = graph_new();
   clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(N));
@@ -306,12 +325,17 @@ static void woken_by_a_thread(void **state) {
   clade_run *run;
   clade_ticket ticket;
   float y[N];
-  OK(clade_run_new(func, NULL, &run));
+  memset(&seen, 0, sizeof seen);
+  OK(clade_run_new(func, NULL, &run, .profile = true));
+  OK(clade_run_observe(run, look, NULL));
   for (int round = 0; round < 3; round++) {
     feed(run, 0, &ticket);
     OK(clade_read(run, ticket, "y", y, sizeof y));
     for (int i = 0; i < N; i++) assert_float_equal(y[i], 2 * (float)i + 100, 0);
   }
+  assert_int_equal(seen.waits, 3);
+  assert_true(seen.waited > 0.006 && seen.waited < 60);
+  assert_int_equal(seen.hosted, 3);
   clade_run_free(run);
   clade_func_release(func);
 }
