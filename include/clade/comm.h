@@ -20,9 +20,10 @@ typedef struct clade_comm_impl {
   clade_status (*receive)(void *user, int from, int tag, void *data, size_t bytes, void **request);
   clade_status (*test)(void *user, void *request, bool *done);
   void (*cancel)(void *user, void *request);
-  const char *(*error)(void *user); /* of the last call that failed; NULL: no text is known */
-  void (*abort)(void *user);        /* ends all ranks; does not return. NULL: there is no such means */
-  void (*release)(void *user);      /* with the communicator */
+  const char *(*error)(void *user);                /* of the last call that failed; NULL: no text is known */
+  void (*abort)(void *user);                       /* ends all ranks; does not return. NULL: there is no such means */
+  void (*release)(void *user);                     /* with the communicator */
+  void (*abort_with)(void *user, int exit_status); /* as `abort`, which it goes before; NULL: the status is lost */
 } clade_comm_impl;
 
 /* `impl` must outlive the communicator. Where it is refused, `user` stays the caller's. */
@@ -35,6 +36,8 @@ CLADE_API int clade_comm_size(const clade_comm *comm);
 CLADE_API clade_status clade_comm_set_timeout(clade_comm *comm, double seconds);
 /* Ends all ranks, where the implementation can; returns where it cannot. */
 CLADE_API void clade_comm_abort(clade_comm *comm);
+/* The job's exit status becomes this one, where the implementation can tell it. */
+CLADE_API void clade_comm_abort_with(clade_comm *comm, int exit_status);
 
 /* What was done for values of graphs since the communicator was made. Set .size. */
 typedef struct clade_comm_stats {

@@ -9,7 +9,13 @@
 #include "base/base.h"
 
 /* Exit statuses. */
-enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
+enum {
+  CLI_DONE = 0,
+  CLI_FAILED = 1,
+  CLI_USAGE = 2,
+  CLI_LOST = 75,        /* a rank or a device: another try may do it (EX_TEMPFAIL of sysexits.h) */
+  CLI_INTERRUPTED = 130 /* as shells say it of a Ctrl-C */
+};
 
 /* ---- sub-commands ---- */
 typedef struct cli_command {
@@ -74,7 +80,11 @@ extern const char *cli_program; /* how the command was called, for commands that
 /* ---- ranks (ranks.c) ---- */
 /* NULL where mpirun did not start this process, or started no other one. */
 clade_status cli_ranks_open(clade_comm **out);
-void cli_ranks_abort(clade_comm *comm); /* after a failure: ends all ranks; returns where there are no others */
+/* Tells this thread's message, with the rank's number, and ends all ranks. Returns the exit status where there are no
+ * others. */
+int cli_ranks_failed(clade_comm *comm, clade_status status);
+/* The device of this rank, among those that are asked for. Without ranks the first. */
+clade_status cli_ranks_device(const clade_comm *comm, const cli_args *args, clade_device **out);
 
 /* ---- errors: "clade: what and what to do" on standard error ---- */
 int cli_wrong(const cli_args *args, const char *format, ...) CLADE_PRINTF(2, 3); /* CLI_USAGE */
@@ -83,7 +93,8 @@ bool cli_can_write(const char *path); /* told otherwise; before what is to be wr
 /* CLI_USAGE, told, where the path of an option ("--output") is "-" or the same file as one of those that are read, of
  * which some may be NULL. */
 int cli_check_output(const cli_args *args, const char *option, const char *path, size_t n, const char *const *inputs);
-int cli_failed_status(clade_status status); /* this thread's message, and what to do about the status */
+/* This thread's message, and what to do about the status: CLI_FAILED, or CLI_LOST. */
+int cli_failed_status(clade_status status);
 
 /* ---- output ---- */
 /* At exit: ends the process by CLI_FAILED where what it printed could not be written, as on a full device. */

@@ -145,5 +145,6 @@ static const char *what_to_do(clade_status status) {
 
 int cli_failed_status(clade_status status) {
   const char *message = clade_last_error();
-  return cli_failed("%s%s", *message ? message : clade_status_text(status), what_to_do(status));
+  cli_failed("%s%s", *message ? message : clade_status_text(status), what_to_do(status));
+  return status == CLADE_LOST ? CLI_LOST : CLI_FAILED;
 }

@@ -4,14 +4,12 @@
 #include <signal.h>
 #include <unistd.h>
 
-enum { INTERRUPTED = 130 }; /* as shells say it of a Ctrl-C */
-
 static volatile int stop;
 
 /* The first one lets the step under way end and a checkpoint be written; the second leaves at once. */
 static void interrupt(int number) {
   (void)number;
-  if (stop) _exit(INTERRUPTED);
+  if (stop) _exit(CLI_INTERRUPTED);
   stop = 1;
 }
 
@@ -32,22 +30,34 @@ void train_catch_signals(void) {
   sigaction(SIGUSR2, &action, NULL);
 }
 
+/* Each rank has one, and an equal part of the batch: shares that the run keeps are those of one process. */
+static clade_status find_devices(train_job *job) {
+  clade_trainer *t = &job->trainer;
+  t->devices = job->device;
+  if (t->comm) {
+    if (train_split_is_kept(job)) t->split = NULL;
+    t->n_devices = 1;
+    return cli_ranks_device(t->comm, &job->args, &job->device[0]);
+  }
+  t->n_devices = job->args.n_devices;
+  for (int i = 0; i < job->args.n_devices; ++i) CLADE_TRY(clade_device_find(job->args.device[i], &job->device[i]));
+  return CLADE_OK;
+}
+
 static clade_status train(train_job *job) {
   clade_trainer *t = &job->trainer;
   clade_status status;
   CLADE_GOTO(clade_dataset_open(job->data, true, &t->train));
   CLADE_GOTO(clade_dataset_open(job->data, false, &t->test));
   CLADE_GOTO(train_schedule(job));
-  for (int i = 0; i < job->args.n_devices; ++i) CLADE_GOTO(clade_device_find(job->args.device[i], &job->device[i]));
+  CLADE_GOTO(find_devices(job));
   if (job->fallback) CLADE_GOTO(clade_device_find(job->fallback, &t->fallback));
-  t->n_devices = job->args.n_devices;
-  t->devices = job->device;
   job->result.size = sizeof job->result;
   CLADE_GOTO(clade_train(t, &job->result, NULL));
 fail:
   clade_dataset_release(t->train);
   clade_dataset_release(t->test);
-  for (int i = 0; i < job->args.n_devices; ++i) clade_device_release(job->device[i]);
+  for (int i = 0; i < t->n_devices; ++i) clade_device_release(job->device[i]);
   clade_device_release(t->fallback);
   return status;
 }
@@ -55,16 +65,11 @@ fail:
 /* The exit status; rank 0 tells of all. Ranks that were stopped end well: mpirun would kill the others otherwise. */
 static int finish(train_job *job, clade_status status) {
   clade_comm *comm = job->trainer.comm;
-  if (status) {
-    int result = clade_comm_rank(comm) ? cli_failed("rank %d: %s", clade_comm_rank(comm), clade_last_error())
-                                       : cli_failed_status(status);
-    cli_ranks_abort(comm);
-    return result;
-  }
+  if (status) return cli_ranks_failed(comm, status);
   if (clade_comm_rank(comm)) return CLI_DONE;
   if (!job->result.stopped) return train_report(job);
   train_stopped(job);
-  return clade_comm_size(comm) == 1 ? INTERRUPTED : CLI_DONE;
+  return clade_comm_size(comm) == 1 ? CLI_INTERRUPTED : CLI_DONE;
 }
 
 int cli_train(int argc, char **argv) {

@@ -35,7 +35,8 @@ void train_catch_signals(void);
 extern const cli_args train_description;
 /* CLI_DONE, CLI_USAGE, or -1: help was printed. */
 int train_parse(train_job *job, int argc, char **argv);
-clade_status train_schedule(train_job *job); /* as long as the training: once the data is open */
+bool train_split_is_kept(const train_job *job); /* by the run, and not given now */
+clade_status train_schedule(train_job *job);    /* as long as the training: once the data is open */
 
 /* ---- train_run.c: the options of a run, kept in its directory ---- */
 /* Into `value` what is not there; without a file there nothing. */

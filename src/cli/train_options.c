@@ -79,7 +79,7 @@ const cli_args train_description = {
     .command = "train",
     .synopsis = "[RUN]",
     .about = "Trains a model on images: a step of forward, backward and update at a time, a test after each epoch.",
-    .device_help = "where to train; repeated, each takes a share of the batch",
+    .device_help = "where to train; repeated, each takes a share of the batch, or each rank one",
     .many_devices = true,
     .options = options,
 };
@@ -185,6 +185,8 @@ static bool take_split(train_job *job) {
             job->split_text);
   return false;
 }
+
+bool train_split_is_kept(const train_job *job) { return job->from_run[SPLIT]; }
 
 static bool take_augment(train_job *job) {
   clade_augment *a = &job->trainer.augment;

@@ -87,8 +87,14 @@ clade_status clade_comm_set_timeout(clade_comm *comm, double seconds) {
   return CLADE_OK;
 }
 
-void clade_comm_abort(clade_comm *comm) {
-  if (comm && comm->impl.abort) comm->impl.abort(comm->user);
+void clade_comm_abort(clade_comm *comm) { clade_comm_abort_with(comm, 1); }
+
+void clade_comm_abort_with(clade_comm *comm, int exit_status) {
+  if (!comm) return;
+  if (comm->impl.abort_with)
+    comm->impl.abort_with(comm->user, exit_status);
+  else if (comm->impl.abort)
+    comm->impl.abort(comm->user);
 }
 
 /* ---- what is counted ---- */
@@ -120,10 +126,11 @@ clade_status clade_comm_get_stats(clade_comm *comm, clade_comm_stats *out) {
 }
 
 /* ---- the implementation's calls ---- */
+/* A connection that fails is a rank that is lost, as one that is silent: another try may find it. */
 static clade_status told(const clade_comm *comm, clade_status status, const char *what, int rank) {
   const char *text = status && comm->impl.error ? comm->impl.error(comm->user) : NULL;
   if (status == CLADE_OK) return CLADE_OK;
-  return clade_fail(status, "%s: %s rank %d: %s", comm->impl.name, what, rank,
+  return clade_fail(status == CLADE_IO ? CLADE_LOST : status, "%s: %s rank %d: %s", comm->impl.name, what, rank,
                     text && *text ? text : clade_status_text(status));
 }
 

@@ -69,7 +69,8 @@ static void cancel(void *user, void *request) {
 }
 
 static const char *error(void *user) { return ((carrier *)user)->error; }
-static void abort_all(void *user) { MPI_Abort(((carrier *)user)->comm, 1); }
+static void abort_with(void *user, int exit_status) { MPI_Abort(((carrier *)user)->comm, exit_status); }
+static void abort_all(void *user) { abort_with(user, 1); }
 
 static void release(void *user) {
   carrier *c = user;
@@ -100,7 +101,8 @@ static clade_status join(carrier *c, int *rank, int *size) {
   return CLADE_OK;
 }
 
-static const clade_comm_impl impl = {sizeof impl, "mpi", send, receive, test, cancel, error, abort_all, release};
+static const clade_comm_impl impl = {sizeof impl, "mpi", send,      receive, test,
+                                     cancel,      error, abort_all, release, abort_with};
 
 clade_status clade_mpi_open(const clade_comm_impl **out, void **user, int *rank, int *size) {
   carrier *c = calloc(1, sizeof *c);

@@ -3,6 +3,7 @@
 """
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -64,6 +65,14 @@ def resume_by(test, before, after):
         test.assertLess(abs(ours - theirs), 1e-3)
 
 
+def devices_of(n, *options, **env):
+    """Of each local rank, the device that it took."""
+    done = run([MPIRUN, "-np", str(n), *HERE, *train("--model", "mlp", "--data", "digits", "--batch", "1000", "--epochs", "1",
+                                                     *options)], {"POCL_DEVICES": "pthread pthread", "CLADE_LOG": "info", **env})
+    result(done)
+    return [device for _, device in sorted(re.findall(r"number (\d+) of its node, computes on device (\d+)", done.stderr))]
+
+
 class Ranks(unittest.TestCase):
     def test_same_bits_as_devices(self):
         self.assertEqual(*bits_of(2, "mlp"))
@@ -111,9 +120,18 @@ class Ranks(unittest.TestCase):
                 ranks = ranks_of(job)
                 os.kill(ranks[rank], signal.SIGSTOP)
                 words = job.communicate(timeout=60)[1]
-            self.assertNotEqual(job.returncode, 0)
+            self.assertEqual(job.returncode, 75)
             self.assertIn(f"rank {rank} has not answered rank {1 - rank} of 2", words)
             self.assertFalse([pid for pid in ranks if ours(pid)])
+
+    def test_a_device_for_each(self):
+        self.assertEqual(devices_of(3), ["0", "1", "0"])
+
+    def test_started_by_srun(self):
+        """srun tells a rank by PMIx, and the number of them by a variable of its own."""
+        command = ["env", "-u", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS=2", *train("--model", "mlp", "--epochs", "1")]
+        done = run([MPIRUN, "-np", "2", *HERE, *command])
+        self.assertEqual(result(done)["weights_sha256"], result(on_ranks(2, "--model", "mlp", "--epochs", "1"))["weights_sha256"])
 
     def test_resume_by_one_process(self):
         resume_by(self, 2, 1)
@@ -139,6 +157,28 @@ class All(unittest.TestCase):
             self.assertEqual(len(losses), len(whole))
             self.assertLess(abs(losses[0] - whole[0]), 1e-5)
             self.assertLess(abs(losses[19] - whole[19]), 1e-3)
+
+    def test_devices_by_name(self):
+        for options, expected in ((["--device", "pocl"], ["0", "1", "0"]), (["--device", "1"], ["1", "1", "1"]),
+                                  (["--device", "1", "--device", "0"], ["1", "0", "1"]),
+                                  (["--device", ":cpu"], ["0", "1", "0"])):
+            self.assertEqual(devices_of(3, *options), expected, options)
+        self.assertEqual(devices_of(3, CLADE_DEVICE="pocl"), ["0", "1", "0"])
+        self.assertEqual(devices_of(2, CLADE_DEVICE="pocl:1"), ["1", "1"])
+
+    def test_resume_what_several_devices_began(self):
+        """Ranks take a device each of the run's, and equal parts."""
+        options = ["--model", "mlp", "--data", "digits", "--batch", "60"]
+        with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
+            folder = os.path.join(room, "run")
+            env = {"POCL_DEVICES": "pthread pthread"}
+            shares = ["--device", "0", "--device", "1", "--split", "2:1"]
+            result(run(train(*options, *shares, "--epochs", "1", "--checkpoint-dir", folder), env))
+            rest = run([MPIRUN, "-np", "2", *HERE, *train(folder, "--resume", "--epochs", "2")], env)
+            result(rest)
+            self.assertIn("ranks 2 (the checkpoint had 1)", events(rest)[0]["changed"])
+            with open(os.path.join(folder, "run.json"), encoding="utf-8") as kept:
+                self.assertEqual(json.load(kept)["options"]["split"], "2:1")
 
     def test_resume(self):
         options = ["--model", "mlp", "--data", "digits", "--batch", "64"]

@@ -97,7 +97,8 @@ static const char *why(void *user) {
   return "the wire is cut";
 }
 static void end_all(void *user) { ((member *)user)->world->aborted++; }
-static const clade_comm_impl threads = {sizeof threads, "threads", put, want, look, drop, why, end_all, NULL};
+static const clade_comm_impl threads = {sizeof threads, "threads", put, want, look, drop, why, end_all, NULL, NULL};
+static void end_with(void *user, int status) { ((member *)user)->world->aborted = status; }
 
 static void world_new(world *w) {
   *w = (world){.last = &w->first};
@@ -399,9 +400,17 @@ static void failures(void **state) {
   clade__comm_be_patient(comm, false);
   refused(clade__comm_patience(comm, 1, clade__now() - 1000), CLADE_LOST, "rank 1 has not answered");
   w.fails = true;
-  refused(clade_comm_gather(comm, 2, &one, sizeof one, NULL), CLADE_IO, "threads: sending to rank 2: the wire is cut");
+  refused(clade_comm_gather(comm, 2, &one, sizeof one, NULL), CLADE_LOST,
+          "threads: sending to rank 2: the wire is cut");
   clade_comm_abort(comm);
-  assert_int_equal(w.aborted, 1);
+  clade_comm_abort_with(comm, 75);
+  assert_int_equal(w.aborted, 2);
+  clade_comm_release(comm);
+  clade_comm_impl telling = threads;
+  telling.abort_with = end_with;
+  OK(clade_comm_new(&telling, &m, 0, 3, &comm));
+  clade_comm_abort_with(comm, 75);
+  assert_int_equal(w.aborted, 75);
   clade_comm_release(comm);
   world_free(&w);
 }

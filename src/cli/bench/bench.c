@@ -164,8 +164,8 @@ int bench_check(const bench_job *job, size_t *work) {
   return CLI_DONE;
 }
 
-clade_status bench_open(bench_job *job) {
-  CLADE_TRY(clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, &job->device));
+clade_status bench_open(bench_job *job, const clade_comm *comm) {
+  CLADE_TRY(cli_ranks_device(comm, &job->args, &job->device));
   job->info.size = sizeof job->info;
   CLADE_TRY(clade_device_get_info(job->device, &job->info));
   bench_watch(&job->watcher);
@@ -174,7 +174,7 @@ clade_status bench_open(bench_job *job) {
 
 clade_status bench_ready(bench_job *job) {
   if (job->device) return CLADE_OK;
-  CLADE_TRY(bench_open(job));
+  CLADE_TRY(bench_open(job, NULL));
   CLADE_TRY(bench_probe(job));
   bench_show_device(job);
   return CLADE_OK;

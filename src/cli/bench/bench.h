@@ -171,8 +171,9 @@ clade_status bench_round(clade_dtype dtype, size_t n, float *x, void *raw);
 bool bench_take_dtype(bench_job *job, const char *text); /* false: it is none, and that is told */
 /* Whether what is asked for goes together: CLI_DONE and which of the works it is, or CLI_USAGE, told. */
 int bench_check(const bench_job *job, size_t *work);
-/* Finds the device, and begins to watch who else uses the processors: after what is asked for was understood. */
-clade_status bench_open(bench_job *job);
+/* Finds the device, and begins to watch who else uses the processors: after what is asked for was understood.
+ * `comm`: NULL, or each of its ranks takes a device. */
+clade_status bench_open(bench_job *job, const clade_comm *comm);
 /* Also measures the device's limits, and shows them; once. */
 clade_status bench_ready(bench_job *job);
 

@@ -73,7 +73,7 @@ static void summarize(comm_job *job) {
 
 static clade_status measure(comm_job *job) {
   bench_job *bench = &job->bench;
-  CLADE_TRY(bench_open(bench));
+  CLADE_TRY(bench_open(bench, job->comm));
   if (!(job->peers = clade__new((size_t)job->comm->size, sizeof *job->peers))) return CLADE_NO_MEMORY;
   CLADE_TRY(scale_peers(job->comm, job->peers));
   CLADE_TRY(scale_add_rate(&job->link.add));
@@ -167,13 +167,8 @@ static json_t *document(const comm_job *job) {
 
 /* The exit status; rank 0 tells of all. */
 static int finish(const comm_job *job, clade_status status) {
-  const int rank = job->comm->rank;
-  if (status != CLADE_OK) {
-    const int result = rank ? cli_failed("rank %d: %s", rank, clade_last_error()) : cli_failed_status(status);
-    cli_ranks_abort(job->comm);
-    return result;
-  }
-  if (rank) return CLI_DONE;
+  if (status != CLADE_OK) return cli_ranks_failed(job->comm, status);
+  if (job->comm->rank) return CLI_DONE;
   show(job);
   return job->bench.args.json ? cli_json_end(document(job)) : CLI_DONE;
 }

@@ -94,7 +94,7 @@ static int parse(scale_job *job, int argc, char **argv) {
 /* ---- measuring ---- */
 static clade_status measure(scale_job *job) {
   bench_job *bench = &job->bench;
-  CLADE_TRY(bench_open(bench));
+  CLADE_TRY(bench_open(bench, NULL));
   CLADE_TRY(scale_add_rate(&job->link.add));
   CLADE_TRY(bench_model_data(&job->work));
   CLADE_TRY(scale_measure(bench, &job->work, NULL, &job->compute));
