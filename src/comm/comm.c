@@ -52,6 +52,7 @@ clade_status clade_comm_new(const clade_comm_impl *impl, void *user, int rank, i
   comm->rank = rank;
   comm->size = size;
   comm->timeout = PATIENCE;
+  comm->patience = 1;
   comm->next_tag = CLADE__COMM_TAG + 1;
   clade__ref_init(&comm->ref);
   pthread_mutex_init(&comm->lock, NULL);
@@ -169,13 +170,14 @@ void clade__comm_cancel(clade_comm *comm, void **request) {
   *request = NULL;
 }
 
-void clade__comm_be_patient(clade_comm *comm, bool patient) {
-  if (comm) atomic_store(&comm->patient, patient);
+void clade__comm_be_patient(clade_comm *comm, int times) {
+  if (comm) atomic_store(&comm->patience, times);
 }
 
 clade_status clade__comm_patience(const clade_comm *comm, int rank, double since) {
   const double waited = clade__now() - since;
-  if (comm->timeout == 0 || atomic_load(&comm->patient) || waited < comm->timeout) return CLADE_OK;
+  const int times = atomic_load(&comm->patience);
+  if (comm->timeout == 0 || !times || waited < times * comm->timeout) return CLADE_OK;
   return CLADE_FAIL(LOST, "rank %d has not answered rank %d of %d for %.3g s", rank, comm->rank, comm->size, waited);
 }
 

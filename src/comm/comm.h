@@ -15,7 +15,7 @@ struct clade_comm {
   void *user;
   int rank, size, number; /* number: in this process, from 1 on */
   double timeout;
-  atomic_bool patient; /* others may take as long as they want */
+  atomic_int patience; /* others may take so many times as long; 0: as long as they want */
   int next_tag;
   pthread_mutex_t lock;   /* the implementation is called by one thread at a time */
   clade__reduction *idle; /* under lock: to be used again */
@@ -42,8 +42,9 @@ void clade__comm_cancel(clade_comm *comm, void **request);
 /* Until the request to or from `rank` is done, with a pause between two looks (0: none); it is cancelled where that
  * fails. */
 clade_status clade__comm_wait(clade_comm *comm, int rank, void **request, long pause_ns);
-/* While other ranks compile, test or write, each at its own speed, none is told to hang. NULL is fine. */
-void clade__comm_be_patient(clade_comm *comm, bool patient);
+/* Where other ranks compile, test or write, each at its own speed, they may take so many times as long before one is
+ * told to hang; 0: for ever, 1: as usual. NULL is fine. */
+void clade__comm_be_patient(clade_comm *comm, int times);
 /* A failure that names the rank that left this one waiting since `since`, if that is too long. */
 clade_status clade__comm_patience(const clade_comm *comm, int rank, double since);
 

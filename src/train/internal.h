@@ -57,8 +57,8 @@ typedef struct clade__training {
 
 /* Rank 0's state on all ranks, once these agree on what they train; names the first that does not (ranks.c). */
 clade_status clade__train_join(clade__training *tr);
-/* All ranks are here. All are patient after the first step, since others may compile still, and later those that wait
- * for rank 0, which tests and writes alone. */
+/* All ranks are here. All wait for ever after the first step, since others may compile still, and later those wait
+ * longer than usual that wait for rank 0, which tests and writes alone. */
 clade_status clade__train_meet(clade__training *tr);
 
 double clade__train_seconds(const clade__training *tr); /* since the call */

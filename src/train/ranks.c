@@ -5,7 +5,7 @@
 #include "comm/comm.h"
 #include "train/course.h"
 
-enum { WHY_BYTES = 512 };
+enum { WHY_BYTES = 512, RANK_0_ALONE = 10 /* times as long as a step, a test or a checkpoint may take */ };
 
 /* What must be the same on all ranks, as a text. */
 static clade_status agreement(const clade__training *tr, char **text) {
@@ -103,14 +103,14 @@ fail:
 clade_status clade__train_meet(clade__training *tr) {
   if (tr->ranks == 1) return CLADE_OK;
   const bool begins = tr->at == tr->begun_at + 1; /* others may compile still; later they wait for rank 0 alone */
-  clade__comm_be_patient(tr->t.comm, begins || tr->rank);
+  clade__comm_be_patient(tr->t.comm, begins ? 0 : tr->rank ? RANK_0_ALONE : 1);
   clade_status status = clade_comm_barrier(tr->t.comm);
-  clade__comm_be_patient(tr->t.comm, false);
+  clade__comm_be_patient(tr->t.comm, 1);
   return status;
 }
 
 clade_status clade__train_join(clade__training *tr) {
-  clade__comm_be_patient(tr->t.comm, true); /* until all have compiled and done the first step, and have met */
+  clade__comm_be_patient(tr->t.comm, 0); /* until all have compiled and done the first step, and have met */
   CLADE_TRY(agree(tr));
   CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->at, sizeof tr->at));
   CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->resumed, sizeof tr->resumed));

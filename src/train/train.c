@@ -166,6 +166,6 @@ clade_status clade_train(const clade_trainer *trainer, clade_train_result *resul
   if (vars) *vars = clade_vars_retain(tr.vars);
 fail:
   clade__train_release(&tr);
-  clade__comm_be_patient(tr.t.comm, false);
+  clade__comm_be_patient(tr.t.comm, 1);
   return status;
 }

@@ -395,9 +395,12 @@ static void failures(void **state) {
   OK(clade_comm_set_timeout(comm, 0.05));
   refused(sum_alone(*state, comm), CLADE_LOST, "rank 1 has not answered rank 0 of 3");
   refused(clade_comm_gather(comm, 0, &one, 0, NULL), CLADE_LOST, "rank 1 has not answered rank 0 of 3");
-  clade__comm_be_patient(comm, true);
+  clade__comm_be_patient(comm, 0);
   OK(clade__comm_patience(comm, 1, clade__now() - 1000));
-  clade__comm_be_patient(comm, false);
+  clade__comm_be_patient(comm, 10);
+  OK(clade__comm_patience(comm, 1, clade__now() - 0.3));
+  refused(clade__comm_patience(comm, 1, clade__now() - 0.6), CLADE_LOST, "rank 1 has not answered");
+  clade__comm_be_patient(comm, 1);
   refused(clade__comm_patience(comm, 1, clade__now() - 1000), CLADE_LOST, "rank 1 has not answered");
   w.fails = true;
   refused(clade_comm_gather(comm, 2, &one, sizeof one, NULL), CLADE_LOST,

@@ -107,11 +107,11 @@ static clade_status sum_side(const bench_job *job, clade_comm *comm, size_t byte
 static clade_status sum_of(const bench_job *job, clade_comm *comm, const float *data, scale_sum *sum) {
   bench_side side = {0};
   double seconds[BENCH_MAX_ROUNDS];
-  clade__comm_be_patient(comm, true);
+  clade__comm_be_patient(comm, 0);
   clade_status status = sum_side(job, comm, sum->bytes, data, &side);
   for (int i = -1; i < job->rounds && status == CLADE_OK; i++) {
     status = clade_comm_barrier(comm);
-    clade__comm_be_patient(comm, false);
+    clade__comm_be_patient(comm, 1);
     const double start = clade__now();
     if (status == CLADE_OK) status = side.call(side.state);
     if (i >= 0) seconds[i] = clade__now() - start;

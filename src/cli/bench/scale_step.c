@@ -192,9 +192,9 @@ clade_status scale_measure(const bench_job *job, const bench_model_work *work, c
   clade_comm *nobody;
   *out = (scale_compute){0};
   CLADE_TRY(clade_comm_new(&at_once, &m.stand_in, 0, 2, &nobody));
-  clade__comm_be_patient(comm, true); /* others compile, each at its own speed */
+  clade__comm_be_patient(comm, 0); /* others compile, each at its own speed */
   clade_status status = measure(&m, work, nobody);
-  clade__comm_be_patient(comm, false);
+  clade__comm_be_patient(comm, 1);
   bench_sides_free(m.n_sides, m.sides);
   clade_comm_release(nobody);
   clade__free(m.stand_in.sums);
