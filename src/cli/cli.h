@@ -78,6 +78,8 @@ bool cli_number(const cli_args *args, const char *option, const char *text, int6
 extern const char *cli_program; /* how the command was called, for commands that are told to be tried next */
 
 /* ---- ranks (ranks.c) ---- */
+bool cli_ranks_started(void); /* by mpirun or the like, as one of several processes */
+int cli_ranks_threads(void);  /* the processors that this process is bound to */
 /* NULL where mpirun did not start this process, or started no other one. */
 clade_status cli_ranks_open(clade_comm **out);
 /* Tells this thread's message, with the rank's number, and ends all ranks. Returns the exit status where there are no

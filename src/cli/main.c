@@ -50,7 +50,9 @@ static bool take_log_level(clade_log_level *out) {
 static int run(const cli_command *command, int argc, char **argv) {
   clade_log_level level;
   if (!take_log_level(&level)) return CLI_USAGE;
-  clade_status status = clade_init(.log = say, .log_level = level);
+  const bool ranks = cli_ranks_started(); /* mpirun binds them to processors of their own */
+  clade_status status =
+      clade_init(.log = say, .log_level = level, .no_affinity = ranks, .cpu_threads = ranks ? cli_ranks_threads() : 0);
   return status ? cli_failed_status(status) : command->run(argc, argv);
 }
 

@@ -1,6 +1,7 @@
 /* Ranks: where mpirun started the command, libclade_mpi carries bytes between its processes. The command is not linked
  * with MPI, and needs it only then. And which device of its node a rank takes. */
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,9 +20,17 @@ static int number_in(const char *variable) {
 
 /* As Open MPI, and others by PMI, tell their processes; or Slurm's srun by PMIx, which sets no size of its own. A batch
  * script has Slurm's variables too, but no rank. */
-static bool started_by_mpirun(void) {
+bool cli_ranks_started(void) {
   return number_in("OMPI_COMM_WORLD_SIZE") > 1 || number_in("PMI_SIZE") > 1 ||
          (getenv("PMIX_RANK") && number_in("SLURM_STEP_NUM_TASKS") > 1);
+}
+
+/* PoCL does not look at what a process is bound to. */
+int cli_ranks_threads(void) {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set)
+             ? 0
+             : CPU_COUNT(&set); /* 0: more processors than fit, it is PoCL's choice */
 }
 
 /* Among the ranks of this node. Slurm's comes last: what mpirun starts in a batch script has the script's, 0. */
@@ -49,7 +58,7 @@ static void *open_library(void) {
 
 clade_status cli_ranks_open(clade_comm **out) {
   *out = NULL;
-  if (!started_by_mpirun()) return CLADE_OK;
+  if (!cli_ranks_started()) return CLADE_OK;
   void *library = open_library(); /* stays: MPI has threads and handlers of its own */
   if (!library)
     return CLADE_FAIL(NOT_FOUND, "mpirun started this, but %s is not there: %s; build Clade where libopenmpi-dev is",

@@ -101,7 +101,7 @@ class Ranks(unittest.TestCase):
         with subprocess.Popen(command, env=ENV, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as job:
             while '"step"' not in job.stdout.readline():
                 pass
-            os.kill(ranks_of(job)[1], signal.SIGKILL)
+            os.kill(ranks_of(job.pid)[1], signal.SIGKILL)
             begun = time.monotonic()
             while job.stdout.readline():
                 pass
@@ -117,7 +117,7 @@ class Ranks(unittest.TestCase):
                                   stderr=subprocess.PIPE, text=True) as job:
                 while '"step":3,' not in job.stdout.readline():  # no rank compiles any more
                     pass
-                ranks = ranks_of(job)
+                ranks = ranks_of(job.pid)
                 os.kill(ranks[rank], signal.SIGSTOP)
                 words = job.communicate(timeout=60)[1]
             self.assertEqual(job.returncode, 75)
@@ -127,11 +127,29 @@ class Ranks(unittest.TestCase):
     def test_a_device_for_each(self):
         self.assertEqual(devices_of(3), ["0", "1", "0"])
 
+    def test_bound_as_mpirun_says(self):
+        """No thread of a rank leaves the processor that the rank is bound to, and there is one for each processor."""
+        if len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("it takes two processors")
+        bound = [MPIRUN, "-np", "2", "--bind-to", "core:overload-allowed"]
+        env = {name: value for name, value in ENV.items() if name != "POCL_MAX_PTHREAD_COUNT"}
+        with subprocess.Popen([*bound, *train("--model", "mlp", "--data", "digits", "--epochs", "10000")], env=env,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as job:
+            while '"step"' not in job.stdout.readline():
+                pass
+            sets = [{tuple(os.sched_getaffinity(int(thread))) for thread in os.listdir(f"/proc/{pid}/task")}
+                    for pid in ranks_of(job.pid)]
+            job.send_signal(signal.SIGUSR2)
+            job.communicate()
+        self.assertEqual([len(of_rank) for of_rank in sets], [1, 1], sets)
+        self.assertNotEqual(*sets)
+        told = subprocess.run([*bound, CLADE, "devices", "--json"], env=env, capture_output=True, text=True, check=True).stdout
+        self.assertEqual(re.findall(r'"compute_units": *(\d+)', told), ["1", "1"])
+
     def test_started_by_srun(self):
         """srun tells a rank by PMIx, and the number of them by a variable of its own."""
-        command = ["env", "-u", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS=2", *train("--model", "mlp", "--epochs", "1")]
-        done = run([MPIRUN, "-np", "2", *HERE, *command])
-        self.assertEqual(result(done)["weights_sha256"], result(on_ranks(2, "--model", "mlp", "--epochs", "1"))["weights_sha256"])
+        slurm = ["env", "-u", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS=2"]
+        result(run([MPIRUN, "-np", "2", *HERE, *slurm, *train("--model", "mlp", "--batch", "1000", "--epochs", "1")]))
 
     def test_resume_by_one_process(self):
         resume_by(self, 2, 1)
@@ -223,10 +241,13 @@ def parent(pid):
         return None
 
 
-def ranks_of(job):
+def children_of(pid):
+    return [int(child) for child in os.listdir("/proc") if child.isdigit() and parent(child) == pid]
+
+
+def ranks_of(mpirun):
     """Processes of two ranks, by number."""
-    found = sorted((int(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent(pid) == job.pid and ours(pid)),
-                   key=rank_of)
+    found = sorted((pid for pid in children_of(mpirun) if ours(pid)), key=rank_of)
     assert [rank_of(pid) for pid in found] == [0, 1], found
     return found
 
