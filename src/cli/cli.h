@@ -29,6 +29,7 @@ int cli_compare(int argc, char **argv); /* of bench */
 int cli_devices(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_infer(int argc, char **argv);
+int cli_launch(int argc, char **argv);
 int cli_pack(int argc, char **argv);
 int cli_train(int argc, char **argv);
 int cli_tune(int argc, char **argv);
@@ -48,13 +49,15 @@ typedef struct cli_option {
 
 enum { CLI_MAX_DEVICES = 16 };
 
-/* What a sub-command takes and, once parsed, got. --help, --device and --json are everyone's. */
+/* What a sub-command takes and, once parsed, got. --help is everyone's, and so are --device and --json but of those
+ * that run another command, before which their options end. */
 typedef struct cli_args {
   const char *command;
   const char *synopsis;    /* after the options: "path|clear"; "" */
   const char *about;       /* one or two lines */
   const char *device_help; /* what --device means here */
   bool many_devices;       /* --device may be repeated */
+  bool runs_command;
   const cli_option *options;
   bool json;
   int n_devices;

@@ -9,6 +9,7 @@ static const cli_command commands[] = {
     {"doctor", "say what is wrong with this machine's OpenCL, and how to mend it", cli_doctor},
     {"devices", "list every device and what it can do", cli_devices},
     {"train", "train a model on images", cli_train},
+    {"launch", "run a training, and start it again where a rank was lost", cli_launch},
     {"infer", "run a model's forward pass", cli_infer},
     {"bench", "measure how fast a device is, beside other libraries", cli_bench},
     {"tune", "measure which implementations are fast here, and keep it", cli_tune},

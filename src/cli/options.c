@@ -23,8 +23,10 @@ static void print_help(const cli_args *args) {
   printf("usage: clade %s [options]%s%s\n\n%s\n\noptions:\n", args->command, *args->synopsis ? " " : "", args->synopsis,
          args->about);
   for (const cli_option *o = args->options; o && o->name; ++o) print_option(o->name, o->argument, o->help);
-  print_option("device", "SPEC", args->device_help);
-  print_option("json", NULL, "print one JSON document to standard output, everything else to standard error");
+  if (!args->runs_command) {
+    print_option("device", "SPEC", args->device_help);
+    print_option("json", NULL, "print one JSON document to standard output, everything else to standard error");
+  }
   print_option("help", NULL, "print this");
 }
 
@@ -51,13 +53,14 @@ int cli_next(cli_args *args, int argc, char **argv, const char **value) {
   struct option table[MAX_OPTIONS] = {{"help", no_argument, NULL, HELP},
                                       {"device", required_argument, NULL, DEVICE},
                                       {"json", no_argument, NULL, JSON}};
-  size_t n = 3;
+  size_t n = args->runs_command ? 1 : 3;
+  memset(table + n, 0, (MAX_OPTIONS - n) * sizeof *table);
   for (int i = 0; args->options && args->options[i].name && n + 1 < MAX_OPTIONS; ++i)
     add(table, &n, &args->options[i], i);
   opterr = 0;
   for (;;) {
-    int at = optind;
-    int found = getopt_long(argc, argv, ":h", table, NULL);
+    int at = CLADE_MAX(optind, 1); /* 0: another list of words begins */
+    int found = getopt_long(argc, argv, args->runs_command ? "+:h" : ":h", table, NULL);
     switch (found) {
     case -1: return CLI_NEXT_END;
     case 'h':
