@@ -139,9 +139,9 @@ static clade_status begin(clade__reduction *r, const clade__move *m, flow *f, bo
 }
 
 /* ---- a move ---- */
-/* In the order in which they were begun. */
-static clade_status finish(clade__reduction *r, const clade__move *m, flow *f, bool takes) {
-  while (f->ended < f->begun) {
+/* In the order in which they were begun, the first `most`. */
+static clade_status finish(clade__reduction *r, const clade__move *m, flow *f, bool takes, size_t most) {
+  while (f->ended < CLADE_MIN(f->begun, most)) {
     bool done;
     CLADE_TRY(clade__comm_test(r->comm, &f->request[f->ended % WINDOW], &done));
     if (!done) break;
@@ -158,11 +158,10 @@ static clade_status go_on(clade__reduction *r, int i, bool *done) {
   flow *give = &r->flows[2 * i], *take = give + 1;
   CLADE_TRY(begin(r, m, take, true));
   CLADE_TRY(begin(r, m, give, false));
-  CLADE_TRY(finish(r, m, give, false));
-  const bool given = give->ended == pieces(&m->give);
-  /* What is still being sent may not change. */
-  if (given || m->give.from >= m->take.to || m->take.from >= m->give.to) CLADE_TRY(finish(r, m, take, true));
-  *done = given && take->ended == pieces(&m->take);
+  CLADE_TRY(finish(r, m, give, false, SIZE_MAX));
+  const bool same = m->give.from < m->take.to && m->take.from < m->give.to; /* what is being sent may not change */
+  CLADE_TRY(finish(r, m, take, true, same ? give->ended : SIZE_MAX));
+  *done = give->ended == pieces(&m->give) && take->ended == pieces(&m->take);
   return CLADE_OK;
 }
 

@@ -9,19 +9,21 @@
 #include "comm/comm.h"
 #include "plan_kit.h"
 
-/* ---- a world of threads: messages lie in a list until they are received ---- */
+/* ---- a world of threads: a message lies at its sender's, where it may not change, until the sender looks after it
+ * ---- */
 enum { MOST = 9 };
 
-typedef struct message {
-  struct message *next;
+typedef struct request {
+  struct request *next, *peer; /* next: of those without a peer, a message for a receiver */
   int from, to, tag;
+  void *data;
   size_t bytes;
-  char data[];
-} message;
+  bool receives, done;
+} request;
 
 typedef struct world {
   pthread_mutex_t lock;
-  message *first, **last;
+  request *first, **last;
   int sent, aborted;
   size_t bytes[MOST]; /* sent by each rank */
   bool fails;         /* all that is sent from now on */
@@ -32,64 +34,75 @@ typedef struct member {
   int rank;
 } member;
 
-typedef struct request {
-  int from, tag;
-  void *to;
-  size_t bytes;
-  bool receives;
-} request;
+static void unlink_request(world *w, request **at) {
+  request *one = *at;
+  *at = one->next;
+  if (w->last == &one->next) w->last = at;
+}
+
+/* Joined with the first that it belongs to. */
+static request *post(world *w, request given) {
+  request *r = malloc(sizeof *r);
+  assert_non_null(r);
+  *r = given;
+  pthread_mutex_lock(&w->lock);
+  for (request **at = &w->first; *at && !r->peer; at = &(*at)->next) {
+    request *one = *at;
+    if (one->receives == r->receives || one->to != r->to || one->from != r->from || one->tag != r->tag) continue;
+    assert_int_equal(one->bytes, r->bytes);
+    unlink_request(w, at);
+    r->peer = one;
+    one->peer = r;
+    break;
+  }
+  if (!r->peer) {
+    *w->last = r;
+    w->last = &r->next;
+  }
+  if (!r->receives) {
+    w->sent++;
+    w->bytes[r->from] += r->bytes;
+  }
+  pthread_mutex_unlock(&w->lock);
+  return r;
+}
 
 static clade_status put(void *user, int to, int tag, const void *data, size_t bytes, void **out) {
   member *m = user;
-  message *one = malloc(sizeof *one + bytes);
-  request *r = calloc(1, sizeof *r);
-  assert_true(one && r);
-  *one = (message){NULL, m->rank, to, tag, bytes};
-  if (bytes) memcpy(one->data, data, bytes);
-  pthread_mutex_lock(&m->world->lock);
-  bool fails = m->world->fails;
-  m->world->sent++;
-  m->world->bytes[m->rank] += bytes;
-  *m->world->last = one;
-  m->world->last = &one->next;
-  pthread_mutex_unlock(&m->world->lock);
-  if (fails) free(r);
-  *out = fails ? NULL : r;
-  return fails ? CLADE_IO : CLADE_OK;
+  if (m->world->fails) return CLADE_IO;
+  *out = post(m->world, (request){NULL, NULL, m->rank, to, tag, (void *)(uintptr_t)data, bytes, false, false});
+  return CLADE_OK;
 }
 
 static clade_status want(void *user, int from, int tag, void *data, size_t bytes, void **out) {
-  (void)user;
-  request *r = calloc(1, sizeof *r);
-  assert_non_null(r);
-  *r = (request){from, tag, data, bytes, true};
-  *out = r;
+  member *m = user;
+  *out = post(m->world, (request){NULL, NULL, from, m->rank, tag, data, bytes, true, false});
   return CLADE_OK;
 }
 
 static clade_status look(void *user, void *given, bool *done) {
   member *m = user;
   request *r = given;
-  *done = !r->receives;
   pthread_mutex_lock(&m->world->lock);
-  for (message **at = &m->world->first; *at && !*done; at = &(*at)->next) {
-    message *one = *at;
-    if (one->to != m->rank || one->from != r->from || one->tag != r->tag) continue;
-    assert_int_equal(one->bytes, r->bytes);
-    if (one->bytes) memcpy(r->to, one->data, one->bytes);
-    *at = one->next;
-    if (m->world->last == &one->next) m->world->last = at;
-    free(one);
-    *done = true;
-    break;
+  if (!r->receives && r->peer) {
+    if (r->bytes) memcpy(r->peer->data, r->data, r->bytes);
+    r->done = r->peer->done = true;
   }
+  *done = r->done;
   pthread_mutex_unlock(&m->world->lock);
   if (*done) free(r);
   return CLADE_OK;
 }
 
 static void drop(void *user, void *given) {
-  (void)user;
+  member *m = user;
+  pthread_mutex_lock(&m->world->lock);
+  for (request **at = &m->world->first; *at;)
+    if (*at == given)
+      unlink_request(m->world, at);
+    else
+      at = &(*at)->next;
+  pthread_mutex_unlock(&m->world->lock);
   free(given);
 }
 static const char *why(void *user) {
@@ -106,10 +119,7 @@ static void world_new(world *w) {
 }
 
 static void world_free(world *w) {
-  for (message *next; w->first; w->first = next) {
-    next = w->first->next;
-    free(w->first);
-  }
+  assert_null(w->first); /* nothing was sent that nobody wanted */
   pthread_mutex_destroy(&w->lock);
 }
 
@@ -138,7 +148,6 @@ static void run_ranks(int size, world *w, clade_device *device, void *(*fn)(void
     assert_true(all[i].right);
     clade_comm_release(all[i].comm);
   }
-  assert_null(w->first); /* nothing was sent that nobody wanted */
   world_free(w);
 }
 
