@@ -62,5 +62,12 @@ CLADE_API clade_status clade_comm_barrier(clade_comm *comm);
 enum { CLADE_ALL_REDUCE_MOST = 32 };
 CLADE_API clade_status clade_all_reduce(clade_graph *g, clade_comm *comm, int n, clade_val *values);
 
+/* Where each of the n values, of f32, belongs to a rank: owners[i], the same on all ranks.
+ * Replaces the values that this rank owns by their sums, with the bits of clade_all_reduce, and the others by none. */
+CLADE_API clade_status clade_reduce_scatter(clade_graph *g, clade_comm *comm, int n, const int *owners,
+                                            clade_val *values);
+/* Replaces the values that other ranks own by theirs; of what stands there before, the type alone counts. */
+CLADE_API clade_status clade_all_gather(clade_graph *g, clade_comm *comm, int n, const int *owners, clade_val *values);
+
 CLADE_END_DECLS
 #endif

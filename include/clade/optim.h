@@ -143,6 +143,15 @@ CLADE_API clade_schedule clade_one_cycle_(const clade_one_cycle_opt *opt);
 CLADE_API double clade_schedule_at(const clade_schedule *schedule, int64_t step);
 
 /* ---- a step of training ---- */
+/* What ranks share out among them: each owns some of the parameters, of about as many bytes as the others', updates
+ * these and alone has their optimizer.<moment>:<name> and optimizer.ema:<name>; then all get the new parameters. The
+ * bits are those of ranks that have all of it. */
+typedef enum clade_shard {
+  CLADE_SHARD_NONE = 0,
+  CLADE_SHARD_OPTIMIZER /* the optimizer's state; gradients are summed on all ranks */
+} clade_shard;
+CLADE_API const char *clade_shard_name(clade_shard shard); /* "none", "optimizer"; "?" for a number that is none */
+
 typedef struct clade_minimize_opt {
   size_t size CLADE_DEFAULT(sizeof(struct clade_minimize_opt));
   clade_val loss CLADE_UNSET;           /* clade_minimize */
@@ -157,6 +166,7 @@ typedef struct clade_minimize_opt {
       CLADE_UNSET; /* outputs "lr" and "grad_norm", f32 scalars: this step's rate, the norm before it was clipped */
   /* Gradients are summed over its ranks (clade_all_reduce), in buckets, the last layers' first; unset: they are not */
   clade_comm *comm CLADE_UNSET;
+  clade_shard shard CLADE_UNSET; /* of .comm's ranks */
 } clade_minimize_opt;
 /* clade_minimize(g, loss, .optimizer = clade_adam(.lr = 1e-3), .schedule = clade_cosine(.steps = 10000)) adds to the
  * graph: the gradients of the scalar `loss` by all parameters that it depends on, clipping, and the update that

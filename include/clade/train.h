@@ -37,6 +37,8 @@ typedef struct clade_train_event {
   double waited;                      /* seconds that the loop waited for the loader */
   const char *path;
   const char *changed; /* BEGIN: "lr 0.01 (the checkpoint had 0.1), …"; NULL: nothing */
+  int ranks;
+  const int64_t *optimizer_bytes; /* BEGIN: of each rank's moments and averages */
 } clade_train_event;
 typedef void clade_train_observer(void *user, const clade_train_event *event);
 
@@ -94,6 +96,7 @@ typedef struct clade_trainer {
   /* Ranks that share each batch, a device each; unset: none. Rank 0 tests, logs and writes checkpoints; the others
    * begin with its variables (docs/distributed.md). */
   clade_comm *comm CLADE_UNSET;
+  clade_shard shard CLADE_UNSET; /* as in clade_minimize; checkpoints are as without it */
 } clade_trainer;
 
 /* Steps of an epoch and of the whole training: for schedules. Of `trainer`, .train, .batch and .epochs are looked at.

@@ -38,7 +38,8 @@ enum {
   DETECT_ANOMALY,
   TUNE,
   STRICT,
-  TIMEOUT
+  TIMEOUT,
+  SHARD
 };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", MODEL_NAMES " (lenet5)"},
@@ -72,6 +73,7 @@ static const cli_option options[] = {
     [TUNE] = {"tune", "MODE", "measure first what is fast here: off, quick or full (off)"},
     [STRICT] = {"strict", NULL, "no convolution whose errors have a bound of their own (docs/layouts.md)"},
     [TIMEOUT] = {"timeout", "SECONDS", "how long a rank may leave another one waiting; 0: for ever (60)"},
+    [SHARD] = {"shard", "WHAT", "ranks share out: none, or optimizer, its state (none)"},
     {0},
 };
 _Static_assert(CLADE_COUNT(options) <= TRAIN_MAX_OPTIONS, "train_job.value has a place for each");
@@ -121,6 +123,12 @@ static bool take_tune(train_job *job, const char *text) {
   return cli_wrong(&job->args, "--tune %s: expected off, quick or full", text), false;
 }
 
+static bool take_shard(train_job *job, const char *text) {
+  for (clade_shard shard = CLADE_SHARD_NONE; shard <= CLADE_SHARD_OPTIMIZER; shard++)
+    if (!strcmp(clade_shard_name(shard), text)) return job->trainer.shard = shard, true;
+  return cli_wrong(&job->args, "--shard %s: expected none or optimizer", text), false;
+}
+
 static bool take(train_job *job, int option, const char *value) {
   clade_trainer *t = &job->trainer;
   const char *name = options[option].name;
@@ -158,6 +166,7 @@ static bool take(train_job *job, int option, const char *value) {
   case TRACE_STEPS: return take_trace_steps(job, value);
   case TUNE: return take_tune(job, value);
   case STRICT: t->strict = true; return true;
+  case SHARD: return take_shard(job, value);
   case TIMEOUT: return real(&job->args, name, value, 0, 1e9, &job->timeout);
   default: t->detect_anomaly = true; return true;
   }

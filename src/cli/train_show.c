@@ -76,12 +76,19 @@ static json_t *step_json(const clade_train_event *e) {
                    number(e->learning_rate), "images_per_s", number(e->images_per_s));
 }
 
+static json_t *bytes_json(const clade_train_event *e) {
+  json_t *list = json_array();
+  for (int i = 0; i < e->ranks; i++) json_array_append_new(list, json_integer((json_int_t)e->optimizer_bytes[i]));
+  return list;
+}
+
 static json_t *event_json(const train_job *job, const clade_train_event *e) {
   switch (e->kind) {
   case CLADE_TRAIN_BEGIN:
-    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:b, s:s?}", "event", "begin", "schema", 1, "model",
+    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:b, s:s?, s:o}", "event", "begin", "schema", 1, "model",
                      job->trainer.model_name, "data", job->data, "step", (json_int_t)e->step, "steps",
-                     (json_int_t)e->steps, "resumed", e->resumed, "changed", e->changed);
+                     (json_int_t)e->steps, "resumed", e->resumed, "changed", e->changed, "optimizer_bytes",
+                     bytes_json(e));
   case CLADE_TRAIN_STEP: return step_json(e);
   case CLADE_TRAIN_EPOCH:
     return json_pack("{s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:o}", "event", "epoch", "epoch", e->epoch, "step",

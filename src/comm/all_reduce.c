@@ -1,4 +1,5 @@
-/* The op that sums values over the ranks: a step of the host, which sends and adds while kernels go on. */
+/* The ops over the ranks: sums of values, sums for those who own them, and values from those who own them. Each is a
+ * step of the host, which sends and adds while kernels go on. */
 #include <stddef.h>
 
 #include "comm/comm.h"
@@ -6,22 +7,38 @@
 
 typedef struct attrs {
   int32_t comm, tag; /* comm: its number in this process */
+  int32_t what, rank, n, owner[CLADE_ALL_REDUCE_MOST];
 } attrs;
-static const clade_attr table[] = {
-    {"comm", CLADE_ATTR_I32, offsetof(attrs, comm), 1}, {"tag", CLADE_ATTR_I32, offsetof(attrs, tag), 1}, {0}};
+static const clade_attr table[] = {{"comm", CLADE_ATTR_I32, offsetof(attrs, comm), 1},
+                                   {"tag", CLADE_ATTR_I32, offsetof(attrs, tag), 1},
+                                   {"what", CLADE_ATTR_I32, offsetof(attrs, what), 1},
+                                   {"rank", CLADE_ATTR_I32, offsetof(attrs, rank), 1},
+                                   {"n", CLADE_ATTR_I32, offsetof(attrs, n), 1},
+                                   {"owner", CLADE_ATTR_I32, offsetof(attrs, owner), CLADE_ALL_REDUCE_MOST},
+                                   {0}};
+
+/* Of value i, what this rank has to give, and what it gets. All are inputs of the node, some for their types alone. */
+static bool gives(const attrs *a, int i) { return a->what != CLADE__ALL_GATHER || a->owner[i] == a->rank; }
+static bool gets(const attrs *a, int i) {
+  return a->what == CLADE__ALL_REDUCE || (a->owner[i] == a->rank) == (a->what == CLADE__REDUCE_SCATTER);
+}
 
 static clade_status infer(clade_node *n) {
+  const attrs *a = n->attrs;
+  int out = 0;
   for (int i = 0; i < n->n_in; i++) {
     if (n->in[i].dtype != CLADE_F32)
-      return CLADE_FAIL(DTYPE, "value %d is of %s: sums over ranks are of f32", i, clade_dtype_name(n->in[i].dtype));
-    n->out[i] = n->in[i];
+      return CLADE_FAIL(DTYPE, "value %d is of %s: %s over ranks are of f32", i, clade_dtype_name(n->in[i].dtype),
+                        a->what == CLADE__ALL_GATHER ? "values" : "sums");
+    if (gets(a, i)) n->out[out++] = n->in[i];
   }
   return CLADE_OK;
 }
 
 static int outputs(const void *given, int n_in) {
-  (void)given;
-  return n_in;
+  int n = 0;
+  for (int i = 0; given && i < n_in; i++) n += gets(given, i);
+  return n;
 }
 
 /* ---- the step ---- */
@@ -29,10 +46,50 @@ static int outputs(const void *given, int n_in) {
  * own, the same one on all ranks, as executions begin in the same order everywhere. */
 enum { TAGS = 16 };
 
+/* A value: where it lies among the call's operands; -1: nowhere. */
+typedef struct place {
+  int in, out, owner;
+} place;
+
 typedef struct reducer {
   clade_comm *comm;
   unsigned begun;
+  int n;
+  place at[CLADE_ALL_REDUCE_MOST]; /* in the order in which they are sent */
+  size_t *ends;                    /* of the owners' slots, in elements; NULL: nobody owns them */
 } reducer;
+
+/* Those of one owner together, by the owners' slots. */
+static void order(reducer *s) {
+  const int size = s->comm->size;
+  for (int i = 1; i < s->n; i++)
+    for (int k = i; k && clade__schedule_slot(s->at[k].owner, size) < clade__schedule_slot(s->at[k - 1].owner, size);
+         k--) {
+      const place first = s->at[k];
+      s->at[k] = s->at[k - 1];
+      s->at[k - 1] = first;
+    }
+}
+
+static void find_places(reducer *s, const attrs *a) {
+  int operand = 0;
+  s->n = a->n;
+  for (int i = 0; i < a->n; i++) s->at[i] = (place){gives(a, i) ? operand++ : -1, -1, a->owner[i]};
+  for (int i = 0; i < a->n; i++)
+    if (gets(a, i)) s->at[i].out = operand++;
+}
+
+static const char *name_of(const attrs *a) {
+  static const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather"};
+  return names[a->what];
+}
+
+static void release(void *given) {
+  reducer *s = given;
+  clade_comm_release(s->comm);
+  clade__free(s->ends);
+  clade__free(s);
+}
 
 static clade_status prepare(const void *work, clade_device *device, void **out) {
   const attrs *a = work;
@@ -41,36 +98,57 @@ static clade_status prepare(const void *work, clade_device *device, void **out) 
   if (!s) return CLADE_NO_MEMORY;
   *out = s;
   s->comm = clade__comm_numbered(a->comm);
-  if (s->comm) return CLADE_OK;
-  clade__free(s);
-  return CLADE_FAIL(INVALID, "all_reduce: communicator %d was released", (int)a->comm);
+  if (!s->comm) {
+    clade__free(s);
+    return CLADE_FAIL(INVALID, "%s: communicator %d was released", name_of(a), (int)a->comm);
+  }
+  find_places(s, a);
+  if (a->what == CLADE__ALL_REDUCE) return CLADE_OK;
+  order(s);
+  s->ends = clade__new((size_t)clade__schedule_slots(s->comm->size), sizeof *s->ends);
+  if (s->ends) return CLADE_OK;
+  release(s);
+  return CLADE_NO_MEMORY;
 }
 
-static void release(void *given) {
-  reducer *s = given;
-  clade_comm_release(s->comm);
-  clade__free(s);
-}
+static size_t bytes_of(const clade_host_call *call, const place *p) { return call->bytes[p->in >= 0 ? p->in : p->out]; }
 
 static void waited(void *given, double seconds) { clade__comm_waited(((reducer *)given)->comm, seconds); }
 
 /* Values lie one after the other in what is sent; `back`: from there to the outputs. */
 static void pack(const clade__reduction *r, bool back) {
   const clade_host_call *call = clade__reduction_user(r);
+  const reducer *s = call->state;
   char *at = clade__reduction_data(r);
-  for (int i = 0, n = call->n / 2; i < n; i++) {
-    if (call->bytes[i]) memcpy(back ? call->data[n + i] : at, back ? at : call->data[i], call->bytes[i]);
-    at += call->bytes[i];
+  for (int i = 0; i < s->n; i++) {
+    const size_t bytes = bytes_of(call, &s->at[i]);
+    const int operand = back ? s->at[i].out : s->at[i].in;
+    if (bytes && operand >= 0) memcpy(back ? call->data[operand] : at, back ? at : call->data[operand], bytes);
+    at += bytes;
   }
+}
+
+/* How many elements there are, and where the owners' slots end. */
+static size_t measure(const clade_host_call *call) {
+  const reducer *s = call->state;
+  const int size = s->comm->size, slots = clade__schedule_slots(size);
+  size_t n = 0;
+  int slot = 0;
+  for (int i = 0; i < s->n; i++) {
+    while (s->ends && slot < clade__schedule_slot(s->at[i].owner, size)) s->ends[slot++] = n;
+    n += bytes_of(call, &s->at[i]) / sizeof(float);
+  }
+  while (s->ends && slot < slots) s->ends[slot++] = n;
+  return n;
 }
 
 static clade_status begin(const clade_host_call *call, void **out) {
   const attrs *a = call->work;
   reducer *s = call->state;
   clade__reduction *r;
-  size_t bytes = 0;
-  for (int i = 0; i < call->n / 2; i++) bytes += call->bytes[i];
-  const clade__message message = {.n = bytes / sizeof(float), .whole = bytes < CLADE__COMM_SHORT};
+  const size_t n = measure(call);
+  const clade__message message = {(clade__collective)a->what, n, s->ends,
+                                  a->what == CLADE__ALL_REDUCE && n * sizeof(float) < CLADE__COMM_SHORT};
   CLADE_TRY(clade__reduction_new(s->comm, a->tag + (int)(s->begun++ % TAGS), &message, call, &r));
   pack(r, false);
   *out = r;
@@ -98,35 +176,66 @@ static const clade_host host = {.size = sizeof(clade_host),
                                 .waited = waited};
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
-  clade_kernel_step *s = clade_emit_host(e, "all_reduce", &host, q->node->attrs, sizeof(attrs));
-  for (int i = 0; i < q->node->n_in; i++) clade_emit_in(s, i);
+  const attrs *a = q->node->attrs;
+  clade_kernel_step *s = clade_emit_host(e, name_of(a), &host, a, sizeof *a);
+  for (int i = 0; i < q->node->n_in; i++)
+    if (gives(a, i)) clade_emit_in(s, i);
   for (int i = 0; i < q->node->n_out; i++) clade_emit_out(s, i);
   return CLADE_OK;
 }
 
 static const clade_impl *const impls[] = {CLADE_IMPL(.name = "host", .emit = emit), NULL};
-static const clade_op op = {.size = sizeof(clade_op),
-                            .name = "comm.all_reduce",
-                            .flags = CLADE_OP_EFFECT,
-                            .min_in = 1,
-                            .max_in = CLADE_ALL_REDUCE_MOST,
-                            .attr_bytes = sizeof(attrs),
-                            .attrs = table,
-                            .infer = infer,
-                            .impls = impls,
-                            .outputs = outputs};
+#define OP(NAME)                                                                                                    \
+  {                                                                                                                 \
+    .size = sizeof(clade_op), .name = NAME, .flags = CLADE_OP_EFFECT, .min_in = 1, .max_in = CLADE_ALL_REDUCE_MOST, \
+    .attr_bytes = sizeof(attrs), .attrs = table, .infer = infer, .impls = impls, .outputs = outputs                 \
+  }
+static const clade_op ops[] = {[CLADE__ALL_REDUCE] = OP("comm.all_reduce"),
+                               [CLADE__REDUCE_SCATTER] = OP("comm.reduce_scatter"),
+                               [CLADE__ALL_GATHER] = OP("comm.all_gather")};
 
-clade_status clade_all_reduce(clade_graph *g, clade_comm *comm, int n, clade_val *values) {
+/* ---- the builders ---- */
+static clade_status check(const clade_comm *comm, int n, const clade_val *values, const int *owners, bool owned) {
+  if (n < 0 || n > CLADE_ALL_REDUCE_MOST || (n && !values))
+    return CLADE_FAIL(INVALID, "%d values; 0 to %d are expected, and no NULL", n, (int)CLADE_ALL_REDUCE_MOST);
+  if (owned && n && !owners) return CLADE_FAIL(INVALID, "the owners are NULL");
+  for (int i = 0; owned && i < n; i++)
+    if (owners[i] < 0 || owners[i] >= clade_comm_size(comm))
+      return CLADE_FAIL(INVALID, "value %d is owned by rank %d of %d", i, owners[i], clade_comm_size(comm));
+  return CLADE_OK;
+}
+
+static clade_status collect(clade_graph *g, clade_comm *comm, clade__collective what, int n, const int *owners,
+                            clade_val *values) {
+  static const char *const calls[] = {"clade_all_reduce", "clade_reduce_scatter", "clade_all_gather"};
+  clade_val out[CLADE_ALL_REDUCE_MOST];
   if (!clade__graph_ok(g)) return clade_graph_status(g);
-  if (n < 0 || n > CLADE_ALL_REDUCE_MOST || (n && !values)) {
-    clade_status status =
-        CLADE_FAIL(INVALID, "%d values; 0 to %d are expected, and no NULL", n, (int)CLADE_ALL_REDUCE_MOST);
-    clade__graph_fail(g, status, "clade_all_reduce");
+  clade_status status = check(comm, n, values, owners, what != CLADE__ALL_REDUCE);
+  if (status != CLADE_OK) {
+    clade__graph_fail(g, status, calls[what]);
     return status;
   }
   if (!n || clade_comm_size(comm) == 1) return CLADE_OK;
-  const attrs a = {comm->number, comm->next_tag};
+  attrs a = {.comm = comm->number, .tag = comm->next_tag, .what = what, .rank = comm->rank, .n = n};
+  for (int i = 0; owners && i < n; i++) a.owner[i] = owners[i];
   comm->next_tag += TAGS;
-  clade_node_add(g, &op, NULL, &a, n, values, values);
+  clade_node_add(g, &ops[what], NULL, &a, n, values, out);
+  for (int i = 0, k = 0; i < n; i++)
+    if (gets(&a, i))
+      values[i] = out[k++];
+    else if (what == CLADE__REDUCE_SCATTER)
+      values[i] = (clade_val){0};
   return clade_graph_status(g);
+}
+
+clade_status clade_all_reduce(clade_graph *g, clade_comm *comm, int n, clade_val *values) {
+  return collect(g, comm, CLADE__ALL_REDUCE, n, NULL, values);
+}
+
+clade_status clade_reduce_scatter(clade_graph *g, clade_comm *comm, int n, const int *owners, clade_val *values) {
+  return collect(g, comm, CLADE__REDUCE_SCATTER, n, owners, values);
+}
+
+clade_status clade_all_gather(clade_graph *g, clade_comm *comm, int n, const int *owners, clade_val *values) {
+  return collect(g, comm, CLADE__ALL_GATHER, n, owners, values);
 }

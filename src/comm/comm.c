@@ -199,13 +199,13 @@ clade_status clade__comm_wait(clade_comm *comm, int rank, void **request, long p
   }
 }
 
-static clade_status send(clade_comm *comm, int to, const void *data, size_t bytes) {
+clade_status clade__comm_put(clade_comm *comm, int to, const void *data, size_t bytes) {
   void *request = NULL;
   CLADE_TRY(clade__comm_send(comm, to, CLADE__COMM_TAG, data, bytes, &request));
   return clade__comm_wait(comm, to, &request, PAUSE_NS);
 }
 
-static clade_status receive(clade_comm *comm, int from, void *data, size_t bytes) {
+clade_status clade__comm_get(clade_comm *comm, int from, void *data, size_t bytes) {
   void *request = NULL;
   CLADE_TRY(clade__comm_receive(comm, from, CLADE__COMM_TAG, data, bytes, &request));
   return clade__comm_wait(comm, from, &request, PAUSE_NS);
@@ -223,19 +223,19 @@ clade_status clade_comm_broadcast(clade_comm *comm, int root, void *data, size_t
   const int n = comm->size, place = (comm->rank - root + n) % n;
   int distance = 1;
   while (distance < n && !(place & distance)) distance *= 2;
-  if (place) CLADE_TRY(receive(comm, (place - distance + root) % n, data, bytes));
+  if (place) CLADE_TRY(clade__comm_get(comm, (place - distance + root) % n, data, bytes));
   for (distance /= 2; distance; distance /= 2)
-    if (place + distance < n) CLADE_TRY(send(comm, (place + distance + root) % n, data, bytes));
+    if (place + distance < n) CLADE_TRY(clade__comm_put(comm, (place + distance + root) % n, data, bytes));
   return CLADE_OK;
 }
 
 clade_status clade_comm_gather(clade_comm *comm, int root, const void *data, size_t bytes, void *to) {
   CLADE_TRY(check(comm, "clade_comm_gather", root));
-  if (comm->rank != root) return send(comm, root, data, bytes);
+  if (comm->rank != root) return clade__comm_put(comm, root, data, bytes);
   for (int i = 0; i < comm->size; i++) {
     char *place = (char *)to + (size_t)i * bytes;
     if (i == root && bytes) memcpy(place, data, bytes);
-    if (i != root) CLADE_TRY(receive(comm, i, place, bytes));
+    if (i != root) CLADE_TRY(clade__comm_get(comm, i, place, bytes));
   }
   return CLADE_OK;
 }

@@ -42,6 +42,9 @@ void clade__comm_cancel(clade_comm *comm, void **request);
 /* Until the request to or from `rank` is done, with a pause between two looks (0: none); it is cancelled where that
  * fails. */
 clade_status clade__comm_wait(clade_comm *comm, int rank, void **request, long pause_ns);
+/* A message on the calling thread, which waits. */
+clade_status clade__comm_put(clade_comm *comm, int to, const void *data, size_t bytes);
+clade_status clade__comm_get(clade_comm *comm, int from, void *data, size_t bytes);
 /* Where other ranks compile, test or write, each at its own speed, they may take so many times as long before one is
  * told to hang; 0: for ever, 1: as usual. NULL is fine. */
 void clade__comm_be_patient(clade_comm *comm, int times);

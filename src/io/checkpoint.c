@@ -43,8 +43,8 @@ static clade_status place(clade_checkpoint_dir *dir, clade__draft *draft, bool b
   return clade__draft_place(draft);
 }
 
-static clade_status write_one(clade_checkpoint_dir *dir, const clade_vars *vars, int64_t step,
-                              const clade_checkpoint_opt *opt) {
+static clade_status write_one(clade_checkpoint_dir *dir, const clade_vars *vars, const clade__foreign *foreign,
+                              int64_t step, const clade_checkpoint_opt *opt) {
   char name[CLADE__CHECKPOINT_NAME], number[24], *path;
   clade__draft draft;
   clade_status status;
@@ -54,7 +54,7 @@ static clade_status write_one(clade_checkpoint_dir *dir, const clade_vars *vars,
   status = clade__draft_open(path, &draft);
   clade__free(path);
   CLADE_TRY(status);
-  CLADE_GOTO(clade__vars_write(vars, &draft, false, CLADE_COUNT(pairs), pairs));
+  CLADE_GOTO(clade__vars_write(vars, foreign, &draft, false, CLADE_COUNT(pairs), pairs));
   CLADE_GOTO(clade__draft_sync(&draft));
   CLADE_GOTO(place(dir, &draft, opt->best));
 fail:
@@ -62,8 +62,8 @@ fail:
   return status;
 }
 
-clade_status clade_checkpoint_save_(clade_checkpoint_dir *dir, const clade_vars *vars, int64_t step,
-                                    const clade_checkpoint_opt *given) {
+clade_status clade__checkpoint_save(clade_checkpoint_dir *dir, const clade_vars *vars, const clade__foreign *foreign,
+                                    int64_t step, const clade_checkpoint_opt *given) {
   clade_checkpoint_opt opt;
   CLADE_TRY(clade__opt_copy(&opt, sizeof opt, given, "clade_checkpoint_save"));
   if (!dir || !vars)
@@ -71,10 +71,15 @@ clade_status clade_checkpoint_save_(clade_checkpoint_dir *dir, const clade_vars 
   if (step < 0 || opt.keep < 0)
     return CLADE_FAIL(INVALID, "clade_checkpoint_save: step %" PRId64 ", .keep %d: neither is negative", step,
                       opt.keep);
-  clade_status status = write_one(dir, vars, step, &opt);
+  clade_status status = write_one(dir, vars, foreign, step, &opt);
   if (status != CLADE_OK) return clade__fail_in(status, "no checkpoint of step %" PRId64, step);
   prune(dir->path, step, opt.keep ? opt.keep : KEEP);
   return CLADE_OK;
+}
+
+clade_status clade_checkpoint_save_(clade_checkpoint_dir *dir, const clade_vars *vars, int64_t step,
+                                    const clade_checkpoint_opt *opt) {
+  return clade__checkpoint_save(dir, vars, NULL, step, opt);
 }
 
 /* ---- reading ---- */
@@ -191,4 +196,14 @@ clade_status clade_checkpoint_apply(const clade_checkpoint *checkpoint, clade_va
   if (!checkpoint || !vars)
     return CLADE_FAIL(INVALID, "clade_checkpoint_apply: the %s NULL", checkpoint ? "variables are" : "checkpoint is");
   return clade__vars_apply(checkpoint->path, &checkpoint->tensors, vars, false);
+}
+
+clade_status clade__checkpoint_find(const clade_checkpoint *checkpoint, const char *name, const clade_type *type,
+                                    const void **data) {
+  const clade__tensor *tensor = clade__tensors_find(&checkpoint->tensors, name);
+  if (!tensor) return CLADE_FAIL(NOT_FOUND, "%s does not fit the model; missing: %s", checkpoint->path, name);
+  if (tensor->dtype != type->dtype || !clade_shape_equal(&tensor->shape, &type->shape))
+    return CLADE_FAIL(BAD_SHAPE, "%s does not fit the model; of another type: %s", checkpoint->path, name);
+  *data = tensor->data;
+  return CLADE_OK;
 }

@@ -99,11 +99,26 @@ clade_status clade__tensors_verify_header(const char *path, const clade__tensors
 
 /* Variables to and from files (tensors_write.c, vars.c). */
 #define CLADE__OPTIMIZER "optimizer."
+enum { CLADE__NAME_BYTES = 320 };
 typedef struct clade__pair {
   const char *key, *value;
 } clade__pair;
-clade_status clade__vars_write(const clade_vars *vars, clade__draft *draft, bool weights_only, size_t n_pairs,
-                               const clade__pair *pairs);
+/* Variables that other processes have, to be written as if they were here. They are read one after the other, those of
+ * one element type by their names. */
+typedef struct clade__foreign_var {
+  char name[CLADE__NAME_BYTES];
+  clade_type type;
+  int owner;
+} clade__foreign_var;
+typedef struct clade__foreign {
+  int n;
+  clade__foreign_var *at;
+  clade_status (*read)(void *user, const clade__foreign_var *var, void *data, size_t bytes);
+  void *user;
+} clade__foreign;
+/* `foreign`: NULL: none. */
+clade_status clade__vars_write(const clade_vars *vars, const clade__foreign *foreign, clade__draft *draft,
+                               bool weights_only, size_t n_pairs, const clade__pair *pairs);
 clade_status clade__vars_apply(const char *path, const clade__tensors *tensors, clade_vars *vars, bool weights_only);
 
 /* ---- what a training tells ---- */

@@ -10,6 +10,7 @@ enum { ALIGN = 8, LENGTH = 8 };
 
 typedef struct item {
   const char *name;
+  const clade__foreign_var *foreign; /* NULL: it is here */
   clade_type type;
   size_t element, bytes, offset;
   char digits[CLADE__DIGITS + 1];
@@ -26,24 +27,32 @@ static int by_element(const void *a, const void *b) {
   return strcmp(x->name, y->name);
 }
 
-static clade_status make_plan(const clade_vars *vars, bool weights_only, plan *out) {
-  int count = clade_vars_count(vars);
+static clade_status add_item_of(plan *out, item one) {
+  if (!strcmp(one.name, "__metadata__"))
+    return CLADE_FAIL(INVALID,
+                      "a variable with the name __metadata__ cannot be written: safetensors means another thing");
+  memset(one.digits, '0', CLADE__DIGITS);
+  CLADE_TRY(clade_type_bytes(&one.type, &one.bytes));
+  CLADE_TRY(clade_dtype_bytes(one.type.dtype, 1, &one.element)); /* or of a block */
+  out->largest = CLADE_MAX(out->largest, one.bytes);
+  out->at[out->n++] = one;
+  return CLADE_OK;
+}
+
+static clade_status make_plan(const clade_vars *vars, const clade__foreign *foreign, bool weights_only, plan *out) {
+  const int count = clade_vars_count(vars), others = foreign ? foreign->n : 0;
   size_t offset = 0;
-  out->at = clade__new((size_t)count, sizeof *out->at);
+  out->at = clade__new((size_t)count + (size_t)others, sizeof *out->at);
   if (!out->at) return CLADE_NO_MEMORY;
   for (int i = 0; i < count; i++) {
     clade_port_info info = {.size = sizeof info};
     CLADE_TRY(clade_vars_describe(vars, i, &info));
     if (weights_only && !strncmp(info.name, CLADE__OPTIMIZER, strlen(CLADE__OPTIMIZER))) continue;
-    if (!strcmp(info.name, "__metadata__"))
-      return CLADE_FAIL(INVALID,
-                        "a variable with the name __metadata__ cannot be written: safetensors means another thing");
-    item *one = &out->at[out->n++];
-    *one = (item){.name = info.name, .type = info.type};
-    memset(one->digits, '0', CLADE__DIGITS);
-    CLADE_TRY(clade_type_bytes(&info.type, &one->bytes));
-    CLADE_TRY(clade_dtype_bytes(info.type.dtype, 1, &one->element)); /* or of a block */
-    out->largest = CLADE_MAX(out->largest, one->bytes);
+    CLADE_TRY(add_item_of(out, (item){.name = info.name, .type = info.type}));
+  }
+  for (int i = 0; i < others; i++) {
+    const clade__foreign_var *var = &foreign->at[i];
+    CLADE_TRY(add_item_of(out, (item){.name = var->name, .foreign = var, .type = var->type}));
   }
   qsort(out->at, out->n, sizeof *out->at, by_element);
   for (size_t i = 0; i < out->n; offset += out->at[i++].bytes) out->at[i].offset = offset;
@@ -115,28 +124,32 @@ static clade_status check_pairs(size_t n, const clade__pair *pairs) {
 }
 
 /* ---- the whole ---- */
-static clade_status write_data(const clade_vars *vars, clade__draft *draft, uint64_t start, plan *p, void *room) {
+static clade_status write_data(const clade_vars *vars, const clade__foreign *foreign, clade__draft *draft,
+                               uint64_t start, plan *p, void *room) {
   for (size_t i = 0; i < p->n; i++) {
     item *one = &p->at[i];
-    CLADE_TRY(clade_vars_get(vars, one->name, room, one->bytes));
+    if (one->foreign)
+      CLADE_TRY(foreign->read(foreign->user, one->foreign, room, one->bytes));
+    else
+      CLADE_TRY(clade_vars_get(vars, one->name, room, one->bytes));
     clade__hash_text(clade__hash_bytes(room, one->bytes), one->digits);
     CLADE_TRY(clade__draft_write_at(draft, start + one->offset, room, one->bytes));
   }
   return CLADE_OK;
 }
 
-clade_status clade__vars_write(const clade_vars *vars, clade__draft *draft, bool weights_only, size_t n_pairs,
-                               const clade__pair *pairs) {
+clade_status clade__vars_write(const clade_vars *vars, const clade__foreign *foreign, clade__draft *draft,
+                               bool weights_only, size_t n_pairs, const clade__pair *pairs) {
   clade_status status;
   clade__text first = {0}, last = {0};
   plan p = {0};
   void *room = NULL;
   CLADE_GOTO(check_pairs(n_pairs, pairs));
-  CLADE_GOTO(make_plan(vars, weights_only, &p));
+  CLADE_GOTO(make_plan(vars, foreign, weights_only, &p));
   CLADE_GOTO(make_header(&p, n_pairs, pairs, &first));
   room = clade__new(p.largest, 1);
   if (!room) CLADE_GOTO(CLADE_NO_MEMORY);
-  CLADE_GOTO(write_data(vars, draft, first.length, &p, room));
+  CLADE_GOTO(write_data(vars, foreign, draft, first.length, &p, room));
   CLADE_GOTO(make_header(&p, n_pairs, pairs, &last));
   clade__tensors_seal((unsigned char *)last.data + LENGTH, last.length - LENGTH);
   CLADE_GOTO(clade__draft_write_at(draft, 0, last.data, last.length));

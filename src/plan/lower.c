@@ -174,7 +174,7 @@ static clade_status lower_op(lowering *l) {
   bool elements;
   if (node->op->flags & CLADE_OP_VIEW) return lower_view(l);
   CLADE_TRY(output_cells(l, CLADE__ARENA, 0, node->device, &elements));
-  if (!elements && node->n_out) return CLADE_OK;
+  if (!elements && node->n_out && !(node->op->flags & CLADE_OP_EFFECT)) return CLADE_OK; /* nothing to compute */
   const clade_impl *impl = implementation(node);
   if (!impl) return CLADE_FAIL(INTERNAL, "%s: no implementation was selected", node->op->name);
   if (!impl->emit) return CLADE_FAIL(INVALID, "%s: the implementation %s has no emit", node->op->name, impl->name);

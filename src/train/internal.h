@@ -6,6 +6,7 @@
 #include <clade/train.h>
 
 #include "base/base.h"
+#include "io/checkpoint.h"
 
 enum { CLADE__MAX_SHARES = 16, CLADE__LOADER_QUEUE = 4, CLADE__TEST_BATCH = 256 };
 
@@ -19,8 +20,11 @@ typedef struct clade__training {
   clade_trainer t; /* with everything that was unset */
   clade_dataset_info data, test_data;
   int n_shares, test_batch;
-  int rank, ranks; /* of .comm; 0 and 1 without one */
-  int first_row;   /* of each batch, that this rank's shares begin with */
+  int rank, ranks;          /* of .comm; 0 and 1 without one */
+  int first_row;            /* of each batch, that this rank's shares begin with */
+  int64_t *optimizer_bytes; /* [ranks], on rank 0 */
+  clade__foreign foreign;   /* what other ranks have of the optimizer, on rank 0 */
+  bool saves;               /* rank 0 writes checkpoints */
   clade__share share[CLADE__MAX_SHARES];
   clade_device *devices[CLADE__MAX_SHARES];
   size_t sample; /* elements of an image */
@@ -57,6 +61,7 @@ typedef struct clade__training {
 
 /* Rank 0's state on all ranks, once these agree on what they train; names the first that does not (ranks.c). */
 clade_status clade__train_join(clade__training *tr);
+enum { CLADE__RANK_0_ALONE = 10 /* times as long as a step, a test or a checkpoint may take */ };
 /* All ranks are here. All wait for ever after the first step, since others may compile still, and later those wait
  * longer than usual that wait for rank 0, which tests and writes alone. */
 clade_status clade__train_meet(clade__training *tr);
@@ -103,6 +108,15 @@ clade_status clade__train_open_logs(clade__training *tr);
 void clade__train_log(clade__training *tr, const clade_train_event *event);
 void clade__train_log_histograms(clade__training *tr); /* of weights and gradients, after an epoch */
 void clade__train_close_logs(clade__training *tr);
+
+/* ---- remote.c: the optimizer's state that ranks share out among them ---- */
+bool clade__train_is_shared_out(const clade__training *tr, const char *name); /* a variable */
+/* On rank 0: what the others have, and how many bytes each has. All ranks call it. */
+clade_status clade__train_find_foreign(clade__training *tr);
+/* From the checkpoint on rank 0 to those who have it. All ranks call it. */
+clade_status clade__train_hand_out(clade__training *tr);
+/* What rank 0 reads while it writes a checkpoint. */
+clade_status clade__train_hand_in(clade__training *tr);
 
 /* ---- tell.c: the observer and the logs ---- */
 double clade__train_waited(const clade__training *tr); /* seconds, for the loader */

@@ -46,22 +46,16 @@ static clade_status differentiate(clade__task *t, clade_val loss) {
 }
 
 /* ---- over ranks ---- */
-static size_t bytes_of(const clade__task *t, int i) {
-  const clade_type type = clade__task_type(t, t->gradients[i]);
-  size_t bytes = 0;
-  return clade_type_bytes(&type, &bytes) == CLADE_OK ? bytes : 0; /* symbols left: as if it were small */
-}
-
 /* In buckets, from the last parameter on, whose gradient is there first: the first bucket is small, so that something
  * is on its way soon. */
 static clade_status reduce(clade__task *t) {
-  enum { FIRST = 1 << 20, OTHERS = 8 << 20 };
+  enum { FIRST = 1 << 20 };
   clade_val bucket[CLADE_ALL_REDUCE_MOST];
   size_t most = FIRST;
-  for (int end = t->n, begin; end > 0; end = begin, most = OTHERS) {
+  for (int end = t->n, begin; end > 0; end = begin, most = CLADE__BUCKET) {
     size_t bytes = 0;
     for (begin = end; begin > 0 && end - begin < CLADE_ALL_REDUCE_MOST && (begin == end || bytes < most); begin--)
-      bytes += bytes_of(t, begin - 1);
+      bytes += clade__task_bytes(t, t->gradients[begin - 1]);
     const size_t n = (size_t)(end - begin);
     memcpy(bucket, t->gradients + begin, n * sizeof *bucket);
     t->g->device = clade__task_device(t, t->parameters[begin]);
@@ -163,8 +157,10 @@ static clade_status add_update(clade__task *t) {
   if (clade_val_ok(factor)) t->lr = clade_mul(g, t->lr, factor);
   if (t->opt->report) clade_output(g, "lr", t->lr);
   CLADE_TRY(clip(t));
+  if (clade__task_shards(t)) CLADE_TRY(clade__task_keep_own(t));
   CLADE_TRY(clade__task_groups(t, update));
-  return t->opt->ema != 0 ? clade__task_groups(t, average) : CLADE_OK;
+  if (t->opt->ema != 0) CLADE_TRY(clade__task_groups(t, average));
+  return clade__task_shards(t) ? clade__task_gather(t) : CLADE_OK;
 }
 
 /* ---- the calls ---- */
@@ -173,6 +169,7 @@ static clade_status check_options(const clade_minimize_opt *o) {
   CLADE_TRY(clade__schedule_check(&o->schedule));
   if (!(o->clip_value >= 0)) return CLADE_FAIL(INVALID, ".clip_value is %g; expected a positive number", o->clip_value);
   if (!(o->clip_norm >= 0)) return CLADE_FAIL(INVALID, ".clip_norm is %g; expected a positive number", o->clip_norm);
+  CLADE_TRY(clade__shard_check(o->shard));
   if (!(o->ema >= 0 && o->ema < 1)) return CLADE_FAIL(INVALID, ".ema is %g; expected 0 to below 1", o->ema);
   return CLADE_OK;
 }

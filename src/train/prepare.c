@@ -240,7 +240,7 @@ static clade_status build_step(clade__training *tr) {
   tr->backward = all.loss.id + 1;
   CLADE_GOTO(clade_minimize(g, all.loss, .optimizer = tr->t.optimizer, .schedule = tr->t.schedule,
                             .clip_norm = tr->t.clip_norm, .clip_value = tr->t.clip_value, .ema = tr->t.ema,
-                            .comm = tr->t.comm));
+                            .comm = tr->t.comm, .shard = tr->t.shard));
   CLADE_GOTO(add_outputs(tr, g, &all));
   if (tr->t.detect_anomaly) CLADE_GOTO(clade_graph_watch(g));
   CLADE_GOTO(compile_step(tr, g));
@@ -256,6 +256,10 @@ clade_status clade__train_build(clade__training *tr) {
   CLADE_TRY(clade_vars_new(tr->step_func, tr->t.seed, &tr->vars));
   CLADE_TRY(clade__train_resume(tr));
   if (tr->ranks > 1) CLADE_TRY(clade__train_join(tr));
+  CLADE_TRY(clade__train_find_foreign(tr));
+  CLADE_TRY(clade__train_hand_out(tr));
+  clade_checkpoint_free(tr->checkpoint);
+  tr->checkpoint = NULL;
   CLADE_TRY(clade__train_open_logs(tr));
   CLADE_TRY(clade_run_new(tr->step_func, tr->vars, &tr->step_run));
   CLADE_TRY(clade_loader_new(tr->t.train, &tr->loader, .batch = tr->t.batch, .threads = tr->t.threads,
@@ -279,4 +283,6 @@ void clade__train_release(clade__training *tr) {
   clade_checkpoint_dir_close(tr->directory);
   for (int i = 0; i < tr->n_shares; i++) clade_device_release(tr->devices[i]);
   clade__free(tr->confusion);
+  clade__free(tr->optimizer_bytes);
+  clade__free(tr->foreign.at);
 }

@@ -5,13 +5,13 @@
 #include "comm/comm.h"
 #include "train/course.h"
 
-enum { WHY_BYTES = 512, RANK_0_ALONE = 10 /* times as long as a step, a test or a checkpoint may take */ };
+enum { WHY_BYTES = 512 };
 
 /* What must be the same on all ranks, as a text. */
 static clade_status agreement(const clade__training *tr, char **text) {
-  json_t *root = json_pack("{s:s, s:o, s:o, s:I, s:I}", "version", clade_version(), "course", clade__train_course(tr),
-                           "settings", clade__train_settings(tr), "steps", (json_int_t)tr->steps, "checkpoint_steps",
-                           (json_int_t)tr->t.checkpoint_steps);
+  json_t *root = json_pack("{s:s, s:s, s:o, s:o, s:I, s:I}", "shard", clade_shard_name(tr->t.shard), "version",
+                           clade_version(), "course", clade__train_course(tr), "settings", clade__train_settings(tr),
+                           "steps", (json_int_t)tr->steps, "checkpoint_steps", (json_int_t)tr->t.checkpoint_steps);
   clade_status status = clade__json_print(root, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), text);
   json_decref(root);
   return status;
@@ -103,7 +103,7 @@ fail:
 clade_status clade__train_meet(clade__training *tr) {
   if (tr->ranks == 1) return CLADE_OK;
   const bool begins = tr->at == tr->begun_at + 1; /* others may compile still; later they wait for rank 0 alone */
-  clade__comm_be_patient(tr->t.comm, begins ? 0 : tr->rank ? RANK_0_ALONE : 1);
+  clade__comm_be_patient(tr->t.comm, begins ? 0 : tr->rank ? CLADE__RANK_0_ALONE : 1);
   clade_status status = clade_comm_barrier(tr->t.comm);
   clade__comm_be_patient(tr->t.comm, 1);
   return status;
@@ -114,11 +114,14 @@ clade_status clade__train_join(clade__training *tr) {
   CLADE_TRY(agree(tr));
   CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->at, sizeof tr->at));
   CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->resumed, sizeof tr->resumed));
+  tr->saves = tr->directory;
+  CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->saves, sizeof tr->saves));
   tr->begun_at = tr->at;
   for (int i = 0; i < clade_vars_count(tr->vars); i++) {
     clade_port_info info = {.size = sizeof info};
     size_t bytes;
     CLADE_TRY(clade_vars_describe(tr->vars, i, &info));
+    if (clade__train_is_shared_out(tr, info.name)) continue;
     CLADE_TRY(clade_type_bytes(&info.type, &bytes));
     CLADE_TRY(hand_variable(tr, info.name, bytes));
   }

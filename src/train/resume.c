@@ -54,7 +54,8 @@ clade_status clade__train_save(clade__training *tr, bool best) {
   if (!tr->directory) return CLADE_OK;
   char *text;
   CLADE_TRY(state_text(tr, &text));
-  clade_status status = clade_checkpoint_save(tr->directory, tr->vars, tr->at, text, .keep = tr->t.keep, .best = best);
+  const clade_checkpoint_opt opt = {.size = sizeof opt, .text = text, .keep = tr->t.keep, .best = best};
+  clade_status status = clade__checkpoint_save(tr->directory, tr->vars, &tr->foreign, tr->at, &opt);
   clade__free(text);
   CLADE_TRY(status);
   clade__train_tell(tr, CLADE_TRAIN_CHECKPOINT, tr->t.checkpoint_dir);
@@ -185,9 +186,4 @@ clade_status clade__train_find(clade__training *tr) {
   return tr->t.resume ? find_newest(tr, path) : CLADE_OK;
 }
 
-clade_status clade__train_resume(clade__training *tr) {
-  clade_status status = tr->checkpoint ? take_state(tr) : CLADE_OK;
-  clade_checkpoint_free(tr->checkpoint);
-  tr->checkpoint = NULL;
-  return status;
-}
+clade_status clade__train_resume(clade__training *tr) { return tr->checkpoint ? take_state(tr) : CLADE_OK; }

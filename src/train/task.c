@@ -13,13 +13,15 @@ clade_status clade__task_alloc(clade__task *t, size_t n) {
   t->parameters = clade__new(6 * n + 2 * moments, sizeof *t->parameters);
   t->names = clade__new(n, sizeof *t->names);
   t->decays = clade__new(n, sizeof *t->decays);
-  if (!t->parameters || !t->names || !t->decays) return CLADE_NO_MEMORY;
+  t->owners = clade__new(n, sizeof *t->owners);
+  if (!t->parameters || !t->names || !t->decays || !t->owners) return CLADE_NO_MEMORY;
   t->gradients = t->parameters + n;
   t->new_parameters = t->gradients + n;
   t->state = t->new_parameters + n;
   t->new_state = t->state + n;
   t->moments = t->new_state + n;
   t->new_moments = t->moments + moments;
+  t->all = t->new_moments + moments;
   return CLADE_OK;
 }
 
@@ -27,6 +29,13 @@ void clade__task_free(clade__task *t) {
   clade__free(t->parameters);
   clade__free(t->names);
   clade__free(t->decays);
+  clade__free(t->owners);
+}
+
+size_t clade__task_bytes(const clade__task *t, clade_val v) {
+  const clade_type type = clade__task_type(t, v);
+  size_t bytes = 0;
+  return clade_type_bytes(&type, &bytes) == CLADE_OK ? bytes : 0;
 }
 
 void clade__task_list(clade__task *t) {

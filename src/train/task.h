@@ -15,6 +15,9 @@ typedef struct clade__task {
   clade_val *parameters, *gradients, *moments, *new_parameters, *new_moments, *state, *new_state;
   const char **names;
   bool *decays;
+  int n_all; /* sharded: of all ranks' parameters, in an order that is the same everywhere */
+  clade_val *all;
+  int *owners;
   clade_val step, next, lr, scale, clip_scale; /* step: done before this one; next: with it */
 } clade__task;
 
@@ -25,6 +28,8 @@ static inline clade_type clade__task_type(const clade__task *t, clade_val v) { r
 static inline int clade__task_device(const clade__task *t, clade_val v) {
   return t->g->nodes[t->g->values[v.id].node].device;
 }
+/* 0 where symbols are left. */
+size_t clade__task_bytes(const clade__task *t, clade_val v);
 /* The parameters of the graph that may have gradients. */
 void clade__task_list(clade__task *t);
 /* Calls fn for each group of parameters of one device and type, on its device; the graph is on the first one's after.
@@ -39,6 +44,17 @@ clade_val clade__task_state(clade__task *t, const char *kind, int i);
 /* Averages and sums of `from` in one such state each, of a group: count is 1 the first time. */
 clade_status clade__task_fold(clade__task *t, const char *kind, clade__update_attrs attrs, clade_val count,
                               const clade_val *from, int first, int n);
+
+/* ---- shard.c ---- */
+enum { CLADE__BUCKET = 8 << 20 };
+clade_status clade__shard_check(clade_shard shard);
+/* A rank for each of n parameters, so that ranks have about as many bytes. */
+clade_status clade__shard_owners(int n, const size_t *bytes, int ranks, int *owners);
+bool clade__task_shards(const clade__task *t);
+/* Leaves this rank's own parameters to be updated. */
+clade_status clade__task_keep_own(clade__task *t);
+/* Assigns those of others, once the own ones are updated. */
+clade_status clade__task_gather(clade__task *t);
 
 /* Adds the gradients to sums. */
 clade_status clade__task_sum(clade__task *t);

@@ -44,6 +44,8 @@ void clade__train_tell(clade__training *tr, clade_train_event_kind kind, const c
       .waited = clade__train_waited(tr),
       .path = path,
       .changed = kind == CLADE_TRAIN_BEGIN ? tr->changed : NULL,
+      .ranks = tr->ranks,
+      .optimizer_bytes = kind == CLADE_TRAIN_BEGIN ? tr->optimizer_bytes : NULL,
   };
   clade__train_log(tr, &event);
   if (tr->t.observe) tr->t.observe(tr->t.observe_user, &event);

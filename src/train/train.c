@@ -88,6 +88,7 @@ static clade_status run_epoch(clade__training *tr) {
     if (end || due || tr->stopped) CLADE_TRY(settle(tr));
     if (end || !(due || tr->stopped)) continue;
     CLADE_TRY(clade__train_save(tr, false));
+    CLADE_TRY(clade__train_hand_in(tr));
     CLADE_TRY(clade__train_meet(tr));
   } while (tr->at % tr->epoch_steps && !tr->stopped);
   return CLADE_OK;
@@ -95,7 +96,10 @@ static clade_status run_epoch(clade__training *tr) {
 
 static clade_status finish_epoch(clade__training *tr) {
   double begun = clade__train_seconds(tr);
-  if (tr->rank) return clade__train_meet(tr);
+  if (tr->rank) {
+    CLADE_TRY(clade__train_hand_in(tr));
+    return clade__train_meet(tr);
+  }
   CLADE_TRY(clade__train_test(tr));
   clade__train_log_histograms(tr);
   tr->tested_seconds += clade__train_seconds(tr) - begun;

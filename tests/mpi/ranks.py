@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -73,7 +74,49 @@ def devices_of(n, *options, **env):
     return [device for _, device in sorted(re.findall(r"number (\d+) of its node, computes on device (\d+)", done.stderr))]
 
 
+SHARDS = ["optimizer"]
+DIGITS = ["--model", "mlp", "--data", "digits", "--batch", "64", "--seed", "7"]
+
+
+def checkpoint(folder):
+    """The newest one's bytes."""
+    path = os.path.join(folder, max(name for name in os.listdir(folder) if name.startswith("step-")))
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def shards_as_whole(test, n, *options):
+    """The bits of ranks that have all of the optimizer, and their checkpoint; of its state each has a part."""
+    with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
+        whole = on_ranks(n, *options, "--epochs", "1", "--checkpoint-dir", os.path.join(room, "none"))
+        has = events(whole)[0]["optimizer_bytes"]
+        test.assertEqual(len(set(has)), 1)
+        for shard in SHARDS:
+            folder = os.path.join(room, shard)
+            done = on_ranks(n, *options, "--epochs", "1", "--checkpoint-dir", folder, "--shard", shard)
+            test.assertEqual(result(done)["weights_sha256"], result(whole)["weights_sha256"])
+            test.assertTrue(checkpoint(folder) == checkpoint(os.path.join(room, "none")))
+            parts = events(done)[0]["optimizer_bytes"]
+            test.assertEqual(len(parts), n)
+            test.assertEqual(sum(parts), has[0])
+            test.assertLess(max(parts), has[0])
+
+
+def resume_sharded(test, n, first, then):
+    """One epoch with the first options and one with others, beside two epochs of ranks that have all."""
+    with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
+        kept = ["--checkpoint-dir", os.path.join(room, "run")]
+        whole = result(on_ranks(n, *DIGITS, "--epochs", "2"))
+        result(on_ranks(n, *DIGITS, "--epochs", "1", *kept, "--shard", first))
+        rest = on_ranks(n, *kept, "--epochs", "2", "--resume", "--shard", then)
+        test.assertEqual(result(rest)["weights_sha256"], whole["weights_sha256"])
+        test.assertTrue(events(rest)[0]["resumed"])
+
+
 class Ranks(unittest.TestCase):
+    def test_sharded(self):
+        shards_as_whole(self, 2, *DIGITS, "--clip-norm", "0.5")
+
     def test_same_bits_as_devices(self):
         self.assertEqual(*bits_of(2, "mlp"))
 
@@ -81,7 +124,8 @@ class Ranks(unittest.TestCase):
         options = ["--model", "mlp", "--data", "digits", "--batch", "64", "--epochs", "1"]
         for first, second, name in ((["--seed", "1"], ["--seed", "2"], "seed is 1 on rank 0 and 2 on rank 1"),
                                     (["--lr", "0.1"], ["--lr", "0.2"], "lr is 0.1"),
-                                    (["--augment", "flip"], [], "augment is")):
+                                    (["--augment", "flip"], [], "augment is"),
+                                    (["--shard", "optimizer"], [], 'shard is "optimizer" on rank 0 and "none" on rank 1')):
             begun = time.monotonic()
             both = shlex.join(train(*options, *first)), shlex.join(train(*options, *second))
             choice = f'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then exec {both[0]}; else exec {both[1]}; fi'
@@ -154,6 +198,11 @@ class Ranks(unittest.TestCase):
     def test_resume_by_one_process(self):
         resume_by(self, 2, 1)
 
+    def test_wrong_shard(self):
+        done = run(train("--shard", "x"))
+        self.assertEqual(done.returncode, 2, done)
+        self.assertIn("--shard x: expected", done.stderr)
+
     def test_wrong_timeout(self):
         for text in "-1", "x", "":
             done = run(train("--timeout", text))
@@ -165,6 +214,33 @@ class All(unittest.TestCase):
     def test_same_bits_as_devices(self):
         for n in (2, 3, 4, 8):
             self.assertEqual(*bits_of(n, "lenet5"))
+
+    def test_sharded(self):
+        for n in 2, 3, 4:
+            for optimizer in "sgd", "adam":
+                shards_as_whole(self, n, "--model", "lenet5", "--data", "digits", "--optimizer", optimizer)
+        shards_as_whole(self, 3, *DIGITS, "--optimizer", "rmsprop", "--momentum", "0.9", "--checkpoint-steps", "50")
+
+    def test_more_ranks_than_parameters(self):
+        shards_as_whole(self, 5, *DIGITS)
+
+    def test_resume_sharded(self):
+        for shard in SHARDS:
+            for first, then in (shard, shard), (shard, "none"), ("none", shard):
+                resume_sharded(self, 2, first, then)
+
+    def test_resume_sharded_by_others(self):
+        """What two ranks shared out, three or one go on with as with what two had whole."""
+        with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
+            for shard in "none", *SHARDS:
+                result(on_ranks(2, *DIGITS, "--epochs", "1", "--checkpoint-dir", os.path.join(room, shard), "--shard", shard))
+            for n in 1, 3:
+                ends = []
+                for shard in "none", *SHARDS:
+                    folder = os.path.join(room, f"{shard}-{n}")
+                    shutil.copytree(os.path.join(room, shard), folder)
+                    ends.append(result(on_ranks(n, folder, "--resume", "--epochs", "2"))["weights_sha256"])
+                self.assertEqual(len(set(ends)), 1)
 
     def test_near_one_device(self):
         """Sums of parts differ from those of the whole by roundings: in a strict MLP by little."""

@@ -2,12 +2,14 @@
  * that do not answer, and implementations that are refused or fail. */
 #include <math.h>
 #include <sched.h>
+#include <stdio.h>
 
 #include <clade/comm.h>
 #include <clade/ops.h>
 
 #include "comm/comm.h"
 #include "plan_kit.h"
+#include "train/task.h"
 
 /* ---- a world of threads: a message lies at its sender's, where it may not change, until the sender looks after it
  * ---- */
@@ -224,6 +226,85 @@ static void sums(void **state) {
   for (int n = 1; n <= MOST; n++) {
     run_ranks(n, &w, *state, sum);
     if (n == 1) assert_int_equal(w.sent, 0);
+  }
+}
+
+/* Values of several lengths, one without elements, owned in turn but for the last rank, which owns none where there are
+ * others; gathered, each rank has all sums. */
+static void *shards(void *user) {
+  enum { VALUES = 5 };
+  static const int lengths[VALUES] = {3, N, 0, 1, 2};
+  rank *r = user;
+  clade_graph *g;
+  clade_func *func = NULL;
+  clade_run *run = NULL;
+  clade_ticket ticket;
+  clade_val x[VALUES], sums[VALUES];
+  int owners[VALUES];
+  float data[VALUES][N], out[N];
+  clade_feed feeds[VALUES];
+  char name[VALUES][8];
+  bool right = clade_graph_new(&g) == CLADE_OK;
+  for (int i = 0; i < VALUES; i++) {
+    owners[i] = (i + 2) % CLADE_MAX(r->size - 1, 1);
+    snprintf(name[i], sizeof name[i], "x%d", i);
+    for (int k = 0; k < N; k++) data[i][k] = element(r->member.rank, k + i);
+    feeds[i] = (clade_feed){name[i], data[i], (size_t)lengths[i] * sizeof(float), NULL};
+    x[i] = sums[i] = clade_input(g, name[i], CLADE_F32, CLADE_SHAPE(lengths[i]));
+  }
+  right &= clade_reduce_scatter(g, r->comm, VALUES, owners, sums) == CLADE_OK;
+  for (int i = 0; i < VALUES; i++) {
+    const bool own = owners[i] == r->member.rank;
+    right &= own == clade_val_ok(sums[i]);
+    sums[i] = own ? clade_neg(g, sums[i]) : x[i];
+  }
+  right &= clade_all_gather(g, r->comm, VALUES, owners, sums) == CLADE_OK;
+  for (int i = 0; i < VALUES; i++) {
+    char y[] = {'y', (char)('0' + i), 0};
+    clade_output(g, y, sums[i]);
+  }
+  right &= clade_compile(g, r->device, &func) == CLADE_OK && clade_run_new(func, NULL, &run) == CLADE_OK;
+  for (int turn = 0; turn < 2 && right; turn++) {
+    right &= clade_execute(run, VALUES, feeds, &ticket) == CLADE_OK;
+    for (int i = 0; i < VALUES && right; i++) {
+      char y[] = {'y', (char)('0' + i), 0};
+      right &= clade_read(run, ticket, y, out, (size_t)lengths[i] * sizeof *out) == CLADE_OK;
+      for (int k = 0; k < lengths[i]; k++) right &= out[k] == -in_pairs(0, r->size, k + i);
+    }
+  }
+  clade_run_free(run);
+  clade_func_release(func);
+  clade_graph_release(g);
+  r->right = right;
+  return NULL;
+}
+
+static void owned(void **state) {
+  world w;
+  for (int n = 1; n <= MOST; n++) run_ranks(n, &w, *state, shards);
+}
+
+/* Parameters of a residual network: many small ones, and layers of which each has four times the one before. */
+static void owners(void **state) {
+  enum { PARAMETERS = 60 };
+  size_t bytes[PARAMETERS], whole = 0, largest = 0;
+  int owner[PARAMETERS], again[PARAMETERS];
+  (void)state;
+  for (int i = 0; i < PARAMETERS; i++) {
+    bytes[i] = i % 3 ? 256u << i / 15 : (size_t)147456 << 2 * (i / 15);
+    whole += bytes[i];
+    largest = CLADE_MAX(largest, bytes[i]);
+  }
+  for (int ranks = 1; ranks <= MOST; ranks++) {
+    size_t load[MOST] = {0};
+    OK(clade__shard_owners(PARAMETERS, bytes, ranks, owner));
+    OK(clade__shard_owners(PARAMETERS, bytes, ranks, again));
+    assert_memory_equal(owner, again, sizeof owner);
+    for (int i = 0; i < PARAMETERS; i++) load[owner[i]] += bytes[i];
+    for (int r = 0; r < ranks; r++) {
+      assert_true(load[r] <= CLADE_MAX(whole / (size_t)ranks + (8 << 20), largest));
+      assert_true(load[r] + largest >= whole / (size_t)ranks);
+    }
   }
 }
 
@@ -451,14 +532,19 @@ static void refusals(void **state) {
     if (kind) refused(clade_all_reduce(g, comm, CLADE_ALL_REDUCE_MOST + 1, &v), CLADE_INVALID, "33 values");
     if (!kind) refused(clade_all_reduce(g, comm, 1, &v), CLADE_DTYPE, "i32");
     clade_graph_release(g);
+    OK(clade_graph_new(&g));
+    v = clade_input(g, "x", CLADE_F32, CLADE_SCALAR);
+    if (kind) refused(clade_all_gather(g, comm, 1, &(int){2}, &v), CLADE_INVALID, "owned by rank 2 of 2");
+    if (!kind) refused(clade_reduce_scatter(g, comm, 1, NULL, &v), CLADE_INVALID, "owners are NULL");
+    clade_graph_release(g);
   }
   clade_comm_release(comm);
   world_free(&w);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(talking),     cmocka_unit_test(sums),
-                                     cmocka_unit_test(collectives), cmocka_unit_test(traffic),
-                                     cmocka_unit_test(failures),    cmocka_unit_test(refusals)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(talking),     cmocka_unit_test(owned),   cmocka_unit_test(owners),   cmocka_unit_test(sums),
+      cmocka_unit_test(collectives), cmocka_unit_test(traffic), cmocka_unit_test(failures), cmocka_unit_test(refusals)};
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -1,0 +1,108 @@
+/* Parameters that ranks share out among them: who owns which, and how all get the new ones. */
+#include <stdlib.h>
+
+#include "train/task.h"
+
+static const char *const names[] = {"none", "optimizer"};
+
+const char *clade_shard_name(clade_shard shard) {
+  return shard >= 0 && (size_t)shard < CLADE_COUNT(names) ? names[shard] : "?";
+}
+
+clade_status clade__shard_check(clade_shard shard) {
+  if (shard >= 0 && (size_t)shard < CLADE_COUNT(names)) return CLADE_OK;
+  return CLADE_FAIL(INVALID, ".shard is %d; expected none or optimizer", (int)shard);
+}
+
+bool clade__task_shards(const clade__task *t) {
+  return t->opt->shard != CLADE_SHARD_NONE && clade_comm_size(t->opt->comm) > 1;
+}
+
+/* ---- owners ---- */
+typedef struct sized {
+  size_t bytes;
+  int place;
+} sized;
+
+static int largest_first(const void *a, const void *b) {
+  const sized *x = a, *y = b;
+  if (x->bytes != y->bytes) return x->bytes > y->bytes ? -1 : 1;
+  return x->place - y->place;
+}
+
+static int least(int ranks, const size_t *load) {
+  int best = 0;
+  for (int r = 1; r < ranks; r++)
+    if (load[r] < load[best]) best = r;
+  return best;
+}
+
+/* The largest first, each to the rank that has least; the same on all ranks, whose lists are the same. */
+clade_status clade__shard_owners(int n, const size_t *bytes, int ranks, int *owners) {
+  sized *order = clade__new((size_t)n, sizeof *order);
+  size_t *load = clade__new((size_t)ranks, sizeof *load);
+  const clade_status status = order && load ? CLADE_OK : CLADE_NO_MEMORY;
+  for (int i = 0; i < n && status == CLADE_OK; i++) order[i] = (sized){bytes[i], i};
+  if (status == CLADE_OK) qsort(order, (size_t)n, sizeof *order, largest_first);
+  for (int i = 0; i < n && status == CLADE_OK; i++) {
+    const int rank = least(ranks, load);
+    load[rank] += order[i].bytes;
+    owners[order[i].place] = rank;
+  }
+  clade__free(order);
+  clade__free(load);
+  return status;
+}
+
+static clade_status find_owners(clade__task *t) {
+  size_t *bytes = clade__new((size_t)t->n, sizeof *bytes);
+  if (!bytes) return CLADE_NO_MEMORY;
+  for (int i = 0; i < t->n; i++) bytes[i] = clade__task_bytes(t, t->parameters[i]);
+  const clade_status status = clade__shard_owners(t->n, bytes, clade_comm_size(t->opt->comm), t->owners);
+  clade__free(bytes);
+  return status;
+}
+
+clade_status clade__task_keep_own(clade__task *t) {
+  const int rank = clade_comm_rank(t->opt->comm);
+  int own = 0;
+  CLADE_TRY(find_owners(t));
+  memcpy(t->all, t->parameters, (size_t)t->n * sizeof *t->all);
+  t->n_all = t->n;
+  for (int i = 0; i < t->n; i++) {
+    if (t->owners[i] != rank) continue;
+    t->parameters[own] = t->parameters[i];
+    t->gradients[own] = t->gradients[i];
+    t->names[own++] = t->names[i];
+  }
+  t->n = own;
+  return CLADE_OK;
+}
+
+/* ---- the new parameters ---- */
+/* Of the i-th of all: the new one of an own one; else the old one, whose type it has. */
+static clade_val known(const clade__task *t, int i) {
+  for (int k = 0; k < t->n; k++)
+    if (t->parameters[k].id == t->all[i].id) return t->new_parameters[k];
+  return t->all[i];
+}
+
+static clade_status gather(clade__task *t, int first, int n) {
+  clade_val values[CLADE_ALL_REDUCE_MOST];
+  for (int i = 0; i < n; i++) values[i] = known(t, first + i);
+  t->g->device = clade__task_device(t, t->all[first]);
+  CLADE_TRY(clade_all_gather(t->g, t->opt->comm, n, t->owners + first, values));
+  for (int i = 0; i < n; i++)
+    if (t->owners[first + i] != clade_comm_rank(t->opt->comm)) clade_assign(t->g, t->all[first + i], values[i]);
+  return clade_graph_status(t->g);
+}
+
+clade_status clade__task_gather(clade__task *t) {
+  for (int first = 0, n; first < t->n_all; first += n) {
+    size_t bytes = 0;
+    for (n = 0; first + n < t->n_all && n < CLADE_ALL_REDUCE_MOST && (!n || bytes < CLADE__BUCKET); n++)
+      bytes += clade__task_bytes(t, t->all[first + n]);
+    CLADE_TRY(gather(t, first, n));
+  }
+  return CLADE_OK;
+}
