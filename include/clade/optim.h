@@ -148,9 +148,12 @@ CLADE_API double clade_schedule_at(const clade_schedule *schedule, int64_t step)
  * bits are those of ranks that have all of it. */
 typedef enum clade_shard {
   CLADE_SHARD_NONE = 0,
-  CLADE_SHARD_OPTIMIZER /* the optimizer's state; gradients are summed on all ranks */
+  CLADE_SHARD_OPTIMIZER, /* the optimizer's state; gradients are summed on all ranks */
+  CLADE_SHARD_GRADIENTS /* each gradient, too, is summed by its owner alone. The norm of .clip_norm is summed by owners,
+                           so that it, and what is clipped by it, may be off in the last bits */
 } clade_shard;
-CLADE_API const char *clade_shard_name(clade_shard shard); /* "none", "optimizer"; "?" for a number that is none */
+CLADE_API const char *
+clade_shard_name(clade_shard shard); /* "none", "optimizer", "gradients"; "?" for a number that is none */
 
 typedef struct clade_minimize_opt {
   size_t size CLADE_DEFAULT(sizeof(struct clade_minimize_opt));

@@ -96,7 +96,7 @@ typedef struct clade_trainer {
   /* Ranks that share each batch, a device each; unset: none. Rank 0 tests, logs and writes checkpoints; the others
    * begin with its variables (docs/distributed.md). */
   clade_comm *comm CLADE_UNSET;
-  clade_shard shard CLADE_UNSET; /* as in clade_minimize; checkpoints are as without it */
+  clade_shard shard CLADE_UNSET; /* as in clade_minimize; checkpoints are as without it, `vars` has what rank 0 owns */
 } clade_trainer;
 
 /* Steps of an epoch and of the whole training: for schedules. Of `trainer`, .train, .batch and .epochs are looked at.

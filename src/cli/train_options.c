@@ -73,7 +73,7 @@ static const cli_option options[] = {
     [TUNE] = {"tune", "MODE", "measure first what is fast here: off, quick or full (off)"},
     [STRICT] = {"strict", NULL, "no convolution whose errors have a bound of their own (docs/layouts.md)"},
     [TIMEOUT] = {"timeout", "SECONDS", "how long a rank may leave another one waiting; 0: for ever (60)"},
-    [SHARD] = {"shard", "WHAT", "ranks share out: none, or optimizer, its state (none)"},
+    [SHARD] = {"shard", "WHAT", "what ranks share out: none, optimizer (its state) or gradients (these, too) (none)"},
     {0},
 };
 _Static_assert(CLADE_COUNT(options) <= TRAIN_MAX_OPTIONS, "train_job.value has a place for each");
@@ -124,9 +124,9 @@ static bool take_tune(train_job *job, const char *text) {
 }
 
 static bool take_shard(train_job *job, const char *text) {
-  for (clade_shard shard = CLADE_SHARD_NONE; shard <= CLADE_SHARD_OPTIMIZER; shard++)
+  for (clade_shard shard = CLADE_SHARD_NONE; shard <= CLADE_SHARD_GRADIENTS; shard++)
     if (!strcmp(clade_shard_name(shard), text)) return job->trainer.shard = shard, true;
-  return cli_wrong(&job->args, "--shard %s: expected none or optimizer", text), false;
+  return cli_wrong(&job->args, "--shard %s: expected none, optimizer or gradients", text), false;
 }
 
 static bool take(train_job *job, int option, const char *value) {

@@ -59,7 +59,10 @@ static clade_status reduce(clade__task *t) {
     const size_t n = (size_t)(end - begin);
     memcpy(bucket, t->gradients + begin, n * sizeof *bucket);
     t->g->device = clade__task_device(t, t->parameters[begin]);
-    CLADE_TRY(clade_all_reduce(t->g, t->opt->comm, (int)n, bucket));
+    if (clade__task_shards(t, CLADE_SHARD_GRADIENTS))
+      CLADE_TRY(clade_reduce_scatter(t->g, t->opt->comm, (int)n, t->owners + begin, bucket));
+    else
+      CLADE_TRY(clade_all_reduce(t->g, t->opt->comm, (int)n, bucket));
     memcpy(t->gradients + begin, bucket, n * sizeof *bucket);
   }
   return CLADE_OK;
@@ -85,6 +88,7 @@ static clade_status clip(clade__task *t) {
   if (t->opt->clip_norm == 0 && !t->opt->report) return CLADE_OK;
   t->clip_scale = clade_fill(g, CLADE_F32, CLADE_SCALAR, 0);
   CLADE_TRY(clade__task_groups(t, add_squares));
+  if (clade__task_shards(t, CLADE_SHARD_GRADIENTS)) CLADE_TRY(clade_all_reduce(g, t->opt->comm, 1, &t->clip_scale));
   clade_val norm = clade_sqrt(g, t->clip_scale), one = clade_fill(g, CLADE_F32, CLADE_SCALAR, 1);
   if (t->opt->report) clade_output(g, "grad_norm", norm);
   t->clip_scale = (clade_val){0};
@@ -156,11 +160,12 @@ static clade_status add_update(clade__task *t) {
   t->lr = clade__scalar_variable(g, "optimizer.lr", CLADE_F32, t->opt->optimizer.lr);
   if (clade_val_ok(factor)) t->lr = clade_mul(g, t->lr, factor);
   if (t->opt->report) clade_output(g, "lr", t->lr);
+  if (clade__task_shards(t, CLADE_SHARD_GRADIENTS)) clade__task_keep_own(t);
   CLADE_TRY(clip(t));
-  if (clade__task_shards(t)) CLADE_TRY(clade__task_keep_own(t));
+  if (clade__task_shards(t, CLADE_SHARD_OPTIMIZER) && !t->n_all) clade__task_keep_own(t);
   CLADE_TRY(clade__task_groups(t, update));
   if (t->opt->ema != 0) CLADE_TRY(clade__task_groups(t, average));
-  return clade__task_shards(t) ? clade__task_gather(t) : CLADE_OK;
+  return clade__task_shards(t, CLADE_SHARD_OPTIMIZER) ? clade__task_gather(t) : CLADE_OK;
 }
 
 /* ---- the calls ---- */
@@ -191,6 +196,7 @@ static clade_status minimize(clade__task *t) {
   if (model) CLADE_TRY(clade_graph_status(model));
   CLADE_TRY(clade__task_alloc(t, (model ? model : t->g)->variables.count));
   CLADE_TRY(model ? clade__task_take_sums(t) : differentiate(t, t->opt->loss));
+  if (clade__task_shards(t, CLADE_SHARD_OPTIMIZER)) CLADE_TRY(clade__task_find_owners(t));
   if (clade_comm_size(t->opt->comm) > 1) CLADE_TRY(reduce(t));
   return add_update(t);
 }

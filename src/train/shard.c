@@ -3,7 +3,7 @@
 
 #include "train/task.h"
 
-static const char *const names[] = {"none", "optimizer"};
+static const char *const names[] = {"none", "optimizer", "gradients"};
 
 const char *clade_shard_name(clade_shard shard) {
   return shard >= 0 && (size_t)shard < CLADE_COUNT(names) ? names[shard] : "?";
@@ -11,11 +11,11 @@ const char *clade_shard_name(clade_shard shard) {
 
 clade_status clade__shard_check(clade_shard shard) {
   if (shard >= 0 && (size_t)shard < CLADE_COUNT(names)) return CLADE_OK;
-  return CLADE_FAIL(INVALID, ".shard is %d; expected none or optimizer", (int)shard);
+  return CLADE_FAIL(INVALID, ".shard is %d; expected none, optimizer or gradients", (int)shard);
 }
 
-bool clade__task_shards(const clade__task *t) {
-  return t->opt->shard != CLADE_SHARD_NONE && clade_comm_size(t->opt->comm) > 1;
+bool clade__task_shards(const clade__task *t, clade_shard from) {
+  return t->opt->shard >= from && clade_comm_size(t->opt->comm) > 1;
 }
 
 /* ---- owners ---- */
@@ -54,7 +54,7 @@ clade_status clade__shard_owners(int n, const size_t *bytes, int ranks, int *own
   return status;
 }
 
-static clade_status find_owners(clade__task *t) {
+clade_status clade__task_find_owners(clade__task *t) {
   size_t *bytes = clade__new((size_t)t->n, sizeof *bytes);
   if (!bytes) return CLADE_NO_MEMORY;
   for (int i = 0; i < t->n; i++) bytes[i] = clade__task_bytes(t, t->parameters[i]);
@@ -63,11 +63,11 @@ static clade_status find_owners(clade__task *t) {
   return status;
 }
 
-clade_status clade__task_keep_own(clade__task *t) {
+void clade__task_keep_own(clade__task *t) {
   const int rank = clade_comm_rank(t->opt->comm);
   int own = 0;
-  CLADE_TRY(find_owners(t));
   memcpy(t->all, t->parameters, (size_t)t->n * sizeof *t->all);
+  memcpy(t->all_owners, t->owners, (size_t)t->n * sizeof *t->owners);
   t->n_all = t->n;
   for (int i = 0; i < t->n; i++) {
     if (t->owners[i] != rank) continue;
@@ -76,7 +76,6 @@ clade_status clade__task_keep_own(clade__task *t) {
     t->names[own++] = t->names[i];
   }
   t->n = own;
-  return CLADE_OK;
 }
 
 /* ---- the new parameters ---- */
@@ -91,9 +90,9 @@ static clade_status gather(clade__task *t, int first, int n) {
   clade_val values[CLADE_ALL_REDUCE_MOST];
   for (int i = 0; i < n; i++) values[i] = known(t, first + i);
   t->g->device = clade__task_device(t, t->all[first]);
-  CLADE_TRY(clade_all_gather(t->g, t->opt->comm, n, t->owners + first, values));
+  CLADE_TRY(clade_all_gather(t->g, t->opt->comm, n, t->all_owners + first, values));
   for (int i = 0; i < n; i++)
-    if (t->owners[first + i] != clade_comm_rank(t->opt->comm)) clade_assign(t->g, t->all[first + i], values[i]);
+    if (t->all_owners[first + i] != clade_comm_rank(t->opt->comm)) clade_assign(t->g, t->all[first + i], values[i]);
   return clade_graph_status(t->g);
 }
 

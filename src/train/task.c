@@ -13,7 +13,7 @@ clade_status clade__task_alloc(clade__task *t, size_t n) {
   t->parameters = clade__new(6 * n + 2 * moments, sizeof *t->parameters);
   t->names = clade__new(n, sizeof *t->names);
   t->decays = clade__new(n, sizeof *t->decays);
-  t->owners = clade__new(n, sizeof *t->owners);
+  t->owners = clade__new(2 * n, sizeof *t->owners);
   if (!t->parameters || !t->names || !t->decays || !t->owners) return CLADE_NO_MEMORY;
   t->gradients = t->parameters + n;
   t->new_parameters = t->gradients + n;
@@ -22,6 +22,7 @@ clade_status clade__task_alloc(clade__task *t, size_t n) {
   t->moments = t->new_state + n;
   t->new_moments = t->moments + moments;
   t->all = t->new_moments + moments;
+  t->all_owners = t->owners + n;
   return CLADE_OK;
 }
 
@@ -79,6 +80,8 @@ static bool together(const clade__task *t, int i, int k) {
 static void swap_parameters(clade__task *t, int i, int k) {
   clade_val p = t->parameters[i], dx = t->gradients[i];
   const char *name = t->names[i];
+  const int owner = t->owners[i];
+  t->owners[i] = t->owners[k], t->owners[k] = owner;
   t->parameters[i] = t->parameters[k], t->parameters[k] = p;
   t->gradients[i] = t->gradients[k], t->gradients[k] = dx;
   t->names[i] = t->names[k], t->names[k] = name;

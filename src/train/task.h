@@ -15,9 +15,10 @@ typedef struct clade__task {
   clade_val *parameters, *gradients, *moments, *new_parameters, *new_moments, *state, *new_state;
   const char **names;
   bool *decays;
-  int n_all; /* sharded: of all ranks' parameters, in an order that is the same everywhere */
+  int *owners; /* sharded: the rank of each */
+  int n_all;   /* sharded: of all ranks' parameters, in an order that is the same everywhere */
   clade_val *all;
-  int *owners;
+  int *all_owners;
   clade_val step, next, lr, scale, clip_scale; /* step: done before this one; next: with it */
 } clade__task;
 
@@ -50,9 +51,11 @@ enum { CLADE__BUCKET = 8 << 20 };
 clade_status clade__shard_check(clade_shard shard);
 /* A rank for each of n parameters, so that ranks have about as many bytes. */
 clade_status clade__shard_owners(int n, const size_t *bytes, int ranks, int *owners);
-bool clade__task_shards(const clade__task *t);
+/* Whether ranks share out what `from` says, or more. */
+bool clade__task_shards(const clade__task *t, clade_shard from);
+clade_status clade__task_find_owners(clade__task *t);
 /* Leaves this rank's own parameters to be updated. */
-clade_status clade__task_keep_own(clade__task *t);
+void clade__task_keep_own(clade__task *t);
 /* Assigns those of others, once the own ones are updated. */
 clade_status clade__task_gather(clade__task *t);
 

@@ -74,7 +74,7 @@ def devices_of(n, *options, **env):
     return [device for _, device in sorted(re.findall(r"number (\d+) of its node, computes on device (\d+)", done.stderr))]
 
 
-SHARDS = ["optimizer"]
+SHARDS = ["optimizer", "gradients"]
 DIGITS = ["--model", "mlp", "--data", "digits", "--batch", "64", "--seed", "7"]
 
 
@@ -115,7 +115,7 @@ def resume_sharded(test, n, first, then):
 
 class Ranks(unittest.TestCase):
     def test_sharded(self):
-        shards_as_whole(self, 2, *DIGITS, "--clip-norm", "0.5")
+        shards_as_whole(self, 2, *DIGITS)
 
     def test_same_bits_as_devices(self):
         self.assertEqual(*bits_of(2, "mlp"))
@@ -220,6 +220,15 @@ class All(unittest.TestCase):
             for optimizer in "sgd", "adam":
                 shards_as_whole(self, n, "--model", "lenet5", "--data", "digits", "--optimizer", optimizer)
         shards_as_whole(self, 3, *DIGITS, "--optimizer", "rmsprop", "--momentum", "0.9", "--checkpoint-steps", "50")
+
+    def test_sharded_norm(self):
+        """Owners sum the norm of gradients in another order than ranks that have all."""
+        options = [*DIGITS, "--clip-norm", "0.5", "--optimizer", "sgd", "--strict", "--epochs", "1"]
+        whole, optimizer, gradients = [on_ranks(3, *options, "--shard", shard) for shard in ("none", *SHARDS)]
+        self.assertEqual(result(optimizer)["weights_sha256"], result(whole)["weights_sha256"])
+        losses = [[e["loss"] for e in events(done) if e["event"] == "step"] for done in (whole, gradients)]
+        for first, second in zip(*losses):
+            self.assertLess(abs(first - second), 1e-3)
 
     def test_more_ranks_than_parameters(self):
         shards_as_whole(self, 5, *DIGITS)

@@ -1,0 +1,156 @@
+/* Collectives without graphs, for numbers of ranks, lengths and owners of any kind: their bits, and what they send. */
+#include <math.h>
+#include <sched.h>
+
+#include "comm_kit.h"
+
+/* Beside sums that were made by another way. */
+static struct {
+  size_t n;
+  bool whole;
+  const size_t *ends; /* of slots; NULL: the library's own */
+  float *given[MOST]; /* what each rank has */
+  float *expected;
+} job;
+enum { LONGEST = 1000003 };
+
+/* Of any magnitude and sign, so that another order of sums has other bits. */
+static float number(int rank, size_t i) {
+  const uint32_t mixed = ((uint32_t)i * 2654435761u + (uint32_t)rank * 40503u) ^ ((uint32_t)i >> 7);
+  return (float)((int32_t)(mixed % 2000003) - 1000001) * (1.f + (float)(mixed >> 29)) * 1e-3f;
+}
+
+static float numbers_in_pairs(int first, int n, size_t i) {
+  int half = 1;
+  if (n == 1) return job.given[first][i];
+  while (2 * half < n) half *= 2;
+  return numbers_in_pairs(first, half, i) + numbers_in_pairs(first + half, n - half, i);
+}
+
+static bool same(const float *found, size_t from, size_t to) {
+  return from == to || memcmp(found + from, job.expected + from, (to - from) * sizeof *found) == 0;
+}
+
+static bool finish(clade__reduction *c) {
+  for (bool done = false; !done; sched_yield())
+    if (clade__reduction_step(c, &done) != CLADE_OK) return false;
+  return true;
+}
+
+/* A reduce-scatter and an all-gather of what it left, or an all-reduce; twice, since what a first one left behind is
+ * used again. */
+static bool collect(rank *r, clade__collective what, float *data) {
+  clade__reduction *c;
+  const clade__message message = {what, job.n, job.ends, job.whole};
+  const int slot = clade__schedule_slot(r->member.rank, r->size);
+  const size_t from = !job.ends ? 0 : slot ? job.ends[slot - 1] : 0, to = job.ends ? job.ends[slot] : job.n;
+  const size_t bytes = job.n * sizeof *data;
+  if (clade__reduction_new(r->comm, 7, &message, NULL, &c) != CLADE_OK) return false;
+  float *inside = clade__reduction_data(c);
+  if (bytes) memcpy(inside, data, bytes);
+  bool right = finish(c);
+  if (what == CLADE__REDUCE_SCATTER) /* what others own is lost */
+    for (size_t i = 0; i < job.n; i++) data[i] = i >= from && i < to ? inside[i] : NAN;
+  if (what != CLADE__REDUCE_SCATTER && bytes) memcpy(data, inside, bytes);
+  right &= what == CLADE__REDUCE_SCATTER ? same(data, from, to) : same(data, 0, job.n);
+  clade__reduction_end(c);
+  return right;
+}
+
+static void *collect_all(void *user) {
+  rank *r = user;
+  float *data = calloc(job.n + 1, sizeof *data);
+  assert_non_null(data);
+  r->right = true;
+  for (int turn = 0; turn < 2; turn++) {
+    if (job.n) memcpy(data, job.given[r->member.rank], job.n * sizeof *data);
+    if (!job.ends) r->right &= collect(r, CLADE__ALL_REDUCE, data);
+    if (job.ends) r->right &= collect(r, CLADE__REDUCE_SCATTER, data) && collect(r, CLADE__ALL_GATHER, data);
+  }
+  free(data);
+  return NULL;
+}
+
+/* Some slots are empty, and those without a rank must be. */
+static void cut(int size, size_t n, size_t *ends) {
+  const int slots = clade__schedule_slots(size);
+  bool owned[4 * MOST] = {false};
+  size_t at = 0;
+  int last = 0;
+  for (int i = 0; i < size; i++) {
+    const int slot = clade__schedule_slot(i, size);
+    assert_true(slot >= 0 && slot < slots && !owned[slot]);
+    owned[slot] = true;
+  }
+  for (int s = 0; s < slots; s++)
+    if (owned[s]) last = s;
+  for (int s = 0; s < slots; s++) {
+    if (owned[s] && s % 3) at += (n - at) / 2 + (n - at) % 2;
+    ends[s] = s >= last ? n : at;
+  }
+}
+
+static void job_new(void) {
+  job.expected = calloc(LONGEST, sizeof *job.expected);
+  assert_non_null(job.expected);
+  for (int rank = 0; rank < MOST; rank++) {
+    job.given[rank] = calloc(LONGEST, sizeof *job.expected);
+    assert_non_null(job.given[rank]);
+    for (size_t i = 0; i < LONGEST; i++) job.given[rank][i] = number(rank, i);
+  }
+}
+
+static void job_free(void) {
+  for (int rank = 0; rank < MOST; rank++) free(job.given[rank]);
+  free(job.expected);
+}
+
+static void collectives(void **state) {
+  static const size_t lengths[] = {0, 1, 2, 3, 7, 1000, LONGEST};
+  world w;
+  (void)state;
+  job_new();
+  for (int size = 1; size <= MOST; size++)
+    for (size_t k = 0; k < CLADE_COUNT(lengths); k++) {
+      size_t ends[4 * MOST];
+      job.n = lengths[k];
+      for (size_t i = 0; i < job.n; i++) job.expected[i] = numbers_in_pairs(0, size, i);
+      cut(size, job.n, ends);
+      for (int way = 0; way < 3; way++) {
+        job.ends = way == 2 ? ends : NULL;
+        job.whole = way == 1;
+        run_ranks(size, &w, NULL, collect_all);
+      }
+    }
+  job_free();
+}
+
+/* Each rank of a power of two sends 2 (n - 1) / n of the message, however many ranks there are; others at most twice
+ * the message. Short messages take a round for each doubling. */
+static void traffic(void **state) {
+  world w;
+  (void)state;
+  job_new();
+  job.n = 1 << 12;
+  job.ends = NULL;
+  const size_t twice = 2 * job.n * sizeof(float);
+  for (int size = 1; size <= MOST; size++) {
+    for (size_t i = 0; i < job.n; i++) job.expected[i] = numbers_in_pairs(0, size, i);
+    const bool power = !(size & (size - 1));
+    job.whole = false;
+    run_ranks(size, &w, NULL, collect_all);
+    for (int i = 0; i < size && power; i++) assert_int_equal(w.bytes[i], twice * 2 / (size_t)size * ((size_t)size - 1));
+    for (int i = 0; i < size; i++) assert_true(w.bytes[i] <= 2 * twice);
+    int rounds = 0;
+    while (1 << rounds < size) rounds++;
+    job.whole = true;
+    run_ranks(size, &w, NULL, collect_all);
+    for (int i = 0; i < size && power; i++) assert_int_equal(w.bytes[i], twice * (size_t)rounds);
+  }
+  job_free();
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(collectives), cmocka_unit_test(traffic)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
