@@ -169,7 +169,8 @@ typedef struct clade_minimize_opt {
       CLADE_UNSET; /* outputs "lr" and "grad_norm", f32 scalars: this step's rate, the norm before it was clipped */
   /* Gradients are summed over its ranks (clade_all_reduce), in buckets, the last layers' first; unset: they are not */
   clade_comm *comm CLADE_UNSET;
-  clade_shard shard CLADE_UNSET; /* of .comm's ranks */
+  clade_shard shard CLADE_UNSET;    /* of .comm's ranks */
+  clade_dtype compress CLADE_UNSET; /* what gradients travel as between them (clade_all_reduce); unset: f32 */
 } clade_minimize_opt;
 /* clade_minimize(g, loss, .optimizer = clade_adam(.lr = 1e-3), .schedule = clade_cosine(.steps = 10000)) adds to the
  * graph: the gradients of the scalar `loss` by all parameters that it depends on, clipping, and the update that

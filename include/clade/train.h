@@ -97,6 +97,7 @@ typedef struct clade_trainer {
    * begin with its variables (docs/distributed.md). */
   clade_comm *comm CLADE_UNSET;
   clade_shard shard CLADE_UNSET; /* as in clade_minimize; checkpoints are as without it, `vars` has what rank 0 owns */
+  clade_dtype compress CLADE_UNSET; /* as in clade_minimize */
 } clade_trainer;
 
 /* Steps of an epoch and of the whole training: for schedules. Of `trainer`, .train, .batch and .epochs are looked at.

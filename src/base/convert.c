@@ -24,31 +24,35 @@ typedef struct format {
 } format;
 #define INLINE __attribute__((always_inline)) static inline
 
-/* Floats of fewer bits than f32. One with as many bits of exponent is its upper part. */
+/* Floats of fewer bits than f32, without branches, so that loops over them are vectors. One with as many bits of
+ * exponent is f32's upper part; the exponent of others is moved by a product, which also makes their subnormals normal.
+ */
 INLINE float from_small(format t, uint32_t code) {
   const int shift = 23 - t.fraction, size = t.exponent + t.fraction;
   if (t.exponent == 8) return float_of(code << shift);
-  const uint32_t sign = code >> size << 31, a = code & ((1u << size) - 1), exponent = a >> t.fraction;
-  const uint32_t bias = (1u << (t.exponent - 1)) - 1;
-  if (!t.infinite && a == (1u << size) - 1) return float_of(sign | 0x7fc00000);
-  if (t.infinite && exponent == (1u << t.exponent) - 1) return float_of(sign | 0x7f800000 | a << shift);
-  if (exponent) return float_of(sign | ((a << shift) + ((127 - bias) << 23)));
-  float f = (float)a * float_of((128 - bias - (uint32_t)t.fraction) << 23);
-  return sign ? -f : f;
+  const uint32_t bias = (1u << (t.exponent - 1)) - 1, most = (1u << t.exponent) - 1;
+  const uint32_t sign = code >> size << 31, a = code & ((1u << size) - 1);
+  const uint32_t finite = bits_of(float_of(a << shift) * float_of((254 - bias) << 23));
+  const uint32_t special = t.infinite ? 0x7f800000 | a << shift : 0x7fc00000;
+  const bool is_special = t.infinite ? a >> t.fraction == most : a == (1u << size) - 1;
+  return float_of(sign | (is_special ? special : finite));
 }
 
 INLINE uint32_t to_small(format t, float f) {
   const int shift = 23 - t.fraction, size = t.exponent + t.fraction;
   const uint32_t bias = (1u << (t.exponent - 1)) - 1, u = bits_of(f), sign = u >> 31 << size, a = u & 0x7fffffff;
   const uint32_t last = t.infinite ? ((1u << t.exponent) - 1) << t.fraction : (1u << size) - 1;
-  if (a > 0x7f800000) { /* NaN keeps its upper bits, quiet */
-    const uint32_t quiet = 1u << (t.fraction - 1) | (a >> shift & ((1u << t.fraction) - 1));
-    return sign | last | (t.infinite ? quiet : 0);
+  const uint32_t quiet =
+      1u << (t.fraction - 1) | (a >> shift & ((1u << t.fraction) - 1)); /* NaN keeps its upper bits */
+  const uint32_t nan = last | (t.infinite ? quiet : 0);
+  const uint32_t round = ((a + (1u << (shift - 1)) - 1 + (a >> shift & 1)) >> shift) - ((127 - bias) << t.fraction);
+  uint32_t code = CLADE_MIN(round, last);
+  if (t.exponent < 8) { /* below the smallest normal number: as the last bits of a sum */
+    const uint32_t unit = (151 - bias - (uint32_t)t.fraction) << 23;
+    const uint32_t small = bits_of(float_of(a) + float_of(unit)) - unit;
+    code = a < (128 - bias) << 23 ? small : code;
   }
-  if (t.exponent < 8 && a < (128 - bias) << 23) /* below the smallest normal number */
-    return sign | (uint32_t)rintf(float_of(a) * float_of((126 + bias + (uint32_t)t.fraction) << 23));
-  const uint32_t code = ((a + (1u << (shift - 1)) - 1 + (a >> shift & 1)) >> shift) - ((127 - bias) << t.fraction);
-  return sign | CLADE_MIN(code, last);
+  return sign | (a > 0x7f800000 ? nan : code);
 }
 
 /* An integer as a float that rounds once more to the half formats as the integer itself would: what does not fit sets
@@ -154,11 +158,29 @@ enum { PIECE = 128 };
 CLADE_DTYPE_MAP(ROW)
 #undef ROW
 
+/* f32 to and from the smaller floats: nothing else is converted by the gigabyte. */
+#define ROW(NAME, number, name, bits, elements, bytes, scale, kind, use, exponent, fraction, infinite, ...)            \
+  static void narrow_##name(void *dst, const float *src, size_t n) {                                                   \
+    const format t = {bits, KIND_##kind, exponent, fraction, infinite};                                                \
+    for (size_t i = 0; i < n && SMALL(kind, bits); i++) store_bits(bits / 8, dst, i, to_small(t, src[i]));             \
+  }                                                                                                                    \
+  static void widen_##name(float *dst, const void *src, size_t n) {                                                    \
+    const format t = {bits, KIND_##kind, exponent, fraction, infinite};                                                \
+    for (size_t i = 0; i < n && SMALL(kind, bits); i++) dst[i] = from_small(t, (uint32_t)load_bits(bits / 8, src, i)); \
+  }
+#define SMALL(kind, bits) (KIND_##kind == CLADE__REAL && (bits) < 32)
+CLADE_DTYPE_MAP(ROW)
+#undef ROW
+
 static const struct {
   void (*load)(const void *src, size_t at, size_t n, element *e);
   void (*store)(void *dst, size_t at, size_t n, const element *e);
+  bool small;
+  void (*narrow)(void *dst, const float *src, size_t n);
+  void (*widen)(float *dst, const void *src, size_t n);
 } by[] = {
-#define ROW(NAME, number, name, ...) [CLADE_##NAME] = {load_##name, store_##name},
+#define ROW(NAME, number, name, bits, elements, bytes, scale, kind, ...) \
+  [CLADE_##NAME] = {load_##name, store_##name, SMALL(kind, bits), narrow_##name, widen_##name},
     CLADE_DTYPE_MAP(ROW)
 #undef ROW
 };
@@ -175,6 +197,8 @@ clade_status clade_convert(clade_dtype to, void *dst, clade_dtype from, const vo
   }
   CLADE_TRY(clade__dtype_element(to, &bytes));
   CLADE_TRY(clade__dtype_element(from, &from_bytes));
+  if (from == CLADE_F32 && by[to].small) return by[to].narrow(dst, src, n), CLADE_OK;
+  if (to == CLADE_F32 && by[from].small) return by[from].widen(dst, src, n), CLADE_OK;
   element piece[PIECE];
   for (size_t at = 0; at < n; at += PIECE) {
     by[from].load(src, at, CLADE_MIN(n - at, (size_t)PIECE), piece);

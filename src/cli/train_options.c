@@ -39,7 +39,8 @@ enum {
   TUNE,
   STRICT,
   TIMEOUT,
-  SHARD
+  SHARD,
+  COMPRESS
 };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", MODEL_NAMES " (lenet5)"},
@@ -74,6 +75,7 @@ static const cli_option options[] = {
     [STRICT] = {"strict", NULL, "no convolution whose errors have a bound of their own (docs/layouts.md)"},
     [TIMEOUT] = {"timeout", "SECONDS", "how long a rank may leave another one waiting; 0: for ever (60)"},
     [SHARD] = {"shard", "WHAT", "what ranks share out: none, optimizer (its state) or gradients (these, too) (none)"},
+    [COMPRESS] = {"compress", "TYPE", "what gradients travel as between ranks: f32, bf16 or f16 (f32)"},
     {0},
 };
 _Static_assert(CLADE_COUNT(options) <= TRAIN_MAX_OPTIONS, "train_job.value has a place for each");
@@ -123,6 +125,13 @@ static bool take_tune(train_job *job, const char *text) {
   return cli_wrong(&job->args, "--tune %s: expected off, quick or full", text), false;
 }
 
+static bool take_compress(train_job *job, const char *text) {
+  static const clade_dtype wires[] = {CLADE_F32, CLADE_BF16, CLADE_F16};
+  for (size_t i = 0; i < CLADE_COUNT(wires); i++)
+    if (!strcmp(clade_dtype_name(wires[i]), text)) return job->trainer.compress = wires[i], true;
+  return cli_wrong(&job->args, "--compress %s: expected f32, bf16 or f16", text), false;
+}
+
 static bool take_shard(train_job *job, const char *text) {
   for (clade_shard shard = CLADE_SHARD_NONE; shard <= CLADE_SHARD_GRADIENTS; shard++)
     if (!strcmp(clade_shard_name(shard), text)) return job->trainer.shard = shard, true;
@@ -167,6 +176,7 @@ static bool take(train_job *job, int option, const char *value) {
   case TUNE: return take_tune(job, value);
   case STRICT: t->strict = true; return true;
   case SHARD: return take_shard(job, value);
+  case COMPRESS: return take_compress(job, value);
   case TIMEOUT: return real(&job->args, name, value, 0, 1e9, &job->timeout);
   default: t->detect_anomaly = true; return true;
   }

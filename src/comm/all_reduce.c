@@ -7,11 +7,12 @@
 
 typedef struct attrs {
   int32_t comm, tag; /* comm: its number in this process */
-  int32_t what, rank, n, owner[CLADE_ALL_REDUCE_MOST];
+  int32_t what, wire, rank, n, owner[CLADE_ALL_REDUCE_MOST];
 } attrs;
 static const clade_attr table[] = {{"comm", CLADE_ATTR_I32, offsetof(attrs, comm), 1},
                                    {"tag", CLADE_ATTR_I32, offsetof(attrs, tag), 1},
                                    {"what", CLADE_ATTR_I32, offsetof(attrs, what), 1},
+                                   {"wire", CLADE_ATTR_I32, offsetof(attrs, wire), 1},
                                    {"rank", CLADE_ATTR_I32, offsetof(attrs, rank), 1},
                                    {"n", CLADE_ATTR_I32, offsetof(attrs, n), 1},
                                    {"owner", CLADE_ATTR_I32, offsetof(attrs, owner), CLADE_ALL_REDUCE_MOST},
@@ -147,8 +148,11 @@ static clade_status begin(const clade_host_call *call, void **out) {
   reducer *s = call->state;
   clade__reduction *r;
   const size_t n = measure(call);
-  const clade__message message = {(clade__collective)a->what, n, s->ends,
-                                  a->what == CLADE__ALL_REDUCE && n * sizeof(float) < CLADE__COMM_SHORT};
+  const clade__message message = {.what = (clade__collective)a->what,
+                                  .n = n,
+                                  .ends = s->ends,
+                                  .whole = a->what == CLADE__ALL_REDUCE && n * sizeof(float) < CLADE__COMM_SHORT,
+                                  .wire = (clade_dtype)a->wire};
   CLADE_TRY(clade__reduction_new(s->comm, a->tag + (int)(s->begun++ % TAGS), &message, call, &r));
   pack(r, false);
   *out = r;
@@ -195,9 +199,12 @@ static const clade_op ops[] = {[CLADE__ALL_REDUCE] = OP("comm.all_reduce"),
                                [CLADE__ALL_GATHER] = OP("comm.all_gather")};
 
 /* ---- the builders ---- */
-static clade_status check(const clade_comm *comm, int n, const clade_val *values, const int *owners, bool owned) {
+static clade_status check(const clade_comm *comm, clade_dtype wire, int n, const clade_val *values, const int *owners,
+                          bool owned) {
   if (n < 0 || n > CLADE_ALL_REDUCE_MOST || (n && !values))
     return CLADE_FAIL(INVALID, "%d values; 0 to %d are expected, and no NULL", n, (int)CLADE_ALL_REDUCE_MOST);
+  if (wire != CLADE_F32 && wire != CLADE_BF16 && wire != CLADE_F16)
+    return CLADE_FAIL(DTYPE, "sums that travel as %s: f32, bf16 and f16 are possible", clade_dtype_name(wire));
   if (owned && n && !owners) return CLADE_FAIL(INVALID, "the owners are NULL");
   for (int i = 0; owned && i < n; i++)
     if (owners[i] < 0 || owners[i] >= clade_comm_size(comm))
@@ -205,18 +212,18 @@ static clade_status check(const clade_comm *comm, int n, const clade_val *values
   return CLADE_OK;
 }
 
-static clade_status collect(clade_graph *g, clade_comm *comm, clade__collective what, int n, const int *owners,
-                            clade_val *values) {
+static clade_status collect(clade_graph *g, clade_comm *comm, clade__collective what, clade_dtype wire, int n,
+                            const int *owners, clade_val *values) {
   static const char *const calls[] = {"clade_all_reduce", "clade_reduce_scatter", "clade_all_gather"};
   clade_val out[CLADE_ALL_REDUCE_MOST];
   if (!clade__graph_ok(g)) return clade_graph_status(g);
-  clade_status status = check(comm, n, values, owners, what != CLADE__ALL_REDUCE);
+  clade_status status = check(comm, wire, n, values, owners, what != CLADE__ALL_REDUCE);
   if (status != CLADE_OK) {
     clade__graph_fail(g, status, calls[what]);
     return status;
   }
   if (!n || clade_comm_size(comm) == 1) return CLADE_OK;
-  attrs a = {.comm = comm->number, .tag = comm->next_tag, .what = what, .rank = comm->rank, .n = n};
+  attrs a = {.comm = comm->number, .tag = comm->next_tag, .what = what, .wire = wire, .rank = comm->rank, .n = n};
   for (int i = 0; owners && i < n; i++) a.owner[i] = owners[i];
   comm->next_tag += TAGS;
   clade_node_add(g, &ops[what], NULL, &a, n, values, out);
@@ -228,14 +235,15 @@ static clade_status collect(clade_graph *g, clade_comm *comm, clade__collective 
   return clade_graph_status(g);
 }
 
-clade_status clade_all_reduce(clade_graph *g, clade_comm *comm, int n, clade_val *values) {
-  return collect(g, comm, CLADE__ALL_REDUCE, n, NULL, values);
+clade_status clade_all_reduce(clade_graph *g, clade_comm *comm, clade_dtype wire, int n, clade_val *values) {
+  return collect(g, comm, CLADE__ALL_REDUCE, wire, n, NULL, values);
 }
 
-clade_status clade_reduce_scatter(clade_graph *g, clade_comm *comm, int n, const int *owners, clade_val *values) {
-  return collect(g, comm, CLADE__REDUCE_SCATTER, n, owners, values);
+clade_status clade_reduce_scatter(clade_graph *g, clade_comm *comm, clade_dtype wire, int n, const int *owners,
+                                  clade_val *values) {
+  return collect(g, comm, CLADE__REDUCE_SCATTER, wire, n, owners, values);
 }
 
 clade_status clade_all_gather(clade_graph *g, clade_comm *comm, int n, const int *owners, clade_val *values) {
-  return collect(g, comm, CLADE__ALL_GATHER, n, owners, values);
+  return collect(g, comm, CLADE__ALL_GATHER, CLADE_F32, n, owners, values);
 }

@@ -1,5 +1,6 @@
 /* A collective over the ranks that goes on a step at a time, by a schedule (schedule.c). Long parts travel in pieces,
- * so that one is added while the next is on its way. */
+ * so that one is added while the next is on its way. What travels as a smaller type is rounded by its sender, also
+ * where it stays, as far as it is a sum at its end: so all ranks have the same. */
 #include "comm/comm.h"
 
 enum { PIECE = 128 << 10 /* elements */, WINDOW = 4 /* pieces on their way */ };
@@ -20,6 +21,10 @@ struct clade__reduction {
   double since; /* that nothing has ended */
   clade__schedule schedule;
   flow *flows; /* of each move: what it gives, what it takes */
+  clade_dtype wire;
+  clade__span own; /* of a reduce-scatter, what is this rank's at the end */
+  char *room;      /* pieces as they travel, for each flow of a round; with a smaller type alone */
+  size_t room_bytes;
 };
 
 /* ---- kept to be used again: nothing is allocated in a steady state ---- */
@@ -42,6 +47,7 @@ static void free_one(clade__reduction *r) {
   clade__free(r->other);
   clade__free(r->schedule.moves);
   clade__free(r->flows);
+  clade__free(r->room);
   clade__free(r);
 }
 
@@ -75,6 +81,23 @@ static void begin_round(clade__reduction *r) {
   while (r->end < s->n && s->moves[r->end].round == s->moves[r->at].round) r->end++;
 }
 
+/* The most that go on at once. */
+static clade_status make_room(clade__reduction *r) {
+  const clade__schedule *s = &r->schedule;
+  size_t width = 0;
+  for (int from = 0, to; from < s->n; from = to) {
+    for (to = from; to < s->n && s->moves[to].round == s->moves[from].round; to++) continue;
+    width = CLADE_MAX(width, (size_t)(to - from));
+  }
+  return clade__grow(&r->room, &r->room_bytes, 2 * width * WINDOW * PIECE * sizeof(uint16_t), 1);
+}
+
+static clade__span own_of(const clade_comm *comm, const clade__message *message) {
+  const int slot = clade__schedule_slot(comm->rank, comm->size);
+  if (message->what != CLADE__REDUCE_SCATTER) return (clade__span){0};
+  return (clade__span){slot ? message->ends[slot - 1] : 0, message->ends[slot]};
+}
+
 clade_status clade__reduction_new(clade_comm *comm, int tag, const clade__message *message, const void *user,
                                   clade__reduction **out) {
   const size_t bytes = message->n * sizeof(float);
@@ -86,6 +109,13 @@ clade_status clade__reduction_new(clade_comm *comm, int tag, const clade__messag
   r->end = 0;
   clade__schedule_fill(&r->schedule, comm->rank, comm->size, message);
   memset(r->flows, 0, 2 * (size_t)r->schedule.n * sizeof *r->flows);
+  r->wire = message->whole || !message->wire ? CLADE_F32 : message->wire;
+  r->own = r->wire == CLADE_F32 ? (clade__span){0} : own_of(comm, message);
+  clade_status status = r->wire == CLADE_F32 ? CLADE_OK : make_room(r);
+  if (status != CLADE_OK) {
+    free_one(r);
+    return status;
+  }
   begin_round(r);
   r->since = clade__now();
   clade__comm_enter(comm);
@@ -112,56 +142,92 @@ static clade__span piece(const clade__span *span, size_t which) {
   return (clade__span){from, CLADE_MIN(from + PIECE, span->to)};
 }
 
-/* Only one move of a round adds. */
-static float *taken(const clade__reduction *r, const clade__move *m, size_t which) {
-  return m->adds ? r->other + which % WINDOW * PIECE : r->sum + piece(&m->take, which).from;
+static bool is_narrow(const clade__reduction *r) { return r->wire != CLADE_F32; }
+
+/* Where a piece lies as it travels: what is f32 is sent from its place, and taken there, but where it is to be added.
+ * Only one move of a round adds. */
+static void *on_wire(const clade__reduction *r, int i, bool takes, size_t which) {
+  const clade__move *m = &r->schedule.moves[i];
+  const size_t slot = which % WINDOW;
+  if (is_narrow(r)) return r->room + ((size_t)(2 * (i - r->at) + takes) * WINDOW + slot) * PIECE * sizeof(uint16_t);
+  if (takes && m->adds) return r->other + slot * PIECE;
+  return r->sum + piece(takes ? &m->take : &m->give, which).from;
 }
 
-static void add(clade__reduction *r, const clade__move *m, size_t which) {
+static clade_status leave(clade__reduction *r, int i, size_t which) {
+  const clade__move *m = &r->schedule.moves[i];
+  const clade__span s = piece(&m->give, which);
+  void *wire = on_wire(r, i, false, which);
+  if (!is_narrow(r)) return CLADE_OK;
+  CLADE_TRY(clade_convert(r->wire, wire, CLADE_F32, r->sum + s.from, s.to - s.from));
+  return m->adds ? CLADE_OK : clade_convert(CLADE_F32, r->sum + s.from, r->wire, wire, s.to - s.from);
+}
+
+static clade_status arrive(clade__reduction *r, int i, size_t which) {
+  const clade__move *m = &r->schedule.moves[i];
   const clade__span s = piece(&m->take, which);
-  const float *other = taken(r, m, which);
   float *sum = r->sum + s.from;
-  for (size_t i = 0; i < s.to - s.from; i++) sum[i] += other[i];
+  if (is_narrow(r))
+    CLADE_TRY(clade_convert(CLADE_F32, m->adds ? r->other + which % WINDOW * PIECE : sum, r->wire,
+                            on_wire(r, i, true, which), s.to - s.from));
+  const float *other = r->other + which % WINDOW * PIECE;
+  for (size_t k = 0; m->adds && k < s.to - s.from; k++) sum[k] += other[k];
+  return CLADE_OK;
 }
 
-static clade_status begin(clade__reduction *r, const clade__move *m, flow *f, bool takes) {
+static clade_status begin(clade__reduction *r, int i, bool takes) {
+  const clade__move *m = &r->schedule.moves[i];
   const clade__span *all = takes ? &m->take : &m->give;
+  flow *f = &r->flows[2 * i + takes];
   for (; f->begun < pieces(all) && f->begun - f->ended < WINDOW; f->begun++) {
     const clade__span s = piece(all, f->begun);
-    const size_t bytes = (s.to - s.from) * sizeof(float);
-    void **request = &f->request[f->begun % WINDOW];
+    const size_t bytes = (s.to - s.from) * (is_narrow(r) ? sizeof(uint16_t) : sizeof(float));
+    void **request = &f->request[f->begun % WINDOW], *wire = on_wire(r, i, takes, f->begun);
+    if (!takes) CLADE_TRY(leave(r, i, f->begun));
     if (takes)
-      CLADE_TRY(clade__comm_receive(r->comm, m->peer, r->tag, taken(r, m, f->begun), bytes, request));
+      CLADE_TRY(clade__comm_receive(r->comm, m->peer, r->tag, wire, bytes, request));
     else
-      CLADE_TRY(clade__comm_send(r->comm, m->peer, r->tag, r->sum + s.from, bytes, request));
+      CLADE_TRY(clade__comm_send(r->comm, m->peer, r->tag, wire, bytes, request));
   }
   return CLADE_OK;
 }
 
 /* ---- a move ---- */
 /* In the order in which they were begun, the first `most`. */
-static clade_status finish(clade__reduction *r, const clade__move *m, flow *f, bool takes, size_t most) {
+static clade_status finish(clade__reduction *r, int i, bool takes, size_t most) {
+  flow *f = &r->flows[2 * i + takes];
   while (f->ended < CLADE_MIN(f->begun, most)) {
     bool done;
     CLADE_TRY(clade__comm_test(r->comm, &f->request[f->ended % WINDOW], &done));
     if (!done) break;
-    if (takes && m->adds) add(r, m, f->ended);
+    if (takes) CLADE_TRY(arrive(r, i, f->ended));
     f->ended++;
     r->since = clade__now();
-    CLADE_TRY(begin(r, m, f, takes));
+    CLADE_TRY(begin(r, i, takes));
   }
   return CLADE_OK;
 }
 
 static clade_status go_on(clade__reduction *r, int i, bool *done) {
   const clade__move *m = &r->schedule.moves[i];
-  flow *give = &r->flows[2 * i], *take = give + 1;
-  CLADE_TRY(begin(r, m, take, true));
-  CLADE_TRY(begin(r, m, give, false));
-  CLADE_TRY(finish(r, m, give, false, SIZE_MAX));
+  const flow *give = &r->flows[2 * i], *take = give + 1;
+  CLADE_TRY(begin(r, i, true));
+  CLADE_TRY(begin(r, i, false));
+  CLADE_TRY(finish(r, i, false, SIZE_MAX));
   const bool same = m->give.from < m->take.to && m->take.from < m->give.to; /* what is being sent may not change */
-  CLADE_TRY(finish(r, m, take, true, same ? give->ended : SIZE_MAX));
+  CLADE_TRY(finish(r, i, true, same ? give->ended : SIZE_MAX));
   *done = give->ended == pieces(&m->give) && take->ended == pieces(&m->take);
+  return CLADE_OK;
+}
+
+/* As an all-reduce would have rounded it, on its way to others. */
+static clade_status round_own(clade__reduction *r) {
+  uint16_t rounded[1024];
+  for (size_t at = r->own.from, n; at < r->own.to; at += n) {
+    n = CLADE_MIN(r->own.to - at, CLADE_COUNT(rounded));
+    CLADE_TRY(clade_convert(r->wire, rounded, CLADE_F32, r->sum + at, n));
+    CLADE_TRY(clade_convert(CLADE_F32, r->sum + at, r->wire, rounded, n));
+  }
   return CLADE_OK;
 }
 
@@ -176,5 +242,5 @@ clade_status clade__reduction_step(clade__reduction *r, bool *done) {
     if (waits_for >= 0) return clade__comm_patience(r->comm, waits_for, r->since);
   }
   *done = true;
-  return CLADE_OK;
+  return round_own(r);
 }

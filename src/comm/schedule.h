@@ -38,6 +38,7 @@ typedef struct clade__message {
   size_t n;
   const size_t *ends;
   bool whole;
+  clade_dtype wire; /* what elements travel as; 0: f32. Of a whole message they are f32 */
 } clade__message;
 void clade__schedule_fill(clade__schedule *s, int rank, int size, const clade__message *message);
 

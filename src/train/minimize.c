@@ -50,6 +50,7 @@ static clade_status differentiate(clade__task *t, clade_val loss) {
  * is on its way soon. */
 static clade_status reduce(clade__task *t) {
   enum { FIRST = 1 << 20 };
+  const clade_dtype wire = t->opt->compress ? t->opt->compress : CLADE_F32;
   clade_val bucket[CLADE_ALL_REDUCE_MOST];
   size_t most = FIRST;
   for (int end = t->n, begin; end > 0; end = begin, most = CLADE__BUCKET) {
@@ -60,9 +61,9 @@ static clade_status reduce(clade__task *t) {
     memcpy(bucket, t->gradients + begin, n * sizeof *bucket);
     t->g->device = clade__task_device(t, t->parameters[begin]);
     if (clade__task_shards(t, CLADE_SHARD_GRADIENTS))
-      CLADE_TRY(clade_reduce_scatter(t->g, t->opt->comm, (int)n, t->owners + begin, bucket));
+      CLADE_TRY(clade_reduce_scatter(t->g, t->opt->comm, wire, (int)n, t->owners + begin, bucket));
     else
-      CLADE_TRY(clade_all_reduce(t->g, t->opt->comm, (int)n, bucket));
+      CLADE_TRY(clade_all_reduce(t->g, t->opt->comm, wire, (int)n, bucket));
     memcpy(t->gradients + begin, bucket, n * sizeof *bucket);
   }
   return CLADE_OK;
@@ -88,7 +89,8 @@ static clade_status clip(clade__task *t) {
   if (t->opt->clip_norm == 0 && !t->opt->report) return CLADE_OK;
   t->clip_scale = clade_fill(g, CLADE_F32, CLADE_SCALAR, 0);
   CLADE_TRY(clade__task_groups(t, add_squares));
-  if (clade__task_shards(t, CLADE_SHARD_GRADIENTS)) CLADE_TRY(clade_all_reduce(g, t->opt->comm, 1, &t->clip_scale));
+  if (clade__task_shards(t, CLADE_SHARD_GRADIENTS))
+    CLADE_TRY(clade_all_reduce(g, t->opt->comm, CLADE_F32, 1, &t->clip_scale));
   clade_val norm = clade_sqrt(g, t->clip_scale), one = clade_fill(g, CLADE_F32, CLADE_SCALAR, 1);
   if (t->opt->report) clade_output(g, "grad_norm", norm);
   t->clip_scale = (clade_val){0};
@@ -175,6 +177,8 @@ static clade_status check_options(const clade_minimize_opt *o) {
   if (!(o->clip_value >= 0)) return CLADE_FAIL(INVALID, ".clip_value is %g; expected a positive number", o->clip_value);
   if (!(o->clip_norm >= 0)) return CLADE_FAIL(INVALID, ".clip_norm is %g; expected a positive number", o->clip_norm);
   CLADE_TRY(clade__shard_check(o->shard));
+  if (o->compress && o->compress != CLADE_F32 && o->compress != CLADE_BF16 && o->compress != CLADE_F16)
+    return CLADE_FAIL(DTYPE, ".compress is %s; expected f32, bf16 or f16", clade_dtype_name(o->compress));
   if (!(o->ema >= 0 && o->ema < 1)) return CLADE_FAIL(INVALID, ".ema is %g; expected 0 to below 1", o->ema);
   return CLADE_OK;
 }

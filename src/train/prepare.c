@@ -225,7 +225,7 @@ static clade_status add_outputs(const clade__training *tr, clade_graph *g, const
   const int n = tr->ranks > 1 ? 3 : 2;
   clade_graph_place(g, 0);
   if (n > 2) told[2] = clade_input(g, "stop", CLADE_F32, CLADE_SCALAR);
-  if (n > 2) CLADE_TRY(clade_all_reduce(g, tr->t.comm, n, told));
+  if (n > 2) CLADE_TRY(clade_all_reduce(g, tr->t.comm, CLADE_F32, n, told));
   for (int i = 0; i < n; i++) clade_output(g, names[i], told[i]);
   return clade_graph_status(g);
 }
@@ -240,7 +240,7 @@ static clade_status build_step(clade__training *tr) {
   tr->backward = all.loss.id + 1;
   CLADE_GOTO(clade_minimize(g, all.loss, .optimizer = tr->t.optimizer, .schedule = tr->t.schedule,
                             .clip_norm = tr->t.clip_norm, .clip_value = tr->t.clip_value, .ema = tr->t.ema,
-                            .comm = tr->t.comm, .shard = tr->t.shard));
+                            .comm = tr->t.comm, .shard = tr->t.shard, .compress = tr->t.compress));
   CLADE_GOTO(add_outputs(tr, g, &all));
   if (tr->t.detect_anomaly) CLADE_GOTO(clade_graph_watch(g));
   CLADE_GOTO(compile_step(tr, g));

@@ -187,6 +187,18 @@ class Ranks(unittest.TestCase):
     def test_resume_by_one_process(self):
         resume_by(self, 2, 1)
 
+    def test_compressed(self):
+        """Half the bytes, and about the same training."""
+        plain, narrow = (result(on_ranks(2, *DIGITS, "--epochs", "1", "--compress", wire)) for wire in ("f32", "bf16"))
+        self.assertLessEqual(narrow["comm"]["bytes"], 0.52 * plain["comm"]["bytes"])
+        self.assertNotEqual(narrow["weights_sha256"], plain["weights_sha256"])
+        self.assertLess(abs(narrow["test_accuracy"] - plain["test_accuracy"]), 0.05)
+
+    def test_wrong_compress(self):
+        done = run(train("--compress", "i8"))
+        self.assertEqual(done.returncode, 2, done)
+        self.assertIn("--compress i8: expected f32, bf16 or f16", done.stderr)
+
     def test_wrong_shard(self):
         done = run(train("--shard", "x"))
         self.assertEqual(done.returncode, 2, done)
@@ -208,6 +220,19 @@ class All(unittest.TestCase):
         for n, optimizer in (2, "sgd"), (3, "adam"), (4, "adamw"):
             shards_as_whole(self, n, "--model", "lenet5", "--data", "digits", "--optimizer", optimizer)
         shards_as_whole(self, 3, *DIGITS, "--optimizer", "rmsprop", "--momentum", "0.9", "--checkpoint-steps", "50")
+
+    def test_compressed_alike(self):
+        """The same bits on each run."""
+        for options in ["--compress", "f16"], ["--compress", "bf16", "--shard", "gradients"]:
+            first, again = (result(on_ranks(3, *DIGITS, *options)) for _ in range(2))
+            self.assertEqual(first["weights_sha256"], again["weights_sha256"])
+
+    def test_resume_compressed(self):
+        with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
+            kept = ["--checkpoint-dir", os.path.join(room, "run")]
+            result(on_ranks(2, *DIGITS, "--epochs", "1", *kept))
+            rest = on_ranks(2, *kept, "--epochs", "2", "--resume", "--compress", "bf16")
+            self.assertIn('compress "bf16" (the checkpoint had "f32")', events(rest)[0]["changed"])
 
     def test_sharded_norm(self):
         """Owners sum the norm of gradients in another order than ranks that have all."""

@@ -57,7 +57,7 @@ static void *sum(void *user) {
   clade_val a = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(N)),
             both[] = {a, clade_input(g, "none", CLADE_F32, CLADE_SHAPE(0))};
   both[0] = clade_neg(g, a);
-  right &= clade_all_reduce(g, r->comm, 2, both) == CLADE_OK;
+  right &= clade_all_reduce(g, r->comm, CLADE_F32, 2, both) == CLADE_OK;
   clade_output(g, "y", clade_neg(g, both[0]));
   clade_output(g, "z", both[1]);
   right &= clade_compile(g, r->device, &func) == CLADE_OK && clade_run_new(func, NULL, &run) == CLADE_OK;
@@ -108,7 +108,7 @@ static void *shards(void *user) {
     feeds[i] = (clade_feed){name[i], data[i], (size_t)lengths[i] * sizeof(float), NULL};
     x[i] = sums[i] = clade_input(g, name[i], CLADE_F32, CLADE_SHAPE(lengths[i]));
   }
-  right &= clade_reduce_scatter(g, r->comm, VALUES, owners, sums) == CLADE_OK;
+  right &= clade_reduce_scatter(g, r->comm, CLADE_F32, VALUES, owners, sums) == CLADE_OK;
   for (int i = 0; i < VALUES; i++) {
     const bool own = owners[i] == r->member.rank;
     right &= own == clade_val_ok(sums[i]);
@@ -149,7 +149,7 @@ static clade_status sum_alone(clade_device *device, clade_comm *comm) {
   float x = 1, y;
   OK(clade_graph_new(&g));
   clade_val v = clade_input(g, "x", CLADE_F32, CLADE_SCALAR);
-  OK(clade_all_reduce(g, comm, 1, &v));
+  OK(clade_all_reduce(g, comm, CLADE_F32, 1, &v));
   clade_output(g, "y", v);
   OK(clade_compile(g, device, &func));
   OK(clade_run_new(func, NULL, &run));
@@ -215,13 +215,13 @@ static void refusals(void **state) {
   for (int kind = 0; kind < 2; kind++) {
     OK(clade_graph_new(&g));
     clade_val v = clade_input(g, "x", CLADE_I32, CLADE_SCALAR);
-    if (kind) refused(clade_all_reduce(g, comm, CLADE_ALL_REDUCE_MOST + 1, &v), CLADE_INVALID, "33 values");
-    if (!kind) refused(clade_all_reduce(g, comm, 1, &v), CLADE_DTYPE, "i32");
+    if (kind) refused(clade_all_reduce(g, comm, CLADE_F32, CLADE_ALL_REDUCE_MOST + 1, &v), CLADE_INVALID, "33 values");
+    if (!kind) refused(clade_all_reduce(g, comm, CLADE_F32, 1, &v), CLADE_DTYPE, "i32");
     clade_graph_release(g);
     OK(clade_graph_new(&g));
     v = clade_input(g, "x", CLADE_F32, CLADE_SCALAR);
     if (kind) refused(clade_all_gather(g, comm, 1, &(int){2}, &v), CLADE_INVALID, "owned by rank 2 of 2");
-    if (!kind) refused(clade_reduce_scatter(g, comm, 1, NULL, &v), CLADE_INVALID, "owners are NULL");
+    if (!kind) refused(clade_reduce_scatter(g, comm, CLADE_F32, 1, NULL, &v), CLADE_INVALID, "owners are NULL");
     clade_graph_release(g);
   }
   clade_comm_release(comm);

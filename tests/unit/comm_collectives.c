@@ -11,6 +11,8 @@ static struct {
   const size_t *ends; /* of slots; NULL: the library's own */
   float *given[MOST]; /* what each rank has */
   float *expected;
+  clade_dtype wire;
+  float *rounded[MOST]; /* what travels as `wire` has no expected bits: what each rank got */
 } job;
 enum { LONGEST = 1000003 };
 
@@ -41,7 +43,7 @@ static bool finish(clade__reduction *c) {
  * used again. */
 static bool collect(rank *r, clade__collective what, float *data) {
   clade__reduction *c;
-  const clade__message message = {what, job.n, job.ends, job.whole};
+  const clade__message message = {what, job.n, job.ends, job.whole, job.wire};
   const int slot = clade__schedule_slot(r->member.rank, r->size);
   const size_t from = !job.ends ? 0 : slot ? job.ends[slot - 1] : 0, to = job.ends ? job.ends[slot] : job.n;
   const size_t bytes = job.n * sizeof *data;
@@ -52,7 +54,7 @@ static bool collect(rank *r, clade__collective what, float *data) {
   if (what == CLADE__REDUCE_SCATTER) /* what others own is lost */
     for (size_t i = 0; i < job.n; i++) data[i] = i >= from && i < to ? inside[i] : NAN;
   if (what != CLADE__REDUCE_SCATTER && bytes) memcpy(data, inside, bytes);
-  right &= what == CLADE__REDUCE_SCATTER ? same(data, from, to) : same(data, 0, job.n);
+  if (!job.wire) right &= what == CLADE__REDUCE_SCATTER ? same(data, from, to) : same(data, 0, job.n);
   clade__reduction_end(c);
   return right;
 }
@@ -67,6 +69,7 @@ static void *collect_all(void *user) {
     if (!job.ends) r->right &= collect(r, CLADE__ALL_REDUCE, data);
     if (job.ends) r->right &= collect(r, CLADE__REDUCE_SCATTER, data) && collect(r, CLADE__ALL_GATHER, data);
   }
+  if (job.wire && job.n) memcpy(job.rounded[r->member.rank], data, job.n * sizeof *data);
   free(data);
   return NULL;
 }
@@ -150,7 +153,57 @@ static void traffic(void **state) {
   job_free();
 }
 
+/* Each round rounds by half a unit of the largest sum that there can be on the way. */
+static void check_rounded(int size, double unit, int rounds) {
+  for (size_t i = 0; i < job.n; i++) {
+    double most = 0;
+    for (int rank = 0; rank < size; rank++) most += fabs(job.given[rank][i]);
+    assert_true(fabs(job.rounded[0][i] - job.expected[i]) <= (rounds + 1) * unit * most * (1 + unit));
+    uint16_t code;
+    float back;
+    OK(clade_convert(job.wire, &code, CLADE_F32, &job.rounded[0][i], 1));
+    OK(clade_convert(CLADE_F32, &back, job.wire, &code, 1));
+    assert_true(size == 1 || back == job.rounded[0][i]); /* what travels has no more bits */
+  }
+  for (int rank = 1; rank < size; rank++)
+    if (job.n) assert_memory_equal(job.rounded[rank], job.rounded[0], job.n * sizeof(float));
+}
+
+/* All ranks get the same, by half the bytes. */
+static void rounded(void **state) {
+  static const clade_dtype wires[] = {CLADE_BF16, CLADE_F16};
+  static const size_t lengths[] = {0, 1, 1000, 300001};
+  world w;
+  (void)state;
+  job_new();
+  for (int rank = 0; rank < MOST; rank++) {
+    job.rounded[rank] = calloc(LONGEST, sizeof(float));
+    assert_non_null(job.rounded[rank]);
+  }
+  job.whole = false;
+  for (int size = 1; size <= MOST; size++)
+    for (size_t k = 0; k < CLADE_COUNT(lengths) * 2 * CLADE_COUNT(wires); k++) {
+      size_t ends[4 * MOST];
+      job.n = lengths[k / 4];
+      job.wire = wires[k % 2];
+      for (size_t i = 0; i < job.n; i++) job.expected[i] = numbers_in_pairs(0, size, i);
+      cut(size, job.n, ends);
+      job.ends = k / 2 % 2 ? ends : NULL;
+      run_ranks(size, &w, NULL, collect_all);
+      int rounds = 1;
+      while (1 << rounds < size) rounds++;
+      check_rounded(size, job.wire == CLADE_BF16 ? 0x1p-8 : 0x1p-11, 2 * rounds);
+      const size_t twice = 2 * 2 * job.n * sizeof(uint16_t);
+      for (int i = 0; i < size && !job.ends && !(size & (size - 1)); i++)
+        assert_true(w.bytes[i] <= twice / (size_t)size * ((size_t)size - 1) + 64);
+    }
+  job.wire = CLADE_DTYPE_NONE;
+  for (int rank = 0; rank < MOST; rank++) free(job.rounded[rank]);
+  job_free();
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(collectives), cmocka_unit_test(traffic)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(collectives), cmocka_unit_test(rounded),
+                                     cmocka_unit_test(traffic)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -97,7 +97,7 @@ static clade_status sum_side(const bench_job *job, clade_comm *comm, size_t byte
   clade_status status = clade_graph_new(&c->graph);
   if (status == CLADE_OK) {
     clade_val x = bench_variable(c, "x", CLADE_F32, shape, data, BENCH_OPERAND);
-    status = clade_all_reduce(c->graph, comm, 1, &x);
+    status = clade_all_reduce(c->graph, comm, CLADE_F32, 1, &x);
     clade_output(c->graph, "y0", x);
   }
   clade_status made = bench_clade_side(job, c, side);
