@@ -61,9 +61,15 @@ CLADE_API clade_status clade_comm_barrier(clade_comm *comm);
  * values stay as they are.
  * `wire`: what travels between ranks, CLADE_F32, or CLADE_BF16 or CLADE_F16 for half the bytes: whoever sends a part of
  * a sum rounds it, and ranks that sum in k steps round as often. All get the same bits. Of F16, sums beyond 65504
- * become infinite. Sums of less than 16 KiB travel as they are. */
+ * become infinite. Sums of less than 16 KiB travel as they are. Derivatives flow through: gradients
+ * of sums are summed as well. */
 enum { CLADE_ALL_REDUCE_MOST = 32 };
 CLADE_API clade_status clade_all_reduce(clade_graph *g, clade_comm *comm, clade_dtype wire, int n, clade_val *values);
+
+/* Layers that are built for training from here on and look at the batch, as batch normalization does, look at that of
+ * all ranks, and need shapes without symbols; NULL, as at first: at this rank's alone. The communicator must live until
+ * the graph is compiled. */
+CLADE_API void clade_graph_sync(clade_graph *g, clade_comm *comm);
 
 /* Where each of the n values, of f32, belongs to a rank: owners[i], the same on all ranks.
  * Replaces the values that this rank owns by their sums, with the bits of clade_all_reduce, and the others by none. */

@@ -40,7 +40,8 @@ enum {
   STRICT,
   TIMEOUT,
   SHARD,
-  COMPRESS
+  COMPRESS,
+  SYNC_BATCH_NORM
 };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", MODEL_NAMES " (lenet5)"},
@@ -76,6 +77,7 @@ static const cli_option options[] = {
     [TIMEOUT] = {"timeout", "SECONDS", "how long a rank may leave another one waiting; 0: for ever (60)"},
     [SHARD] = {"shard", "WHAT", "what ranks share out: none, optimizer (its state) or gradients (these, too) (none)"},
     [COMPRESS] = {"compress", "TYPE", "what gradients travel as between ranks: f32, bf16 or f16 (f32)"},
+    [SYNC_BATCH_NORM] = {"sync-batch-norm", NULL, "batch norm by the batch of all ranks, not by each one's part"},
     {0},
 };
 _Static_assert(CLADE_COUNT(options) <= TRAIN_MAX_OPTIONS, "train_job.value has a place for each");
@@ -176,6 +178,7 @@ static bool take(train_job *job, int option, const char *value) {
   case TUNE: return take_tune(job, value);
   case STRICT: t->strict = true; return true;
   case SHARD: return take_shard(job, value);
+  case SYNC_BATCH_NORM: t->sync_batch_norm = true; return true;
   case COMPRESS: return take_compress(job, value);
   case TIMEOUT: return real(&job->args, name, value, 0, 1e9, &job->timeout);
   default: t->detect_anomaly = true; return true;

@@ -42,6 +42,22 @@ static int outputs(const void *given, int n_in) {
   return n;
 }
 
+/* Each rank's output depends on the operands of all, and so does what it has to give back. */
+static clade_status grad_of_sums(clade_grad *g) {
+  const attrs *a = g->node->attrs;
+  clade_val sums[CLADE_ALL_REDUCE_MOST];
+  int n = 0;
+  for (int i = 0; i < g->node->n_in; i++)
+    if (clade_val_ok(g->dout[i])) sums[n++] = g->dout[i];
+  clade_comm *comm = clade__comm_numbered(a->comm);
+  if (!comm) return CLADE_FAIL(INVALID, "communicator %d was released", (int)a->comm);
+  clade_status status = clade_all_reduce(g->graph, comm, (clade_dtype)a->wire, n, sums);
+  clade_comm_release(comm);
+  for (int i = g->node->n_in; i-- > 0 && status == CLADE_OK;)
+    if (clade_val_ok(g->dout[i])) g->din[i] = sums[--n];
+  return status;
+}
+
 /* ---- the step ---- */
 /* Sums of executions that follow each other are on their way at once, and may end in any order: each has a tag of its
  * own, the same one on all ranks, as executions begin in the same order everywhere. */
@@ -189,14 +205,14 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
 }
 
 static const clade_impl *const impls[] = {CLADE_IMPL(.name = "host", .emit = emit), NULL};
-#define OP(NAME)                                                                                                    \
+#define OP(NAME, GRAD)                                                                                              \
   {                                                                                                                 \
     .size = sizeof(clade_op), .name = NAME, .flags = CLADE_OP_EFFECT, .min_in = 1, .max_in = CLADE_ALL_REDUCE_MOST, \
-    .attr_bytes = sizeof(attrs), .attrs = table, .infer = infer, .impls = impls, .outputs = outputs                 \
+    .attr_bytes = sizeof(attrs), .attrs = table, .infer = infer, .impls = impls, .outputs = outputs, .grad = GRAD   \
   }
-static const clade_op ops[] = {[CLADE__ALL_REDUCE] = OP("comm.all_reduce"),
-                               [CLADE__REDUCE_SCATTER] = OP("comm.reduce_scatter"),
-                               [CLADE__ALL_GATHER] = OP("comm.all_gather")};
+static const clade_op ops[] = {[CLADE__ALL_REDUCE] = OP("comm.all_reduce", grad_of_sums),
+                               [CLADE__REDUCE_SCATTER] = OP("comm.reduce_scatter", NULL),
+                               [CLADE__ALL_GATHER] = OP("comm.all_gather", NULL)};
 
 /* ---- the builders ---- */
 static clade_status check(const clade_comm *comm, clade_dtype wire, int n, const clade_val *values, const int *owners,
@@ -237,6 +253,10 @@ static clade_status collect(clade_graph *g, clade_comm *comm, clade__collective 
 
 clade_status clade_all_reduce(clade_graph *g, clade_comm *comm, clade_dtype wire, int n, clade_val *values) {
   return collect(g, comm, CLADE__ALL_REDUCE, wire, n, NULL, values);
+}
+
+void clade_graph_sync(clade_graph *g, clade_comm *comm) {
+  if (clade__graph_ok(g)) g->sync = clade_comm_size(comm) > 1 ? comm : NULL;
 }
 
 clade_status clade_reduce_scatter(clade_graph *g, clade_comm *comm, clade_dtype wire, int n, const int *owners,

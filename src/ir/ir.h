@@ -61,9 +61,10 @@ struct clade_graph {
   uint32_t serial; /* of clade_val.graph; never 0 */
   clade_status status;
   char *message;
-  bool sealed; /* compiled once: builders refuse */
-  bool trains; /* layers are built for training */
-  int share;   /* of the batch; layers with noise of their own draw by it */
+  bool sealed;             /* compiled once: builders refuse */
+  bool trains;             /* layers are built for training */
+  int share;               /* of the batch; layers with noise of their own draw by it */
+  struct clade_comm *sync; /* layers look at the batch of its ranks; NULL: at their own */
   int device;
   clade__arena arena;
   clade__node *nodes; /* [0] unused */

@@ -2,6 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include <clade/comm.h>
+
 #include "op/batch_norm.h"
 
 enum { NAME_BYTES = 300 };
@@ -48,6 +50,54 @@ static clade_val by_running(clade_graph *g, const clade_val in[5], const clade_t
   return clade_cast(g, y, type->dtype);
 }
 
+/* ---- over ranks ---- */
+static clade_val sum_of_channel(clade_graph *g, clade_val x, int rank) {
+  clade_reduce_opt opt = {.size = sizeof opt, .x = x};
+  for (int i = 0; i < rank; i++)
+    if (i != 1) opt.axes[opt.n_axes++] = i;
+  return clade_sum_(g, &opt);
+}
+
+/* Elements of a channel. */
+static clade_status count_of_channel(const clade_type *x, int64_t *count) {
+  *count = 1;
+  for (int i = 0; i < x->shape.rank; i++) {
+    if (clade_dim_is_symbol(x->shape.dim[i]))
+      return CLADE_FAIL(BAD_SHAPE, "nn_batch_norm over ranks: dimension %d of x is the symbol \"%s\"", i,
+                        clade_dim_name(x->shape.dim[i]));
+    if (i != 1) *count *= x->shape.dim[i];
+  }
+  return CLADE_OK;
+}
+
+/* By the mean and the variance of the elements that all ranks of g->sync have. */
+static clade_val by_ranks(clade_graph *g, const clade_val in[5], const clade_type *type,
+                          const clade_batch_norm_opt *o) {
+  const int rank = type->shape.rank;
+  int64_t count;
+  clade_status status = count_of_channel(type, &count);
+  if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
+  clade_shape channel = {.rank = rank - 1, .dim = {type->shape.dim[1]}};
+  for (int i = 1; i < channel.rank; i++) channel.dim[i] = 1;
+  const clade_val x = clade_cast(g, in[0], CLADE_F32), one = clade_fill(g, CLADE_F32, CLADE_SCALAR, 1);
+  clade_val sums[2] = {{0}};
+  sums[0] = sum_of_channel(g, x, rank);
+  sums[1] = clade_fill(g, CLADE_F32, CLADE_SCALAR, (double)count);
+  clade_all_reduce(g, g->sync, CLADE_F32, 2, sums);
+  const clade_val all = clade_stop_gradient(g, clade_max(g, sums[1], one)), mean = clade_div(g, sums[0], all);
+  const clade_val off = clade_sub(g, x, clade_reshape(g, mean, channel));
+  clade_val squares = sum_of_channel(g, clade_mul(g, off, off), rank);
+  clade_all_reduce(g, g->sync, CLADE_F32, 1, &squares);
+  const clade_val var = clade_div(g, squares, all), eps = clade_fill(g, CLADE_F32, CLADE_SCALAR, (double)o->eps);
+  const clade_val scale = clade_mul(g, in[1], clade_rsqrt(g, clade_add(g, var, eps)));
+  const clade_val unbiased = clade_div(g, squares, clade_max(g, clade_sub(g, all, one), one));
+  const clade_val move = clade_fill(g, CLADE_F32, CLADE_SCALAR, (double)o->momentum), now[] = {mean, unbiased};
+  for (int i = 0; i < 2; i++)
+    clade_assign(g, in[3 + i], clade_add(g, in[3 + i], clade_mul(g, move, clade_sub(g, now[i], in[3 + i]))));
+  const clade_val y = clade_mul(g, off, clade_reshape(g, scale, channel));
+  return clade_cast(g, clade_add(g, y, clade_reshape(g, in[2], channel)), type->dtype);
+}
+
 clade_val clade_nn_batch_norm_(clade_graph *g, const char *name, const clade_batch_norm_opt *given) {
   clade_batch_norm_opt opt = {CLADE_BATCH_NORM_OPT};
   clade_type x;
@@ -63,6 +113,7 @@ clade_val clade_nn_batch_norm_(clade_graph *g, const char *name, const clade_bat
       opt.x, variable(g, name, "weight", channels, 1, true), variable(g, name, "bias", channels, 0, true),
       variable(g, name, "running_mean", channels, 0, false), variable(g, name, "running_var", channels, 1, false)};
   if (!clade_graph_trains(g)) return by_running(g, in, &x, opt.eps);
+  if (g->sync) return by_ranks(g, in, &x, &opt);
   clade_val y = clade__batch_norm(g, in, opt.eps, opt.momentum, next);
   for (int i = 0; i < 2; i++) clade_assign(g, in[3 + i], next[i]);
   return y;

@@ -50,10 +50,11 @@ json_t *clade__train_settings(const clade__training *tr) {
   const clade_trainer *t = &tr->t;
   char schedule[256];
   schedule_text(&t->schedule, schedule, sizeof schedule);
-  return json_pack("{s:f, s:s, s:i, s:f, s:f, s:f, s:f, s:i, s:s, s:o}", "lr", t->optimizer.lr, "schedule", schedule,
-                   "epochs", t->epochs, "weight_decay", t->optimizer.weight_decay, "clip_norm", t->clip_norm,
+  return json_pack("{s:f, s:s, s:i, s:f, s:f, s:f, s:f, s:i, s:s, s:b, s:o}", "lr", t->optimizer.lr, "schedule",
+                   schedule, "epochs", t->epochs, "weight_decay", t->optimizer.weight_decay, "clip_norm", t->clip_norm,
                    "clip_value", t->clip_value, "smoothing", t->smoothing, "ranks", tr->ranks, "compress",
-                   clade_dtype_name(t->compress ? t->compress : CLADE_F32), "split", split_json(tr));
+                   clade_dtype_name(t->compress ? t->compress : CLADE_F32), "sync_batch_norm",
+                   t->sync_batch_norm && tr->ranks > 1, "split", split_json(tr));
 }
 
 /* ---- comparing ---- */

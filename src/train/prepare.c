@@ -235,6 +235,7 @@ static clade_status build_step(clade__training *tr) {
   clade_status status;
   CLADE_TRY(clade_graph_new(&g));
   clade_graph_train(g, true);
+  clade_graph_sync(g, tr->t.sync_batch_norm ? tr->t.comm : NULL);
   clade__outcome all = build_shares(tr, g);
   CLADE_GOTO(hash_model(tr, &all));
   tr->backward = all.loss.id + 1;

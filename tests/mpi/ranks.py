@@ -3,10 +3,12 @@
 """
 import json
 import os
+import random
 import re
 import shlex
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -40,6 +42,18 @@ def result(done):
 
 def on_ranks(n, *options):
     return run([MPIRUN, "-np", str(n), *HERE, *train(*options)])
+
+
+def noise(folder, count):
+    """As many color images of 32 x 32 for training and for testing."""
+    source = random.Random(1)
+    for part in "train", "test":
+        for name, shape in ("x", (count, 3, 32, 32)), ("y", (count,)):
+            head = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".encode()
+            head += b" " * (-(len(head) + 11) % 64) + b"\n"
+            values = source.randbytes(count * 3072) if name == "x" else bytes(source.randrange(10) for _ in range(count))
+            with open(os.path.join(folder, f"{name}_{part}.npy"), "wb") as file:
+                file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + values)
 
 
 def bits_of(n, model):
@@ -233,6 +247,17 @@ class All(unittest.TestCase):
             result(on_ranks(2, *DIGITS, "--epochs", "1", *kept))
             rest = on_ranks(2, *kept, "--epochs", "2", "--resume", "--compress", "bf16")
             self.assertIn('compress "bf16" (the checkpoint had "f32")', events(rest)[0]["changed"])
+
+    def test_sync_batch_norm(self):
+        """Statistics of all ranks' batch are those of one device that has all of it."""
+        with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
+            noise(room, 32)
+            options = ["--model", "resnet18", "--data", "npy:" + room, "--batch", "16", "--epochs", "1", "--strict"]
+            each, sync = on_ranks(2, *options), on_ranks(2, *options, "--sync-batch-norm")
+            first, second, whole = (next(e["loss"] for e in events(done) if e["event"] == "step")
+                                    for done in (each, sync, run(train(*options))))
+            self.assertLess(abs(second - whole), 1e-5)
+            self.assertGreater(abs(first - whole), 1e-4)
 
     def test_sharded_norm(self):
         """Owners sum the norm of gradients in another order than ranks that have all."""
