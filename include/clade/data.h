@@ -75,6 +75,9 @@ typedef struct clade_loader_opt {
   bool shuffle CLADE_UNSET;   /* a permutation keyed by (seed, epoch); else in order */
   bool drop_last CLADE_UNSET; /* a remainder that fills no batch is left out */
   clade_augment augment CLADE_UNSET;
+  /* Of each batch these alone, as where several loaders share batches: `rows` from row `first_row` on, which become the
+   * batch, with an n of 0 where a remainder has none of them; rows unset: all */
+  int first_row CLADE_UNSET, rows CLADE_UNSET;
 } clade_loader_opt;
 
 /* clade_loader_new(dataset, &loader [, .option = …]). Retains the set. Its threads begin at once, and wait when the

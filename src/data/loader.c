@@ -49,8 +49,8 @@ struct clade_loader {
 /* ---- making batches ---- */
 static clade_status fill(clade_loader *l, slot *s, int64_t number, float *scratch) {
   const clade_loader_opt *o = &l->opt;
-  int64_t epoch = number / l->batches, first = number % l->batches * o->batch;
-  s->n = (int)CLADE_MIN(o->batch, l->info.count - first);
+  int64_t epoch = number / l->batches, first = number % l->batches * o->batch + o->first_row;
+  s->n = (int)CLADE_MAX(CLADE_MIN(o->rows, l->info.count - first), 0);
   for (int i = 0; i < s->n; i++) {
     if (atomic_load_explicit(&l->hurry, memory_order_relaxed)) return CLADE_CANCELED;
     int64_t at = o->shuffle ? clade__shuffled(o->seed, epoch, l->info.count, first + i) : first + i;
@@ -60,8 +60,8 @@ static clade_status fill(clade_loader *l, slot *s, int64_t number, float *scratc
     clade__augment(&o->augment, &l->info, &draw, x, scratch);
     s->samples[i] = at;
   }
-  memset(s->x + (size_t)s->n * l->elements, 0, (size_t)(o->batch - s->n) * l->elements * sizeof *s->x);
-  for (int i = s->n; i < o->batch; i++) s->y[i] = -1;
+  memset(s->x + (size_t)s->n * l->elements, 0, (size_t)(o->rows - s->n) * l->elements * sizeof *s->x);
+  for (int i = s->n; i < o->rows; i++) s->y[i] = -1;
   return CLADE_OK;
 }
 
@@ -103,6 +103,10 @@ static clade_status in_range(const char *name, int *value, int unset, int most) 
 static clade_status check(clade_loader *l) {
   clade_loader_opt *o = &l->opt;
   CLADE_TRY(in_range("batch", &o->batch, 64, MOST_BATCH));
+  if (!o->rows) o->rows = o->batch - o->first_row;
+  if (o->first_row < 0 || o->rows < 1 || o->rows > o->batch - o->first_row)
+    return CLADE_FAIL(INVALID, "clade_loader_new: .rows is %d from .first_row %d on, of a batch of %d", o->rows,
+                      o->first_row, o->batch);
   CLADE_TRY(in_range("threads", &o->threads, 2, MOST_THREADS));
   CLADE_TRY(in_range("queue", &o->queue, 4, MOST_QUEUE));
   CLADE_TRY(clade__augment_check(&o->augment, &l->info));
@@ -118,7 +122,7 @@ static clade_status check(clade_loader *l) {
 }
 
 static clade_status allocate(clade_loader *l) {
-  size_t batch = (size_t)l->opt.batch, all;
+  size_t batch = (size_t)l->opt.rows, all;
   int64_t elements;
   CLADE_TRY(clade_shape_elements(&l->info.shape, &elements));
   l->elements = (size_t)elements;

@@ -263,9 +263,11 @@ clade_status clade__train_build(clade__training *tr) {
   tr->checkpoint = NULL;
   CLADE_TRY(clade__train_open_logs(tr));
   CLADE_TRY(clade_run_new(tr->step_func, tr->vars, &tr->step_run));
+  int rows = 0; /* others read those of theirs */
+  for (int i = 0; i < tr->n_shares; i++) rows += tr->share[i].rows;
   CLADE_TRY(clade_loader_new(tr->t.train, &tr->loader, .batch = tr->t.batch, .threads = tr->t.threads,
                              .queue = CLADE__LOADER_QUEUE, .seed = tr->t.seed, .shuffle = true, .drop_last = true,
-                             .augment = tr->t.augment));
+                             .augment = tr->t.augment, .first_row = tr->first_row, .rows = rows));
   return clade_loader_seek(tr->loader, tr->at / tr->epoch_steps, tr->at % tr->epoch_steps);
 }
 

@@ -30,7 +30,7 @@ static clade_status step(clade__training *tr) {
   clade_feed feed[2 * CLADE__MAX_SHARES + 1];
   const clade_batch *batch = &tr->batch;
   clade_ticket ticket;
-  size_t row = (size_t)tr->first_row;
+  size_t row = 0;
   const float stop = tr->t.stop && *tr->t.stop;
   int n = 2 * tr->n_shares;
   tr->batch.size = sizeof tr->batch;

@@ -130,6 +130,32 @@ static void test_seek(void **state) {
   clade_dataset_release(set);
 }
 
+/* Some rows of each batch are those that the whole batch has there, changed in the same way. */
+static void test_part(void **state) {
+  static const int parts[][2] = {{0, 3}, {3, 5}, {2, 4}, {7, 1}, {1, 0}};
+  telling t = {.bad = -1};
+  clade_dataset *set;
+  (void)state;
+  check_ok(telling_new(&t, COUNT, &set));
+  for (size_t k = 0; k < CLADE_COUNT(parts); k++) {
+    const int first = parts[k][0], rows = parts[k][1] ? parts[k][1] : BATCH - first;
+    clade_loader *whole = loader_of(set, 2, 2), *part;
+    check_ok(clade_loader_new(set, &part, .batch = BATCH, .threads = 2, .queue = 2, .seed = 5, .shuffle = true,
+                              .epochs = EPOCHS, .augment = EVERYTHING, .first_row = first, .rows = parts[k][1]));
+    for (int i = 0; i < BATCHES * EPOCHS; i++) {
+      clade_batch all = next_of(whole), b = next_of(part);
+      assert_int_equal(b.n, CLADE_MAX(CLADE_MIN(all.n - first, rows), 0));
+      assert_memory_equal(b.x, all.x + first * 72, (size_t)rows * 72 * sizeof *b.x);
+      assert_memory_equal(b.y, all.y + first, (size_t)rows * sizeof *b.y);
+      for (int row = 0; row < b.n; row++) assert_int_equal(b.samples[row], all.samples[first + row]);
+      assert_true(b.epoch == all.epoch && b.index == all.index && b.last == all.last);
+    }
+    clade_loader_free(whole);
+    clade_loader_free(part);
+  }
+  clade_dataset_release(set);
+}
+
 /* ---- what a batch holds ---- */
 static void test_order(void **state) {
   (void)state;
@@ -334,6 +360,8 @@ static void test_refusals(void **state) {
   check_fails(clade_loader_new(NULL, &l), CLADE_INVALID, "dataset is NULL");
   check_fails(clade_loader_new(set, NULL), CLADE_INVALID, ".out is NULL");
   check_fails(clade_loader_new(set, &l, .batch = -1), CLADE_INVALID, ".batch is -1");
+  check_fails(clade_loader_new(set, &l, .batch = 8, .first_row = 5, .rows = 4), CLADE_INVALID, ".rows is 4 from");
+  check_fails(clade_loader_new(set, &l, .batch = 8, .first_row = 8), CLADE_INVALID, ".first_row 8");
   check_fails(clade_loader_new(set, &l, .threads = 1000), CLADE_INVALID, ".threads is 1000");
   check_fails(clade_loader_new(set, &l, .queue = -4), CLADE_INVALID, ".queue is -4");
   check_fails(clade_loader_new(set, &l, .epochs = -4), CLADE_INVALID, ".epochs is -4");
@@ -380,21 +408,14 @@ static void test_throughput(void **state) {
 int main(void) {
   count_allocations();
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_permutation),
-      cmocka_unit_test(test_uniform),
-      cmocka_unit_test(test_threads),
-      cmocka_unit_test(test_seek),
-      cmocka_unit_test(test_order),
-      cmocka_unit_test(test_failing_sample),
-      cmocka_unit_test(test_free_at_any_time),
-      cmocka_unit_test(test_cancel),
-      cmocka_unit_test(test_fork),
-      cmocka_unit_test(test_steady),
-      cmocka_unit_test(test_bounded),
-      cmocka_unit_test(test_waited),
-      cmocka_unit_test(test_no_memory),
-      cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_throughput),
+      cmocka_unit_test(test_permutation),    cmocka_unit_test(test_uniform),
+      cmocka_unit_test(test_threads),        cmocka_unit_test(test_seek),
+      cmocka_unit_test(test_part),           cmocka_unit_test(test_order),
+      cmocka_unit_test(test_failing_sample), cmocka_unit_test(test_free_at_any_time),
+      cmocka_unit_test(test_cancel),         cmocka_unit_test(test_fork),
+      cmocka_unit_test(test_steady),         cmocka_unit_test(test_bounded),
+      cmocka_unit_test(test_waited),         cmocka_unit_test(test_no_memory),
+      cmocka_unit_test(test_refusals),       cmocka_unit_test(test_throughput),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
