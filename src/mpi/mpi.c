@@ -87,10 +87,10 @@ static void release(void *user) {
     if ((call) != MPI_SUCCESS) return CLADE_IO; \
   } while (0)
 
-/* Open MPI first asks the receiver of a longer message, and behind the data that is on its way over the same TCP
- * connection the answer comes late: a link then carries half of what it could. A sum's pieces (comm/reduce.c) go
- * without being asked for. What the environment or mpirun's --mca says is left alone, and other MPIs do not know the
- * name. */
+/* Open MPI first asks the receiver of a longer message, and a link that is busy in both directions then carries half of
+ * what it could, likely since the answer comes behind the data that is on its way over the same TCP connection. A sum's
+ * pieces (comm/reduce.c) go without being asked for. What the environment or mpirun's --mca says is left alone, and
+ * other MPIs do not know the name. */
 static bool send_pieces_at_once(void) {
   return setenv("OMPI_MCA_btl_tcp_eager_limit", "655360", false) == 0; /* 512 KiB, and room for headers */
 }
