@@ -148,6 +148,9 @@ clade_status clade__events_check(clade_device *device, clade__wait wait, const c
 void clade__event_release(cl_event event); /* NULL is fine */
 /* 1: finished, 0: not yet, and an error status when it failed. */
 clade_status clade__event_poll(clade_device *device, cl_event event, int *finished);
+/* That so many more may be asked to tell their end without an allocation, until as many are given up again. */
+clade_status clade__event_reserve(size_t n);
+void clade__event_unreserve(size_t n);
 /* fn runs once on a thread of the implementation's: it may only signal. */
 clade_status clade__event_notify(clade_device *device, cl_event event, void (*fn)(void *), void *user);
 typedef struct clade__event_times {

@@ -92,6 +92,7 @@ typedef struct notice {
 } notice;
 static pthread_mutex_t notices_lock = PTHREAD_MUTEX_INITIALIZER;
 static notice *free_notices;
+static size_t made, reserved;
 
 static notice *take_notice(void) {
   pthread_mutex_lock(&notices_lock);
@@ -105,6 +106,28 @@ static void give_notice(notice *n) {
   pthread_mutex_lock(&notices_lock);
   n->next = free_notices;
   free_notices = n;
+  pthread_mutex_unlock(&notices_lock);
+}
+
+clade_status clade__event_reserve(size_t n) {
+  clade_status status = CLADE_OK;
+  pthread_mutex_lock(&notices_lock);
+  while (made < reserved + n && status == CLADE_OK) {
+    notice *one = clade__new(1, sizeof *one);
+    if (!one) status = CLADE_NO_MEMORY;
+    if (!one) continue;
+    one->next = free_notices;
+    free_notices = one;
+    made++;
+  }
+  if (status == CLADE_OK) reserved += n;
+  pthread_mutex_unlock(&notices_lock);
+  return status;
+}
+
+void clade__event_unreserve(size_t n) {
+  pthread_mutex_lock(&notices_lock);
+  reserved -= n;
   pthread_mutex_unlock(&notices_lock);
 }
 

@@ -70,6 +70,7 @@ typedef struct place {
 
 typedef struct reducer {
   clade_comm *comm;
+  clade__reduction *idle; /* mostly one: a step of a run waits for its last one */
   unsigned begun;
   int n;
   place at[CLADE_ALL_REDUCE_MOST]; /* in the order in which they are sent */
@@ -103,6 +104,7 @@ static const char *name_of(const attrs *a) {
 
 static void release(void *given) {
   reducer *s = given;
+  clade__reductions_free(s->idle);
   clade_comm_release(s->comm);
   clade__free(s->ends);
   clade__free(s);
@@ -169,7 +171,7 @@ static clade_status begin(const clade_host_call *call, void **out) {
                                   .ends = s->ends,
                                   .whole = a->what == CLADE__ALL_REDUCE && n * sizeof(float) < CLADE__COMM_SHORT,
                                   .wire = (clade_dtype)a->wire};
-  CLADE_TRY(clade__reduction_new(s->comm, a->tag + (int)(s->begun++ % TAGS), &message, call, &r));
+  CLADE_TRY(clade__reduction_new(s->comm, &s->idle, a->tag + (int)(s->begun++ % TAGS), &message, call, &r));
   pack(r, false);
   *out = r;
   return CLADE_OK;

@@ -72,7 +72,6 @@ void clade_comm_release(clade_comm *comm) {
   if (last) all[comm->number - 1] = NULL;
   pthread_mutex_unlock(&all_lock);
   if (!last) return;
-  clade__reductions_free(comm->idle);
   if (comm->impl.release) comm->impl.release(comm->user);
   pthread_mutex_destroy(&comm->lock);
   clade__free(comm);

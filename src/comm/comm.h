@@ -18,7 +18,6 @@ struct clade_comm {
   atomic_int patience; /* others may take so many times as long; 0: as long as they want */
   int next_tag;
   pthread_mutex_t lock;   /* the implementation is called by one thread at a time */
-  clade__reduction *idle; /* under lock: to be used again */
   clade_comm_stats stats; /* under lock, as are the following */
   int under_way;          /* collectives of graphs */
   double busy_since;      /* where there are some */
@@ -54,9 +53,10 @@ clade_status clade__comm_patience(const clade_comm *comm, int rank, double since
 /* Sums of fewer bytes than this are exchanged whole: rounds cost more than bytes. */
 enum { CLADE__COMM_SHORT = 16 << 10 };
 /* A collective of f32 over the ranks, a step at a time (reduce.c). Its data is filled in before the first step, and
- * holds the sums once done; of a reduce-scatter only the own slot counts then, and of an all-gather before. */
-clade_status clade__reduction_new(clade_comm *comm, int tag, const clade__message *message, const void *user,
-                                  clade__reduction **out);
+ * holds the sums once done; of a reduce-scatter only the own slot counts then, and of an all-gather before. Those that
+ * have ended lie in *idle, the caller's list, which is looked at under the communicator's lock. */
+clade_status clade__reduction_new(clade_comm *comm, clade__reduction **idle, int tag, const clade__message *message,
+                                  const void *user, clade__reduction **out);
 void *clade__reduction_data(const clade__reduction *r);
 const void *clade__reduction_user(const clade__reduction *r);
 clade_status clade__reduction_step(clade__reduction *r, bool *done);

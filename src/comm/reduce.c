@@ -12,7 +12,7 @@ typedef struct flow {
 } flow;
 
 struct clade__reduction {
-  clade__reduction *next; /* idle */
+  clade__reduction *next, **home; /* the list of idle ones that it comes back to */
   clade_comm *comm;
   const void *user;
   int tag, at, end; /* the moves of the round that is under way */
@@ -28,10 +28,10 @@ struct clade__reduction {
 };
 
 /* ---- kept to be used again: nothing is allocated in a steady state ---- */
-static clade__reduction *take_idle(clade_comm *comm, size_t bytes) {
+static clade__reduction *take_idle(clade_comm *comm, clade__reduction **idle, size_t bytes) {
   clade__reduction *r = NULL;
   pthread_mutex_lock(&comm->lock);
-  for (clade__reduction **at = &comm->idle; *at; at = &(*at)->next) {
+  for (clade__reduction **at = idle; *at; at = &(*at)->next) {
     if ((*at)->capacity < bytes) continue;
     r = *at;
     *at = r->next;
@@ -98,12 +98,13 @@ static clade__span own_of(const clade_comm *comm, const clade__message *message)
   return (clade__span){slot ? message->ends[slot - 1] : 0, message->ends[slot]};
 }
 
-clade_status clade__reduction_new(clade_comm *comm, int tag, const clade__message *message, const void *user,
-                                  clade__reduction **out) {
+clade_status clade__reduction_new(clade_comm *comm, clade__reduction **idle, int tag, const clade__message *message,
+                                  const void *user, clade__reduction **out) {
   const size_t bytes = message->n * sizeof(float);
-  clade__reduction *r = take_idle(comm, bytes);
+  clade__reduction *r = take_idle(comm, idle, bytes);
   if (!r && !(r = new_one(comm, bytes))) return CLADE_NO_MEMORY;
   r->comm = comm;
+  r->home = idle;
   r->user = user;
   r->tag = tag;
   r->end = 0;
@@ -129,8 +130,8 @@ void clade__reduction_end(clade__reduction *r) {
     for (int k = 0; k < WINDOW; k++) clade__comm_cancel(r->comm, &r->flows[i].request[k]);
   clade__comm_leave(r->comm);
   pthread_mutex_lock(&r->comm->lock);
-  r->next = r->comm->idle;
-  r->comm->idle = r;
+  r->next = *r->home;
+  *r->home = r;
   pthread_mutex_unlock(&r->comm->lock);
 }
 

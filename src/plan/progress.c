@@ -78,9 +78,14 @@ static void *progress(void *user) {
   }
 }
 
+/* Of each host step of each slot two events may be watched, and one that came late may not have told yet. */
+static size_t watched(const clade_run *run) { return 3 * run->func->n_hosts * (size_t)run->n_slots; }
+
 clade_status clade__progress_start(clade_run *run) {
   if (!run->func->n_hosts) return CLADE_OK;
   CLADE_TRY(waker_new(&run->waker));
+  CLADE_TRY(clade__event_reserve(watched(run)));
+  run->reserved = true;
   if (pthread_create(&run->thread, NULL, progress, run) != 0)
     return CLADE_FAIL(NO_MEMORY, "clade_run_new: the progress thread cannot be started");
   run->threaded = true;
@@ -96,6 +101,8 @@ void clade__progress_stop(clade_run *run) {
     pthread_join(run->thread, NULL);
     run->threaded = false;
   }
+  if (run->reserved) clade__event_unreserve(watched(run));
+  run->reserved = false;
   waker_release(run->waker);
   run->waker = NULL;
 }

@@ -143,7 +143,7 @@ struct clade_run {
   /* the progress thread, where there are host steps */
   clade__waker *waker;
   pthread_t thread;
-  bool threaded, stop;
+  bool threaded, stop, reserved; /* reserved: what events need to wake it */
   /* profile */
   clade_step_time *ring;
   size_t ring_size;

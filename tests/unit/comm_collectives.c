@@ -41,13 +41,13 @@ static bool finish(clade__reduction *c) {
 
 /* A reduce-scatter and an all-gather of what it left, or an all-reduce; twice, since what a first one left behind is
  * used again. */
-static bool collect(rank *r, clade__collective what, float *data) {
+static bool collect(rank *r, clade__reduction **idle, clade__collective what, float *data) {
   clade__reduction *c;
   const clade__message message = {what, job.n, job.ends, job.whole, job.wire};
   const int slot = clade__schedule_slot(r->member.rank, r->size);
   const size_t from = !job.ends ? 0 : slot ? job.ends[slot - 1] : 0, to = job.ends ? job.ends[slot] : job.n;
   const size_t bytes = job.n * sizeof *data;
-  if (clade__reduction_new(r->comm, 7, &message, NULL, &c) != CLADE_OK) return false;
+  if (clade__reduction_new(r->comm, idle, 7, &message, NULL, &c) != CLADE_OK) return false;
   float *inside = clade__reduction_data(c);
   if (bytes) memcpy(inside, data, bytes);
   bool right = finish(c);
@@ -63,13 +63,16 @@ static void *collect_all(void *user) {
   rank *r = user;
   float *data = calloc(job.n + 1, sizeof *data);
   assert_non_null(data);
+  clade__reduction *idle = NULL;
   r->right = true;
   for (int turn = 0; turn < 2; turn++) {
     if (job.n) memcpy(data, job.given[r->member.rank], job.n * sizeof *data);
-    if (!job.ends) r->right &= collect(r, CLADE__ALL_REDUCE, data);
-    if (job.ends) r->right &= collect(r, CLADE__REDUCE_SCATTER, data) && collect(r, CLADE__ALL_GATHER, data);
+    if (!job.ends) r->right &= collect(r, &idle, CLADE__ALL_REDUCE, data);
+    if (job.ends)
+      r->right &= collect(r, &idle, CLADE__REDUCE_SCATTER, data) && collect(r, &idle, CLADE__ALL_GATHER, data);
   }
   if (job.wire && job.n) memcpy(job.rounded[r->member.rank], data, job.n * sizeof *data);
+  clade__reductions_free(idle);
   free(data);
   return NULL;
 }
