@@ -1,7 +1,6 @@
 """clade launch: a training whose ranks are killed or stopped ends with the bits of one that nobody disturbed.
     launch.py CLADE MPIRUN [all]
 """
-import json
 import os
 import random
 import re
@@ -12,6 +11,7 @@ import tempfile
 import time
 import unittest
 
+import told
 from ranks import CLADE, ENV, HERE, MPIRUN, children_of, on_ranks, ours, parent, ranks_of, result, run, train
 
 LENET = ["--model", "lenet5", "--data", "digits", "--batch", "64"]
@@ -49,9 +49,10 @@ class Job:
     def until(self, step):
         """Reads up to an event of this step or a later one of the try that is under way; None: there is none to come."""
         for line in self.process.stdout:
-            self.seen += [json.loads(line)] if line.startswith("{") else []
-            if self.seen and line.startswith("{") and self.seen[-1]["event"] == "step" and self.seen[-1]["step"] >= step:
-                return self.seen[-1]["step"]
+            event = told.event(line)
+            self.seen += [event] if event else []
+            if event and event["event"] == "step" and event["step"] >= step:
+                return event["step"]
         return None
 
     def child(self):

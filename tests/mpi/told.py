@@ -1,0 +1,12 @@
+"""What clade --json tells through mpirun."""
+import json
+
+
+def event(line):
+    """The event of a line, or None. mpirun of Open MPI 5 may put a piece of a rank's standard error before it."""
+    at = line.find('{"event"')
+    return json.loads(line[at:]) if at >= 0 else None
+
+
+def events(text):
+    return [found for found in map(event, text.splitlines()) if found]
