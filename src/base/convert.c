@@ -175,12 +175,12 @@ CLADE_DTYPE_MAP(ROW)
 static const struct {
   void (*load)(const void *src, size_t at, size_t n, element *e);
   void (*store)(void *dst, size_t at, size_t n, const element *e);
-  bool small;
-  void (*narrow)(void *dst, const float *src, size_t n);
+  void (*narrow)(void *dst, const float *src, size_t n); /* NULL, as widen: it is none of the smaller floats */
   void (*widen)(float *dst, const void *src, size_t n);
 } by[] = {
-#define ROW(NAME, number, name, bits, elements, bytes, scale, kind, ...) \
-  [CLADE_##NAME] = {load_##name, store_##name, SMALL(kind, bits), narrow_##name, widen_##name},
+#define ROW(NAME, number, name, bits, elements, bytes, scale, kind, ...)                 \
+  [CLADE_##NAME] = {load_##name, store_##name, SMALL(kind, bits) ? narrow_##name : NULL, \
+                    SMALL(kind, bits) ? widen_##name : NULL},
     CLADE_DTYPE_MAP(ROW)
 #undef ROW
 };
@@ -197,8 +197,8 @@ clade_status clade_convert(clade_dtype to, void *dst, clade_dtype from, const vo
   }
   CLADE_TRY(clade__dtype_element(to, &bytes));
   CLADE_TRY(clade__dtype_element(from, &from_bytes));
-  if (from == CLADE_F32 && by[to].small) return by[to].narrow(dst, src, n), CLADE_OK;
-  if (to == CLADE_F32 && by[from].small) return by[from].widen(dst, src, n), CLADE_OK;
+  if (from == CLADE_F32 && by[to].narrow) return by[to].narrow(dst, src, n), CLADE_OK;
+  if (to == CLADE_F32 && by[from].widen) return by[from].widen(dst, src, n), CLADE_OK;
   element piece[PIECE];
   for (size_t at = 0; at < n; at += PIECE) {
     by[from].load(src, at, CLADE_MIN(n - at, (size_t)PIECE), piece);

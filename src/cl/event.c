@@ -110,19 +110,18 @@ static void give_notice(notice *n) {
 }
 
 clade_status clade__event_reserve(size_t n) {
-  clade_status status = CLADE_OK;
   pthread_mutex_lock(&notices_lock);
-  while (made < reserved + n && status == CLADE_OK) {
+  while (made < reserved + n) {
     notice *one = clade__new(1, sizeof *one);
-    if (!one) status = CLADE_NO_MEMORY;
-    if (!one) continue;
+    if (!one) break;
     one->next = free_notices;
     free_notices = one;
     made++;
   }
-  if (status == CLADE_OK) reserved += n;
+  const bool enough = made >= reserved + n;
+  if (enough) reserved += n;
   pthread_mutex_unlock(&notices_lock);
-  return status;
+  return enough ? CLADE_OK : CLADE_NO_MEMORY;
 }
 
 void clade__event_unreserve(size_t n) {

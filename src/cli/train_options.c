@@ -4,7 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/dtype.h"
 #include "cli/train.h"
+#include "comm/comm.h"
 #include "models/models.h"
 
 enum {
@@ -128,9 +130,8 @@ static bool take_tune(train_job *job, const char *text) {
 }
 
 static bool take_compress(train_job *job, const char *text) {
-  static const clade_dtype wires[] = {CLADE_F32, CLADE_BF16, CLADE_F16};
-  for (size_t i = 0; i < CLADE_COUNT(wires); i++)
-    if (!strcmp(clade_dtype_name(wires[i]), text)) return job->trainer.compress = wires[i], true;
+  job->trainer.compress = clade__dtype_named(text);
+  if (clade__comm_carries(job->trainer.compress)) return true;
   return cli_wrong(&job->args, "--compress %s: expected f32, bf16 or f16", text), false;
 }
 

@@ -221,7 +221,7 @@ static clade_status check(const clade_comm *comm, clade_dtype wire, int n, const
                           bool owned) {
   if (n < 0 || n > CLADE_ALL_REDUCE_MOST || (n && !values))
     return CLADE_FAIL(INVALID, "%d values; 0 to %d are expected, and no NULL", n, (int)CLADE_ALL_REDUCE_MOST);
-  if (wire != CLADE_F32 && wire != CLADE_BF16 && wire != CLADE_F16)
+  if (!clade__comm_carries(wire))
     return CLADE_FAIL(DTYPE, "sums that travel as %s: f32, bf16 and f16 are possible", clade_dtype_name(wire));
   if (owned && n && !owners) return CLADE_FAIL(INVALID, "the owners are NULL");
   for (int i = 0; owned && i < n; i++)

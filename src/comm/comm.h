@@ -50,6 +50,11 @@ void clade__comm_be_patient(clade_comm *comm, int times);
 /* A failure that names the rank that left this one waiting since `since`, if that is too long. */
 clade_status clade__comm_patience(const clade_comm *comm, int rank, double since);
 
+/* What gradients and sums may travel as. */
+static inline bool clade__comm_carries(clade_dtype wire) {
+  return wire == CLADE_F32 || wire == CLADE_BF16 || wire == CLADE_F16;
+}
+
 /* Sums of fewer bytes than this are exchanged whole: rounds cost more than bytes. */
 enum { CLADE__COMM_SHORT = 16 << 10 };
 /* A collective of f32 over the ranks, a step at a time (reduce.c). Its data is filled in before the first step, and

@@ -167,11 +167,9 @@ static clade_status leave(clade__reduction *r, int i, size_t which) {
 static clade_status arrive(clade__reduction *r, int i, size_t which) {
   const clade__move *m = &r->schedule.moves[i];
   const clade__span s = piece(&m->take, which);
-  float *sum = r->sum + s.from;
+  float *sum = r->sum + s.from, *other = r->other + which % WINDOW * PIECE;
   if (is_narrow(r))
-    CLADE_TRY(clade_convert(CLADE_F32, m->adds ? r->other + which % WINDOW * PIECE : sum, r->wire,
-                            on_wire(r, i, true, which), s.to - s.from));
-  const float *other = r->other + which % WINDOW * PIECE;
+    CLADE_TRY(clade_convert(CLADE_F32, m->adds ? other : sum, r->wire, on_wire(r, i, true, which), s.to - s.from));
   for (size_t k = 0; m->adds && k < s.to - s.from; k++) sum[k] += other[k];
   return CLADE_OK;
 }

@@ -1,8 +1,7 @@
 /* Nodes that come as soon as their operands are there, not where they were built:
  * - values that become variables' where nobody reads the old ones any more: gradients are still in a cache then, and
  *   their memory is free again;
- * - effects, in the order of the graph: what they wait for, as sums over ranks do, goes on beside kernels. Whoever
- * reads their results stays behind;
+ * - effects, in the order of the graph: what they begin goes on beside kernels. Readers of their results stay;
  * - sources, which cost nothing. */
 #include "plan/plan.h"
 
@@ -47,7 +46,7 @@ static bool is_effect(const clade__node *n) { return n->op->flags & CLADE_OP_EFF
 
 static bool moves(const early *e, const clade__node *n) {
   if (is_effect(n)) return true;
-  bool all = n->n_out > 0 && n->op->in_place && !(n->op->flags & CLADE_OP_EFFECT);
+  bool all = n->n_out > 0 && n->op->in_place;
   for (int i = 0; all && i < n->n_out; i++) all = e->assigned[n->first_out + (clade__id)i];
   return all;
 }

@@ -5,6 +5,7 @@
 
 #include <clade/ops.h>
 
+#include "comm/comm.h"
 #include "pass/pass.h"
 #include "train/task.h"
 
@@ -177,7 +178,7 @@ static clade_status check_options(const clade_minimize_opt *o) {
   if (!(o->clip_value >= 0)) return CLADE_FAIL(INVALID, ".clip_value is %g; expected a positive number", o->clip_value);
   if (!(o->clip_norm >= 0)) return CLADE_FAIL(INVALID, ".clip_norm is %g; expected a positive number", o->clip_norm);
   CLADE_TRY(clade__shard_check(o->shard));
-  if (o->compress && o->compress != CLADE_F32 && o->compress != CLADE_BF16 && o->compress != CLADE_F16)
+  if (o->compress && !clade__comm_carries(o->compress))
     return CLADE_FAIL(DTYPE, ".compress is %s; expected f32, bf16 or f16", clade_dtype_name(o->compress));
   if (!(o->ema >= 0 && o->ema < 1)) return CLADE_FAIL(INVALID, ".ema is %g; expected 0 to below 1", o->ema);
   return CLADE_OK;
