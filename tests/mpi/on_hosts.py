@@ -4,9 +4,7 @@
 """
 import json
 import os
-import random
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -14,7 +12,7 @@ import time
 import unittest
 
 import hosts
-from ranks import ENV, MPIRUN, events, on_ranks, result, train
+from ranks import ENV, MPIRUN, events, noise, on_ranks, result, train
 
 RATE, BANDWIDTH = "1gbit", 125e6
 DIGITS = ["--data", "digits", "--batch", "64", "--seed", "7"]
@@ -106,7 +104,7 @@ class Long(unittest.TestCase):
 
     def test_hidden(self):
         with tempfile.TemporaryDirectory(prefix="clade-test-") as room, hosts.Hosts(2, RATE) as both:
-            write_noise(room)
+            noise(room, 640, 32)
             told = result(on_hosts(both, *train("--model", "resnet18", "--data", f"npy:{room}", "--batch", "64", "--epochs",
                                                 "1")))["comm"]
         print(f"{told['seconds']:.1f} s in sums, of which {told['hidden_fraction']:.2f} hidden")
@@ -135,21 +133,6 @@ def comm(both, *options):
     done = on_hosts(both, sys.argv[1], "bench", "comm", "--json", *options)
     assert done.returncode == 0, done
     return json.loads(done.stdout)
-
-
-def write_npy(path, shape, data):
-    head = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}"
-    head += " " * (-(len(head) + 11) % 64) + "\n"
-    with open(path, "wb") as file:
-        file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + data)
-
-
-def write_noise(folder):
-    """Images of 32 x 32 in three channels, of ten classes."""
-    source = random.Random(1)
-    for part, n in ("train", 640), ("test", 32):
-        write_npy(os.path.join(folder, f"x_{part}.npy"), (n, 3, 32, 32), source.randbytes(n * 3 * 32 * 32))
-        write_npy(os.path.join(folder, f"y_{part}.npy"), (n,), bytes(i % 10 for i in range(n)))
 
 
 if __name__ == "__main__":

@@ -46,10 +46,10 @@ def on_ranks(n, *options):
     return run([MPIRUN, "-np", str(n), *HERE, *train(*options)])
 
 
-def noise(folder, count):
-    """As many color images of 32 x 32 for training and for testing."""
+def noise(folder, training, testing):
+    """Color images of 32 x 32, of ten classes."""
     source = random.Random(1)
-    for part in "train", "test":
+    for part, count in ("train", training), ("test", testing):
         for name, shape in ("x", (count, 3, 32, 32)), ("y", (count,)):
             head = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".encode()
             head += b" " * (-(len(head) + 11) % 64) + b"\n"
@@ -254,7 +254,7 @@ class All(unittest.TestCase):
     def test_sync_batch_norm(self):
         """Statistics of all ranks' batch are those of one device that has all of it."""
         with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
-            noise(room, 32)
+            noise(room, 32, 32)
             options = ["--model", "resnet18", "--data", "npy:" + room, "--batch", "16", "--epochs", "1", "--strict"]
             each, sync = on_ranks(2, *options), on_ranks(2, *options, "--sync-batch-norm")
             first, second, whole = (next(e["loss"] for e in events(done) if e["event"] == "step")
