@@ -213,6 +213,10 @@ clade_status clade__update_add(clade_graph *g, const clade__update_call *call) {
     scalar[i] = clade_val_ok(call->scalar[i]) ? call->scalar[i]
                                               : clade_fill(g, i == 1 ? CLADE_I64 : CLADE_F32, CLADE_SCALAR, 1);
   CLADE_TRY(clade_graph_status(g));
-  for (int i = 0; i < call->n; i += TENSORS) CLADE_TRY(add_node(g, call, scalar, i, CLADE_MIN(TENSORS, call->n - i)));
+  /* the last ones first, whose gradients are there first where ranks sum them */
+  for (int end = call->n, n; end > 0; end -= n) {
+    n = end % TENSORS ? end % TENSORS : TENSORS;
+    CLADE_TRY(add_node(g, call, scalar, end - n, n));
+  }
   return CLADE_OK;
 }
