@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "comm/schedule.h"
+#include "comm/wire.h"
 
 typedef struct clade__reduction clade__reduction;
 
@@ -49,11 +50,6 @@ clade_status clade__comm_get(clade_comm *comm, int from, void *data, size_t byte
 void clade__comm_be_patient(clade_comm *comm, int times);
 /* A failure that names the rank that left this one waiting since `since`, if that is too long. */
 clade_status clade__comm_patience(const clade_comm *comm, int rank, double since);
-
-/* What gradients and sums may travel as. */
-static inline bool clade__comm_carries(clade_dtype wire) {
-  return wire == CLADE_F32 || wire == CLADE_BF16 || wire == CLADE_F16;
-}
 
 /* Sums of fewer bytes than this are exchanged whole: rounds cost more than bytes. */
 enum { CLADE__COMM_SHORT = 16 << 10 };

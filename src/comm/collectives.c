@@ -241,7 +241,12 @@ static clade_status collect(clade_graph *g, clade_comm *comm, clade__collective 
     return status;
   }
   if (!n || clade_comm_size(comm) == 1) return CLADE_OK;
-  attrs a = {.comm = comm->number, .tag = comm->next_tag, .what = what, .wire = wire, .rank = comm->rank, .n = n};
+  attrs a = {.comm = comm->number,
+             .tag = comm->next_tag,
+             .what = (int32_t)what,
+             .wire = (int32_t)wire,
+             .rank = comm->rank,
+             .n = n};
   for (int i = 0; owners && i < n; i++) a.owner[i] = owners[i];
   comm->next_tag += TAGS;
   clade_node_add(g, &ops[what], NULL, &a, n, values, out);
