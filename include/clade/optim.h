@@ -171,6 +171,10 @@ typedef struct clade_minimize_opt {
   clade_comm *comm CLADE_UNSET;
   clade_shard shard CLADE_UNSET;    /* of .comm's ranks */
   clade_dtype compress CLADE_UNSET; /* what gradients travel as between them (clade_all_reduce); unset: f32 */
+  /* Matrices travel between .comm's ranks as approximations of this rank (PowerSGD, docs/distributed.md), where that is
+   * less than half their bytes; what these leave out is optimizer.low_rank.error.<rank>:<name>, and is added to the
+   * rank's next gradient. Unset: as they are */
+  int low_rank CLADE_UNSET;
 } clade_minimize_opt;
 /* clade_minimize(g, loss, .optimizer = clade_adam(.lr = 1e-3), .schedule = clade_cosine(.steps = 10000)) adds to the
  * graph: the gradients of the scalar `loss` by all parameters that it depends on, clipping, and the update that

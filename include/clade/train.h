@@ -99,6 +99,7 @@ typedef struct clade_trainer {
   clade_shard shard CLADE_UNSET; /* as in clade_minimize; checkpoints are as without it, `vars` has what rank 0 owns */
   clade_dtype compress CLADE_UNSET; /* as in clade_minimize */
   bool sync_batch_norm CLADE_UNSET; /* by the batch of all of .comm's ranks (clade_graph_sync); unset: by each one's */
+  int low_rank CLADE_UNSET;         /* as in clade_minimize; errors of all ranks are in checkpoints */
 } clade_trainer;
 
 /* Steps of an epoch and of the whole training: for schedules. Of `trainer`, .train, .batch and .epochs are looked at.

@@ -6,7 +6,7 @@
 
 #include "base/dtype.h"
 #include "cli/train.h"
-#include "comm/comm.h"
+#include "comm/wire.h"
 #include "models/models.h"
 
 enum {
@@ -78,7 +78,7 @@ static const cli_option options[] = {
     [STRICT] = {"strict", NULL, "no convolution whose errors have a bound of their own (docs/layouts.md)"},
     [TIMEOUT] = {"timeout", "SECONDS", "how long a rank may leave another one waiting; 0: for ever (60)"},
     [SHARD] = {"shard", "WHAT", "what ranks share out: none, optimizer (its state) or gradients (these, too) (none)"},
-    [COMPRESS] = {"compress", "TYPE", "what gradients travel as between ranks: f32, bf16 or f16 (f32)"},
+    [COMPRESS] = {"compress", "HOW", "what gradients travel as between ranks: f32, bf16, f16 or powersgd:RANK (f32)"},
     [SYNC_BATCH_NORM] = {"sync-batch-norm", NULL, "batch norm by the batch of all ranks, not by each one's part"},
     {0},
 };
@@ -130,9 +130,12 @@ static bool take_tune(train_job *job, const char *text) {
 }
 
 static bool take_compress(train_job *job, const char *text) {
+  static const char low_rank[] = "powersgd:";
+  if (!strncmp(text, low_rank, sizeof low_rank - 1))
+    return count(job, COMPRESS, text + sizeof low_rank - 1, 1, 1024, &job->trainer.low_rank);
   job->trainer.compress = clade__dtype_named(text);
   if (clade__comm_carries(job->trainer.compress)) return true;
-  return cli_wrong(&job->args, "--compress %s: expected f32, bf16 or f16", text), false;
+  return cli_wrong(&job->args, "--compress %s: expected f32, bf16, f16 or powersgd:RANK", text), false;
 }
 
 static bool take_shard(train_job *job, const char *text) {

@@ -99,6 +99,8 @@ clade_status clade__tensors_verify_header(const char *path, const clade__tensors
 
 /* Variables to and from files (tensors_write.c, vars.c). */
 #define CLADE__OPTIMIZER "optimizer."
+/* Of these, what begins anew where a file has none or others: of approximations of gradients (train/low_rank.h). */
+#define CLADE__LOW_RANK CLADE__OPTIMIZER "low_rank."
 enum { CLADE__NAME_BYTES = 320 };
 typedef struct clade__pair {
   const char *key, *value;

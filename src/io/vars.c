@@ -9,6 +9,12 @@
 
 static bool is_optimizer(const char *name) { return !strncmp(name, CLADE__OPTIMIZER, strlen(CLADE__OPTIMIZER)); }
 
+static bool may_differ(const char *name) { return !strncmp(name, CLADE__LOW_RANK, strlen(CLADE__LOW_RANK)); }
+
+static bool fits(const clade__tensor *tensor, const clade_port_info *info) {
+  return tensor->dtype == info->type.dtype && clade_shape_equal(&tensor->shape, &info->type.shape);
+}
+
 static clade_status options(const void *vars, const clade_vars_file_opt *given, const char *function,
                             clade_vars_file_opt *out) {
   CLADE_TRY(clade__opt_copy(out, sizeof *out, given, function));
@@ -62,9 +68,10 @@ static void compare(const clade_vars *vars, const clade__tensors *t, bool weight
     if (clade_vars_describe(vars, i, &info) || (weights_only && is_optimizer(info.name))) continue;
     const clade__tensor *tensor = clade__tensors_find(t, info.name);
     if (tensor) used[tensor - t->at] = true;
+    if (may_differ(info.name)) continue;
     if (!tensor)
       complain(missing, "missing: ", "%s", info.name);
-    else if (tensor->dtype != info.type.dtype || !clade_shape_equal(&tensor->shape, &info.type.shape))
+    else if (!fits(tensor, &info))
       complain(other, "of another type: ", "%s (%s %s in the file, %s %s in the model)", info.name, tensor->type,
                clade_shape_text(&tensor->shape, have, sizeof have), clade_dtype_name(info.type.dtype),
                clade_shape_text(&info.type.shape, want, sizeof want));
@@ -103,7 +110,7 @@ clade_status clade__vars_apply(const char *path, const clade__tensors *t, clade_
     clade_port_info info = {.size = sizeof info};
     CLADE_TRY(clade_vars_describe(vars, i, &info));
     const clade__tensor *tensor = clade__tensors_find(t, info.name);
-    if (!tensor || (weights_only && is_optimizer(info.name))) continue;
+    if (!tensor || !fits(tensor, &info) || (weights_only && is_optimizer(info.name))) continue;
     CLADE_TRY(clade_vars_set(vars, info.name, tensor->data, tensor->bytes));
   }
   return CLADE_OK;

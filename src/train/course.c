@@ -46,15 +46,24 @@ static void schedule_text(const clade_schedule *s, char *text, size_t size) {
   if (s->warmup) snprintf(text + n, size - (size_t)n, ", warm-up of %lld steps", (long long)s->warmup);
 }
 
+/* What gradients travel as. */
+static void wire_text(const clade_trainer *t, char *text, size_t size) {
+  const char *type = clade_dtype_name(t->compress ? t->compress : CLADE_F32);
+  if (t->low_rank)
+    snprintf(text, size, "powersgd:%d%s%s", t->low_rank, t->compress ? " " : "", t->compress ? type : "");
+  else
+    snprintf(text, size, "%s", type);
+}
+
 json_t *clade__train_settings(const clade__training *tr) {
   const clade_trainer *t = &tr->t;
-  char schedule[256];
+  char schedule[256], wire[64];
   schedule_text(&t->schedule, schedule, sizeof schedule);
+  wire_text(t, wire, sizeof wire);
   return json_pack("{s:f, s:s, s:i, s:f, s:f, s:f, s:f, s:i, s:s, s:b, s:o}", "lr", t->optimizer.lr, "schedule",
                    schedule, "epochs", t->epochs, "weight_decay", t->optimizer.weight_decay, "clip_norm", t->clip_norm,
-                   "clip_value", t->clip_value, "smoothing", t->smoothing, "ranks", tr->ranks, "compress",
-                   clade_dtype_name(t->compress ? t->compress : CLADE_F32), "sync_batch_norm",
-                   t->sync_batch_norm && tr->ranks > 1, "split", split_json(tr));
+                   "clip_value", t->clip_value, "smoothing", t->smoothing, "ranks", tr->ranks, "compress", wire,
+                   "sync_batch_norm", t->sync_batch_norm && tr->ranks > 1, "split", split_json(tr));
 }
 
 /* ---- comparing ---- */

@@ -5,9 +5,9 @@
 
 #include <clade/ops.h>
 
-#include "comm/comm.h"
+#include "comm/wire.h"
 #include "pass/pass.h"
-#include "train/task.h"
+#include "train/low_rank.h"
 
 /* ---- what is learnt ---- */
 static clade_status check_loss(const clade_graph *g, const char *what, clade_val loss) {
@@ -47,27 +47,46 @@ static clade_status differentiate(clade__task *t, clade_val loss) {
 }
 
 /* ---- over ranks ---- */
+typedef struct bucket {
+  int n, at[CLADE_ALL_REDUCE_MOST]; /* the last parameter first */
+  size_t bytes;
+} bucket;
+
+static clade_status reduce_bucket(clade__task *t, const bucket *b) {
+  const clade_dtype wire = t->opt->compress ? t->opt->compress : CLADE_F32;
+  clade_val values[CLADE_ALL_REDUCE_MOST];
+  int owners[CLADE_ALL_REDUCE_MOST];
+  if (!b->n) return CLADE_OK;
+  for (int i = 0; i < b->n; i++) {
+    const int at = b->at[b->n - 1 - i];
+    values[i] = t->gradients[at];
+    owners[i] = t->owners[at];
+  }
+  t->g->device = clade__task_device(t, t->parameters[b->at[b->n - 1]]);
+  if (clade__task_shards(t, CLADE_SHARD_GRADIENTS))
+    CLADE_TRY(clade_reduce_scatter(t->g, t->opt->comm, wire, b->n, owners, values));
+  else
+    CLADE_TRY(clade_all_reduce(t->g, t->opt->comm, wire, b->n, values));
+  for (int i = 0; i < b->n; i++) t->gradients[b->at[b->n - 1 - i]] = values[i];
+  return CLADE_OK;
+}
+
 /* In buckets, from the last parameter on, whose gradient is there first: the first bucket is small, so that something
  * is on its way soon. */
 static clade_status reduce(clade__task *t) {
   enum { FIRST = 1 << 20 };
-  const clade_dtype wire = t->opt->compress ? t->opt->compress : CLADE_F32;
-  clade_val bucket[CLADE_ALL_REDUCE_MOST];
-  size_t most = FIRST;
-  for (int end = t->n, begin; end > 0; end = begin, most = CLADE__BUCKET) {
-    size_t bytes = 0;
-    for (begin = end; begin > 0 && end - begin < CLADE_ALL_REDUCE_MOST && (begin == end || bytes < most); begin--)
-      bytes += clade__task_bytes(t, t->gradients[begin - 1]);
-    const size_t n = (size_t)(end - begin);
-    memcpy(bucket, t->gradients + begin, n * sizeof *bucket);
-    t->g->device = clade__task_device(t, t->parameters[begin]);
-    if (clade__task_shards(t, CLADE_SHARD_GRADIENTS))
-      CLADE_TRY(clade_reduce_scatter(t->g, t->opt->comm, wire, (int)n, t->owners + begin, bucket));
-    else
-      CLADE_TRY(clade_all_reduce(t->g, t->opt->comm, wire, (int)n, bucket));
-    memcpy(t->gradients + begin, bucket, n * sizeof *bucket);
+  bucket b = {0};
+  for (size_t i = (size_t)t->n, most = FIRST; i-- > 0;) {
+    if (clade__task_is_low_rank(t, (int)i)) continue;
+    b.at[b.n++] = (int)i;
+    b.bytes += clade__task_bytes(t, t->gradients[i]);
+    if (b.bytes < most && b.n < CLADE_ALL_REDUCE_MOST) continue;
+    CLADE_TRY(reduce_bucket(t, &b));
+    b = (bucket){0};
+    most = CLADE__BUCKET;
   }
-  return CLADE_OK;
+  CLADE_TRY(reduce_bucket(t, &b));
+  return clade__task_reduce_low_rank(t);
 }
 
 static clade_status average(clade__task *t, int first, int n) {
@@ -180,6 +199,7 @@ static clade_status check_options(const clade_minimize_opt *o) {
   CLADE_TRY(clade__shard_check(o->shard));
   if (o->compress && !clade__comm_carries(o->compress))
     return CLADE_FAIL(DTYPE, ".compress is %s; expected f32, bf16 or f16", clade_dtype_name(o->compress));
+  if (o->low_rank < 0) return CLADE_FAIL(INVALID, ".low_rank is %d; expected 0 or more", o->low_rank);
   if (!(o->ema >= 0 && o->ema < 1)) return CLADE_FAIL(INVALID, ".ema is %g; expected 0 to below 1", o->ema);
   return CLADE_OK;
 }

@@ -241,7 +241,8 @@ static clade_status build_step(clade__training *tr) {
   tr->backward = all.loss.id + 1;
   CLADE_GOTO(clade_minimize(g, all.loss, .optimizer = tr->t.optimizer, .schedule = tr->t.schedule,
                             .clip_norm = tr->t.clip_norm, .clip_value = tr->t.clip_value, .ema = tr->t.ema,
-                            .comm = tr->t.comm, .shard = tr->t.shard, .compress = tr->t.compress));
+                            .comm = tr->t.comm, .shard = tr->t.shard, .compress = tr->t.compress,
+                            .low_rank = tr->t.low_rank));
   CLADE_GOTO(add_outputs(tr, g, &all));
   if (tr->t.detect_anomaly) CLADE_GOTO(clade_graph_watch(g));
   CLADE_GOTO(compile_step(tr, g));
