@@ -91,6 +91,7 @@ def devices_of(n, *options, **env):
 
 
 SHARDS = ["optimizer", "gradients"]
+POWERSGD = ["--compress", "powersgd:2"]
 DIGITS = ["--model", "mlp", "--data", "digits", "--batch", "64", "--seed", "7"]
 
 
@@ -118,6 +119,34 @@ def shards_as_whole(test, n, *options, shards=SHARDS):
             test.assertLess(max(parts), has[0])
 
 
+def disagree(test, *cases):
+    """Options of rank 0, those of rank 1, and what the message names."""
+    options = ["--model", "mlp", "--data", "digits", "--batch", "64", "--epochs", "1"]
+    for first, second, name in cases:
+        begun = time.monotonic()
+        both = shlex.join(train(*options, *first)), shlex.join(train(*options, *second))
+        choice = f'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then exec {both[0]}; else exec {both[1]}; fi'
+        done = run([MPIRUN, "-np", "2", *HERE, "sh", "-c", choice])
+        test.assertNotEqual(done.returncode, 0)
+        test.assertIn("ranks do not train the same: " + name, done.stderr)
+        test.assertLess(time.monotonic() - begun, 60)
+
+
+def stopped(test, rank):
+    """It is named by the one that waits for it, and nothing of the job is left."""
+    options = ["--model", "lenet5", "--data", "digits", "--epochs", "10000", "--timeout", "3"]
+    with subprocess.Popen([MPIRUN, "-np", "2", *HERE, *train(*options)], env=ENV, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as job:
+        while '"step":3,' not in job.stdout.readline():  # no rank compiles any more
+            pass
+        ranks = ranks_of(job.pid)
+        os.kill(ranks[rank], signal.SIGSTOP)
+        words = job.communicate(timeout=60)[1]
+    test.assertEqual(job.returncode, 75)
+    test.assertIn(f"rank {rank} has not answered rank {1 - rank} of 2", words)
+    test.assertFalse([pid for pid in ranks if ours(pid)])
+
+
 class Ranks(unittest.TestCase):
     def test_sharded(self):
         shards_as_whole(self, 2, *DIGITS, shards=["gradients"])
@@ -126,18 +155,10 @@ class Ranks(unittest.TestCase):
         self.assertEqual(*bits_of(2, "mlp"))
 
     def test_disagreement_is_named(self):
-        options = ["--model", "mlp", "--data", "digits", "--batch", "64", "--epochs", "1"]
-        for first, second, name in ((["--seed", "1"], ["--seed", "2"], "seed is 1 on rank 0 and 2 on rank 1"),
-                                    (["--lr", "0.1"], ["--lr", "0.2"], "lr is 0.1"),
-                                    (["--augment", "flip"], [], "augment is"),
-                                    (["--shard", "optimizer"], [], 'shard is "optimizer" on rank 0 and "none" on rank 1')):
-            begun = time.monotonic()
-            both = shlex.join(train(*options, *first)), shlex.join(train(*options, *second))
-            choice = f'if [ "$OMPI_COMM_WORLD_RANK" = 0 ]; then exec {both[0]}; else exec {both[1]}; fi'
-            done = run([MPIRUN, "-np", "2", *HERE, "sh", "-c", choice])
-            self.assertNotEqual(done.returncode, 0)
-            self.assertIn("ranks do not train the same: " + name, done.stderr)
-            self.assertLess(time.monotonic() - begun, 60)
+        disagree(self, (["--seed", "1"], ["--seed", "2"], "seed is 1 on rank 0 and 2 on rank 1"))
+
+    def test_a_rank_that_is_stopped(self):
+        stopped(self, 1)
 
     def test_parts_that_are_empty(self):
         done = on_ranks(2, "--model", "mlp", "--data", "digits", "--batch", "1")
@@ -157,21 +178,6 @@ class Ranks(unittest.TestCase):
             job.wait(timeout=60)
         self.assertNotEqual(job.returncode, 0)
         self.assertLess(time.monotonic() - begun, 10)
-
-    def test_a_rank_that_is_stopped(self):
-        """It is named by the one that waits for it, and nothing of the job is left."""
-        options = ["--model", "lenet5", "--data", "digits", "--epochs", "10000", "--timeout", "3"]
-        for rank in 0, 1:
-            with subprocess.Popen([MPIRUN, "-np", "2", *HERE, *train(*options)], env=ENV, stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE, text=True) as job:
-                while '"step":3,' not in job.stdout.readline():  # no rank compiles any more
-                    pass
-                ranks = ranks_of(job.pid)
-                os.kill(ranks[rank], signal.SIGSTOP)
-                words = job.communicate(timeout=60)[1]
-            self.assertEqual(job.returncode, 75)
-            self.assertIn(f"rank {rank} has not answered rank {1 - rank} of 2", words)
-            self.assertFalse([pid for pid in ranks if ours(pid)])
 
     def test_a_device_for_each(self):
         self.assertEqual(devices_of(3), ["0", "1", "0"])
@@ -195,15 +201,12 @@ class Ranks(unittest.TestCase):
         told = subprocess.run([*bound, CLADE, "devices", "--json"], env=env, capture_output=True, text=True, check=True).stdout
         self.assertEqual(re.findall(r'"compute_units": *(\d+)', told), ["1", "1"])
 
-    def test_started_by_srun(self):
-        """srun tells a rank by PMIx, and the number of them by a variable of its own."""
-        slurm = ["env", "-u", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS=2"]
-        result(run([MPIRUN, "-np", "2", *HERE, *slurm, *train("--model", "mlp", "--batch", "1000", "--epochs", "1")]))
-
     def test_wrong_compress(self):
-        done = run(train("--compress", "i8"))
-        self.assertEqual(done.returncode, 2, done)
-        self.assertIn("--compress i8: expected f32, bf16 or f16", done.stderr)
+        for how in "i8", "powersgd:0", "powersgd:2x", "powersgd":
+            done = run(train("--compress", how))
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn("--compress", done.stderr)
+            self.assertIn("expected", done.stderr)
 
     def test_wrong_shard(self):
         done = run(train("--shard", "x"))
@@ -218,6 +221,18 @@ class Ranks(unittest.TestCase):
 
 
 class All(unittest.TestCase):
+    def test_disagreement_is_named(self):
+        disagree(self, (["--lr", "0.1"], ["--lr", "0.2"], "lr is 0.1"), (["--augment", "flip"], [], "augment is"),
+                 (["--shard", "optimizer"], [], 'shard is "optimizer" on rank 0 and "none" on rank 1'))
+
+    def test_rank_0_that_is_stopped(self):
+        stopped(self, 0)
+
+    def test_started_by_srun(self):
+        """srun tells a rank by PMIx, and the number of them by a variable of its own."""
+        slurm = ["env", "-u", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS=2"]
+        result(run([MPIRUN, "-np", "2", *HERE, *slurm, *train("--model", "mlp", "--batch", "1000", "--epochs", "1")]))
+
     def test_compressed(self):
         """Half the bytes, and about the same training."""
         plain, narrow = (result(on_ranks(2, *DIGITS, "--epochs", "1", "--compress", wire)) for wire in ("f32", "bf16"))
@@ -250,6 +265,36 @@ class All(unittest.TestCase):
             result(on_ranks(2, *DIGITS, "--epochs", "1", *kept))
             rest = on_ranks(2, *kept, "--epochs", "2", "--resume", "--compress", "bf16")
             self.assertIn('compress "bf16" (the checkpoint had "f32")', events(rest)[0]["changed"])
+
+    def test_low_rank(self):
+        """A tenth of the bytes, and about the same training; sharing out the optimizer changes no bit of it."""
+        plain, thin, *shards = (result(on_ranks(2, *DIGITS, "--epochs", "3", *options))
+                                for options in ([], POWERSGD, *([*POWERSGD, "--shard", shard] for shard in SHARDS)))
+        self.assertLessEqual(thin["comm"]["bytes"], 0.1 * plain["comm"]["bytes"])
+        self.assertLess(abs(thin["test_accuracy"] - plain["test_accuracy"]), 0.02)
+        for shard in shards:
+            self.assertEqual(shard["weights_sha256"], thin["weights_sha256"])
+
+    def test_resume_low_rank(self):
+        """Errors and bases are in checkpoints, so the same ranks go on to the same bits; other ranks, ranks and others
+        that never approximated, go on as well."""
+        whole = result(on_ranks(2, *DIGITS, *POWERSGD, "--epochs", "2"))
+        with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
+            run_of = [os.path.join(room, name) for name in ("thin", "plain")]
+            result(on_ranks(2, *DIGITS, *POWERSGD, "--epochs", "1", "--checkpoint-dir", run_of[0]))
+            result(on_ranks(2, *DIGITS, "--epochs", "1", "--checkpoint-dir", run_of[1]))
+            for n, source, options, words in ((2, 0, [], ""), (3, 0, [], "ranks 3"), (1, 0, [], "ranks 1"),
+                                              (2, 0, ["--compress", "powersgd:4"], 'compress "powersgd:4"'),
+                                              (2, 0, ["--compress", "f32"], 'compress "f32"'), (2, 1, POWERSGD, 'compress "powersgd:2"'),
+                                              (2, 0, ["--shard", "gradients"], "")):
+                folder = os.path.join(room, "again")
+                shutil.copytree(run_of[source], folder)
+                rest = on_ranks(n, folder, "--resume", "--epochs", "2", *options)
+                self.assertIn(words, str(events(rest)[0]["changed"]))
+                self.assertLess(abs(result(rest)["test_accuracy"] - whole["test_accuracy"]), 0.02)
+                if not words:
+                    self.assertEqual(result(rest)["weights_sha256"], whole["weights_sha256"])
+                shutil.rmtree(folder)
 
     def test_sync_batch_norm(self):
         """Statistics of all ranks' batch are those of one device that has all of it."""
