@@ -36,7 +36,7 @@ void unfold_draw(op_case *c, op_random *r, clade_shape *x, clade_shape *y) {
   i[DILATION] = op_chance(r, 0.5) ? 1 : (int)op_integer(r, 1, 3);
   for (int k = 0; k < 2; k++) {
     i[PAD + k] = op_chance(r, 0.4) ? 0 : (int)op_integer(r, 0, i[KERNEL]);
-    i[INNER + k] = few ? (int)op_integer(r, 1, 3) : (int)op_draw_extent(r, c, 70);
+    i[INNER + k] = few ? (int)op_integer(r, 1, 3) : (int)op_draw_extent(r, c, k ? 20 : 70);
   }
   while (c->gradient && i[IMAGES] * i[CHANNELS] * i[SIZE] * i[INNER] * i[INNER + 1] > 40)
     i[i[IMAGES] > 1      ? IMAGES

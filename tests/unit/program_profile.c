@@ -109,7 +109,9 @@ static void plant(const clade__profile *profile, clade__hash key) {
   d.key = key;
   d.profile = *profile;
   assert_int_equal(clade__cache_open(path, true, &cache), CLADE_OK);
+  const int lock = clade__cache_lock(&cache); /* else this process' writer may take its file for a stale one */
   assert_int_equal(clade__tuning_keep_profile(&cache, &d), CLADE_OK);
+  clade__cache_unlock(lock);
   clade__cache_close(&cache);
 }
 /* `from` in the file becomes `to`. */
