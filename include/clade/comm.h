@@ -1,6 +1,6 @@
 /* Processes that compute together: a communicator, and values of a graph that are summed over its ranks
- * (docs/distributed.md). The library carries no bytes itself: <clade/mpi.h> has an implementation, and a program may
- * bring its own. */
+ * (docs/distributed.md). The library carries bytes between threads of a process; between processes <clade/mpi.h> does,
+ * and a program may bring its own. */
 #ifndef CLADE_COMM_H
 #define CLADE_COMM_H
 
@@ -21,20 +21,25 @@ typedef struct clade_comm_impl {
   clade_status (*test)(void *user, void *request, bool *done);
   void (*cancel)(void *user, void *request);
   const char *(*error)(void *user);                /* of the last call that failed; NULL: no text is known */
-  void (*abort)(void *user);                       /* ends all ranks; does not return. NULL: there is no such means */
+  void (*abort)(void *user);                       /* ends all ranks. NULL: there is no such means */
   void (*release)(void *user);                     /* with the communicator */
   void (*abort_with)(void *user, int exit_status); /* as `abort`, which it goes before; NULL: the status is lost */
 } clade_comm_impl;
 
 /* `impl` must outlive the communicator. Where it is refused, `user` stays the caller's. */
 CLADE_API clade_status clade_comm_new(const clade_comm_impl *impl, void *user, int rank, int size, clade_comm **out);
+/* Ranks that are threads of one process: puts `size` communicators into out[], by rank, each to be used by its own rank
+ * and to be released. Messages are copied from one rank's memory to another's. clade_comm_abort on one of them returns;
+ * whatever is under way on any of them, or begins later, then fails with CLADE_CANCELED and names the rank that did it.
+ */
+CLADE_API clade_status clade_comm_new_local(int size, clade_comm **out);
 CLADE_API clade_comm *clade_comm_retain(clade_comm *comm);
 CLADE_API void clade_comm_release(clade_comm *comm); /* NULL is fine */
 CLADE_API int clade_comm_rank(const clade_comm *comm);
 CLADE_API int clade_comm_size(const clade_comm *comm);
 /* How long a rank may leave another one waiting before that fails and names it; 60 s at first, 0: for ever. */
 CLADE_API clade_status clade_comm_set_timeout(clade_comm *comm, double seconds);
-/* Ends all ranks, where the implementation can; returns where it cannot. */
+/* Ends all ranks, where the implementation can; returns where it cannot, or where ranks are threads. */
 CLADE_API void clade_comm_abort(clade_comm *comm);
 /* The job's exit status becomes this one, where the implementation can tell it. */
 CLADE_API void clade_comm_abort_with(clade_comm *comm, int exit_status);

@@ -7,18 +7,16 @@
 
 #include "comm_kit.h"
 
-static void end_with(void *user, int status) { ((member *)user)->world->aborted = status; }
-
 static void *talk(void *user) {
   rank *r = user;
   int numbers[MOST] = {0}, one;
   bool right = true;
   for (int root = 0; root < r->size; root++) {
-    one = r->member.rank == root ? 100 + root : 0;
+    one = r->number == root ? 100 + root : 0;
     right &= clade_comm_broadcast(r->comm, root, &one, sizeof one) == CLADE_OK && one == 100 + root;
-    one = r->member.rank;
+    one = r->number;
     right &= clade_comm_gather(r->comm, root, &one, sizeof one, numbers) == CLADE_OK;
-    for (int i = 0; i < r->size && r->member.rank == root; i++) right &= numbers[i] == i;
+    for (int i = 0; i < r->size && r->number == root; i++) right &= numbers[i] == i;
     right &= clade_comm_barrier(r->comm) == CLADE_OK;
     right &= clade_comm_broadcast(r->comm, root, NULL, 0) == CLADE_OK;
   }
@@ -27,9 +25,8 @@ static void *talk(void *user) {
 }
 
 static void talking(void **state) {
-  world w;
   (void)state;
-  for (int n = 1; n <= MOST; n++) run_ranks(n, &w, NULL, talk);
+  for (int n = 1; n <= MOST; n++) run_ranks(n, NULL, talk, NULL);
 }
 
 /* ---- sums in graphs ---- */
@@ -62,7 +59,7 @@ static void *sum(void *user) {
   clade_output(g, "z", both[1]);
   right &= clade_compile(g, r->device, &func) == CLADE_OK && clade_run_new(func, NULL, &run) == CLADE_OK;
   for (int k = 0; k < 3 && right; k++) {
-    for (int i = 0; i < N; i++) x[i] = element(r->member.rank, i + k);
+    for (int i = 0; i < N; i++) x[i] = element(r->number, i + k);
     right &= clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}, {"none", NULL, 0, NULL}), &ticket[k]) == CLADE_OK;
     right &= k || clade_wait(run, ticket[0]) == CLADE_OK;
   }
@@ -78,10 +75,10 @@ static void *sum(void *user) {
 }
 
 static void sums(void **state) {
-  world w;
+  uint64_t sent[MOST];
   for (int n = 1; n <= MOST; n++) {
-    run_ranks(n, &w, *state, sum);
-    if (n == 1) assert_int_equal(w.sent, 0);
+    run_ranks(n, *state, sum, sent);
+    for (int i = 0; i < n; i++) assert_int_equal(sent[i] > 0, n > 1);
   }
 }
 
@@ -104,13 +101,13 @@ static void *shards(void *user) {
   for (int i = 0; i < VALUES; i++) {
     owners[i] = (i + 2) % CLADE_MAX(r->size - 1, 1);
     snprintf(name[i], sizeof name[i], "x%d", i);
-    for (int k = 0; k < N; k++) data[i][k] = element(r->member.rank, k + i);
+    for (int k = 0; k < N; k++) data[i][k] = element(r->number, k + i);
     feeds[i] = (clade_feed){name[i], data[i], (size_t)lengths[i] * sizeof(float), NULL};
     x[i] = sums[i] = clade_input(g, name[i], CLADE_F32, CLADE_SHAPE(lengths[i]));
   }
   right &= clade_reduce_scatter(g, r->comm, CLADE_F32, VALUES, owners, sums) == CLADE_OK;
   for (int i = 0; i < VALUES; i++) {
-    const bool own = owners[i] == r->member.rank;
+    const bool own = owners[i] == r->number;
     right &= own == clade_val_ok(sums[i]);
     sums[i] = own ? clade_neg(g, sums[i]) : x[i];
   }
@@ -136,11 +133,37 @@ static void *shards(void *user) {
 }
 
 static void owned(void **state) {
-  world w;
-  for (int n = 1; n <= MOST; n++) run_ranks(n, &w, *state, shards);
+  for (int n = 1; n <= MOST; n++) run_ranks(n, *state, shards, NULL);
 }
 
 /* ---- what fails ---- */
+static clade_status put(void *user, int to, int tag, const void *data, size_t bytes, void **request) {
+  (void)user, (void)to, (void)tag, (void)data, (void)bytes, (void)request;
+  return CLADE_IO;
+}
+static clade_status want(void *user, int from, int tag, void *data, size_t bytes, void **request) {
+  return put(user, from, tag, data, bytes, request);
+}
+static clade_status look(void *user, void *request, bool *done) {
+  (void)user, (void)request, (void)done;
+  return CLADE_IO;
+}
+static void drop(void *user, void *request) { (void)user, (void)request; }
+static const char *why(void *user) {
+  (void)user;
+  return "the wire is cut";
+}
+static void end_all(void *user) { ++*(int *)user; }
+static void end_with(void *user, int status) { *(int *)user = status; }
+static const clade_comm_impl cut = {.size = sizeof cut,
+                                    .name = "wire",
+                                    .send = put,
+                                    .receive = want,
+                                    .test = look,
+                                    .cancel = drop,
+                                    .error = why,
+                                    .abort = end_all};
+
 static clade_status sum_alone(clade_device *device, clade_comm *comm) {
   clade_graph *g;
   clade_func *func = NULL;
@@ -162,12 +185,10 @@ static clade_status sum_alone(clade_device *device, clade_comm *comm) {
 }
 
 static void failures(void **state) {
-  world w;
-  member m = {&w, 0};
-  clade_comm *comm;
-  int one = 0;
-  world_new(&w);
-  OK(clade_comm_new(&threads, &m, 0, 3, &comm));
+  clade_comm *comms[3], *comm;
+  int one = 0, ended = 0;
+  OK(clade_comm_new_local(3, comms));
+  comm = comms[0];
   OK(clade_comm_set_timeout(comm, 0.05));
   refused(sum_alone(*state, comm), CLADE_LOST, "rank 1 has not answered rank 0 of 3");
   refused(clade_comm_gather(comm, 0, &one, 0, NULL), CLADE_LOST, "rank 1 has not answered rank 0 of 3");
@@ -178,38 +199,34 @@ static void failures(void **state) {
   refused(clade__comm_patience(comm, 1, clade__now() - 0.6), CLADE_LOST, "rank 1 has not answered");
   clade__comm_be_patient(comm, 1);
   refused(clade__comm_patience(comm, 1, clade__now() - 1000), CLADE_LOST, "rank 1 has not answered");
-  w.fails = true;
-  refused(clade_comm_gather(comm, 2, &one, sizeof one, NULL), CLADE_LOST,
-          "threads: sending to rank 2: the wire is cut");
+  release_all(3, comms);
+  OK(clade_comm_new(&cut, &ended, 0, 3, &comm));
+  refused(clade_comm_gather(comm, 2, &one, sizeof one, NULL), CLADE_LOST, "wire: sending to rank 2: the wire is cut");
   clade_comm_abort(comm);
   clade_comm_abort_with(comm, 75);
-  assert_int_equal(w.aborted, 2);
+  assert_int_equal(ended, 2);
   clade_comm_release(comm);
-  clade_comm_impl telling = threads;
+  clade_comm_impl telling = cut;
   telling.abort_with = end_with;
-  OK(clade_comm_new(&telling, &m, 0, 3, &comm));
+  OK(clade_comm_new(&telling, &ended, 0, 3, &comm));
   clade_comm_abort_with(comm, 75);
-  assert_int_equal(w.aborted, 75);
+  assert_int_equal(ended, 75);
   clade_comm_release(comm);
-  world_free(&w);
 }
 
 static void refusals(void **state) {
   (void)state;
   clade_comm *comm;
   clade_graph *g;
-  world w;
-  member m = {&w, 0};
-  clade_comm_impl lacking = threads;
-  world_new(&w);
+  clade_comm_impl lacking = cut;
   lacking.test = NULL;
-  refused(clade_comm_new(&threads, &m, 0, 2, NULL), CLADE_INVALID, "no place");
-  refused(clade_comm_new(NULL, &m, 0, 2, &comm), CLADE_INVALID, "NULL");
-  refused(clade_comm_new(&threads, &m, 2, 2, &comm), CLADE_INVALID, "rank 2 of 2");
-  refused(clade_comm_new(&lacking, &m, 0, 2, &comm), CLADE_INVALID, "lacks");
+  refused(clade_comm_new(&cut, NULL, 0, 2, NULL), CLADE_INVALID, "no place");
+  refused(clade_comm_new(NULL, NULL, 0, 2, &comm), CLADE_INVALID, "NULL");
+  refused(clade_comm_new(&cut, NULL, 2, 2, &comm), CLADE_INVALID, "rank 2 of 2");
+  refused(clade_comm_new(&lacking, NULL, 0, 2, &comm), CLADE_INVALID, "lacks");
   assert_null(comm);
   refused(clade_comm_barrier(NULL), CLADE_INVALID, "NULL");
-  OK(clade_comm_new(&threads, &m, 0, 2, &comm));
+  OK(clade_comm_new(&cut, NULL, 0, 2, &comm));
   refused(clade_comm_set_timeout(comm, -1), CLADE_INVALID, "-1 s");
   refused(clade_comm_broadcast(comm, 2, NULL, 0), CLADE_INVALID, "rank 2 of 2");
   for (int kind = 0; kind < 2; kind++) {
@@ -225,7 +242,6 @@ static void refusals(void **state) {
     clade_graph_release(g);
   }
   clade_comm_release(comm);
-  world_free(&w);
 }
 
 int main(void) {

@@ -132,15 +132,14 @@ static bool train(const rank *r, clade_run *run, clade_vars *vars) {
   for (int i = 0; right && i < M * RANK; i++) want->basis[i] = (double)basis[i];
   for (int step = 0; step < STEPS && right; step++) {
     clade_ticket ticket;
-    for (int i = 0; i < N * M; i++) x[i] = gradient(r->member.rank, step, i);
+    for (int i = 0; i < N * M; i++) x[i] = gradient(r->number, step, i);
     right &= clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket) == CLADE_OK &&
              clade_wait(run, ticket) == CLADE_OK;
     reference_step(want, r->size, step);
   }
-  snprintf(error_name, sizeof error_name, "optimizer.low_rank.error.%d:w", r->member.rank);
+  snprintf(error_name, sizeof error_name, "optimizer.low_rank.error.%d:w", r->number);
   right = right && clade_vars_get(vars, "w", w, sizeof w) == CLADE_OK && near(w, want->w, N * M);
-  right =
-      right && clade_vars_get(vars, error_name, w, sizeof w) == CLADE_OK && near(w, want->error[r->member.rank], N * M);
+  right = right && clade_vars_get(vars, error_name, w, sizeof w) == CLADE_OK && near(w, want->error[r->number], N * M);
   right =
       right && clade_vars_get(vars, basis_name, basis, sizeof basis) == CLADE_OK && near(basis, want->basis, M * RANK);
   right = right && clade_vars_get(vars, "small", small, sizeof small) == CLADE_OK &&
@@ -174,10 +173,7 @@ static void *steps(void *user) {
 }
 
 static void beside_the_paper(void **state) {
-  for (int ranks = 2; ranks <= 3; ranks++) {
-    world w;
-    run_ranks(ranks, &w, *state, steps);
-  }
+  for (int ranks = 2; ranks <= 3; ranks++) run_ranks(ranks, *state, steps, NULL);
 }
 
 int main(void) {

@@ -42,7 +42,7 @@ static bool steps(rank *r, clade_shard shard, double clip_norm, float out[WEIGHT
   clade_run *run = NULL;
   clade_ticket ticket;
   char name[] = "w0";
-  const float x = 1.5f + (float)r->member.rank;
+  const float x = 1.5f + (float)r->number;
   bool right = clade_graph_new(&g) == CLADE_OK;
   clade_val input = clade_input(g, "x", CLADE_F32, CLADE_SCALAR), loss = input;
   for (int i = 0; i < WEIGHTS; i++) {
@@ -73,7 +73,7 @@ static bool steps(rank *r, clade_shard shard, double clip_norm, float out[WEIGHT
 /* Two moments and an average of each parameter, which are the rank's own: with more ranks than parameters, of none. */
 static void *train(void *user) {
   rank *r = user;
-  const int kinds = 3, own = r->size > WEIGHTS ? r->member.rank < WEIGHTS : 1 + r->member.rank;
+  const int kinds = 3, own = r->size > WEIGHTS ? r->number < WEIGHTS : 1 + r->number;
   r->right = true;
   for (int clip = 0; clip < 2; clip++) {
     float whole[WEIGHTS][5] = {{0}}, part[WEIGHTS][5] = {{0}};
@@ -89,8 +89,7 @@ static void *train(void *user) {
 }
 
 static void shared_out(void **state) {
-  world w;
-  for (int n = 2; n <= 4; n += 2) run_ranks(n, &w, *state, train);
+  for (int n = 2; n <= 4; n += 2) run_ranks(n, *state, train, NULL);
 }
 
 int main(void) {

@@ -88,11 +88,10 @@ static void *train(void *user) {
 }
 
 static void steady(void **state) {
-  world w;
   assert_int_equal(pthread_barrier_init(&all, NULL, RANKS), 0);
   for (how.shard = CLADE_SHARD_NONE; how.shard <= CLADE_SHARD_GRADIENTS; how.shard++) {
     how.compress = how.shard == CLADE_SHARD_OPTIMIZER ? CLADE_F32 : CLADE_BF16;
-    run_ranks(RANKS, &w, *state, train);
+    run_ranks(RANKS, *state, train, NULL);
   }
   pthread_barrier_destroy(&all);
 }

@@ -66,7 +66,7 @@ static bool near(const float *found, const float *want, int n) {
 static float weights[MOST][CHANNELS];
 static void *part(void *user) {
   rank *r = user;
-  const int first = r->member.rank * (r->member.rank + 1) / 2, rows = r->member.rank + 1;
+  const int first = r->number * (r->number + 1) / 2, rows = r->number + 1;
   outcome whole, own;
   memset(&whole, 0, sizeof whole);
   memset(&own, 0, sizeof own);
@@ -74,14 +74,13 @@ static void *part(void *user) {
   r->right &= near(own.y + first * EACH, whole.y + first * EACH, rows * EACH);
   r->right &= near(own.dx + first * EACH, whole.dx + first * EACH, rows * EACH);
   r->right &= near(own.mean, whole.mean, CHANNELS) && near(own.var, whole.var, CHANNELS);
-  for (int c = 0; c < CHANNELS; c++) weights[r->member.rank][c] = own.dw[c] - whole.dw[c] / (float)r->size;
+  for (int c = 0; c < CHANNELS; c++) weights[r->number][c] = own.dw[c] - whole.dw[c] / (float)r->size;
   return NULL;
 }
 
 static void over_ranks(void **state) {
-  world w;
   for (int n = 2; n <= 4; n++) {
-    run_ranks(n, &w, *state, part);
+    run_ranks(n, *state, part, NULL);
     for (int c = 0; c < CHANNELS; c++) {
       float left = 0;
       for (int i = 0; i < n; i++) left += weights[i][c];
@@ -92,16 +91,15 @@ static void over_ranks(void **state) {
 
 static void symbols(void **state) {
   clade_graph *g = graph_new();
-  clade_comm *comm;
-  member m = {0};
+  clade_comm *comms[2];
   (void)state;
-  OK(clade_comm_new(&threads, &m, 0, 2, &comm));
+  OK(clade_comm_new_local(2, comms));
   clade_graph_train(g, true);
-  clade_graph_sync(g, comm);
+  clade_graph_sync(g, comms[0]);
   clade_nn_batch_norm(g, "bn", clade_input(g, "x", CLADE_F32, CLADE_SHAPE(clade_dim_symbol("n"), 3)));
   refused(clade_graph_status(g), CLADE_BAD_SHAPE, "dimension 0 of x is the symbol \"n\"");
   clade_graph_release(g);
-  clade_comm_release(comm);
+  release_all(2, comms);
 }
 
 int main(void) {
