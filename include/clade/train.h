@@ -67,9 +67,9 @@ typedef struct clade_trainer {
   clade_dataset *train CLADE_UNSET, *test CLADE_UNSET;
   int n_devices CLADE_UNSET; /* unset: one, by clade_device_find(NULL) */
   clade_device *const *devices CLADE_UNSET;
-  clade_device *fallback CLADE_UNSET;        /* as in clade_compile; unset: none */
-  const char *place CLADE_UNSET;             /* as in clade_compile */
-  const double *split CLADE_UNSET;           /* n_devices shares of a batch; unset: equal ones */
+  clade_device *fallback CLADE_UNSET; /* as in clade_compile; unset: none */
+  const char *place CLADE_UNSET;      /* as in clade_compile */
+  const double *split CLADE_UNSET;    /* shares of a batch: of each device, or of each of .comm's ranks; unset: equal */
   int epochs CLADE_UNSET, batch CLADE_UNSET; /* unset: 3, 64 */
   int threads CLADE_UNSET;                   /* of the loader; unset: 1 */
   uint64_t seed CLADE_UNSET;

@@ -30,12 +30,10 @@ void train_catch_signals(void) {
   sigaction(SIGUSR2, &action, NULL);
 }
 
-/* Each rank has one, and an equal part of the batch: shares that the run keeps are those of one process. */
 static clade_status find_devices(train_job *job) {
   clade_trainer *t = &job->trainer;
   t->devices = job->device;
-  if (t->comm) {
-    if (train_split_is_kept(job)) t->split = NULL;
+  if (t->comm) { /* one for each rank */
     t->n_devices = 1;
     return cli_ranks_device(t->comm, &job->args, &job->device[0]);
   }
@@ -50,6 +48,7 @@ static clade_status train(train_job *job) {
   CLADE_GOTO(clade_dataset_open(job->data, true, &t->train));
   CLADE_GOTO(clade_dataset_open(job->data, false, &t->test));
   CLADE_GOTO(train_schedule(job));
+  CLADE_GOTO(train_fit_split(job));
   CLADE_GOTO(find_devices(job));
   if (job->fallback) CLADE_GOTO(clade_device_find(job->fallback, &t->fallback));
   job->result.size = sizeof job->result;

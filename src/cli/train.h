@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 
-enum { TRAIN_MAX_OPTIONS = 40 };
+enum { TRAIN_MAX_OPTIONS = 40, TRAIN_MAX_SHARES = 1024 };
 
 typedef struct train_job {
   cli_args args;
@@ -17,7 +17,8 @@ typedef struct train_job {
   const char *data, *optimizer, *schedule, *split_text, *augment_text, *fallback;
   double lr, momentum, weight_decay, timeout;
   int64_t warmup;
-  double split[CLI_MAX_DEVICES];
+  int n_split;
+  double split[TRAIN_MAX_SHARES];
   clade_device *device[CLI_MAX_DEVICES];
   clade_train_result result;
   /* of the progress */
@@ -35,8 +36,9 @@ void train_catch_signals(void);
 extern const cli_args train_description;
 /* CLI_DONE, CLI_USAGE, or -1: help was printed. */
 int train_parse(train_job *job, int argc, char **argv);
-bool train_split_is_kept(const train_job *job); /* by the run, and not given now */
-clade_status train_schedule(train_job *job);    /* as long as the training: once the data is open */
+/* Refuses shares for another number of devices or ranks; drops them where they are the run's, and not given now. */
+clade_status train_fit_split(train_job *job);
+clade_status train_schedule(train_job *job); /* as long as the training: once the data is open */
 
 /* ---- train_run.c: the options of a run, kept in its directory ---- */
 /* Into `value` what is not there; without a file there nothing. */

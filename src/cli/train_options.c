@@ -62,7 +62,7 @@ static const cli_option options[] = {
     [AUGMENT] = {"augment", "LIST", "of shift=N, crop=N, rotate=DEGREES, cutout=N, flip, normalize, with commas"},
     [SEED] = {"seed", "N", "of weights, order and augmentation (42)"},
     [THREADS] = {"threads", "N", "of the loader (1)"},
-    [SPLIT] = {"split", "A:B", "shares of a batch where --device is repeated (equal ones)"},
+    [SPLIT] = {"split", "A:B", "shares of a batch, one for each --device, or for each rank (equal ones)"},
     [FALLBACK] = CLI_FALLBACK,
     [PLACE] = CLI_PLACE,
     [CHECKPOINT_DIR] = {"checkpoint-dir", "DIR", "where checkpoints and these options go: the same as RUN (none)"},
@@ -192,27 +192,37 @@ static bool take(train_job *job, int option, const char *value) {
 /* "3:1" */
 static bool take_split(train_job *job) {
   const char *at = job->split_text;
-  int n = 0;
-  for (;; at++) {
+  for (job->n_split = 0;; at++) {
     char *end;
     double part = strtod(at, &end);
-    if (end == at || !(part > 0 && part < 1e6) || n == CLI_MAX_DEVICES || (*end && *end != ':')) break;
-    job->split[n++] = part;
+    if (end == at || !(part > 0 && part < 1e6) || job->n_split == TRAIN_MAX_SHARES || (*end && *end != ':')) break;
+    job->split[job->n_split++] = part;
     at = end;
     if (*at) continue;
-    if (n != job->args.n_devices) {
-      cli_wrong(&job->args, "--split %s: %d shares for %d --device", job->split_text, n, job->args.n_devices);
-      return false;
-    }
     job->trainer.split = job->split;
     return true;
   }
-  cli_wrong(&job->args, "--split %s: expected positive numbers with colons between, one for each --device",
+  cli_wrong(&job->args, "--split %s: expected positive numbers with colons between, one for each --device or rank",
             job->split_text);
   return false;
 }
 
-bool train_split_is_kept(const train_job *job) { return job->from_run[SPLIT]; }
+/* Ranks are counted when MPI has begun. */
+static bool fits_devices(const train_job *job) {
+  if (!job->trainer.split || cli_ranks_started() || job->from_run[SPLIT] || job->n_split == job->args.n_devices)
+    return true;
+  cli_wrong(&job->args, "--split %s: %d shares for %d --device", job->split_text, job->n_split, job->args.n_devices);
+  return false;
+}
+
+clade_status train_fit_split(train_job *job) {
+  const int ranks = clade_comm_size(job->trainer.comm), n = ranks > 1 ? ranks : job->args.n_devices;
+  if (!job->trainer.split || job->n_split == n) return CLADE_OK;
+  if (!job->from_run[SPLIT])
+    return CLADE_FAIL(INVALID, "--split %s: %d shares for %d ranks", job->split_text, job->n_split, n);
+  job->trainer.split = NULL;
+  return CLADE_OK;
+}
 
 static bool take_augment(train_job *job) {
   clade_augment *a = &job->trainer.augment;
@@ -342,7 +352,7 @@ int train_parse(train_job *job, int argc, char **argv) {
   job->trainer.model = model_by_name(job->trainer.model_name);
   if (!job->trainer.model) return cli_wrong(&job->args, "--model %s: expected " MODEL_NAMES, job->trainer.model_name);
   if (!all_take_effect(job)) return CLI_USAGE;
-  if (job->split_text && !take_split(job)) return CLI_USAGE;
+  if (job->split_text && !(take_split(job) && fits_devices(job))) return CLI_USAGE;
   if (job->augment_text && !take_augment(job)) return CLI_USAGE;
   return take_optimizer(job) && known_schedule(job) ? CLI_DONE : CLI_USAGE;
 }

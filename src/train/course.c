@@ -4,10 +4,9 @@
 
 #include "train/course.h"
 
-/* Rows of this process' shares; ranks have equal parts, which follow from their number. */
 static json_t *split_json(const clade__training *tr) {
   json_t *rows = json_array();
-  for (int i = 0; i < tr->n_shares && tr->ranks == 1; i++) json_array_append_new(rows, json_integer(tr->share[i].rows));
+  for (int i = 0; i < tr->n_parts; i++) json_array_append_new(rows, json_integer(tr->parts[i]));
   return rows;
 }
 
@@ -144,6 +143,13 @@ clade_status clade__train_compare_graph(const clade__training *tr, const char *p
                     path, tr->t.model_name);
 }
 
+/* Rows of another number of ranks follow from that number; older versions kept none of ranks. */
+static bool is_told(const char *name, const json_t *before, const json_t *now) {
+  const json_t *theirs = json_object_get(before, name);
+  if (strcmp(name, "split") != 0) return theirs;
+  return json_array_size(theirs) && json_equal(json_object_get(before, "ranks"), json_object_get(now, "ranks"));
+}
+
 clade_status clade__train_changes(const clade__training *tr, const json_t *before, char **out) {
   json_t *now = clade__train_settings(tr), *value;
   const char *name;
@@ -152,7 +158,7 @@ clade_status clade__train_changes(const clade__training *tr, const json_t *befor
   if (!now) return CLADE_NO_MEMORY;
   json_object_foreach(now, name, value) {
     const json_t *theirs = json_object_get(before, name);
-    if (!theirs || json_equal(value, theirs)) continue;
+    if (!is_told(name, before, now) || json_equal(value, theirs)) continue;
     clade__text_add(&text, "%s%s ", text.length ? ", " : "", name);
     add_value(&text, value);
     clade__text_add(&text, " (the checkpoint had ");

@@ -21,6 +21,7 @@ typedef struct clade__training {
   clade_dataset_info data, test_data;
   int n_shares, test_batch;
   int rank, ranks;          /* of .comm; 0 and 1 without one */
+  int n_parts, *parts;      /* rows of each rank, or of each share of one process */
   int first_row;            /* of each batch, that this rank's shares begin with */
   int64_t *optimizer_bytes; /* [ranks], on rank 0 */
   clade__foreign foreign;   /* what other ranks have of the optimizer, on rank 0 */

@@ -12,45 +12,48 @@
 enum { DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3 };
 
 /* ---- options ---- */
-/* Of a batch that ranks share: as many rows for each, and what is left for the first ones. */
-static clade_status cut_by_ranks(clade__training *tr) {
-  const int each = tr->t.batch / tr->ranks, left = tr->t.batch % tr->ranks;
-  if (tr->t.n_devices > 1 || tr->t.split)
-    return CLADE_FAIL(UNSUPPORTED, "clade_train: %d devices%s in one of %d ranks: each rank has one, and equal parts",
-                      tr->t.n_devices, tr->t.split ? " with a split" : "", tr->ranks);
+/* Of a batch, in proportion, so that they add up: what rounding leaves goes to the first parts. */
+static clade_status cut(const clade_trainer *t, const char *of, int n, int *rows) {
+  double sum = 0;
+  int given = 0;
+  for (int i = 0; i < n; i++) {
+    const double part = t->split ? t->split[i] : 1;
+    if (!(part > 0 && isfinite(part))) return CLADE_FAIL(INVALID, "clade_train: share %d of the batch is %g", i, part);
+    sum += part;
+  }
+  for (int i = 0; i < n; i++) given += rows[i] = (int)((t->split ? t->split[i] : 1) * t->batch / sum);
+  for (int i = 0; given < t->batch; i = (i + 1) % n, given++) rows[i]++;
+  for (int i = 0; i < n; i++)
+    if (!rows[i])
+      return CLADE_FAIL(INVALID, "clade_train: a batch of %d leaves nothing for %s %d of %d", t->batch, of, i, n);
+  return CLADE_OK;
+}
+
+static clade_status check_ranks(const clade__training *tr) {
+  if (tr->t.n_devices > 1)
+    return CLADE_FAIL(UNSUPPORTED, "clade_train: %d devices in one of %d ranks: each rank has one", tr->t.n_devices,
+                      tr->ranks);
   if (tr->t.tune != CLADE_TUNE_OFF)
     return CLADE_FAIL(UNSUPPORTED,
                       "clade_train: .tune with %d ranks, which would choose each by its own measurements: "
                       "tune before, in one process",
                       tr->ranks);
-  if (!each)
-    return CLADE_FAIL(INVALID, "clade_train: a batch of %d leaves nothing for the last of %d ranks", tr->t.batch,
-                      tr->ranks);
-  tr->first_row = tr->rank * each + CLADE_MIN(tr->rank, left);
-  tr->share[0] = (clade__share){.rows = each + (tr->rank < left), .x = "x", .y = "y"};
   return CLADE_OK;
 }
 
-/* Rows of each share, in proportion, so that they add up: what rounding leaves goes to the first ones. */
-static clade_status cut(clade__training *tr) {
-  double sum = 0;
-  int given = 0;
+/* Among the ranks, or among the devices of one process. */
+static clade_status share_out(clade__training *tr) {
+  if (tr->ranks > 1) CLADE_TRY(check_ranks(tr));
+  tr->n_parts = tr->ranks > 1 ? tr->ranks : tr->n_shares;
+  tr->parts = clade__new((size_t)tr->n_parts, sizeof *tr->parts);
+  if (!tr->parts) return CLADE_NO_MEMORY;
+  CLADE_TRY(cut(&tr->t, tr->ranks > 1 ? "rank" : "device", tr->n_parts, tr->parts));
+  for (int i = 0; i < tr->rank; i++) tr->first_row += tr->parts[i];
   for (int i = 0; i < tr->n_shares; i++) {
-    double part = tr->t.split ? tr->t.split[i] : 1;
-    if (!(part > 0 && isfinite(part))) return CLADE_FAIL(INVALID, "clade_train: share %d of the batch is %g", i, part);
-    sum += part;
-  }
-  for (int i = 0; i < tr->n_shares; i++) {
-    tr->share[i].rows = (int)((tr->t.split ? tr->t.split[i] : 1) / sum * tr->t.batch);
-    given += tr->share[i].rows;
+    tr->share[i].rows = tr->parts[tr->rank + i];
     snprintf(tr->share[i].x, sizeof tr->share[i].x, i ? "x%d" : "x", i);
     snprintf(tr->share[i].y, sizeof tr->share[i].y, i ? "y%d" : "y", i);
   }
-  for (int i = 0; given < tr->t.batch; i = (i + 1) % tr->n_shares, given++) tr->share[i].rows++;
-  for (int i = 0; i < tr->n_shares; i++)
-    if (!tr->share[i].rows)
-      return CLADE_FAIL(INVALID, "clade_train: a batch of %d leaves nothing for device %d of %d", tr->t.batch, i,
-                        tr->n_shares);
   return CLADE_OK;
 }
 
@@ -133,7 +136,7 @@ clade_status clade__train_options(const clade_trainer *given, clade__training *t
   tr->test_batch = (int)CLADE_MIN(tr->test_data.count, (int64_t)CLADE__TEST_BATCH);
   tr->test_loss = tr->test_accuracy = NAN;
   tr->best = -1;
-  return tr->ranks > 1 ? cut_by_ranks(tr) : cut(tr);
+  return share_out(tr);
 }
 
 /* ---- graphs ---- */
@@ -288,5 +291,6 @@ void clade__train_release(clade__training *tr) {
   for (int i = 0; i < tr->n_shares; i++) clade_device_release(tr->devices[i]);
   clade__free(tr->confusion);
   clade__free(tr->optimizer_bytes);
+  clade__free(tr->parts);
   clade__free(tr->foreign.at);
 }

@@ -58,9 +58,9 @@ def noise(folder, training, testing):
                 file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + values)
 
 
-def bits_of(n, model):
+def bits_of(n, model, *more):
     """Weights and accuracy of n ranks, and of one process with n devices."""
-    options = ["--model", model, "--data", "digits", "--batch", "64", "--seed", "7", "--epochs", "1"]
+    options = ["--model", model, "--data", "digits", "--batch", "64", "--seed", "7", "--epochs", "1", *more]
     devices = [word for i in range(n) for word in ("--device", str(i))]
     both = on_ranks(n, *options), run(train(*options, *devices), {"POCL_DEVICES": " ".join(["pthread"] * n)})
     return [(result(done)["weights_sha256"], result(done)["test_accuracy"]) for done in both]
@@ -154,6 +154,14 @@ class Ranks(unittest.TestCase):
     def test_same_bits_as_devices(self):
         self.assertEqual(*bits_of(2, "mlp"))
 
+    def test_split(self):
+        self.assertEqual(*bits_of(2, "mlp", "--split", "3:1"))
+
+    def test_wrong_split(self):
+        done = on_ranks(2, "--model", "mlp", "--data", "digits", "--split", "3:1:2")
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("--split 3:1:2: 3 shares for 2 ranks", done.stderr)
+
     def test_disagreement_is_named(self):
         disagree(self, (["--seed", "1"], ["--seed", "2"], "seed is 1 on rank 0 and 2 on rank 1"))
 
@@ -163,7 +171,7 @@ class Ranks(unittest.TestCase):
     def test_parts_that_are_empty(self):
         done = on_ranks(2, "--model", "mlp", "--data", "digits", "--batch", "1")
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("a batch of 1 leaves nothing for the last of 2 ranks", done.stderr)
+        self.assertIn("a batch of 1 leaves nothing for rank 1 of 2", done.stderr)
 
     def test_a_rank_that_dies(self):
         """The others end within ten seconds."""
@@ -223,6 +231,7 @@ class Ranks(unittest.TestCase):
 class All(unittest.TestCase):
     def test_disagreement_is_named(self):
         disagree(self, (["--lr", "0.1"], ["--lr", "0.2"], "lr is 0.1"), (["--augment", "flip"], [], "augment is"),
+                 (["--split", "1:3"], [], "split is [16,48] on rank 0 and [32,32] on rank 1"),
                  (["--shard", "optimizer"], [], 'shard is "optimizer" on rank 0 and "none" on rank 1'))
 
     def test_rank_0_that_is_stopped(self):
@@ -362,18 +371,19 @@ class All(unittest.TestCase):
         self.assertEqual(devices_of(2, CLADE_DEVICE="pocl:1"), ["1", "1"])
 
     def test_resume_what_several_devices_began(self):
-        """Ranks take a device each of the run's, and equal parts."""
+        """As many ranks have the run's shares, and its bits; others have equal parts."""
         options = ["--model", "mlp", "--data", "digits", "--batch", "60"]
-        with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
-            folder = os.path.join(room, "run")
-            env = {"POCL_DEVICES": "pthread pthread"}
-            shares = ["--device", "0", "--device", "1", "--split", "2:1"]
-            result(run(train(*options, *shares, "--epochs", "1", "--checkpoint-dir", folder), env))
-            rest = run([MPIRUN, "-np", "2", *HERE, *train(folder, "--resume", "--epochs", "2")], env)
-            result(rest)
-            self.assertIn("ranks 2 (the checkpoint had 1)", events(rest)[0]["changed"])
-            with open(os.path.join(folder, "run.json"), encoding="utf-8") as kept:
-                self.assertEqual(json.load(kept)["options"]["split"], "2:1")
+        shares = ["--device", "0", "--device", "1", "--split", "2:1"]
+        env = {"POCL_DEVICES": "pthread pthread"}
+        whole = result(run(train(*options, *shares, "--epochs", "2"), env))["weights_sha256"]
+        for n in 2, 3:
+            with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
+                folder = os.path.join(room, "run")
+                result(run(train(*options, *shares, "--epochs", "1", "--checkpoint-dir", folder), env))
+                rest = run([MPIRUN, "-np", str(n), *HERE, *train(folder, "--resume", "--epochs", "2")], env)
+                self.assertEqual(result(rest)["weights_sha256"] == whole, n == 2)
+                with open(os.path.join(folder, "run.json"), encoding="utf-8") as kept:
+                    self.assertEqual(json.load(kept)["options"]["split"], "2:1")
 
     def test_resume(self):
         options = ["--model", "mlp", "--data", "digits", "--batch", "64"]
