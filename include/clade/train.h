@@ -11,7 +11,8 @@
 CLADE_BEGIN_DECLS
 
 /* Builds a model's nodes: from images x [batch, channels, height, width] to logits [batch, classes]. Called for each
- * graph that training needs, always to build the same variables. */
+ * graph that training needs, always to build the same variables. With several devices it and an optimizer's rule are
+ * called on each one's thread, by one of them at a time, in any order. */
 typedef clade_val clade_model_fn(clade_graph *g, clade_val x, int classes, void *user);
 
 typedef enum clade_train_event_kind {
@@ -36,8 +37,8 @@ typedef struct clade_train_event {
   double seconds, seconds_left;       /* since this process began; expected */
   double waited;                      /* seconds that the loop waited for the loader */
   const char *path;
-  const char *changed; /* BEGIN: "lr 0.01 (the checkpoint had 0.1), …"; NULL: nothing */
-  int ranks;
+  const char *changed;            /* BEGIN: "lr 0.01 (the checkpoint had 0.1), …"; NULL: nothing */
+  int ranks;                      /* or devices */
   const int64_t *optimizer_bytes; /* BEGIN: of each rank's moments and averages */
 } clade_train_event;
 typedef void clade_train_observer(void *user, const clade_train_event *event);
@@ -65,13 +66,15 @@ typedef struct clade_trainer {
   void *model_user CLADE_UNSET;
   const char *model_name CLADE_UNSET; /* kept in checkpoints: another model's is refused */
   clade_dataset *train CLADE_UNSET, *test CLADE_UNSET;
-  int n_devices CLADE_UNSET; /* unset: one, by clade_device_find(NULL) */
+  /* Up to 16, which share each batch as ranks do: each has a thread of this process, the first one the caller's, and
+   * all variables. Unset: one, by clade_device_find(NULL). The first that fails ends all; its message names it. */
+  int n_devices CLADE_UNSET;
   clade_device *const *devices CLADE_UNSET;
   clade_device *fallback CLADE_UNSET; /* as in clade_compile; unset: none */
   const char *place CLADE_UNSET;      /* as in clade_compile */
   const double *split CLADE_UNSET;    /* shares of a batch: of each device, or of each of .comm's ranks; unset: equal */
   int epochs CLADE_UNSET, batch CLADE_UNSET; /* unset: 3, 64 */
-  int threads CLADE_UNSET;                   /* of the loader; unset: 1 */
+  int threads CLADE_UNSET;                   /* of each rank's or device's loader; unset: 1 */
   uint64_t seed CLADE_UNSET;
   clade_optimizer optimizer CLADE_UNSET; /* unset: Adam, 0.001 */
   clade_schedule schedule CLADE_UNSET;   /* unset: constant */
@@ -83,22 +86,23 @@ typedef struct clade_trainer {
   bool resume CLADE_UNSET;                /* goes on from the newest checkpoint; afresh where there is none */
   const char *log_dir CLADE_UNSET;        /* TensorBoard's event file and a CSV; unset: none */
   bool detect_anomaly CLADE_UNSET;        /* a loss that is not finite: find the node that made it */
-  const char *trace CLADE_UNSET;          /* Chrome trace of steps trace_from to trace_to; unset: 2 to 6 */
+  const char *trace CLADE_UNSET;          /* Chrome trace of rank 0's steps trace_from to trace_to; unset: 2 to 6 */
   int64_t trace_from CLADE_UNSET, trace_to CLADE_UNSET;
   const char *prefer CLADE_UNSET;       /* as in clade_compile */
   bool strict CLADE_UNSET;              /* the same */
   clade_tune_mode tune CLADE_UNSET;     /* measure the step's problems first, where nothing was resumed; unset: off */
   const volatile int *stop CLADE_UNSET; /* not 0: stop after the step under way (a signal handler may set it) */
-  clade_train_observer *observe CLADE_UNSET; /* on the calling thread */
+  clade_train_observer *observe CLADE_UNSET; /* on the calling thread alone */
   void *observe_user CLADE_UNSET;
   bool overwrite
       CLADE_UNSET; /* begins afresh where .checkpoint_dir holds checkpoints, and replaces them; unset: refused */
   /* Ranks that share each batch, a device each; unset: none. Rank 0 tests, logs and writes checkpoints; the others
    * begin with its variables (docs/distributed.md). */
   clade_comm *comm CLADE_UNSET;
-  clade_shard shard CLADE_UNSET; /* as in clade_minimize; checkpoints are as without it, `vars` has what rank 0 owns */
+  clade_shard shard CLADE_UNSET; /* as in clade_minimize, among ranks or devices; checkpoints are as without it, `vars`
+                                    has what rank 0 owns */
   clade_dtype compress CLADE_UNSET; /* as in clade_minimize */
-  bool sync_batch_norm CLADE_UNSET; /* by the batch of all of .comm's ranks (clade_graph_sync); unset: by each one's */
+  bool sync_batch_norm CLADE_UNSET; /* by the batch of all ranks or devices (clade_graph_sync); unset: by each one's */
   int low_rank CLADE_UNSET;         /* as in clade_minimize; errors of all ranks are in checkpoints */
 } clade_trainer;
 

@@ -1,6 +1,6 @@
 /* Recursive halving and doubling. Ranks stand in blocks of powers of two, the largest first: 7 = 4 + 2 + 1. In a block,
  * at distance 1, 2, 4, …, each rank exchanges half of the part that is left to it with its neighbor and adds the other
- * half; so ranks are summed in pairs, as clade__sum_in_pairs does it with shares of one process. A block hands its sums
+ * half; so ranks are summed in pairs, as clade__sum_in_pairs does it with shares of a graph. A block hands its sums
  * to the next larger one, which adds them. All of it backward, taking what was given, spreads the sums.
  *
  * A rank whose number has the bits abc ends with the part at place cba of its block. A place of a smaller block covers

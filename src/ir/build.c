@@ -98,7 +98,8 @@ static size_t variable_of(const clade_graph *g, clade__id value) {
 static clade_val shared_variable(clade_graph *g, const char *name, const clade_type *type) {
   char want[640], have[640];
   size_t index;
-  if (!g->share || !clade__map_get(&g->variables.by_name, clade__hash_bytes(name, strlen(name)), &index))
+  if (g->share == g->first_share ||
+      !clade__map_get(&g->variables.by_name, clade__hash_bytes(name, strlen(name)), &index))
     return (clade_val){0};
   clade__id value = g->variables.at[index].value;
   if (clade_type_equal(clade__type(g, value), type)) return clade__graph_val(g, value);
@@ -172,7 +173,7 @@ static clade_status assign(clade_graph *g, clade_val variable, clade_val value) 
 }
 
 void clade_assign(clade_graph *g, clade_val variable, clade_val value) {
-  if (!clade__graph_ok(g) || g->share) return;
+  if (!clade__graph_ok(g) || g->share != g->first_share) return;
   clade_status status = assign(g, variable, value);
   if (status) clade__graph_fail(g, status, NULL);
 }

@@ -115,6 +115,10 @@ void clade_graph_place(clade_graph *g, int index) {
     g->device = index;
 }
 
+void clade__graph_only_share(clade_graph *g, int index) {
+  if (clade__graph_ok(g)) g->share = g->first_share = index;
+}
+
 void clade_graph_share(clade_graph *g, int index) {
   if (!clade__graph_ok(g)) return;
   if (index < 0)

@@ -64,6 +64,7 @@ struct clade_graph {
   bool sealed;             /* compiled once: builders refuse */
   bool trains;             /* layers are built for training */
   int share;               /* of the batch; layers with noise of their own draw by it */
+  int first_share;         /* that makes variables and assigns */
   struct clade_comm *sync; /* layers look at the batch of its ranks; NULL: at their own */
   int device;
   clade__arena arena;
@@ -153,6 +154,8 @@ clade__hash clade__type_hash(clade__hash hash, const clade_type *type);
 size_t clade__attr_size(clade_attr_kind kind); /* of one element */
 /* One of attrs as its table describes it, symbols by name; `hash` goes on from what was before. */
 clade__hash clade__attrs_hash(clade__hash hash, const clade_op *op, const void *attrs);
+/* As clade_graph_share, in a graph that holds this share alone: it is the first one here. */
+void clade__graph_only_share(clade_graph *g, int index);
 /* A hash of everything that decides what a graph computes; names included. */
 clade__hash clade__graph_hash(const clade_graph *g);
 

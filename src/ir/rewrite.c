@@ -95,6 +95,7 @@ clade_status clade__graph_rewrite(const clade_graph *old, clade__rewrite_fn *fn,
   g->device = old->device;
   g->trains = old->trains;
   g->share = old->share;
+  g->first_share = old->first_share;
   CLADE_GOTO(follow(old, map, g));
   clade__free(map);
   *out = g;

@@ -56,6 +56,7 @@ clade_status clade__train_check(clade__training *tr, float loss) {
   if (isnan(trouble) || !isfinite(loss)) CLADE_TRY(check_step_images(tr));
   if (isnan(trouble)) CLADE_TRY(find_first(tr));
   if (isfinite(loss)) return CLADE_OK;
+  if (tr->local) CLADE_TRY(clade_comm_barrier(tr->t.comm)); /* all ranks have this loss: the one that knows why tells */
   return CLADE_FAIL(NOT_FINITE,
                     "step %" PRId64 ": the loss is %g; a smaller learning rate or clipping may help, and detecting "
                     "anomalies finds where it began",

@@ -6,7 +6,7 @@
 
 static json_t *split_json(const clade__training *tr) {
   json_t *rows = json_array();
-  for (int i = 0; i < tr->n_parts; i++) json_array_append_new(rows, json_integer(tr->parts[i]));
+  for (int i = 0; i < tr->ranks; i++) json_array_append_new(rows, json_integer(tr->parts[i]));
   return rows;
 }
 

@@ -8,26 +8,20 @@
 #include "base/base.h"
 #include "io/checkpoint.h"
 
-enum { CLADE__MAX_SHARES = 16, CLADE__LOADER_QUEUE = 4, CLADE__TEST_BATCH = 256 };
-
-/* A share's inputs: which rows of a batch go where, and under which names. */
-typedef struct clade__share {
-  int rows;
-  char x[16], y[16];
-} clade__share;
+enum { CLADE__MAX_DEVICES = 16, CLADE__LOADER_QUEUE = 4, CLADE__TEST_BATCH = 256 };
 
 typedef struct clade__training {
   clade_trainer t; /* with everything that was unset */
   clade_dataset_info data, test_data;
-  int n_shares, test_batch;
+  int test_batch;
   int rank, ranks;          /* of .comm; 0 and 1 without one */
-  int n_parts, *parts;      /* rows of each rank, or of each share of one process */
-  int first_row;            /* of each batch, that this rank's shares begin with */
+  pthread_mutex_t *local;   /* ranks are devices of this process, which call users' functions under it; NULL: not so */
+  int *parts;               /* [ranks]: rows of a batch */
+  int rows, first_row;      /* this rank's, and where they begin */
   int64_t *optimizer_bytes; /* [ranks], on rank 0 */
   clade__foreign foreign;   /* what other ranks have of the optimizer, on rank 0 */
   bool saves;               /* rank 0 writes checkpoints */
-  clade__share share[CLADE__MAX_SHARES];
-  clade_device *devices[CLADE__MAX_SHARES];
+  clade_device *device;
   size_t sample; /* elements of an image */
 
   clade_func *step_func, *test_func;
@@ -40,7 +34,8 @@ typedef struct clade__training {
   clade_loader *loader, *test_loader;
   clade_checkpoint_dir *directory; /* NULL: no checkpoints are written */
   clade_checkpoint *checkpoint;    /* that was there, until it is taken or left; NULL: none */
-  char *choices[2];                /* that it holds: of the step and of the test; NULL: none */
+  char *choices[2];                /* that it holds: of this rank's step and of the test; NULL: none */
+  char **others;                   /* [ranks], on rank 0: of those ranks' steps that have others than its own */
   char *changed;                   /* settings that are not as the checkpoint's training had them; NULL: none */
   char fingerprint[33];            /* of the images; "" where no checkpoints are written */
   clade__hash model_hash;          /* of the forward pass over a whole batch */
@@ -60,12 +55,28 @@ typedef struct clade__training {
   uint32_t backward; /* the number of the step graph's first value that is no part of the forward pass */
 } clade__training;
 
-/* Rank 0's state on all ranks, once these agree on what they train; names the first that does not (ranks.c). */
+/* A training on one device, which may be one of several ranks; `local`: of this process, or NULL (train.c). */
+clade_status clade__train_rank(const clade_trainer *t, pthread_mutex_t *local, clade_train_result *result,
+                               clade_vars **vars);
+/* On several devices of this process (devices.c). */
+clade_status clade__train_devices(const clade_trainer *t, clade_train_result *result, clade_vars **vars);
+
+/* Whether all ranks train the same; names what does not agree (ranks.c). */
+clade_status clade__train_agree(clade__training *tr);
+/* Rank 0's state on all ranks. */
 clade_status clade__train_join(clade__training *tr);
 enum { CLADE__RANK_0_ALONE = 10 /* times as long as a step, a test or a checkpoint may take */ };
 /* All ranks are here. All wait for ever after the first step, since others may compile still, and later those wait
  * longer than usual that wait for rank 0, which tests and writes alone. */
 clade_status clade__train_meet(clade__training *tr);
+
+/* Around users' functions that build graphs, models and rules of optimizers: they need not know of threads. */
+static inline void clade__train_lock(const clade__training *tr) {
+  if (tr->local) pthread_mutex_lock(tr->local);
+}
+static inline void clade__train_unlock(const clade__training *tr) {
+  if (tr->local) pthread_mutex_unlock(tr->local);
+}
 
 double clade__train_seconds(const clade__training *tr); /* since the call */
 
@@ -81,9 +92,9 @@ typedef struct clade__outcome {
   clade_val logits, loss, right;
   clade__hash model; /* of the graph up to the logits */
 } clade__outcome;
-/* The model over `rows` images, its loss, and how many answers are right (a float: counts are exact up to 2^24). */
-clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, const clade__share *share, int rows,
-                                 double smoothing);
+/* The model over `rows` images "x", its loss by labels "y", and how many answers are right (a float: counts are exact
+ * up to 2^24). */
+clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, int rows, double smoothing);
 clade_status clade__train_build(clade__training *tr);
 void clade__train_release(clade__training *tr);
 
@@ -103,6 +114,12 @@ clade_status clade__train_find(clade__training *tr);
 /* Takes it where .resume says so. */
 clade_status clade__train_resume(clade__training *tr);
 clade_status clade__train_save(clade__training *tr, bool best);
+
+/* ---- choices.c: what the steps of several ranks are compiled with ---- */
+/* From the checkpoint on rank 0 to each, before they compile. All ranks call both. */
+clade_status clade__train_hand_choices(clade__training *tr);
+/* From each to rank 0, which keeps them. */
+clade_status clade__train_gather_choices(clade__training *tr);
 
 /* ---- logs.c ---- */
 clade_status clade__train_open_logs(clade__training *tr);

@@ -41,7 +41,7 @@ static clade_status build_gradients(clade__training *tr) {
   CLADE_GOTO(parameter && gradient && port ? CLADE_OK : CLADE_NO_MEMORY);
   clade_graph_train(g, true);
   clade_graph_share(g, 1);
-  clade_val loss = clade__train_loss(tr, g, &tr->share[0], tr->share[0].rows, tr->t.smoothing).loss;
+  clade_val loss = clade__train_loss(tr, g, tr->rows, tr->t.smoothing).loss;
   for (size_t i = 0; i < n; i++) {
     clade_port_info *p = &port[n_parameters];
     p->size = sizeof *p;
@@ -51,7 +51,7 @@ static clade_status build_gradients(clade__training *tr) {
   }
   CLADE_GOTO(clade_gradients(g, loss, (clade_val){0}, (int)n_parameters, parameter, gradient));
   for (size_t i = 0; i < n_parameters; i++) clade_output(g, port[i].name, clade_cast(g, gradient[i], CLADE_F32));
-  CLADE_GOTO(clade_compile(g, tr->devices[0], &tr->gradient_func, .fallback = tr->t.fallback, .place = tr->t.place,
+  CLADE_GOTO(clade_compile(g, tr->device, &tr->gradient_func, .fallback = tr->t.fallback, .place = tr->t.place,
                            .prefer = tr->t.prefer, .strict = tr->t.strict));
   CLADE_GOTO(clade_run_new(tr->gradient_func, tr->vars, &tr->gradient_run, .slots = 1));
 fail:
@@ -90,13 +90,12 @@ fail:
 }
 
 static clade_status histograms(clade__training *tr) {
-  const clade__share *s = &tr->share[0];
-  size_t rows = (size_t)s->rows;
+  const size_t rows = (size_t)tr->rows;
   clade_ticket ticket;
   if (!tr->gradient_run) CLADE_TRY(build_gradients(tr));
   CLADE_TRY(clade_execute(tr->gradient_run,
-                          CLADE_FEEDS({s->x, tr->batch.x, rows * tr->sample * sizeof *tr->batch.x, NULL},
-                                      {s->y, tr->batch.y, rows * sizeof *tr->batch.y, NULL}),
+                          CLADE_FEEDS({"x", tr->batch.x, rows * tr->sample * sizeof *tr->batch.x, NULL},
+                                      {"y", tr->batch.y, rows * sizeof *tr->batch.y, NULL}),
                           &ticket));
   for (int i = 0; i < clade_vars_count(tr->vars); i++) {
     clade_port_info port = {.size = sizeof port};

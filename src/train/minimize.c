@@ -239,7 +239,7 @@ static clade_status run(clade__task *t, clade_status (*fn)(clade__task *)) {
   clade_graph *g = t->g;
   if (!clade__graph_ok(g)) return g && !g->sealed ? g->status : CLADE_INVALID;
   int device = g->device, share = g->share;
-  g->share = 0; /* others do not assign */
+  g->share = g->first_share; /* others do not assign */
   clade_status status = fn(t);
   g->device = device;
   g->share = share;

@@ -1,59 +1,34 @@
 /* Before the first step: options with what was unset, refusals, and the step's func with its run and loader. */
 #include <math.h>
-#include <stdio.h>
 
 #include <clade/nn.h>
 
 #include "base/file.h"
-#include "pass/pass.h"
+#include "ir/ir.h"
 #include "train/optim.h"
 #include "train/internal.h"
 
 enum { DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3 };
 
 /* ---- options ---- */
-/* Of a batch, in proportion, so that they add up: what rounding leaves goes to the first parts. */
-static clade_status cut(const clade_trainer *t, const char *of, int n, int *rows) {
+/* Rows of each rank, in proportion, so that they add up: what rounding leaves goes to the first ones. */
+static clade_status cut(clade__training *tr) {
+  const clade_trainer *t = &tr->t;
   double sum = 0;
   int given = 0;
-  for (int i = 0; i < n; i++) {
+  for (int i = 0; i < tr->ranks; i++) {
     const double part = t->split ? t->split[i] : 1;
     if (!(part > 0 && isfinite(part))) return CLADE_FAIL(INVALID, "clade_train: share %d of the batch is %g", i, part);
     sum += part;
   }
-  for (int i = 0; i < n; i++) given += rows[i] = (int)((t->split ? t->split[i] : 1) * t->batch / sum);
-  for (int i = 0; given < t->batch; i = (i + 1) % n, given++) rows[i]++;
-  for (int i = 0; i < n; i++)
-    if (!rows[i])
-      return CLADE_FAIL(INVALID, "clade_train: a batch of %d leaves nothing for %s %d of %d", t->batch, of, i, n);
-  return CLADE_OK;
-}
-
-static clade_status check_ranks(const clade__training *tr) {
-  if (tr->t.n_devices > 1)
-    return CLADE_FAIL(UNSUPPORTED, "clade_train: %d devices in one of %d ranks: each rank has one", tr->t.n_devices,
-                      tr->ranks);
-  if (tr->t.tune != CLADE_TUNE_OFF)
-    return CLADE_FAIL(UNSUPPORTED,
-                      "clade_train: .tune with %d ranks, which would choose each by its own measurements: "
-                      "tune before, in one process",
-                      tr->ranks);
-  return CLADE_OK;
-}
-
-/* Among the ranks, or among the devices of one process. */
-static clade_status share_out(clade__training *tr) {
-  if (tr->ranks > 1) CLADE_TRY(check_ranks(tr));
-  tr->n_parts = tr->ranks > 1 ? tr->ranks : tr->n_shares;
-  tr->parts = clade__new((size_t)tr->n_parts, sizeof *tr->parts);
-  if (!tr->parts) return CLADE_NO_MEMORY;
-  CLADE_TRY(cut(&tr->t, tr->ranks > 1 ? "rank" : "device", tr->n_parts, tr->parts));
+  for (int i = 0; i < tr->ranks; i++) given += tr->parts[i] = (int)((t->split ? t->split[i] : 1) * t->batch / sum);
+  for (int i = 0; given < t->batch; i = (i + 1) % tr->ranks, given++) tr->parts[i]++;
+  for (int i = 0; i < tr->ranks; i++)
+    if (!tr->parts[i])
+      return CLADE_FAIL(INVALID, "clade_train: a batch of %d leaves nothing for %s %d of %d", t->batch,
+                        tr->local ? "device" : "rank", i, tr->ranks);
+  tr->rows = tr->parts[tr->rank];
   for (int i = 0; i < tr->rank; i++) tr->first_row += tr->parts[i];
-  for (int i = 0; i < tr->n_shares; i++) {
-    tr->share[i].rows = tr->parts[tr->rank + i];
-    snprintf(tr->share[i].x, sizeof tr->share[i].x, i ? "x%d" : "x", i);
-    snprintf(tr->share[i].y, sizeof tr->share[i].y, i ? "y%d" : "y", i);
-  }
   return CLADE_OK;
 }
 
@@ -98,14 +73,13 @@ clade_status clade_train_steps(const clade_trainer *trainer, int64_t *epoch_step
 
 clade_status clade__train_options(const clade_trainer *given, clade__training *tr) {
   clade_trainer *t = &tr->t;
-  CLADE_TRY(clade__opt_copy(t, sizeof *t, given, "clade_train"));
+  *t = *given;
   tr->rank = clade_comm_rank(t->comm);
   tr->ranks = clade_comm_size(t->comm);
   if (tr->rank) { /* rank 0 reads and writes */
     t->checkpoint_dir = t->log_dir = t->trace = NULL;
     t->resume = t->overwrite = false;
   }
-  if (!t->model) return CLADE_FAIL(INVALID, "clade_train: .model is NULL");
   if (!t->model_name) t->model_name = "user";
   if (!t->epochs) t->epochs = DEFAULT_EPOCHS;
   if (!t->batch) t->batch = DEFAULT_BATCH;
@@ -123,20 +97,18 @@ clade_status clade__train_options(const clade_trainer *given, clade__training *t
                       t->epochs, t->batch, t->threads, t->keep, (long long)t->checkpoint_steps);
   if (t->tune < CLADE_TUNE_OFF || t->tune > CLADE_TUNE_FULL)
     return CLADE_FAIL(INVALID, "clade_train: .tune is %d; expected off, quick or full", (int)t->tune);
-  if (t->n_devices && !t->devices)
-    return CLADE_FAIL(INVALID, "clade_train: .n_devices is %d and .devices is NULL", t->n_devices);
-  if (t->n_devices < 0 || t->n_devices > CLADE__MAX_SHARES)
-    return CLADE_FAIL(INVALID, "clade_train: %d devices; up to %d are expected", t->n_devices, CLADE__MAX_SHARES);
   if (t->trace) CLADE_TRY(clade__file_can_write(t->trace));
-  tr->n_shares = t->n_devices ? t->n_devices : 1;
-  for (int i = 0; i < t->n_devices; i++) tr->devices[i] = clade_device_retain(t->devices[i]);
-  if (!t->n_devices) CLADE_TRY(clade_device_find(NULL, &tr->devices[0]));
+  if (t->n_devices) tr->device = clade_device_retain(t->devices[0]);
+  if (!t->n_devices) CLADE_TRY(clade_device_find(NULL, &tr->device));
+  tr->parts = clade__new((size_t)tr->ranks, sizeof *tr->parts);
+  tr->others = clade__new((size_t)tr->ranks, sizeof *tr->others);
+  if (!tr->parts || !tr->others) return CLADE_NO_MEMORY;
   CLADE_TRY(check_data(tr));
   CLADE_TRY(clade_train_steps(t, &tr->epoch_steps, &tr->steps));
   tr->test_batch = (int)CLADE_MIN(tr->test_data.count, (int64_t)CLADE__TEST_BATCH);
   tr->test_loss = tr->test_accuracy = NAN;
   tr->best = -1;
-  return share_out(tr);
+  return cut(tr);
 }
 
 /* ---- graphs ---- */
@@ -154,83 +126,87 @@ static clade_val check_logits(const clade__training *tr, clade_graph *g, clade_v
   return clade__graph_fail(g, status, NULL);
 }
 
-clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, const clade__share *share, int rows,
-                                 double smoothing) {
+clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, int rows, double smoothing) {
   const clade_shape *image = &tr->data.shape;
   clade_shape shape = {.rank = image->rank + 1, .dim = {rows}};
   for (int i = 0; i < image->rank; i++) shape.dim[i + 1] = image->dim[i];
-  clade_val x = clade_input(g, share->x, CLADE_F32, shape), y = clade_input(g, share->y, CLADE_I32, CLADE_SHAPE(rows));
+  clade_val x = clade_input(g, "x", CLADE_F32, shape), y = clade_input(g, "y", CLADE_I32, CLADE_SHAPE(rows));
   clade__outcome o;
-  o.logits = check_logits(tr, g, tr->t.model(g, x, tr->data.classes, tr->t.model_user), rows);
+  clade__train_lock(tr);
+  const clade_val logits = tr->t.model(g, x, tr->data.classes, tr->t.model_user);
+  clade__train_unlock(tr);
+  o.logits = check_logits(tr, g, logits, rows);
   o.model = clade__graph_hash(g);
   o.loss = clade_cross_entropy(g, o.logits, y, .smoothing = (float)smoothing, .ignore = true, .ignore_index = -1);
   o.right = clade_sum(g, clade_cast(g, clade_eq(g, clade_arg_max(g, o.logits, 1), y), CLADE_F32));
   return o;
 }
 
-/* The mean loss over the batch, weighted by the shares' rows, and all right answers. */
-static clade__outcome build_shares(const clade__training *tr, clade_graph *g) {
-  clade__outcome all = {0};
-  clade_val losses[CLADE__MAX_SHARES], rights[CLADE__MAX_SHARES];
-  const bool whole = tr->n_shares * tr->ranks == 1;
-  for (int i = 0; i < tr->n_shares; i++) {
-    clade_graph_share(g, tr->rank + i);
-    clade_graph_place(g, i);
-    clade__outcome one = clade__train_loss(tr, g, &tr->share[i], tr->share[i].rows, tr->t.smoothing);
-    clade_graph_place(g, 0);
-    if (!whole) {
-      clade_val weight = clade_fill(g, CLADE_F32, CLADE_SCALAR, (double)tr->share[i].rows / tr->t.batch);
-      one.loss = clade_mul(g, clade_transfer(g, one.loss, 0), weight);
-      one.right = clade_transfer(g, one.right, 0);
-    }
-    if (!i) all.model = one.model;
-    losses[i] = one.loss;
-    rights[i] = one.right;
-  }
-  clade_graph_share(g, 0);
-  all.loss = clade__sum_in_pairs(g, tr->n_shares, losses);
-  all.right = clade__sum_in_pairs(g, tr->n_shares, rights);
-  return all;
+/* The mean loss over this rank's rows, weighted by its part of the batch. */
+static clade__outcome build_part(const clade__training *tr, clade_graph *g) {
+  clade__graph_only_share(g, tr->rank);
+  clade__outcome o = clade__train_loss(tr, g, tr->rows, tr->t.smoothing);
+  if (tr->ranks == 1) return o;
+  o.loss = clade_mul(g, o.loss, clade_fill(g, CLADE_F32, CLADE_SCALAR, (double)tr->rows / tr->t.batch));
+  return o;
 }
 
-/* However many shares a batch is cut into, the model is the same. */
-static clade_status hash_model(clade__training *tr, const clade__outcome *all) {
+/* However many parts a batch is cut into, the model is the same. Checkpoints, which tell of it, are rank 0's. */
+static clade_status hash_model(clade__training *tr, const clade__outcome *part) {
   clade_graph *g;
-  tr->model_hash = all->model;
-  if (tr->n_shares * tr->ranks == 1) return CLADE_OK;
+  tr->model_hash = part->model;
+  if (tr->ranks == 1 || tr->rank) return CLADE_OK;
   CLADE_TRY(clade_graph_new(&g));
   clade_graph_train(g, true);
-  tr->model_hash = clade__train_loss(tr, g, &tr->share[0], tr->t.batch, tr->t.smoothing).model;
+  tr->model_hash = clade__train_loss(tr, g, tr->t.batch, tr->t.smoothing).model;
   clade_status status = clade_graph_status(g);
   clade_graph_release(g);
   return status;
 }
 
 static clade_status compile_step(clade__training *tr, clade_graph *g) {
-  return clade_compile(g, tr->devices[0], &tr->step_func, .n_devices = tr->n_shares - 1, .devices = tr->devices + 1,
-                       .fallback = tr->t.fallback, .place = tr->t.place, .prefer = tr->t.prefer, .strict = tr->t.strict,
-                       .choices = tr->choices[0]);
+  return clade_compile(g, tr->device, &tr->step_func, .fallback = tr->t.fallback, .place = tr->t.place,
+                       .prefer = tr->t.prefer, .strict = tr->t.strict, .choices = tr->choices[0]);
+}
+
+/* One device after the other, so that none disturbs what another one measures. */
+static clade_status tune_in_turn(clade__training *tr) {
+  for (int turn = 0; turn < tr->ranks; turn++) {
+    if (turn == tr->rank) CLADE_TRY(clade_tune(tr->step_func, tr->t.tune, .stop = tr->t.stop));
+    if (tr->ranks > 1) CLADE_TRY(clade_comm_barrier(tr->t.comm));
+  }
+  return CLADE_OK;
 }
 
 /* What is resumed goes by its own choices. */
 static clade_status tune_step(clade__training *tr, clade_graph *g) {
   if (tr->t.tune == CLADE_TUNE_OFF || tr->choices[0]) return CLADE_OK;
-  CLADE_TRY(clade_tune(tr->step_func, tr->t.tune, .stop = tr->t.stop));
+  CLADE_TRY(tune_in_turn(tr));
   clade_func_release(tr->step_func);
   tr->step_func = NULL;
   return compile_step(tr, g);
 }
 
 /* Of all ranks. One that is asked to stop tells the others, so that all stop after the same step. */
-static clade_status add_outputs(const clade__training *tr, clade_graph *g, const clade__outcome *all) {
+static clade_status add_outputs(const clade__training *tr, clade_graph *g, const clade__outcome *part) {
   static const char *const names[] = {"loss", "right", "stop"};
-  clade_val told[] = {all->loss, all->right, {0}};
+  clade_val told[] = {part->loss, part->right, {0}};
   const int n = tr->ranks > 1 ? 3 : 2;
-  clade_graph_place(g, 0);
   if (n > 2) told[2] = clade_input(g, "stop", CLADE_F32, CLADE_SCALAR);
   if (n > 2) CLADE_TRY(clade_all_reduce(g, tr->t.comm, CLADE_F32, n, told));
   for (int i = 0; i < n; i++) clade_output(g, names[i], told[i]);
   return clade_graph_status(g);
+}
+
+static clade_status add_update(const clade__training *tr, clade_graph *g, clade_val loss) {
+  const clade_trainer *t = &tr->t;
+  clade__train_lock(tr);
+  const clade_status status =
+      clade_minimize(g, loss, .optimizer = t->optimizer, .schedule = t->schedule, .clip_norm = t->clip_norm,
+                     .clip_value = t->clip_value, .ema = t->ema, .comm = t->comm, .shard = t->shard,
+                     .compress = t->compress, .low_rank = t->low_rank);
+  clade__train_unlock(tr);
+  return status;
 }
 
 static clade_status build_step(clade__training *tr) {
@@ -239,14 +215,11 @@ static clade_status build_step(clade__training *tr) {
   CLADE_TRY(clade_graph_new(&g));
   clade_graph_train(g, true);
   clade_graph_sync(g, tr->t.sync_batch_norm ? tr->t.comm : NULL);
-  clade__outcome all = build_shares(tr, g);
-  CLADE_GOTO(hash_model(tr, &all));
-  tr->backward = all.loss.id + 1;
-  CLADE_GOTO(clade_minimize(g, all.loss, .optimizer = tr->t.optimizer, .schedule = tr->t.schedule,
-                            .clip_norm = tr->t.clip_norm, .clip_value = tr->t.clip_value, .ema = tr->t.ema,
-                            .comm = tr->t.comm, .shard = tr->t.shard, .compress = tr->t.compress,
-                            .low_rank = tr->t.low_rank));
-  CLADE_GOTO(add_outputs(tr, g, &all));
+  clade__outcome part = build_part(tr, g);
+  CLADE_GOTO(hash_model(tr, &part));
+  tr->backward = part.loss.id + 1;
+  CLADE_GOTO(add_update(tr, g, part.loss));
+  CLADE_GOTO(add_outputs(tr, g, &part));
   if (tr->t.detect_anomaly) CLADE_GOTO(clade_graph_watch(g));
   CLADE_GOTO(compile_step(tr, g));
   CLADE_GOTO(tune_step(tr, g));
@@ -257,21 +230,22 @@ fail:
 
 clade_status clade__train_build(clade__training *tr) {
   CLADE_TRY(clade__train_find(tr));
+  if (tr->ranks > 1 && !tr->local) CLADE_TRY(clade__train_agree(tr));
+  CLADE_TRY(clade__train_hand_choices(tr));
   CLADE_TRY(build_step(tr));
   CLADE_TRY(clade_vars_new(tr->step_func, tr->t.seed, &tr->vars));
   CLADE_TRY(clade__train_resume(tr));
   if (tr->ranks > 1) CLADE_TRY(clade__train_join(tr));
+  CLADE_TRY(clade__train_gather_choices(tr));
   CLADE_TRY(clade__train_find_foreign(tr));
   CLADE_TRY(clade__train_hand_out(tr));
   clade_checkpoint_free(tr->checkpoint);
   tr->checkpoint = NULL;
   CLADE_TRY(clade__train_open_logs(tr));
   CLADE_TRY(clade_run_new(tr->step_func, tr->vars, &tr->step_run));
-  int rows = 0; /* others read those of theirs */
-  for (int i = 0; i < tr->n_shares; i++) rows += tr->share[i].rows;
   CLADE_TRY(clade_loader_new(tr->t.train, &tr->loader, .batch = tr->t.batch, .threads = tr->t.threads,
                              .queue = CLADE__LOADER_QUEUE, .seed = tr->t.seed, .shuffle = true, .drop_last = true,
-                             .augment = tr->t.augment, .first_row = tr->first_row, .rows = rows));
+                             .augment = tr->t.augment, .first_row = tr->first_row, .rows = tr->rows));
   return clade_loader_seek(tr->loader, tr->at / tr->epoch_steps, tr->at % tr->epoch_steps);
 }
 
@@ -286,9 +260,11 @@ void clade__train_release(clade__training *tr) {
   clade_vars_release(tr->vars);
   clade_checkpoint_free(tr->checkpoint);
   for (size_t i = 0; i < CLADE_COUNT(tr->choices); i++) clade__free(tr->choices[i]);
+  for (int i = 0; i < tr->ranks && tr->others; i++) clade__free(tr->others[i]);
+  clade__free(tr->others);
   clade__free(tr->changed);
   clade_checkpoint_dir_close(tr->directory);
-  for (int i = 0; i < tr->n_shares; i++) clade_device_release(tr->devices[i]);
+  clade_device_release(tr->device);
   clade__free(tr->confusion);
   clade__free(tr->optimizer_bytes);
   clade__free(tr->parts);

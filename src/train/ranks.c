@@ -68,9 +68,10 @@ static clade_status judge(clade__training *tr, char why[WHY_BYTES]) {
   return status;
 }
 
-static clade_status agree(clade__training *tr) {
+clade_status clade__train_agree(clade__training *tr) {
   char *mine = NULL, *first = NULL, why[WHY_BYTES] = "";
   clade_status status;
+  clade__comm_be_patient(tr->t.comm, 0); /* until all have compiled and done the first step, and have met */
   if (!*tr->fingerprint) CLADE_GOTO(clade__train_fingerprint(tr));
   CLADE_GOTO(agreement(tr, &mine));
   CLADE_GOTO(first_text(tr, mine, &first));
@@ -110,8 +111,6 @@ clade_status clade__train_meet(clade__training *tr) {
 }
 
 clade_status clade__train_join(clade__training *tr) {
-  clade__comm_be_patient(tr->t.comm, 0); /* until all have compiled and done the first step, and have met */
-  CLADE_TRY(agree(tr));
   CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->at, sizeof tr->at));
   CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->resumed, sizeof tr->resumed));
   tr->saves = tr->directory;

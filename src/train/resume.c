@@ -34,9 +34,19 @@ static json_t *choices_of(const clade_func *func, const char *before) {
   return json;
 }
 
+/* Most ranks have those of another one. */
+static json_t *choices_of_rank(const clade__training *tr, int rank) {
+  const char *text = tr->others[rank];
+  for (int i = 1; i < rank && text; i++)
+    if (tr->others[i] && !strcmp(tr->others[i], text)) return json_integer(i);
+  return text ? json_string(text) : json_null();
+}
+
 static json_t *choices_json(const clade__training *tr) {
   json_t *step = choices_of(tr->step_func, tr->choices[0]), *test = choices_of(tr->test_func, tr->choices[1]);
-  return json_pack("[o, o]", step, test);
+  json_t *all = json_pack("[o, o]", step, test);
+  for (int i = 1; i < tr->ranks; i++) json_array_append_new(all, choices_of_rank(tr, i));
+  return all;
 }
 
 static clade_status state_text(const clade__training *tr, char **text) {
@@ -124,16 +134,23 @@ fail:
   return status;
 }
 
-/* Texts; whatever else stands there is none. */
+static clade_status copy(const char *text, char **out) {
+  *out = text ? clade__copy_text(text) : NULL;
+  return text && !*out ? CLADE_NO_MEMORY : CLADE_OK;
+}
+
+/* Texts; whatever else stands there is none. Those of another number of ranks are of other rows. */
 static clade_status read_choices(clade__training *tr, const json_t *state) {
   const json_t *list = json_object_get(state, "choices");
-  clade_status status = CLADE_OK;
-  for (size_t i = 0; i < CLADE_COUNT(tr->choices) && status == CLADE_OK; i++) {
-    const char *text = json_string_value(json_array_get(list, i));
-    tr->choices[i] = text ? clade__copy_text(text) : NULL;
-    if (text && !tr->choices[i]) status = CLADE_NO_MEMORY;
+  const int ranks = json_array_size(list) == (size_t)tr->ranks + 1 ? tr->ranks : 1;
+  for (size_t i = 0; i < CLADE_COUNT(tr->choices); i++)
+    CLADE_TRY(copy(json_string_value(json_array_get(list, i)), &tr->choices[i]));
+  for (int i = 1; i < ranks; i++) {
+    const json_t *one = json_array_get(list, (size_t)i + 1);
+    const json_int_t as = json_integer_value(one); /* 0: it is none */
+    CLADE_TRY(copy(as > 0 && as < i ? tr->others[as] : json_string_value(one), &tr->others[i]));
   }
-  return status;
+  return CLADE_OK;
 }
 
 /* All that can be refused before anything is compiled. */

@@ -16,12 +16,11 @@ static void count(clade__training *tr, const int32_t *label, const int32_t *answ
 static clade_status build(clade__training *tr) {
   clade_graph *g;
   CLADE_TRY(clade_graph_new(&g));
-  clade__outcome o = clade__train_loss(tr, g, &tr->share[0], tr->test_batch, 0);
+  clade__outcome o = clade__train_loss(tr, g, tr->test_batch, 0);
   clade_output(g, "loss", o.loss);
   clade_output(g, "answer", clade_arg_max(g, o.logits, 1));
-  clade_status status =
-      clade_compile(g, tr->devices[0], &tr->test_func, .fallback = tr->t.fallback, .place = tr->t.place,
-                    .prefer = tr->t.prefer, .strict = tr->t.strict, .choices = tr->choices[1]);
+  clade_status status = clade_compile(g, tr->device, &tr->test_func, .fallback = tr->t.fallback, .place = tr->t.place,
+                                      .prefer = tr->t.prefer, .strict = tr->t.strict, .choices = tr->choices[1]);
   clade_graph_release(g);
   return status;
 }

@@ -27,23 +27,17 @@ static clade_status settle(clade__training *tr) {
 }
 
 static clade_status step(clade__training *tr) {
-  clade_feed feed[2 * CLADE__MAX_SHARES + 1];
-  const clade_batch *batch = &tr->batch;
+  clade_batch *batch = &tr->batch;
   clade_ticket ticket;
-  size_t row = 0;
-  const float stop = tr->t.stop && *tr->t.stop;
-  int n = 2 * tr->n_shares;
-  tr->batch.size = sizeof tr->batch;
-  CLADE_TRY(clade_loader_next(tr->loader, &tr->batch));
-  for (int i = 0; i < tr->n_shares; i++) {
-    const clade__share *s = &tr->share[i];
-    size_t rows = (size_t)s->rows;
-    feed[2 * i] = (clade_feed){s->x, batch->x + row * tr->sample, rows * tr->sample * sizeof *batch->x, NULL};
-    feed[2 * i + 1] = (clade_feed){s->y, batch->y + row, rows * sizeof *batch->y, NULL};
-    row += rows;
-  }
-  if (tr->ranks > 1) feed[n++] = (clade_feed){"stop", &stop, sizeof stop, NULL};
-  CLADE_TRY(clade_execute(tr->step_run, n, feed, &ticket));
+  const size_t rows = (size_t)tr->rows;
+  const bool asks = !tr->local || !tr->rank; /* once where all would look at the same place */
+  const float stop = asks && tr->t.stop && *tr->t.stop;
+  batch->size = sizeof *batch;
+  CLADE_TRY(clade_loader_next(tr->loader, batch));
+  const clade_feed feed[] = {{"x", batch->x, rows * tr->sample * sizeof *batch->x, NULL},
+                             {"y", batch->y, rows * sizeof *batch->y, NULL},
+                             {"stop", &stop, sizeof stop, NULL}};
+  CLADE_TRY(clade_execute(tr->step_run, tr->ranks > 1 ? 3 : 2, feed, &ticket));
   CLADE_TRY(settle(tr));
   tr->pending = ticket;
   tr->at++;
@@ -155,21 +149,52 @@ void clade_train_result_free(clade_train_result *result) {
   result->confusion = NULL;
 }
 
-clade_status clade_train(const clade_trainer *trainer, clade_train_result *result, clade_vars **vars) {
-  clade__training tr = {.began = clade__now()};
+clade_status clade__train_rank(const clade_trainer *t, pthread_mutex_t *local, clade_train_result *result,
+                               clade_vars **vars) {
+  clade__training tr = {.began = clade__now(), .local = local};
   clade_status status;
-  if (vars) *vars = NULL;
-  if (!trainer) return CLADE_FAIL(INVALID, "clade_train: the trainer is NULL");
-  if (result && result->size < sizeof result->size)
-    return CLADE_FAIL(INVALID, "clade_train: result->size is %zu; set it to sizeof(clade_train_result)", result->size);
-  CLADE_GOTO(clade__train_options(trainer, &tr));
+  CLADE_GOTO(clade__train_options(t, &tr));
   CLADE_GOTO(clade__train_build(&tr));
   CLADE_GOTO(run(&tr));
   if (result) CLADE_GOTO(result_of(&tr, result));
   clade__train_tell(&tr, tr.stopped ? CLADE_TRAIN_STOPPED : CLADE_TRAIN_DONE, NULL);
   if (vars) *vars = clade_vars_retain(tr.vars);
-fail:
+fail:;
+  char *why = status == CLADE_OK ? NULL : clade__copy_text(clade_last_error());
+  if (status != CLADE_OK && local)
+    clade_comm_abort(t->comm); /* what is under way waits for the others, and fails now */
   clade__train_release(&tr);
-  clade__comm_be_patient(tr.t.comm, 1);
+  clade__comm_be_patient(t->comm, 1);
+  if (why) clade__fail_again(status, why);
+  clade__free(why);
   return status;
+}
+
+static clade_status check(const clade_trainer *t) {
+  const int ranks = clade_comm_size(t->comm);
+  if (!t->model) return CLADE_FAIL(INVALID, "clade_train: .model is NULL");
+  if (t->n_devices && !t->devices)
+    return CLADE_FAIL(INVALID, "clade_train: .n_devices is %d and .devices is NULL", t->n_devices);
+  if (t->n_devices < 0 || t->n_devices > CLADE__MAX_DEVICES)
+    return CLADE_FAIL(INVALID, "clade_train: %d devices; up to %d are expected", t->n_devices, CLADE__MAX_DEVICES);
+  if (ranks > 1 && t->n_devices > 1)
+    return CLADE_FAIL(UNSUPPORTED, "clade_train: %d devices in one of %d ranks: each rank has one", t->n_devices,
+                      ranks);
+  if (ranks > 1 && t->tune != CLADE_TUNE_OFF)
+    return CLADE_FAIL(UNSUPPORTED,
+                      "clade_train: .tune with %d ranks, which would choose each by its own measurements: "
+                      "tune before, in one process",
+                      ranks);
+  return CLADE_OK;
+}
+
+clade_status clade_train(const clade_trainer *trainer, clade_train_result *result, clade_vars **vars) {
+  clade_trainer t;
+  if (vars) *vars = NULL;
+  if (!trainer) return CLADE_FAIL(INVALID, "clade_train: the trainer is NULL");
+  if (result && result->size < sizeof result->size)
+    return CLADE_FAIL(INVALID, "clade_train: result->size is %zu; set it to sizeof(clade_train_result)", result->size);
+  CLADE_TRY(clade__opt_copy(&t, sizeof t, trainer, "clade_train"));
+  CLADE_TRY(check(&t));
+  return t.n_devices > 1 ? clade__train_devices(&t, result, vars) : clade__train_rank(&t, NULL, result, vars);
 }
