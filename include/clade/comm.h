@@ -63,10 +63,12 @@ CLADE_API clade_status clade_comm_barrier(clade_comm *comm);
  * Replaces each of n values of f32 by its sum over the ranks, each of which builds the same graph. Ranks are summed in
  * pairs, (0 + 1) + (2 + 3), as shares of a graph are (clade_graph_share): the bits depend on the number of ranks alone.
  * Kernels that do not need the sums run meanwhile. The communicator is kept by the funcs. Without a communicator, or
- * with one rank, the values stay as they are. `wire`: what travels between ranks, CLADE_F32, or CLADE_BF16 or CLADE_F16
- * for half the bytes: whoever sends a part of a sum rounds it, and ranks that sum in k steps round as often. All get
- * the same bits. Of F16, sums beyond 65504 become infinite. Sums of less than 16 KiB travel as they are. Derivatives
- * flow through: gradients of sums are summed as well. */
+ * with one rank, the values stay as they are.
+ *
+ * `wire`: what travels between ranks, CLADE_F32, or CLADE_BF16 or CLADE_F16 for half the bytes: whoever sends a part of
+ * a sum rounds it, and ranks that sum in k steps round as often. All get the same bits. Of F16, sums beyond 65504
+ * become infinite. Sums of less than 16 KiB travel as they are. Derivatives flow through: gradients of sums are summed
+ * as well. */
 enum { CLADE_ALL_REDUCE_MOST = 32 };
 CLADE_API clade_status clade_all_reduce(clade_graph *g, clade_comm *comm, clade_dtype wire, int n, clade_val *values);
 

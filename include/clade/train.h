@@ -40,6 +40,8 @@ typedef struct clade_train_event {
   const char *changed;            /* BEGIN: "lr 0.01 (the checkpoint had 0.1), …"; NULL: nothing */
   int ranks;                      /* or devices */
   const int64_t *optimizer_bytes; /* BEGIN: of each rank's moments and averages */
+  const int *rows;                /* BEGIN: of a batch, that each rank has */
+  bool split_measured;            /* BEGIN: .split_auto measured these now */
 } clade_train_event;
 typedef void clade_train_observer(void *user, const clade_train_event *event);
 
@@ -104,6 +106,9 @@ typedef struct clade_trainer {
   clade_dtype compress CLADE_UNSET; /* as in clade_minimize */
   bool sync_batch_norm CLADE_UNSET; /* by the batch of all ranks or devices (clade_graph_sync); unset: by each one's */
   int low_rank CLADE_UNSET;         /* as in clade_minimize; errors of all ranks are in checkpoints */
+  /* In place of .split: rows in proportion to how fast each rank or device computes a step, which is measured before
+   * the first one, in coarse steps. What is resumed keeps the checkpoint's rows where it has as many ranks. */
+  bool split_auto CLADE_UNSET;
 } clade_trainer;
 
 /* Steps of an epoch and of the whole training: for schedules. Of `trainer`, .train, .batch and .epochs are looked at.

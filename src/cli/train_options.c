@@ -62,7 +62,7 @@ static const cli_option options[] = {
     [AUGMENT] = {"augment", "LIST", "of shift=N, crop=N, rotate=DEGREES, cutout=N, flip, normalize, with commas"},
     [SEED] = {"seed", "N", "of weights, order and augmentation (42)"},
     [THREADS] = {"threads", "N", "of the loader (1)"},
-    [SPLIT] = {"split", "A:B", "shares of a batch, one for each --device, or for each rank (equal ones)"},
+    [SPLIT] = {"split", "A:B", "shares of a batch for each --device or rank, or auto: by measured speed (equal ones)"},
     [FALLBACK] = CLI_FALLBACK,
     [PLACE] = CLI_PLACE,
     [CHECKPOINT_DIR] = {"checkpoint-dir", "DIR", "where checkpoints and these options go: the same as RUN (none)"},
@@ -189,9 +189,10 @@ static bool take(train_job *job, int option, const char *value) {
   }
 }
 
-/* "3:1" */
+/* "3:1", or "auto" */
 static bool take_split(train_job *job) {
   const char *at = job->split_text;
+  if (!strcmp(at, "auto")) return job->trainer.split_auto = true;
   for (job->n_split = 0;; at++) {
     char *end;
     double part = strtod(at, &end);
@@ -202,7 +203,8 @@ static bool take_split(train_job *job) {
     job->trainer.split = job->split;
     return true;
   }
-  cli_wrong(&job->args, "--split %s: expected positive numbers with colons between, one for each --device or rank",
+  cli_wrong(&job->args,
+            "--split %s: expected auto, or positive numbers with colons between, one for each --device or rank",
             job->split_text);
   return false;
 }

@@ -54,6 +54,10 @@ static clade_status take_devices(train_job *job, const char *path, const json_t 
   return CLADE_OK;
 }
 
+static bool is_of_devices(const char *name, const json_t *value) {
+  return !strcmp(name, "split") && strcmp(json_string_value(value), "auto") != 0;
+}
+
 /* What the command line gives goes before it; shares for another number of devices are none of these. */
 static clade_status take_options(train_job *job, const char *path) {
   json_t *options = json_object_get(job->kept, "options"), *value;
@@ -70,7 +74,7 @@ static clade_status take_options(train_job *job, const char *path) {
     const int i = find(name);
     const bool flag = i >= 0 && !train_description.options[i].argument;
     if (i < 0 || (flag ? !json_is_true(value) : !json_is_string(value))) return wrong(path, name);
-    if (job->value[i] || (other_devices && !strcmp(name, "split"))) continue;
+    if (job->value[i] || (other_devices && is_of_devices(name, value))) continue;
     job->value[i] = flag ? "" : json_string_value(value);
     job->from_run[i] = true;
   }

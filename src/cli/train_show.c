@@ -40,6 +40,14 @@ static void plain_step(train_job *job, const clade_train_event *e) {
   fflush(job->to);
 }
 
+static void tell_split(const train_job *job, const clade_train_event *e) {
+  for (int time = 0; time < 2; time++) {
+    fputs(time ? " measured; --split " : "split ", job->to);
+    for (int i = 0; i < e->ranks; i++) fprintf(job->to, "%s%d", i ? ":" : "", e->rows[i]);
+  }
+  fputs(" gives the same\n", job->to);
+}
+
 static void people(train_job *job, const clade_train_event *e) {
   switch (e->kind) {
   case CLADE_TRAIN_BEGIN:
@@ -48,6 +56,7 @@ static void people(train_job *job, const clade_train_event *e) {
     if (e->resumed)
       fprintf(job->to, "resuming at step %lld%s%s\n", (long long)e->step, e->changed ? " with " : "",
               e->changed ? e->changed : "");
+    if (e->split_measured) tell_split(job, e);
     break;
   case CLADE_TRAIN_STEP:
     if (job->terminal)
@@ -82,13 +91,19 @@ static json_t *bytes_json(const clade_train_event *e) {
   return list;
 }
 
+static json_t *rows_json(const clade_train_event *e) {
+  json_t *list = json_array();
+  for (int i = 0; i < e->ranks; i++) json_array_append_new(list, json_integer(e->rows[i]));
+  return list;
+}
+
 static json_t *event_json(const train_job *job, const clade_train_event *e) {
   switch (e->kind) {
   case CLADE_TRAIN_BEGIN:
-    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:b, s:s?, s:o}", "event", "begin", "schema", 1, "model",
+    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:b}", "event", "begin", "schema", 1, "model",
                      job->trainer.model_name, "data", job->data, "step", (json_int_t)e->step, "steps",
                      (json_int_t)e->steps, "resumed", e->resumed, "changed", e->changed, "optimizer_bytes",
-                     bytes_json(e));
+                     bytes_json(e), "split", rows_json(e), "split_measured", e->split_measured);
   case CLADE_TRAIN_STEP: return step_json(e);
   case CLADE_TRAIN_EPOCH:
     return json_pack("{s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:o}", "event", "epoch", "epoch", e->epoch, "step",

@@ -18,6 +18,8 @@ typedef struct clade__training {
   pthread_mutex_t *local;   /* ranks are devices of this process, which call users' functions under it; NULL: not so */
   int *parts;               /* [ranks]: rows of a batch */
   int rows, first_row;      /* this rank's, and where they begin */
+  double *split;            /* [ranks]: shares by .split_auto, from the checkpoint or measured; NULL: none yet */
+  bool measured;            /* these were */
   int64_t *optimizer_bytes; /* [ranks], on rank 0 */
   clade__foreign foreign;   /* what other ranks have of the optimizer, on rank 0 */
   bool saves;               /* rank 0 writes checkpoints */
@@ -95,6 +97,12 @@ typedef struct clade__outcome {
 /* The model over `rows` images "x", its loss by labels "y", and how many answers are right (a float: counts are exact
  * up to 2^24). */
 clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, int rows, double smoothing);
+/* The step of this rank's rows, up to the update; `comm`: over whose ranks gradients are summed; NULL: none. */
+clade_status clade__train_add_step(const clade__training *tr, clade_graph *g, clade_comm *comm, clade__outcome *part);
+clade_status clade__train_compile(const clade__training *tr, clade_graph *g, clade_func **out);
+clade_status clade__train_load(const clade__training *tr, clade_loader **out); /* this rank's rows */
+/* Rows of each rank, in proportion to the shares; NULL: equal ones. */
+clade_status clade__train_cut(clade__training *tr, const double *shares);
 clade_status clade__train_build(clade__training *tr);
 void clade__train_release(clade__training *tr);
 
@@ -114,6 +122,12 @@ clade_status clade__train_find(clade__training *tr);
 /* Takes it where .resume says so. */
 clade_status clade__train_resume(clade__training *tr);
 clade_status clade__train_save(clade__training *tr, bool best);
+
+/* ---- speed.c ---- */
+/* Cuts by .split_auto, where that is set. All ranks call it. */
+clade_status clade__train_split(clade__training *tr);
+/* In proportion to speeds (which are lost), in whole numbers from 1 on; little noise changes nothing. */
+void clade__train_shares(int n, int batch, double *speeds, double *shares);
 
 /* ---- choices.c: what the steps of several ranks are compiled with ---- */
 /* From the checkpoint on rank 0 to each, before they compile. All ranks call both. */

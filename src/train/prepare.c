@@ -11,23 +11,24 @@
 enum { DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3 };
 
 /* ---- options ---- */
-/* Rows of each rank, in proportion, so that they add up: what rounding leaves goes to the first ones. */
-static clade_status cut(clade__training *tr) {
-  const clade_trainer *t = &tr->t;
+/* So that they add up: what rounding leaves goes to the first ones. */
+clade_status clade__train_cut(clade__training *tr, const double *shares) {
+  const int batch = tr->t.batch;
   double sum = 0;
   int given = 0;
   for (int i = 0; i < tr->ranks; i++) {
-    const double part = t->split ? t->split[i] : 1;
+    const double part = shares ? shares[i] : 1;
     if (!(part > 0 && isfinite(part))) return CLADE_FAIL(INVALID, "clade_train: share %d of the batch is %g", i, part);
     sum += part;
   }
-  for (int i = 0; i < tr->ranks; i++) given += tr->parts[i] = (int)((t->split ? t->split[i] : 1) * t->batch / sum);
-  for (int i = 0; given < t->batch; i = (i + 1) % tr->ranks, given++) tr->parts[i]++;
+  for (int i = 0; i < tr->ranks; i++) given += tr->parts[i] = (int)((shares ? shares[i] : 1) * batch / sum);
+  for (int i = 0; given < batch; i = (i + 1) % tr->ranks, given++) tr->parts[i]++;
   for (int i = 0; i < tr->ranks; i++)
     if (!tr->parts[i])
-      return CLADE_FAIL(INVALID, "clade_train: a batch of %d leaves nothing for %s %d of %d", t->batch,
+      return CLADE_FAIL(INVALID, "clade_train: a batch of %d leaves nothing for %s %d of %d", batch,
                         tr->local ? "device" : "rank", i, tr->ranks);
   tr->rows = tr->parts[tr->rank];
+  tr->first_row = 0;
   for (int i = 0; i < tr->rank; i++) tr->first_row += tr->parts[i];
   return CLADE_OK;
 }
@@ -108,7 +109,7 @@ clade_status clade__train_options(const clade_trainer *given, clade__training *t
   tr->test_batch = (int)CLADE_MIN(tr->test_data.count, (int64_t)CLADE__TEST_BATCH);
   tr->test_loss = tr->test_accuracy = NAN;
   tr->best = -1;
-  return cut(tr);
+  return clade__train_cut(tr, t->split);
 }
 
 /* ---- graphs ---- */
@@ -164,9 +165,9 @@ static clade_status hash_model(clade__training *tr, const clade__outcome *part) 
   return status;
 }
 
-static clade_status compile_step(clade__training *tr, clade_graph *g) {
-  return clade_compile(g, tr->device, &tr->step_func, .fallback = tr->t.fallback, .place = tr->t.place,
-                       .prefer = tr->t.prefer, .strict = tr->t.strict, .choices = tr->choices[0]);
+clade_status clade__train_compile(const clade__training *tr, clade_graph *g, clade_func **out) {
+  return clade_compile(g, tr->device, out, .fallback = tr->t.fallback, .place = tr->t.place, .prefer = tr->t.prefer,
+                       .strict = tr->t.strict, .choices = tr->choices[0]);
 }
 
 /* One device after the other, so that none disturbs what another one measures. */
@@ -184,7 +185,7 @@ static clade_status tune_step(clade__training *tr, clade_graph *g) {
   CLADE_TRY(tune_in_turn(tr));
   clade_func_release(tr->step_func);
   tr->step_func = NULL;
-  return compile_step(tr, g);
+  return clade__train_compile(tr, g, &tr->step_func);
 }
 
 /* Of all ranks. One that is asked to stop tells the others, so that all stop after the same step. */
@@ -198,40 +199,52 @@ static clade_status add_outputs(const clade__training *tr, clade_graph *g, const
   return clade_graph_status(g);
 }
 
-static clade_status add_update(const clade__training *tr, clade_graph *g, clade_val loss) {
+static clade_status add_update(const clade__training *tr, clade_graph *g, clade_val loss, clade_comm *comm) {
   const clade_trainer *t = &tr->t;
   clade__train_lock(tr);
   const clade_status status =
       clade_minimize(g, loss, .optimizer = t->optimizer, .schedule = t->schedule, .clip_norm = t->clip_norm,
-                     .clip_value = t->clip_value, .ema = t->ema, .comm = t->comm, .shard = t->shard,
+                     .clip_value = t->clip_value, .ema = t->ema, .comm = comm, .shard = t->shard,
                      .compress = t->compress, .low_rank = t->low_rank);
   clade__train_unlock(tr);
   return status;
 }
 
+clade_status clade__train_add_step(const clade__training *tr, clade_graph *g, clade_comm *comm, clade__outcome *part) {
+  clade_graph_train(g, true);
+  clade_graph_sync(g, tr->t.sync_batch_norm ? comm : NULL);
+  *part = build_part(tr, g);
+  return add_update(tr, g, part->loss, comm);
+}
+
 static clade_status build_step(clade__training *tr) {
+  clade__outcome part;
   clade_graph *g;
   clade_status status;
   CLADE_TRY(clade_graph_new(&g));
-  clade_graph_train(g, true);
-  clade_graph_sync(g, tr->t.sync_batch_norm ? tr->t.comm : NULL);
-  clade__outcome part = build_part(tr, g);
+  CLADE_GOTO(clade__train_add_step(tr, g, tr->t.comm, &part));
   CLADE_GOTO(hash_model(tr, &part));
   tr->backward = part.loss.id + 1;
-  CLADE_GOTO(add_update(tr, g, part.loss));
   CLADE_GOTO(add_outputs(tr, g, &part));
   if (tr->t.detect_anomaly) CLADE_GOTO(clade_graph_watch(g));
-  CLADE_GOTO(compile_step(tr, g));
+  CLADE_GOTO(clade__train_compile(tr, g, &tr->step_func));
   CLADE_GOTO(tune_step(tr, g));
 fail:
   clade_graph_release(g);
   return status;
 }
 
+clade_status clade__train_load(const clade__training *tr, clade_loader **out) {
+  return clade_loader_new(tr->t.train, out, .batch = tr->t.batch, .threads = tr->t.threads,
+                          .queue = CLADE__LOADER_QUEUE, .seed = tr->t.seed, .shuffle = true, .drop_last = true,
+                          .augment = tr->t.augment, .first_row = tr->first_row, .rows = tr->rows);
+}
+
 clade_status clade__train_build(clade__training *tr) {
   CLADE_TRY(clade__train_find(tr));
   if (tr->ranks > 1 && !tr->local) CLADE_TRY(clade__train_agree(tr));
   CLADE_TRY(clade__train_hand_choices(tr));
+  CLADE_TRY(clade__train_split(tr));
   CLADE_TRY(build_step(tr));
   CLADE_TRY(clade_vars_new(tr->step_func, tr->t.seed, &tr->vars));
   CLADE_TRY(clade__train_resume(tr));
@@ -243,9 +256,7 @@ clade_status clade__train_build(clade__training *tr) {
   tr->checkpoint = NULL;
   CLADE_TRY(clade__train_open_logs(tr));
   CLADE_TRY(clade_run_new(tr->step_func, tr->vars, &tr->step_run));
-  CLADE_TRY(clade_loader_new(tr->t.train, &tr->loader, .batch = tr->t.batch, .threads = tr->t.threads,
-                             .queue = CLADE__LOADER_QUEUE, .seed = tr->t.seed, .shuffle = true, .drop_last = true,
-                             .augment = tr->t.augment, .first_row = tr->first_row, .rows = tr->rows));
+  CLADE_TRY(clade__train_load(tr, &tr->loader));
   return clade_loader_seek(tr->loader, tr->at / tr->epoch_steps, tr->at % tr->epoch_steps);
 }
 
@@ -268,5 +279,6 @@ void clade__train_release(clade__training *tr) {
   clade__free(tr->confusion);
   clade__free(tr->optimizer_bytes);
   clade__free(tr->parts);
+  clade__free(tr->split);
   clade__free(tr->foreign.at);
 }

@@ -9,9 +9,10 @@ enum { WHY_BYTES = 512 };
 
 /* What must be the same on all ranks, as a text. */
 static clade_status agreement(const clade__training *tr, char **text) {
-  json_t *root = json_pack("{s:s, s:s, s:o, s:o, s:I, s:I}", "shard", clade_shard_name(tr->t.shard), "version",
-                           clade_version(), "course", clade__train_course(tr), "settings", clade__train_settings(tr),
-                           "steps", (json_int_t)tr->steps, "checkpoint_steps", (json_int_t)tr->t.checkpoint_steps);
+  json_t *root = json_pack("{s:s, s:b, s:s, s:o, s:o, s:I, s:I}", "shard", clade_shard_name(tr->t.shard), "split_auto",
+                           tr->t.split_auto, "version", clade_version(), "course", clade__train_course(tr), "settings",
+                           clade__train_settings(tr), "steps", (json_int_t)tr->steps, "checkpoint_steps",
+                           (json_int_t)tr->t.checkpoint_steps);
   clade_status status = clade__json_print(root, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), text);
   json_decref(root);
   return status;

@@ -153,6 +153,18 @@ static clade_status read_choices(clade__training *tr, const json_t *state) {
   return CLADE_OK;
 }
 
+/* For .split_auto; that of another number of ranks, or none, is measured anew. */
+static clade_status read_split(clade__training *tr, const json_t *state) {
+  const json_t *rows = json_object_get(json_object_get(state, "settings"), "split");
+  if (!tr->t.split_auto || json_array_size(rows) != (size_t)tr->ranks) return CLADE_OK;
+  for (int i = 0; i < tr->ranks; i++)
+    if (json_integer_value(json_array_get(rows, (size_t)i)) < 1) return CLADE_OK;
+  tr->split = clade__new((size_t)tr->ranks, sizeof *tr->split);
+  if (!tr->split) return CLADE_NO_MEMORY;
+  for (int i = 0; i < tr->ranks; i++) tr->split[i] = (double)json_integer_value(json_array_get(rows, (size_t)i));
+  return CLADE_OK;
+}
+
 /* All that can be refused before anything is compiled. */
 static clade_status read_state(clade__training *tr) {
   const char *path = clade_checkpoint_path(tr->checkpoint);
@@ -163,6 +175,7 @@ static clade_status read_state(clade__training *tr) {
   CLADE_GOTO(clade__train_compare(tr, path, state));
   CLADE_GOTO(read_position(tr, path, state));
   CLADE_GOTO(read_choices(tr, state));
+  CLADE_GOTO(read_split(tr, state));
 fail:
   json_decref(state);
   return status;

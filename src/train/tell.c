@@ -46,6 +46,8 @@ void clade__train_tell(clade__training *tr, clade_train_event_kind kind, const c
       .changed = kind == CLADE_TRAIN_BEGIN ? tr->changed : NULL,
       .ranks = tr->ranks,
       .optimizer_bytes = kind == CLADE_TRAIN_BEGIN ? tr->optimizer_bytes : NULL,
+      .rows = kind == CLADE_TRAIN_BEGIN ? tr->parts : NULL,
+      .split_measured = kind == CLADE_TRAIN_BEGIN && tr->measured,
   };
   clade__train_log(tr, &event);
   if (tr->t.observe) tr->t.observe(tr->t.observe_user, &event);

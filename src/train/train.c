@@ -177,6 +177,7 @@ static clade_status check(const clade_trainer *t) {
     return CLADE_FAIL(INVALID, "clade_train: .n_devices is %d and .devices is NULL", t->n_devices);
   if (t->n_devices < 0 || t->n_devices > CLADE__MAX_DEVICES)
     return CLADE_FAIL(INVALID, "clade_train: %d devices; up to %d are expected", t->n_devices, CLADE__MAX_DEVICES);
+  if (t->split && t->split_auto) return CLADE_FAIL(INVALID, "clade_train: .split and .split_auto: set one of them");
   if (ranks > 1 && t->n_devices > 1)
     return CLADE_FAIL(UNSUPPORTED, "clade_train: %d devices in one of %d ranks: each rank has one", t->n_devices,
                       ranks);

@@ -249,6 +249,24 @@ class All(unittest.TestCase):
         self.assertNotEqual(narrow["weights_sha256"], plain["weights_sha256"])
         self.assertLess(abs(narrow["test_accuracy"] - plain["test_accuracy"]), 0.05)
 
+    def test_split_by_speed(self):
+        """Its bits are those of the parts that it tells, and what goes on keeps them."""
+        options = ["--model", "mlp", "--data", "digits", "--batch", "64", "--seed", "7"]
+        with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
+            kept = ["--checkpoint-dir", os.path.join(room, "run")]
+            half = on_ranks(2, *options, *kept, "--epochs", "1", "--split", "auto")
+            result(half)
+            begin = events(half)[0]
+            self.assertTrue(begin["split_measured"])
+            self.assertEqual(sum(begin["split"]), 64)
+            parts = ":".join(map(str, begin["split"]))
+            self.assertIn(f"split {parts} measured; --split {parts} gives the same", half.stderr)
+            rest = on_ranks(2, *kept, "--resume", "--epochs", "2")
+        self.assertFalse(events(rest)[0]["split_measured"])
+        self.assertEqual(events(rest)[0]["split"], begin["split"])
+        whole = result(on_ranks(2, *options, "--epochs", "2", "--split", parts))
+        self.assertEqual(result(rest)["weights_sha256"], whole["weights_sha256"])
+
     def test_resume_by_one_process(self):
         resume_by(self, 2, 1)
 

@@ -137,6 +137,23 @@ class Command(Kit):
         done = train(*self.small, "--epochs", end // 10 + 1, "--checkpoint-dir", folder, "--resume")
         self.assertTrue(events(done)[0]["resumed"])
 
+    def test_split_by_speed(self):
+        """Two devices, which are the same one here, get what is printed; one of them has all."""
+        both = ["--device", "pocl", "--device", "pocl"]
+        done = train(*self.small, "--epochs", 1, *both, "--split", "auto")
+        begin = events(done)[0]
+        self.assertEqual((sum(begin["split"]), len(begin["optimizer_bytes"]), begin["split_measured"]), (32, 2, True))
+        parts = ":".join(map(str, begin["split"]))
+        self.assertIn(f"split {parts} measured; --split {parts} gives the same\n", done.stderr)
+        again = train(*self.small, "--epochs", 1, *both, "--split", parts)
+        self.assertEqual(result(again)["weights_sha256"], result(done)["weights_sha256"])
+        self.assertFalse(events(again)[0]["split_measured"])
+        alone = train(*self.small, "--epochs", 1, "--split", "auto")
+        self.assertEqual(events(alone)[0]["split"], [32])
+        wrong = train(*self.small, *both, "--split", "1:2:3")
+        self.assertEqual(wrong.returncode, 2, wrong)
+        self.assertIn("--split 1:2:3: 3 shares for 2 --device", wrong.stderr)
+
     def test_without_effect(self):
         for options, words in ((["--momentum", "0.9"], ("--momentum", "--optimizer adam")),
                                (["--momentum", "0", "--optimizer", "adamw"], ("--momentum", "--optimizer adamw")),

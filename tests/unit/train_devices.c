@@ -6,7 +6,8 @@
 #include <clade/clade.h>
 
 #include "io_kit.h"
-#include "base/base.h"
+#include "base/json.h"
+#include "train/internal.h"
 
 enum { IMAGES = 32, CLASSES = 4, VALUES = 8, BATCH = 8, EPOCHS = 2, HIDDEN = 6, MOST = 4 };
 
@@ -51,10 +52,15 @@ static clade_val model(clade_graph *g, clade_val x, int classes, void *user) {
 static volatile int stop;
 static int64_t stop_at;
 static char changed[512];
+static int told[MOST]; /* rows */
+static bool measured;
 static void observe(void *user, const clade_train_event *e) {
   assert_true(pthread_equal(*(const pthread_t *)user, pthread_self()));
   if (e->kind == CLADE_TRAIN_STEP && e->step == stop_at) stop = 1;
-  if (e->kind == CLADE_TRAIN_BEGIN) snprintf(changed, sizeof changed, "%s", e->changed ? e->changed : "");
+  if (e->kind != CLADE_TRAIN_BEGIN) return;
+  snprintf(changed, sizeof changed, "%s", e->changed ? e->changed : "");
+  memcpy(told, e->rows, (size_t)e->ranks * sizeof *told);
+  measured = e->split_measured;
 }
 
 static clade_device *device;
@@ -185,6 +191,65 @@ static void test_of_ranks(void **state) {
   assert_string_not_equal(done.weights_sha256, sha);
 }
 
+/* ---- parts by speed ---- */
+static void check_shares(int n, const double *speed, int batch, const double *expected) {
+  double shares[MOST], speeds[MOST];
+  memcpy(speeds, speed, sizeof speeds);
+  clade__train_shares(n, batch, speeds, shares);
+  for (int i = 0; i < n; i++)
+    if (shares[i] != expected[i]) fail_msg("batch %d: share %d is %g instead of %g", batch, i, shares[i], expected[i]);
+}
+
+static void test_shares(void **state) {
+  static const struct {
+    int n, batch;
+    double speed[MOST], shares[MOST];
+  } cases[] = {{2, 64, {10, 10}, {8, 8}},
+               {2, 64, {10, 9}, {8, 8}}, /* noise */
+               {2, 64, {9, 10}, {8, 8}},
+               {3, 64, {10, 9.7, 10.2}, {8, 8, 8}},
+               {3, 64, {9.7, 10, 10.2}, {8, 8, 8}},
+               {2, 64, {3, 1}, {12, 4}},
+               {2, 64, {3.1, 1}, {12, 4}},
+               {2, 64, {1000, 1}, {15, 1}},
+               {4, 64, {1000, 1, 1, 1}, {29, 1, 1, 1}},
+               {3, 8, {1, 1.02, 1.01}, {3, 3, 2}}, /* rows */
+               {3, 3, {1, 5, 100}, {1, 1, 1}},
+               {1, 7, {5}, {7}}};
+  (void)state;
+  for (size_t i = 0; i < CLADE_COUNT(cases); i++)
+    check_shares(cases[i].n, cases[i].speed, cases[i].batch, cases[i].shares);
+}
+
+/* Measuring leaves nothing behind, and what goes on keeps the parts. */
+static void test_split_by_speed(void **state) {
+  double same[MOST];
+  int first[MOST];
+  char sha[65];
+  (void)state;
+  OK(TRAIN_ON(3, .seed = 3, .split_auto = true, .epochs = 1, .checkpoint_dir = io_path("auto")));
+  assert_true(measured);
+  assert_int_equal(told[0] + told[1] + told[2], BATCH);
+  memcpy(first, told, sizeof first);
+  memcpy(sha, done.weights_sha256, sizeof sha);
+  for (int i = 0; i < 3; i++) same[i] = told[i];
+  OK(TRAIN_ON(3, .seed = 3, .split = same, .epochs = 1));
+  assert_false(measured);
+  assert_string_equal(done.weights_sha256, sha);
+  OK(TRAIN_ON(3, .seed = 3, .split_auto = true, .checkpoint_dir = io_path("auto"), .resume = true));
+  assert_false(measured);
+  assert_memory_equal(told, first, 3 * sizeof *told);
+  memcpy(sha, done.weights_sha256, sizeof sha);
+  OK(TRAIN_ON(3, .seed = 3, .split = same));
+  assert_string_equal(done.weights_sha256, sha);
+  OK(TRAIN_ON(2, .seed = 3, .split_auto = true, .checkpoint_dir = io_path("auto"), .resume = true, .epochs = 3));
+  assert_true(measured);
+  OK(TRAIN_ON(1, .split_auto = true));
+  assert_false(measured);
+  assert_int_equal(told[0], BATCH);
+  REFUSED(INVALID, TRAIN_ON(2, .split_auto = true, .split = same), ".split and .split_auto: set one of them");
+}
+
 /* ---- threads ---- */
 static void test_one_at_a_time(void **state) {
   (void)state;
@@ -224,6 +289,19 @@ static void test_images_that_are_not_finite(void **state) {
 }
 
 /* ---- stopping and resuming ---- */
+/* What the second device's step is compiled with, as the checkpoint has it. */
+static json_type choices_of_second(const char *path) {
+  clade_checkpoint *checkpoint;
+  OK(clade_checkpoint_open(path, CLADE_CHECKPOINT_LATEST, &checkpoint));
+  json_t *state = json_loads(clade_checkpoint_text(checkpoint), 0, NULL);
+  const json_t *list = json_object_get(state, "choices");
+  assert_int_equal(json_array_size(list), 3);
+  const json_type type = json_typeof(json_array_get(list, 2));
+  json_decref(state);
+  clade_checkpoint_free(checkpoint);
+  return type;
+}
+
 static void test_resume(void **state) {
   char sha[65];
   (void)state;
@@ -233,12 +311,14 @@ static void test_resume(void **state) {
   OK(TRAIN_ON(2, .split = (double[]){5, 3}, .checkpoint_dir = io_path("run")));
   stop_at = 0;
   assert_true(done.stopped);
+  assert_int_equal(choices_of_second(io_path("run")), JSON_STRING); /* of other rows */
   assert_in_range(done.steps, 3, EPOCHS * IMAGES / BATCH - 1);
   OK(TRAIN_ON(2, .split = (double[]){5, 3}, .checkpoint_dir = io_path("run"), .resume = true));
   assert_string_equal(done.weights_sha256, sha);
   assert_string_equal(changed, "");
   OK(TRAIN_ON(2, .checkpoint_dir = io_path("run"), .resume = true, .epochs = EPOCHS + 1));
   assert_non_null(strstr(changed, "split [4,4] (the checkpoint had [5,3])"));
+  assert_int_equal(choices_of_second(io_path("run")), JSON_NULL);
   OK(TRAIN_ON(1, .checkpoint_dir = io_path("run"), .resume = true, .epochs = EPOCHS + 2));
   assert_non_null(strstr(changed, "ranks 1 (the checkpoint had 2)"));
   assert_null(strstr(changed, "split"));
@@ -257,6 +337,8 @@ static int tear_down(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits),
                                      cmocka_unit_test(test_of_ranks),
+                                     cmocka_unit_test(test_shares),
+                                     cmocka_unit_test(test_split_by_speed),
                                      cmocka_unit_test(test_one_at_a_time),
                                      cmocka_unit_test(test_failures),
                                      cmocka_unit_test(test_images_that_are_not_finite),
