@@ -53,6 +53,8 @@ clade_status clade__comm_patience(const clade_comm *comm, int rank, double since
 
 /* Sums of fewer bytes than this are exchanged whole: rounds cost more than bytes. */
 enum { CLADE__COMM_SHORT = 16 << 10 };
+/* What is longer than this many bytes of f32 travels in pieces, one of which is added while the next is on its way. */
+enum { CLADE__COMM_PIECE = 512 << 10 };
 /* A collective of f32 over the ranks, a step at a time (reduce.c). Its data is filled in before the first step, and
  * holds the sums once done; of a reduce-scatter only the own slot counts then, and of an all-gather before. Those that
  * have ended lie in *idle, the caller's list, which is looked at under the communicator's lock. */

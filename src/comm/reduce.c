@@ -3,7 +3,7 @@
  * where it stays, as far as it is a sum at its end: so all ranks have the same. */
 #include "comm/comm.h"
 
-enum { PIECE = 128 << 10 /* elements */, WINDOW = 4 /* pieces on their way */ };
+enum { PIECE = CLADE__COMM_PIECE / sizeof(float) /* elements */, WINDOW = 4 /* pieces on their way */ };
 
 /* One direction of a move, in pieces. */
 typedef struct flow {

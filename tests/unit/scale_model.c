@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 /* A message takes 1 s and a second for 10 bytes; the host adds 20 bytes a second, or without end. */
-static const scale_link fast = {1, 10, INFINITY, 0}, adds = {1, 10, 20, 0};
+static const scale_link fast = {1, 10, INFINITY, 0, 0, 0}, adds = {1, 10, 20, 0, 0, 0};
 
 static void near(double found, double expected) { assert_true(fabs(found - expected) < 1e-9); }
 
@@ -36,6 +36,18 @@ static void test_other_numbers(void **state) {
   near(scale_reduction(&fast, 5, 0, 1), 4); /* the fifth hands over while the others halve in two messages */
 }
 
+/* Pieces of 10 bytes take 1 s on the link and 0.5 s to be added, or 2.5 s where adding is the slower. */
+static void test_pieces(void **state) {
+  (void)state;
+  const scale_link pieces = {1, 10, 20, .piece = 10}, slow = {1, 10, 4, .piece = 10};
+  near(scale_reduction(&pieces, 2, 80, 1), (1 + 4 + 0.5) + (1 + 4));
+  near(scale_reduction(&pieces, 2, 80, 0.5), (1 + 0.5 + 3 * 0.5 + 0.5) + (1 + 2)); /* both take 0.5 s */
+  near(scale_reduction(&slow, 2, 80, 1), (1 + 1 + 4 * 2.5) + (1 + 4));
+  near(scale_reduction(&pieces, 2, 16, 1), scale_reduction(&adds, 2, 16, 1)); /* all of it is one piece */
+  near(scale_reduction(&pieces, 3, 80, 1),
+       9 + 0.5 + 9); /* the third rank's 80 bytes, the last piece of which is added */
+}
+
 /* All 80 bytes in each round, 9 s and 4 to add; 3 = 2 + 1: handed over meanwhile, and given back. */
 static void test_whole(void **state) {
   (void)state;
@@ -43,6 +55,16 @@ static void test_whole(void **state) {
   near(scale_reduction(&whole, 4, 80, 1), 2 * (9 + 4));
   near(scale_reduction(&whole, 3, 80, 1), (9 + 4) + 4 + 9);
   near(scale_reduction(&whole, 4, 81, 1), scale_reduction(&adds, 4, 81, 1));
+}
+
+/* A round of 4 bytes would take 1.2 or 1.4 s, one of 40 takes 5 s. */
+static void test_looks(void **state) {
+  (void)state;
+  const scale_link looks = {1, 10, INFINITY, .look = 3};
+  near(scale_reduction(&looks, 2, 4, 1), 3 + 3);
+  near(scale_reduction(&looks, 4, 80, 1), 2 * (5 + 3));
+  const scale_bucket buckets[] = {{4, 0}, {4, 0}}; /* the link is free again after 0.4 s */
+  near(scale_predict(&looks, 2, 1, 2, buckets, 0).seconds, 6.4);
 }
 
 static void test_rounds(void **state) {
@@ -54,15 +76,16 @@ static void test_rounds(void **state) {
   near(scale_rounds(7), 4); /* the seventh to the two, these to the four, and back */
 }
 
-/* Two ranks: 20 bytes take 2 + 2 = 4 s, 80 bytes 10 s. */
+/* Two ranks: 20 bytes take 2 + 2 = 4 s, 80 bytes 2 + 8 = 10 s. Their latencies, 2 s each, leave the link to others. */
 static void test_steps(void **state) {
   (void)state;
-  const scale_bucket buckets[] = {{20, 10}, {80, 12}, {20, 40}};
-  scale_step step = scale_predict(&fast, 2, 1, 2, buckets, 3); /* 10 to 14, 14 to 24 */
-  near(step.seconds, 27);
+  const scale_bucket buckets[] = {{20, 10}, {80, 11}, {20, 40}}, both[] = {{80, 0}, {4, 0}};
+  scale_step step = scale_predict(&fast, 2, 1, 2, buckets, 3); /* 10 to 14, from 12 to 22 */
+  near(step.seconds, 25);
   near(step.reductions, 14);
-  near(step.exposed, 12);
-  step = scale_predict(&fast, 2, 1, 3, buckets, 3); /* the last one begins when it is ready */
+  near(step.exposed, 11);
+  near(scale_predict(&fast, 2, 1, 2, both, 0).seconds, 10.4); /* the second ends last: 8 s, and 2.4 of its own */
+  step = scale_predict(&fast, 2, 1, 3, buckets, 3);           /* the last one begins when it is ready */
   near(step.seconds, 47);
   near(step.exposed, 4);
   step = scale_predict(&fast, 1, 1, 3, buckets, 3);
@@ -73,7 +96,8 @@ static void test_steps(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_powers_of_two), cmocka_unit_test(test_other_numbers),
-                                     cmocka_unit_test(test_whole), cmocka_unit_test(test_rounds),
+                                     cmocka_unit_test(test_pieces),        cmocka_unit_test(test_whole),
+                                     cmocka_unit_test(test_looks),         cmocka_unit_test(test_rounds),
                                      cmocka_unit_test(test_steps)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,8 @@ static int take_link(scale_job *job, const char *text) {
     return cli_wrong(&job->bench.args,
                      "--link %s: expected microseconds and 10^9 bits a second with a comma between, as 50,10", text);
   job->link_text = text;
-  job->link = (scale_link){us * 1e-6, gbits * 1e9 / 8, .whole = CLADE__COMM_SHORT};
+  job->link.latency = us * 1e-6;
+  job->link.bandwidth = gbits * 1e9 / 8;
   return CLI_DONE;
 }
 
@@ -99,6 +100,7 @@ static clade_status measure(scale_job *job) {
   CLADE_TRY(bench_model_data(&job->work));
   CLADE_TRY(scale_measure(bench, &job->work, NULL, &job->compute));
   job->used = job->link;
+  job->used.look = job->compute.poll;
   job->used.latency += job->compute.poll / 2; /* what arrives between two looks waits for half of that, on average */
   return CLADE_OK;
 }
@@ -166,7 +168,7 @@ static json_t *document(const scale_job *job) {
 
 int bench_scale(int argc, char **argv) {
   scale_job job = {.bench = {.args = description, .dtype = CLADE_F32, .rounds = 7, .to = stdout},
-                   .link = {50e-6, 10e9 / 8, .whole = CLADE__COMM_SHORT}};
+                   .link = {50e-6, 10e9 / 8, .whole = CLADE__COMM_SHORT, .piece = CLADE__COMM_PIECE}};
   int result = parse(&job, argc, argv);
   if (result) return result < 0 ? CLI_DONE : result;
   clade_comm *comm = NULL;

@@ -39,7 +39,7 @@ static clade_status get(clade_comm *comm, int peer, void *data, size_t bytes) {
 enum { SMALL = 8, LARGE = 4 << 20, SMALL_TIMES = 101, LARGE_TIMES = 7 };
 /* What is long travels in pieces, all on their way at once, as a sum's do. A look a tenth of a millisecond late is
  * nothing to it, and ranks that share a processor get it in turn. */
-enum { PIECE = 512 << 10, PIECES = LARGE / PIECE, LARGE_PAUSE_NS = 50000 };
+enum { PIECE = CLADE__COMM_PIECE, PIECES = LARGE / PIECE, LARGE_PAUSE_NS = 50000 };
 
 static clade_status begin_both(clade_comm *comm, int peer, const char *out, char *in, void *requests[2 * PIECES]) {
   for (int i = 0; i < PIECES; i++)

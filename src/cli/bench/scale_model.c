@@ -4,7 +4,9 @@
 #include <math.h>
 #include <stdbool.h>
 
-static double message(const scale_link *link, double bytes) { return link->latency + bytes / link->bandwidth; }
+static double message(const scale_link *link, double bytes) {
+  return fmax(link->latency + bytes / link->bandwidth, link->look);
+}
 
 /* A sum, as each rank meets it. */
 typedef struct sum {
@@ -14,11 +16,21 @@ typedef struct sum {
 
 static double part(const sum *s, int parts) { return s->whole ? s->bytes : s->bytes / parts; }
 
+static double piece_of(const scale_link *link, double bytes) {
+  return link->piece > 0 ? fmin(link->piece, bytes) : bytes;
+}
+
+/* A message that is added: the first piece arrives, the others at the rate of what is slower, and the last is added. */
+static double added(const scale_link *link, double bytes, double wire) {
+  const double piece = piece_of(link, bytes);
+  return message(link, piece * wire) + (bytes - piece) * fmax(wire / link->bandwidth, 1 / link->add) +
+         piece / link->add;
+}
+
 /* Rounds in which neighbors at distance 1, 2, 4, … exchange half of what is left, or all of it, and add. */
 static double halving(const scale_link *link, int ranks, const sum *s) {
   double seconds = 0;
-  for (int parts = 2; parts <= ranks; parts *= 2)
-    seconds += message(link, part(s, parts) * s->wire) + part(s, parts) / link->add;
+  for (int parts = 2; parts <= ranks; parts *= 2) seconds += added(link, part(s, parts), s->wire);
   return seconds;
 }
 
@@ -39,8 +51,8 @@ double scale_reduction(const scale_link *link, int ranks, double bytes, double w
   if (!n) return 0;
   double summed = halving(link, block[n - 1], &s);
   for (int i = n - 2; i >= 0; i--) {
-    const double handed = summed + message(link, part(&s, block[i + 1]) * wire);
-    summed = fmax(halving(link, block[i], &s), handed) + part(&s, block[i]) / link->add;
+    const double own = part(&s, block[i]), handed = summed + message(link, part(&s, block[i + 1]) * wire);
+    summed = fmax(halving(link, block[i], &s) + own / link->add, handed + piece_of(link, own) / link->add);
   }
   double end = 0;
   for (int i = 0; i < n; i++) {
@@ -56,12 +68,16 @@ double scale_rounds(int ranks) {
 
 scale_step scale_predict(const scale_link *link, int ranks, double wire, int n, const scale_bucket *buckets,
                          double rest) {
+  scale_link at_once = *link;
+  at_once.latency = at_once.look = 0;
   scale_step step = {0};
-  double end = 0, ready = 0;
+  double end = 0, ready = 0, idle = 0; /* idle: from when on the link is */
   for (int i = 0; i < n; i++) {
     const double seconds = scale_reduction(link, ranks, buckets[i].bytes, wire);
     ready = buckets[i].ready;
-    end = fmax(end, ready) + seconds;
+    const double begin = fmax(idle, ready);
+    idle = begin + scale_reduction(&at_once, ranks, buckets[i].bytes, wire);
+    end = fmax(end, begin + seconds);
     step.reductions += seconds;
   }
   step.seconds = end + rest;

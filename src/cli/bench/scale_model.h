@@ -8,6 +8,8 @@ typedef struct scale_link {
   double bandwidth; /* bytes a second, in both directions at once */
   double add;       /* bytes of f32 a second that the host adds to others */
   double whole;     /* sums of fewer bytes are exchanged whole, in half as many rounds */
+  double piece; /* bytes of f32 that are added while the next ones are on their way; 0: nothing is added meanwhile */
+  double look;  /* seconds between two looks at messages, which a round takes at least */
 } scale_link;
 
 enum { SCALE_MOST_RANKS = 1 << 20 };
@@ -27,8 +29,9 @@ typedef struct scale_step {
   double reductions; /* all sums, one after the other */
   double exposed;    /* of `seconds`: what the step takes longer than if sums took no time */
 } scale_step;
-/* Buckets are in the order in which they are ready. Their sums use the link one after the other, and all end before
- * what is left of the step, which takes `rest` seconds. */
+/* Buckets are in the order in which they are ready. Their sums use the link one after the other; what a sum waits for
+ * beside, messages that are small or are on their way, goes by while others use it. All end before what is left of the
+ * step, which takes `rest` seconds. */
 scale_step scale_predict(const scale_link *link, int ranks, double wire, int n, const scale_bucket *buckets,
                          double rest);
 
