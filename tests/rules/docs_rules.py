@@ -19,8 +19,9 @@ def implementations(root, text):
     """The names in an op's table; a row that is a macro has its name as first argument or in the macro's definition."""
     table = re.search(r"clade_impl \*const \w+\[\] =\s*\{(.*?)NULL,?\s*\};", text, re.S)
     names = []
-    for literal, macro, argument in re.findall(r'CLADE_IMPL\(\s*\.name = "(\w+)"|^\s*(CLADE__\w+)(?:\("(\w+)")?',
-                                               table.group(1) if table else "", re.M):
+    for literal, macro, argument in re.findall(
+            r'CLADE_IMPL\(\s*\.name = "(\w+)"|(?:^\s*|CLADE_IMPL\(\s*)(CLADE__\w+)(?:\("(\w+)")?',
+            table.group(1) if table else "", re.M):
         names.append(literal or argument or macro_name(root, macro))
     return ", ".join(names) if names else "none: a view" if "CLADE_OP_VIEW" in text else "none"
 
