@@ -37,35 +37,43 @@ static double cost(const clade_query *q) {
 
 static size_t workspace(const clade_query *q) { return (size_t)rows_of(q) * sizeof(int32_t); }
 
-static clade_status emit(clade_emit *e, const clade_query *q) {
-  int64_t rows = rows_of(q);
-  clade_kernel_step *s;
-  if (rows) {
-    s = clade_emit_kernel(e, "top_k_count_forward_rows");
-    clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
-    clade_emit_in(s, 0);
-    clade_emit_in(s, 1);
-    clade_emit_workspace(s, 0, sizeof(int32_t));
-    clade_emit_index(s, rows);
-    clade_emit_i32(s, (int32_t)classes(q));
-    clade_emit_i32(s, ((const attrs *)q->node->attrs)->k);
-    clade__emit_flat(s, q->device, rows);
-  }
-  s = clade_emit_kernel(e, "top_k_count_forward_join");
-  if (rows)
+/* Whether each row's label is among its k largest. */
+static clade_kernel_step *rows_step(clade_emit *e, const clade_query *q, const char *kernel) {
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  clade_emit_in(s, 0);
+  clade_emit_in(s, 1);
+  clade_emit_workspace(s, 0, sizeof(int32_t));
+  clade_emit_index(s, rows_of(q));
+  clade_emit_i32(s, (int32_t)classes(q));
+  clade_emit_i32(s, ((const attrs *)q->node->attrs)->k);
+  return s;
+}
+
+static void emit_join(clade_emit *e, const clade_query *q) {
+  clade_kernel_step *s = clade_emit_kernel(e, "top_k_count_forward_join");
+  if (rows_of(q))
     clade_emit_workspace(s, 0, sizeof(int32_t));
   else
     clade_emit_in(s, 1);
   clade_emit_out(s, 0);
   clade_emit_index(s, 1);
-  clade_emit_index(s, rows);
+  clade_emit_index(s, rows_of(q));
   clade__emit_flat(s, q->device, 1);
+}
+
+/* ---- ref: a work-item does a row ---- */
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  if (rows_of(q)) clade__emit_flat(rows_step(e, q, "top_k_count_forward_rows"), q->device, rows_of(q));
+  emit_join(e, q);
   return CLADE_OK;
 }
 
-static const clade_impl *const impls[] = {CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept,
-                                                     .cost = cost, .workspace = workspace, .emit = emit),
-                                          NULL};
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept, .cost = cost, .workspace = workspace,
+               .emit = emit),
+    NULL,
+};
 
 const clade_op clade__op_top_k_count = {
     .size = sizeof(clade_op),

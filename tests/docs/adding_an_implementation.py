@@ -29,7 +29,7 @@ def computed(command, least=LEAST):
     print("+", " ".join(command), flush=True)
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     print(done.stdout, done.stderr, sep="", flush=True)
-    found = re.search(r"arg_max: group computed (\d+) cases", done.stdout, re.M)
+    found = re.search(r"top_k_count: group computed (\d+) cases", done.stdout, re.M)
     if done.returncode or not found or int(found.group(1)) < least:
         sys.exit(f"group computed {found.group(1) if found else 'no'} cases (exit status {done.returncode}); "
                  f"{least} are expected")
@@ -49,14 +49,14 @@ def main(root, cc, icd):
         docs.run(["cmake", "--build", build, "--target", "op_test"], quiet=True)
         docs.run([sys.executable, os.path.join(tree, "tests/rules/run.py"), "source", tree])
         test = os.path.join(build, "tests/op/op_test")
-        computed([test, "--op", "arg_max", "--device", "pocl", "--variants", os.path.join(tree, "tests/op/variants.txt"),
+        computed([test, "--op", "top_k_count", "--device", "pocl", "--variants", os.path.join(tree, "tests/op/variants.txt"),
                   "--least", str(LEAST)])
         if not os.path.exists(icd):
             print("Oclgrind is not installed: its cases did not run", flush=True)
             sys.exit(SKIPPED)
-        computed(["ctest", "--test-dir", build, "-V", "--no-tests=error", "-R", r"^op\.arg_max\.oclgrind$"], 1)
+        computed(["ctest", "--test-dir", build, "-V", "--no-tests=error", "-R", r"^op\.top_k_count\.oclgrind$"], 1)
         oclgrind = os.path.join(tree, "tests/op/oclgrind.cmake")
-        computed(["cmake", "-D", f"OP_TEST={test}", "-D", f"ICD={icd}", "-D", "OP=arg_max", "-D", f"LOG={room}/oclgrind.log",
+        computed(["cmake", "-D", f"OP_TEST={test}", "-D", f"ICD={icd}", "-D", "OP=top_k_count", "-D", f"LOG={room}/oclgrind.log",
                   "-D", f"HOW=--family;group;--least;{LEAST}", "-P", oclgrind])
 
 
