@@ -41,6 +41,10 @@
 #define TEAM_FOR(i, n)                           \
   _Pragma("clang loop vectorize(disable)")       \
   for (index_t i = (index_t)TEAM_LANE * TEAM_PIECE; i < (n); i += TEAM * TEAM_PIECE)
+/* ... each element is, of rows as well: neighbors read neighbors. For what comes in no vectors. */
+#define TEAM_EACH(i, n)                          \
+  _Pragma("clang loop vectorize(disable)")       \
+  for (index_t i = (index_t)TEAM_LANE; i < (n); i += TEAM)
 /* Whether all rows of n elements begin where a vector of four may. */
 #define TEAM_WHOLE(p, n) (!SPREAD && (n) % 4 == 0 && ((size_t)(p) & (4 * sizeof(*(p)) - 1)) == 0)
 /* Elements from i on of a line that begins at `base`; those from n on are `none`. `whole`: TEAM_WHOLE holds. */
@@ -197,3 +201,53 @@
     v = none;                                                                                     \
     if (TEAM_LANE > 0) v = team_before;                                                           \
   }
+
+/* ---- without teams: an item has four elements on end, from FOUR_FROM on, of which `left` are there ---- */
+#define FOUR_FROM ((long)get_global_id(0) * 4)
+/* Of any type, in float, int or long, to and from a private array. */
+#define FOUR_READ(T, lane, p, from, left)  CLADE_PASTE(CLADE_FOUR_READ_, CLADE_KIND(T))(T, lane, p, from, left)
+#define FOUR_STORE(T, p, from, left, lane) CLADE_PASTE(CLADE_FOUR_STORE_, CLADE_KIND(T))(T, p, from, left, lane)
+/* Where they begin as a vector of four may, one instruction moves them: vload4 and vstore4 may be four. */
+#define CLADE_EVEN4(p) (((size_t)(p) & (4 * sizeof(*(p)) - 1)) == 0)
+#define CLADE_GET4_f32(T, p)    (*(const __global float4 *)(p))
+#define CLADE_GET4_f16(T, p)    LOADN(4, T, p, 0)
+#define CLADE_GET4_bf16(T, p)   as_float4(convert_uint4(*(const __global ushort4 *)(p)) << 16)
+#define CLADE_GET4_small(T, p)  LOADN(4, T, p, 0)
+#define CLADE_PUT4_f32(T, p, v)   *(__global float4 *)(p) = (v)
+#define CLADE_PUT4_f16(T, p, v)   STOREN(4, T, p, 0, v)
+#define CLADE_PUT4_bf16(T, p, v)  STOREN(4, T, p, 0, v)
+#define CLADE_PUT4_small(T, p, v) STOREN(4, T, p, 0, v)
+#define CLADE_FOUR_READ_real(T, lane, p, from, left)                                                    \
+  {                                                                                                     \
+    const float4 four_v = (left) < 4                    ? (float4)(LOAD(T, p, from),                    \
+                                                (left) > 1 ? LOAD(T, p, (from) + 1) : 0.0f,             \
+                                                (left) > 2 ? LOAD(T, p, (from) + 2) : 0.0f, 0.0f)       \
+                          : CLADE_EVEN4((p) + (from)) ? CLADE_ACCESS(CLADE_GET4, T)(T, (p) + (from))    \
+                                                      : LOADN(4, T, p, from);                           \
+    lane[0] = four_v.s0;                                                                                \
+    lane[1] = four_v.s1;                                                                                \
+    lane[2] = four_v.s2;                                                                                \
+    lane[3] = four_v.s3;                                                                                \
+  }
+#define CLADE_FOUR_READ_whole(T, lane, p, from, left)           \
+  _Pragma("unroll") for (int four_l = 0; four_l < 4; four_l++)  \
+    lane[four_l] = four_l < (left) ? LOAD(T, p, (from) + four_l) : 0;
+#define CLADE_FOUR_READ_natural CLADE_FOUR_READ_whole
+#define CLADE_FOUR_READ_truth   CLADE_FOUR_READ_whole
+#define CLADE_FOUR_STORE_real(T, p, from, left, lane)                            \
+  {                                                                              \
+    const float4 four_v = (float4)(lane[0], lane[1], lane[2], lane[3]);          \
+    if ((left) < 4) {                                                            \
+      _Pragma("unroll") for (int four_l = 0; four_l < 3; four_l++)               \
+        if (four_l < (left)) STORE(T, p, (from) + four_l, lane[four_l]);         \
+    } else if (CLADE_EVEN4((p) + (from))) {                                      \
+      CLADE_ACCESS(CLADE_PUT4, T)(T, (p) + (from), four_v);                      \
+    } else {                                                                     \
+      STOREN(4, T, p, from, four_v);                                             \
+    }                                                                            \
+  }
+#define CLADE_FOUR_STORE_whole(T, p, from, left, lane)          \
+  _Pragma("unroll") for (int four_l = 0; four_l < 4; four_l++)  \
+    if (four_l < (left)) STORE(T, p, (from) + four_l, lane[four_l]);
+#define CLADE_FOUR_STORE_natural CLADE_FOUR_STORE_whole
+#define CLADE_FOUR_STORE_truth   CLADE_FOUR_STORE_whole

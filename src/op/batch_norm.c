@@ -140,6 +140,53 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   for (int i = OWN; i < q->node->n_in; i++) in[i] = clade__channel_blocks();
 }
 
+/* ---- group: teams of work-items sum chunks of channels, and join them ---- */
+static const char *group_accept(const clade_query *q) { return clade__columns_refuses(q, 2); }
+
+static void group_join(clade_emit *e, const clade_query *q, const clade__columns *p) {
+  const attrs *a = q->node->attrs;
+  const int64_t channels = q->node->in[X].shape.dim[1];
+  clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_forward_group_join");
+  clade__columns_emit(s, p);
+  clade_emit_in(s, RUNNING_MEAN);
+  clade_emit_in(s, RUNNING_VAR);
+  for (int i = MEAN; i <= NEXT_VAR; i++) clade_emit_out(s, i);
+  clade_emit_index(s, channels);
+  clade_emit_f32(s, a->eps);
+  clade_emit_f32(s, a->momentum);
+  clade__emit_groups(s, q, &p->join, channels);
+}
+
+static clade_status group_scale(clade_emit *e, const clade_query *q) {
+  int64_t none[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}; /* its operands lie as y does */
+  const clade__channels c = clade__channels_of(&q->node->in[X]);
+  const int64_t total = c.channels * c.count;
+  clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_forward_group_scale");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
+  for (int i = X; i <= BIAS; i++) clade_emit_in(s, i);
+  clade_emit_out(s, MEAN);
+  clade_emit_out(s, RSTD);
+  clade_emit_out(s, Y);
+  clade_emit_index(s, total);
+  clade_emit_index(s, c.channels);
+  clade_emit_index(s, c.inner);
+  CLADE_TRY(clade__epilogue_define(s, q->node));
+  clade__epilogue_args(s, q->node, none);
+  clade__emit_fours(s, total);
+  return CLADE_OK;
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const clade__columns p = clade__columns_of(&q->node->in[X]);
+  clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_forward_group_moments");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
+  clade_emit_in(s, X);
+  clade__columns_emit(s, &p);
+  clade__emit_groups(s, q, &p.sums, p.columns * p.chunks);
+  group_join(e, q, &p);
+  return group_scale(e, q);
+}
+
 /* ---- systolic, of a bundle: three times through all elements ---- */
 static const char *systolic_accept(const clade_query *q) {
   return ((const attrs *)q->node->attrs)->epilogue.n_insn ? "its kernel computes no epilogue"
@@ -169,6 +216,8 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
 static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "blocked", CLADE__LONG_VEC, .accept = clade__channels_blocked, .layouts = layouts,
                .cost = clade__channels_cost, .workspace = workspace, .emit = emit),
+    CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = clade__columns_cost, .workspace = clade__columns_workspace,
+               .emit = group_emit, .file = "batch_norm_group"),
     CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept, .cost = systolic_cost,
                .emit = systolic_emit, .bundled = "batch_norm"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = clade__channels_accept,

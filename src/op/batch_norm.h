@@ -6,6 +6,7 @@
 
 #include "ir/elt.h"
 #include "op/dims.h"
+#include "op/group.h"
 
 /* A channel's elements in chunks, each a work-item's; how many depends on shapes alone, so that the sums come out the
  * same on devices of any number of units. */
@@ -33,6 +34,22 @@ double clade__channels_cost(const clade_query *q);
  * channel of each, and begins with a line. */
 size_t clade__channels_workspace(const clade_query *q, int operands);
 void clade__channels_window(clade_kernel_step *s, const clade_query *q);
+
+/* The same for work-groups (cl_kernels/batch_norm_group.cl): columns beside each other, whose sums a team makes chunk
+ * by chunk, and what joins those of a channel. A channel is one column, of runs on end; or where these are short, each
+ * of its pixels is one, whose elements lie `columns` apart. By the shape alone. */
+typedef struct clade__columns {
+  int64_t columns, beside; /* of a channel */
+  int64_t run, length;     /* elements on end; of a column */
+  int64_t chunk, chunks;
+  clade__group sums, join;
+} clade__columns;
+clade__columns clade__columns_of(const clade_type *x);
+/* For a team that goes through its chunk `times` times. */
+const char *clade__columns_refuses(const clade_query *q, double times);
+double clade__columns_cost(const clade_query *q);
+size_t clade__columns_workspace(const clade_query *q); /* two floats for each column and chunk */
+void clade__columns_emit(clade_kernel_step *s, const clade__columns *p);
 
 /* That the operands from `first` on are f32 [channels] of x, operand 0. */
 clade_status clade__want_channels(const clade_node *n, int first, int count, const char *const *names);

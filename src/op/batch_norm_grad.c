@@ -106,6 +106,48 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   in[X] = in[DY] = out[0] = clade__channel_blocks();
 }
 
+/* ---- group: teams of work-items sum chunks of channels, and join them ---- */
+static const char *group_accept(const clade_query *q) { return clade__columns_refuses(q, 1); }
+
+static clade_kernel_step *group_step(clade_emit *e, const clade_query *q, const char *kernel) {
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
+  clade_emit_in(s, X);
+  clade_emit_in(s, DY);
+  return s;
+}
+
+static void group_sums(clade_emit *e, const clade_query *q) {
+  const clade__columns p = clade__columns_of(&q->node->in[X]);
+  const int64_t channels = q->node->in[X].shape.dim[1];
+  clade_kernel_step *s = group_step(e, q, "batch_norm_grad_group_sums");
+  clade_emit_in(s, MEAN);
+  clade__columns_emit(s, &p);
+  clade__emit_groups(s, q, &p.sums, p.columns * p.chunks);
+  s = clade_emit_kernel(e, "batch_norm_grad_group_join");
+  clade__columns_emit(s, &p);
+  clade_emit_in(s, RSTD);
+  clade_emit_out(s, 1);
+  clade_emit_out(s, 2);
+  clade_emit_index(s, channels);
+  clade__emit_groups(s, q, &p.join, channels);
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const clade__channels c = clade__channels_of(&q->node->in[X]);
+  group_sums(e, q);
+  clade_kernel_step *s = group_step(e, q, "batch_norm_grad_group_spread");
+  for (int i = WEIGHT; i <= RSTD; i++) clade_emit_in(s, i);
+  for (int i = 1; i <= 2; i++) clade_emit_out(s, i);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, c.channels * c.count);
+  clade_emit_index(s, c.channels);
+  clade_emit_index(s, c.inner);
+  clade_emit_f32(s, (float)c.count);
+  clade__emit_fours(s, c.channels * c.count);
+  return CLADE_OK;
+}
+
 /* ---- systolic, of a bundle: twice through all elements ---- */
 static double systolic_cost(const clade_query *q) {
   clade__channels c = clade__channels_of(&q->node->in[X]);
@@ -127,6 +169,8 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
 static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "blocked", CLADE__LONG_VEC, .accept = clade__channels_blocked, .layouts = layouts,
                .cost = clade__channels_cost, .workspace = workspace, .emit = emit),
+    CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = clade__columns_cost, .workspace = clade__columns_workspace,
+               .emit = group_emit, .file = "batch_norm_group"),
     CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_floats,
                .cost = systolic_cost, .emit = systolic_emit, .bundled = "batch_norm_grad"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = clade__channels_accept,

@@ -2,7 +2,7 @@
 #include "op/batch_norm.h"
 
 /* Elements that are summed one after the other, sixteen at a time or, where runs are short, alone. */
-enum { CHUNK = 4096, SHORT_CHUNK = 256, MOST_CHUNKS = 4096 };
+enum { CHUNK = 4096, SHORT_CHUNK = 256, MOST_CHUNKS = 4096, SHORT_RUN = 256, SHORTEST_RUN = 32 };
 
 clade__channels clade__channels_of(const clade_type *type) {
   const clade_shape *x = &type->shape;
@@ -80,6 +80,47 @@ size_t clade__channels_workspace(const clade_query *q, int operands) {
 void clade__channels_window(clade_kernel_step *s, const clade_query *q) {
   const clade__channels c = clade__channels_of(&q->node->in[0]);
   clade_emit_workspace(s, sums_bytes(&c), sizeof(float));
+}
+
+clade__columns clade__columns_of(const clade_type *x) {
+  const clade__channels c = clade__channels_of(x);
+  const bool apart = c.inner < SHORTEST_RUN;
+  clade__columns p = {.columns = c.channels, .beside = 1, .run = c.inner, .length = c.count};
+  if (apart) p = (clade__columns){.columns = c.channels * c.inner, .beside = c.inner, .run = 1, .length = c.samples};
+  p.chunk = p.run > SHORT_RUN ? CHUNK : SHORT_CHUNK;
+  while (p.chunk < p.length / MOST_CHUNKS) p.chunk *= 2;
+  p.chunks = CLADE_MAX((p.length + p.chunk - 1) / p.chunk, 1);
+  /* columns and channels lie beside each other, also where there is one */
+  p.sums = apart ? clade__group_of(p.chunk, CLADE_MAX(p.columns, 2)) : clade__group_of(p.run, 1);
+  p.join = clade__group_of(p.chunks * p.beside, CLADE_MAX(c.channels, 2));
+  return p;
+}
+
+const char *clade__columns_refuses(const clade_query *q, double times) {
+  const clade__columns p = clade__columns_of(&q->node->in[0]);
+  const double run = (double)(p.sums.spread ? p.chunk : CLADE_MIN(p.run, p.chunk)), runs = (double)p.chunk / run + 2;
+  const double sums = times * runs * (clade__group_turns(&p.sums, (int64_t)run) + 1);
+  return clade__group_refuses(q, CLADE_MAX(sums, 2 * clade__group_turns(&p.join, p.chunks * p.beside)));
+}
+
+double clade__columns_cost(const clade_query *q) {
+  const clade__channels c = clade__channels_of(&q->node->in[0]);
+  return clade__group_cost(q, 24.0 * (double)c.channels * (double)c.count);
+}
+
+size_t clade__columns_workspace(const clade_query *q) {
+  const clade__columns p = clade__columns_of(&q->node->in[0]);
+  return (size_t)(CLADE_MAX(p.columns, 1) * p.chunks) * 2 * sizeof(float);
+}
+
+void clade__columns_emit(clade_kernel_step *s, const clade__columns *p) {
+  clade_emit_workspace(s, 0, sizeof(float));
+  clade_emit_index(s, p->columns);
+  clade_emit_index(s, p->beside);
+  clade_emit_index(s, p->run);
+  clade_emit_index(s, p->length);
+  clade_emit_index(s, p->chunk);
+  clade_emit_index(s, p->chunks);
 }
 
 clade_status clade__want_channels(const clade_node *n, int first, int count, const char *const *names) {

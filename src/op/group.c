@@ -33,6 +33,11 @@ void clade__emit_groups(clade_kernel_step *s, const clade_query *q, const clade_
   clade_emit_range(s, 1, (size_t[]){groups * items}, &items);
 }
 
+void clade__emit_fours(clade_kernel_step *s, int64_t elements) {
+  const size_t items = (size_t)((elements + 3) / 4), group = CLADE__GROUP_ITEMS;
+  clade_emit_range(s, 1, &items, &group);
+}
+
 int64_t clade__group_part(int64_t lines, int64_t n) {
   int64_t parts = CLADE_MIN((FEWEST_PARTS + lines - 1) / CLADE_MAX(lines, 1), n / LEAST_PART);
   return clade__up((n + CLADE_MAX(parts, 1) - 1) / CLADE_MAX(parts, 1), 4);

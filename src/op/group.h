@@ -1,5 +1,5 @@
-/* Launches of work-groups whose items compute a line together (cl_kernels/prelude_group.cl): softmax, reductions and
- * normalization by it on GPUs. Never run on one. */
+/* Launches of work-groups whose items compute a line together (cl_kernels/prelude_group.cl): softmax, reductions,
+ * normalization and losses by it on GPUs. Never run on one. */
 #ifndef CLADE_GROUP_H
 #define CLADE_GROUP_H
 
@@ -16,6 +16,8 @@ enum { CLADE__GROUP_ITEMS = 256, CLADE__GROUP_LOCAL = 8 << 10 };
 #define CLADE__GROUP                                                                                   \
   .name = "group", .family = CLADE_FAMILY_GROUP, .devices = CLADE_ON_GPU, .units = clade__group_units, \
   .needs_local = CLADE__GROUP_LOCAL
+/* ... without teams. */
+#define CLADE__GROUP_PLAIN .name = "group", .family = CLADE_FAMILY_GROUP, .devices = CLADE_ON_GPU
 
 /* For lines of n elements that lie `inner` apart: by these numbers alone, since the order of sums hangs on it. */
 clade__group clade__group_of(int64_t n, int64_t inner);
@@ -25,6 +27,8 @@ const char *clade__group_refuses(const clade_query *q, double passes);
 double clade__group_turns(const clade__group *g, int64_t n);
 /* The group's parameters, and the launch: TEAM_LINE goes from 0 to at least `lines`. */
 void clade__emit_groups(clade_kernel_step *s, const clade_query *q, const clade__group *g, int64_t lines);
+/* A launch without teams: each item has four elements on end (FOUR_FROM). */
+void clade__emit_fours(clade_kernel_step *s, int64_t elements);
 /* Few lines that are long are cut into parts, and these are joined by another launch: how many elements a part has, a
  * multiple of four. By sizes alone. */
 int64_t clade__group_part(int64_t lines, int64_t n);

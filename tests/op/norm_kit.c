@@ -34,12 +34,24 @@ static clade_shape by_channels(op_case *c, op_random *r) {
   return norm_too_large(c, CLADE_SHAPE(op_integer(r, 1, c->small ? 2 : 9), channels, pixels), 1);
 }
 
+/* Runs on end, of which a team's chunk holds several or a part, some of whole vectors; or short ones, whose pixels are
+ * columns of several chunks. */
+static clade_shape by_columns(const op_case *c, op_random *r) {
+  const bool few = c->small || c->light;
+  if (op_chance(r, 0.3))
+    return CLADE_SHAPE(few ? op_integer(r, 257, 270) : op_integer(r, 100, 900), op_integer(r, 1, c->small ? 2 : 9),
+                       op_integer(r, 1, c->small ? 2 : 31));
+  const int64_t pixels = op_chance(r, 0.5) ? op_integer(r, 32, few ? 50 : 300) : 4 * op_integer(r, 8, few ? 80 : 600);
+  return CLADE_SHAPE(op_integer(r, 1, c->small ? 2 : 7), op_integer(r, 1, c->small ? 2 : 5), pixels);
+}
+
 clade_shape norm_draw(op_case *c, op_random *r) {
   const clade_shape x = op_draw_shape(r, c, 2, 4, c->gradient ? 40 : 8000);
   const bool turns = c->dtype == CLADE_F32 && strcmp(c->impl, "ref") == 0; /* have a kernel */
   const double few = c->light ? 0.04 : 0.1;
   if (turns && (c->small ? c->number % 4 == 1 : op_chance(r, 3 * few))) return by_turns(c, r);
   if (c->gradient) return x;
+  if (strcmp(c->impl, "group") == 0 && op_chance(r, 0.5)) return by_columns(c, r);
   if (c->small ? c->number % 3 == 0 : op_chance(r, few)) return by_channels(c, r);
   if (c->small || !op_chance(r, few)) return x;
   if (op_chance(r, 0.5)) return CLADE_SHAPE(op_integer(r, 300, 900), op_integer(r, 1, 20)); /* more than one chunk */
