@@ -4,6 +4,7 @@
  * needs: for each row its largest logit and the sum of exp(x - largest) over the others, and how many labels are not
  * ignored. */
 #include "op/cross_entropy.h"
+#include "op/group.h"
 #include "op/systolic.h"
 
 #include <inttypes.h>
@@ -93,6 +94,88 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- group: a team of work-items does a row; others add the losses, in parts where these are many ---- */
+typedef struct adding {
+  int64_t part, parts;
+} adding;
+static adding adding_of(int64_t rows) {
+  const int64_t part = clade__group_part(1, rows);
+  return (adding){part, CLADE_MAX((rows + part - 1) / CLADE_MAX(part, 1), 1)};
+}
+static const clade__group adder = {CLADE__GROUP_ITEMS, 1, true};
+
+static const char *group_accept(const clade_query *q) {
+  const clade__group g = clade__group_of(classes(q), 1);
+  const double row = 2 * clade__group_turns(&g, classes(q));
+  return clade__group_refuses(q, CLADE_MAX(row, clade__group_turns(&adder, adding_of(rows_of(q)).part)));
+}
+
+static double group_cost(const clade_query *q) {
+  return clade__group_cost(q, 50.0 * (double)rows_of(q) * (double)classes(q));
+}
+
+/* The losses of the rows, then the sum and the number of each part. */
+static size_t group_workspace(const clade_query *q) {
+  const int64_t parts = adding_of(rows_of(q)).parts;
+  return workspace(q) + (parts > 1 ? (size_t)parts * 2 * sizeof(float) : 0);
+}
+
+static void group_rows(clade_emit *e, const clade_query *q) {
+  const clade__cross_entropy_attrs *a = q->node->attrs;
+  const clade__group g = clade__group_of(classes(q), 1);
+  clade_kernel_step *s = clade_emit_kernel(e, "cross_entropy_forward_group_rows");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  clade_emit_in(s, 0);
+  clade_emit_in(s, 1);
+  emit_losses(s, a, rows_of(q));
+  clade_emit_out(s, 1);
+  clade_emit_index(s, rows_of(q));
+  clade_emit_index(s, classes(q));
+  clade_emit_f32(s, a->smoothing);
+  clade_emit_i32(s, a->ignore);
+  clade_emit_i32(s, a->ignore_index);
+  clade__emit_groups(s, q, &g, rows_of(q));
+}
+
+static void group_add(clade_emit *e, const clade_query *q, bool first, bool direct) {
+  const clade__cross_entropy_attrs *a = q->node->attrs;
+  const adding by = adding_of(rows_of(q));
+  const int64_t n = first ? rows_of(q) : by.parts;
+  const size_t sums = workspace(q), numbers = sums + (size_t)by.parts * sizeof(float);
+  clade_kernel_step *s = clade_emit_kernel(e, "cross_entropy_forward_group_join");
+  clade_emit_define(s, "FIRST", first);
+  clade_emit_define(s, "DIRECT", direct);
+  if (first) {
+    emit_losses(s, a, n);
+    clade_emit_in(s, 1);
+  } else {
+    clade_emit_workspace(s, sums, sizeof(float));
+    clade_emit_workspace(s, numbers, sizeof(float));
+  }
+  if (direct) {
+    clade_emit_out(s, 0);
+    clade_emit_out(s, 2);
+  } else {
+    clade_emit_workspace(s, sums, sizeof(float));
+    clade_emit_workspace(s, numbers, sizeof(float));
+  }
+  clade_emit_index(s, direct ? 1 : by.parts);
+  clade_emit_index(s, n);
+  clade_emit_index(s, direct ? n : by.part);
+  clade_emit_i32(s, !a->per_sample);
+  clade_emit_i32(s, a->ignore);
+  clade_emit_i32(s, a->ignore_index);
+  clade__emit_groups(s, q, &adder, direct ? 1 : by.parts);
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  group_rows(e, q);
+  const bool once = adding_of(rows_of(q)).parts == 1;
+  group_add(e, q, true, once);
+  if (!once) group_add(e, q, false, true);
+  return CLADE_OK;
+}
+
 /* ---- systolic, of a bundle ---- */
 static const char *systolic_accept(const clade_query *q) {
   return q->node->in[0].dtype == CLADE_F32 ? NULL : "its kernel takes logits of f32";
@@ -119,6 +202,8 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
 }
 
 static const clade_impl *const impls[] = {
+    CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = group_cost, .workspace = group_workspace,
+               .emit = group_emit, .file = "cross_entropy_group"),
     CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept, .cost = systolic_cost,
                .emit = systolic_emit, .bundled = "cross_entropy"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept, .cost = cost, .workspace = workspace,

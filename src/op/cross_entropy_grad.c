@@ -2,6 +2,7 @@
  * divided by the number of labels that are not ignored. Each element is off by (20 + range of the row's logits) 2^-23
  * of its softmax and 2^-22 of its target, times that gradient. A row whose label names no class becomes NaN. */
 #include "op/cross_entropy.h"
+#include "op/group.h"
 #include "op/systolic.h"
 
 static clade_status infer(clade_node *n) {
@@ -57,6 +58,29 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- group: four elements a work-item ---- */
+static const char *group_accept(const clade_query *q) { return clade__group_refuses(q, 4); }
+
+static double group_cost(const clade_query *q) {
+  return clade__group_cost(q, 30.0 * (double)rows_of(q) * (double)classes(q));
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const clade__cross_entropy_attrs *a = q->node->attrs;
+  clade_kernel_step *s = clade_emit_kernel(e, "cross_entropy_grad_group");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  for (int i = 0; i < 5; i++) clade_emit_in(s, i);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, rows_of(q) * classes(q));
+  clade_emit_index(s, classes(q));
+  clade_emit_i32(s, a->per_sample);
+  clade_emit_f32(s, a->smoothing);
+  clade_emit_i32(s, a->ignore);
+  clade_emit_i32(s, a->ignore_index);
+  clade__emit_fours(s, rows_of(q) * classes(q));
+  return CLADE_OK;
+}
+
 /* ---- systolic, of a bundle ---- */
 static const char *systolic_accept(const clade_query *q) {
   return q->node->in[0].dtype == CLADE_F32 ? NULL : "its kernel takes logits of f32";
@@ -78,6 +102,8 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
 }
 
 static const clade_impl *const impls[] = {
+    CLADE_IMPL(CLADE__GROUP_PLAIN, .accept = group_accept, .cost = group_cost, .emit = group_emit,
+               .file = "cross_entropy_group"),
     CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept,
                .cost = clade__systolic_elements, .emit = systolic_emit, .bundled = "cross_entropy_grad"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept, .cost = cost, .emit = emit),
