@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "op/group.h"
 #include "op/systolic.h"
 
 static clade_status infer(clade_node *n) {
@@ -79,6 +80,84 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- group: a team of work-items does a line, or a part of it that another launch joins ---- */
+typedef struct teams {
+  clade__group group, join;
+  int64_t lines, part, parts;
+} teams;
+static teams teams_of(const clade_query *q) {
+  const extent x = extent_of(q);
+  teams t = {.lines = x.outer * x.inner};
+  t.part = clade__group_part(t.lines, x.n);
+  t.parts = (x.n + t.part - 1) / t.part;
+  t.part = CLADE_MIN(t.part, x.n);
+  t.group = clade__group_of(t.part, x.inner);
+  t.join = clade__group_of(t.parts, x.inner);
+  return t;
+}
+
+static const char *group_accept(const clade_query *q) {
+  const teams t = teams_of(q);
+  return clade__group_refuses(q, (double)t.part / (double)t.group.team + 2);
+}
+
+static double group_cost(const clade_query *q) {
+  const clade_shape *x = &q->node->in[0].shape;
+  return clade__group_cost(q, 8.0 * (double)clade__product(x, 0, x->rank));
+}
+
+/* The largest of each part, then their places. */
+static size_t element_of(const clade_query *q) {
+  return CLADE_MAX(clade__element_bytes(q->node->in[0].dtype), sizeof(int32_t));
+}
+static size_t tops_bytes(const clade_query *q) {
+  const teams t = teams_of(q);
+  return (size_t)(t.lines * t.parts) * element_of(q);
+}
+static size_t group_workspace(const clade_query *q) {
+  const teams t = teams_of(q);
+  return t.parts > 1 ? tops_bytes(q) + (size_t)(t.lines * t.parts) * sizeof(int32_t) : 0;
+}
+
+/* Parts hand on what is compared: one kernel joins those of several types. */
+static const char *computed_name(const clade_query *q) {
+  const clade_dtype t = q->node->in[0].dtype;
+  return clade__is_float(t) ? "f32" : t == CLADE_I64 ? "i64" : "i32";
+}
+
+static void team_step(clade_emit *e, const clade_query *q, const teams *t, bool first, bool direct) {
+  const int64_t parts = direct ? 1 : t->parts, n = first ? extent_of(q).n : t->parts;
+  clade_kernel_step *s = clade_emit_kernel(e, "arg_max_forward_group");
+  clade_emit_define_text(s, "T", first ? clade_dtype_name(q->node->in[0].dtype) : computed_name(q));
+  clade_emit_define(s, "FIRST", first);
+  clade_emit_define(s, "DIRECT", direct);
+  if (first) {
+    clade_emit_in(s, 0);
+  } else {
+    clade_emit_workspace(s, 0, element_of(q));
+    clade_emit_workspace(s, tops_bytes(q), sizeof(int32_t));
+  }
+  if (direct) {
+    clade_emit_out(s, 0);
+  } else {
+    clade_emit_workspace(s, 0, element_of(q));
+    clade_emit_workspace(s, tops_bytes(q), sizeof(int32_t));
+  }
+  clade_emit_index(s, t->lines);
+  clade_emit_index(s, n);
+  clade_emit_index(s, extent_of(q).inner);
+  clade_emit_index(s, parts);
+  clade_emit_index(s, direct ? n : t->part);
+  clade__emit_groups(s, q, first ? &t->group : &t->join, t->lines * parts);
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const teams t = teams_of(q);
+  team_step(e, q, &t, true, t.parts == 1);
+  if (t.parts > 1) team_step(e, q, &t, false, true);
+  return CLADE_OK;
+}
+
 /* ---- ref: a work-item does a line ---- */
 static const char *ref_accept(const clade_query *q) { return clade__cut_short(q->device, (double)extent_of(q).n); }
 static double ref_cost(const clade_query *q) { return cost(q, 0.03); }
@@ -109,6 +188,8 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
 
 static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "vec", CLADE__LONG_VEC, .accept = vec_accept, .cost = vec_cost, .emit = vec_emit),
+    CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = group_cost, .workspace = group_workspace,
+               .emit = group_emit, .file = "arg_max_group"),
     CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept,
                .cost = clade__systolic_elements, .emit = systolic_emit, .bundled = "arg_max"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit),

@@ -1,6 +1,6 @@
 /* The sum of the squares of the elements of several tensors, each multiplied by a scalar and cut at a bound, and of
  * what came before. Off by 2^-16 of the result at the most, mostly by far less than 2^-18. */
-#include "op/dims.h"
+#include "op/group.h"
 #include "op/update.h"
 
 enum { SCALARS = 2, TENSORS = CLADE__UPDATE_TENSORS };
@@ -32,17 +32,27 @@ typedef struct pieces {
   int64_t begin[8], length[8], piece;
 } pieces;
 
-static pieces pieces_of(const clade_query *q) {
+static void cut(pieces *p, int64_t piece) {
+  p->piece = piece;
+  for (int k = 0; k < TENSORS; k++) p->begin[k + 1] = p->begin[k] + (p->length[k] + piece - 1) / piece;
+}
+
+/* Uncut. */
+static pieces lengths_of(const clade_query *q) {
   const clade_node *n = q->node;
-  int64_t blocks = 0;
   pieces p = {0};
   for (int k = 0; k < n->n_in - SCALARS; k++) {
     const clade_shape *shape = &n->in[SCALARS + k].shape;
     p.length[k] = clade__product(shape, 0, shape->rank);
-    blocks += (p.length[k] + 15) / 16;
   }
-  p.piece = 16 * clade__piece(q->device, blocks, 64, 1 << 12);
-  for (int k = 0; k < TENSORS; k++) p.begin[k + 1] = p.begin[k] + (p.length[k] + p.piece - 1) / p.piece;
+  return p;
+}
+
+static pieces pieces_of(const clade_query *q) {
+  pieces p = lengths_of(q);
+  int64_t blocks = 0;
+  for (int k = 0; k < TENSORS; k++) blocks += (p.length[k] + 15) / 16;
+  cut(&p, 16 * clade__piece(q->device, blocks, 64, 1 << 12));
   return p;
 }
 
@@ -57,35 +67,77 @@ static const char *accept(const clade_query *q) {
 
 static size_t workspace(const clade_query *q) { return (size_t)pieces_of(q).begin[7] * sizeof(float); }
 
-static clade_status emit(clade_emit *e, const clade_query *q) {
+static clade_kernel_step *part_step(clade_emit *e, const clade_query *q, const char *kernel, const pieces *p) {
   const clade_node *n = q->node;
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
+  clade_emit_define_text(s, "T", clade_dtype_name(n->in[SCALARS].dtype));
+  clade_emit_in(s, 0);
+  for (int i = 0; i < TENSORS; i++) clade_emit_in(s, SCALARS + (i < n->n_in - SCALARS ? i : 0));
+  clade_emit_workspace(s, 0, sizeof(float));
+  clade_emit_index8(s, 8, p->begin);
+  clade_emit_index8(s, 8, p->length);
+  clade_emit_index(s, p->piece);
+  clade_emit_f32(s, ((const attrs *)n->attrs)->clip);
+  return s;
+}
+
+static clade_kernel_step *join_step(clade_emit *e, const char *kernel, const pieces *p) {
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
+  clade_emit_in(s, 1);
+  clade_emit_workspace(s, 0, sizeof(float));
+  clade_emit_out(s, 0);
+  clade_emit_index(s, p->begin[7]);
+  return s;
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
   pieces p = pieces_of(q);
   if (!p.begin[7]) { /* nothing to add */
     clade_emit_copy(e, 1, 0);
     return CLADE_OK;
   }
-  clade_kernel_step *s = clade_emit_kernel(e, "square_sum_part_ref");
-  clade_emit_define_text(s, "T", clade_dtype_name(n->in[SCALARS].dtype));
-  clade_emit_in(s, 0);
-  for (int i = 0; i < TENSORS; i++) clade_emit_in(s, SCALARS + (i < n->n_in - SCALARS ? i : 0));
-  clade_emit_workspace(s, 0, sizeof(float));
-  clade_emit_index8(s, 8, p.begin);
-  clade_emit_index8(s, 8, p.length);
-  clade_emit_index(s, p.piece);
-  clade_emit_f32(s, ((const attrs *)n->attrs)->clip);
-  clade__emit_flat(s, q->device, p.begin[7]);
-  s = clade_emit_kernel(e, "square_sum_join_ref");
-  clade_emit_in(s, 1);
-  clade_emit_workspace(s, 0, sizeof(float));
-  clade_emit_out(s, 0);
-  clade_emit_index(s, p.begin[7]);
-  clade__emit_flat(s, q->device, 1);
+  clade__emit_flat(part_step(e, q, "square_sum_part_ref", &p), q->device, p.begin[7]);
+  clade__emit_flat(join_step(e, "square_sum_join_ref", &p), q->device, 1);
   return CLADE_OK;
 }
 
-static const clade_impl *const impls[] = {CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept,
-                                                     .cost = cost, .workspace = workspace, .emit = emit),
-                                          NULL};
+/* ---- group: a team of work-items does a piece, and one joins them ---- */
+enum { PIECE = 1 << 14 };
+static const clade__group summing = {CLADE__GROUP_ITEMS, 1, false}, joining = {CLADE__GROUP_ITEMS, 1, true};
+
+static pieces group_pieces(const clade_query *q) {
+  pieces p = lengths_of(q);
+  cut(&p, PIECE);
+  return p;
+}
+
+static const char *group_accept(const clade_query *q) {
+  const double join = clade__group_turns(&joining, group_pieces(q).begin[7]);
+  return clade__group_refuses(q, CLADE_MAX(clade__group_turns(&summing, PIECE) + 2, join));
+}
+
+static double group_cost(const clade_query *q) { return clade__group_cost(q, clade__node_bytes(q->node)); }
+
+static size_t group_workspace(const clade_query *q) { return (size_t)group_pieces(q).begin[7] * sizeof(float); }
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const pieces p = group_pieces(q);
+  if (!p.begin[7]) {
+    clade_emit_copy(e, 1, 0);
+    return CLADE_OK;
+  }
+  clade__emit_groups(part_step(e, q, "square_sum_part_group", &p), q, &summing, p.begin[7]);
+  clade__emit_groups(join_step(e, "square_sum_join_group", &p), q, &joining, 1);
+  return CLADE_OK;
+}
+
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(CLADE__GROUP, .accept = group_accept, .cost = group_cost, .workspace = group_workspace,
+               .emit = group_emit, .file = "square_sum_group"),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept, .cost = cost, .workspace = workspace,
+               .emit = emit),
+    NULL,
+};
 
 const clade_op clade__op_square_sum = {
     .size = sizeof(clade_op),

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "op_test.h"
 
@@ -15,6 +16,11 @@ static void draw(op_case *c, op_random *r) {
   } else if (c->number % 4 == 2) { /* whole rows */
     if (c->small) shape = CLADE_SHAPE(2, 19);
     axis = shape.rank - 1;
+  }
+  if (strcmp(c->impl, "group") == 0 && (c->small ? c->number % 2 : op_chance(r, 0.2))) { /* several parts */
+    shape =
+        CLADE_SHAPE(c->small ? 1 : op_integer(r, 1, 2), op_integer(r, 8192, 9000), c->small ? 1 : op_integer(r, 1, 2));
+    axis = 1;
   }
   if (shape.dim[axis] == 0) shape.dim[axis] = 1;
   c->n_in = 1;
