@@ -327,30 +327,67 @@ static void blocked_layouts(const clade_query *q, clade_layout *in, clade_layout
   in[0] = clade__channel_blocks();
 }
 
-/* ---- group: a team of work-items does a line, or a part of it that another launch joins ---- */
+/* ---- group: teams of work-items do lines, run of axes by run, the longest first; of few lines parts, which another
+ * launch joins ---- */
+enum { MOST_RUNS = 3, MOST_LAUNCHES = MOST_RUNS + 1 };
+typedef struct launch {
+  clade__group group;
+  int64_t lines, n, inner, part, parts;
+} launch;
 typedef struct teams {
-  clade__group group, join;
-  int64_t lines, inner, part, parts;
+  int n;
+  launch launch[MOST_LAUNCHES];
+  int64_t floats; /* that launches hand on */
 } teams;
+
+static void add_launch(teams *t, int64_t outer, int64_t n, int64_t inner, int64_t part) {
+  launch *l = &t->launch[t->n++];
+  *l = (launch){.lines = outer * inner, .n = n, .inner = inner, .part = part};
+  l->parts = CLADE_MAX((n + part - 1) / CLADE_MAX(part, 1), 1);
+  l->group = clade__group_of(CLADE_MIN(part, n), inner);
+  if (l->parts > 1) t->floats += l->lines * l->parts;
+}
+
+/* The longest run that is still to be added; -1: none. */
+static int longest_run(const groups *g) {
+  int at = -1;
+  for (int i = 0; i < g->n; i++)
+    if (g->reduced[i] && (at < 0 || g->size[i] > g->size[at])) at = i;
+  return at;
+}
+
+/* Each launch rounds its results once more: three runs come in no parts. */
 static const char *plan_teams(const clade_query *q, teams *t) {
   groups g = group(q->node);
-  int runs = 0, last = 0;
-  for (int i = 0; i < g.n; i++)
-    if (g.reduced[i]) runs++, last = i;
+  int runs = 0;
+  for (int i = 0; i < g.n; i++) runs += g.reduced[i];
   if (!clade__is_float(q->node->in[0].dtype)) return "it takes floats";
-  if (runs != 1 || g.outputs == 0) return "the reduced axes are not neighbors, or there is no output";
-  *t = (teams){.lines = g.outputs, .inner = CLADE_MAX(last + 1 < g.n ? g.stride[last] : 1, 1)};
-  t->part = clade__group_part(g.outputs, g.count);
-  t->parts = CLADE_MAX((g.count + t->part - 1) / CLADE_MAX(t->part, 1), 1);
-  t->group = clade__group_of(CLADE_MIN(t->part, g.count), t->inner);
-  t->join = clade__group_of(t->parts, t->inner);
+  if (runs < 1 || runs > MOST_RUNS || g.outputs == 0)
+    return "the reduced axes are more than three runs of neighbors or none, or there is no output";
+  *t = (teams){0};
+  for (int left = runs; left > 0; left--) {
+    const int at = longest_run(&g);
+    int64_t outer = 1, inner = 1;
+    for (int i = 0; i < g.n; i++)
+      if (i != at) *(i < at ? &outer : &inner) *= g.size[i];
+    const int64_t part = t->n || runs == MOST_RUNS ? g.size[at] : clade__group_part(outer * inner, g.size[at]);
+    add_launch(t, outer, g.size[at], inner, part);
+    const int64_t parts = t->launch[t->n - 1].parts;
+    if (parts > 1) add_launch(t, outer, parts, inner, parts);
+    if (left > 1) t->floats += outer * inner;
+    g.reduced[at] = false;
+    g.size[at] = 1;
+  }
   return NULL;
 }
 
 static const char *group_accept(const clade_query *q) {
   teams t;
+  double most = 0;
   const char *reason = plan_teams(q, &t);
-  return reason ? reason : clade__group_refuses(q, clade__group_turns(&t.group, t.part));
+  for (int i = 0; !reason && i < t.n; i++)
+    most = CLADE_MAX(most, clade__group_turns(&t.launch[i].group, t.launch[i].part));
+  return reason ? reason : clade__group_refuses(q, most);
 }
 
 static double group_cost(const clade_query *q) {
@@ -359,49 +396,47 @@ static double group_cost(const clade_query *q) {
 
 static size_t group_workspace(const clade_query *q) {
   teams t;
-  return !plan_teams(q, &t) && t.parts > 1 ? (size_t)(t.lines * t.parts) * sizeof(float) : 0;
+  return plan_teams(q, &t) || t.n == 1 ? 0 : (size_t)CLADE_MAX(t.floats, 1) * sizeof(float);
 }
 
-/* `n` elements of a line, in parts; `direct`: what comes out is the result. */
-static clade_kernel_step *team_step(clade_emit *e, const clade_query *q, const char *from, bool direct) {
+/* From floats on that the launch before handed on, or from x; to floats behind these, or to the result. */
+static void emit_launch(clade_emit *e, const clade_query *q, const launch *l, int64_t from, int64_t to, float by) {
   const int kind = ((const attrs *)q->node->attrs)->kind;
+  const char *stored = clade_dtype_name(q->node->in[0].dtype);
   clade_kernel_step *s = clade_emit_kernel(e, "reduce_forward_group");
-  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
-  clade_emit_define_text(s, "FROM", from);
+  clade_emit_define_text(s, "T", stored);
+  clade_emit_define_text(s, "FROM", from < 0 ? stored : "f32");
   clade_emit_define(s, "KIND", kind <= MEAN ? SUM : kind);
-  clade_emit_define(s, "DIRECT", direct);
-  return s;
+  clade_emit_define(s, "DIRECT", to < 0);
+  if (from < 0)
+    clade_emit_in(s, 0);
+  else
+    clade_emit_workspace(s, (size_t)from * sizeof(float), sizeof(float));
+  if (to < 0)
+    clade_emit_out(s, 0);
+  else
+    clade_emit_workspace(s, (size_t)to * sizeof(float), sizeof(float));
+  clade_emit_index(s, l->lines);
+  clade_emit_index(s, l->n);
+  clade_emit_index(s, l->inner);
+  clade_emit_index(s, l->parts);
+  clade_emit_index(s, l->part);
+  clade_emit_f32(s, by);
+  clade__emit_groups(s, q, &l->group, l->lines * l->parts);
 }
 
 static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  enum { TENSOR = -1 };
   teams t;
   if (plan_teams(q, &t)) return CLADE_FAIL(INTERNAL, "reduce: group was emitted for what it refuses");
-  const int64_t count = group(q->node).count;
-  const bool once = t.parts == 1;
-  clade_kernel_step *s = team_step(e, q, clade_dtype_name(q->node->in[0].dtype), once);
-  clade_emit_in(s, 0);
-  if (once)
-    clade_emit_out(s, 0);
-  else
-    clade_emit_workspace(s, 0, sizeof(float));
-  clade_emit_index(s, t.lines);
-  clade_emit_index(s, count);
-  clade_emit_index(s, t.inner);
-  clade_emit_index(s, t.parts);
-  clade_emit_index(s, t.part);
-  clade_emit_f32(s, once ? divisor(q, count) : 1);
-  clade__emit_groups(s, q, &t.group, t.lines * t.parts);
-  if (once) return CLADE_OK;
-  s = team_step(e, q, "f32", true);
-  clade_emit_workspace(s, 0, sizeof(float));
-  clade_emit_out(s, 0);
-  clade_emit_index(s, t.lines);
-  clade_emit_index(s, t.parts);
-  clade_emit_index(s, t.inner);
-  clade_emit_index(s, 1);
-  clade_emit_index(s, t.parts);
-  clade_emit_f32(s, divisor(q, count));
-  clade__emit_groups(s, q, &t.join, t.lines);
+  int64_t from = TENSOR, next = 0;
+  for (int i = 0; i < t.n; i++) {
+    const launch *l = &t.launch[i];
+    const bool last = i == t.n - 1;
+    emit_launch(e, q, l, from, last ? TENSOR : next, last ? divisor(q, group(q->node).count) : 1);
+    from = next;
+    next += l->lines * l->parts;
+  }
   return CLADE_OK;
 }
 
