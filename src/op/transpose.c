@@ -1,7 +1,7 @@
 /* Any permutation of the axes. */
 #include <clade/ops.h>
 
-#include "op/dims.h"
+#include "op/group.h"
 #include "op/view.h"
 
 typedef struct attrs {
@@ -189,6 +189,39 @@ static clade_status runs_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- group: tiles that a work-group turns over in local memory ---- */
+enum { GROUP_TILE = 32, LEAST_AXIS = 8 };
+
+static const char *group_accept(const clade_query *q) {
+  const walk w = walk_of(q);
+  const int last = last_of(&w);
+  if (clade__element_bytes(q->node->out[0].dtype) > 4) return "it moves elements of up to 32 bits";
+  if (last < 0) return "the last axis stays the last one";
+  if (CLADE_MIN(w.to.dim[last], w.to.dim[w.rank - 1]) < LEAST_AXIS) return "an axis is shorter than eight elements";
+  return clade__group_refuses(q, 2 * GROUP_TILE);
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const walk w = walk_of(q);
+  const int last = last_of(&w);
+  const other_axes o = others_of(&w, last, w.rank - 1);
+  const int64_t wide = w.to.dim[last], high = w.to.dim[w.rank - 1];
+  const int64_t tiles = o.count * ((wide + GROUP_TILE - 1) / GROUP_TILE) * ((high + GROUP_TILE - 1) / GROUP_TILE);
+  const size_t group = CLADE__GROUP_ITEMS;
+  clade_kernel_step *s = clade_emit_kernel(e, "transpose_forward_group");
+  clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, tiles);
+  clade_emit_index(s, wide);
+  clade_emit_index(s, high);
+  clade_emit_index(s, w.stride[w.rank - 1]);
+  clade_emit_index(s, o.step[last]);
+  emit_others(s, &o);
+  clade_emit_range(s, 1, &(size_t){(size_t)tiles * group}, &group);
+  return CLADE_OK;
+}
+
 /* ---- ref ---- */
 static double ref_cost(const clade_query *q) { return 2 * tiles_cost(q); }
 
@@ -204,6 +237,8 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
 static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "tiles", CLADE__LONG_VEC, .accept = tiles_accept, .cost = tiles_cost, .emit = tiles_emit),
     CLADE_IMPL(.name = "runs", CLADE__LONG_VEC, .accept = runs_accept, .cost = tiles_cost, .emit = runs_emit),
+    CLADE_IMPL(CLADE__GROUP_PLAIN, .needs_local = GROUP_TILE * (GROUP_TILE + 1) * sizeof(float), .accept = group_accept,
+               .cost = tiles_cost, .emit = group_emit, .file = "transpose_group"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = ref_cost, .emit = ref_emit),
     NULL,
 };

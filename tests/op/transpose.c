@@ -8,6 +8,7 @@
 static void draw(op_case *c, op_random *r) {
   clade_shape shape = op_draw_shape(r, c, 0, op_chance(r, 0.2) ? 8 : 5, c->gradient ? 60 : 20000);
   if (c->small && strcmp(c->impl, "tiles") == 0) shape = CLADE_SHAPE(op_integer(r, 16, 18), op_integer(r, 16, 18));
+  if (c->small && strcmp(c->impl, "group") == 0) shape = CLADE_SHAPE(op_integer(r, 8, 34), op_integer(r, 8, 34));
   c->n_in = 1;
   c->in[0] = (op_input){.dtype = c->dtype, .shape = shape};
   for (int i = 0; i < shape.rank; i++) c->i[i] = i;
