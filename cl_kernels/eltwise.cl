@@ -31,7 +31,38 @@
 
 #endif
 
-#ifndef WANT_eltwise_forward_vec
+#ifdef WANT_eltwise_forward_group
+/* A work-item computes four elements on end, of a row: ELT_ROW loads them, and ELT_LOAD takes number l of each operand. `total`
+ * is how many elements there are, or pieces of rows, `fours` of each. */
+#if RANK
+KERNEL(eltwise_forward_group)
+(ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index8_t dim, ELT_STRIDES const index_t fours, const index_t total) {
+  const size_t item = get_global_id(0);
+  if (item >= (size_t)total) return;
+  const size_t row = item / (size_t)fours, x = (item - row * (size_t)fours) * 4, at = row * (size_t)dim.s0 + x;
+  const int left = (int)min((size_t)dim.s0 - x, (size_t)4);
+  PLACES
+  PLACE
+#else
+KERNEL(eltwise_forward_group)(ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t total) {
+  const size_t at = get_global_id(0) * 4;
+  if (at >= (size_t)total) return;
+  const int left = (int)min((size_t)total - at, (size_t)4);
+#endif
+  ELT_USE
+  USE(STORAGE(ELT_OUT), y);
+  ELT_ROW
+  COMPUTE(ELT_OUT) four[4];
+#pragma unroll
+  for (int l = 0; l < 4; l++)
+    if (l < left) {
+      ELT_LOAD
+      ELT_BODY
+      four[l] = r;
+    }
+  FOUR_STORE(ELT_OUT, y, at, left, four)
+}
+#elif !defined WANT_eltwise_forward_vec
 #if RANK == 0
 KERNEL(eltwise_flat_ref)(ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t n) {
   ELT_USE

@@ -1,6 +1,7 @@
 /* The op eltwise: one elementwise program over operands that broadcast. */
 #include <clade/ops.h>
 
+#include "op/group.h"
 #include "op/systolic.h"
 
 #include <inttypes.h>
@@ -181,14 +182,32 @@ static way way_of(const walk *w, int n_in, bool flat) {
   return w->dim[0] < LANES ? APART : RUNS;
 }
 
-static void describe_operand(parts *t, const clade__elt *p, const walk *w, int i, bool flat, bool wide) {
+/* How many elements the text computes at once: one, sixteen as a vector, or four that are loaded together and computed
+ * one by one. */
+typedef enum form { ONE, WIDE, FOUR } form;
+
+static void describe_four(parts *t, const char *type, const char *name, int i, bool flat, bool moves) {
+  if (!moves) {
+    clade__text_add(&t->row, "const %s i%d = LOAD(%s, x%d, AT(s%d)); ", type, i, name, i, i);
+    return;
+  }
+  clade__text_add(&t->row, "%s four%d[4]; FOUR_READ(%s, four%d, x%d, ", type, i, name, i, i);
+  clade__text_add(&t->row, flat ? "at, left) " : "AT(s%d), left) ", i);
+  clade__text_add(&t->load, "const %s i%d = four%d[l]; ", type, i, i);
+}
+
+static void describe_operand(parts *t, const clade__elt *p, const walk *w, int i, bool flat, form as) {
   const char *name = clade_dtype_name((clade_dtype)p->in_dtype[i]);
   clade__text_add(&t->args, "ARG(STORAGE(%s), x%d), ", name, i);
   clade__text_add(&t->use, "USE(STORAGE(%s), x%d); ", name, i);
   clade__text_add(&t->strides, "const index8_t s%d, ", i);
   clade__text_add(&t->pass, "PASS(x%d), ", i);
   clade__text_add(&t->pass_strides, "s%d, ", i);
-  if (!wide) {
+  if (as == FOUR) {
+    describe_four(t, clade__compute_type((clade_dtype)p->in_dtype[i]), name, i, flat, flat || w->stride[i][0]);
+    return;
+  }
+  if (as == ONE) {
     clade__text_add(&t->load, "const %s i%d = LOAD(%s, x%d, ", clade__compute_type((clade_dtype)p->in_dtype[i]), i,
                     name, i);
     clade__text_add(&t->load, flat ? "at); " : "AT(s%d)); ", i);
@@ -214,7 +233,8 @@ static void describe_operand(parts *t, const clade__elt *p, const walk *w, int i
   if (p->n_in == 1 && (flat || w->stride[i][0])) clade__text_add(&t->load, "ELT_SOON(x%d + o%d + i); ", i, i);
 }
 
-static clade_status describe(clade_kernel_step *s, const clade__elt *p, const walk *w, bool flat, bool wide) {
+static clade_status describe(clade_kernel_step *s, const clade__elt *p, const walk *w, bool flat, form as) {
+  const bool wide = as == WIDE;
   parts t;
   memset(&t, 0, sizeof t);
   clade__text *const all[] = {&t.args,
@@ -222,14 +242,14 @@ static clade_status describe(clade_kernel_step *s, const clade__elt *p, const wa
                               &t.load,
                               flat ? NULL : &t.strides,
                               &t.body,
-                              wide ? &t.row : NULL,
+                              as != ONE ? &t.row : NULL,
                               wide && way_of(w, p->n_in, flat) != RUNS ? &t.lanes : NULL,
                               wide ? &t.pass : NULL,
                               wide && !flat ? &t.pass_strides : NULL};
   static const char *const names[] = {"ELT_ARGS", "ELT_USE",   "ELT_LOAD", "ELT_STRIDES",     "ELT_BODY",
                                       "ELT_ROW",  "ELT_LANES", "ELT_PASS", "ELT_PASS_STRIDES"};
   clade_status status = CLADE_OK;
-  for (int i = 0; i < p->n_in; i++) describe_operand(&t, p, w, i, flat, wide);
+  for (int i = 0; i < p->n_in; i++) describe_operand(&t, p, w, i, flat, as);
   CLADE_GOTO(wide ? clade__elt_source16(p, &t.body) : clade__elt_source(p, &t.body));
   for (const clade__text *x = &t.args; x <= &t.pass_strides; x++)
     if (x->failed) CLADE_GOTO(CLADE_FAIL(NO_MEMORY, "eltwise: no memory"));
@@ -257,7 +277,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   plan_walk(n, &w);
   clade_kernel_step *s = clade_emit_kernel(e, flat ? "eltwise_flat_ref" : "eltwise_strided_ref");
   clade_emit_define(s, "RANK", flat ? 0 : rank_class(w.rank));
-  CLADE_TRY(describe(s, p, &w, flat, false));
+  CLADE_TRY(describe(s, p, &w, flat, ONE));
   for (int i = 0; i < n->n_in; i++) clade_emit_in(s, i);
   clade_emit_out(s, 0);
   size_t group = flat ? 256 : w.dim[0] <= 4 ? 4 : w.dim[0] <= 16 ? 16 : 64;
@@ -313,7 +333,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   clade_emit_define(s, "REPEATED", by == REPEATED);
   clade_emit_define(s, "STREAM", n->out[0].dtype == CLADE_F32 && clade__streams(q->device, &n->out[0]));
   clade_emit_define(s, "LIGHT", light(p));
-  CLADE_TRY(describe(s, p, &w, flat, true));
+  CLADE_TRY(describe(s, p, &w, flat, WIDE));
   for (int i = 0; i < n->n_in; i++) clade_emit_in(s, i);
   clade_emit_out(s, 0);
   for (int i = w.rank; i < CLADE_MAX_RANK; i++) w.dim[i] = 1;
@@ -326,6 +346,43 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- group: four elements of a row at a time, by neighboring work-items ---- */
+static const char *group_accept(const clade_query *q) {
+  enum { FOURS = 4 };
+  walk w;
+  plan_walk(q->node, &w);
+  if (!is_flat(q->node) && w.dim[0] < FOURS) return "rows are shorter than four elements";
+  return clade__group_refuses(q, 2 * FOURS);
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  const clade__elt *p = program_of(n);
+  const bool flat = is_flat(n);
+  int64_t elements;
+  walk w;
+  CLADE_TRY(clade_shape_elements(&n->out[0].shape, &elements));
+  plan_walk(n, &w);
+  clade_kernel_step *s = clade_emit_kernel(e, "eltwise_forward_group");
+  clade_emit_define(s, "RANK", flat ? 0 : rank_class(w.rank));
+  CLADE_TRY(describe(s, p, &w, flat, FOUR));
+  for (int i = 0; i < n->n_in; i++) clade_emit_in(s, i);
+  clade_emit_out(s, 0);
+  if (flat) {
+    clade_emit_index(s, elements);
+    clade__emit_fours(s, elements);
+    return CLADE_OK;
+  }
+  for (int i = w.rank; i < CLADE_MAX_RANK; i++) w.dim[i] = 1;
+  const int64_t fours = (w.dim[0] + 3) / 4, pieces = elements ? elements / w.dim[0] * fours : 0;
+  clade_emit_index8(s, CLADE_MAX_RANK, w.dim);
+  for (int i = 0; i < n->n_in; i++) clade_emit_index8(s, CLADE_MAX_RANK, w.stride[i]);
+  clade_emit_index(s, fours);
+  clade_emit_index(s, pieces);
+  clade__emit_fours(s, 4 * pieces);
+  return CLADE_OK;
+}
+
 static double ref_cost(const clade_query *q) { return 4 * vec_cost(q); }
 
 static const clade_attr attrs[] = {
@@ -333,6 +390,7 @@ static const clade_attr attrs[] = {
 static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "vec", CLADE__LONG_VEC, .accept = vec_accept, .cost = vec_cost, .emit = vec_emit,
                .any_layout = true),
+    CLADE_IMPL(CLADE__GROUP_PLAIN, .accept = group_accept, .cost = vec_cost, .emit = group_emit),
     CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_eltwise_accept,
                .cost = clade__systolic_elements, .emit = clade__systolic_eltwise_emit, .bundled = "eltwise"),
     CLADE_IMPL(.name = "systolic_i64", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_eltwise_i64_accept,
