@@ -45,14 +45,24 @@
 #define TEAM_EACH(i, n)                          \
   _Pragma("clang loop vectorize(disable)")       \
   for (index_t i = (index_t)TEAM_LANE; i < (n); i += TEAM)
+/* Four that begin where a vector of four may: one instruction moves them, where vload4 and vstore4 may be four. */
+#define CLADE_EVEN4(p) (((size_t)(p) & (4 * sizeof(*(p)) - 1)) == 0)
+#define CLADE_GET4_f32(T, p)    (*(const __global float4 *)(p))
+#define CLADE_GET4_f16(T, p)    LOADN(4, T, p, 0)
+#define CLADE_GET4_bf16(T, p)   as_float4(convert_uint4(*(const __global ushort4 *)(p)) << 16)
+#define CLADE_GET4_small(T, p)  LOADN(4, T, p, 0)
+#define CLADE_PUT4_f32(T, p, v)   *(__global float4 *)(p) = (v)
+#define CLADE_PUT4_f16(T, p, v)   STOREN(4, T, p, 0, v)
+#define CLADE_PUT4_bf16(T, p, v)  STOREN(4, T, p, 0, v)
+#define CLADE_PUT4_small(T, p, v) STOREN(4, T, p, 0, v)
 /* Whether all rows of n elements begin where a vector of four may. */
-#define TEAM_WHOLE(p, n) (!SPREAD && (n) % 4 == 0 && ((size_t)(p) & (4 * sizeof(*(p)) - 1)) == 0)
+#define TEAM_WHOLE(p, n) (!SPREAD && (n) % 4 == 0 && CLADE_EVEN4(p))
 /* Elements from i on of a line that begins at `base`; those from n on are `none`. `whole`: TEAM_WHOLE holds. */
 #define TEAM_LOAD(T, p, base, i, n, inner, whole, none) \
   CLADE_PASTE(CLADE_TEAM_LOAD_, SPREAD)(T, p, base, i, n, inner, whole, none)
 #define CLADE_TEAM_LOAD_1(T, p, base, i, n, inner, whole, none) LOAD(T, p, (base) + (i) * (inner))
 #define CLADE_TEAM_LOAD_0(T, p, base, i, n, inner, whole, none)                                               \
-  ((whole) ? LOADN(4, T, p, (base) + (i))                                                                     \
+  ((whole) ? CLADE_ACCESS(CLADE_GET4, T)(T, (p) + ((base) + (i)))                                             \
            : (float4)(LOAD(T, p, (base) + (i)), (i) + 1 < (n) ? LOAD(T, p, (base) + (i) + 1) : (none),        \
                       (i) + 2 < (n) ? LOAD(T, p, (base) + (i) + 2) : (none),                                  \
                       (i) + 3 < (n) ? LOAD(T, p, (base) + (i) + 3) : (none)))
@@ -63,7 +73,7 @@
   {                                                                     \
     const float4 team_v = (v);                                          \
     if (whole) {                                                        \
-      STOREN(4, T, p, (base) + (i), team_v);                            \
+      CLADE_ACCESS(CLADE_PUT4, T)(T, (p) + ((base) + (i)), team_v);     \
     } else {                                                            \
       float team_lane[4];                                               \
       vstore4(team_v, 0, team_lane);                                    \
@@ -207,16 +217,6 @@
 /* Of any type, in float, int or long, to and from a private array. */
 #define FOUR_READ(T, lane, p, from, left)  CLADE_PASTE(CLADE_FOUR_READ_, CLADE_KIND(T))(T, lane, p, from, left)
 #define FOUR_STORE(T, p, from, left, lane) CLADE_PASTE(CLADE_FOUR_STORE_, CLADE_KIND(T))(T, p, from, left, lane)
-/* Where they begin as a vector of four may, one instruction moves them: vload4 and vstore4 may be four. */
-#define CLADE_EVEN4(p) (((size_t)(p) & (4 * sizeof(*(p)) - 1)) == 0)
-#define CLADE_GET4_f32(T, p)    (*(const __global float4 *)(p))
-#define CLADE_GET4_f16(T, p)    LOADN(4, T, p, 0)
-#define CLADE_GET4_bf16(T, p)   as_float4(convert_uint4(*(const __global ushort4 *)(p)) << 16)
-#define CLADE_GET4_small(T, p)  LOADN(4, T, p, 0)
-#define CLADE_PUT4_f32(T, p, v)   *(__global float4 *)(p) = (v)
-#define CLADE_PUT4_f16(T, p, v)   STOREN(4, T, p, 0, v)
-#define CLADE_PUT4_bf16(T, p, v)  STOREN(4, T, p, 0, v)
-#define CLADE_PUT4_small(T, p, v) STOREN(4, T, p, 0, v)
 #define CLADE_FOUR_READ_real(T, lane, p, from, left)                                                    \
   {                                                                                                     \
     const float4 four_v = (left) < 4                    ? (float4)(LOAD(T, p, from),                    \

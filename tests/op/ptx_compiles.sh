@@ -75,6 +75,22 @@ for team in "8 32" "256 1"; do
   done
 done
 
+echo "teams of work-items: batch norm, losses, arg_max"
+for team in "8 32" "256 1"; do
+  read -r size beside <<<"$team"
+  for type in f16 bf16 f32; do
+    defines=(-DSUFFIX=test -DINDEX64=0 -DT=$type -DFIRST=1 -DDIRECT=1 -DTEAM="$size" -DBESIDE="$beside" -DSPREAD=0
+      -DSHUFFLES=1 -DEPILOGUE_ARGS= -DEPILOGUE_USE= '-DEPILOGUE=const COMPUTE(T) r = i0;'
+      -DWANT_batch_norm_forward_group_moments -DWANT_batch_norm_forward_group_scale -DWANT_batch_norm_grad_group_sums
+      -DWANT_batch_norm_grad_group_spread -DWANT_cross_entropy_forward_group_rows -DWANT_cross_entropy_grad_group
+      -DWANT_square_sum_part_group)
+    want=('shfl\.sync\.bfly\.b32.*31, 0xffffffff')
+    if [ $type = f32 ]; then want+=('ld\.global\.v4\.f32' 'st\.global\.v4\.f32'); fi
+    cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl \
+      "$root"/cl_kernels/{batch_norm,cross_entropy,square_sum,arg_max}_group.cl | compile "${want[@]}"
+  done
+done
+
 echo "the gate's probe"
 defines=()
 "$probe" | compile "$always" 'ldmatrix\.sync\.aligned\.m8n8\.x4\.shared' 'ldmatrix\.sync\.aligned\.m8n8\.x4\.trans' \
