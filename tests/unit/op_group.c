@@ -3,7 +3,12 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "op/group.h"
+#include <clade/nn.h>
+#include <clade/ops.h>
+
+#include "op/batch_norm.h"
+#include "op/update.h"
+#include "pass/pass.h"
 #include "plan_kit.h"
 
 static const char source[] =
@@ -210,8 +215,78 @@ static void choices(void **state) {
   assert_int_equal(clade__group_part(0, 8), 8);
 }
 
+/* ---- what a GPU takes, reckoned for one that is not there ---- */
+static const char *const by_groups[] = {
+    "eltwise",    "reduce",          "arg_max",    "softmax",        "softmax_grad",
+    "transpose",  "square_sum",      "update",     "cross_entropy",  "cross_entropy_grad",
+    "batch_norm", "batch_norm_grad", "layer_norm", "layer_norm_grad"};
+
+static clade_graph *of_all(void) {
+  clade_graph *g = graph_new();
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(8, 16, 14, 14)), d[1], next[2], of[5] = {x};
+  for (int i = 1; i < 5; i++) of[i] = clade_fill(g, CLADE_F32, CLADE_SHAPE(16), 1);
+  clade_val y = clade_relu(g, clade__batch_norm(g, of, 1e-5f, 0.1f, next));
+  y = clade_layer_norm(g, y, (clade_val){0}, (clade_val){0}, 1, 1e-5);
+  y = clade_transpose(g, clade_softmax(g, y, 1), 4, (int[]){0, 2, 3, 1});
+  clade_arg_max(g, y, 3);
+  clade_reduce_opt all = {.size = sizeof all, .x = y, .n_axes = 3, .axes = {0, 1, 2}};
+  clade_val means = clade_mean_(g, &all), labels = clade_input(g, "labels", CLADE_I32, CLADE_SHAPE(8, 14, 14));
+  clade_val loss = clade_add(g, clade_cross_entropy(g, y, labels), clade_sum(g, means));
+  clade_val one = clade_fill(g, CLADE_F32, CLADE_SCALAR, 1);
+  assert_int_equal(clade_gradients(g, loss, one, 1, &x, d), CLADE_OK);
+  clade__square_sum(g, 1, d, one, INFINITY, one);
+  clade_val added;
+  const clade__update_call add = {
+      .attrs = {.rule = CLADE__UPDATE_SUM, .clip = INFINITY}, .n = 1, .gradients = d, .states = &x, .out = &added};
+  assert_int_equal(clade__update_add(g, &add), CLADE_OK);
+  assert_int_equal(clade_graph_status(g), CLADE_OK);
+  return g;
+}
+
+static const char *cheapest(const clade_node *n, const clade_device_info *device) {
+  const clade_query q = {sizeof q, n, device, NULL};
+  const char *name = "none";
+  double least = INFINITY;
+  for (const clade_impl *const *impl = clade__impls(n->op); *impl; impl++) {
+    const double seconds = clade__impl_unfit(*impl, &q) || !(*impl)->cost ? INFINITY : (*impl)->cost(&q);
+    if (seconds < least) least = seconds, name = (*impl)->name;
+  }
+  return name;
+}
+
+static void taken_on_gpus_alone(void **state) {
+  (void)state;
+  const clade_device_info gpu = {.size = sizeof gpu,
+                                 .device_class = CLADE_GPU,
+                                 .compute_units = 80,
+                                 .clock_mhz = 1500,
+                                 .vector_f32 = 1,
+                                 .max_group = 1024,
+                                 .max_item = {1024, 1024, 64},
+                                 .local_bytes = 48 << 10};
+  clade_device_info cpu = gpu, few = gpu;
+  clade_graph *g = of_all();
+  cpu.device_class = CLADE_CPU;
+  few.max_group = 128;
+  for (size_t i = 0; i < CLADE_COUNT(by_groups); i++) {
+    size_t found = 0;
+    for (size_t id = 1; id < g->n_nodes; id++) {
+      clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+      clade_node node;
+      if (!g->nodes[id].op || strcmp(g->nodes[id].op->name, by_groups[i]) != 0) continue;
+      clade__node_view(g, (clade__id)id, in, out, &node);
+      if (strcmp(cheapest(&node, &gpu), "group") == 0) found++;
+      if (strcmp(cheapest(&node, &cpu), "group") == 0 || strcmp(cheapest(&node, &few), "group") == 0)
+        fail_msg("%s: a device takes groups that they are not made for", by_groups[i]);
+    }
+    if (!found) fail_msg("%s: no node of it is computed by groups on a GPU", by_groups[i]);
+  }
+  clade_graph_release(g);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(choices), cmocka_unit_test(all_teams)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(choices), cmocka_unit_test(taken_on_gpus_alone),
+                                     cmocka_unit_test(all_teams)};
   clade__plan_guard_bytes = 256;
   return cmocka_run_group_tests(tests, open_device, close_device);
 }
