@@ -24,6 +24,16 @@ typedef struct clade_comm_impl {
   void (*abort)(void *user);                       /* ends all ranks. NULL: there is no such means */
   void (*release)(void *user);                     /* with the communicator */
   void (*abort_with)(void *user, int exit_status); /* as `abort`, which it goes before; NULL: the status is lost */
+  /* Sums over all ranks by means of the implementation's own; NULL, any of the three: it has none. A channel keeps its
+   * sums apart from all others: those of one begin in the same order on all ranks, those of several in any. Channels
+   * are opened in the same order on all ranks, and may be used once the request is done (NULL: at once). They are
+   * closed before `release`; one whose request was canceled is not. */
+  clade_status (*open_channel)(void *user, void **channel, void **request);
+  void (*close_channel)(void *user, void *channel);
+  /* sum[i] becomes the sum of all ranks' data[i]: the same bits on all of them, and again where as many sum the same.
+   * Both arrays are left alone until the request is done. A sum that was canceled may go on: they are left alone for
+   * good then. */
+  clade_status (*all_reduce)(void *user, void *channel, const float *data, float *sum, size_t n, void **request);
 } clade_comm_impl;
 
 /* `impl` must outlive the communicator. Where it is refused, `user` stays the caller's. */
@@ -47,9 +57,9 @@ CLADE_API void clade_comm_abort_with(clade_comm *comm, int exit_status);
 /* What was done for values of graphs since the communicator was made. Set .size. */
 typedef struct clade_comm_stats {
   size_t size;
-  uint64_t sent_bytes, received_bytes;
-  double busy_seconds;    /* in which some value was on its way */
-  double exposed_seconds; /* of these, in which the device had nothing to do but to wait for one */
+  uint64_t sent_bytes, received_bytes; /* of sums by the implementation's own means: the least that these take */
+  double busy_seconds;                 /* in which some value was on its way */
+  double exposed_seconds;              /* of these, in which the device had nothing to do but to wait for one */
 } clade_comm_stats;
 CLADE_API clade_status clade_comm_get_stats(clade_comm *comm, clade_comm_stats *out);
 

@@ -155,6 +155,13 @@ typedef enum clade_shard {
 CLADE_API const char *
 clade_shard_name(clade_shard shard); /* "none", "optimizer", "gradients"; "?" for a number that is none */
 
+/* Who sums the gradients over ranks. */
+typedef enum clade_reduce_by {
+  CLADE_REDUCE_BY_CLADE = 0, /* the library, in pairs of ranks: to the bits of one process with as many devices */
+  CLADE_REDUCE_BY_CARRIER /* the communicator's implementation, if it has sums of its own (MPI_Iallreduce), of f32 and
+                             for all ranks: in an order of its own, the same each time with as many ranks */
+} clade_reduce_by;
+
 typedef struct clade_minimize_opt {
   size_t size CLADE_DEFAULT(sizeof(struct clade_minimize_opt));
   clade_val loss CLADE_UNSET;           /* clade_minimize */
@@ -175,6 +182,7 @@ typedef struct clade_minimize_opt {
    * less than half their bytes; what these leave out is optimizer.low_rank.error.<rank>:<name>, and is added to the
    * rank's next gradient. Unset: as they are */
   int low_rank CLADE_UNSET;
+  clade_reduce_by reduce CLADE_UNSET;
 } clade_minimize_opt;
 /* clade_minimize(g, loss, .optimizer = clade_adam(.lr = 1e-3), .schedule = clade_cosine(.steps = 10000)) adds to the
  * graph: the gradients of the scalar `loss` by all parameters that it depends on, clipping, and the update that

@@ -109,6 +109,7 @@ typedef struct clade_trainer {
   /* In place of .split: rows in proportion to how fast each rank or device computes a step, which is measured before
    * the first one, in coarse steps. What is resumed keeps the checkpoint's rows where it has as many ranks. */
   bool split_auto CLADE_UNSET;
+  clade_reduce_by reduce CLADE_UNSET; /* as in clade_minimize */
 } clade_trainer;
 
 /* Steps of an epoch and of the whole training: for schedules. Of `trainer`, .train, .batch and .epochs are looked at.

@@ -43,7 +43,8 @@ enum {
   TIMEOUT,
   SHARD,
   COMPRESS,
-  SYNC_BATCH_NORM
+  SYNC_BATCH_NORM,
+  REDUCE
 };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", MODEL_NAMES " (lenet5)"},
@@ -80,6 +81,7 @@ static const cli_option options[] = {
     [SHARD] = {"shard", "WHAT", "what ranks share out: none, optimizer (its state) or gradients (these, too) (none)"},
     [COMPRESS] = {"compress", "HOW", "what gradients travel as between ranks: f32, bf16, f16 or powersgd:RANK (f32)"},
     [SYNC_BATCH_NORM] = {"sync-batch-norm", NULL, "batch norm by the batch of all ranks, not by each one's part"},
+    [REDUCE] = {"reduce", "BY", "who sums gradients over ranks: clade, to the bits of one process, or mpi (clade)"},
     {0},
 };
 _Static_assert(CLADE_COUNT(options) <= TRAIN_MAX_OPTIONS, "train_job.value has a place for each");
@@ -138,6 +140,12 @@ static bool take_compress(train_job *job, const char *text) {
   return cli_wrong(&job->args, "--compress %s: expected f32, bf16, f16 or powersgd:RANK", text), false;
 }
 
+static bool take_reduce(train_job *job, const char *text) {
+  job->trainer.reduce = strcmp(text, "mpi") ? CLADE_REDUCE_BY_CLADE : CLADE_REDUCE_BY_CARRIER;
+  if (!strcmp(text, "mpi") || !strcmp(text, "clade")) return true;
+  return cli_wrong(&job->args, "--reduce %s: expected clade or mpi", text), false;
+}
+
 static bool take_shard(train_job *job, const char *text) {
   for (clade_shard shard = CLADE_SHARD_NONE; shard <= CLADE_SHARD_GRADIENTS; shard++)
     if (!strcmp(clade_shard_name(shard), text)) return job->trainer.shard = shard, true;
@@ -184,6 +192,7 @@ static bool take(train_job *job, int option, const char *value) {
   case SHARD: return take_shard(job, value);
   case SYNC_BATCH_NORM: t->sync_batch_norm = true; return true;
   case COMPRESS: return take_compress(job, value);
+  case REDUCE: return take_reduce(job, value);
   case TIMEOUT: return real(&job->args, name, value, 0, 1e9, &job->timeout);
   default: t->detect_anomaly = true; return true;
   }

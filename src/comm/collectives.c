@@ -7,12 +7,13 @@
 
 typedef struct attrs {
   int32_t comm, tag; /* comm: its number in this process */
-  int32_t what, wire, rank, n, owner[CLADE_ALL_REDUCE_MOST];
+  int32_t what, wire, channel, rank, n, owner[CLADE_ALL_REDUCE_MOST];
 } attrs;
 static const clade_attr table[] = {{"comm", CLADE_ATTR_I32, offsetof(attrs, comm), 1},
                                    {"tag", CLADE_ATTR_I32, offsetof(attrs, tag), 1},
                                    {"what", CLADE_ATTR_I32, offsetof(attrs, what), 1},
                                    {"wire", CLADE_ATTR_I32, offsetof(attrs, wire), 1},
+                                   {"channel", CLADE_ATTR_I32, offsetof(attrs, channel), 1},
                                    {"rank", CLADE_ATTR_I32, offsetof(attrs, rank), 1},
                                    {"n", CLADE_ATTR_I32, offsetof(attrs, n), 1},
                                    {"owner", CLADE_ATTR_I32, offsetof(attrs, owner), CLADE_ALL_REDUCE_MOST},
@@ -51,7 +52,7 @@ static clade_status grad_of_sums(clade_grad *g) {
     if (clade_val_ok(g->dout[i])) sums[n++] = g->dout[i];
   clade_comm *comm = clade__comm_numbered(a->comm);
   if (!comm) return CLADE_FAIL(INVALID, "communicator %d was released", (int)a->comm);
-  clade_status status = clade_all_reduce(g->graph, comm, (clade_dtype)a->wire, n, sums);
+  clade_status status = clade__all_reduce(g->graph, comm, a->channel, (clade_dtype)a->wire, n, sums);
   clade_comm_release(comm);
   for (int i = g->node->n_in; i-- > 0 && status == CLADE_OK;)
     if (clade_val_ok(g->dout[i])) g->din[i] = sums[--n];
@@ -99,7 +100,7 @@ static void find_places(reducer *s, const attrs *a) {
 
 static const char *name_of(const attrs *a) {
   static const char *const names[] = {"all_reduce", "reduce_scatter", "all_gather"};
-  return names[a->what];
+  return a->channel ? "carrier_all_reduce" : names[a->what];
 }
 
 static void release(void *given) {
@@ -170,11 +171,16 @@ static clade_status begin(const clade_host_call *call, void **out) {
                                   .n = n,
                                   .ends = s->ends,
                                   .whole = a->what == CLADE__ALL_REDUCE && n * sizeof(float) < CLADE__COMM_SHORT,
-                                  .wire = (clade_dtype)a->wire};
+                                  .wire = (clade_dtype)a->wire,
+                                  .channel = a->channel};
   CLADE_TRY(clade__reduction_new(s->comm, &s->idle, a->tag + (int)(s->begun++ % TAGS), &message, call, &r));
   pack(r, false);
-  *out = r;
-  return CLADE_OK;
+  clade_status status = clade__reduction_begin(r);
+  if (status == CLADE_OK)
+    *out = r;
+  else
+    clade__reduction_end(r);
+  return status;
 }
 
 static void end(void *reduction) { clade__reduction_end(reduction); }
@@ -230,8 +236,8 @@ static clade_status check(const clade_comm *comm, clade_dtype wire, int n, const
   return CLADE_OK;
 }
 
-static clade_status collect(clade_graph *g, clade_comm *comm, clade__collective what, clade_dtype wire, int n,
-                            const int *owners, clade_val *values) {
+static clade_status collect(clade_graph *g, clade_comm *comm, clade__collective what, int channel, clade_dtype wire,
+                            int n, const int *owners, clade_val *values) {
   static const char *const calls[] = {"clade_all_reduce", "clade_reduce_scatter", "clade_all_gather"};
   clade_val out[CLADE_ALL_REDUCE_MOST];
   if (!clade__graph_ok(g)) return clade_graph_status(g);
@@ -245,6 +251,7 @@ static clade_status collect(clade_graph *g, clade_comm *comm, clade__collective 
              .tag = comm->next_tag,
              .what = (int32_t)what,
              .wire = (int32_t)wire,
+             .channel = channel,
              .rank = comm->rank,
              .n = n};
   for (int i = 0; owners && i < n; i++) a.owner[i] = owners[i];
@@ -258,8 +265,13 @@ static clade_status collect(clade_graph *g, clade_comm *comm, clade__collective 
   return clade_graph_status(g);
 }
 
+clade_status clade__all_reduce(clade_graph *g, clade_comm *comm, int channel, clade_dtype wire, int n,
+                               clade_val *values) {
+  return collect(g, comm, CLADE__ALL_REDUCE, channel, wire, n, NULL, values);
+}
+
 clade_status clade_all_reduce(clade_graph *g, clade_comm *comm, clade_dtype wire, int n, clade_val *values) {
-  return collect(g, comm, CLADE__ALL_REDUCE, wire, n, NULL, values);
+  return clade__all_reduce(g, comm, 0, wire, n, values);
 }
 
 void clade_graph_sync(clade_graph *g, clade_comm *comm) {
@@ -268,9 +280,9 @@ void clade_graph_sync(clade_graph *g, clade_comm *comm) {
 
 clade_status clade_reduce_scatter(clade_graph *g, clade_comm *comm, clade_dtype wire, int n, const int *owners,
                                   clade_val *values) {
-  return collect(g, comm, CLADE__REDUCE_SCATTER, wire, n, owners, values);
+  return collect(g, comm, CLADE__REDUCE_SCATTER, 0, wire, n, owners, values);
 }
 
 clade_status clade_all_gather(clade_graph *g, clade_comm *comm, int n, const int *owners, clade_val *values) {
-  return collect(g, comm, CLADE__ALL_GATHER, CLADE_F32, n, owners, values);
+  return collect(g, comm, CLADE__ALL_GATHER, 0, CLADE_F32, n, owners, values);
 }

@@ -72,7 +72,9 @@ void clade_comm_release(clade_comm *comm) {
   if (last) all[comm->number - 1] = NULL;
   pthread_mutex_unlock(&all_lock);
   if (!last) return;
+  while (comm->n_channels) comm->impl.close_channel(comm->user, comm->channels[--comm->n_channels]);
   if (comm->impl.release) comm->impl.release(comm->user);
+  clade__free(comm->channels);
   pthread_mutex_destroy(&comm->lock);
   clade__free(comm);
 }
@@ -174,10 +176,61 @@ void clade__comm_be_patient(clade_comm *comm, int times) {
 }
 
 clade_status clade__comm_patience(const clade_comm *comm, int rank, double since) {
-  const double waited = clade__now() - since;
+  const double waited = clade__now() - since, more = rank == CLADE__SOME_RANK ? 1.5 : 1;
   const int times = atomic_load(&comm->patience);
-  if (comm->timeout == 0 || !times || waited < times * comm->timeout) return CLADE_OK;
+  if (comm->timeout == 0 || !times || waited < more * times * comm->timeout) return CLADE_OK;
+  if (rank == CLADE__SOME_RANK)
+    return CLADE_FAIL(LOST, "%s: rank %d of %d has waited for some other rank for %.3g s", comm->impl.name, comm->rank,
+                      comm->size, waited);
   return CLADE_FAIL(LOST, "rank %d has not answered rank %d of %d for %.3g s", rank, comm->rank, comm->size, waited);
+}
+
+/* ---- sums by the implementation's own means ---- */
+const char *clade__comm_carrier(const clade_comm *comm) { return comm->impl.name; }
+
+bool clade__comm_sums(const clade_comm *comm) {
+  return comm->impl.open_channel && comm->impl.close_channel && comm->impl.all_reduce;
+}
+
+static clade_status begin_channel(clade_comm *comm, void **channel, void **request) {
+  pthread_mutex_lock(&comm->lock);
+  clade_status status = told(comm, comm->impl.open_channel(comm->user, channel, request), "a channel of", comm->rank);
+  pthread_mutex_unlock(&comm->lock);
+  return status;
+}
+
+static clade_status keep_channel(clade_comm *comm, void *channel, int *out) {
+  pthread_mutex_lock(&comm->lock);
+  clade_status status = clade__grow(&comm->channels, &comm->channel_capacity, comm->n_channels + 1, sizeof(void *));
+  if (status == CLADE_OK) {
+    comm->channels[comm->n_channels++] = channel;
+    *out = (int)comm->n_channels;
+  } else {
+    comm->impl.close_channel(comm->user, channel);
+  }
+  pthread_mutex_unlock(&comm->lock);
+  return status;
+}
+
+clade_status clade__comm_open_channel(clade_comm *comm, int *out) {
+  void *channel = NULL, *request = NULL;
+  if (!clade__comm_sums(comm)) return CLADE_FAIL(UNSUPPORTED, "%s has no sums of its own", comm->impl.name);
+  CLADE_TRY(begin_channel(comm, &channel, &request));
+  CLADE_TRY(clade__comm_wait(comm, CLADE__SOME_RANK, &request, PAUSE_NS));
+  return keep_channel(comm, channel, out);
+}
+
+clade_status clade__comm_all_reduce(clade_comm *comm, int channel, const float *data, float *sum, size_t n,
+                                    void **request) {
+  const size_t ranks = (size_t)comm->size, least = 2 * (ranks - 1) * n * sizeof *data / ranks;
+  pthread_mutex_lock(&comm->lock);
+  void *by = comm->channels[channel - 1];
+  clade_status status =
+      told(comm, comm->impl.all_reduce(comm->user, by, data, sum, n, request), "a sum of", comm->rank);
+  if (status == CLADE_OK) comm->stats.sent_bytes += least;
+  if (status == CLADE_OK) comm->stats.received_bytes += least;
+  pthread_mutex_unlock(&comm->lock);
+  return status;
 }
 
 /* ---- what the calling thread waits for ---- */

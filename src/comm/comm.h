@@ -5,6 +5,7 @@
 #include <clade/comm.h>
 
 #include "base/base.h"
+#include "comm/carrier.h"
 #include "comm/schedule.h"
 #include "comm/wire.h"
 
@@ -18,13 +19,16 @@ struct clade_comm {
   double timeout;
   atomic_int patience; /* others may take so many times as long; 0: as long as they want */
   int next_tag;
-  pthread_mutex_t lock;   /* the implementation is called by one thread at a time */
-  clade_comm_stats stats; /* under lock, as are the following */
-  int under_way;          /* collectives of graphs */
-  double busy_since;      /* where there are some */
+  pthread_mutex_t lock; /* the implementation is called by one thread at a time */
+  void **channels;      /* under lock, as all that follows */
+  size_t n_channels, channel_capacity;
+  clade_comm_stats stats;
+  int under_way;     /* collectives of graphs */
+  double busy_since; /* where there are some */
 };
 
 enum { CLADE__COMM_TAG = 1 /* of what the calling thread waits for; sums have the following */ };
+enum { CLADE__SOME_RANK = -1 /* in place of a rank that is waited for: one of all, nobody knows which */ };
 
 /* A communicator of this process by its number, retained; NULL: it is gone. */
 clade_comm *clade__comm_numbered(int number);
@@ -48,20 +52,23 @@ clade_status clade__comm_get(clade_comm *comm, int from, void *data, size_t byte
 /* Where other ranks compile, test or write, each at its own speed, they may take so many times as long before one is
  * told to hang; 0: for ever, 1: as usual. NULL is fine. */
 void clade__comm_be_patient(clade_comm *comm, int times);
-/* A failure that names the rank that left this one waiting since `since`, if that is too long. */
+/* A failure that names the rank that left this one waiting since `since`, if that is too long. Of some rank it comes
+ * later: a sum that has begun meanwhile may know which one it is. */
 clade_status clade__comm_patience(const clade_comm *comm, int rank, double since);
 
 /* Sums of fewer bytes than this are exchanged whole: rounds cost more than bytes. */
 enum { CLADE__COMM_SHORT = 16 << 10 };
 /* What is longer than this many bytes of f32 travels in pieces, one of which is added while the next is on its way. */
 enum { CLADE__COMM_PIECE = 512 << 10 };
-/* A collective of f32 over the ranks, a step at a time (reduce.c). Its data is filled in before the first step, and
- * holds the sums once done; of a reduce-scatter only the own slot counts then, and of an all-gather before. Those that
- * have ended lie in *idle, the caller's list, which is looked at under the communicator's lock. */
+/* A collective of f32 over the ranks, a step at a time (reduce.c). Its data is filled in before it begins, and holds
+ * the sums once done; of a reduce-scatter only the own slot counts then, and of an all-gather before. Those that have
+ * ended lie in *idle, the caller's list, which is looked at under the communicator's lock; all in it are by a schedule,
+ * or all by channels. */
 clade_status clade__reduction_new(clade_comm *comm, clade__reduction **idle, int tag, const clade__message *message,
                                   const void *user, clade__reduction **out);
 void *clade__reduction_data(const clade__reduction *r);
 const void *clade__reduction_user(const clade__reduction *r);
+clade_status clade__reduction_begin(clade__reduction *r);
 clade_status clade__reduction_step(clade__reduction *r, bool *done);
 void clade__reduction_end(clade__reduction *r); /* also before it is done; NULL is fine */
 void clade__reductions_free(clade__reduction *first);

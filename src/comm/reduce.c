@@ -1,6 +1,7 @@
 /* A collective over the ranks that goes on a step at a time, by a schedule (schedule.c). Long parts travel in pieces,
  * so that one is added while the next is on its way. What travels as a smaller type is rounded by its sender, also
- * where it stays, as far as it is a sum at its end: so all ranks have the same. */
+ * where it stays, as far as it is a sum at its end: so all ranks have the same. Or an all-reduce by the means of the
+ * communicator's implementation, which is only asked for its end. */
 #include "comm/comm.h"
 
 enum { PIECE = CLADE__COMM_PIECE / sizeof(float) /* elements */, WINDOW = 4 /* pieces on their way */ };
@@ -25,6 +26,9 @@ struct clade__reduction {
   clade__span own; /* of a reduce-scatter, what is this rank's at the end */
   char *room;      /* pieces as they travel, for each flow of a round; with a smaller type alone */
   size_t room_bytes;
+  int channel; /* of the implementation, which sums from `sum` to `other`; 0: there is a schedule */
+  size_t n;
+  void *request; /* its sum */
 };
 
 /* ---- kept to be used again: nothing is allocated in a steady state ---- */
@@ -58,12 +62,12 @@ void clade__reductions_free(clade__reduction *first) {
   }
 }
 
-static clade__reduction *new_one(const clade_comm *comm, size_t bytes) {
+static clade__reduction *new_one(const clade_comm *comm, size_t bytes, bool in_pieces) {
   clade__reduction *r = clade__new(1, sizeof *r);
   if (!r) return NULL;
   r->capacity = CLADE_MAX(bytes, sizeof(float));
   r->sum = clade__new(r->capacity, 1);
-  r->other = clade__new(CLADE_MIN(r->capacity, WINDOW * PIECE * sizeof(float)), 1);
+  r->other = clade__new(in_pieces ? CLADE_MIN(r->capacity, WINDOW * PIECE * sizeof(float)) : r->capacity, 1);
   clade_status status = clade__schedule_room(&r->schedule, comm->rank, comm->size);
   if (status == CLADE_OK) r->flows = clade__new(2 * (size_t)r->schedule.capacity, sizeof *r->flows);
   if (r->sum && r->other && r->flows) return r;
@@ -102,13 +106,16 @@ clade_status clade__reduction_new(clade_comm *comm, clade__reduction **idle, int
                                   const void *user, clade__reduction **out) {
   const size_t bytes = message->n * sizeof(float);
   clade__reduction *r = take_idle(comm, idle, bytes);
-  if (!r && !(r = new_one(comm, bytes))) return CLADE_NO_MEMORY;
+  if (!r && !(r = new_one(comm, bytes, !message->channel))) return CLADE_NO_MEMORY;
   r->comm = comm;
   r->home = idle;
   r->user = user;
   r->tag = tag;
   r->end = 0;
-  clade__schedule_fill(&r->schedule, comm->rank, comm->size, message);
+  r->channel = message->channel;
+  r->n = message->n;
+  r->schedule.n = 0;
+  if (!r->channel) clade__schedule_fill(&r->schedule, comm->rank, comm->size, message);
   memset(r->flows, 0, 2 * (size_t)r->schedule.n * sizeof *r->flows);
   r->wire = message->whole || !message->wire ? CLADE_F32 : message->wire;
   r->own = r->wire == CLADE_F32 ? (clade__span){0} : own_of(comm, message);
@@ -124,11 +131,33 @@ clade_status clade__reduction_new(clade_comm *comm, clade__reduction **idle, int
   return CLADE_OK;
 }
 
+clade_status clade__reduction_begin(clade__reduction *r) {
+  if (!r->channel) return CLADE_OK; /* its first step begins */
+  return clade__comm_all_reduce(r->comm, r->channel, r->sum, r->other, r->n, &r->request);
+}
+
+/* An implementation's sum cannot be taken back where other ranks go on with it: its memory stays for the rest of the
+ * process, in a list, since tools look for memory that nothing points to. */
+static void give_up(clade__reduction *r) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  static clade__reduction *given_up;
+  pthread_mutex_lock(&lock);
+  r->next = given_up;
+  given_up = r;
+  pthread_mutex_unlock(&lock);
+}
+
 void clade__reduction_end(clade__reduction *r) {
   if (!r) return;
+  const bool goes_on = r->request;
   for (int i = 2 * r->at; i < 2 * r->end; i++)
     for (int k = 0; k < WINDOW; k++) clade__comm_cancel(r->comm, &r->flows[i].request[k]);
+  clade__comm_cancel(r->comm, &r->request);
   clade__comm_leave(r->comm);
+  if (goes_on) {
+    give_up(r);
+    return;
+  }
   pthread_mutex_lock(&r->comm->lock);
   r->next = *r->home;
   *r->home = r;
@@ -230,7 +259,17 @@ static clade_status round_own(clade__reduction *r) {
   return CLADE_OK;
 }
 
+static clade_status look_at_sum(clade__reduction *r, bool *done) {
+  float *sum = r->other;
+  CLADE_TRY(clade__comm_test(r->comm, &r->request, done));
+  if (!*done) return clade__comm_patience(r->comm, CLADE__SOME_RANK, r->since);
+  r->other = r->sum;
+  r->sum = sum;
+  return CLADE_OK;
+}
+
 clade_status clade__reduction_step(clade__reduction *r, bool *done) {
+  if (r->channel) return look_at_sum(r, done);
   for (*done = false; r->at < r->end; begin_round(r)) {
     int waits_for = -1;
     for (int i = r->at; i < r->end; i++) {

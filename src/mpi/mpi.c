@@ -8,11 +8,16 @@
 
 enum { IDLE = 64 };
 
+typedef struct request {
+  MPI_Request mpi;
+  bool collective; /* which MPI cannot cancel */
+} request;
+
 typedef struct carrier {
   MPI_Comm comm;
   bool initialized; /* by this library, which then finalizes */
   int n_idle;
-  MPI_Request *idle[IDLE]; /* to be used again */
+  request *idle[IDLE]; /* to be used again */
   char error[MPI_MAX_ERROR_STRING];
 } carrier;
 
@@ -23,51 +28,101 @@ static clade_status told(carrier *c, int code) {
   return CLADE_IO;
 }
 
-static MPI_Request *take(carrier *c) { return c->n_idle ? c->idle[--c->n_idle] : malloc(sizeof(MPI_Request)); }
-
-static void give(carrier *c, MPI_Request *request) {
+static void give(carrier *c, request *r) {
   if (c->n_idle < IDLE)
-    c->idle[c->n_idle++] = request;
+    c->idle[c->n_idle++] = r;
   else
-    free(request);
+    free(r);
 }
 
-static clade_status begin(carrier *c, bool sends, int rank, int tag, void *data, size_t bytes, void **request) {
+static request *take(carrier *c, bool collective) {
+  request *r = c->n_idle ? c->idle[--c->n_idle] : malloc(sizeof *r);
+  if (r) r->collective = collective;
   c->error[0] = 0;
-  if (bytes > INT_MAX) return CLADE_OVERFLOW;
-  MPI_Request *r = take(c);
-  if (!r) return CLADE_NO_MEMORY;
-  clade_status status = told(c, sends ? MPI_Isend(data, (int)bytes, MPI_BYTE, rank, tag, c->comm, r)
-                                      : MPI_Irecv(data, (int)bytes, MPI_BYTE, rank, tag, c->comm, r));
+  return r;
+}
+
+/* What MPI's call gave for a request that was taken. */
+static clade_status begun(carrier *c, int code, request *r, void **out) {
+  clade_status status = told(c, code);
   if (status == CLADE_OK)
-    *request = r;
+    *out = r;
   else
     give(c, r);
   return status;
 }
 
-static clade_status send(void *user, int to, int tag, const void *data, size_t bytes, void **request) {
-  return begin(user, true, to, tag, (void *)(uintptr_t)data, bytes, request);
+static clade_status too_long(carrier *c) {
+  c->error[0] = 0;
+  return CLADE_OVERFLOW;
 }
 
-static clade_status receive(void *user, int from, int tag, void *data, size_t bytes, void **request) {
-  return begin(user, false, from, tag, data, bytes, request);
+static clade_status send(void *user, int to, int tag, const void *data, size_t bytes, void **out) {
+  carrier *c = user;
+  if (bytes > INT_MAX) return too_long(c);
+  request *r = take(c, false);
+  if (!r) return CLADE_NO_MEMORY;
+  return begun(c, MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, c->comm, &r->mpi), r, out);
 }
 
-static clade_status test(void *user, void *request, bool *done) {
+static clade_status receive(void *user, int from, int tag, void *data, size_t bytes, void **out) {
+  carrier *c = user;
+  if (bytes > INT_MAX) return too_long(c);
+  request *r = take(c, false);
+  if (!r) return CLADE_NO_MEMORY;
+  return begun(c, MPI_Irecv(data, (int)bytes, MPI_BYTE, from, tag, c->comm, &r->mpi), r, out);
+}
+
+static clade_status test(void *user, void *given, bool *done) {
+  request *r = given;
   int flag = 0;
-  clade_status status = told(user, MPI_Test(request, &flag, MPI_STATUS_IGNORE));
+  clade_status status = told(user, MPI_Test(&r->mpi, &flag, MPI_STATUS_IGNORE));
   *done = flag;
-  if (flag || status != CLADE_OK) give(user, request);
+  if (flag || status != CLADE_OK) give(user, r);
   return status;
 }
 
-static void cancel(void *user, void *request) {
-  MPI_Cancel(request);
-  MPI_Request_free(request);
-  give(user, request);
+/* A collective goes on; of a channel, MPI still writes the communicator. */
+static void cancel(void *user, void *given) {
+  request *r = given;
+  if (!r->collective) {
+    MPI_Cancel(&r->mpi);
+    MPI_Request_free(&r->mpi);
+  }
+  give(user, r);
 }
 
+/* ---- sums ---- */
+/* Each channel is a communicator, since collectives of one have to begin in the same order on all ranks. */
+static clade_status open_channel(void *user, void **channel, void **out) {
+  carrier *c = user;
+  MPI_Comm *comm = malloc(sizeof *comm);
+  request *r = comm ? take(c, true) : NULL;
+  clade_status status = r ? begun(c, MPI_Comm_idup(c->comm, comm, &r->mpi), r, out) : CLADE_NO_MEMORY;
+  if (status == CLADE_OK)
+    *channel = comm;
+  else
+    free(comm);
+  return status;
+}
+
+static void close_channel(void *user, void *channel) {
+  int over = 0;
+  (void)user;
+  MPI_Finalized(&over);
+  if (!over) MPI_Comm_free(channel);
+  free(channel);
+}
+
+static clade_status all_reduce(void *user, void *channel, const float *data, float *sum, size_t n, void **out) {
+  carrier *c = user;
+  if (n > INT_MAX) return too_long(c);
+  request *r = take(c, true);
+  if (!r) return CLADE_NO_MEMORY;
+  return begun(c, MPI_Iallreduce(data, sum, (int)n, MPI_FLOAT, MPI_SUM, *(MPI_Comm *)channel, &r->mpi), r, out);
+}
+
+/* ---- the carrier ---- */
 static const char *error(void *user) { return ((carrier *)user)->error; }
 static void abort_with(void *user, int exit_status) { MPI_Abort(((carrier *)user)->comm, exit_status); }
 static void abort_all(void *user) { abort_with(user, 1); }
@@ -110,8 +165,19 @@ static clade_status join(carrier *c, int *rank, int *size) {
   return CLADE_OK;
 }
 
-static const clade_comm_impl impl = {sizeof impl, "mpi", send,      receive, test,
-                                     cancel,      error, abort_all, release, abort_with};
+static const clade_comm_impl impl = {.size = sizeof impl,
+                                     .name = "mpi",
+                                     .send = send,
+                                     .receive = receive,
+                                     .test = test,
+                                     .cancel = cancel,
+                                     .error = error,
+                                     .abort = abort_all,
+                                     .release = release,
+                                     .abort_with = abort_with,
+                                     .open_channel = open_channel,
+                                     .close_channel = close_channel,
+                                     .all_reduce = all_reduce};
 
 clade_status clade_mpi_open(const clade_comm_impl **out, void **user, int *rank, int *size) {
   carrier *c = calloc(1, sizeof *c);

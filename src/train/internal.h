@@ -65,6 +65,7 @@ clade_status clade__train_devices(const clade_trainer *t, clade_train_result *re
 
 /* Whether all ranks train the same; names what does not agree (ranks.c). */
 clade_status clade__train_agree(clade__training *tr);
+const char *clade__train_reduced_by(const clade__training *tr); /* "clade", or the carrier's name */
 /* Rank 0's state on all ranks. */
 clade_status clade__train_join(clade__training *tr);
 enum { CLADE__RANK_0_ALONE = 10 /* times as long as a step, a test or a checkpoint may take */ };

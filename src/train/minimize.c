@@ -5,6 +5,7 @@
 
 #include <clade/ops.h>
 
+#include "comm/carrier.h"
 #include "comm/wire.h"
 #include "pass/pass.h"
 #include "train/low_rank.h"
@@ -52,7 +53,7 @@ typedef struct bucket {
   size_t bytes;
 } bucket;
 
-static clade_status reduce_bucket(clade__task *t, const bucket *b) {
+static clade_status reduce_bucket(clade__task *t, int channel, const bucket *b) {
   const clade_dtype wire = t->opt->compress ? t->opt->compress : CLADE_F32;
   clade_val values[CLADE_ALL_REDUCE_MOST];
   int owners[CLADE_ALL_REDUCE_MOST];
@@ -66,7 +67,7 @@ static clade_status reduce_bucket(clade__task *t, const bucket *b) {
   if (clade__task_shards(t, CLADE_SHARD_GRADIENTS))
     CLADE_TRY(clade_reduce_scatter(t->g, t->opt->comm, wire, b->n, owners, values));
   else
-    CLADE_TRY(clade_all_reduce(t->g, t->opt->comm, wire, b->n, values));
+    CLADE_TRY(clade__all_reduce(t->g, t->opt->comm, channel, wire, b->n, values));
   for (int i = 0; i < b->n; i++) t->gradients[b->at[b->n - 1 - i]] = values[i];
   return CLADE_OK;
 }
@@ -76,16 +77,18 @@ static clade_status reduce_bucket(clade__task *t, const bucket *b) {
 static clade_status reduce(clade__task *t) {
   enum { FIRST = 1 << 20 };
   bucket b = {0};
+  int channel = 0;
+  if (t->opt->reduce == CLADE_REDUCE_BY_CARRIER) CLADE_TRY(clade__comm_open_channel(t->opt->comm, &channel));
   for (size_t i = (size_t)t->n, most = FIRST; i-- > 0;) {
     if (clade__task_is_low_rank(t, (int)i)) continue;
     b.at[b.n++] = (int)i;
     b.bytes += clade__task_bytes(t, t->gradients[i]);
     if (b.bytes < most && b.n < CLADE_ALL_REDUCE_MOST) continue;
-    CLADE_TRY(reduce_bucket(t, &b));
+    CLADE_TRY(reduce_bucket(t, channel, &b));
     b = (bucket){0};
     most = CLADE__BUCKET;
   }
-  CLADE_TRY(reduce_bucket(t, &b));
+  CLADE_TRY(reduce_bucket(t, channel, &b));
   return clade__task_reduce_low_rank(t);
 }
 
@@ -191,6 +194,26 @@ static clade_status add_update(clade__task *t) {
 }
 
 /* ---- the calls ---- */
+static clade_status check_reduce(const clade_minimize_opt *o) {
+  if (o->reduce == CLADE_REDUCE_BY_CLADE) return CLADE_OK;
+  if (o->reduce != CLADE_REDUCE_BY_CARRIER)
+    return CLADE_FAIL(INVALID, ".reduce is %d; expected CLADE_REDUCE_BY_CLADE or CLADE_REDUCE_BY_CARRIER",
+                      (int)o->reduce);
+  const char *name = o->comm ? clade__comm_carrier(o->comm) : "the carrier";
+  if (o->compress && o->compress != CLADE_F32)
+    return CLADE_FAIL(INVALID, ".reduce by %s with .compress %s: its sums are of f32; leave out one of the two", name,
+                      clade_dtype_name(o->compress));
+  if (o->low_rank)
+    return CLADE_FAIL(INVALID, ".reduce by %s with .low_rank %d: Clade sums thin matrices; leave out one of the two",
+                      name, o->low_rank);
+  if (o->shard == CLADE_SHARD_GRADIENTS)
+    return CLADE_FAIL(INVALID,
+                      ".reduce by %s with .shard gradients: its sums go to all ranks; leave out one of the two", name);
+  if (clade_comm_size(o->comm) > 1 && !clade__comm_sums(o->comm))
+    return CLADE_FAIL(UNSUPPORTED, ".reduce by the carrier: %s has no sums of its own", name);
+  return CLADE_OK;
+}
+
 static clade_status check_options(const clade_minimize_opt *o) {
   CLADE_TRY(clade__optimizer_check(&o->optimizer));
   CLADE_TRY(clade__schedule_check(&o->schedule));
@@ -200,6 +223,7 @@ static clade_status check_options(const clade_minimize_opt *o) {
   if (o->compress && !clade__comm_carries(o->compress))
     return CLADE_FAIL(DTYPE, ".compress is %s; expected f32, bf16 or f16", clade_dtype_name(o->compress));
   if (o->low_rank < 0) return CLADE_FAIL(INVALID, ".low_rank is %d; expected 0 or more", o->low_rank);
+  CLADE_TRY(check_reduce(o));
   if (!(o->ema >= 0 && o->ema < 1)) return CLADE_FAIL(INVALID, ".ema is %g; expected 0 to below 1", o->ema);
   return CLADE_OK;
 }

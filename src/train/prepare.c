@@ -205,7 +205,7 @@ static clade_status add_update(const clade__training *tr, clade_graph *g, clade_
   const clade_status status =
       clade_minimize(g, loss, .optimizer = t->optimizer, .schedule = t->schedule, .clip_norm = t->clip_norm,
                      .clip_value = t->clip_value, .ema = t->ema, .comm = comm, .shard = t->shard,
-                     .compress = t->compress, .low_rank = t->low_rank);
+                     .compress = t->compress, .low_rank = t->low_rank, .reduce = t->reduce);
   clade__train_unlock(tr);
   return status;
 }

@@ -7,6 +7,10 @@
 
 enum { WHY_BYTES = 512 };
 
+const char *clade__train_reduced_by(const clade__training *tr) {
+  return tr->ranks > 1 && tr->t.reduce ? clade__comm_carrier(tr->t.comm) : "clade";
+}
+
 /* What must be the same on all ranks, as a text. */
 static clade_status agreement(const clade__training *tr, char **text) {
   json_t *root = json_pack("{s:s, s:b, s:s, s:o, s:o, s:I, s:I}", "shard", clade_shard_name(tr->t.shard), "split_auto",

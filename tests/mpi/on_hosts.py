@@ -12,7 +12,8 @@ import time
 import unittest
 
 import hosts
-from ranks import ENV, MPIRUN, events, noise, on_ranks, result, train
+from noise import noise
+from ranks import ENV, MPIRUN, events, on_ranks, result, train
 
 RATE, BANDWIDTH = "1gbit", 125e6
 DIGITS = ["--data", "digits", "--batch", "64", "--seed", "7"]

@@ -1,14 +1,13 @@
 """clade train under mpirun: the same bits as one process with as many devices, and what ends a job.
     ranks.py CLADE MPIRUN [all]
 """
+import itertools
 import json
 import os
-import random
 import re
 import shlex
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -16,6 +15,7 @@ import time
 import unittest
 
 import told
+from noise import noise
 
 CLADE, MPIRUN = sys.argv[1:3]
 HERE = ["--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "--mca", "btl", "self,vader,tcp"]
@@ -44,18 +44,6 @@ def result(done):
 
 def on_ranks(n, *options):
     return run([MPIRUN, "-np", str(n), *HERE, *train(*options)])
-
-
-def noise(folder, training, testing):
-    """Color images of 32 x 32, of ten classes."""
-    source = random.Random(1)
-    for part, count in ("train", training), ("test", testing):
-        for name, shape in ("x", (count, 3, 32, 32)), ("y", (count,)):
-            head = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".encode()
-            head += b" " * (-(len(head) + 11) % 64) + b"\n"
-            values = source.randbytes(count * 3072) if name == "x" else bytes(source.randrange(10) for _ in range(count))
-            with open(os.path.join(folder, f"{name}_{part}.npy"), "wb") as file:
-                file.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + values)
 
 
 def bits_of(n, model, *more):
@@ -132,18 +120,18 @@ def disagree(test, *cases):
         test.assertLess(time.monotonic() - begun, 60)
 
 
-def stopped(test, rank):
-    """It is named by the one that waits for it, and nothing of the job is left."""
-    options = ["--model", "lenet5", "--data", "digits", "--epochs", "10000", "--timeout", "3"]
-    with subprocess.Popen([MPIRUN, "-np", "2", *HERE, *train(*options)], env=ENV, stdout=subprocess.PIPE,
+def stopped(test, rank, *options, words="rank {0} has not answered rank {1} of 2"):
+    """The other one tells of it, and nothing of the job is left."""
+    forever = ["--model", "lenet5", "--data", "digits", "--epochs", "10000", "--timeout", "3", *options]
+    with subprocess.Popen([MPIRUN, "-np", "2", *HERE, *train(*forever)], env=ENV, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as job:
         while '"step":3,' not in job.stdout.readline():  # no rank compiles any more
             pass
         ranks = ranks_of(job.pid)
         os.kill(ranks[rank], signal.SIGSTOP)
-        words = job.communicate(timeout=60)[1]
+        errors = job.communicate(timeout=60)[1]
     test.assertEqual(job.returncode, 75)
-    test.assertIn(f"rank {rank} has not answered rank {1 - rank} of 2", words)
+    test.assertRegex(errors, words.format(rank, 1 - rank))
     test.assertFalse([pid for pid in ranks if ours(pid)])
 
 
@@ -209,6 +197,16 @@ class Ranks(unittest.TestCase):
         told = subprocess.run([*bound, CLADE, "devices", "--json"], env=env, capture_output=True, text=True, check=True).stdout
         self.assertEqual(re.findall(r'"compute_units": *(\d+)', told), ["1", "1"])
 
+    def test_reduced_by_mpi(self):
+        """Two numbers have one sum, whoever adds them."""
+        by_clade, by_mpi = (result(on_ranks(2, *DIGITS, "--epochs", "1", "--reduce", by)) for by in ("clade", "mpi"))
+        self.assertEqual(by_mpi["weights_sha256"], by_clade["weights_sha256"])
+
+    def test_wrong_reduce(self):
+        done = run(train("--reduce", "x"))
+        self.assertEqual(done.returncode, 2, done)
+        self.assertIn("--reduce x: expected clade or mpi", done.stderr)
+
     def test_wrong_compress(self):
         for how in "i8", "powersgd:0", "powersgd:2x", "powersgd":
             done = run(train("--compress", how))
@@ -232,6 +230,7 @@ class All(unittest.TestCase):
     def test_disagreement_is_named(self):
         disagree(self, (["--lr", "0.1"], ["--lr", "0.2"], "lr is 0.1"), (["--augment", "flip"], [], "augment is"),
                  (["--split", "1:3"], [], "split is [16,48] on rank 0 and [32,32] on rank 1"),
+                 (["--reduce", "mpi"], [], 'reduce is "mpi" on rank 0 and "clade" on rank 1'),
                  (["--shard", "optimizer"], [], 'shard is "optimizer" on rank 0 and "none" on rank 1'))
 
     def test_rank_0_that_is_stopped(self):
@@ -267,6 +266,11 @@ class All(unittest.TestCase):
         whole = result(on_ranks(2, *options, "--epochs", "2", "--split", parts))
         self.assertEqual(result(rest)["weights_sha256"], whole["weights_sha256"])
 
+    def test_a_rank_that_is_stopped_in_a_sum_of_mpi(self):
+        """Nobody knows of MPI which one it is, unless a sum of Clade's waits for it, too."""
+        stopped(self, 1, "--reduce", "mpi",
+                words="rank {0} has not answered rank {1} of 2|mpi: rank {1} of 2 has waited for some other rank")
+
     def test_resume_by_one_process(self):
         resume_by(self, 2, 1)
 
@@ -285,6 +289,37 @@ class All(unittest.TestCase):
         for options in ["--compress", "f16"], ["--compress", "bf16", "--shard", "gradients"]:
             first, again = (result(on_ranks(3, *DIGITS, *options)) for _ in range(2))
             self.assertEqual(first["weights_sha256"], again["weights_sha256"])
+
+    def test_reduced_by_mpi_what_it_cannot(self):
+        for options, words in ((["--compress", "bf16"], ".reduce by mpi with .compress bf16"),
+                               (POWERSGD, ".reduce by mpi with .low_rank 2"),
+                               (["--shard", "gradients"], ".reduce by mpi with .shard gradients")):
+            done = on_ranks(2, *DIGITS, "--reduce", "mpi", *options)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn(words, done.stderr)
+
+    def test_reduced_by_mpi_alike(self):
+        """The same bits on each run and with shares of the optimizer, and near those of Clade's sums."""
+        for n, model in itertools.product((2, 3, 4), ("mlp", "lenet5")):
+            options = ["--model", model, "--data", "digits", "--batch", "60", "--optimizer", "sgd", "--strict", "--epochs", "1"]
+            clade, *mpi = [on_ranks(n, *options, *by) for by in
+                           ([], ["--reduce", "mpi"], ["--reduce", "mpi"], ["--reduce", "mpi", "--shard", "optimizer"])]
+            self.assertEqual(len({result(done)["weights_sha256"] for done in mpi}), 1)
+            self.assertGreater(result(mpi[0])["comm"]["bytes"], 0)
+            losses = [[e["loss"] for e in events(done) if e["event"] == "step"] for done in (clade, mpi[0])]
+            self.assertEqual(*map(len, losses))
+            for ours, theirs in zip(*losses):
+                self.assertLess(abs(ours - theirs), 1e-3)
+
+    def test_reduced_by_mpi_is_told(self):
+        """In the trace, whose steps are MPI's, and where a run goes on."""
+        with tempfile.TemporaryDirectory(prefix="clade-test-") as room:
+            kept, trace = ["--checkpoint-dir", os.path.join(room, "run")], os.path.join(room, "trace.json")
+            result(on_ranks(2, *DIGITS, "--epochs", "1", *kept, "--reduce", "mpi", "--trace", trace))
+            with open(trace, encoding="utf-8") as file:
+                self.assertIn("carrier_all_reduce", file.read())
+            rest = on_ranks(2, *kept, "--epochs", "2", "--resume", "--reduce", "clade")
+            self.assertIn('reduce "clade" (the checkpoint had "mpi")', events(rest)[0]["changed"])
 
     def test_resume_compressed(self):
         with tempfile.TemporaryDirectory(prefix="clade-test-") as room:

@@ -43,7 +43,7 @@ static bool finish(clade__reduction *c) {
  * used again. */
 static bool collect(rank *r, clade__reduction **idle, clade__collective what, float *data) {
   clade__reduction *c;
-  const clade__message message = {what, job.n, job.ends, job.whole, job.wire};
+  const clade__message message = {.what = what, .n = job.n, .ends = job.ends, .whole = job.whole, .wire = job.wire};
   const int slot = clade__schedule_slot(r->number, r->size);
   const size_t from = !job.ends ? 0 : slot ? job.ends[slot - 1] : 0, to = job.ends ? job.ends[slot] : job.n;
   const size_t bytes = job.n * sizeof *data;

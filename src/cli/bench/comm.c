@@ -90,9 +90,25 @@ static scale_step step_of(const comm_job *job, double wire) {
 }
 
 /* ---- telling ---- */
-static double bus(const comm_job *job, const scale_sum *sum) {
+static double bus(const comm_job *job, size_t bytes, double seconds) {
   const double n = job->comm->size;
-  return 2 * (n - 1) / n * (double)sum->bytes / sum->seconds.median;
+  return 2 * (n - 1) / n * (double)bytes / seconds;
+}
+
+static void show_sums(const comm_job *job) {
+  FILE *to = job->bench.to;
+  fprintf(to, "%12s %12s %12s %12s %10s %8s", "sum of bytes", "median ms", "min", "max", "bus GB/s", "of link");
+  if (clade__comm_sums(job->comm)) fprintf(to, "   by %s: median ms %8s", job->comm->impl.name, "of link");
+  for (int i = 0; i < SCALE_SUMS; i++) {
+    const scale_sum *s = &job->sums[i];
+    const double rate = bus(job, s->bytes, s->seconds.median);
+    fprintf(to, "\n%12zu %12.4f %12.4f %12.4f %10.4f %7.1f%%", s->bytes, s->seconds.median * 1e3, s->seconds.min * 1e3,
+            s->seconds.max * 1e3, rate * 1e-9, 100 * rate / job->link.bandwidth);
+    if (s->carrier.median > 0)
+      fprintf(to, " %19.4f %7.1f%%", s->carrier.median * 1e3,
+              100 * bus(job, s->bytes, s->carrier.median) / job->link.bandwidth);
+  }
+  fputc('\n', to);
 }
 
 static void show_model(const comm_job *job) {
@@ -116,12 +132,7 @@ static void show(const comm_job *job) {
     fprintf(to, "%6d %14.2f %14.3f\n", job->peers[i].rank, job->peers[i].latency * 1e6, job->peers[i].bandwidth * 1e-9);
   fprintf(to, "a round of a sum takes at least %.1f us; the host adds %.2f GB/s\n\n", job->link.latency * 1e6,
           job->link.add * 1e-9);
-  fprintf(to, "%12s %12s %12s %12s %10s %8s\n", "sum of bytes", "median ms", "min", "max", "bus GB/s", "of link");
-  for (int i = 0; i < SCALE_SUMS; i++) {
-    const scale_sum *s = &job->sums[i];
-    fprintf(to, "%12zu %12.4f %12.4f %12.4f %10.4f %7.1f%%\n", s->bytes, s->seconds.median * 1e3, s->seconds.min * 1e3,
-            s->seconds.max * 1e3, bus(job, s) * 1e-9, 100 * bus(job, s) / job->link.bandwidth);
-  }
+  show_sums(job);
   if (job->model) show_model(job);
   const double busy = bench_busy(&job->bench.watcher);
   if (busy > 0.1) fprintf(stderr, "clade: processes other than rank 0 used %.0f %% of the processors\n", 100 * busy);
@@ -141,10 +152,12 @@ static json_t *sums_json(const comm_job *job) {
   json_t *sums = json_array();
   for (int i = 0; i < SCALE_SUMS; i++) {
     const scale_sum *s = &job->sums[i];
-    json_array_append_new(sums, json_pack("{s:I, s:f, s:f, s:f, s:f, s:f}", "bytes", (json_int_t)s->bytes, "seconds",
-                                          s->seconds.median, "seconds_min", s->seconds.min, "seconds_max",
-                                          s->seconds.max, "bus_gbs", bus(job, s) * 1e-9, "fraction_of_link",
-                                          bus(job, s) / job->link.bandwidth));
+    const double rate = bus(job, s->bytes, s->seconds.median);
+    json_array_append_new(sums, json_pack("{s:I, s:f, s:f, s:f, s:f, s:f, s:o}", "bytes", (json_int_t)s->bytes,
+                                          "seconds", s->seconds.median, "seconds_min", s->seconds.min, "seconds_max",
+                                          s->seconds.max, "bus_gbs", rate * 1e-9, "fraction_of_link",
+                                          rate / job->link.bandwidth, "carrier_seconds",
+                                          s->carrier.median > 0 ? json_real(s->carrier.median) : json_null()));
   }
   return sums;
 }

@@ -32,6 +32,7 @@ clade_status scale_peers(clade_comm *comm, scale_peer *peers);
 typedef struct scale_sum {
   size_t bytes;
   bench_stat seconds;
+  bench_stat carrier; /* by the implementation's own means; median 0: it has none */
 } scale_sum;
 enum { SCALE_SUMS = 5 };
 clade_status scale_sums(const bench_job *job, clade_comm *comm, scale_sum sums[SCALE_SUMS]);

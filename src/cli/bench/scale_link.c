@@ -98,7 +98,7 @@ clade_status scale_peers(clade_comm *comm, scale_peer *peers) {
 }
 
 /* ---- sums in a graph ---- */
-static clade_status sum_side(const bench_job *job, clade_comm *comm, size_t bytes, const float *data,
+static clade_status sum_side(const bench_job *job, clade_comm *comm, int channel, size_t bytes, const float *data,
                              bench_side *side) {
   bench_clade *c = clade__new(1, sizeof *c);
   if (!c) return CLADE_NO_MEMORY;
@@ -108,27 +108,36 @@ static clade_status sum_side(const bench_job *job, clade_comm *comm, size_t byte
   clade_status status = clade_graph_new(&c->graph);
   if (status == CLADE_OK) {
     clade_val x = bench_variable(c, "x", CLADE_F32, shape, data, BENCH_OPERAND);
-    status = clade_all_reduce(c->graph, comm, CLADE_F32, 1, &x);
+    status = clade__all_reduce(c->graph, comm, channel, CLADE_F32, 1, &x);
     clade_output(c->graph, "y0", x);
   }
   clade_status made = bench_clade_side(job, c, side);
   return status == CLADE_OK ? made : status;
 }
 
-static clade_status sum_of(const bench_job *job, clade_comm *comm, const float *data, scale_sum *sum) {
-  bench_side side = {0};
-  double seconds[BENCH_MAX_ROUNDS];
+static clade_status turn(clade_comm *comm, bench_side *side, int round) {
+  CLADE_TRY(clade_comm_barrier(comm));
+  clade__comm_be_patient(comm, 1); /* all have compiled */
+  const double start = clade__now();
+  CLADE_TRY(side->call(side->state));
+  if (round >= 0) side->seconds[round] = clade__now() - start;
+  return CLADE_OK;
+}
+
+/* By Clade, and with a channel by the implementation, in turns. */
+static clade_status sum_of(const bench_job *job, clade_comm *comm, int channel, const float *data, scale_sum *sum) {
+  enum { CLADE, CARRIER, SIDES };
+  bench_side sides[SIDES] = {{0}};
+  const int n = channel ? SIDES : CARRIER, rounds = (int)job->rounds;
+  clade_status status = CLADE_OK;
   clade__comm_be_patient(comm, 0);
-  clade_status status = sum_side(job, comm, sum->bytes, data, &side);
-  for (int i = -1; i < job->rounds && status == CLADE_OK; i++) {
-    status = clade_comm_barrier(comm);
-    clade__comm_be_patient(comm, 1);
-    const double start = clade__now();
-    if (status == CLADE_OK) status = side.call(side.state);
-    if (i >= 0) seconds[i] = clade__now() - start;
-  }
-  bench_sides_free(1, &side);
-  sum->seconds = bench_stat_of(status == CLADE_OK ? (int)job->rounds : 0, seconds);
+  for (int k = 0; k < n && status == CLADE_OK; k++)
+    status = sum_side(job, comm, k == CARRIER ? channel : 0, sum->bytes, data, &sides[k]);
+  for (int i = -n; i < n * rounds && status == CLADE_OK; i++)
+    status = turn(comm, &sides[(i + n) % n], i < 0 ? -1 : i / n);
+  sum->seconds = bench_stat_of(status == CLADE_OK ? rounds : 0, sides[CLADE].seconds);
+  sum->carrier = bench_stat_of(status == CLADE_OK && channel ? rounds : 0, sides[CARRIER].seconds);
+  bench_sides_free(n, sides);
   return status;
 }
 
@@ -136,9 +145,11 @@ clade_status scale_sums(const bench_job *job, clade_comm *comm, scale_sum sums[S
   static const size_t sizes[SCALE_SUMS] = {4, 64 << 10, 1 << 20, 8 << 20, 64 << 20};
   float *data = clade__new(sizes[SCALE_SUMS - 1], 1);
   clade_status status = data ? CLADE_OK : CLADE_NO_MEMORY;
+  int channel = 0;
+  if (status == CLADE_OK && clade__comm_sums(comm)) status = clade__comm_open_channel(comm, &channel);
   for (int i = 0; i < SCALE_SUMS && status == CLADE_OK; i++) {
     sums[i].bytes = sizes[i];
-    status = sum_of(job, comm, data, &sums[i]);
+    status = sum_of(job, comm, channel, data, &sums[i]);
   }
   clade__free(data);
   return status;
