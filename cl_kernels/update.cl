@@ -1,5 +1,5 @@
-/* One step of an optimizer on up to seven tensors at once: a work-item does a piece of one of them, LANES elements at
- * a time. A piece is at most `piece` elements, a multiple of LANES; tensor k has pieces begin[k] to begin[k + 1] and
+/* One step of an optimizer on up to seven tensors at once: a work-item does a piece of one of them, sixteen elements at
+ * a time. A piece is at most `piece` elements, a multiple of 16; tensor k has pieces begin[k] to begin[k + 1] and
  * length[k] elements. Tensors that are not there have no piece.
  *
  * RULE: which one (src/op/update.h). T: the stored type of what is updated, a; G: of the gradient. b and c, where the
@@ -38,12 +38,6 @@
                         : k == 4 ? AT(name, 4)                                                         \
                         : k == 5 ? AT(name, 5)                                                         \
                                  : AT(name, 6)
-/* Of eight numbers, the tensor's. */
-#define OF(v)                                                                                     \
-  (k == 0 ? (v).s0 : k == 1 ? (v).s1 : k == 2 ? (v).s2 : k == 3 ? (v).s3 : k == 4 ? (v).s4        \
-                                                              : k == 5 ? (v).s5                   \
-                                                                       : (v).s6)
-#define FLOATS CLADE_PASTE(float, LANES)
 
 /* What is the same for all elements. */
 typedef struct FN(numbers) {
@@ -53,16 +47,16 @@ typedef struct FN(numbers) {
 
 /* The elements of one place: the gradient, and what changes. */
 typedef struct FN(place) {
-  FLOATS g, a, b, c;
+  float16 g, a, b, c;
 } FN(place);
 
 static inline void FN(change)(FN(place) *x, FN(numbers) n) {
-  FLOATS g = x->g * n.before;
-  g = g < -n.clip ? (FLOATS)-n.clip : g > n.clip ? (FLOATS)n.clip : g; /* NaN stays */
+  float16 g = x->g * n.before;
+  g = g < -n.clip ? (float16)-n.clip : g > n.clip ? (float16)n.clip : g; /* NaN stays */
   g *= n.after;
 #if RULE <= 4
   g += n.l2 * x->a;
-  FLOATS a = x->a - n.decay * x->a;
+  float16 a = x->a - n.decay * x->a;
 #endif
 #if RULE == 0 /* gradient descent */
   x->a = a - n.lr * g;
@@ -75,7 +69,7 @@ static inline void FN(change)(FN(place) *x, FN(numbers) n) {
   x->a = a - n.lr * n.bias1 * x->b / (sqrt(x->c * n.bias2) + n.r);
 #elif RULE == 3 || RULE == 4 /* RMSProp: q is 1 - alpha, r is epsilon, p momentum */
   x->b += (g * g - x->b) * n.q;
-  const FLOATS d = g / (sqrt(x->b) + n.r);
+  const float16 d = g / (sqrt(x->b) + n.r);
 #if RULE == 3
   x->a = a - n.lr * d;
 #else
@@ -98,6 +92,9 @@ BODY(update_forward_ref_item)(const long item, ARGS) {
   if (item >= (long)begin.s7) return;
   const int k = (item >= begin.s1) + (item >= begin.s2) + (item >= begin.s3) + (item >= begin.s4) +
                 (item >= begin.s5) + (item >= begin.s6);
+  index_t begins[8], lengths[8];
+  vstore8(begin, 0, begins);
+  vstore8(length, 0, lengths);
   PICK(const STORAGE(G), g);
   PICK(const STORAGE(T), a);
   PICK(STORAGE(T), new_a);
@@ -127,26 +124,26 @@ BODY(update_forward_ref_item)(const long item, ARGS) {
                          -1.0f / expm1(t * log1),
                          -1.0f / expm1(t * log2),
                          count[0] == 1};
-  const index_t from = ((index_t)item - OF(begin)) * piece, to = min(from + piece, OF(length));
-  const index_t whole = (to - from) / LANES * LANES;
-  for (index_t turn = 0; turn < whole; turn += LANES) {
+  const index_t from = ((index_t)item - begins[k]) * piece, to = min(from + piece, lengths[k]);
+  const index_t whole = (to - from) / 16 * 16;
+  for (index_t turn = 0; turn < whole; turn += 16) {
     const index_t i = from + (index_t)IN_TURN(turn, whole);
     FN(place) x;
-    x.g = LOADN(LANES, G, g, i);
-    x.a = LOADN(LANES, T, a, i);
+    x.g = LOAD16(G, g, i);
+    x.a = LOAD16(T, a, i);
 #if STATES >= 2
-    x.b = LOADN(LANES, f32, b, i);
+    x.b = vload16(0, b + i);
 #endif
 #if STATES >= 3
-    x.c = LOADN(LANES, f32, c, i);
+    x.c = vload16(0, c + i);
 #endif
     FN(change)(&x, n);
-    STOREN(LANES, T, new_a, i, x.a);
+    STORE16(T, new_a, i, x.a);
 #if STATES >= 2
-    STOREN(LANES, f32, new_b, i, x.b);
+    vstore16(x.b, 0, new_b + i);
 #endif
 #if STATES >= 3
-    STOREN(LANES, f32, new_c, i, x.c);
+    vstore16(x.c, 0, new_c + i);
 #endif
   }
 #pragma clang loop vectorize(disable) unroll(disable)
@@ -171,12 +168,7 @@ BODY(update_forward_ref_item)(const long item, ARGS) {
   }
 }
 
-#ifdef WANT_update_forward_group
-KERNEL(update_forward_group)(ARGS)
-#else
-KERNEL(update_forward_ref)(ARGS)
-#endif
-{
+KERNEL(update_forward_ref)(ARGS) {
   FN(update_forward_ref_item)((long)get_global_id(0), PASS(lr), PASS(count), PASS(before), PASS(after), PASS_TENSOR(0), PASS_TENSOR(1),
             PASS_TENSOR(2), PASS_TENSOR(3), PASS_TENSOR(4), PASS_TENSOR(5), PASS_TENSOR(6), begin, length, piece,
             decays, clip, l2, decay, p, q, r, log1, log2);
@@ -191,5 +183,3 @@ KERNEL(update_forward_ref)(ARGS)
 #undef PASS_TENSOR
 #undef AT
 #undef PICK
-#undef OF
-#undef FLOATS

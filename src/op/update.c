@@ -5,7 +5,6 @@
 
 #include <math.h>
 
-#include "op/group.h"
 #include "op/systolic.h"
 
 enum { SCALARS = CLADE__UPDATE_SCALARS, TENSORS = CLADE__UPDATE_TENSORS };
@@ -99,12 +98,11 @@ static double cost(const clade_query *q) {
   return clade__cost(q->device, bytes, bytes, 0.2);
 }
 
-static clade_kernel_step *kernel(clade_emit *e, const clade_query *q, const char *name, int64_t lanes) {
+static clade_kernel_step *kernel(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   int states = states_of(n), tensors = tensors_of(n);
-  clade_kernel_step *s = clade_emit_kernel(e, name);
+  clade_kernel_step *s = clade_emit_kernel(e, "update_forward_ref");
   clade_emit_define(s, "RULE", ((const attrs *)n->attrs)->rule);
-  clade_emit_define(s, "LANES", lanes);
   clade_emit_define_text(s, "T", clade_dtype_name(n->in[SCALARS + 1].dtype));
   clade_emit_define_text(s, "G", clade_dtype_name(n->in[SCALARS].dtype));
   for (int i = 0; i < SCALARS; i++) clade_emit_in(s, i);
@@ -119,47 +117,25 @@ static clade_kernel_step *kernel(clade_emit *e, const clade_query *q, const char
   return s;
 }
 
-typedef struct pieces {
-  int64_t begin[8], length[8];
-} pieces;
-static pieces lengths_of(const clade_node *n) {
-  pieces p = {0};
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  const attrs *a = n->attrs;
+  const float numbers[] = {a->clip, a->l2, a->decay, a->p, a->q, a->r, a->log1, a->log2};
+  int64_t length[8] = {0}, begin[8] = {0}, blocks = 0;
   for (int k = 0; k < tensors_of(n); k++) {
     const clade_shape *shape = &n->in[gradient_at(n, k)].shape;
-    p.length[k] = clade__product(shape, 0, shape->rank);
+    length[k] = clade__product(shape, 0, shape->rank);
+    blocks += (length[k] + 15) / 16;
   }
-  return p;
-}
-
-static void emit_pieces(clade_kernel_step *s, const attrs *a, pieces *p, int64_t piece) {
-  const float numbers[] = {a->clip, a->l2, a->decay, a->p, a->q, a->r, a->log1, a->log2};
-  for (int k = 0; k < TENSORS; k++) p->begin[k + 1] = p->begin[k] + (p->length[k] + piece - 1) / piece;
-  clade_emit_index8(s, 8, p->begin);
-  clade_emit_index8(s, 8, p->length);
+  int64_t piece = 16 * clade__piece(q->device, blocks, 1, 1 << 12);
+  for (int k = 0; k < TENSORS; k++) begin[k + 1] = begin[k] + (length[k] + piece - 1) / piece;
+  clade_kernel_step *s = kernel(e, q);
+  clade_emit_index8(s, 8, begin);
+  clade_emit_index8(s, 8, length);
   clade_emit_index(s, piece);
   clade_emit_i32(s, a->decays);
   for (size_t i = 0; i < CLADE_COUNT(numbers); i++) clade_emit_f32(s, numbers[i]);
-}
-
-static clade_status emit(clade_emit *e, const clade_query *q) {
-  pieces p = lengths_of(q->node);
-  int64_t blocks = 0;
-  for (int k = 0; k < TENSORS; k++) blocks += (p.length[k] + 15) / 16;
-  clade_kernel_step *s = kernel(e, q, "update_forward_ref", 16);
-  emit_pieces(s, q->node->attrs, &p, 16 * clade__piece(q->device, blocks, 1, 1 << 12));
-  clade__emit_flat(s, q->device, p.begin[7]);
-  return CLADE_OK;
-}
-
-/* ---- group: four elements a work-item ---- */
-static const char *group_accept(const clade_query *q) { return clade__group_refuses(q, 4); }
-
-static clade_status group_emit(clade_emit *e, const clade_query *q) {
-  enum { FOUR = 4 };
-  pieces p = lengths_of(q->node);
-  clade_kernel_step *s = kernel(e, q, "update_forward_group", FOUR);
-  emit_pieces(s, q->node->attrs, &p, FOUR);
-  clade__emit_fours(s, FOUR * p.begin[7]);
+  clade__emit_flat(s, q->device, begin[7]);
   return CLADE_OK;
 }
 
@@ -195,7 +171,6 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
 }
 
 static const clade_impl *const impls[] = {
-    CLADE_IMPL(CLADE__GROUP_PLAIN, .accept = group_accept, .cost = cost, .emit = group_emit),
     CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept,
                .cost = clade__systolic_elements, .emit = systolic_emit, .bundled = "update"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = cost, .emit = emit),
