@@ -9,4 +9,7 @@ static inline bool clade__comm_carries(clade_dtype wire) {
   return wire == CLADE_F32 || wire == CLADE_BF16 || wire == CLADE_F16;
 }
 
+/* Of an option that may be unset: then values travel as they are. */
+static inline clade_dtype clade__comm_wire(clade_dtype option) { return option ? option : CLADE_F32; }
+
 #endif

@@ -80,16 +80,22 @@ static clade_status finish(clade_kernel_step *s, const clade_query *q, int64_t i
   return CLADE_OK;
 }
 
-static clade_status emit_scale(clade_emit *e, const clade_query *q, const clade__channels *c) {
-  int64_t total = c->groups * c->block * c->count;
-  int64_t piece = clade__up(clade__piece(q->device, total, 16, 1 << 14), CLADE__LANES);
-  clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_forward_scale");
+/* What kernels take that scale, and so many elements. */
+static clade_kernel_step *begin_scale(clade_emit *e, const char *kernel, const clade_query *q, int64_t total) {
+  clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
   for (int i = X; i <= BIAS; i++) clade_emit_in(s, i);
   clade_emit_out(s, MEAN);
   clade_emit_out(s, RSTD);
   clade_emit_out(s, Y);
   clade_emit_index(s, total);
+  return s;
+}
+
+static clade_status emit_scale(clade_emit *e, const clade_query *q, const clade__channels *c) {
+  int64_t total = c->groups * c->block * c->count;
+  int64_t piece = clade__up(clade__piece(q->device, total, 16, 1 << 14), CLADE__LANES);
+  clade_kernel_step *s = begin_scale(e, "batch_norm_forward_scale", q, total);
   clade_emit_index(s, piece);
   clade_emit_index(s, c->channels);
   clade_emit_index(s, c->inner);
@@ -161,13 +167,7 @@ static clade_status group_scale(clade_emit *e, const clade_query *q) {
   int64_t none[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}; /* its operands lie as y does */
   const clade__channels c = clade__channels_of(&q->node->in[X]);
   const int64_t total = c.channels * c.count;
-  clade_kernel_step *s = clade_emit_kernel(e, "batch_norm_forward_group_scale");
-  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
-  for (int i = X; i <= BIAS; i++) clade_emit_in(s, i);
-  clade_emit_out(s, MEAN);
-  clade_emit_out(s, RSTD);
-  clade_emit_out(s, Y);
-  clade_emit_index(s, total);
+  clade_kernel_step *s = begin_scale(e, "batch_norm_forward_group_scale", q, total);
   clade_emit_index(s, c.channels);
   clade_emit_index(s, c.inner);
   CLADE_TRY(clade__epilogue_define(s, q->node));

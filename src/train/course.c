@@ -2,6 +2,7 @@
  * may have changed (the settings), which is told. */
 #include <stdio.h>
 
+#include "comm/wire.h"
 #include "train/course.h"
 
 static json_t *split_json(const clade__training *tr) {
@@ -47,7 +48,7 @@ static void schedule_text(const clade_schedule *s, char *text, size_t size) {
 
 /* What gradients travel as. */
 static void wire_text(const clade_trainer *t, char *text, size_t size) {
-  const char *type = clade_dtype_name(t->compress ? t->compress : CLADE_F32);
+  const char *type = clade_dtype_name(clade__comm_wire(t->compress));
   if (t->low_rank)
     snprintf(text, size, "powersgd:%d%s%s", t->low_rank, t->compress ? " " : "", t->compress ? type : "");
   else

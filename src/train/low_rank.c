@@ -11,8 +11,9 @@
 
 #include <stdio.h>
 
-#include <clade/comm.h>
 #include <clade/ops.h>
+
+#include "comm/wire.h"
 
 typedef struct thin {
   int at;                    /* the parameter */
@@ -74,7 +75,7 @@ static clade_status end(clade__task *t, thin *one) {
 }
 
 static clade_status sum(clade__task *t, int n, clade_val *values) {
-  return clade_all_reduce(t->g, t->opt->comm, t->opt->compress ? t->opt->compress : CLADE_F32, n, values);
+  return clade_all_reduce(t->g, t->opt->comm, clade__comm_wire(t->opt->compress), n, values);
 }
 
 static clade_status orthonormal(clade__task *t, int n, clade_val *values) {

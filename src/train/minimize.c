@@ -54,7 +54,7 @@ typedef struct bucket {
 } bucket;
 
 static clade_status reduce_bucket(clade__task *t, int channel, const bucket *b) {
-  const clade_dtype wire = t->opt->compress ? t->opt->compress : CLADE_F32;
+  const clade_dtype wire = clade__comm_wire(t->opt->compress);
   clade_val values[CLADE_ALL_REDUCE_MOST];
   int owners[CLADE_ALL_REDUCE_MOST];
   if (!b->n) return CLADE_OK;
