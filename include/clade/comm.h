@@ -70,14 +70,16 @@ CLADE_API clade_status clade_comm_gather(clade_comm *comm, int root, const void 
 CLADE_API clade_status clade_comm_barrier(clade_comm *comm);
 
 /* ---- in graphs ----
- * Replaces each of n values of f32 by its sum over the ranks, each of which builds the same graph. Ranks are summed in
+ * Replaces each of n values, all of one type, by its sum over the ranks, each of which builds the same graph. Sums are
+ * of f32, f16, bf16, i32 or i64; those of 16 bits are added as f32 and rounded at the end. Ranks are summed in
  * pairs, (0 + 1) + (2 + 3), as shares of a graph are (clade_graph_share): the bits depend on the number of ranks alone.
  * Kernels that do not need the sums run meanwhile. The communicator is kept by the funcs. Without a communicator, or
  * with one rank, the values stay as they are.
  *
  * `wire`: what travels between ranks, CLADE_F32, or CLADE_BF16 or CLADE_F16 for half the bytes: whoever sends a part of
  * a sum rounds it, and ranks that sum in k steps round as often. All get the same bits. Of F16, sums beyond 65504
- * become infinite. Sums of less than 16 KiB travel as they are. Derivatives flow through: gradients of sums are summed
+ * become infinite. Sums of less than 16 KiB travel as f32; whole numbers always travel as they are, and take no other
+ * `wire`. Derivatives flow through: gradients of sums are summed
  * as well. */
 enum { CLADE_ALL_REDUCE_MOST = 32 };
 CLADE_API clade_status clade_all_reduce(clade_graph *g, clade_comm *comm, clade_dtype wire, int n, clade_val *values);
@@ -87,11 +89,12 @@ CLADE_API clade_status clade_all_reduce(clade_graph *g, clade_comm *comm, clade_
  * the graph is compiled. */
 CLADE_API void clade_graph_sync(clade_graph *g, clade_comm *comm);
 
-/* Where each of the n values, of f32, belongs to a rank: owners[i], the same on all ranks.
+/* Where each of the n values belongs to a rank: owners[i], the same on all ranks.
  * Replaces the values that this rank owns by their sums, with the bits of clade_all_reduce, and the others by none. */
 CLADE_API clade_status clade_reduce_scatter(clade_graph *g, clade_comm *comm, clade_dtype wire, int n,
                                             const int *owners, clade_val *values);
-/* Replaces the values that other ranks own by theirs; of what stands there before, the type alone counts. */
+/* Replaces the values that other ranks own by theirs, of any types; of what stands there before, the type alone counts.
+ */
 CLADE_API clade_status clade_all_gather(clade_graph *g, clade_comm *comm, int n, const int *owners, clade_val *values);
 
 CLADE_END_DECLS

@@ -7,11 +7,12 @@
 
 typedef struct attrs {
   int32_t comm, tag; /* comm: its number in this process */
-  int32_t what, wire, channel, rank, n, owner[CLADE_ALL_REDUCE_MOST];
+  int32_t what, type, wire, channel, rank, n, owner[CLADE_ALL_REDUCE_MOST];
 } attrs;
 static const clade_attr table[] = {{"comm", CLADE_ATTR_I32, offsetof(attrs, comm), 1},
                                    {"tag", CLADE_ATTR_I32, offsetof(attrs, tag), 1},
                                    {"what", CLADE_ATTR_I32, offsetof(attrs, what), 1},
+                                   {"type", CLADE_ATTR_I32, offsetof(attrs, type), 1},
                                    {"wire", CLADE_ATTR_I32, offsetof(attrs, wire), 1},
                                    {"channel", CLADE_ATTR_I32, offsetof(attrs, channel), 1},
                                    {"rank", CLADE_ATTR_I32, offsetof(attrs, rank), 1},
@@ -25,13 +26,39 @@ static bool gets(const attrs *a, int i) {
   return a->what == CLADE__ALL_REDUCE || (a->owner[i] == a->rank) == (a->what == CLADE__REDUCE_SCATTER);
 }
 
+/* What values are summed as; NONE: they are not. Those of 16 bits are added as f32, and rounded once. */
+static clade_dtype sums_of(clade_dtype type) {
+  switch (type) {
+  case CLADE_F32:
+  case CLADE_F16:
+  case CLADE_BF16: return CLADE_F32;
+  case CLADE_I32:
+  case CLADE_I64: return type;
+  default: return CLADE_DTYPE_NONE;
+  }
+}
+
+static clade_status check_type(const attrs *a, clade_dtype type, int i) {
+  const char *name = clade_dtype_name(type);
+  if (a->what == CLADE__ALL_GATHER) return CLADE_OK;
+  const clade_dtype sums = sums_of(type);
+  if (!sums) return CLADE_FAIL(DTYPE, "value %d is of %s: sums over ranks are of f32, f16, bf16, i32 or i64", i, name);
+  if ((int32_t)type != a->type)
+    return CLADE_FAIL(DTYPE, "value %d is of %s, the first one of %s: a call sums values of one type", i, name,
+                      clade_dtype_name((clade_dtype)a->type));
+  if (sums != CLADE_F32 && a->wire != CLADE_F32)
+    return CLADE_FAIL(DTYPE, "value %d is of %s: sums of it do not travel as %s", i, name,
+                      clade_dtype_name((clade_dtype)a->wire));
+  if (sums != CLADE_F32 && a->channel)
+    return CLADE_FAIL(DTYPE, "value %d is of %s: the carrier's sums are of f32", i, name);
+  return CLADE_OK;
+}
+
 static clade_status infer(clade_node *n) {
   const attrs *a = n->attrs;
   int out = 0;
   for (int i = 0; i < n->n_in; i++) {
-    if (n->in[i].dtype != CLADE_F32)
-      return CLADE_FAIL(DTYPE, "value %d is of %s: %s over ranks are of f32", i, clade_dtype_name(n->in[i].dtype),
-                        a->what == CLADE__ALL_GATHER ? "values" : "sums");
+    CLADE_TRY(check_type(a, n->in[i].dtype, i));
     if (gets(a, i)) n->out[out++] = n->in[i];
   }
   return CLADE_OK;
@@ -135,17 +162,35 @@ static size_t bytes_of(const clade_host_call *call, const place *p) { return cal
 
 static void waited(void *given, double seconds) { clade__comm_waited(((reducer *)given)->comm, seconds); }
 
+/* What a collective works on: f32 for values of 16 bits that it sums, bytes for those that it gathers. */
+static clade_dtype inside_type(const attrs *a) {
+  return a->what == CLADE__ALL_GATHER ? CLADE_U8 : sums_of((clade_dtype)a->type);
+}
+
+static clade_dtype outside_type(const attrs *a) {
+  return a->what == CLADE__ALL_GATHER ? CLADE_U8 : (clade_dtype)a->type;
+}
+
+/* How many elements a collective sees of a value. */
+static size_t elements(const clade_host_call *call, const place *p) {
+  return bytes_of(call, p) / clade__comm_element(outside_type(call->work));
+}
+
 /* Values lie one after the other in what is sent; `back`: from there to the outputs. */
-static void pack(const clade__reduction *r, bool back) {
+static clade_status pack(const clade__reduction *r, bool back) {
   const clade_host_call *call = clade__reduction_user(r);
   const reducer *s = call->state;
+  const attrs *a = call->work;
+  const clade_dtype inside = inside_type(a), outside = outside_type(a);
   char *at = clade__reduction_data(r);
   for (int i = 0; i < s->n; i++) {
-    const size_t bytes = bytes_of(call, &s->at[i]);
+    const size_t n = elements(call, &s->at[i]);
     const int operand = back ? s->at[i].out : s->at[i].in;
-    if (bytes && operand >= 0) memcpy(back ? call->data[operand] : at, back ? at : call->data[operand], bytes);
-    at += bytes;
+    if (n && operand >= 0 && back) CLADE_TRY(clade_convert(outside, call->data[operand], inside, at, n));
+    if (n && operand >= 0 && !back) CLADE_TRY(clade_convert(inside, at, outside, call->data[operand], n));
+    at += n * clade__comm_element(inside);
   }
+  return CLADE_OK;
 }
 
 /* How many elements there are, and where the owners' slots end. */
@@ -156,7 +201,7 @@ static size_t measure(const clade_host_call *call) {
   int slot = 0;
   for (int i = 0; i < s->n; i++) {
     while (s->ends && slot < clade__schedule_slot(s->at[i].owner, size)) s->ends[slot++] = n;
-    n += bytes_of(call, &s->at[i]) / sizeof(float);
+    n += elements(call, &s->at[i]);
   }
   while (s->ends && slot < slots) s->ends[slot++] = n;
   return n;
@@ -170,12 +215,14 @@ static clade_status begin(const clade_host_call *call, void **out) {
   const clade__message message = {.what = (clade__collective)a->what,
                                   .n = n,
                                   .ends = s->ends,
-                                  .whole = a->what == CLADE__ALL_REDUCE && n * sizeof(float) < CLADE__COMM_SHORT,
+                                  .whole = a->what == CLADE__ALL_REDUCE &&
+                                           n * clade__comm_element(inside_type(a)) < CLADE__COMM_SHORT,
+                                  .type = inside_type(a),
                                   .wire = (clade_dtype)a->wire,
                                   .channel = a->channel};
   CLADE_TRY(clade__reduction_new(s->comm, &s->idle, a->tag + (int)(s->begun++ % TAGS), &message, call, &r));
-  pack(r, false);
-  clade_status status = clade__reduction_begin(r);
+  clade_status status = pack(r, false);
+  if (status == CLADE_OK) status = clade__reduction_begin(r);
   if (status == CLADE_OK)
     *out = r;
   else
@@ -189,7 +236,7 @@ static clade_status poll(void *reduction, clade_host_state *state) {
   bool done = false;
   clade_status status = clade__reduction_step(reduction, &done);
   *state = done ? CLADE_HOST_DONE : CLADE_HOST_AGAIN;
-  if (done) pack(reduction, true);
+  if (done) status = pack(reduction, true);
   if (done || status != CLADE_OK) end(reduction);
   return status;
 }
@@ -250,6 +297,7 @@ static clade_status collect(clade_graph *g, clade_comm *comm, clade__collective 
   attrs a = {.comm = comm->number,
              .tag = comm->next_tag,
              .what = (int32_t)what,
+             .type = clade_val_ok(values[0]) ? (int32_t)clade__type(g, values[0].id)->dtype : 0,
              .wire = (int32_t)wire,
              .channel = channel,
              .rank = comm->rank,

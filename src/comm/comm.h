@@ -56,11 +56,18 @@ void clade__comm_be_patient(clade_comm *comm, int times);
  * later: a sum that has begun meanwhile may know which one it is. */
 clade_status clade__comm_patience(const clade_comm *comm, int rank, double since);
 
+/* Bytes of an element of what collectives take. */
+static inline size_t clade__comm_element(clade_dtype type) {
+  size_t bytes = 1;
+  (void)clade__dtype_element(type, &bytes); /* they take no type whose elements share a block */
+  return bytes;
+}
+
 /* Sums of fewer bytes than this are exchanged whole: rounds cost more than bytes. */
 enum { CLADE__COMM_SHORT = 16 << 10 };
-/* What is longer than this many bytes of f32 travels in pieces, one of which is added while the next is on its way. */
+/* What is longer than this many bytes travels in pieces, one of which is added while the next is on its way. */
 enum { CLADE__COMM_PIECE = 512 << 10 };
-/* A collective of f32 over the ranks, a step at a time (reduce.c). Its data is filled in before it begins, and holds
+/* A collective over the ranks, a step at a time (reduce.c). Its data is filled in before it begins, and holds
  * the sums once done; of a reduce-scatter only the own slot counts then, and of an all-gather before. Those that have
  * ended lie in *idle, the caller's list, which is looked at under the communicator's lock; all in it are by a schedule,
  * or all by channels. */

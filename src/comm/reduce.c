@@ -4,7 +4,7 @@
  * communicator's implementation, which is only asked for its end. */
 #include "comm/comm.h"
 
-enum { PIECE = CLADE__COMM_PIECE / sizeof(float) /* elements */, WINDOW = 4 /* pieces on their way */ };
+enum { WINDOW = 4 /* pieces on their way */ };
 
 /* One direction of a move, in pieces. */
 typedef struct flow {
@@ -16,10 +16,11 @@ struct clade__reduction {
   clade__reduction *next, **home; /* the list of idle ones that it comes back to */
   clade_comm *comm;
   const void *user;
-  int tag, at, end; /* the moves of the round that is under way */
-  size_t capacity;  /* bytes */
-  float *sum, *other;
-  double since; /* that nothing has ended */
+  int tag, first, end; /* the moves of the round that is under way */
+  size_t capacity;     /* bytes */
+  char *sum, *other;
+  clade_dtype type; /* of their elements */
+  double since;     /* that nothing has ended */
   clade__schedule schedule;
   flow *flows; /* of each move: what it gives, what it takes */
   clade_dtype wire;
@@ -65,14 +66,30 @@ void clade__reductions_free(clade__reduction *first) {
 static clade__reduction *new_one(const clade_comm *comm, size_t bytes, bool in_pieces) {
   clade__reduction *r = clade__new(1, sizeof *r);
   if (!r) return NULL;
-  r->capacity = CLADE_MAX(bytes, sizeof(float));
+  r->capacity = CLADE_MAX(bytes, (size_t)1);
   r->sum = clade__new(r->capacity, 1);
-  r->other = clade__new(in_pieces ? CLADE_MIN(r->capacity, WINDOW * PIECE * sizeof(float)) : r->capacity, 1);
+  r->other = clade__new(in_pieces ? CLADE_MIN(r->capacity, (size_t)WINDOW * CLADE__COMM_PIECE) : r->capacity, 1);
   clade_status status = clade__schedule_room(&r->schedule, comm->rank, comm->size);
   if (status == CLADE_OK) r->flows = clade__new(2 * (size_t)r->schedule.capacity, sizeof *r->flows);
   if (r->sum && r->other && r->flows) return r;
   free_one(r);
   return NULL;
+}
+
+/* ---- elements ---- */
+/* Elements of a piece. */
+static size_t whole_piece(const clade__reduction *r) { return CLADE__COMM_PIECE / clade__comm_element(r->type); }
+
+static void *at(const clade__reduction *r, size_t which) { return r->sum + which * clade__comm_element(r->type); }
+
+/* Sums of whole numbers are those of two's complement, also where they overflow. */
+static void add(clade_dtype type, void *sum, const void *other, size_t n) {
+  float *f = sum;
+  uint32_t *i = sum;
+  uint64_t *l = sum;
+  for (size_t k = 0; type == CLADE_F32 && k < n; k++) f[k] += ((const float *)other)[k];
+  for (size_t k = 0; type == CLADE_I32 && k < n; k++) i[k] += ((const uint32_t *)other)[k];
+  for (size_t k = 0; type == CLADE_I64 && k < n; k++) l[k] += ((const uint64_t *)other)[k];
 }
 
 void *clade__reduction_data(const clade__reduction *r) { return r->sum; }
@@ -81,8 +98,8 @@ const void *clade__reduction_user(const clade__reduction *r) { return r->user; }
 /* Moves of one round stand together. */
 static void begin_round(clade__reduction *r) {
   const clade__schedule *s = &r->schedule;
-  r->at = r->end;
-  while (r->end < s->n && s->moves[r->end].round == s->moves[r->at].round) r->end++;
+  r->first = r->end;
+  while (r->end < s->n && s->moves[r->end].round == s->moves[r->first].round) r->end++;
 }
 
 /* The most that go on at once. */
@@ -93,7 +110,7 @@ static clade_status make_room(clade__reduction *r) {
     for (to = from; to < s->n && s->moves[to].round == s->moves[from].round; to++) continue;
     width = CLADE_MAX(width, (size_t)(to - from));
   }
-  return clade__grow(&r->room, &r->room_bytes, 2 * width * WINDOW * PIECE * sizeof(uint16_t), 1);
+  return clade__grow(&r->room, &r->room_bytes, 2 * width * WINDOW * whole_piece(r) * sizeof(uint16_t), 1);
 }
 
 static clade__span own_of(const clade_comm *comm, const clade__message *message) {
@@ -104,12 +121,14 @@ static clade__span own_of(const clade_comm *comm, const clade__message *message)
 
 clade_status clade__reduction_new(clade_comm *comm, clade__reduction **idle, int tag, const clade__message *message,
                                   const void *user, clade__reduction **out) {
-  const size_t bytes = message->n * sizeof(float);
+  const clade_dtype type = message->type ? message->type : CLADE_F32;
+  const size_t bytes = message->n * clade__comm_element(type);
   clade__reduction *r = take_idle(comm, idle, bytes);
   if (!r && !(r = new_one(comm, bytes, !message->channel))) return CLADE_NO_MEMORY;
   r->comm = comm;
   r->home = idle;
   r->user = user;
+  r->type = type;
   r->tag = tag;
   r->end = 0;
   r->channel = message->channel;
@@ -133,7 +152,7 @@ clade_status clade__reduction_new(clade_comm *comm, clade__reduction **idle, int
 
 clade_status clade__reduction_begin(clade__reduction *r) {
   if (!r->channel) return CLADE_OK; /* its first step begins */
-  return clade__comm_all_reduce(r->comm, r->channel, r->sum, r->other, r->n, &r->request);
+  return clade__comm_all_reduce(r->comm, r->channel, at(r, 0), (void *)r->other, r->n, &r->request);
 }
 
 /* An implementation's sum cannot be taken back where other ranks go on with it: its memory stays for the rest of the
@@ -150,7 +169,7 @@ static void give_up(clade__reduction *r) {
 void clade__reduction_end(clade__reduction *r) {
   if (!r) return;
   const bool goes_on = r->request;
-  for (int i = 2 * r->at; i < 2 * r->end; i++)
+  for (int i = 2 * r->first; i < 2 * r->end; i++)
     for (int k = 0; k < WINDOW; k++) clade__comm_cancel(r->comm, &r->flows[i].request[k]);
   clade__comm_cancel(r->comm, &r->request);
   clade__comm_leave(r->comm);
@@ -165,12 +184,17 @@ void clade__reduction_end(clade__reduction *r) {
 }
 
 /* ---- a piece ---- */
-static size_t pieces(const clade__span *span) { return (span->to - span->from + PIECE - 1) / PIECE; }
-
-static clade__span piece(const clade__span *span, size_t which) {
-  const size_t from = span->from + which * PIECE;
-  return (clade__span){from, CLADE_MIN(from + PIECE, span->to)};
+static size_t pieces(const clade__reduction *r, const clade__span *span) {
+  return (span->to - span->from + whole_piece(r) - 1) / whole_piece(r);
 }
+
+static clade__span piece(const clade__reduction *r, const clade__span *span, size_t which) {
+  const size_t from = span->from + which * whole_piece(r);
+  return (clade__span){from, CLADE_MIN(from + whole_piece(r), span->to)};
+}
+
+/* Where what is taken lies until it is added. */
+static void *beside(const clade__reduction *r, size_t which) { return r->other + which % WINDOW * CLADE__COMM_PIECE; }
 
 static bool is_narrow(const clade__reduction *r) { return r->wire != CLADE_F32; }
 
@@ -178,28 +202,28 @@ static bool is_narrow(const clade__reduction *r) { return r->wire != CLADE_F32; 
  * Only one move of a round adds. */
 static void *on_wire(const clade__reduction *r, int i, bool takes, size_t which) {
   const clade__move *m = &r->schedule.moves[i];
-  const size_t slot = which % WINDOW;
-  if (is_narrow(r)) return r->room + ((size_t)(2 * (i - r->at) + takes) * WINDOW + slot) * PIECE * sizeof(uint16_t);
-  if (takes && m->adds) return r->other + slot * PIECE;
-  return r->sum + piece(takes ? &m->take : &m->give, which).from;
+  const size_t slot = (size_t)(2 * (i - r->first) + takes) * WINDOW + which % WINDOW;
+  if (is_narrow(r)) return r->room + slot * whole_piece(r) * sizeof(uint16_t);
+  if (takes && m->adds) return beside(r, which);
+  return at(r, piece(r, takes ? &m->take : &m->give, which).from);
 }
 
 static clade_status leave(clade__reduction *r, int i, size_t which) {
   const clade__move *m = &r->schedule.moves[i];
-  const clade__span s = piece(&m->give, which);
+  const clade__span s = piece(r, &m->give, which);
   void *wire = on_wire(r, i, false, which);
   if (!is_narrow(r)) return CLADE_OK;
-  CLADE_TRY(clade_convert(r->wire, wire, CLADE_F32, r->sum + s.from, s.to - s.from));
-  return m->adds ? CLADE_OK : clade_convert(CLADE_F32, r->sum + s.from, r->wire, wire, s.to - s.from);
+  CLADE_TRY(clade_convert(r->wire, wire, CLADE_F32, at(r, s.from), s.to - s.from));
+  return m->adds ? CLADE_OK : clade_convert(CLADE_F32, at(r, s.from), r->wire, wire, s.to - s.from);
 }
 
 static clade_status arrive(clade__reduction *r, int i, size_t which) {
   const clade__move *m = &r->schedule.moves[i];
-  const clade__span s = piece(&m->take, which);
-  float *sum = r->sum + s.from, *other = r->other + which % WINDOW * PIECE;
+  const clade__span s = piece(r, &m->take, which);
+  void *sum = at(r, s.from), *other = beside(r, which);
   if (is_narrow(r))
     CLADE_TRY(clade_convert(CLADE_F32, m->adds ? other : sum, r->wire, on_wire(r, i, true, which), s.to - s.from));
-  for (size_t k = 0; m->adds && k < s.to - s.from; k++) sum[k] += other[k];
+  if (m->adds) add(r->type, sum, other, s.to - s.from);
   return CLADE_OK;
 }
 
@@ -207,9 +231,9 @@ static clade_status begin(clade__reduction *r, int i, bool takes) {
   const clade__move *m = &r->schedule.moves[i];
   const clade__span *all = takes ? &m->take : &m->give;
   flow *f = &r->flows[2 * i + takes];
-  for (; f->begun < pieces(all) && f->begun - f->ended < WINDOW; f->begun++) {
-    const clade__span s = piece(all, f->begun);
-    const size_t bytes = (s.to - s.from) * (is_narrow(r) ? sizeof(uint16_t) : sizeof(float));
+  for (; f->begun < pieces(r, all) && f->begun - f->ended < WINDOW; f->begun++) {
+    const clade__span s = piece(r, all, f->begun);
+    const size_t bytes = (s.to - s.from) * (is_narrow(r) ? sizeof(uint16_t) : clade__comm_element(r->type));
     void **request = &f->request[f->begun % WINDOW], *wire = on_wire(r, i, takes, f->begun);
     if (!takes) CLADE_TRY(leave(r, i, f->begun));
     if (takes)
@@ -244,23 +268,23 @@ static clade_status go_on(clade__reduction *r, int i, bool *done) {
   CLADE_TRY(finish(r, i, false, SIZE_MAX));
   const bool same = m->give.from < m->take.to && m->take.from < m->give.to; /* what is being sent may not change */
   CLADE_TRY(finish(r, i, true, same ? give->ended : SIZE_MAX));
-  *done = give->ended == pieces(&m->give) && take->ended == pieces(&m->take);
+  *done = give->ended == pieces(r, &m->give) && take->ended == pieces(r, &m->take);
   return CLADE_OK;
 }
 
 /* As an all-reduce would have rounded it, on its way to others. */
 static clade_status round_own(clade__reduction *r) {
   uint16_t rounded[1024];
-  for (size_t at = r->own.from, n; at < r->own.to; at += n) {
-    n = CLADE_MIN(r->own.to - at, CLADE_COUNT(rounded));
-    CLADE_TRY(clade_convert(r->wire, rounded, CLADE_F32, r->sum + at, n));
-    CLADE_TRY(clade_convert(CLADE_F32, r->sum + at, r->wire, rounded, n));
+  for (size_t from = r->own.from, n; from < r->own.to; from += n) {
+    n = CLADE_MIN(r->own.to - from, CLADE_COUNT(rounded));
+    CLADE_TRY(clade_convert(r->wire, rounded, CLADE_F32, at(r, from), n));
+    CLADE_TRY(clade_convert(CLADE_F32, at(r, from), r->wire, rounded, n));
   }
   return CLADE_OK;
 }
 
 static clade_status look_at_sum(clade__reduction *r, bool *done) {
-  float *sum = r->other;
+  char *sum = r->other;
   CLADE_TRY(clade__comm_test(r->comm, &r->request, done));
   if (!*done) return clade__comm_patience(r->comm, CLADE__SOME_RANK, r->since);
   r->other = r->sum;
@@ -270,9 +294,9 @@ static clade_status look_at_sum(clade__reduction *r, bool *done) {
 
 clade_status clade__reduction_step(clade__reduction *r, bool *done) {
   if (r->channel) return look_at_sum(r, done);
-  for (*done = false; r->at < r->end; begin_round(r)) {
+  for (*done = false; r->first < r->end; begin_round(r)) {
     int waits_for = -1;
-    for (int i = r->at; i < r->end; i++) {
+    for (int i = r->first; i < r->end; i++) {
       bool ended;
       CLADE_TRY(go_on(r, i, &ended));
       if (!ended && waits_for < 0) waits_for = r->schedule.moves[i].peer;

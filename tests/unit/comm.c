@@ -231,9 +231,9 @@ static void refusals(void **state) {
   refused(clade_comm_broadcast(comm, 2, NULL, 0), CLADE_INVALID, "rank 2 of 2");
   for (int kind = 0; kind < 2; kind++) {
     OK(clade_graph_new(&g));
-    clade_val v = clade_input(g, "x", CLADE_I32, CLADE_SCALAR);
+    clade_val v = clade_input(g, "x", CLADE_U8, CLADE_SCALAR);
     if (kind) refused(clade_all_reduce(g, comm, CLADE_F32, CLADE_ALL_REDUCE_MOST + 1, &v), CLADE_INVALID, "33 values");
-    if (!kind) refused(clade_all_reduce(g, comm, CLADE_F32, 1, &v), CLADE_DTYPE, "i32");
+    if (!kind) refused(clade_all_reduce(g, comm, CLADE_F32, 1, &v), CLADE_DTYPE, "u8");
     clade_graph_release(g);
     OK(clade_graph_new(&g));
     v = clade_input(g, "x", CLADE_F32, CLADE_SCALAR);

@@ -111,17 +111,29 @@ static void show_sums(const comm_job *job) {
   fputc('\n', to);
 }
 
+static int fastest(const scale_compute *c) {
+  int best = SCALE_AS_F32;
+  for (int wire = best + 1; wire < SCALE_WIRES; wire++)
+    if (c->together[wire] < c->together[best]) best = wire;
+  return best;
+}
+
 static void show_model(const comm_job *job) {
   FILE *to = job->bench.to;
   const scale_compute *c = &job->compute;
   const scale_step step = step_of(job, 1), half = step_of(job, 0.5);
+  const double together = c->together[SCALE_AS_F32];
   scale_show_model(to, &job->work, c);
   fprintf(to, "\na step of %d ranks: measured %.3f ms, predicted %.3f ms, ratio %.3f\n", job->comm->size,
-          c->together * 1e3, step.seconds * 1e3, c->together / step.seconds);
+          together * 1e3, step.seconds * 1e3, together / step.seconds);
   fprintf(to, "sums: predicted %.3f ms, of them %.3f ms exposed (measured %.3f ms beyond the step alone)\n",
-          step.reductions * 1e3, step.exposed * 1e3, (c->together - c->alone) * 1e3);
+          step.reductions * 1e3, step.exposed * 1e3, (together - c->alone) * 1e3);
   fprintf(to, "with 16 bits on the wire: a step of %.3f ms predicted, %.3f ms exposed\n", half.seconds * 1e3,
           half.exposed * 1e3);
+  for (int wire = SCALE_AS_F32 + 1; wire < SCALE_WIRES; wire++)
+    fprintf(to, "with --compress %s: measured %.3f ms, %.2f times as fast\n", scale_wires[wire],
+            c->together[wire] * 1e3, together / c->together[wire]);
+  fprintf(to, "the fastest of these: %s\n", scale_wires[fastest(c)]);
 }
 
 static void show(const comm_job *job) {
@@ -166,9 +178,14 @@ static json_t *step_json(const comm_job *job) {
   if (!job->model) return json_null();
   const scale_compute *c = &job->compute;
   const scale_step step = step_of(job, 1), half = step_of(job, 0.5);
-  return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "seconds", c->together, "predicted_seconds", step.seconds,
-                   "ratio", c->together / step.seconds, "sums_seconds", step.reductions, "exposed_seconds",
-                   step.exposed, "half_seconds", half.seconds, "half_exposed_seconds", half.exposed);
+  const double together = c->together[SCALE_AS_F32];
+  json_t *wires = json_array();
+  for (int wire = 0; wire < SCALE_WIRES; wire++)
+    json_array_append_new(wires, json_pack("{s:s, s:f}", "how", scale_wires[wire], "seconds", c->together[wire]));
+  return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:s}", "seconds", together, "predicted_seconds",
+                   step.seconds, "ratio", together / step.seconds, "sums_seconds", step.reductions, "exposed_seconds",
+                   step.exposed, "half_seconds", half.seconds, "half_exposed_seconds", half.exposed, "compress", wires,
+                   "fastest", scale_wires[fastest(c)]);
 }
 
 static json_t *document(const comm_job *job) {

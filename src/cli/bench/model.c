@@ -70,7 +70,8 @@ static clade_status build(const bench_model_work *w, bench_clade *c) {
   if (w->train) {
     clade_val labels = bench_variable(c, "bench.labels", CLADE_I32, CLADE_SHAPE(w->batch), w->labels, BENCH_FRESH);
     y = clade_cross_entropy(c->graph, y, labels);
-    (void)clade_minimize(c->graph, y, .optimizer = clade_sgd(.lr = 0.01, .momentum = 0.9), .comm = w->comm);
+    (void)clade_minimize(c->graph, y, .optimizer = clade_sgd(.lr = 0.01, .momentum = 0.9), .comm = w->comm,
+                         .compress = w->compress, .low_rank = w->low_rank);
   }
   clade_output(c->graph, "y0", y);
   return CLADE_OK;

@@ -8,7 +8,9 @@ typedef struct bench_model_work {
   char model[32];
   int64_t batch, channels, side, classes;
   bool train, strict;
-  clade_comm *comm; /* borrowed: gradients are summed over its ranks; NULL: one process */
+  clade_comm *comm;     /* borrowed: gradients are summed over its ranks; NULL: one process */
+  clade_dtype compress; /* with a communicator, what they travel as: as in clade_minimize */
+  int low_rank;
   float *x;
   int32_t *labels;
   size_t results; /* logits, or the loss */

@@ -6,15 +6,17 @@
 #include "cli/bench/scale_model.h"
 
 /* ---- scale_step.c ---- */
+enum { SCALE_AS_F32, SCALE_AS_BF16, SCALE_AS_POWERSGD, SCALE_WIRES };
+extern const char *const scale_wires[SCALE_WIRES]; /* as --compress of clade train names them */
 typedef struct scale_compute {
-  double alone;          /* seconds of a step without a communicator */
-  double staged;         /* of one whose gradients go to the host and back, but to no other rank */
-  double rest;           /* from the end of its last sum to its own */
-  double poll;           /* between two looks at what is on its way */
-  double together;       /* of one whose gradients are summed over the ranks; 0: there are none */
-  double bytes;          /* of gradients */
-  int n;                 /* buckets */
-  scale_bucket *buckets; /* clade__free */
+  double alone;                 /* seconds of a step without a communicator */
+  double staged;                /* of one whose gradients go to the host and back, but to no other rank */
+  double rest;                  /* from the end of its last sum to its own */
+  double poll;                  /* between two looks at what is on its way */
+  double together[SCALE_WIRES]; /* of one whose gradients are summed over the ranks; 0: there are none */
+  double bytes;                 /* of gradients */
+  int n;                        /* buckets */
+  scale_bucket *buckets;        /* clade__free */
 } scale_compute;
 /* What is asked for by --model, --batch and --side; CLI_DONE, or CLI_USAGE, told. */
 int scale_work_of(const cli_args *args, const char *model, int64_t batch, int64_t side, bench_model_work *work);

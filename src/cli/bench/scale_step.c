@@ -95,7 +95,7 @@ static const clade_comm_impl at_once = {.size = sizeof(clade_comm_impl),
                                         .cancel = forget};
 
 /* ---- the measurement ---- */
-typedef enum which { ALONE, STAGED, TOGETHER, SIDES } which;
+typedef enum which { ALONE, STAGED, TOGETHER, SIDES = TOGETHER + SCALE_WIRES } which;
 typedef struct measurement {
   const bench_job *job;
   clade_comm *comm; /* of the ranks; NULL: there is one */
@@ -125,9 +125,13 @@ static clade_status buckets_of(const bench_side *side, scale_compute *out) {
   return CLADE_OK;
 }
 
-static clade_status add_side(measurement *m, const bench_model_work *work, clade_comm *comm) {
+const char *const scale_wires[SCALE_WIRES] = {"f32", "bf16", "powersgd:2"};
+
+static clade_status add_side(measurement *m, const bench_model_work *work, clade_comm *comm, int wire) {
   bench_model_work w = *work;
   w.comm = comm;
+  w.compress = wire == SCALE_AS_BF16 ? CLADE_BF16 : CLADE_F32;
+  w.low_rank = wire == SCALE_AS_POWERSGD ? 2 : 0;
   return bench_model_side(m->job, &w, &m->sides[m->n_sides++]);
 }
 
@@ -169,9 +173,9 @@ static double median(const measurement *m, const double *seconds) {
 static clade_status measure(measurement *m, const bench_model_work *work, clade_comm *nobody) {
   const int rounds = (int)m->job->rounds;
   scale_compute *out = m->out;
-  CLADE_TRY(add_side(m, work, NULL));
-  CLADE_TRY(add_side(m, work, nobody));
-  if (m->comm) CLADE_TRY(add_side(m, work, m->comm));
+  CLADE_TRY(add_side(m, work, NULL, SCALE_AS_F32));
+  CLADE_TRY(add_side(m, work, nobody, SCALE_AS_F32));
+  for (int wire = 0; m->comm && wire < SCALE_WIRES; wire++) CLADE_TRY(add_side(m, work, m->comm, wire));
   CLADE_TRY(buckets_of(&m->sides[STAGED], out));
   m->ready = clade__new((size_t)(out->n * rounds), sizeof *m->ready);
   m->rest = clade__new((size_t)rounds, sizeof *m->rest);
@@ -180,7 +184,8 @@ static clade_status measure(measurement *m, const bench_model_work *work, clade_
     for (int i = 0; i < m->n_sides; i++) CLADE_TRY(turn(m, (which)i, round));
   out->alone = median(m, m->sides[ALONE].seconds);
   out->staged = median(m, m->sides[STAGED].seconds);
-  if (m->comm) out->together = median(m, m->sides[TOGETHER].seconds);
+  for (int wire = 0; m->comm && wire < SCALE_WIRES; wire++)
+    out->together[wire] = median(m, m->sides[TOGETHER + wire].seconds);
   out->rest = median(m, m->rest);
   out->poll = bench_stat_of(CLADE_MIN(m->stand_in.looks, BENCH_MAX_ROUNDS), m->stand_in.pauses).median;
   for (int i = 0; i < out->n; i++) out->buckets[i].ready = median(m, m->ready + i * rounds);
