@@ -70,6 +70,14 @@ static int outputs(const void *given, int n_in) {
   return n;
 }
 
+/* What another rank owns arrives where the value lies that is replaced, which nobody sends. */
+static uint64_t in_place(const clade_node *n, int out) {
+  const attrs *a = n->attrs;
+  for (int i = 0; i < n->n_in; i++)
+    if (gets(a, i) && out-- == 0) return UINT64_C(1) << i;
+  return 0;
+}
+
 /* Each rank's output depends on the operands of all, and so does what it has to give back. */
 static clade_status grad_of_sums(clade_grad *g) {
   const attrs *a = g->node->attrs;
@@ -260,14 +268,15 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
 }
 
 static const clade_impl *const impls[] = {CLADE_IMPL(.name = "host", .emit = emit), NULL};
-#define OP(NAME, GRAD)                                                                                              \
+#define OP(NAME, GRAD, IN_PLACE)                                                                                    \
   {                                                                                                                 \
     .size = sizeof(clade_op), .name = NAME, .flags = CLADE_OP_EFFECT, .min_in = 1, .max_in = CLADE_ALL_REDUCE_MOST, \
-    .attr_bytes = sizeof(attrs), .attrs = table, .infer = infer, .impls = impls, .outputs = outputs, .grad = GRAD   \
+    .attr_bytes = sizeof(attrs), .attrs = table, .infer = infer, .impls = impls, .outputs = outputs, .grad = GRAD,  \
+    .in_place = IN_PLACE                                                                                            \
   }
-static const clade_op ops[] = {[CLADE__ALL_REDUCE] = OP("comm.all_reduce", grad_of_sums),
-                               [CLADE__REDUCE_SCATTER] = OP("comm.reduce_scatter", NULL),
-                               [CLADE__ALL_GATHER] = OP("comm.all_gather", NULL)};
+static const clade_op ops[] = {[CLADE__ALL_REDUCE] = OP("comm.all_reduce", grad_of_sums, NULL),
+                               [CLADE__REDUCE_SCATTER] = OP("comm.reduce_scatter", NULL, NULL),
+                               [CLADE__ALL_GATHER] = OP("comm.all_gather", NULL, in_place)};
 
 /* ---- the builders ---- */
 static clade_status check(const clade_comm *comm, clade_dtype wire, int n, const clade_val *values, const int *owners,

@@ -82,23 +82,18 @@ static clade_status perform(clade_run *run, clade__lane *lane, clade__slot *slot
   return CLADE_OK;
 }
 
-/* From lane->at on. Stops at a host step that must be asked again. */
-static clade_status enqueue(clade_run *run, clade__lane *lane, clade__slot *slot, cl_event *done, bool *again) {
+static clade_status command(clade_run *run, clade__lane *lane, clade__slot *slot, size_t i, bool *again) {
   cl_event *times = run->profile ? slot->times + lane->first_time : NULL;
-  size_t n = lane->n_cmds;
-  *again = false;
-  for (; lane->at < n; lane->at++) {
-    size_t i = lane->at;
-    cl_event *mark = lane->spread ? clade__lane_mark(lane, i) : i + 1 == n && i >= lane->n_feeds ? done : NULL;
-    CLADE_TRY(perform(run, lane, slot, i, times ? &times[i] : mark, again));
-    if (*again) return CLADE_OK;
-    if (times && times[i]) clade__event_share(lane, times[i], mark);
-  }
+  cl_event *done = i + 1 == lane->n_cmds && i >= lane->n_feeds ? &slot->done[lane - run->lanes] : NULL;
+  cl_event *mark = lane->spread ? clade__lane_mark(lane, i) : done;
+  CLADE_TRY(perform(run, lane, slot, i, times ? &times[i] : mark, again));
+  if (times && times[i]) clade__event_share(lane, times[i], mark);
   return CLADE_OK;
 }
 
-/* The lane is through with this execution: *done covers all that it enqueued for it. */
-static void leave(clade_run *run, clade__lane *lane, clade__slot *slot, cl_event *done) {
+/* The lane is through with this execution: what is done covers all that it enqueued for it. */
+static void leave(clade_run *run, clade__lane *lane, clade__slot *slot) {
+  cl_event *done = &slot->done[lane - run->lanes];
   clade_status status = CLADE_OK;
   if (slot->status != CLADE_OK) clade__hosts_cancel(run, slot);
   if (lane->spread)
@@ -114,9 +109,63 @@ static void leave(clade_run *run, clade__lane *lane, clade__slot *slot, cl_event
     if (!*done && lane->uploads) (void)clade__queue_finish(lane->uploads);
     if (!*done && !run->adopted) (void)clade__queue_finish(lane->queue);
   }
-  lane->next++;
-  lane->at = 0;
   if (--slot->lanes_left == 0) pthread_cond_broadcast(&run->enqueued);
+}
+
+/* As far as its host steps have ended. `wanted`: somebody waits for them. */
+static void go_on_with_tail(clade_run *run, clade__lane *lane, bool wanted, bool *moved) {
+  clade__slot *slot = clade__slot_of(run, lane->tailing);
+  const size_t main = lane->n_cmds - lane->n_tail;
+  for (bool again = false; lane->tail_at < lane->n_tail && slot->status == CLADE_OK; lane->tail_at++) {
+    const clade__cmd *cmd = &lane->cmds[slot - run->slots][main + lane->tail_at];
+    if (!wanted && slot->hosts[cmd->port].stage != CLADE__HOST_ENDED) return;
+    clade_status status = command(run, lane, slot, main + lane->tail_at, &again);
+    if (status != CLADE_OK) clade__slot_fail(slot, status);
+    if (again) return;
+    *moved = true;
+  }
+  lane->tailing = 0;
+  *moved = true;
+  leave(run, lane, slot);
+}
+
+/* Whether what the next command needs of the tail before is there; a tail begins when the one before has ended. */
+static bool tail_allows(clade_run *run, clade__lane *lane, bool *moved) {
+  const size_t main = lane->n_cmds - lane->n_tail;
+  if (!lane->tailing) return true;
+  const size_t needed = lane->at < main ? lane->tail_needed[lane->at] : lane->n_tail;
+  go_on_with_tail(run, lane, lane->tail_at < needed, moved);
+  if (lane->tailing && lane->tail_at < needed) return false;
+  if (lane->tailing) {
+    clade__slot *slot = clade__slot_of(run, lane->tailing);
+    clade__host_unwatch(run, slot, &lane->cmds[slot - run->slots][main + lane->tail_at]);
+  }
+  return true;
+}
+
+/* From lane->at on. Stops at a host step that must be asked again. */
+static clade_status enqueue(clade_run *run, clade__lane *lane, clade__slot *slot, bool *again, bool *moved) {
+  const size_t main = lane->n_cmds - lane->n_tail;
+  *again = false;
+  for (; lane->at < main; lane->at++) {
+    *again = !tail_allows(run, lane, moved);
+    if (!*again) CLADE_TRY(command(run, lane, slot, lane->at, again));
+    if (*again) return CLADE_OK;
+  }
+  *again = lane->n_tail && !tail_allows(run, lane, moved);
+  return CLADE_OK;
+}
+
+/* All else of the execution is enqueued. */
+static void begin_tail(clade_run *run, clade__lane *lane, clade__slot *slot) {
+  clade_status status = slot->status == CLADE_OK && lane->n_tail ? clade__lane_flush(lane) : CLADE_OK;
+  if (status != CLADE_OK) clade__slot_fail(slot, status);
+  if (slot->status != CLADE_OK || !lane->n_tail) {
+    leave(run, lane, slot);
+    return;
+  }
+  lane->tailing = slot->execution;
+  lane->tail_at = 0;
 }
 
 static void begin(clade_run *run, clade__lane *lane, clade__slot *slot) {
@@ -131,13 +180,14 @@ static void begin(clade_run *run, clade__lane *lane, clade__slot *slot) {
 /* true: it went as far as it could and waits for a host step. */
 static bool advance(clade_run *run, int index, bool *moved) {
   clade__lane *lane = &run->lanes[index];
+  if (lane->tailing) go_on_with_tail(run, lane, lane->next > run->submitted, moved);
   while (lane->next <= run->submitted) {
     clade__slot *slot = clade__slot_of(run, lane->next);
     size_t before = lane->at;
     bool again = false;
     if (slot->status == CLADE_OK && before == 0) begin(run, lane, slot);
     if (slot->status == CLADE_OK) {
-      clade_status status = enqueue(run, lane, slot, &slot->done[index], &again);
+      clade_status status = enqueue(run, lane, slot, &again, moved);
       if (status != CLADE_OK) clade__slot_fail(slot, status);
     }
     if (again) {
@@ -148,10 +198,13 @@ static bool advance(clade_run *run, int index, bool *moved) {
       }
       if (slot->status == CLADE_OK) return true;
     }
-    leave(run, lane, slot, &slot->done[index]);
+    begin_tail(run, lane, slot);
+    lane->next++;
+    lane->at = 0;
     *moved = true;
   }
-  return false;
+  if (lane->tailing) go_on_with_tail(run, lane, true, moved);
+  return lane->tailing != 0;
 }
 
 bool clade__run_drive(clade_run *run) {

@@ -4,7 +4,7 @@
  * its own, where either of them writes, or that needs another program of the device. */
 #include "plan/run.h"
 
-static bool overlap(const clade__place *a, const clade__place *b) {
+bool clade__places_overlap(const clade__place *a, const clade__place *b) {
   return a->space == b->space && a->index == b->index && a->offset < b->offset + b->bytes &&
          b->offset < a->offset + a->bytes;
 }
@@ -13,7 +13,8 @@ static bool conflict(const clade__fstep *a, const clade__fstep *b) {
   for (int i = 0; i < a->n_operands; i++)
     for (int k = 0; k < b->n_operands; k++) {
       const clade__operand *x = &a->operand[i], *y = &b->operand[k];
-      if (x->cell >= 0 && y->cell >= 0 && (x->write || y->write) && overlap(&x->place, &y->place)) return true;
+      if (x->cell >= 0 && y->cell >= 0 && (x->write || y->write) && clade__places_overlap(&x->place, &y->place))
+        return true;
     }
   return false;
 }

@@ -145,10 +145,13 @@ clade_status clade_run_status(const clade_run *given) {
 clade_status clade_cancel(clade_run *run) {
   if (!run) return CLADE_FAIL(INVALID, "clade_cancel: the run is NULL");
   pthread_mutex_lock(&run->lock);
-  run->cancels++; /* an execution that waits for a slot ends too */
-  for (int s = 0; s < run->n_slots; s++) {
-    clade__slot *slot = &run->slots[s];
-    if (!slot->busy || !slot->lanes_left || (slot->begun && !clade__hosts_wait(run, slot))) continue;
+  run->cancels++;        /* an execution that waits for a slot ends too */
+  bool canceled = false; /* then those behind it are, too, also where they have begun while it waited */
+  for (uint64_t e = clade__oldest_execution(run); e <= run->submitted; e++) {
+    clade__slot *slot = clade__slot_of(run, e);
+    if (!slot->busy || slot->execution != e || !slot->lanes_left) continue;
+    canceled |= !slot->begun || clade__hosts_wait(run, slot);
+    if (!canceled) continue;
     slot->status = CLADE_CANCELED;
     snprintf(slot->message, sizeof slot->message, "execution %llu was canceled", (unsigned long long)slot->execution);
   }

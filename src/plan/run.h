@@ -62,6 +62,10 @@ typedef struct clade__lane {
   size_t first_time;      /* of its commands in a slot's `times` */
   uint64_t next;          /* the execution that it enqueues */
   size_t at;              /* and the command of it */
+  size_t n_tail;          /* the last commands (tail.c) */
+  size_t *tail_needed;    /* [others]: how many of the tail of the execution before come before it */
+  uint64_t tailing;       /* the execution before, of whose tail something is left; 0: none */
+  size_t tail_at;         /* what is done of it */
 } clade__lane;
 
 typedef struct clade__fed {
@@ -159,6 +163,12 @@ static inline clade__slot *clade__slot_of(clade_run *run, uint64_t execution) {
   return &run->slots[(execution - 1) % (unsigned)run->n_slots];
 }
 
+/* Of those that may have a slot. */
+static inline uint64_t clade__oldest_execution(const clade_run *run) {
+  const uint64_t slots = (uint64_t)run->n_slots;
+  return run->submitted >= slots ? run->submitted - slots + 1 : 1;
+}
+
 static inline uint64_t clade__ticket_execution(clade_ticket ticket) {
   return ticket & ((UINT64_C(1) << CLADE__EXECUTION_BITS) - 1);
 }
@@ -210,6 +220,11 @@ clade_status clade__lane_join(clade__lane *lane, clade__wait uploads, cl_event *
 clade_status clade__lane_flush(const clade__lane *lane);
 void clade__lane_finish(const clade__lane *lane); /* the other queues */
 
+bool clade__places_overlap(const clade__place *a, const clade__place *b); /* of one execution */
+
+/* ---- what the next execution need not wait for (tail.c) ---- */
+clade_status clade__lane_tail(const clade_run *run, clade__lane *lane);
+
 /* ---- host steps (run_host.c); all need run->lock ---- */
 clade_status clade__hosts_new(clade_run *run, clade__slot *slot);
 void clade__hosts_free(const clade_run *run, clade__slot *slot);
@@ -218,6 +233,8 @@ clade_status clade__host_send(clade_run *run, const clade__lane *lane, clade__sl
                               clade__wait wait, cl_event *event);
 clade_status clade__host_receive(clade_run *run, const clade__lane *lane, clade__slot *slot, const clade__cmd *cmd,
                                  clade__wait wait, cl_event *event, bool *again);
+/* The lane has work again, and nobody waits for the step that this command receives from. */
+void clade__host_unwatch(const clade_run *run, clade__slot *slot, const clade__cmd *cmd);
 /* Begins and polls whatever can be, of all executions. true: some step went on. */
 bool clade__hosts_advance(clade_run *run);
 /* Ends what has begun of an execution that failed. */

@@ -361,6 +361,7 @@ clade_status clade__run_build(clade_run *run, cl_command_queue user_queue) {
   CLADE_TRY(uploads_new(run));
   CLADE_TRY(cmds_new(run));
   for (int l = 0; l < run->n_lanes && !user_queue; l++) CLADE_TRY(clade__lane_spread(run, &run->lanes[l]));
+  for (int l = 0; l < run->n_lanes; l++) CLADE_TRY(clade__lane_tail(run, &run->lanes[l]));
   return CLADE_OK;
 }
 
@@ -393,6 +394,7 @@ void clade__run_unbuild(clade_run *run) {
     clade__queue_free(run->lanes[l].queue);
     for (int s = 0; s < run->n_slots; s++) clade__free(run->lanes[l].cmds[s]);
     clade__free(run->lanes[l].cmds);
+    clade__free(run->lanes[l].tail_needed);
   }
   for (size_t i = 0; i < run->n_kernels; i++) clade__kernel_release(run->kernels[i]);
   for (int s = 0; run->slots && s < run->n_slots; s++) slot_free(run, &run->slots[s]);

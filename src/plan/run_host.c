@@ -105,6 +105,20 @@ static clade_status watch_idle(clade_run *run, const clade__lane *lane, const cl
   return CLADE_OK;
 }
 
+static void tell_waited(const clade__fstep *step, clade__hosted *h) {
+  if (!step->launch || !step->launch->host->waited) return;
+  step->launch->host->waited(step->state, h->idle_since > 0 ? clade__now() - h->idle_since : 0);
+}
+
+void clade__host_unwatch(const clade_run *run, clade__slot *slot, const clade__cmd *cmd) {
+  clade__hosted *h = &slot->hosts[cmd->port];
+  if (!h->idle) return;
+  tell_waited(&run->func->steps[cmd->step], h);
+  clade__event_release(h->idle);
+  h->idle = NULL;
+  h->idle_since = 0;
+}
+
 static clade_status look_at_idle(const clade__lane *lane, clade__hosted *h) {
   int idle = 0;
   if (!h->idle || h->idle_since > 0) return CLADE_OK;
@@ -122,8 +136,7 @@ clade_status clade__host_receive(clade_run *run, const clade__lane *lane, clade_
     CLADE_TRY(watch_idle(run, lane, step, h));
     return look_at_idle(lane, h);
   }
-  if (step->launch && step->launch->host->waited)
-    step->launch->host->waited(step->state, h->idle_since > 0 ? clade__now() - h->idle_since : 0);
+  tell_waited(step, h);
   int last = step->n_operands - 1;
   while (last >= 0 && !(step->operand[last].write && h->bytes[last])) last--;
   for (int i = 0; i <= last; i++) {
@@ -187,8 +200,7 @@ void clade__hosts_cancel(const clade_run *run, clade__slot *slot) {
 
 bool clade__hosts_advance(clade_run *run) {
   bool moved = false, open = true;
-  uint64_t slots = (uint64_t)run->n_slots, first = run->submitted >= slots ? run->submitted - slots + 1 : 1;
-  for (uint64_t e = first; run->func->n_hosts && e <= run->submitted; e++) {
+  for (uint64_t e = clade__oldest_execution(run); run->func->n_hosts && e <= run->submitted; e++) {
     clade__slot *slot = clade__slot_of(run, e);
     if (!slot->busy || slot->execution != e || !slot->lanes_left) continue;
     for (size_t i = 0; i < run->func->n_hosts && slot->status == CLADE_OK; i++) {

@@ -23,6 +23,8 @@ typedef struct thin {
 } thin;
 
 /* ---- which ones ---- */
+enum { LEAST = 4096 /* elements */ };
+
 static bool find(const clade__task *t, int i, thin *out) {
   const clade_type type = clade__task_type(t, t->gradients[i]);
   const int64_t rank = t->opt->low_rank;
@@ -33,8 +35,9 @@ static bool find(const clade__task *t, int i, thin *out) {
     return false;
   out->rows = type.shape.dim[0];
   out->columns = elements / out->rows;
-  /* Half the bytes at most: two sums in place of one, and products, would cost more than they save. */
-  return 2 * rank * (out->rows + out->columns) < elements;
+  /* Half the bytes at most: two sums in place of one, and products, would cost more than they save. Small matrices have
+   * few bytes, and the classifier, which suffers most from what comes late, is often among them. */
+  return elements >= LEAST && 2 * rank * (out->rows + out->columns) < elements;
 }
 
 bool clade__task_is_low_rank(const clade__task *t, int i) {

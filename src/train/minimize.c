@@ -75,11 +75,10 @@ static clade_status reduce_bucket(clade__task *t, int channel, const bucket *b) 
 /* In buckets, from the last parameter on, whose gradient is there first: the first bucket is small, so that something
  * is on its way soon. */
 static clade_status reduce(clade__task *t) {
-  enum { FIRST = 1 << 20 };
   bucket b = {0};
   int channel = 0;
   if (t->opt->reduce == CLADE_REDUCE_BY_CARRIER) CLADE_TRY(clade__comm_open_channel(t->opt->comm, &channel));
-  for (size_t i = (size_t)t->n, most = FIRST; i-- > 0;) {
+  for (size_t i = (size_t)t->n, most = CLADE__FIRST_BUCKET; i-- > 0;) {
     if (clade__task_is_low_rank(t, (int)i)) continue;
     b.at[b.n++] = (int)i;
     b.bytes += clade__task_bytes(t, t->gradients[i]);

@@ -96,13 +96,14 @@ static clade_status gather(clade__task *t, int first, int n) {
   return clade_graph_status(t->g);
 }
 
-/* In the order of the updates: the last parameters first. */
+/* The first parameters first, and few of them: the next step begins with these while the others are on their way. */
 clade_status clade__task_gather(clade__task *t) {
-  for (int end = t->n_all, n; end > 0; end -= n) {
+  for (int first = 0, n; first < t->n_all; first += n) {
+    const size_t most = first ? CLADE__BUCKET : CLADE__FIRST_BUCKET;
     size_t bytes = 0;
-    for (n = 0; n < end && n < CLADE_ALL_REDUCE_MOST && (!n || bytes < CLADE__BUCKET); n++)
-      bytes += clade__task_bytes(t, t->all[end - n - 1]);
-    CLADE_TRY(gather(t, end - n, n));
+    for (n = 0; first + n < t->n_all && n < CLADE_ALL_REDUCE_MOST && bytes < most; n++)
+      bytes += clade__task_bytes(t, t->all[first + n]);
+    CLADE_TRY(gather(t, first, n));
   }
   return CLADE_OK;
 }

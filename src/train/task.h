@@ -47,7 +47,7 @@ clade_status clade__task_fold(clade__task *t, const char *kind, clade__update_at
                               const clade_val *from, int first, int n);
 
 /* ---- shard.c ---- */
-enum { CLADE__BUCKET = 8 << 20 };
+enum { CLADE__FIRST_BUCKET = 1 << 20, CLADE__BUCKET = 8 << 20 }; /* bytes of collectives; the first is there soon */
 clade_status clade__shard_check(clade_shard shard);
 /* A rank for each of n parameters, so that ranks have about as many bytes. */
 clade_status clade__shard_owners(int n, const size_t *bytes, int ranks, int *owners);

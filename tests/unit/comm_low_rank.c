@@ -72,7 +72,7 @@ static void no_number(void **state) {
 }
 
 /* ---- steps ---- */
-enum { N = 24, M = 30, RANK = 2, STEPS = 4, SMALL = 6 };
+enum { N = 64, M = 66, RANK = 2, STEPS = 4, SMALL = 6 };
 
 static float gradient(int rank, int step, int i) {
   return sinf(0.7f * (float)i + (float)rank) + 0.3f * cosf(0.11f * (float)(i * (step + 2)) + (float)(rank * rank));
