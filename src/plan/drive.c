@@ -180,7 +180,6 @@ static void begin(clade_run *run, clade__lane *lane, clade__slot *slot) {
 /* true: it went as far as it could and waits for a host step. */
 static bool advance(clade_run *run, int index, bool *moved) {
   clade__lane *lane = &run->lanes[index];
-  if (lane->tailing) go_on_with_tail(run, lane, lane->next > run->submitted, moved);
   while (lane->next <= run->submitted) {
     clade__slot *slot = clade__slot_of(run, lane->next);
     size_t before = lane->at;
