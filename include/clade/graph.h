@@ -48,6 +48,10 @@ CLADE_API clade_val clade_variable(clade_graph *g, const char *name, clade_dtype
 /* A variable that training learns: optimizers update the parameters that the loss depends on. */
 CLADE_API clade_val clade_parameter(clade_graph *g, const char *name, clade_dtype dtype, clade_shape shape,
                                     clade_initial initial);
+/* A variable of this name that is made from here on has this shape: as many dimensions as its builder says, none of
+ * them longer. So a model's function builds a pruned model (docs/pruning.md): layers take their inputs' widths from x,
+ * and convolutions their groups from the weight's shape. */
+CLADE_API void clade_graph_shape(clade_graph *g, const char *name, clade_shape shape);
 /* Layers built from here on are for training (batch normalization by the batch's own mean, dropout drops) or, as at
  * first, for inference. */
 CLADE_API void clade_graph_train(clade_graph *g, bool train);

@@ -58,6 +58,16 @@ typedef struct clade_grad {
   const bool *wanted;    /* which of din anybody needs */
 } clade_grad;
 
+/* ---- channels that go together, for pruning (docs/pruning.md) ----
+ * An op's rule says for a node which places along axes stand for the same channel, so that they stay or go together.
+ * Operands are numbered from 0 on, results after them; shapes are sizes. */
+typedef struct clade_ties clade_ties;
+/* n places of an axis, from `at` on, and as many of another one. */
+CLADE_API void clade_tie(clade_ties *t, int a, int axis_a, int64_t at_a, int b, int axis_b, int64_t at_b, int64_t n);
+CLADE_API void clade_tie_axes(clade_ties *t, int a, int axis_a, int b, int axis_b); /* all places; of equal length */
+CLADE_API void clade_keep_axis(clade_ties *t, int a, int axis);                     /* none of its places goes */
+CLADE_API bool clade_axis_kept(const clade_ties *t, int a, int axis);               /* as nodes up to here say it */
+
 /* ---- implementations ---- */
 typedef struct clade_query {
   size_t size;
@@ -177,6 +187,8 @@ struct clade_op {
   /* For an op whose nodes have different numbers of outputs: how many a node has, by what clade_node_add was given
    * (attrs may be NULL, n_in out of range), shapes aside. NULL: n_out, which is ignored otherwise. */
   int (*outputs)(const void *attrs, int n_in);
+  /* Which channels of operands and results go together, for pruning. NULL: none of them can go. */
+  void (*ties)(clade_ties *t, const clade_node *n);
 };
 
 /* Adds a node. `op` and everything it points to must outlive the graph's funcs. outs has room for the node's outputs.

@@ -118,6 +118,7 @@ clade_val clade_variable(clade_graph *g, const char *name, clade_dtype dtype, cl
   if (status) return clade__graph_fail(g, status, NULL);
   if (initial.kind == CLADE_INIT_UNSET) initial.kind = CLADE_INIT_ZERO;
   status = check_initial(dtype, &shape, initial);
+  if (status == CLADE_OK) status = clade__graph_shaped(g, name, &shape);
   if (status) return clade__graph_fail(g, status, title(what, "variable", name));
   clade_type type = {.dtype = dtype, .shape = shape};
   clade_val shared = shared_variable(g, name, &type);

@@ -43,6 +43,7 @@ void clade_graph_release(clade_graph *g) {
   free_ports(&g->outputs);
   free_ports(&g->variables);
   clade__map_free(&g->node_names);
+  clade__shapes_free(&g->shapes);
   clade__free(g->nodes);
   clade__free(g->values);
   clade__free(g->message);

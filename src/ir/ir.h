@@ -56,6 +56,19 @@ typedef struct clade__blob {
   _Alignas(64) unsigned char data[];
 } clade__blob;
 
+/* Shapes of variables by their names (shapes.c). */
+typedef struct clade__shapes {
+  struct clade__named_shape {
+    char *name;
+    clade_shape shape;
+  } * at;
+  size_t n, capacity;
+  clade__map by_name;
+} clade__shapes;
+clade_status clade__shapes_put(clade__shapes *shapes, const char *name, const clade_shape *shape); /* replaces */
+const clade_shape *clade__shapes_find(const clade__shapes *shapes, const char *name);              /* NULL: none */
+void clade__shapes_free(clade__shapes *shapes);
+
 struct clade_graph {
   clade__ref ref;
   uint32_t serial; /* of clade_val.graph; never 0 */
@@ -72,6 +85,7 @@ struct clade_graph {
   clade__value *values;
   size_t n_nodes, n_values, node_capacity, value_capacity;
   clade__ports inputs, outputs, variables;
+  clade__shapes shapes; /* that variables are made in */
   clade__map node_names;
   clade__blob **blobs;
   size_t n_blobs, blob_capacity;
@@ -100,6 +114,9 @@ bool clade__graph_ok(clade_graph *g); /* not NULL, not sealed, no error so far; 
 clade_status clade__graph_value(const clade_graph *g, clade_val v, const char *what, clade__id *id);
 clade_val clade__graph_val(const clade_graph *g, clade__id id);
 static inline clade_type *clade__type(const clade_graph *g, clade__id id) { return &g->values[id].type; }
+
+/* The shape that the graph was told for the variable, instead of its builder's. */
+clade_status clade__graph_shaped(const clade_graph *g, const char *name, clade_shape *shape);
 
 /* `what` names the kind of thing in the refusal. */
 clade_status clade__name_check(const char *what, const char *name);

@@ -1,5 +1,5 @@
 /* The ops that the graph itself knows. They are no rows of ops.def: none of them has an implementation. */
-#include "ir/ir.h"
+#include "ir/ties.h"
 
 static clade_status infer_assign(clade_node *n) {
   char have[640], want[640];
@@ -48,11 +48,13 @@ const clade_op clade__op_transfer = {.size = sizeof(clade_op),
                                      .attr_bytes = sizeof(clade__transfer_attrs),
                                      .attrs = transfer_attrs,
                                      .infer = infer_transfer,
-                                     .grad = grad_transfer};
+                                     .grad = grad_transfer,
+                                     .ties = clade__tie_same};
 const clade_op clade__op_stop_gradient = {.size = sizeof(clade_op),
                                           .name = "stop_gradient",
                                           .flags = CLADE_OP_VIEW | CLADE_OP_STOP,
                                           .min_in = 1,
                                           .max_in = 1,
                                           .n_out = 1,
-                                          .infer = infer_stop_gradient};
+                                          .infer = infer_stop_gradient,
+                                          .ties = clade__tie_same};

@@ -2,6 +2,7 @@
  * of a mean, whose divisor may be a symbol when derivatives are taken. */
 #include <clade/ops.h>
 
+#include "ir/ties.h"
 #include "op/systolic.h"
 #include "op/view.h"
 
@@ -36,6 +37,16 @@ static clade_status infer(clade_node *n) {
   n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = *to};
   clade_status status = clade__type_check(&n->out[0], false);
   return status == CLADE_OK ? status : clade__fail_in(status, "broadcast: the new shape");
+}
+
+/* Axes that are repeated are as long as the builder wrote. */
+static void ties(clade_ties *t, const clade_node *n) {
+  const clade_shape *x = &n->in[0].shape, *y = &n->out[0].shape;
+  clade__tie_same(t, n);
+  for (int i = 0; i < y->rank; i++) {
+    const int axis = i - y->rank + x->rank;
+    if (axis < 0 || x->dim[axis] != y->dim[i]) clade_keep_axis(t, 1, i);
+  }
 }
 
 static clade_val add(clade_graph *g, clade_val x, const clade_shape *shape, bool mean) {
@@ -149,6 +160,7 @@ const clade_op clade__op_broadcast = {
     .infer = infer,
     .grad = grad,
     .impls = impls,
+    .ties = ties,
 };
 
 clade_val clade_broadcast(clade_graph *g, clade_val x, clade_shape shape) { return add(g, x, &shape, false); }

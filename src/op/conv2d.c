@@ -2,6 +2,7 @@
  * elementwise program at the end. Each result is within (K + 4) 2^-24 of sum |x w| over its K products, before the
  * program, besides the rounding to the stored type; `winograd` and `fft`, not taken where .strict asks for this, have
  * bounds of their own (docs/layouts.md). */
+#include "ir/ties.h"
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 #include "op/simt.h"
@@ -42,6 +43,35 @@ clade_status clade__conv_check(const clade_node *n, const clade_shape *x, const 
                       clade_shape_text(out, t, sizeof t));
   return CLADE_OK;
 }
+
+/* A group of one channel goes with it, and with the results that it makes; of larger groups all lose the same. */
+static void tie_groups(clade_ties *t, const clade__conv_attrs *a, const clade_shape *w, int x, int y) {
+  const int64_t in = w->dim[1], out = w->dim[0] / a->groups;
+  for (int64_t group = 0; group < a->groups; group++) {
+    for (int64_t i = 0; i < out; i++) {
+      clade_tie(t, 1, 0, group * out + i, y, 1, group * out + i, 1);
+      if (in == 1 && a->groups > 1) clade_tie(t, x, 1, group, y, 1, group * out + i, 1);
+    }
+    if (in == 1 && a->groups > 1) continue;
+    clade_tie(t, x, 1, group * in, 1, 1, 0, in);
+    clade_tie(t, y, 1, group * out, y, 1, 0, out);
+  }
+}
+
+void clade__conv_ties(clade_ties *t, const clade_node *n, int x, int y) {
+  const clade__conv_attrs *a = n->attrs;
+  clade_tie_axes(t, x, 0, y, 0);
+  for (int i = 2; i < 4; i++) {
+    clade_keep_axis(t, x, i);
+    clade_keep_axis(t, y, i);
+    clade_keep_axis(t, 1, i);
+  }
+  if (a->groups > 1 && n->in[1].shape.dim[1] == 1) clade_keep_axis(t, 1, 1);
+  tie_groups(t, a, &n->in[1].shape, x, y);
+  clade__tie_broadcast(t, n, 2);
+}
+
+static void ties(clade_ties *t, const clade_node *n) { clade__conv_ties(t, n, 0, n->n_in); }
 
 clade_status clade__conv_operands(const clade_node *n, const char *first, const char *second) {
   clade_dtype a = n->in[0].dtype, b = n->in[1].dtype;
@@ -123,4 +153,5 @@ const clade_op clade__op_conv2d = {
     .grad = grad,
     .impls = impls,
     .problem_in = 2,
+    .ties = ties,
 };

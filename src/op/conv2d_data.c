@@ -16,6 +16,14 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
+/* Of groups the builder writes how many there are, which no weight's shape tells. */
+static void ties(clade_ties *t, const clade_node *n) {
+  const clade__conv_attrs *a = n->attrs;
+  clade__conv_ties(t, n, n->n_in, 0);
+  if (a->groups > 1) clade_keep_axis(t, 0, 1);
+  if (a->groups > 1) clade_keep_axis(t, n->n_in, 1);
+}
+
 static clade_status grad(clade_grad *g) {
   const clade__conv_attrs *a = g->node->attrs;
   clade_val y = g->in[0], w = g->in[1], dx = g->dout[0];
@@ -59,4 +67,5 @@ const clade_op clade__op_conv2d_data = {
     .impls = impls,
     .file = "conv2d",
     .problem_in = 2,
+    .ties = ties,
 };

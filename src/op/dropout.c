@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "ir/ties.h"
 #include "op/dims.h"
 
 typedef struct attrs {
@@ -89,6 +90,7 @@ const clade_op clade__op_dropout = {
     .grad = grad,
     .in_place = in_place,
     .impls = impls,
+    .ties = clade__tie_same,
 };
 
 clade_val clade_dropout(clade_graph *g, clade_val x, double p, uint64_t key, clade_val counter) {

@@ -1,6 +1,7 @@
 /* The op eltwise: one elementwise program over operands that broadcast. */
 #include <clade/ops.h>
 
+#include "ir/ties.h"
 #include "op/group.h"
 #include "op/systolic.h"
 
@@ -408,4 +409,5 @@ const clade_op clade__op_eltwise = {.size = sizeof(clade_op),
                                     .infer = infer,
                                     .grad = grad,
                                     .in_place = in_place,
-                                    .impls = impls};
+                                    .impls = impls,
+                                    .ties = clade__tie_same};

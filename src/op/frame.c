@@ -3,6 +3,7 @@
  * is a frame again, with `begin` and `at` exchanged. */
 #include <clade/ops.h>
 
+#include "ir/ties.h"
 #include "op/dims.h"
 #include "op/view.h"
 
@@ -82,6 +83,25 @@ static clade_status infer(clade_node *n) {
   if (a->inside) CLADE_TRY(check_inside(a, &n->in[0].shape));
   n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = a->shape};
   return CLADE_OK;
+}
+
+/* Operands side by side keep their channels. Where a part begins or ends, and what lies around it, the builder wrote.
+ */
+static void ties(clade_ties *t, const clade_node *n) {
+  const attrs *a = n->attrs;
+  for (int i = 0; i < a->shape.rank; i++) {
+    int64_t side = 0, length = 0;
+    bool whole = !a->begin.dim[i] && !a->at.dim[i];
+    for (int k = 0; k < n->n_in; k++) length += n->n_in > 1 && i != a->axis && k ? 0 : n->in[k].shape.dim[i];
+    whole = whole && length == a->shape.dim[i];
+    for (int k = 0; k < n->n_in; k++) {
+      const int64_t size = n->in[k].shape.dim[i];
+      if (whole) clade_tie(t, k, i, 0, n->n_in, i, side, size);
+      if (!whole) clade_keep_axis(t, k, i);
+      if (i == a->axis) side += size;
+    }
+    if (!whole) clade_keep_axis(t, n->n_in, i);
+  }
 }
 
 /* Where nothing is filled: of one operand, and no more than there is. */
@@ -254,6 +274,7 @@ const clade_op clade__op_frame = {
     .infer = infer,
     .grad = grad,
     .impls = impls,
+    .ties = ties,
 };
 
 /* ---- builders ---- */

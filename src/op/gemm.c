@@ -3,6 +3,7 @@
  * (i8 by i8, u8 by i8) give i32, exactly; integers wrap. */
 #include <clade/ops.h>
 
+#include "ir/ties.h"
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
 
@@ -32,6 +33,20 @@ static clade_status matrices(const clade_node *n, clade_dim *m, clade_dim *k, cl
   return CLADE_FAIL(BAD_SHAPE, "gemm: the inner dimensions differ: a is %s%s, b is %s%s",
                     clade_shape_text(x, s, sizeof s), a->trans_a ? " transposed" : "", clade_shape_text(y, t, sizeof t),
                     a->trans_b ? " transposed" : "");
+}
+
+/* Rows of a and columns of b are the result's; along the inner axis both go together. Of a graph as it was built: no
+ * operand is read by strides. */
+static void ties(clade_ties *t, const clade_node *n) {
+  const clade__gemm_attrs *at = n->attrs;
+  const int a = n->in[0].shape.rank, b = n->in[1].shape.rank, y = n->out[0].shape.rank;
+  clade_tie_axes(t, 0, a - (at->trans_a ? 1 : 2), n->n_in, y - 2);
+  clade_tie_axes(t, 1, b - (at->trans_b ? 2 : 1), n->n_in, y - 1);
+  clade_tie_axes(t, 0, a - (at->trans_a ? 2 : 1), 1, b - (at->trans_b ? 1 : 2));
+  for (int i = 0; i < y - 2; i++) clade_keep_axis(t, n->n_in, i); /* batches */
+  for (int i = 0; i < a - 2; i++) clade_keep_axis(t, 0, i);
+  for (int i = 0; i < b - 2; i++) clade_keep_axis(t, 1, i);
+  clade__tie_broadcast(t, n, 2);
 }
 
 /* What an operand is read as lies inside of it, in rows. */
@@ -135,6 +150,7 @@ const clade_op clade__op_gemm = {
     .in_place = in_place,
     .impls = clade__gemm_impls,
     .problem_in = 2,
+    .ties = ties,
 };
 
 /* A bias, beta times. */

@@ -19,6 +19,7 @@ const clade_op clade__op_max_pool2d = {
     .grad = grad,
     .impls = clade__pool_impls + 1,
     .file = "pool2d",
+    .ties = clade__pool_ties,
 };
 
 clade_val clade_max_pool2d_(clade_graph *g, const clade_pool2d_opt *opt) {

@@ -69,7 +69,8 @@ clade_val clade_nn_linear_(clade_graph *g, const char *name, const clade_linear_
   clade_gemm_opt product = {CLADE_GEMM_OPT, .b = weight, .trans_b = true};
   if (!opt.no_bias) product.bias = clade__nn_parameter(g, name, "bias", opt.dtype, x.dtype, CLADE_SHAPE(opt.out), in);
   clade_val y = clade_gemm_(g, rows, &product);
-  if (x.shape.rank == 2) return y;
-  x.shape.dim[x.shape.rank - 1] = opt.out;
+  clade_type made;
+  if (x.shape.rank == 2 || clade_val_type(g, y, &made) != CLADE_OK) return y;
+  x.shape.dim[x.shape.rank - 1] = made.shape.dim[1];
   return clade_reshape(g, y, x.shape);
 }

@@ -1,5 +1,6 @@
 /* The convolution layers: their parameters, and the ops that use them. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "op/nn.h"
 
@@ -32,6 +33,20 @@ static clade_status check(const clade_graph *g, const layer *l, clade_type *x) {
     if (l->kernel[i] < 1)
       return CLADE_FAIL(INVALID, "%s \"%s\": .kernel[%d] is %d; expected at least 1", l->kind, l->name, i,
                         l->kernel[i]);
+  return CLADE_OK;
+}
+
+/* A pruned layer has the groups that the shape of its weight leaves: as many as x has such shares of channels. */
+static void take_groups(const clade_graph *g, const clade_shape *x, layer *l) {
+  char name[300];
+  snprintf(name, sizeof name, "%s.weight", l->name);
+  const clade_shape *weight = l->groups && !l->transposed ? clade__shapes_find(&g->shapes, name) : NULL;
+  if (weight && weight->rank == x->rank && weight->dim[1] > 0 && x->dim[1] / weight->dim[1] <= INT32_MAX)
+    l->groups = (int)(x->dim[1] / weight->dim[1]);
+}
+
+static clade_status check_groups(const layer *l, const clade_type *x) {
+  char text[200];
   if (l->groups < 0 || (l->groups && x->shape.dim[1] % l->groups))
     return CLADE_FAIL(BAD_SHAPE, "%s \"%s\": x is %s: its channels are not divisible by .groups, which is %d", l->kind,
                       l->name, clade_shape_text(&x->shape, text, sizeof text), l->groups);
@@ -43,11 +58,13 @@ static clade_status check(const clade_graph *g, const layer *l, clade_type *x) {
 
 /* NAME.weight and NAME.bias; the bias stays invalid where there is none. As in PyTorch, what goes into a result is
  * counted along the weight's second axis, for transposed layers too. */
-static clade_status parameters(clade_graph *g, const layer *l, clade_val *w, clade_val *bias) {
+static clade_status parameters(clade_graph *g, layer *l, clade_val *w, clade_val *bias) {
   clade_type x;
   int64_t elements;
   clade_shape shape = {.rank = l->axes + 2}, window = {.rank = l->axes + 1};
   CLADE_TRY(check(g, l, &x));
+  take_groups(g, &x.shape, l);
+  CLADE_TRY(check_groups(l, &x));
   int groups = l->groups ? l->groups : 1;
   shape.dim[0] = l->transposed ? x.shape.dim[1] : l->out;
   shape.dim[1] = (l->transposed ? l->out : x.shape.dim[1]) / groups;
@@ -69,14 +86,14 @@ static clade_val line(clade_graph *g, const char *kind, const char *name, const 
   clade_nn_conv1d_opt opt;
   clade_conv1d_opt conv = {.size = sizeof conv};
   clade_status status = clade__opt_copy(&opt, sizeof opt, given, kind);
-  const layer l = LAYER(kind, 1, transposed, &opt.kernel);
+  layer l = LAYER(kind, 1, transposed, &opt.kernel);
   if (status == CLADE_OK) status = parameters(g, &l, &conv.w, &conv.bias);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   conv.stride = opt.stride;
   conv.pad = opt.pad;
   memcpy(conv.pads, opt.pads, sizeof conv.pads);
   conv.dilation = opt.dilation;
-  conv.groups = opt.groups;
+  conv.groups = l.groups;
   conv.output_pad = opt.output_pad;
   return transposed ? clade_conv1d_transpose_(g, opt.x, &conv) : clade_conv1d_(g, opt.x, &conv);
 }
@@ -88,21 +105,21 @@ clade_val clade_nn_conv1d_transpose_(clade_graph *g, const char *name, const cla
   return line(g, "nn_conv1d_transpose", name, opt, true);
 }
 
-/* The options of windows have one name in the layer and in the op. */
+/* The options of windows have one name in the layer and in the op; the layer may have other groups. */
 #define COPY_WINDOW(to)                                    \
   do {                                                     \
     memcpy(to.stride, opt.stride, sizeof to.stride);       \
     memcpy(to.pad, opt.pad, sizeof to.pad);                \
     memcpy(to.pads, opt.pads, sizeof to.pads);             \
     memcpy(to.dilation, opt.dilation, sizeof to.dilation); \
-    to.groups = opt.groups;                                \
+    to.groups = l.groups;                                  \
   } while (0)
 
 clade_val clade_nn_conv2d_(clade_graph *g, const char *name, const clade_nn_conv2d_opt *given) {
   clade_nn_conv2d_opt opt;
   clade_conv2d_opt conv = {.size = sizeof conv};
   clade_status status = clade__opt_copy(&opt, sizeof opt, given, "nn_conv2d");
-  const layer l = LAYER("nn_conv2d", 2, false, opt.kernel);
+  layer l = LAYER("nn_conv2d", 2, false, opt.kernel);
   if (status == CLADE_OK) status = parameters(g, &l, &conv.w, &conv.bias);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   COPY_WINDOW(conv);
@@ -113,7 +130,7 @@ clade_val clade_nn_conv2d_transpose_(clade_graph *g, const char *name, const cla
   clade_nn_conv2d_transpose_opt opt;
   clade_conv2d_transpose_opt conv = {.size = sizeof conv};
   clade_status status = clade__opt_copy(&opt, sizeof opt, given, "nn_conv2d_transpose");
-  const layer l = LAYER("nn_conv2d_transpose", 2, true, opt.kernel);
+  layer l = LAYER("nn_conv2d_transpose", 2, true, opt.kernel);
   if (status == CLADE_OK) status = parameters(g, &l, &conv.w, &conv.bias);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   COPY_WINDOW(conv);
@@ -125,7 +142,7 @@ clade_val clade_nn_conv3d_(clade_graph *g, const char *name, const clade_nn_conv
   clade_nn_conv3d_opt opt;
   clade_conv3d_opt conv = {.size = sizeof conv};
   clade_status status = clade__opt_copy(&opt, sizeof opt, given, "nn_conv3d");
-  const layer l = LAYER("nn_conv3d", 3, false, opt.kernel);
+  layer l = LAYER("nn_conv3d", 3, false, opt.kernel);
   if (status == CLADE_OK) status = parameters(g, &l, &conv.w, &conv.bias);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   COPY_WINDOW(conv);
@@ -136,7 +153,7 @@ clade_val clade_nn_conv3d_transpose_(clade_graph *g, const char *name, const cla
   clade_nn_conv3d_transpose_opt opt;
   clade_conv3d_transpose_opt conv = {.size = sizeof conv};
   clade_status status = clade__opt_copy(&opt, sizeof opt, given, "nn_conv3d_transpose");
-  const layer l = LAYER("nn_conv3d_transpose", 3, true, opt.kernel);
+  layer l = LAYER("nn_conv3d_transpose", 3, true, opt.kernel);
   if (status == CLADE_OK) status = parameters(g, &l, &conv.w, &conv.bias);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   COPY_WINDOW(conv);

@@ -1,6 +1,8 @@
 /* Pooling: options and shapes that its ops share. */
 #include "op/pool.h"
 
+#include "ir/ties.h"
+
 const clade_attr clade__pool_table[] = {CLADE__WINDOW_ROWS(clade__pool_attrs),
                                         {"count_pad", CLADE_ATTR_BOOL, offsetof(clade__pool_attrs, count_pad), 1},
                                         {"shape", CLADE_ATTR_SHAPE, offsetof(clade__pool_attrs, shape), 1},
@@ -22,6 +24,11 @@ clade_status clade__pool_infer(clade_node *n) {
   CLADE_TRY(clade__pool_check(n, &n->in[0].shape, &y.shape));
   n->out[0] = y;
   return CLADE_OK;
+}
+
+void clade__pool_ties(clade_ties *t, const clade_node *n) {
+  for (int i = 0; i < 2; i++) clade_tie_axes(t, 0, i, 1, i);
+  for (int a = 0; a < 2; a++) clade__keep_axes(t, n, a, 2);
 }
 
 clade_val clade__pool_node(clade_graph *g, const clade_op *op, const clade__pool_attrs *like, int n_in,

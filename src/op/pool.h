@@ -23,6 +23,7 @@ clade_val clade__pool_node(clade_graph *g, const clade_op *op, const clade__pool
 /* The infer of pooling itself, and the implementations of all four ops; the first is of max_pool2d_grad alone, and the
  * tables of the others begin after it. */
 clade_status clade__pool_infer(clade_node *n);
+void clade__pool_ties(clade_ties *t, const clade_node *n);
 extern const clade_impl *const clade__pool_impls[];
 
 #endif

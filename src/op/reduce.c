@@ -3,6 +3,7 @@
  * of the type, minimum the highest. The gradient of a maximum goes in equal parts to all elements that equal it. */
 #include <clade/ops.h>
 
+#include "ir/ties.h"
 #include "op/group.h"
 #include "op/systolic.h"
 
@@ -42,6 +43,17 @@ static clade_status infer(clade_node *n) {
   if (a->kind == SUM && t == CLADE_BOOL) return CLADE_FAIL(DTYPE, "sum: x is bool; cast it to a number first");
   n->out[0] = (clade_type){.dtype = t, .shape = shape_of(&n->in[0].shape, a, a->keep)};
   return CLADE_OK;
+}
+
+static void ties(clade_ties *t, const clade_node *n) {
+  const attrs *a = n->attrs;
+  for (int i = 0, k = 0; i < n->in[0].shape.rank; i++) {
+    if (reduces(a, i))
+      clade_keep_axis(t, 0, i);
+    else
+      clade_tie_axes(t, 0, i, 1, k);
+    k += !reduces(a, i) || a->keep;
+  }
 }
 
 static clade_status grad(clade_grad *g) {
@@ -480,6 +492,7 @@ const clade_op clade__op_reduce = {
     .infer = infer,
     .grad = grad,
     .impls = impls,
+    .ties = ties,
 };
 
 static clade_status axes_of(const clade_graph *g, const clade_reduce_opt *opt, int32_t *axes) {

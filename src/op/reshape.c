@@ -1,6 +1,7 @@
 /* Reshape and flatten: the same bytes under another shape. */
 #include <clade/ops.h>
 
+#include "ir/ties.h"
 #include "op/dims.h"
 #include "op/view.h"
 
@@ -122,6 +123,64 @@ static clade_status grad(clade_grad *g) {
   return CLADE_OK;
 }
 
+/* Axes from *from on with as many elements as those of the result from *to on; those of one place are left out. */
+typedef struct run {
+  int n_in, n_out, in[CLADE_MAX_RANK], out[CLADE_MAX_RANK];
+} run;
+
+static void note_axis(int *list, int *n, const clade_shape *shape, int axis) {
+  if (shape->dim[axis] != 1) list[(*n)++] = axis;
+}
+
+static run next_run(const clade_shape *x, const clade_shape *y, int *from, int *to) {
+  run r = {0};
+  int64_t have = 1, want = 1;
+  do {
+    const bool behind = (have <= want && *from < x->rank) || *to == y->rank;
+    const clade_shape *shape = behind ? x : y;
+    int *axis = behind ? from : to;
+    *(behind ? &have : &want) *= shape->dim[*axis];
+    note_axis(behind ? r.in : r.out, behind ? &r.n_in : &r.n_out, shape, (*axis)++);
+  } while (have != want);
+  return r;
+}
+
+/* Several axes become one: of those whose places may go, the slowest one's channels are places at even distances of the
+ * result. */
+static void tie_merged(clade_ties *t, const clade_shape *x, const run *r) {
+  int at = -1;
+  int64_t inner = 1, outer = 1;
+  for (int i = 0; i < r->n_in; i++) {
+    if (at < 0 && !clade_axis_kept(t, 0, r->in[i]))
+      at = i;
+    else if (at < 0)
+      outer *= x->dim[r->in[i]];
+    else
+      inner *= x->dim[r->in[i]];
+  }
+  for (int i = 0; i < r->n_in; i++)
+    if (i != at) clade_keep_axis(t, 0, r->in[i]);
+  if (at < 0) {
+    clade_keep_axis(t, 1, r->out[0]);
+    return;
+  }
+  const int64_t channels = x->dim[r->in[at]];
+  for (int64_t i = 0; i < outer * channels * inner; i++)
+    clade_tie(t, 0, r->in[at], i / inner % channels, 1, r->out[0], i, 1);
+}
+
+/* An axis that comes apart does so in sizes that the builder wrote. */
+static void ties(clade_ties *t, const clade_node *n) {
+  const clade_shape *x = &n->in[0].shape, *y = &n->out[0].shape;
+  for (int from = 0, to = 0; clade__product(x, 0, x->rank) && (from < x->rank || to < y->rank);) {
+    const run r = next_run(x, y, &from, &to);
+    if (r.n_out == 1 && r.n_in == 1) clade_tie_axes(t, 0, r.in[0], 1, r.out[0]);
+    if (r.n_out == 1 && r.n_in > 1) tie_merged(t, x, &r);
+    for (int i = 0; r.n_out > 1 && i < r.n_in; i++) clade_keep_axis(t, 0, r.in[i]);
+    for (int i = 0; r.n_out > 1 && i < r.n_out; i++) clade_keep_axis(t, 1, r.out[i]);
+  }
+}
+
 /* Axes that follow each other without a gap are one, and each of those must come apart into whole new axes. */
 bool clade__reshape_view(const clade_node *n, clade__view *v) {
   const clade_shape *to = &n->out[0].shape;
@@ -150,6 +209,7 @@ const clade_op clade__op_reshape = {
     .attrs = table,
     .infer = infer,
     .grad = grad,
+    .ties = ties,
 };
 
 clade_val clade_reshape(clade_graph *g, clade_val x, clade_shape shape) {

@@ -5,6 +5,7 @@
 
 #include <clade/ops.h>
 
+#include "ir/ties.h"
 #include "op/group.h"
 #include "op/systolic.h"
 
@@ -20,6 +21,11 @@ static clade_status infer(clade_node *n) {
   CLADE_TRY(clade__want_float(n, 0, "x"));
   n->out[0] = n->in[0];
   return CLADE_OK;
+}
+
+static void ties(clade_ties *t, const clade_node *n) {
+  clade__tie_same(t, n);
+  clade_keep_axis(t, 0, ((const attrs *)n->attrs)->axis);
 }
 
 static clade_status grad(clade_grad *g) {
@@ -224,6 +230,7 @@ const clade_op clade__op_softmax = {
     .grad = grad,
     .in_place = in_place,
     .impls = impls,
+    .ties = ties,
 };
 
 static clade_val build(clade_graph *g, clade_val x, int axis, bool log) {

@@ -1,6 +1,7 @@
 /* Any permutation of the axes. */
 #include <clade/ops.h>
 
+#include "ir/ties.h"
 #include "op/group.h"
 #include "op/view.h"
 
@@ -30,6 +31,11 @@ static clade_status infer(clade_node *n) {
   }
   n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = to};
   return CLADE_OK;
+}
+
+static void ties(clade_ties *t, const clade_node *n) {
+  const attrs *at = n->attrs;
+  for (int i = 0; i < at->rank; i++) clade_tie_axes(t, 0, at->axis[i], 1, i);
 }
 
 static clade_status grad(clade_grad *g) {
@@ -255,6 +261,7 @@ const clade_op clade__op_transpose = {
     .grad = grad,
     .impls = impls,
     .file = "broadcast",
+    .ties = ties,
 };
 
 clade_val clade_transpose(clade_graph *g, clade_val x, int rank, const int *permutation) {
