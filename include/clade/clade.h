@@ -14,6 +14,7 @@
 #include <clade/ops.h>
 #include <clade/optim.h>
 #include <clade/options.h>
+#include <clade/prune.h>
 #include <clade/run.h>
 #include <clade/status.h>
 #include <clade/tensor.h>

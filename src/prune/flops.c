@@ -1,0 +1,30 @@
+/* What a graph computes: the multiplications and additions of its convolutions and matrix products. */
+#include "op/conv/conv.h"
+#include "prune/prune.h"
+
+static double elements(const clade_shape *shape, int from, int to) {
+  double n = 1;
+  for (int i = from; i < to; i++) n *= (double)shape->dim[i];
+  return n;
+}
+
+/* Results of the forward pass times what goes into each. */
+static double of_node(const clade_node *n) {
+  const clade_shape *a = &n->in[0].shape, *y = &n->out[0].shape;
+  if (n->op == &clade__op_conv2d) return 2 * elements(y, 0, 4) * elements(&n->in[1].shape, 1, 4);
+  if (n->op == &clade__op_conv2d_data) return 2 * elements(a, 0, 4) * elements(&n->in[1].shape, 1, 4);
+  if (n->op != &clade__op_gemm) return 0;
+  const clade__gemm_attrs *at = n->attrs;
+  return 2 * elements(y, 0, y->rank) * (double)a->dim[a->rank - (at->trans_a ? 2 : 1)];
+}
+
+double clade__graph_flops(const clade_graph *g) {
+  clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
+  clade_node view;
+  double sum = 0;
+  for (clade__id id = 1; id < g->n_nodes; id++) {
+    clade__node_view(g, id, in, out, &view);
+    if (view.n_in > 1 && view.n_out) sum += of_node(&view);
+  }
+  return sum;
+}
