@@ -59,6 +59,7 @@ typedef struct clade_checkpoint_opt {
   const char *text CLADE_UNSET; /* UTF-8, of any meaning; NULL: none */
   int keep CLADE_UNSET;         /* checkpoints of single steps that stay: 3 where unset */
   bool best CLADE_UNSET;        /* this one becomes best.safetensors */
+  bool pack_zeros CLADE_UNSET;  /* floats that are 0 take a bit each, where that is less (docs/formats.md) */
 } clade_checkpoint_opt;
 
 /* clade_checkpoint_save(dir, vars, step, text [, .option = …]): writes "step-<step>.safetensors". When it fails, the
@@ -80,6 +81,8 @@ CLADE_API void clade_checkpoint_free(clade_checkpoint *checkpoint); /* NULL is f
 CLADE_API int64_t clade_checkpoint_step(const clade_checkpoint *checkpoint);
 CLADE_API const char *clade_checkpoint_path(const clade_checkpoint *checkpoint); /* texts live as long as it does */
 CLADE_API const char *clade_checkpoint_text(const clade_checkpoint *checkpoint); /* "" where there is none */
+/* clade_graph_shape of all its variables but the optimizer's, for a graph in which a pruned model is to be built. */
+CLADE_API clade_status clade_checkpoint_shapes(const clade_checkpoint *checkpoint, clade_graph *g);
 /* As clade_vars_load. */
 CLADE_API clade_status clade_checkpoint_apply(const clade_checkpoint *checkpoint, clade_vars *vars);
 

@@ -183,6 +183,9 @@ typedef struct clade_minimize_opt {
    * rank's next gradient. Unset: as they are */
   int low_rank CLADE_UNSET;
   clade_reduce_by reduce CLADE_UNSET;
+  /* Weights that are 0 get no gradient, so that what was pruned stays 0 (docs/pruning.md): of parameters of two
+   * dimensions and more */
+  bool keep_zeros CLADE_UNSET;
 } clade_minimize_opt;
 /* clade_minimize(g, loss, .optimizer = clade_adam(.lr = 1e-3), .schedule = clade_cosine(.steps = 10000)) adds to the
  * graph: the gradients of the scalar `loss` by all parameters that it depends on, clipping, and the update that

@@ -6,6 +6,7 @@
 #include <clade/comm.h>
 #include <clade/data.h>
 #include <clade/optim.h>
+#include <clade/prune.h>
 #include <clade/tune.h>
 
 CLADE_BEGIN_DECLS
@@ -110,6 +111,15 @@ typedef struct clade_trainer {
    * the first one, in coarse steps. What is resumed keeps the checkpoint's rows where it has as many ranks. */
   bool split_auto CLADE_UNSET;
   clade_reduce_by reduce CLADE_UNSET; /* as in clade_minimize */
+  /* What a training begins with instead of initial values: the model is built in the shapes of these variables, of
+   * which it must have all but those of optimizers. What is resumed has the checkpoint's. Unset: initial values */
+  const clade_vars *weights CLADE_UNSET;
+  /* How the model was or is pruned; kept in checkpoints, which what is resumed goes by. Of CLADE_PRUNE_CHANNELS
+   * .weights were; of the others weights become 0 before the first step, and stay so */
+  clade_prune_structure pruned CLADE_UNSET;
+  double sparsity CLADE_UNSET; /* of CLADE_PRUNE_WEIGHTS */
+  bool cubic CLADE_UNSET;      /* before each epoch more of them, by a cubic schedule: all before the last */
+  bool begin_only CLADE_UNSET; /* no step: a test, and a checkpoint of what the training begins with */
 } clade_trainer;
 
 /* Steps of an epoch and of the whole training: for schedules. Of `trainer`, .train, .batch and .epochs are looked at.

@@ -50,11 +50,12 @@ static clade_status write_one(clade_checkpoint_dir *dir, const clade_vars *vars,
   clade_status status;
   snprintf(number, sizeof number, "%" PRId64, step);
   const clade__pair pairs[] = {{CLADE__META_STEP, number}, {CLADE__META_TEXT, opt->text ? opt->text : ""}};
+  const clade__vars_written how = {.foreign = foreign, .pack_zeros = opt->pack_zeros};
   CLADE_TRY(clade__checkpoint_path(dir->path, clade__checkpoint_name(step, name), &path));
   status = clade__draft_open(path, &draft);
   clade__free(path);
   CLADE_TRY(status);
-  CLADE_GOTO(clade__vars_write(vars, foreign, &draft, false, CLADE_COUNT(pairs), pairs));
+  CLADE_GOTO(clade__vars_write(vars, &how, &draft, CLADE_COUNT(pairs), pairs));
   CLADE_GOTO(clade__draft_sync(&draft));
   CLADE_GOTO(place(dir, &draft, opt->best));
 fail:
@@ -192,10 +193,29 @@ const char *clade_checkpoint_text(const clade_checkpoint *checkpoint) {
   return text ? text : "";
 }
 
+clade_status clade_checkpoint_shapes(const clade_checkpoint *checkpoint, clade_graph *g) {
+  if (!checkpoint || !g)
+    return CLADE_FAIL(INVALID, "clade_checkpoint_shapes: the %s is NULL", checkpoint ? "graph" : "checkpoint");
+  for (size_t i = 0; i < checkpoint->tensors.n; i++) {
+    const clade__tensor *tensor = &checkpoint->tensors.at[i];
+    if (strncmp(tensor->name, CLADE__OPTIMIZER, strlen(CLADE__OPTIMIZER)) != 0)
+      clade_graph_shape(g, tensor->name, tensor->shape);
+  }
+  return clade_graph_status(g);
+}
+
 clade_status clade_checkpoint_apply(const clade_checkpoint *checkpoint, clade_vars *vars) {
   if (!checkpoint || !vars)
     return CLADE_FAIL(INVALID, "clade_checkpoint_apply: the %s NULL", checkpoint ? "variables are" : "checkpoint is");
   return clade__vars_apply(checkpoint->path, &checkpoint->tensors, vars, false);
+}
+
+int64_t clade__checkpoint_weights(const clade_checkpoint *checkpoint) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < checkpoint->tensors.n; i++)
+    if (strncmp(checkpoint->tensors.at[i].name, CLADE__OPTIMIZER, strlen(CLADE__OPTIMIZER)) != 0)
+      bytes += (int64_t)checkpoint->tensors.at[i].stored_bytes;
+  return bytes;
 }
 
 clade_status clade__checkpoint_find(const clade_checkpoint *checkpoint, const char *name, const clade_type *type,

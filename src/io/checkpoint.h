@@ -29,6 +29,8 @@ clade_status clade__checkpoint_save(clade_checkpoint_dir *dir, const clade_vars 
 /* NOT_FOUND, or BAD_SHAPE, where the checkpoint has no such variable of this type. */
 clade_status clade__checkpoint_find(const clade_checkpoint *checkpoint, const char *name, const clade_type *type,
                                     const void **data);
+/* Bytes in the file of what is not the optimizer's. */
+int64_t clade__checkpoint_weights(const clade_checkpoint *checkpoint);
 /* Takes over the file's bytes, also when it fails. */
 clade_status clade__checkpoint_parse(const char *path, clade__bytes *file, clade_checkpoint **out);
 

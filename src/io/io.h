@@ -61,8 +61,11 @@ typedef struct clade__tensor {
   const char *name, *type; /* the type as the file calls it */
   clade_dtype dtype;       /* NONE: Clade has no such type */
   clade_shape shape;
-  size_t place, bytes; /* in the file's data */
-  const unsigned char *data;
+  size_t place, bytes; /* where it begins in the file's data; of `data` */
+  const unsigned char *data, *stored;
+  size_t stored_bytes; /* in the file */
+  size_t packed;       /* bytes of an element, where zeros are left out there; else 0 */
+  void *unpacked;      /* what `data` is then */
 } clade__tensor;
 typedef struct clade__tensors {
   clade__bytes file;
@@ -82,6 +85,13 @@ void clade__tensors_free(clade__tensors *tensors);
 const clade__tensor *clade__tensors_find(const clade__tensors *tensors, const char *name); /* NULL: none */
 const char *clade__tensors_metadata(const clade__tensors *tensors, const char *key);       /* NULL: none */
 
+/* Tensors in which zeros are left out (tensors_zeros.c): how many bytes one takes, and those. */
+size_t clade__zeros_bytes(const void *data, size_t n, size_t element);
+void clade__zeros_pack(const void *data, size_t n, size_t element, unsigned char *out);
+/* Gives a tensor the type and shape that the metadata tell, if it is one of them. */
+clade_status clade__zeros_entry(const char *path, const clade__tensors *t, clade__tensor *tensor);
+clade_status clade__zeros_unpack(const char *path, clade__tensor *tensor);
+
 /* What Clade writes into __metadata__ (tensors_check.c). The first of them is the checksum of the header, computed with
  * its own digits as zeros; each tensor has one of its bytes. */
 #define CLADE__META_CHECK  "clade.check"
@@ -89,6 +99,7 @@ const char *clade__tensors_metadata(const clade__tensors *tensors, const char *k
 #define CLADE__META_STEP   "clade.step"
 #define CLADE__META_TEXT   "clade.text"
 #define CLADE__META_TENSOR "clade.xxh3:"
+#define CLADE__META_ZEROS  "clade.zeros:"
 #define CLADE__FORMAT      "1"
 enum { CLADE__DIGITS = 32 };
 /* Fills in the digits, which are zeros; `header` is all of it, without its length. */
@@ -118,9 +129,12 @@ typedef struct clade__foreign {
   clade_status (*read)(void *user, const clade__foreign_var *var, void *data, size_t bytes);
   void *user;
 } clade__foreign;
-/* `foreign`: NULL: none. */
-clade_status clade__vars_write(const clade_vars *vars, const clade__foreign *foreign, clade__draft *draft,
-                               bool weights_only, size_t n_pairs, const clade__pair *pairs);
+typedef struct clade__vars_written {
+  const clade__foreign *foreign; /* NULL: none */
+  bool weights_only, pack_zeros;
+} clade__vars_written;
+clade_status clade__vars_write(const clade_vars *vars, const clade__vars_written *how, clade__draft *draft,
+                               size_t n_pairs, const clade__pair *pairs);
 clade_status clade__vars_apply(const char *path, const clade__tensors *tensors, clade_vars *vars, bool weights_only);
 
 /* ---- what a training tells ---- */

@@ -68,7 +68,7 @@ static clade_status read_entry(const entry *e, size_t bytes, clade__tensor *out)
                       e->name, bytes);
   out->shape.rank = (int)rank;
   out->place = (size_t)place[0];
-  out->bytes = (size_t)(place[1] - place[0]);
+  out->bytes = out->stored_bytes = (size_t)(place[1] - place[0]);
   clade_status status = clade_shape_elements(&out->shape, &elements);
   if (status != CLADE_OK) return clade__fail_in(status, "%s: tensor \"%s\"", e->path, e->name);
   bool counted = out->dtype ? clade_dtype_bytes(out->dtype, elements, &want) == CLADE_OK
@@ -83,7 +83,7 @@ static clade_status read_entry(const entry *e, size_t bytes, clade__tensor *out)
 static int by_place(const void *a, const void *b) {
   const clade__tensor *x = a, *y = b;
   if (x->place != y->place) return x->place < y->place ? -1 : 1;
-  return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+  return x->stored_bytes < y->stored_bytes ? -1 : x->stored_bytes > y->stored_bytes;
 }
 
 static clade_status check_places(const char *path, const clade__tensors *t, size_t bytes) {
@@ -92,7 +92,7 @@ static clade_status check_places(const char *path, const clade__tensors *t, size
     if (t->at[i].place != at)
       return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\" begins at byte %zu of the data, where %zu %s", path, t->at[i].name,
                         t->at[i].place, at, t->at[i].place < at ? "are taken by those before" : "would leave no hole");
-    at += t->at[i].bytes;
+    at += t->at[i].stored_bytes;
   }
   if (at == bytes) return CLADE_OK;
   return CLADE_FAIL(CORRUPT, "%s: its tensors take %zu bytes, and %zu follow its header", path, at, bytes);
@@ -128,7 +128,9 @@ static clade_status read_entries(const char *path, clade__tensors *t, size_t byt
   qsort(t->at, t->n, sizeof *t->at, by_place);
   for (size_t i = 0; i < t->n; i++)
     CLADE_TRY(clade__map_put(&t->by_name, clade__hash_bytes(t->at[i].name, strlen(t->at[i].name)), i));
-  return check_places(path, t, bytes);
+  CLADE_TRY(check_places(path, t, bytes));
+  for (size_t i = 0; i < t->n; i++) CLADE_TRY(clade__zeros_entry(path, t, &t->at[i]));
+  return CLADE_OK;
 }
 
 static clade_status read_length(clade__cursor *c, uint64_t *out) {
@@ -157,7 +159,8 @@ static clade_status read_header(clade__cursor *c, json_t **out) {
 static clade_status take_data(const char *path, clade__tensors *t, const unsigned char *data) {
   for (size_t i = 0; i < t->n; i++) {
     clade__tensor *tensor = &t->at[i];
-    tensor->data = data + tensor->place;
+    tensor->data = tensor->stored = data + tensor->place;
+    if (tensor->packed) CLADE_TRY(clade__zeros_unpack(path, tensor));
     if (tensor->dtype == CLADE_BOOL) CLADE_TRY(clade__truths_check(path, tensor->data, tensor->bytes, tensor->place));
   }
   return CLADE_OK;
@@ -217,6 +220,7 @@ clade_status clade__tensors_read(const char *path, clade__bytes *out) {
 }
 
 void clade__tensors_free(clade__tensors *t) {
+  for (size_t i = 0; i < t->n; i++) clade__free(t->at[i].unpacked);
   clade__free(t->at);
   clade__map_free(&t->by_name);
   json_decref(t->header);

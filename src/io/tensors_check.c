@@ -42,7 +42,7 @@ static clade_status verify_tensor(const char *path, const clade__tensors *t, con
   clade__text_add(&key, CLADE__META_TENSOR "%s", tensor->name);
   CLADE_TRY(clade__text_take(&key, &name));
   const char *have = clade__tensors_metadata(t, name);
-  bool same = have && !strcmp(have, clade__hash_text(clade__hash_bytes(tensor->data, tensor->bytes), digits));
+  bool same = have && !strcmp(have, clade__hash_text(clade__hash_bytes(tensor->stored, tensor->stored_bytes), digits));
   clade__free(name);
   if (same) return CLADE_OK;
   return CLADE_FAIL(CORRUPT, "%s is damaged: the checksum of tensor \"%s\" is %s", path, tensor->name,

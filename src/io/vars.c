@@ -28,7 +28,7 @@ clade_status clade_vars_save_(const clade_vars *vars, const clade_vars_file_opt 
   clade_status status;
   CLADE_TRY(options(vars, given, "clade_vars_save", &opt));
   CLADE_TRY(clade__draft_open(opt.path, &draft));
-  CLADE_GOTO(clade__vars_write(vars, NULL, &draft, opt.weights_only, 0, NULL));
+  CLADE_GOTO(clade__vars_write(vars, &(clade__vars_written){.weights_only = opt.weights_only}, &draft, 0, NULL));
   CLADE_GOTO(clade__draft_sync(&draft));
   CLADE_GOTO(clade__draft_place(&draft));
 fail:

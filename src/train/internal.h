@@ -38,6 +38,7 @@ typedef struct clade__training {
   clade_checkpoint *checkpoint;    /* that was there, until it is taken or left; NULL: none */
   char *choices[2];                /* that it holds: of this rank's step and of the test; NULL: none */
   char **others;                   /* [ranks], on rank 0: of those ranks' steps that have others than its own */
+  clade_graph *shapes;             /* that a pruned model is built in: it holds nothing else; NULL: the model's own */
   char *changed;                   /* settings that are not as the checkpoint's training had them; NULL: none */
   char fingerprint[33];            /* of the images; "" where no checkpoints are written */
   clade__hash model_hash;          /* of the forward pass over a whole batch */
@@ -130,7 +131,24 @@ clade_status clade__train_split(clade__training *tr);
 /* In proportion to speeds (which are lost), in whole numbers from 1 on; little noise changes nothing. */
 void clade__train_shares(int n, int batch, double *speeds, double *shares);
 
+/* ---- pruned.c: models that were pruned, and are ---- */
+clade_status clade__train_check_pruned(const clade__training *tr);
+/* The shapes of .weights. */
+clade_status clade__train_take_shapes(clade__training *tr);
+/* What a checkpoint says of it: null, or how the model was pruned. */
+struct json_t *clade__train_pruned(const clade__training *tr);
+clade_status clade__train_read_pruned(clade__training *tr, const char *path, const struct json_t *pruned);
+/* From rank 0 to each, before they build a graph. All ranks call it. */
+clade_status clade__train_hand_pruned(clade__training *tr);
+/* To a graph, before the model is built in it. */
+void clade__train_give_shapes(const clade__training *tr, clade_graph *g);
+clade_status clade__train_take_weights(clade__training *tr); /* the values of .weights */
+/* Before an epoch: sets weights to 0, as many as its place in the training asks for. */
+clade_status clade__train_sparsify(clade__training *tr);
+
 /* ---- choices.c: what the steps of several ranks are compiled with ---- */
+clade_status clade__train_put_text(const clade__training *tr, int to, const char *text); /* NULL: none */
+clade_status clade__train_get_text(const clade__training *tr, int from, char **out);     /* to be freed */
 /* From the checkpoint on rank 0 to each, before they compile. All ranks call both. */
 clade_status clade__train_hand_choices(clade__training *tr);
 /* From each to rank 0, which keeps them. */

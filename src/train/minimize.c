@@ -91,6 +91,18 @@ static clade_status reduce(clade__task *t) {
   return clade__task_reduce_low_rank(t);
 }
 
+/* Sums over ranks may be approximations, so that zeros are kept after them. */
+static void keep_zeros(clade__task *t) {
+  for (int i = 0; i < t->n; i++) {
+    const clade_type weight = clade__task_type(t, t->parameters[i]), gradient = clade__task_type(t, t->gradients[i]);
+    if (weight.shape.rank < 2) continue;
+    t->g->device = clade__task_device(t, t->parameters[i]);
+    const clade_val zero = clade_fill(t->g, weight.dtype, CLADE_SCALAR, 0),
+                    none = clade_fill(t->g, gradient.dtype, CLADE_SCALAR, 0);
+    t->gradients[i] = clade_select(t->g, clade_ne(t->g, t->parameters[i], zero), t->gradients[i], none);
+  }
+}
+
 static clade_status average(clade__task *t, int first, int n) {
   return clade__task_fold(t, "ema", (clade__update_attrs){.rule = CLADE__UPDATE_AVERAGE, .p = (float)(1 - t->opt->ema)},
                           t->next, t->new_parameters, first, n);
@@ -246,6 +258,8 @@ static clade_status minimize(clade__task *t) {
   CLADE_TRY(model ? clade__task_take_sums(t) : differentiate(t, t->opt->loss));
   if (clade__task_shards(t, CLADE_SHARD_OPTIMIZER)) CLADE_TRY(clade__task_find_owners(t));
   if (clade_comm_size(t->opt->comm) > 1) CLADE_TRY(reduce(t));
+  if (t->opt->keep_zeros) keep_zeros(t);
+  CLADE_TRY(clade_graph_status(t->g));
   return add_update(t);
 }
 

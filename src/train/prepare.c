@@ -98,6 +98,8 @@ clade_status clade__train_options(const clade_trainer *given, clade__training *t
                       t->epochs, t->batch, t->threads, t->keep, (long long)t->checkpoint_steps);
   if (t->tune < CLADE_TUNE_OFF || t->tune > CLADE_TUNE_FULL)
     return CLADE_FAIL(INVALID, "clade_train: .tune is %d; expected off, quick or full", (int)t->tune);
+  CLADE_TRY(clade__train_check_pruned(tr));
+  CLADE_TRY(clade__train_take_shapes(tr));
   if (t->trace) CLADE_TRY(clade__file_can_write(t->trace));
   if (t->n_devices) tr->device = clade_device_retain(t->devices[0]);
   if (!t->n_devices) CLADE_TRY(clade_device_find(NULL, &tr->device));
@@ -131,6 +133,7 @@ clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, int 
   const clade_shape *image = &tr->data.shape;
   clade_shape shape = {.rank = image->rank + 1, .dim = {rows}};
   for (int i = 0; i < image->rank; i++) shape.dim[i + 1] = image->dim[i];
+  clade__train_give_shapes(tr, g);
   clade_val x = clade_input(g, "x", CLADE_F32, shape), y = clade_input(g, "y", CLADE_I32, CLADE_SHAPE(rows));
   clade__outcome o;
   clade__train_lock(tr);
@@ -202,10 +205,10 @@ static clade_status add_outputs(const clade__training *tr, clade_graph *g, const
 static clade_status add_update(const clade__training *tr, clade_graph *g, clade_val loss, clade_comm *comm) {
   const clade_trainer *t = &tr->t;
   clade__train_lock(tr);
-  const clade_status status =
-      clade_minimize(g, loss, .optimizer = t->optimizer, .schedule = t->schedule, .clip_norm = t->clip_norm,
-                     .clip_value = t->clip_value, .ema = t->ema, .comm = comm, .shard = t->shard,
-                     .compress = t->compress, .low_rank = t->low_rank, .reduce = t->reduce);
+  const clade_status status = clade_minimize(
+      g, loss, .optimizer = t->optimizer, .schedule = t->schedule, .clip_norm = t->clip_norm,
+      .clip_value = t->clip_value, .ema = t->ema, .comm = comm, .shard = t->shard, .compress = t->compress,
+      .low_rank = t->low_rank, .reduce = t->reduce, .keep_zeros = t->pruned > CLADE_PRUNE_CHANNELS);
   clade__train_unlock(tr);
   return status;
 }
@@ -243,10 +246,12 @@ clade_status clade__train_load(const clade__training *tr, clade_loader **out) {
 clade_status clade__train_build(clade__training *tr) {
   CLADE_TRY(clade__train_find(tr));
   if (tr->ranks > 1 && !tr->local) CLADE_TRY(clade__train_agree(tr));
+  CLADE_TRY(clade__train_hand_pruned(tr));
   CLADE_TRY(clade__train_hand_choices(tr));
   CLADE_TRY(clade__train_split(tr));
   CLADE_TRY(build_step(tr));
   CLADE_TRY(clade_vars_new(tr->step_func, tr->t.seed, &tr->vars));
+  CLADE_TRY(clade__train_take_weights(tr));
   CLADE_TRY(clade__train_resume(tr));
   if (tr->ranks > 1) CLADE_TRY(clade__train_join(tr));
   CLADE_TRY(clade__train_gather_choices(tr));
@@ -273,6 +278,7 @@ void clade__train_release(clade__training *tr) {
   for (size_t i = 0; i < CLADE_COUNT(tr->choices); i++) clade__free(tr->choices[i]);
   for (int i = 0; i < tr->ranks && tr->others; i++) clade__free(tr->others[i]);
   clade__free(tr->others);
+  clade_graph_release(tr->shapes);
   clade__free(tr->changed);
   clade_checkpoint_dir_close(tr->directory);
   clade_device_release(tr->device);

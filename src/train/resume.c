@@ -50,11 +50,11 @@ static json_t *choices_json(const clade__training *tr) {
 }
 
 static clade_status state_text(const clade__training *tr, char **text) {
-  json_t *root =
-      json_pack("{s:i, s:o, s:o, s:o, s:s?, s:I, s:i, s:o, s:f, s:o, s:o}", "format", 1, "course",
-                clade__train_course(tr), "settings", clade__train_settings(tr), "graph", clade__train_graph(tr), "spec",
-                tr->data.spec, "step", (json_int_t)tr->at, "classes", tr->data.classes, "shape", shape_json(tr), "best",
-                tr->best, "normalize", normalize_json(tr), "choices", choices_json(tr));
+  json_t *root = json_pack("{s:i, s:o, s:o, s:o, s:s?, s:I, s:i, s:o, s:f, s:o, s:o, s:o}", "format", 1, "course",
+                           clade__train_course(tr), "settings", clade__train_settings(tr), "graph",
+                           clade__train_graph(tr), "spec", tr->data.spec, "step", (json_int_t)tr->at, "classes",
+                           tr->data.classes, "shape", shape_json(tr), "best", tr->best, "normalize", normalize_json(tr),
+                           "choices", choices_json(tr), "pruned", clade__train_pruned(tr));
   clade_status status = clade__json_print(root, JSON_COMPACT | JSON_REAL_PRECISION(17), text);
   json_decref(root);
   return status;
@@ -64,7 +64,11 @@ clade_status clade__train_save(clade__training *tr, bool best) {
   if (!tr->directory) return CLADE_OK;
   char *text;
   CLADE_TRY(state_text(tr, &text));
-  const clade_checkpoint_opt opt = {.size = sizeof opt, .text = text, .keep = tr->t.keep, .best = best};
+  const clade_checkpoint_opt opt = {.size = sizeof opt,
+                                    .text = text,
+                                    .keep = tr->t.keep,
+                                    .best = best,
+                                    .pack_zeros = tr->t.pruned > CLADE_PRUNE_CHANNELS};
   clade_status status = clade__checkpoint_save(tr->directory, tr->vars, &tr->foreign, tr->at, &opt);
   clade__free(text);
   CLADE_TRY(status);
@@ -176,6 +180,7 @@ static clade_status read_state(clade__training *tr) {
   CLADE_GOTO(read_position(tr, path, state));
   CLADE_GOTO(read_choices(tr, state));
   CLADE_GOTO(read_split(tr, state));
+  CLADE_GOTO(clade__train_read_pruned(tr, path, json_object_get(state, "pruned")));
 fail:
   json_decref(state);
   return status;

@@ -104,9 +104,19 @@ static clade_status finish_epoch(clade__training *tr) {
   return clade__train_meet(tr);
 }
 
+static clade_status begin_alone(clade__training *tr) {
+  if (!tr->resumed) CLADE_TRY(clade__train_sparsify(tr));
+  if (!tr->rank) CLADE_TRY(clade__train_test(tr));
+  tr->best = tr->test_accuracy;
+  if (!tr->rank && !tr->resumed) CLADE_TRY(clade__train_save(tr, true));
+  return clade__train_meet(tr);
+}
+
 static clade_status run(clade__training *tr) {
   clade__train_tell(tr, CLADE_TRAIN_BEGIN, NULL);
+  if (tr->t.begin_only) return begin_alone(tr);
   while (tr->at < tr->steps && !tr->stopped) {
+    if (tr->at % tr->epoch_steps == 0) CLADE_TRY(clade__train_sparsify(tr));
     CLADE_TRY(run_epoch(tr));
     if (tr->at % tr->epoch_steps == 0) CLADE_TRY(finish_epoch(tr));
   }

@@ -35,7 +35,9 @@ SEEDS = {
     "cifar": [bytes(3073), bytes(2 * 3074), bytes(10)],
     "safetensors": [safetensors(f"{{{WEIGHT},{STEP}}}", bytes(56)), safetensors(f"{{{WEIGHT}}}  ", bytes(48)),
                     safetensors('{"__metadata__":{"format":"pt"},"b":{"dtype":"BOOL","shape":[2],"data_offsets":[0,2]},'
-                                '"f":{"dtype":"F8_E5M2","shape":[0],"data_offsets":[2,2]}}', b"\0\1"), safetensors("{}")],
+                                '"f":{"dtype":"F8_E5M2","shape":[0],"data_offsets":[2,2]}}', b"\0\1"), safetensors("{}"),
+                    safetensors('{"__metadata__":{"clade.zeros:w":"F32 3 4"},"w":{"dtype":"U8","shape":[6],'
+                                '"data_offsets":[0,6]}}', b"\4\0\0\0\x80\x3f")],
     "checkpoint": [safetensors(EMPTY)],
     "bundle": [], "manifest": [], "xclbin": [], "aocx": [], "poclbin": [],
 }

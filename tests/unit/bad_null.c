@@ -250,11 +250,42 @@ static void runs(void **state) {
   check_fails(clade_run_observe(NULL, NULL, NULL), CLADE_INVALID, "run is NULL");
 }
 
+static void pruning(void **state) {
+  (void)state;
+  clade_pruning *p = NULL;
+  clade_pruning_info info = {.size = sizeof info};
+  clade_pruning_layer layer = {.size = sizeof layer};
+  clade_graph *g;
+  check_ok(clade_graph_new(&g));
+  check_fails(clade_prune_channels(NULL, NULL, &p, .sparsity = 0.5), CLADE_INVALID, "graph is NULL");
+  check_fails(clade_prune_channels(g, NULL, &p, .sparsity = 0.5), CLADE_INVALID, "variables are NULL");
+  check_fails(clade_prune_channels(g, NULL, NULL), CLADE_INVALID, "no place for the result");
+  check_fails(clade_pruning_shapes(NULL, g), CLADE_INVALID, "pruning is NULL");
+  check_fails(clade_pruning_check(NULL, g), CLADE_INVALID, "pruning is NULL");
+  check_fails(clade_pruning_apply(NULL, NULL, NULL), CLADE_INVALID, "pruning is NULL");
+  check_fails(clade_pruning_get_info(NULL, &info), CLADE_INVALID, "pruning is NULL");
+  check_fails(clade_pruning_get_layer(NULL, 0, &layer), CLADE_INVALID, "pruning is NULL");
+  check_fails(clade_prune_weights(NULL, CLADE_PRUNE_WEIGHTS, 0.5, NULL), CLADE_INVALID, "variables are NULL");
+  check_fails(clade_checkpoint_shapes(NULL, g), CLADE_INVALID, "checkpoint is NULL");
+  clade_graph_shape(NULL, "w", CLADE_SCALAR);
+  assert_non_null(strstr(clade_last_error(), "the graph is NULL"));
+  clade_pruning_free(NULL);
+  clade_tie(NULL, 0, 0, 0, 0, 0, 0, 0);
+  clade_tie_axes(NULL, 0, 0, 0, 0);
+  clade_keep_axis(NULL, 0, 0);
+  assert_true(clade_axis_kept(NULL, 0, 0));
+  assert_string_equal(clade_prune_structure_name((clade_prune_structure)9), "?");
+  clade_graph_shape(g, NULL, CLADE_SCALAR);
+  check_fails(clade_graph_status(g), CLADE_INVALID, "the name is NULL");
+  clade_graph_release(g);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(settings), cmocka_unit_test(types),  cmocka_unit_test(devices),
       cmocka_unit_test(tensors),  cmocka_unit_test(graphs), cmocka_unit_test(ops_without_a_graph),
       cmocka_unit_test(emitting), cmocka_unit_test(funcs),  cmocka_unit_test(runs),
+      cmocka_unit_test(pruning),
   };
   return cmocka_run_group_tests_name("bad_null", tests, NULL, NULL);
 }
