@@ -1,5 +1,5 @@
 /* VGG-16 (Simonyan, Zisserman 2014): five stages of 3x3 convolutions, each ending in maxima that halve the sides, and
- * three layers over all that is left. Made for images of 224x224; 32x32 is the smallest. */
+ * three layers over all that is left. Made for images of 224x224; smaller ones than 32x32 are padded to that. */
 #include "models/models.h"
 
 #include <stdio.h>
@@ -11,13 +11,15 @@ clade_val vgg16(clade_graph *g, clade_val x, int classes, void *user) {
   char name[32];
   if (clade_val_type(g, x, &type) != CLADE_OK) return (clade_val){0}; /* the error is in the graph */
   int64_t in = type.shape.dim[1];
+  int pad = type.shape.dim[2] < 32 ? 1 + (int)(32 - type.shape.dim[2]) / 2 : 1;
   clade_val h = x;
   for (int stage = 0; stage < 5; ++stage) {
     for (int i = 0; i < stages[stage].convolutions; ++i) {
       snprintf(name, sizeof name, "conv%d_%d", stage + 1, i + 1);
-      h = clade_relu(g, clade_nn_conv2d(g, name, h, .out = stages[stage].out, .kernel = {3, 3}, .pad = {1, 1},
+      h = clade_relu(g, clade_nn_conv2d(g, name, h, .out = stages[stage].out, .kernel = {3, 3}, .pad = {pad, pad},
                                         .weight_init = clade_he_normal(9 * in)));
       in = stages[stage].out;
+      pad = 1;
     }
     h = clade_max_pool2d(g, h, .kernel = {2, 2});
   }

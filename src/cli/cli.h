@@ -31,6 +31,7 @@ int cli_doctor(int argc, char **argv);
 int cli_infer(int argc, char **argv);
 int cli_launch(int argc, char **argv);
 int cli_pack(int argc, char **argv);
+int cli_prune(int argc, char **argv);
 int cli_train(int argc, char **argv);
 int cli_tune(int argc, char **argv);
 

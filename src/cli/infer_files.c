@@ -15,6 +15,7 @@ typedef struct files {
   int64_t count, batch;
   clade_checkpoint *checkpoint; /* NULL: the weights are a file */
   char *model;                  /* its name */
+  bool pruned;                  /* it is built in the checkpoint's shapes */
   int64_t classes;
   clade_device *device, *fallback;
   clade_graph *graph;
@@ -98,6 +99,7 @@ static clade_status check_state(const infer_job *job, files *f) {
   const char *path = clade_checkpoint_path(f->checkpoint);
   clade_status status = CLADE_OK;
   f->classes = json_integer_value(json_object_get(state, "classes"));
+  f->pruned = json_is_object(json_object_get(state, "pruned"));
   bool same = json_array_size(shape) == 3;
   for (size_t i = 0; same && i < 3; ++i) same = json_integer_value(json_array_get(shape, i)) == f->image.dim[i];
   if (!model || f->classes < 1 || f->classes > CLADE_TRAIN_MAX_CLASSES)
@@ -129,6 +131,7 @@ static clade_status build(const infer_job *job, files *f) {
   clade_shape shape = {.rank = 4, .dim = {f->batch, f->image.dim[0], f->image.dim[1], f->image.dim[2]}};
   CLADE_TRY(infer_devices(job, &f->device, &f->fallback));
   CLADE_TRY(clade_graph_new(&f->graph));
+  if (f->pruned) CLADE_TRY(clade_checkpoint_shapes(f->checkpoint, f->graph));
   clade_val x = clade_input(f->graph, "x", CLADE_F32, shape);
   clade_val logits = model_by_name(f->model)(f->graph, x, (int)f->classes, NULL);
   clade_output(f->graph, "p", clade_softmax(f->graph, logits, -1));

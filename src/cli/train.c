@@ -71,11 +71,16 @@ static int finish(train_job *job, clade_status status) {
   return clade_comm_size(comm) == 1 ? CLI_INTERRUPTED : CLI_DONE;
 }
 
+void train_job_begin(train_job *job) {
+  *job = (train_job){.args = train_description, .data = "digits", .optimizer = "adam", .schedule = "constant"};
+  job->lr = 1e-3;
+  job->momentum = job->weight_decay = job->timeout = -1; /* not given */
+  job->trainer = (clade_trainer){.size = sizeof job->trainer, .model_name = "lenet5", .seed = 42, .stop = &stop};
+}
+
 int cli_train(int argc, char **argv) {
-  train_job job = {.args = train_description, .data = "digits", .optimizer = "adam", .schedule = "constant"};
-  job.lr = 1e-3;
-  job.momentum = job.weight_decay = job.timeout = -1; /* not given */
-  job.trainer = (clade_trainer){.size = sizeof job.trainer, .model_name = "lenet5", .seed = 42, .stop = &stop};
+  train_job job;
+  train_job_begin(&job);
   int parsed = train_parse(&job, argc, argv);
   if (parsed) {
     json_decref(job.kept);

@@ -30,12 +30,16 @@ typedef struct train_job {
 } train_job;
 
 /* ---- train.c ---- */
+void train_job_begin(train_job *job); /* all options unset */
 void train_catch_signals(void);
 
 /* ---- train_options.c ---- */
 extern const cli_args train_description;
 /* CLI_DONE, CLI_USAGE, or -1: help was printed. */
 int train_parse(train_job *job, int argc, char **argv);
+/* The options of a run, for another one that goes on from its weights: without what says where it logs. `epochs`, as
+ * text, instead of its own; NULL: those. As train_parse. */
+int train_of_run(train_job *job, const char *run, const char *epochs);
 /* Refuses shares for another number of devices or ranks; drops them where they are the run's, and not given now. */
 clade_status train_fit_split(train_job *job);
 clade_status train_schedule(train_job *job); /* as long as the training: once the data is open */

@@ -351,14 +351,8 @@ static int take_all(train_job *job) {
   return CLI_DONE;
 }
 
-int train_parse(train_job *job, int argc, char **argv) {
-  const char *value;
-  for (int next; (next = cli_next(&job->args, argc, argv, &value)) != CLI_NEXT_END;) {
-    if (next < 0) return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
-    job->value[next] = value ? value : "";
-  }
-  int result = take_directory(job, argc, argv);
-  if (!result) result = take_all(job);
+static int understand(train_job *job) {
+  const int result = take_all(job);
   if (result) return result;
   job->trainer.model = model_by_name(job->trainer.model_name);
   if (!job->trainer.model) return cli_wrong(&job->args, "--model %s: expected " MODEL_NAMES, job->trainer.model_name);
@@ -366,4 +360,25 @@ int train_parse(train_job *job, int argc, char **argv) {
   if (job->split_text && !(take_split(job) && fits_devices(job))) return CLI_USAGE;
   if (job->augment_text && !take_augment(job)) return CLI_USAGE;
   return take_optimizer(job) && known_schedule(job) ? CLI_DONE : CLI_USAGE;
+}
+
+int train_of_run(train_job *job, const char *run, const char *epochs) {
+  clade_status status = train_run_read(job, run);
+  if (status != CLADE_OK) return cli_failed_status(status);
+  if (!job->kept) return cli_failed("%s has no run.json: only runs of `clade train` know their data and options", run);
+  if (epochs) job->value[EPOCHS] = epochs;
+  if (epochs) job->from_run[EPOCHS] = false;
+  job->value[LOG_DIR] = NULL;
+  job->value[CHECKPOINT_DIR] = run; /* for messages and for what needs one */
+  return understand(job);
+}
+
+int train_parse(train_job *job, int argc, char **argv) {
+  const char *value;
+  for (int next; (next = cli_next(&job->args, argc, argv, &value)) != CLI_NEXT_END;) {
+    if (next < 0) return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
+    job->value[next] = value ? value : "";
+  }
+  const int result = take_directory(job, argc, argv);
+  return result ? result : understand(job);
 }

@@ -118,6 +118,13 @@ class Documents(Checks):
             compare(line, "", known[line["event"]], set(), wrong)
             self.assertEqual(wrong, [])
 
+    def test_prune(self):
+        with tempfile.TemporaryDirectory() as room:
+            first = os.path.join(room, "run")
+            run("train", first, "--json", "--model", "mlp", "--data", images(room), "--epochs", "1")
+            self.check("clade prune", run("prune", first, "--json", "--sparsity", "0.5", "--output", f"{room}/a"),
+                       run("prune", first, "--json", "--structure", "2:4", "--output", f"{room}/b"))
+
     def test_cache(self):
         with tempfile.TemporaryDirectory() as room:
             for what in ["path", "clear"]:

@@ -1,0 +1,152 @@
+/* A run's model as clade prune measures it: right answers to the test images, and how long a batch takes. */
+#include <stdlib.h>
+
+#include "base/json.h"
+#include "cli/prune.h"
+#include "io/checkpoint.h"
+
+void prune_side_close(prune_side *side) {
+  clade_checkpoint_free(side->checkpoint);
+  clade_vars_release(side->vars);
+  clade_func_release(side->func);
+  clade_graph_release(side->graph);
+}
+
+clade_status prune_build(const prune_job *job, clade_graph *g) {
+  const clade_trainer *t = &job->train.trainer;
+  clade_dataset_info data = {.size = sizeof data};
+  CLADE_TRY(clade_dataset_describe(t->test, &data));
+  clade_shape shape = {.rank = data.shape.rank + 1, .dim = {job->batch}};
+  for (int i = 0; i < data.shape.rank; i++) shape.dim[i + 1] = data.shape.dim[i];
+  const clade_val x = clade_input(g, "x", CLADE_F32, shape);
+  clade_output(g, "y", t->model(g, x, data.classes, t->model_user));
+  return clade_graph_status(g);
+}
+
+/* A checkpoint of the run's model, and whether that was pruned before. */
+static clade_status read_state(const prune_job *job, const prune_side *side, bool *pruned) {
+  const char *path = clade_checkpoint_path(side->checkpoint), *model = job->train.trainer.model_name;
+  json_t *state = clade__json_load_text(clade_checkpoint_text(side->checkpoint));
+  const char *theirs = json_string_value(json_object_get(json_object_get(state, "course"), "model"));
+  clade_status status = CLADE_OK;
+  *pruned = json_is_object(json_object_get(state, "pruned"));
+  if (!theirs)
+    status = CLADE_FAIL(CORRUPT, "%s: it does not say which model it holds", path);
+  else if (strcmp(theirs, model) != 0)
+    status =
+        CLADE_FAIL(INVALID, "%s: it holds the model %.64s, and %s/run.json says %s", path, theirs, job->run, model);
+  json_decref(state);
+  return status;
+}
+
+static clade_status load(prune_job *job, const char *directory, prune_side *side) {
+  const clade_trainer *t = &job->train.trainer;
+  bool pruned;
+  CLADE_TRY(clade_checkpoint_open(directory, CLADE_CHECKPOINT_BEST, &side->checkpoint));
+  CLADE_TRY(read_state(job, side, &pruned));
+  CLADE_TRY(clade_graph_new(&side->graph));
+  if (pruned) CLADE_TRY(clade_checkpoint_shapes(side->checkpoint, side->graph));
+  CLADE_TRY(prune_build(job, side->graph));
+  CLADE_TRY(clade_compile(side->graph, job->device, &side->func, .fallback = t->fallback, .place = t->place));
+  CLADE_TRY(clade_vars_new(side->func, 0, &side->vars));
+  return clade_checkpoint_apply(side->checkpoint, side->vars);
+}
+
+/* ---- measuring ---- */
+static int ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static int count_right(const clade_batch *batch, const float *y, int64_t classes) {
+  int right = 0;
+  for (int i = 0; i < batch->n; i++) {
+    const float *row = y + i * classes;
+    int64_t best = 0;
+    for (int64_t k = 1; k < classes; k++)
+      if (row[k] > row[best]) best = k;
+    right += best == batch->y[i];
+  }
+  return right;
+}
+
+typedef struct test {
+  clade_loader *loader;
+  clade_run *run;
+  int64_t count, batches, classes;
+  size_t x_bytes, y_bytes;
+  float *y;
+  double *seconds;
+} test;
+
+static clade_status run_test(test *t, prune_side *side) {
+  int64_t right = 0;
+  for (int64_t i = -1; i < t->batches; i++) { /* once more, first, so that all is loaded */
+    clade_batch batch = {.size = sizeof batch};
+    clade_ticket ticket;
+    if (!i) CLADE_TRY(clade_loader_seek(t->loader, 0, 0));
+    CLADE_TRY(clade_loader_next(t->loader, &batch));
+    const double since = clade__now();
+    CLADE_TRY(clade_execute(t->run, CLADE_FEEDS({"x", batch.x, t->x_bytes, NULL}), &ticket));
+    CLADE_TRY(clade_read(t->run, ticket, "y", t->y, t->y_bytes));
+    if (i < 0) continue;
+    t->seconds[i] = clade__now() - since;
+    right += count_right(&batch, t->y, t->classes);
+  }
+  qsort(t->seconds, (size_t)t->batches, sizeof *t->seconds, ascending);
+  side->seconds = t->seconds[t->batches / 2];
+  side->accuracy = (double)right / (double)t->count;
+  return CLADE_OK;
+}
+
+static clade_status measure(const prune_job *job, prune_side *side) {
+  const clade_trainer *trainer = &job->train.trainer;
+  clade_dataset_info data = {.size = sizeof data};
+  int64_t sample;
+  clade_status status;
+  test t = {0};
+  CLADE_TRY(clade_dataset_describe(trainer->test, &data));
+  CLADE_TRY(clade_shape_elements(&data.shape, &sample));
+  t.count = data.count;
+  t.batches = (data.count + job->batch - 1) / job->batch;
+  t.classes = data.classes;
+  t.x_bytes = (size_t)(job->batch * sample) * sizeof(float);
+  t.y_bytes = (size_t)(job->batch * t.classes) * sizeof(float);
+  t.y = clade__new(t.y_bytes, 1);
+  t.seconds = clade__new((size_t)t.batches, sizeof *t.seconds);
+  CLADE_GOTO(t.y && t.seconds ? CLADE_OK : CLADE_NO_MEMORY);
+  CLADE_GOTO(clade_loader_new(trainer->test, &t.loader, .batch = (int)job->batch,
+                              .augment = {.normalize = trainer->augment.normalize}));
+  CLADE_GOTO(clade_run_new(side->func, side->vars, &t.run));
+  CLADE_GOTO(run_test(&t, side));
+fail:
+  clade_run_free(t.run);
+  clade_loader_free(t.loader);
+  clade__free(t.y);
+  clade__free(t.seconds);
+  return status;
+}
+
+/* Of the parameters, how many there are and how many of them are 0; bytes in the checkpoint. */
+static clade_status count(prune_side *side) {
+  for (int i = 0; i < clade_vars_count(side->vars); i++) {
+    clade_port_info info = {.size = sizeof info};
+    float *w;
+    size_t n;
+    CLADE_TRY(clade_vars_describe(side->vars, i, &info));
+    if (!info.parameter) continue;
+    CLADE_TRY(clade__vars_floats(side->vars, info.name, &info.type, &w, &n));
+    side->parameters += (int64_t)n;
+    for (size_t k = 0; k < n && clade__is_weight(&info); k++) side->zeros += w[k] == 0;
+    clade__free(w);
+  }
+  side->flops = clade__graph_flops(side->graph);
+  side->bytes = clade__checkpoint_weights(side->checkpoint);
+  return CLADE_OK;
+}
+
+clade_status prune_side_open(prune_job *job, const char *directory, prune_side *side) {
+  CLADE_TRY(load(job, directory, side));
+  CLADE_TRY(count(side));
+  return measure(job, side);
+}
