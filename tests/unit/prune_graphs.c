@@ -6,7 +6,7 @@
 #include "plan_kit.h"
 #include "prune/prune.h"
 
-enum { IMAGES = 2, SIDE = 8, COLORS = 3, CLASSES = 4, FEW = 12, OUTPUTS = IMAGES * CLASSES };
+enum { IMAGES = 2, SIDE = 8, COLORS = 3, CLASSES = 4, FEW = 6, OUTPUTS = IMAGES * CLASSES };
 
 static int networks = FEW;
 
