@@ -46,6 +46,7 @@ using vars = handle<clade_vars, clade_vars_release>;
 using run = handle<clade_run, clade_run_free>;
 using dataset = handle<clade_dataset, clade_dataset_release>;
 using loader = handle<clade_loader, clade_loader_free>;
+using pruning = handle<clade_pruning, clade_pruning_free>;
 
 // What `call` writes a pointer to, for the C functions that end in one: made<func>(clade_func_specialize, f, n, dims).
 template <class Handle, class Call, class... Arguments> Handle made(Call call, Arguments... arguments) {
@@ -79,6 +80,12 @@ inline loader new_loader(clade_dataset *set, clade_loader_opt opt = {}) {
   opt.out = &object;
   check(clade_loader_new_(set, &opt));
   return loader(object);
+}
+inline pruning prune_channels(const clade_graph *g, const clade_vars *v, clade_prune_opt opt) {
+  clade_pruning *object = nullptr;
+  opt.out = &object;
+  check(clade_prune_channels_(g, v, &opt));
+  return pruning(object);
 }
 inline clade_ticket execute(clade_run *r, std::initializer_list<clade_feed> feeds) {
   clade_ticket ticket = 0;
