@@ -43,6 +43,15 @@ clade_status clade_vars_describe(const clade_vars *vars, int index, clade_port_i
   *info = model[index];
   return CLADE_OK;
 }
+void clade_graph_shape(clade_graph *g, const char *name, clade_shape shape) {
+  (void)g;
+  look_at(name, strlen(name));
+  if (shape.rank > CLADE_MAX_RANK) abort();
+}
+clade_status clade_graph_status(const clade_graph *g) {
+  (void)g;
+  return CLADE_OK;
+}
 clade_status clade_vars_get(const clade_vars *vars, const char *name, void *dst, size_t bytes) {
   (void)vars, (void)name;
   memset(dst, 0, bytes);
@@ -95,6 +104,7 @@ static void checkpoint(clade__bytes *file) {
   if (clade__checkpoint_parse("step.safetensors", file, &c) != CLADE_OK) return;
   look_at(clade_checkpoint_text(c), strlen(clade_checkpoint_text(c)));
   (void)!clade_checkpoint_apply(c, &pretended);
+  (void)!clade_checkpoint_shapes(c, (clade_graph *)&pretended); /* it is only handed on */
   clade_checkpoint_free(c);
 }
 
