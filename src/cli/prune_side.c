@@ -23,6 +23,13 @@ clade_status prune_build(const prune_job *job, clade_graph *g) {
   return clade_graph_status(g);
 }
 
+/* It keeps weights that are 0. */
+static bool has_zeros(const json_t *state) {
+  const char *structure = json_string_value(json_object_get(json_object_get(state, "pruned"), "structure"));
+  return structure && (!strcmp(structure, clade_prune_structure_name(CLADE_PRUNE_WEIGHTS)) ||
+                       !strcmp(structure, clade_prune_structure_name(CLADE_PRUNE_2_4)));
+}
+
 /* A checkpoint of the run's model, and whether that was pruned before. */
 static clade_status read_state(const prune_job *job, const prune_side *side, bool *pruned) {
   const char *path = clade_checkpoint_path(side->checkpoint), *model = job->train.trainer.model_name;
@@ -35,6 +42,9 @@ static clade_status read_state(const prune_job *job, const prune_side *side, boo
   else if (strcmp(theirs, model) != 0)
     status =
         CLADE_FAIL(INVALID, "%s: it holds the model %.64s, and %s/run.json says %s", path, theirs, job->run, model);
+  else if (job->structure == CLADE_PRUNE_CHANNELS && has_zeros(state))
+    status = CLADE_FAIL(INVALID, "%s: its weights are pruned, and would not stay so: channels are to be pruned before",
+                        path);
   json_decref(state);
   return status;
 }

@@ -132,6 +132,7 @@ class Small(Kit):
             self.assertTrue(all((x == 0) == (y == 0) for x, y in zip(after, values)), name)
             self.assertTrue(any(x != y for x, y in zip(after, values)), name)
         self.assertEqual(command("infer", out, "--input", self.path("x_test.npy")).returncode, 0)
+        self.refused(prune(out, "--sparsity", 0.5, "--output", self.path("both")), "its weights are pruned", "before")
 
     def test_two_of_four(self):
         told = report(prune(self.run_dir, "--structure", "2:4", "--output", self.path("2:4")))
