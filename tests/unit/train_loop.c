@@ -115,6 +115,56 @@ static void test_options(void **state) {
   REFUSED(INVALID, TRAIN(.schedule = clade_one_cycle_(NULL)), "schedule: .steps is 0");
 }
 
+/* ---- a training that begins with weights ---- */
+static clade_val narrow(clade_graph *g, clade_val x, int classes, void *user) {
+  const int64_t *width = user;
+  clade_val h = clade_relu(g, clade_nn_linear(g, "hidden", clade_flatten(g, x, 1), .out = *width));
+  return clade_nn_linear(g, "fc", h, .out = classes);
+}
+
+static void test_weights(void **state) {
+  (void)state;
+  int64_t small = 3, large = 8;
+  char before[65];
+  float hidden[3 * VALUES];
+  OK(TRAIN(.model = narrow, .model_user = &small));
+  clade_vars *weights = clade_vars_retain(trained);
+  snprintf(before, sizeof before, "%s", done.weights_sha256);
+  const char *dir = io_path("weights");
+  OK(TRAIN(.model = narrow, .model_user = &large, .weights = weights, .begin_only = true, .checkpoint_dir = dir));
+  assert_string_equal(done.weights_sha256, before);
+  assert_int_equal(done.steps, 0);
+  /* It goes on in those shapes, for whoever builds the wide model. */
+  OK(TRAIN(.model = narrow, .model_user = &large, .checkpoint_dir = dir, .resume = true));
+  assert_true(resumed);
+  assert_string_not_equal(done.weights_sha256, before);
+  OK(clade_vars_get(trained, "hidden.weight", hidden, sizeof hidden));
+  clade_vars_release(weights);
+  OK(TRAIN(.epochs = 1));
+  weights = clade_vars_retain(trained);
+  REFUSED(NOT_FOUND, TRAIN(.weights = weights, .model = narrow, .model_user = &large),
+          ".weights: clade_vars_get: there is no variable \"hidden.weight\"");
+  clade_vars_release(weights);
+}
+
+static void test_sparsity(void **state) {
+  (void)state;
+  float w[CLASSES * VALUES];
+  REFUSED(INVALID, TRAIN(.pruned = (clade_prune_structure)7), ".pruned is 7");
+  REFUSED(INVALID, TRAIN(.pruned = CLADE_PRUNE_WEIGHTS, .sparsity = 1), ".sparsity is 1");
+  REFUSED(INVALID, TRAIN(.pruned = CLADE_PRUNE_2_4, .cubic = true), ".cubic is for weights that are pruned");
+  for (int kind = 0; kind < 3; kind++) {
+    const clade_optimizer rules[] = {clade_sgd(.lr = 0.1, .momentum = 0.9, .weight_decay = 0.1),
+                                     clade_adamw(.lr = 0.1, .weight_decay = 0.1), clade_rmsprop(.lr = 0.1)};
+    OK(TRAIN(.pruned = kind ? CLADE_PRUNE_WEIGHTS : CLADE_PRUNE_2_4, .sparsity = 0.75, .cubic = kind == 2, .epochs = 4,
+             .optimizer = rules[kind], .clip_norm = 1));
+    OK(clade_vars_get(trained, "fc.weight", w, sizeof w));
+    int zeros = 0;
+    for (size_t i = 0; i < CLADE_COUNT(w); i++) zeros += w[i] == 0;
+    assert_int_equal(zeros, kind ? 24 : 16);
+  }
+}
+
 static void test_trace(void **state) {
   (void)state;
   OK(TRAIN(.trace = "/dev/full", .trace_from = 1, .trace_to = 2));
@@ -241,15 +291,20 @@ static void test_bad_fields(void **state) {
     const char *name;
     json_t *value;
     const char *words;
-  } cases[] = {{"step", json_null(), "\"step\" is null; a whole number from 0 on is expected"},
-               {"step", json_real(1.5), "\"step\" is 1.5; a whole number"},
-               {"step", json_string("4"), "\"step\" is \"4\"; a whole number"},
-               {"step", json_integer(-1), "\"step\" is -1; a whole number"},
-               {"step", json_integer(0), "\"step\" is 0, and its variable optimizer.step 4"},
-               {"step", NULL, "\"step\" is missing"},
-               {"best", json_string("x"), "\"best\" is \"x\"; a number is expected"},
-               {"format", json_integer(2), "does not say where a training stands"},
-               {"course", json_null(), "it was trained with model none"}};
+  } cases[] = {
+      {"step", json_null(), "\"step\" is null; a whole number from 0 on is expected"},
+      {"step", json_real(1.5), "\"step\" is 1.5; a whole number"},
+      {"step", json_string("4"), "\"step\" is \"4\"; a whole number"},
+      {"step", json_integer(-1), "\"step\" is -1; a whole number"},
+      {"step", json_integer(0), "\"step\" is 0, and its variable optimizer.step 4"},
+      {"step", NULL, "\"step\" is missing"},
+      {"best", json_string("x"), "\"best\" is \"x\"; a number is expected"},
+      {"pruned", json_string("half"), "\"pruned\" does not say how the model was pruned"},
+      {"pruned", json_pack("{s:s, s:f, s:b}", "structure", "rows", "sparsity", 0.5, "cubic", 0), "\"pruned\""},
+      {"pruned", json_pack("{s:s, s:f, s:b}", "structure", "weights", "sparsity", 1.0, "cubic", 0), "\"pruned\""},
+      {"pruned", json_pack("{s:s, s:f, s:b}", "structure", "channels", "sparsity", 0.5, "cubic", 1), "\"pruned\""},
+      {"format", json_integer(2), "does not say where a training stands"},
+      {"course", json_null(), "it was trained with model none"}};
   for (size_t i = 0; i < CLADE_COUNT(cases); i++) {
     json_t *json = state_of(dir), *whole = json_deep_copy(json);
     if (cases[i].value)
@@ -309,6 +364,8 @@ static int tear_down(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_logits),
                                      cmocka_unit_test(test_options),
+                                     cmocka_unit_test(test_weights),
+                                     cmocka_unit_test(test_sparsity),
                                      cmocka_unit_test(test_trace),
                                      cmocka_unit_test(test_logs),
                                      cmocka_unit_test(test_images_that_are_not_finite),
