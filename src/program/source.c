@@ -1,4 +1,5 @@
-/* The texts of kernel files: embedded at build time, or read once from CLADE_KERNEL_DIR. */
+/* The texts of kernel files: embedded at build time, or read once from CLADE_KERNEL_DIR. A line `#include "stem.cl"`
+ * stands for the text of another one. */
 #include "base/file.h"
 #include "program/store.h"
 
@@ -9,10 +10,11 @@
 
 enum { LARGEST = 16 << 20 };
 
-/* Files that were read, kept as long as the process: texts are handed out without a count. */
+/* Texts that were read or assembled, kept as long as the process: they are handed out without a count. */
 typedef struct held {
   struct held *next;
-  char *stem, *text;
+  bool overridden;   /* found where CLADE_KERNEL_DIR was set */
+  char *stem, *text; /* text NULL: the embedded file's */
 } held;
 static held *first;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -48,37 +50,97 @@ static clade_status read_file(const char *directory, const char *stem, char **te
   return status == CLADE_OK ? clade__text_take(&all, text) : status;
 }
 
-static clade_status overridden(const char *directory, const char *stem, const char **text) {
+/* ---- files that include others ---- */
+#define INCLUDE "#include \""
+
+static bool includes(const char *text) {
+  return text && (!strncmp(text, INCLUDE, strlen(INCLUDE)) || strstr(text, "\n" INCLUDE));
+}
+
+/* The stem that a line `#include "stem.cl"` names; false: the line is none. */
+static bool included(const char *line, size_t n, char *stem, size_t bytes) {
+  static const char end[] = ".cl\"";
+  const size_t before = strlen(INCLUDE), after = strlen(end);
+  if (n < before + after || strncmp(line, INCLUDE, before) != 0 || strncmp(line + n - after, end, after) != 0)
+    return false;
+  return (size_t)snprintf(stem, bytes, "%.*s", (int)(n - before - after), line + before) < bytes;
+}
+
+static clade_status add_included(const char *directory, const char *stem, clade__text *all) {
+  char *read = NULL;
+  if (directory) CLADE_TRY(read_file(directory, stem, &read));
+  const char *text = read ? read : embedded(stem);
+  if (text) clade__text_add(all, "#line 1 \"%s.cl\"\n%s\n", stem, text);
+  clade__free(read);
+  return text ? CLADE_OK : CLADE_FAIL(NOT_FOUND, "there is no kernel file %s.cl", stem);
+}
+
+/* A file's text with those that it includes in their places. These include none. */
+static clade_status assemble(const char *directory, const char *stem, const char *text, char **out) {
+  clade__text all = {0};
+  clade_status status = CLADE_OK;
+  for (int line = 1; *text && status == CLADE_OK; line++) {
+    const size_t n = strcspn(text, "\n"), whole = n + (text[n] == '\n');
+    char other[64];
+    if (included(text, n, other, sizeof other)) {
+      status = add_included(directory, other, &all);
+      clade__text_add(&all, "#line %d \"%s.cl\"\n", line + 1, stem);
+    } else {
+      clade__text_add_bytes(&all, text, whole);
+    }
+    text += whole;
+  }
+  if (status == CLADE_OK) return clade__text_take(&all, out);
+  clade__text_free(&all);
+  return clade__fail_in(status, "%s.cl", stem);
+}
+
+static clade_status fill(held *h, const char *directory, const char *stem) {
+  char *whole = NULL;
+  h->overridden = directory != NULL;
+  h->stem = clade__copy_text(stem);
+  if (!h->stem) return CLADE_NO_MEMORY;
+  if (directory) CLADE_TRY(read_file(directory, stem, &h->text));
+  const char *text = h->text ? h->text : embedded(stem);
+  if (!includes(text)) return CLADE_OK;
+  CLADE_TRY(assemble(directory, stem, text, &whole));
+  clade__free(h->text);
+  h->text = whole;
+  return CLADE_OK;
+}
+
+static clade_status find(const char *directory, const char *stem, const char **text) {
   for (held *h = first; h; h = h->next)
-    if (!strcmp(h->stem, stem)) {
+    if (h->overridden == (directory != NULL) && !strcmp(h->stem, stem)) {
       *text = h->text;
       return CLADE_OK;
     }
   held *h = clade__new(1, sizeof *h);
   if (!h) return CLADE_NO_MEMORY;
-  clade_status status;
-  h->stem = clade__copy_text(stem);
-  CLADE_GOTO(h->stem ? CLADE_OK : CLADE_NO_MEMORY);
-  CLADE_GOTO(read_file(directory, stem, &h->text));
+  clade_status status = fill(h, directory, stem);
+  if (status != CLADE_OK) {
+    clade__free(h->text);
+    clade__free(h->stem);
+    clade__free(h);
+    return status;
+  }
   h->next = first;
   first = h;
   *text = h->text;
   return CLADE_OK;
-fail:
-  clade__free(h->stem);
-  clade__free(h);
-  return status;
 }
 
 clade_status clade__kernel_source(const char *stem, const char **text) {
   const char *directory = getenv("CLADE_KERNEL_DIR");
+  const char *own = embedded(stem);
   *text = NULL;
-  if (directory && *directory) {
+  if (directory && !*directory) directory = NULL;
+  if (directory || includes(own)) {
     pthread_mutex_lock(&lock);
-    clade_status status = overridden(directory, stem, text);
+    clade_status status = find(directory, stem, text);
     pthread_mutex_unlock(&lock);
     CLADE_TRY(status);
   }
-  if (!*text) *text = embedded(stem);
+  if (!*text) *text = own;
   return *text ? CLADE_OK : CLADE_FAIL(NOT_FOUND, "there is no kernel file %s.cl", stem);
 }

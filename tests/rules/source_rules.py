@@ -179,6 +179,8 @@ def complete_ops(root):
         if not os.path.exists(os.path.join(root, f"tests/op/{name}.c")):
             bad.append(f"{source}:1: {name} has no tests/op/{name}.c")
     for path in files(root, ".cl"):
+        stems.update(re.findall(r'^#include "(\w+)\.cl"', read(root, path), re.M))
+    for path in files(root, ".cl"):
         stem = os.path.basename(path)[:-3]
         shared = stem.startswith("prelude") or stem in ("builtins", "persistent")
         if path.startswith("cl_kernels/") and not shared and stem not in stems:
