@@ -60,6 +60,7 @@ typedef struct bench_row {
   double items;        /* images of a call of a model; 0: there are none */
   double bound;        /* of bytes: the seconds of a copy of as many, measured now; 0: the device's */
   bench_stat seconds;  /* of a call */
+  double kernels;      /* of these the kernels', by the device's clock; 0: not measured, on CPUs */
   bench_own_row own;
   int n_peers;
   bench_peer_row peer[BENCH_MAX_SIDES];
@@ -115,6 +116,7 @@ bool bench_goes_on(bench_job *job, bench_side *side, clade_status status);
 /* Rounds in which each side has a turn, with pauses between them. sides[0] is Clade, and others may be. Fills the row's
  * figures. */
 clade_status bench_race(bench_job *job, int n, bench_side *sides, bench_row *row);
+bool bench_times_kernels(const bench_job *job); /* whether rows tell them on this device */
 void bench_sides_free(int n, bench_side *sides);
 
 /* ---- clade.c: a graph without inputs: all it reads are variables, so that nothing is copied in ---- */
@@ -152,6 +154,8 @@ clade_val bench_laid(bench_clade *c, const char *name, const clade_type *type, c
 clade_val bench_parameter(bench_clade *c, const char *name, clade_dtype dtype, clade_shape shape, const void *data);
 /* Compiles the graph and makes a side of it; the side owns `c` then, also where this fails. */
 clade_status bench_clade_side(const bench_job *job, bench_clade *c, bench_side *side);
+/* Measures row->kernels. It executes, so a model that is trained is trained further. */
+clade_status bench_clade_kernels(const bench_clade *c, bench_row *row);
 /* Implementation, and explanation, of the first node of an op. */
 clade_status bench_clade_row(const bench_clade *c, const char *op, bench_row *row);
 

@@ -41,6 +41,7 @@ static void show_head(bench_job *job, const bench_row *row) {
           row->flops > 0   ? "peak"
           : row->items > 0 ? ""
                            : "copy");
+  if (bench_times_kernels(job)) fprintf(job->to, " %11s", "kernels ms");
   if (has_own(row)) fprintf(job->to, " %11s", "own layouts");
   for (int i = 0; i < row->n_peers; i++) fprintf(job->to, " %14s %6s", row->peer[i].name, "ratio");
   fputc('\n', job->to);
@@ -56,6 +57,7 @@ static void show_row(bench_job *job, const bench_row *row) {
     fprintf(job->to, "%5.0f%%", 100 * (row->flops > 0 ? of_peak(job, row) : of_copy(job, row)));
   else
     fprintf(job->to, "%6s", "");
+  if (bench_times_kernels(job)) fprintf(job->to, " %11.4f", row->kernels * 1e3);
   if (has_own(row) && *row->own.impl) fprintf(job->to, " %11.2f", figure(row, row->own.seconds.median));
   if (has_own(row) && !*row->own.impl) fprintf(job->to, " %11s", "the same");
   for (int i = 0; i < row->n_peers; i++) {
@@ -173,13 +175,14 @@ static json_t *own_json(const bench_row *row) {
 }
 
 static json_t *row_json(const bench_job *job, const bench_row *row) {
-  return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}",
-                   "group", row->group, "work", row->work, "shape", row->shape, "dtype", row->dtype, "pass", row->pass,
-                   "impl", row->impl, "why", cli_json_text(row->why), "chain", CLADE_MAX(row->chain, 1), "rounds",
-                   row->rounds, "seconds", row->seconds.median, "seconds_min", row->seconds.min, "seconds_max",
-                   row->seconds.max, "gflops", gflops(row), "gbs", gbs(row), "fraction_of_peak", of_peak(job, row),
-                   "fraction_of_copy", of_copy(job, row), "images_per_s", images(row, row->seconds.median), "own",
-                   own_json(row), "peers", peers_json(row));
+  return json_pack(
+      "{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "group",
+      row->group, "work", row->work, "shape", row->shape, "dtype", row->dtype, "pass", row->pass, "impl", row->impl,
+      "why", cli_json_text(row->why), "chain", CLADE_MAX(row->chain, 1), "rounds", row->rounds, "seconds",
+      row->seconds.median, "seconds_min", row->seconds.min, "seconds_max", row->seconds.max, "kernel_seconds",
+      row->kernels, "gflops", gflops(row), "gbs", gbs(row), "fraction_of_peak", of_peak(job, row), "fraction_of_copy",
+      of_copy(job, row), "images_per_s", images(row, row->seconds.median), "own", own_json(row), "peers",
+      peers_json(row));
 }
 
 static json_t *summary_json(const bench_job *job) {

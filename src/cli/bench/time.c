@@ -101,6 +101,9 @@ bool bench_goes_on(bench_job *job, bench_side *side, clade_status status) {
   return status == CLADE_OK || side->lost;
 }
 
+/* On CPUs a launch costs little beside what it does. */
+bool bench_times_kernels(const bench_job *job) { return job->info.device_class != CLADE_CPU; }
+
 clade_status bench_race(bench_job *job, int n, bench_side *sides, bench_row *row) {
   int wanted = (int)job->rounds, most = CLADE_MIN(2 * wanted, BENCH_MAX_ROUNDS), rounds = 0;
   double calls = CLADE_MAX(row->chain, 1);
@@ -119,7 +122,8 @@ clade_status bench_race(bench_job *job, int n, bench_side *sides, bench_row *row
       row->own.seconds = each(bench_stat_of(rounds, sides[i].seconds), calls);
     else if (!sides[i].lost)
       compare(rounds, &sides[sides[i].partner], &sides[i], calls, &row->peer[row->n_peers++]);
-  return CLADE_OK;
+  row->kernels = 0;
+  return bench_times_kernels(job) ? bench_clade_kernels(sides[0].state, row) : CLADE_OK;
 }
 
 void bench_sides_free(int n, bench_side *sides) {
