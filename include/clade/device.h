@@ -19,6 +19,7 @@ typedef enum clade_unit {
   CLADE_UNIT_AMX_INT8,    /* tiles of bytes */
   CLADE_UNIT_AMX_BF16,    /* tiles of bf16 */
   CLADE_UNIT_PTX,         /* tiles of f16, bf16 and tf32: NVIDIA's GPUs from compute capability 8.0 on */
+  CLADE_UNIT_WGMMA,       /* larger tiles of f16 and bf16, from local memory: compute capability 9.0 alone */
   CLADE_UNITS
 } clade_unit;
 enum { CLADE_MAX_UNITS = 8 };

@@ -1,5 +1,6 @@
 /* Programs from source and from binaries. */
 #include "cl/internal.h"
+#include "cl/late.h"
 
 void clade__program_release(cl_program program) {
   if (program && !atomic_load(&clade__forked)) CLADE__UNDO(clReleaseProgram, program);
@@ -22,23 +23,6 @@ static clade_status build(clade_device *device, cl_program program, const char *
   if (e == CL_SUCCESS) return CLADE_OK;
   if (log) *log = build_log(device, program);
   return clade__cl_error(device, "clBuildProgram", e);
-}
-
-clade_status clade__program_build(clade_device *device, const char *source, size_t length, const char *options,
-                                  cl_program *out, char **log) {
-  cl_int e = CL_SUCCESS;
-  *out = NULL;
-  if (log) *log = NULL;
-  CLADE_TRY(clade__device_check(device, "clade__program_build"));
-  cl_program program = clade__cl.clCreateProgramWithSource(device->context, 1, &source, &length, &e);
-  CLADE_TRY(clade__cl_made(device, "clCreateProgramWithSource", e ? NULL : program, e));
-  clade_status status = build(device, program, options, log);
-  if (status != CLADE_OK) {
-    clade__program_release(program);
-    return status;
-  }
-  *out = program;
-  return CLADE_OK;
 }
 
 /* Why the binary was not taken. */
@@ -118,6 +102,46 @@ clade_status clade__program_binary(clade_device *device, cl_program program, voi
   clade__free(p.sizes);
   clade__free(p.binaries);
   return status;
+}
+
+/* The program with its late instructions, where its source has some that the device has: it replaces the one without.
+ */
+static clade_status add_late(clade_device *device, const char *source, size_t length, const char *options,
+                             cl_program *program) {
+  const clade__late *late = clade__late_find(device->facts.info.compute_capability, source, length);
+  clade__text text = {0};
+  cl_program with = NULL;
+  void *binary = NULL;
+  size_t bytes = 0;
+  if (!late) return CLADE_OK;
+  CLADE_TRY(clade__program_binary(device, *program, &binary, &bytes));
+  const size_t marks = clade__late_switch_on(late, binary, bytes, &text);
+  clade__free(binary);
+  clade_status status = text.failed ? CLADE_NO_MEMORY : CLADE_OK;
+  if (status == CLADE_OK && marks) status = clade__program_load(device, text.data, text.length, options, &with);
+  clade__text_free(&text);
+  if (!with) return status;
+  clade__program_release(*program);
+  *program = with;
+  return CLADE_OK;
+}
+
+clade_status clade__program_build(clade_device *device, const char *source, size_t length, const char *options,
+                                  cl_program *out, char **log) {
+  cl_int e = CL_SUCCESS;
+  *out = NULL;
+  if (log) *log = NULL;
+  CLADE_TRY(clade__device_check(device, "clade__program_build"));
+  cl_program program = clade__cl.clCreateProgramWithSource(device->context, 1, &source, &length, &e);
+  CLADE_TRY(clade__cl_made(device, "clCreateProgramWithSource", e ? NULL : program, e));
+  clade_status status = build(device, program, options, log);
+  if (status == CLADE_OK) status = add_late(device, source, length, options, &program);
+  if (status != CLADE_OK) {
+    clade__program_release(program);
+    return status;
+  }
+  *out = program;
+  return CLADE_OK;
 }
 
 clade_status clade__program_kernels(clade_device *device, cl_program program, char **names) {

@@ -105,6 +105,17 @@ static bool ptx(const clade__facts *facts, char *why, size_t bytes) {
   return facts->info.compute_capability >= LEAST;
 }
 
+/* Later ones lack it. */
+static bool wgmma(const clade__facts *facts, char *why, size_t bytes) {
+  enum { HOPPER = 90 };
+  const uint32_t capability = facts->info.compute_capability;
+  if (!capability)
+    snprintf(why, bytes, "the device tells no compute capability");
+  else if (capability != HOPPER)
+    snprintf(why, bytes, "the device's compute capability is %u.%u; 9.0 has it", capability / 10, capability % 10);
+  return capability == HOPPER;
+}
+
 /* ---- what they must give: words hold four bytes, or two bf16 that are small whole numbers ---- */
 static int32_t byte_of(uint32_t word, int i, bool sign) {
   uint32_t byte = word >> 8 * i & 0xffu;
@@ -260,6 +271,88 @@ static void want_ptx(const uint32_t *in, uint32_t *out) {
     }
 }
 
+/* ---- warpgroups ---- */
+/* 64 x 128 results from 64 steps of the inner axis. Operands are the halves of `in`, over and over, each time shifted
+ * by 17; the right operand's begin at number 500. Turns: bf16 along the inner axis; bf16 across it; the left operand
+ * across and the right one along; f16 along. A work-item has 64 results, and tells two sums of 32 of them, whose
+ * weights go from one to four. */
+enum { WARPGROUP = 128, GROUP_TURNS = 4, GROUP_STEPS = 64 };
+#define GROUP_F4(i)   "\"+f\"(d[" #i "]), \"+f\"(d[" #i " + 1]), \"+f\"(d[" #i " + 2]), \"+f\"(d[" #i " + 3])"
+#define GROUP_F16(i)  GROUP_F4(i) ", " GROUP_F4(i + 4) ", " GROUP_F4(i + 8) ", " GROUP_F4(i + 12)
+#define GROUP_RESULTS GROUP_F16(0) ", " GROUP_F16(16) ", " GROUP_F16(32) ", " GROUP_F16(48)
+#define GROUP_NUMBERS                                                              \
+  "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21," \
+  "%22,%23,%24,%25,%26,%27,%28,%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,"   \
+  "%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,"   \
+  "%60,%61,%62,%63"
+static const char warpgroup_probe[] =
+    "#define LATE(text) __asm__ volatile(\"//!90a \" text ::: \"memory\")\n"
+    "#define MULTIPLY(type, across_a, across_b) \\\n"
+    "  __asm__ volatile(\"//!90a wgmma.mma_async.sync.aligned.m64n128k16.f32.\" type \" \" \\\n"
+    "                   \"{" GROUP_NUMBERS "}, %64, %65, 1, 1, 1, \" across_a \", \" across_b \";\" \\\n"
+    "                   : " GROUP_RESULTS " : \"l\"(a), \"l\"(b))\n"
+    "#define OPERAND(tile, across, k) \\\n"
+    "  (((ulong)((uint)(size_t)(tile) + ((across) ? (k) * 128 : (k) * 2)) & 0x3ffff) >> 4 | \\\n"
+    "   (ulong)((across) ? 8192 >> 4 : 1) << 16 | (ulong)(1024 >> 4) << 32 | (ulong)1 << 62)\n"
+    "void bring(__local ushort *tile, int lines, bool across, int from, __global const ushort *in, int id) {\n"
+    "  for (int i = id; i < lines * 64; i += 128) {\n"
+    "    const int n = i / 64, k = i % 64;\n"
+    "    const int at = across ? (n / 64 * 64 + k) * 64 + (n % 64 ^ k % 8 * 8) : n * 64 + (k ^ n % 8 * 8);\n"
+    "    tile[at] = in[(i + i / 2048 * 17 + from) % 2048];\n"
+    "  }\n"
+    "}\n"
+    "__kernel void clade_unit(__global const uint *in, __global uint *out) {\n"
+    "  __local ushort left[64 * 64] __attribute__((aligned(1024)));\n"
+    "  __local ushort right[128 * 64] __attribute__((aligned(1024)));\n"
+    "  const int id = (int)get_local_id(0);\n"
+    "  for (int turn = 0; turn < 4; turn++) {\n"
+    "    const bool left_across = turn == 1 || turn == 2, right_across = turn == 1;\n"
+    "    float d[64];\n"
+    "    for (int i = 0; i < 64; i++) d[i] = 0.0f;\n"
+    "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "    bring(left, 64, left_across, 0, (__global const ushort *)in, id);\n"
+    "    bring(right, 128, right_across, 500, (__global const ushort *)in, id);\n"
+    "    __asm__ volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");\n"
+    "    barrier(CLK_LOCAL_MEM_FENCE);\n"
+    "    LATE(\"wgmma.fence.sync.aligned;\");\n"
+    "    for (int k = 0; k < 64; k += 16) {\n"
+    "      const ulong a = OPERAND(left, left_across, k), b = OPERAND(right, right_across, k);\n"
+    "      if (turn == 0) MULTIPLY(\"bf16.bf16\", \"0\", \"0\");\n"
+    "      else if (turn == 1) MULTIPLY(\"bf16.bf16\", \"1\", \"1\");\n"
+    "      else if (turn == 2) MULTIPLY(\"bf16.bf16\", \"1\", \"0\");\n"
+    "      else MULTIPLY(\"f16.f16\", \"0\", \"0\");\n"
+    "      LATE(\"wgmma.commit_group.sync.aligned;\");\n"
+    "      LATE(\"wgmma.wait_group.sync.aligned 0;\");\n"
+    "    }\n"
+    "    for (int h = 0; h < 2; h++) {\n"
+    "      float sum = 0.0f;\n"
+    "      for (int i = 0; i < 32; i++) sum += d[h * 32 + i] * (float)(i % 4 + 1);\n"
+    "      out[turn * 256 + id * 2 + h] = as_uint(sum);\n"
+    "    }\n"
+    "  }\n"
+    "}\n";
+
+static float number_of(const uint32_t *in, int i, int from, bool f16) {
+  const int number = (i + i / 2048 * 17 + from) % 2048;
+  return f16 ? f16_of(in[number / 2], number % 2) : half_of(in[number / 2], number % 2);
+}
+static void want_wgmma(const uint32_t *in, uint32_t *out) {
+  for (int turn = 0; turn < GROUP_TURNS; turn++)
+    for (int i = 0; i < WARPGROUP * 2; i++, out++) {
+      const int id = i / 2;
+      float total = 0;
+      for (int at = 0; at < 32; at++) {
+        const int d = i % 2 * 32 + at, row = id / 32 * 16 + id % 32 / 4 + d % 4 / 2 * 8;
+        const int column = d / 4 * 8 + id % 4 * 2 + d % 2;
+        float sum = 0;
+        for (int k = 0; k < GROUP_STEPS; k++)
+          sum += number_of(in, row * 64 + k, 0, turn == 3) * number_of(in, column * 64 + k, 500, turn == 3);
+        total += sum * (float)(at % 4 + 1);
+      }
+      memcpy(out, &total, sizeof total);
+    }
+}
+
 /* ---- how workers of a persistent kernel wait ---- */
 /* The system call is sched_yield: where there are more threads than processors, who is waited for needs this one. */
 #define WAITING                                                       \
@@ -308,4 +401,6 @@ const clade__unit_row clade__unit_rows[CLADE_UNITS] = {
     [CLADE_UNIT_AMX_BF16] = {"amx_bf16", CLADE_CPU, amx_bf16, permit_amx, 0, 1, true, 512,
                              TILE_PROBE("tdpbf16ps", "tdpbf16ps", TILE_ZERO), want_amx_bf16},
     [CLADE_UNIT_PTX] = {"ptx", CLADE_GPU, ptx, NULL, 0, WARP, true, WARP_TURNS * 256, warp_probe, want_ptx},
+    [CLADE_UNIT_WGMMA] = {"wgmma", CLADE_GPU, wgmma, NULL, 0, WARPGROUP, true, GROUP_TURNS * 256, warpgroup_probe,
+                          want_wgmma},
 };

@@ -5,7 +5,7 @@
 #include "ir/ties.h"
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
-#include "op/simt.h"
+#include "op/product.h"
 #include "op/systolic.h"
 
 #include <inttypes.h>
@@ -132,7 +132,9 @@ static const clade_impl *const impls[] = {
     CLADE__GATHER_FLAT,
     CLADE__GATHER_BY("winograd", winograd, "conv2d_winograd", true),
     CLADE__GATHER_BY("fft", fft, "conv2d_fft", true),
-    CLADE__GATHER_SIMT,
+    CLADE__PRODUCT_WARPGROUP(gather),
+    CLADE__PRODUCT_WARP(gather),
+    CLADE__PRODUCT_SIMT(gather),
     CLADE_IMPL(.name = "clblast", .family = CLADE_FAMILY_LIBRARY, .accept = clade__conv_clblast_accept,
                .emit = clade__conv_clblast_emit),
     CLADE__SYSTOLIC_GATHER,

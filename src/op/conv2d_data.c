@@ -2,7 +2,7 @@
  * so that sums have a fixed order; the bound is that of conv2d. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
-#include "op/simt.h"
+#include "op/product.h"
 #include "op/systolic.h"
 
 static clade_status infer(clade_node *n) {
@@ -47,7 +47,9 @@ static const clade_impl *const impls[] = {
     CLADE__GATHER_FLAT,
     CLADE__GATHER_BY("winograd", winograd, "conv2d_winograd", true),
     CLADE__GATHER_BY("fft", fft, "conv2d_fft", true),
-    CLADE__GATHER_SIMT,
+    CLADE__PRODUCT_WARPGROUP(gather),
+    CLADE__PRODUCT_WARP(gather),
+    CLADE__PRODUCT_SIMT(gather),
     CLADE__SYSTOLIC_GATHER,
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = clade__gather_ref_accept,
                .cost = clade__gather_ref_cost, .emit = clade__gather_ref_emit),

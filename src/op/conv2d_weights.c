@@ -2,7 +2,7 @@
  * sum is cut into parts that are added in a fixed order; each result is within (P + 4) 2^-24 of sum |x y| over its P
  * products, besides the rounding to the stored type. */
 #include "op/conv/weights.h"
-#include "op/simt.h"
+#include "op/product.h"
 #include "op/systolic.h"
 
 static clade_status infer(clade_node *n) {
@@ -184,9 +184,9 @@ static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "depthwise_dense", CLADE__CONV_VEC, .accept = clade__weights_depthwise_dense_accept,
                .cost = clade__weights_depthwise_cost, .workspace = clade__weights_depthwise_workspace,
                .emit = clade__weights_depthwise_emit, .file = "conv2d_depthwise"),
-    CLADE_IMPL(.name = "simt", CLADE__SIMT, .accept = clade__weights_simt_accept, .cost = clade__weights_simt_cost,
-               .workspace = clade__weights_simt_workspace, .emit = clade__weights_simt_emit,
-               .space = &clade__weights_simt_space, .file = "simt"),
+    CLADE__PRODUCT_WARPGROUP(weights),
+    CLADE__PRODUCT_WARP(weights),
+    CLADE__PRODUCT_SIMT(weights),
     CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_weights_accept,
                .cost = clade__systolic_weights_cost, .emit = clade__systolic_weights_emit, .bundled = "array_f32"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost,

@@ -157,6 +157,10 @@ const char *clade__cut_short(const clade_device_info *device, double passes) {
   return short_of ? "the device cuts the loops of a work-item short before they are through" : NULL;
 }
 
+uint64_t clade__local_most(const clade_device_info *device) {
+  return CLADE_MAX(device->local_bytes, device->local_static_bytes);
+}
+
 int clade__vector_width(const clade_device_info *device) {
   return device->vector_f32 >= 16 ? 16 : device->vector_f32 >= 8 ? 8 : 4;
 }

@@ -61,6 +61,8 @@ double clade__bytes_of(clade_dtype dtype, int64_t elements); /* in memory, for c
 /* NULL, or why a kernel whose work-items make that many passes through their loops, all loops together, would be cut
  * short by the device. A loop's last look at its condition counts as a pass. */
 const char *clade__cut_short(const clade_device_info *device, double passes);
+/* How much local memory a kernel's arrays may take. */
+uint64_t clade__local_most(const clade_device_info *device);
 /* Eight numbers: the last `rank` are given, and `none` stands for axes that there are not. */
 void clade__emit_last(clade_kernel_step *s, int rank, const int64_t *value, int64_t none);
 /* Lanes of the vectors of floats that kernels for CPUs are written in: 4, 8 or 16. */

@@ -206,6 +206,22 @@ static void folded(op_case *c, op_random *r) {
   }
 }
 
+/* For products by tiles (src/op/product.c): few places, and an inner axis that is cut into parts, of results or, also
+ * with strides, of the derivative by the data. */
+static void long_axis(op_case *c, op_random *r) {
+  int *i = c->i;
+  i[GROUPS] = i[IMAGES] = 1;
+  i[INNER] = (int)op_integer(r, 1, 2), i[ROWS] = (int)op_integer(r, 1, 2);
+  i[op_chance(r, 0.5) ? INNER : ROWS] = (int)op_integer(r, 128, 140);
+  for (int k = 0; k < 2; k++) {
+    i[KERNEL + k] = 3;
+    i[STRIDE + k] = (int)op_integer(r, 1, 2);
+    i[DILATION + k] = 1;
+    i[SIZE + k] = (int)op_integer(r, 3, c->small ? 4 : 9);
+    for (int side = 0; side < 2; side++) i[PAD + k + 2 * side] = (int)op_integer(r, 0, 2);
+  }
+}
+
 conv conv_draw(op_case *c, op_random *r) {
   bool few = c->small || c->gradient;
   int *i = c->i;
@@ -251,6 +267,9 @@ conv conv_draw(op_case *c, op_random *r) {
   if (product) i[STRIDE] = i[STRIDE + 1] = strcmp(c->impl, "gemm") || op_chance(r, 0.7) ? 1 : 2;
   for (int k = 0; k < 2 && strcmp(c->impl, "lines") == 0; k++) i[STRIDE + k] = op_chance(r, 0.8) ? 1 : 2;
   if (strcmp(c->impl, "lines") == 0 && !few) i[ROWS] = AMONG(r, 1, 2, 3, 6, 7, 8);
+  const bool tiles = strcmp(c->impl, "simt") == 0 || strncmp(c->impl, "mma_warp", 8) == 0;
+  const bool slow = c->small && strcmp(c->impl, "mma_warpgroup") == 0; /* imitated, a simulator takes seconds */
+  if (tiles && !c->gradient && !slow && op_chance(r, 0.15)) long_axis(c, r);
   if (c->tiles && c->form == CONV_PLANE) several_blocks(c, r);
   if (is_line(c)) one_high(i);
   if (c->form == CONV_SOLID) draw_depth(c, r);

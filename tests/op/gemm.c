@@ -131,6 +131,14 @@ static void draw(op_case *c, op_random *r) {
     *(op_chance(r, 0.5) ? &m : &n) = op_integer(r, 1, c->small || c->gradient ? 4 : 32);
     c->i[TRANS_A] = op_chance(r, 0.2), c->i[TRANS_B] = true;
   }
+  const bool tiles = warp || strcmp(c->impl, "simt") == 0;
+  if (tiles && op_chance(r, 0.1)) m = (m + 7) / 8 * 8, k = (k + 7) / 8 * 8, n = (n + 7) / 8 * 8; /* runs of neighbors */
+  const bool groups = strcmp(c->impl, "mma_warpgroup") == 0, slow = groups && c->small; /* a simulator takes seconds */
+  if (groups && c->tiles) m = op_integer(r, 65, 140), n = op_integer(r, 65, 270); /* several blocks of 64 columns */
+  if (tiles && !c->gradient && !slow && op_chance(r, 0.15)) {                     /* parts of the inner axis */
+    const int64_t widest = c->small || batch.rank ? 4 : 70;
+    m = op_integer(r, 1, widest), n = op_integer(r, 1, widest), k = op_integer(r, 512, c->small ? 520 : 1100);
+  }
   if (strcmp(c->impl, "vec_bare") == 0) { /* columns that are whole panels, and few steps */
     k = op_integer(r, 1, c->small ? 8 : 80), n = c->small || c->gradient ? 64 : 64 * op_integer(r, 1, 2);
     c->i[TRANS_A] = c->i[TRANS_B] = false;

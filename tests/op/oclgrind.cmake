@@ -16,6 +16,7 @@ endif()
 # Its detector of uninitialized values stays off: version 21.10 takes what any work-group but the first one stored for
 # uninitialized. Values that were never written show as the NaN that guarded runs fill memory with.
 set(environment OCL_ICD_VENDORS=${ICD} OCLGRIND_LOG=${LOG} OCLGRIND_DATA_RACES=1 OCLGRIND_CHECK_API=1 OCLGRIND_MAX_ERRORS=100000 OCLGRIND_NUM_THREADS=1
+  OCLGRIND_LOCAL_MEM_SIZE=262144 # 32 KiB otherwise, less than tiles of four warps need
   OCLGRIND_BUILD_OPTIONS=-cl-opt-disable) # optimized code has instructions that its detector does not know
 if(KERNELS)
   list(APPEND environment CLADE_KERNEL_DIR=${KERNELS})

@@ -6,7 +6,7 @@
 
 #include "op_array.h"
 
-enum { OP_IMPLS = 16 };
+enum { OP_IMPLS = CLADE_MAX_IMPLS };
 
 typedef struct op_tally {
   int64_t elements, slopes, kinks; /* compared; derivatives compared; left out for being at a kink */

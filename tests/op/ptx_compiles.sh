@@ -30,14 +30,26 @@ OWN void vstore_half_rte(float v, size_t i, half *p);'
 compile() {
   local code want
   code=$({ echo "$functions" && cat; } | "$clang" -x cl -cl-std=CL1.2 -Xclang -finclude-default-header -Xclang -cl-ext=+all --target=nvptx64-nvidia-nvcl \
-    -Xclang -target-cpu -Xclang sm_80 -Xclang -target-feature -Xclang +ptx70 -O2 -w -S -o - "${defines[@]}" -)
+    -Xclang -target-cpu -Xclang sm_80 -Xclang -target-feature -Xclang +ptx70 -O2 -w -S -o - -I "$root/cl_kernels" "${defines[@]}" -)
   for want in "$@"; do
     printf '  %4d %s\n' "$(grep -cE "$want" <<<"$code" || true)" "$want"
     grep -qE "$want" <<<"$code"
   done
-  if [ -n "${PTXAS:-}" ]; then
-    for arch in sm_80 sm_90; do "$PTXAS" -c -arch=$arch - -o /dev/null <<<"$code"; done
+  if [ -z "${PTXAS:-}" ]; then return; fi
+  if grep -q '//!90a ' <<<"$code"; then
+    code=$(sed -e 's#//!90a ##' -e 's/^\.target sm_80.*/.target sm_90a/' -e 's/^\.version .*/.version 8.0/' <<<"$code")
+    assemble sm_90a
+  else
+    assemble sm_80 && assemble sm_90
   fi
+}
+# assemble ARCH: spilled registers are an error, and what ptxas says of wgmma
+assemble() {
+  local told
+  told=$("$PTXAS" -c -v -arch="$1" - -o /dev/null <<<"$code" 2>&1) || true # more than 48 KiB of local memory are the driver's
+  if grep -E 'error|fatal' <<<"$told" | grep -v 'too much shared data'; then return 1; fi
+  if grep -E '[1-9][0-9]* bytes spill' <<<"$told" || grep -i wgmma <<<"$told"; then return 1; fi
+  grep -oE 'Used [0-9]+ registers' <<<"$told" | sort | uniq -c | sed "s/^/  $1/"
 }
 
 always='cp\.async\.cg\.shared\.global'
@@ -47,8 +59,8 @@ for tile in "128 128 16 64 32 2" "16 64 16 16 16 4"; do
     for lies in "1 1" "1 0" "0 1" "0 0"; do
       read -r left right <<<"$lies"
       echo "$type, $tile, left deep $left, right deep $right"
-      defines=(-DSUFFIX=test -DINDEX64=0 -DIMITATE=0 -DT=$type -DTB=$type -DOUT=$type -DBM="$rows" -DBN="$columns"
-        -DBK="$slice" -DTM="$tall" -DTN="$wide" -DSTAGES="$stages" -DLEFT_DEEP="$left" -DRIGHT_DEEP="$right"
+      defines=(-DWANT_gemm_forward_stages -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DUNITS=1 -DIMITATE=0 -DT=$type -DTB=$type -DOUT=$type -DBM="$rows" -DBN="$columns"
+        -DBK="$slice" -DTM="$tall" -DTN="$wide" -DSTAGES="$stages" -DWARPGROUP=0 -DLEFT_DEEP="$left" -DRIGHT_DEEP="$right"
         -DEPILOGUE_ARGS= -DEPILOGUE_USE= '-DEPILOGUE=const COMPUTE(T) r = i0;')
       case $type in
       f32) want=('mma\.sync\.aligned\.m16n8k8.*tf32' 'cvt\.rna\.tf32') ;;
@@ -56,12 +68,57 @@ for tile in "128 128 16 64 32 2" "16 64 16 16 16 4"; do
       esac
       if [ $((left + right)) -gt 0 ]; then want+=('ldmatrix\.sync\.aligned\.m8n8\.x4\.shared'); fi
       if [ $((left + right)) -lt 2 ] && [ $type != f32 ]; then want+=('ldmatrix\.sync\.aligned\.m8n8\.x4\.trans'); fi
-      cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/gemm_warp.cl" |
+      cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/product.cl" |
         compile "$always" "cp\\.async\\.wait_group[[:space:]]+$((stages - 2));" "${want[@]}"
     done
   done
 done
 
+for tile in "128 256 4" "64 64 4"; do
+  read -r rows columns stages <<<"$tile"
+  for type in f16 bf16; do
+    for lies in "1 1" "1 0" "0 1" "0 0"; do
+      read -r left right <<<"$lies"
+      echo "$type, warpgroups, $tile, left deep $left, right deep $right"
+      defines=(-DWANT_gemm_forward_stages -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DUNITS=1 -DIMITATE=0 -DT=$type -DTB=$type -DOUT=$type -DBM="$rows" -DBN="$columns"
+        -DBK=32 -DTM=16 -DTN="$columns" -DSTAGES="$stages" -DWARPGROUP=1 -DLEFT_DEEP="$left" -DRIGHT_DEEP="$right"
+        -DEPILOGUE_ARGS= -DEPILOGUE_USE= '-DEPILOGUE=const COMPUTE(T) r = i0;')
+      cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/product.cl" |
+        compile "$always" "cp\\.async\\.wait_group[[:space:]]+$((stages - 3));" \
+          "//!90a wgmma\\.mma_async\\.sync\\.aligned\\.m64n${columns}k16\\.f32\\.$type\\.$type .* $((1 - left)), $((1 - right));"
+    done
+  done
+done
+
+# unit, warpgroup, BM, BN, BK, TM, TN, and what the product is made of
+while read -r units warpgroup rows columns slice tall wide type want; do
+  for kernel in gemm_forward_tiles conv2d_gather_tiles conv2d_weights_tiles; do
+    if [ "$kernel" = gemm_forward_tiles ] && [ "$units" = 1 ]; then continue; fi
+    echo "$kernel of $type, $rows x $columns by $tall x $wide"
+    defines=(-DWANT_$kernel -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DUNITS="$units" -DWARPGROUP="$warpgroup" -DIMITATE=0
+      -DT="$type" -DTB="$type" -DOUT="$type" -DBM="$rows" -DBN="$columns" -DBK="$slice" -DTM="$tall" -DTN="$wide"
+      -DLEFT_RUNS=1 -DRIGHT_RUNS=1 -DLEFT_DEEP=1 -DRIGHT_DEEP=$([ $kernel = conv2d_weights_tiles ] && echo 1 || echo 0) -DEPILOGUE_ARGS= -DEPILOGUE_USE=
+      '-DEPILOGUE=const COMPUTE(T) r = i0;')
+    cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/product.cl" |
+      compile "$want" 'st\.shared\.v4'
+  done
+done <<'TILES'
+0 0 128 128 16 8 8 f32 fma\.rn
+0 0 64 64 16 4 4 f32 fma\.rn
+1 0 128 128 16 64 32 bf16 mma\.sync\.aligned\.m16n8k16
+1 0 32 32 16 16 16 f16 mma\.sync\.aligned\.m16n8k16
+1 1 128 64 32 16 64 bf16 wgmma\.mma_async
+1 1 64 64 32 16 64 f16 wgmma\.mma_async
+TILES
+
+echo "the gate's probes"
+defines=()
+"$probe" wgmma | compile '//!90a wgmma.*f32\.bf16\.bf16.* 0, 0;' '//!90a wgmma.*f32\.bf16\.bf16.* 1, 1;' \
+  '//!90a wgmma.*f32\.bf16\.bf16.* 1, 0;' '//!90a wgmma.*f32\.f16\.f16'
+"$probe" ptx | compile "$always" 'ldmatrix\.sync\.aligned\.m8n8\.x4\.shared' 'ldmatrix\.sync\.aligned\.m8n8\.x4\.trans' \
+  'm16n8k16.*bf16' 'm16n8k16.*\.f16\.f16' 'm16n8k8.*tf32'
+
+PTXAS="" # what follows calls exp and others, which are the driver's
 echo "teams of work-items, with shuffles"
 for team in "8 32" "256 1"; do
   read -r size beside <<<"$team"
@@ -90,8 +147,3 @@ for team in "8 32" "256 1"; do
       "$root"/cl_kernels/{batch_norm,cross_entropy,square_sum,arg_max}_group.cl | compile "${want[@]}"
   done
 done
-
-echo "the gate's probe"
-defines=()
-"$probe" | compile "$always" 'ldmatrix\.sync\.aligned\.m8n8\.x4\.shared' 'ldmatrix\.sync\.aligned\.m8n8\.x4\.trans' \
-  'm16n8k16.*bf16' 'm16n8k16.*\.f16\.f16' 'm16n8k8.*tf32'

@@ -1,9 +1,10 @@
-/* Prints the probe kernel of a unit, for who compiles it (ptx_compiles.sh). */
+/* Prints the probe kernel of a unit by its name, for who compiles it (ptx_compiles.sh). */
 #include <stdio.h>
 
 #include "cl/internal.h"
 
-int main(void) {
-  puts(clade__unit_rows[CLADE_UNIT_PTX].source);
-  return 0;
+int main(int argc, char **argv) {
+  for (int i = 0; i < CLADE_UNITS; i++)
+    if (argc == 2 && !strcmp(clade__unit_rows[i].name, argv[1])) return puts(clade__unit_rows[i].source) < 0;
+  return 2;
 }

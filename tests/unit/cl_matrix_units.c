@@ -164,10 +164,35 @@ static void gpus_need_a_capability(void **state) {
     assert_int_equal(ptx->there(&facts, why, sizeof why), !*rows[i].why);
     assert_string_equal(why, rows[i].why);
   }
+  const clade__unit_row *wgmma = &clade__unit_rows[CLADE_UNIT_WGMMA];
+  for (uint32_t capability = 0; capability <= 120; capability += 10) { /* that of one architecture */
+    char why[256] = "";
+    clade__facts facts = {.info.compute_capability = capability};
+    assert_int_equal(wgmma->there(&facts, why, sizeof why), capability == 90);
+    assert_int_equal(!*why, capability == 90);
+  }
+  check_gate(wgmma, rows[0].why);
+  check_fails(compile(CLADE_BF16, CLADE_BF16, "gemm=mma_warpgroup"), CLADE_NOT_FOUND, "made for GPUs");
   assert_int_equal(device->facts.info.compute_capability, 0);
   check_gate(ptx, rows[0].why);
   check_fails(compile(CLADE_BF16, CLADE_BF16, "gemm=mma_warp"), CLADE_NOT_FOUND, "made for GPUs");
   check_fails(compile(CLADE_F32, CLADE_F32, "gemm=mma_warp_tf32"), CLADE_NOT_FOUND, "made for GPUs");
+}
+
+/* PoCL's programs are no text that marks could be taken off: they stay as they were built. */
+static void late_instructions_need_a_text(void **state) {
+  (void)state;
+  static const char source[] = "/"
+                               "/!90a nop\n__kernel void one(__global int *a) { a[0] = 1; }\n";
+  cl_program program;
+  char *names;
+  device->facts.info.compute_capability = 90;
+  assert_int_equal(clade__program_build(device, source, strlen(source), "", &program, NULL), CLADE_OK);
+  device->facts.info.compute_capability = 0;
+  assert_int_equal(clade__program_kernels(device, program, &names), CLADE_OK);
+  assert_string_equal(names, "one");
+  clade__free(names);
+  clade__program_release(program);
 }
 
 int main(void) {
@@ -178,6 +203,7 @@ int main(void) {
       cmocka_unit_test(devices_know_their_units),
       cmocka_unit_test(tiles_can_be_switched_off),
       cmocka_unit_test(gpus_need_a_capability),
+      cmocka_unit_test(late_instructions_need_a_text),
   };
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -193,6 +193,44 @@ static void directory_overrides_the_embedded_files(void **state) {
   unsetenv("CLADE_KERNEL_DIR");
 }
 
+static void a_file_includes_others(void **state) {
+  (void)state;
+  char directory[] = "/tmp/clade-kernels-XXXXXX";
+  static const char *const files[][2] = {
+      {"whole", "/* Whole. */\n#include \"piece.cl\"\n  #include \"no_line.cl\"\n#include \"own.h\"\nlast"},
+      {"piece", "piece\n"},
+      {"lacking", "#include \"absent.cl\"\n"},
+      {"product_units", "/* overridden */\n"}};
+  const char *text, *again;
+  char path[64];
+  assert_int_equal(clade__kernel_source("product", &text), CLADE_OK);
+  assert_null(strstr(text, "\n#include"));
+  assert_non_null(strstr(text, "\n#line 1 \"product_units.cl\"\n/* The products of"));
+  assert_int_equal(clade__kernel_source("product", &again), CLADE_OK);
+  assert_ptr_equal(text, again);
+
+  assert_non_null(mkdtemp(directory));
+  setenv("CLADE_KERNEL_DIR", directory, 1);
+  for (size_t i = 0; i < CLADE_COUNT(files); i++) {
+    snprintf(path, sizeof path, "%s/%s.cl", directory, files[i][0]);
+    write_text(path, files[i][1]);
+  }
+  assert_int_equal(clade__kernel_source("whole", &text), CLADE_OK);
+  assert_string_equal(text, "/* Whole. */\n#line 1 \"piece.cl\"\npiece\n\n#line 3 \"whole.cl\"\n"
+                            "  #include \"no_line.cl\"\n#include \"own.h\"\nlast");
+  assert_int_equal(clade__kernel_source("lacking", &text), CLADE_NOT_FOUND);
+  assert_non_null(strstr(clade_last_error(), "lacking.cl: there is no kernel file absent.cl"));
+  assert_int_equal(clade__kernel_source("product", &text), CLADE_OK); /* embedded, but for what it includes */
+  assert_non_null(strstr(text, "\n#line 1 \"product_units.cl\"\n/* overridden */\n"));
+  assert_non_null(strstr(text, "\n#line 1 \"product_sources.cl\"\n"));
+  for (size_t i = 0; i < CLADE_COUNT(files); i++) {
+    snprintf(path, sizeof path, "%s/%s.cl", directory, files[i][0]);
+    unlink(path);
+  }
+  rmdir(directory);
+  unsetenv("CLADE_KERNEL_DIR");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(hash_is_of_the_request),
@@ -202,6 +240,7 @@ int main(void) {
       cmocka_unit_test(text_brackets_each_request),
       cmocka_unit_test(kin_have_their_functions_in_common),
       cmocka_unit_test(directory_overrides_the_embedded_files),
+      cmocka_unit_test(a_file_includes_others),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

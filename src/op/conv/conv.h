@@ -17,6 +17,12 @@ extern const clade_attr clade__conv_table[];
 static inline const clade__window *clade__conv_window(const clade_node *n) {
   return &((const clade__conv_attrs *)n->attrs)->window;
 }
+/* A window of one place, step 1, no padding: a product of matrices in NCHW. */
+static inline bool clade__conv_is_point(const clade_node *n) {
+  const clade__window *w = clade__conv_window(n);
+  bool pads = w->pad[0] || w->pad[1] || w->pad[2] || w->pad[3];
+  return w->kernel[0] * w->kernel[1] == 1 && w->stride[0] == 1 && w->stride[1] == 1 && !pads;
+}
 
 /* Checks the shapes of y = conv2d(x, w); `y` NULL: writes the shape to *out. */
 clade_status clade__conv_check(const clade_node *n, const clade_shape *x, const clade_shape *w, const clade_shape *y,

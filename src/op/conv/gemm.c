@@ -23,11 +23,6 @@ static clade_type joined(clade_type t) {
 }
 
 static bool is_forward(const clade_node *n) { return n->op == &clade__op_conv2d; }
-static bool is_point(const clade_node *n) {
-  const clade__window *w = clade__conv_window(n);
-  bool pads = w->pad[0] || w->pad[1] || w->pad[2] || w->pad[3];
-  return w->kernel[0] * w->kernel[1] == 1 && w->stride[0] == 1 && w->stride[1] == 1 && !pads;
-}
 static int64_t taps_of(const clade_node *n) { return n->in[1].shape.dim[2] * n->in[1].shape.dim[3]; }
 
 /* The matrix of windows: as images of so many channels. */
@@ -43,14 +38,14 @@ static clade_type matrix_of(const clade_node *n) {
  * its epilogue there. */
 static clade_query product_of(const clade_query *q, product *p) {
   const clade_node *n = q->node;
-  const bool forward = is_forward(n), folded = !forward && !is_point(n);
+  const bool forward = is_forward(n), folded = !forward && !clade__conv_is_point(n);
   memset(p, 0, sizeof *p);
   p->attrs = (clade__gemm_attrs){.trans_a = !forward, .alpha = 1};
   if (!folded) p->attrs.epilogue = ((const clade__conv_attrs *)n->attrs)->epilogue;
   p->in[0] = n->in[1];
   p->in[0].shape.rank = 2;
   p->in[0].shape.dim[1] *= taps_of(n);
-  p->in[1] = forward && !is_point(n) ? matrix_of(n) : joined(n->in[0]);
+  p->in[1] = forward && !clade__conv_is_point(n) ? matrix_of(n) : joined(n->in[0]);
   for (int i = 2; i < n->n_in; i++) p->in[i] = joined(n->in[i]);
   p->out = folded ? matrix_of(n) : joined(n->out[0]);
   p->node = (clade_node){sizeof p->node, &clade__op_gemm, n->name, &p->attrs, folded ? 2 : n->n_in, 1, p->in, &p->out};
@@ -73,11 +68,12 @@ static const char *floats_of_one_group(const clade_query *q) {
 const char *clade__gather_point_accept(const clade_query *q) {
   const char *reason = clade__conv_vec_accept(q);
   if (reason) return reason;
-  return is_point(q->node) ? floats_of_one_group(q) : "made for windows of one place, step 1, without padding";
+  return clade__conv_is_point(q->node) ? floats_of_one_group(q)
+                                       : "made for windows of one place, step 1, without padding";
 }
 
 const char *clade__gather_gemm_accept(const clade_query *q) {
-  if (is_point(q->node)) return clade__gather_point_accept(q);
+  if (clade__conv_is_point(q->node)) return clade__gather_point_accept(q);
   const char *reason = clade__conv_vec_accept(q);
   if (reason) return reason;
   return matrix_elements(q->node) > CLADE__MOST_UNFOLDED ? "made for windows that read up to 2^26 elements"
@@ -101,7 +97,7 @@ double clade__gather_gemm_cost(const clade_query *q) {
   clade_query g = product_of(q, &p);
   const double weights = (double)clade__product(&p.in[0].shape, 0, 2), elements = matrix_elements(n);
   const double l2 = (double)q->device->l2_bytes;
-  const bool point = is_point(n), forward = is_forward(n);
+  const bool point = clade__conv_is_point(n), forward = is_forward(n);
   double cycles = clade__gemm_vec_cycles(&g) * CLADE_MAX(q->device->compute_units, 1u);
   cycles += 0.4 * weights * (double)p.out.shape.dim[0];
   if (!point)
@@ -116,7 +112,7 @@ double clade__gather_gemm_cost(const clade_query *q) {
 size_t clade__gather_gemm_workspace(const clade_query *q) {
   product p;
   clade_query g = product_of(q, &p);
-  if (is_point(q->node)) return clade__gemm_vec_workspace(&g);
+  if (clade__conv_is_point(q->node)) return clade__gemm_vec_workspace(&g);
   return clade__conv_matrix_at(&g) + (size_t)matrix_elements(q->node) * sizeof(float);
 }
 
@@ -124,7 +120,7 @@ clade_status clade__gather_gemm_emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   product p;
   clade_query g = product_of(q, &p);
-  if (is_point(n)) return clade__gemm_vec_emit_at(e, &g, &clade__gemm_swapped);
+  if (clade__conv_is_point(n)) return clade__gemm_vec_emit_at(e, &g, &clade__gemm_swapped);
   const size_t at = clade__conv_matrix_at(&g);
   if (is_forward(n)) {
     clade__conv_unfold_emit(e, &(clade__unfolding){clade__conv_window(n), 0, &n->in[0].shape, &n->out[0].shape, false},

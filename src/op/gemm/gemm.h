@@ -83,15 +83,6 @@ const char *clade__gemm_mma_bare_accept(const clade_query *q);
 double clade__gemm_mma_bare_cost(const clade_query *q);
 clade_status clade__gemm_mma_bare_emit(clade_emit *e, const clade_query *q);
 
-/* By matrix units of GPUs (warp.c): halves; floats, of which ten bits count. */
-bool clade__gemm_warp_units(const clade_query *q);
-const char *clade__gemm_warp_accept(const clade_query *q);
-const char *clade__gemm_warp_tf32_accept(const clade_query *q);
-double clade__gemm_warp_cost(const clade_query *q);
-double clade__gemm_warp_tf32_cost(const clade_query *q);
-clade_status clade__gemm_warp_emit(clade_emit *e, const clade_query *q);
-extern const clade_space clade__gemm_warp_space;
-
 /* By another library, where the user lets it. */
 const char *clade__gemm_clblast_accept(const clade_query *q);
 clade_status clade__gemm_clblast_emit(clade_emit *e, const clade_query *q);

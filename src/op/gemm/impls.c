@@ -2,7 +2,7 @@
  * kernels differ in how they walk; what they are told is the same: extents, strides of operands, and the epilogue. */
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
-#include "op/simt.h"
+#include "op/product.h"
 #include "op/systolic.h"
 #include "op/view.h"
 
@@ -158,9 +158,6 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   .cost = clade__gemm_##IMPL##_cost, .workspace = clade__gemm_mma_workspace, .emit = clade__gemm_##IMPL##_emit, \
   .space = &clade__gemm_##SPACE##_space, .file = "gemm_mma"
 #define VEC .cost = clade__gemm_vec_cost, .workspace = clade__gemm_vec_workspace, .emit = clade__gemm_vec_emit
-#define WARP                                                        \
-  UNITS(CLADE_ON_GPU, clade__gemm_warp_units, 1 << CLADE_UNIT_PTX), \
-      .emit = clade__gemm_warp_emit, .space = &clade__gemm_warp_space, .file = "gemm_warp"
 const clade_impl *const clade__gemm_impls[] = {
     CLADE_IMPL(.name = "mma_tile", TILE_UNITS, .accept = clade__gemm_mma_tile_accept, MMA(mma_tile, mma_tile)),
     CLADE_IMPL(.name = "mma", VECTOR_UNITS, .accept = clade__gemm_mma_accept, MMA(mma, mma)),
@@ -178,11 +175,12 @@ const clade_impl *const clade__gemm_impls[] = {
                .emit = clade__gemm_bare_emit),
     CLADE_IMPL(.name = "dot", CLADE__LONG_VEC, .accept = clade__gemm_dot_accept, .cost = clade__gemm_dot_cost,
                .workspace = clade__gemm_dot_workspace, .emit = clade__gemm_dot_emit, .file = "gemm_dot"),
-    CLADE_IMPL(.name = "mma_warp", .accept = clade__gemm_warp_accept, .cost = clade__gemm_warp_cost, WARP),
-    CLADE_IMPL(.name = "mma_warp_tf32", .accept = clade__gemm_warp_tf32_accept, .cost = clade__gemm_warp_tf32_cost,
-               WARP, .loose = true),
-    CLADE_IMPL(.name = "simt", CLADE__SIMT, .accept = clade__gemm_simt_accept, .cost = clade__gemm_simt_cost,
-               .emit = clade__gemm_simt_emit, .space = &clade__gemm_simt_space, .file = "simt"),
+    CLADE__PRODUCT_WARPGROUP(gemm),
+    CLADE__PRODUCT_WARP(gemm),
+    CLADE_IMPL(.name = "mma_warp_tf32", CLADE__WARPS, .accept = clade__gemm_warp_tf32_accept,
+               .cost = clade__gemm_warp_tf32_cost, .workspace = clade__gemm_tiles_workspace,
+               .emit = clade__gemm_warp_emit, .space = &clade__gemm_warp_space, .loose = true),
+    CLADE__PRODUCT_SIMT(gemm),
     CLADE_IMPL(.name = "clblast", .family = CLADE_FAMILY_LIBRARY, .accept = clade__gemm_clblast_accept,
                .emit = clade__gemm_clblast_emit),
     CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_gemm_accept,

@@ -9,7 +9,7 @@
 #include <clade/nn.h>
 #include <clade/ops.h>
 
-#include "op/simt.h"
+#include "op/product.h"
 #include "pass/pass.h"
 
 static const clade_device_info gpu = {.size = sizeof gpu,
@@ -109,7 +109,7 @@ static void small_devices(void **state) {
                {64, 16 << 10, NULL},
                {16, 4 << 10, NULL},
                {8, 16 << 10, "the device's groups have fewer work-items than a tile needs"},
-               {256, 1 << 10, "needs 1856 bytes of local memory; the device has 1024"}};
+               {256, 1 << 10, "needs 3584 bytes of local memory; the device has 1024"}};
   seen s = {.graph = convolution(64, 28, 1)};
   for (size_t i = 0; i < CLADE_COUNT(cases); i++)
     for (int k = 0; k < 3; k++) {
@@ -129,14 +129,15 @@ static void small_devices(void **state) {
 /* More units take smaller tiles; how sums are cut does not follow. */
 static void tiles_fill_the_units(void **state) {
   (void)state;
-  clade_device_info few = gpu;
-  seen s = {.graph = convolution(64, 28, 1)};
+  clade_device_info few = gpu, many = gpu;
+  seen s = {.graph = convolution(128, 14, 1)};
   int32_t large[CLADE_MAX_PARAMS], small[CLADE_MAX_PARAMS];
   double ratio;
   few.compute_units = 1;
+  many.compute_units = 120;
   see(&s, "conv2d");
   assert_null(ask(&s, &few, large, &ratio));
-  assert_null(ask(&s, &gpu, small, &ratio));
+  assert_null(ask(&s, &many, small, &ratio));
   assert_true(large[0] * large[1] > small[0] * small[1]);
   see(&s, "conv2d_weights");
   const clade_impl *simt = named(s.node.op, "simt");
@@ -148,12 +149,32 @@ static void tiles_fill_the_units(void **state) {
   clade_graph_release(s.graph);
 }
 
+/* Parts cover the inner axis, none is empty, and only products of few tiles have several. */
+static void parts_of_the_inner_axis(void **state) {
+  (void)state;
+  static const struct {
+    clade__matmul whole;
+    int64_t n, span;
+  } cases[] = {{{64, 64, 4096, 1}, 16, 256},  {{1, 1, 1000, 1}, 3, 384},        {{64, 64, 511, 1}, 1, 512},
+               {{65, 64, 4096, 20}, 3, 1408}, {{4096, 4096, 4096, 1}, 1, 4096}, {{64, 64, 0, 1}, 1, 64}};
+  for (size_t i = 0; i < CLADE_COUNT(cases); i++) {
+    const clade__parts p = clade__parts_of(&cases[i].whole);
+    assert_int_equal(p.n, cases[i].n);
+    assert_int_equal(p.span, cases[i].span);
+    assert_int_equal(p.each.matrices, cases[i].whole.matrices * p.n);
+    assert_int_equal(clade__parts_bytes(&p, 10), p.n > 1 ? 40 * p.n : 0);
+  }
+  for (int64_t k = 1; k < 9000; k++) {
+    const clade__parts p = clade__parts_of(&(clade__matmul){.m = 100, .n = 100, .k = k, .matrices = 1});
+    assert_true((p.n - 1) * p.span < k && k <= p.n * p.span && p.each.k <= p.span);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(taken_on_gpus_alone),
-      cmocka_unit_test(depthwise_is_left_to_ref),
-      cmocka_unit_test(small_devices),
-      cmocka_unit_test(tiles_fill_the_units),
+      cmocka_unit_test(taken_on_gpus_alone),     cmocka_unit_test(depthwise_is_left_to_ref),
+      cmocka_unit_test(small_devices),           cmocka_unit_test(tiles_fill_the_units),
+      cmocka_unit_test(parts_of_the_inner_axis),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,449 @@
+/* Products of matrices by work-groups that share tiles in local memory: for devices where that memory is near and
+ * work-items run in step. A kernel is made of three choices:
+ *
+ *   the source (product_sources.cl): matrices (gemm), or pixels that become columns on their way to local memory, for
+ *     results and the derivative by the data (conv2d, conv2d_data) or by the weights (conv2d_weights);
+ *   the product: multiply-adds in float, below; or, with UNITS, NVIDIA's matrix units (product_units.cl);
+ *   the way to local memory: through registers, for all sources and products; or by copies that arrive later (STAGES),
+ *     for matrices and units.
+ * Where results are few the inner axis is cut into parts (IN_PARTS), whose sums another launch adds up.
+ *
+ * A group computes BM x BN results, from a slice of BK steps of the inner axis at a time (of units: BK words, each two
+ * halves or a float); TM x TN of them are a work-item's, or a warp's. Sums go along the inner axis from end to end,
+ * whatever the tile.
+ *
+ * What a product defines:
+ *   RAW, ELEMENT(T, p, i)   an element in local memory, and the i-th of an operand as one
+ *   ITEMS, SLICE_STEPS      work-items of a group; elements of the inner axis in a slice
+ *   TILES, ITEM_PLACE, SUMS declarations: slices of both operands, the item's place in the tile, its sums
+ *   PRODUCTS(s)             adds the products of slice s
+ *   SEEN                    after a slice was written and before the barrier: makes it visible to the unit
+ *   ENDED(n)                waits until all products but those of the last n slices are through
+ *   RESULTS                 a PUT(sum, row, column) for each result that exists */
+#if ROLLED /* on CPUs, where tests run it: PoCL compiles unrolled loops for seconds */
+#define UNROLL _Pragma("nounroll")
+#else
+#define UNROLL _Pragma("unroll")
+#endif
+#ifndef STAGES
+#define STAGES 2 /* slices that local memory has room for */
+#endif
+
+#if UNITS
+#include "product_units.cl"
+#else
+/* ---- multiply-adds: rows and columns of a work-item lie side by side in fours, which are read as vectors ---- */
+#define ACROSS (BN / TN)
+#define DOWN   (BM / TM)
+#define ITEMS  (DOWN * ACROSS)
+/* Where a work-item is in the tile. 32 neighbors, which run in step, form 4 x 8 where they can: so they read the fewest
+ * different vectors. */
+#define SQUARES (ACROSS % 8 == 0 && DOWN % 4 == 0)
+#define ACROSS_AT(id) (SQUARES ? (id) / 32 % (ACROSS / 8) * 8 + (id) % 8 : (id) % ACROSS)
+#define DOWN_AT(id)   (SQUARES ? (id) / 32 / (ACROSS / 8) * 4 + (id) % 32 / 8 : (id) / ACROSS)
+/* Its i-th row and j-th column. */
+#define FEWER(a, b)  ((a) < (b) ? (a) : (b))
+#define ROW(i)    ((i) / FEWER(TM, 4) * DOWN * FEWER(TM, 4) + DOWN_AT(id) * FEWER(TM, 4) + (i) % FEWER(TM, 4))
+#define COL(j)    ((j) / FEWER(TN, 4) * ACROSS * FEWER(TN, 4) + ACROSS_AT(id) * FEWER(TN, 4) + (j) % FEWER(TN, 4))
+/* A work-item's operands of a step. Lines of local memory begin at multiples of 16 bytes. */
+#define FRAGMENT(to, line, n, PLACE)                                                                  \
+  if ((n) % 4 == 0) {                                                                                 \
+    UNROLL                                                                                            \
+    for (int i = 0; i < (n) / 4; i++) {                                                               \
+      const float4 four = *(const __local float4 *)&(line)[PLACE(4 * i)];                             \
+      to[4 * i] = four.s0, to[4 * i + 1] = four.s1, to[4 * i + 2] = four.s2, to[4 * i + 3] = four.s3; \
+    }                                                                                                 \
+  } else {                                                                                            \
+    UNROLL                                                                                            \
+    for (int i = 0; i < (n); i++) to[i] = (line)[PLACE(i)];                                           \
+  }
+#define PRODUCTS(s)                                                 \
+  UNROLL                                                            \
+  for (int k = 0; k < BK; k++) {                                    \
+    float row[TM], column[TN];                                      \
+    FRAGMENT(row, left[(s) % STAGES][k], TM, ROW)                   \
+    FRAGMENT(column, right[(s) % STAGES][k], TN, COL)               \
+    UNROLL                                                          \
+    for (int i = 0; i < TM; i++)                                    \
+      UNROLL                                                        \
+      for (int j = 0; j < TN; j++) sum[i][j] += row[i] * column[j]; \
+  }
+#define ENDED(n)
+#define SEEN
+#define RESULTS                                               \
+  UNROLL                                                      \
+  for (int i = 0; i < TM; i++)                                \
+    UNROLL                                                    \
+    for (int j = 0; j < TN; j++)                              \
+      if (row0 + ROW(i) < rows && column0 + COL(j) < columns) \
+        PUT(sum[i][j], row0 + ROW(i), column0 + COL(j))
+#define ITEM_PLACE const int id = (int)get_local_id(0);
+#define SUMS                   \
+  float sum[TM][TN];           \
+  UNROLL                       \
+  for (int i = 0; i < TM; i++) \
+    UNROLL                     \
+    for (int j = 0; j < TN; j++) sum[i][j] = 0;
+#define TILES                                                          \
+  __local float left[STAGES][BK][BM + 4] __attribute__((aligned(16))); \
+  __local float right[STAGES][BK][BN + 4] __attribute__((aligned(16)));
+#define RAW               float
+#define ELEMENT(T, p, at) LOAD(T, p, at)
+#define SLICE_STEPS       BK
+#endif
+
+#include "product_sources.cl"
+
+#ifdef ENTRY
+/* ---- through registers ----
+ * While a slice is multiplied, the next one's elements are on their way to registers; from there they go to the other
+ * half of local memory. */
+/* Fills the source's tables for the steps of slice s. */
+#define STEPS(s)                                                                            \
+  for (int i = id; i < SLICE_STEPS && (index_t)(s) * SLICE_STEPS + i < depth; i += ITEMS) { \
+    const int k_at = (s) % 2 * SLICE_STEPS + i;                                             \
+    STEP((index_t)(s) * SLICE_STEPS + i)                                                    \
+  }
+/* How many elements of a slice of `lines` lines a work-item brings, and where in the slice the e-th is: along the inner
+ * axis, and across. */
+#define SHARE(lines)           ((lines) * SLICE_STEPS / ITEMS)
+#define PLACE_K(deep, e, lines) ((deep) ? (e) % SLICE_STEPS : (e) / (lines))
+#define PLACE_L(deep, e, lines) ((deep) ? (e) / SLICE_STEPS : (e) % (lines))
+/* The e-th element of slice s, to `v`; beyond the operand, 0. SIDE is LEFT or RIGHT. */
+#define LOAD_ONE(v, SIDE, lines, first, count, s, e)                                     \
+  {                                                                                      \
+    const int k = PLACE_K(SIDE##_DEEP, e, lines), n_at = PLACE_L(SIDE##_DEEP, e, lines); \
+    const int k_at = (s) % 2 * SLICE_STEPS + k;                                          \
+    const bool in = (first) + n_at < (count) && (index_t)(s) * SLICE_STEPS + k < depth;  \
+    v = in ? SIDE((index_t)(s) * SLICE_STEPS + k, (first) + n_at) : (RAW)0;              \
+  }
+/* Whether a work-item brings its elements RUN at a time. */
+#define IN_RUNS(SIDE, lines) \
+  (SIDE##_RUNS && SHARE(lines) % RUN == 0 && ((size_t)SIDE##_BASE & (RUN * sizeof(*SIDE##_BASE) - 1)) == 0)
+/* RUN neighbors from the e-th on, to `v`; `expression` reads them from `from`, where they begin. */
+#define LOAD_RUN(v, expression, SIDE, lines, first, count, s, e)                               \
+  {                                                                                            \
+    const int k = PLACE_K(SIDE##_DEEP, e, lines), n_at = PLACE_L(SIDE##_DEEP, e, lines);       \
+    const int k_at = (s) % 2 * SLICE_STEPS + k;                                                \
+    if ((first) + n_at < (count) && (index_t)(s) * SLICE_STEPS + k < depth) {                  \
+      const size_t from = (size_t)SIDE##_FROM((index_t)(s) * SLICE_STEPS + k, (first) + n_at); \
+      v = expression;                                                                          \
+    }                                                                                          \
+  }
+#if UNITS
+/* A work-item writes 16 bytes of local memory at a time, of elements that are neighbors in memory too. Two halves wait
+ * in one register: by an instruction, since compilers take shifts apart again and need two. */
+static inline uint FN(pair)(const uint low, const uint high) {
+#if IMITATE
+  return low | high << 16;
+#else
+  uint word;
+  __asm__("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(word) : "r"(low), "r"(high));
+  return word;
+#endif
+}
+#define RUN EACH
+#define SLICE_REGISTERS(name, lines) uint name[SHARE(lines) / WORD];
+#define LOAD_SLICE(to, SIDE, lines, first, count, s)                                                                   \
+  if (IN_RUNS(SIDE, lines)) {                                                                                          \
+    UNROLL                                                                                                             \
+    for (int i = 0; i < SHARE(lines) / EACH; i++) {                                                                    \
+      uint4 run = 0;                                                                                                   \
+      LOAD_RUN(run, *(const __global uint4 *)((const __global RAW *)SIDE##_BASE + from), SIDE, lines, first, count, s, \
+          (id + ITEMS * i) * EACH)                                                                                     \
+      to[4 * i] = run.s0, to[4 * i + 1] = run.s1, to[4 * i + 2] = run.s2, to[4 * i + 3] = run.s3;                      \
+    }                                                                                                                  \
+  } else {                                                                                                             \
+    UNROLL                                                                                                             \
+    for (int i = 0; i < SHARE(lines) / WORD; i++) {                                                                    \
+      RAW low, high = 0;                                                                                               \
+      const int e = (id + ITEMS * (i / 4)) * EACH + i % 4 * WORD;                                                      \
+      LOAD_ONE(low, SIDE, lines, first, count, s, e)                                                                   \
+      if (WORD == 2) LOAD_ONE(high, SIDE, lines, first, count, s, e + 1)                                               \
+      to[i] = WORD == 2 ? FN(pair)(low, high) : low;                                                                   \
+    }                                                                                                                  \
+  }
+#define STORE_SLICE(tile, from, SIDE, lines)                                                                    \
+  UNROLL                                                                                                        \
+  for (int i = 0; i < SHARE(lines) / EACH; i++) {                                                               \
+    const int e = (id + ITEMS * i) * EACH;                                                                      \
+    const int at = PLACE(SIDE##_DEEP, lines, PLACE_L(SIDE##_DEEP, e, lines), PLACE_K(SIDE##_DEEP, e, lines));   \
+    __local uint4 *to = (__local uint4 *)&tile[at]; /* a variable: otherwise clang stores element by element */ \
+    *to = (uint4)(from[4 * i], from[4 * i + 1], from[4 * i + 2], from[4 * i + 3]);                              \
+  }
+#else
+#define SLICE_REGISTERS(name, lines) float name[SHARE(lines)];
+#define RUN 4
+#define LOAD_SLICE(to, SIDE, lines, first, count, s)                                                                        \
+  if (IN_RUNS(SIDE, lines)) {                                                                                               \
+    UNROLL                                                                                                                  \
+    for (int i = 0; i < SHARE(lines) / 4; i++) {                                                                            \
+      float4 run = 0;                                                                                                       \
+      LOAD_RUN(run, CLADE_ACCESS(CLADE_GET4, T)(T, SIDE##_BASE + from), SIDE, lines, first, count, s, (id + ITEMS * i) * 4) \
+      to[4 * i] = run.s0, to[4 * i + 1] = run.s1, to[4 * i + 2] = run.s2, to[4 * i + 3] = run.s3;                           \
+    }                                                                                                                       \
+  } else {                                                                                                                  \
+    UNROLL                                                                                                                  \
+    for (int i = 0; i < SHARE(lines); i++) LOAD_ONE(to[i], SIDE, lines, first, count, s, id + ITEMS * i)                    \
+  }
+#define STORE_SLICE(tile, from, SIDE, lines)                                                                      \
+  if (IN_RUNS(SIDE, lines)) {                                                                                     \
+    UNROLL                                                                                                        \
+    for (int i = 0; i < SHARE(lines) / 4; i++) {                                                                  \
+      const int e = (id + ITEMS * i) * 4, k = PLACE_K(SIDE##_DEEP, e, lines), l = PLACE_L(SIDE##_DEEP, e, lines); \
+      const float4 four = (float4)(from[4 * i], from[4 * i + 1], from[4 * i + 2], from[4 * i + 3]);               \
+      if (SIDE##_DEEP) {                                                                                          \
+        tile[k][l] = four.s0;                                                                                     \
+        tile[k + 1][l] = four.s1;                                                                                 \
+        tile[k + 2][l] = four.s2;                                                                                 \
+        tile[k + 3][l] = four.s3;                                                                                 \
+      } else {                                                                                                    \
+        __local float4 *to = (__local float4 *)&tile[k][l];                                                       \
+        *to = four;                                                                                               \
+      }                                                                                                           \
+    }                                                                                                             \
+  } else {                                                                                                        \
+    UNROLL                                                                                                        \
+    for (int i = 0; i < SHARE(lines); i++) {                                                                      \
+      const int e = id + ITEMS * i;                                                                               \
+      tile[PLACE_K(SIDE##_DEEP, e, lines)][PLACE_L(SIDE##_DEEP, e, lines)] = from[i];                             \
+    }                                                                                                             \
+  }
+#endif
+
+GROUP(ITEMS, 1, 1) ENTRY(ARGS) {
+  TILES
+  TABLES
+  const index_t matrix = (index_t)get_group_id(2);
+  if (matrix >= MATRICES) return; /* the whole group: kernels are warmed by such launches */
+  OPEN
+  ITEM_PLACE
+  const index_t row0 = (index_t)get_group_id(1) * BM, column0 = (index_t)get_group_id(0) * BN;
+  const int slices = (int)((depth + SLICE_STEPS - 1) / SLICE_STEPS);
+  SUMS
+  for (int n_at = id; n_at < BN && column0 + n_at < columns; n_at += ITEMS) {
+    COLUMN(column0 + n_at)
+  }
+  STEPS(0)
+  for (int s = -1; s < slices; s++) { /* of slice -1 there is nothing to multiply */
+    SLICE_REGISTERS(left_next, BM)
+    SLICE_REGISTERS(right_next, BN)
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (s + 1 < slices) {
+      LOAD_SLICE(left_next, LEFT, BM, row0, rows, s + 1)
+      LOAD_SLICE(right_next, RIGHT, BN, column0, columns, s + 1)
+    }
+    STEPS(s + 2)
+    if (s >= 0) {
+      PRODUCTS(s)
+    }
+    if (s + 1 < slices) {
+      STORE_SLICE(left[(s + 1) % 2], left_next, LEFT, BM)
+      STORE_SLICE(right[(s + 1) % 2], right_next, RIGHT, BN)
+      SEEN
+    }
+    ENDED(0)
+  }
+  RESULTS
+}
+#endif
+
+#ifdef WANT_gemm_forward_stages
+/* ---- by copies of 16 bytes that arrive later ----
+ * While one slice is multiplied, the next COMING ones are on their way. A tile lies as the operand does. */
+/* A slice of one operand: lines from `from` on, of which `most` exist, and `steps` of the inner axis; zeros beyond.
+ * whole: every copy begins at a multiple of 16 bytes. */
+__attribute__((always_inline)) static inline void FN(bring)(__local RAW *to, const __global RAW *from, const bool deep,
+                                                            const int lines, const index_t most, const index_t steps,
+                                                            const index_t line, const index_t step, const bool whole,
+                                                            const int id) {
+  COPIES
+  for (int turn = 0; turn < (lines * DEEP + EACH * ITEMS - 1) / (EACH * ITEMS); turn++) {
+    const int i = EACH * (id + ITEMS * turn);
+    if (lines * DEEP % (EACH * ITEMS) && i >= lines * DEEP) break;
+    const int n = deep ? i / DEEP : i % lines, k = deep ? i % DEEP : i / lines;
+    const index_t left = deep ? (n < most ? steps - k : 0) : (k < steps ? most - n : 0);
+    const int there = (int)max((index_t)0, min(left, (index_t)EACH));
+    const __global RAW *source = there ? from + n * line + k * step : from;
+    __local RAW *at = to + PLACE(deep, lines, n, k);
+    if (whole)
+      FN(copy)(at, source, there * (int)sizeof(RAW));
+    else
+      for (int e = 0; e < EACH; e++) at[e] = e < there ? source[e * (deep ? step : line)] : (RAW)0;
+  }
+}
+/* Whether copies of 16 bytes may take an operand: its lines lie `line` apart, elements of one side by side. */
+#define WHOLE(p, line, next) ((next) == 1 && ((size_t)(p) | (size_t)(line) * sizeof(RAW)) % 16 == 0)
+#define SLICES(s, wanted)                                                                                                              \
+  if ((wanted) && (s) < slices) {                                                                                                      \
+    const index_t k = (index_t)(s) * DEEP;                                                                                             \
+    FN(bring)(left[(s) % STAGES], left_from + k * a_s.s7, LEFT_DEEP, BM, rows - row0, depth - k, a_s.s6, a_s.s7, left_whole, id);      \
+    FN(bring)(right[(s) % STAGES], right_from + k * b_s.s6, RIGHT_DEEP, BN, columns - column0, depth - k, b_s.s7, b_s.s6, right_whole, \
+              id);                                                                                                                     \
+  }
+
+GROUP(ITEMS, 1, 1) KERNEL(gemm_forward_stages)(ARGS) {
+  TILES
+#if IMITATE
+  int asked = 0, arrived = 0;
+#endif
+  const index_t matrix = (index_t)get_group_id(2);
+  if (matrix >= MATRICES) return; /* the whole group */
+  OPEN
+  ITEM_PLACE
+  const index_t row0 = (index_t)get_group_id(1) * BM, column0 = (index_t)get_group_id(0) * BN;
+  const __global RAW *left_from = (const __global RAW *)a + row0 * a_s.s6;
+  const __global RAW *right_from = (const __global RAW *)b + column0 * b_s.s7;
+  const bool left_whole = LEFT_DEEP ? WHOLE(left_from, a_s.s6, a_s.s7) : WHOLE(left_from, a_s.s7, a_s.s6);
+  const bool right_whole = RIGHT_DEEP ? WHOLE(right_from, b_s.s7, b_s.s6) : WHOLE(right_from, b_s.s6, b_s.s7);
+  const int slices = (int)((depth + DEEP - 1) / DEEP);
+  SUMS
+  for (int s = 0; s < COMING; s++) {
+    BRING(s)
+    COMMIT
+  }
+  for (int s = 0; s < slices; s++) {
+    ARRIVED(COMING - 1)
+    barrier(CLK_LOCAL_MEM_FENCE); /* all have copied slice s, and none reads the one that is overwritten now */
+    BRING(s + COMING)
+    COMMIT
+    PRODUCTS(s)
+    ENDED(1)
+  }
+  ENDED(0)
+  RESULTS
+}
+#endif
+
+#ifdef WANT_product_join
+/* ---- the sums of parts, added up in order ----
+ * dims: six batch extents, rows and columns. */
+#define EPILOGUE_AT(strides) BATCH_OFFSET(dims, strides, batch)
+KERNEL(product_join)
+(ARG(const float, sums), ARG(STORAGE(OUT), y), const index8_t dims, const index_t parts, const float alpha EPILOGUE_ARGS) {
+  const index_t column = get_global_id(0), row = get_global_id(1), batch = get_global_id(2);
+  if (row >= dims.s6 || column >= dims.s7 || batch >= BATCHES(dims)) return;
+  USE(const float, sums);
+  USE(STORAGE(OUT), y);
+  EPILOGUE_USE
+  const index_t results = (index_t)BATCHES(dims) * dims.s6 * dims.s7, at = (batch * dims.s6 + row) * dims.s7 + column;
+  float sum = 0;
+  for (index_t part = 0; part < parts; part++) sum += sums[part * results + at];
+  const COMPUTE(T) i0 = sum * alpha;
+  EPILOGUE
+  STORE(OUT, y, at, r);
+}
+#endif
+
+/* ---- of the files that are included, too ---- */
+#undef ACCUMULATORS_128
+#undef ACCUMULATORS_256
+#undef ACCUMULATORS_64
+#undef ACROSS_AT
+#undef ADDRESS
+#undef COMING
+#undef BLOCKS_APART
+#undef ARGS
+#undef ARRIVED
+#undef BEGINS
+#undef BRING
+#undef SHARE
+#undef COL
+#undef COLUMN
+#undef COMMIT
+#undef COPIES
+#undef DEEP
+#undef DOWN
+#undef DOWN_AT
+#undef EACH
+#undef ELEMENT
+#undef ENDED
+#undef ENTRY
+#undef EPILOGUE_AT
+#undef EXCHANGE
+#undef F16
+#undef F32
+#undef F4
+#undef FEWER
+#undef FRAGMENT
+#undef FROM
+#undef LOAD_SLICE
+#undef INDEX4
+#undef INDEX4_0
+#undef INDEX4_1
+#undef HELD
+#undef ITEMS
+#undef LATE
+#undef LDMATRIX
+#undef LEFT
+#undef LOAD_RUN
+#undef LEFT_BASE
+#undef LEFT_FROM
+#undef LEFT_OF
+#undef LINE
+#undef MATRICES
+#undef MMA_bf16
+#undef MMA_f16
+#undef MMA_f32
+#undef MULTIPLY
+#undef NUMBERS_128
+#undef NUMBERS_256
+#undef NUMBERS_64
+#undef NUMBER_bf16
+#undef NUMBER_f16
+#undef ON
+#undef OPEN
+#undef OPERAND
+#undef PHASES
+#undef PLACE
+#undef ITEM_PLACE
+#undef PLACE_K
+#undef PLACE_L
+#undef PRODUCTS
+#undef PUT
+#undef RAW
+#undef RESULTS
+#undef RESULT_COLUMN
+#undef RESULT_ROW
+#undef RIGHT
+#undef RUN
+#undef IN_RUNS
+#undef RIGHT_BASE
+#undef RIGHT_FROM
+#undef RIGHT_OF
+#undef ROOM
+#undef ROW
+#undef SEEN
+#undef STORE_SLICE
+#undef SINGLE
+#undef SINGLE_bf16
+#undef SINGLE_f16
+#undef SINGLE_f32
+#undef SLICE
+#undef SLICES
+#undef SLICE_STEPS
+#undef STAGES
+#undef STEP
+#undef STEPS
+#undef SUMS
+#undef TABLES
+#undef TEXT
+#undef TEXT_OF
+#undef TILES
+#undef UNROLL
+#undef SLICE_REGISTERS
+#undef LOAD_ONE
+#undef SQUARES
+#undef WARPS
+#undef WGMMA_bf16
+#undef WGMMA_f16
+#undef WHOLE
+#undef ACROSS
+#undef WORD
+#undef PART
+#undef FIRST
+#undef SPAN
+#undef PHASE
+#undef CUTS
+#undef RESULT
+#undef STORE_AT

@@ -1,0 +1,210 @@
+/* What products are made of (product.cl): matrices, and images whose pixels become columns. A source defines
+ *
+ *   ENTRY, ARGS        the kernel's name and arguments
+ *   MATRICES           how many products there are; a group computes a tile of number `matrix`
+ *   OPEN               statements that declare `rows`, `columns` and `depth` of it, and what the others need
+ *   TABLES             local memory of its own, which STEP(k) fills for a step of the inner axis and COLUMN(n) for a
+ *                      column; k_at and n_at are their places there. It holds the steps of two slices
+ *   LEFT(k, m)         an element of the left operand; RIGHT(k, n) of the right one
+ *   LEFT_FROM(k, m)    where it is in LEFT_BASE; RIGHT_FROM and RIGHT_BASE alike
+ *   PUT(sum, m, n)     takes a result
+ *
+ * The host defines LEFT_DEEP and RIGHT_DEEP: neighbors in memory are neighbors along the inner axis; and LEFT_RUNS and
+ * RIGHT_RUNS: if the operand begins at a multiple of a run (16 bytes for units, else four elements), each run of
+ * neighbors does, and ends inside the operand (src/op/product.h). */
+#if defined WANT_gemm_forward_tiles || defined WANT_gemm_forward_stages
+/* The arguments are those of gemm.cl. */
+#ifdef WANT_gemm_forward_tiles
+#define ENTRY KERNEL(gemm_forward_tiles)
+#endif
+#if IN_PARTS
+/* Parts of `span` steps each: of each one all results, as floats, which product_join adds up. */
+#define ARGS                                                                                                    \
+  ARG(const STORAGE(T), a), ARG(const STORAGE(TB), b), ARG(float, y), const index8_t dims, const index_t inner, \
+      const index8_t a_s, const index8_t b_s, const float alpha, const index_t span, const index_t parts
+#define MATRICES (BATCHES(dims) * parts)
+#define OPEN                                                                     \
+  const index_t rows = dims.s6, columns = dims.s7, batch = matrix / parts;       \
+  const index_t first = matrix % parts * span, depth = min(span, inner - first); \
+  USE(const STORAGE(T), a);                                                      \
+  USE(const STORAGE(TB), b);                                                     \
+  USE(float, y);                                                                 \
+  a += BATCH_OFFSET(dims, a_s, batch) + first * a_s.s7;                          \
+  b += BATCH_OFFSET(dims, b_s, batch) + first * b_s.s6;                          \
+  y += (matrix % parts * (index_t)BATCHES(dims) + batch) * rows * columns;
+#define PUT(sum, m, n) y[(m) * columns + (n)] = sum;
+#else
+#define ARGS                                                                                                           \
+  ARG(const STORAGE(T), a), ARG(const STORAGE(TB), b), ARG(STORAGE(OUT), y), const index8_t dims, const index_t depth, \
+      const index8_t a_s, const index8_t b_s, const float alpha EPILOGUE_ARGS
+#define EPILOGUE_AT(strides) BATCH_OFFSET(dims, strides, matrix)
+#define MATRICES             BATCHES(dims)
+#define OPEN                                       \
+  const index_t rows = dims.s6, columns = dims.s7; \
+  USE(const STORAGE(T), a);                        \
+  USE(const STORAGE(TB), b);                       \
+  USE(STORAGE(OUT), y);                            \
+  EPILOGUE_USE                                     \
+  a += BATCH_OFFSET(dims, a_s, matrix);            \
+  b += BATCH_OFFSET(dims, b_s, matrix);            \
+  y += matrix * rows * columns;
+#define PUT(sum, m, n)                        \
+  {                                           \
+    const index_t row = (m), column = (n);    \
+    const COMPUTE(T) i0 = (sum) * alpha;      \
+    EPILOGUE                                  \
+    STORE(OUT, y, row * columns + column, r); \
+  }
+#endif
+#define TABLES
+#define STEP(k)
+#define COLUMN(n)
+#define LEFT_BASE       a
+#define RIGHT_BASE      b
+#define LEFT_FROM(k, m)  ((m) * a_s.s6 + (k) * a_s.s7)
+#define RIGHT_FROM(k, n) ((k) * b_s.s6 + (n) * b_s.s7)
+#define LEFT(k, m)       ELEMENT(T, a, LEFT_FROM(k, m))
+#define RIGHT(k, n)      ELEMENT(TB, b, RIGHT_FROM(k, n))
+#endif
+
+#if defined WANT_conv2d_gather_tiles || defined WANT_conv2d_weights_tiles
+/* Convolutions as products. An image's pixels become a matrix while they are copied to local memory: an element of it
+ * belongs to a place of the result and to a tap of a channel. One of these is a column and the other a step of the inner
+ * axis. Each contributes an offset, and their sum says where the pixel is: offset of the left operand's element; of x's,
+ * without line and place; line; place in the line. Around the image there are zeros. */
+#define INDEX4_0      int4
+#define INDEX4_1      long4
+#define INDEX4        CLADE_PASTE(INDEX4_, INDEX64)
+#define TABLES      __local INDEX4 step_offset[2 * SLICE_STEPS], column_offset[BN];
+#define RIGHT_BASE       x
+#define RIGHT_FROM(k, n) FN(place_of)(step_offset[k_at] + column_offset[n_at], dims.s5)
+#define RIGHT(k, n)      FN(pixel)(x, step_offset[k_at] + column_offset[n_at], dims.s4, dims.s5)
+static inline index_t FN(place_of)(const INDEX4 p, const index_t width) { return p.y + p.z * width + p.w; }
+static inline RAW FN(pixel)(const __global STORAGE(T) * x, const INDEX4 p, const index_t height, const index_t width) {
+  const bool in = p.z >= 0 && p.z < height && p.w >= 0 && p.w < width;
+  return in ? ELEMENT(T, x, FN(place_of)(p, width)) : (RAW)0;
+}
+#endif
+
+#ifdef WANT_conv2d_gather_tiles
+/* Rows: channels of a group of the result. Columns: places of all images. Steps: taps of all inner channels. dims, taps
+ * and map are those of conv2d.cl, and taps.s5 and s6: from one tap to the next that reaches a whole place. Where div is
+ * above 1 the places of the result fall into phases, p = phase + div * place, each of which has taps of its own and is
+ * a matrix. */
+#define ENTRY KERNEL(conv2d_gather_tiles)
+#if IN_PARTS
+#define ARGS                                                                                                   \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), w), ARG(float, y), const index8_t dims, const index8_t taps, \
+      const index8_t map, const index_t span, const index_t parts
+#define PART  (matrix % parts)
+#define FIRST (PART * span)
+#define SPAN  max((index_t)0, min(span, steps - FIRST))
+#define PHASE (matrix / parts)
+#define CUTS  parts
+#else
+#define ARGS                                                                                                          \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t taps, \
+      const index8_t map EPILOGUE_ARGS
+#define EPILOGUE_AT(strides) (batch * (strides).s5)
+#define FIRST 0
+#define SPAN  steps
+#define PHASE matrix
+#define CUTS  1
+#endif
+
+/* Of a phase along an axis: its first tap, how many it has, and the place p * mul + shift + i * move that tap i of them
+ * reaches from place p. */
+static inline INDEX4 FN(phase)(const index_t from, const index_t delta, const index_t div, const index_t step,
+                             const index_t taps) {
+  index_t tap = 0;
+  while (tap < step && tap < taps && (from + tap * delta) % div) tap++;
+  const index_t count = tap < step && tap < taps ? (taps - tap + step - 1) / step : 0;
+  return (INDEX4)(tap, count, (from + tap * delta) / div, step * delta / div);
+}
+static inline INDEX4 FN(step)(const index_t k, const INDEX4 down, const INDEX4 across, const index8_t dims,
+                            const index8_t taps) {
+  const index_t count = down.y * across.y, channel = k / count, i = k % count / across.y, j = k % across.y;
+  const index_t tap = (down.x + i * taps.s5) * taps.s1 + across.x + j * taps.s6;
+  return (INDEX4)(channel * taps.s4 + tap, channel * dims.s4 * dims.s5, down.z + i * down.w, across.z + j * across.w);
+}
+/* Image, line and place. */
+static inline INDEX4 FN(place)(const index_t n, const index_t high, const index_t wide) {
+  return (INDEX4)(n / (high * wide), n / wide % high, n % wide, 0);
+}
+#define PHASES(k, of) min(map.k, dims.of)
+#define MATRICES      ((long)dims.s1 * PHASES(s3, s6) * PHASES(s7, s7) * CUTS)
+#define OPEN                                                                                                        \
+  const index_t phase_x = PHASE % PHASES(s7, s7), phase_y = PHASE / PHASES(s7, s7) % PHASES(s3, s6);                \
+  const index_t group = PHASE / (PHASES(s7, s7) * PHASES(s3, s6)), plane = dims.s4 * dims.s5;                       \
+  const INDEX4 down = FN(phase)(phase_y * map.s0 + map.s1, map.s2, map.s3, taps.s5, taps.s0);                       \
+  const INDEX4 across = FN(phase)(phase_x * map.s4 + map.s5, map.s6, map.s7, taps.s6, taps.s1);                     \
+  const index_t high = (dims.s6 - phase_y + map.s3 - 1) / map.s3, wide = (dims.s7 - phase_x + map.s7 - 1) / map.s7; \
+  const index_t rows = dims.s2, columns = dims.s0 * high * wide, steps = dims.s3 * down.y * across.y, depth = SPAN; \
+  USE(const STORAGE(T), x);                                                                                         \
+  USE(const STORAGE(T), w);                                                                                         \
+  USE(RESULT, y);                                                                                                   \
+  x += group * dims.s3 * plane;                                                                                     \
+  w += group * taps.s2;
+#define STEP(k)    step_offset[k_at] = FN(step)(FIRST + (k), down, across, dims, taps);
+#define COLUMN(n)                                                                                   \
+  {                                                                                                 \
+    const INDEX4 p = FN(place)(n, high, wide);                                                      \
+    column_offset[n_at] = (INDEX4)(0, p.x * dims.s1 * dims.s3 * plane, p.y * map.s0, p.z * map.s4); \
+  }
+#define LEFT_BASE       w
+#define LEFT_FROM(k, m) ((m) * taps.s3 + step_offset[k_at].x)
+#define LEFT(k, m)      ELEMENT(T, w, LEFT_FROM(k, m))
+#define PUT(sum, m, n)                                                                  \
+  {                                                                                     \
+    const INDEX4 p = FN(place)(n, high, wide);                                          \
+    const index_t row = group * rows + (m), batch = p.x, pixels = dims.s6 * dims.s7;    \
+    const index_t column = (phase_y + p.y * map.s3) * dims.s7 + phase_x + p.z * map.s7; \
+    STORE_AT(sum, (batch * dims.s1 * rows + row) * pixels + column)                     \
+  }
+#if IN_PARTS
+#define RESULT         float
+#define STORE_AT(sum, at)  y[PART * dims.s0 * dims.s1 * rows * pixels + (at)] = sum;
+#else
+#define RESULT         STORAGE(OUT)
+#define STORE_AT(sum, at)    \
+  EPILOGUE_USE               \
+  const COMPUTE(T) i0 = sum; \
+  EPILOGUE                   \
+  STORE(OUT, y, at, r);
+#endif
+#endif
+
+#ifdef WANT_conv2d_weights_tiles
+/* Rows: channels of a group of y. Columns: taps of all inner channels. Steps: `span` places of all images for each part
+ * of the sum. The arguments are those of conv2d_weights.cl. */
+#define ENTRY KERNEL(conv2d_weights_tiles)
+#define ARGS                                                                                                     \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(T), y), ARG(float, out), const index8_t dims, const index8_t taps, \
+      const index8_t map, const index_t span
+#define MATRICES ((long)dims.s1 * taps.s2)
+#define OPEN                                                                                           \
+  const index_t group = matrix % dims.s1, first = matrix / dims.s1 * span, pixels = dims.s6 * dims.s7; \
+  const index_t rows = dims.s2, columns = dims.s3 * taps.s0 * taps.s1, plane = dims.s4 * dims.s5;      \
+  const index_t depth = min(span, dims.s0 * pixels - first);                                           \
+  USE(const STORAGE(T), x);                                                                            \
+  USE(const STORAGE(T), y);                                                                            \
+  USE(float, out);                                                                                     \
+  x += group * dims.s3 * plane;                                                                        \
+  y += group * rows * pixels;                                                                          \
+  out += matrix * rows * columns;
+#define STEP(k)                                                                                              \
+  {                                                                                                          \
+    const index_t image = (first + (k)) / pixels, pixel = (first + (k)) % pixels;                            \
+    step_offset[k_at] = (INDEX4)(image * dims.s1 * rows * pixels + pixel, image * dims.s1 * dims.s3 * plane, \
+                             pixel / dims.s7 * map.s0 + map.s1, pixel % dims.s7 * map.s4 + map.s5);          \
+  }
+#define COLUMN(n)                                                                                               \
+  {                                                                                                             \
+    const index_t line = (n) / taps.s1;                                                                         \
+    column_offset[n_at] = (INDEX4)(0, line / taps.s0 * plane, line % taps.s0 * map.s2, (n) % taps.s1 * map.s6); \
+  }
+#define LEFT_BASE       y
+#define LEFT_FROM(k, m) ((m) * pixels + step_offset[k_at].x)
+#define LEFT(k, m)      ELEMENT(T, y, LEFT_FROM(k, m))
+#define PUT(sum, m, n) out[(m) * columns + (n)] = sum;
+#endif

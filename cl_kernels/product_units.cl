@@ -1,0 +1,279 @@
+/* The products of NVIDIA's matrix units (product.cl): by warps, 32 work-items in step, of f16, bf16 and, rounded to tf32,
+ * f32; and, with WARPGROUP, by four warps together, Hopper's wgmma, of f16 and bf16.
+ *
+ * With IMITATE the instructions are OpenCL C too, by the layouts that the PTX manual gives, for tests on other devices. */
+#define SINGLE_f32  1
+#define SINGLE_f16  0
+#define SINGLE_bf16 0
+#define SINGLE      CLADE_PASTE(SINGLE_, T)
+#if SINGLE
+#define WORD 1
+#define RAW  uint
+#else
+#define WORD 2
+#define RAW  ushort
+#endif
+#define DEEP  (BK * WORD)
+#define EACH   (4 * WORD) /* elements in 16 bytes: in a copy, and in a line of ldmatrix */
+#define DOWN   (TM / 16)  /* a warp has DOWN x ACROSS squares of 16 x 16 results */
+#define ACROSS (TN / 16)
+#define WARPS (BM / TM * (BN / TN))
+#define ITEMS (32 * WARPS)
+#if WARPGROUP
+/* Operands lie in wgmma's layout with a swizzle of 128 bytes: in lines of 64 halves, whose pieces of 16 bytes change
+ * places by the line's number. Where the operand lies across the inner axis, each 64 of its lines have a block of their
+ * own. BK is 32 words, a line. */
+#define PLACE(deep, lines, n, k) \
+  ((deep) ? (n) * 64 + ((k) ^ (n) % 8 * 8) : ((n) / 64 * DEEP + (k)) * 64 + ((n) % 64 ^ (k) % 8 * 8))
+#define ROOM(deep, lines) ((lines) * DEEP)
+#define BEGINS 1024
+#define COPIES UNROLL       /* one group takes a whole unit, so there are registers for it */
+#define COMING (STAGES - 2) /* slices on their way: one is multiplied, and products of the one before may go on */
+#else
+/* Lines are so far apart that the words which a fragment takes at once lie in different banks. */
+#define LINE(deep, lines) ((deep) ? DEEP + EACH : (lines) + 8)
+#define PLACE(deep, lines, n, k) (((deep) ? (n) : (k)) * LINE(deep, lines) + ((deep) ? (k) : (n)))
+#define ROOM(deep, lines) (((deep) ? (lines) : DEEP) * LINE(deep, lines))
+#define BEGINS 16
+#define COPIES _Pragma("nounroll")
+#define COMING (STAGES - 1)
+#endif
+
+/* ---- copies that arrive later ---- */
+#if IMITATE
+/* Half of the work-items copy at once and the others as late as they may, so that a wait that is too short shows, and a
+ * slice that is brought too early. */
+#define BRING(s)     SLICES(s, id % 2)
+#define COMMIT       asked++;
+#define ARRIVED(n)   for (; arrived + (n) < asked; arrived++) SLICES(arrived, id % 2 == 0)
+static inline void FN(copy)(__local RAW *to, const __global RAW *from, const int bytes) {
+  for (int i = 0; i < EACH; i++) to[i] = i * (int)sizeof(RAW) < bytes ? from[i] : (RAW)0;
+}
+#define NUMBER_f16(h)  vload_half(0, (const half *)&(h))
+#define NUMBER_bf16(h) as_float((uint)(h) << 16)
+#else
+#define BRING(s)   SLICES(s, true)
+#define COMMIT     __asm__ volatile("cp.async.commit_group;" ::: "memory");
+#define ARRIVED(n) __asm__ volatile("cp.async.wait_group %0;" ::"n"(n) : "memory"); SEEN
+/* 16 bytes, the first `bytes` of them from memory, the others zeros. */
+static inline void FN(copy)(__local RAW *to, const __global RAW *from, const int bytes) {
+  __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((uint)(size_t)to), "l"((ulong)(size_t)from),
+                   "r"(bytes)
+                   : "memory");
+}
+#endif
+
+#if WARPGROUP
+/* ---- four warps: 64 rows by all columns, 16 halves of the inner axis at a time ---- */
+/* The descriptor of an operand, in units of 16 bytes: where it begins; how far blocks of 64 lines are apart, which counts
+ * for operands across the inner axis alone; how far groups of eight lines are apart; and the swizzle. */
+#define BLOCKS_APART(deep) ((deep) ? 1 : DEEP * 128 >> 4)
+#define OPERAND(at, deep) \
+  ((ulong)((at) & 0x3ffff) >> 4 | (ulong)BLOCKS_APART(deep) << 16 | (ulong)(1024 >> 4) << 32 | (ulong)1 << 62)
+/* How far the k-th step of the inner axis is, in bytes: along a line, or lines on. */
+#define ON(deep, k)      ((deep) ? (k) * 2 : (k) * 128)
+#define LEFT_OF(s, k)    OPERAND(ADDRESS(left, s) + (uint)(warp / 4 * 64 * DEEP * 2 + ON(LEFT_DEEP, k)), LEFT_DEEP)
+#define RIGHT_OF(s, k)   OPERAND(ADDRESS(right, s) + (uint)ON(RIGHT_DEEP, k), RIGHT_DEEP)
+#if IMITATE
+#define ADDRESS(slices, s) (uint)((s) % STAGES * (int)sizeof((slices)[0]))
+/* The number of line n, step k that a descriptor leads to, by the PTX manual. */
+static inline float FN(number)(const __local RAW *base, const ulong operand, const bool deep, const int n, const int k) {
+  const uint apart = (uint)(operand >> 16 & 0x3fff) << 4, groups = (uint)(operand >> 32 & 0x3fff) << 4;
+  const uint inside = deep ? n % 8 * 128 + n / 8 * groups + k * 2
+                           : n % 64 * 2 + n / 64 * apart + k % 8 * 128 + k / 8 * groups;
+  const uint at = ((uint)(operand & 0x3fff) << 4) + inside;
+  const RAW half_word = base[(at ^ (at >> 3 & 0x70)) / 2];
+  return CLADE_PASTE(NUMBER_, T)(half_word);
+}
+/* Results that there are, since simulators are slow. Half of the work-items multiply a slice as late as they may, so that
+ * a slice that is overwritten too early shows. */
+#define SLICE(s)                                                                                                       \
+  for (int j = 0; j < TN / 8; j++)                                                                                     \
+    for (int c = 0; c < 4; c++)                                                                                        \
+      if (row0 + RESULT_ROW(0, c) < rows && column0 + RESULT_COLUMN(j, c) < columns)                                   \
+        for (int k = 0; k < DEEP; k += 16)                                                                             \
+          for (int e = 0; e < 16; e++)                                                                                 \
+            sum[0][j][c] = fma(FN(number)(left[0], LEFT_OF(s, k), LEFT_DEEP, warp % 4 * 16 + lane / 4 + c / 2 * 8, e), \
+                               FN(number)(right[0], RIGHT_OF(s, k), RIGHT_DEEP, j * 8 + lane % 4 * 2 + c % 2, e),      \
+                               sum[0][j][c]);
+#define HELD         int issued = 0, ended = 0;
+#define PRODUCTS(s)  { if (id % 2) SLICE(s) issued++; }
+#define ENDED(n)     for (; ended + (n) < issued; ended++) if (id % 2 == 0) SLICE(ended)
+#define SEEN
+#else
+#define ADDRESS(slices, s) (uint)(size_t)(slices)[(s) % STAGES]
+#define SEEN               __asm__ volatile("fence.proxy.async.shared::cta;" ::: "memory");
+/* OpenCL's compiler does not know it: a comment, whose mark src/cl/late.c takes off in the compiled text. */
+#define LATE(instruction) "//!90a " instruction
+#define WGMMA_f16         "f32.f16.f16"
+#define WGMMA_bf16        "f32.bf16.bf16"
+#define NUMBERS_64                                                                                              \
+  "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28," \
+  "%29,%30,%31}, %32, %33, 1, 1, 1, %34, %35;"
+#define NUMBERS_128                                                                                             \
+  "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28," \
+  "%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,"    \
+  "%55,%56,%57,%58,%59,%60,%61,%62,%63}, %64, %65, 1, 1, 1, %66, %67;"
+#define NUMBERS_256                                                                                             \
+  "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15,%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28," \
+  "%29,%30,%31,%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47,%48,%49,%50,%51,%52,%53,%54,"    \
+  "%55,%56,%57,%58,%59,%60,%61,%62,%63,%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79,%80,"    \
+  "%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95,%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,"  \
+  "%106,%107,%108,%109,%110,%111,%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,"   \
+  "%127}, %128, %129, 1, 1, 1, %130, %131;"
+#define F4(i)              "+f"(sum[0][(i) / 4][0]), "+f"(sum[0][(i) / 4][1]), "+f"(sum[0][(i) / 4][2]), "+f"(sum[0][(i) / 4][3])
+#define F16(i)             F4(i), F4(i + 4), F4(i + 8), F4(i + 12)
+#define F32(i)             F16(i), F16(i + 16)
+#define ACCUMULATORS_64    F32(0)
+#define ACCUMULATORS_128   F32(0), F32(32)
+#define ACCUMULATORS_256   F32(0), F32(32), F32(64), F32(96)
+#define TEXT_OF(x)         #x
+#define TEXT(x)            TEXT_OF(x)
+#define PRODUCTS(s)                                                                                                                 \
+  __asm__ volatile(LATE("wgmma.fence.sync.aligned;") ::: "memory");                                                                 \
+  UNROLL                                                                                                                            \
+  for (int k = 0; k < DEEP; k += 16)                                                                                                \
+    __asm__ volatile(LATE("wgmma.mma_async.sync.aligned.m64n" TEXT(TN) "k16.") CLADE_PASTE(WGMMA_, T) " " CLADE_PASTE(NUMBERS_, TN) \
+                     : CLADE_PASTE(ACCUMULATORS_, TN)                                                                               \
+                     : "l"(LEFT_OF(s, k)), "l"(RIGHT_OF(s, k)), "n"(!LEFT_DEEP), "n"(!RIGHT_DEEP));                                 \
+  __asm__ volatile(LATE("wgmma.commit_group.sync.aligned;") ::: "memory");
+#define ENDED(n) __asm__ volatile(LATE("wgmma.wait_group.sync.aligned %0;") ::"n"(n) : "memory");
+#define HELD
+#endif
+#else
+/* ---- a warp ---- */
+#if IMITATE
+#define HELD __local uint held[WARPS][DOWN + ACROSS][32][4];
+#define SEEN
+static inline uint FN(narrow)(const uint word) { return (word + 0x1000u) & 0xffffe000u; }
+static inline float FN(dot)(float sum, const uint a, const uint b) {
+#if SINGLE
+  return fma(as_float(a), as_float(b), sum);
+#else
+  for (int i = 0; i < 2; i++) {
+    const ushort x = (ushort)(a >> 16 * i), y = (ushort)(b >> 16 * i);
+    sum = fma(CLADE_PASTE(NUMBER_, T)(x), CLADE_PASTE(NUMBER_, T)(y), sum);
+  }
+  return sum;
+#endif
+}
+/* Lines of both operands are distributed alike: lane 4 i + w holds words w and w + 4 of lines i and i + 8. Of results,
+ * lane 4 i + j holds rows i and i + 8, and columns 2 j and 2 j + 1. */
+static inline void FN(multiply)(float *sum, const __local uint (*a)[4], const __local uint (*b)[4], const int half_at,
+                                const int lane) {
+  for (int c = 0; c < 4; c++)
+    for (int w = 0; w < 8; w++)
+      sum[c] = FN(dot)(sum[c], a[lane / 4 * 4 + w % 4][c / 2 + w / 4 * 2],
+                       b[(lane % 4 * 2 + c % 2) * 4 + w % 4][half_at + w / 4 * 2]);
+}
+#define MULTIPLY(sum, i, j, half_at) FN(multiply)(sum, held[warp][i], held[warp][DOWN + (j)], half_at, lane)
+#define EXCHANGE                                                                        \
+  barrier(CLK_LOCAL_MEM_FENCE);                                                         \
+  for (int r = 0; r < 4; r++) {                                                         \
+    for (int i = 0; i < DOWN; i++) held[warp][i][lane][r] = left_words[i][r];           \
+    for (int j = 0; j < ACROSS; j++) held[warp][DOWN + j][lane][r] = right_words[j][r]; \
+  }                                                                                     \
+  barrier(CLK_LOCAL_MEM_FENCE);
+#else
+#define HELD
+#define SEEN
+/* To tf32: ten bits, ties away from zero. */
+static inline uint FN(narrow)(const uint word) {
+  uint to;
+  __asm__("cvt.rna.tf32.f32 %0, %1;" : "=r"(to) : "f"(as_float(word)));
+  return to;
+}
+#define MMA_f32  "m16n8k8.row.col.f32.tf32.tf32.f32"
+#define MMA_f16  "m16n8k16.row.col.f32.f16.f16.f32"
+#define MMA_bf16 "m16n8k16.row.col.f32.bf16.bf16.f32"
+static inline void FN(multiply)(float *sum, const uint *a, const uint low, const uint high) {
+  __asm__ volatile("mma.sync.aligned." CLADE_PASTE(MMA_, T) " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                   : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                   : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(low), "r"(high));
+}
+#define MULTIPLY(sum, i, j, half_at) FN(multiply)(sum, left_words[i], right_words[j][half_at], right_words[j][half_at + 2])
+#define EXCHANGE
+#define LDMATRIX(turned)                                                                     \
+  __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4" turned ".shared.b16 {%0,%1,%2,%3}, [%4];" \
+                   : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])              \
+                   : "r"((uint)(size_t)(tile + FROM(lane)))                                  \
+                   : "memory")
+#endif
+
+/* 16 lines of 8 words as mma takes them, of either operand: word r of lane 4 i + w is word w + r / 2 * 4 of line
+ * i + r % 2 * 8. ldmatrix reads eight lines of 16 bytes for each r, and lane 8 r + i tells where the i-th begins. It
+ * transposes halves that lie across the inner axis; floats it cannot, so they are read one by one. */
+#define FROM(lane)                                               \
+  (deep ? (line0 + (lane) % 16) * line + k0 + (lane) / 16 * EACH \
+        : (k0 + (lane) / 16 * EACH + (lane) % 8) * line + line0 + (lane) / 8 % 2 * EACH)
+__attribute__((always_inline)) static inline void FN(fragment)(uint *word, const __local RAW *tile, const bool deep,
+                                                               const int line, const int line0, const int k0,
+                                                               const int lane) {
+  if (SINGLE && !deep) {
+    UNROLL
+    for (int r = 0; r < 4; r++) word[r] = tile[(k0 + r / 2 * 4 + lane % 4) * line + line0 + r % 2 * 8 + lane / 4];
+  } else {
+#if IMITATE
+    for (int r = 0; r < 4; r++) {
+      const int of = 8 * r + (deep ? lane / 4 : lane % 4 * 2), at = deep ? lane % 4 * 2 : lane / 4;
+      const __local ushort *low = (const __local ushort *)(tile + FROM(of)) + at;
+      const __local ushort *high = deep ? low + 1 : (const __local ushort *)(tile + FROM(of + 1)) + at;
+      word[r] = *low | (uint)*high << 16;
+    }
+#else
+    if (deep)
+      LDMATRIX("");
+    else
+      LDMATRIX(".trans");
+#endif
+  }
+  if (SINGLE)
+    UNROLL
+    for (int r = 0; r < 4; r++) word[r] = FN(narrow)(word[r]);
+}
+
+/* The products of slice s. */
+#define PRODUCTS(s)                                                                                              \
+  UNROLL                                                                                                         \
+  for (int k = 0; k < DEEP; k += 8 * WORD) {                                                                     \
+    uint left_words[DOWN][4], right_words[ACROSS][4];                                                            \
+    UNROLL                                                                                                       \
+    for (int i = 0; i < DOWN; i++)                                                                               \
+      FN(fragment)(left_words[i], left[(s) % STAGES], LEFT_DEEP, LINE(LEFT_DEEP, BM), y0 + 16 * i, k, lane);     \
+    UNROLL                                                                                                       \
+    for (int j = 0; j < ACROSS; j++)                                                                             \
+      FN(fragment)(right_words[j], right[(s) % STAGES], RIGHT_DEEP, LINE(RIGHT_DEEP, BN), x0 + 16 * j, k, lane); \
+    EXCHANGE                                                                                                     \
+    UNROLL                                                                                                       \
+    for (int i = 0; i < DOWN; i++)                                                                               \
+      UNROLL                                                                                                     \
+      for (int j = 0; j < 2 * ACROSS; j++) MULTIPLY(sum[i][j], i, j / 2, j % 2);                                 \
+  }
+#define ENDED(n)
+#endif
+
+/* A result's row and column in the tile. */
+#define RESULT_ROW(i, c) (y0 + 16 * (i) + lane / 4 + (c) / 2 * 8)
+#define RESULT_COLUMN(j, c) (x0 + 8 * (j) + lane % 4 * 2 + (c) % 2)
+#define RESULTS                                                                        \
+  UNROLL                                                                               \
+  for (int i = 0; i < DOWN; i++)                                                       \
+    UNROLL                                                                             \
+    for (int j = 0; j < 2 * ACROSS; j++)                                               \
+      UNROLL                                                                           \
+      for (int c = 0; c < 4; c++)                                                      \
+        if (row0 + RESULT_ROW(i, c) < rows && column0 + RESULT_COLUMN(j, c) < columns) \
+          PUT(sum[i][j][c], row0 + RESULT_ROW(i, c), column0 + RESULT_COLUMN(j, c))
+#define ITEM_PLACE                                                     \
+  const int id = (int)get_local_id(0), lane = id % 32, warp = id / 32; \
+  const int y0 = warp / (BN / TN) * TM, x0 = warp % (BN / TN) * TN;
+#define SUMS                      \
+  float sum[DOWN][2 * ACROSS][4]; \
+  UNROLL                          \
+  for (int i = 0; i < DOWN * 2 * ACROSS * 4; i++) sum[i / (8 * ACROSS)][i / 4 % (2 * ACROSS)][i % 4] = 0.0f;
+#define TILES                                                                       \
+  __local RAW left[STAGES][ROOM(LEFT_DEEP, BM)] __attribute__((aligned(BEGINS)));   \
+  __local RAW right[STAGES][ROOM(RIGHT_DEEP, BN)] __attribute__((aligned(BEGINS))); \
+  HELD
+#define ELEMENT(T, p, at) ((const __global RAW *)(p))[at]
+#define SLICE_STEPS       DEEP
