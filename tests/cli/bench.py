@@ -85,6 +85,7 @@ class Bench(unittest.TestCase):
             for row in rows:
                 self.assertEqual((row["chain"], row["dtype"], row["peers"]), (3, dtype, {}))
                 self.assertGreater(row["gflops"], 0)
+                self.assertGreater(row["kernel_seconds"], 0)
                 self.assertTrue(row["impl"] and row["impl"] in row["why"], row)
 
     def test_convolutions(self):

@@ -60,7 +60,7 @@ typedef struct bench_row {
   double items;        /* images of a call of a model; 0: there are none */
   double bound;        /* of bytes: the seconds of a copy of as many, measured now; 0: the device's */
   bench_stat seconds;  /* of a call */
-  double kernels;      /* of these the kernels', by the device's clock; 0: not measured, on CPUs */
+  double kernels;      /* of these the kernels', by the device's clock; 0: not measured, of models on CPUs */
   bench_own_row own;
   int n_peers;
   bench_peer_row peer[BENCH_MAX_SIDES];
@@ -116,7 +116,6 @@ bool bench_goes_on(bench_job *job, bench_side *side, clade_status status);
 /* Rounds in which each side has a turn, with pauses between them. sides[0] is Clade, and others may be. Fills the row's
  * figures. */
 clade_status bench_race(bench_job *job, int n, bench_side *sides, bench_row *row);
-bool bench_times_kernels(const bench_job *job); /* whether rows tell them on this device */
 void bench_sides_free(int n, bench_side *sides);
 
 /* ---- clade.c: a graph without inputs: all it reads are variables, so that nothing is copied in ---- */

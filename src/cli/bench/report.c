@@ -34,6 +34,9 @@ void bench_show_device(const bench_job *job) {
 
 static bool has_own(const bench_row *row) { return !strcmp(row->group, "conv"); }
 
+/* On CPUs a launch costs little beside what it does. */
+static bool shows_kernels(const bench_job *job) { return job->info.device_class != CLADE_CPU; }
+
 static void show_head(bench_job *job, const bench_row *row) {
   job->columns = row->n_peers;
   fprintf(job->to, "\n%-20s %-5s %-12s %5s %11s %11s %11s %9s %6s", row->group, "dtype", "impl", "chain", "median ms",
@@ -41,7 +44,7 @@ static void show_head(bench_job *job, const bench_row *row) {
           row->flops > 0   ? "peak"
           : row->items > 0 ? ""
                            : "copy");
-  if (bench_times_kernels(job)) fprintf(job->to, " %11s", "kernels ms");
+  if (shows_kernels(job)) fprintf(job->to, " %11s", "kernels ms");
   if (has_own(row)) fprintf(job->to, " %11s", "own layouts");
   for (int i = 0; i < row->n_peers; i++) fprintf(job->to, " %14s %6s", row->peer[i].name, "ratio");
   fputc('\n', job->to);
@@ -57,7 +60,7 @@ static void show_row(bench_job *job, const bench_row *row) {
     fprintf(job->to, "%5.0f%%", 100 * (row->flops > 0 ? of_peak(job, row) : of_copy(job, row)));
   else
     fprintf(job->to, "%6s", "");
-  if (bench_times_kernels(job)) fprintf(job->to, " %11.4f", row->kernels * 1e3);
+  if (shows_kernels(job)) fprintf(job->to, " %11.4f", row->kernels * 1e3);
   if (has_own(row) && *row->own.impl) fprintf(job->to, " %11.2f", figure(row, row->own.seconds.median));
   if (has_own(row) && !*row->own.impl) fprintf(job->to, " %11s", "the same");
   for (int i = 0; i < row->n_peers; i++) {

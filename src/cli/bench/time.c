@@ -101,8 +101,10 @@ bool bench_goes_on(bench_job *job, bench_side *side, clade_status status) {
   return status == CLADE_OK || side->lost;
 }
 
-/* On CPUs a launch costs little beside what it does. */
-bool bench_times_kernels(const bench_job *job) { return job->info.device_class != CLADE_CPU; }
+/* Not of models on CPUs, where launches cost little: with times each step is compiled to a kernel of its own. */
+static bool times_kernels(const bench_job *job, const bench_row *row) {
+  return job->info.device_class != CLADE_CPU || row->items <= 0;
+}
 
 clade_status bench_race(bench_job *job, int n, bench_side *sides, bench_row *row) {
   int wanted = (int)job->rounds, most = CLADE_MIN(2 * wanted, BENCH_MAX_ROUNDS), rounds = 0;
@@ -123,7 +125,7 @@ clade_status bench_race(bench_job *job, int n, bench_side *sides, bench_row *row
     else if (!sides[i].lost)
       compare(rounds, &sides[sides[i].partner], &sides[i], calls, &row->peer[row->n_peers++]);
   row->kernels = 0;
-  return bench_times_kernels(job) ? bench_clade_kernels(sides[0].state, row) : CLADE_OK;
+  return times_kernels(job, row) ? bench_clade_kernels(sides[0].state, row) : CLADE_OK;
 }
 
 void bench_sides_free(int n, bench_side *sides) {
