@@ -2,7 +2,7 @@
  * a time. A piece is at most `piece` elements, a multiple of 16; tensor k has pieces begin[k] to begin[k + 1] and
  * length[k] elements. Tensors that are not there have no piece.
  *
- * RULE: which one (src/op/update.h). T: the stored type of what is updated, a; G: of the gradient. b and c, where the
+ * RULE: which one (src/op/update.h). SKIPS: nothing changes in a step of number 0. T: the stored type of what is updated, a; G: of the gradient. b and c, where the
  * rule has them, are floats. Each element is read before the same place is written: old and new may be one memory. */
 #if RULE == 2 || RULE == 4
 #define STATES 3
@@ -42,7 +42,7 @@
 /* What is the same for all elements. */
 typedef struct FN(numbers) {
   float lr, before, after, clip, l2, decay, p, q, r, bias1, bias2;
-  int first;
+  int first, skipped;
 } FN(numbers);
 
 /* The elements of one place: the gradient, and what changes. */
@@ -51,6 +51,9 @@ typedef struct FN(place) {
 } FN(place);
 
 static inline void FN(change)(FN(place) *x, FN(numbers) n) {
+#ifdef SKIPS
+  if (n.skipped) return;
+#endif
   float16 g = x->g * n.before;
   g = g < -n.clip ? (float16)-n.clip : g > n.clip ? (float16)n.clip : g; /* NaN stays */
   g *= n.after;
@@ -123,7 +126,8 @@ BODY(update_forward_ref_item)(const long item, ARGS) {
                          r,
                          -1.0f / expm1(t * log1),
                          -1.0f / expm1(t * log2),
-                         count[0] == 1};
+                         count[0] == 1,
+                         count[0] == 0};
   const index_t from = ((index_t)item - begins[k]) * piece, to = min(from + piece, lengths[k]);
   const index_t whole = (to - from) / 16 * 16;
   for (index_t turn = 0; turn < whole; turn += 16) {

@@ -32,6 +32,11 @@ typedef struct clade_compile_opt {
   /* Only implementations that keep the bound of error that their op states: no convolution by Winograd's algorithm or
    * Fourier transforms (docs/layouts.md). The environment's CLADE_STRICT=1 asks it for every func. */
   bool strict CLADE_UNSET;
+  /* Mixed precision (docs/mixed-precision.md): CLADE_BF16 or CLADE_F16 for convolutions, products and what carries
+   * their results; sums, losses, statistics and updates stay f32, as do inputs, outputs and variables. Unset or
+   * CLADE_F32: everything is as it was built. */
+  clade_dtype precision CLADE_UNSET;
+  const char *types CLADE_UNSET; /* other types for some: "gemm=f32,fc3=bf16", by node, layer, function or op */
 } clade_compile_opt;
 
 /* clade_compile(graph, device, &func [, .option = …]). `device` is number 0; with n_devices, devices[0] is number 1.

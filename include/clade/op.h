@@ -158,6 +158,14 @@ typedef enum clade_op_flag {
   CLADE_OP_STOP = 4,   /* derivatives end here: none flows to its operands */
 } clade_op_flag;
 
+/* What mixed precision (clade_compile(.precision), docs/mixed-precision.md) makes of a node's operands of f32. Its
+ * results are of the types that infer then gives. */
+typedef enum clade_autocast {
+  CLADE_AUTOCAST_WIDE = 0, /* they are f32, as they were built */
+  CLADE_AUTOCAST_NARROW,   /* they are cast to the narrow type: its cost is arithmetic */
+  CLADE_AUTOCAST_CARRY     /* they come as they are: in the narrow type where all of them do, else in f32 */
+} clade_autocast;
+
 #ifndef __cplusplus
 /* An element of an array of implementations: static const clade_impl *const impls[] = {CLADE_IMPL(.name = …), NULL}; */
 #define CLADE_IMPL(...) (&(const clade_impl){.size = sizeof(clade_impl), __VA_ARGS__})
@@ -189,6 +197,8 @@ struct clade_op {
   int (*outputs)(const void *attrs, int n_in);
   /* Which channels of operands and results go together, for pruning. NULL: none of them can go. */
   void (*ties)(clade_ties *t, const clade_node *n);
+  clade_autocast autocast;
+  uint64_t carries; /* the operands that .autocast is about, as a mask, the others stay f32; 0: all */
 };
 
 /* Adds a node. `op` and everything it points to must outlive the graph's funcs. outs has room for the node's outputs.

@@ -5,7 +5,9 @@
  *   optimizer.lr                f32: the rate that the schedule multiplies; may be set between executions
  *   optimizer.<moment>:<name>   f32, of the shape of the parameter <name>: momentum, mean, square
  *   optimizer.ema:<name>    f32: the moving average of the parameter
- *   optimizer.sum:<name>        f32: what clade_accumulate summed; optimizer.count (i64): how many times */
+ *   optimizer.sum:<name>        f32: what clade_accumulate summed; optimizer.count (i64): how many times
+ *   optimizer.loss_scale        f32; with it optimizer.loss_scale.clean, .skipped (i64): steps since it moved, and
+ * steps that were skipped */
 #ifndef CLADE_OPTIM_H
 #define CLADE_OPTIM_H
 
@@ -186,6 +188,10 @@ typedef struct clade_minimize_opt {
   /* Weights that are 0 get no gradient, so that what was pruned stays 0 (docs/pruning.md): of parameters of two
    * dimensions and more */
   bool keep_zeros CLADE_UNSET;
+  /* For f16 (docs/mixed-precision.md): gradients are computed times this, as 65536, and divided by it where they are
+   * used. It doubles after 2000 steps whose gradients were finite; where they are not it is halved, and the step is
+   * skipped: variables stay as they are, those too that the model assigns. Unset: none */
+  double loss_scale CLADE_UNSET;
 } clade_minimize_opt;
 /* clade_minimize(g, loss, .optimizer = clade_adam(.lr = 1e-3), .schedule = clade_cosine(.steps = 10000)) adds to the
  * graph: the gradients of the scalar `loss` by all parameters that it depends on, clipping, and the update that
@@ -217,6 +223,7 @@ typedef struct clade_update {
   clade_val scale, clip_scale; /* f32 scalars: gradients are multiplied by one, cut, and multiplied by the other */
   double clip_value;           /* 0: not cut */
   clade_val *new_parameters, *new_moments; /* to be filled */
+  bool skips; /* steps may be skipped (.loss_scale); `step` is 0 in these. What the rule then computes is left aside */
 } clade_update;
 /* The i-th gradient, scaled and clipped, in the type of the parameter. */
 CLADE_API clade_val clade_update_gradient(const clade_update *update, int i);

@@ -43,6 +43,10 @@ typedef struct clade_train_event {
   const int64_t *optimizer_bytes; /* BEGIN: of each rank's moments and averages */
   const int *rows;                /* BEGIN: of a batch, that each rank has */
   bool split_measured;            /* BEGIN: .split_auto measured these now */
+  clade_dtype precision;          /* that steps are computed in, f32 where nothing is narrowed */
+  bool precision_measured;        /* BEGIN: .precision_auto measured now */
+  double loss_scale;              /* STEP: of its gradients; 1: none */
+  int64_t skipped;                /* steps so far whose gradients were not finite, and which changed nothing */
 } clade_train_event;
 typedef void clade_train_observer(void *user, const clade_train_event *event);
 
@@ -60,6 +64,9 @@ typedef struct clade_train_result {
   int64_t *confusion; /* [classes][classes]: row: label, column: answer, of the last test; clade_train_result_free */
   int64_t new_steps;  /* of `steps`, those of this call: what `seconds` and `images_per_s` are about */
   bool incomplete;    /* logs or the trace could not be written to their end: the log told why */
+  clade_dtype precision;
+  double loss_scale; /* of the last step; 1: none */
+  int64_t skipped;   /* of `steps`, those that were skipped */
 } clade_train_result;
 CLADE_API void clade_train_result_free(clade_train_result *result); /* NULL is fine */
 
@@ -120,6 +127,12 @@ typedef struct clade_trainer {
   double sparsity CLADE_UNSET; /* of CLADE_PRUNE_WEIGHTS */
   bool cubic CLADE_UNSET;      /* before each epoch more of them, by a cubic schedule: all before the last */
   bool begin_only CLADE_UNSET; /* no step: a test, and a checkpoint of what the training begins with */
+  /* As in clade_compile, of steps and tests; f16 has the loss scaled, from 65536 on (docs/mixed-precision.md) */
+  clade_dtype precision CLADE_UNSET;
+  /* In place of .precision: bf16 where a step of it is measured to be faster than one of f32, else f32. What is resumed
+   * keeps the checkpoint's */
+  bool precision_auto CLADE_UNSET;
+  const char *types CLADE_UNSET; /* as in clade_compile */
 } clade_trainer;
 
 /* Steps of an epoch and of the whole training: for schedules. Of `trainer`, .train, .batch and .epochs are looked at.

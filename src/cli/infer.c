@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "base/dtype.h"
+#include "comm/wire.h"
 #include "models/models.h"
 
 clade_status infer_devices(const infer_job *job, clade_device **device, clade_device **fallback) {
@@ -66,7 +68,7 @@ json_t *infer_add_func(json_t *document, const clade_func *func, clade_device *f
   return NULL;
 }
 
-enum { MODEL, INPUT, OUTPUT, CLASSES, DEMO, BATCH, SEED, FALLBACK, PLACE, EXPLAIN, TRACE };
+enum { MODEL, INPUT, OUTPUT, CLASSES, DEMO, BATCH, SEED, FALLBACK, PLACE, PRECISION, TYPES, EXPLAIN, TRACE };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", "of the weights in a FILE: " MODEL_NAMES "; a DIR says it itself"},
     [INPUT] = {"input", "X.npy", "images: [n, channels, height, width], [n, height, width] or [n, values]"},
@@ -77,6 +79,8 @@ static const cli_option options[] = {
     [SEED] = {"seed", "N", "of the demonstration's weights and input (42)"},
     [FALLBACK] = CLI_FALLBACK,
     [PLACE] = CLI_PLACE,
+    [PRECISION] = {"precision", "TYPE", "that layers compute in: f32, bf16 or f16 (f32)"},
+    [TYPES] = {"types", "LIST", "of nodes, layers, functions or ops under --precision: gemm=f32,fc3=bf16"},
     [EXPLAIN] = CLI_EXPLAIN,
     [TRACE] = {"trace", "FILE", "write the times of the demonstration's steps as a Chrome trace"},
     {0},
@@ -88,6 +92,12 @@ static const cli_args description = {
     .device_help = "where to run; docs/devices.md tells the rule (unset: CLADE_DEVICE, or the best)",
     .options = options,
 };
+
+static bool take_precision(infer_job *job, const char *text) {
+  job->precision = clade__dtype_named(text);
+  if (clade__comm_carries(job->precision)) return true;
+  return cli_wrong(&job->args, "--precision %s: expected f32, bf16 or f16", text), false;
+}
 
 static int parse_options(infer_job *job, int argc, char **argv) {
   const char *value;
@@ -107,6 +117,10 @@ static int parse_options(infer_job *job, int argc, char **argv) {
       break;
     case FALLBACK: job->fallback = value; break;
     case PLACE: job->place = value; break;
+    case PRECISION:
+      if (!take_precision(job, value)) return CLI_USAGE;
+      break;
+    case TYPES: job->types = value; break;
     case EXPLAIN:
       if (!cli_explain_all(&job->args, value, &job->explain_all)) return CLI_USAGE;
       job->explain = true;
@@ -121,6 +135,7 @@ static int check_demo(const infer_job *job) {
   if (strcmp(job->demo, "mlp")) return cli_wrong(&job->args, "--demo %s: only mlp is there", job->demo);
   if (job->weights || job->model || job->input || job->output)
     return cli_wrong(&job->args, "--demo has weights and input of its own: no file, --model, --input or --output");
+  if (job->precision) return cli_wrong(&job->args, "--demo is checked by the bound of f32: no --precision");
   int wrong = job->trace ? cli_check_output(&job->args, "--trace", job->trace, 0, NULL) : CLI_DONE;
   return wrong || !job->trace || cli_can_write(job->trace) ? wrong : CLI_FAILED;
 }
@@ -147,6 +162,8 @@ int cli_infer(int argc, char **argv) {
   if (parsed) return parsed < 0 ? CLI_DONE : parsed;
   if (optind < argc) job.weights = argv[optind++];
   if (optind < argc) return cli_wrong(&job.args, "unexpected argument '%s'", argv[optind]);
+  if (job.types && (!job.precision || job.precision == CLADE_F32))
+    return cli_wrong(&job.args, "--types needs --precision: f32 alone has no others");
   if ((parsed = job.demo ? check_demo(&job) : check_files(&job))) return parsed;
   if (job.args.json && !cli_json_begin()) return CLI_FAILED;
   return job.demo ? infer_demo(&job) : infer_files(&job);

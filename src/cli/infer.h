@@ -8,6 +8,8 @@ typedef struct infer_job {
   cli_args args;
   const char *fallback;                         /* a spec; NULL: none */
   const char *place;                            /* "NODE=fallback,…" or NULL */
+  clade_dtype precision;                        /* unset: f32 */
+  const char *types;                            /* "gemm=f32,…" or NULL */
   const char *demo, *trace;                     /* of the demonstration */
   const char *weights, *model, *input, *output; /* of files */
   int64_t batch, seed, classes;

@@ -44,7 +44,9 @@ enum {
   SHARD,
   COMPRESS,
   SYNC_BATCH_NORM,
-  REDUCE
+  REDUCE,
+  PRECISION,
+  TYPES
 };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", MODEL_NAMES " (lenet5)"},
@@ -82,6 +84,9 @@ static const cli_option options[] = {
     [COMPRESS] = {"compress", "HOW", "what gradients travel as between ranks: f32, bf16, f16 or powersgd:RANK (f32)"},
     [SYNC_BATCH_NORM] = {"sync-batch-norm", NULL, "batch norm by the batch of all ranks, not by each one's part"},
     [REDUCE] = {"reduce", "BY", "who sums gradients over ranks: clade, to the bits of one process, or mpi (clade)"},
+    [PRECISION] = {"precision", "TYPE",
+                   "f32, bf16, f16, or auto: bf16 where its step is faster than that of f32 (f32)"},
+    [TYPES] = {"types", "LIST", "of nodes, layers, functions or ops under --precision: gemm=f32,fc3=bf16"},
     {0},
 };
 _Static_assert(CLADE_COUNT(options) <= TRAIN_MAX_OPTIONS, "train_job.value has a place for each");
@@ -140,6 +145,14 @@ static bool take_compress(train_job *job, const char *text) {
   return cli_wrong(&job->args, "--compress %s: expected f32, bf16, f16 or powersgd:RANK", text), false;
 }
 
+static bool take_precision(train_job *job, const char *text) {
+  clade_trainer *t = &job->trainer;
+  t->precision_auto = !strcmp(text, "auto");
+  t->precision = t->precision_auto ? CLADE_DTYPE_NONE : clade__dtype_named(text);
+  if (t->precision_auto || clade__comm_carries(t->precision)) return true;
+  return cli_wrong(&job->args, "--precision %s: expected f32, bf16, f16 or auto", text), false;
+}
+
 static bool take_reduce(train_job *job, const char *text) {
   job->trainer.reduce = strcmp(text, "mpi") ? CLADE_REDUCE_BY_CLADE : CLADE_REDUCE_BY_CARRIER;
   if (!strcmp(text, "mpi") || !strcmp(text, "clade")) return true;
@@ -193,6 +206,8 @@ static bool take(train_job *job, int option, const char *value) {
   case SYNC_BATCH_NORM: t->sync_batch_norm = true; return true;
   case COMPRESS: return take_compress(job, value);
   case REDUCE: return take_reduce(job, value);
+  case PRECISION: return take_precision(job, value);
+  case TYPES: t->types = value; return true;
   case TIMEOUT: return real(&job->args, name, value, 0, 1e9, &job->timeout);
   default: t->detect_anomaly = true; return true;
   }
@@ -287,6 +302,7 @@ static bool take_optimizer(train_job *job) {
 /* Options that say something of what was not asked for. */
 static bool all_take_effect(const train_job *job) {
   const clade_trainer *t = &job->trainer;
+  const bool narrow = t->precision_auto || (t->precision && t->precision != CLADE_F32);
   const struct {
     bool given;
     const char *name, *needs;
@@ -294,7 +310,8 @@ static bool all_take_effect(const train_job *job) {
   } rows[] = {
       {t->checkpoint_steps, "checkpoint-steps", "checkpoint-dir: without it none is written", t->checkpoint_dir},
       {t->keep, "keep", "checkpoint-dir: without it none is written", t->checkpoint_dir},
-      {t->trace_from, "trace-steps", "trace: the file that they are written to", t->trace}};
+      {t->trace_from, "trace-steps", "trace: the file that they are written to", t->trace},
+      {t->types, "types", "precision: f32 alone has no others", narrow ? job : NULL}};
   for (size_t i = 0; i < CLADE_COUNT(rows); ++i)
     if (rows[i].given && !rows[i].there)
       return cli_wrong(&job->args, "--%s needs --%s", rows[i].name, rows[i].needs), false;

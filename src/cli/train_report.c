@@ -39,11 +39,13 @@ static json_t *comm_json(const train_job *job) {
 
 static json_t *done_json(const train_job *job) {
   const clade_train_result *r = &job->result;
-  return json_pack("{s:s, s:f, s:f, s:I, s:I, s:i, s:f, s:f, s:f, s:f, s:s, s:o, s:o}", "event", "done",
+  return json_pack("{s:s, s:f, s:f, s:I, s:I, s:i, s:f, s:f, s:f, s:f, s:s, s:o, s:o, s:s, s:f, s:I}", "event", "done",
                    "test_accuracy", r->test_accuracy, "test_loss", r->test_loss, "steps", (json_int_t)r->steps,
                    "new_steps", (json_int_t)r->new_steps, "epochs", r->epochs, "seconds", r->seconds, "images_per_s",
                    r->images_per_s, "first_step_seconds", r->first_step_seconds, "waited_seconds", r->waited,
-                   "weights_sha256", r->weights_sha256, "confusion", confusion_json(r), "comm", comm_json(job));
+                   "weights_sha256", r->weights_sha256, "confusion", confusion_json(r), "comm", comm_json(job),
+                   "precision", clade_dtype_name(r->precision), "loss_scale", r->loss_scale, "skipped",
+                   (json_int_t)r->skipped);
 }
 
 enum { WIDEST_TABLE = 20 };
@@ -103,6 +105,9 @@ int train_report(train_job *job) {
   fprintf(job->to, "test accuracy %.2f %%, test loss %.4f\n", 100 * r->test_accuracy, r->test_loss);
   print_times(job);
   print_comm(job);
+  if (r->precision == CLADE_F16)
+    fprintf(job->to, "loss scale %g; %lld of %lld steps were skipped, as their gradients overflowed\n", r->loss_scale,
+            (long long)r->skipped, (long long)r->steps);
   fprintf(job->to, "weights sha256 %s\n", r->weights_sha256);
   if (t->checkpoint_dir) fprintf(job->to, "checkpoints in %s\n", t->checkpoint_dir);
   if (t->log_dir) fprintf(job->to, "logs in %s: tensorboard --logdir %s\n", t->log_dir, t->log_dir);

@@ -57,6 +57,9 @@ static void people(train_job *job, const clade_train_event *e) {
       fprintf(job->to, "resuming at step %lld%s%s\n", (long long)e->step, e->changed ? " with " : "",
               e->changed ? e->changed : "");
     if (e->split_measured) tell_split(job, e);
+    if (e->precision_measured)
+      fprintf(job->to, "precision %s, as measured; --precision %s gives the same\n", clade_dtype_name(e->precision),
+              clade_dtype_name(e->precision));
     break;
   case CLADE_TRAIN_STEP:
     if (job->terminal)
@@ -80,9 +83,10 @@ static void people(train_job *job, const clade_train_event *e) {
 static json_t *number(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 static json_t *step_json(const clade_train_event *e) {
-  return json_pack("{s:s, s:i, s:I, s:o, s:o, s:o, s:o}", "event", "step", "epoch", e->epoch, "step",
+  return json_pack("{s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:f, s:I}", "event", "step", "epoch", e->epoch, "step",
                    (json_int_t)e->step, "loss", number(e->loss), "accuracy", number(e->accuracy), "learning_rate",
-                   number(e->learning_rate), "images_per_s", number(e->images_per_s));
+                   number(e->learning_rate), "images_per_s", number(e->images_per_s), "loss_scale", e->loss_scale,
+                   "skipped", (json_int_t)e->skipped);
 }
 
 static json_t *bytes_json(const clade_train_event *e) {
@@ -100,10 +104,11 @@ static json_t *rows_json(const clade_train_event *e) {
 static json_t *event_json(const train_job *job, const clade_train_event *e) {
   switch (e->kind) {
   case CLADE_TRAIN_BEGIN:
-    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:b}", "event", "begin", "schema", 1, "model",
-                     job->trainer.model_name, "data", job->data, "step", (json_int_t)e->step, "steps",
+    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:b, s:s, s:b}", "event", "begin", "schema",
+                     1, "model", job->trainer.model_name, "data", job->data, "step", (json_int_t)e->step, "steps",
                      (json_int_t)e->steps, "resumed", e->resumed, "changed", e->changed, "optimizer_bytes",
-                     bytes_json(e), "split", rows_json(e), "split_measured", e->split_measured);
+                     bytes_json(e), "split", rows_json(e), "split_measured", e->split_measured, "precision",
+                     clade_dtype_name(e->precision), "precision_measured", e->precision_measured);
   case CLADE_TRAIN_STEP: return step_json(e);
   case CLADE_TRAIN_EPOCH:
     return json_pack("{s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:o}", "event", "epoch", "epoch", e->epoch, "step",

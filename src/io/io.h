@@ -112,6 +112,8 @@ clade_status clade__tensors_verify_header(const char *path, const clade__tensors
 #define CLADE__OPTIMIZER "optimizer."
 /* Of these, what begins anew where a file has none or others: of approximations of gradients (train/low_rank.h). */
 #define CLADE__LOW_RANK CLADE__OPTIMIZER "low_rank."
+/* And of loss scaling (train/loss_scale.c), which a training may begin with anew. */
+#define CLADE__LOSS_SCALE CLADE__OPTIMIZER "loss_scale"
 enum { CLADE__NAME_BYTES = 320 };
 typedef struct clade__pair {
   const char *key, *value;

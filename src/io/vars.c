@@ -9,7 +9,10 @@
 
 static bool is_optimizer(const char *name) { return !strncmp(name, CLADE__OPTIMIZER, strlen(CLADE__OPTIMIZER)); }
 
-static bool may_differ(const char *name) { return !strncmp(name, CLADE__LOW_RANK, strlen(CLADE__LOW_RANK)); }
+static bool may_differ(const char *name) {
+  return !strncmp(name, CLADE__LOW_RANK, strlen(CLADE__LOW_RANK)) ||
+         !strncmp(name, CLADE__LOSS_SCALE, strlen(CLADE__LOSS_SCALE));
+}
 
 static bool fits(const clade__tensor *tensor, const clade_port_info *info) {
   return tensor->dtype == info->type.dtype && clade_shape_equal(&tensor->shape, &info->type.shape);

@@ -179,6 +179,31 @@ void clade_assign(clade_graph *g, clade_val variable, clade_val value) {
   if (status) clade__graph_fail(g, status, NULL);
 }
 
+void clade__store_like(clade_graph *g, clade_val value, clade_val like) {
+  if (clade_val_ok(value) && clade_val_ok(like)) g->values[value.id].like = like.id;
+}
+
+/* Without the node, which has no outputs. Those behind it move up. */
+static void take_out(clade_graph *g, clade__id node) {
+  memmove(&g->nodes[node], &g->nodes[node + 1], (--g->n_nodes - node) * sizeof *g->nodes);
+  for (clade__id id = 1; id < g->n_nodes; id++) g->nodes[id].derives -= g->nodes[id].derives > node;
+  for (clade__id value = 1; value < g->n_values; value++) g->values[value].node -= g->values[value].node > node;
+}
+
+clade_status clade__reassign(clade_graph *g, clade_val variable, clade_val value) {
+  if (!clade__graph_ok(g)) return g->status;
+  for (clade__id id = (clade__id)g->n_nodes; id-- > 1;)
+    if (g->nodes[id].op == &clade__op_assign && g->nodes[id].in[0] == variable.id) {
+      take_out(g, id);
+      break;
+    }
+  const size_t index = variable_of(g, variable.id);
+  if (index < g->variables.count) g->variables.at[index].assigned = 0;
+  const clade_status status = assign(g, variable, value);
+  if (status) clade__graph_fail(g, status, NULL);
+  return status;
+}
+
 /* ---- constants ---- */
 static clade_status add_blob(clade_graph *g, const void *data, size_t bytes, clade__constant_attrs *attrs) {
   CLADE_TRY(clade__grow(&g->blobs, &g->blob_capacity, g->n_blobs + 1, sizeof *g->blobs));

@@ -14,7 +14,9 @@ typedef uint32_t clade__id; /* of a node or a value; 0: none */
 typedef struct clade__value {
   clade_type type;
   clade__id node;
-  uint16_t out; /* which output of the node */
+  uint16_t out;   /* which output of the node */
+  clade__id like; /* the value that mixed precision stores it as: that whose gradient it is; as built, not in rewritten
+                     graphs; 0: none */
 } clade__value;
 
 typedef struct clade__node {
@@ -27,6 +29,7 @@ typedef struct clade__node {
   clade__id first_out; /* value */
   int device;          /* where its outputs live */
   int share;           /* of the batch, that it was built for */
+  clade__id derives;   /* the node of whose derivative this is a part; as built, not in rewritten graphs; 0: none */
   /* written by the select pass */
   int impl;              /* number among clade__impls(op); -1: none is needed (ports, constants, transfers, views) */
   const int32_t *config; /* the implementation's parameters; NULL: it has none */
@@ -80,6 +83,7 @@ struct clade_graph {
   int first_share;         /* that makes variables and assigns */
   struct clade_comm *sync; /* layers look at the batch of its ranks; NULL: at their own */
   int device;
+  clade__id derives; /* what is built now is a part of this node's derivative; 0: of none */
   clade__arena arena;
   clade__node *nodes; /* [0] unused */
   clade__value *values;
@@ -146,6 +150,11 @@ clade_status clade__source_new(clade_graph *g, const clade_op *op, const char *n
                                const clade_type *type, clade__id *node);
 /* The view that an op gets. `in` and `out` have room for the node's operands. */
 void clade__node_view(const clade_graph *g, clade__id node, clade_type *in, clade_type *out, clade_node *view);
+
+/* For builders: mixed precision stores `value` in the type of `like`. */
+void clade__store_like(clade_graph *g, clade_val value, clade_val like);
+/* For builders: as clade_assign, of a variable that is assigned already, and of this value instead. */
+clade_status clade__reassign(clade_graph *g, clade_val variable, clade_val value);
 
 /* ---- rewriting: passes read one graph and build the next, so that the order of nodes always holds ---- */
 /* Called for each node in order. map[v] is the new graph's value for the old graph's v (0: not there yet); the function

@@ -88,8 +88,14 @@ static clade_status reserve(clade_graph *g, int n_out) {
 static clade_status add(clade_graph *g, const clade_op *op, const char *name, const void *attrs, int n_in,
                         const clade__id *in, int n_out, const clade_type *types, clade__id *node) {
   clade_type out[CLADE_MAX_OPERANDS] = {0};
-  clade__node n = {
-      .op = op, .name = "", .n_in = n_in, .n_out = n_out, .device = g->device, .share = g->share, .impl = -1};
+  clade__node n = {.op = op,
+                   .name = "",
+                   .n_in = n_in,
+                   .n_out = n_out,
+                   .device = g->device,
+                   .share = g->share,
+                   .derives = g->derives,
+                   .impl = -1};
   CLADE_TRY(check_outputs(op, n_out));
   CLADE_TRY(reserve(g, n.n_out));
   if (name && *name && !(n.name = clade__arena_text(&g->arena, name))) return CLADE_NO_MEMORY;
@@ -107,7 +113,7 @@ static clade_status add(clade_graph *g, const clade_op *op, const char *name, co
     CLADE_TRY(infer(g, &n, out));
   clade__id id = (clade__id)g->n_nodes++;
   if (n.n_out) n.first_out = (clade__id)g->n_values;
-  for (int i = 0; i < n.n_out; i++) g->values[g->n_values++] = (clade__value){out[i], id, (uint16_t)i};
+  for (int i = 0; i < n.n_out; i++) g->values[g->n_values++] = (clade__value){out[i], id, (uint16_t)i, 0};
   g->nodes[id] = n;
   *node = id;
   return CLADE_OK;

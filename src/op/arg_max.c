@@ -206,6 +206,7 @@ const clade_op clade__op_arg_max = {
     .attrs = clade__axis_table,
     .infer = infer,
     .impls = impls,
+    .autocast = CLADE_AUTOCAST_CARRY,
 };
 
 clade_val clade_arg_max(clade_graph *g, clade_val x, int axis) {

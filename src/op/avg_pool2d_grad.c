@@ -31,4 +31,5 @@ const clade_op clade__op_avg_pool2d_grad = {
     .grad = grad,
     .impls = clade__pool_impls + 1,
     .file = "pool2d",
+    .autocast = CLADE_AUTOCAST_CARRY,
 };

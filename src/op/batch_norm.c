@@ -243,6 +243,8 @@ const clade_op clade__op_batch_norm = {
     .grad = grad,
     .in_place = in_place,
     .impls = impls,
+    .autocast = CLADE_AUTOCAST_CARRY,
+    .carries = 1, /* x */
 };
 
 clade_val clade__batch_norm(clade_graph *g, const clade_val in[5], float eps, float momentum, clade_val next[2]) {

@@ -187,4 +187,6 @@ const clade_op clade__op_batch_norm_grad = {
     .infer = infer,
     .in_place = clade__dx_in_place,
     .impls = impls,
+    .autocast = CLADE_AUTOCAST_CARRY,
+    .carries = 3, /* x and dy */
 };

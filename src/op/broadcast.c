@@ -161,6 +161,7 @@ const clade_op clade__op_broadcast = {
     .grad = grad,
     .impls = impls,
     .ties = ties,
+    .autocast = CLADE_AUTOCAST_CARRY,
 };
 
 clade_val clade_broadcast(clade_graph *g, clade_val x, clade_shape shape) { return add(g, x, &shape, false); }

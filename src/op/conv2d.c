@@ -156,4 +156,5 @@ const clade_op clade__op_conv2d = {
     .impls = impls,
     .problem_in = 2,
     .ties = ties,
+    .autocast = CLADE_AUTOCAST_NARROW,
 };

@@ -70,4 +70,5 @@ const clade_op clade__op_conv2d_data = {
     .file = "conv2d",
     .problem_in = 2,
     .ties = ties,
+    .autocast = CLADE_AUTOCAST_NARROW,
 };

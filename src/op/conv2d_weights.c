@@ -205,4 +205,5 @@ const clade_op clade__op_conv2d_weights = {
     .infer = infer,
     .grad = grad,
     .impls = impls,
+    .autocast = CLADE_AUTOCAST_NARROW,
 };

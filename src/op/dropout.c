@@ -91,6 +91,8 @@ const clade_op clade__op_dropout = {
     .in_place = in_place,
     .impls = impls,
     .ties = clade__tie_same,
+    .autocast = CLADE_AUTOCAST_CARRY,
+    .carries = 1, /* x */
 };
 
 clade_val clade_dropout(clade_graph *g, clade_val x, double p, uint64_t key, clade_val counter) {

@@ -85,6 +85,17 @@ clade_val clade_select(clade_graph *g, clade_val condition, clade_val a, clade_v
   return clade_eltwise(g, "select", 3, (clade_val[]){condition, a, b}, 0, NULL);
 }
 
+bool clade__is_cast(const clade__node *n) {
+  if (n->op != &clade__op_eltwise) return false;
+  const clade__elt *p = &((const clade__eltwise_attrs *)n->attrs)->program;
+  const clade__elt_row *row = p->n_insn == 1 ? clade__elt_by_number(p->insn[0].fn) : NULL;
+  return row && row->kind == CLADE__ELT_CAST && !p->insn[0].wrt;
+}
+
+clade_val clade__wide(clade_graph *g, clade_val x) {
+  return build(g, clade__elt_by_name("cast"), &x, (float[CLADE__ELT_PARAMS]){0}, CLADE_F32);
+}
+
 clade_val clade_cast(clade_graph *g, clade_val x, clade_dtype dtype) {
   clade_type type;
   if (!clade__graph_ok(g)) return (clade_val){0};

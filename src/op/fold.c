@@ -58,6 +58,7 @@ const clade_op clade__op_fold = {
     .grad = grad,
     .impls = impls,
     .file = "unfold",
+    .autocast = CLADE_AUTOCAST_CARRY,
 };
 
 clade_val clade__fold(clade_graph *g, clade_val y, const clade__unfold_attrs *window) {

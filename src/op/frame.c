@@ -275,6 +275,7 @@ const clade_op clade__op_frame = {
     .grad = grad,
     .impls = impls,
     .ties = ties,
+    .autocast = CLADE_AUTOCAST_CARRY,
 };
 
 /* ---- builders ---- */

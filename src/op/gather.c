@@ -133,6 +133,7 @@ const clade_op clade__op_gather = {
     .infer = infer,
     .grad = grad,
     .impls = impls,
+    .autocast = CLADE_AUTOCAST_CARRY,
 };
 
 clade_val clade_gather_(clade_graph *g, clade_val x, const clade_gather_opt *given) {

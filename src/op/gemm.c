@@ -151,6 +151,7 @@ const clade_op clade__op_gemm = {
     .impls = clade__gemm_impls,
     .problem_in = 2,
     .ties = ties,
+    .autocast = CLADE_AUTOCAST_NARROW,
 };
 
 /* A bias, beta times. */

@@ -211,6 +211,8 @@ const clade_op clade__op_layer_norm = {
     .grad = grad,
     .in_place = in_place,
     .impls = impls,
+    .autocast = CLADE_AUTOCAST_CARRY,
+    .carries = 1, /* x */
 };
 
 /* ---- builders ---- */

@@ -25,7 +25,7 @@ static clade_val mean_of(clade_graph *g, const char *name, const char *of, clade
   if (!clade__graph_ok(g)) return (clade_val){0};
   clade_status status = check(g, name, of, a, b);
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
-  clade_val in[] = {clade_cast(g, a, CLADE_F32), clade_cast(g, b, CLADE_F32)};
+  clade_val in[] = {clade__wide(g, a), clade__wide(g, b)};
   clade_val each = clade_eltwise(g, inner, 2, in, 0, NULL);
   if (outer) each = clade_eltwise(g, outer, 1, &each, 0, NULL);
   return clade_mean(g, each);

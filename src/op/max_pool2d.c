@@ -20,6 +20,7 @@ const clade_op clade__op_max_pool2d = {
     .impls = clade__pool_impls + 1,
     .file = "pool2d",
     .ties = clade__pool_ties,
+    .autocast = CLADE_AUTOCAST_CARRY,
 };
 
 clade_val clade_max_pool2d_(clade_graph *g, const clade_pool2d_opt *opt) {

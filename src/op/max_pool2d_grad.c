@@ -26,4 +26,5 @@ const clade_op clade__op_max_pool2d_grad = {
     .infer = infer,
     .impls = clade__pool_impls,
     .file = "pool2d",
+    .autocast = CLADE_AUTOCAST_CARRY,
 };

@@ -37,17 +37,24 @@ static clade_val variable(clade_graph *g, const char *layer, const char *part, c
                 : clade_variable(g, name, CLADE_F32, shape, initial);
 }
 
+/* In the type of x, which mixed precision may narrow. */
+static clade_val as_built(clade_graph *g, clade_val y, clade_val x, const clade_type *type) {
+  y = clade_cast(g, y, type->dtype);
+  clade__store_like(g, y, x);
+  return y;
+}
+
 /* (x - mean) weight / sqrt(var + eps) + bias: all but the two functions of channels is one elementwise program. */
 static clade_val by_running(clade_graph *g, const clade_val in[5], const clade_type *type, float eps) {
   clade_shape channel = {.rank = type->shape.rank - 1, .dim = {type->shape.dim[1]}};
   for (int i = 1; i < channel.rank; i++) channel.dim[i] = 1;
-  clade_val x = clade_cast(g, in[0], CLADE_F32);
+  clade_val x = clade__wide(g, in[0]);
   clade_val var = clade_add(g, in[4], clade_fill(g, CLADE_F32, CLADE_SCALAR, (double)eps));
   clade_val scale = clade_mul(g, in[1], clade_rsqrt(g, var));
   clade_val y = clade_sub(g, x, clade_reshape(g, in[3], channel));
   y = clade_mul(g, y, clade_reshape(g, scale, channel));
   y = clade_add(g, y, clade_reshape(g, in[2], channel));
-  return clade_cast(g, y, type->dtype);
+  return as_built(g, y, in[0], type);
 }
 
 /* ---- over ranks ---- */
@@ -79,7 +86,7 @@ static clade_val by_ranks(clade_graph *g, const clade_val in[5], const clade_typ
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   clade_shape channel = {.rank = rank - 1, .dim = {type->shape.dim[1]}};
   for (int i = 1; i < channel.rank; i++) channel.dim[i] = 1;
-  const clade_val x = clade_cast(g, in[0], CLADE_F32), one = clade_fill(g, CLADE_F32, CLADE_SCALAR, 1);
+  const clade_val x = clade__wide(g, in[0]), one = clade_fill(g, CLADE_F32, CLADE_SCALAR, 1);
   clade_val sums[2] = {{0}};
   sums[0] = sum_of_channel(g, x, rank);
   sums[1] = clade_fill(g, CLADE_F32, CLADE_SCALAR, (double)count);
@@ -95,7 +102,7 @@ static clade_val by_ranks(clade_graph *g, const clade_val in[5], const clade_typ
   for (int i = 0; i < 2; i++)
     clade_assign(g, in[3 + i], clade_add(g, in[3 + i], clade_mul(g, move, clade_sub(g, now[i], in[3 + i]))));
   const clade_val y = clade_mul(g, off, clade_reshape(g, scale, channel));
-  return clade_cast(g, clade_add(g, y, clade_reshape(g, in[2], channel)), type->dtype);
+  return as_built(g, clade_add(g, y, clade_reshape(g, in[2], channel)), in[0], type);
 }
 
 clade_val clade_nn_batch_norm_(clade_graph *g, const char *name, const clade_batch_norm_opt *given) {

@@ -63,6 +63,9 @@ typedef struct clade__eltwise_attrs {
   clade__elt program;
 } clade__eltwise_attrs;
 clade_val clade__eltwise_program(clade_graph *g, const char *name, const clade__elt *program, const clade_val *in);
+bool clade__is_cast(const clade__node *n); /* and nothing else */
+/* x as f32, by a node also where it is that already: mixed precision leaves what is computed of it in f32. */
+clade_val clade__wide(clade_graph *g, clade_val x);
 
 /* NumPy's rule; `what` names the op in the refusal. */
 clade_status clade__broadcast_shape(const char *what, const clade_shape *a, const clade_shape *b, clade_shape *out);

@@ -220,6 +220,7 @@ const clade_op clade__op_pack = {
     .infer = infer,
     .grad = grad,
     .impls = impls,
+    .autocast = CLADE_AUTOCAST_CARRY,
 };
 
 clade_val clade_pack(clade_graph *g, clade_val x, clade_layout layout) {

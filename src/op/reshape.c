@@ -210,6 +210,7 @@ const clade_op clade__op_reshape = {
     .infer = infer,
     .grad = grad,
     .ties = ties,
+    .autocast = CLADE_AUTOCAST_CARRY,
 };
 
 clade_val clade_reshape(clade_graph *g, clade_val x, clade_shape shape) {

@@ -158,6 +158,7 @@ const clade_op clade__op_scatter_add = {
     .grad = grad,
     .in_place = in_place,
     .impls = impls,
+    .autocast = CLADE_AUTOCAST_CARRY,
 };
 
 clade_val clade_scatter_add_(clade_graph *g, clade_val x, clade_val ids, const clade_scatter_add_opt *given) {

@@ -85,6 +85,7 @@ const clade_op clade__op_top_k_count = {
     .attrs = table,
     .infer = infer,
     .impls = impls,
+    .autocast = CLADE_AUTOCAST_CARRY,
 };
 
 clade_val clade_top_k_count(clade_graph *g, clade_val logits, clade_val labels, int k) {

@@ -262,6 +262,7 @@ const clade_op clade__op_transpose = {
     .impls = impls,
     .file = "broadcast",
     .ties = ties,
+    .autocast = CLADE_AUTOCAST_CARRY,
 };
 
 clade_val clade_transpose(clade_graph *g, clade_val x, int rank, const int *permutation) {

@@ -96,6 +96,7 @@ const clade_op clade__op_unfold = {
     .infer = infer,
     .grad = grad,
     .impls = impls,
+    .autocast = CLADE_AUTOCAST_CARRY,
 };
 
 clade_val clade__unfold(clade_graph *g, clade_val x, const clade__unfold_attrs *window) {

@@ -60,6 +60,7 @@ const clade_op clade__op_unpack = {
     .infer = infer,
     .grad = grad,
     .impls = impls,
+    .autocast = CLADE_AUTOCAST_CARRY,
 };
 
 clade_val clade_unpack(clade_graph *g, clade_val x) {

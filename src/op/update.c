@@ -26,6 +26,7 @@ static const clade_attr table[] = {{AT(rule, CLADE_ATTR_I32)},
 
 int clade__update_states(int rule) {
   static const int states[] = {1, 2, 3, 2, 3, 1, 1};
+  if (rule >= 0) rule &= ~CLADE__UPDATE_SKIPS;
   return rule >= 0 && (size_t)rule < CLADE_COUNT(states) ? states[rule] : 0;
 }
 
@@ -100,9 +101,10 @@ static double cost(const clade_query *q) {
 
 static clade_kernel_step *kernel(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
-  int states = states_of(n), tensors = tensors_of(n);
+  const int states = states_of(n), tensors = tensors_of(n), rule = ((const attrs *)n->attrs)->rule;
   clade_kernel_step *s = clade_emit_kernel(e, "update_forward_ref");
-  clade_emit_define(s, "RULE", ((const attrs *)n->attrs)->rule);
+  clade_emit_define(s, "RULE", rule & ~CLADE__UPDATE_SKIPS);
+  if (rule & CLADE__UPDATE_SKIPS) clade_emit_define(s, "SKIPS", 1);
   clade_emit_define_text(s, "T", clade_dtype_name(n->in[SCALARS + 1].dtype));
   clade_emit_define_text(s, "G", clade_dtype_name(n->in[SCALARS].dtype));
   for (int i = 0; i < SCALARS; i++) clade_emit_in(s, i);
@@ -142,6 +144,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
 /* ---- systolic, of a bundle: a launch for each tensor ---- */
 static const char *systolic_accept(const clade_query *q) {
   const clade_node *n = q->node;
+  if (((const attrs *)n->attrs)->rule & CLADE__UPDATE_SKIPS) return "its kernel skips no step";
   return n->in[SCALARS].dtype == CLADE_F32 && n->in[SCALARS + 1].dtype == CLADE_F32 ? NULL
                                                                                     : "its kernel takes tensors of f32";
 }

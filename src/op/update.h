@@ -15,6 +15,8 @@ typedef enum clade__update_rule {
   CLADE__UPDATE_SUM               /* the first time: what is added */
 } clade__update_rule;
 
+/* Beside a rule: where the step's number is 0, nothing changes. */
+enum { CLADE__UPDATE_SKIPS = 16 };
 enum { CLADE__UPDATE_TENSORS = 7, CLADE__UPDATE_SCALARS = 4 }; /* of a node */
 
 /* Inputs 0 to 3 are scalars: the rate (f32), the number of this step from 1 on (i64), and what gradients are multiplied

@@ -40,12 +40,19 @@ static clade_val *from_share(const tape *t, clade__id value, int share) {
   return &t->grad[(size_t)value * (size_t)t->n_shares + (size_t)share];
 }
 
+/* What goes on unchanged from one node to the next is the gradient of several: the first one counts. */
+static void note_like(clade_graph *g, clade_val dx, clade__id value) {
+  if (clade_val_ok(dx) && !g->values[dx.id].like) g->values[dx.id].like = value;
+}
+
 /* A share's sum is put where the value lives, if that is of the same share, and else where the share computes. */
 static clade_status accumulate(tape *t, clade__id value, const clade__node *user, clade_val dx) {
   clade_val *sum = from_share(t, value, user->share);
   const clade__node *maker = &t->g->nodes[t->g->values[value].node];
   t->g->device = maker->share == user->share ? maker->device : user->device;
+  note_like(t->g, dx, value);
   *sum = clade_val_ok(*sum) ? clade_add(t->g, *sum, dx) : dx;
+  note_like(t->g, *sum, value);
   return clade_graph_status(t->g);
 }
 
@@ -63,6 +70,7 @@ clade_val clade__sum_in_pairs(clade_graph *g, int n, const clade_val *part) {
 static clade_val gradient_of(tape *t, clade__id value) {
   clade_val *part = from_share(t, value, 0);
   part[0] = clade__sum_in_pairs(t->g, t->n_shares, part);
+  note_like(t->g, part[0], value);
   for (int i = 1; i < t->n_shares; i++) part[i] = (clade_val){0};
   return part[0];
 }
@@ -138,7 +146,9 @@ static clade_status differentiate(tape *t, clade__id id) {
   clade__node_view(t->g, id, f.in_type, f.out_type, &f.view);
   clade_grad call = {sizeof call, t->g, &f.view, f.in, f.out, f.dout, f.din, f.wanted};
   t->g->device = n.device;
+  t->g->derives = id;
   clade_status status = n.op->grad(&call);
+  t->g->derives = 0;
   if (status == CLADE_OK) status = clade_graph_status(t->g);
   if (status == CLADE_OK) status = take(t, &n, &f);
   return status ? clade__fail_in(status, "%s", what) : CLADE_OK;

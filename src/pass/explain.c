@@ -50,6 +50,15 @@ static void explain_conversion(const clade_graph *g, const clade__node *n, const
   if (user->impl >= 0) clade__text_add(out, " (%s)", clade__impls(user->op)[user->impl]->name);
 }
 
+/* What a node that only casts makes of what. */
+static void explain_cast(const clade_graph *g, const clade__node *n, clade__text *out) {
+  if (!clade__is_cast(n)) return;
+  const clade__node *from = &g->nodes[g->values[n->in[0]].node];
+  clade__text_add(out, "; a cast of %s from %s", from->op->name, clade_dtype_name(clade__type(g, n->in[0])->dtype));
+  if (*from->name) clade__text_add(out, ", \"%s\"", from->name);
+  if (clade__graph_frozen(g, n->in[0])) clade__text_add(out, ", once for each value of it");
+}
+
 /* Why a node is on the fallback device, by what the devices with a bundle say to it. */
 static void explain_fallback(const clade__pass_ctx *ctx, clade__id id, clade__text *out) {
   clade_type in[CLADE_MAX_OPERANDS], outs[CLADE_MAX_OPERANDS];
@@ -93,6 +102,7 @@ static void explain_node(const clade__pass_ctx *ctx, clade__id id, const use *us
   if (n->impl >= 0) explain_row(n, out);
   if (n->impl >= 0 && !ctx->brief) explain_refusals(n, out);
   explain_views(n, out);
+  explain_cast(g, n, out);
   if (n->device == ctx->fallback && !ctx->brief) explain_fallback(ctx, id, out);
   if (n->op == &clade__op_pack || n->op == &clade__op_unpack) explain_conversion(g, n, uses, out);
   clade__text_add(out, "\n");

@@ -47,6 +47,7 @@ void clade_func_release(clade_func *func) {
   clade__free(func->devices);
   clade__free(func->prefer);
   clade__free(func->place);
+  clade__free(func->casts);
   clade__records_release(func->pins);
   clade__records_release(func->placed);
   for (int i = 0; func->tuning && i < func->n_devices; i++) clade__tuning_release(func->tuning[i]);
@@ -155,14 +156,17 @@ clade_status clade__func_pass_ctx(const clade_func *func, clade_device_info **in
   return CLADE_OK;
 }
 
-static clade_status run_passes(clade_func *func, passes_fn *passes) {
+/* `how`: of the first ones, which see the graph as it was built; NULL: they have been. */
+static clade_status run_passes(clade_func *func, passes_fn *passes, const clade__how *how) {
   clade_device_info *infos;
   clade__pass_ctx ctx;
   for (int i = 0; i < func->n_devices; i++) CLADE_TRY(clade__store_bundle(func->devices[i]));
   CLADE_TRY(ask_units(func));
   CLADE_TRY(clade__func_pass_ctx(func, &infos, &ctx));
+  if (how) ctx.precision = how->precision, ctx.types = how->types;
   clade_status status = passes(&ctx);
   func->graph = ctx.graph;
+  if (ctx.casts) func->casts = ctx.casts;
   func->placed = ctx.placed;
   clade__free(infos);
   return status;
@@ -170,7 +174,7 @@ static clade_status run_passes(clade_func *func, passes_fn *passes) {
 
 static clade_status shape(clade_func *func, bool kernels) {
   func->built = clade_graph_retain(func->graph);
-  CLADE_TRY(run_passes(func, clade__passes_specific));
+  CLADE_TRY(run_passes(func, clade__passes_specific, NULL));
   func->guard = clade__plan_guard_bytes;
   CLADE_TRY(clade__lower(func));
   CLADE_TRY(clade__place_ports(func));
@@ -210,7 +214,7 @@ clade_status clade__compile(clade_graph *graph, int n, clade_device *const *devi
   if (!__atomic_load_n(&graph->sealed, __ATOMIC_RELAXED)) __atomic_store_n(&graph->sealed, true, __ATOMIC_RELAXED);
   CLADE_TRY(func_new(graph, n, devices, how, &func));
   if (!how->untuned) CLADE_GOTO(take_tuning(func, NULL));
-  CLADE_GOTO(run_passes(func, clade__passes_generic));
+  CLADE_GOTO(run_passes(func, clade__passes_generic, how));
   if (!has_symbols(func->graph)) CLADE_GOTO(shape(func, how->kernels));
   func->seconds = clade__now() - start;
   *out = func;
@@ -244,7 +248,9 @@ static clade_status compile_with(clade_graph *graph, int n, clade_device *const 
                     .kernels = true,
                     .fallback = fallback,
                     .prefer = opt->prefer,
-                    .place = opt->place};
+                    .place = opt->place,
+                    .precision = opt->precision,
+                    .types = opt->types};
   clade_status status = opt->choices ? read_choices(opt->choices, &how.pins) : CLADE_OK;
   if (status == CLADE_OK) status = clade__compile(graph, n, devices, &how, opt->out);
   if (status == CLADE_OK && how.pins && (*opt->out)->shaped) clade__tell_idle_pins(*opt->out);
@@ -307,6 +313,7 @@ static clade_status shape_like(const clade_func *like, clade_graph *graph, bool 
                           .trusted = like->trusted};
   CLADE_TRY(func_new(graph, like->n_devices, like->devices, &how, out));
   clade_status status = take_tuning(*out, same_records ? like : NULL);
+  if (status == CLADE_OK && like->casts && !((*out)->casts = clade__copy_text(like->casts))) status = CLADE_NO_MEMORY;
   if (status == CLADE_OK) status = shape(*out, true);
   (*out)->seconds = clade__now() - start;
   if (status == CLADE_OK) return CLADE_OK;

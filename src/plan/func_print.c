@@ -178,6 +178,7 @@ static clade_status explain(const clade_func *func, bool brief, const char *func
   clade__pass_ctx ctx;
   CLADE_TRY(clade__func_pass_ctx(func, &infos, &ctx));
   ctx.brief = brief;
+  if (func->casts) clade__text_add(&text, "%s", func->casts);
   clade__explain(&ctx, &text);
   clade__free(infos);
   print_plan(func, &text);

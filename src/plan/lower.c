@@ -189,27 +189,40 @@ static bool is_output(const clade_graph *g, clade__id value) {
   return false;
 }
 
-/* The single step of a conversion, or of a copy to another device, leaves the steps of executions where its source is
- * the same in all of them. */
+/* The variable that a value is, or that a copy which was kept is of; -1: a constant; CHANGES: executions make it. */
+enum { CHANGES = -2 };
+static int kept_of(const clade_func *func, clade__id value) {
+  const clade__node *from = &func->graph->nodes[func->graph->values[value].node];
+  const int32_t cell = func->cell_of[value];
+  if (cell < 0) return CHANGES; /* it has no elements */
+  const clade__place *place = &func->cells[cell].place;
+  if (clade__graph_frozen(func->graph, value)) return from->op == &clade__op_variable ? place->index : -1;
+  if (place->space == CLADE__PACKED) return func->packs[place->index].variable;
+  return place->space == CLADE__CONSTANT ? -1 : CHANGES;
+}
+
+/* The single step of a conversion, a cast, or a copy to another device, leaves the steps of executions where its source
+ * is the same in all of them. */
 static clade_status keep(lowering *l, size_t steps) {
   clade_func *func = l->func;
-  const clade__node *node = l->node, *from = &func->graph->nodes[func->graph->values[node->in[0]].node];
+  const clade__node *node = l->node;
   clade__cell *cell = &func->cells[func->cell_of[node->first_out]];
-  if (!clade__graph_frozen(func->graph, node->in[0]) || is_output(func->graph, node->first_out)) return CLADE_OK;
+  const int variable = kept_of(func, node->in[0]);
+  if (variable == CHANGES || is_output(func->graph, node->first_out)) return CLADE_OK;
   if (func->n_steps != steps + 1 || l->workspace >= 0) return CLADE_OK;
   if (func->steps[steps].kind != CLADE__FSTEP_KERNEL && func->steps[steps].kind != CLADE__FSTEP_HOST) return CLADE_OK;
   CLADE_TRY(clade__grow(&func->packs, &func->pack_capacity, func->n_packs + 1, sizeof *func->packs));
-  int variable = from->op == &clade__op_variable ? func->cells[func->cell_of[node->in[0]]].place.index : -1;
   cell->place.space = variable >= 0 ? CLADE__PACKED : CLADE__CONSTANT;
   cell->place.index = (int)func->n_packs;
   func->packs[func->n_packs++] = (clade__fpack){.variable = variable,
                                                 .cell = func->cell_of[node->first_out],
                                                 .layout = clade__type(func->graph, node->first_out)->layout,
+                                                .dtype = clade__type(func->graph, node->first_out)->dtype,
                                                 .step = func->steps[--func->n_steps]};
   return CLADE_OK;
 }
 
-static clade_status lower_pack(lowering *l) {
+static clade_status lower_conversion(lowering *l) {
   size_t steps = l->func->n_steps;
   CLADE_TRY(lower_op(l));
   return keep(l, steps);
@@ -251,7 +264,7 @@ static clade_status lower_node(lowering *l) {
   if (op == &clade__op_constant) return output_cells(l, CLADE__CONSTANT, 0, l->node->device, &elements);
   if (op == &clade__op_transfer) return lower_transfer(l);
   if (op == &clade__op_assign) return CLADE_OK; /* the variable's port says it */
-  return op == &clade__op_pack ? lower_pack(l) : lower_op(l);
+  return op == &clade__op_pack || clade__is_cast(l->node) ? lower_conversion(l) : lower_op(l);
 }
 
 /* ---- programs of devices that have several ---- */

@@ -1,5 +1,5 @@
-/* Copies of what no execution changes, in another layout or on another device: of constants once with the func, of
- * variables once for each value that they are given, in a cache that the runs of all funcs over the same variables
+/* Copies of what no execution changes, in another layout or type or on another device: of constants once with the func,
+ * of variables once for each value that they are given, in a cache that the runs of all funcs over the same variables
  * share. A copy is never written again: a new value gets a new one, and whoever still reads the old one keeps it. */
 #include "plan/run.h"
 
@@ -105,10 +105,11 @@ bool clade__packed_stale(const clade_run *run) {
   return false;
 }
 
-static clade_status find(clade_vars *vars, int variable, clade_layout layout, const clade_device *device,
+static clade_status find(clade_vars *vars, int variable, const clade__fpack *pack, const clade_device *device,
                          clade__packed **out) {
-  const int64_t name[6] = {
-      variable, layout.axis, layout.block, CLADE_MAX(layout.interleave, 1), layout.tile, (int64_t)(intptr_t)device};
+  const clade_layout l = pack->layout;
+  const int64_t name[7] = {
+      variable, l.axis, l.block, CLADE_MAX(l.interleave, 1), l.tile, pack->dtype, (int64_t)(intptr_t)device};
   clade__hash key = clade__hash_bytes(name, sizeof name);
   size_t at;
   if (!clade__map_get(&vars->packed_by, key, &at)) {
@@ -135,7 +136,7 @@ static clade_status take(clade_run *run, size_t i) {
   int variable = run->var_index[pack->variable];
   uint64_t version = run->vars->at[variable].version;
   clade__packed *have;
-  CLADE_TRY(find(run->vars, variable, pack->layout, run->func->devices[pack->step.device], &have));
+  CLADE_TRY(find(run->vars, variable, pack, run->func->devices[pack->step.device], &have));
   if (!have->buffer || have->version != version) {
     clade__buffer_release(have->buffer); /* its memory serves again, unless somebody still reads it */
     have->buffer = NULL;

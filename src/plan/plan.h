@@ -74,12 +74,13 @@ typedef struct clade__fstep {
   clade__operand *operand;
 } clade__fstep;
 
-/* A conversion, or a copy to another device, that is no step of executions, because its source does not change in them
- * (packed.c). */
+/* A conversion, a cast, or a copy to another device, that is no step of executions, because its source does not change
+ * in them (packed.c). */
 typedef struct clade__fpack {
   int variable; /* of the func; -1: it is of a constant, and made with the func */
   int32_t cell;
   clade_layout layout;
+  clade_dtype dtype;
   clade__fstep step;
 } clade__fpack;
 
@@ -130,6 +131,7 @@ struct clade_func {
   int fallback; /* of devices; -1: none */
   bool no_fusion, strict;
   char *prefer, *place;
+  char *casts;            /* what mixed precision did, for people; NULL: nothing */
   clade__records *pins;   /* choices that were given; NULL: none */
   clade__records *placed; /* those of places that were made; NULL: none */
   bool trusted;           /* the pins' rows are */
@@ -176,6 +178,8 @@ typedef struct clade__how {
   bool trusted; /* rows of pins need not be listed by their spaces: the tuner's own */
   int fallback; /* as in clade__pass_ctx */
   const char *prefer, *place;
+  clade_dtype precision; /* as in clade__pass_ctx, and so is */
+  const char *types;
   clade__records *pins;
 } clade__how;
 clade_status clade__compile(clade_graph *graph, int n, clade_device *const *devices, const clade__how *how,
@@ -287,7 +291,7 @@ struct clade_vars {
   bool entering;     /* the writer is inside clade_execute */
   clade__packed *packed;
   size_t n_packed, packed_capacity;
-  clade__map packed_by; /* variable and layout */
+  clade__map packed_by; /* variable, layout, type and device */
   clade_run *readers;   /* the runs that have packed copies */
   clade__spare *spares; /* [n_devices]: what the devices may ask back */
   uint64_t packings;    /* ever made, for tests */

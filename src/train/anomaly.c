@@ -50,8 +50,15 @@ static clade_status check_step_images(clade__training *tr) {
   return clade__train_check_images(tr, &batch, "training");
 }
 
+/* Gradients of a step that was skipped may be anything, and while the scale falls the loss as well; but not once the
+ * scale is no reason any more. */
+static bool is_scaling(const clade__training *tr, float loss) {
+  return tr->skips && (isfinite(loss) || tr->loss_scale >= 1);
+}
+
 clade_status clade__train_check(clade__training *tr, float loss) {
   float trouble = 0;
+  if (is_scaling(tr, loss)) return CLADE_OK;
   if (tr->t.detect_anomaly) CLADE_TRY(clade_read(tr->step_run, tr->pending, "watch", &trouble, sizeof trouble));
   if (isnan(trouble) || !isfinite(loss)) CLADE_TRY(check_step_images(tr));
   if (isnan(trouble)) CLADE_TRY(find_first(tr));

@@ -57,14 +57,15 @@ static void wire_text(const clade_trainer *t, char *text, size_t size) {
 
 json_t *clade__train_settings(const clade__training *tr) {
   const clade_trainer *t = &tr->t;
-  char schedule[256], wire[64];
+  char schedule[256], wire[64], precision[256];
+  clade__train_precision_text(t, precision, sizeof precision);
   schedule_text(&t->schedule, schedule, sizeof schedule);
   wire_text(t, wire, sizeof wire);
-  return json_pack("{s:f, s:s, s:i, s:f, s:f, s:f, s:f, s:i, s:s, s:b, s:s, s:o}", "lr", t->optimizer.lr, "schedule",
-                   schedule, "epochs", t->epochs, "weight_decay", t->optimizer.weight_decay, "clip_norm", t->clip_norm,
-                   "clip_value", t->clip_value, "smoothing", t->smoothing, "ranks", tr->ranks, "compress", wire,
-                   "sync_batch_norm", t->sync_batch_norm && tr->ranks > 1, "reduce", clade__train_reduced_by(tr),
-                   "split", split_json(tr));
+  return json_pack("{s:f, s:s, s:i, s:f, s:f, s:f, s:f, s:i, s:s, s:b, s:s, s:o, s:s}", "lr", t->optimizer.lr,
+                   "schedule", schedule, "epochs", t->epochs, "weight_decay", t->optimizer.weight_decay, "clip_norm",
+                   t->clip_norm, "clip_value", t->clip_value, "smoothing", t->smoothing, "ranks", tr->ranks, "compress",
+                   wire, "sync_batch_norm", t->sync_batch_norm && tr->ranks > 1, "reduce", clade__train_reduced_by(tr),
+                   "split", split_json(tr), "precision", precision);
 }
 
 /* ---- comparing ---- */

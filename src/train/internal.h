@@ -14,12 +14,14 @@ typedef struct clade__training {
   clade_trainer t; /* with everything that was unset */
   clade_dataset_info data, test_data;
   int test_batch;
-  int rank, ranks;          /* of .comm; 0 and 1 without one */
-  pthread_mutex_t *local;   /* ranks are devices of this process, which call users' functions under it; NULL: not so */
-  int *parts;               /* [ranks]: rows of a batch */
-  int rows, first_row;      /* this rank's, and where they begin */
-  double *split;            /* [ranks]: shares by .split_auto, from the checkpoint or measured; NULL: none yet */
-  bool measured;            /* these were */
+  int rank, ranks;        /* of .comm; 0 and 1 without one */
+  pthread_mutex_t *local; /* ranks are devices of this process, which call users' functions under it; NULL: not so */
+  int *parts;             /* [ranks]: rows of a batch */
+  int rows, first_row;    /* this rank's, and where they begin */
+  double *split;          /* [ranks]: shares by .split_auto, from the checkpoint or measured; NULL: none yet */
+  bool measured;          /* these were */
+  clade_dtype kept_precision; /* the checkpoint's, for .precision_auto; 0: none is known */
+  bool precision_measured;
   int64_t *optimizer_bytes; /* [ranks], on rank 0 */
   clade__foreign foreign;   /* what other ranks have of the optimizer, on rank 0 */
   bool saves;               /* rank 0 writes checkpoints */
@@ -49,6 +51,9 @@ typedef struct clade__training {
   bool trace_written, incomplete; /* incomplete: logs or the trace were given up */
   clade_ticket pending;           /* the step whose loss is not read yet; 0: none */
   double loss, right;             /* of the last step that was read */
+  double loss_scale;              /* of that step; 1: none */
+  int64_t skipped;                /* steps that changed nothing */
+  bool skips;                     /* the last one did not */
   double loss_sum, right_sum;
   int64_t summed; /* steps of this epoch that the sums hold */
   double test_loss, test_accuracy, best;
@@ -130,6 +135,14 @@ clade_status clade__train_save(clade__training *tr, bool best);
 clade_status clade__train_split(clade__training *tr);
 /* In proportion to speeds (which are lost), in whole numbers from 1 on; little noise changes nothing. */
 void clade__train_shares(int n, int batch, double *speeds, double *shares);
+/* Rows a second of this rank, in the trainer's precision, while all ranks do the same. */
+clade_status clade__train_measure(clade__training *tr, double *speed);
+
+/* ---- precision.c ---- */
+/* Settles .precision where .precision_auto asks for it. All ranks call it. */
+clade_status clade__train_find_precision(clade__training *tr);
+bool clade__train_scales(const clade__training *tr);                               /* losses */
+void clade__train_precision_text(const clade_trainer *t, char *text, size_t size); /* "bf16, fc3=f32" */
 
 /* ---- pruned.c: models that were pruned, and are ---- */
 clade_status clade__train_check_pruned(const clade__training *tr);

@@ -22,6 +22,8 @@ void clade__train_log(clade__training *tr, const clade_train_event *event) {
     scalar(tr, "train/loss", event->loss);
     scalar(tr, "train/accuracy", event->accuracy);
     scalar(tr, "train/learning_rate", event->learning_rate);
+    if (clade__train_scales(tr)) scalar(tr, "train/loss_scale", event->loss_scale);
+    if (clade__train_scales(tr)) scalar(tr, "train/skipped_steps", (double)event->skipped);
   } else if (event->kind == CLADE_TRAIN_EPOCH) {
     scalar(tr, "test/loss", event->test_loss);
     scalar(tr, "test/accuracy", event->test_accuracy);

@@ -29,7 +29,7 @@ static clade_status differentiate(clade__task *t, clade_val loss) {
   int n = 0;
   clade__task_list(t);
   int all = t->n;
-  CLADE_TRY(clade__gradients(t->g, loss, (clade_val){0}, t->n, t->parameters, t->gradients));
+  CLADE_TRY(clade__gradients(t->g, loss, t->loss_scale, t->n, t->parameters, t->gradients));
   for (int i = 0; i < all; i++) {
     if (!clade_val_ok(t->gradients[i])) {
       clade__log(CLADE_LOG_INFO, "%s: the loss does not depend on parameter %s, which stays as it is", t->what,
@@ -104,8 +104,9 @@ static void keep_zeros(clade__task *t) {
 }
 
 static clade_status average(clade__task *t, int first, int n) {
-  return clade__task_fold(t, "ema", (clade__update_attrs){.rule = CLADE__UPDATE_AVERAGE, .p = (float)(1 - t->opt->ema)},
-                          t->next, t->new_parameters, first, n);
+  const int32_t rule = CLADE__UPDATE_AVERAGE | (clade_val_ok(t->clean) ? CLADE__UPDATE_SKIPS : 0);
+  return clade__task_fold(t, "ema", (clade__update_attrs){.rule = rule, .p = (float)(1 - t->opt->ema)}, t->next,
+                          t->new_parameters, first, n);
 }
 
 /* ---- clipping ---- */
@@ -136,6 +137,13 @@ static clade_status clip(clade__task *t) {
 }
 
 /* ---- the update ---- */
+/* The op update skips by itself, in place; a rule of the user's own need not know. */
+static clade_val unless_skipped(clade__task *t, clade_val next, clade_val old) {
+  const bool by_itself =
+      next.id && next.id < t->g->n_values && t->g->nodes[t->g->values[next.id].node].op == &clade__op_update;
+  return by_itself ? next : clade__task_unless_skipped(t, next, old);
+}
+
 static clade_status update(clade__task *t, int first, int n) {
   int m = t->n_moments;
   clade_update u = {.size = sizeof u,
@@ -152,7 +160,8 @@ static clade_status update(clade__task *t, int first, int n) {
                     .clip_scale = t->clip_scale,
                     .clip_value = t->opt->clip_value,
                     .new_parameters = t->new_parameters + first,
-                    .new_moments = t->new_moments + first * m};
+                    .new_moments = t->new_moments + first * m,
+                    .skips = clade_val_ok(t->clean)};
   for (int i = first; i < first + n; i++) {
     t->decays[i] = t->opt->decay_all || clade__task_type(t, t->parameters[i]).shape.rank >= 2;
     for (int k = 0; k < m; k++) t->moments[i * m + k] = clade__task_state(t, t->rule->moments[k], i);
@@ -164,8 +173,12 @@ static clade_status update(clade__task *t, int first, int n) {
   CLADE_TRY(status);
   CLADE_TRY(clade_graph_status(t->g)); /* before values that it did not make are missed */
   for (int i = first; i < first + n; i++) {
+    t->new_parameters[i] = unless_skipped(t, t->new_parameters[i], t->parameters[i]);
     clade_assign(t->g, t->parameters[i], t->new_parameters[i]);
-    for (int k = 0; k < m; k++) clade_assign(t->g, t->moments[i * m + k], t->new_moments[i * m + k]);
+    for (int k = 0; k < m; k++) {
+      const int at = i * m + k;
+      clade_assign(t->g, t->moments[at], unless_skipped(t, t->new_moments[at], t->moments[at]));
+    }
   }
   return CLADE_OK;
 }
@@ -185,18 +198,28 @@ clade_val clade_update_gradient(const clade_update *u, int i) {
   return clade_cast(g, dx, type.dtype);
 }
 
+/* The number of a step that is skipped is 0. */
+static clade_status judge(clade__task *t) {
+  CLADE_TRY(clade__task_judge(t));
+  if (!clade_val_ok(t->clean)) return CLADE_OK;
+  clade_assign(t->g, t->step, clade__task_unless_skipped(t, t->next, t->step));
+  t->next = clade__task_unless_skipped(t, t->next, clade_fill(t->g, CLADE_I64, CLADE_SCALAR, 0));
+  return clade_graph_status(t->g);
+}
+
 static clade_status add_update(clade__task *t) {
   clade_graph *g = t->g;
   g->device = clade__task_device(t, t->parameters[0]);
   while (t->n_moments < CLADE_MAX_MOMENTS && t->rule->moments[t->n_moments]) t->n_moments++;
   t->step = clade__scalar_variable(g, "optimizer.step", CLADE_I64, 0);
   t->next = clade__one_more(g, t->step);
-  clade_assign(g, t->step, t->next);
+  if (!clade_val_ok(t->loss_scale)) clade_assign(g, t->step, t->next);
   clade_val factor = clade__schedule_node(g, &t->opt->schedule, t->step);
   t->lr = clade__scalar_variable(g, "optimizer.lr", CLADE_F32, t->opt->optimizer.lr);
   if (clade_val_ok(factor)) t->lr = clade_mul(g, t->lr, factor);
   if (t->opt->report) clade_output(g, "lr", t->lr);
   if (clade__task_shards(t, CLADE_SHARD_GRADIENTS)) clade__task_keep_own(t);
+  CLADE_TRY(judge(t));
   CLADE_TRY(clip(t));
   if (clade__task_shards(t, CLADE_SHARD_OPTIMIZER) && !t->n_all) clade__task_keep_own(t);
   CLADE_TRY(clade__task_groups(t, update));
@@ -235,6 +258,7 @@ static clade_status check_options(const clade_minimize_opt *o) {
     return CLADE_FAIL(DTYPE, ".compress is %s; expected f32, bf16 or f16", clade_dtype_name(o->compress));
   if (o->low_rank < 0) return CLADE_FAIL(INVALID, ".low_rank is %d; expected 0 or more", o->low_rank);
   CLADE_TRY(check_reduce(o));
+  CLADE_TRY(clade__loss_scale_check(o));
   if (!(o->ema >= 0 && o->ema < 1)) return CLADE_FAIL(INVALID, ".ema is %g; expected 0 to below 1", o->ema);
   return CLADE_OK;
 }
@@ -254,6 +278,7 @@ static clade_status minimize(clade__task *t) {
   const clade_graph *model = t->opt->model;
   if (!model) CLADE_TRY(check_loss(t->g, t->what, t->opt->loss));
   if (model) CLADE_TRY(clade_graph_status(model));
+  if (!model) CLADE_TRY(clade__task_scale_loss(t, t->opt->loss));
   CLADE_TRY(clade__task_alloc(t, (model ? model : t->g)->variables.count));
   CLADE_TRY(model ? clade__task_take_sums(t) : differentiate(t, t->opt->loss));
   if (clade__task_shards(t, CLADE_SHARD_OPTIMIZER)) CLADE_TRY(clade__task_find_owners(t));

@@ -4,11 +4,12 @@
 #include <clade/nn.h>
 
 #include "base/file.h"
+#include "comm/wire.h"
 #include "ir/ir.h"
 #include "train/optim.h"
 #include "train/internal.h"
 
-enum { DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3 };
+enum { DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3, FIRST_SCALE = 1 << 16 };
 
 /* ---- options ---- */
 /* So that they add up: what rounding leaves goes to the first ones. */
@@ -96,6 +97,10 @@ clade_status clade__train_options(const clade_trainer *given, clade__training *t
                       "clade_train: epochs %d, batch %d, threads %d, keep %d, checkpoint_steps %lld: none may "
                       "be negative",
                       t->epochs, t->batch, t->threads, t->keep, (long long)t->checkpoint_steps);
+  if (!t->precision) t->precision = CLADE_F32;
+  if (t->precision != CLADE_F32 && (t->precision_auto || !clade__comm_carries(t->precision)))
+    return CLADE_FAIL(INVALID, "clade_train: .precision is %s%s; expected f32, bf16 or f16",
+                      clade_dtype_name(t->precision), t->precision_auto ? " and .precision_auto is set" : "");
   if (t->tune < CLADE_TUNE_OFF || t->tune > CLADE_TUNE_FULL)
     return CLADE_FAIL(INVALID, "clade_train: .tune is %d; expected off, quick or full", (int)t->tune);
   CLADE_TRY(clade__train_check_pruned(tr));
@@ -170,7 +175,8 @@ static clade_status hash_model(clade__training *tr, const clade__outcome *part) 
 
 clade_status clade__train_compile(const clade__training *tr, clade_graph *g, clade_func **out) {
   return clade_compile(g, tr->device, out, .fallback = tr->t.fallback, .place = tr->t.place, .prefer = tr->t.prefer,
-                       .strict = tr->t.strict, .choices = tr->choices[0]);
+                       .strict = tr->t.strict, .choices = tr->choices[0], .precision = tr->t.precision,
+                       .types = tr->t.types);
 }
 
 /* One device after the other, so that none disturbs what another one measures. */
@@ -191,6 +197,21 @@ static clade_status tune_step(clade__training *tr, clade_graph *g) {
   return clade__train_compile(tr, g, &tr->step_func);
 }
 
+/* What loss scaling did: the number that the step's gradients were multiplied by, and how many were skipped. */
+static void add_scale(clade_graph *g) {
+  const struct {
+    const char *name, *variable;
+    bool next;
+  } rows[] = {{"loss_scale", CLADE__LOSS_SCALE, false}, {"skipped", CLADE__LOSS_SCALE ".skipped", true}};
+  for (size_t i = 0; i < CLADE_COUNT(rows); i++) {
+    size_t at;
+    if (!clade__map_get(&g->variables.by_name, clade__hash_bytes(rows[i].variable, strlen(rows[i].variable)), &at))
+      continue;
+    const clade__port *port = &g->variables.at[at];
+    clade_output(g, rows[i].name, clade__graph_val(g, rows[i].next ? port->assigned : port->value));
+  }
+}
+
 /* Of all ranks. One that is asked to stop tells the others, so that all stop after the same step. */
 static clade_status add_outputs(const clade__training *tr, clade_graph *g, const clade__outcome *part) {
   static const char *const names[] = {"loss", "right", "stop"};
@@ -199,6 +220,7 @@ static clade_status add_outputs(const clade__training *tr, clade_graph *g, const
   if (n > 2) told[2] = clade_input(g, "stop", CLADE_F32, CLADE_SCALAR);
   if (n > 2) CLADE_TRY(clade_all_reduce(g, tr->t.comm, CLADE_F32, n, told));
   for (int i = 0; i < n; i++) clade_output(g, names[i], told[i]);
+  add_scale(g);
   return clade_graph_status(g);
 }
 
@@ -208,7 +230,8 @@ static clade_status add_update(const clade__training *tr, clade_graph *g, clade_
   const clade_status status = clade_minimize(
       g, loss, .optimizer = t->optimizer, .schedule = t->schedule, .clip_norm = t->clip_norm,
       .clip_value = t->clip_value, .ema = t->ema, .comm = comm, .shard = t->shard, .compress = t->compress,
-      .low_rank = t->low_rank, .reduce = t->reduce, .keep_zeros = t->pruned > CLADE_PRUNE_CHANNELS);
+      .low_rank = t->low_rank, .reduce = t->reduce, .keep_zeros = t->pruned > CLADE_PRUNE_CHANNELS,
+      .loss_scale = clade__train_scales(tr) ? FIRST_SCALE : 0);
   clade__train_unlock(tr);
   return status;
 }
@@ -248,6 +271,7 @@ clade_status clade__train_build(clade__training *tr) {
   if (tr->ranks > 1 && !tr->local) CLADE_TRY(clade__train_agree(tr));
   CLADE_TRY(clade__train_hand_pruned(tr));
   CLADE_TRY(clade__train_hand_choices(tr));
+  CLADE_TRY(clade__train_find_precision(tr));
   CLADE_TRY(clade__train_split(tr));
   CLADE_TRY(build_step(tr));
   CLADE_TRY(clade_vars_new(tr->step_func, tr->t.seed, &tr->vars));

@@ -13,10 +13,10 @@ const char *clade__train_reduced_by(const clade__training *tr) {
 
 /* What must be the same on all ranks, as a text. */
 static clade_status agreement(const clade__training *tr, char **text) {
-  json_t *root = json_pack("{s:s, s:b, s:s, s:o, s:o, s:I, s:I}", "shard", clade_shard_name(tr->t.shard), "split_auto",
-                           tr->t.split_auto, "version", clade_version(), "course", clade__train_course(tr), "settings",
-                           clade__train_settings(tr), "steps", (json_int_t)tr->steps, "checkpoint_steps",
-                           (json_int_t)tr->t.checkpoint_steps);
+  json_t *root = json_pack("{s:s, s:b, s:b, s:s, s:o, s:o, s:I, s:I}", "shard", clade_shard_name(tr->t.shard),
+                           "split_auto", tr->t.split_auto, "precision_auto", tr->t.precision_auto, "version",
+                           clade_version(), "course", clade__train_course(tr), "settings", clade__train_settings(tr),
+                           "steps", (json_int_t)tr->steps, "checkpoint_steps", (json_int_t)tr->t.checkpoint_steps);
   clade_status status = clade__json_print(root, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), text);
   json_decref(root);
   return status;
@@ -117,6 +117,7 @@ clade_status clade__train_meet(clade__training *tr) {
 
 clade_status clade__train_join(clade__training *tr) {
   CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->at, sizeof tr->at));
+  CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->skipped, sizeof tr->skipped));
   CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->resumed, sizeof tr->resumed));
   tr->saves = tr->directory;
   CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->saves, sizeof tr->saves));

@@ -50,11 +50,12 @@ static json_t *choices_json(const clade__training *tr) {
 }
 
 static clade_status state_text(const clade__training *tr, char **text) {
-  json_t *root = json_pack("{s:i, s:o, s:o, s:o, s:s?, s:I, s:i, s:o, s:f, s:o, s:o, s:o}", "format", 1, "course",
-                           clade__train_course(tr), "settings", clade__train_settings(tr), "graph",
-                           clade__train_graph(tr), "spec", tr->data.spec, "step", (json_int_t)tr->at, "classes",
-                           tr->data.classes, "shape", shape_json(tr), "best", tr->best, "normalize", normalize_json(tr),
-                           "choices", choices_json(tr), "pruned", clade__train_pruned(tr));
+  json_t *root =
+      json_pack("{s:i, s:o, s:o, s:o, s:s?, s:I, s:I, s:i, s:o, s:f, s:o, s:o, s:o}", "format", 1, "course",
+                clade__train_course(tr), "settings", clade__train_settings(tr), "graph", clade__train_graph(tr), "spec",
+                tr->data.spec, "step", (json_int_t)tr->at, "skipped", (json_int_t)tr->skipped, "classes",
+                tr->data.classes, "shape", shape_json(tr), "best", tr->best, "normalize", normalize_json(tr), "choices",
+                choices_json(tr), "pruned", clade__train_pruned(tr));
   clade_status status = clade__json_print(root, JSON_COMPACT | JSON_REAL_PRECISION(17), text);
   json_decref(root);
   return status;
@@ -88,9 +89,13 @@ static clade_status bad_field(const char *path, const char *name, const json_t *
 
 static clade_status read_position(clade__training *tr, const char *path, const json_t *state) {
   const json_t *step = json_object_get(state, "step"), *best = json_object_get(state, "best");
+  const json_t *skipped = json_object_get(state, "skipped"); /* 0 in older ones, which have none */
   tr->at = json_integer_value(step);
+  tr->skipped = json_integer_value(skipped);
   tr->best = json_number_value(best);
   if (!json_is_integer(step) || tr->at < 0) return bad_field(path, "step", step, "a whole number from 0 on");
+  if (tr->skipped < 0 || tr->skipped > tr->at)
+    return bad_field(path, "skipped", skipped, "a whole number, of its steps");
   if (!json_is_number(best)) return bad_field(path, "best", best, "a number");
   if (tr->at > tr->steps)
     return CLADE_FAIL(INVALID, "%s: it is %" PRId64 " steps on its way, and this training has %" PRId64, path, tr->at,
@@ -103,9 +108,11 @@ static clade_status take_variables(clade__training *tr, const char *path) {
   int64_t done;
   CLADE_TRY(clade_checkpoint_apply(tr->checkpoint, tr->vars));
   CLADE_TRY(clade_vars_get(tr->vars, "optimizer.step", &done, sizeof done));
-  if (done == tr->at) return CLADE_OK;
-  return CLADE_FAIL(CORRUPT, "%s: its \"step\" is %" PRId64 ", and its variable optimizer.step %" PRId64, path, tr->at,
-                    done);
+  if (done != tr->at - tr->skipped)
+    return CLADE_FAIL(CORRUPT, "%s: its \"step\" is %" PRId64 ", and its variable optimizer.step %" PRId64 "%s", path,
+                      tr->at, done, tr->skipped ? ", which is not that without the \"skipped\" ones" : "");
+  if (!clade__train_scales(tr)) return CLADE_OK;
+  return clade_vars_set(tr->vars, CLADE__LOSS_SCALE ".skipped", &tr->skipped, sizeof tr->skipped);
 }
 
 /* The rate is a variable as well: that of this training, and not the checkpoint's, is what goes on. */
@@ -169,6 +176,13 @@ static clade_status read_split(clade__training *tr, const json_t *state) {
   return CLADE_OK;
 }
 
+/* For .precision_auto. Older checkpoints say none: it is measured anew. */
+static void read_precision(clade__training *tr, const json_t *state) {
+  const char *text = json_string_value(json_object_get(json_object_get(state, "settings"), "precision"));
+  if (!tr->t.precision_auto || !text) return;
+  tr->kept_precision = strncmp(text, "bf16", 4) ? CLADE_F32 : CLADE_BF16;
+}
+
 /* All that can be refused before anything is compiled. */
 static clade_status read_state(clade__training *tr) {
   const char *path = clade_checkpoint_path(tr->checkpoint);
@@ -181,6 +195,7 @@ static clade_status read_state(clade__training *tr) {
   CLADE_GOTO(read_choices(tr, state));
   CLADE_GOTO(read_split(tr, state));
   CLADE_GOTO(clade__train_read_pruned(tr, path, json_object_get(state, "pruned")));
+  read_precision(tr, state);
 fail:
   json_decref(state);
   return status;

@@ -35,7 +35,7 @@ static clade_status add(const clade_update *u, clade__update_rule rule, clade__u
   clade_val *in = clade__new(2 * n, sizeof *in);
   if (!in) return CLADE_NO_MEMORY;
   clade_val *out = in + n;
-  attrs.rule = (int32_t)rule;
+  attrs.rule = (int32_t)rule | (u->skips ? CLADE__UPDATE_SKIPS : 0);
   attrs.clip = u->clip_value != 0 ? (float)u->clip_value : INFINITY;
   for (int i = 0; i < u->n; i++) {
     in[i * states] = u->parameters[i];

@@ -64,7 +64,7 @@ static clade_status time_steps(const clade__training *tr, clade_run *run, const 
 
 /* Rows a second, of the training's own step without the sums, on variables and a loader that go again. All ranks begin
  * at once, so that those that share a processor share it here too. */
-static clade_status measure(clade__training *tr, double *speed) {
+clade_status clade__train_measure(clade__training *tr, double *speed) {
   clade_graph *g = NULL;
   clade_func *func = NULL;
   clade_vars *vars = NULL;
@@ -81,7 +81,7 @@ static clade_status measure(clade__training *tr, double *speed) {
   CLADE_GOTO(clade_run_new(func, vars, &run));
   CLADE_GOTO(clade__train_load(tr, &loader));
   CLADE_GOTO(clade_loader_next(loader, &batch));
-  CLADE_GOTO(clade_comm_barrier(tr->t.comm));
+  if (tr->ranks > 1) CLADE_GOTO(clade_comm_barrier(tr->t.comm));
   CLADE_GOTO(time_steps(tr, run, &batch, &seconds));
   *speed = tr->rows / fmax(seconds, 1e-9);
 fail:
@@ -95,7 +95,7 @@ fail:
 
 static clade_status measure_all(clade__training *tr) {
   double own, *all = clade__new((size_t)tr->ranks, sizeof *all);
-  clade_status status = all ? measure(tr, &own) : CLADE_NO_MEMORY;
+  clade_status status = all ? clade__train_measure(tr, &own) : CLADE_NO_MEMORY;
   if (status == CLADE_OK) status = clade_comm_gather(tr->t.comm, 0, &own, sizeof own, all);
   if (status == CLADE_OK && !tr->rank) clade__train_shares(tr->ranks, tr->t.batch, all, tr->split);
   clade__free(all);

@@ -20,6 +20,7 @@ typedef struct clade__task {
   clade_val *all;
   int *all_owners;
   clade_val step, next, lr, scale, clip_scale; /* step: done before this one; next: with it */
+  clade_val loss_scale, squares, clean;        /* clean: whether this step is not skipped; invalid: none ever is */
 } clade__task;
 
 /* Room for n parameters; to be freed also where it failed. */
@@ -45,6 +46,14 @@ clade_val clade__task_state(clade__task *t, const char *kind, int i);
 /* Averages and sums of `from` in one such state each, of a group: count is 1 the first time. */
 clade_status clade__task_fold(clade__task *t, const char *kind, clade__update_attrs attrs, clade_val count,
                               const clade_val *from, int first, int n);
+
+/* ---- loss_scale.c ---- */
+clade_status clade__loss_scale_check(const clade_minimize_opt *opt);
+/* What the loss is derived by, in t->loss_scale, and what gradients are then to be multiplied by, in t->scale. */
+clade_status clade__task_scale_loss(clade__task *t, clade_val loss);
+/* From the gradients as they are used: t->clean, and the next scale. What is assigned so far waits for it. */
+clade_status clade__task_judge(clade__task *t);
+clade_val clade__task_unless_skipped(clade__task *t, clade_val next, clade_val old);
 
 /* ---- shard.c ---- */
 enum { CLADE__FIRST_BUCKET = 1 << 20, CLADE__BUCKET = 8 << 20 }; /* bytes of collectives; the first is there soon */

@@ -18,6 +18,11 @@ static double seconds_left(const clade__training *tr) {
   return speed > 0 ? (double)(tr->steps - tr->at) * tr->t.batch / speed : 0;
 }
 
+/* As the schedule counts them: a step that was skipped was none. */
+static int64_t steps_before(const clade__training *tr) {
+  return CLADE_MAX(tr->at - tr->skipped - !tr->skips, (int64_t)0);
+}
+
 void clade__train_tell(clade__training *tr, clade_train_event_kind kind, const char *path) {
   if (!tr->t.observe && !tr->events) return;
   bool mean = kind != CLADE_TRAIN_STEP;
@@ -37,7 +42,7 @@ void clade__train_tell(clade__training *tr, clade_train_event_kind kind, const c
       .accuracy = (mean ? tr->right_sum / n : tr->right) / tr->t.batch,
       .test_loss = tr->test_loss,
       .test_accuracy = tr->test_accuracy,
-      .learning_rate = tr->t.optimizer.lr * clade_schedule_at(&tr->t.schedule, tr->at ? tr->at - 1 : 0),
+      .learning_rate = tr->t.optimizer.lr * clade_schedule_at(&tr->t.schedule, steps_before(tr)),
       .images_per_s = clade__train_speed(tr),
       .seconds = clade__train_seconds(tr),
       .seconds_left = seconds_left(tr),
@@ -48,6 +53,10 @@ void clade__train_tell(clade__training *tr, clade_train_event_kind kind, const c
       .optimizer_bytes = kind == CLADE_TRAIN_BEGIN ? tr->optimizer_bytes : NULL,
       .rows = kind == CLADE_TRAIN_BEGIN ? tr->parts : NULL,
       .split_measured = kind == CLADE_TRAIN_BEGIN && tr->measured,
+      .precision = tr->t.precision,
+      .precision_measured = kind == CLADE_TRAIN_BEGIN && tr->precision_measured,
+      .loss_scale = tr->loss_scale,
+      .skipped = tr->skipped,
   };
   clade__train_log(tr, &event);
   if (tr->t.observe) tr->t.observe(tr->t.observe_user, &event);

@@ -20,7 +20,8 @@ static clade_status build(clade__training *tr) {
   clade_output(g, "loss", o.loss);
   clade_output(g, "answer", clade_arg_max(g, o.logits, 1));
   clade_status status = clade_compile(g, tr->device, &tr->test_func, .fallback = tr->t.fallback, .place = tr->t.place,
-                                      .prefer = tr->t.prefer, .strict = tr->t.strict, .choices = tr->choices[1]);
+                                      .prefer = tr->t.prefer, .strict = tr->t.strict, .choices = tr->choices[1],
+                                      .precision = tr->t.precision, .types = tr->t.types);
   clade_graph_release(g);
   return status;
 }

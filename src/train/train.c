@@ -6,10 +6,23 @@
 
 double clade__train_seconds(const clade__training *tr) { return clade__now() - tr->began; }
 
+static clade_status read_scale(clade__training *tr) {
+  float scale;
+  int64_t skipped;
+  if (!clade__train_scales(tr)) return CLADE_OK;
+  CLADE_TRY(clade_read(tr->step_run, tr->pending, "loss_scale", &scale, sizeof scale));
+  CLADE_TRY(clade_read(tr->step_run, tr->pending, "skipped", &skipped, sizeof skipped));
+  tr->skips = skipped > tr->skipped;
+  tr->skipped = skipped;
+  tr->loss_scale = (double)scale;
+  return CLADE_OK;
+}
+
 /* Reads the loss of the step that is pending: waits for its end. */
 static clade_status settle(clade__training *tr) {
   float loss, right, stop = 0;
   if (!tr->pending) return CLADE_OK;
+  CLADE_TRY(read_scale(tr));
   CLADE_TRY(clade_read(tr->step_run, tr->pending, "loss", &loss, sizeof loss));
   CLADE_TRY(clade_read(tr->step_run, tr->pending, "right", &right, sizeof right));
   if (tr->ranks > 1) CLADE_TRY(clade_read(tr->step_run, tr->pending, "stop", &stop, sizeof stop));
@@ -148,6 +161,9 @@ static clade_status result_of(clade__training *tr, clade_train_result *result) {
   tr->confusion = NULL;
   all.new_steps = tr->at - tr->begun_at;
   all.incomplete = tr->incomplete;
+  all.precision = tr->t.precision;
+  all.loss_scale = tr->loss_scale;
+  all.skipped = tr->skipped;
   all.size = CLADE_MIN(result->size, sizeof all);
   memcpy(result, &all, all.size);
   return CLADE_OK;
@@ -161,7 +177,7 @@ void clade_train_result_free(clade_train_result *result) {
 
 clade_status clade__train_rank(const clade_trainer *t, pthread_mutex_t *local, clade_train_result *result,
                                clade_vars **vars) {
-  clade__training tr = {.began = clade__now(), .local = local};
+  clade__training tr = {.began = clade__now(), .local = local, .loss_scale = 1};
   clade_status status;
   CLADE_GOTO(clade__train_options(t, &tr));
   CLADE_GOTO(clade__train_build(&tr));

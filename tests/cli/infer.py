@@ -76,6 +76,13 @@ class Infer(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("/nonexistent/trace.json", done.stderr)
 
+    def test_precision(self):
+        for args, word in [(["--precision", "bf16"], "no --precision"), (["--precision", "i8"], "expected f32, bf16 or f16"),
+                           (["--types", "gemm=f32"], "--types needs --precision")]:
+            done = run(*MLP, *args)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(word, done.stderr)
+
     def test_explain(self):
         done = run(*MLP, "--explain")
         self.assertEqual(done.returncode, 0)

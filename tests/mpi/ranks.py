@@ -227,10 +227,18 @@ class Ranks(unittest.TestCase):
 
 
 class All(unittest.TestCase):
+    def test_precisions(self):
+        self.assertEqual(*bits_of(2, "mlp", "--precision", "bf16"))
+        self.assertEqual(*bits_of(2, "mlp", "--precision", "f16", "--shard", "gradients"))
+        done = on_ranks(2, *DIGITS, "--epochs", "1", "--precision", "f16", "--reduce", "mpi")
+        self.assertEqual((result(done)["precision"], result(done)["skipped"]), ("f16", 0))
+
     def test_disagreement_is_named(self):
         disagree(self, (["--lr", "0.1"], ["--lr", "0.2"], "lr is 0.1"), (["--augment", "flip"], [], "augment is"),
                  (["--split", "1:3"], [], "split is [16,48] on rank 0 and [32,32] on rank 1"),
                  (["--reduce", "mpi"], [], 'reduce is "mpi" on rank 0 and "clade" on rank 1'),
+                 (["--precision", "bf16"], [], 'precision is "bf16" on rank 0 and "f32" on rank 1'),
+                 (["--precision", "auto"], [], "precision_auto is true on rank 0 and false on rank 1"),
                  (["--shard", "optimizer"], [], 'shard is "optimizer" on rank 0 and "none" on rank 1'))
 
     def test_rank_0_that_is_stopped(self):

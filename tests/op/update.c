@@ -15,13 +15,20 @@ static void draw(op_case *c, op_random *r) {
   static const int with_halves[] = {CLADE__UPDATE_ADAM, CLADE__UPDATE_SUM}; /* each type is a variant */
   int rule = c->dtype == CLADE_F32 ? c->number % 7 : with_halves[c->number % 2], states = clade__update_states(rule);
   clade_dtype target = rule == CLADE__UPDATE_SUM ? CLADE_F32 : c->dtype;
+  const bool skips = c->dtype == CLADE_F32 && (rule == CLADE__UPDATE_ADAM || rule == CLADE__UPDATE_AVERAGE) &&
+                     op_chance(r, 0.5); /* each is a variant, too */
   c->differentiable = 0;
-  c->i[RULE] = rule;
+  c->i[RULE] = rule | (skips ? CLADE__UPDATE_SKIPS : 0);
   c->i[TENSORS] = c->number % 3 ? (int)op_integer(r, 1, 7) : 7;
   c->i[DECAYS] = (int)op_integer(r, 0, 127);
   for (int i = 0; i < SCALARS; i++)
     c->in[i] = (op_input){.dtype = CLADE_F32, .shape = CLADE_SCALAR, .low = 0.01, .high = 1};
-  c->in[STEP] = (op_input){.dtype = CLADE_I64, .shape = CLADE_SCALAR, .low = 1, .high = op_chance(r, 0.5) ? 3 : 1e6};
+  c->in[STEP] = (op_input){.dtype = CLADE_I64,
+                           .shape = CLADE_SCALAR,
+                           .low = !skips,
+                           .high = skips               ? 1
+                                   : op_chance(r, 0.5) ? 3
+                                                       : 1e6};
   c->n_in = SCALARS;
   for (int k = 0; k < c->i[TENSORS]; k++) {
     clade_shape shape = op_draw_shape(r, c, 0, 3, op_chance(r, 0.2) ? 40000 : 300);
@@ -37,7 +44,7 @@ static void draw(op_case *c, op_random *r) {
   c->f[Q] = op_uniform(r, 0.001, 0.5);
   c->f[R] = rule == CLADE__UPDATE_MOMENTUM ? (double)op_chance(r, 0.5) : op_uniform(r, 1e-8, 1e-3);
   c->f[BETA1] = op_uniform(r, 0.1, 0.999), c->f[BETA2] = op_uniform(r, 0.1, 0.9999);
-  snprintf(c->note, sizeof c->note, "%s, %d tensors", names[rule], c->i[TENSORS]);
+  snprintf(c->note, sizeof c->note, "%s, %d tensors%s", names[rule], c->i[TENSORS], skips ? ", may skip" : "");
 }
 
 static clade__update_attrs attrs_of(const op_case *c) {
@@ -91,7 +98,7 @@ static number root(number a) {
 typedef struct scene { /* what is the same for all elements */
   clade__update_attrs a;
   double lr, t, before, after;
-  bool decays;
+  bool decays, skipped;
 } scene;
 
 static number mix(number old, number new, double share) {
@@ -100,6 +107,7 @@ static number mix(number old, number new, double share) {
 
 static void step(const scene *s, number g, number *x) {
   const clade__update_attrs *a = &s->a;
+  if (s->skipped) return;
   double first = s->t == 1;
   g = times(g, exactly(s->before));
   g.v = g.v < -(double)a->clip ? -(double)a->clip : g.v > (double)a->clip ? (double)a->clip : g.v;
@@ -135,7 +143,9 @@ static void step(const scene *s, number g, number *x) {
 
 static void reference(const op_case *c, const op_array *in, op_array *out) {
   int states = clade__update_states(c->i[RULE]);
-  scene s = {attrs_of(c), in[LR].v[0], in[STEP].v[0], in[BEFORE].v[0], in[AFTER].v[0], false};
+  scene s = {attrs_of(c), in[LR].v[0], in[STEP].v[0], in[BEFORE].v[0], in[AFTER].v[0], false, false};
+  s.skipped = s.a.rule & CLADE__UPDATE_SKIPS && s.t == 0;
+  s.a.rule &= ~CLADE__UPDATE_SKIPS;
   for (int k = 0; k < c->i[TENSORS]; k++) {
     const op_array *g = &in[SCALARS + k * (1 + states)];
     op_array *y = &out[k * states];

@@ -11,7 +11,7 @@ static const cli_option options[] = {
              "works by name; gemm: squares, small, networks or frozen (squares); conv: resnet50, vgg16 or mobilenetv2"},
     [ONLY] = {"only", "NAMES", "of the set or file only works of these names, with commas between"},
     [CHAIN] = {"chain", "N", "calls in a row, timed together (squares and --shapes: 1, else 10)"},
-    [DTYPE] = {"dtype", "NAME", "f32, f16 or bf16; gemm: also i8, or u8 by i8 (f32)"},
+    [DTYPE] = {"dtype", "NAME", "f32, f16 or bf16, of model mixed with f32; gemm: also i8, or u8 by i8 (f32)"},
     [PASS] = {"pass", "NAME", "of conv: fwd, bwd-data or bwd-weights; of model: train or infer (all)"},
     [BATCH] = {"batch", "N", "images of conv (1) and model (as its set says)"},
     [PEERS] =
@@ -97,7 +97,7 @@ static const struct {
   clade_status (*run)(bench_job *job);
   int quick;                                  /* of the sets, the first so many */
   const char *sets[4], *passes[4], *peers[4]; /* NULL after the last, where there are fewer */
-  bool batch, chain, dtype;                   /* whether these options say something of it */
+  bool batch, chain;                          /* whether these options say something of it */
 } works[] = {
     {"gemm",
      bench_gemm,
@@ -105,8 +105,7 @@ static const struct {
      {"squares", "small", "networks", "frozen"},
      {NULL},
      {"openblas", "clblast", "onednn"},
-     .chain = true,
-     .dtype = true},
+     .chain = true},
     {"conv",
      bench_conv,
      1,
@@ -114,9 +113,8 @@ static const struct {
      {"fwd", "bwd-data", "bwd-weights"},
      {"onednn", "onednn_nchw"},
      .batch = true,
-     .chain = true,
-     .dtype = true},
-    {"op", bench_ops, 1, {"64mib"}, {NULL}, {NULL}, .dtype = true},
+     .chain = true},
+    {"op", bench_ops, 1, {"64mib"}, {NULL}, {NULL}, .batch = false},
     {"model", bench_models, 1, {"networks"}, {"train", "infer"}, {"pytorch", "onnxruntime", "onednn"}, .batch = true}};
 enum { ALL = CLADE_COUNT(works) };
 
@@ -159,8 +157,6 @@ int bench_check(const bench_job *job, size_t *work) {
     return cli_wrong(&job->args, "--peer %s: %s has no such peer", job->peer, job->what);
   if (job->batch && !works[*work].batch) return cli_wrong(&job->args, "--batch: %s has no images", job->what);
   if (job->chain && !works[*work].chain) return cli_wrong(&job->args, "--chain: %s has no chains", job->what);
-  if (job->dtype != CLADE_F32 && !works[*work].dtype)
-    return cli_wrong(&job->args, "--dtype: a %s has its own types", job->what);
   return CLI_DONE;
 }
 

@@ -138,11 +138,12 @@ typedef struct bench_clade {
   clade_ticket ticket;
   bench_value *values;
   size_t n_values, capacity;
-  const char *prefer;   /* implementations that are asked for; NULL: none */
-  bool strict;          /* as clade_compile(.strict) */
-  const char *assigned; /* a variable that the graph gives a new value, which is the result; NULL: outputs are */
-  clade_type out;       /* of the results "y0", "y1", … */
-  size_t out_elements;  /* of one */
+  const char *prefer;    /* implementations that are asked for; NULL: none */
+  bool strict;           /* as clade_compile(.strict) */
+  clade_dtype precision; /* the same */
+  const char *assigned;  /* a variable that the graph gives a new value, which is the result; NULL: outputs are */
+  clade_type out;        /* of the results "y0", "y1", … */
+  size_t out_elements;   /* of one */
   void *raw, *dense;
 } bench_clade;
 clade_val bench_variable(bench_clade *c, const char *name, clade_dtype dtype, clade_shape shape, const void *data,

@@ -137,7 +137,8 @@ clade_status bench_clade_side(const bench_job *job, bench_clade *c, bench_side *
     if (!(c->dense = clade__new(c->out_elements, 8))) return CLADE_NO_MEMORY;
   }
   if (!(c->raw = clade__new(CLADE_MAX(bytes, c->out_elements * 8), 1))) return CLADE_NO_MEMORY;
-  CLADE_TRY(clade_compile(c->graph, job->device, &c->func, .prefer = c->prefer, .strict = c->strict));
+  CLADE_TRY(clade_compile(c->graph, job->device, &c->func, .prefer = c->prefer, .strict = c->strict,
+                          .precision = c->precision));
   CLADE_TRY(clade_vars_new(c->func, 1, &c->vars));
   for (size_t i = 0; i < c->n_values; i++)
     CLADE_TRY(clade_vars_set(c->vars, c->values[i].name, c->values[i].data, c->values[i].bytes));

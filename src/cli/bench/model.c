@@ -56,7 +56,8 @@ static clade_status work_of(const bench_job *job, const bench_shape *shape, benc
                           .side = v[SIDE],
                           .classes = v[CLASSES],
                           .train = v[TRAIN],
-                          .strict = v[STRICT]};
+                          .strict = v[STRICT],
+                          .precision = job->dtype};
   CLADE_TRY(name_of(shape, w));
   return bench_model_data(w);
 }
@@ -71,7 +72,8 @@ static clade_status build(const bench_model_work *w, bench_clade *c) {
     clade_val labels = bench_variable(c, "bench.labels", CLADE_I32, CLADE_SHAPE(w->batch), w->labels, BENCH_FRESH);
     y = clade_cross_entropy(c->graph, y, labels);
     (void)clade_minimize(c->graph, y, .optimizer = clade_sgd(.lr = 0.01, .momentum = 0.9), .comm = w->comm,
-                         .compress = w->compress, .low_rank = w->low_rank);
+                         .compress = w->compress, .low_rank = w->low_rank,
+                         .loss_scale = w->precision == CLADE_F16 ? 65536 : 0);
   }
   clade_output(c->graph, "y0", y);
   return CLADE_OK;
@@ -83,6 +85,7 @@ clade_status bench_model_side(const bench_job *job, const bench_model_work *w, b
   c->out = (clade_type){.dtype = CLADE_F32};
   c->out_elements = w->results;
   c->strict = w->strict;
+  c->precision = w->precision;
   clade_status status = build(w, c);
   clade_status made = bench_clade_side(job, c, side);
   return status == CLADE_OK ? made : status;
@@ -92,6 +95,11 @@ clade_status bench_model_side(const bench_job *job, const bench_model_work *w, b
 static clade_status first(bench_side *side, float *result) {
   CLADE_TRY(side->call(side->state));
   return side->read(side->state, 0, result);
+}
+
+/* How far apart results may be, of the largest: sixteen bits round each layer's. */
+static double tolerance(const bench_model_work *w) {
+  return w->precision == CLADE_BF16 ? 5e-2 : w->precision == CLADE_F16 ? 1e-2 : 1e-3;
 }
 
 static clade_status check(bench_job *job, const bench_model_work *w, int n, bench_side *sides) {
@@ -107,7 +115,7 @@ static clade_status check(bench_job *job, const bench_model_work *w, int n, benc
     if (sides[i].lost) continue;
     for (size_t k = 0; k < w->results; k++) largest = fmax(largest, fabs((double)ours[k]));
     for (size_t k = 0; k < w->results && status == CLADE_OK; k++)
-      if (!isfinite(result[k]) || (i && fabs((double)ours[k] - (double)theirs[k]) > 1e-3 * largest))
+      if (!isfinite(result[k]) || (i && fabs((double)ours[k] - (double)theirs[k]) > tolerance(w) * largest))
         status =
             CLADE_FAIL(INTERNAL, "result %zu is %g, by %s %g", k, (double)ours[k], sides[i].name, (double)result[k]);
   }
@@ -117,6 +125,7 @@ static clade_status check(bench_job *job, const bench_model_work *w, int n, benc
 }
 
 static const char *const peers[] = {"pytorch", "onnxruntime"};
+static const char f32_alone[] = "it is asked for f32";
 
 static clade_status compete(bench_job *job, const bench_model_work *w, bench_row *row, bench_side *sides, int *n) {
   *n = 1;
@@ -125,12 +134,13 @@ static clade_status compete(bench_job *job, const bench_model_work *w, bench_row
   CLADE_TRY(bench_clade_row(c, "conv2d", row));
   for (size_t i = 0; i < CLADE_COUNT(peers); i++) {
     if (!bench_wants(job, peers[i]) || (w->train && !strcmp(peers[i], "onnxruntime"))) continue;
-    const char *reason = bench_python(job, w, c->vars, peers[i], &sides[*n]);
+    const bool can = job->dtype == CLADE_F32 || !strcmp(peers[i], "pytorch");
+    const char *reason = can ? bench_python(job, w, c->vars, peers[i], &sides[*n]) : f32_alone;
     if (reason) bench_missing(job, peers[i], reason);
     *n += !reason;
   }
   if (bench_wants(job, "onednn")) {
-    const char *reason = bench_onednn_model(job, w, c->graph, &sides[*n]);
+    const char *reason = job->dtype == CLADE_F32 ? bench_onednn_model(job, w, c->graph, &sides[*n]) : f32_alone;
     if (reason) bench_missing(job, "onednn", reason);
     *n += !reason;
   }
@@ -141,11 +151,12 @@ static clade_status compete(bench_job *job, const bench_model_work *w, bench_row
 static clade_status one(bench_job *job, const bench_shape *shape) {
   bench_model_work w;
   bench_side sides[BENCH_MAX_SIDES] = {{0}};
-  bench_row row = {.group = "model", .dtype = "f32", .chain = 1};
+  bench_row row = {.group = "model", .chain = 1};
   int n = 0;
   bool train = shape->value[TRAIN];
   if (job->pass && train != !strcmp(job->pass, "train")) return CLADE_OK;
   clade_status status = work_of(job, shape, &w);
+  snprintf(row.dtype, sizeof row.dtype, "%s", clade_dtype_name(job->dtype));
   snprintf(row.work, sizeof row.work, "%s", shape->name);
   snprintf(row.pass, sizeof row.pass, "%s", train ? "train" : "infer");
   bench_shape_text(shape, keys, row.shape, sizeof row.shape);

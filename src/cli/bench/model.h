@@ -8,8 +8,9 @@ typedef struct bench_model_work {
   char model[32];
   int64_t batch, channels, side, classes;
   bool train, strict;
-  clade_comm *comm;     /* borrowed: gradients are summed over its ranks; NULL: one process */
-  clade_dtype compress; /* with a communicator, what they travel as: as in clade_minimize */
+  clade_dtype precision; /* as clade_compile(.precision) */
+  clade_comm *comm;      /* borrowed: gradients are summed over its ranks; NULL: one process */
+  clade_dtype compress;  /* with a communicator, what they travel as: as in clade_minimize */
   int low_rank;
   float *x;
   int32_t *labels;

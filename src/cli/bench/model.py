@@ -1,9 +1,9 @@
 """Other programs as contestants of `clade bench model`: the same model from the same weights, a step for each line that
 comes.
 
-    model.py PEER ROOM MODEL train|infer THREADS BATCH CHANNELS SIDE CLASSES [try]
+    model.py PEER ROOM MODEL train|infer THREADS BATCH CHANNELS SIDE CLASSES TYPE [try]
 
-PEER is pytorch or onnxruntime, ROOM holds weights.safetensors, x.f32 and labels.i32. Answers "ready THREADS VERSION", to
+PEER is pytorch or onnxruntime, TYPE f32 or, for pytorch, bf16 or f16 by autocast. ROOM holds weights.safetensors, x.f32 and labels.i32. Answers "ready THREADS VERSION", to
 "step" the seconds that it took, to "result" how many floats it wrote to ROOM/result.f32: the logits, or the loss before
 the step.
 """
@@ -18,8 +18,9 @@ import numpy
 
 PEER, ROOM, MODEL, PASS = sys.argv[1:5]
 THREADS, BATCH, CHANNELS, SIDE, CLASSES = map(int, sys.argv[5:10])
+TYPE = sys.argv[10]
 TRAIN = PASS == "train"
-TRY = sys.argv[10:] == ["try"]  # one step and no more: whether it can be done
+TRY = sys.argv[11:] == ["try"]  # one step and no more: whether it can be done
 
 
 def weights(path):
@@ -148,7 +149,13 @@ def pytorch(arrays, x, labels):
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9) if TRAIN else None
     torch.set_grad_enabled(TRAIN)
     call, how = net, ""
-    if not TRAIN and (TRY or survives()):
+    narrow = {"bf16": torch.bfloat16, "f16": torch.float16}.get(TYPE)
+    if narrow:
+
+        def call(x):
+            with torch.autocast("cpu", narrow):
+                return net(x).float()
+    elif not TRAIN and (TRY or survives()):
         call = torch.jit.optimize_for_inference(torch.jit.trace(net.eval(), x))
     elif not TRAIN:  # so it is with 2.6 of Debian 13
         call, how = torch.jit.freeze(torch.jit.trace(net.eval(), x)), ", frozen: optimized, its process ends"

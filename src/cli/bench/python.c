@@ -138,7 +138,7 @@ static const char *prepare(contestant *s, const bench_model_work *w, const clade
 static const char *begin(contestant *s, const bench_job *job, const bench_model_work *w, const char *python,
                          bench_side *side) {
   char number[5][24], line[200],
-      *argv[13] = {(char *)(uintptr_t)python,
+      *argv[14] = {(char *)(uintptr_t)python,
                    (char *)(uintptr_t) "-c",
                    (char *)(uintptr_t)bench_model_script,
                    (char *)(uintptr_t)s->name,
@@ -150,6 +150,7 @@ static const char *begin(contestant *s, const bench_job *job, const bench_model_
     snprintf(number[i], sizeof number[i], "%lld", (long long)numbers[i]);
     argv[7 + i] = number[i];
   }
+  argv[12] = (char *)(uintptr_t)clade_dtype_name(w->precision);
   if (!start(s, python, argv)) return "its process cannot be started";
   if (!answer(s, NULL, line, sizeof line) || sscanf(line, "ready %d %90[^\n]", &side->threads, side->kernel) != 2)
     return "its process ended before it was ready; what it said is above";
