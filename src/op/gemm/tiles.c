@@ -35,12 +35,13 @@ size_t clade__gemm_tiles_workspace(const clade_query *q) {
   return clade__parts_bytes(&parts, results_of(&p));
 }
 
+/* run: 0 where the kernel does not ask for runs. */
 static clade__lies lies(const clade__gemm_problem *p, int operand, int64_t run) {
   const int64_t along = p->stride[operand][operand ? 6 : 7], across = p->stride[operand][operand ? 7 : 6];
   const int64_t lines = operand ? p->n : p->m;
   const bool deep = operand ? across != 1 : along == 1;
   const bool near = (deep ? along : across) == 1;
-  return (clade__lies){deep, near && (deep ? across : along) % run == 0 && (deep ? p->k : lines) % run == 0};
+  return (clade__lies){deep, near && run && (deep ? across : along) % run == 0 && (deep ? p->k : lines) % run == 0};
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q, const clade__tiles *t) {
@@ -49,7 +50,7 @@ static clade_status emit(clade_emit *e, const clade_query *q, const clade__tiles
   const clade__gemm_attrs *attrs = q->node->attrs;
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   const clade__parts parts = parts_of(&p);
-  const int64_t run = clade__tiles_run(q, t);
+  const int64_t run = t->tables ? clade__tiles_run(q, t) : 0;
   clade_kernel_step *s;
   /* units take matrices by copies that arrive later */
   CLADE_TRY(clade__gemm_begin(e, q->node, &p, t->tables ? "gemm_forward_tiles" : "gemm_forward_stages",
