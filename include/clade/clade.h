@@ -15,6 +15,7 @@
 #include <clade/optim.h>
 #include <clade/options.h>
 #include <clade/prune.h>
+#include <clade/quantize.h>
 #include <clade/run.h>
 #include <clade/status.h>
 #include <clade/tensor.h>

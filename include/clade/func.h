@@ -37,6 +37,9 @@ typedef struct clade_compile_opt {
    * CLADE_F32: everything is as it was built. */
   clade_dtype precision CLADE_UNSET;
   const char *types CLADE_UNSET; /* other types for some: "gemm=f32,fc3=bf16", by node, layer, function or op */
+  /* What clade_quantization_text gave: the layers that it lists compute with numbers of 8 bits (docs/quantization.md).
+   * The graph is as it was built for f32; the func has variables of its own in place of the layers'. */
+  const char *quantization CLADE_UNSET;
 } clade_compile_opt;
 
 /* clade_compile(graph, device, &func [, .option = …]). `device` is number 0; with n_devices, devices[0] is number 1.

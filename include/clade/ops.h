@@ -68,6 +68,14 @@ CLADE_API clade_val clade_arg_max(clade_graph *g, clade_val x, int axis);
 CLADE_API clade_val clade_softmax(clade_graph *g, clade_val x, int axis);
 CLADE_API clade_val clade_log_softmax(clade_graph *g, clade_val x, int axis);
 
+/* ---- whole numbers of 8 bits for floats, as in docs/quantization.md ---- */
+/* x / scale as i8 or u8: rounded to the nearest, ties to even; what the type cannot hold becomes the nearest that it
+ * can, NaN becomes 0. Computed as a product with the reciprocal of `scale`, rounded to f32, so that all devices give
+ * the same numbers. */
+CLADE_API clade_val clade_quantize(clade_graph *g, clade_val x, double scale, clade_dtype dtype);
+/* x times `scale`, in f32: a scalar, or one for each place along `axis`, as for the outputs of a weight. */
+CLADE_API clade_val clade_dequantize(clade_graph *g, clade_val x, clade_val scale, int axis);
+
 /* ---- shape ---- */
 /* One dimension may be CLADE_DIM_REST. */
 CLADE_API clade_val clade_reshape(clade_graph *g, clade_val x, clade_shape shape);

@@ -19,6 +19,7 @@ typedef struct clade__pass_ctx {
   clade_dtype precision;              /* that f32 is narrowed to where that does no harm; unset or f32: nowhere */
   const char *types;                  /* "gemm=f32,…" or NULL */
   char *casts;                        /* of passes: what was cast, for people; NULL: nothing */
+  const char *quantization;           /* "conv1=u8:0.01,…" or NULL */
   const clade__records *pins;         /* choices by exact problems; NULL: none */
   bool trusted;                       /* the pins' configurations are taken as they are */
   const clade__tuning *const *tuning; /* [n_devices]; NULL: nothing is known of any */
@@ -53,6 +54,7 @@ clade_status
 clade__pass_fallback(clade__pass_ctx *ctx); /* decides which nodes go to the fallback device, and does so */
 clade_status clade__pass_place_words(clade__pass_ctx *ctx); /* only looks at ctx->place */
 clade_status clade__pass_prefer(clade__pass_ctx *ctx);      /* only looks at ctx->prefer */
+clade_status clade__pass_quantize(clade__pass_ctx *ctx);    /* layers of ctx->quantization; needs the graph as built */
 clade_status clade__pass_autocast(clade__pass_ctx *ctx); /* casts by ctx->precision; needs the graph as it was built */
 clade_status clade__pass_masks(clade__pass_ctx *ctx);    /* relu's derivative goes before max_pool2d's */
 clade_status clade__pass_fuse(clade__pass_ctx *ctx);

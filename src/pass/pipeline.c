@@ -34,6 +34,7 @@ static const step generic[] = {
     {check, false},
     {clade__pass_prefer, false}, /* while all that the user named is there */
     {clade__pass_place_words, false},
+    {clade__pass_quantize, false}, /* before casts hide layers */
     {clade__pass_autocast, false}, /* before fold: it goes by which derivative is whose */
     {clade__pass_fold, false},
     {clade__pass_dead, false},

@@ -1,0 +1,142 @@
+/* Quantization: layers that ctx->quantization lists take their input as numbers of 8 bits, by its scale, and multiply
+ * it by weights that are stored so (docs/quantization.md). The input's scale is a part of the weights' scales:
+ *
+ *     y = layer(x, weight) + bias, normalized      becomes
+ *     y = layer(float(quantize(x, scale)), float(NAME.weight) NAME.scale) + NAME.bias
+ *
+ * where weight, scale and bias are new variables. What computes that in whole numbers is another pass's affair. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "pass/quantize.h"
+
+typedef struct entry { /* of a layer; unset: it is not listed */
+  clade_dtype input;
+  double scale;
+} entry;
+
+typedef struct quantizer {
+  clade__quant_layers layers;
+  entry *entries;  /* by layer */
+  size_t *layer;   /* by node: 1 + that of the layer that ends here; 0: none does */
+  bool *is_needed; /* by node */
+} quantizer;
+
+/* ---- the text ---- */
+static clade_status bad_entry(const char *at, size_t length) {
+  return CLADE_FAIL(INVALID, "quantization: \"%.*s\": expected LAYER=i8:SCALE or LAYER=u8:SCALE, as \"conv1=u8:0.02\"",
+                    (int)CLADE_MIN(length, 80u), at);
+}
+
+static clade_status parse_entry(quantizer *q, const char *at, size_t length) {
+  const char *equals = memchr(at, '=', length);
+  char *end;
+  if (!equals) return bad_entry(at, length);
+  const bool is_signed = !strncmp(equals + 1, "i8:", 3);
+  if (!is_signed && strncmp(equals + 1, "u8:", 3) != 0) return bad_entry(at, length);
+  const entry e = {is_signed ? CLADE_I8 : CLADE_U8, strtod(equals + 4, &end)};
+  if (end == equals + 4 || end != at + length || !(e.scale > 0) || !isfinite((float)e.scale))
+    return bad_entry(at, length);
+  for (size_t i = 0; i < q->layers.n; i++) {
+    if (!clade__word_is(q->layers.at[i].name, at, (size_t)(equals - at))) continue;
+    if (q->entries[i].input)
+      return CLADE_FAIL(DUPLICATE, "quantization: the layer \"%s\" is listed twice", q->layers.at[i].name);
+    q->entries[i] = e;
+    return CLADE_OK;
+  }
+  return CLADE_FAIL(NOT_FOUND, "quantization: the graph has no layer \"%.*s\" that can be quantized",
+                    (int)CLADE_MIN((size_t)(equals - at), 80u), at);
+}
+
+static clade_status parse(quantizer *q, const char *text) {
+  for (const char *at = text; *at; at += *at == ',') {
+    const size_t length = strcspn(at, ",");
+    CLADE_TRY(parse_entry(q, at, length));
+    at += length;
+  }
+  return CLADE_OK;
+}
+
+/* ---- what is left of the graph ---- */
+/* Of a layer its input alone; unused variables stay, as callers see them. */
+static clade_status mark(quantizer *q, const clade_graph *g) {
+  uint32_t *uses;
+  CLADE_TRY(clade__graph_uses(g, &uses));
+  for (size_t i = 0; i < g->outputs.count; i++) q->is_needed[g->values[g->outputs.at[i].value].node] = true;
+  for (clade__id id = (clade__id)g->n_nodes; id-- > 1;) {
+    const clade__node *n = &g->nodes[id];
+    const bool stays = n->op == &clade__op_input || (n->op->flags & CLADE_OP_EFFECT) ||
+                       (n->op == &clade__op_variable && !uses[n->first_out]);
+    q->is_needed[id] |= stays;
+    if (!q->is_needed[id]) continue;
+    if (q->layer[id])
+      q->is_needed[g->values[q->layers.at[q->layer[id] - 1].x].node] = true;
+    else
+      for (int k = 0; k < n->n_in; k++) q->is_needed[g->values[n->in[k]].node] = true;
+  }
+  clade__free(uses);
+  return CLADE_OK;
+}
+
+/* ---- rewriting ---- */
+static clade_val new_part(clade_graph *g, const clade__quant_layer *l, const char *part, clade_dtype dtype,
+                          clade_shape shape) {
+  char name[CLADE__QUANT_PART];
+  return clade_parameter(g, clade__quant_part(l, part, name), dtype, shape, (clade_initial){CLADE_INIT_ZERO, 0, 0});
+}
+
+static clade_status build_layer(const clade_graph *old, const clade__quant_layer *l, const entry *e, clade_graph *g,
+                                clade__id *map) {
+  const clade__node *n = &old->nodes[l->node];
+  const clade_shape shape = clade__type(old, l->weight)->shape;
+  const clade_dim out = shape.dim[0];
+  clade__id node;
+  g->device = n->device;
+  const clade_val x = clade_cast(g, clade_quantize(g, clade__graph_val(g, map[l->x]), e->scale, e->input), CLADE_F32);
+  const clade_val scale = new_part(g, l, CLADE__LAYER_SCALE, CLADE_F32, CLADE_SHAPE(out));
+  const clade_val w = clade_dequantize(g, new_part(g, l, CLADE__LAYER_WEIGHT, CLADE_I8, shape), scale, 0);
+  CLADE_TRY(clade_graph_status(g));
+  CLADE_TRY(clade__node_new(g, n->op, n->name, n->attrs, 2, (clade__id[]){x.id, w.id}, &node));
+  clade_val y = clade__graph_val(g, g->nodes[node].first_out);
+  if (l->end != l->node) {
+    clade_shape along = {.rank = n->op == &clade__op_gemm ? 1 : 3, .dim = {out, 1, 1}};
+    y = clade_add(g, y, clade_reshape(g, new_part(g, l, CLADE__LAYER_BIAS, CLADE_F32, CLADE_SHAPE(out)), along));
+  }
+  map[old->nodes[l->end].first_out] = y.id;
+  return clade_graph_status(g);
+}
+
+static clade_status build(void *user, const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
+  const quantizer *q = user;
+  const size_t layer = q->layer[node];
+  if (layer) return build_layer(old, &q->layers.at[layer - 1], &q->entries[layer - 1], g, map);
+  return q->is_needed[node] ? clade__node_copy(old, node, g, map) : CLADE_OK;
+}
+
+clade_status clade__pass_quantize(clade__pass_ctx *ctx) {
+  const clade_graph *g = ctx->graph;
+  clade_status status;
+  quantizer q = {.entries = NULL};
+  if (!ctx->quantization || !*ctx->quantization) return CLADE_OK;
+  if (g->trains) return CLADE_FAIL(INVALID, "quantization: the graph is one for training; expected one for inference");
+  if (ctx->precision && ctx->precision != CLADE_F32)
+    return CLADE_FAIL(INVALID, "quantization: .precision is %s as well; expected one of the two",
+                      clade_dtype_name(ctx->precision));
+  CLADE_GOTO(clade__quant_layers_find(g, &q.layers));
+  q.entries = clade__new(q.layers.n, sizeof *q.entries);
+  q.layer = clade__new(g->n_nodes, sizeof *q.layer);
+  q.is_needed = clade__new(g->n_nodes, sizeof *q.is_needed);
+  CLADE_GOTO(q.entries && q.layer && q.is_needed ? CLADE_OK : CLADE_NO_MEMORY);
+  CLADE_GOTO(parse(&q, ctx->quantization));
+  for (size_t i = 0; i < q.layers.n; i++)
+    if (q.entries[i].input) q.layer[q.layers.at[i].end] = i + 1;
+  CLADE_GOTO(mark(&q, g));
+  CLADE_GOTO(clade__pass_rewrite(ctx, build, &q));
+fail:
+  clade__free(q.layers.at);
+  clade__free(q.entries);
+  clade__free(q.layer);
+  clade__free(q.is_needed);
+  return status;
+}
