@@ -32,6 +32,7 @@ int cli_infer(int argc, char **argv);
 int cli_launch(int argc, char **argv);
 int cli_pack(int argc, char **argv);
 int cli_prune(int argc, char **argv);
+int cli_quantize(int argc, char **argv);
 int cli_train(int argc, char **argv);
 int cli_tune(int argc, char **argv);
 
@@ -99,6 +100,8 @@ bool cli_can_write(const char *path); /* told otherwise; before what is to be wr
 /* CLI_USAGE, told, where the path of an option ("--output") is "-" or the same file as one of those that are read, of
  * which some may be NULL. */
 int cli_check_output(const cli_args *args, const char *option, const char *path, size_t n, const char *const *inputs);
+/* CLI_FAILED, told, where the path of an option is there already, but as an empty directory. */
+int cli_check_new_directory(const char *option, const char *path);
 /* This thread's message, and what to do about the status: CLI_FAILED, or CLI_LOST. */
 int cli_failed_status(clade_status status);
 

@@ -16,6 +16,7 @@ typedef struct files {
   clade_checkpoint *checkpoint; /* NULL: the weights are a file */
   char *model;                  /* its name */
   bool pruned;                  /* it is built in the checkpoint's shapes */
+  char *quantization;           /* for clade_compile; NULL: it is in f32 */
   int64_t classes;
   clade_device *device, *fallback;
   clade_graph *graph;
@@ -87,6 +88,17 @@ static clade_status wrong_images(const infer_job *job, const files *f, const jso
   return status;
 }
 
+/* Of a quantized checkpoint, its layers. */
+static clade_status read_quantization(const json_t *state, files *f) {
+  const json_t *quantization = json_object_get(state, "quantization");
+  const char *layers = json_string_value(json_object_get(quantization, "layers"));
+  if (!quantization) return CLADE_OK;
+  if (!layers)
+    return CLADE_FAIL(CORRUPT, "%s: its \"quantization\" does not list layers", clade_checkpoint_path(f->checkpoint));
+  f->quantization = clade__copy_text(layers);
+  return f->quantization ? CLADE_OK : CLADE_NO_MEMORY;
+}
+
 static clade_status take_model(files *f, const char *name) {
   f->model = clade__copy_text(name);
   return f->model ? CLADE_OK : CLADE_NO_MEMORY;
@@ -113,6 +125,7 @@ static clade_status check_state(const infer_job *job, files *f) {
                         MODEL_NAMES);
   else
     status = read_normalize(state, f);
+  if (status == CLADE_OK) status = read_quantization(state, f);
   if (status == CLADE_OK) status = take_model(f, model);
   json_decref(state);
   return status;
@@ -136,7 +149,8 @@ static clade_status build(const infer_job *job, files *f) {
   clade_val logits = model_by_name(f->model)(f->graph, x, (int)f->classes, NULL);
   clade_output(f->graph, "p", clade_softmax(f->graph, logits, -1));
   CLADE_TRY(clade_compile(f->graph, f->device, &f->func, .fallback = f->fallback, .place = job->place,
-                          .precision = job->precision, .types = job->types));
+                          .precision = job->precision, .types = job->types,
+                          .quantization = f->quantization));
   CLADE_TRY(clade_vars_new(f->func, 0, &f->vars));
   CLADE_TRY(f->checkpoint ? clade_checkpoint_apply(f->checkpoint, f->vars)
                           : clade_vars_load(f->vars, job->weights, .weights_only = true));
@@ -259,5 +273,6 @@ int infer_files(const infer_job *job) {
   clade__free(f.rows);
   clade__free(f.channel);
   clade__free(f.model);
+  clade__free(f.quantization);
   return result;
 }

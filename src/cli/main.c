@@ -12,6 +12,7 @@ static const cli_command commands[] = {
     {"launch", "run a training, and start it again where a rank was lost", cli_launch},
     {"infer", "run a model's forward pass", cli_infer},
     {"prune", "make a smaller model of a trained one", cli_prune},
+    {"quantize", "store a trained model with weights of 8 bits", cli_quantize},
     {"bench", "measure how fast a device is, beside other libraries", cli_bench},
     {"tune", "measure which implementations are fast here, and keep it", cli_tune},
     {"pack", "make, look at and sign bundles of offline-built programs", cli_pack},

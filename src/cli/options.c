@@ -1,6 +1,7 @@
 /* Options by getopt_long from a table, their help, and how errors are told. */
 #include "cli/cli.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
@@ -135,6 +136,17 @@ int cli_check_output(const cli_args *args, const char *option, const char *path,
       return cli_wrong(args, "%s %s: it is the same file as %s, which is read and would be overwritten", option, path,
                        inputs[i]);
   return CLI_DONE;
+}
+
+int cli_check_new_directory(const char *option, const char *path) {
+  DIR *dir = opendir(path);
+  if (!dir && errno == ENOENT) return CLI_DONE;
+  if (!dir)
+    return cli_failed("%s %s: %s: a directory that is not there yet is expected", option, path, strerror(errno));
+  bool empty = true;
+  for (struct dirent *e; empty && (e = readdir(dir));) empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
+  closedir(dir);
+  return empty ? CLI_DONE : cli_failed("%s %s: something is there already: name another directory", option, path);
 }
 
 static const char *what_to_do(clade_status status) {

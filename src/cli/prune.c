@@ -1,7 +1,6 @@
 /* clade prune: makes a smaller model of a run's best checkpoint, trains it on, and tells what it cost and brought. */
 #include "cli/prune.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -105,17 +104,6 @@ static int parse(prune_job *job, int argc, char **argv) {
 }
 
 /* ---- the run ---- */
-static int check_output(const prune_job *job) {
-  DIR *dir = opendir(job->output);
-  if (!dir && errno == ENOENT) return CLI_DONE;
-  if (!dir)
-    return cli_failed("--output %s: %s: a directory that is not there yet is expected", job->output, strerror(errno));
-  bool empty = true;
-  for (struct dirent *e; empty && (e = readdir(dir));) empty = !strcmp(e->d_name, ".") || !strcmp(e->d_name, "..");
-  closedir(dir);
-  return empty ? CLI_DONE : cli_failed("--output %s: something is there already: name another directory", job->output);
-}
-
 /* The run's data and its way of training, on one device and as one rank. */
 static int take_run(prune_job *job) {
   train_job *train = &job->train;
@@ -224,7 +212,7 @@ int cli_prune(int argc, char **argv) {
   prune_job job = {.args = description, .structure = CLADE_PRUNE_CHANNELS, .sparsity = -1, .batch = 8};
   int result = parse(&job, argc, argv);
   if (result) return result < 0 ? CLI_DONE : result;
-  if ((result = check_output(&job))) return result;
+  if ((result = cli_check_new_directory("--output", job.output))) return result;
   if (job.args.json && !cli_json_begin()) return CLI_FAILED;
   result = take_run(&job);
   if (!result) {

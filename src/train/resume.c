@@ -135,6 +135,8 @@ static clade_status take_state(clade__training *tr) {
   const char *path = clade_checkpoint_path(tr->checkpoint);
   json_t *state = clade__json_load_text(clade_checkpoint_text(tr->checkpoint));
   clade_status status;
+  if (json_object_get(state, "quantization"))
+    CLADE_GOTO(CLADE_FAIL(INVALID, "%s: its weights are quantized: train the run that they were made of", path));
   CLADE_GOTO(clade__train_compare_graph(tr, path, state));
   CLADE_GOTO(take_variables(tr, path));
   CLADE_GOTO(take_settings(tr, state));

@@ -125,6 +125,13 @@ class Documents(Checks):
             self.check("clade prune", run("prune", first, "--json", "--sparsity", "0.5", "--output", f"{room}/a"),
                        run("prune", first, "--json", "--structure", "2:4", "--output", f"{room}/b"))
 
+    def test_quantize(self):
+        with tempfile.TemporaryDirectory() as room:
+            first = os.path.join(room, "run")
+            run("train", first, "--json", "--model", "mlp", "--data", images(room), "--epochs", "1")
+            self.check("clade quantize", run("quantize", first, "--json", "--output", f"{room}/a"),
+                       run("quantize", first, "--json", "--budget", "100", "--output", f"{room}/b"))
+
     def test_cache(self):
         with tempfile.TemporaryDirectory() as room:
             for what in ["path", "clear"]:
