@@ -534,19 +534,19 @@ GROUP(1, 1, 1) KERNEL(conv2d_fold)(ARGS) {
 
 #ifdef WANT_conv2d_gather_ref
 KERNEL(conv2d_gather_ref)
-(ARG(const STORAGE(T), x), ARG(const STORAGE(T), w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t taps,
+(ARG(const STORAGE(T), x), ARG(const STORAGE(TB), w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t taps,
  const index8_t map EPILOGUE_ARGS) {
   const index_t column = get_global_id(0), row = get_global_id(1), batch = get_global_id(2);
   const index_t pixels = dims.s6 * dims.s7, plane = dims.s4 * dims.s5;
   if (column >= pixels || row >= dims.s1 * dims.s2 || batch >= dims.s0) return;
   USE(const STORAGE(T), x);
-  USE(const STORAGE(T), w);
+  USE(const STORAGE(TB), w);
   USE(STORAGE(OUT), y);
   EPILOGUE_USE
   const index_t group = row / dims.s2, y0 = column / dims.s7 * map.s0 + map.s1, x0 = column % dims.s7 * map.s4 + map.s5;
   x += (batch * dims.s1 + group) * dims.s3 * plane;
   w += group * taps.s2 + row % dims.s2 * taps.s3;
-  float sum = 0;
+  COMPUTE(T) sum = 0;
   for (index_t ky = 0; ky < taps.s0; ky++) {
     const index_t py = y0 + ky * map.s2, sy = py / map.s3;
     const bool in_y = py >= 0 && sy < dims.s4 && sy * map.s3 == py;
@@ -555,8 +555,8 @@ KERNEL(conv2d_gather_ref)
       const bool in = in_y && px >= 0 && sx < dims.s5 && sx * map.s7 == px;
       const index_t from = in ? sy * dims.s5 + sx : 0, by = ky * taps.s1 + kx;
       for (index_t c = 0; c < dims.s3; c++) {
-        const float product = LOAD(T, x, from + c * plane) * LOAD(T, w, by + c * taps.s4);
-        sum += in ? product : 0.0f;
+        const COMPUTE(T) product = LOAD(T, x, from + c * plane) * LOAD(TB, w, by + c * taps.s4);
+        sum += in ? product : 0;
       }
     }
   }

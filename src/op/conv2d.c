@@ -1,7 +1,7 @@
 /* Convolution over height and width, as cross-correlation: NCHW, with stride, padding, dilation and groups, and an
- * elementwise program at the end. Each result is within (K + 4) 2^-24 of sum |x w| over its K products, before the
- * program, besides the rounding to the stored type; `winograd` and `fft`, not taken where .strict asks for this, have
- * bounds of their own (docs/layouts.md). */
+ * elementwise program at the end. Bytes (x in i8 or u8, w in i8) give i32, exactly. Of floats each result is within (K
+ * + 4) 2^-24 of sum |x w| over its K products, before the program, besides the rounding to the stored type; `winograd`
+ * and `fft`, not taken where .strict asks for this, have bounds of their own (docs/layouts.md). */
 #include "ir/ties.h"
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
@@ -100,9 +100,21 @@ clade_status clade__conv_plain(const clade_grad *g) {
   return CLADE_FAIL(UNSUPPORTED, "%s: derivatives are taken before an epilogue is fused in", g->node->op->name);
 }
 
+/* Of bytes the first one may lack a sign, as in products. */
+static clade_status operands(const clade_node *n, clade_dtype *out) {
+  const clade_dtype x = n->in[0].dtype, w = n->in[1].dtype;
+  *out = x;
+  if (x != CLADE_I8 && x != CLADE_U8) return clade__conv_operands(n, "x", "w");
+  *out = CLADE_I32;
+  CLADE_TRY(clade__want_dense(n));
+  return w == CLADE_I8 ? CLADE_OK
+                       : CLADE_FAIL(DTYPE, "conv2d: x is %s and w is %s; expected w in i8", clade_dtype_name(x),
+                                    clade_dtype_name(w));
+}
+
 static clade_status infer(clade_node *n) {
-  clade_type out = {.dtype = n->in[0].dtype};
-  CLADE_TRY(clade__conv_operands(n, "x", "w"));
+  clade_type out = {0};
+  CLADE_TRY(operands(n, &out.dtype));
   CLADE_TRY(clade__conv_check(n, &n->in[0].shape, &n->in[1].shape, NULL, &out.shape));
   CLADE_TRY(clade__epilogue_infer(n, &out));
   n->out[0] = out;
@@ -132,6 +144,8 @@ static const clade_impl *const impls[] = {
     CLADE__GATHER_FLAT,
     CLADE__GATHER_BY("winograd", winograd, "conv2d_winograd", true),
     CLADE__GATHER_BY("fft", fft, "conv2d_fft", true),
+    CLADE_IMPL(.name = "bytes", CLADE__CONV_VEC, .accept = clade__gather_bytes_accept, .cost = clade__gather_bytes_cost,
+               .workspace = clade__gather_bytes_workspace, .emit = clade__gather_bytes_emit, .file = "conv2d_bytes"),
     CLADE__PRODUCT_WARPGROUP(gather),
     CLADE__PRODUCT_WARP(gather),
     CLADE__PRODUCT_SIMT(gather),

@@ -5,7 +5,7 @@
 
 #include "conv_kit.h"
 
-const op_form conv_forms[] = {{"conv2d", NULL}, {"conv1d", "winograd"}, {"conv3d", NULL}, {NULL, NULL}};
+const op_form conv_forms[] = {{"conv2d", NULL}, {"conv1d", "winograd bytes"}, {"conv3d", "bytes"}, {NULL, NULL}};
 const op_form conv_data_forms[] = {{"conv2d", NULL},           {"conv1d", "winograd"},           {"conv3d", NULL},
                                    {"conv2d_transpose", NULL}, {"conv1d_transpose", "winograd"}, {NULL, NULL}};
 

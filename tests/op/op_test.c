@@ -329,8 +329,11 @@ static bool run_more(const op_target *t, const options *o, int form, int impl, i
 }
 
 static bool lacks(const op_target *t, int form, int impl) {
-  const char *name = forms_of(t)[form].lacks;
-  return name && strcmp(name, t->op->impls[impl]->name) == 0;
+  const char *names = forms_of(t)[form].lacks, *name = t->op->impls[impl]->name;
+  const size_t n = strlen(name);
+  for (const char *at = names; at && (at = strstr(at, name)); at += n)
+    if ((at == names || at[-1] == ' ') && (!at[n] || at[n] == ' ')) return true;
+  return false;
 }
 
 /* In each form as many as in any other one that it has cases of. */

@@ -73,7 +73,7 @@ typedef struct op_array {
 /* What ends in nodes of the op: a builder of its own, say. They share the cases of each implementation evenly. */
 typedef struct op_form {
   const char *name;
-  const char *lacks; /* the implementation that can have none of these cases; NULL: all have some */
+  const char *lacks; /* implementations that can have none of these cases, as words; NULL: all have some */
 } op_form;
 
 typedef struct op_test {

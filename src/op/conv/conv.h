@@ -57,7 +57,8 @@ const char *clade__conv_clblast_accept(const clade_query *q);
 clade_status clade__conv_clblast_emit(clade_emit *e, const clade_query *q);
 /* ---- vec, for CPUs ---- */
 #define CLADE__CONV_VEC CLADE__LONG_VEC, .needs_lanes = 4 /* with vectors of their own */
-const char *clade__conv_vec_accept(const clade_query *q);
+const char *clade__conv_vec_accept(const clade_query *q); /* floats, and few enough of them */
+const char *clade__conv_few(const clade_query *q);        /* so that their numbers are of 32 bits */
 /* Of so many cycles of all cores together, which begin two vector operations in each. */
 double clade__conv_vec_cost(const clade_query *q, double cycles);
 /* What products and tiles of them take longer with the node's epilogue: they are put down and fetched again, and its
@@ -175,6 +176,12 @@ clade_status clade__gather_fft_emit(clade_emit *e, const clade_query *q);
 /* Of pack: weights transformed. */
 double clade__fft_weights_cost(const clade_query *q);
 clade_status clade__fft_weights_emit(clade_emit *e, const clade_query *q);
+
+/* ---- bytes, for CPUs: dense ---- */
+const char *clade__gather_bytes_accept(const clade_query *q);
+double clade__gather_bytes_cost(const clade_query *q);
+size_t clade__gather_bytes_workspace(const clade_query *q);
+clade_status clade__gather_bytes_emit(clade_emit *e, const clade_query *q);
 
 /* gemm, winograd, fft: with layouts, scratch memory and a space of their own. */
 #define CLADE__GATHER_BY(NAME, WAY, FILE, LOOSE)                                               \

@@ -72,6 +72,7 @@ clade_status clade__gather_ref_emit(clade_emit *e, const clade_query *q) {
   clade__gather p = clade__gather_of(q->node);
   clade_kernel_step *s;
   CLADE_TRY(clade__gather_begin(e, q->node, &p, "conv2d_gather_ref", &s));
+  clade_emit_define_text(s, "TB", clade_dtype_name(q->node->in[1].dtype));
   clade_emit_index8(s, 5, (int64_t[]){p.kernel[0], p.kernel[1], p.w_group, p.w_row, p.w_inner});
   clade__emit_maps(s, clade__conv_window(q->node), p.map);
   clade__gather_epilogue(s, q->node);

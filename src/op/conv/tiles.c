@@ -38,6 +38,7 @@ static void gather_defaults(const clade_query *q, const clade__tiles *t, int32_t
 
 static const char *gather_accept(const clade_query *q, const clade__tiles *t) {
   const clade__parts parts = gather_parts(q->node);
+  if (clade__is_integer(q->node->in[0].dtype)) return "made for floats";
   return clade__tiles_refuse(q, t, &parts.each, false);
 }
 

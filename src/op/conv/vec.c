@@ -2,6 +2,10 @@
 #include "op/conv/conv.h"
 
 const char *clade__conv_vec_accept(const clade_query *q) {
+  return clade__is_integer(q->node->in[0].dtype) ? "made for floats" : clade__conv_few(q);
+}
+
+const char *clade__conv_few(const clade_query *q) {
   for (int i = 0; i < q->node->n_in + q->node->n_out; i++) {
     const clade_type *t = i < q->node->n_in ? &q->node->in[i] : &q->node->out[i - q->node->n_in];
     if (clade__product(&t->shape, 0, t->shape.rank) > INT32_MAX / 2) return "made for fewer than 2^30 elements";
