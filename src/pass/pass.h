@@ -56,6 +56,7 @@ clade_status clade__pass_place_words(clade__pass_ctx *ctx); /* only looks at ctx
 clade_status clade__pass_prefer(clade__pass_ctx *ctx);      /* only looks at ctx->prefer */
 clade_status clade__pass_quantize(clade__pass_ctx *ctx);    /* layers of ctx->quantization; needs the graph as built */
 clade_status clade__pass_autocast(clade__pass_ctx *ctx); /* casts by ctx->precision; needs the graph as it was built */
+clade_status clade__pass_integers(clade__pass_ctx *ctx); /* of dequantized bytes by bytes, where that pays */
 clade_status clade__pass_masks(clade__pass_ctx *ctx);    /* relu's derivative goes before max_pool2d's */
 clade_status clade__pass_fuse(clade__pass_ctx *ctx);
 clade_status clade__pass_select(clade__pass_ctx *ctx); /* writes impl, row and refusals; converts layouts */

@@ -41,10 +41,11 @@ static const step generic[] = {
     {clade__pass_place, false}, /* after dead: nothing is transferred for nobody */
 };
 static const step specific[] = {
-    {clade__pass_fold, false},                                /* again: sizes show what symbols hid */
-    {clade__pass_dead, false}, {clade__pass_fallback, false}, /* then what came together is joined */
-    {clade__pass_views, true}, {clade__pass_masks, true},     {clade__pass_dead, true},
-    {clade__pass_fuse, true},  {clade__pass_select, false},
+    {clade__pass_fold, false},                                    /* again: sizes show what symbols hid */
+    {clade__pass_integers, false},                                /* by costs, which sizes decide */
+    {clade__pass_dead, false},     {clade__pass_fallback, false}, /* then what came together is joined */
+    {clade__pass_views, true},     {clade__pass_masks, true},     {clade__pass_dead, true},
+    {clade__pass_fuse, true},      {clade__pass_select, false},
 };
 
 static clade_status run(clade__pass_ctx *ctx, const step *steps, size_t n) {

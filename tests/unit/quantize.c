@@ -300,6 +300,97 @@ static void one_layer(void **state) {
   clade_graph_release(g);
 }
 
+/* ---- whole numbers ---- */
+enum { BATCH = 2, IN = 3, OUT = 5, HIGH = 6, WIDE = 7, TAPS = 9, OUTS = BATCH * OUT * HIGH * WIDE };
+
+typedef struct chain { /* quantize(relu(conv(x) + bias)) of bytes, in C */
+  uint8_t x[BATCH * IN * HIGH * WIDE], y[OUTS];
+  int8_t w[OUT * IN * TAPS];
+  float scale[OUT], bias[OUT];
+} chain;
+static const double chain_in = 0.02, chain_out = 0.037;
+
+static void draw_chain(chain *c) {
+  uint32_t seed = 77;
+  for (size_t i = 0; i < sizeof c->x; i++) c->x[i] = (uint8_t)(127.5f * (noise(&seed) + 1));
+  for (size_t i = 0; i < sizeof c->w; i++) c->w[i] = (int8_t)(127 * noise(&seed));
+  for (int i = 0; i < OUT; i++) c->scale[i] = 0.001f * (2 + noise(&seed)), c->bias[i] = noise(&seed);
+  for (int i = 0; i < OUTS; i++) {
+    const int column = i % WIDE, row = i / WIDE % HIGH, out = i / (WIDE * HIGH) % OUT, image = i / (WIDE * HIGH * OUT);
+    int sum = 0;
+    for (int k = 0; k < IN * TAPS; k++) {
+      const int y = row + k / 3 % 3 - 1, x = column + k % 3 - 1;
+      if (y < 0 || y >= HIGH || x < 0 || x >= WIDE) continue;
+      sum += c->x[((image * IN + k / TAPS) * HIGH + y) * WIDE + x] * c->w[out * IN * TAPS + k];
+    }
+    float r = (float)sum * c->scale[out];
+    r = r * (float)chain_in;
+    r = r + c->bias[out];
+    c->y[i] = (uint8_t)expected(r < 0 ? 0 : r, chain_out, CLADE_U8);
+  }
+}
+
+static clade_val chain_conv(clade_graph *g, clade_val q, const char *name, int in) {
+  char text[3][32];
+  static const char *const parts[] = {"weight", "scale", "bias"};
+  for (int i = 0; i < 3; i++) snprintf(text[i], sizeof text[i], "%s.%s", name, parts[i]);
+  const clade_initial zero = {CLADE_INIT_ZERO, 0, 0};
+  const clade_val w = clade_parameter(g, text[0], CLADE_I8, CLADE_SHAPE(OUT, in, 3, 3), zero);
+  const clade_val scale = clade_parameter(g, text[1], CLADE_F32, CLADE_SHAPE(OUT), zero);
+  const clade_val bias = clade_parameter(g, text[2], CLADE_F32, CLADE_SHAPE(OUT), zero);
+  const clade_val x = clade_dequantize(g, q, clade_fill(g, CLADE_F32, CLADE_SCALAR, chain_in), 0);
+  const clade_val y = clade_conv2d(g, x, clade_dequantize(g, w, scale, 0), .bias = bias, .pad = {1, 1});
+  return clade_quantize(g, clade_relu(g, y), chain_out, CLADE_U8);
+}
+
+/* Each value between is of bytes, and each convolution a node of its own with all of its epilogue. */
+static void bytes_between(const clade_func *func) {
+  int convolutions = 0;
+  for (clade__id id = 1; id < func->graph->n_nodes; id++) {
+    const clade__node *n = &func->graph->nodes[id];
+    if (n->op == &clade__op_eltwise) fail_msg("node %u computes apart", id);
+    if (n->op != &clade__op_conv2d) continue;
+    convolutions++;
+    assert_int_equal(clade__type(func->graph, n->in[0])->dtype, CLADE_U8);
+    assert_int_equal(clade__type(func->graph, n->in[1])->dtype, CLADE_I8);
+    assert_int_equal(clade__type(func->graph, n->first_out)->dtype, CLADE_U8);
+  }
+  assert_int_equal(convolutions, 2);
+}
+
+static void whole_numbers(void **state) {
+  static const char *const prefer[] = {"conv2d=ref", NULL};
+  static chain c;
+  static uint8_t have[OUTS];
+  draw_chain(&c);
+  for (size_t i = 0; i < CLADE_COUNT(prefer); i++) {
+    clade_graph *g = graph_new();
+    clade_func *func = NULL;
+    clade_vars *vars;
+    clade_run *run;
+    clade_ticket ticket;
+    const clade_val q = clade_input(g, "x", CLADE_U8, CLADE_SHAPE(BATCH, IN, HIGH, WIDE));
+    const clade_val first = chain_conv(g, q, "a", IN);
+    clade_output(g, "y", first);
+    clade_output(g, "z", chain_conv(g, first, "b", OUT));
+    OK(clade_compile(g, *state, &func, .prefer = prefer[i]));
+    bytes_between(func);
+    OK(clade_vars_new(func, 0, &vars));
+    OK(clade_vars_set(vars, "a.weight", c.w, sizeof c.w));
+    OK(clade_vars_set(vars, "a.scale", c.scale, sizeof c.scale));
+    OK(clade_vars_set(vars, "a.bias", c.bias, sizeof c.bias));
+    OK(clade_run_new(func, vars, &run));
+    OK(clade_execute(run, CLADE_FEEDS({"x", c.x, sizeof c.x, NULL}), &ticket));
+    OK(clade_read(run, ticket, "y", have, sizeof have));
+    for (int k = 0; k < OUTS; k++)
+      if (have[k] != c.y[k]) fail_msg("element %d is %d instead of %d", k, have[k], c.y[k]);
+    clade_run_free(run);
+    clade_vars_release(vars);
+    clade_func_release(func);
+    clade_graph_release(g);
+  }
+}
+
 /* ---- ranges ---- */
 static void ranges(void **state) {
   (void)state;
@@ -470,9 +561,10 @@ static int open_all(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(integers), cmocka_unit_test(nothing),     cmocka_unit_test(builders_refuse),
-      cmocka_unit_test(weights),  cmocka_unit_test(results),     cmocka_unit_test(one_layer),
-      cmocka_unit_test(ranges),   cmocka_unit_test(input_types), cmocka_unit_test(rows),
-      cmocka_unit_test(refusals), cmocka_unit_test(left_alone),  cmocka_unit_test(no_memory)};
+      cmocka_unit_test(integers),      cmocka_unit_test(nothing),  cmocka_unit_test(builders_refuse),
+      cmocka_unit_test(weights),       cmocka_unit_test(results),  cmocka_unit_test(one_layer),
+      cmocka_unit_test(whole_numbers), cmocka_unit_test(ranges),   cmocka_unit_test(input_types),
+      cmocka_unit_test(rows),          cmocka_unit_test(refusals), cmocka_unit_test(left_alone),
+      cmocka_unit_test(no_memory)};
   return cmocka_run_group_tests(tests, open_all, close_device);
 }
