@@ -47,6 +47,7 @@ using run = handle<clade_run, clade_run_free>;
 using dataset = handle<clade_dataset, clade_dataset_release>;
 using loader = handle<clade_loader, clade_loader_free>;
 using pruning = handle<clade_pruning, clade_pruning_free>;
+using quantization = handle<clade_quantization, clade_quantization_free>;
 
 // What `call` writes a pointer to, for the C functions that end in one: made<func>(clade_func_specialize, f, n, dims).
 template <class Handle, class Call, class... Arguments> Handle made(Call call, Arguments... arguments) {
@@ -86,6 +87,12 @@ inline pruning prune_channels(const clade_graph *g, const clade_vars *v, clade_p
   opt.out = &object;
   check(clade_prune_channels_(g, v, &opt));
   return pruning(object);
+}
+inline quantization new_quantization(clade_graph *g, clade_device *d, clade_vars *v, clade_quantization_opt opt = {}) {
+  clade_quantization *object = nullptr;
+  opt.out = &object;
+  check(clade_quantization_new_(g, d, v, &opt));
+  return quantization(object);
 }
 inline clade_ticket execute(clade_run *r, std::initializer_list<clade_feed> feeds) {
   clade_ticket ticket = 0;

@@ -228,7 +228,7 @@ clade_status clade_quantization_text(clade_quantization *q, char **out) {
   clade__text text = {0};
   if (!q || !out)
     return CLADE_FAIL(INVALID, "clade_quantization_text: %s",
-                      q ? "there is no place for the text (NULL)" : "it is NULL");
+                      q ? "there is no place for the text (NULL)" : "the quantization is NULL");
   *out = NULL;
   CLADE_TRY(scale(q));
   for (size_t i = 0; i < q->n_layers; i++) {

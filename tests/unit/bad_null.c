@@ -250,6 +250,29 @@ static void runs(void **state) {
   check_fails(clade_run_observe(NULL, NULL, NULL), CLADE_INVALID, "run is NULL");
 }
 
+static void quantization(void **state) {
+  (void)state;
+  clade_quantization *q = NULL;
+  clade_quantization_layer layer = {.size = sizeof layer};
+  clade_graph *g;
+  char *text;
+  check_ok(clade_graph_new(&g));
+  check_fails(clade_quantization_new(NULL, NULL, NULL, &q), CLADE_INVALID, "graph is NULL");
+  check_fails(clade_quantization_new(g, NULL, NULL, &q), CLADE_INVALID, "device is NULL");
+  check_fails(clade_quantization_new(g, NULL, NULL, NULL), CLADE_INVALID, "no place for the quantization");
+  check_fails(clade_quantization_observe(NULL, 0, 0, 0, NULL), CLADE_INVALID, "quantization is NULL");
+  check_fails(clade_quantization_keep(NULL, 0, true), CLADE_INVALID, "quantization is NULL");
+  check_fails(clade_quantization_text(NULL, &text), CLADE_INVALID, "quantization is NULL");
+  check_fails(clade_quantization_apply(NULL, NULL), CLADE_INVALID, "quantization is NULL");
+  check_fails(clade_quantization_get_layer(NULL, 0, &layer), CLADE_INVALID, "quantization is NULL");
+  assert_int_equal(clade_quantization_count(NULL), 0);
+  assert_string_equal(clade_calibration_name((clade_calibration)9), "?");
+  clade_quantization_free(NULL);
+  check_no_value(clade_quantize(NULL, NO_VALUE, 1, CLADE_I8), "graph is NULL");
+  check_no_value(clade_dequantize(NULL, NO_VALUE, NO_VALUE, 0), "graph is NULL");
+  clade_graph_release(g);
+}
+
 static void pruning(void **state) {
   (void)state;
   clade_pruning *p = NULL;
@@ -282,10 +305,10 @@ static void pruning(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(settings), cmocka_unit_test(types),  cmocka_unit_test(devices),
-      cmocka_unit_test(tensors),  cmocka_unit_test(graphs), cmocka_unit_test(ops_without_a_graph),
-      cmocka_unit_test(emitting), cmocka_unit_test(funcs),  cmocka_unit_test(runs),
-      cmocka_unit_test(pruning),
+      cmocka_unit_test(settings), cmocka_unit_test(types),        cmocka_unit_test(devices),
+      cmocka_unit_test(tensors),  cmocka_unit_test(graphs),       cmocka_unit_test(ops_without_a_graph),
+      cmocka_unit_test(emitting), cmocka_unit_test(funcs),        cmocka_unit_test(runs),
+      cmocka_unit_test(pruning),  cmocka_unit_test(quantization),
   };
   return cmocka_run_group_tests_name("bad_null", tests, NULL, NULL);
 }
