@@ -149,8 +149,7 @@ static clade_status build(const infer_job *job, files *f) {
   clade_val logits = model_by_name(f->model)(f->graph, x, (int)f->classes, NULL);
   clade_output(f->graph, "p", clade_softmax(f->graph, logits, -1));
   CLADE_TRY(clade_compile(f->graph, f->device, &f->func, .fallback = f->fallback, .place = job->place,
-                          .precision = job->precision, .types = job->types,
-                          .quantization = f->quantization));
+                          .precision = job->precision, .types = job->types, .quantization = f->quantization));
   CLADE_TRY(clade_vars_new(f->func, 0, &f->vars));
   CLADE_TRY(f->checkpoint ? clade_checkpoint_apply(f->checkpoint, f->vars)
                           : clade_vars_load(f->vars, job->weights, .weights_only = true));

@@ -24,7 +24,7 @@ typedef struct quantize_job {
   json_t *state;
   const char *model;
   int64_t classes, sample; /* elements of an image */
-  bool normalize, pruned; /* pruned: it is built in the checkpoint's shapes */
+  bool normalize, pruned;  /* pruned: it is built in the checkpoint's shapes */
   /* what is computed with */
   clade_dataset *train, *test;
   clade_device *device;

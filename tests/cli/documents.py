@@ -1,4 +1,4 @@
-"""Compares docs/json.md and docs/json-ranks.md with what the command really prints: every field is documented, everything
+"""Compares docs/json.md, docs/json-ranks.md and docs/json-smaller.md with what the command really prints: every field is documented, everything
 documented is there, and the types are right."""
 
 import json
@@ -22,7 +22,7 @@ KINDS = {"integer", "number", *TYPES}
 def tables():
     """By heading, from field to its type: `clade devices` → {"devices[].id": "string", …}"""
     found, heading, lines = {}, None, []
-    for name in ("json.md", "json-ranks.md"):
+    for name in ("json.md", "json-ranks.md", "json-smaller.md"):
         with open(os.path.join(clade.ROOT, "docs", name), encoding="utf-8") as page:
             lines += page.readlines()
     for line in lines:
