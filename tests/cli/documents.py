@@ -1,5 +1,5 @@
-"""Compares docs/json.md, docs/json-ranks.md and docs/json-smaller.md with what the command really prints: every field is documented, everything
-documented is there, and the types are right."""
+"""Compares docs/json.md, docs/json-ranks.md and docs/json-smaller.md with what the command really prints: every field is
+documented, everything documented is there, and the types are right."""
 
 import json
 import os

@@ -466,6 +466,8 @@ static void refusals(void **state) {
                {"a=i8:1,a=u8:1", CLADE_DUPLICATE, "\"a\" is listed twice"}};
   for (size_t i = 0; i < CLADE_COUNT(texts); i++)
     refused(clade_compile(m.g, *state, &func, .quantization = texts[i].text), texts[i].status, texts[i].part);
+  refused(clade_compile(m.g, *state, &func, .quantization = "a=i8:1", .precision = CLADE_BF16), CLADE_INVALID,
+          ".precision is bf16 as well");
   OK(clade_quantization_new(m.g, *state, m.vars, &q));
   refused(clade_quantization_text(q, &text), CLADE_INVALID, "no samples were observed");
   refused(clade_quantization_keep(q, 3, true), CLADE_NOT_FOUND, "layer 3 of 3");
