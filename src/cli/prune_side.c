@@ -1,7 +1,6 @@
 /* A run's model as clade prune measures it: right answers to the test images, and how long a batch takes. */
-#include <stdlib.h>
-
 #include "base/json.h"
+#include "cli/answers.h"
 #include "cli/prune.h"
 #include "io/checkpoint.h"
 
@@ -62,78 +61,15 @@ static clade_status load(prune_job *job, const char *directory, prune_side *side
   return clade_checkpoint_apply(side->checkpoint, side->vars);
 }
 
-/* ---- measuring ---- */
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return (x > y) - (x < y);
-}
-
-static int count_right(const clade_batch *batch, const float *y, int64_t classes) {
-  int right = 0;
-  for (int i = 0; i < batch->n; i++) {
-    const float *row = y + i * classes;
-    int64_t best = 0;
-    for (int64_t k = 1; k < classes; k++)
-      if (row[k] > row[best]) best = k;
-    right += best == batch->y[i];
-  }
-  return right;
-}
-
-typedef struct test {
-  clade_loader *loader;
-  clade_run *run;
-  int64_t count, batches, classes;
-  size_t x_bytes, y_bytes;
-  float *y;
-  double *seconds;
-} test;
-
-static clade_status run_test(test *t, prune_side *side) {
-  int64_t right = 0;
-  for (int64_t i = -1; i < t->batches; i++) { /* once more, first, so that all is loaded */
-    clade_batch batch = {.size = sizeof batch};
-    clade_ticket ticket;
-    if (!i) CLADE_TRY(clade_loader_seek(t->loader, 0, 0));
-    CLADE_TRY(clade_loader_next(t->loader, &batch));
-    const double since = clade__now();
-    CLADE_TRY(clade_execute(t->run, CLADE_FEEDS({"x", batch.x, t->x_bytes, NULL}), &ticket));
-    CLADE_TRY(clade_read(t->run, ticket, "y", t->y, t->y_bytes));
-    if (i < 0) continue;
-    t->seconds[i] = clade__now() - since;
-    right += count_right(&batch, t->y, t->classes);
-  }
-  qsort(t->seconds, (size_t)t->batches, sizeof *t->seconds, ascending);
-  side->seconds = t->seconds[t->batches / 2];
-  side->accuracy = (double)right / (double)t->count;
-  return CLADE_OK;
-}
-
 static clade_status measure(const prune_job *job, prune_side *side) {
   const clade_trainer *trainer = &job->train.trainer;
   clade_dataset_info data = {.size = sizeof data};
-  int64_t sample;
-  clade_status status;
-  test t = {0};
+  clade_run *run;
   CLADE_TRY(clade_dataset_describe(trainer->test, &data));
-  CLADE_TRY(clade_shape_elements(&data.shape, &sample));
-  t.count = data.count;
-  t.batches = (data.count + job->batch - 1) / job->batch;
-  t.classes = data.classes;
-  t.x_bytes = (size_t)(job->batch * sample) * sizeof(float);
-  t.y_bytes = (size_t)(job->batch * t.classes) * sizeof(float);
-  t.y = clade__new(t.y_bytes, 1);
-  t.seconds = clade__new((size_t)t.batches, sizeof *t.seconds);
-  CLADE_GOTO(t.y && t.seconds ? CLADE_OK : CLADE_NO_MEMORY);
-  CLADE_GOTO(clade_loader_new(trainer->test, &t.loader, .batch = (int)job->batch,
-                              .augment = {.normalize = trainer->augment.normalize}));
-  CLADE_GOTO(clade_run_new(side->func, side->vars, &t.run));
-  CLADE_GOTO(run_test(&t, side));
-fail:
-  clade_run_free(t.run);
-  clade_loader_free(t.loader);
-  clade__free(t.y);
-  clade__free(t.seconds);
+  const answers_test test = {trainer->test, job->train.data, job->batch, data.classes, trainer->augment.normalize};
+  CLADE_TRY(clade_run_new(side->func, side->vars, &run));
+  const clade_status status = answers_measure(&test, run, &side->accuracy, &side->seconds);
+  clade_run_free(run);
   return status;
 }
 

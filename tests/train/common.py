@@ -26,10 +26,10 @@ def result(done):
 
 
 def classes(everything):
-    """Of the program's cases the class All, or all others."""
+    """Of the program's cases those named All…, or all others."""
     found = [name for name, value in vars(sys.modules["__main__"]).items()
              if isinstance(value, type) and issubclass(value, unittest.TestCase)]
-    return [name for name in found if (name == "All") == everything]
+    return [name for name in found if name.startswith("All") == everything]
 
 
 def main():

@@ -1,49 +1,25 @@
 """clade prune: the smaller run is an ordinary one, of fewer channels or with zeros that stay; and what it refuses."""
-import hashlib
 import json
 import os
 import pathlib
 import shutil
 import struct
-import subprocess
 import tempfile
 import unittest
 
-from common import CLADE, events, main, result, train
+from common import events, main, result, train
 from images import images
-
-
-def command(*arguments, env=None):
-    return subprocess.run([CLADE, *map(str, arguments)], capture_output=True, text=True, timeout=600, check=False,
-                          env=dict(os.environ, **(env or {})))
+from smaller import command, digest, report, tensors
 
 
 def prune(*arguments):
     return command("prune", "--json", *arguments)
 
 
-def report(done):
-    assert done.returncode == 0, done
-    return json.loads(done.stdout)
-
-
-def tensors(path):
-    """Names of a file's tensors, with the floats of those that lie there as they are; and its metadata."""
-    data = pathlib.Path(path).read_bytes()
-    header = 8 + struct.unpack("<Q", data[:8])[0]
-    entries = json.loads(data[8:header])
-    metadata = entries.pop("__metadata__")
-    found = {}
-    for name, entry in entries.items():
-        begin, end = (header + place for place in entry["data_offsets"])
-        found[name] = (entry["shape"], data[begin:end])
-    return found, metadata
-
-
 def weights(path, name):
     """The floats of a tensor, also where zeros are left out."""
     found, metadata = tensors(path)
-    shape, data = found[name]
+    _, shape, data = found[name]
     told = metadata.get(f"clade.zeros:{name}")
     if not told:
         return shape, [x for x, in struct.iter_unpack("<f", data)]
@@ -57,10 +33,6 @@ def weights(path, name):
     values = [next(rest)[0] if data[i // 8] >> i % 8 & 1 else 0.0 for i in range(n)]
     assert next(rest, None) is None
     return shape, values
-
-
-def digest(folder):
-    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in pathlib.Path(folder).iterdir()}
 
 
 class Kit(unittest.TestCase):
@@ -235,7 +207,7 @@ class All(Kit):
         data = images(self.room.name)
         result(train(run, "--model", "mobilenetv2", "--data", data, "--batch", 32, "--epochs", 1))
         told = report(prune(run, "--sparsity", 0.5, "--rank", "batch-norm", "--finetune", 1, "--output", self.path("small")))
-        shapes = {name: shape for name, (shape, _) in tensors(self.best("small"))[0].items()}
+        shapes = {name: shape for name, (_, shape, _) in tensors(self.best("small"))[0].items()}
         for name, shape in shapes.items():
             if name.endswith(".depthwise.weight"):
                 self.assertEqual(shape[1:], [1, 3, 3])

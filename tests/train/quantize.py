@@ -1,43 +1,19 @@
 """clade quantize: the new run has weights of 8 bits and answers nearly as the old one; and what it refuses."""
-import hashlib
 import json
 import os
 import pathlib
 import shutil
 import struct
-import subprocess
 import tempfile
 import unittest
 
-from common import CLADE, main, result, train
+from common import main, result, train
 from images import images, npy
-
-
-def command(*arguments):
-    return subprocess.run([CLADE, *map(str, arguments)], capture_output=True, text=True, timeout=600, check=False)
+from smaller import command, digest, report, tensors
 
 
 def quantize(*arguments):
     return command("quantize", "--json", *arguments)
-
-
-def report(done):
-    assert done.returncode == 0, done
-    return json.loads(done.stdout)
-
-
-def tensors(path):
-    """Names of a file's tensors, with type, shape and bytes; and its metadata."""
-    data = pathlib.Path(path).read_bytes()
-    header = 8 + struct.unpack("<Q", data[:8])[0]
-    entries = json.loads(data[8:header])
-    metadata = entries.pop("__metadata__")
-    return {name: (e["dtype"], e["shape"], data[header + e["data_offsets"][0]:header + e["data_offsets"][1]])
-            for name, e in entries.items()}, metadata
-
-
-def digest(folder):
-    return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in pathlib.Path(folder).iterdir()}
 
 
 class Kit(unittest.TestCase):
@@ -177,7 +153,7 @@ class Small(Kit):
         self.refused(train(twice, "--resume", "--model", "mlp", "--data", self.data, "--batch", 32), "quantized")
 
 
-class Digits(Kit):
+class AllDigits(Kit):
     MODEL, DATA = "lenet5", "digits"
 
     def test_accuracy(self):
