@@ -50,21 +50,35 @@ static clade_status build(const rank *r, clade_graph *g, bool scattered) {
   return clade_graph_status(g);
 }
 
-static bool sums(const rank *r, bool scattered, void *data, float *y) {
-  clade_graph *g;
+typedef struct result {
+  const char *name;
+  void *data;
+  size_t bytes;
+} result;
+
+/* Compiles and executes the graph once, and reads what is asked for. */
+static bool execute(const rank *r, clade_graph *g, int n, const clade_feed *feeds, int n_results,
+                    const result *results) {
   clade_func *func = NULL;
   clade_run *run = NULL;
   clade_ticket ticket;
-  size_t bytes = 0;
-  bool right = clade_graph_new(&g) == CLADE_OK && build(r, g, scattered) == CLADE_OK;
-  right = right && clade_compile(g, r->device, &func) == CLADE_OK && clade_run_new(func, NULL, &run) == CLADE_OK;
-  right = right && fill(data, r->number) && clade_dtype_bytes(job.type, job.n, &bytes) == CLADE_OK;
-  right =
-      right && clade_execute(run, CLADE_FEEDS({"x", data, bytes, NULL}, {"none", NULL, 0, NULL}), &ticket) == CLADE_OK;
-  right = right && clade_read(run, ticket, "y", y, (size_t)job.n * sizeof *y) == CLADE_OK;
-  for (int64_t i = 0; right && i < job.n; i++) right = (int)y[i] == total(r->size, i);
+  bool right = clade_compile(g, r->device, &func) == CLADE_OK && clade_run_new(func, NULL, &run) == CLADE_OK &&
+               clade_execute(run, n, feeds, &ticket) == CLADE_OK;
+  for (int i = 0; right && i < n_results; i++)
+    right = clade_read(run, ticket, results[i].name, results[i].data, results[i].bytes) == CLADE_OK;
   clade_run_free(run);
   clade_func_release(func);
+  return right;
+}
+
+static bool sums(const rank *r, bool scattered, void *data, float *y) {
+  clade_graph *g;
+  size_t bytes = 0;
+  bool right = clade_graph_new(&g) == CLADE_OK && build(r, g, scattered) == CLADE_OK;
+  right = right && fill(data, r->number) && clade_dtype_bytes(job.type, job.n, &bytes) == CLADE_OK;
+  right = right && execute(r, g, CLADE_FEEDS({"x", data, bytes, NULL}, {"none", NULL, 0, NULL}), 1,
+                           &(result){"y", y, (size_t)job.n * sizeof *y});
+  for (int64_t i = 0; right && i < job.n; i++) right = (int)y[i] == total(r->size, i);
   clade_graph_release(g);
   return right;
 }
@@ -95,21 +109,14 @@ static void by_type(void **state) {
 static void *overflow(void *user) {
   rank *r = user;
   clade_graph *g;
-  clade_func *func = NULL;
-  clade_run *run = NULL;
-  clade_ticket ticket;
   const int64_t large = INT64_MAX;
   int64_t y = 0;
   bool right = clade_graph_new(&g) == CLADE_OK;
   clade_val x = clade_input(g, "x", CLADE_I64, CLADE_SCALAR);
   right &= clade_all_reduce(g, r->comm, CLADE_F32, 1, &x) == CLADE_OK;
   clade_output(g, "y", x);
-  right = right && clade_compile(g, r->device, &func) == CLADE_OK && clade_run_new(func, NULL, &run) == CLADE_OK;
-  right = right && clade_execute(run, CLADE_FEEDS({"x", &large, sizeof large, NULL}), &ticket) == CLADE_OK;
-  right = right && clade_read(run, ticket, "y", &y, sizeof y) == CLADE_OK;
+  right = right && execute(r, g, CLADE_FEEDS({"x", &large, sizeof large, NULL}), 1, &(result){"y", &y, sizeof y});
   r->right = right && y == -2;
-  clade_run_free(run);
-  clade_func_release(func);
   clade_graph_release(g);
   return NULL;
 }
@@ -120,26 +127,18 @@ static void beyond(void **state) { run_ranks(2, *state, overflow, NULL); }
 static void *gather(void *user) {
   rank *r = user;
   clade_graph *g;
-  clade_func *func = NULL;
-  clade_run *run = NULL;
-  clade_ticket ticket;
   const uint8_t byte = (uint8_t)(200 + r->number), truth = r->number == 1;
   const int owners[] = {0, 1};
   uint8_t found[2] = {0};
+  const result results[] = {{"byte_of_0", &found[0], 1}, {"truth_of_1", &found[1], 1}};
   bool right = clade_graph_new(&g) == CLADE_OK;
   clade_val both[] = {clade_input(g, "byte", CLADE_U8, CLADE_SHAPE(1)),
                       clade_input(g, "truth", CLADE_BOOL, CLADE_SHAPE(1))};
   right &= clade_all_gather(g, r->comm, 2, owners, both) == CLADE_OK;
   clade_output(g, "byte_of_0", both[0]);
   clade_output(g, "truth_of_1", both[1]);
-  right = right && clade_compile(g, r->device, &func) == CLADE_OK && clade_run_new(func, NULL, &run) == CLADE_OK;
-  right = right &&
-          clade_execute(run, CLADE_FEEDS({"byte", &byte, 1, NULL}, {"truth", &truth, 1, NULL}), &ticket) == CLADE_OK;
-  right = right && clade_read(run, ticket, "byte_of_0", &found[0], 1) == CLADE_OK;
-  right = right && clade_read(run, ticket, "truth_of_1", &found[1], 1) == CLADE_OK;
+  right = right && execute(r, g, CLADE_FEEDS({"byte", &byte, 1, NULL}, {"truth", &truth, 1, NULL}), 2, results);
   r->right = right && found[0] == 200 && found[1] == 1;
-  clade_run_free(run);
-  clade_func_release(func);
   clade_graph_release(g);
   return NULL;
 }
