@@ -89,9 +89,8 @@ class Bench(unittest.TestCase):
                 self.assertTrue(row["impl"] and row["impl"] in row["why"], row)
 
     def test_convolutions(self):
-        found = self.bench("conv", "--shapes", self.file(CONV), "--batch", "2", "--chain", "2", "--rounds", "1", "--peers",
-                           "--json")
-        rows = document(found)["rows"]
+        args = ["conv", "--shapes", self.file(CONV), "--batch", "2", "--chain", "2", "--rounds", "1", "--json"]
+        rows = document(self.bench(*args, "--peer", "onednn"))["rows"]
         flops = {"grouped": 2 * 9 * 8 * 4 * 3 * 9, "strided": 2 * 6 * 6 * 7 * 5 * 9, "line": 2 * 13 * 6 * 4 * 5,
                  "solid": 2 * 5 * 6 * 7 * 6 * 2 * 27}
         self.assertEqual([(row["pass"], row["work"]) for row in rows],
@@ -100,8 +99,11 @@ class Bench(unittest.TestCase):
             self.assertAlmostEqual(row["gflops"] * row["seconds"] * 1e9 / 2, flops[row["work"]], delta=flops[row["work"]] / 1e3)
             if row["own"]:
                 self.assertIn("in blocks of", row["own"]["layouts"])
-            for name, peer in row["peers"].items():
-                self.assertEqual(peer["against"], "clade_own" if row["own"] and name == "onednn" else "clade")
+            for peer in row["peers"].values():
+                self.assertEqual(peer["against"], "clade_own" if row["own"] else "clade")
+        found = self.bench(*args, "--peer", "onednn_nchw", "--pass", "fwd", "--only", "grouped")
+        for peer in document(found)["rows"][0]["peers"].values():
+            self.assertEqual(peer["against"], "clade")
 
     def test_ops(self):
         with open(os.path.join(clade.ROOT, "src", "cli", "bench", "op_table.c"), encoding="utf-8") as table:
@@ -143,7 +145,7 @@ class Bench(unittest.TestCase):
     def test_a_peer_that_dies(self):
         """Its process ends before it is ready, in its first step, or behind it: it is named, and the others go on."""
         python = self.file("#!/bin/sh\n[ $# -gt 3 ] || exit 0\n$READY\nread step\n$STEP\nread result\n"
-                           "cp $LOSS $4/result.f32\necho 1\n", "python")
+                           "cp $LOSS ${2%/*}/result.f32\necho 1\n", "python")
         os.chmod(python, 0o700)
         loss = os.path.join(self.room.name, "loss")
         shapes = self.file("lenet5@train batch=1 channels=1 side=28 classes=10 train\n")
@@ -187,12 +189,12 @@ class Bench(unittest.TestCase):
         """A library without its functions stands where it would be found."""
         for name in ["libopenblas.so.0", "libdnnl.so.3", "libdnnl.so.3.6", "libdnnl.so.2", "libclblast.so.1"]:
             shutil.copy(os.environ["CLADE_ABORTING_ICD"], os.path.join(self.room.name, name))
-        for what, text, packages in [(["gemm"], "tiny m=2 n=2 k=2", ["libopenblas0-pthread", "libclblast1"]),
-                                    (["conv", "--pass", "fwd"], "tiny c=1 h=3 w=3 out=1 kernel=3 pad=1", ["libdnnl2"])]:
-            done = self.bench(*what, "--shapes", self.file(text), "--rounds", "1", "--peers", "--json",
+        gemm, conv = ["gemm", "tiny m=2 n=2 k=2"], ["conv", "tiny c=1 h=3 w=3 out=1 kernel=3 pad=1", "--pass", "fwd"]
+        for (what, text, *more), peer, package in [(gemm, "openblas", "libopenblas0-pthread"), (gemm, "clblast", "libclblast1"),
+                                                   (conv, "onednn", "libdnnl2")]:
+            done = self.bench(what, *more, "--shapes", self.file(text), "--rounds", "1", "--peer", peer, "--json",
                               env={"LD_LIBRARY_PATH": self.room.name})
-            for package in packages:
-                self.assertIn(f"apt-get install -y --no-install-recommends {package}", done.stderr)
+            self.assertIn(f"apt-get install -y --no-install-recommends {package}", done.stderr)
             self.assertEqual((document(done)["rows"][0]["peers"], document(done)["summary"]), ({}, {}))
 
 

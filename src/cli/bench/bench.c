@@ -17,7 +17,8 @@ static const cli_option options[] = {
     [PEERS] =
         {"peers", NULL,
          "let libraries that are installed do the same, in turns: OpenBLAS, CLBlast, oneDNN, PyTorch, ONNX Runtime"},
-    [PEER] = {"peer", "NAME", "only that one: openblas, clblast, onednn, onednn_nchw, pytorch or onnxruntime"},
+    [PEER] = {"peer", "NAME",
+              "only that one: openblas, clblast, onednn, onednn_nchw, pytorch, pytorch_nhwc or onnxruntime"},
     [ROUNDS] = {"rounds", "N", "turns that each has (7)"},
     [EXPLAIN] = CLI_EXPLAIN,
     [CSV] = {"csv", NULL, "print CSV to standard output, everything else to standard error"},
@@ -49,11 +50,14 @@ bool bench_take_dtype(bench_job *job, const char *text) {
 }
 
 static bool take_peer(bench_job *job, const char *text) {
-  static const char *const names[] = {"openblas", "clblast", "onednn", "onednn_nchw", "pytorch", "onnxruntime"};
+  static const char *const names[] = {"openblas", "clblast",      "onednn",     "onednn_nchw",
+                                      "pytorch",  "pytorch_nhwc", "onnxruntime"};
   job->peer = text;
   for (size_t i = 0; i < CLADE_COUNT(names); i++)
     if (!strcmp(names[i], text)) return true;
-  return cli_wrong(&job->args, "--peer %s: expected openblas, clblast, onednn, onednn_nchw, pytorch or onnxruntime",
+  return cli_wrong(&job->args,
+                   "--peer %s: expected openblas, clblast, onednn, onednn_nchw, pytorch, pytorch_nhwc or "
+                   "onnxruntime",
                    text),
          false;
 }
@@ -104,17 +108,17 @@ static const struct {
      3,
      {"squares", "small", "networks", "frozen"},
      {NULL},
-     {"openblas", "clblast", "onednn"},
+     {"openblas", "clblast", "onednn", "pytorch"},
      .chain = true},
     {"conv",
      bench_conv,
      1,
      {"resnet50", "vgg16", "mobilenetv2"},
      {"fwd", "bwd-data", "bwd-weights"},
-     {"onednn", "onednn_nchw"},
+     {"onednn", "onednn_nchw", "pytorch", "pytorch_nhwc"},
      .batch = true,
      .chain = true},
-    {"op", bench_ops, 1, {"64mib"}, {NULL}, {NULL}, .batch = false},
+    {"op", bench_ops, 1, {"64mib"}, {NULL}, {"pytorch"}, .batch = false},
     {"model", bench_models, 1, {"networks"}, {"train", "infer"}, {"pytorch", "onnxruntime", "onednn"}, .batch = true}};
 enum { ALL = CLADE_COUNT(works) };
 

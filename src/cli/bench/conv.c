@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/bench/conv.h"
+#include "cli/bench/python.h"
 
 /* Of all operands and results of a chain; of its work, where --chain does not say its length: what takes long gains
  * nothing from company. */
@@ -89,23 +90,49 @@ static clade_status numbers(const bench_job *job, bench_conv_work *w, void *raw[
   return CLADE_OK;
 }
 
+/* With images as rows of channels, or as planes. */
+static const char *pytorch(const bench_job *job, const bench_conv_work *w, bool nhwc, const char *shape,
+                           bench_side *side) {
+  static const char *const names[BENCH_ROLES] = {"x", "w", "y"};
+  bench_script script = {.results = w->elements[bench_conv_result(w)]};
+  char pass[32];
+  for (int role = 0, n = 0; role < BENCH_ROLES; role++)
+    if (w->data[role]) {
+      script.files[n].name = names[role];
+      script.files[n].data = w->data[role];
+      script.files[n++].bytes = w->elements[role] * (size_t)bench_conv_count(w, role) * sizeof(float);
+    }
+  snprintf(pass, sizeof pass, "%s%s", bench_pass_names[w->pass], nhwc ? "_nhwc" : "");
+  bench_script_work(&script, "conv", "-", job->dtype, w->chain, pass, shape);
+  return bench_python(job, nhwc ? "pytorch_nhwc" : "pytorch", &script, side);
+}
+
+/* Peers in layouts of their own are compared with Clade in its own. */
+static const char *join(const bench_job *job, const bench_conv_work *w, int peer, const char *shape, bench_side *side) {
+  const bool own = peer % 2 == 0;
+  return peer < 2 ? bench_onednn_conv(job, w, !own, side) : pytorch(job, w, own, shape, side);
+}
+
 static clade_status compete(bench_job *job, const bench_conv_data *d, bench_conv_data *own, bench_row *row,
                             bench_side *sides) {
-  static const char *const names[] = {"onednn", "onednn_nchw"};
+  static const char *const names[] = {"onednn", "onednn_nchw", "pytorch_nhwc", "pytorch"};
   int n = 1;
   CLADE_TRY(bench_conv_clade(job, d, &sides[0]));
   CLADE_TRY(bench_conv_row(&sides[0], d->work->pass, row));
   CLADE_TRY(bench_conv_own(job, d, &sides[0], own, &sides[1], row));
   n += *row->own.impl != 0;
   int partner = n - 1; /* of a peer in layouts of its own */
-  for (int i = 0; i < 2; i++) {
+  for (int i = 0; i < (int)CLADE_COUNT(names); i++) {
     if (!bench_wants(job, names[i])) continue;
-    const char *reason = bench_onednn_conv(job, d->work, i == 1, &sides[n]);
+    const char *reason = join(job, d->work, i, row->shape, &sides[n]);
     if (reason) bench_missing(job, names[i], reason);
-    sides[n].partner = i == 0 ? partner : 0;
+    sides[n].partner = i % 2 ? 0 : partner;
     n += !reason;
   }
-  for (int i = 0; i < n; i++) CLADE_TRY(bench_conv_check(job, d->work, &sides[i]));
+  for (int i = 0; i < n; i++) {
+    clade_status status = bench_conv_check(job, d->work, &sides[i]);
+    if (!bench_goes_on(job, &sides[i], status)) return status;
+  }
   return bench_race(job, n, sides, row);
 }
 

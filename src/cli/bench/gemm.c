@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/bench/gemm.h"
+#include "cli/bench/python.h"
 
 enum { MOST_ELEMENTS = 1 << 28 }; /* of all operands and results of a chain */
 
@@ -84,10 +85,24 @@ static clade_status clade_side(const bench_job *job, const bench_gemm_work *w, c
   return status == CLADE_OK ? made : status;
 }
 
+static const char *pytorch(const bench_job *job, const bench_gemm_work *w, bench_side *side) {
+  bench_script script = {.files = {{"a", w->a, (size_t)w->n_a * w->a_elements * sizeof *w->a},
+                                   {"b", w->b, (size_t)w->n_b * w->b_elements * sizeof *w->b}},
+                         .results = w->c_elements};
+  char shape[200];
+  snprintf(shape, sizeof shape,
+           "m=%lld n=%lld k=%lld batch=%lld trans_a=%d trans_b=%d frozen_a=%d frozen_b=%d linked=%d", (long long)w->m,
+           (long long)w->n, (long long)w->k, (long long)w->batch, w->trans_a, w->trans_b, w->frozen_a, w->frozen_b,
+           w->linked);
+  bench_script_work(&script, "gemm", "-", w->a_type, w->chain, "-", shape);
+  return bench_python(job, "pytorch", &script, side);
+}
+
 static const struct {
   const char *name;
   const char *(*join)(const bench_job *job, const bench_gemm_work *work, bench_side *side);
-} peers[] = {{"openblas", bench_openblas}, {"clblast", bench_clblast}, {"onednn", bench_onednn_gemm}};
+} peers[] = {
+    {"openblas", bench_openblas}, {"clblast", bench_clblast}, {"onednn", bench_onednn_gemm}, {"pytorch", pytorch}};
 
 static clade_status compete(bench_job *job, const bench_gemm_work *w, const char *raw_a, const char *raw_b,
                             bench_row *row, bench_side *sides, int *n) {
@@ -100,7 +115,10 @@ static clade_status compete(bench_job *job, const bench_gemm_work *w, const char
     if (reason) bench_missing(job, peers[i].name, reason);
     *n += !reason;
   }
-  for (int i = 0; i < *n; i++) CLADE_TRY(bench_gemm_check(job, w, &sides[i]));
+  for (int i = 0; i < *n; i++) {
+    clade_status status = bench_gemm_check(job, w, &sides[i]);
+    if (!bench_goes_on(job, &sides[i], status)) return status;
+  }
   return bench_race(job, *n, sides, row);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cli/bench/model.h"
+#include "cli/bench/python.h"
 #include "models/models.h"
 
 static const bench_key keys[] = {{"batch", 1, 4096, 1},
@@ -127,6 +128,23 @@ static clade_status check(bench_job *job, const bench_model_work *w, int n, benc
 static const char *const peers[] = {"pytorch", "onnxruntime"};
 static const char f32_alone[] = "it is asked for f32";
 
+static const char *join(const bench_job *job, const bench_model_work *w, const clade_vars *vars, const char *peer,
+                        bench_side *side) {
+  const size_t pixels = (size_t)(w->batch * w->channels * w->side * w->side);
+  bench_script script = {
+      .file = "model.py",
+      .text = bench_model_script,
+      .files = {{"x", w->x, pixels * sizeof *w->x}, {"labels", w->labels, (size_t)w->batch * sizeof *w->labels}},
+      .vars = vars,
+      .results = w->results};
+  bench_script_say(&script, "%s", w->model);
+  bench_script_say(&script, "%s", w->train ? "train" : "infer");
+  const int64_t numbers[] = {w->batch, w->channels, w->side, w->classes};
+  for (size_t i = 0; i < CLADE_COUNT(numbers); i++) bench_script_say(&script, "%lld", (long long)numbers[i]);
+  bench_script_say(&script, "%s", clade_dtype_name(w->precision));
+  return bench_python(job, peer, &script, side);
+}
+
 static clade_status compete(bench_job *job, const bench_model_work *w, bench_row *row, bench_side *sides, int *n) {
   *n = 1;
   CLADE_TRY(bench_model_side(job, w, &sides[0]));
@@ -135,7 +153,7 @@ static clade_status compete(bench_job *job, const bench_model_work *w, bench_row
   for (size_t i = 0; i < CLADE_COUNT(peers); i++) {
     if (!bench_wants(job, peers[i]) || (w->train && !strcmp(peers[i], "onnxruntime"))) continue;
     const bool can = job->dtype == CLADE_F32 || !strcmp(peers[i], "pytorch");
-    const char *reason = can ? bench_python(job, w, c->vars, peers[i], &sides[*n]) : f32_alone;
+    const char *reason = can ? join(job, w, c->vars, peers[i], &sides[*n]) : f32_alone;
     if (reason) bench_missing(job, peers[i], reason);
     *n += !reason;
   }

@@ -23,16 +23,9 @@ void bench_model_free(bench_model_work *work);
 /* Its state is a bench_clade. */
 clade_status bench_model_side(const bench_job *job, const bench_model_work *work, bench_side *side);
 
-/* ---- python.c ---- */
-/* NULL, or why "pytorch" or "onnxruntime" cannot take part. The variables are saved for it. */
-const char *bench_python(const bench_job *job, const bench_model_work *work, const clade_vars *vars, const char *peer,
-                         bench_side *side);
-
 /* ---- onednn_model.c ---- */
 /* NULL, or why oneDNN's layers cannot be summed up. */
 const char *bench_onednn_model(const bench_job *job, const bench_model_work *work, const clade_graph *graph,
                                bench_side *side);
-
-extern const char bench_model_script[]; /* src/cli/bench/model.py */
 
 #endif

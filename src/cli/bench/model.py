@@ -1,23 +1,22 @@
-"""Other programs as contestants of `clade bench model`: the same model from the same weights, a step for each line that
-comes.
+"""Other programs as contestants of `clade bench model`: the same model from the same weights.
 
-    model.py PEER ROOM MODEL train|infer THREADS BATCH CHANNELS SIDE CLASSES TYPE [try]
+    model.py PEER DEVICE THREADS MODEL train|infer BATCH CHANNELS SIDE CLASSES TYPE [try]
 
-PEER is pytorch or onnxruntime, TYPE f32 or, for pytorch, bf16 or f16 by autocast. ROOM holds weights.safetensors, x.f32 and labels.i32. Answers "ready THREADS VERSION", to
-"step" the seconds that it took, to "result" how many floats it wrote to ROOM/result.f32: the logits, or the loss before
-the step.
+PEER is pytorch or onnxruntime, TYPE f32 or, for pytorch, bf16 or f16 by autocast. The room holds weights.safetensors, x
+and labels. The result are the logits, or the loss before the step.
 """
 import json
 import os
 import struct
 import subprocess
 import sys
-import time
 
 import numpy
 
-PEER, ROOM, MODEL, PASS = sys.argv[1:5]
-THREADS, BATCH, CHANNELS, SIDE, CLASSES = map(int, sys.argv[5:10])
+from contestant import DEVICE, PEER, ROOM, THREADS, Torch, read, serve, without
+
+MODEL, PASS = sys.argv[4:6]
+BATCH, CHANNELS, SIDE, CLASSES = map(int, sys.argv[6:10])
 TYPE = sys.argv[10]
 TRAIN = PASS == "train"
 TRY = sys.argv[11:] == ["try"]  # one step and no more: whether it can be done
@@ -108,9 +107,9 @@ def survives():
 
 
 def pytorch(arrays, x, labels):
-    """Version, threads and what takes a step and gives a result as numpy's."""
-    import torch
-    from torch.nn import functional as f
+    peer = Torch()
+    torch = peer.torch
+    f = torch.nn.functional
 
     class Net(torch.nn.Module, Model):
         relu, relu6, product, flatten = map(staticmethod, (f.relu, f.relu6, f.linear, lambda x: x.flatten(1)))
@@ -121,7 +120,7 @@ def pytorch(arrays, x, labels):
             self.w = {}
             self.sizes = {name: array.shape for name, array in arrays.items()}  # numbers, also while it is traced
             for number, (name, array) in enumerate(sorted(arrays.items())):
-                tensor = torch.from_numpy(array)
+                tensor = peer.tensor(array)
                 if "running" not in name:  # what is no running statistic learns
                     tensor = torch.nn.Parameter(tensor, requires_grad=TRAIN)
                     self.register_parameter(f"p{number}", tensor)
@@ -144,8 +143,7 @@ def pytorch(arrays, x, labels):
         def forward(self, x):
             return getattr(self, MODEL)(x)
 
-    torch.set_num_threads(THREADS)
-    net, x, labels = Net(), torch.from_numpy(x), torch.from_numpy(labels.astype(numpy.int64))
+    net, x, labels = Net(), peer.tensor(x), peer.tensor(labels.astype(numpy.int64))
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9) if TRAIN else None
     torch.set_grad_enabled(TRAIN)
     call, how = net, ""
@@ -153,7 +151,7 @@ def pytorch(arrays, x, labels):
     if narrow:
 
         def call(x):
-            with torch.autocast("cpu", narrow):
+            with torch.autocast(peer.name, narrow):
                 return net(x).float()
     elif not TRAIN and (TRY or survives()):
         call = torch.jit.optimize_for_inference(torch.jit.trace(net.eval(), x))
@@ -162,14 +160,14 @@ def pytorch(arrays, x, labels):
 
     def step():
         if not TRAIN:
-            return call(x)
+            return [call(x)]
         optimizer.zero_grad(set_to_none=True)
         loss = f.cross_entropy(call(x), labels)
         loss.backward()
         optimizer.step()
-        return loss.detach()
+        return [loss]
 
-    return "PyTorch " + torch.__version__ + how, torch.get_num_threads(), step
+    return peer.version + how, peer.threads, step, peer.floats, peer.wait
 
 
 def varint(n):
@@ -259,34 +257,26 @@ class Onnx(Model):
 
 def onnxruntime(arrays, x, _):
     import onnxruntime as ort
+    provider = "CUDAExecutionProvider" if DEVICE == "gpu" else "CPUExecutionProvider"
+    if provider not in ort.get_available_providers():
+        without(f"ONNX Runtime has no {provider}")
     path = os.path.join(ROOM, "model.onnx")
     Onnx(arrays).write(path)
     options = ort.SessionOptions()
     options.intra_op_num_threads = THREADS
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
-    session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    return "ONNX Runtime " + ort.__version__, THREADS, lambda: session.run(None, {"x": x})[0]
+    session = ort.InferenceSession(path, options, providers=[provider])
+    return "ONNX Runtime " + ort.__version__, THREADS, lambda: session.run(None, {"x": x}), numpy.asarray, lambda: None
 
 
 def main():
-    x = numpy.fromfile(os.path.join(ROOM, "x.f32"), "<f4").reshape(BATCH, CHANNELS, SIDE, SIDE)
-    labels = numpy.fromfile(os.path.join(ROOM, "labels.i32"), "<i4")
     begin = {"pytorch": pytorch, "onnxruntime": onnxruntime}[PEER]
-    version, threads, step = begin(weights(os.path.join(ROOM, "weights.safetensors")), x, labels)
+    version, threads, step, floats, wait = begin(weights(os.path.join(ROOM, "weights.safetensors")),
+                                                 read("x", (BATCH, CHANNELS, SIDE, SIDE)), read("labels", -1, "<i4"))
     if TRY:
         step()
         return
-    result = None
-    print("ready", threads, version, flush=True)
-    for line in sys.stdin:
-        if line.strip() == "result":
-            found = numpy.asarray(result, "<f4")
-            found.tofile(os.path.join(ROOM, "result.f32"))
-            print(found.size, flush=True)
-            continue
-        start = time.perf_counter()
-        result = step()
-        print(time.perf_counter() - start, flush=True)
+    serve(version, threads, step, floats, wait=wait)
 
 
 main()

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/bench/op.h"
+#include "cli/bench/python.h"
 
 enum { SAMPLES = 4000, ENDS = 64 };
 
@@ -14,17 +15,17 @@ static int64_t place_of(int64_t n, int64_t i) {
   return (int64_t)((double)i * 0.6180339887498949 * (double)n) % n;
 }
 
-static clade_status check(bench_op_work *w, bench_side *side) {
-  bench_clade *c = side->state;
-  int64_t n = (int64_t)c->out_elements;
-  float *got = clade__new(c->out_elements, sizeof *got);
+static clade_status check(bench_op_work *w, size_t elements, bench_side *side) {
+  int64_t n = (int64_t)elements;
+  float *got = clade__new(elements, sizeof *got);
   clade_status status = got ? side->call(side->state) : CLADE_NO_MEMORY;
   if (status == CLADE_OK) status = side->read(side->state, 0, got);
   for (int64_t k = 0; k < CLADE_MIN(n, SAMPLES) && status == CLADE_OK; k++) {
     int64_t i = place_of(n, k);
     double want = w->op->want(w, i), stored = w->dtype == CLADE_F32 ? 0x1p-22 : 2 * bench_unit(w->dtype);
     if (!(fabs((double)got[i] - want) <= w->op->error + stored * (fabs(want) + 1)))
-      status = CLADE_FAIL(INTERNAL, "clade: result %lld is %g where %g is right", (long long)i, (double)got[i], want);
+      status = CLADE_FAIL(INTERNAL, "%s: result %lld is %g where %g is right", side->name, (long long)i, (double)got[i],
+                          want);
   }
   clade__free(got);
   return status;
@@ -49,18 +50,35 @@ static clade_status clade_side(const bench_job *job, const bench_op_work *w, ben
   return status == CLADE_OK ? made : status;
 }
 
+static const char *pytorch(const bench_job *job, const bench_op_work *w, const bench_row *row, size_t results,
+                           bench_side *side) {
+  size_t bytes = (size_t)w->elements * sizeof(float), rows = (size_t)(w->n * w->c * w->h);
+  bench_script script = {.files = {{"a", w->a, bytes}, {"b", w->b, bytes}, {"ids", w->ids, rows * sizeof *w->ids}},
+                         .results = results};
+  bench_script_work(&script, "op", row->work, w->dtype, 1, "-", row->shape);
+  return bench_python(job, "pytorch", &script, side);
+}
+
 static clade_status compete(bench_job *job, bench_op_work *w, bench_row *row, bench_side *sides, int *n) {
-  size_t line;
+  size_t line, results;
   *n = 1;
   CLADE_TRY(clade_side(job, w, &sides[0]));
   CLADE_TRY(bench_clade_row(sides[0].state, w->op->node, row));
-  CLADE_TRY(check(w, &sides[0]));
+  results = ((bench_clade *)sides[0].state)->out_elements;
+  CLADE_TRY(check(w, results, &sides[0]));
   ++*n;
   CLADE_TRY(bench_bound_side(job, BENCH_COPY, (size_t)row->bytes, 0, &sides[1]));
   CLADE_TRY(clade_dtype_bytes(w->dtype, w->w, &line));
   if (w->op->bound != BENCH_COPY && (w->op->bound != BENCH_ROWS || line >= BENCH_LINE)) {
     ++*n;
     CLADE_TRY(bench_bound_side(job, w->op->bound, (size_t)row->bytes, line, &sides[2]));
+  }
+  if (bench_wants(job, "pytorch")) {
+    const char *reason = pytorch(job, w, row, results, &sides[*n]);
+    clade_status status = reason ? CLADE_OK : check(w, results, &sides[*n]);
+    if (reason) bench_missing(job, "pytorch", reason);
+    *n += !reason;
+    if (!reason && !bench_goes_on(job, &sides[*n - 1], status)) return status;
   }
   CLADE_TRY(bench_race(job, *n, sides, row));
   row->bound = row->peer[0].seconds.median;
@@ -87,7 +105,7 @@ static clade_status numbers(bench_op_work *w) {
 }
 
 static clade_status measure(bench_job *job, bench_op_work *w, bench_row *row) {
-  bench_side sides[3] = {{0}};
+  bench_side sides[4] = {{0}};
   int n = 0;
   clade_status status = numbers(w);
   if (status == CLADE_OK) status = compete(job, w, row, sides, &n);

@@ -1,15 +1,17 @@
 /* PyTorch and ONNX Runtime as contestants: a Python process that takes a step whenever it is told to, and sleeps
- * between. */
+ * between. What it reads lies in a directory of its own, its room. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/bench/model.h"
+#include "cli/bench/python.h"
 
 extern char **environ;
 
@@ -18,10 +20,8 @@ static const struct {
 } peers[] = {{"pytorch", "torch", "apt-get install -y --no-install-recommends python3-torch"},
              {"onnxruntime", "onnxruntime",
               "python3 -m venv ort && ort/bin/pip install numpy onnxruntime; then CLADE_BENCH_PYTHON=ort/bin/python"}};
-static const char *const files[] = {"weights.safetensors", "x.f32", "labels.i32", "result.f32", "model.onnx"};
-
 typedef struct contestant {
-  char room[64], path[128];
+  char room[64], path[320];
   const char *name;
   FILE *to, *from;
   pid_t pid;
@@ -34,6 +34,14 @@ static const char *in_room(contestant *s, const char *file) {
   return s->path;
 }
 
+static void clear_room(contestant *s) {
+  DIR *room = opendir(s->room);
+  for (struct dirent *entry; room && (entry = readdir(room));)
+    if (*entry->d_name != '.') unlink(in_room(s, entry->d_name));
+  if (room) closedir(room);
+  rmdir(s->room);
+}
+
 static void release(void *state) {
   contestant *s = state;
   int status;
@@ -41,8 +49,7 @@ static void release(void *state) {
   if (s->from) fclose(s->from);
   if (s->pid > 0)
     while (waitpid(s->pid, &status, 0) < 0 && errno == EINTR) {}
-  for (size_t i = 0; i < CLADE_COUNT(files); i++) unlink(in_room(s, files[i]));
-  if (*s->room) rmdir(s->room);
+  if (*s->room) clear_room(s);
   clade__free(s);
 }
 
@@ -58,13 +65,19 @@ static clade_status call(void *state) {
   return CLADE_OK;
 }
 
+static clade_status refresh(void *state) {
+  contestant *s = state;
+  char line[200];
+  return answer(s, "refresh", line, sizeof line) ? CLADE_OK : CLADE_FAIL(INTERNAL, "%s: its process ended", s->name);
+}
+
 static double own_seconds(void *state) { return ((contestant *)state)->seconds; }
 
 static clade_status read_result(void *state, int index, float *result) {
   contestant *s = state;
-  char line[200];
-  (void)index;
-  if (!answer(s, "result", line, sizeof line) || strtoull(line, NULL, 10) != s->results)
+  char line[200], question[32];
+  snprintf(question, sizeof question, "result %d", index);
+  if (!answer(s, question, line, sizeof line) || strtoull(line, NULL, 10) != s->results)
     return CLADE_FAIL(INTERNAL, "%s: its result is not %zu numbers", s->name, s->results);
   FILE *file = fopen(in_room(s, "result.f32"), "rb");
   size_t n = file ? fread(result, sizeof *result, s->results, file) : 0;
@@ -113,71 +126,107 @@ static bool imports(const char *python, const char *module) {
   return WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
-/* The one that the user names; else Debian's own first, which knows Debian's packages. */
-static const char *python_with(const char *module) {
+/* The one that the user names; else Debian's own first, which knows Debian's packages. Looked for once: to import takes
+ * seconds. */
+static const char *python_with(int peer) {
+  static const char *found[CLADE_COUNT(peers)];
+  static bool looked[CLADE_COUNT(peers)];
   const char *names[] = {getenv("CLADE_BENCH_PYTHON"), "/usr/bin/python3", "python3"};
-  for (size_t i = 0; i < CLADE_COUNT(names); i++)
-    if (names[i] && *names[i] && imports(names[i], module)) return names[i];
-  return NULL;
+  for (size_t i = 0; i < CLADE_COUNT(names) && !looked[peer] && !found[peer]; i++)
+    if (names[i] && *names[i] && imports(names[i], peers[peer].module)) found[peer] = names[i];
+  looked[peer] = true;
+  return found[peer];
 }
 
-static const char *prepare(contestant *s, const bench_model_work *w, const clade_vars *vars) {
+static bool write_files(contestant *s, const bench_script *script) {
+  bool ok = write_file(in_room(s, script->file), script->text, strlen(script->text)) &&
+            write_file(in_room(s, "contestant.py"), bench_contestant_script, strlen(bench_contestant_script));
+  for (size_t i = 0; i < CLADE_COUNT(script->files) && script->files[i].name && ok; i++)
+    ok = write_file(in_room(s, script->files[i].name), script->files[i].data, script->files[i].bytes);
+  return ok && (!script->vars || !clade_vars_save(script->vars, in_room(s, "weights.safetensors")));
+}
+
+static const char *prepare(contestant *s, const bench_script *script) {
   const char *base = getenv("TMPDIR");
   snprintf(s->room, sizeof s->room, "%.40s/clade-bench-XXXXXX", base && strlen(base) < 40 ? base : "/tmp");
   if (!mkdtemp(s->room)) {
     *s->room = 0;
     return "there is no place for its files: set TMPDIR";
   }
-  size_t pixels = (size_t)(w->batch * w->channels * w->side * w->side);
-  if (clade_vars_save(vars, in_room(s, files[0])) || !write_file(in_room(s, files[1]), w->x, pixels * sizeof *w->x) ||
-      !write_file(in_room(s, files[2]), w->labels, (size_t)w->batch * sizeof *w->labels))
-    return "its files cannot be written: set TMPDIR";
-  return NULL;
+  return write_files(s, script) ? NULL : "its files cannot be written: set TMPDIR";
 }
 
-static const char *begin(contestant *s, const bench_job *job, const bench_model_work *w, const char *python,
+static char *device_class(const bench_job *job) {
+  static char names[][6] = {"cpu", "gpu", "accel"};
+  return names[job->info.device_class == CLADE_CPU ? 0 : job->info.device_class == CLADE_GPU ? 1 : 2];
+}
+
+static const char *begin(contestant *s, const bench_job *job, const bench_script *script, const char *python,
                          bench_side *side) {
-  char number[5][24], line[200],
-      *argv[14] = {(char *)(uintptr_t)python,
-                   (char *)(uintptr_t) "-c",
-                   (char *)(uintptr_t)bench_model_script,
-                   (char *)(uintptr_t)s->name,
-                   s->room,
-                   (char *)(uintptr_t)w->model,
-                   (char *)(uintptr_t)(w->train ? "train" : "infer")};
-  const int64_t numbers[5] = {bench_threads(job), w->batch, w->channels, w->side, w->classes};
-  for (int i = 0; i < 5; i++) {
-    snprintf(number[i], sizeof number[i], "%lld", (long long)numbers[i]);
-    argv[7 + i] = number[i];
-  }
-  argv[12] = (char *)(uintptr_t)clade_dtype_name(w->precision);
+  static char reason[200];
+  char threads[24], path[sizeof s->path], line[240],
+      *argv[7 + BENCH_ARGUMENTS + 1] = {(char *)(uintptr_t)python,  (char *)(uintptr_t) "-B", path,
+                                        (char *)(uintptr_t)s->name, device_class(job),        threads};
+  snprintf(threads, sizeof threads, "%d", bench_threads(job));
+  snprintf(path, sizeof path, "%s", in_room(s, script->file));
+  for (int i = 0; i < BENCH_ARGUMENTS && *script->argument[i]; i++)
+    argv[6 + i] = (char *)(uintptr_t)script->argument[i];
   if (!start(s, python, argv)) return "its process cannot be started";
-  if (!answer(s, NULL, line, sizeof line) || sscanf(line, "ready %d %90[^\n]", &side->threads, side->kernel) != 2)
-    return "its process ended before it was ready; what it said is above";
+  if (!answer(s, NULL, line, sizeof line)) return "its process ended before it was ready; what it said is above";
+  if (sscanf(line, "without %199[^\n]", reason) == 1) return reason;
+  if (sscanf(line, "ready %d %90[^\n]", &side->threads, side->kernel) != 2) return "its first answer is not understood";
   snprintf(side->isa, sizeof side->isa, "its own");
   return NULL;
 }
 
-const char *bench_python(const bench_job *job, const bench_model_work *work, const clade_vars *vars, const char *peer,
-                         bench_side *side) {
-  size_t i = 0;
-  while (strcmp(peers[i].name, peer)) i++;
-  const char *python = python_with(peers[i].module);
+const char *bench_python(const bench_job *job, const char *peer, const bench_script *script, bench_side *side) {
+  int i = 0;
+  while (strncmp(peers[i].name, peer, strlen(peers[i].name))) i++;
+  const char *python = python_with(i);
   if (!python) return peers[i].get_it;
   contestant *s = clade__new(1, sizeof *s);
   if (!s) return "there is no memory for it";
   signal(SIGPIPE, SIG_IGN); /* where it ends early, writing fails */
   s->name = peers[i].name;
-  s->results = work->results;
-  *side = (bench_side){.name = peers[i].name,
+  s->results = script->results;
+  *side = (bench_side){.name = peer,
                        .state = s,
+                       .refresh = refresh,
                        .call = call,
                        .process = true,
                        .read = read_result,
                        .seconds_of_call = own_seconds,
                        .free = release};
-  const char *reason = prepare(s, work, vars);
-  if (!reason) reason = begin(s, job, work, python, side);
+  const char *reason = prepare(s, script);
+  if (!reason) reason = begin(s, job, script, python, side);
   if (reason) release(s);
   return reason;
+}
+
+void bench_script_say(bench_script *script, const char *format, ...) {
+  int i = 0;
+  while (i < BENCH_ARGUMENTS && *script->argument[i]) i++;
+  if (i == BENCH_ARGUMENTS) return;
+  va_list values;
+  va_start(values, format);
+  vsnprintf(script->argument[i], sizeof script->argument[i], format, values);
+  va_end(values);
+}
+
+/* KEY=VALUE of each word of a text. */
+static void say_words(bench_script *script, const char *text) {
+  for (size_t n; text += strspn(text, " "), (n = strcspn(text, " ")) > 0; text += n)
+    bench_script_say(script, "%.*s", (int)n, text);
+}
+
+void bench_script_work(bench_script *script, const char *group, const char *work, clade_dtype dtype, int64_t chain,
+                       const char *pass, const char *shape) {
+  script->file = "works.py";
+  script->text = bench_works_script;
+  bench_script_say(script, "%s", group);
+  bench_script_say(script, "%.*s", (int)strcspn(work, "@"), work);
+  bench_script_say(script, "%s", clade_dtype_name(dtype));
+  bench_script_say(script, "%lld", (long long)chain);
+  bench_script_say(script, "%s", pass);
+  say_words(script, shape);
 }
