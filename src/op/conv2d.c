@@ -146,6 +146,7 @@ static const clade_impl *const impls[] = {
     CLADE__GATHER_BY("fft", fft, "conv2d_fft", true),
     CLADE_IMPL(.name = "bytes", CLADE__CONV_VEC, .accept = clade__gather_bytes_accept, .cost = clade__gather_bytes_cost,
                .workspace = clade__gather_bytes_workspace, .emit = clade__gather_bytes_emit, .file = "conv2d_bytes"),
+    CLADE__WINOGRAD_GROUP,
     CLADE__PRODUCT_WARPGROUP(gather),
     CLADE__PRODUCT_WARP(gather),
     CLADE__PRODUCT_SIMT(gather),

@@ -47,6 +47,7 @@ static const clade_impl *const impls[] = {
     CLADE__GATHER_FLAT,
     CLADE__GATHER_BY("winograd", winograd, "conv2d_winograd", true),
     CLADE__GATHER_BY("fft", fft, "conv2d_fft", true),
+    CLADE__WINOGRAD_GROUP,
     CLADE__PRODUCT_WARPGROUP(gather),
     CLADE__PRODUCT_WARP(gather),
     CLADE__PRODUCT_SIMT(gather),

@@ -5,9 +5,11 @@
 
 #include "conv_kit.h"
 
-const op_form conv_forms[] = {{"conv2d", NULL}, {"conv1d", "winograd bytes"}, {"conv3d", "bytes"}, {NULL, NULL}};
-const op_form conv_data_forms[] = {{"conv2d", NULL},           {"conv1d", "winograd"},           {"conv3d", NULL},
-                                   {"conv2d_transpose", NULL}, {"conv1d_transpose", "winograd"}, {NULL, NULL}};
+const op_form conv_forms[] = {
+    {"conv2d", NULL}, {"conv1d", "winograd winograd_group bytes"}, {"conv3d", "bytes"}, {NULL, NULL}};
+const op_form conv_data_forms[] = {
+    {"conv2d", NULL},           {"conv1d", "winograd winograd_group"},           {"conv3d", NULL},
+    {"conv2d_transpose", NULL}, {"conv1d_transpose", "winograd winograd_group"}, {NULL, NULL}};
 
 static clade_val plane(clade_graph *g, const conv *v, clade_val x, clade_val w, clade_val bias) {
   const clade__window *own = &v->window;

@@ -77,6 +77,7 @@ static bool winograd(op_case *c, op_random *r) {
     for (int side = 0; side < 2; side++) i[PAD + k + 2 * side] = (int)op_integer(r, 0, 2);
     i[SIZE + k] = CLADE_MAX(i[SIZE + k], 3 - i[PAD + k] - i[PAD + k + 2]);
   }
+  if (strcmp(c->impl, "winograd") != 0) return false;
   if (few || c->light || (c->tiles && c->number < 12) || op_chance(r, 0.5)) return false; /* seconds of many rows */
   bool forward = op_chance(r, 0.5); /* so many that strips of tiles have no room in private memory, or to the data */
   bool strips = op_chance(r, 0.25); /* and several follow each other in scratch memory */
@@ -136,7 +137,7 @@ static void draw_depth(op_case *c, op_random *r) {
     d[0] = special < 0.2 && d[5] > 1 && strncmp(c->impl, "depthwise", 9) ? d[5] : 1;
     d[1] = d[4] = 1;
     d[2] = d[3] = 0;
-    if (d[0] == 1 && special > 0.3 && strcmp(c->impl, "winograd")) {
+    if (d[0] == 1 && special > 0.3 && strncmp(c->impl, "winograd", 8)) {
       i[KERNEL] = i[STRIDE] = i[DILATION] = 1;
       i[PAD] = i[PAD + 2] = 0;
     }
@@ -258,7 +259,7 @@ conv conv_draw(op_case *c, op_random *r) {
     int least = (i[KERNEL + k] - 1) * i[DILATION + k] + 1 - i[PAD + k] - i[PAD + k + 2];
     i[SIZE + k] = CLADE_MAX(i[SIZE + k], least);
   }
-  bool whole = strcmp(c->impl, "winograd") == 0 && c->dtype == CLADE_F32 && winograd(c, r);
+  bool whole = strncmp(c->impl, "winograd", 8) == 0 && c->dtype == CLADE_F32 && winograd(c, r);
   bool fft = strcmp(c->impl, "fft") == 0 && c->dtype == CLADE_F32;
   if (fft) large(c, r);
   if (product || flat) i[GROUPS] = 1;

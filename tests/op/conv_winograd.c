@@ -151,5 +151,5 @@ static void plane_bound(const op_case *c, const conv *v, int want, const double 
 }
 
 void conv_winograd_bound(const op_case *c, int want, const double *a, const double *b, op_array *out) {
-  if (c->took && strcmp(c->took, "winograd") == 0) conv_planes_bound(c, plane_bound, want, a, b, out);
+  if (c->took && strncmp(c->took, "winograd", 8) == 0) conv_planes_bound(c, plane_bound, want, a, b, out);
 }

@@ -111,6 +111,15 @@ done <<'TILES'
 1 1 64 64 32 16 64 f16 wgmma\.mma_async
 TILES
 
+for tile in "32 64 8" "32 32 8" "16 32 8"; do
+  read -r rows columns slice <<<"$tile"
+  echo "conv2d_winograd_group, $rows rows by $columns tiles"
+  defines=(-DWANT_conv2d_winograd_group -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DT=f32 -DOUT=f32 -DOUT_SIDE=2 -DBM="$rows" -DBN="$columns"
+    -DBK="$slice" -DTM=8 -DTN=8 -DEPILOGUE_ARGS= -DEPILOGUE_USE= '-DEPILOGUE=const COMPUTE(T) r = i0;')
+  cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/conv2d_winograd_group.cl" |
+    compile 'fma\.rn' 'ld\.shared\.v4' 'st\.shared\.v4' 'ld\.global\.v4'
+done
+
 echo "the gate's probes"
 defines=()
 "$probe" wgmma | compile '//!90a wgmma.*f32\.bf16\.bf16.* 0, 0;' '//!90a wgmma.*f32\.bf16\.bf16.* 1, 1;' \

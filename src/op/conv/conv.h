@@ -166,6 +166,20 @@ clade_status clade__gather_winograd_emit(clade_emit *e, const clade_query *q);
 double clade__winograd_weights_cost(const clade_query *q);
 clade_status clade__winograd_weights_emit(clade_emit *e, const clade_query *q);
 
+/* ---- winograd_group, for GPUs: the same windows, dense images ---- */
+extern const clade_space clade__winograd_group_space;
+const char *clade__winograd_group_accept(const clade_query *q);
+double clade__winograd_group_cost(const clade_query *q);
+size_t clade__winograd_group_workspace(const clade_query *q);
+clade_status clade__winograd_group_emit(clade_emit *e, const clade_query *q);
+enum { CLADE__WINOGRAD_LOCAL = 24 << 10 }; /* of its smallest groups */
+#define CLADE__WINOGRAD_GROUP                                                                  \
+  CLADE_IMPL(.name = "winograd_group", .family = CLADE_FAMILY_GROUP, .devices = CLADE_ON_GPU,  \
+             .needs_local = CLADE__WINOGRAD_LOCAL, .accept = clade__winograd_group_accept,     \
+             .cost = clade__winograd_group_cost, .workspace = clade__winograd_group_workspace, \
+             .emit = clade__winograd_group_emit, .space = &clade__winograd_group_space,        \
+             .file = "conv2d_winograd_group", .loose = true)
+
 /* ---- fft, for CPUs: larger windows, images in blocks of channels (docs/layouts.md) ---- */
 extern const clade_space clade__gather_fft_space;
 const char *clade__gather_fft_accept(const clade_query *q);
