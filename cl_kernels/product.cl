@@ -3,13 +3,14 @@
  *
  *   the source (product_sources.cl): matrices (gemm), or pixels that become columns on their way to local memory, for
  *     results and the derivative by the data (conv2d, conv2d_data) or by the weights (conv2d_weights);
- *   the product: multiply-adds in float, below; or, with UNITS, NVIDIA's matrix units (product_units.cl);
+ *   the product: multiply-adds, below, in float, or of integers (INTEGER) in uint, which wraps; or, with UNITS, NVIDIA's
+ *     matrix units (product_units.cl);
  *   the way to local memory: through registers, for all sources and products; or by copies that arrive later (STAGES),
  *     for matrices and units.
  * Where results are few the inner axis is cut into parts (IN_PARTS), whose sums another launch adds up.
  *
- * A group computes BM x BN results, from a slice of BK steps of the inner axis at a time (of units: BK words, each two
- * halves or a float); TM x TN of them are a work-item's, or a warp's. Sums go along the inner axis from end to end,
+ * A group computes BM x BN results, from a slice of BK steps of the inner axis at a time (of units: BK words, each four
+ * bytes, two halves or a float); TM x TN of them are a work-item's, or a warp's. Sums go along the inner axis from end to end,
  * whatever the tile.
  *
  * What a product defines:
@@ -27,6 +28,25 @@
 #endif
 #ifndef STAGES
 #define STAGES 2 /* slices that local memory has room for */
+#endif
+
+#ifdef WANT_conv2d_gather_tiles /* weights are the left operand */
+#define LEFT_TYPE  TB
+#define RIGHT_TYPE T
+#else
+#define LEFT_TYPE  T
+#define RIGHT_TYPE TB
+#endif
+#if INTEGER
+#define NUMBER      uint
+#define NUMBER4     uint4
+#define SCALED(sum) (int)((sum) * (uint)(int)alpha)
+#define FOUR_AT(p)  (uint4)(0) /* they have no runs */
+#else
+#define NUMBER      float
+#define NUMBER4     float4
+#define SCALED(sum) ((sum) * alpha)
+#define FOUR_AT(p)  CLADE_ACCESS(CLADE_GET4, T)(T, p)
 #endif
 
 #if UNITS
@@ -50,7 +70,7 @@
   if ((n) % 4 == 0) {                                                                                 \
     UNROLL                                                                                            \
     for (int i = 0; i < (n) / 4; i++) {                                                               \
-      const float4 four = *(const __local float4 *)&(line)[PLACE(4 * i)];                             \
+      const NUMBER4 four = *(const __local NUMBER4 *)&(line)[PLACE(4 * i)];                           \
       to[4 * i] = four.s0, to[4 * i + 1] = four.s1, to[4 * i + 2] = four.s2, to[4 * i + 3] = four.s3; \
     }                                                                                                 \
   } else {                                                                                            \
@@ -60,7 +80,7 @@
 #define PRODUCTS(s)                                                 \
   UNROLL                                                            \
   for (int k = 0; k < BK; k++) {                                    \
-    float row[TM], column[TN];                                      \
+    NUMBER row[TM], column[TN];                                     \
     FRAGMENT(row, left[(s) % STAGES][k], TM, ROW)                   \
     FRAGMENT(column, right[(s) % STAGES][k], TN, COL)               \
     UNROLL                                                          \
@@ -79,16 +99,16 @@
         PUT(sum[i][j], row0 + ROW(i), column0 + COL(j))
 #define ITEM_PLACE const int id = (int)get_local_id(0);
 #define SUMS                   \
-  float sum[TM][TN];           \
+  NUMBER sum[TM][TN];          \
   UNROLL                       \
   for (int i = 0; i < TM; i++) \
     UNROLL                     \
     for (int j = 0; j < TN; j++) sum[i][j] = 0;
-#define TILES                                                          \
-  __local float left[STAGES][BK][BM + 4] __attribute__((aligned(16))); \
-  __local float right[STAGES][BK][BN + 4] __attribute__((aligned(16)));
-#define RAW               float
-#define ELEMENT(T, p, at) LOAD(T, p, at)
+#define TILES                                                           \
+  __local NUMBER left[STAGES][BK][BM + 4] __attribute__((aligned(16))); \
+  __local NUMBER right[STAGES][BK][BN + 4] __attribute__((aligned(16)));
+#define RAW               NUMBER
+#define ELEMENT(T, p, at) (NUMBER)LOAD(T, p, at)
 #define SLICE_STEPS       BK
 #endif
 
@@ -131,17 +151,39 @@
     }                                                                                          \
   }
 #if UNITS
-/* A work-item writes 16 bytes of local memory at a time, of elements that are neighbors in memory too. Two halves wait
- * in one register: by an instruction, since compilers take shifts apart again and need two. */
-static inline uint FN(pair)(const uint low, const uint high) {
+/* A work-item writes 16 bytes of local memory at a time, of elements that are neighbors in memory too. What a word holds
+ * waits in one register: by an instruction, since compilers take shifts apart again and need more. */
+static inline uint FN(pair)(const uint low, const uint high, const int bits) {
 #if IMITATE
-  return low | high << 16;
+  return low | high << bits;
 #else
   uint word;
-  __asm__("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(word) : "r"(low), "r"(high));
+  if (bits == 16)
+    __asm__("prmt.b32 %0, %1, %2, 0x5410;" : "=r"(word) : "r"(low), "r"(high));
+  else
+    __asm__("prmt.b32 %0, %1, %2, 0x7740;" : "=r"(word) : "r"(low), "r"(high)); /* the fourth byte of `high` is zero */
   return word;
 #endif
 }
+#if WORD == 4
+#define LOAD_WORD(to, SIDE, lines, first, count, s, e)                 \
+  {                                                                    \
+    RAW part[4];                                                       \
+    UNROLL                                                             \
+    for (int b = 0; b < 4; b++) LOAD_ONE(part[b], SIDE, lines, first, count, s, (e) + b) \
+    to = FN(pair)(FN(pair)(part[0], part[1], 8), FN(pair)(part[2], part[3], 8), 16);     \
+  }
+#elif WORD == 2
+#define LOAD_WORD(to, SIDE, lines, first, count, s, e)      \
+  {                                                         \
+    RAW low, high;                                          \
+    LOAD_ONE(low, SIDE, lines, first, count, s, e)          \
+    LOAD_ONE(high, SIDE, lines, first, count, s, (e) + 1)   \
+    to = FN(pair)(low, high, 16);                           \
+  }
+#else
+#define LOAD_WORD(to, SIDE, lines, first, count, s, e) LOAD_ONE(to, SIDE, lines, first, count, s, e)
+#endif
 #define RUN EACH
 #define SLICE_REGISTERS(name, lines) uint name[SHARE(lines) / WORD];
 #define LOAD_SLICE(to, SIDE, lines, first, count, s)                                                                   \
@@ -155,13 +197,8 @@ static inline uint FN(pair)(const uint low, const uint high) {
     }                                                                                                                  \
   } else {                                                                                                             \
     UNROLL                                                                                                             \
-    for (int i = 0; i < SHARE(lines) / WORD; i++) {                                                                    \
-      RAW low, high = 0;                                                                                               \
-      const int e = (id + ITEMS * (i / 4)) * EACH + i % 4 * WORD;                                                      \
-      LOAD_ONE(low, SIDE, lines, first, count, s, e)                                                                   \
-      if (WORD == 2) LOAD_ONE(high, SIDE, lines, first, count, s, e + 1)                                               \
-      to[i] = WORD == 2 ? FN(pair)(low, high) : low;                                                                   \
-    }                                                                                                                  \
+    for (int i = 0; i < SHARE(lines) / WORD; i++)                                                                      \
+      LOAD_WORD(to[i], SIDE, lines, first, count, s, (id + ITEMS * (i / 4)) * EACH + i % 4 * WORD)                     \
   }
 #define STORE_SLICE(tile, from, SIDE, lines)                                                                    \
   UNROLL                                                                                                        \
@@ -172,33 +209,33 @@ static inline uint FN(pair)(const uint low, const uint high) {
     *to = (uint4)(from[4 * i], from[4 * i + 1], from[4 * i + 2], from[4 * i + 3]);                              \
   }
 #else
-#define SLICE_REGISTERS(name, lines) float name[SHARE(lines)];
+#define SLICE_REGISTERS(name, lines) NUMBER name[SHARE(lines)];
 #define RUN 4
-#define LOAD_SLICE(to, SIDE, lines, first, count, s)                                                                        \
-  if (IN_RUNS(SIDE, lines)) {                                                                                               \
-    UNROLL                                                                                                                  \
-    for (int i = 0; i < SHARE(lines) / 4; i++) {                                                                            \
-      float4 run = 0;                                                                                                       \
-      LOAD_RUN(run, CLADE_ACCESS(CLADE_GET4, T)(T, SIDE##_BASE + from), SIDE, lines, first, count, s, (id + ITEMS * i) * 4) \
-      to[4 * i] = run.s0, to[4 * i + 1] = run.s1, to[4 * i + 2] = run.s2, to[4 * i + 3] = run.s3;                           \
-    }                                                                                                                       \
-  } else {                                                                                                                  \
-    UNROLL                                                                                                                  \
-    for (int i = 0; i < SHARE(lines); i++) LOAD_ONE(to[i], SIDE, lines, first, count, s, id + ITEMS * i)                    \
+#define LOAD_SLICE(to, SIDE, lines, first, count, s)                                                                 \
+  if (IN_RUNS(SIDE, lines)) {                                                                                        \
+    UNROLL                                                                                                           \
+    for (int i = 0; i < SHARE(lines) / 4; i++) {                                                                     \
+      NUMBER4 run = 0;                                                                                               \
+      LOAD_RUN(run, FOUR_AT(SIDE##_BASE + from), SIDE, lines, first, count, s, (id + ITEMS * i) * 4)                 \
+      to[4 * i] = run.s0, to[4 * i + 1] = run.s1, to[4 * i + 2] = run.s2, to[4 * i + 3] = run.s3;                    \
+    }                                                                                                                \
+  } else {                                                                                                           \
+    UNROLL                                                                                                           \
+    for (int i = 0; i < SHARE(lines); i++) LOAD_ONE(to[i], SIDE, lines, first, count, s, id + ITEMS * i)             \
   }
 #define STORE_SLICE(tile, from, SIDE, lines)                                                                      \
   if (IN_RUNS(SIDE, lines)) {                                                                                     \
     UNROLL                                                                                                        \
     for (int i = 0; i < SHARE(lines) / 4; i++) {                                                                  \
       const int e = (id + ITEMS * i) * 4, k = PLACE_K(SIDE##_DEEP, e, lines), l = PLACE_L(SIDE##_DEEP, e, lines); \
-      const float4 four = (float4)(from[4 * i], from[4 * i + 1], from[4 * i + 2], from[4 * i + 3]);               \
+      const NUMBER4 four = (NUMBER4)(from[4 * i], from[4 * i + 1], from[4 * i + 2], from[4 * i + 3]);             \
       if (SIDE##_DEEP) {                                                                                          \
         tile[k][l] = four.s0;                                                                                     \
         tile[k + 1][l] = four.s1;                                                                                 \
         tile[k + 2][l] = four.s2;                                                                                 \
         tile[k + 3][l] = four.s3;                                                                                 \
       } else {                                                                                                    \
-        __local float4 *to = (__local float4 *)&tile[k][l];                                                       \
+        __local NUMBER4 *to = (__local NUMBER4 *)&tile[k][l];                                                     \
         *to = four;                                                                                               \
       }                                                                                                           \
     }                                                                                                             \
@@ -320,16 +357,16 @@ GROUP(ITEMS, 1, 1) KERNEL(gemm_forward_stages)(ARGS) {
  * dims: six batch extents, rows and columns. */
 #define EPILOGUE_AT(strides) BATCH_OFFSET(dims, strides, batch)
 KERNEL(product_join)
-(ARG(const float, sums), ARG(STORAGE(OUT), y), const index8_t dims, const index_t parts, const float alpha EPILOGUE_ARGS) {
+(ARG(const NUMBER, sums), ARG(STORAGE(OUT), y), const index8_t dims, const index_t parts, const float alpha EPILOGUE_ARGS) {
   const index_t column = get_global_id(0), row = get_global_id(1), batch = get_global_id(2);
   if (row >= dims.s6 || column >= dims.s7 || batch >= BATCHES(dims)) return;
-  USE(const float, sums);
+  USE(const NUMBER, sums);
   USE(STORAGE(OUT), y);
   EPILOGUE_USE
   const index_t results = (index_t)BATCHES(dims) * dims.s6 * dims.s7, at = (batch * dims.s6 + row) * dims.s7 + column;
-  float sum = 0;
+  NUMBER sum = 0;
   for (index_t part = 0; part < parts; part++) sum += sums[part * results + at];
-  const COMPUTE(T) i0 = sum * alpha;
+  const COMPUTE(T) i0 = SCALED(sum);
   EPILOGUE
   STORE(OUT, y, at, r);
 }
@@ -377,6 +414,20 @@ KERNEL(product_join)
 #undef LDMATRIX
 #undef LEFT
 #undef LOAD_RUN
+#undef LOAD_WORD
+#undef NUMBER
+#undef NUMBER4
+#undef SCALED
+#undef FOUR_AT
+#undef PADDING
+#undef BYTE_i8
+#undef BYTE_u8
+#undef MMA
+#undef BITS_i8
+#undef BITS_u8
+#undef LEFT_TYPE
+#undef RIGHT_TYPE
+#undef IN_OUT
 #undef LEFT_BASE
 #undef LEFT_FROM
 #undef LEFT_OF
@@ -417,6 +468,8 @@ KERNEL(product_join)
 #undef STORE_SLICE
 #undef SINGLE
 #undef SINGLE_bf16
+#undef SINGLE_i8
+#undef SINGLE_u8
 #undef SINGLE_f16
 #undef SINGLE_f32
 #undef SLICE

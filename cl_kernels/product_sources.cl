@@ -18,9 +18,9 @@
 #define ENTRY KERNEL(gemm_forward_tiles)
 #endif
 #if IN_PARTS
-/* Parts of `span` steps each: of each one all results, as floats, which product_join adds up. */
+/* Parts of `span` steps each: of each one all results, as sums, which product_join adds up. */
 #define ARGS                                                                                                    \
-  ARG(const STORAGE(T), a), ARG(const STORAGE(TB), b), ARG(float, y), const index8_t dims, const index_t inner, \
+  ARG(const STORAGE(T), a), ARG(const STORAGE(TB), b), ARG(NUMBER, y), const index8_t dims, const index_t inner, \
       const index8_t a_s, const index8_t b_s, const float alpha, const index_t span, const index_t parts
 #define MATRICES (BATCHES(dims) * parts)
 #define OPEN                                                                     \
@@ -28,7 +28,7 @@
   const index_t first = matrix % parts * span, depth = min(span, inner - first); \
   USE(const STORAGE(T), a);                                                      \
   USE(const STORAGE(TB), b);                                                     \
-  USE(float, y);                                                                 \
+  USE(NUMBER, y);                                                                \
   a += BATCH_OFFSET(dims, a_s, batch) + first * a_s.s7;                          \
   b += BATCH_OFFSET(dims, b_s, batch) + first * b_s.s6;                          \
   y += (matrix % parts * (index_t)BATCHES(dims) + batch) * rows * columns;
@@ -51,7 +51,7 @@
 #define PUT(sum, m, n)                        \
   {                                           \
     const index_t row = (m), column = (n);    \
-    const COMPUTE(T) i0 = (sum) * alpha;      \
+    const COMPUTE(T) i0 = SCALED(sum);        \
     EPILOGUE                                  \
     STORE(OUT, y, row * columns + column, r); \
   }
@@ -94,7 +94,7 @@ static inline RAW FN(pixel)(const __global STORAGE(T) * x, const INDEX4 p, const
 #define ENTRY KERNEL(conv2d_gather_tiles)
 #if IN_PARTS
 #define ARGS                                                                                                   \
-  ARG(const STORAGE(T), x), ARG(const STORAGE(T), w), ARG(float, y), const index8_t dims, const index8_t taps, \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(TB), w), ARG(NUMBER, y), const index8_t dims, const index8_t taps, \
       const index8_t map, const index_t span, const index_t parts
 #define PART  (matrix % parts)
 #define FIRST (PART * span)
@@ -103,7 +103,7 @@ static inline RAW FN(pixel)(const __global STORAGE(T) * x, const INDEX4 p, const
 #define CUTS  parts
 #else
 #define ARGS                                                                                                          \
-  ARG(const STORAGE(T), x), ARG(const STORAGE(T), w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t taps, \
+  ARG(const STORAGE(T), x), ARG(const STORAGE(TB), w), ARG(STORAGE(OUT), y), const index8_t dims, const index8_t taps, \
       const index8_t map EPILOGUE_ARGS
 #define EPILOGUE_AT(strides) (batch * (strides).s5)
 #define FIRST 0
@@ -141,7 +141,7 @@ static inline INDEX4 FN(place)(const index_t n, const index_t high, const index_
   const index_t high = (dims.s6 - phase_y + map.s3 - 1) / map.s3, wide = (dims.s7 - phase_x + map.s7 - 1) / map.s7; \
   const index_t rows = dims.s2, columns = dims.s0 * high * wide, steps = dims.s3 * down.y * across.y, depth = SPAN; \
   USE(const STORAGE(T), x);                                                                                         \
-  USE(const STORAGE(T), w);                                                                                         \
+  USE(const STORAGE(TB), w);                                                                                        \
   USE(RESULT, y);                                                                                                   \
   x += group * dims.s3 * plane;                                                                                     \
   w += group * taps.s2;
@@ -153,7 +153,7 @@ static inline INDEX4 FN(place)(const index_t n, const index_t high, const index_
   }
 #define LEFT_BASE       w
 #define LEFT_FROM(k, m) ((m) * taps.s3 + step_offset[k_at].x)
-#define LEFT(k, m)      ELEMENT(T, w, LEFT_FROM(k, m))
+#define LEFT(k, m)      ELEMENT(TB, w, LEFT_FROM(k, m))
 #define PUT(sum, m, n)                                                                  \
   {                                                                                     \
     const INDEX4 p = FN(place)(n, high, wide);                                          \
@@ -162,13 +162,13 @@ static inline INDEX4 FN(place)(const index_t n, const index_t high, const index_
     STORE_AT(sum, (batch * dims.s1 * rows + row) * pixels + column)                     \
   }
 #if IN_PARTS
-#define RESULT         float
+#define RESULT         NUMBER
 #define STORE_AT(sum, at)  y[PART * dims.s0 * dims.s1 * rows * pixels + (at)] = sum;
 #else
 #define RESULT         STORAGE(OUT)
 #define STORE_AT(sum, at)    \
   EPILOGUE_USE               \
-  const COMPUTE(T) i0 = sum; \
+  const COMPUTE(T) i0 = (COMPUTE(T))(sum); \
   EPILOGUE                   \
   STORE(OUT, y, at, r);
 #endif

@@ -1,12 +1,17 @@
-/* The products of NVIDIA's matrix units (product.cl): by warps, 32 work-items in step, of f16, bf16 and, rounded to tf32,
- * f32; and, with WARPGROUP, by four warps together, Hopper's wgmma, of f16 and bf16.
+/* The products of NVIDIA's matrix units (product.cl): by warps, 32 work-items in step, of f16, bf16, bytes and, rounded to
+ * tf32, f32; and, with WARPGROUP, by four warps together, Hopper's wgmma, of f16 and bf16.
  *
  * With IMITATE the instructions are OpenCL C too, by the layouts that the PTX manual gives, for tests on other devices. */
 #define SINGLE_f32  1
 #define SINGLE_f16  0
 #define SINGLE_bf16 0
+#define SINGLE_i8   0
+#define SINGLE_u8   0
 #define SINGLE      CLADE_PASTE(SINGLE_, T)
-#if SINGLE
+#if INTEGER
+#define WORD 4
+#define RAW  uchar
+#elif SINGLE
 #define WORD 1
 #define RAW  uint
 #else
@@ -30,8 +35,10 @@
 #define COPIES UNROLL       /* one group takes a whole unit, so there are registers for it */
 #define COMING (STAGES - 2) /* slices on their way: one is multiplied, and products of the one before may go on */
 #else
-/* Lines are so far apart that the words which a fragment takes at once lie in different banks. */
-#define LINE(deep, lines) ((deep) ? DEEP + EACH : (lines) + 8)
+/* Lines are so far apart that the words which a fragment takes at once lie in different banks, and begin at multiples of
+ * 16 bytes. */
+#define PADDING           (INTEGER ? 16 : 8)
+#define LINE(deep, lines) ((deep) ? DEEP + EACH : (lines) + PADDING)
 #define PLACE(deep, lines, n, k) (((deep) ? (n) : (k)) * LINE(deep, lines) + ((deep) ? (k) : (n)))
 #define ROOM(deep, lines) (((deep) ? (lines) : DEEP) * LINE(deep, lines))
 #define BEGINS 16
@@ -146,8 +153,13 @@ static inline float FN(number)(const __local RAW *base, const ulong operand, con
 #define HELD __local uint held[WARPS][DOWN + ACROSS][32][4];
 #define SEEN
 static inline uint FN(narrow)(const uint word) { return (word + 0x1000u) & 0xffffe000u; }
-static inline float FN(dot)(float sum, const uint a, const uint b) {
-#if SINGLE
+#define BYTE_i8(x) (uint)(int)(char)(x)
+#define BYTE_u8(x) (uint)(uchar)(x)
+static inline NUMBER FN(dot)(NUMBER sum, const uint a, const uint b) {
+#if INTEGER
+  for (int i = 0; i < 4; i++) sum += CLADE_PASTE(BYTE_, LEFT_TYPE)(a >> 8 * i) * CLADE_PASTE(BYTE_, RIGHT_TYPE)(b >> 8 * i);
+  return sum;
+#elif SINGLE
   return fma(as_float(a), as_float(b), sum);
 #else
   for (int i = 0; i < 2; i++) {
@@ -159,7 +171,7 @@ static inline float FN(dot)(float sum, const uint a, const uint b) {
 }
 /* Lines of both operands are distributed alike: lane 4 i + w holds words w and w + 4 of lines i and i + 8. Of results,
  * lane 4 i + j holds rows i and i + 8, and columns 2 j and 2 j + 1. */
-static inline void FN(multiply)(float *sum, const __local uint (*a)[4], const __local uint (*b)[4], const int half_at,
+static inline void FN(multiply)(NUMBER *sum, const __local uint (*a)[4], const __local uint (*b)[4], const int half_at,
                                 const int lane) {
   for (int c = 0; c < 4; c++)
     for (int w = 0; w < 8; w++)
@@ -186,9 +198,18 @@ static inline uint FN(narrow)(const uint word) {
 #define MMA_f32  "m16n8k8.row.col.f32.tf32.tf32.f32"
 #define MMA_f16  "m16n8k16.row.col.f32.f16.f16.f32"
 #define MMA_bf16 "m16n8k16.row.col.f32.bf16.bf16.f32"
-static inline void FN(multiply)(float *sum, const uint *a, const uint low, const uint high) {
-  __asm__ volatile("mma.sync.aligned." CLADE_PASTE(MMA_, T) " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                   : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+#define BITS_i8  "s8"
+#define BITS_u8  "u8"
+#if INTEGER
+#define IN_OUT(x) "+r"(x)
+#define MMA       "m16n8k32.row.col.s32." CLADE_PASTE(BITS_, LEFT_TYPE) "." CLADE_PASTE(BITS_, RIGHT_TYPE) ".s32"
+#else
+#define IN_OUT(x) "+f"(x)
+#define MMA       CLADE_PASTE(MMA_, T)
+#endif
+static inline void FN(multiply)(NUMBER *sum, const uint *a, const uint low, const uint high) {
+  __asm__ volatile("mma.sync.aligned." MMA " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                   : IN_OUT(sum[0]), IN_OUT(sum[1]), IN_OUT(sum[2]), IN_OUT(sum[3])
                    : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(low), "r"(high));
 }
 #define MULTIPLY(sum, i, j, half_at) FN(multiply)(sum, left_words[i], right_words[j][half_at], right_words[j][half_at + 2])
@@ -202,16 +223,20 @@ static inline void FN(multiply)(float *sum, const uint *a, const uint low, const
 
 /* 16 lines of 8 words as mma takes them, of either operand: word r of lane 4 i + w is word w + r / 2 * 4 of line
  * i + r % 2 * 8. ldmatrix reads eight lines of 16 bytes for each r, and lane 8 r + i tells where the i-th begins. It
- * transposes halves that lie across the inner axis; floats it cannot, so they are read one by one. */
+ * transposes halves that lie across the inner axis; floats and bytes it cannot, so they are read one by one. */
 #define FROM(lane)                                               \
   (deep ? (line0 + (lane) % 16) * line + k0 + (lane) / 16 * EACH \
         : (k0 + (lane) / 16 * EACH + (lane) % 8) * line + line0 + (lane) / 8 % 2 * EACH)
 __attribute__((always_inline)) static inline void FN(fragment)(uint *word, const __local RAW *tile, const bool deep,
                                                                const int line, const int line0, const int k0,
                                                                const int lane) {
-  if (SINGLE && !deep) {
+  if (WORD != 2 && !deep) {
     UNROLL
-    for (int r = 0; r < 4; r++) word[r] = tile[(k0 + r / 2 * 4 + lane % 4) * line + line0 + r % 2 * 8 + lane / 4];
+    for (int r = 0; r < 4; r++) {
+      const __local RAW *from = tile + (k0 + (r / 2 * 4 + lane % 4) * WORD) * line + line0 + r % 2 * 8 + lane / 4;
+      word[r] = from[0];
+      if (WORD == 4) word[r] |= (uint)from[line] << 8 | (uint)from[2 * line] << 16 | (uint)from[3 * line] << 24;
+    }
   } else {
 #if IMITATE
     for (int r = 0; r < 4; r++) {
@@ -227,9 +252,10 @@ __attribute__((always_inline)) static inline void FN(fragment)(uint *word, const
       LDMATRIX(".trans");
 #endif
   }
-  if (SINGLE)
-    UNROLL
-    for (int r = 0; r < 4; r++) word[r] = FN(narrow)(word[r]);
+#if SINGLE
+  UNROLL
+  for (int r = 0; r < 4; r++) word[r] = FN(narrow)(word[r]);
+#endif
 }
 
 /* The products of slice s. */
@@ -267,10 +293,10 @@ __attribute__((always_inline)) static inline void FN(fragment)(uint *word, const
 #define ITEM_PLACE                                                     \
   const int id = (int)get_local_id(0), lane = id % 32, warp = id / 32; \
   const int y0 = warp / (BN / TN) * TM, x0 = warp % (BN / TN) * TN;
-#define SUMS                      \
-  float sum[DOWN][2 * ACROSS][4]; \
-  UNROLL                          \
-  for (int i = 0; i < DOWN * 2 * ACROSS * 4; i++) sum[i / (8 * ACROSS)][i / 4 % (2 * ACROSS)][i % 4] = 0.0f;
+#define SUMS                       \
+  NUMBER sum[DOWN][2 * ACROSS][4]; \
+  UNROLL                           \
+  for (int i = 0; i < DOWN * 2 * ACROSS * 4; i++) sum[i / (8 * ACROSS)][i / 4 % (2 * ACROSS)][i % 4] = 0;
 #define TILES                                                                       \
   __local RAW left[STAGES][ROOM(LEFT_DEEP, BM)] __attribute__((aligned(BEGINS)));   \
   __local RAW right[STAGES][ROOM(RIGHT_DEEP, BN)] __attribute__((aligned(BEGINS))); \

@@ -6,7 +6,7 @@
 #include <math.h>
 
 enum { BM = CLADE__BM, BN = CLADE__BN, BK = CLADE__BK, TM = CLADE__TM, TN = CLADE__TN, STAGES = CLADE__STAGES };
-enum { WARP = 32, SQUARE = 16, HALVES = 2 }; /* SQUARE: what the fragments of warps are made of */
+enum { WARP = 32, SQUARE = 16 }; /* SQUARE: what the fragments of warps are made of */
 const char *const clade__tile_params[] = {"BM", "BN", "BK", "TM", "TN", NULL};
 const char *const clade__staged_params[] = {"BM", "BN", "BK", "TM", "TN", "stages", NULL};
 
@@ -62,23 +62,32 @@ static int64_t items_of(const clade__tiles *t, const int32_t *config) {
   return (int64_t)(config[BM] / config[TM]) * (config[BN] / config[TN]) * (has_unit(t) ? WARP : 1);
 }
 
+/* Elements of a word of units. */
+static int64_t in_word(const clade_query *q) {
+  const clade_dtype dtype = q->node->in[0].dtype;
+  return clade__is_integer(dtype) ? 4 : dtype == CLADE_F32 ? 1 : 2;
+}
+
 /* Words of a slice of an operand, with what lies between its lines. */
-static int64_t words_of(const clade__tiles *t, int32_t lines, int32_t depth) {
+static int64_t words_of(const clade_query *q, const clade__tiles *t, int32_t lines, int32_t depth) {
   if (!has_unit(t)) return (int64_t)depth * (lines + 4);
   if (t->warpgroup) return (int64_t)lines * depth;
-  return CLADE_MAX((int64_t)lines * (depth + 4), (int64_t)depth * (lines + 8)); /* along the inner axis, or across */
+  const int64_t padding = clade__is_integer(q->node->in[0].dtype) ? 16 : 8;
+  return CLADE_MAX((int64_t)lines * (depth + 4), depth * (lines + padding)); /* along the inner axis, or across */
 }
 
 static uint64_t local_of(const clade_query *q, const clade__tiles *t, const int32_t *config) {
   const int64_t stages = t->params > STAGES ? config[STAGES] : 2;
-  int64_t bytes = 4 * stages * (words_of(t, config[BM], config[BK]) + words_of(t, config[BN], config[BK]));
-  if (t->tables) bytes += (2 * config[BK] * (has_unit(t) ? HALVES : 1) + config[BN]) * 32; /* offsets of 64 bits */
+  int64_t bytes = 4 * stages * (words_of(q, t, config[BM], config[BK]) + words_of(q, t, config[BN], config[BK]));
+  if (t->tables) bytes += (2 * config[BK] * (has_unit(t) ? in_word(q) : 1) + config[BN]) * 32; /* offsets of 64 bits */
   if (imitated(q, t) && !t->warpgroup)
     bytes += items_of(t, config) * ((config[TM] + config[TN]) / SQUARE) * 16; /* what lanes hold */
   return (uint64_t)bytes;
 }
 
 static const char *too_large(const clade_query *q, const clade__tiles *t, const int32_t *config) {
+  if (t->tables && has_unit(t) && clade__is_integer(q->node->in[0].dtype) && config[BM] * config[BN] > 128 * 64)
+    return "bytes that are gathered one by one take more registers than a tile of that size leaves";
   if ((uint64_t)items_of(t, config) > CLADE_MIN(q->device->max_group, q->device->max_item[0]))
     return "the device's groups have fewer work-items than a tile needs";
   return local_of(q, t, config) > clade__local_most(q->device) ? "the device has less local memory than a tile needs"
@@ -116,6 +125,7 @@ clade_status clade__parts_join(clade_emit *e, const clade_query *q, const clade_
   clade_kernel_step *s = *out = clade_emit_kernel(e, "product_join");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(q->node->out[0].dtype));
+  clade_emit_define(s, "INTEGER", clade__is_integer(q->node->in[0].dtype));
   CLADE_TRY(clade__epilogue_define(s, q->node));
   clade_emit_workspace(s, 0, sizeof(float));
   clade_emit_out(s, 0);
@@ -151,8 +161,10 @@ bool clade__tiles_configs(const clade__tiles *t, int i, int32_t *config) {
 const char *clade__tiles_refuse(const clade_query *q, const clade__tiles *t, const clade__matmul *p, bool single) {
   const int32_t *config = q->config;
   const clade_dtype dtype = q->node->in[0].dtype;
-  if (has_unit(t) && (!clade__is_computed(dtype) || single != (dtype == CLADE_F32)))
-    return single ? "made for f32" : "made for f16 and bf16";
+  const bool bytes = dtype == CLADE_I8 || dtype == CLADE_U8, half = dtype == CLADE_F16 || dtype == CLADE_BF16;
+  if (has_unit(t) && single && dtype != CLADE_F32) return "made for f32";
+  if (has_unit(t) && !single && !half && (!bytes || t->warpgroup))
+    return t->warpgroup ? "made for f16 and bf16" : "made for f16, bf16 and bytes";
   const char *reason = too_large(q, t, config);
   double slices = (double)p->k / config[BK] + 2;
   double passes =
@@ -168,9 +180,7 @@ double clade__tiles_cost(const clade_query *q, const clade__tiles *t, const clad
   return clade__cost(q->device, flops, bytes, one->speed) + 1e-6;
 }
 
-int64_t clade__tiles_run(const clade_query *q, const clade__tiles *t) {
-  return has_unit(t) && q->node->in[0].dtype != CLADE_F32 ? 8 : 4;
-}
+int64_t clade__tiles_run(const clade_query *q, const clade__tiles *t) { return has_unit(t) ? 4 * in_word(q) : 4; }
 
 void clade__tiles_launch(clade_kernel_step *s, const clade_query *q, const clade__tiles *t, const clade__matmul *p,
                          clade__lies left, clade__lies right) {
@@ -179,6 +189,7 @@ void clade__tiles_launch(clade_kernel_step *s, const clade_query *q, const clade
   const size_t items = (size_t)items_of(t, config);
   for (int i = 0; i < t->params; i++) clade_emit_define(s, names[i], config[i]);
   clade_emit_define(s, "UNITS", has_unit(t));
+  clade_emit_define(s, "INTEGER", clade__is_integer(q->node->in[0].dtype));
   clade_emit_define(s, "WARPGROUP", t->warpgroup);
   clade_emit_define(s, "IMITATE", imitated(q, t));
   clade_emit_define(s, "LEFT_DEEP", left.deep);

@@ -35,6 +35,8 @@ PLANTED = [
      "strip < min(strips, (int)(item % shares * part.s5 + 1));"),
     ("a missing edge", "conv2d", "f32", "winograd", "conv2d_winograd",
      "from.x + TILE <= size.x && from.y + TILE <= size.y;", "from.x + TILE <= size.x;"),
+    ("bytes that take the other operand's sign", "conv2d", "u8", "mma_warp", "product_units",
+     "CLADE_PASTE(BYTE_, RIGHT_TYPE)(b >> 8 * i)", "CLADE_PASTE(BYTE_, LEFT_TYPE)(b >> 8 * i)"),
     ("an edge that is not masked", "conv2d", "f32", "winograd_group", "conv2d_winograd_group",
      "place >= 0 && place < size.y", "place >= 0"),
     ("rows of another pass", "conv2d_data", "f32", "winograd_group", "conv2d_winograd_group",

@@ -59,7 +59,7 @@ for tile in "128 128 16 64 32 2" "16 64 16 16 16 4"; do
     for lies in "1 1" "1 0" "0 1" "0 0"; do
       read -r left right <<<"$lies"
       echo "$type, $tile, left deep $left, right deep $right"
-      defines=(-DWANT_gemm_forward_stages -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DUNITS=1 -DIMITATE=0 -DT=$type -DTB=$type -DOUT=$type -DBM="$rows" -DBN="$columns"
+      defines=(-DWANT_gemm_forward_stages -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DUNITS=1 -DINTEGER=0 -DIMITATE=0 -DT=$type -DTB=$type -DOUT=$type -DBM="$rows" -DBN="$columns"
         -DBK="$slice" -DTM="$tall" -DTN="$wide" -DSTAGES="$stages" -DWARPGROUP=0 -DLEFT_DEEP="$left" -DRIGHT_DEEP="$right"
         -DEPILOGUE_ARGS= -DEPILOGUE_USE= '-DEPILOGUE=const COMPUTE(T) r = i0;')
       case $type in
@@ -74,13 +74,23 @@ for tile in "128 128 16 64 32 2" "16 64 16 16 16 4"; do
   done
 done
 
+for lies in "1 1" "0 0"; do
+  read -r left right <<<"$lies"
+  echo "u8 by i8, left deep $left, right deep $right"
+  defines=(-DWANT_gemm_forward_stages -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DUNITS=1 -DINTEGER=1 -DIMITATE=0 -DT=u8 -DTB=i8 -DOUT=i32 -DBM=128 -DBN=128
+    -DBK=16 -DTM=64 -DTN=32 -DSTAGES=2 -DWARPGROUP=0 -DLEFT_DEEP="$left" -DRIGHT_DEEP="$right" -DEPILOGUE_ARGS= -DEPILOGUE_USE=
+    '-DEPILOGUE=const int r = i0;')
+  cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/product.cl" |
+    compile "$always" 'mma\.sync\.aligned\.m16n8k32\.row\.col\.s32\.u8\.s8'
+done
+
 for tile in "128 256 4" "64 64 4"; do
   read -r rows columns stages <<<"$tile"
   for type in f16 bf16; do
     for lies in "1 1" "1 0" "0 1" "0 0"; do
       read -r left right <<<"$lies"
       echo "$type, warpgroups, $tile, left deep $left, right deep $right"
-      defines=(-DWANT_gemm_forward_stages -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DUNITS=1 -DIMITATE=0 -DT=$type -DTB=$type -DOUT=$type -DBM="$rows" -DBN="$columns"
+      defines=(-DWANT_gemm_forward_stages -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DUNITS=1 -DINTEGER=0 -DIMITATE=0 -DT=$type -DTB=$type -DOUT=$type -DBM="$rows" -DBN="$columns"
         -DBK=32 -DTM=16 -DTN="$columns" -DSTAGES="$stages" -DWARPGROUP=1 -DLEFT_DEEP="$left" -DRIGHT_DEEP="$right"
         -DEPILOGUE_ARGS= -DEPILOGUE_USE= '-DEPILOGUE=const COMPUTE(T) r = i0;')
       cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/product.cl" |
@@ -94,9 +104,10 @@ done
 while read -r units warpgroup rows columns slice tall wide type want; do
   for kernel in gemm_forward_tiles conv2d_gather_tiles conv2d_weights_tiles; do
     if [ "$kernel" = gemm_forward_tiles ] && [ "$units" = 1 ]; then continue; fi
+    if [ "$kernel" = conv2d_weights_tiles ] && [ "$type" = u8 ]; then continue; fi
     echo "$kernel of $type, $rows x $columns by $tall x $wide"
-    defines=(-DWANT_$kernel -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DUNITS="$units" -DWARPGROUP="$warpgroup" -DIMITATE=0
-      -DT="$type" -DTB="$type" -DOUT="$type" -DBM="$rows" -DBN="$columns" -DBK="$slice" -DTM="$tall" -DTN="$wide"
+    defines=(-DWANT_$kernel -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DUNITS="$units" -DWARPGROUP="$warpgroup" -DIMITATE=0 -DINTEGER=$([ "$type" = u8 ] && echo 1 || echo 0)
+      -DT="$type" -DTB="${type/u8/i8}" -DOUT="${type/u8/i32}" -DBM="$rows" -DBN="$columns" -DBK="$slice" -DTM="$tall" -DTN="$wide"
       -DLEFT_RUNS=1 -DRIGHT_RUNS=1 -DLEFT_DEEP=1 -DRIGHT_DEEP=$([ $kernel = conv2d_weights_tiles ] && echo 1 || echo 0) -DEPILOGUE_ARGS= -DEPILOGUE_USE=
       '-DEPILOGUE=const COMPUTE(T) r = i0;')
     cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/product.cl" |
@@ -107,6 +118,7 @@ done <<'TILES'
 0 0 64 64 16 4 4 f32 fma\.rn
 1 0 128 128 16 64 32 bf16 mma\.sync\.aligned\.m16n8k16
 1 0 32 32 16 16 16 f16 mma\.sync\.aligned\.m16n8k16
+1 0 128 64 16 32 32 u8 mma\.sync\.aligned\.m16n8k32\.row\.col\.s32\.s8\.u8
 1 1 128 64 32 16 64 bf16 wgmma\.mma_async
 1 1 64 64 32 16 64 f16 wgmma\.mma_async
 TILES

@@ -38,7 +38,6 @@ static void gather_defaults(const clade_query *q, const clade__tiles *t, int32_t
 
 static const char *gather_accept(const clade_query *q, const clade__tiles *t) {
   const clade__parts parts = gather_parts(q->node);
-  if (clade__is_integer(q->node->in[0].dtype)) return "made for floats";
   return clade__tiles_refuse(q, t, &parts.each, false);
 }
 
@@ -67,6 +66,7 @@ static clade_status gather_emit(clade_emit *e, const clade_query *q, const clade
   const clade__window *w = clade__conv_window(q->node);
   clade_kernel_step *s = clade_emit_kernel(e, "conv2d_gather_tiles");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  clade_emit_define_text(s, "TB", clade_dtype_name(q->node->in[1].dtype));
   clade_emit_define_text(s, "OUT", clade_dtype_name(q->node->out[0].dtype));
   CLADE_TRY(clade__epilogue_define(s, q->node));
   clade_emit_define(s, "IN_PARTS", parts.n > 1);
@@ -88,9 +88,10 @@ static clade_status gather_emit(clade_emit *e, const clade_query *q, const clade
     clade__gather_epilogue(s, q->node);
   }
   const int64_t run = clade__tiles_run(q, t);
-  const bool deep = g.w_inner < g.w_row;
-  clade__tiles_launch(s, q, t, &parts.each, (clade__lies){deep, deep && g.w_row % run == 0},
-                      (clade__lies){false, clade__conv_is_point(q->node) && g.source[0] * g.source[1] % run == 0});
+  const bool deep = g.w_inner < g.w_row, runs = !clade__is_integer(q->node->in[0].dtype) || t->unit != CLADE_UNITS;
+  clade__tiles_launch(
+      s, q, t, &parts.each, (clade__lies){deep, runs && deep && g.w_row % run == 0},
+      (clade__lies){false, runs && clade__conv_is_point(q->node) && g.source[0] * g.source[1] % run == 0});
   return parts.n > 1 ? gather_join(e, q, &g, &parts) : CLADE_OK;
 }
 

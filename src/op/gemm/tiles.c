@@ -18,8 +18,7 @@ static void defaults(const clade_query *q, const clade__tiles *t, int32_t *confi
 static const char *accept(const clade_query *q, const clade__tiles *t, bool single) {
   const clade__gemm_problem p = clade__gemm_problem_of(q->node);
   const clade__parts parts = parts_of(&p);
-  const char *reason = clade__gemm_floats(q);
-  return reason ? reason : clade__tiles_refuse(q, t, &parts.each, single);
+  return clade__tiles_refuse(q, t, &parts.each, single);
 }
 
 static double cost(const clade_query *q, const clade__tiles *t) {
@@ -50,7 +49,7 @@ static clade_status emit(clade_emit *e, const clade_query *q, const clade__tiles
   const clade__gemm_attrs *attrs = q->node->attrs;
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   const clade__parts parts = parts_of(&p);
-  const int64_t run = t->tables ? clade__tiles_run(q, t) : 0;
+  const int64_t run = t->tables && !clade__is_integer(q->node->in[0].dtype) ? clade__tiles_run(q, t) : 0;
   clade_kernel_step *s;
   /* units take matrices by copies that arrive later */
   CLADE_TRY(clade__gemm_begin(e, q->node, &p, t->tables ? "gemm_forward_tiles" : "gemm_forward_stages",
