@@ -100,20 +100,24 @@ static double groups_of(const clade__matmul *p, const int32_t *config) {
 }
 
 /* ---- parts of the inner axis ---- */
-/* As many as make ENOUGH tiles, but LEAST steps each; spans are multiples of UNIT, so that parts begin where runs do.
- */
-clade__parts clade__parts_of(const clade__matmul *whole) {
-  enum { TILE = 64, ENOUGH = 128, LEAST = 256, MOST = 16, UNIT = 64 };
+/* Spans are multiples of UNIT, so that parts begin where runs do. */
+clade__parts clade__parts_cut(const clade__matmul *whole, int64_t wanted) {
+  enum { UNIT = 64 };
   clade__parts p = {.each = *whole};
   const int64_t k = CLADE_MAX(whole->k, 1);
-  const int64_t tiles = whole->matrices * (clade__up(whole->m, TILE) / TILE) * (clade__up(whole->n, TILE) / TILE);
-  int64_t wanted = CLADE_MIN(CLADE_MIN(ENOUGH / CLADE_MAX(tiles, 1), k / LEAST), MOST);
   wanted = CLADE_MAX(wanted, 1);
   p.span = clade__up((k + wanted - 1) / wanted, UNIT);
   p.n = (k + p.span - 1) / p.span;
   p.each.k = CLADE_MIN(p.span, whole->k);
   p.each.matrices *= p.n;
   return p;
+}
+
+/* As many as make ENOUGH tiles, but LEAST steps each. */
+clade__parts clade__parts_of(const clade__matmul *whole) {
+  enum { TILE = 64, ENOUGH = 128, LEAST = 256, MOST = 16 };
+  const int64_t tiles = whole->matrices * (clade__up(whole->m, TILE) / TILE) * (clade__up(whole->n, TILE) / TILE);
+  return clade__parts_cut(whole, CLADE_MIN(CLADE_MIN(ENOUGH / CLADE_MAX(tiles, 1), whole->k / LEAST), MOST));
 }
 
 size_t clade__parts_bytes(const clade__parts *p, int64_t results) {

@@ -42,6 +42,7 @@ typedef struct clade__parts {
   int64_t n, span;
 } clade__parts;
 clade__parts clade__parts_of(const clade__matmul *whole);
+clade__parts clade__parts_cut(const clade__matmul *whole, int64_t wanted); /* about as many as are wanted */
 /* In the workspace: all results of each part. `results` are the node's. */
 size_t clade__parts_bytes(const clade__parts *p, int64_t results);
 /* Begins the launch that adds the parts up. dim: six batch extents, rows and columns. The caller adds the epilogue's

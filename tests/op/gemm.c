@@ -112,6 +112,30 @@ static void several_blocks(op_case *c, op_random *r, int64_t *m, int64_t *k, int
   *n = !wide ? op_integer(r, 33, 64) : words ? op_integer(r, 1025, 1060) : op_integer(r, 260, 290);
 }
 
+/* For `few`: rows or columns that are few, and others that lie along the inner axis, that lie so and are LONG enough
+ * for all items of a group, or that lie beside each other. Of each type and way one of its kernels, by the number of
+ * rows. */
+enum { ALONG, LONG, BESIDE };
+static int draw_few(op_case *c, op_random *r, bool batched, int64_t *m, int64_t *k, int64_t *n) {
+  static const int most[][3] = {{4, 1, 16}, {16, 4, 8}, {8, 16, 4}};
+  const int type = c->dtype == CLADE_F16 ? 1 : c->dtype == CLADE_BF16 ? 2 : 0;
+  const bool brief = c->gradient || (c->small && batched);
+  const int way = brief ? 2 * (int)op_integer(r, 0, 1) : (int)op_integer(r, 0, 2);
+  const int rows = c->gradient || (c->small && way == LONG) ? 4 : most[type][way];
+  const bool swapped = op_chance(r, 0.3), little = c->small || c->gradient || (batched && way == LONG);
+  const int64_t few = op_integer(r, rows > 4 ? rows / 2 + 1 : rows > 1 ? 2 : 1, rows);
+  int64_t many = op_integer(r, few, few + (little ? 3 : batched ? 70 : 300));
+  if (way == LONG)
+    *k = op_integer(r, 1024, c->small ? 1030 : 1100) * (!c->small && op_chance(r, 0.2) ? 9 : 1); /* nine: in parts */
+  if (way == BESIDE && !little && op_chance(r, 0.3)) *k = op_integer(r, 512, 1100);              /* too */
+  if (!little && op_chance(r, 0.4)) *k = (*k + 7) / 8 * 8, many = (many + 7) / 8 * 8;            /* runs of 16 bytes */
+  *(swapped ? n : m) = few;
+  *(swapped ? m : n) = many;
+  c->i[TRANS_A] = swapped ? way == BESIDE : op_chance(r, 0.2);
+  c->i[TRANS_B] = swapped ? op_chance(r, 0.8) : way != BESIDE;
+  return way;
+}
+
 static void draw(op_case *c, op_random *r) {
   bool real = op_is_float(c->dtype), warp = strncmp(c->impl, "mma_warp", 8) == 0;
   int64_t most = c->small ? 8 : c->gradient ? 5 : 150;
@@ -139,6 +163,8 @@ static void draw(op_case *c, op_random *r) {
     const int64_t widest = c->small || batch.rank ? 4 : 70;
     m = op_integer(r, 1, widest), n = op_integer(r, 1, widest), k = op_integer(r, 512, c->small ? 520 : 1100);
   }
+  const bool few = strcmp(c->impl, "few") == 0;
+  const int way = few ? draw_few(c, r, batch.rank > 0, &m, &k, &n) : LONG;
   if (strcmp(c->impl, "vec_bare") == 0) { /* columns that are whole panels, and few steps */
     k = op_integer(r, 1, c->small ? 8 : 80), n = c->small || c->gradient ? 64 : 64 * op_integer(r, 1, 2);
     c->i[TRANS_A] = c->i[TRANS_B] = false;
@@ -176,9 +202,9 @@ static void draw(op_case *c, op_random *r) {
   }
   const bool bare = warp && (c->i[TRANS_A] || c->i[TRANS_B]); /* each is a kernel of its own already */
   const bool views = c->form == VIEWS && !c->gradient;        /* in the node itself too */
-  c->i[BIAS] = op_chance(r, 0.25) && !bare && !views;
+  c->i[BIAS] = op_chance(r, 0.25) && !bare && !views && way != BESIDE;
   c->f[BETA] = real && c->i[BIAS] && op_chance(r, 0.1) ? 1.5 : 1;
-  c->i[EPILOGUE] = real && !c->gradient && !c->i[BIAS] && !bare && op_chance(r, 0.3);
+  c->i[EPILOGUE] = real && !c->gradient && !c->i[BIAS] && !bare && way != ALONG && op_chance(r, 0.3);
   if (c->i[BIAS] || c->i[EPILOGUE]) {
     clade_shape both = {0}, bias;
     if (clade__broadcast_shape("test", &a, &b, &both) == CLADE_OK) bias = matrix(both, m, n, false);

@@ -86,6 +86,7 @@ PLANTED = [
      "first = matrix / dims.s1 * span,", "first = 0,"),
     ("a place short of a line", "conv2d_weights", "f32", "columns", "conv2d_weights",
      "for (int p = 0; p < pieces; panel += many[p++] * PANEL)", "for (int p = 0; p < pieces; panel += (many[p++] - 1) * PANEL)"),
+    ("a lane whose sum is lost", "gemm", "f32", "few", "gemm_few", "lane < ITEMS / SEATS", "lane < ITEMS / SEATS - 1"),
     ("a slice that is waited for too late", "gemm", "f16", "mma_warp", "product", "ARRIVED(COMING - 1)",
      "ARRIVED(COMING)"),
     ("a slice that is brought while the one before is read", "gemm", "bf16", "mma_warp", "product",

@@ -24,7 +24,18 @@ OWN void vstore_half_rte(float v, size_t i, __global half *p) {
   __asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v));
   ((__global ushort *)p)[i] = h;
 }
-OWN void vstore_half_rte(float v, size_t i, half *p);'
+OWN void vstore_half_rte(float v, size_t i, half *p);
+OWN float vload_half(size_t i, const half *p) {
+  float v;
+  __asm__("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(((const ushort *)p)[i]));
+  return v;
+}
+OWN float vload_half(size_t i, const __global half *p) {
+  float v;
+  __asm__("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(((const __global ushort *)p)[i]));
+  return v;
+}
+OWN float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }'
 
 # compile WANT...: standard input to PTX that holds each instruction
 compile() {
@@ -131,6 +142,23 @@ for tile in "32 64 8" "32 32 8" "16 32 8"; do
   cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/conv2d_winograd_group.cl" |
     compile 'fma\.rn' 'ld\.shared\.v4' 'st\.shared\.v4' 'ld\.global\.v4'
 done
+
+# TEAM, BESIDE, SPREAD
+while read -r team beside spread; do
+  for type in f32 f16 bf16; do
+    for rows in 1 4 8 16; do
+      echo "$rows rows of $type, teams of $team, spread $spread"
+      defines=(-DWANT_gemm_forward_few -DSUFFIX=test -DINDEX64=0 -DROLLED=0 -DT=$type -DOUT=$type -DROWS="$rows" -DIN_PARTS=0 -DTEAM="$team"
+        -DBESIDE="$beside" -DSPREAD="$spread" -DEPILOGUE_ARGS= -DEPILOGUE_USE= '-DEPILOGUE=const COMPUTE(T) r = i0;')
+      cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/gemm_few.cl" |
+        compile 'ld\.global\.v4' 'fma\.rn'
+    done
+  done
+done <<'TEAMS'
+32 8 0
+256 1 0
+8 32 1
+TEAMS
 
 echo "the gate's probes"
 defines=()

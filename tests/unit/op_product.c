@@ -1,5 +1,6 @@
 /* What `simt` makes of devices that no machine of ours has: which tile it starts from, whom it refuses, when it is
- * taken before `ref`. */
+ * taken before `ref`; and when `few` is taken before it. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -170,11 +171,61 @@ static void parts_of_the_inner_axis(void **state) {
   }
 }
 
+static clade_graph *product(int64_t m, int64_t k, int64_t n, bool along) {
+  clade_graph *g = NULL;
+  assert_int_equal(clade_graph_new(&g), CLADE_OK);
+  clade_val a = clade_input(g, "a", CLADE_F32, CLADE_SHAPE(m, k));
+  clade_val b = clade_input(g, "b", CLADE_F32, along ? CLADE_SHAPE(n, k) : CLADE_SHAPE(k, n));
+  clade_gemm(g, a, b, .trans_b = along);
+  assert_int_equal(clade_graph_status(g), CLADE_OK);
+  return g;
+}
+
+static double seconds(const clade_impl *impl, const seen *s, const clade_device_info *device) {
+  int32_t config[CLADE_MAX_PARAMS];
+  clade_query q = {sizeof q, &s->node, device, NULL};
+  if (impl->space) clade__query_defaults(&q, impl, config);
+  return clade__impl_unfit(impl, &q) ? INFINITY : impl->cost(&q);
+}
+
+/* Products of few rows or columns are `few`'s, however the others lie, and cost what reading these takes; of one part
+ * or several whatever the device has. */
+static void few_rows(void **state) {
+  (void)state;
+  static const struct {
+    int64_t m, k, n;
+    bool along, taken, cut;
+  } cases[] = {{1, 4096, 4096, true, true, false},  {1, 4096, 4096, false, true, true},
+               {8, 4096, 11008, true, true, false}, {4096, 4096, 3, false, true, false},
+               {16, 2048, 1000, true, true, false}, {17, 4096, 4096, true, false, false},
+               {1, 1 << 20, 1, true, true, true},   {4, 64, 4096, false, true, false}};
+  clade_device_info fast = gpu, units = gpu, small = gpu;
+  fast.peak_gflops[CLADE_F32] = 60000, fast.bandwidth_gbps = 4000, fast.launch_us = 4;
+  units.compute_units = 8;
+  small.max_group = 128;
+  for (size_t i = 0; i < CLADE_COUNT(cases); i++) {
+    seen s = {.graph = product(cases[i].m, cases[i].k, cases[i].n, cases[i].along)};
+    see(&s, "gemm");
+    const clade_impl *few = named(s.node.op, "few"), *simt = named(s.node.op, "simt");
+    const clade_query q = {sizeof q, &s.node, &gpu, NULL}, other = {sizeof q, &s.node, &units, NULL};
+    assert_int_equal(seconds(few, &s, &gpu) < seconds(simt, &s, &gpu), cases[i].taken);
+    assert_int_equal(seconds(few, &s, &fast) < seconds(simt, &s, &fast), cases[i].taken);
+    assert_true(isinf(seconds(few, &s, &small)));
+    if (cases[i].taken) {
+      const double read = clade__node_bytes(&s.node) / 4000e9 + 4e-6;
+      assert_true(seconds(few, &s, &fast) >= read && seconds(few, &s, &fast) < 1.2 * read);
+      assert_int_equal(few->workspace(&q) > 0, cases[i].cut);
+      assert_int_equal(few->workspace(&q), few->workspace(&other));
+    }
+    clade_graph_release(s.graph);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(taken_on_gpus_alone),     cmocka_unit_test(depthwise_is_left_to_ref),
       cmocka_unit_test(small_devices),           cmocka_unit_test(tiles_fill_the_units),
-      cmocka_unit_test(parts_of_the_inner_axis),
+      cmocka_unit_test(parts_of_the_inner_axis), cmocka_unit_test(few_rows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

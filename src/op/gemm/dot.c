@@ -5,27 +5,9 @@
 
 enum { MOST_ROWS = 32, ROW = 6, COLUMN = 7 };
 
-static void swap(int64_t *x, int64_t *y) {
-  int64_t z = *x;
-  *x = *y;
-  *y = z;
-}
-
-/* The problem with the shorter side as its rows; `swapped`: that is the transposed one. */
-static clade__gemm_problem lying(const clade_query *q, bool *swapped) {
-  clade__gemm_problem p = clade__gemm_problem_of(q->node);
-  *swapped = p.n < p.m;
-  if (!*swapped) return p;
-  swap(&p.m, &p.n);
-  swap(&p.dim[ROW], &p.dim[COLUMN]);
-  for (int i = 0; i < CLADE_MAX_RANK; i++) swap(&p.stride[0][i], &p.stride[1][i]);
-  for (int i = 0; i < q->node->n_in; i++) swap(&p.stride[i][ROW], &p.stride[i][COLUMN]);
-  return p;
-}
-
 const char *clade__gemm_dot_accept(const clade_query *q) {
   bool swapped;
-  clade__gemm_problem p = lying(q, &swapped);
+  clade__gemm_problem p = clade__gemm_lying(q->node, &swapped);
   const char *reason = clade__gemm_floats(q);
   if (reason) return reason;
   if (p.m > MOST_ROWS) return "made for at most 32 rows or columns";
@@ -35,7 +17,7 @@ const char *clade__gemm_dot_accept(const clade_query *q) {
 
 double clade__gemm_dot_cost(const clade_query *q) {
   bool swapped;
-  clade__gemm_problem p = lying(q, &swapped);
+  clade__gemm_problem p = clade__gemm_lying(q->node, &swapped);
   double flops = 2.0 * (double)p.batches * (double)(p.m + 1) * (double)clade__up(p.n, 4) * ((double)p.k + 40);
   return clade__cost(q->device, flops, clade__gemm_bytes(q), q->device->vector_f32 < 4 ? 0.004 : 0.4) + 1e-6;
 }
@@ -53,7 +35,7 @@ static int64_t parts_of(const clade_query *q, const clade__gemm_problem *p, int6
 size_t clade__gemm_dot_workspace(const clade_query *q) {
   bool swapped;
   int64_t copied;
-  clade__gemm_problem p = lying(q, &swapped);
+  clade__gemm_problem p = clade__gemm_lying(q->node, &swapped);
   int64_t parts = parts_of(q, &p, &copied);
   return (size_t)(CLADE_MAX(p.batches * parts * copied, 64)) * clade__element_bytes(q->node->in[0].dtype);
 }
@@ -61,7 +43,7 @@ size_t clade__gemm_dot_workspace(const clade_query *q) {
 clade_status clade__gemm_dot_emit(clade_emit *e, const clade_query *q) {
   bool swapped;
   int64_t copied;
-  clade__gemm_problem p = lying(q, &swapped);
+  clade__gemm_problem p = clade__gemm_lying(q->node, &swapped);
   int64_t parts = parts_of(q, &p, &copied);
   clade_kernel_step *s;
   if (p.batches * p.m * p.n == 0) return CLADE_OK;

@@ -13,6 +13,8 @@ typedef struct clade__gemm_problem {
   int64_t stride[CLADE__GEMM_OPERANDS][CLADE_MAX_RANK]; /* a, b, and the epilogue's */
 } clade__gemm_problem;
 clade__gemm_problem clade__gemm_problem_of(const clade_node *node);
+/* ... with the shorter side as its rows; `swapped`: that is the transposed one. */
+clade__gemm_problem clade__gemm_lying(const clade_node *node, bool *swapped);
 
 /* For a or b an operand of the node, for y its result, or scratch memory from a byte on. */
 typedef struct clade__gemm_place {
@@ -91,5 +93,12 @@ const char *clade__gemm_dot_accept(const clade_query *q);
 double clade__gemm_dot_cost(const clade_query *q);
 size_t clade__gemm_dot_workspace(const clade_query *q);
 clade_status clade__gemm_dot_emit(clade_emit *e, const clade_query *q);
+
+/* Of few rows or columns, on GPUs (few.c). */
+enum { CLADE__GEMM_FEW_LOCAL = 11 << 10 };
+const char *clade__gemm_few_accept(const clade_query *q);
+double clade__gemm_few_cost(const clade_query *q);
+size_t clade__gemm_few_workspace(const clade_query *q);
+clade_status clade__gemm_few_emit(clade_emit *e, const clade_query *q);
 
 #endif

@@ -1,5 +1,6 @@
-/* How a gemm is computed: `vec` on CPUs, `simt` on GPUs, by matrix units where there are some, `ref` anywhere. The
- * kernels differ in how they walk; what they are told is the same: extents, strides of operands, and the epilogue. */
+/* How a gemm is computed: `vec` on CPUs, `simt` and `few` on GPUs, by matrix units where there are some, `ref`
+ * anywhere. The kernels differ in how they walk; what they are told is the same: extents, strides of operands, and the
+ * epilogue. */
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
 #include "op/product.h"
@@ -54,6 +55,23 @@ problem clade__gemm_problem_of(const clade_node *node) {
   }
   p.dim[ROW] = p.m;
   p.dim[COLUMN] = p.n;
+  return p;
+}
+
+static void swap(int64_t *x, int64_t *y) {
+  int64_t z = *x;
+  *x = *y;
+  *y = z;
+}
+
+problem clade__gemm_lying(const clade_node *node, bool *swapped) {
+  problem p = clade__gemm_problem_of(node);
+  *swapped = p.n < p.m;
+  if (!*swapped) return p;
+  swap(&p.m, &p.n);
+  swap(&p.dim[ROW], &p.dim[COLUMN]);
+  for (int i = 0; i < CLADE_MAX_RANK; i++) swap(&p.stride[0][i], &p.stride[1][i]);
+  for (int i = 0; i < node->n_in; i++) swap(&p.stride[i][ROW], &p.stride[i][COLUMN]);
   return p;
 }
 
@@ -175,6 +193,9 @@ const clade_impl *const clade__gemm_impls[] = {
                .emit = clade__gemm_bare_emit),
     CLADE_IMPL(.name = "dot", CLADE__LONG_VEC, .accept = clade__gemm_dot_accept, .cost = clade__gemm_dot_cost,
                .workspace = clade__gemm_dot_workspace, .emit = clade__gemm_dot_emit, .file = "gemm_dot"),
+    CLADE_IMPL(.name = "few", .family = CLADE_FAMILY_GROUP, .devices = CLADE_ON_GPU,
+               .needs_local = CLADE__GEMM_FEW_LOCAL, .accept = clade__gemm_few_accept, .cost = clade__gemm_few_cost,
+               .workspace = clade__gemm_few_workspace, .emit = clade__gemm_few_emit, .file = "gemm_few"),
     CLADE__PRODUCT_WARPGROUP(gemm),
     CLADE__PRODUCT_WARP(gemm),
     CLADE_IMPL(.name = "mma_warp_tf32", CLADE__WARPS, .accept = clade__gemm_warp_tf32_accept,
