@@ -40,6 +40,9 @@ typedef struct clade_compile_opt {
   /* What clade_quantization_text gave: the layers that it lists compute with numbers of 8 bits (docs/quantization.md).
    * The graph is as it was built for f32; the func has variables of its own in place of the layers'. */
   const char *quantization CLADE_UNSET;
+  /* The func has the layers' variables in f32, and ranges of their inputs, as a training with .quantization makes them,
+   * and computes the numbers of 8 bits of them in each execution: to the same results. */
+  bool simulate CLADE_UNSET;
 } clade_compile_opt;
 
 /* clade_compile(graph, device, &func [, .option = …]). `device` is number 0; with n_devices, devices[0] is number 1.

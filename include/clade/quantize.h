@@ -29,6 +29,9 @@ typedef struct clade_quantization_opt {
   size_t size CLADE_DEFAULT(sizeof(struct clade_quantization_opt));
   clade_quantization **out CLADE_UNSET;
   clade_calibration calibration CLADE_UNSET;
+  /* The variables are those of a training with .quantization, this text: its ranges and layers are taken, and nothing
+   * is observed; unset: they are not */
+  const char *trained CLADE_UNSET;
 } clade_quantization_opt;
 
 /* clade_quantization_new(graph, device, vars, &q [, .option = …]): of the convolutions and linear layers of a graph for

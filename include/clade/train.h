@@ -133,6 +133,11 @@ typedef struct clade_trainer {
    * keeps the checkpoint's */
   bool precision_auto CLADE_UNSET;
   const char *types CLADE_UNSET; /* as in clade_compile */
+  /* Quantization-aware training (docs/quantization.md): layers, with the types of their inputs and the scales that
+   * their ranges begin with, as clade_quantization_text gives it; in f32, on one device. Kept in checkpoints, which
+   * what is resumed goes by. Tests are those of the quantized model */
+  const char *quantization CLADE_UNSET;
+  int freeze_ranges CLADE_UNSET; /* from this epoch on, the first one 1, ranges stay; unset: none */
 } clade_trainer;
 
 /* Steps of an epoch and of the whole training: for schedules. Of `trainer`, .train, .batch and .epochs are looked at.

@@ -17,6 +17,7 @@ typedef struct files {
   char *model;                  /* its name */
   bool pruned;                  /* it is built in the checkpoint's shapes */
   char *quantization;           /* for clade_compile; NULL: it is in f32 */
+  bool simulate;                /* the same: it was trained for 8 bits, and not quantized yet */
   int64_t classes;
   clade_device *device, *fallback;
   clade_graph *graph;
@@ -88,13 +89,15 @@ static clade_status wrong_images(const infer_job *job, const files *f, const jso
   return status;
 }
 
-/* Of a quantized checkpoint, its layers. */
+/* Of a checkpoint that is quantized, or trained for that, its layers. */
 static clade_status read_quantization(const json_t *state, files *f) {
-  const json_t *quantization = json_object_get(state, "quantization");
+  f->simulate = json_is_object(json_object_get(state, "qat"));
+  const char *member = f->simulate ? "qat" : "quantization";
+  const json_t *quantization = json_object_get(state, member);
   const char *layers = json_string_value(json_object_get(quantization, "layers"));
   if (!quantization) return CLADE_OK;
   if (!layers)
-    return CLADE_FAIL(CORRUPT, "%s: its \"quantization\" does not list layers", clade_checkpoint_path(f->checkpoint));
+    return CLADE_FAIL(CORRUPT, "%s: its \"%s\" does not list layers", clade_checkpoint_path(f->checkpoint), member);
   f->quantization = clade__copy_text(layers);
   return f->quantization ? CLADE_OK : CLADE_NO_MEMORY;
 }
@@ -149,7 +152,8 @@ static clade_status build(const infer_job *job, files *f) {
   clade_val logits = model_by_name(f->model)(f->graph, x, (int)f->classes, NULL);
   clade_output(f->graph, "p", clade_softmax(f->graph, logits, -1));
   CLADE_TRY(clade_compile(f->graph, f->device, &f->func, .fallback = f->fallback, .place = job->place,
-                          .precision = job->precision, .types = job->types, .quantization = f->quantization));
+                          .precision = job->precision, .types = job->types, .quantization = f->quantization,
+                          .simulate = f->simulate));
   CLADE_TRY(clade_vars_new(f->func, 0, &f->vars));
   CLADE_TRY(f->checkpoint ? clade_checkpoint_apply(f->checkpoint, f->vars)
                           : clade_vars_load(f->vars, job->weights, .weights_only = true));

@@ -3,11 +3,9 @@
 #include "cli/quantize.h"
 
 #include <getopt.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "base/json.h"
-#include "models/models.h"
 
 enum { DATA, SCHEME, CALIBRATE, SAMPLES, BUDGET, OUTPUT, BATCH, SEED };
 static const cli_option options[] = {
@@ -52,8 +50,8 @@ static bool take(quantize_job *job, int option, const char *value) {
   case SCHEME:
     if (!strcmp(value, "int8")) return true;
     return cli_wrong(&job->args, "--scheme %s: expected int8", value), false;
-  case CALIBRATE: return take_calibration(job, value);
-  case SAMPLES: return cli_number(&job->args, "samples", value, 1, 1 << 20, &job->samples);
+  case CALIBRATE: job->calibrates = true; return take_calibration(job, value);
+  case SAMPLES: job->calibrates = true; return cli_number(&job->args, "samples", value, 1, 1 << 20, &job->samples);
   case BUDGET: return take_budget(job, value);
   case OUTPUT: job->output = value; return true;
   case BATCH: return cli_number(&job->args, "batch", value, 1, 1 << 16, &job->batch);
@@ -73,111 +71,17 @@ static int parse(quantize_job *job, int argc, char **argv) {
   return job->output ? CLI_DONE : cli_wrong(&job->args, "--output is missing: the run itself is not touched");
 }
 
-/* ---- the run and its data ---- */
-static clade_status read_state(quantize_job *job) {
-  const char *path;
-  CLADE_TRY(clade_checkpoint_open(job->run, CLADE_CHECKPOINT_BEST, &job->checkpoint));
-  path = clade_checkpoint_path(job->checkpoint);
-  job->state = clade__json_load_text(clade_checkpoint_text(job->checkpoint));
-  job->model = json_string_value(json_object_get(json_object_get(job->state, "course"), "model"));
-  job->classes = json_integer_value(json_object_get(job->state, "classes"));
-  job->pruned = json_is_object(json_object_get(job->state, "pruned"));
-  job->normalize = json_is_object(clade__json_member(job->state, "normalize"));
-  if (!job->model || job->classes < 1 || job->classes > CLADE_TRAIN_MAX_CLASSES)
-    return CLADE_FAIL(CORRUPT, "%s: it does not say which model it holds", path);
-  if (!model_by_name(job->model))
-    return CLADE_FAIL(INVALID, "%s: it holds the model \"%.64s\" of another program; expected " MODEL_NAMES, path,
-                      job->model);
-  if (json_object_get(job->state, "quantization"))
-    return CLADE_FAIL(INVALID, "%s: its weights are quantized already", path);
-  if (!job->data) job->data = json_string_value(json_object_get(job->state, "spec"));
-  return job->data ? CLADE_OK : CLADE_FAIL(INVALID, "%s does not say what it was trained on: name it by --data", path);
-}
-
-/* The set has the images and the classes that the model was made for. */
-static clade_status check_data(quantize_job *job) {
-  clade_dataset_info data = {.size = sizeof data};
-  const json_t *shape = json_object_get(job->state, "shape");
-  char text[128];
-  CLADE_TRY(clade_dataset_describe(job->train, &data));
-  if (data.count < 1) return CLADE_FAIL(INVALID, "--data %s: it has no training samples to calibrate by", job->data);
-  bool same = json_array_size(shape) == (size_t)data.shape.rank && data.classes == job->classes;
-  for (int i = 0; same && i < data.shape.rank; i++)
-    same = json_integer_value(json_array_get(shape, (size_t)i)) == data.shape.dim[i];
-  if (!same) {
-    char *theirs = json_dumps(shape, JSON_COMPACT | JSON_ENCODE_ANY);
-    const clade_status status =
-        CLADE_FAIL(BAD_SHAPE, "--data %s: its images are %s of %d classes; the model in %s was trained on %s of %lld",
-                   job->data, clade_shape_text(&data.shape, text, sizeof text), data.classes,
-                   clade_checkpoint_path(job->checkpoint), theirs ? theirs : "others", (long long)job->classes);
-    free(theirs);
-    return status;
-  }
-  job->samples = CLADE_MIN(job->samples, data.count);
-  CLADE_TRY(clade_shape_elements(&data.shape, &job->sample));
-  return clade_loader_new(job->train, &job->loader, .batch = (int)job->batch, .seed = (uint64_t)job->seed,
-                          .shuffle = true, .augment = {.normalize = job->normalize});
-}
-
-static clade_status build(quantize_job *job) {
-  clade_dataset_info data = {.size = sizeof data};
-  CLADE_TRY(clade_dataset_describe(job->train, &data));
-  clade_shape shape = {.rank = data.shape.rank + 1, .dim = {job->batch}};
-  for (int i = 0; i < data.shape.rank; i++) shape.dim[i + 1] = data.shape.dim[i];
-  CLADE_TRY(clade_graph_new(&job->graph));
-  if (job->pruned) CLADE_TRY(clade_checkpoint_shapes(job->checkpoint, job->graph));
-  const clade_val x = clade_input(job->graph, "x", CLADE_F32, shape);
-  clade_output(job->graph, "y", model_by_name(job->model)(job->graph, x, (int)job->classes, NULL));
-  return clade_graph_status(job->graph);
-}
-
-static clade_status open_all(quantize_job *job) {
-  CLADE_TRY(read_state(job));
-  CLADE_TRY(clade_dataset_open(job->data, true, &job->train));
-  CLADE_TRY(clade_dataset_open(job->data, false, &job->test));
-  CLADE_TRY(check_data(job));
-  CLADE_TRY(clade_device_find(job->args.n_devices ? job->args.device[0] : NULL, &job->device));
-  CLADE_TRY(build(job));
-  CLADE_TRY(quantize_side_open(job, NULL, &job->before));
-  CLADE_TRY(clade_checkpoint_apply(job->checkpoint, job->before.vars));
-  return quantize_measure(job, &job->before);
-}
-
-/* ---- calibration ---- */
-static clade_status check_batch(const quantize_job *job, const clade_batch *batch, int64_t rows) {
-  for (int64_t i = 0; i < rows * job->sample; i++)
-    if (!isfinite(batch->x[i]))
-      return CLADE_FAIL(INVALID, "--data %s: training sample %lld holds NaN or infinity", job->data,
-                        (long long)batch->samples[i / job->sample]);
-  return CLADE_OK;
-}
-
-static clade_status calibrate(quantize_job *job) {
-  CLADE_TRY(clade_quantization_new(job->graph, job->device, job->before.vars, &job->quantization,
-                                   .calibration = job->calibration));
-  for (int64_t seen = 0; seen < job->samples;) {
-    clade_batch batch = {.size = sizeof batch};
-    CLADE_TRY(clade_loader_next(job->loader, &batch));
-    const int64_t rows = CLADE_MIN((int64_t)batch.n, job->samples - seen);
-    CLADE_TRY(check_batch(job, &batch, rows));
-    const size_t bytes = (size_t)(job->batch * job->sample) * sizeof *batch.x;
-    CLADE_TRY(
-        clade_quantization_observe(job->quantization, rows, job->batch, CLADE_FEEDS({"x", batch.x, bytes, NULL})));
-    seen += rows;
-  }
-  return CLADE_OK;
-}
-
 /* ---- the new run ---- */
 static clade_status save(quantize_job *job) {
   clade_checkpoint_dir *dir = NULL;
   char *layers = NULL, *text = NULL;
   clade_status status;
   CLADE_GOTO(clade_quantization_text(job->quantization, &layers));
-  json_t *told = json_pack("{s:s, s:s, s:s}", "scheme", "int8", "calibrate", clade_calibration_name(job->calibration),
-                           "layers", layers);
+  json_t *told =
+      json_pack("{s:s, s:s, s:s}", "scheme", "int8", "calibrate", quantize_calibration(job), "layers", layers);
   CLADE_GOTO(cli_json_set(job->state, "quantization", told) ? CLADE_OK : CLADE_NO_MEMORY);
   json_object_del(job->state, "choices"); /* of the f32 model */
+  json_object_del(job->state, "qat");
   CLADE_GOTO(clade__json_print(job->state, JSON_COMPACT | JSON_REAL_PRECISION(17), &text));
   CLADE_GOTO(clade_checkpoint_dir_open(job->output, &dir));
   CLADE_GOTO(clade_checkpoint_save(dir, job->after.vars, clade_checkpoint_step(job->checkpoint), text, .best = true));
@@ -188,25 +92,29 @@ fail:
   return status;
 }
 
+/* What a training with --qat came to needs no samples, unless they are asked for. */
+static clade_status find_ranges(quantize_job *job) {
+  if (!job->trained) return quantize_calibrate(job);
+  quantize_side side = {0};
+  clade_status status =
+      clade_compile(job->graph, job->device, &side.func, .quantization = job->trained, .simulate = true);
+  if (status == CLADE_OK) status = clade_vars_new(side.func, 0, &side.vars);
+  if (status == CLADE_OK) status = clade_checkpoint_apply(job->checkpoint, side.vars);
+  if (status == CLADE_OK)
+    status = clade_quantization_new(job->graph, job->device, side.vars, &job->quantization, .trained = job->trained);
+  quantize_side_close(&side);
+  return status;
+}
+
 static clade_status work(quantize_job *job) {
-  CLADE_TRY(open_all(job));
-  CLADE_TRY(calibrate(job));
+  CLADE_TRY(quantize_open(job));
+  if (job->calibrates) job->trained = NULL;
+  if (job->trained) job->samples = 0;
+  CLADE_TRY(quantize_measure(job, &job->before));
+  CLADE_TRY(find_ranges(job));
   CLADE_TRY(quantize_layers(job));
   CLADE_TRY(quantize_measure(job, &job->after));
   return save(job);
-}
-
-static void release(quantize_job *job) {
-  quantize_side_close(&job->before);
-  quantize_side_close(&job->after);
-  clade_quantization_free(job->quantization);
-  clade_loader_free(job->loader);
-  clade_dataset_release(job->train);
-  clade_dataset_release(job->test);
-  clade_graph_release(job->graph);
-  clade_device_release(job->device);
-  clade_checkpoint_free(job->checkpoint);
-  json_decref(job->state);
 }
 
 int cli_quantize(int argc, char **argv) {
@@ -217,6 +125,6 @@ int cli_quantize(int argc, char **argv) {
   if (job.args.json && !cli_json_begin()) return CLI_FAILED;
   const clade_status status = work(&job);
   result = status ? cli_failed_status(status) : quantize_report(&job);
-  release(&job);
+  quantize_close(&job);
   return result;
 }

@@ -13,18 +13,20 @@ typedef struct quantize_side {
   int64_t bytes;            /* of the weights */
 } quantize_side;
 
-typedef struct quantize_job {
+typedef struct quantize_job { /* and of the run that `clade train --qat` goes on from */
   cli_args args;
   const char *run, *data, *output;
   clade_calibration calibration;
   int64_t samples, batch, seed;
-  double budget; /* points; below 0: none */
+  double budget;   /* points; below 0: none */
+  bool calibrates; /* it is asked for */
   /* of the checkpoint */
   clade_checkpoint *checkpoint;
   json_t *state;
   const char *model;
   int64_t classes, sample; /* elements of an image */
   bool normalize, pruned;  /* pruned: it is built in the checkpoint's shapes */
+  const char *trained;     /* the layers that were trained for 8 bits, with their ranges; NULL: none were */
   /* what is computed with */
   clade_dataset *train, *test;
   clade_device *device;
@@ -37,6 +39,13 @@ typedef struct quantize_job {
   bool apart;   /* they are not those of the calibration */
   double loss;  /* points, on these */
 } quantize_job;
+
+/* ---- quantize_open.c ---- */
+/* The run's best checkpoint and its data; its model in f32, as job->before. */
+clade_status quantize_open(quantize_job *job);
+/* job->quantization by training samples. */
+clade_status quantize_calibrate(quantize_job *job);
+void quantize_close(quantize_job *job);
 
 /* ---- quantize_measure.c ---- */
 /* Compiled by the text (NULL: in f32), with variables of its own that are still to be set. */
@@ -54,6 +63,7 @@ clade_status quantize_difference(const quantize_job *job, quantize_side *a, quan
 clade_status quantize_layers(quantize_job *job);
 
 /* ---- quantize_report.c ---- */
-int quantize_report(const quantize_job *job); /* the exit status */
+const char *quantize_calibration(const quantize_job *job); /* where scales come from: "minmax", …, "trained" */
+int quantize_report(const quantize_job *job);              /* the exit status */
 
 #endif

@@ -6,6 +6,10 @@
 
 static const char *checked_on(const quantize_job *job) { return job->apart ? "held-out" : "calibration"; }
 
+const char *quantize_calibration(const quantize_job *job) {
+  return job->trained ? "trained" : clade_calibration_name(job->calibration);
+}
+
 static json_t *layers_json(const quantize_job *job) {
   json_t *list = json_array();
   clade_quantization_layer l = {.size = sizeof l};
@@ -25,13 +29,13 @@ static json_t *document(const quantize_job *job) {
   return json_pack("{s:o, s:o, s:s, s:o, s:s, s:s, s:I, s:o, s:s, s:I, s:f, s:o, s:f, s:f, s:I, s:I, s:I, s:f, s:f, "
                    "s:s, s:s}",
                    "run", cli_json_text(job->run), "output", cli_json_text(job->output), "model", job->model, "data",
-                   cli_json_text(job->data), "scheme", "int8", "calibrate", clade_calibration_name(job->calibration),
-                   "samples", (json_int_t)job->samples, "budget",
-                   job->budget < 0 ? json_null() : json_real(job->budget), "checked_on", checked_on(job), "checked",
-                   (json_int_t)job->held, "checked_loss", job->loss, "layers", layers_json(job), "test_accuracy_before",
-                   b->accuracy, "test_accuracy", a->accuracy, "bytes_before", (json_int_t)b->bytes, "bytes",
-                   (json_int_t)a->bytes, "batch", (json_int_t)job->batch, "seconds_per_batch_before", b->seconds,
-                   "seconds_per_batch", a->seconds, "device", info.id, "device_name", info.name);
+                   cli_json_text(job->data), "scheme", "int8", "calibrate", quantize_calibration(job), "samples",
+                   (json_int_t)job->samples, "budget", job->budget < 0 ? json_null() : json_real(job->budget),
+                   "checked_on", checked_on(job), "checked", (json_int_t)job->held, "checked_loss", job->loss, "layers",
+                   layers_json(job), "test_accuracy_before", b->accuracy, "test_accuracy", a->accuracy, "bytes_before",
+                   (json_int_t)b->bytes, "bytes", (json_int_t)a->bytes, "batch", (json_int_t)job->batch,
+                   "seconds_per_batch_before", b->seconds, "seconds_per_batch", a->seconds, "device", info.id,
+                   "device_name", info.name);
 }
 
 static void print_layers(const quantize_job *job) {
@@ -57,10 +61,14 @@ int quantize_report(const quantize_job *job) {
   print_row("test accuracy", 100 * b->accuracy, 100 * a->accuracy, 2, "%");
   print_row("bytes", (double)b->bytes, (double)a->bytes, 0, "");
   print_row("a batch", 1e3 * b->seconds, 1e3 * a->seconds, 3, "ms");
-  printf("(batches of %lld; scales by %s of %lld training samples)\n", (long long)job->batch,
-         clade_calibration_name(job->calibration), (long long)job->samples);
+  printf("(batches of %lld; scales ", (long long)job->batch);
+  if (job->trained)
+    puts("as trained)");
+  else
+    printf("by %s of %lld training samples)\n", clade_calibration_name(job->calibration), (long long)job->samples);
   printf("%.2f points of accuracy lost on %lld %s\n", job->loss, (long long)job->held,
-         job->apart ? "other training samples" : "samples of the calibration: the set has no others");
+         job->apart ? job->trained ? "training samples" : "other training samples"
+                    : "samples of the calibration: the set has no others");
   printf("\nnext:\n  %s infer ", cli_program);
   train_print_word(stdout, job->output);
   puts(" --input x.npy --output y.npy");

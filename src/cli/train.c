@@ -51,9 +51,11 @@ static clade_status train(train_job *job) {
   CLADE_GOTO(train_fit_split(job));
   CLADE_GOTO(find_devices(job));
   if (job->fallback) CLADE_GOTO(clade_device_find(job->fallback, &t->fallback));
+  if (job->qat) CLADE_GOTO(train_qat_begin(job));
   job->result.size = sizeof job->result;
   CLADE_GOTO(clade_train(t, &job->result, NULL));
 fail:
+  train_qat_end(job);
   clade_dataset_release(t->train);
   clade_dataset_release(t->test);
   for (int i = 0; i < t->n_devices; ++i) clade_device_release(job->device[i]);

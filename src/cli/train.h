@@ -8,6 +8,8 @@
 
 enum { TRAIN_MAX_OPTIONS = 40, TRAIN_MAX_SHARES = 1024 };
 
+struct quantize_job;
+
 typedef struct train_job {
   cli_args args;
   const char *value[TRAIN_MAX_OPTIONS]; /* of each option in train_description: as given; "": without argument */
@@ -17,6 +19,10 @@ typedef struct train_job {
   const char *data, *optimizer, *schedule, *split_text, *augment_text, *fallback;
   double lr, momentum, weight_decay, timeout;
   int64_t warmup;
+  bool qat;
+  const char *source;        /* --qat: the run that it goes on from; NULL: it is resumed */
+  struct quantize_job *from; /* that run, with its model */
+  char *layers;              /* what is quantized of it */
   int n_split;
   double split[TRAIN_MAX_SHARES];
   clade_device *device[CLI_MAX_DEVICES];
@@ -43,6 +49,12 @@ int train_of_run(train_job *job, const char *run, const char *epochs);
 /* Refuses shares for another number of devices or ranks; drops them where they are the run's, and not given now. */
 clade_status train_fit_split(train_job *job);
 clade_status train_schedule(train_job *job); /* as long as the training: once the data is open */
+
+/* ---- train_qat.c ---- */
+/* Begins with the weights of job->source, and with ranges that its data tells; or looks whether what is resumed is
+ * trained for 8 bits. */
+clade_status train_qat_begin(train_job *job);
+void train_qat_end(train_job *job);
 
 /* ---- train_run.c: the options of a run, kept in its directory ---- */
 /* Into `value` what is not there; without a file there nothing. */

@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <math.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/dtype.h"
 #include "cli/train.h"
@@ -46,7 +47,9 @@ enum {
   SYNC_BATCH_NORM,
   REDUCE,
   PRECISION,
-  TYPES
+  TYPES,
+  QAT,
+  FREEZE_RANGES
 };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", MODEL_NAMES " (lenet5)"},
@@ -87,6 +90,8 @@ static const cli_option options[] = {
     [PRECISION] = {"precision", "TYPE",
                    "f32, bf16, f16, or auto: bf16 where its step is faster than that of f32 (f32)"},
     [TYPES] = {"types", "LIST", "of nodes, layers, functions or ops under --precision: gemm=f32,fc3=bf16"},
+    [QAT] = {"qat", NULL, "go on from RUN's best checkpoint, by its options, as for 8 bits (docs/quantization.md)"},
+    [FREEZE_RANGES] = {"freeze-ranges", "N", "of --qat: from epoch N on ranges of inputs stay (they move to the end)"},
     {0},
 };
 _Static_assert(CLADE_COUNT(options) <= TRAIN_MAX_OPTIONS, "train_job.value has a place for each");
@@ -208,6 +213,8 @@ static bool take(train_job *job, int option, const char *value) {
   case REDUCE: return take_reduce(job, value);
   case PRECISION: return take_precision(job, value);
   case TYPES: t->types = value; return true;
+  case QAT: return job->qat = true;
+  case FREEZE_RANGES: return count(job, option, value, 1, 1000000, &t->freeze_ranges);
   case TIMEOUT: return real(&job->args, name, value, 0, 1e9, &job->timeout);
   default: t->detect_anomaly = true; return true;
   }
@@ -311,6 +318,7 @@ static bool all_take_effect(const train_job *job) {
       {t->checkpoint_steps, "checkpoint-steps", "checkpoint-dir: without it none is written", t->checkpoint_dir},
       {t->keep, "keep", "checkpoint-dir: without it none is written", t->checkpoint_dir},
       {t->trace_from, "trace-steps", "trace: the file that they are written to", t->trace},
+      {t->freeze_ranges, "freeze-ranges", "qat: without it there are none", job->qat ? job : NULL},
       {t->types, "types", "precision: f32 alone has no others", narrow ? job : NULL}};
   for (size_t i = 0; i < CLADE_COUNT(rows); ++i)
     if (rows[i].given && !rows[i].there)
@@ -341,9 +349,50 @@ clade_status train_schedule(train_job *job) {
   return CLADE_OK;
 }
 
+/* What is trained for 8 bits is so on one device, in f32, and logs where it is told to. */
+static void drop_options(train_job *job, int given_devices) {
+  static const int dropped[] = {LOG_DIR, SPLIT, SHARD, COMPRESS, SYNC_BATCH_NORM, REDUCE, TIMEOUT, PRECISION, TYPES};
+  for (size_t i = 0; i < CLADE_COUNT(dropped); i++)
+    if (job->from_run[dropped[i]]) job->value[dropped[i]] = NULL;
+  if (!given_devices) job->args.n_devices = CLADE_MIN(job->args.n_devices, 1);
+}
+
+static bool is_same_directory(const char *a, const char *b) {
+  struct stat one, other;
+  return !stat(a, &one) && !stat(b, &other) && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+/* --qat: RUN is where it goes on from. */
+static int take_source(train_job *job, int argc, char **argv) {
+  const char *directory = job->value[CHECKPOINT_DIR];
+  const int given = job->args.n_devices;
+  if (optind == argc) return cli_wrong(&job->args, "--qat needs RUN: a run whose weights it goes on from");
+  job->source = argv[optind++];
+  if (optind < argc) return cli_wrong(&job->args, "unexpected argument '%s'", argv[optind]);
+  if (!directory) return cli_wrong(&job->args, "--qat needs --checkpoint-dir: %s itself is not touched", job->source);
+  if (is_same_directory(job->source, directory))
+    return cli_wrong(&job->args, "--checkpoint-dir %s is RUN itself, which --qat does not touch", directory);
+  const clade_status status = train_run_read(job, job->source);
+  if (status) return cli_failed_status(status);
+  if (!job->kept)
+    return cli_failed("%s has no run.json: only runs of `clade train` know their data and options", job->source);
+  drop_options(job, given);
+  return CLI_DONE;
+}
+
+static bool fits_qat(const train_job *job) {
+  const clade_trainer *t = &job->trainer;
+  if (!job->qat) return true;
+  if (job->args.n_devices > 1)
+    return cli_wrong(&job->args, "--qat trains on one device, and %d are given", job->args.n_devices), false;
+  if (!t->precision_auto && (!t->precision || t->precision == CLADE_F32)) return true;
+  return cli_wrong(&job->args, "--precision %s: --qat trains in f32", job->value[PRECISION]), false;
+}
+
 /* RUN is --checkpoint-dir RUN. What goes on goes by the options that are kept there. */
 static int take_directory(train_job *job, int argc, char **argv) {
   const char **directory = &job->value[CHECKPOINT_DIR];
+  if (job->value[QAT] && !job->value[RESUME]) return take_source(job, argc, argv);
   if (optind < argc) {
     if (*directory) return cli_wrong(&job->args, "'%s' and --checkpoint-dir %s: name one", argv[optind], *directory);
     *directory = argv[optind++];
@@ -362,7 +411,8 @@ static int take_all(train_job *job) {
   for (int i = 0; options[i].name; ++i)
     if (job->value[i] && !take(job, i, job->value[i])) {
       if (job->from_run[i])
-        cli_failed("that --%s is the run's, in %s/run.json: give another", options[i].name, job->value[CHECKPOINT_DIR]);
+        cli_failed("that --%s is the run's, in %s/run.json: give another", options[i].name,
+                   job->source ? job->source : job->value[CHECKPOINT_DIR]);
       return CLI_USAGE;
     }
   return CLI_DONE;
@@ -373,7 +423,7 @@ static int understand(train_job *job) {
   if (result) return result;
   job->trainer.model = model_by_name(job->trainer.model_name);
   if (!job->trainer.model) return cli_wrong(&job->args, "--model %s: expected " MODEL_NAMES, job->trainer.model_name);
-  if (!all_take_effect(job)) return CLI_USAGE;
+  if (!all_take_effect(job) || !fits_qat(job)) return CLI_USAGE;
   if (job->split_text && !(take_split(job) && fits_devices(job))) return CLI_USAGE;
   if (job->augment_text && !take_augment(job)) return CLI_USAGE;
   return take_optimizer(job) && known_schedule(job) ? CLI_DONE : CLI_USAGE;

@@ -68,9 +68,9 @@ static void print_next(const train_job *job) {
   fprintf(job->to, "\nnext:\n  %s train ", p);
   if (directory) {
     train_print_word(job->to, directory);
-    fprintf(job->to, " --resume --epochs %d\n  %s infer ", 2 * job->result.epochs, p);
+    fprintf(job->to, " --resume --epochs %d\n  %s %s ", 2 * job->result.epochs, p, job->qat ? "quantize" : "infer");
     train_print_word(job->to, directory);
-    fputs(" --input x.npy --output y.npy\n", job->to);
+    fputs(job->qat ? " --output small\n" : " --input x.npy --output y.npy\n", job->to);
   } else {
     fputs("run", job->to);
     train_print_options(job);

@@ -104,11 +104,11 @@ static json_t *rows_json(const clade_train_event *e) {
 static json_t *event_json(const train_job *job, const clade_train_event *e) {
   switch (e->kind) {
   case CLADE_TRAIN_BEGIN:
-    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:b, s:s, s:b}", "event", "begin", "schema",
-                     1, "model", job->trainer.model_name, "data", job->data, "step", (json_int_t)e->step, "steps",
-                     (json_int_t)e->steps, "resumed", e->resumed, "changed", e->changed, "optimizer_bytes",
+    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:b, s:s, s:b, s:b}", "event", "begin",
+                     "schema", 1, "model", job->trainer.model_name, "data", job->data, "step", (json_int_t)e->step,
+                     "steps", (json_int_t)e->steps, "resumed", e->resumed, "changed", e->changed, "optimizer_bytes",
                      bytes_json(e), "split", rows_json(e), "split_measured", e->split_measured, "precision",
-                     clade_dtype_name(e->precision), "precision_measured", e->precision_measured);
+                     clade_dtype_name(e->precision), "precision_measured", e->precision_measured, "qat", job->qat);
   case CLADE_TRAIN_STEP: return step_json(e);
   case CLADE_TRAIN_EPOCH:
     return json_pack("{s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:o}", "event", "epoch", "epoch", e->epoch, "step",

@@ -163,6 +163,9 @@ typedef clade_status clade__rewrite_fn(void *user, const clade_graph *old, clade
                                        clade__id *map);
 /* fn NULL: a plain copy. `old` stays as it is. Ports follow the map; a node whose outputs stay 0 was dropped. */
 clade_status clade__graph_rewrite(const clade_graph *old, clade__rewrite_fn *fn, void *user, clade_graph **out);
+/* The same into a graph that is being built, which has no names of `old`; map: [old->n_values], zeros. */
+clade_status clade__graph_append(const clade_graph *old, clade__rewrite_fn *fn, void *user, clade_graph *g,
+                                 clade__id *map);
 clade_status clade__node_copy(const clade_graph *old, clade__id node, clade_graph *g, clade__id *map);
 /* With other attributes, and for inputs, variables and constants another type. */
 clade_status clade__node_copy_as(const clade_graph *old, clade__id node, const void *attrs, const clade_type *type,

@@ -78,6 +78,14 @@ static clade_status follow(const clade_graph *old, const clade__id *map, clade_g
   return CLADE_OK;
 }
 
+clade_status clade__graph_append(const clade_graph *old, clade__rewrite_fn *fn, void *user, clade_graph *g,
+                                 clade__id *map) {
+  for (clade__id id = 1; id < old->n_nodes; id++)
+    CLADE_TRY(fn ? fn(user, old, id, g, map) : clade__node_copy(old, id, g, map));
+  CLADE_TRY(clade_graph_status(g)); /* fn may have used builders */
+  return follow(old, map, g);
+}
+
 clade_status clade__graph_rewrite(const clade_graph *old, clade__rewrite_fn *fn, void *user, clade_graph **out) {
   clade_status status = CLADE_OK;
   clade_graph *g = NULL;
@@ -89,14 +97,11 @@ clade_status clade__graph_rewrite(const clade_graph *old, clade__rewrite_fn *fn,
   CLADE_GOTO(clade__grow(&g->values, &g->value_capacity, old->n_values, sizeof *g->values));
   map = clade__new(old->n_values, sizeof *map);
   CLADE_GOTO(map ? CLADE_OK : CLADE_NO_MEMORY);
-  for (clade__id id = 1; id < old->n_nodes; id++)
-    CLADE_GOTO(fn ? fn(user, old, id, g, map) : clade__node_copy(old, id, g, map));
-  CLADE_GOTO(clade_graph_status(g)); /* fn may have used builders */
+  CLADE_GOTO(clade__graph_append(old, fn, user, g, map));
   g->device = old->device;
   g->trains = old->trains;
   g->share = old->share;
   g->first_share = old->first_share;
-  CLADE_GOTO(follow(old, map, g));
   clade__free(map);
   *out = g;
   return CLADE_OK;

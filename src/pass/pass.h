@@ -20,6 +20,7 @@ typedef struct clade__pass_ctx {
   const char *types;                  /* "gemm=f32,…" or NULL */
   char *casts;                        /* of passes: what was cast, for people; NULL: nothing */
   const char *quantization;           /* "conv1=u8:0.01,…" or NULL */
+  bool simulate;                      /* it, of variables in f32 */
   const clade__records *pins;         /* choices by exact problems; NULL: none */
   bool trusted;                       /* the pins' configurations are taken as they are */
   const clade__tuning *const *tuning; /* [n_devices]; NULL: nothing is known of any */

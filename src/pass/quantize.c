@@ -5,58 +5,14 @@
  *     y = layer(float(quantize(x, scale)), float(NAME.weight) NAME.scale) + NAME.bias
  *
  * where weight, scale and bias are new variables. What computes that in whole numbers is another pass's affair. */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "pass/quantize.h"
-
-typedef struct entry { /* of a layer; unset: it is not listed */
-  clade_dtype input;
-  double scale;
-} entry;
 
 typedef struct quantizer {
   clade__quant_layers layers;
-  entry *entries;  /* by layer */
-  size_t *layer;   /* by node: 1 + that of the layer that ends here; 0: none does */
-  bool *is_needed; /* by node */
+  clade__quant_entry *entries; /* by layer */
+  size_t *layer;               /* by node: 1 + that of the layer that ends here; 0: none does */
+  bool *is_needed;             /* by node */
 } quantizer;
-
-/* ---- the text ---- */
-static clade_status bad_entry(const char *at, size_t length) {
-  return CLADE_FAIL(INVALID, "quantization: \"%.*s\": expected LAYER=i8:SCALE or LAYER=u8:SCALE, as \"conv1=u8:0.02\"",
-                    (int)CLADE_MIN(length, 80u), at);
-}
-
-static clade_status parse_entry(quantizer *q, const char *at, size_t length) {
-  const char *equals = memchr(at, '=', length);
-  char *end;
-  if (!equals) return bad_entry(at, length);
-  const bool is_signed = !strncmp(equals + 1, "i8:", 3);
-  if (!is_signed && strncmp(equals + 1, "u8:", 3) != 0) return bad_entry(at, length);
-  const entry e = {is_signed ? CLADE_I8 : CLADE_U8, strtod(equals + 4, &end)};
-  if (end == equals + 4 || end != at + length || !(e.scale > 0) || !isfinite((float)e.scale))
-    return bad_entry(at, length);
-  for (size_t i = 0; i < q->layers.n; i++) {
-    if (!clade__word_is(q->layers.at[i].name, at, (size_t)(equals - at))) continue;
-    if (q->entries[i].input)
-      return CLADE_FAIL(DUPLICATE, "quantization: the layer \"%s\" is listed twice", q->layers.at[i].name);
-    q->entries[i] = e;
-    return CLADE_OK;
-  }
-  return CLADE_FAIL(NOT_FOUND, "quantization: the graph has no layer \"%.*s\" that can be quantized",
-                    (int)CLADE_MIN((size_t)(equals - at), 80u), at);
-}
-
-static clade_status parse(quantizer *q, const char *text) {
-  for (const char *at = text; *at; at += *at == ',') {
-    const size_t length = strcspn(at, ",");
-    CLADE_TRY(parse_entry(q, at, length));
-    at += length;
-  }
-  return CLADE_OK;
-}
 
 /* ---- what is left of the graph ---- */
 /* Of a layer its input alone; unused variables stay, as callers see them. */
@@ -86,8 +42,8 @@ static clade_val new_part(clade_graph *g, const clade__quant_layer *l, const cha
   return clade_parameter(g, clade__quant_part(l, part, name), dtype, shape, (clade_initial){CLADE_INIT_ZERO, 0, 0});
 }
 
-static clade_status build_layer(const clade_graph *old, const clade__quant_layer *l, const entry *e, clade_graph *g,
-                                clade__id *map) {
+static clade_status build_layer(const clade_graph *old, const clade__quant_layer *l, const clade__quant_entry *e,
+                                clade_graph *g, clade__id *map) {
   const clade__node *n = &old->nodes[l->node];
   const clade_shape shape = clade__type(old, l->weight)->shape;
   const clade_dim out = shape.dim[0];
@@ -123,12 +79,12 @@ clade_status clade__pass_quantize(clade__pass_ctx *ctx) {
   if (ctx->precision && ctx->precision != CLADE_F32)
     return CLADE_FAIL(INVALID, "quantization: .precision is %s as well; expected one of the two",
                       clade_dtype_name(ctx->precision));
+  if (ctx->simulate) return clade__pass_simulate(ctx);
   CLADE_GOTO(clade__quant_layers_find(g, &q.layers));
-  q.entries = clade__new(q.layers.n, sizeof *q.entries);
+  CLADE_GOTO(clade__quant_entries(&q.layers, ctx->quantization, &q.entries));
   q.layer = clade__new(g->n_nodes, sizeof *q.layer);
   q.is_needed = clade__new(g->n_nodes, sizeof *q.is_needed);
-  CLADE_GOTO(q.entries && q.layer && q.is_needed ? CLADE_OK : CLADE_NO_MEMORY);
-  CLADE_GOTO(parse(&q, ctx->quantization));
+  CLADE_GOTO(q.layer && q.is_needed ? CLADE_OK : CLADE_NO_MEMORY);
   for (size_t i = 0; i < q.layers.n; i++)
     if (q.entries[i].input) q.layer[q.layers.at[i].end] = i + 1;
   CLADE_GOTO(mark(&q, g));

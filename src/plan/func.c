@@ -164,7 +164,7 @@ static clade_status run_passes(clade_func *func, passes_fn *passes, const clade_
   CLADE_TRY(ask_units(func));
   CLADE_TRY(clade__func_pass_ctx(func, &infos, &ctx));
   if (how) ctx.precision = how->precision, ctx.types = how->types;
-  if (how) ctx.quantization = how->quantization;
+  if (how) ctx.quantization = how->quantization, ctx.simulate = how->simulate;
   clade_status status = passes(&ctx);
   func->graph = ctx.graph;
   if (ctx.casts) func->casts = ctx.casts;
@@ -252,7 +252,8 @@ static clade_status compile_with(clade_graph *graph, int n, clade_device *const 
                     .place = opt->place,
                     .precision = opt->precision,
                     .types = opt->types,
-                    .quantization = opt->quantization};
+                    .quantization = opt->quantization,
+                    .simulate = opt->simulate};
   clade_status status = opt->choices ? read_choices(opt->choices, &how.pins) : CLADE_OK;
   if (status == CLADE_OK) status = clade__compile(graph, n, devices, &how, opt->out);
   if (status == CLADE_OK && how.pins && (*opt->out)->shaped) clade__tell_idle_pins(*opt->out);

@@ -181,6 +181,7 @@ typedef struct clade__how {
   clade_dtype precision; /* as in clade__pass_ctx, and so is */
   const char *types;
   const char *quantization; /* as in clade__pass_ctx */
+  bool simulate;            /* the same */
   clade__records *pins;
 } clade__how;
 clade_status clade__compile(clade_graph *graph, int n, clade_device *const *devices, const clade__how *how,

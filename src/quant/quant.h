@@ -26,6 +26,9 @@ typedef struct clade__small_weights {
   float *scale;   /* [outputs]; times the input's */
   float *bias;    /* [outputs]; zeros where the layer has none */
 } clade__small_weights;
+/* Of the layer, zeros. Freed as below. */
+clade_status clade__small_weights_room(const clade_graph *g, const clade__quant_layer *layer,
+                                       clade__small_weights *out);
 /* Of the layer, its normalization folded in; to be freed, also where it failed. */
 clade_status clade__small_weights_new(const clade_graph *g, const clade_vars *vars, const clade__quant_layer *layer,
                                       double input_scale, clade__small_weights *out);

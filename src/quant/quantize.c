@@ -1,4 +1,5 @@
-/* Quantization after training: a model in f32 is watched, then its layers get scales and weights of 8 bits. */
+/* Quantization of a trained model: it is watched in f32, or was trained for it; then its layers get scales and weights
+ * of 8 bits. */
 #include <math.h>
 #include <stdio.h>
 
@@ -10,6 +11,7 @@ typedef struct layer {
   bool f32; /* it stays so */
   clade_dtype input;
   double scale;
+  clade__small_weights trained; /* .weight NULL: they are not */
 } layer;
 
 /* A value that some layers take in, as an output of the graph that is watched. */
@@ -26,7 +28,7 @@ struct clade_quantization {
   clade_func *func;
   clade_run *run;
   clade_calibration calibration;
-  bool scaled;
+  bool scaled, trained;
   layer *layers;
   size_t n_layers, n_taps;
   tap *taps;
@@ -44,6 +46,7 @@ void clade_quantization_free(clade_quantization *q) {
   clade_func_release(q->func);
   clade_vars_release(q->vars);
   clade_graph_release(q->graph);
+  for (size_t i = 0; i < q->n_layers; i++) clade__small_weights_free(&q->layers[i].trained);
   clade__free(q->layers);
   clade__free(q->taps);
   clade__free(q->room);
@@ -61,20 +64,43 @@ static size_t tap_of(clade_quantization *q, clade__id value) {
   return i;
 }
 
+static clade_status find_layers(const clade_graph *g, clade__quant_layers *found) {
+  CLADE_TRY(clade__quant_layers_find(g, found));
+  if (found->n) return CLADE_OK;
+  return CLADE_FAIL(NOT_FOUND, "quantization: the graph has no convolution or linear layer of f32 whose weight "
+                               "is a variable of its own");
+}
+
 static clade_status take_layers(clade_quantization *q) {
   clade__quant_layers found;
   clade_status status;
-  CLADE_GOTO(clade__quant_layers_find(q->graph, &found));
-  if (!found.n)
-    CLADE_GOTO(CLADE_FAIL(NOT_FOUND, "quantization: the graph has no convolution or linear layer of f32 whose weight "
-                                     "is a variable of its own"));
-  q->n_layers = found.n;
+  CLADE_GOTO(find_layers(q->graph, &found));
   q->layers = clade__new(found.n, sizeof *q->layers);
   q->taps = clade__new(found.n, sizeof *q->taps);
   CLADE_GOTO(q->layers && q->taps ? CLADE_OK : CLADE_NO_MEMORY);
+  q->n_layers = found.n;
   for (size_t i = 0; i < found.n; i++) q->layers[i] = (layer){.at = found.at[i], .tap = tap_of(q, found.at[i].x)};
 fail:
   clade__free(found.at);
+  return status;
+}
+
+/* Those that the text lists, with the type of their inputs. */
+static clade_status take_trained_layers(clade_quantization *q, const char *text) {
+  clade__quant_layers found;
+  clade__quant_entry *entries = NULL;
+  clade_status status;
+  CLADE_GOTO(find_layers(q->graph, &found));
+  CLADE_GOTO(clade__quant_entries(&found, text, &entries));
+  q->layers = clade__new(found.n, sizeof *q->layers);
+  CLADE_GOTO(q->layers ? CLADE_OK : CLADE_NO_MEMORY);
+  for (size_t i = 0; i < found.n; i++)
+    if (entries[i].input)
+      q->layers[q->n_layers++] = (layer){.at = found.at[i], .input = entries[i].input, .scale = entries[i].scale};
+  if (!q->n_layers) status = CLADE_FAIL(INVALID, "quantization: .trained lists no layer");
+fail:
+  clade__free(found.at);
+  clade__free(entries);
   return status;
 }
 
@@ -94,6 +120,63 @@ static clade_status watched(clade_quantization *q, clade_graph **out) {
   return q->room ? clade_graph_status(*out) : CLADE_NO_MEMORY;
 }
 
+static clade_status watch(clade_quantization *q, clade_device *device) {
+  clade_graph *g = NULL;
+  clade_status status;
+  CLADE_GOTO(take_layers(q));
+  CLADE_GOTO(watched(q, &g));
+  CLADE_GOTO(clade_compile(g, device, &q->func));
+  CLADE_GOTO(clade_run_new(q->func, q->vars, &q->run));
+fail:
+  clade_graph_release(g);
+  return status;
+}
+
+/* ---- layers that were trained for 8 bits ---- */
+static clade_status read_part(clade_run *run, clade_ticket ticket, const layer *l, const char *part, void *to,
+                              size_t bytes) {
+  char name[CLADE__QUANT_PART];
+  return clade_read(run, ticket, clade__quant_part(&l->at, part, name), to, bytes);
+}
+
+static clade_status read_trained(const clade_quantization *q, clade_run *run, clade_ticket ticket, layer *l) {
+  clade__small_weights *w = &l->trained;
+  float scale;
+  CLADE_TRY(clade__small_weights_room(q->graph, &l->at, w));
+  CLADE_TRY(read_part(run, ticket, l, CLADE__LAYER_WEIGHT, w->weight, w->outputs * w->inner * sizeof *w->weight));
+  CLADE_TRY(read_part(run, ticket, l, CLADE__LAYER_SCALE, w->scale, w->outputs * sizeof *w->scale));
+  CLADE_TRY(read_part(run, ticket, l, CLADE__LAYER_INPUT_SCALE, &scale, sizeof scale));
+  if (l->at.end != l->at.node)
+    CLADE_TRY(read_part(run, ticket, l, CLADE__LAYER_BIAS, w->bias, w->outputs * sizeof *w->bias));
+  l->scale = (double)scale;
+  bool finite = isfinite(scale);
+  for (size_t i = 0; i < w->outputs; i++) finite &= isfinite(w->scale[i]) && isfinite(w->bias[i]);
+  if (finite) return CLADE_OK;
+  return CLADE_FAIL(INVALID, "quantization: weights of the layer \"%s\", or its input's range, are not finite",
+                    l->at.name);
+}
+
+/* By the device and by the nodes that a test in the training has, so that they are the same bits. */
+static clade_status take_trained(clade_quantization *q, clade_device *device, const char *text) {
+  clade_graph *g = NULL;
+  clade_ticket ticket;
+  clade_status status;
+  CLADE_GOTO(take_trained_layers(q, text));
+  CLADE_GOTO(clade_graph_new(&g));
+  for (size_t i = 0; i < q->n_layers; i++) {
+    const clade__quant_entry entry = {q->layers[i].input, q->layers[i].scale};
+    CLADE_GOTO(clade__simulate_layer(q->graph, &q->layers[i].at, &entry, g));
+  }
+  CLADE_GOTO(clade_compile(g, device, &q->func));
+  CLADE_GOTO(clade_run_new(q->func, q->vars, &q->run));
+  CLADE_GOTO(clade_execute(q->run, 0, NULL, &ticket));
+  for (size_t i = 0; i < q->n_layers; i++) CLADE_GOTO(read_trained(q, q->run, ticket, &q->layers[i]));
+  q->scaled = q->trained = true;
+fail:
+  clade_graph_release(g);
+  return status;
+}
+
 static clade_status check(const clade_graph *g, clade_calibration calibration) {
   CLADE_TRY(clade_graph_status(g));
   if ((unsigned)calibration >= CLADE_COUNT(calibrations))
@@ -108,7 +191,6 @@ static clade_status check(const clade_graph *g, clade_calibration calibration) {
 clade_status clade_quantization_new_(clade_graph *graph, clade_device *device, clade_vars *vars,
                                      const clade_quantization_opt *given) {
   clade_quantization_opt opt;
-  clade_graph *g = NULL;
   clade_status status;
   CLADE_TRY(clade__opt_copy(&opt, sizeof opt, given, "clade_quantization_new"));
   if (!opt.out) return CLADE_FAIL(INVALID, "clade_quantization_new: there is no place for the quantization (NULL)");
@@ -124,15 +206,10 @@ clade_status clade_quantization_new_(clade_graph *graph, clade_device *device, c
   q->graph = clade_graph_retain(graph);
   q->vars = clade_vars_retain(vars);
   q->calibration = opt.calibration;
-  CLADE_GOTO(take_layers(q));
-  CLADE_GOTO(watched(q, &g));
-  CLADE_GOTO(clade_compile(g, device, &q->func));
-  CLADE_GOTO(clade_run_new(q->func, vars, &q->run));
-  clade_graph_release(g);
+  CLADE_GOTO(opt.trained ? take_trained(q, device, opt.trained) : watch(q, device));
   *opt.out = q;
   return CLADE_OK;
 fail:
-  clade_graph_release(g);
   clade_quantization_free(q);
   return status;
 }
@@ -162,6 +239,8 @@ clade_status clade_quantization_observe(clade_quantization *q, int64_t rows, int
   if (of_rows && (rows < 1 || rows > of_rows))
     return CLADE_FAIL(INVALID, "clade_quantization_observe: %lld rows of %lld; expected 1 to all of them",
                       (long long)rows, (long long)of_rows);
+  if (q->trained)
+    return CLADE_FAIL(INVALID, "clade_quantization_observe: the ranges were trained: samples would change nothing");
   CLADE_TRY(clade_execute(q->run, n, feeds, &ticket));
   q->scaled = false;
   for (size_t i = 0; i < q->n_taps; i++) CLADE_TRY(look(q, i, ticket, rows, of_rows));
@@ -199,6 +278,15 @@ clade_status clade_quantization_keep(clade_quantization *q, int index, bool f32)
 
 int clade_quantization_count(const clade_quantization *q) { return q ? (int)q->n_layers : 0; }
 
+static void describe_weights(const clade__small_weights *w, double input_scale, clade_quantization_layer *info) {
+  info->weights = (int64_t)(w->outputs * w->inner);
+  info->scale_least = w->outputs ? (double)w->scale[0] / input_scale : 0;
+  for (size_t i = 0; i < w->outputs; i++) {
+    info->scale_least = fmin(info->scale_least, (double)w->scale[i] / input_scale);
+    info->scale_most = fmax(info->scale_most, (double)w->scale[i] / input_scale);
+  }
+}
+
 clade_status clade_quantization_get_layer(clade_quantization *q, int index, clade_quantization_layer *out) {
   clade__small_weights w;
   CLADE_TRY(check_layer(q, index, "clade_quantization_get_layer"));
@@ -210,16 +298,13 @@ clade_status clade_quantization_get_layer(clade_quantization *q, int index, clad
                                    .quantized = !l->f32,
                                    .input = l->input,
                                    .input_scale = l->scale};
-  clade_status status = clade__small_weights_new(q->graph, q->vars, &l->at, 1, &w);
-  if (status == CLADE_OK) {
-    info.weights = (int64_t)(w.outputs * w.inner);
-    info.scale_least = w.outputs ? (double)w.scale[0] : 0;
-    for (size_t i = 0; i < w.outputs; i++) {
-      info.scale_least = fmin(info.scale_least, (double)w.scale[i]);
-      info.scale_most = fmax(info.scale_most, (double)w.scale[i]);
-    }
-    status = clade__info_give(out, &info, sizeof info, "clade_quantization_get_layer");
+  if (l->trained.weight) {
+    describe_weights(&l->trained, l->scale, &info);
+    return clade__info_give(out, &info, sizeof info, "clade_quantization_get_layer");
   }
+  clade_status status = clade__small_weights_new(q->graph, q->vars, &l->at, 1, &w);
+  if (status == CLADE_OK) describe_weights(&w, 1, &info);
+  if (status == CLADE_OK) status = clade__info_give(out, &info, sizeof info, "clade_quantization_get_layer");
   clade__small_weights_free(&w);
   return status;
 }
@@ -246,14 +331,18 @@ static clade_status set_part(const layer *l, const char *part, clade_vars *to, c
   return clade_vars_set(to, clade__quant_part(&l->at, part, name), data, bytes);
 }
 
+static clade_status set_parts(const layer *l, const clade__small_weights *w, clade_vars *to) {
+  CLADE_TRY(set_part(l, CLADE__LAYER_WEIGHT, to, w->weight, w->outputs * w->inner * sizeof *w->weight));
+  CLADE_TRY(set_part(l, CLADE__LAYER_SCALE, to, w->scale, w->outputs * sizeof *w->scale));
+  if (l->at.end == l->at.node) return CLADE_OK;
+  return set_part(l, CLADE__LAYER_BIAS, to, w->bias, w->outputs * sizeof *w->bias);
+}
+
 static clade_status set_layer(const clade_quantization *q, const layer *l, clade_vars *to) {
   clade__small_weights w;
-  clade_status status;
-  CLADE_GOTO(clade__small_weights_new(q->graph, q->vars, &l->at, l->scale, &w));
-  CLADE_GOTO(set_part(l, CLADE__LAYER_WEIGHT, to, w.weight, w.outputs * w.inner * sizeof *w.weight));
-  CLADE_GOTO(set_part(l, CLADE__LAYER_SCALE, to, w.scale, w.outputs * sizeof *w.scale));
-  if (l->at.end != l->at.node) CLADE_GOTO(set_part(l, CLADE__LAYER_BIAS, to, w.bias, w.outputs * sizeof *w.bias));
-fail:
+  if (l->trained.weight) return set_parts(l, &l->trained, to);
+  clade_status status = clade__small_weights_new(q->graph, q->vars, &l->at, l->scale, &w);
+  if (status == CLADE_OK) status = set_parts(l, &w, to);
   clade__small_weights_free(&w);
   return status;
 }

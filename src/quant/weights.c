@@ -62,21 +62,25 @@ static bool quantize(const float *from, double slope, double input_scale, size_t
   return isfinite(*scale);
 }
 
-clade_status clade__small_weights_new(const clade_graph *g, const clade_vars *vars, const clade__quant_layer *l,
-                                      double input_scale, clade__small_weights *w) {
+clade_status clade__small_weights_room(const clade_graph *g, const clade__quant_layer *l, clade__small_weights *w) {
   const clade_shape *shape = &clade__type(g, l->weight)->shape;
-  floats f = {.weight = NULL};
-  double slope, bias;
   int64_t elements;
-  clade_status status;
   *w = (clade__small_weights){.outputs = (size_t)shape->dim[0]};
-  CLADE_GOTO(clade_shape_elements(shape, &elements));
-  CLADE_GOTO(read_layer(g, vars, l, &f));
+  CLADE_TRY(clade_shape_elements(shape, &elements));
   w->inner = w->outputs ? (size_t)elements / w->outputs : 0;
   w->weight = clade__new((size_t)elements, sizeof *w->weight);
   w->scale = clade__new(w->outputs, sizeof *w->scale);
   w->bias = clade__new(w->outputs, sizeof *w->bias);
-  CLADE_GOTO(w->weight && w->scale && w->bias ? CLADE_OK : CLADE_NO_MEMORY);
+  return w->weight && w->scale && w->bias ? CLADE_OK : CLADE_NO_MEMORY;
+}
+
+clade_status clade__small_weights_new(const clade_graph *g, const clade_vars *vars, const clade__quant_layer *l,
+                                      double input_scale, clade__small_weights *w) {
+  floats f = {.weight = NULL};
+  double slope, bias;
+  clade_status status;
+  CLADE_GOTO(clade__small_weights_room(g, l, w));
+  CLADE_GOTO(read_layer(g, vars, l, &f));
   for (size_t i = 0; i < w->outputs; i++) {
     fold(&f, l->eps, i, &slope, &bias);
     w->bias[i] = (float)bias;

@@ -41,6 +41,7 @@ typedef struct clade__training {
   char *choices[2];                /* that it holds: of this rank's step and of the test; NULL: none */
   char **others;                   /* [ranks], on rank 0: of those ranks' steps that have others than its own */
   clade_graph *shapes;             /* that a pruned model is built in: it holds nothing else; NULL: the model's own */
+  char *quantization;              /* the checkpoint's, in place of t.quantization; NULL: none was read */
   char *changed;                   /* settings that are not as the checkpoint's training had them; NULL: none */
   char fingerprint[33];            /* of the images; "" where no checkpoints are written */
   clade__hash model_hash;          /* of the forward pass over a whole batch */
@@ -158,6 +159,16 @@ void clade__train_give_shapes(const clade__training *tr, clade_graph *g);
 clade_status clade__train_take_weights(clade__training *tr); /* the values of .weights */
 /* Before an epoch: sets weights to 0, as many as its place in the training asks for. */
 clade_status clade__train_sparsify(clade__training *tr);
+
+/* ---- quantized.c: layers that are trained for 8 bits ---- */
+clade_status clade__train_check_quantized(const clade__training *tr);
+/* What a checkpoint says of it: null, or the layers. */
+struct json_t *clade__train_quantized(const clade__training *tr);
+clade_status clade__train_read_quantized(clade__training *tr, const char *path, const struct json_t *quantized);
+/* The model over x, its layers simulated where that is asked for. */
+clade_val clade__train_model(const clade__training *tr, clade_graph *g, clade_shape x);
+/* Before an epoch: ranges stay, or not. */
+clade_status clade__train_freeze(clade__training *tr);
 
 /* ---- choices.c: what the steps of several ranks are compiled with ---- */
 clade_status clade__train_put_text(const clade__training *tr, int to, const char *text); /* NULL: none */

@@ -104,6 +104,7 @@ clade_status clade__train_options(const clade_trainer *given, clade__training *t
   if (t->tune < CLADE_TUNE_OFF || t->tune > CLADE_TUNE_FULL)
     return CLADE_FAIL(INVALID, "clade_train: .tune is %d; expected off, quick or full", (int)t->tune);
   CLADE_TRY(clade__train_check_pruned(tr));
+  CLADE_TRY(clade__train_check_quantized(tr));
   CLADE_TRY(clade__train_take_shapes(tr));
   if (t->trace) CLADE_TRY(clade__file_can_write(t->trace));
   if (t->n_devices) tr->device = clade_device_retain(t->devices[0]);
@@ -138,12 +139,8 @@ clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, int 
   const clade_shape *image = &tr->data.shape;
   clade_shape shape = {.rank = image->rank + 1, .dim = {rows}};
   for (int i = 0; i < image->rank; i++) shape.dim[i + 1] = image->dim[i];
-  clade__train_give_shapes(tr, g);
-  clade_val x = clade_input(g, "x", CLADE_F32, shape), y = clade_input(g, "y", CLADE_I32, CLADE_SHAPE(rows));
   clade__outcome o;
-  clade__train_lock(tr);
-  const clade_val logits = tr->t.model(g, x, tr->data.classes, tr->t.model_user);
-  clade__train_unlock(tr);
+  const clade_val logits = clade__train_model(tr, g, shape), y = clade_input(g, "y", CLADE_I32, CLADE_SHAPE(rows));
   o.logits = check_logits(tr, g, logits, rows);
   o.model = clade__graph_hash(g);
   o.loss = clade_cross_entropy(g, o.logits, y, .smoothing = (float)smoothing, .ignore = true, .ignore_index = -1);
@@ -303,6 +300,7 @@ void clade__train_release(clade__training *tr) {
   for (int i = 0; i < tr->ranks && tr->others; i++) clade__free(tr->others[i]);
   clade__free(tr->others);
   clade_graph_release(tr->shapes);
+  clade__free(tr->quantization);
   clade__free(tr->changed);
   clade_checkpoint_dir_close(tr->directory);
   clade_device_release(tr->device);

@@ -51,11 +51,11 @@ static json_t *choices_json(const clade__training *tr) {
 
 static clade_status state_text(const clade__training *tr, char **text) {
   json_t *root =
-      json_pack("{s:i, s:o, s:o, s:o, s:s?, s:I, s:I, s:i, s:o, s:f, s:o, s:o, s:o}", "format", 1, "course",
+      json_pack("{s:i, s:o, s:o, s:o, s:s?, s:I, s:I, s:i, s:o, s:f, s:o, s:o, s:o, s:o}", "format", 1, "course",
                 clade__train_course(tr), "settings", clade__train_settings(tr), "graph", clade__train_graph(tr), "spec",
                 tr->data.spec, "step", (json_int_t)tr->at, "skipped", (json_int_t)tr->skipped, "classes",
                 tr->data.classes, "shape", shape_json(tr), "best", tr->best, "normalize", normalize_json(tr), "choices",
-                choices_json(tr), "pruned", clade__train_pruned(tr));
+                choices_json(tr), "pruned", clade__train_pruned(tr), "qat", clade__train_quantized(tr));
   clade_status status = clade__json_print(root, JSON_COMPACT | JSON_REAL_PRECISION(17), text);
   json_decref(root);
   return status;
@@ -197,6 +197,7 @@ static clade_status read_state(clade__training *tr) {
   CLADE_GOTO(read_choices(tr, state));
   CLADE_GOTO(read_split(tr, state));
   CLADE_GOTO(clade__train_read_pruned(tr, path, json_object_get(state, "pruned")));
+  CLADE_GOTO(clade__train_read_quantized(tr, path, json_object_get(state, "qat")));
   read_precision(tr, state);
 fail:
   json_decref(state);

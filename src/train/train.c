@@ -130,6 +130,7 @@ static clade_status run(clade__training *tr) {
   if (tr->t.begin_only) return begin_alone(tr);
   while (tr->at < tr->steps && !tr->stopped) {
     if (tr->at % tr->epoch_steps == 0) CLADE_TRY(clade__train_sparsify(tr));
+    if (tr->at % tr->epoch_steps == 0) CLADE_TRY(clade__train_freeze(tr));
     CLADE_TRY(run_epoch(tr));
     if (tr->at % tr->epoch_steps == 0) CLADE_TRY(finish_epoch(tr));
   }

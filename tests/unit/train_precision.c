@@ -192,6 +192,24 @@ static void test_devices(void **state) {
   clade_device_release(device);
 }
 
+/* Behind a layer are a normalization and dropout. */
+static void test_quantized(void **state) {
+  (void)state;
+  static const char layers[] = "fc1=i8:0.01,fc2=u8:0.02";
+  clade_device *device;
+  OK(TRAIN(.model = model, .quantization = layers, .epochs = 2, .freeze_ranges = 2));
+  assert_int_equal(done.steps, 8);
+  OK(clade_device_find(NULL, &device));
+  clade_device *devices[] = {device, device};
+  REFUSED(UNSUPPORTED, TRAIN(.model = model, .quantization = layers, .n_devices = 2, .devices = devices),
+          "quantization-aware training on 2 devices; expected one");
+  clade_device_release(device);
+  REFUSED(INVALID, TRAIN(.quantization = layers, .precision = CLADE_BF16), "quantization-aware training in bf16");
+  REFUSED(INVALID, TRAIN(.quantization = layers, .precision_auto = true), "in a precision that is measured");
+  REFUSED(INVALID, TRAIN(.quantization = layers, .freeze_ranges = -1), ".freeze_ranges is -1");
+  REFUSED(NOT_FOUND, TRAIN(.quantization = "fc3=u8:1"), "no layer \"fc3\" that can be quantized");
+}
+
 static void test_refused(void **state) {
   (void)state;
   REFUSED(INVALID, TRAIN(.precision = CLADE_I8), ".precision is i8; expected f32, bf16 or f16");
@@ -201,9 +219,9 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_overflow), cmocka_unit_test(test_resumed),
-                                     cmocka_unit_test(test_hopeless), cmocka_unit_test(test_anomaly),
-                                     cmocka_unit_test(test_changed),  cmocka_unit_test(test_auto),
-                                     cmocka_unit_test(test_devices),  cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_overflow), cmocka_unit_test(test_resumed),   cmocka_unit_test(test_hopeless),
+      cmocka_unit_test(test_anomaly),  cmocka_unit_test(test_changed),   cmocka_unit_test(test_auto),
+      cmocka_unit_test(test_devices),  cmocka_unit_test(test_quantized), cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests_name("train_precision", tests, io_set_up, io_tear_down);
 }
