@@ -29,6 +29,7 @@ int cli_compare(int argc, char **argv); /* of bench */
 int cli_devices(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_infer(int argc, char **argv);
+int cli_inspect(int argc, char **argv);
 int cli_launch(int argc, char **argv);
 int cli_pack(int argc, char **argv);
 int cli_prune(int argc, char **argv);

@@ -1,97 +1,105 @@
-/* clade __child: what the doctor asks of OpenCL, answered in a process of its own as JSON. */
-#include "cli/cli.h"
+/* clade inspect: what a model consists of, layer by layer: parameters, bytes, FLOPs, types, zeros, and times. */
+#include "cli/inspect.h"
 
-#include <dlfcn.h>
-#include <stdio.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 
-#include "cl/cl.h"
+#include "base/dtype.h"
+#include "comm/wire.h"
+#include "models/models.h"
 
-enum { MAX_PLATFORMS = 64 };
+enum { MODEL, CLASSES, IMAGE, BATCH, PRECISION, TYPES, TIME };
+static const cli_option options[] = {
+    [MODEL] = {"model", "NAME", "of a FILE, or of none: " MODEL_NAMES "; a run says it itself"},
+    [CLASSES] = {"classes", "N", "of that model (10)"},
+    [IMAGE] = {"image", "CxHxW", "of that model: channels, height and width (1x28x28)"},
+    [BATCH] = {"batch", "N", "images of a batch, which FLOPs and times are of (1)"},
+    [PRECISION] = {"precision", "TYPE", "that layers compute in: f32, bf16 or f16 (the run's, or f32)"},
+    [TYPES] = {"types", "LIST", "of nodes, layers, functions or ops under --precision: gemm=f32,fc3=bf16"},
+    [TIME] = {"time", NULL, "measure what each layer takes of a batch's time"},
+    {0},
+};
+static const cli_args description = {
+    .command = "inspect",
+    .synopsis = "[RUN|FILE.safetensors]",
+    .about = "Lists what a model computes, as it is fused for the device. Of a run the best checkpoint is taken.",
+    .device_help = "what it is compiled for, and measured on (unset: CLADE_DEVICE, or the best)",
+    .options = options,
+};
 
-static int answer(json_t *document) {
-  bool written = document && !json_dumpf(document, stdout, JSON_COMPACT) && !fflush(stdout);
-  json_decref(document);
-  return written ? CLI_DONE : CLI_FAILED;
-}
-
-/* ---- vendor LIBRARY: does it load, and is it an implementation? ---- */
-static int vendor(const char *library) {
-  void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-  if (!handle) {
-    const char *why = dlerror();
-    return answer(json_pack("{s:o}", "error", cli_json_text(why ? why : "unknown reason")));
+static bool take_image(inspect_job *job, const char *text) {
+  const char *at = text;
+  job->image.rank = 3;
+  for (int i = 0; i < 3; i++) {
+    char *end;
+    job->image.dim[i] = strtoll(at, &end, 10);
+    if (end == at || job->image.dim[i] < 1 || job->image.dim[i] > 1 << 16 || *end != (i < 2 ? 'x' : 0))
+      return cli_wrong(&job->args, "--image %s: expected channels, height and width, as 3x32x32", text), false;
+    at = end + 1;
   }
-  if (!dlsym(handle, "clGetExtensionFunctionAddress"))
-    return answer(json_pack("{s:s}", "error", "it has no clGetExtensionFunctionAddress: not an OpenCL implementation"));
-  return answer(json_object());
+  return job->image_given = true;
 }
 
-/* ---- inspect SPEC…: loader, platforms, devices, and which device each spec means ---- */
-static json_t *platforms_json(void) {
-  clade__platform_report reports[MAX_PLATFORMS];
-  int n = clade__platforms_inspect(MAX_PLATFORMS, reports);
-  json_t *list = json_array();
-  for (int i = 0; i < CLADE_MIN(n, MAX_PLATFORMS); ++i) {
-    const clade__platform_report *r = &reports[i];
-    json_array_append_new(list, json_pack("{s:o, s:o, s:i, s:s, s:o, s:o}", "name", cli_json_text(r->name), "version",
-                                          cli_json_text(r->version), "devices", r->devices, "error_name",
-                                          clade__cl_error_name(r->error), "message", cli_json_text(r->message),
-                                          "remedy", cli_json_text(r->remedy)));
+static bool take_precision(inspect_job *job, const char *text) {
+  job->precision = clade__dtype_named(text);
+  if (clade__comm_carries(job->precision)) return true;
+  return cli_wrong(&job->args, "--precision %s: expected f32, bf16 or f16", text), false;
+}
+
+static bool take(inspect_job *job, int option, const char *value) {
+  switch (option) {
+  case MODEL: job->model_given = value; return true;
+  case CLASSES:
+    job->classes_given = true;
+    return cli_number(&job->args, "classes", value, 1, CLADE_TRAIN_MAX_CLASSES, &job->classes);
+  case IMAGE: return take_image(job, value);
+  case BATCH: return cli_number(&job->args, "batch", value, 1, 1 << 16, &job->batch);
+  case PRECISION: return take_precision(job, value);
+  case TYPES: job->types = value; return true;
+  default: return job->time = true;
   }
-  return list;
 }
 
-static json_t *devices_json(void) {
-  json_t *list = json_array();
-  int n = 0;
-  if (clade_device_count(&n)) return list; /* the checks of loader and platforms tell why */
-  for (int i = 0; i < n; ++i) {
-    json_t *device = cli_device_json(i, false);
-    if (device) json_array_append_new(list, device);
+static int check(const inspect_job *job) {
+  struct stat at;
+  const bool run = job->source && !stat(job->source, &at) && S_ISDIR(at.st_mode);
+  if (job->model_given && !model_by_name(job->model_given))
+    return cli_wrong(&job->args, "--model %s: expected " MODEL_NAMES, job->model_given);
+  if (run && (job->classes_given || job->image_given))
+    return cli_wrong(&job->args, "--%s: a run says it itself", job->classes_given ? "classes" : "image");
+  if (!run && !job->model_given)
+    return cli_wrong(&job->args, job->source ? "--model is missing: only a run says which model it holds"
+                                             : "which RUN or FILE? --model NAME alone shows a model without weights");
+  if (job->types && (!job->precision || job->precision == CLADE_F32))
+    return cli_wrong(&job->args, "--types needs --precision: f32 alone has no others");
+  return CLI_DONE;
+}
+
+static int parse(inspect_job *job, int argc, char **argv) {
+  const char *value;
+  for (int next; (next = cli_next(&job->args, argc, argv, &value)) != CLI_NEXT_END;) {
+    if (next < 0) return next == CLI_NEXT_HELP ? -1 : CLI_USAGE;
+    if (!take(job, next, value)) return CLI_USAGE;
   }
-  return list;
+  if (optind < argc) job->source = argv[optind++];
+  if (optind < argc) return cli_wrong(&job->args, "unexpected argument '%s'", argv[optind]);
+  return check(job);
 }
 
-static json_t *chosen_json(int n, char **specs) {
-  json_t *list = json_array();
-  for (int i = 0; i < n; ++i) {
-    clade_device *device = NULL;
-    clade_device_info info = {.size = sizeof info};
-    bool found = !clade_device_find(specs[i], &device) && !clade_device_get_info(device, &info);
-    json_array_append_new(list, json_pack("{s:o, s:s}", "spec", cli_json_text(specs[i]), found ? "id" : "error",
-                                          found ? info.id : clade_last_error()));
-    clade_device_release(device);
-  }
-  return list;
+static clade_status work(inspect_job *job) {
+  CLADE_TRY(inspect_open(job));
+  CLADE_TRY(inspect_find(job));
+  return job->time ? inspect_measure(job) : CLADE_OK;
 }
 
-static int inspect(int n, char **specs) {
-  clade__loader_report loader;
-  clade__loader_inspect(&loader);
-  json_t *platforms = loader.path ? platforms_json() : json_array();
-  json_t *devices = loader.path ? devices_json() : json_array();
-  json_t *chosen = loader.path ? chosen_json(n, specs) : json_array();
-  return answer(json_pack("{s:o, s:o, s:i, s:s, s:o, s:o, s:o}", "loader", cli_json_text(loader.path), "loader_error",
-                          cli_json_text(loader.error), "platform_error", (int)loader.platform_error,
-                          "platform_error_name", clade__cl_error_name(loader.platform_error), "platforms", platforms,
-                          "devices", devices, "chosen", chosen));
-}
-
-/* ---- probe ID: does a kernel compute the right answer? ---- */
-static int probe(const char *id) {
-  clade_device *device = NULL;
-  clade_status status = clade_device_find(id, &device);
-  if (!status) status = clade__device_probe(device);
-  json_t *document = status ? json_pack("{s:o}", "error", cli_json_text(clade_last_error())) : json_object();
-  clade_device_release(device);
-  return answer(document);
-}
-
-int cli_child(int argc, char **argv) {
-  const char *what = argc > 1 ? argv[1] : "";
-  if (!strcmp(what, "vendor") && argc == 3) return vendor(argv[2]);
-  if (!strcmp(what, "inspect")) return inspect(argc - 2, argv + 2);
-  if (!strcmp(what, "probe") && argc == 3) return probe(argv[2]);
-  fprintf(stderr, "clade __child: for the doctor's own use\n");
-  return CLI_USAGE;
+int cli_inspect(int argc, char **argv) {
+  inspect_job job = {.args = description, .batch = 1, .classes = 10, .image = CLADE_SHAPE(1, 28, 28)};
+  int result = parse(&job, argc, argv);
+  if (result) return result < 0 ? CLI_DONE : result;
+  if (job.args.json && !cli_json_begin()) return CLI_FAILED;
+  const clade_status status = work(&job);
+  result = status ? cli_failed_status(status) : inspect_report(&job);
+  inspect_close(&job);
+  return result;
 }

@@ -11,6 +11,7 @@ static const cli_command commands[] = {
     {"train", "train a model on images", cli_train},
     {"launch", "run a training, and start it again where a rank was lost", cli_launch},
     {"infer", "run a model's forward pass", cli_infer},
+    {"inspect", "list a model's layers: parameters, FLOPs, types and times", cli_inspect},
     {"prune", "make a smaller model of a trained one", cli_prune},
     {"quantize", "store a trained model with weights of 8 bits", cli_quantize},
     {"bench", "measure how fast a device is, beside other libraries", cli_bench},

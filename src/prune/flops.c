@@ -9,7 +9,8 @@ static double elements(const clade_shape *shape, int from, int to) {
 }
 
 /* Results of the forward pass times what goes into each. */
-static double of_node(const clade_node *n) {
+double clade__node_flops(const clade_node *n) {
+  if (n->n_in < 2 || !n->n_out) return 0;
   const clade_shape *a = &n->in[0].shape, *y = &n->out[0].shape;
   if (n->op == &clade__op_conv2d) return 2 * elements(y, 0, 4) * elements(&n->in[1].shape, 1, 4);
   if (n->op == &clade__op_conv2d_data) return 2 * elements(a, 0, 4) * elements(&n->in[1].shape, 1, 4);
@@ -24,7 +25,7 @@ double clade__graph_flops(const clade_graph *g) {
   double sum = 0;
   for (clade__id id = 1; id < g->n_nodes; id++) {
     clade__node_view(g, id, in, out, &view);
-    if (view.n_in > 1 && view.n_out) sum += of_node(&view);
+    sum += clade__node_flops(&view);
   }
   return sum;
 }

@@ -132,6 +132,10 @@ class Documents(Checks):
             self.check("clade quantize", run("quantize", first, "--json", "--output", f"{room}/a"),
                        run("quantize", first, "--json", "--budget", "100", "--output", f"{room}/b"))
 
+    def test_inspect(self):
+        self.check("clade inspect", run("inspect", "--json", "--model", "mlp"),
+                   run("inspect", "--json", "--model", "lenet5", "--time"))
+
     def test_cache(self):
         with tempfile.TemporaryDirectory() as room:
             for what in ["path", "clear"]:
