@@ -41,6 +41,10 @@ static const char *lacks_class(const clade_impl *impl, const clade_device_info *
   return device->software && device->device_class != CLADE_CPU ? "made for devices that are no software" : NULL;
 }
 
+bool clade__impl_made_for(const clade_impl *impl, const clade_device_info *device) {
+  return !impl->bundled && !lacks_class(impl, device);
+}
+
 static const char *told(const char *text) {
   const char *kept = NULL;
   return clade__intern(text, &kept) == CLADE_OK ? kept : "needs what the device does not have";

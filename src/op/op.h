@@ -90,6 +90,8 @@ static inline const clade_shape *clade__gemm_shape(const clade_node *n, int oper
 /* ---- what implementations need (impl.c) ---- */
 /* NULL, or what the device lacks that the implementation says it needs: then none of its functions may be called. */
 const char *clade__impl_lacks(const clade_impl *impl, const clade_query *q);
+/* Its kernels are compiled, and for the device's class. */
+bool clade__impl_made_for(const clade_impl *impl, const clade_device_info *device);
 /* The same, and then what its `accept` says. */
 const char *clade__impl_unfit(const clade_impl *impl, const clade_query *q);
 /* Tests set it: this implementation is taken on devices of all classes. Nothing else that it needs is passed over. */
@@ -109,7 +111,9 @@ const char *clade__kernel_source_of(const clade_op *op, const clade_impl *impl);
 /* Of the kernels that it may emit. Fails where the op has no source of kernels. */
 clade_status clade__impl_hash(const clade_op *op, const clade_impl *impl, const clade_device_info *device,
                               clade__hash *out);
-bool clade__tunable(const clade_op *op); /* there is something to choose */
+/* There is something to choose: on this device, among what is made for its class; NULL: on any. Choices that are kept
+ * are of such ops alone, so that what is added for another class changes none of a device's. */
+bool clade__tunable(const clade_op *op, const clade_device_info *device);
 
 /* ---- steps: what implementations emit, as data ---- */
 typedef enum clade__arg_kind {

@@ -109,12 +109,14 @@ clade_status clade__impl_hash(const clade_op *op, const clade_impl *impl, const 
   return CLADE_OK;
 }
 
-bool clade__tunable(const clade_op *op) {
-  int compiled = 0;
+bool clade__tunable(const clade_op *op, const clade_device_info *device) {
+  int made = 0;
   bool varies = false;
   for (const clade_impl *const *impl = clade__impls(op); *impl; impl++) {
-    compiled += !(*impl)->bundled;
-    varies = varies || (*impl)->space;
+    /* where a bundle's kernels serve, it is asked whether another device has a choice */
+    const bool fits = device && !device->kernels ? clade__impl_made_for(*impl, device) : !(*impl)->bundled;
+    made += fits;
+    varies = varies || (fits && (*impl)->space);
   }
-  return compiled > 1 || varies;
+  return made > 1 || varies;
 }

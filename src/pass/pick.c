@@ -134,7 +134,7 @@ clade_status clade__pick_find(const clade__pass_ctx *ctx, clade_query *q, int de
   clade__text exact = {0}, problem = {0};
   const clade__tuning *tuning = ctx->tuning ? ctx->tuning[device] : NULL;
   *out = (clade__pick){0};
-  if (!clade__tunable(q->node->op)) return CLADE_OK;
+  if (!clade__tunable(q->node->op, NULL)) return CLADE_OK;
   if (ctx->pins) pinned(ctx, q, device, &exact, out);
   if (!out->count && tuning && tuning->n) measured(ctx, tuning, q, &problem, out);
   bool failed = exact.failed || problem.failed;
@@ -168,7 +168,7 @@ clade_status clade__pick_seconds(const clade__pass_ctx *ctx, const clade_node *v
   clade__text problem = {0};
   int32_t config[CLADE_MAX_PARAMS];
   *seconds = 0;
-  if (!tuning || !clade__tunable(view->op)) return CLADE_OK;
+  if (!tuning || !clade__tunable(view->op, NULL)) return CLADE_OK;
   clade__problem_text(view, false, &problem);
   bool failed = problem.failed;
   for (int k = 0; k < tuning->n && !failed && *seconds <= 0; k++) {

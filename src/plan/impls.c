@@ -10,12 +10,13 @@ static clade_status check(const clade_func *func, const char *function) {
   return CLADE_OK;
 }
 
-static clade_status put_choice(clade__records *choices, const clade_graph *g, clade__id id) {
+static clade_status put_choice(clade__records *choices, const clade_func *func, clade__id id) {
+  const clade_graph *g = func->graph;
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   const clade__node *node = &g->nodes[id];
   clade_node view;
   clade__text problem = {0};
-  if (!has_impl(node) || !clade__tunable(node->op)) return CLADE_OK;
+  if (!has_impl(node) || !clade__tunable(node->op, clade__device_info(func->devices[node->device]))) return CLADE_OK;
   clade__node_view(g, id, in, out, &view);
   clade__pick_device(node->device, &problem);
   clade__problem_text(&view, true, &problem);
@@ -33,8 +34,7 @@ static clade_status all_choices(const clade_func *func, clade__records **out) {
   clade_status status = clade__records_new(&any, out);
   for (size_t i = 0; func->placed && i < func->placed->n && status == CLADE_OK; i++)
     status = clade__records_put(*out, &func->placed->at[i]);
-  for (clade__id id = 1; id < func->graph->n_nodes && status == CLADE_OK; id++)
-    status = put_choice(*out, func->graph, id);
+  for (clade__id id = 1; id < func->graph->n_nodes && status == CLADE_OK; id++) status = put_choice(*out, func, id);
   for (int i = 0; i < func->n_devices && status == CLADE_OK; i++) {
     clade__profile speed;
     clade__func_speed(func, i, &speed);
@@ -57,6 +57,14 @@ clade_status clade_func_choices(const clade_func *func, char **out) {
   return status;
 }
 
+/* Whether none of the func's devices has a choice: another one had, or one of an older version of Clade. */
+static bool no_choice(const clade_func *func, const char *name) {
+  const clade_op *op = clade__op_find(name);
+  bool any = !op;
+  for (int i = 0; op && i < func->n_devices; i++) any = any || clade__tunable(op, clade__device_info(func->devices[i]));
+  return !any;
+}
+
 void clade__tell_idle_pins(const clade_func *func) {
   clade__records *choices = NULL;
   const clade__record *first = NULL;
@@ -65,6 +73,7 @@ void clade__tell_idle_pins(const clade_func *func) {
   for (size_t i = 0; status == CLADE_OK && i < func->pins->n; i++) {
     const clade__record *pin = &func->pins->at[i];
     if (!strcmp(pin->op, clade__profile_op)) continue; /* of a device, which may be another one */
+    if (no_choice(func, pin->op)) continue;
     n++;
     if (clade__records_find(choices, pin->op, pin->problem, "")) continue;
     if (!idle++) first = pin;

@@ -94,7 +94,9 @@ static clade_status add_node(tuning *t, const clade__pass_ctx *ctx, clade__id id
   const int fallback = t->func->fallback;
   clade_type in[CLADE_MAX_OPERANDS], out[CLADE_MAX_OPERANDS];
   clade_node view;
-  if (!clade__needs_impl(node->op) || !clade__tunable(node->op) || (node->op->flags & CLADE_OP_EFFECT)) return CLADE_OK;
+  if (!clade__needs_impl(node->op) || !clade__tunable(node->op, &ctx->devices[node->device]) ||
+      (node->op->flags & CLADE_OP_EFFECT))
+    return CLADE_OK;
   clade__node_view(t->func->graph, id, in, out, &view);
   if (node->op == &clade__op_pack || node->op == &clade__op_unpack || !has_elements(&view)) return CLADE_OK;
   if (!ctx->devices[node->device].kernels || fallback >= 0)

@@ -79,7 +79,8 @@ static clade_status put_node(const clade_func *func, clade__id id, const clade__
   clade_type in[CLADE_MAX_OPERANDS], results[CLADE_MAX_OPERANDS];
   clade_node view;
   clade__text problem = {0};
-  if (!clade__needs_impl(node->op) || !clade__tunable(node->op)) return CLADE_OK;
+  if (!clade__needs_impl(node->op) || !clade__tunable(node->op, clade__device_info(func->devices[node->device])))
+    return CLADE_OK;
   const clade_impl *impl = clade__impls(node->op)[node->impl];
   clade__node_view(func->graph, id, in, results, &view);
   clade__problem_text(&view, false, &problem);

@@ -251,16 +251,17 @@ static const char *cheapest(const clade_node *n, const clade_device_info *device
   return name;
 }
 
+static const clade_device_info gpu = {.size = sizeof gpu,
+                                      .device_class = CLADE_GPU,
+                                      .compute_units = 80,
+                                      .clock_mhz = 1500,
+                                      .vector_f32 = 1,
+                                      .max_group = 1024,
+                                      .max_item = {1024, 1024, 64},
+                                      .local_bytes = 48 << 10};
+
 static void taken_on_gpus_alone(void **state) {
   (void)state;
-  const clade_device_info gpu = {.size = sizeof gpu,
-                                 .device_class = CLADE_GPU,
-                                 .compute_units = 80,
-                                 .clock_mhz = 1500,
-                                 .vector_f32 = 1,
-                                 .max_group = 1024,
-                                 .max_item = {1024, 1024, 64},
-                                 .local_bytes = 48 << 10};
   clade_device_info cpu = gpu, few = gpu;
   clade_graph *g = of_all();
   cpu.device_class = CLADE_CPU;
@@ -281,9 +282,30 @@ static void taken_on_gpus_alone(void **state) {
   clade_graph_release(g);
 }
 
+/* What is made for another class of devices leaves no choice to keep: `ref` and `group` alone are none on a CPU. */
+static void kept_by_class(void **state) {
+  clade_device_info cpu = gpu;
+  cpu.device_class = CLADE_CPU;
+  assert_true(clade__tunable(&clade__op_square_sum, &gpu));
+  assert_true(clade__tunable(&clade__op_square_sum, NULL));
+  assert_false(clade__tunable(&clade__op_square_sum, &cpu));
+  assert_false(clade__tunable(&clade__op_update, &gpu));
+  clade_graph *g = graph_new();
+  clade_val x = clade_input(g, "x", CLADE_F32, CLADE_SHAPE(64, 64)), one = clade_fill(g, CLADE_F32, CLADE_SCALAR, 1);
+  clade_val y = clade_softmax(g, x, 1);
+  clade_output(g, "y", clade__square_sum(g, 1, &y, one, INFINITY, one));
+  clade_func *func = compiled(g, *state);
+  char *choices = NULL;
+  OK(clade_func_choices(func, &choices));
+  assert_non_null(strstr(choices, "softmax"));
+  assert_null(strstr(choices, "square_sum"));
+  clade_text_free(choices);
+  clade_func_release(func);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(choices), cmocka_unit_test(taken_on_gpus_alone),
-                                     cmocka_unit_test(all_teams)};
+                                     cmocka_unit_test(kept_by_class), cmocka_unit_test(all_teams)};
   clade__plan_guard_bytes = 256;
   return cmocka_run_group_tests(tests, open_device, close_device);
 }
