@@ -46,7 +46,11 @@ BODY(conv2d_weights_join_item)(const long item, ARGS) {
       continue;
     }
     float sum = 0;
+#ifdef CLADE_PROCESSOR
 #pragma clang loop vectorize(disable) unroll(disable)
+#else /* several parts are on their way at once */
+#pragma unroll 8
+#endif
     for (index_t k = 0; k < count; k++) sum += parts[k * part + from];
     STORE(T, w, i++, sum);
   }

@@ -5,6 +5,7 @@
 #include "ir/ties.h"
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
+#include "op/group.h"
 #include "op/product.h"
 #include "op/systolic.h"
 
@@ -147,6 +148,9 @@ static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "bytes", CLADE__CONV_VEC, .accept = clade__gather_bytes_accept, .cost = clade__gather_bytes_cost,
                .workspace = clade__gather_bytes_workspace, .emit = clade__gather_bytes_emit, .file = "conv2d_bytes"),
     CLADE__WINOGRAD_GROUP,
+    CLADE_IMPL(.name = "depthwise_group", CLADE__NO_TEAMS, .accept = clade__depthwise_group_accept,
+               .cost = clade__depthwise_group_cost, .emit = clade__depthwise_group_emit,
+               .file = "conv2d_depthwise_group"),
     CLADE__PRODUCT_WARPGROUP(gather),
     CLADE__PRODUCT_WARP(gather),
     CLADE__PRODUCT_SIMT(gather),

@@ -2,6 +2,7 @@
  * so that sums have a fixed order; the bound is that of conv2d. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
+#include "op/group.h"
 #include "op/product.h"
 #include "op/systolic.h"
 
@@ -48,6 +49,9 @@ static const clade_impl *const impls[] = {
     CLADE__GATHER_BY("winograd", winograd, "conv2d_winograd", true),
     CLADE__GATHER_BY("fft", fft, "conv2d_fft", true),
     CLADE__WINOGRAD_GROUP,
+    CLADE_IMPL(.name = "depthwise_group", CLADE__NO_TEAMS, .accept = clade__depthwise_group_accept,
+               .cost = clade__depthwise_group_cost, .emit = clade__depthwise_group_emit,
+               .file = "conv2d_depthwise_group"),
     CLADE__PRODUCT_WARPGROUP(gather),
     CLADE__PRODUCT_WARP(gather),
     CLADE__PRODUCT_SIMT(gather),

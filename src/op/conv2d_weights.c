@@ -2,6 +2,7 @@
  * sum is cut into parts that are added in a fixed order; each result is within (P + 4) 2^-24 of sum |x y| over its P
  * products, besides the rounding to the stored type. */
 #include "op/conv/weights.h"
+#include "op/group.h"
 #include "op/product.h"
 #include "op/systolic.h"
 
@@ -184,6 +185,9 @@ static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "depthwise_dense", CLADE__CONV_VEC, .accept = clade__weights_depthwise_dense_accept,
                .cost = clade__weights_depthwise_cost, .workspace = clade__weights_depthwise_workspace,
                .emit = clade__weights_depthwise_emit, .file = "conv2d_depthwise"),
+    CLADE_IMPL(.name = "depthwise_group", CLADE__TEAMS, .accept = clade__weights_depthwise_group_accept,
+               .cost = clade__weights_depthwise_group_cost, .workspace = clade__weights_depthwise_group_workspace,
+               .emit = clade__weights_depthwise_group_emit, .file = "conv2d_depthwise_group"),
     CLADE__PRODUCT_WARPGROUP(weights),
     CLADE__PRODUCT_WARP(weights),
     CLADE__PRODUCT_SIMT(weights),

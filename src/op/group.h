@@ -13,11 +13,12 @@ typedef struct clade__group {
 } clade__group;
 
 enum { CLADE__GROUP_ITEMS = 256, CLADE__GROUP_LOCAL = 8 << 10 };
-#define CLADE__GROUP                                                                                   \
-  .name = "group", .family = CLADE_FAMILY_GROUP, .devices = CLADE_ON_GPU, .units = clade__group_units, \
-  .needs_local = CLADE__GROUP_LOCAL
+#define CLADE__TEAMS \
+  .family = CLADE_FAMILY_GROUP, .devices = CLADE_ON_GPU, .units = clade__group_units, .needs_local = CLADE__GROUP_LOCAL
+#define CLADE__GROUP .name = "group", CLADE__TEAMS
 /* ... without teams. */
-#define CLADE__GROUP_PLAIN .name = "group", .family = CLADE_FAMILY_GROUP, .devices = CLADE_ON_GPU
+#define CLADE__NO_TEAMS    .family = CLADE_FAMILY_GROUP, .devices = CLADE_ON_GPU
+#define CLADE__GROUP_PLAIN .name = "group", CLADE__NO_TEAMS
 
 /* For lines of n elements that lie `inner` apart: by these numbers alone, since the order of sums hangs on it. */
 clade__group clade__group_of(int64_t n, int64_t inner);

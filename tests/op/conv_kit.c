@@ -238,6 +238,8 @@ conv conv_draw(op_case *c, op_random *r) {
   }
   bool product = strcmp(c->impl, "gemm") == 0 || strcmp(c->impl, "pointwise") == 0, flat = strcmp(c->impl, "flat") == 0,
        one = product || flat || op_chance(r, 0.2); /* a window of one place, unpadded */
+  const bool common = strcmp(c->impl, "depthwise_group") == 0 && op_chance(r, 0.5); /* whose loops are unrolled */
+  const int taps = common ? AMONG(r, 3, 3, 5) : 0, step = common ? (int)op_integer(r, 1, 2) : 0;
   for (int k = 0; k < 2; k++) {
     i[KERNEL + k] = one ? 1 : few ? (int)op_integer(r, 1, 3) : AMONG(r, 1, 1, 2, 3, 3, 3, 5, 7);
     i[STRIDE + k] = op_chance(r, 0.5) ? 1 : (int)op_integer(r, 1, 4);
@@ -255,6 +257,11 @@ conv conv_draw(op_case *c, op_random *r) {
       i[STRIDE + k] = AMONG(r, 1, 1, 2);
       i[DILATION + k] = 1;
       i[PAD + k] = i[PAD + k + 2] = i[KERNEL + k] / 2;
+    }
+    if (common) {
+      i[KERNEL + k] = taps;
+      i[STRIDE + k] = step;
+      i[DILATION + k] = 1;
     }
     int least = (i[KERNEL + k] - 1) * i[DILATION + k] + 1 - i[PAD + k] - i[PAD + k + 2];
     i[SIZE + k] = CLADE_MAX(i[SIZE + k], least);

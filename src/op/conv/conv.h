@@ -102,6 +102,10 @@ clade_status clade__depthwise_emit(clade_emit *e, const clade_query *q);
   CLADE_IMPL(.name = NAME, CLADE__CONV_VEC, .accept = clade__depthwise_##WAY##_accept,   \
              .layouts = clade__depthwise_##WAY##_layouts, .cost = clade__depthwise_cost, \
              .emit = clade__depthwise_emit, .file = "conv2d_depthwise")
+/* ---- group: depthwise on GPUs, dense ---- */
+const char *clade__depthwise_group_accept(const clade_query *q);
+double clade__depthwise_group_cost(const clade_query *q);
+clade_status clade__depthwise_group_emit(clade_emit *e, const clade_query *q);
 /* ---- lines, for CPUs: dense, into few channels ---- */
 const char *clade__gather_lines_accept(const clade_query *q);
 double clade__gather_lines_cost(const clade_query *q);

@@ -79,5 +79,10 @@ const char *clade__weights_depthwise_dense_accept(const clade_query *q);
 double clade__weights_depthwise_cost(const clade_query *q);
 size_t clade__weights_depthwise_workspace(const clade_query *q);
 clade_status clade__weights_depthwise_emit(clade_emit *e, const clade_query *q);
+/* ---- group: the same on GPUs, dense ---- */
+const char *clade__weights_depthwise_group_accept(const clade_query *q);
+double clade__weights_depthwise_group_cost(const clade_query *q);
+size_t clade__weights_depthwise_group_workspace(const clade_query *q);
+clade_status clade__weights_depthwise_group_emit(clade_emit *e, const clade_query *q);
 
 #endif
