@@ -1,5 +1,7 @@
 /* The implementations of pooling: ref, a work-item for each result; vec, which goes along rows; triples, which does so
- * for the windows of ResNet's gradient alone; blocked, which has a channel in each lane. */
+ * for the windows of ResNet's gradient alone; blocked, which has a channel in each lane; group, which has a strip of
+ * windows or four pixels in a work-item. */
+#include "op/group.h"
 #include "op/pool.h"
 #include "op/systolic.h"
 
@@ -193,6 +195,68 @@ static clade_status blocked_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- group, for GPUs: of gradients of maxima, which pixels these are comes first ---- */
+enum { STRIP = 4 }; /* as in the kernels */
+
+static const char *group_accept(const clade_query *q) {
+  task t = task_of(q);
+  if (t.max && t.back && t.x.dim[2] * t.x.dim[3] > INT32_MAX) return "an i32 does not number a plane's pixels";
+  return clade__group_refuses(q, (t.back ? 1 : STRIP) * taps(&t));
+}
+
+static double group_cost(const clade_query *q) {
+  task t = task_of(q);
+  return clade__cost(q->device, 8 * elements(q) * taps(&t), clade__node_bytes(q->node), 0.3);
+}
+
+static size_t group_workspace(const clade_query *q) {
+  task t = task_of(q);
+  return t.max && t.back ? (size_t)clade__product(&t.y, 0, 4) * sizeof(int32_t) : 0;
+}
+
+static void group_sizes(clade_kernel_step *s, const task *t) {
+  clade_emit_index8(s, 8,
+                    (int64_t[]){t->planes, t->x.dim[2], t->x.dim[3], t->y.dim[2], t->y.dim[3], t->w->kernel[0],
+                                t->w->kernel[1], t->divisor});
+  clade__emit_maps(s, t->w, clade__window_covers);
+}
+
+static void group_windows(clade_emit *e, const clade_query *q, const task *t) {
+  const int64_t total = t->planes * ((t->y.dim[2] + STRIP - 1) / STRIP) * t->y.dim[3];
+  const bool square = t->w->kernel[0] == t->w->kernel[1] && t->w->dilation[0] == 1 && t->w->dilation[1] == 1;
+  const size_t items = (size_t)total, group = CLADE__GROUP_ITEMS;
+  clade_kernel_step *s = clade_emit_kernel(e, "pool2d_forward_group");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  clade_emit_define(s, "TAPS", square && t->w->kernel[0] <= 3 ? t->w->kernel[0] : 0);
+  clade_emit_define(s, "WINNERS", t->back);
+  clade_emit_define(s, "MAX", t->max);
+  clade_emit_in(s, 0);
+  if (t->back)
+    clade_emit_workspace(s, 0, sizeof(int32_t));
+  else
+    clade_emit_out(s, 0);
+  group_sizes(s, t);
+  clade_emit_index(s, total);
+  clade_emit_range(s, 1, &items, &group);
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const task t = task_of(q);
+  const int64_t fours = (t.x.dim[3] + 3) / 4, total = t.planes * t.x.dim[2] * fours;
+  if (!t.back || t.max) group_windows(e, q, &t);
+  if (!t.back) return CLADE_OK;
+  clade_kernel_step *s = clade_emit_kernel(e, t.max ? "max_pool2d_backward_group" : "avg_pool2d_backward_group");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  if (t.max) clade_emit_workspace(s, 0, sizeof(int32_t));
+  clade_emit_in(s, q->node->n_in - 1);
+  clade_emit_out(s, 0);
+  group_sizes(s, &t);
+  clade_emit_index(s, fours);
+  clade_emit_index(s, total);
+  clade__emit_fours(s, 4 * total);
+  return CLADE_OK;
+}
+
 /* ---- systolic, of a bundle ---- */
 static const char *systolic_accept(const clade_query *q) {
   return task_of(q).back ? "made for pooling itself" : clade__systolic_floats(q);
@@ -233,6 +297,8 @@ const clade_impl *const clade__pool_impls[] = {
     CLADE_IMPL(.name = "blocked", CLADE__LONG_VEC, .layouts = blocked_layouts, .cost = blocked_cost,
                .emit = blocked_emit, .file = "pool2d_blocked"),
     CLADE_IMPL(.name = "vec", CLADE__LONG_VEC, .accept = vec_accept, .cost = vec_cost, .emit = vec_emit),
+    CLADE_IMPL(CLADE__GROUP_PLAIN, .accept = group_accept, .cost = group_cost, .workspace = group_workspace,
+               .emit = group_emit, .file = "pool2d_group"),
     CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept, .cost = systolic_cost,
                .emit = systolic_emit, .bundled = "pool2d"),
     CLADE_IMPL(.name = "systolic_grad", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_grad_accept,
