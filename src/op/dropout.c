@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "ir/ties.h"
-#include "op/dims.h"
+#include "op/group.h"
 
 typedef struct attrs {
   int64_t key;
@@ -50,6 +50,13 @@ static double cost(const clade_query *q) {
   return clade__cost(q->device, 60.0 * (double)elements(q), clade__node_bytes(q->node), 0.2);
 }
 
+static void emit_numbers(clade_kernel_step *s, const attrs *a) {
+  clade_emit_u32(s, (uint32_t)((uint64_t)a->key & 0xffffffffu));
+  clade_emit_u32(s, (uint32_t)((uint64_t)a->key >> 32));
+  clade_emit_u32(s, (uint32_t)(a->p * 0x1p32)); /* numbers below it drop */
+  clade_emit_f32(s, 1 / (1 - a->p));
+}
+
 static clade_status emit(clade_emit *e, const clade_query *q) {
   enum { BLOCK = 64 }; /* elements for which a work-item draws at once */
   const attrs *a = q->node->attrs;
@@ -61,15 +68,36 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   clade_emit_out(s, 0);
   clade_emit_index(s, n);
   clade_emit_index(s, piece);
-  clade_emit_u32(s, (uint32_t)((uint64_t)a->key & 0xffffffffu));
-  clade_emit_u32(s, (uint32_t)((uint64_t)a->key >> 32));
-  clade_emit_u32(s, (uint32_t)(a->p * 0x1p32)); /* numbers below it drop */
-  clade_emit_f32(s, 1 / (1 - a->p));
+  emit_numbers(s, a);
   clade__emit_flat(s, q->device, (blocks + piece - 1) / piece);
   return CLADE_OK;
 }
 
+/* ---- group: a work-item draws for four elements that its neighbors' lie between ---- */
+static const char *group_accept(const clade_query *q) { return clade__group_refuses(q, 10); }
+
+static double group_cost(const clade_query *q) {
+  return clade__cost(q->device, 30.0 * (double)elements(q), clade__node_bytes(q->node), 0.5);
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  enum { BLOCK = 64, ITEMS = 16 }; /* elements, and the work-items that have them */
+  const int64_t n = elements(q);
+  const size_t items = (size_t)((n + BLOCK - 1) / BLOCK * ITEMS), group = CLADE__GROUP_ITEMS;
+  clade_kernel_step *s = clade_emit_kernel(e, "dropout_forward_group");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  clade_emit_in(s, 0);
+  clade_emit_in(s, 1);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, n);
+  emit_numbers(s, q->node->attrs);
+  clade_emit_range(s, 1, &items, &group);
+  return CLADE_OK;
+}
+
 static const clade_impl *const impls[] = {
+    CLADE_IMPL(CLADE__GROUP_PLAIN, .accept = group_accept, .cost = group_cost, .emit = group_emit,
+               .file = "dropout_group"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = cost, .emit = emit), NULL};
 
 /* Each element is read before it is written. */
