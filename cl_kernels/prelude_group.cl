@@ -251,3 +251,26 @@
     if (four_l < (left)) STORE(T, p, (from) + four_l, lane[four_l]);
 #define CLADE_FOUR_STORE_natural CLADE_FOUR_STORE_whole
 #define CLADE_FOUR_STORE_truth   CLADE_FOUR_STORE_whole
+/* ... of any type as it is stored, in a private array of that: four that are there, and the first `left`. */
+#define CLADE_FOUR_OF(T) CLADE_PASTE(STORAGE(T), 4)
+#define FOUR_TAKE(T, lane, p)                                                                    \
+  {                                                                                              \
+    if (CLADE_EVEN4(p)) {                                                                        \
+      const CLADE_FOUR_OF(T) four_v = *(const __global CLADE_FOUR_OF(T) *)(p);                   \
+      lane[0] = four_v.s0;                                                                       \
+      lane[1] = four_v.s1;                                                                       \
+      lane[2] = four_v.s2;                                                                       \
+      lane[3] = four_v.s3;                                                                       \
+    } else {                                                                                     \
+      _Pragma("unroll") for (int four_l = 0; four_l < 4; four_l++) lane[four_l] = (p)[four_l];   \
+    }                                                                                            \
+  }
+#define FOUR_GIVE(T, p, left, lane)                                                              \
+  {                                                                                              \
+    if ((left) == 4 && CLADE_EVEN4(p)) {                                                         \
+      *(__global CLADE_FOUR_OF(T) *)(p) = (CLADE_FOUR_OF(T))(lane[0], lane[1], lane[2], lane[3]); \
+    } else {                                                                                     \
+      _Pragma("unroll") for (int four_l = 0; four_l < 4; four_l++)                               \
+        if (four_l < (left)) (p)[four_l] = lane[four_l];                                         \
+    }                                                                                            \
+  }

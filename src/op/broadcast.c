@@ -3,6 +3,7 @@
 #include <clade/ops.h>
 
 #include "ir/ties.h"
+#include "op/group.h"
 #include "op/systolic.h"
 #include "op/view.h"
 
@@ -103,11 +104,23 @@ static walk walk_of(const clade_node *n) {
   return w;
 }
 
+static const char *kernel_type(const clade_query *q, const walk *w) {
+  const clade_dtype dtype = q->node->out[0].dtype;
+  return w->repeats != 1 ? clade_dtype_name(dtype) : clade__raw_name(dtype);
+}
+
 static clade_status emit(clade_emit *e, const clade_query *q) {
   walk w = walk_of(q->node);
-  clade_dtype dtype = q->node->out[0].dtype;
-  clade__emit_strided(e, q, w.repeats != 1 ? clade_dtype_name(dtype) : clade__raw_name(dtype), w.repeats, w.rank, w.dim,
-                      w.stride);
+  clade__emit_strided(e, q, kernel_type(q, &w), w.repeats, w.rank, w.dim, w.stride);
+  return CLADE_OK;
+}
+
+/* ---- group: four elements on end for each work-item ---- */
+static const char *group_accept(const clade_query *q) { return clade__group_refuses(q, 4); }
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  walk w = walk_of(q->node);
+  clade__emit_strided_fours(e, kernel_type(q, &w), w.repeats, w.rank, w.dim, w.stride);
   return CLADE_OK;
 }
 
@@ -143,6 +156,7 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
 }
 
 static const clade_impl *const impls[] = {
+    CLADE_IMPL(CLADE__GROUP_PLAIN, .accept = group_accept, .cost = cost, .emit = group_emit, .file = "broadcast_group"),
     CLADE_IMPL(.name = "systolic", .family = CLADE_FAMILY_SYSTOLIC, .accept = systolic_accept, .cost = systolic_cost,
                .emit = systolic_emit, .bundled = "reduce"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = cost, .emit = emit),

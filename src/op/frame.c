@@ -4,7 +4,7 @@
 #include <clade/ops.h>
 
 #include "ir/ties.h"
-#include "op/dims.h"
+#include "op/group.h"
 #include "op/view.h"
 
 typedef struct attrs {
@@ -199,11 +199,23 @@ static whole whole_of(const clade_node *n) {
   return w;
 }
 
+/* The axes, and what lies around the part. */
+static void emit_axes(clade_kernel_step *s, const clade_node *n) {
+  const uint64_t fill = (uint64_t)((const attrs *)n->attrs)->fill;
+  const whole w = whole_of(n);
+  clade_emit_i32(s, w.rank);
+  clade__emit_last(s, w.rank, w.dim, 1);
+  clade__emit_last(s, w.rank, w.low, 0);
+  clade__emit_last(s, w.rank, w.high, 1);
+  clade__emit_last(s, w.rank, w.stride, 0);
+  clade_emit_index(s, w.first);
+  clade_emit_u32(s, (uint32_t)(fill & 0xffffffffu));
+  clade_emit_u32(s, (uint32_t)(fill >> 32));
+}
+
 static void emit_whole(clade_emit *e, const clade_query *q, int64_t total) {
   const clade_node *n = q->node;
-  uint64_t fill = (uint64_t)((const attrs *)n->attrs)->fill;
   int64_t piece = clade__piece(q->device, total, 1, 1 << 14);
-  whole w = whole_of(n);
   bool cpu = q->device->device_class == CLADE_CPU;
   if (cpu) piece = clade__up(piece, 16);
   clade_kernel_step *s = clade_emit_kernel(e, "frame_whole_ref");
@@ -213,16 +225,17 @@ static void emit_whole(clade_emit *e, const clade_query *q, int64_t total) {
   clade_emit_out(s, 0);
   clade_emit_index(s, total);
   clade_emit_index(s, piece);
-  clade_emit_i32(s, w.rank);
-  clade__emit_last(s, w.rank, w.dim, 1);
-  clade__emit_last(s, w.rank, w.low, 0);
-  clade__emit_last(s, w.rank, w.high, 1);
-  clade__emit_last(s, w.rank, w.stride, 0);
-  clade_emit_index(s, w.first);
-  clade_emit_u32(s, (uint32_t)(fill & 0xffffffffu));
-  clade_emit_u32(s, (uint32_t)(fill >> 32));
+  emit_axes(s, n);
   clade_emit_i32(s, clade__streams(q->device, &n->out[0]));
   clade__emit_flat(s, q->device, (total + piece - 1) / piece);
+}
+
+static void emit_places(clade_kernel_step *s, const part *p) {
+  clade_emit_index8(s, CLADE_MAX_RANK, p->dim);
+  clade_emit_index8(s, CLADE_MAX_RANK, p->from);
+  clade_emit_index8(s, CLADE_MAX_RANK, p->to);
+  clade_emit_index(s, p->first_from);
+  clade_emit_index(s, p->first_to);
 }
 
 static void emit_part(clade_emit *e, const clade_query *q, int operand, const part *p) {
@@ -235,32 +248,67 @@ static void emit_part(clade_emit *e, const clade_query *q, int operand, const pa
   clade_emit_index(s, items);
   clade_emit_index(s, chunk);
   clade_emit_index(s, chunks);
-  clade_emit_index8(s, CLADE_MAX_RANK, p->dim);
-  clade_emit_index8(s, CLADE_MAX_RANK, p->from);
-  clade_emit_index8(s, CLADE_MAX_RANK, p->to);
-  clade_emit_index(s, p->first_from);
-  clade_emit_index(s, p->first_to);
+  emit_places(s, p);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
   clade__emit_flat(s, q->device, items);
 }
 
-static clade_status emit(clade_emit *e, const clade_query *q) {
+/* Each operand's part, if there are several, by `part_of_it`. */
+static void emit_parts(clade_emit *e, const clade_query *q,
+                       void (*part_of_it)(clade_emit *, const clade_query *, int, const part *)) {
   const clade_node *n = q->node;
-  int axis = ((const attrs *)n->attrs)->axis;
-  int64_t total = clade__product(&n->out[0].shape, 0, n->out[0].shape.rank), side = 0;
-  if (n->n_in == 1) {
-    emit_whole(e, q, total);
-    return CLADE_OK;
-  }
+  const int axis = ((const attrs *)n->attrs)->axis;
+  int64_t side = 0;
   for (int k = 0; k < n->n_in; k++) {
     part p = part_of(n, k, side);
-    if (p.total) emit_part(e, q, k, &p);
+    if (p.total) part_of_it(e, q, k, &p);
     side += n->in[k].shape.dim[axis];
   }
+}
+
+static clade_status emit(clade_emit *e, const clade_query *q) {
+  const clade_shape *y = &q->node->out[0].shape;
+  if (q->node->n_in == 1)
+    emit_whole(e, q, clade__product(y, 0, y->rank));
+  else
+    emit_parts(e, q, emit_part);
+  return CLADE_OK;
+}
+
+/* ---- group: four elements on end for each work-item ---- */
+static const char *group_accept(const clade_query *q) { return clade__group_refuses(q, 4); }
+
+static void group_part(clade_emit *e, const clade_query *q, int operand, const part *p) {
+  const int64_t row = p->dim[CLADE_MAX_RANK - 1], fours = (row + 3) / 4, items = p->total / row * fours;
+  clade_kernel_step *s = clade_emit_kernel(e, "frame_part_group");
+  clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
+  clade_emit_in(s, operand);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, items);
+  clade_emit_index(s, fours);
+  emit_places(s, p);
+  clade__emit_fours(s, 4 * items);
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  const int64_t total = clade__product(&n->out[0].shape, 0, n->out[0].shape.rank);
+  if (n->n_in > 1) {
+    emit_parts(e, q, group_part);
+    return CLADE_OK;
+  }
+  clade_kernel_step *s = clade_emit_kernel(e, "frame_whole_group");
+  clade_emit_define_text(s, "T", clade__raw_name(n->out[0].dtype));
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, total);
+  emit_axes(s, n);
+  clade__emit_fours(s, total);
   return CLADE_OK;
 }
 
 static const clade_impl *const impls[] = {
+    CLADE_IMPL(CLADE__GROUP_PLAIN, .accept = group_accept, .cost = cost, .emit = group_emit, .file = "frame_group"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = cost, .emit = emit), NULL};
 
 const clade_op clade__op_frame = {

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "op/gather.h"
+#include "op/group.h"
 #include "op/nn.h"
 
 enum { TABLE, IDS };
@@ -115,9 +116,30 @@ static clade_status columns_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
+/* ---- group: four elements on end for each work-item ---- */
+static const char *group_accept(const clade_query *q) { return clade__group_refuses(q, 4); }
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const clade_shape *x = &q->node->in[TABLE].shape, *y = &q->node->out[0].shape, *ids = &q->node->in[IDS].shape;
+  const int axis = ((const clade__axis_attrs *)q->node->attrs)->axis;
+  const int64_t total = clade__product(y, 0, y->rank);
+  clade_kernel_step *s = clade_emit_kernel(e, "gather_forward_group");
+  clade_emit_define_text(s, "T", clade__raw_name(q->node->out[0].dtype));
+  clade_emit_in(s, TABLE);
+  clade_emit_in(s, IDS);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, total);
+  clade_emit_index(s, clade__product(x, axis + 1, x->rank));
+  clade_emit_index(s, clade__product(ids, 0, ids->rank));
+  clade_emit_i32(s, (int32_t)x->dim[axis]);
+  clade__emit_fours(s, total);
+  return CLADE_OK;
+}
+
 static const clade_impl *const impls[] = {
     CLADE_IMPL(.name = "columns", CLADE__LONG_VEC, .accept = columns_accept, .cost = columns_cost,
                .emit = columns_emit),
+    CLADE_IMPL(CLADE__GROUP_PLAIN, .accept = group_accept, .cost = cost, .emit = group_emit, .file = "gather_group"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = cost, .emit = emit),
     NULL,
 };

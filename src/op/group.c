@@ -38,6 +38,24 @@ void clade__emit_fours(clade_kernel_step *s, int64_t elements) {
   clade_emit_range(s, 1, &items, &group);
 }
 
+void clade__emit_strided_fours(clade_emit *e, const char *T, int64_t divisor, int rank, const int64_t *dim,
+                               const int64_t *stride) {
+  int64_t total = 1;
+  for (int i = 0; i < rank; i++) total *= dim[i];
+  clade_kernel_step *s = clade_emit_kernel(e, "broadcast_forward_group");
+  if (s) s->file = "broadcast_group";
+  clade_emit_define_text(s, "T", T);
+  clade_emit_define(s, "MEAN", divisor != 1);
+  clade_emit_in(s, 0);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, total);
+  clade_emit_i32(s, rank);
+  clade__emit_last(s, rank, dim, 1);
+  clade__emit_last(s, rank, stride, 0);
+  clade_emit_f32(s, (float)divisor);
+  clade__emit_fours(s, total);
+}
+
 int64_t clade__group_part(int64_t lines, int64_t n) {
   int64_t parts = CLADE_MIN((FEWEST_PARTS + lines - 1) / CLADE_MAX(lines, 1), n / LEAST_PART);
   return clade__up((n + CLADE_MAX(parts, 1) - 1) / CLADE_MAX(parts, 1), 4);

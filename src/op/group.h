@@ -30,6 +30,9 @@ double clade__group_turns(const clade__group *g, int64_t n);
 void clade__emit_groups(clade_kernel_step *s, const clade_query *q, const clade__group *g, int64_t lines);
 /* A launch without teams: each item has four elements on end (FOUR_FROM). */
 void clade__emit_fours(clade_kernel_step *s, int64_t elements);
+/* A result of so few axes that is read by strides (clade__emit_strided), four elements on end for each item. */
+void clade__emit_strided_fours(clade_emit *e, const char *T, int64_t divisor, int rank, const int64_t *dim,
+                               const int64_t *stride);
 /* Few lines that are long are cut into parts, and these are joined by another launch: how many elements a part has, a
  * multiple of four. By sizes alone. */
 int64_t clade__group_part(int64_t lines, int64_t n);

@@ -195,14 +195,17 @@ static clade_status runs_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: tiles that a work-group turns over in local memory ---- */
+/* ---- group: tiles that a work-group turns over in local memory; where the last axis stays, four elements on end ----
+ */
 enum { GROUP_TILE = 32, LEAST_AXIS = 8 };
 
 static const char *group_accept(const clade_query *q) {
   const walk w = walk_of(q);
   const int last = last_of(&w);
-  if (clade__element_bytes(q->node->out[0].dtype) > 4) return "it moves elements of up to 32 bits";
-  if (last < 0) return "the last axis stays the last one";
+  if (w.rank == 1) return "only axes of one element move";
+  if (w.stride[w.rank - 1] == 1) return clade__group_refuses(q, 4);
+  if (clade__element_bytes(q->node->out[0].dtype) > 4) return "it turns over elements of up to 32 bits";
+  if (last < 0) return "the last axis comes from between others";
   if (CLADE_MIN(w.to.dim[last], w.to.dim[w.rank - 1]) < LEAST_AXIS) return "an axis is shorter than eight elements";
   return clade__group_refuses(q, 2 * GROUP_TILE);
 }
@@ -210,6 +213,10 @@ static const char *group_accept(const clade_query *q) {
 static clade_status group_emit(clade_emit *e, const clade_query *q) {
   const walk w = walk_of(q);
   const int last = last_of(&w);
+  if (w.stride[w.rank - 1] == 1) {
+    clade__emit_strided_fours(e, clade__raw_name(q->node->out[0].dtype), 1, w.rank, w.to.dim, w.stride);
+    return CLADE_OK;
+  }
   const other_axes o = others_of(&w, last, w.rank - 1);
   const int64_t wide = w.to.dim[last], high = w.to.dim[w.rank - 1];
   const int64_t tiles = o.count * ((wide + GROUP_TILE - 1) / GROUP_TILE) * ((high + GROUP_TILE - 1) / GROUP_TILE);
