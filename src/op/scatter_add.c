@@ -4,6 +4,7 @@
 #include <clade/ops.h>
 
 #include "op/gather.h"
+#include "op/group.h"
 
 static const clade_attr table[] = {{"shape", CLADE_ATTR_SHAPE, offsetof(clade__scatter_attrs, shape), 1},
                                    {"axis", CLADE_ATTR_I32, offsetof(clade__scatter_attrs, axis), 1},
@@ -136,9 +137,126 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-static const clade_impl *const impls[] = {CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept,
-                                                     .cost = cost, .workspace = workspace, .emit = emit),
-                                          NULL};
+/* ---- group: parts are sorted by work-groups, and rows summed up four columns at a time ---- */
+enum { GROUP_BITS = 8, RUN = 64, MOST_PARTS = 128 }; /* a group has an item for each digit; RUN as in the kernels */
+
+/* By the count alone, as all else that orders sums. The workspace: sorted keys, twice; how often each part has each
+ * digit; sums of runs; where rows begin. */
+typedef struct grouped {
+  int64_t n, rows, width, outer, part, parts, runs, fours;
+  size_t counts, sums, begins, bytes;
+} grouped;
+static grouped grouped_of(const clade_query *q) {
+  const clade_shape *shape = &q->node->out[0].shape;
+  const int axis = ((const clade__scatter_attrs *)q->node->attrs)->axis;
+  grouped g = {.n = count_of(q), .rows = shape->dim[axis]};
+  g.width = clade__product(shape, axis + 1, shape->rank);
+  g.outer = clade__product(shape, 0, axis);
+  g.part = CLADE_MAX(clade__up((g.n + MOST_PARTS - 1) / MOST_PARTS, CLADE__GROUP_ITEMS), CLADE__GROUP_ITEMS);
+  g.parts = (g.n + g.part - 1) / g.part;
+  g.runs = g.n / RUN;
+  g.fours = (g.width + 3) / 4;
+  g.counts = 2 * (size_t)g.n * sizeof(int64_t);
+  g.sums = g.counts + (size_t)g.parts * CLADE__GROUP_ITEMS * sizeof(uint32_t);
+  g.begins = g.sums + (size_t)(g.outer * g.runs * g.fours) * 8 * sizeof(float);
+  g.bytes = g.begins + ((size_t)g.rows + 1) * sizeof(int32_t);
+  return g;
+}
+
+static const char *group_accept(const clade_query *q) {
+  const grouped g = grouped_of(q);
+  if (g.n > INT32_MAX) return "an i32 does not count what is added";
+  return clade__group_refuses(q, CLADE_MAX((double)(g.part + g.parts), (double)g.n / RUN) + 2 * CLADE__GROUP_ITEMS);
+}
+
+static size_t group_workspace(const clade_query *q) { return grouped_of(q).bytes; }
+
+/* Where the sorted keys are in the end. */
+static size_t group_sort(clade_emit *e, const grouped *g) {
+  const size_t keys = (size_t)g->n * sizeof(int64_t), items = (size_t)g->parts * CLADE__GROUP_ITEMS;
+  size_t from = 0, to = keys;
+  for (int digit = 0; g->n > 0 && g->rows >> (GROUP_BITS * digit); digit++) {
+    for (int place = 0; place < 2; place++) {
+      clade_kernel_step *s = clade_emit_kernel(e, place ? "scatter_add_group_place" : "scatter_add_group_count");
+      clade_emit_in(s, IDS);
+      clade_emit_workspace(s, from, sizeof(int64_t));
+      clade_emit_workspace(s, g->counts, sizeof(uint32_t));
+      clade_emit_workspace(s, to, sizeof(int64_t));
+      clade_emit_index(s, g->n);
+      clade_emit_i32(s, (int32_t)g->part);
+      clade_emit_i32(s, (int32_t)g->parts);
+      clade_emit_i32(s, (int32_t)g->rows);
+      clade_emit_i32(s, digit);
+      clade_emit_i32(s, digit > 0);
+      clade_emit_range(s, 1, &items, &(size_t){CLADE__GROUP_ITEMS});
+    }
+    const size_t other = from;
+    from = to;
+    to = other;
+  }
+  return from;
+}
+
+static void group_find(clade_emit *e, const grouped *g, size_t sorted) {
+  clade_kernel_step *s = clade_emit_kernel(e, "scatter_add_group_find");
+  clade_emit_workspace(s, sorted, sizeof(int64_t));
+  clade_emit_workspace(s, g->begins, sizeof(int32_t));
+  clade_emit_index(s, g->n);
+  clade_emit_index(s, g->rows + 1);
+  clade_emit_range(s, 1, &(size_t){(size_t)g->rows + 1}, &(size_t){CLADE__GROUP_ITEMS});
+}
+
+static void group_runs(clade_emit *e, const clade_query *q, const grouped *g, size_t sorted) {
+  const int64_t total = g->outer * g->runs * g->fours;
+  clade_kernel_step *s = clade_emit_kernel(e, "scatter_add_group_runs");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->out[0].dtype));
+  clade_emit_workspace(s, sorted, sizeof(int64_t));
+  clade_emit_in(s, UPDATES);
+  clade_emit_workspace(s, g->sums, sizeof(float));
+  clade_emit_index(s, g->n);
+  clade_emit_index(s, g->width);
+  clade_emit_index(s, g->runs);
+  clade_emit_index(s, g->fours);
+  clade_emit_index(s, total);
+  clade__emit_fours(s, 4 * total);
+}
+
+static clade_status group_emit(clade_emit *e, const clade_query *q) {
+  const bool given = q->node->n_in > START;
+  const grouped g = grouped_of(q);
+  const int64_t total = g.outer * g.rows * g.fours;
+  if (total == 0) return CLADE_OK;
+  const size_t sorted = group_sort(e, &g);
+  group_find(e, &g, sorted);
+  if (g.runs) group_runs(e, q, &g, sorted);
+  clade_kernel_step *s = clade_emit_kernel(e, "scatter_add_group_sum");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->out[0].dtype));
+  clade_emit_workspace(s, sorted, sizeof(int64_t));
+  clade_emit_workspace(s, g.begins, sizeof(int32_t));
+  clade_emit_workspace(s, g.sums, sizeof(float));
+  clade_emit_in(s, UPDATES);
+  if (given)
+    clade_emit_in(s, START);
+  else
+    clade_emit_out(s, 0); /* it is not looked at */
+  clade_emit_out(s, 0);
+  clade_emit_index(s, g.n);
+  clade_emit_index(s, g.width);
+  clade_emit_index(s, g.rows);
+  clade_emit_index(s, g.runs);
+  clade_emit_index(s, g.fours);
+  clade_emit_index(s, total);
+  clade_emit_i32(s, given);
+  clade__emit_fours(s, 4 * total);
+  return CLADE_OK;
+}
+
+static const clade_impl *const impls[] = {
+    CLADE_IMPL(CLADE__GROUP_PLAIN, .needs_local = 2 * CLADE__GROUP_ITEMS * sizeof(int32_t), .accept = group_accept,
+               .cost = cost, .workspace = group_workspace, .emit = group_emit, .file = "scatter_add_group"),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = accept, .cost = cost, .workspace = workspace,
+               .emit = emit),
+    NULL};
 
 /* Each element is read by who writes it. */
 static uint64_t in_place(const clade_node *n, int out) {
