@@ -33,6 +33,10 @@ BODY(random_forward_ref_item)(const long item, ARGS) {
     const uint4 at = (uint4)((uint)i, (uint)(as_ulong(i) >> 32), (uint)count, (uint)(count >> 32));
     const float4 v = FN(draw)(FN(philox)(k0, k1, at));
     const index_t to = (index_t)(i * 4);
+    if (to + 4 <= n && CLADE_EVEN4(y + to)) {
+      *(__global float4 *)(y + to) = v;
+      continue;
+    }
     y[to] = v.s0;
     if (to + 1 < n) y[to + 1] = v.s1;
     if (to + 2 < n) y[to + 2] = v.s2;
