@@ -167,6 +167,49 @@ defines=()
 "$probe" ptx | compile "$always" 'ldmatrix\.sync\.aligned\.m8n8\.x4\.shared' 'ldmatrix\.sync\.aligned\.m8n8\.x4\.trans' \
   'm16n8k16.*bf16' 'm16n8k16.*\.f16\.f16' 'm16n8k8.*tf32'
 
+own=$functions
+functions+='
+OWN size_t get_global_id(uint d) { return __nvvm_read_ptx_sreg_ctaid_x() * (size_t)__nvvm_read_ptx_sreg_ntid_x() + get_local_id(0); }
+OWN long min(long a, long b) { return a < b ? a : b; }
+OWN uint mul_hi(uint a, uint b) { return (uint)((ulong)a * b >> 32); }
+#define FOURS(T)                                                                                                 \
+  OWN void vstore4(T##4 v, size_t i, __global T *p) { p[0] = v.x; p[1] = v.y; p[2] = v.z; p[3] = v.w; }          \
+  OWN T##4 vload4(size_t i, const __global T *p) { return (T##4)(p[0], p[1], p[2], p[3]); }
+FOURS(float)
+FOURS(ushort)
+FOURS(uchar)
+FOURS(int)
+'
+
+# fours FILE TYPE WANT DEFINES...: a kernel file of no teams, or of sums by shuffles
+fours() {
+  local file=$1 type=$2 want=$3
+  echo "$file of $type, ${*:4}"
+  defines=(-DSUFFIX=test -DINDEX64=0 -DT="$type" -DOUT="$type" -DEPILOGUE_ARGS= -DEPILOGUE_USE= '-DEPILOGUE=const COMPUTE(T) r = i0;' "${@:4}")
+  cat "$root/include/clade/dtypes.h" "$root"/cl_kernels/prelude*.cl "$root/cl_kernels/$file.cl" | compile "$want"
+}
+for window in "3 1" "3 2" "5 1" "5 2" "0 0"; do
+  read -r taps step <<<"$window"
+  fours conv2d_depthwise_group f32 'st\.global\.f32' -DTAPS="$taps" -DSTEP="$step" -DWANT_conv2d_depthwise_group
+  fours conv2d_depthwise_group f32 'shfl\.sync\.bfly' -DTAPS="$taps" -DSTEP="$step" -DTEAM=64 -DBESIDE=4 -DSPREAD=0 -DSHUFFLES=1 \
+    -DWANT_conv2d_weights_depthwise_group
+  fours pool2d_group f32 'ld\.global\.f32' -DTAPS="$((taps % 5))" -DWINNERS="$((step % 2))" -DMAX=1 -DWANT_pool2d_forward_group
+done
+fours pool2d_group f32 'st\.global\.v4\.f32' -DWANT_max_pool2d_backward_group -DWANT_avg_pool2d_backward_group
+fours broadcast_group f32 'ld\.global\.v4\.f32' -DMEAN=1
+for type in i32:u32 f16:u16 u8:u8; do
+  moves="[ls][dt]\.global\.v4\.${type#*:}"
+  fours broadcast_group ${type%:*} "$moves" -DMEAN=0
+  fours frame_group ${type%:*} "$moves" -DWANT_frame_whole_group -DWANT_frame_part_group
+  fours gather_group ${type%:*} "$moves"
+done
+fours scatter_add_group f32 'ld\.global\.v4\.f32' -DWANT_scatter_add_group_count -DWANT_scatter_add_group_place \
+  -DWANT_scatter_add_group_find -DWANT_scatter_add_group_runs -DWANT_scatter_add_group_sum
+for type in f32 bf16; do
+  fours dropout_group $type 'st\.global'
+done
+
+functions=$own
 PTXAS="" # what follows calls exp and others, which are the driver's
 echo "teams of work-items, with shuffles"
 for team in "8 32" "256 1"; do
