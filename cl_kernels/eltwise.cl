@@ -62,6 +62,63 @@ KERNEL(eltwise_forward_group)(ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t t
     }
   FOUR_STORE(ELT_OUT, y, at, left, four)
 }
+#elif defined WANT_eltwise_blocks_ref
+/* A work-item makes a block of 32 elements, as src/base/blocks.c does; what is beyond the last one counts as 0. Quotients
+ * are brought to the nearest float by what they lack, since devices may divide less exactly. */
+static inline float FN(quotient)(const float x, const float y) {
+  const float near = x / y, inverse = 1.0f / y;
+  return fma(fma(-y, near, x), inverse, near);
+}
+/* The element of largest magnitude, of several the first; NaN where one is not finite. */
+static inline float FN(largest)(const float *v) {
+  float most = 0;
+  for (int l = 0; l < 32; l++) {
+    if (!(fabs(v[l]) < INFINITY)) return NAN;
+    if (fabs(v[l]) > fabs(most)) most = v[l];
+  }
+  return most;
+}
+static inline float FN(put_scale)(__global uchar *block, const float scale) {
+  clade_store_f16((__global ushort *)block, 0, scale);
+  const float stored = clade_load_f16((const __global ushort *)block, 0);
+  if (fabs(stored) < INFINITY) return stored != 0 ? FN(quotient)(1.0f, scale) : 0.0f;
+  *(__global ushort *)block = 0x7e00;
+  return 0;
+}
+static inline int FN(nibble)(const float x, const float factor) {
+#pragma OPENCL FP_CONTRACT OFF
+  const float levels = x * factor;
+  return fabs(levels) < INFINITY ? min((int)(levels + 8.5f), 15) : 8;
+}
+#define BLOCK_q4_0(block, v)                                                                                        \
+  const float factor = FN(put_scale)(block, FN(largest)(v) / -8);                                                   \
+  for (int l = 0; l < 16; l++) (block)[2 + l] = (uchar)(FN(nibble)(v[l], factor) | FN(nibble)(v[l + 16], factor) << 4);
+#define BLOCK_q8_0(block, v)                                                       \
+  const float factor = FN(put_scale)(block, FN(quotient)(fabs(FN(largest)(v)), 127.0f)); \
+  for (int l = 0; l < 32; l++) {                                                   \
+    const float levels = v[l] * factor;                                            \
+    (block)[2 + l] = (uchar)(fabs(levels) < INFINITY ? (int)round(levels) : 0);           \
+  }
+KERNEL(eltwise_blocks_ref)(ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t n) {
+  const size_t item = get_global_id(0);
+  if (item * 32 >= (size_t)n) return;
+  ELT_USE
+  USE(STORAGE(ELT_OUT), y);
+  float v[32];
+  for (size_t l = 0; l < 32; l++) {
+    const size_t at = item * 32 + l;
+    v[l] = 0;
+    if (at < (size_t)n) {
+      ELT_LOAD
+      ELT_BODY
+      v[l] = r;
+    }
+  }
+  __global uchar *block = y + item * BLOCK_BYTES(ELT_OUT);
+  CLADE_PASTE(BLOCK_, ELT_OUT)(block, v)
+}
+#undef BLOCK_q4_0
+#undef BLOCK_q8_0
 #elif !defined WANT_eltwise_forward_vec
 #if RANK == 0
 KERNEL(eltwise_flat_ref)(ELT_ARGS ARG(STORAGE(ELT_OUT), y), const index_t n) {

@@ -17,9 +17,6 @@
   a += BATCH_OFFSET(dims, a_s, batch); \
   b += BATCH_OFFSET(dims, b_s, batch); \
   y += batch * (index_t)dims.s6 * dims.s7;
-#define GEMM_USE    \
-  GEMM_USE_MATRICES \
-  EPILOGUE_USE
 #define GEMM_STORE(result, row_, column_)           \
   {                                                 \
     const index_t row = (row_), column = (column_); \
@@ -30,11 +27,16 @@
 
 #ifdef WANT_gemm_forward_ref
 BODY(result)(const index_t row0, const index_t column0, const index_t batch, GEMM_ARGS EPILOGUE_ARGS) {
-  GEMM_USE
-  a += row0 * a_s.s6;
-  b += column0 * b_s.s7;
+  USE(const STORAGE(T), a);
+  USE(const STORAGE(TB), b);
+  USE(STORAGE(OUT), y);
+  EPILOGUE_USE
+  a += BATCH_OFFSET(dims, a_s, batch) + row0 * a_s.s6;
+  y += batch * (index_t)dims.s6 * dims.s7;
+  const index_t first = BATCH_OFFSET(dims, b_s, batch) + column0 * b_s.s7; /* in blocks no element has an address */
   ACC sum = 0;
-  for (index_t k = 0; k < depth; k++) sum += (ACC)LOAD(T, a, k * a_s.s7) * (ACC)LOAD(TB, b, k * b_s.s6);
+  for (index_t k = 0; k < depth; k++)
+    sum += (ACC)LOAD(T, a, k * a_s.s7) * (ACC)LOAD(TB, b, first + k * b_s.s6);
   GEMM_STORE((COMPUTE(T))(sum * (ACC)alpha), row0, column0)
 }
 
@@ -511,6 +513,5 @@ GROUP(1, 1, 1) KERNEL(gemm_forward_vec_bare)(GEMM_ARGS, const index8_t plan EPIL
 #undef GEMM_ARGS
 #undef GEMM_PASS
 #undef GEMM_USE_MATRICES
-#undef GEMM_USE
 #undef EPILOGUE_AT
 #undef GEMM_STORE

@@ -84,7 +84,11 @@ CLADE_OFFSET_OF(1, long, long8)
 #define CLADE_ACCESS_OF(NAME, number, name, bits, elements, bytes, scale, kind, use, exponent, fraction, infinite, \
                         storage, compute, access, ...)                                                             \
   access
+#define CLADE_BYTES_OF(NAME, number, name, bits, elements, bytes, ...)               bytes
+#define CLADE_SCALE_OF(NAME, number, name, bits, elements, bytes, scale, ...)        scale
 #define STORAGE(T)      CLADE_ROW(T, CLADE_STORAGE_OF)
+#define BLOCK_BYTES(T)  CLADE_ROW(T, CLADE_BYTES_OF)
+#define CLADE_SCALE(T)  CLADE_ROW(T, CLADE_SCALE_OF)
 #define COMPUTE(T)      CLADE_ROW(T, CLADE_COMPUTE_OF)
 #define CLADE_KIND(T)   CLADE_ROW(T, CLADE_KIND_OF)
 #define CLADE_FORMAT(T) CLADE_ROW(T, CLADE_FORMAT_OF) /* three arguments */
@@ -145,6 +149,16 @@ CLADE_SMALL(16)
 #define CLADE_LOAD_i8(T, p, i)          clade_wrap_i8((p)[i])
 #define CLADE_LOAD_integer(T, p, i)     (p)[i]
 #define CLADE_LOAD_truth(T, p, i)       (p)[i]
+/* Of elements that share a block of 32, which begins with its scale, p being the first block. */
+#define CLADE_BLOCK(T, p, i)            ((p) + (size_t)(i) / 32 * BLOCK_BYTES(T))
+static inline float clade_load_q4_0(const __global uchar *block, uint i) {
+  return ((block[2 + i % 16] >> i / 16 * 4 & 15) - 8) * clade_load_f16((const __global ushort *)block, 0);
+}
+static inline float clade_load_q8_0(const __global uchar *block, uint i) {
+  return clade_wrap_i8(block[2 + i]) * clade_load_f16((const __global ushort *)block, 0);
+}
+#define CLADE_LOAD_q4_0(T, p, i)        clade_load_q4_0(CLADE_BLOCK(T, p, i), (uint)((i) % 32))
+#define CLADE_LOAD_q8_0(T, p, i)        clade_load_q8_0(CLADE_BLOCK(T, p, i), (uint)((i) % 32))
 #define CLADE_STORE_f32(T, p, i, v)     (p)[i] = (v)
 #define CLADE_STORE_f16(T, p, i, v)     clade_store_f16(p, i, v)
 #define CLADE_STORE_bf16(T, p, i, v)    clade_store_bf16(p, i, v)
@@ -160,6 +174,8 @@ CLADE_SMALL(16)
 #define CLADE_ROUND_bf16(T, v)    clade_round_bf16(v)
 #define CLADE_ROUND_small(T, v)   clade_small(clade_small_code(v, CLADE_FORMAT(T)), CLADE_FORMAT(T))
 #define CLADE_ROUND_i8(T, v)      clade_wrap_i8(v)
+#define CLADE_ROUND_q4_0(T, v)    (v) /* by who stores the block */
+#define CLADE_ROUND_q8_0(T, v)    (v)
 #define CLADE_ROUND_integer(T, v) (COMPUTE(T))(STORAGE(T))(v)
 #define ROUND(T, v)               CLADE_ACCESS(CLADE_ROUND, T)(T, v)
 
@@ -239,7 +255,9 @@ CLADE_HALVES(16)
   }
 #define CLADE_FOUR_AT(T, l) \
   LOAD(T, p, place[l] + i), LOAD(T, p, place[l + 1] + i), LOAD(T, p, place[l + 2] + i), LOAD(T, p, place[l + 3] + i)
-#define CLADE_PART_real(T)     CLADE_PART(T)
+#define CLADE_PART_real(T)     CLADE_PASTE(CLADE_PART_real_, CLADE_SCALE(T))(T)
+#define CLADE_PART_real_none(T) CLADE_PART(T)
+#define CLADE_PART_real_f16(T)
 #define CLADE_PART_whole(T)
 #define CLADE_PART_natural(T)
 #define CLADE_PART_truth(T)

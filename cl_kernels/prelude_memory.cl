@@ -199,7 +199,9 @@ __attribute__((always_inline)) static inline void clade_turn(float8 *x) {
     clade_turn(high);                                                                                                 \
     _Pragma("unroll") for (int l = 0; l < 8; l++) column[l] = (float16)(low[l], high[l]);                             \
   }
-#define CLADE_COLUMNS_real(T)     CLADE_COLUMNS(T)
+#define CLADE_COLUMNS_real(T)     CLADE_PASTE(CLADE_COLUMNS_real_, CLADE_SCALE(T))(T)
+#define CLADE_COLUMNS_real_none(T) CLADE_COLUMNS(T)
+#define CLADE_COLUMNS_real_f16(T)
 #define CLADE_COLUMNS_whole(T)
 #define CLADE_COLUMNS_natural(T)
 #define CLADE_COLUMNS_truth(T)

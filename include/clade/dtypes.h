@@ -9,18 +9,19 @@
  *   bits                of an element
  *   elements, bytes     of a block, the smallest piece that is stored; formats that share a scale among elements have
  *                       more than one element in it
- *   scale               what a block holds beside its elements: none
+ *   scale               the type of what a block holds before its elements, the factor of them all; none
  *   kind                real, whole (with a sign), natural or truth
  *   use                 computed; or stored: casts, elementwise functions, products, copies and files take it, and all
  *                       other ops refuse it
- *   exponent, fraction  bits of each; 0, 0 where it is no float
+ *   exponent, fraction  bits of each; 0, 0 where an element by itself is no float
  *   infinite            whether a float has infinities; without them all bits set are NaN, and the code before that is
  *                       the largest number
  *   storage, compute    types of OpenCL C: of an element, or of a byte of a block, in memory; of its value
- *   access              the macros of prelude.cl that load, store and round it; `small` serves floats of 8 bits
+ *   access              the macros of prelude.cl that load, store and round it; `small` serves floats of 8 bits.
+ *                       Of elements that share a block there is only loading (docs/adding-a-type.md)
  *   product             NAME of the type of sums of its products; NONE: it has none
  *   npy                 NPY's type of its values, which are converted where that has another size
- *   tensors             safetensors' name
+ *   tensors             safetensors' name; of a type with blocks, that in Clade's own key beside it (docs/formats.md)
  *   tolerance           how far apart two implementations may be, of the largest result (tuner) */
 /* clang-format off */
 #define CLADE_DTYPE_f32(ROW) \
@@ -41,6 +42,10 @@
   ROW(BOOL,   8, bool,    8, 1, 1, none, truth,   computed, 0,  0, 0, uchar,  int,   truth,   NONE, "|b1", "BOOL",    0)
 #define CLADE_DTYPE_f8e4m3(ROW) \
   ROW(F8E4M3, 9, f8e4m3,  8, 1, 1, none, real,    stored,   4,  3, 0, uchar,  float, small,   F32,  "<f4", "F8_E4M3", 2e-1)
+#define CLADE_DTYPE_q4_0(ROW) \
+  ROW(Q4_0,  10, q4_0,    4, 32, 18, f16, real,   stored,   0,  0, 0, uchar,  float, q4_0,    NONE, "<f4", "Q4_0",    2e-1)
+#define CLADE_DTYPE_q8_0(ROW) \
+  ROW(Q8_0,  11, q8_0,    8, 32, 34, f16, real,   stored,   0,  0, 0, uchar,  float, q8_0,    NONE, "<f4", "Q8_0",    2e-2)
 
 /* DO(name, with) of each type. */
 #define CLADE_DTYPE_EACH(DO, with) \
@@ -53,6 +58,8 @@
   DO(i64, with)    \
   DO(bool, with)   \
   DO(f8e4m3, with) \
+  DO(q4_0, with)   \
+  DO(q8_0, with)   \
   /* the end */
 /* clang-format on */
 

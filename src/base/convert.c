@@ -141,7 +141,7 @@ INLINE void store(format t, void *dst, size_t at, element e) {
 }
 
 /* ---- for each type ---- */
-enum { PIECE = 128 };
+enum { PIECE = 128 }; /* of whole blocks */
 #define KIND_real    CLADE__REAL
 #define KIND_whole   CLADE__SIGNED
 #define KIND_natural CLADE__UNSIGNED
@@ -185,6 +185,28 @@ static const struct {
 #undef ROW
 };
 
+/* From or to elements that share blocks: by way of f32. */
+static clade_status convert_blocks(clade_dtype to, void *dst, clade_dtype from, const void *src, size_t n) {
+  float piece[PIECE];
+  size_t bytes, from_bytes;
+  for (size_t at = 0; at < n; at += PIECE) {
+    const size_t some = CLADE_MIN(n - at, (size_t)PIECE);
+    CLADE_TRY(clade_dtype_bytes(to, (int64_t)at, &bytes));
+    CLADE_TRY(clade_dtype_bytes(from, (int64_t)at, &from_bytes));
+    const void *old = (const char *)src + from_bytes;
+    void *new = (char *)dst + bytes;
+    if (clade__has_blocks(from))
+      clade__blocks_load(from, old, some, piece);
+    else
+      CLADE_TRY(clade_convert(CLADE_F32, piece, from, old, some));
+    if (clade__has_blocks(to))
+      clade__blocks_store(to, new, some, piece);
+    else
+      CLADE_TRY(clade_convert(to, new, CLADE_F32, piece, some));
+  }
+  return CLADE_OK;
+}
+
 clade_status clade_convert(clade_dtype to, void *dst, clade_dtype from, const void *src, size_t n) {
   size_t bytes, from_bytes;
   if (n > INT64_MAX) return CLADE_FAIL(OVERFLOW, "clade_convert: %zu elements", n);
@@ -195,8 +217,7 @@ clade_status clade_convert(clade_dtype to, void *dst, clade_dtype from, const vo
     if (n) memmove(dst, src, bytes);
     return CLADE_OK;
   }
-  CLADE_TRY(clade__dtype_element(to, &bytes));
-  CLADE_TRY(clade__dtype_element(from, &from_bytes));
+  if (clade__has_blocks(to) || clade__has_blocks(from)) return convert_blocks(to, dst, from, src, n);
   if (from == CLADE_F32 && by[to].narrow) return by[to].narrow(dst, src, n), CLADE_OK;
   if (to == CLADE_F32 && by[from].widen) return by[from].widen(dst, src, n), CLADE_OK;
   element piece[PIECE];

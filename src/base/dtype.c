@@ -59,6 +59,10 @@ bool clade__is_computed(clade_dtype dtype) {
   return row && !row->stored;
 }
 bool clade__is_computed_float(clade_dtype dtype) { return clade__is_float(dtype) && clade__is_computed(dtype); }
+bool clade__has_blocks(clade_dtype dtype) {
+  const clade__dtype *row = clade__dtype_row(dtype);
+  return row && row->elements > 1;
+}
 
 char *clade__dtype_names(bool (*which)(clade_dtype dtype), char text[CLADE__DTYPE_NAMES]) {
   size_t left = 0, n = 0;

@@ -28,6 +28,7 @@ bool clade__is_float(clade_dtype dtype);
 bool clade__is_integer(clade_dtype dtype);  /* not bool */
 bool clade__is_computed(clade_dtype dtype); /* by all ops that take its kind */
 bool clade__is_computed_float(clade_dtype dtype);
+bool clade__has_blocks(clade_dtype dtype); /* its elements share blocks, as with a common scale */
 /* "f32, f16 or bf16": those of which `which` is true. Returns `text`. */
 enum { CLADE__DTYPE_NAMES = 128 };
 char *clade__dtype_names(bool (*which)(clade_dtype dtype), char text[CLADE__DTYPE_NAMES]);
@@ -42,5 +43,9 @@ int64_t clade__dtype_high(clade_dtype dtype);
 double clade__dtype_most(clade_dtype dtype);
 double clade__dtype_unit(clade_dtype dtype);
 double clade__dtype_least(clade_dtype dtype);
+
+/* Elements that share blocks (blocks.c), from and to f32; what a last block has more is 0. */
+void clade__blocks_load(clade_dtype type, const void *blocks, size_t n, float *x);
+void clade__blocks_store(clade_dtype type, void *blocks, size_t n, const float *x);
 
 #endif

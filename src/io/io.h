@@ -85,12 +85,18 @@ void clade__tensors_free(clade__tensors *tensors);
 const clade__tensor *clade__tensors_find(const clade__tensors *tensors, const char *name); /* NULL: none */
 const char *clade__tensors_metadata(const clade__tensors *tensors, const char *key);       /* NULL: none */
 
+/* The metadata's text for a tensor, or NULL; and one that says type and sizes, as "F32 16 6 5 5". */
+clade_status clade__tensors_key(const clade__tensors *t, const char *prefix, const char *name, const char **value);
+bool clade__tensors_type(const char *text, clade_type *type, const char **name);
+
 /* Tensors in which zeros are left out (tensors_zeros.c): how many bytes one takes, and those. */
 size_t clade__zeros_bytes(const void *data, size_t n, size_t element);
 void clade__zeros_pack(const void *data, size_t n, size_t element, unsigned char *out);
 /* Gives a tensor the type and shape that the metadata tell, if it is one of them. */
 clade_status clade__zeros_entry(const char *path, const clade__tensors *t, clade__tensor *tensor);
 clade_status clade__zeros_unpack(const char *path, clade__tensor *tensor);
+/* The same of tensors whose elements share blocks (tensors_blocks.c). */
+clade_status clade__blocks_entry(const char *path, const clade__tensors *t, clade__tensor *tensor);
 
 /* What Clade writes into __metadata__ (tensors_check.c). The first of them is the checksum of the header, computed with
  * its own digits as zeros; each tensor has one of its bytes. */
@@ -100,6 +106,7 @@ clade_status clade__zeros_unpack(const char *path, clade__tensor *tensor);
 #define CLADE__META_TEXT   "clade.text"
 #define CLADE__META_TENSOR "clade.xxh3:"
 #define CLADE__META_ZEROS  "clade.zeros:"
+#define CLADE__META_BLOCKS "clade.blocks:"
 #define CLADE__FORMAT      "1"
 enum { CLADE__DIGITS = 32 };
 /* Fills in the digits, which are zeros; `header` is all of it, without its length. */

@@ -234,13 +234,14 @@ static clade_status header_text(const clade_array *array, clade__text *out) {
 
 /* Values of a type that NPY does not know, as f32. */
 static clade_status write_wide(clade__draft *draft, const clade_array *array) {
-  enum { PIECE = 4096 };
+  enum { PIECE = 4096 }; /* of whole blocks */
   float wide[PIECE];
-  size_t element;
-  CLADE_TRY(clade__dtype_element(array->dtype, &element));
-  for (size_t at = 0, n = array->bytes / element; at < n; at += PIECE) {
-    size_t some = CLADE_MIN((size_t)PIECE, n - at);
-    CLADE_TRY(clade_convert(CLADE_F32, wide, array->dtype, (const char *)array->data + element * at, some));
+  int64_t n;
+  CLADE_TRY(clade_shape_elements(&array->shape, &n));
+  for (int64_t at = 0; at < n; at += PIECE) {
+    size_t some = (size_t)CLADE_MIN((int64_t)PIECE, n - at), skipped;
+    CLADE_TRY(clade_dtype_bytes(array->dtype, at, &skipped));
+    CLADE_TRY(clade_convert(CLADE_F32, wide, array->dtype, (const char *)array->data + skipped, some));
     CLADE_TRY(clade__draft_write(draft, wide, some * sizeof *wide));
   }
   return CLADE_OK;

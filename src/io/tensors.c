@@ -46,7 +46,7 @@ static clade_status find_type(const entry *e, clade__tensor *out, size_t *bytes)
   out->type = json_string_value(json_object_get(e->value, "dtype"));
   if (!out->type) return wrong(e, "\"dtype\" is no text");
   while ((out->dtype = clade__dtype_next(out->dtype)))
-    if (!strcmp(clade__dtype_row(out->dtype)->tensors, out->type)) return CLADE_OK;
+    if (!strcmp(clade__dtype_row(out->dtype)->tensors, out->type) && !clade__has_blocks(out->dtype)) return CLADE_OK;
   for (size_t i = 0; i < CLADE_COUNT(foreigners); i++)
     if (!strcmp(foreigners[i].name, out->type)) {
       *bytes = foreigners[i].bytes;
@@ -129,7 +129,10 @@ static clade_status read_entries(const char *path, clade__tensors *t, size_t byt
   for (size_t i = 0; i < t->n; i++)
     CLADE_TRY(clade__map_put(&t->by_name, clade__hash_bytes(t->at[i].name, strlen(t->at[i].name)), i));
   CLADE_TRY(check_places(path, t, bytes));
-  for (size_t i = 0; i < t->n; i++) CLADE_TRY(clade__zeros_entry(path, t, &t->at[i]));
+  for (size_t i = 0; i < t->n; i++) {
+    CLADE_TRY(clade__zeros_entry(path, t, &t->at[i]));
+    CLADE_TRY(clade__blocks_entry(path, t, &t->at[i]));
+  }
   return CLADE_OK;
 }
 
@@ -235,4 +238,30 @@ const clade__tensor *clade__tensors_find(const clade__tensors *t, const char *na
 
 const char *clade__tensors_metadata(const clade__tensors *t, const char *key) {
   return json_string_value(json_object_get(json_object_get(t->header, METADATA), key));
+}
+
+clade_status clade__tensors_key(const clade__tensors *t, const char *prefix, const char *name, const char **value) {
+  clade__text text = {0};
+  char *key;
+  clade__text_add(&text, "%s%s", prefix, name);
+  CLADE_TRY(clade__text_take(&text, &key));
+  *value = clade__tensors_metadata(t, key);
+  clade__free(key);
+  return CLADE_OK;
+}
+
+bool clade__tensors_type(const char *text, clade_type *type, const char **name) {
+  const size_t n = strcspn(text, " ");
+  *type = (clade_type){0};
+  while ((type->dtype = clade__dtype_next(type->dtype))) {
+    *name = clade__dtype_row(type->dtype)->tensors;
+    if (strlen(*name) == n && !strncmp(*name, text, n)) break;
+  }
+  for (const char *at = text + n; *at;) {
+    char *end;
+    if (*at != ' ' || at[1] < '0' || at[1] > '9' || type->shape.rank == CLADE_MAX_RANK) return false;
+    type->shape.dim[type->shape.rank++] = strtoll(at + 1, &end, 10);
+    at = end;
+  }
+  return type->dtype;
 }

@@ -14,6 +14,7 @@ typedef struct item {
   clade_type type;
   size_t element, bytes, stored, offset; /* stored: bytes in the file */
   bool packed;                           /* zeros are left out there */
+  bool blocks;                           /* its elements share blocks */
   char digits[CLADE__DIGITS + 1];
 } item;
 typedef struct plan {
@@ -31,7 +32,8 @@ static int by_element(const void *a, const void *b) {
 
 /* Where less is left than was: of floats alone. */
 static clade_status try_packing(const clade_vars *vars, item *one) {
-  if (!clade__is_float(one->type.dtype) || one->foreign || !one->bytes) return CLADE_OK;
+  if (!clade__is_float(one->type.dtype) || clade__has_blocks(one->type.dtype) || one->foreign || !one->bytes)
+    return CLADE_OK;
   void *data = clade__new(one->bytes, 1);
   clade_status status = data ? clade_vars_get(vars, one->name, data, one->bytes) : CLADE_NO_MEMORY;
   const size_t least = status == CLADE_OK ? clade__zeros_bytes(data, one->bytes / one->element, one->element) : 0;
@@ -48,7 +50,9 @@ static clade_status add_item_of(plan *out, item one, const clade_vars *packing) 
                       "a variable with the name __metadata__ cannot be written: safetensors means another thing");
   memset(one.digits, '0', CLADE__DIGITS);
   CLADE_TRY(clade_type_bytes(&one.type, &one.bytes));
-  CLADE_TRY(clade_dtype_bytes(one.type.dtype, 1, &one.element)); /* or of a block */
+  one.blocks = clade__has_blocks(one.type.dtype);
+  one.element = 1; /* blocks lie anywhere */
+  if (!one.blocks) CLADE_TRY(clade__dtype_element(one.type.dtype, &one.element));
   one.stored = one.bytes;
   if (packing) CLADE_TRY(try_packing(packing, &one));
   out->largest = CLADE_MAX(out->largest, one.bytes);
@@ -89,13 +93,17 @@ static bool add_text_of(json_t *metadata, const char *prefix, const item *one, c
   return good;
 }
 
-/* What a tensor is whose zeros are left out: for the file it is a row of bytes. */
-static bool add_packed(json_t *metadata, const item *one) {
+/* For the file it is a row of bytes. */
+static bool is_row(const item *one) { return one->packed || one->blocks; }
+
+/* What such a tensor is. */
+static bool add_type(json_t *metadata, const item *one) {
   clade__text type = {0};
-  if (!one->packed) return true;
+  if (!is_row(one)) return true;
   clade__text_add(&type, "%s", clade__dtype_row(one->type.dtype)->tensors);
   for (int i = 0; i < one->type.shape.rank; i++) clade__text_add(&type, " %lld", (long long)one->type.shape.dim[i]);
-  const bool good = !type.failed && add_text_of(metadata, CLADE__META_ZEROS, one, type.data);
+  const bool good =
+      !type.failed && add_text_of(metadata, one->packed ? CLADE__META_ZEROS : CLADE__META_BLOCKS, one, type.data);
   clade__text_free(&type);
   return good;
 }
@@ -108,7 +116,7 @@ static bool add_metadata(json_t *root, const plan *p, size_t n_pairs, const clad
               set(metadata, CLADE__META_FORMAT, json_string(CLADE__FORMAT));
   for (size_t i = 0; good && i < n_pairs; i++) good = set(metadata, pairs[i].key, json_string(pairs[i].value));
   for (size_t i = 0; good && i < p->n; i++)
-    good = add_text_of(metadata, CLADE__META_TENSOR, &p->at[i], p->at[i].digits) && add_packed(metadata, &p->at[i]);
+    good = add_text_of(metadata, CLADE__META_TENSOR, &p->at[i], p->at[i].digits) && add_type(metadata, &p->at[i]);
   return good;
 }
 
@@ -122,8 +130,8 @@ static bool add_sizes(json_t *object, const char *key, int n, const int64_t *siz
 
 static bool add_item(json_t *root, const item *one) {
   const int64_t place[] = {(int64_t)one->offset, (int64_t)(one->offset + one->stored)};
-  const clade_shape row = CLADE_SHAPE((int64_t)one->stored), *shape = one->packed ? &row : &one->type.shape;
-  const clade_dtype dtype = one->packed ? CLADE_U8 : one->type.dtype;
+  const clade_shape row = CLADE_SHAPE((int64_t)one->stored), *shape = is_row(one) ? &row : &one->type.shape;
+  const clade_dtype dtype = is_row(one) ? CLADE_U8 : one->type.dtype;
   json_t *value = json_object();
   return set(root, one->name, value) && set(value, "dtype", json_string(clade__dtype_row(dtype)->tensors)) &&
          add_sizes(value, "shape", shape->rank, shape->dim) &&

@@ -31,52 +31,23 @@ void clade__zeros_pack(const void *data, size_t n, size_t element, unsigned char
 }
 
 /* ---- what a header says of such a tensor ---- */
-static clade_status find_key(const clade__tensors *t, const clade__tensor *tensor, const char **value) {
-  clade__text text = {0};
-  char *key;
-  clade__text_add(&text, CLADE__META_ZEROS "%s", tensor->name);
-  CLADE_TRY(clade__text_take(&text, &key));
-  *value = clade__tensors_metadata(t, key);
-  clade__free(key);
-  return CLADE_OK;
-}
-
 static clade_status wrong(const char *path, const clade__tensor *tensor, const char *what) {
   return CLADE_FAIL(CORRUPT, "%s: tensor \"%s\", in which zeros are left out: %s", path, tensor->name, what);
 }
 
-/* "F32 16 6 5 5" */
-static bool parse(const char *text, clade_dtype *dtype, const char **type, clade_shape *shape) {
-  const size_t n = strcspn(text, " ");
-  *dtype = CLADE_DTYPE_NONE;
-  *shape = (clade_shape){0};
-  while ((*dtype = clade__dtype_next(*dtype))) {
-    *type = clade__dtype_row(*dtype)->tensors;
-    if (strlen(*type) == n && !strncmp(*type, text, n)) break;
-  }
-  for (const char *at = text + n; *at;) {
-    char *end;
-    if (*at != ' ' || at[1] < '0' || at[1] > '9' || shape->rank == CLADE_MAX_RANK) return false;
-    shape->dim[shape->rank++] = strtoll(at + 1, &end, 10);
-    at = end;
-  }
-  return *dtype;
-}
-
 clade_status clade__zeros_entry(const char *path, const clade__tensors *t, clade__tensor *tensor) {
   const char *text;
-  int64_t elements;
-  clade_dtype dtype;
-  CLADE_TRY(find_key(t, tensor, &text));
+  clade_type type = {0};
+  CLADE_TRY(clade__tensors_key(t, CLADE__META_ZEROS, tensor->name, &text));
   if (!text) return CLADE_OK;
   if (tensor->dtype != CLADE_U8 || tensor->shape.rank != 1) return wrong(path, tensor, "it is no row of bytes");
-  if (!parse(text, &dtype, &tensor->type, &tensor->shape)) return wrong(path, tensor, "its type and shape are none");
-  tensor->dtype = dtype;
-  CLADE_TRY(clade__dtype_element(dtype, &tensor->packed));
-  clade_status status = clade_shape_elements(&tensor->shape, &elements);
-  if (status == CLADE_OK) status = clade_dtype_bytes(dtype, elements, &tensor->bytes);
+  if (!clade__tensors_type(text, &type, &tensor->type)) return wrong(path, tensor, "its type and shape are none");
+  clade_status status = clade__dtype_element(type.dtype, &tensor->packed);
+  if (status == CLADE_OK) status = clade_type_bytes(&type, &tensor->bytes);
   if (status != CLADE_OK) return clade__fail_in(status, "%s: tensor \"%s\"", path, tensor->name);
-  if (((size_t)elements + 7) / 8 <= tensor->stored_bytes) return CLADE_OK;
+  tensor->dtype = type.dtype;
+  tensor->shape = type.shape;
+  if ((tensor->bytes / tensor->packed + 7) / 8 <= tensor->stored_bytes) return CLADE_OK;
   return wrong(path, tensor, "it has fewer bits than elements");
 }
 

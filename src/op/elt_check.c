@@ -17,6 +17,8 @@ clade_status clade__elt_result(const clade__elt_row *row, const clade_dtype *in,
   for (int i = 0; i < row->arity; i++)
     if (!clade__is_float(in[i]) && !clade__is_integer(in[i]) && in[i] != CLADE_BOOL)
       return CLADE_FAIL(DTYPE, "%s: operand %d: %d is no element type that it takes", row->name, i, (int)in[i]);
+  for (int i = 0; i < row->arity && row->kind != CLADE__ELT_CAST; i++)
+    if (clade__has_blocks(in[i])) return refuse(row, i, in[i], "elements that share no block: cast them");
   *out = in[0];
   switch (row->kind) {
   case CLADE__ELT_FLOAT:
@@ -81,6 +83,13 @@ clade_status clade__elt_check(const clade__elt *p) {
       return CLADE_FAIL(DTYPE, "an elementwise program: input %d: %d is no element type", i, p->in_dtype[i]);
   for (int k = 0; k < p->n_insn; k++) CLADE_TRY(check_insn(p, k));
   return CLADE_OK;
+}
+
+bool clade__elt_has_blocks(const clade__elt *p) {
+  bool any = false;
+  for (int i = 0; i < p->n_in; i++) any |= clade__has_blocks((clade_dtype)p->in_dtype[i]);
+  for (int k = 0; k < p->n_insn; k++) any |= clade__has_blocks((clade_dtype)p->insn[k].dtype);
+  return any;
 }
 
 clade_dtype clade__elt_dtype(const clade__elt *p) {

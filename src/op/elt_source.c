@@ -181,6 +181,7 @@ clade_status clade__elt_source(const clade__elt *p, clade__text *out) { return s
 clade_status clade__elt_source16(const clade__elt *p, clade__text *out) { return source(p, true, out); }
 
 bool clade__elt_wide(const clade__elt *p) {
+  if (clade__elt_has_blocks(p)) return false;
   for (int i = 0; i < p->n_in; i++)
     if (!clade__is_float(p->in_dtype[i])) return false;
   for (int k = 0; k < p->n_insn; k++) {

@@ -279,7 +279,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   clade_kernel_step *s = clade_emit_kernel(e, flat ? "eltwise_flat_ref" : "eltwise_strided_ref");
   clade_emit_define(s, "RANK", flat ? 0 : rank_class(w.rank));
   CLADE_TRY(describe(s, p, &w, flat, ONE));
-  for (int i = 0; i < n->n_in; i++) clade_emit_in(s, i);
+  for (int i = 0; i < n->n_in; i++) clade__emit_in_blocks(s, i);
   clade_emit_out(s, 0);
   size_t group = flat ? 256 : w.dim[0] <= 4 ? 4 : w.dim[0] <= 16 ? 16 : 64;
   while (group > q->device->max_group) group /= 2;
@@ -296,6 +296,33 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   for (int i = 0; i < n->n_in; i++) clade_emit_index8(s, CLADE_MAX_RANK, w.stride[i]);
   clade_emit_index(s, (int64_t)row);
   clade_emit_range(s, 1, &global, &group);
+  return CLADE_OK;
+}
+
+/* ---- blocks: a block at a time, whose scale hangs on all of its elements ---- */
+static const char *ref_accept(const clade_query *q) {
+  return clade__has_blocks(q->node->out[0].dtype) ? "it gives elements one by one, and blocks share a scale" : NULL;
+}
+
+static const char *blocks_accept(const clade_query *q) {
+  return clade__has_blocks(q->node->out[0].dtype) ? NULL : "made for elements that share blocks";
+}
+
+static clade_status blocks_emit(clade_emit *e, const clade_query *q) {
+  const clade_node *n = q->node;
+  const size_t group = 64;
+  int64_t elements;
+  walk w;
+  CLADE_TRY(clade_shape_elements(&n->out[0].shape, &elements));
+  plan_walk(n, &w);
+  clade_kernel_step *s = clade_emit_kernel(e, "eltwise_blocks_ref");
+  clade_emit_define(s, "RANK", 0);
+  CLADE_TRY(describe(s, program_of(n), &w, true, ONE));
+  clade__emit_in_blocks(s, 0);
+  clade__emit_out_blocks(s, 0);
+  clade_emit_index(s, elements);
+  const size_t blocks = (size_t)clade__up(elements, 32) / 32;
+  clade_emit_range(s, 1, &blocks, &(size_t){CLADE_MIN(group, q->device->max_group)});
   return CLADE_OK;
 }
 
@@ -351,6 +378,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
 static const char *group_accept(const clade_query *q) {
   enum { FOURS = 4 };
   walk w;
+  if (clade__elt_has_blocks(program_of(q->node))) return "made for elements that share no block";
   plan_walk(q->node, &w);
   if (!is_flat(q->node) && w.dim[0] < FOURS) return "rows are shorter than four elements";
   return clade__group_refuses(q, 2 * FOURS);
@@ -396,7 +424,10 @@ static const clade_impl *const impls[] = {
                .cost = clade__systolic_elements, .emit = clade__systolic_eltwise_emit, .bundled = "eltwise"),
     CLADE_IMPL(.name = "systolic_i64", .family = CLADE_FAMILY_SYSTOLIC, .accept = clade__systolic_eltwise_i64_accept,
                .cost = clade__systolic_elements, .emit = clade__systolic_eltwise_i64_emit, .bundled = "eltwise_i64"),
-    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = ref_cost, .emit = ref_emit, .any_layout = true),
+    CLADE_IMPL(.name = "blocks", .family = CLADE_FAMILY_REF, .accept = blocks_accept, .cost = ref_cost,
+               .emit = blocks_emit),
+    CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .accept = ref_accept, .cost = ref_cost, .emit = ref_emit,
+               .any_layout = true),
     NULL,
 };
 const clade_op clade__op_eltwise = {

@@ -18,7 +18,8 @@ static bool wide_type(const clade_type *type) {
   size_t bytes;
   int64_t elements = 0;
   clade_shape stored = type->shape;
-  if (type->layout.block) return clade_type_bytes(type, &bytes) != CLADE_OK || bytes > INT32_MAX - BEYOND;
+  if (type->layout.block || clade__has_blocks(type->dtype))
+    return clade_type_bytes(type, &bytes) != CLADE_OK || bytes > INT32_MAX - BEYOND;
   return clade_shape_elements(&stored, &elements) != CLADE_OK || elements > INT32_MAX - BEYOND;
 }
 
@@ -151,7 +152,14 @@ static void add_arg(clade_kernel_step *s, const clade__arg *arg) {
   if (room(e, &s->args, s->n_args, &s->arg_capacity, sizeof *s->args)) s->args[s->n_args++] = *arg;
 }
 
-static void add_operand(clade_kernel_step *s, clade__arg_kind kind, int index, int64_t at) {
+/* How far apart the places are that an offset counts: elements, or, for kernels that find blocks by themselves, bytes
+ * of blocks. */
+static clade_status place_of(const clade_type *type, bool by_blocks, size_t *bytes) {
+  *bytes = 1;
+  return by_blocks && clade__has_blocks(type->dtype) ? CLADE_OK : clade__dtype_element(type->dtype, bytes);
+}
+
+static void add_operand(clade_kernel_step *s, clade__arg_kind kind, int index, int64_t at, bool by_blocks) {
   if (!s || s->emit->status != CLADE_OK) return;
   clade_emit *e = s->emit;
   const clade_node *n = e->query->node;
@@ -163,18 +171,20 @@ static void add_operand(clade_kernel_step *s, clade__arg_kind kind, int index, i
     return;
   }
   const clade_type *type = kind == CLADE__ARG_IN ? &n->in[index] : &n->out[index];
-  clade_status status = clade__dtype_element(type->dtype, &element);
+  clade_status status = place_of(type, by_blocks, &element);
   if (status != CLADE_OK)
     keep(e, clade__fail_in(status, "%s: kernel %s", op_name(e), s->kernel));
   else
     add_arg(s, &(clade__arg){.kind = kind, .operand = index, .at = (size_t)at * element, .element = (uint32_t)element});
 }
 
-void clade_emit_in(clade_kernel_step *s, int index) { add_operand(s, CLADE__ARG_IN, index, 0); }
-void clade_emit_out(clade_kernel_step *s, int index) { add_operand(s, CLADE__ARG_OUT, index, 0); }
+void clade_emit_in(clade_kernel_step *s, int index) { add_operand(s, CLADE__ARG_IN, index, 0, false); }
+void clade_emit_out(clade_kernel_step *s, int index) { add_operand(s, CLADE__ARG_OUT, index, 0, false); }
 void clade__emit_in_at(clade_kernel_step *s, int index, int64_t element) {
-  add_operand(s, CLADE__ARG_IN, index, element);
+  add_operand(s, CLADE__ARG_IN, index, element, false);
 }
+void clade__emit_in_blocks(clade_kernel_step *s, int index) { add_operand(s, CLADE__ARG_IN, index, 0, true); }
+void clade__emit_out_blocks(clade_kernel_step *s, int index) { add_operand(s, CLADE__ARG_OUT, index, 0, true); }
 
 void clade_emit_workspace(clade_kernel_step *s, size_t byte_offset, size_t element_bytes) {
   if (!s || s->emit->status != CLADE_OK) return;

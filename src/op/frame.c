@@ -366,7 +366,9 @@ static clade_status element(clade_dtype dtype, double value, int64_t *bytes) {
   float f = (float)value;
   int64_t whole = value >= -0x1p62 && value <= 0x1p62 ? (int64_t)value : 0;
   bool real = clade__is_float(dtype);
+  size_t each;
   *bytes = 0;
+  CLADE_TRY(clade__dtype_element(dtype, &each));
   if (!real && ((double)whole != value || whole < clade__dtype_low(dtype) || whole > clade__dtype_high(dtype)))
     return CLADE_FAIL(INVALID, "value %g is none of %s", value, clade_dtype_name(dtype));
   return real ? clade_convert(dtype, bytes, CLADE_F32, &f, 1) : clade_convert(dtype, bytes, CLADE_I64, &whole, 1);

@@ -1,6 +1,7 @@
 /* Matrix products over the last two axes, batched over the others, with an elementwise program at the end. Each result
  * is within (K + 4) 2^-24 of alpha * sum |a b|, before the program, besides the rounding to the stored type. Bytes
- * (i8 by i8, u8 by i8) give i32, exactly; integers wrap. */
+ * (i8 by i8, u8 by i8) give i32, exactly; integers wrap. Of f32 by weights in blocks (q4_0, q8_0) b is what these stand
+ * for, exactly. */
 #include <clade/ops.h>
 
 #include "ir/ties.h"
@@ -69,10 +70,31 @@ static clade_status inside(const clade_node *n, int operand) {
                     clade_shape_text(x, t[0], sizeof t[0]), clade_shape_text(s, t[1], sizeof t[1]));
 }
 
+/* Weights whose elements share blocks along the inner axis, by rows in f32. */
+static clade_status block_types(const clade_node *n, clade_dtype *out) {
+  const clade__gemm_attrs *at = n->attrs;
+  const clade_type *b = &n->in[1];
+  const unsigned elements = clade__dtype_row(b->dtype)->elements;
+  const char *name = clade_dtype_name(b->dtype);
+  const clade_dim k = b->shape.rank ? b->shape.dim[b->shape.rank - 1] : 0;
+  if (n->in[0].dtype != CLADE_F32)
+    return CLADE_FAIL(DTYPE, "gemm: a is %s and b is %s; expected a in f32", clade_dtype_name(n->in[0].dtype), name);
+  if (!at->trans_b || at->shape[1].rank)
+    return CLADE_FAIL(UNSUPPORTED, "gemm: b is %s, whose blocks lie along its rows; expected it whole, with .trans_b",
+                      name);
+  if (k % elements)
+    return CLADE_FAIL(BAD_SHAPE,
+                      "gemm: b is %s with rows of %lld; expected a multiple of %u, as rows begin with blocks", name,
+                      (long long)k, elements);
+  *out = CLADE_F32;
+  return CLADE_OK;
+}
+
 /* Operands of one type; bytes of the first one may lack a sign. */
 static clade_status types(const clade_node *n, clade_dtype *out) {
   const clade__gemm_attrs *a = n->attrs;
   clade_dtype t = n->in[0].dtype, b = n->in[1].dtype;
+  if (clade__has_blocks(b) && !clade__has_blocks(t)) return block_types(n, out);
   bool bytes = t == CLADE_I8 || t == CLADE_U8;
   if (bytes ? b != CLADE_I8 : t != b)
     return CLADE_FAIL(DTYPE, "gemm: a is %s and b is %s; expected %s", clade_dtype_name(t), clade_dtype_name(b),
@@ -120,6 +142,7 @@ static clade_val product(clade_graph *g, clade_val a, bool trans_a, clade_val b,
 static clade_status grad(clade_grad *g) {
   const clade__gemm_attrs *at = g->node->attrs;
   clade_val a = g->in[0], b = g->in[1], dy = g->dout[0];
+  if (clade__has_blocks(g->node->in[1].dtype)) b = clade_cast(g->graph, b, CLADE_F32);
   bool ta = at->trans_a, tb = at->trans_b;
   if (at->epilogue.n_insn || g->node->n_in > 2 || at->shape[0].rank || at->shape[1].rank)
     return CLADE_FAIL(UNSUPPORTED, "gemm: derivatives are taken before an epilogue or a view is fused in");

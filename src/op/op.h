@@ -52,6 +52,7 @@ clade_status clade__elt_source(const clade__elt *program, clade__text *out);
  * besides what is tested in between. */
 clade_status clade__elt_source16(const clade__elt *program, clade__text *out);
 bool clade__elt_wide(const clade__elt *program);
+bool clade__elt_has_blocks(const clade__elt *program); /* it is a cast from or to a type whose elements share blocks */
 /* The dtype of the result. */
 clade_dtype clade__elt_dtype(const clade__elt *program);
 /* The value of a program in double, not rounded to float: a reference for tests and for folding constants, not for
@@ -174,6 +175,9 @@ void clade__emit_begin(clade_emit *emit, clade__arena *arena, const clade_query 
 extern bool clade__always_wide; /* tests set it, for indices of 64 bits with few elements */
 /* As clade_emit_in, from an element of the operand on. */
 void clade__emit_in_at(clade_kernel_step *s, int index, int64_t element);
+/* Of any type: where its elements share blocks, STORAGE(T) is a byte of one and LOAD finds an element's. */
+void clade__emit_in_blocks(clade_kernel_step *s, int index);
+void clade__emit_out_blocks(clade_kernel_step *s, int index);
 /* An argument of any bytes, at most 64. */
 void clade__emit_bytes(clade_kernel_step *s, const void *value, size_t bytes);
 /* After the implementation's emit: its first failure, or that a step was left incomplete. */

@@ -140,7 +140,7 @@ static const char *gemm_refuses(const clade_query *q) {
 }
 
 const char *clade__systolic_gemm_accept(const clade_query *q) {
-  return q->node->in[0].dtype != CLADE_F32 ? "made for f32" : gemm_refuses(q);
+  return q->node->in[0].dtype != CLADE_F32 || q->node->in[1].dtype != CLADE_F32 ? "made for f32" : gemm_refuses(q);
 }
 const char *clade__systolic_gemm_i8_accept(const clade_query *q) {
   return q->node->in[0].dtype != CLADE_I8 ? "made for i8 by i8" : gemm_refuses(q);

@@ -109,7 +109,7 @@ static bool absorb(const fusion *f, const clade_graph *g, const clade__node *n, 
 static void plan_chain(fusion *f, const clade_graph *g, clade__id node) {
   const clade__node *n = &g->nodes[node];
   draft *d = &f->drafts[node];
-  if (n->op != &clade__op_eltwise) return;
+  if (n->op != &clade__op_eltwise || clade__elt_has_blocks(&((const clade__eltwise_attrs *)n->attrs)->program)) return;
   d->active = true;
   d->program = ((const clade__eltwise_attrs *)n->attrs)->program;
   for (int i = 0; i < n->n_in; i++) d->in[i] = n->in[i], d->refs[i] = 1;

@@ -164,7 +164,15 @@ static bool is_free(const clade__node *n) {
   return n->n_in && n->op != &clade__op_assign && !(p && names_types(p));
 }
 
+/* Products of operands whose elements share blocks are of f32. */
+static bool has_blocks(const clade_graph *g, const clade__node *n) {
+  bool any = false;
+  for (int i = 0; i < n->n_in; i++) any |= clade__has_blocks(clade__type(g, n->in[i])->dtype);
+  return any;
+}
+
 static clade_autocast rule_of(const clade__pass_ctx *ctx, const clade__node *n) {
+  if (has_blocks(ctx->graph, n)) return CLADE_AUTOCAST_WIDE;
   clade_autocast rule = of_list(n);
   kind best = NOTHING;
   word w;

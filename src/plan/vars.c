@@ -104,16 +104,17 @@ static clade_status fill_zero(clade_vars *vars, clade__var *var) {
 
 static clade_status fill_pieces(clade_vars *vars, clade__var *var, const clade__initial *initial, piece *p) {
   int64_t elements;
-  size_t element;
   clade__queue *queue;
   CLADE_TRY(clade_shape_elements(&var->type.shape, &elements));
-  CLADE_TRY(clade__dtype_element(var->type.dtype, &element));
   CLADE_TRY(queue_of(vars, var, &queue));
   for (size_t first = 0; first < (size_t)elements; first += PIECE) {
     size_t n = CLADE_MIN((size_t)PIECE, (size_t)elements - first);
+    size_t skipped, bytes;
     CLADE_TRY(fill_piece(p, var->type.dtype, initial, first, n));
-    CLADE_TRY(clade__queue_write(queue, var->buffer, var->offset + first * element, p->data, n * element, true,
-                                 (clade__wait){0}, NULL));
+    CLADE_TRY(clade_dtype_bytes(var->type.dtype, (int64_t)first, &skipped));
+    CLADE_TRY(clade_dtype_bytes(var->type.dtype, (int64_t)n, &bytes));
+    CLADE_TRY(
+        clade__queue_write(queue, var->buffer, var->offset + skipped, p->data, bytes, true, (clade__wait){0}, NULL));
   }
   return CLADE_OK;
 }

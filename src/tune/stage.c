@@ -141,9 +141,27 @@ static void draw(clade_dtype dtype, bool positive, unsigned char *to, size_t siz
   }
 }
 
+/* Of elements that share blocks. */
+static clade_status draw_blocks(const clade_type *type, bool positive, void **data, size_t *bytes) {
+  enum { SOME = PERIOD / 32 * 32 };
+  float x[PERIOD];
+  int64_t n;
+  draw(CLADE_F32, positive, (unsigned char *)x, sizeof *x);
+  CLADE_TRY(clade_shape_elements(&type->shape, &n));
+  CLADE_TRY(clade_type_bytes(type, bytes));
+  if (!(*data = clade__new(*bytes, 1))) return CLADE_NO_MEMORY;
+  for (int64_t at = 0; at < n; at += SOME) {
+    size_t skipped;
+    CLADE_TRY(clade_dtype_bytes(type->dtype, at, &skipped));
+    CLADE_TRY(clade_convert(type->dtype, (char *)*data + skipped, CLADE_F32, x, (size_t)CLADE_MIN(n - at, SOME)));
+  }
+  return CLADE_OK;
+}
+
 clade_status clade__draw(const clade_type *type, bool positive, void **data, size_t *bytes) {
   unsigned char table[PERIOD * 8], *to;
   size_t element;
+  if (clade__has_blocks(type->dtype)) return draw_blocks(type, positive, data, bytes);
   CLADE_TRY(clade__dtype_element(type->dtype, &element));
   CLADE_TRY(clade_type_bytes(type, bytes));
   draw(type->dtype, positive, table, element);

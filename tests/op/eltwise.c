@@ -110,9 +110,29 @@ static void within(const op_case *c, const clade__elt_row *leader, op_input *in)
     in->low = CLADE_MAX(low, real ? in->low : leader->low), in->high = CLADE_MIN(high, real ? in->high : leader->high);
 }
 
+/* Casts to elements that share blocks, from floats and from one such type to the other. */
+static void draw_blocks(op_case *c, op_random *r) {
+  static const clade_dtype types[] = {CLADE_Q4_0, CLADE_Q8_0};
+  const bool both = op_chance(r, 0.3);
+  const int to = c->number / 2 % 2;
+  c->i[CAST_TO] = (int)types[to];
+  c->i[LEADER] = clade__elt_by_name("cast")->number;
+  c->i[ALONE] = true;
+  c->i[SPECIALS] = !both && op_chance(r, 0.3);
+  c->i[INFINITIES] = c->i[SPECIALS] && op_chance(r, 0.5);
+  c->n_in = c->n_out = 1;
+  c->in[0] = (op_input){.dtype = both ? types[1 - to] : CLADE_F32, .shape = op_draw_shape(r, c, 0, 3, 4000)};
+  if (op_chance(r, 0.3)) c->in[0].low = -1e-6, c->in[0].high = 1e-6; /* scales that f16 has not, or hardly */
+  snprintf(c->note, sizeof c->note, "to %s", clade_dtype_name(types[to]));
+}
+
 static void draw(op_case *c, op_random *r) {
   const clade__elt_row *rows[OP_OUTPUTS];
   clade_shape shape;
+  if (!strcmp(c->impl, "blocks") && c->dtype == CLADE_F32 && !c->gradient) {
+    draw_blocks(c, r);
+    return;
+  }
   bool far = op_draw_long(r, c, &shape), deep = !c->small && !c->gradient && c->number % 8 == 7; /* many axes */
   const clade__elt_row *leader = c->small ? small_row(c) : nth_row(c->dtype, c->number);
   if (narrowed(c)) leader = clade__elt_by_name("cast");
@@ -156,7 +176,8 @@ static double special(const op_case *c, op_random *r) {
 /* Limits of the type, and what is no number; what lies between two numbers of the type that it is cast to. */
 static void fill(const op_case *c, op_random *r, op_array *in) {
   const clade_dtype to = (clade_dtype)c->i[CAST_TO];
-  const bool ties = leader_of(c)->kind == CLADE__ELT_CAST && c->dtype == CLADE_F32 && op_is_float(to);
+  const bool ties =
+      leader_of(c)->kind == CLADE__ELT_CAST && c->dtype == CLADE_F32 && op_is_float(to) && !clade__has_blocks(to);
   for (int j = 0; c->i[SPECIALS] && j < c->n_in; j++)
     for (int64_t i = 0; i < in[j].n; i++) {
       if (in[j].dtype == CLADE_BOOL || !op_chance(r, 0.1)) continue;
@@ -210,6 +231,7 @@ static void reference_row(const op_case *c, const clade__elt_row *row, const op_
     out->bound[i] = row->ulp * 0x1p-23 * CLADE_MAX(fabs(out->v[i]), row->floor);
     if (!(out->bound[i] < HUGE_VAL)) out->bound[i] = 0; /* of what is infinite or no number */
   }
+  if (clade__has_blocks(out->dtype)) op_round_blocks(out->dtype, out->n, out->v);
 }
 
 static void reference(const op_case *c, const op_array *in, op_array *out) {

@@ -191,6 +191,13 @@ static void draw(op_case *c, op_random *r) {
     k = (CLADE_MAX(k, 1) + 3) / 4 * 4, c->i[TRANS_A] = false;
   }
   if (strcmp(c->impl, "mma_warp_tf32") == 0) c->differentiable = 0; /* products too, and as far off */
+  const bool in_blocks =
+      c->dtype == CLADE_F32 && (!strcmp(c->impl, "vec_blocks") || (!strcmp(c->impl, "ref") && op_chance(r, 0.2)));
+  if (in_blocks) { /* weights whose rows are whole blocks */
+    k = 32 * op_integer(r, 0, c->small || c->gradient ? 1 : 5), c->i[TRANS_A] &= strcmp(c->impl, "ref") == 0;
+    c->i[TRANS_B] = true;
+    if (op_chance(r, 0.5)) m = op_integer(r, 1, c->small || c->gradient ? 4 : 12); /* few rows */
+  }
   c->f[ALPHA] = real && op_chance(r, 0.25) ? -0.75 : 1;
   c->n_in = 2;
   bool bytes = !real && result_type(c->dtype) != c->dtype;
@@ -200,6 +207,7 @@ static void draw(op_case *c, op_random *r) {
     c->in[0].low = c->dtype == CLADE_U8 ? 0 : -128, c->in[0].high = c->in[0].low + 255;
     c->in[1].dtype = CLADE_I8, c->in[1].low = -128, c->in[1].high = 127;
   }
+  if (in_blocks) c->in[1].dtype = c->number / 3 % 2 ? CLADE_Q4_0 : CLADE_Q8_0, c->differentiable &= ~2u;
   const bool bare = warp && (c->i[TRANS_A] || c->i[TRANS_B]); /* each is a kernel of its own already */
   const bool views = c->form == VIEWS && !c->gradient;        /* in the node itself too */
   c->i[BIAS] = op_chance(r, 0.25) && !bare && !views && way != BESIDE;
@@ -212,7 +220,8 @@ static void draw(op_case *c, op_random *r) {
         (op_input){.dtype = result_type(c->dtype), .shape = op_draw_broadcast(r, &bias), .low = -2, .high = 2};
   }
   if (c->form == VIEWS) {
-    const bool panels = strstr(c->impl, "panels") != NULL, second = !panels && op_chance(r, 0.7);
+    const bool panels = strstr(c->impl, "panels") || clade__has_blocks(c->in[1].dtype),
+               second = !panels && op_chance(r, 0.7);
     if (panels || !second || op_chance(r, 0.7)) draw_view(c, r, 0);
     if (second) draw_view(c, r, 1);
   }

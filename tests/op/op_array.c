@@ -12,6 +12,7 @@ void op_list_types(void) {
   clade_dtype *all = op_all_types, *computed = op_computed_types, *floats = op_computed_floats;
   clade_dtype *number = op_number_types, *factor = op_factor_types;
   for (clade_dtype t = CLADE_DTYPE_NONE; (t = clade__dtype_next(t));) {
+    if (clade__has_blocks(t)) continue; /* few ops take them, and those draw them by themselves */
     *all++ = t;
     if (clade__is_computed(t)) *computed++ = t;
     if (clade__is_computed_float(t)) *floats++ = t;
@@ -67,8 +68,22 @@ static double wrapped(const clade__dtype *row, int64_t v) {
                                                                   : (double)kept;
 }
 
+void op_round_blocks(clade_dtype dtype, int64_t n, double *v) {
+  size_t bytes = 0;
+  float *x = op_alloc((size_t)n, sizeof *x);
+  void *blocks = NULL;
+  for (int64_t i = 0; i < n; i++) x[i] = (float)v[i];
+  if (clade_dtype_bytes(dtype, n, &bytes) == CLADE_OK) blocks = op_alloc(bytes, 1);
+  (void)clade_convert(dtype, blocks, CLADE_F32, x, (size_t)n);
+  (void)clade_convert(CLADE_F32, x, dtype, blocks, (size_t)n);
+  for (int64_t i = 0; i < n; i++) v[i] = (double)x[i];
+  free(x);
+  free(blocks);
+}
+
 double op_round(clade_dtype dtype, double v) {
   const clade__dtype *row = clade__dtype_row(dtype);
+  if (clade__has_blocks(dtype)) return v; /* it hangs on the others of its block */
   if (row->kind == CLADE__TRUTH) return v != 0;
   if (row->kind != CLADE__REAL) return wrapped(row, as_integer(v));
   if (v == 0 || isnan(v)) return v;
@@ -111,6 +126,7 @@ void op_array_fill(op_array *a, const op_input *in, op_random *r) {
     if (!op_is_float(in->dtype)) v = floor(low) + floor(op_uniform(r, 0, 1) * (floor(high) - floor(low) + 1));
     a->v[i] = op_round(in->dtype, v);
   }
+  if (clade__has_blocks(in->dtype)) op_round_blocks(in->dtype, a->n, a->v);
 }
 
 size_t op_array_bytes(const op_array *a) {
@@ -156,7 +172,7 @@ static double *unpack(clade_dtype dtype, const void *bytes, int64_t from, int64_
 
 /* Half a unit in the last place, and what a device that has no denormal numbers may lose. */
 static double storage_error(clade_dtype dtype, double magnitude) {
-  if (!op_is_float(dtype)) return 0;
+  if (!op_is_float(dtype) || clade__has_blocks(dtype)) return 0;
   const double tiny = clade__dtype_row(dtype)->exponent == 8 ? 0x1p-126 : clade__dtype_least(dtype) / 2;
   return magnitude * clade__dtype_unit(dtype) + tiny;
 }
@@ -165,6 +181,7 @@ static bool close_enough(clade_dtype dtype, double got, double want, double boun
   if (bound == HUGE_VAL) return true;
   if (!op_is_float(dtype)) return fabs(got - want) <= bound;
   double error = bound + storage_error(dtype, fabs(want) + bound);
+  if (clade__has_blocks(dtype)) return isnan(want) ? isnan(got) : fabs(got - want) <= bound;
   const bool infinite = clade__dtype_row(dtype)->infinite, beyond = fabs(want) + error > clade__dtype_most(dtype);
   if (isnan(got) && !infinite && beyond) return true;
   if (isnan(want) || isnan(got)) return isnan(want) && isnan(got);

@@ -166,7 +166,8 @@ static int nth_in_turn(const op_target *t, int number) {
 static uint64_t allowed_variants(const char *path, const char *name) {
   char line[256], word[128];
   uint64_t number, more, found = 0, stored = 0;
-  for (clade_dtype t = CLADE_DTYPE_NONE; (t = clade__dtype_next(t));) stored += !clade__is_computed(t);
+  for (clade_dtype t = CLADE_DTYPE_NONE; (t = clade__dtype_next(t));)
+    stored += !clade__is_computed(t) && !clade__has_blocks(t);
   FILE *f = fopen(path, "r");
   while (f && fgets(line, sizeof line, f)) {
     const int n = sscanf(line, "%127s %" SCNu64 " %" SCNu64, word, &number, &more);

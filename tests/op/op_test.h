@@ -115,8 +115,10 @@ extern clade_dtype op_factor_types[OP_TYPES]; /* that have products */
 /* ---- for reference ---- */
 void op_result(op_array *out, clade_dtype dtype, clade_shape shape); /* allocates v and bound, zeroed */
 double op_round(clade_dtype dtype, double value);                    /* as storing it and loading it again */
-double op_tie(clade_dtype dtype, double value);                      /* a value between two, near this one */
-double op_epsilon(clade_dtype dtype);                                /* of the compute type: 2^-24 for floats, else 0 */
+/* The same of elements that share blocks, all of them. */
+void op_round_blocks(clade_dtype dtype, int64_t n, double *v);
+double op_tie(clade_dtype dtype, double value); /* a value between two, near this one */
+double op_epsilon(clade_dtype dtype);           /* of the compute type: 2^-24 for floats, else 0 */
 /* Where in an array of `shape` the element is that broadcasts to `index` (a multi-index of `to`). */
 int64_t op_broadcast_at(const clade_shape *shape, const clade_shape *to, const int64_t *index);
 void op_unravel(const clade_shape *shape, int64_t at, int64_t index[CLADE_MAX_RANK]);

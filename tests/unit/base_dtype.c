@@ -59,7 +59,9 @@ static unsigned to(clade_dtype t, double v) {
   return clade__dtype_row(t)->bytes == 1 ? one[0] : one[0] | (unsigned)one[1] << 8;
 }
 
-static bool is_small(clade_dtype t) { return clade__is_float(t) && clade__dtype_row(t)->bits <= 16; }
+static bool is_small(clade_dtype t) {
+  return clade__is_float(t) && clade__dtype_row(t)->bits <= 16 && !clade__has_blocks(t);
+}
 
 static void test_codes(void **state) {
   (void)state;
@@ -132,7 +134,7 @@ static void test_rows(void **state) {
     assert_int_equal(clade_dtype_bytes(t, 7 * (int64_t)r->elements, &bytes), CLADE_OK);
     assert_int_equal(bytes, 7 * r->bytes);
     if (r->elements == 1) assert_int_equal(clade__dtype_element(t, &each), CLADE_OK);
-    if (clade__is_float(t)) assert_int_equal(r->bits, 1 + r->exponent + r->fraction);
+    if (clade__is_float(t) && r->elements == 1) assert_int_equal(r->bits, 1 + r->exponent + r->fraction);
     if (!clade__is_float(t)) assert_true(clade__dtype_low(t) <= 0 && clade__dtype_high(t) > 0);
   }
   assert_int_equal(clade__dtype_named("f33"), CLADE_DTYPE_NONE);

@@ -43,7 +43,10 @@ static void all_rows(void **state) {
   OK(clade__file_read(io_path("rows.safetensors"), UINT64_MAX, &file));
   for (size_t i = 0; i < n; i++) {
     char text[80];
-    const int wide = snprintf(text, sizeof text, "\"dtype\":\"%s\"", clade__dtype_row(list[i].dtype)->tensors);
+    const char *type = clade__dtype_row(list[i].dtype)->tensors;
+    const int wide = clade__has_blocks(list[i].dtype)
+                         ? snprintf(text, sizeof text, "\"clade.blocks:%s\":\"%s 37\"", list[i].name, type)
+                         : snprintf(text, sizeof text, "\"dtype\":\"%s\"", type);
     assert_non_null(memmem(file.data, file.n, text, (size_t)wide));
   }
   clade__free(file.data);

@@ -89,22 +89,26 @@ static void shapes_of_a_graph(void **state) {
 }
 
 /* A file of one tensor "w", U8 of so many bytes, with that as its type and shape. */
-static clade_status parse(const char *zeros, const char *dtype, size_t n, const unsigned char *data) {
+static clade_status parse_as(const char *key, const char *type, const char *dtype, size_t n, const unsigned char *data,
+                             clade__tensors *t) {
   clade__bytes file = {0};
-  clade__tensors t;
   char header[400];
   const int length = snprintf(header, sizeof header,
-                              "{\"__metadata__\":{\"clade.zeros:w\":\"%s\"},\"w\":{\"dtype\":\"%s\",\"shape\":[%zu],"
+                              "{\"__metadata__\":{\"clade.%s:w\":\"%s\"},\"w\":{\"dtype\":\"%s\",\"shape\":[%zu],"
                               "\"data_offsets\":[0,%zu]}}",
-                              zeros, dtype, n, n);
+                              key, type, dtype, n, n);
   file.n = 8 + (size_t)length + n;
   file.data = clade__new(file.n, 1);
   assert_non_null(file.data);
   clade__put_little(file.data, (uint64_t)length, 8);
   memcpy(file.data + 8, header, (size_t)length);
   if (n) memcpy(file.data + 8 + length, data, n);
-  clade_status status = clade__tensors_parse("x.safetensors", &file, &t);
-  if (status != CLADE_OK) return status;
+  return clade__tensors_parse("x.safetensors", &file, t);
+}
+
+static clade_status parse(const char *zeros, const char *dtype, size_t n, const unsigned char *data) {
+  clade__tensors t;
+  CLADE_TRY(parse_as("zeros", zeros, dtype, n, data, &t));
   float have[4];
   assert_int_equal(t.at[0].bytes, sizeof have);
   memcpy(have, t.at[0].data, sizeof have);
@@ -133,8 +137,36 @@ static void refusals(void **state) {
   REFUSED(CORRUPT, parse("F32 4", "U8", 0, data), "fewer bits than elements");
 }
 
+/* Elements that share blocks, in a row of bytes. */
+static clade_status parse_blocks(const char *type, const char *dtype, size_t n) {
+  static const unsigned char data[100];
+  clade__tensors t;
+  CLADE_TRY(parse_as("blocks", type, dtype, n, data, &t));
+  assert_int_equal(t.at[0].dtype, CLADE_Q4_0);
+  assert_int_equal(t.at[0].bytes, n);
+  assert_int_equal(t.at[0].shape.rank, 2);
+  clade__tensors_free(&t);
+  return CLADE_OK;
+}
+
+static void blocks(void **state) {
+  (void)state;
+  static const unsigned char data[18];
+  clade__tensors t;
+  OK(parse_blocks("Q4_0 2 32", "U8", 36));
+  OK(parse_blocks("Q4_0 3 11", "U8", 36)); /* the last block is no whole one */
+  REFUSED(CORRUPT, parse_blocks("Q4_0 2 32", "I8", 36), "no row of bytes");
+  REFUSED(CORRUPT, parse_blocks("Q4_0 2 32 ", "U8", 36), "its type and shape are none");
+  REFUSED(CORRUPT, parse_blocks("F32 3 3", "U8", 36), "its type and shape are none");
+  REFUSED(CORRUPT, parse_blocks("Q4_0 2 33", "U8", 36), "another number of bytes");
+  REFUSED(CORRUPT, parse_blocks("Q8_0 2 32", "U8", 36), "another number of bytes");
+  REFUSED(OVERFLOW, parse_blocks("Q4_0 999999999 999999999 999999999", "U8", 36), "tensor \"w\"");
+  REFUSED(DTYPE, parse_as("other", "", "Q4_0", 18, data, &t), "nothing is known of the type \"Q4_0\"");
+  REFUSED(DTYPE, parse_as("zeros", "Q4_0 32", "U8", 18, data, &t), "no element of it lies by itself");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(both_ways), cmocka_unit_test(shapes_of_a_graph),
-                                     cmocka_unit_test(refusals)};
+                                     cmocka_unit_test(refusals), cmocka_unit_test(blocks)};
   return cmocka_run_group_tests(tests, io_device_set_up, io_device_tear_down);
 }

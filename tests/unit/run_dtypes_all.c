@@ -10,7 +10,9 @@ typedef struct values {
   float f[ROOM];
 } values;
 
-static bool is_small(clade_dtype t) { return clade__is_float(t) && clade__dtype_row(t)->bits <= 16; }
+static bool is_small(clade_dtype t) {
+  return clade__is_float(t) && clade__dtype_row(t)->bits <= 16 && !clade__has_blocks(t);
+}
 
 static float number(clade_dtype t, unsigned code) {
   const uint16_t wide = (uint16_t)code;

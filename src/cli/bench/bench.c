@@ -11,7 +11,8 @@ static const cli_option options[] = {
              "works by name; gemm: squares, small, networks or frozen (squares); conv: resnet50, vgg16 or mobilenetv2"},
     [ONLY] = {"only", "NAMES", "of the set or file only works of these names, with commas between"},
     [CHAIN] = {"chain", "N", "calls in a row, timed together (squares and --shapes: 1, else 10)"},
-    [DTYPE] = {"dtype", "NAME", "f32, f16 or bf16, of model mixed with f32; gemm: also i8, or u8 by i8 (f32)"},
+    [DTYPE] = {"dtype", "NAME",
+               "f32, f16 or bf16, of model mixed with f32; gemm: also i8, u8 by i8, or f32 by q4_0 or q8_0 (f32)"},
     [PASS] = {"pass", "NAME", "of conv: fwd, bwd-data or bwd-weights; of model: train or infer (all)"},
     [BATCH] = {"batch", "N", "images of conv (1) and model (as its set says)"},
     [PEERS] =
@@ -33,10 +34,10 @@ static const cli_args description = {
     .options = options,
 };
 
-/* What ops compute with: floats, and of integers the bytes that are multiplied. */
+/* What ops compute with: floats, of integers the bytes that are multiplied, and weights in blocks. */
 static bool measured(clade_dtype t) {
-  return clade__is_computed(t) && clade__dtype_row(t)->product &&
-         (clade__is_float(t) || clade__dtype_row(t)->bits == 8);
+  return clade__has_blocks(t) || (clade__is_computed(t) && clade__dtype_row(t)->product &&
+                                  (clade__is_float(t) || clade__dtype_row(t)->bits == 8));
 }
 
 bool bench_take_dtype(bench_job *job, const char *text) {
@@ -148,8 +149,8 @@ int bench_check(const bench_job *job, size_t *work) {
                      job->what);
   if (*work == ALL && (job->set || job->shapes || job->only || job->pass))
     return cli_wrong(&job->args, "all has its own works: no --set, --shapes, --only or --pass");
-  if (!clade__is_float(job->dtype) && strcmp(job->what, "gemm"))
-    return cli_wrong(&job->args, "--dtype %s: only gemm has whole numbers", clade_dtype_name(job->dtype));
+  if ((!clade__is_float(job->dtype) || clade__has_blocks(job->dtype)) && strcmp(job->what, "gemm"))
+    return cli_wrong(&job->args, "--dtype %s: only gemm has it", clade_dtype_name(job->dtype));
   if (job->set && job->shapes) return cli_wrong(&job->args, "--set and --shapes both say what to measure: give one");
   if (job->csv && job->args.json) return cli_wrong(&job->args, "--csv and --json both want standard output: give one");
   if (*work == ALL) return CLI_DONE;

@@ -25,18 +25,19 @@ static clade_status numbers(bench_gemm_work *w) {
 /* Unless told, what is long is called alone, the rest in chains of ten, as a network calls it. */
 void bench_gemm_work_of(const bench_job *job, const bench_shape *shape, bench_gemm_work *w) {
   const int64_t *v = shape->value;
+  const bool blocks = clade__has_blocks(job->dtype); /* weights, which lie along the inner axis */
   int64_t chain = job->chain ? job->chain : job->set && strcmp(job->set, "squares") ? 10 : 1;
   *w = (bench_gemm_work){.m = v[GEMM_M],
                          .n = v[GEMM_N],
                          .k = v[GEMM_K],
                          .batch = v[GEMM_BATCH],
                          .trans_a = v[GEMM_TRANS_A],
-                         .trans_b = v[GEMM_TRANS_B],
+                         .trans_b = v[GEMM_TRANS_B] || blocks,
                          .frozen_a = v[GEMM_FROZEN_A],
                          .frozen_b = v[GEMM_FROZEN_B],
-                         .a_type = job->dtype,
+                         .a_type = blocks ? CLADE_F32 : job->dtype,
                          .b_type = job->dtype == CLADE_U8 ? CLADE_I8 : job->dtype,
-                         .c_type = clade__dtype_row(job->dtype)->product};
+                         .c_type = blocks ? CLADE_F32 : clade__dtype_row(job->dtype)->product};
   w->a_elements = (size_t)(w->batch * w->m * w->k);
   w->b_elements = (size_t)(w->batch * w->k * w->n);
   w->c_elements = (size_t)(w->batch * w->m * w->n);
@@ -52,7 +53,7 @@ static clade_val operand(clade_dtype type, bench_clade *c, const char *name, int
                          bool frozen) {
   char text[24];
   snprintf(text, sizeof text, "%s%d", name, i);
-  return bench_variable(c, text, type, shape, raw, frozen ? BENCH_WEIGHT : BENCH_FRESH);
+  return bench_variable(c, text, type, shape, raw, frozen || clade__has_blocks(type) ? BENCH_WEIGHT : BENCH_FRESH);
 }
 
 static clade_status build(const bench_gemm_work *w, const char *raw_a, const char *raw_b, bench_clade *c) {
@@ -111,7 +112,8 @@ static clade_status compete(bench_job *job, const bench_gemm_work *w, const char
   CLADE_TRY(bench_clade_row(sides[0].state, "gemm", row));
   for (size_t i = 0; i < CLADE_COUNT(peers); i++) {
     if (!bench_wants(job, peers[i].name)) continue;
-    const char *reason = peers[i].join(job, w, &sides[*n]);
+    const char *reason =
+        clade__has_blocks(job->dtype) ? "it is not asked for weights in blocks" : peers[i].join(job, w, &sides[*n]);
     if (reason) bench_missing(job, peers[i].name, reason);
     *n += !reason;
   }
@@ -139,16 +141,17 @@ static clade_status measure(bench_job *job, const bench_gemm_work *w, bench_row 
 static clade_status one(bench_job *job, const bench_shape *shape) {
   bench_gemm_work w;
   bench_row row = {.group = "gemm", .pass = "forward"};
-  size_t bytes = 0, of_c = 0;
+  size_t bytes = 0, of_b = 0, of_c = 0;
   bench_gemm_work_of(job, shape, &w);
-  CLADE_TRY(clade_dtype_bytes(w.a_type, (int64_t)(w.a_elements + w.b_elements), &bytes)); /* b's elements are as long */
+  CLADE_TRY(clade_dtype_bytes(w.a_type, (int64_t)w.a_elements, &bytes));
+  CLADE_TRY(clade_dtype_bytes(w.b_type, (int64_t)w.b_elements, &of_b));
   CLADE_TRY(clade_dtype_bytes(w.c_type, (int64_t)w.c_elements, &of_c));
   snprintf(row.work, sizeof row.work, "%s", shape->name);
   bench_shape_text(shape, bench_gemm_keys, row.shape, sizeof row.shape);
   snprintf(row.dtype, sizeof row.dtype, "%s", clade_dtype_name(job->dtype));
   row.chain = (int)w.chain;
   row.flops = 2.0 * (double)w.batch * (double)w.m * (double)w.n * (double)w.k;
-  row.bytes = (double)bytes + (double)of_c;
+  row.bytes = (double)bytes + (double)of_b + (double)of_c;
   clade_status status = numbers(&w);
   if (status == CLADE_OK) status = measure(job, &w, &row);
   clade__free(w.a);

@@ -30,7 +30,7 @@ static double allowed(const bench_job *job, const bench_gemm_work *w) {
   double links = w->linked ? (double)w->chain : 1, sums = sqrt((double)w->k / 6) + 2;
   /* bytes: products are exact, and their sums are floats when they are compared */
   if (w->b_type == CLADE_I8) return 8 * 0x1p-24 * 0x1p14 * sqrt((double)w->k) * sqrt((double)w->n);
-  double stored = job->dtype == CLADE_F32 ? 0 : bench_unit(job->dtype);
+  double stored = w->a_type == CLADE_F32 ? 0 : bench_unit(job->dtype);
   return 8 * links * (0x1p-24 * sums + stored) * sqrt((double)w->n);
 }
 

@@ -9,7 +9,7 @@ enum { BATCH = 5, ROW, COLUMN };
 const char *clade__gemm_clblast_accept(const clade_query *q) {
   const clade__gemm_attrs *at = q->node->attrs;
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
-  if (q->node->in[0].dtype != CLADE_F32) return "made for f32";
+  if (q->node->in[0].dtype != CLADE_F32 || q->node->in[1].dtype != CLADE_F32) return "made for f32";
   if (at->epilogue.n_insn || q->node->n_in > 2) return "computes no epilogue";
   if (!p.m || !p.n || !p.k || !p.batches) return "there is nothing to multiply";
   for (int i = 0; i < BATCH; i++)

@@ -39,7 +39,7 @@ static inline bool clade__gemm_in_panels(const clade_node *n) { return n->in[1].
 /* Of operand a, for `vec` alone: of as many rows as a tile has. */
 static inline bool clade__gemm_rows_in_panels(const clade_node *n) { return n->in[0].layout.block != 0; }
 double clade__gemm_bytes(const clade_query *q); /* that a product moves: of a view no more than its part of the value */
-const char *clade__gemm_floats(const clade_query *q); /* NULL, or that the operands are integers */
+const char *clade__gemm_floats(const clade_query *q); /* NULL, or that the operands are integers or blocks */
 
 extern const clade_impl *const clade__gemm_impls[];
 
@@ -100,5 +100,11 @@ const char *clade__gemm_few_accept(const clade_query *q);
 double clade__gemm_few_cost(const clade_query *q);
 size_t clade__gemm_few_workspace(const clade_query *q);
 clade_status clade__gemm_few_emit(clade_emit *e, const clade_query *q);
+
+/* Of weights whose elements share blocks (blocks.c). */
+const char *clade__gemm_blocks_accept(const clade_query *q);
+double clade__gemm_blocks_cost(const clade_query *q);
+size_t clade__gemm_blocks_workspace(const clade_query *q);
+clade_status clade__gemm_blocks_emit(clade_emit *e, const clade_query *q);
 
 #endif

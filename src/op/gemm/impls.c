@@ -81,8 +81,10 @@ const clade__gemm_places clade__gemm_swapped = {{1, NULL}, {0, NULL}, {0, NULL}}
 static void operand(clade_kernel_step *s, const clade__gemm_attrs *attrs, clade__gemm_place from) {
   if (from.scratch)
     clade_emit_workspace(s, *from.scratch, sizeof(float));
-  else
+  else if (attrs->offset[from.operand])
     clade__emit_in_at(s, from.operand, attrs->offset[from.operand]);
+  else
+    clade__emit_in_blocks(s, from.operand);
 }
 
 void clade__gemm_result(clade_kernel_step *s, const clade__gemm_places *at) {
@@ -147,6 +149,7 @@ void clade__gemm_panels(const clade_query *q, int64_t columns, int interleave, c
 }
 
 const char *clade__gemm_floats(const clade_query *q) {
+  if (clade__has_blocks(q->node->in[1].dtype)) return "made for elements that share no block";
   return clade__gemm_integer(q->node->in[0].dtype) ? "made for floats, not for integers" : NULL;
 }
 
@@ -196,6 +199,9 @@ const clade_impl *const clade__gemm_impls[] = {
     CLADE_IMPL(.name = "few", .family = CLADE_FAMILY_GROUP, .devices = CLADE_ON_GPU,
                .needs_local = CLADE__GEMM_FEW_LOCAL, .accept = clade__gemm_few_accept, .cost = clade__gemm_few_cost,
                .workspace = clade__gemm_few_workspace, .emit = clade__gemm_few_emit, .file = "gemm_few"),
+    CLADE_IMPL(.name = "vec_blocks", CLADE__LONG_VEC, .accept = clade__gemm_blocks_accept,
+               .cost = clade__gemm_blocks_cost, .workspace = clade__gemm_blocks_workspace,
+               .emit = clade__gemm_blocks_emit, .file = "gemm_blocks"),
     CLADE__PRODUCT_WARPGROUP(gemm),
     CLADE__PRODUCT_WARP(gemm),
     CLADE_IMPL(.name = "mma_warp_tf32", CLADE__WARPS, .accept = clade__gemm_warp_tf32_accept,

@@ -142,6 +142,7 @@ size_t clade__gemm_vec_workspace(const clade_query *q) {
 }
 
 const char *clade__gemm_vec_accept(const clade_query *q) {
+  if (clade__has_blocks(q->node->in[1].dtype)) return "made for elements that share no block";
   return q->node->in[0].dtype == CLADE_I32 ? "made for floats and bytes" : NULL;
 }
 
