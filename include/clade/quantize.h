@@ -32,6 +32,9 @@ typedef struct clade_quantization_opt {
   /* The variables are those of a training with .quantization, this text: its ranges and layers are taken, and nothing
    * is observed; unset: they are not */
   const char *trained CLADE_UNSET;
+  /* q4_0 or q8_0: only the weights of linear layers are quantized, to this type, and what layers take in stays in f32:
+   * nothing is observed. Unset: layers compute with 8 bits */
+  clade_dtype weights CLADE_UNSET;
 } clade_quantization_opt;
 
 /* clade_quantization_new(graph, device, vars, &q [, .option = …]): of the convolutions and linear layers of a graph for
@@ -61,10 +64,11 @@ typedef struct clade_quantization_layer {
   size_t size;
   const char *name, *op; /* "conv1", "conv2d"; as long as the quantization */
   bool quantized;
-  clade_dtype input;              /* u8 where no element was below 0, else i8 */
-  double input_scale;             /* what a step of the input is worth */
+  clade_dtype input;              /* u8 where no element was below 0, else i8; f32 with .weights */
+  double input_scale;             /* what a step of the input is worth; 0 with .weights */
   double scale_least, scale_most; /* a step of the weights, over the outputs, with the normalization folded in */
   int64_t weights;
+  clade_dtype weight; /* the type of the weights: i8, or that of .weights; f32 where it is not quantized */
 } clade_quantization_layer;
 CLADE_API int clade_quantization_count(const clade_quantization *q); /* layers */
 CLADE_API clade_status clade_quantization_get_layer(clade_quantization *q, int index, clade_quantization_layer *layer);

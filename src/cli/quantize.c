@@ -10,7 +10,8 @@
 enum { DATA, SCHEME, CALIBRATE, SAMPLES, BUDGET, OUTPUT, BATCH, SEED };
 static const cli_option options[] = {
     [DATA] = {"data", "SET", "whose training samples calibrate, and whose test samples are answered (the run's)"},
-    [SCHEME] = {"scheme", "NAME", "int8: weights and inputs of layers in 8 bits (int8)"},
+    [SCHEME] = {"scheme", "NAME",
+                "int8: weights and inputs of layers in 8 bits; int4-weights: weights of linear layers in 4 (int8)"},
     [CALIBRATE] = {"calibrate", "HOW", "what of an input is represented: minmax, percentile or mse (minmax)"},
     [SAMPLES] = {"samples", "N", "training samples that are looked at (256)"},
     [BUDGET] = {"budget", "POINTS", "keep layers in f32 until no more percentage points of accuracy are lost (none)"},
@@ -22,7 +23,7 @@ static const cli_option options[] = {
 static const cli_args description = {
     .command = "quantize",
     .synopsis = "RUN",
-    .about = "Stores a run's best checkpoint with weights of 8 bits, as a run of its own (docs/quantization.md).",
+    .about = "Stores a run's best checkpoint with weights of 8 or 4 bits, as a run of its own (docs/quantization.md).",
     .device_help = "where to run (unset: CLADE_DEVICE, or the best)",
     .options = options,
 };
@@ -48,8 +49,9 @@ static bool take(quantize_job *job, int option, const char *value) {
   switch (option) {
   case DATA: job->data = value; return true;
   case SCHEME:
-    if (!strcmp(value, "int8")) return true;
-    return cli_wrong(&job->args, "--scheme %s: expected int8", value), false;
+    job->weights = strcmp(value, "int4-weights") ? CLADE_DTYPE_NONE : CLADE_Q4_0;
+    if (job->weights || !strcmp(value, "int8")) return true;
+    return cli_wrong(&job->args, "--scheme %s: expected int8 or int4-weights", value), false;
   case CALIBRATE: job->calibrates = true; return take_calibration(job, value);
   case SAMPLES: job->calibrates = true; return cli_number(&job->args, "samples", value, 1, 1 << 20, &job->samples);
   case BUDGET: return take_budget(job, value);
@@ -68,6 +70,9 @@ static int parse(quantize_job *job, int argc, char **argv) {
   if (optind < argc) job->run = argv[optind++];
   if (optind < argc) return cli_wrong(&job->args, "unexpected argument '%s'", argv[optind]);
   if (!job->run) return cli_wrong(&job->args, "which RUN? Name a directory of checkpoints");
+  if (job->weights && job->calibrates)
+    return cli_wrong(&job->args, "--calibrate and --samples are of --scheme int8: int4-weights looks at no inputs");
+  if (job->weights) job->samples = 0;
   return job->output ? CLI_DONE : cli_wrong(&job->args, "--output is missing: the run itself is not touched");
 }
 
@@ -77,8 +82,8 @@ static clade_status save(quantize_job *job) {
   char *layers = NULL, *text = NULL;
   clade_status status;
   CLADE_GOTO(clade_quantization_text(job->quantization, &layers));
-  json_t *told =
-      json_pack("{s:s, s:s, s:s}", "scheme", "int8", "calibrate", quantize_calibration(job), "layers", layers);
+  json_t *told = json_pack("{s:s, s:s, s:s}", "scheme", quantize_scheme(job), "calibrate", quantize_calibration(job),
+                           "layers", layers);
   CLADE_GOTO(cli_json_set(job->state, "quantization", told) ? CLADE_OK : CLADE_NO_MEMORY);
   json_object_del(job->state, "choices"); /* of the f32 model */
   json_object_del(job->state, "qat");
@@ -108,7 +113,7 @@ static clade_status find_ranges(quantize_job *job) {
 
 static clade_status work(quantize_job *job) {
   CLADE_TRY(quantize_open(job));
-  if (job->calibrates) job->trained = NULL;
+  if (job->calibrates || job->weights) job->trained = NULL;
   if (job->trained) job->samples = 0;
   CLADE_TRY(quantize_measure(job, &job->before));
   CLADE_TRY(find_ranges(job));

@@ -18,8 +18,9 @@ typedef struct quantize_job { /* and of the run that `clade train --qat` goes on
   const char *run, *data, *output;
   clade_calibration calibration;
   int64_t samples, batch, seed;
-  double budget;   /* points; below 0: none */
-  bool calibrates; /* it is asked for */
+  double budget;       /* points; below 0: none */
+  bool calibrates;     /* it is asked for */
+  clade_dtype weights; /* of linear layers, which alone are quantized; unset: they are not alone */
   /* of the checkpoint */
   clade_checkpoint *checkpoint;
   json_t *state;
@@ -63,7 +64,8 @@ clade_status quantize_difference(const quantize_job *job, quantize_side *a, quan
 clade_status quantize_layers(quantize_job *job);
 
 /* ---- quantize_report.c ---- */
-const char *quantize_calibration(const quantize_job *job); /* where scales come from: "minmax", …, "trained" */
+const char *quantize_scheme(const quantize_job *job);
+const char *quantize_calibration(const quantize_job *job); /* where scales come from: "minmax", …, "trained", "none" */
 int quantize_report(const quantize_job *job);              /* the exit status */
 
 #endif

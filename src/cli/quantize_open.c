@@ -86,7 +86,7 @@ static clade_status check_batch(const quantize_job *job, const clade_batch *batc
 
 clade_status quantize_calibrate(quantize_job *job) {
   CLADE_TRY(clade_quantization_new(job->graph, job->device, job->before.vars, &job->quantization,
-                                   .calibration = job->calibration));
+                                   .calibration = job->calibration, .weights = job->weights));
   for (int64_t seen = 0; seen < job->samples;) {
     clade_batch batch = {.size = sizeof batch};
     CLADE_TRY(clade_loader_next(job->loader, &batch));

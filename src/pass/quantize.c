@@ -80,6 +80,7 @@ clade_status clade__pass_quantize(clade__pass_ctx *ctx) {
     return CLADE_FAIL(INVALID, "quantization: .precision is %s as well; expected one of the two",
                       clade_dtype_name(ctx->precision));
   if (ctx->simulate) return clade__pass_simulate(ctx);
+  if (clade__quant_in_blocks(ctx->quantization)) return clade__pass_quantize_blocks(ctx);
   CLADE_GOTO(clade__quant_layers_find(g, &q.layers));
   CLADE_GOTO(clade__quant_entries(&q.layers, ctx->quantization, &q.entries));
   q.layer = clade__new(g->n_nodes, sizeof *q.layer);

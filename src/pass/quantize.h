@@ -35,6 +35,11 @@ typedef struct clade__quant_entry {
 /* By layer; to be freed by clade__free. */
 clade_status clade__quant_entries(const clade__quant_layers *layers, const char *text, clade__quant_entry **out);
 
+/* Weights in blocks (quantize_blocks.c): whether the text lists such, whether a layer can have them, and the pass. */
+bool clade__quant_in_blocks(const char *text);
+bool clade__quant_takes_blocks(const clade_graph *g, const clade__quant_layer *layer, clade_dtype type);
+clade_status clade__pass_quantize_blocks(clade__pass_ctx *ctx);
+
 #define CLADE__LAYER_WEIGHT ".weight"
 #define CLADE__LAYER_BIAS   ".bias"
 #define CLADE__LAYER_SCALE  ".scale"

@@ -34,4 +34,16 @@ clade_status clade__small_weights_new(const clade_graph *g, const clade_vars *va
                                       double input_scale, clade__small_weights *out);
 void clade__small_weights_free(clade__small_weights *w);
 
+/* ---- weights in blocks (blocks.c) ---- */
+typedef struct clade__block_weights {
+  int64_t elements;
+  size_t bytes;
+  void *data;
+  float scale_least, scale_most; /* magnitudes */
+} clade__block_weights;
+/* Of the layer; to be freed, also where it failed. */
+clade_status clade__block_weights_new(const clade_graph *g, const clade_vars *vars, const clade__quant_layer *layer,
+                                      clade_dtype type, clade__block_weights *out);
+void clade__block_weights_free(clade__block_weights *w);
+
 #endif

@@ -28,6 +28,7 @@ struct clade_quantization {
   clade_func *func;
   clade_run *run;
   clade_calibration calibration;
+  clade_dtype weights; /* whose elements share blocks; unset: layers compute with 8 bits */
   bool scaled, trained;
   layer *layers;
   size_t n_layers, n_taps;
@@ -101,6 +102,25 @@ static clade_status take_trained_layers(clade_quantization *q, const char *text)
 fail:
   clade__free(found.at);
   clade__free(entries);
+  return status;
+}
+
+/* Those that can have weights in blocks. */
+static clade_status take_block_layers(clade_quantization *q) {
+  clade__quant_layers found;
+  clade_status status;
+  CLADE_GOTO(find_layers(q->graph, &found));
+  q->layers = clade__new(found.n, sizeof *q->layers);
+  CLADE_GOTO(q->layers ? CLADE_OK : CLADE_NO_MEMORY);
+  for (size_t i = 0; i < found.n; i++)
+    if (clade__quant_takes_blocks(q->graph, &found.at[i], q->weights))
+      q->layers[q->n_layers++] = (layer){.at = found.at[i], .input = CLADE_F32};
+  if (!q->n_layers)
+    status = CLADE_FAIL(NOT_FOUND, "quantization: the graph has no linear layer of f32 with a multiple of 32 inputs "
+                                   "whose weight is a variable of its own");
+  q->scaled = true;
+fail:
+  clade__free(found.at);
   return status;
 }
 
@@ -201,12 +221,17 @@ clade_status clade_quantization_new_(clade_graph *graph, clade_device *device, c
                       : !device ? "device is"
                                 : "variables are");
   CLADE_TRY(check(graph, opt.calibration));
+  if (opt.weights && !clade__has_blocks(opt.weights))
+    return CLADE_FAIL(DTYPE, "quantization: .weights is %s; expected q4_0 or q8_0", clade_dtype_name(opt.weights));
+  if (opt.weights && opt.trained)
+    return CLADE_FAIL(INVALID, "quantization: .weights and .trained; expected one of them");
   clade_quantization *q = clade__new(1, sizeof *q);
   if (!q) return CLADE_NO_MEMORY;
   q->graph = clade_graph_retain(graph);
   q->vars = clade_vars_retain(vars);
   q->calibration = opt.calibration;
-  CLADE_GOTO(opt.trained ? take_trained(q, device, opt.trained) : watch(q, device));
+  q->weights = opt.weights;
+  CLADE_GOTO(q->weights ? take_block_layers(q) : opt.trained ? take_trained(q, device, opt.trained) : watch(q, device));
   *opt.out = q;
   return CLADE_OK;
 fail:
@@ -239,6 +264,7 @@ clade_status clade_quantization_observe(clade_quantization *q, int64_t rows, int
   if (of_rows && (rows < 1 || rows > of_rows))
     return CLADE_FAIL(INVALID, "clade_quantization_observe: %lld rows of %lld; expected 1 to all of them",
                       (long long)rows, (long long)of_rows);
+  if (q->weights) return CLADE_OK; /* inputs stay as they are */
   if (q->trained)
     return CLADE_FAIL(INVALID, "clade_quantization_observe: the ranges were trained: samples would change nothing");
   CLADE_TRY(clade_execute(q->run, n, feeds, &ticket));
@@ -287,6 +313,16 @@ static void describe_weights(const clade__small_weights *w, double input_scale, 
   }
 }
 
+static clade_status describe_blocks(const clade_quantization *q, const layer *l, clade_quantization_layer *info) {
+  clade__block_weights w;
+  const clade_status status = clade__block_weights_new(q->graph, q->vars, &l->at, q->weights, &w);
+  info->weights = w.elements;
+  info->scale_least = (double)w.scale_least;
+  info->scale_most = (double)w.scale_most;
+  clade__block_weights_free(&w);
+  return status;
+}
+
 clade_status clade_quantization_get_layer(clade_quantization *q, int index, clade_quantization_layer *out) {
   clade__small_weights w;
   CLADE_TRY(check_layer(q, index, "clade_quantization_get_layer"));
@@ -297,7 +333,14 @@ clade_status clade_quantization_get_layer(clade_quantization *q, int index, clad
                                    .op = q->graph->nodes[l->at.node].op->name,
                                    .quantized = !l->f32,
                                    .input = l->input,
-                                   .input_scale = l->scale};
+                                   .input_scale = l->scale,
+                                   .weight = l->f32       ? CLADE_F32
+                                             : q->weights ? q->weights
+                                                          : CLADE_I8};
+  if (q->weights) {
+    CLADE_TRY(describe_blocks(q, l, &info));
+    return clade__info_give(out, &info, sizeof info, "clade_quantization_get_layer");
+  }
   if (l->trained.weight) {
     describe_weights(&l->trained, l->scale, &info);
     return clade__info_give(out, &info, sizeof info, "clade_quantization_get_layer");
@@ -319,7 +362,11 @@ clade_status clade_quantization_text(clade_quantization *q, char **out) {
   for (size_t i = 0; i < q->n_layers; i++) {
     const layer *l = &q->layers[i];
     if (l->f32) continue;
-    clade__text_add(&text, "%s%s=%s:%.9g", text.length ? "," : "", l->at.name, clade_dtype_name(l->input), l->scale);
+    clade__text_add(&text, "%s%s=", text.length ? "," : "", l->at.name);
+    if (q->weights)
+      clade__text_add(&text, "%s", clade_dtype_name(q->weights));
+    else
+      clade__text_add(&text, "%s:%.9g", clade_dtype_name(l->input), l->scale);
   }
   clade__text_add(&text, "%s", "");
   return clade__text_take(&text, out);
@@ -338,8 +385,17 @@ static clade_status set_parts(const layer *l, const clade__small_weights *w, cla
   return set_part(l, CLADE__LAYER_BIAS, to, w->bias, w->outputs * sizeof *w->bias);
 }
 
+static clade_status set_block_layer(const clade_quantization *q, const layer *l, clade_vars *to) {
+  clade__block_weights w;
+  clade_status status = clade__block_weights_new(q->graph, q->vars, &l->at, q->weights, &w);
+  if (status == CLADE_OK) status = set_part(l, CLADE__LAYER_WEIGHT, to, w.data, w.bytes);
+  clade__block_weights_free(&w);
+  return status;
+}
+
 static clade_status set_layer(const clade_quantization *q, const layer *l, clade_vars *to) {
   clade__small_weights w;
+  if (q->weights) return set_block_layer(q, l, to);
   if (l->trained.weight) return set_parts(l, &l->trained, to);
   clade_status status = clade__small_weights_new(q->graph, q->vars, &l->at, l->scale, &w);
   if (status == CLADE_OK) status = set_parts(l, &w, to);
@@ -351,7 +407,7 @@ static bool is_made(const clade_quantization *q, const char *name) {
   static const char *const parts[] = {CLADE__LAYER_WEIGHT, CLADE__LAYER_SCALE, CLADE__LAYER_BIAS};
   char made[CLADE__QUANT_PART];
   for (size_t i = 0; i < q->n_layers; i++)
-    for (size_t k = 0; !q->layers[i].f32 && k < CLADE_COUNT(parts); k++)
+    for (size_t k = 0; !q->layers[i].f32 && k < (q->weights ? 1 : CLADE_COUNT(parts)); k++)
       if (!strcmp(clade__quant_part(&q->layers[i].at, parts[k], made), name)) return true;
   return false;
 }

@@ -84,6 +84,35 @@ class Small(Kit):
         again = tensors(f"{self.path('text')}/best.safetensors")[0]
         self.assertEqual(again, tensors(f"{out}/best.safetensors")[0], "the choice of samples is seeded")
 
+    def test_weights_of_four_bits(self):
+        out, four = self.path("four"), ["--scheme", "int4-weights"]
+        told = report(quantize(self.run_dir, *four, "--output", out))
+        self.assertEqual((told["scheme"], told["calibrate"], told["samples"]), ("int4-weights", "none", 0))
+        self.assertEqual([(layer["name"], layer["type"], layer["input_type"]) for layer in told["layers"]],
+                         [(f"fc{i}", "q4_0", "f32") for i in (1, 2, 3)])
+        self.assertGreater(told["test_accuracy"], told["test_accuracy_before"] - 0.05)
+        self.assertLess(told["bytes"], 0.17 * told["bytes_before"])
+        self.assertEqual((told["checked_on"], told["checked"]), ("held-out", 320))
+        found, metadata = tensors(f"{out}/best.safetensors")
+        before, _ = tensors(f"{self.run_dir}/best.safetensors")
+        for i in 1, 2, 3:
+            rows, columns = before[f"fc{i}.weight"][1]
+            self.assertEqual(found[f"fc{i}.weight"][:2], ("U8", [rows * columns // 32 * 18]))
+            self.assertEqual(metadata[f"clade.blocks:fc{i}.weight"], f"Q4_0 {rows} {columns}")
+            self.assertEqual(found[f"fc{i}.bias"], before[f"fc{i}.bias"])
+        done = command("infer", "--json", out, "--input", self.path("x_test.npy"))
+        self.assertEqual(done.returncode, 0, done)
+        right = sum(a == i % 4 for i, a in enumerate(json.loads(done.stdout)["answers"]))
+        self.assertEqual(right, round(told["test_accuracy"] * 100))
+        text = command("quantize", self.run_dir, *four, "--output", self.path("four-text"))
+        self.assertIn("q4_0   f32", text.stdout)
+        none = report(quantize(self.run_dir, *four, "--budget", 0, "--output", self.path("four-budget")))
+        self.assertLessEqual(none["checked_loss"], 0)
+        some = ["--output", self.path("four-none")]
+        self.refused(quantize(self.run_dir, *four, "--samples", 8, *some), "--samples", "int4-weights", status=2)
+        self.refused(quantize(self.run_dir, *four, "--calibrate", "mse", *some), "--calibrate", status=2)
+        self.refused(quantize(out, *four, *some), "quantized already")
+
     def test_budget(self):
         """A dark sample says too little of the range: brighter ones are cut off, which costs accuracy."""
         room = self.path("dark")
@@ -123,7 +152,7 @@ class Small(Kit):
         for words, arguments in (
                 (["--output is missing"], [self.run_dir]), (["which RUN"], some),
                 (["unexpected argument 'x'"], [self.run_dir, "x", *some]),
-                (["--scheme int3:", "int8"], [self.run_dir, *some, "--scheme", "int3"]),
+                (["--scheme int3:", "int8 or int4-weights"], [self.run_dir, *some, "--scheme", "int3"]),
                 (["--calibrate all:", "minmax, percentile or mse"], [self.run_dir, *some, "--calibrate", "all"]),
                 (["--samples 0:"], [self.run_dir, *some, "--samples", 0]),
                 (["--budget -1:"], [self.run_dir, *some, "--budget=-1"]),
