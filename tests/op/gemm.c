@@ -194,9 +194,14 @@ static void draw(op_case *c, op_random *r) {
   const bool in_blocks =
       c->dtype == CLADE_F32 && (!strcmp(c->impl, "vec_blocks") || (!strcmp(c->impl, "ref") && op_chance(r, 0.2)));
   if (in_blocks) { /* weights whose rows are whole blocks */
-    k = 32 * op_integer(r, 0, c->small || c->gradient ? 1 : 5), c->i[TRANS_A] &= strcmp(c->impl, "ref") == 0;
+    k = 32 * op_integer(r, op_chance(r, 0.9), c->small || c->gradient ? 1 : 5),
+    c->i[TRANS_A] &= strcmp(c->impl, "ref") == 0;
     c->i[TRANS_B] = true;
-    if (op_chance(r, 0.5)) m = op_integer(r, 1, c->small || c->gradient ? 4 : 12); /* few rows */
+    /* few rows, or more */
+    if (c->small && !c->gradient && c->form == VIEWS)
+      m = op_integer(r, 13, 14), n = op_integer(r, 1, 4);
+    else if (op_chance(r, 0.5))
+      m = op_integer(r, 1, c->small || c->gradient ? 4 : 12);
   }
   c->f[ALPHA] = real && op_chance(r, 0.25) ? -0.75 : 1;
   c->n_in = 2;
