@@ -124,8 +124,8 @@ typedef struct clade_gemm_opt {
 #define CLADE_GEMM_OPT CLADE_FILLED(clade_gemm_opt, .alpha = 1, .beta = 1)
 /* alpha * op(a) op(b) + beta * bias over the last two axes, without the bias where beta is 0; the axes before them are
  * batches and broadcast. Of a part of a value, clade_slice(). Bytes (i8, or u8 by i8) give i32, f8e4m3
- * gives f32, other types their own. Weights in q4_0 and q8_0 are b, with .trans_b and rows of a multiple of 32, for an a
- * of f32, and give f32. */
+ * gives f32, other types their own. Weights in q4_0 and q8_0 are b, with .trans_b and rows of a multiple of 32, for an
+ * a of f32, and give f32. */
 #define clade_gemm(g, a, ...) \
   CLADE_FROM_DEFAULTS(clade_gemm_(g, a, CLADE_OPT_FROM(clade_gemm_opt, CLADE_GEMM_OPT, .b = __VA_ARGS__)))
 CLADE_API clade_val clade_gemm_(clade_graph *g, clade_val a, const clade_gemm_opt *opt);
