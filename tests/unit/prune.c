@@ -3,8 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "../failing_memory.h"
-#include "plan_kit.h"
+#include "memory_kit.h"
 #include "prune/prune.h"
 
 enum { COLORS = 3, CLASSES = 4 };
@@ -310,7 +309,9 @@ static void none_fits(void **state) {
 }
 
 /* ---- memory ---- */
-static clade_status whole(const model *m) {
+static clade_status whole(const void *argument, clade_device *device) {
+  const model *m = argument;
+  (void)device;
   clade_pruning *p = NULL;
   clade_graph *g = NULL;
   clade_status status;
@@ -328,27 +329,9 @@ fail:
 
 static void no_memory(void **state) {
   model m = new_model(*state, 8);
-  OK(whole(&m));
-  long n = 0;
-  clade_status status = CLADE_NO_MEMORY;
-  for (; status != CLADE_OK; n++) {
-    const long before = atomic_load(&held);
-    arm_allocation(n + 1, false);
-    status = whole(&m);
-    const bool reached = allocation_reached(n + 1);
-    arm_allocation(0, false);
-    if (status != CLADE_OK && !*clade_last_error()) fail_msg("allocation %ld: no message", n);
-    if (status == CLADE_OK && reached) status = CLADE_NO_MEMORY; /* one that it can do without */
-    if (atomic_load(&held) != before) fail_msg("allocation %ld: %ld pieces stay", n, atomic_load(&held) - before);
-  }
-  print_message("%ld allocations failed\n", n - 1);
-  assert_true(n > 40);
+  OK(whole(&m, NULL));
+  assert_true(fail_allocations(whole, &m, NULL, 1) > 40);
   free_model(&m);
-}
-
-static int open_all(void **state) {
-  if (clade_init(.allocator = &hook) != CLADE_OK) return -1;
-  return open_device(state);
 }
 
 int main(void) {
@@ -356,5 +339,5 @@ int main(void) {
       cmocka_unit_test(by_scales), cmocka_unit_test(by_magnitude), cmocka_unit_test(channels_refused),
       cmocka_unit_test(checked),   cmocka_unit_test(shapes),       cmocka_unit_test(rules),
       cmocka_unit_test(weights),   cmocka_unit_test(none_fits),    cmocka_unit_test(no_memory)};
-  return cmocka_run_group_tests(tests, open_all, close_device);
+  return cmocka_run_group_tests(tests, open_failing, close_device);
 }

@@ -3,8 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "../failing_memory.h"
-#include "plan_kit.h"
+#include "memory_kit.h"
 #include "quant/quant.h"
 
 enum { COLORS = 3, SIDE = 5, WIDTH = 4, CLASSES = 3, IMAGE = COLORS * SIDE * SIDE, PIXELS = SIDE * SIDE };
@@ -513,7 +512,8 @@ static void left_alone(void **state) {
 }
 
 /* ---- memory ---- */
-static clade_status whole(const model *m, clade_device *device) {
+static clade_status whole(const void *argument, clade_device *device) {
+  const model *m = argument;
   static float x[2 * IMAGE];
   clade_quantization *q = NULL;
   clade_quantization_layer layer = {.size = sizeof layer};
@@ -540,25 +540,8 @@ fail:
 static void no_memory(void **state) {
   model m = new_model(*state);
   OK(whole(&m, *state));
-  long n = 1, failed = 0;
-  for (bool over = false; !over; n += 7) {
-    const long before = atomic_load(&held);
-    arm_allocation(n, false);
-    const clade_status status = whole(&m, *state);
-    over = !allocation_reached(n);
-    arm_allocation(0, false);
-    failed += status != CLADE_OK;
-    if (status != CLADE_OK && !*clade_last_error()) fail_msg("allocation %ld: no message", n);
-    if (atomic_load(&held) > before) fail_msg("allocation %ld: %ld pieces stay", n, atomic_load(&held) - before);
-  }
-  print_message("%ld of %ld allocations failed\n", failed, n);
-  assert_true(failed > 40);
+  assert_true(fail_allocations(whole, &m, *state, 7) > 40);
   free_model(&m);
-}
-
-static int open_all(void **state) {
-  if (clade_init(.allocator = &hook) != CLADE_OK) return -1;
-  return open_device(state);
 }
 
 int main(void) {
@@ -568,5 +551,5 @@ int main(void) {
       cmocka_unit_test(whole_numbers), cmocka_unit_test(ranges),   cmocka_unit_test(input_types),
       cmocka_unit_test(rows),          cmocka_unit_test(refusals), cmocka_unit_test(left_alone),
       cmocka_unit_test(no_memory)};
-  return cmocka_run_group_tests(tests, open_all, close_device);
+  return cmocka_run_group_tests(tests, open_failing, close_device);
 }

@@ -3,9 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "../failing_memory.h"
+#include "memory_kit.h"
 #include "pass/quantize.h"
-#include "plan_kit.h"
 
 enum { COLORS = 3, SIDE = 6, WIDTH = 4, CLASSES = 3, IMAGE = COLORS * SIDE * SIDE };
 
@@ -349,7 +348,8 @@ static void refusals(void **state) {
 }
 
 /* ---- memory ---- */
-static clade_status whole(const model *m, clade_device *device) {
+static clade_status whole(const void *argument, clade_device *device) {
+  const model *m = argument;
   clade_quantization *q = NULL;
   clade_func *func = NULL;
   clade_vars *vars = NULL;
@@ -383,28 +383,10 @@ fail:
 
 /* Some, from a first one that goes round: what compiles is failed by tests of its own. */
 static void no_memory(void **state) {
-  enum { STRIDE = 13 };
   model m = simulated(*state, 1);
   OK(whole(&m, *state));
-  long n = 1, failed = 0;
-  for (bool over = false; !over; n += STRIDE) {
-    const long before = atomic_load(&held);
-    arm_allocation(n, false);
-    const clade_status status = whole(&m, *state);
-    over = !allocation_reached(n);
-    arm_allocation(0, false);
-    failed += status != CLADE_OK;
-    if (status != CLADE_OK && !*clade_last_error()) fail_msg("allocation %ld: no message", n);
-    if (atomic_load(&held) > before) fail_msg("allocation %ld: %ld pieces stay", n, atomic_load(&held) - before);
-  }
-  print_message("%ld of %ld allocations failed\n", failed, n / STRIDE);
-  assert_true(failed > 40);
+  assert_true(fail_allocations(whole, &m, *state, 13) > 40);
   free_model(&m);
-}
-
-static int open_all(void **state) {
-  if (clade_init(.allocator = &hook) != CLADE_OK) return -1;
-  return open_device(state);
 }
 
 int main(void) {
@@ -412,5 +394,5 @@ int main(void) {
                                      cmocka_unit_test(same_integers), cmocka_unit_test(gradients),
                                      cmocka_unit_test(ranges),        cmocka_unit_test(zeros),
                                      cmocka_unit_test(refusals),      cmocka_unit_test(no_memory)};
-  return cmocka_run_group_tests(tests, open_all, close_device);
+  return cmocka_run_group_tests(tests, open_failing, close_device);
 }

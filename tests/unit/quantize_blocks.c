@@ -1,8 +1,7 @@
 /* Weights in blocks by quantization: which layers get them, what the variables hold, results, and what is refused. */
 #include <math.h>
 
-#include "../failing_memory.h"
-#include "plan_kit.h"
+#include "memory_kit.h"
 #include "quant/quant.h"
 
 enum { ROWS = 2, IN = 64, MIDDLE = 32, UNEVEN = 3, OUT = 2 };
@@ -149,7 +148,8 @@ static void refusals(void **state) {
 }
 
 /* ---- memory ---- */
-static clade_status whole(const model *m, clade_device *device) {
+static clade_status whole(const void *argument, clade_device *device) {
+  const model *m = argument;
   clade_quantization *q = NULL;
   clade_quantization_layer layer = {.size = sizeof layer};
   clade_func *func = NULL;
@@ -174,25 +174,8 @@ fail:
 static void no_memory(void **state) {
   model m = new_model(*state);
   OK(whole(&m, *state));
-  long n = 1, failed = 0;
-  for (bool over = false; !over; n += 3) {
-    const long before = atomic_load(&held);
-    arm_allocation(n, false);
-    const clade_status status = whole(&m, *state);
-    over = !allocation_reached(n);
-    arm_allocation(0, false);
-    failed += status != CLADE_OK;
-    if (status != CLADE_OK && !*clade_last_error()) fail_msg("allocation %ld: no message", n);
-    if (atomic_load(&held) > before) fail_msg("allocation %ld: %ld pieces stay", n, atomic_load(&held) - before);
-  }
-  print_message("%ld of %ld allocations failed\n", failed, n);
-  assert_true(failed > 20);
+  assert_true(fail_allocations(whole, &m, *state, 3) > 20);
   free_model(&m);
-}
-
-static int open_failing(void **state) {
-  if (clade_init(.allocator = &hook) != CLADE_OK) return -1;
-  return open_device(state);
 }
 
 int main(void) {
