@@ -13,7 +13,8 @@
 #define GIVE(at, left)  FOUR_GIVE(T, y + (at), left, lane)
 #endif
 
-/* Where row number `rest` of the result begins in x. */
+/* Where row number `rest` of the result begins in x; axes that there are not are of one element. Each axis by a branch of
+ * its own ends LLVM 18's instcombine in PoCL 6 (docs/porting.md). */
 #define STEP(k)                                 \
   {                                             \
     const index_t next = rest / dims.k;         \
@@ -22,13 +23,10 @@
   }
 static inline index_t FN(row)(index_t rest, const int rank, const index8_t dims, const index8_t strides) {
   index_t from = 0;
-  if (rank > 1) STEP(s6)
-  if (rank > 2) STEP(s5)
-  if (rank > 3) STEP(s4)
-  if (rank > 4) STEP(s3)
-  if (rank > 5) STEP(s2)
-  if (rank > 6) STEP(s1)
-  if (rank > 7) STEP(s0)
+  STEP(s6) STEP(s5) STEP(s4)
+  if (rank > 4) {
+    STEP(s3) STEP(s2) STEP(s1) STEP(s0)
+  }
   return from;
 }
 
