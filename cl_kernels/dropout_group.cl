@@ -1,15 +1,6 @@
 /* Dropout on GPUs. Element i belongs to word i / 16 % 4 of Philox4x32-10 of (key, counter, i / 64 * 16 + i % 16): a work-item draws
  * one, and so has four elements that lie 16 apart, while its neighbors have those beside them. */
-static inline uint4 FN(philox)(uint k0, uint k1, uint4 x) {
-  for (int round = 0; round < 10; round++) {
-    const uint h0 = mul_hi(0xD2511F53u, x.s0), l0 = 0xD2511F53u * x.s0;
-    const uint h1 = mul_hi(0xCD9E8D57u, x.s2), l1 = 0xCD9E8D57u * x.s2;
-    x = (uint4)(h1 ^ x.s1 ^ k0, l1, h0 ^ x.s3 ^ k1, l0);
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  return x;
-}
+#include "philox.cl"
 
 KERNEL(dropout_forward_group)
 (ARG(const STORAGE(T), x), ARG(const long, counter), ARG(STORAGE(T), y), const index_t n, const uint k0, const uint k1,

@@ -5,15 +5,7 @@
 #define DIGITS 1024
 
 #if defined WANT_scatter_add_count || defined WANT_scatter_add_place
-#define ARGS                                                                                                     \
-  ARG(const int, ids), ARG(const long, from), ARG(uint, counts), ARG(long, to), const index_t n, const int part, \
-  const int parts, const int rows, const int digit, const int sorted
-/* Key i: from the keys that are sorted by lower digits, or of the row numbers themselves. */
-static inline long FN(key)(const __global int *ids, const __global long *from, index_t i, int rows, int sorted) {
-  if (sorted) return from[i];
-  const int id = ids[i];
-  return (long)(id >= 0 && id < rows ? id : rows) * 0x100000000L + i;
-}
+#include "scatter_add_keys.cl"
 #define DIGIT(key) ((int)((key) >> (32 + 10 * digit)) & (DIGITS - 1))
 #endif
 
