@@ -38,12 +38,21 @@ typedef struct clade__node {
   const char **refusals; /* by implementation: why it is not the one */
 } clade__node;
 
+/* What a variable is a part of, where ranks have parts of it (docs/parallel.md). */
+typedef struct clade__part {
+  bool is_part;
+  int axis;
+  int64_t begin; /* of the part, in `whole` along the axis */
+  clade_shape whole;
+} clade__part;
+
 typedef struct clade__port { /* an input or output of the graph, or a variable */
   const char *name;
   clade__id value;
   clade_initial initial; /* variables */
   clade__id assigned;    /* variables: the new value, 0: none */
   bool parameter;        /* variables: training learns it */
+  clade__part part;      /* variables */
 } clade__port;
 
 typedef struct clade__ports {

@@ -51,6 +51,7 @@ static clade_status follow_ports(const clade__ports *from, const clade__id *map,
     if (!map[p->value]) continue;
     CLADE_TRY(clade__port_add(g, to, p->name, map[p->value], p->initial));
     to->at[to->count - 1].parameter = p->parameter;
+    to->at[to->count - 1].part = p->part;
   }
   return CLADE_OK;
 }
