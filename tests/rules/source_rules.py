@@ -7,7 +7,7 @@ import subprocess
 from tree import code, files, includes, line_of, op_code, read, rows
 
 # A module may include itself and those of smaller rank.
-RANK = {"base": 0, "bundle": 1, "cl": 2, "probe": 3, "program": 3, "ir": 4, "op": 5, "pass": 6, "comm": 6, "plan": 7,
+RANK = {"base": 0, "bundle": 1, "cl": 2, "probe": 3, "program": 3, "ir": 4, "op": 5, "pass": 6, "comm": 6, "plan": 7, "parallel": 7,
         "tune": 8, "prune": 8, "quant": 8, "io": 9, "data": 10, "train": 11, "cli": 12, "mpi": 13}
 # Modules that know no OpenCL, by whatever way.
 WITHOUT_OPENCL = ("base", "bundle", "ir", "op", "pass", "io")
