@@ -43,6 +43,12 @@ CLADE_API clade_status clade_comm_new(const clade_comm_impl *impl, void *user, i
  * whatever is under way on any of them, or begins later, then fails with CLADE_CANCELED and names the rank that did it.
  */
 CLADE_API clade_status clade_comm_new_local(int size, clade_comm **out);
+/* A communicator of some ranks of another one: ranks[i] of `comm`, each once and the caller among them, becomes rank i
+ * of n. No message is sent for it: each of these ranks calls it with the same list, and those that are in several lists
+ * come to them in the same order. It keeps `comm`, whose timeout and abort are its own; what is counted for it is
+ * counted for `comm` as well, and messages name ranks by their numbers in the job. It has no sums by the
+ * implementation's own means. */
+CLADE_API clade_status clade_comm_split(clade_comm *comm, int n, const int *ranks, clade_comm **out);
 CLADE_API clade_comm *clade_comm_retain(clade_comm *comm);
 CLADE_API void clade_comm_release(clade_comm *comm); /* NULL is fine */
 CLADE_API int clade_comm_rank(const clade_comm *comm);

@@ -6,11 +6,11 @@
 #include "ir/ir.h"
 
 typedef struct attrs {
-  int32_t comm, tag; /* comm: its number in this process */
+  int32_t comm, series; /* comm: its number in this process */
   int32_t what, type, wire, channel, rank, n, owner[CLADE_ALL_REDUCE_MOST];
 } attrs;
 static const clade_attr table[] = {{"comm", CLADE_ATTR_I32, offsetof(attrs, comm), 1},
-                                   {"tag", CLADE_ATTR_I32, offsetof(attrs, tag), 1},
+                                   {"series", CLADE_ATTR_I32, offsetof(attrs, series), 1},
                                    {"what", CLADE_ATTR_I32, offsetof(attrs, what), 1},
                                    {"type", CLADE_ATTR_I32, offsetof(attrs, type), 1},
                                    {"wire", CLADE_ATTR_I32, offsetof(attrs, wire), 1},
@@ -26,8 +26,7 @@ static bool gets(const attrs *a, int i) {
   return a->what == CLADE__ALL_REDUCE || (a->owner[i] == a->rank) == (a->what == CLADE__REDUCE_SCATTER);
 }
 
-/* What values are summed as; NONE: they are not. Those of 16 bits are added as f32, and rounded once. */
-static clade_dtype sums_of(clade_dtype type) {
+clade_dtype clade__comm_sums_as(clade_dtype type) {
   switch (type) {
   case CLADE_F32:
   case CLADE_F16:
@@ -41,7 +40,7 @@ static clade_dtype sums_of(clade_dtype type) {
 static clade_status check_type(const attrs *a, clade_dtype type, int i) {
   const char *name = clade_dtype_name(type);
   if (a->what == CLADE__ALL_GATHER) return CLADE_OK;
-  const clade_dtype sums = sums_of(type);
+  const clade_dtype sums = clade__comm_sums_as(type);
   if (!sums) return CLADE_FAIL(DTYPE, "value %d is of %s: sums over ranks are of f32, f16, bf16, i32 or i64", i, name);
   if ((int32_t)type != a->type)
     return CLADE_FAIL(DTYPE, "value %d is of %s, the first one of %s: a call sums values of one type", i, name,
@@ -95,10 +94,6 @@ static clade_status grad_of_sums(clade_grad *g) {
 }
 
 /* ---- the step ---- */
-/* Sums of executions that follow each other are on their way at once, and may end in any order: each has a tag of its
- * own, the same one on all ranks, as executions begin in the same order everywhere. */
-enum { TAGS = 16 };
-
 /* A value: where it lies among the call's operands; -1: nowhere. */
 typedef struct place {
   int in, out, owner;
@@ -172,7 +167,7 @@ static void waited(void *given, double seconds) { clade__comm_waited(((reducer *
 
 /* What a collective works on: f32 for values of 16 bits that it sums, bytes for those that it gathers. */
 static clade_dtype inside_type(const attrs *a) {
-  return a->what == CLADE__ALL_GATHER ? CLADE_U8 : sums_of((clade_dtype)a->type);
+  return a->what == CLADE__ALL_GATHER ? CLADE_U8 : clade__comm_sums_as((clade_dtype)a->type);
 }
 
 static clade_dtype outside_type(const attrs *a) {
@@ -228,7 +223,7 @@ static clade_status begin(const clade_host_call *call, void **out) {
                                   .type = inside_type(a),
                                   .wire = (clade_dtype)a->wire,
                                   .channel = a->channel};
-  CLADE_TRY(clade__reduction_new(s->comm, &s->idle, a->tag + (int)(s->begun++ % TAGS), &message, call, &r));
+  CLADE_TRY(clade__reduction_new(s->comm, &s->idle, clade__comm_tag(a->series, s->begun++), &message, call, &r));
   clade_status status = pack(r, false);
   if (status == CLADE_OK) status = clade__reduction_begin(r);
   if (status == CLADE_OK)
@@ -304,7 +299,6 @@ static clade_status collect(clade_graph *g, clade_comm *comm, clade__collective 
   }
   if (!n || clade_comm_size(comm) == 1) return CLADE_OK;
   attrs a = {.comm = comm->number,
-             .tag = comm->next_tag,
              .what = (int32_t)what,
              .type = clade_val_ok(values[0]) ? (int32_t)clade__type(g, values[0].id)->dtype : 0,
              .wire = (int32_t)wire,
@@ -312,7 +306,11 @@ static clade_status collect(clade_graph *g, clade_comm *comm, clade__collective 
              .rank = comm->rank,
              .n = n};
   for (int i = 0; owners && i < n; i++) a.owner[i] = owners[i];
-  comm->next_tag += TAGS;
+  status = clade__comm_reserve(comm, 1, &a.series);
+  if (status != CLADE_OK) {
+    clade__graph_fail(g, status, calls[what]);
+    return status;
+  }
   clade_node_add(g, &ops[what], NULL, &a, n, values, out);
   for (int i = 0, k = 0; i < n; i++)
     if (gets(&a, i))

@@ -1,6 +1,7 @@
 /* Communicators: who carries their bytes, patience with other ranks, and what the calling thread waits for. */
 #include "comm/comm.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <time.h>
 
@@ -53,7 +54,7 @@ clade_status clade_comm_new(const clade_comm_impl *impl, void *user, int rank, i
   comm->size = size;
   comm->timeout = PATIENCE;
   comm->patience = 1;
-  comm->next_tag = CLADE__COMM_TAG + 1;
+  comm->most_series = (INT_MAX - CLADE__COMM_TAG) / CLADE__COMM_TURNS - 1;
   clade__ref_init(&comm->ref);
   pthread_mutex_init(&comm->lock, NULL);
   *out = comm;
@@ -75,6 +76,7 @@ void clade_comm_release(clade_comm *comm) {
   while (comm->n_channels) comm->impl.close_channel(comm->user, comm->channels[--comm->n_channels]);
   if (comm->impl.release) comm->impl.release(comm->user);
   clade__free(comm->channels);
+  clade__free(comm->splits);
   pthread_mutex_destroy(&comm->lock);
   clade__free(comm);
 }
@@ -82,10 +84,29 @@ void clade_comm_release(clade_comm *comm) {
 int clade_comm_rank(const clade_comm *comm) { return comm ? comm->rank : 0; }
 int clade_comm_size(const clade_comm *comm) { return comm ? comm->size : 1; }
 
+clade_comm *clade__comm_job(clade_comm *comm) {
+  while (comm->parent) comm = comm->parent;
+  return comm;
+}
+
+int clade__comm_job_rank(const clade_comm *comm, int rank) { return comm->parent ? comm->job_ranks[rank] : rank; }
+
+clade_status clade__comm_reserve(clade_comm *comm, int n, int *first) {
+  if (!comm) return CLADE_FAIL(INVALID, "messages between ranks: the communicator is NULL");
+  if (n < 0 || n > comm->most_series - comm->next_series)
+    return CLADE_FAIL(OVERFLOW,
+                      "%d collectives or messages more, after %d in graphs of this communicator; %d in all "
+                      "are possible",
+                      n, comm->next_series, comm->most_series);
+  *first = comm->next_series;
+  comm->next_series += n;
+  return CLADE_OK;
+}
+
 clade_status clade_comm_set_timeout(clade_comm *comm, double seconds) {
   if (!comm) return CLADE_FAIL(INVALID, "clade_comm_set_timeout: the communicator is NULL");
   if (!(seconds >= 0)) return CLADE_FAIL(INVALID, "clade_comm_set_timeout: %g s; expected 0 or more", seconds);
-  comm->timeout = seconds;
+  clade__comm_job(comm)->timeout = seconds;
   return CLADE_OK;
 }
 
@@ -93,6 +114,7 @@ void clade_comm_abort(clade_comm *comm) { clade_comm_abort_with(comm, 1); }
 
 void clade_comm_abort_with(clade_comm *comm, int exit_status) {
   if (!comm) return;
+  comm = clade__comm_job(comm);
   if (comm->impl.abort_with)
     comm->impl.abort_with(comm->user, exit_status);
   else if (comm->impl.abort)
@@ -101,21 +123,36 @@ void clade_comm_abort_with(clade_comm *comm, int exit_status) {
 
 /* ---- what is counted ---- */
 void clade__comm_enter(clade_comm *comm) {
-  pthread_mutex_lock(&comm->lock);
-  if (comm->under_way++ == 0) comm->busy_since = clade__now();
-  pthread_mutex_unlock(&comm->lock);
+  for (; comm; comm = comm->parent) {
+    pthread_mutex_lock(&comm->lock);
+    if (comm->under_way++ == 0) comm->busy_since = clade__now();
+    pthread_mutex_unlock(&comm->lock);
+  }
 }
 
 void clade__comm_leave(clade_comm *comm) {
-  pthread_mutex_lock(&comm->lock);
-  if (--comm->under_way == 0) comm->stats.busy_seconds += clade__now() - comm->busy_since;
-  pthread_mutex_unlock(&comm->lock);
+  for (; comm; comm = comm->parent) {
+    pthread_mutex_lock(&comm->lock);
+    if (--comm->under_way == 0) comm->stats.busy_seconds += clade__now() - comm->busy_since;
+    pthread_mutex_unlock(&comm->lock);
+  }
 }
 
 void clade__comm_waited(clade_comm *comm, double seconds) {
-  pthread_mutex_lock(&comm->lock);
-  comm->stats.exposed_seconds += seconds;
-  pthread_mutex_unlock(&comm->lock);
+  for (; comm; comm = comm->parent) {
+    pthread_mutex_lock(&comm->lock);
+    comm->stats.exposed_seconds += seconds;
+    pthread_mutex_unlock(&comm->lock);
+  }
+}
+
+static void count_bytes(clade_comm *comm, uint64_t sent, uint64_t received) {
+  for (; comm; comm = comm->parent) {
+    pthread_mutex_lock(&comm->lock);
+    comm->stats.sent_bytes += sent;
+    comm->stats.received_bytes += received;
+    pthread_mutex_unlock(&comm->lock);
+  }
 }
 
 clade_status clade_comm_get_stats(clade_comm *comm, clade_comm_stats *out) {
@@ -132,15 +169,15 @@ clade_status clade_comm_get_stats(clade_comm *comm, clade_comm_stats *out) {
 static clade_status told(const clade_comm *comm, clade_status status, const char *what, int rank) {
   const char *text = status && comm->impl.error ? comm->impl.error(comm->user) : NULL;
   if (status == CLADE_OK) return CLADE_OK;
-  return clade_fail(status == CLADE_IO ? CLADE_LOST : status, "%s: %s rank %d: %s", comm->impl.name, what, rank,
-                    text && *text ? text : clade_status_text(status));
+  return clade_fail(status == CLADE_IO ? CLADE_LOST : status, "%s: %s rank %d: %s", comm->impl.name, what,
+                    clade__comm_job_rank(comm, rank), text && *text ? text : clade_status_text(status));
 }
 
 clade_status clade__comm_send(clade_comm *comm, int to, int tag, const void *data, size_t bytes, void **request) {
   pthread_mutex_lock(&comm->lock);
   clade_status status = told(comm, comm->impl.send(comm->user, to, tag, data, bytes, request), "sending to", to);
-  if (status == CLADE_OK && tag != CLADE__COMM_TAG) comm->stats.sent_bytes += bytes;
   pthread_mutex_unlock(&comm->lock);
+  if (status == CLADE_OK && tag != CLADE__COMM_TAG) count_bytes(comm, bytes, 0);
   return status;
 }
 
@@ -148,8 +185,8 @@ clade_status clade__comm_receive(clade_comm *comm, int from, int tag, void *data
   pthread_mutex_lock(&comm->lock);
   clade_status status =
       told(comm, comm->impl.receive(comm->user, from, tag, data, bytes, request), "receiving from", from);
-  if (status == CLADE_OK && tag != CLADE__COMM_TAG) comm->stats.received_bytes += bytes;
   pthread_mutex_unlock(&comm->lock);
+  if (status == CLADE_OK && tag != CLADE__COMM_TAG) count_bytes(comm, 0, bytes);
   return status;
 }
 
@@ -172,17 +209,19 @@ void clade__comm_cancel(clade_comm *comm, void **request) {
 }
 
 void clade__comm_be_patient(clade_comm *comm, int times) {
-  if (comm) atomic_store(&comm->patience, times);
+  if (comm) atomic_store(&clade__comm_job(comm)->patience, times);
 }
 
-clade_status clade__comm_patience(const clade_comm *comm, int rank, double since) {
+clade_status clade__comm_patience(clade_comm *comm, int rank, double since) {
+  const clade_comm *job = clade__comm_job(comm);
   const double waited = clade__now() - since, more = rank == CLADE__SOME_RANK ? 1.5 : 1;
-  const int times = atomic_load(&comm->patience);
-  if (comm->timeout == 0 || !times || waited < more * times * comm->timeout) return CLADE_OK;
+  const int times = atomic_load(&job->patience);
+  if (job->timeout == 0 || !times || waited < more * times * job->timeout) return CLADE_OK;
   if (rank == CLADE__SOME_RANK)
-    return CLADE_FAIL(LOST, "%s: rank %d of %d has waited for some other rank for %.3g s", comm->impl.name, comm->rank,
-                      comm->size, waited);
-  return CLADE_FAIL(LOST, "rank %d has not answered rank %d of %d for %.3g s", rank, comm->rank, comm->size, waited);
+    return CLADE_FAIL(LOST, "%s: rank %d of %d has waited for some other rank for %.3g s", job->impl.name, job->rank,
+                      job->size, waited);
+  return CLADE_FAIL(LOST, "rank %d has not answered rank %d of %d for %.3g s", clade__comm_job_rank(comm, rank),
+                    job->rank, job->size, waited);
 }
 
 /* ---- sums by the implementation's own means ---- */
@@ -214,7 +253,8 @@ static clade_status keep_channel(clade_comm *comm, void *channel, int *out) {
 
 clade_status clade__comm_open_channel(clade_comm *comm, int *out) {
   void *channel = NULL, *request = NULL;
-  if (!clade__comm_sums(comm)) return CLADE_FAIL(UNSUPPORTED, "%s has no sums of its own", comm->impl.name);
+  if (!clade__comm_sums(comm))
+    return CLADE_FAIL(UNSUPPORTED, "%s has no sums of its own of these %d ranks", comm->impl.name, comm->size);
   CLADE_TRY(begin_channel(comm, &channel, &request));
   CLADE_TRY(clade__comm_wait(comm, CLADE__SOME_RANK, &request, PAUSE_NS));
   return keep_channel(comm, channel, out);

@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 #include "comm/carrier.h"
+#include "comm/parts.h"
 #include "comm/schedule.h"
 #include "comm/wire.h"
 
@@ -16,24 +17,40 @@ struct clade_comm {
   clade_comm_impl impl;
   void *user;
   int rank, size, number; /* number: in this process, from 1 on */
-  double timeout;
-  atomic_int patience; /* others may take so many times as long; 0: as long as they want */
-  int next_tag;
-  pthread_mutex_t lock; /* the implementation is called by one thread at a time */
-  void **channels;      /* under lock, as all that follows */
+  clade_comm *parent;     /* of a group: what it was split off from; NULL: it is the job's communicator */
+  const int *job_ranks;   /* of a group: its ranks in the job's communicator */
+  int *splits;            /* of the job's: by rank, of how many groups both that rank and this one are; NULL: of none */
+  double timeout;         /* of the job's, for its groups too, as patience */
+  atomic_int patience;    /* others may take so many times as long; 0: as long as they want */
+  int next_series, most_series; /* of tags */
+  pthread_mutex_t lock;         /* the implementation is called by one thread at a time */
+  void **channels;              /* under lock, as all that follows */
   size_t n_channels, channel_capacity;
   clade_comm_stats stats;
   int under_way;     /* collectives of graphs */
   double busy_since; /* where there are some */
 };
 
-enum { CLADE__COMM_TAG = 1 /* of what the calling thread waits for; sums have the following */ };
+/* Tags: one for what the calling thread waits for, then a series for each host step of a graph. Executions that follow
+ * each other are under way at once, and may end in any order: each takes the next tag of the step's series in turn, as
+ * they begin in the same order on all ranks. A group has tags behind those of the job's communicator (group.c). */
+enum {
+  CLADE__COMM_TAG = 1,
+  CLADE__COMM_TURNS = 16,
+  CLADE__COMM_TAGS = 1 << 20 /* of a group, or where there is one */
+};
+static inline int clade__comm_tag(int series, unsigned turn) {
+  return CLADE__COMM_TAG + 1 + series * CLADE__COMM_TURNS + (int)(turn % CLADE__COMM_TURNS);
+}
 enum { CLADE__SOME_RANK = -1 /* in place of a rank that is waited for: one of all, nobody knows which */ };
 
 /* A communicator of this process by its number, retained; NULL: it is gone. */
 clade_comm *clade__comm_numbered(int number);
+/* That of the whole job, and a rank's number there, which is what messages tell. */
+clade_comm *clade__comm_job(clade_comm *comm);
+int clade__comm_job_rank(const clade_comm *comm, int rank);
 
-/* ---- what is counted ---- */
+/* ---- what is counted, of a group for what it was split off from as well ---- */
 void clade__comm_enter(clade_comm *comm); /* a collective of a graph begins */
 void clade__comm_leave(clade_comm *comm);
 void clade__comm_waited(clade_comm *comm, double seconds);
@@ -54,8 +71,10 @@ clade_status clade__comm_get(clade_comm *comm, int from, void *data, size_t byte
 void clade__comm_be_patient(clade_comm *comm, int times);
 /* A failure that names the rank that left this one waiting since `since`, if that is too long. Of some rank it comes
  * later: a sum that has begun meanwhile may know which one it is. */
-clade_status clade__comm_patience(const clade_comm *comm, int rank, double since);
+clade_status clade__comm_patience(clade_comm *comm, int rank, double since);
 
+/* What values of a type are summed as; NONE: they are not. Those of 16 bits are added as f32, and rounded once. */
+clade_dtype clade__comm_sums_as(clade_dtype type);
 /* Bytes of an element of what collectives take. */
 static inline size_t clade__comm_element(clade_dtype type) {
   size_t bytes = 1;

@@ -22,7 +22,8 @@ clade_val clade__comm_part(clade_graph *g, clade_comm *comm, clade_dtype wire, c
                            const int64_t *cuts);
 
 /* ---- between stages: one rank sends what the other receives ---- */
-/* Numbers of n messages between any two of its ranks, the same on all that reserve as many in the same order. */
+/* Numbers of n messages between any two of its ranks, from *first on, the same on all that reserve as many in the same
+ * order. */
 clade_status clade__comm_reserve(clade_comm *comm, int n, int *first);
 clade_status clade__comm_send_value(clade_graph *g, clade_comm *comm, int to, int number, clade_val x);
 clade_val clade__comm_receive_value(clade_graph *g, clade_comm *comm, int from, int number, const clade_type *type);

@@ -38,7 +38,7 @@ typedef struct clade__message {
   size_t n;
   const size_t *ends;
   bool whole;
-  clade_dtype type; /* of elements; 0: f32. Sums are of f32, i32 or i64; bytes, as u8, can only be gathered */
+  clade_dtype type; /* of elements; 0: f32. Sums are of f32, i32 or i64; others, as u8, can only be gathered */
   clade_dtype wire; /* what elements of f32 travel as; 0: f32. Of a whole message they are f32 */
   int channel;      /* it is an all-reduce by no schedule, but by the channel of this number; 0: by one */
 } clade__message;

@@ -2,6 +2,7 @@
  * runs where no MPI is; <clade/mpi.h> joins both. */
 #include <limits.h>
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <clade/mpi.h>
@@ -16,6 +17,7 @@ typedef struct request {
 typedef struct carrier {
   MPI_Comm comm;
   bool initialized; /* by this library, which then finalizes */
+  int most_tag;
   int n_idle;
   request *idle[IDLE]; /* to be used again */
   char error[MPI_MAX_ERROR_STRING];
@@ -57,9 +59,19 @@ static clade_status too_long(carrier *c) {
   return CLADE_OVERFLOW;
 }
 
+/* Of a message; MPI promises no more than tags up to 32767. */
+static clade_status check(carrier *c, int tag, size_t bytes) {
+  if (bytes > INT_MAX) return too_long(c);
+  if (tag <= c->most_tag) return CLADE_OK;
+  snprintf(c->error, sizeof c->error, "the message has tag %d, and this MPI has tags up to %d (MPI_TAG_UB)", tag,
+           c->most_tag);
+  return CLADE_OVERFLOW;
+}
+
 static clade_status send(void *user, int to, int tag, const void *data, size_t bytes, void **out) {
   carrier *c = user;
-  if (bytes > INT_MAX) return too_long(c);
+  clade_status status = check(c, tag, bytes);
+  if (status != CLADE_OK) return status;
   request *r = take(c, false);
   if (!r) return CLADE_NO_MEMORY;
   return begun(c, MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, c->comm, &r->mpi), r, out);
@@ -67,7 +79,8 @@ static clade_status send(void *user, int to, int tag, const void *data, size_t b
 
 static clade_status receive(void *user, int from, int tag, void *data, size_t bytes, void **out) {
   carrier *c = user;
-  if (bytes > INT_MAX) return too_long(c);
+  clade_status status = check(c, tag, bytes);
+  if (status != CLADE_OK) return status;
   request *r = take(c, false);
   if (!r) return CLADE_NO_MEMORY;
   return begun(c, MPI_Irecv(data, (int)bytes, MPI_BYTE, from, tag, c->comm, &r->mpi), r, out);
@@ -150,6 +163,13 @@ static bool send_pieces_at_once(void) {
   return setenv("OMPI_MCA_btl_tcp_eager_limit", "655360", false) == 0; /* 512 KiB, and room for headers */
 }
 
+static int find_most_tag(carrier *c) {
+  int *value = NULL, known = 0;
+  const int code = MPI_Comm_get_attr(c->comm, MPI_TAG_UB, &value, &known);
+  c->most_tag = code == MPI_SUCCESS && known ? *value : 32767; /* what every MPI has */
+  return code;
+}
+
 static clade_status join(carrier *c, int *rank, int *size) {
   int already = 0, level = MPI_THREAD_SINGLE;
   TRY(MPI_Initialized(&already));
@@ -160,6 +180,7 @@ static clade_status join(carrier *c, int *rank, int *size) {
   if (level < MPI_THREAD_SERIALIZED) return CLADE_UNSUPPORTED;
   TRY(MPI_Comm_dup(MPI_COMM_WORLD, &c->comm));
   TRY(MPI_Comm_set_errhandler(c->comm, MPI_ERRORS_RETURN));
+  TRY(find_most_tag(c));
   TRY(MPI_Comm_rank(c->comm, rank));
   TRY(MPI_Comm_size(c->comm, size));
   return CLADE_OK;

@@ -244,7 +244,8 @@ static clade_status check_reduce(const clade_minimize_opt *o) {
     return CLADE_FAIL(INVALID,
                       ".reduce by %s with .shard gradients: its sums go to all ranks; leave out one of the two", name);
   if (clade_comm_size(o->comm) > 1 && !clade__comm_sums(o->comm))
-    return CLADE_FAIL(UNSUPPORTED, ".reduce by the carrier: %s has no sums of its own", name);
+    return CLADE_FAIL(UNSUPPORTED, ".reduce by the carrier: %s has no sums of its own of these %d ranks", name,
+                      clade_comm_size(o->comm));
   return CLADE_OK;
 }
 
