@@ -4,9 +4,10 @@
 /* Casts to the same type, reshapes and broadcasts to the same shape, transfers to where the value is. */
 static bool changes_nothing(const clade_graph *g, const clade__node *n) {
   if (n->op == &clade__op_transfer) return true; /* when it stays on its device, which the caller asks */
-  if (n->n_in != 1 || n->n_out != 1 || !clade_type_equal(clade__type(g, n->in[0]), clade__type(g, n->first_out)))
-    return false;
-  if ((n->op->flags & CLADE_OP_VIEW) || n->op == &clade__op_broadcast) return true;
+  if (!clade_type_equal(clade__type(g, n->in[0]), clade__type(g, n->first_out))) return false;
+  if (n->op->flags & CLADE_OP_VIEW) return true; /* of its first operand */
+  if (n->n_in != 1) return false;
+  if (n->op == &clade__op_broadcast) return true;
   if (n->op != &clade__op_eltwise) return false;
   const clade__elt *p = &((const clade__eltwise_attrs *)n->attrs)->program;
   if (p->n_insn == 0) return true;
@@ -144,7 +145,7 @@ static clade_status merge(clade__map *seen, clade_graph *g, clade__id *out) {
 static clade_status fold(void *user, const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
   const clade__node *n = &old->nodes[node];
   clade__id out = 0;
-  if (n->n_in == 1 && n->n_out == 1) {
+  if (n->n_out == 1 && (n->n_in == 1 || n->op->flags & CLADE_OP_VIEW)) {
     clade__id in = map[n->in[0]];
     if (device_of(g, in) == n->device && changes_nothing(old, n))
       out = in;

@@ -39,6 +39,27 @@ static void test_nothing(void **state) {
   assert_int_equal(left_of(g), 1);
 }
 
+/* A view of its first operand that looks at another one as well, as derivatives may. */
+static clade_status infer_first(clade_node *n) {
+  n->out[0] = n->in[0];
+  return CLADE_OK;
+}
+static const clade_op first_of_two = {.size = sizeof(clade_op),
+                                      .name = "toy.first",
+                                      .flags = CLADE_OP_VIEW,
+                                      .min_in = 2,
+                                      .max_in = 2,
+                                      .n_out = 1,
+                                      .infer = infer_first};
+
+static void test_views_of_two(void **state) {
+  (void)state;
+  clade_graph *g = new_graph();
+  const clade_val x = matrix(g), both[] = {clade_neg(g, x), clade_exp(g, x)};
+  clade_output(g, "y", clade_node_add(g, &first_of_two, NULL, NULL, 2, both, NULL));
+  assert_int_equal(left_of(g), 1);
+}
+
 static void test_reshape(void **state) {
   (void)state;
   clade_graph *g = new_graph();
@@ -115,8 +136,9 @@ static void test_operands(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing),   cmocka_unit_test(test_reshape),
-                                     cmocka_unit_test(test_transpose), cmocka_unit_test(test_pack),
-                                     cmocka_unit_test(test_common),    cmocka_unit_test(test_operands)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_nothing), cmocka_unit_test(test_views_of_two),
+                                     cmocka_unit_test(test_reshape), cmocka_unit_test(test_transpose),
+                                     cmocka_unit_test(test_pack),    cmocka_unit_test(test_common),
+                                     cmocka_unit_test(test_operands)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
