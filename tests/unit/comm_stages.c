@@ -331,7 +331,7 @@ static clade_status whole(const void *timeout, clade_device *device) {
 }
 
 static void out_of_memory(void **state) {
-  const double usual = 60, brief = 0.2;
+  const double usual = 60, brief = 0.03;
   OK(whole(&usual, *state)); /* what a device keeps is there */
   assert_true(fail_allocations(whole, &brief, *state, 1) > 50);
 }
