@@ -95,11 +95,12 @@ static void *hand_on(void *user) {
   meet();
   right &= atomic_load(&allocations) == before; /* of all ranks */
   meet();
-  clade_comm_stats stats = {.size = sizeof stats};
-  right = right && clade_comm_get_stats(comm, &stats) == CLADE_OK;
+  clade_comm_stats stats = {.size = sizeof stats}, later = stats;
+  clade_run_free(run); /* what was sent has arrived */
+  right = right && clade_comm_get_stats(comm, &stats) == CLADE_OK && clade_comm_get_stats(comm, &later) == CLADE_OK;
+  right &= stats.busy_seconds > 0 && later.busy_seconds == stats.busy_seconds; /* nothing is under way */
   right &= stats.sent_bytes == (size_t)(WARM + executions) * (size_t)job.n * sizeof *data;
   right &= stats.received_bytes == stats.sent_bytes;
-  clade_run_free(run);
   clade_func_release(func);
   clade_graph_release(g);
   clade_comm_release(comm);
@@ -150,6 +151,42 @@ static void *ask(void *user) {
 
 static void nothing_waits_behind(void **state) { run_ranks(2, *state, ask, NULL); }
 
+/* ---- two messages that are wanted in another order than they are sent ---- */
+static void *cross(void *user) {
+  rank *r = user;
+  const clade_type type = {.dtype = CLADE_F32, .shape = CLADE_SHAPE(3)};
+  clade_graph *g = NULL;
+  clade_func *func = NULL;
+  clade_run *run = NULL;
+  clade_ticket ticket;
+  int first;
+  const float x[3] = {1, 2, 3};
+  float y[3] = {0}, z[3] = {0};
+  bool right = clade_graph_new(&g) == CLADE_OK && clade__comm_reserve(r->comm, 2, &first) == CLADE_OK;
+  clade_val a = clade_input(g, "x", CLADE_F32, type.shape), b = clade_neg(g, a);
+  if (r->number) {
+    b = clade__comm_receive_value(g, r->comm, 0, first + 1, &type);
+    a = clade__comm_receive_value(g, r->comm, 0, first, &type);
+  } else {
+    right &= clade__comm_send_value(g, r->comm, 1, first, a) == CLADE_OK &&
+             clade__comm_send_value(g, r->comm, 1, first + 1, b) == CLADE_OK;
+  }
+  clade_output(g, "y", a);
+  clade_output(g, "z", b);
+  right = right && clade_compile(g, r->device, &func) == CLADE_OK && clade_run_new(func, NULL, &run) == CLADE_OK;
+  for (int k = 0; k < 3 && right; k++)
+    right = clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket) == CLADE_OK &&
+            clade_read(run, ticket, "y", y, sizeof y) == CLADE_OK && y[2] == 3 &&
+            clade_read(run, ticket, "z", z, sizeof z) == CLADE_OK && z[2] == -3;
+  clade_run_free(run);
+  clade_func_release(func);
+  clade_graph_release(g);
+  r->right = right;
+  return NULL;
+}
+
+static void in_another_order(void **state) { run_ranks(2, *state, cross, NULL); }
+
 /* ---- ranks that never answer ---- */
 typedef struct waiting {
   clade_func *func;
@@ -199,6 +236,19 @@ static void silence(void **state) {
   }
 }
 
+/* Nobody waits at rank 0 any more for what rank 1 does now. */
+static void assert_gone(clade_comm *rank_1, way how) {
+  float x[4] = {0};
+  void *request;
+  bool done;
+  if (how == JOINS) return;
+  if (how == SENDS) OK(clade__comm_receive(rank_1, 0, clade__comm_tag(0, 0), x, sizeof x, &request));
+  if (how == RECEIVES) OK(clade__comm_send(rank_1, 0, clade__comm_tag(0, 0), x, sizeof x, &request));
+  OK(clade__comm_test(rank_1, &request, &done));
+  assert_false(done);
+  clade__comm_cancel(rank_1, &request);
+}
+
 static void cancellation(void **state) {
   for (way how = 0; how < WAYS; how++) {
     clade_comm *comms[2];
@@ -208,6 +258,7 @@ static void cancellation(void **state) {
     pause_for(20); /* it has begun, or not */
     OK(clade_cancel(w.run));
     refused(clade_wait(w.run, w.ticket), CLADE_CANCELED, "cancel");
+    assert_gone(comms[1], how);
     stop(&w);
     release_all(2, comms);
   }
@@ -337,9 +388,9 @@ static void out_of_memory(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(chains),       cmocka_unit_test(nothing_waits_behind),
-                                     cmocka_unit_test(silence),      cmocka_unit_test(cancellation),
-                                     cmocka_unit_test(ends),         cmocka_unit_test(refusals),
-                                     cmocka_unit_test(out_of_memory)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(chains),           cmocka_unit_test(nothing_waits_behind),
+                                     cmocka_unit_test(in_another_order), cmocka_unit_test(silence),
+                                     cmocka_unit_test(cancellation),     cmocka_unit_test(ends),
+                                     cmocka_unit_test(refusals),         cmocka_unit_test(out_of_memory)};
   return cmocka_run_group_tests(tests, open_failing, close_device);
 }
