@@ -1,6 +1,8 @@
 /* Values of graphs that move between ranks that compute parts of one model (docs/parallel.md), each with the derivative
  * that belongs to it; without communicators' insides, as wire.h. `cuts`: [ranks + 1], where each rank's part of the
- * axis begins, and its end; a part may be empty. Without a communicator, or with one rank, a value stays as it is. */
+ * axis begins, and its end; a part may be empty, and there are 64 at most. The axis has a size, others may be symbols.
+ * `wire`: what sums travel as, forward and backward (clade_all_reduce); other values travel as they are. Without a
+ * communicator, or with one rank, a value stays as it is. With mixed precision moves are of the type that comes. */
 #ifndef CLADE_COMM_PARTS_H
 #define CLADE_COMM_PARTS_H
 
@@ -25,6 +27,8 @@ clade_val clade__comm_part(clade_graph *g, clade_comm *comm, clade_dtype wire, c
 /* Numbers of n messages between any two of its ranks, from *first on, the same on all that reserve as many in the same
  * order. */
 clade_status clade__comm_reserve(clade_comm *comm, int n, int *first);
+/* Message `number` of each execution; types on both sides are the same, and effects begin in the order of each side's
+ * graph. With mixed precision the value travels in the type that it was built with. */
 clade_status clade__comm_send_value(clade_graph *g, clade_comm *comm, int to, int number, clade_val x);
 clade_val clade__comm_receive_value(clade_graph *g, clade_comm *comm, int from, int number, const clade_type *type);
 
