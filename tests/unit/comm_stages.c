@@ -138,7 +138,8 @@ static void *ask(void *user) {
   right &= clade__comm_send_value(g, r->comm, 1 - r->number, first + 1 - r->number,
                                   r->number ? clade_add(g, there, there) : asked) == CLADE_OK;
   clade_output(g, "y", there);
-  right = right && clade_compile(g, r->device, &func) == CLADE_OK && clade_run_new(func, NULL, &run) == CLADE_OK;
+  right = right && clade_compile(g, r->device, &func) == CLADE_OK &&
+          clade_run_new(func, NULL, &run, .profile = true) == CLADE_OK;
   for (int k = 0; k < 5 && right; k++)
     right = clade_execute(run, CLADE_FEEDS({"x", x, sizeof x, NULL}), &ticket) == CLADE_OK &&
             clade_read(run, ticket, "y", y, sizeof y) == CLADE_OK && y[1] == (r->number ? 6 : 12);
