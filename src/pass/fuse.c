@@ -18,7 +18,25 @@ typedef struct fusion {
   draft *drafts;  /* by node */
   bool *absorbed; /* by node: another one computes it */
   uint32_t *uses; /* by value */
+  uint32_t *work; /* by node: how many before it are neither elementwise nor views */
 } fusion;
+
+/* What is computed later keeps its operands that long. Of micro-batches, whose gradients are added one by one, those of
+ * all would live until the last is there. */
+enum { NEAR = 4 };
+
+static clade_status count_work(fusion *f, const clade_graph *g) {
+  f->work = clade__new(g->n_nodes, sizeof *f->work);
+  if (!f->work) return CLADE_NO_MEMORY;
+  for (clade__id id = 1; id + 1 < g->n_nodes; id++) {
+    const clade__node *n = &g->nodes[id];
+    const bool small = n->op == &clade__op_eltwise || (n->op->flags & CLADE_OP_VIEW) || !n->n_in;
+    f->work[id + 1] = f->work[id] + !small;
+  }
+  return CLADE_OK;
+}
+
+static bool is_near(const fusion *f, clade__id from, clade__id to) { return f->work[to] - f->work[from] <= NEAR; }
 
 static void drop_input(draft *d, int first, int again) {
   clade__elt *p = &d->program;
@@ -106,6 +124,15 @@ static bool absorb(const fusion *f, const clade_graph *g, const clade__node *n, 
   return true;
 }
 
+/* Whether several operands as large as the result die in the program. */
+static bool frees(const fusion *f, const clade_graph *g, clade__id node, const draft *d) {
+  const clade_shape *result = &clade__type(g, g->nodes[node].first_out)->shape;
+  int n = 0;
+  for (int i = 0; i < d->program.n_in; i++)
+    n += f->uses[d->in[i]] == d->refs[i] && clade_shape_equal(&clade__type(g, d->in[i])->shape, result);
+  return n > 1;
+}
+
 static void plan_chain(fusion *f, const clade_graph *g, clade__id node) {
   const clade__node *n = &g->nodes[node];
   draft *d = &f->drafts[node];
@@ -117,6 +144,7 @@ static void plan_chain(fusion *f, const clade_graph *g, clade__id node) {
   for (int i = 0; i < d->program.n_in;) {
     clade__id from = g->values[d->in[i]].node;
     bool done = f->drafts[from].active && !f->absorbed[from] && ours(f, g, node, d, i) &&
+                (is_near(f, from, node) || !frees(f, g, from, &f->drafts[from])) &&
                 absorb(f, g, n, d, i, &f->drafts[from]);
     if (done) f->absorbed[from] = true;
     i = done ? 0 : i + 1; /* its operands are ours now: look again */
@@ -163,7 +191,7 @@ static void plan_epilogue(fusion *f, const clade_graph *g, clade__id node) {
   for (int i = 0; d->active && !d->host && i < d->program.n_in; i++) {
     clade__id from = g->values[d->in[i]].node;
     const clade__host *host = clade__host_of(g->nodes[from].op);
-    if (!host || f->absorbed[from] || !ours(f, g, node, d, i)) continue;
+    if (!host || f->absorbed[from] || !is_near(f, from, node) || !ours(f, g, node, d, i)) continue;
     draft inner = epilogue_of(g, &g->nodes[from], host);
     uint8_t map[CLADE__ELT_INPUTS];
     draft next = {.active = true, .changed = true, .host = from};
@@ -233,6 +261,7 @@ clade_status clade__pass_fuse(clade__pass_ctx *ctx) {
   f.absorbed = clade__new(g->n_nodes, sizeof *f.absorbed);
   CLADE_GOTO(f.attrs && f.drafts && f.absorbed ? CLADE_OK : CLADE_NO_MEMORY);
   CLADE_GOTO(clade__graph_uses(g, &f.uses));
+  CLADE_GOTO(count_work(&f, g));
   for (clade__id id = 1; id < g->n_nodes; id++) plan_chain(&f, g, id);
   for (clade__id id = 1; id < g->n_nodes; id++)
     if (!f.absorbed[id]) plan_epilogue(&f, g, id);
@@ -242,5 +271,6 @@ fail:
   clade__free(f.drafts);
   clade__free(f.absorbed);
   clade__free(f.uses);
+  clade__free(f.work);
   return status;
 }
