@@ -2,8 +2,8 @@
  * copies in other layouts, belongs to the first of those that read it. */
 #include "base/dtype.h"
 #include "cli/inspect.h"
+#include "op/op.h"
 #include "pass/pass.h"
-#include "prune/prune.h"
 
 /* ---- variables ---- */
 /* "conv1" of "conv1.weight". */

@@ -12,6 +12,8 @@
 /* All rows of ops.def, in order; ends in NULL. */
 extern const clade_op *const clade__ops[];
 const clade_op *clade__op_find(const char *name); /* NULL: none */
+/* The multiplications and additions of a convolution or a matrix product; 0 of others. */
+double clade__node_flops(const clade_node *n);
 
 /* ---- eltwise.def as a table ---- */
 typedef enum clade__elt_kind {

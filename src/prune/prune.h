@@ -49,8 +49,7 @@ clade_status clade__vars_floats(const clade_vars *vars, const char *name, const 
 bool clade__is_weight(const clade_port_info *info);
 bool clade__structure_fits(clade_prune_structure structure, const clade_type *type);
 
-/* Multiplications and additions of the graph's convolutions and products; of a node, 0 where it is none. */
+/* Multiplications and additions of the graph's convolutions and products. */
 double clade__graph_flops(const clade_graph *g);
-double clade__node_flops(const clade_node *n);
 
 #endif
