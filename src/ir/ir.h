@@ -179,6 +179,9 @@ clade_status clade__node_copy(const clade_graph *old, clade__id node, clade_grap
 /* With other attributes, and for inputs, variables and constants another type. */
 clade_status clade__node_copy_as(const clade_graph *old, clade__id node, const void *attrs, const clade_type *type,
                                  clade_graph *g, clade__id *map);
+/* As clade__node_copy, with what autodiff and mixed precision go by: the share, the node that it derives, and the
+ * values that its outputs are stored like, as far as these are there. */
+clade_status clade__node_copy_marked(const clade_graph *old, clade__id node, clade_graph *g, clade__id *map);
 /* map[] of all outputs of `from`, which `to` of g was made of. */
 clade_status clade__map_outputs(const clade__node *from, const clade_graph *g, clade__id to, clade__id *map);
 /* A copy in which symbols have values; every shape is inferred again. Names symbols that are missing or unknown. */

@@ -45,6 +45,17 @@ clade_status clade__node_copy(const clade_graph *old, clade__id node, clade_grap
   return clade__node_copy_as(old, node, n->attrs, type, g, map);
 }
 
+clade_status clade__node_copy_marked(const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
+  const clade__node *n = &old->nodes[node];
+  CLADE_TRY(clade__node_copy(old, node, g, map));
+  clade__node *copy = &g->nodes[g->n_nodes - 1];
+  copy->share = n->share;
+  if (n->derives && old->nodes[n->derives].n_out) copy->derives = g->values[map[old->nodes[n->derives].first_out]].node;
+  for (int i = 0; i < n->n_out; i++)
+    g->values[copy->first_out + (clade__id)i].like = map[old->values[n->first_out + (clade__id)i].like];
+  return CLADE_OK;
+}
+
 static clade_status follow_ports(const clade__ports *from, const clade__id *map, clade_graph *g, clade__ports *to) {
   for (size_t i = 0; i < from->count; i++) {
     const clade__port *p = &from->at[i];

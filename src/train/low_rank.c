@@ -90,14 +90,16 @@ static clade_status for_each(clade__task *t, int n, thin *all, clade_status (*fn
   return CLADE_OK;
 }
 
-/* As many at once as an all-reduce takes. */
+/* As many of one device at once as an all-reduce takes. */
 static clade_status together(clade__task *t, int n, thin *all,
                              clade_status (*fn)(clade__task *t, int n, clade_val *values)) {
   for (int first = 0, count; first < n; first += count) {
     clade_val values[CLADE_ALL_REDUCE_MOST];
-    count = CLADE_MIN(n - first, (int)CLADE_ALL_REDUCE_MOST);
-    for (int i = 0; i < count; i++) values[i] = all[first + i].sent;
-    t->g->device = clade__task_device(t, values[0]);
+    t->g->device = clade__task_device(t, all[first].m);
+    for (count = 0; first + count < n && count < CLADE_ALL_REDUCE_MOST; count++) {
+      if (clade__task_device(t, all[first + count].m) != t->g->device) break;
+      values[count] = all[first + count].sent;
+    }
     CLADE_TRY(fn(t, count, values));
     for (int i = 0; i < count; i++) all[first + i].sent = values[i];
   }
