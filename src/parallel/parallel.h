@@ -12,12 +12,12 @@ typedef struct clade__grid {
   int micro_batches, interleave; /* 1 and 1: none */
 } clade__grid;
 
-typedef struct clade__place {
+typedef struct clade__grid_place {
   int data, tensor, stage;
-} clade__place;
-static inline clade__place clade__place_of(const clade__grid *grid, int rank) {
-  return (clade__place){rank / (grid->tensor * grid->pipeline), rank % grid->tensor,
-                        rank / grid->tensor % grid->pipeline};
+} clade__grid_place;
+static inline clade__grid_place clade__place_of(const clade__grid *grid, int rank) {
+  return (clade__grid_place){rank / (grid->tensor * grid->pipeline), rank % grid->tensor,
+                             rank / grid->tensor % grid->pipeline};
 }
 
 /* ---- tensor.c: appends this rank's part of `whole`, a forward graph, to g, which is being built. Ports keep their

@@ -1,0 +1,307 @@
+/* A stage's part of a step of training: the nodes of its pieces, in the order of 1F1B (cut_order.c), and sends and
+ * receives of the values that cross. A value is sent from where it is made to each stage that uses it, once. What
+ * depends on constants and scalars that are no parameters alone, as the learning rate does, is computed by all that use
+ * it, and so is what these scalars are assigned. */
+#include "parallel/cut.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "comm/parts.h"
+
+static bool is_source(const clade__node *n) {
+  return n->op == &clade__op_input || n->op == &clade__op_variable || n->op == &clade__op_constant;
+}
+
+/* ---- what stages have without others ---- */
+static bool computes_anywhere(const clade__cut *c, const clade__node *n) {
+  if (n->op->flags & CLADE_OP_EFFECT) return false;
+  for (int i = 0; i < n->n_in; i++) {
+    const clade__id maker = clade__cut_maker(c, n->in[i]);
+    if (!c->anywhere[maker] || c->g->nodes[maker].op == &clade__op_input) return false;
+  }
+  return true;
+}
+
+/* Variables may stop being so by what they are assigned, and what depends on them then. */
+static void find_anywhere(clade__cut *c) {
+  const clade_graph *g = c->g;
+  for (size_t i = 0; i < g->variables.count; i++) {
+    const clade__port *port = &g->variables.at[i];
+    c->anywhere[g->values[port->value].node] = !port->parameter && clade__type(g, port->value)->shape.rank == 0;
+  }
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (clade__id id = 1; id < g->n_nodes; id++) {
+      const clade__node *n = &g->nodes[id];
+      if (n->op != &clade__op_variable) c->anywhere[id] = computes_anywhere(c, n);
+    }
+    for (size_t i = 0; i < g->variables.count; i++) {
+      bool *own = &c->anywhere[g->values[g->variables.at[i].value].node];
+      const clade__id next = g->variables.at[i].assigned;
+      if (!*own || !next) continue;
+      const clade__id maker = clade__cut_maker(c, next);
+      if (c->anywhere[maker] && g->nodes[maker].op != &clade__op_input) continue;
+      *own = false;
+      moved = true;
+    }
+  }
+  for (clade__id id = 1; id < g->n_nodes; id++) /* an assignment is where its variable is */
+    if (g->nodes[id].op == &clade__op_assign) c->anywhere[id] = c->anywhere[clade__cut_maker(c, g->nodes[id].in[0])];
+}
+
+/* ---- what each stage wants ---- */
+static bool *cell(const clade__cut *c, bool *of, clade__id id, int stage) {
+  return &of[(size_t)id * (size_t)c->grid->pipeline + (size_t)stage];
+}
+
+static bool want(clade__cut *c, clade__id value, int stage) {
+  const clade__id maker = clade__cut_maker(c, value);
+  bool *wanted = cell(c, c->wanted, c->origin[value], stage);
+  if (*wanted) return false;
+  *wanted = *cell(c, c->computed, maker, c->anywhere[maker] ? stage : clade__cut_stage(c, maker)) = true;
+  return true;
+}
+
+/* Whether the stage computes it whoever wants it. */
+static bool is_root(const clade__cut *c, clade__id id, int stage) {
+  const clade__node *n = &c->g->nodes[id];
+  if (n->op == &clade__op_assign && c->anywhere[id] && *cell(c, c->computed, clade__cut_maker(c, n->in[0]), stage))
+    return true;
+  return clade__cut_stage(c, id) == stage && (n->op == &clade__op_variable || n->op->flags & CLADE_OP_EFFECT);
+}
+
+static void find_wanted(clade__cut *c) {
+  const int stages = c->grid->pipeline;
+  for (size_t i = 0; i < c->g->outputs.count; i++)
+    for (int s = 0; s < stages; s++) want(c, c->g->outputs.at[i].value, s);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (clade__id id = (clade__id)c->g->n_nodes; id-- > 1;) {
+      const clade__node *n = &c->g->nodes[id];
+      for (int s = 0; s < stages; s++) {
+        if (is_root(c, id, s)) *cell(c, c->computed, id, s) = true;
+        for (int i = 0; *cell(c, c->computed, id, s) && i < n->n_in; i++) moved |= want(c, n->in[i], s);
+      }
+    }
+  }
+}
+
+/* ---- messages ---- */
+/* A step of a stage: a node, or a message of a value. */
+typedef struct item {
+  clade__when when;
+  enum { RECEIVE, NODE, SEND } kind;
+  clade__id value; /* messages */
+  int other, number;
+} item;
+
+typedef struct list {
+  item *at;
+  size_t n, capacity;
+} list;
+
+static clade_status add(list *l, item one) {
+  CLADE_TRY(clade__grow(&l->at, &l->capacity, l->n + 1, sizeof *l->at));
+  l->at[l->n++] = one;
+  return CLADE_OK;
+}
+
+static bool crosses(const clade__cut *c, clade__id value, int stage) {
+  const clade__id maker = c->g->values[value].node;
+  return *cell(c, c->wanted, value, stage) && !c->anywhere[maker] && clade__cut_stage(c, maker) != stage;
+}
+
+/* By value: when the stage uses it first. */
+static clade_status find_used(clade__cut *c, int stage, double **out) {
+  double *used = *out = clade__arena_new(&c->arena, c->g->n_values * sizeof *used);
+  if (!used) return CLADE_NO_MEMORY;
+  for (clade__id value = 0; value < c->g->n_values; value++) used[value] = c->passes.end;
+  for (clade__id id = 1; id < c->g->n_nodes; id++) {
+    const clade__node *n = &c->g->nodes[id];
+    if (c->anywhere[id] || clade__cut_stage(c, id) != stage || !*cell(c, c->computed, id, stage)) continue;
+    for (int i = 0; i < n->n_in; i++) {
+      double *first = &used[c->origin[n->in[i]]];
+      *first = CLADE_MIN(*first, c->when[id].time);
+    }
+  }
+  return CLADE_OK;
+}
+
+/* Messages have the same numbers on all stages, which count them alike. */
+static clade_status list_messages(clade__cut *c, int stage, const double *used, int *n, list *l) {
+  *n = 0;
+  for (clade__id value = 1; value < c->g->n_values; value++) {
+    const clade__id maker = c->g->values[value].node;
+    const int from = clade__cut_stage(c, maker);
+    for (int to = 0; to < c->grid->pipeline; to++) {
+      if (!crosses(c, value, to)) continue;
+      const int number = (*n)++;
+      item one = {.when = c->when[maker], .kind = SEND, .value = value, .other = to, .number = number};
+      if (to == stage) {
+        one.when = (clade__when){.time = clade__cut_posted(c, stage, used[value])};
+        one.kind = RECEIVE;
+        one.other = from;
+      }
+      if (from == stage || to == stage) CLADE_TRY(add(l, one));
+    }
+  }
+  return CLADE_OK;
+}
+
+static clade_status list_nodes(clade__cut *c, int stage, list *l) {
+  for (clade__id id = 1; id < c->g->n_nodes; id++) {
+    const clade__node *n = &c->g->nodes[id];
+    if (n->op == &clade__op_transfer || !*cell(c, c->computed, id, stage)) continue;
+    if (!is_source(n) && c->anywhere[id] && n->op != &clade__op_assign) continue; /* where it is used */
+    if (n->op == &clade__op_constant) continue;
+    item one = {.when = c->when[id], .kind = NODE};
+    if (n->op == &clade__op_assign) one.when = (clade__when){c->passes.end, id, id};
+    CLADE_TRY(add(l, one));
+  }
+  return CLADE_OK;
+}
+
+static int compare(const void *a, const void *b) {
+  const item *x = a, *y = b;
+  const int order = clade__cut_compare(&x->when, &y->when);
+  if (order) return order;
+  if (x->kind != y->kind) return (int)x->kind - (int)y->kind;
+  return x->number - y->number;
+}
+
+/* ---- the stage's graph ---- */
+/* Here, with what it needs that each stage computes for itself. */
+static clade_status build(const clade__cut *c, clade__id id, clade_graph *g, clade__id *map) {
+  const clade__node *n = &c->g->nodes[id];
+  for (int i = 0; i < n->n_in; i++) {
+    const clade__id from = c->origin[n->in[i]], maker = c->g->values[from].node;
+    if (!map[from] && !c->anywhere[maker])
+      return CLADE_FAIL(INTERNAL, "pipeline: %s comes before its operand %d", n->op->name, i);
+    if (!map[from]) CLADE_TRY(build(c, maker, g, map));
+    map[n->in[i]] = map[from];
+  }
+  CLADE_TRY(clade__node_copy_marked(c->g, id, g, map));
+  g->nodes[g->n_nodes - 1].device = 0;
+  return CLADE_OK;
+}
+
+static clade_status message(const clade__cut *c, const item *one, clade_comm *comm, int first, clade_graph *g,
+                            clade__id *map) {
+  const int number = first + one->number;
+  if (one->kind == SEND)
+    return clade__comm_send_value(g, comm, one->other, number, clade__graph_val(g, map[one->value]));
+  const clade_val v = clade__comm_receive_value(g, comm, one->other, number, clade__type(c->g, one->value));
+  map[one->value] = v.id;
+  return clade_graph_status(g);
+}
+
+/* Those whose nodes are here; a variable's value may have come from elsewhere. */
+static clade_status add_sources(const clade__ports *from, const clade_op *op, const clade__id *map, clade_graph *g,
+                                clade__ports *to) {
+  for (size_t i = 0; i < from->count; i++) {
+    const clade__port *p = &from->at[i];
+    if (!map[p->value] || g->nodes[g->values[map[p->value]].node].op != op) continue;
+    CLADE_TRY(clade__port_add(g, to, p->name, map[p->value], p->initial));
+    clade__port *port = &to->at[to->count - 1];
+    port->parameter = p->parameter;
+    port->part = p->part;
+    for (clade__id id = 1; p->assigned && id < g->n_nodes; id++)
+      if (g->nodes[id].op == &clade__op_assign && g->nodes[id].in[0] == port->value)
+        port->assigned = g->nodes[id].in[1];
+  }
+  return CLADE_OK;
+}
+
+static clade_status add_ports(const clade__cut *c, clade_graph *g, clade__id *map) {
+  const clade__ports *outputs = &c->g->outputs;
+  CLADE_TRY(add_sources(&c->g->inputs, &clade__op_input, map, g, &g->inputs));
+  CLADE_TRY(add_sources(&c->g->variables, &clade__op_variable, map, g, &g->variables));
+  for (size_t i = 0; i < outputs->count; i++) {
+    const clade__id value = c->origin[outputs->at[i].value];
+    if (!map[value]) CLADE_TRY(build(c, c->g->values[value].node, g, map));
+    CLADE_TRY(clade__port_add(g, &g->outputs, outputs->at[i].name, map[value], (clade_initial){0}));
+  }
+  return CLADE_OK;
+}
+
+static clade_status fill(clade__cut *c, clade_comm *comm, clade_graph *g, list *l) {
+  const int stage = clade_comm_rank(comm);
+  int n = 0, first = 0;
+  double *used;
+  clade__id *map = clade__arena_new(&c->arena, c->g->n_values * sizeof *map);
+  if (!map) return CLADE_NO_MEMORY;
+  CLADE_TRY(find_used(c, stage, &used));
+  CLADE_TRY(list_messages(c, stage, used, &n, l));
+  CLADE_TRY(list_nodes(c, stage, l));
+  CLADE_TRY(clade__comm_reserve(comm, n, &first));
+  qsort(l->at, l->n, sizeof *l->at, compare);
+  for (size_t i = 0; i < l->n; i++) {
+    const item *one = &l->at[i];
+    if (one->kind != NODE)
+      CLADE_TRY(message(c, one, comm, first, g, map));
+    else if (!map[c->g->nodes[one->when.node].first_out] || !c->g->nodes[one->when.node].n_out)
+      CLADE_TRY(build(c, one->when.node, g, map));
+  }
+  CLADE_TRY(add_ports(c, g, map));
+  return clade_graph_status(g);
+}
+
+/* ---- all of it ---- */
+static clade_status check(const clade__cut *c, const clade_comm *comm) {
+  const int pieces = c->grid->pipeline * c->grid->interleave;
+  if (clade_comm_size(comm) != c->grid->pipeline)
+    return CLADE_FAIL(INVALID, "pipeline: %d stages and a communicator of %d ranks", c->grid->pipeline,
+                      clade_comm_size(comm));
+  for (clade__id id = 1; id < c->g->n_nodes; id++) {
+    const clade__node *n = &c->g->nodes[id];
+    if (n->device >= pieces)
+      return CLADE_FAIL(INVALID, "pipeline: %s \"%s\" is in piece %d; there are %d", n->op->name, n->name, n->device,
+                        pieces);
+    if (n->share >= c->grid->micro_batches)
+      return CLADE_FAIL(INVALID, "pipeline: %s \"%s\" is of micro-batch %d; there are %d", n->op->name, n->name,
+                        n->share, c->grid->micro_batches);
+  }
+  return CLADE_OK;
+}
+
+static clade_status prepare(clade__cut *c) {
+  const size_t values = c->g->n_values, nodes = c->g->n_nodes, stages = (size_t)c->grid->pipeline;
+  c->origin = clade__arena_new(&c->arena, values * sizeof *c->origin);
+  c->when = clade__arena_new(&c->arena, nodes * sizeof *c->when);
+  c->anywhere = clade__arena_new(&c->arena, nodes * sizeof *c->anywhere);
+  c->wanted = clade__arena_new(&c->arena, values * stages * sizeof *c->wanted);
+  c->computed = clade__arena_new(&c->arena, nodes * stages * sizeof *c->computed);
+  if (!c->origin || !c->when || !c->anywhere || !c->wanted || !c->computed) return CLADE_NO_MEMORY;
+  for (clade__id value = 1; value < values; value++) {
+    const clade__node *n = &c->g->nodes[c->g->values[value].node];
+    c->origin[value] = n->op == &clade__op_transfer ? c->origin[n->in[0]] : value;
+  }
+  CLADE_TRY(clade__passes_new(c->grid, &c->passes));
+  find_anywhere(c);
+  find_wanted(c);
+  return clade__cut_order(c);
+}
+
+clade_status clade__stages_cut(const clade_graph *step, const clade__grid *grid, clade_comm *pipeline,
+                               clade_graph **out) {
+  clade__cut c = {.g = step, .grid = grid};
+  clade_status status = CLADE_OK;
+  clade_graph *g = NULL;
+  list l = {0};
+  *out = NULL;
+  CLADE_TRY(clade_graph_status(step));
+  CLADE_GOTO(check(&c, pipeline));
+  CLADE_GOTO(prepare(&c));
+  CLADE_GOTO(clade_graph_new(&g));
+  CLADE_GOTO(fill(&c, pipeline, g, &l));
+  g->trains = step->trains;
+  *out = g;
+  g = NULL;
+fail:
+  clade_graph_release(g);
+  clade__free(l.at);
+  clade__passes_free(&c.passes);
+  clade__arena_free(&c.arena);
+  return status;
+}

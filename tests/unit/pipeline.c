@@ -1,0 +1,28 @@
+/* Training on the stages of a pipeline beside training on one rank, by the same micro-batches. */
+#include "pipeline_kit.h"
+
+static void two_stages(void **state) { compare(&(training){"mlp", mlp, GRID(2, 4, 1), 3, SGD(), 0, 0}, *state); }
+
+/* Micro-batches that are no multiple of the stages, and a norm over all of these. */
+static void interleaved(void **state) {
+  compare(&(training){"mlp", mlp, GRID(2, 3, 2), 3, ADAM(.clip_norm = 0.5), 1e-5, 0}, *state);
+}
+
+static void few_micro_batches(void **state) {
+  compare(&(training){"mlp", mlp, GRID(4, 2, 1), 3, ADAM(.loss_scale = 64, .ema = 0.9), 0, 0}, *state);
+}
+
+/* The others end, and say that they were ended. */
+static void fails(void **state) {
+  const training t = {"mlp", mlp, GRID(3, 2, 1), 3, SGD(), 0, 1};
+  current = &t;
+  run_ranks(3, *state, train_stage, NULL);
+  for (int s = 0; s < 3; s++) clade_vars_release(of_stage[s].vars);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(two_stages), cmocka_unit_test(interleaved),
+                                     cmocka_unit_test(few_micro_batches), cmocka_unit_test(fails)};
+  setenv("CLADE_PERSISTENT", "0", 1); /* to compile such kernels would take longer than all else */
+  return cmocka_run_group_tests(tests, open_device, close_device);
+}
