@@ -28,10 +28,13 @@ typedef struct training {
 } training;
 
 /* ---- models ---- */
+/* Of all ranks' micro-batches, the first one of this thread's. */
+static _Thread_local int first_number;
+
 static inline clade_val numbered_input(clade_graph *g, const char *name, int share, clade_dtype dtype,
                                        clade_shape shape) {
   char text[32];
-  snprintf(text, sizeof text, "%s%d", name, share);
+  snprintf(text, sizeof text, "%s%d", name, first_number + share);
   return clade_input(g, text, dtype, shape);
 }
 
@@ -89,7 +92,8 @@ static inline clade_val transformer(clade_graph *g, int share) {
 static inline clade_val conv_norm(clade_graph *g, const char *name, clade_val x, int out) {
   char norm[32];
   snprintf(norm, sizeof norm, "%s.norm", name);
-  return clade_nn_batch_norm(g, norm, clade_nn_conv2d(g, name, x, .out = out, .kernel = {3, 3}, .pad = {1, 1}));
+  return clade_nn_batch_norm(g, norm,
+                             clade_nn_conv2d(g, name, x, .out = out, .kernel = {3, 3}, .pad = {1, 1}, .no_bias = true));
 }
 
 static inline clade_val resnet(clade_graph *g, int share) {
@@ -106,8 +110,8 @@ static inline clade_val resnet(clade_graph *g, int share) {
   return clade_cross_entropy(g, clade_nn_linear(g, "head", clade_flatten(g, x, 1), .out = CLASSES), labels);
 }
 
-/* All micro-batches, and the mean of their losses. */
-static inline clade_graph *forward(model_fn *model, int shares) {
+/* All micro-batches of a rank, and their part of the mean loss of the batch, which has `all` of them. */
+static inline clade_graph *forward_part(model_fn *model, int shares, int all) {
   clade_graph *g = NULL;
   if (clade_graph_new(&g) != CLADE_OK) return NULL;
   clade_graph_train(g, true);
@@ -118,14 +122,17 @@ static inline clade_graph *forward(model_fn *model, int shares) {
     loss = i ? clade_add(g, loss, one) : one;
   }
   clade_graph_share(g, 0);
-  clade_output(g, "loss", clade_mul(g, loss, clade_fill(g, CLADE_F32, CLADE_SCALAR, 1.0 / shares)));
+  clade_output(g, "loss", clade_mul(g, loss, clade_fill(g, CLADE_F32, CLADE_SCALAR, 1.0 / all)));
   return g;
 }
+
+static inline clade_graph *forward(model_fn *model, int shares) { return forward_part(model, shares, shares); }
 
 /* ---- a step of training: of a stage, and without a communicator of all ---- */
 static inline clade_status step_graph(const training *t, clade_comm *pipeline, clade_graph **out) {
   clade_status status = CLADE_OK;
-  clade_graph *whole = forward(t->model, t->grid.micro_batches), *staged = NULL;
+  clade_graph *whole = forward_part(t->model, t->grid.micro_batches, t->grid.data * t->grid.micro_batches);
+  clade_graph *staged = NULL;
   clade_minimize_opt how = t->how;
   *out = NULL;
   how.size = sizeof how;

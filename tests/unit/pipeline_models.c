@@ -19,9 +19,54 @@ static void normalizes(void **state) {
   compare(&(training){"resnet", resnet, GRID(4, 4, 1), 20, SGD(.clip_norm = 1), 1e-3, 0}, *state);
 }
 
+/* ---- two pipelines of two stages, which share each batch ---- */
+static clade_status train_place(const training *t, rank *r, outcome *out) {
+  const clade__grid_place at = clade__place_of(&t->grid, r->number);
+  training own = *t;
+  clade_comm *data = NULL, *pipeline = NULL;
+  clade_status status = clade_comm_split(r->comm, 2, (int[]){at.data * 2, at.data * 2 + 1}, &pipeline);
+  if (status == CLADE_OK) status = clade_comm_split(r->comm, 2, (int[]){at.stage, 2 + at.stage}, &data);
+  own.how.comm = data;
+  first_number = at.data * t->grid.micro_batches;
+  if (status == CLADE_OK) status = train(&own, pipeline, r->device, out);
+  clade_comm_release(data);
+  clade_comm_release(pipeline);
+  return status;
+}
+
+static void *train_rank(void *user) {
+  rank *r = user;
+  const clade_status status = train_place(current, r, &of_stage[r->number]);
+  if (status != CLADE_OK) print_message("%s, rank %d: %s\n", current->name, r->number, clade_last_error());
+  r->right = status == CLADE_OK;
+  return NULL;
+}
+
+static void shares_batches(void **state) {
+  for (int shard = CLADE_SHARD_NONE; shard <= CLADE_SHARD_GRADIENTS; shard++) {
+    const training t = {"mlp", mlp, {2, 1, 2, 2, 1}, 5, ADAM(.clip_norm = 0.5, .shard = (clade_shard)shard), 1e-5, 0};
+    training whole = t;
+    outcome one;
+    whole.grid = (clade__grid){1, 1, 1, 4, 1};
+    whole.how.shard = CLADE_SHARD_NONE;
+    OK(train(&whole, NULL, *state, &one));
+    current = &t;
+    run_ranks(4, *state, train_rank, NULL);
+    for (int i = 0; i < t.steps; i++)
+      for (int s = 0; s < 2; s++) {
+        const float sum = of_stage[s].loss[i] + of_stage[2 + s].loss[i];
+        if (!(fabsf(sum - one.loss[i]) <= (float)t.bound * one.loss[i]))
+          fail_msg("shard %d, stage %d: loss %d is %.9g instead of %.9g", shard, s, i, (double)sum,
+                   (double)one.loss[i]);
+      }
+    for (int r = 0; r < 4; r++) clade_vars_release(of_stage[r].vars);
+    clade_vars_release(one.vars);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(perceptron), cmocka_unit_test(attends),
-                                     cmocka_unit_test(normalizes)};
+                                     cmocka_unit_test(normalizes), cmocka_unit_test(shares_batches)};
   setenv("CLADE_PERSISTENT", "0", 1); /* to compile such kernels would take longer than all else */
   return cmocka_run_group_tests(tests, open_device, close_device);
 }
