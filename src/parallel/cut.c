@@ -128,15 +128,19 @@ static clade_status find_used(clade__cut *c, int stage, double **out) {
   return CLADE_OK;
 }
 
-/* Messages have the same numbers on all stages, which count them alike. */
+/* Messages between two stages have the same numbers on all, which count them alike. *n: of numbers. */
 static clade_status list_messages(clade__cut *c, int stage, const double *used, int *n, list *l) {
+  const size_t stages = (size_t)c->grid->pipeline;
+  int *count = clade__arena_new(&c->arena, stages * stages * sizeof *count);
+  if (!count) return CLADE_NO_MEMORY;
   *n = 0;
   for (clade__id value = 1; value < c->g->n_values; value++) {
     const clade__id maker = c->g->values[value].node;
     const int from = clade__cut_stage(c, maker);
     for (int to = 0; to < c->grid->pipeline; to++) {
       if (!crosses(c, value, to)) continue;
-      const int number = (*n)++;
+      const int number = count[(size_t)from * stages + (size_t)to]++;
+      *n = CLADE_MAX(*n, number + 1);
       item one = {.when = c->when[maker], .kind = SEND, .value = value, .other = to, .number = number};
       if (to == stage) {
         one.when = (clade__when){.time = clade__cut_posted(c, stage, used[value])};
@@ -234,7 +238,7 @@ static clade_status fill(clade__cut *c, clade_comm *comm, clade_graph *g, list *
   CLADE_TRY(find_used(c, stage, &used));
   CLADE_TRY(list_messages(c, stage, used, &n, l));
   CLADE_TRY(list_nodes(c, stage, l));
-  CLADE_TRY(clade__comm_reserve(comm, n, &first));
+  if (n) CLADE_TRY(clade__comm_reserve(comm, n, &first));
   qsort(l->at, l->n, sizeof *l->at, compare);
   for (size_t i = 0; i < l->n; i++) {
     const item *one = &l->at[i];

@@ -12,6 +12,12 @@ static void few_micro_batches(void **state) {
   compare(&(training){"mlp", mlp, GRID(4, 2, 1), 3, ADAM(.loss_scale = 64, .ema = 0.9), 0, 0}, *state);
 }
 
+/* Without derivatives; and a pipeline of one stage. */
+static void computes(void **state) {
+  compare(&(training){"mlp", mlp, GRID(2, 3, 1), 2, {0}, 0, 0}, *state);
+  compare(&(training){"mlp", mlp, GRID(1, 2, 2), 2, SGD(), 0, 0}, *state);
+}
+
 /* The others end, and say that they were ended. */
 static void fails(void **state) {
   const training t = {"mlp", mlp, GRID(3, 2, 1), 3, SGD(), 0, 1};
@@ -22,7 +28,8 @@ static void fails(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(two_stages), cmocka_unit_test(interleaved),
-                                     cmocka_unit_test(few_micro_batches), cmocka_unit_test(fails)};
+                                     cmocka_unit_test(few_micro_batches), cmocka_unit_test(computes),
+                                     cmocka_unit_test(fails)};
   setenv("CLADE_PERSISTENT", "0", 1); /* to compile such kernels would take longer than all else */
   return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -22,9 +22,9 @@ typedef struct training {
   model_fn *model;
   clade__grid grid;
   int steps;
-  clade_minimize_opt how;
-  double bound; /* of losses, relative to one rank's; 0: the same bits */
-  int fails;    /* the step before which the last stage gives up; 0: none */
+  clade_minimize_opt how; /* no optimizer: the loss alone */
+  double bound;           /* of losses, relative to one rank's; 0: the same bits */
+  int fails;              /* the step before which the last stage gives up; 0: none */
 } training;
 
 /* ---- models ---- */
@@ -141,7 +141,7 @@ static inline clade_status step_graph(const training *t, clade_comm *pipeline, c
   clade_graph *g = pipeline ? staged : whole;
   CLADE_GOTO(clade_graph_status(g));
   how.loss = clade__graph_val(g, g->outputs.at[0].value);
-  CLADE_GOTO(clade_minimize_(g, &how));
+  if (how.optimizer.rule) CLADE_GOTO(clade_minimize_(g, &how));
   if (pipeline) CLADE_GOTO(clade__stages_cut(staged, &t->grid, pipeline, out));
   if (!pipeline) *out = clade_graph_retain(whole);
 fail:

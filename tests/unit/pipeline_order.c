@@ -61,9 +61,10 @@ static clade_val even_layers(clade_graph *g, int share) {
   return clade_mean(g, x);
 }
 
-enum { MOST_MESSAGES = 4096 };
+enum { MOST_NUMBERS = 1024, MOST_MESSAGES = MOST_NUMBERS * MOST * MOST };
 typedef struct pipe_stage {
   clade_graph *g;
+  int number;
   double *at;     /* by value: when it is there */
   double *posted; /* by value that is received: products before that */
   clade__id next;
@@ -79,6 +80,12 @@ static int attr_of(const clade__node *n, const char *name) {
 
 static bool is_op(const clade__node *n, const char *name) { return !strcmp(n->op->name, name); }
 
+static int message_of(const clade__node *n, int from, int to) {
+  const int number = attr_of(n, "series");
+  assert_in_range(number, 0, MOST_NUMBERS - 1);
+  return (number * MOST + from) * MOST + to;
+}
+
 /* As far as what it needs was sent. `sent`: by message; negative: not yet. */
 static bool go_on(pipe_stage *s, double *sent) {
   const clade__id first = s->next;
@@ -86,7 +93,7 @@ static bool go_on(pipe_stage *s, double *sent) {
     const clade__node *n = &s->g->nodes[s->next];
     double start = s->clock;
     if (is_op(n, "comm.receive")) { /* posted; who uses it waits */
-      s->at[n->first_out] = -1 - attr_of(n, "series");
+      s->at[n->first_out] = -1 - message_of(n, attr_of(n, "peer"), s->number);
       s->posted[n->first_out] = s->busy;
       continue;
     }
@@ -102,7 +109,7 @@ static bool go_on(pipe_stage *s, double *sent) {
       if (!is_op(n, "assign")) start = fmax(start, *there);
     }
     if (is_op(n, "comm.send")) {
-      sent[attr_of(n, "series")] = s->at[n->in[0]];
+      sent[message_of(n, s->number, attr_of(n, "peer"))] = s->at[n->in[0]];
       continue;
     }
     const bool product = is_op(n, "gemm");
@@ -123,7 +130,7 @@ static void simulate(int stages, int shares, int each, bool told) {
   OK(clade_comm_new_local(stages, comms));
   for (int i = 0; i < MOST_MESSAGES; i++) sent[i] = -1;
   for (int s = 0; s < stages; s++) {
-    all[s] = (pipe_stage){.next = 1};
+    all[s] = (pipe_stage){.number = s, .next = 1};
     OK(step_graph(&t, comms[s], &all[s].g));
     all[s].at = calloc(2 * all[s].g->n_values, sizeof *all[s].at);
     assert_non_null(all[s].at);
