@@ -67,6 +67,11 @@ CLADE_API void clade_graph_place(clade_graph *g, int index);
  * assignments are those of the first share and ignored here, so that running statistics are the first share's. */
 CLADE_API void clade_graph_share(clade_graph *g, int index);
 
+/* Where several ranks compute parts of the graph (docs/parallel.md): the value is split along an axis (negative: from
+ * the end), and with it whatever lies along the same axes. Of a sequence axis, which no layer's weights have, this
+ * splits the norms, dropouts and sums between products. Elsewhere it changes nothing. */
+CLADE_API void clade_graph_split(clade_graph *g, clade_val value, int axis);
+
 CLADE_API bool clade_val_ok(clade_val value);
 CLADE_API clade_status clade_val_type(const clade_graph *g, clade_val value, clade_type *type);
 

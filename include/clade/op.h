@@ -68,6 +68,30 @@ CLADE_API void clade_tie_axes(clade_ties *t, int a, int axis_a, int b, int axis_
 CLADE_API void clade_keep_axis(clade_ties *t, int a, int axis);                     /* none of its places goes */
 CLADE_API bool clade_axis_kept(const clade_ties *t, int a, int axis);               /* as nodes up to here say it */
 
+/* ---- dimensions that the work runs over, for computing it in parts (docs/parallel.md) ----
+ * An op's rule names dimensions, each with the axes of operands and results that lie along it, as an index in
+ * Einstein's notation does. Operands are numbered from 0 on, results after them; shapes are sizes. What lies along none
+ * is needed as a whole, and so is an operand that does not lie along the one that is split. */
+typedef struct clade_dims clade_dims;
+typedef enum clade_dim_kind {
+  CLADE_DIM_EACH = 1, /* a part gives the same part of the results; those that do not lie along it hang on no part */
+  CLADE_DIM_SUM,      /* a part gives a part of a sum: results that do not lie along it are to be added */
+  CLADE_DIM_MEAN      /* the same of means, which are weighted by how long the parts are; for floats */
+} clade_dim_kind;
+CLADE_API int clade_dims_add(clade_dims *d, clade_dim_kind kind); /* the dimension's number, for the calls below */
+/* An axis in blocks of `block` places each: all of a dimension have as many blocks, which is its size. One axis of each
+ * operand and result. */
+CLADE_API void clade_dims_along(clade_dims *d, int dim, int a, int axis, int64_t block);
+/* The operand, of i32, holds numbers of places along the dimension: they are shifted by where a part begins, so that
+ * those of other parts name no place there. */
+CLADE_API void clade_dims_numbers(clade_dims *d, int dim, int operand);
+/* Of a sum: the operand is added to the only result, by broadcasting. Parts get zeros for it, and the sum gets it. */
+CLADE_API void clade_dims_once(clade_dims *d, int dim, int operand);
+/* Of a part that begins at block B and is N blocks long: the attributes' whole number at `offset` (of i32, i64, or a
+ * dimension of a shape) is base + by_begin B + by_length N. */
+CLADE_API void clade_dims_attr(clade_dims *d, int dim, size_t offset, int64_t base, int64_t by_begin,
+                               int64_t by_length);
+
 /* ---- implementations ---- */
 typedef struct clade_query {
   size_t size;
@@ -199,6 +223,8 @@ struct clade_op {
   void (*ties)(clade_ties *t, const clade_node *n);
   clade_autocast autocast;
   uint64_t carries; /* the operands that .autocast is about, as a mask, the others stay f32; 0: all */
+  /* The dimensions that a node's work runs over. NULL: none of them can be split. */
+  void (*dims)(clade_dims *d, const clade_node *n);
 };
 
 /* Adds a node. `op` and everything it points to must outlive the graph's funcs. outs has room for the node's outputs.

@@ -128,6 +128,25 @@ void clade_graph_share(clade_graph *g, int index) {
     g->share = index;
 }
 
+void clade_graph_split(clade_graph *g, clade_val value, int axis) {
+  clade__id id = 0;
+  char text[640];
+  if (!clade__graph_ok(g)) return;
+  if (clade__graph_value(g, value, "clade_graph_split: the value", &id) != CLADE_OK) {
+    clade__graph_fail(g, CLADE_INVALID, NULL);
+    return;
+  }
+  const clade_type *type = clade__type(g, id);
+  const int rank = type->shape.rank, at = axis < 0 ? axis + rank : axis;
+  if (at < 0 || at >= rank)
+    clade__graph_fail(g,
+                      CLADE_FAIL(INVALID, "clade_graph_split: the value is %s, which has no axis %d",
+                                 clade__type_text(type, text, sizeof text), axis),
+                      NULL);
+  else
+    g->values[id].shard |= (uint8_t)(1u << at);
+}
+
 void clade_graph_train(clade_graph *g, bool train) {
   if (clade__graph_ok(g)) g->trains = train;
 }

@@ -6,7 +6,7 @@
 #define ENDS_WITH(type, field) _Static_assert(sizeof(type) == CLADE__THROUGH(type, field), #type " ends in padding")
 ENDS_WITH(clade_impl, needs_local);
 ENDS_WITH(clade_space, configs);
-ENDS_WITH(clade_op, carries);
+ENDS_WITH(clade_op, dims);
 /* What stands in plain arrays and inside of other structs cannot grow. */
 #define FROZEN(type, bytes) _Static_assert(sizeof(type) == (bytes), #type " is frozen")
 FROZEN(clade_attr, 2 * sizeof(void *) + 2 * sizeof(uint32_t));

@@ -15,6 +15,7 @@ typedef struct clade__value {
   clade_type type;
   clade__id node;
   uint16_t out;   /* which output of the node */
+  uint8_t shard;  /* a bit for each axis that clade_graph_split asks to be split */
   clade__id like; /* the value that mixed precision stores it as: that whose gradient it is; as built, not in rewritten
                      graphs; 0: none */
 } clade__value;
@@ -86,11 +87,12 @@ struct clade_graph {
   uint32_t serial; /* of clade_val.graph; never 0 */
   clade_status status;
   char *message;
-  bool sealed;             /* compiled once: builders refuse */
-  bool trains;             /* layers are built for training */
-  int share;               /* of the batch; layers with noise of their own draw by it */
-  int first_share;         /* that makes variables and assigns */
-  struct clade_comm *sync; /* layers look at the batch of its ranks; NULL: at their own */
+  bool sealed;               /* compiled once: builders refuse */
+  bool trains;               /* layers are built for training */
+  int share;                 /* of the batch; layers with noise of their own draw by it */
+  int first_share;           /* that makes variables and assigns */
+  struct clade_comm *sync;   /* layers look at the batch of its ranks; NULL: at their own */
+  struct clade_comm *tensor; /* of the ranks that have the other parts of variables that are parts; NULL: none are */
   int device;
   clade__id derives; /* what is built now is a part of this node's derivative; 0: of none */
   clade__arena arena;

@@ -113,7 +113,8 @@ static clade_status add(clade_graph *g, const clade_op *op, const char *name, co
     CLADE_TRY(infer(g, &n, out));
   clade__id id = (clade__id)g->n_nodes++;
   if (n.n_out) n.first_out = (clade__id)g->n_values;
-  for (int i = 0; i < n.n_out; i++) g->values[g->n_values++] = (clade__value){out[i], id, (uint16_t)i, 0};
+  for (int i = 0; i < n.n_out; i++)
+    g->values[g->n_values++] = (clade__value){.type = out[i], .node = id, .out = (uint16_t)i};
   g->nodes[id] = n;
   *node = id;
   return CLADE_OK;

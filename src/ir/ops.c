@@ -1,4 +1,5 @@
 /* The ops that the graph itself knows. They are no rows of ops.def: none of them has an implementation. */
+#include "ir/dimensions.h"
 #include "ir/ties.h"
 
 static clade_status infer_assign(clade_node *n) {
@@ -49,7 +50,8 @@ const clade_op clade__op_transfer = {.size = sizeof(clade_op),
                                      .attrs = transfer_attrs,
                                      .infer = infer_transfer,
                                      .grad = grad_transfer,
-                                     .ties = clade__tie_same};
+                                     .ties = clade__tie_same,
+                                     .dims = clade__dims_same};
 const clade_op clade__op_stop_gradient = {.size = sizeof(clade_op),
                                           .name = "stop_gradient",
                                           .flags = CLADE_OP_VIEW | CLADE_OP_STOP,
@@ -57,4 +59,5 @@ const clade_op clade__op_stop_gradient = {.size = sizeof(clade_op),
                                           .max_in = 1,
                                           .n_out = 1,
                                           .infer = infer_stop_gradient,
-                                          .ties = clade__tie_same};
+                                          .ties = clade__tie_same,
+                                          .dims = clade__dims_same};

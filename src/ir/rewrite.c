@@ -36,7 +36,10 @@ clade_status clade__node_copy_as(const clade_graph *old, clade__id node, const v
   clade_status status = is_source(n->op) ? clade__source_new(g, n->op, n->name, attrs, type, &id)
                                          : clade__node_new(g, n->op, n->name, attrs, n->n_in, in, &id);
   g->device = device;
-  return status ? status : clade__map_outputs(n, g, id, map);
+  if (status == CLADE_OK) status = clade__map_outputs(n, g, id, map);
+  for (int i = 0; status == CLADE_OK && i < n->n_out; i++)
+    g->values[g->nodes[id].first_out + (clade__id)i].shard = old->values[n->first_out + (clade__id)i].shard;
+  return status;
 }
 
 clade_status clade__node_copy(const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
@@ -114,6 +117,7 @@ clade_status clade__graph_rewrite(const clade_graph *old, clade__rewrite_fn *fn,
   g->trains = old->trains;
   g->share = old->share;
   g->first_share = old->first_share;
+  g->tensor = old->tensor;
   clade__free(map);
   *out = g;
   return CLADE_OK;

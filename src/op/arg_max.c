@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "ir/dimensions.h"
 #include "op/group.h"
 #include "op/systolic.h"
 
@@ -22,6 +23,12 @@ static clade_status infer(clade_node *n) {
     if (i != axis) y.dim[y.rank++] = x->dim[i];
   n->out[0] = (clade_type){.dtype = CLADE_I32, .shape = y};
   return CLADE_OK;
+}
+
+static void dims(clade_dims *d, const clade_node *n) {
+  const int axis = ((const clade__axis_attrs *)n->attrs)->axis;
+  for (int i = 0; i < n->in[0].shape.rank; i++)
+    if (i != axis) clade__dims_axis(d, n, i, i - (i > axis));
 }
 
 typedef struct extent {
@@ -207,6 +214,7 @@ const clade_op clade__op_arg_max = {
     .infer = infer,
     .impls = impls,
     .autocast = CLADE_AUTOCAST_CARRY,
+    .dims = dims,
 };
 
 clade_val clade_arg_max(clade_graph *g, clade_val x, int axis) {

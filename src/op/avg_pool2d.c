@@ -21,6 +21,7 @@ const clade_op clade__op_avg_pool2d = {
     .file = "pool2d",
     .ties = clade__pool_ties,
     .autocast = CLADE_AUTOCAST_CARRY,
+    .dims = clade__pool_dims,
 };
 
 clade_val clade_avg_pool2d_(clade_graph *g, const clade_pool2d_opt *opt) {

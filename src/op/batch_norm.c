@@ -3,6 +3,7 @@
  * nothing cancels: the mean is within 2^-16 of the deviation and 2^-22 of the mean of absolute values, the variance
  * within 2^-16 of itself. The running variance takes the unbiased one (of one element: 0); over no elements nothing
  * moves. */
+#include "ir/dimensions.h"
 #include "op/batch_norm.h"
 #include "op/epilogue.h"
 #include "op/systolic.h"
@@ -31,6 +32,13 @@ static clade_status infer(clade_node *n) {
   n->out[Y] = n->in[X];
   for (int i = MEAN; i <= NEXT_VAR; i++) n->out[i] = n->in[WEIGHT];
   return clade__epilogue_infer(n, &n->out[Y]);
+}
+
+static void dims(clade_dims *d, const clade_node *n) {
+  if (n->n_in > OWN) return;
+  const int channels = clade__dims_axis(d, n, 1, 1);
+  for (int i = WEIGHT; i < OWN; i++) clade_dims_along(d, channels, i, 0, 1);
+  for (int i = MEAN; i <= NEXT_VAR; i++) clade_dims_along(d, channels, n->n_in + i, 0, 1);
 }
 
 static clade_status grad(clade_grad *g) {
@@ -245,6 +253,7 @@ const clade_op clade__op_batch_norm = {
     .impls = impls,
     .autocast = CLADE_AUTOCAST_CARRY,
     .carries = 1, /* x */
+    .dims = dims,
 };
 
 clade_val clade__batch_norm(clade_graph *g, const clade_val in[5], float eps, float momentum, clade_val next[2]) {

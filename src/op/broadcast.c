@@ -2,6 +2,7 @@
  * of a mean, whose divisor may be a symbol when derivatives are taken. */
 #include <clade/ops.h>
 
+#include "ir/dimensions.h"
 #include "ir/ties.h"
 #include "op/group.h"
 #include "op/systolic.h"
@@ -47,6 +48,18 @@ static void ties(clade_ties *t, const clade_node *n) {
   for (int i = 0; i < y->rank; i++) {
     const int axis = i - y->rank + x->rank;
     if (axis < 0 || x->dim[axis] != y->dim[i]) clade_keep_axis(t, 1, i);
+  }
+}
+
+/* Also axes that x is repeated along. */
+static void dims(clade_dims *d, const clade_node *n) {
+  const clade_shape *x = &n->in[0].shape, *y = &n->out[0].shape;
+  if (((const attrs *)n->attrs)->mean) return;
+  for (int i = 0; i < y->rank; i++) {
+    const int dim = clade_dims_add(d, CLADE_DIM_EACH), axis = i - y->rank + x->rank;
+    if (axis >= 0 && x->dim[axis] == y->dim[i]) clade_dims_along(d, dim, 0, axis, 1);
+    clade_dims_along(d, dim, 1, i, 1);
+    clade__dims_length(d, dim, offsetof(attrs, shape.dim) + (size_t)i * sizeof(clade_dim), 1);
   }
 }
 
@@ -176,6 +189,7 @@ const clade_op clade__op_broadcast = {
     .impls = impls,
     .ties = ties,
     .autocast = CLADE_AUTOCAST_CARRY,
+    .dims = dims,
 };
 
 clade_val clade_broadcast(clade_graph *g, clade_val x, clade_shape shape) { return add(g, x, &shape, false); }

@@ -2,6 +2,7 @@
  * elementwise program at the end. Bytes (x in i8 or u8, w in i8) give i32, exactly. Of floats each result is within (K
  * + 4) 2^-24 of sum |x w| over its K products, before the program, besides the rounding to the stored type; `winograd`
  * and `fft`, not taken where .strict asks for this, have bounds of their own (docs/layouts.md). */
+#include "ir/dimensions.h"
 #include "ir/ties.h"
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
@@ -73,6 +74,36 @@ void clade__conv_ties(clade_ties *t, const clade_node *n, int x, int y) {
 }
 
 static void ties(clade_ties *t, const clade_node *n) { clade__conv_ties(t, n, 0, n->n_in); }
+
+/* Samples, and channels or groups of them. `shape`: the attribute tells that of x. */
+void clade__conv_dims(clade_dims *d, const clade_node *n, int x, int y, bool shape) {
+  const clade__conv_attrs *a = n->attrs;
+  const clade_shape *w = &n->in[1].shape;
+  const size_t dim = offsetof(clade__conv_attrs, shape.dim);
+  if (n->n_in > 2 || a->epilogue.n_insn) return;
+  const int samples = clade_dims_add(d, CLADE_DIM_EACH);
+  clade_dims_along(d, samples, x, 0, 1);
+  clade_dims_along(d, samples, y, 0, 1);
+  if (shape) clade__dims_length(d, samples, dim, 1);
+  if (a->groups > 1) {
+    const int groups = clade_dims_add(d, CLADE_DIM_EACH);
+    clade_dims_along(d, groups, x, 1, w->dim[1]);
+    clade_dims_along(d, groups, 1, 0, w->dim[0] / a->groups);
+    clade_dims_along(d, groups, y, 1, w->dim[0] / a->groups);
+    clade__dims_length(d, groups, offsetof(clade__conv_attrs, groups), 1);
+    if (shape) clade__dims_length(d, groups, dim + sizeof(clade_dim), w->dim[1]);
+    return;
+  }
+  const int out = clade_dims_add(d, shape ? CLADE_DIM_SUM : CLADE_DIM_EACH);
+  clade_dims_along(d, out, 1, 0, 1);
+  clade_dims_along(d, out, y, 1, 1);
+  const int in = clade_dims_add(d, shape ? CLADE_DIM_EACH : CLADE_DIM_SUM);
+  clade_dims_along(d, in, 1, 1, 1);
+  clade_dims_along(d, in, x, 1, 1);
+  if (shape) clade__dims_length(d, in, dim + sizeof(clade_dim), 1);
+}
+
+static void dims(clade_dims *d, const clade_node *n) { clade__conv_dims(d, n, 0, n->n_in, false); }
 
 clade_status clade__conv_operands(const clade_node *n, const char *first, const char *second) {
   clade_dtype a = n->in[0].dtype, b = n->in[1].dtype;
@@ -176,4 +207,5 @@ const clade_op clade__op_conv2d = {
     .problem_in = 2,
     .ties = ties,
     .autocast = CLADE_AUTOCAST_NARROW,
+    .dims = dims,
 };

@@ -25,6 +25,8 @@ static void ties(clade_ties *t, const clade_node *n) {
   if (a->groups > 1) clade_keep_axis(t, n->n_in, 1);
 }
 
+static void dims(clade_dims *d, const clade_node *n) { clade__conv_dims(d, n, n->n_in, 0, true); }
+
 static clade_status grad(clade_grad *g) {
   const clade__conv_attrs *a = g->node->attrs;
   clade_val y = g->in[0], w = g->in[1], dx = g->dout[0];
@@ -76,4 +78,5 @@ const clade_op clade__op_conv2d_data = {
     .problem_in = 2,
     .ties = ties,
     .autocast = CLADE_AUTOCAST_NARROW,
+    .dims = dims,
 };

@@ -3,6 +3,7 @@
  * between its largest logit and those that the target weighs; the mean adds 2^-22. Also gives what its derivative
  * needs: for each row its largest logit and the sum of exp(x - largest) over the others, and how many labels are not
  * ignored. */
+#include "ir/dimensions.h"
 #include "op/cross_entropy.h"
 #include "op/group.h"
 #include "op/systolic.h"
@@ -28,6 +29,18 @@ static clade_status infer(clade_node *n) {
   n->out[1].shape = rows;
   n->out[1].shape.dim[n->out[1].shape.rank++] = 2;
   return CLADE_OK;
+}
+
+/* Rows, whose mean is over as many in each part unless some are ignored; and classes. */
+static void dims(clade_dims *d, const clade_node *n) {
+  const clade__cross_entropy_attrs *a = n->attrs;
+  clade_dims_along(d, clade_dims_add(d, (clade_dim_kind)CLADE__DIM_CLASSES), 0, n->in[0].shape.rank - 1, 1);
+  for (int i = 0; i < n->in[1].shape.rank && (a->per_sample || !a->ignore); i++) {
+    const int rows = clade_dims_add(d, a->per_sample ? CLADE_DIM_EACH : CLADE_DIM_MEAN);
+    for (int k = 0; k < 2; k++) clade_dims_along(d, rows, k, i, 1);
+    if (a->per_sample) clade_dims_along(d, rows, n->n_in, i, 1);
+    clade_dims_along(d, rows, n->n_in + 1, i, 1);
+  }
 }
 
 static clade_status grad(clade_grad *g) {
@@ -222,6 +235,7 @@ const clade_op clade__op_cross_entropy = {
     .infer = infer,
     .grad = grad,
     .impls = impls,
+    .dims = dims,
 };
 
 clade_val clade_cross_entropy_(clade_graph *g, clade_val logits, const clade_cross_entropy_opt *given) {

@@ -2,17 +2,23 @@
  * counter and element (Philox4x32-10), so that the derivative draws them again and nothing is kept. */
 #include <clade/nn.h>
 
+#include <inttypes.h>
 #include <math.h>
 
+#include "ir/dimensions.h"
 #include "ir/ties.h"
 #include "op/group.h"
 
 typedef struct attrs {
   int64_t key;
   float p;
+  /* x is a part: each `run` elements are those from `first` on of `whole` ones. 0: x is all there is. */
+  int64_t run, whole, first;
 } attrs;
 static const clade_attr table[] = {
-    {"key", CLADE_ATTR_I64, offsetof(attrs, key), 1}, {"p", CLADE_ATTR_F32, offsetof(attrs, p), 1}, {0}};
+    {"key", CLADE_ATTR_I64, offsetof(attrs, key), 1},     {"p", CLADE_ATTR_F32, offsetof(attrs, p), 1},
+    {"run", CLADE_ATTR_I64, offsetof(attrs, run), 1},     {"whole", CLADE_ATTR_I64, offsetof(attrs, whole), 1},
+    {"first", CLADE_ATTR_I64, offsetof(attrs, first), 1}, {0}};
 
 static clade_status infer(clade_node *n) {
   const attrs *a = n->attrs;
@@ -27,8 +33,24 @@ static clade_status infer(clade_node *n) {
   if (counter->shape.rank != 0)
     return CLADE_FAIL(BAD_SHAPE, "dropout: counter is %s; expected a scalar",
                       clade_shape_text(&counter->shape, text, sizeof text));
+  if (a->run < 0 || a->first < 0 || (a->run && (a->first > a->whole || a->run > a->whole - a->first)))
+    return CLADE_FAIL(INVALID, "dropout: runs of %" PRId64 " from %" PRId64 " on do not lie in %" PRId64 " elements",
+                      a->run, a->first, a->whole);
   n->out[0] = n->in[0];
   return CLADE_OK;
+}
+
+/* A part draws for its elements what the whole draws for them. */
+static void dims(clade_dims *d, const clade_node *n) {
+  const clade_shape *x = &n->in[0].shape;
+  if (((const attrs *)n->attrs)->run) return;
+  for (int i = 0; i < x->rank; i++) {
+    const int dim = clade__dims_axis(d, n, i, i);
+    const int64_t inner = clade__product(x, i + 1, x->rank);
+    clade_dims_attr(d, dim, offsetof(attrs, run), 0, 0, inner);
+    clade_dims_attr(d, dim, offsetof(attrs, whole), x->dim[i] * inner, 0, 0);
+    clade_dims_attr(d, dim, offsetof(attrs, first), 0, inner, 0);
+  }
 }
 
 static clade_val add(clade_graph *g, clade_val x, const attrs *a, clade_val counter) {
@@ -57,9 +79,28 @@ static void emit_numbers(clade_kernel_step *s, const attrs *a) {
   clade_emit_f32(s, 1 / (1 - a->p));
 }
 
+static clade_status emit_part(clade_emit *e, const clade_query *q) {
+  const attrs *a = q->node->attrs;
+  const int64_t n = elements(q), piece = clade__piece(q->device, n, 1, 1 << 12);
+  clade_kernel_step *s = clade_emit_kernel(e, "dropout_forward_part");
+  clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
+  clade_emit_in(s, 0);
+  clade_emit_in(s, 1);
+  clade_emit_out(s, 0);
+  clade_emit_index(s, n);
+  clade_emit_index(s, piece);
+  clade_emit_index(s, a->run);
+  clade_emit_index(s, a->whole);
+  clade_emit_index(s, a->first);
+  emit_numbers(s, a);
+  clade__emit_flat(s, q->device, (n + piece - 1) / piece);
+  return CLADE_OK;
+}
+
 static clade_status emit(clade_emit *e, const clade_query *q) {
   enum { BLOCK = 64 }; /* elements for which a work-item draws at once */
   const attrs *a = q->node->attrs;
+  if (a->run) return emit_part(e, q);
   int64_t n = elements(q), blocks = (n + BLOCK - 1) / BLOCK, piece = clade__piece(q->device, blocks, 1, 1 << 8);
   clade_kernel_step *s = clade_emit_kernel(e, "dropout_forward_ref");
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));
@@ -74,7 +115,9 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
 }
 
 /* ---- group: a work-item draws for four elements that its neighbors' lie between ---- */
-static const char *group_accept(const clade_query *q) { return clade__group_refuses(q, 10); }
+static const char *group_accept(const clade_query *q) {
+  return ((const attrs *)q->node->attrs)->run ? "x is a part" : clade__group_refuses(q, 10);
+}
 
 static double group_cost(const clade_query *q) {
   return clade__cost(q->device, 30.0 * (double)elements(q), clade__node_bytes(q->node), 0.5);
@@ -121,6 +164,7 @@ const clade_op clade__op_dropout = {
     .ties = clade__tie_same,
     .autocast = CLADE_AUTOCAST_CARRY,
     .carries = 1, /* x */
+    .dims = dims,
 };
 
 clade_val clade_dropout(clade_graph *g, clade_val x, double p, uint64_t key, clade_val counter) {

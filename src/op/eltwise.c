@@ -1,6 +1,7 @@
 /* The op eltwise: one elementwise program over operands that broadcast. */
 #include <clade/ops.h>
 
+#include "ir/dimensions.h"
 #include "ir/ties.h"
 #include "op/group.h"
 #include "op/systolic.h"
@@ -444,4 +445,5 @@ const clade_op clade__op_eltwise = {
     .impls = impls,
     .ties = clade__tie_same,
     .autocast = CLADE_AUTOCAST_CARRY,
+    .dims = clade__dims_same,
 };

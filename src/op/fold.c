@@ -24,6 +24,8 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
+static void dims(clade_dims *d, const clade_node *n) { clade__unfold_dims(d, n, true); }
+
 static clade_status grad(clade_grad *g) {
   g->din[0] = clade__unfold(g->graph, g->dout[0], g->node->attrs);
   return CLADE_OK;
@@ -59,6 +61,7 @@ const clade_op clade__op_fold = {
     .impls = impls,
     .file = "unfold",
     .autocast = CLADE_AUTOCAST_CARRY,
+    .dims = dims,
 };
 
 clade_val clade__fold(clade_graph *g, clade_val y, const clade__unfold_attrs *window) {

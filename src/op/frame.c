@@ -3,6 +3,7 @@
  * is a frame again, with `begin` and `at` exchanged. */
 #include <clade/ops.h>
 
+#include "ir/dimensions.h"
 #include "ir/ties.h"
 #include "op/group.h"
 #include "op/view.h"
@@ -101,6 +102,19 @@ static void ties(clade_ties *t, const clade_node *n) {
       if (i == a->axis) side += size;
     }
     if (!whole) clade_keep_axis(t, n->n_in, i);
+  }
+}
+
+/* Axes of which all operands have what the result has. */
+static void dims(clade_dims *d, const clade_node *n) {
+  const attrs *a = n->attrs;
+  for (int i = 0; i < a->shape.rank; i++) {
+    bool whole = !a->begin.dim[i] && !a->at.dim[i] && (n->n_in == 1 || i != a->axis);
+    for (int k = 0; k < n->n_in; k++) whole &= n->in[k].shape.dim[i] == a->shape.dim[i];
+    if (!whole) continue;
+    const int dim = clade__dims_axis(d, n, i, i);
+    for (int k = 1; k < n->n_in; k++) clade_dims_along(d, dim, k, i, 1);
+    clade__dims_length(d, dim, offsetof(attrs, shape.dim) + (size_t)i * sizeof(clade_dim), 1);
   }
 }
 
@@ -324,6 +338,7 @@ const clade_op clade__op_frame = {
     .impls = impls,
     .ties = ties,
     .autocast = CLADE_AUTOCAST_CARRY,
+    .dims = dims,
 };
 
 /* ---- builders ---- */

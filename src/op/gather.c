@@ -1,6 +1,7 @@
 /* Rows of a table, along any axis, by their numbers; a number that names no row gives zeros. */
 #include <inttypes.h>
 
+#include "ir/dimensions.h"
 #include "op/gather.h"
 #include "op/group.h"
 #include "op/nn.h"
@@ -35,6 +36,21 @@ static clade_status infer(clade_node *n) {
   CLADE_TRY(clade__gather_shape("gather", &n->in[TABLE].shape, &n->in[IDS], a->axis, &y));
   n->out[0] = (clade_type){.dtype = n->in[TABLE].dtype, .shape = y};
   return CLADE_OK;
+}
+
+/* Of rows a part has some: numbers of others give zeros. */
+static void dims(clade_dims *d, const clade_node *n) {
+  const int axis = ((const clade__axis_attrs *)n->attrs)->axis, more = n->in[IDS].shape.rank - 1;
+  const int rows = clade_dims_add(d, CLADE_DIM_SUM);
+  clade_dims_along(d, rows, TABLE, axis, 1);
+  clade_dims_numbers(d, rows, IDS);
+  for (int i = 0; i < n->in[TABLE].shape.rank; i++)
+    if (i != axis) clade__dims_axis(d, n, i, i < axis ? i : i + more);
+  for (int i = 0; i < n->in[IDS].shape.rank; i++) {
+    const int ids = clade_dims_add(d, CLADE_DIM_EACH);
+    clade_dims_along(d, ids, IDS, i, 1);
+    clade_dims_along(d, ids, 2, axis + i, 1);
+  }
 }
 
 static clade_status grad(clade_grad *g) {
@@ -156,6 +172,7 @@ const clade_op clade__op_gather = {
     .grad = grad,
     .impls = impls,
     .autocast = CLADE_AUTOCAST_CARRY,
+    .dims = dims,
 };
 
 clade_val clade_gather_(clade_graph *g, clade_val x, const clade_gather_opt *given) {

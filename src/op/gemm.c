@@ -4,6 +4,7 @@
  * for, exactly. */
 #include <clade/ops.h>
 
+#include "ir/dimensions.h"
 #include "ir/ties.h"
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
@@ -48,6 +49,31 @@ static void ties(clade_ties *t, const clade_node *n) {
   for (int i = 0; i < a - 2; i++) clade_keep_axis(t, 0, i);
   for (int i = 0; i < b - 2; i++) clade_keep_axis(t, 1, i);
   clade__tie_broadcast(t, n, 2);
+}
+
+/* Batches, rows, columns and what is summed. Blocks of weights lie along the last. */
+static void dims(clade_dims *d, const clade_node *n) {
+  const clade__gemm_attrs *at = n->attrs;
+  const clade_shape *a = &n->in[0].shape, *b = &n->in[1].shape, *y = &n->out[0].shape;
+  if (n->n_in > 2 || at->epilogue.n_insn || at->shape[0].rank || at->shape[1].rank) return;
+  for (int i = 0; i < y->rank - 2; i++) {
+    const int dim = clade_dims_add(d, CLADE_DIM_EACH);
+    clade_dims_along(d, dim, 2, i, 1);
+    for (int k = 0; k < 2; k++) {
+      const int axis = i - y->rank + n->in[k].shape.rank;
+      if (axis >= 0 && n->in[k].shape.dim[axis] == y->dim[i]) clade_dims_along(d, dim, k, axis, 1);
+    }
+  }
+  const int rows = clade_dims_add(d, CLADE_DIM_EACH);
+  clade_dims_along(d, rows, 0, a->rank - (at->trans_a ? 1 : 2), 1);
+  clade_dims_along(d, rows, 2, y->rank - 2, 1);
+  if (clade__has_blocks(n->in[1].dtype)) return;
+  const int columns = clade_dims_add(d, CLADE_DIM_EACH);
+  clade_dims_along(d, columns, 1, b->rank - (at->trans_b ? 2 : 1), 1);
+  clade_dims_along(d, columns, 2, y->rank - 1, 1);
+  const int inner = clade_dims_add(d, CLADE_DIM_SUM);
+  clade_dims_along(d, inner, 0, a->rank - (at->trans_a ? 2 : 1), 1);
+  clade_dims_along(d, inner, 1, b->rank - (at->trans_b ? 1 : 2), 1);
 }
 
 /* What an operand is read as lies inside of it, in rows. */
@@ -175,6 +201,7 @@ const clade_op clade__op_gemm = {
     .problem_in = 2,
     .ties = ties,
     .autocast = CLADE_AUTOCAST_NARROW,
+    .dims = dims,
 };
 
 /* A bias, beta times. */

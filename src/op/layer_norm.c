@@ -1,6 +1,7 @@
 /* Layer, group, instance and RMS normalization: each row, the last axes or a group of channels, by its own mean and
  * variance, made by two passes so that nothing cancels, or by its mean square alone. The mean is within 2^-17 of the
  * deviation and 2^-22 of the mean of absolute values, the variance within 2^-17 of itself. */
+#include "ir/dimensions.h"
 #include "op/layer_norm.h"
 
 #include <clade/nn.h>
@@ -73,6 +74,23 @@ static clade_status infer(clade_node *n) {
   n->out[Y] = n->in[X];
   n->out[MEAN] = n->out[RSTD] = (clade_type){.dtype = CLADE_F32, .shape = rows};
   return CLADE_OK;
+}
+
+/* All but what a row is; where rows are groups of channels, so many groups. */
+static void dims(clade_dims *d, const clade_node *n) {
+  const clade__norm_attrs *a = n->attrs;
+  const clade_shape *x = &n->in[X].shape;
+  for (int i = 0; i < (a->groups ? 1 : x->rank - a->n_axes); i++) {
+    const int dim = clade__dims_axis(d, n, i, i);
+    for (int k = MEAN; k <= RSTD; k++) clade_dims_along(d, dim, n->n_in + k, i, 1);
+  }
+  if (!a->groups || x->dim[1] == 0) return;
+  const int dim = clade_dims_add(d, CLADE_DIM_EACH);
+  const int64_t channels = x->dim[1] / a->groups;
+  for (int k = X; k <= BIAS; k++) clade_dims_along(d, dim, k, k == X, channels);
+  clade_dims_along(d, dim, n->n_in + Y, 1, channels);
+  for (int k = MEAN; k <= RSTD; k++) clade_dims_along(d, dim, n->n_in + k, 1, 1);
+  clade__dims_length(d, dim, offsetof(clade__norm_attrs, groups), 1);
 }
 
 static clade_status grad(clade_grad *g) {
@@ -213,6 +231,7 @@ const clade_op clade__op_layer_norm = {
     .impls = impls,
     .autocast = CLADE_AUTOCAST_CARRY,
     .carries = 1, /* x */
+    .dims = dims,
 };
 
 /* ---- builders ---- */

@@ -1,6 +1,7 @@
 /* Pooling: options and shapes that its ops share. */
 #include "op/pool.h"
 
+#include "ir/dimensions.h"
 #include "ir/ties.h"
 
 const clade_attr clade__pool_table[] = {CLADE__WINDOW_ROWS(clade__pool_attrs),
@@ -29,6 +30,10 @@ clade_status clade__pool_infer(clade_node *n) {
 void clade__pool_ties(clade_ties *t, const clade_node *n) {
   for (int i = 0; i < 2; i++) clade_tie_axes(t, 0, i, 1, i);
   for (int a = 0; a < 2; a++) clade__keep_axes(t, n, a, 2);
+}
+
+void clade__pool_dims(clade_dims *d, const clade_node *n) {
+  for (int i = 0; i < 2; i++) clade__dims_axis(d, n, i, i);
 }
 
 clade_val clade__pool_node(clade_graph *g, const clade_op *op, const clade__pool_attrs *like, int n_in,

@@ -24,6 +24,7 @@ clade_val clade__pool_node(clade_graph *g, const clade_op *op, const clade__pool
  * tables of the others begin after it. */
 clade_status clade__pool_infer(clade_node *n);
 void clade__pool_ties(clade_ties *t, const clade_node *n);
+void clade__pool_dims(clade_dims *d, const clade_node *n);
 extern const clade_impl *const clade__pool_impls[];
 
 #endif

@@ -3,6 +3,7 @@
  * of the type, minimum the highest. The gradient of a maximum goes in equal parts to all elements that equal it. */
 #include <clade/ops.h>
 
+#include "ir/dimensions.h"
 #include "ir/ties.h"
 #include "op/group.h"
 #include "op/systolic.h"
@@ -52,6 +53,17 @@ static void ties(clade_ties *t, const clade_node *n) {
       clade_keep_axis(t, 0, i);
     else
       clade_tie_axes(t, 0, i, 1, k);
+    k += !reduces(a, i) || a->keep;
+  }
+}
+
+static void dims(clade_dims *d, const clade_node *n) {
+  const attrs *a = n->attrs;
+  for (int i = 0, k = 0; i < n->in[0].shape.rank; i++) {
+    if (!reduces(a, i))
+      clade__dims_axis(d, n, i, k);
+    else if (a->kind == SUM || a->kind == MEAN)
+      clade_dims_along(d, clade_dims_add(d, a->kind == SUM ? CLADE_DIM_SUM : CLADE_DIM_MEAN), 0, i, 1);
     k += !reduces(a, i) || a->keep;
   }
 }
@@ -493,6 +505,7 @@ const clade_op clade__op_reduce = {
     .grad = grad,
     .impls = impls,
     .ties = ties,
+    .dims = dims,
 };
 
 static clade_status axes_of(const clade_graph *g, const clade_reduce_opt *opt, int32_t *axes) {

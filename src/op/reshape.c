@@ -1,6 +1,7 @@
 /* Reshape and flatten: the same bytes under another shape. */
 #include <clade/ops.h>
 
+#include "ir/dimensions.h"
 #include "ir/ties.h"
 #include "op/dims.h"
 #include "op/view.h"
@@ -132,17 +133,16 @@ static void note_axis(int *list, int *n, const clade_shape *shape, int axis) {
   if (shape->dim[axis] != 1) list[(*n)++] = axis;
 }
 
-static run next_run(const clade_shape *x, const clade_shape *y, int *from, int *to) {
-  run r = {0};
+static void next_run(const clade_shape *x, const clade_shape *y, int *from, int *to, run *r) {
+  *r = (run){.n_in = 0};
   int64_t have = 1, want = 1;
   do {
     const bool behind = (have <= want && *from < x->rank) || *to == y->rank;
     const clade_shape *shape = behind ? x : y;
     int *axis = behind ? from : to;
     *(behind ? &have : &want) *= shape->dim[*axis];
-    note_axis(behind ? r.in : r.out, behind ? &r.n_in : &r.n_out, shape, (*axis)++);
+    note_axis(behind ? r->in : r->out, behind ? &r->n_in : &r->n_out, shape, (*axis)++);
   } while (have != want);
-  return r;
 }
 
 /* Several axes become one: of those whose places may go, the slowest one's channels are places at even distances of the
@@ -173,11 +173,27 @@ static void tie_merged(clade_ties *t, const clade_shape *x, const run *r) {
 static void ties(clade_ties *t, const clade_node *n) {
   const clade_shape *x = &n->in[0].shape, *y = &n->out[0].shape;
   for (int from = 0, to = 0; clade__product(x, 0, x->rank) && (from < x->rank || to < y->rank);) {
-    const run r = next_run(x, y, &from, &to);
+    run r;
+    next_run(x, y, &from, &to, &r);
     if (r.n_out == 1 && r.n_in == 1) clade_tie_axes(t, 0, r.in[0], 1, r.out[0]);
     if (r.n_out == 1 && r.n_in > 1) tie_merged(t, x, &r);
     for (int i = 0; r.n_out > 1 && i < r.n_in; i++) clade_keep_axis(t, 0, r.in[i]);
     for (int i = 0; r.n_out > 1 && i < r.n_out; i++) clade_keep_axis(t, 1, r.out[i]);
+  }
+}
+
+/* Of axes that together become others, the first ones: each is so many blocks of all that lies behind it. */
+static void dims(clade_dims *d, const clade_node *n) {
+  const clade_shape *x = &n->in[0].shape, *y = &n->out[0].shape;
+  for (int from = 0, to = 0; clade__product(x, 0, x->rank) && (from < x->rank || to < y->rank);) {
+    run r;
+    next_run(x, y, &from, &to, &r);
+    if (!r.n_in || !r.n_out) continue;
+    const int64_t a = x->dim[r.in[0]], b = y->dim[r.out[0]], blocks = clade__divisor(a, b);
+    const int dim = clade_dims_add(d, CLADE_DIM_EACH);
+    clade_dims_along(d, dim, 0, r.in[0], a / blocks);
+    clade_dims_along(d, dim, 1, r.out[0], b / blocks);
+    clade__dims_length(d, dim, offsetof(attrs, shape.dim) + (size_t)r.out[0] * sizeof(clade_dim), b / blocks);
   }
 }
 
@@ -211,6 +227,7 @@ const clade_op clade__op_reshape = {
     .grad = grad,
     .ties = ties,
     .autocast = CLADE_AUTOCAST_CARRY,
+    .dims = dims,
 };
 
 clade_val clade_reshape(clade_graph *g, clade_val x, clade_shape shape) {

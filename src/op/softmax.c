@@ -5,6 +5,7 @@
 
 #include <clade/ops.h>
 
+#include "ir/dimensions.h"
 #include "ir/ties.h"
 #include "op/group.h"
 #include "op/systolic.h"
@@ -21,6 +22,11 @@ static clade_status infer(clade_node *n) {
   CLADE_TRY(clade__want_float(n, 0, "x"));
   n->out[0] = n->in[0];
   return CLADE_OK;
+}
+
+static void dims(clade_dims *d, const clade_node *n) {
+  for (int i = 0; i < n->in[0].shape.rank; i++)
+    if (i != ((const attrs *)n->attrs)->axis) clade__dims_axis(d, n, i, i);
 }
 
 static void ties(clade_ties *t, const clade_node *n) {
@@ -231,6 +237,7 @@ const clade_op clade__op_softmax = {
     .in_place = in_place,
     .impls = impls,
     .ties = ties,
+    .dims = dims,
 };
 
 static clade_val build(clade_graph *g, clade_val x, int axis, bool log) {

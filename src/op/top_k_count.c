@@ -1,6 +1,7 @@
 /* How many samples have the logit of their label among the k largest of the row. Of equal logits the one with the
  * smaller index is the larger; NaN is larger than all. A label that names no class, or whose own logit is NaN, counts
  * as wrong. */
+#include "ir/dimensions.h"
 #include "op/cross_entropy.h"
 
 typedef struct attrs {
@@ -16,6 +17,13 @@ static clade_status infer(clade_node *n) {
   if (a->k < 1) return CLADE_FAIL(INVALID, "top_k_count: k is %d; expected at least 1", a->k);
   n->out[0] = (clade_type){.dtype = CLADE_I32, .shape = CLADE_SCALAR};
   return CLADE_OK;
+}
+
+static void dims(clade_dims *d, const clade_node *n) {
+  for (int i = 0; i < n->in[1].shape.rank; i++) {
+    const int rows = clade_dims_add(d, CLADE_DIM_SUM);
+    for (int k = 0; k < 2; k++) clade_dims_along(d, rows, k, i, 1);
+  }
 }
 
 static int64_t classes(const clade_query *q) {
@@ -86,6 +94,7 @@ const clade_op clade__op_top_k_count = {
     .infer = infer,
     .impls = impls,
     .autocast = CLADE_AUTOCAST_CARRY,
+    .dims = dims,
 };
 
 clade_val clade_top_k_count(clade_graph *g, clade_val logits, clade_val labels, int k) {

@@ -1,6 +1,7 @@
 /* Any permutation of the axes. */
 #include <clade/ops.h>
 
+#include "ir/dimensions.h"
 #include "ir/ties.h"
 #include "op/group.h"
 #include "op/view.h"
@@ -36,6 +37,11 @@ static clade_status infer(clade_node *n) {
 static void ties(clade_ties *t, const clade_node *n) {
   const attrs *at = n->attrs;
   for (int i = 0; i < at->rank; i++) clade_tie_axes(t, 0, at->axis[i], 1, i);
+}
+
+static void dims(clade_dims *d, const clade_node *n) {
+  const attrs *at = n->attrs;
+  for (int i = 0; i < at->rank; i++) clade__dims_axis(d, n, at->axis[i], i);
 }
 
 static clade_status grad(clade_grad *g) {
@@ -270,6 +276,7 @@ const clade_op clade__op_transpose = {
     .file = "broadcast",
     .ties = ties,
     .autocast = CLADE_AUTOCAST_CARRY,
+    .dims = dims,
 };
 
 clade_val clade_transpose(clade_graph *g, clade_val x, int rank, const int *permutation) {

@@ -1,5 +1,6 @@
 /* What windows cover along axis 2 of [n, c, size, ...], side by side: [n, windows, c, kernel, ...]. Padding is zeros.
  */
+#include "ir/dimensions.h"
 #include "op/unfold.h"
 
 #include <inttypes.h>
@@ -49,6 +50,16 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
+void clade__unfold_dims(clade_dims *d, const clade_node *n, bool back) {
+  const int rank = back ? n->out[0].shape.rank : n->in[0].shape.rank;
+  for (int i = 0; i < rank; i++) {
+    const int other = i == 0 ? 0 : i + 1;
+    if (i != 2) clade__dims_axis(d, n, back ? other : i, back ? i : other);
+  }
+}
+
+static void dims(clade_dims *d, const clade_node *n) { clade__unfold_dims(d, n, false); }
+
 static clade_status grad(clade_grad *g) {
   g->din[0] = clade__fold(g->graph, g->dout[0], g->node->attrs);
   return CLADE_OK;
@@ -97,6 +108,7 @@ const clade_op clade__op_unfold = {
     .grad = grad,
     .impls = impls,
     .autocast = CLADE_AUTOCAST_CARRY,
+    .dims = dims,
 };
 
 clade_val clade__unfold(clade_graph *g, clade_val x, const clade__unfold_attrs *window) {

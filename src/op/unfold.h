@@ -13,6 +13,8 @@ extern const clade_attr clade__unfold_table[];
 
 /* x for unfold, *count as many windows as fit; refuses what they cannot be. */
 clade_status clade__unfold_check(const clade_node *n, const clade_shape *x, int64_t *count);
+/* All but the window's axes; `back`: of fold. */
+void clade__unfold_dims(clade_dims *d, const clade_node *n, bool back);
 clade_val clade__unfold(clade_graph *g, clade_val x, const clade__unfold_attrs *window);
 clade_val clade__fold(clade_graph *g, clade_val y, const clade__unfold_attrs *window);
 /* A launch for every row of the result: from and to what they are, and how they are read. */

@@ -31,6 +31,7 @@ clade_status clade__conv_check(const clade_node *n, const clade_shape *x, const 
 clade_status clade__conv_operands(const clade_node *n, const char *first, const char *second); /* their names */
 /* Of y = conv2d(x, w), which are these operands and results. */
 void clade__conv_ties(clade_ties *t, const clade_node *n, int x, int y);
+void clade__conv_dims(clade_dims *d, const clade_node *n, int x, int y, bool shape); /* .shape is x's */
 clade_val clade__conv_node(clade_graph *g, const clade_op *op, const clade__conv_attrs *like, clade_val a, clade_val b,
                            const clade_shape *shape);
 /* That a node has no epilogue yet: derivatives are taken before fusion. */
