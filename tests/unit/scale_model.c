@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 /* A message takes 1 s and a second for 10 bytes; the host adds 20 bytes a second, or without end. */
-static const scale_link fast = {1, 10, INFINITY, 0, 0, 0}, adds = {1, 10, 20, 0, 0, 0};
+static const scale_link fast = {1, 10, INFINITY, .look = 0}, adds = {1, 10, 20, .look = 0};
 
 static void near(double found, double expected) { assert_true(fabs(found - expected) < 1e-9); }
 
@@ -67,6 +67,27 @@ static void test_looks(void **state) {
   near(scale_predict(&looks, 2, 1, 2, buckets, 0).seconds, 6.4);
 }
 
+/* Rounds at a distance of 1 take 0.5 s and a second for 40 bytes. */
+static void test_nodes(void **state) {
+  (void)state;
+  const scale_link nodes = {1, 10, INFINITY, .near_latency = 0.5, .near_bandwidth = 40, .near_ranks = 2};
+  near(scale_reduction(&nodes, 2, 80, 1), 2 * (0.5 + 1));
+  near(scale_reduction(&nodes, 4, 80, 1), 2 * ((0.5 + 1) + (1 + 2)));
+  near(scale_reduction(&nodes, 3, 80, 1), 9 + 9); /* the third rank is none of the node's */
+  const scale_bucket buckets[] = {{80, 0}, {80, 0}};
+  near(scale_predict(&nodes, 2, 1, 2, buckets, 0).seconds, 2 + 3);
+}
+
+/* Summed by parts, 1 + 4 and 1 + 2 s, and adding 2 and 1; gathered, the same without adding. */
+static void test_halves(void **state) {
+  (void)state;
+  near(scale_half(&adds, 4, 80, 1, true), 5 + 2 + 3 + 1);
+  near(scale_half(&adds, 4, 80, 1, false), 5 + 3);
+  near(scale_half(&adds, 4, 80, 1, true) + scale_half(&adds, 4, 80, 1, false), scale_reduction(&adds, 4, 80, 1));
+  near(scale_half(&adds, 1, 80, 1, true), 0);
+  near(scale_half(&adds, 3, 80, 1, true), scale_reduction(&adds, 3, 80, 1) / 2);
+}
+
 static void test_rounds(void **state) {
   (void)state;
   near(scale_rounds(1), 0);
@@ -95,9 +116,9 @@ static void test_steps(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_powers_of_two), cmocka_unit_test(test_other_numbers),
-                                     cmocka_unit_test(test_pieces),        cmocka_unit_test(test_whole),
-                                     cmocka_unit_test(test_looks),         cmocka_unit_test(test_rounds),
-                                     cmocka_unit_test(test_steps)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_powers_of_two), cmocka_unit_test(test_other_numbers), cmocka_unit_test(test_pieces),
+      cmocka_unit_test(test_whole),         cmocka_unit_test(test_looks),         cmocka_unit_test(test_nodes),
+      cmocka_unit_test(test_halves),        cmocka_unit_test(test_rounds),        cmocka_unit_test(test_steps)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,10 +2,15 @@
 #include "cli/bench/scale_model.h"
 
 #include <math.h>
-#include <stdbool.h>
 
-static double message(const scale_link *link, double bytes) {
-  return fmax(link->latency + bytes / link->bandwidth, link->look);
+/* Of the link between ranks at a distance. */
+static double bandwidth(const scale_link *link, int distance) {
+  return distance < link->near_ranks ? link->near_bandwidth : link->bandwidth;
+}
+
+static double message(const scale_link *link, int distance, double bytes) {
+  const double latency = distance < link->near_ranks ? link->near_latency : link->latency;
+  return fmax(latency + bytes / bandwidth(link, distance), link->look);
 }
 
 /* A sum, as each rank meets it. */
@@ -21,23 +26,24 @@ static double piece_of(const scale_link *link, double bytes) {
 }
 
 /* A message that is added: the first piece arrives, the others at the rate of what is slower, and the last is added. */
-static double added(const scale_link *link, double bytes, double wire) {
+static double added(const scale_link *link, int distance, double bytes, double wire) {
   const double piece = piece_of(link, bytes);
-  return message(link, piece * wire) + (bytes - piece) * fmax(wire / link->bandwidth, 1 / link->add) +
-         piece / link->add;
+  return message(link, distance, piece * wire) +
+         (bytes - piece) * fmax(wire / bandwidth(link, distance), 1 / link->add) + piece / link->add;
 }
 
 /* Rounds in which neighbors at distance 1, 2, 4, … exchange half of what is left, or all of it, and add. */
 static double halving(const scale_link *link, int ranks, const sum *s) {
   double seconds = 0;
-  for (int parts = 2; parts <= ranks; parts *= 2) seconds += added(link, part(s, parts), s->wire);
+  for (int parts = 2; parts <= ranks; parts *= 2) seconds += added(link, parts / 2, part(s, parts), s->wire);
   return seconds;
 }
 
 /* The same rounds backward; whoever exchanged all of it has the sum. */
 static double doubling(const scale_link *link, int ranks, const sum *s) {
   double seconds = 0;
-  for (int parts = 2; parts <= ranks && !s->whole; parts *= 2) seconds += message(link, part(s, parts) * s->wire);
+  for (int parts = 2; parts <= ranks && !s->whole; parts *= 2)
+    seconds += message(link, parts / 2, part(s, parts) * s->wire);
   return seconds;
 }
 
@@ -51,15 +57,21 @@ double scale_reduction(const scale_link *link, int ranks, double bytes, double w
   if (!n) return 0;
   double summed = halving(link, block[n - 1], &s);
   for (int i = n - 2; i >= 0; i--) {
-    const double own = part(&s, block[i]), handed = summed + message(link, part(&s, block[i + 1]) * wire);
+    const double own = part(&s, block[i]), handed = summed + message(link, block[i], part(&s, block[i + 1]) * wire);
     summed = fmax(halving(link, block[i], &s) + own / link->add, handed + piece_of(link, own) / link->add);
   }
   double end = 0;
   for (int i = 0; i < n; i++) {
-    if (i) summed += message(link, part(&s, block[i]) * wire);
+    if (i) summed += message(link, block[i - 1], part(&s, block[i]) * wire);
     end = fmax(end, summed + doubling(link, block[i], &s));
   }
   return end;
+}
+
+double scale_half(const scale_link *link, int ranks, double bytes, double wire, bool adds) {
+  const sum s = {bytes, wire, false};
+  if (ranks & (ranks - 1)) return scale_reduction(link, ranks, bytes, wire) / 2;
+  return adds ? halving(link, ranks, &s) : doubling(link, ranks, &s);
 }
 
 double scale_rounds(int ranks) {
@@ -69,7 +81,7 @@ double scale_rounds(int ranks) {
 scale_step scale_predict(const scale_link *link, int ranks, double wire, int n, const scale_bucket *buckets,
                          double rest) {
   scale_link at_once = *link;
-  at_once.latency = at_once.look = 0;
+  at_once.latency = at_once.near_latency = at_once.look = 0;
   scale_step step = {0};
   double end = 0, ready = 0, idle = 0; /* idle: from when on the link is */
   for (int i = 0; i < n; i++) {

@@ -3,6 +3,8 @@
 #ifndef CLADE_CLI_BENCH_SCALE_MODEL_H
 #define CLADE_CLI_BENCH_SCALE_MODEL_H
 
+#include <stdbool.h>
+
 typedef struct scale_link {
   double latency;   /* seconds of a message, however small */
   double bandwidth; /* bytes a second, in both directions at once */
@@ -10,12 +12,17 @@ typedef struct scale_link {
   double whole;     /* sums of fewer bytes are exchanged whole, in half as many rounds */
   double piece; /* bytes of f32 that are added while the next ones are on their way; 0: nothing is added meanwhile */
   double look;  /* seconds between two looks at messages, which a round takes at least */
+  /* Ranks at a distance of less than near_ranks, as those of one node, reach each other by these; 0: none do. */
+  double near_latency, near_bandwidth;
+  int near_ranks;
 } scale_link;
 
 enum { SCALE_MOST_RANKS = 1 << 20 };
 
 /* Seconds to sum `bytes` of f32 over the ranks. `wire`: bytes sent for each of them, 1, or 0.5 of 16-bit floats. */
 double scale_reduction(const scale_link *link, int ranks, double bytes, double wire);
+/* Seconds of half of it: to sum parts, each on the rank that is to have it (`adds`), or to gather parts. */
+double scale_half(const scale_link *link, int ranks, double bytes, double wire, bool adds);
 /* Messages that follow each other in a sum of few bytes. */
 double scale_rounds(int ranks);
 

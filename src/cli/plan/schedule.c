@@ -1,0 +1,157 @@
+/* The schedules of schedule.h, and what becomes of them in time. */
+#include "cli/plan/schedule.h"
+
+#include <math.h>
+
+#include "base/base.h"
+
+/* ---- order ---- */
+/* Pass number i of one direction: micro-batches go in groups of as many as there are stages, each through one piece of
+ * the stage after the other. */
+static schedule_item item_of(const schedule_step *s, int stage, int i, bool backward) {
+  const int group = s->stages * s->interleave, piece = i % group / s->stages;
+  if (s->interleave == 1) return (schedule_item){stage, i, backward};
+  return (schedule_item){(backward ? s->interleave - 1 - piece : piece) * s->stages + stage,
+                         i / group * s->stages + i % s->stages, backward};
+}
+
+void schedule_order(const schedule_step *s, int stage, schedule_item *items) {
+  const int all = s->micro_batches * s->interleave, behind = s->stages - 1 - stage;
+  const int ahead = CLADE_MIN(all, s->interleave == 1 ? behind : 2 * behind + (s->interleave - 1) * s->stages);
+  int n = 0;
+  for (int i = 0; i < ahead; i++) items[n++] = item_of(s, stage, i, false);
+  for (int i = ahead; i < all; i++) {
+    items[n++] = item_of(s, stage, i, false);
+    items[n++] = item_of(s, stage, i - ahead, true);
+  }
+  for (int i = all - ahead; i < all; i++) items[n++] = item_of(s, stage, i, true);
+}
+
+/* ---- time ---- */
+typedef struct game {
+  const schedule_step *step;
+  schedule_played *stages;
+  schedule_last *pieces;
+  schedule_item *items; /* [stage][2 * micro_batches * interleave] */
+  int *at;              /* [stage]: how many items are done */
+  int *in_flight;       /* [piece] */
+  double *port;         /* [stage][near, far]: when the link is free again */
+  double *arrival;      /* [message][micro-batch]; NaN: not sent yet */
+} game;
+
+static int items_of(const schedule_step *s) { return 2 * s->micro_batches * s->interleave; }
+
+static bool open_game(game *p) {
+  const schedule_step *s = p->step;
+  const size_t stages = (size_t)s->stages, arrivals = (size_t)s->n_messages * (size_t)s->micro_batches;
+  p->items = clade__new(stages * (size_t)items_of(s), sizeof *p->items);
+  p->at = clade__new(stages, sizeof *p->at);
+  p->in_flight = clade__new(stages * (size_t)s->interleave, sizeof *p->in_flight);
+  p->port = clade__new(2 * stages, sizeof *p->port);
+  p->arrival = clade__new(arrivals + 1, sizeof *p->arrival);
+  if (!p->items || !p->at || !p->in_flight || !p->port || !p->arrival) return false;
+  for (int i = 0; i < s->stages; i++) {
+    schedule_order(s, i, p->items + i * items_of(s));
+    p->stages[i] = (schedule_played){0};
+  }
+  for (int i = 0; i < s->stages * s->interleave; i++) p->pieces[i] = (schedule_last){0};
+  for (size_t i = 0; i < arrivals; i++) p->arrival[i] = NAN;
+  return true;
+}
+
+static void close_game(game *p) {
+  clade__free(p->items);
+  clade__free(p->at);
+  clade__free(p->in_flight);
+  clade__free(p->port);
+  clade__free(p->arrival);
+}
+
+static void send(game *p, int message, int micro_batch, double now) {
+  const schedule_step *s = p->step;
+  const schedule_message *m = &s->messages[message];
+  const int from = m->from % s->stages, to = m->to % s->stages;
+  double *arrival = &p->arrival[message * s->micro_batches + micro_batch];
+  const bool near = from / s->stages_per_node == to / s->stages_per_node;
+  const schedule_link *link = near ? &s->near : &s->far;
+  double *port = &p->port[2 * from + !near];
+  *arrival = now;
+  if (from == to) return;
+  *port = fmax(*port, now) + m->bytes / link->bandwidth;
+  *arrival = *port + link->latency;
+}
+
+static bool is_needed(const schedule_message *m, const schedule_item *item) {
+  if (m->to != item->piece) return false;
+  return item->backward ? m->when == SCHEDULE_BACKWARD : m->when == SCHEDULE_FORWARD || m->when == SCHEDULE_BEGIN;
+}
+
+/* When all that the pass needs has arrived; NaN: something was not sent yet. */
+static double needed(const game *p, const schedule_item *item) {
+  const schedule_step *s = p->step;
+  double latest = 0;
+  for (int i = 0; i < s->n_messages; i++) {
+    const schedule_message *m = &s->messages[i];
+    if (!is_needed(m, item)) continue;
+    const double arrival = p->arrival[i * s->micro_batches + (m->when == SCHEDULE_BEGIN ? 0 : item->micro_batch)];
+    if (isnan(arrival)) return NAN;
+    latest = fmax(latest, arrival);
+  }
+  return latest;
+}
+
+static void note(game *p, const schedule_item *item, double begin, double end) {
+  schedule_last *piece = &p->pieces[item->piece];
+  int *in_flight = &p->in_flight[item->piece];
+  *in_flight += item->backward ? -1 : 1;
+  piece->in_flight = CLADE_MAX(piece->in_flight, *in_flight);
+  if (item->backward) piece->begin = begin, piece->end = end;
+}
+
+/* The stage's next pass, if it can begin. */
+static bool pass(game *p, int stage) {
+  const schedule_step *s = p->step;
+  if (p->at[stage] == items_of(s)) return false;
+  const schedule_item *item = &p->items[stage * items_of(s) + p->at[stage]];
+  const double arrived = needed(p, item), begin = fmax(arrived, p->stages[stage].end);
+  if (isnan(arrived)) return false;
+  const schedule_piece *piece = &s->pieces[item->piece];
+  const double seconds = item->backward ? piece->backward : piece->forward, end = begin + seconds;
+  p->stages[stage].busy += seconds;
+  p->stages[stage].end = end;
+  p->at[stage]++;
+  note(p, item, begin, end);
+  for (int i = 0; i < s->n_messages; i++) {
+    const schedule_message *m = &s->messages[i];
+    const schedule_when when = item->backward ? SCHEDULE_BACKWARD : SCHEDULE_FORWARD;
+    if (m->from == item->piece && m->when == when) send(p, i, item->micro_batch, end);
+  }
+  return true;
+}
+
+static void play(game *p) {
+  const schedule_step *s = p->step;
+  for (int i = 0; i < s->n_messages; i++)
+    if (s->messages[i].when == SCHEDULE_BEGIN) send(p, i, 0, 0);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int stage = 0; stage < s->stages; stage++)
+      while (pass(p, stage)) moved = true;
+  }
+  for (int i = 0; i < s->n_messages; i++) {
+    const schedule_message *m = &s->messages[i];
+    if (m->when != SCHEDULE_END) continue;
+    send(p, i, 0, p->pieces[m->from].end);
+    p->pieces[m->to].arrived = fmax(p->pieces[m->to].arrived, p->arrival[i * s->micro_batches]);
+  }
+}
+
+bool schedule_play(const schedule_step *step, schedule_played *stages, schedule_last *pieces, double *seconds) {
+  game p = {.step = step, .stages = stages, .pieces = pieces};
+  const bool opened = open_game(&p);
+  if (opened) play(&p);
+  *seconds = 0;
+  for (int i = 0; opened && i < step->stages; i++) *seconds = fmax(*seconds, stages[i].end);
+  close_game(&p);
+  return opened;
+}

@@ -1,0 +1,171 @@
+/* Schedules of pipelines, beside cases that were computed by hand. */
+#include "cli/plan/schedule.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { MOST = 16 };
+static schedule_played stages[MOST];
+static schedule_last pieces[MOST];
+
+static void near(double found, double expected) {
+  if (!(fabs(found - expected) < 1e-9)) fail_msg("%.9f, not %.9f", found, expected);
+}
+
+/* A message takes 1 s and a second for 10 bytes. */
+static double play(int n, int interleave, int micro_batches, const schedule_piece *piece, int n_messages,
+                   const schedule_message *messages) {
+  const schedule_step step = {.stages = n,
+                              .interleave = interleave,
+                              .micro_batches = micro_batches,
+                              .pieces = piece,
+                              .n_messages = n_messages,
+                              .messages = messages,
+                              .stages_per_node = 1,
+                              .far = {1, 10}};
+  double seconds;
+  assert_true(schedule_play(&step, stages, pieces, &seconds));
+  return seconds;
+}
+
+/* What each piece gives the next one and gets back, for nothing: it is there at once. */
+static int chain(int n, schedule_message *messages) {
+  int count = 0;
+  for (int i = 0; i + 1 < n; i++) {
+    messages[count++] = (schedule_message){i, i + 1, SCHEDULE_FORWARD, 0};
+    messages[count++] = (schedule_message){i + 1, i, SCHEDULE_BACKWARD, 0};
+  }
+  return count;
+}
+
+static double play_at_once(int n, int interleave, int micro_batches, double forward, double backward) {
+  schedule_piece piece[MOST];
+  schedule_message messages[2 * MOST];
+  for (int i = 0; i < n * interleave; i++) piece[i] = (schedule_piece){forward, backward};
+  const schedule_step step = {.stages = n,
+                              .interleave = interleave,
+                              .micro_batches = micro_batches,
+                              .pieces = piece,
+                              .n_messages = chain(n * interleave, messages),
+                              .messages = messages,
+                              .stages_per_node = 1,
+                              .far = {0, 1}};
+  double seconds;
+  assert_true(schedule_play(&step, stages, pieces, &seconds));
+  return seconds;
+}
+
+/* The idle share of equal stages is (p - 1) / (m + p - 1); of v pieces on each, (p - 1) / (v m + p - 1). */
+static void test_equal_stages(void **state) {
+  (void)state;
+  for (int p = 1; p <= 8; p++)
+    for (int m = 1; m <= 16; m++) {
+      near(play_at_once(p, 1, m, 1, 2), 3 * (m + p - 1));
+      for (int i = 0; i < p; i++) {
+        near(1 - stages[i].busy / (3 * (m + p - 1)), (double)(p - 1) / (m + p - 1));
+        assert_int_equal(pieces[i].in_flight, m < p - i ? m : p - i);
+      }
+    }
+  for (int m = 4; m <= 16; m += 4) near(play_at_once(4, 2, m, 1, 1), 2 * (2 * m + 3));
+  near(play_at_once(2, 3, 4, 1, 2), 3 * (3 * 4 + 1));
+}
+
+/* Stages 1 and 2 seconds forward, 2 and 4 backward, two micro-batches. The second stage: F 1-3, B 3-7, F 7-9, B 9-13.
+ * The first one: F 0-1, F 1-2, B 7-9, B 13-15. */
+static void test_uneven_stages(void **state) {
+  (void)state;
+  const schedule_piece piece[] = {{1, 2}, {2, 4}};
+  const schedule_message messages[] = {{0, 1, SCHEDULE_FORWARD, 0}, {1, 0, SCHEDULE_BACKWARD, 0}};
+  schedule_step step = {.stages = 2,
+                        .interleave = 1,
+                        .micro_batches = 2,
+                        .pieces = piece,
+                        .n_messages = 2,
+                        .messages = messages,
+                        .stages_per_node = 1,
+                        .far = {0, 1}};
+  double seconds;
+  assert_true(schedule_play(&step, stages, pieces, &seconds));
+  near(seconds, 15);
+  near(stages[0].busy, 6);
+  near(stages[1].busy, 12);
+  near(stages[1].end, 13);
+  near(pieces[0].begin, 13);
+  near(pieces[1].begin, 9);
+}
+
+/* One micro-batch: F 0-1, 10 bytes 1-2, there at 3; F 3-4, B 4-5; 10 bytes 5-6, there at 7; B 7-8. Two of 30 bytes:
+ * sent 1-4 and 4-7, there at 5 and 8; F 5-6, B 6-7, F 8-9, B 9-10; sent 7-10 and 10-13, there at 11 and 14; B 11-12,
+ * 14-15.
+ */
+static void test_messages(void **state) {
+  (void)state;
+  const schedule_piece piece[] = {{1, 1}, {1, 1}};
+  const schedule_message small[] = {{0, 1, SCHEDULE_FORWARD, 10}, {1, 0, SCHEDULE_BACKWARD, 10}},
+                         large[] = {{0, 1, SCHEDULE_FORWARD, 30}, {1, 0, SCHEDULE_BACKWARD, 30}};
+  near(play(2, 1, 1, piece, 2, small), 8);
+  near(play(2, 1, 2, piece, 2, large), 15);
+}
+
+/* A parameter of the first stage goes to the second, 0-9, and what the first pass gives behind it, 9-10: there at 11. F
+ * 11-12, B 12-13; what that gives, 13-14, is there at 15, and the parameter's gradient, 14-23, at 24. */
+static void test_shared_parameter(void **state) {
+  (void)state;
+  const schedule_piece piece[] = {{1, 1}, {1, 1}};
+  const schedule_message messages[] = {{0, 1, SCHEDULE_FORWARD, 10},
+                                       {1, 0, SCHEDULE_BACKWARD, 10},
+                                       {0, 1, SCHEDULE_BEGIN, 90},
+                                       {1, 0, SCHEDULE_END, 90}};
+  near(play(2, 1, 1, piece, 4, messages), 16);
+  near(pieces[0].end, 16);
+  near(pieces[0].arrived, 24);
+  near(pieces[1].arrived, 0);
+}
+
+/* Two stages of a node, and two of another one: 0 to 1 and 2 to 3 by the near link, 1 to 2 by the far one. */
+static void test_nodes(void **state) {
+  (void)state;
+  const schedule_piece piece[] = {{1, 1}, {1, 1}, {1, 1}, {1, 1}};
+  schedule_message messages[6];
+  const int n = chain(4, messages);
+  for (int i = 0; i < n; i++) messages[i].bytes = 10;
+  const schedule_step step = {.stages = 4,
+                              .interleave = 1,
+                              .micro_batches = 1,
+                              .pieces = piece,
+                              .n_messages = n,
+                              .messages = messages,
+                              .stages_per_node = 2,
+                              .near = {0.5, 20},
+                              .far = {1, 10}};
+  double seconds;
+  assert_true(schedule_play(&step, stages, pieces, &seconds));
+  near(seconds, 8 + 2 * (1 + 2 + 1));
+}
+
+/* A warm-up as long as there are stages behind; then forward and backward in turn. */
+static void test_order(void **state) {
+  (void)state;
+  const schedule_step step = {.stages = 3, .interleave = 1, .micro_batches = 4};
+  schedule_item items[8];
+  schedule_order(&step, 1, items);
+  const schedule_item expected[] = {{1, 0, false}, {1, 1, false}, {1, 0, true}, {1, 2, false},
+                                    {1, 1, true},  {1, 3, false}, {1, 2, true}, {1, 3, true}};
+  for (int i = 0; i < 8; i++) {
+    assert_int_equal(items[i].piece, expected[i].piece);
+    assert_int_equal(items[i].micro_batch, expected[i].micro_batch);
+    assert_int_equal(items[i].backward, expected[i].backward);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal_stages), cmocka_unit_test(test_uneven_stages),
+                                     cmocka_unit_test(test_messages),     cmocka_unit_test(test_shared_parameter),
+                                     cmocka_unit_test(test_nodes),        cmocka_unit_test(test_order)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
