@@ -32,6 +32,7 @@ int cli_infer(int argc, char **argv);
 int cli_inspect(int argc, char **argv);
 int cli_launch(int argc, char **argv);
 int cli_pack(int argc, char **argv);
+int cli_plan(int argc, char **argv);
 int cli_prune(int argc, char **argv);
 int cli_quantize(int argc, char **argv);
 int cli_train(int argc, char **argv);

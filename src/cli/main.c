@@ -9,6 +9,7 @@ static const cli_command commands[] = {
     {"doctor", "say what is wrong with this machine's OpenCL, and how to mend it", cli_doctor},
     {"devices", "list every device and what it can do", cli_devices},
     {"train", "train a model on images", cli_train},
+    {"plan", "propose how to lay out a training over many ranks", cli_plan},
     {"launch", "run a training, and start it again where a rank was lost", cli_launch},
     {"infer", "run a model's forward pass", cli_infer},
     {"inspect", "list a model's layers: parameters, FLOPs, types and times", cli_inspect},

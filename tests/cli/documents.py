@@ -224,6 +224,12 @@ class All(Checks):
         given = document(run("bench", "scale", "--model", "mlp", "--ranks", "8", "--link", "20,100", "--rounds", "1", "--json"))
         self.assertEqual((given["link"]["assumed"], given["link"]["bandwidth_gbs"]), (False, 12.5))
 
+    def test_plan(self):
+        small = "gpt:layers=2,width=64,heads=2,vocab=100,length=32"
+        done = run("plan", "--model", small, "--ranks", "4", "--batch", "8", "--memory", "1", "--flops", "0.001", "--list", "1000",
+                   "--json")
+        self.check("clade plan", done)
+
     def test_bench_comm(self):
         done = on_two_ranks("bench", "comm", "--model", "lenet5", "--batch", "16", "--rounds", "2", "--json")
         if not done:

@@ -8,7 +8,7 @@ import unittest
 import clade
 from clade import document, run
 
-COMMANDS = ["doctor", "devices", "infer", "bench", "tune", "pack", "cache"]
+COMMANDS = ["doctor", "devices", "infer", "bench", "plan", "tune", "pack", "cache"]
 
 
 class Usage(unittest.TestCase):

@@ -9,6 +9,8 @@
 
 #include <cmocka.h>
 
+#include "parallel/passes.h"
+
 enum { MOST = 16 };
 static schedule_played stages[MOST];
 static schedule_last pieces[MOST];
@@ -163,9 +165,35 @@ static void test_order(void **state) {
   }
 }
 
+/* The order that ranks are cut in. */
+static void test_order_of_trainings(void **state) {
+  (void)state;
+  for (int p = 1; p <= 5; p++)
+    for (int v = 1; v <= 3; v++)
+      for (int m = 1; m <= 12; m++) {
+        const schedule_step step = {.stages = p, .interleave = v, .micro_batches = m};
+        const clade__grid grid = {1, 1, p, m, v};
+        clade__passes passes;
+        schedule_item items[2 * 3 * 12];
+        assert_int_equal(clade__passes_new(&grid, &passes), CLADE_OK);
+        for (int stage = 0; stage < p; stage++) {
+          schedule_order(&step, stage, items);
+          for (int i = 0; i < 2 * m * v; i++) {
+            const clade__pass *pass = &passes.at[stage * passes.each + i];
+            assert_int_equal(items[i].piece, pass->piece);
+            assert_int_equal(items[i].micro_batch, pass->share);
+            assert_int_equal(items[i].backward, pass->backward);
+          }
+        }
+        near(play_at_once(p, v, m, 1, 2), passes.end);
+        clade__passes_free(&passes);
+      }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal_stages), cmocka_unit_test(test_uneven_stages),
-                                     cmocka_unit_test(test_messages),     cmocka_unit_test(test_shared_parameter),
-                                     cmocka_unit_test(test_nodes),        cmocka_unit_test(test_order)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_equal_stages),      cmocka_unit_test(test_uneven_stages), cmocka_unit_test(test_messages),
+      cmocka_unit_test(test_shared_parameter),  cmocka_unit_test(test_nodes),         cmocka_unit_test(test_order),
+      cmocka_unit_test(test_order_of_trainings)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

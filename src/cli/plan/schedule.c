@@ -6,25 +6,36 @@
 #include "base/base.h"
 
 /* ---- order ---- */
+typedef struct order {
+  const schedule_step *step;
+  int stage, n;
+  schedule_item *items;
+} order;
+
 /* Pass number i of one direction: micro-batches go in groups of as many as there are stages, each through one piece of
- * the stage after the other. */
-static schedule_item item_of(const schedule_step *s, int stage, int i, bool backward) {
+ * the stage after the other. Those that the last group lacks are left out. */
+static void add(order *o, int i, bool backward) {
+  const schedule_step *s = o->step;
   const int group = s->stages * s->interleave, piece = i % group / s->stages;
-  if (s->interleave == 1) return (schedule_item){stage, i, backward};
-  return (schedule_item){(backward ? s->interleave - 1 - piece : piece) * s->stages + stage,
-                         i / group * s->stages + i % s->stages, backward};
+  schedule_item item = {o->stage, i, backward};
+  if (s->interleave > 1) {
+    item.piece = (backward ? s->interleave - 1 - piece : piece) * s->stages + o->stage;
+    item.micro_batch = i / group * s->stages + i % s->stages;
+  }
+  if (item.micro_batch < s->micro_batches) o->items[o->n++] = item;
 }
 
 void schedule_order(const schedule_step *s, int stage, schedule_item *items) {
-  const int all = s->micro_batches * s->interleave, behind = s->stages - 1 - stage;
+  order o = {s, stage, 0, items};
+  const int groups = (s->micro_batches + s->stages - 1) / s->stages, behind = s->stages - 1 - stage;
+  const int all = s->interleave == 1 ? s->micro_batches : groups * s->stages * s->interleave;
   const int ahead = CLADE_MIN(all, s->interleave == 1 ? behind : 2 * behind + (s->interleave - 1) * s->stages);
-  int n = 0;
-  for (int i = 0; i < ahead; i++) items[n++] = item_of(s, stage, i, false);
+  for (int i = 0; i < ahead; i++) add(&o, i, false);
   for (int i = ahead; i < all; i++) {
-    items[n++] = item_of(s, stage, i, false);
-    items[n++] = item_of(s, stage, i - ahead, true);
+    add(&o, i, false);
+    add(&o, i - ahead, true);
   }
-  for (int i = all - ahead; i < all; i++) items[n++] = item_of(s, stage, i, true);
+  for (int i = all - ahead; i < all; i++) add(&o, i, true);
 }
 
 /* ---- time ---- */

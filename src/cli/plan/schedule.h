@@ -29,8 +29,8 @@ typedef struct schedule_link {
 } schedule_link;
 
 typedef struct schedule_step {
-  int stages, interleave, micro_batches; /* with interleave > 1 micro-batches are a multiple of stages */
-  const schedule_piece *pieces;          /* [stages * interleave] */
+  int stages, interleave, micro_batches;
+  const schedule_piece *pieces; /* [stages * interleave] */
   int n_messages;
   const schedule_message *messages;
   int stages_per_node; /* those that follow each other in a node have the near link */

@@ -1,0 +1,152 @@
+/* What a step takes in a layout, and what memory: passes by the schedule, sums over data ranks behind the last backward
+ * passes, the update. */
+#include <math.h>
+
+#include "cli/plan/plan.h"
+#include "train/task.h"
+
+/* In pairs, (0 + 1) + (2 + 3): before micro-batch m comes, a sum of each power of two in m. */
+int plan_gradient_sums(int micro_batches) {
+  int most = 1;
+  for (int m = 1; m < micro_batches; m++) {
+    int sums = 0;
+    for (int bit = m; bit; bit &= bit - 1) sums++;
+    most = CLADE_MAX(most, sums);
+  }
+  return most;
+}
+
+schedule_step plan_schedule(const plan_job *job, const plan_layout *layout, schedule_piece *pieces) {
+  const clade__grid *grid = &layout->grid;
+  const scale_link link = plan_link(&job->links, grid->tensor);
+  for (int i = 0; i < layout->work->n_pieces; i++) {
+    const plan_piece *p = &layout->work->pieces[i];
+    pieces[i] = (schedule_piece){p->forward.compute + p->forward.moves, p->backward.compute + p->backward.moves};
+  }
+  return (schedule_step){.stages = grid->pipeline,
+                         .interleave = grid->interleave,
+                         .micro_batches = grid->micro_batches,
+                         .pieces = pieces,
+                         .n_messages = layout->work->n_messages,
+                         .messages = layout->work->messages,
+                         .stages_per_node = CLADE_MAX(1, link.near_ranks),
+                         .near = {link.near_latency, link.near_bandwidth},
+                         .far = {link.latency, link.bandwidth}};
+}
+
+/* ---- one stage ---- */
+typedef struct stage {
+  const plan_job *job;
+  plan_layout *layout;
+  const schedule_last *last; /* by piece */
+  int number;
+  double parameters, moments; /* bytes */
+  double end;                 /* of its passes */
+} stage;
+
+static bool shards(const stage *s) { return s->layout->shard != CLADE_SHARD_NONE; }
+
+/* Gradients are there in the course of the last backward pass of their piece, the last layers' first. */
+static clade_status buckets_of(const stage *s, scale_bucket **out, int *n) {
+  const clade__grid *grid = &s->layout->grid;
+  size_t capacity = 0;
+  *out = NULL;
+  *n = 0;
+  for (int v = grid->interleave - 1; v >= 0; v--) {
+    const int piece = v * grid->pipeline + s->number;
+    const schedule_last *last = &s->last[piece];
+    const double bytes = s->layout->work->pieces[piece].parameters, bucket = CLADE__BUCKET;
+    for (double done = 0; done < bytes;) {
+      const double now = fmin(bucket, bytes - done);
+      CLADE_TRY(clade__grow(out, &capacity, (size_t)*n + 1, sizeof **out));
+      done += now;
+      (*out)[(*n)++] = (scale_bucket){now, last->begin + (last->end - last->begin) * done / bytes};
+      if (done >= bytes) (*out)[*n - 1].ready = fmax(last->end, last->arrived);
+    }
+  }
+  return CLADE_OK;
+}
+
+/* When the sums over data ranks have ended. To sum a gradient on its owner alone takes half of the bytes. */
+static clade_status summed(const stage *s, const scale_link *link, double *end) {
+  scale_bucket *buckets = NULL;
+  int n = 0;
+  const double wire = s->layout->shard == CLADE_SHARD_GRADIENTS ? 0.5 : 1;
+  clade_status status = buckets_of(s, &buckets, &n);
+  if (status == CLADE_OK) *end = fmax(s->end, scale_predict(link, s->layout->grid.data, wire, n, buckets, 0).seconds);
+  clade__free(buckets);
+  return status;
+}
+
+static void add_memory(const stage *s) {
+  plan_layout *l = s->layout;
+  const int data = l->grid.data, micro_batches = l->grid.micro_batches;
+  double others = 0, lent = 0, values = 0, passing = 0;
+  for (int v = 0; v < l->grid.interleave; v++) {
+    const int at = v * l->grid.pipeline + s->number;
+    const plan_piece *p = &l->work->pieces[at];
+    others += p->others + p->lent;
+    lent += p->lent;
+    values += p->kept * s->last[at].in_flight;
+    passing = fmax(passing, p->passing);
+  }
+  const double summed = s->parameters / (l->shard == CLADE_SHARD_GRADIENTS ? data : 1);
+  const double gradients =
+      micro_batches > 1 ? (s->parameters + lent) * plan_gradient_sums(micro_batches) : summed + lent;
+  const double all = s->parameters + others + s->moments + gradients + values + passing;
+  if (all <= l->memory) return;
+  l->memory = all;
+  l->variables = s->parameters + others;
+  l->moments = s->moments;
+  l->gradients = gradients;
+  l->values = values + passing;
+}
+
+static clade_status add_stage(stage *s) {
+  plan_layout *l = s->layout;
+  const scale_link link = plan_link(&s->job->links, l->grid.tensor * l->grid.pipeline);
+  const int owners = shards(s) ? l->grid.data : 1;
+  double moves = 0, end = s->end;
+  for (int v = 0; v < l->grid.interleave; v++) {
+    const plan_piece *p = &l->work->pieces[v * l->grid.pipeline + s->number];
+    s->parameters += p->parameters;
+    moves += p->forward.moves + p->backward.moves;
+  }
+  s->moments = s->parameters * s->job->moments / owners;
+  if (l->grid.data > 1) CLADE_TRY(summed(s, &link, &end));
+  /* reads weight, gradient and moments, writes all but the gradient */
+  const double update = (3 * s->parameters / owners + 2 * s->moments) / s->job->device.bandwidth;
+  const double gather = shards(s) ? scale_half(&link, l->grid.data, s->parameters, 1, false) : 0;
+  const double exposed = end - s->end + gather;
+  l->seconds = fmax(l->seconds, end + update + gather);
+  l->exposed = fmax(l->exposed, exposed);
+  l->update = fmax(l->update, update);
+  l->moves = fmax(l->moves, moves * l->grid.micro_batches);
+  add_memory(s);
+  return CLADE_OK;
+}
+
+clade_status plan_evaluate(const plan_job *job, plan_layout *layout) {
+  const int stages = layout->grid.pipeline, n = layout->work->n_pieces;
+  schedule_piece *pieces = clade__new((size_t)n, sizeof *pieces);
+  schedule_last *last = clade__new((size_t)n, sizeof *last);
+  schedule_played *played = clade__new((size_t)stages, sizeof *played);
+  double passes = 0, busy = 0;
+  clade_status status = pieces && last && played ? CLADE_OK : CLADE_NO_MEMORY;
+  if (status == CLADE_OK) {
+    const schedule_step step = plan_schedule(job, layout, pieces);
+    if (!schedule_play(&step, played, last, &passes)) status = CLADE_NO_MEMORY;
+  }
+  layout->seconds = layout->exposed = layout->update = layout->moves = layout->memory = 0;
+  for (int i = 0; i < stages && status == CLADE_OK; i++) {
+    stage s = {job, layout, last, i, .end = played[i].end};
+    busy += played[i].busy;
+    status = add_stage(&s);
+  }
+  layout->fits = layout->memory <= job->memory;
+  layout->idle = passes > 0 ? 1 - busy / (passes * stages) : 0;
+  clade__free(pieces);
+  clade__free(last);
+  clade__free(played);
+  return status;
+}

@@ -1,0 +1,123 @@
+/* All layouts of so many ranks: how many share a batch, a layer and the layers, in how many micro-batches. */
+#include <stdlib.h>
+
+#include "cli/plan/plan.h"
+
+enum { MOST_INTERLEAVE = 2, MOST_MICRO_BATCHES = 1024 };
+
+typedef struct search {
+  const plan_job *job;
+  plan_found *found;
+  clade_comm *comm;  /* of `tensor` ranks */
+  clade_graph *part; /* of one of them, for so many rows */
+  int tensor;
+  int64_t rows;
+} search;
+
+/* A rank's part of the model; the last one is kept, as several layouts have it. */
+static clade_status part_of(search *s, const plan_layout *l) {
+  if (s->part && s->rows == l->rows) return CLADE_OK;
+  clade_graph *whole = NULL;
+  clade_graph_release(s->part);
+  s->part = NULL;
+  s->rows = l->rows;
+  clade_status status = plan_model_graph(&s->job->model, l->rows, &whole);
+  if (status == CLADE_OK && s->tensor > 1)
+    status = plan_part(whole, &s->job->device, &s->job->links, s->comm, &s->part);
+  else if (status == CLADE_OK)
+    s->part = clade_graph_retain(whole);
+  clade_graph_release(whole);
+  return status;
+}
+
+/* All of it is by the same passes: what differs is who has the optimizer's state. */
+static clade_status add(search *s, plan_layout *l) {
+  static const clade_shard shards[] = {CLADE_SHARD_NONE, CLADE_SHARD_OPTIMIZER, CLADE_SHARD_GRADIENTS};
+  plan_found *f = s->found;
+  for (size_t i = 0; i < (l->grid.data > 1 ? CLADE_COUNT(shards) : 1); i++) {
+    l->shard = shards[i];
+    CLADE_TRY(plan_evaluate(s->job, l));
+    CLADE_TRY(clade__grow(&f->layouts, &f->capacity, (size_t)f->n + 1, sizeof *f->layouts));
+    f->layouts[f->n++] = *l;
+  }
+  return CLADE_OK;
+}
+
+static clade_status work_new(plan_found *f, plan_work **out) {
+  CLADE_TRY(clade__grow(&f->works, &f->work_capacity, (size_t)f->n_works + 1, sizeof *f->works));
+  *out = f->works[f->n_works] = clade__new(1, sizeof **f->works);
+  f->n_works += *out != NULL;
+  return *out ? CLADE_OK : CLADE_NO_MEMORY;
+}
+
+/* A model that cannot be cut into so many parts has no such layout. */
+static bool cannot(clade_status status) { return status == CLADE_INVALID || status == CLADE_UNSUPPORTED; }
+
+static clade_status try_one(search *s, const clade__grid *grid, int64_t rows) {
+  plan_layout l = {.grid = *grid, .rows = rows};
+  plan_work *work = NULL;
+  clade_status status = part_of(s, &l);
+  if (status == CLADE_OK) status = work_new(s->found, &work);
+  if (status == CLADE_OK) status = plan_work_of(s->part, grid, &s->job->device, &s->job->links, work);
+  l.work = work;
+  if (status == CLADE_OK) status = add(s, &l);
+  return cannot(status) ? CLADE_OK : status;
+}
+
+static clade_status try_stages(search *s, clade__grid grid, int64_t rows) {
+  const int most = grid.pipeline > 1 ? MOST_INTERLEAVE : 1;
+  for (grid.interleave = 1; grid.interleave <= most; grid.interleave++) CLADE_TRY(try_one(s, &grid, rows));
+  return CLADE_OK;
+}
+
+static clade_status try_rows(search *s, int64_t rows) {
+  const int ranks = s->job->ranks / s->tensor;
+  for (int pipeline = 1; pipeline <= ranks; pipeline++) {
+    if (ranks % pipeline) continue;
+    const int data = ranks / pipeline;
+    const int64_t each = s->job->batch / data;
+    if (s->job->batch % data || each % rows || each / rows > MOST_MICRO_BATCHES) continue;
+    const clade__grid grid = {data, s->tensor, pipeline, (int)(each / rows), 1};
+    CLADE_TRY(try_stages(s, grid, rows));
+  }
+  return CLADE_OK;
+}
+
+static int compare(const void *a, const void *b) {
+  const plan_layout *x = a, *y = b;
+  if (x->fits != y->fits) return x->fits ? -1 : 1;
+  const double p = x->fits ? x->seconds : x->memory, q = y->fits ? y->seconds : y->memory;
+  return p < q ? -1 : p > q;
+}
+
+static clade_status try_tensor(search *s) {
+  clade_status status = plan_nobody(s->tensor, &s->comm);
+  for (int64_t rows = 1; rows <= s->job->batch && status == CLADE_OK; rows++)
+    if (s->job->batch % rows == 0) status = try_rows(s, rows);
+  clade_graph_release(s->part);
+  clade_comm_release(s->comm);
+  s->part = NULL;
+  s->comm = NULL;
+  return status;
+}
+
+clade_status plan_search(const plan_job *job, plan_found *found) {
+  search s = {.job = job, .found = found};
+  clade_status status = CLADE_OK;
+  *found = (plan_found){0};
+  for (s.tensor = 1; s.tensor <= job->ranks && status == CLADE_OK; s.tensor++)
+    if (job->ranks % s.tensor == 0) status = try_tensor(&s);
+  if (found->n) qsort(found->layouts, (size_t)found->n, sizeof *found->layouts, compare);
+  while (found->n_fit < found->n && found->layouts[found->n_fit].fits) found->n_fit++;
+  return status;
+}
+
+void plan_found_free(plan_found *found) {
+  for (int i = 0; i < found->n_works; i++) {
+    plan_work_free(found->works[i]);
+    clade__free(found->works[i]);
+  }
+  clade__free(found->works);
+  clade__free(found->layouts);
+  *found = (plan_found){0};
+}
