@@ -49,8 +49,10 @@ class Plan(unittest.TestCase):
         self.assertRegex(done.stderr, r"no layout of gpt:\S* on 2 ranks fits 0\.00 GB: the least is 0\.\d+ GB a rank, with data=")
 
     def test_layouts(self):
-        """All that divide the ranks and the batch, the fastest that fits first."""
-        found = layouts(SMALL, 4)
+        """All that divide the ranks and the batch, the fastest that fits first; layers only where they are worth cutting."""
+        slow = run("plan", "--model", SMALL, "--ranks", "4", "--batch", "8", "--memory", "1", "--flops", "0.01", "--list", "1000",
+                   "--json")
+        found = document(slow)["layouts"]
         for one in found:
             self.assertEqual(one["data"] * one["tensor"] * one["pipeline"], 4)
             self.assertEqual(one["rows"] * one["micro_batches"] * one["data"], 8)
@@ -62,6 +64,13 @@ class Plan(unittest.TestCase):
         self.assertEqual(seconds, sorted(seconds))
         self.assertEqual({one["shard"] for one in found if one["data"] == 1}, {"none"})
 
+    def test_alone(self):
+        """A slow link is worth no rank, and says so; a batch of one rank is all of it."""
+        done = plan("lenet5", 4, "--link", "1000,0.001", batch="64")
+        self.assertIn("times as fast, and not worth it", done.stdout)
+        found = document(plan(SMALL, 1, "--json"))
+        self.assertEqual(found["alone_seconds"], found["layouts"][0]["seconds"])
+
     def test_memory(self):
         """What is shared out is less, and what does not fit is not proposed."""
         found = {(one["data"], one["tensor"], one["pipeline"], one["micro_batches"], one["interleave"], one["shard"]): one
@@ -70,6 +79,9 @@ class Plan(unittest.TestCase):
         self.assertEqual(whole["optimizer_bytes"], 4 * owned["optimizer_bytes"])
         self.assertEqual(whole["optimizer_bytes"], 2 * whole["variable_bytes"])
         self.assertLess(found[1, 1, 4, 8, 1, "none"]["variable_bytes"], whole["variable_bytes"])
+        for (_, _, stages, micro_batches, _, shard), one in found.items(): # sums of 1, 2 and 4 micro-batches beside each other
+            if stages == 1 and shard == "none":
+                self.assertEqual(one["gradient_bytes"], {1: 1, 2: 1, 4: 2, 8: 3}[micro_batches] * one["variable_bytes"])
         least = min(one["memory_bytes"] for one in found.values())
         best = document(plan(SMALL, 4, "--json", memory=repr(least * 1.2e-9)))
         self.assertLess(best["fitting"], best["looked_at"])
@@ -121,6 +133,7 @@ class Plan(unittest.TestCase):
         done = plan("lenet5", 4, batch="64")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"lenet5 on 4 ranks, 64 samples a step; 80\.00 GB for each\ndevice: as --flops says")
+        self.assertRegex(done.stdout, r"\n  one rank alone would take \S+ ms: 4 ranks are \S+ times as fast")
         self.assertRegex(done.stdout, r"\nwhy data=\d+, tensor=\d+, pipeline=\d+")
         self.assertRegex(done.stdout, r"\nmpirun -np 4 clade train --model lenet5 --batch 64")
 

@@ -49,14 +49,13 @@ def switch(ranks, latency, bandwidth, tree=None):
 class Simulator:
     """Builds the program in a folder that goes with it."""
 
-    def __init__(self, libclade):
+    def __init__(self, libclade, program="simulated_step", model=os.path.join("cli", "bench", "scale_model.c")):
         self.room = tempfile.TemporaryDirectory(prefix="clade-simgrid-")
-        self.program = os.path.join(self.room.name, "simulated_step")
+        self.program = os.path.join(self.room.name, program)
         source = os.path.join(ROOT, "src")
         subprocess.run(["smpicc", "-std=gnu11", "-O2", "-Wall", "-DSMPI_NO_OVERRIDE_MALLOC", f"-I{source}",
-                        f"-I{os.path.join(ROOT, 'include')}", os.path.join(HERE, "simulated_step.c"),
-                        os.path.join(source, "cli", "bench", "scale_model.c"), libclade, "-o", self.program, "-lm", "-lpthread"],
-                       check=True)
+                        f"-I{os.path.join(ROOT, 'include')}", os.path.join(HERE, f"{program}.c"),
+                        os.path.join(source, model), libclade, "-o", self.program, "-lm", "-lpthread"], check=True)
 
     def __enter__(self):
         return self
@@ -72,13 +71,16 @@ class Simulator:
 
     def step(self, ranks, latency, bandwidth, buckets, poll=1e-4, add=4e9, rest=0, wire=1, tree=None, eager=False):
         """Seconds, and bytes and bytes a second; buckets: (bytes, ready), … in the order in which they are ready."""
-        how = HOW + EAGER if eager else HOW
-        platform = self.path("platform.xml", switch(ranks, latency, bandwidth, tree))
-        hosts = self.path("hosts", "".join(f"h{rank}\n" for rank in range(ranks)))
         given = [latency, bandwidth, poll, add, rest, wire, *(value for bucket in buckets for value in bucket)]
-        done = subprocess.run(["smpirun", "-np", str(ranks), "-platform", platform, "-hostfile", hosts, "-no-privatize",
-                               "--log=root.thresh:warning", *(f"--cfg={option}" for option in how), self.program,
-                               *map(repr, given)], capture_output=True, text=True, cwd=self.room.name, check=False)
+        return self.run(ranks, switch(ranks, latency, bandwidth, tree), map(repr, given), eager)
+
+    def run(self, ranks, platform, arguments, eager=False):
+        """The JSON that the program prints."""
+        how = HOW + EAGER if eager else HOW
+        hosts = self.path("hosts", "".join(f"h{rank}\n" for rank in range(ranks)))
+        done = subprocess.run(["smpirun", "-np", str(ranks), "-platform", self.path("platform.xml", platform), "-hostfile", hosts,
+                               "-no-privatize", "--log=root.thresh:warning", *(f"--cfg={option}" for option in how),
+                               self.program, *arguments], capture_output=True, text=True, cwd=self.room.name, check=False)
         if done.returncode:
             raise RuntimeError(f"smpirun ended with {done.returncode}: {done.stdout}{done.stderr}")
         return json.loads(done.stdout)

@@ -108,6 +108,7 @@ int plan_gradient_sums(int micro_batches);
 typedef struct plan_found {
   plan_layout *layouts; /* the fastest first; those that do not fit come last, the least memory first */
   int n, n_fit;
+  double alone;      /* seconds of a step of one rank, whether it would fit or not */
   plan_work **works; /* of several layouts each */
   int n_works;
   size_t capacity, work_capacity;

@@ -1,4 +1,5 @@
 /* All layouts of so many ranks: how many share a batch, a layer and the layers, in how many micro-batches. */
+#include <math.h>
 #include <stdlib.h>
 
 #include "cli/plan/plan.h"
@@ -30,6 +31,9 @@ static clade_status part_of(search *s, const plan_layout *l) {
   return status;
 }
 
+/* Tensor ranks of which each computes all of it. */
+static bool is_idle(const plan_layout *l) { return l->grid.tensor > 1 && !l->work->n_moves; }
+
 /* All of it is by the same passes: what differs is who has the optimizer's state. */
 static clade_status add(search *s, plan_layout *l) {
   static const clade_shard shards[] = {CLADE_SHARD_NONE, CLADE_SHARD_OPTIMIZER, CLADE_SHARD_GRADIENTS};
@@ -60,7 +64,7 @@ static clade_status try_one(search *s, const clade__grid *grid, int64_t rows) {
   if (status == CLADE_OK) status = work_new(s->found, &work);
   if (status == CLADE_OK) status = plan_work_of(s->part, grid, &s->job->device, &s->job->links, work);
   l.work = work;
-  if (status == CLADE_OK) status = add(s, &l);
+  if (status == CLADE_OK && !is_idle(&l)) status = add(s, &l);
   return cannot(status) ? CLADE_OK : status;
 }
 
@@ -101,7 +105,7 @@ static clade_status try_tensor(search *s) {
   return status;
 }
 
-clade_status plan_search(const plan_job *job, plan_found *found) {
+static clade_status try_all(const plan_job *job, plan_found *found) {
   search s = {.job = job, .found = found};
   clade_status status = CLADE_OK;
   *found = (plan_found){0};
@@ -110,6 +114,23 @@ clade_status plan_search(const plan_job *job, plan_found *found) {
   if (found->n) qsort(found->layouts, (size_t)found->n, sizeof *found->layouts, compare);
   while (found->n_fit < found->n && found->layouts[found->n_fit].fits) found->n_fit++;
   return status;
+}
+
+/* One rank with all the memory that it takes. */
+static clade_status try_alone(const plan_job *job, double *seconds) {
+  plan_found found;
+  plan_job alone = *job;
+  alone.ranks = 1;
+  alone.memory = INFINITY;
+  const clade_status status = try_all(&alone, &found);
+  *seconds = found.n ? found.layouts[0].seconds : 0;
+  plan_found_free(&found);
+  return status;
+}
+
+clade_status plan_search(const plan_job *job, plan_found *found) {
+  CLADE_TRY(try_all(job, found));
+  return try_alone(job, &found->alone);
 }
 
 void plan_found_free(plan_found *found) {

@@ -46,7 +46,7 @@ static void compare(const plan_found *found, const char *what, bool tensor, bool
     printf("  %s: %.3f ms, %.2f times as long\n", what, other->seconds * MS, other->seconds / best->seconds);
 }
 
-static void show_why(const plan_found *found) {
+static void show_why(const plan_job *job, const plan_found *found) {
   const plan_layout *l = &found->layouts[0];
   printf("\nwhy data=%d, tensor=%d, pipeline=%d, micro-batches=%d, interleave=%d, shard=%s:\n", l->grid.data,
          l->grid.tensor, l->grid.pipeline, l->grid.micro_batches, l->grid.interleave, clade_shard_name(l->shard));
@@ -55,6 +55,8 @@ static void show_why(const plan_found *found) {
   printf("  stages wait %.1f %% of the time for each other; tensor neighbors' moves take %.3f ms of a step, sums over "
          "data ranks beyond the passes %.3f ms, the update %.3f ms\n",
          100 * l->idle, l->moves * MS, l->exposed * MS, l->update * MS);
+  printf("  one rank alone would take %.3f ms: %d ranks are %.2f times as fast%s\n", found->alone * MS, job->ranks,
+         found->alone / l->seconds, found->alone < l->seconds ? ", and not worth it" : "");
   compare(found, "data parallelism alone", true, true);
   if (l->grid.tensor > 1) compare(found, "the best without tensor parallelism", true, false);
   if (l->grid.pipeline > 1) compare(found, "the best without pipeline parallelism", false, true);
@@ -78,6 +80,6 @@ void plan_show(const plan_job *job, const plan_found *found, int rows) {
   printf("%5s %6s %8s %6s %10s %-9s %11s %11s %6s %10s %10s %8s\n", "data", "tensor", "pipeline", "micro", "interleave",
          "shard", "step ms", "samples/s", "idle", "tensor ms", "sums ms", "GB");
   for (int i = 0; i < rows; i++) show_row(job, &found->layouts[i]);
-  show_why(found);
+  show_why(job, found);
   show_command(job, &found->layouts[0]);
 }
