@@ -129,6 +129,32 @@ static void test_shared_parameter(void **state) {
   near(pieces[1].arrived, 0);
 }
 
+/* Sums have the second stage's link for 5 s from its backward pass on, which ends at 5: what that sends for 2 s takes
+ * 4, and is there at 10; for 20 s it takes 25, and is there at 31. They wait for it in turn. */
+static void test_sums(void **state) {
+  (void)state;
+  const schedule_piece piece[] = {{1, 1}, {1, 1}};
+  const double sums[] = {7, 5};
+  for (int i = 0; i < 2; i++) {
+    const double send = i ? 20 : 2;
+    const schedule_message messages[] = {{0, 1, SCHEDULE_FORWARD, 10}, {1, 0, SCHEDULE_BACKWARD, send * 10}};
+    const schedule_step step = {.stages = 2,
+                                .interleave = 1,
+                                .micro_batches = 1,
+                                .pieces = piece,
+                                .n_messages = 2,
+                                .messages = messages,
+                                .stages_per_node = 1,
+                                .far = {1, 10},
+                                .sums = sums};
+    double seconds;
+    assert_true(schedule_play(&step, stages, pieces, &seconds));
+    near(seconds, (i ? 31 : 10) + 1);
+    near(stages[1].lent, send);
+    near(stages[0].lent, 0);
+  }
+}
+
 /* Two stages of a node, and two of another one: 0 to 1 and 2 to 3 by the near link, 1 to 2 by the far one. */
 static void test_nodes(void **state) {
   (void)state;
@@ -191,9 +217,9 @@ static void test_order_of_trainings(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_equal_stages),      cmocka_unit_test(test_uneven_stages), cmocka_unit_test(test_messages),
-      cmocka_unit_test(test_shared_parameter),  cmocka_unit_test(test_nodes),         cmocka_unit_test(test_order),
-      cmocka_unit_test(test_order_of_trainings)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal_stages), cmocka_unit_test(test_uneven_stages),
+                                     cmocka_unit_test(test_messages),     cmocka_unit_test(test_shared_parameter),
+                                     cmocka_unit_test(test_sums),         cmocka_unit_test(test_nodes),
+                                     cmocka_unit_test(test_order),        cmocka_unit_test(test_order_of_trainings)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

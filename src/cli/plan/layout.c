@@ -16,13 +16,32 @@ int plan_gradient_sums(int micro_batches) {
   return most;
 }
 
-schedule_step plan_schedule(const plan_job *job, const plan_layout *layout, schedule_piece *pieces) {
+static scale_link data_link(const plan_job *job, const plan_layout *layout) {
+  return plan_link(&job->links, layout->grid.tensor * layout->grid.pipeline);
+}
+
+/* To sum a gradient on its owner alone takes half of the bytes. */
+static double wire_of(const plan_layout *l) { return l->shard == CLADE_SHARD_GRADIENTS ? 0.5 : 1; }
+
+/* For how long a stage's sums over data ranks have its link. */
+static double sums_of(const plan_job *job, const plan_layout *l, int stage) {
+  scale_link link = data_link(job, l);
+  link.latency = link.near_latency = link.look = 0;
+  link.add = INFINITY;
+  double bytes = 0;
+  for (int i = stage; i < l->work->n_pieces; i += l->grid.pipeline) bytes += l->work->pieces[i].parameters;
+  return scale_reduction(&link, l->grid.data, bytes, wire_of(l));
+}
+
+/* pieces: [stages * interleave] and sums: [stages], which the step refers to. */
+static schedule_step schedule_of(const plan_job *job, const plan_layout *layout, schedule_piece *pieces, double *sums) {
   const clade__grid *grid = &layout->grid;
-  const scale_link link = plan_link(&job->links, grid->tensor);
+  const scale_link link = plan_link(&job->links, grid->tensor), data = data_link(job, layout);
   for (int i = 0; i < layout->work->n_pieces; i++) {
     const plan_piece *p = &layout->work->pieces[i];
     pieces[i] = (schedule_piece){p->forward.compute + p->forward.moves, p->backward.compute + p->backward.moves};
   }
+  for (int i = 0; i < grid->pipeline; i++) sums[i] = sums_of(job, layout, i);
   return (schedule_step){.stages = grid->pipeline,
                          .interleave = grid->interleave,
                          .micro_batches = grid->micro_batches,
@@ -31,7 +50,9 @@ schedule_step plan_schedule(const plan_job *job, const plan_layout *layout, sche
                          .messages = layout->work->messages,
                          .stages_per_node = CLADE_MAX(1, link.near_ranks),
                          .near = {link.near_latency, link.near_bandwidth},
-                         .far = {link.latency, link.bandwidth}};
+                         .far = {link.latency, link.bandwidth},
+                         .sums = grid->data > 1 ? sums : NULL,
+                         .sums_are_near = grid->data <= data.near_ranks};
 }
 
 /* ---- one stage ---- */
@@ -42,6 +63,7 @@ typedef struct stage {
   int number;
   double parameters, moments; /* bytes */
   double end;                 /* of its passes */
+  double lent;                /* by the sums over data ranks to messages */
 } stage;
 
 static bool shards(const stage *s) { return s->layout->shard != CLADE_SHARD_NONE; }
@@ -67,13 +89,13 @@ static clade_status buckets_of(const stage *s, scale_bucket **out, int *n) {
   return CLADE_OK;
 }
 
-/* When the sums over data ranks have ended. To sum a gradient on its owner alone takes half of the bytes. */
+/* When the sums over data ranks have ended. */
 static clade_status summed(const stage *s, const scale_link *link, double *end) {
   scale_bucket *buckets = NULL;
   int n = 0;
-  const double wire = s->layout->shard == CLADE_SHARD_GRADIENTS ? 0.5 : 1;
   clade_status status = buckets_of(s, &buckets, &n);
-  if (status == CLADE_OK) *end = fmax(s->end, scale_predict(link, s->layout->grid.data, wire, n, buckets, 0).seconds);
+  if (status == CLADE_OK)
+    *end = fmax(s->end, scale_predict(link, s->layout->grid.data, wire_of(s->layout), n, buckets, s->lent).seconds);
   clade__free(buckets);
   return status;
 }
@@ -104,7 +126,7 @@ static void add_memory(const stage *s) {
 
 static clade_status add_stage(stage *s) {
   plan_layout *l = s->layout;
-  const scale_link link = plan_link(&s->job->links, l->grid.tensor * l->grid.pipeline);
+  const scale_link link = data_link(s->job, l);
   const int owners = shards(s) ? l->grid.data : 1;
   double moves = 0, end = s->end;
   for (int v = 0; v < l->grid.interleave; v++) {
@@ -131,15 +153,16 @@ clade_status plan_evaluate(const plan_job *job, plan_layout *layout) {
   schedule_piece *pieces = clade__new((size_t)n, sizeof *pieces);
   schedule_last *last = clade__new((size_t)n, sizeof *last);
   schedule_played *played = clade__new((size_t)stages, sizeof *played);
+  double *sums = clade__new((size_t)stages, sizeof *sums);
   double passes = 0, busy = 0;
-  clade_status status = pieces && last && played ? CLADE_OK : CLADE_NO_MEMORY;
+  clade_status status = pieces && last && played && sums ? CLADE_OK : CLADE_NO_MEMORY;
   if (status == CLADE_OK) {
-    const schedule_step step = plan_schedule(job, layout, pieces);
+    const schedule_step step = schedule_of(job, layout, pieces, sums);
     if (!schedule_play(&step, played, last, &passes)) status = CLADE_NO_MEMORY;
   }
   layout->seconds = layout->exposed = layout->update = layout->moves = layout->memory = 0;
   for (int i = 0; i < stages && status == CLADE_OK; i++) {
-    stage s = {job, layout, last, i, .end = played[i].end};
+    stage s = {job, layout, last, i, .end = played[i].end, .lent = played[i].lent};
     busy += played[i].busy;
     status = add_stage(&s);
   }
@@ -148,5 +171,6 @@ clade_status plan_evaluate(const plan_job *job, plan_layout *layout) {
   clade__free(pieces);
   clade__free(last);
   clade__free(played);
+  clade__free(sums);
   return status;
 }

@@ -99,8 +99,6 @@ typedef struct plan_job {
 } plan_job;
 /* layout->grid, .shard, .rows and .work are given. */
 clade_status plan_evaluate(const plan_job *job, plan_layout *layout);
-/* The schedule of a layout; pieces: [stages * interleave], which it refers to. */
-schedule_step plan_schedule(const plan_job *job, const plan_layout *layout, schedule_piece *pieces);
 /* Sums of gradients that are alive at once while micro-batches are added in pairs. */
 int plan_gradient_sums(int micro_batches);
 

@@ -47,6 +47,7 @@ typedef struct game {
   int *at;              /* [stage]: how many items are done */
   int *in_flight;       /* [piece] */
   double *port;         /* [stage][near, far]: when the link is free again */
+  double *sums;         /* [stage]: seconds of sums that are left; negative: they have not begun */
   double *arrival;      /* [message][micro-batch]; NaN: not sent yet */
 } game;
 
@@ -59,11 +60,14 @@ static bool open_game(game *p) {
   p->at = clade__new(stages, sizeof *p->at);
   p->in_flight = clade__new(stages * (size_t)s->interleave, sizeof *p->in_flight);
   p->port = clade__new(2 * stages, sizeof *p->port);
+  p->sums = clade__new(stages, sizeof *p->sums);
   p->arrival = clade__new(arrivals + 1, sizeof *p->arrival);
+  if (!p->sums) return false;
   if (!p->items || !p->at || !p->in_flight || !p->port || !p->arrival) return false;
   for (int i = 0; i < s->stages; i++) {
     schedule_order(s, i, p->items + i * items_of(s));
     p->stages[i] = (schedule_played){0};
+    p->sums[i] = -1;
   }
   for (int i = 0; i < s->stages * s->interleave; i++) p->pieces[i] = (schedule_last){0};
   for (size_t i = 0; i < arrivals; i++) p->arrival[i] = NAN;
@@ -76,6 +80,16 @@ static void close_game(game *p) {
   clade__free(p->in_flight);
   clade__free(p->port);
   clade__free(p->arrival);
+  clade__free(p->sums);
+}
+
+/* A message of so many seconds on a link that sums have, too, takes turns with them. */
+static double shared(game *p, int stage, bool near, double seconds) {
+  if (!p->step->sums || near != p->step->sums_are_near || p->sums[stage] < 0) return seconds;
+  const double waits = fmin(seconds, p->sums[stage]);
+  p->sums[stage] -= waits;
+  p->stages[stage].lent += seconds;
+  return seconds + waits;
 }
 
 static void send(game *p, int message, int micro_batch, double now) {
@@ -88,7 +102,7 @@ static void send(game *p, int message, int micro_batch, double now) {
   double *port = &p->port[2 * from + !near];
   *arrival = now;
   if (from == to) return;
-  *port = fmax(*port, now) + m->bytes / link->bandwidth;
+  *port = fmax(*port, now) + shared(p, from, near, m->bytes / link->bandwidth);
   *arrival = *port + link->latency;
 }
 
@@ -132,6 +146,8 @@ static bool pass(game *p, int stage) {
   p->stages[stage].end = end;
   p->at[stage]++;
   note(p, item, begin, end);
+  const bool last = item->backward && item->micro_batch == s->micro_batches - 1;
+  if (last && s->sums && p->sums[stage] < 0) p->sums[stage] = s->sums[stage];
   for (int i = 0; i < s->n_messages; i++) {
     const schedule_message *m = &s->messages[i];
     const schedule_when when = item->backward ? SCHEDULE_BACKWARD : SCHEDULE_FORWARD;

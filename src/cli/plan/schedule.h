@@ -35,6 +35,10 @@ typedef struct schedule_step {
   const schedule_message *messages;
   int stages_per_node; /* those that follow each other in a node have the near link */
   schedule_link near, far;
+  /* Seconds for which sums over other ranks have a stage's link, from its first piece whose gradients come on: what is
+   * sent meanwhile takes turns with them. NULL: there are none */
+  const double *sums; /* [stages] */
+  bool sums_are_near; /* they go by the near link */
 } schedule_step;
 
 /* What a stage does, in order. */
@@ -47,6 +51,7 @@ void schedule_order(const schedule_step *step, int stage, schedule_item *items);
 
 typedef struct schedule_played {
   double busy, end; /* of a stage: seconds that it computes, and when its last pass ends */
+  double lent;      /* seconds that messages took from sums */
 } schedule_played;
 typedef struct schedule_last {
   double begin, end; /* of a piece: its last backward pass, with which its gradients are complete but for others' */
