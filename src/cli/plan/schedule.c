@@ -46,6 +46,8 @@ typedef struct game {
   schedule_item *items; /* [stage][2 * micro_batches * interleave] */
   int *at;              /* [stage]: how many items are done */
   int *in_flight;       /* [piece] */
+  int *from, *to;       /* [piece]: the first message of those that it gives, and needs; -1: none */
+  int *after;           /* [given, needed][message]: the next one of the same piece; -1: none */
   double *port;         /* [stage][near, far]: when the link is free again */
   double *sums;         /* [stage]: seconds of sums that are left; negative: they have not begun */
   double *arrival;      /* [message][micro-batch]; NaN: not sent yet */
@@ -53,16 +55,30 @@ typedef struct game {
 
 static int items_of(const schedule_step *s) { return 2 * s->micro_batches * s->interleave; }
 
+/* Of each piece, in order. */
+static void link_messages(game *p) {
+  const schedule_step *s = p->step;
+  for (int i = 0; i < s->stages * s->interleave; i++) p->from[i] = p->to[i] = -1;
+  for (int i = s->n_messages - 1; i >= 0; i--) {
+    const schedule_message *m = &s->messages[i];
+    p->after[i] = p->from[m->from];
+    p->after[s->n_messages + i] = p->to[m->to];
+    p->from[m->from] = p->to[m->to] = i;
+  }
+}
+
 static bool open_game(game *p) {
   const schedule_step *s = p->step;
   const size_t stages = (size_t)s->stages, arrivals = (size_t)s->n_messages * (size_t)s->micro_batches;
   p->items = clade__new(stages * (size_t)items_of(s), sizeof *p->items);
   p->at = clade__new(stages, sizeof *p->at);
   p->in_flight = clade__new(stages * (size_t)s->interleave, sizeof *p->in_flight);
+  p->from = clade__new(2 * stages * (size_t)s->interleave, sizeof *p->from);
+  p->after = clade__new(2 * (size_t)s->n_messages + 1, sizeof *p->after);
   p->port = clade__new(2 * stages, sizeof *p->port);
   p->sums = clade__new(stages, sizeof *p->sums);
   p->arrival = clade__new(arrivals + 1, sizeof *p->arrival);
-  if (!p->sums) return false;
+  if (!p->sums || !p->from || !p->after) return false;
   if (!p->items || !p->at || !p->in_flight || !p->port || !p->arrival) return false;
   for (int i = 0; i < s->stages; i++) {
     schedule_order(s, i, p->items + i * items_of(s));
@@ -71,6 +87,8 @@ static bool open_game(game *p) {
   }
   for (int i = 0; i < s->stages * s->interleave; i++) p->pieces[i] = (schedule_last){0};
   for (size_t i = 0; i < arrivals; i++) p->arrival[i] = NAN;
+  p->to = p->from + stages * (size_t)s->interleave;
+  link_messages(p);
   return true;
 }
 
@@ -81,6 +99,8 @@ static void close_game(game *p) {
   clade__free(p->port);
   clade__free(p->arrival);
   clade__free(p->sums);
+  clade__free(p->from);
+  clade__free(p->after);
 }
 
 /* A message of so many seconds on a link that sums have, too, takes turns with them. */
@@ -107,7 +127,6 @@ static void send(game *p, int message, int micro_batch, double now) {
 }
 
 static bool is_needed(const schedule_message *m, const schedule_item *item) {
-  if (m->to != item->piece) return false;
   return item->backward ? m->when == SCHEDULE_BACKWARD : m->when == SCHEDULE_FORWARD || m->when == SCHEDULE_BEGIN;
 }
 
@@ -115,7 +134,7 @@ static bool is_needed(const schedule_message *m, const schedule_item *item) {
 static double needed(const game *p, const schedule_item *item) {
   const schedule_step *s = p->step;
   double latest = 0;
-  for (int i = 0; i < s->n_messages; i++) {
+  for (int i = p->to[item->piece]; i >= 0; i = p->after[s->n_messages + i]) {
     const schedule_message *m = &s->messages[i];
     if (!is_needed(m, item)) continue;
     const double arrival = p->arrival[i * s->micro_batches + (m->when == SCHEDULE_BEGIN ? 0 : item->micro_batch)];
@@ -148,10 +167,9 @@ static bool pass(game *p, int stage) {
   note(p, item, begin, end);
   const bool last = item->backward && item->micro_batch == s->micro_batches - 1;
   if (last && s->sums && p->sums[stage] < 0) p->sums[stage] = s->sums[stage];
-  for (int i = 0; i < s->n_messages; i++) {
-    const schedule_message *m = &s->messages[i];
+  for (int i = p->from[item->piece]; i >= 0; i = p->after[i]) {
     const schedule_when when = item->backward ? SCHEDULE_BACKWARD : SCHEDULE_FORWARD;
-    if (m->from == item->piece && m->when == when) send(p, i, item->micro_batch, end);
+    if (s->messages[i].when == when) send(p, i, item->micro_batch, end);
   }
   return true;
 }

@@ -4,7 +4,7 @@
 
 #include "cli/plan/plan.h"
 
-enum { MOST_INTERLEAVE = 2, MOST_MICRO_BATCHES = 1024 };
+enum { MOST_STAGES = 256, MOST_INTERLEAVE = 2, MOST_MICRO_BATCHES = 1024 };
 
 typedef struct search {
   const plan_job *job;
@@ -76,7 +76,7 @@ static clade_status try_stages(search *s, clade__grid grid, int64_t rows) {
 
 static clade_status try_rows(search *s, int64_t rows) {
   const int ranks = s->job->ranks / s->tensor;
-  for (int pipeline = 1; pipeline <= ranks; pipeline++) {
+  for (int pipeline = 1; pipeline <= CLADE_MIN(ranks, MOST_STAGES); pipeline++) {
     if (ranks % pipeline) continue;
     const int data = ranks / pipeline;
     const int64_t each = s->job->batch / data;
