@@ -31,7 +31,8 @@ typedef struct player {
   double update, poll, add; /* update: seconds of the stage that takes longest */
   /* this rank */
   int rank, d, p, t;
-  MPI_Request *receives; /* [message] of the next pass that needs it */
+  MPI_Request *receives; /* [message] */
+  int *taken;            /* [message]: how often */
   MPI_Request *sends;
   size_t n_sends, send_capacity;
   sums neighbors, replicas;
@@ -140,23 +141,23 @@ static bool is_needed(const schedule_message *m, const schedule_item *item) {
 
 static clade_status post(player *p, int i) {
   const schedule_message *m = &p->messages[i];
-  if (p->receives[i] != MPI_REQUEST_NULL) return CLADE_OK;
   const int code = MPI_Irecv(MPI_BOTTOM, (int)m->bytes, MPI_BYTE, rank_of(p, m->from), MESSAGE_TAG + i, MPI_COMM_WORLD,
                              &p->receives[i]);
   return code == MPI_SUCCESS ? CLADE_OK : CLADE_IO;
 }
 
-static clade_status post_for(player *p, const schedule_item *item) {
+/* A link takes what is sent to this rank's pieces without asking: there is always a receive for it. */
+static clade_status post_all(player *p) {
   for (int i = 0; i < p->step.n_messages; i++)
-    if (is_needed(&p->messages[i], item) && travels(p, &p->messages[i])) CLADE_TRY(post(p, i));
+    if (p->messages[i].to % p->step.stages == p->p && travels(p, &p->messages[i])) CLADE_TRY(post(p, i));
   return CLADE_OK;
 }
 
 static clade_status take(player *p, int i) {
-  CLADE_TRY(post(p, i));
+  const bool once = p->messages[i].when == SCHEDULE_BEGIN || p->messages[i].when == SCHEDULE_END;
   CLADE_TRY(wait_for(p, &p->receives[i]));
   p->receives[i] = MPI_REQUEST_NULL;
-  return CLADE_OK;
+  return ++p->taken[i] < (once ? 1 : p->step.micro_batches) ? post(p, i) : CLADE_OK;
 }
 
 static clade_status take_for(player *p, const schedule_item *item) {
@@ -179,11 +180,10 @@ static clade_status give(player *p, int number, schedule_when when) {
 
 /* ---- a step ---- */
 static clade_status passes(player *p, int n, const schedule_item *items) {
-  CLADE_TRY(post_for(p, &items[0]));
+  CLADE_TRY(post_all(p));
   for (int i = 0; i < n; i++) {
     const schedule_item *item = &items[i];
     CLADE_TRY(take_for(p, item));
-    if (i + 1 < n) CLADE_TRY(post_for(p, &items[i + 1])); /* so that it travels meanwhile */
     CLADE_TRY(do_pass(p, item));
     CLADE_TRY(give(p, item->piece, item->backward ? SCHEDULE_BACKWARD : SCHEDULE_FORWARD));
     if (item->backward && item->micro_batch == p->step.micro_batches - 1) CLADE_TRY(give(p, item->piece, SCHEDULE_END));
@@ -283,7 +283,8 @@ static bool read_layout(player *p, FILE *from) {
   p->step.n_messages = (int)number(from, &right);
   p->messages = calloc((size_t)p->step.n_messages + 1, sizeof *p->messages);
   p->receives = calloc((size_t)p->step.n_messages + 1, sizeof *p->receives);
-  for (int i = 0; right && p->messages && p->receives && i < p->step.n_messages; i++) {
+  p->taken = calloc((size_t)p->step.n_messages + 1, sizeof *p->taken);
+  for (int i = 0; right && p->messages && p->receives && p->taken && i < p->step.n_messages; i++) {
     schedule_message *m = &p->messages[i];
     m->from = (int)number(from, &right);
     m->to = (int)number(from, &right);
@@ -292,7 +293,7 @@ static bool read_layout(player *p, FILE *from) {
     p->receives[i] = MPI_REQUEST_NULL;
   }
   p->update = number(from, &right);
-  return right && p->messages && p->receives;
+  return right && p->messages && p->receives && p->taken;
 }
 
 /* ---- the command ---- */
@@ -341,6 +342,7 @@ int main(int argc, char **argv) {
   free(p.pieces);
   free(p.messages);
   free(p.receives);
+  free(p.taken);
   clade__free(p.sends);
   return MPI_Finalize();
 }
