@@ -102,7 +102,6 @@ typedef struct place {
 typedef struct reducer {
   clade_comm *comm;
   clade__reduction *idle; /* mostly one: a step of a run waits for its last one */
-  unsigned begun;
   int n;
   place at[CLADE_ALL_REDUCE_MOST]; /* in the order in which they are sent */
   size_t *ends;                    /* of the owners' slots, in elements; NULL: nobody owns them */
@@ -223,7 +222,7 @@ static clade_status begin(const clade_host_call *call, void **out) {
                                   .type = inside_type(a),
                                   .wire = (clade_dtype)a->wire,
                                   .channel = a->channel};
-  CLADE_TRY(clade__reduction_new(s->comm, &s->idle, clade__comm_tag(a->series, s->begun++), &message, call, &r));
+  CLADE_TRY(clade__reduction_new(s->comm, &s->idle, clade__comm_take_tag(s->comm, a->series), &message, call, &r));
   clade_status status = pack(r, false);
   if (status == CLADE_OK) status = clade__reduction_begin(r);
   if (status == CLADE_OK)

@@ -77,6 +77,7 @@ void clade_comm_release(clade_comm *comm) {
   if (comm->impl.release) comm->impl.release(comm->user);
   clade__free(comm->channels);
   clade__free(comm->splits);
+  clade__free(comm->turns);
   pthread_mutex_destroy(&comm->lock);
   clade__free(comm);
 }
@@ -98,9 +99,21 @@ clade_status clade__comm_reserve(clade_comm *comm, int n, int *first) {
                       "%d collectives or messages more, after %d in graphs of this communicator; %d in all "
                       "are possible",
                       n, comm->next_series, comm->most_series);
+  pthread_mutex_lock(&comm->lock);
+  const size_t all = (size_t)comm->next_series + (size_t)n;
+  const clade_status status = clade__grow(&comm->turns, &comm->turn_capacity, all, sizeof *comm->turns);
+  if (status == CLADE_OK) memset(comm->turns + comm->next_series, 0, (size_t)n * sizeof *comm->turns);
   *first = comm->next_series;
-  comm->next_series += n;
-  return CLADE_OK;
+  if (status == CLADE_OK) comm->next_series += n;
+  pthread_mutex_unlock(&comm->lock);
+  return status;
+}
+
+int clade__comm_take_tag(clade_comm *comm, int series) {
+  pthread_mutex_lock(&comm->lock);
+  const unsigned turn = comm->turns[series]++;
+  pthread_mutex_unlock(&comm->lock);
+  return clade__comm_tag(series, turn);
 }
 
 clade_status clade_comm_set_timeout(clade_comm *comm, double seconds) {

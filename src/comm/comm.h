@@ -23,8 +23,10 @@ struct clade_comm {
   double timeout;         /* of the job's, for its groups too, as patience */
   atomic_int patience;    /* others may take so many times as long; 0: as long as they want */
   int next_series, most_series; /* of tags */
-  pthread_mutex_t lock;         /* the implementation is called by one thread at a time */
-  void **channels;              /* under lock, as all that follows */
+  unsigned *turns;              /* under lock, by series: executions that have begun, whichever run's they are */
+  size_t turn_capacity;
+  pthread_mutex_t lock; /* the implementation is called by one thread at a time */
+  void **channels;      /* under lock, as all that follows */
   size_t n_channels, channel_capacity;
   clade_comm_stats stats;
   int under_way;     /* collectives of graphs */
@@ -42,6 +44,8 @@ enum {
 static inline int clade__comm_tag(int series, unsigned turn) {
   return CLADE__COMM_TAG + 1 + series * CLADE__COMM_TURNS + (int)(turn % CLADE__COMM_TURNS);
 }
+/* The next one of a series. Runs of a func count on, so that a rank may make a new one where others do not. */
+int clade__comm_take_tag(clade_comm *comm, int series);
 enum { CLADE__SOME_RANK = -1 /* in place of a rank that is waited for: one of all, nobody knows which */ };
 
 /* A communicator of this process by its number, retained; NULL: it is gone. */

@@ -42,7 +42,6 @@ struct port {
   clade_comm *comm;
   int series, peer;
   bool receives;
-  unsigned begun;
   transfer *idle; /* under the communicator's lock */
 };
 
@@ -59,7 +58,7 @@ static void release(void *given) {
 static clade_status prepare(const attrs *a, bool receives, void **out) {
   port *p = clade__new(1, sizeof *p);
   if (!p) return CLADE_NO_MEMORY;
-  *p = (port){clade__comm_numbered(a->comm), a->series, a->peer, receives, 0, NULL};
+  *p = (port){clade__comm_numbered(a->comm), a->series, a->peer, receives, NULL};
   *out = p;
   if (p->comm) return CLADE_OK;
   clade__free(p);
@@ -115,7 +114,7 @@ static clade_status begin(const clade_host_call *call, void **out) {
   port *p = call->state;
   transfer *t = take(p);
   if (!t) return CLADE_NO_MEMORY;
-  *t = (transfer){.port = p, .call = call, .tag = clade__comm_tag(p->series, p->begun++), .since = clade__now()};
+  *t = (transfer){.port = p, .call = call, .tag = clade__comm_take_tag(p->comm, p->series), .since = clade__now()};
   clade__comm_enter(p->comm);
   clade_status status = begin_pieces(t);
   if (status == CLADE_OK)
