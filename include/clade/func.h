@@ -117,6 +117,15 @@ CLADE_API clade_status clade_vars_describe(const clade_vars *vars, int index, cl
 /* Both wait; `bytes` must be the variable's. While a run that assigns holds the variables: CLADE_BUSY unless idle. */
 CLADE_API clade_status clade_vars_set(clade_vars *vars, const char *name, const void *src, size_t bytes);
 CLADE_API clade_status clade_vars_get(const clade_vars *vars, const char *name, void *dst, size_t bytes);
+/* Where ranks have parts of a variable (docs/parallel.md), of which this is one: its type is that of the part. */
+typedef struct clade_part {
+  size_t size;
+  bool is_part; /* false: the variable is whole */
+  int axis;
+  int64_t begin; /* of the part, along the axis of `whole` */
+  clade_shape whole;
+} clade_part;
+CLADE_API clade_status clade_vars_part(const clade_vars *vars, const char *name, clade_part *out);
 /* A copy as of now, with its own memory. */
 CLADE_API clade_status clade_vars_snapshot(const clade_vars *vars, clade_vars **out);
 

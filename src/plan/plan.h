@@ -265,6 +265,7 @@ typedef struct clade__var {
   char *name;
   clade_type type;
   bool parameter;
+  clade__part part;
   int device;       /* of vars->devices */
   uint64_t version; /* counts writes */
   size_t bytes, offset;

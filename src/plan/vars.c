@@ -83,9 +83,28 @@ typedef struct piece {
   _Alignas(64) unsigned char data[8 * PIECE];
 } piece;
 
-static clade_status fill_piece(piece *p, clade_dtype dtype, const clade__initial *initial, uint64_t first, size_t n) {
+/* Which elements of the whole a variable's are: `run` of them on end, then those of other parts. */
+typedef struct elements {
+  uint64_t run, stride, begin;
+} elements;
+
+static elements elements_of(const clade__var *var) {
+  const clade__part *part = &var->part;
+  elements e = {.run = 1, .stride = 1};
+  if (!part->is_part) return e;
+  for (int i = part->axis + 1; i < part->whole.rank; i++) e.run *= (uint64_t)part->whole.dim[i];
+  e.begin = e.run * (uint64_t)part->begin;
+  e.stride = e.run * (uint64_t)part->whole.dim[part->axis];
+  e.run *= (uint64_t)var->type.shape.dim[part->axis];
+  return e;
+}
+
+static uint64_t place_of(const elements *e, uint64_t i) { return i / e->run * e->stride + e->begin + i % e->run; }
+
+static clade_status fill_piece(piece *p, clade_dtype dtype, const clade__initial *initial, const elements *of,
+                               uint64_t first, size_t n) {
   for (size_t i = 0; i < n; i++) {
-    double value = clade__initial_at(initial, first + i);
+    double value = clade__initial_at(initial, place_of(of, first + i));
     p->real[i] = (float)value;
     p->whole[i] = value >= 0x1p63 ? INT64_MAX : value <= -0x1p63 ? INT64_MIN : value == value ? (int64_t)value : 0;
     if (dtype == CLADE_BOOL) p->whole[i] = value != 0;
@@ -103,14 +122,15 @@ static clade_status fill_zero(clade_vars *vars, clade__var *var) {
 }
 
 static clade_status fill_pieces(clade_vars *vars, clade__var *var, const clade__initial *initial, piece *p) {
-  int64_t elements;
+  const elements of = elements_of(var);
+  int64_t count;
   clade__queue *queue;
-  CLADE_TRY(clade_shape_elements(&var->type.shape, &elements));
+  CLADE_TRY(clade_shape_elements(&var->type.shape, &count));
   CLADE_TRY(queue_of(vars, var, &queue));
-  for (size_t first = 0; first < (size_t)elements; first += PIECE) {
-    size_t n = CLADE_MIN((size_t)PIECE, (size_t)elements - first);
+  for (size_t first = 0; first < (size_t)count; first += PIECE) {
+    size_t n = CLADE_MIN((size_t)PIECE, (size_t)count - first);
     size_t skipped, bytes;
-    CLADE_TRY(fill_piece(p, var->type.dtype, initial, first, n));
+    CLADE_TRY(fill_piece(p, var->type.dtype, initial, &of, first, n));
     CLADE_TRY(clade_dtype_bytes(var->type.dtype, (int64_t)first, &skipped));
     CLADE_TRY(clade_dtype_bytes(var->type.dtype, (int64_t)n, &bytes));
     CLADE_TRY(
@@ -125,7 +145,8 @@ static clade_status fill_var(clade_vars *vars, clade__var *var, const clade_init
   clade__initial initial;
   if (!var->bytes) return CLADE_OK;
   if (how->kind == CLADE_INIT_ZERO) return fill_zero(vars, var);
-  clade_status status = clade__initial_open(how, &var->type.shape, key, &initial);
+  const clade_shape *whole = var->part.is_part ? &var->part.whole : &var->type.shape;
+  clade_status status = clade__initial_open(how, whole, key, &initial);
   if (status == CLADE_OK) status = fill_pieces(vars, var, &initial, p);
   clade__initial_close(&initial);
   return status;
@@ -137,6 +158,7 @@ static clade_status fill_all(clade_vars *vars, const clade_func *func, uint64_t 
     const clade__port *port = &g->variables.at[i];
     CLADE_TRY(var_new(vars, port->name, clade__type(g, port->value), g->nodes[g->values[port->value].node].device));
     vars->at[i].parameter = port->parameter;
+    vars->at[i].part = port->part;
     CLADE_TRY(fill_var(vars, &vars->at[i], &port->initial, seed, p));
   }
   return CLADE_OK;
@@ -176,6 +198,25 @@ clade_status clade_vars_describe(const clade_vars *vars, int index, clade_port_i
   all.parameter = vars->at[index].parameter;
   all.size = CLADE_MIN(info->size, sizeof all);
   memcpy(info, &all, all.size);
+  return CLADE_OK;
+}
+
+clade_status clade_vars_part(const clade_vars *vars, const char *name, clade_part *out) {
+  clade_part all = {0};
+  size_t index;
+  if (!vars || !name || !out)
+    return CLADE_FAIL(INVALID, "clade_vars_part: %s is NULL", !vars ? "vars" : !name ? "the name" : "out");
+  if (out->size < sizeof out->size)
+    return CLADE_FAIL(INVALID, "clade_vars_part: out->size is %zu; set it to sizeof(clade_part)", out->size);
+  if (!clade__map_get(&vars->by_name, clade__hash_bytes(name, strlen(name)), &index))
+    return CLADE_FAIL(NOT_FOUND, "clade_vars_part: there is no variable \"%s\"", name);
+  const clade__var *var = &vars->at[index];
+  all.is_part = var->part.is_part;
+  all.axis = var->part.axis;
+  all.begin = var->part.begin;
+  all.whole = var->part.is_part ? var->part.whole : var->type.shape;
+  all.size = CLADE_MIN(out->size, sizeof all);
+  memcpy(out, &all, all.size);
   return CLADE_OK;
 }
 
@@ -234,6 +275,7 @@ static clade_status copy_all(const clade_vars *from, clade_vars *to) {
     CLADE_TRY(var_new(to, var->name, &var->type, var->device));
     to->at[i].version = var->version;
     to->at[i].parameter = var->parameter;
+    to->at[i].part = var->part;
     if (!var->bytes) continue;
     CLADE_TRY(queue_of(from, var, &queue));
     CLADE_TRY(clade__queue_copy(queue, var->buffer, var->offset, to->at[i].buffer, to->at[i].offset, var->bytes,

@@ -40,12 +40,6 @@ clade_status clade__task_scale_loss(clade__task *t, clade_val loss) {
 }
 
 /* ---- whether a step is skipped ---- */
-/* Not cut, which would make a number of what is none. */
-static clade_status add_squares(clade__task *t, int first, int n) {
-  t->squares = clade__square_sum(t->g, n, t->gradients + first, t->scale, INFINITY, t->squares);
-  return CLADE_OK;
-}
-
 /* Ranks that own gradients see their own alone; sums of another library may differ in their last bits. */
 static bool ranks_differ(const clade__task *t) {
   return clade_comm_size(t->opt->comm) > 1 &&
@@ -53,10 +47,10 @@ static bool ranks_differ(const clade__task *t) {
 }
 
 static clade_status find_overflow(clade__task *t) {
-  t->squares = f32(t, 0);
-  CLADE_TRY(clade__task_groups(t, add_squares));
-  if (ranks_differ(t)) CLADE_TRY(clade_all_reduce(t->g, t->opt->comm, CLADE_F32, 1, &t->squares));
-  t->clean = clade_le(t->g, t->squares, f32(t, FLT_MAX)); /* neither infinite nor NaN */
+  clade_val squares;
+  CLADE_TRY(clade__task_squares(t, INFINITY, &squares)); /* not cut, which would make a number of what is none */
+  if (ranks_differ(t)) CLADE_TRY(clade_all_reduce(t->g, t->opt->comm, CLADE_F32, 1, &squares));
+  t->clean = clade_le(t->g, squares, f32(t, FLT_MAX)); /* neither infinite nor NaN */
   return clade_graph_status(t->g);
 }
 

@@ -72,14 +72,21 @@ static clade_status reduce_bucket(clade__task *t, int channel, const bucket *b) 
   return CLADE_OK;
 }
 
-/* In buckets, from the last parameter on, whose gradient is there first: the first bucket is small, so that something
- * is on its way soon. */
+/* In buckets, from the last parameter on, whose gradient is there first: the first bucket of a device is small, so that
+ * something is on its way soon. */
 static clade_status reduce(clade__task *t) {
   bucket b = {0};
-  int channel = 0;
+  int channel = 0, last = -1;
   if (t->opt->reduce == CLADE_REDUCE_BY_CARRIER) CLADE_TRY(clade__comm_open_channel(t->opt->comm, &channel));
   for (size_t i = (size_t)t->n, most = CLADE__FIRST_BUCKET; i-- > 0;) {
     if (clade__task_is_low_rank(t, (int)i)) continue;
+    const int device = clade__task_device(t, t->parameters[i]);
+    if (device != last) {
+      CLADE_TRY(reduce_bucket(t, channel, &b));
+      b = (bucket){0};
+      most = CLADE__FIRST_BUCKET;
+      last = device;
+    }
     b.at[b.n++] = (int)i;
     b.bytes += clade__task_bytes(t, t->gradients[i]);
     if (b.bytes < most && b.n < CLADE_ALL_REDUCE_MOST) continue;
@@ -110,25 +117,16 @@ static clade_status average(clade__task *t, int first, int n) {
 }
 
 /* ---- clipping ---- */
-static clade_status add_squares(clade__task *t, int first, int n) {
-  clade_val one = clade_fill(t->g, CLADE_F32, CLADE_SCALAR, 1);
-  float clip = t->opt->clip_value != 0 ? (float)t->opt->clip_value : INFINITY;
-  t->clip_scale =
-      clade__square_sum(t->g, n, t->gradients + first, clade_val_ok(t->scale) ? t->scale : one, clip, t->clip_scale);
-  return CLADE_OK;
-}
-
 /* The norm of all gradients together, and from it what they are multiplied by. */
 static clade_status clip(clade__task *t) {
   clade_graph *g = t->g;
   if (t->opt->clip_norm == 0 && !t->opt->report) return CLADE_OK;
-  t->clip_scale = clade_fill(g, CLADE_F32, CLADE_SCALAR, 0);
-  CLADE_TRY(clade__task_groups(t, add_squares));
+  clade_val squares;
+  CLADE_TRY(clade__task_squares(t, t->opt->clip_value != 0 ? (float)t->opt->clip_value : INFINITY, &squares));
   if (clade__task_shards(t, CLADE_SHARD_GRADIENTS))
-    CLADE_TRY(clade_all_reduce(g, t->opt->comm, CLADE_F32, 1, &t->clip_scale));
-  clade_val norm = clade_sqrt(g, t->clip_scale), one = clade_fill(g, CLADE_F32, CLADE_SCALAR, 1);
+    CLADE_TRY(clade_all_reduce(g, t->opt->comm, CLADE_F32, 1, &squares));
+  clade_val norm = clade_sqrt(g, squares), one = clade_fill(g, CLADE_F32, CLADE_SCALAR, 1);
   if (t->opt->report) clade_output(g, "grad_norm", norm);
-  t->clip_scale = (clade_val){0};
   if (t->opt->clip_norm != 0) /* the small number keeps a norm of 0 from dividing */
     t->clip_scale = clade_min(g, one,
                               clade_div(g, clade_fill(g, CLADE_F32, CLADE_SCALAR, t->opt->clip_norm),

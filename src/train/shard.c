@@ -54,12 +54,32 @@ clade_status clade__shard_owners(int n, const size_t *bytes, int ranks, int *own
   return status;
 }
 
+/* Of those on the device of parameter `first`; at[], bytes[] and owners[] have room for all. */
+static clade_status share_out(clade__task *t, int first, int *at, size_t *bytes, int *owners) {
+  const int device = clade__task_device(t, t->parameters[first]);
+  int n = 0;
+  for (int i = first; i < t->n; i++)
+    if (clade__task_device(t, t->parameters[i]) == device) {
+      bytes[n] = clade__task_bytes(t, t->parameters[i]);
+      at[n++] = i;
+    }
+  CLADE_TRY(clade__shard_owners(n, bytes, clade_comm_size(t->opt->comm), owners));
+  for (int k = 0; k < n; k++) t->owners[at[k]] = owners[k];
+  return CLADE_OK;
+}
+
+/* For each device by itself: it may be a stage of a model, whose ranks share out what is theirs. */
 clade_status clade__task_find_owners(clade__task *t) {
   size_t *bytes = clade__new((size_t)t->n, sizeof *bytes);
-  if (!bytes) return CLADE_NO_MEMORY;
-  for (int i = 0; i < t->n; i++) bytes[i] = clade__task_bytes(t, t->parameters[i]);
-  const clade_status status = clade__shard_owners(t->n, bytes, clade_comm_size(t->opt->comm), t->owners);
+  int *at = clade__new(2 * (size_t)t->n, sizeof *at);
+  clade_status status = bytes && at ? CLADE_OK : CLADE_NO_MEMORY;
+  for (int i = 0; i < t->n && status == CLADE_OK; i++) {
+    int earlier = 0;
+    while (clade__task_device(t, t->parameters[earlier]) != clade__task_device(t, t->parameters[i])) earlier++;
+    if (earlier == i) status = share_out(t, i, at, bytes, at + t->n);
+  }
   clade__free(bytes);
+  clade__free(at);
   return status;
 }
 
@@ -96,13 +116,18 @@ static clade_status gather(clade__task *t, int first, int n) {
   return clade_graph_status(t->g);
 }
 
-/* The first parameters first, and few of them: the next step begins with these while the others are on their way. */
+/* The first parameters of a device first, and few of them: the next step begins with these while the others are on
+ * their way. */
 clade_status clade__task_gather(clade__task *t) {
-  for (int first = 0, n; first < t->n_all; first += n) {
-    const size_t most = first ? CLADE__BUCKET : CLADE__FIRST_BUCKET;
+  for (int first = 0, n, last = -1; first < t->n_all; first += n) {
+    const int device = clade__task_device(t, t->all[first]);
+    const size_t most = device == last ? CLADE__BUCKET : CLADE__FIRST_BUCKET;
     size_t bytes = 0;
-    for (n = 0; first + n < t->n_all && n < CLADE_ALL_REDUCE_MOST && bytes < most; n++)
+    last = device;
+    for (n = 0; first + n < t->n_all && n < CLADE_ALL_REDUCE_MOST && bytes < most; n++) {
+      if (clade__task_device(t, t->all[first + n]) != device) break;
       bytes += clade__task_bytes(t, t->all[first + n]);
+    }
     CLADE_TRY(gather(t, first, n));
   }
   return CLADE_OK;

@@ -49,21 +49,34 @@ void clade__task_list(clade__task *t) {
   }
 }
 
-clade_val clade__find_variable(const clade_graph *g, const char *name) {
+static clade__port *port_of(const clade_graph *g, const char *name) { /* NULL: there is no such variable */
   size_t index;
-  if (!clade__map_get(&g->variables.by_name, clade__hash_bytes(name, strlen(name)), &index)) return (clade_val){0};
-  return clade__graph_val(g, g->variables.at[index].value);
+  return clade__map_get(&g->variables.by_name, clade__hash_bytes(name, strlen(name)), &index) ? &g->variables.at[index]
+                                                                                              : NULL;
+}
+
+clade_val clade__find_variable(const clade_graph *g, const char *name) {
+  const clade__port *port = port_of(g, name);
+  return port ? clade__graph_val(g, port->value) : (clade_val){0};
 }
 
 clade_val clade__scalar_variable(clade_graph *g, const char *name, clade_dtype dtype, double value) {
   return clade_variable(g, name, dtype, CLADE_SCALAR, (clade_initial){CLADE_INIT_FILL, value, 0});
 }
 
+bool clade__task_is_part(const clade__task *t, int i) {
+  const clade__port *port = port_of(t->g, t->names[i]);
+  return port && port->part.is_part;
+}
+
 clade_val clade__task_state(clade__task *t, const char *kind, int i) {
   char name[NAME_BYTES];
   t->g->device = clade__task_device(t, t->parameters[i]);
   snprintf(name, sizeof name, "optimizer.%s:%s", kind, t->names[i]);
-  return clade_variable(t->g, name, CLADE_F32, clade__task_type(t, t->parameters[i]).shape, (clade_initial){0});
+  const clade_val state =
+      clade_variable(t->g, name, CLADE_F32, clade__task_type(t, t->parameters[i]).shape, (clade_initial){0});
+  if (clade__task_is_part(t, i) && clade_val_ok(state)) port_of(t->g, name)->part = port_of(t->g, t->names[i])->part;
+  return state;
 }
 
 clade_val clade__one_more(clade_graph *g, clade_val count) {
@@ -74,7 +87,8 @@ clade_val clade__one_more(clade_graph *g, clade_val count) {
 static bool together(const clade__task *t, int i, int k) {
   return clade__task_device(t, t->parameters[i]) == clade__task_device(t, t->parameters[k]) &&
          clade__task_type(t, t->parameters[i]).dtype == clade__task_type(t, t->parameters[k]).dtype &&
-         clade__task_type(t, t->gradients[i]).dtype == clade__task_type(t, t->gradients[k]).dtype;
+         clade__task_type(t, t->gradients[i]).dtype == clade__task_type(t, t->gradients[k]).dtype &&
+         clade__task_is_part(t, i) == clade__task_is_part(t, k);
 }
 
 static void swap_parameters(clade__task *t, int i, int k) {
@@ -118,4 +132,25 @@ clade_status clade__task_fold(clade__task *t, const char *kind, clade__update_at
                                                           .out = t->new_state + first}));
   for (int i = first; i < first + n; i++) clade_assign(t->g, t->state[i], t->new_state[i]);
   return CLADE_OK;
+}
+
+/* ---- norms ---- */
+static clade_status add_squares(clade__task *t, int first, int n) {
+  clade_val *sum = clade__task_is_part(t, first) ? &t->part_squares : &t->squares;
+  const clade_val one = clade_fill(t->g, CLADE_F32, CLADE_SCALAR, 1);
+  *sum = clade__square_sum(t->g, n, t->gradients + first, clade_val_ok(t->scale) ? t->scale : one, t->clip, *sum);
+  return CLADE_OK;
+}
+
+clade_status clade__task_squares(clade__task *t, float clip, clade_val *squares) {
+  t->clip = clip;
+  t->squares = clade_fill(t->g, CLADE_F32, CLADE_SCALAR, 0);
+  t->part_squares = clade_fill(t->g, CLADE_F32, CLADE_SCALAR, 0);
+  const clade_val none = t->part_squares;
+  CLADE_TRY(clade__task_groups(t, add_squares));
+  *squares = t->squares;
+  if (t->part_squares.id == none.id) return CLADE_OK;
+  CLADE_TRY(clade_all_reduce(t->g, t->g->tensor, CLADE_F32, 1, &t->part_squares));
+  *squares = clade_add(t->g, *squares, t->part_squares);
+  return clade_graph_status(t->g);
 }

@@ -21,6 +21,8 @@ typedef struct clade__task {
   int *all_owners;
   clade_val step, next, lr, scale, clip_scale; /* step: done before this one; next: with it */
   clade_val loss_scale, squares, clean;        /* clean: whether this step is not skipped; invalid: none ever is */
+  clade_val part_squares; /* while squares are added, those of parts; `clip`: where gradients are cut */
+  float clip;
 } clade__task;
 
 /* Room for n parameters; to be freed also where it failed. */
@@ -38,10 +40,13 @@ void clade__task_list(clade__task *t);
  */
 clade_status clade__task_groups(clade__task *t, clade_status (*fn)(clade__task *t, int first, int n));
 
+/* Adds to `squares` those of all gradients, times t->scale and cut at `clip`; over the ranks that have parts. */
+clade_status clade__task_squares(clade__task *t, float clip, clade_val *squares);
 clade_val clade__find_variable(const clade_graph *g, const char *name); /* invalid: there is none */
 clade_val clade__scalar_variable(clade_graph *g, const char *name, clade_dtype dtype, double value);
 clade_val clade__one_more(clade_graph *g, clade_val count); /* of i64 */
-/* optimizer.KIND:PARAMETER, where the parameter is; moves the graph there. */
+bool clade__task_is_part(const clade__task *t, int i);      /* the i-th parameter, of a whole that ranks share out */
+/* optimizer.KIND:PARAMETER, where the parameter is, and a part where that is one; moves the graph there. */
 clade_val clade__task_state(clade__task *t, const char *kind, int i);
 /* Averages and sums of `from` in one such state each, of a group: count is 1 the first time. */
 clade_status clade__task_fold(clade__task *t, const char *kind, clade__update_attrs attrs, clade_val count,
