@@ -39,6 +39,12 @@ clade_status clade__port_add(clade_graph *g, clade__ports *ports, const char *na
   return CLADE_OK;
 }
 
+void clade__ports_clear(clade__ports *ports) {
+  clade__map_free(&ports->by_name);
+  ports->by_name = (clade__map){0};
+  ports->count = 0;
+}
+
 static clade_status check_port(const clade__ports *ports, const char *what, const char *name) {
   size_t other;
   CLADE_TRY(clade__name_check(what, name));

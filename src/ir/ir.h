@@ -128,6 +128,7 @@ clade_val clade__graph_fail(clade_graph *g, clade_status status, const char *wha
 bool clade__graph_ok(clade_graph *g); /* not NULL, not sealed, no error so far; else the message says which */
 clade_status clade__graph_value(const clade_graph *g, clade_val v, const char *what, clade__id *id);
 clade_val clade__graph_val(const clade_graph *g, clade__id id);
+static inline int clade__micro_batch(const clade_graph *g, const clade__node *n) { return n->share - g->first_share; }
 static inline clade_type *clade__type(const clade_graph *g, clade__id id) { return &g->values[id].type; }
 
 /* The shape that the graph was told for the variable, instead of its builder's. */
@@ -138,6 +139,7 @@ clade_status clade__name_check(const char *what, const char *name);
 /* Appends; the name was checked. */
 clade_status clade__port_add(clade_graph *g, clade__ports *ports, const char *name, clade__id value,
                              clade_initial initial);
+void clade__ports_clear(clade__ports *ports);                            /* their values stay */
 char *clade__type_text(const clade_type *type, char *text, size_t size); /* "f32[batch, 10]"; returns text */
 /* A dtype, at most 8 dimensions that are sizes or symbols (`constant`: sizes only), bytes that can be counted. */
 clade_status clade__type_check(const clade_type *type, bool constant);

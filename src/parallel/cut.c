@@ -262,9 +262,10 @@ static clade_status check(const clade__cut *c, const clade_comm *comm) {
     if (n->device >= pieces)
       return CLADE_FAIL(INVALID, "pipeline: %s \"%s\" is in piece %d; there are %d", n->op->name, n->name, n->device,
                         pieces);
-    if (n->share >= c->grid->micro_batches)
+    const int micro_batch = clade__micro_batch(c->g, n);
+    if (micro_batch < 0 || micro_batch >= c->grid->micro_batches)
       return CLADE_FAIL(INVALID, "pipeline: %s \"%s\" is of micro-batch %d; there are %d", n->op->name, n->name,
-                        n->share, c->grid->micro_batches);
+                        micro_batch, c->grid->micro_batches);
   }
   return CLADE_OK;
 }
@@ -300,6 +301,8 @@ clade_status clade__stages_cut(const clade_graph *step, const clade__grid *grid,
   CLADE_GOTO(clade_graph_new(&g));
   CLADE_GOTO(fill(&c, pipeline, g, &l));
   g->trains = step->trains;
+  g->share = step->share;
+  g->first_share = step->first_share;
   *out = g;
   g = NULL;
 fail:

@@ -92,7 +92,8 @@ clade_status clade__cut_order(clade__cut *c) {
     if (n->op == &clade__op_assign || (last && id > last && !is_effect(n)))
       own = c->passes.end;
     else if (!sums[id] && id <= (last ? last : id))
-      own = clade__passes_find(&c->passes, c->grid->pipeline, n->share, n->device, n->derives != 0)->start;
+      own = clade__passes_find(&c->passes, c->grid->pipeline, clade__micro_batch(c->g, n), n->device, n->derives != 0)
+                ->start;
     place(c, id, own, sums[id] || is_effect(n));
   }
   return CLADE_OK;

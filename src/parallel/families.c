@@ -276,8 +276,19 @@ clade__needs clade__needs_of(const clade__tensor *t, clade__id value) {
   return needs;
 }
 
+static clade__state state_like(const clade__tensor *t, clade__id value) {
+  const char *name = t->g->nodes[t->g->values[value].node].name;
+  const clade__ports *variables = &t->how->like->variables;
+  size_t index;
+  if (!clade__map_get(&variables->by_name, clade__hash_bytes(name, strlen(name)), &index) ||
+      !variables->at[index].part.is_part)
+    return (clade__state){CLADE__HELD_WHOLE, 0};
+  return (clade__state){CLADE__HELD_PART, variables->at[index].part.axis};
+}
+
 /* A variable has the part that is used first. */
 static clade__state variable_state(const clade__tensor *t, clade__id value) {
+  if (t->how->like) return state_like(t, value);
   for (size_t i = t->first_use[value]; i < t->first_use[value + 1]; i++) {
     int axis = 0;
     if (clade__need_of(t, t->uses[i].node, t->uses[i].operand, &axis) == CLADE__NEED_PART)

@@ -27,7 +27,8 @@ typedef struct clade__tensor_how {
   clade_dtype wire;              /* what sums travel as */
   double link_seconds, per_byte; /* of a message; 0: round numbers */
   double flops;                  /* a second, of the device; 0: a round number */
-  uint64_t memory; /* bytes that a rank's variables with their moments, and what else lives, may have; 0: any */
+  uint64_t memory;         /* bytes that a rank's variables with their moments, and what else lives, may have; 0: any */
+  const clade_graph *like; /* variables are the parts that they are in this one; NULL: as is chosen */
 } clade__tensor_how;
 clade_status clade__tensor_append(const clade_graph *whole, const clade__tensor_how *how, clade_graph *g,
                                   clade__text *explain);
@@ -37,6 +38,9 @@ clade_status clade__tensor_append(const clade_graph *whole, const clade__tensor_
  * ---- */
 clade_status clade__stages_assign(const clade_graph *forward, const clade__grid *grid, double flops, clade_graph **out,
                                   clade__text *explain);
+
+/* A forward graph whose variables are those of `laid`: their pieces are theirs, and nodes go along. */
+void clade__stages_follow(const clade_graph *laid, clade_graph *forward);
 
 /* ---- cut.c: of `step`, whose devices are pieces, this stage's part, with sends and receives over `pipeline`; outputs
  * are on all stages, inputs on those that read them ---- */

@@ -70,12 +70,13 @@ static clade_status count_places(stages *s, int *count) {
   for (clade__id id = 1; id < s->g->n_nodes; id++) {
     const clade__node *n = &s->g->nodes[id];
     s->place[id] = -1;
-    if (n->share >= s->grid->micro_batches)
-      return CLADE_FAIL(INVALID, "pipeline: %s is of micro-batch %d of %d", name_of(n, name), n->share,
+    const int share = clade__micro_batch(s->g, n);
+    if (share < 0 || share >= s->grid->micro_batches)
+      return CLADE_FAIL(INVALID, "pipeline: %s is of micro-batch %d of %d", name_of(n, name), share,
                         s->grid->micro_batches);
     if (!computes(n) || s->free[id]) continue;
-    if (n->share == 0) s->first[count[0]] = id;
-    s->place[id] = count[n->share]++;
+    if (share == 0) s->first[count[0]] = id;
+    s->place[id] = count[share]++;
   }
   s->n = count[0];
   for (int i = 1; i < s->grid->micro_batches; i++) s->n = CLADE_MIN(s->n, count[i]);
@@ -99,7 +100,7 @@ static clade_status find_places(stages *s) {
     if (!alike(s->g, n, first))
       return CLADE_FAIL(INVALID,
                         "pipeline: micro-batch %d has %s where the first one has %s: all are to be built alike",
-                        n->share, name_of(n, name), name_of(first, other));
+                        clade__micro_batch(s->g, n), name_of(n, name), name_of(first, other));
   }
   return CLADE_OK;
 }
@@ -269,7 +270,7 @@ static clade_status copy(void *user, const clade_graph *old, clade__id id, clade
   CLADE_TRY(status);
   clade__node *made = &g->nodes[g->n_nodes - 1];
   made->device = s->piece[id];
-  if (s->place[id] >= s->n) made->share = 0;
+  if (s->place[id] >= s->n) made->share = old->first_share;
   return n->op == &clade__op_variable ? lend(s, n->first_out, g, made->first_out) : CLADE_OK;
 }
 
@@ -375,4 +376,30 @@ clade_status clade__stages_assign(const clade_graph *forward, const clade__grid 
   clade__free(s.free);
   clade__free(s.lent);
   return status;
+}
+
+/* ---- a graph that follows another one ---- */
+static int piece_of(const clade_graph *laid, const char *name) {
+  size_t index;
+  if (!clade__map_get(&laid->variables.by_name, clade__hash_bytes(name, strlen(name)), &index)) return 0;
+  return laid->nodes[laid->values[laid->variables.at[index].value].node].device;
+}
+
+void clade__stages_follow(const clade_graph *laid, clade_graph *g) {
+  int piece = 0;
+  for (clade__id id = 1; id < g->n_nodes; id++) {
+    clade__node *n = &g->nodes[id];
+    if (n->op == &clade__op_variable) n->device = piece_of(laid, n->name);
+    if (is_source(n)) continue;
+    for (int i = 0; i < n->n_in; i++) {
+      const clade__node *from = &g->nodes[g->values[n->in[i]].node];
+      if (from->op == &clade__op_variable) piece = CLADE_MAX(piece, from->device);
+    }
+    n->device = piece;
+  }
+  for (clade__id id = (clade__id)g->n_nodes; id-- > 1;) /* other sources are with their first user */
+    for (int i = 0; i < g->nodes[id].n_in; i++) {
+      clade__node *from = &g->nodes[g->values[g->nodes[id].in[i]].node];
+      if (is_source(from) && from->op != &clade__op_variable) from->device = g->nodes[id].device;
+    }
 }

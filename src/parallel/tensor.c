@@ -164,6 +164,9 @@ static clade_status copy_source(rewriter *r, clade__id id) {
   clade_type type = *clade__type(old, n->first_out);
   if (p->state.held == CLADE__HELD_PART) {
     int64_t cuts[CLADE__MOST_PARTS + 1];
+    if (clade__axis_family(r->t, n->first_out, p->state.axis) == CLADE__IN_NO_FAMILY)
+      return CLADE_FAIL(UNSUPPORTED, "tensor parallelism: variable \"%s\" is split along axis %d, and cannot be here",
+                        n->name, p->state.axis);
     cuts_of(r, n->first_out, p->state.axis, cuts);
     type.shape.dim[p->state.axis] = cuts[r->t->rank + 1] - cuts[r->t->rank];
   }
