@@ -47,6 +47,9 @@ typedef struct clade_train_event {
   bool precision_measured;        /* BEGIN: .precision_auto measured now */
   double loss_scale;              /* STEP: of its gradients; 1: none */
   int64_t skipped;                /* steps so far whose gradients were not finite, and which changed nothing */
+  int data, tensor, pipeline;     /* how the ranks are laid out */
+  int micro_batches, interleave;
+  const char *explained; /* BEGIN: how layers and stages were cut, in lines; NULL: they were not */
 } clade_train_event;
 typedef void clade_train_observer(void *user, const clade_train_event *event);
 
@@ -138,6 +141,15 @@ typedef struct clade_trainer {
    * what is resumed goes by. Tests are those of the quantized model */
   const char *quantization CLADE_UNSET;
   int freeze_ranges CLADE_UNSET; /* from this epoch on, the first one 1, ranges stay; unset: none */
+  /* How ranks or devices are laid out (docs/parallel.md): so many have parts of each layer, and so many have a stage of
+   * the model each; a batch is shared by as many as their product leaves. Unset: 1 */
+  int tensor CLADE_UNSET, pipeline CLADE_UNSET;
+  int interleave CLADE_UNSET; /* pieces of the model on each stage; unset: 1 */
+  /* Parts of each rank's rows that are computed one after the other, before one update: what is kept for the backward
+   * pass is that of one of them, or of as many as there are stages. Unset: 1 */
+  int micro_batches CLADE_UNSET;
+  /* Bytes that a rank's part of each layer should fit in, with .tensor: weighed before time; unset: any */
+  uint64_t parallel_memory CLADE_UNSET;
 } clade_trainer;
 
 /* Steps of an epoch and of the whole training: for schedules. Of `trainer`, .train, .batch and .epochs are looked at.

@@ -12,7 +12,7 @@
 
 #include "base/file.h"
 
-enum { MAX_OPTIONS = 44, OLD = 100 /* more, for each older name of an option */, HELP = 1000, DEVICE, JSON };
+enum { MAX_OPTIONS = 64, OLD = 100 /* more, for each older name of an option */, HELP = 1000, DEVICE, JSON };
 
 static void print_option(const char *name, const char *argument, const char *text) {
   char left[64];

@@ -49,6 +49,7 @@ static clade_status train(train_job *job) {
   CLADE_GOTO(clade_dataset_open(job->data, false, &t->test));
   CLADE_GOTO(train_schedule(job));
   CLADE_GOTO(train_fit_split(job));
+  CLADE_GOTO(train_fit_layout(job));
   CLADE_GOTO(find_devices(job));
   if (job->fallback) CLADE_GOTO(clade_device_find(job->fallback, &t->fallback));
   if (job->qat) CLADE_GOTO(train_qat_begin(job));

@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 
-enum { TRAIN_MAX_OPTIONS = 40, TRAIN_MAX_SHARES = 1024 };
+enum { TRAIN_MAX_OPTIONS = 48, TRAIN_MAX_SHARES = 1024 };
 
 struct quantize_job;
 
@@ -19,7 +19,8 @@ typedef struct train_job {
   const char *data, *optimizer, *schedule, *split_text, *augment_text, *fallback;
   double lr, momentum, weight_decay, timeout;
   int64_t warmup;
-  bool qat;
+  int data_ranks; /* of --parallel; 0: what is left */
+  bool qat, explain;
   const char *source;        /* --qat: the run that it goes on from; NULL: it is resumed */
   struct quantize_job *from; /* that run, with its model */
   char *layers;              /* what is quantized of it */
@@ -48,6 +49,8 @@ int train_parse(train_job *job, int argc, char **argv);
 int train_of_run(train_job *job, const char *run, const char *epochs);
 /* Refuses shares for another number of devices or ranks; drops them where they are the run's, and not given now. */
 clade_status train_fit_split(train_job *job);
+/* Refuses a layout for another number of devices or ranks; drops it where it is the run's, and not given now. */
+clade_status train_fit_layout(train_job *job);
 clade_status train_schedule(train_job *job); /* as long as the training: once the data is open */
 
 /* ---- train_qat.c ---- */

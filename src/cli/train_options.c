@@ -49,7 +49,12 @@ enum {
   PRECISION,
   TYPES,
   QAT,
-  FREEZE_RANGES
+  FREEZE_RANGES,
+  PARALLEL,
+  MICRO_BATCHES,
+  INTERLEAVE,
+  MEMORY,
+  EXPLAIN
 };
 static const cli_option options[] = {
     [MODEL] = {"model", "NAME", MODEL_NAMES " (lenet5)"},
@@ -92,6 +97,11 @@ static const cli_option options[] = {
     [TYPES] = {"types", "LIST", "of nodes, layers, functions or ops under --precision: gemm=f32,fc3=bf16"},
     [QAT] = {"qat", NULL, "go on from RUN's best checkpoint, by its options, as for 8 bits (docs/quantization.md)"},
     [FREEZE_RANGES] = {"freeze-ranges", "N", "of --qat: from epoch N on ranges of inputs stay (they move to the end)"},
+    [PARALLEL] = {"parallel", "LIST", "how ranks are laid out: of data=N, tensor=N, pipeline=N, with commas (data)"},
+    [MICRO_BATCHES] = {"micro-batches", "N", "parts of a rank's images, one after the other, for each step (1)"},
+    [INTERLEAVE] = {"interleave", "N", "pieces of the model on each stage of --parallel pipeline=N (1)"},
+    [MEMORY] = {"memory", "MIB", "that a rank's parts of layers should fit in, with --parallel tensor=N (any)"},
+    [EXPLAIN] = {"explain", NULL, "print how --parallel cuts layers and stages"},
     {0},
 };
 _Static_assert(CLADE_COUNT(options) <= TRAIN_MAX_OPTIONS, "train_job.value has a place for each");
@@ -164,6 +174,29 @@ static bool take_reduce(train_job *job, const char *text) {
   return cli_wrong(&job->args, "--reduce %s: expected clade or mpi", text), false;
 }
 
+/* "data=2,tensor=2,pipeline=2" */
+static bool take_parallel(train_job *job, const char *text) {
+  const struct {
+    const char *name;
+    int *number;
+  } parts[] = {{"data", &job->data_ranks}, {"tensor", &job->trainer.tensor}, {"pipeline", &job->trainer.pipeline}};
+  for (const char *at = text;;) {
+    const size_t length = strcspn(at, "=");
+    size_t i = 0;
+    char *end = NULL;
+    while (i < CLADE_COUNT(parts) && (strlen(parts[i].name) != length || strncmp(parts[i].name, at, length))) i++;
+    if (i == CLADE_COUNT(parts) || !at[length] || *parts[i].number) break;
+    const long number = strtol(at + length + 1, &end, 10);
+    if (end == at + length + 1 || number < 1 || number > 1 << 20 || (*end && *end != ',')) break;
+    *parts[i].number = (int)number;
+    if (!*end) return true;
+    at = end + 1;
+  }
+  cli_wrong(&job->args, "--parallel %s: expected a list like data=2,tensor=2,pipeline=2, each once and from 1 on",
+            text);
+  return false;
+}
+
 static bool take_shard(train_job *job, const char *text) {
   for (clade_shard shard = CLADE_SHARD_NONE; shard <= CLADE_SHARD_GRADIENTS; shard++)
     if (!strcmp(clade_shard_name(shard), text)) return job->trainer.shard = shard, true;
@@ -215,6 +248,14 @@ static bool take(train_job *job, int option, const char *value) {
   case TYPES: t->types = value; return true;
   case QAT: return job->qat = true;
   case FREEZE_RANGES: return count(job, option, value, 1, 1000000, &t->freeze_ranges);
+  case PARALLEL: return take_parallel(job, value);
+  case MICRO_BATCHES: return count(job, option, value, 1, 1 << 20, &t->micro_batches);
+  case INTERLEAVE: return count(job, option, value, 1, 1 << 10, &t->interleave);
+  case MEMORY:
+    if (!cli_number(&job->args, name, value, 1, INT32_MAX, &number)) return false;
+    t->parallel_memory = (uint64_t)number << 20;
+    return true;
+  case EXPLAIN: return job->explain = true;
   case TIMEOUT: return real(&job->args, name, value, 0, 1e9, &job->timeout);
   default: t->detect_anomaly = true; return true;
   }
@@ -255,6 +296,20 @@ clade_status train_fit_split(train_job *job) {
     return CLADE_FAIL(INVALID, "--split %s: %d shares for %d ranks", job->split_text, job->n_split, n);
   job->trainer.split = NULL;
   return CLADE_OK;
+}
+
+clade_status train_fit_layout(train_job *job) {
+  clade_trainer *t = &job->trainer;
+  const int ranks = t->comm ? clade_comm_size(t->comm) : CLADE_MAX(job->args.n_devices, 1);
+  const int64_t cell = (int64_t)CLADE_MAX(t->tensor, 1) * CLADE_MAX(t->pipeline, 1);
+  if (job->data_ranks ? cell * job->data_ranks == ranks : ranks % cell == 0) return CLADE_OK;
+  if (job->from_run[PARALLEL]) {
+    t->tensor = t->pipeline = t->interleave = 0;
+    t->parallel_memory = 0;
+    return CLADE_OK;
+  }
+  return CLADE_FAIL(INVALID, "--parallel %s: its product is %s of the number of %s, which is %d", job->value[PARALLEL],
+                    job->data_ranks ? "none" : "no divisor", t->comm ? "ranks" : "--device", ranks);
 }
 
 static bool take_augment(train_job *job) {
@@ -319,7 +374,11 @@ static bool all_take_effect(const train_job *job) {
       {t->keep, "keep", "checkpoint-dir: without it none is written", t->checkpoint_dir},
       {t->trace_from, "trace-steps", "trace: the file that they are written to", t->trace},
       {t->freeze_ranges, "freeze-ranges", "qat: without it there are none", job->qat ? job : NULL},
-      {t->types, "types", "precision: f32 alone has no others", narrow ? job : NULL}};
+      {t->types, "types", "precision: f32 alone has no others", narrow ? job : NULL},
+      {t->interleave > 1, "interleave", "parallel pipeline=N: without it there are no stages",
+       t->pipeline > 1 ? job : NULL},
+      {t->parallel_memory, "memory", "parallel tensor=N: without it no layer has parts", t->tensor > 1 ? job : NULL},
+      {job->explain, "explain", "parallel: without it nothing is cut", job->value[PARALLEL]}};
   for (size_t i = 0; i < CLADE_COUNT(rows); ++i)
     if (rows[i].given && !rows[i].there)
       return cli_wrong(&job->args, "--%s needs --%s", rows[i].name, rows[i].needs), false;
@@ -351,7 +410,8 @@ clade_status train_schedule(train_job *job) {
 
 /* What is trained for 8 bits is so on one device, in f32, and logs where it is told to. */
 static void drop_options(train_job *job, int given_devices) {
-  static const int dropped[] = {LOG_DIR, SPLIT, SHARD, COMPRESS, SYNC_BATCH_NORM, REDUCE, TIMEOUT, PRECISION, TYPES};
+  static const int dropped[] = {LOG_DIR,   SPLIT, SHARD,    COMPRESS,      SYNC_BATCH_NORM, REDUCE, TIMEOUT,
+                                PRECISION, TYPES, PARALLEL, MICRO_BATCHES, INTERLEAVE,      MEMORY};
   for (size_t i = 0; i < CLADE_COUNT(dropped); i++)
     if (job->from_run[dropped[i]]) job->value[dropped[i]] = NULL;
   if (!given_devices) job->args.n_devices = CLADE_MIN(job->args.n_devices, 1);

@@ -12,7 +12,7 @@ enum { LARGEST_FILE = 1 << 16 };
 
 /* Of one process, or what says where the others are kept. */
 static const char *const not_kept[] = {"checkpoint-dir", "resume",         "overwrite", "trace",
-                                       "trace-steps",    "detect-anomaly", "tune"};
+                                       "trace-steps",    "detect-anomaly", "tune",      "explain"};
 
 static bool is_kept(const char *name) {
   for (size_t i = 0; i < CLADE_COUNT(not_kept); ++i)

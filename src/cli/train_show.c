@@ -56,6 +56,7 @@ static void people(train_job *job, const clade_train_event *e) {
     if (e->resumed)
       fprintf(job->to, "resuming at step %lld%s%s\n", (long long)e->step, e->changed ? " with " : "",
               e->changed ? e->changed : "");
+    if (job->explain && e->explained) fputs(e->explained, job->to);
     if (e->split_measured) tell_split(job, e);
     if (e->precision_measured)
       fprintf(job->to, "precision %s, as measured; --precision %s gives the same\n", clade_dtype_name(e->precision),
@@ -101,14 +102,20 @@ static json_t *rows_json(const clade_train_event *e) {
   return list;
 }
 
+static json_t *layout_json(const clade_train_event *e) {
+  return json_pack("{s:i, s:i, s:i, s:i, s:i}", "data", e->data, "tensor", e->tensor, "pipeline", e->pipeline,
+                   "micro_batches", e->micro_batches, "interleave", e->interleave);
+}
+
 static json_t *event_json(const train_job *job, const clade_train_event *e) {
   switch (e->kind) {
   case CLADE_TRAIN_BEGIN:
-    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:b, s:s, s:b, s:b}", "event", "begin",
+    return json_pack("{s:s, s:i, s:s, s:s, s:I, s:I, s:b, s:s?, s:o, s:o, s:b, s:s, s:b, s:b, s:o}", "event", "begin",
                      "schema", 1, "model", job->trainer.model_name, "data", job->data, "step", (json_int_t)e->step,
                      "steps", (json_int_t)e->steps, "resumed", e->resumed, "changed", e->changed, "optimizer_bytes",
                      bytes_json(e), "split", rows_json(e), "split_measured", e->split_measured, "precision",
-                     clade_dtype_name(e->precision), "precision_measured", e->precision_measured, "qat", job->qat);
+                     clade_dtype_name(e->precision), "precision_measured", e->precision_measured, "qat", job->qat,
+                     "parallel", layout_json(e));
   case CLADE_TRAIN_STEP: return step_json(e);
   case CLADE_TRAIN_EPOCH:
     return json_pack("{s:s, s:i, s:I, s:o, s:o, s:o, s:o, s:o}", "event", "epoch", "epoch", e->epoch, "step",

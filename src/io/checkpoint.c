@@ -207,7 +207,12 @@ clade_status clade_checkpoint_shapes(const clade_checkpoint *checkpoint, clade_g
 clade_status clade_checkpoint_apply(const clade_checkpoint *checkpoint, clade_vars *vars) {
   if (!checkpoint || !vars)
     return CLADE_FAIL(INVALID, "clade_checkpoint_apply: the %s NULL", checkpoint ? "variables are" : "checkpoint is");
-  return clade__vars_apply(checkpoint->path, &checkpoint->tensors, vars, false);
+  return clade__checkpoint_apply(checkpoint, vars, NULL);
+}
+
+clade_status clade__checkpoint_apply(const clade_checkpoint *checkpoint, clade_vars *vars,
+                                     const clade__foreign *foreign) {
+  return clade__vars_apply(checkpoint->path, &checkpoint->tensors, vars, foreign, false);
 }
 
 int64_t clade__checkpoint_weights(const clade_checkpoint *checkpoint) {

@@ -26,6 +26,9 @@ clade_status clade__steps_list(const char *directory, clade__steps *out);
 /* As clade_checkpoint_save, with variables of other processes. */
 clade_status clade__checkpoint_save(clade_checkpoint_dir *dir, const clade_vars *vars, const clade__foreign *foreign,
                                     int64_t step, const clade_checkpoint_opt *opt);
+/* As clade_checkpoint_apply: the variables that are here. */
+clade_status clade__checkpoint_apply(const clade_checkpoint *checkpoint, clade_vars *vars,
+                                     const clade__foreign *foreign);
 /* NOT_FOUND, or BAD_SHAPE, where the checkpoint has no such variable of this type. */
 clade_status clade__checkpoint_find(const clade_checkpoint *checkpoint, const char *name, const clade_type *type,
                                     const void **data);

@@ -125,12 +125,13 @@ enum { CLADE__NAME_BYTES = 320 };
 typedef struct clade__pair {
   const char *key, *value;
 } clade__pair;
-/* Variables that other processes have, to be written as if they were here. They are read one after the other, those of
- * one element type by their names. */
+/* Variables that are not, or not as a whole, in these, to be written as if they were. They are read one after the
+ * other.
+ */
 typedef struct clade__foreign_var {
   char name[CLADE__NAME_BYTES];
-  clade_type type;
-  int owner;
+  clade_type type; /* of the whole */
+  bool parameter;
 } clade__foreign_var;
 typedef struct clade__foreign {
   int n;
@@ -138,13 +139,18 @@ typedef struct clade__foreign {
   clade_status (*read)(void *user, const clade__foreign_var *var, void *data, size_t bytes);
   void *user;
 } clade__foreign;
+/* Whether a variable is a part, which the foreign ones have the whole of. */
+bool clade__vars_is_part(const clade_vars *vars, const char *name);
 typedef struct clade__vars_written {
   const clade__foreign *foreign; /* NULL: none */
   bool weights_only, pack_zeros;
 } clade__vars_written;
 clade_status clade__vars_write(const clade_vars *vars, const clade__vars_written *how, clade__draft *draft,
                                size_t n_pairs, const clade__pair *pairs);
-clade_status clade__vars_apply(const char *path, const clade__tensors *tensors, clade_vars *vars, bool weights_only);
+/* The file has to fit the foreign ones (NULL: none) too, which are left as they are. */
+clade_status clade__vars_apply(const char *path, const clade__tensors *tensors, clade_vars *vars,
+                               const clade__foreign *foreign, bool weights_only);
+clade_status clade__vars_hash(const clade_vars *vars, const clade__foreign *foreign, char text[65]);
 
 /* ---- what a training tells ---- */
 uint32_t clade__crc32c(const void *data, size_t bytes); /* crc32c.c */

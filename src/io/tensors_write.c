@@ -10,7 +10,7 @@ enum { ALIGN = 8, LENGTH = 8 };
 
 typedef struct item {
   const char *name;
-  const clade__foreign_var *foreign; /* NULL: it is here */
+  const clade__foreign_var *foreign; /* NULL: it is here, whole */
   clade_type type;
   size_t element, bytes, stored, offset; /* stored: bytes in the file */
   bool packed;                           /* zeros are left out there */
@@ -70,6 +70,11 @@ static clade_status make_plan(const clade_vars *vars, const clade__vars_written 
     clade_port_info info = {.size = sizeof info};
     CLADE_TRY(clade_vars_describe(vars, i, &info));
     if (how->weights_only && !strncmp(info.name, CLADE__OPTIMIZER, strlen(CLADE__OPTIMIZER))) continue;
+    if (clade__vars_is_part(vars, info.name)) {
+      if (foreign) continue;
+      return CLADE_FAIL(UNSUPPORTED, "variable %s is a part of one that ranks share out: a training writes it whole",
+                        info.name);
+    }
     CLADE_TRY(add_item_of(out, (item){.name = info.name, .type = info.type}, how->pack_zeros ? vars : NULL));
   }
   for (int i = 0; i < others; i++) {

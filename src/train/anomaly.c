@@ -10,10 +10,9 @@ static clade_status blame(const clade__training *tr, const char *port) {
   char op[96] = "", name[192] = "";
   unsigned number = 0;
   sscanf(port, "watch:%u:%95[^:]:%191s", &number, op, name);
-  bool forward = number < tr->backward;
-  return CLADE_FAIL(NOT_FINITE,
-                    "step %" PRId64 ": the first value that is not finite was made by %s%s%s (value %u, %s)", tr->at,
-                    op, *name ? " of " : "", name, number, forward ? "forward" : "backward or update");
+  const char *pass = !tr->backward ? "" : number < tr->backward ? ", forward" : ", backward or update";
+  return CLADE_FAIL(NOT_FINITE, "step %" PRId64 ": the first value that is not finite was made by %s%s%s (value %u%s)",
+                    tr->at, op, *name ? " of " : "", name, number, pass);
 }
 
 static clade_status find_first(clade__training *tr) {
@@ -45,6 +44,7 @@ clade_status clade__train_check_images(const clade__training *tr, const clade_ba
 static clade_status check_step_images(clade__training *tr) {
   clade_batch batch = {.size = sizeof batch};
   int64_t step = tr->at - 1;
+  if (!tr->loader) return CLADE_OK; /* others read them */
   CLADE_TRY(clade_loader_seek(tr->loader, step / tr->epoch_steps, step % tr->epoch_steps));
   CLADE_TRY(clade_loader_next(tr->loader, &batch));
   return clade__train_check_images(tr, &batch, "training");

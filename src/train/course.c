@@ -61,11 +61,13 @@ json_t *clade__train_settings(const clade__training *tr) {
   clade__train_precision_text(t, precision, sizeof precision);
   schedule_text(&t->schedule, schedule, sizeof schedule);
   wire_text(t, wire, sizeof wire);
-  return json_pack("{s:f, s:s, s:i, s:f, s:f, s:f, s:f, s:i, s:s, s:b, s:s, s:o, s:s}", "lr", t->optimizer.lr,
-                   "schedule", schedule, "epochs", t->epochs, "weight_decay", t->optimizer.weight_decay, "clip_norm",
-                   t->clip_norm, "clip_value", t->clip_value, "smoothing", t->smoothing, "ranks", tr->ranks, "compress",
-                   wire, "sync_batch_norm", t->sync_batch_norm && tr->ranks > 1, "reduce", clade__train_reduced_by(tr),
-                   "split", split_json(tr), "precision", precision);
+  return json_pack("{s:f, s:s, s:i, s:f, s:f, s:f, s:f, s:i, s:s, s:b, s:s, s:o, s:s, s:i, s:i, s:i, s:i}", "lr",
+                   t->optimizer.lr, "schedule", schedule, "epochs", t->epochs, "weight_decay",
+                   t->optimizer.weight_decay, "clip_norm", t->clip_norm, "clip_value", t->clip_value, "smoothing",
+                   t->smoothing, "ranks", tr->ranks, "compress", wire, "sync_batch_norm",
+                   t->sync_batch_norm && tr->grid.data > 1, "reduce", clade__train_reduced_by(tr), "split",
+                   split_json(tr), "precision", precision, "tensor", t->tensor, "pipeline", t->pipeline, "interleave",
+                   t->interleave, "micro_batches", t->micro_batches);
 }
 
 /* ---- comparing ---- */
@@ -146,11 +148,22 @@ clade_status clade__train_compare_graph(const clade__training *tr, const char *p
                     path, tr->t.model_name);
 }
 
-/* Rows of another number of ranks follow from that number; older versions kept none of ranks. */
+bool clade__train_same_parts(const json_t *before, const json_t *now) {
+  static const char *const names[] = {"tensor", "pipeline", "interleave", "micro_batches"};
+  for (size_t i = 0; i < CLADE_COUNT(names); i++) {
+    const json_t *theirs = json_object_get(before, names[i]), *ours = json_object_get(now, names[i]);
+    const json_int_t had = theirs ? json_integer_value(theirs) : 1; /* older versions had no others */
+    if (had != json_integer_value(ours)) return false;
+  }
+  return true;
+}
+
+/* Rows of another layout follow from that; older versions kept none of ranks. */
 static bool is_told(const char *name, const json_t *before, const json_t *now) {
   const json_t *theirs = json_object_get(before, name);
   if (strcmp(name, "split") != 0) return theirs;
-  return json_array_size(theirs) && json_equal(json_object_get(before, "ranks"), json_object_get(now, "ranks"));
+  return json_array_size(theirs) && clade__train_same_parts(before, now) &&
+         json_equal(json_object_get(before, "ranks"), json_object_get(now, "ranks"));
 }
 
 clade_status clade__train_changes(const clade__training *tr, const json_t *before, char **out) {

@@ -13,6 +13,8 @@ json_t *clade__train_graph(const clade__training *tr); /* of the model, once it 
 /* Each names the first thing that the state of the checkpoint at `path` has otherwise than this training. */
 clade_status clade__train_compare(const clade__training *tr, const char *path, const json_t *state);
 clade_status clade__train_compare_graph(const clade__training *tr, const char *path, const json_t *state);
+/* Of two settings: whether a rank has the same parts of the model, if of other rows. */
+bool clade__train_same_parts(const json_t *before, const json_t *now);
 /* "lr 0.01 (the checkpoint had 0.1), …", to be freed; NULL: the settings are as they were `before`. */
 clade_status clade__train_changes(const clade__training *tr, const json_t *before, char **out);
 

@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "io/checkpoint.h"
+#include "parallel/parallel.h"
 
 enum { CLADE__MAX_DEVICES = 16, CLADE__LOADER_QUEUE = 4, CLADE__TEST_BATCH = 256 };
 
@@ -14,17 +15,24 @@ typedef struct clade__training {
   clade_trainer t; /* with everything that was unset */
   clade_dataset_info data, test_data;
   int test_batch;
-  int rank, ranks;        /* of .comm; 0 and 1 without one */
-  pthread_mutex_t *local; /* ranks are devices of this process, which call users' functions under it; NULL: not so */
-  int *parts;             /* [ranks]: rows of a batch */
-  int rows, first_row;    /* this rank's, and where they begin */
-  double *split;          /* [ranks]: shares by .split_auto, from the checkpoint or measured; NULL: none yet */
-  bool measured;          /* these were */
+  int rank, ranks;         /* of .comm; 0 and 1 without one */
+  pthread_mutex_t *local;  /* ranks are devices of this process, which call users' functions under it; NULL: not so */
+  clade__grid grid;        /* how the ranks are laid out */
+  clade__grid_place place; /* of this one */
+  clade_comm *data_ranks, *tensor_ranks, *stage_ranks; /* those that differ from this one in that alone; NULL: none */
+  clade__text explained;                               /* how layers and stages were cut */
+  clade_graph *laid;   /* the step's graph of all stages, until the test has one like it; NULL: nothing was cut */
+  int *parts;          /* [ranks]: rows of a batch */
+  int rows, first_row; /* this rank's, and where they begin */
+  double *split;       /* [ranks]: shares by .split_auto, from the checkpoint or measured; NULL: none yet */
+  bool measured;       /* these were */
   clade_dtype kept_precision; /* the checkpoint's, for .precision_auto; 0: none is known */
   bool precision_measured;
-  int64_t *optimizer_bytes; /* [ranks], on rank 0 */
-  clade__foreign foreign;   /* what other ranks have of the optimizer, on rank 0 */
-  bool saves;               /* rank 0 writes checkpoints */
+  int64_t *optimizer_bytes;    /* [ranks], on rank 0 */
+  struct clade__piece *pieces; /* [n_pieces]: what each rank has, on rank 0, where not all have all */
+  size_t n_pieces;
+  clade__foreign foreign; /* what rank 0 has not, or not as a whole, on rank 0 */
+  bool saves;             /* rank 0 writes checkpoints */
   clade_device *device;
   size_t sample; /* elements of an image */
 
@@ -58,10 +66,11 @@ typedef struct clade__training {
   double loss_sum, right_sum;
   int64_t summed; /* steps of this epoch that the sums hold */
   double test_loss, test_accuracy, best;
+  char weights_sha256[65]; /* at the end */
   int64_t *confusion;
   double began;                              /* the call, by clade__now */
   double first_step_seconds, tested_seconds; /* first step: until its end; 0 before */
-  uint32_t backward; /* the number of the step graph's first value that is no part of the forward pass */
+  uint32_t backward; /* the number of the step graph's first value that is no part of the forward pass; 0: both mix */
 } clade__training;
 
 /* A training on one device, which may be one of several ranks; `local`: of this process, or NULL (train.c). */
@@ -96,8 +105,20 @@ clade_status clade__train_check(clade__training *tr, float loss);
 /* Refuses images that are not finite; `part`: "training" or "test". */
 clade_status clade__train_check_images(const clade__training *tr, const clade_batch *batch, const char *part);
 
-/* ---- prepare.c: defaults and refusals; graphs, funcs, runs, loaders ---- */
+/* ---- layout.c ---- */
+/* Refuses layouts that do not fit; the communicators of the ranks' groups. */
+clade_status clade__train_lay_ranks(clade__training *tr);
+void clade__train_release_ranks(clade__training *tr);
+
+/* ---- prepare.c: defaults and refusals; runs, loaders ---- */
 clade_status clade__train_options(const clade_trainer *given, clade__training *tr);
+clade_status clade__train_load(const clade__training *tr, clade_loader **out); /* this rank's rows */
+/* Rows of each rank, in proportion to the shares; NULL: equal ones. */
+clade_status clade__train_cut(clade__training *tr, const double *shares);
+clade_status clade__train_build(clade__training *tr);
+void clade__train_release(clade__training *tr);
+
+/* ---- step.c: graphs and funcs ---- */
 typedef struct clade__outcome {
   clade_val logits, loss, right;
   clade__hash model; /* of the graph up to the logits */
@@ -108,11 +129,16 @@ clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, int 
 /* The step of this rank's rows, up to the update; `comm`: over whose ranks gradients are summed; NULL: none. */
 clade_status clade__train_add_step(const clade__training *tr, clade_graph *g, clade_comm *comm, clade__outcome *part);
 clade_status clade__train_compile(const clade__training *tr, clade_graph *g, clade_func **out);
-clade_status clade__train_load(const clade__training *tr, clade_loader **out); /* this rank's rows */
-/* Rows of each rank, in proportion to the shares; NULL: equal ones. */
-clade_status clade__train_cut(clade__training *tr, const double *shares);
-clade_status clade__train_build(clade__training *tr);
-void clade__train_release(clade__training *tr);
+int clade__train_micro_rows(const clade__training *tr, int index); /* of this rank's, those of a micro-batch */
+/* Whether a rank's graph is less than the model, or in another order. */
+bool clade__train_cuts(const clade__training *tr);
+/* Replaces a forward graph by this rank's part of each layer, on stages. */
+clade_status clade__train_lay_out(const clade__training *tr, clade_graph **g, clade__text *explain);
+/* Replaces a graph by this rank's stage of it. */
+clade_status clade__train_cut_stages(const clade__training *tr, const clade__grid *grid, clade_graph **g);
+clade_status clade__train_build_step(clade__training *tr);
+/* Of these feeds those that the func has inputs for, which go to the front; how many. */
+int clade__train_feeds(const clade_func *func, int n, clade_feed *feeds);
 
 /* ---- test.c: loss, accuracy and confusion over the test images ---- */
 /* Builds what the test needs, if it is not there yet: after the first step, which need not wait for it, and long before
@@ -129,6 +155,8 @@ clade_status clade__train_fingerprint(clade__training *tr);
 clade_status clade__train_find(clade__training *tr);
 /* Takes it where .resume says so. */
 clade_status clade__train_resume(clade__training *tr);
+/* What this training, and not the checkpoint, says of variables, once they are there. */
+clade_status clade__train_go_on(clade__training *tr);
 clade_status clade__train_save(clade__training *tr, bool best);
 
 /* ---- speed.c ---- */
@@ -165,8 +193,10 @@ clade_status clade__train_check_quantized(const clade__training *tr);
 /* What a checkpoint says of it: null, or the layers. */
 struct json_t *clade__train_quantized(const clade__training *tr);
 clade_status clade__train_read_quantized(clade__training *tr, const char *path, const struct json_t *quantized);
-/* The model over x, its layers simulated where that is asked for. */
+/* The model over an input "x", its layers simulated where that is asked for. */
 clade_val clade__train_model(const clade__training *tr, clade_graph *g, clade_shape x);
+/* Over a value, in a graph that was given its shapes; nothing is simulated. */
+clade_val clade__train_model_of(const clade__training *tr, clade_graph *g, clade_val x);
 /* Before an epoch: ranges stay, or not. */
 clade_status clade__train_freeze(clade__training *tr);
 
@@ -184,14 +214,16 @@ void clade__train_log(clade__training *tr, const clade_train_event *event);
 void clade__train_log_histograms(clade__training *tr); /* of weights and gradients, after an epoch */
 void clade__train_close_logs(clade__training *tr);
 
-/* ---- remote.c: the optimizer's state that ranks share out among them ---- */
-bool clade__train_is_shared_out(const clade__training *tr, const char *name); /* a variable */
-/* On rank 0: what the others have, and how many bytes each has. All ranks call it. */
+/* ---- remote.c: the state that ranks have parts of. All ranks call these ---- */
+/* On rank 0: who has what, and how many bytes of the optimizer each. */
 clade_status clade__train_find_foreign(clade__training *tr);
-/* From the checkpoint on rank 0 to those who have it. All ranks call it. */
+/* What rank 0 has, and the checkpoint on it, to one rank at least of those that have the same. */
 clade_status clade__train_hand_out(clade__training *tr);
-/* What rank 0 reads while it writes a checkpoint. */
+/* Whether all ranks that share a batch have the variable. */
+bool clade__train_is_everywhere(const clade__training *tr, const char *name);
+/* What rank 0 reads while it writes a checkpoint; on rank 0, once it is written. */
 clade_status clade__train_hand_in(clade__training *tr);
+clade_status clade__train_hash_weights(clade__training *tr); /* of whole parameters, on each rank */
 
 /* ---- tell.c: the observer and the logs ---- */
 double clade__train_waited(const clade__training *tr); /* seconds, for the loader */

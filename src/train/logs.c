@@ -31,7 +31,8 @@ void clade__train_log(clade__training *tr, const clade_train_event *event) {
   }
 }
 
-/* ---- gradients: a func of its own, which assigns nothing, run on the epoch's last batch ---- */
+/* ---- gradients: a func of its own, which assigns nothing, run on the epoch's last batch, or a micro-batch of it ----
+ */
 /* Variables are named again as in a second share: found where they are, and never assigned. */
 static clade_status build_gradients(clade__training *tr) {
   clade_graph *g = NULL;
@@ -43,7 +44,7 @@ static clade_status build_gradients(clade__training *tr) {
   CLADE_GOTO(parameter && gradient && port ? CLADE_OK : CLADE_NO_MEMORY);
   clade_graph_train(g, true);
   clade_graph_share(g, 1);
-  clade_val loss = clade__train_loss(tr, g, tr->rows, tr->t.smoothing).loss;
+  clade_val loss = clade__train_loss(tr, g, clade__train_micro_rows(tr, 0), tr->t.smoothing).loss;
   for (size_t i = 0; i < n; i++) {
     clade_port_info *p = &port[n_parameters];
     p->size = sizeof *p;
@@ -92,7 +93,7 @@ fail:
 }
 
 static clade_status histograms(clade__training *tr) {
-  const size_t rows = (size_t)tr->rows;
+  const size_t rows = (size_t)clade__train_micro_rows(tr, 0); /* more would need more memory than steps have */
   clade_ticket ticket;
   if (!tr->gradient_run) CLADE_TRY(build_gradients(tr));
   CLADE_TRY(clade_execute(tr->gradient_run,
@@ -108,7 +109,8 @@ static clade_status histograms(clade__training *tr) {
 }
 
 void clade__train_log_histograms(clade__training *tr) {
-  if (tr->events && histograms(tr) != CLADE_OK) give_up(tr);
+  const bool whole = tr->grid.tensor == 1 && tr->grid.pipeline == 1; /* rank 0 has all layers */
+  if (tr->events && whole && histograms(tr) != CLADE_OK) give_up(tr);
 }
 
 clade_status clade__train_open_logs(clade__training *tr) {

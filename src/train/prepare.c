@@ -1,36 +1,57 @@
-/* Before the first step: options with what was unset, refusals, and the step's func with its run and loader. */
+/* Before the first step: options with what was unset, refusals, variables, and the step's run and loader. */
 #include <math.h>
-
-#include <clade/nn.h>
 
 #include "base/file.h"
 #include "comm/wire.h"
-#include "ir/ir.h"
 #include "train/optim.h"
 #include "train/internal.h"
 
-enum { DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3, FIRST_SCALE = 1 << 16 };
+enum { DEFAULT_EPOCHS = 3, DEFAULT_BATCH = 64, DEFAULT_KEEP = 3 };
 
 /* ---- options ---- */
+static clade_status check_parts(const clade__training *tr) {
+  const int n = tr->grid.data, micro_batches = tr->grid.micro_batches;
+  for (int i = 0; i < n; i++) {
+    if (!tr->parts[i])
+      return CLADE_FAIL(INVALID, "clade_train: a batch of %d leaves nothing for %s %d of %d", tr->t.batch,
+                        n < tr->ranks ? "data index"
+                        : tr->local   ? "device"
+                                      : "rank",
+                        i, n);
+    if (tr->parts[i] < micro_batches)
+      return CLADE_FAIL(INVALID, "clade_train: %d micro-batches of %d images: expected no more than there are images",
+                        micro_batches, tr->parts[i]);
+    if (tr->grid.pipeline > 1 && tr->parts[i] % micro_batches)
+      return CLADE_FAIL(INVALID,
+                        "clade_train: .pipeline takes micro-batches of equally many images, and %d images do not make "
+                        "%d of them",
+                        tr->parts[i], micro_batches);
+  }
+  return CLADE_OK;
+}
+
+/* From the data indices' rows those of each rank. */
+static void spread_parts(clade__training *tr) {
+  for (int i = tr->ranks; i-- > 0;) tr->parts[i] = tr->parts[i / (tr->grid.tensor * tr->grid.pipeline)];
+}
+
 /* So that they add up: what rounding leaves goes to the first ones. */
 clade_status clade__train_cut(clade__training *tr, const double *shares) {
-  const int batch = tr->t.batch;
+  const int batch = tr->t.batch, n = tr->grid.data;
   double sum = 0;
   int given = 0;
-  for (int i = 0; i < tr->ranks; i++) {
+  for (int i = 0; i < n; i++) {
     const double part = shares ? shares[i] : 1;
     if (!(part > 0 && isfinite(part))) return CLADE_FAIL(INVALID, "clade_train: share %d of the batch is %g", i, part);
     sum += part;
   }
-  for (int i = 0; i < tr->ranks; i++) given += tr->parts[i] = (int)((shares ? shares[i] : 1) * batch / sum);
-  for (int i = 0; given < batch; i = (i + 1) % tr->ranks, given++) tr->parts[i]++;
-  for (int i = 0; i < tr->ranks; i++)
-    if (!tr->parts[i])
-      return CLADE_FAIL(INVALID, "clade_train: a batch of %d leaves nothing for %s %d of %d", batch,
-                        tr->local ? "device" : "rank", i, tr->ranks);
-  tr->rows = tr->parts[tr->rank];
+  for (int i = 0; i < n; i++) given += tr->parts[i] = (int)((shares ? shares[i] : 1) * batch / sum);
+  for (int i = 0; given < batch; i = (i + 1) % n, given++) tr->parts[i]++;
+  CLADE_TRY(check_parts(tr));
+  tr->rows = tr->parts[tr->place.data];
   tr->first_row = 0;
-  for (int i = 0; i < tr->rank; i++) tr->first_row += tr->parts[i];
+  for (int i = 0; i < tr->place.data; i++) tr->first_row += tr->parts[i];
+  spread_parts(tr);
   return CLADE_OK;
 }
 
@@ -103,6 +124,7 @@ clade_status clade__train_options(const clade_trainer *given, clade__training *t
                       clade_dtype_name(t->precision), t->precision_auto ? " and .precision_auto is set" : "");
   if (t->tune < CLADE_TUNE_OFF || t->tune > CLADE_TUNE_FULL)
     return CLADE_FAIL(INVALID, "clade_train: .tune is %d; expected off, quick or full", (int)t->tune);
+  CLADE_TRY(clade__train_lay_ranks(tr));
   CLADE_TRY(clade__train_check_pruned(tr));
   CLADE_TRY(clade__train_check_quantized(tr));
   CLADE_TRY(clade__train_take_shapes(tr));
@@ -120,147 +142,15 @@ clade_status clade__train_options(const clade_trainer *given, clade__training *t
   return clade__train_cut(tr, t->split);
 }
 
-/* ---- graphs ---- */
-/* What follows goes by their shape: a class more would be counted beyond the confusion matrix. */
-static clade_val check_logits(const clade__training *tr, clade_graph *g, clade_val logits, int rows) {
-  clade_type type;
-  char text[640];
-  clade_status status = clade_graph_status(g);
-  if (status == CLADE_OK) status = clade_val_type(g, logits, &type);
-  if (status != CLADE_OK) return clade__graph_fail(g, status, "clade_train: the model's logits");
-  if (type.shape.rank == 2 && type.shape.dim[0] == rows && type.shape.dim[1] == tr->data.classes) return logits;
-  status = CLADE_FAIL(
-      BAD_SHAPE, "clade_train: the model \"%s\" gives %s; logits [%d, %d] are expected, for %d images of %d classes",
-      tr->t.model_name, clade__type_text(&type, text, sizeof text), rows, tr->data.classes, rows, tr->data.classes);
-  return clade__graph_fail(g, status, NULL);
-}
-
-clade__outcome clade__train_loss(const clade__training *tr, clade_graph *g, int rows, double smoothing) {
-  const clade_shape *image = &tr->data.shape;
-  clade_shape shape = {.rank = image->rank + 1, .dim = {rows}};
-  for (int i = 0; i < image->rank; i++) shape.dim[i + 1] = image->dim[i];
-  clade__outcome o;
-  const clade_val logits = clade__train_model(tr, g, shape), y = clade_input(g, "y", CLADE_I32, CLADE_SHAPE(rows));
-  o.logits = check_logits(tr, g, logits, rows);
-  o.model = clade__graph_hash(g);
-  o.loss = clade_cross_entropy(g, o.logits, y, .smoothing = (float)smoothing, .ignore = true, .ignore_index = -1);
-  o.right = clade_sum(g, clade_cast(g, clade_eq(g, clade_arg_max(g, o.logits, 1), y), CLADE_F32));
-  return o;
-}
-
-/* The mean loss over this rank's rows, weighted by its part of the batch. */
-static clade__outcome build_part(const clade__training *tr, clade_graph *g) {
-  clade__graph_only_share(g, tr->rank);
-  clade__outcome o = clade__train_loss(tr, g, tr->rows, tr->t.smoothing);
-  if (tr->ranks == 1) return o;
-  o.loss = clade_mul(g, o.loss, clade_fill(g, CLADE_F32, CLADE_SCALAR, (double)tr->rows / tr->t.batch));
-  return o;
-}
-
-/* However many parts a batch is cut into, the model is the same. Checkpoints, which tell of it, are rank 0's. */
-static clade_status hash_model(clade__training *tr, const clade__outcome *part) {
-  clade_graph *g;
-  tr->model_hash = part->model;
-  if (tr->ranks == 1 || tr->rank) return CLADE_OK;
-  CLADE_TRY(clade_graph_new(&g));
-  clade_graph_train(g, true);
-  tr->model_hash = clade__train_loss(tr, g, tr->t.batch, tr->t.smoothing).model;
-  clade_status status = clade_graph_status(g);
-  clade_graph_release(g);
-  return status;
-}
-
-clade_status clade__train_compile(const clade__training *tr, clade_graph *g, clade_func **out) {
-  return clade_compile(g, tr->device, out, .fallback = tr->t.fallback, .place = tr->t.place, .prefer = tr->t.prefer,
-                       .strict = tr->t.strict, .choices = tr->choices[0], .precision = tr->t.precision,
-                       .types = tr->t.types);
-}
-
-/* One device after the other, so that none disturbs what another one measures. */
-static clade_status tune_in_turn(clade__training *tr) {
-  for (int turn = 0; turn < tr->ranks; turn++) {
-    if (turn == tr->rank) CLADE_TRY(clade_tune(tr->step_func, tr->t.tune, .stop = tr->t.stop));
-    if (tr->ranks > 1) CLADE_TRY(clade_comm_barrier(tr->t.comm));
-  }
-  return CLADE_OK;
-}
-
-/* What is resumed goes by its own choices. */
-static clade_status tune_step(clade__training *tr, clade_graph *g) {
-  if (tr->t.tune == CLADE_TUNE_OFF || tr->choices[0]) return CLADE_OK;
-  CLADE_TRY(tune_in_turn(tr));
-  clade_func_release(tr->step_func);
-  tr->step_func = NULL;
-  return clade__train_compile(tr, g, &tr->step_func);
-}
-
-/* What loss scaling did: the number that the step's gradients were multiplied by, and how many were skipped. */
-static void add_scale(clade_graph *g) {
-  const struct {
-    const char *name, *variable;
-    bool next;
-  } rows[] = {{"loss_scale", CLADE__LOSS_SCALE, false}, {"skipped", CLADE__LOSS_SCALE ".skipped", true}};
-  for (size_t i = 0; i < CLADE_COUNT(rows); i++) {
-    size_t at;
-    if (!clade__map_get(&g->variables.by_name, clade__hash_bytes(rows[i].variable, strlen(rows[i].variable)), &at))
-      continue;
-    const clade__port *port = &g->variables.at[at];
-    clade_output(g, rows[i].name, clade__graph_val(g, rows[i].next ? port->assigned : port->value));
-  }
-}
-
-/* Of all ranks. One that is asked to stop tells the others, so that all stop after the same step. */
-static clade_status add_outputs(const clade__training *tr, clade_graph *g, const clade__outcome *part) {
-  static const char *const names[] = {"loss", "right", "stop"};
-  clade_val told[] = {part->loss, part->right, {0}};
-  const int n = tr->ranks > 1 ? 3 : 2;
-  if (n > 2) told[2] = clade_input(g, "stop", CLADE_F32, CLADE_SCALAR);
-  if (n > 2) CLADE_TRY(clade_all_reduce(g, tr->t.comm, CLADE_F32, n, told));
-  for (int i = 0; i < n; i++) clade_output(g, names[i], told[i]);
-  add_scale(g);
-  return clade_graph_status(g);
-}
-
-static clade_status add_update(const clade__training *tr, clade_graph *g, clade_val loss, clade_comm *comm) {
-  const clade_trainer *t = &tr->t;
-  clade__train_lock(tr);
-  const clade_status status = clade_minimize(
-      g, loss, .optimizer = t->optimizer, .schedule = t->schedule, .clip_norm = t->clip_norm,
-      .clip_value = t->clip_value, .ema = t->ema, .comm = comm, .shard = t->shard, .compress = t->compress,
-      .low_rank = t->low_rank, .reduce = t->reduce, .keep_zeros = t->pruned > CLADE_PRUNE_CHANNELS,
-      .loss_scale = clade__train_scales(tr) ? FIRST_SCALE : 0);
-  clade__train_unlock(tr);
-  return status;
-}
-
-clade_status clade__train_add_step(const clade__training *tr, clade_graph *g, clade_comm *comm, clade__outcome *part) {
-  clade_graph_train(g, true);
-  clade_graph_sync(g, tr->t.sync_batch_norm ? comm : NULL);
-  *part = build_part(tr, g);
-  return add_update(tr, g, part->loss, comm);
-}
-
-static clade_status build_step(clade__training *tr) {
-  clade__outcome part;
-  clade_graph *g;
-  clade_status status;
-  CLADE_TRY(clade_graph_new(&g));
-  CLADE_GOTO(clade__train_add_step(tr, g, tr->t.comm, &part));
-  CLADE_GOTO(hash_model(tr, &part));
-  tr->backward = part.loss.id + 1;
-  CLADE_GOTO(add_outputs(tr, g, &part));
-  if (tr->t.detect_anomaly) CLADE_GOTO(clade_graph_watch(g));
-  CLADE_GOTO(clade__train_compile(tr, g, &tr->step_func));
-  CLADE_GOTO(tune_step(tr, g));
-fail:
-  clade_graph_release(g);
-  return status;
-}
-
 clade_status clade__train_load(const clade__training *tr, clade_loader **out) {
   return clade_loader_new(tr->t.train, out, .batch = tr->t.batch, .threads = tr->t.threads,
                           .queue = CLADE__LOADER_QUEUE, .seed = tr->t.seed, .shuffle = true, .drop_last = true,
                           .augment = tr->t.augment, .first_row = tr->first_row, .rows = tr->rows);
+}
+
+/* Stages between the first and the last one do not. */
+static bool reads_batches(const clade__training *tr) {
+  return clade__train_feeds(tr->step_func, 2, (clade_feed[]){{.name = "x"}, {.name = "y"}});
 }
 
 clade_status clade__train_build(clade__training *tr) {
@@ -270,18 +160,19 @@ clade_status clade__train_build(clade__training *tr) {
   CLADE_TRY(clade__train_hand_choices(tr));
   CLADE_TRY(clade__train_find_precision(tr));
   CLADE_TRY(clade__train_split(tr));
-  CLADE_TRY(build_step(tr));
+  CLADE_TRY(clade__train_build_step(tr));
   CLADE_TRY(clade_vars_new(tr->step_func, tr->t.seed, &tr->vars));
+  CLADE_TRY(clade__train_find_foreign(tr));
   CLADE_TRY(clade__train_take_weights(tr));
   CLADE_TRY(clade__train_resume(tr));
   if (tr->ranks > 1) CLADE_TRY(clade__train_join(tr));
+  CLADE_TRY(clade__train_go_on(tr));
   CLADE_TRY(clade__train_gather_choices(tr));
-  CLADE_TRY(clade__train_find_foreign(tr));
-  CLADE_TRY(clade__train_hand_out(tr));
   clade_checkpoint_free(tr->checkpoint);
   tr->checkpoint = NULL;
   CLADE_TRY(clade__train_open_logs(tr));
   CLADE_TRY(clade_run_new(tr->step_func, tr->vars, &tr->step_run));
+  if (!reads_batches(tr)) return CLADE_OK;
   CLADE_TRY(clade__train_load(tr, &tr->loader));
   return clade_loader_seek(tr->loader, tr->at / tr->epoch_steps, tr->at % tr->epoch_steps);
 }
@@ -309,4 +200,8 @@ void clade__train_release(clade__training *tr) {
   clade__free(tr->parts);
   clade__free(tr->split);
   clade__free(tr->foreign.at);
+  clade__free(tr->pieces);
+  clade__text_free(&tr->explained);
+  clade_graph_release(tr->laid);
+  clade__train_release_ranks(tr);
 }

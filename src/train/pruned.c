@@ -138,7 +138,8 @@ clade_status clade__train_take_weights(clade__training *tr) {
   for (int i = 0; i < clade_vars_count(tr->vars); i++) {
     clade_port_info info = {.size = sizeof info};
     CLADE_TRY(clade_vars_describe(tr->vars, i, &info));
-    if (!is_optimizer(info.name)) CLADE_TRY(take_variable(tr, info.name, &info.type));
+    if (is_optimizer(info.name) || clade__vars_is_part(tr->vars, info.name)) continue; /* it is handed out */
+    CLADE_TRY(take_variable(tr, info.name, &info.type));
   }
   return CLADE_OK;
 }

@@ -39,13 +39,16 @@ clade_status clade__train_read_quantized(clade__training *tr, const char *path, 
 }
 
 /* ---- graphs ---- */
-static clade_val build(const clade__training *tr, clade_graph *g, clade_shape shape) {
-  clade__train_give_shapes(tr, g);
-  const clade_val x = clade_input(g, "x", CLADE_F32, shape);
+clade_val clade__train_model_of(const clade__training *tr, clade_graph *g, clade_val x) {
   clade__train_lock(tr);
   const clade_val logits = tr->t.model(g, x, tr->data.classes, tr->t.model_user);
   clade__train_unlock(tr);
   return logits;
+}
+
+static clade_val build(const clade__training *tr, clade_graph *g, clade_shape shape) {
+  clade__train_give_shapes(tr, g);
+  return clade__train_model_of(tr, g, clade_input(g, "x", CLADE_F32, shape));
 }
 
 /* The model in a graph of its own, which is copied with its layers simulated. */

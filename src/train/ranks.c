@@ -8,15 +8,16 @@
 enum { WHY_BYTES = 512 };
 
 const char *clade__train_reduced_by(const clade__training *tr) {
-  return tr->ranks > 1 && tr->t.reduce ? clade__comm_carrier(tr->t.comm) : "clade";
+  return tr->grid.data > 1 && tr->t.reduce ? clade__comm_carrier(tr->t.comm) : "clade";
 }
 
 /* What must be the same on all ranks, as a text. */
 static clade_status agreement(const clade__training *tr, char **text) {
-  json_t *root = json_pack("{s:s, s:b, s:b, s:s, s:o, s:o, s:I, s:I}", "shard", clade_shard_name(tr->t.shard),
-                           "split_auto", tr->t.split_auto, "precision_auto", tr->t.precision_auto, "version",
-                           clade_version(), "course", clade__train_course(tr), "settings", clade__train_settings(tr),
-                           "steps", (json_int_t)tr->steps, "checkpoint_steps", (json_int_t)tr->t.checkpoint_steps);
+  json_t *root =
+      json_pack("{s:s, s:b, s:b, s:s, s:o, s:o, s:I, s:I, s:I}", "shard", clade_shard_name(tr->t.shard), "split_auto",
+                tr->t.split_auto, "precision_auto", tr->t.precision_auto, "version", clade_version(), "course",
+                clade__train_course(tr), "settings", clade__train_settings(tr), "steps", (json_int_t)tr->steps,
+                "checkpoint_steps", (json_int_t)tr->t.checkpoint_steps, "memory", (json_int_t)tr->t.parallel_memory);
   clade_status status = clade__json_print(root, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17), text);
   json_decref(root);
   return status;
@@ -94,13 +95,15 @@ fail:
 }
 
 /* ---- the state ---- */
-static clade_status hand_variable(clade__training *tr, const char *name, size_t bytes) {
+/* From the first of these ranks to the others. */
+static clade_status share_variable(clade__training *tr, clade_comm *comm, const char *name, size_t bytes) {
   void *data = clade__new(CLADE_MAX(bytes, (size_t)1), 1);
+  const bool first = !clade_comm_rank(comm);
   clade_status status = CLADE_NO_MEMORY;
   CLADE_GOTO(data ? CLADE_OK : CLADE_NO_MEMORY);
-  if (!tr->rank) CLADE_GOTO(clade_vars_get(tr->vars, name, data, bytes));
-  CLADE_GOTO(clade_comm_broadcast(tr->t.comm, 0, data, bytes));
-  if (tr->rank) CLADE_GOTO(clade_vars_set(tr->vars, name, data, bytes));
+  if (first) CLADE_GOTO(clade_vars_get(tr->vars, name, data, bytes));
+  CLADE_GOTO(clade_comm_broadcast(comm, 0, data, bytes));
+  if (!first) CLADE_GOTO(clade_vars_set(tr->vars, name, data, bytes));
 fail:
   clade__free(data);
   return status;
@@ -115,6 +118,19 @@ clade_status clade__train_meet(clade__training *tr) {
   return status;
 }
 
+/* Whole variables are the same on ranks that have parts of others, to the bit; all are on ranks that share a batch. */
+static clade_status share(clade__training *tr, int index) {
+  clade_port_info info = {.size = sizeof info};
+  clade_part part = {.size = sizeof part};
+  size_t bytes;
+  CLADE_TRY(clade_vars_describe(tr->vars, index, &info));
+  CLADE_TRY(clade_vars_part(tr->vars, info.name, &part));
+  CLADE_TRY(clade_type_bytes(&info.type, &bytes));
+  if (!clade__train_is_everywhere(tr, info.name)) return CLADE_OK;
+  if (tr->tensor_ranks && !part.is_part) CLADE_TRY(share_variable(tr, tr->tensor_ranks, info.name, bytes));
+  return tr->data_ranks ? share_variable(tr, tr->data_ranks, info.name, bytes) : CLADE_OK;
+}
+
 clade_status clade__train_join(clade__training *tr) {
   CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->at, sizeof tr->at));
   CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->skipped, sizeof tr->skipped));
@@ -122,13 +138,7 @@ clade_status clade__train_join(clade__training *tr) {
   tr->saves = tr->directory;
   CLADE_TRY(clade_comm_broadcast(tr->t.comm, 0, &tr->saves, sizeof tr->saves));
   tr->begun_at = tr->at;
-  for (int i = 0; i < clade_vars_count(tr->vars); i++) {
-    clade_port_info info = {.size = sizeof info};
-    size_t bytes;
-    CLADE_TRY(clade_vars_describe(tr->vars, i, &info));
-    if (clade__train_is_shared_out(tr, info.name)) continue;
-    CLADE_TRY(clade_type_bytes(&info.type, &bytes));
-    CLADE_TRY(hand_variable(tr, info.name, bytes));
-  }
+  CLADE_TRY(clade__train_hand_out(tr));
+  for (int i = 0; i < clade_vars_count(tr->vars); i++) CLADE_TRY(share(tr, i));
   return CLADE_OK;
 }

@@ -103,23 +103,31 @@ static clade_status read_position(clade__training *tr, const char *path, const j
   return CLADE_OK;
 }
 
+/* Whichever ranks have the variable. */
+static clade_status read_scalar(const clade__training *tr, const char *name, clade_dtype dtype, void *out,
+                                size_t bytes) {
+  const void *data;
+  CLADE_TRY(clade__checkpoint_find(tr->checkpoint, name, &(clade_type){.dtype = dtype}, &data));
+  memcpy(out, data, bytes);
+  return CLADE_OK;
+}
+
 /* The variables, which the step that was read must belong to. */
 static clade_status take_variables(clade__training *tr, const char *path) {
   int64_t done;
-  CLADE_TRY(clade_checkpoint_apply(tr->checkpoint, tr->vars));
-  CLADE_TRY(clade_vars_get(tr->vars, "optimizer.step", &done, sizeof done));
+  CLADE_TRY(clade__checkpoint_apply(tr->checkpoint, tr->vars, &tr->foreign));
+  CLADE_TRY(read_scalar(tr, "optimizer.step", CLADE_I64, &done, sizeof done));
   if (done != tr->at - tr->skipped)
     return CLADE_FAIL(CORRUPT, "%s: its \"step\" is %" PRId64 ", and its variable optimizer.step %" PRId64 "%s", path,
                       tr->at, done, tr->skipped ? ", which is not that without the \"skipped\" ones" : "");
-  if (!clade__train_scales(tr)) return CLADE_OK;
-  return clade_vars_set(tr->vars, CLADE__LOSS_SCALE ".skipped", &tr->skipped, sizeof tr->skipped);
+  return CLADE_OK;
 }
 
 /* The rate is a variable as well: that of this training, and not the checkpoint's, is what goes on. */
 static clade_status take_settings(clade__training *tr, const json_t *state) {
   const json_t *before = json_object_get(state, "settings");
   float lr;
-  CLADE_TRY(clade_vars_get(tr->vars, "optimizer.lr", &lr, sizeof lr));
+  CLADE_TRY(read_scalar(tr, "optimizer.lr", CLADE_F32, &lr, sizeof lr));
   bool same = lr == (float)tr->t.optimizer.lr;
   json_t *rate = json_pack("{s:f}", "lr", same ? tr->t.optimizer.lr : (double)lr); /* all that older ones know */
   clade_status status = rate ? clade__train_changes(tr, before ? before : rate, &tr->changed) : CLADE_NO_MEMORY;
@@ -127,8 +135,24 @@ static clade_status take_settings(clade__training *tr, const json_t *state) {
   CLADE_TRY(status);
   clade__log(CLADE_LOG_INFO, "%s: resuming at step %" PRId64 "%s%s", tr->t.checkpoint_dir, tr->at,
              tr->changed ? " with " : "", tr->changed ? tr->changed : "");
-  lr = (float)tr->t.optimizer.lr;
-  return clade_vars_set(tr->vars, "optimizer.lr", &lr, sizeof lr);
+  return CLADE_OK;
+}
+
+/* Of a variable that some ranks may not have. */
+static clade_status set_where_it_is(clade__training *tr, const char *name, const void *value, size_t bytes) {
+  for (int i = 0; i < clade_vars_count(tr->vars); i++) {
+    clade_port_info info = {.size = sizeof info};
+    CLADE_TRY(clade_vars_describe(tr->vars, i, &info));
+    if (!strcmp(info.name, name)) return clade_vars_set(tr->vars, name, value, bytes);
+  }
+  return CLADE_OK;
+}
+
+clade_status clade__train_go_on(clade__training *tr) {
+  const float lr = (float)tr->t.optimizer.lr;
+  if (!tr->resumed) return CLADE_OK;
+  CLADE_TRY(set_where_it_is(tr, "optimizer.lr", &lr, sizeof lr));
+  return set_where_it_is(tr, CLADE__LOSS_SCALE ".skipped", &tr->skipped, sizeof tr->skipped);
 }
 
 static clade_status take_state(clade__training *tr) {
@@ -152,10 +176,15 @@ static clade_status copy(const char *text, char **out) {
   return text && !*out ? CLADE_NO_MEMORY : CLADE_OK;
 }
 
-/* Texts; whatever else stands there is none. Those of another number of ranks are of other rows. */
+/* Texts; whatever else stands there is none. Those of another number of ranks are of other rows, and those of other
+ * parts of the model are of none here. */
 static clade_status read_choices(clade__training *tr, const json_t *state) {
   const json_t *list = json_object_get(state, "choices");
+  json_t *now = clade__train_settings(tr);
+  const bool same = clade__train_same_parts(json_object_get(state, "settings"), now);
   const int ranks = json_array_size(list) == (size_t)tr->ranks + 1 ? tr->ranks : 1;
+  json_decref(now);
+  if (!same) return CLADE_OK;
   for (size_t i = 0; i < CLADE_COUNT(tr->choices); i++)
     CLADE_TRY(copy(json_string_value(json_array_get(list, i)), &tr->choices[i]));
   for (int i = 1; i < ranks; i++) {

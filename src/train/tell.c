@@ -57,6 +57,12 @@ void clade__train_tell(clade__training *tr, clade_train_event_kind kind, const c
       .precision_measured = kind == CLADE_TRAIN_BEGIN && tr->precision_measured,
       .loss_scale = tr->loss_scale,
       .skipped = tr->skipped,
+      .data = tr->grid.data,
+      .tensor = tr->grid.tensor,
+      .pipeline = tr->grid.pipeline,
+      .micro_batches = tr->grid.micro_batches,
+      .interleave = tr->grid.interleave,
+      .explained = kind == CLADE_TRAIN_BEGIN && tr->explained.length ? tr->explained.data : NULL,
   };
   clade__train_log(tr, &event);
   if (tr->t.observe) tr->t.observe(tr->t.observe_user, &event);

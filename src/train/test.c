@@ -13,16 +13,29 @@ static void count(clade__training *tr, const int32_t *label, const int32_t *answ
   }
 }
 
+/* This rank's part of it, where ranks with the first batch index test together. */
+static clade_status build_graph(const clade__training *tr, clade_graph **g) {
+  clade__grid grid = tr->grid;
+  grid.data = grid.micro_batches = 1;
+  clade__outcome o = clade__train_loss(tr, *g, tr->test_batch, 0);
+  clade_output(*g, "loss", o.loss);
+  clade_output(*g, "answer", clade_arg_max(*g, o.logits, 1));
+  CLADE_TRY(clade_graph_status(*g));
+  CLADE_TRY(clade__train_lay_out(tr, g, NULL));
+  return grid.pipeline > 1 ? clade__train_cut_stages(tr, &grid, g) : CLADE_OK;
+}
+
 static clade_status build(clade__training *tr) {
   clade_graph *g;
   CLADE_TRY(clade_graph_new(&g));
-  clade__outcome o = clade__train_loss(tr, g, tr->test_batch, 0);
-  clade_output(g, "loss", o.loss);
-  clade_output(g, "answer", clade_arg_max(g, o.logits, 1));
-  clade_status status = clade_compile(g, tr->device, &tr->test_func, .fallback = tr->t.fallback, .place = tr->t.place,
-                                      .prefer = tr->t.prefer, .strict = tr->t.strict, .choices = tr->choices[1],
-                                      .precision = tr->t.precision, .types = tr->t.types);
+  clade_status status = build_graph(tr, &g);
+  if (status == CLADE_OK)
+    status = clade_compile(g, tr->device, &tr->test_func, .fallback = tr->t.fallback, .place = tr->t.place,
+                           .prefer = tr->t.prefer, .strict = tr->t.strict, .choices = tr->choices[1],
+                           .precision = tr->t.precision, .types = tr->t.types);
   clade_graph_release(g);
+  clade_graph_release(tr->laid);
+  tr->laid = NULL;
   return status;
 }
 
@@ -53,10 +66,10 @@ clade_status clade__train_test(clade__training *tr) {
     float loss;
     size_t rows = (size_t)tr->test_batch;
     CLADE_TRY(clade_loader_next(tr->test_loader, &batch));
-    CLADE_TRY(clade_execute(tr->test_run,
-                            CLADE_FEEDS({"x", batch.x, rows * tr->sample * sizeof *batch.x, NULL},
-                                        {"y", batch.y, rows * sizeof *batch.y, NULL}),
-                            &ticket));
+    clade_feed feeds[] = {{"x", batch.x, rows * tr->sample * sizeof *batch.x, NULL},
+                          {"y", batch.y, rows * sizeof *batch.y, NULL}};
+    CLADE_TRY(
+        clade_execute(tr->test_run, clade__train_feeds(tr->test_func, CLADE_COUNT(feeds), feeds), feeds, &ticket));
     CLADE_TRY(clade_read(tr->test_run, ticket, "loss", &loss, sizeof loss));
     CLADE_TRY(clade_read(tr->test_run, ticket, "answer", answer, rows * sizeof *answer));
     if (!isfinite(loss)) CLADE_TRY(clade__train_check_images(tr, &batch, "test"));

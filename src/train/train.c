@@ -46,11 +46,11 @@ static clade_status step(clade__training *tr) {
   const bool asks = !tr->local || !tr->rank; /* once where all would look at the same place */
   const float stop = asks && tr->t.stop && *tr->t.stop;
   batch->size = sizeof *batch;
-  CLADE_TRY(clade_loader_next(tr->loader, batch));
-  const clade_feed feed[] = {{"x", batch->x, rows * tr->sample * sizeof *batch->x, NULL},
-                             {"y", batch->y, rows * sizeof *batch->y, NULL},
-                             {"stop", &stop, sizeof stop, NULL}};
-  CLADE_TRY(clade_execute(tr->step_run, tr->ranks > 1 ? 3 : 2, feed, &ticket));
+  if (tr->loader) CLADE_TRY(clade_loader_next(tr->loader, batch));
+  clade_feed feed[] = {{"x", batch->x, rows * tr->sample * sizeof *batch->x, NULL},
+                       {"y", batch->y, rows * sizeof *batch->y, NULL},
+                       {"stop", &stop, sizeof stop, NULL}};
+  CLADE_TRY(clade_execute(tr->step_run, clade__train_feeds(tr->step_func, CLADE_COUNT(feed), feed), feed, &ticket));
   CLADE_TRY(settle(tr));
   tr->pending = ticket;
   tr->at++;
@@ -88,7 +88,7 @@ static clade_status run_epoch(clade__training *tr) {
     CLADE_TRY(trace(tr));
     CLADE_TRY(step(tr));
     if (tr->first_step_seconds == 0) CLADE_TRY(settle(tr)); /* the first one is timed by itself */
-    if (!tr->rank) CLADE_TRY(clade__train_test_ready(tr));
+    if (!tr->place.data) CLADE_TRY(clade__train_test_ready(tr));
     if (tr->at == tr->begun_at + 1) CLADE_TRY(clade__train_meet(tr));
     if (tr->ranks == 1 && t->stop && *t->stop) tr->stopped = true;
     bool end = tr->at % tr->epoch_steps == 0, due = t->checkpoint_steps && tr->at % t->checkpoint_steps == 0;
@@ -103,25 +103,27 @@ static clade_status run_epoch(clade__training *tr) {
 
 static clade_status finish_epoch(clade__training *tr) {
   double begun = clade__train_seconds(tr);
+  if (!tr->place.data) CLADE_TRY(clade__train_test(tr));
   if (tr->rank) {
     CLADE_TRY(clade__train_hand_in(tr));
     return clade__train_meet(tr);
   }
-  CLADE_TRY(clade__train_test(tr));
   clade__train_log_histograms(tr);
   tr->tested_seconds += clade__train_seconds(tr) - begun;
   bool best = tr->test_accuracy > tr->best;
   if (best) tr->best = tr->test_accuracy;
   clade__train_tell(tr, CLADE_TRAIN_EPOCH, NULL);
   CLADE_TRY(clade__train_save(tr, best));
+  CLADE_TRY(clade__train_hand_in(tr));
   return clade__train_meet(tr);
 }
 
 static clade_status begin_alone(clade__training *tr) {
   if (!tr->resumed) CLADE_TRY(clade__train_sparsify(tr));
-  if (!tr->rank) CLADE_TRY(clade__train_test(tr));
+  if (!tr->place.data) CLADE_TRY(clade__train_test(tr));
   tr->best = tr->test_accuracy;
-  if (!tr->rank && !tr->resumed) CLADE_TRY(clade__train_save(tr, true));
+  if (!tr->resumed) CLADE_TRY(clade__train_save(tr, true));
+  if (!tr->resumed) CLADE_TRY(clade__train_hand_in(tr));
   return clade__train_meet(tr);
 }
 
@@ -140,7 +142,7 @@ static clade_status run(clade__training *tr) {
                tr->t.trace, tr->t.trace_from, tr->t.trace_to);
     tr->incomplete = true;
   }
-  if (tr->at == tr->begun_at && !tr->rank)
+  if (tr->at == tr->begun_at && !tr->place.data)
     CLADE_TRY(clade__train_test(tr)); /* there was nothing left to do: the same answer again */
   return CLADE_OK;
 }
@@ -157,7 +159,7 @@ static clade_status result_of(clade__training *tr, clade_train_result *result) {
   all.first_step_seconds = tr->first_step_seconds;
   all.waited = clade__train_waited(tr);
   all.classes = tr->data.classes;
-  CLADE_TRY(clade_vars_sha256(tr->vars, all.weights_sha256));
+  memcpy(all.weights_sha256, tr->weights_sha256, sizeof all.weights_sha256);
   all.confusion = tr->confusion;
   tr->confusion = NULL;
   all.new_steps = tr->at - tr->begun_at;
@@ -183,6 +185,7 @@ clade_status clade__train_rank(const clade_trainer *t, pthread_mutex_t *local, c
   CLADE_GOTO(clade__train_options(t, &tr));
   CLADE_GOTO(clade__train_build(&tr));
   CLADE_GOTO(run(&tr));
+  CLADE_GOTO(clade__train_hash_weights(&tr));
   if (result) CLADE_GOTO(result_of(&tr, result));
   clade__train_tell(&tr, tr.stopped ? CLADE_TRAIN_STOPPED : CLADE_TRAIN_DONE, NULL);
   if (vars) *vars = clade_vars_retain(tr.vars);
