@@ -3,6 +3,7 @@
 
 #include <clade/ops.h>
 
+#include "comm/comm.h"
 #include "train/internal.h"
 
 /* Labels beyond the last image are -1: they count for nothing. */
@@ -53,7 +54,7 @@ clade_status clade__train_test_ready(clade__training *tr) {
   return CLADE_OK;
 }
 
-clade_status clade__train_test(clade__training *tr) {
+static clade_status test(clade__training *tr) {
   int64_t classes = tr->data.classes, right = 0, tested = 0;
   double loss_sum = 0;
   int32_t answer[CLADE__TEST_BATCH];
@@ -80,4 +81,13 @@ clade_status clade__train_test(clade__training *tr) {
   tr->test_loss = loss_sum / (double)tested;
   tr->test_accuracy = (double)right / (double)tested;
   return CLADE_OK;
+}
+
+/* Ranks that test together wait for one another: some compile the rest of their kernels in the first test. */
+clade_status clade__train_test(clade__training *tr) {
+  if (tr->grid.tensor == 1 && tr->grid.pipeline == 1) return test(tr);
+  clade__comm_be_patient(tr->t.comm, CLADE__RANK_0_ALONE);
+  const clade_status status = test(tr);
+  clade__comm_be_patient(tr->t.comm, 1);
+  return status;
 }
