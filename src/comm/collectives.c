@@ -222,7 +222,8 @@ static clade_status begin(const clade_host_call *call, void **out) {
                                   .type = inside_type(a),
                                   .wire = (clade_dtype)a->wire,
                                   .channel = a->channel};
-  CLADE_TRY(clade__reduction_new(s->comm, &s->idle, clade__comm_take_tag(s->comm, a->series), &message, call, &r));
+  CLADE_TRY(
+      clade__reduction_new(s->comm, &s->idle, clade__comm_take_tag(s->comm, a->series, 0, false), &message, call, &r));
   clade_status status = pack(r, false);
   if (status == CLADE_OK) status = clade__reduction_begin(r);
   if (status == CLADE_OK)

@@ -92,6 +92,12 @@ clade_comm *clade__comm_job(clade_comm *comm) {
 
 int clade__comm_job_rank(const clade_comm *comm, int rank) { return comm->parent ? comm->job_ranks[rank] : rank; }
 
+/* Two ranks count the messages of a series between them in each direction; collectives, which all count alike, are
+ * those of rank 0. */
+static size_t turn_of(const clade_comm *comm, int series, int peer, bool receives) {
+  return ((size_t)series * (size_t)comm->size + (size_t)peer) * 2 + receives;
+}
+
 clade_status clade__comm_reserve(clade_comm *comm, int n, int *first) {
   if (!comm) return CLADE_FAIL(INVALID, "messages between ranks: the communicator is NULL");
   if (n < 0 || n > comm->most_series - comm->next_series)
@@ -100,18 +106,18 @@ clade_status clade__comm_reserve(clade_comm *comm, int n, int *first) {
                       "are possible",
                       n, comm->next_series, comm->most_series);
   pthread_mutex_lock(&comm->lock);
-  const size_t all = (size_t)comm->next_series + (size_t)n;
-  const clade_status status = clade__grow(&comm->turns, &comm->turn_capacity, all, sizeof *comm->turns);
-  if (status == CLADE_OK) memset(comm->turns + comm->next_series, 0, (size_t)n * sizeof *comm->turns);
+  const size_t from = turn_of(comm, comm->next_series, 0, false), to = turn_of(comm, comm->next_series + n, 0, false);
+  const clade_status status = clade__grow(&comm->turns, &comm->turn_capacity, to, sizeof *comm->turns);
+  if (status == CLADE_OK) memset(comm->turns + from, 0, (to - from) * sizeof *comm->turns);
   *first = comm->next_series;
   if (status == CLADE_OK) comm->next_series += n;
   pthread_mutex_unlock(&comm->lock);
   return status;
 }
 
-int clade__comm_take_tag(clade_comm *comm, int series) {
+int clade__comm_take_tag(clade_comm *comm, int series, int peer, bool receives) {
   pthread_mutex_lock(&comm->lock);
-  const unsigned turn = comm->turns[series]++;
+  const unsigned turn = comm->turns[turn_of(comm, series, peer, receives)]++;
   pthread_mutex_unlock(&comm->lock);
   return clade__comm_tag(series, turn);
 }

@@ -44,8 +44,9 @@ enum {
 static inline int clade__comm_tag(int series, unsigned turn) {
   return CLADE__COMM_TAG + 1 + series * CLADE__COMM_TURNS + (int)(turn % CLADE__COMM_TURNS);
 }
-/* The next one of a series. Runs of a func count on, so that a rank may make a new one where others do not. */
-int clade__comm_take_tag(clade_comm *comm, int series);
+/* The next one of a series of messages to or from `peer`; of collectives: rank 0, and false. Runs of a func count on,
+ * so that a rank may make a new one where others do not. */
+int clade__comm_take_tag(clade_comm *comm, int series, int peer, bool receives);
 enum { CLADE__SOME_RANK = -1 /* in place of a rank that is waited for: one of all, nobody knows which */ };
 
 /* A communicator of this process by its number, retained; NULL: it is gone. */

@@ -200,7 +200,8 @@ static clade_status begin(const clade_host_call *call, void **out) {
                                   .whole = w->a.move == SUM && n * clade__comm_element(type) < CLADE__COMM_SHORT,
                                   .type = type,
                                   .wire = w->a.move == JOIN ? CLADE_F32 : (clade_dtype)w->a.wire};
-  CLADE_TRY(clade__reduction_new(s->comm, &s->idle, clade__comm_take_tag(s->comm, w->a.series), &message, call, &r));
+  CLADE_TRY(clade__reduction_new(s->comm, &s->idle, clade__comm_take_tag(s->comm, w->a.series, 0, false), &message,
+                                 call, &r));
   clade_status status = pack(r);
   if (status == CLADE_OK) status = clade__reduction_begin(r);
   if (status == CLADE_OK)

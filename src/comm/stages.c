@@ -114,7 +114,10 @@ static clade_status begin(const clade_host_call *call, void **out) {
   port *p = call->state;
   transfer *t = take(p);
   if (!t) return CLADE_NO_MEMORY;
-  *t = (transfer){.port = p, .call = call, .tag = clade__comm_take_tag(p->comm, p->series), .since = clade__now()};
+  *t = (transfer){.port = p,
+                  .call = call,
+                  .tag = clade__comm_take_tag(p->comm, p->series, p->peer, p->receives),
+                  .since = clade__now()};
   clade__comm_enter(p->comm);
   clade_status status = begin_pieces(t);
   if (status == CLADE_OK)
