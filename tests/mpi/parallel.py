@@ -181,7 +181,7 @@ class All(unittest.TestCase):
                 as_one(self, n, layout, *resnet18, micro=4)
 
     def test_disagreement_is_named(self):
-        disagree(self, ["--parallel", "tensor=2"], ["--parallel", "pipeline=2"], "tensor is 2 on rank 0 and 1 on rank 1")
+        disagree(self, ["--parallel", "tensor=2"], ["--parallel", "pipeline=2"], "pipeline is 1 on rank 0 and 2 on rank 1")
         disagree(self, ["--micro-batches", "2"], ["--micro-batches", "4"], "micro_batches is 2 on rank 0 and 4 on rank 1")
 
     def test_what_does_not_work(self):
