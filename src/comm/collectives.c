@@ -212,7 +212,6 @@ static size_t measure(const clade_host_call *call) {
 static clade_status begin(const clade_host_call *call, void **out) {
   const attrs *a = call->work;
   reducer *s = call->state;
-  clade__reduction *r;
   const size_t n = measure(call);
   const clade__message message = {.what = (clade__collective)a->what,
                                   .n = n,
@@ -222,33 +221,18 @@ static clade_status begin(const clade_host_call *call, void **out) {
                                   .type = inside_type(a),
                                   .wire = (clade_dtype)a->wire,
                                   .channel = a->channel};
-  CLADE_TRY(
-      clade__reduction_new(s->comm, &s->idle, clade__comm_take_tag(s->comm, a->series, 0, false), &message, call, &r));
-  clade_status status = pack(r, false);
-  if (status == CLADE_OK) status = clade__reduction_begin(r);
-  if (status == CLADE_OK)
-    *out = r;
-  else
-    clade__reduction_end(r);
-  return status;
+  return clade__collective_begin(s->comm, &s->idle, a->series, &message, call, pack, out);
 }
 
-static void end(void *reduction) { clade__reduction_end(reduction); }
-
 static clade_status poll(void *reduction, clade_host_state *state) {
-  bool done = false;
-  clade_status status = clade__reduction_step(reduction, &done);
-  *state = done ? CLADE_HOST_DONE : CLADE_HOST_AGAIN;
-  if (done) status = pack(reduction, true);
-  if (done || status != CLADE_OK) end(reduction);
-  return status;
+  return clade__collective_poll(reduction, pack, state);
 }
 
 static const clade_host host = {.size = sizeof(clade_host),
                                 .prepare = prepare,
                                 .begin = begin,
                                 .poll = poll,
-                                .cancel = end,
+                                .cancel = clade__collective_cancel,
                                 .release = release,
                                 .poll_us = 50,
                                 .waited = waited};

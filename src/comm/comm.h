@@ -104,4 +104,13 @@ clade_status clade__reduction_step(clade__reduction *r, bool *done);
 void clade__reduction_end(clade__reduction *r); /* also before it is done; NULL is fine */
 void clade__reductions_free(clade__reduction *first);
 
+/* What host steps that are collectives share (host.c). `pack` fills the reduction's data from the call's inputs, or
+ * with `back` the call's outputs from that; the call is the reduction's user. */
+typedef clade_status clade__repack(const clade__reduction *r, bool back);
+clade_status clade__collective_begin(clade_comm *comm, clade__reduction **idle, int series,
+                                     const clade__message *message, const clade_host_call *call, clade__repack *pack,
+                                     void **out);
+clade_status clade__collective_poll(void *reduction, clade__repack *pack, clade_host_state *state);
+void clade__collective_cancel(void *reduction);
+
 #endif

@@ -5,6 +5,7 @@
 
 #include "comm/comm.h"
 #include "ir/ir.h"
+#include "op/dims.h"
 
 enum { MOST_PARTS = 64 };
 typedef enum move { SHARE, SUM, JOIN, SUM_PART, PART } move;
@@ -167,31 +168,22 @@ static clade_status copy_all_rows(const clade__reduction *r, const mover *s, con
   return CLADE_OK;
 }
 
-static clade_status pack(const clade__reduction *r) {
+static clade_status pack(const clade__reduction *r, bool back) {
   const clade_host_call *call = clade__reduction_user(r);
   const work *w = call->work;
   const mover *s = call->state;
-  const int own = w->a.rank;
-  if (w->a.move == SUM_PART) return copy_all_rows(r, s, w, call->data[0], true);
-  if (w->a.move == JOIN) return clade_convert(w->type, slot_of(r, s, w, own), w->type, call->data[0], elements(w, own));
-  return clade_convert(inside_type(w), clade__reduction_data(r), w->type, call->data[0], all_elements(w));
-}
-
-static clade_status unpack(const clade__reduction *r) {
-  const clade_host_call *call = clade__reduction_user(r);
-  const work *w = call->work;
-  const mover *s = call->state;
-  const int own = w->a.rank;
-  if (w->a.move == JOIN) return copy_all_rows(r, s, w, call->data[1], false);
-  if (w->a.move == SUM_PART)
-    return clade_convert(w->type, call->data[1], inside_type(w), slot_of(r, s, w, own), elements(w, own));
-  return clade_convert(w->type, call->data[1], inside_type(w), clade__reduction_data(r), all_elements(w));
+  const bool slots = w->a.move == (back ? JOIN : SUM_PART); /* all ranks', and else what this one has of them */
+  void *outside = call->data[back];
+  if (slots) return copy_all_rows(r, s, w, outside, !back);
+  void *inside = has_axis(&w->a) ? slot_of(r, s, w, w->a.rank) : clade__reduction_data(r);
+  const size_t n = has_axis(&w->a) ? elements(w, w->a.rank) : all_elements(w);
+  return back ? clade_convert(w->type, outside, inside_type(w), inside, n)
+              : clade_convert(inside_type(w), inside, w->type, outside, n);
 }
 
 static clade_status begin(const clade_host_call *call, void **out) {
   const work *w = call->work;
   mover *s = call->state;
-  clade__reduction *r;
   const clade_dtype type = inside_type(w);
   const size_t n = all_elements(w);
   const clade__message message = {.what = collectives[w->a.move],
@@ -200,26 +192,11 @@ static clade_status begin(const clade_host_call *call, void **out) {
                                   .whole = w->a.move == SUM && n * clade__comm_element(type) < CLADE__COMM_SHORT,
                                   .type = type,
                                   .wire = w->a.move == JOIN ? CLADE_F32 : (clade_dtype)w->a.wire};
-  CLADE_TRY(clade__reduction_new(s->comm, &s->idle, clade__comm_take_tag(s->comm, w->a.series, 0, false), &message,
-                                 call, &r));
-  clade_status status = pack(r);
-  if (status == CLADE_OK) status = clade__reduction_begin(r);
-  if (status == CLADE_OK)
-    *out = r;
-  else
-    clade__reduction_end(r);
-  return status;
+  return clade__collective_begin(s->comm, &s->idle, w->a.series, &message, call, pack, out);
 }
 
-static void end(void *reduction) { clade__reduction_end(reduction); }
-
 static clade_status poll(void *reduction, clade_host_state *state) {
-  bool done = false;
-  clade_status status = clade__reduction_step(reduction, &done);
-  *state = done ? CLADE_HOST_DONE : CLADE_HOST_AGAIN;
-  if (done) status = unpack(reduction);
-  if (done || status != CLADE_OK) end(reduction);
-  return status;
+  return clade__collective_poll(reduction, pack, state);
 }
 
 static void waited(void *given, double seconds) { clade__comm_waited(((mover *)given)->comm, seconds); }
@@ -228,16 +205,10 @@ static const clade_host host = {.size = sizeof(clade_host),
                                 .prepare = prepare,
                                 .begin = begin,
                                 .poll = poll,
-                                .cancel = end,
+                                .cancel = clade__collective_cancel,
                                 .release = release,
                                 .poll_us = 50,
                                 .waited = waited};
-
-static size_t product_of(const clade_shape *shape, int from, int to) {
-  size_t n = 1;
-  for (int i = from; i < to; i++) n *= (size_t)shape->dim[i];
-  return n;
-}
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
   const attrs *a = q->node->attrs;
@@ -246,8 +217,8 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   memset(&w, 0, sizeof w);
   w.a = *a;
   w.type = q->node->in[0].dtype;
-  w.outer = has_axis(a) ? product_of(shape, 0, a->axis) : 1;
-  w.inner = product_of(shape, has_axis(a) ? a->axis + 1 : 0, shape->rank);
+  w.outer = has_axis(a) ? (size_t)clade__product(shape, 0, a->axis) : 1;
+  w.inner = (size_t)clade__product(shape, has_axis(a) ? a->axis + 1 : 0, shape->rank);
   clade_kernel_step *s = clade_emit_host(e, names[a->move], &host, &w, sizeof w);
   clade_emit_in(s, 0);
   clade_emit_out(s, 0);

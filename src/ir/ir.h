@@ -112,6 +112,9 @@ struct clade_graph {
  * its device says, where its output lives. None of them has implementations. */
 extern const clade_op clade__op_input, clade__op_variable, clade__op_constant, clade__op_assign, clade__op_transfer,
     clade__op_stop_gradient;
+static inline bool clade__is_source(const clade_op *op) {
+  return op == &clade__op_input || op == &clade__op_variable || op == &clade__op_constant;
+}
 typedef struct clade__constant_attrs { /* data lives as long as a graph with the node, dense */
   const void *data;
   size_t bytes;   /* of data */

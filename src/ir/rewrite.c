@@ -9,10 +9,6 @@ static clade_status share(clade_graph *g, const clade__constant_attrs *attrs) {
   return CLADE_OK;
 }
 
-static bool is_source(const clade_op *op) {
-  return op == &clade__op_input || op == &clade__op_variable || op == &clade__op_constant;
-}
-
 clade_status clade__map_outputs(const clade__node *from, const clade_graph *g, clade__id to, clade__id *map) {
   const clade__node *n = &g->nodes[to];
   if (n->n_out != from->n_out)
@@ -33,8 +29,8 @@ clade_status clade__node_copy_as(const clade_graph *old, clade__id node, const v
   if (n->op == &clade__op_constant) CLADE_TRY(share(g, attrs));
   int device = g->device;
   g->device = n->device;
-  clade_status status = is_source(n->op) ? clade__source_new(g, n->op, n->name, attrs, type, &id)
-                                         : clade__node_new(g, n->op, n->name, attrs, n->n_in, in, &id);
+  clade_status status = clade__is_source(n->op) ? clade__source_new(g, n->op, n->name, attrs, type, &id)
+                                                : clade__node_new(g, n->op, n->name, attrs, n->n_in, in, &id);
   g->device = device;
   if (status == CLADE_OK) status = clade__map_outputs(n, g, id, map);
   for (int i = 0; status == CLADE_OK && i < n->n_out; i++)
@@ -44,7 +40,7 @@ clade_status clade__node_copy_as(const clade_graph *old, clade__id node, const v
 
 clade_status clade__node_copy(const clade_graph *old, clade__id node, clade_graph *g, clade__id *map) {
   const clade__node *n = &old->nodes[node];
-  const clade_type *type = is_source(n->op) ? clade__type(old, n->first_out) : NULL;
+  const clade_type *type = clade__is_source(n->op) ? clade__type(old, n->first_out) : NULL;
   return clade__node_copy_as(old, node, n->attrs, type, g, map);
 }
 

@@ -9,10 +9,6 @@
 
 #include "comm/parts.h"
 
-static bool is_source(const clade__node *n) {
-  return n->op == &clade__op_input || n->op == &clade__op_variable || n->op == &clade__op_constant;
-}
-
 /* ---- what stages have without others ---- */
 static bool computes_anywhere(const clade__cut *c, const clade__node *n) {
   if (n->op->flags & CLADE_OP_EFFECT) return false;
@@ -157,7 +153,7 @@ static clade_status list_nodes(clade__cut *c, int stage, list *l) {
   for (clade__id id = 1; id < c->g->n_nodes; id++) {
     const clade__node *n = &c->g->nodes[id];
     if (n->op == &clade__op_transfer || !*cell(c, c->computed, id, stage)) continue;
-    if (!is_source(n) && c->anywhere[id] && n->op != &clade__op_assign) continue; /* where it is used */
+    if (!clade__is_source(n->op) && c->anywhere[id] && n->op != &clade__op_assign) continue; /* where it is used */
     if (n->op == &clade__op_constant) continue;
     item one = {.when = c->when[id], .kind = NODE};
     if (n->op == &clade__op_assign) one.when = (clade__when){c->passes.end, id, id};

@@ -28,10 +28,7 @@ typedef struct stages {
   size_t n_lent, lent_capacity;
 } stages;
 
-static bool is_source(const clade__node *n) {
-  return !n->n_in && (n->op == &clade__op_input || n->op == &clade__op_variable || n->op == &clade__op_constant);
-}
-static bool computes(const clade__node *n) { return !is_source(n) && n->op != &clade__op_assign; }
+static bool computes(const clade__node *n) { return !clade__is_source(n->op) && n->op != &clade__op_assign; }
 static clade__id maker_of(const stages *s, clade__id value) { return s->g->values[value].node; }
 
 static const char *name_of(const clade__node *n, char text[160]) {
@@ -48,7 +45,7 @@ static void find_free(stages *s) {
   }
   for (clade__id id = 1; id < s->g->n_nodes; id++) {
     const clade__node *n = &s->g->nodes[id];
-    if (is_source(n)) {
+    if (clade__is_source(n->op)) {
       s->free[id] |= n->op == &clade__op_constant;
       continue;
     }
@@ -210,7 +207,7 @@ static void settle(stages *s, bool placed) {
     const clade__node *n = &s->g->nodes[id];
     for (int i = 0; computes(n) && s->piece[id] >= 0 && i < n->n_in; i++) {
       const clade__id from = maker_of(s, n->in[i]);
-      if (is_source(&s->g->nodes[from]) || (s->free[from] && !placed)) s->piece[from] = s->piece[id];
+      if (clade__is_source(s->g->nodes[from].op) || (s->free[from] && !placed)) s->piece[from] = s->piece[id];
     }
   }
   for (clade__id id = 1; id < s->g->n_nodes; id++) {
@@ -390,7 +387,7 @@ void clade__stages_follow(const clade_graph *laid, clade_graph *g) {
   for (clade__id id = 1; id < g->n_nodes; id++) {
     clade__node *n = &g->nodes[id];
     if (n->op == &clade__op_variable) n->device = piece_of(laid, n->name);
-    if (is_source(n)) continue;
+    if (clade__is_source(n->op)) continue;
     for (int i = 0; i < n->n_in; i++) {
       const clade__node *from = &g->nodes[g->values[n->in[i]].node];
       if (from->op == &clade__op_variable) piece = CLADE_MAX(piece, from->device);
@@ -400,6 +397,6 @@ void clade__stages_follow(const clade_graph *laid, clade_graph *g) {
   for (clade__id id = (clade__id)g->n_nodes; id-- > 1;) /* other sources are with their first user */
     for (int i = 0; i < g->nodes[id].n_in; i++) {
       clade__node *from = &g->nodes[g->values[g->nodes[id].in[i]].node];
-      if (is_source(from) && from->op != &clade__op_variable) from->device = g->nodes[id].device;
+      if (clade__is_source(from->op) && from->op != &clade__op_variable) from->device = g->nodes[id].device;
     }
 }

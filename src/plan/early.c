@@ -61,12 +61,8 @@ static uint64_t overwritten(const early *e, clade__id node) {
   return mask;
 }
 
-static bool is_source(const clade__node *n) {
-  return n->op == &clade__op_input || n->op == &clade__op_variable || n->op == &clade__op_constant;
-}
-
 static clade__id position(const early *e, clade__id node) {
-  if (is_source(&e->g->nodes[node])) return 1;
+  if (clade__is_source(e->g->nodes[node].op)) return 1;
   return e->after[node] ? e->after[node] : node;
 }
 
@@ -102,9 +98,9 @@ clade_status clade__early(const clade_graph *g, clade__id *order) {
     e.first[e.after[id]] = (clade__id)id;
   }
   for (clade__id id = 1; id < g->n_nodes && status == CLADE_OK; id++)
-    if (is_source(&g->nodes[id])) order[n++] = id;
+    if (clade__is_source(g->nodes[id].op)) order[n++] = id;
   for (clade__id id = 1; id < g->n_nodes && status == CLADE_OK; id++) {
-    if (!e.after[id] && !is_source(&g->nodes[id])) order[n++] = id;
+    if (!e.after[id] && !clade__is_source(g->nodes[id].op)) order[n++] = id;
     for (clade__id k = e.first[id]; k; k = e.next[k]) order[n++] = k;
   }
   clade__arena_free(&arena);

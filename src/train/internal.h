@@ -73,6 +73,11 @@ typedef struct clade__training {
   uint32_t backward; /* the number of the step graph's first value that is no part of the forward pass; 0: both mix */
 } clade__training;
 
+/* Whether a rank has parts of layers, or some of them. */
+static inline bool clade__train_is_cut(const clade__training *tr) {
+  return tr->grid.tensor > 1 || tr->grid.pipeline > 1;
+}
+
 /* A training on one device, which may be one of several ranks; `local`: of this process, or NULL (train.c). */
 clade_status clade__train_rank(const clade_trainer *t, pthread_mutex_t *local, clade_train_result *result,
                                clade_vars **vars);

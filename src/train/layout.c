@@ -2,8 +2,6 @@
  * stages (docs/parallel.md). */
 #include "train/internal.h"
 
-static bool is_cut(const clade__training *tr) { return tr->grid.tensor > 1 || tr->grid.pipeline > 1; }
-
 /* ---- refusals ---- */
 static clade_status check_numbers(const clade_trainer *t) {
   const struct {
@@ -48,7 +46,7 @@ static clade_status check_options(const clade__training *tr) {
               {t->fallback, "fallback", "stages are the devices"},
               {t->precision_auto, "precision_auto", "steps of the whole model would be measured"},
               {t->tune, "tune", "tune before, in one process"}};
-  for (size_t i = 0; i < CLADE_COUNT(rows) && is_cut(tr); i++)
+  for (size_t i = 0; i < CLADE_COUNT(rows) && clade__train_is_cut(tr); i++)
     if (rows[i].given)
       return CLADE_FAIL(UNSUPPORTED, "clade_train: .%s with .tensor %d and .pipeline %d: %s", rows[i].name, t->tensor,
                         t->pipeline, rows[i].why);

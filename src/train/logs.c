@@ -109,8 +109,8 @@ static clade_status histograms(clade__training *tr) {
 }
 
 void clade__train_log_histograms(clade__training *tr) {
-  const bool whole = tr->grid.tensor == 1 && tr->grid.pipeline == 1; /* rank 0 has all layers */
-  if (tr->events && whole && histograms(tr) != CLADE_OK) give_up(tr);
+  if (clade__train_is_cut(tr)) return; /* rank 0 has not all layers */
+  if (tr->events && histograms(tr) != CLADE_OK) give_up(tr);
 }
 
 clade_status clade__train_open_logs(clade__training *tr) {

@@ -14,11 +14,9 @@ static bool is_state(const char *name) { return begins_with(name, CLADE__OPTIMIZ
 
 #define ERROR CLADE__LOW_RANK "error."
 
-static bool is_cut(const clade__training *tr) { return tr->grid.tensor > 1 || tr->grid.pipeline > 1; }
-
 /* Whether there is anything that not all ranks have. */
 static bool is_spread(const clade__training *tr) {
-  return is_cut(tr) || (tr->grid.data > 1 && (tr->t.shard != CLADE_SHARD_NONE || tr->t.low_rank));
+  return clade__train_is_cut(tr) || (tr->grid.data > 1 && (tr->t.shard != CLADE_SHARD_NONE || tr->t.low_rank));
 }
 
 /* Among the ranks that share a batch. */
@@ -276,7 +274,7 @@ clade_status clade__train_hand_in(clade__training *tr) {
 }
 
 clade_status clade__train_hash_weights(clade__training *tr) {
-  if (!is_cut(tr)) return clade_vars_sha256(tr->vars, tr->weights_sha256);
+  if (!clade__train_is_cut(tr)) return clade_vars_sha256(tr->vars, tr->weights_sha256);
   if (tr->rank) {
     CLADE_TRY(serve_patiently(tr));
   } else {

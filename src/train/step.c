@@ -201,9 +201,7 @@ clade_status clade__train_add_step(const clade__training *tr, clade_graph *g, cl
 }
 
 /* ---- what a rank computes of it ---- */
-bool clade__train_cuts(const clade__training *tr) {
-  return tr->grid.tensor > 1 || tr->grid.pipeline > 1 || tr->grid.micro_batches > 1;
-}
+bool clade__train_cuts(const clade__training *tr) { return clade__train_is_cut(tr) || tr->grid.micro_batches > 1; }
 
 static clade_status replace(clade_graph **g, clade_graph *by) {
   clade_graph_release(*g);
@@ -266,7 +264,7 @@ static clade_status build_forward(clade__training *tr, clade_graph **g, clade__o
   CLADE_TRY(clade__train_lay_out(tr, g, &tr->explained));
   part->loss = take_output(*g, "loss");
   part->right = take_output(*g, "right");
-  if (tr->grid.tensor > 1 || tr->grid.pipeline > 1) tr->laid = clade_graph_retain(*g);
+  if (clade__train_is_cut(tr)) tr->laid = clade_graph_retain(*g);
   clade__ports_clear(&(*g)->outputs);
   return CLADE_OK;
 }

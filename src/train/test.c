@@ -85,7 +85,7 @@ static clade_status test(clade__training *tr) {
 
 /* Ranks that test together wait for one another: some compile the rest of their kernels in the first test. */
 clade_status clade__train_test(clade__training *tr) {
-  if (tr->grid.tensor == 1 && tr->grid.pipeline == 1) return test(tr);
+  if (!clade__train_is_cut(tr)) return test(tr);
   clade__comm_be_patient(tr->t.comm, CLADE__RANK_0_ALONE);
   const clade_status status = test(tr);
   clade__comm_be_patient(tr->t.comm, 1);
