@@ -318,6 +318,9 @@ clade_status clade__vars_match(const clade_vars *vars, const clade_func *func, i
 /* CLADE_BUSY while executions of a run that assigns are under way, other than `self`. Needs vars->lock. */
 clade_status clade__vars_idle(const clade_vars *vars, const clade_run *self);
 bool clade__run_idle(clade_run *run);
+/* As clade_run_trace; `process` is the number of the first device's rows, so that traces of several processes can be
+ * joined. */
+clade_status clade__run_trace(clade_run *run, const char *path, int process);
 
 /* The func as passes see it; the devices' infos are to be given to clade__free. */
 /* That its costs go by: where it was given choices, what those went by. Not known: what is expected of the class. */

@@ -116,12 +116,12 @@ static int row_of(const clade_run *run, const clade_step_time *t) {
 }
 
 /* Microseconds, as the format wants them. */
-static void add_event(const clade_run *run, const clade_step_time *t, clade__text *out) {
+static void add_event(const clade_run *run, int first, const clade_step_time *t, clade__text *out) {
   clade__text_add(out, ",\n{\"name\":");
   add_quoted(out, t->name);
   clade__text_add(out,
                   ",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%" PRIu64 ".%03u,\"dur\":%" PRIu64 ".%03u,\"args\":{",
-                  t->device, row_of(run, t), t->start_ns / 1000, (unsigned)(t->start_ns % 1000),
+                  first + t->device, row_of(run, t), t->start_ns / 1000, (unsigned)(t->start_ns % 1000),
                   (t->end_ns - t->start_ns) / 1000, (unsigned)((t->end_ns - t->start_ns) % 1000));
   clade__text_add(out, "\"execution\":%" PRIu64 ",\"step\":%d,\"kernel\":", clade__ticket_execution(t->ticket),
                   t->step);
@@ -131,40 +131,42 @@ static void add_event(const clade_run *run, const clade_step_time *t, clade__tex
   clade__text_add(out, "}}");
 }
 
-static void name_row(int device, int row, const char *name, clade__text *out) {
-  clade__text_add(out, ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":", device,
+static void name_row(int process, int row, const char *name, clade__text *out) {
+  clade__text_add(out, ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%d,\"tid\":%d,\"args\":{\"name\":", process,
                   row);
   add_quoted(out, name);
   clade__text_add(out, "}}");
 }
 
-static void name_host_rows(const clade_run *run, clade__text *out) {
+static void name_host_rows(const clade_run *run, int first, clade__text *out) {
   char name[64];
   for (size_t i = 0; i < run->func->n_hosts; i++) {
     const clade__fstep *step = &run->func->steps[run->func->hosts[i]];
     if (!step->launch) continue;
     snprintf(name, sizeof name, "host: %s %zu", step->launch->kernel, i + 1);
-    name_row(step->source_device, HOST_ROWS + (int)i, name, out);
+    name_row(first + step->source_device, HOST_ROWS + (int)i, name, out);
   }
 }
 
-static void add_all(const clade_run *run, clade__text *out) {
+/* A process of the trace is a device; `process` is the number of the first one. */
+static void add_all(const clade_run *run, int process, clade__text *out) {
   uint64_t first = run->ring_count > run->ring_size ? run->ring_count - run->ring_size : 0;
   clade__text_add(out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
   for (int l = 0; l < run->n_lanes; l++) {
-    clade__text_add(out, "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":", l ? ",\n" : "", l);
+    clade__text_add(out, "%s{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":", l ? ",\n" : "",
+                    process + l);
     add_quoted(out, clade__device_info(run->lanes[l].device)->name);
     clade__text_add(out, "}}");
-    name_row(l, 0, "queue", out);
-    name_row(l, 1, "inputs", out);
+    name_row(process + l, 0, "queue", out);
+    name_row(process + l, 1, "inputs", out);
     for (int q = 1; run->lanes[l].spread && q < run->lanes[l].spread->n; q++) {
       char name[24];
       snprintf(name, sizeof name, "queue %d", q);
-      if (run->lanes[l].spread->queues[q]) name_row(l, q + 1, name, out);
+      if (run->lanes[l].spread->queues[q]) name_row(process + l, q + 1, name, out);
     }
   }
-  name_host_rows(run, out);
-  for (uint64_t i = first; i < run->ring_count; i++) add_event(run, &run->ring[i % run->ring_size], out);
+  name_host_rows(run, process, out);
+  for (uint64_t i = first; i < run->ring_count; i++) add_event(run, process, &run->ring[i % run->ring_size], out);
   clade__text_add(out, "\n]}\n");
 }
 
@@ -176,7 +178,7 @@ static clade_status write_file(const char *path, const char *text) {
   return ok ? CLADE_OK : CLADE_FAIL(IO, "clade_run_trace: %s: %s", path, strerror(errno));
 }
 
-clade_status clade_run_trace(clade_run *run, const char *path) {
+clade_status clade__run_trace(clade_run *run, const char *path, int process) {
   clade__text text = {0};
   char *json;
   if (!run || !path) return CLADE_FAIL(INVALID, "clade_run_trace: %s is NULL", run ? "the path" : "the run");
@@ -184,7 +186,7 @@ clade_status clade_run_trace(clade_run *run, const char *path) {
   clade_status status = clade_wait(run, 0);
   if (status != CLADE_OK) clade__log(CLADE_LOG_WARNING, "clade_run_trace: %s", clade_last_error());
   pthread_mutex_lock(&run->lock);
-  add_all(run, &text);
+  add_all(run, process, &text);
   status = run->profile_status;
   pthread_mutex_unlock(&run->lock);
   if (status != CLADE_OK) {
@@ -196,3 +198,5 @@ clade_status clade_run_trace(clade_run *run, const char *path) {
   clade__free(json);
   return status;
 }
+
+clade_status clade_run_trace(clade_run *run, const char *path) { return clade__run_trace(run, path, 0); }

@@ -57,6 +57,7 @@ typedef struct clade__training {
   int64_t steps, epoch_steps, at; /* in all, of an epoch, done */
   int64_t begun_at;               /* what this process began with */
   bool resumed, stopped, traced;  /* traced: the run keeps times */
+  char *trace_path;               /* of a rank beyond the first one; NULL: t.trace is the caller's */
   bool trace_written, incomplete; /* incomplete: logs or the trace were given up */
   clade_ticket pending;           /* the step whose loss is not read yet; 0: none */
   double loss, right;             /* of the last step that was read */

@@ -94,14 +94,28 @@ clade_status clade_train_steps(const clade_trainer *trainer, int64_t *epoch_step
   return CLADE_OK;
 }
 
+/* "run/trace.json" becomes "run/trace.rank3.json". */
+static clade_status name_trace(clade__training *tr) {
+  const char *path = tr->t.trace;
+  if (!path) return CLADE_OK;
+  const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');
+  clade__text text = {0};
+  clade__text_add_bytes(&text, path, dot ? (size_t)(dot - path) : strlen(path));
+  clade__text_add(&text, ".rank%d%s", tr->rank, dot ? dot : "");
+  CLADE_TRY(clade__text_take(&text, &tr->trace_path));
+  tr->t.trace = tr->trace_path;
+  return CLADE_OK;
+}
+
 clade_status clade__train_options(const clade_trainer *given, clade__training *tr) {
   clade_trainer *t = &tr->t;
   *t = *given;
   tr->rank = clade_comm_rank(t->comm);
   tr->ranks = clade_comm_size(t->comm);
-  if (tr->rank) { /* rank 0 reads and writes */
-    t->checkpoint_dir = t->log_dir = t->trace = NULL;
+  if (tr->rank) { /* rank 0 reads and writes, but for traces, of which each rank has its own */
+    t->checkpoint_dir = t->log_dir = NULL;
     t->resume = t->overwrite = false;
+    CLADE_TRY(name_trace(tr));
   }
   if (!t->model_name) t->model_name = "user";
   if (!t->epochs) t->epochs = DEFAULT_EPOCHS;
@@ -196,6 +210,7 @@ void clade__train_release(clade__training *tr) {
   clade_checkpoint_dir_close(tr->directory);
   clade_device_release(tr->device);
   clade__free(tr->confusion);
+  clade__free(tr->trace_path);
   clade__free(tr->optimizer_bytes);
   clade__free(tr->parts);
   clade__free(tr->split);

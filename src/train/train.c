@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "comm/comm.h"
+#include "plan/plan.h"
 #include "train/internal.h"
 
 double clade__train_seconds(const clade__training *tr) { return clade__now() - tr->began; }
@@ -60,7 +61,7 @@ static clade_status step(clade__training *tr) {
 /* As with logs, a file that cannot be written is no reason to lose a training. */
 static void write_trace(clade__training *tr) {
   tr->trace_written = true;
-  if (clade_run_trace(tr->step_run, tr->t.trace) == CLADE_OK) return;
+  if (clade__run_trace(tr->step_run, tr->t.trace, tr->rank) == CLADE_OK) return;
   clade__log(CLADE_LOG_WARNING, "%s; the training goes on without a trace", clade_last_error());
   tr->incomplete = true;
 }
@@ -137,7 +138,7 @@ static clade_status run(clade__training *tr) {
     if (tr->at % tr->epoch_steps == 0) CLADE_TRY(finish_epoch(tr));
   }
   if (tr->traced) write_trace(tr); /* it ended before the last of them */
-  if (tr->t.trace && !tr->trace_written) {
+  if (tr->t.trace && !tr->trace_written && !tr->rank) {
     clade__log(CLADE_LOG_WARNING, "%s is not written: steps %" PRId64 " to %" PRId64 " were none of this training's",
                tr->t.trace, tr->t.trace_from, tr->t.trace_to);
     tr->incomplete = true;
