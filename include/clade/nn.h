@@ -280,6 +280,26 @@ CLADE_API clade_val clade_binary_cross_entropy(clade_graph *g, clade_val logits,
  * one with the smaller index is the larger, as for clade_arg_max. A label that names no class counts as wrong. */
 CLADE_API clade_val clade_top_k_count(clade_graph *g, clade_val logits, clade_val labels, int k);
 
+/* ---- a mixture of experts ---- */
+typedef struct clade_experts_opt {
+  size_t size CLADE_DEFAULT(sizeof(struct clade_experts_opt));
+  clade_val x CLADE_UNSET;                         /* [tokens, width] or [groups, tokens, width]; sizes, no symbols */
+  int64_t experts CLADE_UNSET, hidden CLADE_UNSET; /* feed-forward layers, and their inner width */
+  int top CLADE_UNSET;                             /* experts of a token, 1 or 2; unset: 1 */
+  float capacity CLADE_UNSET;     /* room of an expert in a group, by what even routing would send it; unset: 1.25 */
+  clade_dtype dtype CLADE_UNSET;  /* of the parameters; unset: f32 */
+  clade_val *balance CLADE_UNSET; /* set to an f32 scalar that is 1 where experts are used evenly, and more where
+                                     they are not; to be added to the loss, times 0.01 or so; NULL: not asked for */
+} clade_experts_opt;
+/* A gate, the softmax of a linear layer, sends each token to the one or two experts of largest weight, and multiplies
+ * their results, gelu(x up + bias) down + bias, by the weights (of two: divided by their sum). An expert takes the
+ * first tokens of each group that it has room for, first choices before second ones; of the others the result is 0, so
+ * that a residual connection hands them on. Parameters are NAME.gate.weight [experts, width], NAME.up.weight [experts,
+ * width, hidden], NAME.up.bias [experts, 1, hidden], NAME.down.weight and NAME.down.bias: clade_nn_experts(g, "moe", x,
+ * .experts = 8, .hidden = 256, .balance = &uneven) */
+#define clade_nn_experts(g, name, ...) clade_nn_experts_(g, name, CLADE_OPT(clade_experts_opt, .x = __VA_ARGS__))
+CLADE_API clade_val clade_nn_experts_(clade_graph *g, const char *name, const clade_experts_opt *opt);
+
 /* ---- dropout: x / (1 - p), or 0 with probability p ---- */
 /* Which elements are dropped is a pure function of key, counter (an i64 scalar) and element. */
 CLADE_API clade_val clade_dropout(clade_graph *g, clade_val x, double p, uint64_t key, clade_val counter);

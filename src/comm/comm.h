@@ -87,6 +87,10 @@ static inline size_t clade__comm_element(clade_dtype type) {
   return bytes;
 }
 
+/* Where the ranks' parts of an axis begin, and the end: they are for at most so many ranks. */
+enum { CLADE__COMM_MOST_PARTS = 64 };
+clade_status clade__comm_check_cuts(const clade_comm *comm, const int64_t *cuts);
+
 /* Sums of fewer bytes than this are exchanged whole: rounds cost more than bytes. */
 enum { CLADE__COMM_SHORT = 16 << 10 };
 /* What is longer than this many bytes travels in pieces, one of which is added while the next is on its way. */

@@ -7,7 +7,7 @@
 #include "ir/ir.h"
 #include "op/dims.h"
 
-enum { MOST_PARTS = 64 };
+enum { MOST_PARTS = CLADE__COMM_MOST_PARTS };
 typedef enum move { SHARE, SUM, JOIN, SUM_PART, PART } move;
 static const char *const names[] = {"share", "sum", "join", "sum_part", "part"};
 
@@ -240,10 +240,7 @@ static const clade_op ops[] = {[SHARE] = OP("comm.share", CLADE_OP_VIEW, 1, NULL
                                [PART] = OP("comm.part", CLADE_OP_VIEW, 2, NULL)};
 
 /* ---- the builders ---- */
-static clade_status check(const clade_comm *comm, clade_dtype wire, bool cut, const int64_t *cuts) {
-  if (!clade__comm_carries(wire))
-    return CLADE_FAIL(DTYPE, "sums that travel as %s: f32, bf16 and f16 are possible", clade_dtype_name(wire));
-  if (!cut) return CLADE_OK;
+clade_status clade__comm_check_cuts(const clade_comm *comm, const int64_t *cuts) {
   if (comm->size > MOST_PARTS)
     return CLADE_FAIL(UNSUPPORTED, "parts for %d ranks; %d are possible", comm->size, (int)MOST_PARTS);
   if (!cuts || cuts[0]) return CLADE_FAIL(INVALID, "the cuts %s", cuts ? "do not begin with 0" : "are NULL");
@@ -252,6 +249,12 @@ static clade_status check(const clade_comm *comm, clade_dtype wire, bool cut, co
       return CLADE_FAIL(INVALID, "the part of rank %d begins at %lld and ends at %lld", i, (long long)cuts[i],
                         (long long)cuts[i + 1]);
   return CLADE_OK;
+}
+
+static clade_status check(const clade_comm *comm, clade_dtype wire, bool cut, const int64_t *cuts) {
+  if (!clade__comm_carries(wire))
+    return CLADE_FAIL(DTYPE, "sums that travel as %s: f32, bf16 and f16 are possible", clade_dtype_name(wire));
+  return cut ? clade__comm_check_cuts(comm, cuts) : CLADE_OK;
 }
 
 static clade_status fill(clade_comm *comm, move what, clade_dtype wire, int axis, const int64_t *cuts, bool in_parts,

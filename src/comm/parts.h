@@ -22,6 +22,10 @@ clade_val clade__comm_sum_part(clade_graph *g, clade_comm *comm, clade_dtype wir
 /* This rank's part of x, which is whole. Backward: all-gather. */
 clade_val clade__comm_part(clade_graph *g, clade_comm *comm, clade_dtype wire, clade_val x, int axis,
                            const int64_t *cuts);
+/* Of x, of which each rank has a part along axis `from`, this rank's part along axis `to` (turn.c). Backward: the same
+ * from `to` to `from`. */
+clade_val clade__comm_turn(clade_graph *g, clade_comm *comm, clade_val x, int from, const int64_t *from_cuts, int to,
+                           const int64_t *to_cuts);
 
 /* ---- between stages: one rank sends what the other receives ---- */
 /* Numbers of n messages between any two of its ranks, from *first on, the same on all that reserve as many in the same

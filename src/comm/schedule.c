@@ -148,12 +148,22 @@ static void turn_around(maker *m) {
   m->s->n = n;
 }
 
+/* ---- all-to-all: in each round ranks exchange their blocks in pairs, of which a rank may be left out ---- */
+static void exchange(maker *m, int size) {
+  const size_t *ends = m->message->ends;
+  for (m->round = 0; m->round < size; m->round++) {
+    const int peer = (m->round - m->rank + size) % size;
+    const clade__span give = {peer ? ends[peer - 1] : 0, ends[peer]}, take = {ends[size + peer - 1], ends[size + peer]};
+    if (peer != m->rank) add_move(m, peer, false, give, take);
+  }
+}
+
 /* ---- the calls ---- */
 clade_status clade__schedule_room(clade__schedule *s, int rank, int size) {
   enum { HALVINGS = 31, OTHERS = 2 /* one from the smaller block, one of slots */ };
   maker m = {.rank = rank};
   find_blocks(&m, size);
-  s->capacity = 2 * (HALVINGS + OTHERS + (m.larger.size ? covered(&m) : 0));
+  s->capacity = CLADE_MAX(size, 2 * (HALVINGS + OTHERS + (m.larger.size ? covered(&m) : 0)));
   s->moves = clade__new((size_t)s->capacity, sizeof *s->moves);
   return s->moves ? CLADE_OK : CLADE_NO_MEMORY;
 }
@@ -162,6 +172,10 @@ void clade__schedule_fill(clade__schedule *s, int rank, int size, const clade__m
   maker m = {.s = s, .message = message, .rank = rank, .slots = clade__schedule_slots(size)};
   find_blocks(&m, size);
   s->n = 0;
+  if (message->what == CLADE__ALL_TO_ALL) {
+    exchange(&m, size);
+    return;
+  }
   halve(&m);
   take_from_smaller(&m);
   give_to_larger(&m);

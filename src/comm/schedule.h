@@ -17,7 +17,12 @@ typedef struct clade__move {
   clade__span give, take;
 } clade__move;
 
-typedef enum clade__collective { CLADE__ALL_REDUCE, CLADE__REDUCE_SCATTER, CLADE__ALL_GATHER } clade__collective;
+typedef enum clade__collective {
+  CLADE__ALL_REDUCE,
+  CLADE__REDUCE_SCATTER,
+  CLADE__ALL_GATHER,
+  CLADE__ALL_TO_ALL
+} clade__collective;
 
 typedef struct clade__schedule {
   int n, capacity;
@@ -31,7 +36,8 @@ clade_status clade__schedule_room(clade__schedule *s, int rank, int size);
 int clade__schedule_slots(int size);
 int clade__schedule_slot(int rank, int size);
 
-/* A message of n elements. `ends`: of the slots, ascending, the last one n; NULL: even parts for some of the ranks.
+/* A message of n elements. `ends`: of the slots, ascending, the last one n; NULL: even parts for some of the ranks. Of
+ * an all-to-all: of the blocks to each rank, and then of the blocks from each; a rank has none for itself.
  * `whole`: ranks exchange all of it, in fewer rounds (of an all-reduce alone). */
 typedef struct clade__message {
   clade__collective what;

@@ -85,8 +85,10 @@ static void add_value(const chooser *c, clade__id value, cost *sum) {
   const clade__needs n = clade__needs_of(t, value);
   const clade__node *maker = &t->g->nodes[t->g->values[value].node];
   const double bytes = on_wire(t, value);
-  if (maker->op != &clade__op_constant) move(c, sum, bytes, forward_halves(s, n));
-  if (t->flows[value] && t->g->trains) move(c, sum, bytes, backward_halves(s, n));
+  const bool turns = clade__turns(s, n), derived = t->flows[value] && t->g->trains;
+  if (turns) move(c, sum, value_bytes(t, value) / t->ranks, derived ? 2 : 1);
+  if (!turns && maker->op != &clade__op_constant) move(c, sum, bytes, forward_halves(s, n));
+  if (!turns && derived) move(c, sum, bytes, backward_halves(s, n));
   const bool variable = maker->op == &clade__op_variable;
   if (maker->op == &clade__op_constant || maker->op->flags & CLADE_OP_VIEW) return;
   const double times = !t->g->trains || !t->flows[value] ? 1 : variable ? STATES : 1;
@@ -173,29 +175,61 @@ static int along_other(const clade__tensor *t, clade__id node, int family) {
   return CLADE__ALONG_NONE;
 }
 
-static void set_family(clade__tensor *t, int family, bool split) {
+/* Nodes, by their numbers; none where `first` is more than `last`. */
+typedef struct range {
+  clade__id first, last;
+} range;
+static const range all_nodes = {0, (clade__id)-1}, no_nodes = {1, 0};
+
+static bool reads_variable(const clade__tensor *t, clade__id node, int family) {
+  const clade__node *n = &t->g->nodes[node];
+  for (int i = 0; i < n->n_in; i++) {
+    const clade__id v = n->in[i];
+    if (t->g->nodes[t->g->values[v].node].op != &clade__op_variable) continue;
+    for (int axis = 0; axis < clade__type(t->g, v)->shape.rank; axis++)
+      if (clade__axis_family(t, v, axis) == family) return true;
+  }
+  return false;
+}
+
+/* From the first to the last member that reads a variable of the family. */
+static range around_variables(const clade__tensor *t, int family) {
+  const clade__family *f = &t->families[family];
+  range found = no_nodes;
+  bool any = false;
+  for (size_t i = 0; i < f->n_members; i++) {
+    const clade__id node = t->members[f->first_member + i];
+    if (!reads_variable(t, node, family)) continue;
+    found.first = any ? CLADE_MIN(found.first, node) : node;
+    found.last = any ? CLADE_MAX(found.last, node) : node;
+    any = true;
+  }
+  return found;
+}
+
+/* Along the family: its members in the range, and no others. */
+static void set_family(clade__tensor *t, int family, range in) {
   clade__family *f = &t->families[family];
-  f->split = split;
+  f->split = in.first <= in.last;
   for (size_t i = 0; i < f->n_members; i++) {
     const clade__id node = t->members[f->first_member + i];
     const int along = t->along[node];
-    const bool own = along != CLADE__ALONG_NONE && t->work[node].family[along] == family;
-    if (split)
+    if (node >= in.first && node <= in.last)
       t->along[node] = along_family(t, node, family);
-    else if (own)
+    else if (along != CLADE__ALONG_NONE && t->work[node].family[along] == family)
       t->along[node] = along_other(t, node, family);
   }
 }
 
 /* Whether it is better so; else it stays. */
-static bool try_family(chooser *c, int family) {
+static bool try_range(chooser *c, int family, range in) {
   clade__tensor *t = c->t;
   const clade__family *f = &t->families[family];
   const clade__id *nodes = t->members + f->first_member;
   const bool split = f->split;
   const cost before = cost_of(c, nodes, f->n_members);
   for (size_t i = 0; i < f->n_members; i++) c->before[i] = t->along[nodes[i]];
-  set_family(t, family, !split);
+  set_family(t, family, in);
   const cost after = cost_of(c, nodes, f->n_members), all = changed(c, &before, &after);
   if (better(c, &all)) {
     c->now = all;
@@ -204,6 +238,15 @@ static bool try_family(chooser *c, int family) {
   t->families[family].split = split;
   for (size_t i = 0; i < f->n_members; i++) t->along[nodes[i]] = c->before[i];
   return false;
+}
+
+/* With all of its members, with those around its variables (experts, among tokens that are parts of a batch), or with
+ * none. */
+static bool try_family(chooser *c, int family) {
+  bool any = try_range(c, family, all_nodes);
+  any |= try_range(c, family, around_variables(c->t, family));
+  any |= try_range(c, family, no_nodes);
+  return any;
 }
 
 static bool may_be(const clade__tensor *t, clade__id node, int along) {
@@ -272,10 +315,10 @@ static void weigh(chooser *c, clade__family *f, int number) {
     f->work += node_work(t, nodes[i]);
     computes += node_seconds(c, nodes[i]);
   }
-  set_family(t, number, true);
+  set_family(t, number, all_nodes);
   after = cost_of(c, nodes, f->n_members);
   for (size_t i = 0; i < f->n_members; i++) computes -= node_seconds(c, nodes[i]);
-  set_family(t, number, false);
+  set_family(t, number, no_nodes);
   f->spares = computes;
   f->costs = after.seconds - before.seconds + computes;
   f->bytes = after.moved - before.moved;
@@ -284,12 +327,12 @@ static void weigh(chooser *c, clade__family *f, int number) {
 static void choose(chooser *c, const int *order, int n) {
   clade__tensor *t = c->t;
   for (int i = 0; i < n; i++)
-    if (t->families[order[i]].marked) set_family(t, order[i], true);
+    if (t->families[order[i]].marked) set_family(t, order[i], all_nodes);
   c->now = whole_cost(c);
   for (int pass = 0, any = 1; any && pass < PASSES; pass++) {
     any = 0;
     for (int i = 0; i < n; i++)
-      if (!t->families[order[i]].marked || !t->families[order[i]].split) any |= try_family(c, order[i]);
+      if (!t->families[order[i]].marked) any |= try_family(c, order[i]);
     for (clade__id id = 1; id < t->g->n_nodes; id++) any |= try_node(c, id);
   }
   for (int i = 0; i < t->n_families; i++) t->families[i].split = false;

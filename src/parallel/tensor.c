@@ -126,6 +126,14 @@ static clade_val sliced(const rewriter *r, clade__id value, clade__id whole, int
   return clade_slice(r->g, val(r, whole), begin, size);
 }
 
+static clade_val turned(const rewriter *r, clade__id value, int axis, const int64_t *cuts) {
+  const place *p = &r->at[value];
+  int64_t from[CLADE__MOST_PARTS + 1];
+  cuts_of(r, value, p->state.axis, from);
+  tell(r, "all-to-all", value, axis, "all-to-all");
+  return clade__comm_turn(r->g, comm_of(r), val(r, p->made), p->state.axis, from, axis, cuts);
+}
+
 static clade_status part_of(const rewriter *r, clade__id value, int axis, clade__id *id) {
   place *p = &r->at[value];
   int64_t cuts[CLADE__MOST_PARTS + 1];
@@ -139,6 +147,8 @@ static clade_status part_of(const rewriter *r, clade__id value, int axis, clade_
   if (p->state.held == CLADE__HELD_SUM && !p->needs.whole && !p->needs.shared && p->needs.parts == 1u << axis) {
     tell(r, "reduce-scatter", value, axis, "all-gather");
     CLADE_TRY(take(r, clade__comm_sum_part(r->g, comm_of(r), wire_of(r, value), val(r, p->made), axis, cuts), id));
+  } else if (clade__turns(p->state, p->needs)) {
+    CLADE_TRY(take(r, turned(r, value, axis, cuts), id));
   } else if (constant && ((const clade__constant_attrs *)maker->attrs)->pattern) {
     CLADE_TRY(constant_part(r, value, axis, cuts, id));
   } else {

@@ -227,6 +227,7 @@ static inline void tk_derive(tk_rank *r) {
   int n = 0;
   float loss = 0;
   TK_TRY(r, tk_graph(r, &m, &g, &explain));
+  if (getenv("TENSOR_EXPLAIN") && clade_comm_rank(r->comm) == 0 && explain.data) fputs(explain.data, stderr);
   if (r->o->expect && r->one)
     TK_CHECK(r, strstr(explain.data, r->o->expect), "no \"%s\" in\n%s", r->o->expect, explain.data);
   if (r->o->moves && r->one) {
@@ -234,7 +235,6 @@ static inline void tk_derive(tk_rank *r) {
     for (const char *at = strstr(explain.data, "what moves"); at && (at = strchr(at, '\n')); at++) lines++;
     TK_CHECK(r, lines == r->o->moves + 1, "other moves than %d in\n%s", r->o->moves, explain.data);
   }
-  if (getenv("TENSOR_EXPLAIN") && clade_comm_rank(r->comm) == 0 && explain.data) print_message("%s", explain.data);
   for (size_t i = 0; i < g->variables.count; i++) {
     const clade__port *port = &g->variables.at[i];
     r->out.parts += port->part.is_part;

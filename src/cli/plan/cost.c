@@ -68,12 +68,17 @@ bool plan_is_move(const clade_graph *g, clade__id node, plan_move *move) {
   const double out = bytes_of(g, n->n_out, n->first_out);
   for (int i = 0; i < n->n_in; i++) in += plan_bytes(g, n->in[i]);
   *move = (plan_move){.n = 1, .bytes = fmax(in, out)};
-  move->kind = in == out ? PLAN_ALL_REDUCE : in > out ? PLAN_REDUCE_SCATTER : PLAN_ALL_GATHER;
+  move->kind = !strcmp(n->op->name, "comm.turn") ? PLAN_ALL_TO_ALL
+               : in == out                       ? PLAN_ALL_REDUCE
+               : in > out                        ? PLAN_REDUCE_SCATTER
+                                                 : PLAN_ALL_GATHER;
   return true;
 }
 
 double plan_move_seconds(const plan_links *links, int ranks, const plan_move *move) {
   const scale_link link = plan_link(links, 1);
+  if (move->kind == PLAN_ALL_TO_ALL) /* each sends as much as in a gather, in more rounds */
+    return scale_half(&link, ranks, move->bytes, 1, false) + (ranks - 1 - ceil(log2(ranks))) * link.latency;
   if (move->kind == PLAN_ALL_REDUCE) return scale_reduction(&link, ranks, move->bytes, 1);
   return scale_half(&link, ranks, move->bytes, 1, move->kind == PLAN_REDUCE_SCATTER);
 }

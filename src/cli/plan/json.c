@@ -31,8 +31,10 @@ static json_t *messages_json(const plan_work *work) {
 }
 
 static json_t *moves_json(const plan_work *work) {
-  static const char *const kinds[] = {
-      [PLAN_ALL_REDUCE] = "all_reduce", [PLAN_REDUCE_SCATTER] = "reduce_scatter", [PLAN_ALL_GATHER] = "all_gather"};
+  static const char *const kinds[] = {[PLAN_ALL_REDUCE] = "all_reduce",
+                                      [PLAN_REDUCE_SCATTER] = "reduce_scatter",
+                                      [PLAN_ALL_GATHER] = "all_gather",
+                                      [PLAN_ALL_TO_ALL] = "all_to_all"};
   json_t *all = json_array();
   for (int i = 0; i < work->n_moves; i++) {
     const plan_move *m = &work->moves[i];

@@ -48,7 +48,7 @@ typedef struct plan_piece {
   double lent;               /* bytes: parameters of other pieces */
   double kept, passing;      /* bytes of values: for the backward pass of each micro-batch under way; others, at most */
 } plan_piece;
-typedef enum plan_move_kind { PLAN_ALL_REDUCE, PLAN_REDUCE_SCATTER, PLAN_ALL_GATHER } plan_move_kind;
+typedef enum plan_move_kind { PLAN_ALL_REDUCE, PLAN_REDUCE_SCATTER, PLAN_ALL_GATHER, PLAN_ALL_TO_ALL } plan_move_kind;
 /* Of tensor neighbors, `n` times in each pass. */
 typedef struct plan_move {
   int piece, n;
