@@ -21,6 +21,7 @@
   X(NO_PROFILING) /* event times mean nothing */                                                      \
   X(PASS_LIMIT)   /* loops end after CLADE__PASS_LIMIT passes */                                      \
   X(GROUP_LIMIT)  /* the limit of a kernel's group that it reports is not one */                      \
+  X(LOCAL_TWICE)  /* counts the local memory of a kernel twice */                                     \
   X(FREE_GROUP)   /* kernels must not require a work-group size */                                    \
   X(CALL_BODY)    /* compiles a kernel several times, and once what it calls */                       \
   X(SLOW_WAKE)    /* its threads sleep between launches: small ones gain in persistent kernels */     \

@@ -76,7 +76,7 @@ clade_status clade__kernel_get_limits(clade_device *device, cl_kernel kernel, cl
               NULL);
   CLADE__CALL(device, clGetKernelWorkGroupInfo, kernel, device->id, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
               sizeof limits->required, limits->required, NULL);
-  limits->local_bytes = local;
+  limits->local_bytes = clade__quirk_has(device, CLADE__QUIRK_LOCAL_TWICE) ? local / 2 : local;
   if (clade__quirk_has(device, CLADE__QUIRK_GROUP_LIMIT)) limits->group = (size_t)device->facts.info.max_group;
   return CLADE_OK;
 }
@@ -107,6 +107,9 @@ clade_status clade__kernel_fits(clade_device *device, const clade__kernel_limits
     return CLADE_FAIL(UNSUPPORTED, "kernel %s: %" PRIu64 " work-items in a group; device \"%s\" allows %" PRIu64, name,
                       group, info->name, group_limit);
   CLADE_TRY(check_required(limits, name, dims, local));
+  /* NVIDIA's compiler refuses arrays that do not run, which may be larger than the device says (local_static_bytes);
+   * other implementations die of them at the launch. */
+  if (info->compute_capability && !local_args) return CLADE_OK;
   if (limits->local_bytes > info->local_bytes || local_args > info->local_bytes - limits->local_bytes)
     return CLADE_FAIL(UNSUPPORTED,
                       "kernel %s: %" PRIu64 " bytes of local memory and %" PRIu64

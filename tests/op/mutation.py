@@ -101,7 +101,8 @@ PLANTED = [
      "(ulong)(1024 >> 4) << 32", "(ulong)(512 >> 4) << 32"),
     ("a slice that is brought where another is multiplied", "conv2d", "f16", "mma_warpgroup", "product",
      "STORE_SLICE(right[(s + 1) % 2]", "STORE_SLICE(right[s % 2]"),
-    ("halves that change places", "conv2d_data", "bf16", "mma_warp", "product", "low | high << 16", "high | low << 16"),
+    ("halves that change places", "conv2d_data", "bf16", "mma_warp", "product", "low | high << bits",
+     "high | low << bits"),
     ("a copy of 16 bytes past the end", "gemm", "f16", "mma_warp", "product", "there * (int)sizeof(RAW)", "16"),
     ("lines of another lane", "gemm", "f32", "mma_warp_tf32", "product_units",
      "(deep ? (line0 + (lane) % 16) * line", "(deep ? (line0 + (lane) / 2) * line"),
@@ -171,7 +172,8 @@ def look(op_test, source, environment, mutation):
             return f"{what}: {problem}"
         # with a cache of PoCL's of its own: those that share one wait for each other
         own = {"CLADE_KERNEL_DIR": folder, "POCL_CACHE_DIR": os.path.join(folder, "pocl")}
-        done = subprocess.run([op_test, "--op", op, "--device", "pocl", "--impl", impl, "--dtype", dtype, "--first"],
+        done = subprocess.run([op_test, "--op", op, "--device", "pocl", "--impl", impl, "--dtype", dtype, "--total", "400",
+                               "--first"],
                               env={**environment, **own}, capture_output=True, text=True)
     found = re.search(FINDINGS, done.stderr)
     if done.returncode != 1 or not found or "clade_compile" in done.stderr:
