@@ -196,7 +196,7 @@ class All(Case):
             for pid in lost:
                 os.kill(pid, signal.SIGKILL)
             words = self.ends_as_undisturbed(job, *options)
-        self.assertEqual(len(tries(words)), 1)
+        self.assertEqual(len(tries(words)), 1, words)
 
     def test_told_to_stop(self):
         """Each signal ends all ranks after one step, with a checkpoint, and there is no other try."""

@@ -130,7 +130,7 @@ static void *ask(void *user) {
   clade_func *func = NULL;
   clade_run *run = NULL;
   clade_ticket ticket;
-  int first;
+  int first = 0;
   int32_t x[2] = {5, 6}, y[2] = {0};
   bool right = clade_graph_new(&g) == CLADE_OK && clade__comm_reserve(r->comm, 2, &first) == CLADE_OK;
   const clade_val asked = clade_input(g, "x", CLADE_I32, type.shape);

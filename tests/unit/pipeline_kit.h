@@ -13,7 +13,7 @@
 #include "parallel/parallel.h"
 
 enum { ROWS = 4, WIDTH = 16, CLASSES = 6, TOKENS = 5, WORDS = 12, SIDE = 6, MOST_STEPS = 20 };
-enum { INPUT_BYTES = ROWS * 3 * SIDE * SIDE * 4 }; /* of the largest input */
+enum { INPUT_BYTES = 4096 }; /* the largest input has no more */
 
 typedef clade_val model_fn(clade_graph *g, int share); /* the loss of a micro-batch */
 
@@ -191,29 +191,38 @@ typedef struct outcome {
   uint64_t bytes; /* of memory that runs have */
 } outcome;
 
-static inline clade_status train(const training *t, clade_comm *pipeline, clade_device *device, outcome *out) {
+/* Takes the graph. A communicator is that of all ranks of the training; NULL: there is one. */
+static inline clade_status train_graph(const training *t, clade_graph *g, clade_comm *comm, clade_device *device,
+                                       outcome *out) {
   clade_status status = CLADE_OK;
-  clade_graph *g = NULL;
   clade_func *func = NULL;
   clade_run *run = NULL;
   clade_func_info info = {.size = sizeof info};
   *out = (outcome){.vars = NULL};
-  CLADE_GOTO(step_graph(t, pipeline, &g));
   CLADE_GOTO(clade_compile(g, device, &func, .strict = true));
   CLADE_GOTO(clade_func_get_info(func, &info));
   out->bytes = info.live_peak_bytes;
   CLADE_GOTO(clade_vars_new(func, 7, &out->vars));
   CLADE_GOTO(clade_run_new(func, out->vars, &run));
   for (int i = 0; i < t->steps; i++) {
-    if (t->fails && i == t->fails && pipeline && clade_comm_rank(pipeline) == t->grid.pipeline - 1)
+    if (t->fails && i == t->fails && comm && clade_comm_rank(comm) == t->grid.pipeline - 1)
       CLADE_GOTO(clade_fail(CLADE_INVALID, "this stage gives up"));
     CLADE_GOTO(execute(func, run, i, &out->loss[i]));
   }
 fail:
-  if (status != CLADE_OK && pipeline) clade_comm_abort(pipeline);
+  if (status != CLADE_OK && comm) clade_comm_abort(comm);
   clade_run_free(run);
   clade_func_release(func);
   clade_graph_release(g);
+  return status;
+}
+
+static inline clade_status train(const training *t, clade_comm *pipeline, clade_device *device, outcome *out) {
+  clade_graph *g = NULL;
+  *out = (outcome){.vars = NULL};
+  const clade_status status = step_graph(t, pipeline, &g);
+  if (status == CLADE_OK) return train_graph(t, g, pipeline, device, out);
+  if (pipeline) clade_comm_abort(pipeline);
   return status;
 }
 
