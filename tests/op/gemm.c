@@ -198,7 +198,7 @@ static void draw(op_case *c, op_random *r) {
     c->i[TRANS_A] &= strcmp(c->impl, "ref") == 0;
     c->i[TRANS_B] = true;
     /* few rows, or more */
-    if (c->small && !c->gradient && c->form == VIEWS)
+    if (c->small && !c->gradient && (c->form == VIEWS || c->number % 3 == 0))
       m = op_integer(r, 13, 14), n = op_integer(r, 1, 4);
     else if (op_chance(r, 0.5))
       m = op_integer(r, 1, c->small || c->gradient ? 4 : 12);

@@ -19,7 +19,7 @@ if(NOT DEVICE)
   include(${CMAKE_CURRENT_LIST_DIR}/oclgrind.cmake)
 else()
   execute_process(COMMAND ${CMAKE_COMMAND} -E env CLADE_KERNEL_DIR=${KERNELS}
-    ${OP_TEST} --op ${OP} --device ${DEVICE} --cases 8 --dtype f32 --first RESULT_VARIABLE result ERROR_VARIABLE error OUTPUT_QUIET)
+    ${OP_TEST} --op ${OP} --device ${DEVICE} --cases 8 --dtype f32 RESULT_VARIABLE result ERROR_VARIABLE error OUTPUT_QUIET)
   string(FIND "${error}" "${FINDS}" found)
   if(result EQUAL 0 OR found LESS 0)
     message(FATAL_ERROR "the op test did not find the planted error: expected \"${FINDS}\": ${result}\n${error}")
