@@ -2,6 +2,7 @@
 none."""
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import unittest
 
 import binary_rules
 import docs_rules
+import performance_page
 import source_rules
 
 OP = '''/* Twice its input. */
@@ -36,6 +38,11 @@ GOOD = {
     "src/ir/ir.h": '/* The graph: clFinish(x) is not called here. */\n#include "base/base.h"\n',
     "src/pass/fold.c": '/* A pass. */\n#include "ir/ir.h"\nconst char *f(void) { return "clFinish(q) on NVIDIA"; }\n',
     "include/clade/status.h": "/* Statuses. */\n",
+    "src/cli/bench/gemm_sets.c": '/* Sets. */\nconst bench_set a[] = {{"small", "64 m=64 n=64 k=64\\n"}, {0}};\n',
+    "src/cli/bench/conv_sets.c": '/* Sets. */\nconst bench_set a[] = {{"one", "last c=3 h=7 w=7 out=4 kernel=1\\n"}, {0}};\n',
+    "docs/performance.md": "# A page\n\n" + performance_page.BEGIN + performance_page.END,
+    "docs/performance/cpu.json": '{"processor": "A", "runs": [{"group": "op", "rows": [{"work": "relu", "peers": {"copy": '
+                                 '{"ratio": 0.5}}}]}]}\n',
     "include/clade/opencl.h": "/* OpenCL. */\n#include <CL/cl.h>\n",
 }
 # rule, file, what is put into it (None: the file is taken away), what the report must hold
@@ -62,6 +69,11 @@ PLANTED = [
      "a.c:2"),
     (source_rules.names_in_one_table, "cl_kernels/twice.cl", "/* A. */\n#ifdef __NV_CL_C_VERSION\n#endif\n", ".cl:2"),
     (source_rules.short_files, "docs/long.md", "line\n" * 601, "601 lines"),
+    (performance_page.measured_page, "docs/performance/cpu.json", GOOD["docs/performance/cpu.json"].replace("0.5", "0.6"),
+     "is not what"),
+    (performance_page.measured_page, "docs/performance/cpu.json", '{"processor": 1', "cannot be made: JSONDecodeError"),
+    (performance_page.measured_page, "docs/performance.md", None, "cannot be made: FileNotFoundError"),
+    (performance_page.measured_page, "docs/performance.md", "# A page\n", "cannot be made: ValueError"),
     (source_rules.nothing_unfinished, "docs/a.md", "a\nTO" "DO: b\n", "docs/a.md:2"),
     (source_rules.nothing_unfinished, "src/op/a.c", "/* A. FIX" "ME */\n", "src/op/a.c:1"),
     (source_rules.opening_comments, "src/op/a.c", "int a;\n", "src/op/a.c:1"),
@@ -104,6 +116,7 @@ def small_tree(path=None, text=None):
         with open(os.path.join(top(), ".clang-format"), encoding="utf-8") as f:
             put("docs/../.clang-format", f.read())
         put("docs/ops.md", docs_rules.page(root))
+        put("docs/performance.md", performance_page.page(root))
         if path and text is None:
             os.remove(os.path.join(root, path))
         elif path:
@@ -130,6 +143,32 @@ class Planted(unittest.TestCase):
     def test_every_source_rule_has_a_plant(self):
         import run
         self.assertEqual(set(run.SOURCE) - {row[0] for row in PLANTED}, set())
+
+
+class Measurements(unittest.TestCase):
+    def run_of(self, group, work, shape, ratio, **other):
+        row = {"group": group, "work": work, "shape": shape, "dtype": "f32", "pass": "fwd", "impl": "vec", "chain": 1,
+               "rounds": 7, "seconds": 0.00123456, "peers": {"openblas": {"ratio": ratio}}, **other}
+        return {"machine": {"cpu": "B", "busy": 0.01}, "device": {"platform": "C", "compute_units": 2}, "rows": [row]}
+
+    def test_runs_are_added(self):
+        with small_tree() as root:
+            path = os.path.join(root, "docs/performance/mine.json")
+            for ratio in (1.5, 2.0):  # the second one replaces the first
+                performance_page.add(root, path, self.run_of("gemm", "64", "m=64 n=64 k=64", ratio))
+            performance_page.add(root, path, self.run_of("conv", "last", "n=16 c=3 h=7 w=7 out=4 kernel=1", 3.0))
+            with open(path, encoding="utf-8") as f:
+                product, layer = json.load(f)["runs"]
+            self.assertEqual((product["set"], product["batch"], layer["set"], layer["batch"]), ("small", 0, "one", 16))
+            self.assertEqual([row["peers"]["openblas"]["ratio"] for row in product["rows"]], [2.0])
+            self.assertEqual(product["rows"][0]["seconds"], 0.001235)
+            self.assertIn("## B", performance_page.page(root))
+
+    def test_transcribed_files_stay(self):
+        with small_tree("docs/performance/cpu.json", '{"processor": "A", "transcribed": true, "runs": []}\n') as root:
+            with self.assertRaises(ValueError):
+                performance_page.add(root, os.path.join(root, "docs/performance/cpu.json"),
+                                     self.run_of("gemm", "64", "m=64 n=64 k=64", 1.0))
 
 
 HEADER = '''/* A. */
