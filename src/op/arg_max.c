@@ -1,4 +1,4 @@
-/* The i32 index of the first largest element along an axis; a NaN is larger than all. */
+/* Index (i32) of the first largest element along an axis; NaN counts as the largest value. */
 #include <clade/ops.h>
 
 #include <inttypes.h>
@@ -56,7 +56,7 @@ static clade_kernel_step *begin(clade_emit *e, const clade_query *q, const char 
   return s;
 }
 
-/* ---- vec: a row at once, or sixteen lines ---- */
+/* ---- vec: vectors along a row, or sixteen lines at a time ---- */
 enum { STRIP = 1024 };
 
 static const char *vec_accept(const clade_query *q) {
@@ -87,7 +87,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: a team of work-items does a line, or a part of it that another launch joins ---- */
+/* ---- group: a team of work-items reduces a line, or a part of one that a second launch combines ---- */
 typedef struct teams {
   clade__group group, join;
   int64_t lines, part, parts;
@@ -113,7 +113,7 @@ static double group_cost(const clade_query *q) {
   return clade__group_cost(q, 8.0 * (double)clade__product(x, 0, x->rank));
 }
 
-/* The largest of each part, then their places. */
+/* Workspace: the maximum of each part, then its index. */
 static size_t element_of(const clade_query *q) {
   return CLADE_MAX(clade__element_bytes(q->node->in[0].dtype), sizeof(int32_t));
 }
@@ -126,7 +126,7 @@ static size_t group_workspace(const clade_query *q) {
   return t.parts > 1 ? tops_bytes(q) + (size_t)(t.lines * t.parts) * sizeof(int32_t) : 0;
 }
 
-/* Parts hand on what is compared: one kernel joins those of several types. */
+/* Partial maxima are stored in the compute type, so one combining kernel serves several element types. */
 static const char *computed_name(const clade_query *q) {
   const clade_dtype t = q->node->in[0].dtype;
   return clade__is_float(t) ? "f32" : t == CLADE_I64 ? "i64" : "i32";
@@ -165,7 +165,7 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- ref: a work-item does a line ---- */
+/* ---- ref: one work-item per line ---- */
 static const char *ref_accept(const clade_query *q) { return clade__cut_short(q->device, (double)extent_of(q).n); }
 static double ref_cost(const clade_query *q) { return cost(q, 0.03); }
 static clade_status ref_emit(clade_emit *e, const clade_query *q) {
@@ -176,7 +176,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic, of a bundle ---- */
+/* ---- systolic: a kernel of a bundle ---- */
 static const char *systolic_accept(const clade_query *q) {
   return q->node->in[0].dtype == CLADE_F32 ? NULL : "its kernel takes elements of f32";
 }

@@ -1,5 +1,5 @@
-/* The mean of the pixels of each window: within (K + 3) 2^-24 of the mean of absolute values over its K pixels, besides
- * the rounding to the stored type. */
+/* Average pooling: the mean of each window. The error is at most (K + 3) 2^-24 times the mean of absolute values over
+ * the window's K pixels, plus the rounding to the stored type. */
 #include "op/pool.h"
 
 static clade_status grad(clade_grad *g) {

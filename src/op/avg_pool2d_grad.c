@@ -1,5 +1,5 @@
-/* The derivative of avg_pool2d: each pixel gathers its share of the windows that cover it. Within (K + 3) 2^-24 of the
- * sum of absolute shares of its K windows. */
+/* Gradient of avg_pool2d: each pixel gathers its share from the windows that cover it. The error is at most (K + 3)
+ * 2^-24 times the sum of absolute shares over its K windows. */
 #include "op/pool.h"
 
 static clade_status infer(clade_node *n) {
@@ -14,7 +14,7 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-static clade_status grad(clade_grad *g) { /* linear */
+static clade_status grad(clade_grad *g) { /* the op is linear */
   g->din[0] = clade__pool_node(g->graph, &clade__op_avg_pool2d, g->node->attrs, 1, g->dout, NULL);
   return CLADE_OK;
 }

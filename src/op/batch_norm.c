@@ -1,8 +1,8 @@
-/* Batch normalization for training: each channel by the mean and variance of the batch, and the running ones moved
- * towards them. The variance is made by two passes over pieces that stay in the cache, joined by their means, so that
- * nothing cancels: the mean is within 2^-16 of the deviation and 2^-22 of the mean of absolute values, the variance
- * within 2^-16 of itself. The running variance takes the unbiased one (of one element: 0); over no elements nothing
- * moves. */
+/* Batch normalization in training mode: normalizes each channel by the mean and variance of the batch, and updates the
+ * running mean and variance. Means and variances are computed in two passes over cache-sized pieces and combined as in
+ * Chan's algorithm, which avoids cancellation. Error bounds: mean, 2^-16 of the standard deviation plus 2^-22 of the
+ * mean of absolute values; variance, 2^-16 of itself. As in PyTorch the running variance uses the unbiased estimate (0
+ * for a single element). An empty batch leaves the running values unchanged. */
 #include "ir/dimensions.h"
 #include "op/batch_norm.h"
 #include "op/epilogue.h"
@@ -15,7 +15,7 @@ static const clade_attr table[] = {{"eps", CLADE_ATTR_F32, offsetof(attrs, eps),
                                    {0}};
 
 enum { X, WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR, OWN }; /* operands */
-enum { Y, MEAN, RSTD, NEXT_MEAN, NEXT_VAR };              /* outputs: RSTD is 1 / sqrt(variance + eps) */
+enum { Y, MEAN, RSTD, NEXT_MEAN, NEXT_VAR };              /* results; RSTD is 1 / sqrt(variance + eps) */
 static const char *const names[] = {"weight", "bias", "running_mean", "running_var"};
 
 static clade_status infer(clade_node *n) {
@@ -78,9 +78,9 @@ static void emit_join(clade_emit *e, const clade_query *q, const clade__channels
   clade__emit_flat(s, q->device, c->channels);
 }
 
-/* With the epilogue, and as many work-items. */
+/* Adds the epilogue and the range. */
 static clade_status finish(clade_kernel_step *s, const clade_query *q, int64_t items) {
-  int64_t none[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}; /* its operands lie as y does */
+  int64_t none[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}; /* the epilogue's operands have y's memory order */
   CLADE_TRY(clade__epilogue_define(s, q->node));
   CLADE_TRY(clade__epilogue_define16(s, q->node));
   clade__epilogue_args(s, q->node, none);
@@ -88,7 +88,7 @@ static clade_status finish(clade_kernel_step *s, const clade_query *q, int64_t i
   return CLADE_OK;
 }
 
-/* What kernels take that scale, and so many elements. */
+/* Begins a kernel that scales and shifts elements. */
 static clade_kernel_step *begin_scale(clade_emit *e, const char *kernel, const clade_query *q, int64_t total) {
   clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
@@ -112,7 +112,7 @@ static clade_status emit_scale(clade_emit *e, const clade_query *q, const clade_
   return finish(s, q, (total + piece - 1) / piece);
 }
 
-/* What kernels take that do all of a channel, but for the epilogue's. */
+/* Arguments of kernels that do all passes over a channel, without the epilogue's. */
 static clade_kernel_step *all_of(clade_emit *e, const char *kernel, const clade_query *q, const clade__channels *c) {
   const attrs *a = q->node->attrs;
   clade_kernel_step *s = clade_emit_kernel(e, kernel);
@@ -154,7 +154,7 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   for (int i = OWN; i < q->node->n_in; i++) in[i] = clade__channel_blocks();
 }
 
-/* ---- group: teams of work-items sum chunks of channels, and join them ---- */
+/* ---- group: teams of work-items sum chunks of channels, then combine them ---- */
 static const char *group_accept(const clade_query *q) { return clade__columns_refuses(q, 2); }
 
 static void group_join(clade_emit *e, const clade_query *q, const clade__columns *p) {
@@ -172,7 +172,7 @@ static void group_join(clade_emit *e, const clade_query *q, const clade__columns
 }
 
 static clade_status group_scale(clade_emit *e, const clade_query *q) {
-  int64_t none[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}; /* its operands lie as y does */
+  int64_t none[CLADE__ELT_INPUTS][CLADE_MAX_RANK] = {{0}}; /* the epilogue's operands have y's memory order */
   const clade__channels c = clade__channels_of(&q->node->in[X]);
   const int64_t total = c.channels * c.count;
   clade_kernel_step *s = begin_scale(e, "batch_norm_forward_group_scale", q, total);
@@ -195,7 +195,7 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   return group_scale(e, q);
 }
 
-/* ---- systolic, of a bundle: three times through all elements ---- */
+/* ---- systolic: a kernel of a bundle, three passes over all elements ---- */
 static const char *systolic_accept(const clade_query *q) {
   return ((const attrs *)q->node->attrs)->epilogue.n_insn ? "its kernel computes no epilogue"
                                                           : clade__systolic_floats(q);
@@ -233,7 +233,7 @@ static const clade_impl *const impls[] = {
     NULL,
 };
 
-/* Each element is read before it is written; x is read as a whole before y is begun. */
+/* x is read completely before y is written, and running values element by element. */
 static uint64_t in_place(const clade_node *n, int out) {
   (void)n;
   return out == Y ? 1u << X : out == NEXT_MEAN ? 1u << RUNNING_MEAN : out == NEXT_VAR ? 1u << RUNNING_VAR : 0;
@@ -258,7 +258,7 @@ const clade_op clade__op_batch_norm = {
 
 clade_val clade__batch_norm(clade_graph *g, const clade_val in[5], float eps, float momentum, clade_val next[2]) {
   attrs a;
-  memset(&a, 0, sizeof a); /* attributes are compared and hashed by their bytes */
+  memset(&a, 0, sizeof a); /* attributes are compared and hashed bytewise, padding included */
   a.eps = eps, a.momentum = momentum;
   clade_val out[5] = {{0}};
   clade_node_add(g, &clade__op_batch_norm, NULL, &a, 5, in, out);

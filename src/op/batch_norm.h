@@ -1,4 +1,4 @@
-/* How batch normalization and its derivative go through a value [samples, channels, …]. */
+/* Batch normalization and its gradient: how a value [samples, channels, …] is divided into work. */
 #ifndef CLADE_BATCH_NORM_H
 #define CLADE_BATCH_NORM_H
 
@@ -8,57 +8,58 @@
 #include "op/dims.h"
 #include "op/group.h"
 
-/* A channel's elements in chunks, each a work-item's; how many depends on shapes alone, so that the sums come out the
- * same on devices of any number of units. */
+/* Division of a channel into chunks of one work-item each. Depends only on the shape, so that sums are the same on
+ * devices with any number of compute units. */
 typedef struct clade__channels {
   int64_t samples, channels, inner; /* inner: pixels of an image */
-  int64_t count;                    /* of a channel */
+  int64_t count;                    /* elements of a channel */
   int64_t chunk, chunks;
-  int64_t block, groups; /* channels side by side, 1 or 16; blocks of them */
+  int64_t block, groups; /* channels per block of the layout (1 or 16), and number of blocks */
 } clade__channels;
 clade__channels clade__channels_of(const clade_type *x);
-/* Whether one launch goes through a block of channels after the other, as what it read first of `operands` values is
- * still in the caches when it reads it again: where the values are larger than these, and their blocks are not. */
+/* True if one launch should process a block of channels completely before the next one, so that later passes read
+ * `operands` values from the cache. Pays off if the values exceed the caches and a block does not. */
 bool clade__channels_whole(const clade_query *q, const clade__channels *c, int operands);
-/* How many chunks of each channel a work-item does where launches that are one persistent kernel go through channel
- * after channel, all units at one: where the second caches together hold a channel of `operands` values, and too few of
- * them would not keep units busy from one launch to the next. 0: not so. */
+/* Chunks per work-item if the launches of a persistent kernel process channel after channel, each with all compute
+ * units; otherwise 0. Used if the L2 caches together hold a channel of `operands` values, and a channel is large enough
+ * to keep all units busy between launches. */
 int64_t clade__channels_share(const clade_query *q, const clade__channels *c, int operands);
-/* The workspace, and what of the above kernels that sum take. */
+/* Emits the workspace and these sizes, for kernels that sum. */
 void clade__channels_emit(clade_kernel_step *s, const clade__channels *c);
 const char *clade__channels_accept(const clade_query *q);
-/* For kernels with a channel in each lane. */
+/* The accept of kernels with one channel per vector lane. */
 const char *clade__channels_blocked(const clade_query *q);
 double clade__channels_cost(const clade_query *q);
-/* Two floats for each channel and chunk; behind them, where there are shares of so many operands, a window that holds a
- * channel of each, and begins with a line. */
+/* Workspace: two floats per channel and chunk, followed by a cache-line-aligned window that holds one channel of each
+ * operand, if clade__channels_share is not 0. */
 size_t clade__channels_workspace(const clade_query *q, int operands);
 void clade__channels_window(clade_kernel_step *s, const clade_query *q);
 
-/* The same for work-groups (cl_kernels/batch_norm_group.cl): columns beside each other, whose sums a team makes chunk
- * by chunk, and what joins those of a channel. A channel is one column, of runs on end; or where these are short, each
- * of its pixels is one, whose elements lie `columns` apart. By the shape alone. */
+/* The same for work-groups (cl_kernels/batch_norm_group.cl). Elements are divided into columns, which teams sum chunk
+ * by chunk; a second launch combines the columns of a channel. Usually a channel is one column, made of contiguous
+ * runs. If the runs are short, each pixel of a channel is a column of its own, with elements `columns` apart. Depends
+ * only on the shape. */
 typedef struct clade__columns {
-  int64_t columns, beside; /* of a channel */
-  int64_t run, length;     /* elements on end; of a column */
+  int64_t columns, beside; /* columns per channel */
+  int64_t run, length;     /* contiguous elements; elements of a column */
   int64_t chunk, chunks;
   clade__group sums, join;
 } clade__columns;
 clade__columns clade__columns_of(const clade_type *x);
-/* For a team that goes through its chunk `times` times. */
+/* NULL, or why the device cannot run it; `times`: passes of a team over its chunk. */
 const char *clade__columns_refuses(const clade_query *q, double times);
 double clade__columns_cost(const clade_query *q);
-size_t clade__columns_workspace(const clade_query *q); /* two floats for each column and chunk */
+size_t clade__columns_workspace(const clade_query *q); /* two floats per column and chunk */
 void clade__columns_emit(clade_kernel_step *s, const clade__columns *p);
 
-/* That the operands from `first` on are f32 [channels] of x, operand 0. */
+/* Checks that `count` operands from `first` on are f32 [channels], where x (operand 0) is [samples, channels, …]. */
 clade_status clade__want_channels(const clade_node *n, int first, int count, const char *const *names);
 
 typedef struct clade__batch_norm_attrs {
   float eps, momentum;
-  clade__elt epilogue; /* of the first result; its operands are as large, and come behind the op's five */
+  clade__elt epilogue; /* applied to the first result; its operands have x's shape and follow the op's own five */
 } clade__batch_norm_attrs;
-/* The op, of (x, weight, bias, running mean, running variance); next: what the running ones become. */
+/* Builds the op of (x, weight, bias, running mean, running variance); next: the updated running mean and variance. */
 clade_val clade__batch_norm(clade_graph *g, const clade_val in[5], float eps, float momentum, clade_val next[2]);
 
 #endif

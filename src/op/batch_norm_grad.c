@@ -1,5 +1,5 @@
-/* The derivatives of batch normalization by its operand, weight and bias, from the gradient of its result. Sums over a
- * channel are within 2^-19 of the sum of absolute terms, and go into the gradient of each of its elements. */
+/* Gradients of batch normalization in training mode with respect to input, weight and bias. Sums over a channel have an
+ * error of at most 2^-19 of the sum of absolute terms; each element of the input's gradient contains them. */
 #include "op/batch_norm.h"
 #include "op/systolic.h"
 
@@ -63,7 +63,7 @@ static void emit_spread(clade_emit *e, const clade_query *q, const clade__channe
   clade__emit_flat(s, q->device, (total + piece - 1) / piece);
 }
 
-/* What kernels take that do all of a channel. */
+/* Arguments of kernels that do all passes over a channel. */
 static clade_kernel_step *all_of(clade_emit *e, const char *kernel, const clade_query *q, const clade__channels *c) {
   clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[X].dtype));
@@ -106,7 +106,7 @@ static void layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   in[X] = in[DY] = out[0] = clade__channel_blocks();
 }
 
-/* ---- group: teams of work-items sum chunks of channels, and join them ---- */
+/* ---- group: teams of work-items sum chunks of channels, then combine them ---- */
 static const char *group_accept(const clade_query *q) { return clade__columns_refuses(q, 1); }
 
 static clade_kernel_step *group_step(clade_emit *e, const clade_query *q, const char *kernel) {
@@ -148,7 +148,7 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic, of a bundle: twice through all elements ---- */
+/* ---- systolic: a kernel of a bundle, two passes over all elements ---- */
 static double systolic_cost(const clade_query *q) {
   clade__channels c = clade__channels_of(&q->node->in[X]);
   return clade__systolic_cost(q, 2.0 * (double)c.channels * (double)c.count);

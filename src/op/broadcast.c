@@ -1,5 +1,6 @@
-/* Explicit broadcasting by NumPy's rule. With `mean` each element is divided by how often it is repeated: the adjoint
- * of a mean, whose divisor may be a symbol when derivatives are taken. */
+/* Explicit broadcasting to a shape by NumPy's rules, as `expand` with a copy. With `mean`, each element is also divided
+ * by its number of repetitions: the gradient of a mean, whose divisor may still be symbolic when the graph is
+ * differentiated. */
 #include <clade/ops.h>
 
 #include "ir/dimensions.h"
@@ -41,7 +42,7 @@ static clade_status infer(clade_node *n) {
   return status == CLADE_OK ? status : clade__fail_in(status, "broadcast: the new shape");
 }
 
-/* Axes that are repeated are as long as the builder wrote. */
+/* The size of a broadcast axis is an attribute, so the axis cannot be pruned. */
 static void ties(clade_ties *t, const clade_node *n) {
   const clade_shape *x = &n->in[0].shape, *y = &n->out[0].shape;
   clade__tie_same(t, n);
@@ -51,7 +52,7 @@ static void ties(clade_ties *t, const clade_node *n) {
   }
 }
 
-/* Also axes that x is repeated along. */
+/* Axes along which x is broadcast can be split too. */
 static void dims(clade_dims *d, const clade_node *n) {
   const clade_shape *x = &n->in[0].shape, *y = &n->out[0].shape;
   if (((const attrs *)n->attrs)->mean) return;
@@ -102,10 +103,10 @@ bool clade__broadcast_view(const clade_node *n, clade__view *v) {
 
 static double cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }
 
-/* The result's axes, as few as do, and strides of x along them. */
+/* The result's axes, merged where possible, and the strides of x along them. */
 typedef struct walk {
   int rank;
-  int64_t dim[CLADE_MAX_RANK], stride[CLADE_MAX_RANK], total, repeats; /* repeats: what is divided by */
+  int64_t dim[CLADE_MAX_RANK], stride[CLADE_MAX_RANK], total, repeats; /* repeats: the divisor */
 } walk;
 static walk walk_of(const clade_node *n) {
   const clade_shape *from = &n->in[0].shape, *to = &n->out[0].shape;
@@ -128,7 +129,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: four elements on end for each work-item ---- */
+/* ---- group: four consecutive elements per work-item ---- */
 static const char *group_accept(const clade_query *q) { return clade__group_refuses(q, 4); }
 
 static clade_status group_emit(clade_emit *e, const clade_query *q) {
@@ -137,7 +138,7 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic, of a bundle: reduce, of one element each ---- */
+/* ---- systolic: the bundle's reduce kernel, with one element per sum ---- */
 enum { KEPT = 4 };
 
 static const char *systolic_accept(const clade_query *q) {
@@ -146,7 +147,7 @@ static const char *systolic_accept(const clade_query *q) {
 }
 
 static double systolic_cost(const clade_query *q) {
-  return clade__systolic_cost(q, 32.0 * (double)walk_of(q->node).total); /* sums are cleared and joined */
+  return clade__systolic_cost(q, 32.0 * (double)walk_of(q->node).total); /* cycles to clear and combine a sum */
 }
 
 static clade_status systolic_emit(clade_emit *e, const clade_query *q) {

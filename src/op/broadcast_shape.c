@@ -1,4 +1,4 @@
-/* What broadcasting does to shapes, and its gradient. */
+/* Shapes of broadcast operands, and the gradient of broadcasting. */
 #include <clade/ops.h>
 
 #include "op/op.h"
@@ -32,7 +32,7 @@ clade_val clade__sum_to(clade_graph *g, clade_val dy, const clade_shape *shape) 
   for (int i = 0; i < type.shape.rank; i++) {
     clade_dim to = i < front ? 1 : shape->dim[i - front];
     lost |= i < front;
-    if (type.shape.dim[i] != to) opt.axes[opt.n_axes++] = i; /* so that `to` is 1 */
+    if (type.shape.dim[i] != to) opt.axes[opt.n_axes++] = i; /* to a size of 1 */
   }
   clade_val sum = opt.n_axes ? clade_sum_(g, &opt) : dy;
   return lost ? clade_reshape(g, sum, *shape) : sum;

@@ -1,7 +1,7 @@
-/* How normalization by channels cuts a value into pieces of work. */
+/* Division of work for normalization over channels. */
 #include "op/batch_norm.h"
 
-/* Elements that are summed one after the other, sixteen at a time or, where runs are short, alone. */
+/* Elements per partial sum: CHUNK for vectors of sixteen, SHORT_CHUNK for short runs, which are summed one by one. */
 enum { CHUNK = 4096, SHORT_CHUNK = 256, MOST_CHUNKS = 4096, SHORT_RUN = 256, SHORTEST_RUN = 32 };
 
 clade__channels clade__channels_of(const clade_type *type) {
@@ -47,7 +47,7 @@ void clade__channels_emit(clade_kernel_step *s, const clade__channels *c) {
   clade_emit_index(s, c->block);
 }
 
-/* Once through a chunk, its beginning twice, in runs of `inner`. */
+/* Loop iterations of one pass over a chunk, with its beginning read twice, in runs of `inner`. */
 const char *clade__channels_accept(const clade_query *q) {
   clade__channels c = clade__channels_of(&q->node->in[0]);
   double runs = (double)c.chunk / (double)CLADE_MAX(c.inner, 1) + 2;
@@ -59,7 +59,7 @@ const char *clade__channels_blocked(const clade_query *q) {
   return clade__channels_of(&q->node->in[0]).inner > 1 ? NULL : "there is one pixel: channels lie side by side";
 }
 
-/* Two rounds through all operands. */
+/* Two passes over all operands. */
 double clade__channels_cost(const clade_query *q) {
   clade__channels c = clade__channels_of(&q->node->in[0]);
   double bytes = 2 * clade__node_bytes(q->node);
@@ -90,7 +90,7 @@ clade__columns clade__columns_of(const clade_type *x) {
   p.chunk = p.run > SHORT_RUN ? CHUNK : SHORT_CHUNK;
   while (p.chunk < p.length / MOST_CHUNKS) p.chunk *= 2;
   p.chunks = CLADE_MAX((p.length + p.chunk - 1) / p.chunk, 1);
-  /* columns and channels lie beside each other, also where there is one */
+  /* adjacent columns and channels, so teams are spread even if there is only one */
   p.sums = apart ? clade__group_of(p.chunk, CLADE_MAX(p.columns, 2)) : clade__group_of(p.run, 1);
   p.join = clade__group_of(p.chunks * p.beside, CLADE_MAX(c.channels, 2));
   return p;

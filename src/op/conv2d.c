@@ -1,7 +1,8 @@
-/* Convolution over height and width, as cross-correlation: NCHW, with stride, padding, dilation and groups, and an
- * elementwise program at the end. Bytes (x in i8 or u8, w in i8) give i32, exactly. Of floats each result is within (K
- * + 4) 2^-24 of sum |x w| over its K products, before the program, besides the rounding to the stored type; `winograd`
- * and `fft`, not taken where .strict asks for this, have bounds of their own (docs/layouts.md). */
+/* Two-dimensional convolution (cross-correlation, as `torch.nn.Conv2d`) in NCHW, with stride, padding, dilation and
+ * groups, and with an elementwise epilogue. With x in i8 or u8 and w in i8, the result is exact in i32. For floats, the
+ * error before the epilogue is at most (K + 4) 2^-24 times sum |x w| over the K products of a result, plus the rounding
+ * to the stored type. The implementations `winograd` and `fft` have larger bounds (docs/layouts.md); .strict excludes
+ * them. */
 #include "ir/dimensions.h"
 #include "ir/ties.h"
 #include "op/conv/conv.h"
@@ -46,7 +47,8 @@ clade_status clade__conv_check(const clade_node *n, const clade_shape *x, const 
   return CLADE_OK;
 }
 
-/* A group of one channel goes with it, and with the results that it makes; of larger groups all lose the same. */
+/* Depthwise: a channel is pruned together with the results computed from it. Larger groups all lose the same channels.
+ */
 static void tie_groups(clade_ties *t, const clade__conv_attrs *a, const clade_shape *w, int x, int y) {
   const int64_t in = w->dim[1], out = w->dim[0] / a->groups;
   for (int64_t group = 0; group < a->groups; group++) {
@@ -75,7 +77,7 @@ void clade__conv_ties(clade_ties *t, const clade_node *n, int x, int y) {
 
 static void ties(clade_ties *t, const clade_node *n) { clade__conv_ties(t, n, 0, n->n_in); }
 
-/* Samples, and channels or groups of them. `shape`: the attribute tells that of x. */
+/* Dimensions that can be split: samples, and channels or whole groups. `shape`: an attribute holds the shape of x. */
 void clade__conv_dims(clade_dims *d, const clade_node *n, int x, int y, bool shape) {
   const clade__conv_attrs *a = n->attrs;
   const clade_shape *w = &n->in[1].shape;
@@ -117,7 +119,7 @@ clade_status clade__conv_operands(const clade_node *n, const char *first, const 
 clade_val clade__conv_node(clade_graph *g, const clade_op *op, const clade__conv_attrs *like, clade_val a, clade_val b,
                            const clade_shape *shape) {
   clade__conv_attrs at;
-  memset(&at, 0, sizeof at); /* attributes are compared and hashed by their bytes */
+  memset(&at, 0, sizeof at); /* attributes are compared and hashed bytewise, padding included */
   at.window = like->window;
   at.groups = like->groups;
   if (shape) {
@@ -132,7 +134,7 @@ clade_status clade__conv_plain(const clade_grad *g) {
   return CLADE_FAIL(UNSUPPORTED, "%s: derivatives are taken before an epilogue is fused in", g->node->op->name);
 }
 
-/* Of bytes the first one may lack a sign, as in products. */
+/* For 8-bit operands, x may be unsigned, as in gemm. */
 static clade_status operands(const clade_node *n, clade_dtype *out) {
   const clade_dtype x = n->in[0].dtype, w = n->in[1].dtype;
   *out = x;

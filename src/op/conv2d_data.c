@@ -1,5 +1,5 @@
-/* The derivative of a convolution by its input: what each pixel gave to the results whose windows cover it. It gathers,
- * so that sums have a fixed order; the bound is that of conv2d. */
+/* Gradient of a convolution with respect to its input, which is also transposed convolution. Each pixel gathers from
+ * the results whose windows cover it, so that sums have a fixed order. The error bound is that of conv2d. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 #include "op/group.h"
@@ -17,7 +17,8 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-/* Of groups the builder writes how many there are, which no weight's shape tells. */
+/* With groups, channels of x cannot be pruned: the number of groups is an attribute, and no weight's shape implies it.
+ */
 static void ties(clade_ties *t, const clade_node *n) {
   const clade__conv_attrs *a = n->attrs;
   clade__conv_ties(t, n, n->n_in, 0);

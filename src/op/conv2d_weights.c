@@ -1,6 +1,6 @@
-/* The derivative of a convolution by its weights: for each of them, the sum over images and pixels of x times y. The
- * sum is cut into parts that are added in a fixed order; each result is within (P + 4) 2^-24 of sum |x y| over its P
- * products, besides the rounding to the stored type. */
+/* Gradient of a convolution with respect to its weights. Each weight's sum over images and pixels is cut into parts
+ * that are added in a fixed order. The error is at most (P + 4) 2^-24 times sum |x y| over its P products, plus the
+ * rounding to the stored type. */
 #include "op/conv/weights.h"
 #include "op/group.h"
 #include "op/product.h"
@@ -23,7 +23,7 @@ static clade_status grad(clade_grad *g) {
   return CLADE_OK;
 }
 
-/* ---- what implementations share: parts of the sum in scratch memory, and a second launch that joins them ---- */
+/* ---- shared by the implementations: partial sums in the workspace, and a second launch that adds them ---- */
 clade__weights clade__weights_of(const clade_node *n, bool flat) {
   const clade__conv_attrs *a = n->attrs;
   const clade_shape *x = &n->in[0].shape, *y = &n->in[1].shape, *w = &n->out[0].shape;
@@ -48,7 +48,7 @@ double clade__weights_flops(const clade__weights *p) {
   return 2 * (double)p->outputs * (double)p->n * (double)(p->result[0] * p->result[1]);
 }
 
-/* A sum in one part of the stored type, as it lies in w, is the result already. */
+/* A single part in the stored type and in the order of w needs no second launch. */
 static bool direct(const clade_query *q, int64_t parts, bool turned) {
   return parts == 1 && !turned && q->node->out[0].dtype == CLADE_F32;
 }
@@ -117,7 +117,7 @@ double clade__weights_join_cycles(const clade__weights *p, int64_t parts) {
   return parts > 1 ? 30000 + (double)p->outputs * (double)parts * 0.7 : 0;
 }
 
-/* ---- ref: a work-item per weight and part; a part is so many lines of pixels, of all images ---- */
+/* ---- ref: one work-item per weight and part; a part is a number of pixel rows over all images ---- */
 static int64_t ref_lines(const clade_query *q, const clade__weights *p) {
   int64_t want = 512 * CLADE__SUM_UNITS, lines = CLADE_MAX(p->n * p->result[0], 1);
   int64_t parts = CLADE_MIN(CLADE_MAX(want / CLADE_MAX(p->outputs, 1), 1), lines);

@@ -1,5 +1,5 @@
-/* Convolution over depth, height and width: the slices that a window covers along the depth become channels of a
- * convolution over height and width, so that all passes are that one's. */
+/* Three-dimensional convolution, composed of unfold along the depth and conv2d: the slices that a window covers become
+ * channels. */
 #include "op/conv/build.h"
 #include "op/unfold.h"
 
@@ -7,7 +7,7 @@
 
 typedef struct depth {
   clade__unfold_attrs window;
-  int64_t count; /* how often the window fits */
+  int64_t count; /* number of window positions */
 } depth;
 
 static clade_status depth_of(const clade_conv3d_opt *opt, const int *both, int64_t in, int64_t kernel, depth *d) {
@@ -31,14 +31,14 @@ static clade_status depth_of(const clade_conv3d_opt *opt, const int *both, int64
   return CLADE_OK;
 }
 
-/* The convolution of all slices: [images, channels, height, width] to the same. */
+/* Convolves all slices: [images, channels, height, width] to the same axes. */
 static clade_val slices(clade_graph *g, const clade_conv3d_opt *opt, const int *both, clade_val x, clade_val w) {
   return clade_conv2d(g, x, w, .bias = opt->bias, .stride = {opt->stride[1], opt->stride[2]},
                       .pads = {both[1], both[2], both[4], both[5]}, .dilation = {opt->dilation[1], opt->dilation[2]},
                       .groups = opt->groups);
 }
 
-/* The result's channels before its depth; its height is `lines` for each of the depth. */
+/* Moves the result's channels before its depth. If `by_height`, the depth is part of the height. */
 static clade_val join(clade_graph *g, clade_val y, clade_dim images, int64_t count, bool by_height) {
   clade_type type;
   if (!clade_val_ok(y) || clade_val_type(g, y, &type) != CLADE_OK) return y;
@@ -67,11 +67,11 @@ clade_val clade_conv3d_(clade_graph *g, clade_val x, const clade_conv3d_opt *giv
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   bool still = d.window.kernel == 1 && d.window.stride == 1 && !both[0] && !both[3];
   bool points = still && b[3] == 1 && opt.stride[1] <= 1 && !both[1] && !both[4] &&
-                a[2] * a[3] <= CLADE__WINDOW_MOST; /* then depth and height are one axis */
+                a[2] * a[3] <= CLADE__WINDOW_MOST; /* then depth and height can be merged */
   clade_val w = clade_reshape(g, opt.w, CLADE_SHAPE(b[0], b[1] * b[2], b[3], b[4]));
   if (points)
     x = clade_reshape(g, x, CLADE_SHAPE(a[0], a[1], a[2] * a[3], a[4]));
-  else if (d.count == 1 && !both[0] && !both[3] && a[2] == b[2]) /* all slices: they are in order already */
+  else if (d.count == 1 && !both[0] && !both[3] && a[2] == b[2]) /* one window of all slices, in order */
     x = clade_reshape(g, x, CLADE_SHAPE(a[0], a[1] * a[2], a[3], a[4]));
   else
     x = clade_reshape(g, clade__unfold(g, x, &d.window),

@@ -1,14 +1,14 @@
-/* Transposed convolution over depth, height and width, the derivative of conv3d by its input: each slice of x gives, as
- * channels, the slices of the result that its windows cover, and those at one depth are added. */
+/* Three-dimensional transposed convolution, composed of conv2d_data and fold: each slice of x produces, as channels,
+ * the slices of the result that its window covers; slices of the same depth are added. */
 #include "op/conv/build.h"
 #include "op/unfold.h"
 
 #define OP "conv3d_transpose"
 
 typedef struct solid {
-  clade__conv_attrs plane;   /* over height and width */
+  clade__conv_attrs plane;   /* height and width */
   clade__unfold_attrs depth; /* of the result */
-  clade_shape x, w, y;       /* of the three axes */
+  clade_shape x, w, y;       /* with three spatial axes */
 } solid;
 
 static clade_status check(const clade_graph *g, clade_val x, const clade_conv3d_transpose_opt *opt, solid *s) {
@@ -46,7 +46,7 @@ static clade_status check(const clade_graph *g, clade_val x, const clade_conv3d_
   return CLADE_OK;
 }
 
-/* The product of all slices: from [images, channels, height, width] to so many channels and lines. */
+/* Applies conv2d_data to all slices: [images, channels, height, width] to the given channels and lines. */
 static clade_val slices(clade_graph *g, const solid *s, clade_val x, clade_val w, clade_dim images, clade_dim channels,
                         clade_dim lines) {
   const clade_dim *b = s->w.dim;
@@ -55,7 +55,7 @@ static clade_val slices(clade_graph *g, const solid *s, clade_val x, clade_val w
   return clade__conv_node(g, &clade__op_conv2d_data, &s->plane, x, w, &y);
 }
 
-/* From [n, windows, channels, kernel, ...]. Windows that lie end to end fill the depth as they are. */
+/* From [n, windows, channels, kernel, ...]. Adjacent windows that do not overlap need no addition. */
 static clade_val add_up(clade_graph *g, const solid *s, clade_val y) {
   const clade__unfold_attrs *d = &s->depth;
   if (d->kernel != d->stride || d->dilation != 1 || d->size != s->x.dim[2] * d->kernel || d->pad[0])
@@ -69,12 +69,12 @@ static clade_val build(clade_graph *g, const solid *s, clade_val x, clade_val w)
   const clade_dim *a = s->x.dim, *y = s->y.dim;
   bool still = d->kernel == 1 && d->stride == 1 && !d->pad[0] && !d->pad[1];
   bool points = still && p->kernel[0] == 1 && p->stride[0] == 1 && !p->pad[0] && !p->pad[2] &&
-                a[2] * a[3] <= CLADE__WINDOW_MOST; /* then depth and height are one axis */
+                a[2] * a[3] <= CLADE__WINDOW_MOST; /* then depth and height can be merged */
   if (points) {
     x = clade_reshape(g, x, CLADE_SHAPE(a[0], a[1], a[2] * a[3], a[4]));
     return clade_reshape(g, slices(g, s, x, w, a[0], y[1], y[2] * y[3]), s->y);
   }
-  if (a[2] == 1 && d->size == d->kernel && !d->pad[0] && !d->pad[1]) { /* all slices: they are in order already */
+  if (a[2] == 1 && d->size == d->kernel && !d->pad[0] && !d->pad[1]) { /* one window of all slices, in order */
     x = clade_reshape(g, x, CLADE_SHAPE(a[0], a[1], a[3], a[4]));
     return clade_reshape(g, slices(g, s, x, w, a[0], y[1] * d->kernel, y[3]), s->y);
   }

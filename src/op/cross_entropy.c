@@ -1,8 +1,8 @@
-/* Softmax cross-entropy of logits and labels, with smoothing and an ignored label. The loss of a row with a label that
- * names no class is NaN. A row's loss is off by (20 + range of its logits) 2^-23 of itself and 2^-21 of the difference
- * between its largest logit and those that the target weighs; the mean adds 2^-22. Also gives what its derivative
- * needs: for each row its largest logit and the sum of exp(x - largest) over the others, and how many labels are not
- * ignored. */
+/* Softmax cross-entropy of logits and class labels, with label smoothing and an ignored label
+ * (`torch.nn.CrossEntropyLoss`). A row whose label is no class has a loss of NaN. The error of a row's loss is at most
+ * (20 + range of its logits) 2^-23 of itself plus 2^-21 of the difference between its largest logit and the target's;
+ * the mean adds 2^-22. The op also returns what its gradient needs: per row, the largest logit and the sum of exp(x -
+ * largest) over the others, and the number of labels that are not ignored. */
 #include "ir/dimensions.h"
 #include "op/cross_entropy.h"
 #include "op/group.h"
@@ -31,7 +31,8 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-/* Rows, whose mean is over as many in each part unless some are ignored; and classes. */
+/* Dimensions that can be split: classes, and rows. A mean over rows can be split only if no label is ignored, so that
+ * all parts count the same number of rows. */
 static void dims(clade_dims *d, const clade_node *n) {
   const clade__cross_entropy_attrs *a = n->attrs;
   clade_dims_along(d, clade_dims_add(d, (clade_dim_kind)CLADE__DIM_CLASSES), 0, n->in[0].shape.rank - 1, 1);
@@ -66,7 +67,7 @@ static double cost(const clade_query *q) {
   return clade__cost(q->device, 40.0 * (double)rows_of(q) * (double)classes(q), clade__node_bytes(q->node), 0.1);
 }
 
-/* The losses of the rows, where their mean is wanted. */
+/* Losses of the rows, if their mean is the result. */
 static size_t workspace(const clade_query *q) {
   return ((const clade__cross_entropy_attrs *)q->node->attrs)->per_sample ? 0 : (size_t)rows_of(q) * sizeof(float);
 }
@@ -107,7 +108,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: a team of work-items does a row; others add the losses, in parts where these are many ---- */
+/* ---- group: one team of work-items per row; a second launch adds the losses, in parts if there are many ---- */
 typedef struct adding {
   int64_t part, parts;
 } adding;
@@ -127,7 +128,7 @@ static double group_cost(const clade_query *q) {
   return clade__group_cost(q, 50.0 * (double)rows_of(q) * (double)classes(q));
 }
 
-/* The losses of the rows, then the sum and the number of each part. */
+/* Losses of the rows, then the sum and count of each part. */
 static size_t group_workspace(const clade_query *q) {
   const int64_t parts = adding_of(rows_of(q)).parts;
   return workspace(q) + (parts > 1 ? (size_t)parts * 2 * sizeof(float) : 0);
@@ -189,7 +190,7 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic, of a bundle ---- */
+/* ---- systolic: a kernel of a bundle ---- */
 static const char *systolic_accept(const clade_query *q) {
   return q->node->in[0].dtype == CLADE_F32 ? NULL : "its kernel takes logits of f32";
 }

@@ -1,6 +1,7 @@
-/* The derivative of the softmax cross-entropy: (softmax - target) times the gradient of the loss, which for a mean is
- * divided by the number of labels that are not ignored. Each element is off by (20 + range of the row's logits) 2^-23
- * of its softmax and 2^-22 of its target, times that gradient. A row whose label names no class becomes NaN. */
+/* Gradient of the softmax cross-entropy with respect to the logits: (softmax - target) times the loss's gradient; for a
+ * mean, divided by the number of labels that are not ignored. The error of an element is at most (20 + range of the
+ * row's logits) 2^-23 of its softmax plus 2^-22 of its target, times the loss's gradient. A row whose label is no class
+ * becomes NaN. */
 #include "op/cross_entropy.h"
 #include "op/group.h"
 #include "op/systolic.h"
@@ -58,7 +59,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: four elements a work-item ---- */
+/* ---- group: four elements per work-item ---- */
 static const char *group_accept(const clade_query *q) { return clade__group_refuses(q, 4); }
 
 static double group_cost(const clade_query *q) {
@@ -81,7 +82,7 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic, of a bundle ---- */
+/* ---- systolic: a kernel of a bundle ---- */
 static const char *systolic_accept(const clade_query *q) {
   return q->node->in[0].dtype == CLADE_F32 ? NULL : "its kernel takes logits of f32";
 }
@@ -110,7 +111,7 @@ static const clade_impl *const impls[] = {
     NULL,
 };
 
-/* Each element is read before it is written. */
+/* In-place execution is allowed: each element is read before it is overwritten. */
 static uint64_t in_place(const clade_node *n, int out) {
   (void)n, (void)out;
   return 1;

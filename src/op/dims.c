@@ -1,4 +1,4 @@
-/* Axes, strides and costs: arithmetic on shapes that several ops need. */
+/* Axes, strides and cost estimates that several ops share. */
 #include "op/dims.h"
 
 #include "base/profile.h"
@@ -77,8 +77,8 @@ int clade__collapse(int rank, int64_t *dim, int n_sets, int64_t (*const *strides
   return 1;
 }
 
-/* The one place where costs meet what a device reaches. Costs of CPUs are made of cycles, and go by what is expected of
- * the class, whatever was measured; only a GPU computes while it waits for memory. */
+/* For CPUs the estimates of implementations are in cycles, so rates of the device class are used and measured ones are
+ * ignored. Only GPUs are assumed to overlap computation with memory traffic. */
 double clade__cost(const clade_device_info *device, double flops, double bytes, double efficiency) {
   clade__class_speed speed = clade__class_speed_of(device);
   if (device->device_class != CLADE_GPU) return speed.launch + flops / (speed.flops * efficiency) + bytes / speed.bytes;
@@ -188,7 +188,7 @@ void clade__emit_flat(clade_kernel_step *s, const clade_device_info *device, int
 
 int64_t clade__piece(const clade_device_info *device, int64_t n, int64_t few, int64_t most) {
   if (device->device_class != CLADE_CPU) return few;
-  if (device->max_passes) most = CLADE_MIN(most, CLADE_MAX(device->max_passes / 16, 1)); /* an element may take some */
+  if (device->max_passes) most = CLADE_MIN(most, CLADE_MAX(device->max_passes / 16, 1)); /* several per element */
   int64_t items = 4 * (int64_t)CLADE_MAX(device->compute_units, 1u), share = (n + items - 1) / items;
   return CLADE_MIN(CLADE_MAX(share, CLADE_MIN(most, 256)), most);
 }

@@ -1,5 +1,6 @@
-/* Dropout: an element is 0 with probability p, else x / (1 - p), by random numbers that are a pure function of key,
- * counter and element (Philox4x32-10), so that the derivative draws them again and nothing is kept. */
+/* Dropout: zeroes elements with probability p and scales the others by 1 / (1 - p). The random numbers are a pure
+ * function of key, counter and element index (Philox4x32-10), so the gradient regenerates the mask instead of storing
+ * it. */
 #include <clade/nn.h>
 
 #include <inttypes.h>
@@ -12,7 +13,8 @@
 typedef struct attrs {
   int64_t key;
   float p;
-  /* x is a part: each `run` elements are those from `first` on of `whole` ones. 0: x is all there is. */
+  /* If run is not 0, x is a slice of a larger tensor (tensor parallelism): each `run` elements of x are the elements
+   * from `first` on of each `whole` elements. */
   int64_t run, whole, first;
 } attrs;
 static const clade_attr table[] = {
@@ -40,7 +42,7 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-/* A part draws for its elements what the whole draws for them. */
+/* A slice uses the random numbers of its elements' positions in the whole tensor. */
 static void dims(clade_dims *d, const clade_node *n) {
   const clade_shape *x = &n->in[0].shape;
   if (((const attrs *)n->attrs)->run) return;
@@ -57,7 +59,7 @@ static clade_val add(clade_graph *g, clade_val x, const attrs *a, clade_val coun
   return clade_node_add(g, &clade__op_dropout, NULL, a, 2, (clade_val[]){x, counter}, NULL);
 }
 
-/* The same elements are dropped. */
+/* The gradient is the same mask applied to dy. */
 static clade_status grad(clade_grad *g) {
   if (g->wanted[0]) g->din[0] = add(g->graph, g->dout[0], g->node->attrs, g->in[1]);
   return CLADE_OK;
@@ -75,7 +77,7 @@ static double cost(const clade_query *q) {
 static void emit_numbers(clade_kernel_step *s, const attrs *a) {
   clade_emit_u32(s, (uint32_t)((uint64_t)a->key & 0xffffffffu));
   clade_emit_u32(s, (uint32_t)((uint64_t)a->key >> 32));
-  clade_emit_u32(s, (uint32_t)(a->p * 0x1p32)); /* numbers below it drop */
+  clade_emit_u32(s, (uint32_t)(a->p * 0x1p32)); /* numbers below this threshold drop an element */
   clade_emit_f32(s, 1 / (1 - a->p));
 }
 
@@ -98,7 +100,7 @@ static clade_status emit_part(clade_emit *e, const clade_query *q) {
 }
 
 static clade_status emit(clade_emit *e, const clade_query *q) {
-  enum { BLOCK = 64 }; /* elements for which a work-item draws at once */
+  enum { BLOCK = 64 }; /* elements for which a work-item generates numbers at once */
   const attrs *a = q->node->attrs;
   if (a->run) return emit_part(e, q);
   int64_t n = elements(q), blocks = (n + BLOCK - 1) / BLOCK, piece = clade__piece(q->device, blocks, 1, 1 << 8);
@@ -114,7 +116,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: a work-item draws for four elements that its neighbors' lie between ---- */
+/* ---- group: a work-item computes four elements, interleaved with those of its neighbors ---- */
 static const char *group_accept(const clade_query *q) {
   return ((const attrs *)q->node->attrs)->run ? "x is a part" : clade__group_refuses(q, 10);
 }
@@ -124,7 +126,7 @@ static double group_cost(const clade_query *q) {
 }
 
 static clade_status group_emit(clade_emit *e, const clade_query *q) {
-  enum { BLOCK = 64, ITEMS = 16 }; /* elements, and the work-items that have them */
+  enum { BLOCK = 64, ITEMS = 16 }; /* elements, and the work-items that share them */
   const int64_t n = elements(q);
   const size_t items = (size_t)((n + BLOCK - 1) / BLOCK * ITEMS), group = CLADE__GROUP_ITEMS;
   clade_kernel_step *s = clade_emit_kernel(e, "dropout_forward_group");
@@ -143,7 +145,7 @@ static const clade_impl *const impls[] = {
                .file = "dropout_group"),
     CLADE_IMPL(.name = "ref", .family = CLADE_FAMILY_REF, .cost = cost, .emit = emit), NULL};
 
-/* Each element is read before it is written. */
+/* In-place execution is allowed: each element is read before it is overwritten. */
 static uint64_t in_place(const clade_node *n, int out) {
   (void)n, (void)out;
   return 1;
@@ -175,15 +177,15 @@ clade_val clade_dropout(clade_graph *g, clade_val x, double p, uint64_t key, cla
   return add(g, x, &a, counter);
 }
 
-/* The graph's counter of executions, which all its layers share and each execution counts on. It begins at a number
- * that depends on the seed of the variables, and so do the elements that are dropped. */
+/* The graph's step counter, shared by all dropout layers and incremented by each execution. Its initial value depends
+ * on the seed of the variables, so the masks do too. */
 static clade_val counter_of(clade_graph *g) {
   static const char name[] = "optimizer.dropout";
   size_t index;
   if (clade__map_get(&g->variables.by_name, clade__hash_bytes(name, sizeof name - 1), &index))
     return clade__graph_val(g, g->variables.at[index].value);
   clade_val counter = clade_variable(g, name, CLADE_I64, CLADE_SCALAR,
-                                     (clade_initial){CLADE_INIT_UNIFORM, 0, 0x1p62}); /* in steps of 2^38 */
+                                     (clade_initial){CLADE_INIT_UNIFORM, 0, 0x1p62}); /* multiples of 2^38 */
   clade_assign(g, counter, clade_add(g, counter, clade_fill(g, CLADE_I64, CLADE_SCALAR, 1)));
   return counter;
 }
@@ -203,7 +205,7 @@ clade_val clade_nn_dropout_(clade_graph *g, const char *name, const clade_dropou
   }
   if (status != CLADE_OK) return clade__graph_fail(g, status, NULL);
   if (!clade_graph_trains(g) || opt.p == 0) return opt.x;
-  int32_t share = g->share; /* each has noise of its own */
+  int32_t share = g->share; /* each share of the batch has its own mask */
   clade__hash key = clade__hash_more_text(clade__hash_bytes(&share, sizeof share), name);
   return clade_dropout(g, opt.x, opt.p, key.lo, counter_of(g));
 }

@@ -1,4 +1,4 @@
-/* Whether elementwise programs make sense: which element types a function takes, and what it gives. */
+/* Type checks of elementwise programs: which element types a function takes, and its result type. */
 #include "op/op.h"
 
 static clade_status refuse(const clade__elt_row *row, int operand, clade_dtype got, const char *expected) {

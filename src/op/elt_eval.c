@@ -1,15 +1,16 @@
-/* Elementwise programs in C's double, made from the same rows: a reference, and what folding of constants uses. */
+/* Elementwise programs evaluated in double, generated from eltwise.def: the reference for tests and for constant
+ * folding. */
 #include "op/op.h"
 
 #include <math.h>
 
-typedef int64_t T; /* the names that integer expressions use */
+typedef int64_t T; /* the type name in integer expressions */
 typedef uint64_t U;
 
 #define E(...) (__VA_ARGS__)
 
 static double rsqrt(double a) { return 1 / sqrt(a); }
-/* Of infinity a product with 0 would be none: beyond 40 it is 0. */
+/* GELU with the argument clamped to 40 in magnitude, since infinity times 0 would be NaN. */
 static double gelu(double a) { return 0.5 * fmax(a, -40) * erfc(a * -0.70710678118654752440); }
 static double gelu_grad(double a) {
   const double near = fmax(fmin(a, 40), -40);
@@ -64,7 +65,7 @@ static T integer_value(unsigned number, T a, T b, T c, T P, T Q) {
 #undef NO
 }
 
-/* The bits that are stored. */
+/* Reduces an integer to the bits that its type stores. */
 static int64_t wrap(clade_dtype t, int64_t v) {
   const clade__dtype *row = clade__dtype_row(t);
   const int above = 64 - (int)row->bits;
@@ -77,12 +78,12 @@ static int64_t saturate(double v, int64_t low, int64_t high) {
   return v <= (double)low ? low : v >= (double)high ? high : (int64_t)v;
 }
 
-/* As it is stored. */
+/* Rounds a value to its stored type. */
 static double rounded(clade_dtype t, double v) {
   float f = (float)v;
   uint64_t bits;
-  if (clade__has_blocks(t)) return v;              /* it hangs on the others of its block */
-  (void)clade_convert(t, &bits, CLADE_F32, &f, 1); /* one element of a known type cannot fail */
+  if (clade__has_blocks(t)) return v;              /* depends on the other elements of the block */
+  (void)clade_convert(t, &bits, CLADE_F32, &f, 1); /* cannot fail for one element of a known type */
   (void)clade_convert(CLADE_F32, &f, t, &bits, 1);
   return (double)f;
 }

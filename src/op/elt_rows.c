@@ -1,4 +1,4 @@
-/* eltwise.def as a table, and finding a row by name or number. */
+/* eltwise.def as a table, with lookup by name and by number. */
 #include "op/op.h"
 
 #define INFINITY __builtin_inff()
@@ -21,7 +21,7 @@ const clade__elt_row *clade__elt_by_name(const char *name) {
   return NULL;
 }
 
-/* Rows are in the order of their numbers. */
+/* The table is sorted by number. */
 const clade__elt_row *clade__elt_by_number(unsigned number) {
   size_t low = 0, high = CLADE_COUNT(clade__elt_rows) - 1;
   while (low < high) {

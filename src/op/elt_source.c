@@ -1,4 +1,5 @@
-/* Elementwise programs as OpenCL C: each instruction becomes one constant, its row's expression with names put in. */
+/* Generates OpenCL C for elementwise programs. Each instruction becomes a constant, computed by its row's expression
+ * with the operands' names substituted. */
 #include "op/op.h"
 
 #include <ctype.h>
@@ -6,16 +7,16 @@
 #include <math.h>
 #include <stdio.h>
 
-/* The type of a value, of sixteen of them where `wide`. */
+/* OpenCL type of a value, or of a vector of sixteen if `wide`. */
 static const char *value_type(clade_dtype t, bool wide) {
   if (!wide) return clade__compute_type(t);
   return clade__is_float(t) ? "float16" : "int16";
 }
 
-typedef struct names { /* what stands for the row's names */
+typedef struct names { /* substitutions for the names in an expression */
   char operand[3][8];
   char real[CLADE__ELT_PARAMS][48], integer[CLADE__ELT_PARAMS][48];
-  const char *type; /* of the operands: T */
+  const char *type; /* operand type, for T */
 } names;
 
 static void real_literal(char text[48], float value) {
@@ -25,7 +26,7 @@ static void real_literal(char text[48], float value) {
     snprintf(text, 48, value < 0 ? "(%af)" : "%af", (double)value);
 }
 
-/* The least one's digits alone are no literal of its type. */
+/* A literal of the smallest value would overflow before the minus. */
 static void integer_text(char text[48], int64_t v, bool wide) {
   const char *suffix = wide ? "L" : "";
   if (v == (wide ? INT64_MIN : INT32_MIN))
@@ -34,7 +35,7 @@ static void integer_text(char text[48], int64_t v, bool wide) {
     snprintf(text, 48, "%" PRId64 "%s", v, suffix);
 }
 
-/* The nearest integer inside the bound, within the type. */
+/* The bound as an integer literal, clamped to the type's range. */
 static void integer_literal(char text[48], double value, bool wide) {
   int64_t low = wide ? INT64_MIN : INT32_MIN, high = wide ? INT64_MAX : INT32_MAX;
   int64_t v = value <= (double)low ? low : value >= (double)high ? high : (int64_t)value;
@@ -59,7 +60,7 @@ static const char *stands_for(const names *n, const char *token, size_t length) 
   }
 }
 
-/* Functions that prelude_math.cl has for sixteen floats at once; compilers may call the library's for each lane. */
+/* Functions with a float16 version in prelude_math.cl; some compilers would call the built-in one once per lane. */
 static bool ours(const char *token, size_t length) {
   static const char *const names[] = {"exp",  "expm1", "log",       "log1p", "tanh", "erf",
                                       "erfc", "gelu",  "gelu_grad", "sin",   "cos",  "tan"};
@@ -91,14 +92,14 @@ static clade_dtype value_dtype(const clade__elt *p, int value) {
   return (clade_dtype)(value < p->n_in ? p->in_dtype[value] : p->insn[value - p->n_in].dtype);
 }
 
-/* A value that has fewer bits in memory than while it is computed with. */
+/* True if a type has fewer bits in memory than in computation. */
 static bool narrow(clade_dtype t) {
   const clade__dtype *row = clade__dtype_row(t);
   const unsigned computed = strcmp(row->compute, "long") == 0 ? 64 : 32;
   return row->kind != CLADE__TRUTH && row->bits < computed;
 }
 
-/* A float to an integer: cut towards zero, saturated, NaN becomes 0. */
+/* Converts a float to an integer: truncates, saturates, and turns NaN into 0. */
 static void saturate(const char *a, clade_dtype to, clade__text *out) {
   const int64_t low = clade__dtype_low(to), high = clade__dtype_high(to);
   const bool wide = strcmp(clade__compute_type(to), "long") == 0;
@@ -109,7 +110,7 @@ static void saturate(const char *a, clade_dtype to, clade__text *out) {
                   least, a, (double)(float)high, most, clade__compute_type(to), a);
 }
 
-/* Floats saturate to integers; integers wrap; what is narrower than float is rounded. */
+/* Casts: float to integer saturates, integer to integer wraps around, and narrow floats are rounded. */
 static void cast(const char *a, clade_dtype from, clade_dtype to, clade__text *out) {
   if (to == CLADE_BOOL)
     clade__text_add(out, "%s != 0", a);
@@ -125,7 +126,7 @@ static void cast(const char *a, clade_dtype from, clade_dtype to, clade__text *o
     clade__text_add(out, "(%s)(%s)", clade__compute_type(to), a);
 }
 
-/* Between floats; a vector is rounded by functions of its own. */
+/* Casts between float types for float16 vectors. */
 static void wide_cast(const char *a, clade_dtype from, clade_dtype to, clade__text *out) {
   if (to != from && narrow(to))
     clade__text_add(out, "ROUND16(%s, %s)", clade_dtype_name(to), a);

@@ -1,4 +1,4 @@
-/* The op eltwise: one elementwise program over operands that broadcast. */
+/* Elementwise computation with broadcasting: one function of the table below, or several fused into one program. */
 #include <clade/ops.h>
 
 #include "ir/dimensions.h"
@@ -11,7 +11,7 @@
 
 static const clade__elt *program_of(const clade_node *n) { return &((const clade__eltwise_attrs *)n->attrs)->program; }
 
-/* How refusals call the node: by its function, where it is a single one. */
+/* Name in error messages: the function's, if the program is a single one. */
 static const char *label(const clade__elt *p) {
   const clade__elt_row *row = p->n_insn == 1 ? clade__elt_by_number(p->insn[0].fn) : NULL;
   return row ? row->name : "eltwise";
@@ -34,8 +34,8 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-/* ---- derivatives ---- */
-/* Whether an expression uses an operand, which is one letter that stands alone. */
+/* ---- gradients ---- */
+/* True if an expression uses an operand, a single letter that is not part of a longer name. */
 static bool mentions(const char *expression, char operand) {
   bool before = false;
   for (const char *at = expression; *at; at++) {
@@ -47,8 +47,8 @@ static bool mentions(const char *expression, char operand) {
   return false;
 }
 
-/* dy times the derivative by operand `by`, in one program that reads only what the derivative depends on. relu's is
- * told by its result as well, so that what it was made of need not be kept and is computed in one step with it. */
+/* dy times the derivative by operand `by`, as one program that reads only what the derivative depends on. The gradient
+ * of relu reads its result instead of its operand, which then need not be kept in memory and can be fused with relu. */
 static clade_val derive(clade_grad *g, const clade__elt_row *row, const clade__elt *p, int by) {
   const char *text = row->derivative[by];
   const clade__elt_row *mul = clade__elt_by_name("mul"), *relu = clade__elt_by_name("relu");
@@ -64,7 +64,7 @@ static clade_val derive(clade_grad *g, const clade__elt_row *row, const clade__e
       d.in_dtype[d.n_in] = p->in_dtype[p->insn[0].arg[i]];
       in[d.n_in++] = row == relu ? g->out[0] : g->in[p->insn[0].arg[i]];
     }
-  if (text[1] == '\0') return clade_mul(g->graph, g->dout[0], in[1]); /* one operand alone */
+  if (text[1] == '\0') return clade_mul(g->graph, g->dout[0], in[1]); /* the derivative is one of the operands */
   d.insn[0] = p->insn[0];
   d.insn[0].wrt = (uint8_t)(by + 1);
   memcpy(d.insn[0].arg, at, sizeof at);
@@ -97,8 +97,8 @@ static clade_status grad(clade_grad *g) {
 
 static uint64_t in_place(const clade_node *n, int out) { return clade__elementwise(n, out, 0); }
 
-/* ---- the reference implementation ---- */
-/* Axes that every operand walks through alike, innermost first; neighbors are merged where all strides allow. */
+/* ---- ref: one element per work-item ---- */
+/* Axes for the loops over all operands, innermost first; adjacent axes are merged if all strides allow it. */
 typedef struct walk {
   int rank;
   int64_t dim[CLADE_MAX_RANK], stride[CLADE__ELT_INPUTS][CLADE_MAX_RANK];
@@ -106,7 +106,7 @@ typedef struct walk {
 
 static void strides_of(const clade_shape *in, const clade_shape *out, int64_t stride[CLADE_MAX_RANK]) {
   int64_t step = 1;
-  for (int i = 0; i < out->rank; i++) { /* from the last axis on */
+  for (int i = 0; i < out->rank; i++) { /* beginning with the last axis */
     int axis = in->rank - 1 - i;
     int64_t d = axis >= 0 ? in->dim[axis] : 1;
     stride[i] = d == 1 ? 0 : step;
@@ -139,7 +139,7 @@ static void plan_walk(const clade_node *n, walk *w) {
   }
 }
 
-/* Every operand has the result's shape: one index serves all. */
+/* True if all operands have the result's shape, so that one index serves all of them. */
 static bool is_flat(const clade_node *n) {
   for (int i = 0; i < n->n_in; i++) {
     int64_t in, out;
@@ -150,12 +150,12 @@ static bool is_flat(const clade_node *n) {
   return true;
 }
 
-/* The parts of the kernel that depend on the program: its tensors, what is loaded where, and what is computed. */
+/* Parts of the kernel's text that depend on the program: parameters, loads and computation. */
 typedef struct parts {
   clade__text args, use, load, strides, body, row, lanes, pass, pass_strides;
 } parts;
 
-/* An operand that lies as the result does. */
+/* True if an operand is contiguous in the result's order. */
 static bool alike(const walk *w, int i) {
   int64_t step = 1;
   for (int axis = 0; axis < w->rank; step *= w->dim[axis++])
@@ -163,7 +163,7 @@ static bool alike(const walk *w, int i) {
   return true;
 }
 
-/* After how many elements the operands that do not lie as the result does begin again. */
+/* Number of elements after which the broadcast operands repeat. */
 static int64_t period_of(const walk *w, int n_in) {
   int64_t period = 1, size = 1;
   for (int axis = 0; axis < w->rank; axis++) {
@@ -174,8 +174,11 @@ static int64_t period_of(const walk *w, int n_in) {
   return period;
 }
 
-/* How vectors go along the result: in runs of its last axis, from end to end with operands that are put together anew
- * for each, or with operands that were put together once. */
+/* How sixteen consecutive results are vectorized:
+ *
+ *   RUNS      along the last axis
+ *   APART     across axes; broadcast operands are gathered for each vector
+ *   REPEATED  across axes; broadcast operands have a short period and are gathered once */
 enum { LANES = 16, MOST_REPEATED = 64 };
 typedef enum way { RUNS, APART, REPEATED } way;
 static way way_of(const walk *w, int n_in, bool flat) {
@@ -184,8 +187,8 @@ static way way_of(const walk *w, int n_in, bool flat) {
   return w->dim[0] < LANES ? APART : RUNS;
 }
 
-/* How many elements the text computes at once: one, sixteen as a vector, or four that are loaded together and computed
- * one by one. */
+/* What the text computes at once: one element, a vector of sixteen, or four that are loaded together and computed one
+ * by one. */
 typedef enum form { ONE, WIDE, FOUR } form;
 
 static void describe_four(parts *t, const char *type, const char *name, int i, bool flat, bool moves) {
@@ -231,7 +234,7 @@ static void describe_operand(parts *t, const clade__elt *p, const walk *w, int i
                     i, name, i, i, name, i, i);
   else
     clade__text_add(&t->row, "const float16 i%d = LOAD(%s, x%d, o%d); ", i, name, i, i);
-  /* of several operands a processor asks for more by itself than where it is told what is next */
+  /* prefetch for a single operand only: with several, hardware prefetching does better */
   if (p->n_in == 1 && (flat || w->stride[i][0])) clade__text_add(&t->load, "ELT_SOON(x%d + o%d + i); ", i, i);
 }
 
@@ -263,7 +266,7 @@ fail:
   return status;
 }
 
-/* Few variants: how many merged axes there are decides, in three classes; sizes never do. */
+/* The rank is rounded up to one of three classes, which keeps the number of compiled variants small. */
 static int rank_class(int rank) { return rank <= 2 ? 2 : rank <= 4 ? 4 : 8; }
 
 static clade_status ref_emit(clade_emit *e, const clade_query *q) {
@@ -300,7 +303,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- blocks: a block at a time, whose scale hangs on all of its elements ---- */
+/* ---- blocks: one block per work-item, since its scale depends on all of its elements ---- */
 static const char *ref_accept(const clade_query *q) {
   return clade__has_blocks(q->node->out[0].dtype) ? "it gives elements one by one, and blocks share a scale" : NULL;
 }
@@ -327,10 +330,10 @@ static clade_status blocks_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- vec: sixteen floats at a time ---- */
-enum { PIECE = 1 << 14, LIGHT = 16 }; /* elements; multiply-adds */
+/* ---- vec: vectors of sixteen floats ---- */
+enum { PIECE = 1 << 14, LIGHT = 16 }; /* in elements, and in multiply-adds */
 
-/* Whether memory is all that a core waits for. */
+/* True if the computation is so cheap that memory bandwidth is the limit. */
 static bool light(const clade__elt *p) {
   double work = 0;
   for (int i = 0; i < p->n_insn; i++) work += clade__elt_by_number(p->insn[i].fn)->cost;
@@ -375,7 +378,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: four elements of a row at a time, by neighboring work-items ---- */
+/* ---- group: four consecutive elements of a row per work-item ---- */
 static const char *group_accept(const clade_query *q) {
   enum { FOURS = 4 };
   walk w;

@@ -1,4 +1,4 @@
-/* Builders of everything elementwise: each makes a node with a program of one instruction. */
+/* Builders of the elementwise functions: each adds a node with a program of one instruction. */
 #include <clade/ops.h>
 
 #include "op/op.h"

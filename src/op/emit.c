@@ -1,16 +1,16 @@
-/* Steps as data: what an implementation's emit describes, checked as it is described. Makes no OpenCL call. */
+/* Functions by which an implementation describes its steps; each call is validated. Makes no OpenCL call. */
 #include "op/op.h"
 
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-/* OpenCL promises this many bytes of arguments; a launch beyond it fails on some device. */
+/* OpenCL's minimum for CL_DEVICE_MAX_PARAMETER_SIZE: a launch with more arguments may fail. */
 enum { MAX_ARG_BYTES = 1024 };
 
 static const char *op_name(const clade_emit *e) { return e->query->node->op ? e->query->node->op->name : "op"; }
 
-/* Loops step past an end by less than this. */
+/* Bound on how far a loop counter may step past the last element; indices must not overflow there. */
 enum { BEYOND = 4096 };
 bool clade__always_wide;
 
@@ -30,12 +30,12 @@ void clade__emit_begin(clade_emit *emit, clade__arena *arena, const clade_query 
   for (int i = 0; i < n->n_out; i++) emit->wide |= wide_type(&n->out[i]);
 }
 
-/* The first failure stays. */
+/* Keeps the first error. */
 static void keep(clade_emit *e, clade_status status) {
   if (e->status == CLADE_OK) e->status = status;
 }
 
-/* Makes room for one more in an array that lives in the arena. */
+/* Makes room for one more element in an array in the arena. */
 static bool room(clade_emit *e, void *array, size_t count, size_t *capacity, size_t size) {
   void *old, *larger;
   if (count < *capacity) return true;
@@ -87,7 +87,7 @@ clade_kernel_step *clade_emit_kernel(clade_emit *e, const char *kernel) {
   return s;
 }
 
-/* What only kernels have: steps of libraries and of the host take operands alone. */
+/* Only kernel steps have parameters and ranges; steps of libraries and of the host take operands alone. */
 static bool is_launch(clade_kernel_step *s, const char *what) {
   if (!s || s->emit->status != CLADE_OK) return false;
   if (s->kind == CLADE__STEP_KERNEL) return true;
@@ -121,7 +121,7 @@ void clade_emit_define_text(clade_kernel_step *s, const char *name, const char *
 void clade_emit_define(clade_kernel_step *s, const char *name, int64_t value) {
   char text[48];
   if (value == INT64_MIN)
-    snprintf(text, sizeof text, "(-%" PRId64 "L - 1)", INT64_MAX); /* its digits alone are no literal */
+    snprintf(text, sizeof text, "(-%" PRId64 "L - 1)", INT64_MAX); /* without the minus it would overflow */
   else
     snprintf(text, sizeof text, value < 0 ? "(%" PRId64 ")" : "%" PRId64, value);
   clade_emit_define_text(s, name, text);
@@ -152,8 +152,7 @@ static void add_arg(clade_kernel_step *s, const clade__arg *arg) {
   if (room(e, &s->args, s->n_args, &s->arg_capacity, sizeof *s->args)) s->args[s->n_args++] = *arg;
 }
 
-/* How far apart the places are that an offset counts: elements, or, for kernels that find blocks by themselves, bytes
- * of blocks. */
+/* Unit of an operand's offset: an element, or a byte if the kernel addresses blocks itself. */
 static clade_status place_of(const clade_type *type, bool by_blocks, size_t *bytes) {
   *bytes = 1;
   return by_blocks && clade__has_blocks(type->dtype) ? CLADE_OK : clade__dtype_element(type->dtype, bytes);
@@ -211,7 +210,7 @@ void clade_emit_i32(clade_kernel_step *s, int32_t value) { add_value(s, &value, 
 void clade_emit_u32(clade_kernel_step *s, uint32_t value) { add_value(s, &value, sizeof value, 'u'); }
 void clade_emit_f32(clade_kernel_step *s, float value) { add_value(s, &value, sizeof value, 'f'); }
 
-/* An index_t of 32 bits holds it, or there is a failure. */
+/* Fails if the value does not fit into index_t. */
 static bool fits(clade_kernel_step *s, int64_t value) {
   if (s->emit->wide || (value >= INT32_MIN && value <= INT32_MAX)) return true;
   keep(s->emit, CLADE_FAIL(OVERFLOW, "%s: kernel %s: %" PRId64 " does not fit the index type of 32 bits",
@@ -253,7 +252,7 @@ void clade_emit_local(clade_kernel_step *s, size_t bytes) {
   size_t total = bytes;
   for (size_t i = 0; i < s->n_args; i++)
     if (s->args[i].kind == CLADE__ARG_LOCAL && !clade__add(total, s->args[i].at, &total)) total = SIZE_MAX;
-  if (bytes == 0 || total > e->query->device->local_bytes) /* some implementations die of it at the launch */
+  if (bytes == 0 || total > e->query->device->local_bytes) /* some OpenCL implementations crash at the launch */
     keep(e, CLADE_FAIL(UNSUPPORTED, "%s: kernel %s asks for %zu bytes of local memory; the device has %" PRIu64,
                        op_name(e), s->kernel, total, e->query->device->local_bytes));
   else
@@ -320,7 +319,7 @@ void clade_emit_copy(clade_emit *e, int in, int out) {
   s->dropped = from == 0;
 }
 
-/* A step that somebody else does, with what it is to do. */
+/* A step of a library or of the host, with a copy of its private data. */
 static clade_kernel_step *foreign_step(clade_emit *e, clade__step_kind kind, const char *routine, const void *who,
                                        const void *work, size_t work_bytes) {
   const char *what = kind == CLADE__STEP_HOST ? "host step" : "step of a library";
@@ -364,7 +363,7 @@ clade_kernel_step *clade_emit_host(clade_emit *e, const char *routine, const cla
     if (s) keep(e, CLADE_NO_MEMORY);
     return NULL;
   }
-  memcpy(whole, host, CLADE_MIN(host->size, sizeof *whole)); /* the caller's may be an older one */
+  memcpy(whole, host, CLADE_MIN(host->size, sizeof *whole)); /* the caller's struct may be an older, shorter version */
   s->host = whole;
   return s;
 }

@@ -1,4 +1,4 @@
-/* Epilogues: which ops have one, what may be its operands, and its text for a kernel's store. */
+/* Epilogues: which ops have one, which operands they may take, and their text for the kernel's store. */
 #include "op/epilogue.h"
 
 #include "op/batch_norm.h"

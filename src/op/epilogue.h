@@ -1,38 +1,43 @@
-/* The elementwise program that an op computes in its store. Input 0 of the program is the op's own result; the others
- * are the node's operands behind the op's `own`, broadcast against the result. */
+/* Epilogues: the elementwise program that an op applies when it stores its result. Input 0 of the program is the op's
+ * result; the other inputs are the node's operands behind the op's `own` ones, broadcast against the result. */
 #ifndef CLADE_EPILOGUE_H
 #define CLADE_EPILOGUE_H
 
 #include "op/op.h"
 
-/* An op with an epilogue: where it is in the attributes, how many operands are the op's own, and how many of the
- * result's last axes it walks through as one: an operand is broadcast along all of these or along none. joined 0: it
- * computes sixteen results at once of operands that are as large as the result, and keeps its dtype. */
+/* An op with an epilogue. `epilogue`: offset in the attributes; `own`: number of the op's own operands; `joined`:
+ * number of trailing axes of the result that the kernel treats as one, so that an epilogue operand is broadcast along
+ * all of them or along none. If joined is 0, the op computes sixteen results at once: epilogue operands must have the
+ * result's shape, and the epilogue must keep its type. */
 typedef struct clade__host {
   const clade_op *op;
   size_t epilogue;
   int own, joined;
 } clade__host;
-const clade__host *clade__host_of(const clade_op *op); /* NULL: it has none */
+const clade__host *clade__host_of(const clade_op *op); /* NULL: the op has no epilogue */
 
-/* NULL, or why an operand of that shape cannot be the epilogue's. */
+/* NULL, or why an operand of this shape cannot be an input of the epilogue. */
 const char *clade__host_refuses(const clade__host *host, const clade_shape *operand, const clade_shape *result);
 bool clade__host_computes(const clade__host *host, const clade__elt *epilogue);
-/* For infer: checks program and operands against the op's own result, which becomes the program's. */
+/* For infer: checks the program and its operands against the op's result type, and replaces it by the program's. */
 clade_status clade__epilogue_infer(const clade_node *n, clade_type *out);
 
-/* For emit. Defines EPILOGUE_ARGS, EPILOGUE_PASS (the same as arguments of a call, for BODY), EPILOGUE_USE and
- * EPILOGUE, which computes `r` of a result `i0` at (row, column); the kernel file defines EPILOGUE_AT(strides), where
- * an operand's matrix begins. `row` and `column` are strides s6, s7, unless it defines EPILOGUE_ELEMENT(strides) too.
- */
+/* For emit: defines the macros by which a kernel applies the epilogue.
+ *
+ *   EPILOGUE_ARGS  kernel parameters; EPILOGUE_PASS: the same as call arguments, for BODY
+ *   EPILOGUE_USE   declares the operands' pointers
+ *   EPILOGUE       computes `r` from a result `i0` at (row, column)
+ *
+ * The kernel file defines EPILOGUE_AT(strides), the start of an operand's matrix, and may define
+ * EPILOGUE_ELEMENT(strides); otherwise row and column have the strides s6 and s7. */
 clade_status clade__epilogue_define(clade_kernel_step *s, const clade_node *n);
-/* Also for kernels that store sixteen results at once: WIDE says whether the program can, and EPILOGUE16 computes the
- * float16 `r` of a float16 `i0`; the kernel file defines EPILOGUE_LOAD16(T, operand, strides). */
+/* The same for kernels that also store sixteen results at once. WIDE tells whether the program supports it; EPILOGUE16
+ * computes the float16 `r` from a float16 `i0`. The kernel file defines EPILOGUE_LOAD16(T, operand, strides). */
 clade_status clade__epilogue_define16(clade_kernel_step *s, const clade_node *n);
-/* Also for kernels that know beforehand where they store: EPILOGUE_SOON asks for what operands as large as the result
- * have at (row, column). */
+/* The same for kernels that know in advance where they will store: EPILOGUE_SOON prefetches the elements at (row,
+ * column) of operands that are as large as the result. */
 clade_status clade__epilogue_define_soon(clade_kernel_step *s, const clade_node *n);
-/* The arguments, in order: eight strides per operand. */
+/* Appends the arguments, in order, with eight strides per operand. */
 void clade__epilogue_args(clade_kernel_step *s, const clade_node *n, int64_t (*strides)[CLADE_MAX_RANK]);
 
 #endif

@@ -1,7 +1,7 @@
-/* Discrete Fourier transforms along one axis, by passes over the prime factors of its length (Stockham's algorithm;
- * fours, twos, threes, fives, then each other prime by its sums). A complex value is a last axis of 2. Each result is
- * within sum of 2 (r + 4) 2^-24, over the prime factors r of the length, of the sum of absolute values that it is made
- * of; so a prime of n costs n^2. */
+/* Discrete Fourier transform along one axis, complex or real, of any length. Stockham's algorithm, one pass per factor:
+ * first all factors of 4, then 2, 3, 5 and larger primes r, which are computed by direct sums, so that a prime length n
+ * costs n^2 operations. A complex value is a last axis of size 2. The error is at most the sum of 2 (r + 4) 2^-24 over
+ * all factors r, times the sum of absolute values that a result depends on. */
 #include "op/fft.h"
 
 #include <inttypes.h>
@@ -11,11 +11,11 @@
 #include "program/libraries.h"
 
 typedef struct attrs {
-  int64_t n; /* how long the axis is, of complex or real values; of a half spectrum there are n / 2 + 1 */
+  int64_t n; /* length of the axis in complex or real values; a half spectrum has n / 2 + 1 */
   int32_t axis, kind;
-  bool inverse; /* by exp(+2 pi i / n) */
-  bool divided; /* by n */
-  bool doubled; /* in a half spectrum what stands for two, itself and its mirror image, counts twice */
+  bool inverse; /* uses exp(+2 pi i / n) */
+  bool divided; /* divides by n */
+  bool doubled; /* counts the elements of a half spectrum twice that stand for themselves and their mirror image */
 } attrs;
 static const clade_attr table[] = {
     {"n", CLADE_ATTR_I64, offsetof(attrs, n), 1},
@@ -63,7 +63,7 @@ static clade_status infer(clade_node *n) {
 
 static clade_val add(clade_graph *g, const attrs *like, int kind, bool inverse, clade_val x, clade_val roots) {
   attrs a;
-  memset(&a, 0, sizeof a); /* attributes are compared and hashed by their bytes */
+  memset(&a, 0, sizeof a); /* attributes are compared and hashed bytewise, padding included */
   a.n = like->n;
   a.axis = like->axis;
   a.kind = kind;
@@ -73,7 +73,7 @@ static clade_val add(clade_graph *g, const attrs *like, int kind, bool inverse, 
   return clade_node_add(g, &clade__op_fft, NULL, &a, 2, (clade_val[]){x, roots}, NULL);
 }
 
-/* Linear: the derivative is the transposed transform, which goes the other way. */
+/* The transform is linear; its gradient is the transposed transform, with the opposite sign of the exponent. */
 static clade_status grad(clade_grad *g) {
   static const int back[] = {CLADE__FFT_COMPLEX, CLADE__FFT_REAL_OF_HALF, CLADE__FFT_HALF_OF_REAL};
   const attrs *a = g->node->attrs;
@@ -81,8 +81,8 @@ static clade_status grad(clade_grad *g) {
   return CLADE_OK;
 }
 
-/* ---- ref: a launch for each factor, between two halves of the workspace ---- */
-enum { MOST_FACTORS = 28, UNROLLED = 5 }; /* CLADE__FFT_MOST is 2^28; what a kernel has its own arithmetic for */
+/* ---- ref: one launch per factor, alternating between two halves of the workspace ---- */
+enum { MOST_FACTORS = 28, UNROLLED = 5 }; /* CLADE__FFT_MOST is 2^28; larger radices use direct sums */
 
 static int factors(int64_t n, int64_t *of) {
   static const int small[] = {4, 2, 3, 5};
@@ -129,9 +129,9 @@ static size_t workspace(const clade_query *q) {
   return fits ? bytes : SIZE_MAX;
 }
 
-/* A work-item does butterflies of up to UNROLLED inputs, or single results of more. */
+/* A work-item computes butterflies of up to UNROLLED inputs, or single results of larger radices. */
 static void emit_pass(clade_emit *e, const clade_query *q, const plan *p, int number, int64_t done) {
-  enum { WHOLE, REAL, HALF, DOUBLED }; /* what a row of x or y holds; the kernel's numbers */
+  enum { WHOLE, REAL, HALF, DOUBLED }; /* layout of a row of x or y, as numbered in the kernel */
   const attrs *a = q->node->attrs;
   const int half = a->doubled ? DOUBLED : HALF;
   const int64_t radix = p->radix[number], values = p->outer * a->n * p->inner;
@@ -166,10 +166,10 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- clfft: another library, where the user lets it ---- */
+/* ---- clfft: the clFFT library, if CLADE_LIBRARIES allows it ---- */
 enum { CLFFT_MOST = 1 << 22, CLFFT_RADIX = 13, CLFFT_PARTS = 64 };
 
-/* It wants a copy of a part, of some lengths nearly three with what pads its rows. */
+/* Upper bound of clFFT's temporary buffers: copies of the data, with padded rows. */
 static size_t clfft_room(const clade_query *q) {
   plan p = plan_of(q->node);
   size_t bytes = 6 * sizeof(float), n = (size_t)((const attrs *)q->node->attrs)->n;
@@ -189,23 +189,25 @@ static clade__clfft_transform clfft_work(const clade_query *q) {
                                   .scale = a->divided ? (float)(1 / (double)a->n) : 1};
 }
 
-/* Mixes of primes that it has no one kernel for, however short the length. */
+/* Products of primes for which clFFT has no single kernel, even for short lengths. */
 static bool clfft_mixed(int64_t n) {
   const bool three = n % 3 == 0, five = n % 5 == 0, seven = n % 7 == 0, eleven = n % 11 == 0, thirteen = n % 13 == 0;
   const bool small = three || five || seven;
   return (three && five && seven) || (eleven && (small || thirteen)) || (thirteen && small);
 }
 
-/* The longest transform of one kernel, in an array in local memory. */
+/* Longest transform that fits into local memory as one kernel. */
 static int64_t clfft_at_once(const clade_device_info *device) {
   int64_t most = 1;
   while (2 * most * 8 <= (int64_t)CLADE_MIN(device->local_bytes, 32768u)) most *= 2;
   return most;
 }
 
-/* Back from half a spectrum its results depend on the imaginary parts of the first value and of the middle one, which
- * for us do not count. Of a length in more than two kernels, and of real values in more than one, it keeps with the
- * plan what they are in between, where runs would share it. */
+/* Cases that clFFT does not support as needed:
+ *
+ *   real from half spectrum     results depend on the imaginary parts of the first and the middle element
+ *   more than two kernels, or   the plan owns intermediate buffers, which concurrent runs would share
+ *   real and more than one */
 static const char *clfft_accept(const clade_query *q) {
   const attrs *a = q->node->attrs;
   plan p = plan_of(q->node);
@@ -256,8 +258,8 @@ const clade_op clade__op_fft = {
     .impls = impls,
 };
 
-/* ---- one transform, with its table ---- */
-/* exp(-2 pi i k / n): exact at the quarters, else of an angle up to an eighth of a turn. */
+/* ---- builder of one transform, with its table of roots ---- */
+/* exp(-2 pi i k / n), reduced to an angle of at most an eighth of a turn; exact at multiples of a quarter. */
 static void root(int64_t k, int64_t n, float *out) {
   int64_t quarter = (8 * k + n) / (2 * n), rest = 4 * k - quarter * n;
   double angle = 1.57079632679489661923 * (double)rest / (double)n, c = cos(angle), s = sin(angle);

@@ -1,4 +1,4 @@
-/* Between the op fft, a transform along one axis, and the builders of transforms along several. */
+/* The op fft, a transform along one axis, for the builders of transforms along several. */
 #ifndef CLADE_FFT_H
 #define CLADE_FFT_H
 
@@ -6,11 +6,11 @@
 
 #include "op/op.h"
 
-/* Complex values to complex values; real ones to the n / 2 + 1 first of their spectrum; those to real ones. */
+/* Complex to complex; real to the first n / 2 + 1 elements of the spectrum; those to real. */
 enum { CLADE__FFT_COMPLEX, CLADE__FFT_HALF_OF_REAL, CLADE__FFT_REAL_OF_HALF };
-enum { CLADE__FFT_MOST = 1 << 28 }; /* along one axis */
+enum { CLADE__FFT_MOST = 1 << 28 }; /* largest length */
 
-/* Along one axis of n values, from 0 on; inverse ones are divided by n. */
+/* A transform along one axis of n values; inverse transforms are divided by n. */
 clade_val clade__fft(clade_graph *g, clade_val x, int kind, int axis, int64_t n, bool inverse);
 
 #endif

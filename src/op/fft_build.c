@@ -1,4 +1,4 @@
-/* Fourier transforms along several axes: one node of the op fft for each. */
+/* Fourier transforms along several axes, as one fft node per axis. */
 #include <inttypes.h>
 
 #include "op/dims.h"
@@ -6,7 +6,7 @@
 
 typedef struct request {
   int n_axes, axes[CLADE_MAX_RANK];
-  int64_t n[CLADE_MAX_RANK]; /* of each of the axes */
+  int64_t n[CLADE_MAX_RANK]; /* length of each axis */
 } request;
 
 static clade_status take_axes(const clade_fft_opt *opt, int values, request *r) {
@@ -57,7 +57,7 @@ static clade_status take(const clade_graph *g, const clade_fft_opt *opt, int kin
   return take_sizes(opt, &x.shape, kind == CLADE__FFT_REAL_OF_HALF, r);
 }
 
-/* The last of the axes is where real values begin or end. */
+/* The transform between real and complex values is along the last of the axes. */
 static clade_val transform(clade_graph *g, const char *name, const clade_fft_opt *given, int kind, bool inverse) {
   clade_fft_opt opt;
   request r;

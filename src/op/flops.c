@@ -1,4 +1,4 @@
-/* What a node computes: the multiplications and additions of convolutions and matrix products. */
+/* Floating-point operations of convolutions and matrix products. */
 #include "op/conv/conv.h"
 
 static double elements(const clade_shape *shape, int from, int to) {
@@ -7,7 +7,7 @@ static double elements(const clade_shape *shape, int from, int to) {
   return n;
 }
 
-/* Results of the forward pass times what goes into each. */
+/* Number of results of the forward pass times the length of each sum. */
 double clade__node_flops(const clade_node *n) {
   if (n->n_in < 2 || !n->n_out) return 0;
   const clade_shape *a = &n->in[0].shape, *y = &n->out[0].shape;

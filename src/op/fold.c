@@ -1,5 +1,5 @@
-/* The derivative of unfold: for each place the sum over the windows that cover it, in the order of the kernel. Sums of
- * k are within k 2^-24 of the sum of absolute values, besides the rounding to the stored type. */
+/* Gradient of unfold: sums the windows that cover each position, in the order of the kernel. The error of a sum of k
+ * terms is at most k 2^-24 times the sum of absolute values, plus the rounding to the stored type. */
 #include "op/dims.h"
 #include "op/unfold.h"
 

@@ -1,6 +1,6 @@
-/* Slice, pad and concatenation: parts of operands in a frame that is filled elsewhere. Operand 0's element `begin`
- * comes to `at` in the frame, what follows it behind; along one axis the operands stand side by side. Each derivative
- * is a frame again, with `begin` and `at` exchanged. */
+/* Slice, pad and concatenate: copies a part of each operand into a result that is filled with a constant elsewhere. The
+ * element `begin` of operand 0 goes to position `at`; several operands lie side by side along `axis`. The gradient is
+ * the same op with `begin` and `at` exchanged. */
 #include <clade/ops.h>
 
 #include "ir/dimensions.h"
@@ -9,10 +9,10 @@
 #include "op/view.h"
 
 typedef struct attrs {
-  clade_shape shape, begin, at; /* of the result; where in an operand and in the result its part begins */
-  int32_t axis;                 /* of several operands */
-  bool inside;                  /* an operand must fill the result from `at` on: a slice reads no more than there is */
-  int64_t fill;                 /* the bytes of an element, in its lowest ones */
+  clade_shape shape, begin, at; /* shape of the result; start of the copied part in the operand and in the result */
+  int32_t axis;                 /* along which several operands are concatenated */
+  bool inside;                  /* slices: the operand must fill the result from `at` on */
+  int64_t fill;                 /* bit pattern of an element, in the lowest bytes */
 } attrs;
 static const clade_attr table[] = {{"shape", CLADE_ATTR_SHAPE, offsetof(attrs, shape), 1},
                                    {"begin", CLADE_ATTR_SHAPE, offsetof(attrs, begin), 1},
@@ -37,7 +37,7 @@ static clade_status check_attrs(const attrs *a, int rank) {
   return CLADE_OK;
 }
 
-/* A slice ends where its operand ends, or before. */
+/* Checks that a slice does not exceed its operand. */
 static clade_status check_inside(const attrs *a, const clade_shape *x) {
   char text[2][200];
   for (int i = 0; i < x->rank; i++) {
@@ -86,8 +86,8 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-/* Operands side by side keep their channels. Where a part begins or ends, and what lies around it, the builder wrote.
- */
+/* Concatenated operands keep their channels. An axis that is sliced or padded cannot be pruned, since its sizes are
+ * attributes. */
 static void ties(clade_ties *t, const clade_node *n) {
   const attrs *a = n->attrs;
   for (int i = 0; i < a->shape.rank; i++) {
@@ -105,7 +105,7 @@ static void ties(clade_ties *t, const clade_node *n) {
   }
 }
 
-/* Axes of which all operands have what the result has. */
+/* Axes along which all operands have the result's size can be split. */
 static void dims(clade_dims *d, const clade_node *n) {
   const attrs *a = n->attrs;
   for (int i = 0; i < a->shape.rank; i++) {
@@ -118,7 +118,7 @@ static void dims(clade_dims *d, const clade_node *n) {
   }
 }
 
-/* Where nothing is filled: of one operand, and no more than there is. */
+/* A view is possible if nothing is filled: one operand, without padding. */
 bool clade__frame_view(const clade_node *n, clade__view *v) {
   const attrs *a = n->attrs;
   for (int i = 0; i < v->shape.rank; i++) {
@@ -133,7 +133,7 @@ static clade_val add(clade_graph *g, const attrs *a, int n, const clade_val *in)
   return clade_node_add(g, &clade__op_frame, NULL, a, n, in, NULL);
 }
 
-/* What of dy lies where the operand's part went; the rest of the operand was not used. */
+/* The part of dy that came from the operand; the rest of the operand's gradient is zero. */
 static clade_status grad(clade_grad *g) {
   const attrs *own = g->node->attrs;
   attrs a;
@@ -150,8 +150,7 @@ static clade_status grad(clade_grad *g) {
 
 static double cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }
 
-/* The part of one of several operands: extents and strides from slow to fast, the last ones filled up with extents of 1
- * in front. */
+/* The part of one of several operands: sizes and strides, outermost axis first, with leading axes of size 1. */
 typedef struct part {
   int64_t dim[CLADE_MAX_RANK], from[CLADE_MAX_RANK], to[CLADE_MAX_RANK];
   int64_t first_from, first_to, total;
@@ -181,8 +180,8 @@ static part part_of(const clade_node *n, int operand, int64_t side) {
   return p;
 }
 
-/* The frame around the part of a single operand: axes from slow to fast, neighbors joined where the part goes through
- * all of the faster one. */
+/* The result around the part of a single operand. Axes are outermost first, and merged where the part spans the whole
+ * inner axis. */
 enum { LINE = 512 };
 typedef struct whole {
   int rank;
@@ -213,7 +212,7 @@ static whole whole_of(const clade_node *n) {
   return w;
 }
 
-/* The axes, and what lies around the part. */
+/* The axes, the bounds of the part, and the fill value. */
 static void emit_axes(clade_kernel_step *s, const clade_node *n) {
   const uint64_t fill = (uint64_t)((const attrs *)n->attrs)->fill;
   const whole w = whole_of(n);
@@ -267,7 +266,7 @@ static void emit_part(clade_emit *e, const clade_query *q, int operand, const pa
   clade__emit_flat(s, q->device, items);
 }
 
-/* Each operand's part, if there are several, by `part_of_it`. */
+/* Calls `part_of_it` for each operand's part that is not empty. */
 static void emit_parts(clade_emit *e, const clade_query *q,
                        void (*part_of_it)(clade_emit *, const clade_query *, int, const part *)) {
   const clade_node *n = q->node;
@@ -289,7 +288,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: four elements on end for each work-item ---- */
+/* ---- group: four consecutive elements per work-item ---- */
 static const char *group_accept(const clade_query *q) { return clade__group_refuses(q, 4); }
 
 static void group_part(clade_emit *e, const clade_query *q, int operand, const part *p) {
@@ -371,12 +370,12 @@ clade_val clade_slice(clade_graph *g, clade_val x, clade_shape begin, clade_shap
   for (int i = 0; i < size.rank; i++) {
     clade_dim rest = clade_dim_sub(type.shape.dim[i], begin.dim[i]);
     if (size.dim[i] == CLADE_DIM_REST)
-      a.shape.dim[i] = rest == CLADE_DIM_ERROR ? 0 : rest; /* behind its end: refused */
+      a.shape.dim[i] = rest == CLADE_DIM_ERROR ? 0 : rest; /* begins behind the end, which is an error */
   }
   return add(g, &a, 1, &x);
 }
 
-/* The bytes of one element. */
+/* Converts a value to the bit pattern of one element. */
 static clade_status element(clade_dtype dtype, double value, int64_t *bytes) {
   float f = (float)value;
   int64_t whole = value >= -0x1p62 && value <= 0x1p62 ? (int64_t)value : 0;

@@ -1,4 +1,5 @@
-/* Rows of a table, along any axis, by their numbers; a number that names no row gives zeros. */
+/* Selects slices of a table along an axis by index, as `torch.index_select` and embedding lookup; an index out of range
+ * gives zeros. */
 #include <inttypes.h>
 
 #include "ir/dimensions.h"
@@ -38,7 +39,8 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-/* Of rows a part has some: numbers of others give zeros. */
+/* The table can be split along the indexed axis: each part gives zeros for the indices of other parts, and the results
+ * are summed. */
 static void dims(clade_dims *d, const clade_node *n) {
   const int axis = ((const clade__axis_attrs *)n->attrs)->axis, more = n->in[IDS].shape.rank - 1;
   const int rows = clade_dims_add(d, CLADE_DIM_SUM);
@@ -68,7 +70,7 @@ static double bytes_of(const clade_query *q) {
   return 2 * clade__bytes_of(q->node->out[0].dtype, clade__product(y, 0, y->rank));
 }
 
-/* Elements one by one take four times as long as memory does. */
+/* Single elements cost about four times their bytes. */
 static double cost(const clade_query *q) {
   const clade_shape *x = &q->node->in[TABLE].shape;
   bool single = clade__product(x, ((const clade__axis_attrs *)q->node->attrs)->axis + 1, x->rank) == 1;
@@ -97,8 +99,8 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- columns: single words of many short tables ---- */
-enum { MOST = 4096 }; /* picked at once */
+/* ---- columns: single 32-bit elements from many short rows ---- */
+enum { MOST = 4096 }; /* indices per pass */
 
 static const char *columns_accept(const clade_query *q) {
   const clade_shape *x = &q->node->in[TABLE].shape, *ids = &q->node->in[IDS].shape;
@@ -132,7 +134,7 @@ static clade_status columns_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: four elements on end for each work-item ---- */
+/* ---- group: four consecutive elements per work-item ---- */
 static const char *group_accept(const clade_query *q) { return clade__group_refuses(q, 4); }
 
 static clade_status group_emit(clade_emit *e, const clade_query *q) {

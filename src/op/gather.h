@@ -1,15 +1,15 @@
-/* Between gather and scatter_add, which derive each other. */
+/* Attributes and shapes that gather and scatter_add share; each is the other's gradient. */
 #ifndef CLADE_GATHER_H
 #define CLADE_GATHER_H
 
 #include "op/dims.h"
 
 typedef struct clade__scatter_attrs {
-  clade_shape shape; /* of the table that is added to */
-  int32_t axis;      /* of its rows, from 0 on */
+  clade_shape shape; /* of the table */
+  int32_t axis;      /* the indexed axis, never negative */
 } clade__scatter_attrs;
 
-/* The shape of what ids choose along an axis of a table. Ids and table are checked; `op` is for refusals. */
+/* Result shape of indexing a table along an axis by `ids`, both checked; `op` names the op in error messages. */
 clade_status clade__gather_shape(const char *op, const clade_shape *table, const clade_type *ids, int axis,
                                  clade_shape *out);
 

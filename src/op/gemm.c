@@ -1,7 +1,7 @@
-/* Matrix products over the last two axes, batched over the others, with an elementwise program at the end. Each result
- * is within (K + 4) 2^-24 of alpha * sum |a b|, before the program, besides the rounding to the stored type. Bytes
- * (i8 by i8, u8 by i8) give i32, exactly; integers wrap. Of f32 by weights in blocks (q4_0, q8_0) b is what these stand
- * for, exactly. */
+/* Matrix product over the last two axes, batched over the others (`torch.matmul`), with an elementwise epilogue. The
+ * error before the epilogue is at most (K + 4) 2^-24 times alpha * sum |a b|, plus the rounding to the stored type. i8
+ * by i8 and u8 by i8 give exact i32; integers wrap around. f32 by weights in blocks (q4_0, q8_0) uses the exact
+ * dequantized weights. */
 #include <clade/ops.h>
 
 #include "ir/dimensions.h"
@@ -15,7 +15,7 @@ static const clade_attr table[] = {
     {"alpha", CLADE_ATTR_F32, offsetof(clade__gemm_attrs, alpha), 1},
     {"epilogue", CLADE_ATTR_BYTES, offsetof(clade__gemm_attrs, epilogue), sizeof(clade__elt)},
     {"shapes", CLADE_ATTR_SHAPE, offsetof(clade__gemm_attrs, shape), 2},
-    /* hardly how fast: no part of a tuning record's problem */
+    /* strides hardly affect the speed, so tuning records leave them out */
     {"strides", CLADE_ATTR_BYTES, offsetof(clade__gemm_attrs, stride), sizeof(int64_t[2][CLADE_MAX_RANK])},
     {"offsets", CLADE_ATTR_BYTES, offsetof(clade__gemm_attrs, offset), sizeof(int64_t[2])},
     {0}};
@@ -37,21 +37,22 @@ static clade_status matrices(const clade_node *n, clade_dim *m, clade_dim *k, cl
                     a->trans_b ? " transposed" : "");
 }
 
-/* Rows of a and columns of b are the result's; along the inner axis both go together. Of a graph as it was built: no
- * operand is read by strides. */
+/* For pruning: rows of a and columns of b belong to the result, and the inner axes of a and b are removed together.
+ * Applies to graphs as built, before any operand is a view. */
 static void ties(clade_ties *t, const clade_node *n) {
   const clade__gemm_attrs *at = n->attrs;
   const int a = n->in[0].shape.rank, b = n->in[1].shape.rank, y = n->out[0].shape.rank;
   clade_tie_axes(t, 0, a - (at->trans_a ? 1 : 2), n->n_in, y - 2);
   clade_tie_axes(t, 1, b - (at->trans_b ? 2 : 1), n->n_in, y - 1);
   clade_tie_axes(t, 0, a - (at->trans_a ? 2 : 1), 1, b - (at->trans_b ? 1 : 2));
-  for (int i = 0; i < y - 2; i++) clade_keep_axis(t, n->n_in, i); /* batches */
+  for (int i = 0; i < y - 2; i++) clade_keep_axis(t, n->n_in, i); /* batch axes cannot be pruned */
   for (int i = 0; i < a - 2; i++) clade_keep_axis(t, 0, i);
   for (int i = 0; i < b - 2; i++) clade_keep_axis(t, 1, i);
   clade__tie_broadcast(t, n, 2);
 }
 
-/* Batches, rows, columns and what is summed. Blocks of weights lie along the last. */
+/* Dimensions that can be split: batches, rows, columns, and the inner axis as a sum. Blocks of quantized weights lie
+ * along their last axis. */
 static void dims(clade_dims *d, const clade_node *n) {
   const clade__gemm_attrs *at = n->attrs;
   const clade_shape *a = &n->in[0].shape, *b = &n->in[1].shape, *y = &n->out[0].shape;
@@ -76,7 +77,7 @@ static void dims(clade_dims *d, const clade_node *n) {
   clade_dims_along(d, inner, 1, b->rank - (at->trans_b ? 1 : 2), 1);
 }
 
-/* What an operand is read as lies inside of it, in rows. */
+/* Checks that a strided view lies within its buffer and has contiguous rows. */
 static clade_status inside(const clade_node *n, int operand) {
   const clade__gemm_attrs *a = n->attrs;
   const clade_shape *s = &a->shape[operand], *x = &n->in[operand].shape;
@@ -96,7 +97,7 @@ static clade_status inside(const clade_node *n, int operand) {
                     clade_shape_text(x, t[0], sizeof t[0]), clade_shape_text(s, t[1], sizeof t[1]));
 }
 
-/* Weights whose elements share blocks along the inner axis, by rows in f32. */
+/* Type check of f32 rows times weights in blocks along the inner axis. */
 static clade_status block_types(const clade_node *n, clade_dtype *out) {
   const clade__gemm_attrs *at = n->attrs;
   const clade_type *b = &n->in[1];
@@ -116,7 +117,7 @@ static clade_status block_types(const clade_node *n, clade_dtype *out) {
   return CLADE_OK;
 }
 
-/* Operands of one type; bytes of the first one may lack a sign. */
+/* Type check of operands of one type; of 8-bit operands, the first may be unsigned. */
 static clade_status types(const clade_node *n, clade_dtype *out) {
   const clade__gemm_attrs *a = n->attrs;
   clade_dtype t = n->in[0].dtype, b = n->in[1].dtype;
@@ -183,7 +184,7 @@ static clade_status grad(clade_grad *g) {
   return CLADE_OK;
 }
 
-/* Whoever stores an element has read what the epilogue makes of it. */
+/* The epilogue may overwrite its own operands: each element is read before it is overwritten. */
 static uint64_t in_place(const clade_node *n, int out) { return clade__elementwise(n, out, 2); }
 
 const clade_op clade__op_gemm = {
@@ -204,7 +205,7 @@ const clade_op clade__op_gemm = {
     .dims = dims,
 };
 
-/* A bias, beta times. */
+/* Adds the bias times beta. */
 static clade_status add_bias(clade_graph *g, const clade_gemm_opt *opt, clade_val *y) {
   clade_val scaled = opt->bias;
   clade_type bias, result;
@@ -217,7 +218,7 @@ static clade_status add_bias(clade_graph *g, const clade_gemm_opt *opt, clade_va
     return CLADE_FAIL(BAD_SHAPE, "gemm: .bias is %s and %s %s", clade_shape_text(&bias.shape, s, sizeof s), reason,
                       clade_shape_text(&result.shape, t, sizeof t));
   CLADE_TRY(clade__want_type("gemm", ".bias", bias.dtype, result.dtype));
-  if (by_none) return CLADE_OK; /* what it holds does not count, be it NaN */
+  if (by_none) return CLADE_OK; /* beta is 0: the bias is ignored, even if it is NaN */
   if (!by_one && clade__gemm_integer(bias.dtype))
     return CLADE_FAIL(INVALID, "gemm: .beta is %g; with a bias of %s it is 0 or 1", (double)opt->beta,
                       clade_dtype_name(bias.dtype));

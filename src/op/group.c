@@ -1,8 +1,9 @@
-/* How work-groups share lines: which there are, and how they are launched. */
+/* Teams of work-items that share a line: their sizes and launches. */
 #include "op/group.h"
 
-/* Teams of two sizes, so that few kernels are compiled: of short lines a group has many. A team that is spread has its
- * elements beside those of others: 32 of these are read at once. */
+/* Two team sizes suffice, which keeps the number of compiled kernels small: for short lines a group has many small
+ * teams. The items of a spread team alternate with those of other teams, so that 32 neighboring lines are read at once.
+ */
 enum { SMALL_TEAM = 8, LINES_BESIDE = CLADE__GROUP_ITEMS / SMALL_TEAM };
 enum { SHORT = 256, FEWEST_PARTS = 1024, LEAST_PART = 4096 };
 
@@ -29,7 +30,7 @@ void clade__emit_groups(clade_kernel_step *s, const clade_query *q, const clade_
   clade_emit_define(s, "TEAM", g->team);
   clade_emit_define(s, "BESIDE", g->beside);
   clade_emit_define(s, "SPREAD", g->spread);
-  clade_emit_define(s, "SHUFFLES", ptx->used && !ptx->reason && !g->spread); /* with a reason it is imitated */
+  clade_emit_define(s, "SHUFFLES", ptx->used && !ptx->reason && !g->spread); /* a reason means that PTX is emulated */
   clade_emit_range(s, 1, (size_t[]){groups * items}, &items);
 }
 

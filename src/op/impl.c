@@ -1,5 +1,5 @@
-/* What implementations say that they need of a device, checked here and nowhere else, before anything of theirs is
- * called. */
+/* Checks the declared device requirements of implementations, for all ops in one place. No function of an
+ * implementation is called before its requirements are met. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -15,7 +15,7 @@ const char *clade_family_name(clade_family family) {
   return known ? names[family] : "?";
 }
 
-/* A device has its programs from a compiler or from a bundle, never from both. */
+/* A device takes its programs either from a compiler or from a bundle, never from both. */
 static const char *lacks_kernel(const clade_impl *impl, const clade_device_info *device) {
   if (!device->kernels) return impl->bundled ? "its kernel comes from a bundle, and the device has none" : NULL;
   if (!impl->bundled) return "its kernels are compiled, and the device's come from a bundle";
@@ -24,8 +24,8 @@ static const char *lacks_kernel(const clade_impl *impl, const clade_device_info 
   return "the device's bundle does not hold its kernel";
 }
 
-/* A GPU or accelerator that a CPU computes is neither: what is made for its class would be slow, and what is made for
- * CPUs does not go by its limits. */
+/* A GPU or accelerator that is emulated on a CPU gets none of the class-specific implementations: GPU kernels would be
+ * slow there, and CPU kernels do not respect its limits. */
 static const char *lacks_class(const clade_impl *impl, const clade_device_info *device) {
   static const char *const made_for[] = {
       [CLADE_ON_CPU] = "made for CPUs",
@@ -56,7 +56,7 @@ static const char *less(uint64_t needs, const char *of_what, uint64_t has) {
   return told(text);
 }
 
-/* One of the units is enough; which one serves the node's element types is left to `accept`. */
+/* One of the listed units suffices; `accept` checks whether it supports the node's element types. */
 static const char *lacks_units(const clade_impl *impl, const clade_query *q) {
   char text[512];
   size_t n = 0;

@@ -1,4 +1,4 @@
-/* What ops on logits and labels expect of them. */
+/* Checks of logits and labels that several ops share. */
 #include "op/cross_entropy.h"
 
 #include <inttypes.h>

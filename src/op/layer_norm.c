@@ -1,6 +1,6 @@
-/* Layer, group, instance and RMS normalization: each row, the last axes or a group of channels, by its own mean and
- * variance, made by two passes so that nothing cancels, or by its mean square alone. The mean is within 2^-17 of the
- * deviation and 2^-22 of the mean of absolute values, the variance within 2^-17 of itself. */
+/* Layer, group, instance and RMS normalization: normalizes each row (the last axes, or a group of channels) by its mean
+ * and variance, or by its mean square alone. Two passes over a row avoid cancellation. Error bounds: mean, 2^-17 of the
+ * standard deviation plus 2^-22 of the mean of absolute values; variance, 2^-17 of itself. */
 #include "ir/dimensions.h"
 #include "op/layer_norm.h"
 
@@ -17,7 +17,7 @@ const clade_attr clade__norm_table[] = {{"n_axes", CLADE_ATTR_I32, offsetof(clad
                                         {0}};
 
 enum { X, WEIGHT, BIAS }; /* operands */
-enum { Y, MEAN, RSTD };   /* outputs: RSTD is 1 / sqrt(variance + eps) */
+enum { Y, MEAN, RSTD };   /* results; RSTD is 1 / sqrt(variance + eps) */
 
 const char *clade__norm_name(const clade__norm_attrs *a) {
   return a->groups ? "group_norm" : a->rms ? "rms_norm" : "layer_norm";
@@ -76,7 +76,7 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-/* All but what a row is; where rows are groups of channels, so many groups. */
+/* All axes outside of a row can be split; with groups, the samples and the groups. */
 static void dims(clade_dims *d, const clade_node *n) {
   const clade__norm_attrs *a = n->attrs;
   const clade_shape *x = &n->in[X].shape;
@@ -124,7 +124,8 @@ static double cost(const clade_query *q) {
   return clade__cost(q->device, 10.0 * (double)r.rows * (double)r.n, 2 * clade__node_bytes(q->node), 0.3);
 }
 
-/* Whether the second cache loses some of a row while the next one is read, but would keep one of them. */
+/* True if reading the next row would evict a row from the L2 cache before its second pass, but L2 can hold one row in a
+ * window buffer (layer_norm.cl). */
 static bool by_window(const clade_query *q, const clade__norm_rows *r) {
   enum { FEWEST = 8 };
   const clade_type *x = &q->node->in[X];
@@ -134,7 +135,8 @@ static bool by_window(const clade_query *q, const clade__norm_rows *r) {
          3 * row > cache && 4 * row <= 3 * cache && r->rows >= FEWEST * units;
 }
 
-/* Rows of a work-item: some, where all units have enough to do, so that one is read while another is written. */
+/* Rows per work-item. On CPUs more than one if all cores stay busy, so that reading one row overlaps with writing
+ * another. */
 static int64_t rows_of(const clade_query *q, const clade__norm_rows *r) {
   enum { FEW = 16, ELEMENTS = 1 << 16 };
   const int64_t units = CLADE_MAX(q->device->compute_units, 1u), share = r->rows / (4 * units);
@@ -174,7 +176,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: a team of work-items does a row ---- */
+/* ---- group: one team of work-items per row ---- */
 static const char *group_accept(const clade_query *q) {
   const clade__norm_rows r = clade__norm_rows_of(q);
   const clade__group g = clade__group_of(r.n, 1);
@@ -211,7 +213,7 @@ static const clade_impl *const impls[] = {CLADE_IMPL(CLADE__GROUP, .accept = gro
                                                      .cost = cost, .workspace = workspace, .emit = emit),
                                           NULL};
 
-/* Each element is read before it is written. */
+/* In-place execution is allowed: each element is read before it is overwritten. */
 static uint64_t in_place(const clade_node *n, int out) {
   (void)n;
   return out == Y ? 1u << X : 0;
@@ -237,14 +239,14 @@ const clade_op clade__op_layer_norm = {
 /* ---- builders ---- */
 static bool is_none(clade_val v) { return !v.graph && !v.id; }
 
-/* A weight that is not there is ones, a bias zeros. */
+/* A missing weight is replaced by ones, a missing bias by zeros. */
 static clade_val build(clade_graph *g, clade_val x, clade_val weight, clade_val bias, int n_axes, int groups, bool rms,
                        double eps) {
   clade__norm_attrs a;
   clade_type type;
   clade_shape row, rows;
   clade_val out[3];
-  memset(&a, 0, sizeof a); /* attributes are compared and hashed by their bytes */
+  memset(&a, 0, sizeof a); /* attributes are compared and hashed bytewise, padding included */
   a.n_axes = n_axes;
   a.groups = groups;
   a.rms = rms;

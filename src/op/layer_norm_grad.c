@@ -1,11 +1,11 @@
-/* The derivatives of layer, group, instance and RMS normalization by operand, weight and bias, from the gradient of the
- * result. Sums are within 2^-17 of the sum of absolute terms. */
+/* Gradients of layer, group, instance and RMS normalization with respect to input, weight and bias. The error of a sum
+ * is at most 2^-17 of the sum of absolute terms. */
 #include "op/layer_norm.h"
 
 #include "op/group.h"
 
 enum { X, DY, WEIGHT, MEAN, RSTD };
-/* Rows, or samples of a channel, whose contributions to the parameters are added by one work-item. */
+/* Rows (or samples of a channel) whose contributions to the weight's gradient are added by one work-item. */
 enum { ROWS = 64, MOST_CHUNKS = 256, FEWEST_CHUNKS = 16 };
 
 static clade_status infer(clade_node *n) {
@@ -30,22 +30,23 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-/* What is added for the parameters: `slices` of `width` numbers, in `chunks` of them. WHOLE: by who derives x, a row of
- * groups or a chunk of other rows at a time; else in a launch of its own, in strips. */
+/* Sums for the gradients of weight and bias: `slices` contributions of `width` parameters each, in `chunks` partial
+ * sums. If `whole`, the kernel of the input's gradient computes them as well, per row of groups or chunk of rows;
+ * otherwise a separate launch does, in strips of columns. */
 typedef struct plan {
   clade__norm_rows row;
-  int64_t slices, width, strip, chunk, chunks; /* strip: columns that a work-item does */
+  int64_t slices, width, strip, chunk, chunks; /* strip: columns per work-item */
   bool groups, whole;
 } plan;
-/* By shapes and kind of device alone: the same sums on devices of any number of units. */
+/* Depends only on shapes and device class, so that sums are the same for any number of compute units. */
 static plan plan_for(const clade_query *q, bool cpu) {
   const clade_shape *x = &q->node->in[X].shape, *weight = &q->node->in[WEIGHT].shape;
   plan p = {.row = clade__norm_rows_of(q), .groups = ((const clade__norm_attrs *)q->node->attrs)->groups};
   p.width = clade__product(weight, 0, weight->rank);
   p.slices = p.groups ? x->dim[0] : p.row.rows;
-  /* by rows what is kept, two numbers for each column of a chunk, is about half as many as x has at most */
+  /* the workspace, two floats per column and chunk, is then at most about half the size of x */
   p.whole = cpu && p.slices > 0 && p.row.n > 0 && (p.groups ? p.row.inner >= 16 : p.slices >= 4 * FEWEST_CHUNKS);
-  p.strip = q->device->max_passes ? CLADE__LANES : 1024; /* few where the compiler takes long over arrays */
+  p.strip = q->device->max_passes ? CLADE__LANES : 1024; /* limited, since some compilers are slow with large arrays */
   p.chunk = p.groups ? 1 : p.whole ? CLADE_MIN(p.slices / FEWEST_CHUNKS, ROWS) : ROWS;
   while (p.chunk < p.slices / MOST_CHUNKS && !(p.whole && p.groups)) p.chunk *= 2;
   p.chunks = CLADE_MAX((p.slices + p.chunk - 1) / p.chunk, 1);
@@ -95,8 +96,8 @@ static void emit_sums(clade_emit *e, const clade_query *q, const plan *p) {
   clade__emit_flat(s, q->device, items * p->chunks);
 }
 
-/* How many rows of groups a work-item does, one summed while the one before is written: where these go past the caches,
- * and the second one holds x and dy of one. 0: not so. */
+/* Rows of groups per work-item, where summing one overlaps with writing the one before. 0 unless the data exceeds the
+ * caches, and the L2 cache holds one row of x and dy. */
 static int64_t together(const clade_query *q, const plan *p) {
   const clade_type *x = &q->node->in[X];
   const clade__norm_attrs *a = q->node->attrs;
@@ -147,7 +148,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: a team of work-items does a row; and a chunk of a column, or of a channel ---- */
+/* ---- group: one team of work-items per row, and per chunk of a column or channel ---- */
 static const char *group_accept(const clade_query *q) {
   const plan p = plan_for(q, false);
   const clade__group rows = clade__group_of(p.row.n, 1), runs = clade__group_of(p.row.inner, 1);
@@ -175,10 +176,10 @@ static clade_kernel_step *group_step(clade_emit *e, const clade_query *q, const 
   return s;
 }
 
-/* Before the rows: what they write may lie where x or dy do. */
+/* Runs before the input's gradient, which may overwrite x or dy. */
 static void group_sums(clade_emit *e, const clade_query *q, const plan *p) {
   const int64_t inner = p->row.n ? p->row.inner : 0;
-  /* columns lie beside each other, also where there are few */
+  /* adjacent columns, so teams are spread even if there are few */
   const clade__group g = p->groups ? clade__group_of(inner, 1) : clade__group_of(p->chunk, CLADE_MAX(p->width, 2));
   clade_kernel_step *s = group_step(e, q, p->groups ? "layer_norm_grad_group_runs" : "layer_norm_grad_group_sums");
   clade_emit_in(s, MEAN);

@@ -1,4 +1,4 @@
-/* Losses that other ops make up: a function of two elements, in f32, and its mean. */
+/* Losses composed of other ops: the mean of an elementwise function in f32. */
 #include <clade/nn.h>
 
 #include "op/dims.h"

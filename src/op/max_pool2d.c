@@ -1,4 +1,4 @@
-/* The largest pixel of each window; exact. */
+/* Max pooling: the maximum of each window, exact. */
 #include "op/pool.h"
 
 static clade_status grad(clade_grad *g) {

@@ -1,9 +1,8 @@
-/* The derivative of max_pool2d: each pixel gathers from the windows whose first maximum it is. */
+/* Gradient of max_pool2d: each pixel gathers from the windows whose first maximum it is. */
 #include "op/pool.h"
 
-/* No index is kept from the forward pass: which pixel won is found again from x. Besides x an index would be read for
- * a sixteenth of its bytes, but most often x is kept for the activation before it, and inference would have to write it
- * as well. */
+/* The forward pass stores no indices; the maximum is found again from x. Reading an index would be cheaper, but x is
+ * usually kept for the preceding activation anyway, and inference would have to write the indices too. */
 static clade_status infer(clade_node *n) {
   clade_shape y;
   char s[200], t[200];

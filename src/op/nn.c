@@ -1,4 +1,4 @@
-/* Layers: variables and the op that uses them. */
+/* Layers: they create variables and the op that uses them. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static clade_status check(const clade_graph *g, const char *name, const clade_li
   if (x->shape.rank < 1) return CLADE_FAIL(BAD_SHAPE, "nn_linear \"%s\": x is a scalar; expected [..., in]", name);
   char layer[NAME_BYTES];
   snprintf(layer, sizeof layer, "nn_linear \"%s\"", name);
-  CLADE_TRY(clade__want_float_type(layer, "x", x->dtype)); /* weights of integers would be cut to 0 */
+  CLADE_TRY(clade__want_float_type(layer, "x", x->dtype)); /* integer weights would be initialized to 0 */
   clade_dim in = x->shape.dim[x->shape.rank - 1];
   if (clade_dim_is_symbol(in))
     return CLADE_FAIL(BAD_SHAPE,
@@ -56,7 +56,7 @@ static clade_status check(const clade_graph *g, const char *name, const clade_li
   return CLADE_OK;
 }
 
-/* y = x weight' + bias, the axes before the last one as rows. */
+/* y = x weightᵀ + bias, with all axes but the last one as rows. */
 clade_val clade_nn_linear_(clade_graph *g, const char *name, const clade_linear_opt *given) {
   clade_linear_opt opt;
   clade_type x;

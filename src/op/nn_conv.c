@@ -1,10 +1,10 @@
-/* The convolution layers: their parameters, and the ops that use them. */
+/* Convolution layers: their parameters, and the ops that use them. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "op/nn.h"
 
-/* What every such layer is given: `axes` sizes of a window over x. */
+/* Options that all these layers have; `axes` is the number of spatial axes. */
 typedef struct layer {
   const char *kind, *name;
   clade_val x;
@@ -36,7 +36,8 @@ static clade_status check(const clade_graph *g, const layer *l, clade_type *x) {
   return CLADE_OK;
 }
 
-/* A pruned layer has the groups that the shape of its weight leaves: as many as x has such shares of channels. */
+/* In a pruned model the number of groups follows from the shape of the weight: x's channels divided by the weight's
+ * second axis. */
 static void take_groups(const clade_graph *g, const clade_shape *x, layer *l) {
   char name[300];
   snprintf(name, sizeof name, "%s.weight", l->name);
@@ -56,8 +57,8 @@ static clade_status check_groups(const layer *l, const clade_type *x) {
   return CLADE_OK;
 }
 
-/* NAME.weight and NAME.bias; the bias stays invalid where there is none. As in PyTorch, what goes into a result is
- * counted along the weight's second axis, for transposed layers too. */
+/* Creates NAME.weight and NAME.bias; the bias is invalid if the layer has none. As in PyTorch the fan-in is taken from
+ * the weight's second axis, for transposed layers too. */
 static clade_status parameters(clade_graph *g, layer *l, clade_val *w, clade_val *bias) {
   clade_type x;
   int64_t elements;
@@ -80,7 +81,7 @@ static clade_status parameters(clade_graph *g, layer *l, clade_val *w, clade_val
   return CLADE_OK;
 }
 
-/* Both have one struct of options; the op refuses .output_pad where it is not transposed. */
+/* Convolution and its transpose share one options struct; the op refuses .output_pad if it is not transposed. */
 static clade_val line(clade_graph *g, const char *kind, const char *name, const clade_nn_conv1d_opt *given,
                       bool transposed) {
   clade_nn_conv1d_opt opt;
@@ -105,7 +106,7 @@ clade_val clade_nn_conv1d_transpose_(clade_graph *g, const char *name, const cla
   return line(g, "nn_conv1d_transpose", name, opt, true);
 }
 
-/* The options of windows have one name in the layer and in the op; the layer may have other groups. */
+/* Copies the window options, which have the same names in layer and op. */
 #define COPY_WINDOW(to)                                    \
   do {                                                     \
     memcpy(to.stride, opt.stride, sizeof to.stride);       \

@@ -1,4 +1,4 @@
-/* Layers that normalize: their variables, and the nodes for training or inference. */
+/* Normalization layers: their variables, and their nodes for training or inference. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -37,14 +37,14 @@ static clade_val variable(clade_graph *g, const char *layer, const char *part, c
                 : clade_variable(g, name, CLADE_F32, shape, initial);
 }
 
-/* In the type of x, which mixed precision may narrow. */
+/* Casts y to the type of x, which mixed precision may narrow. */
 static clade_val as_built(clade_graph *g, clade_val y, clade_val x, const clade_type *type) {
   y = clade_cast(g, y, type->dtype);
   clade__store_like(g, y, x);
   return y;
 }
 
-/* (x - mean) weight / sqrt(var + eps) + bias: all but the two functions of channels is one elementwise program. */
+/* Inference: (x - mean) weight / sqrt(var + eps) + bias, where all per-element work is one elementwise program. */
 static clade_val by_running(clade_graph *g, const clade_val in[5], const clade_type *type, float eps) {
   clade_shape channel = {.rank = type->shape.rank - 1, .dim = {type->shape.dim[1]}};
   for (int i = 1; i < channel.rank; i++) channel.dim[i] = 1;
@@ -65,7 +65,7 @@ static clade_val sum_of_channel(clade_graph *g, clade_val x, int rank) {
   return clade_sum_(g, &opt);
 }
 
-/* Elements of a channel. */
+/* Number of elements per channel. */
 static clade_status count_of_channel(const clade_type *x, int64_t *count) {
   *count = 1;
   for (int i = 0; i < x->shape.rank; i++) {
@@ -77,7 +77,7 @@ static clade_status count_of_channel(const clade_type *x, int64_t *count) {
   return CLADE_OK;
 }
 
-/* By the mean and the variance of the elements that all ranks of g->sync have. */
+/* Normalizes by mean and variance over all ranks of g->sync (`SyncBatchNorm`). */
 static clade_val by_ranks(clade_graph *g, const clade_val in[5], const clade_type *type,
                           const clade_batch_norm_opt *o) {
   const int rank = type->shape.rank;
@@ -126,7 +126,7 @@ clade_val clade_nn_batch_norm_(clade_graph *g, const char *name, const clade_bat
   return y;
 }
 
-/* ---- rows ---- */
+/* ---- layer normalization ---- */
 static clade_status row_of(const clade_graph *g, const char *layer, const char *name, const clade_layer_norm_opt *opt,
                            clade_shape *row) {
   clade_type x;
@@ -167,7 +167,7 @@ clade_val clade_nn_rms_norm_(clade_graph *g, const char *name, const clade_layer
   return rows(g, "nn_rms_norm", name, opt, true);
 }
 
-/* ---- groups of channels ---- */
+/* ---- group and instance normalization ---- */
 static clade_val groups(clade_graph *g, const char *layer, const char *name, const clade_group_norm_opt *given,
                         bool each) {
   clade_group_norm_opt opt = {CLADE_GROUP_NORM_OPT};

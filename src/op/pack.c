@@ -1,4 +1,5 @@
-/* To a blocked layout: the axis in blocks, elements of the axis before it interleaved. Padding lanes become zero. */
+/* Conversion to a blocked layout: splits an axis into blocks, and optionally interleaves elements of the preceding
+ * axis. Padding is zero. */
 #include <clade/ops.h>
 
 #include "op/conv/conv.h"
@@ -11,9 +12,9 @@ static const clade_attr table[] = {{"axis", CLADE_ATTR_I32, offsetof(attrs, axis
                                    {"tile", CLADE_ATTR_I32, offsetof(attrs, tile), 1},
                                    {0}};
 
-enum { MOST_LANES = 4 * CLADE__LANES }; /* which a work-item has in private memory, 36 times */
+enum { MOST_LANES = 4 * CLADE__LANES }; /* lanes in private memory, 36 values each */
 
-/* Panels, and weights for Winograd's algorithm or for products of spectra: conversions make them, builders do not. */
+/* The layouts for panels, Winograd weights and weight spectra are introduced by layout selection, never by builders. */
 static bool takes_tile(const clade_node *n, int axis) {
   const attrs *a = n->attrs;
   const clade_shape *w = &n->in[0].shape;
@@ -125,13 +126,13 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- panels: of a matrix or of weights of windows, block after block ---- */
+/* ---- panels: of a matrix or of convolution weights, block after block ---- */
 static const char *panels_accept(const clade_query *q) {
   return q->node->out[0].layout.tile == CLADE_PANELS ? NULL : "for panels";
 }
-/* Elements that are no words go one by one, which costs as much as that many operations on floats; panels of a matrix
- * are dearer than they look, as the ways that copy it themselves do so while they multiply by what they copied before,
- * and as the estimates that these are weighed against are long: of bytes six times what a product takes. */
+/* Elements of other than 32 bits are moved one by one, at the estimated cost of ALONE floating-point operations per
+ * byte. The cost for matrices is raised, because implementations that pack a matrix themselves overlap packing with
+ * multiplying. */
 static double panels_cost(const clade_query *q) {
   enum { ALONE = 660 };
   const clade_type *t = &q->node->out[0];
@@ -164,13 +165,13 @@ static clade_status panels_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- winograd ---- */
+/* ---- winograd: transformed weights ---- */
 static const char *winograd_accept(const clade_query *q) {
   int tile = q->node->out[0].layout.tile;
   return tile > CLADE_PANELS && tile < CLADE_SPECTRUM ? NULL : "for weights in another base";
 }
 
-/* ---- fft ---- */
+/* ---- fft: weight spectra ---- */
 static const char *fft_accept(const clade_query *q) {
   return q->node->out[0].layout.tile >= CLADE_SPECTRUM ? NULL : "for spectra of weights";
 }

@@ -1,4 +1,4 @@
-/* A blocked value as its kernels see it; shared by pack and unpack. */
+/* Shape of a blocked value, for the kernels of pack and unpack. */
 #ifndef CLADE_PACK_H
 #define CLADE_PACK_H
 
@@ -15,12 +15,13 @@ typedef struct clade__pack_attrs { /* of pack; unpack has none */
 
 clade__packed clade__packed_of(const clade_type *type);
 void clade__packed_args(clade_kernel_step *s, const clade__packed *p);
-int64_t clade__packed_blocks(const clade__packed *p); /* pieces of block x interleave elements, the last ones padded */
+int64_t clade__packed_blocks(const clade__packed *p); /* pieces of block x interleave elements, padded */
 
-/* Blocks of sixteens of elements of 32 bits, `blocked`, by tiles on CPUs: why not, and the kernel. */
+/* The tiled CPU kernel for 32-bit elements in blocks of multiples of sixteen: NULL or why it does not apply, and the
+ * emit. */
 const char *clade__packed_tiles(const clade_type *blocked);
 void clade__packed_emit_tiles(clade_emit *e, const clade_query *q, const clade_type *blocked, const char *kernel);
-/* Seconds; the other kernels take several times as long. */
+/* Estimated seconds; without tiles several times as long. */
 double clade__packed_cost(const clade_query *q, bool tiles);
 
 #endif

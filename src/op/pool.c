@@ -1,4 +1,4 @@
-/* Pooling: options and shapes that its ops share. */
+/* Options, shapes and builders that the pooling ops share. */
 #include "op/pool.h"
 
 #include "ir/dimensions.h"
@@ -39,7 +39,7 @@ void clade__pool_dims(clade_dims *d, const clade_node *n) {
 clade_val clade__pool_node(clade_graph *g, const clade_op *op, const clade__pool_attrs *like, int n_in,
                            const clade_val *in, const clade_shape *shape) {
   clade__pool_attrs at;
-  memset(&at, 0, sizeof at); /* attributes are compared and hashed by their bytes */
+  memset(&at, 0, sizeof at); /* attributes are compared and hashed bytewise, padding included */
   at.window = like->window;
   at.count_pad = like->count_pad;
   if (shape) {

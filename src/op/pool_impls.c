@@ -1,14 +1,18 @@
-/* The implementations of pooling: ref, a work-item for each result; vec, which goes along rows; triples, which does so
- * for the windows of ResNet's gradient alone; blocked, which has a channel in each lane; group, which has a strip of
- * windows or four pixels in a work-item. */
+/* Implementations of pooling:
+ *
+ *   ref      one work-item per result
+ *   vec      vectors along rows of pixels
+ *   triples  vectors along rows, for the gradient of 3 x 3 max pooling with stride 2 and padding 1
+ *   blocked  one channel per vector lane
+ *   group    a strip of windows, or four pixels, per work-item */
 #include "op/group.h"
 #include "op/pool.h"
 #include "op/systolic.h"
 
-/* Of the kernels: floats of a row of pixels, or of the rows of a window, and of the windows that reach a pixel. */
+/* Buffer sizes of the kernels in floats: a row of pixels or the rows of a window; the windows that reach a pixel. */
 enum { LINE = 4096, RING = 2048 };
-enum { TRIPLES = 2048 }; /* windows of a row, a multiple of 16 */
-/* Pixels, sixteen channels each, of a box of blocked gradients: at most, and its rows. */
+enum { TRIPLES = 2048 }; /* windows per row, a multiple of 16 */
+/* Pixels (of sixteen channels each) in a tile of a blocked gradient, and its maximum height. */
 enum { BOX = 512, BOX_ROWS = 8 };
 
 typedef struct task {
@@ -31,7 +35,7 @@ static task task_of(const clade_query *q) {
   return t;
 }
 
-/* The kernel with its operands, shapes and map. */
+/* Begins a kernel with its operands, shapes and index map. */
 static clade_kernel_step *begin(clade_emit *e, const clade_query *q, const task *t, const char *kernel) {
   const clade_node *n = q->node;
   clade_kernel_step *s = clade_emit_kernel(e, kernel);
@@ -49,7 +53,7 @@ static double taps(const task *t) { return (double)t->w->kernel[0] * (t->w->kern
 static double elements(const clade_query *q) { return (double)clade__product(&q->node->out[0].shape, 0, 4); }
 
 /* ---- ref ---- */
-static const char *ref_accept(const clade_query *q) { /* back, a window for each that covers the pixel */
+static const char *ref_accept(const clade_query *q) { /* gradient: per covering window, a search of that window */
   task t = task_of(q);
   return clade__cut_short(q->device, t.max && t.back ? taps(&t) * taps(&t) : taps(&t));
 }
@@ -71,18 +75,18 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
 
 /* ---- vec ---- */
 typedef struct plan {
-  int64_t tile, joined; /* windows, or places, of a piece of a row; rows that are done as one */
-  int64_t rows, piece;  /* of y or, back, of bands in all planes */
+  int64_t tile, joined; /* windows (or pixels, in the gradient) per tile of a row; rows that are processed as one */
+  int64_t rows, piece;  /* rows of y, or bands of rows of x in the gradient, over all planes */
   int64_t bands;
 } plan;
 
-/* The windows of a row, and the rows, lie side by side without a gap. */
+/* True if windows cover rows without gaps and overlaps, and rows follow each other without padding. */
 static bool side_by_side(const task *t) {
   return t->w->kernel[1] <= t->w->stride[1] && !t->w->pad[0] && !t->w->pad[1] && !t->w->pad[2] && !t->w->pad[3] &&
          t->y.dim[3] * t->w->stride[1] == t->x.dim[3];
 }
 
-/* How many windows of a row fit into a work-item's memory, a multiple of 8. */
+/* Number of windows of a row that fit into a work-item's buffers, a multiple of 8. */
 static int64_t tile_of(const task *t) {
   int64_t kh = t->w->kernel[0], kw = t->w->kernel[1], sy = t->w->stride[0], sx = t->w->stride[1];
   int64_t tile = (LINE - kw - 16) / sx - 8;
@@ -103,7 +107,7 @@ static plan plan_of(const clade_query *q, const task *t) {
   p.piece = CLADE_MAX(clade__piece(q->device, p.rows * row, row, 1 << 15) / row, 1);
   if (!t->back && side_by_side(t)) p.joined = CLADE_MAX(CLADE_MIN(p.tile / CLADE_MAX(width, 1), p.piece), 1);
   if (p.joined > 1) p.tile = width;
-  if (t->back) /* rows of windows are filled up to it */
+  if (t->back) /* rows are padded to whole tiles */
     p.tile = CLADE_MIN(p.tile, ((t->x.dim[3] - 1 + t->w->pad[1]) / t->w->stride[1] + 8) / 8 * 8);
   return p;
 }
@@ -150,7 +154,7 @@ static const char *triples_accept(const clade_query *q) {
   return t.y.dim[3] > TRIPLES ? "a row is too long for a work-item's memory" : NULL;
 }
 
-/* A little less than with a channel in each lane. */
+/* Preferred to `blocked`. */
 static double triples_cost(const clade_query *q) { return 0.9 * vec_cost(q); }
 
 static clade_status triples_emit(clade_emit *e, const clade_query *q) {
@@ -171,7 +175,7 @@ static void blocked_layouts(const clade_query *q, clade_layout *in, clade_layout
   out[0] = clade__channel_blocks();
 }
 
-/* Little less than along rows: it shall not call for conversions, which wait for memory. */
+/* Preferred to `vec` only slightly, so that it does not cause layout conversions. */
 static double blocked_cost(const clade_query *q) { return 0.95 * vec_cost(q); }
 
 static clade_status blocked_emit(clade_emit *e, const clade_query *q) {
@@ -195,8 +199,8 @@ static clade_status blocked_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group, for GPUs: of gradients of maxima, which pixels these are comes first ---- */
-enum { STRIP = 4 }; /* as in the kernels */
+/* ---- group: for GPUs; the gradient of max pooling first finds the index of each maximum ---- */
+enum { STRIP = 4 }; /* the same in the kernels */
 
 static const char *group_accept(const clade_query *q) {
   task t = task_of(q);
@@ -257,7 +261,7 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic, of a bundle ---- */
+/* ---- systolic: a kernel of a bundle ---- */
 static const char *systolic_accept(const clade_query *q) {
   return task_of(q).back ? "made for pooling itself" : clade__systolic_floats(q);
 }
@@ -279,7 +283,7 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
   task t = task_of(q);
   clade__map_1d y = clade__window_covers(t.w, 0), x = clade__window_covers(t.w, 1);
   clade_kernel_step *s = clade_emit_kernel(e, t.back ? "pool2d_grad" : "pool2d");
-  if (t.back) clade_emit_in(s, 0); /* of means dy, which is not read there */
+  if (t.back) clade_emit_in(s, 0); /* placeholder for x: the gradient of averages does not read it */
   clade_emit_in(s, q->node->n_in - 1);
   clade_emit_out(s, 0);
   clade_emit_index8(

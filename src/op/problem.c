@@ -1,10 +1,11 @@
-/* A node as the text that tuning records go by. Layouts are no part of it: they follow from the implementation. */
+/* Turns a node into the text that is the key of tuning records. Layouts are left out, since the implementation
+ * determines them. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "op/op.h"
 
-/* Up to 16 as it is; larger ones up to the next number of three significant bits. */
+/* Sizes up to 16 are kept; larger ones are rounded up to three significant bits. */
 int64_t clade__bucket(int64_t size) {
   int shift = 0;
   if (size <= 16 || size > INT64_MAX / 2) return size;
@@ -25,7 +26,7 @@ static void add_type(clade__text *t, const clade_type *type, bool exact) {
   add_shape(t, &type->shape, exact);
 }
 
-/* Factors and programs change what is computed, and hardly how fast. */
+/* Float and byte attributes (factors, elementwise programs) change the result, and hardly the speed. */
 static bool counts(const clade_attr *a) { return a->kind != CLADE_ATTR_F32 && a->kind != CLADE_ATTR_BYTES; }
 
 static bool is_zero(const char *at, size_t bytes) {
@@ -113,7 +114,7 @@ bool clade__tunable(const clade_op *op, const clade_device_info *device) {
   int made = 0;
   bool varies = false;
   for (const clade_impl *const *impl = clade__impls(op); *impl; impl++) {
-    /* where a bundle's kernels serve, it is asked whether another device has a choice */
+    /* a bundle leaves no choice; what is asked then is whether another device has one */
     const bool fits = device && !device->kernels ? clade__impl_made_for(*impl, device) : !(*impl)->bundled;
     made += fits;
     varies = varies || (fits && (*impl)->space);

@@ -1,17 +1,15 @@
-/* Tiles of products in local memory: which there are, which one suits a device and a problem, and how it is launched.
- */
+/* Tiles of matrix products in local memory: the tables, the choice for a device and problem, and the launch. */
 #include "op/product.h"
 #include "op/epilogue.h"
 
 #include <math.h>
 
 enum { BM = CLADE__BM, BN = CLADE__BN, BK = CLADE__BK, TM = CLADE__TM, TN = CLADE__TN, STAGES = CLADE__STAGES };
-enum { WARP = 32, SQUARE = 16 }; /* SQUARE: what the fragments of warps are made of */
+enum { WARP = 32, SQUARE = 16 }; /* SQUARE: rows and columns of a warp's fragment */
 const char *const clade__tile_params[] = {"BM", "BN", "BK", "TM", "TN", NULL};
 const char *const clade__staged_params[] = {"BM", "BN", "BK", "TM", "TN", "stages", NULL};
 
-/* For TM * TN products a work-item reads TM + TN numbers. Speeds are guesses, but for that of 128 x 128: a prototype
- * reached two thirds on an H200. */
+/* A work-item loads TM + TN elements for TM * TN multiply-adds. The speeds in these tables are estimates. */
 static const clade__tile simt[] = {
     {{128, 128, 16, 8, 8}, 0.6}, {{128, 64, 16, 8, 4}, 0.5},  {{64, 64, 16, 4, 4}, 0.35}, {{32, 32, 16, 4, 4}, 0.2},
     {{16, 16, 16, 2, 2}, 0.1},   {{16, 16, 8, 4, 4}, 0.05},   {{64, 128, 16, 4, 8}, 0.5}, {{64, 64, 32, 4, 4}, 0.35},
@@ -22,7 +20,6 @@ static const clade__tile warp[] = {
     {{32, 32, 16, 16, 16, 3}, 1},   {{16, 32, 16, 16, 16, 3}, 0.5}, {{128, 128, 8, 64, 32, 4}, 4},
     {{64, 64, 32, 32, 32, 2}, 3},   {{16, 64, 16, 16, 16, 4}, 1},
 };
-/* Guesses, but for that of 128 x 256: a prototype reached eleven times the peak of f32 on an H200. */
 static const clade__tile warpgroup[] = {
     {{128, 256, 32, 16, 256, 4}, 11}, {{128, 128, 32, 16, 128, 4}, 8}, {{64, 256, 32, 16, 256, 4}, 6},
     {{64, 128, 32, 16, 128, 4}, 5},   {{64, 64, 32, 16, 64, 4}, 3},    {{128, 256, 32, 16, 256, 3}, 10},
@@ -32,7 +29,7 @@ static const clade__tile warp_gather[] = {
     {{128, 128, 16, 64, 32}, 3}, {{128, 64, 16, 32, 32}, 2.5}, {{64, 64, 16, 32, 32}, 2},
     {{32, 32, 16, 16, 16}, 0.7}, {{16, 32, 16, 16, 16}, 0.4},
 };
-/* Larger ones have more elements on their way than registers hold. */
+/* Larger tiles hold more loaded elements at a time than a work-item has registers. */
 static const clade__tile warpgroup_gather[] = {{{128, 64, 32, 16, 64}, 3}, {{64, 64, 32, 16, 64}, 2}};
 #define TILES(LIST) .n = CLADE_COUNT(LIST), .tiles = LIST
 const clade__tiles clade__tiles_simt = {CLADE_UNITS,   .tables = true, .params = 5,
@@ -48,7 +45,7 @@ const clade__tiles clade__tiles_warpgroup_gather = {
 
 static bool has_unit(const clade__tiles *t) { return t->unit != CLADE_UNITS; }
 static bool imitated(const clade_query *q, const clade__tiles *t) {
-  return has_unit(t) && q->device->unit[t->unit].reason != NULL; /* used, although it is not there */
+  return has_unit(t) && q->device->unit[t->unit].reason != NULL; /* used, but emulated in software */
 }
 
 static bool ask(const clade_query *q, clade_unit unit) {
@@ -62,13 +59,13 @@ static int64_t items_of(const clade__tiles *t, const int32_t *config) {
   return (int64_t)(config[BM] / config[TM]) * (config[BN] / config[TN]) * (has_unit(t) ? WARP : 1);
 }
 
-/* Elements of a word of units. */
+/* Elements in a 32-bit word of a matrix unit. */
 static int64_t in_word(const clade_query *q) {
   const clade_dtype dtype = q->node->in[0].dtype;
   return clade__is_integer(dtype) ? 4 : dtype == CLADE_F32 ? 1 : 2;
 }
 
-/* Words of a slice of an operand, with what lies between its lines. */
+/* Words of an operand's slice in local memory, including the padding between its lines. */
 static int64_t words_of(const clade_query *q, const clade__tiles *t, int32_t lines, int32_t depth) {
   if (!has_unit(t)) return (int64_t)depth * (lines + 4);
   if (t->warpgroup) return (int64_t)lines * depth;
@@ -81,7 +78,7 @@ static uint64_t local_of(const clade_query *q, const clade__tiles *t, const int3
   int64_t bytes = 4 * stages * (words_of(q, t, config[BM], config[BK]) + words_of(q, t, config[BN], config[BK]));
   if (t->tables) bytes += (2 * config[BK] * (has_unit(t) ? in_word(q) : 1) + config[BN]) * 32; /* offsets of 64 bits */
   if (imitated(q, t) && !t->warpgroup)
-    bytes += items_of(t, config) * ((config[TM] + config[TN]) / SQUARE) * 16; /* what lanes hold */
+    bytes += items_of(t, config) * ((config[TM] + config[TN]) / SQUARE) * 16; /* fragments of the emulated lanes */
   return (uint64_t)bytes;
 }
 
@@ -94,13 +91,13 @@ static const char *too_large(const clade_query *q, const clade__tiles *t, const 
                                                                : NULL;
 }
 
-/* In doubles: a query may be about sizes that no memory holds. */
+/* Number of work-groups, in double, because a query may be about sizes that exceed memory. */
 static double groups_of(const clade__matmul *p, const int32_t *config) {
   return (double)p->matrices * ceil((double)p->m / config[BM]) * ceil((double)p->n / config[BN]);
 }
 
 /* ---- parts of the inner axis ---- */
-/* Spans are multiples of UNIT, so that parts begin where runs do. */
+/* Spans are multiples of UNIT, so that each part begins at an aligned load. */
 clade__parts clade__parts_cut(const clade__matmul *whole, int64_t wanted) {
   enum { UNIT = 64 };
   clade__parts p = {.each = *whole};
@@ -113,7 +110,7 @@ clade__parts clade__parts_cut(const clade__matmul *whole, int64_t wanted) {
   return p;
 }
 
-/* As many as make ENOUGH tiles, but LEAST steps each. */
+/* As many parts as give ENOUGH tiles in total, of at least LEAST steps each. */
 clade__parts clade__parts_of(const clade__matmul *whole) {
   enum { TILE = 64, ENOUGH = 128, LEAST = 256, MOST = 16 };
   const int64_t tiles = whole->matrices * (clade__up(whole->m, TILE) / TILE) * (clade__up(whole->n, TILE) / TILE);
@@ -141,8 +138,8 @@ clade_status clade__parts_join(clade_emit *e, const clade_query *q, const clade_
   return CLADE_OK;
 }
 
-/* ---- the spaces ---- */
-/* The least time, by rounds in which each compute unit does a tile. */
+/* ---- spaces ---- */
+/* Chooses the tile with the least estimated time, counted in rounds of one tile per compute unit. */
 void clade__tiles_defaults(const clade_query *q, const clade__tiles *t, const clade__matmul *p, int32_t *config) {
   double best = HUGE_VAL, units = CLADE_MAX(q->device->compute_units, 1u);
   const clade__tile *chosen = &t->tiles[t->least];
@@ -161,7 +158,7 @@ bool clade__tiles_configs(const clade__tiles *t, int i, int32_t *config) {
   return true;
 }
 
-/* ---- the gate ---- */
+/* ---- requirements ---- */
 const char *clade__tiles_refuse(const clade_query *q, const clade__tiles *t, const clade__matmul *p, bool single) {
   const int32_t *config = q->config;
   const clade_dtype dtype = q->node->in[0].dtype;
@@ -200,7 +197,7 @@ void clade__tiles_launch(clade_kernel_step *s, const clade_query *q, const clade
   clade_emit_define(s, "RIGHT_DEEP", right.deep);
   clade_emit_define(s, "LEFT_RUNS", left.runs);
   clade_emit_define(s, "RIGHT_RUNS", right.runs);
-  /* compilers of CPUs take long over loops that are unrolled */
+  /* unrolled loops are slow to compile for CPUs */
   clade_emit_define(s, "ROLLED", q->device->device_class == CLADE_CPU || q->device->software);
   size_t global[3] = {(size_t)(clade__up(p->n, config[BN]) / config[BN]) * items,
                       (size_t)(clade__up(p->m, config[BM]) / config[BM]), (size_t)p->matrices};

@@ -1,4 +1,4 @@
-/* Builders of quantization: elementwise nodes, which are fused like others. */
+/* Builders of quantize and dequantize, made of elementwise nodes, which can be fused. */
 #include <clade/ops.h>
 
 #include <math.h>
@@ -27,7 +27,7 @@ clade_val clade_quantize(clade_graph *g, clade_val x, double scale, clade_dtype 
   return clade_cast(g, clade_round(g, levels), dtype);
 }
 
-/* The scale in a shape that is repeated along all axes but one. */
+/* Reshapes the scale so that it broadcasts along all axes but one. */
 static clade_status along(clade_graph *g, const clade_type *x, int axis, clade_val *scale) {
   clade_type type;
   char s[200], t[200];

@@ -1,5 +1,6 @@
-/* Random numbers as a pure function of key, counter and element (Philox4x32-10). The same bits on every device for
- * uniform ones, and for normal ones (Box-Muller) values within 2^-19 of exact ones, relatively to max(1, |value|). */
+/* Uniform or normal random numbers as a pure function of key, counter and element index (Philox4x32-10). Uniform
+ * numbers have the same bits on every device; normal ones (Box-Muller) are within 2^-19 max(1, |value|) of the exact
+ * values. */
 #include <clade/ops.h>
 
 #include "op/dims.h"

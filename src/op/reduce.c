@@ -1,6 +1,7 @@
-/* Sum, mean, maximum and minimum over any axes. Sums of floats are within 2^-22 of the sum of absolute values, for any
- * number of elements, besides the rounding to the stored type. Over nothing: sum 0, mean NaN, maximum the lowest value
- * of the type, minimum the highest. The gradient of a maximum goes in equal parts to all elements that equal it. */
+/* Sum, mean, maximum or minimum over any axes. The error of float sums is at most 2^-22 of the sum of absolute values,
+ * for any number of elements, plus the rounding to the stored type. Over no elements: sum 0, mean NaN, maximum the
+ * lowest value of the type, minimum the highest. The gradient of a maximum or minimum is divided equally among all
+ * elements that attain it. */
 #include <clade/ops.h>
 
 #include "ir/dimensions.h"
@@ -12,7 +13,7 @@ enum { SUM, MEAN, MAX, MIN };
 static const char *const names[] = {"sum", "mean", "reduce_max", "reduce_min"};
 
 typedef struct attrs {
-  int32_t kind, axes; /* a bit per axis */
+  int32_t kind, axes; /* one bit per axis */
   bool keep;
 } attrs;
 static const clade_attr table[] = {{"kind", CLADE_ATTR_I32, offsetof(attrs, kind), 1},
@@ -89,12 +90,12 @@ static clade_status grad(clade_grad *g) {
   return CLADE_OK;
 }
 
-/* ---- the shape as alternating groups of kept and reduced axes ---- */
+/* ---- the shape as alternating runs of kept and reduced axes ---- */
 typedef struct groups {
   int n;
   bool reduced[CLADE_MAX_RANK];
   int64_t size[CLADE_MAX_RANK], stride[CLADE_MAX_RANK];
-  int64_t outputs, count; /* kept and reduced elements */
+  int64_t outputs, count; /* number of kept and of reduced elements */
 } groups;
 
 static groups group(const clade_node *n) {
@@ -117,7 +118,7 @@ static groups group(const clade_node *n) {
   return g;
 }
 
-/* What nothing gives: the kernel starts from it. */
+/* The result over no elements, which is also the kernel's initial value. */
 static void define_empty(clade_kernel_step *s, int kind, clade_dtype t) {
   const bool max = kind == MAX;
   const int64_t bound = max ? clade__dtype_low(t) : clade__dtype_high(t);
@@ -143,21 +144,21 @@ static clade_kernel_step *kernel(clade_emit *e, const clade_query *q, const char
   bool f = clade__is_float(t), sum = a->kind <= MEAN;
   clade_kernel_step *s = clade_emit_kernel(e, name);
   clade_emit_define_text(s, "T", clade_dtype_name(t));
-  clade_emit_define(s, "KIND", sum ? SUM : a->kind); /* a mean divides a sum by its argument */
+  clade_emit_define(s, "KIND", sum ? SUM : a->kind); /* means use the sum kernel with a divisor */
   clade_emit_define(s, "FLOAT", f);
   clade_emit_define_text(s, "ACC", f ? "float" : t == CLADE_I64 ? (sum ? "ulong" : "long") : sum ? "uint" : "int");
   define_empty(s, a->kind, t);
   return s;
 }
 
-/* ---- ref: a work-item per output, any axes ---- */
+/* ---- ref: one work-item per result, any axes ---- */
 static double ref_cost(const clade_query *q) {
   groups g = group(q->node);
   double parallel = q->device->device_class == CLADE_CPU ? 0.02 : 0.1;
   return clade__cost(q->device, 6.0 * (double)g.outputs * (double)g.count, clade__node_bytes(q->node), parallel);
 }
 
-typedef struct nest { /* four kept extents and four reduced ones, from slow to fast */
+typedef struct nest { /* four kept and four reduced axes, outermost first */
   int64_t dim[8], stride[8], outputs, count;
 } nest;
 static nest nest_of(const clade_query *q) {
@@ -192,18 +193,18 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- split: neighboring axes, in chunks that are joined by a second launch; or two runs of them, one after the
- * other, as biases of channels are derived ---- */
-/* Columns that a work-item does at once: few where the compiler takes long over arrays. */
+/* ---- split: one run of adjacent axes, in chunks that a second launch combines; or two runs, one after the other, as
+ * in the gradient of a per-channel bias ---- */
+/* Columns per work-item; few where compilers are slow with large arrays. */
 static int64_t columns_of(const clade_query *q) { return q->device->max_passes ? CLADE__LANES : 1024; }
 
 typedef struct split {
   int64_t outer, reduced, inner, chunks, chunk, items;
-  int64_t joined, join_inner; /* parts that are joined; 1: none. Results that lie together */
+  int64_t joined, join_inner; /* number of partial results to combine (1: none); number of contiguous results */
   int mode;
 } split;
 
-/* The later one of two runs of reduced axes first, then what is left of it. */
+/* Two runs of reduced axes: the inner one first, then the outer one in the second launch. */
 static void plan_join(const groups *g, split *p) {
   int first = -1, second = -1;
   for (int i = 0; i < g->n; i++)
@@ -217,7 +218,7 @@ static void plan_join(const groups *g, split *p) {
   }
 }
 
-/* Pixels of images whose channels lie in blocks, and perhaps samples: (n, c / 16, pixels, 16). */
+/* Reduction over pixels, and perhaps samples, of images with blocked channels: (n, c / 16, pixels, 16). */
 static bool plan_blocked(const clade_query *q, split *p) {
   const clade_shape *x = &q->node->in[0].shape;
   const attrs *a = q->node->attrs;
@@ -234,7 +235,7 @@ static bool plan_blocked(const clade_query *q, split *p) {
   return true;
 }
 
-/* Short rows, or fewer lines beside each other than a vector has lanes, but many of them. */
+/* Many short rows, or many groups of fewer adjacent lines than a vector has lanes. */
 static bool plan_apart(const clade_query *q, split *p) {
   int64_t lines = p->outer * p->inner;
   bool few = p->inner == 1 ? p->reduced <= 2 * CLADE__LANES : p->inner < CLADE__LANES;
@@ -265,7 +266,7 @@ static bool plan(const clade_query *q, split *p) {
   bool cpu = q->device->device_class == CLADE_CPU, wide = clade__is_float(q->node->in[0].dtype) && cpu;
   p->mode = !wide ? 0 : p->inner == 1 ? 1 : p->inner >= 16 ? 2 : 0;
   if (wide && !twice && plan_apart(q, p)) return true;
-  /* of all that a work-item's loops may do; columns are done one by one where there are fewer than 16 */
+  /* limit over all loops of a work-item; fewer than 16 columns are processed one by one */
   int64_t strip = p->mode == 2 ? CLADE_MIN(p->inner, columns_of(q)) : 1, line = p->mode == 2 ? 2 * strip + 272 : 16;
   int64_t most = q->device->max_passes ? (q->device->max_passes - 2 * strip - 128) / line * 16 : INT64_MAX;
   int64_t columns = p->outer * ((p->inner + strip - 1) / strip);
@@ -335,7 +336,7 @@ static clade_status split_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- blocked: the same, from channels that lie in blocks ---- */
+/* ---- blocked: the same for blocked channels ---- */
 static const char *blocked_accept(const clade_query *q) {
   const attrs *a = q->node->attrs;
   const clade_shape *x = &q->node->in[0].shape;
@@ -351,8 +352,8 @@ static void blocked_layouts(const clade_query *q, clade_layout *in, clade_layout
   in[0] = clade__channel_blocks();
 }
 
-/* ---- group: teams of work-items do lines, run of axes by run, the longest first; of few lines parts, which another
- * launch joins ---- */
+/* ---- group: teams of work-items reduce one run of axes per launch, the longest first; few long lines are cut into
+ * parts that another launch combines ---- */
 enum { MOST_RUNS = 3, MOST_LAUNCHES = MOST_RUNS + 1 };
 typedef struct launch {
   clade__group group;
@@ -361,7 +362,7 @@ typedef struct launch {
 typedef struct teams {
   int n;
   launch launch[MOST_LAUNCHES];
-  int64_t floats; /* that launches hand on */
+  int64_t floats; /* size of intermediate results */
 } teams;
 
 static void add_launch(teams *t, int64_t outer, int64_t n, int64_t inner, int64_t part) {
@@ -372,7 +373,7 @@ static void add_launch(teams *t, int64_t outer, int64_t n, int64_t inner, int64_
   if (l->parts > 1) t->floats += l->lines * l->parts;
 }
 
-/* The longest run that is still to be added; -1: none. */
+/* The longest run of axes that is still to be reduced; -1: none. */
 static int longest_run(const groups *g) {
   int at = -1;
   for (int i = 0; i < g->n; i++)
@@ -380,7 +381,7 @@ static int longest_run(const groups *g) {
   return at;
 }
 
-/* Each launch rounds its results once more: three runs come in no parts. */
+/* Each launch adds a rounding error, so with three runs none is cut into parts. */
 static const char *plan_teams(const clade_query *q, teams *t) {
   groups g = group(q->node);
   int runs = 0;
@@ -423,7 +424,7 @@ static size_t group_workspace(const clade_query *q) {
   return plan_teams(q, &t) || t.n == 1 ? 0 : (size_t)CLADE_MAX(t.floats, 1) * sizeof(float);
 }
 
-/* From floats on that the launch before handed on, or from x; to floats behind these, or to the result. */
+/* `from` and `to` are offsets of intermediate results in the workspace; negative: x or the result. */
 static void emit_launch(clade_emit *e, const clade_query *q, const launch *l, int64_t from, int64_t to, float by) {
   const int kind = ((const attrs *)q->node->attrs)->kind;
   const char *stored = clade_dtype_name(q->node->in[0].dtype);
@@ -464,7 +465,7 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic, of a bundle ---- */
+/* ---- systolic: a kernel of a bundle ---- */
 static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
   nest n = nest_of(q);
   int kind = ((const attrs *)q->node->attrs)->kind;

@@ -1,4 +1,4 @@
-/* The list of Clade's ops, made from ops.def. */
+/* Table of the built-in ops, generated from ops.def. */
 #include "op/op.h"
 
 const clade_op *const clade__ops[] = {

@@ -1,4 +1,4 @@
-/* Reshape and flatten: the same bytes under another shape. */
+/* Reshape and flatten: the same elements under another shape, without a copy. */
 #include <clade/ops.h>
 
 #include "ir/dimensions.h"
@@ -11,7 +11,7 @@ typedef struct attrs {
 } attrs;
 static const clade_attr table[] = {{"shape", CLADE_ATTR_SHAPE, offsetof(attrs, shape), 1}, {0}};
 
-/* A product as a number and the symbols in it, so that equal products are found to be equal in any order. */
+/* A product of sizes, as a number and a sorted list of symbols, so that equal products compare equal. */
 enum { MAX_SYMBOLS = 32 };
 typedef struct product {
   int64_t number;
@@ -66,7 +66,7 @@ static clade_status mismatch(const clade_shape *from, const clade_shape *to) {
                     clade_shape_text(from, a, sizeof a), clade_shape_text(to, b, sizeof b));
 }
 
-/* What is left for CLADE_DIM_REST. */
+/* The size that replaces CLADE_DIM_REST. */
 static clade_status rest(const product *have, const product *given, clade_dim *out) {
   if (given->number == 0)
     return CLADE_FAIL(BAD_SHAPE, "reshape: CLADE_DIM_REST beside a dimension of 0 could be any size: give the size");
@@ -114,7 +114,7 @@ static clade_status infer(clade_node *n) {
   } else if (have.number != want.number && (known || (!have.n && !want.n && have.number && want.number))) {
     return mismatch(from, &at->shape);
   }
-  /* symbols that do not cancel are judged when they have values: infer runs again */
+  /* symbols that do not cancel are checked when they have values, since infer runs again then */
   n->out[0] = (clade_type){.dtype = n->in[0].dtype, .shape = shape};
   return CLADE_OK;
 }
@@ -124,7 +124,8 @@ static clade_status grad(clade_grad *g) {
   return CLADE_OK;
 }
 
-/* Axes from *from on with as many elements as those of the result from *to on; those of one place are left out. */
+/* Axes of the operand and of the result, beginning at *from and *to, with the same number of elements; axes of size 1
+ * are skipped. */
 typedef struct run {
   int n_in, n_out, in[CLADE_MAX_RANK], out[CLADE_MAX_RANK];
 } run;
@@ -145,8 +146,8 @@ static void next_run(const clade_shape *x, const clade_shape *y, int *from, int 
   } while (have != want);
 }
 
-/* Several axes become one: of those whose places may go, the slowest one's channels are places at even distances of the
- * result. */
+/* Several axes become one: pruning the outermost one that may be pruned removes evenly spaced parts of the merged axis.
+ */
 static void tie_merged(clade_ties *t, const clade_shape *x, const run *r) {
   int at = -1;
   int64_t inner = 1, outer = 1;
@@ -169,7 +170,7 @@ static void tie_merged(clade_ties *t, const clade_shape *x, const run *r) {
     clade_tie(t, 0, r->in[at], i / inner % channels, 1, r->out[0], i, 1);
 }
 
-/* An axis that comes apart does so in sizes that the builder wrote. */
+/* An axis that is split cannot be pruned, since the sizes of the parts are attributes. */
 static void ties(clade_ties *t, const clade_node *n) {
   const clade_shape *x = &n->in[0].shape, *y = &n->out[0].shape;
   for (int from = 0, to = 0; clade__product(x, 0, x->rank) && (from < x->rank || to < y->rank);) {
@@ -182,7 +183,8 @@ static void ties(clade_ties *t, const clade_node *n) {
   }
 }
 
-/* Of axes that together become others, the first ones: each is so many blocks of all that lies behind it. */
+/* Of axes that are split or merged together, the outermost one can be split over ranks: each index is a block of all
+ * that follows. */
 static void dims(clade_dims *d, const clade_node *n) {
   const clade_shape *x = &n->in[0].shape, *y = &n->out[0].shape;
   for (int from = 0, to = 0; clade__product(x, 0, x->rank) && (from < x->rank || to < y->rank);) {
@@ -197,7 +199,7 @@ static void dims(clade_dims *d, const clade_node *n) {
   }
 }
 
-/* Axes that follow each other without a gap are one, and each of those must come apart into whole new axes. */
+/* A view is possible if each run of contiguous axes is divided into whole new axes. */
 bool clade__reshape_view(const clade_node *n, clade__view *v) {
   const clade_shape *to = &n->out[0].shape;
   int i = clade__collapse(v->shape.rank, v->shape.dim, 1, (int64_t(*const[])[CLADE_MAX_RANK]){&v->stride}) - 1;

@@ -1,6 +1,7 @@
-/* Rows added to a table at their numbers: for each row of it the sum of what was there, or zero, and of the rows with
- * its number in their order, found by sorting the numbers with their positions. Sums are within 2^-22 of the sum of
- * absolute values, besides the rounding to the stored type. */
+/* Adds slices to a table along an axis by index, as `torch.index_add` and the gradient of an embedding. Indices are
+ * sorted together with their positions (radix sort), so that slices with the same index are added in their original
+ * order and the result is reproducible. The error of a sum is at most 2^-22 of the sum of absolute values, plus the
+ * rounding to the stored type. */
 #include <clade/ops.h>
 
 #include "op/gather.h"
@@ -10,9 +11,9 @@ static const clade_attr table[] = {{"shape", CLADE_ATTR_SHAPE, offsetof(clade__s
                                    {"axis", CLADE_ATTR_I32, offsetof(clade__scatter_attrs, axis), 1},
                                    {0}};
 
-enum { UPDATES, IDS, START };           /* START: what was there; as an operand it may be missing */
-enum { BITS = 10, DIGITS = 1 << BITS }; /* of row numbers, as in the kernels */
-enum { PART = 256 };                    /* so many are sorted by one work-item at least */
+enum { UPDATES, IDS, START };           /* START: initial table, optional */
+enum { BITS = 10, DIGITS = 1 << BITS }; /* bits per radix sort pass, as in the kernels */
+enum { PART = 256 };                    /* fewest indices per work-item when sorting */
 
 static clade_status infer(clade_node *n) {
   const clade__scatter_attrs *a = n->attrs;
@@ -51,7 +52,7 @@ static int64_t count_of(const clade_query *q) {
   return clade__product(ids, 0, ids->rank);
 }
 
-/* Row numbers are counted and put in order by parts of so many. */
+/* Indices per part of the sort. */
 static int64_t part_of(const clade_query *q) {
   int64_t most = q->device->device_class == CLADE_CPU ? 4 * (int64_t)CLADE_MAX(q->device->compute_units, 1u) : 64;
   return CLADE_MAX((count_of(q) + most - 1) / most, PART);
@@ -61,15 +62,15 @@ static int64_t parts_of(const clade_query *q) { return (count_of(q) + part_of(q)
 
 static int64_t columns_of(const clade_query *q) { return q->device->device_class == CLADE_CPU ? 256 : 16; }
 
-/* Rows of the table that a work-item sums up, in `width` columns. */
+/* Rows of the table per work-item, in `width` columns. */
 static int64_t rows_of(const clade_query *q, int64_t rows, int64_t width) {
   int64_t row = CLADE_MIN(width, columns_of(q));
   if (q->device->device_class != CLADE_CPU || q->device->max_passes || row < 1) return 1;
-  int64_t most = CLADE_MAX(1 << 16, row); /* many: each work-item looks for its first key */
+  int64_t most = CLADE_MAX(1 << 16, row); /* many, because each work-item searches for its first key */
   return CLADE_MIN(CLADE_MAX(clade__piece(q->device, rows * row, row, most) / row, 1), INT32_MAX);
 }
 
-/* All numbers may be the same. */
+/* Worst case for the loops: all indices are the same. */
 static const char *accept(const clade_query *q) {
   double n = (double)count_of(q), place = DIGITS * (2.0 + (double)parts_of(q)) + (double)part_of(q);
   double sum = ((double)columns_of(q) / 8 + 18) * (n + 4);
@@ -78,12 +79,12 @@ static const char *accept(const clade_query *q) {
 
 static double cost(const clade_query *q) { return clade__cost(q->device, 0, 2 * clade__node_bytes(q->node), 1); }
 
-/* The sorted keys, twice, for one is read and the other written; and how often each part has each digit. */
+/* Two buffers of keys, as source and target of each pass, and a histogram of digits per part. */
 static size_t workspace(const clade_query *q) {
   return 2 * (size_t)count_of(q) * sizeof(int64_t) + (size_t)(parts_of(q) + 1) * DIGITS * sizeof(uint32_t);
 }
 
-/* Where the sorted keys are in the end: bytes into the workspace. */
+/* Emits the sort; returns the offset of the sorted keys in the workspace, in bytes. */
 static size_t emit_sort(clade_emit *e, const clade_query *q, int64_t n, int64_t rows) {
   size_t keys = (size_t)n * sizeof(int64_t), from = 0, to = keys;
   for (int digit = 0; n > 0 && rows >> (BITS * digit); digit++) {
@@ -123,7 +124,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   if (given)
     clade_emit_in(s, START);
   else
-    clade_emit_out(s, 0); /* it is not looked at */
+    clade_emit_out(s, 0); /* placeholder, not read */
   clade_emit_out(s, 0);
   clade_emit_index(s, n);
   clade_emit_index(s, width);
@@ -137,11 +138,11 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: parts are sorted by work-groups, and rows summed up four columns at a time ---- */
-enum { GROUP_BITS = 8, RUN = 64, MOST_PARTS = 128 }; /* a group has an item for each digit; RUN as in the kernels */
+/* ---- group: parts are sorted by work-groups, and rows are summed four columns at a time ---- */
+enum { GROUP_BITS = 8, RUN = 64, MOST_PARTS = 128 }; /* one work-item per digit value; RUN as in the kernels */
 
-/* By the count alone, as all else that orders sums. The workspace: sorted keys, twice; how often each part has each
- * digit; sums of runs; where rows begin. */
+/* Depends only on the number of indices, since it determines the summation order. Workspace: two buffers of sorted
+ * keys, histograms per part, sums of runs, and the first key of each row. */
 typedef struct grouped {
   int64_t n, rows, width, outer, part, parts, runs, fours;
   size_t counts, sums, begins, bytes;
@@ -171,7 +172,7 @@ static const char *group_accept(const clade_query *q) {
 
 static size_t group_workspace(const clade_query *q) { return grouped_of(q).bytes; }
 
-/* Where the sorted keys are in the end. */
+/* As emit_sort. */
 static size_t group_sort(clade_emit *e, const grouped *g) {
   const size_t keys = (size_t)g->n * sizeof(int64_t), items = (size_t)g->parts * CLADE__GROUP_ITEMS;
   size_t from = 0, to = keys;
@@ -238,7 +239,7 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   if (given)
     clade_emit_in(s, START);
   else
-    clade_emit_out(s, 0); /* it is not looked at */
+    clade_emit_out(s, 0); /* placeholder, not read */
   clade_emit_out(s, 0);
   clade_emit_index(s, g.n);
   clade_emit_index(s, g.width);
@@ -258,7 +259,7 @@ static const clade_impl *const impls[] = {
                .emit = emit),
     NULL};
 
-/* Each element is read by who writes it. */
+/* In-place execution is allowed: each element is read before it is overwritten. */
 static uint64_t in_place(const clade_node *n, int out) {
   (void)out;
   return n->n_in > START ? 1u << START : 0;

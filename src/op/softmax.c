@@ -1,6 +1,6 @@
-/* Softmax along one axis, exp(x - max) / sum of them, or its logarithm. Each result is off by (16 + max - x) 2^-23 of
- * itself or by 2^-126 at the most, a logarithm by (16 + max - x) 2^-23, besides the rounding to the stored type. A row
- * with NaN or +infinity or without a finite element becomes NaN. */
+/* Softmax or log-softmax along one axis. The error of a result is at most (16 + max - x) 2^-23 of itself plus 2^-126,
+ * that of a logarithm (16 + max - x) 2^-23, plus the rounding to the stored type. A row with NaN or +infinity, or
+ * without any finite element, becomes NaN. */
 #include "op/softmax.h"
 
 #include <clade/ops.h>
@@ -68,9 +68,9 @@ static double cost(const clade_query *q, double efficiency) {
   return clade__cost(q->device, work(q), clade__node_bytes(q->node), efficiency);
 }
 
-enum { SHORT = 32 }; /* elements of rows that are turned over */
+enum { SHORT = 32 }; /* longest rows that are transposed in registers */
 
-/* ---- vec: a row at once ---- */
+/* ---- vec: vectors along one row ---- */
 static const char *vec_accept(const clade_query *q) {
   if (clade__softmax_extent_of(q).inner != 1) return "the axis is not the last one";
   return clade__cut_short(q->device, (double)clade__softmax_extent_of(q).n / 4 + 128);
@@ -84,7 +84,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   if (x.n == 0) return CLADE_OK;
   int64_t piece = clade__rows(q->device, x.outer, x.n);
   clade_kernel_step *s = begin(e, q, "softmax_forward_vec");
-  /* of what is kept between two passes; compilers of devices with a pass limit take long over arrays */
+  /* elements kept between passes; compilers for devices with a loop limit are slow with large arrays */
   clade_emit_define(s, "KEPT", q->device->max_passes ? 0 : 4096);
   clade_emit_index(s, piece);
   clade_emit_i32(s, clade__streams(q->device, &q->node->out[0]));
@@ -92,7 +92,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- rows: sixteen short ones at once ---- */
+/* ---- rows: sixteen short rows at once ---- */
 static const char *rows_accept(const clade_query *q) {
   if (clade__softmax_extent_of(q).inner != 1) return "the axis is not the last one";
   return clade__softmax_extent_of(q).n > SHORT ? "the rows are longer than 32 elements" : NULL;
@@ -110,11 +110,11 @@ static clade_status rows_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- lines: sixteen at once, in strips ---- */
+/* ---- lines: sixteen adjacent lines at once, in strips ---- */
 enum { NEAR = 1 << 14, KEPT = 1 << 16, STRIP = 1024, LONG_STRIP = 128, LEAST = 64 };
 
-/* A strip of which the second cache holds two, or one, where that is wide enough to be read by whole lines; otherwise
- * it is read from memory for each pass. */
+/* Width of a strip. If possible two strips, or at least one, fit into the L2 cache and are wide enough for whole cache
+ * lines; otherwise each pass reads the strip from memory. */
 static int64_t strip_of(const clade_query *q, bool *kept) {
   extent x = clade__softmax_extent_of(q);
   int64_t most = q->device->max_passes || x.inner < CLADE__LANES ? CLADE__LANES : STRIP;
@@ -124,7 +124,7 @@ static int64_t strip_of(const clade_query *q, bool *kept) {
 }
 
 static const char *lines_accept(const clade_query *q) {
-  double each = clade__softmax_extent_of(q).inner % CLADE__LANES ? 24 : 8; /* lanes of an edge are stored one by one */
+  double each = clade__softmax_extent_of(q).inner % CLADE__LANES ? 24 : 8; /* partial vectors are stored lane by lane */
   return clade__cut_short(q->device, each * (double)clade__softmax_extent_of(q).n + 128);
 }
 static double lines_cost(const clade_query *q) {
@@ -137,7 +137,7 @@ static clade_status lines_emit(clade_emit *e, const clade_query *q) {
   int64_t strip = strip_of(q, &kept);
   int64_t strips = apart ? (x.outer * x.inner + strip - 1) / strip : x.outer * ((x.inner + strip - 1) / strip);
   int64_t shares = 16 * (int64_t)CLADE_MAX(q->device->compute_units, 1u);
-  const bool near = x.n * strip <= NEAR && !q->device->max_passes; /* else two would not stay in a cache */
+  const bool near = x.n * strip <= NEAR && !q->device->max_passes; /* otherwise the cache would not hold two strips */
   int64_t piece = near ? CLADE_MAX(strips / shares, 1) : 1;
   clade_kernel_step *s = begin(e, q, "softmax_forward_lines");
   clade_emit_define(s, "KEPT", kept ? KEPT : 0);
@@ -151,7 +151,7 @@ static clade_status lines_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: a team of work-items does a line ---- */
+/* ---- group: one team of work-items per line ---- */
 static const char *group_accept(const clade_query *q) {
   extent x = clade__softmax_extent_of(q);
   const clade__group g = clade__group_of(x.n, x.inner);
@@ -174,7 +174,7 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- ref: a work-item does a line ---- */
+/* ---- ref: one work-item per line ---- */
 static const char *ref_accept(const clade_query *q) {
   return clade__cut_short(q->device, 3.0 * (double)clade__softmax_extent_of(q).n + 3);
 }
@@ -188,7 +188,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic, of a bundle ---- */
+/* ---- systolic: a kernel of a bundle ---- */
 static double systolic_cost(const clade_query *q) {
   extent x = clade__softmax_extent_of(q);
   return clade__systolic_cost(q, 3.0 * (double)x.outer * (double)x.n * (double)x.inner);
@@ -218,7 +218,7 @@ static const clade_impl *const impls[] = {
     NULL,
 };
 
-/* The kernels read a whole row before they write it. */
+/* In-place execution is allowed: the kernels read a whole row before they write it. */
 static uint64_t in_place(const clade_node *n, int out) {
   (void)n, (void)out;
   return 1;
@@ -243,7 +243,7 @@ const clade_op clade__op_softmax = {
 static clade_val build(clade_graph *g, clade_val x, int axis, bool log) {
   clade_type type;
   attrs a;
-  memset(&a, 0, sizeof a); /* attributes are compared and hashed by their bytes */
+  memset(&a, 0, sizeof a); /* attributes are compared and hashed bytewise, padding included */
   clade_status status = clade_val_type(g, x, &type);
   if (status == CLADE_OK) status = clade__axis("x", axis, type.shape.rank, &axis);
   if (status != CLADE_OK) return clade__graph_fail(g, status, log ? "log_softmax" : "softmax");

@@ -1,16 +1,16 @@
-/* Between softmax, or its logarithm, and its derivative. */
+/* Attributes and shape that softmax, log-softmax and their gradients share. */
 #ifndef CLADE_SOFTMAX_H
 #define CLADE_SOFTMAX_H
 
 #include "op/dims.h"
 
 typedef struct clade__softmax_attrs {
-  int32_t axis; /* from 0 on */
+  int32_t axis; /* never negative */
   bool log;
 } clade__softmax_attrs;
 extern const clade_attr clade__softmax_table[];
 
-/* Of input 0: `outer` times `n` times `inner` elements, and n is the axis. */
+/* Input 0 has `outer` x `n` x `inner` elements, where `n` is the softmax axis. */
 typedef struct clade__softmax_extent {
   int64_t outer, n, inner;
 } clade__softmax_extent;

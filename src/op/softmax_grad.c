@@ -1,5 +1,5 @@
-/* The derivative of softmax along one axis, (dy - sum(dy y)) y from its result y, or of its logarithm, dy - sum(dy)
- * exp(y). Sums are within 2^-20 of the sum of absolute terms; exp(y) is off by (4 + |y|) 2^-23 of itself. */
+/* Gradient of softmax, (dy - sum(dy y)) y, or of log-softmax, dy - sum(dy) exp(y), where y is the result. The error of
+ * a sum is at most 2^-20 of the sum of absolute terms, that of exp(y) (4 + |y|) 2^-23 of itself. */
 #include "op/softmax.h"
 
 #include <clade/ops.h>
@@ -21,7 +21,7 @@ static clade_status infer(clade_node *n) {
   return CLADE_OK;
 }
 
-/* Of softmax the matrix is symmetric: by dy it is the same op. */
+/* The Jacobian of softmax is symmetric, so the derivative by dy is the same op. */
 static clade_status grad(clade_grad *g) {
   const clade__softmax_attrs *a = g->node->attrs;
   clade_graph *to = g->graph;
@@ -59,14 +59,14 @@ static double cost(const clade_query *q, double efficiency) {
   return clade__cost(q->device, flops, clade__node_bytes(q->node), efficiency);
 }
 
-/* ---- vec: rows, or strips of lines beside each other ---- */
-/* Lines that a work-item does: few where the compiler takes long over arrays. */
+/* ---- vec: vectors along rows, or along strips of adjacent lines ---- */
+/* Lines per work-item; few where compilers are slow with large arrays. */
 static int64_t strip_of(const clade_query *q) { return q->device->max_passes ? CLADE__LANES : 128; }
 
 static const char *vec_accept(const clade_query *q) {
   clade__softmax_extent x = clade__softmax_extent_of(q);
   if (x.inner > 1 && x.inner < CLADE__LANES) return "fewer lines than a vector has lanes lie beside each other";
-  double each = x.inner % CLADE__LANES ? 20 : 4; /* lanes of an edge are stored one by one */
+  double each = x.inner % CLADE__LANES ? 20 : 4; /* partial vectors are stored lane by lane */
   return clade__cut_short(q->device, x.inner > 1 ? each * (double)x.n + 20 : (double)x.n / 6 + 128);
 }
 static double vec_cost(const clade_query *q) {
@@ -86,7 +86,7 @@ static clade_status vec_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: a team of work-items does a line ---- */
+/* ---- group: one team of work-items per line ---- */
 static const char *group_accept(const clade_query *q) {
   clade__softmax_extent x = clade__softmax_extent_of(q);
   const clade__group g = clade__group_of(x.n, x.inner);
@@ -113,7 +113,7 @@ static clade_status group_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- ref: a work-item does a line ---- */
+/* ---- ref: one work-item per line ---- */
 static const char *ref_accept(const clade_query *q) {
   return clade__cut_short(q->device, 2.0 * (double)clade__softmax_extent_of(q).n + 2);
 }
@@ -127,7 +127,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic, of a bundle ---- */
+/* ---- systolic: a kernel of a bundle ---- */
 static double systolic_cost(const clade_query *q) {
   clade__softmax_extent x = clade__softmax_extent_of(q);
   return clade__systolic_cost(q, 2.0 * (double)x.outer * (double)x.n * (double)x.inner);

@@ -1,5 +1,5 @@
-/* The sum of the squares of the elements of several tensors, each multiplied by a scalar and cut at a bound, and of
- * what came before. Off by 2^-16 of the result at the most, mostly by far less than 2^-18. */
+/* Sum of squares over several tensors, added to a carried value, for gradient norms; elements are first scaled and
+ * clipped. The error is at most 2^-16 of the result, usually far below 2^-18. */
 #include "op/group.h"
 #include "op/update.h"
 
@@ -37,7 +37,7 @@ static void cut(pieces *p, int64_t piece) {
   for (int k = 0; k < TENSORS; k++) p->begin[k + 1] = p->begin[k] + (p->length[k] + piece - 1) / piece;
 }
 
-/* Uncut. */
+/* Lengths of the tensors, before they are divided into pieces. */
 static pieces lengths_of(const clade_query *q) {
   const clade_node *n = q->node;
   pieces p = {0};
@@ -101,7 +101,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: a team of work-items does a piece, and one joins them ---- */
+/* ---- group: one team of work-items per piece; a second launch combines them ---- */
 enum { PIECE = 1 << 14 };
 static const clade__group summing = {CLADE__GROUP_ITEMS, 1, false}, joining = {CLADE__GROUP_ITEMS, 1, true};
 

@@ -1,7 +1,7 @@
-/* Elementwise programs as the kernels of a bundle interpret them, and what their implementations cost. */
+/* Elementwise programs in the form that bundled kernels interpret, and cost estimates of their implementations. */
 #include "op/systolic.h"
 
-enum { FLOAT, INT, BOOL, OTHER }; /* as fpga/prelude.cl numbers kinds */
+enum { FLOAT, INT, BOOL, OTHER }; /* the same numbers in fpga/prelude.cl */
 enum { SELECT = 273, RESULTS = 8 };
 
 static const struct listed {
@@ -22,7 +22,7 @@ static int kind_of(uint8_t dtype) {
   return dtype == CLADE_F32 ? FLOAT : dtype == CLADE_I32 ? INT : dtype == CLADE_BOOL ? BOOL : OTHER;
 }
 
-/* Of the operand that decides what an instruction does. */
+/* Type class of the operand that determines an instruction's arithmetic. */
 static int operand_kind(const clade__elt *p, const clade__elt_insn *insn) {
   int arg = insn->arg[insn->fn == SELECT];
   return kind_of(arg < p->n_in ? p->in_dtype[arg] : p->insn[arg - p->n_in].dtype);
@@ -82,7 +82,7 @@ double clade__systolic_seconds(const clade_query *q, double cycles, double bytes
   const clade_device_info *d = q->device;
   double mhz = d->array.mhz > 0 ? d->array.mhz : d->clock_mhz ? d->clock_mhz : 200;
   double gbs = d->array.gbs > 0 ? d->array.gbs : 10;
-  const double efficiency = 0.74, launch = 2e-5; /* the geometric middle of 0.55 and 0.99 */
+  const double efficiency = 0.74, launch = 2e-5; /* geometric mean of 0.55 and 0.99 */
   return CLADE_MAX(cycles / (mhz * 1e6), bytes / (gbs * 1e9)) / efficiency + launch;
 }
 

@@ -1,34 +1,35 @@
-/* What implementations by kernels of a bundle share: fpga/interface.def tells the kernels and what they bear. */
+/* Shared by the implementations that use bundled kernels, whose interface and limits are listed in fpga/interface.def.
+ */
 #ifndef CLADE_SYSTOLIC_H
 #define CLADE_SYSTOLIC_H
 
 #include "op/dims.h"
 
-/* What every build of the kernels bears. */
+/* Limits that every build of the kernels supports. */
 enum clade__systolic_limit {
 #define LIMIT(name, value) CLADE__SYSTOLIC_##name = value,
 #include "fpga/interface.def"
 };
 
-/* NULL, or why no operand or result may be of another type. */
+/* NULL, or why an operand or result has a type other than f32. */
 const char *clade__systolic_floats(const clade_query *q);
 
-/* NULL, or why the kernels do not interpret a program of so many operands. */
+/* NULL, or why the kernels cannot interpret the program. */
 const char *clade__systolic_refuses(const clade__elt *program, int most_inputs);
-/* The arguments code and param. */
+/* Emits the arguments code and param. */
 void clade__systolic_program(clade_kernel_step *s, const clade__elt *program);
 void clade__systolic_int4(clade_kernel_step *s, const int64_t value[4]);
 
-/* Seconds for so many cycles of the kernel's one pipeline, or for the bytes: what fpga/model/cycles.h tells, in the
- * middle of its range. */
+/* Estimated seconds for `cycles` cycles of a pipeline, or for the transfer of `bytes` bytes: the middle of the range
+ * that fpga/model/cycles.h gives. */
 double clade__systolic_seconds(const clade_query *q, double cycles, double bytes);
-double clade__systolic_cost(const clade_query *q, double cycles); /* each operand's bytes once */
-/* A word in and a word out each cycle. */
+double clade__systolic_cost(const clade_query *q, double cycles); /* each operand is transferred once */
+/* Cost of reading and writing one word per cycle. */
 double clade__systolic_elements(const clade_query *q);
-/* The launch of one work-item. */
+/* Launch of a single work-item. */
 void clade__systolic_launch(clade_kernel_step *s);
 
-/* ---- sums of products ---- */
+/* ---- matrix products and convolutions ---- */
 const char *clade__systolic_gemm_accept(const clade_query *q);
 const char *clade__systolic_gemm_i8_accept(const clade_query *q);
 double clade__systolic_gemm_cost(const clade_query *q);

@@ -1,4 +1,4 @@
-/* Matrix products and convolutions by the array of a bundle: fpga/array.cl tells what its arguments mean. */
+/* Matrix products and convolutions on the systolic array of a bundle; fpga/array.cl documents its arguments. */
 #include "op/conv/weights.h"
 #include "op/gemm/gemm.h"
 #include "op/systolic.h"
@@ -6,7 +6,7 @@
 enum { EXTRA = 3, ROW = 6, COLUMN = 7, LATENCY = 16 };
 enum { TILE_COLS = CLADE__SYSTOLIC_TILE_COLS, DEPTH = CLADE__SYSTOLIC_DEPTH, LINE = CLADE__SYSTOLIC_LINE };
 
-/* What the kernel is told, and the operands that are a, the source and, from `extra` on, the program's. */
+/* The kernel's arguments, and the indices of the operands a, source and, from `extra` on, of the program. */
 typedef struct sums {
   int64_t size[8], inner[4], a[8], source[8], map[8], e[EXTRA][4];
   float alpha;
@@ -14,9 +14,9 @@ typedef struct sums {
   int from_a, from_source, extra;
 } sums;
 
-/* ---- what the array bears ---- */
-/* Of a run of numbers with digits (o, y, x), the most that each digit goes through: wherever the run begins, or where
- * it begins with a line. */
+/* ---- limits of the array ---- */
+/* Upper bounds on how many values of each digit a run of consecutive numbers (o, y, x) covers. `anywhere`: the run may
+ * begin anywhere; otherwise at the start of a line. */
 typedef struct span {
   int64_t o, y, x;
 } span;
@@ -31,13 +31,13 @@ static span span_of(int64_t run, int64_t o, int64_t y, int64_t x, bool anywhere)
   return s;
 }
 
-/* Pixels along an axis that such spans of places and taps reach. */
+/* Pixels along an axis that are read for `places` positions and `taps` taps. */
 static int64_t reach(const int64_t *map, int64_t places, int64_t taps, int64_t pixels) {
   int64_t delta = map[1] < 0 ? -map[1] : map[1];
   return CLADE_MIN((CLADE_MAX(places - 1, 0) * map[0] + CLADE_MAX(taps - 1, 0) * delta) / map[3] + 1, pixels);
 }
 
-/* For so many columns and so much of the inner axis. */
+/* Pixels read for `columns` columns and `depth` steps of the inner axis. */
 static int64_t pixels(const sums *p, int64_t columns, int64_t depth, bool anywhere) {
   span j = span_of(columns, p->size[3], p->size[4], p->size[5], anywhere);
   span k = span_of(depth, 1, p->inner[1], p->inner[2], anywhere);
@@ -48,12 +48,12 @@ static const char *too_large(const sums *p) {
   return pixels(p, TILE_COLS, DEPTH, true) > LINE ? "the line buffer of its kernel is too small" : NULL;
 }
 
-/* ---- what it takes: fpga/model/cycles_kernel.h by closed formulas ---- */
+/* ---- cost: closed forms of fpga/model/cycles_kernel.h ---- */
 typedef struct work {
   double cycles, bytes;
 } work;
 
-/* Slices of the inner axis are loaded, filled into panels and multiplied, one behind the other: the longest counts. */
+/* Slices of the inner axis are loaded, packed into panels and multiplied in a pipeline, so the longest stage counts. */
 static work of_tile(const sums *p, const clade_array_info *a, int64_t rows, int64_t columns) {
   int64_t down = (rows + a->rows - 1) / a->rows, across = (columns + a->columns - 1) / a->columns;
   int64_t area = p->inner[1] * p->inner[2], length = CLADE_MIN(area, (int64_t)DEPTH);
@@ -77,7 +77,7 @@ static double seconds(const clade_query *q, const sums *p) {
   const double down[] = {(double)(rows / high[0]), 1}, across[] = {(double)(columns / wide[0]), 1};
   work sum = {0, 0};
   if (!p->inner[1] || !p->inner[2]) return clade__systolic_seconds(q, 0, 0);
-  for (int i = 0; i < 4; i++) { /* whole tiles, and what is left beside and below them */
+  for (int i = 0; i < 4; i++) { /* whole tiles, then the remainders below and beside them */
     if (!high[i / 2] || !wide[i % 2]) continue;
     work one = of_tile(p, &a, high[i / 2], wide[i % 2]);
     double count = (double)(p->size[0] * p->size[1]) * down[i / 2] * across[i % 2];
@@ -100,7 +100,7 @@ static clade_status emit(clade_emit *e, const clade_query *q, const char *kernel
   clade_emit_index8(s, 8, p->map);
   clade_emit_f32(s, p->alpha);
   clade__systolic_program(s, p->program ? p->program : &none);
-  for (int i = 0; i < EXTRA; i++) { /* what there is not, is not read */
+  for (int i = 0; i < EXTRA; i++) { /* placeholders for missing operands */
     clade_emit_in(s, i < n ? p->extra + i : p->from_a);
     clade__systolic_int4(s, p->e[i]);
   }
@@ -108,7 +108,7 @@ static clade_status emit(clade_emit *e, const clade_query *q, const char *kernel
   return CLADE_OK;
 }
 
-/* ---- products: b is one image, its pixels (inner axis, column) ---- */
+/* ---- products: b is an image whose pixels are (inner axis, column) ---- */
 static sums gemm(const clade_node *n) {
   clade__gemm_problem g = clade__gemm_problem_of(n);
   const clade__gemm_attrs *at = n->attrs;
@@ -160,7 +160,7 @@ clade_status clade__systolic_gemm_i8_emit(clade_emit *e, const clade_query *q) {
   return emit(e, q, "array_i8", &p);
 }
 
-/* ---- conv2d and conv2d_data: rows are channels, columns pixels; batches are images and groups ---- */
+/* ---- conv2d and conv2d_data: rows are channels, columns are pixels; batches are images and groups ---- */
 static void put_map(int64_t *to, clade__map_1d map) {
   to[0] = map.mul;
   to[1] = map.delta;
@@ -168,7 +168,7 @@ static void put_map(int64_t *to, clade__map_1d map) {
   to[3] = map.div;
 }
 
-/* Where each place has one tap, its own, an image is one line. */
+/* A 1 x 1 convolution without stride and padding is computed with each image as one line. */
 static void join_lines(const clade__window *w, clade__gather *g) {
   for (int i = 0; i < 2; i++)
     if (g->kernel[i] != 1 || w->stride[i] != 1 || w->pad[i] || g->source[i] != g->result[i]) return;
@@ -192,7 +192,7 @@ static sums gather(const clade_node *n) {
             .extra = 2};
   put_map(p.map, g.map(&at->window, 0));
   put_map(p.map + 4, g.map(&at->window, 1));
-  for (int i = 0; i < EXTRA && 2 + i < n->n_in; i++) { /* pixels are broadcast all or not at all */
+  for (int i = 0; i < EXTRA && 2 + i < n->n_in; i++) { /* broadcast along all pixels or along none */
     int64_t own[CLADE_MAX_RANK] = {0};
     clade__broadcast_strides(&n->in[2 + i].shape, y, own);
     const int64_t e[] = {own[0], own[1] * g.rows, own[1], y->dim[3] == 1 ? own[2] : own[3]};
@@ -220,7 +220,7 @@ clade_status clade__systolic_gather_emit(clade_emit *e, const clade_query *q) {
   return emit(e, q, "array_f32", &p);
 }
 
-/* ---- conv2d_weights: rows are channels of dy, columns weights; the inner axis goes over images and pixels ---- */
+/* ---- conv2d_weights: rows are channels of dy, columns are weights, the inner axis covers images and pixels ---- */
 static sums weights(const clade_node *n) {
   const clade__conv_attrs *at = n->attrs;
   clade__weights g = clade__weights_of(n, true);
@@ -234,7 +234,7 @@ static sums weights(const clade_node *n) {
             .extra = 2};
   for (int i = 0; i < 2; i++) {
     clade__map_1d map = clade__window_covers(&at->window, i);
-    put_map(p.map + 4 * i, (clade__map_1d){map.delta, map.add, map.mul, map.div}); /* taps are columns */
+    put_map(p.map + 4 * i, (clade__map_1d){map.delta, map.add, map.mul, map.div}); /* taps are columns here */
   }
   return p;
 }

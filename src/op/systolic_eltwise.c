@@ -1,4 +1,4 @@
-/* Elementwise nodes by the interpreters of a bundle, fpga/eltwise.cl. */
+/* Elementwise nodes on the interpreting kernels of a bundle (fpga/eltwise.cl). */
 #include "op/systolic.h"
 
 enum { OPERANDS = 4, AXES = 4 };
@@ -7,7 +7,7 @@ static const clade__elt *program_of(const clade_query *q) {
   return &((const clade__eltwise_attrs *)q->node->attrs)->program;
 }
 
-/* Axes, the fastest last, and strides of the operands along them. The kernel takes AXES. */
+/* Axes, outermost first, and the operands' strides. The kernel supports AXES of them. */
 typedef struct walk {
   int rank;
   int64_t dim[CLADE_MAX_RANK], stride[CLADE__ELT_INPUTS][CLADE_MAX_RANK];
@@ -16,7 +16,7 @@ static walk walk_of(const clade_node *n) {
   const clade_shape *y = &n->out[0].shape;
   walk w = {.rank = y->rank};
   int64_t(*sets[CLADE__ELT_INPUTS])[CLADE_MAX_RANK];
-  const int n_in = CLADE_MIN(n->n_in, CLADE__ELT_INPUTS); /* a compiler does not know that there are no more */
+  const int n_in = CLADE_MIN(n->n_in, CLADE__ELT_INPUTS); /* states the bound, for compiler warnings */
   memcpy(w.dim, y->dim, sizeof w.dim);
   for (int i = 0; i < n_in; i++) {
     clade__broadcast_strides(&n->in[i].shape, y, w.stride[i]);
@@ -26,7 +26,7 @@ static walk walk_of(const clade_node *n) {
   return w;
 }
 
-/* The last AXES of a row; `none` for those that there are not. */
+/* The last AXES values; `none` replaces missing ones. */
 static void emit_last(clade_kernel_step *s, const walk *w, const int64_t *value, int64_t none) {
   int64_t last[AXES];
   for (int i = 0; i < AXES; i++) last[i] = i < AXES - w->rank ? none : value[i - (AXES - w->rank)];
@@ -42,7 +42,7 @@ clade_status clade__systolic_eltwise_emit(clade_emit *e, const clade_query *q) {
   const clade_node *n = q->node;
   walk w = walk_of(n);
   clade_kernel_step *s = clade_emit_kernel(e, "eltwise");
-  for (int i = 0; i < OPERANDS; i++) { /* what there is not, is not read */
+  for (int i = 0; i < OPERANDS; i++) { /* placeholders for missing operands */
     clade_emit_in(s, i < n->n_in ? i : 0);
     emit_last(s, &w, w.stride[i], 0);
   }

@@ -1,6 +1,6 @@
-/* How many samples have the logit of their label among the k largest of the row. Of equal logits the one with the
- * smaller index is the larger; NaN is larger than all. A label that names no class, or whose own logit is NaN, counts
- * as wrong. */
+/* Number of samples whose label is among the k largest logits, for top-k accuracy. Among equal logits the one with the
+ * smaller index ranks first, and NaN ranks above all. A sample counts as wrong if its label is no class, or if the
+ * label's logit is NaN. */
 #include "ir/dimensions.h"
 #include "op/cross_entropy.h"
 
@@ -45,7 +45,7 @@ static double cost(const clade_query *q) {
 
 static size_t workspace(const clade_query *q) { return (size_t)rows_of(q) * sizeof(int32_t); }
 
-/* Whether each row's label is among its k largest. */
+/* A launch that marks the rows whose label is among the k largest logits. */
 static clade_kernel_step *rows_step(clade_emit *e, const clade_query *q, const char *kernel) {
   clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", clade_dtype_name(q->node->in[0].dtype));

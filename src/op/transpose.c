@@ -1,4 +1,4 @@
-/* Any permutation of the axes. */
+/* Permutation of the axes, with a copy (`torch.permute`). */
 #include <clade/ops.h>
 
 #include "ir/dimensions.h"
@@ -7,7 +7,7 @@
 #include "op/view.h"
 
 typedef struct attrs {
-  int32_t rank, axis[CLADE_MAX_RANK]; /* axis i of the result is the operand's axis[i] */
+  int32_t rank, axis[CLADE_MAX_RANK]; /* axis i of the result is axis[i] of the operand */
 } attrs;
 static const clade_attr table[] = {{"rank", CLADE_ATTR_I32, offsetof(attrs, rank), 1},
                                    {"axes", CLADE_ATTR_I32, offsetof(attrs, axis), CLADE_MAX_RANK},
@@ -62,7 +62,7 @@ bool clade__transpose_view(const clade_node *n, clade__view *v) {
   return true;
 }
 
-/* The result's axes with what they step over in the operand; neighbors that both have on end are one. */
+/* The result's axes and their strides in the operand; axes that are contiguous in both are merged. */
 typedef struct walk {
   int rank;
   clade_shape to;
@@ -79,7 +79,7 @@ static walk walk_of(const clade_query *q) {
   return w;
 }
 
-/* ---- tiles: where the operand's last axis is another one's place, both are walked through in tiles ---- */
+/* ---- tiles: the last axis of the operand moves; this axis and the result's last axis are tiled ---- */
 enum { TILE = 16, ROWS = 64, SPAN = 256, LONG_SPAN = 4096, NEAR = 512 };
 
 /* The result's axis that is the operand's last one. */
@@ -99,7 +99,7 @@ static const char *tiles_accept(const clade_query *q) {
 
 static double tiles_cost(const clade_query *q) { return clade__cost(q->device, 0, clade__node_bytes(q->node), 1); }
 
-/* What is walked through beside two axes of the result, from slow to fast: up to six, whose last one may be of runs. */
+/* The axes beside the two tiled ones, outermost first: at most six. */
 typedef struct other_axes {
   int64_t count, dim[6], from[6], to[6];
   int64_t step[CLADE_MAX_RANK]; /* of all axes of the result */
@@ -130,7 +130,7 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
   int last = last_of(&w);
   other_axes o = others_of(&w, last, w.rank - 1);
   int64_t wide = w.to.dim[last], high = w.to.dim[w.rank - 1], step = o.step[last];
-  /* strips store lines one by one: whole ones, and those between them follow before their pages are left */
+  /* strips store whole cache lines one by one; the lines in between follow before their pages leave the TLB */
   bool large = clade__streams(q->device, &q->node->out[0]), lines = step % TILE == 0 && high % TILE == 0;
   size_t bytes = clade__element_bytes(q->node->out[0].dtype);
   bool strip = lines && step <= NEAR && bytes == 4;
@@ -158,10 +158,10 @@ static clade_status tiles_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- runs: the last axis stays, and the operand's last but one is another one's place ---- */
+/* ---- runs: the last axis stays the last one; contiguous runs are permuted ---- */
 enum { LEAST_RUN = 8, LEAST_BLOCK = 128, LONG_LINE = 1 << 12 };
 
-/* The result's axis along which the operand's runs follow each other. */
+/* The result's axis that is the operand's last but one. */
 static int next_of(const walk *w) {
   for (int i = 0; i + 2 < w->rank; i++)
     if (w->stride[w->rank - 1] == 1 && w->stride[i] == w->to.dim[w->rank - 1]) return i;
@@ -201,8 +201,8 @@ static clade_status runs_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- group: tiles that a work-group turns over in local memory; where the last axis stays, four elements on end ----
- */
+/* ---- group: tiles are transposed in local memory; if the last axis stays, four consecutive elements per work-item
+ * ---- */
 enum { GROUP_TILE = 32, LEAST_AXIS = 8 };
 
 static const char *group_accept(const clade_query *q) {
@@ -246,7 +246,7 @@ static double ref_cost(const clade_query *q) { return 2 * tiles_cost(q); }
 
 static clade_status ref_emit(clade_emit *e, const clade_query *q) {
   walk w = walk_of(q);
-  if (w.rank == 1 && w.stride[0] <= 1) /* only axes of size 1 have moved */
+  if (w.rank == 1 && w.stride[0] <= 1) /* only axes of size 1 moved, so this is a copy */
     clade_emit_copy(e, 0, 0);
   else
     clade__emit_strided(e, q, clade__raw_name(q->node->out[0].dtype), 1, w.rank, w.to.dim, w.stride);

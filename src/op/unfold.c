@@ -1,5 +1,5 @@
-/* What windows cover along axis 2 of [n, c, size, ...], side by side: [n, windows, c, kernel, ...]. Padding is zeros.
- */
+/* Copies of all windows along axis 2 of [n, c, size, ...], as [n, windows, c, kernel, ...] (im2col along one axis).
+ * Padding is zero. */
 #include "ir/dimensions.h"
 #include "op/unfold.h"
 
@@ -71,7 +71,7 @@ void clade__unfold_emit(clade_emit *e, const clade_query *q, const char *kernel,
                         int64_t width, const clade_shape *x, int64_t count) {
   const clade__unfold_attrs *a = q->node->attrs;
   if (rows == 0 || width == 0) return;
-  int64_t most = CLADE_MAX((1 << 12) / a->kernel, 64); /* folding goes through the kernel for each element */
+  int64_t most = CLADE_MAX((1 << 12) / a->kernel, 64); /* fold loops over the kernel for each element */
   int64_t chunk = clade__piece(q->device, width, 64, most), chunks = (width + chunk - 1) / chunk;
   clade_kernel_step *s = clade_emit_kernel(e, kernel);
   clade_emit_define_text(s, "T", T);

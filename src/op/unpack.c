@@ -1,4 +1,4 @@
-/* From a blocked layout to the dense one. */
+/* Conversion from a blocked layout to the dense one. */
 #include <clade/ops.h>
 
 #include "op/pack.h"

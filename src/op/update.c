@@ -1,6 +1,6 @@
-/* One step of an optimizer on several tensors at once: gradients are scaled, cut and scaled again, and parameters and
- * moments become new ones in place; averages and sums of tensors are rules too. Each result is off by a few units in
- * the last place of the terms that it is made of. */
+/* One optimizer step on several tensors at once, in place: SGD, momentum, Adam and RMSProp with gradient scaling,
+ * clipping and weight decay; also moving averages and accumulation. The error of each result is a few units in the last
+ * place of its terms. */
 #include "op/update.h"
 
 #include <math.h>
@@ -93,7 +93,7 @@ static uint64_t in_place(const clade_node *n, int out) {
   return (uint64_t)1 << (gradient_at(n, out / states) + 1 + out % states);
 }
 
-/* ---- the implementation ---- */
+/* ---- implementation ---- */
 static double cost(const clade_query *q) {
   double bytes = clade__node_bytes(q->node);
   return clade__cost(q->device, bytes, bytes, 0.2);
@@ -109,7 +109,7 @@ static clade_kernel_step *kernel(clade_emit *e, const clade_query *q) {
   clade_emit_define_text(s, "G", clade_dtype_name(n->in[SCALARS].dtype));
   for (int i = 0; i < SCALARS; i++) clade_emit_in(s, i);
   for (int i = 0; i < TENSORS; i++) {
-    int k = i < tensors ? i : 0; /* the others have no elements */
+    int k = i < tensors ? i : 0; /* unused tensors have no elements */
     clade_emit_in(s, gradient_at(n, k));
     for (int j = 0; j < states; j++) {
       clade_emit_in(s, gradient_at(n, k) + 1 + j);
@@ -141,7 +141,7 @@ static clade_status emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- systolic, of a bundle: a launch for each tensor ---- */
+/* ---- systolic: a kernel of a bundle, one launch per tensor ---- */
 static const char *systolic_accept(const clade_query *q) {
   const clade_node *n = q->node;
   if (((const attrs *)n->attrs)->rule & CLADE__UPDATE_SKIPS) return "its kernel skips no step";
@@ -160,7 +160,7 @@ static clade_status systolic_emit(clade_emit *e, const clade_query *q) {
     clade_kernel_step *s = clade_emit_kernel(e, "update");
     for (int i = 0; i < SCALARS; i++) clade_emit_in(s, i);
     clade_emit_in(s, gradient_at(n, k));
-    for (int i = 0; i < 3; i++) { /* what the rule does not have is left alone */
+    for (int i = 0; i < 3; i++) { /* states that the rule does not have are not accessed */
       int state = i < states ? i : 0;
       clade_emit_in(s, gradient_at(n, k) + 1 + state);
       clade_emit_out(s, k * states + state);
@@ -193,7 +193,7 @@ const clade_op clade__op_update = {
     .impls = impls,
 };
 
-/* ---- the builder ---- */
+/* ---- builder ---- */
 static clade_status add_node(clade_graph *g, const clade__update_call *call, const clade_val *scalars, int first,
                              int count) {
   attrs a = call->attrs;
@@ -216,7 +216,7 @@ clade_status clade__update_add(clade_graph *g, const clade__update_call *call) {
     scalar[i] = clade_val_ok(call->scalar[i]) ? call->scalar[i]
                                               : clade_fill(g, i == 1 ? CLADE_I64 : CLADE_F32, CLADE_SCALAR, 1);
   CLADE_TRY(clade_graph_status(g));
-  /* the last ones first, whose gradients are there first where ranks sum them */
+  /* last tensors first: with several ranks, their gradients are summed first */
   for (int end = call->n, n; end > 0; end -= n) {
     n = end % TENSORS ? end % TENSORS : TENSORS;
     CLADE_TRY(add_node(g, call, scalar, end - n, n));

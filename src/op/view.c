@@ -1,4 +1,4 @@
-/* Views: which ops have them. What an op does to strides stands beside it. */
+/* Table of the ops that only move elements. Their effect on strides is implemented next to each op. */
 #include "op/view.h"
 
 #include "op/dims.h"

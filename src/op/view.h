@@ -1,5 +1,5 @@
-/* How a value's elements lie in another one's memory, for passes that let an op read them there: a slice, permuted
- * axes, repeated ones. */
+/* Strided views of another value's memory, for passes that let an op read a slice, a permutation or a broadcast in
+ * place. */
 #ifndef CLADE_VIEW_H
 #define CLADE_VIEW_H
 
@@ -7,22 +7,22 @@
 
 typedef struct clade__view {
   clade_shape shape;
-  int64_t stride[CLADE_MAX_RANK], offset; /* in elements of that memory */
+  int64_t stride[CLADE_MAX_RANK], offset; /* in elements */
 } clade__view;
 
-/* Of a dense value in its own memory. */
+/* The view of a dense value of its own memory. */
 clade__view clade__view_whole(const clade_shape *shape);
-/* Whether the op only moves elements, so that clade__view_through may be asked. */
+/* True if the op only moves elements, so that clade__view_through applies. */
 bool clade__view_moves(const clade_op *op);
-/* Makes the view of the node's operand one of its output; false, with nothing said of *v: no strides tell where that
- * lies. Of sizes, not symbols. */
+/* Turns the view of the node's operand into one of its output. Returns false, with *v undefined, if no strides describe
+ * it. The dimensions must not be symbolic. */
 bool clade__view_through(const clade_node *n, clade__view *v);
 
-/* Attributes of an op as if it read copies instead of views, whose types are put into `in`. They are in *room then, or
- * are the ones given, of an op that reads no views. */
+/* Attributes of an op as if it read contiguous copies instead of views, with the copies' types stored in `in`. The
+ * result is in *room, or is `attrs` if the op reads no views. */
 const void *clade__view_forgotten(const clade_op *op, const void *attrs, clade_type *in, clade__gemm_attrs *room);
 
-/* The same of each op. */
+/* clade__view_through for each op. */
 bool clade__reshape_view(const clade_node *n, clade__view *v);
 bool clade__transpose_view(const clade_node *n, clade__view *v);
 bool clade__frame_view(const clade_node *n, clade__view *v);

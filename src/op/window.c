@@ -1,4 +1,4 @@
-/* Windows over height and width: their options, how often they fit, and which pixels belong together. */
+/* Windows over height and width: options, number of positions, and index maps. */
 #include "op/window.h"
 
 #include <inttypes.h>
