@@ -1,16 +1,16 @@
-/* The matrix product of CPUs where b is small and both operands lie in rows: tiles of vector registers read them where
- * they lie. Of such a product copies are a third of the time, or half. */
+/* gemm on CPUs without packing, for a small b and row-major operands: register tiles read both operands in place. For
+ * such sizes, packing would take a third of the time or more. */
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
 
-/* Further apart, lines of a panel's rows would meet in few sets of a cache. */
+/* Strides of b that are multiples of a page map many rows to few cache sets. */
 enum { TM = 6, DOWN = 6, INNER = 7, MOST_COLUMNS = 256, PAGE = 4096 / sizeof(float) };
 
 static int vectors(const clade_query *q) { return clade__vector_width(q->device) == 16 ? 4 : 2; } /* 24 sums, or 12 */
 static int panel(const clade_query *q) { return vectors(q) * clade__vector_width(q->device); }
 
-/* A step of 24 products has time for what the second cache brings. Rows of a view that lie whole pages apart meet in a
- * sixteenth of its sets: of 512 such rows `vec` takes 1.4 times as long, of 1024 0.95, of 2048 0.8. */
+/* Largest b in bytes. With 24 multiply-adds per step there is time to read from the L2 cache. Rows at multiples of a
+ * page use only a sixteenth of its sets. */
 static int64_t most_bytes(const clade_query *q, int64_t config) {
   const int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
   const int64_t l2 = clade__second_cache(q->device);
@@ -27,17 +27,17 @@ const char *clade__gemm_bare_accept(const clade_query *q) {
   return NULL;
 }
 
-/* As `vec` counts, less its copies. */
+/* As the cost of `vec`, without packing. */
 double clade__gemm_bare_cost(const clade_query *q) {
   const clade__gemm_problem p = clade__gemm_problem_of(q->node);
   const double flops = 2.0 * (double)p.batches * (double)p.k * (double)clade__up(p.m, 2) * (double)p.n;
   return clade__cost(q->device, flops, clade__gemm_bytes(q), q->device->vector_f32 < 4 ? 0.005 : 0.45) + 1e-6;
 }
 
-/* An item shall take longer than units of a persistent kernel wait for each other after it. Who begins late finds less
- * to do. */
+/* A part should take longer than the barrier after it in a persistent kernel, and each core gets several parts, so that
+ * one that begins late takes fewer. */
 static int64_t parts_of(const clade_query *q, const clade__gemm_problem *p) {
-  enum { WAIT = 4000, SHARES = 4 }; /* cycles; of a unit */
+  enum { WAIT = 4000, SHARES = 4 }; /* in cycles; parts per core */
   const int64_t tiles = (p->m + TM - 1) / TM, panels = p->n / panel(q);
   const int64_t cycles = p->batches * tiles * panels * (TM * vectors(q) / 2 * p->k + 40);
   const int64_t items = CLADE_MIN(SHARES * (int64_t)CLADE_MAX(q->device->compute_units, 1u), cycles / WAIT);

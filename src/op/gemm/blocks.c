@@ -1,9 +1,9 @@
-/* The matrix product of CPUs where the weights' elements share blocks: dequantized in registers for few rows, a panel
- * of columns at a time for many. */
+/* gemm on CPUs with block-quantized weights: dequantized in registers for few rows, or one panel of columns at a time
+ * for many. */
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
 
-/* Of so many rows or fewer the weights go by once for each four of them, which costs no more than panels do. */
+/* Up to this many rows, weights are dequantized once per four rows, which is no slower than panels. */
 enum { FEW_ROWS = 12, PANEL = 16, TM = 6, INNER = 7 };
 
 static bool is_low(const clade__gemm_problem *p) { return p->m <= FEW_ROWS; }
@@ -15,7 +15,7 @@ const char *clade__gemm_blocks_accept(const clade_query *q) {
   return NULL;
 }
 
-/* To dequantize a weight costs as much as three products. */
+/* Dequantizing a weight costs about as much as three multiply-adds. */
 double clade__gemm_blocks_cost(const clade_query *q) {
   const clade__gemm_problem p = clade__gemm_problem_of(q->node);
   const double passes = is_low(&p) ? (double)((p.m + 3) / 4) : 2;
@@ -23,8 +23,8 @@ double clade__gemm_blocks_cost(const clade_query *q) {
   return clade__cost(q->device, flops, clade__gemm_bytes(q), q->device->vector_f32 < 4 ? 0.004 : 0.4) + 1e-6;
 }
 
-/* A matrix in parts of columns, and of rows where there are too few of those. Units that begin late shall find their
- * share smaller. */
+/* A matrix is divided into parts of columns, and of rows if there are too few columns. There are several parts per
+ * core, so that one that begins late takes fewer. */
 typedef struct division {
   int64_t across, down;
 } division;

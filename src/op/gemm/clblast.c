@@ -1,9 +1,9 @@
-/* gemm by CLBlast, where the user lets it: plain products of floats. Nothing is said of what it costs, so it is taken
- * where a tuning record or the user names it. */
+/* gemm by the CLBlast library, if CLADE_LIBRARIES allows it: plain products of floats. Without a cost estimate it is
+ * used only if a tuning record or the user names it. */
 #include "op/gemm/gemm.h"
 #include "program/libraries.h"
 
-/* BATCH: the last of a problem's batch axes: those before are joined into it, or there are several. */
+/* BATCH: the last batch axis, into which the others are merged; if they cannot be merged, CLBlast is not used. */
 enum { BATCH = 5, ROW, COLUMN };
 
 const char *clade__gemm_clblast_accept(const clade_query *q) {

@@ -1,5 +1,5 @@
-/* The matrix product of CPUs for few rows or few columns, where the larger operand lies along the inner axis, as
- * weights do: dot products by vectors, without a copy of it. */
+/* gemm on CPUs for few rows or few columns: vectorized dot products along the inner axis, along which the larger
+ * operand is contiguous, as weights are. That operand is not copied. */
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
 
@@ -22,11 +22,11 @@ double clade__gemm_dot_cost(const clade_query *q) {
   return clade__cost(q->device, flops, clade__gemm_bytes(q), q->device->vector_f32 < 4 ? 0.004 : 0.4) + 1e-6;
 }
 
-/* Into how many parts each matrix is cut; and the elements of its rows that each of them copies. */
+/* Number of parts of each matrix. *copied: elements of the small operand that each part copies. */
 static int64_t parts_of(const clade_query *q, const clade__gemm_problem *p, int64_t *copied) {
   int64_t units = CLADE_MAX(q->device->compute_units, 1u), parts = 1;
   while (parts * p->batches % units && parts < units) parts++;
-  /* units that begin late shall find their share smaller */
+  /* several parts per core, so that one that begins late takes fewer */
   while (parts < 8 * units && p->batches * parts < 8 * units && p->n / parts >= 64) parts *= 2;
   *copied = p->k > 1 && p->stride[0][COLUMN] != 1 ? clade__up(p->m * p->k, 64) : 0;
   return parts;

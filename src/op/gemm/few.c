@@ -1,14 +1,14 @@
-/* Products of few rows, or of few columns, on GPUs: what waits for memory is the other operand, which is read once
- * (cl_kernels/gemm_few.cl). Never run on one. */
+/* gemm on GPUs for few rows or few columns (cl_kernels/gemm_few.cl), limited by the memory bandwidth of the other
+ * operand, which is read once. */
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
 #include "op/group.h"
 #include "op/product.h"
 
-enum { MOST_ROWS = 16, BLOCK = 4 }; /* rows are done in blocks, or one alone */
+enum { MOST_ROWS = 16, BLOCK = 4 }; /* rows are computed in blocks of four, or as a single one */
 enum { RUN_BYTES = 16, ALONG_LINES = 4, LANES = 32 };
 
-/* rows: that the kernel has sums for. tiles: of columns that a group does, of each matrix. */
+/* rows: accumulators of the kernel. tiles: of columns, per matrix, one per work-group. */
 typedef struct few {
   clade__gemm_problem p;
   bool swapped;
@@ -17,8 +17,9 @@ typedef struct few {
   clade__parts parts;
 } few;
 
-/* Columns along the inner axis: teams share pieces of them, the more items the fewer columns there are. Columns that
- * lie beside each other: items have some of their own, and a team's items steps of the inner axis. */
+/* If columns are contiguous along the inner axis, a team divides each column among its work-items; the fewer columns,
+ * the larger the team. If columns are adjacent instead, each work-item has some of them, and a team divides the inner
+ * axis. */
 static clade__group group_of(const clade__gemm_problem *p) {
   enum { PLENTY = 8192, LONG = 1024, SPREAD_TEAM = CLADE__GROUP_ITEMS / LANES };
   const bool spread = p->stride[1][6] != 1;
@@ -27,7 +28,7 @@ static clade__group group_of(const clade__gemm_problem *p) {
   return (clade__group){team, CLADE__GROUP_ITEMS / team, spread};
 }
 
-/* So many that groups are ENOUGH, of no fewer steps than a few turns of each item. */
+/* Number of parts of the inner axis: about ENOUGH work-groups in total, but at least a few iterations per work-item. */
 static int64_t parts_of(const few *f) {
   enum { ENOUGH = 256, TURNS = 4, STEPS = 8, MOST = 32 };
   const int64_t groups = CLADE_MAX(f->tiles * f->p.batches, 1);
@@ -35,7 +36,7 @@ static int64_t parts_of(const few *f) {
   return CLADE_MIN(CLADE_MIN(ENOUGH / groups, f->p.k / least), MOST);
 }
 
-/* By sizes alone: the order of sums hangs on it. */
+/* Depends only on the sizes, since it determines the summation order. */
 static few few_of(const clade_query *q) {
   few f = {.rows = 1};
   f.p = clade__gemm_lying(q->node, &f.swapped);
@@ -62,12 +63,12 @@ const char *clade__gemm_few_accept(const clade_query *q) {
   return clade__group_refuses(q, steps + (double)(f.rows * LANES));
 }
 
-/* What it reaches of the peak is a guess: beside four multiply-adds a work-item reads a number of the few rows. */
+/* The fraction of the peak is an estimate: each step loads one element of the few rows per four multiply-adds. */
 double clade__gemm_few_cost(const clade_query *q) {
   const few f = few_of(q);
   const int64_t rows = f.rows > 1 ? clade__up(f.p.m, BLOCK) : 1;
   const double flops = 2.0 * (double)f.p.batches * (double)rows * (double)f.p.n * (double)f.p.k;
-  const double moved = 2 * (double)clade__parts_bytes(&f.parts, results_of(&f)); /* written, and read again */
+  const double moved = 2 * (double)clade__parts_bytes(&f.parts, results_of(&f)); /* written and read again */
   return clade__cost(q->device, flops, clade__gemm_bytes(q) + moved, 0.6) + (f.parts.n > 1 ? 1e-6 : 0);
 }
 
@@ -77,7 +78,7 @@ size_t clade__gemm_few_workspace(const clade_query *q) {
 }
 
 static clade_status join(clade_emit *e, const clade_query *q, const few *f) {
-  clade__gemm_problem p = clade__gemm_problem_of(q->node); /* sums lie as results do */
+  clade__gemm_problem p = clade__gemm_problem_of(q->node); /* partial sums are in the order of the results */
   clade_kernel_step *s;
   CLADE_TRY(clade__parts_join(e, q, &f->parts, p.dim, ((const clade__gemm_attrs *)q->node->attrs)->alpha, &s));
   s->file = "product";
@@ -96,7 +97,7 @@ clade_status clade__gemm_few_emit(clade_emit *e, const clade_query *q) {
   CLADE_TRY(clade__gemm_begin(e, q->node, &f.p, "gemm_forward_few", &at, &s));
   clade_emit_define(s, "ROWS", f.rows);
   clade_emit_define(s, "IN_PARTS", cut);
-  /* compilers of CPUs take long over loops that are unrolled */
+  /* unrolled loops are slow to compile for CPUs */
   clade_emit_define(s, "ROLLED", q->device->device_class == CLADE_CPU || q->device->software);
   clade_emit_index8(s, 4, (int64_t[]){f.swapped ? 1 : f.p.n, f.swapped ? f.p.m : 1, f.parts.span, f.parts.n});
   if (!cut) clade__epilogue_args(s, q->node, &f.p.stride[2]);

@@ -1,6 +1,4 @@
-/* How a gemm is computed: `vec` on CPUs, `simt` and `few` on GPUs, by matrix units where there are some, `ref`
- * anywhere. The kernels differ in how they walk; what they are told is the same: extents, strides of operands, and the
- * epilogue. */
+/* Table of gemm's implementations, and the problem description that all of them take: dimensions, strides, epilogue. */
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
 #include "op/product.h"
@@ -10,7 +8,7 @@
 enum { BATCH_AXES = 6, ROW = 6, COLUMN = 7, OPERANDS = CLADE__GEMM_OPERANDS };
 typedef clade__gemm_problem problem;
 
-/* Distances between matrices that lie in panels. */
+/* Batch strides of an operand in panels. */
 static void apart(const clade_type *t, int64_t *stride) {
   const clade_shape *s = &t->shape;
   int64_t wide = s->dim[t->layout.axis], deep = s->dim[2 * s->rank - 3 - t->layout.axis];
@@ -31,7 +29,7 @@ problem clade__gemm_problem_of(const clade_node *node) {
     const clade_shape *x = i < 2 ? clade__gemm_shape(node, i) : &node->in[i].shape;
     int64_t own[CLADE_MAX_RANK] = {0};
     sets[i] = &full[i];
-    if (i < 2) { /* only the batch axes are broadcast */
+    if (i < 2) { /* only batch axes are broadcast */
       bool trans = i ? at->trans_b : at->trans_a;
       if (at->shape[i].rank)
         memcpy(own, at->stride[i], sizeof own);
@@ -120,7 +118,7 @@ double clade__gemm_bytes(const clade_query *q) {
   clade__gemm_attrs room;
   memcpy(in, n.in, (size_t)n.n_in * sizeof *in);
   (void)clade__view_forgotten(n.op, n.attrs, in, &room);
-  for (int i = 0; i < 2; i++) /* what is repeated is fetched once */
+  for (int i = 0; i < 2; i++) /* broadcast matrices are read once */
     if (clade__product(&in[i].shape, 0, in[i].shape.rank) > clade__product(&n.in[i].shape, 0, n.in[i].shape.rank))
       in[i] = n.in[i];
   n.in = in;
@@ -153,7 +151,7 @@ const char *clade__gemm_floats(const clade_query *q) {
   return clade__gemm_integer(q->node->in[0].dtype) ? "made for floats, not for integers" : NULL;
 }
 
-/* ---- ref: a work-item per result ---- */
+/* ---- ref: one work-item per result ---- */
 static const char *ref_accept(const clade_query *q) {
   return clade__cut_short(q->device, (double)clade__gemm_problem_of(q->node).k + 1);
 }
@@ -174,7 +172,7 @@ static clade_status ref_emit(clade_emit *e, const clade_query *q) {
 #define UNITS(CLASS, ASK, MASK) .family = CLADE_FAMILY_MMA, .devices = CLASS, .units = ASK, .needs_units = MASK
 #define TILE_UNITS              UNITS(CLADE_ON_CPU, clade__gemm_mma_units, 1 << CLADE_UNIT_AMX_INT8 | 1 << CLADE_UNIT_AMX_BF16)
 #define VECTOR_UNITS            UNITS(CLADE_ON_CPU, clade__gemm_mma_units, 1 << CLADE_UNIT_VNNI | 1 << CLADE_UNIT_AVX512_BF16)
-/* What an implementation shares with the one whose b lies in panels. */
+/* Fields that an implementation shares with its variant for b in panels. */
 #define MMA(IMPL, SPACE)                                                                                        \
   .cost = clade__gemm_##IMPL##_cost, .workspace = clade__gemm_mma_workspace, .emit = clade__gemm_##IMPL##_emit, \
   .space = &clade__gemm_##SPACE##_space, .file = "gemm_mma"

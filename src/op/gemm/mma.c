@@ -1,12 +1,13 @@
-/* The matrix products of CPUs with matrix units: bytes and bf16, by vectors (mma) or by tiles (mma_tile) of words.
- * Copies of both operands lie as the units read them. Here are the sizes, the division of the work, and the gate. */
+/* gemm on CPUs with matrix units, for 8-bit integers and bf16: vector dot products (mma; VNNI, AVX512-BF16) or tiles
+ * (mma_tile; AMX). Both operands are packed into the order of the unit. This file has the sizes, the division of work,
+ * and the requirements. */
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
 
 #include <math.h>
 
-/* TM: rows of the tile of registers. BK: bytes of the inner axis at a time. BM, BN: rows and columns of the operands
- * that are copied at a time. parts: into how many a unit's share of the work is cut. */
+/* TM: rows of the register tile. BK: slice of the inner axis in bytes. BM, BN: rows and columns that are packed at a
+ * time. parts: number of parts of each core's share. */
 enum { TM, BK, BM, BN, PARTS, PARAMS };
 static const char *const params[] = {"TM", "BK", "BM", "BN", "parts", NULL};
 enum { PANEL = 32, TILE_ROWS = 32, VECTOR_ROWS = 12, TILE_BYTES = 64 };
@@ -14,7 +15,7 @@ enum { PANEL = 32, TILE_ROWS = 32, VECTOR_ROWS = 12, TILE_BYTES = 64 };
 static bool bytes(const clade_node *n) { return n->in[1].dtype == CLADE_I8; }
 bool clade__gemm_mma_units(const clade_query *q) { return bytes(q->node) || q->node->in[0].dtype == CLADE_BF16; }
 
-/* ---- the gate ---- */
+/* ---- requirements ---- */
 static const clade_unit_info *unit_of(const clade_query *q, bool tiles) {
   if (tiles) return &q->device->unit[bytes(q->node) ? CLADE_UNIT_AMX_INT8 : CLADE_UNIT_AMX_BF16];
   return &q->device->unit[bytes(q->node) ? CLADE_UNIT_VNNI : CLADE_UNIT_AVX512_BF16];
@@ -45,9 +46,9 @@ void clade__gemm_mma_panels_layouts(const clade_query *q, clade_layout *in, clad
 }
 
 /* ---- parameters ---- */
-/* A panel of b takes two thirds of the first cache, lines of a half of the second one. Of bf16, and where panels lie
- * ready, a panel is twice as long: the second cache brings it in time, and sums are put away and fetched half as often.
- * To copy bytes into such panels costs more than that gains. */
+/* A panel of b takes two thirds of the L1 cache, the packed rows of a half of the L2 cache. For bf16, and if b is in
+ * panels already, a panel is twice as long: L2 is fast enough for it, and accumulators are stored and reloaded half as
+ * often. For bytes, packing into such long panels would cost more than that gains. */
 static void defaults(const clade_query *q, int32_t *config, int rows, bool lie) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
@@ -87,15 +88,15 @@ const clade_space clade__gemm_mma_panels_space = {sizeof clade__gemm_mma_panels_
                                                   vector_configs};
 const clade_space clade__gemm_mma_tile_space = {sizeof clade__gemm_mma_tile_space, params, tile_defaults, tile_configs};
 
-/* ---- division among compute units ---- */
+/* ---- division among cores ---- */
 typedef struct division {
   clade__gemm_problem p;
-  int64_t down, across, depth, rows, columns; /* parts of a matrix; what goes by at a time */
-  int64_t line, item_words;                   /* words: from line to line of a; room of a work-item */
-  bool apart;                                 /* the sums cannot wait in y */
+  int64_t down, across, depth, rows, columns; /* parts of a matrix; sizes of what is processed at a time */
+  int64_t line, item_words;                   /* in words: row stride of packed a; workspace per work-item */
+  bool apart;                                 /* partial sums need memory other than y */
 } division;
 
-/* As many parts for each unit, of equal size, with few copies. What a sum is made of does not follow from it. */
+/* Divides a matrix into equal parts, the same number per core, with little packing. Sums do not depend on it. */
 static void divide(const clade_query *q, division *d) {
   int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 2 * units * q->config[PARTS];
   int64_t tiles = (d->p.m + q->config[TM] - 1) / q->config[TM], panels = (d->p.n + PANEL - 1) / PANEL;
@@ -129,7 +130,7 @@ static division division_of(const clade_query *q) {
   d.rows = clade__up((high + blocks - 1) / blocks, q->config[TM]);
   d.columns = lie ? wide : CLADE_MIN(wide, q->config[BN] * (blocks == 1 ? 1 : 8));
   d.item_words = d.rows * d.line + (lie ? 0 : d.columns * d.depth * size / 4);
-  /* who takes over an operand's memory for y would find sums there instead */
+  /* with in-place execution, y's memory still holds an operand */
   d.apart =
       d.p.k > d.depth && (node->out[0].dtype != (bytes(node) ? CLADE_I32 : CLADE_F32) || node->op->in_place(node, 0));
   return d;
@@ -141,8 +142,8 @@ size_t clade__gemm_mma_workspace(const clade_query *q) {
   return (size_t)(items * d.item_words + (d.apart ? d.p.batches * d.p.m * d.p.n : 0)) * sizeof(uint32_t);
 }
 
-/* A word takes part in as many products as it has elements, in one instruction; an element that is copied costs as much
- * as 12 floating-point operations. `speed`: beside products of floats. */
+/* A word contributes as many products as it has elements, in one instruction; packing an element costs about as much as
+ * 12 floating-point operations. `speed` is relative to f32 products. */
 static double cost(const clade_query *q, double speed) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   double k = (double)p.batches * (double)p.k, m = (double)clade__up(p.m, 2), n = (double)clade__up(p.n, PANEL);
@@ -151,7 +152,7 @@ static double cost(const clade_query *q, double speed) {
   double efficiency = q->device->vector_f32 < 4 ? 0.005 : 0.45;
   return clade__cost(q->device, flops, clade__gemm_bytes(q), efficiency) + 1e-6;
 }
-/* vdpbf16ps runs at half the rate of a float's product on some cores: twice the products, no gain over floats. */
+/* on some cores vdpbf16ps has half the rate of an f32 multiply-add, which leaves no gain over f32 */
 double clade__gemm_mma_cost(const clade_query *q) { return cost(q, bytes(q->node) ? 3 : 1.2); }
 double clade__gemm_mma_tile_cost(const clade_query *q) { return cost(q, bytes(q->node) ? 10 : 5); }
 
@@ -166,7 +167,7 @@ clade_status clade__gemm_mma_begin(clade_emit *e, const clade_query *q, const cl
     clade_emit_define(s, "WIDE", 0);
   clade_emit_define(s, "TILES", tiles);
   clade_emit_define(s, "INTEGER", bytes(node));
-  clade_emit_define(s, "IMITATE", unit_of(q, tiles)->reason != NULL); /* used, although it is not there */
+  clade_emit_define(s, "IMITATE", unit_of(q, tiles)->reason != NULL); /* used, but emulated in software */
   clade_emit_define(s, "PLAIN", ((const clade__gemm_attrs *)node->attrs)->epilogue.n_insn == 0);
   *out = s;
   return CLADE_OK;

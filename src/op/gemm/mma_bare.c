@@ -1,12 +1,12 @@
-/* The matrix product of bytes and bf16 where rows of a lie as words do and b lies in panels: no copies, and no sums
- * that wait for the next part of the inner axis. Of low products copies are a fiftieth of the time, and rows that are
- * read where they lie may be cut into as many items as units want. */
+/* gemm on CPUs with vector dot products (8-bit integers, bf16) and without packing: rows of a consist of whole words,
+ * and b is in panels. The whole inner axis is one slice, so partial sums never leave the registers, and the rows may be
+ * divided into as many work-items as there are cores to use. */
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
 
 #include <math.h>
 
-enum { PANEL = 32, PAIR = 2 * PANEL, TM = 6 /* of tiles, but that of eight rows alone */, BM = 258 };
+enum { PANEL = 32, PAIR = 2 * PANEL, TM = 6 /* rows of a tile; eight are one tile */, BM = 258 };
 
 static int64_t words(const clade_query *q, const clade__gemm_problem *p) {
   return p->k * (int64_t)clade__element_bytes(q->node->in[0].dtype) / 4;
@@ -18,7 +18,7 @@ const char *clade__gemm_mma_bare_accept(const clade_query *q) {
   if (reason) return reason;
   if (p.stride[0][7] != 1 || p.k == 0 || words(q, &p) * 4 != p.k * (int64_t)clade__element_bytes(q->node->in[0].dtype))
     return "made for an operand a whose rows are whole words";
-  if (words(q, &p) * 4 * PAIR > clade__second_cache(q->device) / 8 * 3) /* the next ones come meanwhile */
+  if (words(q, &p) * 4 * PAIR > clade__second_cache(q->device) / 8 * 3) /* leaves room for the next panels */
     return "two panels of b take more than three eighths of a cache";
   return NULL;
 }
@@ -35,10 +35,10 @@ typedef struct division {
   int64_t down, across, rows;
 } division;
 
-/* Equal parts of the columns, such that units are through first: another one begins late, and takes less where work is
- * cut finely. What a sum is made of does not follow from it. */
+/* Divides the columns into equal parts so that the cores finish early; one that begins late takes fewer parts. Sums do
+ * not depend on it. */
 static division divide(const clade_query *q, const clade__gemm_problem *p) {
-  enum { LATEST = 20000, LATE = 8000, BEGIN = 400 }; /* cycles */
+  enum { LATEST = 20000, LATE = 8000, BEGIN = 400 }; /* in cycles */
   const int64_t deep = words(q, p), units = CLADE_MAX(q->device->compute_units, 1u);
   const int64_t most = CLADE_MAX(CLADE_MIN(clade__second_cache(q->device) / 2 / (4 * deep), BM) / TM, 1) * TM;
   const int64_t panels = (p->n + PANEL - 1) / PANEL;

@@ -1,4 +1,4 @@
-/* gemm by tiles in local memory, on GPUs: by multiply-adds, and by NVIDIA's matrix units. */
+/* gemm on GPUs, tiled in local memory: by multiply-adds or by NVIDIA's matrix units. */
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
 #include "op/product.h"
@@ -25,7 +25,7 @@ static const char *accept(const clade_query *q, const clade__tiles *t, bool sing
 static double cost(const clade_query *q, const clade__tiles *t) {
   const clade__gemm_problem p = clade__gemm_problem_of(q->node);
   const clade__parts parts = parts_of(&p);
-  const double moved = 2 * (double)clade__parts_bytes(&parts, results_of(&p)); /* written, and read again */
+  const double moved = 2 * (double)clade__parts_bytes(&parts, results_of(&p)); /* written and read again */
   return clade__tiles_cost(q, t, &parts.each, clade__gemm_bytes(q) + moved);
 }
 
@@ -35,7 +35,7 @@ size_t clade__gemm_tiles_workspace(const clade_query *q) {
   return clade__parts_bytes(&parts, results_of(&p));
 }
 
-/* run: 0 where the kernel does not ask for runs. */
+/* Memory order of an operand; run: consecutive elements per load, 0 if the kernel loads single ones. */
 static clade__lies lies(const clade__gemm_problem *p, int operand, int64_t run) {
   const int64_t along = p->stride[operand][operand ? 6 : 7], across = p->stride[operand][operand ? 7 : 6];
   const int64_t lines = operand ? p->n : p->m;
@@ -52,7 +52,7 @@ static clade_status emit(clade_emit *e, const clade_query *q, const clade__tiles
   const clade__parts parts = parts_of(&p);
   const int64_t run = t->tables && !clade__is_integer(q->node->in[0].dtype) ? clade__tiles_run(q, t) : 0;
   clade_kernel_step *s;
-  /* units take matrices by copies that arrive later */
+  /* matrix units load matrices by asynchronous copies */
   CLADE_TRY(clade__gemm_begin(e, q->node, &p, t->tables ? "gemm_forward_tiles" : "gemm_forward_stages",
                               parts.n > 1 ? &apart : &clade__gemm_own, &s));
   clade_emit_define(s, "IN_PARTS", parts.n > 1);
@@ -87,7 +87,7 @@ const clade_space clade__gemm_warpgroup_space = {sizeof(clade_space), clade__sta
                                                  warpgroup_configs};
 
 const char *clade__gemm_warp_tf32_accept(const clade_query *q) { return accept(q, &clade__tiles_warp, true); }
-/* Ten bits are not what f32 says: taken where a record or the user names it. */
+/* tf32 has ten bits of precision, so it is used only if a tuning record or the user names it. */
 double clade__gemm_warp_tf32_cost(const clade_query *q) {
   (void)q;
   return 1e8;

@@ -1,20 +1,18 @@
-/* The matrix product of CPUs: tiles of vector registers over copies of the operands that fit the caches. Here are the
- * sizes of both, and how the work is divided among the compute units. */
+/* gemm on CPUs: register tiles over packed, cache-sized blocks of the operands. This file has the block sizes and the
+ * division of work among cores. */
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
 
 #include <math.h>
 
-/* TM, vectors: rows and vectors of the register tile. BK: elements of the inner axis at a time. BM, BN: rows and
- * columns of the operands that are copied at a time. parts: into how many a unit's share of the work is cut at least.
- */
+/* TM, vectors: rows and vectors of the register tile. BK: slice of the inner axis. BM, BN: rows and columns that are
+ * packed at a time. parts: least number of parts of each core's share. */
 enum { TM, VECTORS, BK, BM, BN, PARTS, PARAMS };
 const char *const clade__gemm_vec_params[] = {"TM", "vectors", "BK", "BM", "BN", "parts", NULL};
 
-/* Half of the first cache for a panel of b, or all of it where a step has 24 products, which leave time for what the
- * second cache brings: the less often sums are put away and fetched, the better. Three quarters of the second one for
- * the panels of a. Where the result is low, b goes by once and from afar: pieces of rows of bytes are then copied that
- * are long enough for whoever fetches ahead. Floats are copied by tiles. */
+/* A panel of b takes half of the L1 cache, or all of it with 24 multiply-adds per step, which leave time to read from
+ * L2: a longer panel stores and reloads the accumulators less often. The panels of a take three quarters of L2. For few
+ * rows, b is streamed from memory once, and wider blocks keep rows of bytes long enough for hardware prefetching. */
 static void fit(const clade_query *q, int32_t *config) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   int64_t l1 = q->device->l1_bytes ? (int64_t)q->device->l1_bytes : 32 << 10;
@@ -28,13 +26,13 @@ static void fit(const clade_query *q, int32_t *config) {
 }
 
 static void defaults(const clade_query *q, int32_t *config) {
-  config[TM] = clade__vector_width(q->device) == 16 ? 12 : 6; /* 24 sums of 32 registers, 12 of 16 */
+  config[TM] = clade__vector_width(q->device) == 16 ? 12 : 6; /* 24 accumulators of 32 registers, or 12 of 16 */
   config[VECTORS] = 2;
   fit(q, config);
 }
 
-/* Where twelve rows at a time would leave four, and eight leave none: those four read b from the second cache three
- * times as fast as twelve do, and wait for it. Where b is copied its wider panels cost more than that. */
+/* Uses eight rows per tile where twelve would leave a remainder of four, for which reading b from L2 would be the
+ * limit. Only if b is packed already: its panels are wider, which would make packing slower. */
 static void defaults_panels(const clade_query *q, int32_t *config) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
   defaults(q, config);
@@ -44,8 +42,8 @@ static void defaults_panels(const clade_query *q, int32_t *config) {
   fit(q, config);
 }
 
-/* Where a is not copied, its panels and that of b come from the second cache alike: the fewer parts of the inner axis,
- * the less often sums are put away and fetched. */
+/* If a is not packed, both panels are read from L2 alike, so a longer slice of the inner axis only saves storing and
+ * reloading the accumulators. */
 void clade__gemm_vec_deepen(const clade_query *q, int32_t *config) {
   enum { MOST = 512 };
   int64_t k = clade__gemm_problem_of(q->node).k, parts = CLADE_MAX((k + MOST - 1) / MOST, 1);
@@ -67,19 +65,18 @@ const clade_space clade__gemm_vec_panels_space = {sizeof(clade_space), clade__ge
 
 static bool bytes(const clade_query *q) { return q->node->in[1].dtype == CLADE_I8; }
 
-/* ---- division among compute units ---- */
+/* ---- division among cores ---- */
 typedef struct division {
   clade__gemm_problem p;
   int64_t down, across;               /* parts of a matrix */
-  int64_t depth, rows, columns, kept; /* of what is copied at a time, and of b's copies that are kept */
-  int64_t item_floats;                /* room of a work-item */
-  bool apart;                         /* the sums cannot wait in y */
+  int64_t depth, rows, columns, kept; /* sizes of what is packed at a time; columns of packed b that are kept */
+  int64_t item_floats;                /* workspace of a work-item */
+  bool apart;                         /* partial sums need memory other than y */
 } division;
 
 static int64_t panel_of(const clade_query *q) { return (int64_t)q->config[VECTORS] * clade__vector_width(q->device); }
 
-/* Cycles of a work-item that has so many tiles below and beside each other, roughly: tiles, and copies of both
- * operands. */
+/* Estimated cycles of a work-item with `high` x `wide` tiles, including packing. */
 static double cycles(const clade_query *q, const division *d, int64_t high, int64_t wide) {
   const int32_t *v = q->config;
   double k = (double)d->p.k, parts = ceil(k / (double)d->depth), tiles = (double)(high * wide);
@@ -89,8 +86,8 @@ static double cycles(const clade_query *q, const division *d, int64_t high, int6
   return tiles * (v[TM] * v[VECTORS] * 0.5 * k + 40 * parts) + copies * k;
 }
 
-/* The parts of each matrix whose work-items are through first. Another unit begins late, or takes less of the work
- * where that is cut finely. */
+/* Chooses the parts of each matrix that finish earliest. Another core may begin late; it then takes fewer of many small
+ * parts. */
 enum { LATE = 20000, SOON = 8000, BEGIN = 400 };
 static void divide(const clade_query *q, division *d) {
   int64_t units = CLADE_MAX(q->device->compute_units, 1u), most = 4 * units;
@@ -109,14 +106,14 @@ static void divide(const clade_query *q, division *d) {
     }
 }
 
-/* A work-item has as many rows at a time, as equal as they can be; where it has others after them, copies of b are kept
- * for those: as many as are its share of the last cache. */
+/* A work-item processes its rows in equal blocks. If there are several, packed columns of b are kept for the following
+ * ones, up to its share of the last-level cache. */
 static division division_of(const clade_query *q) {
   const int32_t *v = q->config;
   int64_t panel = panel_of(q), most = clade__up(v[BM], v[TM]);
   division d = {.p = clade__gemm_problem_of(q->node), .down = 1, .across = 1};
   d.depth = CLADE_MIN(CLADE_MAX(d.p.k, 1), v[BK]);
-  if (bytes(q)) d.depth = CLADE_MIN(d.depth, 512); /* so much of u8 by i8 a float holds */
+  if (bytes(q)) d.depth = CLADE_MIN(d.depth, 512); /* longest sum of u8 * i8 that a float holds exactly */
   const bool lie = clade__gemm_in_panels(q->node), rows_lie = clade__gemm_rows_in_panels(q->node);
   divide(q, &d);
   int64_t tiles = (d.p.m + v[TM] - 1) / v[TM], panels = (d.p.n + panel - 1) / panel;
@@ -129,7 +126,7 @@ static division division_of(const clade_query *q) {
   d.kept = CLADE_MIN(d.kept, wide);
   if (lie) d.columns = d.kept = wide;
   d.item_floats = clade__up(d.depth * ((rows_lie ? 0 : d.rows) + (lie ? 0 : d.kept)) + 32, 16);
-  /* who takes over an operand's memory for y would find sums there instead */
+  /* with in-place execution, y's memory still holds an operand */
   d.apart = d.p.k > d.depth &&
             (q->node->out[0].dtype != (bytes(q) ? CLADE_I32 : CLADE_F32) || q->node->op->in_place(q->node, 0));
   return d;
@@ -158,15 +155,15 @@ void clade__gemm_vec_panels_layouts(const clade_query *q, clade_layout *in, clad
   clade__gemm_panels(q, panel_of(q), 1, in);
 }
 
-/* Tiles, and the copies of the operands: an element that is copied costs as much as 12 operations. */
+/* Tiles and packing; packing an element costs about as much as 12 floating-point operations. */
 double clade__gemm_vec_cost(const clade_query *q) {
   clade__gemm_problem p = clade__gemm_problem_of(q->node);
-  bool lie = clade__gemm_in_panels(q->node); /* then few rows are as many as the lowest tile has */
+  bool lie = clade__gemm_in_panels(q->node); /* rows are then rounded up to the smallest tile */
   double k = (double)p.batches * (double)p.k, m = (double)CLADE_MAX(clade__up(p.m, 2), lie ? q->config[TM] / 3 : 0);
   double n = (double)clade__up(p.n, (int64_t)q->config[VECTORS] * clade__vector_width(q->device));
   double copies = 12 * (m + (lie ? 0 : n * ceil(m / (q->config[BM] * 2))));
   double flops = k * (2 * m * n + copies);
-  /* a CPU without vectors of its own runs work-items as the lanes of one: copies of operands are slow there */
+  /* with lanes instead of vectors, as on an emulated CPU without SIMD, packing is slow */
   return clade__cost(q->device, flops, clade__gemm_bytes(q), q->device->vector_f32 < 4 ? 0.005 : 0.45) + 1e-6;
 }
 
