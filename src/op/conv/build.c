@@ -1,5 +1,5 @@
-/* Builders of convolutions over height and width and over one axis, and of transposed ones, which are a convolution's
- * derivative by its input. */
+/* Builders of one- and two-dimensional convolutions, and of transposed ones, which are a convolution's gradient with
+ * respect to its input. */
 #include "op/conv/build.h"
 
 #include <inttypes.h>
@@ -63,7 +63,7 @@ clade_status clade__conv_pads(const char *op, int axes, const int *pad, const in
   return CLADE_OK;
 }
 
-/* ---- over height and width ---- */
+/* ---- two-dimensional ---- */
 static clade_status attrs_of(const clade_graph *g, const clade_conv2d_opt *opt, clade__conv_attrs *at) {
   clade_type w;
   char text[200];
@@ -157,10 +157,10 @@ clade_val clade_conv2d_transpose_(clade_graph *g, clade_val x, const clade_conv2
   return clade__conv_bias(g, "conv2d_transpose", y, opt.bias);
 }
 
-/* ---- over one axis: the width of a height of 1 ---- */
+/* ---- one-dimensional: a height of 1 ---- */
 typedef struct line {
   clade_val x, w;
-  clade_shape from, by; /* as they were given */
+  clade_shape from, by; /* shapes as given */
   clade_dtype dtype;
   int stride, dilation, both[2];
 } line;

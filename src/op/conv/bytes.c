@@ -1,5 +1,5 @@
-/* conv2d of bytes on CPUs: dense; copies of image and weights hold pairs of channels as words of 16 bits, which are
- * multiplied and added to sums of 32 bits at once. Here are the sizes of the copies, and what it all costs. */
+/* conv2d of 8-bit integers on CPUs, dense: image and weights are copied as pairs of channels in 16-bit halves of a
+ * word, which one instruction multiplies and adds to 32-bit sums. This file has sizes and cost. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 
@@ -7,11 +7,11 @@ enum { LANES = 16, ROWS = 4, MOST_TAPS = 128 };
 
 typedef struct plan {
   clade__gather g;
-  int64_t rows;                /* of the result at a time */
-  int64_t blocks, pairs, taps; /* of a group's rows; of its channels; of the window */
-  int64_t step[2], part[2];    /* strides; height and width of a phase: every step-th place of the padded image */
-  int64_t vectors;             /* of a phase's places, up to the last result */
-  int64_t x_words, w_words;    /* of the copies */
+  int64_t rows;                /* of the result, per tile */
+  int64_t blocks, pairs, taps; /* of output channels in a group; of its input channels; of the window */
+  int64_t step[2], part[2];    /* strides; height and width of a phase: every step-th pixel of the padded image */
+  int64_t vectors;             /* of a phase's pixels, up to the last result */
+  int64_t x_words, w_words;    /* sizes of the copies */
 } plan;
 
 static plan plan_of(const clade_node *n) {
@@ -42,7 +42,8 @@ const char *clade__gather_bytes_accept(const clade_query *q) {
   return p.x_words > INT32_MAX / 2 || p.w_words > INT32_MAX / 2 ? "its copies would have more than 2^30 words" : NULL;
 }
 
-/* A step is two vectors of the image, and of each row a word of the weights; three instructions begin in a cycle. */
+/* A step loads two vectors of the image, and one word of the weights per row; a core starts three instructions per
+ * cycle. */
 double clade__gather_bytes_cost(const clade_query *q) {
   const plan p = plan_of(q->node);
   const double tiles = (double)(p.g.n * p.g.groups * p.blocks) * (double)p.vectors;

@@ -1,4 +1,4 @@
-/* conv2d by CLBlast, where the user lets it: floats, the same padding on both sides, no groups. */
+/* conv2d by the CLBlast library, if CLADE_LIBRARIES allows it: floats, symmetric padding, no groups. */
 #include "op/conv/conv.h"
 #include "program/libraries.h"
 

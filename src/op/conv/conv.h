@@ -1,95 +1,100 @@
-/* Between convolution's three passes and their implementations. y = conv2d(x, w) is linear in both operands, so that
- * the derivative of each pass is made of the other two. */
+/* Interface between convolution's three passes and their implementations. y = conv2d(x, w) is linear in both operands,
+ * so the gradients of each pass consist of the other two.
+ *
+ * A `place` is a position of the output plane, `inner` counts the input channels of a group, and `rows` the output
+ * channels. In conv2d_data input and output are exchanged. A `phase` is the set of output positions with the same
+ * remainder modulo the stride. */
 #ifndef CLADE_CONV_H
 #define CLADE_CONV_H
 
 #include "op/window.h"
 
-/* Attributes of conv2d (x, w), conv2d_data (y, w) and conv2d_weights (x, y). Operands behind them are the epilogue's,
- * broadcast against the result along height and width together or not at all. */
+/* Attributes of conv2d (x, w), conv2d_data (y, w) and conv2d_weights (x, y). Further operands belong to the epilogue;
+ * along height and width together they are either as large as the result or broadcast. */
 typedef struct clade__conv_attrs {
   clade__window window;
   int32_t groups;
-  clade_shape shape; /* of the result, which y does not tell: of x in conv2d_data, of w in conv2d_weights */
+  clade_shape shape; /* shape of the result: of x in conv2d_data, of w in conv2d_weights; operands do not imply it */
   clade__elt epilogue;
 } clade__conv_attrs;
 extern const clade_attr clade__conv_table[];
 static inline const clade__window *clade__conv_window(const clade_node *n) {
   return &((const clade__conv_attrs *)n->attrs)->window;
 }
-/* A window of one place, step 1, no padding: a product of matrices in NCHW. */
+/* True for 1 x 1 windows without stride and padding, whose convolution is a matrix product in NCHW. */
 static inline bool clade__conv_is_point(const clade_node *n) {
   const clade__window *w = clade__conv_window(n);
   bool pads = w->pad[0] || w->pad[1] || w->pad[2] || w->pad[3];
   return w->kernel[0] * w->kernel[1] == 1 && w->stride[0] == 1 && w->stride[1] == 1 && !pads;
 }
 
-/* Checks the shapes of y = conv2d(x, w); `y` NULL: writes the shape to *out. */
+/* Checks the shapes of y = conv2d(x, w). If `y` is NULL, writes its shape to *out. */
 clade_status clade__conv_check(const clade_node *n, const clade_shape *x, const clade_shape *w, const clade_shape *y,
                                clade_shape *out);
-/* Two dense float operands of one type; then clade__conv_check and, for what has one, the epilogue. */
+/* Checks that two operands are dense floats of one type, then clade__conv_check and the epilogue. */
 clade_status clade__conv_operands(const clade_node *n, const char *first, const char *second); /* their names */
-/* Of y = conv2d(x, w), which are these operands and results. */
+/* Pruning ties and dimensions of y = conv2d(x, w), where x and y are these operands or results. */
 void clade__conv_ties(clade_ties *t, const clade_node *n, int x, int y);
-void clade__conv_dims(clade_dims *d, const clade_node *n, int x, int y, bool shape); /* .shape is x's */
+void clade__conv_dims(clade_dims *d, const clade_node *n, int x, int y, bool shape); /* .shape: that of x */
 clade_val clade__conv_node(clade_graph *g, const clade_op *op, const clade__conv_attrs *like, clade_val a, clade_val b,
                            const clade_shape *shape);
-/* That a node has no epilogue yet: derivatives are taken before fusion. */
+/* Checks that a node has no epilogue: gradients are taken before fusion. */
 clade_status clade__conv_plain(const clade_grad *g);
 
 /* ---- implementations ---- */
-/* conv2d and conv2d_data are one computation, which gathers: each result (n, group, row, place) is the sum over
- * `inner` channels and taps of source(n, group, channel, map(place, tap)) * weight(group, row, channel, tap). */
+/* conv2d and conv2d_data share one form, which gathers: result (n, group, row, place) is the sum over inner channels
+ * and taps of source(n, group, channel, map(place, tap)) * weight(group, row, channel, tap). */
 typedef struct clade__gather {
   int64_t n, groups, rows, inner, source[2], result[2], kernel[2];
   int64_t w_group, w_row, w_inner; /* strides of the weights */
   clade__map_1d (*map)(const clade__window *, int axis);
 } clade__gather;
 clade__gather clade__gather_of(const clade_node *n);
-/* Of a kernel without layouts of its own: all up to the weights' sizes, and the epilogue's operands. */
+/* Begins a kernel that takes any layout: arguments up to the weights' sizes; then the epilogue's operands. */
 clade_status clade__gather_begin(clade_emit *e, const clade_node *n, const clade__gather *p, const char *kernel,
                                  clade_kernel_step **out);
 void clade__gather_epilogue(clade_kernel_step *s, const clade_node *n);
 const char *clade__gather_ref_accept(const clade_query *q);
 double clade__gather_ref_cost(const clade_query *q);
 clade_status clade__gather_ref_emit(clade_emit *e, const clade_query *q);
-/* ---- clblast: another library, where the user lets it ---- */
+/* ---- clblast: another library, if CLADE_LIBRARIES allows it ---- */
 const char *clade__conv_clblast_accept(const clade_query *q);
 clade_status clade__conv_clblast_emit(clade_emit *e, const clade_query *q);
-/* ---- vec, for CPUs ---- */
-#define CLADE__CONV_VEC CLADE__LONG_VEC, .needs_lanes = 4 /* with vectors of their own */
-const char *clade__conv_vec_accept(const clade_query *q); /* floats, and few enough of them */
-const char *clade__conv_few(const clade_query *q);        /* so that their numbers are of 32 bits */
-/* Of so many cycles of all cores together, which begin two vector operations in each. */
+/* ---- shared by the CPU implementations ---- */
+#define CLADE__CONV_VEC CLADE__LONG_VEC, .needs_lanes = 4 /* SIMD is required */
+const char *clade__conv_vec_accept(const clade_query *q); /* floats, with 32-bit element counts */
+const char *clade__conv_few(const clade_query *q);        /* 32-bit element counts */
+/* Converts cycles, summed over all cores, to seconds; a core starts two vector operations per cycle. */
 double clade__conv_vec_cost(const clade_query *q, double cycles);
-/* What products and tiles of them take longer with the node's epilogue: they are put down and fetched again, and its
+/* Additional cycles that matrix products take for an epilogue: results are stored and loaded again, and the epilogue's
  * operands are read. */
 double clade__conv_epilogue_cycles(const clade_node *n);
-/* Along one axis, in the phase that begins at `first`: places of a line or lines of an image as the kernels number
- * them; taps, how far apart the places that they reach are, and how many remainders a stride leaves of them. */
+/* Numbering of positions along one axis, for the phase that begins at `first`. pitch: positions per line; taps: taps of
+ * the phase; span: distance between the first and the last position that they reach; kinds: different remainders modulo
+ * the stride among them. */
 typedef struct clade__conv_axis {
   int64_t pitch, taps, span, kinds;
 } clade__conv_axis;
 clade__conv_axis clade__conv_axis_of(clade__map_1d map, int64_t result, int64_t source, int64_t kernel, int64_t first);
 
-/* ---- direct, for CPUs: images in blocks of channels, or dense ---- */
+/* ---- direct, for CPUs: images with blocked channels, or dense ---- */
 extern const clade_space clade__gather_direct_space, clade__gather_to_blocked_space, clade__gather_blocked_space;
-const char *clade__gather_small(const clade_query *q); /* so that offsets are of 32 bits */
+const char *clade__gather_small(const clade_query *q); /* offsets fit into 32 bits */
 const char *clade__gather_direct_accept(const clade_query *q);
 const char *clade__gather_blocked_accept(const clade_query *q);
-/* Weights in panels; also the result in blocks; also the source. */
+/* Weights in panels; in addition the result blocked; in addition the source blocked. */
 void clade__gather_direct_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 void clade__gather_to_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 void clade__gather_blocked_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
-/* The result in blocks, and the epilogue's operands that are as large. */
+/* Result in blocks, and with it the epilogue's operands of the same shape. */
 void clade__gather_blocked_result(const clade_query *q, clade_layout *in, clade_layout *out);
-/* `dims` of the kernels. */
+/* Emits `dims`. */
 void clade__gather_sizes(clade_kernel_step *s, const clade__gather *g);
-/* Where the result has an element, and the epilogue with its operands, blocked or not. */
+/* Emits the result's strides and the epilogue's operands, blocked or dense. */
 void clade__gather_result(clade_kernel_step *s, const clade_node *n);
 double clade__gather_direct_cost(const clade_query *q);
 clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q);
-/* ---- depthwise, for CPUs: each channel has a window of its own; images in blocks of channels, or dense ---- */
+/* ---- depthwise, for CPUs: groups of one channel; images with blocked channels, or dense ---- */
 bool clade__depthwise(const clade__gather *g);
 #define CLADE__DEPTHWISE_WAY(WAY)                                    \
   const char *clade__depthwise_##WAY##_accept(const clade_query *q); \
@@ -107,37 +112,37 @@ clade_status clade__depthwise_emit(clade_emit *e, const clade_query *q);
 const char *clade__depthwise_group_accept(const clade_query *q);
 double clade__depthwise_group_cost(const clade_query *q);
 clade_status clade__depthwise_group_emit(clade_emit *e, const clade_query *q);
-/* ---- lines, for CPUs: dense, into few channels ---- */
+/* ---- lines, for CPUs: dense, few output channels ---- */
 const char *clade__gather_lines_accept(const clade_query *q);
 double clade__gather_lines_cost(const clade_query *q);
 clade_status clade__gather_lines_emit(clade_emit *e, const clade_query *q);
-/* ---- matrices of windows, in f32: a row for each tap of each channel, images after each other or, a line of each row,
- * beside each other ---- */
+/* ---- window matrices in f32 (im2col): a row per tap and channel; images one after another or, if `beside`, side by
+ * side within each row ---- */
 enum { CLADE__MOST_UNFOLDED = 1 << 26 };
 typedef struct clade__unfolding {
   const clade__window *window;
   int operand;              /* of the node */
-  const clade_shape *x, *y; /* its shape; of [n, c, h, w] height and width of the places */
+  const clade_shape *x, *y; /* the operand's shape; [n, c, h, w] with the height and width of the output */
   bool beside;
 } clade__unfolding;
-/* Where it lies: behind what gemm's `vec` needs for the product. */
+/* Offset of the matrix in the workspace, behind what gemm's `vec` needs for the product. */
 size_t clade__conv_matrix_at(const clade_query *product);
 void clade__conv_unfold_emit(clade_emit *e, const clade__unfolding *u, size_t to);
-/* Of a matrix of so many elements, in lines of so many places. */
+/* Estimated cycles for a matrix of `elements` elements, in lines of `line` positions. */
 double clade__conv_unfold_cycles(const clade_query *q, const clade__window *w, int64_t line, double elements);
-/* Of conv2d_data, to its result. */
+/* Emits col2im, from the matrix to conv2d_data's result. */
 clade_status clade__conv_fold_emit(clade_emit *e, const clade_query *q, size_t from);
-/* Of a matrix of so many elements, made by so many weights. */
+/* Estimated cycles for a matrix of `elements` elements, computed with `weights` weights. */
 double clade__conv_fold_cycles(const clade_query *q, double elements, double weights);
 /* ---- gemm, for CPUs: dense ---- */
-const char *clade__gather_point_accept(const clade_query *q); /* f32, one group, windows of one place, step 1 */
+const char *clade__gather_point_accept(const clade_query *q); /* f32, one group, 1 x 1, no stride */
 extern const clade_space clade__gather_gemm_space;
 const char *clade__gather_gemm_accept(const clade_query *q);
 void clade__gather_gemm_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 double clade__gather_gemm_cost(const clade_query *q);
 size_t clade__gather_gemm_workspace(const clade_query *q);
 clade_status clade__gather_gemm_emit(clade_emit *e, const clade_query *q);
-/* ---- pointwise, for CPUs: the same, step 1, the image read where it lies ---- */
+/* ---- pointwise, for CPUs: 1 x 1 windows, dense; the image is read in place ---- */
 enum { CLADE__FEW_INNER = 32 };
 extern const clade_space clade__gather_pointwise_space;
 const char *clade__gather_pointwise_accept(const clade_query *q);
@@ -150,7 +155,7 @@ clade_status clade__gather_pointwise_emit(clade_emit *e, const clade_query *q);
              .layouts = clade__gather_pointwise_layouts, .cost = clade__gather_pointwise_cost,     \
              .workspace = clade__gather_pointwise_workspace, .emit = clade__gather_pointwise_emit, \
              .space = &clade__gather_pointwise_space, .file = "conv2d_pointwise")
-/* ---- flat, for CPUs: windows of one place, step 1, images in blocks of channels ---- */
+/* ---- flat, for CPUs: 1 x 1 windows, images with blocked channels ---- */
 extern const clade_space clade__gather_flat_space;
 const char *clade__gather_flat_accept(const clade_query *q);
 void clade__gather_flat_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
@@ -160,18 +165,18 @@ clade_status clade__gather_flat_emit(clade_emit *e, const clade_query *q);
   CLADE_IMPL(.name = "flat", CLADE__LONG_VEC, .needs_lanes = 8, .accept = clade__gather_flat_accept,                  \
              .layouts = clade__gather_flat_layouts, .cost = clade__gather_flat_cost, .emit = clade__gather_flat_emit, \
              .space = &clade__gather_flat_space, .file = "conv2d_flat")
-/* ---- winograd, for CPUs: windows of 3 x 3, images in blocks of channels (docs/layouts.md) ---- */
+/* ---- winograd, for CPUs: 3 x 3 windows, images with blocked channels (docs/layouts.md) ---- */
 extern const clade_space clade__gather_winograd_space;
 const char *clade__gather_winograd_accept(const clade_query *q);
 void clade__gather_winograd_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 double clade__gather_winograd_cost(const clade_query *q);
 size_t clade__gather_winograd_workspace(const clade_query *q);
 clade_status clade__gather_winograd_emit(clade_emit *e, const clade_query *q);
-/* Of pack: weights brought into its base. */
+/* For pack: transformation of the weights. */
 double clade__winograd_weights_cost(const clade_query *q);
 clade_status clade__winograd_weights_emit(clade_emit *e, const clade_query *q);
 
-/* ---- winograd_group, for GPUs: the same windows, dense images ---- */
+/* ---- winograd_group, for GPUs: 3 x 3 windows, dense images ---- */
 extern const clade_space clade__winograd_group_space;
 const char *clade__winograd_group_accept(const clade_query *q);
 double clade__winograd_group_cost(const clade_query *q);
@@ -185,14 +190,14 @@ enum { CLADE__WINOGRAD_LOCAL = 24 << 10 }; /* of its smallest groups */
              .emit = clade__winograd_group_emit, .space = &clade__winograd_group_space,        \
              .file = "conv2d_winograd_group", .loose = true)
 
-/* ---- fft, for CPUs: larger windows, images in blocks of channels (docs/layouts.md) ---- */
+/* ---- fft, for CPUs: larger windows, images with blocked channels (docs/layouts.md) ---- */
 extern const clade_space clade__gather_fft_space;
 const char *clade__gather_fft_accept(const clade_query *q);
 void clade__gather_fft_layouts(const clade_query *q, clade_layout *in, clade_layout *out);
 double clade__gather_fft_cost(const clade_query *q);
 size_t clade__gather_fft_workspace(const clade_query *q);
 clade_status clade__gather_fft_emit(clade_emit *e, const clade_query *q);
-/* Of pack: weights transformed. */
+/* For pack: transformation of the weights. */
 double clade__fft_weights_cost(const clade_query *q);
 clade_status clade__fft_weights_emit(clade_emit *e, const clade_query *q);
 
@@ -202,7 +207,7 @@ double clade__gather_bytes_cost(const clade_query *q);
 size_t clade__gather_bytes_workspace(const clade_query *q);
 clade_status clade__gather_bytes_emit(clade_emit *e, const clade_query *q);
 
-/* gemm, winograd, fft: with layouts, scratch memory and a space of their own. */
+/* gemm, winograd, fft: with layouts, workspace and a space of their own. */
 #define CLADE__GATHER_BY(NAME, WAY, FILE, LOOSE)                                               \
   CLADE_IMPL(.name = NAME, CLADE__CONV_VEC, .accept = clade__gather_##WAY##_accept,            \
              .layouts = clade__gather_##WAY##_layouts, .cost = clade__gather_##WAY##_cost,     \

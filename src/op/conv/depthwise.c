@@ -1,17 +1,17 @@
-/* conv2d and conv2d_data on CPUs where each channel has a window of its own: what the kernel takes, how the work is cut
- * up, what it costs. Sums do not depend on the cut. */
+/* Depthwise conv2d and conv2d_data on CPUs: division of work and cost. Sums do not depend on the division. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 
 #include <math.h>
 
-/* Channels of a block; what the kernel keeps in private memory, in floats; most phases; places at a time. */
+/* Channels of a block; sizes of the kernel's private buffers in floats; largest number of phases; positions at a time.
+ */
 enum { LANES = 16, SOURCE = 32768, BLOCK = 32768, PHASES = 16, RUN = 8 };
 
 typedef struct plan {
   clade__gather g;
-  int64_t blocks, lines, columns, boxes; /* of a work-item: blocks of images, lines and columns; boxes of an image */
-  double held;                           /* places of the source that a box copies */
+  int64_t blocks, lines, columns, boxes; /* blocks, lines and columns of a work-item; tiles of an image */
+  double held;                           /* source pixels that a tile copies */
   bool fits;
 } plan;
 
@@ -19,7 +19,7 @@ bool clade__depthwise(const clade__gather *g) { return g->groups > 1 && g->rows 
 
 static int64_t parts(int64_t all, int64_t part) { return (all + part - 1) / CLADE_MAX(part, 1); }
 
-/* Places of the source, along an axis, that so many of the result need. */
+/* Source pixels along an axis that `places` positions need. */
 static int64_t held(const clade_query *q, const clade__gather *g, int axis, int64_t places) {
   clade__map_1d m = g->map(clade__conv_window(q->node), axis);
   int64_t reach = (g->kernel[axis] - 1) * (m.delta < 0 ? -m.delta : m.delta);
@@ -72,13 +72,13 @@ WAY(dense, false, false)
 WAY(to_blocked, false, true)
 WAY(blocked, true, true)
 
-/* As the node is, in an implementation's layouts. */
+/* The plan for the node's own layouts. */
 static plan plan_of(const clade_query *q) { return plan_in(q, q->node->in[0].layout.block > 0); }
 
 static int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
 
-/* Whether several places of a line share what they read: of up to three taps beside each other, of five and, by steps
- * of one, of seven. */
+/* True if adjacent positions of a line share loaded pixels: windows of up to three adjacent taps, of five, and, without
+ * stride, of seven. */
 static bool slides(const clade__gather *g, clade__map_1d along) {
   const int64_t delta = along.delta < 0 ? -along.delta : along.delta, period = along.div / common(along.div, delta);
   const int64_t taps = (g->kernel[1] + period - 1) / period;
@@ -86,8 +86,8 @@ static bool slides(const clade__gather *g, clade__map_1d along) {
   return along.mul == 1 ? taps <= 3 || taps == 5 || taps == 7 : along.mul == 2 && (taps == 3 || taps == 5);
 }
 
-/* In cycles of a core that begins two vector operations in each. Lines of the window that lie outside of the source are
- * left out. */
+/* In cycles of a core that starts two vector operations per cycle. Lines of the window outside of the source are
+ * skipped. */
 double clade__depthwise_cost(const clade_query *q) {
   const clade__window *w = clade__conv_window(q->node);
   plan p = plan_of(q);

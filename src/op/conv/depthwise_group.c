@@ -1,15 +1,14 @@
-/* Depthwise convolution and its derivatives on GPUs, by strips of an image's columns: what the kernels take, and how
- * sums by the weights are cut into parts. Never run on a GPU. */
+/* Depthwise convolution and its gradients on GPUs, in strips of an image's columns: arguments of the kernels, and the
+ * partition of sums over positions for the gradient of the weights. */
 #include "op/conv/weights.h"
 #include "op/group.h"
 
-/* Lines of a strip, as in the kernels; the teams of sums, and how many of these there shall be, of so many strips at
- * least. */
+/* Lines of a strip, as in the kernels; teams that sum, their wanted number, and the fewest strips for each. */
 enum { STRIP = 7, TEAM = 64, BESIDE = CLADE__GROUP_ITEMS / TEAM, TEAMS = 4096, LEAST = 8 * TEAM };
 
 static int64_t strips_of(int64_t lines) { return (lines + STRIP - 1) / STRIP; }
 
-/* The size of a common window, with its step in *step; 0: another one. */
+/* Size of a square window with equal strides, which are returned in *step; 0: no such window. */
 static int64_t common_taps(const clade__window *w, clade__map_1d (*map)(const clade__window *, int), int64_t *step) {
   const clade__map_1d y = map(w, 0), x = map(w, 1);
   const int64_t taps = w->kernel[0];
@@ -30,7 +29,7 @@ static void define_taps(clade_kernel_step *s, const clade_node *n, clade__map_1d
 /* ---- conv2d and conv2d_data ---- */
 static int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
 
-/* From one tap to the next that reaches a whole place. */
+/* Distance between taps that reach whole positions. */
 static int64_t step_of(clade__map_1d m) { return m.div / common(m.div, m.delta < 0 ? -m.delta : m.delta); }
 
 const char *clade__depthwise_group_accept(const clade_query *q) {
@@ -66,7 +65,7 @@ clade_status clade__depthwise_group_emit(clade_emit *e, const clade_query *q) {
 /* ---- conv2d_weights ---- */
 static int64_t channel_strips(const clade__weights *p) { return p->n * strips_of(p->result[0]) * p->result[1]; }
 
-/* Strips of a part, by sizes alone: parts order sums. */
+/* Strips per part. Depends only on the sizes, since it determines the summation order. */
 static int64_t chunk_of(const clade__weights *p) {
   const int64_t strips = channel_strips(p);
   const int64_t parts = CLADE_MIN(TEAMS / CLADE_MAX(p->groups, 1), strips / LEAST);

@@ -1,35 +1,34 @@
-/* conv2d and conv2d_data on CPUs with vectors along the result's channels: layouts, how the work is cut up, what it
- * costs. */
+/* Direct conv2d and conv2d_data on CPUs, vectorized along output channels: layouts, division of work, cost. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 
 #include <math.h>
 
-/* Channels of images in blocks of so many; what the kernel keeps in private memory, in floats, and how much it numbers.
- */
+/* Channels of a block; sizes of the kernel's private buffers in floats, and of its index tables. */
 enum { LANES = 16, SOURCE = 57344, WEIGHTS = 32768, BLOCK = 32768, MOST_PLACES = 400, MOST_TAPS = 128 };
-/* Parameters: a box of the result; a tile's places and vectors; inner channels at a time. */
+/* Parameters. images, lines, columns, channels: the block of results of a work-item; places, vectors: the register
+ * tile; depth: input channels at a time. */
 enum { IMAGES, LINES, COLUMNS, CHANNELS, PLACES, VECTORS, DEPTH, PARAMS };
 enum { ALL, LINE, ONE }; /* taps at a time */
 
 /* ---- the problem ---- */
-/* Places of the largest phase and, along each axis, what taps add to what is held of the source: every `unit`-th place
- * of it, `apart` and `next` of them from place to place and tap to tap. */
+/* Positions of the largest phase and, along each axis, what is copied of the source: every `unit`-th pixel, where
+ * neighboring positions are `apart` and neighboring taps `next` copied pixels from each other. */
 typedef struct problem {
   clade__gather g;
   int64_t grid[2], taps[2], phases, unit[2], apart[2], next[2];
   double mean_taps; /* of a phase */
-  double reached;   /* the part of all products that tiles do */
+  double reached;   /* fraction of all products that tiles do not skip */
   int kind;
   bool x_blocked, y_blocked, packed;
 } problem;
 
 static int width_of(const clade_query *q) { return clade__vector_width(q->device); }
-/* Of a tile. With 16 lanes more than ten would need more registers for their addresses than there are. */
+/* Positions per register tile. With 16 lanes, more than ten would run out of registers for addresses. */
 static int tile_places(int width) { return width == 16 ? 10 : width == 8 ? 6 : 3; }
 static int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
 
-/* Where each place has one tap, its own, an image is one line. */
+/* A 1 x 1 convolution without stride and padding is computed with each image as one line. */
 static void join_lines(const clade_node *n, clade__gather *g) {
   const clade__conv_attrs *a = n->attrs;
   for (int i = 0; i < 2; i++)
@@ -42,7 +41,7 @@ static int64_t held(const problem *p, int axis, int64_t places, int64_t taps) {
   return (places - 1) * p->apart[axis] + (taps - 1) * p->next[axis] + 1;
 }
 
-/* Taps at a time, by the problem alone: it orders sums. */
+/* Taps that are summed at a time. Depends only on the problem, since it determines the summation order. */
 static void settle_taps(problem *p) {
   int64_t some = CLADE_MIN(p->g.inner, LANES);
   for (p->kind = ALL; p->kind < ONE; p->kind++) {
@@ -52,9 +51,9 @@ static void settle_taps(problem *p) {
   }
 }
 
-/* The part of the products that tiles of so many places do: a tap adds nothing to a tile whose places all lie so near
- * an edge of the source that it is beyond it. Along each axis; lines of places follow each other, columns do not, and
- * taps beside each other are left out together. */
+/* Fraction of the products that tiles of `places` positions compute. A tile skips a tap if all of its positions are so
+ * near an edge that the tap lies in the padding. Computed per axis: tiles continue over lines, and adjacent taps are
+ * skipped together. */
 static double reached(const clade_node *n, const problem *p, int places) {
   enum { WIDEST = 256 };
   double part = 1;
@@ -64,7 +63,7 @@ static double reached(const clade_node *n, const problem *p, int places) {
     double missed = 0;
     if (m.div > 1 || result < 1 || p->g.kernel[i] > WIDEST || (i && p->next[1] == 1)) continue;
     for (int64_t k = 0; k < p->g.kernel[i]; k++) {
-      const int64_t at = m.add + k * m.delta; /* of the first place; then places before the source, and behind it */
+      const int64_t at = m.add + k * m.delta; /* of the first position; then positions before and behind the source */
       const int64_t before = CLADE_MIN(at < 0 ? (m.mul - 1 - at) / m.mul : 0, result);
       const int64_t behind = CLADE_MIN(result - (size > at ? (size - 1 - at) / m.mul + 1 : 0), result);
       missed += (double)CLADE_MAX(before * each - places, 0) + (double)CLADE_MAX(behind * each - places, 0);
@@ -97,11 +96,11 @@ static problem problem_of(const clade_node *n) {
   return p;
 }
 
-/* ---- boxes ---- */
+/* ---- blocks of results ---- */
 static int64_t depth_of(const clade_query *q, const problem *p, int panel) {
   uint64_t l1 = q->device->l1_bytes ? CLADE_MIN(q->device->l1_bytes, 65536u) : 32768;
   int64_t y = p->kind == ALL ? p->taps[0] : 1, x = p->kind == ONE ? 1 : p->taps[1];
-  int64_t room = SOURCE / (held(p, 0, 1, y) * held(p, 1, 16, x)); /* for sixteen places at least */
+  int64_t room = SOURCE / (held(p, 0, 1, y) * held(p, 1, 16, x)); /* for at least sixteen positions */
   int64_t most = CLADE_MAX(CLADE_MIN((int64_t)(l1 / 2) / (4 * panel * y * x), room * 6 / 10), 1);
   int64_t parts = CLADE_MAX((p->g.inner + most / 4) / most, 1);
   return clade__up(CLADE_MAX((p->g.inner + parts - 1) / parts, 1), LANES);
@@ -116,7 +115,7 @@ static bool single_pass(const problem *p, const int32_t *config) {
   return p->kind == ALL && p->g.inner <= config[DEPTH];
 }
 
-/* Cuts it into one more part until the kernel has room for it. */
+/* Reduces the block until the kernel's buffers hold it. */
 static void fit(const problem *p, int width, int32_t *config) {
   int64_t panel = config[VECTORS] * width, depth = CLADE_MIN((int64_t)config[DEPTH], p->g.inner);
   const int64_t total[] = {p->g.n, p->grid[0], p->grid[1]};
@@ -134,7 +133,7 @@ static void fit(const problem *p, int width, int32_t *config) {
   config[CHANNELS] = (int32_t)clade__up(CLADE_MAX(channels, 1), panel);
 }
 
-/* Cycles of a core that begins two vector operations in each. */
+/* Estimated cycles; a core starts two vector operations per cycle. */
 static double cycles(const clade_query *q, const problem *p, const int32_t *config) {
   const clade__gather *g = &p->g;
   int width = width_of(q);
@@ -170,7 +169,7 @@ static bool nth(const clade_query *q, const problem *p, int i, int32_t *config) 
   int64_t box[] = {1, y, x};
   if (y * x <= most / 2 && a < SHAPES / 2) { /* several images */
     box[0] = CLADE_MIN((n + a) / (a + 1), most / (y * x));
-  } else if (x > most) { /* a part of a line */
+  } else if (x > most) { /* part of a line */
     int64_t parts = (x + most - 1) / most;
     parts += a + parts * a / 8;
     box[1] = 1;
@@ -197,7 +196,7 @@ static problem costed(const clade_query *q) {
   return p;
 }
 
-/* As the node will be in an implementation's layouts. */
+/* The problem as it will be in an implementation's layouts. */
 static problem problem_in(const clade_query *q, bool x_blocked, bool y_blocked) {
   problem p = costed(q);
   p.x_blocked = x_blocked;
@@ -255,7 +254,8 @@ const char *clade__gather_blocked_accept(const clade_query *q) {
   return clade__gather_direct_accept(q);
 }
 
-/* Where the rows of a group are whole panels; panel after panel, so that what is copied next lies behind. */
+/* Weights in panels, if the rows of a group are whole panels; panels are consecutive, so that what is copied next is
+ * contiguous. */
 static clade_layout weights_layout(const clade_query *q) {
   clade__gather g = clade__gather_of(q->node);
   int panel = q->config[VECTORS] * width_of(q);
@@ -302,11 +302,11 @@ double clade__gather_direct_cost(const clade_query *q) {
   return clade__conv_vec_cost(q, cycles(q, &p, q->config) * q->device->compute_units);
 }
 
-/* What the weights' strides are: group, panel, row, inner channel, tap. */
+/* Strides of the weights: group, panel, row, inner channel, tap. */
 static void weights_strides(const problem *p, bool forward, int64_t panel, int64_t *s) {
   const clade__gather *g = &p->g;
   int64_t taps = g->kernel[0] * g->kernel[1], panels = (g->rows + panel - 1) / panel;
-  int64_t slice = taps * panel, all = g->inner * slice; /* of an inner channel, of all */
+  int64_t slice = taps * panel, all = g->inner * slice; /* of one inner channel, and of all */
   if (!p->packed)
     memcpy(s, (int64_t[]){g->w_group, panel * g->w_row, g->w_row, g->w_inner, 1}, 5 * sizeof *s);
   else if (forward)
@@ -315,7 +315,7 @@ static void weights_strides(const problem *p, bool forward, int64_t panel, int64
     memcpy(s, (int64_t[]){all, g->groups * all, 1, slice, panel}, 5 * sizeof *s);
 }
 
-/* An element is at image * s5 + channel / 16 * s4 + channel % 16 * s6 + pixel * s7. */
+/* The element of (image, channel, pixel) is at image * s5 + channel / 16 * s4 + channel % 16 * s6 + pixel * s7. */
 static void strides_of(const clade_type *t, const clade_shape *y, int64_t s[CLADE_MAX_RANK]) {
   int64_t own[CLADE_MAX_RANK] = {0}, pixels = y->dim[2] * y->dim[3];
   clade__broadcast_strides(&t->shape, y, own);
@@ -369,7 +369,7 @@ clade_status clade__gather_direct_emit(clade_emit *e, const clade_query *q) {
   int64_t boxes = (g->n + config[IMAGES] - 1) / config[IMAGES] * ((p.grid[0] + config[LINES] - 1) / config[LINES]) *
                   ((p.grid[1] + config[COLUMNS] - 1) / config[COLUMNS]);
   int64_t cuts = (g->rows + config[CHANNELS] - 1) / config[CHANNELS];
-  /* Of images and weights one is read again by all items: that which is fewer bytes. */
+  /* Either images or weights are read repeatedly, by all work-items: the one with fewer bytes. */
   bool turns = boxes * g->rows * g->kernel[0] * g->kernel[1] < cuts * g->n * g->source[0] * g->source[1];
   clade_emit_index8(s, 7,
                     (int64_t[]){config[IMAGES], config[LINES], config[COLUMNS], config[CHANNELS], config[DEPTH], p.kind,

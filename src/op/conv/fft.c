@@ -1,19 +1,18 @@
-/* conv2d and conv2d_data by discrete Fourier transforms of tiles: what they take, how the work is cut up, what it
- * costs. */
+/* conv2d and conv2d_data by Fourier transforms of tiles (docs/layouts.md): requirements, division of work, cost. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 
 #include <math.h>
 
-enum { LANES = 16, TILES_BYTES = 12 << 20 }; /* of tiles in the base at a time, and of their products */
-/* Parameters: a side of a tile; tiles in registers. */
+enum { LANES = 16, TILES_BYTES = 12 << 20 }; /* workspace for transformed tiles and their products at a time */
+/* Parameters: side of a tile; tiles per register tile. */
 enum { SIDE, PLACES, PARAMS };
 static const int32_t sides[] = {16, 32, 64};
 
 typedef struct plan {
   clade__gather g;
   bool depthwise;
-  int64_t many[2], grid[2], tiles, chunk; /* results of a tile; tiles along both axes, of all images, at a time */
+  int64_t many[2], grid[2], tiles, chunk; /* results of a tile; tiles along both axes, in all images, at a time */
   int64_t frequencies, blocks[2];         /* of source and of result */
 } plan;
 
@@ -28,7 +27,7 @@ static plan plan_of(const clade_query *q, int64_t side) {
   p.blocks[1] = parts(p.g.rows * p.g.groups, LANES);
   p.tiles = p.g.n;
   for (int i = 0; i < 2; i++) {
-    p.many[i] = CLADE_MAX(side - p.g.kernel[i] + 1, 1); /* rows are asked for before anybody refuses */
+    p.many[i] = CLADE_MAX(side - p.g.kernel[i] + 1, 1); /* parameters are requested before any check */
     p.grid[i] = parts(p.g.result[i], p.many[i]);
     p.tiles *= p.grid[i];
   }
@@ -38,7 +37,7 @@ static plan plan_of(const clade_query *q, int64_t side) {
   return p;
 }
 
-/* Windows that leave a quarter of a tile for results. */
+/* At least a quarter of a tile is left for results. */
 static bool fits(const clade__gather *g, int64_t side) {
   return CLADE_MAX(g->kernel[0], g->kernel[1]) <= side - side / 4;
 }
@@ -57,8 +56,8 @@ const char *clade__gather_fft_accept(const clade_query *q) {
   return clade__gather_small(q);
 }
 
-/* To the data axis 1 has the channels of the result, and windows stay as they are: they are turned by the sign of
- * imaginary parts. */
+/* For conv2d_data, axis 1 holds the result's channels. Windows are not flipped; the sign of the imaginary parts does
+ * that. */
 void clade__gather_fft_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   clade__gather g = clade__gather_of(q->node);
   clade__gather_blocked_result(q, in, out);
@@ -67,8 +66,9 @@ void clade__gather_fft_layouts(const clade_query *q, clade_layout *in, clade_lay
       .axis = !is_forward(q) && !clade__depthwise(&g), .block = LANES, .tile = (uint16_t)q->config[SIDE]};
 }
 
-/* ---- what it costs ---- */
-/* Cycles of a core that begins two vector operations in each, for all tiles; measured: a transform along a line. */
+/* ---- cost ---- */
+/* Estimated cycles for all tiles; a core starts two vector operations per cycle. The time of a transform is empirical.
+ */
 static double cycles(const clade_query *q, const int32_t *config) {
   plan p = plan_of(q, config[SIDE]);
   const clade__gather *g = &p.g;
@@ -115,7 +115,7 @@ static const char *const params[] = {"side", "places", NULL};
 const clade_space clade__gather_fft_space = {sizeof(clade_space), params, defaults, configs};
 
 /* ---- steps ---- */
-/* Where products lie in scratch memory, in bytes: behind tiles. */
+/* Offset of the products in the workspace, behind the tiles. */
 static size_t of_block(const plan *p, int which) {
   return (size_t)(p->frequencies * (p->chunk * p->blocks[which] * 2 * LANES + 16)) * sizeof(float);
 }
@@ -131,7 +131,8 @@ static clade_kernel_step *begin(clade_emit *e, const clade_query *q, const char 
   return s;
 }
 
-/* Of `tiles` from `first` on. Forward a correlation: the weights' conjugates, and results begin where tiles do. */
+/* Arguments for `tiles` tiles from `first` on. conv2d is a correlation: it uses the weights' conjugates, and results
+ * begin where tiles do. */
 static void sizes(clade_kernel_step *s, const clade_query *q, const plan *p, int64_t first, int64_t tiles,
                   int64_t piece) {
   const clade__gather *g = &p->g;

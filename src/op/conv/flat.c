@@ -1,22 +1,21 @@
-/* conv2d and conv2d_data by windows of one place, step 1, images in blocks of channels, on CPUs: how the work is cut
- * up, what it costs. */
+/* 1 x 1 conv2d and conv2d_data without stride on CPUs, for images with blocked channels: division of work and cost. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 
 #include <math.h>
 
 enum { LANES = 16, VECTORS = 2 };
-/* down: parts of the panels. tiles: of an item. */
+/* down: parts of the panels. tiles: per work-item. */
 enum { DOWN, TILES, PARAMS };
 static const char *const params[] = {"down", "tiles", NULL};
 
-/* With 16 lanes a tile's sums take 28 of 32 registers, else 12 of 16. */
+/* The accumulators take 28 of 32 registers with 16 lanes, else 12 of 16. */
 static int places_of(int width) { return width == 16 ? 14 : 6; }
 
 typedef struct problem {
   clade__gather g;
   int width, tile;
-  int64_t places, panels, tiles; /* of an image, of the rows, of all images */
+  int64_t places, panels, tiles; /* of an image; of the rows; of all images */
 } problem;
 
 static problem problem_of(const clade_query *q) {
@@ -28,9 +27,10 @@ static problem problem_of(const clade_query *q) {
   return p;
 }
 
-/* Of the unit that takes longest: a tile waits a little at both ends and is put down and fetched again. Its places come
- * from a shared cache, once where the second one holds them. The first panel comes from afar, the others while the one
- * before is multiplied, unless the second cache holds all. Who is through early waits for a part of an item. */
+/* Estimated cycles until the last core finishes. A tile has latency at both ends, and its accumulators are stored and
+ * reloaded. Its pixels come from a shared cache, only once if L2 holds them. The first panel of weights comes from
+ * memory; the others arrive during the multiplication, unless L2 holds all of them. Cores that finish early wait for a
+ * part of a work-item. */
 static double cycles(const clade_query *q, const problem *p, const int32_t *config) {
   const double inner = (double)p->g.inner, units = CLADE_MAX(q->device->compute_units, 1u);
   const double panels = (double)((p->panels + config[DOWN] - 1) / config[DOWN]),

@@ -1,10 +1,10 @@
-/* Before and behind the products of `gemm`: what the windows of a convolution read, as a matrix, and what the rows of
- * one give to each result, added. */
+/* im2col and col2im around the matrix products of `gemm`: unfolds windows into a matrix, and adds the rows of one to
+ * the results that they belong to. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
 
-/* Results that a work-item folds; elements that one unfolds. */
+/* Results that a work-item folds; elements that it unfolds. */
 enum { MOST_RESULTS = 4096, UNFOLDED = 16384 };
 
 static int64_t pieces(int64_t all, int64_t piece) { return (all + piece - 1) / piece; }
@@ -13,8 +13,7 @@ size_t clade__conv_matrix_at(const clade_query *product) {
   return (size_t)clade__up((int64_t)clade__gemm_vec_workspace(product), 64);
 }
 
-/* A line of places at a time: vectors of them, and what is left one by one; what the second cache does not hold comes
- * back slowly. */
+/* Per line of positions: vectors, the remainder one by one, and overhead. What exceeds L2 is slow to read back. */
 double clade__conv_unfold_cycles(const clade_query *q, const clade__window *w, int64_t line, double elements) {
   const int step = w->stride[1], vector = step == 1 ? 16 : step == 2 || step == 4 ? 8 : 1;
   const double one = 1.5 * (double)(line % vector) + (vector > 1 ? 4 : 1.5) * (double)(line / vector) + 25;
@@ -44,7 +43,7 @@ void clade__conv_unfold_emit(clade_emit *e, const clade__unfolding *u, size_t to
   clade_emit_range(s, 1, &(size_t){(size_t)items}, &(size_t){1});
 }
 
-/* Half of the last cache holds the matrix and the weights, or it comes from memory. */
+/* If matrix and weights exceed half of the last-level cache, the matrix comes from memory. */
 double clade__conv_fold_cycles(const clade_query *q, double elements, double weights) {
   const clade_node *n = q->node;
   const clade__window *w = clade__conv_window(n);

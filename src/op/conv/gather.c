@@ -1,5 +1,5 @@
-/* How conv2d and conv2d_data are computed: they gather from one source, by one rule for which places belong together.
- */
+/* Common form of conv2d and conv2d_data: each result gathers from one source by an index map. Also the reference
+ * implementation. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 
@@ -54,7 +54,7 @@ void clade__gather_epilogue(clade_kernel_step *s, const clade_node *n) {
   clade__epilogue_args(s, n, strides);
 }
 
-/* ---- ref: a work-item per result ---- */
+/* ---- ref: one work-item per result ---- */
 const char *clade__gather_ref_accept(const clade_query *q) {
   clade__gather p = clade__gather_of(q->node);
   double taps = (double)p.kernel[0] * ((double)p.kernel[1] * ((double)p.inner + 2) + 2);

@@ -1,8 +1,7 @@
-/* conv2d and conv2d_data by windows of one place are products of matrices in NCHW: weights, or weights turned, by an
- * image's channels, whose places are columns. gemm's `vec` computes them; no image is converted. By other windows and
- * steps the matrix in between has a row for each tap of each channel: forward it is what windows read, unfolded by a
- * launch before the product; to the data what the product gives, and a launch behind it adds what reaches each result.
- */
+/* conv2d and conv2d_data on CPUs as matrix products in NCHW, computed by gemm's `vec` without converting images. For 1
+ * x 1 windows: (transposed) weights times an image's channels, with its pixels as columns. For other windows and
+ * strides a window matrix has a row per tap and channel: conv2d unfolds it before the product (im2col), conv2d_data
+ * folds it after the product (col2im). */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 #include "op/gemm/gemm.h"
@@ -13,7 +12,7 @@ typedef struct product {
   clade__gemm_attrs attrs;
 } product;
 
-/* Height and width are one axis. */
+/* Merges height and width. */
 static clade_type joined(clade_type t) {
   clade_shape *s = &t.shape;
   if (s->rank < 2) return t;
@@ -25,7 +24,7 @@ static clade_type joined(clade_type t) {
 static bool is_forward(const clade_node *n) { return n->op == &clade__op_conv2d; }
 static int64_t taps_of(const clade_node *n) { return n->in[1].shape.dim[2] * n->in[1].shape.dim[3]; }
 
-/* The matrix of windows: as images of so many channels. */
+/* The window matrix, as an image with that many channels. */
 static clade_type matrix_of(const clade_node *n) {
   clade_type images = is_forward(n) ? n->in[0] : n->out[0], places = is_forward(n) ? n->out[0] : n->in[0];
   clade_type t = joined(places);
@@ -34,8 +33,8 @@ static clade_type matrix_of(const clade_node *n) {
   return t;
 }
 
-/* The query with the product for its node, whose first two operands are the node's second and first. What is folded has
- * its epilogue there. */
+/* The query for the product, whose first two operands are the node's second and first. If the product is folded, the
+ * fold applies the epilogue. */
 static clade_query product_of(const clade_query *q, product *p) {
   const clade_node *n = q->node;
   const bool forward = is_forward(n), folded = !forward && !clade__conv_is_point(n);
@@ -80,17 +79,16 @@ const char *clade__gather_gemm_accept(const clade_query *q) {
                                                          : floats_of_one_group(q);
 }
 
-/* To the data a row of the product is a column of the weights, whose elements lie far apart: by windows of one place
- * they are turned once, into panels of a tile's rows. */
+/* In conv2d_data a row of the product is a column of the weights, which is strided; for 1 x 1 windows the weights are
+ * packed once, into panels of a tile's rows. */
 void clade__gather_gemm_layouts(const clade_query *q, clade_layout *in, clade_layout *out) {
   (void)out;
   if (is_forward(q->node) || taps_of(q->node) > 1) return;
   in[1] = (clade_layout){.axis = 1, .block = (uint16_t)q->config[0], .tile = CLADE_PANELS};
 }
 
-/* Weights come from afar for each image, or are copied slower than gemm reckons, which counts where it has few places:
- * those of other windows, which are turned for each image, most of all. What the second cache does not hold each line
- * of the result waits for, unless there are enough products meanwhile. */
+/* Adds to gemm's cost: weights that are read from memory for each image, or packed more slowly than gemm estimates,
+ * above all transposed ones; and results that exceed L2, unless there are enough products to hide that. */
 double clade__gather_gemm_cost(const clade_query *q) {
   const clade_node *n = q->node;
   product p;

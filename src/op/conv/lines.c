@@ -1,29 +1,28 @@
-/* conv2d and conv2d_data into few channels on CPUs, with vectors along the columns of the result: what it takes, how
- * the work is cut up, what it costs. */
+/* conv2d and conv2d_data with few output channels on CPUs, vectorized along the columns of the result: requirements,
+ * division of work, cost. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 
 #include <math.h>
 
-/* What the kernel keeps in private memory, in floats; most images of a work-item. */
+/* Sizes of the kernel's private buffers in floats; most images per work-item; most output channels. */
 enum { SOURCE = 98304, WEIGHTS = 16384, IMAGES = 16, FEW = 8 };
 
 typedef struct plan {
   clade__gather g;
-  int64_t rows, vectors, columns;     /* of a tile in registers */
-  int64_t images, lines, pitch, left; /* of a work-item; from line to line of its copy, and the zeros before each */
+  int64_t rows, vectors, columns;     /* of the register tile */
+  int64_t images, lines, pitch, left; /* of a work-item; line pitch of its copy, and zeros before each line */
   int64_t items;
-  double taps; /* lines of taps that count, of all lines of an image together */
+  double taps; /* lines of taps that are not in the padding, over all lines of an image */
   bool fits;
 } plan;
 
-/* Cycles of a step of a tile: products, what they read, or how long a sum waits for itself. */
+/* Cycles of a tile's step: the largest of multiply-adds, loads, and the latency of an accumulator. */
 static double step(int64_t rows, int64_t vectors) {
   return (double)CLADE_MAX(CLADE_MAX(rows * vectors, rows + vectors), 8) / 2;
 }
 
-/* Three channels or six by as many vectors as registers hold beside the fewer of both, or by fewer where a line ends.
- */
+/* Three or six channels, by as many vectors as the remaining registers hold, or fewer if a line ends. */
 static void tile_of(const clade_query *q, int64_t div, plan *p) {
   static const int choice[] = {7, 4, 2};
   int64_t width = clade__vector_width(q->device), line = (p->g.result[1] + div - 1) / div;
@@ -39,7 +38,7 @@ static void tile_of(const clade_query *q, int64_t div, plan *p) {
   p->columns = p->vectors * width;
 }
 
-/* Lines of the source that so many lines of the result need, at most. */
+/* Largest number of source lines that `lines` lines of the result need. */
 static int64_t held(const plan *p, const clade__map_1d *m, int64_t lines) {
   int64_t reach = (p->g.kernel[0] - 1) * m->delta;
   return CLADE_MIN((lines - 1 + (reach < 0 ? -reach : reach) + m->div - 1) / m->div + 1, p->g.source[0]);
@@ -84,7 +83,7 @@ const char *clade__gather_lines_accept(const clade_query *q) {
   return plan_of(q).fits ? NULL : "its lines or its weights are too many for a work-item's memory";
 }
 
-/* In cycles of a core that begins two vector operations in each. */
+/* In cycles of a core that starts two vector operations per cycle. */
 double clade__gather_lines_cost(const clade_query *q) {
   plan p = plan_of(q);
   const clade__gather *g = &p.g;

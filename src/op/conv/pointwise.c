@@ -1,21 +1,22 @@
-/* conv2d and conv2d_data by windows of one place, step 1, dense, on CPUs: how the work is cut up, what it costs. */
+/* 1 x 1 conv2d and conv2d_data without stride on CPUs, dense: division of work and cost. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 
 #include <math.h>
 
-/* rows, vectors: of the register tile. kilobytes: of an image's copy at a time. */
+/* rows, vectors: of the register tile. kilobytes: of an image that are copied at a time. */
 enum { ROWS, VECTORS, KILOBYTES, PARAMS };
-/* From more inner channels, where places are copied: at most so many rows, whose lines nobody asks for, of so many
- * places; more without an epilogue, from at most as many inner channels. Rows that are few whatever the inner channels.
- */
+/* Limits where pixels are copied and there are many input channels: few output channels, whose lines are not
+ * prefetched, and few positions; more output channels without an epilogue, if input channels are few as well. FEW_ROWS
+ * is few for any number of input channels. */
 enum { FEW_CHANNELS = 96, FEW_PLACES = 256, FEW_ROWS = 64 };
 static const char *const params[] = {"rows", "vectors", "kilobytes", NULL};
 
 static bool plain(const clade_query *q) { return ((const clade__conv_attrs *)q->node->attrs)->epilogue.n_insn == 0; }
 static bool shallow(const clade_query *q) { return clade__gather_of(q->node).inner <= CLADE__FEW_INNER; }
 
-/* Whether a plain result is written past the caches, in whole lines: with what is read it would not stay there. */
+/* True if a plain result is written with non-temporal stores of whole cache lines, because it would not stay in the
+ * cache. */
 static bool past(const clade_query *q) {
   const clade_shape *y = &q->node->out[0].shape;
   return clade__node_bytes(q->node) * 2 > (double)clade__last_cache(q->device) && y->dim[2] * y->dim[3] % 16 == 0 &&
@@ -24,9 +25,9 @@ static bool past(const clade_query *q) {
 
 static void defaults(const clade_query *q, int32_t *config) {
   int64_t l2 = clade__second_cache(q->device);
-  config[ROWS] = clade__vector_width(q->device) == 16 ? 8 : 4; /* 24 sums of 32 registers, 12 of 16 */
+  config[ROWS] = clade__vector_width(q->device) == 16 ? 8 : 4; /* 24 accumulators of 32 registers, or 12 of 16 */
   config[VECTORS] = 3;
-  /* long rows of results where an image is larger than the second cache, else a tile that stays in the first */
+  /* long lines of results if an image exceeds L2, else a tile that stays in L1 */
   config[KILOBYTES] = shallow(q) && clade__node_bytes(q->node) > (double)l2
                           ? (int32_t)CLADE_MAX(CLADE_MIN(l2 / 2, 1 << 20) >> 10, 64)
                           : 32;
@@ -44,26 +45,25 @@ const clade_space clade__gather_pointwise_space = {sizeof(clade_space), params, 
 typedef struct plan {
   clade__gather g;
   int64_t places, panels;       /* of an image; of rows */
-  int64_t down, across;         /* parts of the rows and of the places of an image */
-  int64_t columns, item_floats; /* places at a time; memory of a work-item */
+  int64_t down, across;         /* parts of the rows, and of an image's positions */
+  int64_t columns, item_floats; /* positions at a time; workspace of a work-item */
   bool copies;
-  double cycles; /* of the unit that takes longest */
+  double cycles; /* until the last core finishes */
 } plan;
 
 static int64_t tile_places(const clade_query *q) {
   return (int64_t)q->config[VECTORS] * clade__vector_width(q->device);
 }
 
-/* Whether a tile's places are copied: where more lines of the result than of the image would be asked for in as many
- * pages, those are better written from end to end. */
+/* True if the pixels of a tile are copied. Without a copy, the result is stored tile by tile; if it has more lines than
+ * the image, long contiguous stores are better, since each line is on another page. */
 static bool copies(const clade_query *q, const clade__gather *g) {
   return clade__vector_width(q->device) != 16 || g->rows > CLADE_MAX(g->inner, FEW_ROWS) ||
          g->result[0] * g->result[1] < 4 * tile_places(q);
 }
 
-/* Cycles of a work-item that has so many panels of rows and vectors of places. A tile waits a little at both ends; one
- * of a single vector for its loads; results for lines that were not asked for; all for weights that the second cache
- * does not hold. */
+/* Estimated cycles of a work-item with the given panels of rows and vectors of positions: latency at both ends of a
+ * tile, loads for a tile of a single vector, results whose lines are not prefetched, and weights that exceed L2. */
 static double cycles(const clade_query *q, const plan *p, int64_t panels, int64_t vectors) {
   const double inner = (double)p->g.inner, high = q->config[ROWS], wide = q->config[VECTORS];
   const double whole = (double)(vectors / q->config[VECTORS]), single = (double)(vectors % q->config[VECTORS]);
@@ -74,8 +74,7 @@ static double cycles(const clade_query *q, const plan *p, int64_t panels, int64_
   return (double)panels * (tiles + 0.2 * results) + (double)vectors * inner * (p->copies ? 1.6 : 0.5) + 400;
 }
 
-/* Into parts for the units, of whole tiles, so that what a tile holds does not depend on them; another unit begins
- * late. */
+/* Divides work into parts of whole tiles, so that sums do not depend on the division. Another core may begin late. */
 static plan plan_of(const clade_query *q) {
   enum { LATE = 5000 };
   int width = clade__vector_width(q->device);
@@ -105,7 +104,7 @@ static plan plan_of(const clade_query *q) {
   return p;
 }
 
-/* Vectors of the next tile's places that each panel asks for, so that all are. */
+/* Vectors of the next tile's pixels that each panel prefetches, so that together they prefetch the whole tile. */
 static int64_t asked(const clade_query *q, const plan *p) {
   const int64_t panels = CLADE_MAX(p->panels / p->down, 1);
   return p->copies ? 0 : (q->config[VECTORS] + panels - 1) / panels;

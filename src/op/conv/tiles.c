@@ -1,20 +1,21 @@
-/* Convolutions by tiles in local memory, on GPUs: products of matrices, one of which is made of an image's pixels on
- * their way there. What such a tile wastes where groups have few channels, depthwise above all, is `ref`'s. */
+/* Convolutions on GPUs, tiled in local memory: matrix products in which one operand is gathered from an image while it
+ * is loaded. Groups of few channels, and depthwise convolutions above all, waste most of a tile and are left to others.
+ */
 #include "op/conv/weights.h"
 #include "op/epilogue.h"
 #include "op/product.h"
 
-/* ---- to results, and to the data: a matrix for each group and phase ---- */
+/* ---- conv2d and conv2d_data: one matrix per group and phase ---- */
 static int64_t common(int64_t a, int64_t b) { return b ? common(b, a % b) : a; }
 
-/* From one tap to the next that reaches a whole place. */
+/* Distance between taps that reach whole positions. */
 static int64_t step_of(clade__map_1d m) { return m.div / common(m.div, m.delta < 0 ? -m.delta : m.delta); }
 
 static clade__matmul gather_product(const clade_node *n) {
   const clade__conv_attrs *a = n->attrs;
   clade__gather g = clade__gather_of(n);
   clade__matmul p = {.m = g.rows, .n = g.n, .k = g.inner, .matrices = g.groups};
-  for (int i = 0; i < 2; i++) { /* of the first phase, which has the most places, and of that with the most taps */
+  for (int i = 0; i < 2; i++) { /* most positions: the first phase; most taps: maybe another */
     clade__map_1d m = g.map(&a->window, i);
     int64_t step = step_of(m);
     p.n *= (g.result[i] + m.div - 1) / m.div;
@@ -43,7 +44,7 @@ static const char *gather_accept(const clade_query *q, const clade__tiles *t) {
 
 static double gather_cost(const clade_query *q, const clade__tiles *t) {
   const clade__parts parts = gather_parts(q->node);
-  const double moved = 2 * (double)clade__parts_bytes(&parts, results_of(q->node)); /* written, and read again */
+  const double moved = 2 * (double)clade__parts_bytes(&parts, results_of(q->node)); /* written and read again */
   return clade__tiles_cost(q, t, &parts.each, clade__node_bytes(q->node) + moved);
 }
 
@@ -95,8 +96,8 @@ static clade_status gather_emit(clade_emit *e, const clade_query *q, const clade
   return parts.n > 1 ? gather_join(e, q, &g, &parts) : CLADE_OK;
 }
 
-/* ---- by the weights: a matrix for each group and part of the sum ---- */
-/* Places of a part, so that about this many groups have a tile of 64 x 64 to do. */
+/* ---- conv2d_weights: one matrix per group and part of the sum ---- */
+/* Positions per part, so that about GROUPS tiles of 64 x 64 result. */
 enum { TILE = 64, GROUPS = 256, LEAST = 128 };
 
 static int64_t span_of(const clade_query *q, const clade__weights *p) {
@@ -152,7 +153,7 @@ static clade_status weights_emit(clade_emit *e, const clade_query *q, const clad
   return CLADE_OK;
 }
 
-/* ---- the implementations ---- */
+/* ---- implementations ---- */
 #define WAY(OF, NAME, TILES)                                                                                         \
   static void OF##_##NAME##_defaults(const clade_query *q, int32_t *config) { OF##_defaults(q, &TILES, config); }    \
   static bool OF##_##NAME##_configs(const clade_query *q, int i, int32_t *config) {                                  \

@@ -1,4 +1,4 @@
-/* What convolutions on CPUs share: who they are for, and how the places along an axis are numbered. */
+/* Shared by convolutions on CPUs: requirements, cost, and the numbering of positions along an axis. */
 #include "op/conv/conv.h"
 
 const char *clade__conv_vec_accept(const clade_query *q) {

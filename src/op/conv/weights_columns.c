@@ -1,18 +1,17 @@
-/* The derivative of a convolution by its weights on CPUs, from few places: no sum is cut, and no part of one waits in
- * memory. */
+/* conv2d_weights on CPUs for few positions: each sum is completed in registers, without parts. */
 #include "op/conv/weights.h"
 
 #include <math.h>
 
-/* What the kernel keeps in private memory, in floats; columns of a block, pieces of lines. */
+/* Sizes of the kernel's private buffers in floats; columns of a block; pieces of lines. */
 enum { LINES = 36864, TURNED = 73728, COLUMNS = 2048, PIECES = 512, ROOM = 8 };
 
 typedef struct plan {
-  int64_t rows, channels, items; /* of a block; blocks */
-  double cycles;                 /* of the unit that takes longest */
+  int64_t rows, channels, items; /* of a block; number of blocks */
+  double cycles;                 /* until the last core finishes */
 } plan;
 
-/* The lines of a channel, in floats; 0: they are too many pieces. */
+/* Size of a channel's lines in floats; 0: they have too many pieces. */
 static int64_t line_of(const clade_query *q, const clade__weights *p) {
   const clade__window *w = clade__conv_window(q->node);
   clade__conv_axis a[2];
@@ -23,8 +22,8 @@ static int64_t line_of(const clade_query *q, const clade__weights *p) {
   return kinds * (length / CLADE_MAX(a[1].pitch, 1) + 2) <= PIECES ? kinds * length : 0;
 }
 
-/* In cycles of a core that begins two vector operations in each. Every panel reads all rows of a block: they stay in
- * the second cache. */
+/* In cycles of a core that starts two vector operations per cycle. Each panel reads all rows of a block, which stay in
+ * L2. */
 static plan plan_of(const clade_query *q) {
   enum { DOWN = 4 };
   clade__weights p = clade__weights_of(q->node, false);

@@ -1,16 +1,15 @@
-/* The derivative by the weights where each channel has a window of its own, on CPUs. How the work is cut follows from
- * sizes alone, since it orders the sums. */
+/* Depthwise conv2d_weights on CPUs. The partition of sums depends only on the sizes, for reproducibility. */
 #include "op/conv/weights.h"
 
 #include <math.h>
 
-/* Channels of a block; most taps, and what they and what is turned take of private memory, in floats. */
+/* Channels of a block; most taps; sizes of private buffers in floats for sums and for transposed images. */
 enum { LANES = 16, MOST_TAPS = 63, SUMS_ROOM = MOST_TAPS * 3 * LANES, SOURCE = 32768, BLOCK = 16384 };
 
 static int64_t blocks_of(const clade__weights *p) { return (p->groups + LANES - 1) / LANES; }
 static bool turned(const clade_query *q) { return !q->node->in[0].layout.block; }
 
-/* Lines of y that a work-item turns at a time: as many as it has room for. */
+/* Lines of y that a work-item transposes at a time, limited by its buffers. */
 static int64_t at_once(const clade_query *q, const clade__weights *p) {
   clade__map_1d m = clade__window_covers(clade__conv_window(q->node), 0);
   int64_t source = SOURCE / LANES / CLADE_MAX(p->source[1], 1), result = BLOCK / LANES / CLADE_MAX(p->result[1], 1);
@@ -19,7 +18,7 @@ static int64_t at_once(const clade_query *q, const clade__weights *p) {
   return CLADE_MIN(CLADE_MIN((source - reach) / m.mul + 1, result), CLADE_MAX(p->result[0], 1));
 }
 
-/* Of items of so many lines; the longest counts once for each of some cores. */
+/* Estimated cycles of all work-items with `lines` lines each, plus the longest one for each core. */
 static double cycles(const clade_query *q, const clade__weights *p, int64_t lines) {
   double all = (double)(p->n * p->result[0]), count = ceil(all / (double)lines),
          vectors = 16.0 / clade__vector_width(q->device);

@@ -1,4 +1,4 @@
-/* The derivative by weights of one place, on CPUs: a product of two matrices that lie along the places. */
+/* conv2d_weights for 1 x 1 windows on CPUs: a product of two matrices that are contiguous along positions. */
 #include "op/conv/weights.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@ enum { SPAN = 256, BLOCKED_SPAN = 128, TURNED = 65536, BLOCK = 16, PLACES_BEYOND
 enum { BLOCK_ROWS, BLOCK_LANES, PARTS, TURN, PARAMS }; /* turn: channels of y are lanes, those of x are rows */
 
 static bool is_blocked(const clade_query *q) { return q->node->in[0].layout.block > 0; }
-/* Of a tile: two vectors, one block of channels or two. */
+/* Lanes of a tile: two vectors, that is one or two blocks of channels. */
 
 const char *clade__weights_flat_accept(const clade_query *q) {
   const clade__window *w = clade__conv_window(q->node);
@@ -49,12 +49,12 @@ static runs runs_of(const clade__weights *p, bool blocked) {
   return r;
 }
 
-static int64_t parts_of(const runs *r, int64_t parts) { /* none of them empty */
+static int64_t parts_of(const runs *r, int64_t parts) { /* none of them is empty */
   int64_t each = (r->count + parts - 1) / parts;
   return (r->count + each - 1) / each;
 }
 
-/* Of `units` cores, where they share the work; of none: all items, and the longest once for each of some cores. */
+/* Cycles of `units` cores that share the work. If units is 0: of all work-items, plus the longest one for each core. */
 static double cycles_of(const clade_query *q, const clade__weights *p, const runs *r, bool blocked,
                         const int32_t *config, double units) {
   double all_rows = (double)(config[TURN] ? p->inner : p->rows),
@@ -73,7 +73,7 @@ static double cycles_of(const clade_query *q, const clade__weights *p, const run
   return units > 0 ? ceil(items / units) * item + join / units : items * item + CLADE__WEIGHTS_UNITS * item + join;
 }
 
-/* Cuts of rows, of lanes, of the sum, either way round. */
+/* Partitions of rows, lanes and sums, for both values of `turn`. */
 static bool configs(const clade_query *q, bool blocked, int i, int32_t *config) {
   enum { DOWN = 5, ACROSS = 5, SUMS = 9 };
   static const int sums[SUMS] = {1, 2, 4, 6, 8, 12, 16, 32, 64};
@@ -91,8 +91,8 @@ static bool configs(const clade_query *q, bool blocked, int i, int32_t *config) 
   return true;
 }
 
-/* The best row of so many parts, or of any; those of the sum, and which operand's channels are rows, follow from sizes
- * alone. */
+/* The best configuration with the given number of parts, or with any. The number of parts and `turn` depend only on the
+ * sizes. */
 static void best_of(const clade_query *q, bool blocked, bool any, double units, int32_t *config) {
   clade__weights p = clade__weights_of(q->node, true);
   runs r = runs_of(&p, blocked);

@@ -1,6 +1,5 @@
-/* The derivative of a convolution by its weights as a product of matrices, on CPUs: y, a row for each channel, by what
- * windows read, a row for each tap of each channel, over the places of all images. gemm's `vec` computes it, whose
- * tiles need no copy of a place for each tap that reads it in a work-item's memory. */
+/* conv2d_weights on CPUs as a matrix product: y, with a row per channel, times the window matrix, with a row per tap
+ * and channel, summed over the positions of all images. Computed by gemm's `vec`. */
 #include "op/conv/weights.h"
 #include "op/gemm/gemm.h"
 
@@ -22,7 +21,7 @@ static clade_query product_of(const clade_query *q, product *p) {
   return (clade_query){sizeof *q, &p->node, q->device, q->config};
 }
 
-/* What windows read; images of y beside each other, where there are several. */
+/* Elements of the window matrix, and of y with images side by side if there are several. */
 static double unfolded(const clade__weights *w) {
   return (double)w->columns * (double)w->n * (double)(w->result[0] * w->result[1]);
 }

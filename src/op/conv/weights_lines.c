@@ -1,20 +1,20 @@
-/* The derivative of a convolution by its weights on CPUs, line by line: lines copied once for all taps. How sums
- * are cut follows from sizes alone, since it orders them. */
+/* conv2d_weights on CPUs, line by line: `vec` for any window, and `lines` for few rows. Lines are copied once for all
+ * taps. The partition of sums depends only on the sizes, for reproducibility. */
 #include "op/conv/weights.h"
 
 #include <math.h>
 
-/* What the kernels keep in private memory, in floats; columns of a block, pieces of lines. */
+/* Sizes of the kernels' private buffers in floats; columns of a block; length of a strip; pieces of lines. */
 enum { LINES = 32768, TURNED = 32768, BLOCK = 32768, COLUMNS = 512, STRIP = 256, PIECES = 512 };
 
 typedef struct cut {
   int64_t strip, strips, parts;            /* strips of a part */
-  int64_t rows, channels, some[2], blocks; /* of a block: rows, channels, lines of taps and taps of a line */
-  double cycles;                           /* of all items, and the longest once for each of some cores */
+  int64_t rows, channels, some[2], blocks; /* of a block: rows, channels, lines of taps and taps per line */
+  double cycles;                           /* of all work-items, plus the longest one for each core */
   double time;                             /* of the device's cores, sharing the work */
 } cut;
 
-/* Along both axes, for taps at once: all, those of a line, or one. False: that is too much. */
+/* Size of the copied lines for the taps that are processed at once: all, those of a line, or one. False: too large. */
 static bool reach(const clade_query *q, const clade__weights *p, int64_t strip, const int64_t some[2], int64_t *line) {
   const clade__window *w = clade__conv_window(q->node);
   clade__conv_axis all[2], own[2];
@@ -43,10 +43,10 @@ static void parts_of(cut *c, int64_t places, int64_t parts) {
   c->parts = (strips + c->strips - 1) / c->strips;
 }
 
-/* ---- vec: a work-item does a block of weights, for the strips of places of one part ---- */
+/* ---- vec: a work-item computes a block of weights from the strips of one part ---- */
 enum { BLOCK_ROWS, BLOCK_CHANNELS, PARTS, PARAMS };
 
-/* In cycles of a core that begins two vector operations in each. */
+/* In cycles of a core that starts two vector operations per cycle. */
 static void cost_of(const clade_query *q, const clade__weights *p, int64_t line, int64_t places, cut *c) {
   double panel = 2 * clade__weights_lanes(q), tile = clade__weights_tile_rows(q), rows = (double)c->rows;
   double taps = (double)(c->some[0] * c->some[1]), columns = (double)c->channels * taps;
@@ -61,7 +61,7 @@ static void cost_of(const clade_query *q, const clade__weights *p, int64_t line,
   c->time = ceil(items / units) * item + join / units;
 }
 
-/* False: these rows and channels are too many at once. */
+/* False: the block exceeds the buffers. */
 static bool cut_of(const clade_query *q, const clade__weights *p, const int32_t *config, cut *c) {
   int64_t panel = 2 * clade__weights_lanes(q), tile = clade__weights_tile_rows(q), places = places_of(q, p), line = 0;
   *c = (cut){.strip = CLADE_MAX(CLADE_MIN(clade__up(places, panel), STRIP), panel)};
@@ -84,7 +84,7 @@ static bool cut_of(const clade_query *q, const clade__weights *p, const int32_t 
   return true;
 }
 
-/* Cuts of rows, of channels, of the sum. */
+/* Partitions of rows, channels and sums. */
 static bool nth(const clade_query *q, const clade__weights *p, int i, int32_t *config) {
   enum { DOWN = 6, ACROSS = 14, SUMS = 8 };
   static const int sums[SUMS] = {1, 2, 4, 8, 12, 16, 32, 64};
@@ -98,7 +98,8 @@ static bool nth(const clade_query *q, const clade__weights *p, int i, int32_t *c
   return true;
 }
 
-/* The best row: of any number of parts by sizes alone, then of that number by the device's units. */
+/* The best configuration: first over all numbers of parts, by sizes alone; then, for that number of parts, by the
+ * device's cores. */
 static void defaults(const clade_query *q, int32_t *config) {
   clade__weights p = clade__weights_of(q->node, true);
   int32_t own[CLADE_MAX_PARAMS];
@@ -168,11 +169,11 @@ clade_status clade__weights_vec_emit(clade_emit *e, const clade_query *q) {
   return CLADE_OK;
 }
 
-/* ---- lines: a work-item does so many lines at a time of so many images as a part has ---- */
+/* ---- lines: a work-item processes several lines at a time, over its part of the images ---- */
 enum { FEW = 8, ROWS = 6, X_LINES = 16384, Y_LINES = 12 * 1200, SUMS = 16384 };
 
 typedef struct few {
-  int64_t lines, pitch, left, units, parts, tiles, pairs; /* lines at a time; units of them in a part */
+  int64_t lines, pitch, left, units, parts, tiles, pairs; /* lines at a time; such groups of lines in a part */
   double cycles;
   bool fits;
 } few;

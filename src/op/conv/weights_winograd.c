@@ -1,14 +1,14 @@
-/* The derivative of a convolution by weights of 3 x 3, step 1, by Winograd's algorithm: x and the derivative of y are
- * brought into the base, multiplied tap by tap, and the sums brought back (docs/layouts.md). */
+/* conv2d_weights for 3 x 3 windows without stride by Winograd's algorithm (docs/layouts.md): tiles of x and of y's
+ * gradient are transformed, multiplied tap by tap, and the sums transformed back. */
 #include "op/conv/weights.h"
 
 enum { SIDE = 4, TAPS = 36, BLOCK = 16, PIECE = 8, WIDE = 128 };
-/* Of both operands in the base, in scratch memory: more tiles are done after each other. */
+/* Workspace for both transformed operands; more tiles are processed one chunk after another. */
 enum { TAKEN = 24 << 20 };
 
 typedef struct plan {
   clade__weights p;
-  int64_t rows, inner; /* in whole blocks */
+  int64_t rows, inner; /* rounded up to whole blocks */
   int64_t grid[2], tiles, chunk;
 } plan;
 
@@ -46,7 +46,7 @@ size_t clade__weights_winograd_workspace(const clade_query *q) {
   return taken_bytes(&c, c.inner + c.rows) + (size_t)(TAPS * c.rows * c.inner) * sizeof(float);
 }
 
-/* Cycles of all cores together: products, what is written and read again, transforms, the way back. */
+/* Cycles summed over all cores: products, stores and reloads, transforms, inverse transform. */
 double clade__weights_winograd_cost(const clade_query *q) {
   plan c = plan_of(q);
   double width = clade__vector_width(q->device), weights = (double)(c.rows * c.inner), tiles = (double)c.tiles;
@@ -66,7 +66,7 @@ static clade_kernel_step *begin(clade_emit *e, const clade_query *q, const char 
   return s;
 }
 
-/* Tiles from `first` on of an operand into the base. */
+/* Transforms tiles of an operand, from `first` on. */
 static void take(clade_emit *e, const clade_query *q, const plan *c, int operand, int64_t first, int64_t n, size_t to) {
   const clade__window *w = clade__conv_window(q->node);
   int64_t channels = operand ? c->rows : c->inner;
@@ -91,7 +91,7 @@ clade_status clade__weights_winograd_emit(clade_emit *e, const clade_query *q) {
     take(e, q, &c, 1, first, n, of_y);
     clade_kernel_step *s = begin(e, q, "conv2d_winograd_products");
     clade_emit_define(s, "BLOCKS", blocks);
-    clade_emit_define(s, "ROWS", width == 16 ? 16 / blocks : width / 2); /* all of a block's rows by whole tiles */
+    clade_emit_define(s, "ROWS", width == 16 ? 16 / blocks : width / 2); /* a block's rows in whole tiles */
     clade_emit_workspace(s, of_y, sizeof(float));
     clade_emit_workspace(s, 0, sizeof(float));
     clade_emit_workspace(s, sums, sizeof(float));

@@ -1,22 +1,22 @@
-/* conv2d and conv2d_data by Winograd's algorithm, windows of 3 x 3: what it takes, how the work is cut up, what it
- * costs. */
+/* conv2d and conv2d_data for 3 x 3 windows by Winograd's algorithm (docs/layouts.md): requirements, division of work,
+ * cost. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 
 #include <math.h>
 
-/* What the kernel keeps in private memory, in floats: on a thread's stack, which may be no more than 2 MiB. */
+/* Sizes of the kernel's private buffers in floats. They are on a thread's stack, which may be limited to 2 MiB. */
 enum { SOURCE = 332800, BLOCK = 74496 };
-/* Parameters: a side of a tile's results; tiles of a strip; channels of an item; panels at a time; tiles and vectors in
- * registers. */
+/* Parameters: side of a tile's results; tiles of a strip; channels of a work-item; panels at a time; tiles and vectors
+ * of the register tile. */
 enum { SIDE, TILES, CHANNELS, AT_ONCE, PLACES, VECTORS, PARAMS };
 
 static int width_of(const clade_query *q) { return clade__vector_width(q->device); }
-/* Of a tile in registers. With 16 lanes eight are fast enough, and planes of 14 x 14 have 16 tiles. */
+/* Tiles per register tile. With 16 lanes, eight are fast enough, and divide the 16 tiles of a 14 x 14 plane. */
 static int places_of(const clade_query *q) { return width_of(q) == 16 ? 8 : width_of(q) == 8 ? 6 : 3; }
 static int64_t parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
 
-/* ---- what it takes ---- */
+/* ---- requirements ---- */
 const char *clade__gather_winograd_accept(const clade_query *q) {
   const clade_node *n = q->node;
   const clade__window *w = clade__conv_window(n);
@@ -31,7 +31,7 @@ const char *clade__gather_winograd_accept(const clade_query *q) {
   return NULL;
 }
 
-/* To the data weights are turned: axis 1. */
+/* conv2d_data flips the windows and blocks axis 1. */
 static clade_layout weights_layout(const clade_query *q) {
   return (clade_layout){.axis = q->node->op == &clade__op_conv2d ? 0 : 1,
                         .block = (uint16_t)(q->config[VECTORS] * width_of(q)),
@@ -48,19 +48,19 @@ static int64_t tiles_of(const clade__gather *g, int side) {
   return g->n * parts(g->result[0], side) * parts(g->result[1], side);
 }
 
-/* What a strip's places become, in floats; whether private memory has room for it. */
+/* Size of a transformed strip in floats; and whether private memory holds it. */
 static double floats_of(const clade__gather *g, const int32_t *config) {
   return (config[SIDE] + 2) * (config[SIDE] + 2) * ((double)clade__up(g->inner, 16) * config[TILES] + 16);
 }
 static bool private_of(const clade__gather *g, const int32_t *config) { return floats_of(g, config) <= SOURCE; }
 
-/* Cycles until so many bytes came, `held` in each where a shared cache holds `all`. */
+/* Cycles to load `bytes` bytes: `held` per cycle if a shared cache holds `all`. */
 static double fetch(const clade_query *q, double bytes, double all, double held) {
   return bytes / (all > (double)CLADE_MAX(q->device->cache_bytes, 1u << 20) / 2 ? 6 : held);
 }
 
-/* Cycles of a core that begins two vector operations in each, where `units` share the work. Measured: what a transform
- * takes, and how fast weights and strips come; asked for ahead, they take a quarter of that from the products. */
+/* Estimated cycles if `units` cores share the work; a core starts two vector operations per cycle. Transform and load
+ * rates are empirical; loads that are prefetched slow the products by a quarter of their time. */
 static double cycles(const clade_query *q, const clade__gather *g, const int32_t *config, double units) {
   int width = width_of(q), taps = (config[SIDE] + 2) * (config[SIDE] + 2);
   double panel = config[VECTORS] * width, tiles = config[TILES], inner = (double)g->inner;
@@ -95,7 +95,8 @@ static bool nth(const clade_query *q, const clade__gather *g, int i, int32_t *co
   return true;
 }
 
-/* The best row of a side, or of any; the number of units decides no side, for sides differ in their sums. */
+/* The best configuration for a side, or for any. The side never depends on the number of cores, since it affects the
+ * sums. */
 static void best_of(const clade_query *q, const clade__gather *g, int side, double units, int32_t *config) {
   int32_t own[PARAMS];
   double best = INFINITY;
@@ -128,8 +129,8 @@ double clade__gather_winograd_cost(const clade_query *q) {
   return clade__conv_vec_cost(q, of_unit * q->device->compute_units);
 }
 
-/* Strips that an item does. Where private memory holds what they become, one; else as many as leave about an item for
- * each unit, for as many bytes does each of them need. */
+/* Strips per work-item: one if private memory holds a transformed strip; otherwise as many as make about one work-item
+ * per core, since each needs that much workspace. */
 static int64_t strips_of_item(const clade_query *q, const clade__gather *g) {
   int64_t strips = parts(tiles_of(g, q->config[SIDE]), q->config[TILES]), splits = parts(g->rows, q->config[CHANNELS]);
   if (private_of(g, q->config)) return 1;
@@ -185,7 +186,7 @@ double clade__winograd_weights_cost(const clade_query *q) {
 }
 
 clade_status clade__winograd_weights_emit(clade_emit *e, const clade_query *q) {
-  enum { SOME = 4 }; /* inner channels of an item */
+  enum { SOME = 4 }; /* inner channels per work-item */
   const clade_type *w = &q->node->out[0];
   bool turned = w->layout.axis == 1;
   int64_t rows = w->shape.dim[turned], inner = w->shape.dim[!turned], each = w->shape.dim[1] * 9;

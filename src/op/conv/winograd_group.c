@@ -1,16 +1,16 @@
-/* conv2d and conv2d_data by Winograd's F(2x2, 3x3) on GPUs, fused: weights are brought into its base by one launch, all
- * else is another one (cl_kernels/conv2d_winograd_group.cl). Never run on a GPU. */
+/* conv2d and conv2d_data on GPUs by Winograd's F(2x2, 3x3) (cl_kernels/conv2d_winograd_group.cl): one launch transforms
+ * the weights, and a fused one does everything else. */
 #include "op/conv/conv.h"
 #include "op/epilogue.h"
 
 #include <math.h>
 
-/* Parameters: a side of a tile's results; a group's rows and tiles; inner channels of a slice. TM x TN: of a work-item.
- */
+/* Parameters: side of a tile's results; rows and tiles of a work-group; inner channels of a slice. TM x TN: register
+ * tile of a work-item. */
 enum { SIDE, BM, BN, BK, PARAMS };
 enum { TAPS = 16, TM = 8, TN = 8 };
 static const int32_t configs[][PARAMS] = {{2, 32, 64, 8}, {2, 32, 32, 8}, {2, 16, 32, 8}};
-/* The part of the peak that products reach: a guess. */
+/* Estimated fraction of the device's peak. */
 static const double speeds[CLADE_COUNT(configs)] = {0.6, 0.5, 0.3};
 
 static int64_t parts(int64_t n, int64_t of) { return (n + of - 1) / of; }
@@ -40,7 +40,7 @@ const char *clade__winograd_group_accept(const clade_query *q) {
 }
 
 /* ---- parameters ---- */
-/* In rounds, in which each compute unit does a group. */
+/* In rounds of one work-group per compute unit. */
 static double flops_of(const clade_query *q, const clade__gather *g, const int32_t *config) {
   double groups = ceil((double)tiles_of(g) / config[BN]) * ceil((double)g->rows / config[BM]);
   double units = CLADE_MAX(q->device->compute_units, 1u);
@@ -73,7 +73,7 @@ static const char *const params[] = {"side", "BM", "BN", "BK", NULL};
 const clade_space clade__winograd_group_space = {sizeof(clade_space), params, defaults, nth};
 
 /* ---- steps ---- */
-/* Of the weights in the base, filled up to whole slices. */
+/* Sizes of the transformed weights, padded to whole slices. */
 static int64_t all_rows(const clade_query *q, const clade__gather *g) { return clade__up(g->rows, q->config[BM]); }
 static int64_t all_inner(const clade_query *q, const clade__gather *g) { return clade__up(g->inner, q->config[BK]); }
 
